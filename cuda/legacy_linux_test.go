@@ -12,6 +12,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
@@ -48,7 +49,7 @@ var doubleTorch = shoal.Register("doubleTorch", func(ctx context.Context, _ int,
 		one := tensor.FromSlice([]float32{2 * first}, 1)
 		err = x.DeviceMemory().Write(x.Offset()*4, tensor.Bytes(one))
 		if err = errors.Join(err, x.Close()); err == nil {
-			err = c.Send(ctx, torch.Tuple{first, last})
+			err = c.Send(ctx, python.Tuple{first, last})
 		}
 		if err != nil {
 			return err
@@ -90,7 +91,7 @@ func TestTensorsCrossInPyTorchsForm(t *testing.T) {
 		got, err := c.Recv(ctx)
 		check(t, err)
 		if want := []float64{[]float64{3, 6}[round],
-			8}; !slices.Equal([]float64{got.(torch.Tuple)[0].(float64), got.(torch.Tuple)[1].(float64)}, want) {
+			8}; !slices.Equal([]float64{got.(python.Tuple)[0].(float64), got.(python.Tuple)[1].(float64)}, want) {
 			t.Errorf("it read %v, not %v", got, want)
 		}
 	}
@@ -223,7 +224,7 @@ func TestThereIsAnEventInPyTorchsForm(t *testing.T) {
 			time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) }) // time for one who does not wait
 			got, err := c.Recv(ctx)
 			check(t, err)
-			if got.(torch.Tuple)[0] != 1.0 || got.(torch.Tuple)[1] != 1.0 {
+			if got.(python.Tuple)[0] != 1.0 || got.(python.Tuple)[1] != 1.0 {
 				t.Errorf("it did not wait: %v", got)
 			}
 			check(t, x.Close())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch"
 )
@@ -68,7 +69,7 @@ func aPython(t *testing.T, module, program string) (python string) {
 
 // TestPythonIsTheOtherProcess needs a GPU, and a Python with PyTorch.
 func TestPythonIsTheOtherProcess(t *testing.T) {
-	python := aPython(t, "PyTorch", "import torch; torch.cuda.init()")
+	interpreter := aPython(t, "PyTorch", "import torch; torch.cuda.init()")
 	onDevices(t, 1, 64*mib)
 	ctx := patient(t)
 	l, err := torch.Listen("unix", t.TempDir()+"/socket", torchOptions)
@@ -76,7 +77,7 @@ func TestPythonIsTheOtherProcess(t *testing.T) {
 	defer l.Close()
 	script := filepath.Join(t.TempDir(), "peer.py")
 	check(t, os.WriteFile(script, []byte(pythonPeer), 0o600))
-	peer := exec.CommandContext(ctx, python, script, l.Addr(), string(torchOptions.AuthKey))
+	peer := exec.CommandContext(ctx, interpreter, script, l.Addr(), string(torchOptions.AuthKey))
 	peer.Stderr = os.Stderr
 	check(t, peer.Start())
 	c, err := l.Accept(ctx)
@@ -90,7 +91,7 @@ func TestPythonIsTheOtherProcess(t *testing.T) {
 	check(t, err)
 	none, err := tensor.On(legacy(t)).Zeros(tensor.Float32, 0, 3)
 	check(t, err)
-	check(t, c.Send(ctx, torch.Tuple{x, row, &autograd.Param{T: w}, none}))
+	check(t, c.Send(ctx, python.Tuple{x, row, &autograd.Param{T: w}, none}))
 	said, err := c.Recv(ctx)
 	check(t, err)
 	if got := onHost(t, x); said != "doubled" || got[5] != 10 {
@@ -98,7 +99,7 @@ func TestPythonIsTheOtherProcess(t *testing.T) {
 	}
 	v, err := c.Recv(ctx)
 	check(t, err)
-	all := v.(torch.Tuple)
+	all := v.(python.Tuple)
 	y, column, learned, empty := all[0].(*tensor.Tensor), all[1].(*tensor.Tensor), all[2].(*autograd.Param),
 		all[3].(*tensor.Tensor)
 	if got := onHost(t, y); len(got) != 6 || got[0] != 0 || got[1] != 3 || got[5] != 5 {

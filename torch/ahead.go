@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -82,7 +83,7 @@ func newAhead(authkey []byte) (*ahead, *os.File, error) {
 // these descriptors.
 func (a *ahead) arrangement(fd, conn int) *pickle.Object {
 	return runPython(aheadCode, "torch/ahead.py",
-		NewDict("fd", fd, "conn", conn, "address", a.sharer.address(), "key", a.first))
+		python.NewDict("fd", fd, "conn", conn, "address", a.sharer.address(), "key", a.first))
 }
 
 // take returns the descriptor of a key, once.

@@ -188,7 +188,7 @@ func numberThrough(t *testing.T, c *Conn) int64 {
 // TestPassedOn has another process receive what was sent to this one: bytes of a message, and
 // through the connection itself.
 func TestPassedOn(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
 		giver := spawnPlain(t, py, "plain:give", 3)
 		if n := numberThrough(t, giver.Conn); n != 0 {
@@ -223,7 +223,7 @@ func TestPassedOn(t *testing.T) {
 // TestForkSends has a process that Python has forked send through the connection: it keeps its
 // descriptors itself.
 func TestForkSends(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		p := spawnPlain(t, py, "plain:give_in_fork", 3)
 		for i := range int64(3) {
 			if n := numberThrough(t, p.Conn); n != i {
@@ -242,7 +242,7 @@ func TestForkSends(t *testing.T) {
 // TestMoreThanGoesAhead sends more descriptors in one message than go ahead of it, and ends before
 // it is received.
 func TestMoreThanGoesAhead(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		const n = 400
 		before := openFiles(t)
 		p, _ := parting(t, py, "crowd", n)

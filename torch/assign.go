@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
@@ -25,13 +26,13 @@ func assignTo(dst reflect.Value, v any) error {
 		return nil
 	}
 	switch v := v.(type) {
-	case *Array:
+	case *python.Array:
 		if dst.Type() == reflect.TypeFor[*tensor.Tensor]() {
 			t, err := TensorOf(v)
 			dst.Set(reflect.ValueOf(t))
 			return err
 		}
-	case *Scalar:
+	case *python.Scalar:
 		n, err := NumberOf(v)
 		if err != nil {
 			return err
@@ -46,21 +47,21 @@ func assignTo(dst reflect.Value, v any) error {
 			dst.Set(reflect.ValueOf(v.T))
 			return nil
 		}
-	case Tuple:
+	case python.Tuple:
 		return assignItems(dst, v)
 	case []any:
 		return assignItems(dst, v)
-	case Size:
+	case python.Size:
 		items := make([]any, len(v))
 		for i, n := range v {
 			items[i] = int64(n)
 		}
 		return assignItems(dst, items)
-	case *Set:
+	case *python.Set:
 		return assignItems(dst, v.Members())
-	case *Dict:
+	case *python.Dict:
 		return assignDict(dst, v)
-	case *Record:
+	case *python.Record:
 		if steps := reflect.TypeFor[image.Pipeline](); steps.AssignableTo(dst.Type()) {
 			return assignSteps(dst, v)
 		}
@@ -73,7 +74,7 @@ func assignTo(dst reflect.Value, v any) error {
 }
 
 // assignSteps stores what a transform of torchvision does to images of three planes.
-func assignSteps(dst reflect.Value, transform *Record) error {
+func assignSteps(dst reflect.Value, transform *python.Record) error {
 	steps, _, err := vision.Steps(transform, 3)
 	if err != nil {
 		return err
@@ -107,7 +108,7 @@ func assignScalar(dst reflect.Value, v any) error {
 			dst.SetString(n)
 			return nil
 		}
-	case Device:
+	case python.Device:
 		return assignScalar(dst, string(n))
 	case []byte:
 		if dst.Kind() == reflect.Slice && dst.Type().Elem().Kind() == reflect.Uint8 {
@@ -193,7 +194,7 @@ func assignFields(dst reflect.Value, items []any) error {
 	return nil
 }
 
-func assignDict(dst reflect.Value, d *Dict) error {
+func assignDict(dst reflect.Value, d *python.Dict) error {
 	switch dst.Kind() {
 	case reflect.Pointer:
 		dst.Set(reflect.New(dst.Type().Elem()))
@@ -225,7 +226,7 @@ func assignDict(dst reflect.Value, d *Dict) error {
 
 // assignRegistered stores what pt.Save has written of a value in an interface: the name of its
 // type, and itself.
-func assignRegistered(dst reflect.Value, d *Dict) error {
+func assignRegistered(dst reflect.Value, d *python.Dict) error {
 	name, _ := d.Get(value.TypeKey)
 	text, ok := name.(string)
 	if !ok || d.Len() != 2 {
@@ -246,7 +247,7 @@ func assignRegistered(dst reflect.Value, d *Dict) error {
 
 // assignNamed stores the values of a dict in the fields of a struct. What the struct does not have
 // is an error: it would be lost.
-func assignNamed(dst reflect.Value, d *Dict) error {
+func assignNamed(dst reflect.Value, d *python.Dict) error {
 	fields, _, err := value.FieldsOf(dst.Type())
 	if err != nil {
 		return err

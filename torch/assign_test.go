@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -33,7 +34,7 @@ func TestStructs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keys := v.(*Dict); keys.Len() != 4 {
+	if keys := v.(*python.Dict); keys.Len() != 4 {
 		t.Errorf("it has the keys %v", keys)
 	}
 	got := config{Hidden: 7}
@@ -57,21 +58,21 @@ func TestAssign(t *testing.T) {
 		{bigOne(63), uint64(1 << 63), ""}, {bigOne(64), uint64(0), "does not fit"},
 		{bigOne(64), bigOne(64), ""}, {2i, complex64(2i), ""},
 		{"x", "x", ""}, {"x", []byte(nil), "does not become"}, {[]byte("x"), []byte("x"), ""},
-		{Device("cpu"), "cpu", ""}, {nil, (*int)(nil), ""}, {nil, 0, "None does not become int"},
-		{[]any{int64(1), int64(2)}, []int{1, 2}, ""}, {Tuple{int64(1), int64(2)}, [2]int{1, 2}, ""},
-		{Tuple{int64(1)}, [2]int{}, "1 values do not become [2]int"}, {[]any{"x"}, []int(nil), "item 0"},
-		{Size{2, 3}, []int{2, 3}, ""}, {must(NewSet(false, int64(4)))(t), []int{4}, ""},
-		{Tuple{0.5, 0.25}, betas{A: 0.5, B: 0.25}, ""}, {Tuple{0.5}, betas{}, "a tuple of 1"},
-		{Tuple{"x", 0.5}, betas{}, "field A"},
-		{Tuple{0.5}, config{}, "a tuple of 1"}, {NewDict("k", int64(1)), map[string]int{"k": 1}, ""},
-		{NewDict("k", "x"), map[string]int(nil), "value of k"}, {NewDict("k", int64(1)), map[int]int(nil), "key k"},
-		{NewDict("lr", 0.5), config{LR: 0.5}, ""},
-		{NewDict("lr", 0.5, "unknown", nil), config{}, "does not have"},
-		{NewDict("lr", "x"), config{}, "field lr"}, {NewDict(), 0, "does not become int"},
+		{python.Device("cpu"), "cpu", ""}, {nil, (*int)(nil), ""}, {nil, 0, "None does not become int"},
+		{[]any{int64(1), int64(2)}, []int{1, 2}, ""}, {python.Tuple{int64(1), int64(2)}, [2]int{1, 2}, ""},
+		{python.Tuple{int64(1)}, [2]int{}, "1 values do not become [2]int"}, {[]any{"x"}, []int(nil), "item 0"},
+		{python.Size{2, 3}, []int{2, 3}, ""}, {must(python.NewSet(false, int64(4)))(t), []int{4}, ""},
+		{python.Tuple{0.5, 0.25}, betas{A: 0.5, B: 0.25}, ""}, {python.Tuple{0.5}, betas{}, "a tuple of 1"},
+		{python.Tuple{"x", 0.5}, betas{}, "field A"},
+		{python.Tuple{0.5}, config{}, "a tuple of 1"}, {python.NewDict("k", int64(1)), map[string]int{"k": 1}, ""},
+		{python.NewDict("k", "x"), map[string]int(nil), "value of k"}, {python.NewDict("k", int64(1)), map[int]int(nil), "key k"},
+		{python.NewDict("lr", 0.5), config{LR: 0.5}, ""},
+		{python.NewDict("lr", 0.5, "unknown", nil), config{}, "does not have"},
+		{python.NewDict("lr", "x"), config{}, "field lr"}, {python.NewDict(), 0, "does not become int"},
 		{x, x, ""}, {&autograd.Param{T: x}, x, ""},
-		{&Array{DType: "<i8", Shape: []int{1}, Data: make([]byte, 8)}, tensor.New(tensor.Int64, 1), ""},
-		{&Scalar{DType: "<i2", Data: []byte{7, 0}}, 7, ""},
-		{&Scalar{DType: "<f2", Data: []byte{0, 0}}, 0.0, "a numpy number"}, {&CUDATensor{}, x, "memory of a GPU"},
+		{&python.Array{DType: "<i8", Shape: []int{1}, Data: make([]byte, 8)}, tensor.New(tensor.Int64, 1), ""},
+		{&python.Scalar{DType: "<i2", Data: []byte{7, 0}}, 7, ""},
+		{&python.Scalar{DType: "<f2", Data: []byte{0, 0}}, 0.0, "a numpy number"}, {&CUDATensor{}, x, "memory of a GPU"},
 	} {
 		got := reflect.New(reflect.TypeOf(c.want))
 		err := assign(got.Interface(), c.v)
@@ -107,7 +108,7 @@ func TestNumbersOfNumpy(t *testing.T) {
 		{"<u8", "\xff\xff\xff\xff\xff\xff\xff\xff", nil}, {"<f4", "\x00\x00\xc0\x3f", 1.5},
 		{">f8", "\x3f\xf8\x00\x00\x00\x00\x00\x00", 1.5}, {"<f2", "\x00\x00", nil},
 	} {
-		got, err := NumberOf(&Scalar{DType: c.dtype, Data: []byte(c.data)})
+		got, err := NumberOf(&python.Scalar{DType: c.dtype, Data: []byte(c.data)})
 		if got != c.want || (c.want == nil) != errors.Is(err, ErrUnsupported) {
 			t.Errorf("%s %x is %v, not %v; %v", c.dtype, c.data, got, c.want, err)
 		}
@@ -125,14 +126,14 @@ func TestArraysOfNumpy(t *testing.T) {
 	if y := must(TensorOf(a))(t); !reflect.DeepEqual(elements(y), []float64{1, 4, 2, 5, 3, 6}) {
 		t.Errorf("%v", y)
 	}
-	turned := &Array{DType: "<i2", Shape: []int{3, 2}, Fortran: true, Data: []byte{1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0}}
+	turned := &python.Array{DType: "<i2", Shape: []int{3, 2}, Fortran: true, Data: []byte{1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0}}
 	if y := must(TensorOf(turned))(t); !reflect.DeepEqual(elements(y), []float64{1, 4, 2, 5, 3, 6}) {
 		t.Errorf("in the order of Fortran: %v", y)
 	}
 	if a, err := ArrayOf(tensor.New(tensor.BFloat16, 1)); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("bfloat16: %v, %v", a, err)
 	}
-	for _, a := range []*Array{{DType: ">i2", Shape: []int{1}, Data: make([]byte, 2)},
+	for _, a := range []*python.Array{{DType: ">i2", Shape: []int{1}, Data: make([]byte, 2)},
 		{DType: "<i2", Shape: []int{2}, Data: make([]byte, 2)}, {DType: "<q9", Shape: []int{0}}} {
 		if y, err := TensorOf(a); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%+v: %v, %v", a, y, err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -56,7 +57,7 @@ func BenchmarkFromTorch(b *testing.B) {
 	for _, theirs := range []string{"fetched", "file_descriptor", "file_system"} {
 		k := converse(b, torchPythons()[len(torchPythons())-1], Options{}, theirs)
 		b.Run(theirs, func(b *testing.B) {
-			if err := k.Send(k.ctx, Tuple{"flood", b.N}); err != nil {
+			if err := k.Send(k.ctx, python.Tuple{"flood", b.N}); err != nil {
 				b.Fatal(err)
 			}
 			for range b.N {

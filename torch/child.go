@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
@@ -24,9 +25,9 @@ import (
 type Child struct {
 	// Functions are what Process(target=…) may name: by the target's name in Python,
 	// "module.function", where module is "__main__" for what the user's script defines. The
-	// arguments may be what Conn.Recv returns, *Queue, *Semaphore, *Condition, *Event and *Record.
+	// arguments may be what Conn.Recv returns, *Queue, *Semaphore, *Condition, *Event and *python.Record.
 	// An error, or a panic, is printed and ends the process with status 1.
-	Functions map[string]func(ctx context.Context, args Tuple, kwargs *Dict) error
+	Functions map[string]func(ctx context.Context, args python.Tuple, kwargs *python.Dict) error
 	// Datasets and Streams are what the workers of a DataLoader serve: see OpenDataset and
 	// OpenStream.
 	Datasets map[string]OpenDataset
@@ -126,9 +127,9 @@ func (c Child) serves(process any) bool {
 	if o == nil {
 		return false
 	}
-	state, _ := o.State.(*Dict)
+	state, _ := o.State.(*python.Dict)
 	v, _ := state.Get("_target")
-	target, _ := v.(Global)
+	target, _ := v.(python.Global)
 	if target.String() != dataLoaderWorker {
 		return c.Functions[target.String()] != nil
 	}
@@ -137,22 +138,22 @@ func (c Child) serves(process any) bool {
 
 // loaderArgs returns the arguments of a worker of a DataLoader, as they are in the pickle of its
 // process object; nil for another process.
-func loaderArgs(process any) Tuple {
+func loaderArgs(process any) python.Tuple {
 	o, _ := process.(*pickle.Object)
 	if o == nil {
 		return nil
 	}
-	state, _ := o.State.(*Dict)
+	state, _ := o.State.(*python.Dict)
 	if target, _ := state.Get("_target"); functionName(target) != dataLoaderWorker {
 		return nil
 	}
 	v, _ := state.Get("_args")
-	args, _ := v.(Tuple)
+	args, _ := v.(python.Tuple)
 	return args
 }
 
 // run does it. When the pipe ends the parent has ended, and so does this process.
-func (c Child) run(s *start, preparation *Dict, process any) error {
+func (c Child) run(s *start, preparation *python.Dict, process any) error {
 	s.said.Close()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -172,7 +173,7 @@ func (c Child) run(s *start, preparation *Dict, process any) error {
 }
 
 // inertNames lets all names be in what the parent says: nothing in it runs.
-func inertNames(g Global) (pickle.Constructor, bool) {
+func inertNames(g python.Global) (pickle.Constructor, bool) {
 	construct := allowed()[g]
 	return construct, true
 }
@@ -183,7 +184,7 @@ func (c Child) call(ctx context.Context, process any, opts Options) error {
 	if !ok {
 		return protocolError("a process is %T", process)
 	}
-	state, _ := o.State.(*Dict)
+	state, _ := o.State.(*python.Dict)
 	i := &importer{ctx: ctx, opts: opts, child: true}
 	i.begin()
 	get := func(name string) (any, error) {
@@ -196,9 +197,9 @@ func (c Child) call(ctx context.Context, process any, opts Options) error {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return fmt.Errorf("arguments: %w", err)
 	}
-	list, _ := args.(Tuple)
-	named, _ := kwargs.(*Dict)
-	name, _ := target.(Global)
+	list, _ := args.(python.Tuple)
+	named, _ := kwargs.(*python.Dict)
+	name, _ := target.(python.Global)
 	if name.String() == dataLoaderWorker {
 		return c.loaderWorker(ctx, list)
 	}
@@ -237,7 +238,7 @@ func (i *importer) wrapped(o *pickle.Object) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, _ := state.(*Dict)
+	d, _ := state.(*python.Dict)
 	v, _ := d.Get("conn")
 	c, ok := v.(*Conn)
 	if !ok {
@@ -260,7 +261,7 @@ func (i *importer) inheritedFD(df *pickle.Object) (fd int, ok bool) {
 	if df.Class != inheritedFD || !i.child {
 		return 0, false
 	}
-	state, _ := df.State.(*Dict)
+	state, _ := df.State.(*python.Dict)
 	number, _ := state.Get("fd")
 	n, ok := number.(int64)
 	return int(n), ok && n >= 3 && n <= 1<<20

@@ -8,10 +8,12 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/shoal-mp/shoal/encoding/python"
 )
 
 // takeTools is what child.py starts: it uses one of each object of multiprocessing's.
-func takeTools(ctx context.Context, args Tuple, kwargs *Dict) error {
+func takeTools(ctx context.Context, args python.Tuple, kwargs *python.Dict) error {
 	conn, work, done := args[0].(*Conn), args[1].(*Queue), args[2].(*Queue)
 	lock, rlock, semaphore, bounded := args[3].(*Semaphore), args[4].(*Semaphore), args[5].(*Semaphore),
 		args[6].(*Semaphore)
@@ -46,7 +48,7 @@ func takeTools(ctx context.Context, args Tuple, kwargs *Dict) error {
 // TestChildOfPython is started by an ordinary Python, which gives it objects that it has made under
 // either start method.
 func TestChildOfPython(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		cmd := exec.CommandContext(testContext(t), py.path, "testdata/child.py", os.Args[0])
 		cmd.Env = pythonEnv()
 		var stderr strings.Builder

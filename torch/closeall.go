@@ -1,6 +1,10 @@
 package torch
 
-import "io"
+import (
+	"io"
+
+	"github.com/shoal-mp/shoal/encoding/python"
+)
 
 // CloseAll closes all tensors, parameters, connections and files in a received value.
 func CloseAll(v any) {
@@ -11,9 +15,9 @@ func CloseAll(v any) {
 		for _, item := range v {
 			CloseAll(item)
 		}
-	case Tuple:
+	case python.Tuple:
 		CloseAll([]any(v))
-	case *Dict:
+	case *python.Dict:
 		for _, item := range v.All() {
 			CloseAll(item)
 		}

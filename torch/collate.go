@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/tree"
 	"github.com/shoal-mp/shoal/tensor"
@@ -32,7 +33,7 @@ const (
 
 // needsPython returns what of a DataLoader's arguments is Python code that Go has no counterpart
 // of; "" if there is nothing. See Note [Samples for Python].
-func (c Child) needsPython(args Tuple) string {
+func (c Child) needsPython(args python.Tuple) string {
 	if len(args) <= argInit {
 		return ""
 	}
@@ -50,11 +51,11 @@ func (c Child) needsPython(args Tuple) string {
 // its class.
 func functionName(v any) string {
 	switch v := v.(type) {
-	case Global:
+	case python.Global:
 		return v.String()
 	case *pickle.Object:
 		return v.Class.String()
-	case *Record:
+	case *python.Record:
 		return v.Class.String()
 	}
 	return fmt.Sprintf("%T", v)
@@ -182,7 +183,7 @@ func asPython(v tree.Value, tuples bool) (any, error) {
 func pythonOf(n *tree.Node, rest *[]*tensor.Tensor, tuples, inList bool) (any, error) {
 	switch n.Kind {
 	case tree.Map:
-		d := new(Dict)
+		d := new(python.Dict)
 		for i, k := range n.Keys {
 			v, err := pythonOf(n.Items[i], rest, tuples, false)
 			if err == nil {
@@ -203,7 +204,7 @@ func pythonOf(n *tree.Node, rest *[]*tensor.Tensor, tuples, inList bool) (any, e
 			list[i] = v
 		}
 		if tuples && n.Kind == tree.Tuple {
-			return Tuple(list), nil
+			return python.Tuple(list), nil
 		}
 		return list, nil
 	}
@@ -225,7 +226,7 @@ func sequence[T any](items []T, tuple bool) any {
 		list[i] = item
 	}
 	if tuple {
-		return Tuple(list)
+		return python.Tuple(list)
 	}
 	return list
 }

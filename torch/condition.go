@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
@@ -88,7 +89,7 @@ func (c *Condition) Close() (err error) {
 
 // condition reads the state (lock, sleeping, woken, wake).
 func (i *importer) condition(o *pickle.Object) (any, error) {
-	state, _ := o.State.(Tuple)
+	state, _ := o.State.(python.Tuple)
 	if len(state) != 4 {
 		return nil, protocolError("the state of %s has %d parts", o.Class, len(state))
 	}
@@ -108,7 +109,7 @@ func (i *importer) condition(o *pickle.Object) (any, error) {
 }
 
 func (e *exporter) condition(c *Condition) (any, error) {
-	state := Tuple{}
+	state := python.Tuple{}
 	for _, s := range []*Semaphore{c.Lock, c.sleeping, c.woken, c.wake} {
 		low, err := e.Lower(s)
 		if err != nil {

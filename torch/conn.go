@@ -11,9 +11,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/shoal-mp/shoal/internal/pickle"
-	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
 // A Conn is a connection to a Python process: a multiprocessing.connection.Connection. Its methods
@@ -276,36 +273,3 @@ func (c *Conn) within(ctx context.Context, deadline func(time.Time) error, do fu
 	}
 	return err
 }
-
-// The values of Python that have no type of their own in Go.
-type (
-	// A Tuple is a Python tuple.
-	Tuple = pickle.Tuple
-	// A Dict is a Python dict or OrderedDict, in its order.
-	Dict = pickle.Dict
-	// A Set is a Python set or frozenset.
-	Set = pickle.Set
-	// A ByteArray is a Python bytearray.
-	ByteArray = pickle.ByteArray
-	// An Array is a numpy.ndarray. It is not shared, its elements are in the message.
-	Array = pickle.Array
-	// A Scalar is a number of a numpy type.
-	Scalar = pickle.Scalar
-	// A Global is a Python class or function, by name.
-	Global = pickle.Global
-	// A Size is a torch.Size.
-	Size = value.Size
-	// A Device is a torch.device, such as "cpu" or "cuda:0".
-	Device = value.Device
-	// A Record is an object of a class that only Python knows, as data.
-	Record = value.Record
-	// A PackedSequence is torch.nn.utils.rnn's: sequences of different lengths, sorted by length,
-	// step by step.
-	PackedSequence = value.PackedSequence
-)
-
-// NewDict returns a dict of string keys: key, value, key, value.
-func NewDict(pairs ...any) *Dict { return pickle.NewDict(pairs...) }
-
-// NewSet returns a set, or a frozenset. The error is that of a member which Python could not hash.
-func NewSet(frozen bool, members ...any) (*Set, error) { return pickle.NewSet(frozen, members...) }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -124,7 +125,7 @@ var (
 // handle, storage bytes, storage offset, requires_grad, counters, slot, event, whether it is to be
 // waited for).
 func (i *importer) cudaForm(o *pickle.Object) (*CUDATensor, error) {
-	class, err := value.Arg[Global](o, 0)
+	class, err := value.Arg[python.Global](o, 0)
 	if err != nil || len(o.Args) != 15 || class != tensorClass && class != parameterClass {
 		return nil, protocolError("a CUDA tensor of %d parts, of class %s", len(o.Args), class)
 	}
@@ -232,8 +233,8 @@ func (e *exporter) cudaTensor(c *CUDATensor) (any, error) {
 		handle, counters = memory[:], []byte(c.Counters)
 	}
 	event := append([]byte{}, c.Event...)
-	size := &pickle.Object{Class: named("torch.Size"), Args: Tuple{value.Sizes(c.Shape)}}
-	return &pickle.Object{Class: rebuildCUDA, Args: Tuple{class, size, value.Sizes(c.Strides), c.Offset, typedStorage,
+	size := &pickle.Object{Class: named("torch.Size"), Args: python.Tuple{value.Sizes(c.Shape)}}
+	return &pickle.Object{Class: rebuildCUDA, Args: python.Tuple{class, size, value.Sizes(c.Strides), c.Offset, typedStorage,
 		named("torch." + c.DType.String()), c.Device, handle, c.StorageBytes, c.StorageOffset, c.RequiresGrad,
 		counters, c.Slot, event, len(event) > 0}}, nil
 }

@@ -10,14 +10,15 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // cudaMessage is what a PyTorch with a GPU would send: 15 arguments in this order.
-func cudaMessage(change func(args Tuple)) *pickle.Object {
-	size := &pickle.Object{Class: named("torch.Size"), Args: Tuple{Tuple{2, 3}}}
-	args := Tuple{tensorClass, size, Tuple{3, 1}, 4, typedStorage, named("torch.float32"), 1,
+func cudaMessage(change func(args python.Tuple)) *pickle.Object {
+	size := &pickle.Object{Class: named("torch.Size"), Args: python.Tuple{python.Tuple{2, 3}}}
+	args := python.Tuple{tensorClass, size, python.Tuple{3, 1}, 4, typedStorage, named("torch.float32"), 1,
 		append([]byte("\x01c"), bytes.Repeat([]byte("H"), 64)...), 96, 512, false,
 		[]byte("/torch_4242_1234567890"), 3, bytes.Repeat([]byte("E"), 64), true}
 	if change != nil {
@@ -54,37 +55,37 @@ func TestCUDATensor(t *testing.T) {
 		t.Errorf("sent on: %v", err)
 	}
 
-	v, err = received(t, cudaMessage(func(args Tuple) { args[14], args[0], args[10] = false, parameterClass, true }))
+	v, err = received(t, cudaMessage(func(args python.Tuple) { args[14], args[0], args[10] = false, parameterClass, true }))
 	if c, ok := v.(*CUDATensor); !ok || c.Event != nil || !c.Parameter || !c.RequiresGrad {
 		t.Errorf("whose sender has waited: %+v, %v", v, err)
 	}
-	v, err = received(t, cudaMessage(func(args Tuple) { // as PyTorch sends an empty one
+	v, err = received(t, cudaMessage(func(args python.Tuple) { // as PyTorch sends an empty one
 		args[3], args[7], args[8], args[9], args[11], args[12], args[13], args[14] = 0, nil, 0, 0, nil, 0, nil, nil
 	}))
 	if c, ok := v.(*CUDATensor); !ok || c.Handle != nil || c.Close() != nil {
 		t.Errorf("without memory: %+v, %v", v, err)
 	}
-	for name, change := range map[string]func(Tuple){
-		"the class":    func(args Tuple) { args[0] = named("torch.Size") },
-		"a size":       func(args Tuple) { args[1] = Tuple{-1} },
-		"the strides":  func(args Tuple) { args[2] = "x" },
-		"the offset":   func(args Tuple) { args[3] = -1 },
-		"the dtype":    func(args Tuple) { args[5] = named("torch.Size") },
-		"the handle":   func(args Tuple) { args[7] = "x" },
-		"a number":     func(args Tuple) { args[8] = 1 << 60 },
-		"no handle":    func(args Tuple) { args[7] = nil },
-		"the place":    func(args Tuple) { args[9] = 514 },
-		"the gradient": func(args Tuple) { args[10] = 1 },
-		"the counters": func(args Tuple) { args[11] = "x" },
-		"the slot":     func(args Tuple) { args[12] = 10_000 },
-		"the event":    func(args Tuple) { args[13] = 1 },
-		"the wait":     func(args Tuple) { args[14] = nil },
+	for name, change := range map[string]func(python.Tuple){
+		"the class":    func(args python.Tuple) { args[0] = named("torch.Size") },
+		"a size":       func(args python.Tuple) { args[1] = python.Tuple{-1} },
+		"the strides":  func(args python.Tuple) { args[2] = "x" },
+		"the offset":   func(args python.Tuple) { args[3] = -1 },
+		"the dtype":    func(args python.Tuple) { args[5] = named("torch.Size") },
+		"the handle":   func(args python.Tuple) { args[7] = "x" },
+		"a number":     func(args python.Tuple) { args[8] = 1 << 60 },
+		"no handle":    func(args python.Tuple) { args[7] = nil },
+		"the place":    func(args python.Tuple) { args[9] = 514 },
+		"the gradient": func(args python.Tuple) { args[10] = 1 },
+		"the counters": func(args python.Tuple) { args[11] = "x" },
+		"the slot":     func(args python.Tuple) { args[12] = 10_000 },
+		"the event":    func(args python.Tuple) { args[13] = 1 },
+		"the wait":     func(args python.Tuple) { args[14] = nil },
 	} {
 		if v, err := received(t, cudaMessage(change)); !errors.Is(err, ErrProtocol) {
 			t.Errorf("%s: %v, %v", name, v, err)
 		}
 	}
-	if _, err := received(t, &pickle.Object{Class: rebuildCUDA, Args: Tuple{tensorClass}}); !errors.Is(err,
+	if _, err := received(t, &pickle.Object{Class: rebuildCUDA, Args: python.Tuple{tensorClass}}); !errors.Is(err,
 		ErrProtocol) {
 		t.Errorf("of one part: %v", err)
 	}
@@ -133,21 +134,21 @@ func TestCUDACounters(t *testing.T) {
 		return binary.LittleEndian.Uint32(b), int64(binary.LittleEndian.Uint64(b[headerSize+8*3:]))
 	}
 	name := counters(t, size)
-	with := func(args Tuple) { args[11] = []byte(name) }
+	with := func(args python.Tuple) { args[11] = []byte(name) }
 	v := must(received(t, cudaMessage(with)))(t)
 	if _, slot := count(name); slot != 1 {
 		t.Fatalf("it is counted down before it is closed: %d", slot)
 	}
-	CloseAll(Tuple{v, v})
+	CloseAll(python.Tuple{v, v})
 	if openers, slot := count(name); openers != 3 || slot != 0 {
 		t.Errorf("closed twice, the counters are %d and %d", openers, slot)
 	}
 	name = counters(t, size)
-	if _, err := received(t, Tuple{cudaMessage(with), named("os.system")}); !errors.Is(err, ErrGlobal) {
+	if _, err := received(t, python.Tuple{cudaMessage(with), named("os.system")}); !errors.Is(err, ErrGlobal) {
 		t.Fatalf("a message with a name that is not allowed: %v", err)
 	}
 	name = counters(t, size)
-	if _, err := received(t, Tuple{cudaMessage(with), &pickle.Object{Class: rebuildTensor}}); err == nil {
+	if _, err := received(t, python.Tuple{cudaMessage(with), &pickle.Object{Class: rebuildTensor}}); err == nil {
 		t.Fatal("half a tensor was received")
 	}
 	if _, slot := count(name); slot != 0 {
@@ -216,12 +217,12 @@ func (m *fakeMemory) End() error                            { return m.done() }
 func TestCUDATensorsAreOpened(t *testing.T) {
 	name := counters(t, headerSize+8*counterSlots)
 	slot := func() byte { return must(os.ReadFile(shmDir + name))(t)[headerSize+8*3] }
-	read := func(f *fakeCUDA, change func(Tuple)) (any, error) {
-		b := must(pickle.Marshal(cudaMessage(func(args Tuple) { args[11] = []byte(name); change(args) }), 4))(t)
+	read := func(f *fakeCUDA, change func(python.Tuple)) (any, error) {
+		b := must(pickle.Marshal(cudaMessage(func(args python.Tuple) { args[11] = []byte(name); change(args) }), 4))(t)
 		return (&importer{ctx: testContext(t), opts: Options{CUDA: f}}).unmarshal(b)
 	}
 	f := &fakeCUDA{}
-	x := must(read(f, func(Tuple) {}))(t).(*tensor.Tensor)
+	x := must(read(f, func(python.Tuple) {}))(t).(*tensor.Tensor)
 	if fmt.Sprint(x.Shape(), x.Offset()) != "[2 3] 4" ||
 		fmt.Sprint(f.opened) != `[96 bytes at 512 of "H" on 1 behind "E"]` || slot() != 1 {
 		t.Errorf("%v from %d, %v; the slot is %d", x.Shape(), x.Offset(), f.opened, slot())
@@ -229,32 +230,32 @@ func TestCUDATensorsAreOpened(t *testing.T) {
 	if x.Close(); slot() != 0 {
 		t.Errorf("closed, the slot is %d", slot())
 	}
-	empty := must(read(f, func(args Tuple) {
-		args[1].(*pickle.Object).Args = Tuple{Tuple{0, 3}}
+	empty := must(read(f, func(args python.Tuple) {
+		args[1].(*pickle.Object).Args = python.Tuple{python.Tuple{0, 3}}
 		args[3], args[7], args[8], args[9], args[11], args[12], args[13], args[14] = 0, nil, 0, 0, nil, 0, nil, nil
 	}))(t).(*tensor.Tensor)
 	if empty.Numel() != 0 || f.opened[1] != `0 bytes at 0 of "\x00" on 1 behind ""` {
 		t.Errorf("an empty one: %v, %v", empty.Shape(), f.opened)
 	}
 	for _, learned := range []bool{true, false} {
-		p := must(read(f, func(args Tuple) { args[0], args[10] = parameterClass, learned }))(t).(*autograd.Param)
+		p := must(read(f, func(args python.Tuple) { args[0], args[10] = parameterClass, learned }))(t).(*autograd.Param)
 		if p.Frozen == learned {
 			t.Errorf("a parameter that learns, %v, is frozen: %v", learned, p.Frozen)
 		}
 		p.T.Close()
 	}
-	check := func(what string, change func(Tuple), want error) {
+	check := func(what string, change func(python.Tuple), want error) {
 		t.Helper()
 		name = counters(t, headerSize+8*counterSlots)
 		if v, err := read(f, change); !errors.Is(err, want) || slot() != 0 {
 			t.Errorf("%s: %v, %v, and the slot is %d", what, v, err, slot())
 		}
 	}
-	check("beyond its storage", func(args Tuple) { args[3] = 40 }, tensor.ErrLayout)
+	check("beyond its storage", func(args python.Tuple) { args[3] = 40 }, tensor.ErrLayout)
 	check("an expandable segment",
-		func(args Tuple) { args[7] = append([]byte("\x03e"), make([]byte, 64)...) }, ErrUnsupported)
+		func(args python.Tuple) { args[7] = append([]byte("\x03e"), make([]byte, 64)...) }, ErrUnsupported)
 	f.fails = os.ErrProcessDone
-	check("whose sender has died", func(Tuple) {}, os.ErrProcessDone)
+	check("whose sender has died", func(python.Tuple) {}, os.ErrProcessDone)
 }
 
 func TestCUDATensorsAreShared(t *testing.T) {
@@ -292,7 +293,7 @@ func TestCUDATensorsOfNoMessage(t *testing.T) {
 	f := &fakeCUDA{}
 	x := must(tensor.On(f).Zeros(tensor.Float32, 2))(t)
 	e := &exporter{opts: Options{CUDA: f}}
-	if _, err := e.marshal(Tuple{x, make(chan int)}); err == nil {
+	if _, err := e.marshal(python.Tuple{x, make(chan int)}); err == nil {
 		t.Fatal("a channel was sent")
 	}
 	e.undo()

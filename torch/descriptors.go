@@ -6,6 +6,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -133,12 +134,12 @@ func (e *exporter) socket(c net.Conn) (any, error) {
 		return nil, err
 	}
 	e.moved = append(e.moved, c)
-	return &pickle.Object{Class: rebuildSocket, Args: Tuple{df, family, kind, protocol}}, nil
+	return &pickle.Object{Class: rebuildSocket, Args: python.Tuple{df, family, kind, protocol}}, nil
 }
 
 // connectionOn is a connection in Python on what a DupFd promises.
 func connectionOn(df *pickle.Object, reads, writes bool) *pickle.Object {
-	return &pickle.Object{Class: rebuildConn, Args: Tuple{df, reads, writes}}
+	return &pickle.Object{Class: rebuildConn, Args: python.Tuple{df, reads, writes}}
 }
 
 // descriptor writes an open file, of which the receiver gets a descriptor by detach().

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -50,7 +51,7 @@ func detach(ctx context.Context, addr string, key int64, authkey []byte) (*os.Fi
 
 // take gets the descriptor of a key from a sharer that was just dialled.
 func take(c *sys.Conn, key int64, authkey []byte) (*os.File, error) {
-	request, err := pickle.Marshal(Tuple{key, os.Getpid()}, 4)
+	request, err := pickle.Marshal(python.Tuple{key, os.Getpid()}, 4)
 	if err != nil {
 		return nil, err
 	}

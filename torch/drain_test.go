@@ -10,11 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // leaveTensors is what late.py starts: it sends n tensors, says so, and returns.
-func leaveTensors(ctx context.Context, args Tuple, _ *Dict) error {
+func leaveTensors(ctx context.Context, args python.Tuple, _ *python.Dict) error {
 	conn, queue := args[0].(*Conn), args[1].(*Queue)
 	for _, s := range []Strategy{FileDescriptor, FileSystem, Proc} {
 		if s.String() == args[3] {
@@ -37,7 +38,7 @@ func leaveTensors(ctx context.Context, args Tuple, _ *Dict) error {
 }
 
 // late runs late.py with a limit for its processes.
-func late(t *testing.T, py python, limit time.Duration, strategies, fetch string) (stdout, stderr string) {
+func late(t *testing.T, py peerPython, limit time.Duration, strategies, fetch string) (stdout, stderr string) {
 	t.Helper()
 	cmd := exec.CommandContext(testContext(t), py.path, "testdata/late.py", os.Args[0], strategies, fetch)
 	cmd.Env = append(pythonEnv(), "SHOAL_TORCH_LINGER="+limit.String())
@@ -53,7 +54,7 @@ func late(t *testing.T, py python, limit time.Duration, strategies, fetch string
 // TestTensorsOutliveGo receives in Python what a Go process has sent whose function has returned,
 // by each strategy.
 func TestTensorsOutliveGo(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		out, errs := late(t, py, time.Minute, "proc,file_descriptor,file_system", "fetch")
 		one := `{"received": 15, "lost": 0, "exitcode": 0}`
 		if want := "[" + one + ", " + one + ", " + one + "]"; out != want || errs != "" {
@@ -65,7 +66,7 @@ func TestTensorsOutliveGo(t *testing.T) {
 // TestEndOfGoIsBounded has Python fetch nothing: the process ends after its limit, fails and says
 // what is lost. Names are left.
 func TestEndOfGoIsBounded(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		out, errs := late(t, py, 700*time.Millisecond, "proc,file_descriptor,file_system", "leave")
 		failed, left := `{"received": 0, "lost": 0, "exitcode": 1}`, `{"received": 0, "lost": 0, "exitcode": 0}`
 		if want := "[" + failed + ", " + failed + ", " + left + "]"; out != want {
@@ -87,7 +88,7 @@ func TestEndOfGoIsBounded(t *testing.T) {
 // It waits until they are fetched, for as long as it may, and then says what is lost; not where the
 // DataLoader wants no more.
 func TestWorkerWaitsForItsDataLoader(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		run := func(limit string, how ...string) (stdout, stderr string) {
 			cmd := exec.CommandContext(testContext(t), py.path,
 				append([]string{"testdata/consumer.py", os.Args[0]}, how...)...)

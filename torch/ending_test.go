@@ -11,10 +11,11 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func spawnPlain(t *testing.T, py python, target string, args ...any) *Process {
+func spawnPlain(t *testing.T, py peerPython, target string, args ...any) *Process {
 	t.Helper()
 	p, err := Python{Path: py.path, Dir: "testdata", Env: pythonEnv(),
 		Stderr: io.Discard}.Spawn(testContext(t), target, args...)
@@ -28,7 +29,7 @@ func spawnPlain(t *testing.T, py python, target string, args ...any) *Process {
 // TestRecvSaysWhyPythonEnded wants the failure of the process, and not only that the connection has
 // ended.
 func TestRecvSaysWhyPythonEnded(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		for _, c := range []struct {
 			target string
 			arg    []any
@@ -67,7 +68,7 @@ func TestRecvSaysWhyPythonEnded(t *testing.T) {
 
 // TestSendSaysWhyPythonEnded has Python end while Go sends.
 func TestSendSaysWhyPythonEnded(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		k := chat(t, py, Options{})
 		k.p.Signal(syscall.SIGKILL)
 		<-k.p.Done()
@@ -80,7 +81,7 @@ func TestSendSaysWhyPythonEnded(t *testing.T) {
 
 // TestPythonWithoutTorch sends a tensor to a process that cannot have it.
 func TestPythonWithoutTorch(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		p := spawnPlain(t, py, "plain:without_torch")
 		ctx := testContext(t)
 		x := tensor.New(tensor.Float32, 2)
@@ -99,7 +100,7 @@ func TestPythonWithoutTorch(t *testing.T) {
 // TestWaitBeforeClose waits for a function that polls until Go has nothing more to send, and that
 // has sent more than a socket holds; then it receives all of it.
 func TestWaitBeforeClose(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		const n = 200
 		text := strings.Repeat("x", 5000)
 		p := spawnPlain(t, py, "plain:until_end", n, text)
@@ -109,7 +110,7 @@ func TestWaitBeforeClose(t *testing.T) {
 		}
 		for i := range n {
 			v, err := p.Conn.Recv(ctx)
-			if pair, ok := v.(Tuple); !ok || pair[0] != int64(i) || pair[1] != text || err != nil {
+			if pair, ok := v.(python.Tuple); !ok || pair[0] != int64(i) || pair[1] != text || err != nil {
 				t.Fatalf("message %d: %v, %v", i, v, err)
 			}
 		}
@@ -124,10 +125,10 @@ func TestWaitBeforeClose(t *testing.T) {
 
 // TestRecvBesideWait receives while another goroutine waits for the process.
 func TestRecvBesideWait(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		k := chat(t, py, Options{})
 		for i := range 5 {
-			if err := k.Send(k.ctx, Tuple{"say", i}); err != nil {
+			if err := k.Send(k.ctx, python.Tuple{"say", i}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -147,7 +148,7 @@ func TestRecvBesideWait(t *testing.T) {
 // TestNothingIsImportedForTheEnd starts a function without PyTorch: nothing is imported for its
 // end.
 func TestNothingIsImportedForTheEnd(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		k := chat(t, py, Options{})
 		code := `[m for m in ("torch", "multiprocessing.resource_sharer", "multiprocessing.managers", "asyncio", "logging") if m in __import__("sys").modules]`
 		if got := k.ask("eval", code); len(got.([]any)) != 0 {
@@ -158,7 +159,7 @@ func TestNothingIsImportedForTheEnd(t *testing.T) {
 }
 
 // holdTools is what terminated.py starts: it uses what it has, and waits.
-func holdTools(ctx context.Context, args Tuple, _ *Dict) error {
+func holdTools(ctx context.Context, args python.Tuple, _ *python.Dict) error {
 	conn, queue, lock, event := args[0].(*Conn), args[1].(*Queue), args[2].(*Semaphore), args[3].(*Event)
 	if err := errors.Join(queue.Put(ctx, "x"), lock.Acquire(ctx), event.Set(ctx), conn.Send(ctx, "ready")); err != nil {
 		return err
@@ -170,7 +171,7 @@ func holdTools(ctx context.Context, args Tuple, _ *Dict) error {
 // TestTrackerIsSilent ends processes in every way, on both sides: Python's resource tracker removes
 // what is left, without a word.
 func TestTrackerIsSilent(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
 		for _, end := range []func(p *Process) error{
 			(*Process).Close, func(p *Process) error { return p.Signal(syscall.SIGTERM) },
@@ -224,7 +225,7 @@ func pythonEnvWithout(variable string) []string {
 // their function had ended, with each version of Python: what its end looks like differs between
 // them.
 func TestThreadsOutliveTheFunctionInEveryPython(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		for _, pooled := range []bool{false, true} {
 			ctx := testContext(t)
 			p := spawnPlain(t, py, "plain:late_threads", pooled)

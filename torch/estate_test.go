@@ -13,11 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // parting starts a function of parting.py, which has a directory for temporary files of its own.
-func parting(t *testing.T, py python, function string, args ...any) (p *Process, temporary string) {
+func parting(t *testing.T, py peerPython, function string, args ...any) (p *Process, temporary string) {
 	t.Helper()
 	temporary, err := os.MkdirTemp("", "p") // a short path: sockets are there
 	if err != nil {
@@ -37,7 +38,7 @@ func parting(t *testing.T, py python, function string, args ...any) (p *Process,
 // TestMessagesOutlivePython receives what Python has sent through anything when its process has
 // ended, however that ended.
 func TestMessagesOutlivePython(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, c := range [][2]string{{"file_descriptor", "return"}, {"file_system", "raise"},
 			{"file_descriptor", "exit"}, {"file_system", "return"}} {
 			cell(t, c[0]+" "+c[1], func(t *testing.T) { outlives(t, py, c[0], c[1]) })
@@ -45,7 +46,7 @@ func TestMessagesOutlivePython(t *testing.T) {
 	})
 }
 
-func outlives(t *testing.T, py python, strategy, end string) {
+func outlives(t *testing.T, py peerPython, strategy, end string) {
 	ctx := testContext(t)
 	queue, simple := must(NewQueue(0))(t), must(NewSimpleQueue())(t)
 	defer CloseAll([]any{queue, simple})
@@ -100,7 +101,7 @@ func leftBehind(t *testing.T, p *Process, temporary string) (all []string) {
 
 // TestMessagesOutlivePythonForPython has one Python process receive what another has left.
 func TestMessagesOutlivePythonForPython(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
 		queue := must(NewSimpleQueue())(t)
 		defer queue.Close()
@@ -118,7 +119,7 @@ func TestMessagesOutlivePythonForPython(t *testing.T) {
 
 // TestManyMessagesOutlivePython leaves more descriptors than are under way in a socket at once.
 func TestManyMessagesOutlivePython(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
 		const n = 150
 		p, _ := parting(t, py, "many", n)
@@ -144,7 +145,7 @@ func TestManyMessagesOutlivePython(t *testing.T) {
 // TestEndOfPythonIsBounded wants a process that cannot hand over to fail after its limit, and to
 // say what is lost.
 func TestEndOfPythonIsBounded(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		p, _ := parting(t, py, "stalled")
 		var failed *ProcessError
 		if err := p.Wait(testContext(t)); !errors.As(err, &failed) || failed.ExitCode != 1 ||
@@ -158,7 +159,7 @@ func TestEndOfPythonIsBounded(t *testing.T) {
 // TestPythonKilledAfterSending loses what was to be fetched, with an error that says why, and not
 // what has gone ahead.
 func TestPythonKilledAfterSending(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		near, far := pair(t, "unix", Options{AuthKey: processKey()})
 		p, _ := parting(t, py, "die", far, int(syscall.SIGKILL))
 		ctx := testContext(t)
@@ -183,7 +184,7 @@ func TestPythonKilledAfterSending(t *testing.T) {
 
 // FuzzWill reads what a process leaves, which may be anything.
 func FuzzWill(f *testing.F) {
-	b, err := Marshal(Tuple{"/tmp/pymp-x/listener-y", []byte("key"), []any{1, 2}, []any{Tuple{"torch_1_2_3", 1}}, 1}, 4)
+	b, err := Marshal(python.Tuple{"/tmp/pymp-x/listener-y", []byte("key"), []any{1, 2}, []any{python.Tuple{"torch_1_2_3", 1}}, 1}, 4)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func FuzzWill(f *testing.F) {
 // TestThreadsOutliveTheFunction receives what threads of Python have sent after their function had
 // ended: Python waits for them at its end, and hands over after that.
 func TestThreadsOutliveTheFunction(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, c := range [][3]string{{"thread", "file_descriptor", "return"},
 			{"thread", "file_system", "raise"}, {"pooled", "file_descriptor", "return"}} {
 			cell(t, strings.Join(c[:], " "), func(t *testing.T) { lateThread(t, py, c[0], c[1], c[2]) })
@@ -212,7 +213,7 @@ func TestThreadsOutliveTheFunction(t *testing.T) {
 	})
 }
 
-func lateThread(t *testing.T, py python, function, strategy, end string) {
+func lateThread(t *testing.T, py peerPython, function, strategy, end string) {
 	queue, simple := must(NewQueue(0))(t), must(NewSimpleQueue())(t)
 	defer CloseAll([]any{queue, simple})
 	p, temporary := parting(t, py, function, queue, simple, strategy, end)
@@ -245,7 +246,7 @@ func receiveElements(t *testing.T, through string, next func(context.Context) (a
 // TestDaemonThreadsAtTheEnd keeps what a daemon thread has sent before the hand-over, and what it
 // sends later by descriptor to Go, where it goes ahead.
 func TestDaemonThreadsAtTheEnd(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
 		p, _ := parting(t, py, "daemon")
 		if err := p.Wait(ctx); err != nil {

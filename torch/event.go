@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
@@ -81,7 +82,7 @@ func (i *importer) event(o *pickle.Object) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, _ := state.(*Dict)
+	parts, _ := state.(*python.Dict)
 	cond, _ := parts.Get("_cond")
 	flag, _ := parts.Get("_flag")
 	e := new(Event)
@@ -103,5 +104,5 @@ func (e *exporter) event(v *Event) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return withState(eventClass, NewDict("_cond", cond, "_flag", flag)), nil
+	return withState(eventClass, python.NewDict("_cond", cond, "_flag", flag)), nil
 }

@@ -7,16 +7,13 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// LoadOptions says how to load a file; the zero value copies all tensors to the heap.
-type LoadOptions = pt.Options
-
 // Save writes v to a .pt file that torch.load reads, with weights_only=True too. It is [pt.Save].
 func Save(path string, v any) error { return pt.Save(path, v) }
 
 // Load reads what torch.save has written as a T, by the rules of [Recv]: any takes whatever there
 // is, a map[string]*tensor.Tensor a state dict. The caller closes what was mapped (see [CloseAll]).
 // It is [pt.Load], which says more.
-func Load[T any](path string, o LoadOptions) (v T, err error) {
+func Load[T any](path string, o pt.Options) (v T, err error) {
 	loaded, err := pt.Load(path, o)
 	if err != nil {
 		return v, err

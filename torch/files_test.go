@@ -13,6 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
+	"github.com/shoal-mp/shoal/encoding/pt"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
@@ -62,7 +64,7 @@ func trained(t *testing.T) *mnistNet {
 }
 
 // runFiles runs a function of files.py and returns what it prints.
-func runFiles(t *testing.T, py python, args ...string) string {
+func runFiles(t *testing.T, py peerPython, args ...string) string {
 	t.Helper()
 	c := exec.CommandContext(testContext(t), py.path, append([]string{"testdata/files.py"}, args...)...)
 	c.Env = pythonEnv()
@@ -86,7 +88,7 @@ func farthest(a, b *tensor.Tensor) (d float64) {
 
 // TestMNISTModelCrosses trains on one side and wants the same logits of the other, from a file.
 func TestMNISTModelCrosses(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		dir := t.TempDir()
 		file := func(name string) string { return filepath.Join(dir, name) }
 		images := tensor.RandN(tensor.Float32, tensor.NewGenerator(3), 50, 1, 28, 28)
@@ -100,7 +102,7 @@ func TestMNISTModelCrosses(t *testing.T) {
 				t.Fatal(err)
 			}
 			runFiles(t, py, "logits", file("go.pt"), file("images.pt"), file("logits.pt"))
-			theirs, err := Load[*tensor.Tensor](file("logits.pt"), LoadOptions{})
+			theirs, err := Load[*tensor.Tensor](file("logits.pt"), pt.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,13 +111,13 @@ func TestMNISTModelCrosses(t *testing.T) {
 			}
 		})
 		runFiles(t, py, "train", file("images.pt"), file("torch.pt"), file("whole.pt"), file("theirs.pt"))
-		theirs, err := Load[*tensor.Tensor](file("theirs.pt"), LoadOptions{})
+		theirs, err := Load[*tensor.Tensor](file("theirs.pt"), pt.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"torch.pt", "whole.pt"} {
 			cell(t, "from PyTorch "+name, func(t *testing.T) {
-				v, err := Load[any](file(name), LoadOptions{Mmap: true})
+				v, err := Load[any](file(name), pt.Options{Mmap: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -135,7 +137,7 @@ func TestMNISTModelCrosses(t *testing.T) {
 		}
 		cell(t, "an optimizer there and back", func(t *testing.T) {
 			runFiles(t, py, "resume", file("torch.pt"), "-", file("adam.pt"))
-			v, err := Load[any](file("adam.pt"), LoadOptions{})
+			v, err := Load[any](file("adam.pt"), pt.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +151,7 @@ func TestMNISTModelCrosses(t *testing.T) {
 
 // TestSavedFiles wants PyTorch to read what was saved, in all the ways it has.
 func TestSavedFiles(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		path := filepath.Join(t.TempDir(), "saved.pt")
 		base := tensor.Arange(tensor.Float32, 0, 6, 1).Reshape(2, 3)
 		cases := []struct {
@@ -163,7 +165,7 @@ func TestSavedFiles(t *testing.T) {
 			{&autograd.Param{T: tensor.Ones(tensor.Int64, 1), Frozen: true}, "Parameter(False, int64[1][1]@0[1])"},
 			{tensor.Scalar(tensor.BFloat16, 1.5), "bfloat16[][]@01.5"},
 			{tensor.New(tensor.Float32, 0, 3), "float32[0, 3][3, 1]@0[]"},
-			{Tuple{1, []any{"é", 2.5, nil, true}, Size{4}, tensor.Float16, []byte("\xff")},
+			{python.Tuple{1, []any{"é", 2.5, nil, true}, python.Size{4}, tensor.Float16, []byte("\xff")},
 				"tuple[1, list['é', 2.5, None, True], torch.Size([4]), torch.float16, b'\\xff']"},
 			{orderedDict("b", int64(1)<<40, "a", -1), "OrderedDict{'b': 1099511627776, 'a': -1}"},
 		}
@@ -222,7 +224,7 @@ func TestSavedFiles(t *testing.T) {
 		})
 		cell(t, "packed sequences", func(t *testing.T) {
 			theirs := path + ".theirs"
-			if err := Save(path, &PackedSequence{Data: tensor.Arange(tensor.Float32, 0, 5, 1),
+			if err := Save(path, &pt.PackedSequence{Data: tensor.Arange(tensor.Float32, 0, 5, 1),
 				BatchSizes:      tensor.FromSlice([]int64{2, 2, 1}, 3),
 				SortedIndices:   tensor.FromSlice([]int64{1, 0}, 2),
 				UnsortedIndices: tensor.FromSlice([]int64{1, 0}, 2)}); err != nil {
@@ -231,8 +233,8 @@ func TestSavedFiles(t *testing.T) {
 			if got := runFiles(t, py, "packed", path, theirs); got != "[[1.0, 3.0], [0.0, 2.0, 4.0]]" {
 				t.Errorf("PyTorch reads %s", got)
 			}
-			v, err := Load[any](theirs, LoadOptions{})
-			if p, ok := v.(*PackedSequence); !ok ||
+			v, err := Load[any](theirs, pt.Options{})
+			if p, ok := v.(*pt.PackedSequence); !ok ||
 				fmt.Sprint(elements(p.Data), elements(p.BatchSizes),
 					elements(p.SortedIndices)) != "[0 1 1 1 2] [2 2 1] [1 0]" {
 				t.Errorf("of PyTorch: %T %v, %v", v, v, err)
@@ -241,8 +243,8 @@ func TestSavedFiles(t *testing.T) {
 	})
 }
 
-func orderedDict(pairs ...any) *Dict {
-	d := NewDict(pairs...)
+func orderedDict(pairs ...any) *python.Dict {
+	d := python.NewDict(pairs...)
 	d.Ordered = true
 	return d
 }

@@ -18,11 +18,11 @@ import (
 
 // fileLibraries is an interpreter that has the libraries of the other formats: SHOAL_FILES_PYTHON,
 // or one of those with PyTorch.
-func fileLibraries(t *testing.T) python {
+func fileLibraries(t *testing.T) peerPython {
 	t.Helper()
 	candidates := torchPythons()
 	if path := os.Getenv("SHOAL_FILES_PYTHON"); path != "" {
-		candidates = []python{{path: path}}
+		candidates = []peerPython{{path: path}}
 	}
 	for _, py := range candidates {
 		if exec.Command(py.path, "-c", "import h5py, safetensors, msgpack, msgpack_numpy").Run() == nil {
@@ -33,7 +33,7 @@ func fileLibraries(t *testing.T) python {
 		t.Fatal("no interpreter has h5py, safetensors, msgpack and msgpack_numpy; SHOAL_FILES_PYTHON names one")
 	}
 	t.Skip("files were not tested against Python's libraries: no interpreter has h5py, safetensors, msgpack and msgpack_numpy (make interop installs them)")
-	return python{}
+	return peerPython{}
 }
 
 type tensors = map[string]*tensor.Tensor

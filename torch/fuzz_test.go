@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
@@ -62,14 +63,14 @@ func TestCaptures(t *testing.T) {
 
 // FuzzMessage wants a value or an error of any message that names nothing outside itself.
 func FuzzMessage(f *testing.F) {
-	empty := &pickle.Object{Class: rebuildEmpty, Args: Tuple{untypedStorage}}
-	typed := &pickle.Object{Class: rebuildTyped, Args: Tuple{empty, named("torch.float32")}}
+	empty := &pickle.Object{Class: rebuildEmpty, Args: python.Tuple{untypedStorage}}
+	typed := &pickle.Object{Class: rebuildTyped, Args: python.Tuple{empty, named("torch.float32")}}
 	for _, v := range []any{
-		Tuple{1, "x"}, NewDict("a", &pickle.List{Items: []any{1}}),
-		&Array{DType: "<f4", Shape: []int{1}, Data: make([]byte, 4)}, typed,
+		python.Tuple{1, "x"}, python.NewDict("a", &pickle.List{Items: []any{1}}),
+		&python.Array{DType: "<f4", Shape: []int{1}, Data: make([]byte, 4)}, typed,
 		&pickle.Object{Class: rebuildTensor,
-			Args: Tuple{parameterClass, typed, Tuple{0, Tuple{0, 3}, Tuple{3, 1}, true}}},
-		withState(tokenClass, Tuple{"x", "y", "z"}),
+			Args: python.Tuple{parameterClass, typed, python.Tuple{0, python.Tuple{0, 3}, python.Tuple{3, 1}, true}}},
+		withState(tokenClass, python.Tuple{"x", "y", "z"}),
 	} {
 		b, err := pickle.Marshal(v, 4)
 		if err != nil {
@@ -80,7 +81,7 @@ func FuzzMessage(f *testing.F) {
 	for _, b := range captures(f) {
 		f.Add(b)
 	}
-	outside := []Global{rebuildFilename, rebuildProxy, rebuildCUDA}
+	outside := []python.Global{rebuildFilename, rebuildProxy, rebuildCUDA}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		tree, _ := pickle.Unmarshal(b, allowed().Find, pickle.Limits{})
 		for o := range pickle.Each[*pickle.Object](tree) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 
+	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
@@ -129,7 +130,8 @@ func (i *importer) resolve(o *pickle.Object) (any, error) {
 	case tokenClass:
 		return i.token(o)
 	case value.PackedClass:
-		return i.Packed(o)
+		p, err := i.Packed(o)
+		return &pt.PackedSequence{Data: p[0], BatchSizes: p[1], SortedIndices: p[2], UnsortedIndices: p[3]}, err
 	}
 	return nil, unsupported("a call of %s", o.Class)
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
@@ -19,7 +20,7 @@ import (
 // TestWarmMemory closes tensors that PyTorch still has, or has not received yet, and wants their
 // memory left alone; and used again once PyTorch has dropped them.
 func TestWarmMemory(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, s := range []Strategy{Proc, FileDescriptor, FileSystem} {
 			cell(t, s.String(),
 				func(t *testing.T) { warmMemory(t, converse(t, py, Options{Strategy: s}, "file_descriptor")) })
@@ -40,7 +41,7 @@ func warmMemory(t *testing.T, k *talk) {
 	}
 	first := fresh()
 	used := []sys.FileID{id(first)}
-	if err := k.Send(k.ctx, Tuple{"take", first}); err != nil {
+	if err := k.Send(k.ctx, python.Tuple{"take", first}); err != nil {
 		t.Fatal(err)
 	}
 	first.Close() // while it is under way, perhaps
@@ -79,7 +80,7 @@ func warmMemory(t *testing.T, k *talk) {
 // TestOddTensors wants typed errors for what cannot cross, nothing of it left open in PyTorch, and
 // the next message.
 func TestOddTensors(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, theirs := range []string{"fetched", "file_descriptor", "file_system"} {
 			k := converse(t, py, Options{}, theirs)
 			k.ask("make", "plain", "float32") // starts what PyTorch starts once
@@ -103,7 +104,7 @@ func TestOddTensors(t *testing.T) {
 
 // oddTensor reports whether it was PyTorch itself that refused, which depends on the version.
 func oddTensor(t *testing.T, k *talk, kind string) (refused bool) {
-	if err := k.Send(k.ctx, Tuple{"odd", kind}); err != nil {
+	if err := k.Send(k.ctx, python.Tuple{"odd", kind}); err != nil {
 		t.Fatal(err)
 	}
 	v, err := k.Recv(k.ctx)
@@ -129,7 +130,7 @@ func oddTensor(t *testing.T, k *talk, kind string) (refused bool) {
 // TestValues sends values that only PyTorch and numpy have, besides what Go makes of its own types,
 // and wants Python's repr of them.
 func TestValues(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		for protocol := 2; protocol <= 5; protocol++ {
 			cell(t, fmt.Sprint("protocol ", protocol), func(t *testing.T) {
 				k := converse(t, py, Options{Protocol: protocol}, "file_descriptor")
@@ -143,9 +144,9 @@ func TestValues(t *testing.T) {
 						B float32 `torch:"-"`
 						C *int
 					}{A: 3}, "{'alpha': 3, 'C': None}"},
-					{tensor.BFloat16, "torch.bfloat16"}, {Size{2, 3}, "torch.Size([2, 3])"},
-					{Device("cpu"), "device(type='cpu')"},
-					{&Array{DType: "<f4", Shape: []int{2, 2}, Data: make([]byte, 16)},
+					{tensor.BFloat16, "torch.bfloat16"}, {python.Size{2, 3}, "torch.Size([2, 3])"},
+					{python.Device("cpu"), "device(type='cpu')"},
+					{&python.Array{DType: "<f4", Shape: []int{2, 2}, Data: make([]byte, 16)},
 						"array([[0., 0.],\n       [0., 0.]], dtype=float32)"},
 					{must(ArrayOf(numbers.T()))(t), "array([[1, 3],\n       [2, 4]], dtype=int32)"},
 				} {
@@ -176,31 +177,31 @@ func numpyValues(t *testing.T, k *talk, protocol int) {
 		}
 	}
 	got := k.ask("eval",
-		"(__import__('numpy').arange(6,dtype='<i4').reshape(2,3).T, __import__('numpy').float32(1.5), {(1,2): {3}}, torch.Size([4]), torch.float16, torch.device('cuda:1'))").(Tuple)
-	x, err := TensorOf(got[0].(*Array))
+		"(__import__('numpy').arange(6,dtype='<i4').reshape(2,3).T, __import__('numpy').float32(1.5), {(1,2): {3}}, torch.Size([4]), torch.float16, torch.device('cuda:1'))").(python.Tuple)
+	x, err := TensorOf(got[0].(*python.Array))
 	if err != nil || fmt.Sprint(x.Shape()) != "[3 2]" || tensor.At[int32](x, 2, 1) != 5 {
 		t.Errorf("a transposed numpy array: %v, %v", x, err)
 	}
-	if n, err := NumberOf(got[1].(*Scalar)); n != 1.5 || err != nil {
+	if n, err := NumberOf(got[1].(*python.Scalar)); n != 1.5 || err != nil {
 		t.Errorf("a numpy number: %v, %v", n, err)
 	}
-	if !reflect.DeepEqual(got[3:], Tuple{Size{4}, tensor.Float16, Device("cuda:1")}) {
+	if !reflect.DeepEqual(got[3:], python.Tuple{python.Size{4}, tensor.Float16, python.Device("cuda:1")}) {
 		t.Errorf("%v", got[3:])
 	}
 }
 
 // TestTraps are those of the wire protocol that need a PyTorch.
 func TestTraps(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{Strategy: FileDescriptor}, "fetched")
 		cell(t, "a flood of descriptors, fetched at once", func(t *testing.T) { flood(t, k) })
 		cell(t, "sent and closed at once", func(t *testing.T) {
 			x := pattern(k, tensor.Float32, 4)
-			if err := k.Send(k.ctx, Tuple{"take", x}); err != nil {
+			if err := k.Send(k.ctx, python.Tuple{"take", x}); err != nil {
 				t.Fatal(err)
 			}
 			x.Close()
-			if v, err := k.Recv(k.ctx); err != nil || !sameNumbers(v.(Tuple)[1], [][]float64{{0, 1, 0, 1}}) {
+			if v, err := k.Recv(k.ctx); err != nil || !sameNumbers(v.(python.Tuple)[1], [][]float64{{0, 1, 0, 1}}) {
 				t.Errorf("%v, %v", v, err)
 			}
 		})
@@ -226,7 +227,7 @@ func TestTraps(t *testing.T) {
 			}
 		})
 		cell(t, "descriptors promised to a process that ended", func(t *testing.T) {
-			if err := k.Send(k.ctx, Tuple{"make", "plain", "float32"}); err != nil {
+			if err := k.Send(k.ctx, python.Tuple{"make", "plain", "float32"}); err != nil {
 				t.Fatal(err)
 			}
 			raw, err := k.RecvBytes(k.ctx)
@@ -248,7 +249,7 @@ func TestTraps(t *testing.T) {
 // TestTruncatedByPyTorch has PyTorch cut its own memory, while a tensor here is on it, and before
 // one arrives.
 func TestTruncatedByPyTorch(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{}, "file_system")
 		x := k.ask("make", "plain", "float32").(*tensor.Tensor)
 		// and keep it: to free it is a fault
@@ -257,7 +258,7 @@ func TestTruncatedByPyTorch(t *testing.T) {
 		if err := Guard(func() { x.Fill(1) }); !errors.Is(err, ErrTruncated) {
 			t.Errorf("a write to memory that was cut: %v", err)
 		}
-		if err := k.Send(k.ctx, Tuple{"make", "plain", "int64"}); err != nil {
+		if err := k.Send(k.ctx, python.Tuple{"make", "plain", "int64"}); err != nil {
 			t.Fatal(err)
 		}
 		raw, err := k.RecvBytes(k.ctx)
@@ -287,7 +288,7 @@ func TestTruncatedByPyTorch(t *testing.T) {
 func flood(t *testing.T, k *talk) {
 	const n = 24
 	before := openFiles(t)
-	if err := k.Send(k.ctx, Tuple{"flood", n}); err != nil {
+	if err := k.Send(k.ctx, python.Tuple{"flood", n}); err != nil {
 		t.Fatal(err)
 	}
 	raw := make([][]byte, n)

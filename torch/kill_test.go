@@ -12,13 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // TestKilled kills PyTorch while Go has its tensors, and lets go of everything after that.
 func TestKilled(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, theirs := range []string{"fetched", "file_descriptor", "file_system"} {
 			cell(t, theirs, func(t *testing.T) {
 				names := torchFiles(t)
@@ -27,7 +28,7 @@ func TestKilled(t *testing.T) {
 				v := k.ask("make", "list", "float32")
 				mine := pattern(k, tensor.Float32, 6)
 				k.ask("take", mine)
-				if err := k.Send(k.ctx, Tuple{"take", mine}); err != nil { // perhaps never received
+				if err := k.Send(k.ctx, python.Tuple{"take", mine}); err != nil { // perhaps never received
 					t.Fatal(err)
 				}
 				k.p.Signal(syscall.SIGKILL)
@@ -58,7 +59,7 @@ func TestKilled(t *testing.T) {
 
 // TestGoKilled kills a Go process while PyTorch has its tensors: they stay, and nothing else does.
 func TestGoKilled(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, s := range []Strategy{Proc, FileDescriptor, FileSystem} {
 			cell(t, s.String(), func(t *testing.T) {
 				ctx := testContext(t)
@@ -157,7 +158,7 @@ func TestVictim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Send(context.Background(), Tuple{"take", x.Fill(5)}); err != nil {
+	if err := c.Send(context.Background(), python.Tuple{"take", x.Fill(5)}); err != nil {
 		t.Fatal(err)
 	}
 	c.Recv(context.Background()) // until it is killed

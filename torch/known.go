@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
@@ -20,7 +21,7 @@ import (
 
 // loads reports whether Go makes the samples of a worker of a DataLoader, by its arguments as they
 // are in the pickle.
-func (c Child) loads(args Tuple) bool {
+func (c Child) loads(args python.Tuple) bool {
 	if len(args) <= argDataset {
 		return false
 	}
@@ -39,7 +40,7 @@ func (c Child) loads(args Tuple) bool {
 }
 
 // tellOnce says why Go does not make the samples, in the first worker.
-func tellOnce(args Tuple, why string) {
+func tellOnce(args python.Tuple, why string) {
 	if len(args) > argWorker && args[argWorker] == int64(0) {
 		fmt.Fprintln(os.Stderr, "Python loads the samples, and not Go:", why)
 	}
@@ -58,7 +59,7 @@ func (c Child) names(set any) bool {
 
 // namesGo reports whether a data set of Go's is named anywhere in a pickle.
 func namesGo(set any) bool {
-	for d := range pickle.Each[*Dict](set) {
+	for d := range pickle.Each[*python.Dict](set) {
 		if name, ok := d.Get(datasetName); ok && name != nil {
 			return true
 		}
@@ -83,7 +84,7 @@ func (c Child) knows(v any, seen map[any]bool) error {
 		return nil
 	}
 	seen[o] = true
-	state, _ := o.State.(*Dict)
+	state, _ := o.State.(*python.Dict)
 	named, left := state.Get(datasetName)
 	switch name := o.Class.String(); {
 	case named != nil:
@@ -101,16 +102,16 @@ func (c Child) knows(v any, seen map[any]bool) error {
 }
 
 // knowsParts asks about the data sets in another one.
-func (c Child) knowsParts(state *Dict, seen map[any]bool) error {
+func (c Child) knowsParts(state *python.Dict, seen map[any]bool) error {
 	if inner, ok := state.Get("dataset"); ok {
 		return c.knows(inner, seen)
 	}
 	v, _ := state.Get("datasets")
-	parts, _ := v.(Tuple)
+	parts, _ := v.(python.Tuple)
 	switch v := v.(type) {
 	case *pickle.List:
 		parts = v.Items
-	case *Dict: // of a StackDataset
+	case *python.Dict:
 		for _, part := range v.All() {
 			parts = append(parts, part)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -129,7 +130,7 @@ func layersCross(t *testing.T, k *talk) {
 	if left := asked[[]string](k, "exchange", ours, theirs); len(left) > 0 {
 		t.Errorf("nothing was sent of %q", left)
 	}
-	got, err := Load[map[string]crossed](theirs, LoadOptions{})
+	got, err := Load[map[string]crossed](theirs, pt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

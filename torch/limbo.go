@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -113,7 +114,7 @@ func CollectCUDA() (out int, err error) {
 }
 
 // shareCUDA writes rebuild_cuda_tensor of a tensor that is on a device.
-func (e *exporter) shareCUDA(t *tensor.Tensor, m tensor.DeviceMemory, class Global, learned bool) (any, error) {
+func (e *exporter) shareCUDA(t *tensor.Tensor, m tensor.DeviceMemory, class python.Global, learned bool) (any, error) {
 	if e.opts.CUDA == nil {
 		return nil, unsupported("a tensor on %v without Options.CUDA", t.Device())
 	}

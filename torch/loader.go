@@ -10,17 +10,18 @@ import (
 	"syscall"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // A Worker is what a data set is told about the worker of a DataLoader that opens it.
 type Worker struct {
-	ID      int     // from 0
-	Workers int     // how many there are
-	Seed    int64   // of this worker, from PyTorch's base seed
-	Args    *Dict   // shoal_args of the data set in Python, or its attributes but for the name and private ones
-	Object  *Record // the data set in Python, with all of its attributes; nil when it is probed
+	ID      int            // from 0
+	Workers int            // how many there are
+	Seed    int64          // of this worker, from PyTorch's base seed
+	Args    *python.Dict   // shoal_args of the data set in Python, or its attributes but for the name and private ones
+	Object  *python.Record // the data set in Python, with all of its attributes; nil when it is probed
 }
 
 // Keywords stores Args in the struct that dst points to, by the tags of its fields, as Recv does.
@@ -79,7 +80,7 @@ type loaderWorker struct {
 // errStreamEnds is what fetch returns at the end of a stream.
 var errStreamEnds = errors.New("the stream ends")
 
-func (c Child) loaderWorker(ctx context.Context, args Tuple) error {
+func (c Child) loaderWorker(ctx context.Context, args python.Tuple) error {
 	w, err := c.newLoaderWorker(args)
 	if err != nil {
 		return err
@@ -105,9 +106,9 @@ func (w *loaderWorker) serve(ctx context.Context) error {
 		switch m := message.(type) {
 		case nil: // the last message
 			return w.stop()
-		case *Record:
+		case *python.Record:
 			failed = w.resume(ctx, m)
-		case Tuple:
+		case python.Tuple:
 			if len(m) != 2 {
 				return protocolError("a DataLoader asks for %d parts", len(m))
 			}
@@ -139,7 +140,7 @@ func endQuietly() {
 	}()
 }
 
-func (c Child) newLoaderWorker(args Tuple) (*loaderWorker, error) {
+func (c Child) newLoaderWorker(args python.Tuple) (*loaderWorker, error) {
 	if len(args) <= argWorkers {
 		return nil, protocolError("a DataLoader's worker has %d arguments", len(args))
 	}
@@ -174,14 +175,14 @@ func (c Child) newLoaderWorker(args Tuple) (*loaderWorker, error) {
 }
 
 // resume begins another epoch of a worker that stays.
-func (w *loaderWorker) resume(ctx context.Context, m *Record) error {
+func (w *loaderWorker) resume(ctx context.Context, m *python.Record) error {
 	if m.Class != resumeIteration {
 		return protocolError("a DataLoader says %s", m.Class)
 	}
 	w.ended = false
 	w.info.Epoch++
 	back := withState(m.Class, m.State)
-	if err := w.results.Put(ctx, Tuple{back, nil}); err != nil {
+	if err := w.results.Put(ctx, python.Tuple{back, nil}); err != nil {
 		return err
 	}
 	return w.guarded(func() error { return w.open(ctx) })
@@ -197,17 +198,17 @@ func (w *loaderWorker) answer(ctx context.Context, number, index any, failed err
 	switch {
 	case err == errStreamEnds:
 		w.ended = true
-		batch = withState(endOfStream, NewDict("worker_id", w.ID))
+		batch = withState(endOfStream, python.NewDict("worker_id", w.ID))
 	case err != nil:
 		batch = w.exception(err)
 	}
 	defer CloseAll(batch)
-	return w.results.Put(ctx, Tuple{number, batch})
+	return w.results.Put(ctx, python.Tuple{number, batch})
 }
 
 // exception is what PyTorch raises again in the training process.
 func (w *loaderWorker) exception(err error) *pickle.Object {
-	return withState(exceptionWrapper, NewDict(
+	return withState(exceptionWrapper, python.NewDict(
 		"exc_type", named("builtins.RuntimeError"), "exc_msg", "error in Go: "+err.Error(),
 		"where", fmt.Sprintf("in DataLoader worker process %d", w.ID)))
 }

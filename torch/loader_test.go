@@ -14,16 +14,17 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // testChild is what this test program does when PyTorch starts it.
 var testChild = Child{
-	Functions: map[string]func(context.Context, Tuple, *Dict) error{
+	Functions: map[string]func(context.Context, python.Tuple, *python.Dict) error{
 		"__main__.rows": scaleAll, "__main__.error": takeTurns, // of loader.py
 		"__main__.leave_tensors": leaveTensors, "__main__.hold_tools": holdTools, // of late.py
 		// of child.py
-		"__main__.turns": takeTools, "__main__.fails": func(context.Context, Tuple, *Dict) error { return errFails },
+		"__main__.turns": takeTools, "__main__.fails": func(context.Context, python.Tuple, *python.Dict) error { return errFails },
 	},
 	Datasets: map[string]OpenDataset{
 		"squares": func(_ context.Context, w Worker) (data.Dataset, error) { return openSquares(w) },
@@ -87,7 +88,7 @@ func (s *squares) Get(_ context.Context, i int) (data.Sample, error) {
 }
 
 // scaleAll multiplies what comes through a queue, until None.
-func scaleAll(ctx context.Context, args Tuple, kwargs *Dict) error {
+func scaleAll(ctx context.Context, args python.Tuple, kwargs *python.Dict) error {
 	work, done, event, lock := args[0].(*Queue), args[1].(*Queue), args[2].(*Event), args[3].(*Semaphore)
 	scale, _ := kwargs.Get("scale")
 	for {
@@ -118,7 +119,7 @@ func scaleAll(ctx context.Context, args Tuple, kwargs *Dict) error {
 }
 
 // takeTurns is the other side of what loader.py does with a Condition, an RLock and an Event.
-func takeTurns(ctx context.Context, args Tuple, _ *Dict) error {
+func takeTurns(ctx context.Context, args python.Tuple, _ *python.Dict) error {
 	cond, rlock, event, back := args[0].(*Condition), args[1].(*Semaphore), args[2].(*Event), args[3].(*Queue)
 	err := holding(ctx, cond.Lock, func() error { // which Python gives up by waiting
 		if err := cond.Notify(ctx, 1); err != nil {
@@ -140,14 +141,14 @@ func takeTurns(ctx context.Context, args Tuple, _ *Dict) error {
 
 // TestDataLoader runs an unmodified script whose workers are this program.
 func TestDataLoader(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, theirs := range []string{"file_descriptor", "file_system"} {
 			cell(t, theirs, func(t *testing.T) { dataLoader(t, py, theirs) })
 		}
 	})
 }
 
-func dataLoader(t *testing.T, py python, theirs string) {
+func dataLoader(t *testing.T, py peerPython, theirs string) {
 	cmd := exec.CommandContext(testContext(t), py.path, "testdata/loader.py", os.Args[0], theirs)
 	cmd.Env = pythonEnv()
 	var stderr strings.Builder
@@ -219,7 +220,7 @@ func dataLoader(t *testing.T, py python, theirs string) {
 // TestResourceTracker wants that helper of Python's to have no time in which Ctrl-C ends it, as
 // Python sees to when it starts it itself.
 func TestResourceTracker(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		code := "import subprocess, sys\n" +
 			"see = 'import signal; print([signal.getsignal(s) == signal.SIG_IGN for s in (signal.SIGINT, signal.SIGTERM)])'\n" +
 			"for helper in 'resource_tracker', 'forkserver':\n" +
@@ -238,7 +239,7 @@ func TestLoaderExample(t *testing.T) {
 	if !interop {
 		t.Skip("the example was not run: it is built and trains for some seconds (make interop does)")
 	}
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		program := filepath.Join(t.TempDir(), "loader")
 		if out, err := exec.CommandContext(testContext(t), "go", "build", "-o", program,
 			"../examples/torchloader").CombinedOutput(); err != nil {
@@ -262,7 +263,7 @@ func TestLoaderExample(t *testing.T) {
 
 // TestOrphan kills the training process, and wants its Go workers to end.
 func TestOrphan(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		code := "import sys, time, torch, loader\n" +
 			"if __name__ == '__main__':\n" +
 			"    torch.multiprocessing.set_executable(sys.argv[1])\n" +

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -35,11 +36,11 @@ func TestLoopback(t *testing.T) {
 		opts := Options{AuthKey: testKey, Strategy: s}
 		x := tensor.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 2, 3) // moves
 		turned := x.T()
-		got, err := transmit(t, opts, Tuple{x, turned})
+		got, err := transmit(t, opts, python.Tuple{x, turned})
 		if err != nil {
 			t.Fatal(err)
 		}
-		y, z := got.(Tuple)[0].(*tensor.Tensor), got.(Tuple)[1].(*tensor.Tensor)
+		y, z := got.(python.Tuple)[0].(*tensor.Tensor), got.(python.Tuple)[1].(*tensor.Tensor)
 		if !y.SameStorage(x) || !z.SameStorage(x) || tensor.At[float32](z, 2, 1) != 6 {
 			t.Errorf("%v: other memory, or another layout", s)
 		}
@@ -89,7 +90,7 @@ func TestRefusedAtSend(t *testing.T) {
 		"a parameter of ints":        {autograd.NewParam("", tensor.New(tensor.Int64, 2)), ErrUnsupported},
 		"text that is not UTF-8":     {"\xff", pickle.ErrValue},
 	} {
-		if err := a.Send(ctx, Tuple{tensor.New(tensor.Float32, 2), c.v}); !errors.Is(err, c.want) {
+		if err := a.Send(ctx, python.Tuple{tensor.New(tensor.Float32, 2), c.v}); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -105,13 +106,13 @@ func flat(v any) (all []*tensor.Tensor) {
 		return []*tensor.Tensor{v}
 	case *autograd.Param:
 		return []*tensor.Tensor{v.T}
-	case Tuple:
+	case python.Tuple:
 		return flat([]any(v))
 	case []any:
 		for _, item := range v {
 			all = append(all, flat(item)...)
 		}
-	case *Dict:
+	case *python.Dict:
 		for _, item := range v.All() {
 			all = append(all, flat(item)...)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
@@ -154,7 +155,7 @@ func (m *Manager) request(ctx context.Context, c *Conn, object any, method strin
 			args, kwargs = args[:n-1], last
 		}
 	}
-	if err := c.Send(ctx, Tuple{object, method, Tuple(args), kwargs}); err != nil {
+	if err := c.Send(ctx, python.Tuple{object, method, python.Tuple(args), kwargs}); err != nil {
 		return nil, fmt.Errorf("call %s: %w", method, err)
 	}
 	b, err := c.RecvBytes(ctx)
@@ -180,7 +181,7 @@ func (m *Manager) request(ctx context.Context, c *Conn, object any, method strin
 
 // answer reads (kind, value).
 func (m *Manager) answer(got any) (any, error) {
-	pair, _ := got.(Tuple)
+	pair, _ := got.(python.Tuple)
 	if len(pair) != 2 {
 		return nil, protocolError("a manager answers %T", got)
 	}
@@ -188,7 +189,7 @@ func (m *Manager) answer(got any) (any, error) {
 	case "#RETURN":
 		return pair[1], nil
 	case "#PROXY":
-		made, _ := pair[1].(Tuple)
+		made, _ := pair[1].(python.Tuple)
 		var exposed []string
 		if len(made) != 2 || assign(&exposed, made[0]) != nil {
 			return nil, protocolError("a manager answers with a proxy of %v", pair[1])
@@ -208,9 +209,9 @@ func (m *Manager) answer(got any) (any, error) {
 
 // A RemoteError is an exception that a call raised at a manager's server.
 type RemoteError struct {
-	Class     string // with its module, such as "builtins.KeyError"; "" where only the traceback was sent
-	Args      Tuple  // of the exception; what has no plain form in Go is its class's name
-	Traceback string // "" where the exception itself was sent
+	Class     string       // with its module, such as "builtins.KeyError"; "" where only the traceback was sent
+	Args      python.Tuple // of the exception; what has no plain form in Go is its class's name
+	Traceback string       // "" where the exception itself was sent
 }
 
 // Error is what Python would print.
@@ -233,7 +234,7 @@ func (e *RemoteError) Error() string {
 // for other answers.
 func remoteException(b []byte, opts Options) *RemoteError {
 	tree, err := pickle.Unmarshal(b, inertNames, opts.limits())
-	pair, _ := tree.(Tuple)
+	pair, _ := tree.(python.Tuple)
 	if err != nil || len(pair) != 2 || pair[0] != "#ERROR" {
 		return nil
 	}

@@ -9,20 +9,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // managed starts a Python manager, and returns its client here and a talk with its client there.
-func managed(t *testing.T, py python, network string) (*Manager, *talk) {
+func managed(t *testing.T, py peerPython, network string) (*Manager, *talk) {
 	t.Helper()
 	ctx := testContext(t)
 	var addr any = filepath.Join(t.TempDir(), "manager")
 	if network == "tcp" {
-		addr = Tuple{"127.0.0.1", 0}
+		addr = python.Tuple{"127.0.0.1", 0}
 	}
 	p := must(Python{Path: py.path, Dir: "testdata", Env: pythonEnv()}.Spawn(ctx, "managed:run", addr))(t)
 	t.Cleanup(func() { p.Close() })
-	at := must((&importer{}).token(withState(tokenClass, Tuple{"", must(p.Conn.Recv(ctx))(t), ""})))(t)
+	at := must((&importer{}).token(withState(tokenClass, python.Tuple{"", must(p.Conn.Recv(ctx))(t), ""})))(t)
 	m := must(DialManager(ctx, at.network, at.addr, Options{AuthKey: processKey()}))(t)
 	k := &talk{t, ctx, p, p.Conn}
 	t.Cleanup(func() {
@@ -52,7 +53,7 @@ func (k *talk) wantTold(code string, want any) {
 
 // TestManager uses the objects of a Python SyncManager from Go and from Python.
 func TestManager(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		m, k := managed(t, py, "unix")
 		for name, test := range map[string]func(*testing.T, *Manager, *talk){
 			"dict and list": managedContainers, "queue": managedQueue, "event and locks": managedLocks,
@@ -68,7 +69,7 @@ func TestManager(t *testing.T) {
 // give makes a proxy of Go's a name of the Python client's.
 func give(k *talk, name string, p any) {
 	k.t.Helper()
-	k.tell(Tuple{name, p})
+	k.tell(python.Tuple{name, p})
 }
 
 func managedContainers(t *testing.T, m *Manager, k *talk) {
@@ -116,7 +117,7 @@ func managedContainers(t *testing.T, m *Manager, k *talk) {
 func managedQueue(t *testing.T, m *Manager, k *talk) {
 	q := must(m.Queue(k.ctx, 1))(t)
 	give(k, "q", q)
-	if err := q.Put(k.ctx, Tuple{1, "x"}); err != nil {
+	if err := q.Put(k.ctx, python.Tuple{1, "x"}); err != nil {
 		t.Fatal(err)
 	}
 	soon, cancel := context.WithCancel(k.ctx)
@@ -124,7 +125,7 @@ func managedQueue(t *testing.T, m *Manager, k *talk) {
 	if err := q.Put(soon, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("put into a full queue: %v", err)
 	}
-	k.wantTold("q.get()", Tuple{int64(1), "x"})
+	k.wantTold("q.get()", python.Tuple{int64(1), "x"})
 	done := make(chan any, 1)
 	go func() {
 		v, err := q.Get(k.ctx) // may wait for some slices
@@ -144,7 +145,7 @@ func managedQueue(t *testing.T, m *Manager, k *talk) {
 
 // TestManagedTensors sends tensors through the queue of a manager, both ways.
 func TestManagedTensors(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		m, k := managed(t, py, "unix")
 		q := must(m.Queue(k.ctx, 1))(t)
 		give(k, "q", q)
@@ -185,7 +186,7 @@ func managedLocks(t *testing.T, m *Manager, k *talk) {
 	if err := errors.Join(e.Set(k.ctx), l.Acquire(k.ctx), s.Acquire(k.ctx), s.Acquire(k.ctx)); err != nil {
 		t.Fatal(err)
 	}
-	k.wantTold("(e.wait(0), l.acquire(False))", Tuple{true, false})
+	k.wantTold("(e.wait(0), l.acquire(False))", python.Tuple{true, false})
 	soon, cancel := context.WithCancel(k.ctx)
 	cancel()
 	if err := s.Acquire(soon); !errors.Is(err, context.Canceled) {
@@ -232,7 +233,7 @@ func managedCondition(t *testing.T, m *Manager, k *talk) {
 		}
 		done <- errors.Join(err, mine.Notify(k.ctx, 1), mine.Release(k.ctx))
 	}()
-	k.wantTold("(c.acquire(), waited_for.append(1), c.notify_all(), c.release())", Tuple{true, nil, nil, nil})
+	k.wantTold("(c.acquire(), waited_for.append(1), c.notify_all(), c.release())", python.Tuple{true, nil, nil, nil})
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -251,7 +252,7 @@ func managedValues(t *testing.T, m *Manager, k *talk) {
 	if err := errors.Join(n.Set(k.ctx, "x", "y"), v.Set(k.ctx, 2.5), a.Set(k.ctx, 1, 7)); err != nil {
 		t.Fatal(err)
 	}
-	k.wantTold("(n.x, v.get(), a[1], len(a))", Tuple{"y", 2.5, int64(7), int64(3)})
+	k.wantTold("(n.x, v.get(), a[1], len(a))", python.Tuple{"y", 2.5, int64(7), int64(3)})
 	x, err1 := n.Get(k.ctx, "x")
 	y, err2 := v.Get(k.ctx)
 	z, err3 := a.Get(k.ctx, 2)
@@ -275,7 +276,7 @@ func managedRegistered(t *testing.T, m *Manager, k *talk) {
 	var remote *RemoteError
 	if _, err := c.Call(k.ctx, "fail", "what", 3, nil); !errors.As(err, &remote) ||
 		remote.Class != "builtins.LookupError" ||
-		!reflect.DeepEqual(remote.Args, Tuple{"what", int64(3), nil}) {
+		!reflect.DeepEqual(remote.Args, python.Tuple{"what", int64(3), nil}) {
 		t.Errorf("%#v", err)
 	}
 	if _, err := c.Call(k.ctx, "unspeakable"); !errors.As(err, &remote) ||
@@ -342,7 +343,7 @@ func managedReferences(t *testing.T, m *Manager, k *talk) {
 
 // TestManagerEnds meets a server that ends, over TCP.
 func TestManagerEnds(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		m, k := managed(t, py, "tcp")
 		q := must(m.Queue(k.ctx, 0))(t)
 		give(k, "q", q)

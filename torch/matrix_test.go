@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -31,7 +32,7 @@ var modes = []struct {
 // TestMatrix sends every kind of value to PyTorch, from it, and there and back, and wants one
 // memory: what either side writes the other sees.
 func TestMatrix(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, m := range modes {
 			cell(t, m.ours.String(), func(t *testing.T) {
 				k := converse(t, py, Options{Strategy: m.ours}, m.theirs)
@@ -94,19 +95,19 @@ func build(k *talk, kind string, dt tensor.DType) any {
 	case "frozen":
 		return &autograd.Param{T: pattern(k, dt, 4), Frozen: true}
 	case "dict":
-		return NewDict("x", pattern(k, dt, 3), "n", 7, "nested", map[string]any{"y": pattern(k, dt, 2)})
+		return python.NewDict("x", pattern(k, dt, 3), "n", 7, "nested", map[string]any{"y": pattern(k, dt, 2)})
 	case "tuple":
-		return Tuple{pattern(k, dt, 3), "label", nil, uint64(1 << 63)}
+		return python.Tuple{pattern(k, dt, 3), "label", nil, uint64(1 << 63)}
 	case "list":
 		return []any{pattern(k, dt, 3), pattern(k, dt, 5)}
 	case "two views":
 		base := pattern(k, dt, 8)
-		return Tuple{base.Narrow(0, 0, 4), base.Narrow(0, 2, 6)}
+		return python.Tuple{base.Narrow(0, 0, 4), base.Narrow(0, 2, 6)}
 	case "same twice":
 		same := pattern(k, dt, 4)
-		return Tuple{same, same}
+		return python.Tuple{same, same}
 	case "state_dict":
-		d := &Dict{Ordered: true, Attrs: NewDict("_metadata", &Dict{Ordered: true})}
+		d := &python.Dict{Ordered: true, Attrs: python.NewDict("_metadata", &python.Dict{Ordered: true})}
 		for _, name := range []string{"weight", "bias"} {
 			if err := d.Set(name, pattern(k, dt, 1, 2)); err != nil {
 				k.t.Fatal(err)
@@ -127,7 +128,7 @@ func contents(v any) (all [][]float64) {
 
 // builtTensors is flat for what build makes, which may have a map in it.
 func builtTensors(v any) []*tensor.Tensor {
-	if d, ok := v.(*Dict); ok {
+	if d, ok := v.(*python.Dict); ok {
 		var all []*tensor.Tensor
 		for _, item := range d.All() {
 			if m, ok := item.(map[string]any); ok {
@@ -143,7 +144,7 @@ func builtTensors(v any) []*tensor.Tensor {
 func toTorch(t *testing.T, k *talk, kind string, dt tensor.DType) {
 	v := build(k, kind, dt)
 	mine := builtTensors(v)
-	answer := k.ask("take", v).(Tuple)
+	answer := k.ask("take", v).(python.Tuple)
 	checkDescription(t, v, mine, answer[0].([]any), true)
 	if got, want := answer[1], contents(v); !sameNumbers(got, want) {
 		t.Errorf("PyTorch sees %v, not %v", got, want)
@@ -157,7 +158,7 @@ func toTorch(t *testing.T, k *talk, kind string, dt tensor.DType) {
 		t.Errorf("PyTorch sees %v after a write here", got)
 	}
 	if kind == "two views" {
-		if !reflect.DeepEqual(k.ask("same", Tuple{v.(Tuple)[0], v.(Tuple)[1]}), []any{true, true}) {
+		if !reflect.DeepEqual(k.ask("same", python.Tuple{v.(python.Tuple)[0], v.(python.Tuple)[1]}), []any{true, true}) {
 			t.Error("the same views sent again are other memory")
 		}
 	}
@@ -252,12 +253,12 @@ func checkMade(t *testing.T, v any, kind string, dt tensor.DType) {
 			t.Errorf("%T, not a %s", v, kind)
 		}
 	case "dict":
-		d := v.(*Dict)
+		d := v.(*python.Dict)
 		if n, _ := d.Get("n"); n != int64(7) || d.Len() != 3 || len(all) != 2 {
 			t.Errorf("%v in the dict", n)
 		}
 	case "tuple":
-		tuple := v.(Tuple)
+		tuple := v.(python.Tuple)
 		if tuple[1] != "label" || tuple[2] != nil || fmt.Sprint(tuple[3]) != "1208925819614629174706176" {
 			t.Errorf("the tuple is %v", tuple)
 		}
@@ -275,7 +276,7 @@ func checkMade(t *testing.T, v any, kind string, dt tensor.DType) {
 			t.Error("one tensor is two here")
 		}
 	case "state_dict":
-		d := v.(*Dict)
+		d := v.(*python.Dict)
 		if w, ok := d.Get("weight"); !ok || !d.Ordered || w.(*tensor.Tensor).Dim(1) != 2 {
 			t.Errorf("state_dict %v", d)
 		}

@@ -30,7 +30,7 @@ func mixed(t *testing.T, py, program string, flags ...string) (said map[string]j
 // TestOtherProcessesArePythons starts processes of every kind with this program as executable, none
 // of which is its own, and wants them to be as without it.
 func TestOtherProcessesArePythons(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		want, complaints := mixed(t, py.path, "-", "-O", "-W", "ignore")
 		got, stderr := mixed(t, py.path, os.Args[0], "-O", "-W", "ignore")
 		for name := range want {
@@ -51,7 +51,7 @@ func TestOtherProcessesArePythons(t *testing.T) {
 // TestOtherProcessesSeeTheirParentsEnd kills a script, and wants the Python in its process to
 // notice.
 func TestOtherProcessesSeeTheirParentsEnd(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		said := filepath.Join(t.TempDir(), "child.alone")
 		cmd := exec.CommandContext(testContext(t), py.path, "testdata/mixed.py", os.Args[0], said)
 		cmd.Env = pythonEnv()
@@ -81,7 +81,7 @@ func TestOtherProcessesHaveTheVirtualEnvironment(t *testing.T) {
 		"    if sys.argv[2:]: os.environ['PATH'] = '/nowhere'\n" +
 		"    tell(); multiprocessing.set_executable(sys.argv[1])\n" +
 		"    p = multiprocessing.get_context('spawn').Process(target=tell); p.start(); p.join()\n"
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		home := t.TempDir()
 		if out, err := exec.CommandContext(testContext(t), py.path, "-m", "venv", "--without-pip",
 			filepath.Join(home, "env")).CombinedOutput(); err != nil {
@@ -118,7 +118,7 @@ func TestOtherProcessesHaveTheVirtualEnvironment(t *testing.T) {
 // TestGoAndPythonLoadTogether has a training set of Go's, a validation set of Python's with
 // functions of the script, and mp.spawn, in one script.
 func TestGoAndPythonLoadTogether(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		cmd := exec.CommandContext(testContext(t), py.path, "testdata/together.py", os.Args[0])
 		cmd.Env = pythonEnv()
 		var stderr strings.Builder

@@ -57,7 +57,7 @@ func TestAWholeModuleIsSavedAndLoadedAgain(t *testing.T) {
 	if err := Save(path, n); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Load[*savedNet](path, LoadOptions{})
+	got, err := Load[*savedNet](path, pt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestWhatCannotBeLoadedAgainIsNotSaved(t *testing.T) {
 		}
 	}
 	if err := Save(path, deep); err == nil {
-		if _, err := Load[any](path, LoadOptions{}); err != nil {
+		if _, err := Load[any](path, pt.Options{}); err != nil {
 			t.Errorf("what was saved does not load: %v", err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestAFileCannotPutAnotherTypeInAField(t *testing.T) {
 		if err := Save(path, map[string]any{"Head": head}); err != nil {
 			t.Fatal(err)
 		}
-		if v, err := Load[*savedNet](path, LoadOptions{}); !errors.Is(err, ErrUnsupported) {
+		if v, err := Load[*savedNet](path, pt.Options{}); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%v is %v, %v", head, v, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
@@ -29,7 +30,7 @@ var (
 )
 
 // cannotCross are names that are understood well enough to say what they are.
-var cannotCross = map[Global]string{
+var cannotCross = map[python.Global]string{
 	named("torch.multiprocessing.reductions.rebuild_sparse_coo_tensor"):        "a sparse tensor; send its indices and values",
 	named("torch.multiprocessing.reductions.rebuild_sparse_compressed_tensor"): "a sparse tensor; send its indices and values",
 	named("torch.multiprocessing.reductions.rebuild_nested_tensor"):            "a nested tensor; send its parts",
@@ -49,7 +50,7 @@ var allowed = sync.OnceValue(func() pickle.Table {
 		named("socket.AF_UNIX"): nil, named("socket.AF_INET"): nil, named("socket.AF_INET6"): nil,
 		named("socket.SOCK_STREAM"): nil, named("socket.SOCK_DGRAM"): nil,
 	}
-	for _, g := range []Global{rebuildTensor, rebuildTyped, rebuildChild, rebuildFD, rebuildFilename,
+	for _, g := range []python.Global{rebuildTensor, rebuildTyped, rebuildChild, rebuildFD, rebuildFilename,
 		rebuildEmpty, untypedStorage,
 		tensorClass, parameterClass, sharedFD, inheritedFD, rebuildConn, rebuildSocket, value.PackedClass,
 		rebuildProxy, autoProxy, tokenClass, rebuildCUDA, typedStorage} {
@@ -66,7 +67,7 @@ var allowed = sync.OnceValue(func() pickle.Table {
 })
 
 // newAuthString is how Python writes an authkey.
-func newAuthString(args Tuple) (any, error) {
+func newAuthString(args python.Tuple) (any, error) {
 	if len(args) == 1 {
 		if b, ok := args[0].([]byte); ok {
 			return b, nil
@@ -76,7 +77,7 @@ func newAuthString(args Tuple) (any, error) {
 }
 
 // newEnum is the number in an enum of Python's.
-func newEnum(args Tuple) (any, error) {
+func newEnum(args python.Tuple) (any, error) {
 	if len(args) == 1 {
 		if n, ok := args[0].(int64); ok {
 			return n, nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -56,7 +57,7 @@ func TestRegression_S3_4_OptimizersGoOnFromPyTorchsStateDicts(t *testing.T) {
 // TestRegression_S3_4_StatesCrossToPyTorchAndBack has one process of each PyTorch, which takes
 // seconds to begin, for layers and optimizers.
 func TestRegression_S3_4_StatesCrossToPyTorchAndBack(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := talkTo(t, py, Options{}, "optimizers:run")
 		layersCross(t, k)
 		optimizersCross(t, k)
@@ -80,7 +81,7 @@ func optimizersCross(t *testing.T, k *talk) {
 
 func goOn(t *testing.T, path string) recordedOptimizers {
 	t.Helper()
-	r, err := Load[recordedOptimizers](path, LoadOptions{})
+	r, err := Load[recordedOptimizers](path, pt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ func (w work) compare(t *testing.T, path string) {
 		Rates   [][][]float64               `torch:"rates"`
 		Plateau []float64                   `torch:"plateau"`
 	}
-	got, err := Load[result](path, LoadOptions{})
+	got, err := Load[result](path, pt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

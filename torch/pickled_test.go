@@ -5,13 +5,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // TestPickles reads what pickle.dumps of PyTorch has written of tensors, and has pickle.loads read
 // Go's, in each protocol.
 func TestPickles(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{}, "file_descriptor")
 		for protocol := 2; protocol <= 5; protocol++ {
 			cell(t, fmt.Sprint("protocol ", protocol), func(t *testing.T) {
@@ -49,7 +50,7 @@ func pickled(t *testing.T, k *talk, kind string, dt tensor.DType, protocol int) 
 	if err != nil {
 		t.Fatalf("%s %v: %v", kind, dt, err)
 	}
-	answer := k.ask("unpickle", b).(Tuple)
+	answer := k.ask("unpickle", b).(python.Tuple)
 	checkDescription(t, mine, builtTensors(mine), answer[0].([]any), false)
 	if !sameNumbers(answer[1], contents(mine)) {
 		t.Errorf("%s %v: PyTorch has read %v, not %v", kind, dt, answer[1], contents(mine))

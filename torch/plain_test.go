@@ -13,13 +13,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // TestMeeting meets a Python that was not started by Go, without PyTorch: both roles, both
 // networks, the wrong key and the right one.
 func TestMeeting(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		for _, network := range []string{"unix", "tcp"} {
 			cell(t, "client "+network, func(t *testing.T) { meetClient(t, py, network) })
 			cell(t, "server "+network, func(t *testing.T) { meetServer(t, py, network) })
@@ -28,7 +29,7 @@ func TestMeeting(t *testing.T) {
 }
 
 // startPlain starts plain.py by itself, and returns a function for the next line that it prints.
-func startPlain(t *testing.T, py python, role, network, addr string) (line func() string) {
+func startPlain(t *testing.T, py peerPython, role, network, addr string) (line func() string) {
 	t.Helper()
 	cmd := exec.CommandContext(testContext(t), py.path, "testdata/plain.py", role, network, addr, string(testKey))
 	cmd.Stderr, cmd.Env = os.Stderr, pythonEnv()
@@ -56,7 +57,7 @@ func newAddress(t *testing.T, network string) string {
 }
 
 // meetClient is dialled with another key, which Accept passes over, and then with its own.
-func meetClient(t *testing.T, py python, network string) {
+func meetClient(t *testing.T, py peerPython, network string) {
 	l := must(Listen(network, newAddress(t, network), Options{AuthKey: testKey}))(t)
 	defer l.Close()
 	line := startPlain(t, py, "client", network, l.Addr())
@@ -68,7 +69,7 @@ func meetClient(t *testing.T, py python, network string) {
 }
 
 // meetServer dials with another key, and then with Python's own.
-func meetServer(t *testing.T, py python, network string) {
+func meetServer(t *testing.T, py peerPython, network string) {
 	line := startPlain(t, py, "server", network, newAddress(t, network))
 	addr, ctx := line(), testContext(t)
 	if c, err := Dial(ctx, network, addr, Options{AuthKey: []byte("wrong")}); !errors.Is(err, ErrAuth) {
@@ -92,7 +93,7 @@ func descriptorsTravel(t *testing.T, k *talk) {
 	if got := k.ask("detach", f); !reflect.DeepEqual(got, []byte("hello")) {
 		t.Errorf("in a file that was given away: %v", got)
 	}
-	if err := k.Send(k.ctx, Tuple{"eval", "1"}); err != nil {
+	if err := k.Send(k.ctx, python.Tuple{"eval", "1"}); err != nil {
 		t.Fatal(err)
 	}
 	if raw, err := k.RecvBytes(k.ctx); err != nil || !reflect.DeepEqual(must(Unmarshal(raw))(t), int64(1)) {
@@ -103,7 +104,7 @@ func descriptorsTravel(t *testing.T, k *talk) {
 // usePipe takes one end of a Pipe of Python's.
 func usePipe(t *testing.T, k *talk) {
 	t.Helper()
-	if err := k.Send(k.ctx, Tuple{"pipe"}); err != nil {
+	if err := k.Send(k.ctx, python.Tuple{"pipe"}); err != nil {
 		t.Fatal(err)
 	}
 	pipe := must(Recv[*Conn](k.ctx, k.Conn))(t)
@@ -125,7 +126,7 @@ type form struct {
 // plainForms are of all types that have no need of PyTorch or numpy.
 func plainForms(t *testing.T) []form {
 	shared := []any{"x"}
-	ordered := &Dict{Ordered: true}
+	ordered := &python.Dict{Ordered: true}
 	if err := ordered.Set("z", 1); err != nil {
 		t.Fatal(err)
 	}
@@ -135,13 +136,13 @@ func plainForms(t *testing.T) []form {
 		{bigOne(63), "9223372036854775808"}, {bigOne(3000), fmt.Sprint(bigOne(3000))},
 		{1.5, "1.5"}, {2i, "2j"}, {"é\x00\U0001f600", `'é\x00😀'`},
 		{strings.Repeat("x", 70_000), "'" + strings.Repeat("x", 70_000) + "'"},
-		{[]byte{0, 255}, `b'\x00\xff'`}, {[]byte{}, "b''"}, {&ByteArray{Bytes: []byte("x")}, "bytearray(b'x')"},
-		{Tuple{}, "()"}, {Tuple{int64(1), Tuple{int64(2)}}, "(1, (2,))"},
-		{Tuple{int64(1), int64(2), int64(3), int64(4)}, "(1, 2, 3, 4)"},
-		{[]any{int64(1), []any{}}, "[1, []]"}, {Tuple{shared, shared}, "(['x'], ['x'])"},
-		{NewDict("b", int64(1), "a", nil), "{'b': 1, 'a': None}"}, {must(NewSet(false, "a"))(t), "{'a'}"},
-		{must(NewSet(true, int64(1)))(t), "frozenset({1})"},
-		{Global{Module: "collections", Name: "OrderedDict"}, "<class 'collections.OrderedDict'>"},
+		{[]byte{0, 255}, `b'\x00\xff'`}, {[]byte{}, "b''"}, {&python.ByteArray{Bytes: []byte("x")}, "bytearray(b'x')"},
+		{python.Tuple{}, "()"}, {python.Tuple{int64(1), python.Tuple{int64(2)}}, "(1, (2,))"},
+		{python.Tuple{int64(1), int64(2), int64(3), int64(4)}, "(1, 2, 3, 4)"},
+		{[]any{int64(1), []any{}}, "[1, []]"}, {python.Tuple{shared, shared}, "(['x'], ['x'])"},
+		{python.NewDict("b", int64(1), "a", nil), "{'b': 1, 'a': None}"}, {must(python.NewSet(false, "a"))(t), "{'a'}"},
+		{must(python.NewSet(true, int64(1)))(t), "frozenset({1})"},
+		{python.Global{Module: "collections", Name: "OrderedDict"}, "<class 'collections.OrderedDict'>"},
 		{ordered, "OrderedDict({'z': 1})"},
 	}
 }
@@ -149,7 +150,7 @@ func plainForms(t *testing.T) []form {
 // TestPlainValues has plain values read in Python that Go has written, and the other way round, in
 // each protocol of pickle.
 func TestPlainValues(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		for protocol := 2; protocol <= 5; protocol++ {
 			cell(t, fmt.Sprint("protocol ", protocol), func(t *testing.T) {
 				k := chat(t, py, Options{Protocol: protocol})

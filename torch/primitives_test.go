@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding/pt"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -29,7 +31,7 @@ func must[T any](v T, err error) func(t testing.TB) T {
 }
 
 // equip starts a Python process that has a new toolbox.
-func equip(t *testing.T, py python) (*talk, toolbox) {
+func equip(t *testing.T, py peerPython) (*talk, toolbox) {
 	b := toolbox{
 		must(NewQueue(2))(t), must(NewSimpleQueue())(t),
 		must(NewLock())(t), must(NewRLock())(t), must(NewSemaphore(1))(t), must(NewBoundedSemaphore(1))(t),
@@ -60,7 +62,7 @@ func (k *talk) wantEval(code string, want any) {
 
 // TestPrimitives gives what Go makes to a Python process, and uses it on both sides.
 func TestPrimitives(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		k, b := equip(t, py)
 		cell(t, "queues", func(t *testing.T) { sharedQueues(t, k, b) })
 		cell(t, "locks", func(t *testing.T) { sharedLocks(t, k, b) })
@@ -78,20 +80,20 @@ type namedQueue struct {
 
 func sharedQueues(t *testing.T, k *talk, b toolbox) {
 	for _, q := range []namedQueue{{b.queue, "queue"}, {b.simple, "simple"}} {
-		if err := errors.Join(q.Put(k.ctx, Tuple{1, "first"}), q.Put(k.ctx, "second")); err != nil {
+		if err := errors.Join(q.Put(k.ctx, python.Tuple{1, "first"}), q.Put(k.ctx, "second")); err != nil {
 			t.Fatal(err)
 		}
 		if q.name == "queue" {
-			k.wantEval("(queue.full(), queue.qsize())", Tuple{true, int64(2)})
+			k.wantEval("(queue.full(), queue.qsize())", python.Tuple{true, int64(2)})
 			full, cancel := context.WithCancel(k.ctx)
 			cancel()
 			if err := q.Put(full, 3); !errors.Is(err, context.Canceled) {
 				t.Errorf("put into a full queue: %v", err)
 			}
 		}
-		k.wantEval("["+q.name+".get() for _ in range(2)]", []any{Tuple{int64(1), "first"}, "second"})
+		k.wantEval("["+q.name+".get() for _ in range(2)]", []any{python.Tuple{int64(1), "first"}, "second"})
 		k.wantEval(q.name+".put((b'x', 7))", nil)
-		if v, err := q.Get(k.ctx); err != nil || !reflect.DeepEqual(v, Tuple{[]byte("x"), int64(7)}) {
+		if v, err := q.Get(k.ctx); err != nil || !reflect.DeepEqual(v, python.Tuple{[]byte("x"), int64(7)}) {
 			t.Errorf("from %s: %v, %v", q.name, v, err)
 		}
 		k.wantEval(q.name+".empty()", true)
@@ -101,7 +103,7 @@ func sharedQueues(t *testing.T, k *talk, b toolbox) {
 
 // TestTensorsInQueues puts tensors into queues that Go has made, on both sides.
 func TestTensorsInQueues(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		all := []namedQueue{{must(NewQueue(2))(t), "queue"}, {must(NewSimpleQueue())(t), "simple"}}
 		for _, q := range all {
 			defer q.Close()
@@ -119,7 +121,7 @@ func TestTensorsInQueues(t *testing.T) {
 			x.Close()
 			k.wantEval(q.name+".put((torch.ones(2), 7))", nil)
 			v := must(q.Get(k.ctx))(t)
-			if got := v.(Tuple); got[1] != int64(7) ||
+			if got := v.(python.Tuple); got[1] != int64(7) ||
 				!reflect.DeepEqual(elements(got[0].(*tensor.Tensor)), []float64{1, 1}) {
 				t.Errorf("from %s: %v", q.name, got)
 			}
@@ -167,7 +169,7 @@ func sharedLocks(t *testing.T, k *talk, b toolbox) {
 }
 
 func sharedEvent(t *testing.T, k *talk, e *Event) {
-	if err := k.Send(k.ctx, Tuple{"eval", "event.wait(60)"}); err != nil {
+	if err := k.Send(k.ctx, python.Tuple{"eval", "event.wait(60)"}); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { return e.cond.sleeping.Value() == 1 }, "Python to wait")
@@ -202,7 +204,7 @@ func sharedEvent(t *testing.T, k *talk, e *Event) {
 }
 
 func sharedCondition(t *testing.T, k *talk, c *Condition) {
-	if err := k.Send(k.ctx, Tuple{"eval", "wait_for(cond)"}); err != nil {
+	if err := k.Send(k.ctx, python.Tuple{"eval", "wait_for(cond)"}); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
@@ -249,7 +251,7 @@ func lostLock(t *testing.T, k *talk, b toolbox) {
 
 // TestForms sends and receives what is more than a tensor, or less.
 func TestForms(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{}, "file_descriptor")
 		cell(t, "packed sequences", func(t *testing.T) { packedSequences(t, k) })
 		cell(t, "tensors on a GPU", func(t *testing.T) { cudaForm(t, k) })
@@ -260,24 +262,24 @@ func TestForms(t *testing.T) {
 // packedSequences are of different lengths, sorted and not.
 func packedSequences(t *testing.T, k *talk) {
 	v := k.ask("packed")
-	p, ok := v.(*PackedSequence)
+	p, ok := v.(*pt.PackedSequence)
 	if !ok || !reflect.DeepEqual(elements(p.BatchSizes), []float64{2, 2, 1}) ||
 		!reflect.DeepEqual(elements(p.SortedIndices), []float64{1, 0}) {
 		t.Fatalf("%T %+v", v, v)
 	}
 	p.Data.Fill(5)
 	k.wantEval("[float(x) for x in kept.data]", []any{5.0, 5.0, 5.0, 5.0, 5.0})
-	want := Tuple{"PackedSequence", []any{[]any{5.0, 5.0, 0.0}, []any{5.0, 5.0, 5.0}}, []any{int64(2), int64(3)}}
+	want := python.Tuple{"PackedSequence", []any{[]any{5.0, 5.0, 0.0}, []any{5.0, 5.0, 5.0}}, []any{int64(2), int64(3)}}
 	if got := k.ask("unpack", p); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, not %v", got, want)
 	}
-	sorted := &PackedSequence{Data: pattern(k, tensor.Float32, 3), BatchSizes: tensor.FromSlice([]int64{2, 1}, 2)}
-	want = Tuple{"PackedSequence", []any{[]any{0.0, 0.0}, []any{1.0, 0.0}}, []any{int64(2), int64(1)}}
+	sorted := &pt.PackedSequence{Data: pattern(k, tensor.Float32, 3), BatchSizes: tensor.FromSlice([]int64{2, 1}, 2)}
+	want = python.Tuple{"PackedSequence", []any{[]any{0.0, 0.0}, []any{1.0, 0.0}}, []any{int64(2), int64(1)}}
 	if got := k.ask("unpack", sorted); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, not %v", got, want)
 	}
-	if err := k.Send(k.ctx, Tuple{"unpack", &PackedSequence{Data: sorted.Data}}); !errors.Is(err, ErrUnsupported) {
+	if err := k.Send(k.ctx, python.Tuple{"unpack", &pt.PackedSequence{Data: sorted.Data}}); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("without batch sizes: %v", err)
 	}
-	CloseAll(Tuple{p, sorted})
+	CloseAll(python.Tuple{p, sorted})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
+	"github.com/shoal-mp/shoal/encoding/python"
 )
 
 // probeFlag asks a program for the length of a data set: program --shoal-probe NAME ARGS, where
@@ -39,7 +40,7 @@ func (c Child) probe(ctx context.Context, out io.Writer, args []string) error {
 	if open == nil {
 		return c.unknown("data set", args[0])
 	}
-	w := &loaderWorker{Worker: Worker{Workers: 1, Args: new(Dict)}, info: data.Info{Workers: 1}}
+	w := &loaderWorker{Worker: Worker{Workers: 1, Args: new(python.Dict)}, info: data.Info{Workers: 1}}
 	if len(args) == 2 {
 		d, err := jsonDict(args[1])
 		if err != nil {
@@ -86,7 +87,7 @@ func (c Child) answerProbe() {
 }
 
 // jsonDict reads keyword arguments.
-func jsonDict(text string) (*Dict, error) {
+func jsonDict(text string) (*python.Dict, error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.UseNumber()
 	var v any
@@ -100,7 +101,7 @@ func jsonDict(text string) (*Dict, error) {
 	if err != nil {
 		return nil, err
 	}
-	args, ok := got.(*Dict)
+	args, ok := got.(*python.Dict)
 	if !ok {
 		return nil, fmt.Errorf("the keyword arguments %.80q are no JSON object: {\"root\": \"photos\"}", text)
 	}
@@ -125,7 +126,7 @@ func fromJSON(v any) (any, error) {
 		}
 		return list, nil
 	case map[string]any:
-		d := new(Dict)
+		d := new(python.Dict)
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			item, err := fromJSON(v[k])
 			if err != nil {

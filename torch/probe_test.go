@@ -99,7 +99,7 @@ func TestProbeAsDocumented(t *testing.T) {
 	if !ok {
 		t.Fatal("the page has no Python there")
 	}
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		dir := t.TempDir()
 		photosIn(t, filepath.Join(dir, "pictures"))
 		script := code + `

@@ -14,15 +14,16 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // TestProcessErrors ends Python functions in every way.
 func TestProcessErrors(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		end := func(request ...any) *ProcessError {
 			k := chat(t, py, Options{})
-			if err := k.Send(k.ctx, Tuple(request)); err != nil {
+			if err := k.Send(k.ctx, python.Tuple(request)); err != nil {
 				t.Fatal(err)
 			}
 			var failed *ProcessError
@@ -47,10 +48,10 @@ func TestProcessErrors(t *testing.T) {
 
 // TestSpawn starts functions of modules and of scripts.
 func TestSpawn(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		for _, target := range []string{"plain:tell", "plain.py:tell"} {
-			k := talkTo(t, py, Options{}, target, 1, "two", []float64{3}, map[string]any{"four": Tuple{nil}})
-			want := Tuple{int64(k.p.PID()), int64(os.Getpid()), "(1, 'two', [3.0], {'four': (None,)})"}
+			k := talkTo(t, py, Options{}, target, 1, "two", []float64{3}, map[string]any{"four": python.Tuple{nil}})
+			want := python.Tuple{int64(k.p.PID()), int64(os.Getpid()), "(1, 'two', [3.0], {'four': (None,)})"}
 			if got := must(k.Recv(k.ctx))(t); !reflect.DeepEqual(got, want) {
 				t.Errorf("%s told %v, not %v", target, got, want)
 			}
@@ -61,7 +62,7 @@ func TestSpawn(t *testing.T) {
 
 // TestSpawnFailures never gets as far as the function, or not to its end.
 func TestSpawnFailures(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
 		if _, err := (Python{Path: "/nowhere/python"}).Spawn(ctx, "plain:run"); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("no interpreter: %v", err)
@@ -84,7 +85,7 @@ func TestSpawnFailures(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		if err := p.Conn.Send(ctx, Tuple{"say", "here"}); err != nil {
+		if err := p.Conn.Send(ctx, python.Tuple{"say", "here"}); err != nil {
 			t.Fatal(err)
 		}
 		if v, err := p.Conn.Recv(ctx); v != "here" || err != nil {
@@ -99,7 +100,7 @@ func TestSpawnFailures(t *testing.T) {
 
 // TestExample trains with the workers of examples/torchloader.
 func TestExample(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		program := filepath.Join(t.TempDir(), "loader")
 		if out, err := exec.Command("go", "build", "-o", program,
 			"../examples/torchloader").CombinedOutput(); err != nil {
@@ -117,11 +118,11 @@ func TestExample(t *testing.T) {
 
 // TestSocketsAndPipes takes the ends of Python's pipes and sockets, and gives some.
 func TestSocketsAndPipes(t *testing.T) {
-	eachPython(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py peerPython) {
 		k := chat(t, py, Options{})
 		usePipe(t, k)
 
-		ends := k.ask("oneway").(Tuple)
+		ends := k.ask("oneway").(python.Tuple)
 		defer CloseAll(ends)
 		if err := ends[1].(*Conn).Send(k.ctx, "one way"); err != nil {
 			t.Fatal(err)
@@ -130,7 +131,7 @@ func TestSocketsAndPipes(t *testing.T) {
 			t.Errorf("%v, %v", v, err)
 		}
 
-		if err := k.Send(k.ctx, Tuple{"socket"}); err != nil {
+		if err := k.Send(k.ctx, python.Tuple{"socket"}); err != nil {
 			t.Fatal(err)
 		}
 		socket, err := Recv[net.Conn](k.ctx, k.Conn)
@@ -158,9 +159,9 @@ func TestSocketsAndPipes(t *testing.T) {
 
 // TestTensorsThroughGivenConnections has PyTorch send through one.
 func TestTensorsThroughGivenConnections(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{}, "file_descriptor")
-		said := giveConnection(t, k, "('hello', torch.ones(2))").(Tuple)
+		said := giveConnection(t, k, "('hello', torch.ones(2))").(python.Tuple)
 		defer CloseAll(said)
 		if said[0] != "hello" || !reflect.DeepEqual(elements(said[1].(*tensor.Tensor)), []float64{1, 1}) {
 			t.Errorf("through a connection that was given away: %v", said)
@@ -172,7 +173,7 @@ func TestTensorsThroughGivenConnections(t *testing.T) {
 // giveConnection gives one end of a connection away, and returns what Python says through it.
 func giveConnection(t *testing.T, k *talk, says string) any {
 	near, far := pair(t, "unix", k.opts)
-	if err := k.Send(k.ctx, Tuple{"use", far, says}); err != nil {
+	if err := k.Send(k.ctx, python.Tuple{"use", far, says}); err != nil {
 		t.Fatal(err)
 	}
 	said := must(near.Recv(k.ctx))(t)
@@ -196,7 +197,7 @@ func giveSocket(t *testing.T, k *talk, network, addr string) {
 		t.Fatal(err)
 	}
 	family := map[string]int64{"unix": 1, "tcp": 2}[network]
-	if got := k.ask("reverse", far); fmt.Sprint(got) != fmt.Sprint(Tuple{family, int64(1), true}) {
+	if got := k.ask("reverse", far); fmt.Sprint(got) != fmt.Sprint(python.Tuple{family, int64(1), true}) {
 		t.Errorf("a socket of %s arrived as %v", network, got)
 	}
 	if b, err := io.ReadAll(near); string(b) != "cba" || err != nil {
@@ -215,7 +216,7 @@ func giveEnds(t *testing.T, k *talk) {
 	if err := a.writer.Send(k.ctx, 41); err != nil {
 		t.Fatal(err)
 	}
-	if got := k.ask("ends", Tuple{a.reader, b.writer}); fmt.Sprint(got) != fmt.Sprint(Tuple{false, false}) {
+	if got := k.ask("ends", python.Tuple{a.reader, b.writer}); fmt.Sprint(got) != fmt.Sprint(python.Tuple{false, false}) {
 		t.Errorf("the ends of pipes can do %v", got)
 	}
 	if v, err := b.reader.Recv(k.ctx); v != int64(42) || err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/shoal-mp/shoal/encoding/python"
 )
 
 // The objects of a SyncManager, and of whatever else has their methods. The methods without a
@@ -95,8 +97,8 @@ func (d DictProxy) Delete(ctx context.Context, key any) (ok bool, err error) {
 func (d DictProxy) Len(ctx context.Context) (int, error) { return Call[int](ctx, d.Proxy, "__len__") }
 
 // All returns what is in the dict.
-func (d DictProxy) All(ctx context.Context) (*Dict, error) {
-	return Call[*Dict](ctx, d.Proxy, "copy")
+func (d DictProxy) All(ctx context.Context) (*python.Dict, error) {
+	return Call[*python.Dict](ctx, d.Proxy, "copy")
 }
 
 // List makes a list.

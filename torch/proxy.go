@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
@@ -21,10 +22,10 @@ type Proxy struct {
 	m        *Manager
 	name, id string
 	exposed  []string
-	class    Global       // of its proxies in Python
-	shared   *sharedProxy // with those that Thread has made
-	own      *Conn        // the connection of a Thread, else nil
-	calling  sync.Mutex   // of own
+	class    python.Global // of its proxies in Python
+	shared   *sharedProxy  // with those that Thread has made
+	own      *Conn         // the connection of a Thread, else nil
+	calling  sync.Mutex    // of own
 }
 
 // sharedProxy is one reference at the server.
@@ -122,7 +123,7 @@ var (
 // proxyClasses are those of a SyncManager's objects, whose methods the classes know. An AutoProxy,
 // which asks the server for its methods, would not do for all of them: that of a Namespace calls
 // itself for ever.
-var proxyClasses = map[string]Global{
+var proxyClasses = map[string]python.Global{
 	"dict": managersName("DictProxy"), "list": managersName("ListProxy"), "Namespace": managersName("NamespaceProxy"),
 	"Value": managersName("ValueProxy"), "Array": managersName("ArrayProxy"), "Event": managersName("EventProxy"),
 	"Lock": managersName("AcquirerProxy"), "RLock": managersName("AcquirerProxy"),
@@ -132,12 +133,12 @@ var proxyClasses = map[string]Global{
 	"Iterator": managersName("IteratorProxy"),
 }
 
-func managersName(name string) Global {
-	return Global{Module: "multiprocessing.managers", Name: name}
+func managersName(name string) python.Global {
+	return python.Global{Module: "multiprocessing.managers", Name: name}
 }
 
 // proxyClass is the class of proxies for what is registered under a name.
-func proxyClass(name string) Global {
+func proxyClass(name string) python.Global {
 	if class, ok := proxyClasses[name]; ok {
 		return class
 	}
@@ -152,7 +153,7 @@ type token struct {
 
 // token reads the state (name, address, id) of a Token.
 func (i *importer) token(o *pickle.Object) (t token, err error) {
-	state, _ := o.State.(Tuple)
+	state, _ := o.State.(python.Tuple)
 	if len(state) != 3 {
 		return t, protocolError("a Token of %d parts", len(state))
 	}
@@ -162,7 +163,7 @@ func (i *importer) token(o *pickle.Object) (t token, err error) {
 	if !ok || !both {
 		return t, protocolError("a Token of %T and %T", state[0], state[2])
 	}
-	if pair, tcp := state[1].(Tuple); tcp && len(pair) == 2 {
+	if pair, tcp := state[1].(python.Tuple); tcp && len(pair) == 2 {
 		host, ok := pair[0].(string)
 		port, both := pair[1].(int64)
 		if !ok || !both {
@@ -178,7 +179,7 @@ func (i *importer) token(o *pickle.Object) (t token, err error) {
 
 // proxy reads RebuildProxy(class, token, serializer, {'exposed': …}), and counts a reference.
 func (i *importer) proxy(o *pickle.Object) (any, error) {
-	class, err := value.Arg[Global](o, 0)
+	class, err := value.Arg[python.Global](o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +204,7 @@ func (i *importer) proxy(o *pickle.Object) (any, error) {
 	}
 	p := m.adopt(t.name, t.id, nil)
 	p.class = class
-	kwds, _ := value.Arg[*Dict](o, 3)
+	kwds, _ := value.Arg[*python.Dict](o, 3)
 	if exposed, ok := kwds.Get("exposed"); ok {
 		lifted, err := i.Lift(exposed)
 		if err == nil {
@@ -232,20 +233,20 @@ func (e *exporter) proxy(p *Proxy) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		addr = Tuple{host, n}
+		addr = python.Tuple{host, n}
 	case abstract:
 		addr = "\x00" + name
 	default:
 		addr = p.m.addr
 	}
-	kwds := new(Dict)
+	kwds := new(python.Dict)
 	if p.class == autoProxy && p.exposed != nil {
-		exposed := Tuple{}
+		exposed := python.Tuple{}
 		for _, method := range p.exposed {
 			exposed = append(exposed, method)
 		}
-		kwds = NewDict("exposed", exposed)
+		kwds = python.NewDict("exposed", exposed)
 	}
-	to := withState(tokenClass, Tuple{p.name, addr, p.id})
-	return &pickle.Object{Class: rebuildProxy, Args: Tuple{p.class, to, "pickle", kwds}}, nil
+	to := withState(tokenClass, python.Tuple{p.name, addr, p.id})
+	return &pickle.Object{Class: rebuildProxy, Args: python.Tuple{p.class, to, "pickle", kwds}}, nil
 }

@@ -10,26 +10,28 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// A python is an interpreter: its path, and the version of its PyTorch or of itself.
-type python struct{ path, version string }
+// A peerPython is an interpreter: its path, and the version of its PyTorch or of itself.
+type peerPython struct{ path, version string }
 
 // torchPythons have a PyTorch: those of SHOAL_TORCH_PYTHONS, paths with colons between them, or
 // else python3.
-var torchPythons = sync.OnceValue(func() []python {
+var torchPythons = sync.OnceValue(func() []peerPython {
 	return found("SHOAL_TORCH_PYTHONS", "import sys, torch; print(sys.executable, torch.__version__)")
 })
 
 // plainPythons need none: those of SHOAL_PYTHONS, or else python3.
-var plainPythons = sync.OnceValue(func() []python {
+var plainPythons = sync.OnceValue(func() []peerPython {
 	return found("SHOAL_PYTHONS",
 		"import sys, multiprocessing.synchronize; print(sys.executable, sys.version.split()[0])")
 })
 
 // found are the interpreters of an environment variable that can run code, which prints what they
 // are.
-func found(variable, code string) (all []python) {
+func found(variable, code string) (all []peerPython) {
 	paths := filepath.SplitList(os.Getenv(variable))
 	if len(paths) == 0 {
 		paths = []string{"python3"}
@@ -39,7 +41,7 @@ func found(variable, code string) (all []python) {
 		path, version, ok := strings.Cut(strings.TrimSpace(string(out)), " ")
 		switch {
 		case ok && err == nil:
-			all = append(all, python{path, version})
+			all = append(all, peerPython{path, version})
 		case interop: // it was looked at when it was named
 			panic(fmt.Sprintf("%s of %s: %v", p, variable, err))
 		}
@@ -47,7 +49,7 @@ func found(variable, code string) (all []python) {
 	return all
 }
 
-func versions(all []python) (list []string) {
+func versions(all []peerPython) (list []string) {
 	for _, py := range all {
 		list = append(list, py.version)
 	}
@@ -55,19 +57,19 @@ func versions(all []python) (list []string) {
 }
 
 // eachTorch runs a test with every PyTorch there is, and counts it.
-func eachTorch(t *testing.T, test func(t *testing.T, py python)) {
+func eachTorch(t *testing.T, test func(t *testing.T, py peerPython)) {
 	t.Helper()
 	each(t, torchPythons(), "python3 has no PyTorch (make interop installs one, SHOAL_TORCH_PYTHONS names one)", test)
 }
 
 // eachPython runs a test with every Python there is, whether it has a PyTorch or not, and counts
 // it.
-func eachPython(t *testing.T, test func(t *testing.T, py python)) {
+func eachPython(t *testing.T, test func(t *testing.T, py peerPython)) {
 	t.Helper()
 	each(t, plainPythons(), "there is no python3 (SHOAL_PYTHONS names others)", test)
 }
 
-func each(t *testing.T, all []python, missing string, test func(t *testing.T, py python)) {
+func each(t *testing.T, all []peerPython, missing string, test func(t *testing.T, py peerPython)) {
 	t.Helper()
 	if len(all) == 0 {
 		if interop {
@@ -96,18 +98,18 @@ type talk struct {
 }
 
 // converse starts peer.py with a sharing strategy of PyTorch's own.
-func converse(t testing.TB, py python, opts Options, theirs string) *talk {
+func converse(t testing.TB, py peerPython, opts Options, theirs string) *talk {
 	t.Helper()
 	return talkTo(t, py, opts, "peer:run", theirs)
 }
 
 // chat starts plain.py.
-func chat(t testing.TB, py python, opts Options) *talk {
+func chat(t testing.TB, py peerPython, opts Options) *talk {
 	t.Helper()
 	return talkTo(t, py, opts, "plain:run")
 }
 
-func talkTo(t testing.TB, py python, opts Options, target string, args ...any) *talk {
+func talkTo(t testing.TB, py peerPython, opts Options, target string, args ...any) *talk {
 	t.Helper()
 	ctx := testContext(t)
 	p, err := Python{Path: py.path, Dir: "testdata", Options: opts, Env: pythonEnv()}.Spawn(ctx, target, args...)
@@ -126,7 +128,7 @@ func pythonEnv() []string {
 // ask sends a request and returns the answer.
 func (k *talk) ask(request ...any) any {
 	k.t.Helper()
-	if err := k.Send(k.ctx, Tuple(request)); err != nil {
+	if err := k.Send(k.ctx, python.Tuple(request)); err != nil {
 		k.t.Fatalf("ask %v: %v", request[0], err)
 	}
 	v, err := k.Recv(k.ctx)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
@@ -136,7 +137,7 @@ func holding(ctx context.Context, lock *Semaphore, do func() error) error {
 
 // queue writes the state of a queue; see importer.queue.
 func (e *exporter) queue(q *Queue) (any, error) {
-	state := Tuple{}
+	state := python.Tuple{}
 	for _, c := range []*Conn{q.reader, q.writer} {
 		o, err := e.end(c)
 		if err != nil {
@@ -154,7 +155,7 @@ func (e *exporter) queue(q *Queue) (any, error) {
 	if q.free == nil {
 		return withState(simpleQueueClass, state[:4]), nil
 	}
-	return withState(queueClass, append(Tuple{false, q.free.max}, append(state, os.Getpid())...)), nil
+	return withState(queueClass, append(python.Tuple{false, q.free.max}, append(state, os.Getpid())...)), nil
 }
 
 var (
@@ -165,7 +166,7 @@ var (
 // queue reads the state (ignore_epipe, maxsize, reader, writer, rlock, wlock, sem, pid) of a Queue,
 // or (reader, writer, rlock, wlock) of a SimpleQueue.
 func (i *importer) queue(o *pickle.Object) (any, error) {
-	state, _ := o.State.(Tuple)
+	state, _ := o.State.(python.Tuple)
 	q := new(Queue)
 	var places any
 	switch len(state) {
@@ -175,7 +176,7 @@ func (i *importer) queue(o *pickle.Object) (any, error) {
 	default:
 		return nil, protocolError("the state of %s has %d parts", o.Class, len(state))
 	}
-	parts := append(append(Tuple{}, state...), places)
+	parts := append(append(python.Tuple{}, state...), places)
 	for n, p := range parts {
 		v, err := i.Lift(p)
 		if err != nil {

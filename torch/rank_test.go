@@ -137,7 +137,7 @@ func giveBatch(ctx context.Context, l *Listener) error {
 
 // torchrun runs a command in so many ranks, and returns what it printed. Options are spelled as
 // PyTorch 1.13 reads them, which under Python 3.11 starts nothing unless output is redirected.
-func torchrun(t *testing.T, py python, part string, ranks, restarts int, command ...string) (output string, err error) {
+func torchrun(t *testing.T, py peerPython, part string, ranks, restarts int, command ...string) (output string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -173,7 +173,7 @@ func freePort(t *testing.T) string {
 // Ranks of PyTorch and one of Go's do a job together. In the first start the rank of Go is killed;
 // torchrun starts all of them anew.
 func TestTorchrunStartsGoBesidePyTorch(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
@@ -198,7 +198,7 @@ func TestTorchrunStartsGoBesidePyTorch(t *testing.T) {
 
 // What a rank of Go has failed with is in torchrun's report.
 func TestTorchrunReportsWhatGoFailedWith(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
@@ -219,7 +219,7 @@ type pythonStore struct {
 	cmd  *exec.Cmd
 }
 
-func startStore(t *testing.T, py python) *pythonStore {
+func startStore(t *testing.T, py peerPython) *pythonStore {
 	t.Helper()
 	cmd := exec.Command(py.path, "testdata/store.py")
 	cmd.Stderr = os.Stderr
@@ -256,7 +256,7 @@ func (s *pythonStore) call(args ...any) string {
 // Every call of a Store does what PyTorch's does, in both dialects, and each sees what the other
 // has done.
 func TestStoreSpeaksToPyTorch(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		server := startStore(t, py)

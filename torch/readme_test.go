@@ -25,7 +25,7 @@ func TestReadmeProgram(t *testing.T) {
 	var failures []string
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	runs := make(chan python)
+	runs := make(chan peerPython)
 	for range 3 { // on a machine with two processors that is a load
 		wg.Go(func() {
 			for py := range runs {
@@ -95,7 +95,7 @@ func readmeProgram(t *testing.T) (dir string) {
 	return dir
 }
 
-func runReadme(t *testing.T, dir string, py python) (string, error) {
+func runReadme(t *testing.T, dir string, py peerPython) (string, error) {
 	at := 0
 	for i, other := range torchPythons() {
 		if other == py {

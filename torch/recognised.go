@@ -7,22 +7,23 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
 
 // An opener opens the data set that an object of one class is.
-type opener func(s *source, ctx context.Context, r *Record) (data.Dataset, error)
+type opener func(s *source, ctx context.Context, r *python.Record) (data.Dataset, error)
 
 // chainDataset is the class of IterableDatasets one after the other.
 var chainDataset = named("torch.utils.data.dataset.ChainDataset")
 
 // recognised are the classes that every program knows, without a name of the user's, besides those
 // of package vision.
-var recognised map[Global]opener
+var recognised map[python.Global]opener
 
 func init() { // a variable would refer to itself: a Subset has a data set
-	recognised = map[Global]opener{
+	recognised = map[python.Global]opener{
 		named("torch.utils.data.dataset.Subset"):        subset,
 		named("torch.utils.data.dataset.ConcatDataset"): concatDataset,
 		named("torch.utils.data.dataset.TensorDataset"): tensorDataset,
@@ -31,7 +32,7 @@ func init() { // a variable would refer to itself: a Subset has a data set
 }
 
 // known returns what opens an object of a class that every program knows.
-func known(class Global) opener {
+func known(class python.Global) opener {
 	if vision.Known(class) {
 		return pictures
 	}
@@ -49,7 +50,7 @@ func recognisedNames() []string {
 }
 
 // pictures opens a data set of torchvision's.
-func pictures(s *source, ctx context.Context, r *Record) (data.Dataset, error) {
+func pictures(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	ds, err := vision.Open(r)
 	if err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func pictures(s *source, ctx context.Context, r *Record) (data.Dataset, error) {
 }
 
 // subset opens a Subset, which is what random_split returns, too.
-func subset(s *source, ctx context.Context, r *Record) (data.Dataset, error) {
+func subset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	inner, _ := attribute(r, "dataset")
 	of, err := s.dataset(ctx, inner)
 	if err != nil {
@@ -73,7 +74,7 @@ func subset(s *source, ctx context.Context, r *Record) (data.Dataset, error) {
 }
 
 // concatDataset opens a ConcatDataset, which is what + makes of data sets, too.
-func concatDataset(s *source, ctx context.Context, r *Record) (data.Dataset, error) {
+func concatDataset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	parts, err := items(r, "datasets")
 	if err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func concatDataset(s *source, ctx context.Context, r *Record) (data.Dataset, err
 }
 
 // tensorDataset opens a TensorDataset, whose tensors are in memory that PyTorch shares.
-func tensorDataset(s *source, ctx context.Context, r *Record) (data.Dataset, error) {
+func tensorDataset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	parts, err := items(r, "tensors")
 	if err != nil {
 		return nil, err
@@ -118,12 +119,12 @@ func tensorDataset(s *source, ctx context.Context, r *Record) (data.Dataset, err
 }
 
 // items returns a list or tuple in an attribute.
-func items(r *Record, name string) ([]any, error) {
+func items(r *python.Record, name string) ([]any, error) {
 	v, _ := attribute(r, name)
 	switch v := v.(type) {
 	case []any:
 		return v, nil
-	case Tuple:
+	case python.Tuple:
 		return v, nil
 	}
 	return nil, unsupported("%s.%s is %T, and no list", r.Class, name, v)
@@ -150,13 +151,13 @@ func indicesOf(v any, n int) ([]int, error) {
 
 func numbersIn(v any, n int) (list []int, err error) {
 	switch x := v.(type) {
-	case *Record:
+	case *python.Record:
 		return rangeOf(x, n)
-	case *Array:
+	case *python.Array:
 		if v, err = TensorOf(x); err != nil {
 			return nil, err
 		}
-	case []any, Tuple:
+	case []any, python.Tuple:
 		return numbersOf(x)
 	}
 	t, ok := v.(*tensor.Tensor)
@@ -207,7 +208,7 @@ func numbersOf(v any) ([]int, error) {
 
 // rangeOf reads a range. Its numbers are different ones, so there are no more of them than a data
 // set of n samples has from either end.
-func rangeOf(r *Record, n int) (list []int, err error) {
+func rangeOf(r *python.Record, n int) (list []int, err error) {
 	var part [3]int
 	if r.Class != named("builtins.range") {
 		return nil, unsupported("the indices of a Subset are a %s", r.Class)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/internal/tree"
@@ -79,7 +80,7 @@ func (c Child) serveSamples(ctx context.Context, conn *Conn) error {
 	defer func() { w.stop() }()
 	failed := w.guarded(func() error { return c.openDataset(ctx, w, args) })
 	for {
-		ask, err := Recv[Tuple](ctx, conn)
+		ask, err := Recv[python.Tuple](ctx, conn)
 		if err != nil {
 			return err
 		}
@@ -88,7 +89,7 @@ func (c Child) serveSamples(ctx context.Context, conn *Conn) error {
 		if err == nil {
 			err = w.guarded(func() (err error) { answer, err = c.sample(ctx, w, args, ask); return err })
 		}
-		reply := Tuple{err == nil, answer}
+		reply := python.Tuple{err == nil, answer}
 		if err != nil {
 			reply[1] = "error in Go: " + err.Error()
 		}
@@ -102,7 +103,7 @@ func (c Child) serveSamples(ctx context.Context, conn *Conn) error {
 
 // samplesWorker reads what Python knows of its worker: the kind of data set, the data set, the base
 // seed, and the worker's number of how many.
-func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, Tuple, error) {
+func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, python.Tuple, error) {
 	said, err := recvScript(ctx, conn)
 	if err != nil {
 		return nil, nil, err
@@ -115,7 +116,7 @@ func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, Tu
 	if err := assign(&own, said); err != nil {
 		return nil, nil, fmt.Errorf("a worker that asks for samples says: %w", err)
 	}
-	args := make(Tuple, argDataset+1)
+	args := make(python.Tuple, argDataset+1)
 	args[argKind], args[argDataset] = own.Kind, own.Dataset
 	w := &loaderWorker{stop: func() error { return nil }, raw: true, collate: true}
 	w.ID, w.Workers, w.Seed = int(own.ID), int(own.Workers), own.Seed+own.ID
@@ -139,7 +140,7 @@ func recvScript(ctx context.Context, conn *Conn) (any, error) {
 
 // sample does what Python asks for: get with numbers, or begin and next with a number of samples.
 // It says the epoch with it.
-func (c Child) sample(ctx context.Context, w *loaderWorker, args, ask Tuple) (any, error) {
+func (c Child) sample(ctx context.Context, w *loaderWorker, args, ask python.Tuple) (any, error) {
 	if len(ask) < 2 {
 		return nil, protocolError("a request for samples of %d parts", len(ask))
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -32,7 +33,7 @@ const (
 // one that has it could take it again.
 type Semaphore struct {
 	word  *atomic.Uint64
-	class Global
+	class python.Global
 	name  string // as sem_open knows it
 	max   int64
 	ours  bool // so that Close removes the name
@@ -64,7 +65,7 @@ func NewSemaphore(n int) (*Semaphore, error) { return newSemaphore(semaphoreClas
 func NewBoundedSemaphore(n int) (*Semaphore, error) { return newSemaphore(boundedClass, n, int64(n)) }
 
 // newSemaphore makes the file that sem_open would.
-func newSemaphore(class Global, n int, most int64) (_ *Semaphore, err error) {
+func newSemaphore(class python.Global, n int, most int64) (_ *Semaphore, err error) {
 	if n < 0 || n > maxPermits {
 		panic(fmt.Sprintf("torch: no semaphore has the value %d", n))
 	}
@@ -108,7 +109,7 @@ func (s *Semaphore) Close() error {
 
 // openSemaphore maps the semaphore of a name. It stays mapped as long as the process: objects of
 // Python's are few.
-func openSemaphore(class Global, name string, most int64) (*Semaphore, error) {
+func openSemaphore(class python.Global, name string, most int64) (*Semaphore, error) {
 	bare, ok := strings.CutPrefix(name, "/")
 	if !ok || bare == "" || strings.ContainsAny(bare, "/\x00") {
 		return nil, protocolError("%q is no name of a semaphore", name)
@@ -187,7 +188,7 @@ func (s *Semaphore) Value() int { return int(uint32(s.word.Load())) }
 
 // semaphore reads the state (handle, kind, maximum, name).
 func (i *importer) semaphore(o *pickle.Object) (any, error) {
-	state, _ := o.State.(Tuple)
+	state, _ := o.State.(python.Tuple)
 	if len(state) != 4 {
 		return nil, protocolError("the state of %s has %d parts", o.Class, len(state))
 	}
@@ -208,10 +209,10 @@ func (e *exporter) semaphore(s *Semaphore) (any, error) {
 	if s.class == rlockClass {
 		kind = 0
 	}
-	return withState(s.class, Tuple{0, kind, s.max, s.name}), nil
+	return withState(s.class, python.Tuple{0, kind, s.max, s.name}), nil
 }
 
 // withState is an object of a class that has a state and was not called.
-func withState(class Global, state any) *pickle.Object {
-	return &pickle.Object{Class: class, New: true, Args: Tuple{}, State: state, HasState: true}
+func withState(class python.Global, state any) *pickle.Object {
+	return &pickle.Object{Class: class, New: true, Args: python.Tuple{}, State: state, HasState: true}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -170,7 +171,7 @@ func requestedKey(request []byte) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	pair, _ := v.(Tuple)
+	pair, _ := v.(python.Tuple)
 	if len(pair) != 2 {
 		return 0, protocolError("a request for a descriptor is %T", v)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
@@ -103,7 +104,7 @@ func TestSharerWaitsForAcknowledgement(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	request, _ := pickle.Marshal(Tuple{key, 1}, 2)
+	request, _ := pickle.Marshal(python.Tuple{key, 1}, 2)
 	if err := errors.Join(authClient(c, testKey), writeFrame(c, request)); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding/python"
 )
 
 // An OpenDataset opens a data set with samples by number. In Python it is any Dataset object that
@@ -71,12 +72,12 @@ const (
 )
 
 // openDataset opens what Python's data set is.
-func (c Child) openDataset(ctx context.Context, w *loaderWorker, args Tuple) error {
+func (c Child) openDataset(ctx context.Context, w *loaderWorker, args python.Tuple) error {
 	holder := args[argDataset]
 	if list, ok := holder.([]any); ok && len(list) == 1 { // from torch 2.14 on
 		holder = list[0]
 	}
-	s := &source{child: c, worker: w, opened: map[*Record]data.Dataset{}}
+	s := &source{child: c, worker: w, opened: map[*python.Record]data.Dataset{}}
 	if args[argKind] == int64(kindStream) {
 		opens, err := s.streams(holder, 0)
 		if err != nil {
@@ -100,7 +101,7 @@ func (c Child) openDataset(ctx context.Context, w *loaderWorker, args Tuple) err
 type source struct {
 	child   Child
 	worker  *loaderWorker
-	opened  map[*Record]data.Dataset // nil while one is being opened
+	opened  map[*python.Record]data.Dataset // nil while one is being opened
 	closers []io.Closer
 }
 
@@ -115,7 +116,7 @@ func (s *source) close() error {
 
 // dataset opens a data set, or returns the one that was opened for the same object.
 func (s *source) dataset(ctx context.Context, v any) (data.Dataset, error) {
-	r, ok := v.(*Record)
+	r, ok := v.(*python.Record)
 	if !ok {
 		return nil, unsupported("a data set that is %T", v)
 	}
@@ -149,7 +150,7 @@ const mostDatasets = 10_000
 
 // meant returns how an object is opened: by its name, by that of its class, or as one of the
 // classes that every program knows.
-func (s *source) meant(r *Record) (opener, error) {
+func (s *source) meant(r *python.Record) (opener, error) {
 	name, named := attribute(r, datasetName)
 	if text, ok := name.(string); ok {
 		if open := s.child.Datasets[text]; open != nil {
@@ -168,7 +169,7 @@ func (s *source) meant(r *Record) (opener, error) {
 
 // registered opens what the program has given a name to.
 func registered(open OpenDataset) opener {
-	return func(s *source, ctx context.Context, r *Record) (data.Dataset, error) {
+	return func(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 		w, err := s.worker.of(r)
 		if err != nil {
 			return nil, err
@@ -182,7 +183,7 @@ func registered(open OpenDataset) opener {
 }
 
 // of is what a data set is told that an object of Python stands for.
-func (w *loaderWorker) of(r *Record) (Worker, error) {
+func (w *loaderWorker) of(r *python.Record) (Worker, error) {
 	args, err := keywordsOf(r)
 	own := w.Worker
 	own.Args, own.Object = args, r
@@ -191,15 +192,15 @@ func (w *loaderWorker) of(r *Record) (Worker, error) {
 
 // keywordsOf returns the keyword arguments in an object: what shoal_args has, or all attributes
 // that are not private.
-func keywordsOf(r *Record) (*Dict, error) {
+func keywordsOf(r *python.Record) (*python.Dict, error) {
 	if v, ok := attribute(r, datasetArgs); ok {
-		d, ok := v.(*Dict)
+		d, ok := v.(*python.Dict)
 		if !ok {
 			return nil, unsupported("%s.%s is %T, and not a dict", r.Class, datasetArgs, v)
 		}
 		return d, nil
 	}
-	args := new(Dict)
+	args := new(python.Dict)
 	for k, v := range attributes(r) {
 		if k != datasetName && !strings.HasPrefix(k, "_") {
 			args.Set(k, v)
@@ -209,14 +210,14 @@ func keywordsOf(r *Record) (*Dict, error) {
 }
 
 // attributes yields what an object has: the state of a class with __slots__ is a pair of dicts.
-func attributes(r *Record) iter.Seq2[string, any] {
+func attributes(r *python.Record) iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
-		parts, ok := r.State.(Tuple)
+		parts, ok := r.State.(python.Tuple)
 		if !ok {
-			parts = Tuple{r.State}
+			parts = python.Tuple{r.State}
 		}
 		for _, part := range parts {
-			d, _ := part.(*Dict)
+			d, _ := part.(*python.Dict)
 			for k, v := range d.All() {
 				if name, ok := k.(string); ok && !yield(name, v) {
 					return
@@ -226,7 +227,7 @@ func attributes(r *Record) iter.Seq2[string, any] {
 	}
 }
 
-func attribute(r *Record, name string) (v any, ok bool) {
+func attribute(r *python.Record, name string) (v any, ok bool) {
 	for k, v := range attributes(r) {
 		if k == name {
 			return v, true
@@ -272,7 +273,7 @@ func (c Child) unknown(kind, name string) error {
 }
 
 // notOurs says what an object would need.
-func (c Child) notOurs(r *Record) error {
+func (c Child) notOurs(r *python.Record) error {
 	return unsupported("the data set %s has no attribute %s, and it is none of the classes that Go knows: %s. Set self.%[2]s in its __init__ (what only the class has "+
 		"does not come along), or register Datasets[%[4]q] in the Go program, or leave out multiprocessing_context=\"spawn\" for this DataLoader",
 		r.Class, datasetName, strings.Join(recognisedNames(), ", "), r.Class)
@@ -280,7 +281,7 @@ func (c Child) notOurs(r *Record) error {
 
 // streams returns what opens the streams of an object, one after the other.
 func (s *source) streams(v any, depth int) ([]boundStream, error) {
-	r, ok := v.(*Record)
+	r, ok := v.(*python.Record)
 	if !ok || depth > 100 {
 		return nil, unsupported("a data set that is %T", v)
 	}

@@ -10,12 +10,13 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // object is an object of Python's.
-func object(class string, attributes ...any) *Record {
-	return &Record{Class: named(class), State: NewDict(attributes...)}
+func object(class string, attributes ...any) *python.Record {
+	return &python.Record{Class: named(class), State: python.NewDict(attributes...)}
 }
 
 // counted is numbers from First on, and says how often it was opened and closed.
@@ -52,7 +53,7 @@ func opening(t *testing.T) (s *source, opened, closed *int) {
 		return counted{args.First, args.N, opened, closed}, nil
 	}
 	child := Child{Datasets: map[string]OpenDataset{"counted": open, "__main__.Counted": open}}
-	return &source{child: child, worker: &loaderWorker{}, opened: map[*Record]data.Dataset{}}, opened, closed
+	return &source{child: child, worker: &loaderWorker{}, opened: map[*python.Record]data.Dataset{}}, opened, closed
 }
 
 // samples are the numbers in a data set.
@@ -73,16 +74,16 @@ const (
 	concatClass = "torch.utils.data.dataset.ConcatDataset"
 )
 
-func subsetOf(of any, indices any) *Record {
+func subsetOf(of any, indices any) *python.Record {
 	return object(subsetClass, "dataset", of, "indices", indices)
 }
 
 func TestDataSetsAroundDataSets(t *testing.T) {
 	tens := object("__main__.X", datasetName, "counted", "first", int64(10), "_cache", "ignored")
 	byClass := object("__main__.Counted", "n", int64(3))
-	args := object("__main__.X", datasetName, "counted", "unknown", "x", datasetArgs, NewDict("n", int64(2)))
-	slots := &Record{Class: named("__main__.Slotted"),
-		State: Tuple{nil, NewDict(datasetName, "counted", "n", int64(1))}}
+	args := object("__main__.X", datasetName, "counted", "unknown", "x", datasetArgs, python.NewDict("n", int64(2)))
+	slots := &python.Record{Class: named("__main__.Slotted"),
+		State: python.Tuple{nil, python.NewDict(datasetName, "counted", "n", int64(1))}}
 	numbers := func(n ...int64) (list []any) {
 		for _, i := range n {
 			list = append(list, i)
@@ -97,15 +98,15 @@ func TestDataSetsAroundDataSets(t *testing.T) {
 		{args, []int{0, 1}},
 		{slots, []int{0}},
 		{subsetOf(tens, numbers(3, -1, 3)), []int{13, 19, 13}},
-		{subsetOf(tens, Tuple{int64(3), &Scalar{DType: "<i4", Data: []byte{4, 0, 0, 0}},
+		{subsetOf(tens, python.Tuple{int64(3), &python.Scalar{DType: "<i4", Data: []byte{4, 0, 0, 0}},
 			tensor.Scalar(tensor.Int64, 5)}), []int{13, 14, 15}},
-		{subsetOf(tens, &Record{Class: named("builtins.range"), Args: Tuple{int64(8), int64(1), int64(-3)}}),
+		{subsetOf(tens, &python.Record{Class: named("builtins.range"), Args: python.Tuple{int64(8), int64(1), int64(-3)}}),
 			[]int{18, 15, 12}},
-		{subsetOf(tens, &Record{Class: named("builtins.range"), Args: Tuple{int64(8), int64(8), int64(1)}}), nil},
-		{subsetOf(tens, &Record{Class: named("builtins.range"),
-			Args: Tuple{int64(5), int64(9), int64(1<<63 - 1)}}), []int{15}},
+		{subsetOf(tens, &python.Record{Class: named("builtins.range"), Args: python.Tuple{int64(8), int64(8), int64(1)}}), nil},
+		{subsetOf(tens, &python.Record{Class: named("builtins.range"),
+			Args: python.Tuple{int64(5), int64(9), int64(1<<63 - 1)}}), []int{15}},
 		{subsetOf(tens, tensor.FromSlice([]int32{7, -10}, 2)), []int{17, 10}},
-		{subsetOf(tens, &Array{DType: "<u2", Shape: []int{2}, Data: []byte{9, 0, 0, 0}}), []int{19, 10}},
+		{subsetOf(tens, &python.Array{DType: "<u2", Shape: []int{2}, Data: []byte{9, 0, 0, 0}}), []int{19, 10}},
 		{object(concatClass, "datasets", []any{byClass, subsetOf(tens, numbers(1)), byClass}),
 			[]int{0, 1, 2, 11, 0, 1, 2}},
 		{subsetOf(object(concatClass, "datasets", []any{byClass, tens, args}), numbers(14, 2, 3, 0)),
@@ -142,7 +143,7 @@ func TestOneObjectIsOpenedOnce(t *testing.T) {
 
 func TestWhatIsNoDataSetIsRefused(t *testing.T) {
 	self := subsetOf(nil, []any{})
-	self.State.(*Dict).Set("dataset", self)
+	self.State.(*python.Dict).Set("dataset", self)
 	set := object("__main__.X", datasetName, "counted")
 	double := set
 	for range 64 {
@@ -162,7 +163,7 @@ func TestWhatIsNoDataSetIsRefused(t *testing.T) {
 		{int64(3), "a data set that is int64"},
 		{object("__main__.X", datasetName, "nobody"), `no data set "nobody"`},
 		{object("__main__.X", "n", int64(3)), "the data set __main__.X has no attribute shoal_dataset"},
-		{&Record{Class: named("__main__.X")}, `or register Datasets["__main__.X"] in the Go program`},
+		{&python.Record{Class: named("__main__.X")}, `or register Datasets["__main__.X"] in the Go program`},
 		{object("__main__.X", datasetName, "counted", "file", "x"), `add a field tagged torch:"file"`},
 		{object("__main__.X", datasetName, "counted", datasetArgs, []any{}),
 			"shoal_args is []interface {}, and not a dict"},
@@ -176,21 +177,21 @@ func TestWhatIsNoDataSetIsRefused(t *testing.T) {
 		{subsetOf(set, "x"), "the indices of a Subset are string"},
 		{subsetOf(set, tensor.New(tensor.Float32, 1)), "are float32 of shape [1], and not whole numbers"},
 		{subsetOf(set, tensor.New(tensor.Int64, 1, 1)), "are int64 of shape [1 1], and not whole numbers"},
-		{subsetOf(set, &Record{Class: named("builtins.range"),
-			Args: Tuple{int64(0), int64(1 << 62), int64(1)}}), "index 10 of a Subset, at 10,"},
-		{subsetOf(set, &Record{Class: named("builtins.range"),
-			Args: Tuple{int64(-1 << 63), int64(1 << 62), int64(1 << 62)}}),
+		{subsetOf(set, &python.Record{Class: named("builtins.range"),
+			Args: python.Tuple{int64(0), int64(1 << 62), int64(1)}}), "index 10 of a Subset, at 10,"},
+		{subsetOf(set, &python.Record{Class: named("builtins.range"),
+			Args: python.Tuple{int64(-1 << 63), int64(1 << 62), int64(1 << 62)}}),
 			"index -9223372036854775808 of a Subset, at 0,"},
-		{subsetOf(set, &Record{Class: named("builtins.range"), Args: Tuple{int64(0), int64(1), int64(0)}}),
+		{subsetOf(set, &python.Record{Class: named("builtins.range"), Args: python.Tuple{int64(0), int64(1), int64(0)}}),
 			"a range of"},
 		{subsetOf(set, object("__main__.Indices")), "the indices of a Subset are a __main__.Indices"},
 		{object(concatClass, "datasets", set), "datasets is *value.Record, and no list"},
-		{object("torch.utils.data.dataset.TensorDataset", "tensors", Tuple{}), "a TensorDataset of no tensors"},
-		{object("torch.utils.data.dataset.TensorDataset", "tensors", Tuple{"x"}),
+		{object("torch.utils.data.dataset.TensorDataset", "tensors", python.Tuple{}), "a TensorDataset of no tensors"},
+		{object("torch.utils.data.dataset.TensorDataset", "tensors", python.Tuple{"x"}),
 			"tensor 0 of a TensorDataset is string"},
 		{object("torch.utils.data.dataset.TensorDataset", "tensors",
-			Tuple{tensor.New(tensor.Int64, 1), tensor.New(tensor.Int64, 2)}), "not the same number of rows"},
-		{object("torch.utils.data.dataset.TensorDataset", "tensors", Tuple{tensor.New(tensor.Int64)}),
+			python.Tuple{tensor.New(tensor.Int64, 1), tensor.New(tensor.Int64, 2)}), "not the same number of rows"},
+		{object("torch.utils.data.dataset.TensorDataset", "tensors", python.Tuple{tensor.New(tensor.Int64)}),
 			"not the same number of rows"},
 	} {
 		s, opened, closed := opening(t)
@@ -219,7 +220,7 @@ func TestStreamsAfterStreams(t *testing.T) {
 		worker: &loaderWorker{}}
 	one := object("__main__.X", datasetName, "count", "n", int64(2))
 	chain := object(chainDataset.String(), "datasets", []any{one, object("__main__.Count", "n", int64(1)), one})
-	all, err := s.streams(object(chainDataset.String(), "datasets", Tuple{chain, one}), 0)
+	all, err := s.streams(object(chainDataset.String(), "datasets", python.Tuple{chain, one}), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +234,7 @@ func TestStreamsAfterStreams(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	self := object(chainDataset.String())
-	self.State = NewDict("datasets", []any{self, self})
+	self.State = python.NewDict("datasets", []any{self, self})
 	wide := one
 	for range 60 {
 		wide = object(chainDataset.String(), "datasets", []any{wide, wide})
@@ -256,14 +257,14 @@ func TestStreamsAfterStreams(t *testing.T) {
 
 // TestStackDataset has samples of data sets beside each other, by place and by name.
 func TestStackDataset(t *testing.T) {
-	counted := func(first, n int) *Record {
+	counted := func(first, n int) *python.Record {
 		return object("__main__.Counted", "first", first, "n", n)
 	}
 	s, opened, closed := opening(t)
 	shared := counted(0, 3)
 	inner := object("torch.utils.data.dataset.StackDataset", "datasets",
-		NewDict("low", shared, "high", counted(100, 3)))
-	ds, err := s.dataset(t.Context(), object("torch.utils.data.dataset.StackDataset", "datasets", Tuple{shared, inner}))
+		python.NewDict("low", shared, "high", counted(100, 3)))
+	ds, err := s.dataset(t.Context(), object("torch.utils.data.dataset.StackDataset", "datasets", python.Tuple{shared, inner}))
 	if err != nil || ds.Len() != 3 || *opened != 2 {
 		t.Fatalf("%v, %v, %d opened", ds, err, *opened)
 	}
@@ -273,9 +274,9 @@ func TestStackDataset(t *testing.T) {
 			t.Fatal(err)
 		}
 		var numbers []float64
-		parts := v.(Tuple)
-		all := Tuple{parts[0]}
-		for _, part := range parts[1].(*Dict).All() {
+		parts := v.(python.Tuple)
+		all := python.Tuple{parts[0]}
+		for _, part := range parts[1].(*python.Dict).All() {
 			all = append(all, part)
 		}
 		for _, part := range all {
@@ -289,8 +290,8 @@ func TestStackDataset(t *testing.T) {
 		t.Errorf("%v, %d closed", err, *closed)
 	}
 	for want, datasets := range map[string]any{
-		"with 3 samples and with 4": Tuple{counted(0, 3), counted(0, 4)}, "no data sets": Tuple{},
-		"no list": 5, "a data set that is": Tuple{"x"},
+		"with 3 samples and with 4": python.Tuple{counted(0, 3), counted(0, 4)}, "no data sets": python.Tuple{},
+		"no list": 5, "a data set that is": python.Tuple{"x"},
 	} {
 		s, _, _ := opening(t)
 		if _, err := s.dataset(t.Context(),

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -156,8 +157,8 @@ func orStandard(w io.Writer, standard *os.File) io.Writer {
 // describe writes the two pickles. The process reads them when its interpreter is ready; they may
 // be longer than a pipe.
 func (py Python) describe(p *Process, module, function string, args []any) error {
-	preparation := NewDict("name", p.name, "authkey", py.Options.AuthKey, "start_method", "spawn", "_shoal",
-		Tuple{py.arrangement(), p.ahead.arrangement(aheadFD, connFD)})
+	preparation := python.NewDict("name", p.name, "authkey", py.Options.AuthKey, "start_method", "spawn", "_shoal",
+		python.Tuple{py.arrangement(), p.ahead.arrangement(aheadFD, connFD)})
 	if strings.HasSuffix(module, ".py") {
 		path, err := py.scriptPath(module)
 		if err != nil {
@@ -166,15 +167,15 @@ func (py Python) describe(p *Process, module, function string, args []any) error
 		preparation.Set("init_main_from_path", path)
 		module = "__main__"
 	}
-	config := NewDict("authkey", py.Options.AuthKey, "semprefix", "/mp")
+	config := python.NewDict("authkey", py.Options.AuthKey, "semprefix", "/mp")
 	if p.dir.path != "" {
 		config.Set("tempdir", p.dir.path)
 	}
-	state := NewDict(
-		"_identity", Tuple{1}, "_config", config,
+	state := python.NewDict(
+		"_identity", python.Tuple{1}, "_config", config,
 		"_parent_pid", os.Getpid(), "_parent_name", "go", "_popen", nil, "_closed", false,
-		"_target", Global{Module: module, Name: function}, "_args", append(Tuple{inherited(connFD)}, args...),
-		"_kwargs", new(Dict), "_name", p.name)
+		"_target", python.Global{Module: module, Name: function}, "_args", append(python.Tuple{inherited(connFD)}, args...),
+		"_kwargs", new(python.Dict), "_name", p.name)
 	out := p.Conn.exporter()
 	first, err := out.marshal(preparation)
 	if err != nil {
@@ -203,13 +204,13 @@ func (py Python) arrangement() *pickle.Object {
 	if limit == 0 {
 		limit = linger
 	}
-	return runPython(leaveCode, "torch/leave.py", NewDict("fd", estateFD, "conn", connFD, "limit", limit.Seconds()))
+	return runPython(leaveCode, "torch/leave.py", python.NewDict("fd", estateFD, "conn", connFD, "limit", limit.Seconds()))
 }
 
 // runPython has whoever reads it run code of ours, with these names defined.
-func runPython(code, file string, names *Dict) *pickle.Object {
-	compiled := &pickle.Object{Class: named("builtins.compile"), Args: Tuple{code, file, "exec"}}
-	return &pickle.Object{Class: named("builtins.exec"), Args: Tuple{compiled, names}}
+func runPython(code, file string, names *python.Dict) *pickle.Object {
+	compiled := &pickle.Object{Class: named("builtins.compile"), Args: python.Tuple{code, file, "exec"}}
+	return &pickle.Object{Class: named("builtins.exec"), Args: python.Tuple{compiled, names}}
 }
 
 // scriptPath is where Python finds a script, whatever its directory.
@@ -222,7 +223,7 @@ func (py Python) scriptPath(script string) (string, error) {
 
 // inherited is a connection on a descriptor that the new process has.
 func inherited(fd int) *pickle.Object {
-	return connectionOn(withState(inheritedFD, NewDict("fd", fd)), true, true)
+	return connectionOn(withState(inheritedFD, python.NewDict("fd", fd)), true, true)
 }
 
 // A Process is a Python process that this one has started. Its methods may be called by several

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding/python"
 )
 
 // A stack is a StackDataset: data sets beside each other. A sample is a tuple with one of each, or
@@ -15,10 +16,10 @@ type stack struct {
 }
 
 // stackDataset opens a StackDataset.
-func stackDataset(s *source, ctx context.Context, r *Record) (data.Dataset, error) {
+func stackDataset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	k := new(stack)
 	v, _ := attribute(r, "datasets")
-	parts, ok := v.(*Dict)
+	parts, ok := v.(*python.Dict)
 	var list []any
 	if ok {
 		for name, part := range parts.All() {
@@ -52,7 +53,7 @@ func (k *stack) Len() int { return k.sets[0].Len() }
 
 // Value returns sample i of each.
 func (k *stack) Value(ctx context.Context, i int) (any, error) {
-	parts := make(Tuple, len(k.sets))
+	parts := make(python.Tuple, len(k.sets))
 	for n, ds := range k.sets {
 		v, err := data.Value(ctx, ds, i)
 		if err != nil {
@@ -66,7 +67,7 @@ func (k *stack) Value(ctx context.Context, i int) (any, error) {
 	if k.names == nil {
 		return parts, nil
 	}
-	d := new(Dict)
+	d := new(python.Dict)
 	for n, name := range k.names {
 		if err := d.Set(name, parts[n]); err != nil {
 			return nil, err

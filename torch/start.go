@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -45,7 +46,7 @@ func readStart(code string, pipe int) (*start, error) {
 
 // decode returns what the parent has said: what the interpreter shall be like, and the process
 // object.
-func (s *start) decode() (preparation *Dict, process any, err error) {
+func (s *start) decode() (preparation *python.Dict, process any, err error) {
 	if _, err := s.said.Seek(0, io.SeekStart); err != nil {
 		return nil, nil, err
 	}
@@ -55,7 +56,7 @@ func (s *start) decode() (preparation *Dict, process any, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	preparation, ok := first.(*Dict)
+	preparation, ok := first.(*python.Dict)
 	if !ok {
 		return nil, nil, protocolError("a process is prepared by %T", first)
 	}

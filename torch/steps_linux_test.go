@@ -137,13 +137,13 @@ func (o *outcome) check(ctx context.Context, v any) error {
 // endings runs test for the steps of a function's end, every so many-th, and once for none. The
 // steps are dealt out among the Pythons.
 func endings(t *testing.T, whom, target string, sent, stride int,
-	each func(*testing.T, func(*testing.T, python)), test func(*testing.T, ending)) {
+	each func(*testing.T, func(*testing.T, peerPython)), test func(*testing.T, ending)) {
 	var mu sync.Mutex
 	turn, players := -1, len(plainPythons())
 	if strings.HasPrefix(target, "tensors") {
 		players = len(torchPythons())
 	}
-	each(t, func(t *testing.T, py python) {
+	each(t, func(t *testing.T, py peerPython) {
 		mu.Lock()
 		turn++
 		first := 1 + turn

@@ -343,7 +343,7 @@ func TestServedStoreEnds(t *testing.T) {
 }
 
 // startRanks starts ranks 1 and 2 of a job.
-func startRanks(t *testing.T, py python, env ...string) (output func() string) {
+func startRanks(t *testing.T, py peerPython, env ...string) (output func() string) {
 	t.Helper()
 	var all []*exec.Cmd
 	var text bytes.Buffer
@@ -407,7 +407,7 @@ func serve(ctx context.Context, r *Rank) error {
 // TestGoServesTheStoreOfPyTorch has ranks of PyTorch, without torchrun, ask a store of Go's for
 // everything, and meet in a process group by it.
 func TestGoServesTheStoreOfPyTorch(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		port := freePort(t)
 		env := []string{"WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}
 		for _, pair := range append(env, "RANK=0", "TORCHELASTIC_USE_AGENT_STORE=", "TORCHELASTIC_RESTART_COUNT=0") {
@@ -432,7 +432,7 @@ func TestGoServesTheStoreOfPyTorch(t *testing.T) {
 // TestTorchrunStandaloneWithGoAsRank0 has torchrun start all three. Before PyTorch 2.5 rank 0
 // serves the store, later torchrun does.
 func TestTorchrunStandaloneWithGoAsRank0(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)

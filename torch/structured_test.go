@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -24,8 +25,8 @@ func valueOf(i int, kind string) (any, error) {
 			strings.Repeat("ü", i)}, nil
 	case "nested":
 		boxes := []*tensor.Tensor{tensor.Full(tensor.Float32, float64(i), 4), tensor.Scalar(tensor.Int64, float64(i))}
-		meta := NewDict("tags", []string{"a", fmt.Sprint(i)}, "raw", []byte{byte(i)})
-		return NewDict("boxes", boxes, "meta", meta, "at", Tuple{i, float64(i) / 4}), nil
+		meta := python.NewDict("tags", []string{"a", fmt.Sprint(i)}, "raw", []byte{byte(i)})
+		return python.NewDict("boxes", boxes, "meta", meta, "at", python.Tuple{i, float64(i) / 4}), nil
 	case "tensor":
 		return tensor.Full(tensor.Float32, float64(i), 3), nil
 	case "text":
@@ -33,14 +34,14 @@ func valueOf(i int, kind string) (any, error) {
 	case "number":
 		return i, nil
 	case "ragged":
-		return NewDict("ids", tensor.Arange(tensor.Int64, 0, float64(i+1), 1), "text", strings.Repeat("x", i)), nil
+		return python.NewDict("ids", tensor.Arange(tensor.Int64, 0, float64(i+1), 1), "text", strings.Repeat("x", i)), nil
 	case "keys":
 		if i == 5 {
-			return NewDict("a", i, "c", i), nil
+			return python.NewDict("a", i, "c", i), nil
 		}
-		return NewDict("a", i, "b", i), nil
+		return python.NewDict("a", i, "b", i), nil
 	case "none":
-		return NewDict("a", nil), nil
+		return python.NewDict("a", nil), nil
 	case "pair":
 		if i == 99 {
 			return nil, errors.New("no such sample")
@@ -119,7 +120,7 @@ func padLeft(_ context.Context, samples []any) (any, error) {
 		return nil, err
 	}
 	m := batch.(map[string]any)
-	return NewDict("ids", m["ids"], "mask", m["mask"], "text", m["text"]), nil
+	return python.NewDict("ids", m["ids"], "mask", m["mask"], "text", m["text"]), nil
 }
 
 func init() {
@@ -134,7 +135,7 @@ func TestStructured(t *testing.T) {
 	eachTorch(t, structured)
 }
 
-func structured(t *testing.T, py python) {
+func structured(t *testing.T, py peerPython) {
 	cmd := exec.CommandContext(testContext(t), py.path, "testdata/structured.py")
 	cmd.Env = append(pythonEnv(), "SHOAL_TEST_PROGRAM="+os.Args[0])
 	var stderr strings.Builder

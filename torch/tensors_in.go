@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -14,7 +15,7 @@ import (
 // tensor makes a tensor of rebuild_tensor(class, typed storage, (offset, size, stride,
 // requires_grad)).
 func (i *importer) tensor(o *pickle.Object) (any, error) {
-	class, err := value.Arg[Global](o, 0)
+	class, err := value.Arg[python.Global](o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +26,7 @@ func (i *importer) tensor(o *pickle.Object) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	layout, err := value.Arg[Tuple](o, 2)
+	layout, err := value.Arg[python.Tuple](o, 2)
 	if err != nil || len(layout) < 4 {
 		return nil, protocolError("the layout of a tensor has %d parts", len(layout))
 	}
@@ -45,7 +46,7 @@ func (i *importer) tensor(o *pickle.Object) (any, error) {
 	return &autograd.Param{T: t, Frozen: !learned}, nil
 }
 
-func view(hold *tensor.Tensor, dt tensor.DType, layout Tuple) (*tensor.Tensor, error) {
+func view(hold *tensor.Tensor, dt tensor.DType, layout python.Tuple) (*tensor.Tensor, error) {
 	offset, ok := layout[0].(int64)
 	if !ok || offset < 0 || offset > 1<<48 {
 		return nil, protocolError("the offset of a tensor is %v", layout[0])
@@ -68,7 +69,7 @@ func (i *importer) typedStorage(o *pickle.Object) (hold *tensor.Tensor, dt tenso
 	if err != nil {
 		return nil, 0, err
 	}
-	kind, err := value.Arg[Global](o, 1)
+	kind, err := value.Arg[python.Global](o, 1)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -185,9 +186,9 @@ func storageSize(o *pickle.Object, at int) (int, error) {
 // fetch takes the descriptor that a DupFd promises.
 func (i *importer) fetch(o *pickle.Object) (*os.File, error) {
 	i.fetched[o] = true
-	state, _ := o.State.(*Dict)
+	state, _ := o.State.(*python.Dict)
 	id, _ := state.Get("_id")
-	pair, _ := id.(Tuple)
+	pair, _ := id.(python.Tuple)
 	if o.Class != sharedFD || len(pair) != 2 {
 		return nil, protocolError("%s promises no descriptor", o.Class)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -13,7 +14,7 @@ import (
 )
 
 // tensor writes rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
-func (e *exporter) tensor(t *tensor.Tensor, class Global, learned bool) (any, error) {
+func (e *exporter) tensor(t *tensor.Tensor, class python.Global, learned bool) (any, error) {
 	if t == nil {
 		return nil, nil
 	}
@@ -27,9 +28,9 @@ func (e *exporter) tensor(t *tensor.Tensor, class Global, learned bool) (any, er
 	if err != nil {
 		return nil, err
 	}
-	typed := &pickle.Object{Class: rebuildTyped, Args: Tuple{untyped, named("torch." + t.DType().String())}}
-	layout := Tuple{t.Offset(), value.Sizes(t.Shape()), value.Sizes(t.Strides()), learned}
-	return &pickle.Object{Class: rebuildTensor, Args: Tuple{class, typed, layout}}, nil
+	typed := &pickle.Object{Class: rebuildTyped, Args: python.Tuple{untyped, named("torch." + t.DType().String())}}
+	layout := python.Tuple{t.Offset(), value.Sizes(t.Shape()), value.Sizes(t.Strides()), learned}
+	return &pickle.Object{Class: rebuildTensor, Args: python.Tuple{class, typed, layout}}, nil
 }
 
 // learnable are the dtypes that have gradients.
@@ -51,7 +52,7 @@ func (e *exporter) storage(t *tensor.Tensor) (*pickle.Object, error) {
 
 func (e *exporter) newStorage(s *tensor.Storage) (*pickle.Object, error) {
 	if len(s.Bytes()) == 0 {
-		return &pickle.Object{Class: rebuildEmpty, Args: Tuple{untypedStorage}}, nil
+		return &pickle.Object{Class: rebuildEmpty, Args: python.Tuple{untypedStorage}}, nil
 	}
 	home, ok := s.Loan().(tenant)
 	if !ok {
@@ -81,7 +82,7 @@ func (e *exporter) byName(r *region) (*pickle.Object, error) {
 	}
 	e.undoing = append(e.undoing, func() { Guard(r.drop) })
 	manager := append([]byte{}, r.manager...)
-	return &pickle.Object{Class: rebuildFilename, Args: Tuple{untypedStorage, manager, []byte(r.name), r.nbytes}}, nil
+	return &pickle.Object{Class: rebuildFilename, Args: python.Tuple{untypedStorage, manager, []byte(r.name), r.nbytes}}, nil
 }
 
 // byDescriptor writes rebuild_storage_fd.
@@ -90,7 +91,7 @@ func (e *exporter) byDescriptor(r *region) (*pickle.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pickle.Object{Class: rebuildFD, Args: Tuple{untypedStorage, df, r.nbytes}}, nil
+	return &pickle.Object{Class: rebuildFD, Args: python.Tuple{untypedStorage, df, r.nbytes}}, nil
 }
 
 // promise promises a descriptor. Memory that is under way through /proc goes through the sharer
@@ -120,7 +121,7 @@ func (e *exporter) offer(f *os.File) (*pickle.Object, error) {
 	}
 	key := s.offer(f)
 	e.undoing = append(e.undoing, func() { s.withdraw(key) })
-	return withState(sharedFD, NewDict("_id", Tuple{s.address(), key})), nil
+	return withState(sharedFD, python.NewDict("_id", python.Tuple{s.address(), key})), nil
 }
 
 // promiseProc writes what makes PyTorch open the descriptor in this process's /proc: an object that
@@ -129,8 +130,8 @@ func (e *exporter) promiseProc(r *region) (*pickle.Object, error) {
 	regions.expect(r, &e.peer.process)
 	e.undoing = append(e.undoing, func() { regions.recall(r) })
 	path := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), r.file.Fd())
-	open := &pickle.Object{Class: posixOpen, Args: Tuple{path, os.O_RDWR | closeOnExec}}
-	return &pickle.Object{Class: inheritedFD, Args: Tuple{open}}, nil
+	open := &pickle.Object{Class: posixOpen, Args: python.Tuple{path, os.O_RDWR | closeOnExec}}
+	return &pickle.Object{Class: inheritedFD, Args: python.Tuple{open}}, nil
 }
 
 // closeOnExec is O_CLOEXEC of Linux.

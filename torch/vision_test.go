@@ -42,11 +42,11 @@ var refusals = map[string]string{
 // TestSamplesOfTorchvisionAreThoseOfPython loads data sets of torchvision's classes by Python and
 // by Go.
 func TestSamplesOfTorchvisionAreThoseOfPython(t *testing.T) {
-	with := slices.DeleteFunc(slices.Clone(torchPythons()), func(py python) bool {
+	with := slices.DeleteFunc(slices.Clone(torchPythons()), func(py peerPython) bool {
 		return exec.Command(py.path, "-c", "import torchvision.transforms.v2, PIL").Run() != nil
 	})
 	each(t, with, "batches were not compared: no Python has torchvision with transforms.v2",
-		func(t *testing.T, py python) {
+		func(t *testing.T, py peerPython) {
 			cmd := exec.CommandContext(testContext(t), py.path, "testdata/vision.py", os.Args[0], t.TempDir())
 			cmd.Env = pythonEnv()
 			var stderr strings.Builder

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -38,8 +39,8 @@ func hire(t *testing.T, child Child, kind, id, workers int64) *script {
 	}
 	t.Cleanup(func() { done.Close(); s.indices.Close(); s.results.Close() })
 	s.indices.reader.child, s.results.reader.child = true, true // any name is a record
-	set := &Record{Class: named("__main__.Set"), State: NewDict(datasetName, "set")}
-	w, err := child.newLoaderWorker(Tuple{kind, set, s.indices, s.results, done, true, named(defaultCollate),
+	set := &python.Record{Class: named("__main__.Set"), State: python.NewDict(datasetName, "set")}
+	w, err := child.newLoaderWorker(python.Tuple{kind, set, s.indices, s.results, done, true, named(defaultCollate),
 		false, int64(7), nil, id, workers})
 	if err != nil {
 		t.Fatal(err)
@@ -64,13 +65,13 @@ func (s *script) say(message any) any {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return v.(Tuple)[1]
+	return v.(python.Tuple)[1]
 }
 
 // batch asks for samples and returns the fields of their batch as numbers.
 func (s *script) batch(samples ...int) (fields [][]float64) {
 	s.t.Helper()
-	v := s.say(Tuple{0, samples})
+	v := s.say(python.Tuple{0, samples})
 	defer CloseAll(v)
 	list, ok := v.([]any)
 	if !ok {
@@ -85,7 +86,7 @@ func (s *script) batch(samples ...int) (fields [][]float64) {
 // failure is the text of an exception.
 func (s *script) failure(v any) string {
 	s.t.Helper()
-	r, ok := v.(*Record)
+	r, ok := v.(*python.Record)
 	if !ok || r.Class != exceptionWrapper {
 		s.t.Fatalf("no exception but %v", v)
 	}
@@ -170,7 +171,7 @@ func TestWorkersDraw(t *testing.T) {
 			}}}, 0, workers-1, workers)
 			for epoch := range want {
 				if epoch > 0 {
-					if v := s.say(withState(resumeIteration, NewDict())); v != nil {
+					if v := s.say(withState(resumeIteration, python.NewDict())); v != nil {
 						t.Fatalf("resumed with %v", v)
 					}
 				}
@@ -186,7 +187,7 @@ func TestWorkersDraw(t *testing.T) {
 					t.Errorf("epoch %d: %v", epoch, got)
 				}
 			}
-			if text := s.failure(s.say(Tuple{0, []int{1, 99}})); !strings.Contains(text, "EOF") {
+			if text := s.failure(s.say(python.Tuple{0, []int{1, 99}})); !strings.Contains(text, "EOF") {
 				t.Errorf("the error of a sample is %q", text)
 			}
 			s.batch(6) // it goes on
@@ -213,13 +214,13 @@ func TestStreamsDraw(t *testing.T) {
 			}}}, kindStream, id, 2)
 		for epoch := range 2 {
 			if epoch > 0 {
-				s.say(withState(resumeIteration, NewDict()))
+				s.say(withState(resumeIteration, python.NewDict()))
 			}
 			firsts = append(firsts, s.batch(0)[0][0])
-			if text := s.failure(s.say(Tuple{0, []int{0}})); !strings.Contains(text, "EOF") {
+			if text := s.failure(s.say(python.Tuple{0, []int{0}})); !strings.Contains(text, "EOF") {
 				t.Errorf("the error of a stream is %q", text)
 			}
-			if r, ok := s.say(Tuple{0, []int{0}}).(*Record); !ok || r.Class != endOfStream {
+			if r, ok := s.say(python.Tuple{0, []int{0}}).(*python.Record); !ok || r.Class != endOfStream {
 				t.Errorf("the end is %v", r)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/data/row"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch"
 )
 
 // errOption is wrapped where an option is missing, or is of no use.
@@ -24,7 +24,7 @@ func (l list) strings(option string) ([]string, error) {
 	switch v := l.of.(type) {
 	case string:
 		return []string{v}, nil
-	case torch.Tuple:
+	case python.Tuple:
 		return list{[]any(v)}.strings(option)
 	case []any:
 		all := make([]string, len(v))
@@ -66,7 +66,7 @@ func files(option any) (paths []string, err error) {
 // columns are those that an option names: a list of names, or a dict of names and dtypes, of which
 // None leaves a column as it is.
 func columns(option any) (all row.Columns, err error) {
-	d, typed := option.(*torch.Dict)
+	d, typed := option.(*python.Dict)
 	if option == nil || !typed {
 		var names []string
 		if option != nil {
@@ -112,7 +112,7 @@ func size(option string, v any) (h, w int, err error) {
 		return int(n), 0, nil
 	}
 	items, ok := v.([]any)
-	if t, tuple := v.(torch.Tuple); tuple {
+	if t, tuple := v.(python.Tuple); tuple {
 		items, ok = t, true
 	}
 	if ok && len(items) == 2 && !slices.ContainsFunc(items,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch"
 )
@@ -58,7 +59,7 @@ type padding struct {
 // ragged reads the option pad: a number for all columns, or a dict of columns, with a number or a
 // dict each.
 func ragged(option any) (data.Ragged, error) {
-	columns, ok := option.(*torch.Dict)
+	columns, ok := option.(*python.Dict)
 	if option == nil {
 		return nil, nil
 	}
@@ -87,7 +88,7 @@ func pad(option string, v any) (rule data.Pad, err error) {
 		return data.Pad{Value: float64(v)}, nil
 	case float64:
 		return data.Pad{Value: v}, nil
-	case *torch.Dict:
+	case *python.Dict:
 		var p padding
 		if err := (torch.Worker{Args: v}).Keywords(&p); err != nil {
 			return rule, fmt.Errorf("%w %s: %w", errOption, option, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch"
 )
@@ -29,9 +30,9 @@ type picture struct {
 
 // pictureOptions takes the options of a picture from those of a data set.
 func pictureOptions(w torch.Worker) (p picture, rest torch.Worker, err error) {
-	own := new(torch.Dict)
+	own := new(python.Dict)
 	rest = w
-	rest.Args = new(torch.Dict)
+	rest.Args = new(python.Dict)
 	for k, v := range w.Args.All() {
 		args := rest.Args
 		switch k {

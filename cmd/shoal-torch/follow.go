@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch"
@@ -42,7 +43,7 @@ type follower struct {
 // keptBuffers stay with PyTorch while only their numbers travel.
 const keptBuffers = 4
 
-func follow(ctx context.Context, args torch.Tuple, _ *torch.Dict) error {
+func follow(ctx context.Context, args python.Tuple, _ *python.Dict) error {
 	f := &follower{ctx: ctx, conn: args[0].(*torch.Conn)}
 	for {
 		err := f.next()
@@ -105,7 +106,7 @@ func (f *follower) withStarted() error {
 	}
 	of := &follower{ctx: f.ctx, conn: f.started.Conn}
 	op := strings.TrimPrefix(f.Op, startedPrefix)
-	if err := of.conn.Send(f.ctx, torch.Tuple{op, f.Strategy, f.Size, f.Rounds}); err != nil {
+	if err := of.conn.Send(f.ctx, python.Tuple{op, f.Strategy, f.Size, f.Rounds}); err != nil {
 		return err
 	}
 	if err := of.next(); err != nil {
@@ -145,7 +146,7 @@ func (f *follower) to() error {
 			return err
 		}
 		t.Fill(float64(i))
-		err = f.answered(torch.Tuple{int64(begin), t})
+		err = f.answered(python.Tuple{int64(begin), t})
 		t.Close()
 		if err != nil {
 			return err
@@ -171,7 +172,7 @@ func (f *follower) kept() error {
 	for i := range f.Rounds {
 		begin := sys.Monotonic()
 		buffers[i%keptBuffers].Fill(float64(i))
-		if err := f.answered(torch.Tuple{int64(begin), i % keptBuffers}); err != nil {
+		if err := f.answered(python.Tuple{int64(begin), i % keptBuffers}); err != nil {
 			return err
 		}
 	}

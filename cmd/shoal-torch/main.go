@@ -7,12 +7,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/torch"
 )
 
 func main() {
 	torch.Child{
-		Functions: map[string]func(context.Context, torch.Tuple, *torch.Dict) error{"__main__.follow": follow},
+		Functions: map[string]func(context.Context, python.Tuple, *python.Dict) error{"__main__.follow": follow},
 		Datasets:  map[string]torch.OpenDataset{"light": openLight, "jpeg": openJPEG},
 	}.Main()
 	fmt.Println("shoal bench has PyTorch start this program: shoal bench torchpeer")

@@ -96,8 +96,8 @@ func (d *ImageFolder) Close() error { return errors.Join(d.Paths.Close(), d.Labe
 
 // fail says which file was no image, and where.
 func (d *ImageFolder) fail(path string, err error) error {
-	if at := (*image.DecodeError)(nil); errors.As(err, &at) {
-		return &encoding.FileError{Path: path, Offset: int64(at.Offset), Err: err}
+	if at := (*encoding.FileError)(nil); errors.As(err, &at) {
+		return &encoding.FileError{Path: path, Offset: at.Offset, Err: at.Err}
 	}
 	return fmt.Errorf("image %s: %w", path, err)
 }

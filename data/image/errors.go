@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// What is wrong with an encoded image. A decoder returns them in a [*DecodeError].
+// What is wrong with an encoded image. A decoder returns them in an
+// [*encoding.FileError] with the byte at which that was noticed.
 var (
 	ErrFormat      = pixel.ErrFormat      // neither JPEG nor PNG
 	ErrCorrupt     = pixel.ErrCorrupt     // damaged
@@ -19,9 +20,6 @@ var (
 // ErrSize is returned where an image does not have the size that a step needs, or a batch's row.
 var ErrSize = errors.New("image: not of this size")
 
-// A DecodeError says what is wrong with an encoded image, and at which byte.
-type DecodeError = pixel.DecodeError
-
 func init() {
 	wire.RegisterError("image.ErrFormat", ErrFormat)
 	wire.RegisterError("image.ErrCorrupt", ErrCorrupt)
@@ -29,5 +27,4 @@ func init() {
 	wire.RegisterError("image.ErrUnsupported", ErrUnsupported)
 	wire.RegisterError("image.ErrTooLarge", ErrTooLarge)
 	wire.RegisterError("image.ErrSize", ErrSize)
-	wire.RegisterType[*DecodeError]("image.DecodeError")
 }

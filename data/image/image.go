@@ -36,7 +36,7 @@ type Image struct {
 
 // Decode decodes a JPEG or PNG file into channels planes, 1 for grey or 3 for red, green and blue;
 // other kinds of images are converted as Pillow's convert("L") and convert("RGB") do. An error is a
-// [*DecodeError], and the image is then empty.
+// [*encoding.FileError], and the image is then empty.
 func (im *Image) Decode(data []byte, channels int) error { return im.decode(data, channels, nil) }
 
 // DecodeDraft is Decode of an image that is to become h×w pixels: a JPEG is decoded at an eighth, a

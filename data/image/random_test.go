@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -187,7 +188,7 @@ func TestWhatCannotBeDoneIsAnError(t *testing.T) {
 		}
 	}
 	im := &image.Image{MaxPixels: 47*61 - 1}
-	var at *image.DecodeError
+	var at *encoding.FileError
 	if err := im.Decode(read(t, "picture.png"), 3); !errors.Is(err, image.ErrTooLarge) ||
 		!errors.As(err, &at) || im.Pix != nil {
 		t.Errorf("more pixels than MaxPixels: %v", err)

@@ -11,7 +11,7 @@
 // file is at its end.
 //
 // A file is data: nothing that it names is looked up, imported or run. What only Python knows is a
-// [*Record].
+// [*python.Record].
 //
 // The trap: what Load has mapped (Options.Mmap) is the file. It may be removed or replaced, but who
 // cuts it short does so under the tensors, and only [tensor.Catch] makes an error of that in all

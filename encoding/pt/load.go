@@ -47,14 +47,6 @@ func Map(devices map[string]string) func(string) string {
 	return func(location string) string { return devices[location] }
 }
 
-type (
-	// A Record is an object of a class that only Python knows, as data.
-	Record = value.Record
-	// A PackedSequence is torch.nn.utils.rnn's: sequences of different lengths, sorted by length,
-	// step by step.
-	PackedSequence = value.PackedSequence
-)
-
 // container is a kind of file in which storages are found by key.
 type container interface {
 	// storage returns a tensor on the storage, whose size in bytes and dtype its users say.
@@ -77,8 +69,8 @@ type held struct {
 }
 
 // Load reads a file of torch.save: a zip file, or one of PyTorch before 1.6. What comes is what
-// Conn.Recv of package torch lists: nil, bool, int64, float64, string, []any, *Dict,
-// *tensor.Tensor, *autograd.Param and so on, a *Record for each object of another class, a Module
+// Conn.Recv of package torch lists: nil, bool, int64, float64, string, []any, *python.Dict,
+// *tensor.Tensor, *autograd.Param and so on, a *python.Record for each object of another class, a Module
 // too. Views of one storage are views of one storage. The caller closes what was mapped.
 //
 // The error is an [*encoding.FileError] that wraps ErrFormat, ErrUnsupported, ErrLocation, ErrLimit

@@ -15,6 +15,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/encoding/pt"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
@@ -102,7 +103,7 @@ func TestAModuleIsARecord(t *testing.T) {
 		"fc.bias", "fc.weight", "tied.bias", "tied.weight"}
 	for _, file := range []string{"model-1.13", "model-2.15", "legacymodel-1.13", "legacymodel-2.15"} {
 		v := load(t, "testdata/"+file+".pt", pt.Options{})
-		r, ok := v.(*pt.Record)
+		r, ok := v.(*python.Record)
 		if !ok || r.Class.String() != "__main__.Net" {
 			t.Fatalf("%s: %T %v", file, v, v)
 		}
@@ -332,7 +333,7 @@ func TestWhatCannotBeSaved(t *testing.T) {
 	loop := &value.Dict{}
 	loop.Set("self", loop)
 	for name, v := range map[string]any{
-		"a record": &pt.Record{}, "a channel": make(chan int), "itself": loop, "a function": func() {},
+		"a record": &python.Record{}, "a channel": make(chan int), "itself": loop, "a function": func() {},
 	} {
 		if err := pt.Save(path, v); !errors.Is(err, pt.ErrUnsupported) {
 			t.Errorf("%s: %v", name, err)

@@ -50,7 +50,8 @@ func (l *loader) object(o *pickle.Object) (any, error) {
 	case rebuildFrom:
 		return l.fromType(o)
 	case value.PackedClass.String():
-		return l.Packed(o)
+		p, err := l.Packed(o)
+		return &PackedSequence{p[0], p[1], p[2], p[3]}, err
 	}
 	if in, ok := l.from.(*pickled); ok {
 		return l.inside(in, o)

@@ -20,7 +20,7 @@ import (
 
 // Save writes v as torch.save does, so that torch.load reads it, with weights_only=True too, and
 // with mmap=True. v is what Conn.Send of package torch takes: nil, numbers, strings, slices, maps,
-// structs, *Dict, *tensor.Tensor, *autograd.Param, and those in one another; a
+// structs, *python.Dict, *tensor.Tensor, *autograd.Param, and those in one another; a
 // map[string]*tensor.Tensor becomes a state dict. A *PackedSequence is read with weights_only=False
 // alone, as one of PyTorch's own is. Views of one storage stay that; of a storage the part is
 // written that its tensors span. The file takes its place when it is whole. Nobody may write to the

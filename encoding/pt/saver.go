@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/wire"
@@ -91,7 +92,11 @@ func (s *saver) own(v any) (low any, ok bool, err error) {
 		low, err = s.tensor(v.T)
 		low = &pickle.Object{Class: value.Named(rebuildParameter),
 			Args: value.Tuple{low, !v.Frozen, &value.Dict{Ordered: true}}}
-	case *Record, *pickle.Object:
+	case *PackedSequence:
+		if v != nil {
+			low, err = s.Packed(v.Data, v.BatchSizes, v.SortedIndices, v.UnsortedIndices)
+		}
+	case *python.Record, *pickle.Object:
 		err = fmt.Errorf("%w: %T, which only Python can make; save its StateDict", ErrUnsupported, v)
 	default:
 		return nil, false, nil

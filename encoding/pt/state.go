@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // StateDict returns the tensors in a loaded value. Those of a module, which Load returns as a
-// *Record, are its parameters and persistent buffers under the names of its state_dict(); what is
+// *python.Record, are its parameters and persistent buffers under the names of its state_dict(); what is
 // in dicts, lists, tuples and other records is named by key, index and attribute, with dots
 // between, and a tensor alone "tensor". The tensors are those of v, not views to be closed. The
 // error wraps ErrFormat where two tensors would have one name, and where v is so tangled that it
@@ -69,7 +70,7 @@ func (s *stateDict) add(name string, v any) error {
 		return s.items(name, v)
 	case value.Tuple:
 		return s.items(name, v)
-	case *Record:
+	case *python.Record:
 		if s.inside[v] {
 			return nil
 		}
@@ -111,7 +112,7 @@ func (s *stateDict) items(name string, list []any) error {
 }
 
 // record adds what a record has: of a module, only what belongs to its state_dict.
-func (s *stateDict) record(name string, r *Record) error {
+func (s *stateDict) record(name string, r *python.Record) error {
 	attributes, _ := r.State.(*value.Dict)
 	_, isModule := attributes.Get("_parameters")
 	if s.modules == 0 {

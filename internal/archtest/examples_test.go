@@ -24,8 +24,7 @@ var withoutExample = map[string]string{
 	"data.PartState":        "a part of a State",
 	"data/datasets.Entry":   "what a Map yields",
 	"data/image.Arithmetic": "constants", "data/image.PadMode": "constants",
-	"data/image.DecodeError": "an error",
-	"dist.DDPOptions":        "DistributedDataParallel's", "dist.Loss": "DataParallel's",
+	"dist.DDPOptions": "DistributedDataParallel's", "dist.Loss": "DataParallel's",
 	"dist.Work": "what an Async returns", "dist.Op": "constants", "dist.RankError": "an error",
 }
 

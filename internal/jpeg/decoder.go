@@ -75,7 +75,7 @@ func (d *Decoder) Decode(data []byte, channels int, place pixel.Place) error {
 	err := d.decode(place)
 	d.data, d.dst = nil, nil
 	if err != nil {
-		return &pixel.DecodeError{Format: "jpeg", Offset: d.pos, Err: err}
+		return pixel.Decoding("jpeg", d.pos, err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/jpeg"
 	"github.com/shoal-mp/shoal/internal/pixel"
 	"github.com/shoal-mp/shoal/internal/pixel/pixeltest"
@@ -44,8 +45,8 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 		for n := range len(data) - 4 { // the last bits may be padding
 			var p pixeltest.Picture
 			err := d.Decode(data[:n], 3, p.Place)
-			var at *pixel.DecodeError
-			if !errors.As(err, &at) || at.Offset > n {
+			var at *encoding.FileError
+			if !errors.As(err, &at) || at.Offset > int64(n) {
 				t.Fatalf("%s: %d bytes of %d: %v", name, n, len(data), err)
 			}
 		}
@@ -106,10 +107,10 @@ func FuzzDecode(f *testing.F) {
 		}
 		d := jpeg.Decoder{Scale: func(_, _ int) (int, error) { return 1 << (smaller % 4), nil }}
 		var p pixeltest.Picture
-		var at *pixel.DecodeError
+		var at *encoding.FileError
 		if err := d.Decode(data, channels, p.Place); err != nil &&
-			(!errors.As(err, &at) || at.Offset < 0 || at.Offset > len(data)) {
-			t.Errorf("%v is no DecodeError within %d bytes", err, len(data))
+			(!errors.As(err, &at) || at.Offset < 0 || at.Offset > int64(len(data))) {
+			t.Errorf("%v is no FileError within %d bytes", err, len(data))
 		}
 	})
 }

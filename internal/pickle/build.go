@@ -105,8 +105,12 @@ func (m *machine) build(v []any) error {
 	state := v[0]
 	return withTop(m, func(to any) error {
 		switch to := to.(type) {
-		case builder:
+		case *numpyType:
 			if err := to.build(state); err != nil {
+				return malformed("state of %T: %v", to, err)
+			}
+		case *Array:
+			if err := buildArray(to, state); err != nil {
 				return malformed("state of %T: %v", to, err)
 			}
 		case *Object:

@@ -63,7 +63,12 @@ func children(v any) func(yield func(any) bool) {
 		case *Persistent:
 			yield(v.ID)
 		case *Dict:
-			_ = yieldAll(yield, v.keys) && yieldAll(yield, v.values) && yield(v.Attrs)
+			for key, value := range v.All() {
+				if !yield(key) || !yield(value) {
+					return
+				}
+			}
+			yield(v.Attrs)
 		case *Object:
 			_ = yield(v.Args) && (v.Kwargs == nil || yield(v.Kwargs)) && yield(v.State) &&
 				yieldAll(yield, v.List) && (v.Dict == nil || yield(v.Dict))

@@ -69,7 +69,7 @@ func (e *encoder) value(v any) error {
 	case float64:
 		e.b = binary.BigEndian.AppendUint64(append(e.b, opBinFloat), math.Float64bits(v))
 	case complex128:
-		return e.call(Global{"builtins", "complex"}, real(v), imag(v))
+		return e.call(Global{Module: "builtins", Name: "complex"}, real(v), imag(v))
 	case string:
 		return e.text(v)
 	case []byte:
@@ -109,16 +109,24 @@ func (e *encoder) shared(v any) error {
 		}
 		e.op(opBinPersID)
 		return nil
-	case interface{ object() (*Object, error) }:
-		o, err := v.object()
-		if err != nil {
-			return err
-		}
-		err = e.object(o)
-		e.memo[v] = e.memo[o]
-		return err
+	case *Array:
+		o, err := arrayObject(v)
+		return e.standsFor(v, o, err)
+	case *Scalar:
+		o, err := scalarObject(v)
+		return e.standsFor(v, o, err)
 	}
 	return fmt.Errorf("%w: %T has no form in a pickle", ErrValue, v)
+}
+
+// standsFor writes v as an object.
+func (e *encoder) standsFor(v any, o *Object, err error) error {
+	if err != nil {
+		return err
+	}
+	err = e.object(o)
+	e.memo[v] = e.memo[o]
+	return err
 }
 
 // remembered writes a reference to what was written before.
@@ -193,7 +201,7 @@ func (e *encoder) pairs(d *Dict) error {
 
 func (e *encoder) dict(d *Dict) error {
 	if d.Ordered {
-		if err := e.call(Global{"collections", "OrderedDict"}); err != nil {
+		if err := e.call(Global{Module: "collections", Name: "OrderedDict"}); err != nil {
 			return err
 		}
 	} else {
@@ -221,7 +229,7 @@ func (e *encoder) set(s *Set) error {
 		if s.Frozen {
 			name = "frozenset"
 		}
-		if err := e.call(Global{"builtins", name}, &List{s.Members()}); err != nil {
+		if err := e.call(Global{Module: "builtins", Name: name}, &List{s.Members()}); err != nil {
 			return err
 		}
 	case s.Frozen:

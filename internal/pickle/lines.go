@@ -174,7 +174,7 @@ func newObject(args Tuple) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(args) != 3 || base != (Global{"builtins", "object"}) || args[2] != nil {
+	if len(args) != 3 || base != (Global{Module: "builtins", Name: "object"}) || args[2] != nil {
 		return nil, malformed("an object of %s whose base is %s", class, base)
 	}
 	return &Object{Class: class, New: true, Args: Tuple{}}, nil

@@ -126,7 +126,7 @@ func (m *machine) get(at uint64) error {
 
 // global pushes a name, known or not.
 func (m *machine) global(module, name string) error {
-	g := Global{canonicalModule(module), name}
+	g := Global{Module: canonicalModule(module), Name: name}
 	if _, ok := m.find(g); !ok && m.refused == nil {
 		m.refused = &GlobalError{g}
 	}

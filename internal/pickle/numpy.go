@@ -7,20 +7,6 @@ import (
 	"strings"
 )
 
-// An Array is a numpy.ndarray: its elements are in Data, in the order of C, or of Fortran.
-type Array struct {
-	DType   string // as numpy's dtype.str: byte order, kind, bytes, such as "<f4" or "|b1"
-	Shape   []int
-	Fortran bool
-	Data    []byte
-}
-
-// A Scalar is a number of a numpy type.
-type Scalar struct {
-	DType string // as in Array
-	Data  []byte
-}
-
 // numpyKinds are those of plain numbers, with the sizes that there are.
 var numpyKinds = map[byte][]int{
 	'b': {1}, 'i': {1, 2, 4, 8}, 'u': {1, 2, 4, 8}, 'f': {2, 4, 8}, 'c': {8, 16},
@@ -94,21 +80,21 @@ func newScalar(args Tuple) (any, error) {
 	if size, err := NumpySize(t.String()); err != nil || len(b) != size {
 		return nil, fmt.Errorf("%d bytes for a number of %s", len(b), t)
 	}
-	return &Scalar{t.String(), b}, nil
+	return &Scalar{DType: t.String(), Data: b}, nil
 }
 
 // newArray makes an array that BUILD fills. Python sends the elements of a mapped file, and not its
 // name.
 func newArray(args Tuple) (any, error) {
 	g, err := argument[Global](args, 0)
-	if err != nil || g != (Global{"numpy", "ndarray"}) && g != (Global{"numpy", "memmap"}) {
+	if err != nil || g != (Global{Module: "numpy", Name: "ndarray"}) && g != (Global{Module: "numpy", Name: "memmap"}) {
 		return nil, fmt.Errorf("%v is not numpy.ndarray", g)
 	}
 	return new(Array), nil
 }
 
-// build takes (1, shape, dtype, fortran, data).
-func (a *Array) build(state any) error {
+// buildArray takes (1, shape, dtype, fortran, data).
+func buildArray(a *Array, state any) error {
 	s, _ := state.(Tuple)
 	shape, err := argument[Tuple](s, 1)
 	if err != nil {
@@ -126,7 +112,7 @@ func (a *Array) build(state any) error {
 	if err != nil {
 		return err
 	}
-	return a.fill(t, shape, fortran, data)
+	return fill(a, t, shape, fortran, data)
 }
 
 // arrayFromBuffer takes (data, dtype, shape, order).
@@ -157,11 +143,11 @@ func arrayFromBuffer(args Tuple) (any, error) {
 		return nil, err
 	}
 	a := new(Array)
-	return a, a.fill(t, shape, order == "F", data)
+	return a, fill(a, t, shape, order == "F", data)
 }
 
 // fill sets the array, whose elements must be as many bytes as data has.
-func (a *Array) fill(t *numpyType, shape Tuple, fortran bool, data []byte) error {
+func fill(a *Array, t *numpyType, shape Tuple, fortran bool, data []byte) error {
 	size, err := NumpySize(t.String())
 	if err != nil {
 		return err
@@ -189,13 +175,13 @@ func (a *Array) fill(t *numpyType, shape Tuple, fortran bool, data []byte) error
 	if uint64(len(data)) != want {
 		return fmt.Errorf("%d bytes for %v of %s", len(data), dims, t)
 	}
-	*a = Array{t.String(), dims, fortran, data}
+	*a = Array{DType: t.String(), Shape: dims, Fortran: fortran, Data: data}
 	return nil
 }
 
 // object is how numpy itself writes a dtype.
 func (t *numpyType) object() *Object {
-	return &Object{Class: Global{"numpy", "dtype"}, Args: Tuple{t.code, false, true},
+	return &Object{Class: Global{Module: "numpy", Name: "dtype"}, Args: Tuple{t.code, false, true},
 		HasState: true, State: Tuple{3, string(t.order), nil, nil, nil, -1, -1, 0}}
 }
 
@@ -209,12 +195,12 @@ func parseNumpyType(dtype string) (*numpyType, error) {
 
 // The names by which arrays are written are those of numpy 1; numpy 2 still has them.
 var (
-	reconstruct = Global{"numpy.core.multiarray", "_reconstruct"}
-	scalarOf    = Global{"numpy.core.multiarray", "scalar"}
+	reconstruct = Global{Module: "numpy.core.multiarray", Name: "_reconstruct"}
+	scalarOf    = Global{Module: "numpy.core.multiarray", Name: "scalar"}
 )
 
-// object is how numpy writes an array in protocol 4.
-func (a *Array) object() (*Object, error) {
+// arrayObject is how numpy writes an array in protocol 4.
+func arrayObject(a *Array) (*Object, error) {
 	t, err := parseNumpyType(a.DType)
 	if err != nil {
 		return nil, err
@@ -223,14 +209,14 @@ func (a *Array) object() (*Object, error) {
 	for i, n := range a.Shape {
 		shape[i] = int64(n)
 	}
-	if err := new(Array).fill(t, shape, a.Fortran, a.Data); err != nil {
+	if err := fill(new(Array), t, shape, a.Fortran, a.Data); err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrValue, err)
 	}
-	return &Object{Class: reconstruct, Args: Tuple{Global{"numpy", "ndarray"}, Tuple{0}, []byte("b")},
+	return &Object{Class: reconstruct, Args: Tuple{Global{Module: "numpy", Name: "ndarray"}, Tuple{0}, []byte("b")},
 		HasState: true, State: Tuple{1, shape, t.object(), a.Fortran, a.Data}}, nil
 }
 
-func (s *Scalar) object() (*Object, error) {
+func scalarObject(s *Scalar) (*Object, error) {
 	t, err := parseNumpyType(s.DType)
 	if err != nil {
 		return nil, err

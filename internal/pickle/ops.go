@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/shoal-mp/shoal/encoding/python"
 )
 
 // ops is what each opcode does; nil is refused.
@@ -31,7 +33,7 @@ var ops = [256]func(*machine) error{
 	opShortBinBytes:   sized(1, (*source).take, raw),
 	opBinBytes:        sized(4, (*source).take, raw),
 	opBinBytes8:       sized(8, (*source).take, raw),
-	opByteArray8:      sized(8, (*source).take, func(b []byte) (any, error) { return &ByteArray{b}, nil }),
+	opByteArray8:      sized(8, (*source).take, func(b []byte) (any, error) { return &ByteArray{Bytes: b}, nil }),
 
 	opMark:    (*machine).mark,
 	opPop:     (*machine).drop,
@@ -52,7 +54,7 @@ var ops = [256]func(*machine) error{
 	opEmptyList:  func(m *machine) error { return m.push(new(List)) },
 	opEmptyDict:  func(m *machine) error { return m.push(new(Dict)) },
 	opEmptySet:   func(m *machine) error { return m.push(new(Set)) },
-	opFrozenSet:  marked(func(m *machine, v []any) error { return m.pushed(NewSet(true, v...)) }),
+	opFrozenSet:  marked(func(m *machine, v []any) error { return m.pushed(python.NewSet(true, v...)) }),
 
 	opAppend:   taking(1, (*machine).extend),
 	opAppends:  marked((*machine).extend),

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/shoal-mp/shoal/encoding/python"
 )
 
 // inert allows every name and calls none.
@@ -118,7 +120,7 @@ func values(depth int) *rapid.Generator[any] {
 		case 7:
 			return append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "bytes")...)
 		case 8:
-			return Global{"m.n", rapid.StringMatching(`[a-z_.]{1,9}`).Draw(t, "name")}
+			return Global{Module: "m.n", Name: rapid.StringMatching(`[a-z_.]{1,9}`).Draw(t, "name")}
 		case 9:
 			return Tuple{}
 		case 10:
@@ -134,20 +136,20 @@ func values(depth int) *rapid.Generator[any] {
 			}
 			return d
 		case 13:
-			s, err := NewSet(rapid.Bool().Draw(t, "frozen"), keys()...)
+			s, err := python.NewSet(rapid.Bool().Draw(t, "frozen"), keys()...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return s
 		case 14:
-			return &ByteArray{append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "bytearray")...)}
+			return &ByteArray{Bytes: append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "bytearray")...)}
 		case 15:
-			return &Object{Class: Global{"m", "call"}, New: rapid.Bool().Draw(t, "new"),
+			return &Object{Class: Global{Module: "m", Name: "call"}, New: rapid.Bool().Draw(t, "new"),
 				Args:     append(Tuple{}, many()...),
 				HasState: true, State: values(depth-1).Draw(t, "state"), List: many()}
 		case 16:
 			n := rapid.IntRange(0, 5).Draw(t, "n")
-			return &Array{"<f4", []int{n, 2}, rapid.Bool().Draw(t, "fortran"), append([]byte{}, make([]byte, 8*n)...)}
+			return &Array{DType: "<f4", Shape: []int{n, 2}, Fortran: rapid.Bool().Draw(t, "fortran"), Data: append([]byte{}, make([]byte, 8*n)...)}
 		default:
 			same := &List{many()}
 			same.Items = append(same.Items, same)
@@ -216,7 +218,7 @@ func TestRefusedName(t *testing.T) {
 	b := []byte("\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x08rm -rf /\x85R\x5d\x86.")
 	v, err := Unmarshal(b, nil, Limits{})
 	var refused *GlobalError
-	if !errors.As(err, &refused) || refused.Global != (Global{"os", "system"}) || !errors.Is(err, ErrGlobal) {
+	if !errors.As(err, &refused) || refused.Global != (Global{Module: "os", Name: "system"}) || !errors.Is(err, ErrGlobal) {
 		t.Fatalf("error %v", err)
 	}
 	if o, ok := v.(Tuple)[0].(*Object); !ok || o.Args[0] != "rm -rf /" {
@@ -255,9 +257,9 @@ func TestPythonKeys(t *testing.T) {
 		}
 	}
 	if d.Len() != 4 {
-		t.Errorf("%d keys: %v", d.Len(), d.keys)
+		t.Errorf("%d keys: %v", d.Len(), d)
 	}
-	if err := d.Set(&List{}, 0); !errors.Is(err, ErrValue) {
+	if err := d.Set(&List{}, 0); !errors.Is(err, python.ErrKey) {
 		t.Errorf("a list as a key: %v", err)
 	}
 }
@@ -270,8 +272,8 @@ func TestUnwritable(t *testing.T) {
 		v    any
 		want error
 	}{
-		{make(chan int), ErrValue}, {"\xff", ErrValue}, {loop, ErrLimit}, {Global{"a\nb", "c"}, ErrValue},
-		{&Array{"<f4", []int{2}, false, nil}, ErrValue}, {&Scalar{"<V4", make([]byte, 4)}, ErrValue},
+		{make(chan int), ErrValue}, {"\xff", ErrValue}, {loop, ErrLimit}, {Global{Module: "a\nb", Name: "c"}, ErrValue},
+		{&Array{DType: "<f4", Shape: []int{2}, Fortran: false, Data: nil}, ErrValue}, {&Scalar{DType: "<V4", Data: make([]byte, 4)}, ErrValue},
 	} {
 		if _, err := Marshal(c.v, 2); !errors.Is(err, c.want) {
 			t.Errorf("%T: %v", c.v, err)
@@ -285,7 +287,7 @@ func TestUnwritable(t *testing.T) {
 // TestWrite streams large bytes from where they are, and reads them from a stream.
 func TestWrite(t *testing.T) {
 	v := Tuple{"before", bytes.Repeat([]byte("0123456789"), 50_000),
-		&ByteArray{bytes.Repeat([]byte{1}, 100_000)}, "after"}
+		&ByteArray{Bytes: bytes.Repeat([]byte{1}, 100_000)}, "after"}
 	for protocol := minProtocol; protocol <= maxProtocol; protocol++ {
 		want, err := Marshal(v, protocol)
 		var got bytes.Buffer

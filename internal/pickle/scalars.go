@@ -97,7 +97,7 @@ func (e *encoder) bytes(b []byte) error {
 	for i, c := range b {
 		runes[i] = rune(c)
 	}
-	return e.call(Global{"_codecs", "encode"}, string(runes), "latin1")
+	return e.call(Global{Module: "_codecs", Name: "encode"}, string(runes), "latin1")
 }
 
 func (e *encoder) byteArray(b *ByteArray) error {
@@ -105,7 +105,7 @@ func (e *encoder) byteArray(b *ByteArray) error {
 	if e.proto >= 5 {
 		err = e.sized([3]byte{0, 0, opByteArray8}, b.Bytes)
 	} else {
-		err = e.call(Global{"builtins", "bytearray"}, b.Bytes)
+		err = e.call(Global{Module: "builtins", Name: "bytearray"}, b.Bytes)
 	}
 	e.remember(b)
 	return err

@@ -3,31 +3,33 @@ package pickle
 import (
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/shoal-mp/shoal/encoding/python"
 )
 
 // standard are the names that plain values use in one protocol or another.
 var standard = Table{
-	{"builtins", "set"}:            func(args Tuple) (any, error) { return setOf(false, args) },
-	{"builtins", "frozenset"}:      func(args Tuple) (any, error) { return setOf(true, args) },
-	{"builtins", "list"}:           newList,
-	{"builtins", "bytearray"}:      newByteArray,
-	{"builtins", "bytes"}:          newBytes,
-	{"builtins", "complex"}:        newComplex,
-	{"_codecs", "encode"}:          latin1,
-	{"collections", "OrderedDict"}: newOrderedDict,
-	{"collections", "Counter"}:     newCounter,
-	{"builtins", "object"}:         nil,
-	{"copyreg", "_reconstructor"}:  newObject,
+	{Module: "builtins", Name: "set"}:            func(args Tuple) (any, error) { return setOf(false, args) },
+	{Module: "builtins", Name: "frozenset"}:      func(args Tuple) (any, error) { return setOf(true, args) },
+	{Module: "builtins", Name: "list"}:           newList,
+	{Module: "builtins", Name: "bytearray"}:      newByteArray,
+	{Module: "builtins", Name: "bytes"}:          newBytes,
+	{Module: "builtins", Name: "complex"}:        newComplex,
+	{Module: "_codecs", Name: "encode"}:          latin1,
+	{Module: "collections", Name: "OrderedDict"}: newOrderedDict,
+	{Module: "collections", Name: "Counter"}:     newCounter,
+	{Module: "builtins", Name: "object"}:         nil,
+	{Module: "copyreg", Name: "_reconstructor"}:  newObject,
 
-	{"numpy", "ndarray"}:                       nil,
-	{"numpy", "memmap"}:                        nil,
-	{"numpy", "dtype"}:                         newNumpyType,
-	{"numpy.core.multiarray", "_reconstruct"}:  newArray,
-	{"numpy._core.multiarray", "_reconstruct"}: newArray,
-	{"numpy.core.multiarray", "scalar"}:        newScalar,
-	{"numpy._core.multiarray", "scalar"}:       newScalar,
-	{"numpy.core.numeric", "_frombuffer"}:      arrayFromBuffer,
-	{"numpy._core.numeric", "_frombuffer"}:     arrayFromBuffer,
+	{Module: "numpy", Name: "ndarray"}:                       nil,
+	{Module: "numpy", Name: "memmap"}:                        nil,
+	{Module: "numpy", Name: "dtype"}:                         newNumpyType,
+	{Module: "numpy.core.multiarray", Name: "_reconstruct"}:  newArray,
+	{Module: "numpy._core.multiarray", Name: "_reconstruct"}: newArray,
+	{Module: "numpy.core.multiarray", Name: "scalar"}:        newScalar,
+	{Module: "numpy._core.multiarray", Name: "scalar"}:       newScalar,
+	{Module: "numpy.core.numeric", Name: "_frombuffer"}:      arrayFromBuffer,
+	{Module: "numpy._core.numeric", Name: "_frombuffer"}:     arrayFromBuffer,
 }
 
 // canonicalModule undoes the names of Python 2 that protocol 2 is written with.
@@ -80,7 +82,7 @@ func setOf(frozen bool, args Tuple) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewSet(frozen, list...)
+	return python.NewSet(frozen, list...)
 }
 
 func newList(args Tuple) (any, error) {
@@ -94,13 +96,13 @@ func newByteArray(args Tuple) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &ByteArray{b.([]byte)}, nil
+		return &ByteArray{Bytes: b.([]byte)}, nil
 	}
 	if err := arity(args, 0, 1); err != nil || len(args) == 0 {
 		return new(ByteArray), err
 	}
 	b, err := argument[[]byte](args, 0)
-	return &ByteArray{append([]byte(nil), b...)}, err
+	return &ByteArray{Bytes: append([]byte(nil), b...)}, err
 }
 
 // newBytes is how protocol 2 writes empty bytes.

@@ -1,18 +1,23 @@
 package pickle
 
-// A Global is a Python name: a class, a function, a constant.
-type Global struct{ Module, Name string }
+import "github.com/shoal-mp/shoal/encoding/python"
 
-func (g Global) String() string { return g.Module + "." + g.Name }
+// The values that programs see.
+type (
+	Tuple     = python.Tuple
+	Dict      = python.Dict
+	Set       = python.Set
+	ByteArray = python.ByteArray
+	Global    = python.Global
+	Array     = python.Array
+	Scalar    = python.Scalar
+)
 
-// A Tuple is a Python tuple.
-type Tuple []any
+// NewDict is python.NewDict.
+var NewDict = python.NewDict
 
 // A List is a Python list.
 type List struct{ Items []any }
-
-// A ByteArray is a Python bytearray.
-type ByteArray struct{ Bytes []byte }
 
 // An Object is a call that was not made: what REDUCE or NEWOBJ would have returned, with what was
 // done to it after.
@@ -27,8 +32,14 @@ type Object struct {
 	Dict     *Dict // what was set by key, else nil
 }
 
+// PythonObject lets it be a key.
+func (o *Object) PythonObject() {}
+
 // A Persistent is a reference to something outside the pickle.
 type Persistent struct{ ID any }
+
+// PythonObject lets it be a key.
+func (p *Persistent) PythonObject() {}
 
 // A Constructor makes the value of a call. It must have no effect that is not undone by forgetting
 // the value.
@@ -45,6 +56,3 @@ func (t Table) Find(g Global) (c Constructor, ok bool) {
 	c, ok = t[g]
 	return c, ok
 }
-
-// A builder is a value that takes the state of BUILD.
-type builder interface{ build(state any) error }

@@ -3,6 +3,8 @@ package pixel
 import (
 	"errors"
 	"fmt"
+
+	"github.com/shoal-mp/shoal/encoding"
 )
 
 var (
@@ -13,19 +15,11 @@ var (
 	ErrTooLarge    = errors.New("image: larger than allowed")
 )
 
-// A DecodeError says what is wrong with an encoded image, and where.
-type DecodeError struct {
-	Format string // jpeg or png
-	Offset int    // in bytes
-	Err    error  // wraps one of the package's errors
+// Decoding returns the error of an image of a format, "jpeg" or "png", at a byte of it. err wraps
+// one of the package's errors.
+func Decoding(format string, offset int, err error) error {
+	return &encoding.FileError{Offset: int64(offset), Err: fmt.Errorf("decode %s: %w", format, err)}
 }
-
-func (e *DecodeError) Error() string {
-	return fmt.Sprintf("decode %s: byte %d: %v", e.Format, e.Offset, e.Err)
-}
-
-// Unwrap returns Err.
-func (e *DecodeError) Unwrap() error { return e.Err }
 
 // A Place is asked for the memory of an image, c·h·w bytes, when its dimensions are known; its
 // error ends the decoding.

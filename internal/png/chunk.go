@@ -66,7 +66,7 @@ func (d *Decoder) Decode(data []byte, channels int, place pixel.Place) error {
 	err := d.decode(place)
 	d.data, d.dst = nil, nil
 	if err != nil {
-		return &pixel.DecodeError{Format: "png", Offset: min(d.pos, len(data)), Err: err}
+		return pixel.Decoding("png", min(d.pos, len(data)), err)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/pixel"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/pixel/pixeltest"
 	"github.com/shoal-mp/shoal/internal/png"
 )
@@ -25,8 +25,8 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 		for n := range len(data) {
 			var p pixeltest.Picture
 			err := d.Decode(data[:n], 3, p.Place)
-			var at *pixel.DecodeError
-			if !errors.As(err, &at) || at.Offset > n {
+			var at *encoding.FileError
+			if !errors.As(err, &at) || at.Offset > int64(n) {
 				t.Fatalf("%s: %d bytes of %d: %v", name, n, len(data), err)
 			}
 		}
@@ -73,11 +73,11 @@ func FuzzDecode(f *testing.F) {
 		}
 		var d png.Decoder
 		var p pixeltest.Picture
-		var at *pixel.DecodeError
+		var at *encoding.FileError
 		data = resum(data) // or nothing would get past them
 		if err := d.Decode(data, channels, p.Place); err != nil &&
-			(!errors.As(err, &at) || at.Offset < 0 || at.Offset > len(data)) {
-			t.Errorf("%v is no DecodeError within %d bytes", err, len(data))
+			(!errors.As(err, &at) || at.Offset < 0 || at.Offset > int64(len(data))) {
+			t.Errorf("%v is no FileError within %d bytes", err, len(data))
 		}
 	})
 }

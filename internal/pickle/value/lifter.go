@@ -3,6 +3,7 @@ package value
 import (
 	"errors"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
@@ -68,7 +69,7 @@ func (l *Lifter) container(v any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return pickle.NewSet(v.Frozen, members...)
+		return python.NewSet(v.Frozen, members...)
 	case *pickle.Object:
 		return l.Object(v)
 	case *pickle.Persistent:

@@ -51,9 +51,6 @@ func (l *Lowerer) lower(v any, depth int) (any, error) {
 	case *Dict:
 		low, err := l.dict(v, depth)
 		return l.keep(v, low, err)
-	case *PackedSequence:
-		low, err := l.packed(v, depth)
-		return l.keep(v, low, err)
 	}
 	low, err := l.reflected(reflect.ValueOf(v), depth)
 	return l.keep(v, low, err)

@@ -16,12 +16,6 @@ func Named(dotted string) Global {
 	return Global{Module: dotted[:at], Name: dotted[at+1:]}
 }
 
-// A Size is a torch.Size.
-type Size []int
-
-// A Device is a torch.device, such as "cpu" or "cuda:0".
-type Device string
-
 // Names returns those of plain values of PyTorch.
 var Names = sync.OnceValue(func() pickle.Table {
 	t := pickle.Table{Named("torch.Size"): newSize, Named("torch.device"): newDevice}

@@ -4,16 +4,19 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/encoding/python"
 )
 
 // The values of Python that have no type of their own in Go.
 type (
-	Tuple     = pickle.Tuple
-	Dict      = pickle.Dict
-	Set       = pickle.Set
-	ByteArray = pickle.ByteArray
-	Global    = pickle.Global
+	Tuple     = python.Tuple
+	Dict      = python.Dict
+	Set       = python.Set
+	ByteArray = python.ByteArray
+	Global    = python.Global
+	Record    = python.Record
+	Size      = python.Size
+	Device    = python.Device
 )
 
 // What may go wrong; package torch exports them.
@@ -30,18 +33,4 @@ func Malformed(format string, args ...any) error {
 // Unsupported returns an error that wraps ErrUnsupported.
 func Unsupported(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUnsupported, fmt.Sprintf(format, args...))
-}
-
-// A Record is an object of a class that only Python knows, as data: it was not made, and nothing of
-// it ran.
-type Record struct {
-	Class Global
-	Args  Tuple // of its constructor
-	State any   // its attributes: a *Dict, as a rule
-}
-
-// Attr returns an attribute.
-func (r *Record) Attr(name string) (v any, ok bool) {
-	d, _ := r.State.(*Dict)
-	return d.Get(name)
 }

@@ -1,0 +1,78 @@
+package python
+
+import (
+	"iter"
+	"slices"
+)
+
+// A Dict is a Python dict or OrderedDict: pairs in the order of their first insertion. The zero
+// Dict is empty. Keys are equal where they are in Python: 1, 1.0 and True are one key.
+type Dict struct {
+	Ordered bool // an OrderedDict
+	Attrs   any  // the state of an OrderedDict that has attributes, such as the _metadata of a state_dict
+	keys    []any
+	values  []any
+	at      map[string]int
+}
+
+// Len returns the number of pairs.
+func (d *Dict) Len() int {
+	if d == nil {
+		return 0
+	}
+	return len(d.keys)
+}
+
+// Get returns the value of a key.
+func (d *Dict) Get(key any) (v any, ok bool) {
+	name, err := identity(key, 0)
+	if d == nil || err != nil {
+		return nil, false
+	}
+	i, ok := d.at[name]
+	if !ok {
+		return nil, false
+	}
+	return d.values[i], true
+}
+
+// Set sets the value of a key; the error wraps ErrKey where Python could not hash the key.
+func (d *Dict) Set(key, value any) error {
+	name, err := identity(key, 0)
+	if err != nil {
+		return err
+	}
+	if i, ok := d.at[name]; ok {
+		d.values[i] = value
+		return nil
+	}
+	if d.at == nil {
+		d.at = map[string]int{}
+	}
+	d.at[name] = len(d.keys)
+	d.keys, d.values = append(d.keys, key), append(d.values, value)
+	return nil
+}
+
+// All yields the pairs in order.
+func (d *Dict) All() iter.Seq2[any, any] {
+	return func(yield func(k, v any) bool) {
+		for i := range d.Len() {
+			if !yield(d.keys[i], d.values[i]) {
+				return
+			}
+		}
+	}
+}
+
+// NewDict returns a dict of string keys, in the order given: key, value, key, value. It panics
+// where a key is no string.
+func NewDict(pairs ...any) *Dict {
+	d := new(Dict)
+	for pair := range slices.Chunk(pairs, 2) {
+		if err := d.Set(pair[0].(string), pair[1]); err != nil {
+			panic(err)
+		}
+	}
+	return d
+}

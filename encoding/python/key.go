@@ -1,0 +1,109 @@
+package python
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// keyDepth bounds tuples in the tuples of a key.
+const keyDepth = 32
+
+// An Object is a pointer that stands for an object of a class of Python: as a key it equals itself
+// alone.
+type Object interface{ PythonObject() }
+
+// identity returns a string that two hashable values have in common where Python has them equal.
+func identity(v any, depth int) (string, error) {
+	if depth > keyDepth {
+		return "", fmt.Errorf("%w: tuples nest deeper than %d", ErrKey, keyDepth)
+	}
+	switch v := v.(type) {
+	case string:
+		return "s" + v, nil
+	case []byte:
+		return "b" + string(v), nil
+	case nil:
+		return "n", nil
+	case Global:
+		return "g" + v.String(), nil
+	case Tuple:
+		return joined("t", v, depth)
+	case *Set:
+		if v.Frozen {
+			return joinedSet(v, depth)
+		}
+	case *Scalar, Object:
+		return fmt.Sprintf("o%p", v), nil
+	default:
+		return number(v)
+	}
+	return "", fmt.Errorf("%w: %T is not hashable", ErrKey, v)
+}
+
+func joined(tag string, items []any, depth int) (string, error) {
+	var b strings.Builder
+	b.WriteString(tag)
+	for _, item := range items {
+		s, err := identity(item, depth+1)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "%d:%s", len(s), s)
+		if b.Len() > maxKey {
+			return "", fmt.Errorf("%w: it has more than %d bytes", ErrKey, maxKey)
+		}
+	}
+	return b.String(), nil
+}
+
+// maxKey bounds the keys that are built of others: a tuple may hold one value many times.
+const maxKey = 1 << 20
+
+func joinedSet(s *Set, depth int) (string, error) {
+	names := make([]string, 0, len(s.Members()))
+	for _, m := range s.Members() {
+		name, err := identity(m, depth+1)
+		if err != nil {
+			return "", err
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	whole := fmt.Sprintf("f%q", names)
+	if len(whole) > maxKey {
+		return "", fmt.Errorf("%w: it has more than %d bytes", ErrKey, maxKey)
+	}
+	return whole, nil
+}
+
+// number is the identity of numbers, which Python compares across types.
+func number(v any) (string, error) {
+	switch v := v.(type) {
+	case bool:
+		if v {
+			return "i1", nil
+		}
+		return "i0", nil
+	case int:
+		return fmt.Sprint("i", v), nil
+	case int64:
+		return fmt.Sprint("i", v), nil
+	case *big.Int:
+		return "i" + v.String(), nil
+	case float64:
+		if v == math.Trunc(v) && !math.IsInf(v, 0) {
+			whole, _ := big.NewFloat(v).Int(nil)
+			return "i" + whole.String(), nil
+		}
+		return fmt.Sprint("d", v), nil
+	case complex128:
+		if imag(v) == 0 {
+			return number(real(v))
+		}
+		return fmt.Sprint("c", v), nil
+	}
+	return "", fmt.Errorf("%w: %T is not hashable", ErrKey, v)
+}
