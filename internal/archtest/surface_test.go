@@ -19,6 +19,7 @@ import (
 var shown = map[string]string{
 	"tensor.RegisterDevice":       "a device of this module reads what its memory's MarshalWire wrote",
 	"tensor.DeviceMemory":         "its Marshal is a MarshalWire of a part",
+	"tensor.Computer":             "what a device of this module computes; it moves to internal/device",
 	"cuda.Memory":                 "its Marshal is a MarshalWire of a part",
 	"cuda.Device":                 "handles of the driver's, which cuda and its backends alone make",
 	"cuda.LegacyDevice":           "as of cuda.Device, which it is",
