@@ -65,14 +65,16 @@ func TestAssign(t *testing.T) {
 		{python.Tuple{0.5, 0.25}, betas{A: 0.5, B: 0.25}, ""}, {python.Tuple{0.5}, betas{}, "a tuple of 1"},
 		{python.Tuple{"x", 0.5}, betas{}, "field A"},
 		{python.Tuple{0.5}, config{}, "a tuple of 1"}, {python.NewDict("k", int64(1)), map[string]int{"k": 1}, ""},
-		{python.NewDict("k", "x"), map[string]int(nil), "value of k"}, {python.NewDict("k", int64(1)), map[int]int(nil), "key k"},
+		{python.NewDict("k", "x"), map[string]int(nil), "value of k"},
+		{python.NewDict("k", int64(1)), map[int]int(nil), "key k"},
 		{python.NewDict("lr", 0.5), config{LR: 0.5}, ""},
 		{python.NewDict("lr", 0.5, "unknown", nil), config{}, "does not have"},
 		{python.NewDict("lr", "x"), config{}, "field lr"}, {python.NewDict(), 0, "does not become int"},
 		{x, x, ""}, {&autograd.Param{T: x}, x, ""},
 		{&python.Array{DType: "<i8", Shape: []int{1}, Data: make([]byte, 8)}, tensor.New(tensor.Int64, 1), ""},
 		{&python.Scalar{DType: "<i2", Data: []byte{7, 0}}, 7, ""},
-		{&python.Scalar{DType: "<f2", Data: []byte{0, 0}}, 0.0, "a numpy number"}, {&CUDATensor{}, x, "memory of a GPU"},
+		{&python.Scalar{DType: "<f2", Data: []byte{0, 0}}, 0.0, "a numpy number"},
+		{&CUDATensor{}, x, "memory of a GPU"},
 	} {
 		got := reflect.New(reflect.TypeOf(c.want))
 		err := assign(got.Interface(), c.v)
@@ -126,7 +128,8 @@ func TestArraysOfNumpy(t *testing.T) {
 	if y := must(TensorOf(a))(t); !reflect.DeepEqual(elements(y), []float64{1, 4, 2, 5, 3, 6}) {
 		t.Errorf("%v", y)
 	}
-	turned := &python.Array{DType: "<i2", Shape: []int{3, 2}, Fortran: true, Data: []byte{1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0}}
+	turned := &python.Array{DType: "<i2", Shape: []int{3, 2}, Fortran: true,
+		Data: []byte{1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0}}
 	if y := must(TensorOf(turned))(t); !reflect.DeepEqual(elements(y), []float64{1, 4, 2, 5, 3, 6}) {
 		t.Errorf("in the order of Fortran: %v", y)
 	}

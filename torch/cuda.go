@@ -234,7 +234,8 @@ func (e *exporter) cudaTensor(c *CUDATensor) (any, error) {
 	}
 	event := append([]byte{}, c.Event...)
 	size := &pickle.Object{Class: named("torch.Size"), Args: python.Tuple{value.Sizes(c.Shape)}}
-	return &pickle.Object{Class: rebuildCUDA, Args: python.Tuple{class, size, value.Sizes(c.Strides), c.Offset, typedStorage,
-		named("torch." + c.DType.String()), c.Device, handle, c.StorageBytes, c.StorageOffset, c.RequiresGrad,
-		counters, c.Slot, event, len(event) > 0}}, nil
+	return &pickle.Object{Class: rebuildCUDA,
+		Args: python.Tuple{class, size, value.Sizes(c.Strides), c.Offset, typedStorage,
+			named("torch." + c.DType.String()), c.Device, handle, c.StorageBytes, c.StorageOffset, c.RequiresGrad,
+			counters, c.Slot, event, len(event) > 0}}, nil
 }

@@ -55,7 +55,8 @@ func TestCUDATensor(t *testing.T) {
 		t.Errorf("sent on: %v", err)
 	}
 
-	v, err = received(t, cudaMessage(func(args python.Tuple) { args[14], args[0], args[10] = false, parameterClass, true }))
+	v, err = received(t, cudaMessage(
+		func(args python.Tuple) { args[14], args[0], args[10] = false, parameterClass, true }))
 	if c, ok := v.(*CUDATensor); !ok || c.Event != nil || !c.Parameter || !c.RequiresGrad {
 		t.Errorf("whose sender has waited: %+v, %v", v, err)
 	}

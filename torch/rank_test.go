@@ -137,7 +137,8 @@ func giveBatch(ctx context.Context, l *Listener) error {
 
 // torchrun runs a command in so many ranks, and returns what it printed. Options are spelled as
 // PyTorch 1.13 reads them, which under Python 3.11 starts nothing unless output is redirected.
-func torchrun(t *testing.T, py peerPython, part string, ranks, restarts int, command ...string) (output string, err error) {
+func torchrun(t *testing.T, py peerPython, part string, ranks, restarts int,
+	command ...string) (output string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

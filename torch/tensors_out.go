@@ -82,7 +82,8 @@ func (e *exporter) byName(r *region) (*pickle.Object, error) {
 	}
 	e.undoing = append(e.undoing, func() { Guard(r.drop) })
 	manager := append([]byte{}, r.manager...)
-	return &pickle.Object{Class: rebuildFilename, Args: python.Tuple{untypedStorage, manager, []byte(r.name), r.nbytes}}, nil
+	return &pickle.Object{Class: rebuildFilename,
+		Args: python.Tuple{untypedStorage, manager, []byte(r.name), r.nbytes}}, nil
 }
 
 // byDescriptor writes rebuild_storage_fd.

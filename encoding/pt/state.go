@@ -10,8 +10,8 @@ import (
 )
 
 // StateDict returns the tensors in a loaded value. Those of a module, which Load returns as a
-// *python.Record, are its parameters and persistent buffers under the names of its state_dict(); what is
-// in dicts, lists, tuples and other records is named by key, index and attribute, with dots
+// *python.Record, are its parameters and persistent buffers under the names of its state_dict();
+// what is in dicts, lists, tuples and other records is named by key, index and attribute, with dots
 // between, and a tensor alone "tensor". The tensors are those of v, not views to be closed. The
 // error wraps ErrFormat where two tensors would have one name, and where v is so tangled that it
 // would never end.

@@ -149,7 +149,8 @@ func values(depth int) *rapid.Generator[any] {
 				HasState: true, State: values(depth-1).Draw(t, "state"), List: many()}
 		case 16:
 			n := rapid.IntRange(0, 5).Draw(t, "n")
-			return &Array{DType: "<f4", Shape: []int{n, 2}, Fortran: rapid.Bool().Draw(t, "fortran"), Data: append([]byte{}, make([]byte, 8*n)...)}
+			return &Array{DType: "<f4", Shape: []int{n, 2}, Fortran: rapid.Bool().Draw(t, "fortran"),
+				Data: append([]byte{}, make([]byte, 8*n)...)}
 		default:
 			same := &List{many()}
 			same.Items = append(same.Items, same)
@@ -218,7 +219,8 @@ func TestRefusedName(t *testing.T) {
 	b := []byte("\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x08rm -rf /\x85R\x5d\x86.")
 	v, err := Unmarshal(b, nil, Limits{})
 	var refused *GlobalError
-	if !errors.As(err, &refused) || refused.Global != (Global{Module: "os", Name: "system"}) || !errors.Is(err, ErrGlobal) {
+	if !errors.As(err, &refused) || refused.Global != (Global{Module: "os", Name: "system"}) ||
+		!errors.Is(err, ErrGlobal) {
 		t.Fatalf("error %v", err)
 	}
 	if o, ok := v.(Tuple)[0].(*Object); !ok || o.Args[0] != "rm -rf /" {
@@ -273,7 +275,8 @@ func TestUnwritable(t *testing.T) {
 		want error
 	}{
 		{make(chan int), ErrValue}, {"\xff", ErrValue}, {loop, ErrLimit}, {Global{Module: "a\nb", Name: "c"}, ErrValue},
-		{&Array{DType: "<f4", Shape: []int{2}, Fortran: false, Data: nil}, ErrValue}, {&Scalar{DType: "<V4", Data: make([]byte, 4)}, ErrValue},
+		{&Array{DType: "<f4", Shape: []int{2}, Fortran: false, Data: nil}, ErrValue},
+		{&Scalar{DType: "<V4", Data: make([]byte, 4)}, ErrValue},
 	} {
 		if _, err := Marshal(c.v, 2); !errors.Is(err, c.want) {
 			t.Errorf("%T: %v", c.v, err)
