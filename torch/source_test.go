@@ -185,7 +185,7 @@ func TestWhatIsNoDataSetIsRefused(t *testing.T) {
 		{subsetOf(set, &python.Record{Class: named("builtins.range"), Args: python.Tuple{int64(0), int64(1), int64(0)}}),
 			"a range of"},
 		{subsetOf(set, object("__main__.Indices")), "the indices of a Subset are a __main__.Indices"},
-		{object(concatClass, "datasets", set), "datasets is *value.Record, and no list"},
+		{object(concatClass, "datasets", set), "datasets is *python.Record, and no list"},
 		{object("torch.utils.data.dataset.TensorDataset", "tensors", python.Tuple{}), "a TensorDataset of no tensors"},
 		{object("torch.utils.data.dataset.TensorDataset", "tensors", python.Tuple{"x"}),
 			"tensor 0 of a TensorDataset is string"},
