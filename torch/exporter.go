@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
@@ -61,6 +62,10 @@ func (e *exporter) own(v any) (low any, ok bool, err error) {
 		low, err = e.tensor(v, tensorClass, false)
 	case *autograd.Param:
 		low, err = e.tensor(v.T, parameterClass, !v.Frozen)
+	case *pt.PackedSequence:
+		if v != nil {
+			low, err = e.Packed(v.Data, v.BatchSizes, v.SortedIndices, v.UnsortedIndices)
+		}
 	case *CUDATensor:
 		low, err = e.cudaTensor(v)
 	case *Conn:
