@@ -68,7 +68,7 @@ func OpenIDX(path string) (*tensor.Tensor, error) {
 	}
 	t, offset, err := readIDX(f, st.Size())
 	if err != nil {
-		return nil, &encoding.FileError{Path: path, Offset: offset, Err: err}
+		return nil, &encoding.FileError{Path: path, Offset: offset, Err: fmt.Errorf("%w; get the file again", err)}
 	}
 	return t, nil
 }
