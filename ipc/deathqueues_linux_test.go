@@ -155,7 +155,11 @@ func memories() []place {
 				if v.List.Len() != 2 {
 					return fmt.Errorf("%d elements", v.List.Len())
 				}
-				_, err := v.List.At(0)
+				first, err := v.List.At(0)
+				b, _ := first.([]byte)
+				if err == nil && first != "nothing yet" && first != "a" && first != 1 && string(b) != "bytes" {
+					err = fmt.Errorf("the element is %#v, which nobody wrote", first)
+				}
 				seven, other := v.List.At(1)
 				if seven != 7 {
 					other = errors.Join(other, fmt.Errorf("%v is not 7", seven))

@@ -7,7 +7,9 @@ import (
 	"math"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -17,18 +19,33 @@ import (
 //
 // An element may become one of another type, as long as it fits where the first one was: a string
 // or bytes have the room of the first value, rounded up to the next 8 bytes, all others 8 bytes.
-// Goroutines of one process may use it at once; of several processes, those that change an element
-// must keep others from it, with a Mutex. The zero ShareableList is closed.
+// An element is always its old value or its new one, even if a process dies while it sets it.
+// Goroutines of one process may use the list at once. Processes that set the same element at the
+// same time must take turns, with a Mutex. The zero ShareableList is closed.
 type ShareableList struct {
 	mu  sync.Mutex
 	mem *Memory
 }
 
-// The memory: the number of elements in 8 bytes, for each of them an entry, and the values.
+// The memory: the number of elements in 8 bytes, for each of them an entry, and the values. An
+// entry is the offset and the room of the value, 4 bytes each, and a word. A value has its room
+// twice: Set writes the half that is not in use, and then the word, which says length, kind and
+// half. So nobody reads a half that a dead process left unfinished.
 const (
 	listHead  = 8
-	listEntry = 16 // offset and room, 4 bytes each; length 4 bytes, kind 1 byte, 3 of nothing
+	listEntry = 16
 )
+
+// A listWord says what an element is: length 32 bits, kind 8, half 1.
+type listWord uint64
+
+func newListWord(length int, kind byte, half int) listWord {
+	return listWord(uint32(length)) | listWord(kind)<<32 | listWord(half)<<40
+}
+
+func (w listWord) length() uint64 { return uint64(uint32(w)) }
+func (w listWord) kind() byte     { return byte(w >> 32) }
+func (w listWord) half() int      { return int(w >> 40 & 1) }
 
 const (
 	kindNil = iota
@@ -51,7 +68,7 @@ func NewShareableList(values ...any) (*ShareableList, error) {
 		if packed[i], err = pack(v); err != nil {
 			return nil, fmt.Errorf("new list: element %d: %w", i, err)
 		}
-		size += packed[i].room()
+		size += 2 * packed[i].room()
 	}
 	if size > math.MaxUint32 {
 		return nil, fmt.Errorf("new list of %d bytes: %w", size, ErrSize)
@@ -68,7 +85,7 @@ func NewShareableList(values ...any) (*ShareableList, error) {
 		e := b[listHead+listEntry*i:]
 		binary.LittleEndian.PutUint32(e, uint32(at))
 		binary.LittleEndian.PutUint32(e[4:], uint32(p.room()))
-		at += p.room()
+		at += 2 * p.room()
 		l.entry(b, i).set(p)
 	}
 	return l, nil
@@ -122,33 +139,43 @@ func integer(v any) (int64, error) {
 	return 0, fmt.Errorf("%w: a list holds no %T", ErrType, v)
 }
 
-// A place is where an element is.
-type place struct{ entry, bytes []byte }
+// A place is where an element is: its word, and the two halves of its room.
+type place struct {
+	word   *atomic.Uint64
+	halves [2][]byte
+}
 
 // entry returns the place of an element. Any participant may have written the list, so nothing in
 // it is believed.
 func (l *ShareableList) entry(b []byte, i int) place {
 	e := b[listHead+listEntry*i:][:listEntry]
+	p := place{word: &sys.Words(e[8:])[0]}
 	table := listHead + listEntry*min(binary.LittleEndian.Uint64(b), uint64(len(b))/listEntry)
 	at, room := uint64(binary.LittleEndian.Uint32(e)), uint64(binary.LittleEndian.Uint32(e[4:]))
-	if at < table || at+room > uint64(len(b)) {
-		return place{entry: e}
+	if at >= table && at+2*room <= uint64(len(b)) {
+		p.halves = [2][]byte{b[at:][:room], b[at+room:][:room]}
 	}
-	return place{e, b[at:][:room]}
+	return p
 }
 
-func (p place) set(v packed) {
-	copy(p.bytes, v.bytes)
-	binary.LittleEndian.PutUint32(p.entry[8:], uint32(len(v.bytes)))
-	p.entry[12] = v.kind
+func (p place) room() int { return len(p.halves[0]) }
+
+func (p place) set(v packed) { p.word.Store(uint64(p.write(v))) }
+
+// write writes v where nobody reads, and returns the word that makes it the element.
+func (p place) write(v packed) listWord {
+	half := 1 - listWord(p.word.Load()).half()
+	copy(p.halves[half], v.bytes)
+	return newListWord(len(v.bytes), v.kind, half)
 }
 
 func (p place) get() (any, error) {
-	n, kind := binary.LittleEndian.Uint32(p.entry[8:]), p.entry[12]
-	if uint64(n) > uint64(len(p.bytes)) || kind >= listKinds || kind >= kindBool && kind <= kindFloat && n != 8 {
-		return nil, fmt.Errorf("an element of kind %d, %d of %d bytes: %w", kind, n, len(p.bytes), ErrNotList)
+	w := listWord(p.word.Load())
+	n, kind := w.length(), w.kind()
+	if n > uint64(p.room()) || kind >= listKinds || kind >= kindBool && kind <= kindFloat && n != 8 {
+		return nil, fmt.Errorf("an element of kind %d, %d of %d bytes: %w", kind, n, p.room(), ErrNotList)
 	}
-	b := p.bytes[:n]
+	b := p.halves[w.half()][:n]
 	switch kind {
 	case kindBool:
 		return b[0] != 0, nil
@@ -219,9 +246,9 @@ func (l *ShareableList) Set(i int, v any) error {
 		return fmt.Errorf("set element %d: %w", i, err)
 	}
 	return l.with(i, func(p place) error {
-		if len(value.bytes) > len(p.bytes) {
+		if len(value.bytes) > p.room() {
 			return fmt.Errorf("set element %d to %d bytes, with room for %d: %w", i, len(value.bytes),
-				len(p.bytes), ErrSize)
+				p.room(), ErrSize)
 		}
 		p.set(value)
 		return nil

@@ -90,3 +90,27 @@ func TestShareableListOfNonsense(t *testing.T) {
 	}
 	check(t, errors.Join(l.Close(), plain.Close(), ipc.Unlink("plain")))
 }
+
+// A process that dies before its Set is over leaves the old value.
+func TestShareableList_ElementIsWholeAfterItsWriterDied(t *testing.T) {
+	local(t)
+	values := []any{"sixteen bytes ..", "a", 1, nil, []byte("bytes"), true, 0.5, ""}
+	for _, before := range values {
+		for _, after := range values {
+			l, err := ipc.NewShareableList(values[0])
+			check(t, err)
+			for range 3 {
+				check(t, l.Set(0, before))
+				check(t, ipc.DieInSet(l, 0, after))
+				if got, err := l.At(0); err != nil || !reflect.DeepEqual(got, before) {
+					t.Errorf("%#v is %#v, %v after a Set to %#v that did not end", before, got, err, after)
+				}
+				check(t, l.Set(0, after))
+				if got, err := l.At(0); err != nil || !reflect.DeepEqual(got, after) {
+					t.Errorf("%#v is %#v, %v", after, got, err)
+				}
+			}
+			check(t, l.Close())
+		}
+	}
+}
