@@ -20,8 +20,8 @@ import (
 // An element may become one of another type, as long as it fits where the first one was: a string
 // or bytes have the room of the first value, rounded up to the next 8 bytes, all others 8 bytes.
 // An element is always its old value or its new one, even if a process dies while it sets it.
-// Goroutines of one process may use the list at once. Processes that set the same element at the
-// same time must take turns, with a Mutex. The zero ShareableList is closed.
+// Goroutines of one process may use the list at once. Processes that use an element while another
+// one sets it must take turns, with a Mutex. The zero ShareableList is closed.
 type ShareableList struct {
 	mu  sync.Mutex
 	mem *Memory
