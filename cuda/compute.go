@@ -33,7 +33,7 @@ func engineOf(dev device.Device) device.Engine {
 	case *Device:
 		return engine{d}
 	case LegacyDevice:
-		return legacyEngine{engine{d.Device}}
+		return legacyEngine{engine(d)}
 	}
 	return nil
 }

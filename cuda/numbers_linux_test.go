@@ -8,7 +8,6 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/cuda"
-	kernels "github.com/shoal-mp/shoal/internal/device"
 	ops "github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/tensor"
@@ -140,7 +139,7 @@ func TestOtherDTypesMultiplyAndPool(t *testing.T) {
 				onBoth(t, dev, 0,
 					func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.MatMul(in[0], in[1]) }, x, b)
 			}
-			w := kernels.Window{Size: [2]int{3, 2}, Stride: [2]int{2, 1}, Padding: [2]int{1, 1}}
+			w := ops.Window{Size: [2]int{3, 2}, Stride: [2]int{2, 1}, Padding: [2]int{1, 1}}
 			images := whole(1, 2, 5, 4)
 			outH, outW := w.Out(5, 4)
 			places := outH * outW
