@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/ptx"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -80,44 +81,42 @@ func (w walk) count() int {
 
 // merged returns the walk with as few dimensions as there can be, at least one.
 func (w walk) merged() walk {
+	var dims []dim
+	for i, n := range slices.Backward(w.shape) {
+		if n != 1 {
+			dims = append(dims, w.dim(n, func(o operand) int { return o.strides[i] }))
+		}
+	}
+	dims = device.Merge(dims, func(steps *[]int) []int { return *steps })
+	if len(dims) == 0 {
+		dims = []dim{w.dim(1, func(o operand) int { return o.size })}
+	}
 	out := walk{place: w.place, operands: slices.Clone(w.operands)}
 	for k := range out.operands {
 		out.operands[k].strides = nil
 	}
-	for i, n := range w.shape {
-		if n != 1 && !out.extend(n, func(k int) int { return w.operands[k].strides[i] }) {
-			out.add(n, func(k int) int { return w.operands[k].strides[i] })
+	for _, d := range slices.Backward(dims) {
+		out.shape = append(out.shape, d.Size)
+		for k := range out.operands {
+			if o := &out.operands[k]; !o.number {
+				o.strides = append(o.strides, d.Steps[k])
+			}
 		}
-	}
-	if len(out.shape) == 0 {
-		out.add(1, func(k int) int { return out.operands[k].size })
 	}
 	return out
 }
 
-// extend makes the last dimension n times as large, if the strides of one of n are those of its
-// continuation.
-func (w *walk) extend(n int, stride func(k int) int) bool {
-	last := len(w.shape) - 1
-	if last < 0 {
-		return false
-	}
-	for k, o := range w.operands {
-		if !o.number && stride(k) != o.strides[last]*w.shape[last] {
-			return false
-		}
-	}
-	w.shape[last] *= n
-	return true
-}
+// A dim has the strides of all operands; those of numbers are 0.
+type dim = device.Dim[[]int]
 
-func (w *walk) add(n int, stride func(k int) int) {
-	w.shape = append(w.shape, n)
-	for k := range w.operands {
-		if o := &w.operands[k]; !o.number {
-			o.strides = append(o.strides, stride(k))
+func (w walk) dim(n int, stride func(o operand) int) dim {
+	d := dim{Size: n, Steps: make([]int, len(w.operands))}
+	for k, o := range w.operands {
+		if !o.number {
+			d.Steps[k] = stride(o)
 		}
 	}
+	return d
 }
 
 // layout returns the words by which kernels go through the operands in memory.

@@ -25,8 +25,8 @@ func (t *Tensor) AddAtomic(o *Tensor) *Tensor {
 	row := w.dims[len(w.dims)-1]
 	size, dst, src := t.dtype.Size(), t.bytes(), o.bytes()
 	w.rows(func(at [4]int) {
-		for i := range row.size {
-			add(dst[(at[output]+i*row.steps[output])*size:], src[(at[0]+i*row.steps[0])*size:])
+		for i := range row.Size {
+			add(dst[(at[output]+i*row.Steps[output])*size:], src[(at[0]+i*row.Steps[0])*size:])
 		}
 	})
 	runtime.KeepAlive(o)

@@ -139,7 +139,7 @@ func (w *walk) operand(t *Tensor, i int) deviceOperand {
 	o := t.operand()
 	o.Shape, o.Strides = make([]int, len(w.dims)), make([]int, len(w.dims))
 	for k, d := range w.dims {
-		o.Shape[k], o.Strides[k] = d.size, d.steps[i]
+		o.Shape[k], o.Strides[k] = d.Size, d.Steps[i]
 	}
 	return o
 }
@@ -228,15 +228,14 @@ func (r reduction) remote(t *Tensor, dims []int) *Tensor {
 
 // merged returns a layout with as few dimensions as it needs.
 func merged(shape, strides []int) (sizes, steps []int) {
+	var dims []device.Dim[int]
 	for i, n := range shape {
-		last := len(sizes) - 1
-		switch {
-		case n == 1:
-		case last >= 0 && steps[last] == n*strides[i]:
-			sizes[last], steps[last] = sizes[last]*n, strides[i]
-		default:
-			sizes, steps = append(sizes, n), append(steps, strides[i])
+		if n != 1 {
+			dims = append(dims, device.Dim[int]{Size: n, Steps: strides[i]})
 		}
+	}
+	for _, d := range device.Merge(dims, func(step *int) []int { return []int{*step} }) {
+		sizes, steps = append(sizes, d.Size), append(steps, d.Steps)
 	}
 	return sizes, steps
 }

@@ -116,11 +116,11 @@ func (f fold) combined(o op, t *Tensor, dim int) *Tensor {
 	rest[dim]--
 	w := newWalk(t.peek(rest, t.strides, t.offset+t.strides[dim]), []*Tensor{out.peek(rest, over, 0)})
 	row := w.dims[len(w.dims)-1]
-	x := newOperand(t, f.out, row.steps[output], make([]byte, chunk*f.out.Size()), false)
+	x := newOperand(t, f.out, row.Steps[output], make([]byte, chunk*f.out.Size()), false)
 	step, sums, size := o.rows(f.out).run, out.span(), f.out.Size()
 	w.rows(func(at [4]int) {
-		for from := 0; from < row.size; from += chunk {
-			n := min(chunk, row.size-from)
+		for from := 0; from < row.Size; from += chunk {
+			n := min(chunk, row.Size-from)
 			sum := sums[(at[0]+from)*size:][:n*size]
 			step(sum, [3][]byte{sum, x.load(at[output], from, n)})
 		}

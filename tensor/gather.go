@@ -24,23 +24,23 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	w := newWalk(frame, []*Tensor{idx, t.peek(idx.shape, strides, t.offset)})
 	row := w.dims[len(w.dims)-1]
 	index, size, stride := typed[int64](idx.bytes()), t.shape[dim], t.strides[dim]
-	places := make([]int, min(row.size, chunk))
+	places := make([]int, min(row.Size, chunk))
 	w.rows(func(at [4]int) {
-		if row.steps[0] == 0 { // one index for the whole row
+		if row.Steps[0] == 0 { // one index for the whole row
 			k := wrap(int(index[at[0]]), size, what+" index")
-			v.neighbours(at[1]+k*stride, row.steps[1], at[output], row.steps[output], row.size)
+			v.neighbours(at[1]+k*stride, row.Steps[1], at[output], row.Steps[output], row.Size)
 			return
 		}
-		for from := 0; from < row.size; from += chunk {
-			some := places[:min(chunk, row.size-from)]
+		for from := 0; from < row.Size; from += chunk {
+			some := places[:min(chunk, row.Size-from)]
 			for i := range some {
-				k := int(index[at[0]+(from+i)*row.steps[0]])
+				k := int(index[at[0]+(from+i)*row.Steps[0]])
 				if uint(k) >= uint(size) {
 					k = wrap(k, size, what+" index")
 				}
-				some[i] = at[1] + (from+i)*row.steps[1] + k*stride
+				some[i] = at[1] + (from+i)*row.Steps[1] + k*stride
 			}
-			v.scattered(some, at[output]+from*row.steps[output], row.steps[output])
+			v.scattered(some, at[output]+from*row.Steps[output], row.Steps[output])
 		}
 	})
 	runtime.KeepAlive(t)

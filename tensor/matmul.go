@@ -119,9 +119,9 @@ func (t *Tensor) multiply(x, y *Tensor, batch []int) {
 	w := newWalk(frame, stacks)
 	last := w.dims[len(w.dims)-1]
 	w.rows(func(at [4]int) {
-		for i := range last.size {
-			o := (at[output] + i*last.steps[output]) * p.m * p.n
-			f(p, xs[(at[0]+i*last.steps[0])*size:], ys[(at[1]+i*last.steps[1])*size:], t.span()[o*size:])
+		for i := range last.Size {
+			o := (at[output] + i*last.Steps[output]) * p.m * p.n
+			f(p, xs[(at[0]+i*last.Steps[0])*size:], ys[(at[1]+i*last.Steps[1])*size:], t.span()[o*size:])
 		}
 	})
 }

@@ -10,16 +10,16 @@ const shortRow = 64
 // follow each other are used where they are, others copied.
 func (r rows) blocks(w *walk, ops *[4]operand, inputs int) {
 	last := len(w.dims) - 1
-	n, column := w.dims[last].size, w.dims[last-1]
+	n, column := w.dims[last].Size, w.dims[last-1]
 	for i := range ops {
-		ops[i].apart = column.steps[i]
+		ops[i].apart = column.Steps[i]
 	}
 	w.visit(last-1, func(at [4]int) {
 		for i := range inputs {
 			ops[i].filled = false
 		}
-		for first := 0; first < column.size; first += chunk / n {
-			count := min(chunk/n, column.size-first)
+		for first := 0; first < column.Size; first += chunk / n {
+			count := min(chunk/n, column.Size-first)
 			var in [3][]byte
 			for i := range inputs {
 				in[i] = ops[i].block(at[i]+first*ops[i].apart, count, n)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
@@ -17,10 +18,8 @@ type walk struct {
 	at   [4]int // offsets of the operands, the output's last
 }
 
-type walkDim struct {
-	size  int
-	steps [4]int
-}
+// A walkDim has the steps of the operands, the output's last.
+type walkDim = device.Dim[[4]int]
 
 const output = 3
 
@@ -28,7 +27,7 @@ func newWalk(out *Tensor, in []*Tensor) walk {
 	var w walk
 	for d, n := range out.shape {
 		if n != 1 {
-			w.dims = append(w.dims, walkDim{size: n, steps: [4]int{output: out.strides[d]}})
+			w.dims = append(w.dims, walkDim{Size: n, Steps: [4]int{output: out.strides[d]}})
 		}
 	}
 	w.at[output] = out.offset
@@ -37,38 +36,19 @@ func newWalk(out *Tensor, in []*Tensor) walk {
 		k := 0
 		for d, step := range t.stretched(out.shape) {
 			if out.shape[d] != 1 {
-				w.dims[k].steps[i] = step
+				w.dims[k].Steps[i] = step
 				k++
 			}
 		}
 	}
-	slices.SortStableFunc(w.dims, func(a, b walkDim) int { return cmp.Compare(b.steps[output], a.steps[output]) })
-	w.merge()
+	slices.SortStableFunc(w.dims, func(a, b walkDim) int { return cmp.Compare(b.Steps[output], a.Steps[output]) })
+	if w.dims = device.Merge(w.dims, stepsOf); len(w.dims) == 0 {
+		w.dims = []walkDim{{Size: 1, Steps: [4]int{1, 1, 1, 1}}}
+	}
 	return w
 }
 
-// merge makes one dimension of neighbours where the outer steps over all of the inner one.
-func (w *walk) merge() {
-	if len(w.dims) == 0 {
-		w.dims = []walkDim{{size: 1, steps: [4]int{1, 1, 1, 1}}}
-		return
-	}
-	kept := w.dims[:1]
-	for _, d := range w.dims[1:] {
-		last := &kept[len(kept)-1]
-		fits := true
-		for i, step := range d.steps {
-			fits = fits && last.steps[i] == step*d.size
-		}
-		if !fits {
-			kept = append(kept, d)
-			continue
-		}
-		last.size *= d.size
-		last.steps = d.steps
-	}
-	w.dims = kept
-}
+func stepsOf(steps *[4]int) []int { return steps[:] }
 
 // rows calls f for each row with the places where the operands begin.
 func (w *walk) rows(f func(at [4]int)) { w.visit(len(w.dims)-1, f) }
@@ -78,7 +58,7 @@ func (w *walk) rows(f func(at [4]int)) { w.visit(len(w.dims)-1, f) }
 func (w *walk) visit(dims int, f func(at [4]int)) {
 	outer := w.dims[:dims]
 	for _, d := range w.dims {
-		if d.size == 0 {
+		if d.Size == 0 {
 			return
 		}
 	}
@@ -90,13 +70,13 @@ func (w *walk) visit(dims int, f func(at [4]int)) {
 		for ; d >= 0; d-- {
 			index[d]++
 			for i := range at {
-				at[i] += outer[d].steps[i]
+				at[i] += outer[d].Steps[i]
 			}
-			if index[d] < outer[d].size {
+			if index[d] < outer[d].Size {
 				break
 			}
 			for i := range at {
-				at[i] -= outer[d].size * outer[d].steps[i]
+				at[i] -= outer[d].Size * outer[d].Steps[i]
 			}
 			index[d] = 0
 		}
@@ -154,26 +134,26 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	var ops [4]operand
 	direct := true
 	for i, t := range in {
-		ops[i] = newOperand(t, r.in[i], row.steps[i], bufs[i][:], false)
+		ops[i] = newOperand(t, r.in[i], row.Steps[i], bufs[i][:], false)
 		direct = direct && ops[i].cast == nil
 		defer runtime.KeepAlive(t)
 	}
-	ops[output] = newOperand(out, r.out, row.steps[output], bufs[output][:], true)
+	ops[output] = newOperand(out, r.out, row.Steps[output], bufs[output][:], true)
 	direct = direct && ops[output].cast == nil
-	if len(w.dims) > 1 && row.size <= shortRow {
+	if len(w.dims) > 1 && row.Size <= shortRow {
 		r.blocks(&w, &ops, len(in))
 		return out.Touch()
 	}
 	length := chunk
 	if direct {
-		length = max(row.size, 1)
+		length = max(row.Size, 1)
 	}
 	w.rows(func(at [4]int) {
 		for i := range len(in) {
 			ops[i].filled = false
 		}
-		for from := 0; from < row.size; from += length {
-			r.chunk(&ops, at, from, min(length, row.size-from), len(in))
+		for from := 0; from < row.Size; from += length {
+			r.chunk(&ops, at, from, min(length, row.Size-from), len(in))
 		}
 	})
 	return out.Touch()
