@@ -181,7 +181,7 @@ func Clamp(a *Tensor, lo, hi float64) *Tensor {
 // clamp sets the elements to those of a between bounds.
 func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
 	dt := t.dtype.computed()
-	if clamp := dt.numeric().clamp; clamp != nil && t.Device() == nil {
+	if clamp := dt.numeric().clamp; clamp != nil && backendOf(t).fuses() {
 		return rows{in: [3]DType{dt}, out: dt, run: clamp(lo, hi)}.apply(t, a)
 	}
 	opMaximum.rows(dt).apply(t, a, a.bound(lo))

@@ -17,9 +17,12 @@ func (t *Tensor) AddAtomic(o *Tensor) *Tensor {
 		o = o.To(t.dtype)
 	}
 	o = t.apart(o)
-	if t.Device() != nil {
-		return rows{op: opAddAtomic, in: [3]DType{t.dtype}, out: t.dtype}.apply(t, o)
-	}
+	backendOf(t).addAtomic(t, o)
+	return t
+}
+
+// addAtomicLoops is AddAtomic on the host.
+func (t *Tensor) addAtomicLoops(o *Tensor) {
 	add := t.adder()
 	w := newWalk(t, []*Tensor{o})
 	row := w.dims[len(w.dims)-1]
@@ -30,7 +33,7 @@ func (t *Tensor) AddAtomic(o *Tensor) *Tensor {
 		}
 	})
 	runtime.KeepAlive(o)
-	return t.Touch()
+	t.Touch()
 }
 
 // AddScalarAtomic adds x to each element by an atomic addition; see AddAtomic.

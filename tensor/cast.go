@@ -295,9 +295,12 @@ func (t *Tensor) To(dt DType) *Tensor {
 
 // CopyFrom sets the elements to those of src, which is broadcast to t's shape and converted.
 func (t *Tensor) CopyFrom(src *Tensor) *Tensor {
-	if t.Device() != nil || src.Device() != nil {
-		return t.copyHere(src)
-	}
+	backendOf(t, src).copy(t, src)
+	return t
+}
+
+// copyLoops is CopyFrom on the host.
+func (t *Tensor) copyLoops(src *Tensor) *Tensor {
 	if t.dtype == src.dtype && slices.Equal(t.shape, src.shape) && t.IsContiguous() && src.IsContiguous() {
 		copy(t.span(), src.span())
 		runtime.KeepAlive(src)

@@ -189,14 +189,6 @@ func mustOn(t *Tensor, dev Device) *Tensor {
 	return there
 }
 
-// viaHost returns what f makes of t's elements on the host, where t is: for what no device has a
-// kernel for.
-func (t *Tensor) viaHost(f func(near *Tensor) *Tensor) *Tensor {
-	near := mustOn(t, nil)
-	defer near.release()
-	return mustOn(f(near), t.Device())
-}
-
 // remote is of on a device.
 func (r reduction) remote(t *Tensor, dims []int) *Tensor {
 	f := r.on(t.dtype)

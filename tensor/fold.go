@@ -67,12 +67,12 @@ var combines = map[reduction]op{redSum: opAdd, redProd: opMul, redMax: opMaximum
 // rows.
 const wideRow = 64
 
-// of reduces dimensions of t, by default all. If it can put parts together it takes the last
+// of reduces dimensions of t, by default all.
+func (r reduction) of(t *Tensor, dims []int) *Tensor { return backendOf(t).reduce(r, t, dims) }
+
+// loops is of on the host. If it can put parts together it takes the last
 // dimensions first: their elements are often next to each other, and what is left is small.
-func (r reduction) of(t *Tensor, dims []int) *Tensor {
-	if t.Device() != nil {
-		return r.remote(t, dims)
-	}
+func (r reduction) loops(t *Tensor, dims []int) *Tensor {
 	f := r.on(t.dtype)
 	combine, ok := combines[r]
 	reduced := t.mark(dims)
@@ -84,11 +84,11 @@ func (r reduction) of(t *Tensor, dims []int) *Tensor {
 	case !ok || first < 0 || first >= last || t.Numel() == 0: // nothing but last dimensions
 	case last < len(reduced):
 		part := f.over(t, from(last, reduced))
-		return r.of(part, from(0, reduced[:last]))
+		return r.loops(part, from(0, reduced[:last]))
 	case t.strides[last-1] == 1 && t.shape[last-1] >= wideRow && slices.Min(t.strides) > 0:
 		part := f.combined(combine, t, first)
 		if rest := slices.Delete(reduced, first, first+1); slices.Contains(rest, true) {
-			return r.of(part, from(0, rest))
+			return r.loops(part, from(0, rest))
 		}
 		return part
 	}

@@ -70,17 +70,18 @@ func Gather(t *Tensor, dim int, idx *Tensor) *Tensor { return t.gather("Gather",
 
 func (t *Tensor) gather(what string, dim int, idx *Tensor) *Tensor {
 	out := emptyFor(t.dtype, idx.shape, t, idx)
-	if t.Device() != nil {
-		t.gatherRemote(what, t.wantAlong(what, dim, idx, out), idx, out)
-		return out
-	}
+	backendOf(t).gather(what, t, dim, idx, out)
+	return out
+}
+
+// gatherLoops is gather on the host.
+func (t *Tensor) gatherLoops(what string, dim int, idx, out *Tensor) {
 	size, src, dst, move := t.dtype.Size(), t.bytes(), out.span(), copier(t.dtype.Size())
 	t.along(what, dim, idx, out, visitor{
 		func(at, step, to, toStep, n int) { move(dst[to*size:], toStep, src[at*size:], step, n) },
 		bySize(size, gathering[uint8], gathering[uint16], gathering[uint32], gathering[uint64],
 			gathering[complex128])(dst, src),
 	})
-	return out
 }
 
 // bySize returns the function for elements of a size.
@@ -132,10 +133,12 @@ func (t *Tensor) scatter(what string, dim int, idx, src *Tensor, move castFunc) 
 	if t.SameStorage(idx) {
 		idx = idx.Clone()
 	}
-	if t.Device() != nil {
-		t.scatterRemote(what, t.wantAlong(what, dim, idx, src), idx, src, move == nil)
-		return t
-	}
+	backendOf(t).scatter(what, t, dim, idx, src, move)
+	return t
+}
+
+// scatterLoops is scatter on the host.
+func (t *Tensor) scatterLoops(what string, dim int, idx, src *Tensor, move castFunc) {
 	if move == nil {
 		move = t.adding()
 	}
@@ -148,7 +151,7 @@ func (t *Tensor) scatter(what string, dim int, idx, src *Tensor, move castFunc) 
 			}
 		},
 	})
-	return t.Touch()
+	t.Touch()
 }
 
 // adding returns what adds elements of t's dtype.

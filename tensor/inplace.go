@@ -1,25 +1,13 @@
 package tensor
 
-import "github.com/shoal-mp/shoal/internal/kernel"
-
 // Fill sets all elements to v.
 func (t *Tensor) Fill(v float64) *Tensor {
-	one := Scalar(t.dtype, v)
-	if !t.IsContiguous() || t.Device() != nil {
-		return t.CopyFrom(one)
-	}
-	kernel.Repeat(t.span(), one.span())
-	return t.Touch()
+	backendOf(t).fill(t, v)
+	return t
 }
 
 // Zero sets all elements to 0.
-func (t *Tensor) Zero() *Tensor {
-	if t.IsContiguous() && t.Device() == nil {
-		clear(t.span())
-		return t.Touch()
-	}
-	return t.Fill(0)
-}
+func (t *Tensor) Zero() *Tensor { return t.Fill(0) }
 
 // Add adds o, which is broadcast to t's shape, in place.
 func (t *Tensor) Add(o *Tensor) *Tensor { return opAdd.into(t, o) }
@@ -49,7 +37,7 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	if dt == Bool {
 		misuse("Axpy is not defined for bool")
 	}
-	if t.Device() != nil {
+	if !backendOf(t).fuses() {
 		term := opMul.two(x, factor)
 		defer term.release()
 		return opAdd.into(t, term)

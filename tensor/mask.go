@@ -4,10 +4,9 @@ import "runtime"
 
 // Nonzero returns the indices (Int64) of the elements other than 0, one in each row: (n,
 // dimensions).
-func Nonzero(t *Tensor) *Tensor {
-	if t.Device() != nil {
-		return t.viaHost(Nonzero)
-	}
+func Nonzero(t *Tensor) *Tensor { return backendOf(t).nearby(t, nonzero) }
+
+func nonzero(t *Tensor) *Tensor {
 	all := make([]int, len(t.shape))
 	for d := range all {
 		all[d] = d

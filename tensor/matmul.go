@@ -24,7 +24,7 @@ func MatMul(a, b *Tensor) *Tensor {
 	batch := broadcast(x.shape[:len(x.shape)-2], y.shape[:len(y.shape)-2])
 	home([]*Tensor{a, b})
 	out := a.NewEmpty(dt.computed(), append(slices.Clone(batch), m, n)...)
-	out.multiply(x, y, batch)
+	backendOf(out).multiply(out, x, y, batch)
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(b)
 	if row {
@@ -43,12 +43,7 @@ func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
 		t.shape[0] != a.shape[0] || t.shape[1] != b.shape[1] {
 		misuse("AddMM of shapes %v and %v to %v", a.shape, b.shape, t.shape)
 	}
-	if t.Device() == nil || !t.IsContiguous() || t.dtype != a.dtype || t.dtype != b.dtype ||
-		t.dtype != t.dtype.computed() {
-		return t.Add(MatMul(a, b))
-	}
-	home([]*Tensor{t, a, b})
-	t.multiplyRemote(a.matrices(t.dtype, 0), b.matrices(t.dtype, 1), nil, 1)
+	backendOf(t).addProduct(t, a, b)
 	return t
 }
 
@@ -92,12 +87,8 @@ func (t *Tensor) leading() (trans bool, ld int, ok bool) {
 	return false, 0, false
 }
 
-// multiply sets t, which is contiguous, to the products of the matrices of x and y.
-func (t *Tensor) multiply(x, y *Tensor, batch []int) {
-	if t.Device() != nil {
-		t.multiplyRemote(x, y, batch, 0)
-		return
-	}
+// multiplyLoops is multiply on the host.
+func (t *Tensor) multiplyLoops(x, y *Tensor, batch []int) {
 	if t.Numel() == 0 {
 		return
 	}

@@ -57,14 +57,14 @@ func steps(start, end, step float64) int {
 
 // arithmetic sets t, of one dimension, to start, start+step and so on.
 func (t *Tensor) arithmetic(start, step float64) *Tensor {
-	if t.Device() != nil {
-		return t.generate(device.Sequence{Kind: device.Arithmetic, A: start, B: step})
-	}
-	v := make([]float64, t.Numel())
-	for i := range v {
-		v[i] = start + float64(i)*step
-	}
-	return t.CopyFrom(FromSlice(v, len(v)))
+	backendOf(t).generate(t, nil, device.Sequence{Kind: device.Arithmetic, A: start, B: step}, func() {
+		v := make([]float64, t.Numel())
+		for i := range v {
+			v[i] = start + float64(i)*step
+		}
+		t.CopyFrom(FromSlice(v, len(v)))
+	})
+	return t
 }
 
 // Linspace returns n numbers with equal steps between them, from start to end, both included.

@@ -25,15 +25,15 @@ func (t *Tensor) integers(g *Generator, lo, hi int) *Tensor {
 	if hi <= lo {
 		misuse("RandInt from %d to %d: no integer is between", lo, hi)
 	}
-	if t.Device() != nil {
-		return t.generate(device.Sequence{Kind: device.RandomInteger, Key: g.orDefault().Uint64(), From: int64(lo),
-			Count: uint64(hi) - uint64(lo)})
-	}
-	values := Data[int64](t)
-	g.locked(func(g *Generator) {
-		for i := range values {
-			values[i] = int64(lo) + int64(g.below(uint64(hi)-uint64(lo)))
-		}
+	count := uint64(hi) - uint64(lo)
+	s := device.Sequence{Kind: device.RandomInteger, From: int64(lo), Count: count}
+	backendOf(t).generate(t, g, s, func() {
+		values := Data[int64](t)
+		g.locked(func(g *Generator) {
+			for i := range values {
+				values[i] = int64(lo) + int64(g.below(count))
+			}
+		})
 	})
 	return t
 }
@@ -56,11 +56,8 @@ func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
 	}
 	width := hi - lo
 	fraction := t.dtype.fraction()
-	if t.Device() != nil {
-		return t.generate(device.Sequence{Kind: device.RandomUniform, Key: g.orDefault().Uint64(), A: lo,
-			B: hi, Bits: fraction})
-	}
-	return t.draw(g, func(g *Generator) float64 {
+	s := device.Sequence{Kind: device.RandomUniform, A: lo, B: hi, Bits: fraction}
+	return t.random(g, s, func(g *Generator) float64 {
 		return lo + float64(width*float64(g.next()>>(64-fraction)))/float64(uint64(1)<<fraction)
 	})
 }
@@ -84,12 +81,10 @@ func (t *Tensor) Normal(g *Generator, mean, std float64) *Tensor {
 	if !t.dtype.isFloat() {
 		misuse("Normal for a tensor of %v: want floats", t.dtype)
 	}
-	if t.Device() != nil {
-		return t.generate(device.Sequence{Kind: device.RandomNormal, Key: g.orDefault().Uint64(), A: mean, B: std})
-	}
 	var spare float64
 	var has bool
-	return t.draw(g, func(g *Generator) float64 {
+	s := device.Sequence{Kind: device.RandomNormal, A: mean, B: std}
+	return t.random(g, s, func(g *Generator) float64 {
 		z := spare
 		if !has {
 			z, spare = pair(g)
@@ -133,10 +128,14 @@ func (t *Tensor) Bernoulli(g *Generator, p float64) *Tensor {
 	if !(p >= 0 && p <= 1) {
 		misuse("Bernoulli with probability %v", p)
 	}
-	if t.Device() != nil {
-		return t.generate(device.Sequence{Kind: device.RandomBernoulli, Key: g.orDefault().Uint64(), A: p})
-	}
-	return t.draw(g, func(g *Generator) float64 { return float64(number(unit(g.next()) < p)) })
+	return t.random(g, device.Sequence{Kind: device.RandomBernoulli, A: p},
+		func(g *Generator) float64 { return float64(number(unit(g.next()) < p)) })
+}
+
+// random sets the elements to numbers that f makes on the host, and a device by s.
+func (t *Tensor) random(g *Generator, s device.Sequence, f func(g *Generator) float64) *Tensor {
+	backendOf(t).generate(t, g, s, func() { t.draw(g, f) })
+	return t
 }
 
 // draw sets the elements, in the order of their indices, to what f makes.

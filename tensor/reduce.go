@@ -77,14 +77,11 @@ func (t *Tensor) truth(r reduction, empty float64, dims []int) *Tensor {
 
 // truthful reduces t as Bool; of nothing it makes empty.
 func truthful(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
-	if t.Device() != nil {
-		if t.Numel() == 0 {
-			return mustOn(truthful(r, empty, New(t.dtype, t.shape...), dims), t.Device())
-		}
-		truth := t.To(Bool)
-		defer truth.release()
-		return r.remote(truth, dims)
-	}
+	return backendOf(t).truth(r, empty, t, dims)
+}
+
+// truthLoops is truthful on the host.
+func truthLoops(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
 	f := r.on(Bool)
 	some := f.run
 	f.run = func(out, rows []byte, n int) {

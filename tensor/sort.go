@@ -79,9 +79,10 @@ func runningComplexSum[T cplx](out, row []byte) {
 
 // alongRows lets f compute a row of dtype out from each row of dimension dim, in dtype in.
 func (t *Tensor) alongRows(dim int, in, out DType, f func(out, row []byte)) *Tensor {
-	if t.Device() != nil {
-		return t.viaHost(func(near *Tensor) *Tensor { return near.alongRows(dim, in, out, f) })
-	}
+	return backendOf(t).nearby(t, func(near *Tensor) *Tensor { return near.rowLoops(dim, in, out, f) })
+}
+
+func (t *Tensor) rowLoops(dim int, in, out DType, f func(out, row []byte)) *Tensor {
 	shape := t.shape
 	if len(shape) == 0 {
 		t = t.peek([]int{1}, []int{1}, t.offset)

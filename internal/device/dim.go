@@ -13,10 +13,11 @@ type Dim[S any] struct {
 func Merge[S any](dims []Dim[S], steps func(s *S) []int) []Dim[S] {
 	kept := dims[:0]
 	for i := range dims {
-		if last := len(kept) - 1; last >= 0 && continues(steps(&kept[last].Steps), steps(&dims[i].Steps), dims[i].Size) {
-			kept[last] = Dim[S]{kept[last].Size * dims[i].Size, dims[i].Steps}
+		d, last := &dims[i], len(kept)-1
+		if last >= 0 && continues(steps(&kept[last].Steps), steps(&d.Steps), d.Size) {
+			kept[last] = Dim[S]{kept[last].Size * d.Size, d.Steps}
 		} else {
-			kept = append(kept, dims[i])
+			kept = append(kept, *d)
 		}
 	}
 	return kept
