@@ -5,9 +5,9 @@ import (
 	"iter"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/internal/wire"
-	"github.com/shoal-mp/shoal/tensor"
 )
 
 // AdamOptions are the numbers of Adam, as in torch.optim.Adam and AdamW. The zero value of Beta1,
@@ -73,9 +73,9 @@ func (o AdamOptions) states() (n int, start float64) {
 	return 2, 0
 }
 
-func (o AdamOptions) descent() tensor.Descent {
+func (o AdamOptions) descent() device.Descent {
 	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
-	return tensor.Descent{Rule: tensor.DescendAdam, LR: rate, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps,
+	return device.Descent{Rule: device.DescendAdam, LR: rate, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps,
 		WeightDecay: decay, Decoupled: o.Decoupled, AMSGrad: o.AMSGrad, Atomic: o.Atomic}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -79,5 +80,5 @@ type options interface {
 	// first.
 	states() (n int, start float64)
 	// descent is a step as a device takes it.
-	descent() tensor.Descent
+	descent() device.Descent
 }
