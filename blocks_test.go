@@ -85,7 +85,7 @@ func TestArgumentsShareMemoryAndNothingIsKept(t *testing.T) {
 			t.Errorf("%s: got %v", how, err)
 		}
 		if peer, ok := errors.AsType[*shm.PeerError](err); (how == "kill" || how == "exit") &&
-			(!ok || peer.PID == 0 || peer.Slot == d.Slot()) {
+			(!ok || peer.PID == 0 || peer.Seat == d.Seat()) {
 			t.Errorf("%s: the participant that died is %+v", how, peer)
 		}
 	}

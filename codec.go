@@ -32,7 +32,7 @@ type job struct {
 }
 
 // ready is the first message of a process.
-type ready struct{ Slot int } // in the domain; of one that waits for its job, the first two
+type ready struct{ Seat int } // in the domain; of one that waits for its job, the first two
 
 // outcome is the last message of a process.
 type outcome struct {

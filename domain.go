@@ -36,14 +36,14 @@ func domainFiles() ([]*os.File, error) {
 // it cannot, nobody depends on it; the listener ends with the domain.
 var inspectable sync.Once
 
-// joinDomain makes the inherited domain this process's default and returns its slot there.
-func joinDomain(control, data *os.File) (slot int, err error) {
+// joinDomain makes the inherited domain this process's default and returns its seat there.
+func joinDomain(control, data *os.File) (seat int, err error) {
 	d, err := shm.Attach(control, data)
 	if err != nil {
 		return 0, err
 	}
 	shm.SetDefault(d)
-	return d.Slot(), nil
+	return d.Seat(), nil
 }
 
 // leaveDomain gives up all that this process holds.

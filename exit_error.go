@@ -44,7 +44,7 @@ func (c *child) died(how error) error {
 	if !c.reply.member {
 		return how
 	}
-	return describe(how.Error(), how, &shm.PeerError{PID: c.pid(), Slot: c.reply.slot, Cause: how})
+	return describe(how.Error(), how, &shm.PeerError{PID: c.pid(), Seat: c.reply.seat, Cause: how})
 }
 
 // untimely is the error of a process that ended without a word, or badly after it.

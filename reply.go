@@ -5,8 +5,8 @@ import "fmt"
 // A reply is what a child has told on the control socket. It is written by the goroutine that reads
 // there, and read when that has ended.
 type reply struct {
-	member bool // of the domain, in slot
-	slot   int
+	member bool // of the domain, in seat
+	seat   int
 	begun  bool // it has the argument
 	done   bool
 	result outcome
@@ -32,10 +32,10 @@ func (c *child) receive(kind frameKind, body []byte) {
 // begun. That is nobody's failure where it had been waiting for one.
 func (c *child) unused() bool { return c.warm && !c.reply.begun && !c.reply.done }
 
-// join notes the slot in the domain.
+// join notes the seat in the domain.
 func (r *reply) join(body []byte) {
 	var m ready
 	if m, r.err = decode(readyPlan, body); r.err == nil {
-		r.member, r.slot = true, m.Slot
+		r.member, r.seat = true, m.Seat
 	}
 }

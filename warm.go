@@ -17,7 +17,7 @@ import (
 // successor is started meanwhile. Kinds differ by Executable, Env, WorkDir and OrphanGrace.
 // Threads, and Workers, which is n if it is 0, are what most jobs will have: another number costs a
 // moment. With n = 0 those that wait are ended. They end with this process at the latest, and each
-// costs its memory and a slot of the domain's 256.
+// costs its memory and a seat of the domain's 256.
 //
 // A group with WarmStart that finds none of its kind starts a process, and from then on one waits.
 func Warm(ctx context.Context, n int, opts Options) error {

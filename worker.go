@@ -28,7 +28,7 @@ type worker struct {
 	lifelines []*os.File     // of the ancestors, passed on to every descendant
 	guarded   sync.WaitGroup // until ancestors are watched and SIGINT is caught
 	title     *os.File       // of one that waits for its job: where its name goes, nil if that cannot be written
-	slot      int
+	seat      int
 	job       job
 }
 
@@ -70,7 +70,7 @@ func (w *worker) serve() {
 
 // enter makes this process a participant of the domain.
 func (w *worker) enter() (err error) {
-	if w.slot, err = joinDomain(w.domain[0], w.domain[1]); err == nil {
+	if w.seat, err = joinDomain(w.domain[0], w.domain[1]); err == nil {
 		w.guarded.Wait() // nothing that was asked for runs unwatched
 	}
 	return err
@@ -118,7 +118,7 @@ func startThreads(n int) {
 
 // ready tells the starter that this process is ready for what comes next.
 func (w *worker) ready() error {
-	body, err := encode(readyPlan, ready{w.slot})
+	body, err := encode(readyPlan, ready{w.seat})
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func (m *member) absent() map[int]error {
 func (m *member) deaths() map[int]error {
 	dead := map[int]error{}
 	add := func(p *shm.PeerError) {
-		dead[p.PID] = &shm.PeerError{PID: p.PID, Slot: p.Slot, Cause: errDied}
+		dead[p.PID] = &shm.PeerError{PID: p.PID, Seat: p.Seat, Cause: errDied}
 	}
 	for _, b := range []*ipc.Barrier{m.life, m.barrier} {
 		for _, d := range b.Dead() {

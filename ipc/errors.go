@@ -96,7 +96,7 @@ func shmError(ctx context.Context, op string, err, state error) error {
 		return ErrLocked
 	}
 	if p := new(shm.PeerError); errors.As(err, &p) && p.Cause == shm.ErrFinished {
-		return &shm.PeerError{PID: p.PID, Slot: p.Slot, Cause: ErrClosed}
+		return &shm.PeerError{PID: p.PID, Seat: p.Seat, Cause: ErrClosed}
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return contextError(ctx, op, state)

@@ -148,7 +148,7 @@ func (j *JoinableQueue[T]) done(ctx context.Context) (done bool, err error) {
 		return err
 	})
 	if p := new(shm.PeerError); errors.As(err, &p) {
-		err = &shm.PeerError{PID: p.PID, Slot: p.Slot, Cause: ErrTasksLost}
+		err = &shm.PeerError{PID: p.PID, Seat: p.Seat, Cause: ErrTasksLost}
 	}
 	return done, err
 }

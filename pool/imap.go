@@ -56,12 +56,12 @@ func (f *Func[In, Out]) ImapUnorderedAsync(p *Pool, in iter.Seq[In]) *IMap[Out] 
 // An IMap is what ImapAsync returns: Python's IMapIterator. It belongs to one goroutine at a time.
 type IMap[Out any] struct {
 	p      *Pool
-	draw   func(slot chan<- chunk[Out]) bool // hands in one more chunk, unless the input is over
-	stop   func()                            // ends the input
+	draw   func(to chan<- chunk[Out]) bool // hands in one more chunk, unless the input is over
+	stop   func()                          // ends the input
 	drop   atomic.Bool
 	window int               // chunks
-	slots  []chan chunk[Out] // of the chunks under way, in the order in which they are wanted
-	any    chan chunk[Out]   // the one slot for all, if the order does not matter
+	chunks []chan chunk[Out] // of the chunks under way, in the order in which they are wanted
+	any    chan chunk[Out]   // the one channel for all, if the order does not matter
 	ready  []Out             // results that are there and have not been taken
 }
 
@@ -93,15 +93,15 @@ func (m *IMap[Out]) Next(ctx context.Context) (v Out, err error) {
 
 // await waits for the next chunk.
 func (m *IMap[Out]) await(ctx context.Context) error {
-	if m.fill(); len(m.slots) == 0 {
+	if m.fill(); len(m.chunks) == 0 {
 		m.Close()
 		return io.EOF
 	}
-	c, err := m.slot(ctx)
+	c, err := m.first(ctx)
 	if err != nil {
 		return err
 	}
-	m.slots = m.slots[1:]
+	m.chunks = m.chunks[1:]
 	if m.ready = c.out; c.err == nil {
 		return nil
 	}
@@ -112,15 +112,15 @@ func (m *IMap[Out]) await(ctx context.Context) error {
 	return c.err
 }
 
-// slot waits for what comes into the first slot. What is there is had, also when ctx is done.
-func (m *IMap[Out]) slot(ctx context.Context) (c chunk[Out], err error) {
+// first waits for the chunk that is wanted first. What is there is had, also when ctx is done.
+func (m *IMap[Out]) first(ctx context.Context) (c chunk[Out], err error) {
 	select {
-	case c = <-m.slots[0]:
+	case c = <-m.chunks[0]:
 		return c, nil
 	default:
 	}
 	select {
-	case c = <-m.slots[0]:
+	case c = <-m.chunks[0]:
 		return c, nil
 	case <-ctx.Done():
 		return c, fmt.Errorf("%w: %w", ErrNotReady, context.Cause(ctx))
@@ -129,12 +129,12 @@ func (m *IMap[Out]) slot(ctx context.Context) (c chunk[Out], err error) {
 
 // fill hands in chunks up to the window.
 func (m *IMap[Out]) fill() *IMap[Out] {
-	for len(m.slots) < m.window {
-		slot := cmp.Or(m.any, make(chan chunk[Out], 1))
-		if !m.draw(slot) {
+	for len(m.chunks) < m.window {
+		to := cmp.Or(m.any, make(chan chunk[Out], 1))
+		if !m.draw(to) {
 			break
 		}
-		m.slots = append(m.slots, slot)
+		m.chunks = append(m.chunks, to)
 	}
 	return m
 }
@@ -143,12 +143,12 @@ func (m *IMap[Out]) fill() *IMap[Out] {
 // those that run is cancelled. It is idempotent, and Next returns io.EOF from there on.
 func (m *IMap[Out]) Close() error {
 	m.stop()
-	m.ready, m.slots, m.window = nil, nil, 0
+	m.ready, m.chunks, m.window = nil, nil, 0
 	m.p.stop(&m.drop)
 	return nil
 }
 
-// A chunk is on its way until it is in its slot.
+// A chunk is on its way until it is in its channel.
 type chunk[Out any] struct {
 	out []Out
 	err error
@@ -165,15 +165,15 @@ type stream[In, Out any] struct {
 }
 
 // draw hands in one more chunk, unless the input is over.
-func (s *stream[In, Out]) draw(slot chan<- chunk[Out]) bool {
+func (s *stream[In, Out]) draw(to chan<- chunk[Out]) bool {
 	in := s.take()
 	if len(in) == 0 {
 		return false
 	}
-	t, err := s.f.newTask(in, s.drawn, &slotted[In, Out]{s, slot})
+	t, err := s.f.newTask(in, s.drawn, &chunkOwner[In, Out]{s, to})
 	s.drawn += len(in)
 	if err != nil {
-		slot <- chunk[Out]{nil, err}
+		to <- chunk[Out]{nil, err}
 		return true
 	}
 	s.p.submit([]*task{t})
@@ -193,19 +193,19 @@ func (s *stream[In, Out]) take() (in []In) {
 	return in
 }
 
-// A slotted owner puts what comes of its task into a slot, which has room.
-type slotted[In, Out any] struct {
-	s    *stream[In, Out]
-	slot chan<- chunk[Out]
+// A chunkOwner puts what comes of its task into a channel, which has room.
+type chunkOwner[In, Out any] struct {
+	s  *stream[In, Out]
+	to chan<- chunk[Out]
 }
 
-func (o *slotted[In, Out]) dropped() bool { return o.s.drop.Load() }
-func (o *slotted[In, Out]) away() bool    { return o.s.drop.Load() }
+func (o *chunkOwner[In, Out]) dropped() bool { return o.s.drop.Load() }
+func (o *chunkOwner[In, Out]) away() bool    { return o.s.drop.Load() }
 
-func (o *slotted[In, Out]) over(t *task, r reply, err error) {
+func (o *chunkOwner[In, Out]) over(t *task, r reply, err error) {
 	out := make([]Out, t.n)
 	err = o.s.f.results(t, r, err, out)
-	o.slot <- chunk[Out]{out, err}
+	o.to <- chunk[Out]{out, err}
 }
 
 // open reports whether the pool has not ended.

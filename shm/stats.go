@@ -20,7 +20,7 @@ type Stats struct {
 // A Report is what a domain tells about itself.
 type Report struct {
 	PID     int // of the process that reports
-	Slot    int
+	Seat    int
 	Stats   Stats
 	Holders []Holder // who holds memory, largest first
 	Names   []string // that are bound, sorted
@@ -29,6 +29,6 @@ type Report struct {
 // A Holder is a participant and the bytes of the blocks that it holds.
 type Holder struct {
 	PID   int
-	Slot  int
+	Seat  int
 	Bytes int64
 }

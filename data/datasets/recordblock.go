@@ -25,9 +25,9 @@ const (
 
 var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
-// build lays out records, and a table of so many slots for those that are keys: every other one.
-func build[T string | []byte](records []T, slots int) *tensor.Tensor {
-	data := recordsHead + 8*len(records) + 8*slots
+// build lays out records, and a table of so many entries for those that are keys: every other one.
+func build[T string | []byte](records []T, entries int) *tensor.Tensor {
+	data := recordsHead + 8*len(records) + 8*entries
 	size := data
 	for _, r := range records {
 		size += len(r)
@@ -37,7 +37,7 @@ func build[T string | []byte](records []T, slots int) *tensor.Tensor {
 	copy(b, recordsMagic)
 	le := binary.LittleEndian
 	le.PutUint64(b[8:], uint64(len(records)))
-	le.PutUint64(b[16:], uint64(slots))
+	le.PutUint64(b[16:], uint64(entries))
 	le.PutUint64(b[24:], uint64(data))
 	end := 0
 	for i, r := range records {
@@ -46,10 +46,10 @@ func build[T string | []byte](records []T, slots int) *tensor.Tensor {
 		le.PutUint64(b[recordsHead+8*i:], uint64(end))
 	}
 	table := b[recordsHead+8*len(records) : data]
-	for i := 0; slots > 0 && i < len(records); i += 2 {
-		at := hash(records[i]) & uint64(slots-1)
+	for i := 0; entries > 0 && i < len(records); i += 2 {
+		at := hash(records[i]) & uint64(entries-1)
 		for le.Uint64(table[8*at:]) != 0 {
-			at = (at + 1) & uint64(slots-1)
+			at = (at + 1) & uint64(entries-1)
 		}
 		le.PutUint64(table[8*at:], uint64(i+1))
 	}
@@ -81,12 +81,12 @@ func check(t *tensor.Tensor, isMap bool) error {
 		return bad(0, "the first bytes are not %s", recordsMagic)
 	}
 	le := binary.LittleEndian
-	n, slots, data, size := le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:]), uint64(len(b))
+	n, entries, data, size := le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:]), uint64(len(b))
 	switch {
-	case n > size/8 || slots > size/8 || data != recordsHead+8*n+8*slots || data > size:
-		return bad(8, "%d records and %d slots in %d bytes", n, slots, size)
-	case (slots > 0) != isMap || slots&(slots-1) != 0 || isMap && (n%2 != 0 || slots <= n/2):
-		return bad(16, "a table of %d slots for %d records", slots, n)
+	case n > size/8 || entries > size/8 || data != recordsHead+8*n+8*entries || data > size:
+		return bad(8, "%d records and %d entries in %d bytes", n, entries, size)
+	case (entries > 0) != isMap || entries&(entries-1) != 0 || isMap && (n%2 != 0 || entries <= n/2):
+		return bad(16, "a table of %d entries for %d records", entries, n)
 	case crc32.Checksum(b[recordsHead:data], castagnoli()) != le.Uint32(b[32:]):
 		return bad(32, "the checksum of the index")
 	}
@@ -149,7 +149,7 @@ func save(path string, t *tensor.Tensor) error {
 type index struct {
 	b       []byte
 	records uint64
-	slots   uint64
+	entries uint64
 	data    uint64
 }
 
@@ -176,9 +176,9 @@ func indexOf(b []byte) (index, error) {
 	}
 	le := binary.LittleEndian
 	x := index{b, le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:])}
-	if x.records > size/8 || x.slots > size/8 || x.slots&(x.slots-1) != 0 ||
-		x.data != recordsHead+8*x.records+8*x.slots || x.data > size {
-		return index{}, fmt.Errorf("%w: %d records and %d slots in %d bytes", ErrRecords, x.records, x.slots, size)
+	if x.records > size/8 || x.entries > size/8 || x.entries&(x.entries-1) != 0 ||
+		x.data != recordsHead+8*x.records+8*x.entries || x.data > size {
+		return index{}, fmt.Errorf("%w: %d records and %d entries in %d bytes", ErrRecords, x.records, x.entries, size)
 	}
 	return x, nil
 }
@@ -202,7 +202,7 @@ func (x index) at(i uint64) ([]byte, error) {
 // find returns the record of a key of a Map.
 func (x index) find(key string) (record []byte, ok bool, err error) {
 	table := x.b[recordsHead+8*x.records:]
-	for at, tried := hash(key)&(x.slots-1), uint64(0); tried < x.slots; at, tried = (at+1)&(x.slots-1), tried+1 {
+	for at, tried := hash(key)&(x.entries-1), uint64(0); tried < x.entries; at, tried = (at+1)&(x.entries-1), tried+1 {
 		i := binary.LittleEndian.Uint64(table[8*at:])
 		if i == 0 {
 			return nil, false, nil

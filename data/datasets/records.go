@@ -12,11 +12,11 @@ import (
 //
 //	0   magic     "shoalrec"
 //	8   records   uint64
-//	16  slots     uint64, of a Map's table; 0 in a List
+//	16  entries   uint64, of a Map's table; 0 in a List
 //	24  data      uint64, where the bytes of the records begin
 //	32  checksum  uint32, CRC-32C of what is between here and there
 //	40  ends      uint64 for each record: where it ends, from data on
-//	    table     uint64 for each slot: the record that is a key, and 1 more; 0 if there is none
+//	    table     uint64 for each entry: the record that is a key, and 1 more; 0 if there is none
 //	    data
 //
 // All numbers are little-endian. The memory of a List that was opened is its file's; nobody writes
@@ -90,11 +90,11 @@ func NewMap[T string | []byte](records iter.Seq2[string, T]) *Map {
 		at[k] = len(all) + 1
 		all = append(all, k, string(v))
 	}
-	slots := 2
-	for slots <= len(all) {
-		slots *= 2
+	entries := 2
+	for entries <= len(all) {
+		entries *= 2
 	}
-	return &Map{build(all, slots)}
+	return &Map{build(all, entries)}
 }
 
 // OpenMap maps a file that Save wrote. See OpenList.

@@ -149,7 +149,7 @@ func limit() time.Duration {
 	return patience / 2
 }
 
-// reaped waits until every slot but ours is free.
+// reaped waits until every seat but ours is free.
 func (b *bench) reaped(auto bool, w *world) {
 	for end := time.Now().Add(limit()); ; {
 		if !auto {
@@ -159,7 +159,7 @@ func (b *bench) reaped(auto bool, w *world) {
 		}
 		busy := 0
 		for s := range 256 {
-			if s != b.d.Slot() && !b.d.SlotFree(s) {
+			if s != b.d.Seat() && !b.d.SeatFree(s) {
 				busy++
 			}
 		}
@@ -170,7 +170,7 @@ func (b *bench) reaped(auto bool, w *world) {
 			return
 		}
 		if time.Now().After(end) {
-			w.say("%d slots are not free again", busy)
+			w.say("%d seats are not free again", busy)
 			return
 		}
 		time.Sleep(20 * time.Microsecond)

@@ -38,7 +38,7 @@ func init() {
 			early: true, only: "Domain.announce",
 			ready: func(w *world) {
 				shm.HoldReaper(true)
-				w.d.FillSlots()
+				w.d.FillSeats()
 				w.do(func() { time.Sleep(2 * time.Millisecond); shm.HoldReaper(false) }) // when it has asked
 			},
 		},

@@ -248,13 +248,13 @@ func (s *storm) warmUp() (int, error) {
 	return sys.OpenFiles(os.Getpid())
 }
 
-// bury waits until every worker's slot is free and returns how many are not.
+// bury waits until every worker's seat is free and returns how many are not.
 func (s *storm) awaitRelease() (left int) {
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		s.d.Reap()
 		left = 0
 		for i := range 256 {
-			if i != s.d.Slot() && !s.d.SlotFree(i) {
+			if i != s.d.Seat() && !s.d.SeatFree(i) {
 				left++
 			}
 		}

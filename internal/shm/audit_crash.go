@@ -27,8 +27,8 @@ func (d *Domain) Autopsy() []string {
 	return a.found
 }
 
-// SlotFree reports whether participant slot s is free.
-func (d *Domain) SlotFree(s int) bool { return d.parts[s].state.Load().is(participantFree) }
+// SeatFree reports whether participant seat s is free.
+func (d *Domain) SeatFree(s int) bool { return d.parts[s].state.Load().is(participantFree) }
 
 // Waiting reports whether somebody waits for the stamp on h's block to clear, or for that on the
 // budget.
@@ -70,7 +70,7 @@ func (a *auditor) participants() {
 			continue
 		}
 		alive, err := a.d.store.alive(s)
-		if s != a.d.slot && (err != nil || !alive || !v.is(participantLive)) {
+		if s != a.d.seat && (err != nil || !alive || !v.is(participantLive)) {
 			a.say("participant %d is in state %d, alive %v %v", s, v.state(), alive, err)
 			continue
 		}
@@ -101,7 +101,7 @@ func (a *auditor) words() {
 }
 
 func (a *auditor) lanes() {
-	for i := range a.d.hdr.lanes.Load() * lanesPerSlot {
+	for i := range a.d.hdr.lanes.Load() * lanesPerSeat {
 		if v := a.d.recs[i].phase.Load(); v != phaseIdle {
 			a.say("lane %d is in phase %d of block %d", i, v, a.d.recs[i].block.Load())
 		}
@@ -277,7 +277,7 @@ func (d *Domain) WaitsForMemory() bool { return !empty(&d.hdr.memwait) }
 // Collected reports whether this process has collected for everybody who ran out of budget.
 func (d *Domain) Collected() bool {
 	n := d.hdr.pressure.Load()
-	return n != 0 && d.parts[d.slot].collected.Load() == n
+	return n != 0 && d.parts[d.seat].collected.Load() == n
 }
 
 // ParkedForMemory reports whether a goroutine of this process is parked until memory becomes free,
@@ -309,8 +309,8 @@ func (d *Domain) HideIdle() {
 	}
 }
 
-// FillSlots makes every free slot that of a participant that is dead and was not reaped.
-func (d *Domain) FillSlots() {
+// FillSeats makes every free seat that of a participant that is dead and was not reaped.
+func (d *Domain) FillSeats() {
 	for s := range d.parts {
 		if v := d.parts[s].state.Load(); v.is(participantFree) {
 			d.parts[s].state.Word.Store(uint64(v) | participantDead) // as no participant may

@@ -265,7 +265,7 @@ func TestMoreOperationsThanLanes(t *testing.T) {
 				}
 			})
 		}
-		eventually(t, "no lane of all is left", func() bool { return b.BusyLanes() == shm.LanesPerSlot-1 })
+		eventually(t, "no lane of all is left", func() bool { return b.BusyLanes() == shm.LanesPerSeat-1 })
 		end()
 		g.Wait()
 		if n := r.Len(); n != 100 {

@@ -27,7 +27,7 @@ func TestExhaustionIsAnErrorWithNumbers(t *testing.T) {
 		if full.Want != 1<<20 || full.Used != 4<<20 || full.Limit != 4<<20 || full.Free != 0 {
 			t.Errorf("the error says %+v", *full)
 		}
-		if len(full.Holders) != 1 || full.Holders[0].Bytes != 4<<20 || full.Holders[0].Slot != d.Slot() {
+		if len(full.Holders) != 1 || full.Holders[0].Bytes != 4<<20 || full.Holders[0].Seat != d.Seat() {
 			t.Errorf("holders: %+v", full.Holders)
 		}
 		wantMark(t, d, all[3], "x")

@@ -63,7 +63,7 @@ func (s *stage) clear(participants int) {
 // forget is for another scenario, whose words are others.
 func (s *stage) forget() { clear(s.uses) }
 
-func (s *stage) ring(slot int, _ uint32) { s.rung[slot] = true }
+func (s *stage) ring(seat int, _ uint32) { s.rung[seat] = true }
 
 // found makes a domain with so many participants, which have no goroutines of their own.
 func (s *stage) found(participants int) []*Domain {
@@ -159,7 +159,7 @@ func (p *play) finish(a *actor) {
 		p.ended <- struct{}{}
 		return
 	}
-	if a.d.slot == p.victim && !a.bell && !a.dead {
+	if a.d.seat == p.victim && !a.bell && !a.dead {
 		p.kill()
 	}
 	if next := p.pick(); next != nil {
@@ -188,7 +188,7 @@ func (p *play) blame(format string, args ...any) {
 // kill ends the victim as a SIGKILL does.
 func (p *play) kill() {
 	for _, a := range p.actors {
-		a.dead = a.dead || a.d.slot == p.victim
+		a.dead = a.dead || a.d.seat == p.victim
 	}
 	must(p.s.leave(p.victim))
 	if p.tracing {
@@ -279,7 +279,7 @@ func (p *play) access(w *Word, writes bool) {
 	if p.tracing {
 		p.tell(a, u, writes)
 	}
-	if writes && !a.bell && a.d.slot == p.victim {
+	if writes && !a.bell && a.d.seat == p.victim {
 		if a.wrote++; a.wrote == p.killAt {
 			p.kill()
 			panic(killed{})
@@ -344,18 +344,18 @@ func (p *play) lane() int { return p.now.id }
 
 // serve adds the goroutine that answers a participant's doorbell.
 func (p *play) serve(d *Domain) {
-	a := p.add(d, fmt.Sprintf("bell %d", d.slot), func() {
+	a := p.add(d, fmt.Sprintf("bell %d", d.seat), func() {
 		p.now.ready = nil
 		seen := news{d.hdr.members.Load(), d.hdr.pressure.Load()}
 		for {
-			p.block(func() bool { return p.s.rung[d.slot] })
-			p.s.rung[d.slot] = false
+			p.block(func() bool { return p.s.rung[d.seat] })
+			p.s.rung[d.seat] = false
 			d.park.rung()
 			seen = d.hear(seen)
 		}
 	})
 	a.bell = true
-	a.ready = func() bool { return p.s.rung[d.slot] }
+	a.ready = func() bool { return p.s.rung[d.seat] }
 }
 
 // A search takes every decision in every way, depth first.
@@ -460,7 +460,7 @@ func (x *explorer) learn(seed uint64, rounds int) *finding {
 			return found
 		}
 		for _, a := range p.actors {
-			if x.scenario.death && a.d.slot == 0 && !a.bell {
+			if x.scenario.death && a.d.seat == 0 && !a.bell {
 				most = max(most, a.wrote)
 			}
 		}

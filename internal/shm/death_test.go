@@ -214,15 +214,15 @@ func TestReaperLeavesFreedRingsAlone(t *testing.T) {
 	})
 }
 
-func TestSlotOfTheDeadIsUsedAgain(t *testing.T) {
+func TestSeatOfTheDeadIsUsedAgain(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		slot, epoch := -1, uint32(0)
+		seat, epoch := -1, uint32(0)
 		for i := range 5 {
 			d := f.join()
-			if i > 0 && (d.Slot() != slot || d.Epoch() <= epoch) {
-				t.Errorf("slot %d epoch %d after slot %d epoch %d", d.Slot(), d.Epoch(), slot, epoch)
+			if i > 0 && (d.Seat() != seat || d.Epoch() <= epoch) {
+				t.Errorf("seat %d epoch %d after seat %d epoch %d", d.Seat(), d.Epoch(), seat, epoch)
 			}
-			slot, epoch = d.Slot(), d.Epoch()
+			seat, epoch = d.Seat(), d.Epoch()
 			alloc(t, d, 100, "x")
 			check(t, d.Abandon())
 			reap(t, f.first)
@@ -243,8 +243,8 @@ func TestOneParticipantTooMany(t *testing.T) {
 		alloc(t, all[100], 64, "x")
 		check(t, all[100].Abandon())
 		check(t, all[101].Abandon())
-		if d := f.join(); d.Slot() != 100 && d.Slot() != 101 {
-			t.Errorf("joined in slot %d", d.Slot())
+		if d := f.join(); d.Seat() != 100 && d.Seat() != 101 {
+			t.Errorf("joined in seat %d", d.Seat())
 		}
 		for _, d := range all[2:] {
 			d.Close()
@@ -261,7 +261,7 @@ func TestNoticeOfDeathIsAutomatic(t *testing.T) {
 		d, err := h.Join()
 		check(t, err)
 		t.Cleanup(func() { d.Close() })
-		alloc(t, d, 1000, fmt.Sprint(d.Slot()))
+		alloc(t, d, 1000, fmt.Sprint(d.Seat()))
 		all = append(all, d)
 	}
 	for _, pair := range [][]int{{0}, {2, 3}, {7, 6}, {1, 4, 5}} {

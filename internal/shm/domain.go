@@ -25,12 +25,12 @@ type Domain struct {
 	blocks []block
 	bytes  []byte // the data segment
 
-	slot  int
+	seat  int
 	epoch uint32
 	word  int    // of a participant bitmap that holds our bit
 	bit   uint64 // our bit in that word
 
-	lanes [lanesPerSlot]lane
+	lanes [lanesPerSeat]lane
 	refs  refTable
 	lives *lifetimes
 	park  parking
@@ -93,7 +93,7 @@ func attach(s store) (*Domain, error) {
 
 func overlay(s store) *Domain {
 	c := s.control()
-	d := &Domain{store: s, bytes: s.data(), relink: make(chan struct{}, 1), slot: -1}
+	d := &Domain{store: s, bytes: s.data(), relink: make(chan struct{}, 1), seat: -1}
 	d.hdr = (*header)(unsafe.Pointer(&c[0]))
 	d.parts = (*[maxParticipants]participant)(unsafe.Pointer(&c[offParticipants]))
 	d.recs = (*[maxLanes]laneRec)(unsafe.Pointer(&c[offLanes]))
@@ -122,9 +122,9 @@ func (d *Domain) checkLayout() error {
 // dead.
 const joinWait = time.Second
 
-// join takes a free participant slot. Where all are taken, the living are asked to reap the dead: a
-// newcomer without a slot has no name for the recovery lock, so it cannot do it itself. The last
-// look for a slot comes after nobody was found dead: those that were may have been reaped since the
+// join takes a free participant seat. Where all are taken, the living are asked to reap the dead: a
+// newcomer without a seat has no name for the recovery lock, so it cannot do it itself. The last
+// look for a seat comes after nobody was found dead: those that were may have been reaped since the
 // look before.
 func (d *Domain) join() error {
 	begun, dead := time.Now(), 1
@@ -149,11 +149,11 @@ func (d *Domain) join() error {
 	}
 }
 
-// tryJoin takes the first slot that is free. The proof of life comes first: a process that dies
-// after it leaves the slot free.
+// tryJoin takes the first seat that is free. The proof of life comes first: a process that dies
+// after it leaves the seat free.
 func (d *Domain) tryJoin() (bool, error) {
 	for s := range maxParticipants {
-		if ok, err := d.claimSlot(s); ok || err != nil {
+		if ok, err := d.claimSeat(s); ok || err != nil {
 			return ok, err
 		}
 	}
@@ -163,7 +163,7 @@ func (d *Domain) tryJoin() (bool, error) {
 // Invariant (docs/memory.md, "Notice"): the proof of life is taken before the word says JOINING,
 // and the state is read once more under it. Two newcomers cannot have one place, and one that dies
 // on the way leaves it free.
-func (d *Domain) claimSlot(s int) (bool, error) {
+func (d *Domain) claimSeat(s int) (bool, error) {
 	p := &d.parts[s]
 	state := p.state.Load()
 	if !state.is(participantFree) {
@@ -181,10 +181,10 @@ func (d *Domain) claimSlot(s int) (bool, error) {
 	for n := d.hdr.lanes.Load(); n <= uint64(s) && !d.hdr.lanes.CAS(n, uint64(s)+1); {
 		n = d.hdr.lanes.Load()
 	}
-	d.slot, d.epoch = s, uint32(state>>32)
+	d.seat, d.epoch = s, uint32(state>>32)
 	d.word, d.bit = s/64, 1<<(s%64)
 	for i := range d.lanes {
-		id := uint32(s*lanesPerSlot + i)
+		id := uint32(s*lanesPerSeat + i)
 		d.lanes[i].d, d.lanes[i].id, d.lanes[i].rec = d, id, &d.recs[id]
 	}
 	p.pid.Store(uint64(os.Getpid()))
@@ -197,14 +197,14 @@ func (d *Domain) claimSlot(s int) (bool, error) {
 // rung before this participant is LIVE: killed before the ring it holds nothing yet, killed after
 // it somebody watches it.
 func (d *Domain) start() error {
-	b, err := d.store.listen(d.slot, d.epoch)
+	b, err := d.store.listen(d.seat, d.epoch)
 	if err != nil {
-		return errors.Join(fmt.Errorf("listen to doorbell: %w", err), d.store.leave(d.slot))
+		return errors.Join(fmt.Errorf("listen to doorbell: %w", err), d.store.leave(d.seat))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	d.watching = cancel
 	d.park.bell = b
-	d.parts[d.slot].collected.Store(d.hdr.pressure.Load()) // it holds nothing that an earlier shortage could want
+	d.parts[d.seat].collected.Store(d.hdr.pressure.Load()) // it holds nothing that an earlier shortage could want
 	d.done.Add(2)
 	go d.answer(b)
 	go d.watch(ctx)
@@ -214,12 +214,12 @@ func (d *Domain) start() error {
 
 func (d *Domain) live() {
 	d.announce()
-	p := &d.parts[d.slot].state
+	p := &d.parts[d.seat].state
 	p.CAS(p.Load(), p.Load().become(participantLive))
 }
 
-// Slot returns this process's participant slot, 0 to 255.
-func (d *Domain) Slot() int { return d.slot }
+// Seat returns this process's participant seat, 0 to 255.
+func (d *Domain) Seat() int { return d.seat }
 
 // Token returns the domain's random identity. It is not a secret among participants.
 func (d *Domain) Token() [16]byte {
@@ -254,5 +254,5 @@ func (d *Domain) Close() error {
 	err := d.park.bell.Close()
 	d.done.Wait()
 	d.park.wakeEverybody()
-	return errors.Join(err, unheard, d.store.leave(d.slot), d.store.close())
+	return errors.Join(err, unheard, d.store.leave(d.seat), d.store.close())
 }

@@ -15,7 +15,7 @@ const (
 	MaxParticipants = maxParticipants
 	MaxTransit      = maxTransit
 	ClassCount      = classCount
-	LanesPerSlot    = lanesPerSlot
+	LanesPerSeat    = lanesPerSeat
 	ControlSize     = controlSize
 	SlabSize        = slabSize
 	PageSize        = pageSize
@@ -69,7 +69,7 @@ func (d *Domain) Abandon() error {
 	if s, ok := d.store.(*memfds); ok {
 		return s.close() // the proof of life among them
 	}
-	return d.store.leave(d.slot)
+	return d.store.leave(d.seat)
 }
 
 // Backed returns the bytes of the data segment that have pages, as the store sees them.
@@ -350,7 +350,7 @@ func Judge(a []byte) error { return judge([answerSize]byte(a)) }
 // Answer is what a listener of this process says.
 func Answer(status byte) []byte { return answerOf(status) }
 
-// Epoch returns how many lives the participant slot had before this one.
+// Epoch returns how many lives the participant seat had before this one.
 func (d *Domain) Epoch() uint32 { return d.epoch }
 
 // CollectWait is how long an allocation waits for other participants' collections.
@@ -455,7 +455,7 @@ func (d *Domain) ShareOf(s *Sync) error {
 
 // Waiting returns how many wait, and were not served.
 func (c Cond) Waiting() (n int) {
-	for i := range c.slots() {
+	for i := range c.seats() {
 		v := c.c.tickets[i].Load()
 		n += int(uint32(v>>ticketShift) - uint32(v))
 	}
@@ -477,14 +477,14 @@ func (d *Domain) WakeUp() { d.wakeUp() }
 // GetUp reports whether the process was rung meanwhile.
 func (d *Domain) GetUp() bool { return d.getUp() }
 
-// Napping reports whether the participant in the slot is said to nap.
-func (d *Domain) Napping(slot int) bool { return d.parts[slot].nap.Load() == napping }
+// Napping reports whether the participant in the seat is said to nap.
+func (d *Domain) Napping(seat int) bool { return d.parts[seat].nap.Load() == napping }
 
 // Asks reports whether the participant asks to be rung when there is a message.
-func (r *Ring) Asks(slot int) bool { return r.hdr.notEmpty[slot/64].Load()>>(slot%64)&1 != 0 }
+func (r *Ring) Asks(seat int) bool { return r.hdr.notEmpty[seat/64].Load()>>(seat%64)&1 != 0 }
 
 // Asks reports whether the participant asks to be rung when there is something to be had.
-func (s *Sync) Asks(slot int) bool { return s.c.waiting[slot/64].Load()>>(slot%64)&1 != 0 }
+func (s *Sync) Asks(seat int) bool { return s.c.waiting[seat/64].Load()>>(seat%64)&1 != 0 }
 
 // An AdaptiveBackoff is an adaptiveBackoff.
 type AdaptiveBackoff struct{ h adaptiveBackoff }

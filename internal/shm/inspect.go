@@ -15,7 +15,7 @@ import (
 
 // Report reads the domain's counters and who holds how much.
 func (d *Domain) Report() Report {
-	return Report{PID: os.Getpid(), Slot: d.slot, Stats: d.Stats(), Holders: d.holders(maxParticipants),
+	return Report{PID: os.Getpid(), Seat: d.seat, Stats: d.Stats(), Holders: d.holders(maxParticipants),
 		Names: d.Names()}
 }
 

@@ -8,7 +8,7 @@ import (
 
 // The last lane is the reaper's: all others may be waiting for what only a reaper can clear.
 const (
-	commonLanes = lanesPerSlot - 1
+	commonLanes = lanesPerSeat - 1
 	reaperLane  = commonLanes
 )
 

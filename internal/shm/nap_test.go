@@ -18,18 +18,18 @@ func init() {
 // actNap lies down, and never gets up.
 func actNap(d *shm.Domain, _ []string) error {
 	d.LieDown()
-	say("%d", d.Slot())
+	say("%d", d.Seat())
 	untilKilled()
 	return nil
 }
 
-// actHeir says whether its slot is said to nap, and is an echo.
+// actHeir says whether its seat is said to nap, and is an echo.
 func actHeir(d *shm.Domain, args []string) error {
 	word := "awake"
-	if d.Napping(d.Slot()) {
+	if d.Napping(d.Seat()) {
 		word = "napping"
 	}
-	say("%d %s", d.Slot(), word)
+	say("%d %s", d.Seat(), word)
 	return actEcho(d, args)
 }
 
@@ -43,9 +43,9 @@ func TestARingByTheNapWakesWhoIsParked(t *testing.T) {
 			t.Fatal("a process has one napper")
 		}
 		got := async(func() error { return theirs.Get(ctx, new(shm.Message)) })
-		eventually(t, "nobody waits", func() bool { return r.Asks(b.Slot()) })
+		eventually(t, "nobody waits", func() bool { return r.Asks(b.Seat()) })
 		check(t, r.TryPut(nil, nil, false))
-		if a.Napping(b.Slot()) {
+		if a.Napping(b.Seat()) {
 			t.Error("who put a message did not ring by the nap")
 		}
 		if !b.GetUp() {
@@ -101,37 +101,37 @@ func TestNobodyNapsInAClosedDomain(t *testing.T) {
 		d := f.join()
 		d.LieDown()
 		closed := async(d.Close)
-		eventually(t, "the napper is left alone", func() bool { return !d.Napping(d.Slot()) })
+		eventually(t, "the napper is left alone", func() bool { return !d.Napping(d.Seat()) })
 		select {
 		case <-closed:
-			t.Fatal("the slot was given away beside its napper")
+			t.Fatal("the seat was given away beside its napper")
 		default:
 		}
 		d.GetUp()
 		check(t, <-closed)
 		if d.LieDown() {
-			t.Error("a nap in a slot that may be another participant's")
+			t.Error("a nap in a seat that may be another participant's")
 		}
 	})
 }
 
-// Who is killed while it naps leaves a word that says so: the next process in its slot must be rung
+// Who is killed while it naps leaves a word that says so: the next process in its seat must be rung
 // by its doorbell.
 func TestKilledNapperIsNotRungForItsHeir(t *testing.T) {
 	d := newDomain(t, 16<<20)
 	ctx := watchdog(t)
 	sleeper := start(t, d, "nap")
-	slot, err := strconv.Atoi(sleeper.hear())
+	seat, err := strconv.Atoi(sleeper.hear())
 	check(t, err)
 	sleeper.kill()
 	eventually(t, "the dead are not reaped", func() bool { return d.Stats().Participants == 1 })
 	there, s1, v1 := newRing(t, d, 1)
 	back, s2, v2 := newRing(t, d, 1)
 	heir := start(t, d, "heir", append(ringArgs(there, s1, v1), ringArgs(back, s2, v2)...)...)
-	if got, want := heir.hear(), fmt.Sprint(slot, " awake"); got != want {
-		t.Errorf("slot and nap word of the heir: %q, want %q", got, want)
+	if got, want := heir.hear(), fmt.Sprint(seat, " awake"); got != want {
+		t.Errorf("seat and nap word of the heir: %q, want %q", got, want)
 	}
-	eventually(t, "the heir does not wait", func() bool { return there.Asks(slot) })
+	eventually(t, "the heir does not wait", func() bool { return there.Asks(seat) })
 	check(t, there.Put(ctx, nil, nil, false))
 	check(t, back.Get(ctx, new(shm.Message)))
 	there.Finish()

@@ -24,7 +24,7 @@ func TestADeafWaiterIsInNobodysWay(t *testing.T) {
 		for _, c := range []struct {
 			name string
 			wait func(d *shm.Domain) func() error
-			asks func(slot int) bool
+			asks func(seat int) bool
 			give func() error
 		}{
 			{"message", func(d *shm.Domain) func() error {
@@ -43,7 +43,7 @@ func TestADeafWaiterIsInNobodysWay(t *testing.T) {
 			deaf.LieDown()
 			one, other := async(c.wait(deaf)), async(c.wait(b))
 			eventually(t, "one of two does not wait for a "+c.name,
-				func() bool { return c.asks(deaf.Slot()) && c.asks(b.Slot()) })
+				func() bool { return c.asks(deaf.Seat()) && c.asks(b.Seat()) })
 			check(t, c.give())
 			select { // something else may wake the deaf
 			case err = <-one:
@@ -81,7 +81,7 @@ func TestADeadlineEndsTheWaitAndNotTheTry(t *testing.T) {
 		theirs := open(t, deaf, r.Handle(), s, v)
 		ctx, end := context.WithCancelCause(watchdog(t))
 		got := async(func() error { return theirs.Get(ctx, new(shm.Message)) })
-		eventually(t, "nobody waits", func() bool { return r.Asks(deaf.Slot()) })
+		eventually(t, "nobody waits", func() bool { return r.Asks(deaf.Seat()) })
 		check(t, r.TryPut(nil, nil, false))
 		end(errors.New("enough"))
 		check(t, <-got)

@@ -22,7 +22,7 @@ func actHold(d *shm.Domain, _ []string) error {
 			return err
 		}
 	}
-	say("%d", d.Slot())
+	say("%d", d.Seat())
 	untilKilled()
 	return d.Close()
 }

@@ -60,7 +60,7 @@ func (d *Domain) reapLocked(l *lane) (int, error) {
 // deadSet says which participants are being reaped.
 type deadSet [maxParticipants]bool
 
-func (s *deadSet) lane(id uint32) bool { return s[id/lanesPerSlot] }
+func (s *deadSet) lane(id uint32) bool { return s[id/lanesPerSeat] }
 
 func (s *deadSet) word(i int) (bits uint64) {
 	for j := range 64 {
@@ -82,7 +82,7 @@ func (d *Domain) findDead() (*deadSet, int, error) {
 	for s := range d.parts {
 		p := &d.parts[s]
 		v := p.state.Load()
-		if v.is(participantFree) || s == d.slot {
+		if v.is(participantFree) || s == d.seat {
 			continue
 		}
 		alive, err := d.store.alive(s)
@@ -109,7 +109,7 @@ func (d *Domain) Unreaped() (bool, error) {
 	}
 	for s := range d.parts {
 		v := d.parts[s].state.Load() & 0xff
-		if v == participantFree || s == d.slot {
+		if v == participantFree || s == d.seat {
 			continue
 		}
 		if alive, err := d.store.alive(s); err != nil || !alive {
@@ -128,11 +128,11 @@ func (d *Domain) Unreaped() (bool, error) {
 func (d *Domain) depart() {
 	l := &d.lanes[reaperLane]
 	l.lock() // for good: what is rung late must not reap under a name that is another participant's
-	p := &d.parts[d.slot]
+	p := &d.parts[d.seat]
 	v := p.state.Load()
 	p.state.CAS(v, v.become(participantDead))
 	var dead deadSet
-	dead[d.slot] = true
+	dead[d.seat] = true
 	for {
 		if _, ok := d.lockRecovery(); ok {
 			break
@@ -143,7 +143,7 @@ func (d *Domain) depart() {
 	d.unlockRecovery()
 	d.announce()
 	if done {
-		d.vacate(d.slot)
+		d.vacate(d.seat)
 	}
 }
 

@@ -4,46 +4,46 @@ package shm
 // there when it is done, or when it waits. In this process it is not rung, since the answer to that
 // may be another Reap.
 func (d *Domain) wakeReaper(holder int) {
-	if holder == d.slot {
+	if holder == d.seat {
 		d.park.rung()
 	} else {
-		d.ringSlot(holder)
+		d.wakeSeat(holder)
 	}
 }
 
-// The recovery word: epoch 32 | WAIT 1 | 0 15 | slot + 1 16. WAIT says that somebody who leaves
+// The recovery word: epoch 32 | WAIT 1 | 0 15 | seat + 1 16. WAIT says that somebody who leaves
 // waits for the lock.
 const (
-	recoverySlot = 1<<16 - 1
+	recoverySeat = 1<<16 - 1
 	recoveryWait = 1 << 31
 )
 
-func (d *Domain) reaperName() uint64 { return uint64(d.epoch)<<32 | uint64(d.slot+1) }
+func (d *Domain) reaperName() uint64 { return uint64(d.epoch)<<32 | uint64(d.seat+1) }
 
 // lockRecovery takes the recovery lock, also from a holder that is proven dead.
 //
 // Invariant (docs/memory.md, "Notice"): the holder of this lock is watched by somebody, because
-// others leave the dead to it. The word names slot and epoch, so a holder that was reaped, and
+// others leave the dead to it. The word names seat and epoch, so a holder that was reaped, and
 // whose place another one has, is told from one that lives.
 func (d *Domain) lockRecovery() (holder int, ok bool) {
 	for {
 		v := d.hdr.recovery.Load()
 		if v != 0 && !d.goneHolder(v) {
-			return int(v&recoverySlot) - 1, false
+			return int(v&recoverySeat) - 1, false
 		}
 		if d.hdr.recovery.CAS(v, d.reaperName()|v&recoveryWait) {
-			return d.slot, true
+			return d.seat, true
 		}
 	}
 }
 
 // goneHolder reports whether the holder v of the recovery lock is dead, or has been reaped.
 func (d *Domain) goneHolder(v uint64) bool {
-	s := int(v&recoverySlot) - 1
+	s := int(v&recoverySeat) - 1
 	if s < 0 || s >= maxParticipants {
 		return true
 	}
-	if s == d.slot {
+	if s == d.seat {
 		return uint32(v>>32) != d.epoch
 	}
 	if uint32(d.parts[s].state.Load()>>32) != uint32(v>>32) {

@@ -5,7 +5,7 @@ import "math/bits"
 // resign takes this participant, which leaves in order, from the members of barriers in which it
 // does not wait: only a death breaks them.
 func (r *reaper) resign() {
-	s := r.d.slot
+	s := r.d.seat
 	for _, c := range r.cells {
 		if !r.dead[s] || Form(c.form.Load()) != FormBarrier { // other cells are smaller
 			continue
@@ -67,14 +67,14 @@ func (r *reaper) owners() {
 //
 // It is written while the dead one's bit still holds the end, and before the finaliser says that
 // nobody sends or receives: a process that hears of the end finds the reason there.
-func (r *reaper) blame(b *block, slot int) {
+func (r *reaper) blame(b *block, seat int) {
 	kind := extKind(b.ext.Load())
-	if kind != objectSenders && kind != objectReceivers || slot == r.d.slot || b.w.Load().transit() != 0 ||
+	if kind != objectSenders && kind != objectReceivers || seat == r.d.seat || b.w.Load().transit() != 0 ||
 		r.heldByLiving(b) {
 		return
 	}
-	p := &r.d.parts[slot]
-	who := identity(p.pid.Load(), uint64(p.state.Load().epoch())) | uint64(slot)<<idSlotShift
+	p := &r.d.parts[seat]
+	who := identity(p.pid.Load(), uint64(p.state.Load().epoch())) | uint64(seat)<<idSeatShift
 	r.l.withRing(b, func(hdr *ring) { hdr.dead[kind-objectSenders].Store(who) })
 }
 
@@ -106,8 +106,8 @@ func (r *reaper) hints() {
 	}
 }
 
-// releaseDead makes the slots of the dead free again and wakes everybody: a ring that the dead owed
-// is rung now. That comes before the slots are free: a reaper that dies in between leaves them to
+// releaseDead makes the seats of the dead free again and wakes everybody: a ring that the dead owed
+// is rung now. That comes before the seats are free: a reaper that dies in between leaves them to
 // the next one, which rings.
 //
 // The order is the last part of step 8 (docs/memory.md, "The reaper"): everybody is rung, and only
@@ -125,13 +125,13 @@ func (d *Domain) releaseDead(dead *deadSet) (n int) {
 	return n
 }
 
-// vacate makes the slot of a participant that was reaped free for another one.
+// vacate makes the seat of a participant that was reaped free for another one.
 //
 // Invariant (docs/memory.md, "The reaper"): this is the last step, and it raises the epoch. Until
 // then every word that names the dead still means the dead; after it, a word with the old epoch
 // means somebody gone, for ever.
-func (d *Domain) vacate(slot int) bool {
-	p := &d.parts[slot]
+func (d *Domain) vacate(seat int) bool {
+	p := &d.parts[seat]
 	v := p.state.Load()
 	if !v.is(participantDead) {
 		return false

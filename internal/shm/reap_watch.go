@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Note [Notice of death] Every participant watches the next living one, slot by slot round the
+// Note [Notice of death] Every participant watches the next living one, seat by seat round the
 // table, through a pidfd in Go's netpoller: one descriptor each, however many they are. When the
 // pidfd fires, the watcher reaps, and everybody who was dead on the way is found with it. A
 // participant that joins or leaves rings everybody, and each looks again whom to watch.
@@ -69,14 +69,14 @@ func (d *Domain) lookAgain(ctx context.Context, after time.Duration) {
 	}
 }
 
-// nextLiving returns the slot of the next participant after us that lives.
+// nextLiving returns the seat of the next participant after us that lives.
 //
 // Invariant (docs/memory.md, "Notice"): every living participant is watched by the one before it in
 // the table. The dead between two of them have no watcher, so who finds them reaps them.
 func (d *Domain) nextLiving() (int, bool) {
 	dead := false
 	for i := 1; i < maxParticipants; i++ {
-		s := (d.slot + i) % maxParticipants
+		s := (d.seat + i) % maxParticipants
 		if d.parts[s].state.Load().is(participantFree) {
 			continue
 		}

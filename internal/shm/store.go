@@ -13,13 +13,13 @@ type store interface {
 	punch(off, n uint64) error         // give the pages of [off, off+n) back
 	headroom() int64                   // bytes that this process may commit by its machine and cgroup
 
-	enter(slot int) (bool, error) // take the slot's proof of life; false if somebody has it
-	leave(slot int) error
-	alive(slot int) (bool, error)                   // whether somebody has the slot's proof of life
-	await(ctx context.Context, pid, slot int) error // until the participant has ended
+	enter(seat int) (bool, error) // take the seat's proof of life; false if somebody has it
+	leave(seat int) error
+	alive(seat int) (bool, error)                   // whether somebody has the seat's proof of life
+	await(ctx context.Context, pid, seat int) error // until the participant has ended
 
-	listen(slot int, epoch uint32) (bell, error)
-	ring(slot int, epoch uint32)
+	listen(seat int, epoch uint32) (bell, error)
+	ring(seat int, epoch uint32)
 	close() error
 }
 

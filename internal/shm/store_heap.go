@@ -77,35 +77,35 @@ func (s *heap) punch(off, n uint64) error {
 	return nil
 }
 
-func (s *heap) enter(slot int) (bool, error) {
+func (s *heap) enter(seat int) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.living[slot] != nil {
+	if s.living[seat] != nil {
 		return false, nil
 	}
-	s.living[slot] = make(chan struct{})
+	s.living[seat] = make(chan struct{})
 	return true, nil
 }
 
-func (s *heap) leave(slot int) error {
+func (s *heap) leave(seat int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.living[slot]; c != nil {
+	if c := s.living[seat]; c != nil {
 		close(c)
-		s.living[slot] = nil
+		s.living[seat] = nil
 	}
 	return nil
 }
 
-func (s *heap) alive(slot int) (bool, error) {
+func (s *heap) alive(seat int) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.living[slot] != nil, nil
+	return s.living[seat] != nil, nil
 }
 
-func (s *heap) await(ctx context.Context, _, slot int) error {
+func (s *heap) await(ctx context.Context, _, seat int) error {
 	s.mu.Lock()
-	c := s.living[slot]
+	c := s.living[seat]
 	s.mu.Unlock()
 	if c == nil {
 		return nil
@@ -118,19 +118,19 @@ func (s *heap) await(ctx context.Context, _, slot int) error {
 	}
 }
 
-func heapBellName(slot int, epoch uint32) string { return fmt.Sprintf("%d.%d", slot, epoch) }
+func heapBellName(seat int, epoch uint32) string { return fmt.Sprintf("%d.%d", seat, epoch) }
 
-func (s *heap) listen(slot int, epoch uint32) (bell, error) {
+func (s *heap) listen(seat int, epoch uint32) (bell, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := &heapBell{rung: make(chan struct{}, 1), closed: make(chan struct{})}
-	s.bells[heapBellName(slot, epoch)] = b
+	s.bells[heapBellName(seat, epoch)] = b
 	return b, nil
 }
 
-func (s *heap) ring(slot int, epoch uint32) {
+func (s *heap) ring(seat int, epoch uint32) {
 	s.mu.Lock()
-	b := s.bells[heapBellName(slot, epoch)]
+	b := s.bells[heapBellName(seat, epoch)]
 	s.mu.Unlock()
 	if b == nil {
 		return

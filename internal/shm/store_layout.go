@@ -9,8 +9,8 @@ import (
 // Limits fixed in the layout.
 const (
 	maxParticipants = 256
-	lanesPerSlot    = 64
-	maxLanes        = maxParticipants * lanesPerSlot
+	lanesPerSeat    = 64
+	maxLanes        = maxParticipants * lanesPerSeat
 	maxBlocks       = 1 << 22
 	ownWords        = maxParticipants / 64
 	pageSize        = 4096
@@ -25,7 +25,7 @@ const (
 	controlSize     = offBlocks + maxBlocks*blockSize
 	blockSize       = 64
 	commitStep      = 256 << 10 // of block headers
-	laneBytes       = lanesPerSlot * 64
+	laneBytes       = lanesPerSeat * 64
 )
 
 const magic = 0x316c616f6873 // "shoal1"
@@ -49,13 +49,13 @@ type header struct {
 	_          [24]byte
 	budget     wordOf[budgetWord] // 128  pages charged, with the stamp of who is changing it
 	_          [56]byte
-	recovery   Word           // 192  who reaps: epoch 32 | WAIT 1 | slot + 1
+	recovery   Word           // 192  who reaps: epoch 32 | WAIT 1 | seat + 1
 	deathEpoch Word           // 200  deaths noticed
 	members    Word           // 208  joins and leaves
 	pressure   Word           // 216  times somebody ran out of budget
 	reaped     Word           // 224  participants reaped after a death
 	dropped    Word           // 232  messages dropped because their reader died
-	lanes      Word           // 240  participants whose lanes were ever committed: slots below
+	lanes      Word           // 240  participants whose lanes were ever committed: seats below
 	cpus       Word           // 248  processors that the root can keep busy
 	spinners   [ownWords]Word // 256  who spins
 	xowait     [ownWords]Word // 288  who waits for a stamp to clear
@@ -66,7 +66,7 @@ type header struct {
 	lists      [classCount]Word // 384  heads of the free lists: epoch 12 | tag 20 | index 32
 }
 
-// participant is one slot of the participant table.
+// participant is one seat of the participant table.
 type participant struct {
 	_ structs.HostLayout
 
@@ -79,7 +79,7 @@ type participant struct {
 	_         [216]byte
 }
 
-// Participant states; the epoch in the upper half grows when a slot is free again.
+// Participant states; the epoch in the upper half grows when a seat is free again.
 const (
 	participantFree = iota
 	participantLive
@@ -87,7 +87,7 @@ const (
 	participantJoining // has its proof of life, and holds nothing yet
 )
 
-// A participantWord says who has a slot: epoch 32 | state 32.
+// A participantWord says who has a seat: epoch 32 | state 32.
 type participantWord uint64
 
 func (w participantWord) epoch() uint32        { return uint32(w >> 32) }
@@ -97,7 +97,7 @@ func (w participantWord) become(state uint64) participantWord {
 	return w&^0xff | participantWord(state)
 }
 
-// next returns the word of the slot when it is free again.
+// next returns the word of the seat when it is free again.
 func (w participantWord) next() participantWord { return w&^0xff + 1<<32 }
 
 // laneRec is what a reaper needs to know about a lane. Only its lane writes it, or a reaper in
@@ -109,7 +109,7 @@ func (w participantWord) next() participantWord { return w&^0xff + 1<<32 }
 type laneRec struct {
 	_ structs.HostLayout
 
-	opseq  Word // number of the lane's newest put; never reset, also when the slot is used again
+	opseq  Word // number of the lane's newest put; never reset, also when the seat is used again
 	block  Word // index of the block whose pages are being committed or punched
 	from   Word // its committed bytes before
 	target Word // and after
@@ -145,7 +145,7 @@ func layoutHash() uint64 {
 		unsafe.Sizeof(ring{}), unsafe.Sizeof(slot{}), unsafe.Sizeof(cell{}), cellHead,
 		unsafe.Offsetof(header{}.blocks), unsafe.Offsetof(header{}.budget), unsafe.Offsetof(header{}.recovery),
 		unsafe.Offsetof(header{}.lists), unsafe.Offsetof(block{}.w), unsafe.Offsetof(laneRec{}.phase),
-		offParticipants, offLanes, offBlocks, maxParticipants, lanesPerSlot, maxBlocks, classCount, pageSize,
+		offParticipants, offLanes, offBlocks, maxParticipants, lanesPerSeat, maxBlocks, classCount, pageSize,
 	} {
 		var b [8]byte
 		for i := range b {

@@ -213,42 +213,42 @@ func (r *roomCache) get() int64 {
 // The proof of life is a lock on one byte of the control file, of an open file description of this
 // process alone (docs/memory.md, "Notice"): the kernel drops it when the last descriptor goes,
 // however the process ends.
-func (s *memfds) enter(slot int) (bool, error) { return sys.LockByte(s.life, int64(slot)) }
-func (s *memfds) leave(slot int) error         { return sys.UnlockByte(s.life, int64(slot)) }
-func (s *memfds) alive(slot int) (bool, error) { return sys.ByteLocked(s.life, int64(slot)) }
-func (s *memfds) listen(slot int, epoch uint32) (bell, error) {
-	return sys.ListenBell(s.bellName(slot, epoch))
+func (s *memfds) enter(seat int) (bool, error) { return sys.LockByte(s.life, int64(seat)) }
+func (s *memfds) leave(seat int) error         { return sys.UnlockByte(s.life, int64(seat)) }
+func (s *memfds) alive(seat int) (bool, error) { return sys.ByteLocked(s.life, int64(seat)) }
+func (s *memfds) listen(seat int, epoch uint32) (bell, error) {
+	return sys.ListenBell(s.bellName(seat, epoch))
 }
 
 // bellName has the epoch in it, since the name of a dead process may live a moment longer than its
 // proof of life.
-func (s *memfds) bellName(slot int, epoch uint32) string {
+func (s *memfds) bellName(seat int, epoch uint32) string {
 	if s.token == "" {
 		s.token = fmt.Sprintf("%x", s.ctl[tokenOffset:tokenOffset+16])
 	}
-	return fmt.Sprintf("shoal/%s/%d.%d", s.token, slot, epoch)
+	return fmt.Sprintf("shoal/%s/%d.%d", s.token, seat, epoch)
 }
 
 // The address of a doorbell is kept with the epoch that it was made for: a place that somebody else
 // has by now has another name, and a datagram to the old one goes nowhere.
-func (s *memfds) ring(slot int, epoch uint32) {
-	a := s.addrs[slot].Load()
+func (s *memfds) ring(seat int, epoch uint32) {
+	a := s.addrs[seat].Load()
 	if a == nil || a.epoch != epoch {
-		a = &bellAddr{epoch: epoch, addr: sys.NewBellAddr(s.bellName(slot, epoch))}
-		s.addrs[slot].Store(a)
+		a = &bellAddr{epoch: epoch, addr: sys.NewBellAddr(s.bellName(seat, epoch))}
+		s.addrs[seat].Store(a)
 	}
 	s.ringer.Ring(&a.addr)
 }
 
 // await opens the pidfd first and asks for the proof of life then: while the participant lives, the
 // number is its own.
-func (s *memfds) await(ctx context.Context, pid, slot int) error {
+func (s *memfds) await(ctx context.Context, pid, seat int) error {
 	p, err := sys.OpenPidfd(pid)
 	if err != nil {
 		return nil // gone; the reaper asks for the proof
 	}
 	defer p.Close()
-	if alive, err := s.alive(slot); err != nil || !alive {
+	if alive, err := s.alive(seat); err != nil || !alive {
 		return err
 	}
 	return p.Wait(ctx)

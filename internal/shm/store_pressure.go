@@ -210,7 +210,7 @@ func (d *Domain) collectEverywhere() {
 func (d *Domain) allCollected(n uint64) bool {
 	for s := range d.parts {
 		p := &d.parts[s]
-		if s != d.slot && p.state.Load().is(participantLive) && p.collected.Load() < n {
+		if s != d.seat && p.state.Load().is(participantLive) && p.collected.Load() < n {
 			return false
 		}
 	}
@@ -221,12 +221,12 @@ func (d *Domain) allCollected(n uint64) bool {
 func (d *Domain) collectForOthers() {
 	n := d.hdr.pressure.Load()
 	d.collect()
-	l, err := d.enter() // the slot may be somebody else's after Close
+	l, err := d.enter() // the seat may be somebody else's after Close
 	if err != nil {
 		return
 	}
 	defer l.unlock()
-	w := &d.parts[d.slot].collected
+	w := &d.parts[d.seat].collected
 	for v := w.Load(); v < n && !w.CAS(v, n); {
 		v = w.Load()
 	}
@@ -235,7 +235,7 @@ func (d *Domain) collectForOthers() {
 
 func (d *Domain) alone() bool {
 	for s := range d.parts {
-		if s != d.slot && d.parts[s].state.Load().is(participantLive) {
+		if s != d.seat && d.parts[s].state.Load().is(participantLive) {
 			return false
 		}
 	}
@@ -290,7 +290,7 @@ func (d *Domain) holders(n int) []Holder {
 	var all []Holder
 	for s, v := range bytes {
 		if v != 0 {
-			all = append(all, Holder{PID: int(d.parts[s].pid.Load()), Slot: s, Bytes: v})
+			all = append(all, Holder{PID: int(d.parts[s].pid.Load()), Seat: s, Bytes: v})
 		}
 	}
 	slices.SortFunc(all, func(a, b Holder) int { return cmp.Compare(b.Bytes, a.Bytes) })

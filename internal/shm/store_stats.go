@@ -31,8 +31,8 @@ func (d *Domain) Stats() Stats {
 		if uint64(i) >= lanes {
 			continue
 		}
-		for j := range lanesPerSlot {
-			rec := &d.recs[i*lanesPerSlot+j]
+		for j := range lanesPerSeat {
+			rec := &d.recs[i*lanesPerSeat+j]
 			s.Allocs += int64(rec.allocs.Load())
 			s.Copied += int64(rec.copied.Load())
 		}

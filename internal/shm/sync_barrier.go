@@ -27,7 +27,7 @@ type Barrier struct{ *Sync }
 func turnOf(v uint64) uint64 { return v >> turnShift }
 func arrived(v uint64) int   { return int(v & arrivedMask >> arrivedShift) }
 
-// join makes this participant a member. One that was in the same slot before, and died, must not be
+// join makes this participant a member. One that was in the same seat before, and died, must not be
 // forgotten by that.
 func (b Barrier) join() {
 	b.breakIfDead()
@@ -42,10 +42,10 @@ func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
 	if b.over() {
 		return 0, ErrClosed
 	}
-	b.more(&b.c.tickets[b.d.slot])
+	b.more(&b.c.tickets[b.d.seat])
 	defer func() {
 		if !b.d.closed.Load() { // what it left belongs to others now
-			b.less(&b.c.tickets[b.d.slot])
+			b.less(&b.c.tickets[b.d.seat])
 		}
 	}()
 	for {
@@ -208,17 +208,17 @@ func (b Barrier) Waiting() int {
 	return 0
 }
 
-// Dead returns the members that have died since the last Reset, as far as their slots were not
+// Dead returns the members that have died since the last Reset, as far as their seats were not
 // taken by others. It asks for proofs of life, so it knows of a death that no reaper has found yet.
 func (b Barrier) Dead() (dead []*PeerError) {
-	for i := range b.slots() {
+	for i := range b.seats() {
 		v := b.c.shares[i].Load()
-		if v&countMask == 0 || i == b.d.slot {
+		if v&countMask == 0 || i == b.d.seat {
 			continue
 		}
 		alive, err := b.d.store.alive(i)
 		if b.d.gone(i, v) || err == nil && !alive {
-			dead = append(dead, &PeerError{PID: int(v >> idPIDShift), Slot: i, Cause: ErrBroken})
+			dead = append(dead, &PeerError{PID: int(v >> idPIDShift), Seat: i, Cause: ErrBroken})
 		}
 	}
 	return dead
@@ -229,7 +229,7 @@ func (b Barrier) broken(v uint64) bool { return v&barrierBroken != 0 || b.bereft
 // mourn breaks the barrier for good if a member is gone.
 func (b Barrier) breakIfDead() {
 	b.sharesOfDead(func(i int, v uint64) bool {
-		b.c.dead.Store(v&idMask | uint64(i)<<idSlotShift)
+		b.c.dead.Store(v&idMask | uint64(i)<<idSeatShift)
 		b.breakNow()
 		return false
 	})

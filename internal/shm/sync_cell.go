@@ -14,7 +14,7 @@ import (
 type cell struct {
 	_ structs.HostLayout
 
-	lock  wordOf[lockWord] // who holds it: identity 44 | slot 8 | 0 10 | state 2
+	lock  wordOf[lockWord] // who holds it: identity 44 | seat 8 | 0 10 | state 2
 	state Word             // of the form: permits, a turn, a flag
 	limit Word             // never changes: the permits of a semaphore at first, the parties of a barrier
 	form  Word             // never changes: Form, and whether a semaphore is bounded
@@ -134,7 +134,7 @@ func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 		return nil, errors.Join(fmt.Errorf("%w: %v is of form %d, not %d", ErrCorrupt, h, got, form), err)
 	}
 	id := d.identity()
-	s := &Sync{d: d, h: h, b: b, c: c, id: id, me: lockWord(id | uint64(d.slot)<<idSlotShift)}
+	s := &Sync{d: d, h: h, b: b, c: c, id: id, me: lockWord(id | uint64(d.seat)<<idSeatShift)}
 	s.waiting = waitQueue{d: d, bits: &c.waiting, ready: s.lockReady, backoffs: new(backoffs)}
 	switch form {
 	case FormSemaphore:

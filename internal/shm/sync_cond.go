@@ -34,7 +34,7 @@ func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 		c.unshare()
 		return false, err
 	}
-	served := func() bool { return int32(uint32(c.c.tickets[c.d.slot].Load())-t) > 0 }
+	served := func() bool { return int32(uint32(c.c.tickets[c.d.seat].Load())-t) > 0 }
 	// The death of who holds m is news, too: it may have been notified, and have given up its
 	// share.
 	err = c.watch(ctx, func() bool { return served() || c.bereft() || m.troubled() })
@@ -61,14 +61,14 @@ func (c Cond) Notify(n int) (woken int) {
 	if c.bereft() {
 		c.serveAll()
 	}
-	for i := range c.slots() {
+	for i := range c.seats() {
 		if woken == n {
 			break
 		}
-		slot := (c.d.slot + 1 + i) % c.slots()
-		if k := c.serve(slot, n-woken); k > 0 {
+		seat := (c.d.seat + 1 + i) % c.seats()
+		if k := c.serve(seat, n-woken); k > 0 {
 			woken += k
-			c.wake(slot)
+			c.wake(seat)
 		}
 	}
 	return woken
@@ -77,18 +77,18 @@ func (c Cond) Notify(n int) (woken int) {
 // forgo serves all who wait in this participant: the ticket of one that gives up must not be served
 // in the place of another one's.
 func (c Cond) forgo() {
-	c.serve(c.d.slot, allTickets)
+	c.serve(c.d.seat, allTickets)
 	c.d.park.rung()
 }
 
 // arrive takes a ticket.
 func (c Cond) arrive() uint32 {
-	return uint32(c.c.tickets[c.d.slot].Add(1<<ticketShift)>>ticketShift) - 1
+	return uint32(c.c.tickets[c.d.seat].Add(1<<ticketShift)>>ticketShift) - 1
 }
 
 // serve serves up to n tickets of a participant and returns how many.
-func (c Cond) serve(slot, n int) int {
-	w := &c.c.tickets[slot]
+func (c Cond) serve(seat, n int) int {
+	w := &c.c.tickets[seat]
 	for {
 		v := w.Load()
 		served := uint32(v)
@@ -101,7 +101,7 @@ func (c Cond) serve(slot, n int) int {
 
 // serveAll serves everybody and then forgets who is gone.
 func (c Cond) serveAll() {
-	for i := range c.slots() {
+	for i := range c.seats() {
 		c.serve(i, allTickets)
 	}
 	c.d.wakeBits(&c.c.watching)
@@ -112,10 +112,10 @@ func (c Cond) serveAll() {
 }
 
 // wake rings a participant if it is parked here.
-func (c Cond) wake(slot int) {
-	w, bit := &c.c.watching[slot/64], uint64(1)<<(slot%64)
+func (c Cond) wake(seat int) {
+	w, bit := &c.c.watching[seat/64], uint64(1)<<(seat%64)
 	if w.Load()&bit != 0 {
 		w.AndNot(bit)
-		c.d.ringSlot(slot)
+		c.d.wakeSeat(seat)
 	}
 }

@@ -1,6 +1,6 @@
 package shm
 
-// The identity of a participant, in the upper bits of a word that says what it has. Its slot, which
+// The identity of a participant, in the upper bits of a word that says what it has. Its seat, which
 // is used again, is not enough, and its process number, which others are told of, is neither.
 //
 //	63    42 41    20 19              0
@@ -12,10 +12,10 @@ const (
 	idMask       = 1<<64 - 1<<idEpochShift
 	countMask    = 1<<idEpochShift - 1
 
-	idSlotShift = 12 // in a lock word and in who is dead
+	idSeatShift = 12 // in a lock word and in who is dead
 )
 
-func (d *Domain) identity() uint64 { return identity(d.parts[d.slot].pid.Load(), uint64(d.epoch)) }
+func (d *Domain) identity() uint64 { return identity(d.parts[d.seat].pid.Load(), uint64(d.epoch)) }
 
 func identity(pid, epoch uint64) uint64 { return pid<<idPIDShift | epoch&idEpochMask<<idEpochShift }
 
@@ -24,24 +24,24 @@ func identity(pid, epoch uint64) uint64 { return pid<<idPIDShift | epoch&idEpoch
 //
 // Identity is process number and epoch: a place that has a new participant has a new epoch, and
 // what the old one had stays that of somebody gone.
-func (d *Domain) gone(slot int, id uint64) bool {
-	v := d.parts[slot].state.Load()
+func (d *Domain) gone(seat int, id uint64) bool {
+	v := d.parts[seat].state.Load()
 	return !v.is(participantLive) && !v.is(participantJoining) ||
 		(uint64(v.epoch())^id>>idEpochShift)&idEpochMask != 0
 }
 
 // holderGone reports whether the holder that a lock word names is gone.
-func (d *Domain) holderGone(w lockWord) bool { return d.gone(w.slot(), uint64(w)) }
+func (d *Domain) holderGone(w lockWord) bool { return d.gone(w.seat(), uint64(w)) }
 
 // bereaved returns an error that says who is dead, as in a lock word, and what it means.
 func bereaved(w lockWord, cause error) error {
-	return &PeerError{PID: w.pid(), Slot: w.slot(), Cause: cause}
+	return &PeerError{PID: w.pid(), Seat: w.seat(), Cause: cause}
 }
 
 // share adds one to this participant's share, and reports false where that is full. unshare takes
 // one away and returns what is left, or -1 if there was nothing.
-func (s *Sync) share() bool  { return s.more(&s.c.shares[s.d.slot]) }
-func (s *Sync) unshare() int { return s.less(&s.c.shares[s.d.slot]) }
+func (s *Sync) share() bool  { return s.more(&s.c.shares[s.d.seat]) }
+func (s *Sync) unshare() int { return s.less(&s.c.shares[s.d.seat]) }
 
 // more adds one to a count of this participant, which begins anew where the word is that of
 // somebody gone.
@@ -78,8 +78,8 @@ func (s *Sync) less(w *Word) int {
 }
 
 // estates calls f for each participant that has a share and is gone, until f returns false.
-func (s *Sync) sharesOfDead(f func(slot int, v uint64) bool) {
-	for i := range s.slots() {
+func (s *Sync) sharesOfDead(f func(seat int, v uint64) bool) {
+	for i := range s.seats() {
 		if v := s.c.shares[i].Load(); v&countMask != 0 && s.d.gone(i, v) && !f(i, v) {
 			return
 		}
@@ -92,5 +92,5 @@ func (s *Sync) bereft() (found bool) {
 	return found
 }
 
-// slots returns how many slots were ever taken.
-func (s *Sync) slots() int { return int(min(s.d.hdr.lanes.Load(), maxParticipants)) }
+// seats returns how many seats were ever taken.
+func (s *Sync) seats() int { return int(min(s.d.hdr.lanes.Load(), maxParticipants)) }

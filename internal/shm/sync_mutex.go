@@ -14,13 +14,13 @@ const (
 	lockMask  = 3
 )
 
-// A lockWord says who holds a lock: identity 44 | slot 8 | 0 10 | state 2.
+// A lockWord says who holds a lock: identity 44 | seat 8 | 0 10 | state 2.
 type lockWord uint64
 
 func (w lockWord) state() uint64    { return uint64(w & lockMask) }
 func (w lockWord) holder() lockWord { return w &^ lockMask }
 func (w lockWord) pid() int         { return int(w >> idPIDShift) }
-func (w lockWord) slot() int        { return int(w >> idSlotShift & (maxParticipants - 1)) }
+func (w lockWord) seat() int        { return int(w >> idSeatShift & (maxParticipants - 1)) }
 
 // held reports whether somebody has the lock, who may be gone.
 func (w lockWord) held() bool { return w.state() == lockHeld || w.state() == lockDirty }

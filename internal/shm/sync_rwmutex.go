@@ -82,7 +82,7 @@ func (m RWMutex) RUnlock() error {
 
 // drained reports whether nobody who lives reads.
 func (m RWMutex) drained() bool {
-	for i := range m.slots() {
+	for i := range m.seats() {
 		if v := m.c.shares[i].Load(); v&countMask != 0 && !m.d.gone(i, v) {
 			return false
 		}

@@ -5,14 +5,14 @@ import (
 	"runtime"
 )
 
-// The state word of a semaphore: permits 32 | share 20 | 0 3 | slot + 1 9. It is written by the
-// holder of the cell's lock, before the share of the slot that it names; the next holder of a dead
+// The state word of a semaphore: permits 32 | share 20 | 0 3 | seat + 1 9. It is written by the
+// holder of the cell's lock, before the share of the seat that it names; the next holder of a dead
 // one's lock does the second step for it. So the permits and the shares always fit, and a permit
 // that a dead participant had is found.
 const (
 	permitShift = 32
 	grantShift  = 12
-	grantSlot   = 1<<9 - 1
+	grantSeat   = 1<<9 - 1
 )
 
 // A Semaphore counts permits. Its lock is held for a few instructions at a time.
@@ -32,15 +32,15 @@ func (m Semaphore) take(ctx context.Context) error {
 		return err
 	}
 	defer m.exit()
-	mine := m.c.shares[m.d.slot].Load()
+	mine := m.c.shares[m.d.seat].Load()
 	if m.permits() == 0 || mine&idMask != m.id {
 		m.reclaimPermits()
-		mine = m.c.shares[m.d.slot].Load()
+		mine = m.c.shares[m.d.seat].Load()
 	}
 	if m.permits() == 0 || mine&countMask == countMask {
 		return ErrLocked
 	}
-	m.grant(m.permits()-1, m.d.slot, m.id, mine&countMask+1)
+	m.grant(m.permits()-1, m.d.seat, m.id, mine&countMask+1)
 	return nil
 }
 
@@ -51,15 +51,15 @@ func (m Semaphore) Release() error {
 	if err := m.enter(context.Background()); err != nil {
 		return err
 	}
-	slot, v := m.d.slot, m.c.shares[m.d.slot].Load()
+	seat, v := m.d.seat, m.c.shares[m.d.seat].Load()
 	if v&idMask != m.id || v&countMask == 0 {
 		m.reclaimPermits()
-		slot, v = m.debtor()
+		seat, v = m.debtor()
 	}
 	var err error
 	switch {
 	case v&countMask != 0:
-		m.grant(m.permits()+1, slot, v&idMask, v&countMask-1)
+		m.grant(m.permits()+1, seat, v&idMask, v&countMask-1)
 	case m.c.form.Load()&formBounded != 0 && m.permits() >= m.c.limit.Load():
 		err = ErrReleased
 	default:
@@ -107,8 +107,8 @@ func (m Semaphore) TakeDeath() error {
 func (m Semaphore) permits() uint64 { return m.c.state.Load() >> permitShift }
 
 // debtor returns a participant that has permits, and its share.
-func (m Semaphore) debtor() (slot int, share uint64) {
-	for i := range m.slots() {
+func (m Semaphore) debtor() (seat int, share uint64) {
+	for i := range m.seats() {
 		if v := m.c.shares[i].Load(); v&countMask != 0 {
 			return i, v
 		}
@@ -120,7 +120,7 @@ func (m Semaphore) debtor() (slot int, share uint64) {
 // than there were at first: those beyond were signals, and a signal is not heard twice.
 func (m Semaphore) reclaimPermits() {
 	m.sharesOfDead(func(i int, v uint64) bool {
-		m.c.dead.Store(v&idMask | uint64(i)<<idSlotShift) // whose it was, for TakeDeath
+		m.c.dead.Store(v&idMask | uint64(i)<<idSeatShift) // whose it was, for TakeDeath
 		n := m.permits()
 		back := min(v&countMask, max(m.c.limit.Load(), n)-n)
 		m.grant(n+back, i, v&idMask, 0)
@@ -133,9 +133,9 @@ func (m Semaphore) reclaimPermits() {
 // Invariant (docs/memory.md, "Cells"): the state word says the new share before the share does. A
 // holder of the lock that dies between the two is followed by one that reads the share there
 // (redo), so permits and shares always add up.
-func (m Semaphore) grant(permits uint64, slot int, id, share uint64) {
-	m.c.state.Store(permits<<permitShift | share<<grantShift | uint64(slot+1))
-	m.c.shares[slot].Set(id | share)
+func (m Semaphore) grant(permits uint64, seat int, id, share uint64) {
+	m.c.state.Store(permits<<permitShift | share<<grantShift | uint64(seat+1))
+	m.c.shares[seat].Set(id | share)
 }
 
 // ready reports whether a TryAcquire may find a permit. One that a dead participant was taking when
@@ -171,15 +171,15 @@ func (m Semaphore) enter(ctx context.Context) error {
 // identity.
 func (m Semaphore) redo(holder lockWord) {
 	st := m.c.state.Load()
-	slot := int(st&grantSlot) - 1
-	if slot < 0 || slot >= maxParticipants || disabled("grant") {
+	seat := int(st&grantSeat) - 1
+	if seat < 0 || seat >= maxParticipants || disabled("grant") {
 		return
 	}
-	id := m.c.shares[slot].Load() & idMask
-	if slot == holder.slot() {
+	id := m.c.shares[seat].Load() & idMask
+	if seat == holder.seat() {
 		id = uint64(holder & idMask)
 	}
-	m.c.shares[slot].Store(id | st>>grantShift&countMask)
+	m.c.shares[seat].Store(id | st>>grantShift&countMask)
 }
 
 func (m Semaphore) exit() {

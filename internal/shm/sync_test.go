@@ -52,11 +52,11 @@ func wantIs(t testing.TB, err error, want ...error) {
 }
 
 // wantPeer fails unless err says which participant died.
-func wantPeer(t testing.TB, err error, slot int, cause error) {
+func wantPeer(t testing.TB, err error, seat int, cause error) {
 	t.Helper()
 	var p *shm.PeerError
-	if !errors.As(err, &p) || p.Slot != slot || p.PID == 0 || !errors.Is(err, cause) {
-		t.Errorf("the error is %v, want that participant %d died and %v", err, slot, cause)
+	if !errors.As(err, &p) || p.Seat != seat || p.PID == 0 || !errors.Is(err, cause) {
+		t.Errorf("the error is %v, want that participant %d died and %v", err, seat, cause)
 	}
 }
 
@@ -116,16 +116,16 @@ func TestALockSurvivesItsHolder(t *testing.T) {
 		}
 		waits := async(func() error { return ma.Lock(ctx) })
 		died(t, b, a)
-		wantPeer(t, <-waits, b.Slot(), shm.ErrOwnerDied)
+		wantPeer(t, <-waits, b.Seat(), shm.ErrOwnerDied)
 		check(t, ma.MarkConsistent())
 		check(t, ma.Unlock())
 		check(t, mc.Lock(ctx))
 		died(t, c, a)
-		wantPeer(t, ma.TryLock(), c.Slot(), shm.ErrOwnerDied)
+		wantPeer(t, ma.TryLock(), c.Seat(), shm.ErrOwnerDied)
 		waits = async(func() error { return ma.Lock(ctx) })
 		check(t, ma.Unlock()) // not made consistent
-		wantPeer(t, <-waits, c.Slot(), shm.ErrNotRecoverable)
-		wantPeer(t, ma.TryLock(), c.Slot(), shm.ErrNotRecoverable)
+		wantPeer(t, <-waits, c.Seat(), shm.ErrNotRecoverable)
+		wantPeer(t, ma.TryLock(), c.Seat(), shm.ErrNotRecoverable)
 		wantIs(t, ma.Unlock(), shm.ErrNotOwner)
 	})
 }
@@ -136,10 +136,10 @@ func TestTwoHoldersDie(t *testing.T) {
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormMutex}, a, b, c)
 		check(t, shm.Mutex{vs[1]}.TryLock())
 		died(t, b, a)
-		wantPeer(t, shm.Mutex{vs[2]}.TryLock(), b.Slot(), shm.ErrOwnerDied)
+		wantPeer(t, shm.Mutex{vs[2]}.TryLock(), b.Seat(), shm.ErrOwnerDied)
 		died(t, c, a)
-		wantPeer(t, shm.Mutex{vs[0]}.TryLock(), c.Slot(), shm.ErrOwnerDied)
-		again := f.join() // in a slot that was used before
+		wantPeer(t, shm.Mutex{vs[0]}.TryLock(), c.Seat(), shm.ErrOwnerDied)
+		again := f.join() // in a seat that was used before
 		check(t, again.Import(vs[0].Handle()))
 		v, err := again.OpenSync(vs[0].Handle(), shm.FormMutex)
 		check(t, err)
@@ -175,8 +175,8 @@ func TestReadersAndAWriter(t *testing.T) {
 		check(t, ma.RUnlock())
 		check(t, mc.Lock(ctx))
 		died(t, c, a)
-		wantPeer(t, ma.RLock(ctx), c.Slot(), shm.ErrOwnerDied)
-		wantPeer(t, ma.Lock(ctx), c.Slot(), shm.ErrOwnerDied)
+		wantPeer(t, ma.RLock(ctx), c.Seat(), shm.ErrOwnerDied)
+		wantPeer(t, ma.Lock(ctx), c.Seat(), shm.ErrOwnerDied)
 		check(t, ma.MarkConsistent())
 		check(t, ma.Unlock())
 		check(t, ma.RLock(ctx))
@@ -194,7 +194,7 @@ func TestAWriterThatGivesUpHidesNoDeath(t *testing.T) {
 		died(t, b, a)
 		wantIs(t, ma.Lock(soon(t)), context.DeadlineExceeded)
 		check(t, ma.RUnlock())
-		wantPeer(t, ma.TryLock(), b.Slot(), shm.ErrOwnerDied)
+		wantPeer(t, ma.TryLock(), b.Seat(), shm.ErrOwnerDied)
 	})
 }
 
@@ -216,7 +216,7 @@ func TestAnOwnerLocksAgain(t *testing.T) {
 		check(t, mb.Lock(ctx, 3))
 		check(t, mb.Lock(ctx, 3))
 		died(t, b, a)
-		wantPeer(t, ma.Lock(ctx, 1), b.Slot(), shm.ErrOwnerDied)
+		wantPeer(t, ma.Lock(ctx, 1), b.Seat(), shm.ErrOwnerDied)
 		wantIs(t, ma.MarkConsistent(2), shm.ErrNotOwner)
 		check(t, ma.MarkConsistent(1))
 		check(t, ma.Unlock(1))
@@ -385,7 +385,7 @@ func TestWaitersLearnThatTheHolderDied(t *testing.T) {
 		eventually(t, "nobody waits", func() bool { return c.Waiting() == 1 })
 		check(t, shm.Mutex{ms[1]}.Lock(ctx))
 		died(t, b, a)
-		wantPeer(t, <-w, b.Slot(), shm.ErrOwnerDied)
+		wantPeer(t, <-w, b.Seat(), shm.ErrOwnerDied)
 	})
 }
 
@@ -490,13 +490,13 @@ func TestABarrierBreaks(t *testing.T) {
 		w = wait(ba, nil)
 		there(1)
 		died(t, b, a)
-		wantPeer(t, <-w, b.Slot(), shm.ErrBroken)
-		wantPeer(t, <-wait(ba, nil), b.Slot(), shm.ErrBroken)
-		c := f.join() // in the slot of the dead
+		wantPeer(t, <-w, b.Seat(), shm.ErrBroken)
+		wantPeer(t, <-wait(ba, nil), b.Seat(), shm.ErrBroken)
+		c := f.join() // in the seat of the dead
 		check(t, c.Import(vs[0].Handle()))
 		v, err := c.OpenSync(vs[0].Handle(), shm.FormBarrier)
 		check(t, err)
-		wantPeer(t, <-wait(shm.Barrier{v}, nil), b.Slot(), shm.ErrBroken)
+		wantPeer(t, <-wait(shm.Barrier{v}, nil), b.Seat(), shm.ErrBroken)
 		ba.Reset()
 		w = wait(ba, nil)
 		check(t, <-wait(shm.Barrier{v}, nil))

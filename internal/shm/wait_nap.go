@@ -30,7 +30,7 @@ func (d *Domain) lieDown() bool {
 	if crashing && controlled() || !d.park.napper.TryLock() {
 		return false
 	}
-	d.parts[d.slot].nap.Store(napping)
+	d.parts[d.seat].nap.Store(napping)
 	return true
 }
 
@@ -41,7 +41,7 @@ func (d *Domain) sleep(ctx context.Context, most time.Duration) {
 	}
 	d.park.alarm.set(ctx, d.wakeUp)
 	if most > 0 && ctx.Err() == nil { // who ends it after this look finds the nap word that says so
-		d.parts[d.slot].nap.sleep(napping, most)
+		d.parts[d.seat].nap.sleep(napping, most)
 	}
 }
 
@@ -49,7 +49,7 @@ func (d *Domain) sleep(ctx context.Context, most time.Duration) {
 // another participant's.
 func (d *Domain) wakeUp() {
 	if in, err := d.enter(); err == nil {
-		d.rouse(d.slot, awake)
+		d.rouse(d.seat, awake)
 		in.unlock()
 	}
 }
@@ -80,7 +80,7 @@ func (a *alarm) cancel() {
 
 // getUp ends the nap and reports whether the process was rung by it, for whichever wait queue.
 func (d *Domain) getUp() bool {
-	w := &d.parts[d.slot].nap
+	w := &d.parts[d.seat].nap
 	heard := !w.CAS(napping, awake) &&
 		w.CAS(rung, awake)
 	d.park.napper.Unlock()
@@ -91,8 +91,8 @@ func (d *Domain) getUp() bool {
 }
 
 // rouse ends the nap that the participant takes, if it does: its word is to say so from now on.
-func (d *Domain) rouse(slot int, say uint64) bool {
-	w := &d.parts[slot].nap
+func (d *Domain) rouse(seat int, say uint64) bool {
+	w := &d.parts[seat].nap
 	if w.Load() != napping || !w.CAS(napping, say) {
 		return false
 	}
@@ -102,7 +102,7 @@ func (d *Domain) rouse(slot int, say uint64) bool {
 
 // noNaps waits for who naps, and lets nobody nap any more: the word will be another participant's.
 func (d *Domain) noNaps() {
-	d.rouse(d.slot, awake)
+	d.rouse(d.seat, awake)
 	d.park.napper.Lock()
 	d.park.alarm.cancel()
 }

@@ -103,7 +103,7 @@ func (l *waitQueue) wakeFirst() {
 	c := l.queue[0]
 	close(c)
 	if c == l.napper {
-		l.d.rouse(l.d.slot, awake)
+		l.d.rouse(l.d.seat, awake)
 	}
 	l.queue = l.queue[1:]
 	l.waiters.Add(-1)
@@ -274,7 +274,7 @@ func (p *parking) wakeEverybody() {
 // answer serves the doorbell until the domain is closed.
 func (d *Domain) answer(b bell) {
 	defer d.done.Done()
-	seen := news{pressure: d.parts[d.slot].collected.Load()}
+	seen := news{pressure: d.parts[d.seat].collected.Load()}
 	for b.Wait() == nil {
 		d.park.rung()
 		seen = d.hear(seen)

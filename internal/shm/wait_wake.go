@@ -30,9 +30,9 @@ func (d *Domain) ringNext(bitmap *[ownWords]Word) bool {
 				bit = after & -after // the next one after us, so that nobody starves
 			}
 			if w.CAS(v, v&^bit) {
-				slot := (d.word+i)%ownWords*64 + bits.TrailingZeros64(bit)
-				d.ringSlot(slot)
-				return slot != d.slot
+				seat := (d.word+i)%ownWords*64 + bits.TrailingZeros64(bit)
+				d.wakeSeat(seat)
+				return seat != d.seat
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func (d *Domain) wakeBits(bitmap *[ownWords]Word) {
 			v = w.Load()
 		}
 		for ; v != 0; v &= v - 1 {
-			d.ringSlot(i*64 + bits.TrailingZeros64(v))
+			d.wakeSeat(i*64 + bits.TrailingZeros64(v))
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (d *Domain) wakeBits(bitmap *[ownWords]Word) {
 // news, and a napper does not.
 func (d *Domain) wakeAll() {
 	for s := range d.parts {
-		if s != d.slot && !d.parts[s].state.Load().is(participantFree) {
+		if s != d.seat && !d.parts[s].state.Load().is(participantFree) {
 			d.ringBell(s)
 		}
 	}
@@ -70,10 +70,10 @@ func (d *Domain) wakeAll() {
 
 func (d *Domain) ringBell(s int) { d.store.ring(s, uint32(d.parts[s].state.Load()>>32)) }
 
-// ringSlot has the participant look at all that its goroutines wait for.
-func (d *Domain) ringSlot(s int) {
+// wakeSeat has the participant look at all that its goroutines wait for.
+func (d *Domain) wakeSeat(s int) {
 	switch {
-	case s == d.slot:
+	case s == d.seat:
 		d.ringSelf()
 	case !d.rouse(s, rung):
 		d.ringBell(s)

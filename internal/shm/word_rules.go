@@ -86,10 +86,10 @@ var slotRules = []rule[slotWord]{
 
 func (w slotWord) step(next slotWord) string { return nameOf(slotRules, w, next) }
 
-// String says what a lock word says: "HELD by process 7 in slot 2".
+// String says what a lock word says: "HELD by process 7 in seat 2".
 func (w lockWord) String() string {
-	return fmt.Sprintf("%s by process %d in slot %d", [...]string{"FREE", "HELD", "DIRTY", "LOST"}[w.state()], w.pid(),
-		w.slot())
+	return fmt.Sprintf("%s by process %d in seat %d", [...]string{"FREE", "HELD", "DIRTY", "LOST"}[w.state()], w.pid(),
+		w.seat())
 }
 
 // The rules of a lock word (docs/memory.md, "Cells"): nobody but its holder gives it back, and who
@@ -113,7 +113,7 @@ func (w participantWord) String() string {
 	return fmt.Sprintf("%s in epoch %d", [...]string{"FREE", "LIVE", "DEAD", "JOINING"}[w.state()&3], w.epoch())
 }
 
-// The rules of a participant's word (docs/memory.md, "The reaper" and "Notice"): a slot that is
+// The rules of a participant's word (docs/memory.md, "The reaper" and "Notice"): a seat that is
 // free again has a new epoch.
 var participantRules = []rule[participantWord]{
 	{"join", func(o, n participantWord) bool { return o.is(participantFree) && n == o.become(participantJoining) }},

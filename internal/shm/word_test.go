@@ -13,7 +13,7 @@ func TestWord_RefusesWhatItsRulesForbid(t *testing.T) {
 	var lock wordOf[lockWord]
 	var p participant
 	var budget wordOf[budgetWord]
-	me := lockWord(identity(7, 1) | 2<<idSlotShift)
+	me := lockWord(identity(7, 1) | 2<<idSeatShift)
 	for _, c := range []struct {
 		what   string
 		change func()
@@ -32,7 +32,7 @@ func TestWord_RefusesWhatItsRulesForbid(t *testing.T) {
 			func() { s.word.CAS(makeSlotWord(1, slotWriting, 3), makeSlotWord(1, slotFull, 4)) },
 			"lap 1, WRITING by lane 3 to lap 1, FULL by lane 4"},
 		{"a slot read twice", func() { s.word.Store(makeSlotWord(1, slotEmpty, 0)) }, "lap 1, EMPTY"},
-		{"a lock twice", func() { lock.CAS(me|lockHeld, me|lockHeld) }, "HELD by process 7 in slot 2"},
+		{"a lock twice", func() { lock.CAS(me|lockHeld, me|lockHeld) }, "HELD by process 7 in seat 2"},
 		{"a lock that was lost", func() { lock.CAS(me|lockLost, lockFree) }, "LOST"},
 		{"alive again", func() { p.state.CAS(participantDead, participantLive) }, "DEAD in epoch 0 to LIVE in epoch 0"},
 		{"pages without a stamp", func() { budget.CAS(0, budgetOf(5, 0, 0)) }, "0 pages to 5 pages"},

@@ -3,7 +3,7 @@ package model
 import "fmt"
 
 // The barrier model: participants, each of them a member, meet in turns; waits end, a participant
-// resets, a slot is used again. A member that is gone breaks the barrier. What must hold: a turn
+// resets, a seat is used again. A member that is gone breaks the barrier. What must hold: a turn
 // ends well or badly for all who came in it, well for as many as there are parties, and after its
 // action; a party that comes after a death that nobody has reset does not pass; and nobody waits
 // where a member is gone. Waits are steps that are not enabled; rings are the matter of the wake
@@ -93,7 +93,7 @@ type Barrier struct {
 // The mutations of the barrier model.
 const (
 	BarrierDeaf = "who waits does not see that a member is gone"
-	JoinForgets = "who comes into the slot of a dead member does not break the barrier first"
+	JoinForgets = "who comes into the seat of a dead member does not break the barrier first"
 	AbortOnce   = "who breaks the barrier gives up when the turn ends meanwhile"
 	NoHistory   = "who wakes late takes every turn that is over for one that ended well"
 	EndBlind    = "the last one to come ends the turn without looking for deaths"

@@ -377,7 +377,7 @@ func (c Budget) reap(s *budgetState, i int) bool {
 				continue
 			}
 			s.p[j].life = reaped
-			if j < 2 { // somebody else gets the slot
+			if j < 2 { // somebody else gets the seat
 				s.p[j] = budgetThread{op: s.p[j].op + 1}
 			}
 		}

@@ -138,7 +138,7 @@ type Lifetime struct {
 	Peek     bool   // release reads own before it stamps, and stops there if somebody else holds the block
 	NoSkip   bool   // the reaper turns WRITING(dead) into EMPTY of the next lap, not into SKIP
 	AnySeq   bool   // get takes the place of its sender's stamp without a look at the sender's opseq
-	Reuse    bool   // a reaped slot gets a new participant, which goes on with the program
+	Reuse    bool   // a reaped seat gets a new participant, which goes on with the program
 	Bug      string // a mutation, or ""
 }
 
@@ -161,7 +161,7 @@ const (
 	ImportBlind     = "import does not look for a FREE stamp"
 	DropAll         = "the reaper takes t-1 also for blocks that the dead reader had done"
 	OpseqReset      = "a new participant begins with opseq 0"
-	ReuseEarly      = "a slot is reused before step 7 is done for it"
+	ReuseEarly      = "a seat is reused before step 7 is done for it"
 	HelpAnyLap      = "get passes a slot in READING that is of the lap before"
 	TakeCounted     = "get takes the place of its sender's stamp at any t"
 	ClearTaken      = "put clears xo after the reader has taken its place"

@@ -77,7 +77,7 @@ func (c Lifetime) reap(s *lifeState, i int) bool {
 	return true
 }
 
-// vacate frees the slot of participant j, for another one if slots are reused. The lane's opseq
+// vacate frees the seat of participant j, for another one if seats are reused. The lane's opseq
 // goes on.
 func (c Lifetime) vacate(s *lifeState, j int) {
 	p := &s.p[j]

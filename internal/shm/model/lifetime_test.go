@@ -76,7 +76,7 @@ var swap = model.Programs{
 	{{model.Get, 0}, {model.Put, both}, {model.Release, both}},
 }
 
-// reborn: a slot that was reaped sends again while messages of its dead participant are still in
+// reborn: a seat that was reaped sends again while messages of its dead participant are still in
 // the ring.
 var reborn = model.Programs{
 	{{model.Alloc, a}, {model.Put, a}, {model.Put, a}, {model.Release, a}, {model.Get, 0}, {model.Put, a},
@@ -84,7 +84,7 @@ var reborn = model.Programs{
 	{{model.Get, 0}, {model.Release, a}},
 }
 
-func TestSlotReuse(t *testing.T) {
+func TestSeatReuse(t *testing.T) {
 	for name, p := range map[string]model.Programs{"reborn": reborn, "hand": hand, "forward": forward,
 		"overlap": overlap} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestSlotReuse(t *testing.T) {
 	}
 }
 
-func TestSlotReuseMutations(t *testing.T) {
+func TestSeatReuseMutations(t *testing.T) {
 	for _, bug := range []string{model.OpseqReset, model.ReuseEarly, model.HelpAnyLap} {
 		t.Run(bug, func(t *testing.T) {
 			fails(t, model.Explore(model.Lifetime{Programs: reborn, Kills: 2, Reuse: true, Bug: bug}.Model(), limit))

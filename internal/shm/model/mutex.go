@@ -3,7 +3,7 @@ package model
 import "fmt"
 
 // The mutex model: participants take a lock whose word names its holder, change what it guards in
-// two steps, and give it back. A slot may be used again. The reaper touches no lock: it marks the
+// two steps, and give it back. A seat may be used again. The reaper touches no lock: it marks the
 // dead, takes their bits from the bitmap and rings everybody. What must hold: one at a time; nobody
 // finds things half done and is not told; nothing is lost for who waits.
 
@@ -68,13 +68,13 @@ type mutexState struct {
 type Mutex struct {
 	Locks   int // of each participant
 	Kills   int
-	Rejoins int // slots that are used again
+	Rejoins int // seats that are used again
 	Bug     string
 }
 
 // The mutations of the mutex model.
 const (
-	SlotOnly       = "the lock names a slot and not who was in it"
+	SeatOnly       = "the lock names a seat and not who was in it"
 	TakeFromLiving = "a lock is taken from a holder that is only suspected"
 	NotTold        = "who takes the lock of a dead one is not told"
 	UnlockForgets  = "an unlock without a mark frees the lock of a dead one"
@@ -115,7 +115,7 @@ func (c Mutex) steps(s mutexState, emit func(mutexState)) {
 	}
 }
 
-// events: a death, a new participant in a slot that is free, a reaper that dies and is followed by
+// events: a death, a new participant in a seat that is free, a reaper that dies and is followed by
 // another one, a lock given back untouched.
 func (c Mutex) events(s mutexState, emit func(mutexState)) {
 	for i := range s.p {
@@ -148,7 +148,7 @@ func (c Mutex) gone(s *mutexState, w lockWord) bool {
 	if c.Bug == TakeFromLiving && p.pc == mSecond {
 		return true
 	}
-	return p.life == isMarked || c.Bug != SlotOnly && (p.life == isFree || p.epoch != w.epoch)
+	return p.life == isMarked || c.Bug != SeatOnly && (p.life == isFree || p.epoch != w.epoch)
 }
 
 func (c Mutex) free(s *mutexState) bool {
@@ -260,7 +260,7 @@ func (c Mutex) answer(s mutexState, i int, emit func(mutexState)) {
 	}
 }
 
-// reap marks the dead, takes their bits, rings everybody and frees their slots.
+// reap marks the dead, takes their bits, rings everybody and frees their seats.
 func (c Mutex) reap(s mutexState, emit func(mutexState)) {
 	dead := uint8(0)
 	for i := range s.p {

@@ -9,7 +9,7 @@ import (
 // which only parks, for those of queue 1. For each that it gets it puts one into queue 0. A third
 // goroutine answers the doorbell, and a fourth is called when the napper's context ends. Two other
 // participants publish, one for each queue. Anybody may be killed, and a new participant takes the
-// slot of a dead one. What must hold: when nothing moves any more, nobody sleeps while a message is
+// seat of a dead one. What must hold: when nothing moves any more, nobody sleeps while a message is
 // there for it. Unless somebody was killed, that must not need the end of a nap either, and nobody
 // sleeps whose context has ended.
 
@@ -165,7 +165,7 @@ func (c Nap) wakeUp(s napState, emit func(napState)) {
 }
 
 // recover: the reaper takes a dead participant's bits, its doorbell is gone, and another process
-// takes the slot; or it rings everybody.
+// takes the seat; or it rings everybody.
 func (c Nap) recover(s *napState) bool {
 	switch {
 	case s.process == killed:

@@ -2,15 +2,15 @@ package model
 
 import "fmt"
 
-// The notice model: four participants, each watching the next one in the ring of slots. Slot 3 may
+// The notice model: four participants, each watching the next one in the ring of seats. Seat 3 may
 // join, the others may leave, anybody may be killed, and its process number be somebody else's at
-// once. Reaping itself is one step a slot here, and a participant that reaps does not watch
+// once. Reaping itself is one step a seat here, and a participant that reaps does not watch
 // meanwhile. What must hold: one reaps at a time, and when nothing moves any more and somebody
 // lives, nobody dead is left in the table.
 
 const members = 4
 
-type entryState uint8 // of a slot in the participant table
+type entryState uint8 // of a seat in the participant table
 
 const (
 	vacant entryState = iota
@@ -57,7 +57,7 @@ const (
 type member struct {
 	fate  fate
 	pc    noticePC
-	watch uint8 // slot + 1, 0 nobody
+	watch uint8 // seat + 1, 0 nobody
 	rung  bool
 	other bool  // what it watches is another process, which has got the number of the dead
 	seen  uint8 // the death epoch when the run began
@@ -66,7 +66,7 @@ type member struct {
 
 type noticeState struct {
 	table      [members]entryState
-	lock       uint8 // slot + 1
+	lock       uint8 // seat + 1
 	deathEpoch uint8
 	p          [members]member
 	kills      uint8
@@ -74,8 +74,8 @@ type noticeState struct {
 
 // Notice is a configuration of the notice model.
 type Notice struct {
-	Join  bool // slot 3 joins at some time
-	Leave bool // slots 0 to 2 may leave
+	Join  bool // seat 3 joins at some time
+	Leave bool // seats 0 to 2 may leave
 	Kills int
 	Bug   string
 }
@@ -84,21 +84,21 @@ type Notice struct {
 const (
 	NoDeathEpochCheck = "who lets go of the recovery lock does not look at the death epoch again"
 	DeathEpochLate    = "the death epoch is raised only by who gets the lock"
-	NoWalk            = "a watcher looks only at the slot after the one that died"
+	NoWalk            = "a watcher looks only at the seat after the one that died"
 	JoinLocked        = "a joiner holds the recovery lock before anybody watches it"
-	LeaveUntold       = "who leaves frees its slot before it has told those who left deaths to it"
+	LeaveUntold       = "who leaves frees its seat before it has told those who left deaths to it"
 	LeaveHolding      = "who leaves tells the others before it lets go of the recovery lock"
-	RingOne           = "who joins or leaves rings only the slot before"
+	RingOne           = "who joins or leaves rings only the seat before"
 	RingLate          = "a joiner becomes LIVE before it rings"
 	LeaveQuiet        = "who has left does not ring"
 	NoSteal           = "the recovery lock is not taken from a dead holder"
 	StealLiving       = "the recovery lock is taken from a living holder"
-	StopAtDead        = "who finds a dead slot and does not get the lock watches nobody"
-	JoiningHidden     = "a slot in JOINING is not watched"
+	StopAtDead        = "who finds a dead seat and does not get the lock watches nobody"
+	JoiningHidden     = "a seat in JOINING is not watched"
 	NumberTrusted     = "a watcher does not ask for the proof of life after it has opened the pidfd"
 )
 
-// Model returns the transition system of c: slots 0 to 2 live and watch each other.
+// Model returns the transition system of c: seats 0 to 2 live and watch each other.
 func (c Notice) Model() Model[noticeState] {
 	var s noticeState
 	for i := range 3 {
@@ -116,7 +116,7 @@ func (c Notice) steps(s noticeState, emit func(noticeState)) {
 	}
 }
 
-// events: slot 3 joins, another one leaves, somebody is killed.
+// events: seat 3 joins, another one leaves, somebody is killed.
 func (c Notice) events(s noticeState, emit func(noticeState)) {
 	if n := s; c.Join && s.p[3].fate == outside {
 		n.p[3].fate, n.p[3].pc = running, nJoining
@@ -224,7 +224,7 @@ func (s *noticeState) unlock(i int) {
 	}
 }
 
-// reap does one slot of the scan for the dead: DEAD first, FREE in the next step.
+// reap does one seat of the scan for the dead: DEAD first, FREE in the next step.
 func (c Notice) reap(s *noticeState, i int) {
 	p := &s.p[i]
 	t := &s.table[p.k]
@@ -240,9 +240,9 @@ func (c Notice) reap(s *noticeState, i int) {
 	}
 }
 
-// look reads one slot of the table for whom to watch: the next one that lives. A dead one is
+// look reads one seat of the table for whom to watch: the next one that lives. A dead one is
 // announced, and reaped if nobody else is reaping; if somebody is, the walk goes on behind it, so
-// that nobody spins on a slot that another one is about to free.
+// that nobody spins on a seat that another one is about to free.
 func (c Notice) look(s *noticeState, i int) {
 	p := &s.p[i]
 	k := (i + int(p.k)) % members
@@ -262,7 +262,7 @@ func (c Notice) look(s *noticeState, i int) {
 	}
 }
 
-// walk goes on to the slot after.
+// walk goes on to the seat after.
 func (p *member) walk() {
 	if p.k++; p.k >= members {
 		p.unwatch()
@@ -344,7 +344,7 @@ func (c Notice) check(s *noticeState) error {
 	for i := range s.p {
 		if pc := s.p[i].pc; (pc == nReap || pc == nUnlock || pc == nLeaveUnlock) && s.lock != uint8(i+1) &&
 			s.table[i] != vacant {
-			return fmt.Errorf("slot %d reaps, and slot %d has the lock", i, int(s.lock)-1)
+			return fmt.Errorf("seat %d reaps, and seat %d has the lock", i, int(s.lock)-1)
 		}
 	}
 	return nil
@@ -355,14 +355,14 @@ func (c Notice) done(s *noticeState) error {
 	for i := range members {
 		if p := &s.p[i]; p.fate == running {
 			if p.pc != nIdle {
-				return fmt.Errorf("stuck: slot %d", i)
+				return fmt.Errorf("stuck: seat %d", i)
 			}
 			witness = true
 		}
 	}
 	for i := range members {
 		if witness && s.p[i].fate == gone && (s.table[i] == live || s.table[i] == dead) {
-			return fmt.Errorf("slot %d is dead and nobody reaps it", i)
+			return fmt.Errorf("seat %d is dead and nobody reaps it", i)
 		}
 	}
 	return nil

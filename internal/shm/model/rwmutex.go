@@ -71,7 +71,7 @@ const (
 	DrainSuspected = "a writer does not wait for readers that are only suspected"
 	ReadTorn       = "a reader takes the lock of a dead writer for a free one"
 	KeepShare      = "a reader that finds a writer keeps its share while it waits"
-	ShareOfSlot    = "a share says in which slot its reader is, and not who it is"
+	ShareOfSeat    = "a share says in which seat its reader is, and not who it is"
 	RWNotTold      = "a writer that takes the lock of a dead one is not told"
 	RWGiveUpFrees  = "a writer that gives up waiting for readers frees the lock of a dead one"
 )
@@ -103,7 +103,7 @@ func (c RWMutex) steps(s rwState, emit func(rwState)) {
 	}
 }
 
-// events: a death, a new reader in a slot that is free, a writer that gives up.
+// events: a death, a new reader in a seat that is free, a writer that gives up.
 func (c RWMutex) events(s rwState, emit func(rwState)) {
 	for i := range s.p {
 		n := s
@@ -124,8 +124,8 @@ func (c RWMutex) events(s rwState, emit func(rwState)) {
 	}
 }
 
-func (c RWMutex) gone(s *rwState, slot int, epoch uint8) bool {
-	p := &s.p[slot]
+func (c RWMutex) gone(s *rwState, seat int, epoch uint8) bool {
+	p := &s.p[seat]
 	return p.life == isMarked || p.life == isFree || p.epoch != epoch
 }
 
@@ -134,15 +134,15 @@ func (c RWMutex) orphan(s *rwState) bool {
 }
 
 // drained reports whether nobody who lives has this share.
-func (c RWMutex) drained(s *rwState, slot int) bool {
-	h := s.shares[slot]
+func (c RWMutex) drained(s *rwState, seat int) bool {
+	h := s.shares[seat]
 	switch {
-	case h.count == 0 || c.Bug == DrainSuspected && s.p[slot].pc == rwRead:
+	case h.count == 0 || c.Bug == DrainSuspected && s.p[seat].pc == rwRead:
 		return true
 	case c.Bug == DrainDead:
 		return false
 	}
-	return c.gone(s, slot, h.epoch)
+	return c.gone(s, seat, h.epoch)
 }
 
 func (c RWMutex) step(s *rwState, i int) bool {
@@ -193,7 +193,7 @@ func (c RWMutex) next(s *rwState, p *rwUser) bool {
 }
 
 func (c RWMutex) share(h *rwShareWord, p *rwUser) {
-	if h.epoch != p.epoch && c.Bug != ShareOfSlot {
+	if h.epoch != p.epoch && c.Bug != ShareOfSeat {
 		*h = rwShareWord{epoch: p.epoch}
 	}
 	h.count++

@@ -29,7 +29,7 @@ type semShare struct {
 
 type semWord struct {
 	permits uint8
-	slot    uint8 // + 1, 0: none
+	seat    uint8 // + 1, 0: none
 	share   uint8
 }
 
@@ -41,7 +41,7 @@ type semUser struct {
 	release bool
 	has     uint8
 	from    lockWord // whose lock it took over
-	slot    uint8    // whose share it settles
+	seat    uint8    // whose share it settles
 }
 
 const semUsers = 3
@@ -70,7 +70,7 @@ const (
 	ShareFirst   = "the share is written before the state"
 	BlindSettle  = "the permits of the dead come back before their share is named"
 	NoSettle     = "the permits of the dead do not come back"
-	ForgetShare  = "who comes into the slot of a dead one overwrites its share"
+	ForgetShare  = "who comes into the seat of a dead one overwrites its share"
 	NoOrphan     = "who waits does not see that one died in the middle of taking the last permit"
 	SettleLiving = "the permits of who is only suspected come back"
 )
@@ -118,13 +118,13 @@ func (c Semaphore) events(s semState, emit func(semState)) {
 	}
 }
 
-func (c Semaphore) gone(s *semState, slot int, epoch uint8) bool {
-	p := &s.p[slot]
+func (c Semaphore) gone(s *semState, seat int, epoch uint8) bool {
+	p := &s.p[seat]
 	return p.epoch != epoch || p.life == isMarked || p.life == isFree || c.Bug == SettleLiving && p.pc == sHold
 }
 
 // estate returns who is gone and has a share.
-func (c Semaphore) shareOfDead(s *semState) (slot int, found bool) {
+func (c Semaphore) shareOfDead(s *semState) (seat int, found bool) {
 	for i, h := range s.shares {
 		if h.count > 0 && c.gone(s, i, h.epoch) && c.Bug != NoSettle {
 			return i, true
@@ -155,11 +155,11 @@ func (c Semaphore) step(s *semState, i int) bool {
 	case sLook:
 		c.look(s, i)
 	case sSettle:
-		s.shares[p.slot].count = 0
+		s.shares[p.seat].count = 0
 		if c.Bug == BlindSettle {
-			s.word.slot = 0
+			s.word.seat = 0
 		}
-		p.slot, p.pc = 0, sLook
+		p.seat, p.pc = 0, sLook
 	case sGrant:
 		c.second(s, i)
 		p.pc = sExit
@@ -186,11 +186,11 @@ func (c Semaphore) enter(s *semState, i int) bool {
 }
 
 func (c Semaphore) redo(s *semState, dead lockWord) {
-	if s.word.slot == 0 {
+	if s.word.seat == 0 {
 		return
 	}
-	h := &s.shares[s.word.slot-1]
-	if h.count = s.word.share; s.word.slot == dead.holder {
+	h := &s.shares[s.word.seat-1]
+	if h.count = s.word.share; s.word.seat == dead.holder {
 		h.epoch = dead.epoch
 	}
 }
@@ -199,11 +199,11 @@ func (c Semaphore) redo(s *semState, dead lockWord) {
 func (c Semaphore) look(s *semState, i int) {
 	p, mine := &s.p[i], s.shares[i]
 	stale := mine.epoch != p.epoch && c.Bug != ForgetShare
-	if slot, found := c.shareOfDead(s); found && !p.release && (s.word.permits == 0 || stale) {
-		n := s.shares[slot].count
-		p.slot, p.pc = uint8(slot), sSettle
-		if s.word = (semWord{s.word.permits + n, uint8(slot + 1), 0}); c.Bug == BlindSettle {
-			s.word.slot = 0
+	if seat, found := c.shareOfDead(s); found && !p.release && (s.word.permits == 0 || stale) {
+		n := s.shares[seat].count
+		p.seat, p.pc = uint8(seat), sSettle
+		if s.word = (semWord{s.word.permits + n, uint8(seat + 1), 0}); c.Bug == BlindSettle {
+			s.word.seat = 0
 		}
 		return
 	}
@@ -255,7 +255,7 @@ func (c Semaphore) share(s *semState, i int) uint8 {
 
 func (c Semaphore) exit(s *semState, p *semUser) {
 	s.lock = lockWord{}
-	i := int(s.word.slot) - 1
+	i := int(s.word.seat) - 1
 	switch {
 	case p.release:
 		p.release, p.pc = false, sWait

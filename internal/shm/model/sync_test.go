@@ -13,7 +13,7 @@ func TestMutex(t *testing.T) {
 
 func TestMutexMutations(t *testing.T) {
 	for _, bug := range []string{
-		model.SlotOnly, model.TakeFromLiving, model.NotTold, model.UnlockForgets, model.WithdrawFrees,
+		model.SeatOnly, model.TakeFromLiving, model.NotTold, model.UnlockForgets, model.WithdrawFrees,
 		model.LockNoLook, model.UnlockQuiet,
 		model.LockNoPassOn, model.DeadBitsStay, model.LockReaperMute, model.RingThenBits,
 	} {
@@ -23,9 +23,9 @@ func TestMutexMutations(t *testing.T) {
 	}
 }
 
-// rejoins is for the mutation that needs a slot used again.
+// rejoins is for the mutation that needs a seat used again.
 func rejoins(bug string) int {
-	if bug == model.SlotOnly {
+	if bug == model.SeatOnly {
 		return 1
 	}
 	return 0
@@ -85,7 +85,7 @@ func TestRWMutex(t *testing.T) {
 func TestRWMutexMutations(t *testing.T) {
 	for _, bug := range []string{
 		model.LookFirst, model.DrainFirst, model.DrainDead, model.DrainSuspected, model.ReadTorn,
-		model.KeepShare, model.ShareOfSlot, model.RWNotTold,
+		model.KeepShare, model.ShareOfSeat, model.RWNotTold,
 		model.RWGiveUpFrees,
 	} {
 		t.Run(bug, func(t *testing.T) {

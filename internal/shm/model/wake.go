@@ -90,7 +90,7 @@ const (
 	NoBitAgain     = "a participant that is rung for nothing does not ask to be rung again"
 	NoReaperRing   = "the reaper does not ring"
 	RingFirst      = "the reaper rings before it clears the bits of the dead"
-	FreeBeforeRing = "the reaper frees the slot before it rings, and is killed in between"
+	FreeBeforeRing = "the reaper frees the seat before it rings, and is killed in between"
 	BitFirst       = "a publisher chooses a waiter before the message is there"
 	NoOffer        = "who has rung somebody does not look again whether it was of use"
 )

@@ -6,7 +6,7 @@ import "fmt"
 // leaves or dies. Two others leave: each says so in memory that the barrier knows nothing of,
 // counts itself, and aborts the barrier, which the other one may have broken before. They are
 // killed anywhere; a reaper, which may be killed too, marks the dead, rings everybody and frees
-// their slots. What must hold: when nothing moves any more, every watcher knows everybody who is
+// their seats. What must hold: when nothing moves any more, every watcher knows everybody who is
 // gone.
 
 const (
@@ -87,7 +87,7 @@ const (
 	RingFirstOnly  = "who takes the bits rings one participant"
 	ReapQuiet      = "the reaper rings nobody"
 	ReapRingsFirst = "the reaper rings before it marks the dead"
-	ReapFreesFirst = "the reaper frees the slots of the dead before it rings, and is killed in between"
+	ReapFreesFirst = "the reaper frees the seats of the dead before it rings, and is killed in between"
 )
 
 // Model returns the transition system of c.
@@ -244,7 +244,7 @@ func (c Watch) leave(s *watchState, l *leaver, bit uint8) bool {
 
 func (c Watch) all() uint8 { return 1<<c.Watchers - 1 }
 
-// reap marks all the dead, rings every watcher, and frees the slots.
+// reap marks all the dead, rings every watcher, and frees the seats.
 func (c Watch) reap(s watchState, emit func(watchState)) {
 	killed := false
 	for i := range s.l {
