@@ -9,7 +9,6 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/cublas"
 	"github.com/shoal-mp/shoal/internal/cudriver"
-	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -29,10 +28,10 @@ type products struct {
 
 func loadBLAS(driver cudriver.Driver) (cublas.BLAS, error) {
 	name := os.Getenv(BLASKey)
-	simulator, simulated := driver.(*sim.Driver)
+	simulator, simulated := driver.(interface{ BLAS() cublas.BLAS })
 	switch {
 	case simulated && name == "simulate":
-		return sim.NewBLAS(simulator), nil
+		return simulator.BLAS(), nil
 	case simulated || name == "none":
 		return nil, fmt.Errorf("%w: cuBLAS: %s is %q", ErrUnavailable, BLASKey, name)
 	case name != "":

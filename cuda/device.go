@@ -5,18 +5,16 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
-	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 )
 
 // SimulateKey is the environment variable that names simulated devices, by the paths of their files
 // with commas between. It is there for tests and demonstrations on machines without a GPU; children
-// inherit it.
-const SimulateKey = "SHOAL_CUDA_SIMULATE"
+// inherit it. A program has the simulator if it was built with -tags cudasim.
+const SimulateKey = cudriver.SimulateKey
 
 // A Device is one GPU, as this process sees it. It is a tensor.Device. Its context is made when it
 // is used first, the primary one, so that other libraries in the process have the same.
@@ -77,20 +75,8 @@ func known() []*Device {
 	return process.system.devices
 }
 
-func load() (cudriver.Driver, error) {
-	if paths, ok := simulatedPaths(); ok {
-		return sim.New(paths), nil
-	}
-	return cudriver.Load()
-}
-
-func simulatedPaths() (paths []string, ok bool) {
-	text := os.Getenv(SimulateKey)
-	return strings.Split(text, ","), text != ""
-}
-
 func initialise() (*system, error) {
-	driver, err := load()
+	driver, err := cudriver.Open()
 	if err != nil {
 		return nil, err
 	}

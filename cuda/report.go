@@ -60,7 +60,7 @@ func Examine() *Report {
 	if err != nil {
 		return &Report{Missing: err.Error(), Advice: advise(err)}
 	}
-	_, simulated := simulatedPaths()
+	_, simulated := cudriver.Simulated()
 	r := &Report{Simulated: simulated, Driver: "unknown", Visible: os.Getenv("CUDA_VISIBLE_DEVICES")}
 	if v, err := all.driver.DriverVersion(); err == nil {
 		r.Driver = fmt.Sprintf("%d.%d", v/1000, v%1000/10)

@@ -25,7 +25,7 @@ type Loss[M nn.Module] struct {
 // batch, and in which layers know whose statistics count.
 //
 //	var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, net *Net, batch []*tensor.Tensor) *autograd.Var {
-//		return nn.NLLLoss(net.Forward(s.Const(batch[0])), batch[1])
+//		return nn.NLLLoss{}.Of(net.Forward(s.Const(batch[0])), batch[1])
 //	})
 func RegisterLoss[M nn.Module](name string,
 	f func(s *autograd.Scope, net M, batch []*tensor.Tensor) *autograd.Var) *Loss[M] {
@@ -103,7 +103,7 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 	devices ...tensor.Device) (_ *DataParallel, err error) {
 	opts.Workers = cmp.Or(len(devices), opts.Workers, shoal.Threads())
 	var home tensor.Device
-	for p := range net.Params() {
+	for p := range nn.Params(net) {
 		if home = p.T.Device(); len(devices) > 0 && home != devices[0] {
 			return nil, fmt.Errorf("%w: parameter %s is on %v, and the first device is %v", ErrTensor, p.Name,
 				tensor.Place{Device: home}, tensor.Place{Device: devices[0]})
@@ -112,7 +112,7 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 	if len(devices) == 0 {
 		devices = slices.Repeat([]tensor.Device{home}, opts.Workers)
 	}
-	gradients(net.Params()) // those that exist are sent, and shared
+	gradients(nn.Params(net)) // those that exist are sent, and shared
 	group, err := NewGroup(opts.Workers)
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (d *DataParallel) Backward(ctx context.Context, batch ...*tensor.Tensor) (l
 // back in two steps:
 //
 //	out, err := d.Forward(ctx, x)
-//	nn.CrossEntropyLoss(out, labels).Backward() // to out.Grad()
+//	nn.CrossEntropyLoss{}.Of(out, labels).Backward() // to out.Grad()
 //	err = d.BackwardFrom(ctx, out.Grad())       // to the parameters
 //
 // Until then nobody changes x. After Train(false) nothing is kept to go back. The output has a row
@@ -330,7 +330,7 @@ func (r replica[M]) run(ctx context.Context, rank int,
 }
 
 func (t *trainer[M]) setUp() (err error) {
-	for p := range t.Net.Params() {
+	for p := range nn.Params(t.Net) {
 		if !p.Frozen {
 			t.sums = append(t.sums, p.Grad)
 			p.Grad = nil
@@ -339,7 +339,7 @@ func (t *trainer[M]) setUp() (err error) {
 	if t.refresh, err = mirrored(t.Net, t.Place); err != nil {
 		return err
 	}
-	t.grads = gradients(t.Net.Params())
+	t.grads = gradients(nn.Params(t.Net))
 	if t.rank != 0 {
 		t.scope.KeepBuffers()
 	}

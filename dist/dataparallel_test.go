@@ -11,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -26,12 +27,6 @@ func newNet(seed uint64) *net {
 	return &net{param("w1", 8, 5), param("b1", 8), param("w2", 3, 8), param("b2", 3)}
 }
 
-func (n *net) Params() iter.Seq[*autograd.Param] {
-	return func(yield func(*autograd.Param) bool) {
-		_ = yield(n.W1) && yield(n.B1) && yield(n.W2) && yield(n.B2)
-	}
-}
-
 func (n *net) loss(s *autograd.Scope, batch []*tensor.Tensor) *autograd.Var {
 	h := autograd.Tanh(autograd.Linear(s.Const(batch[0]), n.W1.Var(), n.B1.Var()))
 	return autograd.CrossEntropy(autograd.Linear(h, n.W2.Var(), n.B2.Var()), batch[1], autograd.ByMean)
@@ -45,13 +40,13 @@ func samples(seed uint64, n int) []*tensor.Tensor {
 
 // step takes the step of plain SGD.
 func step(n *net) {
-	for p := range n.Params() {
+	for p := range nn.Params(n) {
 		p.T.Axpy(-0.1, p.Grad)
 	}
 }
 
 func zeroGrad(n *net) {
-	for p := range n.Params() {
+	for p := range nn.Params(n) {
 		p.ZeroGrad()
 	}
 }
@@ -71,9 +66,9 @@ func alone(seed uint64, steps, size int) *net {
 // equal wants parameters and gradients of one net to be within 1e-6 of those of another.
 func equal(t testing.TB, got, want *net) {
 	t.Helper()
-	others, stop := iter.Pull(want.Params())
+	others, stop := iter.Pull(nn.Params(want))
 	defer stop()
-	for p := range got.Params() {
+	for p := range nn.Params(got) {
 		o, _ := others()
 		if !tensor.AllClose(p.T, o.T, 1e-6, 1e-9) || !tensor.AllClose(p.Grad, o.Grad, 1e-6, 1e-9) {
 			t.Errorf("%s: %v with gradient %v\nwant %v with %v", p.Name, p.T, p.Grad, o.T, o.Grad)
@@ -88,7 +83,7 @@ func TestAveragedGradientsAreThoseOfTheWholeBatch(t *testing.T) {
 	all(t, together(groups, func(g *dist.Group) error {
 		n := newNet(uint64(g.Rank()) + 7) // which rank 0's replaces
 		nets[g.Rank()] = n
-		if err := g.BroadcastParams(ctx, 0, n.Params()); err != nil {
+		if err := g.BroadcastParams(ctx, 0, nn.Params(n)); err != nil {
 			return err
 		}
 		for i := range steps {
@@ -98,7 +93,7 @@ func TestAveragedGradientsAreThoseOfTheWholeBatch(t *testing.T) {
 				part[k] = s.Narrow(0, g.Rank()*batch/size, batch/size)
 			}
 			n.loss(autograd.NewScope(), part).Backward()
-			if err := g.AverageGrads(ctx, n.Params()); err != nil {
+			if err := g.AverageGrads(ctx, nn.Params(n)); err != nil {
 				return err
 			}
 			step(n)
@@ -107,8 +102,8 @@ func TestAveragedGradientsAreThoseOfTheWholeBatch(t *testing.T) {
 	}))
 	equal(t, nets[0], alone(7, steps, batch))
 	for _, n := range nets[1:] {
-		first, stop := iter.Pull(nets[0].Params())
-		for p := range n.Params() {
+		first, stop := iter.Pull(nn.Params(nets[0]))
+		for p := range nn.Params(n) {
 			o, _ := first()
 			want(t, "the same bits in all replicas: "+p.Name, p.T, o.T)
 		}
@@ -125,7 +120,7 @@ func TestMissingGradientsCountAsZerosAndFrozenOnesNot(t *testing.T) {
 		if g.Rank() == 0 {
 			n.loss(nil, samples(1, 4)).Backward()
 		}
-		return g.AverageGrads(ctx, n.Params())
+		return g.AverageGrads(ctx, nn.Params(n))
 	}))
 	whole := newNet(1)
 	whole.loss(nil, samples(1, 4)).Backward()
@@ -181,8 +176,6 @@ type counted struct {
 	Net           *net
 	First, Others *tensor.Tensor // samples
 }
-
-func (c counted) Params() iter.Seq[*autograd.Param] { return c.Net.Params() }
 
 var countedLoss = dist.RegisterLoss("counted loss",
 	func(s *autograd.Scope, n counted, batch []*tensor.Tensor) *autograd.Var {

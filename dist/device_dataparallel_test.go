@@ -45,8 +45,6 @@ type still struct {
 	Scale *tensor.Tensor
 }
 
-func (s *still) Params() iter.Seq[*autograd.Param] { return s.Net.Params() }
-
 var stillLoss = dist.RegisterLoss("stillLoss", func(s *autograd.Scope, n *still, batch []*tensor.Tensor) *autograd.Var {
 	return n.Net.loss(s, []*tensor.Tensor{tensor.Mul(batch[0], n.Scale), batch[1]})
 })
@@ -55,7 +53,7 @@ var stillLoss = dist.RegisterLoss("stillLoss", func(s *autograd.Scope, n *still,
 func TestReplicasHaveTheBuffersOfTheNetwork(t *testing.T) {
 	devs := []*devicetest.Device{devicetest.Shared("test:0"), devicetest.Shared("test:1")}
 	here, there := newNet(1), &still{newNet(1), devicetest.On(t, devs[0], tensor.Ones(tensor.Float64, 5))}
-	for p := range there.Params() {
+	for p := range nn.Params(there) {
 		p.T.Set(devicetest.On(t, devs[0], p.T))
 	}
 	d, err := dist.NewDataParallel(deadline(t), stillLoss, there, shoal.Options{}, devs[0], devs[1])
@@ -76,9 +74,9 @@ func TestReplicasHaveTheBuffersOfTheNetwork(t *testing.T) {
 		step(there.Net)
 	}
 	check(t, d.Close())
-	wants, stop := iter.Pull(here.Params())
+	wants, stop := iter.Pull(nn.Params(here))
 	defer stop()
-	for p := range there.Params() {
+	for p := range nn.Params(there) {
 		want, _ := wants()
 		devicetest.Same(t, p.T, want.T, 1e-6)
 		check(t, p.Close())
@@ -94,7 +92,7 @@ func TestReplicasHaveTheBuffersOfTheNetwork(t *testing.T) {
 // last one some have no samples.
 func dataParallel(t *testing.T, dev tensor.Device, all ...tensor.Device) {
 	n, single := newNet(1), newNet(1)
-	for p := range n.Params() {
+	for p := range nn.Params(n) {
 		p.T.Set(devicetest.On(t, dev, p.T))
 	}
 	d, err := dist.NewDataParallel(deadline(t), netLoss, n, shoal.Options{Workers: 2}, all...)
@@ -114,7 +112,7 @@ func dataParallel(t *testing.T, dev tensor.Device, all ...tensor.Device) {
 		step(single)
 	}
 	check(t, d.Close())
-	for p := range n.Params() {
+	for p := range nn.Params(n) {
 		check(t, p.Close())
 	}
 }
@@ -132,9 +130,9 @@ func there(t *testing.T, dev tensor.Device, batch []*tensor.Tensor) (all []*tens
 // host has.
 func same(t *testing.T, dev tensor.Device, got, want nn.Module) {
 	t.Helper()
-	wants, stop := iter.Pull(want.Params())
+	wants, stop := iter.Pull(nn.Params(want))
 	defer stop()
-	for p := range got.Params() {
+	for p := range nn.Params(got) {
 		w, _ := wants()
 		if p.T.Device() != dev || p.Grad.Device() != dev {
 			t.Errorf("%s is on %v, its gradient on %v", p.Name, p.T.Device(), p.Grad.Device())
@@ -153,13 +151,13 @@ func same(t *testing.T, dev tensor.Device, got, want nn.Module) {
 // normalised returns a network with running statistics.
 func normalised() *nn.Sequential {
 	g := tensor.NewGenerator(4)
-	return nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewBatchNorm2d(2), nn.Flatten{},
-		nn.NewLinear(8, 3, g), nn.LogSoftmax{})
+	return nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewBatchNorm2d(2), nn.Flatten,
+		nn.NewLinear(8, 3, g), nn.LogSoftmax)
 }
 
 var normalisedLoss = dist.RegisterLoss("normalised loss",
 	func(s *autograd.Scope, m *nn.Sequential, batch []*tensor.Tensor) *autograd.Var {
-		return nn.NLLLoss(m.Forward(s.Const(batch[0])), batch[1])
+		return nn.NLLLoss{}.Of(m.Forward(s.Const(batch[0])), batch[1])
 	})
 
 func TestStatisticsAreThoseOfTheFirstDevice(t *testing.T) {
@@ -181,7 +179,7 @@ func statistics(t *testing.T, devs ...tensor.Device) {
 	scope := autograd.NewScope()
 	for i, size := range []int{5, 1} { // all of one is the first part
 		for _, net := range []nn.Module{m, single} {
-			for p := range net.Params() {
+			for p := range nn.Params(net) {
 				p.ZeroGrad()
 			}
 		}
@@ -199,15 +197,15 @@ func statistics(t *testing.T, devs ...tensor.Device) {
 				scope.KeepBuffers()
 			}
 			part := []*tensor.Tensor{batch[0].Narrow(0, from, to-from), batch[1].Narrow(0, from, to-from)}
-			loss := nn.NLLLoss(single.Forward(scope.Const(part[0])), part[1])
+			loss := nn.NLLLoss{}.Of(single.Forward(scope.Const(part[0])), part[1])
 			autograd.MulScalar(loss, float64(to-from)/float64(size)).Backward()
 		}
 		scope = autograd.NewScope()
 		same(t, devs[0], m, single)
-		for p := range m.Params() {
+		for p := range nn.Params(m) {
 			p.T.Axpy(-0.1, p.Grad)
 		}
-		for p := range single.Params() {
+		for p := range nn.Params(single) {
 			p.T.Axpy(-0.1, p.Grad)
 		}
 	}
@@ -220,8 +218,6 @@ type thin struct {
 	Weight *autograd.Param
 	Drop   *nn.Dropout
 }
-
-func (n *thin) Params() iter.Seq[*autograd.Param] { return nn.Params(n) }
 
 var thinLoss = dist.RegisterLoss("thin loss", func(s *autograd.Scope, n *thin, batch []*tensor.Tensor) *autograd.Var {
 	return autograd.Mean(autograd.Mul(n.Drop.Forward(s.Const(batch[0])), n.Weight.Var()))
@@ -287,7 +283,7 @@ func TestAReplicaOnADeviceIsKilled(t *testing.T) {
 // same parameters.
 func killedReplica(t *testing.T, devs ...tensor.Device) {
 	n, single := newNet(1), newNet(1)
-	for p := range n.Params() {
+	for p := range nn.Params(n) {
 		p.T.Set(devicetest.On(t, devs[0], p.T))
 	}
 	start := func() *dist.DataParallel {
@@ -315,7 +311,7 @@ func killedReplica(t *testing.T, devs ...tensor.Device) {
 	single.loss(nil, batch).Backward()
 	same(t, devs[0], n, single)
 	check(t, d.Close())
-	for p := range n.Params() {
+	for p := range nn.Params(n) {
 		check(t, p.Close())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/internal/devicetest"
+	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -112,7 +113,7 @@ func trainRanks(t *testing.T, there []tensor.Device) {
 	groups := handles(t, 2)
 	want := newNet(1)
 	take := func(n *net) {
-		for p := range n.Params() {
+		for p := range nn.Params(n) {
 			if p.Grad != nil {
 				p.T.Axpy(-0.1, p.Grad)
 				p.ZeroGrad()
@@ -126,20 +127,20 @@ func trainRanks(t *testing.T, there []tensor.Device) {
 	all(t, together(groups, func(g *dist.Group) error {
 		dev := there[g.Rank()]
 		n := newNet(uint64(1 + g.Rank())) // that of rank 0 counts
-		for p := range n.Params() {
+		for p := range nn.Params(n) {
 			p.T.Set(devicetest.On(t, dev, p.T))
 		}
-		if err := g.BroadcastParams(deadline(t), 0, n.Params()); err != nil {
+		if err := g.BroadcastParams(deadline(t), 0, nn.Params(n)); err != nil {
 			return err
 		}
-		sgd := optim.NewSGD(n.Params(), optim.SGDOptions{LR: 0.1})
+		sgd := optim.NewSGD(nn.Params(n), optim.SGDOptions{LR: 0.1})
 		for i := range steps {
 			var part []*tensor.Tensor
 			for _, x := range samples(uint64(i), batch) {
 				part = append(part, devicetest.On(t, dev, x.Narrow(0, g.Rank()*batch/2, batch/2)))
 			}
 			n.loss(autograd.NewScope(), part).Backward()
-			if err := g.AverageGrads(deadline(t), n.Params()); err != nil {
+			if err := g.AverageGrads(deadline(t), nn.Params(n)); err != nil {
 				return err
 			}
 			sgd.Step()
@@ -147,10 +148,10 @@ func trainRanks(t *testing.T, there []tensor.Device) {
 		}
 		i := 0
 		var wants []*tensor.Tensor
-		for p := range want.Params() {
+		for p := range nn.Params(want) {
 			wants = append(wants, p.T)
 		}
-		for p := range n.Params() {
+		for p := range nn.Params(n) {
 			devicetest.Same(t, p.T, wants[i], 1e-5)
 			i++
 		}

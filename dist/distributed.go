@@ -3,7 +3,6 @@ package dist
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/shoal-mp/shoal/autograd"
@@ -48,14 +47,14 @@ func NewDistributedDataParallel[M nn.Module](ctx context.Context, g *Group, net 
 	opts DDPOptions) (*DistributedDataParallel[M], error) {
 	d := &DistributedDataParallel[M]{Module: net, group: g, opts: opts}
 	if !opts.OwnParams {
-		if err := g.BroadcastParams(ctx, 0, net.Params()); err != nil {
+		if err := g.BroadcastParams(ctx, 0, nn.Params(net)); err != nil {
 			return nil, err
 		}
 		if err := d.broadcastBuffers(ctx); err != nil {
 			return nil, err
 		}
 	}
-	for p := range net.Params() {
+	for p := range nn.Params(net) {
 		if !p.Frozen {
 			return d, nil
 		}
@@ -63,9 +62,6 @@ func NewDistributedDataParallel[M nn.Module](ctx context.Context, g *Group, net 
 	return nil, fmt.Errorf(
 		"distributed data parallel: %w: %T has no parameter that is not frozen, so there is nothing to average", ErrTensor, net)
 }
-
-// Params returns the parameters of the network.
-func (d *DistributedDataParallel[M]) Params() iter.Seq[*autograd.Param] { return d.Module.Params() }
 
 // Forward is that of the network, which is a nn.Layer; the calls of others are made on Module.
 func (d *DistributedDataParallel[M]) Forward(x *autograd.Var) *autograd.Var {
@@ -88,7 +84,7 @@ func (d *DistributedDataParallel[M]) Backward(ctx context.Context, loss *autogra
 	if d.local {
 		return nil
 	}
-	if err := d.group.AverageGrads(ctx, d.Params()); err != nil {
+	if err := d.group.AverageGrads(ctx, nn.Params(d.Module)); err != nil {
 		return err
 	}
 	if d.opts.OwnBuffers {

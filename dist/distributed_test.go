@@ -141,7 +141,7 @@ func TestRegression_S3_3_DistributedDataParallelThatCannotBe(t *testing.T) {
 			return err
 		})
 	}
-	for _, err := range wrap(func(int) *nn.Sequential { return nn.NewSequential(nn.Tanh{}) }) {
+	for _, err := range wrap(func(int) *nn.Sequential { return nn.NewSequential(nn.Tanh) }) {
 		if !errors.Is(err, dist.ErrTensor) {
 			t.Error(err)
 		}

@@ -6,7 +6,7 @@
 //		if err := j.Group.Join(rank); err != nil {
 //			return err
 //		}
-//		params := j.Net.Params() // of a private copy
+//		params := nn.Params(j.Net) // of a private copy
 //		if err := j.Group.BroadcastParams(ctx, 0, params); err != nil { // all begin with those of rank 0
 //			return err
 //		}

@@ -14,12 +14,12 @@ import (
 
 var layersLoss = dist.RegisterLoss("loss of layers",
 	func(s *autograd.Scope, n *nn.Sequential, batch []*tensor.Tensor) *autograd.Var {
-		return nn.CrossEntropyLoss(n.Forward(s.Const(batch[0])), batch[1])
+		return nn.CrossEntropyLoss{}.Of(n.Forward(s.Const(batch[0])), batch[1])
 	})
 
 func layers() *nn.Sequential {
 	g := tensor.NewGenerator(5)
-	return nn.NewSequential(nn.NewLinear(5, 8, g), nn.Tanh{}, nn.NewLinear(8, 3, g))
+	return nn.NewSequential(nn.NewLinear(5, 8, g), nn.Tanh, nn.NewLinear(8, 3, g))
 }
 
 // batchOf is samples in float32.
@@ -53,8 +53,8 @@ func TestRegression_S3_3_ForwardOfDataParallel(t *testing.T) {
 		if !tensor.AllClose(out.T(), alone.T(), 1e-5, 1e-6) {
 			t.Errorf("%d samples: %v\nwant %v", n, out.T(), alone.T())
 		}
-		nn.CrossEntropyLoss(out, labels).Backward()
-		nn.CrossEntropyLoss(alone, labels).Backward()
+		nn.CrossEntropyLoss{}.Of(out, labels).Backward()
+		nn.CrossEntropyLoss{}.Of(alone, labels).Backward()
 		check(t, d.BackwardFrom(ctx, out.Grad())) // adds up from batch to batch
 		sameGrads(t, net, single)
 	}
@@ -63,7 +63,7 @@ func TestRegression_S3_3_ForwardOfDataParallel(t *testing.T) {
 	check(t, err)
 	_, err = d.Backward(ctx, x, labels)
 	check(t, err)
-	nn.CrossEntropyLoss(single.Forward(autograd.Const(x)), labels).Backward()
+	nn.CrossEntropyLoss{}.Of(single.Forward(autograd.Const(x)), labels).Backward()
 	sameGrads(t, net, single)
 	check(t, d.Close())
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"slices"
 	"syscall"
@@ -222,8 +221,6 @@ func allBlocksCome(t *testing.T, ctx context.Context) {
 
 // A doomed net kills its process where a sample is large.
 type doomed struct{ Linear *nn.Linear }
-
-func (d *doomed) Params() iter.Seq[*autograd.Param] { return d.Linear.Params() }
 
 func (d *doomed) Forward(x *autograd.Var) *autograd.Var {
 	if x.T().Sum() > 100 {

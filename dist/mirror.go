@@ -20,7 +20,7 @@ func mirrored(net nn.Module, at tensor.Place) (refresh func() error, err error) 
 		err = errors.Join(err, failed)
 		all = append(all, mirror{of, t})
 	}
-	for p := range net.Params() {
+	for p := range nn.Params(net) {
 		add(p.T)
 	}
 	for _, t := range nn.Buffers(net) {

@@ -14,7 +14,7 @@ import (
 func simulated(ctx context.Context, t *testing.T, example string, devices int) (bin string, files []string) {
 	dir := t.TempDir()
 	bin = filepath.Join(dir, example)
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", bin, "./"+example).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "go", "build", "-tags", "cudasim", "-o", bin, "./"+example).CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	for n := range devices {

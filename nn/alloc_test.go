@@ -18,10 +18,10 @@ func lap(make func(params iter.Seq[*autograd.Param]) optim.Optimizer) (step func
 	g := tensor.NewGenerator(1)
 	net, scope := NewMNISTNet(g), autograd.NewScope()
 	x, target := tensor.RandN(tensor.Float32, g, 8, 1, 28, 28), tensor.RandInt(g, 0, 10, 8)
-	o := make(net.Params())
+	o := make(nn.Params(net))
 	return func() {
 		o.ZeroGrad()
-		nn.NLLLoss(net.Forward(scope.Const(x)), target).Backward()
+		nn.NLLLoss{}.Of(net.Forward(scope.Const(x)), target).Backward()
 		o.Step()
 		scope.Reset()
 	}

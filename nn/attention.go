@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"iter"
 	"math"
 	"slices"
 
@@ -13,6 +12,8 @@ import (
 // A MultiheadAttention layer has several heads attend to a sequence, each to its part of the
 // projected features.
 type MultiheadAttention struct {
+	Mode
+
 	InProjWeight *autograd.Param // (3·embed, embed): of queries, keys and values; or nil, and then there are
 	QProjWeight  *autograd.Param // (embed, embed)
 	KProjWeight  *autograd.Param // (embed, kdim)
@@ -24,7 +25,6 @@ type MultiheadAttention struct {
 	BatchFirst   bool    // sequences are (N, L, embed), not (L, N, embed)
 	ZeroAttn     bool    // one more key and value, of zeros, that all queries see: PyTorch's add_zero_attn
 	P            float64 // the probability that a weight is dropped in training
-	Off          bool    // set by Eval: drop nothing
 
 	Generator *tensor.Generator `wire:"-" torch:"-"` // as that of a Dropout
 }
@@ -78,12 +78,6 @@ func (m *MultiheadAttention) AddBiasKV(g *tensor.Generator) {
 
 // embed is how many features queries and outputs have.
 func (m *MultiheadAttention) embed() int { return m.OutProj.Weight.T.Dim(1) }
-
-// Params returns the weights and biases of what goes in, and those of OutProj.
-func (m *MultiheadAttention) Params() iter.Seq[*autograd.Param] { return Params(m) }
-
-// Train switches dropping on or off.
-func (m *MultiheadAttention) Train(on bool) { m.Off = !on }
 
 // An AttentionMask says what queries do not see, as in PyTorch: of Bool, that is where it is true.
 type AttentionMask struct {

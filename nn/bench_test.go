@@ -19,14 +19,14 @@ func BenchmarkStep(b *testing.B) {
 			g := tensor.NewGenerator(1)
 			net := NewMNISTNet(g)
 			x, target := tensor.RandN(tensor.Float32, g, 64, 1, 28, 28), tensor.RandInt(g, 0, 10, 64)
-			sgd := optim.NewSGD(net.Params(), optim.SGDOptions{LR: 0.01, Momentum: 0.5})
+			sgd := optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: 0.01, Momentum: 0.5})
 			b.ReportAllocs()
 			for b.Loop() {
 				sgd.ZeroGrad()
 				if scope == nil {
-					nn.NLLLoss(net.Forward(autograd.Const(x)), target).Backward()
+					nn.NLLLoss{}.Of(net.Forward(autograd.Const(x)), target).Backward()
 				} else {
-					nn.NLLLoss(net.Forward(scope.Const(x)), target).Backward()
+					nn.NLLLoss{}.Of(net.Forward(scope.Const(x)), target).Backward()
 					scope.Reset()
 				}
 				sgd.Step()

@@ -103,14 +103,14 @@ func TestAnEmbeddingStartsNormalAndRecordsNothingFromNoGrad(t *testing.T) {
 func everyLayer() *nn.Sequential {
 	g := tensor.NewGenerator(1)
 	return nn.NewSequential(nn.NewEmbedding(7, 36, g), images{}, nn.NewConv2d(1, 2, 3, g),
-		nn.NewBatchNorm2d(2), nn.ReLU{}, nn.NewDropout2d(0.5),
-		nn.NewMaxPool2d(2), nn.NewAvgPool2d(2), nn.Flatten{}, nn.NewLinear(2, 8, g), nn.GELU{},
-		nn.NewLayerNorm(8), nn.LeakyReLU{Slope: 0.1},
-		nn.NewDropout(0.5), nn.SiLU{}, nn.Tanh{}, nn.Sigmoid{}, nn.Softmax{}, nn.LogSoftmax{})
+		nn.NewBatchNorm2d(2), nn.ReLU, nn.NewDropout2d(0.5),
+		nn.NewMaxPool2d(2), nn.NewAvgPool2d(2), nn.Flatten, nn.NewLinear(2, 8, g), nn.GELU,
+		nn.NewLayerNorm(8), nn.LeakyReLU(0.1),
+		nn.NewDropout(0.5), nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Softmax, nn.LogSoftmax)
 }
 
 // images makes images of 6 by 6 of rows of 36.
-type images struct{ nn.NoParams }
+type images struct{}
 
 func (images) Forward(x *autograd.Var) *autograd.Var { return autograd.Reshape(x, -1, 1, 6, 6) }
 
@@ -154,7 +154,7 @@ func TestEveryLayerTravels(t *testing.T) {
 	if l, ok := got.Layers[10].(*nn.LayerNorm); !ok || l.Eps != 1e-5 {
 		t.Errorf("%+v", got.Layers[10])
 	}
-	if l, ok := got.Layers[11].(nn.LeakyReLU); !ok || l.Slope != 0.1 {
+	if l, ok := got.Layers[11].(nn.Func); !ok || l != nn.LeakyReLU(0.1) {
 		t.Errorf("%+v", got.Layers[11])
 	}
 	check(t, errors.Join(nn.Close(m), nn.Close(got)))

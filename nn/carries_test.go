@@ -135,9 +135,9 @@ func shut(v any) error {
 		}
 	case interface{ Close() error }:
 		return v.Close()
-	case nn.CrossEntropy:
+	case nn.CrossEntropyLoss:
 		return v.Weight.Close()
-	case nn.Module:
+	case nn.Layer:
 		return nn.Close(v)
 	case map[string]*tensor.Tensor:
 		for _, t := range v {
@@ -234,17 +234,18 @@ var cargoes = []cargo{
 		func(m *nn.Linear) string { return lookAtParam(m.Weight) + lookAtParam(m.Bias) },
 		func(m *nn.Linear) { m.Weight.T.Fill(7) })),
 	carries("loss", "", changing(
-		func() (nn.CrossEntropy, error) {
-			return nn.CrossEntropy{Weight: tensor.Ones(tensor.Float32, 3), Ignore: []int64{2}, Smoothing: 0.1,
+		func() (nn.CrossEntropyLoss, error) {
+			return nn.CrossEntropyLoss{Weight: tensor.Ones(tensor.Float32, 3), Ignore: []int64{2}, Smoothing: 0.1,
 				Reduction: autograd.BySum}, nil
 		},
-		func(l nn.CrossEntropy) string {
+		func(l nn.CrossEntropyLoss) string {
 			return fmt.Sprint(lookAt(l.Weight), l.Ignore, l.Smoothing, l.Reduction)
 		},
-		func(l nn.CrossEntropy) { l.Weight.Fill(7) })),
+		func(l nn.CrossEntropyLoss) { l.Weight.Fill(7) })),
 	carries("loss without weights", "",
-		load[nn.BCEWithLogits]{func(context.Context) (nn.BCEWithLogits, error) { return nn.BCEWithLogits{}, nil },
-			func(l nn.BCEWithLogits) string { return lookAt(l.Positive) }, func(nn.BCEWithLogits) {}, false}),
+		load[nn.BCEWithLogitsLoss]{
+			func(context.Context) (nn.BCEWithLogitsLoss, error) { return nn.BCEWithLogitsLoss{}, nil },
+			func(l nn.BCEWithLogitsLoss) string { return lookAt(l.Positive) }, func(nn.BCEWithLogitsLoss) {}, false}),
 	carries("dtype", "", copied(tensor.BFloat16)),
 	carries("device", "", copied(tensor.Place{})), // those that are not the host's are in package cuda's TestCarries
 	carries("shape", "", copied([]int{2, 3, 4})),

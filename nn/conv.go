@@ -1,8 +1,6 @@
 package nn
 
 import (
-	"iter"
-
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -35,9 +33,6 @@ func NewGroupedConv2d(in, out, size, groups int, g *tensor.Generator) *Conv2d {
 	return &Conv2d{Weight: uniform("weight", fanIn, g, out, in/groups, size, size),
 		Bias: uniform("bias", fanIn, g, out), Groups: groups}
 }
-
-// Params returns Weight and Bias.
-func (c *Conv2d) Params() iter.Seq[*autograd.Param] { return Params(c) }
 
 // Forward takes x (N, in, H, W) and returns (N, out, H', W').
 func (c *Conv2d) Forward(x *autograd.Var) *autograd.Var {
@@ -96,9 +91,6 @@ func NewGroupedConv1d(in, out, size, groups int, g *tensor.Generator) *Conv1d {
 	return &Conv1d{Weight: uniform("weight", fanIn, g, out, in/groups, size),
 		Bias: uniform("bias", fanIn, g, out), Groups: groups}
 }
-
-// Params returns Weight and Bias.
-func (c *Conv1d) Params() iter.Seq[*autograd.Param] { return Params(c) }
 
 // Forward takes x (N, in, L) and returns (N, out, L').
 func (c *Conv1d) Forward(x *autograd.Var) *autograd.Var {

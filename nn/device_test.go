@@ -21,17 +21,17 @@ func normal() nn.Module {
 	g := tensor.NewGenerator(1)
 	conv := nn.NewConv2d(1, 4, 5, g)
 	conv.Bias = nil // its gradient would be 0 but for rounding, of which Adam takes steps
-	return nn.NewSequential(conv, nn.NewBatchNorm2d(4), nn.Flatten{}, nn.NewLinear(4*24*24, 10, g), nn.LogSoftmax{})
+	return nn.NewSequential(conv, nn.NewBatchNorm2d(4), nn.Flatten, nn.NewLinear(4*24*24, 10, g), nn.LogSoftmax)
 }
 
 func someOptimizers(m nn.Module) map[string]optim.Optimizer {
 	return map[string]optim.Optimizer{
-		"sgd":     optim.NewSGD(m.Params(), optim.SGDOptions{LR: 0.05, Momentum: 0.5, WeightDecay: 0.01}),
-		"plain":   optim.NewSGD(m.Params(), optim.SGDOptions{LR: 0.05, Atomic: true}),
-		"adam":    optim.NewAdam(m.Params(), optim.AdamOptions{LR: 0.001, Atomic: true}),
-		"rmsprop": optim.NewRMSprop(m.Params(), optim.RMSpropOptions{LR: 0.001, Momentum: 0.1, Centered: true}),
-		"amsgrad": optim.NewAdamW(m.Params(), optim.AdamOptions{LR: 0.001, WeightDecay: 0.01, AMSGrad: true}),
-		"adagrad": optim.NewAdagrad(m.Params(), optim.AdagradOptions{LR: 0.001, InitialAccumulator: 0.1}),
+		"sgd":     optim.NewSGD(nn.Params(m), optim.SGDOptions{LR: 0.05, Momentum: 0.5, WeightDecay: 0.01}),
+		"plain":   optim.NewSGD(nn.Params(m), optim.SGDOptions{LR: 0.05, Atomic: true}),
+		"adam":    optim.NewAdam(nn.Params(m), optim.AdamOptions{LR: 0.001, Atomic: true}),
+		"rmsprop": optim.NewRMSprop(nn.Params(m), optim.RMSpropOptions{LR: 0.001, Momentum: 0.1, Centered: true}),
+		"amsgrad": optim.NewAdamW(nn.Params(m), optim.AdamOptions{LR: 0.001, WeightDecay: 0.01, AMSGrad: true}),
+		"adagrad": optim.NewAdagrad(nn.Params(m), optim.AdagradOptions{LR: 0.001, InitialAccumulator: 0.1}),
 	}
 }
 
@@ -53,8 +53,8 @@ func TestANetworkTrainsOnADeviceAsOnTheHost(t *testing.T) {
 					scope := autograd.NewScope()
 					for range 3 {
 						o.ZeroGrad()
-						nn.NLLLoss(m.(nn.Layer).Forward(scope.Const(x)), y).Backward()
-						optim.ClipGradNorm(m.Params(), 1)
+						nn.NLLLoss{}.Of(m.(nn.Layer).Forward(scope.Const(x)), y).Backward()
+						optim.ClipGradNorm(nn.Params(m), 1)
 						o.Step()
 						scope.Reset()
 					}
@@ -83,7 +83,7 @@ func TestAModuleMovesAndStaysWhatItIs(t *testing.T) {
 	dev := devicetest.New("test:0")
 	m := normal()
 	before := nn.State(nn.Clone(m))
-	params := slices.Collect(m.Params())
+	params := slices.Collect(nn.Params(m))
 	params[0].Grad = tensor.Ones(tensor.Float32, params[0].T.Shape()...)
 	dev.Fail(errors.New("no room"))
 	if err := nn.To(m, dev); err == nil || !strings.Contains(err.Error(), "no room") ||
@@ -92,13 +92,13 @@ func TestAModuleMovesAndStaysWhatItIs(t *testing.T) {
 	}
 	dev.Fail(nil)
 	check(t, nn.To(m, dev))
-	if now := slices.Collect(m.Params()); !slices.Equal(now, params) || params[0].T.Device() != dev ||
+	if now := slices.Collect(nn.Params(m)); !slices.Equal(now, params) || params[0].T.Device() != dev ||
 		params[0].Grad.Device() != dev {
 		t.Error("the parameters are others, or somewhere else")
 	}
 	check(t, nn.Load(m, before)) // from the host
 	c := nn.Clone(m)
-	if d := slices.Collect(c.Params())[0].T.Device(); d != dev {
+	if d := slices.Collect(nn.Params(c))[0].T.Device(); d != dev {
 		t.Errorf("a clone is on %v", d)
 	}
 	check(t, nn.Average(c, before, nn.State(c)))

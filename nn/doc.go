@@ -7,15 +7,14 @@
 //
 //	type Net struct{ Hidden, Out *nn.Linear }
 //
-//	func (n *Net) Params() iter.Seq[*autograd.Param] { return nn.Join(n.Hidden, n.Out) }
-//
 //	func (n *Net) Forward(x *autograd.Var) *autograd.Var {
 //		return autograd.LogSoftmax(n.Out.Forward(autograd.ReLU(n.Hidden.Forward(x))), -1)
 //	}
 //
-// Layers are used by pointer. Parameters are float32 and start as PyTorch's do. [State] names them
-// as PyTorch does: hidden.weight, out.bias. *tensor.Tensor fields are buffers, which are in the
-// state and travel, too, but are not trained.
+// Nothing is registered: [Params] and [State] find the parameters in the fields. Layers are used by
+// pointer; a [Func], such as [ReLU], is a value. Parameters are float32 and start as PyTorch's do.
+// [State] names them as PyTorch does: hidden.weight, out.bias. *tensor.Tensor fields are buffers,
+// which are in the state and travel, but are not trained.
 //
 // Any number of goroutines may call Forward of one module after [Eval]. In training they may not:
 // BatchNorm2d changes its statistics, and Dropout draws from one generator, so that which goroutine

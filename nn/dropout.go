@@ -9,9 +9,9 @@ import (
 
 // A Dropout layer drops elements while it trains. It trains until Eval is called, as in PyTorch.
 type Dropout struct {
-	NoParams
-	P   float64 // the probability to be dropped
-	Off bool    // set by Eval: pass everything on as it is
+	Mode
+
+	P float64 // the probability to be dropped
 
 	// Generator is where random numbers come from. It stays in its process: a worker that receives
 	// a layer draws from its default generator, as every layer does without one; it seeds that with
@@ -27,9 +27,6 @@ func (d *Dropout) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.Dropout(x, d.P, d.Generator, !d.Off)
 }
 
-// Train switches dropping on or off.
-func (d *Dropout) Train(on bool) { d.Off = !on }
-
 // A Dropout2d layer drops whole channels while it trains.
 type Dropout2d Dropout
 
@@ -41,8 +38,15 @@ func (d *Dropout2d) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.Dropout2d(x, d.P, d.Generator, !d.Off)
 }
 
-// Train switches dropping on or off.
-func (d *Dropout2d) Train(on bool) { d.Off = !on }
+// A Mode says how a layer behaves that does something else in training than afterwards. A layer
+// embeds it; the zero value is training.
+type Mode struct {
+	Off bool // set by Eval: the layer behaves as it does when it is used
+}
+
+// Train switches the behaviour of training on or off: [Train] and [Eval] call it on each part of a
+// module.
+func (m *Mode) Train(on bool) { m.Off = !on }
 
 // Train sets all layers of m to how they behave in training. The mode is part of the layers, so
 // that it travels with them; goroutines that share a module share it.

@@ -1,8 +1,6 @@
 package nn
 
 import (
-	"iter"
-
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -26,9 +24,6 @@ func NewEmbedding(n, features int, g *tensor.Generator, padding ...int64) *Embed
 	}
 	return &Embedding{autograd.NewParam("weight", w), padding}
 }
-
-// Params returns Weight.
-func (e *Embedding) Params() iter.Seq[*autograd.Param] { return Params(e) }
 
 // Forward takes the numbers of things, Int64 of any shape, and returns (..., features).
 func (e *Embedding) Forward(x *autograd.Var) *autograd.Var {

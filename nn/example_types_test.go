@@ -16,137 +16,143 @@ func apply(l nn.Layer, x ...float32) {
 	}
 }
 
+func ExampleFunc() {
+	apply(nn.Func{Name: "ReLU"}, -2, 0, 3)
+	apply(nn.ReLU, -2, 0, 3)
+	// Output: 0.000 0.000 3.000 0.000 0.000 3.000
+}
+
 func ExampleReLU() {
-	apply(nn.ReLU{}, -2, 0, 3)
+	apply(nn.ReLU, -2, 0, 3)
 	// Output: 0.000 0.000 3.000
 }
 
 func ExampleReLU6() {
-	apply(nn.ReLU6{}, -2, 3, 8)
+	apply(nn.ReLU6, -2, 3, 8)
 	// Output: 0.000 3.000 6.000
 }
 
 func ExampleLeakyReLU() {
-	apply(nn.LeakyReLU{Slope: 0.1}, -2, 3)
+	apply(nn.LeakyReLU(0.1), -2, 3)
 	// Output: -0.200 3.000
 }
 
 func ExampleELU() {
-	apply(nn.ELU{Alpha: 1}, -1, 2)
+	apply(nn.ELU(1), -1, 2)
 	// Output: -0.632 2.000
 }
 
 func ExampleCELU() {
-	apply(nn.CELU{Alpha: 2}, -1, 2)
+	apply(nn.CELU(2), -1, 2)
 	// Output: -0.787 2.000
 }
 
 func ExampleSELU() {
-	apply(nn.SELU{}, -1, 1)
+	apply(nn.SELU, -1, 1)
 	// Output: -1.111 1.051
 }
 
 func ExampleGELU() {
-	apply(nn.GELU{}, -1, 1)
+	apply(nn.GELU, -1, 1)
 	// Output: -0.159 0.841
 }
 
 func ExampleSiLU() {
-	apply(nn.SiLU{}, -1, 1)
+	apply(nn.SiLU, -1, 1)
 	// Output: -0.269 0.731
 }
 
 func ExampleMish() {
-	apply(nn.Mish{}, -1, 1)
+	apply(nn.Mish, -1, 1)
 	// Output: -0.303 0.865
 }
 
 func ExampleSigmoid() {
-	apply(nn.Sigmoid{}, -1, 0, 1)
+	apply(nn.Sigmoid, -1, 0, 1)
 	// Output: 0.269 0.500 0.731
 }
 
 func ExampleLogSigmoid() {
-	apply(nn.LogSigmoid{}, -1, 0, 1)
+	apply(nn.LogSigmoid, -1, 0, 1)
 	// Output: -1.313 -0.693 -0.313
 }
 
 func ExampleTanh() {
-	apply(nn.Tanh{}, -1, 1)
+	apply(nn.Tanh, -1, 1)
 	// Output: -0.762 0.762
 }
 
 func ExampleTanhshrink() {
-	apply(nn.Tanhshrink{}, -1, 1)
+	apply(nn.Tanhshrink, -1, 1)
 	// Output: -0.238 0.238
 }
 
 func ExampleSoftsign() {
-	apply(nn.Softsign{}, -1, 3)
+	apply(nn.Softsign, -1, 3)
 	// Output: -0.500 0.750
 }
 
 func ExampleSoftplus() {
-	apply(nn.Softplus{Beta: 1, Threshold: 20}, 0, 1, 30)
+	apply(nn.Softplus(1, 20), 0, 1, 30)
 	// Output: 0.693 1.313 30.000
 }
 
 func ExampleSoftshrink() {
-	apply(nn.Softshrink{Lambda: 0.5}, -2, 0.25, 1)
+	apply(nn.Softshrink(0.5), -2, 0.25, 1)
 	// Output: -1.500 0.000 0.500
 }
 
 func ExampleHardshrink() {
-	apply(nn.Hardshrink{Lambda: 0.5}, -2, 0.25, 1)
+	apply(nn.Hardshrink(0.5), -2, 0.25, 1)
 	// Output: -2.000 0.000 1.000
 }
 
 func ExampleHardsigmoid() {
-	apply(nn.Hardsigmoid{}, -4, 0, 1.5)
+	apply(nn.Hardsigmoid, -4, 0, 1.5)
 	// Output: 0.000 0.500 0.750
 }
 
 func ExampleHardswish() {
-	apply(nn.Hardswish{}, -4, 1.5, 3)
+	apply(nn.Hardswish, -4, 1.5, 3)
 	// Output: -0.000 1.125 3.000
 }
 
 func ExampleHardtanh() {
-	apply(nn.Hardtanh{Min: -1, Max: 2}, -4, 0.5, 3)
+	apply(nn.Hardtanh(-1, 2), -4, 0.5, 3)
 	// Output: -1.000 0.500 2.000
 }
 
 func ExampleThreshold() {
-	apply(nn.Threshold{Above: 1, Value: -7}, 0.5, 1.5)
+	apply(nn.Threshold(1, -7), 0.5, 1.5)
 	// Output: -7.000 1.500
 }
 
 // Half of the numbers are gates of the others.
 func ExampleGLU() {
-	apply(nn.GLU{Dim: -1}, 2, 4, 0, 100)
+	apply(nn.GLU(-1), 2, 4, 0, 100)
 	// Output: 1.000 4.000
 }
 
 func ExampleIdentity() {
-	apply(nn.Identity{}, 1, 2)
+	apply(nn.Identity, 1, 2)
 	// Output: 1.000 2.000
 }
 
 // Of each row, the last dimension.
 func ExampleSoftmax() {
-	y := nn.Softmax{}.Forward(autograd.NoGrad(tensor.FromSlice([]float32{0, 0, 5, 5}, 2, 2)))
+	y := nn.Softmax.Forward(autograd.NoGrad(tensor.FromSlice([]float32{0, 0, 5, 5}, 2, 2)))
 	fmt.Println(y.T().ToNested())
 	// Output: [[0.5 0.5] [0.5 0.5]]
 }
 
 func ExampleLogSoftmax() {
-	y := nn.LogSoftmax{}.Forward(autograd.NoGrad(tensor.FromSlice([]float32{0, 0}, 1, 2)))
+	y := nn.LogSoftmax.Forward(autograd.NoGrad(tensor.FromSlice([]float32{0, 0}, 1, 2)))
 	fmt.Printf("%.3f\n", tensor.Data[float32](y.T()))
 	// Output: [-0.693 -0.693]
 }
 
 func ExampleFlatten() {
-	y := nn.Flatten{}.Forward(autograd.NoGrad(tensor.Ones(tensor.Float32, 2, 3, 4)))
+	y := nn.Flatten.Forward(autograd.NoGrad(tensor.Ones(tensor.Float32, 2, 3, 4)))
 	fmt.Println(y.Shape())
 	// Output: [2 12]
 }
@@ -168,7 +174,7 @@ func ExampleEmbedding() {
 }
 
 func ExampleSequential() {
-	net := nn.NewSequential(nn.NewLinear(4, 8, nil), nn.ReLU{}, nn.NewLinear(8, 2, nil))
+	net := nn.NewSequential(nn.NewLinear(4, 8, nil), nn.ReLU, nn.NewLinear(8, 2, nil))
 	for name, p := range nn.Named(net) {
 		fmt.Println(name, p.T.Shape())
 	}
@@ -258,33 +264,54 @@ func ExampleAttentionMask() {
 	// Output: [[[0.5 0.5] [0.5 0.5]] [[1 0] [1 0]]]
 }
 
-func ExampleMSE() {
+func ExampleMSELoss() {
 	x := autograd.NoGrad(tensor.FromSlice([]float32{1, 5}, 2))
-	fmt.Println(nn.MSE{}.Of(x, tensor.FromSlice([]float32{2, 2}, 2)).T().Item())
+	fmt.Println(nn.MSELoss{}.Of(x, tensor.FromSlice([]float32{2, 2}, 2)).T().Item())
 	// Output: 5
 }
 
-func ExampleSmoothL1() {
+func ExampleSmoothL1Loss() {
 	x := autograd.NoGrad(tensor.FromSlice([]float32{1, 5}, 2))
-	fmt.Println(nn.SmoothL1{Beta: 2}.Of(x, tensor.FromSlice([]float32{2, 2}, 2)).T().Item())
+	fmt.Println(nn.SmoothL1Loss{Beta: 2}.Of(x, tensor.FromSlice([]float32{2, 2}, 2)).T().Item())
 	// Output: 1.125
 }
 
-func ExampleNLL() {
+func ExampleNLLLoss() {
 	logp := autograd.NoGrad(tensor.FromSlice([]float32{-1, -2, -3, -4}, 2, 2))
-	fmt.Println(nn.NLL{}.Of(logp, tensor.FromSlice([]int64{0, 1}, 2)).T().Item())
+	fmt.Println(nn.NLLLoss{}.Of(logp, tensor.FromSlice([]int64{0, 1}, 2)).T().Item())
 	// Output: 2.5
 }
 
 // Two classes that are equally likely cost log 2, whatever the labels are smoothed to.
-func ExampleCrossEntropy() {
+func ExampleCrossEntropyLoss() {
 	logits := autograd.NoGrad(tensor.FromSlice([]float32{2, 2}, 1, 2))
-	fmt.Printf("%.4f\n", nn.CrossEntropy{Smoothing: 0.1}.Of(logits, tensor.FromSlice([]int64{1}, 1)).T().Item())
+	fmt.Printf("%.4f\n", nn.CrossEntropyLoss{Smoothing: 0.1}.Of(logits, tensor.FromSlice([]int64{1}, 1)).T().Item())
 	// Output: 0.6931
 }
 
-func ExampleBCEWithLogits() {
+func ExampleBCEWithLogitsLoss() {
 	logits := autograd.NoGrad(tensor.FromSlice([]float32{0, 0}, 2))
-	fmt.Printf("%.4f\n", nn.BCEWithLogits{}.Of(logits, tensor.FromSlice([]float32{1, 0}, 2)).T().Item())
+	fmt.Printf("%.4f\n", nn.BCEWithLogitsLoss{}.Of(logits, tensor.FromSlice([]float32{1, 0}, 2)).T().Item())
 	// Output: 0.6931
+}
+
+// A layer that drops nothing after Eval.
+func ExampleMode() {
+	drop := nn.NewDropout(0.5)
+	nn.Eval(drop)
+	apply(drop, 1, 2, 3)
+	// Output: 1.000 2.000 3.000
+}
+
+// A network of one's own is a struct; the names of its parameters are those of its fields.
+func ExampleModule() {
+	var net nn.Module = &struct{ Hidden, Out *nn.Linear }{nn.NewLinear(4, 8, nil), nn.NewLinear(8, 2, nil)}
+	for name, p := range nn.Named(net) {
+		fmt.Println(name, p.T.Shape())
+	}
+	// Output:
+	// hidden.weight [8 4]
+	// hidden.bias [8]
+	// out.weight [2 8]
+	// out.bias [2]
 }

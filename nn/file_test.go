@@ -3,14 +3,12 @@ package nn_test
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/safetensors"
 	"github.com/shoal-mp/shoal/internal/devicetest"
@@ -29,8 +27,6 @@ func newTheirs() *theirs {
 	fc := nn.NewLinear(4, 2, nil)
 	return &theirs{fc, nn.NewBatchNorm2d(2), fc}
 }
-
-func (n *theirs) Params() iter.Seq[*autograd.Param] { return nn.Params(n) }
 
 // sameState wants two modules to hold the same numbers.
 func sameState(t *testing.T, got, want nn.Module) {

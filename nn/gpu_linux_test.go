@@ -59,11 +59,11 @@ func TestAStepOnASimulatedGPUIsTheHosts(t *testing.T) {
 	images, labels := tensor.RandN(tensor.Float32, g, 3, 1, 8, 8), tensor.RandInt(g, 0, 4, 3)
 	step := func(dev tensor.Device) (state map[string]*tensor.Tensor, loss *tensor.Tensor) {
 		g := tensor.NewGenerator(1)
-		m := nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewMaxPool2d(2), nn.ReLU{}, nn.Flatten{},
-			nn.NewDropout(0), nn.NewLinear(18, 4, g), nn.LogSoftmax{})
+		m := nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewMaxPool2d(2), nn.ReLU, nn.Flatten,
+			nn.NewDropout(0), nn.NewLinear(18, 4, g), nn.LogSoftmax)
 		check(t, nn.To(m, dev))
-		o := optim.NewSGD(m.Params(), optim.SGDOptions{LR: 0.1, Momentum: 0.5})
-		l := nn.NLLLoss(m.Forward(autograd.NewScope().Const(on(t, dev, images))), on(t, dev, labels))
+		o := optim.NewSGD(nn.Params(m), optim.SGDOptions{LR: 0.1, Momentum: 0.5})
+		l := nn.NLLLoss{}.Of(m.Forward(autograd.NewScope().Const(on(t, dev, images))), on(t, dev, labels))
 		l.Backward()
 		o.Step()
 		return nn.State(m), l.T()
@@ -96,7 +96,7 @@ var trainThere = shoal.Register("train on a device", func(ctx context.Context, r
 	if err != nil {
 		return err
 	}
-	sgd, scope := optim.NewSGD(w.Net.Params(), optim.SGDOptions{LR: 0.01}), autograd.NewScope()
+	sgd, scope := optim.NewSGD(nn.Params(w.Net), optim.SGDOptions{LR: 0.01}), autograd.NewScope()
 	for !w.Stop.IsSet() {
 		sgd.ZeroGrad()
 		autograd.CrossEntropy(w.Net.Forward(scope.Const(x)), y, autograd.ByMean).Backward()

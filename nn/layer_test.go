@@ -2,7 +2,6 @@ package nn_test
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 
@@ -21,9 +20,6 @@ func NewScale(features int) *Scale {
 	return &Scale{autograd.NewParam("weight", tensor.Ones(tensor.Float32, features)), tensor.New(tensor.Int64)}
 }
 
-// Params returns Weight.
-func (s *Scale) Params() iter.Seq[*autograd.Param] { return nn.Params(s) }
-
 // Forward takes x (..., features).
 func (s *Scale) Forward(x *autograd.Var) *autograd.Var {
 	s.Calls.AddScalarAtomic(1)
@@ -32,7 +28,7 @@ func (s *Scale) Forward(x *autograd.Var) *autograd.Var {
 
 // A layer of one's own is a struct.
 func ExampleParams() {
-	m := nn.NewSequential(NewScale(2), nn.ReLU{})
+	m := nn.NewSequential(NewScale(2), nn.ReLU)
 	y := m.Forward(autograd.Const(tensor.FromSlice([]float32{-1, 3}, 1, 2)))
 	state := nn.State(m)
 	fmt.Println(y.T().ToNested(), slices.Sorted(maps.Keys(state)), state["0.calls"].ToNested())

@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"iter"
 	"math"
 
 	"github.com/shoal-mp/shoal/autograd"
@@ -20,9 +19,6 @@ func NewLinear(in, out int, g *tensor.Generator) *Linear {
 	checkSizes("NewLinear", in, out)
 	return &Linear{Weight: uniform("weight", in, g, out, in), Bias: uniform("bias", in, g, out)}
 }
-
-// Params returns Weight and Bias.
-func (l *Linear) Params() iter.Seq[*autograd.Param] { return Params(l) }
 
 // Forward takes x (..., in) and returns (..., out).
 func (l *Linear) Forward(x *autograd.Var) *autograd.Var {

@@ -3,7 +3,6 @@ package nn_test
 import (
 	"encoding/binary"
 	"encoding/json"
-	"iter"
 	"math"
 	"os"
 	"slices"
@@ -29,10 +28,6 @@ func NewMNISTNet(g *tensor.Generator) *MNISTNet {
 		Conv1: nn.NewConv2d(1, 10, 5, g), Conv2: nn.NewConv2d(10, 20, 5, g), Conv2Drop: nn.NewDropout2d(0.5),
 		FC1: nn.NewLinear(320, 50, g), Drop: nn.NewDropout(0.5), FC2: nn.NewLinear(50, 10, g),
 	}
-}
-
-func (n *MNISTNet) Params() iter.Seq[*autograd.Param] {
-	return nn.Join(n.Conv1, n.Conv2, n.FC1, n.FC2)
 }
 
 // Forward takes x (N, 1, 28, 28) and returns log-probabilities (N, 10).
@@ -62,7 +57,7 @@ func TestTheMNISTNetComputesWhatPyTorchDoes(t *testing.T) {
 	net := NewMNISTNet(tensor.NewGenerator(1))
 	nn.Eval(net)
 	seed := 0
-	for p := range net.Params() {
+	for p := range nn.Params(net) {
 		seed++
 		scale := 0.1
 		if p.T.Dims() > 1 {
@@ -71,7 +66,7 @@ func TestTheMNISTNetComputesWhatPyTorchDoes(t *testing.T) {
 		p.T.CopyFrom(values(seed, scale, p.T.Shape()...))
 	}
 	y := net.Forward(autograd.Const(values(9, 1, 8, 1, 28, 28)))
-	loss := nn.NLLLoss(y, tensor.FromSlice([]int64{3, 1, 4, 1, 5, 9, 2, 6}, 8))
+	loss := nn.NLLLoss{}.Of(y, tensor.FromSlice([]int64{3, 1, 4, 1, 5, 9, 2, 6}, 8))
 	loss.Backward()
 
 	want := readFloats(t, "testdata/mnist_net.f32")
@@ -130,17 +125,17 @@ func TestTheNetLearnsABatchByHeart(t *testing.T) {
 	net := NewMNISTNet(g)
 	net.Drop.Generator, net.Conv2Drop.Generator = g, g
 	x, target := tensor.RandN(tensor.Float32, g, 16, 1, 28, 28), tensor.RandInt(g, 0, 10, 16)
-	sgd := optim.NewSGD(net.Params(), optim.SGDOptions{LR: 0.05, Momentum: 0.5})
+	sgd := optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: 0.05, Momentum: 0.5})
 	s := autograd.NewScope()
 	for range 150 {
 		sgd.ZeroGrad()
-		nn.NLLLoss(net.Forward(s.Const(x)), target).Backward()
+		nn.NLLLoss{}.Of(net.Forward(s.Const(x)), target).Backward()
 		sgd.Step()
 		s.Reset()
 	}
 	nn.Eval(net)
 	logp := net.Forward(autograd.NoGrad(x))
 	if got := tensor.Argmax(logp.T(), 1); !tensor.Equal(got, target) {
-		t.Errorf("predicted %v, want %v (loss %v)", got, target, nn.NLLLoss(logp, target).Item())
+		t.Errorf("predicted %v, want %v (loss %v)", got, target, nn.NLLLoss{}.Of(logp, target).Item())
 	}
 }

@@ -2,7 +2,6 @@ package nn_test
 
 import (
 	"errors"
-	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -40,12 +39,10 @@ type odd struct {
 	Two       [2]*nn.Dropout // without parameters
 }
 
-func (o *odd) Params() iter.Seq[*autograd.Param] { return nn.Params(o) }
-
 func newOdd() *odd {
 	l := func() *nn.Linear { return nn.NewLinear(1, 1, nil) }
 	return &odd{Linear: *l(), HiddenOut: l(), FCLast: *l(), Blocks: []*nn.Linear{l(), l()}, Old: l(), Home: l(),
-		Any: nn.NewSequential(nn.ReLU{}, l()), Two: [2]*nn.Dropout{nn.NewDropout(0.1)}}
+		Any: nn.NewSequential(nn.ReLU, l()), Two: [2]*nn.Dropout{nn.NewDropout(0.1)}}
 }
 
 func TestNamesAreThePathsOfFields(t *testing.T) {
@@ -63,7 +60,7 @@ func TestNamesAreThePathsOfFields(t *testing.T) {
 func TestParamsComeOnceAndNamesAsOftenAsFields(t *testing.T) {
 	l := nn.NewLinear(2, 2, nil)
 	tied := &Net{l, l}
-	if n := len(slices.Collect(tied.Params())); n != 2 {
+	if n := len(slices.Collect(nn.Params(tied))); n != 2 {
 		t.Errorf("%d parameters, want 2", n)
 	}
 	if n := len(slices.Collect(nn.Params(tied))); n != 2 {
@@ -72,27 +69,28 @@ func TestParamsComeOnceAndNamesAsOftenAsFields(t *testing.T) {
 	if n := len(nn.State(tied)); n != 4 {
 		t.Errorf("%d names, want 4", n)
 	}
-	for range tied.Params() {
+	for range nn.Params(tied) {
 		break // leaves nothing running
 	}
 }
 
-type forgetful struct{ A, B *nn.Linear }
-
-func (f *forgetful) Params() iter.Seq[*autograd.Param] { return nn.Join(f.A) }
-
 type secretive struct {
-	A *nn.Linear
-	b *nn.Linear
+	A    *nn.Linear
+	b    *nn.Linear
+	list []nn.Layer
+	home *nn.Linear `wire:"-"` // no part of the module
 }
 
-func (s *secretive) Params() iter.Seq[*autograd.Param] { return nn.Join(s.A, s.b) }
-
-func TestAModuleWhoseFieldsAndParamsDifferPanics(t *testing.T) {
-	l := nn.NewLinear(1, 1, nil)
-	mustPanic(t, "field b.weight whose parameter Params does not return",
-		func() { nn.State(&forgetful{l, nn.NewLinear(1, 1, nil)}) })
-	mustPanic(t, "no exported field leads to", func() { nn.State(&secretive{l, nn.NewLinear(1, 1, nil)}) })
+func TestModule_PanicsWhereOnlyAnUnexportedFieldLeadsToAParameter(t *testing.T) {
+	l, other := nn.NewLinear(1, 1, nil), nn.NewLinear(1, 1, nil)
+	mustPanic(t, "unexported field b.Weight leads to", func() { nn.State(&secretive{A: l, b: other}) })
+	mustPanic(t, "unexported field list.Weight leads to",
+		func() { nn.Params(&secretive{A: l, list: []nn.Layer{nn.ReLU, other}})(nil) })
+	mustPanic(t, "<nil> is no module", func() { nn.State(nil) })
+	mustPanic(t, "int is no module", func() { nn.State(3) })
+	if n := len(nn.State(&secretive{A: l, b: l, home: other})); n != 2 {
+		t.Errorf("%d names, want 2", n)
+	}
 }
 
 func TestLoadCopiesIntoTheSameTensors(t *testing.T) {
@@ -233,13 +231,13 @@ func TestLossesAreMeans(t *testing.T) {
 	x := tensor.FromSlice([]float32{1, 2, 3, 4}, 2, 2)
 	target := tensor.FromSlice([]int64{1, 0}, 2)
 	for name, c := range map[string]struct{ got, want float64 }{
-		"NLLLoss": {nn.NLLLoss(autograd.Const(x), target).Item(), -(2. + 3) / 2},
-		"CrossEntropyLoss": {nn.CrossEntropyLoss(autograd.Const(x), target).Item(),
+		"NLLLoss": {nn.NLLLoss{}.Of(autograd.Const(x), target).Item(), -(2. + 3) / 2},
+		"CrossEntropyLoss": {nn.CrossEntropyLoss{}.Of(autograd.Const(x), target).Item(),
 			(math.Log1p(math.Exp(-1)) + math.Log1p(math.Exp(1))) / 2},
-		"MSELoss": {nn.MSELoss(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(), 30. / 4},
-		"SmoothL1Loss": {nn.SmoothL1Loss(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(),
+		"MSELoss": {nn.MSELoss{}.Of(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(), 30. / 4},
+		"SmoothL1Loss": {nn.SmoothL1Loss{Beta: 1}.Of(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(),
 			(.5 + 1.5 + 2.5 + 3.5) / 4},
-		"BCEWithLogitsLoss": {nn.BCEWithLogitsLoss(autograd.Const(tensor.New(tensor.Float32, 2, 2)),
+		"BCEWithLogitsLoss": {nn.BCEWithLogitsLoss{}.Of(autograd.Const(tensor.New(tensor.Float32, 2, 2)),
 			tensor.New(tensor.Float32, 2, 2)).Item(), math.Ln2},
 	} {
 		if math.Abs(c.got-c.want) > 1e-6 {

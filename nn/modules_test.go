@@ -63,7 +63,7 @@ var moduleCases = map[string]moduleCase{
 	}),
 	"BatchNorm1d without statistics": layer(func() nn.Layer { return &nn.BatchNorm1d{Eps: 1e-5} }),
 	"PReLU":                          layer(func() nn.Layer { return nn.NewPReLU(3) }),
-	"GELU tanh":                      layer(func() nn.Layer { return nn.GELU{Tanh: true} }),
+	"GELU tanh":                      layer(func() nn.Layer { return nn.GELUTanh }),
 
 	"Conv2d in groups": layer(func() nn.Layer {
 		c := nn.NewGroupedConv2d(4, 6, 3, 2, nil)
@@ -221,7 +221,10 @@ func hidden() *tensor.Tensor {
 func encoderLayer(first bool) moduleCase {
 	return moduleCase{func() nn.Module {
 		l := nn.NewTransformerEncoderLayer(6, 2, 8, 0, nil)
-		l.NormFirst, l.GELU, l.SelfAttn.BatchFirst = first, first, first
+		l.NormFirst, l.SelfAttn.BatchFirst = first, first
+		if first {
+			l.Activation = nn.GELU
+		}
 		return l
 	}, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
 		mask := nn.AttentionMask{Causal: true}

@@ -12,54 +12,27 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Module is something with parameters: a layer, or a struct of layers.
-type Module interface {
-	Params() iter.Seq[*autograd.Param]
-}
+// A Module is a pointer to a struct whose exported fields lead to parameters and buffers: a layer,
+// or a struct of layers. Slices, arrays, interfaces and embedded structs are followed.
+type Module any
 
 // A Layer is a Module that computes one value from one.
 type Layer interface {
-	Module
 	Forward(x *autograd.Var) *autograd.Var
 }
 
-// NoParams is embedded in layers that have no parameters.
-type NoParams struct{}
-
-// Params returns nothing.
-func (NoParams) Params() iter.Seq[*autograd.Param] { return Join() }
-
-// Join returns the parameters of modules, each once, in order. It is how a struct of layers makes
-// its Params.
-func Join(modules ...Module) iter.Seq[*autograd.Param] {
+// Params returns the parameters of modules, each once, in the order of the fields. It panics as
+// [Named] does.
+func Params(modules ...Module) iter.Seq[*autograd.Param] {
 	return func(yield func(*autograd.Param) bool) {
 		seen := map[*autograd.Param]bool{}
 		for _, m := range modules {
-			for p := range m.Params() {
-				if seen[p] {
-					continue
-				}
-				seen[p] = true
-				if !yield(p) {
+			for _, p := range Named(m) {
+				if !seen[p] && !yield(p) {
 					return
 				}
+				seen[p] = true
 			}
-		}
-	}
-}
-
-// Params returns the parameters that the exported fields of a pointer to a struct lead to, each
-// once: a Params method of one line.
-//
-//	func (n *Net) Params() iter.Seq[*autograd.Param] { return nn.Params(n) }
-func Params(m any) iter.Seq[*autograd.Param] {
-	return func(yield func(*autograd.Param) bool) {
-		seen := map[*autograd.Param]bool{}
-		for _, p := range named(m) {
-			if !seen[p] && !yield(p) {
-				return
-			}
-			seen[p] = true
 		}
 	}
 }
@@ -69,7 +42,8 @@ func Params(m any) iter.Seq[*autograd.Param] {
 // hidden_out.bias), and indices for the elements of slices and Sequentials. A field's tag
 // `nn:"name"` replaces its name. A parameter that two fields refer to comes twice.
 //
-// It panics if fields and m.Params() disagree, which would train one network and save another.
+// It panics if only an unexported field leads to a parameter, which would then be neither trained
+// nor saved. A field with the tag `wire:"-"` is no part of the module.
 func Named(m Module) iter.Seq2[string, *autograd.Param] {
 	checkComplete(m)
 	return named(m)
@@ -81,24 +55,6 @@ func named(m any) iter.Seq2[string, *autograd.Param] {
 			p, ok := v.(*autograd.Param)
 			return !ok || p == nil || yield(path, p)
 		})
-	}
-}
-
-func checkComplete(m Module) {
-	found := map[*autograd.Param]bool{}
-	for _, p := range named(m) {
-		found[p] = false
-	}
-	for p := range m.Params() {
-		if _, ok := found[p]; !ok {
-			misuse("%T has parameter %q that no exported field leads to: export the field", m, p.Name)
-		}
-		found[p] = true
-	}
-	for name, p := range named(m) {
-		if !found[p] {
-			misuse("%T has a field %s whose parameter Params does not return: add it there", m, name)
-		}
 	}
 }
 

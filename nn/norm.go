@@ -1,8 +1,6 @@
 package nn
 
 import (
-	"iter"
-
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -14,6 +12,8 @@ import (
 // Forward changes the statistics while it trains, without a lock: goroutines and processes that
 // train one layer may lose some of each other's batches in them, as in Hogwild.
 type BatchNorm2d struct {
+	Mode
+
 	Weight *autograd.Param // (channels), or nil, as Bias: PyTorch's affine=False
 	Bias   *autograd.Param // (channels)
 
@@ -25,7 +25,6 @@ type BatchNorm2d struct {
 
 	Eps      float64 // added to variances
 	Momentum float64 // how much of a batch enters the statistics
-	Off      bool    // set by Eval: use the running statistics
 }
 
 // NewBatchNorm2d returns a float32 layer, initialised as PyTorch's.
@@ -39,9 +38,6 @@ func newBatchNorm(what string, channels int) *BatchNorm2d {
 		NumBatchesTracked: tensor.New(tensor.Int64), Eps: 1e-5, Momentum: 0.1,
 	}
 }
-
-// Params returns Weight and Bias.
-func (b *BatchNorm2d) Params() iter.Seq[*autograd.Param] { return Params(b) }
 
 // Forward takes x (N, channels, H, W).
 func (b *BatchNorm2d) Forward(x *autograd.Var) *autograd.Var {
@@ -66,9 +62,6 @@ func (b *BatchNorm2d) normalized(x *autograd.Var) *autograd.Var {
 	return y
 }
 
-// Train switches between the batch and the running statistics.
-func (b *BatchNorm2d) Train(on bool) { b.Off = !on }
-
 // A BatchNorm1d layer is a BatchNorm2d of features or of sequences.
 type BatchNorm1d BatchNorm2d
 
@@ -77,9 +70,6 @@ func NewBatchNorm1d(channels int) *BatchNorm1d {
 	return (*BatchNorm1d)(newBatchNorm("NewBatchNorm1d", channels))
 }
 
-// Params returns Weight and Bias.
-func (b *BatchNorm1d) Params() iter.Seq[*autograd.Param] { return Params(b) }
-
 // Forward takes x (N, channels) or (N, channels, L).
 func (b *BatchNorm1d) Forward(x *autograd.Var) *autograd.Var {
 	if n := x.T().Dims(); n != 2 && n != 3 {
@@ -87,9 +77,6 @@ func (b *BatchNorm1d) Forward(x *autograd.Var) *autograd.Var {
 	}
 	return (*BatchNorm2d)(b).normalized(x)
 }
-
-// Train switches between the batch and the running statistics.
-func (b *BatchNorm1d) Train(on bool) { b.Off = !on }
 
 // A LayerNorm layer moves and scales the elements of the last dimensions to mean 0 and variance 1.
 type LayerNorm struct {
@@ -105,9 +92,6 @@ func NewLayerNorm(shape ...int) *LayerNorm {
 	return &LayerNorm{Weight: constant("weight", 1, shape...), Bias: constant("bias", 0, shape...),
 		Shape: shape, Eps: 1e-5}
 }
-
-// Params returns Weight and Bias.
-func (l *LayerNorm) Params() iter.Seq[*autograd.Param] { return Params(l) }
 
 // Forward takes x (..., shape).
 func (l *LayerNorm) Forward(x *autograd.Var) *autograd.Var {
@@ -135,9 +119,6 @@ func NewGroupNorm(groups, channels int) *GroupNorm {
 	return &GroupNorm{Weight: constant("weight", 1, channels), Bias: constant("bias", 0, channels),
 		Groups: groups, Eps: 1e-5}
 }
-
-// Params returns Weight and Bias.
-func (g *GroupNorm) Params() iter.Seq[*autograd.Param] { return Params(g) }
 
 // Forward takes x (N, channels, ...).
 func (g *GroupNorm) Forward(x *autograd.Var) *autograd.Var {

@@ -4,7 +4,6 @@ import "github.com/shoal-mp/shoal/autograd"
 
 // A MaxPool2d layer keeps the largest element of each window.
 type MaxPool2d struct {
-	NoParams
 	Size    [2]int
 	Stride  [2]int // zero: Size
 	Padding [2]int
@@ -25,7 +24,6 @@ func (m *MaxPool2d) Forward(x *autograd.Var) *autograd.Var {
 // An AvgPool2d layer makes the mean of each window. Padding counts as zeros, unless InsideOnly is
 // set.
 type AvgPool2d struct {
-	NoParams
 	Size    [2]int
 	Stride  [2]int // zero: Size
 	Padding [2]int

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -81,8 +80,8 @@ func TestASentNetIsTheSameNet(t *testing.T) {
 func TestASequentialTravelsWithItsLayers(t *testing.T) {
 	inDomain(t)
 	g := tensor.NewGenerator(1)
-	net := nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewMaxPool2d(2), nn.ReLU{}, nn.NewDropout2d(0.5), nn.Flatten{},
-		nn.NewSequential(nn.NewLinear(8, 4, g), nn.Tanh{}, nn.Sigmoid{}), nn.NewDropout(0.5), nn.LogSoftmax{})
+	net := nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewMaxPool2d(2), nn.ReLU, nn.NewDropout2d(0.5), nn.Flatten,
+		nn.NewSequential(nn.NewLinear(8, 4, g), nn.Tanh, nn.Sigmoid), nn.NewDropout(0.5), nn.LogSoftmax)
 	nn.Eval(net)
 	got := cross(t, net)
 	x := autograd.NoGrad(tensor.RandN(tensor.Float32, g, 3, 1, 6, 6))
@@ -99,7 +98,7 @@ func TestASequentialTravelsWithItsLayers(t *testing.T) {
 	check(t, errors.Join(nn.Close(net), nn.Close(got)))
 }
 
-type private struct{ nn.ReLU }
+type private struct{ nn.Func }
 
 func TestALayerOfAnUnknownTypeIsNotSent(t *testing.T) {
 	inDomain(t)
@@ -174,8 +173,6 @@ func TestAGradientThatIsMissingWhenSentIsPrivateToEachProcess(t *testing.T) {
 // Net is that of the package comment.
 type Net struct{ Hidden, Out *nn.Linear }
 
-func (n *Net) Params() iter.Seq[*autograd.Param] { return nn.Join(n.Hidden, n.Out) }
-
 func (n *Net) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.LogSoftmax(n.Out.Forward(autograd.ReLU(n.Hidden.Forward(x))), -1)
 }
@@ -201,11 +198,11 @@ func signs(g *tensor.Generator, n int) (x, class *tensor.Tensor) {
 var train = shoal.Register("nn_test.train", func(_ context.Context, rank int, l lesson) error {
 	defer nn.Close(l.Net)
 	g := tensor.NewGenerator(uint64(rank))
-	sgd := optim.NewSGD(l.Net.Params(), optim.SGDOptions{LR: 0.1, Momentum: 0.5})
+	sgd := optim.NewSGD(nn.Params(l.Net), optim.SGDOptions{LR: 0.1, Momentum: 0.5})
 	for range l.Steps {
 		x, class := signs(g, 32)
 		sgd.ZeroGrad()
-		nn.NLLLoss(l.Net.Forward(autograd.Const(x)), class).Backward()
+		nn.NLLLoss{}.Of(l.Net.Forward(autograd.Const(x)), class).Backward()
 		sgd.Step()
 	}
 	return nil

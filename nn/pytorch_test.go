@@ -35,14 +35,14 @@ var recordedLayers = map[string]func() nn.Layer{
 	"LayerNorm of images": func() nn.Layer { return nn.NewLayerNorm(5, 4) },
 	"Embedding":           func() nn.Layer { return nn.NewEmbedding(5, 3, nil) },
 	"Embedding padded":    func() nn.Layer { return nn.NewEmbedding(5, 3, nil, 1) },
-	"ReLU":                func() nn.Layer { return nn.ReLU{} },
-	"LeakyReLU":           func() nn.Layer { return nn.LeakyReLU{Slope: 0.1} },
-	"GELU":                func() nn.Layer { return nn.GELU{} },
-	"SiLU":                func() nn.Layer { return nn.SiLU{} },
-	"Tanh":                func() nn.Layer { return nn.Tanh{} },
-	"Sigmoid":             func() nn.Layer { return nn.Sigmoid{} },
-	"Softmax":             func() nn.Layer { return nn.Softmax{} },
-	"LogSoftmax":          func() nn.Layer { return nn.LogSoftmax{} },
+	"ReLU":                func() nn.Layer { return nn.ReLU },
+	"LeakyReLU":           func() nn.Layer { return nn.LeakyReLU(0.1) },
+	"GELU":                func() nn.Layer { return nn.GELU },
+	"SiLU":                func() nn.Layer { return nn.SiLU },
+	"Tanh":                func() nn.Layer { return nn.Tanh },
+	"Sigmoid":             func() nn.Layer { return nn.Sigmoid },
+	"Softmax":             func() nn.Layer { return nn.Softmax },
+	"LogSoftmax":          func() nn.Layer { return nn.LogSoftmax },
 }
 
 type recordedLayer struct {
@@ -78,7 +78,7 @@ func TestLayersComputeWhatPyTorchDoes(t *testing.T) {
 		t.Run(c.Layer, func(t *testing.T) {
 			m := recordedLayers[c.Layer]()
 			seed := 0
-			for p := range m.Params() {
+			for p := range nn.Params(m) {
 				seed++
 				p.T.CopyFrom(values(seed, 1, p.T.Shape()...))
 			}
@@ -128,33 +128,36 @@ func TestLossesAreThoseOfPyTorch(t *testing.T) {
 	classes, probabilities := tensor.FromSlice([]int64{3, 0, 5, 1}, 4), values(8, 0.5, 4, 6).AddScalar(0.5)
 	ignoring, weight := tensor.FromSlice([]int32{3, autograd.Ignored, 5, 1}, 4), values(7, 0.5, 6).AddScalar(0.75)
 	makers := map[string]func(r autograd.Reduction) (nn.Loss, *tensor.Tensor){
-		"NLL": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.NLL{Reduction: r}, classes },
+		"NLL": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.NLLLoss{Reduction: r}, classes },
 		"CrossEntropy": func(r autograd.Reduction) (nn.Loss,
 			*tensor.Tensor) {
-			return nn.CrossEntropy{Reduction: r}, classes
+			return nn.CrossEntropyLoss{Reduction: r}, classes
 		},
-		"NLL ignoring": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.NLL{Reduction: r}, ignoring },
+		"NLL ignoring": func(r autograd.Reduction) (nn.Loss,
+			*tensor.Tensor) {
+			return nn.NLLLoss{Reduction: r}, ignoring
+		},
 		"NLL ignoring 5": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.NLL{Ignore: []int64{5}, Reduction: r}, classes
+			return nn.NLLLoss{Ignore: []int64{5}, Reduction: r}, classes
 		},
 		"NLL weighted": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.NLL{Weight: weight, Reduction: r}, ignoring
+			return nn.NLLLoss{Weight: weight, Reduction: r}, ignoring
 		},
 		"CrossEntropy smoothed": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.CrossEntropy{Smoothing: 0.2, Reduction: r}, ignoring
+			return nn.CrossEntropyLoss{Smoothing: 0.2, Reduction: r}, ignoring
 		},
 		"CrossEntropy smoothed and weighted": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.CrossEntropy{Weight: weight, Smoothing: 0.2, Reduction: r}, ignoring
+			return nn.CrossEntropyLoss{Weight: weight, Smoothing: 0.2, Reduction: r}, ignoring
 		},
 		"BCEWithLogits weighted": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.BCEWithLogits{Positive: weight, Reduction: r}, probabilities
+			return nn.BCEWithLogitsLoss{Positive: weight, Reduction: r}, probabilities
 		},
-		"MSE": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.MSE{Reduction: r}, probabilities },
+		"MSE": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.MSELoss{Reduction: r}, probabilities },
 		"SmoothL1": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.SmoothL1{Beta: 0.5, Reduction: r}, probabilities
+			return nn.SmoothL1Loss{Beta: 0.5, Reduction: r}, probabilities
 		},
 		"BCEWithLogits": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.BCEWithLogits{Reduction: r}, probabilities
+			return nn.BCEWithLogitsLoss{Reduction: r}, probabilities
 		},
 	}
 	if len(r.Losses) != len(makers) {
@@ -217,7 +220,7 @@ func (r recordedRun) check(t *testing.T, dt tensor.DType, tolerance float64) {
 	net := NewMNISTNet(tensor.NewGenerator(1))
 	nn.Eval(net)
 	seed := 0
-	for p := range net.Params() {
+	for p := range nn.Params(net) {
 		seed++
 		scale := 0.1
 		if p.T.Dims() > 1 {
@@ -225,9 +228,9 @@ func (r recordedRun) check(t *testing.T, dt tensor.DType, tolerance float64) {
 		}
 		p.T = exact(seed, scale, p.T.Shape()...).To(dt)
 	}
-	var o optim.Optimizer = optim.NewSGD(net.Params(), optim.SGDOptions{LR: 0.01, Momentum: 0.5})
+	var o optim.Optimizer = optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: 0.01, Momentum: 0.5})
 	if r.Optimizer == "adam" {
-		o = optim.NewAdam(net.Params(), optim.AdamOptions{LR: 1e-3})
+		o = optim.NewAdam(nn.Params(net), optim.AdamOptions{LR: 1e-3})
 	}
 	s := autograd.NewScope()
 	for k, want := range r.Losses {
@@ -237,7 +240,7 @@ func (r recordedRun) check(t *testing.T, dt tensor.DType, tolerance float64) {
 		}
 		o.ZeroGrad()
 		y := net.Forward(s.Const(exact(100+k, 1, 16, 1, 28, 28).To(dt)))
-		loss := nn.NLLLoss(y, target)
+		loss := nn.NLLLoss{}.Of(y, target)
 		loss.Backward()
 		if k == 0 {
 			alike(t, "forward", y.T(), r.Forward, tolerance)

@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"iter"
 	"slices"
 	"strconv"
 
@@ -28,6 +27,8 @@ func (p *Pass) nameSuffix() string { return p.Suffix }
 
 // A Recurrent is what an LSTM and a GRU have in common.
 type Recurrent struct {
+	Mode
+
 	// of the first layer, forwards and, where Bidirectional, backwards; of the second, and so on
 	Passes []*Pass `nn:"-"`
 
@@ -35,7 +36,6 @@ type Recurrent struct {
 	Bidirectional bool    // each layer also goes through a sequence backwards, and puts out both states
 	BatchFirst    bool    // sequences are (N, L, features), not (L, N, features)
 	P             float64 // the probability that an output of all layers but the last is dropped in training
-	Off           bool    // set by Eval: drop nothing
 
 	Generator *tensor.Generator `wire:"-" torch:"-"` // as that of a Dropout
 }
@@ -97,15 +97,6 @@ func (r *Recurrent) directions() int {
 	}
 	return 1
 }
-
-// Train switches dropping on or off.
-func (r *Recurrent) Train(on bool) { r.Off = !on }
-
-// Params returns those of all passes.
-func (l *LSTM) Params() iter.Seq[*autograd.Param] { return Params(l) }
-
-// Params returns those of all passes.
-func (g *GRU) Params() iter.Seq[*autograd.Param] { return Params(g) }
 
 // Forward is Run from states that are 0.
 func (l *LSTM) Forward(x *autograd.Var) *autograd.Var {

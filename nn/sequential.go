@@ -2,7 +2,6 @@ package nn
 
 import (
 	"fmt"
-	"iter"
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/wire"
@@ -20,9 +19,6 @@ type Sequential struct {
 // NewSequential returns the layers as one.
 func NewSequential(layers ...Layer) *Sequential { return &Sequential{layers} }
 
-// Params returns the parameters of all layers.
-func (s *Sequential) Params() iter.Seq[*autograd.Param] { return Params(s) }
-
 // Forward gives x to the first layer, its output to the second and so on.
 func (s *Sequential) Forward(x *autograd.Var) *autograd.Var {
 	for _, l := range s.Layers {
@@ -33,6 +29,10 @@ func (s *Sequential) Forward(x *autograd.Var) *autograd.Var {
 
 // Layers travel in an any, which arrives as the type that was sent.
 func init() {
+	wire.RegisterType[*PReLU]("nn.PReLU")
+	wire.RegisterType[*GroupNorm]("nn.GroupNorm")
+	wire.RegisterType[*BatchNorm1d]("nn.BatchNorm1d")
+	wire.RegisterType[*Conv1d]("nn.Conv1d")
 	wire.RegisterType[*Linear]("nn.Linear")
 	wire.RegisterType[*Conv2d]("nn.Conv2d")
 	wire.RegisterType[*MaxPool2d]("nn.MaxPool2d")
@@ -42,15 +42,6 @@ func init() {
 	wire.RegisterType[*Embedding]("nn.Embedding")
 	wire.RegisterType[*Dropout]("nn.Dropout")
 	wire.RegisterType[*Dropout2d]("nn.Dropout2d")
-	wire.RegisterType[ReLU]("nn.ReLU")
-	wire.RegisterType[Tanh]("nn.Tanh")
-	wire.RegisterType[Sigmoid]("nn.Sigmoid")
-	wire.RegisterType[LeakyReLU]("nn.LeakyReLU")
-	wire.RegisterType[GELU]("nn.GELU")
-	wire.RegisterType[SiLU]("nn.SiLU")
-	wire.RegisterType[Softmax]("nn.Softmax")
-	wire.RegisterType[LogSoftmax]("nn.LogSoftmax")
-	wire.RegisterType[Flatten]("nn.Flatten")
 	wire.RegisterType[*Sequential]("nn.Sequential")
 }
 

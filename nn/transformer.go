@@ -1,8 +1,6 @@
 package nn
 
 import (
-	"iter"
-
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -15,27 +13,25 @@ type TransformerEncoderLayer struct {
 	Norm1, Norm2                *LayerNorm
 	Dropout, Dropout1, Dropout2 *Dropout
 
-	NormFirst bool // normalise what goes in, not what comes out
-	GELU      bool // between the linear layers, instead of ReLU
+	NormFirst  bool // normalise what goes in, not what comes out
+	Activation Func // between the linear layers
 }
 
 // NewTransformerEncoderLayer returns a float32 layer of embed features, with hidden ones between
 // its linear layers, which drops with probability p, initialised as PyTorch's with numbers from g,
-// or from the default generator if g is nil. It panics unless heads divides embed. Set NormFirst,
-// GELU and SelfAttn.BatchFirst afterwards.
+// or from the default generator if g is nil. It panics unless heads divides embed. Its Activation
+// is ReLU. Set NormFirst, Activation and SelfAttn.BatchFirst afterwards.
 func NewTransformerEncoderLayer(embed, heads, hidden int, p float64, g *tensor.Generator) *TransformerEncoderLayer {
 	t := &TransformerEncoderLayer{
 		SelfAttn: NewMultiheadAttention(embed, heads, g), Linear1: NewLinear(embed, hidden, g),
 		Linear2: NewLinear(hidden, embed, g),
 		Norm1:   NewLayerNorm(embed), Norm2: NewLayerNorm(embed), Dropout: NewDropout(p),
 		Dropout1: NewDropout(p), Dropout2: NewDropout(p),
+		Activation: ReLU,
 	}
 	t.SelfAttn.P = p
 	return t
 }
-
-// Params returns those of all layers.
-func (t *TransformerEncoderLayer) Params() iter.Seq[*autograd.Param] { return Params(t) }
 
 // Forward is Encode without a mask.
 func (t *TransformerEncoderLayer) Forward(x *autograd.Var) *autograd.Var {
@@ -58,12 +54,7 @@ func (t *TransformerEncoderLayer) Encode(x *autograd.Var, mask AttentionMask) *a
 
 // feed passes elements through the linear layers.
 func (t *TransformerEncoderLayer) feed(x *autograd.Var) *autograd.Var {
-	x = t.Linear1.Forward(x)
-	if t.GELU {
-		x = autograd.GELU(x)
-	} else {
-		x = autograd.ReLU(x)
-	}
+	x = t.Activation.Forward(t.Linear1.Forward(x))
 	return t.Dropout2.Forward(t.Linear2.Forward(t.Dropout.Forward(x)))
 }
 
@@ -72,9 +63,6 @@ type TransformerEncoder struct {
 	Layers []*TransformerEncoderLayer
 	Norm   *LayerNorm // of what comes out, or nil
 }
-
-// Params returns those of all layers.
-func (t *TransformerEncoder) Params() iter.Seq[*autograd.Param] { return Params(t) }
 
 // Forward is Encode without a mask.
 func (t *TransformerEncoder) Forward(x *autograd.Var) *autograd.Var {

@@ -22,7 +22,7 @@ type Optimizer interface {
 
 // Zero stands for 0 where the zero value of an option stands for PyTorch's default:
 //
-//	optim.NewAdam(net.Params(), optim.AdamOptions{LR: 0.001, Beta1: optim.Zero})
+//	optim.NewAdam(nn.Params(net), optim.AdamOptions{LR: 0.001, Beta1: optim.Zero})
 const Zero = -math.SmallestNonzeroFloat64
 
 // or returns what an option says: 0 is the default.

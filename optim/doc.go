@@ -1,9 +1,9 @@
 // Package optim changes parameters so that a loss becomes smaller.
 //
-//	sgd := optim.NewSGD(net.Params(), optim.SGDOptions{LR: 0.01, Momentum: 0.5})
+//	sgd := optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: 0.01, Momentum: 0.5})
 //	for batch := range batches {
 //		sgd.ZeroGrad()
-//		nn.NLLLoss(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
+//		nn.NLLLoss{}.Of(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
 //		sgd.Step()
 //	}
 //

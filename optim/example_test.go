@@ -94,8 +94,8 @@ func ExampleState() {
 func ExampleStateDict() {
 	g := tensor.NewGenerator(1)
 	groups := optim.Groups{
-		optim.NewSGD(nn.NewLinear(4, 3, g).Params(), optim.SGDOptions{LR: 0.1}),
-		optim.NewSGD(nn.NewLinear(3, 2, g).Params(), optim.SGDOptions{LR: 0.01}),
+		optim.NewSGD(nn.Params(nn.NewLinear(4, 3, g)), optim.SGDOptions{LR: 0.1}),
+		optim.NewSGD(nn.Params(nn.NewLinear(3, 2, g)), optim.SGDOptions{LR: 0.01}),
 	}
 	var d optim.StateDict = optim.State(groups)
 	for _, group := range d.ParamGroups {
@@ -173,8 +173,8 @@ func ExampleGroups() {
 	g := tensor.NewGenerator(1)
 	backbone, head := nn.NewLinear(4, 3, g), nn.NewLinear(3, 2, g)
 	opt := optim.Groups{
-		optim.NewAdamW(backbone.Params(), optim.AdamOptions{LR: 1e-5, WeightDecay: 0.01}),
-		optim.NewSGD(head.Params(), optim.SGDOptions{LR: 0.1, Momentum: 0.9}),
+		optim.NewAdamW(nn.Params(backbone), optim.AdamOptions{LR: 1e-5, WeightDecay: 0.01}),
+		optim.NewSGD(nn.Params(head), optim.SGDOptions{LR: 0.1, Momentum: 0.9}),
 	}
 	opt.ZeroGrad()
 	opt.Step()

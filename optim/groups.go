@@ -4,8 +4,8 @@ package optim
 // has parameters and numbers of its own, and may be of another kind.
 //
 //	opt := optim.Groups{
-//		optim.NewAdamW(backbone.Params(), optim.AdamOptions{LR: 1e-5, WeightDecay: 0.01}),
-//		optim.NewAdamW(head.Params(), optim.AdamOptions{LR: 1e-3, WeightDecay: 0.01}),
+//		optim.NewAdamW(nn.Params(backbone), optim.AdamOptions{LR: 1e-5, WeightDecay: 0.01}),
+//		optim.NewAdamW(nn.Params(head), optim.AdamOptions{LR: 1e-3, WeightDecay: 0.01}),
 //	}
 type Groups []Optimizer
 

@@ -37,7 +37,7 @@ func watched(t *testing.T) context.Context {
 type job struct {
 	Net  *nn.Linear
 	Adam *optim.Adam
-	Loss nn.MSE
+	Loss nn.MSELoss
 }
 
 const steps = 50
@@ -59,17 +59,17 @@ var train = shoal.Register("optim_test.train", func(_ context.Context, rank int,
 func TestWorkersGoOnWithSharedStateAndTrainTheModuleThatCameAlong(t *testing.T) {
 	net := nn.NewLinear(2, 1, tensor.NewGenerator(1))
 	defer nn.Close(net)
-	adam := optim.NewAdam(net.Params(), optim.AdamOptions{LR: 0.05, Atomic: true})
+	adam := optim.NewAdam(nn.Params(net), optim.AdamOptions{LR: 0.05, Atomic: true})
 	check(t, adam.Share())
 	defer adam.Close()
-	check(t, train.Spawn(watched(t), 2, job{net, adam, nn.MSE{}}))
+	check(t, train.Spawn(watched(t), 2, job{net, adam, nn.MSELoss{}}))
 	if d := tensor.Sub(net.Weight.T, tensor.Ones(tensor.Float32, 1, 2)).Abs().Sum(); d > 0.2 {
 		t.Errorf("weights %v, want about 1", net.Weight.T)
 	}
 	// The state went on: a step by hand is number 101, whose bias correction hardly enlarges the
 	// moments.
 	before := net.Bias.T.Item()
-	for p := range net.Params() {
+	for p := range nn.Params(net) {
 		p.Grad = tensor.New(tensor.Float32, p.T.Shape()...)
 	}
 	adam.LR = 0
@@ -122,11 +122,11 @@ type everything struct {
 func TestAnOptimizerArrivesWithTheParametersOfItsModule(t *testing.T) {
 	inDomain(t)
 	net := nn.NewSequential(nn.NewLinear(2, 3, nil), nn.NewBatchNorm2d(1))
-	e := everything{net, optim.NewSGD(net.Params(), optim.SGDOptions{LR: 0.1, Momentum: 0.9, Nesterov: true}),
-		optim.NewAdamW(net.Params(), optim.AdamOptions{LR: 0.2, WeightDecay: 0.3}),
-		optim.NewRMSprop(net.Params(), optim.RMSpropOptions{LR: 0.3, Centered: true}),
-		optim.NewAdagrad(net.Params(), optim.AdagradOptions{LR: 0.4, InitialAccumulator: 0.5}),
-		nn.SmoothL1{Beta: 2, Reduction: autograd.BySum}}
+	e := everything{net, optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: 0.1, Momentum: 0.9, Nesterov: true}),
+		optim.NewAdamW(nn.Params(net), optim.AdamOptions{LR: 0.2, WeightDecay: 0.3}),
+		optim.NewRMSprop(nn.Params(net), optim.RMSpropOptions{LR: 0.3, Centered: true}),
+		optim.NewAdagrad(nn.Params(net), optim.AdagradOptions{LR: 0.4, InitialAccumulator: 0.5}),
+		nn.SmoothL1Loss{Beta: 2, Reduction: autograd.BySum}}
 	check(t, errors.Join(e.RMSprop.Share(), e.Adagrad.Share()))
 	got := cross(t, e)
 	if got.SGD.SGDOptions != e.SGD.SGDOptions || got.Adam.AdamOptions != e.Adam.AdamOptions ||
@@ -134,7 +134,7 @@ func TestAnOptimizerArrivesWithTheParametersOfItsModule(t *testing.T) {
 		got.Adagrad.AdagradOptions != e.Adagrad.AdagradOptions || got.Any != e.Any {
 		t.Errorf("options were lost: %+v", got)
 	}
-	params := slices.Collect(got.Net.Params())
+	params := slices.Collect(nn.Params(got.Net))
 	for _, held := range [][]*autograd.Param{optim.ParamsOf(got.SGD), optim.ParamsOf(got.Adam),
 		optim.ParamsOf(got.RMSprop), optim.ParamsOf(got.Adagrad)} {
 		if !slices.Equal(held, params) {
@@ -163,7 +163,7 @@ func TestAnOptimizerArrivesWithTheParametersOfItsModule(t *testing.T) {
 func TestSharingSaysWhenThereIsNoRoom(t *testing.T) {
 	inDomain(t)
 	net := nn.NewLinear(1000, 1000, nil) // moments of 8 MB
-	adam := optim.NewAdam(net.Params(), optim.AdamOptions{})
+	adam := optim.NewAdam(nn.Params(net), optim.AdamOptions{})
 	if err := adam.Share(); !errors.Is(err, shm.ErrNoSpace) {
 		t.Errorf("%v, want ErrNoSpace", err)
 	}

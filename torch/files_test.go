@@ -3,7 +3,6 @@ package torch
 import (
 	"context"
 	"fmt"
-	"iter"
 	"math"
 	"os/exec"
 	"path/filepath"
@@ -34,8 +33,6 @@ func newMNISTNet(seed uint64) *mnistNet {
 		nn.NewLinear(320, 50, g), nn.NewLinear(50, 10, g), nn.NewDropout(0.5)}
 }
 
-func (n *mnistNet) Params() iter.Seq[*autograd.Param] { return nn.Params(n) }
-
 func (n *mnistNet) Forward(x *autograd.Var) *autograd.Var {
 	two := autograd.Window{Size: autograd.Square(2)}
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv1.Forward(x), two))
@@ -56,7 +53,7 @@ func trained(t *testing.T) *mnistNet {
 			t.Fatal(err)
 		}
 		sgd.ZeroGrad()
-		nn.NLLLoss(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
+		nn.NLLLoss{}.Of(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
 		sgd.Step()
 	}
 	nn.Eval(net)

@@ -76,8 +76,8 @@ var crossings = map[string]crossing{
 			return []*autograd.Var{m.(*nn.Embedding).Forward(autograd.NoGrad(in[0].T().To(tensor.Int64)))}
 		}},
 	"Sequential": {func() nn.Module {
-		return nn.NewSequential(nn.NewLinear(5, 4, nil), nn.ReLU{}, nn.NewLayerNorm(4),
-			nn.NewSequential(nn.GELU{}, nn.NewLinear(4, 2, nil)))
+		return nn.NewSequential(nn.NewLinear(5, 4, nil), nn.ReLU, nn.NewLayerNorm(4),
+			nn.NewSequential(nn.GELU, nn.NewLinear(4, 2, nil)))
 	}, [][]int{{2, 5}}, forward},
 	"LSTM": {func() nn.Module { return nn.NewLSTM(3, 4, 1, false, nil) }, [][]int{{5, 2, 3}}, runLSTM},
 	"LSTM both ways": {func() nn.Module {
@@ -98,7 +98,7 @@ var crossings = map[string]crossing{
 		[][]int{{4, 2, 6}}, forward},
 	"TransformerEncoderLayer norm first": {func() nn.Module {
 		l := nn.NewTransformerEncoderLayer(6, 2, 8, 0.1, nil)
-		l.NormFirst, l.GELU, l.SelfAttn.BatchFirst = true, true, true
+		l.NormFirst, l.Activation, l.SelfAttn.BatchFirst = true, nn.GELU, true
 		return l
 	}, [][]int{{2, 4, 6}}, forward},
 	"TransformerEncoder": {func() nn.Module {

@@ -3,7 +3,6 @@ package torch
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,17 +30,15 @@ func newSavedNet() *savedNet {
 	fc := nn.NewLinear(4, 4, nil)
 	fc.Weight.Frozen = true
 	return &savedNet{
-		Features: nn.NewSequential(nn.NewConv2d(2, 4, 3, nil), nn.NewBatchNorm2d(4), nn.ReLU{},
-			nn.NewMaxPool2d(2), nn.NewDropout2d(0.25), nn.Flatten{},
-			fc, nn.NewLayerNorm(4), nn.LeakyReLU{Slope: 0.3}, nn.NewSequential(nn.GELU{}, nn.Tanh{}),
+		Features: nn.NewSequential(nn.NewConv2d(2, 4, 3, nil), nn.NewBatchNorm2d(4), nn.ReLU,
+			nn.NewMaxPool2d(2), nn.NewDropout2d(0.25), nn.Flatten,
+			fc, nn.NewLayerNorm(4), nn.LeakyReLU(0.3), nn.NewSequential(nn.GELU, nn.Tanh),
 			nn.NewEmbedding(3, 2, nil)),
 		Head: nn.NewLinear(4, 2, nil), Tied: fc, Scale: tensor.Full(tensor.Float64, 2, 3), Epochs: 7,
 		Names: []string{"a", "b"},
-		Drop:  nn.Dropout{P: 0.5, Off: true, Generator: tensor.NewGenerator(1)},
+		Drop:  nn.Dropout{Mode: nn.Mode{Off: true}, P: 0.5, Generator: tensor.NewGenerator(1)},
 	}
 }
-
-func (n *savedNet) Params() iter.Seq[*autograd.Param] { return nn.Params(n) }
 
 func (n *savedNet) Forward(x *autograd.Var) *autograd.Var {
 	for _, l := range n.Features.Layers[:10] {
@@ -84,7 +81,7 @@ func TestAWholeModuleIsSavedAndLoadedAgain(t *testing.T) {
 }
 
 // A foreign layer is one that nobody has registered.
-type foreignLayer struct{ nn.ReLU }
+type foreignLayer struct{ nn.Func }
 
 // What Load could not make again is an error at Save, which writes nothing.
 func TestWhatCannotBeLoadedAgainIsNotSaved(t *testing.T) {
@@ -97,7 +94,7 @@ func TestWhatCannotBeLoadedAgainIsNotSaved(t *testing.T) {
 		v    any
 		want string
 	}{
-		"an unregistered layer": {nn.NewSequential(nn.ReLU{}, &foreignLayer{}), "register it with wire.RegisterType"},
+		"an unregistered layer": {nn.NewSequential(nn.ReLU, &foreignLayer{}), "register it with wire.RegisterType"},
 		"two fields of one name": {struct {
 			A int `torch:"x"`
 			B int `torch:"x"`

@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/bench"
 	cudabench "github.com/shoal-mp/shoal/internal/bench/cuda"
+	_ "github.com/shoal-mp/shoal/internal/cudriver/sim" // demonstrations on machines without a GPU
 )
 
 // commands are named and flagged as those of shoal, which hands its arguments over as they are.

@@ -39,7 +39,7 @@ func main() { shoal.Main(run) }
 func run(ctx context.Context) error {
 	g := tensor.NewGenerator(1)
 	net := &actorCritic{nn.NewLinear(4, 128, g), nn.NewLinear(128, 2, g), nn.NewLinear(128, 1, g)}
-	step := optim.NewRMSprop(net.Params(), optim.RMSpropOptions{LR: 1e-3})
+	step := optim.NewRMSprop(nn.Params(net), optim.RMSpropOptions{LR: 1e-3})
 	if err := step.Share(); err != nil {
 		return err
 	}

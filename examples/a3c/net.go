@@ -1,8 +1,6 @@
 package main
 
 import (
-	"iter"
-
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
@@ -10,8 +8,6 @@ import (
 
 // An actorCritic says how promising each action is in a state, and the state itself.
 type actorCritic struct{ Hidden, Policy, Value *nn.Linear }
-
-func (n *actorCritic) Params() iter.Seq[*autograd.Param] { return nn.Join(n.Hidden, n.Policy, n.Value) }
 
 func (n *actorCritic) Forward(x *autograd.Var) (logits, value *autograd.Var) {
 	h := autograd.ReLU(n.Hidden.Forward(x))

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -75,7 +76,7 @@ func (p *player) learn() {
 		autograd.Add(gain, autograd.MulScalar(undecided, entropy/float64(n))))
 	p.Step.ZeroGrad()
 	loss.Backward()
-	optim.ClipGradNorm(p.Net.Params(), 0.5)
+	optim.ClipGradNorm(nn.Params(p.Net), 0.5)
 	p.Step.Step()
 	p.scope.Reset()
 }

@@ -30,22 +30,22 @@ var train = shoal.Register("train", func(ctx context.Context, rank int, j job) e
 	}
 	g := tensor.NewGenerator(uint64(rank)) // other weights in each rank, until those of rank 0 replace them
 	last := nn.NewLinear(64, 10, g)
-	net := nn.NewSequential(nn.Flatten{}, nn.NewLinear(784, 64, g), nn.ReLU{}, last, nn.LogSoftmax{})
-	if err := j.Group.BroadcastParams(ctx, 0, net.Params()); err != nil {
+	net := nn.NewSequential(nn.Flatten, nn.NewLinear(784, 64, g), nn.ReLU, last, nn.LogSoftmax)
+	if err := j.Group.BroadcastParams(ctx, 0, nn.Params(net)); err != nil {
 		return err
 	}
 	mine := data.Shard(data.Random(j.Digits.Len(), 1), rank, j.Group.Size())
 	loader, scope := data.NewLoader(j.Digits, data.Options{BatchSize: 32, Sampler: mine, Transform: pixels}),
 		autograd.NewScope()
-	sgd := optim.NewSGD(net.Params(), optim.SGDOptions{LR: .05, Momentum: .5})
+	sgd := optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: .05, Momentum: .5})
 	for range 3 {
 		for batch, err := range loader.Batches(ctx) {
 			if err != nil {
 				return err
 			}
 			sgd.ZeroGrad()
-			nn.NLLLoss(net.Forward(scope.Const(batch[0])), batch[1]).Backward()
-			if err := j.Group.AverageGrads(ctx, net.Params()); err != nil {
+			nn.NLLLoss{}.Of(net.Forward(scope.Const(batch[0])), batch[1]).Backward()
+			if err := j.Group.AverageGrads(ctx, nn.Params(net)); err != nil {
 				return err
 			}
 			sgd.Step()

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"iter"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
@@ -20,14 +19,12 @@ import (
 
 type net struct{ Hidden, Out *nn.Linear }
 
-func (n *net) Params() iter.Seq[*autograd.Param] { return nn.Join(n.Hidden, n.Out) }
-
 func (n *net) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.LogSoftmax(n.Out.Forward(autograd.ReLU(n.Hidden.Forward(autograd.Flatten(x)))), -1)
 }
 
 var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, n *net, batch []*tensor.Tensor) *autograd.Var {
-	return nn.NLLLoss(n.Forward(s.Const(batch[0])), batch[1])
+	return nn.NLLLoss{}.Of(n.Forward(s.Const(batch[0])), batch[1])
 })
 
 // options are those of both loaders.
@@ -45,7 +42,7 @@ func run(ctx context.Context) error {
 	}
 	defer parallel.Close()
 	loader, sgd := data.NewLoader(datasets.Digits(6000, 1), options),
-		optim.NewSGD(n.Params(), optim.SGDOptions{LR: .05, Momentum: .5})
+		optim.NewSGD(nn.Params(n), optim.SGDOptions{LR: .05, Momentum: .5})
 	for epoch := range 3 {
 		var sum float64
 		for batch, err := range loader.Batches(ctx) {

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"iter"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
@@ -18,8 +17,6 @@ import (
 )
 
 type net struct{ Hidden, Out *nn.Linear }
-
-func (n *net) Params() iter.Seq[*autograd.Param] { return nn.Join(n.Hidden, n.Out) }
 
 func (n *net) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.LogSoftmax(n.Out.Forward(autograd.ReLU(n.Hidden.Forward(autograd.Flatten(x)))), -1)
@@ -38,14 +35,14 @@ var train = shoal.Register("train", func(ctx context.Context, rank int, j job) e
 	o := options
 	o.Seed = uint64(rank)
 	loader, scope := data.NewLoader(j.Digits, o), autograd.NewScope()
-	sgd := optim.NewSGD(j.Net.Params(), optim.SGDOptions{LR: .03, Momentum: .5})
+	sgd := optim.NewSGD(nn.Params(j.Net), optim.SGDOptions{LR: .03, Momentum: .5})
 	for range 2 {
 		for batch, err := range loader.Batches(ctx) {
 			if err != nil {
 				return err
 			}
 			sgd.ZeroGrad()
-			nn.NLLLoss(j.Net.Forward(scope.Const(batch[0])), batch[1]).Backward()
+			nn.NLLLoss{}.Of(j.Net.Forward(scope.Const(batch[0])), batch[1]).Backward()
 			sgd.Step()
 			scope.Reset()
 			batch.Close()

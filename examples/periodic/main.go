@@ -29,14 +29,14 @@ var train = shoal.Register("train", func(ctx context.Context, rank int, j job) e
 	defer j.Meet.Close()
 	own, mine := nn.Clone(j.Net), data.Shard(data.Random(j.Digits.Len(), 1), rank, workers)
 	loader := data.NewLoader(j.Digits, data.Options{BatchSize: 64, Sampler: mine, Transform: pixels})
-	sgd := optim.NewSGD(own.Params(), optim.SGDOptions{LR: .05, Momentum: .5})
+	sgd := optim.NewSGD(nn.Params(own), optim.SGDOptions{LR: .05, Momentum: .5})
 	for range rounds {
 		for batch, err := range loader.Batches(ctx) {
 			if err != nil {
 				return err
 			}
 			sgd.ZeroGrad()
-			nn.NLLLoss(own.Forward(autograd.Const(batch[0])), batch[1]).Backward()
+			nn.NLLLoss{}.Of(own.Forward(autograd.Const(batch[0])), batch[1]).Backward()
 			sgd.Step()
 			batch.Close()
 		}
@@ -59,7 +59,7 @@ func main() { shoal.Main(run) }
 func run(ctx context.Context) error {
 	g, digits, group := tensor.NewGenerator(1), datasets.Digits(6000, 1),
 		shoal.NewGroup(ctx, shoal.Options{Workers: workers})
-	net := nn.NewSequential(nn.Flatten{}, nn.NewLinear(784, 64, g), nn.ReLU{}, nn.NewLinear(64, 10, g), nn.LogSoftmax{})
+	net := nn.NewSequential(nn.Flatten, nn.NewLinear(784, 64, g), nn.ReLU, nn.NewLinear(64, 10, g), nn.LogSoftmax)
 	defer group.Close()
 	var conns [workers]*ipc.PipeEnd[state, state]
 	for i := range conns {

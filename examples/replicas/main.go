@@ -33,12 +33,12 @@ var fit = shoal.Register("fit", func(ctx context.Context, rank int, j job) error
 	net := nn.Clone(j.Net) // without this they would share the weights, as Hogwild does
 	truth := tensor.FromSlice([]float32{float32(2*rank + 1), float32(2*rank + 2)}, 2, 1)
 	output := autograd.Const(tensor.MatMul(j.Input, truth))
-	sgd := optim.NewSGD(net.Params(), optim.SGDOptions{LR: .1})
+	sgd := optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: .1})
 	for range 200 {
 		sgd.ZeroGrad()
 		autograd.MSELoss(net.Forward(autograd.Const(j.Input)), output, autograd.ByMean).Backward()
 		if j.Group != nil {
-			if err := j.Group.AverageGrads(ctx, net.Params()); err != nil {
+			if err := j.Group.AverageGrads(ctx, nn.Params(net)); err != nil {
 				return err
 			}
 		}

@@ -14,8 +14,8 @@ import (
 
 // withoutExample are types of those packages that users do not construct, with what they are.
 var withoutExample = map[string]string{
-	".Identity":   "for other packages",
-	"nn.NoParams": "embedded", "nn.Pass": "a part of a Recurrent", "nn.Recurrent": "a part of LSTM and GRU",
+	".Identity": "for other packages",
+	"nn.Pass":   "a part of a Recurrent", "nn.Recurrent": "a part of LSTM and GRU",
 	"pool.Pool": "what New makes", "pool.IMap": "what ImapAsync returns",
 	"shm.Stats": "what shoal.MemoryStats returns", "shm.Report": "what shoal.Inspect returns",
 	"shm.Holder": "a part of a Report", "shm.Unread": "a part of a SpaceError",

@@ -59,7 +59,7 @@ func (p *pass) step(s *autograd.Scope, slope *tensor.Tensor) {
 	x := s.Leaf(p.input)
 	wanted := []*autograd.Var{x}
 	if p.module != nil {
-		for param := range p.module.Params() {
+		for param := range nn.Params(p.module) {
 			wanted = append(wanted, param.Var())
 		}
 	}
@@ -77,7 +77,7 @@ func passes() (all []pass) {
 	norm := nn.NewLayerNorm(512)
 	add("norm", 4, norm, norm.Forward, 64, 128, 512)
 	add("gelu", 1, nil, autograd.GELU, 64, 128, 2048)
-	add("softmax", 2, nil, nn.Softmax{}.Forward, 64, 8, 128, 128)
+	add("softmax", 2, nil, nn.Softmax.Forward, 64, 8, 128, 128)
 	for _, tokens := range []int{128, 512} {
 		attend := func(name string, o autograd.Attention) {
 			add(fmt.Sprint(name, tokens), 1024/tokens, nil, func(x *autograd.Var) *autograd.Var {

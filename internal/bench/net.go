@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"iter"
-
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
@@ -24,8 +22,6 @@ func newDigitNet() *digitNet {
 		FC1: nn.NewLinear(320, 50, g), FC2: nn.NewLinear(50, 10, g), Drop: nn.NewDropout(0.5),
 	}
 }
-
-func (n *digitNet) Params() iter.Seq[*autograd.Param] { return nn.Params(n) }
 
 func (n *digitNet) Forward(x *autograd.Var) *autograd.Var {
 	two := autograd.Window{Size: autograd.Square(2)}
@@ -49,7 +45,7 @@ const poolBatches = 32
 
 func newTrainer(net *digitNet) *trainer {
 	t := &trainer{net: net, scope: autograd.NewScope(),
-		sgd: optim.NewSGD(net.Params(), optim.SGDOptions{LR: 0.01, Momentum: 0.5})}
+		sgd: optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: 0.01, Momentum: 0.5})}
 	g := tensor.NewGenerator(2)
 	for range poolBatches {
 		t.images = append(t.images, tensor.RandN(tensor.Float32, g, batch, 1, 28, 28))
@@ -71,7 +67,7 @@ func (t *trainer) gradient() {
 	i := t.steps % poolBatches
 	t.steps++
 	t.sgd.ZeroGrad()
-	nn.NLLLoss(t.net.Forward(t.scope.Const(t.images[i])), t.labels[i]).Backward()
+	nn.NLLLoss{}.Of(t.net.Forward(t.scope.Const(t.images[i])), t.labels[i]).Backward()
 }
 
 func (t *trainer) step() {

@@ -139,7 +139,7 @@ func (r *race) train(ctx context.Context, t *trainer) error {
 	for i := range r.Steps {
 		t.gradient()
 		if r.Group != nil {
-			if err := r.Group.AverageGrads(ctx, t.net.Params()); err != nil {
+			if err := r.Group.AverageGrads(ctx, nn.Params(t.net)); err != nil {
 				return err
 			}
 		}

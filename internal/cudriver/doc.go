@@ -3,7 +3,8 @@
 // and CUDA's own names for errors.
 //
 // [Load] binds NVIDIA's libcuda; package sim has a driver that enforces the same rules on memory of
-// the host. A test compiles a stand-in for the library, in C, and calls every binding through it.
+// the host, which [Open] returns in a program that imports it. A test compiles a stand-in for the
+// library, in C, and calls every binding through it.
 //
 // The trap: most calls need a context that is current on the calling thread, and a goroutine has no
 // thread of its own. Package cuda locks it for each call.

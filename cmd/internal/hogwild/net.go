@@ -1,8 +1,6 @@
 package hogwild
 
 import (
-	"iter"
-
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
@@ -25,9 +23,6 @@ func newNet(seed uint64) *Net {
 		FC1: nn.NewLinear(320, 50, g), FC2: nn.NewLinear(50, 10, g), Drop: nn.NewDropout(0.5),
 	}
 }
-
-// Params returns the parameters of all layers.
-func (n *Net) Params() iter.Seq[*autograd.Param] { return nn.Params(n) }
 
 // Forward returns the logarithms of the probabilities of the ten digits, (N, 10), for images x, (N,
 // 1, 28, 28).

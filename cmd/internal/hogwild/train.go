@@ -76,7 +76,7 @@ func newWorker(rank int, j job) *worker {
 		loader: data.NewLoader(j.Digits, data.Options{BatchSize: j.BatchSize, Sampler: j.order(rank, seed),
 			Transform: pixels}),
 		scope: autograd.NewScope(),
-		sgd:   optim.NewSGD(j.Net.Params(), optim.SGDOptions{LR: j.LR, Momentum: j.Momentum}),
+		sgd:   optim.NewSGD(nn.Params(j.Net), optim.SGDOptions{LR: j.LR, Momentum: j.Momentum}),
 		said:  report{Rank: rank, PID: os.Getpid()},
 	}
 }
@@ -119,7 +119,7 @@ func (w *worker) pass(ctx context.Context, epoch int) error {
 func (w *worker) step(batch data.Batch) {
 	images, labels := batch[0], batch[1]
 	w.sgd.ZeroGrad()
-	loss := nn.NLLLoss(w.Net.Forward(w.scope.Const(images)), labels)
+	loss := nn.NLLLoss{}.Of(w.Net.Forward(w.scope.Const(images)), labels)
 	loss.Backward()
 	w.sgd.Step()
 	w.said.Loss = loss.Item()

@@ -3,13 +3,10 @@ package cuda
 import (
 	"context"
 	"errors"
-	"os"
 	"runtime"
-	"strings"
 
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/cudriver"
-	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 )
 
 // A bare copies by the driver's own calls, with memory of its own.
@@ -24,9 +21,7 @@ type bare struct {
 
 func newBare(dev *cuda.Device, size int) (b *bare, err error) {
 	b = &bare{size: uint64(size)}
-	if paths := os.Getenv(cuda.SimulateKey); paths != "" {
-		b.Driver = sim.New(strings.Split(paths, ","))
-	} else if b.Driver, err = cudriver.Load(); err != nil {
+	if b.Driver, err = cudriver.Open(); err != nil {
 		return nil, err
 	}
 	if err = b.Init(); err != nil {

@@ -16,8 +16,8 @@ type BLAS struct {
 
 var _ cublas.BLAS = (*BLAS)(nil)
 
-// NewBLAS returns one.
-func NewBLAS(d *Driver) *BLAS { return &BLAS{d, map[cublas.Handle]cudriver.Stream{}} }
+// BLAS returns cuBLAS on the driver's devices.
+func (d *Driver) BLAS() cublas.BLAS { return &BLAS{d, map[cublas.Handle]cudriver.Stream{}} }
 
 // Name is no library's.
 func (b *BLAS) Name() string { return "simulated cuBLAS" }

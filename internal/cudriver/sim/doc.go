@@ -8,6 +8,9 @@
 //	defer devices.Close()
 //	driver := sim.New(devices.Paths()) // in every process
 //
+// A program that imports this package has cudriver.Open return such a driver where the environment
+// names the files of devices.
+//
 // What it refuses: any call before Init or without a context current on the calling thread;
 // pointers and handles that mean nothing, or nothing any more; sizes that are no multiple of the
 // granularity; access that was not set; exports that were not asked for; legacy handles in the

@@ -36,6 +36,8 @@ type Driver struct {
 
 var _ cudriver.Driver = (*Driver)(nil)
 
+func init() { cudriver.RegisterSimulator(func(paths []string) cudriver.Driver { return New(paths) }) }
+
 // New returns a driver over the devices at the paths.
 func New(paths []string) *Driver {
 	return &Driver{

@@ -1,0 +1,129 @@
+package nn
+
+import (
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/wire"
+)
+
+// A Func is a layer without parameters: the function of package autograd that has its name. Any
+// number of goroutines may use it, and two Funcs are equal if they compute the same.
+type Func struct {
+	Name string     // of a variable or a function of this package; empty for Identity
+	Args [2]float64 // the numbers that the function takes besides x
+}
+
+// Funcs without numbers.
+var (
+	Identity    = Func{}                    // x itself
+	ReLU        = Func{Name: "ReLU"}        // the larger of x and 0
+	ReLU6       = Func{Name: "ReLU6"}       // x between 0 and 6
+	SELU        = Func{Name: "SELU"}        // the scaled ELU of x
+	GELU        = Func{Name: "GELU"}        // x · Φ(x)
+	GELUTanh    = Func{Name: "GELUTanh"}    // GELU as tanh approximates it, approximate="tanh" of PyTorch
+	SiLU        = Func{Name: "SiLU"}        // x · sigmoid(x)
+	Mish        = Func{Name: "Mish"}        // x · tanh(log(1 + e^x))
+	Sigmoid     = Func{Name: "Sigmoid"}     // 1 / (1 + e^-x)
+	LogSigmoid  = Func{Name: "LogSigmoid"}  // the logarithm of Sigmoid
+	Hardsigmoid = Func{Name: "Hardsigmoid"} // x/6 + 1/2, between 0 and 1
+	Hardswish   = Func{Name: "Hardswish"}   // x · Hardsigmoid(x)
+	Tanh        = Func{Name: "Tanh"}        // the hyperbolic tangent of x
+	Tanhshrink  = Func{Name: "Tanhshrink"}  // x - tanh(x)
+	Softsign    = Func{Name: "Softsign"}    // x / (1 + |x|)
+	Softmax     = Func{Name: "Softmax"}     // over the last dimension of x (..., classes)
+	LogSoftmax  = Func{Name: "LogSoftmax"}  // the logarithm of Softmax
+	Flatten     = Func{Name: "Flatten"}     // x (N, ...) as (N, features)
+)
+
+// LeakyReLU is x where x is positive, and slope · x elsewhere. PyTorch's default is 0.01.
+func LeakyReLU(slope float64) Func { return Func{"LeakyReLU", [2]float64{slope}} }
+
+// ELU is x where x is positive, and alpha · (e^x - 1) elsewhere. PyTorch's default is 1.
+func ELU(alpha float64) Func { return Func{"ELU", [2]float64{alpha}} }
+
+// CELU is x where x is positive, and alpha · (e^(x/alpha) - 1) elsewhere. PyTorch's default is 1.
+func CELU(alpha float64) Func { return Func{"CELU", [2]float64{alpha}} }
+
+// Softplus is log(1 + e^(beta·x)) / beta, and x where beta·x is above threshold. PyTorch's defaults
+// are 1 and 20.
+func Softplus(beta, threshold float64) Func { return Func{"Softplus", [2]float64{beta, threshold}} }
+
+// Hardtanh is x between lo and hi. PyTorch's defaults are -1 and 1.
+func Hardtanh(lo, hi float64) Func { return Func{"Hardtanh", [2]float64{lo, hi}} }
+
+// Softshrink is x moved towards 0 by lambda, and 0 where x is no farther from it. PyTorch's default
+// is 0.5.
+func Softshrink(lambda float64) Func { return Func{"Softshrink", [2]float64{lambda}} }
+
+// Hardshrink is x, and 0 where x is no farther from 0 than lambda. PyTorch's default is 0.5.
+func Hardshrink(lambda float64) Func { return Func{"Hardshrink", [2]float64{lambda}} }
+
+// Threshold is x where x is above threshold, and value elsewhere.
+func Threshold(threshold, value float64) Func {
+	return Func{"Threshold", [2]float64{threshold, value}}
+}
+
+// GLU is the first half of x along dim, times the sigmoid of the second half. PyTorch's default is
+// -1.
+func GLU(dim int) Func { return Func{"GLU", [2]float64{float64(dim)}} }
+
+// Forward applies the function to x, element by element unless its name says otherwise. It panics
+// if there is no function of that name.
+func (f Func) Forward(x *autograd.Var) *autograd.Var {
+	apply, ok := functions[f.Name]
+	if !ok {
+		misuse("a Func of the name %q, which this package does not have", f.Name)
+	}
+	return apply(x, f.Args)
+}
+
+var functions = map[string]func(x *autograd.Var, args [2]float64) *autograd.Var{
+	"":            func(x *autograd.Var, _ [2]float64) *autograd.Var { return x },
+	"ReLU":        plain(autograd.ReLU),
+	"ReLU6":       plain(autograd.ReLU6),
+	"SELU":        plain(autograd.SELU),
+	"GELU":        plain(autograd.GELU),
+	"GELUTanh":    plain(autograd.GELUTanh),
+	"SiLU":        plain(autograd.SiLU),
+	"Mish":        plain(autograd.Mish),
+	"Sigmoid":     plain(autograd.Sigmoid),
+	"LogSigmoid":  plain(autograd.LogSigmoid),
+	"Hardsigmoid": plain(autograd.Hardsigmoid),
+	"Hardswish":   plain(autograd.Hardswish),
+	"Tanh":        plain(autograd.Tanh),
+	"Tanhshrink":  plain(autograd.Tanhshrink),
+	"Softsign":    plain(autograd.Softsign),
+	"Softmax":     along(autograd.Softmax),
+	"LogSoftmax":  along(autograd.LogSoftmax),
+	"Flatten":     plain(autograd.Flatten),
+	"LeakyReLU":   of(autograd.LeakyReLU),
+	"ELU":         of(autograd.ELU),
+	"CELU":        of(autograd.CELU),
+	"Softshrink":  of(autograd.Softshrink),
+	"Hardshrink":  of(autograd.Hardshrink),
+	"Softplus":    ofTwo(autograd.Softplus),
+	"Hardtanh":    ofTwo(autograd.Hardtanh),
+	"Threshold":   ofTwo(autograd.Threshold),
+	"GLU": func(x *autograd.Var, args [2]float64) *autograd.Var {
+		return autograd.GLU(x, int(args[0]))
+	},
+}
+
+// The kinds of functions: of x alone, along the last dimension, with one number, and with two.
+
+func plain(f func(x *autograd.Var) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
+	return func(x *autograd.Var, _ [2]float64) *autograd.Var { return f(x) }
+}
+
+func along(f func(x *autograd.Var, dim int) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
+	return func(x *autograd.Var, _ [2]float64) *autograd.Var { return f(x, -1) }
+}
+
+func of(f func(x *autograd.Var, a float64) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
+	return func(x *autograd.Var, args [2]float64) *autograd.Var { return f(x, args[0]) }
+}
+
+func ofTwo(f func(x *autograd.Var, a, b float64) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
+	return func(x *autograd.Var, args [2]float64) *autograd.Var { return f(x, args[0], args[1]) }
+}
+
+func init() { wire.RegisterType[Func]("nn.Func") }

@@ -1,0 +1,119 @@
+package nn
+
+import (
+	"reflect"
+	"sync"
+
+	"github.com/shoal-mp/shoal/autograd"
+)
+
+// checkComplete panics if an unexported field of m leads to a parameter that no exported one leads
+// to.
+func checkComplete(m Module) {
+	v := reflect.ValueOf(m)
+	if !v.IsValid() || !leads(v.Type()) && v.Kind() != reflect.Pointer && v.Kind() != reflect.Struct {
+		misuse("%T is no module: a pointer to a struct is", m)
+	}
+	s := search{found: map[uintptr]bool{}, seen: map[visit]bool{}}
+	for _, p := range named(m) {
+		s.found[reflect.ValueOf(p).Pointer()] = true
+	}
+	if path := s.hidden(v, ""); path != "" {
+		misuse("%T has a parameter that only its unexported field %s leads to: export the field", m, path)
+	}
+}
+
+// A search looks for parameters in fields of all kinds. It reads pointers only, which reflection
+// allows for unexported fields.
+type search struct {
+	found map[uintptr]bool // the parameters that exported fields lead to
+	seen  map[visit]bool
+}
+
+type visit struct {
+	at uintptr
+	t  reflect.Type
+}
+
+// hidden returns the path of the first parameter that was not found, or nothing.
+func (s search) hidden(v reflect.Value, path string) string {
+	if !v.IsValid() || !leads(v.Type()) {
+		return ""
+	}
+	switch v.Kind() {
+	case reflect.Interface:
+		return s.hidden(v.Elem(), path)
+	case reflect.Pointer:
+		return s.behind(v, path)
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if p := s.hidden(v.Index(i), path); p != "" {
+				return p
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if f.Tag.Get("wire") == "-" {
+				continue
+			}
+			if p := s.hidden(v.Field(i), path+dot(path)+f.Name); p != "" {
+				return p
+			}
+		}
+	}
+	return ""
+}
+
+// behind looks at what a pointer points to, once.
+func (s search) behind(v reflect.Value, path string) string {
+	at := visit{v.Pointer(), v.Type()}
+	switch {
+	case v.IsNil() || s.seen[at]:
+		return ""
+	case v.Type() == reflect.TypeFor[*autograd.Param]():
+		if !s.found[at.at] {
+			return path
+		}
+		return ""
+	}
+	s.seen[at] = true
+	return s.hidden(v.Elem(), path)
+}
+
+var leading sync.Map // of what leads has found out: reflect.Type to bool
+
+// leads reports whether values of t can lead to parameters: pointers, slices, arrays and structs of
+// them, and layers.
+func leads(t reflect.Type) bool {
+	if known, ok := leading.Load(t); ok {
+		return known.(bool)
+	}
+	found := leadsBy(t, map[reflect.Type]bool{})
+	leading.Store(t, found)
+	return found
+}
+
+func leadsBy(t reflect.Type, above map[reflect.Type]bool) bool {
+	if above[t] {
+		return false
+	}
+	above[t] = true
+	switch {
+	case t == reflect.TypeFor[*autograd.Param]():
+		return true
+	case t == reflect.TypeFor[*autograd.Var]():
+		return false // a value in a graph, whose parameters are those of others
+	case t.Kind() == reflect.Interface:
+		return t.Implements(reflect.TypeFor[Layer]())
+	case t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array:
+		return leadsBy(t.Elem(), above)
+	case t.Kind() == reflect.Struct:
+		for i := range t.NumField() {
+			if leadsBy(t.Field(i).Type, above) {
+				return true
+			}
+		}
+	}
+	return false
+}
