@@ -177,7 +177,8 @@ func (c Wake) events(s wakeState, emit func(wakeState)) {
 		}
 	}
 	for i := range s.pubs {
-		if n := s; s.writers[i].lives() && s.pubs[i].pc != wStart { // before and after it has nothing that could be lost
+		// Before and after it has nothing that could be lost.
+		if n := s; s.writers[i].lives() && s.pubs[i].pc != wStart {
 			n.writers[i].life, n.pubs[i] = killed, ringer{}
 			emit(n)
 		}
