@@ -259,7 +259,8 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 	}
 	timed := func(size, number uint64) func(e *wire.Encoder) {
 		return func(e *wire.Encoder) {
-			e.ArrayLen(6)
+			e.ArrayLen(8)
+			e.Uint(2) // a device's tag
 			e.Uint(uint64(tensor.Float32))
 			e.String("cuda")
 			e.Uint(40)
@@ -273,7 +274,8 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 	}
 	put := func(kind string, segment shm.Handle, announced, off, size uint64) func(e *wire.Encoder) {
 		return func(e *wire.Encoder) {
-			e.ArrayLen(6)
+			e.ArrayLen(8)
+			e.Uint(2) // a device's tag
 			e.Uint(uint64(tensor.Float32))
 			e.String(kind)
 			e.Uint(announced)
@@ -281,9 +283,9 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 			place(e, segment, stranger, off, size)
 			e.Nil()
 			e.Uint(0)
-			e.ArrayLen(2)
-			e.Bool(true)
+			e.ArrayLen(1)
 			e.Uint(10)
+			e.Nil()
 		}
 	}
 	for name, c := range map[string]struct {

@@ -320,12 +320,9 @@ func (t *Tensor) near() (*Tensor, func()) {
 	return h, h.release
 }
 
-// marshal writes the dtype and where the memory is.
-func (l *onDevice) marshal(dt DType, e *wire.Encoder) error {
-	kind := kindOf(l.Memory.Device())
-	e.ArrayLen(6)
-	e.Uint(uint64(dt))
-	e.String(kind)
+// marshal writes where the memory is.
+func (l *onDevice) marshal(e *wire.Encoder) error {
+	e.String(kindOf(l.Memory.Device()))
 	e.Uint(uint64(l.Size()))
 	return l.Marshal(e)
 }
