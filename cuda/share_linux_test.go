@@ -33,7 +33,7 @@ var fillColumn = shoal.Register("fillColumn", func(ctx context.Context, rank int
 	for i := range rows {
 		at := (x.Offset() + i*columns + rank) * x.ElementSize()
 		one := tensor.FromSlice([]float32{float32(rank + 1)}, 1)
-		if err := x.DeviceMemory().Write(at, tensor.Bytes(one)); err != nil {
+		if err := cuda.MemoryOf(x).Write(at, tensor.Bytes(one)); err != nil {
 			return err
 		}
 	}
@@ -246,7 +246,7 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 	}
 	check(t, y.Close())
 
-	segment := x.DeviceMemory().(*cuda.Memory).Segment()
+	segment := cuda.MemoryOf(x).Segment()
 	stranger, err := d.Alloc(0)
 	check(t, err)
 	defer d.Release(stranger)
