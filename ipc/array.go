@@ -19,7 +19,7 @@ import (
 //
 // An index below 0 counts from the end, as in Python: -1 is the last element. Its methods may be
 // called by several goroutines. Bools and structs are [Records]. The zero Array is closed.
-type Array[T Number] struct{ Mutex }
+type Array[T Number] struct{ elements[arrayCell[T]] }
 
 // NewArray makes an array of n zeroes, ErrSize if n is below 0. The caller closes it.
 func NewArray[T Number](n int) (*Array[T], error) {
@@ -27,7 +27,7 @@ func NewArray[T Number](n int) (*Array[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Array[T]{Mutex{o}}, nil
+	return &Array[T]{elementsOf[arrayCell[T]](o)}, nil
 }
 
 // newNumbers makes an object of a lock and n numbers.
@@ -139,17 +139,6 @@ func fromEnd(i, n int) int {
 		return i + n
 	}
 	return i
-}
-
-// MarshalWire lets an Array be part of a value that is sent. Its receiver has one of its own, of
-// the same numbers.
-func (a *Array[T]) MarshalWire(e *wire.Encoder) error { return a.obj.marshal(e) }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of other
-// numbers.
-func (a *Array[T]) UnmarshalWire(d *wire.Decoder) (err error) {
-	a.obj, err = readNumbers(d, arrayName[T](), shm.SizeOf[T]())
-	return err
 }
 
 // readNumbers reads an object of so many numbers as its flag says.

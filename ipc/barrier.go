@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Barrier lets a number of goroutines, of any processes, go on together.
@@ -15,12 +14,12 @@ import (
 // waiting or still to come: those that wait are told at once. Closing it, or a worker's function
 // that returns, is no death. The zero Barrier is closed.
 type Barrier struct {
-	obj *object
+	cell[barrierCell]
 
 	// Action is called once in each turn, by the last one to come and before anybody goes on. If it
 	// returns an error or panics, the barrier is broken. It does not travel: a process that has
 	// none calls none, so whoever may be the last one sets it.
-	Action func() error
+	Action func() error `wire:"-"`
 }
 
 const barrierName = "Barrier"
@@ -35,7 +34,7 @@ func NewBarrier(parties int) (*Barrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Barrier{obj: o}, nil
+	return &Barrier{cell: cell[barrierCell]{o}}, nil
 }
 
 // Wait waits until all parties have come, and returns how many had come before this one: 0 for one
@@ -111,19 +110,6 @@ func (b *Barrier) count(f func(shm.Barrier) int) int {
 	}
 	defer b.obj.leave()
 	return f(b.shm())
-}
-
-// Close gives this process's reference back; the process is no member any more. Those who wait here
-// get ErrClosed, and break it. Close is idempotent.
-func (b *Barrier) Close() error { return b.obj.close() }
-
-// MarshalWire lets a Barrier be part of a value that is sent. Its receiver is a member.
-func (b *Barrier) MarshalWire(e *wire.Encoder) error { return b.obj.marshal(e) }
-
-// UnmarshalWire is the counterpart of MarshalWire.
-func (b *Barrier) UnmarshalWire(d *wire.Decoder) (err error) {
-	b.obj, err = readObject(d, barrierName, shm.FormBarrier)
-	return err
 }
 
 func (b *Barrier) shm() shm.Barrier { return shm.Barrier{Sync: b.obj.sync} }

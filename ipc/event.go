@@ -4,11 +4,10 @@ import (
 	"context"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // An Event is a flag for which goroutines of any processes wait. The zero Event is closed.
-type Event struct{ obj *object }
+type Event struct{ cell[eventCell] }
 
 const eventName = "Event"
 
@@ -18,7 +17,7 @@ func NewEvent() (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Event{o}, nil
+	return &Event{cell[eventCell]{o}}, nil
 }
 
 // Set sets the flag and wakes all who wait, even if it is cleared at once.
@@ -43,19 +42,6 @@ func (e *Event) IsSet() bool {
 // Wait waits until the flag is set, or until ctx ends.
 func (e *Event) Wait(ctx context.Context) error {
 	return e.obj.do(ctx, "wait", nil, func() error { return e.shm().Wait(ctx) })
-}
-
-// Close gives this process's reference back. Those who wait here get ErrClosed. Close is
-// idempotent.
-func (e *Event) Close() error { return e.obj.close() }
-
-// MarshalWire lets an Event be part of a value that is sent. Its receiver has one of its own.
-func (e *Event) MarshalWire(enc *wire.Encoder) error { return e.obj.marshal(enc) }
-
-// UnmarshalWire is the counterpart of MarshalWire.
-func (e *Event) UnmarshalWire(d *wire.Decoder) (err error) {
-	e.obj, err = readObject(d, eventName, shm.FormEvent)
-	return err
 }
 
 func (e *Event) shm() shm.Event { return shm.Event{Sync: e.obj.sync} }

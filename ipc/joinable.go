@@ -131,7 +131,9 @@ func (j *JoinableQueue[T]) Join(ctx context.Context) error {
 	}
 }
 
-func (j *JoinableQueue[T]) idle(permits int) bool { return permits == maxCount && j.q.recv.end.empty() }
+func (j *JoinableQueue[T]) idle(permits int) bool {
+	return permits == maxCount && j.q.receiver.end.empty()
+}
 
 // done looks again while nobody can take a task. The permits come first: a sender puts a task and
 // gives its permit back in this order.

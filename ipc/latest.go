@@ -65,13 +65,13 @@ func (l *Latest[T]) Store(ctx context.Context, v T) (version uint64, err error) 
 		return 0, fmt.Errorf("store: %w", err)
 	}
 	defer func() { err = errors.Join(err, l.mu.Unlock()) }()
-	end := l.q.send.end
+	end := l.q.sender.end
 	if err := end.enter(); err != nil {
 		return 0, err
 	}
 	defer end.leave()
 	end.ring.DropOld() // what a dead one has left
-	if err := l.q.send.Put(ctx, v); err != nil {
+	if err := l.q.sender.Put(ctx, v); err != nil {
 		return 0, fmt.Errorf("store: %w", err)
 	}
 	end.ring.DropOld()
@@ -81,7 +81,7 @@ func (l *Latest[T]) Store(ctx context.Context, v T) (version uint64, err error) 
 // Load returns the value and its version. What it holds of shared memory belongs to the caller, who
 // closes it.
 func (l *Latest[T]) Load() (v T, version uint64, err error) {
-	end := l.q.recv.end
+	end := l.q.receiver.end
 	if err := end.enter(); err != nil {
 		return v, 0, err
 	}
@@ -91,7 +91,7 @@ func (l *Latest[T]) Load() (v T, version uint64, err error) {
 	if version, err = end.ring.Peek(&in.Message); err != nil {
 		return v, 0, shmError(context.Background(), "load", err, ErrEmpty)
 	}
-	if v, err = read(in, l.q.recv.plan); err != nil {
+	if v, err = read(in, l.q.receiver.plan); err != nil {
 		return v, 0, fmt.Errorf("load: %w", err)
 	}
 	return v, version, nil
@@ -100,7 +100,7 @@ func (l *Latest[T]) Load() (v T, version uint64, err error) {
 // Version returns the version of the value, 0 if l is closed: to find out without a Load whether
 // there is a newer one.
 func (l *Latest[T]) Version() uint64 {
-	end := l.q.recv.end
+	end := l.q.receiver.end
 	if end.enter() != nil {
 		return 0
 	}
@@ -111,7 +111,7 @@ func (l *Latest[T]) Version() uint64 {
 // Wait waits until there is a version greater than after, and loads it. With after 0 it is Load.
 // Who is slow misses what came in between.
 func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64, err error) {
-	end := l.q.recv.end
+	end := l.q.receiver.end
 	if err := end.enter(); err != nil {
 		return v, 0, err
 	}
@@ -133,7 +133,7 @@ var latestTags = &wire.Tags{Type: "Latest", Fields: []int{3}}
 // the same value.
 func (l *Latest[T]) MarshalWire(e *wire.Encoder) error {
 	e.Tag(latestTags, 0)
-	return errors.Join(l.mu.MarshalWire(e), l.q.send.MarshalWire(e), l.q.recv.MarshalWire(e))
+	return errors.Join(l.mu.MarshalWire(e), l.q.sender.MarshalWire(e), l.q.receiver.MarshalWire(e))
 }
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of another
@@ -149,14 +149,14 @@ func (l *Latest[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	if err != nil {
 		return err
 	}
-	l.q.send.plan, l.q.recv.plan = plan, plan
-	if l.q.send.end, err = unmarshal(d, latestName[T](), sending); err != nil {
+	l.q.sender.plan, l.q.receiver.plan = plan, plan
+	if l.q.sender.end, err = unmarshal(d, latestName[T](), sending); err != nil {
 		return err
 	}
-	if l.q.recv.end, err = unmarshal(d, latestName[T](), receiving); err != nil {
+	if l.q.receiver.end, err = unmarshal(d, latestName[T](), receiving); err != nil {
 		return err
 	}
-	if !l.q.recv.end.ring.News() || l.q.recv.end.block != l.q.send.end.block {
+	if !l.q.receiver.end.ring.News() || l.q.receiver.end.block != l.q.sender.end.block {
 		return fmt.Errorf("%w: the ends of a Latest", ErrNotEnd)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Mutex is a lock for goroutines of any processes of the domain. It travels to other processes,
@@ -16,7 +15,7 @@ import (
 // Semaphore of one permit.
 //
 // Its methods may be called by several goroutines. The zero Mutex is closed.
-type Mutex struct{ obj *object }
+type Mutex struct{ cell[mutexCell] }
 
 const mutexName = "Mutex"
 
@@ -26,8 +25,12 @@ func NewMutex() (*Mutex, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mutex{o}, nil
+	m := mutexOf(o)
+	return &m, nil
 }
+
+// mutexOf returns the Mutex of an object.
+func mutexOf(o *object) Mutex { return Mutex{cell[mutexCell]{o}} }
 
 // Lock waits for the lock and takes it. The error is ErrLocked and context.DeadlineExceeded if ctx
 // had a deadline, and names the process that holds it.
@@ -68,19 +71,6 @@ func (m *Mutex) Locked() bool {
 	}
 	defer m.obj.leave()
 	return m.shm().Holder() != 0
-}
-
-// Close gives this process's reference back, once it does not hold the lock any more. Those who
-// wait here get ErrClosed. Close is idempotent.
-func (m *Mutex) Close() error { return m.obj.close() }
-
-// MarshalWire lets a Mutex be part of a value that is sent. Its receiver has one of its own.
-func (m *Mutex) MarshalWire(e *wire.Encoder) error { return m.obj.marshal(e) }
-
-// UnmarshalWire is the counterpart of MarshalWire.
-func (m *Mutex) UnmarshalWire(d *wire.Decoder) (err error) {
-	m.obj, err = readObject(d, mutexName, shm.FormMutex)
-	return err
 }
 
 func (m *Mutex) shm() shm.Mutex { return shm.Mutex{Sync: m.obj.sync} }

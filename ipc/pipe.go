@@ -39,7 +39,7 @@ func Pipe2[S, R any]() (a *PipeEnd[S, R], b *PipeEnd[R, S], err error) {
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("pipe: %w", err), there.Close())
 	}
-	return &PipeEnd[S, R]{there.send, back.recv}, &PipeEnd[R, S]{back.send, there.recv}, nil
+	return &PipeEnd[S, R]{there.sender, back.receiver}, &PipeEnd[R, S]{back.sender, there.receiver}, nil
 }
 
 // Send sends v and waits while too much is on the way. v is copied, but for the blocks of shared

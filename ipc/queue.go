@@ -1,10 +1,8 @@
 package ipc
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
@@ -14,6 +12,9 @@ import (
 // and receivers in any processes of the domain. Each value is received once, and the values of one
 // sender in their order.
 //
+// A Queue has the methods of a [Sender] and those of a [Receiver]: Put, TryPut, PutN and Finish;
+// Get, TryGet, GetN, All and Poll.
+//
 // A process that has a *Queue has both ends. Give those that only put a Sender and those that only
 // get a Receiver: then receivers learn that all senders are gone, also when those were killed.
 //
@@ -21,9 +22,15 @@ import (
 //
 // Its methods may be called by several goroutines. The zero Queue is closed.
 type Queue[T any] struct {
-	send Sender[T]
-	recv Receiver[T]
+	sender[T]   `wire:"-"` // MarshalWire writes both
+	receiver[T] `wire:"-"`
 }
+
+// The ends of a Queue, by names that leave those of its methods free.
+type (
+	sender[T any]   = Sender[T]
+	receiver[T any] = Receiver[T]
+)
 
 // QueueOptions describe a queue. The zero value is an unbounded one.
 type QueueOptions struct {
@@ -121,46 +128,19 @@ func (o QueueOptions) ring() (shm.RingOptions, error) {
 
 // Sender returns the queue's sending end. It is the queue's own: to close it, here, is to say that
 // the process does not put any more, and to send it gives the receiver an end of its own.
-func (q *Queue[T]) Sender() *Sender[T] { return &q.send }
+func (q *Queue[T]) Sender() *Sender[T] { return &q.sender }
 
 // Receiver returns the queue's receiving end; see Sender.
-func (q *Queue[T]) Receiver() *Receiver[T] { return &q.recv }
-
-// Put is Sender.Put.
-func (q *Queue[T]) Put(ctx context.Context, v T) error { return q.send.Put(ctx, v) }
-
-// TryPut is Sender.TryPut.
-func (q *Queue[T]) TryPut(v T) error { return q.send.TryPut(v) }
-
-// PutN is Sender.PutN.
-func (q *Queue[T]) PutN(ctx context.Context, vs []T) (n int, err error) { return q.send.PutN(ctx, vs) }
-
-// Finish is Sender.Finish.
-func (q *Queue[T]) Finish() error { return q.send.Finish() }
-
-// Get is Receiver.Get.
-func (q *Queue[T]) Get(ctx context.Context) (T, error) { return q.recv.Get(ctx) }
-
-// TryGet is Receiver.TryGet.
-func (q *Queue[T]) TryGet() (T, error) { return q.recv.TryGet() }
-
-// GetN is Receiver.GetN.
-func (q *Queue[T]) GetN(ctx context.Context, vs []T) (n int, err error) { return q.recv.GetN(ctx, vs) }
-
-// All is Receiver.All.
-func (q *Queue[T]) All(ctx context.Context) iter.Seq2[T, error] { return q.recv.All(ctx) }
-
-// Poll is Receiver.Poll.
-func (q *Queue[T]) Poll(ctx context.Context) error { return q.recv.Poll(ctx) }
+func (q *Queue[T]) Receiver() *Receiver[T] { return &q.receiver }
 
 // Len returns the number of values that wait, 0 if q is closed.
-func (q *Queue[T]) Len() int { return q.recv.Len() }
+func (q *Queue[T]) Len() int { return q.receiver.Len() }
 
 // Cap returns the number of values for which there is room.
-func (q *Queue[T]) Cap() int { return q.recv.Cap() }
+func (q *Queue[T]) Cap() int { return q.receiver.Cap() }
 
 // Close closes both ends. It does not finish the queue for others. Close is idempotent.
-func (q *Queue[T]) Close() error { return errors.Join(q.send.Close(), q.recv.Close()) }
+func (q *Queue[T]) Close() error { return errors.Join(q.sender.Close(), q.receiver.Close()) }
 
 // pairTags are those of [Sender, Receiver].
 var pairTags = &wire.Tags{Type: "pair of a queue's ends", Fields: []int{2}}
@@ -168,7 +148,7 @@ var pairTags = &wire.Tags{Type: "pair of a queue's ends", Fields: []int{2}}
 // MarshalWire lets a queue be part of a value that is sent. Its receiver has both ends.
 func (q *Queue[T]) MarshalWire(e *wire.Encoder) error {
 	e.Tag(pairTags, 0)
-	return errors.Join(q.send.MarshalWire(e), q.recv.MarshalWire(e))
+	return errors.Join(q.sender.MarshalWire(e), q.receiver.MarshalWire(e))
 }
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
@@ -177,8 +157,8 @@ func (q *Queue[T]) UnmarshalWire(d *wire.Decoder) error {
 	if err := d.OnlyTag(pairTags); err != nil {
 		return err
 	}
-	if err := q.send.UnmarshalWire(d); err != nil {
+	if err := q.sender.UnmarshalWire(d); err != nil {
 		return err
 	}
-	return q.recv.UnmarshalWire(d)
+	return q.receiver.UnmarshalWire(d)
 }

@@ -22,7 +22,7 @@ import (
 //	defer p.Unlock()
 //
 // The zero Record is closed.
-type Record[T any] struct{ Mutex }
+type Record[T any] struct{ elements[recordCell[T]] }
 
 // NewRecord makes a record. The caller closes it. The error is a *[LayoutError] if T has no fixed
 // layout.
@@ -31,11 +31,11 @@ func NewRecord[T any](v T) (*Record[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	record := &Record[T]{Mutex{o}}
+	record := &Record[T]{elementsOf[recordCell[T]](o)}
 	return record, record.Store(v)
 }
 
-func (r *Record[T]) array() *Records[T] { return (*Records[T])(r) }
+func (r *Record[T]) array() *Records[T] { return &Records[T]{elementsOf[recordsCell[T]](r.obj)} }
 
 // Load returns the value.
 func (r *Record[T]) Load() (T, error) { return r.array().At(0) }
@@ -43,21 +43,10 @@ func (r *Record[T]) Load() (T, error) { return r.array().At(0) }
 // Store sets the value.
 func (r *Record[T]) Store(v T) error { return r.array().Set(0, v) }
 
-// MarshalWire lets a Record be part of a value that is sent. Its receiver has one of its own, of
-// the same memory.
-func (r *Record[T]) MarshalWire(e *wire.Encoder) error { return r.obj.marshal(e) }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of another
-// type or layout.
-func (r *Record[T]) UnmarshalWire(d *wire.Decoder) (err error) {
-	r.obj, err = readElements[T](d, "Record")
-	return err
-}
-
 // Records are so many values of fixed layout in shared memory, one behind the other: what an Array
 // of c_bool or of a ctypes.Structure is in Python. What holds for a [Record] holds for each of
 // them; the Mutex is one for all. The zero Records are closed.
-type Records[T any] struct{ Mutex }
+type Records[T any] struct{ elements[recordsCell[T]] }
 
 // NewRecords makes n records of zeroes, ErrSize if n is below 0. The caller closes them. The error
 // is a *[LayoutError] if T has no fixed layout.
@@ -66,7 +55,7 @@ func NewRecords[T any](n int) (*Records[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Records[T]{Mutex{o}}, nil
+	return &Records[T]{elementsOf[recordsCell[T]](o)}, nil
 }
 
 // RecordsOf makes records of the values in from.
@@ -123,15 +112,4 @@ func (r *Records[T]) Write(i int, src []T) error {
 // with calls f with the n records from i on.
 func (r *Records[T]) with(i, n int, f func([]T)) error {
 	return r.obj.span(i, n, func(at int) { f(shm.ValuesIn[T](r.obj.sync.Data())[at : at+n]) })
-}
-
-// MarshalWire lets Records be part of a value that is sent. Their receiver has some of its own, of
-// the same memory.
-func (r *Records[T]) MarshalWire(e *wire.Encoder) error { return r.obj.marshal(e) }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if they are of another type
-// or layout.
-func (r *Records[T]) UnmarshalWire(d *wire.Decoder) (err error) {
-	r.obj, err = readElements[T](d, "Records")
-	return err
 }

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // An Owner is who locks a RecursiveMutex: a call and what it calls. In Go it has to be passed on,
@@ -17,7 +16,7 @@ func NewOwner() Owner { return Owner{rand.Uint64() | 1} }
 
 // A RecursiveMutex is a Mutex that its Owner may lock again, with an Unlock for each Lock: Python's
 // RLock. The zero RecursiveMutex is closed.
-type RecursiveMutex struct{ obj *object }
+type RecursiveMutex struct{ cell[recursiveCell] }
 
 const recursiveName = "RecursiveMutex"
 
@@ -27,7 +26,7 @@ func NewRecursiveMutex() (*RecursiveMutex, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &RecursiveMutex{o}, nil
+	return &RecursiveMutex{cell[recursiveCell]{o}}, nil
 }
 
 // Lock waits for the lock and takes it for owner, at once if owner has it; see Mutex.Lock. The
@@ -56,19 +55,6 @@ func (m *RecursiveMutex) Unlock(owner Owner) error {
 // MarkConsistent is that of a Mutex.
 func (m *RecursiveMutex) MarkConsistent(owner Owner) error {
 	return m.obj.during("mark consistent", func() error { return m.shm().MarkConsistent(owner.id) })
-}
-
-// Close is that of a Mutex.
-func (m *RecursiveMutex) Close() error { return m.obj.close() }
-
-// MarshalWire lets a RecursiveMutex be part of a value that is sent. Its receiver has one of its
-// own.
-func (m *RecursiveMutex) MarshalWire(e *wire.Encoder) error { return m.obj.marshal(e) }
-
-// UnmarshalWire is the counterpart of MarshalWire.
-func (m *RecursiveMutex) UnmarshalWire(d *wire.Decoder) (err error) {
-	m.obj, err = readObject(d, recursiveName, shm.FormMutex)
-	return err
 }
 
 func (m *RecursiveMutex) shm() shm.RecursiveMutex { return shm.RecursiveMutex{Sync: m.obj.sync} }

@@ -4,13 +4,12 @@ import (
 	"context"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // An RWMutex is a Mutex that any number of readers may hold instead of one writer. A writer that
 // waits keeps new readers out. The death of a reader is nobody's concern; that of a writer is as
 // with a Mutex. The zero RWMutex is closed.
-type RWMutex struct{ obj *object }
+type RWMutex struct{ cell[rwMutexCell] }
 
 const rwMutexName = "RWMutex"
 
@@ -20,7 +19,7 @@ func NewRWMutex() (*RWMutex, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &RWMutex{o}, nil
+	return &RWMutex{cell[rwMutexCell]{o}}, nil
 }
 
 // Lock takes the lock for writing; see Mutex.Lock.
@@ -65,18 +64,6 @@ func (m *RWMutex) RUnlock() error { return m.obj.unlock(func() error { return m.
 // MarkConsistent is that of a Mutex.
 func (m *RWMutex) MarkConsistent() error {
 	return m.obj.during("mark consistent", func() error { return m.shm().MarkConsistent() })
-}
-
-// Close is that of a Mutex.
-func (m *RWMutex) Close() error { return m.obj.close() }
-
-// MarshalWire lets an RWMutex be part of a value that is sent. Its receiver has one of its own.
-func (m *RWMutex) MarshalWire(e *wire.Encoder) error { return m.obj.marshal(e) }
-
-// UnmarshalWire is the counterpart of MarshalWire.
-func (m *RWMutex) UnmarshalWire(d *wire.Decoder) (err error) {
-	m.obj, err = readObject(d, rwMutexName, shm.FormRWMutex)
-	return err
 }
 
 func (m *RWMutex) shm() shm.RWMutex { return shm.RWMutex{Sync: m.obj.sync} }

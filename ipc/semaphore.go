@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Semaphore counts permits, which processes take and give back. A permit that a process has taken
@@ -16,7 +15,7 @@ import (
 // back only as far as there are no more permits than at first: a signal is not heard twice.
 //
 // Its methods may be called by several goroutines. The zero Semaphore is closed.
-type Semaphore struct{ obj *object }
+type Semaphore struct{ cell[semaphoreCell] }
 
 const semaphoreName = "Semaphore"
 
@@ -39,7 +38,7 @@ func newSemaphore(opts shm.SyncOptions) (*Semaphore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Semaphore{o}, nil
+	return &Semaphore{cell[semaphoreCell]{o}}, nil
 }
 
 // Acquire waits for a permit and takes it. The error is ErrLocked and context.DeadlineExceeded if
@@ -66,19 +65,6 @@ func (s *Semaphore) Permits() (n int, err error) {
 		return err
 	})
 	return n, err
-}
-
-// Close gives this process's reference back, not its permits. Those who wait here get ErrClosed.
-// Close is idempotent.
-func (s *Semaphore) Close() error { return s.obj.close() }
-
-// MarshalWire lets a Semaphore be part of a value that is sent. Its receiver has one of its own.
-func (s *Semaphore) MarshalWire(e *wire.Encoder) error { return s.obj.marshal(e) }
-
-// UnmarshalWire is the counterpart of MarshalWire.
-func (s *Semaphore) UnmarshalWire(d *wire.Decoder) (err error) {
-	s.obj, err = readObject(d, semaphoreName, shm.FormSemaphore)
-	return err
 }
 
 func (s *Semaphore) shm() shm.Semaphore { return shm.Semaphore{Sync: s.obj.sync} }

@@ -27,7 +27,7 @@ func (s *SimpleQueue[T]) Put(ctx context.Context, v T) error { return s.q.Put(ct
 func (s *SimpleQueue[T]) Get(ctx context.Context) (T, error) { return s.q.Get(ctx) }
 
 // Empty reports whether no value waits, which may be otherwise by the time it returns.
-func (s *SimpleQueue[T]) Empty() bool { return s.q.recv.end.empty() }
+func (s *SimpleQueue[T]) Empty() bool { return s.q.receiver.end.empty() }
 
 // Poll waits until a Get would not; see Receiver.Poll.
 func (s *SimpleQueue[T]) Poll(ctx context.Context) error { return s.q.Poll(ctx) }

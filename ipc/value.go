@@ -1,15 +1,10 @@
 package ipc
 
-import (
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
-)
-
 // A Value is a number in shared memory, for any processes of the domain. It is read and changed as
 // a whole, also where nobody locks anything; Python's RawValue is a Value whose Mutex nobody uses.
 // Python's v.value += 1 loses additions, Add does not. The Mutex is for changes of more than one
 // number. A bool or a struct is a [Record]. The zero Value is closed.
-type Value[T Number] struct{ Mutex }
+type Value[T Number] struct{ elements[valueCell[T]] }
 
 // NewValue makes a value. The caller closes it.
 func NewValue[T Number](v T) (*Value[T], error) {
@@ -17,14 +12,14 @@ func NewValue[T Number](v T) (*Value[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	value := &Value[T]{Mutex{o}}
+	value := &Value[T]{elementsOf[valueCell[T]](o)}
 	return value, value.Store(v)
 }
 
 func valueName[T Number]() string { return "Value[" + elemName[T]() + "]" }
 
 // array is v as an array of one element.
-func (v *Value[T]) array() *Array[T] { return (*Array[T])(v) }
+func (v *Value[T]) array() *Array[T] { return &Array[T]{elementsOf[arrayCell[T]](v.obj)} }
 
 // Load returns the value.
 func (v *Value[T]) Load() (T, error) { return v.array().At(0) }
@@ -38,15 +33,4 @@ func (v *Value[T]) Add(delta T) (sum T, err error) { return v.array().Add(0, del
 // CompareAndSwap sets the value to n if it equals old, and reports whether it did.
 func (v *Value[T]) CompareAndSwap(old, n T) (swapped bool, err error) {
 	return v.array().CompareAndSwap(0, old, n)
-}
-
-// MarshalWire lets a Value be part of a value that is sent. Its receiver has one of its own, of the
-// same number.
-func (v *Value[T]) MarshalWire(e *wire.Encoder) error { return v.obj.marshal(e) }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of another
-// type.
-func (v *Value[T]) UnmarshalWire(d *wire.Decoder) (err error) {
-	v.obj, err = readNumbers(d, valueName[T](), shm.SizeOf[T]())
-	return err
 }

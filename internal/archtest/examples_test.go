@@ -27,13 +27,15 @@ var withoutExample = map[string]string{
 	"dist.DDPOptions": "DistributedDataParallel's", "dist.Loss": "DataParallel's",
 	"tensor.FileError": "an error",
 	"cuda.Handle":      "what HandleOf returns", "cuda.DeviceReport": "a part of a Report",
-	"cuda.Way":  "a part of a Report",
+	"cuda.Way": "a part of a Report",
+	"ipc.Conn": "what Dial and Accept return", "ipc.LayoutError": "an error",
+	"manager.Proxy": "a part of each proxy", "manager.OwnerError": "an error", "manager.ServerError": "an error",
 	"dist.Work": "what an Async returns", "dist.Op": "constants", "dist.RankError": "an error",
 }
 
 // exampled are the packages whose types have examples.
 var exampled = []string{".", "pool", "shm", "data", "data/datasets", "data/image", "nn", "optim", "dist",
-	"tensor", "cuda"}
+	"tensor", "cuda", "ipc", "manager"}
 
 // TestTypesThatUsersConstructHaveExamples reads the exported types that are no interfaces.
 func TestTypesThatUsersConstructHaveExamples(t *testing.T) {
