@@ -1,9 +1,14 @@
 package shm_test
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
@@ -15,6 +20,36 @@ func TestLayoutIsWhatTheSpecificationDraws(t *testing.T) {
 		if o.Got != o.Want {
 			t.Errorf("%s is %d, want %d", o.Name, o.Got, o.Want)
 		}
+	}
+}
+
+// The picture of packed words in docs/memory.md has all their fields, with the bits that the code
+// reads.
+func TestLayout_WordsAreAsDrawn(t *testing.T) {
+	page, err := os.ReadFile("../../docs/memory.md")
+	check(t, err)
+	_, picture, _ := strings.Cut(string(page), "### Layouts of words")
+	picture, _, _ = strings.Cut(picture, "### ")
+	line, field := regexp.MustCompile(`(?m)^    (\w*) +\|(.*)\|?$`), regexp.MustCompile(`(\w+) (\d+)(?:–(\d+))?`)
+	drawn, word := make(map[string]uint64), ""
+	for _, l := range line.FindAllStringSubmatch(picture, -1) {
+		word = cmp.Or(l[1], word)
+		for _, f := range field.FindAllStringSubmatch(l[2], -1) {
+			high, _ := strconv.Atoi(f[2])
+			low, _ := strconv.Atoi(cmp.Or(f[3], f[2]))
+			drawn[word+"."+f[1]] = 1<<(high+1) - 1<<low
+		}
+	}
+	read := make(map[string]uint64)
+	for name, get := range shm.Fields {
+		for bit := range 64 {
+			if get(1<<bit) != 0 {
+				read[name] |= 1 << bit
+			}
+		}
+	}
+	if !maps.Equal(drawn, read) {
+		t.Errorf("the page draws\n%x\nand the code reads\n%x", drawn, read)
 	}
 }
 
