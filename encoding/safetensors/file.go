@@ -45,8 +45,8 @@ func Open(path string) (*File, error) {
 	return single(s), nil
 }
 
-// NewFile opens what a reader has in size bytes, as Open does a file of its own. The caller keeps r:
-// Close does not close it, and Map reads.
+// NewFile opens what a reader has in size bytes, as Open does a file of its own. The caller keeps
+// r: Close does not close it, and Map reads.
 func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	s := &shard{r: r}
 	if err := s.readHeader(size); err != nil {

@@ -26,8 +26,8 @@ type index struct {
 	WeightMap map[string]string `json:"weight_map"`
 }
 
-// isIndex reports whether a file is an index: text that is JSON, where a file of tensors begins with
-// the length of its header, whose upper bytes are 0.
+// isIndex reports whether a file is an index: text that is JSON, where a file of tensors begins
+// with the length of its header, whose upper bytes are 0.
 func isIndex(path string) (bool, error) {
 	f, err := regular.Open(path)
 	if err != nil {

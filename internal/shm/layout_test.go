@@ -15,7 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-func TestLayoutIsWhatTheSpecificationDraws(t *testing.T) {
+func TestLayout_OffsetsAreThoseOfTheSpecification(t *testing.T) {
 	for _, o := range shm.Offsets {
 		if o.Got != o.Want {
 			t.Errorf("%s is %d, want %d", o.Name, o.Got, o.Want)
@@ -55,14 +55,14 @@ func TestLayout_WordsAreAsDrawn(t *testing.T) {
 
 // A change of this number is a change of the protocol: processes of both versions cannot share a
 // domain.
-func TestLayoutHashIsPinned(t *testing.T) {
+func TestLayout_HashIsPinned(t *testing.T) {
 	const want = 0x96ac9293a712460f
 	if got := shm.LayoutHash(); got != want {
 		t.Errorf("layout hash is %#x, want %#x", got, uint64(want))
 	}
 }
 
-func TestAttachToAnotherVersion(t *testing.T) {
+func TestAttach_ToAnotherVersionIsRefused(t *testing.T) {
 	for name, change := range map[string]func(*shm.Domain){
 		"layout": func(d *shm.Domain) { d.SetLayout(d.Magic(), shm.LayoutHash()+1) },
 		"magic":  func(d *shm.Domain) { d.SetLayout(d.Magic()+1, shm.LayoutHash()) },
@@ -78,7 +78,7 @@ func TestAttachToAnotherVersion(t *testing.T) {
 	}
 }
 
-func TestAttachToFilesThatAreNoDomain(t *testing.T) {
+func TestAttach_ToFilesThatAreNoDomainIsRefused(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	for name, size := range map[string]int64{"empty": 0, "short": shm.ControlSize - 1, "zeros": shm.ControlSize} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestAttachToFilesThatAreNoDomain(t *testing.T) {
 	}
 }
 
-func TestAttachWithTheDataOfAnotherDomain(t *testing.T) {
+func TestAttach_WithTheDataOfAnotherDomainIsRefused(t *testing.T) {
 	a, b := newDomain(t, 1<<20), newDomain(t, 4<<20)
 	control, mine, err := a.Dup(sys.Reopen)
 	check(t, err)
