@@ -150,10 +150,8 @@ func ReadState(path string) (map[string]*tensor.Tensor, error) {
 		return nil, fmt.Errorf("load state: %w", err)
 	}
 	switch kind {
-	case fileTensors:
-		return mapAll(safetensors.Open(path))
-	case fileIndex:
-		return mapAll(safetensors.OpenSharded(path))
+	case fileTensors, fileIndex:
+		return mapAll(path)
 	case filePickle:
 		v, err := pt.Load(path, pt.Options{Mmap: true, MapLocation: pt.To("cpu")})
 		if err != nil {
@@ -203,14 +201,9 @@ func kindOf(path string) (int, error) {
 	return fileUnknown, nil
 }
 
-// A tensorFile is one of safetensors, or several.
-type tensorFile interface {
-	Names() []string
-	Map(name string) (*tensor.Tensor, error)
-	Close() error
-}
-
-func mapAll(f tensorFile, err error) (map[string]*tensor.Tensor, error) {
+// mapAll maps the tensors of a file of safetensors, or of the files of an index.
+func mapAll(path string) (map[string]*tensor.Tensor, error) {
+	f, err := safetensors.Open(path)
 	if err != nil {
 		return nil, err
 	}

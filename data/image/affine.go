@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 )
 
-// Affine moves pixels: the one in column x and row y is that at (m[0]·x + m[1]·y + m[2], m[3]·x +
+// affine moves pixels: the one in column x and row y is that at (m[0]·x + m[1]·y + m[2], m[3]·x +
 // m[4]·y + m[5]) of before, where centers of pixels count, or fill where that is outside. The
 // filter is Nearest or Bilinear.
-func (im *Image) Affine(m [6]float64, filter Filter, fill uint8) {
+func (im *Image) affine(m [6]float64, filter Filter, fill uint8) {
 	h, w, n := im.H, im.W, im.H*im.W
 	before := im.become(im.C, h, w)
 	if filter == Nearest {
@@ -71,9 +71,9 @@ func blend4(p []uint8, w, h int, u, v float64) uint8 {
 	return uint8(above + (below-above)*dy)
 }
 
-// Rotation is the matrix for Affine that turns h×w pixels about their middle, clockwise by degrees,
+// rotation is the matrix for affine that turns h×w pixels about their middle, clockwise by degrees,
 // scales and shears them, by degrees, and then moves them by dx and dy pixels.
-func Rotation(h, w int, degrees, dx, dy, scale, shearX, shearY float64) [6]float64 {
+func rotation(h, w int, degrees, dx, dy, scale, shearX, shearY float64) [6]float64 {
 	rot, sx, sy := degrees*math.Pi/180, shearX*math.Pi/180, shearY*math.Pi/180
 	a := math.Cos(rot-sy) / math.Cos(sy)
 	b := -math.Cos(rot-sy)*math.Tan(sx)/math.Cos(sy) - math.Sin(rot)
@@ -111,6 +111,6 @@ func (s RandomAffine) Apply(im *Image, r *rand.Rand) error {
 	if s.Scale != [2]float64{} {
 		scale = between(r, s.Scale[0], s.Scale[1])
 	}
-	im.Affine(Rotation(im.H, im.W, degrees, dx, dy, scale, either(s.Shear[0]), either(s.Shear[1])), s.Filter, s.Fill)
+	im.affine(rotation(im.H, im.W, degrees, dx, dy, scale, either(s.Shear[0]), either(s.Shear[1])), s.Filter, s.Fill)
 	return nil
 }

@@ -38,11 +38,11 @@ func (im *Image) blendAll(factor float64, other uint8) {
 	}
 }
 
-// AdjustBrightness makes the image black for a factor of 0, and leaves it alone for 1.
-func (im *Image) AdjustBrightness(factor float64) { im.blendAll(factor, 0) }
+// adjustBrightness makes the image black for a factor of 0, and leaves it alone for 1.
+func (im *Image) adjustBrightness(factor float64) { im.blendAll(factor, 0) }
 
-// AdjustContrast makes the image its mean brightness for a factor of 0, and leaves it alone for 1.
-func (im *Image) AdjustContrast(factor float64) {
+// adjustContrast makes the image its mean brightness for a factor of 0, and leaves it alone for 1.
+func (im *Image) adjustContrast(factor float64) {
 	sum, gray := 0, im.gray()
 	for _, v := range gray {
 		sum += int(v)
@@ -50,9 +50,9 @@ func (im *Image) AdjustContrast(factor float64) {
 	im.blendAll(factor, uint8(float64(sum)/float64(len(gray))+0.5))
 }
 
-// AdjustSaturation makes the image grey for a factor of 0, and leaves it alone for 1. One plane has
+// adjustSaturation makes the image grey for a factor of 0, and leaves it alone for 1. One plane has
 // no colours.
-func (im *Image) AdjustSaturation(factor float64) {
+func (im *Image) adjustSaturation(factor float64) {
 	if im.C == 1 {
 		return
 	}
@@ -77,13 +77,13 @@ func (s ColorJitter) Apply(im *Image, r *rand.Rand) error {
 	for _, i := range r.Perm(4) {
 		switch {
 		case i == 0 && s.Brightness > 0:
-			im.AdjustBrightness(between(r, max(0, 1-s.Brightness), 1+s.Brightness))
+			im.adjustBrightness(between(r, max(0, 1-s.Brightness), 1+s.Brightness))
 		case i == 1 && s.Contrast > 0:
-			im.AdjustContrast(between(r, max(0, 1-s.Contrast), 1+s.Contrast))
+			im.adjustContrast(between(r, max(0, 1-s.Contrast), 1+s.Contrast))
 		case i == 2 && s.Saturation > 0:
-			im.AdjustSaturation(between(r, max(0, 1-s.Saturation), 1+s.Saturation))
+			im.adjustSaturation(between(r, max(0, 1-s.Saturation), 1+s.Saturation))
 		case i == 3 && s.Hue > 0:
-			im.AdjustHue(between(r, -s.Hue, s.Hue))
+			im.adjustHue(between(r, -s.Hue, s.Hue))
 		}
 	}
 	return nil

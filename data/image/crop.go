@@ -196,7 +196,7 @@ func (s RandomResizedCrop) Apply(im *Image, r *rand.Rand) error {
 		return err
 	}
 	y, x, h, w := s.part(im.H, im.W, r)
-	im.ResizePart(y, x, h, w, s.H, s.W, s.Filter)
+	im.resizePart(y, x, h, w, s.H, s.W, s.Filter)
 	return nil
 }
 

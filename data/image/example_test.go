@@ -61,9 +61,9 @@ func ExampleImage() {
 		fmt.Println(err)
 		return
 	}
-	im.FlipHorizontal()
+	im.Crop(0, 2, 4, 3)
 	fmt.Println(im.C, im.H, im.W, im.Pix[:im.W])
-	// Output: 3 4 6 [0 0 0 255 255 255]
+	// Output: 3 4 3 [255 0 0]
 }
 
 func ExampleResize() {

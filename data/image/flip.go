@@ -6,8 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pixel"
 )
 
-// FlipHorizontal makes left right.
-func (im *Image) FlipHorizontal() {
+// flipHorizontal makes left right.
+func (im *Image) flipHorizontal() {
 	before := im.become(im.C, im.H, im.W)
 	pixel.Mirror(im.Pix, before, im.W)
 }
@@ -17,8 +17,8 @@ func (im *Image) FlipHorizontal() {
 // panics if these are not rows.
 func Mirror[T uint8 | float32](dst, src []T, width int) { pixel.Mirror(dst, src, width) }
 
-// FlipVertical makes the top the bottom.
-func (im *Image) FlipVertical() {
+// flipVertical makes the top the bottom.
+func (im *Image) flipVertical() {
 	for c := range im.C {
 		p := im.plane(c)
 		for y := range im.H / 2 {
@@ -39,7 +39,7 @@ func (s RandomHorizontalFlip) Apply(im *Image, r *rand.Rand) error {
 		return err
 	}
 	if r.Float64() < s.P {
-		im.FlipHorizontal()
+		im.flipHorizontal()
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (s RandomVerticalFlip) Apply(im *Image, r *rand.Rand) error {
 		return err
 	}
 	if r.Float64() < s.P {
-		im.FlipVertical()
+		im.flipVertical()
 	}
 	return nil
 }

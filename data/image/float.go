@@ -168,15 +168,15 @@ func (s RandomErasing) Apply(im *Image, r *rand.Rand) error {
 		aspect := math.Exp(between(r, math.Log(ratio[0]), math.Log(ratio[1])))
 		h, w := int(math.RoundToEven(math.Sqrt(area*aspect))), int(math.RoundToEven(math.Sqrt(area/aspect)))
 		if h < im.H && w < im.W {
-			im.Erase(r.IntN(im.H-h+1), r.IntN(im.W-w+1), h, w, s.Value)
+			im.erase(r.IntN(im.H-h+1), r.IntN(im.W-w+1), h, w, s.Value)
 			return nil
 		}
 	}
 	return nil
 }
 
-// Erase writes a value over h×w pixels, or numbers, that begin in row y and column x.
-func (im *Image) Erase(y, x, h, w int, value float32) {
+// erase writes a value over h×w pixels, or numbers, that begin in row y and column x.
+func (im *Image) erase(y, x, h, w int, value float32) {
 	for c := range im.C {
 		for i := range h {
 			from := (c*im.H+y+i)*im.W + x

@@ -2,9 +2,9 @@ package image
 
 import "math"
 
-// AdjustHue turns the circle of colours by a part of it, -0.5 to 0.5, in the bytes in which Pillow
+// adjustHue turns the circle of colours by a part of it, -0.5 to 0.5, in the bytes in which Pillow
 // counts hue, saturation and value.
-func (im *Image) AdjustHue(by float64) {
+func (im *Image) adjustHue(by float64) {
 	if im.C == 1 {
 		return
 	}

@@ -105,11 +105,11 @@ func (w *weights) used(i int) []int32 {
 }
 
 // Resize makes the image h×w pixels.
-func (im *Image) Resize(h, w int, filter Filter) { im.ResizePart(0, 0, im.H, im.W, h, w, filter) }
+func (im *Image) Resize(h, w int, filter Filter) { im.resizePart(0, 0, im.H, im.W, h, w, filter) }
 
-// ResizePart makes h×w pixels of those fromH×fromW that begin in row y and column x, as if the
+// resizePart makes h×w pixels of those fromH×fromW that begin in row y and column x, as if the
 // image had no others.
-func (im *Image) ResizePart(y, x, fromH, fromW, h, w int, filter Filter) {
+func (im *Image) resizePart(y, x, fromH, fromW, h, w int, filter Filter) {
 	if y < 0 || x < 0 || fromH < 1 || fromW < 1 || y > im.H-fromH || x > im.W-fromW || h < 1 || w < 1 {
 		panic(fmt.Sprintf("image: resize %d×%d pixels at (%d, %d) of %d×%d to %d×%d", fromH, fromW, y, x,
 			im.H, im.W, h, w))

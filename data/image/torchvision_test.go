@@ -52,16 +52,16 @@ func recorded(t *testing.T, name string) (c, h, w int, pix []byte) {
 // cases are what is recorded.
 func cases() map[string]func(im *image.Image) {
 	all := map[string]func(im *image.Image){
-		"resized_crop":     func(im *image.Image) { im.ResizePart(5, 9, 30, 41, 16, 24, image.Bilinear) },
-		"resized_crop_end": func(im *image.Image) { im.ResizePart(17, 20, 30, 41, 33, 35, image.Bicubic) },
+		"resized_crop":     func(im *image.Image) { image.ResizePart(im, 5, 9, 30, 41, 16, 24, image.Bilinear) },
+		"resized_crop_end": func(im *image.Image) { image.ResizePart(im, 17, 20, 30, 41, 33, 35, image.Bicubic) },
 		"resize_shorter":   apply(image.Resize{H: 32}),
 		"resize_nearest_even": func(im *image.Image) {
 			im.Crop(0, 0, 46, 60)
 			im.Resize(21, 45, image.Nearest)
 		},
 		"crop_outside": func(im *image.Image) { im.Crop(-3, 50, 20, 30) },
-		"hflip":        (*image.Image).FlipHorizontal,
-		"vflip":        (*image.Image).FlipVertical,
+		"hflip":        image.HorizontalFlip,
+		"vflip":        image.VerticalFlip,
 		"gray":         apply(image.Grayscale{}),
 		"gray3":        apply(image.Grayscale{Channels: 3}),
 	}
@@ -72,10 +72,10 @@ func cases() map[string]func(im *image.Image) {
 		}
 		if f == image.Nearest || f == image.Bilinear {
 			all["affine_"+name] = func(im *image.Image) {
-				im.Affine(image.Rotation(im.H, im.W, 17, 4, -3, 1.2, 5, -8), f, 9)
+				image.Affine(im, image.Rotation(im.H, im.W, 17, 4, -3, 1.2, 5, -8), f, 9)
 			}
 			all["rotate_"+name] = func(im *image.Image) {
-				im.Affine(image.Rotation(im.H, im.W, -30, 0, 0, 1, 0, 0), f, 0)
+				image.Affine(im, image.Rotation(im.H, im.W, -30, 0, 0, 1, 0, 0), f, 0)
 			}
 		}
 	}
@@ -87,12 +87,12 @@ func cases() map[string]func(im *image.Image) {
 		all["pad_"+name] = apply(image.Pad{Left: 3, Top: 5, Right: 7, Bottom: 2, Mode: mode, Fill: []uint8{9, 8, 7}})
 	}
 	for _, f := range []float64{0, 0.4, 1, 1.7} {
-		all[fmt.Sprint("brightness_", f)] = func(im *image.Image) { im.AdjustBrightness(f) }
-		all[fmt.Sprint("contrast_", f)] = func(im *image.Image) { im.AdjustContrast(f) }
-		all[fmt.Sprint("saturation_", f)] = func(im *image.Image) { im.AdjustSaturation(f) }
+		all[fmt.Sprint("brightness_", f)] = func(im *image.Image) { image.AdjustBrightness(im, f) }
+		all[fmt.Sprint("contrast_", f)] = func(im *image.Image) { image.AdjustContrast(im, f) }
+		all[fmt.Sprint("saturation_", f)] = func(im *image.Image) { image.AdjustSaturation(im, f) }
 	}
 	for _, f := range []float64{-0.5, -0.2, 0.1, 0.37} {
-		all[fmt.Sprint("hue_", f)] = func(im *image.Image) { im.AdjustHue(f) }
+		all[fmt.Sprint("hue_", f)] = func(im *image.Image) { image.AdjustHue(im, f) }
 	}
 	return all
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/shoal-mp/shoal/data/row"
 	"github.com/shoal-mp/shoal/internal/regular"
 )
 
@@ -84,7 +85,7 @@ func (f *file) fail(i int, err error) error {
 			number++
 		}
 		if failed != nil && failed != bufio.ErrBufferFull {
-			return &LineError{f.Name(), number, err}
+			return &row.Error{Path: f.Name(), Unit: "line", Number: number, Err: err}
 		}
 	}
 }

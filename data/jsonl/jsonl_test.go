@@ -71,7 +71,7 @@ func TestLinesOfFiles(t *testing.T) {
 
 func TestColumnsAreFieldsOfSamples(t *testing.T) {
 	s := opened(t, jsonl.Options{Columns: row.Columns{{Name: "y"},
-		{Name: "x", DType: row.As(tensor.Float32)}}}, written(t, `{"x": [1, 2], "y": 3, "text": "none"}`))
+		{Name: "x", DType: new(tensor.Float32)}}}, written(t, `{"x": [1, 2], "y": 3, "text": "none"}`))
 	sample, err := s.Get(t.Context(), 0)
 	if err != nil || len(sample) != 2 || sample[0].DType() != tensor.Int64 ||
 		sample[1].DType() != tensor.Float32 || sample[1].Numel() != 2 {
@@ -108,8 +108,8 @@ func TestBadLinesAreNamed(t *testing.T) {
 			s := opened(t, c.o, written(t, "{\"a\": 1}\n\n\n"+c.line+"\n{\"a\": 2}\n"))
 			for i := range s.Len() {
 				_, err := s.Value(t.Context(), i)
-				at, bad := errors.AsType[*jsonl.LineError](err)
-				if bad != (i == 1) || bad && (at.Line != 4 || !errors.Is(err, c.want) ||
+				at, bad := errors.AsType[*row.Error](err)
+				if bad != (i == 1) || bad && (at.Number != 4 || !errors.Is(err, c.want) ||
 					!strings.Contains(err.Error(), "train.jsonl: line 4: ")) {
 					t.Errorf("line %d: %v", i, err)
 				}

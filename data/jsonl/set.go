@@ -26,19 +26,6 @@ type Options struct {
 	MaxLine int         // in bytes; 0 stands for 64 MiB
 }
 
-// A LineError says which line is no sample.
-type LineError struct {
-	Path string
-	Line int // from 1, as editors count
-	Err  error
-}
-
-// Error returns one line.
-func (e *LineError) Error() string { return fmt.Sprintf("read %s: line %d: %v", e.Path, e.Line, e.Err) }
-
-// Unwrap returns Err.
-func (e *LineError) Unwrap() error { return e.Err }
-
 // A Set is the lines of files, one after the other, without those that are blank. It may be used by
 // several goroutines.
 type Set struct {
@@ -89,7 +76,7 @@ func (s *Set) Close() error {
 }
 
 // Value returns line i: nil, bool, int64, float64, string, []any or map[string]any, in which lists
-// of numbers are tensors: see package row. The error is a *LineError where the line is no good.
+// of numbers are tensors: see package row. The error is a *row.Error where the line is no good.
 func (s *Set) Value(_ context.Context, i int) (v any, err error) {
 	err = s.with(i, func(line any) error {
 		object, ok := line.(map[string]any)

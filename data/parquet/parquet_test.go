@@ -162,7 +162,7 @@ func TestRowsOfFiles(t *testing.T) {
 }
 
 func TestColumnsAreThoseThatAreWanted(t *testing.T) {
-	columns := row.Columns{{Name: "n"}, {Name: "ids", DType: row.As(tensor.Float32)}, {Name: "x"}}
+	columns := row.Columns{{Name: "n"}, {Name: "ids", DType: new(tensor.Float32)}, {Name: "x"}}
 	s, err := parquet.Open(parquet.Options{Columns: columns}, written(t, 10, 4))
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestColumnsAreThoseThatAreWanted(t *testing.T) {
 	}
 	defer text.Close()
 	_, err = text.Get(t.Context(), 2)
-	if at, ok := errors.AsType[*parquet.RowError](err); !ok || at.Row != 2 || !errors.Is(err, row.ErrKind) {
+	if at, ok := errors.AsType[*row.Error](err); !ok || at.Number != 2 || !errors.Is(err, row.ErrKind) {
 		t.Errorf("a text as a tensor: %v", err)
 	}
 }
@@ -240,7 +240,7 @@ func TestFilesThatAreNoGoodAreErrors(t *testing.T) {
 	}
 	defer s.Close()
 	_, err = s.Value(t.Context(), 0)
-	if at, ok := errors.AsType[*parquet.RowError](err); !ok || at.Row != 0 || at.Path != path ||
+	if at, ok := errors.AsType[*row.Error](err); !ok || at.Number != 0 || at.Path != path ||
 		!errors.Is(err, parquet.ErrFormat) {
 		t.Errorf("a damaged page: %v", err)
 	}

@@ -33,19 +33,6 @@ type Options struct {
 	MaxPage int
 }
 
-// A RowError says which row is no sample.
-type RowError struct {
-	Path string
-	Row  int // of the file, from 0
-	Err  error
-}
-
-// Error returns one line.
-func (e *RowError) Error() string { return fmt.Sprintf("read %s: row %d: %v", e.Path, e.Row, e.Err) }
-
-// Unwrap returns Err.
-func (e *RowError) Unwrap() error { return e.Err }
-
 // A Set is the rows of files, one after the other. It may be used by several goroutines, of which
 // one reads at a time.
 type Set struct {
@@ -104,7 +91,7 @@ func (s *Set) Close() error {
 
 // Value returns row i, a map: bool, int64, float64, string and []byte are such, lists of numbers
 // are tensors of the column's type, other lists []any, groups and maps with names map[string]any,
-// and what is not there nil. Dates and times are the numbers in the file. The error is a *RowError
+// and what is not there nil. Dates and times are the numbers in the file. The error is a *row.Error
 // where the row is no good.
 func (s *Set) Value(_ context.Context, i int) (any, error) {
 	var picked map[string]any
@@ -143,7 +130,7 @@ func (s *Set) with(i int, f func(r map[string]any) error) error {
 		err = f(r)
 	}
 	if err != nil {
-		return &RowError{s.files[k].Name(), i, err}
+		return &row.Error{Path: s.files[k].Name(), Unit: "row", Number: i, Err: err}
 	}
 	return nil
 }

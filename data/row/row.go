@@ -20,14 +20,11 @@ var (
 // A Column is one that is wanted.
 type Column struct {
 	Name  string
-	DType *tensor.DType // of the tensors of its numbers; nil leaves them as they are
+	DType *tensor.DType // of the tensors of its numbers, new(tensor.Int64); nil leaves them as they are
 }
 
 // Columns are those that are wanted, in their order. None stand for all that a row has.
 type Columns []Column
-
-// As is a DType for a Column.
-func As(dt tensor.DType) *tensor.DType { return &dt }
 
 // Pick returns the columns of a row, those with a DType as tensors. Numbers are bool, int64 and
 // float64, and lists are []any, or tensors already. The error wraps ErrColumn or ErrKind and names

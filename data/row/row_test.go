@@ -73,8 +73,8 @@ func TestListsOfNumbersAreTensors(t *testing.T) {
 
 func TestColumnsAreThoseThatAreWanted(t *testing.T) {
 	all := map[string]any{"ids": list{int64(1), int64(2)}, "weight": 0.5, "label": int64(3), "text": "x"}
-	columns := row.Columns{{Name: "label"}, {Name: "ids", DType: row.As(tensor.Int32)},
-		{Name: "weight", DType: row.As(tensor.Float32)}}
+	columns := row.Columns{{Name: "label"}, {Name: "ids", DType: new(tensor.Int32)},
+		{Name: "weight", DType: new(tensor.Float32)}}
 	picked, err := columns.Pick(all)
 	if want := "{ids:int32[2][1 2] label:int64(3) weight:float32[][0.5]}"; err != nil || shown(picked) != want {
 		t.Errorf("%s, %v: want %s", shown(picked), err, want)
@@ -109,13 +109,13 @@ func TestColumnsAreThoseThatAreWanted(t *testing.T) {
 		!strings.Contains(err.Error(), `"text"`) {
 		t.Errorf("a text as a tensor: %v", err)
 	}
-	if _, err := (row.Columns{{Name: "text", DType: row.As(tensor.Int64)}}).Pick(all); !errors.Is(err, row.ErrKind) {
+	if _, err := (row.Columns{{Name: "text", DType: new(tensor.Int64)}}).Pick(all); !errors.Is(err, row.ErrKind) {
 		t.Errorf("a text as int64: %v", err)
 	}
 }
 
 func ExampleColumns() {
-	columns := row.Columns{{Name: "ids", DType: row.As(tensor.Int64)}, {Name: "weight", DType: row.As(tensor.Float32)}}
+	columns := row.Columns{{Name: "ids", DType: new(tensor.Int64)}, {Name: "weight", DType: new(tensor.Float32)}}
 	sample, err := columns.Pick(map[string]any{"ids": []any{int64(1), int64(2)}, "weight": 0.5, "note": "none"})
 	fmt.Println(len(sample), tensor.Data[int64](sample["ids"].(*tensor.Tensor)),
 		sample["weight"].(*tensor.Tensor).DType(), err)

@@ -17,7 +17,7 @@
 // [Encode] and [Decode] do the same with a stream, in one pass. [NewFile] reads a part at a time
 // from an io.ReaderAt, such as a file in an archive or an object in a store.
 //
-// A model in several files has an index, model.safetensors.index.json: [OpenSharded] opens it, and
+// A model in several files has an index, model.safetensors.index.json: [Open] opens it as well, and
 // [SaveSharded] writes one.
 //
 // The trap: Tensor returns a copy on the heap. What many processes shall have, share once in one of

@@ -5,117 +5,111 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
+	"path/filepath"
 	"slices"
-	"sync"
 
-	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// File is an open file whose header was checked. Its methods may be called concurrently, Close
-// after all others.
+// A File is the tensors of an open file, or of the files that an index names, whose headers were
+// checked. Its methods may be called concurrently, Close after all others.
 type File struct {
 	// MaxBytes is how many bytes of elements Tensor, and Tensors together, may read. 0 stands for
 	// what this process may take without somebody being killed; up to 64 MiB are always given. What
-	// is mapped has no limit but the file.
+	// is mapped has no limit but the files.
 	MaxBytes int64
 
-	r      io.ReaderAt
-	f      *os.File // r, where it is a file that Open has opened, and nil otherwise
 	path   string
-	header header
-	body   int64 // where the elements begin
-
-	mu     sync.Mutex
-	mapped *tensor.FileMap // which has the file then; nil until Map is called
+	names  []string          // of the tensors
+	shards map[string]*shard // by the name of the file; one that is alone has none
+	home   map[string]*shard // by the name of the tensor
 }
 
-// Open opens a file and checks its header. The caller closes the File. The error is an
-// [*encoding.FileError] where the file is malformed.
+// Open opens a file and checks its header. If it is an index (model.safetensors.index.json, by its
+// content), Open does that with the files that it names, which are beside it. The caller closes the
+// File. The error is an [*encoding.FileError] where a file is malformed, or an index says of a file
+// what that does not say.
 func Open(path string) (*File, error) {
-	f, err := regular.Open(path)
+	listed, err := isIndex(path)
 	if err != nil {
-		return nil, fmt.Errorf("open tensors: %w", err)
-	}
-	file := &File{r: f, f: f, path: path}
-	info, err := f.Stat()
-	if err == nil {
-		err = file.readHeader(info.Size())
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return file, nil
-}
-
-// NewFile is Open for size bytes that r has. The caller keeps r: Close does not close it, and Map
-// reads.
-func NewFile(r io.ReaderAt, size int64) (*File, error) {
-	f := &File{r: r}
-	if err := f.readHeader(size); err != nil {
 		return nil, err
 	}
-	return f, nil
-}
-
-// readHeader reads and checks the header of a file of so many bytes.
-func (f *File) readHeader(size int64) error {
-	h, n, name, err := readHeader(io.NewSectionReader(f.r, 0, size), size)
-	if err != nil {
-		return about(f.path, name, err)
+	if listed {
+		return openIndex(path)
 	}
-	f.header, f.body = h, n
-	return nil
+	s, err := openShard(path)
+	if err != nil {
+		return nil, err
+	}
+	return single(s), nil
 }
 
-// Names returns the names of the tensors in the order of the file.
-func (f *File) Names() []string { return f.header.names() }
+// NewFile opens what a reader has in size bytes, as Open does a file of its own. The caller keeps
+// r: Close does not close it, and Map reads.
+func NewFile(r io.ReaderAt, size int64) (*File, error) {
+	s := &shard{r: r}
+	if err := s.readHeader(size); err != nil {
+		return nil, err
+	}
+	return single(s), nil
+}
 
-// Info returns dtype and shape of a tensor; ok tells whether the file has it.
+// single makes a File of one shard.
+func single(s *shard) *File {
+	f := &File{path: s.path, names: s.header.names(), shards: map[string]*shard{"": s}, home: map[string]*shard{}}
+	for _, name := range f.names {
+		f.home[name] = s
+	}
+	return f
+}
+
+// Names returns the names of the tensors: in the order of the file, or of an index in order.
+func (f *File) Names() []string { return slices.Clone(f.names) }
+
+// Files returns the paths of the files with the tensors, in order; none of what NewFile has opened.
+func (f *File) Files() (paths []string) {
+	for _, name := range slices.Sorted(maps.Keys(f.shards)) {
+		if path := f.shards[name].path; path != "" {
+			paths = append(paths, filepath.Clean(path))
+		}
+	}
+	return paths
+}
+
+// Info returns dtype and shape of a tensor; ok tells whether there is one of that name.
 func (f *File) Info(name string) (info Info, ok bool) {
-	info, ok = f.header.infos[name]
-	info.Shape = slices.Clone(info.Shape)
+	if s := f.home[name]; s != nil {
+		info, ok = s.header.infos[name]
+		info.Shape = slices.Clone(info.Shape)
+	}
 	return info, ok
 }
 
-// Metadata returns a copy of what was saved beside the tensors.
-func (f *File) Metadata() map[string]string { return maps.Clone(f.header.meta) }
+// Metadata returns a copy of what was saved beside the tensors, in any of the files.
+func (f *File) Metadata() map[string]string {
+	all := map[string]string{}
+	for _, file := range slices.Sorted(maps.Keys(f.shards)) {
+		maps.Copy(all, f.shards[file].header.meta)
+	}
+	return all
+}
 
-// Tensor reads a tensor into memory of its own. The error wraps [ErrName] if the file has none of
-// that name, or ErrLimit: see MaxBytes.
+// Tensor reads a tensor into memory of its own. The error wraps [ErrName] if there is none of that
+// name, or ErrLimit: see MaxBytes.
 func (f *File) Tensor(name string) (*tensor.Tensor, error) {
-	info, ok := f.header.infos[name]
-	if !ok {
-		return nil, about(f.path, name, fmt.Errorf("%w; Names lists what there is", ErrName))
+	s, err := f.find(name)
+	if err != nil {
+		return nil, err
 	}
 	if err := f.allow(name); err != nil {
-		return nil, about(f.path, name, err)
+		return nil, about(s.path, name, err)
 	}
-	return f.fetch(name, info)
+	return s.read(name)
 }
 
-// fetch reads what may be read.
-func (f *File) fetch(name string, info Info) (*tensor.Tensor, error) {
-	t := tensor.Empty(info.DType, info.Shape...)
-	if err := f.readAt(t, f.body+int64(info.begin)); err != nil {
-		return nil, about(f.path, name, err)
-	}
-	info.DType.CleanBools(tensor.Bytes(t))
-	return t, nil
-}
-
-// readAt fills t with what is at an offset.
-func (f *File) readAt(t *tensor.Tensor, at int64) error {
-	if f.f != nil {
-		return tensor.ReadFileAt(t, f.f, at)
-	}
-	b := tensor.Bytes(t)
-	return readFull(io.NewSectionReader(f.r, at, int64(len(b))), b, ErrOffsets)
-}
-
-// TensorOn is Tensor on a device, or on the host if that is nil. The caller closes it.
+// TensorOn reads a tensor as Tensor does, to a device, or to the host if that is nil. The caller
+// closes it.
 func (f *File) TensorOn(name string, dev tensor.Device) (*tensor.Tensor, error) {
 	near, err := f.Tensor(name)
 	if err != nil || dev == nil {
@@ -123,62 +117,47 @@ func (f *File) TensorOn(name string, dev tensor.Device) (*tensor.Tensor, error) 
 	}
 	there, err := near.ToDevice(dev)
 	if err != nil {
-		return nil, about(f.path, name, err)
+		return nil, about(f.home[name].path, name, err)
 	}
 	return there, nil
 }
 
-// Map returns a tensor whose elements are pages of the file, read when they are touched and copied
+// Map returns a tensor whose elements are pages of its file, read when they are touched and copied
 // when they are written to, as tensor.FromFile has them; one that the file has not aligned is read.
 // The caller closes it, before the File or after. The error wraps [ErrName], or is a
 // *tensor.FileError where the file was cut short.
-func (f *File) Map(name string) (t *tensor.Tensor, err error) {
-	info, ok := f.header.infos[name]
-	at := f.body + int64(info.begin)
-	if !ok || f.f == nil || at%int64(info.DType.Size()) != 0 {
-		return f.Tensor(name)
-	}
-	m, err := f.mapping()
-	if err != nil {
-		return nil, about(f.path, name, err)
-	}
-	guarded := tensor.Catch(func() { t, err = view(m, at, info) })
-	if err = errors.Join(err, guarded); err != nil {
-		return nil, about(f.path, name, err)
-	}
-	return t, nil
-}
-
-// view makes a tensor of what the header says is there.
-func view(m *tensor.FileMap, at int64, info Info) (*tensor.Tensor, error) {
-	hold, err := m.Storage(at, int64(info.end-info.begin))
+func (f *File) Map(name string) (*tensor.Tensor, error) {
+	s, err := f.find(name)
 	if err != nil {
 		return nil, err
 	}
-	defer hold.Close()
-	info.DType.CleanBools(tensor.Bytes(hold))
-	return tensor.Contiguous(hold.Storage(), info.DType, info.Shape...)
+	if !s.mappable(name) {
+		return f.Tensor(name)
+	}
+	return s.view(name)
+}
+
+func (f *File) find(name string) (*shard, error) {
+	if s := f.home[name]; s != nil {
+		return s, nil
+	}
+	return nil, about(f.path, name, fmt.Errorf("%w; Names lists what there is", ErrName))
 }
 
 // Tensors reads all tensors. The error wraps ErrLimit where they are too many bytes together: see
 // MaxBytes.
 func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
-	if err := f.allow(f.Names()...); err != nil {
+	if err := f.allow(f.names...); err != nil {
 		return nil, about(f.path, "", err)
 	}
-	return each(f.Names(), f.Tensor)
+	return each(f.names, f.Tensor)
 }
 
-func (f *File) bytes(name string) int64 {
-	info := f.header.infos[name]
-	return int64(info.end - info.begin)
-}
-
-// allow says whether tensors may be read, whose sizes the file was found to have.
+// allow says whether tensors may be read, whose sizes their files were found to have.
 func (f *File) allow(names ...string) error {
 	bytes := int64(0)
 	for _, name := range names {
-		bytes += f.bytes(name)
+		bytes += f.home[name].bytes(name)
 	}
 	return room.Check(bytes, bytes, f.MaxBytes, "raise File.MaxBytes if that is meant, or Map it")
 }
@@ -196,25 +175,10 @@ func each(names []string, get func(string) (*tensor.Tensor, error)) (map[string]
 	return all, nil
 }
 
-// Close closes the file that Open has opened. Tensors that were read or mapped stay.
-func (f *File) Close() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch {
-	case f.mapped != nil:
-		return f.mapped.Close()
-	case f.f != nil:
-		return f.f.Close()
+// Close closes the files that Open has opened. Tensors that were read or mapped stay.
+func (f *File) Close() (err error) {
+	for s := range maps.Values(f.shards) {
+		err = errors.Join(err, s.close())
 	}
-	return nil
-}
-
-// mapping maps the file, once.
-func (f *File) mapping() (m *tensor.FileMap, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.mapped == nil {
-		f.mapped, err = tensor.MapFile(f.f)
-	}
-	return f.mapped, err
+	return err
 }

@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/replace"
-	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -26,32 +26,37 @@ type index struct {
 	WeightMap map[string]string `json:"weight_map"`
 }
 
-// Sharded is a model in several files, all of them open. Its methods may be called concurrently,
-// Close after all others.
-type Sharded struct {
-	// MaxBytes is File.MaxBytes, for the tensors of all files together.
-	MaxBytes int64
-
-	path   string
-	shards map[string]*File // by the name of the file
-	home   map[string]*File // by the name of the tensor
+// isIndex reports whether a file is an index: text that is JSON, where a file of tensors begins
+// with the length of its header, whose upper bytes are 0.
+func isIndex(path string) (bool, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return false, fmt.Errorf("open tensors: %w", err)
+	}
+	defer f.Close()
+	var begin [8]byte
+	n, err := io.ReadFull(f, begin[:])
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, fmt.Errorf("read tensors: %w", err)
+	}
+	text := bytes.TrimSpace(begin[:n])
+	return bytes.HasPrefix(text, []byte("{")) && !bytes.Contains(text, []byte{0}), nil
 }
 
-// OpenSharded opens the files of an index, which are beside it, and checks their headers. The
-// caller closes the Sharded. A malformed index, and one that says of a file what that does not say,
-// is an [*encoding.FileError].
-func OpenSharded(path string) (s *Sharded, err error) {
+// openIndex opens the files of an index, which are beside it, and checks their headers.
+func openIndex(path string) (*File, error) {
 	ix, err := readIndex(path)
 	if err != nil {
 		return nil, err
 	}
-	s = &Sharded{path: path, shards: map[string]*File{}, home: map[string]*File{}}
-	for _, name := range slices.Sorted(maps.Keys(ix.WeightMap)) {
-		if err := s.enter(name, ix.WeightMap[name]); err != nil {
-			return nil, errors.Join(err, s.Close())
+	f := &File{path: path, shards: map[string]*shard{}, home: map[string]*shard{}}
+	f.names = slices.Sorted(maps.Keys(ix.WeightMap))
+	for _, name := range f.names {
+		if err := f.enter(name, ix.WeightMap[name]); err != nil {
+			return nil, errors.Join(err, f.Close())
 		}
 	}
-	return s, nil
+	return f, nil
 }
 
 func readIndex(path string) (ix index, err error) {
@@ -74,106 +79,22 @@ func readIndex(path string) (ix index, err error) {
 }
 
 // enter finds a tensor in the file that the index names.
-func (s *Sharded) enter(name, file string) (err error) {
-	f := s.shards[file]
-	if f == nil {
+func (f *File) enter(name, file string) (err error) {
+	s := f.shards[file]
+	if s == nil {
 		if !filepath.IsLocal(file) || filepath.Base(file) != file || !strings.HasSuffix(file, ".safetensors") {
-			return about(s.path, name, fmt.Errorf("%w: %q is no file beside the index", ErrHeader, file))
+			return about(f.path, name, fmt.Errorf("%w: %q is no file beside the index", ErrHeader, file))
 		}
-		if f, err = Open(filepath.Join(filepath.Dir(s.path), file)); err != nil {
+		if s, err = openShard(filepath.Join(filepath.Dir(f.path), file)); err != nil {
 			return err
 		}
-		s.shards[file] = f
+		f.shards[file] = s
 	}
-	if _, ok := f.Info(name); !ok {
-		return about(s.path, name, fmt.Errorf("%w: it is not in %s", ErrHeader, file))
+	if _, ok := s.header.infos[name]; !ok {
+		return about(f.path, name, fmt.Errorf("%w: it is not in %s", ErrHeader, file))
 	}
-	s.home[name] = f
+	f.home[name] = s
 	return nil
-}
-
-// Names returns the names of the tensors in order.
-func (s *Sharded) Names() []string { return slices.Sorted(maps.Keys(s.home)) }
-
-// Info returns dtype and shape of a tensor; ok tells whether the model has it.
-func (s *Sharded) Info(name string) (info Info, ok bool) {
-	if f := s.home[name]; f != nil {
-		return f.Info(name)
-	}
-	return info, false
-}
-
-// Files returns the paths of the files beside the index, in order.
-func (s *Sharded) Files() (paths []string) {
-	for _, name := range slices.Sorted(maps.Keys(s.shards)) {
-		paths = append(paths, filepath.Join(filepath.Dir(s.path), name))
-	}
-	return paths
-}
-
-// Metadata returns what was saved beside the tensors in any of the files.
-func (s *Sharded) Metadata() map[string]string {
-	all := map[string]string{}
-	for _, file := range slices.Sorted(maps.Keys(s.shards)) {
-		maps.Copy(all, s.shards[file].header.meta)
-	}
-	return all
-}
-
-// Tensor reads a tensor, as File.Tensor does.
-func (s *Sharded) Tensor(name string) (*tensor.Tensor, error) {
-	f, err := s.find(name)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.allow(name); err != nil {
-		return nil, err
-	}
-	return f.fetch(name, f.header.infos[name])
-}
-
-// Map maps a tensor, as File.Map does.
-func (s *Sharded) Map(name string) (*tensor.Tensor, error) {
-	f, err := s.find(name)
-	if err != nil {
-		return nil, err
-	}
-	return f.Map(name)
-}
-
-func (s *Sharded) find(name string) (*File, error) {
-	if f := s.home[name]; f != nil {
-		return f, nil
-	}
-	return nil, about(s.path, name, fmt.Errorf("%w; Names lists what there is", ErrName))
-}
-
-// Tensors reads all tensors. The error wraps ErrLimit where they are too many bytes together: see
-// MaxBytes.
-func (s *Sharded) Tensors() (map[string]*tensor.Tensor, error) {
-	if err := s.allow(s.Names()...); err != nil {
-		return nil, err
-	}
-	return each(s.Names(), s.Tensor)
-}
-
-func (s *Sharded) allow(names ...string) error {
-	bytes := int64(0)
-	for _, name := range names {
-		bytes += s.home[name].bytes(name)
-	}
-	if err := room.Check(bytes, bytes, s.MaxBytes, "raise Sharded.MaxBytes if that is meant, or Map it"); err != nil {
-		return about(s.path, "", err)
-	}
-	return nil
-}
-
-// Close closes the files. Tensors that were read or mapped stay.
-func (s *Sharded) Close() (err error) {
-	for f := range maps.Values(s.shards) {
-		err = errors.Join(err, f.Close())
-	}
-	return err
 }
 
 // SaveSharded writes the tensors to files of at most limit bytes of elements, or of one tensor

@@ -29,7 +29,7 @@ func TestAModelInSeveralFiles(t *testing.T) {
 	if len(files) != 3 {
 		t.Errorf("files: %v", files)
 	}
-	s, err := safetensors.OpenSharded(path)
+	s, err := safetensors.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,10 +58,21 @@ func TestAModelInSeveralFiles(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := os.Remove(files[1]); err != nil {
+	other := filepath.Join(dir, "model.json")
+	if err := os.Rename(path, other); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := safetensors.OpenSharded(path); !errors.Is(err, fs.ErrNotExist) {
+	byContent, err := safetensors.Open(other)
+	if err != nil || len(byContent.Names()) != len(all) || !slices.Equal(byContent.Files(), files) {
+		t.Fatalf("an index of another name: %v", err)
+	}
+	if err := byContent.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(os.Rename(other, path), os.Remove(files[1])); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := safetensors.Open(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a file: %v", err)
 	}
 }
@@ -85,7 +96,7 @@ func TestHostileIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var format *encoding.FileError
-		if s, err := safetensors.OpenSharded(path); !errors.As(err, &format) {
+		if s, err := safetensors.Open(path); !errors.As(err, &format) {
 			t.Errorf("%s: %v, %v", name, s, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-func TestBlockIsFreeWhenItsLastReferenceGoes(t *testing.T) {
+func TestBlock_IsFreeWhenItsLastReferenceGoes(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d := f.first
 		h := alloc(t, d, 5000, "x")
@@ -32,7 +32,7 @@ func TestBlockIsFreeWhenItsLastReferenceGoes(t *testing.T) {
 	})
 }
 
-func TestHandleStaysStaleWhenItsBlockIsUsedAgain(t *testing.T) {
+func TestHandle_StaysStaleWhenItsBlockIsUsedAgain(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d := f.first
 		old := alloc(t, d, 5000, "old")
@@ -51,7 +51,7 @@ func TestHandleStaysStaleWhenItsBlockIsUsedAgain(t *testing.T) {
 	})
 }
 
-func TestImportedBlockOutlivesItsMaker(t *testing.T) {
+func TestBlock_OutlivesItsMakerOnceImported(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		h := alloc(t, a, 1<<20, "shared")
@@ -69,7 +69,7 @@ func TestImportedBlockOutlivesItsMaker(t *testing.T) {
 	})
 }
 
-func TestHandlesThatWereMadeUp(t *testing.T) {
+func TestHandle_MadeUpIsRefused(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	held := alloc(t, d, 64, "x")
 	for _, h := range []shm.Handle{0, shm.HandleAt(1<<22-1, 0), shm.HandleAt(0, 7), held | 1<<22,
@@ -84,7 +84,7 @@ func TestHandlesThatWereMadeUp(t *testing.T) {
 	check(t, d.Audit())
 }
 
-func TestBlockWithoutBytes(t *testing.T) {
+func TestBlock_MayHaveNoBytes(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	h, err := d.Alloc(0)
 	check(t, err)
@@ -98,7 +98,7 @@ func TestBlockWithoutBytes(t *testing.T) {
 	wantRest(t, d, 0)
 }
 
-func TestBlockLargerThanTheDomain(t *testing.T) {
+func TestBlock_LargerThanTheDomainIsRefused(t *testing.T) {
 	d := newDomain(t, 1<<20) // 16 MiB of addresses
 	for _, size := range []int{17 << 20, 1 << 50, -1} {
 		if _, err := d.Alloc(size); !errors.Is(err, shm.ErrTooLarge) {
@@ -107,7 +107,7 @@ func TestBlockLargerThanTheDomain(t *testing.T) {
 	}
 }
 
-func TestUseAfterClose(t *testing.T) {
+func TestDomain_RefusesUseAfterClose(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d := f.join()
 		h := alloc(t, d, 64, "x")
@@ -132,7 +132,7 @@ func TestUseAfterClose(t *testing.T) {
 	})
 }
 
-func TestThousandsOfSmallBlocksShareSlabs(t *testing.T) {
+func TestBlock_SmallOnesShareSlabs(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d := f.first
 		var all []shm.Handle
@@ -162,7 +162,7 @@ func TestThousandsOfSmallBlocksShareSlabs(t *testing.T) {
 	})
 }
 
-func TestGoroutinesShareOneBlock(t *testing.T) {
+func TestBlock_IsSharedByGoroutines(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d := f.first
 		h := alloc(t, d, 64, "shared")
@@ -189,7 +189,7 @@ func TestGoroutinesShareOneBlock(t *testing.T) {
 	})
 }
 
-func TestParticipantsAllocateAndFreeAtTheSameTime(t *testing.T) {
+func TestBlock_IsAllocatedAndFreedByManyAtOnce(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		var g sync.WaitGroup
 		for range 4 {
@@ -216,7 +216,7 @@ func TestParticipantsAllocateAndFreeAtTheSameTime(t *testing.T) {
 }
 
 // An operation that finds all lanes taken by Close is told so.
-func TestNobodyWaitsForAClosedDomain(t *testing.T) {
+func TestDomain_ClosedKeepsNobodyWaiting(t *testing.T) {
 	for range 200 {
 		d, err := shm.NewLocal(1 << 20)
 		if err != nil {
@@ -248,7 +248,7 @@ func TestNobodyWaitsForAClosedDomain(t *testing.T) {
 }
 
 // More operations than there are lanes wait: none of them is forgotten when lanes are free again.
-func TestMoreOperationsThanLanes(t *testing.T) {
+func TestLane_MoreOperationsThanLanesWait(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		r, s, v := newRing(t, a, 128)

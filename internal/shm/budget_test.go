@@ -12,7 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-func TestExhaustionIsAnErrorWithNumbers(t *testing.T) {
+func TestBudget_ExhaustionIsAnErrorWithNumbers(t *testing.T) {
 	everyWorld(t, 4<<20, func(t *testing.T, f *family) {
 		d := f.first
 		var all []shm.Handle
@@ -119,7 +119,7 @@ func TestRegression_S2_5_ABudgetErrorSaysInWhichQueuesItWaits(t *testing.T) {
 	})
 }
 
-func TestMoreThanTheBudgetSpendsNoAddresses(t *testing.T) {
+func TestBudget_RefusalSpendsNoAddresses(t *testing.T) {
 	d := newDomain(t, 1<<20) // 16 MiB of addresses
 	for range 10 {
 		if _, err := d.Alloc(8 << 20); !errors.Is(err, shm.ErrNoSpace) {
@@ -131,7 +131,7 @@ func TestMoreThanTheBudgetSpendsNoAddresses(t *testing.T) {
 	}
 }
 
-func TestMachineWithoutMemoryRefusesBigBlocks(t *testing.T) {
+func TestBudget_MachineWithoutMemoryRefusesBigBlocks(t *testing.T) {
 	h, d, err := shm.NewHeap(16 << 20)
 	check(t, err)
 	defer d.Close()
@@ -149,7 +149,7 @@ func TestMachineWithoutMemoryRefusesBigBlocks(t *testing.T) {
 	wantRest(t, d, 0)
 }
 
-func TestLoopNeverExceedsItsBudget(t *testing.T) {
+func TestBudget_LoopNeverExceedsIt(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	for i := range 100_000 {
 		h, err := d.Alloc(4096 * (1 + i%64))
@@ -164,7 +164,7 @@ func TestLoopNeverExceedsItsBudget(t *testing.T) {
 	wantRest(t, d, 0)
 }
 
-func TestIdlePagesAreGivenBackForAnotherClass(t *testing.T) {
+func TestBudget_IdlePagesAreGivenBackForAnotherClass(t *testing.T) {
 	everyWorld(t, 4<<20, func(t *testing.T, f *family) {
 		d := f.first
 		for _, size := range []int{4 << 20, 1 << 20, 256 << 10, 64, 3 << 20} {
@@ -181,7 +181,7 @@ func TestIdlePagesAreGivenBackForAnotherClass(t *testing.T) {
 }
 
 // The last bytes of a budget are of use to a small block, which takes a slab.
-func TestSmallBlockTakesIdlePagesOfABigOne(t *testing.T) {
+func TestBudget_SmallBlockTakesIdlePagesOfABigOne(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	big := alloc(t, d, 1<<20, "x")
 	check(t, d.Release(big))
@@ -189,7 +189,7 @@ func TestSmallBlockTakesIdlePagesOfABigOne(t *testing.T) {
 	wantRest(t, d, 1)
 }
 
-func TestParticipantsTogetherNeverExceedTheBudget(t *testing.T) {
+func TestBudget_ParticipantsTogetherNeverExceedIt(t *testing.T) {
 	everyWorld(t, 4<<20, func(t *testing.T, f *family) {
 		var g sync.WaitGroup
 		var got, refused atomic.Int64
@@ -225,7 +225,7 @@ func TestParticipantsTogetherNeverExceedTheBudget(t *testing.T) {
 	})
 }
 
-func TestAllocWaitWakesWhenAnotherReleases(t *testing.T) {
+func TestAllocWait_WakesWhenAnotherReleases(t *testing.T) {
 	everyWorld(t, 1<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		ctx := watchdog(t)
@@ -243,7 +243,7 @@ func TestAllocWaitWakesWhenAnotherReleases(t *testing.T) {
 	})
 }
 
-func TestAllocWaitEndsWithItsContext(t *testing.T) {
+func TestAllocWait_EndsWithItsContext(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	alloc(t, d, 1<<20, "x")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -258,7 +258,7 @@ func TestAllocWaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestAllocWaitEndsWithItsDomain(t *testing.T) {
+func TestAllocWait_EndsWithItsDomain(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	alloc(t, d, 1<<20, "x")
 	ctx := watchdog(t)
@@ -299,7 +299,7 @@ func forget(d *shm.Domain, n int) error {
 	return nil
 }
 
-func TestForgottenBlocksAreCollected(t *testing.T) {
+func TestPressure_CollectsForgottenBlocks(t *testing.T) {
 	n := 10_000
 	if testing.Short() {
 		n = 1000
@@ -307,7 +307,7 @@ func TestForgottenBlocksAreCollected(t *testing.T) {
 	check(t, forget(newDomain(t, 64<<20), n))
 }
 
-func TestGoroutinesForgetBlocksTogether(t *testing.T) {
+func TestPressure_CollectsWhatGoroutinesForget(t *testing.T) {
 	d := newDomain(t, 64<<20)
 	var g sync.WaitGroup
 	for range 8 {
@@ -331,7 +331,7 @@ func init() {
 	}
 }
 
-func TestTwoProcessesForgetBlocksTogether(t *testing.T) {
+func TestPressure_CollectsWhatTwoProcessesForget(t *testing.T) {
 	d := newDomain(t, 64<<20)
 	other := start(t, d, "forget")
 	check(t, forget(d, 1000))
@@ -343,7 +343,7 @@ func TestTwoProcessesForgetBlocksTogether(t *testing.T) {
 
 // Pages that come back to the budget wake who waits for memory, also where no block becomes free by
 // it.
-func TestAllocWaitHearsOfPunchedPages(t *testing.T) {
+func TestAllocWait_HearsOfPunchedPages(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		idle := alloc(t, b, 6<<20, "")

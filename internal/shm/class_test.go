@@ -31,7 +31,7 @@ func sizes(yield func(uint64) bool) {
 	}
 }
 
-func TestClassHoldsItsSizesAndWastesAQuarterAtMost(t *testing.T) {
+func TestClass_HoldsItsSizesAndWastesAQuarterAtMost(t *testing.T) {
 	for n := range sizes {
 		got := shm.ClassSize(shm.ClassOf(n))
 		if got < n {
@@ -43,7 +43,7 @@ func TestClassHoldsItsSizesAndWastesAQuarterAtMost(t *testing.T) {
 	}
 }
 
-func TestClassesAreMonotoneAndTheirOwnInverse(t *testing.T) {
+func TestClass_IsMonotoneAndItsOwnInverse(t *testing.T) {
 	for c := range shm.ClassCount {
 		if got := shm.ClassOf(shm.ClassSize(c)); got != c {
 			t.Errorf("class %d of %d bytes is found as class %d", c, shm.ClassSize(c), got)
@@ -57,7 +57,7 @@ func TestClassesAreMonotoneAndTheirOwnInverse(t *testing.T) {
 	}
 }
 
-func TestExtentsAreAlignedAndApart(t *testing.T) {
+func TestExtent_IsAlignedAndApart(t *testing.T) {
 	d := newDomain(t, 64<<20)
 	type extent struct{ off, size uint64 }
 	var all []extent
@@ -79,7 +79,7 @@ func TestExtentsAreAlignedAndApart(t *testing.T) {
 	}
 }
 
-func TestHugeBlocksBeginAtHugePages(t *testing.T) {
+func TestExtent_OfAHugeBlockBeginsAtAHugePage(t *testing.T) {
 	d := newDomain(t, 64<<20)
 	alloc(t, d, 100, "small")
 	for _, size := range []int{2 << 20, 5 << 20} {

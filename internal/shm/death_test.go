@@ -25,7 +25,7 @@ func reap(t *testing.T, d *shm.Domain) {
 	})
 }
 
-func TestDeathInTheMiddleOfAnything(t *testing.T) {
+func TestDeath_InTheMiddleOfAnything(t *testing.T) {
 	for _, halt := range shm.Halts {
 		t.Run(halt.Name, func(t *testing.T) {
 			everyWorld(t, 16<<20, func(t *testing.T, f *family) {
@@ -54,7 +54,7 @@ func TestDeathInTheMiddleOfAnything(t *testing.T) {
 }
 
 // Every halt at once, in one participant each, and a single survivor.
-func TestAllButOneDie(t *testing.T) {
+func TestDeath_OfAllButOne(t *testing.T) {
 	everyWorld(t, 64<<20, func(t *testing.T, f *family) {
 		a := f.first
 		r, s, v := newRing(t, a, 64)
@@ -80,7 +80,7 @@ func TestAllButOneDie(t *testing.T) {
 	})
 }
 
-func TestDeadSenderLeavesItsMessages(t *testing.T) {
+func TestDeath_OfASenderLeavesItsMessages(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		r, s, v := newRing(t, a, 4)
@@ -98,7 +98,7 @@ func TestDeadSenderLeavesItsMessages(t *testing.T) {
 	})
 }
 
-func TestDeadReadersMessageIsDroppedAndCounted(t *testing.T) {
+func TestDeath_OfAReaderDropsItsMessageAndCounts(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		r, s, v := newRing(t, a, 4)
@@ -129,7 +129,7 @@ func halted(t *testing.T, name string) shm.Halt {
 
 // A hole in a ring is room: a sender that waits for room hears of it from the reader that passes
 // it.
-func TestHoleOfADeadSenderIsRoom(t *testing.T) {
+func TestDeath_OfASenderLeavesAHoleThatIsRoom(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		a, b := f.first, f.join()
@@ -154,7 +154,7 @@ func TestHoleOfADeadSenderIsRoom(t *testing.T) {
 	})
 }
 
-func TestLastSenderDies(t *testing.T) {
+func TestDeath_OfTheLastSenderEndsTheRing(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		a, b := f.first, f.join()
@@ -172,7 +172,7 @@ func TestLastSenderDies(t *testing.T) {
 }
 
 // The reaper does not wait for a living lane: it comes back when that is done.
-func TestReaperComesBackForWhatALivingLaneBlocks(t *testing.T) {
+func TestReaper_ComesBackForWhatALivingLaneBlocks(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b, c := f.first, f.join(), f.join()
 		r, s, v := newRing(t, a, 4)
@@ -201,7 +201,7 @@ func TestReaperComesBackForWhatALivingLaneBlocks(t *testing.T) {
 }
 
 // The words of a ring that only the dead held are somebody's data as soon as the ring is free.
-func TestReaperLeavesFreedRingsAlone(t *testing.T) {
+func TestReaper_LeavesFreedRingsAlone(t *testing.T) {
 	everyWorld(t, 1<<20, func(t *testing.T, f *family) {
 		a := f.first
 		for range 20 {
@@ -214,7 +214,7 @@ func TestReaperLeavesFreedRingsAlone(t *testing.T) {
 	})
 }
 
-func TestSeatOfTheDeadIsUsedAgain(t *testing.T) {
+func TestSeat_OfTheDeadIsUsedAgain(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		seat, epoch := -1, uint32(0)
 		for i := range 5 {
@@ -231,7 +231,7 @@ func TestSeatOfTheDeadIsUsedAgain(t *testing.T) {
 	})
 }
 
-func TestOneParticipantTooMany(t *testing.T) {
+func TestSeat_OneParticipantTooManyIsRefused(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		all := []*shm.Domain{f.first}
 		for range shm.MaxParticipants - 1 {
@@ -252,7 +252,7 @@ func TestOneParticipantTooMany(t *testing.T) {
 	})
 }
 
-func TestNoticeOfDeathIsAutomatic(t *testing.T) {
+func TestDeath_IsNoticedByItself(t *testing.T) {
 	h, a, err := shm.NewHeap(8 << 20)
 	check(t, err)
 	t.Cleanup(func() { a.Close() })

@@ -418,6 +418,40 @@ var Offsets = []Offset{
 	{"end", controlSize, 2<<20 + 256<<20},
 }
 
+// Fields are the parts of packed words by the names of docs/memory.md, each as the code reads it.
+var Fields = map[string]func(w uint64) uint64{
+	"stateWord.generation": func(w uint64) uint64 { return uint64(stateWord(w).generation()) },
+	"stateWord.transit":    func(w uint64) uint64 { return stateWord(w).transit() },
+	"stateWord.ALLOC":      func(w uint64) uint64 { return w & allocBit },
+	"stateWord.WAIT":       func(w uint64) uint64 { return w & waitBit },
+	"stateWord.GONE":       func(w uint64) uint64 { return w & goneBit },
+	"stateWord.kind":       func(w uint64) uint64 { return stateWord(w).kind() },
+	"stateWord.lane":       func(w uint64) uint64 { return uint64(stateWord(w).lane()) },
+
+	"extent.lead":   func(w uint64) uint64 { return w & extLead },
+	"extent.small":  func(w uint64) uint64 { return w & extSmall },
+	"extent.kind":   func(w uint64) uint64 { return uint64(extKind(w)) },
+	"extent.class":  func(w uint64) uint64 { return uint64(extClass(w)) },
+	"extent.offset": extOffset,
+
+	"slotWord.lap":   func(w uint64) uint64 { return slotWord(w).lap() },
+	"slotWord.state": func(w uint64) uint64 { return slotWord(w).state() },
+	"slotWord.lane":  func(w uint64) uint64 { return uint64(slotWord(w).lane()) },
+
+	"lockWord.pid":   func(w uint64) uint64 { return uint64(lockWord(w).pid()) },
+	"lockWord.epoch": func(w uint64) uint64 { return w >> idEpochShift & idEpochMask },
+	"lockWord.seat":  func(w uint64) uint64 { return uint64(lockWord(w).seat()) },
+	"lockWord.state": func(w uint64) uint64 { return uint64(lockWord(w).state()) },
+
+	"participantWord.epoch": func(w uint64) uint64 { return uint64(participantWord(w).epoch()) },
+	"participantWord.state": func(w uint64) uint64 { return participantWord(w).state() },
+
+	"budgetWord.pages": func(w uint64) uint64 { return uint64(budgetWord(w).pages()) },
+	"budgetWord.WAIT":  func(w uint64) uint64 { return w & budgetWait },
+	"budgetWord.kind":  func(w uint64) uint64 { return uint64(budgetWord(w).kind()) },
+	"budgetWord.lane":  func(w uint64) uint64 { return uint64(budgetWord(w).lane()) },
+}
+
 // Dup returns the domain's two files once more, as another process would receive them.
 func (d *Domain) Dup(dup func(*os.File) (*os.File, error)) (control, data *os.File, err error) {
 	f := d.Files()

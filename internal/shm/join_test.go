@@ -83,7 +83,7 @@ func listen(t *testing.T, d *shm.Domain, path string) *shm.Listener {
 	return l
 }
 
-func TestStrangerJoinsAndItsDeathIsNoticed(t *testing.T) {
+func TestJoin_StrangersDeathIsNoticed(t *testing.T) {
 	for name, path := range map[string]string{"abstract": "", "path": filepath.Join(t.TempDir(), "socket")} {
 		t.Run(name, func(t *testing.T) {
 			d := newDomain(t, 16<<20)
@@ -104,7 +104,7 @@ func TestStrangerJoinsAndItsDeathIsNoticed(t *testing.T) {
 	}
 }
 
-func TestJoinIsRefused(t *testing.T) {
+func TestJoin_IsRefused(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	l := listen(t, d, "")
 	wrong := l.Token()
@@ -129,7 +129,7 @@ func TestJoinIsRefused(t *testing.T) {
 	}
 }
 
-func TestJoinOfAnotherVersionOrNamespace(t *testing.T) {
+func TestJoin_OfAnotherVersionOrNamespaceIsRefused(t *testing.T) {
 	l := listen(t, newDomain(t, 1<<20), "")
 	c, err := net.Dial("unix", l.Addr())
 	check(t, err)
@@ -153,7 +153,7 @@ func TestJoinOfAnotherVersionOrNamespace(t *testing.T) {
 }
 
 // A client that connects and says nothing, or nonsense, is in nobody's way.
-func TestSilentClientsBlockNobody(t *testing.T) {
+func TestListen_SilentClientsBlockNobody(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	l := listen(t, d, "")
 	for i := range 3 * shm.MaxConnections {
@@ -169,7 +169,7 @@ func TestSilentClientsBlockNobody(t *testing.T) {
 	check(t, again.Close())
 }
 
-func TestJoinEndsWithItsContext(t *testing.T) {
+func TestJoin_EndsWithItsContext(t *testing.T) {
 	mute, err := net.Listen("unix", filepath.Join(t.TempDir(), "mute"))
 	check(t, err)
 	defer mute.Close()
@@ -185,7 +185,7 @@ func TestJoinEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestPathSocketOfTheDeadIsReplaced(t *testing.T) {
+func TestListen_ReplacesThePathSocketOfTheDead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	a := start(t, nil, "listener", path)
 	a.hear()
@@ -207,7 +207,7 @@ func TestPathSocketOfTheDeadIsReplaced(t *testing.T) {
 	}
 }
 
-func TestListenSparesFilesThatAreNoSockets(t *testing.T) {
+func TestListen_SparesFilesThatAreNoSockets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "precious")
 	check(t, os.WriteFile(path, []byte("data"), 0o600))
 	if _, err := newDomain(t, 1<<20).Listen(shm.ListenOptions{Path: path}); !errors.Is(err, fs.ErrExist) {
@@ -218,7 +218,7 @@ func TestListenSparesFilesThatAreNoSockets(t *testing.T) {
 	}
 }
 
-func TestInspectTellsTheStatistics(t *testing.T) {
+func TestInspect_TellsTheStatistics(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	alloc(t, d, 1<<20, "x")
 	check(t, d.Bind("a name", nil, nil))
@@ -244,7 +244,7 @@ func TestInspectTellsTheStatistics(t *testing.T) {
 	}
 }
 
-func TestDomainsAreReadFromTheKernelsTable(t *testing.T) {
+func TestDomain_IsFoundInTheKernelsTable(t *testing.T) {
 	const table = `Num       RefCount Protocol Flags    Type St Inode Path
 ffff: 00000002 00000000 00010000 0001 01 11 @shoal/7/2-b
 ffff: 00000002 00000000 00010000 0001 01 12 @shoal/7/1-a

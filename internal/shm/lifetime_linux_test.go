@@ -72,7 +72,7 @@ func late(t *testing.T, debug, way string) (lines []string, errs string, failed 
 	return strings.Fields(strings.ReplaceAll(out.String(), "\n", " ")), err.String(), failed
 }
 
-func TestASliceThatIsUsedTooLateIsTracedToItsBlock(t *testing.T) {
+func TestLifetime_SliceThatIsUsedTooLateIsTracedToItsBlock(t *testing.T) {
 	for _, way := range []string{"release", "send", "leave"} {
 		lines, errs, err := late(t, "lifetime", way)
 		if err == nil || len(lines) != 3 {
@@ -86,13 +86,13 @@ func TestASliceThatIsUsedTooLateIsTracedToItsBlock(t *testing.T) {
 	}
 }
 
-func TestWithoutTheDebuggingNothingIsNoticed(t *testing.T) {
+func TestLifetime_WithoutDebuggingNothingIsNoticed(t *testing.T) {
 	if lines, errs, err := late(t, "", "release"); err != nil || len(lines) != 5 {
 		t.Errorf("%v, said %q\n%s", err, lines, errs)
 	}
 }
 
-func TestAnUnknownWordInTheEnvironmentIsAnError(t *testing.T) {
+func TestLifetime_UnknownWordInTheEnvironmentIsAnError(t *testing.T) {
 	if _, errs, err := late(t, "liftime", "release"); err == nil ||
 		!strings.Contains(errs, "SHOAL_DEBUG=liftime: there is only lifetime") {
 		t.Errorf("%v\n%s", err, errs)
@@ -101,7 +101,7 @@ func TestAnUnknownWordInTheEnvironmentIsAnError(t *testing.T) {
 
 // A right program is none the worse for being watched: blocks are used again at once, by this
 // process and by others, and what the protocol does with them is not the user's access.
-func TestARightProgramIsUnharmedWhenItIsWatched(t *testing.T) {
+func TestLifetime_RightProgramIsUnharmedWhenItIsWatched(t *testing.T) {
 	t.Setenv("SHOAL_DEBUG", "lifetime")
 	d := newDomain(t, 16<<20)
 	used := map[*byte]int{}
@@ -120,10 +120,10 @@ func TestARightProgramIsUnharmedWhenItIsWatched(t *testing.T) {
 		t.Errorf("%d different blocks: they are not used again", len(used))
 	}
 	wantRest(t, d, 0)
-	t.Run("processes", TestProcessesExchangeBlocks)
-	t.Run("storm", TestKillStorm)
-	t.Run("messages", TestEveryMessageArrivesExactlyOnce)
-	t.Run("spilled", TestMessagesOfAllSizes)
-	t.Run("rings", TestRingTravelsInAMessage)
-	t.Run("orphans", TestMessageOutlivesItsSendersDomain)
+	t.Run("processes", TestProcess_ExchangesBlocks)
+	t.Run("storm", TestDeath_KillStorm)
+	t.Run("messages", TestRing_EveryMessageArrivesExactlyOnce)
+	t.Run("spilled", TestRing_TakesMessagesOfAllSizes)
+	t.Run("rings", TestRing_TravelsInAMessage)
+	t.Run("orphans", TestRing_MessageOutlivesItsSendersDomain)
 }

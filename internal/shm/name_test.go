@@ -24,7 +24,7 @@ func lookup(t testing.TB, d *shm.Domain, name string) *shm.Message {
 	return m
 }
 
-func TestNameOutlivesWhoBoundIt(t *testing.T) {
+func TestName_OutlivesItsBinder(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		h := alloc(t, b, 100, "by b")
@@ -45,7 +45,7 @@ func TestNameOutlivesWhoBoundIt(t *testing.T) {
 	})
 }
 
-func TestHoldersGoOnAfterUnlink(t *testing.T) {
+func TestName_HoldersGoOnAfterUnlink(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		h := alloc(t, a, 100, "first")
@@ -66,7 +66,7 @@ func TestHoldersGoOnAfterUnlink(t *testing.T) {
 	})
 }
 
-func TestNameOfManyBlocksAndLongBodies(t *testing.T) {
+func TestName_HasManyBlocksAndLongBodies(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		var hs []shm.Handle
@@ -101,7 +101,7 @@ func TestNameOfManyBlocksAndLongBodies(t *testing.T) {
 	})
 }
 
-func TestNamesAreRefused(t *testing.T) {
+func TestName_IsRefused(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	var m shm.Message
 	wantErrs := func(err error, want ...error) {
@@ -134,7 +134,7 @@ func TestNamesAreRefused(t *testing.T) {
 	wantErrs(d.Unlink("n"), shm.ErrClosed)
 }
 
-func TestBoardGrowsToItsLimit(t *testing.T) {
+func TestBoard_GrowsToItsLimit(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d := f.first
 		for i := range shm.MaxNames {
@@ -156,7 +156,7 @@ func TestBoardGrowsToItsLimit(t *testing.T) {
 }
 
 // Of many that bind a name at once one does; each of its messages is seen whole or not at all.
-func TestNameIsBoundOnce(t *testing.T) {
+func TestName_IsBoundOnce(t *testing.T) {
 	everyWorld(t, 16<<20, func(t *testing.T, f *family) {
 		domains := []*shm.Domain{f.first, f.join(), f.join()}
 		var bound [4]atomic.Int64
@@ -251,7 +251,7 @@ func init() {
 
 // Processes, of which half have joined by the socket, are killed in the middle of anything they do
 // to names.
-func TestKilledAmongNames(t *testing.T) {
+func TestName_SurvivesKills(t *testing.T) {
 	d := newDomain(t, 16<<20)
 	l := listen(t, d, "")
 	var jugglers []*actor

@@ -16,11 +16,11 @@ const namespaceEnv = "SHOAL_SHM_TEST_NAMESPACES"
 
 // Strangers meet where there is no network, no process but theirs, and a /dev/shm from which
 // everything is removed all the time.
-func TestStrangersInNamespacesOfTheirOwn(t *testing.T) {
+func TestJoin_FromAnotherNamespaceIsRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("an emulator is not in the namespaces")
 	}
-	cmd := exec.CommandContext(watchdog(t), "/proc/self/exe", "-test.run=^TestStrangersComeGoAndDie$",
+	cmd := exec.CommandContext(watchdog(t), "/proc/self/exe", "-test.run=^TestJoin_StrangersComeGoAndDie$",
 		"-test.count=1", "-test.v")
 	cmd.Env = append(os.Environ(), namespaceEnv+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -39,10 +39,10 @@ func TestStrangersInNamespacesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestStrangersComeGoAndDie is what runs in them.
-func TestStrangersComeGoAndDie(t *testing.T) {
+// TestJoin_StrangersComeGoAndDie is what runs in them.
+func TestJoin_StrangersComeGoAndDie(t *testing.T) {
 	if os.Getenv(namespaceEnv) == "" {
-		t.Skip("only for TestStrangersInNamespacesOfTheirOwn")
+		t.Skip("only for TestJoin_FromAnotherNamespaceIsRefused")
 	}
 	err := errors.Join(
 		syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),

@@ -34,7 +34,7 @@ func actHeir(d *shm.Domain, args []string) error {
 }
 
 // The napper of a process that is rung answers for all who wait in it.
-func TestARingByTheNapWakesWhoIsParked(t *testing.T) {
+func TestNap_WakeByItReachesTheParked(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx, a, b := watchdog(t), f.first, f.join()
 		r, s, v := newRing(t, a, 1)
@@ -59,7 +59,7 @@ func TestARingByTheNapWakesWhoIsParked(t *testing.T) {
 }
 
 // An end of the context is heard in the midst of a nap, not only at its end.
-func TestACancelledContextEndsANap(t *testing.T) {
+func TestNap_EndsWithItsContext(t *testing.T) {
 	const forever = 20 * time.Second
 	d := newDomain(t, 8<<20)
 	nap := func(ctx context.Context, most time.Duration) {
@@ -85,7 +85,7 @@ func TestACancelledContextEndsANap(t *testing.T) {
 }
 
 // What is called late, when the domain is closed, must leave the nap word alone.
-func TestAContextThatEndsAfterTheDomain(t *testing.T) {
+func TestNap_ContextMayEndAfterTheDomain(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	ctx, cancel := context.WithCancel(t.Context())
 	d.LieDown()
@@ -96,7 +96,7 @@ func TestAContextThatEndsAfterTheDomain(t *testing.T) {
 	d.WakeUp()
 }
 
-func TestNobodyNapsInAClosedDomain(t *testing.T) {
+func TestNap_NotInAClosedDomain(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d := f.join()
 		d.LieDown()
@@ -117,7 +117,7 @@ func TestNobodyNapsInAClosedDomain(t *testing.T) {
 
 // Who is killed while it naps leaves a word that says so: the next process in its seat must be rung
 // by its doorbell.
-func TestKilledNapperIsNotRungForItsHeir(t *testing.T) {
+func TestNap_WordOfTheDeadIsCleared(t *testing.T) {
 	d := newDomain(t, 16<<20)
 	ctx := watchdog(t)
 	sleeper := start(t, d, "nap")
@@ -138,7 +138,7 @@ func TestKilledNapperIsNotRungForItsHeir(t *testing.T) {
 	heir.finish()
 }
 
-func TestWhatIsInVainIsLeftOutForLonger(t *testing.T) {
+func TestBackoff_LeavesOutForLongerWhatIsInVain(t *testing.T) {
 	var h shm.AdaptiveBackoff
 	rests := func() (n int) {
 		for !h.Due() {
@@ -161,7 +161,7 @@ func TestWhatIsInVainIsLeftOutForLonger(t *testing.T) {
 
 // A goroutine that rests from spinning does not look at all: with both sides on one processor even
 // the first looks are in the other's way.
-func TestASpinThatRestsDoesNotLook(t *testing.T) {
+func TestBackoff_SpinThatRestsDoesNotLook(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	var h shm.AdaptiveBackoff
 	h.Learn(false)

@@ -10,7 +10,7 @@ import (
 
 // What was offered to a waiter that takes nothing is offered to the next one. A participant that
 // lies down and does not get up hears nothing, as one that is stopped.
-func TestADeafWaiterIsInNobodysWay(t *testing.T) {
+func TestRewake_DeafWaiterIsInNobodysWay(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx, end := context.WithCancel(watchdog(t))
 		defer end()
@@ -72,7 +72,7 @@ func view(t *testing.T, d *shm.Domain, s *shm.Sync, form shm.Form) *shm.Sync {
 }
 
 // A waiter that was not woken for what there is has it at its deadline.
-func TestADeadlineEndsTheWaitAndNotTheTry(t *testing.T) {
+func TestWait_DeadlineEndsTheWaitAndNotTheTry(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, deaf := f.first, f.join()
 		deaf.LieDown()

@@ -95,7 +95,7 @@ func ringArgs(r *shm.Ring, senders, receivers shm.Handle) []string {
 	return []string{argOf(r.Handle()), argOf(senders), argOf(receivers)}
 }
 
-func TestProcessesExchangeBlocks(t *testing.T) {
+func TestProcess_ExchangesBlocks(t *testing.T) {
 	d := newDomain(t, 16<<20)
 	ctx := watchdog(t)
 	there, s1, v1 := newRing(t, d, 4)
@@ -118,7 +118,7 @@ func TestProcessesExchangeBlocks(t *testing.T) {
 	wantRest(t, d, 6)
 }
 
-func TestKilledProcessesAreNoticedByAnyone(t *testing.T) {
+func TestDeath_OfAProcessIsNoticedByAnyone(t *testing.T) {
 	d := newDomain(t, 64<<20)
 	var all []*actor
 	for range 6 {
@@ -140,7 +140,7 @@ func TestKilledProcessesAreNoticedByAnyone(t *testing.T) {
 	eventually(t, "no death is counted", func() bool { n := d.Stats().Reaped; return n > 0 && n <= 6 })
 }
 
-func TestProcessThatClosesIsNoDeath(t *testing.T) {
+func TestDeath_NotThatOfAProcessThatCloses(t *testing.T) {
 	d := newDomain(t, 64<<20)
 	a := start(t, d, "hold")
 	a.hear()
@@ -151,7 +151,7 @@ func TestProcessThatClosesIsNoDeath(t *testing.T) {
 	}
 }
 
-func TestKillStorm(t *testing.T) {
+func TestDeath_KillStorm(t *testing.T) {
 	d := newDomain(t, 16<<20)
 	r, s, v := newRing(t, d, 8)
 	rounds := 20

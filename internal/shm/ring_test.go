@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-func TestRingIsFirstInFirstOut(t *testing.T) {
+func TestRing_IsFirstInFirstOut(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		r, s, v := newRing(t, a, 5)
@@ -44,7 +44,7 @@ func TestRingIsFirstInFirstOut(t *testing.T) {
 	})
 }
 
-func TestRingOfCapacityOne(t *testing.T) {
+func TestRing_MayHaveCapacityOne(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		r, _, _ := newRing(t, f.first, 1)
 		var m shm.Message
@@ -61,7 +61,7 @@ func TestRingOfCapacityOne(t *testing.T) {
 	})
 }
 
-func TestEveryMessageArrivesExactlyOnce(t *testing.T) {
+func TestRing_EveryMessageArrivesExactlyOnce(t *testing.T) {
 	const producers, consumers, each = 4, 3, 1000
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
@@ -125,7 +125,7 @@ func TestEveryMessageArrivesExactlyOnce(t *testing.T) {
 	})
 }
 
-func TestFinishedRingIsDrainedFirst(t *testing.T) {
+func TestRing_FinishedIsDrainedFirst(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	r, _, _ := newRing(t, d, 4)
 	var m shm.Message
@@ -140,7 +140,7 @@ func TestFinishedRingIsDrainedFirst(t *testing.T) {
 	}
 }
 
-func TestLastSenderAndLastReceiver(t *testing.T) {
+func TestRing_EndsWithItsLastSenderOrReceiver(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		a, b := f.first, f.join()
@@ -163,7 +163,7 @@ func TestLastSenderAndLastReceiver(t *testing.T) {
 	})
 }
 
-func TestMessagesOfAllSizes(t *testing.T) {
+func TestRing_TakesMessagesOfAllSizes(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		r, s, v := newRing(t, a, 4)
@@ -204,7 +204,7 @@ func sendOne(t *testing.T, a, b *shm.Domain, r, other *shm.Ring, body, blocks in
 	m.Discard()
 }
 
-func TestMessageWithABlockTwicePanics(t *testing.T) {
+func TestRing_MessageWithABlockTwicePanics(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	r, _, _ := newRing(t, d, 4)
 	h := alloc(t, d, 64, "x")
@@ -216,7 +216,7 @@ func TestMessageWithABlockTwicePanics(t *testing.T) {
 	r.TryPut(nil, []shm.Handle{h, h}, false)
 }
 
-func TestGrowingRingTakesPagesOnDemand(t *testing.T) {
+func TestRing_GrowsOnDemand(t *testing.T) {
 	d := newDomain(t, 16<<20) // of 256 MiB of addresses; the ring's slots would take all of those
 	r, _, _, err := d.NewRing(shm.RingOptions{Capacity: 1 << 19, Grow: true})
 	check(t, err)
@@ -240,7 +240,7 @@ func TestGrowingRingTakesPagesOnDemand(t *testing.T) {
 	wantRest(t, d, 3)
 }
 
-func TestGrowingRingBeyondTheBudget(t *testing.T) {
+func TestRing_GrowsNotBeyondTheBudget(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	r, _, _, err := d.NewRing(shm.RingOptions{Capacity: 1 << 14, Grow: true})
 	check(t, err)
@@ -258,7 +258,7 @@ func TestGrowingRingBeyondTheBudget(t *testing.T) {
 	wantRest(t, d, 3)
 }
 
-func TestBlockInTooManyMessages(t *testing.T) {
+func TestBlock_InTooManyMessagesIsRefused(t *testing.T) {
 	d := newDomain(t, 16<<20)
 	r, _, _ := newRing(t, d, 8192)
 	h := alloc(t, d, 64, "x")
@@ -278,7 +278,7 @@ func TestBlockInTooManyMessages(t *testing.T) {
 	check(t, d.Audit())
 }
 
-func TestRingTravelsInAMessage(t *testing.T) {
+func TestRing_TravelsInAMessage(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		r, s, v := newRing(t, a, 4)
@@ -303,7 +303,7 @@ func TestRingTravelsInAMessage(t *testing.T) {
 	})
 }
 
-func TestLastReferenceOfARingDrainsIt(t *testing.T) {
+func TestRing_LastReferenceDrainsIt(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d := f.first
 		r, s, v := newRing(t, d, 4)
@@ -317,7 +317,7 @@ func TestLastReferenceOfARingDrainsIt(t *testing.T) {
 	})
 }
 
-func TestMessageOutlivesItsSendersDomain(t *testing.T) {
+func TestRing_MessageOutlivesItsSendersDomain(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		r, s, v := newRing(t, a, 4)
@@ -351,7 +351,7 @@ func FuzzSpilledMessage(f *testing.F) {
 
 // A ring whose last reference moves through the ring itself is held by that message alone until
 // somebody takes it.
-func TestRingMovesThroughItself(t *testing.T) {
+func TestRing_MovesThroughItself(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	r, s, v := newRing(t, d, 4)
 	check(t, r.TryPut([]byte("me"), []shm.Handle{r.Handle()}, true))
@@ -367,7 +367,7 @@ func TestRingMovesThroughItself(t *testing.T) {
 }
 
 // What a ring's head says is written by other processes.
-func TestRingOfImpossibleCapacityIsNotOpened(t *testing.T) {
+func TestRing_OfImpossibleCapacityIsNotOpened(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	r, _, _ := newRing(t, d, 4)
 	head, err := d.Bytes(r.Handle())

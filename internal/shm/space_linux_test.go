@@ -7,7 +7,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-func TestTooLittleAddressSpaceIsAnError(t *testing.T) {
+func TestDomain_TooLittleAddressSpaceIsAnError(t *testing.T) {
 	d, err := shm.New(shm.Options{Budget: 1 << 60, Reserve: 1 << 60})
 	if !errors.Is(err, shm.ErrAddressSpace) {
 		if d != nil {

@@ -68,7 +68,7 @@ func died(t *testing.T, d, by *shm.Domain) {
 	eventually(t, "nobody reaped", func() bool { reap(t, by); return by.Stats().Reaped > before })
 }
 
-func TestAMutexExcludes(t *testing.T) {
+func TestMutex_Excludes(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		ds := []*shm.Domain{f.first, f.join(), f.join()}
@@ -100,7 +100,7 @@ func TestAMutexExcludes(t *testing.T) {
 	})
 }
 
-func TestALockSurvivesItsHolder(t *testing.T) {
+func TestMutex_SurvivesItsHolder(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		a, b, c := f.first, f.join(), f.join()
@@ -130,7 +130,7 @@ func TestALockSurvivesItsHolder(t *testing.T) {
 	})
 }
 
-func TestTwoHoldersDie(t *testing.T) {
+func TestMutex_SurvivesTwoHolders(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b, c := f.first, f.join(), f.join()
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormMutex}, a, b, c)
@@ -147,7 +147,7 @@ func TestTwoHoldersDie(t *testing.T) {
 	})
 }
 
-func TestReadersAndAWriter(t *testing.T) {
+func TestRWMutex_HasReadersOrAWriter(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		a, b, c := f.first, f.join(), f.join()
@@ -184,7 +184,7 @@ func TestReadersAndAWriter(t *testing.T) {
 }
 
 // A writer that found a death and gives up leaves it for the next one to find.
-func TestAWriterThatGivesUpHidesNoDeath(t *testing.T) {
+func TestRWMutex_WriterThatGivesUpHidesNoDeath(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormRWMutex}, a, b)
@@ -198,7 +198,7 @@ func TestAWriterThatGivesUpHidesNoDeath(t *testing.T) {
 	})
 }
 
-func TestAnOwnerLocksAgain(t *testing.T) {
+func TestRecursiveMutex_OwnerLocksAgain(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		a, b := f.first, f.join()
@@ -231,7 +231,7 @@ func wantPermits(t *testing.T, m shm.Semaphore, want int) {
 	}
 }
 
-func TestASemaphoreCounts(t *testing.T) {
+func TestSemaphore_Counts(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		a, b := f.first, f.join()
@@ -254,7 +254,7 @@ func TestASemaphoreCounts(t *testing.T) {
 	})
 }
 
-func TestASignalIsNotHeardTwice(t *testing.T) {
+func TestSemaphore_SignalIsNotHeardTwice(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		a, b := f.first, f.join()
@@ -274,7 +274,7 @@ func TestASignalIsNotHeardTwice(t *testing.T) {
 	})
 }
 
-func TestSemaphoreUnderContention(t *testing.T) {
+func TestSemaphore_UnderContention(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormSemaphore, Limit: 2, Bounded: true}, f.first, f.join(), f.join())
@@ -314,7 +314,7 @@ func waitIn(ctx context.Context, c shm.Cond, m shm.Mutex) error {
 	return errors.Join(err, m.Unlock())
 }
 
-func TestACondWakesAsManyAsItIsTold(t *testing.T) {
+func TestCond_WakesAsManyAsItIsTold(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		ds := []*shm.Domain{f.first, f.join(), f.join()}
@@ -349,7 +349,7 @@ func TestACondWakesAsManyAsItIsTold(t *testing.T) {
 	})
 }
 
-func TestADeadWaiterSwallowsNoNotification(t *testing.T) {
+func TestCond_DeadWaiterSwallowsNoNotification(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		a, b := f.first, f.join()
@@ -374,7 +374,7 @@ func TestADeadWaiterSwallowsNoNotification(t *testing.T) {
 	})
 }
 
-func TestWaitersLearnThatTheHolderDied(t *testing.T) {
+func TestCond_WaitersLearnThatTheHolderDied(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		a, b := f.first, f.join()
@@ -389,7 +389,7 @@ func TestWaitersLearnThatTheHolderDied(t *testing.T) {
 	})
 }
 
-func TestAnEventWakesEverybody(t *testing.T) {
+func TestEvent_WakesEverybody(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormEvent}, f.first, f.join())
@@ -413,7 +413,7 @@ func TestAnEventWakesEverybody(t *testing.T) {
 	})
 }
 
-func TestABarrierLetsAllGoTogether(t *testing.T) {
+func TestBarrier_LetsAllGoTogether(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormBarrier, Limit: 3}, f.first, f.join(), f.join())
@@ -438,7 +438,7 @@ func TestABarrierLetsAllGoTogether(t *testing.T) {
 	})
 }
 
-func TestABarrierBreaks(t *testing.T) {
+func TestBarrier_Breaks(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		a, b := f.first, f.join()
@@ -508,7 +508,7 @@ func TestABarrierBreaks(t *testing.T) {
 	})
 }
 
-func TestClosedViewsWaitForNothing(t *testing.T) {
+func TestSync_ClosedViewsWaitForNothing(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		waits := map[shm.Form]func(s *shm.Sync) error{
@@ -535,7 +535,7 @@ func TestClosedViewsWaitForNothing(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoSyncIsNotOpened(t *testing.T) {
+func TestSync_OpensNothingElse(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	s, err := d.NewSync(shm.SyncOptions{Form: shm.FormMutex})
 	check(t, err)

@@ -58,7 +58,7 @@ func newViewRing(t *testing.T, d *shm.Domain, capacity int) *shm.Ring {
 	return r
 }
 
-func TestRingHoldsExactlyItsCapacity(t *testing.T) {
+func TestView_RingHoldsExactlyItsCapacity(t *testing.T) {
 	d := newViewDomain(t)
 	var m shm.Message
 	for _, capacity := range []int{1, 2, 3, 5, 8, 10} {
@@ -87,7 +87,7 @@ func TestRingHoldsExactlyItsCapacity(t *testing.T) {
 	}
 }
 
-func TestClosingAViewEndsItsWaiters(t *testing.T) {
+func TestView_CloseEndsItsWaiters(t *testing.T) {
 	ctx, d := watched(t), newViewDomain(t)
 	r := newViewRing(t, d, 1)
 	got := make(chan error)
@@ -103,7 +103,7 @@ func TestClosingAViewEndsItsWaiters(t *testing.T) {
 
 // A process that waited and was cancelled has still asked to be rung. The ring that it gets belongs
 // to somebody else.
-func TestACancelledWaiterTakesNobodysWake(t *testing.T) {
+func TestView_CancelledWaiterTakesNobodysWake(t *testing.T) {
 	ctx, d := watched(t), newViewDomain(t)
 	other := join(t, d)
 	r := newViewRing(t, d, 4)
@@ -133,7 +133,7 @@ func TestACancelledWaiterTakesNobodysWake(t *testing.T) {
 	}
 }
 
-func TestAClosedViewTakesNobodysWake(t *testing.T) {
+func TestView_ClosedTakesNobodysWake(t *testing.T) {
 	ctx, d := watched(t), newViewDomain(t)
 	other := join(t, d)
 	r := newViewRing(t, d, 4)

@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-func TestBlockedGetAndPutEndWithTheirContext(t *testing.T) {
+func TestWait_EndsWithItsContext(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	reason := errors.New("enough")
 	for name, block := range map[string]func(context.Context, *shm.Ring) error{
@@ -33,7 +33,7 @@ func TestBlockedGetAndPutEndWithTheirContext(t *testing.T) {
 }
 
 // Half of the waiters give up just when messages come: the others must get every one.
-func TestCancelledWaitersLoseNoWake(t *testing.T) {
+func TestWait_CancelledWaitersLoseNoWake(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		r, s, v := newRing(t, f.first, 8)
@@ -74,7 +74,7 @@ func TestCancelledWaitersLoseNoWake(t *testing.T) {
 	})
 }
 
-func TestPingPongAcrossParticipants(t *testing.T) {
+func TestWait_PingPongAcrossParticipants(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		a, b := f.first, f.join()
@@ -103,7 +103,7 @@ func TestPingPongAcrossParticipants(t *testing.T) {
 	})
 }
 
-func TestCloseEndsBlockedGoroutines(t *testing.T) {
+func TestWait_EndsWithClose(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		d := f.join()
@@ -122,7 +122,7 @@ func TestCloseEndsBlockedGoroutines(t *testing.T) {
 	})
 }
 
-func TestMoreGoroutinesThanLanes(t *testing.T) {
+func TestWait_OfMoreGoroutinesThanLanes(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
 		d := f.first
@@ -156,7 +156,7 @@ func TestMoreGoroutinesThanLanes(t *testing.T) {
 
 // A waiter for a message need not be a receiver: it is rung when the last one goes, has nothing to
 // do with that, and waits on.
-func TestAWaiterIsRungOnceForAnEndThatIsNotIts(t *testing.T) {
+func TestWait_WakesOnceForAnEndThatIsNotItsOwn(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	ctx := watchdog(t)
 	r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 1})

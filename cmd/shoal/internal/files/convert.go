@@ -121,7 +121,7 @@ func parts(path string) ([]string, error) {
 	if !strings.HasSuffix(strings.ToLower(path), indexSuffix) {
 		return []string{path}, nil
 	}
-	s, err := safetensors.OpenSharded(path)
+	s, err := safetensors.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ type Format struct {
 // formats are asked in this order: an index ends in .json, a model in several files as its index
 // does.
 var formats = []Format{
-	{"safetensors in several files", []string{".safetensors.index.json"}, loadSharded, saveSharded},
+	{"safetensors in several files", []string{".safetensors.index.json"}, loadSafetensors, saveSharded},
 	{"safetensors", []string{".safetensors"}, loadSafetensors, saveSafetensors},
 	{"PyTorch", []string{".pt", ".pth", ".bin", ".ckpt"}, loadPT, savePT},
 	{"numpy array", []string{".npy"}, loadNPY, saveNPY},
@@ -141,15 +141,8 @@ func Of(path string) (Format, error) {
 	return Format{}, fmt.Errorf("%w: %s ends in none of %s", ErrFormat, path, strings.Join(known, " "))
 }
 
-// source is what both kinds of safetensors are.
-type source interface {
-	Names() []string
-	Map(name string) (*tensor.Tensor, error)
-	Metadata() map[string]string
-	Close() error
-}
-
-func mapped(s source, err error) (Content, error) {
+func loadSafetensors(path string, _ int64) (Content, error) {
+	s, err := safetensors.Open(path)
 	if err != nil {
 		return Content{}, err
 	}
@@ -162,10 +155,6 @@ func mapped(s source, err error) (Content, error) {
 	}
 	return Content{Tensors: all, Meta: s.Metadata()}, nil
 }
-
-func loadSafetensors(path string, _ int64) (Content, error) { return mapped(safetensors.Open(path)) }
-
-func loadSharded(path string, _ int64) (Content, error) { return mapped(safetensors.OpenSharded(path)) }
 
 func saveSafetensors(path string, c Content) ([]string, error) {
 	left, err := c.leave(append(c.others(), c.sharing()...))

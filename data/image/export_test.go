@@ -1,0 +1,14 @@
+package image
+
+// What the steps do, for the comparison with torchvision's functions.
+var (
+	Rotation         = rotation
+	HorizontalFlip   = (*Image).flipHorizontal
+	VerticalFlip     = (*Image).flipVertical
+	Affine           = (*Image).affine
+	ResizePart       = (*Image).resizePart
+	AdjustBrightness = (*Image).adjustBrightness
+	AdjustContrast   = (*Image).adjustContrast
+	AdjustSaturation = (*Image).adjustSaturation
+	AdjustHue        = (*Image).adjustHue
+)

@@ -1,0 +1,128 @@
+package safetensors
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/shoal-mp/shoal/internal/regular"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A shard is one open file whose header was checked.
+type shard struct {
+	r      io.ReaderAt
+	f      *os.File // r, where it is a file that Open has opened, and nil otherwise
+	path   string
+	header header
+	body   int64 // where the elements begin
+
+	mu     sync.Mutex
+	mapped *tensor.FileMap // which has the file then; nil until Map is called
+}
+
+func openShard(path string) (*shard, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open tensors: %w", err)
+	}
+	s := &shard{r: f, f: f, path: path}
+	info, err := f.Stat()
+	if err == nil {
+		err = s.readHeader(info.Size())
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return s, nil
+}
+
+// readHeader reads and checks the header of a file of so many bytes.
+func (s *shard) readHeader(size int64) error {
+	h, n, name, err := readHeader(io.NewSectionReader(s.r, 0, size), size)
+	if err != nil {
+		return about(s.path, name, err)
+	}
+	s.header, s.body = h, n
+	return nil
+}
+
+// read reads a tensor of the shard into memory of its own.
+func (s *shard) read(name string) (*tensor.Tensor, error) {
+	info := s.header.infos[name]
+	t := tensor.Empty(info.DType, info.Shape...)
+	if err := s.readAt(t, s.body+int64(info.begin)); err != nil {
+		return nil, about(s.path, name, err)
+	}
+	info.DType.CleanBools(tensor.Bytes(t))
+	return t, nil
+}
+
+// readAt fills t with what is at an offset.
+func (s *shard) readAt(t *tensor.Tensor, at int64) error {
+	if s.f != nil {
+		return tensor.ReadFileAt(t, s.f, at)
+	}
+	b := tensor.Bytes(t)
+	return readFull(io.NewSectionReader(s.r, at, int64(len(b))), b, ErrOffsets)
+}
+
+// mappable reports whether a tensor of the shard lies in a file, and is aligned there.
+func (s *shard) mappable(name string) bool {
+	info := s.header.infos[name]
+	return s.f != nil && (s.body+int64(info.begin))%int64(info.DType.Size()) == 0
+}
+
+// view maps a tensor of the shard that is mappable.
+func (s *shard) view(name string) (t *tensor.Tensor, err error) {
+	m, err := s.mapping()
+	if err != nil {
+		return nil, about(s.path, name, err)
+	}
+	info := s.header.infos[name]
+	guarded := tensor.Catch(func() { t, err = view(m, s.body+int64(info.begin), info) })
+	if err = errors.Join(err, guarded); err != nil {
+		return nil, about(s.path, name, err)
+	}
+	return t, nil
+}
+
+// view makes a tensor of what the header says is there.
+func view(m *tensor.FileMap, at int64, info Info) (*tensor.Tensor, error) {
+	hold, err := m.Storage(at, int64(info.end-info.begin))
+	if err != nil {
+		return nil, err
+	}
+	defer hold.Close()
+	info.DType.CleanBools(tensor.Bytes(hold))
+	return tensor.Contiguous(hold.Storage(), info.DType, info.Shape...)
+}
+
+func (s *shard) bytes(name string) int64 {
+	info := s.header.infos[name]
+	return int64(info.end - info.begin)
+}
+
+func (s *shard) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.mapped != nil:
+		return s.mapped.Close()
+	case s.f != nil:
+		return s.f.Close()
+	}
+	return nil
+}
+
+// mapping maps the file, once.
+func (s *shard) mapping() (m *tensor.FileMap, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mapped == nil {
+		s.mapped, err = tensor.MapFile(s.f)
+	}
+	return s.mapped, err
+}
