@@ -5,9 +5,9 @@ import (
 	"iter"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/internal/wire"
-	"github.com/shoal-mp/shoal/tensor"
 )
 
 // AdagradOptions are the numbers of Adagrad, as in torch.optim.Adagrad. Nil stands for PyTorch's
@@ -63,9 +63,9 @@ func (o AdagradOptions) problem() string {
 
 func (o AdagradOptions) states() (n int, start float64) { return 1, o.InitialAccumulator }
 
-func (o AdagradOptions) descent() tensor.Descent {
+func (o AdagradOptions) descent() device.Descent {
 	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
-	return tensor.Descent{Rule: tensor.DescendAdagrad, LR: rate, LRDecay: o.LRDecay, Eps: o.eps(),
+	return device.Descent{Rule: device.DescendAdagrad, LR: rate, LRDecay: o.LRDecay, Eps: o.eps(),
 		WeightDecay: decay, Atomic: o.Atomic}
 }
 

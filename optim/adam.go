@@ -5,9 +5,9 @@ import (
 	"iter"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/internal/wire"
-	"github.com/shoal-mp/shoal/tensor"
 )
 
 // AdamOptions are the numbers of Adam, as in torch.optim.Adam and AdamW. Nil stands for
@@ -86,10 +86,10 @@ func (o AdamOptions) states() (n int, start float64) {
 	return 2, 0
 }
 
-func (o AdamOptions) descent() tensor.Descent {
+func (o AdamOptions) descent() device.Descent {
 	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
 	b1, b2 := o.betas()
-	return tensor.Descent{Rule: tensor.DescendAdam, LR: rate, Beta1: b1, Beta2: b2, Eps: o.eps(),
+	return device.Descent{Rule: device.DescendAdam, LR: rate, Beta1: b1, Beta2: b2, Eps: o.eps(),
 		WeightDecay: decay, Decoupled: o.Decoupled, AMSGrad: o.AMSGrad, Atomic: o.Atomic}
 }
 

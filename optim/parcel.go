@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -84,6 +85,6 @@ type options interface {
 	// first.
 	states() (n int, start float64)
 	// descent is a step as a device takes it.
-	descent() tensor.Descent
+	descent() device.Descent
 	class() class // how PyTorch's state dict has them
 }

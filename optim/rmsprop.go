@@ -6,9 +6,9 @@ import (
 	"math"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/internal/wire"
-	"github.com/shoal-mp/shoal/tensor"
 )
 
 // RMSpropOptions are the numbers of RMSprop, as in torch.optim.RMSprop. Nil stands for PyTorch's
@@ -69,9 +69,9 @@ func (o RMSpropOptions) problem() string {
 // Momentum uses.
 func (RMSpropOptions) states() (n int, start float64) { return maxStates, 0 }
 
-func (o RMSpropOptions) descent() tensor.Descent {
+func (o RMSpropOptions) descent() device.Descent {
 	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
-	return tensor.Descent{Rule: tensor.DescendRMSprop, LR: rate, Beta2: o.alpha(), Eps: o.eps(),
+	return device.Descent{Rule: device.DescendRMSprop, LR: rate, Beta2: o.alpha(), Eps: o.eps(),
 		WeightDecay: decay, Momentum: o.Momentum, Centered: o.Centered, Atomic: o.Atomic}
 }
 

@@ -5,9 +5,9 @@ import (
 	"iter"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/internal/wire"
-	"github.com/shoal-mp/shoal/tensor"
 )
 
 // SGDOptions are the numbers of stochastic gradient descent, as in torch.optim.SGD. The zero value
@@ -63,9 +63,9 @@ func (o SGDOptions) states() (n int, start float64) {
 	return 1, 0
 }
 
-func (o SGDOptions) descent() tensor.Descent {
+func (o SGDOptions) descent() device.Descent {
 	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
-	return tensor.Descent{Rule: tensor.DescendSGD, LR: rate, Momentum: o.Momentum, Dampening: o.Dampening,
+	return device.Descent{Rule: device.DescendSGD, LR: rate, Momentum: o.Momentum, Dampening: o.Dampening,
 		WeightDecay: decay, Nesterov: o.Nesterov, Atomic: o.Atomic}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -68,21 +69,24 @@ func (s *slot) dense(atomically bool) *slot {
 	return &copied
 }
 
+// tensors reaches the devices that tensors are on.
+var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
+
 // descend takes a step on the device that parameter, gradient and state are on.
-func (s *slot) descend(d tensor.Descent, state []*tensor.Tensor) {
+func (s *slot) descend(d device.Descent, state []*tensor.Tensor) {
 	all := append([]*tensor.Tensor{s.Param.T, s.Param.Grad}, state...)
-	operands := make([]tensor.Operand, len(all))
+	operands := make([]device.Operand[tensor.DType], len(all))
 	for i, t := range all {
 		if !t.IsContiguous() {
 			misuse("parameter %s, its gradient or its state is not contiguous", s.Param.Name)
 		}
-		operands[i] = t.Operand()
+		operands[i] = tensors.Operand(t)
 	}
-	device := tensor.ComputerOf(all...)
+	dev := tensors.Computer(all...)
 	d.N = atomic.AddInt64(&tensor.Data[int64](s.Steps)[0], 1)
 	if s.Param.T.Numel() > 0 {
-		if err := device.Descend(d, operands[0], operands[1], operands[2:]...); err != nil {
-			panic(fmt.Errorf("optim: step of parameter %s on %v: %w", s.Param.Name, device, err))
+		if err := dev.Descend(d, operands[0], operands[1], operands[2:]...); err != nil {
+			panic(fmt.Errorf("optim: step of parameter %s on %v: %w", s.Param.Name, s.Param.T.Device(), err))
 		}
 	}
 	for _, t := range all {

@@ -25,6 +25,9 @@ var withoutExample = map[string]string{
 	"data/datasets.Entry":   "what a Map yields",
 	"data/image.Arithmetic": "constants", "data/image.PadMode": "constants",
 	"dist.DDPOptions": "DistributedDataParallel's", "dist.Loss": "DataParallel's",
+	"tensor.FileError": "an error",
+	"cuda.Handle":      "what HandleOf returns", "cuda.DeviceReport": "a part of a Report",
+	"cuda.Way":  "a part of a Report",
 	"dist.Work": "what an Async returns", "dist.Op": "constants", "dist.RankError": "an error",
 	"autograd.Hook":             "what RegisterHook returns",
 	"autograd.CreateGraphError": "an error",
@@ -34,7 +37,8 @@ var withoutExample = map[string]string{
 	"torch.Worker":              "what a loader's functions get",
 	"torch.CUDATensor":          "what Conn.Recv returns",
 	"torch.Conn":                "what Dial returns: ExampleListener", "encoding/hdf5.File": "what Open returns",
-	"encoding/npy.Info": "what Archive.Info returns", "encoding/safetensors.File": "what Open returns", "encoding/safetensors.Sharded": "what OpenSharded returns",
+	"encoding/npy.Info":         "what Archive.List returns",
+	"encoding/safetensors.File": "what Open returns", "encoding/safetensors.Sharded": "what OpenSharded returns",
 	"encoding/safetensors.Info": "what File.Info returns",
 	"encoding/hdf5.Writer":      "what Create returns",
 	"encoding/hdf5.Appender":    "what Append returns",
@@ -61,8 +65,9 @@ var withoutExample = map[string]string{
 }
 
 // exampled are the packages whose types have examples.
-var exampled = []string{".", "pool", "shm", "data", "data/datasets", "data/image", "nn", "optim", "dist", "autograd", "torch",
-	"encoding/hdf5", "encoding/npy", "encoding/pt", "encoding/python", "encoding/safetensors"}
+var exampled = []string{".", "pool", "shm", "data", "data/datasets", "data/image", "nn", "optim", "dist",
+	"tensor", "cuda", "autograd", "torch", "encoding/hdf5", "encoding/npy", "encoding/pt", "encoding/python",
+	"encoding/safetensors"}
 
 // TestTypesThatUsersConstructHaveExamples reads the exported types that are no interfaces.
 func TestTypesThatUsersConstructHaveExamples(t *testing.T) {

@@ -49,8 +49,7 @@ type barWord struct {
 }
 
 type barUser struct {
-	life   mutexLife
-	epoch  uint8
+	participant
 	pc     barPC
 	then   barPC // after a look for the dead
 	left   uint8
@@ -67,8 +66,8 @@ type barState struct {
 	word    barWord
 	shares  [barUsers]rwShareWord
 	p       [barUsers]barUser
-	kills   uint8
-	rejoins uint8
+	kills   toll
+	rejoins toll
 	ends    uint8
 	resets  uint8
 
@@ -117,16 +116,12 @@ func (c Barrier) steps(s barState, emit func(barState)) {
 	for i := range s.p {
 		n := s
 		switch p := &n.p[i]; {
-		case p.life == isAlive:
+		case p.lives():
 			if c.step(&n, i) {
 				emit(n)
 			}
-		case p.life == isKilled:
-			p.life = isMarked
-			n.must = n.must || n.shares[i] == rwShareWord{p.epoch, 1}
-			emit(n)
-		case p.life == isMarked:
-			p.life = isFree
+		case p.reap():
+			n.must = n.must || p.life == marked && n.shares[i] == rwShareWord{p.epoch, 1}
 			emit(n)
 		}
 	}
@@ -137,21 +132,19 @@ func (c Barrier) events(s barState, emit func(barState)) {
 	for i := range s.p {
 		n := s
 		switch p := &n.p[i]; {
-		case p.life == isAlive && int(s.kills) < c.Kills && p.pc != brDone:
-			*p = barUser{life: isKilled, epoch: p.epoch}
-			n.kills++
+		case p.pc != brDone && n.kills.kill(&p.process, c.Kills):
+			*p = barUser{participant: p.participant}
 			emit(n)
-		case p.life == isFree && int(s.rejoins) < c.Rejoins:
-			*p = barUser{epoch: p.epoch + 1, left: 1}
-			n.rejoins++
+		case n.rejoins.rejoin(&p.participant, c.Rejoins):
+			*p = barUser{participant: p.participant, left: 1}
 			emit(n)
 		}
-		if n := s; s.p[i].life == isAlive && s.p[i].pc == brAwait && int(s.ends) < c.Ends {
+		if n := s; s.p[i].lives() && s.p[i].pc == brAwait && int(s.ends) < c.Ends {
 			n.p[i].ended, n.p[i].pc = true, brWoken
 			n.ends++
 			emit(n)
 		}
-		if n := s; s.p[i].life == isAlive && s.p[i].pc == brIdle && int(s.resets) < c.Resets {
+		if n := s; s.p[i].lives() && s.p[i].pc == brIdle && int(s.resets) < c.Resets {
 			n.p[i].pc = brForget
 			n.resets++
 			emit(n)
@@ -160,8 +153,8 @@ func (c Barrier) events(s barState, emit func(barState)) {
 }
 
 func (s *barState) gone(i int) bool {
-	h, p := s.shares[i], &s.p[i]
-	return h.count > 0 && (p.life == isMarked || p.life == isFree || p.epoch != h.epoch)
+	h := s.shares[i]
+	return h.count > 0 && s.p[i].gone(h.epoch)
 }
 
 func (s *barState) bereft() bool { return s.gone(0) || s.gone(1) || s.gone(2) }
@@ -337,7 +330,7 @@ func (c Barrier) reset(s *barState, p *barUser) {
 	}
 }
 
-// mourn breaks the barrier if a member is gone, and goes on.
+// breakIfDead breaks the barrier if a member is gone, and goes on.
 func (c Barrier) breakIfDead(s *barState, p *barUser) {
 	switch p.pc {
 	case brBreakIfDead:
@@ -363,7 +356,7 @@ func (c Barrier) breakIfDead(s *barState, p *barUser) {
 		if p.came {
 			s.failed |= 1 << p.turn
 		}
-		*p = barUser{epoch: p.epoch, pc: brIdle, left: p.left - 1}
+		*p = barUser{participant: p.participant, pc: brIdle, left: p.left - 1}
 	}
 }
 
@@ -379,7 +372,7 @@ func (c Barrier) check(s *barState) error {
 		}
 	}
 	for i := range s.p {
-		if p := &s.p[i]; p.life == isAlive && p.pc == brIdle && p.doomed {
+		if p := &s.p[i]; p.lives() && p.pc == brIdle && p.doomed {
 			return fmt.Errorf("participant %d passes, though a member was gone when it came", i)
 		}
 	}
@@ -390,7 +383,7 @@ func (c Barrier) done(s *barState) error {
 	for i := range s.p {
 		p := &s.p[i]
 		switch {
-		case p.life != isAlive || p.pc == brDone:
+		case !p.lives() || p.pc == brDone:
 		case p.pc != brAwait && p.pc != brSettle:
 			return fmt.Errorf("participant %d is stuck", i)
 		case s.bereft() || s.word.broken || s.word.turn != p.turn && p.pc == brAwait || p.pc == brSettle:

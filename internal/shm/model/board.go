@@ -77,7 +77,7 @@ func (w *boardWord) stamp(lane uint8, k kind) { w.lane, w.kind = lane, k }
 func (w *boardWord) clear()                   { w.lane, w.kind = 0, nobody }
 
 type boardThread struct {
-	life       life
+	process
 	pc         boardPC
 	op, seq    uint8
 	board, gen uint8 // 1 + index, generation: what the header said
@@ -99,7 +99,7 @@ type boardState struct {
 	board, gen uint8 // the header's word
 	bad        bool
 	p          [threads]boardThread
-	kills      uint8
+	kills      toll
 }
 
 // A NameVerb is an operation of the board model.
@@ -153,9 +153,8 @@ func (c Board) steps(s boardState, emit func(boardState)) {
 
 func (c Board) events(s boardState, emit func(boardState)) {
 	for i := range closer {
-		if n := s; int(s.kills) < c.Kills && c.enabled(&s, i) {
-			n.p[i] = boardThread{life: killed, seq: s.p[i].seq}
-			n.kills++
+		if n := s; c.enabled(&s, i) && n.kills.kill(&n.p[i].process, c.Kills) {
+			n.p[i] = boardThread{process: n.p[i].process, seq: s.p[i].seq}
 			emit(n)
 		}
 	}
@@ -163,24 +162,19 @@ func (c Board) events(s boardState, emit func(boardState)) {
 
 func (c Board) enabled(s *boardState, i int) bool {
 	switch p := &s.p[i]; {
-	case p.life != alive:
+	case !p.lives():
 		return false
 	case i < workers:
 		return int(p.op) < len(c.Programs[i])
-	case i == closer && s.p[second].life == alive:
+	case i == closer && s.p[second].lives():
 		return false
 	default:
 		return p.pc != dBegin || s.unreaped() != 0
 	}
 }
 
-func (s *boardState) unreaped() (set uint8) {
-	for i := range threads {
-		if s.p[i].life == killed {
-			set |= 1 << i
-		}
-	}
-	return set
+func (s *boardState) unreaped() uint8 {
+	return withLife(s.p[:], killed)
 }
 
 func (c Board) step(s *boardState, i int) bool {
@@ -513,7 +507,7 @@ func (c Board) check(s *boardState) error {
 		}
 	}
 	for i := range workers {
-		if p := &s.p[i]; p.life == alive && p.pc == dHeld && p.let == 0 && !s.w[p.data].alloc {
+		if p := &s.p[i]; p.lives() && p.pc == dHeld && p.let == 0 && !s.w[p.data].alloc {
 			return fmt.Errorf("use after free: worker %d holds block %d", i, p.data)
 		}
 	}
@@ -523,7 +517,7 @@ func (c Board) check(s *boardState) error {
 // done: what is left are names and nothing else.
 func (c Board) done(s *boardState) error {
 	for i := range threads {
-		if s.p[i].life == killed || s.p[i].life == alive && c.enabled(s, i) {
+		if s.p[i].life == killed || s.p[i].lives() && c.enabled(s, i) {
 			return fmt.Errorf("stuck: participant %d", i)
 		}
 	}

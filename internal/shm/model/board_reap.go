@@ -47,7 +47,7 @@ func (c Board) reap(s *boardState, i int) bool {
 		}
 		for d := range threads {
 			if p.set>>d&1 == 1 {
-				s.p[d] = boardThread{life: reaped}
+				s.p[d] = boardThread{process: process{reaped}}
 			}
 		}
 		p.set, p.pub = 0, 0

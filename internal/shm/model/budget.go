@@ -55,7 +55,7 @@ type budgetBlock struct {
 type record struct{ block, from, target, phase uint8 }
 
 type budgetThread struct {
-	life   life
+	process
 	pc     budgetPC
 	op     uint8
 	set, k uint8 // of a reaper
@@ -67,7 +67,7 @@ type budgetState struct {
 	b           [2]budgetBlock
 	rec         [lanes]record
 	p           [lanes]budgetThread
-	kills       uint8
+	kills       toll
 }
 
 // A Resize is one line of a worker's program: the block gets Pages pages, by grow or by punch.
@@ -121,10 +121,8 @@ func (c Budget) steps(s budgetState, emit func(budgetState)) {
 
 func (c Budget) kills(s budgetState, emit func(budgetState)) {
 	for i := range lanes - 1 {
-		if int(s.kills) < c.Kills && c.enabled(&s, i) {
-			n := s
-			n.p[i] = budgetThread{life: killed, op: s.p[i].op}
-			n.kills++
+		if n := s; c.enabled(&s, i) && n.kills.kill(&n.p[i].process, c.Kills) {
+			n.p[i] = budgetThread{process: n.p[i].process, op: s.p[i].op}
 			emit(n)
 		}
 	}
@@ -133,23 +131,18 @@ func (c Budget) kills(s budgetState, emit func(budgetState)) {
 func (c Budget) enabled(s *budgetState, i int) bool {
 	p := &s.p[i]
 	switch {
-	case p.life != alive:
+	case !p.lives():
 		return false
 	case i < 2:
 		return int(p.op) < len(c.Programs[i])
-	case i == 3 && s.p[2].life == alive && c.Bug != TwoReapers:
+	case i == 3 && s.p[2].lives() && c.Bug != TwoReapers:
 		return false
 	}
 	return p.pc != 0 || s.dead() != 0
 }
 
-func (s *budgetState) dead() (set uint8) {
-	for i := range lanes {
-		if s.p[i].life == killed {
-			set |= 1 << i
-		}
-	}
-	return set
+func (s *budgetState) dead() uint8 {
+	return withLife(s.p[:], killed)
 }
 
 // charge does one CAS of the budget word in the name of lane i, if no stamp is in the way.

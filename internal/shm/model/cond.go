@@ -33,7 +33,7 @@ const (
 )
 
 type condUser struct {
-	life    mutexLife
+	process
 	pc      condPC
 	left    uint8
 	shared  bool // its share
@@ -49,7 +49,7 @@ type condState struct {
 	dirty  bool
 	things uint8
 	p      [condAll]condUser
-	kills  uint8
+	kills  toll
 	ended  uint8 // waits that ended with their context
 }
 
@@ -91,10 +91,10 @@ func (c Cond) steps(s condState, emit func(condState)) {
 	for i := range s.p {
 		p := &s.p[i]
 		switch n := s; {
-		case p.life == isKilled:
-			n.p[i].life = isMarked
+		case p.life == killed:
+			n.p[i].life = marked
 			emit(n)
-		case p.life != isAlive:
+		case !p.lives():
 		case p.pc == cwNotify:
 			c.notify(s, i, emit)
 		case c.step(&n, i):
@@ -105,12 +105,10 @@ func (c Cond) steps(s condState, emit func(condState)) {
 
 func (c Cond) events(s condState, emit func(condState)) {
 	for i := range s.p {
-		if n := s; s.p[i].life == isAlive && int(s.kills) < c.Kills && s.p[i].pc != cwEnd {
-			n.p[i].life = isKilled
-			n.kills++
+		if n := s; s.p[i].pc != cwEnd && n.kills.kill(&n.p[i].process, c.Kills) {
 			emit(n)
 		}
-		if n := s; s.p[i].life == isAlive && s.p[i].pc == cwWait && int(s.ended) < c.Ends {
+		if n := s; s.p[i].lives() && s.p[i].pc == cwWait && int(s.ended) < c.Ends {
 			n.p[i].pc = cwForgo
 			n.ended++
 			emit(n)
@@ -118,7 +116,7 @@ func (c Cond) events(s condState, emit func(condState)) {
 	}
 }
 
-func (s *condState) gone(i int) bool { return s.p[i].life == isMarked }
+func (s *condState) gone(i int) bool { return s.p[i].dead() }
 
 func (s *condState) bereft() bool {
 	for i := range s.p {
@@ -273,10 +271,10 @@ func (c Cond) notify(s condState, i int, emit func(condState)) {
 func (c Cond) done(s *condState) error {
 	for i := range s.p {
 		p := &s.p[i]
-		if p.life == isAlive && p.pc == cwWait && s.things > 0 {
+		if p.lives() && p.pc == cwWait && s.things > 0 {
 			return fmt.Errorf("participant %d waits, and there are %d", i, s.things)
 		}
-		if p.life == isAlive && p.pc != cwWait && p.pc != cwEnd {
+		if p.lives() && p.pc != cwWait && p.pc != cwEnd {
 			return fmt.Errorf("participant %d is stuck", i)
 		}
 	}

@@ -18,7 +18,11 @@ func diff(path string, a, b reflect.Value, out *[]string) {
 	switch a.Kind() {
 	case reflect.Struct:
 		for i := range a.NumField() {
-			diff(strings.TrimPrefix(path+"."+a.Type().Field(i).Name, "."), a.Field(i), b.Field(i), out)
+			field := path
+			if f := a.Type().Field(i); !f.Anonymous {
+				field = strings.TrimPrefix(path+"."+f.Name, ".")
+			}
+			diff(field, a.Field(i), b.Field(i), out)
 		}
 	case reflect.Array:
 		for i := range a.Len() {

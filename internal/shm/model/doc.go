@@ -11,6 +11,9 @@
 //		fmt.Println(result) // the violation and the steps that lead to it
 //	}
 //
+// What all models say of processes is in participant.go: lives and deaths, seats that are taken
+// again, how often a run kills.
+//
 // The trap: a wait has to be a step that is not enabled, never a step that leads back to the same
 // place. The explorer finds a participant that waits for ever because no step is left; a
 // participant that polls for ever looks busy to it.

@@ -81,7 +81,7 @@ type frame struct {
 }
 
 type endThread struct {
-	life  life
+	process
 	pc    endPC
 	op    uint8
 	seq   uint8
@@ -113,7 +113,7 @@ type endState struct {
 	r         recovery
 	outer     recovery // the run that a nested pass interrupts
 	nested    bool
-	kills     uint8
+	kills     toll
 }
 
 // An EndVerb is an operation of the ends model.
@@ -185,17 +185,16 @@ func (c Ends) steps(s endState, emit func(endState)) {
 
 func (c Ends) kills(s endState, emit func(endState)) {
 	for i := range closer {
-		if int(s.kills) < c.Kills && c.enabled(&s, i) {
-			n := s
-			n.kill(i)
+		if n := s; c.enabled(&s, i) && n.kills.kill(&n.p[i].process, c.Kills) {
+			n.lose(i)
 			emit(n)
 		}
 	}
 }
 
-func (s *endState) kill(i int) {
-	s.p[i] = endThread{life: killed, seq: s.p[i].seq}
-	s.kills++
+// lose forgets what participant i knew: it was killed.
+func (s *endState) lose(i int) {
+	s.p[i] = endThread{process: s.p[i].process, seq: s.p[i].seq}
 	if i == second {
 		s.r, s.outer, s.nested = recovery{}, recovery{}, false
 	}
@@ -204,23 +203,18 @@ func (s *endState) kill(i int) {
 func (c Ends) enabled(s *endState, i int) bool {
 	p := &s.p[i]
 	switch {
-	case p.life != alive:
+	case !p.lives():
 		return false
 	case i < workers:
 		return p.sp > 0 || int(p.op) < len(c.Programs[i])
-	case i == closer && s.p[second].life == alive:
+	case i == closer && s.p[second].lives():
 		return false
 	}
 	return p.pc != eIdle || s.unreaped() != 0
 }
 
-func (s *endState) unreaped() (set uint8) {
-	for i := range threads {
-		if s.p[i].life == killed {
-			set |= 1 << i
-		}
-	}
-	return set
+func (s *endState) unreaped() uint8 {
+	return withLife(s.p[:], killed)
 }
 
 func (c Ends) step(s *endState, i int) bool {
@@ -374,7 +368,7 @@ func (c Ends) coming(s *endState, ring uint8) bool {
 		return true
 	}
 	for i := range workers {
-		for op := int(s.p[i].op); s.p[i].life == alive && op < len(c.Programs[i]); op++ {
+		for op := int(s.p[i].op); s.p[i].lives() && op < len(c.Programs[i]); op++ {
 			if o := c.Programs[i][op]; (o.Do == PutIn || o.Do == CopyIn) && o.Ring == ring {
 				return true
 			}
@@ -399,7 +393,7 @@ func (c Ends) check(s *endState) error {
 			}
 		}
 		for i := range workers {
-			if s.p[i].life == alive && s.p[i].sp == 0 && s.p[i].count[b] > 0 && !w.alloc {
+			if s.p[i].lives() && s.p[i].sp == 0 && s.p[i].count[b] > 0 && !w.alloc {
 				return fmt.Errorf("use after free: worker %d holds block %d", i, b)
 			}
 		}
@@ -409,7 +403,7 @@ func (c Ends) check(s *endState) error {
 
 func (c Ends) done(s *endState) error {
 	for i := range threads {
-		if s.p[i].life == killed || s.p[i].life == alive && c.enabled(s, i) {
+		if s.p[i].life == killed || s.p[i].lives() && c.enabled(s, i) {
 			return fmt.Errorf("stuck: participant %d", i)
 		}
 	}

@@ -44,7 +44,7 @@ type mark struct {
 type top struct{ epoch, tag, idx uint8 }
 
 type listThread struct {
-	life     life
+	process
 	pc       listPC
 	left     uint8 // rounds
 	b, k     uint8 // the block at hand; the sweep's position, 0 outside
@@ -61,7 +61,7 @@ type listState struct {
 	epoch uint8 // of the newest sweep
 	lost  bool
 	p     [listWorkers + 1]listThread
-	kills uint8
+	kills toll
 }
 
 // FreeList is a configuration of the free list model.
@@ -106,7 +106,7 @@ func (c FreeList) steps(s listState, emit func(listState)) {
 		if p.life == killed {
 			c.reap(&n, i)
 			emit(n)
-		} else if p.life == alive && p.pc != lEnd {
+		} else if p.lives() && p.pc != lEnd {
 			c.step(&n, i)
 			emit(n)
 		} else {
@@ -124,9 +124,8 @@ func (c FreeList) steps(s listState, emit func(listState)) {
 
 func (c FreeList) events(s listState, emit func(listState)) {
 	for i := range listWorkers {
-		if n := s; s.p[i].life == alive && s.p[i].pc != lEnd && int(s.kills) < c.Kills {
-			n.p[i] = listThread{life: killed}
-			n.kills++
+		if n := s; s.p[i].pc != lEnd && n.kills.kill(&n.p[i].process, c.Kills) {
+			n.p[i] = listThread{process: n.p[i].process}
 			emit(n)
 		}
 	}

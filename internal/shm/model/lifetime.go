@@ -63,16 +63,8 @@ type slot struct {
 	gens      [blocks]uint8
 }
 
-type life uint8
-
-const (
-	alive life = iota
-	killed
-	reaped
-)
-
 type thread struct {
-	life  life
+	process
 	op    uint8
 	pc    pc
 	block uint8
@@ -103,7 +95,7 @@ type lifeState struct {
 	r          recovery
 	side       uint8 // side channel: 0 nothing, 1 handle sent, 2 confirmed, 3 refused
 	sideGen    uint8
-	kills      uint8
+	kills      toll
 }
 
 // An Op is one line of a worker's program. Blocks is a bit mask.
@@ -182,7 +174,7 @@ func (c Lifetime) Model() Model[lifeState] {
 
 func (c Lifetime) steps(s lifeState, emit func(lifeState)) {
 	for i := range threads {
-		if s.p[i].life != alive || !c.enabled(&s, i) {
+		if !s.p[i].lives() || !c.enabled(&s, i) {
 			continue
 		}
 		n := s
@@ -194,17 +186,16 @@ func (c Lifetime) steps(s lifeState, emit func(lifeState)) {
 
 func (c Lifetime) kills(s lifeState, emit func(lifeState)) {
 	for i := range closer {
-		if int(s.kills) < c.Kills && s.p[i].life == alive && c.enabled(&s, i) {
-			n := s
-			n.kill(i)
+		if n := s; c.enabled(&s, i) && n.kills.kill(&n.p[i].process, c.Kills) {
+			n.lose(i)
 			emit(n)
 		}
 	}
 }
 
-func (s *lifeState) kill(i int) {
-	s.p[i] = thread{life: killed, seq: s.p[i].seq, op: s.p[i].op}
-	s.kills++
+// lose forgets what participant i knew: it was killed.
+func (s *lifeState) lose(i int) {
+	s.p[i] = thread{process: s.p[i].process, seq: s.p[i].seq, op: s.p[i].op}
 	if i == second {
 		s.r = recovery{}
 	}
@@ -219,7 +210,7 @@ func (c Lifetime) enabled(s *lifeState, i int) bool {
 	case p.pc != 0:
 		return true
 	case s.unreaped() != 0:
-		return i == second || s.p[second].life != alive
+		return i == second || !s.p[second].lives()
 	case i == second:
 		return false
 	}
@@ -228,7 +219,7 @@ func (c Lifetime) enabled(s *lifeState, i int) bool {
 
 func (c Lifetime) workersDone(s *lifeState) bool {
 	for i := range workers {
-		if s.p[i].life == alive && int(s.p[i].op) < len(c.Programs[i]) {
+		if s.p[i].lives() && int(s.p[i].op) < len(c.Programs[i]) {
 			return false
 		}
 	}
@@ -236,13 +227,8 @@ func (c Lifetime) workersDone(s *lifeState) bool {
 }
 
 // unreaped returns the participants that are dead and not yet reaped.
-func (s *lifeState) unreaped() (set uint8) {
-	for i := range threads {
-		if s.p[i].life == killed {
-			set |= 1 << i
-		}
-	}
-	return set
+func (s *lifeState) unreaped() uint8 {
+	return withLife(s.p[:], killed)
 }
 
 // advance goes to the next operation that participant i can do with what it holds.
@@ -287,7 +273,7 @@ func (c Lifetime) check(s *lifeState) error {
 	for i := range threads {
 		for b := range blocks {
 			p := &s.p[i]
-			if p.life == alive && p.count[b] > 0 && p.gens[b] != tentative && !s.w[b].is(p.gens[b]) {
+			if p.lives() && p.count[b] > 0 && p.gens[b] != tentative && !s.w[b].is(p.gens[b]) {
 				return fmt.Errorf("use after free: participant %d holds block %d", i, b)
 			}
 		}

@@ -145,7 +145,7 @@ func (c Lifetime) sending(s *lifeState) bool   { return c.ahead(s, Send) }
 // ahead reports whether a living worker still has the operation before it.
 func (c Lifetime) ahead(s *lifeState, do Verb) bool {
 	for i := range workers {
-		for op := int(s.p[i].op); s.p[i].life == alive && op < len(c.Programs[i]); op++ {
+		for op := int(s.p[i].op); s.p[i].lives() && op < len(c.Programs[i]); op++ {
 			if c.Programs[i][op].Do == do {
 				return true
 			}

@@ -82,7 +82,7 @@ func (c Lifetime) reap(s *lifeState, i int) bool {
 func (c Lifetime) vacate(s *lifeState, j int) {
 	p := &s.p[j]
 	op := p.op
-	*p = thread{life: reaped, seq: p.seq}
+	*p = thread{process: process{reaped}, seq: p.seq}
 	if !c.Reuse || j >= workers {
 		return
 	}

@@ -24,19 +24,8 @@ const (
 	mDone
 )
 
-// mutexLife is what others can know of a participant: killed is a death that nobody has noticed.
-type mutexLife uint8
-
-const (
-	isAlive mutexLife = iota
-	isKilled
-	isMarked
-	isFree
-)
-
 type locker struct {
-	life   mutexLife
-	epoch  uint8
+	participant
 	pc     mutexPC
 	left   uint8 // locks still to take
 	told   bool
@@ -60,8 +49,8 @@ type mutexState struct {
 	bits    uint8
 	p       [lockers]locker
 	reaper  uint8
-	rejoins uint8
-	kills   uint8
+	rejoins toll
+	kills   toll
 }
 
 // Mutex is a configuration of the mutex model.
@@ -101,7 +90,7 @@ func (c Mutex) steps(s mutexState, emit func(mutexState)) {
 	for i := range s.p {
 		p := &s.p[i]
 		switch {
-		case p.life != isAlive:
+		case !p.lives():
 		case p.pc == mPick:
 			c.pick(s, i, emit)
 		default:
@@ -109,7 +98,7 @@ func (c Mutex) steps(s mutexState, emit func(mutexState)) {
 				emit(n)
 			}
 		}
-		if p.life == isAlive && p.rung && p.pc != mAgain && p.pc != mParked { // nobody of it is in the queue
+		if p.lives() && p.rung && p.pc != mAgain && p.pc != mParked { // nobody of it is in the queue
 			c.answer(s, i, emit)
 		}
 	}
@@ -121,16 +110,14 @@ func (c Mutex) events(s mutexState, emit func(mutexState)) {
 	for i := range s.p {
 		n := s
 		switch p := &n.p[i]; {
-		case p.life == isAlive && int(s.kills) < c.Kills && p.pc != mDone:
-			*p = locker{life: isKilled, epoch: p.epoch}
-			n.kills++
+		case p.pc != mDone && n.kills.kill(&p.process, c.Kills):
+			*p = locker{participant: p.participant}
 			emit(n)
-		case p.life == isFree && int(s.rejoins) < c.Rejoins:
-			*p = locker{epoch: p.epoch + 1, left: 1}
-			n.rejoins++
+		case n.rejoins.rejoin(&p.participant, c.Rejoins):
+			*p = locker{participant: p.participant, left: 1}
 			emit(n)
 		}
-		if n := s; s.p[i].life == isAlive && s.p[i].pc == mFirst && s.p[i].told {
+		if n := s; s.p[i].lives() && s.p[i].pc == mFirst && s.p[i].told {
 			n.p[i].pc = mWithdraw
 			emit(n)
 		}
@@ -148,7 +135,7 @@ func (c Mutex) gone(s *mutexState, w lockWord) bool {
 	if c.Bug == TakeFromLiving && p.pc == mSecond {
 		return true
 	}
-	return p.life == isMarked || c.Bug != SeatOnly && (p.life == isFree || p.epoch != w.epoch)
+	return p.life == marked || c.Bug != SeatOnly && p.gone(w.epoch)
 }
 
 func (c Mutex) free(s *mutexState) bool {
@@ -196,7 +183,7 @@ func (c Mutex) step(s *mutexState, i int) bool {
 		}
 	case mRing:
 		n := &s.p[p.chosen-1]
-		n.rung = n.rung || n.life == isAlive
+		n.rung = n.rung || n.lives()
 		if p.chosen, p.pc = 0, mTry; s.word.lost {
 			p.pc = mPick // all of them
 		}
@@ -254,7 +241,7 @@ func (c Mutex) answer(s mutexState, i int, emit func(mutexState)) {
 	for w := range lockers {
 		if n := s; s.bits>>w&1 == 1 {
 			n.bits &^= 1 << w
-			n.p[w].rung = n.p[w].rung || n.p[w].life == isAlive
+			n.p[w].rung = n.p[w].rung || n.p[w].lives()
 			emit(n)
 		}
 	}
@@ -262,24 +249,18 @@ func (c Mutex) answer(s mutexState, i int, emit func(mutexState)) {
 
 // reap marks the dead, takes their bits, rings everybody and frees their seats.
 func (c Mutex) reap(s mutexState, emit func(mutexState)) {
-	dead := uint8(0)
-	for i := range s.p {
-		if s.p[i].life == isKilled || s.p[i].life == isMarked {
-			dead |= 1 << i
-		}
-	}
-	if dead == 0 {
+	if withLife(s.p[:], killed)|withLife(s.p[:], marked) == 0 {
 		return
 	}
 	order := [3]func(){
 		func() {
 			if c.Bug != DeadBitsStay {
-				s.bits &^= s.marked()
+				s.bits &^= withLife(s.p[:], marked)
 			}
 		},
 		func() {
 			for i := range s.p {
-				s.p[i].rung = s.p[i].rung || s.p[i].life == isAlive && c.Bug != LockReaperMute
+				s.p[i].rung = s.p[i].rung || s.p[i].lives() && c.Bug != LockReaperMute
 			}
 		},
 	}
@@ -289,16 +270,17 @@ func (c Mutex) reap(s mutexState, emit func(mutexState)) {
 	switch s.reaper {
 	case 0:
 		for i := range s.p {
-			if s.p[i].life == isKilled {
-				s.p[i].life = isMarked
+			if s.p[i].life == killed {
+				s.p[i].life = marked
 			}
 		}
 	case 1, 2:
 		order[s.reaper-1]()
 	case 3:
 		for i := range s.p {
-			if s.p[i].life == isMarked {
-				s.p[i] = locker{life: isFree, epoch: s.p[i].epoch}
+			if s.p[i].life == marked {
+				s.p[i] = locker{participant: s.p[i].participant}
+				s.p[i].life = reaped
 			}
 		}
 	}
@@ -306,20 +288,11 @@ func (c Mutex) reap(s mutexState, emit func(mutexState)) {
 	emit(s)
 }
 
-func (s *mutexState) marked() (bits uint8) {
-	for i := range s.p {
-		if s.p[i].life == isMarked {
-			bits |= 1 << i
-		}
-	}
-	return bits
-}
-
 func (c Mutex) check(s *mutexState) error {
 	inside := 0
 	for i := range s.p {
 		p := &s.p[i]
-		if p.life != isAlive || p.pc < mFirst || p.pc > mUnlock {
+		if !p.lives() || p.pc < mFirst || p.pc > mUnlock {
 			continue
 		}
 		inside++
@@ -335,10 +308,10 @@ func (c Mutex) check(s *mutexState) error {
 
 func (c Mutex) done(s *mutexState) error {
 	for i := range s.p {
-		if s.p[i].life == isAlive && s.p[i].pc == mParked && c.free(s) {
+		if s.p[i].lives() && s.p[i].pc == mParked && c.free(s) {
 			return fmt.Errorf("participant %d sleeps and the lock is to be had", i)
 		}
-		if s.p[i].life == isAlive && s.p[i].pc != mDone {
+		if s.p[i].lives() && s.p[i].pc != mDone {
 			return fmt.Errorf("participant %d waits for ever", i)
 		}
 	}

@@ -31,13 +31,13 @@ var names = map[reflect.Type][]string{
 		"bReapCommitted", "bReapSub", "bReapSubPhase", "bReapSubUnstamp", "bReapDone", "bReapUnlock", "bReapEnd",
 	},
 	reflect.TypeFor[noticePC](): {
-		"nIdle", "nObituary", "nLock", "nSeen", "nReap", "nUnlock", "nAgain", "nLink", "nOpen", "nProof",
+		"nIdle", "nDeathEpoch", "nLock", "nSeen", "nReap", "nUnlock", "nAgain", "nLink", "nOpen", "nProof",
 		"nJoinLock", "nJoining", "nJoinRing",
 		"nJoinLive", "nJoinUnlock", "nLeaveDead", "nLeaveLock", "nLeaveUnlock", "nLeaveTell", "nLeaveFree",
 		"nLeaveRing",
 	},
 	reflect.TypeFor[wakePC](): {
-		"wStart", "wPick", "wRing", "wOffer", "wTry", "wBit", "wAgain", "wParked", "wLeave", "wBaton", "wEnd",
+		"wStart", "wPick", "wRing", "wOffer", "wTry", "wBit", "wAgain", "wParked", "wLeave", "wPassOn", "wEnd",
 		"bIdle", "bWaiters", "bLook", "bBit", "bAgain",
 		"bPassOn", "wReapBits", "wReapRing",
 	},
@@ -75,8 +75,8 @@ var names = map[reflect.Type][]string{
 		"cwLock", "cwMark", "cwUnshare", "cwCheck", "cwAdd", "cwNotify", "cwShare", "cwArrive", "cwLetGo",
 		"cwWait", "cwServe", "cwForget", "cwForgo", "cwUnlock", "cwEnd",
 	},
-	reflect.TypeFor[mutexLife](): {
-		"isAlive", "isKilled", "isMarked", "isFree",
+	reflect.TypeFor[life](): {
+		"alive", "killed", "marked", "reaped",
 	},
 	reflect.TypeFor[slotState](): {
 		"empty", "writing", "full", "reading", "skip",
@@ -86,9 +86,6 @@ var names = map[reflect.Type][]string{
 	},
 	reflect.TypeFor[kind](): {
 		"nobody", "kAlloc", "kPut", "kGet", "kFree",
-	},
-	reflect.TypeFor[life](): {
-		"alive", "killed", "reaped",
 	},
 	reflect.TypeFor[entryState](): {
 		"vacant", "joining", "live", "dead",

@@ -35,8 +35,7 @@ type rwShareWord struct {
 }
 
 type rwUser struct {
-	life  mutexLife
-	epoch uint8
+	participant
 	pc    rwPC
 	left  uint8
 	write bool
@@ -50,8 +49,8 @@ type rwState struct {
 	shares  [rwUsers]rwShareWord
 	half    bool
 	p       [rwUsers]rwUser
-	kills   uint8
-	rejoins uint8
+	kills   toll
+	rejoins toll
 }
 
 // RWMutex is a configuration of the rwmutex model.
@@ -89,15 +88,11 @@ func (c RWMutex) steps(s rwState, emit func(rwState)) {
 	for i := range s.p {
 		n := s
 		switch p := &n.p[i]; {
-		case p.life == isAlive:
+		case p.lives():
 			if c.step(&n, i) {
 				emit(n)
 			}
-		case p.life == isKilled:
-			p.life = isMarked
-			emit(n)
-		case p.life == isMarked:
-			p.life = isFree
+		case p.reap():
 			emit(n)
 		}
 	}
@@ -108,16 +103,14 @@ func (c RWMutex) events(s rwState, emit func(rwState)) {
 	for i := range s.p {
 		n := s
 		switch p := &n.p[i]; {
-		case p.life == isAlive && int(s.kills) < c.Kills && p.pc != rwDone:
-			*p = rwUser{life: isKilled, epoch: p.epoch}
-			n.kills++
+		case p.pc != rwDone && n.kills.kill(&p.process, c.Kills):
+			*p = rwUser{participant: p.participant}
 			emit(n)
-		case p.life == isFree && int(s.rejoins) < c.Rejoins:
-			*p = rwUser{epoch: p.epoch + 1, left: 1}
-			n.rejoins++
+		case n.rejoins.rejoin(&p.participant, c.Rejoins):
+			*p = rwUser{participant: p.participant, left: 1}
 			emit(n)
 		}
-		if n := s; s.p[i].life == isAlive && s.p[i].pc == rwDrain {
+		if n := s; s.p[i].lives() && s.p[i].pc == rwDrain {
 			n.p[i].pc = rwWithdraw
 			emit(n)
 		}
@@ -125,8 +118,7 @@ func (c RWMutex) events(s rwState, emit func(rwState)) {
 }
 
 func (c RWMutex) gone(s *rwState, seat int, epoch uint8) bool {
-	p := &s.p[seat]
-	return p.life == isMarked || p.life == isFree || p.epoch != epoch
+	return s.p[seat].gone(epoch)
 }
 
 func (c RWMutex) orphan(s *rwState) bool {
@@ -259,7 +251,7 @@ func (c RWMutex) check(s *rwState) error {
 	for i := range s.p {
 		p := &s.p[i]
 		switch {
-		case p.life != isAlive:
+		case !p.lives():
 		case p.pc == rwRead:
 			readers++
 		case p.pc == rwFirst && s.half && !p.told:
@@ -279,7 +271,7 @@ func (c RWMutex) check(s *rwState) error {
 
 func (c RWMutex) done(s *rwState) error {
 	for i := range s.p {
-		if s.p[i].life == isAlive && s.p[i].pc != rwDone {
+		if s.p[i].lives() && s.p[i].pc != rwDone {
 			return fmt.Errorf("participant %d waits for ever", i)
 		}
 	}

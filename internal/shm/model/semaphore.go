@@ -34,8 +34,7 @@ type semWord struct {
 }
 
 type semUser struct {
-	life    mutexLife
-	epoch   uint8
+	participant
 	pc      semPC
 	left    uint8
 	release bool
@@ -51,8 +50,8 @@ type semState struct {
 	word    semWord
 	shares  [semUsers]semShare
 	p       [semUsers]semUser
-	rejoins uint8
-	kills   uint8
+	rejoins toll
+	kills   toll
 }
 
 // Semaphore is a configuration of the semaphore model.
@@ -88,15 +87,11 @@ func (c Semaphore) steps(s semState, emit func(semState)) {
 	for i := range s.p {
 		n := s
 		switch p := &n.p[i]; {
-		case p.life == isAlive:
+		case p.lives():
 			if c.step(&n, i) {
 				emit(n)
 			}
-		case p.life == isKilled:
-			p.life = isMarked
-			emit(n)
-		case p.life == isMarked:
-			p.life = isFree
+		case p.reap():
 			emit(n)
 		}
 	}
@@ -106,13 +101,11 @@ func (c Semaphore) events(s semState, emit func(semState)) {
 	for i := range s.p {
 		n := s
 		switch p := &n.p[i]; {
-		case p.life == isAlive && int(s.kills) < c.Kills:
-			*p = semUser{life: isKilled, epoch: p.epoch}
-			n.kills++
+		case n.kills.kill(&p.process, c.Kills):
+			*p = semUser{participant: p.participant}
 			emit(n)
-		case p.life == isFree && int(s.rejoins) < c.Rejoins:
-			*p = semUser{epoch: p.epoch + 1, left: 1}
-			n.rejoins++
+		case n.rejoins.rejoin(&p.participant, c.Rejoins):
+			*p = semUser{participant: p.participant, left: 1}
 			emit(n)
 		}
 	}
@@ -120,10 +113,10 @@ func (c Semaphore) events(s semState, emit func(semState)) {
 
 func (c Semaphore) gone(s *semState, seat int, epoch uint8) bool {
 	p := &s.p[seat]
-	return p.epoch != epoch || p.life == isMarked || p.life == isFree || c.Bug == SettleLiving && p.pc == sHold
+	return p.gone(epoch) || c.Bug == SettleLiving && p.pc == sHold
 }
 
-// estate returns who is gone and has a share.
+// shareOfDead returns who is gone and has a share.
 func (c Semaphore) shareOfDead(s *semState) (seat int, found bool) {
 	for i, h := range s.shares {
 		if h.count > 0 && c.gone(s, i, h.epoch) && c.Bug != NoSettle {
@@ -271,7 +264,7 @@ func (c Semaphore) exit(s *semState, p *semUser) {
 func (c Semaphore) check(s *semState) error {
 	out := uint8(0)
 	for i := range s.p {
-		if s.p[i].life == isAlive {
+		if s.p[i].lives() {
 			out += s.p[i].has
 		}
 	}
@@ -283,7 +276,7 @@ func (c Semaphore) check(s *semState) error {
 
 func (c Semaphore) done(s *semState) error {
 	for i := range s.p {
-		if p := &s.p[i]; p.life == isAlive && p.pc != sDone {
+		if p := &s.p[i]; p.lives() && p.pc != sDone {
 			return fmt.Errorf("participant %d waits for ever", i)
 		}
 	}

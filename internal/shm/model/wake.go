@@ -54,7 +54,7 @@ type ringer struct {
 }
 
 type home struct {
-	life    life
+	process
 	stopped bool
 	rung    bool
 }
@@ -63,7 +63,7 @@ type wakeState struct {
 	messages uint8
 	bits     uint8 // by participant
 	pubs     [publishers]ringer
-	lives    [publishers]life
+	writers  [publishers]process
 	w        [waiters]ringer
 	bell     [homes]ringer
 	homes    [homes]home
@@ -111,7 +111,7 @@ func (c Wake) Model() Model[wakeState] {
 		Check: func(*wakeState) error { return nil }, Done: c.done}
 }
 
-func (s *wakeState) runs(home int) bool { return s.homes[home].life == alive && !s.homes[home].stopped }
+func (s *wakeState) runs(home int) bool { return s.homes[home].lives() && !s.homes[home].stopped }
 
 func (c Wake) steps(s wakeState, emit func(wakeState)) {
 	c.reap(s, emit)
@@ -124,7 +124,7 @@ func (c Wake) steps(s wakeState, emit func(wakeState)) {
 		}
 	}
 	for i := range s.pubs {
-		if n := s; s.lives[i] == alive {
+		if n := s; s.writers[i].lives() {
 			step(&n, &n.pubs[i], n.pubs[i].pc != wPick && c.publish(&n, &n.pubs[i]))
 		}
 	}
@@ -165,8 +165,8 @@ func (c Wake) events(s wakeState, emit func(wakeState)) {
 		emit(n)
 	}
 	for i := range s.homes {
-		if n := s; s.homes[i].life == alive && !s.homes[i].stopped {
-			n.homes[i] = home{life: killed}
+		if n := s; s.homes[i].lives() && !s.homes[i].stopped {
+			n.homes[i] = home{process: process{killed}}
 			for k, h := range homeOf {
 				if int(h) == i {
 					n.w[k] = ringer{pc: wEnd}
@@ -177,8 +177,9 @@ func (c Wake) events(s wakeState, emit func(wakeState)) {
 		}
 	}
 	for i := range s.pubs {
-		if n := s; s.lives[i] == alive && s.pubs[i].pc != wStart { // before and after it has nothing that could be lost
-			n.lives[i], n.pubs[i] = killed, ringer{}
+		// Before and after it has nothing that could be lost.
+		if n := s; s.writers[i].lives() && s.pubs[i].pc != wStart {
+			n.writers[i].life, n.pubs[i] = killed, ringer{}
 			emit(n)
 		}
 	}
@@ -219,7 +220,7 @@ func (c Wake) pick(s *wakeState, r *ringer, emit func(wakeState)) {
 
 // ring is the second step of it.
 func (c Wake) ring(s *wakeState, r *ringer) {
-	if h := &s.homes[r.chosen]; h.life == alive {
+	if h := &s.homes[r.chosen]; h.lives() {
 		h.rung = true
 	}
 	r.chosen, r.pc = 0, wOffer
@@ -385,18 +386,8 @@ func (c Wake) answer(s *wakeState, i int) bool {
 }
 
 // dead returns the participants that are killed, as bits: homes, then publishers.
-func (s *wakeState) dead() (set uint8) {
-	for i := range s.homes {
-		if s.homes[i].life == killed {
-			set |= 1 << i
-		}
-	}
-	for i := range s.lives {
-		if s.lives[i] == killed {
-			set |= 1 << (homes + i)
-		}
-	}
-	return set
+func (s *wakeState) dead() uint8 {
+	return withLife(s.homes[:], killed) | withLife(s.writers[:], killed)<<homes
 }
 
 // reap clears the bits of the dead, then rings everybody that lives.
@@ -420,7 +411,7 @@ func (c Wake) reap(s wakeState, emit func(wakeState)) {
 		}
 	case wReapRing:
 		for i := range s.homes {
-			s.homes[i].rung = s.homes[i].rung || s.homes[i].life == alive
+			s.homes[i].rung = s.homes[i].rung || s.homes[i].lives()
 		}
 		if s.reaper = wReapBits; c.Bug != RingFirst {
 			s.reaped()
@@ -435,9 +426,9 @@ func (s *wakeState) reaped() {
 			s.homes[i].life = reaped
 		}
 	}
-	for i := range s.lives {
+	for i := range s.writers {
 		if s.set>>(homes+i)&1 == 1 {
-			s.lives[i] = reaped
+			s.writers[i].life = reaped
 		}
 	}
 	s.reaper, s.set = wStart, 0

@@ -49,7 +49,7 @@ type watcher struct {
 type watchCensus struct{ lost, left uint8 }
 
 type leaver struct {
-	life mutexLife
+	process
 	pc   leavePC
 	rung uint8 // whom it still has to ring, as bits
 }
@@ -65,7 +65,7 @@ type watchState struct {
 	reaping uint8 // whom it still has to ring, as bits; with dead
 	freeing bool  // it has rung, and frees
 	dead    bool  // somebody is marked, and not free yet
-	kills   uint8
+	kills   toll
 	reaps   uint8 // kills of the reaper
 }
 
@@ -103,7 +103,7 @@ func (c Watch) steps(s watchState, emit func(watchState)) {
 		}
 	}
 	for i := range s.l {
-		if n := s; s.l[i].life == isAlive && c.leave(&n, &n.l[i], uint8(1)<<i) {
+		if n := s; s.l[i].lives() && c.leave(&n, &n.l[i], uint8(1)<<i) {
 			emit(n)
 		}
 	}
@@ -113,9 +113,8 @@ func (c Watch) steps(s watchState, emit func(watchState)) {
 // events: a death, and that of the reaper, whose work another one takes up.
 func (c Watch) events(s watchState, emit func(watchState)) {
 	for i := range s.l {
-		if n := s; s.l[i].life == isAlive && s.l[i].pc != lvGone && int(s.kills) < c.Kills {
-			n.l[i] = leaver{life: isKilled}
-			n.kills++
+		if n := s; s.l[i].pc != lvGone && n.kills.kill(&n.l[i].process, c.Kills) {
+			n.l[i] = leaver{process: n.l[i].process}
 			emit(n)
 		}
 	}
@@ -131,7 +130,7 @@ func (c Watch) events(s watchState, emit func(watchState)) {
 func (s *watchState) census() watchCensus {
 	n := watchCensus{left: s.left}
 	for i := range s.l {
-		if s.l[i].life == isMarked || s.l[i].life == isFree {
+		if s.l[i].dead() {
 			n.lost++
 		}
 	}
@@ -142,7 +141,7 @@ func (s *watchState) census() watchCensus {
 func (s *watchState) look() (gone uint8) {
 	gone = s.said
 	for i := range s.l {
-		if s.l[i].life == isMarked || s.l[i].life == isFree {
+		if s.l[i].dead() {
 			gone |= 1 << i
 		}
 	}
@@ -246,10 +245,7 @@ func (c Watch) all() uint8 { return 1<<c.Watchers - 1 }
 
 // reap marks all the dead, rings every watcher, and frees the seats.
 func (c Watch) reap(s watchState, emit func(watchState)) {
-	killed := false
-	for i := range s.l {
-		killed = killed || s.l[i].life == isKilled
-	}
+	unmarked := withLife(s.l[:], killed) != 0
 	switch n := s; {
 	case s.reaping != 0 && c.Bug == ReapQuiet:
 		n.reaping, n.freeing = 0, true
@@ -269,10 +265,10 @@ func (c Watch) reap(s watchState, emit func(watchState)) {
 		}
 		n.free()
 		emit(n)
-	case killed && c.Bug == ReapRingsFirst:
+	case unmarked && c.Bug == ReapRingsFirst:
 		n.reaping = c.all()
 		emit(n)
-	case killed:
+	case unmarked:
 		n.mark()
 		if n.reaping = c.all(); c.Bug == ReapFreesFirst {
 			n.free()
@@ -283,16 +279,16 @@ func (c Watch) reap(s watchState, emit func(watchState)) {
 
 func (s *watchState) mark() {
 	for i := range s.l {
-		if s.l[i].life == isKilled {
-			s.l[i].life, s.dead = isMarked, true
+		if s.l[i].life == killed {
+			s.l[i].life, s.dead = marked, true
 		}
 	}
 }
 
 func (s *watchState) free() {
 	for i := range s.l {
-		if s.l[i].life == isMarked {
-			s.l[i].life = isFree
+		if s.l[i].life == marked {
+			s.l[i].life = reaped
 		}
 	}
 	s.dead = false
@@ -304,7 +300,7 @@ func (c Watch) done(s *watchState) error {
 			return fmt.Errorf("watcher %d is stuck", i)
 		}
 		for k, l := range s.l {
-			if (l.pc == lvGone || l.life != isAlive) && w.knows>>k&1 == 0 {
+			if (l.pc == lvGone || !l.lives()) && w.knows>>k&1 == 0 {
 				return fmt.Errorf("watcher %d does not know that %d is gone", i, k)
 			}
 		}

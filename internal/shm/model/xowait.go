@@ -25,7 +25,7 @@ type xoWord struct {
 }
 
 type xoThread struct {
-	life   life
+	process
 	pc     xoPC
 	op     uint8
 	chosen uint8 // the participants still to ring
@@ -38,7 +38,7 @@ type xoState struct {
 	bits  uint8
 	p     [3]xoThread
 	ring  bool // the reaper has still to ring
-	kills uint8
+	kills toll
 }
 
 // XOWait is a configuration of the xo wait model: Words says which words each participant stamps,
@@ -68,7 +68,7 @@ func (c XOWait) steps(s xoState, emit func(xoState)) {
 	for i := range s.p {
 		n := s
 		switch {
-		case s.p[i].life == alive && c.step(&n, i):
+		case s.p[i].lives() && c.step(&n, i):
 			emit(n)
 		case s.p[i].life == killed:
 			c.reap(&n, i)
@@ -86,9 +86,8 @@ func (c XOWait) steps(s xoState, emit func(xoState)) {
 
 func (c XOWait) events(s xoState, emit func(xoState)) {
 	for i := range s.p {
-		if n := s; s.p[i].life == alive && int(s.kills) < c.Kills {
-			n.p[i] = xoThread{life: killed}
-			n.kills++
+		if n := s; n.kills.kill(&n.p[i].process, c.Kills) {
+			n.p[i] = xoThread{process: n.p[i].process}
 			emit(n)
 		}
 	}
@@ -160,7 +159,7 @@ func (c XOWait) step(s *xoState, i int) bool {
 		for j := range s.p {
 			if p.chosen>>j&1 == 1 {
 				p.chosen &^= 1 << j
-				s.p[j].rung = s.p[j].life == alive
+				s.p[j].rung = s.p[j].lives()
 				break
 			}
 		}
@@ -172,7 +171,7 @@ func (p *xoThread) next() { p.op++; p.pc = xTry }
 
 func (c XOWait) done(s *xoState) error {
 	for i := range s.p {
-		if s.p[i].life == alive && int(s.p[i].op) < len(c.Words[i]) {
+		if s.p[i].lives() && int(s.p[i].op) < len(c.Words[i]) {
 			return fmt.Errorf("stuck: participant %d waits for a word that is clear", i)
 		}
 	}
