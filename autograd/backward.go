@@ -23,10 +23,6 @@ type BackwardOptions struct {
 // It panics if v depends on no Param, or if a tensor that is needed was changed since.
 func (v *Var) Backward() { v.BackwardWith(BackwardOptions{}) }
 
-// BackwardFrom is Backward for a v of any shape, given dy, the derivative of what is wanted with
-// respect to v, of v's shape.
-func (v *Var) BackwardFrom(dy *tensor.Tensor) { v.BackwardWith(BackwardOptions{Gradient: dy}) }
-
 // BackwardWith is Backward with options.
 //
 //	first.BackwardWith(autograd.BackwardOptions{RetainGraph: true})
@@ -39,7 +35,7 @@ func (v *Var) BackwardWith(o BackwardOptions) {
 		return
 	}
 	if v.t.Numel() != 1 {
-		misuse("Backward of shape %v: only a single number has a gradient; take its Sum, or call BackwardFrom", v.t.Shape())
+		misuse("Backward of shape %v: only a single number has a gradient; take its Sum, or give BackwardWith a Gradient", v.t.Shape())
 	}
 	one := v.one()
 	v.walk(one, o.RetainGraph)

@@ -155,7 +155,8 @@ func TestAFrozenParameterAndADetachedValueGetNothing(t *testing.T) {
 
 func TestBackwardFromTakesTheGradientOfAnyShape(t *testing.T) {
 	p := autograd.NewParam("p", values(1, 1, 3))
-	autograd.MulScalar(p.Var(), 2).BackwardFrom(tensor.FromSlice([]float64{1, 10, 100}, 3))
+	autograd.MulScalar(p.Var(), 2).BackwardWith(
+		autograd.BackwardOptions{Gradient: tensor.FromSlice([]float64{1, 10, 100}, 3)})
 	if want := tensor.FromSlice([]float64{2, 20, 200}, 3); !tensor.Equal(p.Grad, want) {
 		t.Errorf("%v, want %v", p.Grad, want)
 	}

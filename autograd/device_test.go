@@ -91,7 +91,9 @@ func TestOneKernelIsEnough(t *testing.T) {
 	for name, f := range map[string]func(x *autograd.Var) *autograd.Var{
 		"LogSoftmax": func(x *autograd.Var) *autograd.Var { return autograd.LogSoftmax(x, -1) },
 		"Dropout":    func(x *autograd.Var) *autograd.Var { return autograd.Dropout(x, 0.5, nil, true) },
-		"NLLLoss":    func(x *autograd.Var) *autograd.Var { return autograd.NLLLoss(x, classes, autograd.ByMean) },
+		"NLLLoss": func(x *autograd.Var) *autograd.Var {
+			return autograd.NLLLoss(x, classes, autograd.Classification{})
+		},
 	} {
 		x.Grad = nil
 		before := dev.Calls()
@@ -154,10 +156,10 @@ func TestAGraphOfSeveralDevicesIsRefused(t *testing.T) {
 		"two devices":         func() { autograd.Linear(x, w.Var(), nil) },
 		"host and device":     func() { autograd.Linear(autograd.Const(values(1, 1, 2, 3)), w.Var(), nil) },
 		"device and host":     func() { autograd.Linear(w.Var(), autograd.Const(values(1, 1, 2, 3)), nil) },
-		"targets on the host": func() { autograd.NLLLoss(x, tensor.New(tensor.Int64, 2), autograd.ByMean) },
+		"targets on the host": func() { autograd.NLLLoss(x, tensor.New(tensor.Int64, 2), autograd.Classification{}) },
 		"logits on the host": func() {
 			autograd.NLLLoss(autograd.Const(values(1, 1, 2, 3)),
-				devicetest.On(t, here, tensor.New(tensor.Int64, 2)), autograd.ByMean)
+				devicetest.On(t, here, tensor.New(tensor.Int64, 2)), autograd.Classification{})
 		},
 	} {
 		refuses(t, name, f)

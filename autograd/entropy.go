@@ -6,7 +6,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// CrossEntropy is the loss of logits, (N, classes), (N, classes, d1, ...) or (classes), for a
+// CrossEntropy returns the loss of logits, (N, classes), (N, classes, d1, ...) or (classes), for a
 // target of either kind:
 //
 //   - classes, of any integer type and of the logits' shape without the dimension of the classes,
@@ -14,7 +14,7 @@ import (
 //   - probabilities, floats of the logits' shape, whose loss is -Σ
 //     weight·probability·log-probability. A mean divides by the number of rows then, whatever the
 //     weights, and nothing is ignored. They get no gradient.
-func (c Classification) CrossEntropy(logits *Var, target *tensor.Tensor) *Var {
+func CrossEntropy(logits *Var, target *tensor.Tensor, c Classification) *Var {
 	if !isFloat(target.DType()) {
 		return c.ofClasses("CrossEntropy", logits, target, lastLogSoftmax)
 	}
@@ -34,9 +34,10 @@ func isFloat(dt tensor.DType) bool {
 	return false
 }
 
-// NLLLoss is the negative log-likelihood of classes, of any integer type and of logp's shape
+// NLLLoss returns the negative log-likelihood of classes, of any integer type and of logp's shape
 // without the dimension of the classes: logp is (N, classes), (N, classes, d1, ...) or (classes).
-func (c Classification) NLLLoss(logp *Var, target *tensor.Tensor) *Var {
+// Rows whose target is Ignored do not count.
+func NLLLoss(logp *Var, target *tensor.Tensor, c Classification) *Var {
 	return c.ofClasses("NLLLoss", logp, target, func(x *Var) *Var { return x })
 }
 

@@ -235,7 +235,7 @@ func TestRegression_S3_4_AStepOfDescentIsDerived(t *testing.T) {
 	w := autograd.NewParam("w", values(1, 1, 3, 4))
 	x, target := values(2, 1, 5, 4), tensor.FromSlice([]int64{0, 2, 1, 1, 0}, 5)
 	loss := func(s *autograd.Scope, w *autograd.Var) *autograd.Var {
-		return autograd.CrossEntropy(autograd.Linear(s.Const(x), w, nil), target, autograd.ByMean)
+		return autograd.CrossEntropy(autograd.Linear(s.Const(x), w, nil), target, autograd.Classification{})
 	}
 	meta := func(s *autograd.Scope, w *autograd.Var) *autograd.Var {
 		g := autograd.Grad(vars{loss(s, w)}, vars{w}, again)[0]

@@ -142,11 +142,11 @@ var twiceOps = map[string]twiceOp{
 		return autograd.SmoothL1Loss(in[0], in[1], a[1].(float64), reductions[a[0].(string)])
 	},
 	"NLLLoss": func(in vars, a []any) *autograd.Var {
-		return autograd.NLLLoss(in[0], in[1].T(), reductions[a[0].(string)])
+		return autograd.NLLLoss(in[0], in[1].T(), autograd.Classification{Reduction: reductions[a[0].(string)]})
 	},
 	"CrossEntropy": func(in vars, a []any) *autograd.Var {
-		return autograd.Classification{Smoothing: a[1].(float64),
-			Reduction: reductions[a[0].(string)]}.CrossEntropy(in[0], in[1].T())
+		return autograd.CrossEntropy(in[0], in[1].T(), autograd.Classification{Smoothing: a[1].(float64),
+			Reduction: reductions[a[0].(string)]})
 	},
 
 	"ScaledDotProductAttention": func(in vars, a []any) *autograd.Var {
@@ -177,7 +177,7 @@ var twiceOps = map[string]twiceOp{
 	},
 	"MetaStep": func(in vars, _ []any) *autograd.Var { // x, w, targets
 		loss := func(w *autograd.Var) *autograd.Var {
-			return autograd.CrossEntropy(autograd.Linear(in[0], w, nil), in[2].T(), autograd.ByMean)
+			return autograd.CrossEntropy(autograd.Linear(in[0], w, nil), in[2].T(), autograd.Classification{})
 		}
 		dw := autograd.Grad(vars{loss(in[1])}, in[1:2], again)[0]
 		return loss(autograd.Sub(in[1], autograd.MulScalar(dw, 0.5)))

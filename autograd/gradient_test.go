@@ -157,7 +157,7 @@ func TestFloat32ComputesWhatFloat64Does(t *testing.T) {
 		x = autograd.MaxPool2d(autograd.ReLU(x), autograd.Window{Size: autograd.Square(2)})
 		x = autograd.Dropout2d(x, 0.3, tensor.NewGenerator(1), true)
 		x = autograd.LogSoftmax(autograd.Linear(autograd.Flatten(x), param(4, 5, 27), param(5, 5)), -1)
-		loss := autograd.NLLLoss(x, tensor.FromSlice([]int32{4, 1}, 2), autograd.ByMean)
+		loss := autograd.NLLLoss(x, tensor.FromSlice([]int32{4, 1}, 2), autograd.Classification{})
 		loss = autograd.Add(loss, autograd.MSELoss(x, autograd.Const(values(8, 1, 2, 5).To(dt)), autograd.ByMean))
 		loss.Backward()
 		out := []float64{loss.Item()}

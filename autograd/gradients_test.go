@@ -123,13 +123,13 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 				autograd.Window{Size: [2]int{3, 2}, Stride: [2]int{1, 2}, Padding: [2]int{1, 1}})
 		}, one(values(1, 1, 2, 2, 5, 4))},
 		"NLLLoss": {func(in vars) *autograd.Var {
-			return autograd.NLLLoss(in[0], target, autograd.ByMean)
+			return autograd.NLLLoss(in[0], target, autograd.Classification{})
 		}, one(values(1, 1, 3, 4))},
 		"NLLLoss sum": {func(in vars) *autograd.Var {
-			return autograd.NLLLoss(in[0], target, autograd.BySum)
+			return autograd.NLLLoss(in[0], target, autograd.Classification{Reduction: autograd.BySum})
 		}, one(values(1, 1, 3, 4))},
 		"CrossEntropy": {func(in vars) *autograd.Var {
-			return autograd.CrossEntropy(in[0], target, autograd.ByMean)
+			return autograd.CrossEntropy(in[0], target, autograd.Classification{})
 		}, one(values(1, 1, 3, 4))},
 		"MSELoss": {func(in vars) *autograd.Var {
 			return autograd.MSELoss(in[0], in[1], autograd.ByMean)
@@ -355,25 +355,28 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 			return autograd.BatchNormBy(put(values(5, 1, 2)), put(positive(6, 2)), in[0], in[1], in[2], 1e-5)
 		}, []*tensor.Tensor{values(1, 1, 3, 2, 2), values(2, 1, 2), values(3, 1, 2)}},
 		"NLLLoss unreduced": {func(in vars) *autograd.Var {
-			return autograd.NLLLoss(in[0], target, autograd.Unreduced)
+			return autograd.NLLLoss(in[0], target, autograd.Classification{Reduction: autograd.Unreduced})
 		}, one(values(1, 1, 3, 4))},
 		"NLLLoss weighted": {func(in vars) *autograd.Var {
-			return autograd.Classification{Weight: put(positive(3, 4)), Ignore: []int64{0}}.NLLLoss(in[0], target)
+			return autograd.NLLLoss(in[0], target,
+				autograd.Classification{Weight: put(positive(3, 4)), Ignore: []int64{0}})
 		}, one(values(1, 1, 3, 4))},
 		"CrossEntropy smoothed": {func(in vars) *autograd.Var {
-			return autograd.Classification{Weight: put(positive(3, 4)), Smoothing: 0.3,
-				Reduction: autograd.Unreduced}.CrossEntropy(in[0], target)
+			return autograd.CrossEntropy(in[0], target,
+				autograd.Classification{Weight: put(positive(3, 4)), Smoothing: 0.3,
+					Reduction: autograd.Unreduced})
 		}, one(values(1, 1, 3, 4))},
 		"CrossEntropy of images": {func(in vars) *autograd.Var {
-			return autograd.Classification{Smoothing: 0.2, Reduction: autograd.Unreduced}.CrossEntropy(in[0],
-				ints(1, 0, 2, 1, 1, 0).Reshape(2, 3))
+			return autograd.CrossEntropy(in[0],
+				ints(1, 0, 2, 1, 1, 0).Reshape(2, 3),
+				autograd.Classification{Smoothing: 0.2, Reduction: autograd.Unreduced})
 		}, one(values(1, 1, 2, 4, 3))},
 		"CrossEntropy of probabilities": {func(in vars) *autograd.Var {
-			return autograd.Classification{Weight: put(positive(3, 4)), Smoothing: 0.3}.CrossEntropy(in[0],
-				put(positive(4, 2, 4, 3)))
+			return autograd.CrossEntropy(in[0],
+				put(positive(4, 2, 4, 3)), autograd.Classification{Weight: put(positive(3, 4)), Smoothing: 0.3})
 		}, one(values(1, 1, 2, 4, 3))},
 		"CrossEntropy ignored": {func(in vars) *autograd.Var {
-			return autograd.CrossEntropy(in[0], ints(1, autograd.Ignored, 3), autograd.ByMean)
+			return autograd.CrossEntropy(in[0], ints(1, autograd.Ignored, 3), autograd.Classification{})
 		}, one(values(1, 1, 3, 4))},
 		"WeightedBCEWithLogitsLoss": {func(in vars) *autograd.Var {
 			return autograd.WeightedBCEWithLogitsLoss(in[0], in[1], put(positive(3, 4)), autograd.ByMean)

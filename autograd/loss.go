@@ -15,13 +15,6 @@ const (
 	Unreduced                  // a loss for each row, or element
 )
 
-// NLLLoss returns the negative log-likelihood of the classes in target, (N) of any integer type,
-// under the log-probabilities logp, (N, classes); for more dimensions see [Classification.NLLLoss].
-// Rows whose target is Ignored do not count.
-func NLLLoss(logp *Var, target *tensor.Tensor, r Reduction) *Var {
-	return Classification{Reduction: r}.NLLLoss(logp, target)
-}
-
 func nllLoss[F kernel.Float](logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	rows, cols := rowsOf("NLLLoss", logp)
 	scale := r.scale(rows)
@@ -60,12 +53,6 @@ func (r Reduction) scale(n int) float64 {
 		return 1
 	}
 	return 1 / float64(n)
-}
-
-// CrossEntropy returns NLLLoss of the LogSoftmax of logits, (N, classes); for more dimensions, and
-// for probabilities as target, see [Classification.CrossEntropy].
-func CrossEntropy(logits *Var, target *tensor.Tensor, r Reduction) *Var {
-	return Classification{Reduction: r}.CrossEntropy(logits, target)
 }
 
 // MSELoss returns the squared differences of x and target, which have one shape.

@@ -16,7 +16,7 @@ func TestRegression_S3_4_ARetainedGraphIsWalkedAgain(t *testing.T) {
 		target := tensor.FromSlice([]int64{1, 0}, 2)
 		loss := autograd.NLLLoss(autograd.LogSoftmax(autograd.ReLU(autograd.Linear(s.Const(values(2, 1, 2,
 			4)), w.Var(), nil)), -1),
-			target, autograd.ByMean)
+			target, autograd.Classification{})
 		loss.BackwardWith(retain)
 		once := w.Grad.Clone()
 		loss.BackwardWith(retain)
@@ -66,8 +66,10 @@ func TestRegression_S3_4_AfterARefusalTheOtherGraphsAreWalkedAsEver(t *testing.T
 func TestRegression_S3_4_AGradientOfAnotherShapeIsRefused(t *testing.T) {
 	p := autograd.NewParam("p", values(1, 1, 2, 3))
 	y := autograd.MulScalar(p.Var(), 2)
-	mustPanic(t, "of shape [2 3] from a gradient of shape [3]", func() { y.BackwardFrom(values(1, 1, 3)) })
-	mustPanic(t, "of shape [2 3] from a gradient of shape [2 2 3]", func() { y.BackwardFrom(values(1, 1, 2, 2, 3)) })
+	mustPanic(t, "of shape [2 3] from a gradient of shape [3]",
+		func() { y.BackwardWith(autograd.BackwardOptions{Gradient: values(1, 1, 3)}) })
+	mustPanic(t, "of shape [2 3] from a gradient of shape [2 2 3]",
+		func() { y.BackwardWith(autograd.BackwardOptions{Gradient: values(1, 1, 2, 2, 3)}) })
 	s := autograd.NewScope()
 	late := autograd.Sum(autograd.Mul(s.Const(values(1, 1, 2)), autograd.NewParam("q", values(1, 1, 2)).Var()))
 	s.Reset()

@@ -10,7 +10,7 @@ import (
 // step is a small training step whose input comes from make.
 func step(constant func(*tensor.Tensor) *autograd.Var, w *autograd.Param, x, target *tensor.Tensor) *autograd.Var {
 	loss := autograd.NLLLoss(autograd.LogSoftmax(autograd.ReLU(autograd.Linear(constant(x), w.Var(), nil)), -1),
-		target, autograd.ByMean)
+		target, autograd.Classification{})
 	loss.Backward()
 	return loss
 }

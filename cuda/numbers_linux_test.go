@@ -190,7 +190,7 @@ func TestNoKernelReliesOnThreadsInStep(t *testing.T) {
 		},
 		"softmax": func(in ...*tensor.Tensor) *tensor.Tensor {
 			x := autograd.NewParam("x", in[0])
-			autograd.NLLLoss(autograd.LogSoftmax(x.Var(), -1), in[2], autograd.ByMean).Backward()
+			autograd.NLLLoss(autograd.LogSoftmax(x.Var(), -1), in[2], autograd.Classification{}).Backward()
 			return x.Grad
 		},
 	} {

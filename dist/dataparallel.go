@@ -447,7 +447,7 @@ func (t *trainer[M]) backFrom(ctx context.Context, dy *tensor.Tensor) error {
 			return err
 		}
 		defer part.Close()
-		t.out.BackwardFrom(part)
+		t.out.BackwardWith(autograd.BackwardOptions{Gradient: part})
 	}
 	return t.add(ctx)
 }

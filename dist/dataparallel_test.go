@@ -29,7 +29,7 @@ func newNet(seed uint64) *net {
 
 func (n *net) loss(s *autograd.Scope, batch []*tensor.Tensor) *autograd.Var {
 	h := autograd.Tanh(autograd.Linear(s.Const(batch[0]), n.W1.Var(), n.B1.Var()))
-	return autograd.CrossEntropy(autograd.Linear(h, n.W2.Var(), n.B2.Var()), batch[1], autograd.ByMean)
+	return autograd.CrossEntropy(autograd.Linear(h, n.W2.Var(), n.B2.Var()), batch[1], autograd.Classification{})
 }
 
 // samples returns a batch of n.

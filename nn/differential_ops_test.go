@@ -283,13 +283,13 @@ var differentialOps = map[string]differentialOp{
 		return just(autograd.WeightedBCEWithLogitsLoss(in[0], in[1], in[2].T(), reductions[a[0].(string)]))
 	},
 	"NLLLoss": func(in []*autograd.Var, a []any) []*autograd.Var {
-		return just(autograd.Classification{Weight: weights(in),
-			Reduction: reductions[a[0].(string)]}.NLLLoss(in[0], in[1].T()))
+		return just(autograd.NLLLoss(in[0], in[1].T(), autograd.Classification{Weight: weights(in),
+			Reduction: reductions[a[0].(string)]}))
 	},
 	"CrossEntropy": func(in []*autograd.Var, a []any) []*autograd.Var {
 		c := autograd.Classification{Weight: weights(in), Reduction: reductions[a[0].(string)],
 			Smoothing: a[1].(float64)}
-		return just(c.CrossEntropy(in[0], in[1].T()))
+		return just(autograd.CrossEntropy(in[0], in[1].T(), c))
 	},
 	"Linspace": func(_ []*autograd.Var, a []any) []*autograd.Var {
 		dt, err := tensor.ParseDType(a[0].(string))

@@ -168,7 +168,10 @@ func (r *difference) differs(t *testing.T, f differentialOp, lay int) (why strin
 	if r.DY == "" {
 		return ""
 	}
-	if refused := refusal(func() { out[0].BackwardFrom(lays[lay](written(t, r.DY))) }); refused != "" {
+	if refused := refusal(
+		func() {
+			out[0].BackwardWith(autograd.BackwardOptions{Gradient: lays[lay](written(t, r.DY))})
+		}); refused != "" {
 		return "backward: " + refused
 	}
 	for k, i := range r.Grad {

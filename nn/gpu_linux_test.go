@@ -99,7 +99,7 @@ var trainThere = shoal.Register("train on a device", func(ctx context.Context, r
 	sgd, scope := optim.NewSGD(nn.Params(w.Net), optim.SGDOptions{LR: 0.01}), autograd.NewScope()
 	for !w.Stop.IsSet() {
 		sgd.ZeroGrad()
-		autograd.CrossEntropy(w.Net.Forward(scope.Const(x)), y, autograd.ByMean).Backward()
+		autograd.CrossEntropy(w.Net.Forward(scope.Const(x)), y, autograd.Classification{}).Backward()
 		sgd.Step()
 		scope.Reset()
 		if err := tensor.Synchronize(dev); err != nil {

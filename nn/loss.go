@@ -39,13 +39,13 @@ type BCEWithLogitsLoss struct {
 // Of returns the loss of x, (N, classes), for classes, (N); for other shapes see
 // autograd.Classification.
 func (l NLLLoss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
-	return autograd.Classification(l).NLLLoss(x, target)
+	return autograd.NLLLoss(x, target, autograd.Classification(l))
 }
 
 // Of returns the loss of x, (N, classes), for classes, (N), or for probabilities, (N, classes); for
 // other shapes see autograd.Classification.
 func (l CrossEntropyLoss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
-	return autograd.Classification(l).CrossEntropy(x, target)
+	return autograd.CrossEntropy(x, target, autograd.Classification(l))
 }
 
 // Of returns the loss of x for a target of its shape.

@@ -89,7 +89,7 @@ func TestLayersComputeWhatPyTorchDoes(t *testing.T) {
 				in = x.Var()
 			}
 			y := m.Forward(in)
-			y.BackwardFrom(values(77, 1, y.Shape()...))
+			y.BackwardWith(autograd.BackwardOptions{Gradient: values(77, 1, y.Shape()...)})
 			closeTo(t, "output", y.T(), c.Y, 2e-6)
 			if c.DX != nil {
 				closeTo(t, "gradient of the input", x.Grad, c.DX, 2e-6)
@@ -168,7 +168,7 @@ func TestLossesAreThoseOfPyTorch(t *testing.T) {
 			loss, target := makers[name](autograd.Reduction(reduction))
 			x := autograd.NewParam("x", values(6, 3, 4, 6))
 			y := loss.Of(x.Var(), target)
-			y.BackwardFrom(values(77, 1, y.Shape()...))
+			y.BackwardWith(autograd.BackwardOptions{Gradient: values(77, 1, y.Shape()...)})
 			closeTo(t, name, y.T(), want.Y, 2e-6)
 			closeTo(t, name+" gradient", x.Grad, want.DX, 2e-6)
 		}

@@ -8,8 +8,8 @@ import (
 )
 
 // A StateDict is what optimizer.state_dict() of PyTorch returns, and load_state_dict takes:
-// pt.Save, torch.Save and a torch.Conn write it as that, and torch.Load reads it as a part of a
-// checkpoint, too.
+// pt.Save and a torch.Conn write it as that, and torch.Load reads it as a part of a
+// checkpoint.
 //
 //	pt.Save("ck.pt", map[string]any{"model": nn.State(net), "optimizer": optim.State(opt)})
 //

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -30,7 +31,7 @@ type betas struct {
 func TestStructs(t *testing.T) {
 	three := 3
 	want := config{LR: 0.5, Betas: betas{A: 0.9, B: 0.75}, Names: []string{"a", "b"}, Depth: &three, Hidden: 7}
-	v, err := Unmarshal(must(Marshal(&want, 4))(t))
+	v, err := pt.Unmarshal(must(pt.Marshal(&want, 4))(t))
 	if err != nil {
 		t.Fatal(err)
 	}

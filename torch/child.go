@@ -25,7 +25,7 @@ import (
 type Child struct {
 	// Functions are what Process(target=…) may name: by the target's name in Python,
 	// "module.function", where module is "__main__" for what the user's script defines. The
-	// arguments may be what Conn.Recv returns, *Queue, *Semaphore, *Condition, *Event and
+	// arguments may be what Conn.Recv returns, *Queue, *Semaphore, *Cond, *Event and
 	// *python.Record. An error, or a panic, is printed and ends the process with status 1.
 	Functions map[string]func(ctx context.Context, args python.Tuple, kwargs *python.Dict) error
 	// Datasets and Streams are what the workers of a DataLoader serve: see OpenDataset and

@@ -17,7 +17,7 @@ func takeTools(ctx context.Context, args python.Tuple, kwargs *python.Dict) erro
 	conn, work, done := args[0].(*Conn), args[1].(*Queue), args[2].(*Queue)
 	lock, rlock, semaphore, bounded := args[3].(*Semaphore), args[4].(*Semaphore), args[5].(*Semaphore),
 		args[6].(*Semaphore)
-	event, cond := args[7].(*Event), args[8].(*Condition)
+	event, cond := args[7].(*Event), args[8].(*Cond)
 	err := holding(ctx, cond.Lock, func() error { // which Python gives up by waiting
 		return errors.Join(cond.Notify(ctx, 1), cond.Wait(ctx))
 	})

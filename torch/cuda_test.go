@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/pickle"
@@ -52,7 +53,7 @@ func TestCUDATensor(t *testing.T) {
 	if err := want.Close(); err != nil { // its sender has ended long since
 		t.Error(err)
 	}
-	if _, err := Marshal(v, 4); !errors.Is(err, ErrUnsupported) {
+	if _, err := pt.Marshal(v, 4); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("sent on: %v", err)
 	}
 

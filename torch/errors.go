@@ -19,6 +19,8 @@ var (
 	ErrTooLong = errors.New("torch: message too long")
 	// ErrClosed is wrapped where a connection was closed, or broken off in the middle of a message.
 	ErrClosed = fmt.Errorf("torch: connection is closed%.0w", os.ErrClosed)
+	// ErrLocked is what TryAcquire returns where there is no permit.
+	ErrLocked = errors.New("torch: semaphore has no permit")
 	// ErrUnsupported is wrapped where a value has no form on the other side, or in Go.
 	ErrUnsupported = value.ErrUnsupported
 	// ErrNoKey is wrapped where a tensor needs the authkey of the other process, and Options has

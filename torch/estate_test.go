@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -184,7 +185,7 @@ func TestPythonKilledAfterSending(t *testing.T) {
 
 // FuzzWill reads what a process leaves, which may be anything.
 func FuzzWill(f *testing.F) {
-	b, err := Marshal(python.Tuple{"/tmp/pymp-x/listener-y", []byte("key"), []any{1, 2}, []any{python.Tuple{"torch_1_2_3", 1}}, 1}, 4)
+	b, err := pt.Marshal(python.Tuple{"/tmp/pymp-x/listener-y", []byte("key"), []any{1, 2}, []any{python.Tuple{"torch_1_2_3", 1}}, 1}, 4)
 	if err != nil {
 		f.Fatal(err)
 	}

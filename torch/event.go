@@ -11,7 +11,7 @@ import (
 // An Event is multiprocessing's: a Condition, and a semaphore that is 1 while it is set. Its
 // methods may be called by several goroutines.
 type Event struct {
-	cond *Condition
+	cond *Cond
 	flag *Semaphore
 }
 
@@ -22,7 +22,7 @@ func NewEvent() (*Event, error) {
 		return nil, err
 	}
 	e := new(Event)
-	if e.cond, err = NewCondition(lock); err != nil {
+	if e.cond, err = NewCond(lock); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	if e.flag, err = NewSemaphore(0); err != nil {
@@ -35,7 +35,7 @@ func NewEvent() (*Event, error) {
 // is_set takes the flag for a moment.
 func (e *Event) IsSet(ctx context.Context) (set bool, err error) {
 	err = e.locked(ctx, func() error {
-		set = e.flag.Value() != 0
+		set = e.flag.Permits() != 0
 		return nil
 	})
 	return set, err
@@ -44,7 +44,7 @@ func (e *Event) IsSet(ctx context.Context) (set bool, err error) {
 // Set sets the event, and wakes all who wait for it.
 func (e *Event) Set(ctx context.Context) error {
 	return e.locked(ctx, func() error {
-		e.flag.TryAcquire()
+		e.flag.take()
 		return errors.Join(e.flag.Release(), e.cond.NotifyAll(ctx))
 	})
 }
@@ -52,7 +52,7 @@ func (e *Event) Set(ctx context.Context) error {
 // Clear makes the event not set.
 func (e *Event) Clear(ctx context.Context) error {
 	return e.locked(ctx, func() error {
-		e.flag.TryAcquire()
+		e.flag.take()
 		return nil
 	})
 }
@@ -60,7 +60,7 @@ func (e *Event) Clear(ctx context.Context) error {
 // Wait waits until the event is set, or ctx is done.
 func (e *Event) Wait(ctx context.Context) error {
 	return e.locked(ctx, func() error {
-		for e.flag.Value() == 0 {
+		for e.flag.Permits() == 0 {
 			if err := e.cond.Wait(ctx); err != nil {
 				return err
 			}
@@ -87,7 +87,7 @@ func (i *importer) event(o *pickle.Object) (any, error) {
 	flag, _ := parts.Get("_flag")
 	e := new(Event)
 	var ok, both bool
-	e.cond, ok = cond.(*Condition)
+	e.cond, ok = cond.(*Cond)
 	e.flag, both = flag.(*Semaphore)
 	if !ok || !both {
 		return nil, protocolError("an Event is made of %T and %T", cond, flag)

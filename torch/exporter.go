@@ -80,7 +80,7 @@ func (e *exporter) own(v any) (low any, ok bool, err error) {
 		low, err = e.queue(v)
 	case *Semaphore:
 		low, err = e.semaphore(v)
-	case *Condition:
+	case *Cond:
 		low, err = e.condition(v)
 	case *Event:
 		low, err = e.event(v)

@@ -89,13 +89,13 @@ func TestMNISTModelCrosses(t *testing.T) {
 		dir := t.TempDir()
 		file := func(name string) string { return filepath.Join(dir, name) }
 		images := tensor.RandN(tensor.Float32, tensor.NewGenerator(3), 50, 1, 28, 28)
-		if err := Save(file("images.pt"), images); err != nil {
+		if err := pt.Save(file("images.pt"), images); err != nil {
 			t.Fatal(err)
 		}
 		forward := func(n *mnistNet) *tensor.Tensor { return n.Forward(autograd.Const(images)).T() }
 		cell(t, "to PyTorch", func(t *testing.T) {
 			net := trained(t)
-			if err := Save(file("go.pt"), nn.State(net)); err != nil {
+			if err := pt.Save(file("go.pt"), nn.State(net)); err != nil {
 				t.Fatal(err)
 			}
 			runFiles(t, py, "logits", file("go.pt"), file("images.pt"), file("logits.pt"))
@@ -118,7 +118,7 @@ func TestMNISTModelCrosses(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				state, err := StateDict(v)
+				state, err := pt.StateDict(v)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -138,7 +138,7 @@ func TestMNISTModelCrosses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := Save(file("adam-go.pt"), v); err != nil {
+			if err := pt.Save(file("adam-go.pt"), v); err != nil {
 				t.Fatal(err)
 			}
 			runFiles(t, py, "resume", file("torch.pt"), file("adam-go.pt"), file("adam-again.pt"))
@@ -196,7 +196,7 @@ func TestSavedFiles(t *testing.T) {
 		call := []string{"reads"}
 		for i, c := range cases {
 			call = append(call, fmt.Sprint(path, i))
-			if err := Save(call[i+1], c.v); err != nil {
+			if err := pt.Save(call[i+1], c.v); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -212,7 +212,7 @@ func TestSavedFiles(t *testing.T) {
 			})
 		}
 		cell(t, "views share", func(t *testing.T) {
-			if err := Save(path, map[string]any{"base": base, "row": base.Select(0, 1)}); err != nil {
+			if err := pt.Save(path, map[string]any{"base": base, "row": base.Select(0, 1)}); err != nil {
 				t.Fatal(err)
 			}
 			if got := runFiles(t, py, "shares", path); got != "[[0.0, 1.0, 2.0], [7.0, 7.0, 7.0]]" {
@@ -221,7 +221,7 @@ func TestSavedFiles(t *testing.T) {
 		})
 		cell(t, "packed sequences", func(t *testing.T) {
 			theirs := path + ".theirs"
-			if err := Save(path, &pt.PackedSequence{Data: tensor.Arange(tensor.Float32, 0, 5, 1),
+			if err := pt.Save(path, &pt.PackedSequence{Data: tensor.Arange(tensor.Float32, 0, 5, 1),
 				BatchSizes:      tensor.FromSlice([]int64{2, 2, 1}, 3),
 				SortedIndices:   tensor.FromSlice([]int64{1, 0}, 2),
 				UnsortedIndices: tensor.FromSlice([]int64{1, 0}, 2)}); err != nil {

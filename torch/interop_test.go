@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -167,7 +168,7 @@ func numpyValues(t *testing.T, k *talk, protocol int) {
 	for _, code := range []string{numpy + "arange(6, dtype='<f4').reshape(2, 3)",
 		numpy + "arange(6, dtype='<i8').reshape(3, 2).T", numpy + "zeros((0, 2))", numpy + "int16(-2)",
 		numpy + "float64(0.5)", numpy + "bool_(True)"} {
-		v, err := Unmarshal(asked[[]byte](k, "eval", fmt.Sprintf("pickle.dumps(%s, %d)", code, protocol)))
+		v, err := pt.Unmarshal(asked[[]byte](k, "eval", fmt.Sprintf("pickle.dumps(%s, %d)", code, protocol)))
 		if err != nil {
 			t.Errorf("%s: %v", code, err)
 			continue

@@ -124,7 +124,7 @@ func layersCross(t *testing.T, k *talk) {
 		inputs[name] = c.inputs()
 		saved[name] = map[string]any{"state": nn.State(modules[name]), "inputs": inputs[name]}
 	}
-	if err := Save(ours, saved); err != nil {
+	if err := pt.Save(ours, saved); err != nil {
 		t.Fatal(err)
 	}
 	if left := asked[[]string](k, "exchange", ours, theirs); len(left) > 0 {

@@ -120,7 +120,7 @@ func scaleAll(ctx context.Context, args python.Tuple, kwargs *python.Dict) error
 
 // takeTurns is the other side of what loader.py does with a Condition, an RLock and an Event.
 func takeTurns(ctx context.Context, args python.Tuple, _ *python.Dict) error {
-	cond, rlock, event, back := args[0].(*Condition), args[1].(*Semaphore), args[2].(*Event), args[3].(*Queue)
+	cond, rlock, event, back := args[0].(*Cond), args[1].(*Semaphore), args[2].(*Event), args[3].(*Queue)
 	err := holding(ctx, cond.Lock, func() error { // which Python gives up by waiting
 		if err := cond.Notify(ctx, 1); err != nil {
 			return err

@@ -219,7 +219,7 @@ func managedCondition(t *testing.T, m *Manager, k *talk) {
 
 	c := must(m.Create(k.ctx, "Condition"))(t)
 	give(k, "c", c)
-	mine := ConditionProxy{LockProxy{must(c.Thread(k.ctx))(t)}}
+	mine := CondProxy{LockProxy{must(c.Thread(k.ctx))(t)}}
 	defer mine.Close()
 	l := must(m.List(k.ctx))(t)
 	give(k, "waited_for", l)

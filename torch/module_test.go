@@ -51,7 +51,7 @@ func TestAWholeModuleIsSavedAndLoadedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "net.pt")
 	n := newSavedNet()
 	nn.Eval(n)
-	if err := Save(path, n); err != nil {
+	if err := pt.Save(path, n); err != nil {
 		t.Fatal(err)
 	}
 	got, err := Load[*savedNet](path, pt.Options{})
@@ -106,7 +106,7 @@ func TestWhatCannotBeLoadedAgainIsNotSaved(t *testing.T) {
 		"an error":              {struct{ Err error }{errors.New("x")}, "register"},
 		"more than Load takes":  {make([]bool, 5<<20), "could not be loaded again"},
 	} {
-		err := Save(path, c.v)
+		err := pt.Save(path, c.v)
 		if !errors.Is(err, pt.ErrUnsupported) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
@@ -114,7 +114,7 @@ func TestWhatCannotBeLoadedAgainIsNotSaved(t *testing.T) {
 			t.Fatalf("%s: there is a file", name)
 		}
 	}
-	if err := Save(path, deep); err == nil {
+	if err := pt.Save(path, deep); err == nil {
 		if _, err := Load[any](path, pt.Options{}); err != nil {
 			t.Errorf("what was saved does not load: %v", err)
 		}
@@ -129,7 +129,7 @@ func TestAFileCannotPutAnotherTypeInAField(t *testing.T) {
 		map[string]any{"__type__": "autograd.Param", "value": nil},
 		map[string]any{"__type__": 3, "value": nil}, map[string]any{"Weight": 1}, []any{1},
 	} {
-		if err := Save(path, map[string]any{"Head": head}); err != nil {
+		if err := pt.Save(path, map[string]any{"Head": head}); err != nil {
 			t.Fatal(err)
 		}
 		if v, err := Load[*savedNet](path, pt.Options{}); !errors.Is(err, ErrUnsupported) {

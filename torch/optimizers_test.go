@@ -72,7 +72,7 @@ func optimizersCross(t *testing.T, k *talk) {
 		filepath.Join(dir, "theirs.pt")
 	k.ask("record", recorded)
 	w := trainHere(t, goOn(t, recorded))
-	if err := Save(ours, w.saved); err != nil {
+	if err := pt.Save(ours, w.saved); err != nil {
 		t.Fatal(err)
 	}
 	k.ask("resume", ours, theirs)

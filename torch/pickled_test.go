@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -33,7 +34,7 @@ func TestPickles(t *testing.T) {
 func pickled(t *testing.T, k *talk, kind string, dt tensor.DType, protocol int) {
 	t.Helper()
 	CloseAll(k.ask("make", kind, dt.String()))
-	v, err := Unmarshal(asked[[]byte](k, "eval", fmt.Sprintf("pickle.dumps(kept, %d)", protocol)))
+	v, err := pt.Unmarshal(asked[[]byte](k, "eval", fmt.Sprintf("pickle.dumps(kept, %d)", protocol)))
 	if err != nil {
 		t.Fatalf("%s %v: %v", kind, dt, err)
 	}
@@ -46,7 +47,7 @@ func pickled(t *testing.T, k *talk, kind string, dt tensor.DType, protocol int) 
 
 	mine := build(k, kind, dt)
 	defer CloseAll(mine)
-	b, err := Marshal(mine, protocol)
+	b, err := pt.Marshal(mine, protocol)
 	if err != nil {
 		t.Fatalf("%s %v: %v", kind, dt, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -96,7 +97,7 @@ func descriptorsTravel(t *testing.T, k *talk) {
 	if err := k.Send(k.ctx, python.Tuple{"eval", "1"}); err != nil {
 		t.Fatal(err)
 	}
-	if raw, err := k.RecvBytes(k.ctx); err != nil || !reflect.DeepEqual(must(Unmarshal(raw))(t), int64(1)) {
+	if raw, err := k.RecvBytes(k.ctx); err != nil || !reflect.DeepEqual(must(pt.Unmarshal(raw))(t), int64(1)) {
 		t.Errorf("%q, %v", raw, err)
 	}
 }
@@ -174,12 +175,12 @@ func plainValue(t *testing.T, k *talk, c form, protocol int) {
 		code = "(lambda x: (x, x))(['x'])"
 	}
 	written := asked[[]byte](k, "eval", fmt.Sprintf("pickle.dumps(%s, %d)", code, protocol))
-	v, err := Unmarshal(written)
+	v, err := pt.Unmarshal(written)
 	if err != nil {
 		t.Fatalf("%.60s: %v", c.repr, err)
 	}
 	// which differs where one object became two, too
-	if !bytes.Equal(must(Marshal(v, 4))(t), must(Marshal(c.v, 4))(t)) {
+	if !bytes.Equal(must(pt.Marshal(v, 4))(t), must(pt.Marshal(c.v, 4))(t)) {
 		t.Errorf("%.60s was read as %T %.60v", c.repr, v, v)
 	}
 	if got := k.ask("repr", v); !same(got) {

@@ -17,7 +17,7 @@ type toolbox struct {
 	queue, simple                   *Queue
 	lock, rlock, semaphore, bounded *Semaphore
 	event                           *Event
-	cond                            *Condition
+	cond                            *Cond
 }
 
 func must[T any](v T, err error) func(t testing.TB) T {
@@ -35,7 +35,7 @@ func equip(t *testing.T, py peerPython) (*talk, toolbox) {
 	b := toolbox{
 		must(NewQueue(2))(t), must(NewSimpleQueue())(t),
 		must(NewLock())(t), must(NewRLock())(t), must(NewSemaphore(1))(t), must(NewBoundedSemaphore(1))(t),
-		must(NewEvent())(t), must(NewCondition(nil))(t),
+		must(NewEvent())(t), must(NewCond(nil))(t),
 	}
 	ctx := testContext(t)
 	p := must(Python{Path: py.path, Dir: "testdata", Env: pythonEnv()}.Spawn(ctx, "plain:primitives",
@@ -144,17 +144,17 @@ func sharedLocks(t *testing.T, k *talk, b toolbox) {
 			t.Fatal(err)
 		}
 		k.wantEval(l.name+".acquire()", true)
-		if l.TryAcquire() {
+		if l.TryAcquire() == nil {
 			t.Errorf("%s was acquired twice", l.name)
 		}
 		k.wantEval(l.name+".release()", nil)
-		if l.Value() != 1 {
-			t.Errorf("%s is %d after all", l.name, l.Value())
+		if l.Permits() != 1 {
+			t.Errorf("%s is %d after all", l.name, l.Permits())
 		}
 	}
 	k.wantEval("rlock.acquire() and rlock.acquire()", true)
 	k.wantEval("rlock.release()", nil)
-	if b.rlock.TryAcquire() {
+	if b.rlock.TryAcquire() == nil {
 		t.Error("an RLock that was acquired twice is free after one release")
 	}
 	k.wantEval("rlock.release()", nil)
@@ -172,7 +172,7 @@ func sharedEvent(t *testing.T, k *talk, e *Event) {
 	if err := k.Send(k.ctx, python.Tuple{"eval", "event.wait(60)"}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return e.cond.sleeping.Value() == 1 }, "Python to wait")
+	waitFor(t, func() bool { return e.cond.sleeping.Permits() == 1 }, "Python to wait")
 	if err := e.Set(k.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -203,13 +203,13 @@ func sharedEvent(t *testing.T, k *talk, e *Event) {
 	k.wantEval("event.is_set()", false)
 }
 
-func sharedCondition(t *testing.T, k *talk, c *Condition) {
+func sharedCondition(t *testing.T, k *talk, c *Cond) {
 	if err := k.Send(k.ctx, python.Tuple{"eval", "wait_for(cond)"}); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- holding(k.ctx, c.Lock, func() error { return c.Wait(k.ctx) }) }()
-	waitFor(t, func() bool { return c.sleeping.Value() == 2 }, "both to wait")
+	waitFor(t, func() bool { return c.sleeping.Permits() == 2 }, "both to wait")
 	gaveUp, cancel := context.WithCancel(k.ctx)
 	cancel()
 	if err := holding(k.ctx, c.Lock, func() error { return c.Wait(gaveUp) }); !errors.Is(err, context.Canceled) {
@@ -225,7 +225,7 @@ func sharedCondition(t *testing.T, k *talk, c *Condition) {
 		t.Error(err)
 	}
 	go func() { done <- holding(k.ctx, c.Lock, func() error { return c.Wait(k.ctx) }) }()
-	waitFor(t, func() bool { return c.sleeping.Value() == 1 }, "the goroutine to wait")
+	waitFor(t, func() bool { return c.sleeping.Permits() == 1 }, "the goroutine to wait")
 	k.wantEval("notify(cond)", nil)
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -21,8 +21,8 @@ type (
 	EventProxy struct{ *Proxy }
 	// A LockProxy is a proxy of a Lock or Semaphore, or the Thread of an RLock.
 	LockProxy struct{ *Proxy }
-	// A ConditionProxy is the Thread of a Condition.
-	ConditionProxy struct{ LockProxy }
+	// A CondProxy is the Thread of a Condition of the server's.
+	CondProxy struct{ LockProxy }
 	// A NamespaceProxy is a proxy of a Namespace.
 	NamespaceProxy struct{ *Proxy }
 	// A ValueProxy is a proxy of a Value.
@@ -214,7 +214,7 @@ func (l LockProxy) Release(ctx context.Context) error { return l.do(ctx, "releas
 // Wait releases the lock, which this Thread has acquired, waits until it is notified, and acquires
 // the lock again. It returns after a tenth of a second at the latest, so what is waited for is
 // checked in a loop. The error is the cause of ctx's end, if it is done before.
-func (c ConditionProxy) Wait(ctx context.Context) error {
+func (c CondProxy) Wait(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -222,7 +222,7 @@ func (c ConditionProxy) Wait(ctx context.Context) error {
 }
 
 // Notify wakes up to n of those who wait.
-func (c ConditionProxy) Notify(ctx context.Context, n int) error { return c.do(ctx, "notify", n) }
+func (c CondProxy) Notify(ctx context.Context, n int) error { return c.do(ctx, "notify", n) }
 
 // Namespace makes a Namespace.
 func (m *Manager) Namespace(ctx context.Context) (NamespaceProxy, error) {

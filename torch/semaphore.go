@@ -99,7 +99,7 @@ func ignoreMissing(err error) error {
 func semaphorePath(name string) string { return shmDir + "/" + semaphorePrefix + name[1:] }
 
 // Close removes the name of a semaphore that this process has made: nobody else can open it after
-// that. Those who have it keep it, and here, too, it can still be used. Close is idempotent.
+// that. Processes that have opened it keep it, and this one can still use it. Close is idempotent.
 func (s *Semaphore) Close() error {
 	if !s.ours {
 		return nil
@@ -129,9 +129,9 @@ func openSemaphore(class python.Global, name string, most int64) (*Semaphore, er
 	return &Semaphore{word: &sys.Words(mem)[0], class: class, name: name, max: most}, nil
 }
 
-// Acquire takes one, and waits for it until ctx is done.
+// Acquire waits for a permit and takes it. The error is the cause of ctx's end.
 func (s *Semaphore) Acquire(ctx context.Context) error {
-	if s.TryAcquire() {
+	if s.take() {
 		return nil
 	}
 	s.word.Add(oneSleeper)
@@ -153,8 +153,16 @@ func (s *Semaphore) Acquire(ctx context.Context) error {
 	}
 }
 
-// TryAcquire takes one if there is one.
-func (s *Semaphore) TryAcquire() bool {
+// TryAcquire is Acquire that returns ErrLocked instead of waiting.
+func (s *Semaphore) TryAcquire() error {
+	if !s.take() {
+		return ErrLocked
+	}
+	return nil
+}
+
+// take reports whether there was a permit, which it has taken.
+func (s *Semaphore) take() bool {
 	for {
 		v := s.word.Load()
 		if uint32(v) == 0 {
@@ -166,7 +174,7 @@ func (s *Semaphore) TryAcquire() bool {
 	}
 }
 
-// Release gives one back. The error wraps ErrProtocol where that would be more than there may be.
+// Release gives a permit back. The error wraps ErrProtocol where a semaphore has all its permits.
 func (s *Semaphore) Release() error {
 	for {
 		v := s.word.Load()
@@ -183,8 +191,9 @@ func (s *Semaphore) Release() error {
 	}
 }
 
-// Value returns how many there are at the moment.
-func (s *Semaphore) Value() int { return int(uint32(s.word.Load())) }
+// Permits returns how many permits there are to be taken, which may be another number by the time
+// it returns.
+func (s *Semaphore) Permits() int { return int(uint32(s.word.Load())) }
 
 // semaphore reads the state (handle, kind, maximum, name).
 func (i *importer) semaphore(o *pickle.Object) (any, error) {

@@ -96,3 +96,29 @@ func ExampleAppend() {
 	fmt.Println(tensor.Data[float32](all["losses"]))
 	// Output: [1 0.5 0.33333334]
 }
+
+// What a file says of itself, in several dimensions.
+func ExampleText() {
+	dir, err := os.MkdirTemp("", "hdf5")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "names.h5")
+	w, err := hdf5.Create(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	names := hdf5.Text{Shape: []int{2, 2}, Values: []string{"cat", "dog", "ant", "bee"}}
+	if err := errors.Join(w.Attr("", "classes", names), w.Close()); err != nil {
+		log.Fatal(err)
+	}
+	f, err := hdf5.Open(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	attrs, err := f.Attrs("")
+	fmt.Println(attrs["classes"], err)
+	// Output: {[2 2] [cat dog ant bee]} <nil>
+}

@@ -1,6 +1,6 @@
-// Package pt reads and writes the files of torch.save, without PyTorch: what [torch.Save] and
-// [torch.Load] are made of, for programs that need nothing else of PyTorch, since this package has
-// no sockets.
+// Package pt reads and writes the files of torch.save, without PyTorch. It has no sockets, so a
+// program that needs nothing else of PyTorch needs not package torch. There, [torch.Load] is Load
+// as a Go type.
 //
 //	err := pt.Save("model.pt", nn.State(net))        // torch.load(…, weights_only=True) reads it
 //	v, err := pt.Load("theirs.pt", pt.Options{})     // any file, one of torch.save(model) as well
@@ -13,10 +13,9 @@
 // A file is data: nothing that it names is looked up, imported or run. What only Python knows is a
 // [*python.Record].
 //
-// The trap: what Load has mapped (Options.Mmap) is the file. It may be removed or replaced, but who
-// cuts it short does so under the tensors, and only [tensor.Catch] makes an error of that in all
-// cases.
+// The trap: what Load has mapped (Options.Mmap) is the file. It may be removed or replaced, but a
+// process that cuts it short does so under the tensors, and only [tensor.Catch] makes an error of
+// that in all cases.
 //
-// [torch.Save]: https://pkg.go.dev/github.com/shoal-mp/shoal/torch#Save
 // [torch.Load]: https://pkg.go.dev/github.com/shoal-mp/shoal/torch#Load
 package pt

@@ -30,3 +30,19 @@ func Example() {
 	fmt.Println(state["weight"])
 	// Output: tensor([1., 1.])
 }
+
+// Two sequences, of 2 elements and of 1, travel as one.
+func ExamplePackedSequence() {
+	p := &pt.PackedSequence{Data: tensor.FromSlice([]float32{1, 3, 2}, 3, 1),
+		BatchSizes: tensor.FromSlice([]int64{2, 1}, 2)}
+	b, err := pt.Marshal(p, 4)
+	if err != nil {
+		panic(err)
+	}
+	v, err := pt.Unmarshal(b)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(v.(*pt.PackedSequence).BatchSizes)
+	// Output: tensor([2, 1])
+}

@@ -68,7 +68,7 @@ func legacyHead(d *pickle.Decoder) error {
 		head[i] = v
 		if magic, _ := new(big.Int).SetString(legacyMagic, 10); i == 0 {
 			if n, ok := v.(*big.Int); !ok || n.Cmp(magic) != 0 {
-				return malformed("it is neither a zip file nor a pickle of torch.save (for a pickle of other things see torch.Unmarshal)")
+				return malformed("it is neither a zip file nor a pickle of torch.save (for a pickle of other things see pt.Unmarshal)")
 			}
 		}
 	}

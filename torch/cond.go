@@ -12,8 +12,8 @@ import (
 // many of them were woken or gave up, and what they sleep on. A notifier waits until those whom it
 // wakes have said so, else it would not know whom the next one finds asleep.
 
-// A Condition is multiprocessing's. Its methods may be called by several goroutines.
-type Condition struct {
+// A Cond is multiprocessing's Condition. Its methods may be called by several goroutines.
+type Cond struct {
 	// Lock is a Lock or RLock, which whoever calls Wait or Notify has acquired.
 	Lock *Semaphore
 
@@ -25,10 +25,10 @@ var (
 	eventClass     = named("multiprocessing.synchronize.Event")
 )
 
-// NewCondition makes a Condition on a lock, which closes with it, or on an RLock of its own where
-// that is nil; see NewLock.
-func NewCondition(lock *Semaphore) (_ *Condition, err error) {
-	c := &Condition{Lock: lock}
+// NewCond makes a Condition of Python's on a lock, which closes with it, or on an RLock of its own
+// where that is nil; see NewLock.
+func NewCond(lock *Semaphore) (_ *Cond, err error) {
+	c := &Cond{Lock: lock}
 	if lock == nil {
 		if c.Lock, err = NewRLock(); err != nil {
 			return nil, err
@@ -44,7 +44,7 @@ func NewCondition(lock *Semaphore) (_ *Condition, err error) {
 
 // Wait releases the lock, waits until it is notified or ctx is done, and acquires the lock again in
 // any case, however long that takes. The error is the cause of ctx's end.
-func (c *Condition) Wait(ctx context.Context) error {
+func (c *Cond) Wait(ctx context.Context) error {
 	if err := errors.Join(c.sleeping.Release(), c.Lock.Release()); err != nil {
 		return err
 	}
@@ -54,12 +54,12 @@ func (c *Condition) Wait(ctx context.Context) error {
 
 // Notify wakes up to n of those who wait, and waits until they have woken or ctx is done: a process
 // that was killed while it slept never does.
-func (c *Condition) Notify(ctx context.Context, n int) error {
-	for c.woken.TryAcquire() { // of those who gave up
-		c.sleeping.TryAcquire()
+func (c *Cond) Notify(ctx context.Context, n int) error {
+	for c.woken.take() { // of those who gave up
+		c.sleeping.take()
 	}
 	woken := 0
-	for ; woken < n && c.sleeping.TryAcquire(); woken++ {
+	for ; woken < n && c.sleeping.take(); woken++ {
 		if err := c.wake.Release(); err != nil {
 			return err
 		}
@@ -69,16 +69,16 @@ func (c *Condition) Notify(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	for woken > 0 && c.wake.TryAcquire() { // what was meant for one who gave up just now
+	for woken > 0 && c.wake.take() { // what was meant for one who gave up just now
 	}
 	return nil
 }
 
 // NotifyAll wakes all who wait; see Notify.
-func (c *Condition) NotifyAll(ctx context.Context) error { return c.Notify(ctx, maxPermits) }
+func (c *Cond) NotifyAll(ctx context.Context) error { return c.Notify(ctx, maxPermits) }
 
 // Close removes the names of what this process has made; see Semaphore.Close.
-func (c *Condition) Close() (err error) {
+func (c *Cond) Close() (err error) {
 	for _, s := range []*Semaphore{c.Lock, c.sleeping, c.woken, c.wake} {
 		if s != nil {
 			err = errors.Join(err, s.Close())
@@ -93,7 +93,7 @@ func (i *importer) condition(o *pickle.Object) (any, error) {
 	if len(state) != 4 {
 		return nil, protocolError("the state of %s has %d parts", o.Class, len(state))
 	}
-	c := new(Condition)
+	c := new(Cond)
 	for n, dst := range []**Semaphore{&c.Lock, &c.sleeping, &c.woken, &c.wake} {
 		v, err := i.Lift(state[n])
 		if err != nil {
@@ -108,7 +108,7 @@ func (i *importer) condition(o *pickle.Object) (any, error) {
 	return c, nil
 }
 
-func (e *exporter) condition(c *Condition) (any, error) {
+func (e *exporter) condition(c *Cond) (any, error) {
 	state := python.Tuple{}
 	for _, s := range []*Semaphore{c.Lock, c.sleeping, c.woken, c.wake} {
 		low, err := e.Lower(s)

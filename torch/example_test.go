@@ -1,0 +1,106 @@
+package torch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch"
+)
+
+// must returns v where there is no error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// A program of Python would be multiprocessing.connection.Client with the same key.
+func ExampleListener() {
+	ctx := context.Background()
+	opts := torch.Options{AuthKey: []byte("between us"), Strategy: torch.FileDescriptor}
+	l := must(torch.Listen("unix", "", opts))
+	defer l.Close()
+	done := make(chan error, 1)
+	go func() {
+		c, err := torch.Dial(ctx, "unix", l.Addr(), opts)
+		if err == nil {
+			err = errors.Join(c.Send(ctx, map[string]any{"x": tensor.FromSlice([]float32{1, 2}, 2)}), c.Close())
+		}
+		done <- err
+	}()
+	c := must(l.Accept(ctx))
+	defer c.Close()
+	v := must(torch.Recv[struct {
+		X *tensor.Tensor `torch:"x"`
+	}](ctx, c))
+	fmt.Println(v.X, <-done)
+	torch.CloseAll(v)
+	// Output: tensor([1., 2.]) <nil>
+}
+
+// Processes of Python get it as an argument of Python.Spawn.
+func ExampleSemaphore() {
+	s := must(torch.NewSemaphore(1))
+	defer s.Close()
+	fmt.Println(s.TryAcquire(), s.Permits(), errors.Is(s.TryAcquire(), torch.ErrLocked))
+	fmt.Println(s.Release(), s.Permits())
+	// Output:
+	// <nil> 0 true
+	// <nil> 1
+}
+
+func ExampleCond() {
+	ctx := context.Background()
+	c := must(torch.NewCond(nil))
+	defer c.Close()
+	ready, done := false, make(chan error, 1)
+	go func() {
+		err := c.Lock.Acquire(ctx)
+		for !ready && err == nil {
+			err = c.Wait(ctx)
+		}
+		done <- errors.Join(err, c.Lock.Release())
+	}()
+	err := c.Lock.Acquire(ctx)
+	ready = true
+	fmt.Println(errors.Join(err, c.NotifyAll(ctx), c.Lock.Release()), <-done)
+	// Output: <nil> <nil>
+}
+
+func ExampleEvent() {
+	ctx := context.Background()
+	e := must(torch.NewEvent())
+	defer e.Close()
+	fmt.Println(e.IsSet(ctx))
+	fmt.Println(e.Set(ctx), e.Wait(ctx))
+	// Output:
+	// false <nil>
+	// <nil> <nil>
+}
+
+func ExampleQueue() {
+	ctx := context.Background()
+	q := must(torch.NewQueue(2))
+	defer q.Close()
+	fmt.Println(q.Put(ctx, "a word"), q.Put(ctx, 3))
+	fmt.Println(q.Get(ctx))
+	// Output:
+	// <nil> <nil>
+	// a word <nil>
+}
+
+// A job of one rank. torchrun sets these variables for each of its workers.
+func ExampleRank() {
+	for name, value := range map[string]string{"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0",
+		"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"} {
+		os.Setenv(name, value)
+		defer os.Unsetenv(name)
+	}
+	r := must(torch.ReadRank())
+	fmt.Println(r.Rank, r.WorldSize)
+	// Output: 0 1
+}
