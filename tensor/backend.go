@@ -7,8 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// A backend computes what goes beyond rows.apply: by loops over the bytes of tensors on the host, or
-// by a device's Computer. Shapes and dtypes were checked.
+// A backend computes what goes beyond rows.apply: by loops over the bytes of tensors on the host,
+// or by a device's Computer. Shapes and dtypes were checked.
 type backend interface {
 	// fuses reports whether rows.apply takes any loop, and not only those of the table.
 	fuses() bool
