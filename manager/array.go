@@ -200,10 +200,10 @@ var (
 func newArray(c *call) (any, error) {
 	a := new(array)
 	var err error
-	if a.arithmetic, err = c.arithmetic(1); err != nil {
+	if a.arithmetic, err = c.arithmetic(0); err != nil {
 		return nil, err
 	}
-	vs, err := arg[[]uint64](c, 2)
+	vs, err := arg[[]uint64](c, 1)
 	if err != nil {
 		return nil, err
 	}

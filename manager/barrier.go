@@ -138,7 +138,7 @@ var (
 )
 
 func newBarrier(c *call) (any, error) {
-	n, err := arg[int](c, 1)
+	n, err := arg[int](c, 0)
 	if err == nil && n < 1 {
 		err = fmt.Errorf("%w: %d parties", ErrArgument, n)
 	}

@@ -20,6 +20,7 @@ func (l *served) create(c *call) error {
 		return fmt.Errorf("%w: kind %q is not registered in the server", ErrNoObject, name)
 	}
 	c.obj.kind = &kind{name: name}
+	c.Args = c.Args[1:]
 	state, err := k.make(c)
 	if err != nil {
 		return err

@@ -175,8 +175,8 @@ var (
 
 func newList(c *call) (any, error) {
 	l := new(list)
-	for i := range c.Args[1:] {
-		it, _ := c.item(1 + i)
+	for i := range c.Args {
+		it, _ := c.item(i)
 		l.items = append(l.items, it)
 	}
 	return l, nil

@@ -57,7 +57,7 @@ type mutex struct {
 // What can be asked of a Mutex.
 var (
 	mutexKind = newKind("Mutex", func(c *call) (any, error) {
-		recursive, err := arg[bool](c, 1)
+		recursive, err := arg[bool](c, 0)
 		return &mutex{recursive: recursive}, err
 	})
 

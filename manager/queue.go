@@ -102,7 +102,7 @@ var (
 )
 
 func newQueue(c *call) (any, error) {
-	n, err := arg[int](c, 1)
+	n, err := arg[int](c, 0)
 	if err == nil && n < 0 {
 		err = fmt.Errorf("%w: capacity %d", ErrArgument, n)
 	}

@@ -182,10 +182,10 @@ func nilable(t reflect.Type) bool {
 	return false
 }
 
-// call runs the function in the server, with the arguments of a call from the first-th on.
-func (f *function) call(c *call, self any, first int) ([]reflect.Value, error) {
-	if len(c.Args)-first != len(f.in) {
-		return nil, fmt.Errorf("%w: %s takes %d, not %d", ErrArgument, f.name, len(f.in), len(c.Args)-first)
+// call runs the function in the server, with the arguments of a call.
+func (f *function) call(c *call, self any) ([]reflect.Value, error) {
+	if len(c.Args) != len(f.in) {
+		return nil, fmt.Errorf("%w: %s takes %d, not %d", ErrArgument, f.name, len(f.in), len(c.Args))
 	}
 	var args []reflect.Value
 	if f.self {
@@ -195,7 +195,7 @@ func (f *function) call(c *call, self any, first int) ([]reflect.Value, error) {
 		args = append(args, reflect.ValueOf(c.context()))
 	}
 	for i, p := range f.in {
-		it, err := c.item(first + i)
+		it, err := c.item(i)
 		if err != nil {
 			return nil, err
 		}
@@ -219,7 +219,7 @@ func (f *function) call(c *call, self any, first int) ([]reflect.Value, error) {
 // define tells the server what it does with objects of the type.
 func (t *Type) define() {
 	t.kind = newKind(t.name, func(c *call) (any, error) {
-		out, err := t.make.call(c, nil, 1)
+		out, err := t.make.call(c, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -238,7 +238,7 @@ func (t *Type) define() {
 }
 
 func (f *function) serve(c *call, self any) error {
-	out, err := f.call(c, self, 0)
+	out, err := f.call(c, self)
 	if err != nil {
 		return err
 	}

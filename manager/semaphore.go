@@ -63,11 +63,11 @@ var (
 )
 
 func newSemaphore(c *call) (any, error) {
-	n, err := arg[int](c, 1)
+	n, err := arg[int](c, 0)
 	if err != nil {
 		return nil, err
 	}
-	bounded, err := arg[bool](c, 2)
+	bounded, err := arg[bool](c, 1)
 	if err == nil && n < 0 {
 		err = fmt.Errorf("%w: %d permits", ErrArgument, n)
 	}
