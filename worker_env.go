@@ -12,7 +12,7 @@ import (
 const workerEnvKey = sys.WorkerKey
 
 // workerEnvVersion changes whenever the meaning of the mark, the descriptors or the frames does.
-const workerEnvVersion = 3
+const workerEnvVersion = 4
 
 // A mark is what a worker must know before it has read its job.
 type workerEnv struct {

@@ -28,7 +28,7 @@ func (c Classification) rowLoss(logp *Var, target *tensor.Tensor) *Var {
 	}
 	near := target
 	if logp.far() || target.Device() != nil {
-		tensor.ComputerOf(logp.t, target)
+		tensors.Computer(logp.t, target)
 		near = onHost(target)
 	}
 	ignored := c.checkClasses(tensor.Data[int64](near), logp.t.Dim(1))

@@ -4,11 +4,15 @@ import (
 	"cmp"
 	"runtime"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // What has a kernel of its own on the host is on a device made of the operations of package tensor,
-// or of a tensor.Computer's.
+// or of a device.Computer's.
+
+// tensors reaches the devices that tensors are on.
+var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
 // far reports whether v is on a device.
 func (v *Var) far() bool { return v.t.Device() != nil }
@@ -49,22 +53,22 @@ func logSoftmaxOn(x *Var) *Var {
 		return unary("LogSoftmax", x, x.t.Clone(), nil,
 			func(dy *tensor.Tensor) *tensor.Tensor { return dy }).twice(same)
 	}
-	y := rowsOn(tensor.RowOp{Kind: tensor.RowLogSoftmax}, x.Shape(), x.t)
+	y := rowsOn(device.RowOp{Kind: device.RowLogSoftmax}, x.Shape(), x.t)
 	return unary("LogSoftmax", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
-		return rowsOn(tensor.RowOp{Kind: tensor.RowLogSoftmaxGradient}, x.Shape(), y, dy)
+		return rowsOn(device.RowOp{Kind: device.RowLogSoftmaxGradient}, x.Shape(), y, dy)
 	}).twice(logSoftmaxTwice)
 }
 
 // rowsOn returns what a device makes of tensors, of the last one's dtype.
-func rowsOn(o tensor.RowOp, shape []int, in ...*tensor.Tensor) *tensor.Tensor {
-	device, like := tensor.ComputerOf(in...), in[len(in)-1]
+func rowsOn(o device.RowOp, shape []int, in ...*tensor.Tensor) *tensor.Tensor {
+	dev, like := tensors.Computer(in...), in[len(in)-1]
 	y := like.NewEmpty(like.DType(), shape...)
-	operands := make([]tensor.Operand, len(in))
+	operands := make([]device.Operand[tensor.DType], len(in))
 	for i, x := range in {
 		in[i] = x.Contiguous()
-		operands[i] = in[i].Operand()
+		operands[i] = tensors.Operand(in[i])
 	}
-	must(device.Rows(o, y.Operand(), operands...))
+	must(dev.Rows(o, tensors.Operand(y), operands...))
 	runtime.KeepAlive(in)
 	return y.Touch()
 }
@@ -87,14 +91,14 @@ func dropoutOn(op string, x *Var, p float64, g *tensor.Generator, run int) *Var 
 // keptOn keeps elements with the probability p. Which these are the gradient finds again by the
 // key.
 func keptOn(op string, x *Var, p float64, key uint64) *Var {
-	s := tensor.Sequence{Kind: tensor.RandomKept, Key: key, A: p}
+	s := device.Sequence{Kind: device.RandomKept, Key: key, A: p}
 	if p > 0 {
 		s.B = 1 / p
 	}
 	keep := func(x *tensor.Tensor) *tensor.Tensor {
 		from := x.Contiguous()
 		y := x.NewEmpty(x.DType(), x.Shape()...)
-		must(tensor.ComputerOf(x).Generate(y.Operand(), s, from.Operand()))
+		must(tensors.Computer(x).Generate(tensors.Operand(y), s, tensors.Operand(from)))
 		runtime.KeepAlive(from)
 		return y.Touch()
 	}
@@ -131,13 +135,13 @@ func linearOn(x, w, b *Var) *Var {
 
 func maxPool2dOn(x *Var, o Window) *Var {
 	images := x.dense()
-	window := tensor.Window{Size: o.Size, Stride: o.Stride, Padding: o.Padding}
+	window := device.Window{Size: o.Size, Stride: o.Stride, Padding: o.Padding}
 	n, c, h, w := x.t.Dim(0), x.t.Dim(1), x.t.Dim(2), x.t.Dim(3)
 	outH, outW := window.Out(h, w)
 	y, at := images.NewEmpty(images.DType(), n*c, outH*outW), images.NewEmpty(tensor.Int64, n*c, outH*outW)
-	device := tensor.ComputerOf(images)
+	dev := tensors.Computer(images)
 	if y.Numel() > 0 {
-		must(device.MaxPool(y.Operand(), at.Operand(), images.View(n*c, h, w).Operand(), window))
+		must(dev.MaxPool(tensors.Operand(y), tensors.Operand(at), tensors.Operand(images.View(n*c, h, w)), window))
 	}
 	v := wrap("MaxPool2d", y.View(n, c, outH, outW), x)
 	if v.needs {
@@ -145,8 +149,8 @@ func maxPool2dOn(x *Var, o Window) *Var {
 		v.backward = func(dy *tensor.Tensor) {
 			x.write(func(dx *tensor.Tensor) {
 				if dx.Zero(); dx.Numel() > 0 {
-					must(device.Scatter(dx.View(n*c, h*w).Operand(), dy.Reshape(n*c, outH*outW).Operand(),
-						at.Operand(), 1, true))
+					must(dev.Scatter(tensors.Operand(dx.View(n*c, h*w)), tensors.Operand(dy.Reshape(n*c, outH*outW)),
+						tensors.Operand(at), 1, true))
 					dx.Touch()
 				}
 			})
@@ -165,13 +169,13 @@ func nllLossOn(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	}
 	y := logp.t.NewEmpty(logp.t.DType())
 	from := logp.dense()
-	must(tensor.ComputerOf(from, target).Rows(tensor.RowOp{Kind: tensor.RowNLL, Factor: -scale}, y.Operand(),
-		from.Operand(), target.Operand()))
+	must(tensors.Computer(from, target).Rows(device.RowOp{Kind: device.RowNLL, Factor: -scale}, tensors.Operand(y),
+		tensors.Operand(from), tensors.Operand(target)))
 	runtime.KeepAlive(from)
 	return unary("NLLLoss", logp, y.Touch(), target, func(dy *tensor.Tensor) *tensor.Tensor {
-		return rowsOn(tensor.RowOp{Kind: tensor.RowNLLGradient, Factor: -scale}, logp.Shape(), target, dy)
+		return rowsOn(device.RowOp{Kind: device.RowNLLGradient, Factor: -scale}, logp.Shape(), target, dy)
 	}).twice(func(_, dy *Var) []*Var {
-		slopes := rowsOn(tensor.RowOp{Kind: tensor.RowNLLGradient, Factor: -scale}, logp.Shape(), target,
+		slopes := rowsOn(device.RowOp{Kind: device.RowNLLGradient, Factor: -scale}, logp.Shape(), target,
 			dy.t.NewEmpty(dy.t.DType()).Fill(1))
 		return of(Mul(dy, Const(slopes)))
 	})

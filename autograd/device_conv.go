@@ -3,6 +3,7 @@ package autograd
 import (
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -14,9 +15,9 @@ var workspace = 64 << 20
 // unfolding is a convolution whose images are unfolded some at a time.
 type unfolding struct {
 	kernel.ConvShape
-	window        tensor.Window
+	window        device.Window
 	patch, places int // what a filter sees at once, and where
-	device        tensor.Computer
+	device        device.Computer[tensor.DType]
 }
 
 // parts calls f for images from one on, until all have been unfolded.
@@ -29,7 +30,7 @@ func (u unfolding) parts(size int, f func(from, n int)) {
 
 func (u unfolding) unfold(images *tensor.Tensor) *tensor.Tensor {
 	columns := images.NewEmpty(images.DType(), images.Dim(0), u.patch, u.places)
-	must(u.device.Unfold(columns.Operand(), images.Operand(), u.window))
+	must(u.device.Unfold(tensors.Operand(columns), tensors.Operand(images), u.window))
 	return columns
 }
 
@@ -37,7 +38,7 @@ func (u unfolding) unfold(images *tensor.Tensor) *tensor.Tensor {
 func (u unfolding) fold(filters, dy, dx *tensor.Tensor) {
 	u.parts(dy.DType().Size(), func(from, n int) {
 		columns := tensor.MatMul(filters.T(), dy.Narrow(0, from, n))
-		must(u.device.Fold(dx.Narrow(0, from, n).Operand(), columns.Operand(), u.window))
+		must(u.device.Fold(tensors.Operand(dx.Narrow(0, from, n)), tensors.Operand(columns), u.window))
 		columns.Close()
 	})
 	dx.Touch()
@@ -55,9 +56,9 @@ func (u unfolding) correlate(images, dy, dw *tensor.Tensor) {
 }
 
 func unfoldingOf(s kernel.ConvShape, ts ...*tensor.Tensor) unfolding {
-	window := tensor.Window{Size: [2]int{s.KH, s.KW}, Stride: [2]int{s.StrideH, s.StrideW},
+	window := device.Window{Size: [2]int{s.KH, s.KW}, Stride: [2]int{s.StrideH, s.StrideW},
 		Padding: [2]int{s.PadH, s.PadW}}
-	return unfolding{s, window, s.C * s.KH * s.KW, s.OutH() * s.OutW(), tensor.ComputerOf(ts...)}
+	return unfolding{s, window, s.C * s.KH * s.KW, s.OutH() * s.OutW(), tensors.Computer(ts...)}
 }
 
 // convolvedOn puts zeros between the elements of filters with dilation, and convolves groups one
@@ -102,7 +103,7 @@ func conv2dOn(s kernel.ConvShape, x, w, b *Var) *Var {
 	u.parts(images.DType().Size(), func(from, n int) {
 		columns := u.unfold(images.Narrow(0, from, n))
 		each := filters.Expand(n, s.OutC, u.patch)
-		must(u.device.MatMul(y.Narrow(0, from, n).Operand(), each.Operand(), columns.Operand(), 0))
+		must(u.device.MatMul(tensors.Operand(y.Narrow(0, from, n)), tensors.Operand(each), tensors.Operand(columns), 0))
 		columns.Close()
 	})
 	y.Touch()

@@ -88,9 +88,21 @@ func (p *Param) tensors() []*tensor.Tensor {
 // that share a weight, still have the same Param.
 func (*Param) WireOnce() {}
 
+// The tags of a Param.
+const (
+	withoutGrad = iota // [name, frozen, T]
+	withGrad           // [name, frozen, T, Grad]
+)
+
+var paramTags = &wire.Tags{Type: "parameter", Fields: []int{withoutGrad: 3, withGrad: 4}}
+
 // MarshalWire writes name, frozen, T and, where it exists, Grad.
 func (p *Param) MarshalWire(e *wire.Encoder) error {
-	e.ArrayLen(2 + len(p.tensors()))
+	tag := withGrad
+	if p.Grad == nil {
+		tag = withoutGrad
+	}
+	e.Tag(paramTags, tag)
 	e.String(p.Name)
 	e.Bool(p.Frozen)
 	for _, t := range p.tensors() {
@@ -104,12 +116,9 @@ func (p *Param) MarshalWire(e *wire.Encoder) error {
 // UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
 // refuse.
 func (p *Param) UnmarshalWire(d *wire.Decoder) error {
-	n, err := d.ArrayLen()
+	tag, err := d.Tag(paramTags)
 	if err != nil {
 		return err
-	}
-	if n != 3 && n != 4 {
-		return fmt.Errorf("read a parameter of %d parts, where 3 or 4 belong: %w", n, wire.ErrFormat)
 	}
 	if p.Name, err = d.String(); err != nil {
 		return err
@@ -117,7 +126,7 @@ func (p *Param) UnmarshalWire(d *wire.Decoder) error {
 	if p.Frozen, err = d.Bool(); err != nil {
 		return err
 	}
-	if p.T, err = readTensor(d); err != nil || n == 3 {
+	if p.T, err = readTensor(d); err != nil || tag == withoutGrad {
 		return err
 	}
 	if p.Grad, err = readTensor(d); err != nil {

@@ -134,7 +134,7 @@ func (v *Var) from(op string, inputs []*Var) {
 		if first == nil {
 			first = in.t
 		} else if in.t.Device() != first.Device() {
-			tensor.ComputerOf(first, in.t) // panics unless one is a number
+			tensors.Computer(first, in.t) // panics unless one is a number
 		}
 		dt = in.t.DType()
 		v.quiet = v.quiet || in.quiet

@@ -12,7 +12,7 @@ import (
 
 // remedies are what to do where the driver cannot be initialised, or makes no context, by what it
 // answers.
-var remedies = map[Result]string{
+var remedies = map[cudriver.Result]string{
 	34:                                 "the loader finds the stub of CUDA's toolkit and not the driver's library: take folders named stubs out of LD_LIBRARY_PATH",
 	cudriver.ErrorOutOfMemory:          "the device's memory is full, and a context takes some hundreds of MiB: nvidia-smi shows who has it",
 	cudriver.ErrorDeviceUnavailable:    "another process has the device for itself, or nobody may: nvidia-smi -c DEFAULT lets all processes use it",
@@ -35,7 +35,7 @@ func advise(err error) (advice []string) {
 		return []string{fmt.Sprintf(
 			"CUDA_VISIBLE_DEVICES is %q: unset it, or name numbers or UUIDs that nvidia-smi -L lists", visible)}
 	}
-	if r, ok := errors.AsType[Result](err); ok && remedies[r] != "" {
+	if r, ok := errors.AsType[cudriver.Result](err); ok && remedies[r] != "" {
 		advice = append(advice, remedies[r])
 	}
 	return advice

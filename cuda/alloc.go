@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/tensor"
 )
 
 // alignment is that of allocations in a segment, as the driver's own are.
@@ -15,7 +15,7 @@ const alignment = 512
 // Alloc returns n bytes of the device's memory, which hold anything. The error wraps
 // ErrorOutOfMemory where there are none, and ErrKeeper, or what allocating a block in the domain
 // says.
-func (d *Device) Alloc(n int) (tensor.DeviceMemory, error) {
+func (d engine) Alloc(n int) (device.Memory, error) {
 	domain, err := shm.Default()
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (d *Device) Alloc(n int) (tensor.DeviceMemory, error) {
 	return m, nil
 }
 
-func (d *Device) alloc(domain *shm.Domain, n int) (*Memory, error) {
+func (d *Device) alloc(domain *shm.Domain, n int) (*memory, error) {
 	block, err := domain.Alloc(0)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (d *Device) alloc(domain *shm.Domain, n int) (*Memory, error) {
 
 // place takes room in a segment that this process allocates in. It returns nil where there is none.
 // On an error it has released the block.
-func (d *Device) place(domain *shm.Domain, n int, block shm.Handle) (*Memory, error) {
+func (d *Device) place(domain *shm.Domain, n int, block shm.Handle) (*memory, error) {
 	segments.Lock()
 	defer segments.Unlock()
 	for _, s := range segments.m {

@@ -74,16 +74,16 @@ func (a *ArrayInterface) UnmarshalJSON(b []byte) error {
 // must stay as long as that uses it. The error wraps ErrDevice of a tensor on the host, and
 // tensor.ErrDType of bfloat16, of which numpy has no name.
 func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
-	m, ok := t.DeviceMemory().(*Memory)
-	if !ok {
-		return a, fmt.Errorf("%w: the tensor is on the host", ErrDevice)
+	m, err := memoryOf(t)
+	if err != nil {
+		return a, err
 	}
 	a = ArrayInterface{Shape: slices.Clone(t.Shape()), Typestr: t.DType().Numpy()}
 	if a.Typestr == "" {
 		return a, fmt.Errorf("__cuda_array_interface__ of %v: %w", t.DType(), tensor.ErrDType)
 	}
 	if t.Numel() > 0 {
-		a.Data = m.Pointer() + uint64(t.Offset()*t.ElementSize())
+		a.Data = m.pointer() + uint64(t.Offset()*t.ElementSize())
 	}
 	if !t.IsContiguous() {
 		for _, s := range t.Strides() {
@@ -146,7 +146,7 @@ func (d *Device) adopt(at uint64, dt tensor.DType, shape, strides []int, done fu
 	}
 	early := false
 	end := func() error { early = true; return nil }
-	t, err := tensor.FromDeviceMemory(d.foreign(cudriver.Ptr(at), 0, n, func() error { return end() }), dt,
+	t, err := tensors.Over(d.foreign(cudriver.Ptr(at), 0, n, func() error { return end() }), dt,
 		shape, strides, 0)
 	if err != nil {
 		return nil, err

@@ -76,14 +76,14 @@ func (d *Device) BLAS() (name string, err error) {
 
 // multiply queues a product, and reports whether there is cuBLAS to do it, and it takes the
 // operands.
-func (d *Device) multiply(g cublas.Gemm, out, a, b tensor.Operand) (done bool, err error) {
+func (d *Device) multiply(g cublas.Gemm, out, a, b tensorOperand) (done bool, err error) {
 	r, err := d.use()
 	if err != nil {
 		return true, err
 	}
 	for _, o := range []struct {
 		m *cublas.Matrix
-		o tensor.Operand
+		o tensorOperand
 	}{{&g.C, out}, {&g.A, b}, {&g.B, a}} {
 		seen, err := d.see(o.o)
 		if err != nil {
@@ -106,7 +106,7 @@ func (d *Device) multiply(g cublas.Gemm, out, a, b tensor.Operand) (done bool, e
 
 // gemm returns a product as cuBLAS sees it, by columns: there all matrices are transposed, and so
 // is the product, of b and a. It reports whether that is possible.
-func gemm(out, a, b tensor.Operand, beta float64) (g cublas.Gemm, ok bool) {
+func gemm(out, a, b tensorOperand, beta float64) (g cublas.Gemm, ok bool) {
 	if out.DType != tensor.Float32 && out.DType != tensor.Float64 || a.Memory == nil || b.Memory == nil {
 		return g, false
 	}
@@ -121,7 +121,7 @@ func gemm(out, a, b tensor.Operand, beta float64) (g cublas.Gemm, ok bool) {
 
 // byColumns returns how the rows of a matrix are columns of one. Where there is only one, the
 // distance to the next is what it would be.
-func byColumns(o tensor.Operand) (m cublas.Matrix, ok bool) {
+func byColumns(o tensorOperand) (m cublas.Matrix, ok bool) {
 	rows, columns := o.Shape[1], o.Shape[2]
 	m.Stride, m.Leading = o.Strides[0], o.Strides[1]
 	inner, outer, step := columns, rows, o.Strides[2]

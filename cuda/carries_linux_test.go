@@ -45,7 +45,7 @@ func (c cargo) String() string {
 
 // change is seen by everybody who has the tensor.
 func (c cargo) change() error {
-	m := c.X.DeviceMemory()
+	m := cuda.MemoryOf(c.X)
 	return m.Fill(0, m.Size(), make([]byte, 4))
 }
 

@@ -32,17 +32,17 @@ const abandoned = 1 << 30
 
 // A clock is how far a device has come with the work of this process.
 type clock struct {
-	*Memory
+	*memory
 	life shm.Handle // a block that is stale when this process has ended
 	now  uint32     // the number that was given out last
 }
 
 // A sent is what memory that arrived waits for.
 type sent struct {
-	clock  *Memory
+	clock  *memory
 	life   shm.Handle
 	number uint32
-	of     *Memory
+	of     *memory
 	uses   int64 // of its fate when it arrived
 	judged atomic.Bool
 }
@@ -139,7 +139,7 @@ func (d *Device) haveClock(domain *shm.Domain) error {
 // in the memory last.
 func (d *Device) newClock(domain *shm.Domain) (c *clock, err error) {
 	c = new(clock)
-	if c.Memory, err = d.alloc(domain, 4); err != nil {
+	if c.memory, err = d.alloc(domain, 4); err != nil {
 		return nil, err
 	}
 	if c.life, err = domain.Alloc(0); err != nil {

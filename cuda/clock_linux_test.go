@@ -83,7 +83,7 @@ func startHeld(t *testing.T) (ctx context.Context, x *tensor.Tensor, g *shoal.Gr
 var change = shoal.Register("change", func(_ context.Context, _ int, x *tensor.Tensor) error {
 	hold(true)
 	time.AfterFunc(10*time.Millisecond, func() { hold(false) })
-	return x.DeviceMemory().Fill(0, x.Nbytes(), []byte{0, 0, 0xe0, 0x40})
+	return cuda.MemoryOf(x).Fill(0, x.Nbytes(), []byte{0, 0, 0xe0, 0x40})
 })
 
 func TestAProcessThatEndsFinishesWhatItDoesToAnothersMemory(t *testing.T) {
@@ -100,7 +100,7 @@ func TestTheReceiversStreamWaitsAndNotTheHosts(t *testing.T) {
 	ctx, x, g, on := startHeld(t)
 	y, err := tensor.On(x.Device()).Empty(tensor.Float32, 100)
 	check(t, err)
-	check(t, y.DeviceMemory().Copy(0, x.DeviceMemory(), 0, x.Nbytes())) // queued behind what is not written
+	check(t, cuda.MemoryOf(y).Copy(0, cuda.MemoryOf(x), 0, x.Nbytes())) // queued behind what is not written
 	check(t, on.Put(ctx, true))
 	if got := onHost(t, y); got[0] != 7 || got[99] != 7 {
 		t.Errorf("copied before it was written: %v", got)
@@ -114,7 +114,7 @@ func TestASenderThatIsKilledBeforeItsDeviceIsReadyIsAnError(t *testing.T) {
 	ctx, x, g, on := startHeld(t)
 	y, err := tensor.On(x.Device()).Empty(tensor.Float32, 100)
 	check(t, err)
-	check(t, y.DeviceMemory().Copy(0, x.DeviceMemory(), 0, x.Nbytes()))
+	check(t, cuda.MemoryOf(y).Copy(0, cuda.MemoryOf(x), 0, x.Nbytes()))
 	check(t, on.Put(ctx, false))
 	if died, ok := errors.AsType[*shoal.ProcessError](g.Wait()); !ok || died.Signal != syscall.SIGKILL {
 		t.Fatalf("the sender ended by itself: %v", died)
@@ -144,7 +144,7 @@ func TestClosingWhatWasLostDoesNotHideIt(t *testing.T) {
 	ctx, x, g, on := startHeld(t)
 	y, err := tensor.On(x.Device()).Empty(tensor.Float32, 100)
 	check(t, err)
-	check(t, y.DeviceMemory().Copy(0, x.DeviceMemory(), 0, x.Nbytes()))
+	check(t, cuda.MemoryOf(y).Copy(0, cuda.MemoryOf(x), 0, x.Nbytes()))
 	check(t, on.Put(ctx, false))
 	g.Wait()
 	check(t, x.Close())
@@ -180,7 +180,7 @@ var sendBack = shoal.Register("sendBack", func(ctx context.Context, _ int, e end
 	}
 	hold(true)
 	defer hold(false)
-	return errors.Join(x.DeviceMemory().Fill(0, x.Nbytes(), []byte{0}), e.Out.Put(ctx, x))
+	return errors.Join(cuda.MemoryOf(x).Fill(0, x.Nbytes(), []byte{0}), e.Out.Put(ctx, x))
 })
 
 // Memory of this process may come back with the clock of another, which goes with it.
@@ -213,7 +213,7 @@ func TestWithoutNumbersForStreamsTheSenderWaits(t *testing.T) {
 	check(t, err)
 	d := cuda.Simulator()
 	d.Hold(true)
-	check(t, x.DeviceMemory().Fill(0, x.Nbytes(), []byte{0}))
+	check(t, cuda.MemoryOf(x).Fill(0, x.Nbytes(), []byte{0}))
 	d.Fail("cuStreamWriteValue32", 1, cudriver.ErrorNotSupported)
 	timer := time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) })
 	defer timer.Stop()
@@ -237,7 +237,7 @@ func TestAClockBeginsAtNought(t *testing.T) {
 	check(t, x.Close())
 	d := cuda.Simulator()
 	d.Hold(true)
-	check(t, keep.DeviceMemory().Fill(0, 4, []byte{0}))
+	check(t, cuda.MemoryOf(keep).Fill(0, 4, []byte{0}))
 	timer := time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) })
 	defer timer.Stop()
 	check(t, sendSomething(watched(t), keep))
@@ -303,7 +303,7 @@ func TestMemoryIsGivenBackWhenTheDeviceHasDoneWithIt(t *testing.T) {
 	check(t, err)
 	d := cuda.Simulator()
 	d.Hold(true)
-	check(t, x.DeviceMemory().Fill(0, 4, []byte{1}))
+	check(t, cuda.MemoryOf(x).Fill(0, 4, []byte{1}))
 	check(t, x.Close())
 	timer := time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) })
 	defer timer.Stop()

@@ -16,15 +16,35 @@ var (
 	opWhere = "Where"
 )
 
-var _ tensor.Computer = (*Device)(nil)
+// An engine is a device as package tensor has it compute: what users do not see of it.
+type engine struct{ *Device }
+
+// A tensorOperand is what package tensor gives.
+type tensorOperand = device.Operand[tensor.DType]
+
+var _ device.Computer[tensor.DType] = engine{}
+
+// tensors reaches the memory of tensors.
+var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
+
+// engineOf returns what allocates and computes on a device, nil where that is not one of ours.
+func engineOf(dev device.Device) device.Engine {
+	switch d := dev.(type) {
+	case *Device:
+		return engine{d}
+	case LegacyDevice:
+		return legacyEngine{engine{d.Device}}
+	}
+	return nil
+}
 
 // lacks says that there is no kernel.
 func (d *Device) lacks(what fmt.Stringer, dt tensor.DType) error {
 	return fmt.Errorf("%w: %v of %v on %v", tensor.ErrUnsupported, what, dt, d)
 }
 
-// Map is tensor.Computer's.
-func (d *Device) Map(o *device.Op, out tensor.Operand, in ...tensor.Operand) error {
+// Map is device.Computer's.
+func (d engine) Map(o *device.Op, out tensorOperand, in ...tensorOperand) error {
 	moves := o.Name == opCopy || o.Name == opWhere
 	if moves && (complexParts[out.DType] != 0 || complexParts[in[len(in)-1].DType] != 0) {
 		return d.moveComplex(o, out, in)
@@ -50,7 +70,7 @@ func (d *Device) Map(o *device.Op, out tensor.Operand, in ...tensor.Operand) err
 	if !ok {
 		return d.lacks(o, in[len(in)-1].DType)
 	}
-	w, err := d.walkOver(out.Shape, append([]tensor.Operand{out}, in...)...)
+	w, err := d.walkOver(out.Shape, append([]tensorOperand{out}, in...)...)
 	if err != nil {
 		return err
 	}
@@ -65,13 +85,13 @@ var complexParts = map[tensor.DType]tensor.DType{tensor.Complex64: tensor.Float3
 
 // part returns the real parts of complex numbers, or the imaginary ones; those of real numbers are
 // 0.
-func part(o tensor.Operand, i int) tensor.Operand {
+func part(o tensorOperand, i int) tensorOperand {
 	dt, ok := complexParts[o.DType]
 	switch {
 	case !ok && i == 0 || o.DType == tensor.Bool:
 		return o
 	case !ok:
-		return tensor.Operand{DType: o.DType}
+		return tensorOperand{DType: o.DType}
 	}
 	o.DType = dt
 	if o.Memory == nil {
@@ -86,7 +106,7 @@ func part(o tensor.Operand, i int) tensor.Operand {
 }
 
 // moveComplex copies or selects one part after the other.
-func (d *Device) moveComplex(o *device.Op, out tensor.Operand, in []tensor.Operand) error {
+func (d engine) moveComplex(o *device.Op, out tensorOperand, in []tensorOperand) error {
 	parts := 1
 	if complexParts[out.DType] != 0 {
 		parts = 2
@@ -94,11 +114,11 @@ func (d *Device) moveComplex(o *device.Op, out tensor.Operand, in []tensor.Opera
 		return d.lacks(o, in[0].DType)
 	}
 	for i := range parts {
-		x := make([]tensor.Operand, len(in))
+		x := make([]tensorOperand, len(in))
 		for k := range in {
 			x[k] = part(in[k], i)
 			if in[k].DType == tensor.Bool && i == 1 && o.Name == opCopy {
-				x[k] = tensor.Operand{DType: tensor.Float32}
+				x[k] = tensorOperand{DType: tensor.Float32}
 			}
 		}
 		if err := d.Map(o, part(out, i), x...); err != nil {
@@ -108,40 +128,40 @@ func (d *Device) moveComplex(o *device.Op, out tensor.Operand, in []tensor.Opera
 	return nil
 }
 
-// Generate is tensor.Computer's.
-func (d *Device) Generate(out tensor.Operand, s tensor.Sequence, in ...tensor.Operand) error {
-	names := map[tensor.SequenceKind]string{tensor.Arithmetic: "Arithmetic",
-		tensor.RandomUniform: "RandomUniform", tensor.RandomNormal: "RandomNormal",
-		tensor.RandomBernoulli: "RandomBernoulli", tensor.RandomInteger: "RandomInteger",
-		tensor.RandomKept: "RandomKept"}
+// Generate is device.Computer's.
+func (d engine) Generate(out tensorOperand, s device.Sequence, in ...tensorOperand) error {
+	names := map[device.SequenceKind]string{device.Arithmetic: "Arithmetic",
+		device.RandomUniform: "RandomUniform", device.RandomNormal: "RandomNormal",
+		device.RandomBernoulli: "RandomBernoulli", device.RandomInteger: "RandomInteger",
+		device.RandomKept: "RandomKept"}
 	kind := types[out.DType]
 	if kind == "" || names[s.Kind] == "" {
 		return fmt.Errorf("%w: a sequence of %v on %v", tensor.ErrUnsupported, out.DType, d)
 	}
 	extra := []uint64{s.Key, math.Float64bits(s.A), math.Float64bits(s.B), uint64(64 - s.Bits),
 		math.Float64bits(math.Ldexp(1, s.Bits))}
-	if s.Kind == tensor.RandomInteger {
+	if s.Kind == device.RandomInteger {
 		extra[1], extra[2] = uint64(s.From), s.Count
 	}
-	w, err := d.walkOver(out.Shape, append([]tensor.Operand{out}, in...)...)
+	w, err := d.walkOver(out.Shape, append([]tensorOperand{out}, in...)...)
 	if err != nil {
 		return err
 	}
 	return d.each(ptx.Sequence(names[s.Kind], kind), w, extra...)
 }
 
-// Descend is tensor.Computer's.
-func (d *Device) Descend(s tensor.Descent, param, grad tensor.Operand, state ...tensor.Operand) error {
+// Descend is device.Computer's.
+func (d engine) Descend(s device.Descent, param, grad tensorOperand, state ...tensorOperand) error {
 	k, ok := ptx.Descend(ptx.Descent{
-		Rule: map[tensor.DescentRule]string{tensor.DescendSGD: "SGD", tensor.DescendAdam: "Adam",
-			tensor.DescendRMSprop: "RMSprop", tensor.DescendAdagrad: "Adagrad"}[s.Rule],
+		Rule: map[device.DescentRule]string{device.DescendSGD: "SGD", device.DescendAdam: "Adam",
+			device.DescendRMSprop: "RMSprop", device.DescendAdagrad: "Adagrad"}[s.Rule],
 		Momentum: s.Momentum != 0, First: s.N == 1, Nesterov: s.Nesterov, Decoupled: s.Decoupled,
 		AMSGrad: s.AMSGrad, Centered: s.Centered, Atomic: s.Atomic,
 	}, types[param.DType])
 	if !ok {
 		return fmt.Errorf("%w: a step of %v on %v", tensor.ErrUnsupported, param.DType, d)
 	}
-	w, err := d.walkOver(param.Shape, append([]tensor.Operand{param, grad}, state...)...)
+	w, err := d.walkOver(param.Shape, append([]tensorOperand{param, grad}, state...)...)
 	if err != nil {
 		return err
 	}
@@ -151,9 +171,9 @@ func (d *Device) Descend(s tensor.Descent, param, grad tensor.Operand, state ...
 	}
 	n := float64(s.N)
 	switch s.Rule {
-	case tensor.DescendAdagrad:
+	case device.DescendAdagrad:
 		numbers[ptx.Rate] = s.LR / (1 + (n-1)*s.LRDecay)
-	case tensor.DescendAdam:
+	case device.DescendAdam:
 		numbers[ptx.Rate] = s.LR / (1 - math.Pow(s.Beta1, n))
 		numbers[ptx.Fresh] = 1 - s.Beta1
 		numbers[ptx.Root] = 1 / math.Sqrt(1-math.Pow(s.Beta2, n))

@@ -64,9 +64,9 @@ func TestProductsAreByCuBLASWhereThatIs(t *testing.T) {
 				got := tensor.MatMul(devicetest.On(t, dev, a), devicetest.On(t, dev, b))
 				devicetest.Same(t, got, tensor.MatMul(a, b), 1e-5)
 				all := devicetest.On(t, dev, tensor.Ones(dt, 1, 3, 2)) // a batch of one matrix
-				check(t, dev.(tensor.Computer).MatMul(all.Operand(),
-					devicetest.On(t, dev, tensor.Ones(dt, 1, 3, 5)).Operand(),
-					devicetest.On(t, dev, tensor.Ones(dt, 1, 5, 2)).Operand(), 2))
+				check(t, devicetest.ComputerOn(dev).MatMul(devicetest.OperandOf(all),
+					devicetest.OperandOf(devicetest.On(t, dev, tensor.Ones(dt, 1, 3, 5))),
+					devicetest.OperandOf(devicetest.On(t, dev, tensor.Ones(dt, 1, 5, 2))), 2))
 				devicetest.Same(t, all, tensor.Full(dt, 7, 1, 3, 2), 0)
 			}
 		}

@@ -41,7 +41,7 @@ var devour = shoal.Register("devour", func(ctx context.Context, _ int, e ends) e
 		if err != nil {
 			return err
 		}
-		if err := x.DeviceMemory().Fill(0, 4, []byte{1}); err != nil {
+		if err := cuda.MemoryOf(x).Fill(0, 4, []byte{1}); err != nil {
 			return err
 		}
 		all = append(all, x, mine)

@@ -11,9 +11,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/cudriver"
 )
 
-// SimulateKey is the environment variable that names simulated devices, by the paths of their files
-// with commas between. It is there for tests and demonstrations on machines without a GPU; children
-// inherit it. A program has the simulator if it was built with -tags cudasim.
+// SimulateKey is SHOAL_CUDA_SIMULATE, the environment variable that names simulated devices, by the
+// paths of their files with commas between. It is there for tests and demonstrations on machines
+// without a GPU; children inherit it. A program has the simulator if it was built with -tags
+// cudasim.
 const SimulateKey = cudriver.SimulateKey
 
 // A Device is one GPU, as this process sees it. It is a tensor.Device. Its context is made when it

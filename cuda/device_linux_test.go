@@ -206,7 +206,7 @@ func TestADriversErrorHasItsName(t *testing.T) {
 	defer x.Close()
 	cuda.Simulator().Fail("cuMemcpyDtoHAsync", 1, cudriver.ErrorNotPermitted)
 	_, err = x.CPU()
-	failed, ok := errors.AsType[*cuda.Error](err)
+	failed, ok := errors.AsType[*cudriver.Error](err)
 	if !ok || failed.Call != "cuMemcpyDtoHAsync" || !errors.Is(err, cuda.ErrorNotPermitted) {
 		t.Errorf("%v", err)
 	}

@@ -79,9 +79,9 @@ func deleteExport(p uintptr) {
 // process, when the device has written it. Its receiver calls its deleter once; until then the
 // memory stays, whatever becomes of t. The error wraps ErrDevice of a tensor on the host.
 func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
-	m, ok := t.DeviceMemory().(*Memory)
-	if !ok {
-		return nil, fmt.Errorf("%w: the tensor is on the host", ErrDevice)
+	m, err := memoryOf(t)
+	if err != nil {
+		return nil, err
 	}
 	if err := m.dev.Synchronize(); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, off := uintptr(m.Pointer()), t.Offset()*t.ElementSize()
+	at, off := uintptr(m.pointer()), t.Offset()*t.ElementSize()
 	if t.Numel() == 0 {
 		at, off = 0, 0 // NULL
 	}

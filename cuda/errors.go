@@ -35,22 +35,16 @@ var (
 	ErrRange = errors.New("cuda: memory outside of its segment")
 )
 
-// An Error is a call of the driver that failed; it wraps a Result.
-type Error = cudriver.Error
-
-// A Result is what the driver answered, with CUDA's own name: errors.Is(err,
-// cuda.ErrorOutOfMemory).
-type Result = cudriver.Result
-
-// Results that programs decide by. After ErrorIllegalAddress this process cannot use the device any
-// more: another one has to.
-const (
-	ErrorOutOfMemory       = cudriver.ErrorOutOfMemory
-	ErrorDeviceUnavailable = cudriver.ErrorDeviceUnavailable // another process has it for itself
-	ErrorInvalidContext    = cudriver.ErrorInvalidContext
-	ErrorIllegalAddress    = cudriver.ErrorIllegalAddress
-	ErrorNotPermitted      = cudriver.ErrorNotPermitted
-	ErrorNotSupported      = cudriver.ErrorNotSupported
+// What the driver answered, with CUDA's own names, is wrapped where a call of it failed:
+// errors.Is(err, cuda.ErrorOutOfMemory). After ErrorIllegalAddress this process cannot use the
+// device any more: another one has to.
+var (
+	ErrorOutOfMemory       error = cudriver.ErrorOutOfMemory
+	ErrorDeviceUnavailable error = cudriver.ErrorDeviceUnavailable // another process has it for itself
+	ErrorInvalidContext    error = cudriver.ErrorInvalidContext
+	ErrorIllegalAddress    error = cudriver.ErrorIllegalAddress
+	ErrorNotPermitted      error = cudriver.ErrorNotPermitted
+	ErrorNotSupported      error = cudriver.ErrorNotSupported
 )
 
 func init() {

@@ -7,6 +7,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // Reset is Close, after which the environment may name other devices.
@@ -29,7 +30,7 @@ func Mapped() int {
 }
 
 // Segment returns the block of m's segment.
-func (m *Memory) Segment() shm.Handle { return m.segment.block }
+func (m *memory) Segment() shm.Handle { return m.segment.block }
 
 // Clock returns how far the clock of a device has come that this process has sent something of.
 func Clock(d *Device) (uint32, error) {
@@ -37,7 +38,7 @@ func Clock(d *Device) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	return d.read(r, d.events.clock.Memory)
+	return d.read(r, d.events.clock.memory)
 }
 
 // EmptySegments is the part of EmptyCache that gives back segments.
@@ -67,3 +68,12 @@ func Limit(elements, batch int) (undo func()) {
 	batch, mostBatch = mostBatch, batch
 	return func() { most, mostBatch = elements, batch }
 }
+
+// A Memory is an allocation on a device.
+type Memory = memory
+
+// MemoryOf returns that of a tensor.
+func MemoryOf(t *tensor.Tensor) *Memory { return tensors.Memory(t).(*memory) }
+
+// Pointer returns the address on the device.
+func (m *memory) Pointer() uint64 { return m.pointer() }

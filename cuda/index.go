@@ -7,8 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Gather is tensor.Computer's.
-func (d *Device) Gather(out, in, index tensor.Operand, dim int) error {
+// Gather is device.Computer's.
+func (d engine) Gather(out, in, index tensorOperand, dim int) error {
 	kind, ok := moved[out.DType.Size()]
 	if !ok {
 		return fmt.Errorf("%w: Gather of %v on %v", tensor.ErrUnsupported, in.DType, d)
@@ -20,8 +20,8 @@ func (d *Device) Gather(out, in, index tensor.Operand, dim int) error {
 	return d.each(ptx.Gather(kind), w, w.pull(2, dim))
 }
 
-// Scatter is tensor.Computer's.
-func (d *Device) Scatter(out, in, index tensor.Operand, dim int, add bool) error {
+// Scatter is device.Computer's.
+func (d engine) Scatter(out, in, index tensorOperand, dim int, add bool) error {
 	kind, ok := moved[out.DType.Size()]
 	if add {
 		kind, ok = types[out.DType]

@@ -39,7 +39,7 @@ func (d *Device) judge(r *ready) error {
 
 // lose notes that work has used what is not there. It is told once to who waits for the device:
 // nobody knows which memory holds what became of it.
-func (d *Device) lose(m *Memory) {
+func (d *Device) lose(m *memory) {
 	d.events.Lock()
 	defer d.events.Unlock()
 	d.events.lost = fmt.Errorf("%d bytes on %v: %w", m.size, d, ErrUnfinished)
@@ -79,7 +79,7 @@ func (d *Device) judgeOne(r *ready, s *sent) (judged bool, err error) {
 }
 
 // read looks at a clock beside the stream, which may be waiting for it.
-func (d *Device) read(r *ready, c *Memory) (uint32, error) {
+func (d *Device) read(r *ready, c *memory) (uint32, error) {
 	b := make([]byte, 4)
 	err := d.within(r, func() error {
 		err := d.driver.MemcpyDtoHAsync(b, c.at(0, 4), r.side)
@@ -88,7 +88,7 @@ func (d *Device) read(r *ready, c *Memory) (uint32, error) {
 	return binary.NativeEndian.Uint32(b), err
 }
 
-func (d *Device) abandon(r *ready, c *Memory, now uint32) error {
+func (d *Device) abandon(r *ready, c *memory, now uint32) error {
 	return d.within(r, func() error {
 		err := d.driver.StreamWriteValue32(r.side, c.at(0, 4), now|abandoned)
 		return errors.Join(err, d.driver.StreamSynchronize(r.side))

@@ -35,11 +35,11 @@ var types = map[tensor.DType]ptx.Type{
 }
 
 // see returns an operand as kernels of d see it.
-func (d *Device) see(o tensor.Operand) (operand, error) {
+func (d *Device) see(o tensorOperand) (operand, error) {
 	if o.Memory == nil {
 		return operand{word: binary.LittleEndian.Uint64(o.Value[:]), number: true, size: o.DType.Size()}, nil
 	}
-	m, ok := o.Memory.(*Memory)
+	m, ok := o.Memory.(*memory)
 	if !ok || m.dev != d {
 		return operand{}, fmt.Errorf("%w: memory of %v for a kernel on %v", ErrDevice, o.Memory.Device(), d)
 	}
@@ -57,7 +57,7 @@ func (d *Device) see(o tensor.Operand) (operand, error) {
 }
 
 // walkOver returns the walk over a shape of tensors, all of it.
-func (d *Device) walkOver(shape []int, operands ...tensor.Operand) (w walk, err error) {
+func (d *Device) walkOver(shape []int, operands ...tensorOperand) (w walk, err error) {
 	w.shape = slices.Clone(shape)
 	slices.Reverse(w.shape)
 	for _, o := range operands {

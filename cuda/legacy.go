@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -24,8 +25,11 @@ const legacyUnit = 2 << 20
 // the device's: Device of a tensor on it is the *Device.
 type LegacyDevice struct{ *Device }
 
+// A legacyEngine allocates as a LegacyDevice does.
+type legacyEngine struct{ engine }
+
 // Alloc returns n bytes, which hold anything.
-func (d LegacyDevice) Alloc(n int) (tensor.DeviceMemory, error) {
+func (d legacyEngine) Alloc(n int) (device.Memory, error) {
 	var p cudriver.Ptr
 	size := roundUp(n, legacyUnit)
 	err := d.doSettled(func() (err error) {
@@ -41,8 +45,8 @@ func (d LegacyDevice) Alloc(n int) (tensor.DeviceMemory, error) {
 
 // foreign returns memory at an address that the domain knows nothing of. end is called when nobody
 // uses it any more and the device has finished.
-func (d *Device) foreign(base cudriver.Ptr, off, n int, end func() error) *Memory {
-	return &Memory{segment: &segment{dev: d, base: base, size: off + n, end: end}, off: off, size: n, fate: new(fate)}
+func (d *Device) foreign(base cudriver.Ptr, off, n int, end func() error) *memory {
+	return &memory{segment: &segment{dev: d, base: base, size: off + n, end: end}, off: off, size: n, fate: new(fate)}
 }
 
 // An address is how memory is known, that the domain does not know, when it arrives again.
@@ -53,11 +57,30 @@ type address struct {
 }
 
 // A Handle is a CUipcMemHandle: how another process opens legacy memory.
-type Handle = cudriver.IPCHandle
+type Handle [64]byte
 
-// Handle returns the handle of the memory that m is in, and where m begins there. It does not wait
-// for the device. The error wraps ErrNotLegacy of memory that is not a LegacyDevice's.
-func (m *Memory) Handle() (h Handle, off int, err error) {
+// HandleOf returns the handle of the memory that a tensor is in, and where its first element is
+// there, in bytes. It does not wait for the device. The error wraps ErrDevice of a tensor on the
+// host, and ErrNotLegacy of one that is not on a LegacyDevice.
+func HandleOf(t *tensor.Tensor) (h Handle, off int, err error) {
+	m, err := memoryOf(t)
+	if err != nil {
+		return h, 0, err
+	}
+	h, off, err = m.handle()
+	return h, off + t.Offset()*t.ElementSize(), err
+}
+
+// memoryOf returns the memory of a tensor that is on one of our devices.
+func memoryOf(t *tensor.Tensor) (*memory, error) {
+	if m, ok := tensors.Memory(t).(*memory); ok {
+		return m, nil
+	}
+	return nil, fmt.Errorf("%w: the tensor is on %v", ErrDevice, tensor.Place{Device: t.Device()})
+}
+
+// handle returns the handle of the memory that m is in, and where m begins there.
+func (m *memory) handle() (h Handle, off int, err error) {
 	if m.segment.end == nil {
 		return h, 0, fmt.Errorf("%w: copy it to a cuda.LegacyDevice", ErrNotLegacy)
 	}
@@ -65,7 +88,9 @@ func (m *Memory) Handle() (h Handle, off int, err error) {
 	err = m.dev.do(func(cudriver.Stream) error {
 		var err error
 		if base, _, err = m.dev.driver.MemGetAddressRange(m.base); err == nil {
-			h, err = m.dev.driver.IPCGetMemHandle(base)
+			var got cudriver.IPCHandle
+			got, err = m.dev.driver.IPCGetMemHandle(base)
+			h = Handle(got)
 		}
 		return err
 	})
@@ -85,10 +110,24 @@ var openings = struct {
 	m map[Handle]*opening
 }{m: map[Handle]*opening{}}
 
-// Open returns n bytes at off of memory that another process has allocated. That must keep it until
-// End has returned, and live: what happens otherwise CUDA leaves open. The error wraps
-// ErrorInvalidContext in the process that allocated it, and ErrRange.
-func (d *Device) Open(h Handle, off, n int) (*Memory, error) {
+// Open returns a tensor of n bytes (Uint8) at off of memory that another process has allocated; its
+// Storage has views of other dtypes. That process must keep the memory until the last of them is
+// closed, and live: what happens otherwise CUDA leaves open. The error wraps ErrorInvalidContext in
+// the process that allocated it, and ErrRange.
+func (d *Device) Open(h Handle, off, n int) (*tensor.Tensor, error) {
+	m, err := d.openMemory(h, off, n)
+	if err != nil {
+		return nil, err
+	}
+	return m.flat()
+}
+
+// flat returns all of the memory as bytes.
+func (m *memory) flat() (*tensor.Tensor, error) {
+	return tensors.Over(m, tensor.Uint8, []int{m.size}, nil, 0)
+}
+
+func (d *Device) openMemory(h Handle, off, n int) (*memory, error) {
 	o, err := d.open(h)
 	if err != nil {
 		return nil, fmt.Errorf("open memory of another process on %v: %w", d, err)
@@ -108,7 +147,7 @@ func (d *Device) open(h Handle) (*opening, error) {
 	}
 	o := &opening{dev: d, count: 1}
 	err := d.do(func(cudriver.Stream) (err error) {
-		if o.base, err = d.driver.IPCOpenMemHandle(h); err != nil {
+		if o.base, err = d.driver.IPCOpenMemHandle(cudriver.IPCHandle(h)); err != nil {
 			return err
 		}
 		_, size, err := d.driver.MemGetAddressRange(o.base)

@@ -47,7 +47,7 @@ var doubleTorch = shoal.Register("doubleTorch", func(ctx context.Context, _ int,
 		}
 		first, last := tensor.At[float32](h, 0, 0), tensor.At[float32](h, 1, 2)
 		one := tensor.FromSlice([]float32{2 * first}, 1)
-		err = x.DeviceMemory().Write(x.Offset()*4, tensor.Bytes(one))
+		err = cuda.MemoryOf(x).Write(x.Offset()*4, tensor.Bytes(one))
 		if err = errors.Join(err, x.Close()); err == nil {
 			err = c.Send(ctx, python.Tuple{first, last})
 		}
@@ -127,10 +127,10 @@ var openAsOthers = shoal.Register("openAsOthers", func(_ context.Context, _ int,
 	if err != nil {
 		return err
 	}
-	if first.Pointer()+8 != second.Pointer() {
-		return fmt.Errorf("it is opened at %#x and at %#x", first.Pointer(), second.Pointer())
+	if at, next := cuda.MemoryOf(first).Pointer(), cuda.MemoryOf(second).Pointer(); at+8 != next {
+		return fmt.Errorf("it is opened at %#x and at %#x", at, next)
 	}
-	if err := errors.Join(first.End(), second.Read(make([]byte, 8), 0)); err != nil {
+	if err := errors.Join(first.Close(), cuda.MemoryOf(second).Read(make([]byte, 8), 0)); err != nil {
 		return fmt.Errorf("the second when the first has ended: %w", err)
 	}
 	ended := func() error { panic("what was not opened has ended") }
@@ -145,14 +145,14 @@ var openAsOthers = shoal.Register("openAsOthers", func(_ context.Context, _ int,
 	if _, err := (cuda.Legacy{}).Open(9, h, 0, 8, nil, ended); !errors.Is(err, cuda.ErrDevice) {
 		return fmt.Errorf("a device that this process does not see: %w", err)
 	}
-	return second.End()
+	return second.Close()
 })
 
 func TestMemoryIsOpenedOnceAndWithinItsBounds(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	x, err := tensor.On(legacy(t)).Ones(tensor.Float32, 4)
 	check(t, err)
-	h, _, err := on(x).Handle()
+	h, _, err := cuda.HandleOf(x)
 	check(t, err)
 	g, err := openAsOthers.Start(watched(t), 1, hex.EncodeToString(h[:]), shoal.Options{})
 	check(t, err)
@@ -161,16 +161,19 @@ func TestMemoryIsOpenedOnceAndWithinItsBounds(t *testing.T) {
 
 	none, err := tensor.On(legacy(t)).Zeros(tensor.Float32, 0)
 	check(t, err)
-	device, h, _, event, done, err := cuda.Legacy{}.Share(none.DeviceMemory())
+	device, h, _, event, done, err := cuda.Legacy{}.Share(none)
 	if err != nil || device != 0 || h != (cuda.Handle{}) || event != nil || done() != nil {
 		t.Errorf("nothing is shared by handle %x of device %d, %v", h, device, err)
 	}
 	ended := false
 	m, err := cuda.Legacy{}.Open(0, h, 0, 0, nil, func() error { ended = true; return nil })
 	check(t, err)
-	check(t, errors.Join(m.End(), none.Close()))
-	if m.Size() != 0 || !ended {
-		t.Errorf("nothing has %d bytes, ended %v", m.Size(), ended)
+	if m.Nbytes() != 0 || ended {
+		t.Errorf("nothing has %d bytes, ended %v", m.Nbytes(), ended)
+	}
+	check(t, errors.Join(m.Close(), none.Close()))
+	if !ended {
+		t.Error("nothing has not ended")
 	}
 }
 
@@ -190,7 +193,7 @@ func TestWhatOthersCannotOpenIsNotSent(t *testing.T) {
 	if err := q.Put(ctx, y); !errors.Is(err, cuda.ErrForeign) {
 		t.Errorf("legacy memory in a queue: %v", err)
 	}
-	h, _, err := y.DeviceMemory().(*cuda.Memory).Handle()
+	h, _, err := cuda.HandleOf(y)
 	check(t, err)
 	dev := device(t, "cuda").(*cuda.Device)
 	if _, err := dev.Open(h, 0, 8); !errors.Is(err, cuda.ErrorInvalidContext) {
@@ -211,7 +214,7 @@ func TestThereIsAnEventInPyTorchsForm(t *testing.T) {
 			check(t, err)
 			d := cuda.Simulator()
 			d.Hold(true)
-			check(t, x.DeviceMemory().Fill(0, x.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
+			check(t, cuda.MemoryOf(x).Fill(0, x.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
 			if waits {
 				d.Fail("cuIpcGetEventHandle", 1, cudriver.ErrorNotSupported)
 				timer := time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) })

@@ -13,7 +13,7 @@ import (
 // tensor, before anything else. The host does not wait.
 func (d *Device) WaitHandle(event Handle) error {
 	return d.do(func(s cudriver.Stream) error {
-		e, err := d.driver.IPCOpenEventHandle(event)
+		e, err := d.driver.IPCOpenEventHandle(cudriver.IPCHandle(event))
 		if err != nil {
 			return err
 		}
@@ -24,25 +24,26 @@ func (d *Device) WaitHandle(event Handle) error {
 // Legacy is how package torch reaches the memory of devices: torch.Options{CUDA: cuda.Legacy{}}.
 type Legacy struct{}
 
-// Open returns memory of another process, by its handle unless n is 0, when the device will wait
-// for the event if there is one. done is called once, when the memory is not used any more.
+// Open returns n bytes (Uint8) of memory of another process, by its handle unless n is 0, when the
+// device will wait for the event if there is one. done is called once, when the memory is not used
+// any more.
 func (Legacy) Open(device int, handle [64]byte, off, n int, event []byte,
-	done func() error) (tensor.DeviceMemory, error) {
+	done func() error) (*tensor.Tensor, error) {
 	d, err := Get(device)
 	if err != nil {
 		return nil, err
 	}
 	if n == 0 {
-		return d.foreign(0, 0, 0, done), nil
+		return d.foreign(0, 0, 0, done).flat()
 	}
-	m, err := d.Open(handle, off, n)
+	m, err := d.openMemory(handle, off, n)
 	if err != nil {
 		return nil, err
 	}
 	close := m.segment.end
 	m.segment.end = func() error { return errors.Join(close(), done()) }
 	if event == nil {
-		return m, nil
+		return m.flat()
 	}
 	if len(event) != len(Handle{}) {
 		err = fmt.Errorf("%w: an event's handle of %d bytes", ErrRange, len(event))
@@ -53,7 +54,7 @@ func (Legacy) Open(device int, handle [64]byte, off, n int, event []byte,
 		m.segment.end = close
 		return nil, errors.Join(err, m.End())
 	}
-	return m, nil
+	return m.flat()
 }
 
 // mostEvents is how many events for other processes there are at once, as in PyTorch: old drivers
@@ -63,18 +64,18 @@ const mostEvents = 1000
 // promised counts those that there are.
 var promised atomic.Int64
 
-// Share returns how another process opens memory, and the event that it waits for, unless the
-// device has nothing to do. It waits for the device only where there are no more events.
-func (Legacy) Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int, event []byte,
+// Share returns how another process opens the memory of a tensor, and the event that it waits for,
+// unless the device has nothing to do. It waits for the device only where there are no more events.
+func (Legacy) Share(t *tensor.Tensor) (device int, handle [64]byte, off int, event []byte,
 	done func() error, err error) {
-	own, ok := m.(*Memory)
-	if !ok {
-		return 0, handle, 0, nil, nil, fmt.Errorf("%w: memory of %v", ErrDevice, m.Device())
+	own, err := memoryOf(t)
+	if err != nil {
+		return 0, handle, 0, nil, nil, err
 	}
 	if own.size == 0 {
 		return own.dev.ordinal, handle, 0, nil, func() error { return nil }, nil
 	}
-	if handle, off, err = own.Handle(); err == nil {
+	if handle, off, err = own.handle(); err == nil {
 		event, done, err = own.dev.promise()
 	}
 	return own.dev.ordinal, handle, off, event, done, err
@@ -100,7 +101,7 @@ func (d *Device) promise() (event []byte, done func() error, err error) {
 		return nil, func() error { return nil }, d.Synchronize()
 	}
 	var e cudriver.Event
-	var h Handle
+	var h cudriver.IPCHandle
 	err = d.within(r, func() (err error) {
 		if e, err = d.driver.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming); err != nil {
 			return err

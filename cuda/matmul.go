@@ -11,9 +11,9 @@ import (
 // mostBatch is how many blocks there are along z, but in tests.
 var mostBatch = math.MaxUint16
 
-// MatMul is tensor.Computer's: cuBLAS's where that is, and takes the operands, and otherwise a
+// MatMul is device.Computer's: cuBLAS's where that is, and takes the operands, and otherwise a
 // kernel's.
-func (d *Device) MatMul(out, a, b tensor.Operand, beta float64) error {
+func (d engine) MatMul(out, a, b tensorOperand, beta float64) error {
 	k, ok := ptx.MatMul(types[out.DType])
 	if !ok || types[out.DType] == "" {
 		return fmt.Errorf("%w: MatMul of %v on %v", tensor.ErrUnsupported, out.DType, d)
@@ -30,11 +30,11 @@ func (d *Device) MatMul(out, a, b tensor.Operand, beta float64) error {
 }
 
 // tiled multiplies with the kernel.
-func (d *Device) tiled(k ptx.Kernel, out, a, b tensor.Operand, beta float64) error {
+func (d *Device) tiled(k ptx.Kernel, out, a, b tensorOperand, beta float64) error {
 	batch, rows, columns, depth := out.Shape[0], out.Shape[1], out.Shape[2], a.Shape[2]
 	words := []uint64{uint64(rows), uint64(columns), uint64(depth)}
 	var strides []uint64
-	for _, o := range []tensor.Operand{out, a, b} {
+	for _, o := range []tensorOperand{out, a, b} {
 		seen, err := d.see(o)
 		if err != nil {
 			return err

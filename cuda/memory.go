@@ -14,9 +14,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Memory is an allocation on a device: a reference of the block that stands for it, and one of its
-// segment's.
-type Memory struct {
+// A memory is an allocation on a device: a reference of the block that stands for it, and one of
+// its segment's.
+type memory struct {
 	*segment
 	block     shm.Handle
 	off, size int
@@ -33,7 +33,7 @@ type fate struct {
 }
 
 // memory returns an allocation that is counted already. The segments are locked.
-func (s *segment) memory(block shm.Handle, off, size int) *Memory {
+func (s *segment) memory(block shm.Handle, off, size int) *memory {
 	f := s.fates[block]
 	if f == nil {
 		f = new(fate)
@@ -44,11 +44,11 @@ func (s *segment) memory(block shm.Handle, off, size int) *Memory {
 	}
 	f.holders++
 	f.open++
-	return &Memory{segment: s, block: block, off: off, size: size, fate: f}
+	return &memory{segment: s, block: block, off: off, size: size, fate: f}
 }
 
 // forget ends what memory began, under the same lock.
-func (m *Memory) forget() {
+func (m *memory) forget() {
 	m.refs--
 	if m.fate.holders--; m.fate.holders == 0 {
 		delete(m.fates, m.block)
@@ -56,18 +56,18 @@ func (m *Memory) forget() {
 }
 
 // Device returns the device.
-func (m *Memory) Device() tensor.Device { return m.dev }
+func (m *memory) Device() device.Device { return m.dev }
 
 // Size returns the bytes.
-func (m *Memory) Size() int { return m.size }
+func (m *memory) Size() int { return m.size }
 
-// Pointer returns the address on the device, for other libraries of this process. It means nothing
+// pointer returns the address on the device, for other libraries of this process. It means nothing
 // in another one.
-func (m *Memory) Pointer() uint64 { return uint64(m.at(0, m.size)) }
+func (m *memory) pointer() uint64 { return uint64(m.at(0, m.size)) }
 
 // at returns the address of a byte, for work that is queued. It panics where the n bytes from it on
 // are not the allocation's.
-func (m *Memory) at(off, n int) cudriver.Ptr {
+func (m *memory) at(off, n int) cudriver.Ptr {
 	if off < 0 || n < 0 || n > m.size-off {
 		panic(fmt.Sprintf("cuda: bytes %d to %d of an allocation of %d", off, off+n, m.size))
 	}
@@ -79,7 +79,7 @@ func (m *Memory) at(off, n int) cudriver.Ptr {
 }
 
 // Write copies from the host.
-func (m *Memory) Write(off int, src []byte) error {
+func (m *memory) Write(off int, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (m *Memory) Write(off int, src []byte) error {
 
 // Read copies to the host. The error wraps ErrUnfinished where the sender of the memory ended
 // before its device had written it.
-func (m *Memory) Read(dst []byte, off int) error {
+func (m *memory) Read(dst []byte, off int) error {
 	if len(dst) == 0 {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (m *Memory) Read(dst []byte, off int) error {
 
 // whole returns ErrUnfinished of memory that does not hold what was sent. That is known when the
 // device has finished.
-func (m *Memory) whole() error {
+func (m *memory) whole() error {
 	if m.fate.unfinished.Load() {
 		return fmt.Errorf("%d bytes on %v: %w", m.size, m.dev, ErrUnfinished)
 	}
@@ -106,7 +106,7 @@ func (m *Memory) whole() error {
 }
 
 // Fill repeats a pattern. What CUDA has no fill for is copied from the host.
-func (m *Memory) Fill(off, n int, pattern []byte) error {
+func (m *memory) Fill(off, n int, pattern []byte) error {
 	if n == 0 {
 		return nil
 	}
@@ -130,8 +130,8 @@ func (m *Memory) Fill(off, n int, pattern []byte) error {
 }
 
 // Copy copies on the device, or from another device.
-func (m *Memory) Copy(off int, src tensor.DeviceMemory, from, n int) error {
-	o, ok := src.(*Memory)
+func (m *memory) Copy(off int, src device.Memory, from, n int) error {
+	o, ok := src.(*memory)
 	if !ok {
 		return fmt.Errorf("%w: copy from %v to %v", ErrDevice, src.Device(), m.dev)
 	}
@@ -146,7 +146,7 @@ func (m *Memory) Copy(off int, src tensor.DeviceMemory, from, n int) error {
 }
 
 // Key is the block.
-func (m *Memory) Key() any {
+func (m *memory) Key() any {
 	if m.end != nil {
 		return address{m.dev, uint64(m.base) + uint64(m.off), m.size}
 	}
@@ -160,7 +160,7 @@ type key struct {
 
 // End gives the references back. Where another process may use the memory again, this one's device
 // has finished with it before: the last holder sees to that, and to the clocks with which it came.
-func (m *Memory) End() (err error) {
+func (m *memory) End() (err error) {
 	if m.ended.Swap(true) {
 		return nil
 	}
@@ -181,7 +181,7 @@ func (m *Memory) End() (err error) {
 }
 
 // giveBack is End when the device has finished.
-func (m *Memory) giveBack() (err error) {
+func (m *memory) giveBack() (err error) {
 	segments.Lock()
 	m.forget()
 	segments.Unlock()
@@ -199,7 +199,7 @@ func (m *Memory) giveBack() (err error) {
 // Marshal writes the two blocks and the place, and what the receiver's stream waits for if the
 // device is not idle: the two blocks and the place of a clock, whose it is, and the number. See
 // Note [An event that travels].
-func (m *Memory) Marshal(e *wire.Encoder) error {
+func (m *memory) Marshal(e *wire.Encoder) error {
 	if m.end != nil {
 		return fmt.Errorf("send %d bytes on %v: %w", m.size, m.dev, ErrForeign)
 	}
@@ -224,7 +224,7 @@ func (m *Memory) Marshal(e *wire.Encoder) error {
 	return nil
 }
 
-func (m *Memory) place(e *wire.Encoder) {
+func (m *memory) place(e *wire.Encoder) {
 	e.ArrayLen(4)
 	e.Block(m.segment.block)
 	e.Block(m.block)
@@ -233,9 +233,10 @@ func (m *Memory) place(e *wire.Encoder) {
 }
 
 func init() {
-	device.Register("cuda", device.Backend[tensor.Device, tensor.DeviceMemory]{
-		Parse: ParseDevice,
-		Read: func(d *wire.Decoder) (tensor.DeviceMemory, error) {
+	device.Register("cuda", device.Backend{
+		Parse:  func(name string) (device.Device, error) { return ParseDevice(name) },
+		Engine: engineOf,
+		Read: func(d *wire.Decoder) (device.Memory, error) {
 			m, err := read(d)
 			if err != nil {
 				return nil, fmt.Errorf("memory of a device: %w", err)
@@ -247,7 +248,7 @@ func init() {
 }
 
 // read returns what Marshal wrote.
-func read(dec *wire.Decoder) (*Memory, error) {
+func read(dec *wire.Decoder) (*memory, error) {
 	d, err := shm.Default()
 	if err != nil {
 		return nil, err
@@ -297,13 +298,13 @@ func (s *sent) read(dec *wire.Decoder, d *shm.Domain) (err error) {
 	return nil
 }
 
-func readPlace(dec *wire.Decoder, d *shm.Domain) (*Memory, error) {
+func readPlace(dec *wire.Decoder, d *shm.Domain) (*memory, error) {
 	err := dec.ArrayOf(4)
 	if err != nil {
 		return nil, err
 	}
 	var held [2]shm.Handle
-	give := func(err error) (*Memory, error) {
+	give := func(err error) (*memory, error) {
 		for _, h := range held {
 			if h != 0 {
 				err = errors.Join(err, d.Release(h))
@@ -339,5 +340,3 @@ func readPlace(dec *wire.Decoder, d *shm.Domain) (*Memory, error) {
 	defer segments.Unlock()
 	return s.memory(held[1], int(off), int(size)), nil
 }
-
-var _ tensor.DeviceMemory = (*Memory)(nil)

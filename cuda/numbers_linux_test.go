@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/cuda"
+	kernels "github.com/shoal-mp/shoal/internal/device"
 	ops "github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/tensor"
@@ -139,7 +140,7 @@ func TestOtherDTypesMultiplyAndPool(t *testing.T) {
 				onBoth(t, dev, 0,
 					func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.MatMul(in[0], in[1]) }, x, b)
 			}
-			w := tensor.Window{Size: [2]int{3, 2}, Stride: [2]int{2, 1}, Padding: [2]int{1, 1}}
+			w := kernels.Window{Size: [2]int{3, 2}, Stride: [2]int{2, 1}, Padding: [2]int{1, 1}}
 			images := whole(1, 2, 5, 4)
 			outH, outW := w.Out(5, 4)
 			places := outH * outW
@@ -151,10 +152,11 @@ func TestOtherDTypesMultiplyAndPool(t *testing.T) {
 				}
 				at, err := tensor.On(d).Zeros(tensor.Int64, 2, places)
 				check(t, err)
-				c, x := d.(tensor.Computer), devicetest.On(t, d, images)
-				check(t, c.Unfold(all[0].Operand(), x.Operand(), w))
-				check(t, c.Fold(all[1].Operand(), all[0].Operand(), w))
-				check(t, c.MaxPool(all[2].Operand(), at.Operand(), x.View(2, 5, 4).Operand(), w))
+				c, x := devicetest.ComputerOn(d), devicetest.On(t, d, images)
+				check(t, c.Unfold(devicetest.OperandOf(all[0]), devicetest.OperandOf(x), w))
+				check(t, c.Fold(devicetest.OperandOf(all[1]), devicetest.OperandOf(all[0]), w))
+				check(t, c.MaxPool(devicetest.OperandOf(all[2]), devicetest.OperandOf(at),
+					devicetest.OperandOf(x.View(2, 5, 4)), w))
 				return append(all, at)
 			}
 			want := on(ref)

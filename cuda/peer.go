@@ -11,7 +11,7 @@ import (
 // copyFrom copies from another device, when that has written it: from memory to memory where the
 // driver lets one reach the other's, and otherwise through the host. It waits, since nobody but the
 // caller keeps the source.
-func (d *Device) copyFrom(to cudriver.Ptr, src *Memory, from cudriver.Ptr, n int) error {
+func (d *Device) copyFrom(to cudriver.Ptr, src *memory, from cudriver.Ptr, n int) error {
 	theirs, err := src.dev.use()
 	if err == nil {
 		err = src.dev.Synchronize()

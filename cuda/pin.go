@@ -43,7 +43,7 @@ func (d *Device) Pin(t *tensor.Tensor) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("pin %d bytes for %v: %w", t.Nbytes(), d, err), hold.Close())
 	}
-	return tensor.FromDeviceMemory(m, t.DType(), t.Shape(), t.Strides(), t.Offset())
+	return tensors.Over(m, t.DType(), t.Shape(), t.Strides(), t.Offset())
 }
 
 // pageable reports whether these are pages that are shared with nobody.
@@ -53,7 +53,7 @@ func pageable(b []byte) bool {
 
 // lock registers pages, once for all devices, and returns them as memory of this one. end is called
 // when that has ended.
-func (d *Device) lock(pages []byte, end func() error) (*Memory, error) {
+func (d *Device) lock(pages []byte, end func() error) (*memory, error) {
 	if !pageable(pages) {
 		return nil, fmt.Errorf("%w: %d bytes that share a page with others", ErrNotPageable, len(pages))
 	}

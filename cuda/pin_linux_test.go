@@ -8,6 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
+	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -59,7 +60,7 @@ func TestPagesAreUnlockedBeforeTheirBlockIsGivenBack(t *testing.T) {
 	}, "unlocked")
 
 	y := tensor.Ones(tensor.Float32, 5000)
-	cuda.Simulator().Fail("cuMemHostRegister", 1, cuda.ErrorOutOfMemory)
+	cuda.Simulator().Fail("cuMemHostRegister", 1, cudriver.ErrorOutOfMemory)
 	if err := y.PinMemory(); !errors.Is(err, cuda.ErrorOutOfMemory) || errors.Is(err, tensor.ErrDevice) {
 		t.Errorf("%v", err)
 	}

@@ -192,7 +192,7 @@ func byHandle(t *testing.T, python, script string) {
 	x, err := tensor.Arange(tensor.Float32, 0, 6, 1).ToDevice(legacy(t))
 	check(t, err)
 	check(t, x.Device().(*cuda.Device).Synchronize())
-	h, off, err := on(x).Handle()
+	h, off, err := cuda.HandleOf(x)
 	check(t, err)
 	peer := exec.CommandContext(patient(t), python, "-c", script, fmt.Sprintf("%x", h), fmt.Sprint(off))
 	peer.Dir, peer.Stderr = t.TempDir(), os.Stderr
@@ -212,14 +212,14 @@ func byHandle(t *testing.T, python, script string) {
 	if err != nil || len(b) != len(cuda.Handle{}) {
 		t.Fatalf("a handle %q: %v", text, err)
 	}
-	m, err := x.Device().(*cuda.Device).Open(cuda.Handle(b), off, 24)
+	all, err := x.Device().(*cuda.Device).Open(cuda.Handle(b), off, 24)
 	check(t, err)
-	theirs, err := tensor.FromDeviceMemory(m, tensor.Float32, []int{6}, []int{1}, 0)
-	check(t, err)
+	theirs, err := tensor.Contiguous(all.Storage(), tensor.Float32, 6)
+	check(t, errors.Join(err, all.Close()))
 	if got := onHost(t, theirs); got[1] != 1 || got[5] != 5 {
 		t.Errorf("theirs is %v", got)
 	}
-	check(t, m.Write(0, tensor.Bytes(tensor.FromSlice([]float32{100}, 1))))
+	tensor.SetAt[float32](theirs, 100, 0)
 	check(t, theirs.Close()) // before its owner ends
 	_, err = fmt.Fprintln(in)
 	check(t, errors.Join(err, in.Close(), peer.Wait(), x.Close()))

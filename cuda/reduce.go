@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/ptx"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -15,8 +16,8 @@ const (
 	leastPart    = 4096
 )
 
-// Reduce is tensor.Computer's.
-func (d *Device) Reduce(r tensor.Reduction, out, in tensor.Operand) error {
+// Reduce is device.Computer's.
+func (d engine) Reduce(r device.Reduction, out, in tensorOperand) error {
 	k, ok := ptx.Reduce(r.String(), types[out.DType], types[in.DType])
 	if !ok || types[out.DType] == "" || types[in.DType] == "" {
 		return d.lacks(r, in.DType)
@@ -59,8 +60,8 @@ func (d *Device) Reduce(r tensor.Reduction, out, in tensor.Operand) error {
 var combinable = map[string]bool{"Sum": true, "Prod": true, "Amax": true, "Amin": true}
 
 // reduceInParts reduces the parts into memory of its own, and that.
-func (d *Device) reduceInParts(r tensor.Reduction, k ptx.Kernel, b block, rows, row walk, parts int,
-	out tensor.Operand) error {
+func (d engine) reduceInParts(r device.Reduction, k ptx.Kernel, b block, rows, row walk, parts int,
+	out tensorOperand) error {
 	results := rows.count()
 	m, err := d.Alloc(results * parts * out.DType.Size())
 	if err != nil {
@@ -70,7 +71,7 @@ func (d *Device) reduceInParts(r tensor.Reduction, k ptx.Kernel, b block, rows, 
 	shape := append(slices.Clone(out.Shape), parts)
 	strides := contiguous(reversed(shape), 1)
 	slices.Reverse(strides)
-	between := tensor.Operand{Memory: m, DType: out.DType, Shape: shape, Strides: strides}
+	between := tensorOperand{Memory: m, DType: out.DType, Shape: shape, Strides: strides}
 	to, err := d.see(between)
 	if err == nil {
 		to.strides = contiguous(rows.shape, parts*to.size)

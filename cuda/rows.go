@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/ptx"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Rows is tensor.Computer's.
-func (d *Device) Rows(o tensor.RowOp, out tensor.Operand, in ...tensor.Operand) error {
-	if o.Kind == tensor.RowNLLGradient {
+// Rows is device.Computer's.
+func (d engine) Rows(o device.RowOp, out tensorOperand, in ...tensorOperand) error {
+	if o.Kind == device.RowNLLGradient {
 		return d.nllGradient(o, out, in[0], in[1])
 	}
 	k, ok := ptx.Rows(o.Kind.String(), types[out.DType])
@@ -18,7 +19,7 @@ func (d *Device) Rows(o tensor.RowOp, out tensor.Operand, in ...tensor.Operand) 
 		return d.lacks(o.Kind, out.DType)
 	}
 	rows, n, classes := 1, in[0].Shape[0], 0
-	if o.Kind == tensor.RowNLL {
+	if o.Kind == device.RowNLL {
 		classes = in[0].Shape[1]
 	} else {
 		rows, n = product(out.Shape)/out.Shape[len(out.Shape)-1], out.Shape[len(out.Shape)-1]
@@ -31,7 +32,7 @@ func (d *Device) Rows(o tensor.RowOp, out tensor.Operand, in ...tensor.Operand) 
 		width *= 2
 	}
 	words := []uint64{uint64(rows), uint64(n), uint64(width), uint64(classes), math.Float64bits(o.Factor)}
-	for _, operand := range append([]tensor.Operand{out}, in...) {
+	for _, operand := range append([]tensorOperand{out}, in...) {
 		seen, err := d.see(operand)
 		if err != nil {
 			return err
@@ -44,7 +45,7 @@ func (d *Device) Rows(o tensor.RowOp, out tensor.Operand, in ...tensor.Operand) 
 }
 
 // nllGradient has a thread for each element, which sees its row's class and the number.
-func (d *Device) nllGradient(o tensor.RowOp, out, class, number tensor.Operand) error {
+func (d *Device) nllGradient(o device.RowOp, out, class, number tensorOperand) error {
 	k, ok := ptx.NLLGradient(types[out.DType])
 	if !ok {
 		return d.lacks(o.Kind, out.DType)

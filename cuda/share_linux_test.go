@@ -33,7 +33,7 @@ var fillColumn = shoal.Register("fillColumn", func(ctx context.Context, rank int
 	for i := range rows {
 		at := (x.Offset() + i*columns + rank) * x.ElementSize()
 		one := tensor.FromSlice([]float32{float32(rank + 1)}, 1)
-		if err := x.DeviceMemory().Write(at, tensor.Bytes(one)); err != nil {
+		if err := cuda.MemoryOf(x).Write(at, tensor.Bytes(one)); err != nil {
 			return err
 		}
 	}
@@ -246,7 +246,7 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 	}
 	check(t, y.Close())
 
-	segment := x.DeviceMemory().(*cuda.Memory).Segment()
+	segment := cuda.MemoryOf(x).Segment()
 	stranger, err := d.Alloc(0)
 	check(t, err)
 	defer d.Release(stranger)
@@ -259,7 +259,8 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 	}
 	timed := func(size, number uint64) func(e *wire.Encoder) {
 		return func(e *wire.Encoder) {
-			e.ArrayLen(6)
+			e.ArrayLen(8)
+			e.Uint(2) // a device's tag
 			e.Uint(uint64(tensor.Float32))
 			e.String("cuda")
 			e.Uint(40)
@@ -273,7 +274,8 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 	}
 	put := func(kind string, segment shm.Handle, announced, off, size uint64) func(e *wire.Encoder) {
 		return func(e *wire.Encoder) {
-			e.ArrayLen(6)
+			e.ArrayLen(8)
+			e.Uint(2) // a device's tag
 			e.Uint(uint64(tensor.Float32))
 			e.String(kind)
 			e.Uint(announced)
@@ -281,9 +283,9 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 			place(e, segment, stranger, off, size)
 			e.Nil()
 			e.Uint(0)
-			e.ArrayLen(2)
-			e.Bool(true)
+			e.ArrayLen(1)
 			e.Uint(10)
+			e.Nil()
 		}
 	}
 	for name, c := range map[string]struct {

@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // A Stream is work of a device that is done in order, beside that of the device's own stream, which
@@ -45,15 +46,27 @@ func (s *Stream) Close() error {
 	return errors.Join(err, s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamDestroy(s.id) }))
 }
 
-// Copy queues a copy of n bytes within the device, or between it and pinned memory of the host.
-// Both stay until it is done.
-func (s *Stream) Copy(dst *Memory, off int, src *Memory, from, n int) error {
-	if dst.dev != s.dev || src.dev != s.dev {
-		return fmt.Errorf("%w: a stream of %v copies from %v to %v", ErrDevice, s.dev, src.dev, dst.dev)
+// Copy queues a copy of src's elements to dst, within the device or between it and pinned memory of
+// the host. Both are contiguous and have as many bytes, and stay open until it is done. The error
+// wraps ErrDevice where one is not on the stream's device, or tensor.ErrLayout.
+func (s *Stream) Copy(dst, src *tensor.Tensor) error {
+	if dst.Device() != tensor.Device(s.dev) || src.Device() != tensor.Device(s.dev) {
+		return fmt.Errorf("%w: a stream of %v copies from %v to %v", ErrDevice, s.dev,
+			tensor.Place{Device: src.Device()}, tensor.Place{Device: dst.Device()})
 	}
-	return s.dev.do(func(cudriver.Stream) error {
-		return s.dev.driver.MemcpyDtoDAsync(dst.at(off, n), src.at(from, n), uint64(n), s.id)
-	})
+	if !dst.IsContiguous() || !src.IsContiguous() || dst.Nbytes() != src.Nbytes() {
+		return fmt.Errorf("%w: a stream copies %d bytes to %d, which are contiguous", tensor.ErrLayout, src.Nbytes(),
+			dst.Nbytes())
+	}
+	n := dst.Nbytes()
+	to, from := bytesOf(dst, n), bytesOf(src, n)
+	dst.Touch()
+	return s.dev.do(func(cudriver.Stream) error { return s.dev.driver.MemcpyDtoDAsync(to, from, uint64(n), s.id) })
+}
+
+// bytesOf returns the address of the n bytes of a contiguous tensor on a device.
+func bytesOf(t *tensor.Tensor, n int) cudriver.Ptr {
+	return tensors.Memory(t).(*memory).at(t.Offset()*t.ElementSize(), n)
 }
 
 // Record returns an event that comes to pass when the stream has done what it has now.

@@ -9,7 +9,7 @@ import (
 )
 
 // on returns the memory of a tensor on a device.
-func on(t *tensor.Tensor) *cuda.Memory { return t.DeviceMemory().(*cuda.Memory) }
+func on(t *tensor.Tensor) *cuda.Memory { return cuda.MemoryOf(t) }
 
 func TestADeviceWorksOnPagesOfTheHost(t *testing.T) {
 	onDevices(t, needed(2), 64*mib)
@@ -83,7 +83,7 @@ func TestStreamsGoOnBesideEachOther(t *testing.T) {
 	filled, err := dev.Record()
 	check(t, err)
 	check(t, s.Wait(filled))
-	check(t, s.Copy(on(y), 0, on(x), 0, x.Nbytes()))
+	check(t, s.Copy(y, x))
 	copied, err := s.Record()
 	check(t, err)
 	check(t, dev.Wait(copied))
@@ -103,7 +103,7 @@ func TestStreamsGoOnBesideEachOther(t *testing.T) {
 	}
 	far, err := tensor.On(cuda.ForRank(1)).Zeros(tensor.Float32, 100)
 	check(t, err)
-	if err := s.Copy(on(far), 0, on(x), 0, 4); cuda.Count() > 1 && !errors.Is(err, cuda.ErrDevice) {
+	if err := s.Copy(far, x); cuda.Count() > 1 && !errors.Is(err, cuda.ErrDevice) {
 		t.Errorf("to another device: %v", err)
 	}
 	check(t, errors.Join(s.Close(), x.Close(), y.Close(), far.Close()))

@@ -3,12 +3,13 @@ package cuda
 import (
 	"fmt"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/ptx"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Unfold is tensor.Computer's.
-func (d *Device) Unfold(out, in tensor.Operand, w tensor.Window) error {
+// Unfold is device.Computer's.
+func (d engine) Unfold(out, in tensorOperand, w device.Window) error {
 	kind, ok := moved[in.DType.Size()]
 	if !ok {
 		return d.lacksWindow("Unfold", in.DType)
@@ -16,8 +17,8 @@ func (d *Device) Unfold(out, in tensor.Operand, w tensor.Window) error {
 	return d.window(ptx.Unfold(kind), in.Shape, w, out, in)
 }
 
-// Fold is tensor.Computer's.
-func (d *Device) Fold(out, in tensor.Operand, w tensor.Window) error {
+// Fold is device.Computer's.
+func (d engine) Fold(out, in tensorOperand, w device.Window) error {
 	k, ok := ptx.Fold(types[in.DType])
 	if !ok || types[in.DType] == "" {
 		return d.lacksWindow("Fold", in.DType)
@@ -25,8 +26,8 @@ func (d *Device) Fold(out, in tensor.Operand, w tensor.Window) error {
 	return d.window(k, out.Shape, w, out, in)
 }
 
-// MaxPool is tensor.Computer's.
-func (d *Device) MaxPool(out, at, in tensor.Operand, w tensor.Window) error {
+// MaxPool is device.Computer's.
+func (d engine) MaxPool(out, at, in tensorOperand, w device.Window) error {
 	kind := types[in.DType]
 	if kind == "" {
 		return d.lacksWindow("MaxPool", in.DType)
@@ -40,7 +41,7 @@ func (d *Device) lacksWindow(what string, dt tensor.DType) error {
 
 // window runs a kernel with a thread for each element of the first operand. The planes of all
 // operands are next to each other, and done in parts if there are too many.
-func (d *Device) window(k ptx.Kernel, images []int, w tensor.Window, operands ...tensor.Operand) error {
+func (d *Device) window(k ptx.Kernel, images []int, w device.Window, operands ...tensorOperand) error {
 	height, width := images[len(images)-2], images[len(images)-1]
 	planes := 1
 	for _, n := range images[:len(images)-2] {

@@ -47,7 +47,9 @@ var pairs = data.RegisterCollate("test.pairs",
 func TestPinnedBatchesLieInLockedMemory(t *testing.T) {
 	gpu := new(device)
 	// in the place of package cuda's, which this program has too
-	backends.Register("cuda", backends.Backend[tensor.Device, tensor.DeviceMemory]{Lock: gpu.lock})
+	mine, _ := backends.Find("cuda")
+	mine.Lock = gpu.lock
+	backends.Register("cuda", mine)
 	none, broken := fmt.Errorf("%w: none is there", tensor.ErrDevice), errors.New("out of luck")
 	oneOfEach(func(name string, workers int, kind data.Kind) {
 		o := data.Options{BatchSize: 8, Workers: workers, Kind: kind, PinMemory: true}

@@ -187,6 +187,9 @@ func (m *member) shut() (err error) {
 	return errors.Join(err, m.posts.close())
 }
 
+// groupTags are those of [barrier, life, ranks, memory, parcel of the inboxes].
+var groupTags = &wire.Tags{Type: "Group", Fields: []int{5}}
+
 // MarshalWire lets a Group be part of a value that is sent. Its receiver has one that is not joined
 // yet.
 func (g *Group) MarshalWire(e *wire.Encoder) error {
@@ -196,7 +199,7 @@ func (g *Group) MarshalWire(e *wire.Encoder) error {
 	if g.outside != nil {
 		return fmt.Errorf("send group: %w", g.outside)
 	}
-	e.ArrayLen(5)
+	e.Tag(groupTags, 0)
 	return errors.Join(g.barrier.MarshalWire(e), g.life.MarshalWire(e), g.ranks.MarshalWire(e),
 		g.memory.MarshalWire(e), g.posts.marshal(e))
 }
@@ -204,7 +207,7 @@ func (g *Group) MarshalWire(e *wire.Encoder) error {
 // UnmarshalWire is the counterpart of MarshalWire. The error wraps wire.ErrFormat if the parts are
 // of different groups.
 func (g *Group) UnmarshalWire(d *wire.Decoder) error {
-	if err := d.ArrayOf(5); err != nil {
+	if err := d.OnlyTag(groupTags); err != nil {
 		return err
 	}
 	m := &member{barrier: new(ipc.Barrier), life: new(ipc.Barrier), ranks: new(ipc.Array[int64]),

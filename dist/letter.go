@@ -33,21 +33,34 @@ func (l letter) close() error {
 	return l.value.release()
 }
 
-// MarshalWire writes from, tag, the value's type, which is empty for a tensor, and either.
+// The tags of a letter.
+const (
+	tensorLetter = iota // [from, tag, tensor]
+	valueLetter         // [from, tag, type, parcel]
+)
+
+var letterTags = &wire.Tags{Type: "letter", Fields: []int{tensorLetter: 3, valueLetter: 4}}
+
+// MarshalWire writes from, tag, and the tensor, or the value's type and the value.
 func (l letter) MarshalWire(e *wire.Encoder) error {
-	e.ArrayLen(4)
+	form := valueLetter
+	if l.tensor != nil {
+		form = tensorLetter
+	}
+	e.Tag(letterTags, form)
 	e.Int(int64(l.from))
 	e.Int(int64(l.tag))
-	e.String(l.value.kind)
-	if l.tensor != nil {
+	if form == tensorLetter {
 		return l.tensor.MarshalWire(e)
 	}
+	e.String(l.value.kind)
 	return l.value.marshal(e)
 }
 
 // UnmarshalWire reads what MarshalWire wrote.
 func (l *letter) UnmarshalWire(d *wire.Decoder) error {
-	if err := d.ArrayOf(4); err != nil {
+	form, err := d.Tag(letterTags)
+	if err != nil {
 		return err
 	}
 	from, err := d.Int()
@@ -62,14 +75,14 @@ func (l *letter) UnmarshalWire(d *wire.Decoder) error {
 		return fmt.Errorf("read a letter of rank %d: %w", from, wire.ErrFormat)
 	}
 	l.from, l.tag = int(from), int(tag)
+	if form == tensorLetter {
+		l.tensor = new(tensor.Tensor)
+		return l.tensor.UnmarshalWire(d)
+	}
 	if l.value.kind, err = d.String(); err != nil {
 		return err
 	}
-	if l.value.kind != "" {
-		return l.value.unmarshal(d)
-	}
-	l.tensor = new(tensor.Tensor)
-	return l.tensor.UnmarshalWire(d)
+	return l.value.unmarshal(d)
 }
 
 // A parcel is a value of a type that only its receiver knows: the message of it, with the blocks
@@ -146,36 +159,11 @@ func (p parcel) release() (err error) {
 }
 
 func (p parcel) marshal(e *wire.Encoder) error {
-	e.ArrayLen(1 + len(p.blocks))
-	e.Bytes(p.body)
-	for _, h := range p.blocks {
-		e.Block(h)
-	}
-	return e.Err()
+	return e.Parcel(wire.Message{Body: p.body, Blocks: p.blocks})
 }
 
-func (p *parcel) unmarshal(d *wire.Decoder) (err error) {
-	n, err := d.ArrayLen()
-	if err != nil {
-		return err
-	}
-	if n < 1 || n > 1+wire.MaxBlocks {
-		return fmt.Errorf("read a parcel of %d parts: %w", n, wire.ErrFormat)
-	}
-	d.OnDone(func(kept bool) {
-		if !kept {
-			p.release()
-		}
-	})
-	if p.body, err = d.Bytes(); err != nil {
-		return err
-	}
-	for range n - 1 {
-		h, err := d.Block()
-		if err != nil {
-			return err
-		}
-		p.blocks = append(p.blocks, h)
-	}
-	return nil
+func (p *parcel) unmarshal(d *wire.Decoder) error {
+	m, err := d.Parcel(func(h shm.Handle) { parcel{blocks: []shm.Handle{h}}.release() })
+	p.body, p.blocks = m.Body, m.Blocks
+	return err
 }

@@ -1,6 +1,12 @@
 package dist
 
-import "github.com/shoal-mp/shoal/tensor"
+import (
+	"github.com/shoal-mp/shoal/internal/device"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// tensors reaches the memory of tensors on devices.
+var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
 // A vector is the bytes of some tensors, one after another.
 type vector struct {
@@ -11,9 +17,9 @@ type vector struct {
 // A part is the bytes of a contiguous tensor.
 type part struct {
 	size  int
-	bytes []byte              // on the host
-	far   tensor.DeviceMemory // on a device
-	off   int                 // in it
+	bytes []byte        // on the host
+	far   device.Memory // on a device
+	off   int           // in it
 }
 
 func (v *vector) reset() { clear(v.parts); v.parts, v.size = v.parts[:0], 0 }
@@ -21,7 +27,7 @@ func (v *vector) reset() { clear(v.parts); v.parts, v.size = v.parts[:0], 0 }
 // add appends a contiguous tensor, which stays open and reachable while the vector is used.
 func (v *vector) add(t *tensor.Tensor) {
 	p := part{size: t.Nbytes()}
-	if p.far = t.DeviceMemory(); p.far != nil {
+	if p.far = tensors.Memory(t); p.far != nil {
 		p.off = t.Offset() * t.ElementSize()
 	} else {
 		p.bytes = tensor.Bytes(t)

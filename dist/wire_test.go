@@ -41,11 +41,10 @@ type parts struct {
 }
 
 func (p parts) MarshalWire(e *wire.Encoder) error {
-	e.ArrayLen(5)
+	e.ArrayLen(6)
+	e.Uint(0)
 	err := errors.Join(p.barrier.MarshalWire(e), p.life.MarshalWire(e), p.ranks.MarshalWire(e), p.memory.MarshalWire(e))
-	e.ArrayLen(1) // of the inboxes
-	e.Bytes(nil)
-	return err
+	return errors.Join(err, e.Parcel(wire.Message{})) // of the inboxes
 }
 
 func TestPartsOfDifferentGroupsAreRefused(t *testing.T) {

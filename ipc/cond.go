@@ -87,16 +87,19 @@ func (c *Cond) NotifyAll() error { return c.Notify(1 << 30) }
 // wait here get ErrClosed. Close is idempotent.
 func (c *Cond) Close() error { return errors.Join(c.obj.close(), c.mu.Close()) }
 
+// condTags are those of [object, Mutex].
+var condTags = &wire.Tags{Type: condName, Fields: []int{2}}
+
 // MarshalWire lets a Cond be part of a value that is sent. Its receiver has one of its own, with
 // its Mutex.
 func (c *Cond) MarshalWire(e *wire.Encoder) error {
-	e.ArrayLen(2)
+	e.Tag(condTags, 0)
 	return errors.Join(c.obj.marshal(e), c.mu.MarshalWire(e))
 }
 
 // UnmarshalWire is the counterpart of MarshalWire.
 func (c *Cond) UnmarshalWire(d *wire.Decoder) (err error) {
-	if err := d.ArrayOf(2); err != nil {
+	if err := d.OnlyTag(condTags); err != nil {
 		return err
 	}
 	if c.obj, err = readObject(d, condName, shm.FormCond); err != nil {

@@ -117,6 +117,9 @@ func (p *port) open() (err error) {
 	return nil
 }
 
+// endTags are those of [type of the values, policy, ring, token].
+var endTags = &wire.Tags{Type: "end of a queue", Fields: []int{4}}
+
 // marshal writes the end. The message becomes another holder of it, so it must stay open until the
 // message is one.
 func (e *end) marshal(enc *wire.Encoder) error {
@@ -126,7 +129,7 @@ func (e *end) marshal(enc *wire.Encoder) error {
 	p := e.port
 	enc.Keep(e)
 	enc.OnDone(func(bool) { p.leave() })
-	enc.ArrayLen(4)
+	enc.Tag(endTags, 0)
 	enc.String(p.elem)
 	enc.Uint(uint64(p.policy))
 	enc.Block(p.block)
@@ -163,7 +166,7 @@ func readPort(dec *wire.Decoder, elem string) (p *port, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := dec.ArrayOf(4); err != nil {
+	if err := dec.OnlyTag(endTags); err != nil {
 		return nil, err
 	}
 	name, err := dec.String()

@@ -207,7 +207,8 @@ func TestABlockThatIsNoFileIsRefused(t *testing.T) {
 	b := newBlob(t, d, "no file")
 	var e wire.Encoder
 	e.Reset(nil)
-	e.ArrayLen(2)
+	e.ArrayLen(3)
+	e.Uint(0) // the tag
 	e.String("name")
 	e.Block(b.h)
 	var dec wire.Decoder
@@ -217,8 +218,8 @@ func TestABlockThatIsNoFileIsRefused(t *testing.T) {
 	e.Done(true)
 	wantErr(t, err, shm.ErrKeeper)
 	check(t, b.Close())
-	for _, body := range [][]byte{{0x92}, {0x93, 0xa0, 0xc0, 0xc0}, {0x92, 0xa0, 0xc0},
-		{0x92, 0xa0, 0xd4, 'S', 0}, {0x92, 0x05, 0xd4, 'S', 0}} {
+	for _, body := range [][]byte{{0x93}, {0x94, 0, 0xa0, 0xc0, 0xc0}, {0x93, 0, 0xa0, 0xc0},
+		{0x93, 0, 0xa0, 0xd4, 'S', 0}, {0x93, 0, 0x05, 0xd4, 'S', 0}, {0x93, 1, 0xa0, 0xd4, 'S', 0}} {
 		dec.Reset(wire.Message{Body: body}, nil)
 		_, err := plan.Decode(&dec)
 		dec.Done(false)

@@ -164,16 +164,19 @@ func (j *JoinableQueue[T]) Close() error {
 	return errors.Join(j.q.Close(), j.taken.close(), j.mu.Close())
 }
 
+// joinableTags are those of [Queue, semaphore, Mutex].
+var joinableTags = &wire.Tags{Type: joinableName, Fields: []int{3}}
+
 // MarshalWire lets a queue be part of a value that is sent.
 func (j *JoinableQueue[T]) MarshalWire(e *wire.Encoder) error {
-	e.ArrayLen(3)
+	e.Tag(joinableTags, 0)
 	return errors.Join(j.q.MarshalWire(e), j.taken.marshal(e), j.mu.MarshalWire(e))
 }
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
 // another type.
 func (j *JoinableQueue[T]) UnmarshalWire(d *wire.Decoder) (err error) {
-	if err := d.ArrayOf(3); err != nil {
+	if err := d.OnlyTag(joinableTags); err != nil {
 		return err
 	}
 	if err := j.q.UnmarshalWire(d); err != nil {

@@ -126,17 +126,20 @@ func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64
 // idempotent; a process that dies closes what it has.
 func (l *Latest[T]) Close() error { return errors.Join(l.mu.Close(), l.q.Close()) }
 
+// latestTags are those of [Mutex, Sender, Receiver].
+var latestTags = &wire.Tags{Type: "Latest", Fields: []int{3}}
+
 // MarshalWire lets a Latest be part of a value that is sent. Its receiver has one of its own, of
 // the same value.
 func (l *Latest[T]) MarshalWire(e *wire.Encoder) error {
-	e.ArrayLen(3)
+	e.Tag(latestTags, 0)
 	return errors.Join(l.mu.MarshalWire(e), l.q.send.MarshalWire(e), l.q.recv.MarshalWire(e))
 }
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of another
 // type.
 func (l *Latest[T]) UnmarshalWire(d *wire.Decoder) (err error) {
-	if err := d.ArrayOf(3); err != nil {
+	if err := d.OnlyTag(latestTags); err != nil {
 		return err
 	}
 	if err := l.mu.UnmarshalWire(d); err != nil {

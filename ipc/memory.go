@@ -99,6 +99,9 @@ func (m *Memory) Close() error {
 	return m.region.close()
 }
 
+// memoryTags are those of [block, size].
+var memoryTags = &wire.Tags{Type: "memory", Fields: []int{2}}
+
 // MarshalWire lets a memory be part of a value that is sent. Its receiver has one of its own, of
 // the same bytes.
 func (m *Memory) MarshalWire(e *wire.Encoder) error {
@@ -107,7 +110,7 @@ func (m *Memory) MarshalWire(e *wire.Encoder) error {
 	}
 	r := m.region
 	e.OnDone(func(bool) { r.leave() })
-	e.ArrayLen(2)
+	e.Tag(memoryTags, 0)
 	e.Block(r.blocks[0])
 	e.Uint(uint64(len(r.bytes)))
 	return nil
@@ -120,7 +123,7 @@ func (m *Memory) UnmarshalWire(dec *wire.Decoder) error {
 	if err != nil {
 		return err
 	}
-	if err := dec.ArrayOf(2); err != nil {
+	if err := dec.OnlyTag(memoryTags); err != nil {
 		return err
 	}
 	h, err := dec.Block()

@@ -81,6 +81,9 @@ func Names() ([]string, error) {
 	return d.Names(), nil
 }
 
+// namedTags are those of [type, value].
+var namedTags = &wire.Tags{Type: "value of a name", Fields: []int{2}}
+
 // named is a value that says its type, since whoever looks it up may expect another one.
 type named[T any] struct{ v T }
 
@@ -89,7 +92,7 @@ func (n *named[T]) MarshalWire(e *wire.Encoder) error {
 	if err != nil {
 		return err
 	}
-	e.ArrayLen(2)
+	e.Tag(namedTags, 0)
 	e.String(elemName[T]())
 	return plan.Encode(e, n.v)
 }
@@ -99,7 +102,7 @@ func (n *named[T]) UnmarshalWire(d *wire.Decoder) error {
 	if err != nil {
 		return err
 	}
-	if err := d.ArrayOf(2); err != nil {
+	if err := d.OnlyTag(namedTags); err != nil {
 		return err
 	}
 	switch name, err := d.String(); {

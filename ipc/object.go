@@ -155,6 +155,9 @@ func openObject(d *shm.Domain, name string, h shm.Handle, form shm.Form) (*objec
 	return makeObject(d, name, s), nil
 }
 
+// objectTags are those of [name, block].
+var objectTags = &wire.Tags{Type: "synchronisation object", Fields: []int{2}}
+
 // marshal writes the object. The message becomes another holder of it, so it must stay open until
 // the message is one.
 func (o *object) marshal(e *wire.Encoder) error {
@@ -162,7 +165,7 @@ func (o *object) marshal(e *wire.Encoder) error {
 		return fmt.Errorf("send what is closed: %w", err)
 	}
 	e.OnDone(func(bool) { o.leave() })
-	e.ArrayLen(2)
+	e.Tag(objectTags, 0)
 	e.String(o.name)
 	e.Block(o.blocks[0])
 	return nil
@@ -174,7 +177,7 @@ func readObject(dec *wire.Decoder, name string, form shm.Form) (*object, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := dec.ArrayOf(2); err != nil {
+	if err := dec.OnlyTag(objectTags); err != nil {
 		return nil, err
 	}
 	got, err := dec.String()

@@ -72,14 +72,14 @@ func (c *PipeEnd[S, R]) Close() error { return errors.Join(c.out.Close(), c.in.C
 
 // MarshalWire lets a side be part of a value that is sent. Its receiver has that side as well.
 func (c *PipeEnd[S, R]) MarshalWire(e *wire.Encoder) error {
-	e.ArrayLen(2)
+	e.Tag(pairTags, 0)
 	return errors.Join(c.out.MarshalWire(e), c.in.MarshalWire(e))
 }
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the pipe carries other
 // types.
 func (c *PipeEnd[S, R]) UnmarshalWire(d *wire.Decoder) error {
-	if err := d.ArrayOf(2); err != nil {
+	if err := d.OnlyTag(pairTags); err != nil {
 		return err
 	}
 	if err := c.out.UnmarshalWire(d); err != nil {

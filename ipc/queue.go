@@ -162,16 +162,19 @@ func (q *Queue[T]) Cap() int { return q.recv.Cap() }
 // Close closes both ends. It does not finish the queue for others. Close is idempotent.
 func (q *Queue[T]) Close() error { return errors.Join(q.send.Close(), q.recv.Close()) }
 
+// pairTags are those of [Sender, Receiver].
+var pairTags = &wire.Tags{Type: "pair of a queue's ends", Fields: []int{2}}
+
 // MarshalWire lets a queue be part of a value that is sent. Its receiver has both ends.
 func (q *Queue[T]) MarshalWire(e *wire.Encoder) error {
-	e.ArrayLen(2)
+	e.Tag(pairTags, 0)
 	return errors.Join(q.send.MarshalWire(e), q.recv.MarshalWire(e))
 }
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
 // another type.
 func (q *Queue[T]) UnmarshalWire(d *wire.Decoder) error {
-	if err := d.ArrayOf(2); err != nil {
+	if err := d.OnlyTag(pairTags); err != nil {
 		return err
 	}
 	if err := q.send.UnmarshalWire(d); err != nil {

@@ -11,7 +11,9 @@ import (
 // A form is a proxy on its way: the address of the server, the object's number there, and the
 // blocks that keep both alive.
 //
-//	[server, pid, object, life, accept, alive, data]
+//	0  [server, pid, object, life]
+//	1  [server, pid, object, life, accept, alive]
+//	2  [server, pid, object, life, accept, alive, data]
 //
 // data is there if clients read the object without a call. A proxy of a server on another machine
 // has only the block life, which is none: see Note [Far blocks].
@@ -21,21 +23,36 @@ type form struct {
 	life, data shm.Handle
 }
 
-const formHead = 3 // entries before the blocks
+// The tags of a form.
+const (
+	farForm = iota
+	nearForm
+	dataForm
+)
+
+const formHead = 3 // fields before the blocks
+
+var formTags = &wire.Tags{Type: "proxy's form",
+	Fields: []int{farForm: formHead + 1, nearForm: formHead + 3, dataForm: formHead + 4}}
+
+func (f form) tag() int {
+	switch {
+	case f.accept == 0:
+		return farForm
+	case f.data == 0:
+		return nearForm
+	}
+	return dataForm
+}
 
 func (f form) write(e *wire.Encoder) error {
-	blocks := []shm.Handle{f.life}
-	if f.accept != 0 {
-		blocks = append(blocks, f.accept, f.alive)
-		if f.data != 0 {
-			blocks = append(blocks, f.data)
-		}
-	}
-	e.ArrayLen(formHead + len(blocks))
+	tag := f.tag()
+	e.Tag(formTags, tag)
 	e.Bytes(f.server[:])
 	e.Int(int64(f.pid))
 	e.Uint(f.id)
-	for _, h := range blocks {
+	blocks := [...]shm.Handle{f.life, f.accept, f.alive, f.data}
+	for _, h := range blocks[:formTags.Fields[tag]-formHead] {
 		e.Block(h)
 	}
 	return e.Err()
@@ -43,12 +60,9 @@ func (f form) write(e *wire.Encoder) error {
 
 // readForm returns a form, which owns its references, and its client, used once more.
 func readForm(d *wire.Decoder) (f form, c *client, err error) {
-	n, err := d.ArrayLen()
+	tag, err := d.Tag(formTags)
 	if err != nil {
 		return f, nil, err
-	}
-	if n != formHead+1 && n != formHead+3 && n != formHead+4 {
-		return f, nil, fmt.Errorf("%w: a proxy of %d parts", wire.ErrFormat, n)
 	}
 	server, err := d.Bytes()
 	if err != nil {
@@ -67,7 +81,7 @@ func readForm(d *wire.Decoder) (f form, c *client, err error) {
 		return f, nil, err
 	}
 	var blocks [4]shm.Handle
-	for i := range n - formHead {
+	for i := range formTags.Fields[tag] - formHead {
 		if blocks[i], err = d.Block(); err != nil {
 			return f, nil, errors.Join(err, releaseBlocks(blocks))
 		}

@@ -92,7 +92,7 @@ func (o *Instance) MarshalWire(e *wire.Encoder) error {
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the type is not
 // registered here.
 func (o *Instance) UnmarshalWire(d *wire.Decoder) error {
-	if err := d.ArrayOf(2); err != nil {
+	if err := d.OnlyTag(proxyTags); err != nil {
 		return err
 	}
 	name, err := d.String()

@@ -1,7 +1,6 @@
 package manager
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -25,39 +24,14 @@ type keeper interface {
 
 // MarshalWire writes the item. Its blocks must be held until the message is sent.
 func (it *item) MarshalWire(e *wire.Encoder) error {
-	e.ArrayLen(1 + len(it.blocks))
-	e.Bytes(it.body)
-	for _, h := range it.blocks {
-		e.Block(h)
-	}
-	return e.Err()
+	return e.Parcel(wire.Message{Body: it.body, Blocks: it.blocks})
 }
 
 // UnmarshalWire reads an item, which holds its blocks.
 func (it *item) UnmarshalWire(d *wire.Decoder) error {
-	n, err := d.ArrayLen()
-	if err != nil {
-		return err
-	}
-	if n < 1 {
-		return fmt.Errorf("%w: an item without bytes", wire.ErrFormat)
-	}
-	if it.body, err = d.Bytes(); err != nil || n == 1 {
-		return err
-	}
-	d.OnDone(func(kept bool) {
-		if !kept {
-			it.release(defaultKeeper())
-		}
-	})
-	for range n - 1 {
-		h, err := d.Block()
-		if err != nil {
-			return err
-		}
-		it.blocks = append(it.blocks, h)
-	}
-	return nil
+	m, err := d.Parcel(func(h shm.Handle) { defaultKeeper().Release(h) })
+	it.body, it.blocks = m.Body, m.Blocks
+	return err
 }
 
 // defaultKeeper is the domain of this process. It exists where items with blocks do.

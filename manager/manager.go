@@ -130,6 +130,9 @@ func (m *Manager) create(ctx context.Context, kind *kind, args ...argument) (p P
 	return p, err
 }
 
+// managerTags are those of [server, pid, accept, alive].
+var managerTags = &wire.Tags{Type: "manager", Fields: []int{4}}
+
 // MarshalWire lets a manager be part of a value that is sent. Its receiver cannot end the server.
 func (m *Manager) MarshalWire(e *wire.Encoder) error {
 	c, err := m.open()
@@ -139,7 +142,7 @@ func (m *Manager) MarshalWire(e *wire.Encoder) error {
 	if c.accept == 0 {
 		return fmt.Errorf("send a manager on another machine: %w", ErrShared)
 	}
-	e.ArrayLen(4)
+	e.Tag(managerTags, 0)
 	e.Bytes(c.server[:])
 	e.Int(int64(c.pid))
 	e.Block(c.accept)
@@ -149,7 +152,7 @@ func (m *Manager) MarshalWire(e *wire.Encoder) error {
 
 // UnmarshalWire is the counterpart of MarshalWire.
 func (m *Manager) UnmarshalWire(d *wire.Decoder) error {
-	if err := d.ArrayOf(4); err != nil {
+	if err := d.OnlyTag(managerTags); err != nil {
 		return err
 	}
 	var a address

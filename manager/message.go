@@ -21,14 +21,14 @@ type reply struct {
 	Results []item
 }
 
-const (
-	requestLen = 4
-	replyLen   = 2
+var (
+	requestTags = &wire.Tags{Type: "request", Fields: []int{4}} // [object, method, owner, [argument …]]
+	replyTags   = &wire.Tags{Type: "reply", Fields: []int{2}}   // [error or nil, [result …]]
 )
 
 // MarshalWire writes [object, method, owner, arguments].
 func (r *request) MarshalWire(e *wire.Encoder) error {
-	e.ArrayLen(requestLen)
+	e.Tag(requestTags, 0)
 	e.Uint(r.Object)
 	e.String(r.Method)
 	e.Uint(r.Owner)
@@ -37,7 +37,7 @@ func (r *request) MarshalWire(e *wire.Encoder) error {
 
 // UnmarshalWire is the counterpart of MarshalWire.
 func (r *request) UnmarshalWire(d *wire.Decoder) (err error) {
-	if err := d.ArrayOf(requestLen); err != nil {
+	if err := d.OnlyTag(requestTags); err != nil {
 		return err
 	}
 	if r.Object, err = d.Uint(); err != nil {
@@ -64,7 +64,7 @@ func must[T any](v T, err error) T {
 
 // MarshalWire writes [error, results].
 func (r *reply) MarshalWire(e *wire.Encoder) error {
-	e.ArrayLen(replyLen)
+	e.Tag(replyTags, 0)
 	if r.Err == nil {
 		e.Nil() // what the plan does with it, sooner
 	} else if err := errorPlan.Encode(e, r.Err); err != nil {
@@ -75,7 +75,7 @@ func (r *reply) MarshalWire(e *wire.Encoder) error {
 
 // UnmarshalWire is the counterpart of MarshalWire.
 func (r *reply) UnmarshalWire(d *wire.Decoder) (err error) {
-	if err := d.ArrayOf(replyLen); err != nil {
+	if err := d.OnlyTag(replyTags); err != nil {
 		return err
 	}
 	if !d.IsNil() {

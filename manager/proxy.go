@@ -204,6 +204,9 @@ func (p *typed[T]) UnmarshalWire(d *wire.Decoder) error { return p.unmarshal(d, 
 // typeName tells the types of proxies apart, those of one name in packages of one name too.
 func typeName[T any]() string { return reflect.TypeFor[T]().Name() }
 
+// proxyTags are those of [type's name, form].
+var proxyTags = &wire.Tags{Type: "proxy", Fields: []int{2}}
+
 // marshal writes the proxy as one of the named type.
 func (p *Proxy) marshal(e *wire.Encoder, name string) error {
 	c, err := p.open()
@@ -212,14 +215,14 @@ func (p *Proxy) marshal(e *wire.Encoder, name string) error {
 	}
 	r := p.ref
 	e.OnDone(func(bool) { runtime.KeepAlive(r) })
-	e.ArrayLen(2)
+	e.Tag(proxyTags, 0)
 	e.String(name)
 	f := form{id: r.id, life: r.life, data: r.data, address: c.address}
 	return f.write(e)
 }
 
 func (p *Proxy) unmarshal(d *wire.Decoder, name string) error {
-	if err := d.ArrayOf(2); err != nil {
+	if err := d.OnlyTag(proxyTags); err != nil {
 		return err
 	}
 	found, err := d.String()

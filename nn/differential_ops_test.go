@@ -118,18 +118,15 @@ func stepped(with func(p []*autograd.Param, o map[string]any) optim.Optimizer) d
 	}
 }
 
-// option is a number of an optimizer, for which 0 is not the default.
-func option(o map[string]any, name string) float64 {
+// option is a number of an optimizer, 0 if it was not recorded.
+func option(o map[string]any, name string) *float64 {
 	v, _ := o[name].(float64)
-	if v == 0 {
-		return optim.Zero
-	}
-	return v
+	return &v
 }
 
 func adam(o map[string]any) optim.AdamOptions {
 	betas := o["betas"].([]any)
-	return optim.AdamOptions{LR: o["lr"].(float64), Beta1: betas[0].(float64), Beta2: betas[1].(float64),
+	return optim.AdamOptions{LR: o["lr"].(float64), Betas: &[2]float64{betas[0].(float64), betas[1].(float64)},
 		Eps:         option(o, "eps"),
 		WeightDecay: o["weight_decay"].(float64)}
 }

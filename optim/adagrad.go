@@ -5,31 +5,32 @@ import (
 	"iter"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/internal/wire"
-	"github.com/shoal-mp/shoal/tensor"
 )
 
-// AdagradOptions are the numbers of Adagrad, as in torch.optim.Adagrad. The zero value of Eps
-// stands for PyTorch's default, and [Zero] for 0; the others are taken as they are. NewAdagrad puts
-// the numbers in: those of an optimizer mean what they say.
+// AdagradOptions are the numbers of Adagrad, as in torch.optim.Adagrad. Nil stands for PyTorch's
+// default.
 type AdagradOptions struct {
-	LR                 float64 // the learning rate; PyTorch's default is 0.01
-	LRDecay            float64 // step n has the learning rate LR / (1 + (n-1)·LRDecay)
-	WeightDecay        float64 // how much of the parameter itself is added to its gradient
-	InitialAccumulator float64 // what the sums of squares begin with
-	Eps                float64 // added to the roots of the sums, 1e-10
-	Maximize           bool    // follow the gradients upward, so that the loss becomes larger
+	LR                 float64  // the learning rate; PyTorch's default is 0.01
+	LRDecay            float64  // step n has the learning rate LR / (1 + (n-1)·LRDecay)
+	WeightDecay        float64  // how much of the parameter itself is added to its gradient
+	InitialAccumulator float64  // what the sums of squares begin with
+	Eps                *float64 // added to the roots of the sums; nil: 1e-10
+	Maximize           bool     // follow the gradients upward, so that the loss becomes larger
 	// add each element atomically, so that no process's step is lost; the sums are not, see Note
 	// [Shared state]
 	Atomic bool
 }
 
+const adagradEps = 1e-10
+
 // Adagrad takes steps against the gradients of parameters, divided by the roots of the sums of
 // their squares: Duchi and others, 2011. The sums belong to this process, also where the parameters
 // are shared, unless Share was called. One goroutine at a time may use it.
 type Adagrad struct {
-	AdagradOptions // may be changed between steps, as a schedule of LR does
+	*AdagradOptions // may be changed between steps, as a schedule of LR does
 
 	core
 }
@@ -37,9 +38,13 @@ type Adagrad struct {
 // NewAdagrad returns the optimizer of params, of which it keeps a list. It panics if an option
 // makes no sense.
 func NewAdagrad(params iter.Seq[*autograd.Param], o AdagradOptions) *Adagrad {
-	o.Eps = or(o.Eps, 1e-10)
-	return &Adagrad{o, newCore(params, o)}
+	a := &Adagrad{AdagradOptions: &o}
+	a.bind()
+	a.keep(params)
+	return a
 }
+
+func (o AdagradOptions) eps() float64 { return or(o.Eps, adagradEps) }
 
 func (o AdagradOptions) problem() string {
 	for _, x := range []struct {
@@ -47,7 +52,7 @@ func (o AdagradOptions) problem() string {
 		value float64
 	}{
 		{"learning rate", o.LR}, {"decay of the learning rate", o.LRDecay}, {"weight decay", o.WeightDecay},
-		{"initial accumulator", o.InitialAccumulator}, {"eps", o.Eps},
+		{"initial accumulator", o.InitialAccumulator}, {"eps", o.eps()},
 	} {
 		if !(x.value >= 0) {
 			return fmt.Sprintf("%s %v: it is at least 0", x.name, x.value)
@@ -58,39 +63,34 @@ func (o AdagradOptions) problem() string {
 
 func (o AdagradOptions) states() (n int, start float64) { return 1, o.InitialAccumulator }
 
-func (o AdagradOptions) descent() tensor.Descent {
+func (o AdagradOptions) descent() device.Descent {
 	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
-	return tensor.Descent{Rule: tensor.DescendAdagrad, LR: rate, LRDecay: o.LRDecay, Eps: o.Eps,
+	return device.Descent{Rule: device.DescendAdagrad, LR: rate, LRDecay: o.LRDecay, Eps: o.eps(),
 		WeightDecay: decay, Atomic: o.Atomic}
 }
 
-// Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
-func (a *Adagrad) Step() { step(&a.core, &a.AdagradOptions, adagrad[float32], adagrad[float64]) }
-
 func adagrad[F kernel.Float](o *AdagradOptions, u *update[F]) {
 	rate, decay := direction(o.Maximize, o.LR/(1+float64(u.n-1)*o.LRDecay), o.WeightDecay)
-	s := kernel.AdagradStep{LR: rate, Eps: o.Eps, WeightDecay: decay}
+	s := kernel.AdagradStep{LR: rate, Eps: o.eps(), WeightDecay: decay}
 	u.move(o.Atomic, func(at int, p, g []F) { kernel.Adagrad(s, p, g, u.state[0][at:]) })
 }
 
-// Share makes the sums and moves them to shared memory, see Note [Shared state].
-func (a *Adagrad) Share() error { return a.share(a.AdagradOptions) }
-
 // MarshalWire writes options, parameters and, after Share, the state.
-func (a *Adagrad) MarshalWire(e *wire.Encoder) error { return marshal(e, &a.core, a.AdagradOptions) }
+func (a *Adagrad) MarshalWire(e *wire.Encoder) error { return marshal(e, &a.core, *a.AdagradOptions) }
 
 // UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
 // refuse.
 func (a *Adagrad) UnmarshalWire(d *wire.Decoder) (err error) {
-	a.AdagradOptions, a.core, err = unmarshal[AdagradOptions](d)
+	a.AdagradOptions, err = unmarshal[AdagradOptions](d, &a.core)
+	a.bind()
 	return err
 }
 
-func (a *Adagrad) member() member { return memberOf(&a.core, &a.AdagradOptions) }
+func (a *Adagrad) bind() { bind(&a.core, a.AdagradOptions, adagrad[float32], adagrad[float64]) }
 
 func (o *AdagradOptions) class() class {
 	return class{name: "Adagrad", mark: "lr_decay", counts: true, always: true, maximize: o.Maximize,
-		settings: []setting{number("lr", &o.LR), number("lr_decay", &o.LRDecay), number("eps", &o.Eps),
+		settings: []setting{number("lr", &o.LR), number("lr_decay", &o.LRDecay), optional("eps", &o.Eps, adagradEps),
 			number("weight_decay", &o.WeightDecay),
 			number("initial_accumulator_value", &o.InitialAccumulator), flag("maximize", &o.Maximize),
 			fixed("foreach", nil), fixed("differentiable", false), fixed("fused", nil)},

@@ -5,22 +5,21 @@ import (
 	"iter"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/internal/wire"
-	"github.com/shoal-mp/shoal/tensor"
 )
 
-// AdamOptions are the numbers of Adam, as in torch.optim.Adam and AdamW. The zero value of Beta1,
-// Beta2 and Eps stands for PyTorch's default, and [Zero] for 0; the others are taken as they are.
-// NewAdam puts the numbers in: those of an optimizer mean what they say.
+// AdamOptions are the numbers of Adam, as in torch.optim.Adam and AdamW. Nil stands for
+// PyTorch's default.
 type AdamOptions struct {
-	LR          float64 // the learning rate; PyTorch's default is 0.001
-	Beta1       float64 // how much of the mean gradient is kept, 0.9
-	Beta2       float64 // how much of the mean squared gradient is kept, 0.999
-	Eps         float64 // added to the root of the latter, 1e-8
-	WeightDecay float64 // how much of the parameter itself is added to its gradient
-	AMSGrad     bool    // divide by the root of the largest mean square so far: Reddi and others, 2018
-	Maximize    bool    // follow the gradients upward, so that the loss becomes larger
+	LR float64 // the learning rate; PyTorch's default is 0.001
+	// how much of the mean gradient is kept, and of the mean squared gradient; nil: 0.9 and 0.999
+	Betas       *[2]float64
+	Eps         *float64 // added to the root of the mean squared gradient; nil: 1e-8
+	WeightDecay float64  // how much of the parameter itself is added to its gradient
+	AMSGrad     bool     // divide by the root of the largest mean square so far: Reddi and others, 2018
+	Maximize    bool     // follow the gradients upward, so that the loss becomes larger
 	// weight decay shrinks the parameter instead, by LR times itself: AdamW, for which PyTorch's
 	// default is 0.01
 	Decoupled bool
@@ -29,11 +28,15 @@ type AdamOptions struct {
 	Atomic bool
 }
 
+var adamBetas = [2]float64{0.9, 0.999}
+
+const adamEps = 1e-8
+
 // Adam takes steps against the mean gradients of parameters, which are divided by the roots of the
 // mean squares. Its moments belong to this process, also where the parameters are shared, unless
 // Share was called. One goroutine at a time may use it.
 type Adam struct {
-	AdamOptions // may be changed between steps, as a schedule of LR does
+	*AdamOptions // may be changed between steps, as a schedule of LR does
 
 	core
 }
@@ -41,8 +44,10 @@ type Adam struct {
 // NewAdam returns the optimizer of params, of which it keeps a list. It panics if an option makes
 // no sense.
 func NewAdam(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
-	o.Beta1, o.Beta2, o.Eps = or(o.Beta1, 0.9), or(o.Beta2, 0.999), or(o.Eps, 1e-8)
-	return &Adam{o, newCore(params, o)}
+	a := &Adam{AdamOptions: &o}
+	a.bind()
+	a.keep(params)
+	return a
 }
 
 // NewAdamW is NewAdam with Decoupled weight decay.
@@ -51,14 +56,22 @@ func NewAdamW(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
 	return NewAdam(params, o)
 }
 
+func (o AdamOptions) betas() (b1, b2 float64) {
+	b := or(o.Betas, adamBetas)
+	return b[0], b[1]
+}
+
+func (o AdamOptions) eps() float64 { return or(o.Eps, adamEps) }
+
 func (o AdamOptions) problem() string {
+	b1, b2 := o.betas()
 	switch {
 	case !(o.LR >= 0):
 		return fmt.Sprintf("learning rate %v: it is at least 0", o.LR)
-	case !(o.Beta1 >= 0 && o.Beta1 < 1) || !(o.Beta2 >= 0 && o.Beta2 < 1):
-		return fmt.Sprintf("betas %v and %v: they are at least 0 and less than 1", o.Beta1, o.Beta2)
-	case !(o.Eps >= 0):
-		return fmt.Sprintf("eps %v: it is at least 0", o.Eps)
+	case !(b1 >= 0 && b1 < 1) || !(b2 >= 0 && b2 < 1):
+		return fmt.Sprintf("betas %v and %v: they are at least 0 and less than 1", b1, b2)
+	case !(o.eps() >= 0):
+		return fmt.Sprintf("eps %v: it is at least 0", o.eps())
 	case !(o.WeightDecay >= 0):
 		return fmt.Sprintf("weight decay %v: it is at least 0", o.WeightDecay)
 	}
@@ -73,18 +86,17 @@ func (o AdamOptions) states() (n int, start float64) {
 	return 2, 0
 }
 
-func (o AdamOptions) descent() tensor.Descent {
+func (o AdamOptions) descent() device.Descent {
 	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
-	return tensor.Descent{Rule: tensor.DescendAdam, LR: rate, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps,
+	b1, b2 := o.betas()
+	return device.Descent{Rule: device.DescendAdam, LR: rate, Beta1: b1, Beta2: b2, Eps: o.eps(),
 		WeightDecay: decay, Decoupled: o.Decoupled, AMSGrad: o.AMSGrad, Atomic: o.Atomic}
 }
 
-// Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
-func (a *Adam) Step() { step(&a.core, &a.AdamOptions, adam[float32], adam[float64]) }
-
 func adam[F kernel.Float](o *AdamOptions, u *update[F]) {
 	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
-	s := kernel.AdamStep{LR: rate, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, WeightDecay: decay,
+	b1, b2 := o.betas()
+	s := kernel.AdamStep{LR: rate, Beta1: b1, Beta2: b2, Eps: o.eps(), WeightDecay: decay,
 		Decoupled: o.Decoupled, N: u.n}
 	if o.AMSGrad {
 		u.move(o.Atomic,
@@ -94,24 +106,22 @@ func adam[F kernel.Float](o *AdamOptions, u *update[F]) {
 	u.move(o.Atomic, func(at int, p, g []F) { kernel.Adam(s, p, g, u.state[0][at:], u.state[1][at:]) })
 }
 
-// Share makes the moments and moves them to shared memory, see Note [Shared state].
-func (a *Adam) Share() error { return a.share(a.AdamOptions) }
-
 // MarshalWire writes options, parameters and, after Share, the state.
-func (a *Adam) MarshalWire(e *wire.Encoder) error { return marshal(e, &a.core, a.AdamOptions) }
+func (a *Adam) MarshalWire(e *wire.Encoder) error { return marshal(e, &a.core, *a.AdamOptions) }
 
 // UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
 // refuse.
 func (a *Adam) UnmarshalWire(d *wire.Decoder) (err error) {
-	a.AdamOptions, a.core, err = unmarshal[AdamOptions](d)
+	a.AdamOptions, err = unmarshal[AdamOptions](d, &a.core)
+	a.bind()
 	return err
 }
 
-func (a *Adam) member() member { return memberOf(&a.core, &a.AdamOptions) }
+func (a *Adam) bind() { bind(&a.core, a.AdamOptions, adam[float32], adam[float64]) }
 
 func (o *AdamOptions) class() class {
 	c := class{name: "Adam", mark: "betas", counts: true, maximize: o.Maximize,
-		settings: []setting{number("lr", &o.LR), pair("betas", &o.Beta1, &o.Beta2), number("eps", &o.Eps),
+		settings: []setting{number("lr", &o.LR), pair("betas", &o.Betas, adamBetas), optional("eps", &o.Eps, adamEps),
 			number("weight_decay", &o.WeightDecay),
 			flag("amsgrad", &o.AMSGrad), flag("maximize", &o.Maximize), same("decoupled_weight_decay", o.Decoupled),
 			fixed("foreach", nil), fixed("capturable", false), fixed("differentiable", false), fixed("fused", nil)},

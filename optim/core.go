@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -20,28 +20,44 @@ type Optimizer interface {
 	Step()
 }
 
-// Zero stands for 0 where the zero value of an option stands for PyTorch's default:
-//
-//	optim.NewAdam(nn.Params(net), optim.AdamOptions{LR: 0.001, Beta1: optim.Zero})
-const Zero = -math.SmallestNonzeroFloat64
-
-// or returns what an option says: 0 is the default.
-func or(v, otherwise float64) float64 {
-	switch v {
-	case 0:
+// or returns what an option points to; nil is PyTorch's default.
+func or[T any](v *T, otherwise T) T {
+	if v == nil {
 		return otherwise
-	case Zero:
-		return 0
 	}
-	return v
+	return *v
 }
 
-// core is what all optimizers have: parameters, and for each some tensors of its shape.
+// core is what all optimizers have: parameters, and for each some tensors of its shape. Its options
+// are those that the optimizer embeds, by the same pointer.
 type core struct {
-	slots  []slot
-	shared bool
-	single update[float32] // of the parameter that is being changed
-	double update[float64]
+	options options
+	slots   []slot
+	shared  bool
+	single  updater[float32]
+	double  updater[float64]
+	fresh   func() (o options, replace func()) // a copy of the options, and what puts it in their place
+}
+
+// An updater has a parameter of one dtype take a step.
+type updater[F kernel.Float] struct {
+	update[F] // of the parameter that is being changed
+	step      func(u *update[F])
+}
+
+// bind gives a core the options o, of which p is the same pointer, and the steps that they
+// describe.
+func bind[O any, P interface {
+	*O
+	options
+}](c *core, p P, single func(*O, *update[float32]), double func(*O, *update[float64])) {
+	c.options = p
+	c.single.step = func(u *update[float32]) { single(p, u) }
+	c.double.step = func(u *update[float64]) { double(p, u) }
+	c.fresh = func() (options, func()) {
+		o := *p
+		return P(&o), func() { *p = o }
+	}
 }
 
 // A slot is a parameter and its state, which is nil before the first step unless it is shared.
@@ -51,18 +67,17 @@ type slot struct {
 	State []*tensor.Tensor // of the parameter's dtype and shape
 }
 
-func newCore(params iter.Seq[*autograd.Param], o options) core {
-	if p := o.problem(); p != "" {
+// keep has a bound core optimize params.
+func (c *core) keep(params iter.Seq[*autograd.Param]) {
+	if p := c.options.problem(); p != "" {
 		misuse("%s", p)
 	}
-	var c core
 	for p := range params {
 		c.slots = append(c.slots, slot{Param: p})
 	}
 	if len(c.slots) == 0 {
 		misuse("an optimizer of no parameters: was the module built, and were its Params given?")
 	}
-	return c
 }
 
 // ZeroGrad sets the gradients to zeros. Parameters that have none yet stay so.
@@ -72,12 +87,13 @@ func (c *core) ZeroGrad() {
 	}
 }
 
-// share makes the state of each parameter, and moves it to shared memory.
-func (c *core) share(o options) error {
+// Share makes the state of each parameter and moves it to shared memory, see Note [Shared state].
+// The error wraps shm.ErrNoSpace.
+func (c *core) Share() error {
 	c.shared = true
 	for i := range c.slots {
 		s := &c.slots[i]
-		s.prepare(o.states())
+		s.prepare(c.options.states())
 		for _, t := range append(s.State, s.Steps) {
 			if err := t.Share(); err != nil {
 				return fmt.Errorf("share the state of parameter %s: %w", s.Param.Name, err)

@@ -56,7 +56,7 @@ func ExampleNewAdamW() {
 
 func ExampleRMSprop() {
 	descend(func(params func(yield func(*autograd.Param) bool)) optim.Optimizer {
-		return optim.NewRMSprop(params, optim.RMSpropOptions{LR: 0.1, Alpha: 0.9})
+		return optim.NewRMSprop(params, optim.RMSpropOptions{LR: 0.1, Alpha: new(0.9)})
 	})
 	// Output: 0.684 0.499 0.369
 }
@@ -197,9 +197,20 @@ func ExampleSequentialLR() {
 }
 
 func ExampleReduceLROnPlateau() {
-	plateau := &optim.ReduceLROnPlateau{LR: 0.1, Patience: 1}
+	plateau := &optim.ReduceLROnPlateau{LR: 0.1, Patience: new(1)}
 	for _, loss := range []float64{1, 0.5, 0.5, 0.5, 0.4} {
 		fmt.Printf("%.3g ", plateau.Step(loss))
 	}
 	// Output: 0.1 0.1 0.1 0.01 0.01
+}
+
+// Options that are nil have PyTorch's defaults; one that is 0 is 0.
+func ExampleAdamOptions() {
+	p := autograd.NewParam("p", tensor.Ones(tensor.Float64, 1))
+	opt := optim.NewAdam(slices.Values([]*autograd.Param{p}),
+		optim.AdamOptions{LR: 0.1, Betas: &[2]float64{0, 0.999}, Eps: new(0.0)})
+	group := optim.State(opt).ParamGroups[0]
+	fmt.Println(group["betas"], group["eps"])
+	opt.LR = 0.01 // as a schedule does
+	// Output: [0 0.999] 0
 }

@@ -39,20 +39,16 @@ var passing = []string{"params", "param_names", "initial_lr", "max_lr", "min_lr"
 // A member is the optimizer of one group.
 type member struct {
 	*core
-	options
 	class
-	// load reads a group, and the states of its parameters, which it takes out of state. Nothing
-	// changes before commit.
-	load func(group map[string]any, state map[int]map[string]any) (commit func() error, err error)
 }
 
-// A classed optimizer is one of this package.
-type classed interface{ member() member }
+// member is in the optimizers of this package.
+func (c *core) member() member { return member{c, c.options.class()} }
 
 // membersOf returns the optimizers in o, one for each group.
 func membersOf(o Optimizer) (members []member) {
 	switch o := o.(type) {
-	case classed:
+	case interface{ member() member }:
 		return []member{o.member()}
 	case Groups:
 		for _, part := range o {
@@ -64,30 +60,19 @@ func membersOf(o Optimizer) (members []member) {
 	return nil
 }
 
-// numbers are the options of an optimizer that has a class.
-type numbers[O any] interface {
-	*O
-	options
-	class() class
-}
-
-// memberOf returns the member of a core with options o.
-func memberOf[O any, P numbers[O]](c *core, o P) member {
-	m := member{core: c, options: o, class: o.class()}
-	m.load = func(group map[string]any, state map[int]map[string]any) (func() error, error) {
-		fresh := *o
-		problems := P(&fresh).class().settle(group)
-		if errors.Is(errors.Join(problems...), ErrClass) {
-			return nil, errors.Join(problems...) // the rest would be its consequences
-		}
-		if p := P(&fresh).problem(); p != "" && len(problems) == 0 {
-			problems = append(problems, fmt.Errorf("%w: %s", ErrFormat, p))
-		}
-		found, more := P(&fresh).class().find(c.slots, group, state)
-		return func() error { *o = fresh; return c.restore(P(&fresh), found) },
-			errors.Join(append(problems, more...)...)
+// load reads a group, and the states of its parameters, which it takes out of state. Nothing
+// changes before commit.
+func (c *core) load(group map[string]any, state map[int]map[string]any) (commit func() error, err error) {
+	fresh, replace := c.fresh()
+	problems := fresh.class().settle(group)
+	if errors.Is(errors.Join(problems...), ErrClass) {
+		return nil, errors.Join(problems...) // the rest would be its consequences
 	}
-	return m
+	if p := fresh.problem(); p != "" && len(problems) == 0 {
+		problems = append(problems, fmt.Errorf("%w: %s", ErrFormat, p))
+	}
+	found, more := fresh.class().find(c.slots, group, state)
+	return func() error { replace(); return c.restore(found) }, errors.Join(append(problems, more...)...)
 }
 
 // settle takes the options from a group.
@@ -199,18 +184,15 @@ func named(key string, err error) error {
 }
 
 // restore gives the parameters the states that were found, copied.
-func (c *core) restore(o interface {
-	options
-	class() class
-}, found []finding) error {
-	states, start := o.states()
+func (c *core) restore(found []finding) error {
+	states, start := c.options.states()
 	for i := range c.slots {
-		if err := c.slots[i].restore(found[i], states, start, o.class()); err != nil {
+		if err := c.slots[i].restore(found[i], states, start, c.options.class()); err != nil {
 			return err
 		}
 	}
 	if c.shared {
-		return c.share(o)
+		return c.Share()
 	}
 	return nil
 }
@@ -250,7 +232,7 @@ func (m member) state(s *slot) map[string]any {
 	if s.steps() == 0 && !m.always {
 		return nil
 	}
-	s.prepare(m.states())
+	s.prepare(m.options.states())
 	d := map[string]any{}
 	if m.counts {
 		d["step"] = count(s.steps())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -30,26 +31,31 @@ func marshal[O any](e *wire.Encoder, c *core, o O) error {
 	return plan.Encode(e, parcel[O]{o, c.shared, slots})
 }
 
-// unmarshal reads what marshal wrote.
-func unmarshal[O options](d *wire.Decoder) (o O, c core, err error) {
+// unmarshal reads what marshal wrote, into a core that is to be bound to the options.
+func unmarshal[O any, P interface {
+	*O
+	options
+}](d *wire.Decoder, c *core) (o P, err error) {
+	o = new(O)
 	plan, err := wire.PlanOf[parcel[O]]()
 	if err != nil {
-		return o, c, err
+		return o, err
 	}
 	p, err := plan.Decode(d)
 	if err != nil {
-		return o, c, err
+		return o, err
 	}
-	if problem := p.Options.problem(); problem != "" {
-		return o, c, fmt.Errorf("read an optimizer: %s: %w", problem, wire.ErrFormat)
+	*o = p.Options
+	if problem := o.problem(); problem != "" {
+		return o, fmt.Errorf("read an optimizer: %s: %w", problem, wire.ErrFormat)
 	}
-	c = core{slots: p.Slots, shared: p.Shared}
+	*c = core{slots: p.Slots, shared: p.Shared}
 	for _, s := range c.slots {
-		if states, _ := p.Options.states(); !s.fits(p.Shared, states) {
-			return o, c, fmt.Errorf("read an optimizer whose state does not fit its parameters: %w", wire.ErrFormat)
+		if states, _ := o.states(); !s.fits(p.Shared, states) {
+			return o, fmt.Errorf("read an optimizer whose state does not fit its parameters: %w", wire.ErrFormat)
 		}
 	}
-	return p.Options, c, nil
+	return o, nil
 }
 
 // fits reports whether a slot that arrived can be used.
@@ -79,5 +85,6 @@ type options interface {
 	// first.
 	states() (n int, start float64)
 	// descent is a step as a device takes it.
-	descent() tensor.Descent
+	descent() device.Descent
+	class() class // how PyTorch's state dict has them
 }

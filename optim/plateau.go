@@ -7,8 +7,8 @@ import (
 )
 
 // ReduceLROnPlateau lowers a learning rate when a measure has stopped getting better, as PyTorch's
-// class of that name does. The zero value of a field but LR stands for PyTorch's default, and
-// [Zero] for 0. It keeps the best measure; to resume, store the struct.
+// class of that name does. Nil stands for PyTorch's default. It keeps the best measure; to resume,
+// store the struct.
 //
 //	plateau := &optim.ReduceLROnPlateau{LR: 0.1}
 //	for range epochs {
@@ -16,15 +16,15 @@ import (
 //		sgd.LR = plateau.Step(validate())
 //	}
 type ReduceLROnPlateau struct {
-	LR        float64 // now
-	Maximize  bool    // a larger measure is better
-	Factor    float64 // which multiplies LR, 0.1; less than 1
-	Patience  float64 // how many epochs in a row may be no better, 10
-	Threshold float64 // better is what is better than the best times 1 ∓ this, 1e-4
-	Absolute  bool    // better is what is better than the best by Threshold
-	Cooldown  int     // how many epochs after a reduction do not count
-	MinLR     float64 // LR does not go below it
-	Eps       float64 // a reduction by less is left out, 1e-8
+	LR        float64  // now
+	Maximize  bool     // a larger measure is better
+	Factor    *float64 // which multiplies LR, less than 1; nil: 0.1
+	Patience  *int     // how many epochs in a row may be no better; nil: 10
+	Threshold *float64 // better is what is better than the best times 1 ∓ this; nil: 1e-4
+	Absolute  bool     // better is what is better than the best by Threshold
+	Cooldown  int      // how many epochs after a reduction do not count
+	MinLR     float64  // LR does not go below it
+	Eps       *float64 // a reduction by less is left out; nil: 1e-8
 
 	Best float64 // the best measure so far, an infinity where all were NaN
 	// Epochs, Bad and Cooling count the measures so far, those in a row that were no better, and
@@ -49,7 +49,7 @@ func (r *ReduceLROnPlateau) Step(measure float64) float64 {
 		r.Cooling--
 		r.Bad = 0
 	}
-	if float64(r.Bad) > or(r.Patience, 10) {
+	if r.Bad > or(r.Patience, 10) {
 		lower := max(r.LR*or(r.Factor, 0.1), r.MinLR)
 		if r.LR-lower > or(r.Eps, 1e-8) {
 			r.LR = lower
@@ -134,7 +134,7 @@ func (r *ReduceLROnPlateau) settings() []setting {
 	}
 	return []setting{
 		word("mode", &mode, &r.Maximize, "min", "max"), word("threshold_mode", &by, &r.Absolute, "rel", "abs"),
-		optional("factor", &r.Factor, 0.1), optional("patience", &r.Patience, 10),
+		optional("factor", &r.Factor, 0.1), optionalCount("patience", &r.Patience, 10),
 		optional("threshold", &r.Threshold, 1e-4), optional("eps", &r.Eps, 1e-8),
 		whole("cooldown", &r.Cooldown), whole("cooldown_counter", &r.Cooling),
 		whole("num_bad_epochs", &r.Bad), counted("last_epoch", &r.Epochs, 0),

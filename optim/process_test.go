@@ -3,6 +3,7 @@ package optim_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -123,15 +124,17 @@ func TestAnOptimizerArrivesWithTheParametersOfItsModule(t *testing.T) {
 	inDomain(t)
 	net := nn.NewSequential(nn.NewLinear(2, 3, nil), nn.NewBatchNorm2d(1))
 	e := everything{net, optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: 0.1, Momentum: 0.9, Nesterov: true}),
-		optim.NewAdamW(nn.Params(net), optim.AdamOptions{LR: 0.2, WeightDecay: 0.3}),
+		optim.NewAdamW(nn.Params(net), optim.AdamOptions{LR: 0.2, WeightDecay: 0.3,
+			Betas: &[2]float64{0, 0.5}, Eps: new(0.0)}),
 		optim.NewRMSprop(nn.Params(net), optim.RMSpropOptions{LR: 0.3, Centered: true}),
 		optim.NewAdagrad(nn.Params(net), optim.AdagradOptions{LR: 0.4, InitialAccumulator: 0.5}),
 		nn.SmoothL1Loss{Beta: 2, Reduction: autograd.BySum}}
 	check(t, errors.Join(e.RMSprop.Share(), e.Adagrad.Share()))
 	got := cross(t, e)
-	if got.SGD.SGDOptions != e.SGD.SGDOptions || got.Adam.AdamOptions != e.Adam.AdamOptions ||
-		got.RMSprop.RMSpropOptions != e.RMSprop.RMSpropOptions ||
-		got.Adagrad.AdagradOptions != e.Adagrad.AdagradOptions || got.Any != e.Any {
+	options := func(e everything) []any {
+		return []any{e.SGD.SGDOptions, e.Adam.AdamOptions, e.RMSprop.RMSpropOptions, e.Adagrad.AdagradOptions, e.Any}
+	}
+	if !reflect.DeepEqual(options(got), options(e)) {
 		t.Errorf("options were lost: %+v", got)
 	}
 	params := slices.Collect(nn.Params(got.Net))

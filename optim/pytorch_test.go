@@ -28,8 +28,8 @@ type recordings struct {
 	Plateaus []struct {
 		Options struct {
 			Mode              string
-			Factor, Threshold float64
-			Patience          *float64
+			Factor, Threshold *float64
+			Patience          *int
 			Cooldown          int
 			MinLR             float64 `json:"min_lr"`
 			ThresholdMode     string  `json:"threshold_mode"`
@@ -44,14 +44,14 @@ type recordings struct {
 }
 
 type recordedOptions struct {
-	Momentum, Dampening, Eps float64
-	Alpha                    *float64
-	WeightDecay              *float64 `json:"weight_decay"`
-	Nesterov, Centered       bool
-	Maximize, AMSGrad        bool
-	Betas                    []float64
-	LRDecay                  float64 `json:"lr_decay"`
-	InitialAccumulator       float64 `json:"initial_accumulator_value"`
+	Momentum, Dampening float64
+	Alpha, Eps          *float64
+	WeightDecay         *float64 `json:"weight_decay"`
+	Nesterov, Centered  bool
+	Maximize, AMSGrad   bool
+	Betas               *[2]float64
+	LRDecay             float64 `json:"lr_decay"`
+	InitialAccumulator  float64 `json:"initial_accumulator_value"`
 }
 
 // scheduleArguments are those of all schedules.
@@ -66,18 +66,18 @@ type scheduleArguments struct {
 	StartFactor    float64 `json:"start_factor"`
 	EndFactor      float64 `json:"end_factor"`
 	Power          float64
-	T0             int     `json:"T_0"`
-	TMult          int     `json:"T_mult"`
-	MaxLR          float64 `json:"max_lr"`
-	TotalSteps     int     `json:"total_steps"`
-	PctStart       float64 `json:"pct_start"`
-	DivFactor      float64 `json:"div_factor"`
-	FinalDivFactor float64 `json:"final_div_factor"`
-	AnnealStrategy string  `json:"anneal_strategy"`
-	ThreePhase     bool    `json:"three_phase"`
-	BaseLR         float64 `json:"base_lr"`
-	StepSizeUp     int     `json:"step_size_up"`
-	StepSizeDown   int     `json:"step_size_down"`
+	T0             int      `json:"T_0"`
+	TMult          int      `json:"T_mult"`
+	MaxLR          float64  `json:"max_lr"`
+	TotalSteps     int      `json:"total_steps"`
+	PctStart       *float64 `json:"pct_start"`
+	DivFactor      float64  `json:"div_factor"`
+	FinalDivFactor float64  `json:"final_div_factor"`
+	AnnealStrategy string   `json:"anneal_strategy"`
+	ThreePhase     bool     `json:"three_phase"`
+	BaseLR         float64  `json:"base_lr"`
+	StepSizeUp     int      `json:"step_size_up"`
+	StepSizeDown   int      `json:"step_size_down"`
 	Mode           string
 }
 
@@ -105,7 +105,7 @@ func (a scheduleArguments) make(kind string) optim.Schedule {
 			FinalDivFactor: a.FinalDivFactor, Linear: a.AnnealStrategy == "linear", ThreePhase: a.ThreePhase}
 	case "CyclicLR":
 		return optim.CyclicLR{LR: a.BaseLR, MaxLR: a.MaxLR, Up: a.StepSizeUp, Down: a.StepSizeDown,
-			Halve: a.Mode == "triangular2", Gamma: a.Gamma}
+			Halve: a.Mode == "triangular2", Gamma: unless0(a.Gamma)}
 	case "LambdaLR":
 		return optim.LambdaLR{LR: lr, Factor: func(epoch int) float64 { return 1 / float64(1+epoch) }}
 	case "SequentialLR":
@@ -116,12 +116,12 @@ func (a scheduleArguments) make(kind string) optim.Schedule {
 	panic(kind)
 }
 
-// given is a number that was recorded, as an option.
-func given(v float64) float64 {
+// unless0 is a number that was recorded, as an option.
+func unless0(v float64) *float64 {
 	if v == 0 {
-		return optim.Zero
+		return nil
 	}
-	return v
+	return &v
 }
 
 // decay returns the weight decay, of which PyTorch's optimizers have different defaults.
@@ -134,11 +134,8 @@ func (o recordedOptions) decay(otherwise float64) float64 {
 
 func (o recordedOptions) make(kind string, p *autograd.Param, atomic bool) optim.Optimizer {
 	params := slices.Values([]*autograd.Param{p})
-	adam := optim.AdamOptions{LR: 0.1, Eps: o.Eps, WeightDecay: o.decay(0), AMSGrad: o.AMSGrad,
+	adam := optim.AdamOptions{LR: 0.1, Betas: o.Betas, Eps: o.Eps, WeightDecay: o.decay(0), AMSGrad: o.AMSGrad,
 		Maximize: o.Maximize, Atomic: atomic}
-	if o.Betas != nil {
-		adam.Beta1, adam.Beta2 = given(o.Betas[0]), given(o.Betas[1])
-	}
 	switch kind {
 	case "sgd":
 		return optim.NewSGD(params, optim.SGDOptions{LR: 0.1, Momentum: o.Momentum, Dampening: o.Dampening,
@@ -149,11 +146,7 @@ func (o recordedOptions) make(kind string, p *autograd.Param, atomic bool) optim
 		adam.WeightDecay = o.decay(0.01)
 		return optim.NewAdamW(params, adam)
 	case "rmsprop":
-		alpha := 0.0
-		if o.Alpha != nil {
-			alpha = given(*o.Alpha)
-		}
-		return optim.NewRMSprop(params, optim.RMSpropOptions{LR: 0.1, Alpha: alpha, Eps: o.Eps,
+		return optim.NewRMSprop(params, optim.RMSpropOptions{LR: 0.1, Alpha: o.Alpha, Eps: o.Eps,
 			WeightDecay: o.decay(0), Momentum: o.Momentum, Centered: o.Centered, Maximize: o.Maximize, Atomic: atomic})
 	case "adagrad":
 		return optim.NewAdagrad(params, optim.AdagradOptions{LR: 0.1, LRDecay: o.LRDecay,
@@ -213,10 +206,7 @@ func TestPlateausAreThoseOfPyTorch(t *testing.T) {
 		o := c.Options
 		p := &optim.ReduceLROnPlateau{LR: 0.5, Maximize: o.Mode == "max", Factor: o.Factor,
 			Threshold: o.Threshold, Absolute: o.ThresholdMode == "abs",
-			Cooldown: o.Cooldown, MinLR: o.MinLR}
-		if o.Patience != nil {
-			p.Patience = given(*o.Patience)
-		}
+			Patience: o.Patience, Cooldown: o.Cooldown, MinLR: o.MinLR}
 		for epoch, want := range c.Rates {
 			measure := math.NaN()
 			if m := c.Measures[epoch]; m != nil {
@@ -274,11 +264,11 @@ func TestOptionsThatMakeNoSensePanic(t *testing.T) {
 		"nesterov":       func() { optim.NewSGD(some, optim.SGDOptions{Nesterov: true}) },
 		"nesterov damp":  func() { optim.NewSGD(some, optim.SGDOptions{Nesterov: true, Momentum: 1, Dampening: 1}) },
 		"adam rate":      func() { optim.NewAdam(some, optim.AdamOptions{LR: -1}) },
-		"adam beta":      func() { optim.NewAdam(some, optim.AdamOptions{Beta1: 1}) },
-		"adam eps":       func() { optim.NewAdam(some, optim.AdamOptions{Eps: -1}) },
+		"adam beta":      func() { optim.NewAdam(some, optim.AdamOptions{Betas: &[2]float64{1, 0}}) },
+		"adam eps":       func() { optim.NewAdam(some, optim.AdamOptions{Eps: new(-1.0)}) },
 		"adam decay":     func() { optim.NewAdam(some, optim.AdamOptions{WeightDecay: -1}) },
 		"rmsprop rate":   func() { optim.NewRMSprop(some, optim.RMSpropOptions{LR: -1}) },
-		"rmsprop alpha":  func() { optim.NewRMSprop(some, optim.RMSpropOptions{Alpha: 2}) },
+		"rmsprop alpha":  func() { optim.NewRMSprop(some, optim.RMSpropOptions{Alpha: new(2.0)}) },
 		"rmsprop moment": func() { optim.NewRMSprop(some, optim.RMSpropOptions{Momentum: -1}) },
 		"adagrad rate":   func() { optim.NewAdagrad(some, optim.AdagradOptions{LR: -1}) },
 		"adagrad start":  func() { optim.NewAdagrad(some, optim.AdagradOptions{InitialAccumulator: math.NaN()}) },
@@ -286,7 +276,7 @@ func TestOptionsThatMakeNoSensePanic(t *testing.T) {
 		"cyclic":         func() { optim.CyclicLR{Up: 1, Down: -1}.At(0) },
 		"restarts":       func() { optim.CosineAnnealingWarmRestarts{Epochs: 1, Mult: -1}.At(0) },
 		"sequence":       func() { optim.SequentialLR{Milestones: []int{1}}.At(0) },
-		"plateau":        func() { (&optim.ReduceLROnPlateau{Factor: 1}).Step(0) },
+		"plateau":        func() { (&optim.ReduceLROnPlateau{Factor: new(1.0)}).Step(0) },
 		"clip":           func() { optim.ClipGradNorm(some, -1) },
 		"step of none":   func() { optim.StepLR{}.At(1) },
 		"cosine of none": func() { optim.CosineAnnealing{}.At(1) },

@@ -6,32 +6,33 @@ import (
 	"math"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/internal/wire"
-	"github.com/shoal-mp/shoal/tensor"
 )
 
-// RMSpropOptions are the numbers of RMSprop, as in torch.optim.RMSprop. The zero value of Alpha and
-// Eps stands for PyTorch's default, and [Zero] for 0; the others are taken as they are. NewRMSprop
-// puts the numbers in: those of an optimizer mean what they say.
+// RMSpropOptions are the numbers of RMSprop, as in torch.optim.RMSprop. Nil stands for PyTorch's
+// default.
 type RMSpropOptions struct {
-	LR          float64 // the learning rate; PyTorch's default is 0.01
-	Alpha       float64 // how much of the mean squared gradient is kept, 0.99
-	Eps         float64 // added to its root, 1e-8
-	WeightDecay float64 // how much of the parameter itself is added to its gradient
-	Momentum    float64 // how much of the last step is taken again
-	Maximize    bool    // follow the gradients upward, so that the loss becomes larger
-	Centered    bool    // divide by the standard deviation of the gradient instead of the root of its mean square
+	LR          float64  // the learning rate; PyTorch's default is 0.01
+	Alpha       *float64 // how much of the mean squared gradient is kept; nil: 0.99
+	Eps         *float64 // added to its root; nil: 1e-8
+	WeightDecay float64  // how much of the parameter itself is added to its gradient
+	Momentum    float64  // how much of the last step is taken again
+	Maximize    bool     // follow the gradients upward, so that the loss becomes larger
+	Centered    bool     // divide by the standard deviation of the gradient instead of the root of its mean square
 	// add each element atomically, so that no process's step is lost; the state is not, see Note
 	// [Shared state]
 	Atomic bool
 }
 
+const rmspropAlpha, rmspropEps = 0.99, 1e-8
+
 // RMSprop takes steps against the gradients of parameters, divided by the roots of their mean
 // squares. Its state belongs to this process, also where the parameters are shared, unless Share
 // was called. One goroutine at a time may use it.
 type RMSprop struct {
-	RMSpropOptions // may be changed between steps, as a schedule of LR does
+	*RMSpropOptions // may be changed between steps, as a schedule of LR does
 
 	core
 }
@@ -39,18 +40,23 @@ type RMSprop struct {
 // NewRMSprop returns the optimizer of params, of which it keeps a list. It panics if an option
 // makes no sense.
 func NewRMSprop(params iter.Seq[*autograd.Param], o RMSpropOptions) *RMSprop {
-	o.Alpha, o.Eps = or(o.Alpha, 0.99), or(o.Eps, 1e-8)
-	return &RMSprop{o, newCore(params, o)}
+	r := &RMSprop{RMSpropOptions: &o}
+	r.bind()
+	r.keep(params)
+	return r
 }
+
+func (o RMSpropOptions) alpha() float64 { return or(o.Alpha, rmspropAlpha) }
+func (o RMSpropOptions) eps() float64   { return or(o.Eps, rmspropEps) }
 
 func (o RMSpropOptions) problem() string {
 	switch {
 	case !(o.LR >= 0):
 		return fmt.Sprintf("learning rate %v: it is at least 0", o.LR)
-	case !(o.Alpha >= 0 && o.Alpha <= 1):
-		return fmt.Sprintf("alpha %v: it is between 0 and 1", o.Alpha)
-	case !(o.Eps >= 0):
-		return fmt.Sprintf("eps %v: it is at least 0", o.Eps)
+	case !(o.alpha() >= 0 && o.alpha() <= 1):
+		return fmt.Sprintf("alpha %v: it is between 0 and 1", o.alpha())
+	case !(o.eps() >= 0):
+		return fmt.Sprintf("eps %v: it is at least 0", o.eps())
 	case !(o.WeightDecay >= 0):
 		return fmt.Sprintf("weight decay %v: it is at least 0", o.WeightDecay)
 	case !(o.Momentum >= 0):
@@ -63,25 +69,20 @@ func (o RMSpropOptions) problem() string {
 // Momentum uses.
 func (RMSpropOptions) states() (n int, start float64) { return maxStates, 0 }
 
-func (o RMSpropOptions) descent() tensor.Descent {
+func (o RMSpropOptions) descent() device.Descent {
 	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
-	return tensor.Descent{Rule: tensor.DescendRMSprop, LR: rate, Beta2: o.Alpha, Eps: o.Eps,
+	return device.Descent{Rule: device.DescendRMSprop, LR: rate, Beta2: o.alpha(), Eps: o.eps(),
 		WeightDecay: decay, Momentum: o.Momentum, Centered: o.Centered, Atomic: o.Atomic}
-}
-
-// Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
-func (r *RMSprop) Step() {
-	step(&r.core, &r.RMSpropOptions, rmsprop[float32], rmsprop[float64])
 }
 
 func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
 	lr, shrink := direction(o.Maximize, o.LR, o.WeightDecay)
 	if o.Momentum == 0 && !o.Centered {
-		s := kernel.RMSpropStep{LR: lr, Alpha: o.Alpha, Eps: o.Eps, WeightDecay: shrink}
+		s := kernel.RMSpropStep{LR: lr, Alpha: o.alpha(), Eps: o.eps(), WeightDecay: shrink}
 		u.move(o.Atomic, func(at int, p, g []F) { kernel.RMSprop(s, p, g, u.state[0][at:]) })
 		return
 	}
-	rate, kept, fresh, eps, decay, again := F(lr), F(o.Alpha), F(1-o.Alpha), F(o.Eps), F(shrink), F(o.Momentum)
+	rate, kept, fresh, eps, decay, again := F(lr), F(o.alpha()), F(1-o.alpha()), F(o.eps()), F(shrink), F(o.Momentum)
 	u.move(o.Atomic, func(at int, p, g []F) {
 		square, mean, last := u.state[0][at:][:len(g)], u.state[1][at:][:len(g)], u.state[2][at:][:len(g)]
 		p = p[:len(g)]
@@ -103,24 +104,22 @@ func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
 	})
 }
 
-// Share makes the state and moves it to shared memory, see Note [Shared state].
-func (r *RMSprop) Share() error { return r.share(r.RMSpropOptions) }
-
 // MarshalWire writes options, parameters and, after Share, the state.
-func (r *RMSprop) MarshalWire(e *wire.Encoder) error { return marshal(e, &r.core, r.RMSpropOptions) }
+func (r *RMSprop) MarshalWire(e *wire.Encoder) error { return marshal(e, &r.core, *r.RMSpropOptions) }
 
 // UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
 // refuse.
 func (r *RMSprop) UnmarshalWire(d *wire.Decoder) (err error) {
-	r.RMSpropOptions, r.core, err = unmarshal[RMSpropOptions](d)
+	r.RMSpropOptions, err = unmarshal[RMSpropOptions](d, &r.core)
+	r.bind()
 	return err
 }
 
-func (r *RMSprop) member() member { return memberOf(&r.core, &r.RMSpropOptions) }
+func (r *RMSprop) bind() { bind(&r.core, r.RMSpropOptions, rmsprop[float32], rmsprop[float64]) }
 
 func (o *RMSpropOptions) class() class {
 	return class{name: "RMSprop", mark: "alpha", counts: true, maximize: o.Maximize,
-		settings: []setting{number("lr", &o.LR), number("alpha", &o.Alpha), number("eps", &o.Eps),
+		settings: []setting{number("lr", &o.LR), optional("alpha", &o.Alpha, rmspropAlpha), optional("eps", &o.Eps, rmspropEps),
 			number("weight_decay", &o.WeightDecay),
 			number("momentum", &o.Momentum), flag("centered", &o.Centered), flag("maximize", &o.Maximize),
 			fixed("foreach", nil), fixed("capturable", false), fixed("differentiable", false)},

@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -152,15 +153,15 @@ func (s CosineAnnealingWarmRestarts) wave(epoch int) (at, length int) {
 
 // OneCycleLR raises the learning rate from MaxLR/DivFactor to MaxLR, and lowers it far below where
 // it began: Smith and Topin, Super-Convergence, 2018. It is asked at each step, not at each epoch.
-// The zero value of a field but MaxLR and Steps stands for PyTorch's default.
+// Nil, or 0 where a rate would be divided by it, stands for PyTorch's default.
 type OneCycleLR struct {
 	MaxLR          float64
-	Steps          int     // of the whole cycle, at least 2; at a later step the rate is that of the last
-	PctStart       float64 // the share of steps that raise it, 0.3
-	DivFactor      float64 // 25
-	FinalDivFactor float64 // the last rate is MaxLR / DivFactor / FinalDivFactor; 1e4
-	Linear         bool    // along straight lines instead of the cosine
-	ThreePhase     bool    // lower to where it began in as many steps as it rose, and then to the end
+	Steps          int      // of the whole cycle, at least 2; at a later step the rate is that of the last
+	PctStart       *float64 // the share of steps that raise it; nil: 0.3
+	DivFactor      float64  // 0: 25
+	FinalDivFactor float64  // the last rate is MaxLR / DivFactor / FinalDivFactor; 0: 1e4
+	Linear         bool     // along straight lines instead of the cosine
+	ThreePhase     bool     // lower to where it began in as many steps as it rose, and then to the end
 }
 
 // At returns the learning rate of a step.
@@ -184,8 +185,8 @@ func (s OneCycleLR) At(step int) float64 {
 	return s.last()
 }
 
-func (s OneCycleLR) first() float64 { return s.MaxLR / or(s.DivFactor, 25) }
-func (s OneCycleLR) last() float64  { return s.first() / or(s.FinalDivFactor, 1e4) }
+func (s OneCycleLR) first() float64 { return s.MaxLR / cmp.Or(s.DivFactor, 25) }
+func (s OneCycleLR) last() float64  { return s.first() / cmp.Or(s.FinalDivFactor, 1e4) }
 
 // A phase goes from one rate to another, and ends with a step.
 type phase struct{ end, from, to float64 }
@@ -202,10 +203,10 @@ func (s OneCycleLR) phases() []phase {
 // Rates, 2017. It is asked at each step.
 type CyclicLR struct {
 	LR, MaxLR float64
-	Up        int     // steps from LR to MaxLR, at least 1
-	Down      int     // and back; 0 stands for Up
-	Halve     bool    // each cycle rises half as far as the one before: the mode triangular2
-	Gamma     float64 // the rise is multiplied by it every step: the mode exp_range; 0 stands for 1
+	Up        int      // steps from LR to MaxLR, at least 1
+	Down      int      // and back; 0 stands for Up
+	Halve     bool     // each cycle rises half as far as the one before: the mode triangular2
+	Gamma     *float64 // the rise is multiplied by it every step: the mode exp_range; nil: 1
 }
 
 // At returns the learning rate of a step.

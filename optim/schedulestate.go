@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -178,7 +179,7 @@ func (s *OneCycleLR) rates() []setting {
 	return []setting{{"base_lrs", true, func() any { return s.first() }, func(v any) error {
 		var first float64
 		err := setNumber(&first, v)
-		s.MaxLR = first * or(s.DivFactor, 25)
+		s.MaxLR = first * cmp.Or(s.DivFactor, 25)
 		return err
 	}}}
 }
@@ -296,10 +297,7 @@ func (s *OneCycleLR) setPhases(v any) error {
 	first, _ := dictOf(phases[0])
 	end, ok := numberOf(first["end_step"])
 	if share := (end + 1) / float64(s.Steps); ok && share >= 0 && share <= 1 {
-		s.ThreePhase, s.PctStart = len(phases) == 3, share
-		if share == 0 {
-			s.PctStart = Zero
-		}
+		s.ThreePhase, s.PctStart = len(phases) == 3, &share
 		return nil
 	}
 	return fmt.Errorf("%w: the first phase ends at step %v of %d", ErrFormat, first["end_step"], s.Steps)
@@ -324,15 +322,12 @@ func (s *CyclicLR) settings(int) []setting {
 		text("mode", &mode, "triangular", "triangular2", "exp_range"), number("total_size", &total),
 		number("step_ratio", &ratio),
 		{"gamma", true, func() any { return gamma }, func(v any) error {
-			s.Halve, s.Gamma = mode == "triangular2", 0
+			s.Halve, s.Gamma = mode == "triangular2", nil
 			if err := setNumber(&gamma, v); err != nil {
 				return err
 			}
 			if mode == "exp_range" {
-				s.Gamma = gamma
-				if gamma == 0 {
-					s.Gamma = Zero
-				}
+				s.Gamma = new(gamma)
 			}
 			return s.setSteps(total, ratio)
 		}},

@@ -48,14 +48,22 @@ func counted(key string, p *int, least int) setting {
 	return s
 }
 
-// optional is a number whose zero value stands for otherwise here, which PyTorch spells out.
-func optional(key string, p *float64, otherwise float64) setting {
+// optional is a number that is nil here where it is PyTorch's default, which PyTorch spells out.
+func optional(key string, p **float64, otherwise float64) setting {
 	return setting{key, true, func() any { return or(*p, otherwise) }, func(v any) error {
-		err := setNumber(p, v)
-		if *p == 0 {
-			*p = Zero
-		}
+		var x float64
+		err := setNumber(&x, v)
+		*p = &x
 		return err
+	}}
+}
+
+// optionalCount is a whole number that is nil here where it is PyTorch's default.
+func optionalCount(key string, p **int, otherwise int) setting {
+	return setting{key, true, func() any { return or(*p, otherwise) }, func(v any) error {
+		var x int
+		*p = &x
+		return whole(key, &x).set(v)
 	}}
 }
 
@@ -83,17 +91,19 @@ func flag(key string, p *bool) setting {
 	}}
 }
 
-// pair is a tuple of two numbers.
-func pair(key string, a, b *float64) setting {
-	return setting{key, true, func() any { return [2]float64{*a, *b} }, func(v any) error {
+// pair is a tuple of two numbers, which are nil here where they are PyTorch's defaults.
+func pair(key string, p **[2]float64, otherwise [2]float64) setting {
+	return setting{key, true, func() any { return or(*p, otherwise) }, func(v any) error {
 		items, ok := listOf(v)
 		if !ok || len(items) != 2 {
 			return fmt.Errorf("%w: %v instead of two numbers", ErrFormat, v)
 		}
-		if err := setNumber(a, items[0]); err != nil {
+		var x [2]float64
+		*p = &x
+		if err := setNumber(&x[0], items[0]); err != nil {
 			return err
 		}
-		return setNumber(b, items[1])
+		return setNumber(&x[1], items[1])
 	}}
 }
 

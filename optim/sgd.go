@@ -5,9 +5,9 @@ import (
 	"iter"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/internal/wire"
-	"github.com/shoal-mp/shoal/tensor"
 )
 
 // SGDOptions are the numbers of stochastic gradient descent, as in torch.optim.SGD. The zero value
@@ -27,14 +27,19 @@ type SGDOptions struct {
 // SGD takes steps against the gradients of parameters. Its momentum belongs to this process, also
 // where the parameters are shared, unless Share was called. One goroutine at a time may use it.
 type SGD struct {
-	SGDOptions // may be changed between steps, as a schedule of LR does
+	*SGDOptions // may be changed between steps, as a schedule of LR does
 
 	core
 }
 
 // NewSGD returns the optimizer of params, of which it keeps a list. It panics if an option makes no
 // sense.
-func NewSGD(params iter.Seq[*autograd.Param], o SGDOptions) *SGD { return &SGD{o, newCore(params, o)} }
+func NewSGD(params iter.Seq[*autograd.Param], o SGDOptions) *SGD {
+	s := &SGD{SGDOptions: &o}
+	s.bind()
+	s.keep(params)
+	return s
+}
 
 func (o SGDOptions) problem() string {
 	switch {
@@ -58,14 +63,11 @@ func (o SGDOptions) states() (n int, start float64) {
 	return 1, 0
 }
 
-func (o SGDOptions) descent() tensor.Descent {
+func (o SGDOptions) descent() device.Descent {
 	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
-	return tensor.Descent{Rule: tensor.DescendSGD, LR: rate, Momentum: o.Momentum, Dampening: o.Dampening,
+	return device.Descent{Rule: device.DescendSGD, LR: rate, Momentum: o.Momentum, Dampening: o.Dampening,
 		WeightDecay: decay, Nesterov: o.Nesterov, Atomic: o.Atomic}
 }
-
-// Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
-func (s *SGD) Step() { step(&s.core, &s.SGDOptions, descend[float32], descend[float64]) }
 
 func descend[F kernel.Float](o *SGDOptions, u *update[F]) {
 	rate, shrink := direction(o.Maximize, o.LR, o.WeightDecay)
@@ -77,20 +79,18 @@ func descend[F kernel.Float](o *SGDOptions, u *update[F]) {
 	}
 }
 
-// Share makes the momentum and moves it to shared memory, see Note [Shared state].
-func (s *SGD) Share() error { return s.share(s.SGDOptions) }
-
 // MarshalWire writes options, parameters and, after Share, the state.
-func (s *SGD) MarshalWire(e *wire.Encoder) error { return marshal(e, &s.core, s.SGDOptions) }
+func (s *SGD) MarshalWire(e *wire.Encoder) error { return marshal(e, &s.core, *s.SGDOptions) }
 
 // UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
 // refuse.
 func (s *SGD) UnmarshalWire(d *wire.Decoder) (err error) {
-	s.SGDOptions, s.core, err = unmarshal[SGDOptions](d)
+	s.SGDOptions, err = unmarshal[SGDOptions](d, &s.core)
+	s.bind()
 	return err
 }
 
-func (s *SGD) member() member { return memberOf(&s.core, &s.SGDOptions) }
+func (s *SGD) bind() { bind(&s.core, s.SGDOptions, descend[float32], descend[float64]) }
 
 func (o *SGDOptions) class() class {
 	return class{name: "SGD", mark: "dampening", maximize: o.Maximize,

@@ -33,7 +33,8 @@ func optimizers(seed int) (all []optim.Optimizer, params []*autograd.Param) {
 				return optim.NewSGD(seq, optim.SGDOptions{LR: 0.1, Momentum: 0.9, Maximize: true})
 			},
 			func() optim.Optimizer {
-				return optim.NewAdam(seq, optim.AdamOptions{LR: 0.1, Beta1: optim.Zero, AMSGrad: true, Maximize: true})
+				return optim.NewAdam(seq, optim.AdamOptions{LR: 0.1, Betas: &[2]float64{0, 0.999},
+					AMSGrad: true, Maximize: true})
 			},
 			func() optim.Optimizer { return optim.NewAdamW(seq, optim.AdamOptions{LR: 0.1, WeightDecay: 0.1}) },
 			func() optim.Optimizer {
@@ -285,7 +286,7 @@ func TestWhatHasNoStateDictPanics(t *testing.T) {
 		"two schedules":       func() { optim.State(sgd, optim.StepLR{Size: 1}, optim.StepLR{Size: 1}) },
 		"no schedules":        func() { optim.ScheduleState(0) },
 		"different ones":      func() { optim.ScheduleState(0, optim.StepLR{Size: 1}, optim.StepLR{Size: 2}) },
-		"a mode of none":      func() { optim.ScheduleState(0, optim.CyclicLR{Up: 1, Halve: true, Gamma: 0.5}) },
+		"a mode of none":      func() { optim.ScheduleState(0, optim.CyclicLR{Up: 1, Halve: true, Gamma: new(0.5)}) },
 		"another's schedule":  func() { optim.ScheduleState(0, struct{ optim.Schedule }{optim.StepLR{Size: 1}}) },
 	} {
 		func() {

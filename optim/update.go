@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -25,28 +26,28 @@ const stretch = 256
 // maxStates is how many tensors of state a parameter has at most.
 const maxStates = 3
 
-// step has each parameter that has a gradient changed by one of two functions, that of its dtype.
-func step[O options](c *core, o *O, f32 func(*O, *update[float32]), f64 func(*O, *update[float64])) {
+// Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
+func (c *core) Step() {
 	for i := range c.slots {
 		s := &c.slots[i]
 		if s.Param.Grad == nil || s.Param.Frozen {
 			continue
 		}
 		s.check()
-		s.prepare((*o).states())
+		s.prepare(c.options.states())
 		if s.Param.T.Device() != nil {
-			states, _ := (*o).states()
-			s.descend((*o).descent(), s.State[:states])
+			states, _ := c.options.states()
+			s.descend(c.options.descent(), s.State[:states])
 			continue
 		}
 		if !s.Param.T.IsContiguous() || !s.Param.Grad.IsContiguous() {
-			s = s.dense((*o).descent().Atomic)
+			s = s.dense(c.options.descent().Atomic)
 		}
 		switch dt := s.Param.T.DType(); dt {
 		case tensor.Float32:
-			run(s, o, &c.single, f32)
+			c.single.run(s)
 		case tensor.Float64:
-			run(s, o, &c.double, f64)
+			c.double.run(s)
 		default:
 			misuse("parameter %s is %v: steps are taken in float32 and float64", s.Param.Name, dt)
 		}
@@ -68,21 +69,24 @@ func (s *slot) dense(atomically bool) *slot {
 	return &copied
 }
 
+// tensors reaches the devices that tensors are on.
+var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
+
 // descend takes a step on the device that parameter, gradient and state are on.
-func (s *slot) descend(d tensor.Descent, state []*tensor.Tensor) {
+func (s *slot) descend(d device.Descent, state []*tensor.Tensor) {
 	all := append([]*tensor.Tensor{s.Param.T, s.Param.Grad}, state...)
-	operands := make([]tensor.Operand, len(all))
+	operands := make([]device.Operand[tensor.DType], len(all))
 	for i, t := range all {
 		if !t.IsContiguous() {
 			misuse("parameter %s, its gradient or its state is not contiguous", s.Param.Name)
 		}
-		operands[i] = t.Operand()
+		operands[i] = tensors.Operand(t)
 	}
-	device := tensor.ComputerOf(all...)
+	dev := tensors.Computer(all...)
 	d.N = atomic.AddInt64(&tensor.Data[int64](s.Steps)[0], 1)
 	if s.Param.T.Numel() > 0 {
-		if err := device.Descend(d, operands[0], operands[1], operands[2:]...); err != nil {
-			panic(fmt.Errorf("optim: step of parameter %s on %v: %w", s.Param.Name, device, err))
+		if err := dev.Descend(d, operands[0], operands[1], operands[2:]...); err != nil {
+			panic(fmt.Errorf("optim: step of parameter %s on %v: %w", s.Param.Name, s.Param.T.Device(), err))
 		}
 	}
 	for _, t := range all {
@@ -90,13 +94,14 @@ func (s *slot) descend(d tensor.Descent, state []*tensor.Tensor) {
 	}
 }
 
-func run[O options, F kernel.Float](s *slot, o *O, u *update[F], f func(*O, *update[F])) {
+func (by *updater[F]) run(s *slot) {
+	u := &by.update
 	u.p, u.g = tensor.Data[F](s.Param.T), tensor.Data[F](s.Param.Grad)
 	for i, t := range s.State {
 		u.state[i] = tensor.Data[F](t)
 	}
 	u.n = atomic.AddInt64(&tensor.Data[int64](s.Steps)[0], 1)
-	f(o, u)
+	by.step(u)
 	u.p, u.g, u.state = nil, nil, [maxStates][]F{}
 	s.Param.T.Touch() // graphs that need the old value notice
 	runtime.KeepAlive(s.Param.Grad)

@@ -24,9 +24,9 @@ type reply struct {
 	results parcel        // of as many values, unless err
 }
 
-const (
-	callLen  = 4
-	replyLen = 5
+var (
+	callTags  = &wire.Tags{Type: "call", Fields: []int{4}}  // [id, name, count, parcel]
+	replyTags = &wire.Tags{Type: "reply", Fields: []int{5}} // [id, index, nanoseconds, error or nil, parcel]
 )
 
 var errorPlan = must(wire.PlanOf[error]())
@@ -40,7 +40,7 @@ func must[T any](v T, err error) T {
 
 // MarshalWire writes [id, name, count, arguments].
 func (c *call) MarshalWire(e *wire.Encoder) error {
-	e.ArrayLen(callLen)
+	e.Tag(callTags, 0)
 	e.Uint(c.id)
 	e.String(c.fn)
 	e.Uint(uint64(c.n))
@@ -49,7 +49,7 @@ func (c *call) MarshalWire(e *wire.Encoder) error {
 
 // UnmarshalWire is the counterpart of MarshalWire.
 func (c *call) UnmarshalWire(d *wire.Decoder) (err error) {
-	if err := d.ArrayOf(callLen); err != nil {
+	if err := d.OnlyTag(callTags); err != nil {
 		return err
 	}
 	if c.id, err = d.Uint(); err != nil {
@@ -68,7 +68,7 @@ func (c *call) UnmarshalWire(d *wire.Decoder) (err error) {
 
 // MarshalWire writes [id, index, nanoseconds, error, results].
 func (r *reply) MarshalWire(e *wire.Encoder) error {
-	e.ArrayLen(replyLen)
+	e.Tag(replyTags, 0)
 	e.Uint(r.id)
 	e.Uint(uint64(r.index))
 	e.Uint(uint64(r.took))
@@ -82,7 +82,7 @@ func (r *reply) MarshalWire(e *wire.Encoder) error {
 
 // UnmarshalWire is the counterpart of MarshalWire.
 func (r *reply) UnmarshalWire(d *wire.Decoder) (err error) {
-	if err := d.ArrayOf(replyLen); err != nil {
+	if err := d.OnlyTag(replyTags); err != nil {
 		return err
 	}
 	if r.id, err = d.Uint(); err != nil {

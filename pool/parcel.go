@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"errors"
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/shm"
@@ -126,40 +125,12 @@ func (p parcel) Take(i int) (shm.Handle, error) {
 
 // MarshalWire writes the bytes and the blocks. The message becomes another holder of them.
 func (p *parcel) MarshalWire(e *wire.Encoder) error {
-	e.ArrayLen(1 + len(p.blocks))
-	e.Bytes(p.body)
-	for _, h := range p.blocks {
-		e.Block(h)
-	}
-	return e.Err()
+	return e.Parcel(wire.Message{Body: p.body, Blocks: p.blocks})
 }
 
 // UnmarshalWire reads a parcel with references of its own.
 func (p *parcel) UnmarshalWire(d *wire.Decoder) error {
-	n, err := d.ArrayLen()
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		return errors.New("a parcel without a body")
-	}
-	if p.body, err = d.Bytes(); err != nil {
-		return err
-	}
-	if n == 1 {
-		return nil
-	}
-	d.OnDone(func(kept bool) {
-		if !kept {
-			p.release()
-		}
-	})
-	for range n - 1 {
-		h, err := d.Block()
-		if err != nil {
-			return err
-		}
-		p.blocks = append(p.blocks, h)
-	}
-	return nil
+	m, err := d.Parcel(func(h shm.Handle) { (&parcel{blocks: []shm.Handle{h}}).release() })
+	p.body, p.blocks = m.Body, m.Blocks
+	return err
 }

@@ -16,33 +16,13 @@ import (
 // stands for the host.
 type Device interface {
 	fmt.Stringer // as PyTorch writes it: cuda:0
-	// Alloc returns n bytes, which hold anything.
-	Alloc(n int) (DeviceMemory, error)
-}
-
-// DeviceMemory is one allocation on a device, of which a process holds a reference until End.
-// Ranges of bytes are within Size.
-type DeviceMemory interface {
-	Loan
-	Device() Device
-	Size() int
-	// Write copies src to the bytes from off on, and Read copies them back, when the work before is
-	// done. Both return when they are done with the slice.
-	Write(off int, src []byte) error
-	Read(dst []byte, off int) error
-	// Fill repeats a pattern of 1, 2, 4, 8 or 16 bytes over n bytes, and Copy takes n bytes of
-	// other memory of a device of the same kind.
-	Fill(off, n int, pattern []byte) error
-	Copy(off int, src DeviceMemory, from, n int) error
-	// Key is the same for the same memory, however often it arrives in this process.
-	Key() any
-	// Marshal writes one value by which another process finds the memory, and its blocks.
-	Marshal(e *wire.Encoder) error
+	// Synchronize waits until the device has done all that this process has asked of it.
+	Synchronize() error
 }
 
 // onDevice is the lease of memory on a device.
 type onDevice struct {
-	DeviceMemory
+	device.Memory
 	once sync.Once
 }
 
@@ -54,7 +34,7 @@ func (l *onDevice) end() (err error) {
 		}
 		residents.Unlock()
 		rented.Add(-int64(l.Size()))
-		err = l.DeviceMemory.End()
+		err = l.Memory.End()
 	})
 	return err
 }
@@ -67,15 +47,19 @@ var rented, collectAt atomic.Int64
 // roomy is up to how many bytes nobody looks.
 const roomy = 256 << 20
 
-func allocateOn(dev Device, n int) (DeviceMemory, error) {
+func allocateOn(dev Device, n int) (device.Memory, error) {
+	engine := device.EngineOf(dev)
+	if engine == nil {
+		return nil, fmt.Errorf("%w: no package of this program has %v", ErrDevice, dev)
+	}
 	if rented.Load()+int64(n) > max(collectAt.Load(), roomy) {
 		Collect()
 		collectAt.Store(2 * rented.Load())
 	}
-	m, err := dev.Alloc(n)
+	m, err := engine.Alloc(n)
 	if err != nil && rented.Load() > 0 {
 		Collect()
-		m, err = dev.Alloc(n)
+		m, err = engine.Alloc(n)
 	}
 	return m, err
 }
@@ -83,10 +67,10 @@ func allocateOn(dev Device, n int) (DeviceMemory, error) {
 // Synchronize waits until a device has done all that this process has asked of it. On the host
 // nothing is under way.
 func Synchronize(dev Device) error {
-	if d, ok := dev.(interface{ Synchronize() error }); ok {
-		return d.Synchronize()
+	if dev == nil {
+		return nil
 	}
-	return nil
+	return dev.Synchronize()
 }
 
 // Collect ends the memory of tensors on devices that nobody has any more, and was not closed. What
@@ -118,14 +102,14 @@ type resident struct {
 
 // settleOn returns the storage of m, of which it counts one view more. If that was there already,
 // the reference that came with m is given back.
-func settleOn(m DeviceMemory) (*storage, error) {
+func settleOn(m device.Memory) (*storage, error) {
 	residents.Lock()
 	if old := residents.m[m.Key()].storage.Value(); old != nil && old.retain() {
 		residents.Unlock()
 		return old, m.End()
 	}
 	defer residents.Unlock()
-	s, l := new(storage), &onDevice{DeviceMemory: m}
+	s, l := new(storage), &onDevice{Memory: m}
 	rented.Add(int64(m.Size()))
 	s.views.Store(1)
 	s.rent(&memory{nil, l})
@@ -150,15 +134,15 @@ func (t *Tensor) device() (l *onDevice, ok bool) {
 // Device returns where the tensor's memory is, nil for the host.
 func (t *Tensor) Device() Device {
 	if l, ok := t.device(); ok {
-		return l.DeviceMemory.Device()
+		return l.Memory.Device()
 	}
 	return nil
 }
 
-// DeviceMemory returns the memory of a tensor on a device, nil of one on the host.
-func (t *Tensor) DeviceMemory() DeviceMemory {
+// deviceMemory returns the memory of a tensor on a device, nil of one on the host.
+func (t *Tensor) deviceMemory() device.Memory {
 	if l, ok := t.device(); ok {
-		return l.DeviceMemory
+		return l.Memory
 	}
 	return nil
 }
@@ -308,7 +292,7 @@ func (t *Tensor) moveTo(dev Device) (*Tensor, error) {
 		return nil, err
 	}
 	if ok {
-		err = m.Copy(0, from.DeviceMemory, at, n)
+		err = m.Copy(0, from.Memory, at, n)
 	} else {
 		err = m.Write(0, t.span())
 	}
@@ -336,12 +320,9 @@ func (t *Tensor) near() (*Tensor, func()) {
 	return h, h.release
 }
 
-// marshal writes the dtype and where the memory is.
-func (l *onDevice) marshal(dt DType, e *wire.Encoder) error {
-	kind := kindOf(l.DeviceMemory.Device())
-	e.ArrayLen(6)
-	e.Uint(uint64(dt))
-	e.String(kind)
+// marshal writes where the memory is.
+func (l *onDevice) marshal(e *wire.Encoder) error {
+	e.String(kindOf(l.Memory.Device()))
 	e.Uint(uint64(l.Size()))
 	return l.Marshal(e)
 }
@@ -366,7 +347,7 @@ func readDevice(d *wire.Decoder) (*storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	backend, ok := device.Find[Device, DeviceMemory](kind)
+	backend, ok := device.Find(kind)
 	if !ok || backend.Read == nil {
 		return nil, fmt.Errorf("%w: %q: does this program import the package that has it?", ErrDevice, kind)
 	}

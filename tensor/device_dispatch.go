@@ -4,27 +4,42 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+
+	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// Operand returns the tensor as a Computer sees it, which is borrowed: t must stay open and
+// What package device calls these, with our dtypes.
+type (
+	computer      = device.Computer[DType]
+	deviceOperand = device.Operand[DType]
+)
+
+func init() {
+	device.Provide(device.Tensors[*Tensor, DType]{
+		Computer: computerOf, Operand: (*Tensor).operand, Memory: (*Tensor).deviceMemory, Over: overMemory,
+		Reduce: func(r device.Reduction, t *Tensor, dims ...int) *Tensor { return reduction(r).of(t, dims) },
+	})
+}
+
+// operand returns the tensor as a computer sees it, which is borrowed: t must stay open and
 // reachable until the device was asked.
-func (t *Tensor) Operand() Operand {
-	o := Operand{Memory: t.DeviceMemory(), DType: t.dtype, Offset: t.offset, Shape: t.shape, Strides: t.strides}
+func (t *Tensor) operand() deviceOperand {
+	o := deviceOperand{Memory: t.deviceMemory(), DType: t.dtype, Offset: t.offset, Shape: t.shape, Strides: t.strides}
 	if o.Memory == nil && t.Numel() == 1 {
 		copy(o.Value[:], t.bytes()[t.offset*t.dtype.Size():][:t.dtype.Size()])
 	}
 	return o
 }
 
-// ComputerOf returns the device that tensors are on, and nil for the host. Of one that cannot
+// computerOf returns the device that tensors are on, and nil for the host. Of one that cannot
 // compute, and of several devices, it panics with an error that wraps ErrUnsupported or ErrDevices.
-func ComputerOf(ts ...*Tensor) Computer { return computer(home(ts)) }
+func computerOf(ts ...*Tensor) computer { return computerOn(home(ts)) }
 
-func computer(dev Device) Computer {
+func computerOn(dev Device) computer {
 	if dev == nil {
 		return nil
 	}
-	c, ok := dev.(Computer)
+	c, ok := device.EngineOf(dev).(computer)
 	if !ok {
 		panic(fmt.Errorf("%w: %v has no kernels", ErrUnsupported, dev))
 	}
@@ -110,18 +125,18 @@ func (r rows) remote(there Device, out *Tensor, in []*Tensor) *Tensor {
 		}
 	}
 	w := newWalk(out, in)
-	operands := make([]Operand, len(in))
+	operands := make([]deviceOperand, len(in))
 	for i, t := range in {
 		operands[i] = w.operand(t, i)
 	}
-	must(wrapOp(r.op, dev, computer(dev).Map(&operations[r.op].Op, w.operand(out, output), operands...)))
+	must(wrapOp(r.op, dev, computerOn(dev).Map(&operations[r.op].Op, w.operand(out, output), operands...)))
 	runtime.KeepAlive(in)
 	return out.Touch()
 }
 
 // operand returns t as w walks over it.
-func (w *walk) operand(t *Tensor, i int) Operand {
-	o := t.Operand()
+func (w *walk) operand(t *Tensor, i int) deviceOperand {
+	o := t.operand()
 	o.Shape, o.Strides = make([]int, len(w.dims)), make([]int, len(w.dims))
 	for k, d := range w.dims {
 		o.Shape[k], o.Strides[k] = d.size, d.steps[i]
@@ -152,11 +167,11 @@ func (t *Tensor) copyHere(src *Tensor) *Tensor {
 		return rows{op: opCopy, in: [3]DType{src.dtype}, out: t.dtype}.apply(t, src)
 	case from == nil && len(src.shape) == 0:
 		number := src.To(t.dtype)
-		must(t.DeviceMemory().Fill(t.offset*t.dtype.Size(), t.Nbytes(), number.span()))
+		must(t.deviceMemory().Fill(t.offset*t.dtype.Size(), t.Nbytes(), number.span()))
 		return t.Touch()
 	case from == nil && t.dtype == src.dtype && slices.Equal(t.shape, src.shape) && t.IsContiguous() &&
 		src.IsContiguous():
-		must(t.DeviceMemory().Write(t.offset*t.dtype.Size(), src.span()))
+		must(t.deviceMemory().Write(t.offset*t.dtype.Size(), src.span()))
 		runtime.KeepAlive(src)
 		return t.Touch()
 	}
@@ -201,12 +216,12 @@ func (r reduction) remote(t *Tensor, dims []int) *Tensor {
 		}
 	}
 	result := emptyOn(t.Device(), f.out, shape...)
-	in, out := t.Operand(), result.Operand()
+	in, out := t.operand(), result.operand()
 	out.Shape, in.Strides = merged(pick(t.shape, kept), pick(t.strides, kept))
 	shape, strides := merged(pick(t.shape, gone), pick(t.strides, gone))
 	in.Shape, in.Strides = slices.Concat(out.Shape, shape), slices.Concat(in.Strides, strides)
 	out.Strides = rowMajor(out.Shape)
-	must(wrapOp(r, t.Device(), computer(t.Device()).Reduce(r, out, in)))
+	must(wrapOp(r, t.Device(), computerOn(t.Device()).Reduce(device.Reduction(r), out, in)))
 	runtime.KeepAlive(t)
 	return result
 }
@@ -240,10 +255,10 @@ func (t *Tensor) multiplyRemote(x, y *Tensor, batch []int, beta float64) {
 	}
 	n := product(batch)
 	a, b := x.batched(batch, n), y.batched(batch, n)
-	out := t.Operand()
+	out := t.operand()
 	out.Shape = []int{n, t.Dim(-2), t.Dim(-1)}
 	out.Strides = rowMajor(out.Shape)
-	must(wrapOp(name("MatMul"), t.Device(), computer(t.Device()).MatMul(out, a.Operand(), b.Operand(), beta)))
+	must(wrapOp(name("MatMul"), t.Device(), computerOn(t.Device()).MatMul(out, a.operand(), b.operand(), beta)))
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(b)
 	t.Touch()
@@ -299,7 +314,7 @@ func (t *Tensor) gatherRemote(what string, dim int, idx, out *Tensor) {
 	}
 	idx = idx.indices(what, t.shape[dim])
 	defer idx.release()
-	must(wrapOp(name(what), t.Device(), ComputerOf(t, idx).Gather(out.Operand(), t.Operand(), idx.Operand(), dim)))
+	must(wrapOp(name(what), t.Device(), computerOf(t, idx).Gather(out.operand(), t.operand(), idx.operand(), dim)))
 	runtime.KeepAlive(t)
 }
 
@@ -311,15 +326,15 @@ func (t *Tensor) scatterRemote(what string, dim int, idx, src *Tensor, add bool)
 	defer idx.release()
 	from := src.peek(idx.shape, src.strides, src.offset)
 	must(wrapOp(name(what), t.Device(),
-		ComputerOf(t, idx, src).Scatter(t.Operand(), from.Operand(), idx.Operand(), dim, add)))
+		computerOf(t, idx, src).Scatter(t.operand(), from.operand(), idx.operand(), dim, add)))
 	runtime.KeepAlive(src)
 	t.Touch()
 }
 
 // generate sets the elements of a tensor on a device.
-func (t *Tensor) generate(s Sequence) *Tensor {
+func (t *Tensor) generate(s device.Sequence) *Tensor {
 	dt := t.dtype
-	if s.Kind != RandomInteger {
+	if s.Kind != device.RandomInteger {
 		dt = dt.computed()
 	}
 	if t.Numel() == 0 {
@@ -330,6 +345,6 @@ func (t *Tensor) generate(s Sequence) *Tensor {
 		defer dense.release()
 		return t.CopyFrom(dense.generate(s))
 	}
-	must(wrapOp(name("Generate"), t.Device(), ComputerOf(t).Generate(t.Operand(), s)))
+	must(wrapOp(name("Generate"), t.Device(), computerOf(t).Generate(t.operand(), s)))
 	return t.Touch()
 }

@@ -3,12 +3,14 @@ package tensor
 import (
 	"errors"
 	"fmt"
+
+	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// FromDeviceMemory returns a tensor over memory of a device that is there: the first element is
+// overMemory returns a tensor over memory of a device that is there: the first element is
 // offset elements from its start; strides are in elements, and nil is row-major. It takes m, which
 // ends with the tensor, and at once on an error. That wraps ErrDType or ErrLayout.
-func FromDeviceMemory(m DeviceMemory, dt DType, shape, strides []int, offset int) (*Tensor, error) {
+func overMemory(m device.Memory, dt DType, shape, strides []int, offset int) (*Tensor, error) {
 	if strides == nil {
 		strides = rowMajor(shape)
 	}

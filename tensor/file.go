@@ -229,7 +229,6 @@ func (t *fileTable) fault(at uintptr) error {
 
 // marshal writes how another process finds the file, and how much of it is mapped.
 func (f *file) marshal(e *wire.Encoder) {
-	e.ArrayLen(3)
 	e.String(f.Name())
 	e.Uint(f.id.Device)
 	e.Uint(f.id.Inode)
@@ -238,9 +237,6 @@ func (f *file) marshal(e *wire.Encoder) {
 
 // readFile maps the file that marshal described.
 func readFile(d *wire.Decoder) (*storage, error) {
-	if err := d.ArrayOf(3); err != nil {
-		return nil, err
-	}
 	path, err := d.String()
 	if err != nil {
 		return nil, err

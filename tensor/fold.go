@@ -3,32 +3,27 @@ package tensor
 import (
 	"runtime"
 	"slices"
+
+	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// A Reduction makes one element of a row of them.
-type Reduction uint8
-
-type reduction = Reduction
+// A reduction makes one element of a row of them.
+type reduction device.Reduction
 
 const (
-	redSum reduction = iota
-	redProd
-	redMax
-	redMin
-	redArgmax
-	redArgmin
-	redVar
+	redSum    = reduction(device.Sum)
+	redProd   = reduction(device.Prod)
+	redMax    = reduction(device.Max)
+	redMin    = reduction(device.Min)
+	redArgmax = reduction(device.Argmax)
+	redArgmin = reduction(device.Argmin)
+	redVar    = reduction(device.Var)
 
-	reductions = iota
+	reductions = device.Reductions
 )
 
-var reductionNames = [reductions]string{"Sum", "Prod", "Amax", "Amin", "Argmax", "Argmin", "Var"}
-
 // String returns the name of the function that applies it; of Var and Std it is Var.
-func (r Reduction) String() string { return reductionNames[r] }
-
-// Of returns what r makes of dimensions of t, by default all, in the dtype that it is computed in.
-func (r Reduction) Of(t *Tensor, dims ...int) *Tensor { return r.of(t, dims) }
+func (r reduction) String() string { return device.Reduction(r).String() }
 
 // A foldFunc sets out's elements to what it makes of as many rows of n.
 type foldFunc = func(out, rows []byte, n int)

@@ -3,6 +3,8 @@ package tensor
 import (
 	"fmt"
 	"math"
+
+	"github.com/shoal-mp/shoal/internal/device"
 )
 
 // New returns zeros on the heap.
@@ -56,7 +58,7 @@ func steps(start, end, step float64) int {
 // arithmetic sets t, of one dimension, to start, start+step and so on.
 func (t *Tensor) arithmetic(start, step float64) *Tensor {
 	if t.Device() != nil {
-		return t.generate(Sequence{Kind: Arithmetic, A: start, B: step})
+		return t.generate(device.Sequence{Kind: device.Arithmetic, A: start, B: step})
 	}
 	v := make([]float64, t.Numel())
 	for i := range v {

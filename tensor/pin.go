@@ -11,7 +11,7 @@ import (
 // place. The error wraps ErrDevice where this program has no device that could use them, and
 // ErrForeign where the memory is not the domain's.
 func (t *Tensor) PinMemory() error {
-	lock := device.Locker[Device, DeviceMemory]()
+	lock := device.Locker()
 	if lock == nil {
 		return fmt.Errorf("pin memory: %w: this program imports no package that has one", ErrDevice)
 	}

@@ -34,7 +34,7 @@ func ParseDevice(name string) (Device, error) {
 	if kind == "cpu" {
 		return nil, nil
 	}
-	backend, ok := device.Find[Device, DeviceMemory](kind)
+	backend, ok := device.Find(kind)
 	if !ok || backend.Parse == nil {
 		return nil, fmt.Errorf("%w: %q: does this program import the package that has it?", ErrDevice, name)
 	}

@@ -3,6 +3,8 @@ package tensor
 import (
 	"math"
 	"runtime"
+
+	"github.com/shoal-mp/shoal/internal/device"
 )
 
 // Rand returns numbers of [0, 1) in a dtype of floats, from g, or from the default generator if g
@@ -24,7 +26,7 @@ func (t *Tensor) integers(g *Generator, lo, hi int) *Tensor {
 		misuse("RandInt from %d to %d: no integer is between", lo, hi)
 	}
 	if t.Device() != nil {
-		return t.generate(Sequence{Kind: RandomInteger, Key: g.orDefault().Uint64(), From: int64(lo),
+		return t.generate(device.Sequence{Kind: device.RandomInteger, Key: g.orDefault().Uint64(), From: int64(lo),
 			Count: uint64(hi) - uint64(lo)})
 	}
 	values := Data[int64](t)
@@ -55,7 +57,8 @@ func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
 	width := hi - lo
 	fraction := t.dtype.fraction()
 	if t.Device() != nil {
-		return t.generate(Sequence{Kind: RandomUniform, Key: g.orDefault().Uint64(), A: lo, B: hi, Bits: fraction})
+		return t.generate(device.Sequence{Kind: device.RandomUniform, Key: g.orDefault().Uint64(), A: lo,
+			B: hi, Bits: fraction})
 	}
 	return t.draw(g, func(g *Generator) float64 {
 		return lo + float64(width*float64(g.next()>>(64-fraction)))/float64(uint64(1)<<fraction)
@@ -82,7 +85,7 @@ func (t *Tensor) Normal(g *Generator, mean, std float64) *Tensor {
 		misuse("Normal for a tensor of %v: want floats", t.dtype)
 	}
 	if t.Device() != nil {
-		return t.generate(Sequence{Kind: RandomNormal, Key: g.orDefault().Uint64(), A: mean, B: std})
+		return t.generate(device.Sequence{Kind: device.RandomNormal, Key: g.orDefault().Uint64(), A: mean, B: std})
 	}
 	var spare float64
 	var has bool
@@ -131,7 +134,7 @@ func (t *Tensor) Bernoulli(g *Generator, p float64) *Tensor {
 		misuse("Bernoulli with probability %v", p)
 	}
 	if t.Device() != nil {
-		return t.generate(Sequence{Kind: RandomBernoulli, Key: g.orDefault().Uint64(), A: p})
+		return t.generate(device.Sequence{Kind: device.RandomBernoulli, Key: g.orDefault().Uint64(), A: p})
 	}
 	return t.draw(g, func(g *Generator) float64 { return float64(number(unit(g.next()) < p)) })
 }

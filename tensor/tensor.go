@@ -51,7 +51,7 @@ func (t *Tensor) bytes() []byte {
 		f.check()
 	}
 	if l, ok := m.lease.(*onDevice); ok {
-		misuse("the tensor is on %v: CPU copies it to the host", l.DeviceMemory.Device())
+		misuse("the tensor is on %v: CPU copies it to the host", l.Memory.Device())
 	}
 	return m.bytes
 }
@@ -168,7 +168,7 @@ func Data[T Elem](t *Tensor) []T {
 func At[T Elem](t *Tensor, idx ...int) T {
 	t.want(DTypeOf[T]())
 	at := t.locate(idx)
-	if m := t.DeviceMemory(); m != nil {
+	if m := t.deviceMemory(); m != nil {
 		var v [1]T
 		must(m.Read(raw(v[:]), at*t.dtype.Size()))
 		return v[0]
@@ -182,7 +182,7 @@ func At[T Elem](t *Tensor, idx ...int) T {
 func SetAt[T Elem](t *Tensor, v T, idx ...int) {
 	t.want(DTypeOf[T]())
 	at := t.locate(idx)
-	if m := t.DeviceMemory(); m != nil {
+	if m := t.deviceMemory(); m != nil {
 		must(m.Write(at*t.dtype.Size(), raw([]T{v})))
 	} else {
 		typed[T](t.bytes())[at] = v

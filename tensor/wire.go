@@ -13,6 +13,15 @@ import (
 // maxDims bounds the dimensions of a tensor that arrives.
 const maxDims = 64
 
+// The tags say where a tensor's memory is. What is between dtype and offset describes the memory.
+const (
+	inBlock  = iota // [dtype, block, offset, sizes, strides]
+	inFile          // [dtype, path, device, inode, bytes, offset, sizes, strides]
+	atDevice        // [dtype, kind, bytes, what the device writes, offset, sizes, strides]
+)
+
+var wireTags = &wire.Tags{Type: "tensor", Fields: []int{inBlock: 5, inFile: 8, atDevice: 7}}
+
 // MarshalWire writes the tensor's dtype, shape, strides and place in its storage, which is shared
 // first if it is not yet: the tensor's receiver has the same memory. It is for package wire.
 func (t *Tensor) MarshalWire(e *wire.Encoder) error {
@@ -29,57 +38,47 @@ func (t *Tensor) MarshalWire(e *wire.Encoder) error {
 	}
 	switch l := s.mem.Load().lease.(type) {
 	case *file:
-		e.ArrayLen(5)
+		e.Tag(wireTags, inFile)
 		e.Uint(uint64(t.dtype))
 		l.marshal(e)
 	case *onDevice:
-		if err := l.marshal(t.dtype, e); err != nil {
+		e.Tag(wireTags, atDevice)
+		e.Uint(uint64(t.dtype))
+		if err := l.marshal(e); err != nil {
 			return fmt.Errorf("send tensor: %w", err)
 		}
 	case *lease:
 		if d, err := shm.Default(); err != nil || d != l.domain {
 			return errors.Join(fmt.Errorf("send tensor: %w", ErrDomain), err)
 		}
-		e.ArrayLen(4)
+		e.Tag(wireTags, inBlock)
 		e.Uint(uint64(t.dtype))
 		e.Block(l.block)
 	}
-	dense := t.IsContiguous()
 	e.Uint(uint64(t.offset))
-	n := len(t.shape)
-	if !dense {
-		n *= 2
-	}
-	e.ArrayLen(n + 1)
-	e.Bool(dense)
-	for _, size := range t.shape {
-		e.Uint(uint64(size))
-	}
-	if !dense {
-		for _, step := range t.strides {
-			e.Uint(uint64(step))
-		}
+	writeNumbers(e, t.shape)
+	if t.IsContiguous() {
+		e.Nil()
+	} else {
+		writeNumbers(e, t.strides)
 	}
 	return nil
+}
+
+func writeNumbers(e *wire.Encoder, numbers []int) {
+	e.ArrayLen(len(numbers))
+	for _, n := range numbers {
+		e.Uint(uint64(n))
+	}
 }
 
 // UnmarshalWire reads what MarshalWire wrote: a tensor on the sender's storage, to be closed by the
 // caller. The error wraps ErrLayout or ErrDType where the message does not describe a tensor in its
 // block. It is for package wire.
 func (t *Tensor) UnmarshalWire(d *wire.Decoder) error {
-	parts, err := d.ArrayLen()
+	tag, err := d.Tag(wireTags)
 	if err != nil {
-		return err
-	}
-	read := readBlock
-	switch parts {
-	case 4:
-	case 5:
-		read = readFile
-	case 6:
-		read = readDevice
-	default:
-		return fmt.Errorf("receive tensor of %d parts, where 4 to 6 belong: %w", parts, wire.ErrFormat)
+		return fmt.Errorf("receive tensor: %w", err)
 	}
 	dt, err := d.Uint()
 	if err == nil && dt >= dtypes {
@@ -88,7 +87,7 @@ func (t *Tensor) UnmarshalWire(d *wire.Decoder) error {
 	if err != nil {
 		return err
 	}
-	s, err := read(d)
+	s, err := readMemory[tag](d)
 	if err != nil {
 		return fmt.Errorf("receive tensor: %w", err)
 	}
@@ -108,6 +107,9 @@ func (t *Tensor) UnmarshalWire(d *wire.Decoder) error {
 	return nil
 }
 
+// readMemory has by tag what returns the storage.
+var readMemory = [...]func(*wire.Decoder) (*storage, error){inBlock: readBlock, inFile: readFile, atDevice: readDevice}
+
 // readBlock returns the storage of a block.
 func readBlock(d *wire.Decoder) (*storage, error) {
 	domain, err := shm.Default()
@@ -121,40 +123,40 @@ func readBlock(d *wire.Decoder) (*storage, error) {
 	return adopt(domain, h)
 }
 
-func (t *Tensor) readLayout(d *wire.Decoder) error {
-	offset, err := natural(d)
-	if err != nil {
+// readLayout reads the offset, the sizes, and the strides or nil.
+func (t *Tensor) readLayout(d *wire.Decoder) (err error) {
+	if t.offset, err = natural(d); err != nil {
 		return err
 	}
+	if t.shape, err = readNumbers(d); err != nil {
+		return err
+	}
+	if d.IsNil() {
+		t.strides = rowMajor(t.shape)
+		return nil
+	}
+	if t.strides, err = readNumbers(d); err == nil && len(t.strides) != len(t.shape) {
+		err = fmt.Errorf("receive tensor of %d sizes and %d strides: %w", len(t.shape), len(t.strides), ErrLayout)
+	}
+	return err
+}
+
+// readNumbers reads a number for each dimension.
+func readNumbers(d *wire.Decoder) ([]int, error) {
 	n, err := d.ArrayLen()
+	if err == nil && n > maxDims {
+		err = fmt.Errorf("receive tensor of %d dimensions: %w", n, ErrLayout)
+	}
 	if err != nil {
-		return err
-	}
-	dense, err := d.Bool()
-	if err != nil {
-		return err
-	}
-	n--
-	dims := n
-	if !dense {
-		dims = n / 2
-	}
-	if n < 0 || dims > maxDims || !dense && n%2 != 0 {
-		return fmt.Errorf("receive tensor of %d dimensions: %w", dims, ErrLayout)
+		return nil, err
 	}
 	numbers := make([]int, n)
 	for i := range numbers {
 		if numbers[i], err = natural(d); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	t.offset, t.shape = offset, numbers[:dims:dims]
-	if dense {
-		t.strides = rowMajor(t.shape)
-	} else {
-		t.strides = numbers[dims:]
-	}
-	return nil
+	return numbers, nil
 }
 
 // natural reads a number that no address exceeds.

@@ -132,13 +132,26 @@ type forged struct {
 }
 
 func (f forged) encode(e *wire.Encoder) {
-	e.ArrayLen(4)
+	e.ArrayLen(6)
+	e.Uint(0) // the tag
 	e.Uint(f.DType)
 	e.Block(f.Block)
 	e.Uint(f.Offset)
-	e.ArrayLen(1 + len(f.Layout))
-	e.Bool(f.Dense)
-	for _, n := range f.Layout {
+	sizes, strides := f.Layout, []uint64(nil)
+	if !f.Dense {
+		sizes, strides = f.Layout[:(len(f.Layout)+1)/2], f.Layout[(len(f.Layout)+1)/2:]
+	}
+	encodeNumbers(e, sizes)
+	if f.Dense {
+		e.Nil()
+	} else {
+		encodeNumbers(e, strides)
+	}
+}
+
+func encodeNumbers(e *wire.Encoder, numbers []uint64) {
+	e.ArrayLen(len(numbers))
+	for _, n := range numbers {
 		e.Uint(n)
 	}
 }
@@ -205,6 +218,22 @@ func TestALayoutBeyondTheBlockIsRefused(t *testing.T) {
 	check(t, d.Release(h))
 }
 
+func TestTensor_AnUnknownTagIsRefused(t *testing.T) {
+	d := local(t)
+	plan, err := wire.PlanOf[*tensor.Tensor]()
+	check(t, err)
+	for body, want := range map[string]error{
+		"\x91\x03":                      wire.ErrTag,
+		"\x94\x03\x08\x00\x90":          wire.ErrTag,
+		"\x95\x00\x08\xd4S\x00\x00\x90": wire.ErrFormat, // a field less than its tag has
+	} {
+		_, err := decode(plan, d, wire.Message{Body: []byte(body)})
+		if !errors.Is(err, want) {
+			t.Errorf("%x: %v, want %v", body, err, want)
+		}
+	}
+}
+
 func FuzzUnmarshal(f *testing.F) {
 	for _, g := range []forged{
 		{8, 1, 0, true, []uint64{4, 4}}, {9, 1, 3, false, []uint64{2, 2, 1, 4}}, {11, 1, 1 << 40, true, nil},
@@ -217,6 +246,9 @@ func FuzzUnmarshal(f *testing.F) {
 		f.Add(e.Message().Body)
 		e.Done(true)
 	}
+	f.Add([]byte("\x99\x01\x08\xa2/x\x01\x02\x10\x00\x91\x02\xc0")) // in a file
+	f.Add([]byte("\x98\x02\x08\xa2no\x10\xc0\x00\x91\x02\xc0"))     // on a device
+	f.Add([]byte("\x91\x03"))                                       // with a tag that is unknown
 	d, err := shm.NewLocal(1 << 20)
 	check(f, err)
 	shm.SetDefault(d)

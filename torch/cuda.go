@@ -22,16 +22,17 @@ import (
 
 // CUDA is what Options.CUDA does with the memory of GPUs.
 type CUDA interface {
-	// Open returns n bytes at off of the memory that a handle names, or none if n is 0, on the
-	// device that has this number. The device waits for event, a cudaIpcEventHandle_t, before it
-	// does anything else, unless it is nil. done is called once, when the memory is not used any
+	// Open returns n bytes (Uint8) at off of the memory that a handle names, or none if n is 0, on
+	// the device that has this number. The device waits for event, a cudaIpcEventHandle_t, before
+	// it does anything else, unless it is nil. done is called once, when the memory is not used any
 	// more; not on an error.
-	Open(device int, handle [64]byte, off, n int, event []byte, done func() error) (tensor.DeviceMemory, error)
-	// Share returns how another process opens memory: the device's number, a cudaIpcMemHandle_t,
-	// and where the memory begins there; and a cudaIpcEventHandle_t, which comes to pass when the
-	// device has written it, or nil where it has. Memory of no bytes needs no handle. done is
-	// called once, when the receiver has given the memory back, or it was not sent.
-	Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int, event []byte, done func() error, err error)
+	Open(device int, handle [64]byte, off, n int, event []byte, done func() error) (*tensor.Tensor, error)
+	// Share returns how another process opens the memory of a tensor: the device's number, a
+	// cudaIpcMemHandle_t, and where the memory begins there; and a cudaIpcEventHandle_t, which
+	// comes to pass when the device has written it, or nil where it has. Memory of no bytes needs
+	// no handle. done is called once, when the receiver has given the memory back, or it was not
+	// sent.
+	Share(t *tensor.Tensor) (device int, handle [64]byte, off int, event []byte, done func() error, err error)
 }
 
 // A CUDATensor is a tensor in the memory of a GPU, as a message describes it, where nobody opens
@@ -179,12 +180,12 @@ func (c *CUDATensor) open(by CUDA) (any, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	m, err := by.Open(c.Device, handle, c.StorageOffset, c.StorageBytes, c.Event, c.Close)
+	bytes, err := by.Open(c.Device, handle, c.StorageOffset, c.StorageBytes, c.Event, c.Close)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	t, err := tensor.FromDeviceMemory(m, c.DType, c.Shape, c.Strides, c.Offset)
-	if err != nil || !c.Parameter {
+	t, err := bytes.Storage().View(c.DType, c.Shape, c.Strides, c.Offset)
+	if err = errors.Join(err, bytes.Close()); err != nil || !c.Parameter {
 		return t, err
 	}
 	return &autograd.Param{T: t, Frozen: !c.RequiresGrad}, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -175,6 +176,15 @@ func TestCUDACounters(t *testing.T) {
 	}
 }
 
+func init() {
+	device.Register("fake", device.Backend{Engine: func(d device.Device) device.Engine {
+		if fake, ok := d.(*fakeCUDA); ok {
+			return fake
+		}
+		return nil
+	}})
+}
+
 // fakeCUDA has memory without bytes, and notes what was asked of it.
 type fakeCUDA struct {
 	opened []string
@@ -183,33 +193,34 @@ type fakeCUDA struct {
 }
 
 type fakeMemory struct {
-	tensor.DeviceMemory
+	device.Memory
 	of   *fakeCUDA
 	size int
 	done func() error
 }
 
-func (f *fakeCUDA) String() string { return "fake:0" }
-func (f *fakeCUDA) Alloc(n int) (tensor.DeviceMemory, error) {
+func (f *fakeCUDA) String() string     { return "fake:0" }
+func (f *fakeCUDA) Synchronize() error { return nil }
+func (f *fakeCUDA) Alloc(n int) (device.Memory, error) {
 	return &fakeMemory{of: f, size: n, done: func() error { return nil }}, nil
 }
 
 func (f *fakeCUDA) Open(device int, handle [64]byte, off, n int, event []byte,
-	done func() error) (tensor.DeviceMemory, error) {
+	done func() error) (*tensor.Tensor, error) {
 	f.opened = append(f.opened, fmt.Sprintf("%d bytes at %d of %q on %d behind %q", n, off, handle[:1],
 		device, event[:min(len(event), 1)]))
 	if f.fails != nil {
 		return nil, f.fails
 	}
-	return &fakeMemory{of: f, size: n, done: done}, nil
+	return deviceTensors.Over(&fakeMemory{of: f, size: n, done: done}, tensor.Uint8, []int{n}, nil, 0)
 }
 
-func (f *fakeCUDA) Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int, event []byte,
+func (f *fakeCUDA) Share(*tensor.Tensor) (device int, handle [64]byte, off int, event []byte,
 	done func() error, err error) {
 	return 5, [64]byte{'M'}, 4096, nil, func() error { f.ended++; return nil }, nil
 }
 
-func (m *fakeMemory) Device() tensor.Device                 { return m.of }
+func (m *fakeMemory) Device() device.Device                 { return m.of }
 func (m *fakeMemory) Size() int                             { return m.size }
 func (m *fakeMemory) Key() any                              { return m }
 func (m *fakeMemory) Fill(off, n int, pattern []byte) error { return nil }

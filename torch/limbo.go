@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -113,19 +114,22 @@ func CollectCUDA() (out int, err error) {
 	return len(limbo.parked), err
 }
 
+// deviceTensors reaches the memory of tensors on devices.
+var deviceTensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
+
 // shareCUDA writes rebuild_cuda_tensor of a tensor that is on a device.
-func (e *exporter) shareCUDA(t *tensor.Tensor, m tensor.DeviceMemory, class python.Global, learned bool) (any, error) {
+func (e *exporter) shareCUDA(t *tensor.Tensor, class python.Global, learned bool) (any, error) {
 	if e.opts.CUDA == nil {
 		return nil, unsupported("a tensor on %v without Options.CUDA", t.Device())
 	}
-	device, handle, off, event, done, err := e.opts.CUDA.Share(m)
+	device, handle, off, event, done, err := e.opts.CUDA.Share(t)
 	if err != nil {
 		return nil, err
 	}
 	c := &CUDATensor{
 		DType: t.DType(), Shape: t.Shape(), Strides: t.Strides(), Offset: t.Offset(),
 		Parameter: class == parameterClass, RequiresGrad: learned,
-		Device: device, StorageBytes: m.Size(),
+		Device: device, StorageBytes: deviceTensors.Memory(t).Size(),
 	}
 	if c.StorageBytes == 0 { // PyTorch would not count down
 		low, err := e.cudaTensor(c)

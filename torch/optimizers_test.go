@@ -157,7 +157,7 @@ func trainHere(t *testing.T, r recordedOptimizers) (w work) {
 			"state": optim.ScheduleState(scheduleEpochs, s...), "optimizer": optim.State(opt, s...)})
 		w.at = append(w.at, rates)
 	}
-	p := &optim.ReduceLROnPlateau{LR: 0.5, Maximize: true, Factor: 0.5, Patience: 1, Threshold: 0.08,
+	p := &optim.ReduceLROnPlateau{LR: 0.5, Maximize: true, Factor: new(0.5), Patience: new(1), Threshold: new(0.08),
 		Absolute: true, Cooldown: 2, MinLR: 0.01}
 	plateauRates(p, r.Plateau.Measures[:scheduleEpochs])
 	w.saved.Plateau, w.saved.LR = p.State(), p.LR
@@ -235,7 +235,7 @@ func scheduleOf(kind string) []optim.Schedule {
 	case "CyclicLR triangular2":
 		return pair(func(float64) optim.Schedule { return optim.CyclicLR{LR: 0.1, MaxLR: 0.5, Up: 3, Halve: true} })
 	case "CyclicLR exp_range":
-		return pair(func(float64) optim.Schedule { return optim.CyclicLR{LR: 0.1, MaxLR: 0.5, Up: 3, Gamma: 0.9} })
+		return pair(func(float64) optim.Schedule { return optim.CyclicLR{LR: 0.1, MaxLR: 0.5, Up: 3, Gamma: new(0.9)} })
 	case "LambdaLR":
 		return pair(func(lr float64) optim.Schedule { return optim.LambdaLR{LR: lr, Factor: reciprocal} })
 	case "SequentialLR":

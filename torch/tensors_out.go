@@ -21,8 +21,8 @@ func (e *exporter) tensor(t *tensor.Tensor, class python.Global, learned bool) (
 	if learned && !slices.Contains(learnable, t.DType()) {
 		return nil, unsupported("a parameter of %v that is not frozen: PyTorch has no gradients of it", t.DType())
 	}
-	if m := t.DeviceMemory(); m != nil {
-		return e.shareCUDA(t, m, class, learned)
+	if t.Device() != nil {
+		return e.shareCUDA(t, class, learned)
 	}
 	untyped, err := e.storage(t)
 	if err != nil {

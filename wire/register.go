@@ -25,6 +25,9 @@ var (
 	ErrType = wire.ErrType
 	// ErrFormat is wrapped, with the byte's offset, where bytes are no message of the wanted type.
 	ErrFormat = wire.ErrFormat
+	// ErrTag is wrapped, beside ErrFormat, where a message of a newer program has a form that this
+	// program does not know.
+	ErrTag = wire.ErrTag
 	// ErrOverflow is wrapped where a number does not fit the Go type that should hold it.
 	ErrOverflow = wire.ErrOverflow
 	// ErrTooDeep is wrapped where values nest too deeply. The usual cause is a cycle of pointers.

@@ -247,8 +247,8 @@ func TestMapLocation(t *testing.T) {
 
 func TestMapLocationToADevice(t *testing.T) {
 	dev := devicetest.New("pttest:1")
-	device.Register("pttest", device.Backend[tensor.Device, tensor.DeviceMemory]{
-		Parse: func(text string) (tensor.Device, error) {
+	device.Register("pttest", device.Backend{
+		Parse: func(text string) (device.Device, error) {
 			if text != "pttest:1" {
 				return nil, tensor.ErrDevice
 			}

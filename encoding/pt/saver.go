@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/wire"
@@ -68,12 +69,15 @@ func classOf(dt tensor.DType) (name string, ok bool) {
 	return "", false
 }
 
+// tensors reaches the memory of tensors on devices.
+var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
+
 // bytes is what is saved, borrowed, or copied from a device.
 func (o *origin) bytes() (b []byte, err error) {
 	size := o.tensor.ElementSize()
 	part := o.tensor.AsStrided([]int{o.hi - o.lo}, []int{1}, o.lo)
 	defer part.Close()
-	if m := part.DeviceMemory(); m != nil {
+	if m := tensors.Memory(part); m != nil {
 		b = make([]byte, part.Nbytes())
 		return b, m.Read(b, part.Offset()*size)
 	}

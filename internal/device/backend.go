@@ -6,14 +6,16 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Backend is what a package brings that has devices of a kind, of type D, with memory of type M.
-// Package tensor says which types these are. What a kind has none of is nil.
-type Backend[D, M any] struct {
+// A Backend is what a package brings that has devices of a kind. What a kind has none of is nil.
+type Backend struct {
 	// Parse returns the device of a name, which begins with the kind, up to the colon.
-	Parse func(name string) (D, error)
+	Parse func(name string) (Device, error)
+
+	// Engine returns what allocates and computes on a device, nil where that is of another kind.
+	Engine func(d Device) Engine
 
 	// Read returns memory that another process has marshalled.
-	Read func(d *wire.Decoder) (M, error)
+	Read func(d *wire.Decoder) (Memory, error)
 
 	// Lock locks pages of shared memory, so that devices copy to and from them by themselves. It
 	// is given all bytes of a block, once. What it returns, which may be nil, is called before the
@@ -21,26 +23,35 @@ type Backend[D, M any] struct {
 	Lock func(pages []byte) (unlock func() error, err error)
 }
 
-// backends are those of all kinds; those of other types than the asker's are not found.
-var backends sync.Map // kind: Backend[D, M]
+// backends are those of all kinds.
+var backends sync.Map // kind: Backend
 
 // Register brings the devices of a kind, such as cuda, in the place of what was registered of that
 // kind before.
-func Register[D, M any](kind string, b Backend[D, M]) { backends.Store(kind, b) }
+func Register(kind string, b Backend) { backends.Store(kind, b) }
 
 // Find returns what is registered of a kind.
-func Find[D, M any](kind string) (b Backend[D, M], ok bool) {
+func Find(kind string) (b Backend, ok bool) {
 	found, _ := backends.Load(kind)
-	b, ok = found.(Backend[D, M])
+	b, ok = found.(Backend)
 	return b, ok
 }
 
-// Locker returns the Lock of a kind that has one, nil where there is none.
-func Locker[D, M any]() (lock func(pages []byte) (func() error, error)) {
+// EngineOf returns what allocates and computes on a device, nil where no package has brought it.
+func EngineOf(d Device) (e Engine) {
 	backends.Range(func(_, found any) bool {
-		if b, ok := found.(Backend[D, M]); ok && b.Lock != nil {
-			lock = b.Lock
+		if b := found.(Backend); b.Engine != nil {
+			e = b.Engine(d)
 		}
+		return e == nil
+	})
+	return e
+}
+
+// Locker returns the Lock of a kind that has one, nil where there is none.
+func Locker() (lock func(pages []byte) (func() error, error)) {
+	backends.Range(func(_, found any) bool {
+		lock = found.(Backend).Lock
 		return lock == nil
 	})
 	return lock

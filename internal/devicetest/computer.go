@@ -9,8 +9,21 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
+// An operand is what package tensor gives.
+type operand = device.Operand[tensor.DType]
+
+var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
+
+// ComputerOn returns what computes on a device, which has kernels.
+func ComputerOn(dev tensor.Device) device.Computer[tensor.DType] {
+	return device.EngineOf(dev).(device.Computer[tensor.DType])
+}
+
+// OperandOf returns a tensor as that sees it.
+func OperandOf(t *tensor.Tensor) device.Operand[tensor.DType] { return tensors.Operand(t) }
+
 // see returns an operand as a tensor on the host of the same memory.
-func (d *Device) see(o tensor.Operand) *tensor.Tensor {
+func (d *Device) see(o operand) *tensor.Tensor {
 	if o.Memory == nil {
 		return must(tensor.Contiguous(tensor.Adopt(append([]byte{}, o.Value[:]...), nobody{}), o.DType))
 	}
@@ -28,7 +41,7 @@ func must(t *tensor.Tensor, err error) *tensor.Tensor {
 	return t
 }
 
-func (d *Device) seeAll(in []tensor.Operand) (ts []*tensor.Tensor) {
+func (d *Device) seeAll(in []operand) (ts []*tensor.Tensor) {
 	for _, o := range in {
 		ts = append(ts, d.see(o))
 	}
@@ -41,8 +54,8 @@ func (d *Device) compute() error {
 	return d.failure()
 }
 
-// Map is tensor.Computer's.
-func (d *Device) Map(o *device.Op, out tensor.Operand, in ...tensor.Operand) error {
+// Map is device.Computer's.
+func (d *Device) Map(o *device.Op, out operand, in ...operand) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
@@ -60,8 +73,8 @@ func (d *Device) Map(o *device.Op, out tensor.Operand, in ...tensor.Operand) err
 	return nil
 }
 
-// Reduce is tensor.Computer's.
-func (d *Device) Reduce(r tensor.Reduction, out, in tensor.Operand) error {
+// Reduce is device.Computer's.
+func (d *Device) Reduce(r device.Reduction, out, in operand) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
@@ -74,12 +87,12 @@ func (d *Device) Reduce(r tensor.Reduction, out, in tensor.Operand) error {
 		x = x.Unsqueeze(-1)
 		dims = []int{-1}
 	}
-	d.see(out).CopyFrom(r.Of(x, dims...))
+	d.see(out).CopyFrom(tensors.Reduce(r, x, dims...))
 	return nil
 }
 
-// MatMul is tensor.Computer's.
-func (d *Device) MatMul(out, a, b tensor.Operand, beta float64) error {
+// MatMul is device.Computer's.
+func (d *Device) MatMul(out, a, b operand, beta float64) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
@@ -91,8 +104,8 @@ func (d *Device) MatMul(out, a, b tensor.Operand, beta float64) error {
 	return nil
 }
 
-// Gather is tensor.Computer's.
-func (d *Device) Gather(out, in, index tensor.Operand, dim int) error {
+// Gather is device.Computer's.
+func (d *Device) Gather(out, in, index operand, dim int) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
@@ -100,8 +113,8 @@ func (d *Device) Gather(out, in, index tensor.Operand, dim int) error {
 	return nil
 }
 
-// Scatter is tensor.Computer's.
-func (d *Device) Scatter(out, in, index tensor.Operand, dim int, add bool) error {
+// Scatter is device.Computer's.
+func (d *Device) Scatter(out, in, index operand, dim int, add bool) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
@@ -113,13 +126,13 @@ func (d *Device) Scatter(out, in, index tensor.Operand, dim int, add bool) error
 	return nil
 }
 
-// Generate is tensor.Computer's.
-func (d *Device) Generate(out tensor.Operand, s tensor.Sequence, in ...tensor.Operand) error {
+// Generate is device.Computer's.
+func (d *Device) Generate(out operand, s device.Sequence, in ...operand) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
 	t := d.see(out)
-	if s.Kind == tensor.RandomInteger {
+	if s.Kind == device.RandomInteger {
 		for i := range tensor.Data[int64](t) {
 			tensor.Data[int64](t)[i] = Integer(s, uint64(i))
 		}
@@ -137,8 +150,8 @@ func (d *Device) Generate(out tensor.Operand, s tensor.Sequence, in ...tensor.Op
 	return nil
 }
 
-// Rows is tensor.Computer's.
-func (d *Device) Rows(o tensor.RowOp, out tensor.Operand, in ...tensor.Operand) error {
+// Rows is device.Computer's.
+func (d *Device) Rows(o device.RowOp, out operand, in ...operand) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
@@ -147,15 +160,15 @@ func (d *Device) Rows(o tensor.RowOp, out tensor.Operand, in ...tensor.Operand) 
 	}
 	to, x := d.see(out), d.see(in[0]).To(tensor.Float64)
 	switch o.Kind {
-	case tensor.RowLogSoftmax:
+	case device.RowLogSoftmax:
 		x = tensor.Sub(x, tensor.Keep(tensor.Amax, x, -1))
 		to.CopyFrom(tensor.Sub(x, tensor.Keep(tensor.Sum, tensor.Exp(x), -1).Log()))
-	case tensor.RowLogSoftmaxGradient:
+	case device.RowLogSoftmaxGradient:
 		dy := d.see(in[1]).To(tensor.Float64)
 		to.CopyFrom(tensor.Sub(dy, tensor.Exp(x).Mul(tensor.Keep(tensor.Sum, dy, -1))))
-	case tensor.RowNLL:
+	case device.RowNLL:
 		to.Fill(o.Factor * tensor.Sum(tensor.Gather(x, 1, d.see(in[1]).Unsqueeze(1))).Item())
-	case tensor.RowNLLGradient:
+	case device.RowNLLGradient:
 		classes := d.see(in[0]).Unsqueeze(1)
 		to.Zero().Scatter(1, classes, tensor.Full(to.DType(), o.Factor*d.see(in[1]).Item(), classes.Shape()...))
 	}
@@ -164,7 +177,7 @@ func (d *Device) Rows(o tensor.RowOp, out tensor.Operand, in ...tensor.Operand) 
 
 // window calls f for each place of a window in images of h by w and each element of the window
 // there: which place, which element of the window, and where in the image, -1 outside.
-func window(w tensor.Window, height, width int, f func(place, element, at int)) {
+func window(w device.Window, height, width int, f func(place, element, at int)) {
 	outH, outW := w.Out(height, width)
 	for place := range outH * outW {
 		for element := range w.Size[0] * w.Size[1] {
@@ -184,8 +197,8 @@ func numbers(t *tensor.Tensor) []float64 {
 	return append([]float64{}, tensor.Data[float64](t.To(tensor.Float64))...)
 }
 
-// Unfold is tensor.Computer's.
-func (d *Device) Unfold(out, in tensor.Operand, w tensor.Window) error {
+// Unfold is device.Computer's.
+func (d *Device) Unfold(out, in operand, w device.Window) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
@@ -200,8 +213,8 @@ func (d *Device) Unfold(out, in tensor.Operand, w tensor.Window) error {
 	return nil
 }
 
-// Fold is tensor.Computer's.
-func (d *Device) Fold(out, in tensor.Operand, w tensor.Window) error {
+// Fold is device.Computer's.
+func (d *Device) Fold(out, in operand, w device.Window) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
@@ -216,7 +229,7 @@ func (d *Device) Fold(out, in tensor.Operand, w tensor.Window) error {
 }
 
 // patches calls f for each element of unfolded images with the pixel that it is, or -1.
-func (d *Device) patches(images []int, w tensor.Window, f func(image, column int)) {
+func (d *Device) patches(images []int, w device.Window, f func(image, column int)) {
 	outH, outW := w.Out(images[2], images[3])
 	places, taps, area := outH*outW, w.Size[0]*w.Size[1], images[2]*images[3]
 	for plane := range images[0] * images[1] {
@@ -229,8 +242,8 @@ func (d *Device) patches(images []int, w tensor.Window, f func(image, column int
 	}
 }
 
-// MaxPool is tensor.Computer's.
-func (d *Device) MaxPool(out, at, in tensor.Operand, w tensor.Window) error {
+// MaxPool is device.Computer's.
+func (d *Device) MaxPool(out, at, in operand, w device.Window) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
@@ -257,4 +270,4 @@ func (d *Device) MaxPool(out, at, in tensor.Operand, w tensor.Window) error {
 	return nil
 }
 
-var _ tensor.Computer = (*Device)(nil)
+var _ device.Computer[tensor.DType] = (*Device)(nil)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -24,7 +25,7 @@ func Conform(t *testing.T, dev tensor.Device) {
 	if dev == nil {
 		t.Fatal("no device")
 	}
-	if _, ok := dev.(tensor.Computer); !ok {
+	if _, ok := device.EngineOf(dev).(device.Computer[tensor.DType]); !ok {
 		t.Fatalf("%v has no kernels", dev)
 	}
 	t.Run("elementwise", func(t *testing.T) { elementwise(t, dev) })

@@ -47,9 +47,8 @@ var whole = map[string]func(x *tensor.Tensor) any{
 		return [2]bool{tensor.AllClose(x, tensor.Add(x, x.Number(1e-9)), 0, 1e-8),
 			tensor.AllClose(x, tensor.Neg(x), 0, 1e-8)}
 	},
-	"At":         func(x *tensor.Tensor) any { return tensor.At[float64](x, 1, -1) },
-	"SetAt":      func(x *tensor.Tensor) any { tensor.SetAt(x, 9.5, 2, 1); return x },
-	"ComputerOf": func(x *tensor.Tensor) any { return (tensor.ComputerOf(x) == nil) == (x.Device() == nil) },
+	"At":    func(x *tensor.Tensor) any { return tensor.At[float64](x, 1, -1) },
+	"SetAt": func(x *tensor.Tensor) any { tensor.SetAt(x, 9.5, 2, 1); return x },
 
 	".Add":         func(x *tensor.Tensor) any { return x.Add(x.Select(0, 1).Clone()) },
 	".Sub":         func(x *tensor.Tensor) any { return x.Sub(x.Number(2)) },
@@ -115,8 +114,6 @@ var whole = map[string]func(x *tensor.Tensor) any{
 	".Share":        func(x *tensor.Tensor) any { return x.Share() },
 	".Close":        func(x *tensor.Tensor) any { return x.T().Close() },
 	".Device":       func(x *tensor.Tensor) any { return x.Device() == x.T().Device() },
-	".DeviceMemory": func(x *tensor.Tensor) any { return (x.DeviceMemory() == nil) == (x.Device() == nil) },
-	".Operand":      func(x *tensor.Tensor) any { o := x.T().Operand(); return [3]any{o.DType, o.Shape, o.Strides} },
 	".DType":        func(x *tensor.Tensor) any { return x.DType() },
 	".Shape":        func(x *tensor.Tensor) any { return x.T().Shape() },
 	".Strides":      func(x *tensor.Tensor) any { return x.T().Strides() },

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -141,7 +142,7 @@ func sequences(t *testing.T, dev tensor.Device) {
 		}
 		return x
 	}
-	want := func(dt tensor.DType, s tensor.Sequence) *tensor.Tensor {
+	want := func(dt tensor.DType, s device.Sequence) *tensor.Tensor {
 		s.Key = key
 		v := tensor.New(f64, n)
 		for i := range n {
@@ -154,20 +155,20 @@ func sequences(t *testing.T, dev tensor.Device) {
 		Same(t, make(func(g *tensor.Generator) (*tensor.Tensor,
 			error) {
 			return tensor.On(dev).Rand(dt, g, n)
-		}), want(dt, tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: bits}), 0)
+		}), want(dt, device.Sequence{Kind: device.RandomUniform, B: 1, Bits: bits}), 0)
 		Same(t, On(t, dev, tensor.New(dt, n)).Uniform(tensor.NewGenerator(9), -2, 5),
-			want(dt, tensor.Sequence{Kind: tensor.RandomUniform, A: -2, B: 5, Bits: bits}), 0)
+			want(dt, device.Sequence{Kind: device.RandomUniform, A: -2, B: 5, Bits: bits}), 0)
 		normal := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.On(dev).RandN(dt, g, n) })
-		Same(t, normal, want(dt, tensor.Sequence{Kind: tensor.RandomNormal, B: 1}),
+		Same(t, normal, want(dt, device.Sequence{Kind: device.RandomNormal, B: 1}),
 			map[tensor.DType]float64{f32: 1e-6, f64: 1e-14}[dt])
 		kept := make(func(g *tensor.Generator) (*tensor.Tensor,
 			error) {
 			return tensor.On(dev).Empty(dt, n)
 		}).Bernoulli(tensor.NewGenerator(9), 0.3)
-		Same(t, kept, want(dt, tensor.Sequence{Kind: tensor.RandomBernoulli, A: 0.3}), 0)
-		s := tensor.Sequence{Kind: tensor.RandomKept, Key: key, A: 0.3, B: 1.5}
+		Same(t, kept, want(dt, device.Sequence{Kind: device.RandomBernoulli, A: 0.3}), 0)
+		s := device.Sequence{Kind: device.RandomKept, Key: key, A: 0.3, B: 1.5}
 		doubled := On(t, dev, tensor.Full(dt, 2, n))
-		check(t, dev.(tensor.Computer).Generate(doubled.Operand(), s, doubled.Operand()))
+		check(t, ComputerOn(dev).Generate(OperandOf(doubled), s, OperandOf(doubled)))
 		Same(t, doubled, want(dt, s).MulScalar(2), 0)
 	}
 	for _, dt := range []tensor.DType{f32, f64, tensor.Int64, tensor.Int32, tensor.Float16} {
@@ -180,7 +181,7 @@ func sequences(t *testing.T, dev tensor.Device) {
 	dice := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.On(dev).RandInt(g, -2, 5, n) })
 	rolls := tensor.New(tensor.Int64, n)
 	for i := range n {
-		tensor.Data[int64](rolls)[i] = Integer(tensor.Sequence{Key: key, From: -2, Count: 7}, uint64(i))
+		tensor.Data[int64](rolls)[i] = Integer(device.Sequence{Key: key, From: -2, Count: 7}, uint64(i))
 	}
 	Same(t, dice, rolls, 0)
 	half := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.On(dev).Rand(tensor.Float16, g, n) })
@@ -189,17 +190,17 @@ func sequences(t *testing.T, dev tensor.Device) {
 	}
 	odd := On(t, dev, tensor.New(f64, n+1).Narrow(0, 1, n)) // of no whole vectors
 	Same(t, odd.Uniform(tensor.NewGenerator(9), 0, 1),
-		want(f64, tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: 53}), 0)
+		want(f64, device.Sequence{Kind: device.RandomUniform, B: 1, Bits: 53}), 0)
 	Same(t, odd.Normal(tensor.NewGenerator(9), 3, 2),
-		want(f64, tensor.Sequence{Kind: tensor.RandomNormal, A: 3, B: 2}), 1e-14)
+		want(f64, device.Sequence{Kind: device.RandomNormal, A: 3, B: 2}), 1e-14)
 	Same(t, odd.Bernoulli(tensor.NewGenerator(9), 0.3),
-		want(f64, tensor.Sequence{Kind: tensor.RandomBernoulli, A: 0.3}), 0)
-	check(t, dev.(tensor.Computer).Generate(odd.Operand(), tensor.Sequence{A: 3, B: 0.5}))
+		want(f64, device.Sequence{Kind: device.RandomBernoulli, A: 0.3}), 0)
+	check(t, ComputerOn(dev).Generate(OperandOf(odd), device.Sequence{A: 3, B: 0.5}))
 	Same(t, odd, tensor.Arange(f64, 3, 3+n/2., 0.5), 0)
 	grid := On(t, dev, tensor.New(f32, 5, 7))
 	turned := grid.Transpose(0, 1).Uniform(tensor.NewGenerator(9), 0, 1)
 	Same(t, turned.Reshape(35), want(f32,
-		tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: 24}).Narrow(0, 0, 35), 0)
+		device.Sequence{Kind: device.RandomUniform, B: 1, Bits: 24}).Narrow(0, 0, 35), 0)
 }
 
 // rows are of many lengths, and some have elements that are infinite or no numbers.
@@ -216,17 +217,17 @@ func rows(t *testing.T, dev tensor.Device) {
 				classes := tensor.RandInt(g, 0, size, n)
 				type results struct{ y, dx, loss, dlogp *tensor.Tensor }
 				on := func(d tensor.Device) results {
-					k, c := d.(tensor.Computer), On(t, d, classes)
+					k, c := ComputerOn(d), On(t, d, classes)
 					r := results{empty(t, d, dt, n, size), empty(t, d, dt, n, size), empty(t, d, dt),
 						empty(t, d, dt, n, size)}
-					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowLogSoftmax}, r.y.Operand(),
-						On(t, d, x.To(dt)).Operand()))
-					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowLogSoftmaxGradient}, r.dx.Operand(),
-						r.y.Operand(), On(t, d, dy).Operand()))
-					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowNLL, Factor: -0.5}, r.loss.Operand(),
-						On(t, d, dy).Operand(), c.Operand()))
-					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowNLLGradient, Factor: -0.5},
-						r.dlogp.Operand(), c.Operand(), r.loss.Operand()))
+					check(t, k.Rows(device.RowOp{Kind: device.RowLogSoftmax}, OperandOf(r.y),
+						OperandOf(On(t, d, x.To(dt)))))
+					check(t, k.Rows(device.RowOp{Kind: device.RowLogSoftmaxGradient}, OperandOf(r.dx),
+						OperandOf(r.y), OperandOf(On(t, d, dy))))
+					check(t, k.Rows(device.RowOp{Kind: device.RowNLL, Factor: -0.5}, OperandOf(r.loss),
+						OperandOf(On(t, d, dy)), OperandOf(c)))
+					check(t, k.Rows(device.RowOp{Kind: device.RowNLLGradient, Factor: -0.5},
+						OperandOf(r.dlogp), OperandOf(c), OperandOf(r.loss)))
 					return r
 				}
 				got, want := on(dev), on(ref)
@@ -238,7 +239,7 @@ func rows(t *testing.T, dev tensor.Device) {
 		}
 	}
 	whole := empty(t, dev, tensor.Int64, 2, 2)
-	if err := dev.(tensor.Computer).Rows(tensor.RowOp{}, whole.Operand(), whole.Operand()); !errors.Is(err,
+	if err := ComputerOn(dev).Rows(device.RowOp{}, OperandOf(whole), OperandOf(whole)); !errors.Is(err,
 		tensor.ErrUnsupported) {
 		t.Errorf("the logarithm of integers' softmax: %v", err)
 	}

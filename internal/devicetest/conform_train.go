@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -28,7 +29,7 @@ func check(t *testing.T, err error) {
 
 func windows(t *testing.T, dev tensor.Device) {
 	ref, g := New("reference"), tensor.NewGenerator(6)
-	for _, w := range []tensor.Window{
+	for _, w := range []device.Window{
 		{Size: [2]int{2, 2}, Stride: [2]int{2, 2}}, {Size: [2]int{5, 5}, Stride: [2]int{1, 1}},
 		{Size: [2]int{3, 3}, Stride: [2]int{1, 1}, Padding: [2]int{1, 1}},
 		{Size: [2]int{3, 2}, Stride: [2]int{2, 3}, Padding: [2]int{1, 0}}, {Size: [2]int{1, 1}, Stride: [2]int{2, 1}},
@@ -42,13 +43,13 @@ func windows(t *testing.T, dev tensor.Device) {
 				images.Slice(3, 0, wide, 2).CopyFrom(images.Slice(3, 1, wide, 2)) // some are equal
 				type results struct{ columns, folded, pooled, at *tensor.Tensor }
 				on := func(d tensor.Device) results {
-					k, x := d.(tensor.Computer), On(t, d, images)
+					k, x := ComputerOn(d), On(t, d, images)
 					r := results{empty(t, d, dt, n, rows, places), empty(t, d, dt, n, c, h, wide),
 						empty(t, d, dt, n*c, places), empty(t, d, tensor.Int64, n*c, places)}
-					check(t, k.Unfold(r.columns.Operand(), x.Operand(), w))
-					check(t, k.Fold(r.folded.Operand(), r.columns.Operand(), w))
+					check(t, k.Unfold(OperandOf(r.columns), OperandOf(x), w))
+					check(t, k.Fold(OperandOf(r.folded), OperandOf(r.columns), w))
 					if 2*w.Padding[0] <= w.Size[0] && 2*w.Padding[1] <= w.Size[1] {
-						check(t, k.MaxPool(r.pooled.Operand(), r.at.Operand(), x.View(n*c, h, wide).Operand(), w))
+						check(t, k.MaxPool(OperandOf(r.pooled), OperandOf(r.at), OperandOf(x.View(n*c, h, wide)), w))
 					} else {
 						r.pooled.Zero()
 						r.at.Zero()
@@ -74,21 +75,21 @@ func near(t *testing.T, x *tensor.Tensor) *tensor.Tensor {
 
 func optimizers(t *testing.T, dev tensor.Device) {
 	g := tensor.NewGenerator(7)
-	for _, s := range []tensor.Descent{
-		{Rule: tensor.DescendSGD, LR: 0.1}, {Rule: tensor.DescendSGD, LR: 0.1, WeightDecay: 0.2},
-		{Rule: tensor.DescendSGD, LR: 0.1, Momentum: 0.9, Dampening: 0.1, WeightDecay: 0.01},
-		{Rule: tensor.DescendSGD, LR: 0.1, Momentum: 0.9, Nesterov: true, WeightDecay: 0.1},
-		{Rule: tensor.DescendAdam, LR: 0.01, Beta1: 0.9, Beta2: 0.99, Eps: 0.1, WeightDecay: 0.1},
-		{Rule: tensor.DescendAdam, LR: 0.01, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: 0.1, Decoupled: true},
-		{Rule: tensor.DescendAdam, LR: 0.01, Beta1: 0.9, Beta2: 0.5, Eps: 1e-8, AMSGrad: true},
-		{Rule: tensor.DescendAdam, LR: -0.01, Beta1: 0.9, Beta2: 0.5, Eps: 1e-8, WeightDecay: -0.1,
+	for _, s := range []device.Descent{
+		{Rule: device.DescendSGD, LR: 0.1}, {Rule: device.DescendSGD, LR: 0.1, WeightDecay: 0.2},
+		{Rule: device.DescendSGD, LR: 0.1, Momentum: 0.9, Dampening: 0.1, WeightDecay: 0.01},
+		{Rule: device.DescendSGD, LR: 0.1, Momentum: 0.9, Nesterov: true, WeightDecay: 0.1},
+		{Rule: device.DescendAdam, LR: 0.01, Beta1: 0.9, Beta2: 0.99, Eps: 0.1, WeightDecay: 0.1},
+		{Rule: device.DescendAdam, LR: 0.01, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: 0.1, Decoupled: true},
+		{Rule: device.DescendAdam, LR: 0.01, Beta1: 0.9, Beta2: 0.5, Eps: 1e-8, AMSGrad: true},
+		{Rule: device.DescendAdam, LR: -0.01, Beta1: 0.9, Beta2: 0.5, Eps: 1e-8, WeightDecay: -0.1,
 			Decoupled: true, AMSGrad: true},
-		{Rule: tensor.DescendAdagrad, LR: 0.1, LRDecay: 0.3, Eps: 1e-8},
-		{Rule: tensor.DescendAdagrad, LR: 0.1, WeightDecay: 0.2, Eps: 0.1},
-		{Rule: tensor.DescendRMSprop, LR: 0.01, Beta2: 0.99, Eps: 0.1},
-		{Rule: tensor.DescendRMSprop, LR: 0.01, Beta2: 0.9, Eps: 1e-8, Momentum: 0.5},
-		{Rule: tensor.DescendRMSprop, LR: 0.01, Beta2: 0.99, Eps: 1e-8, Centered: true},
-		{Rule: tensor.DescendRMSprop, LR: 0.01, Beta2: 0.99, Eps: 0.01, WeightDecay: 0.1, Momentum: 0.5,
+		{Rule: device.DescendAdagrad, LR: 0.1, LRDecay: 0.3, Eps: 1e-8},
+		{Rule: device.DescendAdagrad, LR: 0.1, WeightDecay: 0.2, Eps: 0.1},
+		{Rule: device.DescendRMSprop, LR: 0.01, Beta2: 0.99, Eps: 0.1},
+		{Rule: device.DescendRMSprop, LR: 0.01, Beta2: 0.9, Eps: 1e-8, Momentum: 0.5},
+		{Rule: device.DescendRMSprop, LR: 0.01, Beta2: 0.99, Eps: 1e-8, Centered: true},
+		{Rule: device.DescendRMSprop, LR: 0.01, Beta2: 0.99, Eps: 0.01, WeightDecay: 0.1, Momentum: 0.5,
 			Centered: true},
 	} {
 		for _, dt := range floats {
@@ -110,34 +111,34 @@ func optimizers(t *testing.T, dev tensor.Device) {
 		}
 	}
 	whole := empty(t, dev, tensor.Int64, 4)
-	if err := dev.(tensor.Computer).Descend(tensor.Descent{}, whole.Operand(),
-		whole.Operand()); !errors.Is(err, tensor.ErrUnsupported) {
+	if err := ComputerOn(dev).Descend(device.Descent{}, OperandOf(whole),
+		OperandOf(whole)); !errors.Is(err, tensor.ErrUnsupported) {
 		t.Errorf("a step of integers: %v", err)
 	}
 }
 
 // descent takes a step for each column of gradients, and returns the parameters and the state on
 // dev.
-func descent(t *testing.T, dev tensor.Device, s tensor.Descent, params, grads *tensor.Tensor) []*tensor.Tensor {
+func descent(t *testing.T, dev tensor.Device, s device.Descent, params, grads *tensor.Tensor) []*tensor.Tensor {
 	t.Helper()
 	all := []*tensor.Tensor{On(t, dev, params)}
-	var state []tensor.Operand
-	start, n := 0., map[tensor.DescentRule]int{tensor.DescendAdam: 2, tensor.DescendRMSprop: 3,
-		tensor.DescendAdagrad: 1}[s.Rule]
+	var state []operand
+	start, n := 0., map[device.DescentRule]int{device.DescendAdam: 2, device.DescendRMSprop: 3,
+		device.DescendAdagrad: 1}[s.Rule]
 	if s.AMSGrad {
 		n = 3
 	}
-	if s.Rule == tensor.DescendSGD && s.Momentum != 0 {
+	if s.Rule == device.DescendSGD && s.Momentum != 0 {
 		start, n = math.NaN(), 1 // nobody looks at it before the first step
 	}
 	for range n {
 		x := On(t, dev, tensor.Full(params.DType(), start, params.Dim(0)))
-		all, state = append(all, x), append(state, x.Operand())
+		all, state = append(all, x), append(state, OperandOf(x))
 	}
 	for i := range grads.Dim(1) {
 		s.N = int64(i + 1)
 		grad := On(t, dev, grads.Select(1, i).Clone())
-		check(t, dev.(tensor.Computer).Descend(s, all[0].Operand(), grad.Operand(), state...))
+		check(t, ComputerOn(dev).Descend(s, OperandOf(all[0]), OperandOf(grad), state...))
 	}
 	return all
 }

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Descend is tensor.Computer's. Each number is computed in float64.
-func (d *Device) Descend(s tensor.Descent, param, grad tensor.Operand, state ...tensor.Operand) error {
+// Descend is device.Computer's. Each number is computed in float64.
+func (d *Device) Descend(s device.Descent, param, grad operand, state ...operand) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
@@ -31,13 +32,13 @@ func (d *Device) Descend(s tensor.Descent, param, grad tensor.Operand, state ...
 }
 
 // descend returns by how much a parameter changes, and changes its state.
-func descend(s *tensor.Descent, p, g float64, state func(i int) *float64) float64 {
+func descend(s *device.Descent, p, g float64, state func(i int) *float64) float64 {
 	if !s.Decoupled {
 		g += s.WeightDecay * p
 	}
 	n := float64(s.N)
 	switch s.Rule {
-	case tensor.DescendSGD:
+	case device.DescendSGD:
 		if s.Momentum == 0 {
 			return -s.LR * g
 		}
@@ -49,7 +50,7 @@ func descend(s *tensor.Descent, p, g float64, state func(i int) *float64) float6
 			return -s.LR * (g + s.Momentum**m)
 		}
 		return -s.LR * *m
-	case tensor.DescendAdam:
+	case device.DescendAdam:
 		mean, square := state(0), state(1)
 		*mean += (1 - s.Beta1) * (g - *mean)
 		*square = s.Beta2**square + (1-s.Beta2)*g*g
@@ -63,7 +64,7 @@ func descend(s *tensor.Descent, p, g float64, state func(i int) *float64) float6
 			change -= s.LR * s.WeightDecay * p
 		}
 		return change
-	case tensor.DescendAdagrad:
+	case device.DescendAdagrad:
 		sum := state(0)
 		*sum += g * g
 		return -s.LR / (1 + (n-1)*s.LRDecay) * g / (math.Sqrt(*sum) + s.Eps)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
@@ -39,6 +40,9 @@ func (d *Device) use(n int) {
 	}
 }
 
+// Synchronize has nothing to wait for.
+func (d *Device) Synchronize() error { return nil }
+
 // Calls returns how often something was computed.
 func (d *Device) Calls() int64 { return d.calls.Load() }
 
@@ -53,7 +57,7 @@ func (d *Device) failure() error {
 }
 
 // Alloc returns n bytes, which are no zeros.
-func (d *Device) Alloc(n int) (tensor.DeviceMemory, error) {
+func (d *Device) Alloc(n int) (device.Memory, error) {
 	if err := d.failure(); err != nil {
 		return nil, err
 	}
@@ -95,7 +99,7 @@ type memory struct {
 	block  shm.Handle
 }
 
-func (m *memory) Device() tensor.Device { return m.dev }
+func (m *memory) Device() device.Device { return m.dev }
 func (m *memory) Size() int             { return len(m.bytes) }
 
 func (m *memory) Key() any {
@@ -133,7 +137,7 @@ func (m *memory) Fill(off, n int, pattern []byte) error {
 	return m.dev.failure()
 }
 
-func (m *memory) Copy(off int, src tensor.DeviceMemory, from, n int) error {
+func (m *memory) Copy(off int, src device.Memory, from, n int) error {
 	o, ok := src.(*memory)
 	if !ok {
 		return fmt.Errorf("%w: copy from %v to %v", tensor.ErrDevice, src.Device(), m.dev)

@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/internal/device"
 )
 
 // Philox returns what Philox 4×32-10 (Salmon and others, 2011) makes of a counter and a key.
@@ -19,35 +19,35 @@ func Philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 	return counter
 }
 
-// words returns u and v of a tensor.Sequence at a place.
+// words returns u and v of a device.Sequence at a place.
 func words(key, place uint64) (u, v uint64) {
 	r := Philox([4]uint32{uint32(place), uint32(place >> 32)}, [2]uint32{uint32(key), uint32(key >> 32)})
 	return uint64(r[1])<<32 | uint64(r[0]), uint64(r[3])<<32 | uint64(r[2])
 }
 
 // Number returns what a sequence has at a place.
-func Number(s tensor.Sequence, place uint64) float64 {
+func Number(s device.Sequence, place uint64) float64 {
 	u, v := words(s.Key, place)
 	switch s.Kind {
-	case tensor.Arithmetic:
+	case device.Arithmetic:
 		return s.A + float64(float64(place)*s.B)
-	case tensor.RandomUniform:
+	case device.RandomUniform:
 		return s.A + float64((s.B-s.A)*float64(u>>(64-s.Bits)))/float64(uint64(1)<<s.Bits)
-	case tensor.RandomNormal:
+	case device.RandomNormal:
 		z := math.Sqrt(-2*math.Log(float64(u>>11+1)/(1<<53))) * math.Cos(2*math.Pi*float64(v>>11)/(1<<53))
 		return s.A + float64(s.B*z)
 	}
 	switch {
 	case float64(u>>11)/(1<<53) >= s.A:
 		return 0
-	case s.Kind == tensor.RandomKept:
+	case s.Kind == device.RandomKept:
 		return s.B
 	}
 	return 1
 }
 
 // Integer returns what a sequence of integers has at a place.
-func Integer(s tensor.Sequence, place uint64) int64 {
+func Integer(s device.Sequence, place uint64) int64 {
 	u, _ := words(s.Key, place)
 	hi, _ := bits.Mul64(u, s.Count)
 	return s.From + int64(hi)

@@ -42,7 +42,7 @@ func (d *Device) inBlock(domain *shm.Domain, block shm.Handle, n int) (*memory, 
 }
 
 // read returns what Marshal wrote.
-func read(dec *wire.Decoder) (tensor.DeviceMemory, error) {
+func read(dec *wire.Decoder) (device.Memory, error) {
 	domain, err := shm.Default()
 	if err != nil {
 		return nil, err
@@ -66,8 +66,14 @@ func read(dec *wire.Decoder) (tensor.DeviceMemory, error) {
 }
 
 func init() {
-	device.Register("test", device.Backend[tensor.Device, tensor.DeviceMemory]{
-		Parse: func(name string) (tensor.Device, error) { return Shared(name), nil },
-		Read:  read,
+	device.Register("test", device.Backend{
+		Parse: func(name string) (device.Device, error) { return Shared(name), nil },
+		Engine: func(d device.Device) device.Engine {
+			if mine, ok := d.(*Device); ok {
+				return mine
+			}
+			return nil
+		},
+		Read: read,
 	})
 }

@@ -34,7 +34,7 @@ const (
 	proofSize = sha256.Size
 )
 
-var helloBytes = []byte{'s', 'h', 'o', 'a', 'l', 'L', 2, 0} // the last two are the version, little-endian
+var helloBytes = []byte{'s', 'h', 'o', 'a', 'l', 'L', 3, 0} // the last two are the version, little-endian
 
 // Server proves the key to the client at the other end of rw, and has it proven. The caller sets a
 // deadline.

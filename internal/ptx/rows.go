@@ -25,7 +25,7 @@ type rowAsm struct {
 	in, state                 []string
 }
 
-// Rows returns the kernel of a kind of tensor.RowOp: LogSoftmax, LogSoftmaxGradient or NLL, for a
+// Rows returns the kernel of a kind of device.RowOp: LogSoftmax, LogSoftmaxGradient or NLL, for a
 // type of fractions, with the one entry "rows" for blocks of BlockSize. Its arguments are the
 // number of rows, of elements in each, and of threads for each; the number of classes and the
 // factor; and the addresses of the output and the operands.

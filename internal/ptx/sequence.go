@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Sequence returns the kernel of a kind of tensor.Sequence: Arithmetic, RandomUniform,
+// Sequence returns the kernel of a kind of device.Sequence: Arithmetic, RandomUniform,
 // RandomNormal, RandomBernoulli, RandomInteger, or RandomKept, which has an operand. Its extra
 // words are the key, A and B, and for RandomUniform by how much u is shifted and what it is divided
 // by then; RandomInteger has From and Count in the place of A and B.

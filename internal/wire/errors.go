@@ -15,6 +15,9 @@ var (
 	// not a message of the wanted type.
 	ErrFormat = errors.New("wire: malformed message")
 
+	// ErrTag is wrapped, beside ErrFormat, where a value has a tag that this program does not know.
+	ErrTag = errors.New("wire: unknown tag")
+
 	// ErrOverflow is wrapped where a number is well formed but does not fit the Go type that should
 	// hold it.
 	ErrOverflow = errors.New("wire: number does not fit")

@@ -17,7 +17,8 @@ func init() {
 // of it.
 type fileCodec struct{}
 
-const fileLen = 2
+// fileTags are those of [name, block].
+var fileTags = &Tags{"file", []int{2}}
 
 func (fileCodec) encode(e *Encoder, v reflect.Value) error {
 	f := v.Interface().(*os.File)
@@ -30,14 +31,14 @@ func (fileCodec) encode(e *Encoder, v reflect.Value) error {
 		return fmt.Errorf("send file %s: %w", f.Name(), err)
 	}
 	e.OnDone(func(bool) { d.LetGo(h) }) // the message holds it, or nobody
-	e.ArrayLen(fileLen)
+	e.Tag(fileTags, 0)
 	e.String(f.Name())
 	e.Block(h)
 	return nil
 }
 
 func (fileCodec) decode(d *Decoder, v reflect.Value) error {
-	if err := d.ArrayOf(fileLen); err != nil {
+	if err := d.OnlyTag(fileTags); err != nil {
 		return err
 	}
 	name, err := d.String()

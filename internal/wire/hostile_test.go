@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -92,6 +93,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encode(f, &tree{1, &tree{}, &tree{}}).Body)
 	w := &weight{1}
 	f.Add(encode(f, &model{First: w, Tied: w, All: []*weight{{2}, w}}).Body)
+	f.Add(encode(f, []error{io.EOF, &batchError{7, io.ErrUnexpectedEOF}, nil}).Body)
 	f.Add(encode(f, []*buffer{{block: 1}, {block: 2}, {block: 1}}).Body)
 	f.Fuzz(func(t *testing.T, body []byte) { checkReaders(t, body) })
 }
@@ -249,9 +251,10 @@ func TestDepthIsLimited(t *testing.T) {
 }
 
 func TestDeepValuesOfUnknownTypesAreSkippedFlat(t *testing.T) {
-	// ["text", [], [["no such type", [[[[…]]]]]]] is an error whose cause is not known here.
+	// [0, "text", [], [["no such type", [[[[…]]]]]]] is an error whose cause is not known here.
 	var e wire.Encoder
-	e.ArrayLen(3)
+	e.ArrayLen(4)
+	e.Uint(0)
 	e.String("text")
 	e.ArrayLen(0)
 	e.ArrayLen(1)

@@ -23,16 +23,15 @@ func (e *RemoteError) Error() string { return e.Text }
 // Unwrap returns the causes.
 func (e *RemoteError) Unwrap() []error { return e.Causes }
 
-// errorLen is the length of the array [text, names of sentinels, registered values] as which an
-// error is written.
-const errorLen = 3
+// errorTags are those of [text, names of sentinels, registered values].
+var errorTags = &Tags{"error", []int{3}}
 
 // An errorCodec writes an error.
 type errorCodec struct{}
 
 func (errorCodec) encode(e *Encoder, v reflect.Value) error {
 	err := v.Interface().(error)
-	e.ArrayLen(errorLen)
+	e.Tag(errorTags, 0)
 	e.String(textOf(err))
 	encodeNames(e, err)
 	return encodeTyped(e, err)
@@ -92,7 +91,7 @@ func isNilPointer(err error) bool {
 }
 
 func (errorCodec) decode(d *Decoder, v reflect.Value) error {
-	if err := d.ArrayOf(errorLen); err != nil {
+	if err := d.OnlyTag(errorTags); err != nil {
 		return err
 	}
 	text, err := d.String()

@@ -63,6 +63,7 @@ func init() {
 		sentinel{"errors.ErrUnsupported", errors.ErrUnsupported},
 		sentinel{"wire.ErrType", ErrType},
 		sentinel{"wire.ErrFormat", ErrFormat},
+		sentinel{"wire.ErrTag", ErrTag},
 		sentinel{"wire.ErrOverflow", ErrOverflow},
 		sentinel{"wire.ErrTooDeep", ErrTooDeep},
 		sentinel{"wire.ErrTooLong", ErrTooLong},

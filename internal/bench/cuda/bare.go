@@ -7,7 +7,12 @@ import (
 
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/device"
+	"github.com/shoal-mp/shoal/tensor"
 )
+
+// tensors reaches the memory of tensors.
+var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
 // A bare copies by the driver's own calls, with memory of its own.
 type bare struct {

@@ -147,7 +147,7 @@ func (t *taker) measure(ctx context.Context, rounds int) error {
 // written is measure of a tensor that the device has just been told to write a word of: so
 // something has to wait for it.
 func (t *taker) written(ctx context.Context, rounds int) error {
-	return t.hand(ctx, rounds, func() error { return t.x.DeviceMemory().Fill(0, 4, []byte{0, 0, 0x80, 0x3f}) })
+	return t.hand(ctx, rounds, func() error { return tensors.Memory(t.x).Fill(0, 4, []byte{0, 0, 0x80, 0x3f}) })
 }
 
 func (t *taker) hand(ctx context.Context, rounds int, before func() error) error {
@@ -206,7 +206,7 @@ func newCopier(dev *cuda.Device, x *tensor.Tensor) (*copier, error) {
 
 func (c *copier) ours(_ context.Context, rounds int) error {
 	for range rounds {
-		if err := c.y.DeviceMemory().Copy(0, c.x.DeviceMemory(), 0, c.x.Nbytes()); err != nil {
+		if err := tensors.Memory(c.y).Copy(0, tensors.Memory(c.x), 0, c.x.Nbytes()); err != nil {
 			return err
 		}
 	}

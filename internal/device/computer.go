@@ -1,16 +1,15 @@
-package tensor
+package device
 
-import "github.com/shoal-mp/shoal/internal/device"
-
-// A Computer is a Device that computes with what is in its memory. Package tensor calls it for
-// tensors that are there, and does the rest: broadcasting, dtypes, what may not overlap, and all
-// checks of shapes. Work is queued: a method returns when its arguments have been looked at, and
-// what is asked for later, DeviceMemory's Read included, sees it done. Its error is the device's
-// own, or wraps ErrUnsupported where there is no kernel for a dtype; nothing was written then.
+// A Computer is an Engine that computes with what is in its device's memory. Package tensor calls
+// it for tensors that are there, and does the rest: broadcasting, dtypes, what may not overlap, and
+// all checks of shapes. Work is queued: a method returns when its arguments have been looked at,
+// and what is asked for later, Memory's Read included, sees it done. Its error is the device's own,
+// or wraps tensor.ErrUnsupported where there is no kernel for a dtype; nothing was written then.
 //
-// The dtype of all operands but those that are named otherwise is the same.
-type Computer interface {
-	Device
+// T is tensor.DType, which says its size. The dtype of all operands but those that are named
+// otherwise is the same.
+type Computer[T any] interface {
+	Engine
 
 	// Map sets the elements of out to o of those of in, all of out's shape. That has at least one
 	// dimension, no more than the layouts need, and all have elements. out may be one of in, and
@@ -19,58 +18,58 @@ type Computer interface {
 	// Besides the operations of package tensor, by their names, there are Copy, of two dtypes;
 	// Where, whose first operand is Bool; and AddAtomic, which adds its only operand to out,
 	// without a loss where others add atomically (Float32, Float64, Int32, Int64).
-	Map(o *device.Op, out Operand, in ...Operand) error
+	Map(o *Op, out Operand[T], in ...Operand[T]) error
 
 	// Reduce sets each element of out, which is contiguous, to r of those that the last dimensions
 	// of in, which out does not have, hold for it: at least one. Sums, products and variances of
 	// floats are computed in Float64, and out is; those of integers are Int64. Argmax and Argmin
 	// are Int64, the place in row-major order of what is reduced; of equals the first, and NaN
 	// before everything.
-	Reduce(r Reduction, out, in Operand) error
+	Reduce(r Reduction, out, in Operand[T]) error
 
 	// MatMul sets out, (batch, n, m), to a, (batch, n, k), times b, (batch, k, m), plus beta times
 	// out, which is not read where beta is 0. In each, one of the last two strides is 1; out is
 	// contiguous. The stride of a batch may be 0, of a and b.
-	MatMul(out, a, b Operand, beta float64) error
+	MatMul(out, a, b Operand[T], beta float64) error
 
 	// Gather sets each element of out to that of in at the same indices but that along dim, which
 	// index, Int64 of out's shape, says. Indices are in range.
-	Gather(out, in, index Operand, dim int) error
+	Gather(out, in, index Operand[T], dim int) error
 
 	// Scatter is the way back: each element of in, of index's shape, replaces that of out where the
 	// index says, or is added to it, and all of those that go to one place.
-	Scatter(out, in, index Operand, dim int, add bool) error
+	Scatter(out, in, index Operand[T], dim int, add bool) error
 
 	// Generate sets each element of out, which is contiguous, by its place, and RandomKept by that
 	// of in.
-	Generate(out Operand, s Sequence, in ...Operand) error
+	Generate(out Operand[T], s Sequence, in ...Operand[T]) error
 
 	// Rows does something that needs all of a row, which is the last dimension. All operands are
 	// contiguous, and not empty.
-	Rows(o RowOp, out Operand, in ...Operand) error
+	Rows(o RowOp, out Operand[T], in ...Operand[T]) error
 
 	// Unfold sets out, (n, c·KH·KW, outH·outW), to the elements of in, (n, c, h, w), that each
 	// place of a window sees, zeros outside: im2col. Both are contiguous.
-	Unfold(out, in Operand, w Window) error
+	Unfold(out, in Operand[T], w Window) error
 
 	// Fold sets out, (n, c, h, w), to the sums of what Unfold would have put into in: col2im.
-	Fold(out, in Operand, w Window) error
+	Fold(out, in Operand[T], w Window) error
 
 	// MaxPool sets out, (n·c, outH·outW), to the largest element of each window of in, (n·c, h, w),
 	// and at, Int64, to its place in h·w: the first of equals, NaN before everything. What is
 	// padded is less than everything. All are contiguous.
-	MaxPool(out, at, in Operand, w Window) error
+	MaxPool(out, at, in Operand[T], w Window) error
 
 	// Descend takes one step of an optimizer. All operands are contiguous and of one size.
-	Descend(d Descent, param, grad Operand, state ...Operand) error
+	Descend(d Descent, param, grad Operand[T], state ...Operand[T]) error
 }
 
 // An Operand is a tensor as a Computer sees it: elements of its device's memory, or one number that
 // stands for all.
-type Operand struct {
-	Memory  DeviceMemory // nil for a number
-	Value   [16]byte     // the number: the first DType.Size() bytes
-	DType   DType
+type Operand[T any] struct {
+	Memory  Memory   // nil for a number
+	Value   [16]byte // the number: as many of its bytes as the dtype has
+	DType   T
 	Offset  int   // of the first element
 	Shape   []int // as of the tensor
 	Strides []int // between neighbours; like Offset in elements, and at least 0

@@ -1,0 +1,54 @@
+package wire
+
+import "github.com/shoal-mp/shoal/internal/shm"
+
+// parcelTags are those of [body, [block …]].
+var parcelTags = &Tags{"parcel", []int{2}}
+
+// Parcel writes a message as a part of this one. Its blocks must be held until this message is
+// sent, which is another holder of them.
+func (e *Encoder) Parcel(m Message) error {
+	e.Tag(parcelTags, 0)
+	e.Bytes(m.Body)
+	e.ArrayLen(len(m.Blocks))
+	for _, h := range m.Blocks {
+		e.Block(h)
+	}
+	return e.Err()
+}
+
+// Parcel reads what Encoder.Parcel wrote. The message holds its blocks, which release gives back,
+// one by one, if they are not kept.
+func (d *Decoder) Parcel(release func(shm.Handle)) (m Message, err error) {
+	if err := d.OnlyTag(parcelTags); err != nil {
+		return m, err
+	}
+	if m.Body, err = d.Bytes(); err != nil {
+		return m, err
+	}
+	n, err := d.ArrayLen()
+	if err != nil || n == 0 {
+		return m, err
+	}
+	if n > MaxBlocks {
+		return m, d.fail(d.off, "a parcel of %d blocks", n)
+	}
+	var taken []shm.Handle
+	d.OnDone(func(kept bool) {
+		if kept {
+			return
+		}
+		for _, h := range taken {
+			release(h)
+		}
+	})
+	for range n {
+		h, err := d.Block()
+		if err != nil {
+			return m, err
+		}
+		taken = append(taken, h)
+	}
+	m.Blocks = taken
+	return m, nil
+}

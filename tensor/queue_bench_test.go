@@ -1,0 +1,39 @@
+package tensor_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// BenchmarkQueuePutGet puts a tensor of 64 bytes and gets it, in one goroutine.
+func BenchmarkQueuePutGet(b *testing.B) {
+	d, err := shm.NewLocal(1 << 20)
+	check(b, err)
+	shm.SetDefault(d)
+	b.Cleanup(func() {
+		shm.SetDefault(nil)
+		check(b, d.Close())
+	})
+	x := tensor.New(tensor.Float32, 4, 4)
+	defer x.Close()
+	check(b, x.Share())
+	for name, t := range map[string]*tensor.Tensor{"contiguous": x, "strided": x.T()} {
+		b.Run(name, func(b *testing.B) {
+			ctx := context.Background()
+			q, err := ipc.NewQueue[*tensor.Tensor](8)
+			check(b, err)
+			defer q.Close()
+			b.ReportAllocs()
+			for b.Loop() {
+				check(b, q.Put(ctx, t))
+				got, err := q.Get(ctx)
+				check(b, err)
+				check(b, got.Close())
+			}
+		})
+	}
+}
