@@ -8,56 +8,27 @@ import (
 )
 
 // A backend computes what goes beyond rows.apply: by loops over the bytes of tensors on the host,
-// or by a device's Computer. Shapes and dtypes were checked.
-type backend interface {
-	// fuses reports whether rows.apply takes any loop, and not only those of the table.
-	fuses() bool
-
-	// fill sets all elements of t to v, and copy to those of src, broadcast and converted.
-	fill(t *Tensor, v float64)
-	copy(t, src *Tensor)
-
-	// generate sets the elements of t to a sequence, whose key is drawn from g if it is random: on
-	// the host by here.
-	generate(t *Tensor, g *Generator, s device.Sequence, here func())
-
-	// reduce reduces dimensions of t, by default all, and truth does as Bool, where nothing is
-	// empty.
-	reduce(r reduction, t *Tensor, dims []int) *Tensor
-	truth(r reduction, empty float64, t *Tensor, dims []int) *Tensor
-
-	// multiply sets t, which is contiguous, to the products of the matrices of x and y, and
-	// addProduct adds that of two matrices.
-	multiply(t, x, y *Tensor, batch []int)
-	addProduct(t, a, b *Tensor)
-
-	gather(what string, t *Tensor, dim int, idx, out *Tensor)
-	// scatter changes elements of t by those of src as move does, which adds if it is nil.
-	scatter(what string, t *Tensor, dim int, idx, src *Tensor, move castFunc)
-	addAtomic(t, o *Tensor)
-
-	// nearby returns what f makes of t's elements on the host, where t is: for what no device has a
-	// kernel for.
-	nearby(t *Tensor, f func(near *Tensor) *Tensor) *Tensor
-}
+// or by a device's Computer. Shapes and dtypes were checked. It is no interface, so that what
+// callers pass stays on their stacks: a training step allocates nothing.
+type backend struct{ remote bool }
 
 // backendOf returns what computes with tensors, of which one may be on a device.
 func backendOf(ts ...*Tensor) backend {
 	for _, t := range ts {
 		if _, ok := t.device(); ok {
-			return deviceBackend{}
+			return backend{remote: true}
 		}
 	}
-	return hostBackend{}
+	return backend{}
 }
 
-type hostBackend struct{}
+// fuses reports whether rows.apply takes any loop, and not only those of the table.
+func (b backend) fuses() bool { return !b.remote }
 
-func (hostBackend) fuses() bool { return true }
-
-func (hostBackend) fill(t *Tensor, v float64) {
+// fill sets all elements of t to v.
+func (b backend) fill(t *Tensor, v float64) {
 	switch {
-	case !t.IsContiguous():
+	case b.remote || !t.IsContiguous():
 		t.CopyFrom(Scalar(t.dtype, v))
 		return
 	case math.Float64bits(v) == 0:
@@ -68,51 +39,42 @@ func (hostBackend) fill(t *Tensor, v float64) {
 	t.Touch()
 }
 
-func (hostBackend) copy(t, src *Tensor) { t.copyLoops(src) }
-
-func (hostBackend) generate(_ *Tensor, _ *Generator, _ device.Sequence, here func()) { here() }
-
-func (hostBackend) reduce(r reduction, t *Tensor, dims []int) *Tensor { return r.loops(t, dims) }
-
-func (hostBackend) truth(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
-	return truthLoops(r, empty, t, dims)
+// copy sets the elements of t to those of src, broadcast and converted.
+func (b backend) copy(t, src *Tensor) {
+	if b.remote {
+		t.copyHere(src)
+	} else {
+		t.copyLoops(src)
+	}
 }
 
-func (hostBackend) multiply(t, x, y *Tensor, batch []int) { t.multiplyLoops(x, y, batch) }
-
-func (hostBackend) addProduct(t, a, b *Tensor) { t.Add(MatMul(a, b)) }
-
-func (hostBackend) gather(what string, t *Tensor, dim int, idx, out *Tensor) {
-	t.gatherLoops(what, dim, idx, out)
-}
-
-func (hostBackend) scatter(what string, t *Tensor, dim int, idx, src *Tensor, move castFunc) {
-	t.scatterLoops(what, dim, idx, src, move)
-}
-
-func (hostBackend) addAtomic(t, o *Tensor) { t.addAtomicLoops(o) }
-
-func (hostBackend) nearby(t *Tensor, f func(near *Tensor) *Tensor) *Tensor { return f(t) }
-
-type deviceBackend struct{}
-
-func (deviceBackend) fuses() bool { return false }
-
-func (deviceBackend) fill(t *Tensor, v float64) { t.CopyFrom(Scalar(t.dtype, v)) }
-
-func (deviceBackend) copy(t, src *Tensor) { t.copyHere(src) }
-
-func (deviceBackend) generate(t *Tensor, g *Generator, s device.Sequence, _ func()) {
+// generate sets the elements of t to a sequence, whose key is drawn from g if it is random: on the
+// host by here.
+func (b backend) generate(t *Tensor, g *Generator, s device.Sequence, here func()) {
+	if !b.remote {
+		here()
+		return
+	}
 	if s.Kind != device.Arithmetic {
 		s.Key = g.orDefault().Uint64()
 	}
 	t.generate(s)
 }
 
-func (deviceBackend) reduce(r reduction, t *Tensor, dims []int) *Tensor { return r.remote(t, dims) }
+// reduce reduces dimensions of t, by default all.
+func (b backend) reduce(r reduction, t *Tensor, dims []int) *Tensor {
+	if b.remote {
+		return r.remote(t, dims)
+	}
+	return r.loops(t, dims)
+}
 
-func (deviceBackend) truth(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
-	if t.Numel() == 0 {
+// truth is reduce of t's elements as Bool, where nothing is empty.
+func (b backend) truth(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
+	switch {
+	case !b.remote:
+		return truthLoops(r, empty, t, dims)
+	case t.Numel() == 0:
 		return mustOn(truthful(r, empty, New(t.dtype, t.shape...), dims), t.Device())
 	}
 	truth := t.To(Bool)
@@ -120,30 +82,57 @@ func (deviceBackend) truth(r reduction, empty float64, t *Tensor, dims []int) *T
 	return r.remote(truth, dims)
 }
 
-func (deviceBackend) multiply(t, x, y *Tensor, batch []int) { t.multiplyRemote(x, y, batch, 0) }
+// multiply sets t, which is contiguous, to the products of the matrices of x and y.
+func (b backend) multiply(t, x, y *Tensor, batch []int) {
+	if b.remote {
+		t.multiplyRemote(x, y, batch, 0)
+	} else {
+		t.multiplyLoops(x, y, batch)
+	}
+}
 
-func (deviceBackend) addProduct(t, a, b *Tensor) {
-	if !t.IsContiguous() || t.dtype != a.dtype || t.dtype != b.dtype || t.dtype != t.dtype.computed() {
-		t.Add(MatMul(a, b))
+// addProduct adds the product of two matrices to t.
+func (b backend) addProduct(t, x, y *Tensor) {
+	if !b.remote || !t.IsContiguous() || t.dtype != x.dtype || t.dtype != y.dtype ||
+		t.dtype != t.dtype.computed() {
+		t.Add(MatMul(x, y))
 		return
 	}
-	home([]*Tensor{t, a, b})
-	t.multiplyRemote(a.matrices(t.dtype, 0), b.matrices(t.dtype, 1), nil, 1)
+	home([]*Tensor{t, x, y})
+	t.multiplyRemote(x.matrices(t.dtype, 0), y.matrices(t.dtype, 1), nil, 1)
 }
 
-func (deviceBackend) gather(what string, t *Tensor, dim int, idx, out *Tensor) {
-	t.gatherRemote(what, t.wantAlong(what, dim, idx, out), idx, out)
+func (b backend) gather(what string, t *Tensor, dim int, idx, out *Tensor) {
+	if b.remote {
+		t.gatherRemote(what, t.wantAlong(what, dim, idx, out), idx, out)
+	} else {
+		t.gatherLoops(what, dim, idx, out)
+	}
 }
 
-func (deviceBackend) scatter(what string, t *Tensor, dim int, idx, src *Tensor, move castFunc) {
-	t.scatterRemote(what, t.wantAlong(what, dim, idx, src), idx, src, move == nil)
+// scatter changes elements of t by those of src as move does, which adds if it is nil.
+func (b backend) scatter(what string, t *Tensor, dim int, idx, src *Tensor, move castFunc) {
+	if b.remote {
+		t.scatterRemote(what, t.wantAlong(what, dim, idx, src), idx, src, move == nil)
+	} else {
+		t.scatterLoops(what, dim, idx, src, move)
+	}
 }
 
-func (deviceBackend) addAtomic(t, o *Tensor) {
-	rows{op: opAddAtomic, in: [3]DType{t.dtype}, out: t.dtype}.apply(t, o)
+func (b backend) addAtomic(t, o *Tensor) {
+	if b.remote {
+		rows{op: opAddAtomic, in: [3]DType{t.dtype}, out: t.dtype}.apply(t, o)
+	} else {
+		t.addAtomicLoops(o)
+	}
 }
 
-func (deviceBackend) nearby(t *Tensor, f func(near *Tensor) *Tensor) *Tensor {
+// nearby returns what f makes of t's elements on the host, where t is: for what no device has a
+// kernel for.
+func (b backend) nearby(t *Tensor, f func(near *Tensor) *Tensor) *Tensor {
+	if !b.remote {
+		return f(t)
+	}
 	near := mustOn(t, nil)
 	defer near.release()
 	return mustOn(f(near), t.Device())

@@ -40,7 +40,7 @@ var withoutExample = map[string]string{
 	"torch.CUDATensor":          "what Conn.Recv returns",
 	"torch.Conn":                "what Dial returns: ExampleListener", "encoding/hdf5.File": "what Open returns",
 	"encoding/npy.Info":         "what Archive.List returns",
-	"encoding/safetensors.File": "what Open returns", "encoding/safetensors.Sharded": "what OpenSharded returns",
+	"encoding/safetensors.File": "what Open returns",
 	"encoding/safetensors.Info": "what File.Info returns",
 	"encoding/hdf5.Writer":      "what Create returns",
 	"encoding/hdf5.Appender":    "what Append returns",
