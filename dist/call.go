@@ -222,18 +222,21 @@ func (g *Group) blame(c *call, err error) error {
 	if errors.Is(err, ipc.ErrClosed) {
 		return ErrClosed
 	}
-	state := make([]int64, 2*g.stage.size)
-	if e := g.ranks.Read(0, state); e != nil {
+	if pid, e := g.ranks.At(g.Rank()); e != nil {
 		return errors.Join(err, e)
-	}
-	pids, turns := state[:g.stage.size], state[g.stage.size:]
-	if pids[g.Rank()] < 0 { // our own Close
+	} else if pid < 0 { // our own Close
 		return ErrClosed
 	}
 	if e := errors.Join(g.ranks.Set(g.stage.size+g.Rank(), letDown), g.life.Abort()); e != nil {
 		return errors.Join(err, e)
 	}
+	// Deaths are looked at first: a rank that leaves and ends meanwhile is not one of the dead.
 	dead, err := g.dead(err)
+	state := make([]int64, 2*g.stage.size)
+	if e := g.ranks.Read(0, state); e != nil {
+		return errors.Join(err, e)
+	}
+	pids, turns := state[:g.stage.size], state[g.stage.size:]
 	e := &RankError{Call: string(c.text), Err: err}
 	if len(dead) > 0 {
 		e.Ranks = g.where(func(r int) bool { return slices.Contains(dead, int(pids[r])) })

@@ -88,7 +88,7 @@ func columns(option any) (all row.Columns, err error) {
 			if err != nil {
 				return nil, fmt.Errorf("%w columns: %q: %w", errOption, name, err)
 			}
-			column.DType = new(dt)
+			column.DType = &dt
 		}
 		all = append(all, column)
 	}
