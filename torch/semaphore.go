@@ -37,6 +37,10 @@ type Semaphore struct {
 	name  string // as sem_open knows it
 	max   int64
 	ours  bool // so that Close removes the name
+
+	// releases tells the race detector, which does not see shared memory, that what a goroutine
+	// did before it released comes before what one does that has acquired.
+	releases atomic.Int64
 }
 
 // What multiprocessing has on semaphores.
@@ -140,6 +144,7 @@ func (s *Semaphore) Acquire(ctx context.Context) error {
 		switch {
 		case uint32(v) > 0:
 			if s.word.CompareAndSwap(v, v-1-oneSleeper) {
+				s.releases.Load()
 				return nil
 			}
 		case ctx.Err() != nil:
@@ -169,6 +174,7 @@ func (s *Semaphore) take() bool {
 			return false
 		}
 		if s.word.CompareAndSwap(v, v-1) {
+			s.releases.Load()
 			return true
 		}
 	}
@@ -176,6 +182,7 @@ func (s *Semaphore) take() bool {
 
 // Release gives a permit back. The error wraps ErrProtocol where a semaphore has all its permits.
 func (s *Semaphore) Release() error {
+	s.releases.Add(1)
 	for {
 		v := s.word.Load()
 		if int64(uint32(v)) >= s.max {
