@@ -210,10 +210,14 @@ func begin(e zipfile.Entry) (h header, r io.ReadCloser, err error) {
 	if r, err = e.Open(); err != nil {
 		return h, nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	if h, err = readHeader(r); err != nil {
-		return h, nil, errors.Join(err, r.Close())
+	if h, err = readHeader(r); err == nil {
+		return h, r, nil
 	}
-	return h, r, nil
+	r.Close() // it repeats what the reader has said
+	if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrDType) { // of the decompressor
+		err = fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	return h, nil, err
 }
 
 // unpack reads an array that must be as long as the archive says, if so many bytes are allowed.
