@@ -213,7 +213,8 @@ func begin(e zipfile.Entry) (h header, r io.ReadCloser, err error) {
 	if h, err = readHeader(r); err == nil {
 		return h, r, nil
 	}
-	r.Close()                                                    // it repeats what the reader has said
+	// What Close says is what the reader has said.
+	r.Close()
 	if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrDType) { // of the decompressor
 		err = fmt.Errorf("%w: %w", ErrFormat, err)
 	}
