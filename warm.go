@@ -45,6 +45,7 @@ type warmPool struct {
 type warmKind struct {
 	launch launch
 	want   int
+	asked  int // how often Warm has said how many are wanted
 	ready  []*child
 	busy   bool // somebody is starting more
 	err    error
@@ -77,15 +78,16 @@ func (r *warmKind) changed() {
 	r.more = make(chan struct{})
 }
 
-// keep sets how many shall wait, and waits until they do.
+// keep sets how many shall wait, and waits until they do and nobody starts another one.
 func (w *warmPool) keep(ctx context.Context, b launch, n int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.kindOf(b)
 	r.want = n
+	r.asked++
 	r.clear()
 	w.fill(r)
-	for len(r.ready) < r.want && r.err == nil && !w.closed {
+	for (len(r.ready) < r.want || r.busy) && r.err == nil && !w.closed {
 		more := r.more
 		w.mu.Unlock()
 		select {
@@ -123,15 +125,19 @@ func (w *warmPool) take(b launch) *child {
 	return nil
 }
 
-// refill has another process started in the place of one that was taken.
+// refill has another process started in the place of one that was taken, unless Warm says meanwhile
+// how many are wanted.
 func (w *warmPool) refill(b launch) {
+	w.mu.Lock()
+	r := w.kindOf(b)
+	asked := r.asked
+	w.mu.Unlock()
 	time.AfterFunc(refillDelay, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.closed {
+		if w.closed || w.kindOf(b) != r || r.asked != asked {
 			return
 		}
-		r := w.kindOf(b)
 		r.want = max(r.want, 1)
 		w.fill(r)
 	})
