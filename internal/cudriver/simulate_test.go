@@ -9,7 +9,7 @@ import (
 )
 
 // This test's program has no simulator.
-func TestOpen_WithoutASimulatorSaysWhatToDo(t *testing.T) {
+func TestOpen_WithoutASimulatorNamesTheRemedy(t *testing.T) {
 	t.Setenv(cudriver.SimulateKey, "/dev/null")
 	d, err := cudriver.Open()
 	if d != nil || !errors.Is(err, cudriver.ErrNoSimulator) || !strings.Contains(err.Error(), "-tags cudasim") {
