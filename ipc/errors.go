@@ -78,6 +78,7 @@ func init() {
 	wire.RegisterError("shm.ErrExist", shm.ErrExist)
 	wire.RegisterError("shm.ErrNotExist", shm.ErrNotExist)
 	wire.RegisterError("shm.ErrName", shm.ErrName)
+	wire.RegisterType[*shm.PeerError]("shm.PeerError") // what one process says to others of a death
 }
 
 // shmError returns what an error of package shm means here. state is why the operation waited, or

@@ -29,7 +29,7 @@ func NewBarrier(ctx context.Context, m *Manager, parties int) (*Barrier, error) 
 //
 // If ctx ends first, the barrier is broken, for all who wait and all who come until Reset: their
 // error is ErrBroken, and the caller's is both. So it is after Abort, where an Action failed, and
-// if one that waited died; then it is an *OwnerError that names it.
+// if one that waited died; then it is a *shm.PeerError that names it.
 func (b *Barrier) Wait(ctx context.Context) (int, error) {
 	place, turn, err := pair[int, uint64](b.callUndo(ctx, barrierMiss.with, barrierWait, in(b.Action != nil)))
 	switch {
@@ -237,14 +237,14 @@ func (r *round) breakUp(c *call) {
 	}
 	r.err = ErrBroken
 	if context.Cause(c.ctx) == errGone {
-		r.err = &OwnerError{PID: c.session().pid, Err: ErrBroken}
+		r.err = died(c.session().pid, ErrBroken)
 	}
 }
 
 // leave breaks the barrier if it is the actor who is gone.
 func (b *barrier) leave(s *session) {
 	if b.actor == s && b.err == nil {
-		b.err = &OwnerError{PID: s.pid, Err: ErrBroken}
+		b.err = died(s.pid, ErrBroken)
 	}
 }
 

@@ -35,7 +35,7 @@
 //
 // A client that dies gives back what it had. A Mutex passes on with [ErrOwnerDied], a Barrier
 // breaks, permits return, a Join says which tasks are lost, and a transaction is undone; errors
-// name the process. When the server dies every call ends with a [ServerError]; a client that is
+// name the process. When the server dies every call ends with [ErrServerDied]; a client that is
 // stopped, or a stopped server, holds up what depends on it until the deadlines of those who wait.
 // A method of an own type that panics is a [PanicError] for its caller only.
 //

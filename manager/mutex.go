@@ -82,7 +82,7 @@ func (l *mutex) lock(c *call) error {
 		return errWait
 	}
 	if l.dead != nil {
-		return &OwnerError{PID: l.dead.pid, Err: ErrOwnerDied}
+		return died(l.dead.pid, ErrOwnerDied)
 	}
 	return nil
 }

@@ -62,8 +62,8 @@ func farOf(h shm.Handle) *client {
 }
 
 // Connect returns a manager whose server is at the other end of the streams that dial makes: one
-// for each call that goes on at the same time, and one more. The other end is a Gateway. The caller
-// closes the manager, which closes the streams.
+// for each call that goes on at the same time, and one more. The other end calls Manager.Serve for
+// each. The caller closes the manager, which closes the streams.
 //
 // Proxies of the manager can be given to its server, in calls, and to nobody else: what another
 // process of this machine is to have, it gets by a Connect of its own.
