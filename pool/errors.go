@@ -26,8 +26,7 @@ var (
 	// ErrRunning is returned by Join of a pool that takes tasks, which would wait for ever.
 	ErrRunning = errors.New("pool: call Finish or Close before Join")
 
-	// ErrNotReady is returned by Result.Successful while there is no result, and wrapped by
-	// IMap.Next when its context ends first.
+	// ErrNotReady is wrapped by the error of IMap.Next when its context ends first.
 	ErrNotReady = errors.New("pool: no result yet")
 )
 
