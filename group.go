@@ -136,7 +136,7 @@ func (g *Group) enter(name string) (*Process, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := &Process{group: g, name: name, rank: g.opts.FirstRank + g.ranks[name], origin: callers(),
-		ended: make(chan struct{})}
+		completion: completion{ended: make(chan struct{})}}
 	g.ranks[name]++
 	g.live[p] = struct{}{}
 	g.all = append(g.all, p)
@@ -250,15 +250,6 @@ func (g *Group) Processes() []*Process {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.all)
-}
-
-// PIDs returns their numbers; see Process.PID.
-func (g *Group) PIDs() []int {
-	var pids []int
-	for _, p := range g.Processes() {
-		pids = append(pids, p.PID())
-	}
-	return pids
 }
 
 // A halt is the cause of a cancellation by the group itself, not by the context that it was given.

@@ -101,7 +101,7 @@ func (o Options) withDefaults() Options {
 func (o Options) check() error {
 	switch {
 	case !o.Start.valid():
-		return fmt.Errorf("%w: %v is unknown; there are %v", ErrStartMethod, o.Start, StartMethods())
+		return fmt.Errorf("%w: %v is unknown; there are %v", ErrStartMethod, o.Start, startMethods)
 	case o.Start == WarmStart && o.Output == Files:
 		return fmt.Errorf("%w: the output of a process that waits for its job cannot go to Files; start it by spawn", ErrStartMethod)
 	case slices.Contains(o.Files, nil):
