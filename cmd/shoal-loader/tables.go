@@ -32,8 +32,11 @@ type table struct {
 	Pad     any `torch:"pad"`
 }
 
+// A tableOpener opens files of a kind.
+type tableOpener func(wanted []row.Column, paths []string) (data.DatasetCloser, error)
+
 // openTable opens files by the options of a table.
-func openTable(w torch.Worker, open func(wanted []row.Column, paths []string) (data.DatasetCloser, error)) (data.Dataset, error) {
+func openTable(w torch.Worker, open tableOpener) (data.Dataset, error) {
 	var args table
 	if err := w.Keywords(&args); err != nil {
 		return nil, err
