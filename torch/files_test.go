@@ -118,7 +118,7 @@ func TestMNISTModelCrosses(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				state, err := pt.StateDict(v)
+				state, _, err := pt.StateDict(v)
 				if err != nil {
 					t.Fatal(err)
 				}

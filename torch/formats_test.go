@@ -46,7 +46,7 @@ type fileFormat struct {
 }
 
 var fileFormats = map[string]fileFormat{
-	"npz": {npy.SaveAll, npy.LoadAll, tensor.BFloat16},
+	"npz": {npy.Save[tensors], npy.LoadAll, tensor.BFloat16},
 	"npy": {func(path string, all tensors) error { return npy.Save(path, all["tensor"]) },
 		func(path string) (tensors, error) {
 			x, err := npy.Load(path)
@@ -55,7 +55,7 @@ var fileFormats = map[string]fileFormat{
 	"h5": {func(path string, all tensors) error {
 		return hdf5.Save(path, all, hdf5.Options{Shuffle: true, Gzip: 4})
 	}, hdf5.Load, tensor.BFloat16},
-	"msgpack": {msgpack.Save, msgpack.Load, tensor.BFloat16},
+	"msgpack": {msgpack.Save, loadMsgpack, tensor.BFloat16},
 	"safetensors": {func(path string, all tensors) error { return safetensors.Save(path, all, nil) },
 		func(path string) (tensors, error) {
 			f, err := safetensors.Open(path)
@@ -250,4 +250,10 @@ print(d.chunks, d.compression, d.compression_opts, d.shuffle, d.dtype, int(d[()]
 			t.Errorf("h5py says %s, %v", out, err)
 		}
 	})
+}
+
+// loadMsgpack reads the tensors of a file of MessagePack.
+func loadMsgpack(path string) (tensors, error) {
+	all, _, err := msgpack.Load(path, 0)
+	return all, err
 }
