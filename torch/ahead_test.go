@@ -173,12 +173,12 @@ func FuzzAhead(f *testing.F) {
 func numberThrough(t *testing.T, c *Conn) int64 {
 	t.Helper()
 	ctx := testContext(t)
-	one, err := Recv[*Conn](ctx, c)
+	one, err := As[*Conn](c.Recv(ctx))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer one.Close()
-	n, err := Recv[int64](ctx, one)
+	n, err := As[int64](one.Recv(ctx))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,18 +203,18 @@ func TestPassedOn(t *testing.T) {
 		if err := near.SendBytes(ctx, raw); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := Recv[int64](ctx, taker.Conn); n != 1 || err != nil {
+		if n, err := As[int64](taker.Conn.Recv(ctx)); n != 1 || err != nil {
 			t.Errorf("passed on, message 1 has %d, %v", n, err)
 		}
 		if err := taker.Conn.Send(ctx, giver.Conn); err != nil {
 			t.Fatal(err)
 		}
-		through, err := Recv[*Conn](ctx, taker.Conn)
+		through, err := As[*Conn](taker.Conn.Recv(ctx))
 		if err != nil {
 			t.Fatalf("through the connection, which was passed on: %v", err)
 		}
 		defer through.Close()
-		if n, err := Recv[int64](ctx, through); n != 2 || err != nil {
+		if n, err := As[int64](through.Recv(ctx)); n != 2 || err != nil {
 			t.Errorf("message 2 has %d, %v", n, err)
 		}
 	})
@@ -250,7 +250,7 @@ func TestMoreThanGoesAhead(t *testing.T) {
 		if err := p.Wait(ctx); err != nil {
 			t.Fatalf("%+v", err)
 		}
-		all, err := Recv[[]*tensor.Tensor](ctx, p.Conn)
+		all, err := As[[]*tensor.Tensor](p.Conn.Recv(ctx))
 		if err != nil || len(all) != n {
 			t.Fatalf("%d tensors, %v", len(all), err)
 		}

@@ -168,7 +168,7 @@ func TestCancel(t *testing.T) {
 		if err := b.Send(testContext(t), 1); err != nil {
 			t.Fatal(err)
 		}
-		if v, err := Recv[int](testContext(t), a); v != 1 || err != nil {
+		if v, err := As[int](a.Recv(testContext(t))); v != 1 || err != nil {
 			t.Errorf("%s: after it: %v, %v", network, v, err)
 		}
 		go a.Close()

@@ -16,14 +16,14 @@ import (
 
 // leaveTensors is what late.py starts: it sends n tensors, says so, and returns.
 func leaveTensors(ctx context.Context, args python.Tuple, _ *python.Dict) error {
-	conn, queue := args[0].(*Conn), args[1].(*Queue)
+	conn, queue := args[0].(*Conn), args[1].(Queue)
 	for _, s := range []Strategy{FileDescriptor, FileSystem, Proc} {
-		if s.String() == args[3] {
+		if string(s) == args[3] {
 			conn.opts.Strategy = s
 		}
 	}
 	for i := range args[2].(int64) {
-		x, err := conn.opts.Zeros(tensor.Float32, 2)
+		x, err := conn.opts.Empty(tensor.Float32, 2)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func TestDrain(t *testing.T) {
 		if err := Drain(ctx); err != nil {
 			t.Fatalf("%v: with nothing under way: %v", s, err)
 		}
-		x := must(opts.Zeros(tensor.Float32, 2))(t)
+		x := must(opts.Empty(tensor.Float32, 2))(t).Zero()
 		if err := a.Send(ctx, x); err != nil {
 			t.Fatal(err)
 		}

@@ -160,7 +160,7 @@ func TestNothingIsImportedForTheEnd(t *testing.T) {
 
 // holdTools is what terminated.py starts: it uses what it has, and waits.
 func holdTools(ctx context.Context, args python.Tuple, _ *python.Dict) error {
-	conn, queue, lock, event := args[0].(*Conn), args[1].(*Queue), args[2].(*Semaphore), args[3].(*Event)
+	conn, queue, lock, event := args[0].(*Conn), args[1].(Queue), args[2].(Semaphore), args[3].(Event)
 	if err := errors.Join(queue.Put(ctx, "x"), lock.Acquire(ctx), event.Set(ctx), conn.Send(ctx, "ready")); err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func TestThreadsOutliveTheFunctionInEveryPython(t *testing.T) {
 				t.Fatalf("%+v", err)
 			}
 			for i := range 2 {
-				pipe, err := Recv[*Conn](ctx, p.Conn)
+				pipe, err := As[*Conn](p.Conn.Recv(ctx))
 				if err != nil {
 					t.Fatalf("pipe %d, by a pool: %v: %v", i, pooled, err)
 				}

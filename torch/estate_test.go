@@ -49,7 +49,7 @@ func TestMessagesOutlivePython(t *testing.T) {
 
 func outlives(t *testing.T, py peerPython, strategy, end string) {
 	ctx := testContext(t)
-	queue, simple := must(NewQueue(0))(t), must(NewSimpleQueue())(t)
+	queue, simple := must(NewQueue(0, Options{}))(t), must(NewSimpleQueue(Options{}))(t)
 	defer CloseAll([]any{queue, simple})
 	near, far := pair(t, "unix", Options{AuthKey: processKey()})
 	p, temporary := parting(t, py, "say", queue, simple, far, strategy, end)
@@ -104,7 +104,7 @@ func leftBehind(t *testing.T, p *Process, temporary string) (all []string) {
 func TestMessagesOutlivePythonForPython(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
-		queue := must(NewSimpleQueue())(t)
+		queue := must(NewSimpleQueue(Options{}))(t)
 		defer queue.Close()
 		const n = 3 // by each strategy
 		first, _ := parting(t, py, "fill", queue, n)
@@ -112,7 +112,7 @@ func TestMessagesOutlivePythonForPython(t *testing.T) {
 			t.Fatalf("%+v", err)
 		}
 		second, _ := parting(t, py, "pass_on", queue, 2*n)
-		if sums, err := Recv[[]float64](ctx, second.Conn); fmt.Sprint(sums) != "[0 2 4 0 2 4]" || err != nil {
+		if sums, err := As[[]float64](second.Conn.Recv(ctx)); fmt.Sprint(sums) != "[0 2 4 0 2 4]" || err != nil {
 			t.Errorf("%v, %v", sums, err)
 		}
 	})
@@ -128,7 +128,7 @@ func TestManyMessagesOutlivePython(t *testing.T) {
 			t.Fatalf("%+v", err)
 		}
 		for i := range n {
-			x, err := Recv[*tensor.Tensor](ctx, p.Conn)
+			x, err := As[*tensor.Tensor](p.Conn.Recv(ctx))
 			if err != nil {
 				t.Fatalf("message %d: %v", i, err)
 			}
@@ -171,7 +171,7 @@ func TestPythonKilledAfterSending(t *testing.T) {
 		if v, err := near.Recv(ctx); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "docs/torch.md") {
 			t.Errorf("its message to another connection: %v, %v", v, err)
 		}
-		if x, err := Recv[*tensor.Tensor](ctx, p.Conn); err != nil {
+		if x, err := As[*tensor.Tensor](p.Conn.Recv(ctx)); err != nil {
 			t.Error(err)
 		} else {
 			wantAll(t, []*tensor.Tensor{x}, 1, "what was sent to Go")
@@ -215,7 +215,7 @@ func TestThreadsOutliveTheFunction(t *testing.T) {
 }
 
 func lateThread(t *testing.T, py peerPython, function, strategy, end string) {
-	queue, simple := must(NewQueue(0))(t), must(NewSimpleQueue())(t)
+	queue, simple := must(NewQueue(0, Options{}))(t), must(NewSimpleQueue(Options{}))(t)
 	defer CloseAll([]any{queue, simple})
 	p, temporary := parting(t, py, function, queue, simple, strategy, end)
 	var failed *ProcessError

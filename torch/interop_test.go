@@ -14,6 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -23,7 +24,7 @@ import (
 func TestWarmMemory(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, s := range []Strategy{Proc, FileDescriptor, FileSystem} {
-			cell(t, s.String(),
+			cell(t, string(s),
 				func(t *testing.T) { warmMemory(t, converse(t, py, Options{Strategy: s}, "file_descriptor")) })
 		}
 	})
@@ -149,7 +150,7 @@ func TestValues(t *testing.T) {
 					{python.Device("cpu"), "device(type='cpu')"},
 					{&python.Array{DType: "<f4", Shape: []int{2, 2}, Data: make([]byte, 16)},
 						"array([[0., 0.],\n       [0., 0.]], dtype=float32)"},
-					{must(ArrayOf(numbers.T()))(t), "array([[1, 3],\n       [2, 4]], dtype=int32)"},
+					{must(value.ArrayOf(numbers.T()))(t), "array([[1, 3],\n       [2, 4]], dtype=int32)"},
 				} {
 					if got := k.ask("repr", c.v); got != c.repr {
 						t.Errorf("%v arrived as %v, not %s", c.v, got, c.repr)
@@ -179,11 +180,11 @@ func numpyValues(t *testing.T, k *talk, protocol int) {
 	}
 	got := k.ask("eval",
 		"(__import__('numpy').arange(6,dtype='<i4').reshape(2,3).T, __import__('numpy').float32(1.5), {(1,2): {3}}, torch.Size([4]), torch.float16, torch.device('cuda:1'))").(python.Tuple)
-	x, err := TensorOf(got[0].(*python.Array))
+	x, err := value.TensorOf(got[0].(*python.Array))
 	if err != nil || fmt.Sprint(x.Shape()) != "[3 2]" || tensor.At[int32](x, 2, 1) != 5 {
 		t.Errorf("a transposed numpy array: %v, %v", x, err)
 	}
-	if n, err := NumberOf(got[1].(*python.Scalar)); n != 1.5 || err != nil {
+	if n, err := value.NumberOf(got[1].(*python.Scalar)); n != 1.5 || err != nil {
 		t.Errorf("a numpy number: %v, %v", n, err)
 	}
 	if !reflect.DeepEqual(got[3:], python.Tuple{python.Size{4}, tensor.Float16, python.Device("cuda:1")}) {

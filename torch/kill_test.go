@@ -61,7 +61,7 @@ func TestKilled(t *testing.T) {
 func TestGoKilled(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, s := range []Strategy{Proc, FileDescriptor, FileSystem} {
-			cell(t, s.String(), func(t *testing.T) {
+			cell(t, string(s), func(t *testing.T) {
 				ctx := testContext(t)
 				addr := filepath.Join(t.TempDir(), "socket")
 				l, err := Listen("unix", addr, Options{AuthKey: testKey})
@@ -116,7 +116,7 @@ func victim(t *testing.T, k *talk, addr string, s Strategy) {
 	}
 	defer reader.Close()
 	cmd := exec.CommandContext(k.ctx, os.Args[0], "-test.run", "^TestVictim$")
-	cmd.Env = append(os.Environ(), "SHOAL_TORCH_VICTIM="+s.String())
+	cmd.Env = append(os.Environ(), "SHOAL_TORCH_VICTIM="+string(s))
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{theirs}, os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestVictim(t *testing.T) {
 	}
 	opts := Options{Strategy: Proc, AuthKey: testKey}
 	for _, known := range []Strategy{FileDescriptor, FileSystem} {
-		if s == known.String() {
+		if s == string(known) {
 			opts.Strategy = known
 		}
 	}
@@ -154,7 +154,7 @@ func TestVictim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := opts.Zeros(tensor.Float32, 3)
+	x, err := opts.Empty(tensor.Float32, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

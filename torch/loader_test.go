@@ -89,7 +89,7 @@ func (s *squares) Get(_ context.Context, i int) (data.Sample, error) {
 
 // scaleAll multiplies what comes through a queue, until None.
 func scaleAll(ctx context.Context, args python.Tuple, kwargs *python.Dict) error {
-	work, done, event, lock := args[0].(*Queue), args[1].(*Queue), args[2].(*Event), args[3].(*Semaphore)
+	work, done, event, lock := args[0].(Queue), args[1].(Queue), args[2].(Event), args[3].(Semaphore)
 	scale, _ := kwargs.Get("scale")
 	for {
 		v, err := work.Get(ctx)
@@ -120,8 +120,8 @@ func scaleAll(ctx context.Context, args python.Tuple, kwargs *python.Dict) error
 
 // takeTurns is the other side of what loader.py does with a Condition, an RLock and an Event.
 func takeTurns(ctx context.Context, args python.Tuple, _ *python.Dict) error {
-	cond, rlock, event, back := args[0].(*Cond), args[1].(*Semaphore), args[2].(*Event), args[3].(*Queue)
-	err := holding(ctx, cond.Lock, func() error { // which Python gives up by waiting
+	cond, rlock, event, back := args[0].(Cond), args[1].(Semaphore), args[2].(Event), args[3].(Queue)
+	err := holding(ctx, cond.(*condition).semaphore, func() error { // which Python gives up by waiting
 		if err := cond.Notify(ctx, 1); err != nil {
 			return err
 		}

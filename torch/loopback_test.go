@@ -175,7 +175,7 @@ func TestDescriptorsTravel(t *testing.T) {
 
 // TestGuard takes memory away under a tensor.
 func TestGuard(t *testing.T) {
-	x, err := Options{Strategy: FileSystem}.Zeros(tensor.Float32, 4096)
+	x, err := Options{Strategy: FileSystem}.Empty(tensor.Float32, 4096)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestSweep(t *testing.T) {
 		dead = append(dead, file)
 	}
 	lock := must(NewLock())(t)
-	x, err := Options{Strategy: FileSystem}.Zeros(tensor.Float32, 1)
+	x, err := Options{Strategy: FileSystem}.Empty(tensor.Float32, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestSweep(t *testing.T) {
 			t.Errorf("the dead process's name: %v", err)
 		}
 	}
-	if _, err := os.Stat(semaphorePath(lock.name)); err != nil {
+	if _, err := os.Stat(semaphorePath(lock.(*semaphore).name)); err != nil {
 		t.Errorf("a lock of this process: %v", err)
 	}
 	if err := errors.Join(lock.Close(), lock.Close()); err != nil {

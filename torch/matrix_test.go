@@ -34,7 +34,7 @@ var modes = []struct {
 func TestMatrix(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, m := range modes {
-			cell(t, m.ours.String(), func(t *testing.T) {
+			cell(t, string(m.ours), func(t *testing.T) {
 				k := converse(t, py, Options{Strategy: m.ours}, m.theirs)
 				for _, dt := range dtypes {
 					kindMatrix(t, k, "plain", dt)

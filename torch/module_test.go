@@ -54,7 +54,7 @@ func TestAWholeModuleIsSavedAndLoadedAgain(t *testing.T) {
 	if err := pt.Save(path, n); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Load[*savedNet](path, pt.Options{})
+	got, err := As[*savedNet](pt.Load(path, pt.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestWhatCannotBeLoadedAgainIsNotSaved(t *testing.T) {
 		}
 	}
 	if err := pt.Save(path, deep); err == nil {
-		if _, err := Load[any](path, pt.Options{}); err != nil {
+		if _, err := As[any](pt.Load(path, pt.Options{})); err != nil {
 			t.Errorf("what was saved does not load: %v", err)
 		}
 	}
@@ -132,7 +132,7 @@ func TestAFileCannotPutAnotherTypeInAField(t *testing.T) {
 		if err := pt.Save(path, map[string]any{"Head": head}); err != nil {
 			t.Fatal(err)
 		}
-		if v, err := Load[*savedNet](path, pt.Options{}); !errors.Is(err, ErrUnsupported) {
+		if v, err := As[*savedNet](pt.Load(path, pt.Options{})); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%v is %v, %v", head, v, err)
 		}
 	}

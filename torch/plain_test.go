@@ -108,7 +108,7 @@ func usePipe(t *testing.T, k *talk) {
 	if err := k.Send(k.ctx, python.Tuple{"pipe"}); err != nil {
 		t.Fatal(err)
 	}
-	pipe := must(Recv[*Conn](k.ctx, k.Conn))(t)
+	pipe := must(As[*Conn](k.Conn.Recv(k.ctx)))(t)
 	defer pipe.Close()
 	if err := pipe.Send(k.ctx, 41); err != nil {
 		t.Fatal(err)

@@ -78,7 +78,7 @@ func TestProbeSaysLengthAndClasses(t *testing.T) {
 	}
 }
 
-// lettered is a Classified that is closed.
+// lettered has classes, and is closed.
 type lettered struct{ *squares }
 
 func (lettered) Classes() []string { return []string{"a", "b", "c"} }

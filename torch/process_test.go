@@ -134,7 +134,7 @@ func TestSocketsAndPipes(t *testing.T) {
 		if err := k.Send(k.ctx, python.Tuple{"socket"}); err != nil {
 			t.Fatal(err)
 		}
-		socket, err := Recv[net.Conn](k.ctx, k.Conn)
+		socket, err := As[net.Conn](k.Conn.Recv(k.ctx))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,16 +210,16 @@ func giveSocket(t *testing.T, k *talk, network, addr string) {
 
 // giveEnds gives the far ends of two pipes away.
 func giveEnds(t *testing.T, k *talk) {
-	a, b := must(k.opts.NewSimpleQueue())(t), must(k.opts.NewSimpleQueue())(t)
+	a, b := must(NewSimpleQueue(k.opts))(t), must(NewSimpleQueue(k.opts))(t)
 	defer a.Close()
 	defer b.Close()
-	if err := a.writer.Send(k.ctx, 41); err != nil {
+	if err := a.(*pipeQueue).writer.Send(k.ctx, 41); err != nil {
 		t.Fatal(err)
 	}
-	if got := k.ask("ends", python.Tuple{a.reader, b.writer}); fmt.Sprint(got) != fmt.Sprint(python.Tuple{false, false}) {
+	if got := k.ask("ends", python.Tuple{a.(*pipeQueue).reader, b.(*pipeQueue).writer}); fmt.Sprint(got) != fmt.Sprint(python.Tuple{false, false}) {
 		t.Errorf("the ends of pipes can do %v", got)
 	}
-	if v, err := b.reader.Recv(k.ctx); v != int64(42) || err != nil {
+	if v, err := b.(*pipeQueue).reader.Recv(k.ctx); v != int64(42) || err != nil {
 		t.Errorf("%v, %v", v, err)
 	}
 }

@@ -92,7 +92,7 @@ func receiveWeights(ctx context.Context, r *Rank) error {
 		return err
 	}
 	defer c.Close()
-	w, err := Recv[*tensor.Tensor](ctx, c)
+	w, err := As[*tensor.Tensor](c.Recv(ctx))
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func receiveWeights(ctx context.Context, r *Rank) error {
 	if err := c.Send(ctx, "mapped"); err != nil {
 		return err
 	}
-	if _, err := Recv[string](ctx, c); err != nil {
+	if _, err := As[string](c.Recv(ctx)); err != nil {
 		return err
 	}
 	if got := fmt.Sprint(elements(w)); got != "[3 4 5 6 7 8]" {
@@ -126,7 +126,7 @@ func giveBatch(ctx context.Context, l *Listener) error {
 	if err := c.Send(ctx, batch); err != nil {
 		return err
 	}
-	if _, err := Recv[string](ctx, c); err != nil {
+	if _, err := As[string](c.Recv(ctx)); err != nil {
 		return err
 	}
 	if got := fmt.Sprint(elements(batch)); got != "[3 3 3 3]" {

@@ -90,7 +90,7 @@ func (e ending) receive(ctx context.Context, p *Process) (o outcome) {
 	o.Ended = fmt.Sprint(err)
 	from := p.Conn
 	if !strings.HasSuffix(e.Target, "_ahead") {
-		if from, err = Recv[*Conn](ctx, p.Conn); err != nil {
+		if from, err = As[*Conn](p.Conn.Recv(ctx)); err != nil {
 			o.Wrong = append(o.Wrong, err.Error())
 			return o
 		}

@@ -83,7 +83,7 @@ func FuzzStoreQueries(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		const most = 1 << 20
 		room := &storeRoom{left: most, most: most}
-		s := &StoreServer{opts: StoreServerOptions{}.filled(), table: newStoreTable(room), room: room,
+		s := &storeServer{opts: StoreOptions{}.served(), table: newStoreTable(room), room: room,
 			clients: map[*storeClient]bool{}, changed: make(chan struct{})}
 		s.serving.Add(1)
 		conn := saidOnly{said: bytes.NewReader(b)}

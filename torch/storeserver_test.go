@@ -18,21 +18,21 @@ import (
 )
 
 // serveStore serves a store at a free port, and keeps what it refuses.
-func serveStore(t *testing.T, o StoreServerOptions) (s *StoreServer, refused chan error) {
+func serveStore(t *testing.T, o StoreOptions) (s *storeServer, refused chan error) {
 	t.Helper()
 	refused = make(chan error, 100)
 	o.Refused = func(_ net.Addr, err error) { refused <- err }
-	s, err := ServeStore(t.Context(), "127.0.0.1:0", o)
+	store, err := ServeStore(t.Context(), "127.0.0.1:0", o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
-	return s, refused
+	t.Cleanup(func() { store.Close() })
+	return store.shared.server, refused
 }
 
-func dialServer(t *testing.T, s *StoreServer) *Store {
+func dialServer(t *testing.T, s *storeServer) *Store {
 	t.Helper()
-	c, err := DialStore(testContext(t), s.Addr(), StoreOptions{})
+	c, err := DialStore(testContext(t), s.address(), StoreOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func dialServer(t *testing.T, s *StoreServer) *Store {
 
 // TestGoServesAStore has Go's client ask Go's server for everything.
 func TestGoServesAStore(t *testing.T) {
-	server, _ := serveStore(t, StoreServerOptions{})
+	server, _ := serveStore(t, StoreOptions{})
 	s, ctx := dialServer(t, server).Prefix("job"), testContext(t)
 	check := func(what string, got, want any, err error) {
 		t.Helper()
@@ -87,7 +87,7 @@ func TestGoServesAStore(t *testing.T) {
 // TestServedWaitsEnd waits for keys that come one by one, in another order, and beside a client
 // that has given up.
 func TestServedWaitsEnd(t *testing.T) {
-	server, _ := serveStore(t, StoreServerOptions{})
+	server, _ := serveStore(t, StoreOptions{})
 	s, ctx := dialServer(t, server), testContext(t)
 	soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
@@ -121,9 +121,9 @@ type rawClient struct {
 	net.Conn
 }
 
-func dialRaw(t *testing.T, s *StoreServer, hello ...byte) rawClient {
+func dialRaw(t *testing.T, s *storeServer, hello ...byte) rawClient {
 	t.Helper()
-	c, err := net.Dial("tcp", s.Addr())
+	c, err := net.Dial("tcp", s.address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func one(key string) (b []byte) {
 // TestServedCancelledWait cancels waits, before and after they are over, and goes on by the same
 // connection.
 func TestServedCancelledWait(t *testing.T) {
-	server, _ := serveStore(t, StoreServerOptions{})
+	server, _ := serveStore(t, StoreOptions{})
 	c := dialRaw(t, server, helloStore...)
 	c.say(append([]byte{byte(queryWait)}, one("/k")...)...)
 	c.say(byte(queryCancelWait))
@@ -196,7 +196,7 @@ func TestServedCancelledWait(t *testing.T) {
 
 // TestServedQueuesAndBarriers speaks what the latest clients of PyTorch do.
 func TestServedQueuesAndBarriers(t *testing.T) {
-	server, _ := serveStore(t, StoreServerOptions{})
+	server, _ := serveStore(t, StoreOptions{})
 	a, b, c := dialRaw(t, server, helloStore...), dialRaw(t, server, helloStore...), dialRaw(t, server, helloStore...)
 	ping := func(c rawClient) { c.say(byte(queryPing), 7, 7, 7, 7); c.hear(7, 7, 7, 7) }
 	a.say(append([]byte{byte(queryWait)}, one("q")...)...)
@@ -222,7 +222,7 @@ func TestServedQueuesAndBarriers(t *testing.T) {
 	c.hear(1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 'a', 'l', 'l')
 }
 
-func waits(s *StoreServer) (n int) {
+func waits(s *storeServer) (n int) {
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
 	for _, all := range s.table.waiting {
@@ -234,7 +234,7 @@ func waits(s *StoreServer) (n int) {
 // TestServedStoreRefuses has clients that say what is none, or too much. Each is disconnected, with
 // a reason; the others go on.
 func TestServedStoreRefuses(t *testing.T) {
-	server, refused := serveStore(t, StoreServerOptions{MaxClients: 3, MaxValue: 100, MaxBytes: 4000})
+	server, refused := serveStore(t, StoreOptions{MaxClients: 3, MaxValue: 100, MaxBytes: 4000})
 	s, ctx := dialServer(t, server), testContext(t)
 	long := func(code query, n uint64) []byte { return binary.LittleEndian.AppendUint64([]byte{byte(code)}, n) }
 	for name, k := range map[string]struct {
@@ -292,14 +292,14 @@ func TestServedStoreRefuses(t *testing.T) {
 func TestServedStoreEnds(t *testing.T) {
 	for _, byContext := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(testContext(t))
-		server, err := ServeStore(ctx, "127.0.0.1:0", StoreServerOptions{})
+		server, err := ServeStore(ctx, "127.0.0.1:0", StoreOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := dialServer(t, server)
+		s := dialServer(t, server.shared.server)
 		waited := make(chan error)
 		go func() { waited <- s.Wait(testContext(t), "never") }()
-		waitFor(t, func() bool { return waits(server) == 1 }, "it to wait")
+		waitFor(t, func() bool { return waits(server.shared.server) == 1 }, "it to wait")
 		short, stop := context.WithTimeout(ctx, time.Millisecond)
 		if err := server.Drain(short); !errors.Is(err, context.DeadlineExceeded) ||
 			!strings.Contains(err.Error(), "clients are connected") {
@@ -325,19 +325,19 @@ func TestServedStoreEnds(t *testing.T) {
 		}
 		cancel()
 	}
-	server, _ := serveStore(t, StoreServerOptions{})
+	server, _ := serveStore(t, StoreOptions{})
 	var failed *StoreError
-	if _, err := ServeStore(t.Context(), server.Addr(), StoreServerOptions{}); !errors.As(err, &failed) ||
+	if _, err := ServeStore(t.Context(), server.address(), StoreOptions{}); !errors.As(err, &failed) ||
 		!strings.Contains(err.Error(), "another process") {
 		t.Errorf("a port that is taken: %v", err)
 	}
-	if _, err := ServeStore(t.Context(), "192.0.2.1:0", StoreServerOptions{}); !errors.As(err, &failed) ||
+	if _, err := ServeStore(t.Context(), "192.0.2.1:0", StoreOptions{}); !errors.As(err, &failed) ||
 		!strings.Contains(err.Error(), "another machine") {
 		t.Errorf("an address that is not ours: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := ServeStore(ended, "127.0.0.1:0", StoreServerOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := ServeStore(ended, "127.0.0.1:0", StoreOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that is done: %v", err)
 	}
 }
@@ -400,8 +400,8 @@ func serve(ctx context.Context, r *Rank) error {
 	if err := r.Store.Set(ctx, "bye", nil); err != nil {
 		return err
 	}
-	fmt.Println("go 0 is done; has it served?", r.Server != nil)
-	return r.Drain(ctx)
+	fmt.Println("go 0 is done; has it served?", r.Serves)
+	return r.Store.Drain(ctx)
 }
 
 // TestGoServesTheStoreOfPyTorch has ranks of PyTorch, without torchrun, ask a store of Go's for
@@ -419,8 +419,8 @@ func TestGoServesTheStoreOfPyTorch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Server == nil || r.Server.Addr() != "127.0.0.1:"+port {
-			t.Errorf("%+v serves", r.Server)
+		if !r.Serves || r.Store.Addr() != "127.0.0.1:"+port {
+			t.Errorf("served: %v, at %s", r.Serves, r.Store.Addr())
 		}
 		err = serve(testContext(t), r)
 		if out := output(); err != nil || strings.Count(out, "is done") != 2 {

@@ -20,7 +20,7 @@ import (
 type script struct {
 	t                *testing.T
 	ctx              context.Context // until the worker has ended
-	indices, results *Queue
+	indices, results Queue
 	ended            chan error
 }
 
@@ -29,16 +29,16 @@ func hire(t *testing.T, child Child, kind, id, workers int64) *script {
 	t.Helper()
 	s := &script{t: t, ended: make(chan error, 1)}
 	done, err := NewEvent()
-	for _, q := range []**Queue{&s.indices, &s.results} {
+	for _, q := range []*Queue{&s.indices, &s.results} {
 		if err == nil {
-			*q, err = Options{Strategy: FileDescriptor}.NewSimpleQueue()
+			*q, err = NewSimpleQueue(Options{Strategy: FileDescriptor})
 		}
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { done.Close(); s.indices.Close(); s.results.Close() })
-	s.indices.reader.child, s.results.reader.child = true, true // any name is a record
+	s.indices.(*pipeQueue).reader.child, s.results.(*pipeQueue).reader.child = true, true // any name is a record
 	set := &python.Record{Class: named("__main__.Set"), State: python.NewDict(datasetName, "set")}
 	w, err := child.newLoaderWorker(python.Tuple{kind, set, s.indices, s.results, done, true, named(defaultCollate),
 		false, int64(7), nil, id, workers})

@@ -49,21 +49,13 @@ var withoutExample = map[string]string{
 	"torch.Child":               "of a process of Python, which go test may not have",
 	"torch.Manager":             "of a process of Python, which go test may not have",
 	"torch.Proxy":               "of a process of Python, which go test may not have",
-	"torch.DictProxy":           "of a process of Python, which go test may not have",
-	"torch.ListProxy":           "of a process of Python, which go test may not have",
-	"torch.QueueProxy":          "of a process of Python, which go test may not have",
-	"torch.EventProxy":          "of a process of Python, which go test may not have",
-	"torch.LockProxy":           "of a process of Python, which go test may not have",
-	"torch.CondProxy":           "of a process of Python, which go test may not have",
-	"torch.NamespaceProxy":      "of a process of Python, which go test may not have",
-	"torch.ValueProxy":          "of a process of Python, which go test may not have",
+	"torch.Container":           "of a process of Python, which go test may not have",
 	"torch.Keywords":            "of a process of Python, which go test may not have",
 	"torch.OpenDataset":         "a field of Child",
 	"torch.OpenStream":          "a field of Child",
 	"torch.OpenValueStream":     "a field of Child",
 	"torch.Collate":             "a field of Child",
 	"torch.Store":               "what DialStore returns: ExampleServeStore",
-	"torch.StoreServer":         "what ServeStore returns: ExampleServeStore",
 }
 
 // exampled are the packages whose types have examples.
