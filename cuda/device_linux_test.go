@@ -211,3 +211,16 @@ func TestADriversErrorHasItsName(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestDevice_MayBeAnotherProcessesForItself(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	dev := device(t, "cuda")
+	cuda.Simulator().Take(true)
+	if _, err := tensor.On(dev).Zeros(tensor.Float32, 1); !errors.Is(err, cuda.ErrorDeviceUnavailable) {
+		t.Errorf("%v", err)
+	}
+	cuda.Simulator().Take(false)
+	x, err := tensor.On(dev).Zeros(tensor.Float32, 1)
+	check(t, err)
+	check(t, x.Close())
+}

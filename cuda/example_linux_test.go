@@ -149,14 +149,3 @@ func ExampleLegacy() {
 	fmt.Println(o.CUDA != nil)
 	// Output: true
 }
-
-// What shoal doctor says of devices is Examine's Report.
-func ExampleReport() {
-	exampleOn(func(*cuda.Device) error {
-		r := cuda.Examine()
-		d := r.Devices[0]
-		fmt.Println(r.Simulated, d.Name, d.Ways[0].Name, d.Ways[0].Err == "")
-		return nil
-	})
-	// Output: true cuda:0 memory by descriptors (how tensors are shared) true
-}

@@ -13,9 +13,6 @@ import (
 // Reset is Close, after which the environment may name other devices.
 func Reset() error { return Close() }
 
-// Advise says what to do about an error.
-func Advise(err error) []string { return advise(err) }
-
 // Simulator returns the driver of this process, or nil if it is a real one.
 func Simulator() *sim.Driver {
 	d, _ := process.system.driver.(*sim.Driver)
