@@ -74,3 +74,6 @@ func MemoryOf(t *tensor.Tensor) *Memory { return tensors.Memory(t).(*memory) }
 
 // Pointer returns the address on the device.
 func (m *memory) Pointer() uint64 { return m.pointer() }
+
+// IPC is how package torch reaches the memory of devices.
+var IPC = legacyIPC{}

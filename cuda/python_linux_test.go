@@ -209,10 +209,10 @@ func byHandle(t *testing.T, python, script string) {
 		t.Errorf("it has made %v", got)
 	}
 	b, err := hex.DecodeString(text)
-	if err != nil || len(b) != len(cuda.Handle{}) {
+	if err != nil || len(b) != 64 {
 		t.Fatalf("a handle %q: %v", text, err)
 	}
-	all, err := x.Device().(*cuda.Device).Open(cuda.Handle(b), off, 24)
+	all, err := x.Device().(*cuda.Device).Open([64]byte(b), off, 24, nil)
 	check(t, err)
 	theirs, err := tensor.Contiguous(all.Storage(), tensor.Float32, 6)
 	check(t, errors.Join(err, all.Close()))

@@ -251,7 +251,6 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 	check(t, err)
 	defer d.Release(stranger)
 	place := func(e *wire.Encoder, segment, block shm.Handle, off, size uint64) {
-		e.ArrayLen(4)
 		e.Block(segment)
 		e.Block(block)
 		e.Uint(off)
@@ -264,9 +263,9 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 			e.Uint(uint64(tensor.Float32))
 			e.String("cuda")
 			e.Uint(40)
-			e.ArrayLen(2)
+			e.ArrayLen(11)
+			e.Uint(1) // memory that is awaited
 			place(e, segment, stranger, 0, 40)
-			e.ArrayLen(3)
 			place(e, segment, stranger, 0, size)
 			e.Uint(uint64(stranger))
 			e.Uint(number)
@@ -279,19 +278,30 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 			e.Uint(uint64(tensor.Float32))
 			e.String(kind)
 			e.Uint(announced)
-			e.ArrayLen(2)
+			e.ArrayLen(5)
+			e.Uint(0) // memory that was written
 			place(e, segment, stranger, off, size)
-			e.Nil()
 			e.Uint(0)
 			e.ArrayLen(1)
 			e.Uint(10)
 			e.Nil()
 		}
 	}
+	later := func(e *wire.Encoder) {
+		e.ArrayLen(8)
+		e.Uint(2) // a device's tag
+		e.Uint(uint64(tensor.Float32))
+		e.String("cuda")
+		e.Uint(40)
+		e.ArrayLen(2)
+		e.Uint(2) // no program has this tag yet
+		e.Nil()
+	}
 	for name, c := range map[string]struct {
 		write func(e *wire.Encoder)
 		want  error
 	}{
+		"memory of a later version": {later, wire.ErrTag},
 		"a device of another kind": {put("tpu", segment, 40, 0, 40), tensor.ErrDevice},
 		"no segment":               {put("cuda", stranger, 40, 0, 40), cuda.ErrKeeper},
 		"beyond the segment":       {put("cuda", segment, 40, 1<<40, 40), cuda.ErrRange},

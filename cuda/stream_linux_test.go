@@ -80,13 +80,15 @@ func TestStreamsGoOnBesideEachOther(t *testing.T) {
 	check(t, err)
 	hold(true)
 	check(t, on(x).Fill(0, x.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
-	filled, err := dev.Record()
+	own, err := dev.Stream()
+	check(t, err)
+	filled, err := own.Record()
 	check(t, err)
 	check(t, s.Wait(filled))
 	check(t, s.Copy(y, x))
 	copied, err := s.Record()
 	check(t, err)
-	check(t, dev.Wait(copied))
+	check(t, own.Wait(copied))
 	check(t, on(x).Fill(0, x.Nbytes(), []byte{0})) // not before it was copied
 	for _, e := range []*cuda.Event{filled, copied} {
 		if done, err := e.Done(); done && cuda.Simulator() != nil || err != nil {
@@ -106,7 +108,8 @@ func TestStreamsGoOnBesideEachOther(t *testing.T) {
 	if err := s.Copy(far, x); cuda.Count() > 1 && !errors.Is(err, cuda.ErrDevice) {
 		t.Errorf("to another device: %v", err)
 	}
-	check(t, errors.Join(s.Close(), x.Close(), y.Close(), far.Close()))
+	check(t, errors.Join(own.Close(), s.Close(), x.Close(), y.Close(), far.Close()))
+	check(t, own.Synchronize()) // it goes on
 }
 
 func TestDevicesThatDoNotReachEachOtherCopyThroughTheHost(t *testing.T) {

@@ -40,9 +40,10 @@ type Options struct {
 	Strategy Strategy
 	// Protocol is the version of pickles that are sent, 2 to 5; 0 stands for 4.
 	Protocol int
-	// CUDA opens tensors in the memory of a GPU that are received, and shares those that are sent:
-	// cuda.Legacy{}. With nil they are received as a *CUDATensor, and none is sent.
-	CUDA CUDA
+	// CUDA opens tensors in the memory of a GPU that are received, and shares those that are sent.
+	// The program imports package cuda, or both are errors that wrap ErrUnsupported. Without CUDA
+	// such tensors are received as a *CUDATensor, and none is sent.
+	CUDA bool
 	// MaxMessage bounds the bytes of a received message, the memory of tensors not counted; 0
 	// stands for 1 GiB.
 	MaxMessage int64

@@ -21,8 +21,8 @@ var meet = shoal.Register("doctor meet", func(_ context.Context, _ int, x *tenso
 	return errors.Join(err, x.Device().(*cuda.Device).Synchronize(), x.Close())
 })
 
-// examine is doctor.Examine, and the one way that it cannot try alone: a tensor that another process
-// gets, and writes.
+// examine is doctor.Examine, and the one way that it cannot try alone: a tensor that another
+// process gets, and writes.
 func examine(ctx context.Context) *doctor.Report {
 	r := doctor.Examine()
 	for i := range r.Devices {

@@ -26,8 +26,6 @@ var withoutExample = map[string]string{
 	"data/image.Arithmetic": "constants", "data/image.PadMode": "constants",
 	"dist.DDPOptions": "DistributedDataParallel's", "dist.Loss": "DataParallel's",
 	"tensor.FileError": "an error",
-	"cuda.Handle":      "what HandleOf returns", "cuda.DeviceReport": "a part of a Report",
-	"cuda.Way": "a part of a Report",
 	"ipc.Conn": "what Dial and Accept return", "ipc.LayoutError": "an error",
 	"manager.Proxy": "a part of each proxy", "manager.OwnerError": "an error", "manager.ServerError": "an error",
 	"dist.Work": "what an Async returns", "dist.Op": "constants", "dist.RankError": "an error",
