@@ -76,4 +76,4 @@ func MemoryOf(t *tensor.Tensor) *Memory { return tensors.Memory(t).(*memory) }
 func (m *memory) Pointer() uint64 { return m.pointer() }
 
 // IPC is how package torch reaches the memory of devices.
-var IPC = legacyIPC{}
+var IPC = legacy{}

@@ -21,10 +21,10 @@ func (d *Device) waitHandle(event cudriver.IPCHandle) error {
 	})
 }
 
-// A legacyIPC is how package torch reaches the memory of devices.
-type legacyIPC struct{}
+// legacy is how package torch reaches the memory of devices.
+type legacy struct{}
 
-func (legacyIPC) Open(ordinal int, handle [64]byte, off, n int, event []byte,
+func (legacy) Open(ordinal int, handle [64]byte, off, n int, event []byte,
 	done func() error) (device.Memory, error) {
 	d, err := Get(ordinal)
 	if err != nil {
@@ -49,7 +49,7 @@ const mostEvents = 1000
 // promised counts those that there are.
 var promised atomic.Int64
 
-func (legacyIPC) Share(m device.Memory) (ordinal int, handle [64]byte, off int, event []byte,
+func (legacy) Share(m device.Memory) (ordinal int, handle [64]byte, off int, event []byte,
 	done func() error, err error) {
 	own, ok := m.(*memory)
 	if !ok {

@@ -253,7 +253,7 @@ func init() {
 			return m, nil
 		},
 		Lock: lockPages,
-		IPC:  legacyIPC{},
+		IPC:  legacy{},
 	})
 }
 

@@ -302,16 +302,16 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 		want  error
 	}{
 		"memory of a later version": {later, wire.ErrTag},
-		"a device of another kind": {put("tpu", segment, 40, 0, 40), tensor.ErrDevice},
-		"no segment":               {put("cuda", stranger, 40, 0, 40), cuda.ErrKeeper},
-		"beyond the segment":       {put("cuda", segment, 40, 1<<40, 40), cuda.ErrRange},
-		"larger than the segment":  {put("cuda", segment, 1<<40, 0, 1<<40), cuda.ErrRange},
-		"not as announced":         {put("cuda", segment, 80, 0, 40), tensor.ErrLayout},
-		"a clock of eight bytes":   {timed(8, 1), cuda.ErrRange},
-		"number 0 of a clock":      {timed(4, 0), cuda.ErrRange},
-		"a number beyond a clock":  {timed(4, 1<<30), cuda.ErrRange},
-		"a clock beyond memory":    {timed(1<<40, 1), cuda.ErrRange},
-		"too small for its shape":  {put("cuda", segment, 36, 0, 36), tensor.ErrLayout},
+		"a device of another kind":  {put("tpu", segment, 40, 0, 40), tensor.ErrDevice},
+		"no segment":                {put("cuda", stranger, 40, 0, 40), cuda.ErrKeeper},
+		"beyond the segment":        {put("cuda", segment, 40, 1<<40, 40), cuda.ErrRange},
+		"larger than the segment":   {put("cuda", segment, 1<<40, 0, 1<<40), cuda.ErrRange},
+		"not as announced":          {put("cuda", segment, 80, 0, 40), tensor.ErrLayout},
+		"a clock of eight bytes":    {timed(8, 1), cuda.ErrRange},
+		"number 0 of a clock":       {timed(4, 0), cuda.ErrRange},
+		"a number beyond a clock":   {timed(4, 1<<30), cuda.ErrRange},
+		"a clock beyond memory":     {timed(1<<40, 1), cuda.ErrRange},
+		"too small for its shape":   {put("cuda", segment, 36, 0, 36), tensor.ErrLayout},
 	} {
 		if _, err := cross(t, c.write); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)

@@ -312,7 +312,8 @@ func TestCUDATensorsAreShared(t *testing.T) {
 
 func TestOptions_CUDANeedsPackageCUDA(t *testing.T) {
 	b := must(pickle.Marshal(cudaMessage(nil), 4))(t)
-	if v, err := (&importer{ctx: testContext(t), opts: Options{CUDA: true}}).unmarshal(b); !errors.Is(err, ErrUnsupported) ||
+	if v, err := (&importer{ctx: testContext(t), opts: Options{CUDA: true}}).unmarshal(b); !errors.Is(err,
+		ErrUnsupported) ||
 		!strings.Contains(err.Error(), "package cuda") {
 		t.Errorf("%v, %v", v, err)
 	}

@@ -281,7 +281,8 @@ func managedValues(t *testing.T, m *Manager, k *talk) {
 
 func managedRegistered(t *testing.T, m *Manager, k *talk) {
 	c := must(m.Create(k.ctx, "Counter", Keywords{"n": 5}))(t)
-	if methods := slices.Compact(slices.Sorted(slices.Values(c.exposed))); !slices.Equal(methods, []string{"add", "another", "fail", "is_same", "unspeakable"}) {
+	if methods := slices.Compact(slices.Sorted(slices.Values(c.exposed))); !slices.Equal(methods,
+		[]string{"add", "another", "fail", "is_same", "unspeakable"}) {
 		t.Errorf("a Counter has the methods %v", methods)
 	}
 	if n, err := As[int](c.Call(k.ctx, "add", Keywords{"k": 2})); n != 7 || err != nil {

@@ -217,7 +217,8 @@ func sharedCondition(t *testing.T, k *talk, c Cond) {
 	waitFor(t, func() bool { return c.(*condition).sleeping.count() == 2 }, "both to wait")
 	gaveUp, cancel := context.WithCancel(k.ctx)
 	cancel()
-	if err := holding(k.ctx, c.(*condition).semaphore, func() error { return c.Wait(gaveUp) }); !errors.Is(err, context.Canceled) {
+	if err := holding(k.ctx, c.(*condition).semaphore,
+		func() error { return c.Wait(gaveUp) }); !errors.Is(err, context.Canceled) {
 		t.Errorf("a wait that was cancelled: %v", err)
 	}
 	if err := holding(k.ctx, c.(*condition).semaphore, func() error { return c.NotifyAll(k.ctx) }); err != nil {
@@ -283,7 +284,8 @@ func packedSequences(t *testing.T, k *talk) {
 	if got := k.ask("unpack", sorted); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, not %v", got, want)
 	}
-	if err := k.Send(k.ctx, python.Tuple{"unpack", &pt.PackedSequence{Data: sorted.Data}}); !errors.Is(err, ErrUnsupported) {
+	if err := k.Send(k.ctx, python.Tuple{"unpack", &pt.PackedSequence{Data: sorted.Data}}); !errors.Is(err,
+		ErrUnsupported) {
 		t.Errorf("without batch sizes: %v", err)
 	}
 	CloseAll(python.Tuple{p, sorted})

@@ -216,7 +216,8 @@ func giveEnds(t *testing.T, k *talk) {
 	if err := a.(*pipeQueue).writer.Send(k.ctx, 41); err != nil {
 		t.Fatal(err)
 	}
-	if got := k.ask("ends", python.Tuple{a.(*pipeQueue).reader, b.(*pipeQueue).writer}); fmt.Sprint(got) != fmt.Sprint(python.Tuple{false, false}) {
+	if got := k.ask("ends", python.Tuple{a.(*pipeQueue).reader,
+		b.(*pipeQueue).writer}); fmt.Sprint(got) != fmt.Sprint(python.Tuple{false, false}) {
 		t.Errorf("the ends of pipes can do %v", got)
 	}
 	if v, err := b.(*pipeQueue).reader.Recv(k.ctx); v != int64(42) || err != nil {

@@ -26,7 +26,7 @@ var withoutExample = map[string]string{
 	"data/image.Arithmetic": "constants", "data/image.PadMode": "constants",
 	"dist.DDPOptions": "DistributedDataParallel's", "dist.Loss": "DataParallel's",
 	"tensor.FileError": "an error",
-	"ipc.Conn": "what Dial and Accept return", "ipc.LayoutError": "an error",
+	"ipc.Conn":         "what Dial and Accept return", "ipc.LayoutError": "an error",
 	"manager.Proxy": "a part of each proxy", "manager.OwnerError": "an error", "manager.ServerError": "an error",
 	"dist.Work": "what an Async returns", "dist.Op": "constants", "dist.RankError": "an error",
 	"autograd.Hook":             "what RegisterHook returns",
