@@ -15,7 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestTheArrayInterfaceIsPythons(t *testing.T) {
+func TestArrayInterface_IsPythons(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	x, err := tensor.Arange(tensor.Float32, 0, 12, 1).View(3, 4).ToDevice(device(t, "cuda"))
 	check(t, err)
@@ -130,7 +130,7 @@ func refusals(t *testing.T, call func(string, ...uintptr) uintptr, at uintptr) {
 }
 
 // What has no element has no address, and what has no dimension has a shape nevertheless.
-func TestTheArrayInterfaceOfNothing(t *testing.T) {
+func TestArrayInterface_OfNothing(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	dev := device(t, "cuda").(*cuda.Device)
 	for _, shape := range [][]int{{2, 0}, {}} {
@@ -181,9 +181,9 @@ func text(p uintptr) string {
 	return string(b)
 }
 
-func TestDLPackIsCs(t *testing.T) { dlpackIsCs(t) }
+func TestToDLPack_IsReadByC(t *testing.T) { dlpackIsCs(t) }
 
-func TestDLPackIsItsHeaders(t *testing.T) { dlpackIsCs(t, standin.Vendor(t, "dlpack.h")...) }
+func TestToDLPack_IsItsHeaders(t *testing.T) { dlpackIsCs(t, standin.Vendor(t, "dlpack.h")...) }
 
 func dlpackIsCs(t *testing.T, flags ...string) {
 	call := library(t, flags...)

@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestDevicesAreNamedAsPyTorchNamesThem(t *testing.T) {
+func TestDevice_IsNamedAsPyTorchNamesIt(t *testing.T) {
 	simulate(t, 2, 64*mib)
 	if cuda.Available() != nil || cuda.Count() != 2 {
 		t.Fatalf("%d devices, %v", cuda.Count(), cuda.Available())
@@ -49,7 +49,7 @@ func TestDevicesAreNamedAsPyTorchNamesThem(t *testing.T) {
 	}
 }
 
-func TestWithoutADeviceEverythingSaysSo(t *testing.T) {
+func TestAvailable_SaysWhyThereIsNone(t *testing.T) {
 	t.Setenv(cuda.SimulateKey, "/dev/null")
 	t.Setenv("CUDA_VISIBLE_DEVICES", "7")
 	check(t, cuda.Reset())
@@ -75,7 +75,7 @@ func TestWithoutADeviceEverythingSaysSo(t *testing.T) {
 	}
 }
 
-func TestTensorsOnADevice(t *testing.T) {
+func TestDevice_HasTensors(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	dev := device(t, "cuda")
 	x := tensor.Arange(tensor.Float32, 0, 6, 1).View(2, 3)
@@ -129,7 +129,7 @@ func TestTensorsOnADevice(t *testing.T) {
 	}()
 }
 
-func TestTensorsGoFromDeviceToDevice(t *testing.T) {
+func TestDevice_TensorsGoToAnother(t *testing.T) {
 	onDevices(t, 2, 64*mib)
 	x, err := tensor.On(device(t, "cuda:0")).Full(tensor.Float32, 2.5, 100)
 	check(t, err)
@@ -148,7 +148,7 @@ func TestTensorsGoFromDeviceToDevice(t *testing.T) {
 	}
 }
 
-func TestMemoryIsUsedAgain(t *testing.T) {
+func TestSegment_MemoryIsUsedAgain(t *testing.T) {
 	devices := simulate(t, 1, 64*mib)
 	dev := device(t, "cuda")
 	big := func() (*tensor.Tensor, error) { return tensor.On(dev).Empty(tensor.Float32, 5*mib) } // 20 MiB
@@ -182,7 +182,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	}
 }
 
-func TestSmallAllocationsShareASegment(t *testing.T) {
+func TestSegment_IsSharedBySmallAllocations(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	dev := device(t, "cuda")
 	var all []*tensor.Tensor
@@ -204,7 +204,7 @@ func TestSmallAllocationsShareASegment(t *testing.T) {
 	}
 }
 
-func TestADriversErrorHasItsName(t *testing.T) {
+func TestDevice_AnErrorHasTheDriversName(t *testing.T) {
 	dev := simulated(t)
 	x, err := tensor.On(dev).Zeros(tensor.Float32, 4)
 	check(t, err)
@@ -217,7 +217,7 @@ func TestADriversErrorHasItsName(t *testing.T) {
 	}
 }
 
-func TestDevice_MayBeAnotherProcessesForItself(t *testing.T) {
+func TestDevice_ThatAnotherProcessHasIsAnError(t *testing.T) {
 	simulate(t, 1, 64*mib)
 	dev := device(t, "cuda")
 	cuda.Simulator().Take(true)

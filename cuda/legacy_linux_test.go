@@ -76,7 +76,7 @@ func legacy(t *testing.T) tensor.Device {
 	return cuda.LegacyDevice{Device: device(t, "cuda").(*cuda.Device)}
 }
 
-func TestTensorsCrossInPyTorchsForm(t *testing.T) {
+func TestLegacy_TensorsCrossInPyTorchsForm(t *testing.T) {
 	devices := onDevices(t, 1, 64*mib)
 	ctx, c, end := startDoubling(t)
 	defer end()
@@ -148,7 +148,7 @@ var openAsOthers = shoal.Register("openAsOthers", func(_ context.Context, _ int,
 	return second.Close()
 })
 
-func TestMemoryIsOpenedOnceAndWithinItsBounds(t *testing.T) {
+func TestLegacy_IsOpenedOnceAndWithinItsBounds(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	x, err := tensor.On(legacy(t)).Ones(tensor.Float32, 4)
 	check(t, err)
@@ -177,7 +177,7 @@ func TestMemoryIsOpenedOnceAndWithinItsBounds(t *testing.T) {
 	}
 }
 
-func TestWhatOthersCannotOpenIsNotSent(t *testing.T) {
+func TestLegacy_WhatOthersCannotOpenIsNotSent(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	ctx, c, end := startDoubling(t)
 	defer end()
@@ -204,7 +204,7 @@ func TestWhatOthersCannotOpenIsNotSent(t *testing.T) {
 
 // A message in PyTorch's form has an event, for which the receiver's stream waits, and the sender
 // does not. Where there can be none, the sender does.
-func TestThereIsAnEventInPyTorchsForm(t *testing.T) {
+func TestLegacy_AnEventGoesWithATensor(t *testing.T) {
 	for name, waits := range map[string]bool{"event": false, "none": true} {
 		t.Run(name, func(t *testing.T) {
 			simulate(t, 1, 64*mib)

@@ -67,8 +67,8 @@ func aPython(t *testing.T, module, program string) (python string) {
 	return python
 }
 
-// TestPythonIsTheOtherProcess needs a GPU, and a Python with PyTorch.
-func TestPythonIsTheOtherProcess(t *testing.T) {
+// TestLegacy_PyTorchIsTheOtherProcess needs a GPU, and a Python with PyTorch.
+func TestLegacy_PyTorchIsTheOtherProcess(t *testing.T) {
 	interpreter := aPython(t, "PyTorch", "import torch; torch.cuda.init()")
 	onDevices(t, 1, 64*mib)
 	ctx := patient(t)
@@ -178,11 +178,11 @@ assert b.copy_to_host()[0] == 100
 `
 )
 
-func TestCuPyIsTheOtherProcess(t *testing.T) {
+func TestLegacy_CuPyIsTheOtherProcess(t *testing.T) {
 	byHandle(t, aPython(t, "CuPy", "import sys, cupy; sys.exit(not cupy.cuda.is_available())"), cupyPeer)
 }
 
-func TestNumbaIsTheOtherProcess(t *testing.T) {
+func TestLegacy_NumbaIsTheOtherProcess(t *testing.T) {
 	// is_available asks for a compiler, too
 	byHandle(t, aPython(t, "Numba", "from numba import cuda; cuda.current_context()"), numbaPeer)
 }

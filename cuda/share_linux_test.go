@@ -40,7 +40,7 @@ var fillColumn = shoal.Register("fillColumn", func(ctx context.Context, rank int
 	return e.Out.Put(ctx, x)
 })
 
-func TestProcessesWorkOnOneTensor(t *testing.T) {
+func TestDevice_ProcessesWorkOnOneTensor(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	ctx := watched(t)
 	const workers = 4
@@ -84,7 +84,7 @@ var makeAndGo = shoal.Register("makeAndGo", func(ctx context.Context, rank int, 
 	return out.Put(ctx, part)
 })
 
-func TestASenderNeedNotStayAlive(t *testing.T) {
+func TestSegment_OutlivesItsSender(t *testing.T) {
 	devices := onDevices(t, 2, 64*mib)
 	ctx := watched(t)
 	const senders = 4
@@ -139,7 +139,7 @@ type mapper struct {
 }
 
 // A process maps a segment once, however many of its tensors it has.
-func TestASegmentIsImportedOnce(t *testing.T) {
+func TestSegment_IsImportedOnce(t *testing.T) {
 	dev, ctx := onDevice(t), watched(t)
 	in, err := ipc.NewQueue[*tensor.Tensor](tensorsOfASegment)
 	check(t, err)
@@ -178,7 +178,7 @@ type sighting struct {
 
 // Which devices a process sees, and in which order, is its own matter, as CUDA_VISIBLE_DEVICES
 // makes it.
-func TestADeviceIsTheSameInWhateverOrder(t *testing.T) {
+func TestDevice_IsTheSameInAnyOrder(t *testing.T) {
 	devices := simulate(t, 3, 64*mib)
 	ctx, paths := watched(t), devices.Paths()
 	in, err := ipc.NewQueue[*tensor.Tensor](1)
@@ -232,7 +232,7 @@ func cross(t *testing.T, write func(e *wire.Encoder)) (*tensor.Tensor, error) {
 	return x, err
 }
 
-func TestWhatArrivesIsLookedAt(t *testing.T) {
+func TestMemory_ThatArrivesIsChecked(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	d, err := shm.Default()
 	check(t, err)

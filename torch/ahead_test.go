@@ -63,8 +63,9 @@ func wantGone(t testing.TB, a *ahead, key int64) {
 	}
 }
 
-// TestAheadInAnyOrder takes descriptors once each, before and after their process has ended.
-func TestAheadInAnyOrder(t *testing.T) {
+// TestAhead_TakesDescriptorsInAnyOrder takes descriptors once each, before and after their process
+// has ended.
+func TestAhead_TakesDescriptorsInAnyOrder(t *testing.T) {
 	a, c := sender(t)
 	before := openFiles(t)
 	for i := range int64(5) {
@@ -89,8 +90,8 @@ func TestAheadInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestAheadIsGivenToOthers has another process, which this one stands for, fetch what came ahead.
-func TestAheadIsGivenToOthers(t *testing.T) {
+// TestAhead_IsGivenToOthers has another process, which this one stands for, fetch what came ahead.
+func TestAhead_IsGivenToOthers(t *testing.T) {
 	a, c := sender(t)
 	defer a.end()
 	sendAhead(t, c, a.first)
@@ -111,8 +112,8 @@ func TestAheadIsGivenToOthers(t *testing.T) {
 	waitFor(t, func() bool { files, _ := promised(); return files == 0 }, "nothing to be promised")
 }
 
-// TestAheadIsBounded sends what no message names that is received.
-func TestAheadIsBounded(t *testing.T) {
+// TestAhead_IsBounded sends what no message names that is received.
+func TestAhead_IsBounded(t *testing.T) {
 	a, c := sender(t)
 	before := openFiles(t)
 	last := a.first
@@ -185,9 +186,9 @@ func numberThrough(t *testing.T, c *Conn) int64 {
 	return n
 }
 
-// TestPassedOn has another process receive what was sent to this one: bytes of a message, and
-// through the connection itself.
-func TestPassedOn(t *testing.T) {
+// TestAhead_IsPassedOn has another process receive what was sent to this one: bytes of a message,
+// and through the connection itself.
+func TestAhead_IsPassedOn(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
 		giver := spawnPlain(t, py, "plain:give", 3)
@@ -220,9 +221,9 @@ func TestPassedOn(t *testing.T) {
 	})
 }
 
-// TestForkSends has a process that Python has forked send through the connection: it keeps its
-// descriptors itself.
-func TestForkSends(t *testing.T) {
+// TestAhead_AForkSendsAsPyTorchDoes has a process that Python has forked send through the
+// connection: it keeps its descriptors itself.
+func TestAhead_AForkSendsAsPyTorchDoes(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		p := spawnPlain(t, py, "plain:give_in_fork", 3)
 		for i := range int64(3) {
@@ -239,9 +240,9 @@ func TestForkSends(t *testing.T) {
 	})
 }
 
-// TestMoreThanGoesAhead sends more descriptors in one message than go ahead of it, and ends before
-// it is received.
-func TestMoreThanGoesAhead(t *testing.T) {
+// TestAhead_KeepsWhatIsTooMany sends more descriptors in one message than go ahead of it, and ends
+// before it is received.
+func TestAhead_KeepsWhatIsTooMany(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		const n = 400
 		before := openFiles(t)

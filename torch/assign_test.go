@@ -28,8 +28,8 @@ type betas struct {
 	A, B float64
 }
 
-// TestStructs go to Python and come back, by their tags.
-func TestStructs(t *testing.T) {
+// TestAs_MakesStructs go to Python and come back, by their tags.
+func TestAs_MakesStructs(t *testing.T) {
 	three := 3
 	want := config{LR: 0.5, Betas: betas{A: 0.9, B: 0.75}, Names: []string{"a", "b"}, Depth: &three, Hidden: 7}
 	v, err := pt.Unmarshal(must(pt.Marshal(&want, 4))(t))
@@ -45,8 +45,8 @@ func TestStructs(t *testing.T) {
 	}
 }
 
-// TestAssign converts what was received to types of the user's, or says why not.
-func TestAssign(t *testing.T) {
+// TestAs_ConvertsWhatFits converts what was received to types of the user's, or says why not.
+func TestAs_ConvertsWhatFits(t *testing.T) {
 	x := tensor.New(tensor.Float32, 2)
 	for _, c := range []struct {
 		v    any
@@ -98,8 +98,8 @@ func alike(got, want any) bool {
 	return reflect.DeepEqual(got, want)
 }
 
-// TestNumbersOfNumpy reads each kind of number, in either byte order.
-func TestNumbersOfNumpy(t *testing.T) {
+// TestAs_TakesNumbersOfNumpy reads each kind of number, in either byte order.
+func TestAs_TakesNumbersOfNumpy(t *testing.T) {
 	for _, c := range []struct {
 		dtype string
 		data  string
@@ -119,8 +119,8 @@ func TestNumbersOfNumpy(t *testing.T) {
 	}
 }
 
-// TestArraysOfNumpy copies tensors to arrays and back, and refuses what either side lacks.
-func TestArraysOfNumpy(t *testing.T) {
+// TestAs_TakesArraysOfNumpy copies tensors to arrays and back, and refuses what either side lacks.
+func TestAs_TakesArraysOfNumpy(t *testing.T) {
 	x := tensor.FromSlice([]int16{1, 2, 3, 4, 5, 6}, 2, 3)
 	a := must(value.ArrayOf(x.T()))(t)
 	if a.DType != "<i2" || !reflect.DeepEqual(a.Shape, []int{3, 2}) {

@@ -45,9 +45,9 @@ func takeTools(ctx context.Context, args python.Tuple, kwargs *python.Dict) erro
 	return err
 }
 
-// TestChildOfPython is started by an ordinary Python, which gives it objects that it has made under
-// either start method.
-func TestChildOfPython(t *testing.T) {
+// TestChild_RunsFunctionsForPython is started by an ordinary Python, which gives it objects that it
+// has made under either start method.
+func TestChild_RunsFunctionsForPython(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		cmd := exec.CommandContext(testContext(t), py.path, "testdata/child.py", os.Args[0])
 		cmd.Env = pythonEnv()

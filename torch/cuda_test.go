@@ -36,7 +36,7 @@ func received(t *testing.T, message any) (any, error) {
 	return (&importer{ctx: testContext(t)}).unmarshal(b)
 }
 
-func TestCUDATensor(t *testing.T) {
+func TestCUDATensor_IsReadFromItsForm(t *testing.T) {
 	v, err := received(t, cudaMessage(nil))
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestCUDATensor(t *testing.T) {
 	}
 }
 
-func TestCUDAHandles(t *testing.T) {
+func TestCUDAHandle_ReadsEachVersion(t *testing.T) {
 	raw := bytes.Repeat([]byte("H"), 64)
 	for name, c := range map[string]struct {
 		handle []byte
@@ -130,8 +130,8 @@ func counters(t *testing.T, size int) string {
 	return name
 }
 
-// TestCUDACounters gives memory back: once, also where the message could not be used.
-func TestCUDACounters(t *testing.T) {
+// TestCUDATensor_IsGivenBackOnce gives memory back: once, also where the message could not be used.
+func TestCUDATensor_IsGivenBackOnce(t *testing.T) {
 	const size = headerSize + 8*counterSlots
 	count := func(name string) (openers uint32, slot int64) {
 		b := must(os.ReadFile(shmDir + name))(t)
@@ -236,7 +236,7 @@ func (m *fakeMemory) Key() any                              { return m }
 func (m *fakeMemory) Fill(off, n int, pattern []byte) error { return nil }
 func (m *fakeMemory) End() error                            { return m.done() }
 
-func TestCUDATensorsAreOpened(t *testing.T) {
+func TestCUDATensor_IsOpenedByIPC(t *testing.T) {
 	name := counters(t, headerSize+8*counterSlots)
 	slot := func() byte { return must(os.ReadFile(shmDir + name))(t)[headerSize+8*3] }
 	read := func(f *fakeCUDA, change func(python.Tuple)) (any, error) {
@@ -280,7 +280,7 @@ func TestCUDATensorsAreOpened(t *testing.T) {
 	check("whose sender has died", func(python.Tuple) {}, os.ErrProcessDone)
 }
 
-func TestCUDATensorsAreShared(t *testing.T) {
+func TestCUDATensor_IsSharedByIPC(t *testing.T) {
 	f := newFakeCUDA(t)
 	send := func(shape ...int) *CUDATensor {
 		x := must(tensor.On(f).Zeros(tensor.Float32, shape...))(t)
@@ -320,7 +320,7 @@ func TestOptions_CUDANeedsPackageCUDA(t *testing.T) {
 }
 
 // A message that is not sent gives back what it promised.
-func TestCUDATensorsOfNoMessage(t *testing.T) {
+func TestCUDATensor_IsGivenBackWhereNothingIsSent(t *testing.T) {
 	f := newFakeCUDA(t)
 	x := must(tensor.On(f).Zeros(tensor.Float32, 2))(t)
 	e := &exporter{opts: Options{CUDA: true}}

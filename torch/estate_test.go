@@ -36,9 +36,9 @@ func parting(t *testing.T, py peerPython, function string, args ...any) (p *Proc
 	return p, temporary
 }
 
-// TestMessagesOutlivePython receives what Python has sent through anything when its process has
-// ended, however that ended.
-func TestMessagesOutlivePython(t *testing.T) {
+// TestEstate_MessagesOutlivePython receives what Python has sent through anything when its process
+// has ended, however that ended.
+func TestEstate_MessagesOutlivePython(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, c := range [][2]string{{"file_descriptor", "return"}, {"file_system", "raise"},
 			{"file_descriptor", "exit"}, {"file_system", "return"}} {
@@ -100,8 +100,8 @@ func leftBehind(t *testing.T, p *Process, temporary string) (all []string) {
 	return all
 }
 
-// TestMessagesOutlivePythonForPython has one Python process receive what another has left.
-func TestMessagesOutlivePythonForPython(t *testing.T) {
+// TestEstate_MessagesOutlivePythonForPython has one Python process receive what another has left.
+func TestEstate_MessagesOutlivePythonForPython(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
 		queue := must(NewSimpleQueue(Options{}))(t)
@@ -118,8 +118,9 @@ func TestMessagesOutlivePythonForPython(t *testing.T) {
 	})
 }
 
-// TestManyMessagesOutlivePython leaves more descriptors than are under way in a socket at once.
-func TestManyMessagesOutlivePython(t *testing.T) {
+// TestEstate_ManyMessagesOutlivePython leaves more descriptors than are under way in a socket at
+// once.
+func TestEstate_ManyMessagesOutlivePython(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
 		const n = 150
@@ -143,9 +144,9 @@ func TestManyMessagesOutlivePython(t *testing.T) {
 	})
 }
 
-// TestEndOfPythonIsBounded wants a process that cannot hand over to fail after its limit, and to
-// say what is lost.
-func TestEndOfPythonIsBounded(t *testing.T) {
+// TestEstate_PythonWaitsNoLongerThanLinger wants a process that cannot hand over to fail after its
+// limit, and to say what is lost.
+func TestEstate_PythonWaitsNoLongerThanLinger(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		p, _ := parting(t, py, "stalled")
 		var failed *ProcessError
@@ -157,9 +158,9 @@ func TestEndOfPythonIsBounded(t *testing.T) {
 	})
 }
 
-// TestPythonKilledAfterSending loses what was to be fetched, with an error that says why, and not
-// what has gone ahead.
-func TestPythonKilledAfterSending(t *testing.T) {
+// TestEstate_WhatAKilledPythonSentIsGone loses what was to be fetched, with an error that says why,
+// and not what has gone ahead.
+func TestEstate_WhatAKilledPythonSentIsGone(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		near, far := pair(t, "unix", Options{AuthKey: processKey()})
 		p, _ := parting(t, py, "die", far, int(syscall.SIGKILL))
@@ -203,9 +204,9 @@ func FuzzWill(f *testing.F) {
 	})
 }
 
-// TestThreadsOutliveTheFunction receives what threads of Python have sent after their function had
+// TestEstate_WaitsForThreads receives what threads of Python have sent after their function had
 // ended: Python waits for them at its end, and hands over after that.
-func TestThreadsOutliveTheFunction(t *testing.T) {
+func TestEstate_WaitsForThreads(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, c := range [][3]string{{"thread", "file_descriptor", "return"},
 			{"thread", "file_system", "raise"}, {"pooled", "file_descriptor", "return"}} {
@@ -244,9 +245,9 @@ func receiveElements(t *testing.T, through string, next func(context.Context) (a
 	CloseAll(v)
 }
 
-// TestDaemonThreadsAtTheEnd keeps what a daemon thread has sent before the hand-over, and what it
-// sends later by descriptor to Go, where it goes ahead.
-func TestDaemonThreadsAtTheEnd(t *testing.T) {
+// TestEstate_DoesNotWaitForDaemonThreads keeps what a daemon thread has sent before the hand-over,
+// and what it sends later by descriptor to Go, where it goes ahead.
+func TestEstate_DoesNotWaitForDaemonThreads(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
 		p, _ := parting(t, py, "daemon")

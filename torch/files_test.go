@@ -83,8 +83,9 @@ func farthest(a, b *tensor.Tensor) (d float64) {
 	return d
 }
 
-// TestMNISTModelCrosses trains on one side and wants the same logits of the other, from a file.
-func TestMNISTModelCrosses(t *testing.T) {
+// TestSave_AnMNISTModelCrosses trains on one side and wants the same logits of the other, from a
+// file.
+func TestSave_AnMNISTModelCrosses(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		dir := t.TempDir()
 		file := func(name string) string { return filepath.Join(dir, name) }
@@ -146,8 +147,8 @@ func TestMNISTModelCrosses(t *testing.T) {
 	})
 }
 
-// TestSavedFiles wants PyTorch to read what was saved, in all the ways it has.
-func TestSavedFiles(t *testing.T) {
+// TestSave_FilesCrossBothWays wants PyTorch to read what was saved, in all the ways it has.
+func TestSave_FilesCrossBothWays(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		path := filepath.Join(t.TempDir(), "saved.pt")
 		base := tensor.Arange(tensor.Float32, 0, 6, 1).Reshape(2, 3)

@@ -19,9 +19,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestWarmMemory closes tensors that PyTorch still has, or has not received yet, and wants their
-// memory left alone; and used again once PyTorch has dropped them.
-func TestWarmMemory(t *testing.T) {
+// TestRegion_IsUsedAgain closes tensors that PyTorch still has, or has not received yet, and wants
+// their memory left alone; and used again once PyTorch has dropped them.
+func TestRegion_IsUsedAgain(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, s := range []Strategy{Proc, FileDescriptor, FileSystem} {
 			cell(t, string(s),
@@ -79,9 +79,9 @@ func warmMemory(t *testing.T, k *talk) {
 	k.bye()
 }
 
-// TestOddTensors wants typed errors for what cannot cross, nothing of it left open in PyTorch, and
-// the next message.
-func TestOddTensors(t *testing.T) {
+// TestConn_RefusesOddTensors wants typed errors for what cannot cross, nothing of it left open in
+// PyTorch, and the next message.
+func TestConn_RefusesOddTensors(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, theirs := range []string{"fetched", "file_descriptor", "file_system"} {
 			k := converse(t, py, Options{}, theirs)
@@ -129,9 +129,9 @@ func oddTensor(t *testing.T, k *talk, kind string) (refused bool) {
 	return refused
 }
 
-// TestValues sends values that only PyTorch and numpy have, besides what Go makes of its own types,
-// and wants Python's repr of them.
-func TestValues(t *testing.T) {
+// TestConn_ValuesCross sends values that only PyTorch and numpy have, besides what Go makes of its
+// own types, and wants Python's repr of them.
+func TestConn_ValuesCross(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for protocol := 2; protocol <= 5; protocol++ {
 			cell(t, fmt.Sprint("protocol ", protocol), func(t *testing.T) {
@@ -192,8 +192,8 @@ func numpyValues(t *testing.T, k *talk, protocol int) {
 	}
 }
 
-// TestTraps are those of the wire protocol that need a PyTorch.
-func TestTraps(t *testing.T) {
+// TestConn_AvoidsTheTrapsOfPyTorch are those of the wire protocol that need a PyTorch.
+func TestConn_AvoidsTheTrapsOfPyTorch(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{Strategy: FileDescriptor}, "fetched")
 		cell(t, "a flood of descriptors, fetched at once", func(t *testing.T) { flood(t, k) })
@@ -248,9 +248,9 @@ func TestTraps(t *testing.T) {
 	})
 }
 
-// TestTruncatedByPyTorch has PyTorch cut its own memory, while a tensor here is on it, and before
-// one arrives.
-func TestTruncatedByPyTorch(t *testing.T) {
+// TestGuard_PyTorchTruncates has PyTorch cut its own memory, while a tensor here is on it, and
+// before one arrives.
+func TestGuard_PyTorchTruncates(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{}, "file_system")
 		x := k.ask("make", "plain", "float32").(*tensor.Tensor)

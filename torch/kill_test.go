@@ -17,8 +17,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestKilled kills PyTorch while Go has its tensors, and lets go of everything after that.
-func TestKilled(t *testing.T) {
+// TestRegion_AKilledPythonLeavesNothing kills PyTorch while Go has its tensors, and lets go of
+// everything after that.
+func TestRegion_AKilledPythonLeavesNothing(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, theirs := range []string{"fetched", "file_descriptor", "file_system"} {
 			cell(t, theirs, func(t *testing.T) {
@@ -57,8 +58,9 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// TestGoKilled kills a Go process while PyTorch has its tensors: they stay, and nothing else does.
-func TestGoKilled(t *testing.T) {
+// TestRegion_AKilledGoLeavesNothing kills a Go process while PyTorch has its tensors: they stay,
+// and nothing else does.
+func TestRegion_AKilledGoLeavesNothing(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, s := range []Strategy{Proc, FileDescriptor, FileSystem} {
 			cell(t, string(s), func(t *testing.T) {
@@ -115,7 +117,7 @@ func victim(t *testing.T, k *talk, addr string, s Strategy) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	cmd := exec.CommandContext(k.ctx, os.Args[0], "-test.run", "^TestVictim$")
+	cmd := exec.CommandContext(k.ctx, os.Args[0], "-test.run", "^TestRegion_Victim$")
 	cmd.Env = append(os.Environ(), "SHOAL_TORCH_VICTIM="+string(s))
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{theirs}, os.Stderr
 	if err := cmd.Start(); err != nil {
@@ -138,11 +140,11 @@ func victim(t *testing.T, k *talk, addr string, s Strategy) {
 	cmd.Wait()
 }
 
-// TestVictim is what the process of TestGoKilled does.
-func TestVictim(t *testing.T) {
+// TestRegion_Victim is what the process of TestRegion_AKilledGoLeavesNothing does.
+func TestRegion_Victim(t *testing.T) {
 	s := os.Getenv("SHOAL_TORCH_VICTIM")
 	if s == "" {
-		t.Skip("only a part of TestGoKilled")
+		t.Skip("only a part of TestRegion_AKilledGoLeavesNothing")
 	}
 	opts := Options{Strategy: Proc, AuthKey: testKey}
 	for _, known := range []Strategy{FileDescriptor, FileSystem} {

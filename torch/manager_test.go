@@ -51,8 +51,9 @@ func (k *talk) wantTold(code string, want any) {
 	}
 }
 
-// TestManager uses the objects of a Python SyncManager from Go and from Python.
-func TestManager(t *testing.T) {
+// TestManager_ObjectsAreSharedWithPython uses the objects of a Python SyncManager from Go and from
+// Python.
+func TestManager_ObjectsAreSharedWithPython(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		m, k := managed(t, py, "unix")
 		for name, test := range map[string]func(*testing.T, *Manager, *talk){
@@ -146,8 +147,8 @@ func managedQueue(t *testing.T, m *Manager, k *talk) {
 	}
 }
 
-// TestManagedTensors sends tensors through the queue of a manager, both ways.
-func TestManagedTensors(t *testing.T) {
+// TestManager_QueuesCarryTensors sends tensors through the queue of a manager, both ways.
+func TestManager_QueuesCarryTensors(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		m, k := managed(t, py, "unix")
 		q := must(m.Queue(k.ctx, 1))(t)
@@ -356,8 +357,8 @@ func managedReferences(t *testing.T, m *Manager, k *talk) {
 	}
 }
 
-// TestManagerEnds meets a server that ends, over TCP.
-func TestManagerEnds(t *testing.T) {
+// TestManager_SaysThatItsServerHasEnded meets a server that ends, over TCP.
+func TestManager_SaysThatItsServerHasEnded(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		m, k := managed(t, py, "tcp")
 		q := must(m.Queue(k.ctx, 0))(t)

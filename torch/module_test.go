@@ -47,7 +47,7 @@ func (n *savedNet) Forward(x *autograd.Var) *autograd.Var {
 	return n.Head.Forward(x)
 }
 
-func TestAWholeModuleIsSavedAndLoadedAgain(t *testing.T) {
+func TestAs_AWholeModuleIsLoadedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "net.pt")
 	n := newSavedNet()
 	nn.Eval(n)
@@ -84,7 +84,7 @@ func TestAWholeModuleIsSavedAndLoadedAgain(t *testing.T) {
 type foreignLayer struct{ nn.Func }
 
 // What Load could not make again is an error at Save, which writes nothing.
-func TestWhatCannotBeLoadedAgainIsNotSaved(t *testing.T) {
+func TestSave_RefusesWhatCannotBeLoadedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.pt")
 	deep := []any{}
 	for range 800 {
@@ -122,7 +122,7 @@ func TestWhatCannotBeLoadedAgainIsNotSaved(t *testing.T) {
 }
 
 // A file may name a type in the place of another: that is an error, and nothing is made.
-func TestAFileCannotPutAnotherTypeInAField(t *testing.T) {
+func TestAs_AFileCannotPutAnotherTypeInAField(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.pt")
 	for _, head := range []any{
 		map[string]any{"__type__": "nn.Nothing", "value": map[string]any{}},

@@ -60,8 +60,9 @@ func (k *talk) wantEval(code string, want any) {
 	}
 }
 
-// TestPrimitives gives what Go makes to a Python process, and uses it on both sides.
-func TestPrimitives(t *testing.T) {
+// TestSemaphore_AndItsKindAreSharedWithPython gives what Go makes to a Python process, and uses it
+// on both sides.
+func TestSemaphore_AndItsKindAreSharedWithPython(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		k, b := equip(t, py)
 		cell(t, "queues", func(t *testing.T) { sharedQueues(t, k, b) })
@@ -106,8 +107,8 @@ func sharedQueues(t *testing.T, k *talk, b toolbox) {
 	k.wantEval("queue.qsize()", int64(0))
 }
 
-// TestTensorsInQueues puts tensors into queues that Go has made, on both sides.
-func TestTensorsInQueues(t *testing.T) {
+// TestQueue_CarriesTensors puts tensors into queues that Go has made, on both sides.
+func TestQueue_CarriesTensors(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		all := []namedQueue{{must(NewQueue(2, Options{}))(t), "queue"}, {must(NewSimpleQueue(Options{}))(t), "simple"}}
 		for _, q := range all {
@@ -255,8 +256,8 @@ func lostLock(t *testing.T, k *talk, b toolbox) {
 	}
 }
 
-// TestForms sends and receives what is more than a tensor, or less.
-func TestForms(t *testing.T) {
+// TestConn_FormsCross sends and receives what is more than a tensor, or less.
+func TestConn_FormsCross(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{}, "file_descriptor")
 		cell(t, "packed sequences", func(t *testing.T) { packedSequences(t, k) })

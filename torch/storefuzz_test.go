@@ -135,7 +135,7 @@ func serveOnce(t *testing.T, serve func(c net.Conn)) (addr string) {
 }
 
 // A server that is none, that says nothing, or that lies is an error of its own each.
-func TestAStoreThatIsNone(t *testing.T) {
+func TestStore_SaysThatAServerIsNone(t *testing.T) {
 	hello := func(c net.Conn) {
 		b := make([]byte, 10)
 		io.ReadFull(c, b)

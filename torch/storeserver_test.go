@@ -40,8 +40,8 @@ func dialServer(t *testing.T, s *storeServer) *Store {
 	return c
 }
 
-// TestGoServesAStore has Go's client ask Go's server for everything.
-func TestGoServesAStore(t *testing.T) {
+// TestServeStore_AnswersEveryQuery has Go's client ask Go's server for everything.
+func TestServeStore_AnswersEveryQuery(t *testing.T) {
 	server, _ := serveStore(t, StoreOptions{})
 	s, ctx := dialServer(t, server).Prefix("job"), testContext(t)
 	check := func(what string, got, want any, err error) {
@@ -84,9 +84,9 @@ func TestGoServesAStore(t *testing.T) {
 	check("get after that", string(v), "yz", err)
 }
 
-// TestServedWaitsEnd waits for keys that come one by one, in another order, and beside a client
-// that has given up.
-func TestServedWaitsEnd(t *testing.T) {
+// TestServeStore_WaitsEnd waits for keys that come one by one, in another order, and beside a
+// client that has given up.
+func TestServeStore_WaitsEnd(t *testing.T) {
 	server, _ := serveStore(t, StoreOptions{})
 	s, ctx := dialServer(t, server), testContext(t)
 	soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
@@ -167,9 +167,9 @@ func one(key string) (b []byte) {
 	return r.keys([]string{key}).b
 }
 
-// TestServedCancelledWait cancels waits, before and after they are over, and goes on by the same
-// connection.
-func TestServedCancelledWait(t *testing.T) {
+// TestServeStore_WaitsAreCancelled cancels waits, before and after they are over, and goes on by
+// the same connection.
+func TestServeStore_WaitsAreCancelled(t *testing.T) {
 	server, _ := serveStore(t, StoreOptions{})
 	c := dialRaw(t, server, helloStore...)
 	c.say(append([]byte{byte(queryWait)}, one("/k")...)...)
@@ -194,8 +194,8 @@ func TestServedCancelledWait(t *testing.T) {
 	old.hear(2, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// TestServedQueuesAndBarriers speaks what the latest clients of PyTorch do.
-func TestServedQueuesAndBarriers(t *testing.T) {
+// TestServeStore_HasQueuesAndBarriers speaks what the latest clients of PyTorch do.
+func TestServeStore_HasQueuesAndBarriers(t *testing.T) {
 	server, _ := serveStore(t, StoreOptions{})
 	a, b, c := dialRaw(t, server, helloStore...), dialRaw(t, server, helloStore...), dialRaw(t, server, helloStore...)
 	ping := func(c rawClient) { c.say(byte(queryPing), 7, 7, 7, 7); c.hear(7, 7, 7, 7) }
@@ -231,9 +231,9 @@ func waits(s *storeServer) (n int) {
 	return n
 }
 
-// TestServedStoreRefuses has clients that say what is none, or too much. Each is disconnected, with
+// TestServeStore_Refuses has clients that say what is none, or too much. Each is disconnected, with
 // a reason; the others go on.
-func TestServedStoreRefuses(t *testing.T) {
+func TestServeStore_Refuses(t *testing.T) {
 	server, refused := serveStore(t, StoreOptions{MaxClients: 3, MaxValue: 100, MaxBytes: 4000})
 	s, ctx := dialServer(t, server), testContext(t)
 	long := func(code query, n uint64) []byte { return binary.LittleEndian.AppendUint64([]byte{byte(code)}, n) }
@@ -288,8 +288,8 @@ func TestServedStoreRefuses(t *testing.T) {
 	}
 }
 
-// TestServedStoreEnds ends the server by Close and by its context, while clients wait.
-func TestServedStoreEnds(t *testing.T) {
+// TestServeStore_Ends ends the server by Close and by its context, while clients wait.
+func TestServeStore_Ends(t *testing.T) {
 	for _, byContext := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(testContext(t))
 		server, err := ServeStore(ctx, "127.0.0.1:0", StoreOptions{})
@@ -404,9 +404,9 @@ func serve(ctx context.Context, r *Rank) error {
 	return r.Store.Drain(ctx)
 }
 
-// TestGoServesTheStoreOfPyTorch has ranks of PyTorch, without torchrun, ask a store of Go's for
+// TestServeStore_ServesPyTorch has ranks of PyTorch, without torchrun, ask a store of Go's for
 // everything, and meet in a process group by it.
-func TestGoServesTheStoreOfPyTorch(t *testing.T) {
+func TestServeStore_ServesPyTorch(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		port := freePort(t)
 		env := []string{"WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}
@@ -429,9 +429,9 @@ func TestGoServesTheStoreOfPyTorch(t *testing.T) {
 	})
 }
 
-// TestTorchrunStandaloneWithGoAsRank0 has torchrun start all three. Before PyTorch 2.5 rank 0
+// TestServeStore_UnderTorchrunStandalone has torchrun start all three. Before PyTorch 2.5 rank 0
 // serves the store, later torchrun does.
-func TestTorchrunStandaloneWithGoAsRank0(t *testing.T) {
+func TestServeStore_UnderTorchrunStandalone(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		self, err := os.Executable()
 		if err != nil {

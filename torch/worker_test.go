@@ -160,7 +160,7 @@ func (g gathering) Gather(ctx context.Context, indices []int, into data.Batch) e
 
 // What is random in a sample depends on PyTorch's base seed, the epoch and the sample, and on
 // nothing else.
-func TestWorkersDraw(t *testing.T) {
+func TestChild_WorkersDrawBySample(t *testing.T) {
 	var want [2][][]float64
 	for _, gathers := range []bool{false, true} {
 		for _, workers := range []int64{1, 3} {
@@ -202,7 +202,7 @@ func TestWorkersDraw(t *testing.T) {
 }
 
 // A stream's generator is its worker's and its epoch's, an error in it is raised, and it ends once.
-func TestStreamsDraw(t *testing.T) {
+func TestChild_StreamsDrawByWorker(t *testing.T) {
 	draw := func(id int64) (firsts []float64) {
 		s := hire(t,
 			Child{Streams: map[string]OpenStream{"set": func(ctx context.Context, w Worker) iter.Seq2[data.Sample, error] {
