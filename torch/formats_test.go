@@ -80,8 +80,9 @@ func describe(x *tensor.Tensor) string {
 		strings.Join(numbers, ", "))
 }
 
-// TestFileFormats wants Python's libraries to read what was saved, and the other way round.
-func TestFileFormats(t *testing.T) {
+// TestFormats_CrossBothWays wants Python's libraries to read what was saved, and the other way
+// round.
+func TestFormats_CrossBothWays(t *testing.T) {
 	py := fileLibraries(t)
 	for name, format := range fileFormats {
 		path := filepath.Join(t.TempDir(), "x."+name)
@@ -147,9 +148,10 @@ func TestFileFormats(t *testing.T) {
 	}
 }
 
-// TestLatestHDF5 wants what h5py writes with libver="latest" into structures of several levels to
-// be read, and the other way round what h5py's tests would not make: text, attributes and lzf.
-func TestLatestHDF5(t *testing.T) {
+// TestFormats_LatestHDF5 wants what h5py writes with libver="latest" into structures of several
+// levels to be read, and the other way round what h5py's tests would not make: text, attributes and
+// lzf.
+func TestFormats_LatestHDF5(t *testing.T) {
 	py := fileLibraries(t)
 	run := func(t *testing.T, task, path string) string {
 		t.Helper()
@@ -218,9 +220,9 @@ func TestLatestHDF5(t *testing.T) {
 	})
 }
 
-// TestSlabsOfH5py writes a data set slab by slab with many chunks, and wants h5py to have the same
-// sum.
-func TestSlabsOfH5py(t *testing.T) {
+// TestFormats_SlabsOfH5py writes a data set slab by slab with many chunks, and wants h5py to have
+// the same sum.
+func TestFormats_SlabsOfH5py(t *testing.T) {
 	py := fileLibraries(t)
 	cell(t, "slabs", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "slabs.h5")
