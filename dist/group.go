@@ -192,7 +192,8 @@ var groupTags = &wire.Tags{Type: "Group", Fields: []int{5}}
 
 func init() { wire.Custom((*Group).marshal, (*Group).unmarshal) }
 
-// marshal lets a Group be part of a value that is sent. Its receiver has one that is not joined yet.
+// marshal lets a Group be part of a value that is sent. Its receiver has one that is not joined
+// yet.
 func (g *Group) marshal(e *wire.Encoder) error {
 	if g.member == nil {
 		return fmt.Errorf("send group: %w", ErrClosed)

@@ -25,8 +25,8 @@ func Custom[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decode
 }
 
 // CustomOnce is Custom of values of which a message has one, however many pointers lead to it: they
-// arrive as pointers to one value. Pointers to other values are trees. Such a value does not lead to
-// itself.
+// arrive as pointers to one value. Pointers to other values are trees. Such a value does not lead
+// to itself.
 func CustomOnce[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decoder) error) {
 	know[T](custom{customCodec[T]{write, read}, true})
 }
