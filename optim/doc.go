@@ -12,6 +12,11 @@
 // Gradients add up until ZeroGrad. A parameter whose gradient is zero still moves by its momentum
 // and weight decay; freeze it (autograd.Param.Frozen) if it must not.
 //
+// # Schedules
+//
+// A [Schedule] says the learning rate of an epoch. [Follow] sets it, and the momentum where that is
+// cycled, at the beginning of each epoch, or of each step.
+//
 // # Note [Hogwild]
 //
 // When several processes train one set of parameters, as in Hogwild! (Niu and others, 2011), each
