@@ -7,8 +7,8 @@ import (
 )
 
 // A Schedule says the learning rate of each epoch, or of each step if it is asked at each step. It
-// has no state: a program that resumes at epoch 7 goes on with epoch 7. Its numbers are those of the
-// schedule of the same name in torch.optim.lr_scheduler. [LambdaLR] is the one of a user's own.
+// has no state: a program that resumes at epoch 7 goes on with epoch 7. Its numbers are those of
+// the schedule of the same name in torch.optim.lr_scheduler. [LambdaLR] is the one of a user's own.
 //
 //	for epoch := range epochs {
 //		optim.Follow(sgd, epoch, schedule)
@@ -29,8 +29,8 @@ func LR(s Schedule, epoch int) float64 { return s.rate(epoch) }
 
 // Follow gives an optimizer of this package, or Groups of them, the learning rate of an epoch, and
 // the momentum where the schedule cycles it: SGD's and RMSprop's Momentum, or the first of Adam's
-// Betas. There is one schedule for all groups, or one for each. It panics if o is of another package,
-// or has no momentum that could be cycled.
+// Betas. There is one schedule for all groups, or one for each. It panics if o is of another
+// package, or has no momentum that could be cycled.
 func Follow(o Optimizer, epoch int, schedules ...Schedule) {
 	members := membersOf(o)
 	if n := len(schedules); n != 1 && n != len(members) {
