@@ -31,7 +31,7 @@ var fillColumn = shoal.Register("fillColumn", func(ctx context.Context, rank int
 	defer x.Close()
 	rows, columns := x.Dim(0), x.Dim(1)
 	for i := range rows {
-		at := (x.Offset() + i*columns + rank) * x.ElementSize()
+		at := (x.Offset() + i*columns + rank) * x.DType().Size()
 		one := tensor.FromSlice([]float32{float32(rank + 1)}, 1)
 		if err := cuda.MemoryOf(x).Write(at, tensor.Bytes(one)); err != nil {
 			return err
