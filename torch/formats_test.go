@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/msgpack"
 	"github.com/shoal-mp/shoal/encoding/npy"
 	"github.com/shoal-mp/shoal/encoding/safetensors"
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -76,7 +77,7 @@ func describe(x *tensor.Tensor) string {
 	for _, v := range elements(x) {
 		numbers = append(numbers, fmt.Sprintf("%.1f", v))
 	}
-	return fmt.Sprintf("%s[%s][%s]", strings.TrimLeft(x.DType().Numpy(), "<|"), strings.Join(shape, ", "),
+	return fmt.Sprintf("%s[%s][%s]", strings.TrimLeft(numpy.Descr(x.DType().String()), "<|"), strings.Join(shape, ", "),
 		strings.Join(numbers, ", "))
 }
 
@@ -117,7 +118,7 @@ func TestFormats_CrossBothWays(t *testing.T) {
 				all["view"], all["empty"], all["scalar"] = x.Permute(2, 0, 1),
 					tensor.New(tensor.Float32, 0, 3), tensor.Scalar(tensor.Int64, 5)
 				for dt := tensor.Bool; dt <= tensor.Uint64; dt++ {
-					if dt != format.lack && dt.Numpy() != "" {
+					if dt != format.lack && numpy.Descr(dt.String()) != "" {
 						all[dt.String()] = tensor.Full(dt, 1, 3)
 					}
 				}
