@@ -100,7 +100,7 @@ var toHost = shoal.Register("toHost", func(ctx context.Context, _ int, r route) 
 func main() { shoal.Main(run) }
 
 func run(ctx context.Context) error {
-	if err := cuda.Why(); err != nil {
+	if err := cuda.Available(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	return errors.Join(ranks(ctx), round(ctx))
