@@ -31,7 +31,7 @@ func Current() Identity {
 	return i
 }
 
-// identity is that of this process alone, which its workers are told.
+// identity returns the identity of this process without its Parent, which its workers are told.
 func identity() Identity {
 	if self != nil {
 		return Identity{Name: self.job.Func, Rank: self.job.Rank, PID: os.Getpid()}

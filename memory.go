@@ -40,8 +40,9 @@ func MemoryStats() shm.Stats {
 }
 
 // Inspect asks all programs of this user that have a process started by Shoal, in this network
-// namespace, who holds how much shared memory. It maps nothing. The reports are those of the
-// programs that answer within five seconds and before ctx ends; the error says why others do not.
+// namespace, which processes hold how much shared memory. It maps nothing. The reports are those of
+// the programs that answer within five seconds and before ctx ends; the error says why others do
+// not.
 func Inspect(ctx context.Context) ([]shm.Report, error) {
 	addresses, err := internal.Domains()
 	if err != nil {

@@ -60,7 +60,7 @@ type Options struct {
 
 	// CPUs are the sets of processors to which workers are confined: worker r gets CPUs[r %
 	// len(CPUs)]. Empty means no confinement. A worker that shall have threads for its processors
-	// needs Threads, too.
+	// also needs Threads.
 	CPUs [][]int
 
 	// Stdout and Stderr receive what workers print. Defaults are os.Stdout and os.Stderr. A group

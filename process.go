@@ -12,7 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/seed"
 )
 
-// A Process is one that this process has started, or a goroutine that stands for one. Its methods
+// A Process is a process that this one has started, or a goroutine that stands for one. Its methods
 // may be called by several goroutines.
 type Process struct {
 	completion
@@ -55,7 +55,7 @@ func (p *Process) PID() int {
 	return 0
 }
 
-// Restarts returns how often it was started again, see Options.Restart.
+// Restarts returns how often the process was started again, as Options.Restart says.
 func (p *Process) Restarts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,8 +72,8 @@ func (p *Process) Alive() bool {
 	}
 }
 
-// Signal sends sig to the process; os.ErrProcessDone if it has ended. A worker is deaf to SIGINT,
-// which a terminal sends to everybody; see Interrupt. To a goroutine any signal is
+// Signal sends sig to the process; os.ErrProcessDone if it has ended. A worker ignores SIGINT,
+// which a terminal sends to every process; Interrupt cancels one. For a goroutine any signal is
 // errors.ErrUnsupported.
 func (p *Process) Signal(sig os.Signal) error {
 	l := p.now()

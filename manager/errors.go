@@ -15,7 +15,7 @@ import (
 // Sentinels of this package; the errors that it returns wrap them. What package ipc has too is the
 // same error here.
 var (
-	// ErrClosed is returned by what a manager or a proxy that this process has closed is asked for.
+	// ErrClosed is returned by the methods of a manager or a proxy that this process has closed.
 	// It wraps os.ErrClosed.
 	ErrClosed = fmt.Errorf("manager: closed%.0w", os.ErrClosed)
 	// ErrServerDied is returned once the server is gone; it comes in a *shm.PeerError.
@@ -43,7 +43,7 @@ var (
 	ErrEmpty = ipc.ErrEmpty
 	// ErrLocked is returned by a TryLock or a TryAcquire that would have to wait.
 	ErrLocked = ipc.ErrLocked
-	// ErrNotOwner is returned to who lets go of a lock that it does not hold.
+	// ErrNotOwner is returned by an Unlock of a lock that the caller does not hold.
 	ErrNotOwner = ipc.ErrNotOwner
 	// ErrOwnerDied is returned by a Lock after the owner died, in a *shm.PeerError: the caller has
 	// the lock, and what it protects may be half changed. Repair that and call MarkConsistent, or

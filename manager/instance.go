@@ -52,7 +52,8 @@ func (o *Instance) Call(ctx context.Context, method string, args ...any) ([]any,
 	return results, nil
 }
 
-// Call is Instance.Call of a method with one result, of type R; ErrType if it has others.
+// Call calls a method in the server and returns its one result, of type R. The error is ErrType if
+// the method has other results, and otherwise that of the method.
 func Call[R any](ctx context.Context, o *Instance, method string, args ...any) (r R, err error) {
 	if f := o.method(method); f != nil && (len(f.out) != 1 || f.out[0].typ != reflect.TypeFor[R]()) {
 		return r, fmt.Errorf("%w: %s does not return one %s", ErrType, f.name, reflect.TypeFor[R]())

@@ -22,25 +22,26 @@ func NewQueue[T any](ctx context.Context, m *Manager, capacity int) (*Queue[T], 
 // A fifo is the proxy of a Queue or a JoinableQueue, which travel alike.
 type fifo[T any] struct{ counted[Queue[T]] }
 
-// Put puts v and waits while the queue is full; ErrFull if ctx had a deadline.
+// Put puts v and waits while the queue is full. The error is ErrFull and context.DeadlineExceeded
+// if ctx had a deadline.
 func (q *fifo[T]) Put(ctx context.Context, v T) error {
 	return outlasted(q.call(ctx, queuePut, in(v)).none(), ErrFull)
 }
 
-// TryPut is Put that returns ErrFull instead of waiting.
+// TryPut puts v, or returns ErrFull at once.
 func (q *fifo[T]) TryPut(ctx context.Context, v T) error {
 	return q.call(ctx, queueTryPut, in(v)).none()
 }
 
-// Get takes the oldest value and waits while there is none; ErrEmpty if ctx had a deadline. What
-// the value holds is the caller's to close. A value that arrives too late for its caller goes back
-// to where it was.
+// Get takes the oldest value and waits while there is none. The caller closes what the value holds.
+// The error is ErrEmpty and context.DeadlineExceeded if ctx had a deadline. A value that arrives
+// too late for its caller goes back to its place.
 func (q *fifo[T]) Get(ctx context.Context) (T, error) {
 	v, err := one[T](q.callUndo(ctx, queueUnget.with, queueGet))
 	return v, outlasted(err, ErrEmpty)
 }
 
-// TryGet is Get that returns ErrEmpty instead of waiting.
+// TryGet takes the oldest value, or returns ErrEmpty at once.
 func (q *fifo[T]) TryGet(ctx context.Context) (T, error) {
 	return one[T](q.callUndo(ctx, queueUnget.with, queueTryGet))
 }

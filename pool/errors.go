@@ -19,8 +19,8 @@ var (
 	// comes with the reason.
 	ErrBroken = errors.New("pool: no worker can be started")
 
-	// ErrTimeout is wrapped where a task took longer than Options.TaskTimeout. It is
-	// context.DeadlineExceeded, too.
+	// ErrTimeout is wrapped where a task took longer than Options.TaskTimeout. It wraps
+	// context.DeadlineExceeded.
 	ErrTimeout = fmt.Errorf("pool: the task took too long: %w", context.DeadlineExceeded)
 
 	// ErrRunning is returned by Join of a pool that takes tasks, which would wait for ever.

@@ -25,7 +25,7 @@ type Func[In, Out any] struct {
 // name is taken, if In or Out cannot cross processes, and after shoal.Main has begun.
 //
 // What fn is given is its own: it closes what has to be closed, or leaves it to the garbage
-// collector. The context ends with the pool, and when nobody waits for the result any more; it is
+// collector. The context ends with the pool, and when no call waits for the result any more; it is
 // good until fn returns.
 func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) *Func[In, Out] {
 	if name == "" || fn == nil {
@@ -114,7 +114,7 @@ func perform(ctx context.Context, c call) reply {
 //
 //	p, err := pool.New(ctx, pool.Options{Initializer: load("words.txt")})
 //
-// The names are those of Register, too, and so are the panics. fn keeps what it prepares in
+// It shares its names with Register, and panics where Register does. fn keeps what it prepares in
 // package-level variables, which workers on goroutines have in common.
 func RegisterInit[In any](name string, fn func(ctx context.Context, in In) error) func(In) Initializer {
 	if fn == nil {
