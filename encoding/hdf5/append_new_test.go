@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// newNames are what addTo makes: in the first group, in one that is there, and in groups of its own.
+// newNames are what addTo makes: in the first group, in one that is there, and in groups of its
+// own.
 func newNames(group string) []string { return []string{"new", group + "/new", "made/by/append"} }
 
 // addTo makes data sets, text, a group and attributes in a file that has a group.

@@ -93,8 +93,8 @@ func (w *Writer) link(group string, members map[string]uint64) ([]patch, error) 
 	return w.linkInHeader(w.old.file.groups[group], l, members)
 }
 
-// linkInHeader writes all messages of a header behind the end of the file, and more links. The first
-// piece of the header says then that it continues there, and no more.
+// linkInHeader writes all messages of a header behind the end of the file, and more links. The
+// first piece of the header says then that it continues there, and no more.
 func (w *Writer) linkInHeader(address uint64, l *linking, members map[string]uint64) ([]patch, error) {
 	first, _, _, err := w.old.file.firstBlock(address)
 	if err != nil {
