@@ -14,7 +14,7 @@ import (
 
 // A file of PyTorch's form says where its tensors were, and they come back there, or where they are
 // wanted.
-func TestFilesBringTensorsWhereTheyAreWanted(t *testing.T) {
+func TestDevice_FilesBringTensorsThere(t *testing.T) {
 	onDevices(t, 2, 64*mib)
 	net := nn.NewLinear(3, 2, tensor.NewGenerator(1))
 	want := nn.State(nn.Clone(net))

@@ -29,12 +29,12 @@ type mnistNet struct {
 
 func newMNISTNet(seed uint64) *mnistNet {
 	g := tensor.NewGenerator(seed)
-	return &mnistNet{nn.NewConv2d(1, 10, 5, g), nn.NewConv2d(10, 20, 5, g), nn.NewDropout2d(0.5),
-		nn.NewLinear(320, 50, g), nn.NewLinear(50, 10, g), nn.NewDropout(0.5)}
+	return &mnistNet{nn.NewConv2d(1, 10, 5, g), nn.NewConv2d(10, 20, 5, g), &nn.Dropout2d{P: 0.5},
+		nn.NewLinear(320, 50, g), nn.NewLinear(50, 10, g), &nn.Dropout{P: 0.5}}
 }
 
 func (n *mnistNet) Forward(x *autograd.Var) *autograd.Var {
-	two := autograd.Window{Size: autograd.Square(2)}
+	two := autograd.Window{Size: [2]int{2, 2}}
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv1.Forward(x), two))
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv2Drop.Forward(n.Conv2.Forward(x)), two))
 	x = autograd.ReLU(n.FC1.Forward(autograd.Flatten(x)))
@@ -53,7 +53,7 @@ func trained(t *testing.T) *mnistNet {
 			t.Fatal(err)
 		}
 		sgd.ZeroGrad()
-		nn.NLLLoss{}.Of(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
+		nn.NLLLoss.Of(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
 		sgd.Step()
 	}
 	nn.Eval(net)
@@ -83,8 +83,9 @@ func farthest(a, b *tensor.Tensor) (d float64) {
 	return d
 }
 
-// TestMNISTModelCrosses trains on one side and wants the same logits of the other, from a file.
-func TestMNISTModelCrosses(t *testing.T) {
+// TestSave_AnMNISTModelCrosses trains on one side and wants the same logits of the other, from a
+// file.
+func TestSave_AnMNISTModelCrosses(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		dir := t.TempDir()
 		file := func(name string) string { return filepath.Join(dir, name) }
@@ -99,7 +100,7 @@ func TestMNISTModelCrosses(t *testing.T) {
 				t.Fatal(err)
 			}
 			runFiles(t, py, "logits", file("go.pt"), file("images.pt"), file("logits.pt"))
-			theirs, err := Load[*tensor.Tensor](file("logits.pt"), pt.Options{})
+			theirs, err := As[*tensor.Tensor](pt.Load(file("logits.pt"), pt.Options{}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,13 +109,13 @@ func TestMNISTModelCrosses(t *testing.T) {
 			}
 		})
 		runFiles(t, py, "train", file("images.pt"), file("torch.pt"), file("whole.pt"), file("theirs.pt"))
-		theirs, err := Load[*tensor.Tensor](file("theirs.pt"), pt.Options{})
+		theirs, err := As[*tensor.Tensor](pt.Load(file("theirs.pt"), pt.Options{}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"torch.pt", "whole.pt"} {
 			cell(t, "from PyTorch "+name, func(t *testing.T) {
-				v, err := Load[any](file(name), pt.Options{Mmap: true})
+				v, err := As[any](pt.Load(file(name), pt.Options{Mmap: true}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -134,7 +135,7 @@ func TestMNISTModelCrosses(t *testing.T) {
 		}
 		cell(t, "an optimizer there and back", func(t *testing.T) {
 			runFiles(t, py, "resume", file("torch.pt"), "-", file("adam.pt"))
-			v, err := Load[any](file("adam.pt"), pt.Options{})
+			v, err := As[any](pt.Load(file("adam.pt"), pt.Options{}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,8 +147,8 @@ func TestMNISTModelCrosses(t *testing.T) {
 	})
 }
 
-// TestSavedFiles wants PyTorch to read what was saved, in all the ways it has.
-func TestSavedFiles(t *testing.T) {
+// TestSave_FilesCrossBothWays wants PyTorch to read what was saved, in all the ways it has.
+func TestSave_FilesCrossBothWays(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		path := filepath.Join(t.TempDir(), "saved.pt")
 		base := tensor.Arange(tensor.Float32, 0, 6, 1).Reshape(2, 3)
@@ -230,7 +231,7 @@ func TestSavedFiles(t *testing.T) {
 			if got := runFiles(t, py, "packed", path, theirs); got != "[[1.0, 3.0], [0.0, 2.0, 4.0]]" {
 				t.Errorf("PyTorch reads %s", got)
 			}
-			v, err := Load[any](theirs, pt.Options{})
+			v, err := As[any](pt.Load(theirs, pt.Options{}))
 			if p, ok := v.(*pt.PackedSequence); !ok ||
 				fmt.Sprint(elements(p.Data), elements(p.BatchSizes),
 					elements(p.SortedIndices)) != "[0 1 1 1 2] [2 2 1] [1 0]" {

@@ -15,6 +15,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
 	"github.com/shoal-mp/shoal/encoding"
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
@@ -251,7 +252,8 @@ func array(m map[string]any, data *tensor.Tensor) (any, error) {
 	if !ok {
 		return nil, unsupported("an array of records: %.100v", m["type"])
 	}
-	dt, swapped, err := tensor.ParseNumpy(name)
+	name, swapped := numpy.Parse(name)
+	dt, err := tensor.ParseDType(name)
 	if err != nil {
 		return nil, unsupported("%v", err)
 	}
@@ -268,11 +270,11 @@ func array(m map[string]any, data *tensor.Tensor) (any, error) {
 		return nil, malformed("%d bytes for an array of %v %v", data.Nbytes(), dt, shape)
 	}
 	if swapped {
-		dt.SwapBytes(tensor.Bytes(data))
+		numpy.Swap(dt.String(), tensor.Bytes(data))
 	}
-	dt.CleanBools(tensor.Bytes(data))
+	numpy.Clean(dt.String(), tensor.Bytes(data))
 	defer data.Close()
-	return tensor.Contiguous(data.Storage(), dt, shape...)
+	return data.Storage().View(dt, shape, nil, 0)
 }
 
 // number reads a complex number as Python prints it.

@@ -7,11 +7,15 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/shoal-mp/shoal/internal/foreign"
 	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/replace"
 	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 )
+
+// foreignTensors makes tensors over mapped files.
+var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
 // Save writes a tensor as a .npy of version 1, in C's order, as numpy.save does; or tensors as an
 // .npz, in the order of their names, as numpy.savez does. The file takes its place when it is
@@ -128,7 +132,7 @@ func read(f *os.File, h header) (*tensor.Tensor, error) {
 	}
 	t := tensor.Empty(tensor.Uint8, h.size)
 	defer t.Close()
-	if err := tensor.ReadFileAt(t, f, int64(h.length)); err != nil {
+	if err := foreignTensors.ReadFileAt(t, f, int64(h.length)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	h.clean(tensor.Bytes(t))
@@ -140,7 +144,7 @@ func mapped(f *os.File, h header) (*tensor.Tensor, error) {
 	if h.swapped || h.length%h.dtype.Size() != 0 {
 		return read(f, h)
 	}
-	m, err := tensor.MapFile(f)
+	m, err := foreignTensors.MapFile(f)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

@@ -102,7 +102,7 @@ type contents struct {
 // fill fills t with what is at an offset.
 func (c contents) fill(t *tensor.Tensor, at int64) error {
 	if c.file != nil {
-		return tensor.ReadFileAt(t, c.file, at)
+		return foreignTensors.ReadFileAt(t, c.file, at)
 	}
 	if _, err := c.ReadAt(tensor.Bytes(t), at); err != nil && err != io.EOF {
 		return err

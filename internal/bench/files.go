@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/npy"
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/safetensors"
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/replace"
 	"github.com/shoal-mp/shoal/tensor"
@@ -56,7 +57,7 @@ func only(all map[string]*tensor.Tensor, err error) (*tensor.Tensor, error) { re
 // savePickle writes a numpy array, as Python's pickle does.
 func savePickle(path string, t *tensor.Tensor) error {
 	return replace.Write(path, func(f *os.File) error {
-		return pickle.Write(f, &pickle.Array{DType: t.DType().Numpy(), Shape: t.Shape(), Data: tensor.Bytes(t)}, 4)
+		return pickle.Write(f, &pickle.Array{DType: numpy.Descr(t.DType().String()), Shape: t.Shape(), Data: tensor.Bytes(t)}, 4)
 	})
 }
 
