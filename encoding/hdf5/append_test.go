@@ -254,7 +254,7 @@ func runH5py(t *testing.T, path, program string) bool {
 	return false
 }
 
-func TestWhatAppendRefuses(t *testing.T) {
+func TestAppend_RefusesWhatItCannotWrite(t *testing.T) {
 	path := grown(t)
 	a, err := hdf5.Append(path)
 	if err != nil {
@@ -292,7 +292,7 @@ func TestWhatAppendRefuses(t *testing.T) {
 	}
 }
 
-func TestADiscardedAppendLeavesTheFile(t *testing.T) {
+func TestAppend_DiscardedLeavesTheFile(t *testing.T) {
 	path := grown(t)
 	before, err := os.ReadFile(path)
 	if err != nil {
@@ -313,7 +313,7 @@ func TestADiscardedAppendLeavesTheFile(t *testing.T) {
 
 // A process that dies at any of its writes leaves the file as it was, or as it is afterwards, each
 // data set for itself.
-func TestADeathInAnAppend(t *testing.T) {
+func TestAppend_SurvivesDeathAtAnyWrite(t *testing.T) {
 	old := []*tensor.Tensor{rows(0, 2), tensor.Arange(tensor.Int64, 0, 5, 1), tensor.New(tensor.Uint8, 0)}
 	long := []*tensor.Tensor{rows(0, 9), tensor.Arange(tensor.Int64, 0, 500, 1), tensor.Full(tensor.Uint8, 7, 300)}
 	for writes := 0; ; writes++ {
@@ -344,7 +344,7 @@ func TestADeathInAnAppend(t *testing.T) {
 }
 
 // The header of what libver="latest" has written moves, in one write.
-func TestADeathInAnAppendToLatest(t *testing.T) {
+func TestAppend_ToLatestSurvivesDeathAtAnyWrite(t *testing.T) {
 	names, twice := []string{"extensible", "tree", "fixed_room"}, tensor.Cat(0, x(), x())
 	for writes := 0; ; writes++ {
 		path := copied(t, "testdata/latest.h5")
