@@ -47,7 +47,7 @@ func (d *asStream) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Samp
 	}
 }
 
-func TestATransformIsTheSameInWorkersOfAnyKind(t *testing.T) {
+func TestTransform_IsTheSameInWorkersOfAnyKind(t *testing.T) {
 	set := datasets.Digits(90, 1)
 	tr := data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd), plus{0.5})
 	single := &oneByOne{data.Any[data.Dataset]{Value: set}}
@@ -114,7 +114,7 @@ func (d stairs) Gather(ctx context.Context, indices []int, into data.Batch) erro
 	return nil
 }
 
-func TestATransformMeetsOtherShapes(t *testing.T) {
+func TestTransform_MeetsOtherShapes(t *testing.T) {
 	oneOfEach(func(name string, workers int, kind data.Kind) {
 		l := data.NewLoader(stairs(95), data.Options{BatchSize: 5, Workers: workers, Kind: kind, Transform: plus{1}})
 		defer l.Close()
@@ -136,7 +136,7 @@ func TestATransformMeetsOtherShapes(t *testing.T) {
 	})
 }
 
-func TestATransformThatFailsIsTheErrorOfItsSample(t *testing.T) {
+func TestTransform_FailsAsItsSample(t *testing.T) {
 	fails := data.TransformFunc(func(_, src *tensor.Tensor) *tensor.Tensor { panic("no") })
 	for _, workers := range []int{0, 2} {
 		_, err := read(t, data.NewLoader(upTo(4), data.Options{Workers: workers, Transform: fails}), 0)

@@ -30,7 +30,7 @@ func (c *crowded) Get(context.Context, int) (data.Sample, error) {
 	return data.Sample{tensor.Scalar(tensor.Int64, float64(c.N))}, nil
 }
 
-func TestAutoStaysWithWhatIsQuicker(t *testing.T) {
+func TestAuto_StaysWithWhatIsQuicker(t *testing.T) {
 	me := os.Getpid()
 	for name, c := range map[string]struct {
 		set  data.Dataset

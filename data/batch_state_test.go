@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestEachPhaseIsReachedAndComesToAnEnd: the table has no phase that a batch never has, none that
-// it never leaves but ready, and no way in a circle but that of a layout that did not fit.
-func TestEachPhaseIsReachedAndComesToAnEnd(t *testing.T) {
+// TestBatchState_ReachesAndLeavesEachPhase: the table has no phase that a batch never has, none
+// that it never leaves but ready, and no way in a circle but that of a layout that did not fit.
+func TestBatchState_ReachesAndLeavesEachPhase(t *testing.T) {
 	reached := map[batchPhase]bool{planned: true}
 	for from, next := range phaseAfter {
 		for _, to := range next {
@@ -26,9 +26,9 @@ func TestEachPhaseIsReachedAndComesToAnEnd(t *testing.T) {
 	}
 }
 
-// TestABatchKeepsToItsTable: a step that the table does not have is a fault of the prefetcher, and
-// found at once.
-func TestABatchKeepsToItsTable(t *testing.T) {
+// TestBatchState_KeepsToItsTable: a step that the table does not have is a fault of the prefetcher,
+// and found at once.
+func TestBatchState_KeepsToItsTable(t *testing.T) {
 	for from := range phaseAfter {
 		for to := range phaseAfter {
 			if legal := moves(batchPhase(from), batchPhase(to)); legal != slices.Contains(phaseAfter[from],

@@ -46,7 +46,7 @@ func firsts(t *testing.T, d data.Dataset, kind data.Kind, workers int) (all []in
 	return all
 }
 
-func TestDatasetsOfDatasets(t *testing.T) {
+func TestNewConcatDataset_AndOthersHaveTheSamplesOfTheirParts(t *testing.T) {
 	for name, c := range map[string]struct {
 		ds   data.Dataset
 		want []int64
@@ -86,7 +86,7 @@ func numbersOf(t *testing.T, ds data.Dataset) (all []int) {
 	return all
 }
 
-func TestRandomSplitDealsOutAll(t *testing.T) {
+func TestRandomSplit_DealsOutAll(t *testing.T) {
 	for _, c := range []struct {
 		n       int
 		lengths []float64
@@ -150,7 +150,7 @@ func (u span) Samples(_ context.Context, p data.Part) iter.Seq2[data.Sample, err
 
 var errEnd = errors.New("the end")
 
-func TestChainYieldsOneAfterTheOther(t *testing.T) {
+func TestNewChainDataset_YieldsOneAfterTheOther(t *testing.T) {
 	chain := data.NewChainDataset(span{0, 5}, span{50, 53})
 	for kind, workers := range map[data.Kind]int{data.Goroutines: 0, data.Processes: 2} {
 		l := data.NewStreamLoader(chain, data.Options{BatchSize: 3, Workers: workers, Kind: kind, Parts: 2})

@@ -36,7 +36,7 @@ func told(t *testing.T, each time.Duration) *autoExecutor {
 	return a
 }
 
-func TestAutoTriesProcessesWhereTheyMayPay(t *testing.T) {
+func TestAuto_TriesProcessesWhereTheyMayPay(t *testing.T) {
 	if a := told(t, worthwhile-1); a.phase != decided || a.apart != nil || a.l.Stats().Kind != Goroutines {
 		t.Errorf("samples that cost little: phase %d, kind %v", a.phase, a.l.Stats().Kind)
 	}
@@ -45,9 +45,9 @@ func TestAutoTriesProcessesWhereTheyMayPay(t *testing.T) {
 	}
 }
 
-// TestAutoEndsNoProcessesWithAJobOnItsWay: the trial may end in another goroutine while a request
-// is being handed over.
-func TestAutoEndsNoProcessesWithAJobOnItsWay(t *testing.T) {
+// TestAuto_EndsNoProcessesWithAFetchOnItsWay: the trial may end in another goroutine while a
+// request is being handed over.
+func TestAuto_EndsNoProcessesWithAFetchOnItsWay(t *testing.T) {
 	a := told(t, time.Second)
 	p := a.pick()
 	if p == nil {
@@ -94,8 +94,8 @@ func (s slowToOpen) Open(ctx context.Context) (any, error) {
 	return s, nil
 }
 
-// TestAutoClosesWhileProcessesStart: leaving a loop does not wait until a trial could begin.
-func TestAutoClosesWhileProcessesStart(t *testing.T) {
+// TestAuto_ClosesWhileProcessesStart: leaving a loop does not wait until a trial could begin.
+func TestAuto_ClosesWhileProcessesStart(t *testing.T) {
 	set := slowToOpen(os.Getpid())
 	l := NewLoader(set, Options{BatchSize: 4, Workers: 1, Kind: Auto})
 	a := newAutoExecutor(l, workerConfig{Source: set, Workers: 1})

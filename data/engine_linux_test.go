@@ -113,7 +113,7 @@ func oneOfEach(f func(name string, workers int, kind data.Kind)) {
 	f("2 processes", 2, data.Processes)
 }
 
-func TestTheStreamDependsOnSeedEpochAndIndexAlone(t *testing.T) {
+func TestLoader_DependsOnSeedEpochAndIndexAlone(t *testing.T) {
 	o := data.Options{BatchSize: 8, Shuffle: true, Seed: 3}
 	var want [2][]uint64
 	executors(func(name string, workers int, kind data.Kind) {
@@ -146,7 +146,7 @@ func TestTheStreamDependsOnSeedEpochAndIndexAlone(t *testing.T) {
 	}
 }
 
-func TestAKilledWorkerIsReplacedAndItsBatchComesOnceAndInOrder(t *testing.T) {
+func TestLoader_ReplacesAKilledWorkerWhoseBatchComesOnceAndInOrder(t *testing.T) {
 	o := data.Options{BatchSize: 6, Shuffle: true, Seed: 1}
 	want := digests(t, data.NewLoader(&noisy{N: 90}, o), 0)
 	for _, persistent := range []bool{false, true} {
@@ -162,7 +162,7 @@ func TestAKilledWorkerIsReplacedAndItsBatchComesOnceAndInOrder(t *testing.T) {
 	}
 }
 
-func TestASampleThatKillsItsWorkersIsFound(t *testing.T) {
+func TestLoader_FindsASampleThatKillsItsWorkers(t *testing.T) {
 	ds := &noisy{N: 40, Poison: []int{21}}
 	o := data.Options{BatchSize: 8, Workers: 2, Kind: data.Processes}
 	l := data.NewLoader(ds, o)
@@ -188,7 +188,7 @@ func TestASampleThatKillsItsWorkersIsFound(t *testing.T) {
 }
 
 // The first samples are those that tell what a batch is like.
-func TestASampleThatKillsItsWorkersTakesNoOtherWithIt(t *testing.T) {
+func TestLoader_LosesNoOtherSampleToOneThatKillsItsWorkers(t *testing.T) {
 	var skipped []int
 	l := data.NewLoader(&noisy{N: 10, Poison: []int{0, 1}}, data.Options{BatchSize: 4, Workers: 2, Kind: data.Processes,
 		Skip: func(e *data.SampleError) bool { skipped = append(skipped, e.Index); return true }})
@@ -197,7 +197,7 @@ func TestASampleThatKillsItsWorkersTakesNoOtherWithIt(t *testing.T) {
 	}
 }
 
-func TestPoliciesForBadSamples(t *testing.T) {
+func TestOptions_RetriesAndSkipAreForBadSamples(t *testing.T) {
 	executors(func(name string, workers int, kind data.Kind) {
 		o := data.Options{BatchSize: 4, Workers: workers, Kind: kind}
 		ds := &noisy{N: 20, Bad: []int{0, 1, 2, 3, 9, 19}, Dir: t.TempDir()}
@@ -250,7 +250,7 @@ func fewBlocks(t *testing.T, d *shm.Domain, most int) {
 	}
 }
 
-func TestABatchIsOneBlock(t *testing.T) {
+func TestStack_MakesOneBlock(t *testing.T) {
 	d, err := shm.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func (d ragged) Get(_ context.Context, i int) (data.Sample, error) {
 	return data.Sample{tensor.Full(tensor.Int64, float64(i), 1+i/10)}, nil
 }
 
-func TestBatchesMayDifferInShape(t *testing.T) {
+func TestLoader_TakesBatchesOfDifferentShapes(t *testing.T) {
 	for _, workers := range []int{0, 3} {
 		got := loadAll(t, data.NewLoader(ragged(95), data.Options{BatchSize: 5, Workers: workers}))
 		if !slices.Equal(got, data.Sequential(95).Order(0)) {

@@ -34,9 +34,9 @@ func (d *traced) UnmarshalWire(dec *wire.Decoder) error {
 
 func init() { wire.RegisterType[*traced]("test.traced") }
 
-// TestAnyWorkerMayBeKilledAtAnyTime kills one of eight workers again and again, from outside. Each
-// batch is delivered once, in order.
-func TestAnyWorkerMayBeKilledAtAnyTime(t *testing.T) {
+// TestLoader_SurvivesAnyWorkersDeathAtAnyTime kills one of eight workers again and again, from
+// outside. Each batch is delivered once, in order.
+func TestLoader_SurvivesAnyWorkersDeathAtAnyTime(t *testing.T) {
 	o := data.Options{BatchSize: 5, Shuffle: true, Seed: 7}
 	want := digests(t, data.NewLoader(&noisy{N: 300}, o), 0)
 	o.Workers, o.Kind = 8, data.Processes
@@ -65,7 +65,7 @@ func TestAnyWorkerMayBeKilledAtAnyTime(t *testing.T) {
 	}
 }
 
-func TestStatsSayWhoIsWaitedFor(t *testing.T) {
+func TestStats_SayWhichSideIsWaitedFor(t *testing.T) {
 	s := data.Stats{Samples: 1000, Batches: 10, Workers: 2, Elapsed: 10 * time.Second,
 		ConsumerStall: 8 * time.Second, Busy: 16 * time.Second}
 	if !s.LoaderIsSlow() || s.EnoughWorkers() != 8 || s.SamplesPerSecond() != 100 {
@@ -81,7 +81,7 @@ func TestStatsSayWhoIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestStatsCount(t *testing.T) {
+func TestStats_Count(t *testing.T) {
 	for _, kind := range []data.Kind{data.Goroutines, data.Processes} {
 		l := data.NewLoader(&noisy{N: 40}, data.Options{BatchSize: 4, Workers: 2, Kind: kind})
 		n := 0

@@ -85,9 +85,9 @@ func folderOf(t *testing.T, sets ...*data.TensorDataset) string {
 	return root
 }
 
-// TestTenEpochsOfAnImageFolderLeaveNothing reads digits that are drawn, or the 70,000 of MNIST
-// where SHOAL_MNIST names the directory of its files.
-func TestTenEpochsOfAnImageFolderLeaveNothing(t *testing.T) {
+// TestLoader_LeavesNothingOfTenEpochsOfAnImageFolder reads digits that are drawn, or the 70,000 of
+// MNIST where SHOAL_MNIST names the directory of its files.
+func TestLoader_LeavesNothingOfTenEpochsOfAnImageFolder(t *testing.T) {
 	sets := []*data.TensorDataset{datasets.Digits(640, 1)}
 	if dir := os.Getenv("SHOAL_MNIST"); dir != "" {
 		sets = nil

@@ -49,8 +49,8 @@ func TestRegression_S2_2_BatchesStayWhatTheyWere(t *testing.T) {
 	}
 }
 
-// TestClosedBatchesAreUsedAgain closes each batch, or keeps a view of it and closes that.
-func TestClosedBatchesAreUsedAgain(t *testing.T) {
+// TestBatch_ClosedIsUsedAgain closes each batch, or keeps a view of it and closes that.
+func TestBatch_ClosedIsUsedAgain(t *testing.T) {
 	const n, size = 8000, 8
 	set := data.NewTensorDataset(tensor.Arange(tensor.Int64, 0, n, 1))
 	defer set.Close()

@@ -2,7 +2,7 @@ package data
 
 import "testing"
 
-func TestMemoryIsLentInFewSizes(t *testing.T) {
+func TestLending_HasFewSizes(t *testing.T) {
 	sizes := map[int]bool{}
 	for n := 0; n < 1<<24; n += 1009 {
 		size := lentSize(n)

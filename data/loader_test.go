@@ -59,7 +59,7 @@ func sets(n int) map[string]data.Dataset {
 	}
 }
 
-func TestBatchesAreTheSameForAnyNumberOfWorkers(t *testing.T) {
+func TestLoader_MakesTheSameBatchesForAnyNumberOfWorkers(t *testing.T) {
 	for name, ds := range sets(103) {
 		var want [3]string
 		for _, workers := range []int{0, 1, 2, 7} {
@@ -94,7 +94,7 @@ func TestBatchesAreTheSameForAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-func TestBatchesCountsTheEpochs(t *testing.T) {
+func TestLoader_BatchesCountsTheEpochs(t *testing.T) {
 	l := data.NewLoader(upTo(50), data.Options{BatchSize: 50, Shuffle: true})
 	defer l.Close()
 	for epoch := range 3 {
@@ -110,7 +110,7 @@ func TestBatchesCountsTheEpochs(t *testing.T) {
 	}
 }
 
-func TestDropLastLeavesOutTheSmallBatch(t *testing.T) {
+func TestOptions_DropLastLeavesOutTheSmallBatch(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 9: 0, 10: 1, 19: 1, 20: 2} {
 		for _, workers := range []int{0, 2} {
 			l := data.NewLoader(upTo(n), data.Options{BatchSize: 10, DropLast: true, Workers: workers})
@@ -122,7 +122,7 @@ func TestDropLastLeavesOutTheSmallBatch(t *testing.T) {
 	}
 }
 
-func TestAnErrorNamesItsSampleAndEndsTheEpoch(t *testing.T) {
+func TestSampleError_NamesItsSampleAndEndsTheEpoch(t *testing.T) {
 	for _, workers := range []int{0, 1, 3} {
 		for name, c := range map[string]struct {
 			ds   numbers
@@ -141,7 +141,7 @@ func TestAnErrorNamesItsSampleAndEndsTheEpoch(t *testing.T) {
 	}
 }
 
-func TestBreakingOutLeavesTheLoaderUsable(t *testing.T) {
+func TestLoader_IsUsableAfterABreak(t *testing.T) {
 	for _, workers := range []int{0, 3} {
 		l := data.NewLoader(upTo(100), data.Options{BatchSize: 5, Workers: workers})
 		for range 5 {
@@ -157,7 +157,7 @@ func TestBreakingOutLeavesTheLoaderUsable(t *testing.T) {
 	}
 }
 
-func TestCloseEndsIterations(t *testing.T) {
+func TestLoader_CloseEndsIterations(t *testing.T) {
 	for _, workers := range []int{0, 2} {
 		l := data.NewLoader(upTo(1000), data.Options{Workers: workers})
 		n := 0
@@ -178,7 +178,7 @@ func TestCloseEndsIterations(t *testing.T) {
 	}
 }
 
-func TestCancellingEndsIterations(t *testing.T) {
+func TestLoader_EndsWithItsContext(t *testing.T) {
 	why := errors.New("enough")
 	for _, workers := range []int{0, 2} {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -194,7 +194,7 @@ func TestCancellingEndsIterations(t *testing.T) {
 	}
 }
 
-func TestBuffersAreUsedAgain(t *testing.T) {
+func TestOptions_ReuseUsesBuffersAgain(t *testing.T) {
 	l := data.NewLoader(datasets.Digits(64, 1), data.Options{BatchSize: 16, Transform: data.ToTensor, Reuse: true})
 	defer l.Close()
 	seen := map[*float32]bool{}
@@ -211,7 +211,7 @@ func TestBuffersAreUsedAgain(t *testing.T) {
 	}
 }
 
-func TestSharedBatchesBelongToTheConsumer(t *testing.T) {
+func TestOptions_SharedBatchesBelongToTheConsumer(t *testing.T) {
 	dom, err := shm.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +244,7 @@ func TestSharedBatchesBelongToTheConsumer(t *testing.T) {
 	}
 }
 
-func TestShardsShareOutAllSamples(t *testing.T) {
+func TestShard_SharesOutAllSamples(t *testing.T) {
 	for _, n := range []int{0, 1, 10, 11} {
 		var all []int
 		for rank := range 3 {
@@ -262,7 +262,7 @@ func TestShardsShareOutAllSamples(t *testing.T) {
 	}
 }
 
-func TestTransformsComputeWhatTorchDoes(t *testing.T) {
+func TestTransform_ComputesWhatTorchDoes(t *testing.T) {
 	img := tensor.FromSlice([]uint8{0, 255, 51, 102}, 1, 2, 2)
 	tr := data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd))
 	got := tr.Apply(nil, img)

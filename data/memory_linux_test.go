@@ -33,9 +33,9 @@ func pssOf(t *testing.T, pid int) (n int) {
 	return n << 10
 }
 
-// TestADataSetIsInMemoryOnce passes over a set with several processes. What all of them have
+// TestTensorDataset_IsInMemoryOnce passes over a set with several processes. What all of them have
 // together does not hold the set more than once; the race detector's own memory is left out of it.
-func TestADataSetIsInMemoryOnce(t *testing.T) {
+func TestTensorDataset_IsInMemoryOnce(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector keeps memory for each byte that is read")
 	}
@@ -73,8 +73,8 @@ func TestADataSetIsInMemoryOnce(t *testing.T) {
 	}
 }
 
-// TestAFullDomainIsAnError has a set whose batches do not fit.
-func TestAFullDomainIsAnError(t *testing.T) {
+// TestLoader_AFullDomainIsAnError has a set whose batches do not fit.
+func TestLoader_AFullDomainIsAnError(t *testing.T) {
 	l := data.NewLoader(huge{}, data.Options{BatchSize: 4, Shared: true})
 	defer l.Close()
 	for _, err := range l.Batches(t.Context()) {
@@ -92,9 +92,9 @@ func (huge) Get(context.Context, int) (data.Sample, error) {
 	return data.Sample{tensor.New(tensor.Uint8, 1).Expand(1 << 44)}, nil
 }
 
-// TestEnvironments runs a loader of processes where there is no /dev/shm, and where it is as small
-// as in a container: nothing of it is used.
-func TestEnvironments(t *testing.T) {
+// TestLoader_WorksInEnvironments runs a loader of processes where there is no /dev/shm, and where
+// it is as small as in a container: nothing of it is used.
+func TestLoader_WorksInEnvironments(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -108,15 +108,15 @@ func TestEnvironments(t *testing.T) {
 			t.Skipf("no mounts here: %v, %s", err, out)
 		}
 		c := exec.CommandContext(t.Context(), "unshare", "--user", "--map-root-user", "--mount",
-			"sh", "-c", mount+` && exec "$0" -test.run='^TestALargeEpochOfProcesses$'`, self)
+			"sh", "-c", mount+` && exec "$0" -test.run='^TestLoader_LoadsALargeEpochByProcesses$'`, self)
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}
 }
 
-// TestALargeEpochOfProcesses has batches of 32 MiB, four under way.
-func TestALargeEpochOfProcesses(t *testing.T) {
+// TestLoader_LoadsALargeEpochByProcesses has batches of 32 MiB, four under way.
+func TestLoader_LoadsALargeEpochByProcesses(t *testing.T) {
 	x, err := tensor.NewShared(tensor.Uint8, 32, 8<<20)
 	if err != nil {
 		t.Fatal(err)

@@ -164,7 +164,7 @@ func starMap(ctx context.Context, t *tensor.Tensor, kind data.Kind) ([]float64, 
 	})
 }
 
-func TestLoadersWorkInWorkers(t *testing.T) {
+func TestLoader_WorksInWorkers(t *testing.T) {
 	tensor1, want, err := whole()
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestLoadersWorkInWorkers(t *testing.T) {
 	}
 }
 
-func TestANestedLoaderStaysInItsShareOfThreads(t *testing.T) {
+func TestLoader_NestedStaysInItsShareOfThreads(t *testing.T) {
 	p, err := pool.New(t.Context(), pool.Options{Workers: 2})
 	if err != nil {
 		t.Fatal(err)

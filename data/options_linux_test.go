@@ -29,7 +29,7 @@ var longest = data.RegisterCollate("test.longest",
 		return data.Batch{out}, nil
 	})
 
-func TestCollateMakesBatchesOfItsOwn(t *testing.T) {
+func TestCollate_MakesBatchesOfItsOwn(t *testing.T) {
 	for _, kind := range []data.Kind{data.Goroutines, data.Processes} {
 		l := data.NewLoader(registeredRagged{30}, data.Options{BatchSize: 4, Workers: 2, Kind: kind, Collate: longest})
 		var shapes []string
@@ -63,7 +63,7 @@ func (d registeredRagged) Get(ctx context.Context, i int) (data.Sample, error) {
 	return ragged(d.N).Get(ctx, i)
 }
 
-func TestSingleSamplesHaveNoDimensionForTheBatch(t *testing.T) {
+func TestSingle_HasNoDimensionForTheBatch(t *testing.T) {
 	executors(func(name string, workers int, kind data.Kind) {
 		n := 0
 		for b, err := range data.NewLoader(&noisy{N: 9},
@@ -114,7 +114,7 @@ func (p *place) Get(ctx context.Context, i int) (data.Sample, error) {
 	return data.Sample{tensor.FromSlice([]int64{int64(p.info.ID), int64(p.info.Workers), int64(p.info.Seed)}, 3)}, nil
 }
 
-func TestEachWorkerOpensASetOfItsOwn(t *testing.T) {
+func TestOpener_OpensASetForEachWorker(t *testing.T) {
 	executors(func(name string, workers int, kind data.Kind) {
 		opened.Store(0)
 		closedSets.Store(0)
@@ -137,7 +137,7 @@ func TestEachWorkerOpensASetOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestWhatCannotGoToProcessesIsRefused(t *testing.T) {
+func TestOptions_RefuseWhatCannotGoToProcesses(t *testing.T) {
 	_, err := read(t, data.NewLoader(upTo(10), data.Options{Workers: 2, Kind: data.Processes}), 0)
 	if err == nil || !strings.Contains(err.Error(), "numbers") {
 		t.Errorf("%v, want the name of the type that is not registered", err)
@@ -164,7 +164,7 @@ func TestWhatCannotGoToProcessesIsRefused(t *testing.T) {
 	}
 }
 
-func TestPersistentProcessesStay(t *testing.T) {
+func TestOptions_PersistentProcessesStay(t *testing.T) {
 	for _, persistent := range []bool{false, true} {
 		l := data.NewLoader(&pids{8}, data.Options{Workers: 2, Kind: data.Processes, Persistent: persistent})
 		seen := map[int]bool{}

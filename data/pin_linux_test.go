@@ -44,7 +44,7 @@ func (d *device) locked() (n int) {
 var pairs = data.RegisterCollate("test.pairs",
 	func(_ context.Context, s []data.Sample) (data.Batch, error) { return data.Stack(s, false) })
 
-func TestPinnedBatchesLieInLockedMemory(t *testing.T) {
+func TestOptions_PinMemoryLocksBatches(t *testing.T) {
 	gpu := new(device)
 	// in the place of package cuda's, which this program has too
 	mine, _ := backends.Find("cuda")

@@ -93,9 +93,11 @@ func batchesOnADevice(t *testing.T, dev tensor.Device) {
 	}
 }
 
-func TestSamplesOnADeviceStayThere(t *testing.T) { batchesOnADevice(t, devicetest.New("test:0")) }
+func TestTensorDataset_OnADeviceStaysThere(t *testing.T) {
+	batchesOnADevice(t, devicetest.New("test:0"))
+}
 
-func TestSamplesOnAGPUStayThere(t *testing.T) {
+func TestTensorDataset_OnAGPUStaysThere(t *testing.T) {
 	devices, err := sim.Create(1, 64<<20)
 	must(t, err)
 	must(t, cuda.Close()) // others may have asked, and there were none
@@ -123,7 +125,7 @@ func TestSamplesOnAGPUStayThere(t *testing.T) {
 	must(t, errors.Join(cuda.Close(), domain.Close(), devices.Close()))
 }
 
-func TestProcessesDoNotLoadSamplesFromADevice(t *testing.T) {
+func TestTensorDataset_OnADeviceIsNotForProcesses(t *testing.T) {
 	set := there(t, devicetest.New("test:0"))
 	for name, ds := range map[string]data.Dataset{
 		"a set": set, "part of one": data.NewSubset(set, []int{1}), "two": data.NewConcatDataset(set, set),
@@ -142,7 +144,7 @@ func TestProcessesDoNotLoadSamplesFromADevice(t *testing.T) {
 	must(t, set.Close())
 }
 
-func TestASampleElsewhereIsOfAnotherShape(t *testing.T) {
+func TestStack_RefusesASampleOnAnotherDevice(t *testing.T) {
 	pixels, _, _ := pictures()
 	near := data.NewTensorDataset(pixels)
 	far := data.NewTensorDataset(devicetest.On(t, devicetest.New("test:0"), pixels))
@@ -159,7 +161,7 @@ func first(t *testing.T, ds data.Dataset) data.Sample {
 }
 
 // A set moves as a whole or not at all.
-func TestASetMoves(t *testing.T) {
+func TestTensorDataset_MovesToADevice(t *testing.T) {
 	pixels, labels, _ := pictures()
 	dev := devicetest.New("test:0")
 	set := data.NewTensorDataset(pixels.Clone(), labels.Clone())

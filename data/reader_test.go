@@ -22,9 +22,9 @@ func (counted) Samples(ctx context.Context, p Part) iter.Seq2[Sample, error] {
 	}
 }
 
-// TestAPartGoesOnInAnotherLoop: a worker that stays may have read exactly as much of a part as the
-// loop before was given, whose context has ended.
-func TestAPartGoesOnInAnotherLoop(t *testing.T) {
+// TestStream_PartGoesOnInAnotherLoop: a worker that stays may have read exactly as much of a part
+// as the loop before was given, whose context has ended.
+func TestStream_PartGoesOnInAnotherLoop(t *testing.T) {
 	w, err := newWorker(t.Context(), workerConfig{Source: counted{}, Workers: 1}, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -109,8 +109,8 @@ func wrongSample(t *testing.T, name string, want error, at int, l *data.Loader) 
 	}
 }
 
-// TestWhatIsNoSampleIsSkipped wants the rest of the batch.
-func TestWhatIsNoSampleIsSkipped(t *testing.T) {
+// TestSample_ThatIsNoneIsSkipped wants the rest of the batch.
+func TestSample_ThatIsNoneIsSkipped(t *testing.T) {
 	kinds := make([]string, 8)
 	kinds[0], kinds[3], kinds[5] = "nil", "closed", "no sample"
 	oneOfEach(func(name string, workers int, k data.Kind) {
@@ -154,7 +154,7 @@ var makesNothing = data.RegisterCollate("test.nothing", longest2)
 var makesNil = data.RegisterCollate("test.nil",
 	func(context.Context, []data.Sample) (data.Batch, error) { return data.Batch{nil}, nil })
 
-func TestACollateThatMakesNothingIsAnError(t *testing.T) {
+func TestCollate_ThatMakesNothingIsAnError(t *testing.T) {
 	for c, want := range map[*data.Collate]error{makesNothing: data.ErrEmptyBatch, makesNil: data.ErrSample} {
 		oneOfEach(func(name string, workers int, k data.Kind) {
 			l := data.NewLoader(&noisy{N: 4}, data.Options{BatchSize: 2, Collate: c, Workers: workers, Kind: k})

@@ -21,7 +21,7 @@ func sound(t *testing.T, name string, s data.Sampler) {
 	}
 }
 
-func TestSamplersRepeatAnEpochAndShuffleTheNext(t *testing.T) {
+func TestSampler_RepeatsAnEpochAndShufflesTheNext(t *testing.T) {
 	weights := []float64{0, 1, 2, 3, 0, 10, 1, 1, 1, 1, 1}
 	for name, s := range map[string]data.Sampler{
 		"random": data.Random(20, 1), "subset": data.SubsetRandom([]int{3, 5, 7, 9, 11, 13, 15, 17}, 1),
@@ -33,7 +33,7 @@ func TestSamplersRepeatAnEpochAndShuffleTheNext(t *testing.T) {
 	}
 }
 
-func TestSamplersVisitWhatTheyShould(t *testing.T) {
+func TestSampler_VisitsWhatItShould(t *testing.T) {
 	sorted := func(s data.Sampler) []int { return slices.Sorted(slices.Values(s.Order(0))) }
 	if got := sorted(data.SubsetRandom([]int{9, 4, 4, 2}, 1)); !slices.Equal(got, []int{2, 4, 4, 9}) {
 		t.Errorf("subset: %v", got)
@@ -48,7 +48,7 @@ func TestSamplersVisitWhatTheyShould(t *testing.T) {
 	}
 }
 
-func TestWeightsAreProbabilities(t *testing.T) {
+func TestWeighted_TakesWeightsForProbabilities(t *testing.T) {
 	weights := []float64{1, 0, 2, 5}
 	const n = 80_000
 	count := make([]float64, len(weights))
@@ -69,9 +69,9 @@ func TestWeightsAreProbabilities(t *testing.T) {
 	}
 }
 
-// TestDistributedDividesAsTorchDoes has what DistributedSampler of PyTorch gives, without
+// TestDistributed_DividesAsTorchDoes has what DistributedSampler of PyTorch gives, without
 // shuffling.
-func TestDistributedDividesAsTorchDoes(t *testing.T) {
+func TestDistributed_DividesAsTorchDoes(t *testing.T) {
 	for _, c := range []struct {
 		n, rank, world int
 		drop           bool
@@ -109,7 +109,7 @@ func loadAll(t testing.TB, l *data.Loader) (all []int) {
 	return all
 }
 
-func TestBatchedMakesBatches(t *testing.T) {
+func TestBatched_MakesBatches(t *testing.T) {
 	for _, drop := range []bool{false, true} {
 		b := data.Batched(data.Sequential(10), 4, drop)
 		got := b.Batches(0)
@@ -124,7 +124,7 @@ func TestBatchedMakesBatches(t *testing.T) {
 	}
 }
 
-func TestSamplersRefuseNonsense(t *testing.T) {
+func TestSampler_RefusesNonsense(t *testing.T) {
 	for name, f := range map[string]func(){
 		"draws":  func() { data.RandomDraws(0, 1, true, 1) },
 		"weight": func() { data.Weighted([]float64{-1}, 1, true, 1) },

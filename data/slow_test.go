@@ -29,9 +29,10 @@ func (d uneven) Get(_ context.Context, i int) (data.Sample, error) {
 	return data.Sample{tensor.Scalar(tensor.Int64, float64(i))}, nil
 }
 
-// TestSlowSamplesCostTheirTimeAndNoMore loads in a time of its own, which goes on when everybody
-// waits: so how long an epoch takes depends on who waits for whom, and not on the machine.
-func TestSlowSamplesCostTheirTimeAndNoMore(t *testing.T) {
+// TestLoader_SlowSamplesCostTheirTimeAndNoMore loads in a time of its own, which goes on when
+// everybody waits: so how long an epoch takes depends on who waits for whom, and not on the
+// machine.
+func TestLoader_SlowSamplesCostTheirTimeAndNoMore(t *testing.T) {
 	const n = 10_000
 	work := time.Duration(0)
 	for i := range n {

@@ -42,7 +42,7 @@ func resumed(t *testing.T, l *data.Loader, state string) *data.Loader {
 	return l
 }
 
-func TestResumeGoesOnWithOtherWorkers(t *testing.T) {
+func TestResume_GoesOnWithOtherWorkers(t *testing.T) {
 	makers := map[string]func(o data.Options) *data.Loader{
 		"dataset": func(o data.Options) *data.Loader {
 			o.Shuffle = true
@@ -92,7 +92,7 @@ func TestResumeGoesOnWithOtherWorkers(t *testing.T) {
 	}
 }
 
-func TestResumeGoesOnWithOtherRanks(t *testing.T) {
+func TestResume_GoesOnWithOtherRanks(t *testing.T) {
 	const n, size = 96, 4
 	run := func(rank, world, batches int, state string) (got []int, after string) {
 		l := data.NewLoader(&noisy{N: n}, data.Options{BatchSize: size, Shuffle: true, Seed: 2, Rank: rank,
@@ -144,7 +144,7 @@ func TestResumeGoesOnWithOtherRanks(t *testing.T) {
 	}
 }
 
-func TestAStreamGoesOnWithOtherRanks(t *testing.T) {
+func TestResume_OfAStreamGoesOnWithOtherRanks(t *testing.T) {
 	const n = 100
 	var all []int
 	var states []data.State
@@ -177,7 +177,7 @@ func TestAStreamGoesOnWithOtherRanks(t *testing.T) {
 	}
 }
 
-func TestStatesOfOthersAreRefused(t *testing.T) {
+func TestResume_RefusesStatesOfOthers(t *testing.T) {
 	l := data.NewLoader(upTo(10), data.Options{BatchSize: 2, Seed: 1})
 	s := data.NewStreamLoader(&counting{N: 10}, data.Options{Seed: 1})
 	for name, st := range map[string]data.State{

@@ -48,7 +48,7 @@ func (d *deaf) Samples(ctx context.Context, _ data.Part) iter.Seq2[data.Sample, 
 	}
 }
 
-func TestAStreamIsTheSameForAnyWorkers(t *testing.T) {
+func TestStream_IsTheSameForAnyWorkers(t *testing.T) {
 	var want []uint64
 	executors(func(name string, workers int, kind data.Kind) {
 		for _, asReady := range []bool{false, true} {
@@ -76,7 +76,7 @@ func TestAStreamIsTheSameForAnyWorkers(t *testing.T) {
 	})
 }
 
-func TestAllRanksAndWorkersTogetherReadAStreamOnce(t *testing.T) {
+func TestStream_IsReadOnceByAllRanksAndWorkers(t *testing.T) {
 	for _, world := range []int{1, 2, 3, 5, 20} {
 		for _, workers := range []int{0, 1, 2, 5} {
 			for _, n := range []int{0, 1, 3, 100} {
@@ -95,7 +95,7 @@ func TestAllRanksAndWorkersTogetherReadAStreamOnce(t *testing.T) {
 	}
 }
 
-func TestAStreamThatIgnoresItsPartIsDetected(t *testing.T) {
+func TestStream_ThatIgnoresItsPartIsDetected(t *testing.T) {
 	for _, workers := range []int{0, 3} {
 		o := data.Options{BatchSize: 3, Workers: workers, Debug: true}
 		if _, err := read(t, data.NewStreamLoader(&deaf{20}, o), 0); !errors.Is(err, data.ErrPart) {

@@ -197,7 +197,7 @@ func TestRegression_S3_1_SetsOfSetsKeepTheStructure(t *testing.T) {
 	}
 }
 
-func TestAStreamOfValues(t *testing.T) {
+func TestStructuredStream_HasValues(t *testing.T) {
 	for _, workers := range []int{0, 2} {
 		stream := data.NewChainDataset(data.StructuredStream(&sceneStream{&scenes{N: 3}}),
 			data.StructuredStream(&sceneStream{&scenes{N: 2}}))
@@ -264,7 +264,7 @@ func (d *plainly) Value(_ context.Context, i int) (any, error) {
 	return map[string]any{"x": fmt.Sprint(i)}, nil
 }
 
-func TestTheStructureMayChangeFromBatchToBatch(t *testing.T) {
+func TestStructured_MayChangeFromBatchToBatch(t *testing.T) {
 	oneOfEach(func(name string, workers int, kind data.Kind) {
 		l := data.NewLoader(data.Structured(&plainly{8}), data.Options{BatchSize: 2, Workers: workers, Kind: kind})
 		defer l.Close()
@@ -276,7 +276,7 @@ func TestTheStructureMayChangeFromBatchToBatch(t *testing.T) {
 	})
 }
 
-func TestValuesSurviveKilledWorkersAndResume(t *testing.T) {
+func TestStructured_SurvivesKilledWorkersAndResume(t *testing.T) {
 	set := data.Structured(&scenes{N: 12})
 	l := data.NewLoader(set, data.Options{BatchSize: 3, Shuffle: true, Seed: 5})
 	defer l.Close()
@@ -374,7 +374,7 @@ func TestRegression_S3_1_RaggedRowsArePaddedOrNested(t *testing.T) {
 	}
 }
 
-func TestARowThatIsTooLongAndARuleForNothing(t *testing.T) {
+func TestRagged_RefusesALongRowAndARuleForNothing(t *testing.T) {
 	for want, how := range map[string]data.Ragged{
 		`load sample 1: field "ids": a row of 2, where all are padded to 1`: {"ids": data.Pad{Length: 1}},
 		`load sample 0: there are rules for ragged rows of ["tokens"]`:      {"tokens": data.Pad{}},
@@ -398,7 +398,7 @@ var mixScenes = data.RegisterCollate("test.mix", func(ctx context.Context, sampl
 	return map[string]any{"names": names, "sum": sum, "set": fmt.Sprintf("%T", info.Dataset)}, nil
 })
 
-func TestACollateOfValues(t *testing.T) {
+func TestRegisterCollate_TakesValues(t *testing.T) {
 	for _, kind := range []data.Kind{data.Goroutines, data.Processes} {
 		l := data.NewLoader(data.Structured(&scenes{N: 3}),
 			data.Options{BatchSize: 2, Workers: 1, Kind: kind, Collate: mixScenes})
@@ -455,7 +455,7 @@ func TestRegression_S3_1_WorkerInfoHasTheDataset(t *testing.T) {
 	})
 }
 
-func TestSingleValuesStayWhatTheyAre(t *testing.T) {
+func TestSingle_LeavesValuesAsTheyAre(t *testing.T) {
 	oneOfEach(func(name string, workers int, kind data.Kind) {
 		l := data.NewLoader(data.Structured(&scenes{N: 3}),
 			data.Options{BatchSize: data.Single, Workers: workers, Kind: kind})
@@ -474,7 +474,7 @@ func TestSingleValuesStayWhatTheyAre(t *testing.T) {
 	})
 }
 
-func TestTheTransformIsOfTheFirstTensor(t *testing.T) {
+func TestTransform_IsOfTheFirstTensorOfAValue(t *testing.T) {
 	add := data.TransformFunc(func(_, src *tensor.Tensor) *tensor.Tensor { return src.Clone().AddScalar(100) })
 	set := data.Structs(4, func(_ context.Context, i int) (any, error) {
 		return map[string]any{"a": i, "b": fmt.Sprint(i), "c": tensor.Scalar(tensor.Int64, float64(i))}, nil
@@ -487,7 +487,7 @@ func TestTheTransformIsOfTheFirstTensor(t *testing.T) {
 	}
 }
 
-func TestABatchThatDoesNotGoIntoItsTypeIsAnError(t *testing.T) {
+func TestBatchesOf_ABatchThatDoesNotFitIsAnError(t *testing.T) {
 	l := data.NewLoader(data.Structured(&scenes{N: 4}), data.Options{BatchSize: 2})
 	defer l.Close()
 	for _, err := range data.BatchesOf[struct{ Image *tensor.Tensor }](t.Context(), l) {
@@ -505,7 +505,7 @@ func TestABatchThatDoesNotGoIntoItsTypeIsAnError(t *testing.T) {
 	}
 }
 
-func TestDefaultCollateIsForCollatesOfOnesOwn(t *testing.T) {
+func TestDefaultCollate_IsForCollatesOfOnesOwn(t *testing.T) {
 	got, err := data.DefaultCollate([]any{[]any{1, "a"}, []any{2, "b"}}, nil)
 	if s := fmt.Sprint(got); err != nil || s != "[tensor([1, 2]) [a b]]" {
 		t.Errorf("%s, %v", s, err)

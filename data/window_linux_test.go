@@ -34,7 +34,7 @@ func (g *gated) Get(ctx context.Context, i int) (data.Sample, error) {
 	return data.Sample{tensor.Scalar(tensor.Int64, float64(i))}, nil
 }
 
-func TestASlowSampleStallsOnlyItself(t *testing.T) {
+func TestLoader_ASlowSampleStallsOnlyItself(t *testing.T) {
 	// The slow one is in the batch in front, so that ordered delivery waits; everything else in the
 	// prefetcher is loaded meanwhile.
 	g := &gated{n: 400, slow: 3, began: make(chan struct{}), gate: make(chan struct{})}
@@ -69,7 +69,7 @@ func TestASlowSampleStallsOnlyItself(t *testing.T) {
 	}
 }
 
-func TestPrefetchIsBounded(t *testing.T) {
+func TestOptions_PrefetchIsBounded(t *testing.T) {
 	for name, o := range map[string]data.Options{
 		"count": {Prefetch: 3},
 		"bytes": {Prefetch: 1000, PrefetchBytes: 3 * 10 * 64},
@@ -97,7 +97,7 @@ func (r *row64) Get(ctx context.Context, i int) (data.Sample, error) {
 	return data.Sample{tensor.Full(tensor.Int64, float64(i), 8)}, errors.Join(err, s[0].Close())
 }
 
-func TestABatchThatDoesNotComeIsATimeout(t *testing.T) {
+func TestOptions_TimeoutEndsAWaitForABatch(t *testing.T) {
 	g := &gated{n: 10, slow: 5, began: make(chan struct{}), gate: make(chan struct{})}
 	_, err := read(t, data.NewLoader(g, data.Options{BatchSize: 5, Workers: 2, Timeout: 50 * time.Millisecond}), 0)
 	if !errors.Is(err, data.ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) {

@@ -11,7 +11,7 @@ import (
 
 const pixels = 28 * 28
 
-func TestADigitDependsOnItsSeedAndIndexAlone(t *testing.T) {
+func TestDigits_DependOnSeedAndIndexAlone(t *testing.T) {
 	long, short := datasets.Digits(1000, 3), datasets.Digits(10, 3)
 	a, b := tensor.Data[uint8](long.Tensors[0]), tensor.Data[uint8](short.Tensors[0])
 	if !bytes.Equal(a[:10*pixels], b) || !tensor.Equal(long.Tensors[1].Narrow(0, 0, 10), short.Tensors[1]) {
@@ -19,7 +19,7 @@ func TestADigitDependsOnItsSeedAndIndexAlone(t *testing.T) {
 	}
 }
 
-func TestNoImageComesTwice(t *testing.T) {
+func TestDigits_NoImageComesTwice(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(3) {
 		for img := range chunks(datasets.Digits(1000, seed)) {
@@ -31,7 +31,7 @@ func TestNoImageComesTwice(t *testing.T) {
 	}
 }
 
-func TestAllDigitsAreEquallyLikely(t *testing.T) {
+func TestDigits_AreEquallyLikely(t *testing.T) {
 	var count [10]int
 	for _, l := range tensor.Data[int64](datasets.Digits(10_000, 1).Tensors[1]) {
 		count[l]++
@@ -43,7 +43,7 @@ func TestAllDigitsAreEquallyLikely(t *testing.T) {
 	}
 }
 
-func TestDigitsHaveMNISTsBrightness(t *testing.T) {
+func TestDigits_HaveMNISTsBrightness(t *testing.T) {
 	sum, n := 0, 0
 	for img := range chunks(datasets.Digits(2000, 1)) {
 		n++
@@ -65,7 +65,7 @@ func TestDigitsHaveMNISTsBrightness(t *testing.T) {
 
 // A digit is to be told from the others by its form: the mean of each digit's images is nearest to
 // most of them.
-func TestDigitsResembleTheirKind(t *testing.T) {
+func TestDigits_ResembleTheirKind(t *testing.T) {
 	train, test := datasets.Digits(5000, 1), datasets.Digits(1000, 2)
 	var mean [10][pixels]float64
 	var count [10]float64

@@ -67,7 +67,7 @@ func zoo(t testing.TB) string {
 	return root
 }
 
-func TestAnImageFolderHasTheOrderOfTorchvision(t *testing.T) {
+func TestImageFolder_HasTheOrderOfTorchvision(t *testing.T) {
 	d, err := datasets.NewImageFolder(zoo(t))
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestAnImageFolderHasTheOrderOfTorchvision(t *testing.T) {
 	}
 }
 
-func TestAFolderWithoutImagesIsAnError(t *testing.T) {
+func TestImageFolder_WithoutImagesIsAnError(t *testing.T) {
 	empty := t.TempDir()
 	if _, err := datasets.NewImageFolder(empty); !errors.Is(err, datasets.ErrNoImages) {
 		t.Errorf("without classes: %v", err)
@@ -138,7 +138,7 @@ func epoch(t *testing.T, d data.Dataset, opts data.Options, n int) string {
 	return string(all)
 }
 
-func TestImagesAreTheSameWhoeverMakesThem(t *testing.T) {
+func TestImageFolder_IsTheSameInAllWorkers(t *testing.T) {
 	d, err := datasets.NewImageFolder(zoo(t), augment...)
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func TestImagesAreTheSameWhoeverMakesThem(t *testing.T) {
 	}
 }
 
-func TestGetAndGatherMakeTheSameImages(t *testing.T) {
+func TestImageFolder_GetAndGatherMakeTheSameImages(t *testing.T) {
 	for _, steps := range [][]image.Step{nil, {image.Resize{H: 8, W: 9}},
 		{image.RandomCrop{H: 10, W: 10}, image.RandomHorizontalFlip(0.5)}, augment} {
 		d, err := datasets.NewImageFolder(zoo(t), steps...)
@@ -191,7 +191,7 @@ func TestGetAndGatherMakeTheSameImages(t *testing.T) {
 	}
 }
 
-func TestADamagedImageIsNamed(t *testing.T) {
+func TestImageFolder_NamesADamagedImage(t *testing.T) {
 	root := zoo(t)
 	good, err := os.ReadFile(filepath.Join(root, "cat/b.jpeg"))
 	if err != nil {
@@ -228,7 +228,7 @@ func TestADamagedImageIsNamed(t *testing.T) {
 	}
 }
 
-func TestImagesOfAnotherSizeAreAnError(t *testing.T) {
+func TestImageFolder_ImagesOfAnotherSizeAreAnError(t *testing.T) {
 	root := zoo(t)
 	put(t, filepath.Join(root, "cat/b.jpeg"), encoded(t, "jpeg", drawing(1, 21, 24)))
 	d, err := datasets.NewImageFolder(root)

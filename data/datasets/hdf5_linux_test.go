@@ -29,7 +29,7 @@ func saveHDF5(t *testing.T, n int) (path string) {
 
 // An HDF5 file is a data set of any loader: workers on goroutines and workers that are processes
 // read the same rows, each once.
-func TestOpenHDF5IsADataSet(t *testing.T) {
+func TestOpenHDF5_IsADataSet(t *testing.T) {
 	const n = 50
 	set, err := datasets.OpenHDF5(saveHDF5(t, n), "train/x", "train/y")
 	if err != nil {
@@ -66,7 +66,7 @@ func TestOpenHDF5IsADataSet(t *testing.T) {
 	}
 }
 
-func TestOpenHDF5SaysWhatIsWrong(t *testing.T) {
+func TestOpenHDF5_SaysWhatIsWrong(t *testing.T) {
 	path := saveHDF5(t, 5)
 	for what, c := range map[string]struct {
 		path  string

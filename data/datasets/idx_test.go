@@ -47,7 +47,7 @@ func write(t testing.TB, path string, b []byte) string {
 	return path
 }
 
-func TestEachTypeOfIDXIsRead(t *testing.T) {
+func TestOpenIDX_ReadsEachType(t *testing.T) {
 	for name, c := range map[string]struct {
 		file []byte
 		want *tensor.Tensor
@@ -76,7 +76,7 @@ func TestEachTypeOfIDXIsRead(t *testing.T) {
 	}
 }
 
-func TestABadIDXFileIsNamedWithItsOffset(t *testing.T) {
+func TestOpenIDX_NamesABadFileWithItsOffset(t *testing.T) {
 	good := idx(0x08, []uint32{2, 2}, []uint8{1, 2, 3, 4})
 	huge := []uint32{1 << 31, 1 << 31, 1 << 31}
 	for name, c := range map[string]struct {
@@ -115,7 +115,7 @@ func TestABadIDXFileIsNamedWithItsOffset(t *testing.T) {
 	}
 }
 
-func TestAMissingIDXFileDoesNotExist(t *testing.T) {
+func TestOpenIDX_AMissingFileDoesNotExist(t *testing.T) {
 	if _, err := datasets.OpenIDX(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v, want fs.ErrNotExist", err)
 	}

@@ -20,7 +20,7 @@ var (
 	labels = idx(0x08, []uint32{3}, []uint8{5, 0, 9})
 )
 
-func TestMNISTKnowsTheUsualNames(t *testing.T) {
+func TestMNIST_KnowsTheUsualNames(t *testing.T) {
 	for _, c := range []struct {
 		train          bool
 		images, labels string
@@ -54,7 +54,7 @@ func TestMNISTKnowsTheUsualNames(t *testing.T) {
 	}
 }
 
-func TestMNISTSaysWhatIsWrong(t *testing.T) {
+func TestMNIST_SaysWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		images, labels []byte
 		want           error
@@ -80,7 +80,7 @@ func TestMNISTSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestTheRealMNISTIsRead(t *testing.T) {
+func TestMNIST_ReadsTheRealOne(t *testing.T) {
 	const dir = "../../shared/data/mnist"
 	if _, err := os.Stat(dir); err != nil {
 		t.Skip("MNIST is not at " + dir + "; package data/download fetches it")

@@ -14,7 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestFilesOfNumpyAreADataset(t *testing.T) {
+func TestOpenNPY_IsADataSet(t *testing.T) {
 	dir := t.TempDir()
 	x, y := filepath.Join(dir, "x.npy"), filepath.Join(dir, "y.npy")
 	if err := errors.Join(npy.Save(x, tensor.FromSlice([]int64{0, 1, 2, 3, 4, 5}, 3, 2)),

@@ -29,7 +29,7 @@ func names(n int) []string {
 	return s
 }
 
-func TestAListHasItsRecords(t *testing.T) {
+func TestList_HasItsRecords(t *testing.T) {
 	for _, n := range []int{0, 1, 5, 1000} {
 		want := names(n)
 		l := datasets.NewList(want)
@@ -70,7 +70,7 @@ func recordsOf(l *datasets.List) iter.Seq2[[]byte, error] {
 	}
 }
 
-func TestAMapFindsItsKeys(t *testing.T) {
+func TestMap_FindsItsKeys(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 7, 1000} {
 		want := map[string]string{}
 		for i := range n {
@@ -133,7 +133,7 @@ var lookUp = pool.Register("test look", func(_ context.Context, l look) (found, 
 	return found{string(r), string(v), l.List.Block.IsShared() && l.Map.Block.IsShared()}, errors.Join(err, also)
 })
 
-func TestAListAndAMapGoToWorkersWithoutACopy(t *testing.T) {
+func TestList_AndMapGoToWorkersWithoutACopy(t *testing.T) {
 	l := datasets.NewList(names(10))
 	m := datasets.NewMap(func(yield func(string, string) bool) {
 		for i, n := range names(10) {
@@ -158,7 +158,7 @@ func TestAListAndAMapGoToWorkersWithoutACopy(t *testing.T) {
 	}
 }
 
-func TestDamagedRecordsAreAnError(t *testing.T) {
+func TestOpenList_DamagedRecordsAreAnError(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "map")
 	m := datasets.NewMap(maps.All(map[string]string{"a": "1", "b": "22", "c": "333"}))
@@ -200,9 +200,9 @@ func TestDamagedRecordsAreAnError(t *testing.T) {
 	}
 }
 
-// TestRecordsThatAreDamagedLaterAreAnError has a writer, who should not be there, change memory
+// TestList_DamagedLaterIsAnError has a writer, who should not be there, change memory
 // that was checked.
-func TestRecordsThatAreDamagedLaterAreAnError(t *testing.T) {
+func TestList_DamagedLaterIsAnError(t *testing.T) {
 	l := datasets.NewList(names(5))
 	m := datasets.NewMap(maps.All(map[string]string{"a": "1", "b": "22", "c": "333"}))
 	if err := errors.Join(l.Share(), m.Share()); err != nil {
@@ -259,7 +259,7 @@ func TestRecordsThatAreDamagedLaterAreAnError(t *testing.T) {
 	}
 }
 
-func TestRecordsInAFileThatIsCutAreAnError(t *testing.T) {
+func TestList_InAFileThatIsCutIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "list")
 	if err := datasets.NewList(names(1000)).Save(path); err != nil {
 		t.Fatal(err)

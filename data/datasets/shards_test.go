@@ -38,7 +38,7 @@ func archive(t testing.TB, entries ...string) []byte {
 	return b.Bytes()
 }
 
-func TestRecordsAreFilesOfOneName(t *testing.T) {
+func TestRecords_AreFilesOfOneName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.tar")
 	put(t, path, archive(t, "a/1.jpg", "x", "a/1.seg.png", "y", "a/1.CLS", "3", ".hidden", "no", "README",
 		"no", "b/1.jpg", "z", "b/2.cls", "w"))
@@ -58,7 +58,7 @@ func TestRecordsAreFilesOfOneName(t *testing.T) {
 	}
 }
 
-func TestLongNamesAreWhole(t *testing.T) {
+func TestRecords_HaveLongNames(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.tar")
 	long := strings.Repeat("directory/", 30) + strings.Repeat("n", 120)
 	for _, format := range []tar.Format{tar.FormatPAX, tar.FormatGNU, tar.FormatUSTAR} {
@@ -107,7 +107,7 @@ func FuzzShard(f *testing.F) {
 	})
 }
 
-func TestADamagedShardIsAnError(t *testing.T) {
+func TestRecords_ADamagedShardIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.tar")
 	good := archive(t, "1.jpg", string(make([]byte, 2000)), "2.jpg", "two")
 	long := bytes.Clone(good)
@@ -159,7 +159,7 @@ func shardsOf(t *testing.T) (paths []string) {
 	return paths
 }
 
-func TestShardsAreSharedOut(t *testing.T) {
+func TestNewShards_SharesShardsOut(t *testing.T) {
 	set := datasets.NewShards(datasets.ImageDecoder{Steps: image.Pipeline{image.RandomResizedCrop{H: 8, W: 8},
 		image.ToTensor}}, shardsOf(t)...)
 	var want string
@@ -207,7 +207,7 @@ func TestShardsAreSharedOut(t *testing.T) {
 	}
 }
 
-func TestARecordThatIsNoImageIsAnError(t *testing.T) {
+func TestImageDecoder_ARecordWithoutAnImageIsAnError(t *testing.T) {
 	for _, files := range []map[string][]byte{
 		{"cls": []byte("1")},
 		{"jpg": encoded(t, "jpg", drawing(1, 8, 8))},

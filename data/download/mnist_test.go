@@ -80,7 +80,7 @@ func isWhole(t *testing.T, dir string) {
 	}
 }
 
-func TestAFileIsFetchedOnce(t *testing.T) {
+func TestMNIST_FetchesAFileOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "dir")
 	m := &mirror{serve: whole}
 	var seen []int64
@@ -98,7 +98,7 @@ func TestAFileIsFetchedOnce(t *testing.T) {
 	}
 }
 
-func TestABrokenConnectionIsContinued(t *testing.T) {
+func TestFetch_ContinuesABrokenConnection(t *testing.T) {
 	dir := t.TempDir()
 	if err := fetch(t, &mirror{serve: half}, dir, nil); !errors.Is(err, download.ErrPartial) {
 		t.Fatalf("%v, want ErrPartial", err)
@@ -116,7 +116,7 @@ func TestABrokenConnectionIsContinued(t *testing.T) {
 	}
 }
 
-func TestAServerThatDoesNotContinueSendsAll(t *testing.T) {
+func TestFetch_TakesAllOfAServerThatDoesNotContinue(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "set.gz.part"), []byte("other"), 0o644); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestAServerThatDoesNotContinueSendsAll(t *testing.T) {
 	isWhole(t, dir)
 }
 
-func TestAnotherFileIsRefused(t *testing.T) {
+func TestFetch_RefusesAnotherFile(t *testing.T) {
 	other := bytes.ToUpper(contents)
 	for name, body := range map[string][]byte{"same length": other, "longer": append(slices.Clone(contents), 0)} {
 		dir := t.TempDir()
@@ -142,7 +142,7 @@ func TestAnotherFileIsRefused(t *testing.T) {
 	}
 }
 
-func TestABadPartIsNotContinuedForEver(t *testing.T) {
+func TestFetch_DoesNotContinueABadPartForEver(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "set.gz.part"), []byte("other"), 0o644); err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestABadPartIsNotContinuedForEver(t *testing.T) {
 	isWhole(t, dir)
 }
 
-func TestAnEarlyEndIsPartial(t *testing.T) {
+func TestFetch_AnEarlyEndIsPartial(t *testing.T) {
 	dir := t.TempDir()
 	err := fetch(t, &mirror{serve: func(w http.ResponseWriter, r *http.Request) { w.Write(contents[:1000]) }}, dir, nil)
 	if !errors.Is(err, download.ErrPartial) || !strings.Contains(err.Error(), "1000 of 320000") {
@@ -164,7 +164,7 @@ func TestAnEarlyEndIsPartial(t *testing.T) {
 	}
 }
 
-func TestARefusalNamesTheAddress(t *testing.T) {
+func TestFetch_ARefusalNamesTheAddress(t *testing.T) {
 	err := fetch(t, &mirror{serve: http.NotFound}, t.TempDir(), nil)
 	if !errors.Is(err, download.ErrStatus) || !strings.Contains(err.Error(), "/sets/set.gz") ||
 		!strings.Contains(err.Error(), "404") {
@@ -172,7 +172,7 @@ func TestARefusalNamesTheAddress(t *testing.T) {
 	}
 }
 
-func TestACancelledFetchKeepsWhatCame(t *testing.T) {
+func TestFetch_CancelledKeepsWhatCame(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	m := &mirror{serve: func(w http.ResponseWriter, r *http.Request) {
@@ -194,7 +194,7 @@ func TestACancelledFetchKeepsWhatCame(t *testing.T) {
 	}
 }
 
-func TestMNISTAsksTheMirrorThatIsGiven(t *testing.T) {
+func TestMNIST_AsksTheMirrorThatIsGiven(t *testing.T) {
 	m := &mirror{serve: http.NotFound}
 	url, _ := m.start(t)
 	if err := download.MNIST(t.Context(), t.TempDir(), url, nil); !errors.Is(err, download.ErrStatus) || m.asked != 1 {

@@ -34,7 +34,7 @@ func slopes(t testing.TB, h, w int) []byte {
 	return b.Bytes()
 }
 
-func TestADraftIsAsSmallAsItMayBe(t *testing.T) {
+func TestImage_DraftIsAsSmallAsItMayBe(t *testing.T) {
 	file := slopes(t, 205, 330)
 	for _, c := range []struct{ h, w, times int }{{25, 41, 8}, {26, 41, 4}, {25, 42, 4}, {51, 82, 4},
 		{52, 80, 2}, {102, 165, 2}, {103, 1, 1}, {205, 330, 1}, {300, 300, 1}, {1, 1, 8}} {
@@ -60,7 +60,7 @@ func TestADraftIsAsSmallAsItMayBe(t *testing.T) {
 	}
 }
 
-func TestAGapDecodesADraft(t *testing.T) {
+func TestResize_GapDecodesADraft(t *testing.T) {
 	file := slopes(t, 205, 330)
 	for _, c := range []struct {
 		step           image.Resize

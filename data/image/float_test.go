@@ -22,7 +22,7 @@ func bytesAll(im *image.Image) {
 
 // The checksums are those of the bytes that torchvision 0.29 and PyTorch 2.15 make of the same
 // image.
-func TestNumbersAreThoseOfTorchvision(t *testing.T) {
+func TestNormalize_NumbersAreThoseOfTorchvision(t *testing.T) {
 	im := new(image.Image)
 	for _, c := range []struct {
 		as         image.Arithmetic

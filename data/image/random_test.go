@@ -32,7 +32,7 @@ func made(t *testing.T, p image.Pipeline, im *image.Image, seed uint64) []float3
 	return slices.Clone(im.Numbers)
 }
 
-func TestASeedMakesOnePicture(t *testing.T) {
+func TestPipeline_MakesOnePictureOfASeed(t *testing.T) {
 	used := new(image.Image)
 	unlike := 0
 	for seed := range uint64(20) {
@@ -52,7 +52,7 @@ func TestASeedMakesOnePicture(t *testing.T) {
 	}
 }
 
-func TestAPipelineTravels(t *testing.T) {
+func TestPipeline_GoesToProcesses(t *testing.T) {
 	type letter struct{ Steps image.Pipeline }
 	plan, err := wire.PlanOf[letter]()
 	if err != nil {
@@ -76,7 +76,7 @@ func TestAPipelineTravels(t *testing.T) {
 	}
 }
 
-func TestTheLastStepWritesToTheRow(t *testing.T) {
+func TestPipeline_LastStepWritesToTheRow(t *testing.T) {
 	for _, p := range []image.Pipeline{
 		{}, {image.Resize{H: 20, W: 30}}, {image.RandomResizedCrop{H: 9, W: 8}},
 		{image.Resize{H: 20, W: 30}, image.RandomHorizontalFlip(1)},
@@ -109,7 +109,7 @@ func TestTheLastStepWritesToTheRow(t *testing.T) {
 	}
 }
 
-func TestNormalizeIsThatOfTorch(t *testing.T) {
+func TestNormalize_IsThatOfTorch(t *testing.T) {
 	im := new(image.Image)
 	picture(t, im)
 	pix := slices.Clone(im.Pix)
@@ -131,7 +131,7 @@ func TestNormalizeIsThatOfTorch(t *testing.T) {
 	}
 }
 
-func TestRandomStepsStayInTheirBounds(t *testing.T) {
+func TestStep_RandomStaysInItsBounds(t *testing.T) {
 	im := new(image.Image)
 	r := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]bool{}
@@ -170,7 +170,7 @@ func TestRandomStepsStayInTheirBounds(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDoneIsAnError(t *testing.T) {
+func TestStep_ThatCannotBeDoneIsAnError(t *testing.T) {
 	for _, p := range []image.Pipeline{
 		{image.RandomCrop{H: 48, W: 10}}, {image.RandomCrop{H: 0, W: 10}}, {image.CenterCrop(0, 0)},
 		{image.RandomResizedCrop{}}, {image.Resize{}},
@@ -197,7 +197,7 @@ func TestWhatCannotBeDoneIsAnError(t *testing.T) {
 	}
 }
 
-func TestPackedIsTheOtherOrder(t *testing.T) {
+func TestImage_PackedIsTheOtherOrder(t *testing.T) {
 	im := new(image.Image)
 	picture(t, im)
 	want := slices.Clone(im.Pix)

@@ -105,7 +105,7 @@ func apply(s image.Step) func(im *image.Image) {
 	}
 }
 
-func TestPixelsAreThoseOfTorchvision(t *testing.T) {
+func TestStep_PixelsAreThoseOfTorchvision(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.gz")
 	if err != nil {
 		t.Fatal(err)

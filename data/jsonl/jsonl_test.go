@@ -34,7 +34,7 @@ func opened(t testing.TB, o jsonl.Options, paths ...string) data.DatasetCloser {
 	return s
 }
 
-func TestLinesOfFiles(t *testing.T) {
+func TestOpen_HasTheLinesOfFiles(t *testing.T) {
 	one := written(t,
 		"{\"text\": \"grüße\", \"n\": 1, \"x\": 0.5, \"ids\": [1, 2, 3], \"deep\": {\"ok\": true, \"none\": null}}\r\n\n  \n{\"text\": \"\"}")
 	two := written(t, "\n[1, 2.5]\n7\n\"text\"\n1e400\n")
@@ -70,7 +70,7 @@ func TestLinesOfFiles(t *testing.T) {
 	}
 }
 
-func TestColumnsAreFieldsOfSamples(t *testing.T) {
+func TestOpen_ColumnsAreFieldsOfSamples(t *testing.T) {
 	s := opened(t, jsonl.Options{Columns: []row.Column{{Name: "y"},
 		{Name: "x", DType: new(tensor.Float32)}}}, written(t, `{"x": [1, 2], "y": 3, "text": "none"}`))
 	sample, err := s.Get(t.Context(), 0)
@@ -84,8 +84,8 @@ func TestColumnsAreFieldsOfSamples(t *testing.T) {
 	}
 }
 
-// TestBadLinesAreNamed counts lines as editors do.
-func TestBadLinesAreNamed(t *testing.T) {
+// TestOpen_BadLinesAreNamed counts lines as editors do.
+func TestOpen_BadLinesAreNamed(t *testing.T) {
 	long := `"` + strings.Repeat("x", 100_000) + `"`
 	for name, c := range map[string]struct {
 		line string
@@ -122,7 +122,7 @@ func TestBadLinesAreNamed(t *testing.T) {
 	}
 }
 
-func TestFilesWithoutLinesAreErrors(t *testing.T) {
+func TestOpen_FilesWithoutLinesAreErrors(t *testing.T) {
 	if _, err := jsonl.Open(jsonl.Options{}, written(t, "\n \n")); !errors.Is(err, jsonl.ErrEmpty) {
 		t.Errorf("blank lines: %v", err)
 	}

@@ -140,7 +140,7 @@ func want(s sample) string {
 		named, s.OK, s.Raw, s.Small, shown(s.Text), strs(s.Words), s.X)
 }
 
-func TestRowsOfFiles(t *testing.T) {
+func TestOpen_HasTheRowsOfFiles(t *testing.T) {
 	s, err := parquet.Open(parquet.Options{Cache: 1}, written(t, 700, 300), written(t, 5, 5))
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestRowsOfFiles(t *testing.T) {
 	}
 }
 
-func TestColumnsAreThoseThatAreWanted(t *testing.T) {
+func TestOpen_ColumnsAreThoseThatAreWanted(t *testing.T) {
 	columns := []row.Column{{Name: "n"}, {Name: "ids", DType: new(tensor.Float32)}, {Name: "x"}}
 	s, err := parquet.Open(parquet.Options{Columns: columns}, written(t, 10, 4))
 	if err != nil {
@@ -194,7 +194,7 @@ func TestColumnsAreThoseThatAreWanted(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNoGoodAreErrors(t *testing.T) {
+func TestOpen_BadFilesAreErrors(t *testing.T) {
 	whole, err := os.ReadFile(written(t, 100, 50))
 	if err != nil {
 		t.Fatal(err)
@@ -259,9 +259,9 @@ func allocated(f func()) uint64 {
 // varint is how Thrift's compact form has a number.
 func varint(n int64) []byte { return binary.AppendVarint(nil, n) }
 
-// TestSizesThatLieMakeNoRoom writes sizes of gigabytes into a small file: into the headers of its
-// pages, and into its footer.
-func TestSizesThatLieMakeNoRoom(t *testing.T) {
+// TestOpen_SizesThatLieMakeNoRoom writes sizes of gigabytes into a small file: into the headers of
+// its pages, and into its footer.
+func TestOpen_SizesThatLieMakeNoRoom(t *testing.T) {
 	type row struct {
 		N int64 `parquet:"n"`
 	}

@@ -38,7 +38,7 @@ func noise(n int) []byte {
 	return b
 }
 
-func TestUnpackedLengthsAreKnown(t *testing.T) {
+func TestUnpacked_LengthsAreKnown(t *testing.T) {
 	for _, codec := range codecs {
 		for name, text := range map[string][]byte{"zeros": make([]byte, 1<<20), "noise": noise(300_000),
 			"short": []byte("abcabcabcabcabcabcabcabc"), "one": {7}} {
@@ -83,9 +83,9 @@ func TestUnpackedLengthsAreKnown(t *testing.T) {
 	}
 }
 
-// TestAPageUnpacksToWhatItSays has a page say less than what comes out of it. Before it was looked
-// at, there was room for all of that.
-func TestAPageUnpacksToWhatItSays(t *testing.T) {
+// TestUnpacked_APageHasWhatItSays has a page say less than what comes out of it. Before it was
+// looked at, there was room for all of that.
+func TestUnpacked_APageHasWhatItSays(t *testing.T) {
 	type row struct {
 		N int64 `parquet:"n,plain"`
 	}

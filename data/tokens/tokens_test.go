@@ -84,7 +84,7 @@ func indices(n int) []int {
 	return all
 }
 
-func TestWindowsOfAFile(t *testing.T) {
+func TestOpen_HasTheWindowsOfAFile(t *testing.T) {
 	for _, dt := range []tensor.DType{tensor.Uint16, tensor.Uint32, tensor.Int32, tensor.Int64} {
 		t.Run(dt.String(), func(t *testing.T) {
 			windows(t, written(t, dt, 13), tokens.Options{Length: 4, DType: dt, Vocabulary: 13}, 0, 4, 8)
@@ -100,7 +100,7 @@ func TestWindowsOfAFile(t *testing.T) {
 	windows(t, path, tokens.Options{Length: 2}, 0, 2)
 }
 
-func TestFilesWithoutWindowsAreErrors(t *testing.T) {
+func TestOpen_FilesWithoutWindowsAreErrors(t *testing.T) {
 	matrix := filepath.Join(t.TempDir(), "matrix.npy")
 	if err := npy.Save(matrix, tensor.New(tensor.Int64, 3, 3)); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestFilesWithoutWindowsAreErrors(t *testing.T) {
 	}
 }
 
-func TestATokenBeyondTheVocabularyIsNamed(t *testing.T) {
+func TestOpen_NamesATokenBeyondTheVocabulary(t *testing.T) {
 	s, err := tokens.Open(written(t, tensor.Uint16, 13), tokens.Options{Length: 4, Vocabulary: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestATokenBeyondTheVocabularyIsNamed(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsCutShortIsAnError(t *testing.T) {
+func TestOpen_AFileThatIsCutShortIsAnError(t *testing.T) {
 	path := written(t, tensor.Uint16, 1<<16)
 	s, err := tokens.Open(path, tokens.Options{Length: 64})
 	if err != nil {

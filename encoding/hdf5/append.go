@@ -4,42 +4,49 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [In place]
-// An Appender writes behind the end of the file, over nothing that is there: also a chunk that was
-// there before, and is full now, has a new place. A header is changed last, when what it will say
-// is in the file: the place of the tree of chunks and the shape, in one write where the header is
-// in one piece. So a process that is killed has left the file as it was, but for bytes at its end,
-// or with what it has added. What other programs know by the address of a header they still find.
+// Note [In place] A Writer adds to a file behind its end, over nothing that is there: also a chunk
+// that was there before, and is full now, has a new place, and so have the links of an older group.
+// A header is changed last, when what it will say is in the file: the place of the tree of chunks
+// and the shape, or where the links are, in one write where the header is in one piece. So a
+// process that is killed has left the file as it was, but for bytes at its end, or with what it has
+// added. What other programs know by the address of a header they still find.
 
-// An Appender makes data sets longer that are in a file already. It, and its data sets, are for one
-// goroutine at a time.
-type Appender struct {
-	sink
+// An appended is a file that is there, to which a Writer adds.
+type appended struct {
 	f     *os.File
 	file  *File
-	open  map[uint64]*Output
-	begun int64 // the file's size before
+	open  map[uint64]*Output  // data sets that were there, by address
+	links map[uint64]*linking // of the groups that were there, by address
+	begun int64               // the file's size before
 }
 
-// Append opens a file whose data sets are to become longer, in place. The caller calls Close, which
-// makes them so, or Discard, which leaves the file as it was. Nobody else may write the file
-// meanwhile: the error wraps syscall.EWOULDBLOCK where another program has it open by libhdf5, or
-// by Append. The error wraps ErrFormat or ErrUnsupported, or is what reading says.
-func Append(path string) (*Appender, error) {
-	a, err := openAppender(path)
+// Append opens a file that is there, to make its data sets longer and to add others, in place. The
+// caller calls Close, which makes it so, or Discard, which leaves the file as it was. Nobody else
+// may write the file meanwhile: the error wraps syscall.EWOULDBLOCK where another program has it
+// open by libhdf5, or by Append. The error wraps ErrFormat or ErrUnsupported, or is what reading
+// says.
+//
+// A group that is there takes new members if it has its links in a symbol table, as h5py makes
+// groups, or in a header of version 2, as this package does and h5py with libver="latest" where
+// there are few. Groups with links in a heap, or in a header of version 1, are ErrUnsupported.
+func Append(path string) (*Writer, error) {
+	w, err := openAppended(path)
 	if err != nil {
 		return nil, fmt.Errorf("append to %s: %w", path, err)
 	}
-	return a, nil
+	return w, nil
 }
 
-func openAppender(path string) (*Appender, error) {
+func openAppended(path string) (*Writer, error) {
 	f, err := regular.OpenFile(path, os.O_RDWR)
 	if err != nil {
 		return nil, err
@@ -56,21 +63,23 @@ func openAppender(path string) (*Appender, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	size := file.tree.size
-	return &Appender{sink{to: f, tree: tree{source: source{f, size}}}, f, file, map[uint64]*Output{}, size}, nil
+	w := newWriter(f, source{f, size})
+	w.path, w.old = path, &appended{f, file, map[uint64]*Output{}, map[uint64]*linking{}, size}
+	return w, nil
 }
 
 // extend says how large the file is now.
-func (a *Appender) extend() error {
-	s, err := a.file.superblock()
+func (w *Writer) extend() error {
+	s, err := w.old.file.superblock()
 	if err != nil {
 		return err
 	}
-	le.PutUint64(s.bytes[s.endAt:], uint64(a.tree.size))
+	le.PutUint64(s.bytes[s.endAt:], uint64(w.tree.size))
 	if s.version >= 2 {
 		sum := superblockSize - checksumSize
 		le.PutUint32(s.bytes[sum:], lookup3(s.bytes[:sum]))
 	}
-	_, err = a.to.WriteAt(s.bytes, 0)
+	_, err = w.to.WriteAt(s.bytes, 0)
 	return err
 }
 
@@ -95,23 +104,15 @@ func (f *File) appendable() error {
 	return nil
 }
 
-// Names returns the names of the data sets, in order.
-func (a *Appender) Names() []string { return a.file.Names() }
-
-// Dataset returns a data set, to write it, to Append to it and to Resize it. The error wraps
-// ErrName where there is none, and ErrUnsupported where it cannot be written in place: only chunked
-// ones are, of numbers that are little-endian, with the filters shuffle, gzip and lzf. Where
-// libver="latest" has found chunks in another way, they are in HDF5's older tree afterwards, which
-// it reads and goes on with.
-func (a *Appender) Dataset(name string) (*Output, error) {
-	d, err := a.dataset(name)
-	if err != nil {
-		return nil, fmt.Errorf("append to %s: %q: %w", a.f.Name(), name, err)
-	}
-	return d, nil
+// has reports whether a data set or a group was in the file before.
+func (a *appended) has(name string) bool {
+	_, set := a.file.datasets[name]
+	_, group := a.file.groups[name]
+	return set || group
 }
 
-func (a *Appender) dataset(name string) (*Output, error) {
+// dataset returns a data set that was in the file before.
+func (a *appended) dataset(w *Writer, name string) (*Output, error) {
 	address := a.file.datasets[name]
 	if d := a.open[address]; d != nil {
 		return d, nil
@@ -145,42 +146,113 @@ func (a *Appender) dataset(name string) (*Output, error) {
 		c.fixed = true
 		found.chunks[i] = c
 	}
-	d := &Output{Dataset: *found, w: &a.sink}
-	d.tree = &a.tree
+	d := &Output{Dataset: *found, w: &w.sink}
+	d.tree = &w.tree
 	a.open[address] = d
 	return d, nil
 }
 
-// Close writes where the data sets are now, and closes the file. After an error the file is as it
-// was, unless a header could not be written: then each data set is as it was or as it was to be.
-func (a *Appender) Close() error {
-	var patches []patch
-	for address, d := range a.open {
-		p, err := a.repoint(address, d, d.chunkTree())
-		patches, a.err = append(patches, p...), cmp.Or(a.err, err)
-	}
-	if a.err == nil {
-		a.err = a.f.Sync()
-	}
-	if a.err == nil {
-		a.err = a.extend()
-	}
-	if a.err != nil {
-		return fmt.Errorf("append to %s: %w", a.f.Name(), errors.Join(a.err, a.Discard()))
-	}
-	for _, p := range patches {
-		if _, err := a.to.WriteAt(p.bytes, int64(p.address)); err != nil {
-			return fmt.Errorf("append to %s: %w", a.f.Name(), errors.Join(err, a.f.Close()))
+// base is the name of the group, of those that were there, which a new name is added to: the last
+// one on its way. rest is what follows.
+func (a *appended) base(name string) (group, rest string) {
+	for at, r := range name {
+		if _, there := a.file.groups[name[:at]]; r == '/' && there {
+			group, rest = name[:at], name[at+1:]
 		}
 	}
-	if err := errors.Join(a.f.Sync(), a.f.Close()); err != nil {
-		return fmt.Errorf("append to %s: %w", a.f.Name(), err)
+	if group == "" {
+		rest = name
+	}
+	return group, rest
+}
+
+// admits says why a new data set or group cannot have a name.
+func (a *appended) admits(name string) error {
+	group, rest := a.base(name)
+	member, _, _ := strings.Cut(rest, "/")
+	links, err := a.linksOf(group)
+	if err == nil && links.has[member] {
+		err = fmt.Errorf("%w: there is %q", ErrName, join(group, member))
+	}
+	return err
+}
+
+// linksOf returns the links of a group that was there.
+func (a *appended) linksOf(group string) (*linking, error) {
+	address := a.file.groups[group]
+	if l := a.links[address]; l != nil {
+		return l, nil
+	}
+	l, err := a.file.linking(address)
+	if err != nil {
+		return nil, err
+	}
+	a.links[address] = l
+	return l, nil
+}
+
+// closeOld writes what was added, and closes the file.
+func (w *Writer) closeOld() error {
+	patches := w.repointAll()
+	patches = append(patches, w.linkAll()...)
+	if w.err = w.attributed(); w.err == nil {
+		w.err = w.old.f.Sync()
+	}
+	if w.err == nil {
+		w.err = w.extend()
+	}
+	if w.err != nil {
+		return fmt.Errorf("append to %s: %w", w.path, errors.Join(w.err, w.old.discard()))
+	}
+	for _, p := range patches {
+		if _, err := w.to.WriteAt(p.bytes, int64(p.address)); err != nil {
+			return fmt.Errorf("append to %s: %w", w.path, errors.Join(err, w.old.f.Close()))
+		}
+	}
+	if err := errors.Join(w.old.f.Sync(), w.old.f.Close()); err != nil {
+		return fmt.Errorf("append to %s: %w", w.path, err)
 	}
 	return nil
 }
 
-// Discard leaves the file as it was. After Close it does nothing.
-func (a *Appender) Discard() error {
+// repointAll returns how the headers change of data sets that were there.
+func (w *Writer) repointAll() (patches []patch) {
+	for address, d := range w.old.open {
+		p, err := w.repoint(address, d, d.chunkTree())
+		patches, w.err = append(patches, p...), cmp.Or(w.err, err)
+	}
+	return patches
+}
+
+// linkAll writes what is new, and returns how the groups change that were there.
+func (w *Writer) linkAll() (patches []patch) {
+	added := map[string][]string{} // names by the group that was there
+	for _, name := range w.made() {
+		base, _ := w.old.base(name)
+		added[base] = append(added[base], name)
+	}
+	groups, members := map[uint64]string{}, map[uint64]map[string]uint64{} // by address: a group may have two names
+	for _, base := range slices.Sorted(maps.Keys(added)) {
+		address := w.old.file.groups[base]
+		if groups[address] = base; members[address] == nil {
+			members[address] = map[string]uint64{}
+		}
+		for member, at := range w.members(strings.TrimPrefix(base+"/", "/"), added[base]) {
+			if _, twice := members[address][member]; twice {
+				w.err = cmp.Or(w.err, fmt.Errorf("%w: %q comes twice", ErrName, join(base, member)))
+			}
+			members[address][member] = at
+		}
+	}
+	for address, group := range groups {
+		p, err := w.link(group, members[address])
+		patches, w.err = append(patches, p...), cmp.Or(w.err, err)
+	}
+	return patches
+}
+
+// discard leaves the file as it was. After Close it does nothing.
+func (a *appended) discard() error {
 	err := a.f.Truncate(a.begun)
 	if errors.Is(err, os.ErrClosed) {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -32,16 +33,16 @@ func copied(t testing.TB, name string) string {
 }
 
 // lengthen appends to all data sets of grown.
-func lengthen(a *hdf5.Appender) error {
-	x, err := a.Dataset("x")
+func lengthen(a *hdf5.Writer) error {
+	x, err := a.Open("x")
 	if err != nil {
 		return err
 	}
-	n, err := a.Dataset("group/n")
+	n, err := a.Open("group/n")
 	if err != nil {
 		return err
 	}
-	empty, err := a.Dataset("empty")
+	empty, err := a.Open("empty")
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func TestRegression_S3_5_AppendToAFileThatIsThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := a.Dataset("group/n")
+		n, err := a.Open("group/n")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +122,7 @@ with h5py.File(sys.argv[1]) as f:
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := a.Dataset("x")
+	x, err := a.Open("x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +169,7 @@ func appendToLatest(t *testing.T, path string, before int) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"single", "single_gzip", "implicit", "extensible_last"} { // written, where they are
-		d, err := a.Dataset(name)
+		d, err := a.Open(name)
 		if err == nil {
 			err = d.WriteSlab(tensor.Full(tensor.Float32, float64(-before), 1, 1, 1), 2, 3, 4)
 		}
@@ -208,8 +209,8 @@ func appendToLatest(t *testing.T, path string, before int) {
 	}
 }
 
-func appendTo(a *hdf5.Appender, name string, t *tensor.Tensor) error {
-	d, err := a.Dataset(name)
+func appendTo(a *hdf5.Writer, name string, t *tensor.Tensor) error {
+	d, err := a.Open(name)
 	if err != nil {
 		return err
 	}
@@ -253,7 +254,7 @@ func runH5py(t *testing.T, path, program string) bool {
 	return false
 }
 
-func TestWhatAppendRefuses(t *testing.T) {
+func TestAppend_RefusesWhatItCannotWrite(t *testing.T) {
 	path := grown(t)
 	a, err := hdf5.Append(path)
 	if err != nil {
@@ -267,11 +268,11 @@ func TestWhatAppendRefuses(t *testing.T) {
 		"nothing": hdf5.ErrName, "group": hdf5.ErrName, "fixed": hdf5.ErrUnsupported, "text": hdf5.ErrText,
 		"big": hdf5.ErrUnsupported, "summed": hdf5.ErrUnsupported,
 	} {
-		if _, err := a.Dataset(name); !errors.Is(err, want) {
+		if _, err := a.Open(name); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
 		}
 	}
-	x, err := a.Dataset("x")
+	x, err := a.Open("x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +292,7 @@ func TestWhatAppendRefuses(t *testing.T) {
 	}
 }
 
-func TestADiscardedAppendLeavesTheFile(t *testing.T) {
+func TestAppend_DiscardedLeavesTheFile(t *testing.T) {
 	path := grown(t)
 	before, err := os.ReadFile(path)
 	if err != nil {
@@ -312,7 +313,7 @@ func TestADiscardedAppendLeavesTheFile(t *testing.T) {
 
 // A process that dies at any of its writes leaves the file as it was, or as it is afterwards, each
 // data set for itself.
-func TestADeathInAnAppend(t *testing.T) {
+func TestAppend_SurvivesDeathAtAnyWrite(t *testing.T) {
 	old := []*tensor.Tensor{rows(0, 2), tensor.Arange(tensor.Int64, 0, 5, 1), tensor.New(tensor.Uint8, 0)}
 	long := []*tensor.Tensor{rows(0, 9), tensor.Arange(tensor.Int64, 0, 500, 1), tensor.Full(tensor.Uint8, 7, 300)}
 	for writes := 0; ; writes++ {
@@ -343,7 +344,7 @@ func TestADeathInAnAppend(t *testing.T) {
 }
 
 // The header of what libver="latest" has written moves, in one write.
-func TestADeathInAnAppendToLatest(t *testing.T) {
+func TestAppend_ToLatestSurvivesDeathAtAnyWrite(t *testing.T) {
 	names, twice := []string{"extensible", "tree", "fixed_room"}, tensor.Cat(0, x(), x())
 	for writes := 0; ; writes++ {
 		path := copied(t, "testdata/latest.h5")
@@ -388,20 +389,37 @@ func FuzzAppend(f *testing.F) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		f, err := hdf5.Open(path)
+		if err != nil {
+			return
+		}
+		names, groups := f.Names(), f.Groups()
+		f.Close()
 		a, err := hdf5.Append(path)
 		if err != nil {
 			return
 		}
 		defer a.Discard()
 		longer := map[string][]int{}
-		for _, name := range a.Names() {
-			d, err := a.Dataset(name)
+		for _, name := range names {
+			d, err := a.Open(name)
 			if err != nil || d.DType().Size()*product(d.Shape()) > 1<<20 || product(d.Chunk()) > 1<<20 {
 				continue
 			}
 			shape := d.Shape()
 			if shape[0] = 1; product(shape) < 1<<16 && d.Append(tensor.New(d.DType(), shape...)) == nil {
 				longer[name] = d.Shape()
+			}
+		}
+		made := ""
+		for _, group := range append(groups, "") { // the last one is the file itself
+			name := strings.TrimPrefix(group+"/made here", "/")
+			if d, err := a.Dataset(name, tensor.Uint8, []int{3}, hdf5.Options{}); err == nil && len(group) < 100 {
+				if err := d.WriteSlab(tensor.Ones(tensor.Uint8, 3), 0); err != nil {
+					t.Fatal(err)
+				}
+				made = name
+				break
 			}
 		}
 		if a.Close() != nil {
@@ -412,6 +430,9 @@ func FuzzAppend(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer again.Close()
+		if d, err := again.Dataset(made); made != "" && (err != nil || d.Shape()[0] != 3) {
+			t.Errorf("%q: %v", made, err)
+		}
 		for name, shape := range longer {
 			if d, err := again.Dataset(name); err != nil || !slices.Equal(d.Shape(), shape) {
 				t.Errorf("%s: %v, want %v", name, err, shape)

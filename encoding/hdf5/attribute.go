@@ -110,9 +110,13 @@ func (d *Dataset) value() (any, error) {
 // Attr gives an attribute to a data set, to a group, or with the name "" to the file: v is a
 // string, a []string, a Text or a *tensor.Tensor. The error wraps ErrName where a key comes twice,
 // and ErrUnsupported where v is something else, or does not go into the header with its name, shape
-// and dtype, which has room for 64 KiB less a byte, as where h5py writes for older readers.
+// and dtype, which has room for 64 KiB less a byte, as where h5py writes for older readers. What
+// was in a file before it was opened by Append keeps its attributes: new ones are ErrUnsupported.
 func (w *Writer) Attr(name, key string, v any) error {
 	body, err := w.encodeAttr(key, v)
+	if err == nil && w.old != nil && w.old.has(name) {
+		err = unsupported("an attribute of what was in the file before")
+	}
 	if _, twice := w.attrs[name][key]; twice {
 		err = fmt.Errorf("%w: it is there", ErrName)
 	}

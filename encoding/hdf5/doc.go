@@ -7,10 +7,11 @@
 //	err = d.WriteSlab(t, 200, 0, 0) // the elements of t from (200, 0, 0) on
 //	err = w.Close()                 // the file takes its place
 //
-//	a, err := hdf5.Append("log.h5") // whose data sets have a maximum shape
-//	d, err := a.Dataset("losses")
-//	err = d.Append(t) // rows behind the last one, in place
-//	err = a.Close()
+//	w, err := hdf5.Append("log.h5") // a file that is there
+//	d, err := w.Open("losses")      // which has a maximum shape
+//	err = d.Append(t)               // rows behind the last one, in place
+//	n, err := w.Dataset("run/2", tensor.Float32, []int{100}, hdf5.Options{}) // a new one
+//	err = w.Close()
 //
 //	f, err := hdf5.Open("images.h5")
 //	d, err := f.Dataset("train/x")

@@ -134,7 +134,7 @@ func (d *Output) chunkTree() uint64 {
 	}
 	end := d.key(all.place(all.last()), stored{}, 1)
 	for height := 0; ; height++ {
-		if level = d.nodes(level, end, height); len(level) == 1 {
+		if level = d.w.treeNodes(1, level, end, height, fanout); len(level) == 1 {
 			return level[0].address
 		}
 	}
@@ -160,11 +160,12 @@ func (d *Output) key(at []int, c stored, after int) []byte {
 	return le.AppendUint64(b, uint64(after*d.kind.size))
 }
 
-// nodes writes the nodes of one height over children, before a last key, and returns them as
-// children.
-func (d *Output) nodes(children []child, end []byte, height int) (parents []child) {
+// treeNodes writes the nodes of one height of a B-tree of version 1 over children, before a last
+// key, and returns them as children. kind is 0 for symbols and 1 for chunks; a node has room for
+// fanout children.
+func (w *sink) treeNodes(kind int, children []child, end []byte, height, fanout int) (parents []child) {
 	size := uint64(24 + fanout*8 + (fanout+1)*len(end))
-	first := uint64(d.w.tree.size)
+	first := uint64(w.tree.size)
 	for group := range slices.Chunk(children, fanout) {
 		number := len(parents)
 		left, right, last := undefined, undefined, end
@@ -174,7 +175,7 @@ func (d *Output) nodes(children []child, end []byte, height int) (parents []chil
 		if done := (number + 1) * fanout; done < len(children) {
 			right, last = first+uint64(number+1)*size, children[done].key
 		}
-		b := append([]byte("TREE"), 1, byte(height))
+		b := append([]byte("TREE"), byte(kind), byte(height))
 		b = le.AppendUint16(b, uint16(len(group)))
 		b = le.AppendUint64(b, left)
 		b = le.AppendUint64(b, right)
@@ -183,7 +184,7 @@ func (d *Output) nodes(children []child, end []byte, height int) (parents []chil
 		}
 		b = append(b, last...)
 		b = append(b, make([]byte, int(size)-len(b))...)
-		parents = append(parents, child{group[0].key, d.w.append(b)})
+		parents = append(parents, child{group[0].key, w.append(b)})
 	}
 	return parents
 }

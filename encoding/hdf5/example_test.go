@@ -81,7 +81,7 @@ func ExampleAppend() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		d, err := a.Dataset("losses")
+		d, err := a.Open("losses")
 		if err != nil {
 			log.Fatal(err)
 		}

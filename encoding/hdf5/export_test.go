@@ -2,7 +2,7 @@ package hdf5
 
 // DieAfter has nothing reach the file after so many writes, as if the process had died, and returns
 // whether it came to that.
-func DieAfter(a *Appender, writes int) (died func() bool) {
+func DieAfter(a *Writer, writes int) (died func() bool) {
 	m := &mortal{file: a.to, left: writes}
 	a.to = m
 	return func() bool { return m.dead }

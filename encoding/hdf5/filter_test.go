@@ -7,7 +7,7 @@ import (
 
 // Shuffled is what the format says, for elements of any size, and what is not a whole one stays at
 // the end.
-func TestShuffle(t *testing.T) {
+func TestShuffle_IsUndone(t *testing.T) {
 	for element := 1; element <= 17; element++ {
 		for _, n := range []int{0, 1, 2, 7, 64} {
 			b := make([]byte, n*element+element/2)

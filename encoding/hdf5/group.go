@@ -130,6 +130,39 @@ func (s source) inHeap(heap, tree uint64, kind, before int, do func(c *cursor) e
 
 // symbols follows the links of a group in the form before HDF5 1.8.
 func (t *tree) symbols(group string, address, heap uint64, depth int) error {
+	return t.eachSymbol(address, heap, func(s symbol) error {
+		if s.name == "" {
+			return malformed("a name in group %q", group)
+		}
+		if s.kind == symbolPath {
+			return nil
+		}
+		return t.walk(join(group, s.name), s.header, depth+1)
+	})
+}
+
+// A symbol is a link in a symbol table.
+type symbol struct {
+	name   string
+	header uint64 // address of the object's
+	kind   uint64 // of what is known of the object beside its address
+	known  []byte // that
+	at     uint64 // where that is
+	path   string // where the link is one
+}
+
+// The kinds of symbols.
+const (
+	symbolGroup = 1 // its symbol table is known
+	symbolPath  = 2 // a place in the heap, where the path is
+)
+
+// symbolSize is how many bytes a symbol has in a node.
+const symbolSize = 8 + 8 + 4 + 4 + 16
+
+// eachSymbol calls do for the symbols of a table, in the order of their names. A name is empty
+// where the heap has none at its place.
+func (t *tree) eachSymbol(address, heap uint64, do func(s symbol) error) error {
 	c, err := t.signed("HEAP", heap, 32)
 	if err != nil {
 		return err
@@ -142,36 +175,31 @@ func (t *tree) symbols(group string, address, heap uint64, depth int) error {
 		return err
 	}
 	return t.eachLeaf(address, 0, -1, 8, func(_ *cursor, node uint64) error {
-		return t.symbolNode(group, node, names, depth)
+		return t.symbolNode(node, names, do)
 	})
 }
 
-// symbolNode follows the links of one node.
-func (t *tree) symbolNode(group string, address uint64, names []byte, depth int) error {
+// symbolNode calls do for the symbols of one node.
+func (t *tree) symbolNode(address uint64, names []byte, do func(s symbol) error) error {
 	c, err := t.signed("SNOD", address, 8)
 	if err != nil {
 		return err
 	}
 	c.take(2)
 	n := c.int(2)
-	b, err := t.at(address+8, n*40)
+	b, err := t.at(address+8, n*symbolSize)
 	if err != nil {
 		return err
 	}
+	text := func(at uint64) string { return (&cursor{b: names[min(at, uint64(len(names))):]}).text(1) }
 	for c = (&cursor{b: b}); len(c.b) > 0; {
-		at, header, kind := c.uint(8), c.uint(8), c.uint(4)
-		c.take(20)
-		if at > uint64(len(names)) {
-			return malformed("a name in group %q", group)
+		at := address + 8 + uint64(len(b)-len(c.b))
+		s := symbol{at: at + symbolSize - 16, name: text(c.uint(8)), header: c.uint(8), kind: c.uint(4)}
+		c.take(4)
+		if s.known = c.take(16); s.kind == symbolPath {
+			s.path = text(uint64(le.Uint32(s.known)))
 		}
-		name := (&cursor{b: names[at:]}).text(1)
-		if name == "" {
-			return malformed("a name in group %q", group)
-		}
-		if kind == 2 { // a path
-			continue
-		}
-		if err := t.walk(join(group, name), header, depth+1); err != nil {
+		if err := do(s); err != nil {
 			return err
 		}
 	}

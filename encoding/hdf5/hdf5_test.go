@@ -48,7 +48,7 @@ func read(t testing.TB, f *hdf5.File, name string) *tensor.Tensor {
 // x is what most data sets of testdata/record.py are.
 func x() *tensor.Tensor { return tensor.Arange(tensor.Float32, 0, 60, 1).Reshape(3, 4, 5) }
 
-func TestFilesOfH5py(t *testing.T) {
+func TestOpen_ReadsFilesOfH5py(t *testing.T) {
 	f := open(t, "testdata/h5py.h5")
 	sparse := tensor.Full(tensor.Int32, 7, 10, 10)
 	tensor.SetAt[int32](sparse, 1, 4, 4)
@@ -87,7 +87,7 @@ func TestFilesOfH5py(t *testing.T) {
 }
 
 // What is not read is named, and stands in nobody's way.
-func TestWhatIsNotReadIsNamed(t *testing.T) {
+func TestOpen_NamesWhatIsNotRead(t *testing.T) {
 	f := open(t, "testdata/odd.h5")
 	for name, want := range map[string]string{
 		"records": "records", "lists": "lists of any length",
@@ -108,7 +108,7 @@ var options = map[string]hdf5.Options{
 }
 
 // Slabs of any place and size, written and read, in any way of storing.
-func TestSlabs(t *testing.T) {
+func TestDataset_ReadsSlabs(t *testing.T) {
 	for name, o := range options {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x.h5")
@@ -169,7 +169,7 @@ func TestSlabs(t *testing.T) {
 	}
 }
 
-func TestWhatIsSavedIsLoaded(t *testing.T) {
+func TestSave_IsLoaded(t *testing.T) {
 	all := map[string]*tensor.Tensor{"scalar": tensor.Scalar(tensor.Float32, 2),
 		"empty": tensor.New(tensor.Float32, 0, 3), "t": x().Permute(2, 0, 1), "conv1.weight": x(),
 		"group/a": x(), "group/b": x()}
@@ -195,7 +195,7 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 }
 
 // 5000 chunks need a tree of three levels.
-func TestManyChunks(t *testing.T) {
+func TestWriter_WritesManyChunks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.h5")
 	w, err := hdf5.Create(path)
 	if err != nil {
@@ -215,7 +215,7 @@ func TestManyChunks(t *testing.T) {
 	}
 }
 
-func TestMisuse(t *testing.T) {
+func TestWriter_RefusesMisuse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.h5")
 	w, err := hdf5.Create(path)
 	if err != nil {
@@ -304,7 +304,7 @@ func damaged(t *testing.T, path string) {
 }
 
 // A file that is cut anywhere, or of which any byte is another, is read or is an error.
-func TestDamage(t *testing.T) {
+func TestOpen_DamageIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.h5")
 	for _, name := range []string{"h5py", "v110", "latest", "text"} {
 		b, err := os.ReadFile("testdata/" + name + ".h5")
@@ -334,7 +334,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// FuzzOpen wants what TestDamage wants of any file.
+// FuzzOpen wants what TestOpen_DamageIsAnError wants of any file.
 func FuzzOpen(f *testing.F) {
 	names, _ := filepath.Glob("testdata/*.h5")
 	for _, name := range names {

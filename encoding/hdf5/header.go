@@ -21,8 +21,10 @@ const (
 type message struct {
 	kind   int
 	body   []byte
-	shared bool   // the body is only where another has it
-	vital  bool   // who does not know the kind must not go on
+	shared bool // the body is only where another has it
+	vital  bool // who does not know the kind must not go on
+	flags  int
+	order  []byte // of its making, where the header counts that
 	at     uint64 // of the body
 	in     block
 }
@@ -36,7 +38,9 @@ const (
 // lastKind is the last kind of message that HDF5 1.14 has.
 const lastKind = 0x17
 
-func (m *message) flag(flags int) { m.shared, m.vital = flags&flagShared != 0, flags&flagVital != 0 }
+func (m *message) flag(flags int) {
+	m.flags, m.shared, m.vital = flags, flags&flagShared != 0, flags&flagVital != 0
+}
 
 // Bounds of a header, so that it ends.
 const (
@@ -87,17 +91,18 @@ const (
 	headerTimes      = 1 << 5
 )
 
-// newMessages reads a header of version 2, whose blocks have checksums.
-func (s source) newMessages(address uint64) ([]message, error) {
+// firstBlock returns where the messages of a header of version 2 begin: a block, and how many bytes
+// it has before them, with its flags.
+func (s source) firstBlock(address uint64) (first block, prefix uint64, flags int, err error) {
 	start, err := s.at(address, int(min(uint64(s.size)-address, 40)))
 	if err != nil {
-		return nil, err
+		return block{}, 0, 0, err
 	}
 	c := &cursor{b: start[4:]}
 	if version := c.int(1); version != 2 {
-		return nil, unsupported("version %d of an object's header", version)
+		return block{}, 0, 0, unsupported("version %d of an object's header", version)
 	}
-	flags := c.int(1)
+	flags = c.int(1)
 	if flags&headerTimes != 0 {
 		c.take(16)
 	}
@@ -106,10 +111,19 @@ func (s source) newMessages(address uint64) ([]message, error) {
 	}
 	size := c.uint(1 << (flags & headerSizeMask))
 	if c.short || size > maxHeader {
-		return nil, malformed("the header of an object at %d", address)
+		return block{}, 0, 0, malformed("the header of an object at %d", address)
 	}
-	prefix := uint64(len(start) - len(c.b))
-	return s.collect(block{address, prefix + size + 4}, checksumSize, func(at block) (*cursor, error) {
+	prefix = uint64(len(start) - len(c.b))
+	return block{address, prefix + size + checksumSize}, prefix, flags, nil
+}
+
+// newMessages reads a header of version 2, whose blocks have checksums.
+func (s source) newMessages(address uint64) ([]message, error) {
+	first, prefix, flags, err := s.firstBlock(address)
+	if err != nil {
+		return nil, err
+	}
+	return s.collect(first, checksumSize, func(at block) (*cursor, error) {
 		b, err := s.at(at.address, int(min(at.size, maxHeader)))
 		if err != nil {
 			return nil, err
@@ -133,7 +147,7 @@ func (s source) newMessages(address uint64) ([]message, error) {
 		size := c.int(2)
 		m.flag(c.int(1))
 		if flags&headerOrder != 0 {
-			c.take(2)
+			m.order = c.take(2)
 		}
 		m.body = c.take(size)
 		return m

@@ -11,7 +11,7 @@ import (
 
 // Every way to find chunks, groups and attributes that libver="latest" has, by HDF5 1.10 and by
 // 2.0.
-func TestLatest(t *testing.T) {
+func TestOpen_ReadsLibverLatest(t *testing.T) {
 	pages := tensor.Full(tensor.Int32, 7, 5000)
 	pages.Narrow(0, 4000, 4).Fill(1)
 	sparse := tensor.Full(tensor.Int32, 7, 10, 10)
@@ -59,7 +59,7 @@ func TestLatest(t *testing.T) {
 
 // Attributes that are in no block of a heap, since they are larger, are by themselves in the file;
 // groups without data sets are there.
-func TestHugeAttributes(t *testing.T) {
+func TestAttrs_ReadsHugeOnes(t *testing.T) {
 	f := open(t, "testdata/huge.h5")
 	attrs, err := f.Attrs("x")
 	if err != nil || len(attrs) != 20 {
@@ -82,7 +82,7 @@ func TestHugeAttributes(t *testing.T) {
 }
 
 // A group may be empty, and may not be where a data set is.
-func TestGroups(t *testing.T) {
+func TestWriter_MakesGroups(t *testing.T) {
 	path := t.TempDir() + "/x.h5"
 	w, err := hdf5.Create(path)
 	if err != nil {
@@ -114,7 +114,7 @@ func TestGroups(t *testing.T) {
 }
 
 // What lzf cannot make smaller stays as it is, which the chunk says.
-func TestLZF(t *testing.T) {
+func TestLZF_IsUndone(t *testing.T) {
 	g := tensor.NewGenerator(1)
 	for name, want := range map[string]*tensor.Tensor{
 		"noise": tensor.RandN(tensor.Float32, g, 5000), "zeros": tensor.New(tensor.Int64, 70_000),

@@ -6,7 +6,7 @@ import (
 )
 
 // The hash of bytes by its author's own definition.
-func TestLookup3(t *testing.T) {
+func TestLookup3_IsThatOfHDF5(t *testing.T) {
 	count := make([]byte, 44)
 	for i := range count {
 		count[i] = byte(i)

@@ -1,7 +1,6 @@
 package hdf5
 
 import (
-	"cmp"
 	"slices"
 )
 
@@ -14,8 +13,8 @@ type patch struct {
 // repoint returns how the header of a data set changes, in one patch for each of its pieces: first
 // where its chunks are, then its shape. What has to be behind the end of the file for that is
 // written there.
-func (a *Appender) repoint(address uint64, d *Output, tree uint64) ([]patch, error) {
-	all, err := a.file.messages(address)
+func (w *Writer) repoint(address uint64, d *Output, tree uint64) ([]patch, error) {
+	all, err := w.old.file.messages(address)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +24,7 @@ func (a *Appender) repoint(address uint64, d *Output, tree uint64) ([]patch, err
 		i := slices.IndexFunc(pieces, func(p *piece) bool { return p.in == m.in })
 		if i < 0 {
 			i = len(pieces)
-			b, err := a.file.at(m.in.address, int(m.in.size))
+			b, err := w.old.file.at(m.in.address, int(m.in.size))
 			if err != nil {
 				return nil, err
 			}
@@ -44,7 +43,7 @@ func (a *Appender) repoint(address uint64, d *Output, tree uint64) ([]patch, err
 	var patches []patch
 	for _, p := range pieces {
 		if p.layout != nil {
-			if err := a.move(address, p); err != nil {
+			if err := w.move(address, p); err != nil {
 				return nil, err
 			}
 		}
@@ -85,27 +84,10 @@ func (p *piece) isNew() bool { return string(p.b[:4]) == "OHDR" || string(p.b[:4
 
 // move writes the messages of a piece behind the end of the file, with another layout, and has the
 // header continue there: a layout cannot become longer where it is.
-func (a *Appender) move(address uint64, p *piece) error {
-	start, err := a.file.at(address, 6)
-	if err != nil || !p.isNew() {
-		return cmp.Or(err, unsupported("chunks in an index of libver=\"latest\" under a header of version 1"))
-	}
-	from, order, flags := 4, 0, int(start[5])
-	if p.in.address == address {
-		from = 6 + 1<<(flags&headerSizeMask)
-		if flags&headerTimes != 0 {
-			from += 16
-		}
-		if flags&headerAttributes != 0 {
-			from += 4
-		}
-	}
-	if flags&headerOrder != 0 {
-		order = 2
-	}
-	room := p.b[from : len(p.b)-checksumSize]
-	if len(room) < 4+order+16 {
-		return unsupported("a header of %d bytes, which has no room for where it continues", len(room))
+func (w *Writer) move(address uint64, p *piece) error {
+	room, order, err := p.room(address, w.old.file)
+	if err != nil {
+		return err
 	}
 	moved := []byte("OCHK")
 	for c := (&cursor{b: room}); len(c.b) >= 4+order; {
@@ -123,13 +105,42 @@ func (a *Appender) move(address uint64, p *piece) error {
 		moved = append(append(moved, head...), body...)
 	}
 	moved = le.AppendUint32(moved, lookup3(moved))
+	p.continues(room, order, block{w.append(moved), uint64(len(moved))})
+	return w.err
+}
+
+// room is what a piece of the header at an address has for messages, each of which has so many
+// bytes for the order of its making. It has enough to say where the header continues.
+func (p *piece) room(address uint64, f *File) (room []byte, order int, err error) {
+	if !p.isNew() {
+		return nil, 0, unsupported("chunks in an index of libver=\"latest\" under a header of version 1")
+	}
+	_, prefix, flags, err := f.firstBlock(address)
+	if err != nil {
+		return nil, 0, err
+	}
+	from := 4
+	if p.in.address == address {
+		from = int(prefix)
+	}
+	if flags&headerOrder != 0 {
+		order = 2
+	}
+	if len(p.b) < from+checksumSize+4+order+16 {
+		return nil, 0, unsupported("a header of %d bytes, which has no room for where it continues", len(p.b))
+	}
+	return p.b[from : len(p.b)-checksumSize], order, nil
+}
+
+// continues writes into the room of a piece that the header continues in another block, and no
+// more.
+func (p *piece) continues(room []byte, order int, in block) {
 	to := appendMessage(room[:0], msgContinuation, order,
-		le.AppendUint64(le.AppendUint64(nil, a.append(moved)), uint64(len(moved))))
+		le.AppendUint64(le.AppendUint64(nil, in.address), in.size))
 	clear(room[len(to):])
 	if left := len(room) - len(to); left >= 4+order {
 		appendMessage(to, 0, order, make([]byte, left-4-order))
 	}
-	return a.err
 }
 
 // appendMessage appends a message without flags.

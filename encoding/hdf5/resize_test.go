@@ -18,7 +18,7 @@ func rows(at, n int) *tensor.Tensor {
 	return tensor.Arange(tensor.Float32, float64(3*at), float64(3*(at+n)), 1).Reshape(n, 3)
 }
 
-func TestAppendAndResize(t *testing.T) {
+func TestOutput_AppendsAndResizes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.h5")
 	w, err := hdf5.Create(path)
 	if err != nil {
@@ -102,7 +102,7 @@ with h5py.File(sys.argv[1], "a") as f:
 	}
 }
 
-func TestMaxShapesThatAreNone(t *testing.T) {
+func TestWriter_RefusesMaxShapesThatAreNone(t *testing.T) {
 	w, err := hdf5.Create(filepath.Join(t.TempDir(), "x.h5"))
 	if err != nil {
 		t.Fatal(err)

@@ -60,9 +60,12 @@ func (s source) readSuperblock() (root uint64, err error) {
 type superblock struct {
 	bytes    []byte
 	version  int
-	endAt    int  // where in the bytes it says how many the file has
-	fanout   int  // children of a node of a tree of chunks
-	extended bool // there is more, elsewhere
+	endAt    int    // where in the bytes it says how many the file has
+	fanout   int    // children of a node of a tree of chunks
+	extended bool   // there is more, elsewhere
+	symbols  int    // in a node of a group
+	children int    // of a node of a tree of those
+	known    uint64 // where it repeats the place of the first group's symbol table; 0 for nowhere
 }
 
 // superblock reads what Append needs.
@@ -71,15 +74,20 @@ func (s source) superblock() (superblock, error) {
 	if err != nil {
 		return superblock{}, err
 	}
-	block := superblock{bytes: b, version: int(b[8]), fanout: fanout}
+	const symbols, children = 8, 32
+	block := superblock{bytes: b, version: int(b[8]), fanout: fanout, symbols: symbols, children: children}
+	if block.version < 2 {
+		const leaf = 16
+		block.symbols, block.children = 2*int(le.Uint16(b[leaf:])), 2*int(le.Uint16(b[leaf+2:]))
+	}
 	switch block.version {
 	case 0:
-		const end = 40
-		block.endAt = end
+		const end, root = 40, 80
+		block.endAt, block.known = end, root
 		block.bytes, err = s.at(0, end+8)
 	case 1:
-		const each, end = 24, 44
-		block.endAt, block.fanout = end, 2*int(le.Uint16(b[each:]))
+		const each, end, root = 24, 44, 84
+		block.endAt, block.known, block.fanout = end, root, 2*int(le.Uint16(b[each:]))
 		block.bytes, err = s.at(0, end+8)
 	default:
 		const extension, end = 20, 28

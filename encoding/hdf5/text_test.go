@@ -36,7 +36,7 @@ func wantAttrs(t *testing.T, f *hdf5.File, name string, want map[string]any) {
 	}
 }
 
-func TestTextOfH5py(t *testing.T) {
+func TestStrings_ReadsTextOfH5py(t *testing.T) {
 	f := open(t, "testdata/text.h5")
 	wantStrings(t, f, "fixed", []int{3}, "a", "bc", "")
 	wantStrings(t, f, "long", []int{2, 2}, "", "b", "cde", strings.Repeat("é", 10))
@@ -71,7 +71,7 @@ func TestTextOfH5py(t *testing.T) {
 	}
 }
 
-func TestTextIsSavedAndLoaded(t *testing.T) {
+func TestStrings_SavesAndLoadsText(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.h5")
 	w, err := hdf5.Create(path)
 	if err != nil {
@@ -130,7 +130,7 @@ func TestTextIsSavedAndLoaded(t *testing.T) {
 }
 
 // An attribute of what is not there is found out at the end.
-func TestAttributeOfNothing(t *testing.T) {
+func TestAttr_OfNothingIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.h5")
 	w, err := hdf5.Create(path)
 	if err != nil {

@@ -13,12 +13,13 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Writer writes a file, which takes its place when it is closed. It, and its data sets, are for
-// one goroutine at a time.
+// A Writer writes a file: a new one, which takes its place when the Writer is closed, or one that
+// is there, to which it adds. It, and its data sets, are for one goroutine at a time.
 type Writer struct {
 	sink
-	file     *replace.File // the sink's
 	path     string
+	file     *replace.File // of a new file
+	old      *appended     // of a file that is there; nil of a new one
 	datasets map[string]*Output
 	groups   map[string]bool              // that were asked for
 	attrs    map[string]map[string][]byte // by name of the object and of the attribute
@@ -60,19 +61,21 @@ func Create(path string) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := newWriter(f, f)
+	w := newWriter(f, source{f, superblockSize})
 	w.file, w.path = f, path
 	return w, nil
 }
 
-// newWriter writes to what it can read as well.
-func newWriter(to target, from io.ReaderAt) *Writer {
-	return &Writer{sink: sink{to: to, tree: tree{source: source{from, superblockSize}}},
+// newWriter writes to what it can read as well, behind what is there.
+func newWriter(to target, from source) *Writer {
+	return &Writer{sink: sink{to: to, tree: tree{source: from}},
 		datasets: map[string]*Output{}, groups: map[string]bool{}, attrs: map[string]map[string][]byte{}}
 }
 
-// Dataset begins a data set of zeros, in groups that the slashes of its name make. The error wraps
-// ErrName, ErrShape or ErrUnsupported where name, shape or options are none.
+// Dataset begins a data set of zeros, in groups that the slashes of its name make where they are
+// not there. The error wraps ErrName, ErrShape or ErrUnsupported where name, shape or options are
+// none, and ErrUnsupported where the group is one of a file that is there and cannot take a member:
+// see Append.
 func (w *Writer) Dataset(name string, dt tensor.DType, shape []int, o Options) (*Output, error) {
 	d := &Output{w: &w.sink, o: o, Dataset: Dataset{tree: &w.tree, kind: datatype{dtype: dt, size: dt.Size()},
 		shape: slices.Clone(shape)}}
@@ -94,10 +97,37 @@ func (w *Writer) add(name string, d *Output) error {
 	return err
 }
 
-// Group makes a group, which may stay empty; the groups of data sets are made by their names. The
-// error wraps ErrName.
+// Open returns a data set that is in the file, to write it, to Append to it and to Resize it: one
+// that was made by Dataset, or one of a file that was there. The error wraps ErrName where there is
+// none. It wraps ErrUnsupported where a data set that was there cannot be written in place: only
+// chunked ones are, of numbers that are little-endian, with the filters shuffle, gzip and lzf.
+// Where libver="latest" has found chunks in another way, they are in HDF5's older tree afterwards,
+// which it reads and goes on with.
+func (w *Writer) Open(name string) (*Output, error) {
+	d, err := w.datasets[name], error(nil)
+	switch {
+	case d != nil:
+	case w.old != nil:
+		d, err = w.old.dataset(w, name)
+	default:
+		err = fmt.Errorf("%w; Dataset makes one", ErrName)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write %s: data set %q: %w", w.path, name, err)
+	}
+	return d, nil
+}
+
+// Group makes a group, which may stay empty, unless it is there; the groups of data sets are made
+// by their names. The error is that of Dataset.
 func (w *Writer) Group(name string) error {
 	err := checkPath(name)
+	if err == nil && w.old != nil {
+		if _, there := w.old.file.groups[name]; there {
+			return nil
+		}
+		err = w.old.admits(name)
+	}
 	for other := range w.datasets {
 		if err == nil && within(name, other) {
 			err = fmt.Errorf("%w: there is the data set %q", ErrName, other)
@@ -122,7 +152,13 @@ func (w *Writer) checkName(name string) error {
 			return fmt.Errorf("%w: there is the group %q", ErrName, other)
 		}
 	}
-	return checkPath(name)
+	if err := checkPath(name); err != nil || w.old == nil {
+		return err
+	}
+	if _, there := w.old.file.groups[name]; there {
+		return fmt.Errorf("%w: there is the group %q", ErrName, name)
+	}
+	return w.old.admits(name)
 }
 
 // within reports whether a path is another or leads through it.
@@ -168,9 +204,14 @@ func (w *sink) put(address uint64, b []byte) {
 	}
 }
 
-// Close writes what says where the data sets are, and lets the file take its place. The error is
-// the first of all that were met; then there is no file.
+// Close writes what says where the data sets are. Then a new file takes its place, and one that was
+// there has what was added. The error is the first of all that were met. After it there is no new
+// file, and one that was there is as it was, unless a header could not be written: then each data
+// set and each group is as it was or as it was to be.
 func (w *Writer) Close() error {
+	if w.old != nil {
+		return w.closeOld()
+	}
 	if err := w.finish(); err != nil {
 		return fmt.Errorf("write %s: %w", w.path, errors.Join(err, w.file.Discard()))
 	}
@@ -181,19 +222,42 @@ func (w *Writer) Close() error {
 func (w *Writer) finish() error {
 	root := w.group("")
 	w.put(0, appendSuperblock(nil, root, uint64(w.tree.size)))
+	return w.attributed()
+}
+
+// attributed is the first error, also where attributes are left over that are of nothing.
+func (w *Writer) attributed() error {
 	for name := range w.attrs {
 		w.err = cmp.Or(w.err, fmt.Errorf("%w: there are attributes of %q, and it is not there", ErrName, name))
 	}
 	return w.err
 }
 
-// Discard removes the file. After Close it does nothing.
-func (w *Writer) Discard() error { return w.file.Discard() }
+// Discard removes a new file, and leaves one that was there as it was. After Close it does nothing.
+func (w *Writer) Discard() error {
+	if w.old != nil {
+		return w.old.discard()
+	}
+	return w.file.Discard()
+}
 
 // group writes the header of a group, after those of its members.
 func (w *Writer) group(prefix string) uint64 {
+	members := w.members(prefix, w.made())
+	var h headerWriter
+	h.add(msgLinkInfo, linkInfo())
+	h.add(msgGroupInfo, groupInfo())
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		h.add(msgLink, link(name, members[name]))
+	}
+	w.addAttrs(&h, strings.TrimSuffix(prefix, "/"))
+	return w.append(h.finish())
+}
+
+// members writes those of names that begin with a prefix, and returns the addresses of what is
+// right below it.
+func (w *Writer) members(prefix string, names []string) map[string]uint64 {
 	members := map[string]uint64{}
-	names := slices.AppendSeq(slices.Collect(maps.Keys(w.datasets)), maps.Keys(w.groups))
 	for _, name := range names {
 		rest, in := strings.CutPrefix(name, prefix)
 		if !in {
@@ -209,14 +273,12 @@ func (w *Writer) group(prefix string) uint64 {
 			members[member] = d.finish(w, name)
 		}
 	}
-	var h headerWriter
-	h.add(msgLinkInfo, linkInfo())
-	h.add(msgGroupInfo, groupInfo())
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		h.add(msgLink, link(name, members[name]))
-	}
-	w.addAttrs(&h, strings.TrimSuffix(prefix, "/"))
-	return w.append(h.finish())
+	return members
+}
+
+// made is the names of what was made.
+func (w *Writer) made() []string {
+	return slices.AppendSeq(slices.Collect(maps.Keys(w.datasets)), maps.Keys(w.groups))
 }
 
 // Save writes tensors as data sets of a file. Names are paths: a slash makes a group.
@@ -236,7 +298,7 @@ func Save(path string, tensors map[string]*tensor.Tensor, o Options) error {
 // anything is written, or that of w.
 func Encode(w io.Writer, tensors map[string]*tensor.Tensor, o Options) error {
 	m := new(memory)
-	file := newWriter(m, m)
+	file := newWriter(m, source{m, superblockSize})
 	if err := errors.Join(file.Save(tensors, o), file.finish()); err != nil {
 		return err
 	}

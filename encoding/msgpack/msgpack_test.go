@@ -26,7 +26,7 @@ func read(t testing.TB, name string) []byte {
 }
 
 // A file of msgpack-numpy, which testdata/record.py has written.
-func TestFilesOfMsgpackNumpy(t *testing.T) {
+func TestLoad_ReadsFilesOfMsgpackNumpy(t *testing.T) {
 	v, err := msgpack.Unmarshal(read(t, "numpy"))
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestFilesOfMsgpackNumpy(t *testing.T) {
 	}
 }
 
-func TestWhatIsSavedIsLoaded(t *testing.T) {
+func TestSave_IsLoaded(t *testing.T) {
 	all := map[string]*tensor.Tensor{"t": tensor.Arange(tensor.Int32, 0, 6, 1).Reshape(2, 3).T(),
 		"empty": tensor.New(tensor.Float32, 0, 2), "long": tensor.New(tensor.Int8, 70_000)}
 	for dt := tensor.Bool; dt <= tensor.Complex128; dt++ {
@@ -101,7 +101,7 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 	}
 }
 
-func TestHostileBytes(t *testing.T) {
+func TestUnmarshal_RefusesHostileBytes(t *testing.T) {
 	good := read(t, "numpy")
 	for n := range len(good) {
 		if v, err := msgpack.Unmarshal(good[:n]); !errors.Is(err, msgpack.ErrFormat) {

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 var both = map[string]func(string) (*tensor.Tensor, error){"load": npy.Load, "map": npy.Map}
 
 // Files of numpy, which testdata/record.py has written.
-func TestFilesOfNumpy(t *testing.T) {
+func TestLoad_ReadsFilesOfNumpy(t *testing.T) {
 	x := tensor.Arange(tensor.Float32, 0, 6, 1).Reshape(2, 3)
 	mask := tensor.FromSlice([]bool{false, false, false, true, true, true}, 2, 3)
 	for name, want := range map[string]*tensor.Tensor{
@@ -67,7 +67,7 @@ func TestFilesOfNumpy(t *testing.T) {
 	}
 }
 
-func TestArchivesOfNumpy(t *testing.T) {
+func TestArchive_ReadsThoseOfNumpy(t *testing.T) {
 	for name, want := range map[string]string{"stored": "[x y]", "compressed": "[x zeros]"} {
 		all, err := npy.LoadAll("testdata/" + name + ".npz")
 		if err != nil {
@@ -87,7 +87,7 @@ func TestArchivesOfNumpy(t *testing.T) {
 }
 
 // What is written is what numpy writes.
-func TestSavedBytesAreNumpys(t *testing.T) {
+func TestSave_WritesNumpysBytes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npy")
 	for name, x := range map[string]*tensor.Tensor{
 		"v1": tensor.Arange(tensor.Float32, 0, 6, 1).Reshape(2, 3), "scalar": tensor.Scalar(tensor.Int64, 5),
@@ -104,7 +104,7 @@ func TestSavedBytesAreNumpys(t *testing.T) {
 	}
 }
 
-func TestWhatIsSavedIsLoaded(t *testing.T) {
+func TestSave_IsLoaded(t *testing.T) {
 	dir := t.TempDir()
 	all := map[string]*tensor.Tensor{"a/b": tensor.Arange(tensor.Int32, 0, 6, 1).Reshape(2, 3).T()}
 	for dt := tensor.Bool; dt <= tensor.Complex128; dt++ {
@@ -144,7 +144,7 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 	}
 }
 
-func TestMappedFileIsTheFile(t *testing.T) {
+func TestMap_IsTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npy")
 	if err := npy.Save(path, tensor.Ones(tensor.Float32, 1<<20)); err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func write(t testing.TB, name string, b []byte) string {
 	return path
 }
 
-func TestHostileArrays(t *testing.T) {
+func TestLoad_RefusesHostileArrays(t *testing.T) {
 	shape := func(s string) []byte {
 		return file(1, "{'descr': '<f4', 'fortran_order': False, 'shape': "+s+", }", 24)
 	}
@@ -238,7 +238,7 @@ func TestHostileArrays(t *testing.T) {
 	}
 }
 
-func TestHostileArchives(t *testing.T) {
+func TestOpenArchive_RefusesHostileArchives(t *testing.T) {
 	var z bytes.Buffer
 	w := zip.NewWriter(&z)
 	e, _ := w.Create("x.npy")

@@ -36,7 +36,7 @@ func refused(t *testing.T, path string, want error) {
 	}
 }
 
-func TestHostileArchives(t *testing.T) {
+func TestLoad_RefusesHostileArchives(t *testing.T) {
 	only := func(which string, content string) func(string, []byte) []byte {
 		return func(name string, b []byte) []byte {
 			if name == which {
@@ -100,7 +100,7 @@ func tree(t testing.TB, v any) string {
 	})
 }
 
-func TestHostileTensors(t *testing.T) {
+func TestLoad_RefusesHostileTensors(t *testing.T) {
 	id := func(n any) *pickle.Persistent {
 		return &pickle.Persistent{ID: value.Tuple{"storage", value.Named("torch.FloatStorage"), "0", "cpu", n}}
 	}
@@ -161,7 +161,7 @@ func TestHostileTensors(t *testing.T) {
 }
 
 // Zip files that are made to deceive.
-func TestHostileZips(t *testing.T) {
+func TestLoad_RefusesHostileZips(t *testing.T) {
 	b := good(t)
 	directory := bytes.Index(b, []byte("PK\x01\x02"))
 	for name, change := range map[string]func(b []byte) []byte{

@@ -15,8 +15,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestPickledTensors come back as they were, in every protocol.
-func TestPickledTensors(t *testing.T) {
+// TestMarshal_PicklesTensors come back as they were, in every protocol.
+func TestMarshal_PicklesTensors(t *testing.T) {
 	base := tensor.FromSlice([]float32{0, 1, 2, 3, 4, 5}, 2, 3)
 	whole := value.Tuple{base.T(), base.Select(0, 1), autograd.NewParam("", tensor.Ones(tensor.BFloat16, 2)),
 		tensor.Full(tensor.Uint32, 7, 2), tensor.Empty(tensor.Int64, 0, 3), "x"}
@@ -49,7 +49,7 @@ func TestPickledTensors(t *testing.T) {
 
 // A packed sequence comes back as one, also where the indices are missing that it has only if it
 // was sorted.
-func TestPackedSequences(t *testing.T) {
+func TestPackedSequence_GoesThereAndBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "packed.pt")
 	both := tensor.FromSlice([]int64{1, 0, 0, 1}, 2, 2)
 	for _, p := range []*PackedSequence{
@@ -132,8 +132,8 @@ func oneStorage(t testing.TB) []byte {
 	return file
 }
 
-// TestHostilePickles wants errors, and no more memory than the pickle has.
-func TestHostilePickles(t *testing.T) {
+// TestUnmarshal_RefusesHostilePickles wants errors, and no more memory than the pickle has.
+func TestUnmarshal_RefusesHostilePickles(t *testing.T) {
 	file := oneStorage(t)
 	whole, err := Unmarshal(mustPickle(t, call(storageIn(file))))
 	if err != nil || whole.(*tensor.Tensor).Sum() != 2 {

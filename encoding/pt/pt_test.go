@@ -44,7 +44,7 @@ func get[T any](t testing.TB, v any, key any) T {
 }
 
 // Files of an old and a new PyTorch, read and mapped. testdata/record.py has written them.
-func TestFilesOfPyTorch(t *testing.T) {
+func TestLoad_ReadsFilesOfPyTorch(t *testing.T) {
 	for _, version := range []string{"1.13", "2.15"} {
 		for _, kind := range []string{"plain", "legacy"} {
 			for _, mmap := range []bool{false, true} {
@@ -98,7 +98,7 @@ func TestFilesOfPyTorch(t *testing.T) {
 }
 
 // A whole module is a record, and its tensors have the names of its state_dict.
-func TestAModuleIsARecord(t *testing.T) {
+func TestStateDict_OfAModuleIsARecords(t *testing.T) {
 	want := []string{"bn.bias", "bn.num_batches_tracked", "bn.running_mean", "bn.running_var", "bn.weight",
 		"fc.bias", "fc.weight", "tied.bias", "tied.weight"}
 	for _, file := range []string{"model-1.13", "model-2.15", "legacymodel-1.13", "legacymodel-2.15"} {
@@ -120,7 +120,7 @@ func TestAModuleIsARecord(t *testing.T) {
 	}
 }
 
-func TestOptimizerState(t *testing.T) {
+func TestLoad_ReadsOptimizerState(t *testing.T) {
 	for _, version := range []string{"1.13", "2.15"} {
 		v := load(t, "testdata/opt-"+version+".pt", pt.Options{})
 		state := get[*value.Dict](t, v, "state")
@@ -145,7 +145,7 @@ func TestOptimizerState(t *testing.T) {
 }
 
 // Dtypes without a storage class, which PyTorch has since 2.3.
-func TestYoungDTypes(t *testing.T) {
+func TestLoad_ReadsYoungDTypes(t *testing.T) {
 	for _, mmap := range []bool{false, true} {
 		v := load(t, "testdata/young-2.15.pt", pt.Options{Mmap: mmap})
 		path := filepath.Join(t.TempDir(), "again.pt")
@@ -169,7 +169,7 @@ func TestYoungDTypes(t *testing.T) {
 	}
 }
 
-func TestWhatIsSavedIsLoaded(t *testing.T) {
+func TestSave_IsLoaded(t *testing.T) {
 	base := tensor.Arange(tensor.Float64, 0, 100, 1).Reshape(10, 10)
 	v := map[string]any{"rows": base.Narrow(0, 2, 3), "column": base.Select(1, 4).Narrow(0, 2, 3),
 		"list":   []any{int64(1), "two", nil, true, 2.5},
@@ -222,7 +222,7 @@ func aligned(t *testing.T, path string) {
 	}
 }
 
-func TestMapLocation(t *testing.T) {
+func TestOptions_MapLocationMovesStorages(t *testing.T) {
 	b, err := os.ReadFile("testdata/plain-2.15.pt")
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +245,7 @@ func TestMapLocation(t *testing.T) {
 	}
 }
 
-func TestMapLocationToADevice(t *testing.T) {
+func TestOptions_MapLocationMovesToADevice(t *testing.T) {
 	dev := devicetest.New("pttest:1")
 	device.Register("pttest", device.Backend{
 		Parse: func(text string) (device.Device, error) {
@@ -294,7 +294,7 @@ func TestMapLocationToADevice(t *testing.T) {
 }
 
 // A file under tensors may be removed, replaced, and even cut short.
-func TestMappedFileIsCutShort(t *testing.T) {
+func TestOptions_MmapSurvivesACutFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model.pt")
 	if err := pt.Save(path, map[string]*tensor.Tensor{"w": tensor.Ones(tensor.Float32, 1<<20),
 		"b": tensor.Ones(tensor.Float32, 4)}); err != nil {
@@ -329,7 +329,7 @@ func TestMappedFileIsCutShort(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeSaved(t *testing.T) {
+func TestSave_RefusesWhatCannotBeSaved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model.pt")
 	loop := &value.Dict{}
 	loop.Set("self", loop)

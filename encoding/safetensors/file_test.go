@@ -41,7 +41,7 @@ func open(t testing.TB, path string) *safetensors.File {
 	return f
 }
 
-func TestWhatIsSavedIsRead(t *testing.T) {
+func TestSave_IsRead(t *testing.T) {
 	tensors := map[string]*tensor.Tensor{
 		"conv1.weight": tensor.Arange(tensor.Float32, 0, 24, 1).Reshape(2, 3, 4),
 		"transposed":   tensor.Arange(tensor.Float64, 0, 6, 1).Reshape(2, 3).T(),
@@ -74,7 +74,7 @@ func TestWhatIsSavedIsRead(t *testing.T) {
 }
 
 // The bytes that the format's own specification asks for, so that others read what is saved here.
-func TestTheFileIsLaidOutAsTheFormatSays(t *testing.T) {
+func TestSave_LaysTheFileOutAsTheFormatSays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m")
 	err := safetensors.Save(path, map[string]*tensor.Tensor{
 		"small": tensor.FromSlice([]uint8{7}, 1),
@@ -97,7 +97,7 @@ func TestTheFileIsLaidOutAsTheFormatSays(t *testing.T) {
 	}
 }
 
-func TestHostileFilesAreErrorsThatSayWhatIsWrong(t *testing.T) {
+func TestOpen_HostileFilesAreErrorsThatSayWhatIsWrong(t *testing.T) {
 	const entry = `{"dtype":"F32","shape":[2],"data_offsets":[0,8]}`
 	long := binary.LittleEndian.AppendUint64(nil, 1<<63)
 	for name, c := range map[string]struct {
@@ -169,7 +169,7 @@ func TestHostileFilesAreErrorsThatSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestABoolFromAFileIsZeroOrOne(t *testing.T) {
+func TestFile_ABoolIsZeroOrOne(t *testing.T) {
 	b := file(`{"a":{"dtype":"BOOL","shape":[3],"data_offsets":[0,3]}}`, 0)
 	a, err := open(t, write(t, append(b, 0, 1, 200))).Tensor("a")
 	if err != nil {
@@ -180,7 +180,7 @@ func TestABoolFromAFileIsZeroOrOne(t *testing.T) {
 	}
 }
 
-func TestAMissingFileAndAMissingNameAreErrors(t *testing.T) {
+func TestOpen_AMissingFileAndAMissingNameAreErrors(t *testing.T) {
 	if _, err := safetensors.Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("open: %v", err)
 	}
@@ -189,7 +189,7 @@ func TestAMissingFileAndAMissingNameAreErrors(t *testing.T) {
 	}
 }
 
-func TestAFailedSaveLeavesTheOldFileAndNoOther(t *testing.T) {
+func TestSave_FailedLeavesTheOldFileAndNoOther(t *testing.T) {
 	path := write(t, []byte("old"))
 	for name, want := range map[string]error{"\xff": safetensors.ErrName, "__metadata__": safetensors.ErrName,
 		"complex": safetensors.ErrDType} {

@@ -15,7 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestAModelInSeveralFiles(t *testing.T) {
+func TestSaveSharded_WritesSeveralFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "model.safetensors.index.json")
 	all := map[string]*tensor.Tensor{}
@@ -77,7 +77,7 @@ func TestAModelInSeveralFiles(t *testing.T) {
 	}
 }
 
-func TestHostileIndexes(t *testing.T) {
+func TestOpen_RefusesHostileIndexes(t *testing.T) {
 	dir := t.TempDir()
 	if err := safetensors.Save(filepath.Join(dir, "a.safetensors"),
 		map[string]*tensor.Tensor{"x": tensor.New(tensor.Float32, 1)}, nil); err != nil {
@@ -105,7 +105,7 @@ func TestHostileIndexes(t *testing.T) {
 	}
 }
 
-func TestMappedTensorsAreTheFile(t *testing.T) {
+func TestFile_MapIsTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.safetensors")
 	want := map[string]*tensor.Tensor{"a": tensor.Arange(tensor.Float32, 0, 1<<16, 1),
 		"b": tensor.Ones(tensor.BFloat16, 3), "c": tensor.Ones(tensor.Bool, 2)}

@@ -1,0 +1,211 @@
+package hdf5
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A linking is how the links of a group that is in a file can become more.
+type linking struct {
+	has   map[string]bool // names of its links
+	all   []message       // of its header
+	table *message        // the symbol table, of a group in the form before HDF5 1.8; nil in others
+}
+
+// linking reads the links of a group. The error wraps ErrUnsupported where it cannot have more.
+func (f *File) linking(address uint64) (*linking, error) {
+	all, err := f.messages(address)
+	if err != nil {
+		return nil, err
+	}
+	start, err := f.at(address, 4)
+	if err != nil {
+		return nil, err
+	}
+	isNew := string(start) == "OHDR"
+	l := &linking{has: map[string]bool{}, all: all}
+	if i := slices.IndexFunc(all, func(m message) bool { return m.kind == msgSymbolTable }); i >= 0 {
+		if l.table = &all[i]; isNew || len(l.table.body) < 16 {
+			return nil, unsupported("to add to a group that has its links in a table under a header of version 2")
+		}
+		return l, f.eachSymbol(l.tree(), l.heap(), func(s symbol) error { l.has[s.name] = true; return nil })
+	}
+	return l, l.inHeader(isNew)
+}
+
+// tree is the address of the tree of a symbol table, and heap that of its names.
+func (l *linking) tree() uint64 { return (&cursor{b: l.table.body}).uint(8) }
+func (l *linking) heap() uint64 {
+	return (&cursor{b: l.table.body[8:]}).uint(8)
+}
+
+// inHeader reads the names of links that are in a header.
+func (l *linking) inHeader(isNew bool) error {
+	if !isNew {
+		return unsupported("to add to a group that has its links in a header of version 1")
+	}
+	for _, m := range l.all {
+		c := &cursor{b: m.body}
+		switch m.kind {
+		case msgLinkInfo:
+			c.take(1)
+			if c.int(1)&linksCounted != 0 {
+				c.take(8)
+			}
+			if c.uint(8) != undefined {
+				return unsupported("to add to a group that has its links in a heap, since they are many")
+			}
+		case msgLink:
+			l.has[linkName(c)] = true
+		}
+	}
+	return nil
+}
+
+// linksCounted is the flag of a group that numbers its links as they are made.
+const linksCounted = 1
+
+// linkName is the name of a link.
+func linkName(c *cursor) string {
+	c.take(1)
+	flags := c.int(1)
+	for _, field := range [][2]int{{8, 1}, {4, 8}, {16, 1}} { // a flag, and the bytes of what is there then
+		if flags&field[0] != 0 {
+			c.take(field[1])
+		}
+	}
+	return string(c.take(c.int(1 << (flags & 3))))
+}
+
+// link returns how a group that is in the file changes to have new members. What has to be behind
+// the end of the file for that is written there.
+func (w *Writer) link(group string, members map[string]uint64) ([]patch, error) {
+	l, err := w.old.linksOf(group)
+	if err != nil {
+		return nil, err
+	}
+	if l.table != nil {
+		return w.linkInTable(group, l, members)
+	}
+	return w.linkInHeader(w.old.file.groups[group], l, members)
+}
+
+// linkInHeader writes all messages of a header behind the end of the file, and more links. The
+// first piece of the header says then that it continues there, and no more.
+func (w *Writer) linkInHeader(address uint64, l *linking, members map[string]uint64) ([]patch, error) {
+	first, _, _, err := w.old.file.firstBlock(address)
+	if err != nil {
+		return nil, err
+	}
+	b, err := w.old.file.at(first.address, int(first.size))
+	if err != nil {
+		return nil, err
+	}
+	p := &piece{in: first, b: slices.Clone(b)}
+	room, order, err := p.room(address, w.old.file)
+	if err != nil {
+		return nil, err
+	}
+	more := &moreLinks{b: []byte("OCHK"), order: order, number: undefined}
+	for _, m := range l.all {
+		more.keep(m)
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		more.add(name, members[name])
+	}
+	more.b = le.AppendUint32(more.b, lookup3(more.b))
+	p.continues(room, order, block{w.append(more.b), uint64(len(more.b))})
+	p.seal()
+	return []patch{{first.address, p.b}}, w.err
+}
+
+// moreLinks are the messages of a group's header, and links after them.
+type moreLinks struct {
+	b      []byte
+	order  int    // bytes that a message has for the order of its making
+	info   int    // where the group's own number of links is
+	number uint64 // the next link's; undefined where they have none
+}
+
+// keep takes a message over.
+func (l *moreLinks) keep(m message) {
+	if m.kind == 0 { // nothing
+		return
+	}
+	l.b = le.AppendUint16(append(l.b, byte(m.kind)), uint16(len(m.body)))
+	l.b = append(append(l.b, byte(m.flags)), m.order...)
+	if m.kind == msgLinkInfo && len(m.body) >= 2+8 && m.body[1]&linksCounted != 0 {
+		l.info, l.number = len(l.b)+2, le.Uint64(m.body[2:])
+	}
+	l.b = append(l.b, m.body...)
+}
+
+// add adds a link.
+func (l *moreLinks) add(name string, address uint64) {
+	body := link(name, address)
+	if l.number != undefined {
+		const numbered, at = 4, 2 // the number is before the set of characters
+		body[1] |= numbered
+		body = slices.Insert(body, at, le.AppendUint64(nil, l.number)...)
+		l.number++
+		le.PutUint64(l.b[l.info:], l.number)
+	}
+	l.b = appendMessage(l.b, msgLink, l.order, body)
+}
+
+// linkInTable writes a symbol table with more symbols behind the end of the file, and returns where
+// its place is to be written: in the header of the group, and where others know it beside that.
+func (w *Writer) linkInTable(group string, l *linking, members map[string]uint64) ([]patch, error) {
+	var all []symbol
+	if err := w.old.file.eachSymbol(l.tree(), l.heap(), func(s symbol) error {
+		if s.kind == symbolGroup { // whose table may have another place soon
+			s.kind, s.known = 0, make([]byte, len(s.known))
+		}
+		all = append(all, s)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	for name, address := range members {
+		all = append(all, symbol{name: name, header: address, known: make([]byte, 16)})
+	}
+	slices.SortFunc(all, func(a, b symbol) int { return cmp.Compare(a.name, b.name) })
+	block, err := w.old.file.superblock()
+	if err != nil {
+		return nil, err
+	}
+	if block.symbols < 1 || block.children < 1 {
+		return nil, malformed("nodes of %d symbols in trees of %d children", block.symbols, block.children)
+	}
+	place := w.symbolTable(all, block)
+	patches := []patch{{l.table.at, place}}
+	for _, at := range append(w.old.knownTo(group), block.known) {
+		b, err := w.old.file.at(at, len(place))
+		if err != nil {
+			return nil, err
+		}
+		if at != 0 && slices.Equal(b, l.table.body[:len(place)]) {
+			patches = append(patches, patch{at, place})
+		}
+	}
+	return patches, w.err
+}
+
+// knownTo returns where the group above repeats the place of a group's symbol table.
+func (a *appended) knownTo(group string) (places []uint64) {
+	above, _ := path.Split(group)
+	l, err := a.linksOf(strings.TrimSuffix(above, "/"))
+	if err != nil || l.table == nil {
+		return nil
+	}
+	a.file.eachSymbol(l.tree(), l.heap(), func(s symbol) error {
+		if s.kind == symbolGroup && s.header == a.file.groups[group] {
+			places = append(places, s.at)
+		}
+		return nil
+	})
+	return places
+}
