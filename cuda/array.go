@@ -165,5 +165,5 @@ func (d *Device) waitStream(s cudriver.Stream) error {
 	if err != nil {
 		return err
 	}
-	return d.Wait(e)
+	return d.do(func(s cudriver.Stream) error { return d.driver.StreamWaitEvent(s, e.id) })
 }

@@ -40,17 +40,11 @@ func Decode(r io.Reader, maxBytes int64) (any, error) {
 	return newDecoder(r, math.MaxInt64, maxBytes).value(0)
 }
 
-// Load reads the arrays in a file, on the heap: those in dicts and lists under their keys and
-// numbers, with dots between, and an array alone as "tensor". Other values are passed over;
-// LoadNamed names them. The error wraps ErrFormat, ErrUnsupported or ErrLimit.
-func Load(path string) (map[string]*tensor.Tensor, error) {
-	all, _, err := LoadNamed(path, 0)
-	return all, err
-}
-
-// LoadNamed is Load with a limit, for which see [Decode], and returns the names of all values that
-// are no arrays as well, in order.
-func LoadNamed(path string, maxBytes int64) (all map[string]*tensor.Tensor, others []string, err error) {
+// Load reads the arrays in a file to the heap: those in dicts and lists under their keys and
+// numbers, with dots between, and an array alone as "tensor". It returns the names of all values
+// that are no arrays as well, in order. For maxBytes see [Decode]. The error is an
+// [*encoding.FileError] that wraps ErrFormat, ErrUnsupported or ErrLimit, or is what opening says.
+func Load(path string, maxBytes int64) (all map[string]*tensor.Tensor, others []string, err error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load tensors: %w", err)

@@ -37,8 +37,8 @@ type fileFormat struct {
 var fileFormats = []fileFormat{
 	{name: "pickle", save: savePickle, load: loadPickle},
 	{name: "msgpack", save: func(path string, t *tensor.Tensor) error { return msgpack.Save(path, named(t)) },
-		load: func(path string) (*tensor.Tensor, error) { return only(msgpack.Load(path)) }},
-	{name: "npy", save: npy.Save, load: npy.Load, see: npy.Map},
+		load: func(path string) (*tensor.Tensor, error) { return only(loadMsgpack(path)) }},
+	{name: "npy", save: npy.Save[*tensor.Tensor], load: npy.Load, see: npy.Map},
 	{name: "hdf5", save: saveHDF5(hdf5.Options{}),
 		load: func(path string) (*tensor.Tensor, error) { return only(hdf5.Load(path)) }},
 	{name: "hdf5_gzip", save: saveHDF5(hdf5.Options{Shuffle: true, Gzip: 4}),
@@ -101,7 +101,8 @@ func loadPT(o pt.Options) func(string) (*tensor.Tensor, error) {
 		if err != nil {
 			return nil, err
 		}
-		return only(pt.StateDict(v))
+		state, _, err := pt.StateDict(v)
+		return only(state, err)
 	}
 }
 
@@ -213,4 +214,10 @@ func throughPipe(size int) (float64, error) {
 		return errors.Join(err, <-sent)
 	})
 	return float64(d), err
+}
+
+// loadMsgpack reads the tensors of a file of MessagePack.
+func loadMsgpack(path string) (map[string]*tensor.Tensor, error) {
+	all, _, err := msgpack.Load(path, 0)
+	return all, err
 }

@@ -12,7 +12,7 @@ import (
 
 // whole has what package tensor does with a tensor besides singles and pairs, by the name of the
 // function, or of the method behind a dot. The tensor is (3, 4), of Float64, and no element is
-// twice in it. TestNothingOfATensorIsLeftOut finds what is missing.
+// twice in it. TestConform_LeavesNothingOfATensorOut finds what is missing.
 var whole = map[string]func(x *tensor.Tensor) any{
 	"Keep":         func(x *tensor.Tensor) any { return tensor.Keep(tensor.Sum, x, 1) },
 	"Sum":          func(x *tensor.Tensor) any { return tensor.Sum(x) },

@@ -47,7 +47,7 @@ func read(dec *wire.Decoder) (device.Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := dec.ArrayOf(3); err != nil {
+	if err := dec.OnlyTag(memoryTags); err != nil {
 		return nil, err
 	}
 	block, err := dec.Block()
