@@ -40,7 +40,8 @@ func Dropout(x *Var, p float64, g *tensor.Generator, train bool) *Var {
 	return dropout("Dropout", x, p, g, train, 1)
 }
 
-// Dropout2d is Dropout of whole channels of x, (N, C, H, W).
+// Dropout2d drops whole channels of x, (N, C, H, W), each with probability p, and enlarges the
+// others.
 func Dropout2d(x *Var, p float64, g *tensor.Generator, train bool) *Var {
 	want("Dropout2d", "an image batch (N, C, H, W)", x, 4)
 	return dropout("Dropout2d", x, p, g, train, x.t.Dim(2)*x.t.Dim(3))

@@ -23,7 +23,7 @@ type BackwardOptions struct {
 // It panics if v depends on no Param, or if a tensor that is needed was changed since.
 func (v *Var) Backward() { v.BackwardWith(BackwardOptions{}) }
 
-// BackwardWith is Backward with options.
+// BackwardWith goes back as Backward does, with options.
 //
 //	first.BackwardWith(autograd.BackwardOptions{RetainGraph: true})
 //	second.Backward() // through values that both were computed from

@@ -25,7 +25,7 @@ func mustPanic(t *testing.T, want string, f func()) {
 	f()
 }
 
-func TestGradientsAccumulateUntilZeroed(t *testing.T) {
+func TestBackward_AccumulatesUntilZeroed(t *testing.T) {
 	p := scalar(3)
 	for i := range 3 {
 		autograd.Mul(p.Var(), p.Var()).Backward()
@@ -39,7 +39,7 @@ func TestGradientsAccumulateUntilZeroed(t *testing.T) {
 	}
 }
 
-func TestAValueUsedOnManyPathsIsWalkedOnce(t *testing.T) {
+func TestBackward_WalksAValueOfManyPathsOnce(t *testing.T) {
 	p := scalar(1)
 	x := p.Var()
 	for range 60 { // 2^60 paths
@@ -51,7 +51,7 @@ func TestAValueUsedOnManyPathsIsWalkedOnce(t *testing.T) {
 	}
 }
 
-func TestALongChainIsWalkedWithoutRecursion(t *testing.T) {
+func TestBackward_WalksALongChainWithoutRecursion(t *testing.T) {
 	defer debug.SetMaxStack(debug.SetMaxStack(1 << 20)) // 20 bytes for each value: a recursion would end the program
 	p := scalar(0)
 	x := p.Var()
@@ -64,7 +64,7 @@ func TestALongChainIsWalkedWithoutRecursion(t *testing.T) {
 	}
 }
 
-func TestASkippingPathWaitsForTheLongOne(t *testing.T) {
+func TestBackward_WaitsForTheLongerPath(t *testing.T) {
 	p := scalar(2)
 	x := autograd.MulScalar(p.Var(), 1)
 	long := autograd.Mul(autograd.MulScalar(x, 3), x) // 3x²
@@ -74,7 +74,7 @@ func TestASkippingPathWaitsForTheLongOne(t *testing.T) {
 	}
 }
 
-func TestATensorChangedAfterItWasSavedIsNoticed(t *testing.T) {
+func TestBackward_NoticesATensorThatChanged(t *testing.T) {
 	p, q := scalar(2), scalar(3)
 	y := autograd.Mul(p.Var(), q.Var())
 	q.T.AddScalar(1)
@@ -89,7 +89,7 @@ func TestATensorChangedAfterItWasSavedIsNoticed(t *testing.T) {
 	y.Backward()
 }
 
-func TestIndicesAndMasksAreSaved(t *testing.T) {
+func TestBackward_NoticesIndicesAndMasksThatChanged(t *testing.T) {
 	x := autograd.NewParam("x", values(1, 1, 2, 3)).Var()
 	mask, idx := tensor.New(tensor.Bool, 3), tensor.New(tensor.Int64, 2)
 	for name, y := range map[string]*autograd.Var{
@@ -107,14 +107,14 @@ func TestIndicesAndMasksAreSaved(t *testing.T) {
 	}
 }
 
-func TestAViewOfASavedTensorCountsAsTheTensor(t *testing.T) {
+func TestBackward_NoticesAChangeByAView(t *testing.T) {
 	p := autograd.NewParam("p", values(1, 1, 2, 3))
 	y := autograd.Sum(autograd.Mul(p.Var(), p.Var()))
 	p.T.Select(0, 1).Zero()
 	mustPanic(t, "changed in place", y.Backward)
 }
 
-func TestASecondBackwardPanics(t *testing.T) {
+func TestBackward_PanicsTheSecondTime(t *testing.T) {
 	x := autograd.Exp(scalar(2).Var())
 	a, b := autograd.MulScalar(x, 2), autograd.MulScalar(x, 3)
 	a.Backward()
@@ -123,7 +123,7 @@ func TestASecondBackwardPanics(t *testing.T) {
 	mustPanic(t, "RetainGraph: true", b.Backward)
 }
 
-func TestBackwardNeedsANumberAndAParameter(t *testing.T) {
+func TestBackward_NeedsANumberAndAParameter(t *testing.T) {
 	p := autograd.NewParam("p", values(1, 1, 2))
 	mustPanic(t, "only a single number", p.Var().Backward)
 	mustPanic(t, "depends on no parameter", autograd.Const(values(1, 1)).Backward)
@@ -131,7 +131,7 @@ func TestBackwardNeedsANumberAndAParameter(t *testing.T) {
 	mustPanic(t, "convert one", func() { autograd.Add(p.Var(), autograd.Const(tensor.New(tensor.Float32, 2))) })
 }
 
-func TestNothingIsRecordedFromNoGrad(t *testing.T) {
+func TestNoGrad_RecordsNothing(t *testing.T) {
 	p := scalar(2)
 	y := autograd.Mul(autograd.NoGrad(tensor.Scalar(tensor.Float64, 3)), p.Var())
 	if y.RequiresGrad() || y.Item() != 6 {
@@ -143,7 +143,7 @@ func TestNothingIsRecordedFromNoGrad(t *testing.T) {
 	mustPanic(t, "depends on no parameter", y.Backward)
 }
 
-func TestAFrozenParameterAndADetachedValueGetNothing(t *testing.T) {
+func TestVarDetach_GetsNothingAsAFrozenParam(t *testing.T) {
 	p, q := scalar(2), scalar(5)
 	q.Frozen = true
 	d := autograd.Exp(p.Var()).Detach()
@@ -153,7 +153,7 @@ func TestAFrozenParameterAndADetachedValueGetNothing(t *testing.T) {
 	}
 }
 
-func TestBackwardFromTakesTheGradientOfAnyShape(t *testing.T) {
+func TestBackwardWith_TakesTheGradientOfAnyShape(t *testing.T) {
 	p := autograd.NewParam("p", values(1, 1, 3))
 	autograd.MulScalar(p.Var(), 2).BackwardWith(
 		autograd.BackwardOptions{Gradient: tensor.FromSlice([]float64{1, 10, 100}, 3)})
@@ -162,7 +162,7 @@ func TestBackwardFromTakesTheGradientOfAnyShape(t *testing.T) {
 	}
 }
 
-func TestDropoutKeepsTheMeanAndDropsWholeChannels(t *testing.T) {
+func TestDropout_KeepsTheMeanAndDropsWholeChannels(t *testing.T) {
 	g := tensor.NewGenerator(3)
 	y := autograd.Dropout2d(autograd.Const(tensor.Ones(tensor.Float32, 100, 50, 2, 3)), 0.25, g, true).T()
 	dropped := 0

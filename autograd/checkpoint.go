@@ -19,8 +19,8 @@ import (
 // not in the [Scope] of in, but left to the garbage collector.
 func Checkpoint(f func(in ...*Var) *Var, in ...*Var) *Var { return CheckpointWith(nil, f, in...) }
 
-// CheckpointWith is Checkpoint of a function that draws random numbers from generators, beside the
-// default one. Nobody else may use them meanwhile.
+// CheckpointWith returns f(in...) as [Checkpoint] does, where f draws random numbers from
+// generators beside the default one. Nobody else may use the generators meanwhile.
 func CheckpointWith(generators []*tensor.Generator, f func(in ...*Var) *Var, in ...*Var) *Var {
 	r := recompute{generators}
 	for i, x := range in {

@@ -27,7 +27,7 @@ func backward(t *testing.T, put func(t *tensor.Tensor) *tensor.Tensor, c gradien
 	return got
 }
 
-func TestAGraphIsTheSameOnADevice(t *testing.T) {
+func TestBackward_IsTheSameOnADevice(t *testing.T) {
 	dev := devicetest.New("test:0")
 	there := func(x *tensor.Tensor) *tensor.Tensor { return devicetest.On(t, dev, x) }
 	near, far := gradients(here), gradients(there)
@@ -50,7 +50,7 @@ func TestAGraphIsTheSameOnADevice(t *testing.T) {
 }
 
 // Images are unfolded a few at a time, and what comes out is the same.
-func TestAConvolutionOnADeviceTakesNoMoreThanItMay(t *testing.T) {
+func TestConv2d_OnADeviceTakesNoMoreThanItMay(t *testing.T) {
 	const n = 40
 	const columns = 2 * 3 * 3 * 7 * 7 * 8 // bytes of one image
 	conv := func(in vars) *autograd.Var { return autograd.Conv2d(in[0], in[1], in[2], autograd.Window{}) }
@@ -84,7 +84,7 @@ func TestAConvolutionOnADeviceTakesNoMoreThanItMay(t *testing.T) {
 }
 
 // Each of these is one kernel, and so is its gradient.
-func TestOneKernelIsEnough(t *testing.T) {
+func TestBackward_NeedsFewKernelsOfADevice(t *testing.T) {
 	dev := devicetest.New("test:0")
 	x := autograd.NewParam("x", devicetest.On(t, dev, values(1, 1, 4, 5)))
 	classes := devicetest.On(t, dev, tensor.FromSlice([]int64{0, 4, 2, 2}, 4))
@@ -108,7 +108,7 @@ func TestOneKernelIsEnough(t *testing.T) {
 	}
 }
 
-func TestDropoutOnADevice(t *testing.T) {
+func TestDropout_OnADevice(t *testing.T) {
 	dev := devicetest.New("test:0")
 	ones, err := tensor.On(dev).Ones(tensor.Float64, 100, 10, 2, 3)
 	if err != nil {
@@ -148,7 +148,7 @@ func onHost(t *testing.T, x *tensor.Tensor) *tensor.Tensor {
 	return h
 }
 
-func TestAGraphOfSeveralDevicesIsRefused(t *testing.T) {
+func TestBackward_OfSeveralDevicesIsRefused(t *testing.T) {
 	here, there := devicetest.New("test:0"), devicetest.New("test:1")
 	x, w := autograd.Const(devicetest.On(t, here, values(1, 1, 2, 3))),
 		autograd.NewParam("w", devicetest.On(t, there, values(2, 1, 4, 3)))

@@ -233,7 +233,7 @@ func (v *Var) like(c float64) *Var { return v.scope.Const(v.t.Number(c)) }
 // open and unchanged until then.
 func Leaf(t *tensor.Tensor) *Var { return (*Scope)(nil).Leaf(t) }
 
-// Leaf is the function [Leaf], in the scope.
+// Leaf returns t as a value of the scope that may be asked for its gradient, see [Leaf].
 func (s *Scope) Leaf(t *tensor.Tensor) *Var {
 	v := s.newVar()
 	v.t, v.param, v.needs = t, &Param{Name: "leaf", T: t}, true

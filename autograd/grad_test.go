@@ -311,7 +311,7 @@ func TestRegression_S3_4_AQueryThatSeesNoKeyHasZeros(t *testing.T) {
 
 // A part's gradient is added where it belongs, whatever the order of parts, and to what other
 // operations give.
-func TestTheGradientsOfPartsAreAddedUp(t *testing.T) {
+func TestNarrow_AddsUpTheGradientsOfParts(t *testing.T) {
 	for name, s := range map[string]*autograd.Scope{"fresh": nil, "scope": autograd.NewScope()} {
 		p := autograd.NewParam("p", values(1, 1, 3, 2))
 		for _, x := range (vars{p.Var(), autograd.Mul(p.Var(), s.Const(tensor.Ones(tensor.Float64, 3, 2)))}) {

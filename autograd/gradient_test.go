@@ -74,14 +74,14 @@ type gradient struct {
 
 func here(t *tensor.Tensor) *tensor.Tensor { return t }
 
-func TestEveryOperationHasTheGradientOfItsDifferences(t *testing.T) {
+func TestBackward_IsThatOfDifferences(t *testing.T) {
 	for name, c := range gradients(here) {
 		t.Run(name, func(t *testing.T) { checkGradient(t, c.f, c.inputs...) })
 	}
 }
 
-// TestNoOperationIsLeftOut reads the package's source for functions from Vars to Vars.
-func TestNoOperationIsLeftOut(t *testing.T) {
+// TestBackward_IsTestedOfEveryOperation reads the package's source for functions from Vars to Vars.
+func TestBackward_IsTestedOfEveryOperation(t *testing.T) {
 	covered := map[string]bool{"Grad": true}
 	for name := range gradients(here) {
 		covered[strings.Fields(name)[0]] = true
@@ -144,7 +144,7 @@ func mentionsVar(l *ast.FieldList) (yes bool) {
 func one(a *tensor.Tensor) []*tensor.Tensor    { return []*tensor.Tensor{a} }
 func two(a, b *tensor.Tensor) []*tensor.Tensor { return []*tensor.Tensor{a, b} }
 
-func TestFloat32ComputesWhatFloat64Does(t *testing.T) {
+func TestBackward_InFloat32IsThatInFloat64(t *testing.T) {
 	run := func(dt tensor.DType) []float64 {
 		var params []*autograd.Param
 		param := func(seed int, shape ...int) *autograd.Var {

@@ -6,8 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// gradients has rows for every operation, see TestNoOperationIsLeftOut. A row's name begins with
-// that of its operation. What they take besides their inputs is where put puts it.
+// gradients has rows for every operation, see TestBackward_IsTestedOfEveryOperation. A row's name
+// begins with that of its operation. What they take besides their inputs is where put puts it.
 func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 	target := put(tensor.FromSlice([]int64{2, 0, 3}, 3))
 	ints := func(v ...int64) *tensor.Tensor { return put(tensor.FromSlice(v, len(v))) }

@@ -37,8 +37,8 @@ func (h *hooks) add(to *[]*hook, hook *hook) (remove func()) {
 // Of a Param's Var it is the Param's.
 //
 // The gradient is a value from which nothing is recorded, but under Grad with CreateGraph, where
-// f's operations are derived, too. In a [Scope] its tensor is lent until the walk's end: Clone what
-// must stay.
+// f's operations are derived as well. In a [Scope] its tensor is lent until the walk's end: Clone
+// what must stay.
 //
 // remove ends that, and may be called more than once.
 //

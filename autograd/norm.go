@@ -124,7 +124,8 @@ func standardizeBackward[F kernel.Float](s groups, scales []float64, y, dy, dx [
 	}
 }
 
-// standardizeTwice is standardizeBackward of values, where the means and the scale are values, too.
+// standardizeTwice is standardizeBackward of values, where the means and the scale are values as
+// well.
 func (s groups) standardizeTwice(eps float64) rule {
 	return func(y, dy *Var) []*Var {
 		x := y.inputs[0]

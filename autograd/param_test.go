@@ -61,7 +61,7 @@ func encode(t testing.TB, p *autograd.Param) wire.Message {
 	return e.Message()
 }
 
-func TestAParameterArrivesWithWhatItHas(t *testing.T) {
+func TestParam_ArrivesWithWhatItHas(t *testing.T) {
 	d := local(t)
 	p := autograd.NewParam("weight", values(1, 1, 2, 3))
 	p.Frozen = true
@@ -88,7 +88,7 @@ func TestAParameterArrivesWithWhatItHas(t *testing.T) {
 	}
 }
 
-func TestAGradientOfAnotherShapeIsRefused(t *testing.T) {
+func TestParam_WithAGradientOfAnotherShapeIsRefused(t *testing.T) {
 	d := local(t)
 	p := autograd.NewParam("weight", values(1, 1, 2, 3))
 	for _, g := range []*tensor.Tensor{values(1, 1, 6), values(1, 1, 2, 3).To(tensor.Float32)} {

@@ -53,14 +53,14 @@ func NewScope() *Scope {
 	return &Scope{free: map[form][]*tensor.Tensor{}, views: map[look]*tensor.Tensor{}}
 }
 
-// Const is the function [Const], in the scope.
+// Const returns t as a value of the scope that gets no gradient, see [Const].
 func (s *Scope) Const(t *tensor.Tensor) *Var {
 	v := s.newVar()
 	v.t = t
 	return v
 }
 
-// NoGrad is the function [NoGrad], in the scope.
+// NoGrad returns t as a value of the scope from which nothing is recorded, see [NoGrad].
 func (s *Scope) NoGrad(t *tensor.Tensor) *Var {
 	v := s.Const(t)
 	v.quiet = true

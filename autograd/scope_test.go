@@ -15,7 +15,7 @@ func step(constant func(*tensor.Tensor) *autograd.Var, w *autograd.Param, x, tar
 	return loss
 }
 
-func TestAScopeComputesWhatFreshMemoryDoes(t *testing.T) {
+func TestScope_ComputesWhatFreshMemoryDoes(t *testing.T) {
 	target := tensor.FromSlice([]int64{1, 0}, 2)
 	s := autograd.NewScope()
 	inScope, fresh := autograd.NewParam("w", values(1, 1, 3, 4)), autograd.NewParam("w", values(1, 1, 3, 4))
@@ -29,7 +29,7 @@ func TestAScopeComputesWhatFreshMemoryDoes(t *testing.T) {
 	}
 }
 
-func TestAScopeLendsTheSameMemoryAgain(t *testing.T) {
+func TestScope_LendsTheSameMemoryAgain(t *testing.T) {
 	s := autograd.NewScope()
 	x := values(1, 1, 8, 4)
 	first := autograd.ReLU(s.NoGrad(x)).T()
@@ -43,7 +43,7 @@ func TestAScopeLendsTheSameMemoryAgain(t *testing.T) {
 	}
 }
 
-func TestAValueKeptBeyondResetIsOfNoUse(t *testing.T) {
+func TestScope_ResetEndsItsValues(t *testing.T) {
 	s := autograd.NewScope()
 	y := autograd.ReLU(s.Const(values(1, 1, 2)))
 	s.Reset()

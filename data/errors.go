@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -72,5 +71,4 @@ func init() {
 	wire.RegisterError("data.ErrSample", ErrSample)
 	wire.RegisterError("data.ErrEmptyBatch", ErrEmptyBatch)
 	wire.RegisterType[*SampleError]("data.SampleError")
-	wire.RegisterType[*encoding.FileError]("encoding.FileError")
 }

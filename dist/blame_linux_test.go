@@ -77,7 +77,7 @@ func TestRegression_S1_6_RankErrorBlamesTheDeadAlone(t *testing.T) {
 
 // A rank that left after its call had failed is not why another's call failed: only a rank that has
 // not come is.
-func TestARankErrorNamesNoneOfThoseWhoWereLetDown(t *testing.T) {
+func TestRankError_NamesNoneOfThoseWhoWereLetDown(t *testing.T) {
 	for range 20 {
 		groups, ctx := handles(t, 4), deadline(t)
 		errs := together(groups[:3], func(g *dist.Group) error {

@@ -15,8 +15,8 @@ import (
 //
 // Every process that has the group has both ends of all inboxes, so a queue does not say that a
 // rank is gone. Another goroutine, the watchman, does: it is told of each death and each leaving,
-// and cancels the context that the box has for the rank. Who is gone has put all that it ever will,
-// so the pump empties the inbox once more before it says so to those who wait.
+// and cancels the context that the box has for the rank. A rank that is gone has put all that it
+// ever will, so the pump empties the inbox once more before it says so to those who wait.
 
 // inboxRoom is how many letters may wait in an inbox.
 const inboxRoom = 32

@@ -55,8 +55,8 @@ func (g *Group) AllReduce(ctx context.Context, op Op, ts ...*tensor.Tensor) erro
 	return g.reduce(ctx, "all_reduce", op.String(), op, everyRank, ts)
 }
 
-// Reduce is AllReduce of which only rank root gets the result; the tensors of others stay as they
-// are.
+// Reduce makes of the elements of all ranks what op says, as AllReduce does, and gives the result
+// to rank root; the tensors of the others stay as they are.
 func (g *Group) Reduce(ctx context.Context, root int, op Op, ts ...*tensor.Tensor) error {
 	return g.reduce(ctx, "reduce", op.String()+" to "+strconv.Itoa(root), op, root, ts)
 }

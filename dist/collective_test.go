@@ -63,7 +63,7 @@ func want(t testing.TB, what string, got, want *tensor.Tensor) {
 var kinds = []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16, tensor.Int64,
 	tensor.Int32, tensor.Int16, tensor.Int8, tensor.Uint8}
 
-func TestReductions(t *testing.T) {
+func TestAllReduce_OfEveryOpAndDType(t *testing.T) {
 	for _, size := range []int{1, 2, 3} {
 		groups := handles(t, size)
 		for _, n := range lengths {
@@ -112,7 +112,7 @@ func reductions(t *testing.T, what string, groups []*dist.Group, op dist.Op, dt 
 	}
 }
 
-func TestBroadcastAndAllGather(t *testing.T) {
+func TestBroadcast_AndAllGather(t *testing.T) {
 	for _, size := range []int{1, 2, 3} {
 		groups, ctx := handles(t, size), deadline(t)
 		for _, n := range lengths {
@@ -141,7 +141,7 @@ func TestBroadcastAndAllGather(t *testing.T) {
 	}
 }
 
-func TestSeveralTensorsInOneCall(t *testing.T) {
+func TestAllReduce_OfSeveralTensorsInOneCall(t *testing.T) {
 	groups, ctx := handles(t, 3), deadline(t)
 	shapes := [][]int{{7}, {0, 4}, {}, {300, 1001}, {3, 5}}
 	make1 := func(rank int) (ts []*tensor.Tensor) {
@@ -167,7 +167,7 @@ func TestSeveralTensorsInOneCall(t *testing.T) {
 	}
 }
 
-func TestNaNPropagatesAndInfinitiesStay(t *testing.T) {
+func TestAllReduce_PropagatesNaN(t *testing.T) {
 	groups, ctx := handles(t, 2), deadline(t)
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, op := range []dist.Op{dist.Max, dist.Min, dist.Sum} {
@@ -180,7 +180,7 @@ func TestNaNPropagatesAndInfinitiesStay(t *testing.T) {
 	}
 }
 
-func TestManyCallsInARow(t *testing.T) {
+func TestGroup_ManyCallsInARow(t *testing.T) {
 	groups, ctx := handles(t, 3), deadline(t)
 	sums := make([]float64, 3)
 	all(t, together(groups, func(g *dist.Group) error {

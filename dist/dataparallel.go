@@ -38,8 +38,9 @@ func RegisterLoss[M nn.Module](name string,
 // parameters are the same memory, that of the network, in which the caller's optimizer changes them
 // between batches.
 //
-// So are the buffers, which one replica writes: the running statistics of a BatchNorm2d are those
-// of the batches' first parts, as in PyTorch. One goroutine at a time may use a DataParallel.
+// The buffers are the same memory as well, and one replica writes them: the running statistics of a
+// BatchNorm2d are of the batches' first parts, as in PyTorch. One goroutine at a time may use a
+// DataParallel.
 //
 // On several devices each replica has a copy of the parameters and buffers on its own, which is
 // made anew for each batch.
@@ -459,8 +460,8 @@ func (t *trainer[M]) here(x *tensor.Tensor, from, to int) (*tensor.Tensor, error
 	return part.ToDevice(t.Place.Device)
 }
 
-// partOf returns which samples of a batch a rank has. Those of the first ranks are as many as
-// others', or one more, so that rank 0 has some if anybody has.
+// partOf returns which samples of a batch a rank has. The first ranks have as many as the
+// others, or one more, so that rank 0 has some if anybody has.
 func partOf(samples, rank, size int) (from, to int) {
 	at := func(rank int) int { return (samples*rank + size - 1) / size }
 	return at(rank), at(rank + 1)

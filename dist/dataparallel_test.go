@@ -76,7 +76,7 @@ func equal(t testing.TB, got, want *net) {
 	}
 }
 
-func TestAveragedGradientsAreThoseOfTheWholeBatch(t *testing.T) {
+func TestAverageGrads_AreThoseOfTheWholeBatch(t *testing.T) {
 	const size, steps, batch = 3, 10, 24
 	groups, ctx := handles(t, size), deadline(t)
 	nets := make([]*net, size)
@@ -111,7 +111,7 @@ func TestAveragedGradientsAreThoseOfTheWholeBatch(t *testing.T) {
 	}
 }
 
-func TestMissingGradientsCountAsZerosAndFrozenOnesNot(t *testing.T) {
+func TestAverageGrads_CountsMissingOnesAsZeros(t *testing.T) {
 	groups, ctx := handles(t, 2), deadline(t)
 	nets := []*net{newNet(1), newNet(1)}
 	all(t, together(groups, func(g *dist.Group) error {
@@ -136,7 +136,7 @@ var netLoss = dist.RegisterLoss("net loss", func(s *autograd.Scope, n *net, batc
 	return n.loss(s, batch)
 })
 
-func TestDataParallelIsTrainingByOneProcess(t *testing.T) {
+func TestDataParallel_IsTrainingByOneProcess(t *testing.T) {
 	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart, shoal.GoroutineStart} {
 		// The last batch but one has parts of different sizes, and the last one fewer samples than
 		// there are processes.
@@ -187,7 +187,7 @@ var countedLoss = dist.RegisterLoss("counted loss",
 		return n.Net.loss(s, batch)
 	})
 
-func TestOneReplicaOfDataParallelWritesBuffers(t *testing.T) {
+func TestDataParallel_OneReplicaWritesBuffers(t *testing.T) {
 	ctx, n := deadline(t), counted{newNet(3), tensor.New(tensor.Int64), tensor.New(tensor.Int64)}
 	d, err := dist.NewDataParallel(ctx, countedLoss, n, shoal.Options{Workers: 3})
 	check(t, err)
@@ -201,7 +201,7 @@ func TestOneReplicaOfDataParallelWritesBuffers(t *testing.T) {
 	}
 }
 
-func TestDataParallelRefusesBatchesThatAreNone(t *testing.T) {
+func TestDataParallel_RefusesBatchesThatAreNone(t *testing.T) {
 	ctx := deadline(t)
 	d, err := dist.NewDataParallel(ctx, netLoss, newNet(3), shoal.Options{Workers: 2})
 	check(t, err)
@@ -216,7 +216,7 @@ func TestDataParallelRefusesBatchesThatAreNone(t *testing.T) {
 }
 
 // Where there is no room for the pipes of all, those that have begun are ended.
-func TestDataParallelThatHasNoRoom(t *testing.T) {
+func TestDataParallel_WithoutRoom(t *testing.T) {
 	before, err := shm.Default()
 	check(t, err)
 	local, err := shm.NewLocal(12 << 20)
@@ -243,7 +243,7 @@ var failing = dist.RegisterLoss("failing loss", func(_ *autograd.Scope, n *net, 
 	return n.loss(nil, batch)
 })
 
-func TestAReplicaThatFails(t *testing.T) {
+func TestDataParallel_SaysWhyAReplicaFailed(t *testing.T) {
 	ctx := deadline(t)
 	// The other replica hears of it at once, and may fail first. Nobody is in a hurry to end this
 	// one before it has spoken.
@@ -265,7 +265,7 @@ func TestAReplicaThatFails(t *testing.T) {
 	}
 }
 
-func TestDataParallelEndsWithItsContext(t *testing.T) {
+func TestDataParallel_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(deadline(t))
 	d, err := dist.NewDataParallel(ctx, netLoss, newNet(3), shoal.Options{Workers: 2, Start: shoal.SpawnStart})
 	check(t, err)

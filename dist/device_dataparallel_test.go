@@ -17,13 +17,13 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestDataParallelOnADevice(t *testing.T) {
+func TestDataParallel_OnADevice(t *testing.T) {
 	dev := devicetest.Shared("test:0")
 	dataParallel(t, dev)
 	emptied(t, dev)
 }
 
-func TestDataParallelOnSeveralDevices(t *testing.T) {
+func TestDataParallel_OnSeveralDevices(t *testing.T) {
 	devs := []*devicetest.Device{devicetest.Shared("test:0"), devicetest.Shared("test:1"), devicetest.Shared("test:2")}
 	dataParallel(t, devs[0], devs[0], devs[1], devs[2])
 	for _, dev := range devs {
@@ -31,7 +31,7 @@ func TestDataParallelOnSeveralDevices(t *testing.T) {
 	}
 }
 
-func TestDataParallelBeginsWhereTheNetworkIs(t *testing.T) {
+func TestDataParallel_BeginsWhereTheNetworkIs(t *testing.T) {
 	_, err := dist.NewDataParallel(deadline(t), netLoss, newNet(1), shoal.Options{}, devicetest.Shared("test:0"))
 	if !errors.Is(err, dist.ErrTensor) ||
 		!strings.Contains(err.Error(), "w1 is on cpu, and the first device is test:0") {
@@ -50,7 +50,7 @@ var stillLoss = dist.RegisterLoss("stillLoss", func(s *autograd.Scope, n *still,
 })
 
 // Parameters and buffers change between batches.
-func TestReplicasHaveTheBuffersOfTheNetwork(t *testing.T) {
+func TestDataParallel_ReplicasHaveTheBuffersOfTheNetwork(t *testing.T) {
 	devs := []*devicetest.Device{devicetest.Shared("test:0"), devicetest.Shared("test:1")}
 	here, there := newNet(1), &still{newNet(1), devicetest.On(t, devs[0], tensor.Ones(tensor.Float64, 5))}
 	for p := range nn.Params(there) {
@@ -160,7 +160,7 @@ var normalisedLoss = dist.RegisterLoss("normalised loss",
 		return nn.NLLLoss.Of(m.Forward(s.Const(batch[0])), batch[1])
 	})
 
-func TestStatisticsAreThoseOfTheFirstDevice(t *testing.T) {
+func TestDataParallel_StatisticsAreThoseOfTheFirstDevice(t *testing.T) {
 	devs := []*devicetest.Device{devicetest.Shared("test:0"), devicetest.Shared("test:1")}
 	statistics(t, devs[0], devs[1])
 	statistics(t, devs[0], devs[0])
@@ -223,7 +223,7 @@ var thinLoss = dist.RegisterLoss("thin loss", func(s *autograd.Scope, n *thin, b
 	return autograd.Mean(autograd.Mul(n.Drop.Forward(s.Const(batch[0])), n.Weight.Var()))
 })
 
-func TestReplicasDropOthers(t *testing.T) {
+func TestDataParallel_ReplicasDropOthers(t *testing.T) {
 	devs := []*devicetest.Device{devicetest.Shared("test:0"), devicetest.Shared("test:1")}
 	dropout(t, devs[0], devs[1])
 	dropout(t, nil, nil)
@@ -271,7 +271,7 @@ var dying = dist.RegisterLoss("dying loss", func(s *autograd.Scope, n *net, batc
 	return n.loss(s, batch)
 })
 
-func TestAReplicaOnADeviceIsKilled(t *testing.T) {
+func TestDataParallel_NoticesAKilledReplicaOnADevice(t *testing.T) {
 	devs := []*devicetest.Device{devicetest.Shared("test:0"), devicetest.Shared("test:1")}
 	killedReplica(t, devs[0], devs[1])
 	for _, dev := range devs {

@@ -22,13 +22,13 @@ func devices(size int) []tensor.Device {
 	return all
 }
 
-func TestCollectivesOfTensorsOnDevices(t *testing.T) {
+func TestGroup_CollectivesOfTensorsOnDevices(t *testing.T) {
 	collectives(t, devices(3), 140_001, tensor.Float32)
 	one := devicetest.New("test:0")
 	collectives(t, []tensor.Device{one, one, one}, 1001, tensor.Float32, tensor.Int64, tensor.BFloat16)
 }
 
-func TestATensorOnADeviceIsContiguousToo(t *testing.T) {
+func TestGroup_WantsContiguousTensorsOnADevice(t *testing.T) {
 	groups := handles(t, 2)
 	for _, err := range together(groups, func(g *dist.Group) error {
 		return g.AllReduce(deadline(t), dist.Sum, devicetest.On(t, devicetest.New("test:0"), ones(2, 3)).T())
@@ -105,7 +105,7 @@ func collectives(t *testing.T, there []tensor.Device, n int, dtypes ...tensor.DT
 	}
 }
 
-func TestRanksTrainOnDevicesOfTheirOwn(t *testing.T) { trainRanks(t, devices(3)[:2]) }
+func TestAverageGrads_OfRanksOnDevicesOfTheirOwn(t *testing.T) { trainRanks(t, devices(3)[:2]) }
 
 // trainRanks has two ranks on two devices train as one process on the host does.
 func trainRanks(t *testing.T, there []tensor.Device) {
@@ -159,7 +159,7 @@ func trainRanks(t *testing.T, there []tensor.Device) {
 	}))
 }
 
-func TestADeviceThatFailsEndsTheCall(t *testing.T) {
+func TestGroup_CallEndsWhereADeviceFails(t *testing.T) {
 	groups := handles(t, 1)
 	dev := devicetest.New("test:0")
 	x := devicetest.On(t, dev, tensor.Ones(tensor.Float32, 3))

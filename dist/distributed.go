@@ -63,7 +63,8 @@ func NewDistributedDataParallel[M nn.Module](ctx context.Context, g *Group, net 
 		"distributed data parallel: %w: %T has no parameter that is not frozen, so there is nothing to average", ErrTensor, net)
 }
 
-// Forward is that of the network, which is a nn.Layer; the calls of others are made on Module.
+// Forward returns what the network makes of x. It panics unless the network is a nn.Layer; the
+// calls of another network are made on Module.
 func (d *DistributedDataParallel[M]) Forward(x *autograd.Var) *autograd.Var {
 	l, ok := any(d.Module).(nn.Layer)
 	if !ok {

@@ -67,7 +67,7 @@ func onHost(t *testing.T, what string, got, elements *tensor.Tensor) {
 	want(t, what, here, elements)
 }
 
-func TestExchanges(t *testing.T) {
+func TestScatter_AndOtherExchanges(t *testing.T) {
 	for _, size := range []int{1, 2, 3} {
 		groups := handles(t, size)
 		for _, n := range lengths {

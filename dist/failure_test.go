@@ -23,7 +23,7 @@ func blamed(t testing.TB, err, wraps error, ranks ...int) {
 
 func ones(n ...int) *tensor.Tensor { return tensor.Full(tensor.Float32, 1, n...) }
 
-func TestDifferentCallsAreAnErrorForAll(t *testing.T) {
+func TestGroup_DifferentCallsAreAnErrorForAll(t *testing.T) {
 	groups, ctx := handles(t, 3), deadline(t)
 	two := func(others func(g *dist.Group) error, one func(g *dist.Group) error) func(g *dist.Group) error {
 		return func(g *dist.Group) error {
@@ -68,7 +68,7 @@ func TestDifferentCallsAreAnErrorForAll(t *testing.T) {
 	}
 }
 
-func TestTensorsThatDoNotFitAreAnErrorForAll(t *testing.T) {
+func TestGroup_TensorsThatDoNotFitAreAnErrorForAll(t *testing.T) {
 	groups, ctx := handles(t, 2), deadline(t)
 	for name, f := range map[string]func(g *dist.Group) error{
 		"not contiguous": func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum, ones(2, 3).T()) },
@@ -127,7 +127,7 @@ func TestTensorsThatDoNotFitAreAnErrorForAll(t *testing.T) {
 	all(t, together(groups, func(g *dist.Group) error { return g.Barrier(ctx) }))
 }
 
-func TestARankThatCloses(t *testing.T) {
+func TestGroup_CloseFailsTheCallsOfOthers(t *testing.T) {
 	groups, ctx := handles(t, 3), deadline(t)
 	errs := together(groups, func(g *dist.Group) error {
 		if err := g.AllReduce(ctx, dist.Sum, ones(1000)); err != nil {
@@ -148,7 +148,7 @@ func TestARankThatCloses(t *testing.T) {
 	check(t, groups[2].Close())
 }
 
-func TestClosingEndsTheCallThatIsGoingOn(t *testing.T) {
+func TestGroup_CloseEndsTheCallThatIsGoingOn(t *testing.T) {
 	groups, ctx := handles(t, 2), deadline(t)
 	ended := make(chan error)
 	go func() { ended <- groups[0].Barrier(ctx) }()
@@ -158,7 +158,7 @@ func TestClosingEndsTheCallThatIsGoingOn(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotComeInTime(t *testing.T) {
+func TestGroup_NamesWhoDoesNotComeInTime(t *testing.T) {
 	groups, ctx := handles(t, 3), deadline(t)
 	errs := together(groups[:2], func(g *dist.Group) error {
 		if g.Rank() == 0 {
@@ -183,7 +183,7 @@ func TestWhoDoesNotComeInTime(t *testing.T) {
 	}
 }
 
-func TestRanksAreTakenOnce(t *testing.T) {
+func TestGroup_RanksAreTakenOnce(t *testing.T) {
 	groups, g := handles(t, 2), newGroup(t, 3)
 	check(t, g.Join(1))
 	for _, err := range []error{g.Join(0), newGroup(t, 2).Join(2), newGroup(t, 2).Join(-1),

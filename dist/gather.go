@@ -14,7 +14,7 @@ func (g *Group) AllGather(ctx context.Context, dst, src *tensor.Tensor) error {
 	return g.gather(ctx, "all_gather", "", everyRank, dst, src)
 }
 
-// Gather is AllGather of which only rank root gets the result; dst is nil in the others.
+// Gather fills dst of rank root as AllGather does; dst is nil in the other ranks.
 func (g *Group) Gather(ctx context.Context, root int, dst, src *tensor.Tensor) error {
 	return g.gather(ctx, "gather", strconv.Itoa(root), root, dst, src)
 }

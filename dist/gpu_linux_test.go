@@ -60,31 +60,31 @@ func gpus(t testing.TB, n int) []tensor.Device {
 	return all
 }
 
-func TestCollectivesOfTensorsOnGPUs(t *testing.T) {
+func TestGroup_CollectivesOfTensorsOnGPUs(t *testing.T) {
 	devs := gpus(t, 2)
 	for _, there := range [][]tensor.Device{{devs[0], devs[1], nil}, {devs[1], devs[0], devs[1]}} {
 		collectives(t, there, 1001, tensor.Float32, tensor.Int64, tensor.BFloat16)
 	}
 }
 
-func TestRanksTrainOnGPUsOfTheirOwn(t *testing.T) { trainRanks(t, gpus(t, 2)) }
+func TestAverageGrads_OfRanksOnGPUsOfTheirOwn(t *testing.T) { trainRanks(t, gpus(t, 2)) }
 
-func TestAKilledRankOnAGPUIsNamedByAllOthers(t *testing.T) {
+func TestGroup_NamesAKilledRankOnAGPU(t *testing.T) {
 	devs := gpus(t, 2)
 	killedRank(t, 1, devs[0], devs[1], devs[0])
 }
 
-func TestDataParallelOnAGPU(t *testing.T) { dataParallel(t, gpus(t, 1)[0]) }
+func TestDataParallel_OnAGPU(t *testing.T) { dataParallel(t, gpus(t, 1)[0]) }
 
 // Each GPU but the first has a replica of its own.
-func TestDataParallelOnSeveralGPUs(t *testing.T) {
+func TestDataParallel_OnSeveralGPUs(t *testing.T) {
 	devs := gpus(t, 3)
 	dataParallel(t, devs[0], devs[:2]...)
 	dataParallel(t, devs[0], devs...)
 }
 
-func TestStatisticsAreThoseOfTheFirstGPU(t *testing.T) { statistics(t, gpus(t, 2)...) }
+func TestDataParallel_StatisticsAreThoseOfTheFirstGPU(t *testing.T) { statistics(t, gpus(t, 2)...) }
 
-func TestReplicasOnGPUsDropOthers(t *testing.T) { dropout(t, gpus(t, 2)...) }
+func TestDataParallel_ReplicasOnGPUsDropOthers(t *testing.T) { dropout(t, gpus(t, 2)...) }
 
-func TestAReplicaOnAGPUIsKilled(t *testing.T) { killedReplica(t, gpus(t, 2)...) }
+func TestDataParallel_NoticesAKilledReplicaOnAGPU(t *testing.T) { killedReplica(t, gpus(t, 2)...) }

@@ -25,7 +25,7 @@ type Group struct {
 // A member is what a process has of a group.
 type member struct {
 	barrier *ipc.Barrier
-	life    *ipc.Barrier // at which nobody meets: whoever watches it learns who is gone
+	life    *ipc.Barrier // at which nobody meets: by watching it a rank learns which others are gone
 	// of each its process, negative once it has left; behind them, to how many turns each has come,
 	// or letDown; then how many have left
 	ranks   *ipc.Array[int64]

@@ -9,7 +9,7 @@ import (
 // free.
 type line struct {
 	mu   sync.Mutex
-	last chan struct{} // closed when whoever stands last has left
+	last chan struct{} // closed when the last in the line has left
 }
 
 // A place in a line is had once all before it have left. The zero place is none.

@@ -115,7 +115,7 @@ func turnLetter[T any](ctx context.Context, g *Group, what string, from *wanted,
 	}
 }
 
-// sendNow sends a value if there is room for it. Whoever is gone needs none.
+// sendNow sends a value if there is room for it. A rank that is gone needs none.
 func sendNow[T any](g *Group, dst, tag int, v T) error {
 	inbox, err := g.posts.of(dst, g.size)
 	if err != nil {

@@ -31,7 +31,7 @@ var summing = shoal.Register("sum", func(ctx context.Context, rank int, g *dist.
 	return err
 })
 
-func TestEveryStartMethod(t *testing.T) {
+func TestGroup_WithEveryStartMethod(t *testing.T) {
 	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart, shoal.GoroutineStart} {
 		group, err := summing.Start(deadline(t), 3, newGroup(t, 3), shoal.Options{Start: m})
 		check(t, err)
@@ -86,7 +86,7 @@ var endless = shoal.Register("reduce until somebody dies", func(ctx context.Cont
 	return v.Reports.Put(ctx, r)
 })
 
-func TestAKilledRankIsNamedByAllOthers(t *testing.T) {
+func TestGroup_NamesAKilledRank(t *testing.T) {
 	for round := range 6 {
 		killedRank(t, round%3, nil, nil, nil)
 	}

@@ -19,7 +19,7 @@ const AnyRank = -1
 // wait. It takes part in no call: the other ranks need not know.
 //
 // The error is a *RankError that wraps ErrLeft or a *shm.PeerError if dst is gone, and ErrRank or
-// ErrTag for what is none. That of ctx comes in a *RankError, too, and breaks nothing.
+// ErrTag for what is none. The error of ctx comes in a *RankError as well, and the group goes on.
 func (g *Group) Send(ctx context.Context, dst, tag int, t *tensor.Tensor) error {
 	return g.Isend(ctx, dst, tag, t).wait()
 }

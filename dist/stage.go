@@ -10,7 +10,8 @@ import (
 // A stage is the memory by which ranks exchange what they have. Each rank has two slots, for turns
 // with even and with odd numbers, and writes to them only. In a turn all write, all meet, and all
 // read what the others wrote. To the slot of the next turn a rank may write as soon as they have
-// met: nobody reads that one any more, since whoever comes to a turn has read that before it.
+// met: nobody reads that one any more, since a rank that comes to a turn has read the one before
+// it.
 //
 // A slot has a head, in which the rank says what it calls, and room for data.
 type stage struct {

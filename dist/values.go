@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// tagValues is the tag of letters that are part of a call of all ranks. Those of users are not
-// below 0.
+// tagValues is the tag of letters that are part of a call of all ranks. The tags of users are at
+// least 0.
 const tagValues = -1
 
 // BroadcastValue returns what v is in rank root, in all ranks: torch's broadcast_object_list. v may

@@ -47,7 +47,7 @@ func (p parts) MarshalWire(e *wire.Encoder) error {
 	return errors.Join(err, e.Parcel(wire.Message{})) // of the inboxes
 }
 
-func TestPartsOfDifferentGroupsAreRefused(t *testing.T) {
+func TestGroup_OfPartsOfDifferentOnesIsRefused(t *testing.T) {
 	barrier, err := ipc.NewBarrier(2)
 	check(t, err)
 	life, err := ipc.NewBarrier(3)
@@ -83,7 +83,7 @@ func nothingIsLeft(t testing.TB) {
 	}
 }
 
-func TestClosedGroupsLeaveNothing(t *testing.T) {
+func TestGroup_LeavesNothingWhenClosed(t *testing.T) {
 	t.Run("work", func(t *testing.T) {
 		groups, ctx := handles(t, 2), deadline(t)
 		all(t, together(groups,

@@ -40,7 +40,7 @@ var optimizers = map[string]func(params iter.Seq[*autograd.Param]) optim.Optimiz
 }
 
 // The race detector makes pools forget on purpose.
-func TestATrainingStepInAScopeAllocatesNothing(t *testing.T) {
+func TestLayer_TrainsInAScopeWithoutAllocating(t *testing.T) {
 	defer kernel.SetThreads(kernel.Threads())
 	kernel.SetThreads(1)
 	for name, make := range optimizers {

@@ -35,8 +35,9 @@ func NewMultiheadAttention(embed, heads int, g *tensor.Generator) *MultiheadAtte
 	return newMultiheadAttention("NewMultiheadAttention", embed, heads, embed, embed, g)
 }
 
-// NewMultiheadAttentionOf is NewMultiheadAttention of keys with kdim features and values with vdim.
-// Where one of them is not embed, each of the three has a weight of its own, as in PyTorch.
+// NewMultiheadAttentionOf returns a layer as [NewMultiheadAttention] does, of keys with kdim
+// features and values with vdim. Where one of them is not embed, each of the three has a weight of
+// its own, as in PyTorch.
 func NewMultiheadAttentionOf(embed, heads, kdim, vdim int, g *tensor.Generator) *MultiheadAttention {
 	return newMultiheadAttention("NewMultiheadAttentionOf", embed, heads, kdim, vdim, g)
 }
@@ -87,7 +88,8 @@ type AttentionMask struct {
 	Causal  bool           // query i sees the keys up to i alone
 }
 
-// Forward is the attention of a sequence to itself.
+// Forward returns the attention of a sequence x, (L, N, embed), to itself, of the same shape; see
+// Attend.
 func (m *MultiheadAttention) Forward(x *autograd.Var) *autograd.Var {
 	return m.Attend(x, x, x, AttentionMask{})
 }
@@ -100,8 +102,8 @@ func (m *MultiheadAttention) Attend(q, k, v *autograd.Var, mask AttentionMask) *
 	return y
 }
 
-// AttendWeights is Attend, and the weights of the keys, (N, L, S), as means over the heads; the
-// keys that BiasK and ZeroAttn add come last. Nothing is dropped.
+// AttendWeights returns what Attend does, and the weights of the keys, (N, L, S), as means over the
+// heads; the keys that BiasK and ZeroAttn add come last. Nothing is dropped.
 func (m *MultiheadAttention) AttendWeights(q, k, v *autograd.Var, mask AttentionMask) (y, weights *autograd.Var) {
 	return m.attend(q, k, v, mask, true)
 }

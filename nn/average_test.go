@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestAverageIsTheMeanOfStates(t *testing.T) {
+func TestAverage_IsTheMeanOfStates(t *testing.T) {
 	layer := func(v float64, batches int64) *nn.BatchNorm2d {
 		m := nn.NewBatchNorm2d(2)
 		m.Weight.T.Fill(v)

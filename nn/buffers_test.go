@@ -13,7 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestAScopeThatKeepsBuffersLeavesRunningStatistics(t *testing.T) {
+func TestBatchNorm2d_InAScopeThatKeepsBuffers(t *testing.T) {
 	b, x := nn.NewBatchNorm2d(2), tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 4, 2, 3, 3)
 	keeping := autograd.NewScope()
 	keeping.KeepBuffers()
@@ -28,7 +28,7 @@ func TestAScopeThatKeepsBuffersLeavesRunningStatistics(t *testing.T) {
 	}
 }
 
-func TestBuffersAreInTheStateTravelAndAreShared(t *testing.T) {
+func TestBuffers_AreInTheStateTravelAndAreShared(t *testing.T) {
 	inDomain(t)
 	m := nn.NewSequential(nn.NewConv2d(1, 2, 3, nil), nn.NewBatchNorm2d(2))
 	x := autograd.NoGrad(values(5, 2, 3, 1, 5, 5))
@@ -71,7 +71,7 @@ func TestBuffersAreInTheStateTravelAndAreShared(t *testing.T) {
 	check(t, errors.Join(nn.Close(m), nn.Close(got)))
 }
 
-func TestABatchOfOneElementHasNoVariance(t *testing.T) {
+func TestBatchNorm2d_OfOneElementHasNoVariance(t *testing.T) {
 	mustPanic(t, "more than one element", func() {
 		nn.NewBatchNorm2d(1).Forward(autograd.Const(tensor.New(tensor.Float32, 1, 1, 1, 1)))
 	})
@@ -84,7 +84,7 @@ func TestABatchOfOneElementHasNoVariance(t *testing.T) {
 		func() { nn.NewLayerNorm(3).Forward(autograd.Const(tensor.New(tensor.Float32, 3, 2))) })
 }
 
-func TestAnEmbeddingStartsNormalAndRecordsNothingFromNoGrad(t *testing.T) {
+func TestEmbedding_StartsNormal(t *testing.T) {
 	e := nn.NewEmbedding(500, 40, tensor.NewGenerator(6))
 	w := e.Weight.T
 	n := float64(w.Numel())
@@ -114,7 +114,7 @@ type images struct{}
 
 func (images) Forward(x *autograd.Var) *autograd.Var { return autograd.Reshape(x, -1, 1, 6, 6) }
 
-func TestForwardInEvalModeIsSafeFromManyGoroutines(t *testing.T) {
+func TestEval_IsSafeFromManyGoroutines(t *testing.T) {
 	inDomain(t)
 	m := everyLayer()
 	nn.Eval(m)
@@ -140,7 +140,7 @@ func TestForwardInEvalModeIsSafeFromManyGoroutines(t *testing.T) {
 	check(t, nn.Close(m))
 }
 
-func TestEveryLayerTravels(t *testing.T) {
+func TestLayer_Travels(t *testing.T) {
 	inDomain(t)
 	m := everyLayer()
 	m.Layers = slices.Delete(m.Layers, 1, 2) // is of this test alone
@@ -160,7 +160,7 @@ func TestEveryLayerTravels(t *testing.T) {
 	check(t, errors.Join(nn.Close(m), nn.Close(got)))
 }
 
-func TestTiedParametersArriveTied(t *testing.T) {
+func TestParams_ArriveTied(t *testing.T) {
 	inDomain(t)
 	l := nn.NewLinear(2, 2, nil)
 	got := cross(t, &Net{l, &nn.Linear{Weight: l.Weight}})

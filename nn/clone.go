@@ -8,8 +8,9 @@ import (
 )
 
 // Clone returns a copy of m with parameters and buffers of its own, on the heap and without
-// gradients. Those that m uses twice are so in the copy. What its fields hold besides layers and
-// parameters is copied as an assignment does; a generator of random numbers is shared.
+// gradients. A parameter or buffer that m uses twice is used twice in the copy. What its fields
+// hold besides layers and parameters is copied as an assignment does; a generator of random numbers
+// is shared.
 func Clone[M Module](m M) M {
 	c := cloner{params: map[*autograd.Param]*autograd.Param{}, buffers: map[*tensor.Tensor]*tensor.Tensor{}}
 	return c.value(reflect.ValueOf(&m).Elem()).Interface().(M)

@@ -35,7 +35,7 @@ func someOptimizers(m nn.Module) map[string]optim.Optimizer {
 	}
 }
 
-func TestANetworkTrainsOnADeviceAsOnTheHost(t *testing.T) {
+func TestLayer_TrainsOnADeviceAsOnTheHost(t *testing.T) {
 	g := tensor.NewGenerator(2)
 	images, labels := tensor.RandN(tensor.Float32, g, 4, 1, 28, 28), tensor.RandInt(g, 0, 10, 4)
 	for name, fresh := range map[string]func() nn.Module{
@@ -79,7 +79,7 @@ func on(t *testing.T, dev tensor.Device, x *tensor.Tensor) *tensor.Tensor {
 	return there
 }
 
-func TestAModuleMovesAndStaysWhatItIs(t *testing.T) {
+func TestTo_MovesAModuleThatStaysWhatItIs(t *testing.T) {
 	dev := devicetest.New("test:0")
 	m := normal()
 	before := nn.State(nn.Clone(m))
@@ -120,7 +120,7 @@ func TestAModuleMovesAndStaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestTrainingOnADeviceNeedsItsTensorsThere(t *testing.T) {
+func TestTo_IsNeededOfEveryTensor(t *testing.T) {
 	dev := devicetest.New("test:0")
 	m := nn.NewLinear(3, 2, nil)
 	check(t, nn.To(m, dev))

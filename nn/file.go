@@ -69,11 +69,11 @@ func isFloat(dt tensor.DType) bool {
 	return false
 }
 
-// LoadPart is Load without the demand that all names agree, as PyTorch's load_state_dict with
-// strict=False: it returns those of State(m) that are missing from state and those of state that m
-// does not have, in order. Floats of one width become those of another. Shapes and dtypes of the
-// others have to fit: the error wraps ErrShape or ErrDType for each that does not, and then nothing
-// was changed.
+// LoadPart copies what it can of state into m, without the demand that all names agree, as
+// PyTorch's load_state_dict with strict=False: it returns those of State(m) that are missing from
+// state and those of state that m does not have, in order. Floats of one width become those of
+// another. Shapes and dtypes of the others have to fit: the error wraps ErrShape or ErrDType for
+// each that does not, and then nothing was changed.
 func LoadPart(m Module, state map[string]*tensor.Tensor) (missing, unexpected []string, err error) {
 	own := State(m)
 	var problems []error

@@ -40,7 +40,7 @@ func sameState(t *testing.T, got, want nn.Module) {
 }
 
 // Whole modules of two PyTorchs, in both formats of torch.save, are loaded by the same call.
-func TestLoadFileReadsWhatTorchSaved(t *testing.T) {
+func TestLoadFile_ReadsWhatTorchSaved(t *testing.T) {
 	for _, name := range []string{"model-1.13", "model-2.15", "legacymodel-1.13", "legacymodel-2.15"} {
 		path := "../encoding/pt/testdata/" + name + ".pt"
 		v, err := pt.Load(path, pt.Options{})
@@ -58,7 +58,7 @@ func TestLoadFileReadsWhatTorchSaved(t *testing.T) {
 }
 
 // The file's name says nothing: its first bytes do.
-func TestLoadFileGoesByContent(t *testing.T) {
+func TestLoadFile_GoesByContent(t *testing.T) {
 	n := newTheirs()
 	dir := t.TempDir()
 	state := nn.State(n)
@@ -82,7 +82,7 @@ func TestLoadFileGoesByContent(t *testing.T) {
 	}
 }
 
-func TestLoadFileNamesWhatDiffersAndChangesNothing(t *testing.T) {
+func TestLoadFile_NamesWhatDiffersAndChangesNothing(t *testing.T) {
 	m := newTheirs()
 	before := nn.Clone(m)
 	dir := t.TempDir()
@@ -132,7 +132,7 @@ func TestLoadFileNamesWhatDiffersAndChangesNothing(t *testing.T) {
 }
 
 // A checkpoint of several things says where in it the model is, and how that is loaded.
-func TestLoadFileSaysUnderWhichNameAModelIs(t *testing.T) {
+func TestLoadFile_SaysUnderWhichNameAModelIs(t *testing.T) {
 	n, m := newTheirs(), newTheirs()
 	path := filepath.Join(t.TempDir(), "checkpoint.pt")
 	check(t, pt.Save(path, map[string]any{"epoch": 3, "model": nn.State(n),
@@ -152,7 +152,7 @@ func TestLoadFileSaysUnderWhichNameAModelIs(t *testing.T) {
 
 // Weights in half precision are loaded into float32, and a model goes to the device where it is
 // wanted.
-func TestLoadFileConvertsFloatsAndMovesTheModel(t *testing.T) {
+func TestLoadFile_ConvertsFloatsAndMovesTheModel(t *testing.T) {
 	n, m := newTheirs(), newTheirs()
 	dev := devicetest.New("test:0")
 	path := filepath.Join(t.TempDir(), "half.safetensors")

@@ -53,7 +53,7 @@ func simulated(t *testing.T) tensor.Device {
 
 // A step of a small network by the kernels' own texts, which the simulated GPU interprets, is the
 // host's.
-func TestAStepOnASimulatedGPUIsTheHosts(t *testing.T) {
+func TestLayer_OnASimulatedGPUIsThatOfTheHost(t *testing.T) {
 	dev := simulated(t)
 	g := tensor.NewGenerator(2)
 	images, labels := tensor.RandN(tensor.Float32, g, 3, 1, 8, 8), tensor.RandInt(g, 0, 4, 3)
@@ -114,7 +114,7 @@ var trainThere = shoal.Register("train on a device", func(ctx context.Context, r
 
 // A worker that is killed while it changes the parameters, which are one memory on the device for
 // all, leaves others and their training alone.
-func TestHogwildOnASimulatedGPUGoesOnWithoutTheKilled(t *testing.T) {
+func TestLayer_InHogwildOnASimulatedGPUGoesOnWithoutTheKilled(t *testing.T) {
 	dev, ctx := simulated(t), watched(t)
 	net := nn.NewLinear(4, 2, tensor.NewGenerator(1))
 	check(t, nn.To(net, dev))

@@ -53,7 +53,7 @@ func exact(seed int, scale float64, shape ...int) *tensor.Tensor {
 	return t
 }
 
-func TestTheMNISTNetComputesWhatPyTorchDoes(t *testing.T) {
+func TestLayer_OfMNISTComputesWhatPyTorchDoes(t *testing.T) {
 	net := NewMNISTNet(tensor.NewGenerator(1))
 	nn.Eval(net)
 	seed := 0
@@ -100,7 +100,7 @@ func readFloats(t *testing.T, path string) []float32 {
 	return out
 }
 
-func TestStateHasTheNamesOfPyTorch(t *testing.T) {
+func TestState_HasTheNamesOfPyTorch(t *testing.T) {
 	b, err := os.ReadFile("testdata/mnist_state.json")
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestStateHasTheNamesOfPyTorch(t *testing.T) {
 	}
 }
 
-func TestTheNetLearnsABatchByHeart(t *testing.T) {
+func TestLayer_LearnsABatchByHeart(t *testing.T) {
 	g := tensor.NewGenerator(3)
 	net := NewMNISTNet(g)
 	net.Drop.Generator, net.Conv2Drop.Generator = g, g

@@ -45,7 +45,7 @@ func newOdd() *odd {
 		Any: nn.NewSequential(nn.ReLU, l()), Two: [2]*nn.Dropout{&nn.Dropout{P: 0.1}}}
 }
 
-func TestNamesAreThePathsOfFields(t *testing.T) {
+func TestNamed_GivesThePathsOfFields(t *testing.T) {
 	got := slices.Sorted(maps.Keys(nn.State(newOdd())))
 	var want []string
 	for _, layer := range []string{"", "any.1.", "blocks.0.", "blocks.1.", "fc_last.", "hidden_out.", "legacy."} {
@@ -57,7 +57,7 @@ func TestNamesAreThePathsOfFields(t *testing.T) {
 	}
 }
 
-func TestParamsComeOnceAndNamesAsOftenAsFields(t *testing.T) {
+func TestParams_ComeOnce(t *testing.T) {
 	l := nn.NewLinear(2, 2, nil)
 	tied := &Net{l, l}
 	if n := len(slices.Collect(nn.Params(tied))); n != 2 {
@@ -93,7 +93,7 @@ func TestModule_PanicsWhereOnlyAnUnexportedFieldLeadsToAParameter(t *testing.T) 
 	}
 }
 
-func TestLoadCopiesIntoTheSameTensors(t *testing.T) {
+func TestLoad_CopiesIntoTheSameTensors(t *testing.T) {
 	a, b := NewMNISTNet(tensor.NewGenerator(1)), NewMNISTNet(tensor.NewGenerator(2))
 	before := a.FC1.Weight.T
 	if err := nn.Load(a, nn.State(b)); err != nil {
@@ -104,7 +104,7 @@ func TestLoadCopiesIntoTheSameTensors(t *testing.T) {
 	}
 }
 
-func TestLoadNamesEveryProblemAndChangesNothing(t *testing.T) {
+func TestLoad_NamesEveryProblemAndChangesNothing(t *testing.T) {
 	net := NewMNISTNet(tensor.NewGenerator(1))
 	state := nn.State(NewMNISTNet(tensor.NewGenerator(2)))
 	delete(state, "fc1.bias")
@@ -128,7 +128,7 @@ func TestLoadNamesEveryProblemAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestACloneIsEqualAndApart(t *testing.T) {
+func TestClone_IsEqualAndApart(t *testing.T) {
 	inDomain(t)
 	m := newOdd()
 	m.Old = m.HiddenOut // tied
@@ -154,7 +154,7 @@ func TestACloneIsEqualAndApart(t *testing.T) {
 	}
 }
 
-func TestTrainAndEvalReachEveryDropout(t *testing.T) {
+func TestTrain_ReachesEveryDropout(t *testing.T) {
 	d := &nn.Dropout{P: 1}
 	m := nn.NewSequential(&nn.Dropout2d{P: 1}, nn.NewSequential(d))
 	x := autograd.Const(tensor.Ones(tensor.Float32, 1, 2, 2, 2))
@@ -172,7 +172,7 @@ func TestTrainAndEvalReachEveryDropout(t *testing.T) {
 	}
 }
 
-func TestDropoutDrawsFromItsOwnGenerator(t *testing.T) {
+func TestDropout_DrawsFromItsOwnGenerator(t *testing.T) {
 	draw := func() *tensor.Tensor {
 		d := &nn.Dropout{P: 0.5}
 		d.Generator = tensor.NewGenerator(9)
@@ -183,7 +183,7 @@ func TestDropoutDrawsFromItsOwnGenerator(t *testing.T) {
 	}
 }
 
-func TestNewLayersAreInitialisedAsPyTorchDoes(t *testing.T) {
+func TestLayer_IsInitialisedAsInPyTorch(t *testing.T) {
 	g := tensor.NewGenerator(4)
 	l, c := nn.NewLinear(400, 300, g), nn.NewConv2d(10, 20, 5, g)
 	for name, p := range map[string]struct {
@@ -210,7 +210,7 @@ func TestNewLayersAreInitialisedAsPyTorchDoes(t *testing.T) {
 	}
 }
 
-func TestLayersAreTheirOperations(t *testing.T) {
+func TestLayer_IsItsOperation(t *testing.T) {
 	g := tensor.NewGenerator(1)
 	c := nn.NewConv2d(2, 3, 3, g)
 	c.Stride, c.Padding, c.Bias = [2]int{2, 2}, [2]int{1, 1}, nil
@@ -227,7 +227,7 @@ func TestLayersAreTheirOperations(t *testing.T) {
 	mustPanic(t, "at least 1", func() { nn.NewLinear(0, 1, nil) })
 }
 
-func TestLossesAreMeans(t *testing.T) {
+func TestLoss_IsAMean(t *testing.T) {
 	x := tensor.FromSlice([]float32{1, 2, 3, 4}, 2, 2)
 	target := tensor.FromSlice([]int64{1, 0}, 2)
 	for name, c := range map[string]struct{ got, want float64 }{
@@ -246,7 +246,7 @@ func TestLossesAreMeans(t *testing.T) {
 	}
 }
 
-func TestShareSaysWhenThereIsNoRoom(t *testing.T) {
+func TestShare_SaysWhenThereIsNoRoom(t *testing.T) {
 	inDomain(t)
 	m := nn.NewSequential(nn.NewLinear(1500, 1000, nil), nn.NewLinear(1500, 1000, nil)) // 6 MB each in 8 MB
 	defer nn.Close(m)

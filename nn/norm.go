@@ -17,8 +17,8 @@ type BatchNorm2d struct {
 	Weight *autograd.Param // (channels), or nil, as Bias: PyTorch's affine=False
 	Bias   *autograd.Param // (channels)
 
-	// The statistics. Where the first two are nil, a batch's own count after Eval, too: PyTorch's
-	// track_running_stats=False.
+	// The statistics. Where the first two are nil, a batch's own count after Eval as well:
+	// PyTorch's track_running_stats=False.
 	RunningMean       *tensor.Tensor // (channels)
 	RunningVar        *tensor.Tensor // (channels)
 	NumBatchesTracked *tensor.Tensor // Int64, a single number

@@ -61,7 +61,7 @@ func cross[T any](t *testing.T, v T) T {
 	return got
 }
 
-func TestASentNetIsTheSameNet(t *testing.T) {
+func TestLayer_SentIsTheSame(t *testing.T) {
 	inDomain(t)
 	net := NewMNISTNet(tensor.NewGenerator(1))
 	nn.Eval(net)
@@ -77,7 +77,7 @@ func TestASentNetIsTheSameNet(t *testing.T) {
 	check(t, errors.Join(nn.Close(net), nn.Close(got), nn.Close(net)))
 }
 
-func TestASequentialTravelsWithItsLayers(t *testing.T) {
+func TestSequential_TravelsWithItsLayers(t *testing.T) {
 	inDomain(t)
 	g := tensor.NewGenerator(1)
 	net := nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewMaxPool2d(2), nn.ReLU, &nn.Dropout2d{P: 0.5}, nn.Flatten,
@@ -100,7 +100,7 @@ func TestASequentialTravelsWithItsLayers(t *testing.T) {
 
 type private struct{ nn.Func }
 
-func TestALayerOfAnUnknownTypeIsNotSent(t *testing.T) {
+func TestSequential_WithAnUnknownLayerIsNotSent(t *testing.T) {
 	inDomain(t)
 	q, err := ipc.NewQueue[*nn.Sequential](1)
 	check(t, err)
@@ -147,7 +147,7 @@ func gradientsOf(t *testing.T, net *nn.Linear) (out [2]report) {
 	return out
 }
 
-func TestAGradientThatExistsWhenSentIsShared(t *testing.T) {
+func TestParams_ShareAGradientThatExistsWhenSent(t *testing.T) {
 	net := nn.NewLinear(3, 4, nil)
 	defer nn.Close(net)
 	net.Bias.Grad = tensor.Ones(tensor.Float32, 4)
@@ -159,7 +159,7 @@ func TestAGradientThatExistsWhenSentIsShared(t *testing.T) {
 	}
 }
 
-func TestAGradientThatIsMissingWhenSentIsPrivateToEachProcess(t *testing.T) {
+func TestParams_SentWithoutAGradientMakeTheirOwn(t *testing.T) {
 	net := nn.NewLinear(3, 4, nil)
 	defer nn.Close(net)
 	if got, want := gradientsOf(t, net), [2]report{{false, 0, 4}, {false, 0, 4}}; got != want {

@@ -68,7 +68,7 @@ func (r recordedLayer) input() *tensor.Tensor {
 
 type recordedLosses map[string][3]struct{ Y, DX []float64 }
 
-func TestLayersComputeWhatPyTorchDoes(t *testing.T) {
+func TestLayer_ComputesWhatPyTorchDoes(t *testing.T) {
 	var r struct{ Layers []recordedLayer }
 	readJSON(t, "testdata/layers.json", &r)
 	if len(r.Layers) != len(recordedLayers) {
@@ -122,7 +122,7 @@ func closeTo(t *testing.T, what string, got *tensor.Tensor, want []float64, tole
 	}
 }
 
-func TestLossesAreThoseOfPyTorch(t *testing.T) {
+func TestLoss_IsThatOfPyTorch(t *testing.T) {
 	var r struct{ Losses recordedLosses }
 	readJSON(t, "testdata/layers.json", &r)
 	classes, probabilities := tensor.FromSlice([]int64{3, 0, 5, 1}, 4), values(8, 0.5, 4, 6).AddScalar(0.5)
@@ -201,10 +201,10 @@ func summary(x *tensor.Tensor) []float64 {
 	return out
 }
 
-// TestTrainingIsThatOfPyTorch takes 20 steps. In float32 both round in another order, so that an
+// TestLayer_TrainsAsInPyTorch takes 20 steps. In float32 both round in another order, so that an
 // element that is almost 0 has hardly a digit in common: what is compared to 1e-5 are norms, and
 // elements relative to the root of their mean square.
-func TestTrainingIsThatOfPyTorch(t *testing.T) {
+func TestLayer_TrainsAsInPyTorch(t *testing.T) {
 	var r struct{ Runs []recordedRun }
 	readJSON(t, "testdata/training.json", &r)
 	if len(r.Runs) != 4 {

@@ -52,8 +52,8 @@ func NewLSTM(in, hidden, layers int, bidirectional bool, g *tensor.Generator) *L
 	return &LSTM{newRecurrent("NewLSTM", 4, in, hidden, hidden, layers, bidirectional, g)}
 }
 
-// NewProjectedLSTM is NewLSTM with states that are projected from hidden features to fewer:
-// PyTorch's proj_size. Cells keep hidden ones.
+// NewProjectedLSTM returns a layer as [NewLSTM] does, whose states are projected from hidden
+// features to proj, which are fewer: PyTorch's proj_size. Cells keep hidden ones.
 func NewProjectedLSTM(in, hidden, proj, layers int, bidirectional bool, g *tensor.Generator) *LSTM {
 	checkSizes("NewProjectedLSTM", proj)
 	if proj >= hidden {
@@ -98,13 +98,15 @@ func (r *Recurrent) directions() int {
 	return 1
 }
 
-// Forward is Run from states that are 0.
+// Forward returns the states of the last layer at each element of x, from first states and cells
+// that are 0; see Run for the shapes.
 func (l *LSTM) Forward(x *autograd.Var) *autograd.Var {
 	y, _, _ := l.Run(x, nil, nil)
 	return y
 }
 
-// Forward is Run from states that are 0.
+// Forward returns the states of the last layer at each element of x, from first states that are 0;
+// see Run for the shapes.
 func (g *GRU) Forward(x *autograd.Var) *autograd.Var {
 	y, _ := g.Run(x, nil)
 	return y

@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestRecurrentLayersSayWhatIsWrongWithTheirInputs(t *testing.T) {
+func TestRecurrent_SaysWhatIsWrongWithItsInputs(t *testing.T) {
 	input := func(shape ...int) *autograd.Var { return autograd.Const(tensor.New(tensor.Float32, shape...)) }
 	lstm, gru, projected := nn.NewLSTM(3, 4, 2, false, nil), nn.NewGRU(3, 4, 1, true, nil),
 		nn.NewProjectedLSTM(3, 4, 2, 1, false, nil)
@@ -44,7 +44,7 @@ func TestRecurrentLayersSayWhatIsWrongWithTheirInputs(t *testing.T) {
 
 // What is dropped between layers is another thing each time, the last layer's output is whole, and
 // nothing is dropped in eval.
-func TestRecurrentLayersDropBetweenLayersAlone(t *testing.T) {
+func TestRecurrent_DropsBetweenLayersAlone(t *testing.T) {
 	x := autograd.Const(tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 6, 3, 5))
 	for layers := 1; layers <= 2; layers++ {
 		g := nn.NewGRU(5, 8, layers, false, tensor.NewGenerator(2))
@@ -65,7 +65,7 @@ func TestRecurrentLayersDropBetweenLayersAlone(t *testing.T) {
 }
 
 // A batch is what its examples are, however it lies in memory and whichever dimension comes first.
-func TestRecurrentLayersTreatExamplesAlike(t *testing.T) {
+func TestRecurrent_TreatsExamplesAlike(t *testing.T) {
 	lstm := nn.NewLSTM(3, 4, 2, true, tensor.NewGenerator(1))
 	x := tensor.RandN(tensor.Float32, tensor.NewGenerator(2), 5, 2, 3)
 	y, h, c := lstm.Run(autograd.Const(x), nil, nil)
@@ -84,7 +84,7 @@ func TestRecurrentLayersTreatExamplesAlike(t *testing.T) {
 	}
 }
 
-func TestAttentionsSayWhatIsWrongWithTheirInputs(t *testing.T) {
+func TestMultiheadAttention_SaysWhatIsWrongWithItsInputs(t *testing.T) {
 	input := func(shape ...int) *autograd.Var { return autograd.Const(tensor.New(tensor.Float32, shape...)) }
 	m, other := nn.NewMultiheadAttention(6, 2, nil), nn.NewMultiheadAttentionOf(6, 2, 5, 3, nil)
 	for want, f := range map[string]func(){
@@ -115,7 +115,7 @@ func TestAttentionsSayWhatIsWrongWithTheirInputs(t *testing.T) {
 }
 
 // All queries see the keys that are added, also those that see no other.
-func TestKeysThatAreAddedAreSeenByAll(t *testing.T) {
+func TestMultiheadAttention_ShowsAddedKeysToAll(t *testing.T) {
 	x := tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 4, 2, 6)
 	for name, mask := range map[string]nn.AttentionMask{
 		"causal":  {Causal: true},

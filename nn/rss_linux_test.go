@@ -24,7 +24,7 @@ func resident(t *testing.T) int {
 
 // What a step computes takes 0.7 MB, so a step that kept it would be seen, and so would one that
 // kept a gradient.
-func TestMemoryDoesNotGrowOverFiftyEpochs(t *testing.T) {
+func TestLayer_TrainsFiftyEpochsInOneMemory(t *testing.T) {
 	const epochs, batches, room = 50, 8, 16 << 20
 	for name, make := range optimizers {
 		step := lap(make)

@@ -33,7 +33,7 @@ func NewTransformerEncoderLayer(embed, heads, hidden int, p float64, g *tensor.G
 	return t
 }
 
-// Forward is Encode without a mask.
+// Forward takes x as Encode does, and returns another of its shape; every element sees all.
 func (t *TransformerEncoderLayer) Forward(x *autograd.Var) *autograd.Var {
 	return t.Encode(x, AttentionMask{})
 }
@@ -64,12 +64,13 @@ type TransformerEncoder struct {
 	Norm   *LayerNorm // of what comes out, or nil
 }
 
-// Forward is Encode without a mask.
+// Forward takes x as Encode does, and returns another of its shape; every element sees all.
 func (t *TransformerEncoder) Forward(x *autograd.Var) *autograd.Var {
 	return t.Encode(x, AttentionMask{})
 }
 
-// Encode takes what its layers take.
+// Encode gives x to the layers one after another, as [TransformerEncoderLayer.Encode] takes it, and
+// returns another of its shape.
 func (t *TransformerEncoder) Encode(x *autograd.Var, mask AttentionMask) *autograd.Var {
 	for _, l := range t.Layers {
 		x = l.Encode(x, mask)

@@ -50,7 +50,8 @@ func NewAdam(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
 	return a
 }
 
-// NewAdamW is NewAdam with Decoupled weight decay.
+// NewAdamW returns the optimizer of params with Decoupled weight decay. It panics as [NewAdam]
+// does.
 func NewAdamW(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
 	o.Decoupled = true
 	return NewAdam(params, o)

@@ -9,14 +9,14 @@ package optim
 //	}
 type Groups []Optimizer
 
-// ZeroGrad is that of each.
+// ZeroGrad sets the gradients of all optimizers to zeros.
 func (g Groups) ZeroGrad() {
 	for _, o := range g {
 		o.ZeroGrad()
 	}
 }
 
-// Step is that of each.
+// Step takes one step of each optimizer, in their order.
 func (g Groups) Step() {
 	for _, o := range g {
 		o.Step()

@@ -57,7 +57,7 @@ var train = shoal.Register("optim_test.train", func(_ context.Context, rank int,
 	return nil
 })
 
-func TestWorkersGoOnWithSharedStateAndTrainTheModuleThatCameAlong(t *testing.T) {
+func TestOptimizer_SharedTrainsTheModuleThatCameAlong(t *testing.T) {
 	net := nn.NewLinear(2, 1, tensor.NewGenerator(1))
 	defer nn.Close(net)
 	adam := optim.NewAdam(nn.Params(net), optim.AdamOptions{LR: 0.05, Atomic: true})
@@ -120,7 +120,7 @@ type everything struct {
 	Any     any // of nn.Loss
 }
 
-func TestAnOptimizerArrivesWithTheParametersOfItsModule(t *testing.T) {
+func TestOptimizer_ArrivesWithTheParametersOfItsModule(t *testing.T) {
 	inDomain(t)
 	net := nn.NewSequential(nn.NewLinear(2, 3, nil), nn.NewBatchNorm2d(1))
 	e := everything{net, optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: 0.1, Momentum: 0.9, Nesterov: true}),
@@ -163,7 +163,7 @@ func TestAnOptimizerArrivesWithTheParametersOfItsModule(t *testing.T) {
 		got.Adam.Close(), nn.Close(net), nn.Close(got.Net)))
 }
 
-func TestSharingSaysWhenThereIsNoRoom(t *testing.T) {
+func TestOptimizer_SaysWhenThereIsNoRoomToShare(t *testing.T) {
 	inDomain(t)
 	net := nn.NewLinear(1000, 1000, nil) // moments of 8 MB
 	adam := optim.NewAdam(nn.Params(net), optim.AdamOptions{})
@@ -173,7 +173,7 @@ func TestSharingSaysWhenThereIsNoRoom(t *testing.T) {
 	check(t, adam.Close())
 }
 
-func TestAMalformedOptimizerIsRefused(t *testing.T) {
+func TestOptimizer_MalformedIsRefused(t *testing.T) {
 	inDomain(t)
 	p := autograd.NewParam("p", tensor.New(tensor.Float32, 2))
 	shape := func(n int) *tensor.Tensor { return tensor.New(tensor.Float32, n) }

@@ -178,7 +178,7 @@ func near(got, want []float64, tolerance float64) bool {
 	return slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) <= tolerance })
 }
 
-func TestStepsAreThoseOfPyTorch(t *testing.T) {
+func TestOptimizer_StepsAsInPyTorch(t *testing.T) {
 	for _, c := range recorded(t).Steps {
 		for dt, tolerance := range map[tensor.DType]float64{tensor.Float64: 1e-13, tensor.Float32: 2e-6} {
 			for _, atomic := range []bool{false, true} {
@@ -198,7 +198,7 @@ func TestStepsAreThoseOfPyTorch(t *testing.T) {
 	}
 }
 
-func TestSchedulesAreThoseOfPyTorch(t *testing.T) {
+func TestFollow_SetsTheRatesAndMomentaOfPyTorch(t *testing.T) {
 	for _, c := range recorded(t).Schedules {
 		s, sgd := c.Arguments.make(c.Kind), optim.NewSGD(oneParam(), optim.SGDOptions{})
 		adam := optim.NewAdam(oneParam(), optim.AdamOptions{Betas: &[2]float64{0, 0.99}})
@@ -220,7 +220,7 @@ func oneParam() iter.Seq[*autograd.Param] {
 	return slices.Values([]*autograd.Param{autograd.NewParam("p", values(1, 2))})
 }
 
-func TestPlateausAreThoseOfPyTorch(t *testing.T) {
+func TestReduceLROnPlateau_IsThatOfPyTorch(t *testing.T) {
 	for i, c := range recorded(t).Plateaus {
 		o := c.Options
 		p := &optim.ReduceLROnPlateau{LR: 0.5, Maximize: o.Mode == "max", Factor: o.Factor,
@@ -238,7 +238,7 @@ func TestPlateausAreThoseOfPyTorch(t *testing.T) {
 	}
 }
 
-func TestGroupsTakeTheirStepsTogether(t *testing.T) {
+func TestGroups_TakeTheirStepsTogether(t *testing.T) {
 	slow, fast := autograd.NewParam("slow", values(1, 7)), autograd.NewParam("fast", values(1, 7))
 	groups := optim.Groups{
 		optim.NewSGD(slices.Values([]*autograd.Param{slow}), optim.SGDOptions{LR: 0.1}),
@@ -258,7 +258,7 @@ func TestGroupsTakeTheirStepsTogether(t *testing.T) {
 	}
 }
 
-func TestGradientsAreClippedAsInPyTorch(t *testing.T) {
+func TestClipGradNorm_IsThatOfPyTorch(t *testing.T) {
 	for _, c := range recorded(t).Clips {
 		a, b, none := autograd.NewParam("a", values(1, 7)), autograd.NewParam("b", values(2, 3)),
 			autograd.NewParam("c", values(3, 2))
@@ -271,7 +271,7 @@ func TestGradientsAreClippedAsInPyTorch(t *testing.T) {
 	}
 }
 
-func TestOptionsThatMakeNoSensePanic(t *testing.T) {
+func TestOptimizer_PanicsOfOptionsThatMakeNoSense(t *testing.T) {
 	none, some := slices.Values([]*autograd.Param(nil)),
 		slices.Values([]*autograd.Param{autograd.NewParam("p", values(1, 2))})
 	for name, f := range map[string]func(){
@@ -318,7 +318,7 @@ func TestOptionsThatMakeNoSensePanic(t *testing.T) {
 	}
 }
 
-func TestAStepAllocatesNothing(t *testing.T) {
+func TestOptimizer_StepsWithoutAllocating(t *testing.T) {
 	p := autograd.NewParam("p", values(1, 100))
 	p.Grad = values(2, 100)
 	for _, kind := range []string{"sgd", "adam", "rmsprop", "adagrad"} {

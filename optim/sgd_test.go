@@ -21,7 +21,7 @@ func values(seed, n int) *tensor.Tensor {
 	return t
 }
 
-func TestAtomicStepsOfManyAreAllTaken(t *testing.T) {
+func TestOptimizer_AtomicStepsOfManyAreAllTaken(t *testing.T) {
 	const goroutines, steps = 4, 500
 	for name, c := range map[string]struct {
 		make func(p *autograd.Param) optim.Optimizer
@@ -54,7 +54,7 @@ func TestAtomicStepsOfManyAreAllTaken(t *testing.T) {
 	}
 }
 
-func TestParametersWithoutAGradientAndFrozenOnesStay(t *testing.T) {
+func TestOptimizer_LeavesParametersWithoutAGradientAndFrozenOnes(t *testing.T) {
 	without, frozen, moved := autograd.NewParam("a", values(1, 3)), autograd.NewParam("b", values(1, 3)),
 		autograd.NewParam("c", values(1, 3))
 	frozen.Grad, moved.Grad = values(2, 3), values(2, 3)
@@ -72,7 +72,7 @@ func TestParametersWithoutAGradientAndFrozenOnesStay(t *testing.T) {
 	}
 }
 
-func TestAStepBetweenForwardAndBackwardIsNoticed(t *testing.T) {
+func TestOptimizer_StepBetweenForwardAndBackwardIsNoticed(t *testing.T) {
 	p := autograd.NewParam("p", values(1, 3))
 	p.Grad = values(2, 3)
 	loss := autograd.Sum(autograd.Mul(p.Var(), p.Var()))

@@ -83,7 +83,7 @@ func TestRegression_S3_4_AnOptimizerGoesOnFromItsStateDict(t *testing.T) {
 
 // A state dict without states is that of an optimizer that has not begun, and so begins the one
 // that loads it.
-func TestLoadForgetsWhatWas(t *testing.T) {
+func TestLoad_ForgetsWhatWas(t *testing.T) {
 	fresh, params := optimizers(1)
 	worn, others := optimizers(1)
 	for i := range worn {
@@ -102,7 +102,7 @@ func TestLoadForgetsWhatWas(t *testing.T) {
 }
 
 // Shared state stays where it is: those who have it go on with what was loaded.
-func TestLoadedStateStaysShared(t *testing.T) {
+func TestLoad_KeepsTheStateShared(t *testing.T) {
 	inDomain(t)
 	p, seq := one(1)
 	adam := optim.NewAdam(seq, optim.AdamOptions{LR: 0.1})
@@ -137,7 +137,7 @@ func edited(edit func(d *optim.StateDict)) optim.StateDict {
 	return d
 }
 
-func TestStateDictsThatDoNotFitAreRefused(t *testing.T) {
+func TestLoad_RefusesWhatDoesNotFit(t *testing.T) {
 	adam := func() optim.Optimizer { _, seq := one(1); return optim.NewAdam(seq, optim.AdamOptions{LR: 0.5}) }
 	sgd := func() optim.Optimizer { _, seq := one(1); return optim.NewSGD(seq, optim.SGDOptions{LR: 0.5}) }
 	adamW := func() optim.Optimizer { _, seq := one(1); return optim.NewAdamW(seq, optim.AdamOptions{LR: 0.5}) }
@@ -213,7 +213,7 @@ func TestStateDictsThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
-func TestSchedulesThatDoNotFitAreRefused(t *testing.T) {
+func TestLoadSchedule_RefusesWhatDoesNotFit(t *testing.T) {
 	load := func(like optim.Schedule, d map[string]any) error {
 		_, _, err := optim.LoadSchedule(like, d)
 		return err
@@ -279,7 +279,7 @@ func TestSchedulesThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoStateDictPanics(t *testing.T) {
+func TestState_PanicsOfWhatHasNone(t *testing.T) {
 	_, seq := one(1)
 	sgd := optim.NewSGD(seq, optim.SGDOptions{LR: 1})
 	for name, f := range map[string]func(){

@@ -108,7 +108,7 @@ var hoard = shoal.Register("hoard", func(ctx context.Context, _ int, in *ipc.Rec
 const few = 8
 
 // Tensors that are kept need no descriptors and no mappings.
-func TestAHundredThousandTensorsNeedNoDescriptors(t *testing.T) {
+func TestTensor_NeedsNoDescriptor(t *testing.T) {
 	d := domain(t, 256<<20)
 	q, err := ipc.NewQueue[*tensor.Tensor](1000)
 	check(t, err)
@@ -140,7 +140,7 @@ var putAndExit = shoal.Register("putAndExit", func(ctx context.Context, _ int, o
 })
 
 // What was put is there, whoever is gone.
-func TestAGibibyteOutlivesItsSender(t *testing.T) {
+func TestTensor_OutlivesItsSender(t *testing.T) {
 	d := domain(t, 1200<<20)
 	ctx := watched(t)
 	q, err := ipc.NewQueue[*tensor.Tensor](0)
@@ -185,7 +185,7 @@ var passOn = shoal.Register("passOn", func(ctx context.Context, _ int, p passing
 })
 
 // A tensor goes from A to B to C, and is C's when A and B are killed.
-func TestAForwardedTensorOutlivesBoth(t *testing.T) {
+func TestTensor_ForwardedOutlivesBoth(t *testing.T) {
 	d := domain(t, 64<<20)
 	ctx := watched(t)
 	queue := func() *ipc.Queue[*tensor.Tensor] {
@@ -215,7 +215,7 @@ func TestAForwardedTensorOutlivesBoth(t *testing.T) {
 }
 
 // A message is as long for a gibibyte as for a byte, and nothing of either is copied or mapped.
-func TestAMessageCopiesNothingWhateverItsSize(t *testing.T) {
+func TestTensor_IsSentWithoutACopyWhateverItsSize(t *testing.T) {
 	d := domain(t, 1100<<20)
 	ctx := watched(t)
 	q, err := ipc.NewQueue[*tensor.Tensor](1)
@@ -248,7 +248,7 @@ func TestAMessageCopiesNothingWhateverItsSize(t *testing.T) {
 }
 
 // What a worker is started with is as long whatever it shares.
-func TestAnArgumentIsAsLongWhateverItShares(t *testing.T) {
+func TestTensor_MakesAnArgumentNoLonger(t *testing.T) {
 	domain(t, 300<<20)
 	plan, err := wire.PlanOf[*tensor.Tensor]()
 	check(t, err)
@@ -273,7 +273,7 @@ var meet = shoal.Register("meet", func(ctx context.Context, _ int, b *ipc.Barrie
 })
 
 // As many workers as a big machine has live at the same time.
-func TestSixtyFourWorkersMeet(t *testing.T) {
+func TestTensor_IsWrittenByManyWorkers(t *testing.T) {
 	d := domain(t, 64<<20)
 	const workers = 64
 	b, err := ipc.NewBarrier(workers)
@@ -287,7 +287,7 @@ func TestSixtyFourWorkersMeet(t *testing.T) {
 }
 
 // Every element type arrives in every layout.
-func TestEveryDTypeArrivesInEveryLayout(t *testing.T) {
+func TestTensor_OfEveryDTypeArrivesInEveryLayout(t *testing.T) {
 	d := local(t)
 	layouts := map[string]func(x *tensor.Tensor) *tensor.Tensor{
 		"contiguous":   func(x *tensor.Tensor) *tensor.Tensor { return x },

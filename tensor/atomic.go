@@ -9,7 +9,7 @@ import (
 
 // AddAtomic adds o, which is broadcast and converted, to t: each element by an atomic addition, so
 // that no concurrent one is lost, in whichever process. t is Float32, Float64, Int32 or Int64.
-// Other writers of t must be atomic, too.
+// Other writers of t must be atomic as well.
 func (t *Tensor) AddAtomic(o *Tensor) *Tensor {
 	t.wantRoom(o.dtype)
 	t.wantDistinct()

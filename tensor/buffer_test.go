@@ -20,7 +20,7 @@ func wantErr(t testing.TB, err, want error) {
 	}
 }
 
-func TestFromBuffer(t *testing.T) {
+func TestFromBuffer_SharesTheBytes(t *testing.T) {
 	local(t)
 	m, err := ipc.NewMemory("raw", 100)
 	check(t, err)
@@ -45,7 +45,7 @@ func TestFromBuffer(t *testing.T) {
 	wantErr(t, err, tensor.ErrClosed)
 }
 
-func TestFromBufferIsRefused(t *testing.T) {
+func TestFromBuffer_RefusesWhatIsNotThere(t *testing.T) {
 	local(t)
 	m, err := ipc.NewMemory("", 100)
 	check(t, err)
@@ -106,7 +106,7 @@ var add = shoal.Register("add", func(ctx context.Context, rank int, f frame) err
 	return x.Close()
 })
 
-func TestFrameOfRawMemoryInOtherProcesses(t *testing.T) {
+func TestFromBuffer_IsTheSameMemoryElsewhere(t *testing.T) {
 	d, err := shm.New(shm.Options{Budget: 64 << 20})
 	check(t, err)
 	use(t, d)
@@ -129,7 +129,7 @@ func TestFrameOfRawMemoryInOtherProcesses(t *testing.T) {
 }
 
 // A tensor by name has its dtype, shape and strides with it.
-func TestTensorByName(t *testing.T) {
+func TestTensor_IsFoundByName(t *testing.T) {
 	local(t)
 	x := tensor.Arange(tensor.Float32, 0, 24, 1).Reshape(2, 3, 4).Transpose(0, 2)
 	check(t, ipc.Bind("x", x))

@@ -8,10 +8,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestHalvesAreCastAsOneByOne compares the casts of whole tensors, which kernels begin and Go ends,
-// with those of single numbers: all halves, and floats of all sizes, many of them halfway between
-// two halves.
-func TestHalvesAreCastAsOneByOne(t *testing.T) {
+// TestTensorTo_CastsHalvesAsOneByOne compares the casts of whole tensors, which kernels begin and
+// Go ends, with those of single numbers: all halves, and floats of all sizes, many of them halfway
+// between two halves.
+func TestTensorTo_CastsHalvesAsOneByOne(t *testing.T) {
 	const all = 1 << 16
 	halves, brains := make([]tensor.F16, all+3), make([]tensor.BF16, all+3)
 	for i := range halves {
@@ -52,9 +52,9 @@ func sameFloats(t *testing.T, name string, x *tensor.Tensor, want func(i int) fl
 	}
 }
 
-// TestCastsOfViews casts what has gaps, is turned round or stands for many: nothing of that is a
-// row for a kernel.
-func TestCastsOfViews(t *testing.T) {
+// TestTensorTo_CastsViews casts what has gaps, is turned round or stands for many: nothing of that
+// is a row for a kernel.
+func TestTensorTo_CastsViews(t *testing.T) {
 	x := tensor.Arange(tensor.Float32, 0, 6*70, 1).View(6, 70)
 	for name, v := range map[string]*tensor.Tensor{
 		"transposed": x.T(), "every third": x.Slice(1, 0, 70, 3), "expanded": x.Narrow(1, 5, 1).Expand(6, 70),

@@ -7,7 +7,7 @@ import (
 
 // Catch calls f, and returns the error with which an operation in it panicked, because of what the
 // world did and not by a mistake: what a device said no to, such as memory for a result,
-// ErrUnsupported, ErrDevices, and the *FileError of a file that was cut short under a tensor. It
+// ErrUnsupported, ErrDevices, and ErrFile of a file that was cut short under a tensor. It
 // returns nil where none did. Only what f does in its own goroutine is caught. Panics of mistakes
 // and of the runtime go on.
 //

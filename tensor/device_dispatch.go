@@ -89,7 +89,7 @@ func emptyFor(dt DType, shape []int, in ...*Tensor) *Tensor { return emptyOn(hom
 // device's refusal is a panic with its error.
 func (t *Tensor) NewEmpty(dt DType, shape ...int) *Tensor { return emptyOn(t.Device(), dt, shape...) }
 
-// NewZeros is NewEmpty with zeros.
+// NewZeros returns zeros of a dtype and a shape, where t is.
 func (t *Tensor) NewZeros(dt DType, shape ...int) *Tensor {
 	if t.Device() == nil {
 		return New(dt, shape...)

@@ -30,7 +30,8 @@
 // another process writes in between is lost: of two that add 1 at once, one may win.
 // [Tensor.AddAtomic] loses nothing, nor do the Atomic options of package optim. No method changes
 // all elements at once: others may see some changed and others not yet. Goroutines of one process
-// need a lock, or AddAtomic: what is a race between processes is one for Go's memory model, too.
+// need a lock, or AddAtomic: what is a race between processes is a race in Go's memory model as
+// well.
 //
 // # The trap
 //
@@ -39,7 +40,7 @@
 // the old place. Keep the tensor reachable while the slice is used (runtime.KeepAlive), and call
 // Data again after Share.
 //
-// Tensors of shared memory are closed by whoever made or received them, views as well. The garbage
-// collector does it for those forgotten, late; in t.T().Select(0, 1) the view in between is
-// forgotten.
+// The process that made or received a tensor of shared memory closes it, and so it does each view.
+// The garbage collector does it for those forgotten, late; in t.T().Select(0, 1) the view in
+// between is forgotten.
 package tensor

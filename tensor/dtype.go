@@ -68,7 +68,7 @@ func (d DType) isFloat() bool   { return d >= Float16 && d <= Float64 || d >= Fl
 func (d DType) isComplex() bool { return d == Complex64 || d == Complex128 }
 func (d DType) isKept() bool    { return d >= Uint16 } // and not computed with
 
-// ParseDType is the inverse of DType.String; it takes PyTorch's "torch.float32" as well. The error
+// ParseDType returns the dtype of a name, such as float32, or PyTorch's torch.float32. The error
 // wraps ErrDType.
 func ParseDType(s string) (DType, error) {
 	name := strings.TrimPrefix(s, "torch.")

@@ -19,8 +19,8 @@ var (
 	// ErrAlign is wrapped where a tensor would begin at bytes that are not a multiple of its
 	// elements' size.
 	ErrAlign = errors.New("tensor: not aligned")
-	// ErrFile is wrapped where a file is not, or no longer, what a tensor needs; it comes as
-	// *FileError.
+	// ErrFile is wrapped where a file is not, or no longer, what a tensor needs; it comes in an
+	// *encoding.FileError.
 	ErrFile = errors.New("tensor: file does not fit the tensor")
 	// ErrDomain is wrapped where a tensor is sent that is shared in another domain than the
 	// process's default one.

@@ -71,3 +71,16 @@ func ExamplePlace() {
 	fmt.Println(p, p == tensor.Place{})
 	// Output: cpu true
 }
+
+// A storage may be seen as several tensors.
+func ExampleStorage() {
+	x := tensor.FromSlice([]float32{1, 2, 3, 4}, 2, 2)
+	y, err := x.Storage().View(tensor.Float32, []int{3}, nil, 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer y.Close()
+	fmt.Println(y, y.SameStorage(x))
+	// Output: tensor([2., 3., 4.]) true
+}

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 	"weak"
 
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
@@ -24,21 +25,12 @@ type file struct {
 	ended  atomic.Bool
 }
 
-// A FileError says that a file is not what a tensor needs. It wraps ErrFile.
-type FileError struct {
-	Path string
-	Have int64 // bytes of the file
-	Want int64 // bytes of the mapping
-	Why  string
-}
+// misfit says that a file of have bytes is not what a tensor needs, and why.
+func (f *file) misfit(have, want int64, why string) error { return misfitOf(f.Name(), have, want, why) }
 
-// Error returns one line.
-func (e *FileError) Error() string {
-	return fmt.Sprintf("tensor over file %s of %d bytes, where %d are wanted: %s", e.Path, e.Have, e.Want, e.Why)
+func misfitOf(path string, have, want int64, why string) error {
+	return &encoding.FileError{Path: path, Offset: have, Err: fmt.Errorf("%w, which wants %d bytes: %s", ErrFile, want, why)}
 }
-
-// Unwrap returns ErrFile.
-func (e *FileError) Unwrap() error { return ErrFile }
 
 // FromFile returns a tensor whose elements are a file's bytes, mapped and not read:
 // torch.from_file. The caller closes it.
@@ -49,9 +41,10 @@ func (e *FileError) Unwrap() error { return ErrFile }
 // not the same. Without shared, the file is only read, and what is written stays in the tensor;
 // sent or shared, it is copied to shared memory once, as any tensor is.
 //
-// The error is a *FileError where the file is too short, or no regular file. A program that cuts
+// The error is an *encoding.FileError that wraps ErrFile where the file is too short, or no regular
+// file; its Offset is the end of the file. A program that cuts
 // the file short later does it under the tensor: each operation asks for the file's size first and
-// panics with a *FileError; what it cannot see is a cut in the middle of an operation, and an
+// panics with that error; what it cannot see is a cut in the middle of an operation, and an
 // access to a slice of Data. [Catch] makes errors of all of these.
 func FromFile(path string, shared bool, dt DType, shape ...int) (*Tensor, error) {
 	t, err := fromFile(path, shared, dt, shape)
@@ -105,9 +98,9 @@ func (f *file) mapIn(extend bool, size int) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return &FileError{f.Name(), info.Size(), int64(size), "it is not a regular file"}
+		return f.misfit(info.Size(), int64(size), "it is not a regular file")
 	case info.Size() < int64(size) && !extend:
-		return &FileError{f.Name(), info.Size(), int64(size), "it is too short"}
+		return f.misfit(info.Size(), int64(size), "it is too short")
 	case info.Size() < int64(size):
 		if err := lengthen(f.File, int64(size)); err != nil {
 			return err
@@ -159,7 +152,7 @@ func (f *file) check() {
 func (f *file) short() error {
 	info, err := f.Stat()
 	if err == nil && info.Size() < int64(len(f.bytes)) {
-		return &FileError{f.Name(), info.Size(), int64(len(f.bytes)), "it was cut short"}
+		return f.misfit(info.Size(), int64(len(f.bytes)), "it was cut short")
 	}
 	return nil // or it was closed, which others find out
 }
@@ -257,8 +250,8 @@ func readFile(d *wire.Decoder) (*storage, error) {
 		return nil, err
 	}
 	if f.id != id {
-		return nil, errors.Join(&FileError{path, int64(size), int64(size),
-			"it is another file than the sender's"}, f.end())
+		return nil, errors.Join(misfitOf(path, int64(size), int64(size),
+			"it is another file than the sender's"), f.end())
 	}
 	return files.house(f), nil
 }

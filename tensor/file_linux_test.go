@@ -7,14 +7,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestFromFileShared(t *testing.T) {
+func TestFromFile_SharedWritesToTheFile(t *testing.T) {
 	local(t)
 	path := filepath.Join(t.TempDir(), "weights")
 	x, err := tensor.FromFile(path, true, tensor.Int32, 2, 3)
@@ -43,7 +45,7 @@ func TestFromFileShared(t *testing.T) {
 	check(t, z.Close())
 }
 
-func TestFromFilePrivate(t *testing.T) {
+func TestFromFile_PrivateLeavesTheFile(t *testing.T) {
 	d := local(t)
 	path := filepath.Join(t.TempDir(), "weights")
 	check(t, os.WriteFile(path, []byte{1, 2, 3, 4, 5}, 0o400))
@@ -65,15 +67,15 @@ func TestFromFilePrivate(t *testing.T) {
 	check(t, errors.Join(x.Close(), y.Close()))
 }
 
-func TestFromFileIsRefused(t *testing.T) {
+func TestFromFile_RefusesWhatIsNoFile(t *testing.T) {
 	local(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "short")
 	check(t, os.WriteFile(path, make([]byte, 10), 0o600))
 	_, err := tensor.FromFile(path, false, tensor.Uint8, 11)
 	wantErr(t, err, tensor.ErrFile)
-	var fe *tensor.FileError
-	if !errors.As(err, &fe) || fe.Have != 10 || fe.Want != 11 || fe.Path != path {
+	var fe *encoding.FileError
+	if !errors.As(err, &fe) || fe.Offset != 10 || !strings.Contains(fe.Error(), "wants 11 bytes") || fe.Path != path {
 		t.Errorf("%+v", fe)
 	}
 	for _, shared := range []bool{true, false} {
@@ -97,7 +99,7 @@ func TestFromFileIsRefused(t *testing.T) {
 }
 
 // A file that is cut short under a tensor is an error, and not the end of the process.
-func TestFileCutShort(t *testing.T) {
+func TestFromFile_OfAFileCutShortIsAnError(t *testing.T) {
 	for _, shared := range []bool{true, false} {
 		t.Run(fmt.Sprint("shared ", shared), func(t *testing.T) {
 			d := local(t)
@@ -115,14 +117,14 @@ func TestFileCutShort(t *testing.T) {
 				"in a view": func() { x.Narrow(0, 1<<13, 10).Clone() },
 			} {
 				err := tensor.Catch(f)
-				var fe *tensor.FileError
-				if !errors.As(err, &fe) || fe.Have != 100 || fe.Want != 1<<16 {
+				var fe *encoding.FileError
+				if !errors.As(err, &fe) || fe.Offset != 100 || !strings.Contains(fe.Error(), "wants 65536 bytes") {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
 			func() {
 				defer func() {
-					if _, ok := recover().(*tensor.FileError); !ok {
+					if _, ok := recover().(*encoding.FileError); !ok {
 						t.Error("an operation panics with something else")
 					}
 				}()
@@ -162,7 +164,7 @@ var addToFile = shoal.Register("addToFile", func(ctx context.Context, rank int, 
 	return x.Close()
 })
 
-func TestFileTensorTravels(t *testing.T) {
+func TestFromFile_Travels(t *testing.T) {
 	d, err := shm.New(shm.Options{Budget: 16 << 20})
 	check(t, err)
 	use(t, d)

@@ -24,8 +24,8 @@ func (l *loan) End() error {
 	return nil
 }
 
-// TestForeignMemory ends a loan with the last tensor, once, and makes no tensor after that.
-func TestForeignMemory(t *testing.T) {
+// TestAdopt_EndsALoanOnce ends a loan with the last tensor, once, and makes no tensor after that.
+func TestAdopt_EndsALoanOnce(t *testing.T) {
 	l := new(loan)
 	memory := make([]byte, 64)
 	s := foreignTensors.Adopt(memory, l)
@@ -57,8 +57,8 @@ func TestForeignMemory(t *testing.T) {
 	}
 }
 
-// TestForeignLayouts refuses tensors that are not in the memory.
-func TestForeignLayouts(t *testing.T) {
+// TestStorageView_RefusesWhatIsNotInIt refuses tensors that are not in the memory.
+func TestStorageView_RefusesWhatIsNotInIt(t *testing.T) {
 	s := foreignTensors.Adopt(make([]byte, 64), new(loan))
 	hold, err := s.View(tensor.Uint8, []int{0}, []int{1}, 0)
 	check(t, err)
@@ -86,8 +86,8 @@ func TestForeignLayouts(t *testing.T) {
 	}
 }
 
-// TestMoveTo moves the heap once, with all views, and nothing else.
-func TestMoveTo(t *testing.T) {
+// TestStorageMoveTo_TakesAllViews moves the heap once, with all views, and nothing else.
+func TestStorageMoveTo_TakesAllViews(t *testing.T) {
 	a := tensor.FromSlice([]int32{1, 2, 3}, 3)
 	b := a.Narrow(0, 1, 2)
 	memory, l := make([]byte, 12), new(loan)
@@ -106,8 +106,8 @@ func TestMoveTo(t *testing.T) {
 	}
 }
 
-// TestForgottenLoan ends with the garbage collector.
-func TestForgottenLoan(t *testing.T) {
+// TestAdopt_EndsAForgottenLoan ends with the garbage collector.
+func TestAdopt_EndsAForgottenLoan(t *testing.T) {
 	l := new(loan)
 	func() {
 		_, err := foreignTensors.Adopt(make([]byte, 16), l).View(tensor.Uint8, []int{16}, []int{1}, 0)

@@ -116,7 +116,8 @@ func (t *Tensor) Scatter(dim int, idx, src *Tensor) *Tensor {
 	return t.scatter("Scatter", dim, idx, src, copier(t.dtype.Size()))
 }
 
-// ScatterAdd is Scatter that adds to the elements. Where several name one element, all are added.
+// ScatterAdd adds to the elements that Scatter would replace. Where several name one element, all
+// are added.
 func (t *Tensor) ScatterAdd(dim int, idx, src *Tensor) *Tensor {
 	return t.scatter("ScatterAdd", dim, idx, src, nil)
 }

@@ -13,7 +13,7 @@ import (
 var kept = []tensor.DType{tensor.Uint16, tensor.Uint32, tensor.Uint64, tensor.Float8E4M3FN, tensor.Float8E5M2}
 
 // Every byte is the number that PyTorch says, and is that byte again.
-func TestFloatsOfEightBits(t *testing.T) {
+func TestDType_FloatsOfEightBits(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for dt, want := range map[tensor.DType]map[byte]float64{
 		tensor.Float8E4M3FN: {0: 0, 1: 0x1p-9, 7: 7 * 0x1p-9, 8: 0x1p-6, 0x38: 1, 0x3f: 1.875, 0x7e: 448,
@@ -63,7 +63,7 @@ func TestFloatsOfEightBits(t *testing.T) {
 	}
 }
 
-func TestUnsigned(t *testing.T) {
+func TestDType_Unsigned(t *testing.T) {
 	large := tensor.FromSlice([]uint64{0, 1, 1 << 63, math.MaxUint64}, 4)
 	if got := fmt.Sprint(
 		large); got != "tensor([                   0,                    1,  9223372036854775808,\n        18446744073709551615], dtype=torch.uint64)" {
@@ -86,7 +86,7 @@ func TestUnsigned(t *testing.T) {
 }
 
 // What is only kept is moved and converted like the rest, and computed with by nobody.
-func TestKept(t *testing.T) {
+func TestDType_KeptIsMovedAndConvertedOnly(t *testing.T) {
 	for _, dt := range kept {
 		if again, err := tensor.ParseDType(dt.String()); err != nil || again != dt {
 			t.Errorf("%v: %v, %v", dt, again, err)

@@ -80,7 +80,7 @@ func readFileAt(t *Tensor, f *os.File, at int64) error {
 	if _, err := f.ReadAt(b, at); err != nil {
 		info, statErr := f.Stat()
 		if statErr == nil && info.Size() < at+int64(len(b)) {
-			return &FileError{f.Name(), info.Size(), at + int64(len(b)), "it was cut short"}
+			return misfitOf(f.Name(), info.Size(), at+int64(len(b)), "it was cut short")
 		}
 		return errors.Join(err, statErr)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestNestedSlicesBecomeTensors(t *testing.T) {
+func TestFromNested_MakesTensors(t *testing.T) {
 	for _, c := range []struct {
 		dt   tensor.DType
 		in   any
@@ -35,7 +35,7 @@ func TestNestedSlicesBecomeTensors(t *testing.T) {
 	}
 }
 
-func TestDTypesHaveTheirNames(t *testing.T) {
+func TestDType_HasItsName(t *testing.T) {
 	for _, dt := range allDTypes {
 		for _, s := range []string{dt.String(), "torch." + dt.String()} {
 			if got, err := tensor.ParseDType(s); got != dt || err != nil {
@@ -48,7 +48,7 @@ func TestDTypesHaveTheirNames(t *testing.T) {
 	}
 }
 
-func TestASliceIsTheStorage(t *testing.T) {
+func TestFromSlice_IsTheStorage(t *testing.T) {
 	s := []float32{1, 2, 3}
 	a := tensor.FromSlice(s, 3)
 	a.MulScalar(2)

@@ -19,7 +19,8 @@ func contiguous(s *storage, dt DType, shape []int) *Tensor {
 	return newTensor(s, dt, shape, rowMajor(shape), 0)
 }
 
-// Empty is New for elements that will be written anyway: they are what the memory held before.
+// Empty returns a tensor on the heap whose elements are what the memory held before: for elements
+// that will be written anyway.
 func Empty(dt DType, shape ...int) *Tensor {
 	own, size := checkShape(dt, shape)
 	return contiguous(emptyHeap(size), dt, own)
@@ -109,7 +110,8 @@ func NewShared(dt DType, shape ...int) (*Tensor, error) {
 	return t, nil
 }
 
-// EmptyShared is NewShared without clearing: the elements are what the memory held before.
+// EmptyShared returns a tensor in shared memory whose elements are what the memory held before. The
+// caller closes the tensor. The error wraps shm.ErrNoSpace where the domain is full.
 func EmptyShared(dt DType, shape ...int) (*Tensor, error) {
 	own, size := checkShape(dt, shape)
 	s, err := newShared(size)

@@ -18,7 +18,7 @@ var allDTypes = []tensor.DType{
 	tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64, tensor.Complex64, tensor.Complex128,
 }
 
-func TestDTypesArePromotedAsInPyTorch(t *testing.T) {
+func TestPromote_IsThatOfPyTorch(t *testing.T) {
 	b, err := os.ReadFile("testdata/promote.txt") // a dtype, and what it becomes with each dtype, of PyTorch 2.9.1
 	check(t, err)
 	for line := range strings.Lines(string(b)) {
@@ -33,7 +33,7 @@ func TestDTypesArePromotedAsInPyTorch(t *testing.T) {
 	}
 }
 
-func TestAScalarTensorDoesNotWiden(t *testing.T) {
+func TestPromote_IsNotWidenedByAScalar(t *testing.T) {
 	row := tensor.Ones(tensor.Float32, 2)
 	for _, c := range []struct {
 		a, b *tensor.Tensor
@@ -172,7 +172,7 @@ func truth(b bool) complex128 {
 	return 0
 }
 
-func TestOperationsDoElementByElementWhatTheySay(t *testing.T) {
+func TestOp_DoesElementByElementWhatItSays(t *testing.T) {
 	r := shuffler{rand.New(rand.NewPCG(1, 2))}
 	for name, op := range binaries {
 		for range 60 {
@@ -212,7 +212,7 @@ func compare(t *testing.T, name string, got, a, b *tensor.Tensor, want func(a, b
 	})
 }
 
-func TestSumsAreThoseOfTheElements(t *testing.T) {
+func TestSum_IsThatOfTheElements(t *testing.T) {
 	r := shuffler{rand.New(rand.NewPCG(3, 4))}
 	for range 150 {
 		dt := allDTypes[r.IntN(len(allDTypes))]
@@ -246,7 +246,7 @@ func TestSumsAreThoseOfTheElements(t *testing.T) {
 	}
 }
 
-func TestReductionsOfWideRowsAreThoseOfTheirColumns(t *testing.T) {
+func TestSum_OfWideRowsIsThatOfTheirColumns(t *testing.T) {
 	r := shuffler{rand.New(rand.NewPCG(7, 8))}
 	for name, f := range map[string]func(t *tensor.Tensor, dims ...int) *tensor.Tensor{
 		"Sum": tensor.Sum, "Prod": tensor.Prod, "Amax": tensor.Amax, "Amin": tensor.Amin} {
@@ -274,7 +274,7 @@ func TestReductionsOfWideRowsAreThoseOfTheirColumns(t *testing.T) {
 	}
 }
 
-func TestMatrixProductsOfAllLayouts(t *testing.T) {
+func TestMatMul_OfAllLayouts(t *testing.T) {
 	r := shuffler{rand.New(rand.NewPCG(5, 6))}
 	for _, c := range []struct{ a, b, want []int }{
 		{[]int{3}, []int{3}, []int{}}, {[]int{2, 3}, []int{3}, []int{2}}, {[]int{3}, []int{3, 4}, []int{4}},
@@ -319,7 +319,7 @@ func TestMatrixProductsOfAllLayouts(t *testing.T) {
 	}
 }
 
-func TestFunctionsHaveTheirValues(t *testing.T) {
+func TestOp_HasItsValues(t *testing.T) {
 	x := floats(-2, 0, 0.5, 3)
 	pi := tensor.FromSlice([]int64{3, -1, 4, 1, -5, 9}, 2, 3)
 	c := tensor.FromSlice([]complex64{3 + 4i, -1i}, 2)
@@ -393,7 +393,7 @@ func TestFunctionsHaveTheirValues(t *testing.T) {
 	}
 }
 
-func TestWritesToOverlappingViewsSeeOldElements(t *testing.T) {
+func TestOp_IntoAnOverlappingViewSeesOldElements(t *testing.T) {
 	a := count(tensor.Int64, 2000)
 	a.Narrow(0, 1, 1999).Add(a.Narrow(0, 0, 1999))
 	for i, v := range tensor.Data[int64](a) {
@@ -408,7 +408,7 @@ func TestWritesToOverlappingViewsSeeOldElements(t *testing.T) {
 	}
 }
 
-func TestClosenessIsThatOfPyTorch(t *testing.T) {
+func TestAllClose_IsThatOfPyTorch(t *testing.T) {
 	for _, c := range []struct {
 		a, b float32
 		want bool
@@ -420,7 +420,7 @@ func TestClosenessIsThatOfPyTorch(t *testing.T) {
 	}
 }
 
-func TestHalvesRoundToTheNearest(t *testing.T) {
+func TestMakeF16_RoundsToTheNearest(t *testing.T) {
 	for bits := range 1 << 16 {
 		h, b := tensor.F16(bits), tensor.BF16(bits)
 		if v := h.Float32(); v == v && tensor.MakeF16(v) != h {

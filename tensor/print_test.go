@@ -72,7 +72,7 @@ func count(dt tensor.DType, shape ...int) *tensor.Tensor {
 	return row.View(shape...)
 }
 
-func TestTensorsPrintAsInPyTorch(t *testing.T) {
+func TestTensorString_IsThatOfPyTorch(t *testing.T) {
 	b, err := os.ReadFile("testdata/print.txt")
 	if err != nil {
 		t.Fatal(err)

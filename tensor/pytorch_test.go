@@ -104,7 +104,7 @@ func parse(t *testing.T, s string) *tt {
 	return tensor.FromSlice(v, shape...).To(dt)
 }
 
-func TestOperationsGiveWhatPyTorchDoes(t *testing.T) {
+func TestOp_GivesWhatPyTorchDoes(t *testing.T) {
 	d := local(t)
 	rows, inputs := recorded(t)
 	seen := map[string]bool{}

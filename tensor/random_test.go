@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestOneSeedMakesTheSameNumbersEverywhere(t *testing.T) {
+func TestGenerator_OfOneSeedMakesTheSameNumbersEverywhere(t *testing.T) {
 	g := tensor.NewGenerator(42)
 	for name, c := range map[string]struct{ got, want string }{
 		"bits": {fmt.Sprint(g.Fork(0).Uint64(), g.Fork(1).Uint64()), "13407177404076555889 9878911966128215847"},
@@ -28,7 +28,7 @@ func TestOneSeedMakesTheSameNumbersEverywhere(t *testing.T) {
 	}
 }
 
-func TestDistributionsHaveTheirMoments(t *testing.T) {
+func TestGenerator_DistributionsHaveTheirMoments(t *testing.T) {
 	const n = 200_000
 	g := tensor.NewGenerator(7)
 	for name, c := range map[string]struct {
@@ -54,7 +54,7 @@ func TestDistributionsHaveTheirMoments(t *testing.T) {
 	}
 }
 
-func TestUniformNumbersStayBelowOne(t *testing.T) {
+func TestTensorUniform_StaysBelowOne(t *testing.T) {
 	for _, dt := range []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32} {
 		x := tensor.Rand(dt, tensor.NewGenerator(1), 100_000)
 		if values, _ := tensor.Max(x, 0); values.Item() >= 1 {
@@ -63,7 +63,7 @@ func TestUniformNumbersStayBelowOne(t *testing.T) {
 	}
 }
 
-func TestAStateGoesOn(t *testing.T) {
+func TestGenerator_GoesOnFromItsState(t *testing.T) {
 	g := tensor.NewGenerator(3)
 	g.Uint64()
 	h := tensor.NewGenerator(0)
@@ -84,7 +84,7 @@ func TestAStateGoesOn(t *testing.T) {
 	}
 }
 
-func TestTheDefaultGeneratorIsSeeded(t *testing.T) {
+func TestDefaultGenerator_IsSeeded(t *testing.T) {
 	tensor.ManualSeed(5)
 	a := tensor.RandN(tensor.Float32, nil, 10)
 	tensor.ManualSeed(5)
@@ -93,7 +93,7 @@ func TestTheDefaultGeneratorIsSeeded(t *testing.T) {
 	}
 }
 
-func TestGoroutinesShareAGenerator(t *testing.T) {
+func TestGenerator_IsSharedByGoroutines(t *testing.T) {
 	g := tensor.NewGenerator(11)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -114,7 +114,7 @@ func TestGoroutinesShareAGenerator(t *testing.T) {
 	}
 }
 
-func TestPermutationsAreComplete(t *testing.T) {
+func TestRandPerm_IsComplete(t *testing.T) {
 	p := slices.Clone(tensor.Data[int64](tensor.RandPerm(nil, 100)))
 	slices.Sort(p)
 	for i, v := range p {

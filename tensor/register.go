@@ -1,6 +1,9 @@
 package tensor
 
-import "github.com/shoal-mp/shoal/internal/wire"
+import (
+	"github.com/shoal-mp/shoal/encoding"
+	"github.com/shoal-mp/shoal/internal/wire"
+)
 
 // What travels in an any, and the errors that are themselves in another process.
 func init() {
@@ -11,7 +14,7 @@ func init() {
 	wire.RegisterType[map[string]*Tensor]("map[string]tensor.Tensor") // a state dict
 	wire.RegisterType[DType]("tensor.DType")
 	wire.RegisterType[*Generator]("tensor.Generator")
-	wire.RegisterType[*FileError]("tensor.FileError")
+	wire.RegisterType[*encoding.FileError]("encoding.FileError")
 	wire.RegisterError("tensor.ErrClosed", ErrClosed)
 	wire.RegisterError("tensor.ErrDType", ErrDType)
 	wire.RegisterError("tensor.ErrLayout", ErrLayout)
@@ -26,7 +29,8 @@ func init() {
 // MarshalText returns the dtype's name.
 func (d DType) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText is ParseDType.
+// UnmarshalText finds the dtype of a name, such as float32 or torch.float32. The error wraps
+// ErrDType.
 func (d *DType) UnmarshalText(name []byte) (err error) {
 	*d, err = ParseDType(string(name))
 	return err

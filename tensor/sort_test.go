@@ -6,14 +6,15 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/shoal-mp/shoal/tensor"
 	"pgregory.net/rapid"
+
+	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestArgsortIsStable compares with a sort that compares elements: rows on both sides of where
+// TestArgsort_IsStable compares with a sort that compares elements: rows on both sides of where
 // digits are counted, many equal elements, both zeros, and what is not finite or at an end of the
 // range.
-func TestArgsortIsStable(t *testing.T) {
+func TestArgsort_IsStable(t *testing.T) {
 	t.Run("uint8", func(t *testing.T) { checkArgsort(t, uint8(0), 1, math.MaxUint8) })
 	t.Run("int8", func(t *testing.T) { checkArgsort(t, int8(0), -1, math.MinInt8, math.MaxInt8) })
 	t.Run("int16", func(t *testing.T) { checkArgsort(t, int16(0), -1, math.MinInt16, math.MaxInt16) })

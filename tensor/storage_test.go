@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestTheHeapIsAligned(t *testing.T) {
+func TestNew_IsAligned(t *testing.T) {
 	for n := 1; n < 100; n++ {
 		d := tensor.Data[uint8](tensor.New(tensor.Uint8, n))
 		if at := uintptr(unsafe.Pointer(&d[0])); at%64 != 0 || len(d) != n || cap(d) != n {
@@ -19,7 +19,7 @@ func TestTheHeapIsAligned(t *testing.T) {
 	}
 }
 
-func TestASharedTensorIsReleasedByItsLastView(t *testing.T) {
+func TestNewShared_IsReleasedByItsLastView(t *testing.T) {
 	d := local(t)
 	a, err := tensor.NewShared(tensor.Float32, 4, 4)
 	check(t, err)
@@ -40,7 +40,7 @@ func TestASharedTensorIsReleasedByItsLastView(t *testing.T) {
 	}
 }
 
-func TestOperationsLeaveNothingBehind(t *testing.T) {
+func TestOp_LeavesNothingBehind(t *testing.T) {
 	local(t)
 	a, err := tensor.NewShared(tensor.Float32, 4, 4)
 	check(t, err)
@@ -58,7 +58,7 @@ func TestOperationsLeaveNothingBehind(t *testing.T) {
 	check(t, a.Close())
 }
 
-func TestAForgottenTensorIsCollected(t *testing.T) {
+func TestNewShared_IsCollectedIfForgotten(t *testing.T) {
 	d := local(t)
 	func() {
 		a, err := tensor.NewShared(tensor.Float32, 4, 4)
@@ -69,7 +69,7 @@ func TestAForgottenTensorIsCollected(t *testing.T) {
 	collect(t, func() bool { return d.Stats().Blocks == 0 })
 }
 
-func TestViewsFollowWhenTheStorageIsShared(t *testing.T) {
+func TestTensorShare_TakesAllViews(t *testing.T) {
 	d := local(t)
 	a := count(tensor.Float32, 2, 3)
 	v := a.Select(0, 1)
@@ -89,7 +89,7 @@ func TestViewsFollowWhenTheStorageIsShared(t *testing.T) {
 	check(t, errors.Join(a.Close(), v.Close()))
 }
 
-func TestSharingHappensOnce(t *testing.T) {
+func TestTensorShare_HappensOnce(t *testing.T) {
 	d := local(t)
 	a := count(tensor.Float32, 64)
 	var wg sync.WaitGroup
@@ -110,7 +110,7 @@ func TestSharingHappensOnce(t *testing.T) {
 	check(t, a.Close())
 }
 
-func TestAFullDomainLeavesTheTensorAsItWas(t *testing.T) {
+func TestTensorShare_IntoAFullDomainChangesNothing(t *testing.T) {
 	local(t)
 	full, err := tensor.NewShared(tensor.Uint8, 5<<20)
 	check(t, err)
@@ -127,7 +127,7 @@ func TestAFullDomainLeavesTheTensorAsItWas(t *testing.T) {
 	}
 }
 
-func TestATensorWithoutElementsCanBeShared(t *testing.T) {
+func TestTensorShare_OfNoElements(t *testing.T) {
 	d := local(t)
 	a := tensor.New(tensor.Float32, 0, 3)
 	b, err := cross(t, d, a)
@@ -138,7 +138,7 @@ func TestATensorWithoutElementsCanBeShared(t *testing.T) {
 	check(t, errors.Join(a.Close(), b.Close()))
 }
 
-func TestWritesAreCounted(t *testing.T) {
+func TestTensorVersion_CountsWrites(t *testing.T) {
 	a := tensor.New(tensor.Float32, 4)
 	v := a.Narrow(0, 0, 2)
 	for i, write := range []func(){
@@ -160,7 +160,7 @@ func TestWritesAreCounted(t *testing.T) {
 	}
 }
 
-func TestAtomicAdditionsAreNotLost(t *testing.T) {
+func TestTensorAddAtomic_LosesNothing(t *testing.T) {
 	for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64, tensor.Int32, tensor.Int64} {
 		a := tensor.New(dt, 3, 2)
 		var wg sync.WaitGroup
@@ -178,7 +178,7 @@ func TestAtomicAdditionsAreNotLost(t *testing.T) {
 	}
 }
 
-func TestFillReachesEveryElement(t *testing.T) {
+func TestTensorFill_ReachesEveryElement(t *testing.T) {
 	for _, dt := range allDTypes {
 		want := tensor.Scalar(dt, 1)
 		for _, n := range []int{0, 1, 3, 16<<10 + 1, 33<<20/dt.Size() + 1} {

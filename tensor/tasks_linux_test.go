@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A shift is what the workers of TestAllTasksArePutBeforeTheFirstWorkerExists get.
+// A shift is what the workers of TestTensor_IsSentBeforeTheFirstWorkerExists get.
 type shift struct {
 	Tasks *ipc.Receiver[*tensor.Tensor]
 	Done  *ipc.Sender[float64]
@@ -34,7 +34,7 @@ var toil = shoal.Register("toil", func(ctx context.Context, _ int, s shift) erro
 })
 
 // A queue with a bound would wait for ever here: nobody is there to take anything.
-func TestAllTasksArePutBeforeTheFirstWorkerExists(t *testing.T) {
+func TestTensor_IsSentBeforeTheFirstWorkerExists(t *testing.T) {
 	d, err := shm.New(shm.Options{Budget: 128 << 20})
 	check(t, err)
 	use(t, d)

@@ -69,7 +69,7 @@ func TestRegression_S3_2_WhatATensorCannotBecomeIsSaid(t *testing.T) {
 }
 
 // What is made is a copy.
-func TestNestedSlicesShareNothing(t *testing.T) {
+func TestToNested_SharesNothing(t *testing.T) {
 	a := tensor.FromSlice([]float32{1, 2}, 2)
 	rows, err := tensor.ToNested[[]float32](a)
 	check(t, err)

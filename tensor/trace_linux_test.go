@@ -23,7 +23,7 @@ const (
 // A message takes no system call where nobody has to be woken, whatever the tensor's size: its
 // thread makes far fewer than there are messages, and those are the scheduler's and the garbage
 // collector's.
-func TestAMessageTakesNoSystemCall(t *testing.T) {
+func TestTensor_IsSentWithoutASystemCall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("an emulator makes calls of its own")
 	}
@@ -33,7 +33,7 @@ func TestAMessageTakesNoSystemCall(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "calls")
 	cmd := exec.CommandContext(watched(t), strace, "-f", "-qq", "-o", file, os.Args[0],
-		"-test.run=^TestMessagesOfAllSizes$", "-test.count=1")
+		"-test.run=^TestTensor_IsSentInAllSizes$", "-test.count=1")
 	cmd.Env = append(os.Environ(), tracedEnv+"=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if strings.Contains(strings.ToLower(string(out)), "ptrace") {
@@ -67,10 +67,10 @@ func TestAMessageTakesNoSystemCall(t *testing.T) {
 	}
 }
 
-// TestMessagesOfAllSizes is what is traced.
-func TestMessagesOfAllSizes(t *testing.T) {
+// TestTensor_IsSentInAllSizes is what is traced.
+func TestTensor_IsSentInAllSizes(t *testing.T) {
 	if os.Getenv(tracedEnv) == "" {
-		t.Skip("only for TestAMessageTakesNoSystemCall")
+		t.Skip("only for TestTensor_IsSentWithoutASystemCall")
 	}
 	domain(t, 64<<20)
 	ctx := watched(t)

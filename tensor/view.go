@@ -137,7 +137,8 @@ func (t *Tensor) View(shape ...int) *Tensor {
 	return t.view(shape, strides, t.offset)
 }
 
-// Reshape is View, or a view of a copy where there is no view.
+// Reshape returns the elements in another shape: a view, or a view of a copy where there is no
+// view.
 func (t *Tensor) Reshape(shape ...int) *Tensor {
 	shape = t.complete(shape)
 	if strides, ok := t.restride(shape); ok {

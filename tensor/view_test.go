@@ -25,7 +25,7 @@ func numbers(t *testing.T, s string) []int {
 	return list
 }
 
-func TestReshapeCopiesWherePyTorchDoes(t *testing.T) {
+func TestTensorReshape_CopiesWherePyTorchDoes(t *testing.T) {
 	b, err := os.ReadFile("testdata/view.txt") // shape, strides, offset, new shape, new strides of PyTorch 2.9.1
 	check(t, err)
 	storage := count(tensor.Int64, 4096)
@@ -68,7 +68,7 @@ func flat(x *tensor.Tensor) []any {
 	return out
 }
 
-func TestViewsShowTheirPartOfTheStorage(t *testing.T) {
+func TestTensorView_ShowsItsPartOfTheStorage(t *testing.T) {
 	a := count(tensor.Int64, 3, 4)
 	for _, c := range []struct {
 		name string
@@ -102,7 +102,7 @@ func TestViewsShowTheirPartOfTheStorage(t *testing.T) {
 	}
 }
 
-func TestSplitAndChunkCoverTheDimension(t *testing.T) {
+func TestTensorSplit_CoversTheDimension(t *testing.T) {
 	a := count(tensor.Int64, 2, 7)
 	for name, c := range map[string]struct {
 		parts []*tensor.Tensor
@@ -123,7 +123,7 @@ func TestSplitAndChunkCoverTheDimension(t *testing.T) {
 	}
 }
 
-func TestMistakesOfLayoutPanic(t *testing.T) {
+func TestTensorView_PanicsWhereItDoesNotFit(t *testing.T) {
 	a := count(tensor.Float32, 2, 3)
 	for _, f := range []func(){
 		func() { a.Select(2, 0) }, func() { a.Select(0, 2) }, func() { a.Narrow(1, 2, 2) },

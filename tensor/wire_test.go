@@ -15,7 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestATensorArrivesWithItsLayout(t *testing.T) {
+func TestTensor_ArrivesWithItsLayout(t *testing.T) {
 	d := local(t)
 	base := count(tensor.Float64, 4, 5, 6)
 	for _, v := range []*tensor.Tensor{
@@ -38,7 +38,7 @@ func TestATensorArrivesWithItsLayout(t *testing.T) {
 	collect(t, func() bool { return d.Stats().Blocks == 0 }) // with the views in between, which nobody has closed
 }
 
-func TestViewsOfOneStorageArriveAsSuch(t *testing.T) {
+func TestTensor_ViewsOfOneStorageArriveAsSuch(t *testing.T) {
 	d := local(t)
 	a := count(tensor.Float32, 2, 3)
 	sent := []*tensor.Tensor{a, a.T(), a.Select(0, 1), nil, tensor.Ones(tensor.Bool, 2)}
@@ -58,7 +58,7 @@ func TestViewsOfOneStorageArriveAsSuch(t *testing.T) {
 	}
 }
 
-func TestOnlyOpenTensorsOfTheDomainAreSent(t *testing.T) {
+func TestTensor_IsSentWhileItIsOpen(t *testing.T) {
 	d := local(t)
 	a := tensor.New(tensor.Float32, 1)
 	check(t, a.Close())
@@ -79,7 +79,7 @@ func TestOnlyOpenTensorsOfTheDomainAreSent(t *testing.T) {
 
 // The golden file fixes the wire form that PROTOCOL.md shows: a change of it is a change of the
 // protocol.
-func TestTheWireFormIsTheGoldenOne(t *testing.T) {
+func TestTensor_HasTheGoldenWireForm(t *testing.T) {
 	d := local(t)
 	base := count(tensor.Float32, 2, 3)
 	other := tensor.New(tensor.BFloat16, 300)
@@ -156,7 +156,7 @@ func encodeNumbers(e *wire.Encoder, numbers []uint64) {
 	}
 }
 
-func TestALayoutBeyondTheBlockIsRefused(t *testing.T) {
+func TestTensor_BeyondItsBlockIsRefused(t *testing.T) {
 	d := local(t)
 	h, err := d.Alloc(64) // 16 elements
 	check(t, err)
@@ -274,7 +274,7 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
-func TestATensorPassesAQueue(t *testing.T) {
+func TestTensor_PassesAQueue(t *testing.T) {
 	d := local(t)
 	ctx := watched(t)
 	q, err := ipc.NewQueue[[]*tensor.Tensor](2)
@@ -293,7 +293,7 @@ func TestATensorPassesAQueue(t *testing.T) {
 	collect(t, func() bool { return d.Stats().Blocks == 0 })
 }
 
-// A task is what the processes of TestProcessesWriteToOneTensor get.
+// A task is what the processes of TestTensor_IsWrittenByProcesses get.
 type task struct {
 	Sum, Rows *tensor.Tensor
 	Out       *ipc.Sender[*tensor.Tensor]
@@ -317,7 +317,7 @@ var work = shoal.Register("work", func(ctx context.Context, rank int, j task) er
 	return j.Out.Put(ctx, fresh)
 })
 
-func TestProcessesWriteToOneTensor(t *testing.T) {
+func TestTensor_IsWrittenByProcesses(t *testing.T) {
 	d, err := shm.New(shm.Options{Budget: 64 << 20})
 	check(t, err)
 	use(t, d)

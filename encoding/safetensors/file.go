@@ -108,8 +108,8 @@ func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 
 // Map returns a tensor whose elements are pages of its file, read when they are touched and copied
 // when they are written to, as tensor.FromFile has them; one that the file has not aligned is read.
-// The caller closes it, before the File or after. The error wraps [ErrName], or is a
-// *tensor.FileError where the file was cut short.
+// The caller closes it, before the File or after. The error wraps [ErrName], or
+// tensor.ErrFile where the file was cut short.
 func (f *File) Map(name string) (*tensor.Tensor, error) {
 	s, err := f.find(name)
 	if err != nil {

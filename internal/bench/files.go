@@ -57,7 +57,8 @@ func only(all map[string]*tensor.Tensor, err error) (*tensor.Tensor, error) { re
 // savePickle writes a numpy array, as Python's pickle does.
 func savePickle(path string, t *tensor.Tensor) error {
 	return replace.Write(path, func(f *os.File) error {
-		return pickle.Write(f, &pickle.Array{DType: numpy.Descr(t.DType().String()), Shape: t.Shape(), Data: tensor.Bytes(t)}, 4)
+		return pickle.Write(f, &pickle.Array{DType: numpy.Descr(t.DType().String()), Shape: t.Shape(),
+			Data: tensor.Bytes(t)}, 4)
 	})
 }
 

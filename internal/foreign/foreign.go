@@ -1,5 +1,3 @@
-// Package foreign is what package tensor does for the packages of this module that bring memory from
-// elsewhere, such as files and the regions of PyTorch, and users do not see.
 package foreign
 
 import "os"
@@ -14,7 +12,7 @@ type Tensors[P, S any] struct {
 	// the Map's, which the caller closes; on an error it stays the caller's.
 	//
 	// The file is only read: what is written stays in the memory of the tensors. It may be removed
-	// or replaced; one that is cut short is the *tensor.FileError that tensor.FromFile speaks of.
+	// or replaced; one that is cut short is the error that tensor.FromFile speaks of.
 	MapFile func(f *os.File) (Map[P], error)
 
 	// ReadFileAt fills t, which is contiguous and on the host, with the bytes at an offset of a

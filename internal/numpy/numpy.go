@@ -1,5 +1,3 @@
-// Package numpy is what numpy calls dtypes, and how its bytes become those of tensors. It knows dtypes
-// by the names that package tensor gives them, such as float32.
 package numpy
 
 import (
@@ -60,8 +58,8 @@ func Swap(name string, b []byte) {
 	}
 }
 
-// Clean makes every byte of bools that is neither 0 nor 1, which in other languages is true and in Go
-// no bool, 1. It does nothing for other dtypes.
+// Clean makes every byte of bools that is neither 0 nor 1, which in other languages is true and in
+// Go no bool, 1. It does nothing for other dtypes.
 func Clean(name string, b []byte) {
 	if name != "bool" {
 		return

@@ -40,7 +40,7 @@ func sample(i int) photo {
 	}
 }
 
-func TestAValueComesBackAsItWas(t *testing.T) {
+func TestTree_ValueComesBackAsItWas(t *testing.T) {
 	want := sample(3)
 	v, err := tree.Flatten(want, tree.Rules{})
 	if err != nil {
@@ -82,7 +82,7 @@ func collate(t *testing.T, rules map[string]tree.Rule, samples ...any) (tree.Val
 	return tree.Collate(all, r, tree.OnHeap)
 }
 
-func TestABatchIsWhatDefaultCollateMakes(t *testing.T) {
+func TestCollate_IsThatOfPyTorch(t *testing.T) {
 	a, b := sample(1), sample(2)
 	type batch struct {
 		Image, Label, Good *tensor.Tensor
@@ -129,7 +129,7 @@ func TestABatchIsWhatDefaultCollateMakes(t *testing.T) {
 
 func ints(n ...int64) *tensor.Tensor { return tensor.FromSlice(n, len(n)) }
 
-func TestRaggedRows(t *testing.T) {
+func TestCollate_OfRaggedRows(t *testing.T) {
 	rows := []any{map[string]any{"ids": []int{1, 2, 3}, "y": 1}, map[string]any{"ids": []int{4}, "y": 2}}
 	for name, c := range map[string]struct {
 		rule tree.Rule
@@ -175,7 +175,7 @@ func show(t *testing.T, v tree.Value) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "[ ", "["), ", dtype=bool", "")
 }
 
-func TestErrorsSayWhere(t *testing.T) {
+func TestCollate_ErrorsSayWhere(t *testing.T) {
 	circle := map[string]any{}
 	circle["again"] = circle
 	type hidden struct{ x int }
@@ -214,7 +214,7 @@ func TestErrorsSayWhere(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotGoInIsRefused(t *testing.T) {
+func TestTree_RefusesWhatDoesNotGoIn(t *testing.T) {
 	again := func() tree.Value {
 		v, err := tree.Flatten(map[string]any{"a": 300, "b": "text", "c": []any{1, 2}, "d": 1.5}, tree.Rules{})
 		if err != nil {
@@ -257,7 +257,7 @@ func TestWhatDoesNotGoInIsRefused(t *testing.T) {
 	}
 }
 
-func TestFixed(t *testing.T) {
+func TestCollate_OfFixedShapes(t *testing.T) {
 	for _, c := range []struct {
 		v    any
 		want bool
