@@ -91,7 +91,7 @@ func TestDevice_TensorsTravelByEveryWay(t *testing.T) {
 			return through[any](t, q.Put, q.Get, c)
 		},
 		"pipe": func(t *testing.T, c cargo) string {
-			a, b, err := ipc.Pipe[cargo]()
+			a, b, err := ipc.Pipe[cargo, cargo]()
 			check(t, err)
 			defer a.Close()
 			defer b.Close()

@@ -90,7 +90,7 @@ func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, off := uintptr(m.pointer()), t.Offset()*t.ElementSize()
+	at, off := uintptr(m.pointer()), t.Offset()*t.DType().Size()
 	if t.Numel() == 0 {
 		at, off = 0, 0 // NULL
 	}
@@ -101,7 +101,7 @@ func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
 	}
 	e.managed = dlVersioned{major: dlMajor, deleter: deleter(), tensor: dlTensor{
 		data: at, deviceType: dlCUDA, deviceID: int32(m.dev.ordinal), ndim: int32(dims),
-		code: dlCodes[t.DType()], bits: uint8(8 * t.ElementSize()), lanes: 1,
+		code: dlCodes[t.DType()], bits: uint8(8 * t.DType().Size()), lanes: 1,
 		shape: &e.numbers[0], strides: &e.numbers[dims], offset: uint64(off),
 	}}
 	p := unsafe.Pointer(&e.managed)

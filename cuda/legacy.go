@@ -66,7 +66,7 @@ func HandleOf(t *tensor.Tensor) (h [64]byte, off int, err error) {
 		return h, 0, err
 	}
 	h, off, err = m.handle()
-	return h, off + t.Offset()*t.ElementSize(), err
+	return h, off + t.Offset()*t.DType().Size(), err
 }
 
 // memoryOf returns the memory of a tensor that is on one of our devices.

@@ -80,7 +80,7 @@ func (s *Stream) Copy(dst, src *tensor.Tensor) error {
 
 // bytesOf returns the address of the n bytes of a contiguous tensor on a device.
 func bytesOf(t *tensor.Tensor, n int) cudriver.Ptr {
-	return tensors.Memory(t).(*memory).at(t.Offset()*t.ElementSize(), n)
+	return tensors.Memory(t).(*memory).at(t.Offset()*t.DType().Size(), n)
 }
 
 // Record returns an event to which the stream comes when it has done what it has now.

@@ -25,7 +25,7 @@ type Loss[M nn.Module] struct {
 // batch, and in which layers know whose statistics count.
 //
 //	var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, net *Net, batch []*tensor.Tensor) *autograd.Var {
-//		return nn.NLLLoss{}.Of(net.Forward(s.Const(batch[0])), batch[1])
+//		return nn.NLLLoss.Of(net.Forward(s.Const(batch[0])), batch[1])
 //	})
 func RegisterLoss[M nn.Module](name string,
 	f func(s *autograd.Scope, net M, batch []*tensor.Tensor) *autograd.Var) *Loss[M] {
@@ -123,7 +123,7 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 		d.layer = fmt.Errorf("%w: %T has no Forward of one value: compute its loss, by Backward", ErrTensor, net)
 	}
 	for _, dev := range devices {
-		ours, theirs, err := ipc.Pipe2[request, reply]()
+		ours, theirs, err := ipc.Pipe[request, reply]()
 		if err != nil {
 			err = errors.Join(err, d.group.Close()) // they may be waiting for those that there will not be
 			d.Close()
@@ -156,7 +156,7 @@ func (d *DataParallel) Backward(ctx context.Context, batch ...*tensor.Tensor) (l
 // back in two steps:
 //
 //	out, err := d.Forward(ctx, x)
-//	nn.CrossEntropyLoss{}.Of(out, labels).Backward() // to out.Grad()
+//	nn.CrossEntropyLoss.Of(out, labels).Backward() // to out.Grad()
 //	err = d.BackwardFrom(ctx, out.Grad())       // to the parameters
 //
 // Until then nobody changes x. After Train(false) nothing is kept to go back. The output has a row

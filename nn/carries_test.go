@@ -63,7 +63,7 @@ func carries[T any](name, tag string, l load[T]) cargo {
 	c := cargo{name, map[string]func(*testing.T){
 		"queue": through(cross[T]),
 		"pipe": through(func(t *testing.T, v T) T {
-			a, b, err := ipc.Pipe[T]()
+			a, b, err := ipc.Pipe[T, T]()
 			check(t, err)
 			defer b.Close()
 			check(t, errors.Join(a.Send(watched(t), v), a.Close()))
@@ -135,7 +135,10 @@ func shut(v any) error {
 		}
 	case interface{ Close() error }:
 		return v.Close()
-	case nn.CrossEntropyLoss:
+	case nn.Loss:
+		if v.Weight == nil {
+			return nil
+		}
 		return v.Weight.Close()
 	case nn.Layer:
 		return nn.Close(v)
@@ -234,18 +237,18 @@ var cargoes = []cargo{
 		func(m *nn.Linear) string { return lookAtParam(m.Weight) + lookAtParam(m.Bias) },
 		func(m *nn.Linear) { m.Weight.T.Fill(7) })),
 	carries("loss", "", changing(
-		func() (nn.CrossEntropyLoss, error) {
-			return nn.CrossEntropyLoss{Weight: tensor.Ones(tensor.Float32, 3), Ignore: []int64{2}, Smoothing: 0.1,
+		func() (nn.Loss, error) {
+			return nn.Loss{Name: "CrossEntropy", Weight: tensor.Ones(tensor.Float32, 3), Ignore: []int64{2}, Smoothing: 0.1,
 				Reduction: autograd.BySum}, nil
 		},
-		func(l nn.CrossEntropyLoss) string {
+		func(l nn.Loss) string {
 			return fmt.Sprint(lookAt(l.Weight), l.Ignore, l.Smoothing, l.Reduction)
 		},
-		func(l nn.CrossEntropyLoss) { l.Weight.Fill(7) })),
+		func(l nn.Loss) { l.Weight.Fill(7) })),
 	carries("loss without weights", "",
-		load[nn.BCEWithLogitsLoss]{
-			func(context.Context) (nn.BCEWithLogitsLoss, error) { return nn.BCEWithLogitsLoss{}, nil },
-			func(l nn.BCEWithLogitsLoss) string { return lookAt(l.Positive) }, func(nn.BCEWithLogitsLoss) {}, false}),
+		load[nn.Loss]{
+			func(context.Context) (nn.Loss, error) { return nn.BCEWithLogitsLoss, nil },
+			func(l nn.Loss) string { return lookAt(l.Positive) }, func(nn.Loss) {}, false}),
 	carries("dtype", "", copied(tensor.BFloat16)),
 	carries("device", "", copied(tensor.Place{})), // those that are not the host's are in package cuda's TestCarries
 	carries("shape", "", copied([]int{2, 3, 4})),
@@ -284,18 +287,15 @@ var cargoes = []cargo{
 	}, func(r *ipc.Receiver[int]) string { return fmt.Sprint(r.Len(), " of ", r.Cap()) },
 		func(r *ipc.Receiver[int]) { r.TryGet() })),
 	carries("pipe", "carries.pipe", changing(func() (*ipc.PipeEnd[int, int], error) {
-		a, b, err := ipc.Pipe[int]()
+		a, b, err := ipc.Pipe[int, int]()
 		return a, errors.Join(err, b.TrySend(1), hold(b))
 	}, func(c *ipc.PipeEnd[int, int]) string { return fmt.Sprint(c.Len()) },
 		func(c *ipc.PipeEnd[int, int]) { c.TryRecv() })),
-	carries("simple queue", "carries.simple", changing(ipc.NewSimpleQueue[int],
-		func(q *ipc.SimpleQueue[int]) string { return fmt.Sprint(q.Empty()) },
-		func(q *ipc.SimpleQueue[int]) { q.Put(context.Background(), 1) })),
 	carries("joinable queue", "carries.joinable",
 		changing(func() (*ipc.JoinableQueue[int], error) { return ipc.NewJoinableQueue[int](4) },
 			func(q *ipc.JoinableQueue[int]) string { return fmt.Sprint(q.Len()) },
 			func(q *ipc.JoinableQueue[int]) { q.Put(context.Background(), 1) })),
-	carries("memory", "", changing(func() (*ipc.Memory, error) { return ipc.NewMemory(8) },
+	carries("memory", "", changing(func() (*ipc.Memory, error) { return ipc.NewMemory("", 8) },
 		func(m *ipc.Memory) string { return fmt.Sprint(m.Bytes()) }, func(m *ipc.Memory) { m.Bytes()[0]++ })),
 	carries("shareable list", "", changing(func() (*ipc.ShareableList,
 		error) {
@@ -304,7 +304,7 @@ var cargoes = []cargo{
 		func(l *ipc.ShareableList) string { v, err := l.At(0); return fmt.Sprint(l.Len(), v, err) },
 		func(l *ipc.ShareableList) { l.Set(0, "other") })),
 	carries("pipe of two types", "carries.duplex", changing(func() (*ipc.PipeEnd[int, string], error) {
-		a, b, err := ipc.Pipe2[int, string]()
+		a, b, err := ipc.Pipe[int, string]()
 		return a, errors.Join(err, b.TrySend("one"), hold(b))
 	}, func(c *ipc.PipeEnd[int, string]) string { return fmt.Sprint(c.Len()) },
 		func(c *ipc.PipeEnd[int, string]) { c.TryRecv() })),

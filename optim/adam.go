@@ -106,18 +106,25 @@ func adam[F kernel.Float](o *AdamOptions, u *update[F]) {
 	u.move(o.Atomic, func(at int, p, g []F) { kernel.Adam(s, p, g, u.state[0][at:], u.state[1][at:]) })
 }
 
-// MarshalWire writes options, parameters and, after Share, the state.
-func (a *Adam) MarshalWire(e *wire.Encoder) error { return marshal(e, &a.core, *a.AdamOptions) }
+// marshal writes options, parameters and, after Share, the state.
+func (a *Adam) marshal(e *wire.Encoder) error { return marshal(e, &a.core, *a.AdamOptions) }
 
-// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
-// refuse.
-func (a *Adam) UnmarshalWire(d *wire.Decoder) (err error) {
+// unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
+func (a *Adam) unmarshal(d *wire.Decoder) (err error) {
 	a.AdamOptions, err = unmarshal[AdamOptions](d, &a.core)
 	a.bind()
 	return err
 }
 
 func (a *Adam) bind() { bind(&a.core, a.AdamOptions, adam[float32], adam[float64]) }
+
+func (o *AdamOptions) follow(rate float64) { o.LR = rate }
+
+func (o *AdamOptions) cycle(momentum float64) bool {
+	_, b2 := o.betas()
+	o.Betas = &[2]float64{momentum, b2}
+	return true
+}
 
 func (o *AdamOptions) class() class {
 	c := class{name: "Adam", mark: "betas", counts: true, maximize: o.Maximize,

@@ -104,12 +104,11 @@ func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
 	})
 }
 
-// MarshalWire writes options, parameters and, after Share, the state.
-func (r *RMSprop) MarshalWire(e *wire.Encoder) error { return marshal(e, &r.core, *r.RMSpropOptions) }
+// marshal writes options, parameters and, after Share, the state.
+func (r *RMSprop) marshal(e *wire.Encoder) error { return marshal(e, &r.core, *r.RMSpropOptions) }
 
-// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
-// refuse.
-func (r *RMSprop) UnmarshalWire(d *wire.Decoder) (err error) {
+// unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
+func (r *RMSprop) unmarshal(d *wire.Decoder) (err error) {
 	r.RMSpropOptions, err = unmarshal[RMSpropOptions](d, &r.core)
 	r.bind()
 	return err
@@ -117,9 +116,13 @@ func (r *RMSprop) UnmarshalWire(d *wire.Decoder) (err error) {
 
 func (r *RMSprop) bind() { bind(&r.core, r.RMSpropOptions, rmsprop[float32], rmsprop[float64]) }
 
+func (o *RMSpropOptions) follow(rate float64)         { o.LR = rate }
+func (o *RMSpropOptions) cycle(momentum float64) bool { o.Momentum = momentum; return true }
+
 func (o *RMSpropOptions) class() class {
 	return class{name: "RMSprop", mark: "alpha", counts: true, maximize: o.Maximize,
-		settings: []setting{number("lr", &o.LR), optional("alpha", &o.Alpha, rmspropAlpha), optional("eps", &o.Eps, rmspropEps),
+		settings: []setting{number("lr", &o.LR), optional("alpha", &o.Alpha, rmspropAlpha),
+			optional("eps", &o.Eps, rmspropEps),
 			number("weight_decay", &o.WeightDecay),
 			number("momentum", &o.Momentum), flag("centered", &o.Centered), flag("maximize", &o.Maximize),
 			fixed("foreach", nil), fixed("capturable", false), fixed("differentiable", false)},

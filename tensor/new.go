@@ -7,7 +7,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// New returns zeros on the heap.
+// New returns zeros on the heap: torch.zeros.
 func New(dt DType, shape ...int) *Tensor {
 	own, size := checkShape(dt, shape)
 	return contiguous(newHeap(size), dt, own)
@@ -18,9 +18,6 @@ func contiguous(s *storage, dt DType, shape []int) *Tensor {
 	s.views.Store(1)
 	return newTensor(s, dt, shape, rowMajor(shape), 0)
 }
-
-// Zeros is New.
-func Zeros(dt DType, shape ...int) *Tensor { return New(dt, shape...) }
 
 // Empty is New for elements that will be written anyway: they are what the memory held before.
 func Empty(dt DType, shape ...int) *Tensor {

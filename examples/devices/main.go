@@ -149,7 +149,7 @@ func round(ctx context.Context) error {
 		return err
 	}
 	defer q.Close()
-	here, there, err := ipc.Pipe[*tensor.Tensor]()
+	here, there, err := ipc.Pipe[*tensor.Tensor, *tensor.Tensor]()
 	if err != nil {
 		return err
 	}

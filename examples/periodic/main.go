@@ -36,7 +36,7 @@ var train = shoal.Register("train", func(ctx context.Context, rank int, j job) e
 				return err
 			}
 			sgd.ZeroGrad()
-			nn.NLLLoss{}.Of(own.Forward(autograd.Const(batch[0])), batch[1]).Backward()
+			nn.NLLLoss.Of(own.Forward(autograd.Const(batch[0])), batch[1]).Backward()
 			sgd.Step()
 			batch.Close()
 		}
@@ -63,7 +63,7 @@ func run(ctx context.Context) error {
 	defer group.Close()
 	var conns [workers]*ipc.PipeEnd[state, state]
 	for i := range conns {
-		ours, theirs, err := ipc.Pipe[state]()
+		ours, theirs, err := ipc.Pipe[state, state]()
 		if err != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ func meeting(opts shoal.Options, steps int) *Probe {
 	return racing(opts, steps, func(ctx context.Context, net *digitNet, races []race) (_ func() error, err error) {
 		var ours []*ipc.PipeEnd[netState, netState]
 		for i := range races {
-			mine, theirs, e := ipc.Pipe[netState]()
+			mine, theirs, e := ipc.Pipe[netState, netState]()
 			if err = errors.Join(err, e); err != nil {
 				break
 			}
@@ -126,7 +126,7 @@ func (r *race) meet(ctx context.Context, net *digitNet) error {
 
 var digitLoss = dist.RegisterLoss("bench digit loss",
 	func(s *autograd.Scope, n *digitNet, batch []*tensor.Tensor) *autograd.Var {
-		return nn.NLLLoss{}.Of(n.Forward(s.Const(batch[0])), batch[1])
+		return nn.NLLLoss.Of(n.Forward(s.Const(batch[0])), batch[1])
 	})
 
 // dataParallel trains a net in this process, with gradients from others, which have a batch of 64

@@ -121,7 +121,6 @@ var whole = map[string]func(x *tensor.Tensor) any{
 	".Dim":          func(x *tensor.Tensor) any { return x.Dim(-1) },
 	".Dims":         func(x *tensor.Tensor) any { return x.Dims() },
 	".Numel":        func(x *tensor.Tensor) any { return x.Numel() },
-	".ElementSize":  func(x *tensor.Tensor) any { return x.ElementSize() },
 	".Nbytes":       func(x *tensor.Tensor) any { return x.Nbytes() },
 	".IsContiguous": func(x *tensor.Tensor) any { return [2]bool{x.IsContiguous(), x.T().IsContiguous()} },
 
@@ -144,14 +143,13 @@ var whole = map[string]func(x *tensor.Tensor) any{
 
 // refused need memory of the host, and say so.
 var refused = map[string]func(x *tensor.Tensor) any{
-	"Data":       func(x *tensor.Tensor) any { return tensor.Data[float64](x) },
-	"Bytes":      func(x *tensor.Tensor) any { return tensor.Bytes(x) },
-	"ReadFileAt": func(x *tensor.Tensor) any { return tensor.ReadFileAt(x, nil, 0) },
+	"Data":  func(x *tensor.Tensor) any { return tensor.Data[float64](x) },
+	"Bytes": func(x *tensor.Tensor) any { return tensor.Bytes(x) },
 }
 
 // elsewhere is what has tests of its own: random numbers, which are others on the host; what
 // another process sees; and locked pages.
-var elsewhere = []string{".Uniform", ".Normal", ".Bernoulli", ".MarshalWire", ".UnmarshalWire", ".IsShared",
+var elsewhere = []string{".Uniform", ".Normal", ".Bernoulli", ".IsShared",
 	".PinMemory"}
 
 func all(ts ...*tensor.Tensor) []*tensor.Tensor { return ts }

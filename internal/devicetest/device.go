@@ -77,7 +77,7 @@ func (d *Device) Alloc(n int) (device.Memory, error) {
 	} else {
 		m.bytes = make([]byte, n)
 		d.use(n)
-		m.storage = tensor.Adopt(m.bytes, nobody{})
+		m.storage = foreignTensors.Adopt(m.bytes, nobody{})
 	}
 	for i := range m.bytes {
 		m.bytes[i] = 0x5a
