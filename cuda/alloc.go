@@ -100,8 +100,8 @@ func (s *segment) collect() bool {
 	return len(s.used) < before
 }
 
-// EmptyCache gives back to the devices what this process keeps for its next allocations:
-// torch.cuda.empty_cache.
+// EmptyCache gives back to the devices the memory that this process keeps for later allocations, as
+// torch.cuda.empty_cache does.
 func EmptyCache() error {
 	var err error
 	for _, d := range known() {

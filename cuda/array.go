@@ -11,9 +11,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An ArrayInterface is a __cuda_array_interface__, version 3: how libraries of one process see each
-// other's memory on a device. Its JSON form is Python's dict, but for its lists, which have to be
-// tuples there. The address means nothing in another process.
+// An ArrayInterface is a __cuda_array_interface__, version 3, by which libraries of one process see
+// each other's memory on a device. Its JSON form is Python's dict; what is a list there has to
+// become a tuple in Python. The address means nothing in another process.
 type ArrayInterface struct {
 	Shape    []int
 	Typestr  string // numpy's, such as <f4
@@ -37,14 +37,14 @@ type dict struct {
 	Descr   *[][2]any `json:"descr,omitempty"`
 }
 
-// MarshalJSON writes the dict.
+// MarshalJSON returns Python's dict.
 func (a ArrayInterface) MarshalJSON() ([]byte, error) {
 	shape := append([]int{}, a.Shape...) // never null
 	return json.Marshal(dict{Shape: shape, Typestr: a.Typestr, Data: [2]any{a.Data, a.ReadOnly},
 		Strides: a.Strides, Version: 3, Stream: a.Stream})
 }
 
-// UnmarshalJSON reads it. The error wraps ErrArray.
+// UnmarshalJSON reads Python's dict, of version 2 or 3. The error wraps ErrArray.
 func (a *ArrayInterface) UnmarshalJSON(b []byte) error {
 	var d struct {
 		dict
@@ -71,9 +71,9 @@ func (a *ArrayInterface) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ArrayInterfaceOf describes a tensor on a device to another library of this process. The tensor
-// must stay as long as that uses it. The error wraps ErrDevice of a tensor on the host, and
-// tensor.ErrDType of bfloat16, of which numpy has no name.
+// ArrayInterfaceOf describes a tensor on a device to another library of this process. The caller
+// keeps the tensor open as long as the library uses it. The error wraps ErrDevice for a tensor on
+// the host, and tensor.ErrDType for bfloat16, which numpy has no name of.
 func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
 	m, err := memoryOf(t)
 	if err != nil {
@@ -100,9 +100,9 @@ func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
 }
 
 // Tensor returns a tensor over memory that another library of this process has. The device waits
-// for its stream; done is called when the tensor and its views are closed, and not on an error. The
-// error wraps ErrArray, also of memory that may only be read, tensor.ErrLayout, and ErrRange where
-// the memory is not within one of the driver's allocations.
+// for the interface's stream. The tensor's last Close, or that of its last view, calls done; an
+// error does not. The error wraps ErrArray, also for memory that may only be read,
+// tensor.ErrLayout, or ErrRange where the memory is not within one of the driver's allocations.
 func (a ArrayInterface) Tensor(d *Device, done func() error) (*tensor.Tensor, error) {
 	name, swapped := numpy.Parse(a.Typestr)
 	dt, err := tensor.ParseDType(name)

@@ -16,8 +16,8 @@ func Available() error {
 	return err
 }
 
-// Count returns how many devices this process sees, which CUDA_VISIBLE_DEVICES may limit; 0 without
-// CUDA.
+// Count returns how many devices this process sees, which CUDA_VISIBLE_DEVICES may limit, and 0
+// without CUDA.
 func Count() int {
 	s, err := open()
 	if err != nil {
@@ -87,8 +87,8 @@ func some(d *Device, err error) (device.Device, error) {
 	return d, nil
 }
 
-// ForRank returns the device of a worker: the devices take turns, and where there is none it is the
-// host.
+// ForRank returns a device for a worker by its rank, from 0 on: the devices take turns. It returns
+// nil, the host, where there is no device.
 func ForRank(rank int) tensor.Device {
 	n := Count()
 	if n == 0 || rank < 0 {

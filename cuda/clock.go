@@ -14,14 +14,14 @@ import (
 // Behind that work its stream writes the next number to a word of the device's memory, its clock,
 // and the message says which number of which clock; the receiver's stream waits for it before
 // anything else. The clock is an allocation like others: message and receiver hold its block, so it
-// is there as long as somebody waits, whoever has died.
+// is there as long as somebody waits, whichever process has died.
 //
 // CUDA has events for several processes. What becomes of one whose process has died is said
 // nowhere, and it may be that a stream which waits for it waits for ever. With a word somebody can
 // help. A process that may not use a stream's wait on the host before it has judged all that the
 // stream waits for: the number has come, or the sender, whose life is a block that it alone holds,
-// has ended. Then whoever sees it first adds abandoned to the word: every wait ends, and everybody
-// can tell what had been done from what had not.
+// has ended. Then the process that sees it first adds abandoned to the word: every wait ends, and
+// everybody can tell what had been done from what had not.
 //
 // An orderly end waits for the device. The receivers of one that was killed get ErrUnfinished,
 // unless its device was quicker.
@@ -173,8 +173,8 @@ func (d *Device) dropClock() error {
 	return c.drop()
 }
 
-// leaveLate has this process finish what it does to memory that others have, too, before it leaves
-// the domain.
+// leaveLate has this process finish what it does to memory that others have as well before it
+// leaves the domain.
 func (d *Device) leaveLate(domain *shm.Domain) error {
 	if d.events.left.Swap(domain) == domain {
 		return nil

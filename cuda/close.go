@@ -6,9 +6,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/cudriver"
 )
 
-// Close gives back all that this process has of devices, when its tensors there are closed: what it
-// keeps for the next ones, and the contexts. It may be left to the end of the process; afterwards
-// the process begins anew. The error says that a tensor is in use.
+// Close gives back all that this process has of devices: memory that it keeps for later
+// allocations, and contexts. Its tensors there are closed before, or the error says that one is in
+// use. A program may leave Close to the end of the process. After Close the next call begins anew.
 func Close() error {
 	err := errors.Join(EmptyCache(), unlockAll())
 	segments.Lock()

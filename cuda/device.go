@@ -16,8 +16,9 @@ import (
 // cudasim.
 const SimulateKey = cudriver.SimulateKey
 
-// A Device is one GPU, as this process sees it. It is a tensor.Device. Its context is made when it
-// is used first, the primary one, so that other libraries in the process have the same.
+// A Device is one GPU, as this process sees it, and a tensor.Device. Its first use makes its
+// primary context, which other libraries of the process share. Several goroutines may call its
+// methods.
 type Device struct {
 	driver  cudriver.Driver
 	ordinal int
@@ -95,16 +96,16 @@ func initialise() (*system, error) {
 	return s, nil
 }
 
-// String returns the device as PyTorch writes it.
+// String returns the device's name as PyTorch writes it, such as cuda:0.
 func (d *Device) String() string { return fmt.Sprintf("cuda:%d", d.ordinal) }
 
-// Ordinal returns its place among the devices that this process sees.
+// Ordinal returns the device's number among the devices that this process sees, from 0 on.
 func (d *Device) Ordinal() int { return d.ordinal }
 
-// Name returns what the maker calls it.
+// Name returns the name that the maker gives the device.
 func (d *Device) Name() (string, error) { return d.driver.DeviceName(d.id) }
 
-// UUID returns the device's own identity, which is the same in every process.
+// UUID returns the device's identity, which is the same in every process.
 func (d *Device) UUID() [16]byte { return d.uuid }
 
 // use makes the device's context, once.
@@ -178,13 +179,13 @@ func (d *Device) within(r *ready, calls func() error) error {
 }
 
 // Synchronize waits until the device has done all that this process has asked for. The error wraps
-// ErrUnfinished, once, where that was to wait for a process which ended before.
+// ErrUnfinished, once, where the device was to wait for a process that ended before.
 func (d *Device) Synchronize() error {
 	return d.ask(func(cudriver.Stream) error { return nil })
 }
 
-// MemInfo returns the device's free and total memory, in bytes. What this process keeps for later
-// is not free.
+// MemInfo returns the device's free and total memory, in bytes. Memory that this process keeps for
+// later allocations is not free.
 func (d *Device) MemInfo() (free, total int, err error) {
 	err = d.do(func(cudriver.Stream) error {
 		f, t, err := d.driver.MemGetInfo()

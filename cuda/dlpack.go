@@ -75,9 +75,9 @@ func deleteExport(p uintptr) {
 	}
 }
 
-// ToDLPack returns a DLManagedTensorVersioned of a tensor on a device, for another library of this
-// process, when the device has written it. Its receiver calls its deleter once; until then the
-// memory stays, whatever becomes of t. The error wraps ErrDevice of a tensor on the host.
+// ToDLPack waits until the device has written a tensor, and returns a DLManagedTensorVersioned of
+// it for another library of this process. The receiver calls its deleter once; until then the
+// memory stays, also when t is closed. The error wraps ErrDevice for a tensor on the host.
 func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
 	m, err := memoryOf(t)
 	if err != nil {
@@ -111,10 +111,10 @@ func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
 	return p, nil
 }
 
-// FromDLPack returns a tensor over what the struct in a capsule of Python's has, whose memory is
-// ready: of the capsule "dltensor_versioned" a DLManagedTensorVersioned, of "dltensor" a
-// DLManagedTensor. Its deleter is called when the tensor and its views are closed; on an error it
-// is not. The error wraps ErrArray, ErrDevice or ErrRange.
+// FromDLPack returns a tensor over the memory that the struct in a capsule of Python's describes: a
+// DLManagedTensorVersioned of the capsule "dltensor_versioned", or a DLManagedTensor of "dltensor".
+// The memory is ready. The tensor's last Close, or that of its last view, calls the struct's
+// deleter; an error does not. The error wraps ErrArray, ErrDevice or ErrRange.
 func FromDLPack(capsule string, p unsafe.Pointer) (*tensor.Tensor, error) {
 	switch capsule {
 	case "dltensor":

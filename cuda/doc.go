@@ -10,7 +10,7 @@
 //		return err
 //	}
 //	defer x.Close()
-//	err = q.Put(ctx, x) // whoever gets it has the same memory
+//	err = q.Put(ctx, x) // its receiver has the same memory
 //
 // An allocation is a place in a segment, a large piece of memory that the driver exports as a file
 // descriptor, and a block of the domain that stands for it: processes and messages hold that block

@@ -21,8 +21,8 @@ import (
 const legacyUnit = 2 << 20
 
 // A LegacyDevice allocates memory that processes of PyTorch, CuPy and Numba can open:
-// x.ToDevice(cuda.LegacyDevice{d}). It is slow to allocate, and takes 2 MiB at least. Its memory is
-// the device's: Device of a tensor on it is the *Device.
+// x.ToDevice(cuda.LegacyDevice{d}). An allocation is slow, and takes 2 MiB at least. A tensor there
+// is on the *Device, which its method Device returns.
 type LegacyDevice struct{ *Device }
 
 // A legacyEngine allocates as a LegacyDevice does.
@@ -56,10 +56,10 @@ type address struct {
 	size int
 }
 
-// HandleOf returns the handle of the memory that a tensor is in, a CUipcMemHandle by which another
-// process opens it, and where its first element is there, in bytes. It does not wait for the
-// device. The error wraps ErrDevice of a tensor on the host, and ErrNotLegacy of one that is not on
-// a LegacyDevice.
+// HandleOf returns the CUipcMemHandle by which another process opens the memory of a tensor, and
+// the place of the tensor's first element in that memory, in bytes. It does not wait for the
+// device. The error wraps ErrDevice for a tensor on the host, and ErrNotLegacy for one that is not
+// on a LegacyDevice.
 func HandleOf(t *tensor.Tensor) (h [64]byte, off int, err error) {
 	m, err := memoryOf(t)
 	if err != nil {
@@ -109,12 +109,14 @@ var openings = struct {
 }{m: map[[64]byte]*opening{}}
 
 // Open returns a tensor of n bytes (Uint8) at off of memory that another process has allocated, by
-// the memory's handle; its Storage has views of other dtypes. The device waits for event, a
-// CUipcEventHandle such as PyTorch sends with a tensor, before anything else, unless it is nil. The
-// host does not wait. The other process must keep the memory until the last of them is closed, and
-// live: what happens otherwise CUDA leaves open. The error wraps ErrorInvalidContext in the process
-// that allocated it, and ErrRange, also of an event that has not 64 bytes. The caller closes the
-// tensor.
+// the memory's CUipcMemHandle. The tensor's Storage has views of other dtypes. Unless event is nil,
+// the device waits for the event of that CUipcEventHandle, such as PyTorch sends with a tensor,
+// before it does more; the host does not wait.
+//
+// The other process must live and keep the memory until the tensor and its views are closed: CUDA
+// does not say what happens otherwise. The error wraps ErrorInvalidContext in the process that
+// allocated the memory, and ErrRange for bytes beyond the memory and an event that has not 64
+// bytes. The caller closes the tensor.
 func (d *Device) Open(handle [64]byte, off, n int, event []byte) (*tensor.Tensor, error) {
 	m, err := d.openBehind(handle, off, n, event)
 	if err != nil {

@@ -28,7 +28,7 @@ func onBoth(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*te
 }
 
 // A kernel takes several elements at once, if it can; the last ones, those at an odd place, and
-// dtypes of all widths have to come out, too.
+// dtypes of all widths have to come out as well.
 func TestKernel_LeavesNoElementOut(t *testing.T) {
 	dev := onDevice(t)
 	for _, dt := range append(numeric, tensor.Bool, tensor.Complex64, tensor.Complex128) {

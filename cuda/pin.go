@@ -24,11 +24,11 @@ type pin struct {
 	count int
 }
 
-// Pin returns a tensor of the device that is t itself, in the memory of the host: its pages stay
-// where they are, and the device reaches them without a copy. A copy between it and memory of the
-// device does not keep the host waiting, as one from other memory of the host does. Before the host
-// reads what the device wrote there, it calls Synchronize. The caller closes the tensor, which has
-// a reference of t's memory of its own.
+// Pin locks the pages of a tensor on the host, and returns a tensor of the device over the same
+// memory, which the device reaches without a copy. A copy between this tensor and memory of the
+// device does not keep the host waiting, as a copy from other memory of the host does. The host
+// calls Synchronize before it reads what the device has written there. The caller closes the
+// tensor, which keeps t's memory by itself.
 //
 // t is in shared memory and has a page at least, or the error wraps ErrNotPageable.
 func (d *Device) Pin(t *tensor.Tensor) (*tensor.Tensor, error) {

@@ -183,7 +183,7 @@ func TestLegacy_CuPyIsTheOtherProcess(t *testing.T) {
 }
 
 func TestLegacy_NumbaIsTheOtherProcess(t *testing.T) {
-	// is_available asks for a compiler, too
+	// is_available also asks for a compiler
 	byHandle(t, aPython(t, "Numba", "from numba import cuda; cuda.current_context()"), numbaPeer)
 }
 

@@ -16,7 +16,7 @@ import (
 // mapping of it does, in whatever process. It is the domain's keeper that has a descriptor of each
 // segment, also for those who come when its maker has ended; it needs no GPU, since it only holds
 // files. A segment is named by a block of the domain, which every tensor in it holds, in processes
-// and messages, and whoever allocates in it.
+// and messages, and so does the process that allocates in it.
 
 // A segment is a large piece of a device's memory, mapped in this process. One process allocates in
 // it, its maker; all that use it map the whole of it once.
@@ -38,7 +38,7 @@ type segment struct {
 }
 
 // An extent is the place of an allocation. It is free again when the allocation's block is stale:
-// the reaper's work for the dead is all that is needed to have their memory again, too.
+// the reaper's work for the dead is all that is needed to have their memory again as well.
 type extent struct {
 	off, size int
 	block     shm.Handle

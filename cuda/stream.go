@@ -27,7 +27,7 @@ func (d *Device) Stream() (*Stream, error) {
 	return &Stream{dev: d, id: r.stream, own: true}, nil
 }
 
-// An Event is a point in the work of a stream. It is given back when nobody has it any more.
+// An Event is a point in the work of a stream. The garbage collector gives it back.
 type Event struct {
 	dev *Device
 	id  cudriver.Event
@@ -46,7 +46,7 @@ func (d *Device) NewStream() (*Stream, error) {
 	return s, nil
 }
 
-// Synchronize waits until the stream has done what it was asked for.
+// Synchronize waits until the stream has done all its work.
 func (s *Stream) Synchronize() error {
 	return s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamSynchronize(s.id) })
 }
@@ -61,8 +61,8 @@ func (s *Stream) Close() error {
 }
 
 // Copy queues a copy of src's elements to dst, within the device or between it and pinned memory of
-// the host. Both are contiguous and have as many bytes, and stay open until it is done. The error
-// wraps ErrDevice where one is not on the stream's device, or tensor.ErrLayout.
+// the host. Both tensors are contiguous, have as many bytes, and stay open until the copy is done.
+// The error wraps ErrDevice where one is not on the stream's device, or tensor.ErrLayout.
 func (s *Stream) Copy(dst, src *tensor.Tensor) error {
 	if dst.Device() != tensor.Device(s.dev) || src.Device() != tensor.Device(s.dev) {
 		return fmt.Errorf("%w: a stream of %v copies from %v to %v", ErrDevice, s.dev,
@@ -83,11 +83,11 @@ func bytesOf(t *tensor.Tensor, n int) cudriver.Ptr {
 	return tensors.Memory(t).(*memory).at(t.Offset()*t.DType().Size(), n)
 }
 
-// Record returns an event that comes to pass when the stream has done what it has now. The event is
-// given back when nobody has it any more.
+// Record returns an event to which the stream comes when it has done what it has now.
 func (s *Stream) Record() (*Event, error) { return s.dev.record(s.id) }
 
-// Wait lets the stream wait for an event, also of another device, before it does more.
+// Wait lets the stream wait for an event, also of another device, before it does more. The host
+// does not wait.
 func (s *Stream) Wait(e *Event) error {
 	return s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamWaitEvent(s.id, e.id) })
 }
@@ -114,7 +114,7 @@ func (d *Device) record(s cudriver.Stream) (*Event, error) {
 	return e, nil
 }
 
-// Done reports whether the event has come to pass.
+// Done reports whether the stream has come to the event.
 func (e *Event) Done() (bool, error) {
 	err := e.dev.do(func(cudriver.Stream) error { return e.dev.driver.EventQuery(e.id) })
 	if errors.Is(err, cudriver.ErrorNotReady) {
@@ -123,7 +123,7 @@ func (e *Event) Done() (bool, error) {
 	return err == nil, err
 }
 
-// Synchronize waits for the event.
+// Synchronize waits until the stream has come to the event.
 func (e *Event) Synchronize() error {
 	return e.dev.do(func(cudriver.Stream) error { return e.dev.driver.EventSynchronize(e.id) })
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // A StateDict is what optimizer.state_dict() of PyTorch returns, and load_state_dict takes:
-// pt.Save and a torch.Conn write it as that, and torch.Load reads it as a part of a
+// pt.Save and a torch.Conn write it as that, and torch.As reads it as a part of a
 // checkpoint.
 //
 //	pt.Save("ck.pt", map[string]any{"model": nn.State(net), "optimizer": optim.State(opt)})
@@ -53,8 +53,8 @@ func State(o Optimizer, schedules ...Schedule) StateDict {
 	return d
 }
 
-// Load has an optimizer, or Groups of them, go on from a state dict: a StateDict, or what pt.Load,
-// torch.Load or Conn.Recv returned of optimizer.state_dict(). As in PyTorch the options come with
+// Load has an optimizer, or Groups of them, go on from a state dict: a StateDict, or what pt.Load
+// or a torch.Conn's Recv returned of optimizer.state_dict(). As in PyTorch the options come with
 // it (LR, Momentum and so on, but for Atomic), parameters are known by their order alone, and
 // floats of one width become those of another. The tensors are copied.
 //

@@ -20,16 +20,16 @@ import (
 
 // Note [What goes ahead] To fetch a descriptor (Note [Giving descriptors away]) costs a connection,
 // a handshake and waits for a thread of the sender's: more than all the rest of a message. What
-// Spawn tells a process contains the text of ahead.py, too. It has the connection to this process
+// Spawn tells a process also contains the text of ahead.py. It has the connection to this process
 // send each descriptor before the message, over a socket of its own, by a number; the message then
-// promises what this process's own sharer has by that number. So whoever reads the message finds
+// promises what this process's own sharer has by that number. So the reader of the message finds
 // it: this process without a connection, and another one, to which the message or the connection
 // was passed on, as ever.
 //
 // Nobody waits at that socket: what came before a message is there when the message is, and is read
 // then. Its queue is what bounds how many descriptors wait; where it is full Python keeps them in
 // its own sharer, as it does for all that goes elsewhere. What was sent ahead is in the kernel, or
-// here, and needs its sender no more: it outlives a kill, too.
+// here, and needs its sender no more: it outlives a kill as well.
 
 //go:embed ahead.py
 var aheadCode string

@@ -14,14 +14,14 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
 
-// As returns v as a T: v itself where it is one, and otherwise converted, such as a dict to a
-// struct by the tags of its fields, a numpy array to a tensor with a copy of its elements, and
-// back, or a *Proxy to a [Container], [Queue], [Event], [Semaphore] or [Cond]. Numbers must fit. It
-// takes what a call has returned, and passes its error on:
+// As returns v as a T: v itself where it is one, and otherwise converted. Numbers must fit. A dict
+// becomes a struct by the tags of its fields. A numpy array becomes a tensor with a copy of its
+// elements, and a tensor an array. A *Proxy becomes a [Container], [Queue], [Event], [Semaphore] or
+// [Cond]. As takes what a call has returned, and returns an error of the call as it is:
 //
 //	sum, err := torch.As[*tensor.Tensor](conn.Recv(ctx))
 //
-// The error wraps ErrUnsupported where v does not become a T. Then As has closed what is in v.
+// The error wraps ErrUnsupported where v does not become a T. As has then closed what is in v.
 func As[T any](v any, err error) (T, error) {
 	var to T
 	if err != nil {

@@ -37,7 +37,7 @@ var digests = map[string]func() hash.Hash{
 	"sha3_384": func() hash.Hash { return sha3.New384() },
 }
 
-// authServer is the handshake of whoever accepted the connection.
+// authServer is the handshake of the side that has accepted the connection.
 func authServer(rw io.ReadWriter, key []byte) error {
 	message := newChallenge()
 	if err := writeFrame(rw, append([]byte(challenge), message...)); err != nil {
@@ -60,10 +60,10 @@ func authServer(rw io.ReadWriter, key []byte) error {
 	return readVerdict(rw)
 }
 
-// authClient is the handshake of whoever dialled, with the messages that are to follow it. All that
-// it has to say goes out with the answer to the first challenge, the welcome too: the listening
-// side never waits for it again. A listener that has not the key learns only what the messages say,
-// and is an error before anything of its is read.
+// authClient is the handshake of the side that has dialled, with the messages that are to follow
+// it. All that it has to say goes out with the answer to the first challenge, the welcome too: the
+// listening side never waits for it again. A listener that has not the key learns only what the
+// messages say, and is an error before anything of its is read.
 func authClient(rw io.ReadWriter, key []byte, follow ...[]byte) error {
 	proof, err := readChallenge(rw, key)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // fetchNumbered makes the batch of a list of numbers, or the sample of one. A list is a batch with
-// batch_size=None, too: it is what a BatchSampler makes that is the DataLoader's sampler.
+// batch_size=None as well: it is what a BatchSampler makes that is the DataLoader's sampler.
 func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index any) (any, error) {
 	n, single := index.(int64)
 	numbers := []int{int(n)}

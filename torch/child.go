@@ -28,8 +28,8 @@ type Child struct {
 	// arguments may be what Conn.Recv returns, Queue, Semaphore, Cond, Event and
 	// *python.Record. An error, or a panic, is printed and ends the process with status 1.
 	Functions map[string]func(ctx context.Context, args python.Tuple, kwargs *python.Dict) error
-	// Datasets and Streams are what the workers of a DataLoader serve: see OpenDataset and
-	// OpenStream.
+	// Datasets and Streams are what the workers of a DataLoader serve, by the names that Python
+	// gives them.
 	Datasets map[string]OpenDataset
 	Streams  map[string]OpenStream
 	// Linger is how long a process whose function has returned waits for others to fetch the
@@ -37,7 +37,7 @@ type Child struct {
 	// says on stderr what is lost. The worker of a DataLoader waits only where the DataLoader wants
 	// more.
 	Linger time.Duration
-	// ValueStreams are Streams of samples of any structure.
+	// ValueStreams are streams whose samples have any structure, by name.
 	ValueStreams map[string]OpenValueStream
 	// Collates make the batches of a DataLoader whose collate_fn has that name, as Functions are
 	// named. The function itself is never called. PyTorch's default_collate and default_convert
@@ -50,11 +50,12 @@ type Child struct {
 // dataLoaderWorker is the target of the workers of a DataLoader.
 const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
 
-// Main returns at once in a program that was started by hand. In one that Python has started, as
-// its interpreter, it does what it was started for, and does not return: it serves what the Child
-// has, and for all else becomes the interpreter. It comes first in main. As "program --shoal-probe
-// NAME ARGS" it prints as JSON how many samples the data set NAME has, and the names of its
-// classes, which the method Classes() []string of a data set returns.
+// Main returns at once in a program that a user has started. In a program that Python has started
+// as its interpreter Main does not return: it serves what the Child has, and becomes the
+// interpreter for all else. Main comes first in main.
+//
+// As "program --shoal-probe NAME ARGS" it prints as JSON how many samples the data set NAME has,
+// and the names of its classes, which the method Classes() []string of a data set returns.
 func (c Child) Main() {
 	c.answerProbe()
 	code, ok := pythonCode(os.Args)

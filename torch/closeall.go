@@ -6,7 +6,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// CloseAll closes all tensors, parameters, connections and files in a received value.
+// CloseAll closes all tensors, parameters, connections, proxies and files in a received value.
 func CloseAll(v any) {
 	switch v := v.(type) {
 	case io.Closer:

@@ -14,13 +14,13 @@ import (
 
 // A Collate makes a batch of samples in Go where the script has a collate_fn of that name. A sample
 // is what the data set returned: the value of a data.ValueDataset, or a data.Sample. The batch is
-// anything that Conn.Send takes; data.DefaultCollate makes what default_collate would, and pads
-// ragged rows where it is told how.
+// anything that Conn.Send takes. data.DefaultCollate makes what PyTorch's default_collate would,
+// and pads ragged rows by its rules.
 type Collate func(ctx context.Context, samples []any) (batch any, err error)
 
-// A Collator is a data set that makes its batches itself, as a Collate does, where the DataLoader
-// has no collate_fn of its own: one whose rows are to be padded, for example. With batch_size=None
-// its samples stay samples. Of several data sets in one, the first Collator makes the batches.
+// A Collator is a data set that makes its batches itself where the DataLoader has no collate_fn of
+// its own, such as one whose rows are padded. With batch_size=None its samples stay samples. Where
+// one data set is made of several, the first Collator makes the batches.
 type Collator interface {
 	Collate(ctx context.Context, samples []any) (batch any, err error)
 }

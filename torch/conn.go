@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// A Conn is a connection to a Python process: a multiprocessing.connection.Connection. Its methods
-// may be called by several goroutines at once; messages are whole.
+// A Conn is a multiprocessing.connection.Connection to a Python process. Several goroutines may
+// call its methods at once; messages stay whole.
 type Conn struct {
 	stream  stream
 	reads   bool // both but for the end of a pipe
@@ -38,8 +38,9 @@ func newConn(s stream, opts Options) *Conn {
 }
 
 // Send sends v as Connection.send does: it returns when the message is on its way. Tensors in v
-// stay the caller's; they may be closed at once. A Conn or net.Conn in v becomes the receiver's.
-// The error wraps ErrUnsupported or ErrArena where v has no form in Python; then nothing was sent.
+// stay the caller's, which may close them at once. A Conn or net.Conn in v becomes the receiver's.
+// The error wraps ErrUnsupported or ErrArena where v has no form in Python; Send has sent nothing
+// then.
 func (c *Conn) Send(ctx context.Context, v any) error {
 	out := c.exporter()
 	b, err := out.marshal(v)
@@ -54,11 +55,11 @@ func (c *Conn) Send(ctx context.Context, v any) error {
 	return nil
 }
 
-// Recv receives what Python sent. It is of the types that docs/torch.md lists; see [As] for
-// a type of one's own. The caller closes the tensors in it. The error is io.EOF where the
-// other side has closed, a *ProcessError where Spawn has started it and it has failed, wraps
-// ErrUnsupported, ErrGlobal or ErrGone where a message came that cannot be used, after which the
-// next can be received, and ErrClosed where there is no next.
+// Recv receives what Python sent, as a value of one of the types in docs/torch.md; [As] converts it
+// to another type. The caller closes the tensors in it. The error is io.EOF where the other side
+// has closed, and a *ProcessError where Spawn has started the other process and it has failed. It
+// wraps ErrUnsupported, ErrGlobal or ErrGone where a message came that cannot be used; the next
+// message can be received then. It wraps ErrClosed where there is no next message.
 func (c *Conn) Recv(ctx context.Context) (any, error) {
 	b, err := c.recvBytes(ctx)
 	if err != nil {
@@ -67,7 +68,8 @@ func (c *Conn) Recv(ctx context.Context) (any, error) {
 	return c.importer(ctx).unmarshal(b)
 }
 
-// SendBytes sends one message as Connection.send_bytes does.
+// SendBytes sends one message as Connection.send_bytes does. The error wraps ErrClosed after
+// Process.Wait and after Close.
 func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -79,7 +81,7 @@ func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
 }
 
 // RecvBytes receives one message as Connection.recv_bytes does. The error is io.EOF where the other
-// side has closed, and a *ProcessError where Spawn has started it and it has failed.
+// side has closed, and a *ProcessError where Spawn has started the other process and it has failed.
 func (c *Conn) RecvBytes(ctx context.Context) (b []byte, err error) {
 	c.passed.Store(true)
 	return c.recvBytes(ctx)
@@ -210,7 +212,7 @@ func (m *messages) tell() {
 	}
 }
 
-// Close closes the connection, and ends what waits on it with ErrClosed. It is idempotent.
+// Close closes the connection. What waits on it ends with ErrClosed. Close is idempotent.
 func (c *Conn) Close() error {
 	c.broken.Store(true)
 	if err := c.stream.Close(); err != nil && !errors.Is(err, os.ErrClosed) {

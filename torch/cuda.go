@@ -18,7 +18,7 @@ import (
 // Note [Tensors on a GPU] A message has a handle by which the CUDA driver opens the sender's
 // memory, and no memory. The sender keeps that until the receiver has counted down the message's
 // slot in a file of counters in /dev/shm. Where the sender has not waited for its stream, an event
-// comes, too. This package loads no driver: package cuda does, where a program imports
+// comes with it. This package loads no driver: package cuda does, where a program imports
 // it.
 
 // ipc returns what opens and shares the memory of GPUs.
@@ -33,8 +33,8 @@ func (o Options) ipc() (device.IPC, error) {
 	return b.IPC, nil
 }
 
-// A CUDATensor is a tensor in the memory of a GPU, as a message describes it, where nobody opens
-// it. The receiver closes it when it does not use the memory any more, which gives that back to its
+// A CUDATensor is a tensor in the memory of a GPU, as a message describes it; nothing is opened.
+// The receiver closes it when it no longer uses the memory, which gives that memory back to its
 // sender.
 type CUDATensor struct {
 	DType          tensor.DType
@@ -58,8 +58,8 @@ type CUDATensor struct {
 // one counter for each message.
 const counterSlots = 10_000
 
-// Close counts the message down. That the sender has ended meanwhile is no error. It is idempotent;
-// a CUDATensor that was not received has nothing to be closed.
+// Close counts the message down. It is no error that the sender has ended meanwhile. A CUDATensor
+// that was not received has nothing to close. Close is idempotent.
 func (c *CUDATensor) Close() error {
 	if !c.received || c.Handle == nil || c.closed.Swap(true) {
 		return nil
@@ -91,9 +91,9 @@ func (c *CUDATensor) Close() error {
 	return errors.Join(err, sys.Unmap(mem))
 }
 
-// CUDAHandle reads a handle: the cudaIpcMemHandle_t in it, which is what all versions of PyTorch
-// take as a handle. The error wraps ErrUnsupported for memory of expandable segments, and for
-// versions that are not known.
+// CUDAHandle returns the cudaIpcMemHandle_t in the handle of a CUDATensor, which all versions of
+// PyTorch take as a handle. The error wraps ErrUnsupported for memory of expandable segments and
+// for versions that are not known, and ErrProtocol for what is no handle.
 func CUDAHandle(b []byte) (memory [64]byte, err error) {
 	version, kind, rest := 0, byte('c'), b
 	switch {

@@ -20,8 +20,8 @@
 //
 // Or it meets one that runs already, through [Dial] and [Listen], which are
 // multiprocessing.connection's Client and Listener. What crosses, and what does not, is in
-// docs/torch.md. [Save] and [Load] write and read the files of torch.save; docs/files.md has those,
-// and other formats.
+// docs/torch.md. Package encoding/pt writes and reads the files of
+// torch.save, and [As] makes what is in them a type of Go's.
 //
 // # The trap
 //
@@ -29,6 +29,6 @@
 // way round, which is what the authkey is for. This package never executes anything: a name in a
 // message that is not on its list is an error.
 //
-// Memory that came from PyTorch is a file that PyTorch can truncate; touching it then is a fault.
-// [Guard] turns that into an error.
+// Memory that came from PyTorch is a file that PyTorch can truncate. A program that touches it then
+// faults; [Guard] makes the fault an error.
 package torch

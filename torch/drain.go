@@ -10,14 +10,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Drain waits until other processes have fetched the memory of all that this one has sent, or until
-// ctx is done; then the error wraps ErrUnfetched and the cause of ctx's end, and says what is lost
-// if this process ends. A program calls it before it ends, with a limit, where it has sent tensors
-// that nobody has answered. A Child does by itself. What goes by FileSystem needs no waiting: Drain
-// leaves the names to their receivers.
+// Drain waits until other processes have fetched the memory of all that this process has sent, or
+// until ctx is done. The error then wraps ErrUnfetched and the cause of ctx's end, and says what is
+// lost if this process ends. A program that has sent tensors without an answer calls Drain before
+// it ends, with a limit. A Child does so by itself. Memory that goes by FileSystem needs no
+// waiting: Drain leaves the names to their receivers.
 //
-// What other processes have left to this one when they ended, and this one has not received, is not
-// waited for.
+// Drain does not wait for what ended processes have left to this one, and this one has not
+// received.
 func Drain(ctx context.Context) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, tidyFirst) {
 		left := unfetched()

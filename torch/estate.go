@@ -39,7 +39,7 @@ import (
 //
 // To have Python wait until all is fetched would need Go to receive, and Wait before Recv would
 // hang; to fetch as messages arrive is possible for one connection and not for a queue that others
-// read, too.
+// read as well.
 //
 // A named file has one of its count for each mapping and each message. The process says how many
 // mappings it has, ours are known, and what is left are messages: so the managers are let go when

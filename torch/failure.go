@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// A ProcessError says how a Python process failed. Error is one line, with the last one of stderr
-// where no exception is known; %+v adds the traceback, or the last words on stderr.
+// A ProcessError says how a Python process failed. Error returns one line, with the last line of
+// stderr where no exception is known. The verb %+v adds the traceback, or the last lines of stderr.
 type ProcessError struct {
 	Target   string // as given to Spawn
 	PID      int
@@ -42,7 +42,7 @@ func (e *ProcessError) Error() string {
 	return fmt.Sprintf("torch: %s (pid %d): %s", e.Target, e.PID, what)
 }
 
-// Unwrap returns Err.
+// Unwrap returns Err, the error of os/exec.
 func (e *ProcessError) Unwrap() error { return e.Err }
 
 // Format prints the line for %v and %s, and everything for %+v.

@@ -39,7 +39,7 @@ func fileLibraries(t *testing.T) peerPython {
 
 type tensors = map[string]*tensor.Tensor
 
-// A fileFormat is one that Python's libraries have, too.
+// A fileFormat is one that Python's libraries have as well.
 type fileFormat struct {
 	save func(path string, all tensors) error
 	load func(path string) (tensors, error)

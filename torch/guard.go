@@ -6,9 +6,9 @@ import (
 	"runtime/debug"
 )
 
-// Guard runs f. Should f touch memory that is no longer there, since PyTorch has truncated the file
-// behind a tensor, it ends there and the error wraps ErrTruncated; without Guard the process would
-// end. Goroutines that f starts are not guarded.
+// Guard runs f. PyTorch may truncate the file behind a tensor. Where f touches memory that is gone,
+// f ends there, and the error wraps ErrTruncated; without Guard the process would end. Guard does
+// not guard goroutines that f starts.
 func Guard(f func()) (err error) { return guard(regions.holds, f) }
 
 // guard is Guard for the memory that holds says.

@@ -80,7 +80,7 @@ func candidates(pid int) (paths []string) {
 	return paths
 }
 
-// ignoredBy are the signals that a process ignores. Its children would ignore them, too, if they
+// ignoredBy are the signals that a process ignores. Its children would ignore them as well if they
 // were not programs of Go at first, whose runtime handles nearly all.
 func ignoredBy(pid int) (ignored []os.Signal) {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -179,7 +179,7 @@ func worn(c crossing) nn.Module {
 	return m
 }
 
-// inputs are small whole numbers, which an Embedding takes, too.
+// inputs are small whole numbers, which an Embedding takes as well.
 func (c crossing) inputs() (in []*tensor.Tensor) {
 	for k, shape := range c.shapes {
 		x := tensor.New(tensor.Float32, shape...)

@@ -101,9 +101,10 @@ func dropCounters() error {
 	return r.discard()
 }
 
-// CollectCUDA lets go of tensors on a GPU that were sent and that their receivers have given back,
-// as torch.cuda.ipc_collect does. That happens at the next send as well. It returns how many are
-// still out. A program that ends with some takes their memory from under their receivers.
+// CollectCUDA lets go of tensors on a GPU that this process has sent and that their receivers have
+// given back, as torch.cuda.ipc_collect does. The next send does so as well. CollectCUDA returns
+// how many tensors are still out. A program that ends before all are back takes their memory from
+// under their receivers.
 func CollectCUDA() (out int, err error) {
 	limbo.Lock()
 	defer limbo.Unlock()

@@ -23,8 +23,8 @@ type stream interface {
 	SetWriteDeadline(time.Time) error
 }
 
-// Dial connects to a multiprocessing.connection.Listener: network is "unix", with the path of a
-// socket or "@" and an abstract name, or "tcp", with host and port. The caller closes the
+// Dial connects to a multiprocessing.connection.Listener. With network "unix" addr is the path of a
+// socket, or "@" and an abstract name; with "tcp" it is host and port. The caller closes the
 // connection. The error wraps ErrAuth where the keys differ.
 func Dial(ctx context.Context, network, addr string, opts Options) (*Conn, error) {
 	s, err := dialStream(ctx, network, addr)
@@ -75,8 +75,7 @@ func handshake(ctx context.Context, s stream, opts Options, auth func(io.ReadWri
 	return c, nil
 }
 
-// A Listener is multiprocessing.connection's Listener. Its methods may be called by several
-// goroutines.
+// A Listener is multiprocessing.connection's Listener. Several goroutines may call its methods.
 type Listener struct {
 	opts      Options
 	addr      string
@@ -93,9 +92,9 @@ type Listener struct {
 // wait in the kernel.
 const maxStrangers = 64
 
-// Listen begins to listen; see Dial for the addresses. With "unix" and "" it chooses an abstract
-// name, which is gone with the process. A path at which the socket of a dead process is left is
-// taken over; the error wraps EADDRINUSE where a living one listens there. The caller closes the
+// Listen begins to listen at an address, which has the form of Dial's. With "unix" and "" it
+// chooses an abstract name, which ends with the process. It takes over the path of a dead process's
+// socket. The error wraps EADDRINUSE where a living process listens there. The caller closes the
 // listener, which removes the path.
 func Listen(network, addr string, opts Options) (*Listener, error) {
 	l := &Listener{opts: opts, strangers: make(chan struct{}, maxStrangers), met: make(chan *Conn)}
@@ -126,8 +125,8 @@ func Listen(network, addr string, opts Options) (*Listener, error) {
 // abstractName returns a name that nobody can guess.
 func abstractName() string { return fmt.Sprintf("@shoal-torch/%d/%s", os.Getpid(), rand.Text()) }
 
-// Addr returns the address; for "tcp" with the port that was chosen. "@" and an abstract name are
-// "\0" and the name in Python.
+// Addr returns the address, for "tcp" with the port that was chosen. An abstract name begins with
+// "@" here and with "\0" in Python.
 func (l *Listener) Addr() string { return l.addr }
 
 func (l *Listener) next() (stream, error) {
@@ -138,7 +137,7 @@ func (l *Listener) next() (stream, error) {
 	return s, err
 }
 
-// meet authenticates whoever has connected, beside others.
+// meet authenticates the other side of a connection, beside others.
 func (l *Listener) meet(s stream) {
 	select {
 	case l.strangers <- struct{}{}:
@@ -162,9 +161,10 @@ func (l *Listener) meet(s stream) {
 	})
 }
 
-// Accept waits for the next connection that has authenticated itself, which the caller closes.
-// Those that do not, or not within ten seconds, are closed and passed over, and nobody waits for
-// them. After Close the error wraps os.ErrClosed; when ctx is done it is the cause of that.
+// Accept waits for the next connection that has authenticated itself. The caller closes the
+// connection. The Listener closes a connection that does not authenticate itself within ten
+// seconds, and nobody waits for it. After Close the error wraps os.ErrClosed; when ctx is done it
+// is the cause of ctx's end.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	select {
 	case c := <-l.met:
@@ -176,11 +176,11 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	}
 }
 
-// patience is how long whoever connects may take for what takes microseconds.
+// patience is how long the other side may take for what takes microseconds.
 const patience = 10 * time.Second
 
-// Close ends the listener, and Accept. Connections that were accepted stay; those that were not are
-// closed. It is idempotent.
+// Close ends the listener, and Accept. Accepted connections stay; connections that wait to be
+// accepted are closed. Close is idempotent.
 func (l *Listener) Close() error {
 	l.end()
 	err := l.close()

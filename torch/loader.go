@@ -15,7 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Worker is what a data set is told about the worker of a DataLoader that opens it.
+// A Worker is what the function that opens a data set gets to know of its worker of a DataLoader.
 type Worker struct {
 	ID      int            // from 0
 	Workers int            // how many there are
@@ -24,9 +24,9 @@ type Worker struct {
 	Object  *python.Record // the data set in Python, with all of its attributes; nil when it is probed
 }
 
-// Keywords stores Args in the struct that dst points to, by the tags of its fields, as Recv does.
-// An attribute that the struct has no field for and one of another type are errors that wrap
-// ErrUnsupported and name it; a field whose attribute is missing stays as it is.
+// Keywords stores Args in the struct that dst points to, by the tags of its fields, as As does. The
+// error wraps ErrUnsupported and names an attribute that the struct has no field for, or one of
+// another type. A field whose attribute is missing stays as it is.
 func (w Worker) Keywords(dst any) error {
 	if err := assign(dst, w.Args); err != nil {
 		return fmt.Errorf("the attributes of the data set in Python: %w", err)

@@ -18,8 +18,8 @@ import (
 // lock of Python's with an owner knows its owner by. An object lives as long as its references are
 // counted to more than none.
 
-// A Manager is a client of a Python BaseManager or SyncManager, which runs already. Its methods may
-// be called by several goroutines.
+// A Manager is a client of a Python BaseManager or SyncManager, which runs already. Several
+// goroutines may call its methods.
 type Manager struct {
 	network, addr string
 	opts          Options
@@ -34,9 +34,9 @@ type Manager struct {
 // idleThreads is how many connections are kept that nobody needs at the moment.
 const idleThreads = 4
 
-// DialManager connects to the manager at an address; see Dial. Options.AuthKey is the manager's
-// authkey; tensors need it to be the server's current_process().authkey, too, as it is where the
-// manager was given none. The caller closes the Manager.
+// DialManager connects to the manager at an address, which has the form of Dial's. Options.AuthKey
+// is the manager's authkey. To send tensors it has to be the current_process().authkey of the
+// server as well, as it is where the manager was given no key. The caller closes the Manager.
 func DialManager(ctx context.Context, network, addr string, opts Options) (*Manager, error) {
 	m := newManager(network, addr, opts)
 	if _, err := m.once(ctx, "dummy"); err != nil {
@@ -49,10 +49,12 @@ func newManager(network, addr string, opts Options) *Manager {
 	return &Manager{network: network, addr: addr, opts: opts, proxies: map[*Proxy]bool{}}
 }
 
-// Keywords as the last argument of a call are its keyword arguments.
+// Keywords are the keyword arguments of a call, as its last argument.
 type Keywords map[string]any
 
-// Create calls what was registered under a name, and returns a proxy of what it returns.
+// Create calls what was registered under a name, and returns a proxy of what the call returns. The
+// last argument may be Keywords. The caller closes the Proxy. The error is a *RemoteError where the
+// call raises.
 func (m *Manager) Create(ctx context.Context, name string, args ...any) (*Proxy, error) {
 	v, err := m.once(ctx, "create", append([]any{name}, args...)...)
 	if err != nil {
@@ -69,14 +71,14 @@ func (m *Manager) Create(ctx context.Context, name string, args ...any) (*Proxy,
 	return m.adopt(name, made.ID, made.Exposed), nil // with the reference that create has counted
 }
 
-// Shutdown ends the server.
+// Shutdown ends the server, with all its objects.
 func (m *Manager) Shutdown(ctx context.Context) error {
 	_, err := m.once(ctx, "shutdown")
 	return err
 }
 
-// Close gives up the proxies of the manager that are still open, and closes its connections. The
-// server stays. It is idempotent.
+// Close closes the proxies of the manager that are still open, and its connections. The server goes
+// on. Close is idempotent.
 func (m *Manager) Close() (err error) {
 	m.mu.Lock()
 	proxies := m.proxies
@@ -205,7 +207,7 @@ type RemoteError struct {
 	Traceback string       // "" where the exception itself was sent
 }
 
-// Error is what Python would print.
+// Error returns the class and the arguments of the exception, as Python prints them.
 func (e *RemoteError) Error() string {
 	class, text := e.Class, ""
 	if e.Class == "" {

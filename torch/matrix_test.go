@@ -76,7 +76,7 @@ func pattern(k *talk, dt tensor.DType, shape ...int) *tensor.Tensor {
 	return t
 }
 
-// build makes in Go what peer.py makes in Python. The heap, too, is moved into memory that crosses:
+// build makes in Go what peer.py makes in Python. The heap is also moved into memory that crosses:
 // once.
 func build(k *talk, kind string, dt tensor.DType) any {
 	switch kind {

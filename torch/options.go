@@ -11,8 +11,8 @@ import (
 // Python's: of all that it starts, and of the Python that has started it.
 var processKey = sync.OnceValue(func() []byte { return []byte(rand.Text() + rand.Text()) })
 
-// A Strategy says how the memory of a tensor is made known to PyTorch. Whatever it is, both of
-// PyTorch's own are received.
+// A Strategy says how a message names the memory of a tensor to PyTorch. Under each of them a
+// process receives what PyTorch sends by file_descriptor and by file_system.
 type Strategy string
 
 const (
@@ -34,18 +34,19 @@ const (
 // needed.
 type Options struct {
 	// AuthKey is the key of connections, and the current_process().authkey of the processes behind
-	// them, by which they give descriptors away. With no key connections have no handshake.
+	// them, by which these give descriptors away. Connections without a key have no handshake.
 	AuthKey []byte
 	// Strategy is how tensors are sent.
 	Strategy Strategy
 	// Protocol is the version of pickles that are sent, 2 to 5; 0 stands for 4.
 	Protocol int
-	// CUDA opens tensors in the memory of a GPU that are received, and shares those that are sent.
-	// The program imports package cuda, or both are errors that wrap ErrUnsupported. Without CUDA
-	// such tensors are received as a *CUDATensor, and none is sent.
+	// CUDA opens received tensors that are in the memory of a GPU, and shares sent ones. It needs a
+	// program that imports package cuda; in another program both are errors that wrap
+	// ErrUnsupported. Without CUDA a tensor on a GPU is received as a *CUDATensor, and none is
+	// sent.
 	CUDA bool
-	// MaxMessage bounds the bytes of a received message, the memory of tensors not counted; 0
-	// stands for 1 GiB.
+	// MaxMessage bounds the bytes of a received message without the memory of its tensors; 0 stands
+	// for 1 GiB.
 	MaxMessage int64
 }
 

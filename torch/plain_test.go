@@ -179,7 +179,7 @@ func plainValue(t *testing.T, k *talk, c form, protocol int) {
 	if err != nil {
 		t.Fatalf("%.60s: %v", c.repr, err)
 	}
-	// which differs where one object became two, too
+	// which differs also where one object became two
 	if !bytes.Equal(must(pt.Marshal(v, 4))(t), must(pt.Marshal(c.v, 4))(t)) {
 		t.Errorf("%.60s was read as %T %.60v", c.repr, v, v)
 	}

@@ -63,9 +63,9 @@ func (p *Proxy) as(t reflect.Type) any {
 	return nil
 }
 
-// A Container is a proxy of what has items or attributes: a dict, a list, an Array or a Namespace.
-// The keys of a dict are what Python's may be, those of a list and an Array are numbers, which
-// count from the end where they are negative, and those of a Namespace are names.
+// A Container is a proxy of a dict, a list, an Array or a Namespace. The keys of a dict are what
+// Python's may be. The keys of a list and an Array are numbers, which count from the end where they
+// are negative. The keys of a Namespace are names.
 type Container struct{ *Proxy }
 
 // Dict makes a dict. The caller closes the Container.
@@ -105,7 +105,7 @@ func missing(err error) bool {
 	return isRemote(err, "builtins.KeyError", "builtins.IndexError", "builtins.AttributeError")
 }
 
-// Get returns the value of a key, if there is one.
+// Get returns the value of a key, and whether there is such a key.
 func (c Container) Get(ctx context.Context, key any) (v any, ok bool, err error) {
 	v, err = c.Call(ctx, c.access("get"), key)
 	if missing(err) {

@@ -13,9 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// A Proxy stands for an object in a Python manager's server, which it keeps there until it is
-// closed. It may be sent to Python, where it is a proxy, too, once it has arrived; until then
-// somebody has to keep the object. Its methods may be called by several goroutines.
+// A Proxy stands for an object at a Python manager's server, which the server keeps until the Proxy
+// is closed. It may be sent to Python, which has a proxy of its own when the message has arrived;
+// until then the sender keeps the Proxy open. Several goroutines may call its methods.
 type Proxy struct {
 	m        *Manager
 	name, id string
@@ -44,10 +44,11 @@ func (m *Manager) adopt(name, id string, exposed []string) *Proxy {
 // self is the proxy, also of a Container and the like.
 func (p *Proxy) self() *Proxy { return p }
 
-// Call calls a method, and returns what it returns: see Conn.Recv, and *Proxy where the method was
-// registered to return one. The error is a *RemoteError where the method raises. A call whose ctx
-// ends goes on at the server, and what it returns is lost; the methods of [Queue], [Semaphore] and
-// [Event] wait without that.
+// Call calls a method of the object, and returns what the method returns: a value as Conn.Recv
+// returns it, or a *Proxy where the method was registered to return one. The last argument may be
+// Keywords. The error is a *RemoteError where the method raises. A call whose ctx ends goes on at
+// the server, and its result is lost; the methods of [Queue], [Semaphore] and [Event] wait without
+// such a loss.
 func (p *Proxy) Call(ctx context.Context, method string, args ...any) (any, error) {
 	if p.own != nil {
 		p.calling.Lock()
@@ -62,9 +63,9 @@ func (p *Proxy) Call(ctx context.Context, method string, args ...any) (any, erro
 	return p.m.request(ctx, c, p.id, method, args)
 }
 
-// Thread returns a proxy of the same object whose calls are made by one thread at the server, one
-// after the other. An RLock knows its owner by that, and a Condition that whoever notifies has
-// acquired it. The caller closes it, before p.
+// Thread returns a proxy of the same object whose calls one thread at the server makes, one after
+// the other. The owner of an RLock is such a thread, and so is the one that has acquired the lock
+// of a Condition. The caller closes the new Proxy before p.
 func (p *Proxy) Thread(ctx context.Context) (*Proxy, error) {
 	c, err := p.m.thread(ctx)
 	if err != nil {
@@ -73,7 +74,8 @@ func (p *Proxy) Thread(ctx context.Context) (*Proxy, error) {
 	return &Proxy{m: p.m, name: p.name, id: p.id, exposed: p.exposed, class: p.class, shared: p.shared, own: c}, nil
 }
 
-// Close lets the object go: it ends when nobody has it any more. It is idempotent.
+// Close lets the object go. The server ends the object when it has no other proxy. Close is
+// idempotent.
 func (p *Proxy) Close() error {
 	if p.own != nil {
 		return p.own.Close()

@@ -21,9 +21,9 @@ var ErrNoRank = errors.New(
 // A Rank is this process as torchrun has started it (torchrun --no-python ./program), beside ranks
 // of PyTorch or alone.
 //
-// It is no member of PyTorch's process group, since Go speaks neither Gloo nor NCCL: a collective
-// that waited for it would wait for ever. It meets the others by the store, and takes tensors by
-// connections. docs/torch.md has the recipe.
+// A Rank is no member of PyTorch's process group, since Go speaks neither Gloo nor NCCL: a
+// collective that waited for it would wait for ever. It meets the other ranks by the store, and
+// takes tensors by connections. docs/torch.md has the recipe.
 type Rank struct {
 	Rank, WorldSize           int // of all processes of the job
 	LocalRank, LocalWorldSize int // of those on this machine
@@ -33,10 +33,10 @@ type Rank struct {
 	MasterAddr                string // "host:port" of the store
 	AgentStore                bool   // torchrun itself serves the store, and not rank 0
 
-	Serves bool // this rank serves the store: see Rendezvous
+	Serves bool // this rank serves the store, as Rendezvous says
 
-	// Store is that of the job, with the prefix shoal/<restart>, so that what ranks of an earlier
-	// start have left is not found. In Python it is
+	// Store is the store of the job with the prefix shoal/<restart>, which hides what ranks of an
+	// earlier start have left. In Python it is
 	// PrefixStore(f"shoal/{os.environ['TORCHELASTIC_RESTART_COUNT']}", TCPStore(host, port)).
 	Store *Store
 
@@ -44,8 +44,8 @@ type Rank struct {
 	rounds    rounds
 }
 
-// ReadRank reads the environment that torchrun gives its programs, and connects to nothing: Store
-// is nil. The error wraps ErrNoRank where a variable is missing or no number.
+// ReadRank returns the Rank that torchrun's environment describes. It connects to nothing: Store is
+// nil. The error wraps ErrNoRank where a variable is missing or no number.
 func ReadRank() (*Rank, error) {
 	e := environment{}
 	r := &Rank{
@@ -90,12 +90,12 @@ func (e *environment) number(name string, other int) int {
 	return n
 }
 
-// Rendezvous reads the environment, and connects to the store of the job. The caller closes the
-// Rank.
+// Rendezvous reads torchrun's environment, and connects to the store of the job. The caller closes
+// the Rank. The error wraps ErrNoRank, or is a *[StoreError].
 //
-// Where nobody else serves the store (AgentStore is false: there is no torchrun, or an old one),
-// rank 0 does, as in PyTorch: it listens at StoreOptions.Listen, as long as it is not closed, and
-// the others wait for it until the context ends.
+// Where neither torchrun nor another program serves the store (AgentStore is false), rank 0 does,
+// as in PyTorch: it listens at StoreOptions.Listen until it is closed. The other ranks wait for it
+// until ctx is done.
 func Rendezvous(ctx context.Context, o StoreOptions) (*Rank, error) {
 	r, err := ReadRank()
 	if err != nil {
@@ -120,13 +120,13 @@ func (r *Rank) meet(ctx context.Context, o StoreOptions) (*Store, error) {
 	return ServeStore(context.WithoutCancel(ctx), o.Listen, o)
 }
 
-// Close closes the store, and ends it where this rank serves it: calls of the others fail then.
-// Where the job went well, call Store.Drain before it.
+// Close closes the store. A store that this rank serves ends, and calls of the other ranks fail
+// then. Where the job went well, call Store.Drain before Close.
 func (r *Rank) Close() error { return r.Store.Close() }
 
-// Record writes what has failed where torchrun looks for it, so that its report says so instead of
-// "error_file: <N/A>". It returns err, for a program that ends with it. Without an error, and where
-// torchrun has named no file, it does nothing.
+// Record writes an error where torchrun looks for it, so that torchrun's report names it instead of
+// "error_file: <N/A>". It returns err. Record does nothing without an error, and where torchrun has
+// named no file.
 func (r *Rank) Record(err error) error {
 	if err == nil || r.errorFile == "" {
 		return err

@@ -39,9 +39,9 @@ func (r *rounds) of(name string) int {
 	return n
 }
 
-// Barrier waits until so many members of the job have called it under this name, as often as this
-// rank has. The error is a *[StoreError]; one that wraps context.DeadlineExceeded says that some
-// did not come.
+// Barrier waits until as many ranks as members says have called it under this name, as often as
+// this rank has. The error is a *[StoreError], which wraps context.DeadlineExceeded where some
+// ranks did not come in time.
 func (r *Rank) Barrier(ctx context.Context, name string, members int) error {
 	key := fmt.Sprintf("barrier/%s/%d", name, r.rounds.of("barrier/"+name))
 	n, err := r.Store.Add(ctx, key, 1)
@@ -54,8 +54,9 @@ func (r *Rank) Barrier(ctx context.Context, name string, members int) error {
 	return r.Store.Wait(ctx, key+"/done")
 }
 
-// Gather gives value, at most 8 MiB, under a name, and returns what the ranks of a list have given,
-// in its order. It waits for them. A rank that is not in the list gives and receives all the same.
+// Gather gives a value of at most 8 MiB under a name, and returns what the ranks of a list have
+// given, in the list's order. It waits for those ranks. A rank that is not in the list gives and
+// receives all the same. The error is a *[StoreError].
 func (r *Rank) Gather(ctx context.Context, name string, value []byte, ranks ...int) ([][]byte, error) {
 	prefix := fmt.Sprintf("gather/%s/%d/", name, r.rounds.of("gather/"+name))
 	if err := r.Store.Set(ctx, prefix+strconv.Itoa(r.Rank), value); err != nil {
@@ -68,8 +69,10 @@ func (r *Rank) Gather(ctx context.Context, name string, value []byte, ranks ...i
 	return r.Store.MultiGet(ctx, keys...)
 }
 
-// GatherJSON is Gather for values that are JSON: metrics that a script gives by store.set(key,
-// json.dumps(metrics)).
+// GatherJSON gives a value, whose JSON has at most 8 MiB, under a name, and returns what the ranks
+// of a list have given, in the list's order. It waits for those ranks. A script of Python gives its
+// value by store.set(key, json.dumps(metrics)). The error is a *[StoreError], or says which rank's
+// value is no T.
 func GatherJSON[T any](ctx context.Context, r *Rank, name string, value T, ranks ...int) ([]T, error) {
 	b, err := json.Marshal(value)
 	if err != nil {
@@ -95,10 +98,10 @@ type meeting struct {
 	AuthKey string `json:"authkey"` // in hexadecimal
 }
 
-// Connect waits until a rank of this machine shares something under a name, and connects to it: to
-// Listen of Go, or to a multiprocessing.connection.Listener whose address a script has put into the
-// store. Tensors that come over the connection are the same memory in both processes. The caller
-// closes the connection.
+// Connect waits until a rank of this machine shares something under a name, and connects to that
+// rank's Listen, or to a multiprocessing.connection.Listener whose address a script has put into
+// the store. Tensors that come over the connection are the same memory in both processes. The
+// caller closes the connection.
 func (r *Rank) Connect(ctx context.Context, name string, o Options) (*Conn, error) {
 	text, err := r.Store.Get(ctx, "share/"+name)
 	if err != nil {
@@ -122,9 +125,9 @@ func (r *Rank) Connect(ctx context.Context, name string, o Options) (*Conn, erro
 	return c, nil
 }
 
-// Listen begins to share something with the other ranks of this machine under a name: Accept of the
-// listener returns a connection for each that calls Connect, or Client in Python. The caller closes
-// the listener. Without Options.AuthKey the key is one of this call.
+// Listen begins to share something with the other ranks of this machine under a name. Its Accept
+// returns a connection for each rank that calls Connect, or Client in Python. Without
+// Options.AuthKey Listen chooses a key. The caller closes the listener.
 func (r *Rank) Listen(ctx context.Context, name string, o Options) (*Listener, error) {
 	if len(o.AuthKey) == 0 {
 		o.AuthKey = []byte(rand.Text())

@@ -59,7 +59,7 @@ func pictures(s *source, ctx context.Context, r *python.Record) (data.Dataset, e
 	return s.begin(ctx, ds)
 }
 
-// subset opens a Subset, which is what random_split returns, too.
+// subset opens a Subset, which is what random_split returns as well.
 func subset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	inner, _ := attribute(r, "dataset")
 	of, err := s.dataset(ctx, inner)
@@ -74,7 +74,7 @@ func subset(s *source, ctx context.Context, r *python.Record) (data.Dataset, err
 	return data.NewSubset(of, indices), nil
 }
 
-// concatDataset opens a ConcatDataset, which is what + makes of data sets, too.
+// concatDataset opens a ConcatDataset, which is what + makes of data sets as well.
 func concatDataset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	parts, err := items(r, "datasets")
 	if err != nil {

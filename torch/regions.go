@@ -137,9 +137,9 @@ func (t *regionTable) tidyIn(pause time.Duration) {
 	})
 }
 
-// Trim gives back the memory that waits to be sent to PyTorch again, but for what is under way. A
-// program that sends by FileSystem calls it before it ends, so that no name stays in /dev/shm until
-// another such program removes it.
+// Trim gives back the memory that waits to be sent to PyTorch again, except what is under way. A
+// program that sends by FileSystem calls Trim before it ends. Otherwise its names stay in /dev/shm
+// until another such program removes them.
 func Trim() error {
 	regions.mu.Lock()
 	defer regions.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 const (
 	sharedByte = 0x01 // beside the descriptor: how many there are
 	ackByte    = 'A'
-	// keepFor is how long a descriptor waits for whoever was promised it.
+	// keepFor is how long a descriptor waits for the process that it was promised to.
 	keepFor = 10 * time.Minute
 )
 

@@ -14,26 +14,29 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// An OpenDataset opens a data set with samples by number. In Python it is any Dataset object that
-// has an attribute shoal_dataset with the registered name, or whose class has that name, such as
-// "__main__.Photos"; its __len__ says how many samples there are, and its __getitem__ is never
-// called. The data set serves one call at a time. With their contexts data.WorkerInfo,
-// data.SampleSeed and data.Rand are what they are in a data.Loader: their seed is PyTorch's base
-// seed, the same in all workers, so that what is random in a sample does not depend on their
-// number. A data.Opener is opened once, and what has a Close is closed at the end. Subset,
-// random_split and ConcatDataset may be around it in Python.
+// An OpenDataset opens a data set with samples by number. In Python it is a Dataset object that has
+// an attribute shoal_dataset with the registered name, or whose class has that name, such as
+// "__main__.Photos". Its __len__ says how many samples there are. Its __getitem__ is never called.
+// Subset, random_split and ConcatDataset may be around it in Python.
+//
+// The data set serves one call at a time. With the contexts of its calls data.WorkerInfo,
+// data.SampleSeed and data.Rand are what they are in a data.Loader. Their seed is PyTorch's base
+// seed, which all workers have, so the number of workers does not change what is random in a
+// sample. A data.Opener is opened once in each worker. A data set with a method Close is closed at
+// the end.
 type OpenDataset func(ctx context.Context, w Worker) (data.Dataset, error)
 
-// An OpenStream begins the samples of an IterableDataset that has an attribute shoal_dataset, or
-// whose class has the registered name, those of this worker. It is called once for each epoch.
-// data.Rand of its context is a generator of this worker and epoch. ChainDataset may be around it
-// in Python.
+// An OpenStream begins the samples of this worker of an IterableDataset that has an attribute
+// shoal_dataset, or whose class has the registered name. It is called once for each epoch.
+// data.Rand of its context is a generator of this worker and epoch. ChainDataset may be around the
+// data set in Python.
 type OpenStream func(ctx context.Context, w Worker) iter.Seq2[data.Sample, error]
 
-// An OpenValueStream is an OpenStream of samples of any structure, as those of a data.ValueStream.
+// An OpenValueStream begins, as an OpenStream does, the samples of a stream whose samples have any
+// structure, as those of a data.ValueStream.
 type OpenValueStream func(ctx context.Context, w Worker) iter.Seq2[any, error]
 
-// valueStream returns the stream of a name, nil if there is none. Plain samples are values, too.
+// valueStream returns the stream of a name, nil if there is none. Plain samples are values as well.
 func (c Child) valueStream(name string) OpenValueStream {
 	if open := c.ValueStreams[name]; open != nil {
 		return open

@@ -25,8 +25,8 @@ import (
 // name. The pipe stays open as long as the parent lives. So to be the parent needs nothing on
 // Python's side.
 
-// A Python says how to start Python functions. The zero value is usable: python3 from the PATH, in
-// this process's directory and environment.
+// A Python says how to start functions of Python. The zero value is usable: it is the python3 of
+// the PATH, in this process's directory and environment.
 type Python struct {
 	Path   string    // of the interpreter; "" stands for python3
 	Flags  []string  // of the interpreter, before all else
@@ -39,21 +39,25 @@ type Python struct {
 	// milliseconds where this process runs. After it the process fails and says on stderr what is
 	// lost.
 	Linger time.Duration
-	// of the connection; with no AuthKey it is that of all processes that this one starts, since
-	// they are told
+	// Options are those of Process.Conn. Without an AuthKey the connection has the key of all
+	// processes that this one starts, which tells it to them.
 	Options Options
 }
 
-// Spawn is Python{}.Spawn.
+// Spawn starts a function of Python in a new process of the python3 on the PATH. The target is
+// "module:function" or "script.py:function". Python calls the function with a Connection, whose
+// other end is Process.Conn, and with args, which may be all that Conn.Send takes, and queues,
+// locks, conditions and events. Spawn kills the process when ctx is done. The caller closes the
+// Process.
 func Spawn(ctx context.Context, target string, args ...any) (*Process, error) {
 	return Python{}.Spawn(ctx, target, args...)
 }
 
-// Spawn starts target in a new Python process, as multiprocessing.Process does under the start
-// method spawn. The target is "module:function" or "script.py:function"; the function is called
-// with a Connection, whose other end is Process.Conn, and with args, which may be whatever
-// Conn.Send takes, queues, locks, conditions and events among it. When ctx is done the process is
-// killed. The caller calls Close.
+// Spawn starts a function of Python in a new process, as multiprocessing.Process does under the
+// start method spawn. The target is "module:function" or "script.py:function". Python calls the
+// function with a Connection, whose other end is Process.Conn, and with args, which may be all that
+// Conn.Send takes, and queues, locks, conditions and events. Spawn kills the process when ctx is
+// done. The caller closes the Process.
 func (py Python) Spawn(ctx context.Context, target string, args ...any) (_ *Process, err error) {
 	module, function, ok := strings.Cut(target, ":")
 	if !ok || module == "" || function == "" {
@@ -207,7 +211,7 @@ func (py Python) arrangement() *pickle.Object {
 	return runPython(leaveCode, "torch/leave.py", python.NewDict("fd", estateFD, "conn", connFD, "limit", limit.Seconds()))
 }
 
-// runPython has whoever reads it run code of ours, with these names defined.
+// runPython is an object that makes its reader run code of ours, with these names defined.
 func runPython(code, file string, names *python.Dict) *pickle.Object {
 	compiled := &pickle.Object{Class: named("builtins.compile"), Args: python.Tuple{code, file, "exec"}}
 	return &pickle.Object{Class: named("builtins.exec"), Args: python.Tuple{compiled, names}}
@@ -226,8 +230,8 @@ func inherited(fd int) *pickle.Object {
 	return connectionOn(withState(inheritedFD, python.NewDict("fd", fd)), true, true)
 }
 
-// A Process is a Python process that this one has started. Its methods may be called by several
-// goroutines.
+// A Process is a Python process that this process has started. Several goroutines may call its
+// methods.
 type Process struct {
 	// Conn is the other end of the connection that the function got as its first argument.
 	Conn *Conn
@@ -252,9 +256,9 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 func (p *Process) Done() <-chan struct{} { return p.ended }
 
 // Wait blocks until the process has ended, and returns nil or a *ProcessError; or until ctx is
-// done, and returns its cause. It ends the sending through Conn, so that a function which receives
-// until the end comes to its end, and keeps what the function sends meanwhile for Conn.Recv, up to
-// Options.MaxMessage bytes. To see the end while others send use Done.
+// done, and returns the cause of ctx's end. Wait ends the sending through Conn, so that a function
+// which receives until the end comes to its end. Meanwhile it keeps what the function sends for
+// Conn.Recv, up to Options.MaxMessage bytes. A program that goes on sending uses Done instead.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.ended:
@@ -296,7 +300,7 @@ func (p *Process) failed(ctx context.Context) error {
 }
 
 // moment is how long after the end of a connection a process is asked whether its function has
-// ended, too. It says so before, by another way.
+// ended as well. The process says so before, by another way.
 const moment = 100 * time.Millisecond
 
 // forever is as long as a context.
@@ -315,11 +319,11 @@ func within(ctx context.Context, c <-chan struct{}, limit time.Duration) bool {
 	return false
 }
 
-// Signal sends a signal; os.ErrProcessDone if the process has ended.
+// Signal sends a signal to the process. The error is os.ErrProcessDone if it has ended.
 func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
 
-// Close kills the process, if it has not ended, waits for that, and closes Conn, whose messages
-// nobody receives any more. It is idempotent.
+// Close kills the process if it has not ended, waits for its end, and closes Conn. Messages that
+// nobody has received are gone then. Close is idempotent.
 func (p *Process) Close() error {
 	if p.cmd != nil {
 		p.cmd.Process.Kill()

@@ -9,20 +9,20 @@ import (
 )
 
 // A Store is torch.distributed.TCPStore, of PyTorch 1.13 or of 2: keys and values, by which the
-// ranks of a job find each other. DialStore makes a client of another process's, ServeStore serves
-// one here. Values of ranks that PyTorch writes by set and Go by
-// Set are the same ones. Its methods may be called concurrently; one that waits does not keep
-// others waiting. Each ends with its context, or after StoreOptions.Timeout; the error is a
+// ranks of a job find each other. DialStore makes a client of a store that another process serves;
+// ServeStore serves a store. Values that PyTorch writes by set and Go by Set are the same. Several
+// goroutines may call the methods of a Store; one that waits does not keep others waiting. Each
+// call ends with its context, or after StoreOptions.Timeout. The error of a call is a
 // *[StoreError].
 //
-// A store has no password: any program that reaches its port reads and writes all of it. It is for
-// small things; what is large travels by a connection whose address is in the store.
+// A store has no password: any program that reaches its port reads and writes all of it. A store is
+// for small things. Large ones travel by a connection whose address is in the store.
 type Store struct {
 	shared *storeShared
 	prefix string // before every key, with the slash after it
 }
 
-// A StoreError says which operation has failed, on which key of which store.
+// A StoreError says which operation on which key of which store has failed.
 type StoreError struct {
 	Op, Key, Addr string
 	// wraps ErrClosed, ErrProtocol, ErrTooLong, ErrUnsupported, or is the cause of the context's
@@ -38,10 +38,10 @@ func (e *StoreError) Error() string {
 	return fmt.Sprintf("torch: store at %s: %s %q: %v", e.Addr, e.Op, e.Key, e.Err)
 }
 
-// Unwrap returns Err.
+// Unwrap returns Err, the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// StoreOptions says how to use a store. The zero value is usable.
+// StoreOptions say how to use a store, and how to serve one. The zero value is usable.
 type StoreOptions struct {
 	// Timeout ends a call whose context has no deadline; 0 stands for 5 minutes, as in PyTorch, and
 	// a negative one for never.
@@ -86,8 +86,8 @@ type storeShared struct {
 // maxIdle is how many connections wait for the next call.
 const maxIdle = 4
 
-// DialStore connects to the TCPStore at "host:port". Where nobody listens yet it waits, since ranks
-// start in any order. The caller closes the Store.
+// DialStore connects to the TCPStore at "host:port". It waits until a server listens there, since
+// ranks start in any order. The caller closes the Store.
 func DialStore(ctx context.Context, addr string, o StoreOptions) (*Store, error) {
 	s := &Store{shared: &storeShared{addr: addr, opts: o}}
 	ctx, cancel := s.shared.bound(ctx)
@@ -101,16 +101,16 @@ func DialStore(ctx context.Context, addr string, o StoreOptions) (*Store, error)
 }
 
 // Prefix returns a store whose keys all begin with a name and a slash, as PyTorch's PrefixStore has
-// them, over the same connections.
+// them. The two stores share their connections, and end together.
 func (s *Store) Prefix(name string) *Store { return &Store{s.shared, s.prefix + name + "/"} }
 
 // Addr returns the address of the server.
 func (s *Store) Addr() string { return s.shared.addr }
 
-// Close closes the connections, also of stores that Prefix has returned. What waits ends with an
-// error that wraps ErrClosed, at the latest with its context. A store of ServeStore ends, and calls
-// of its clients fail; Drain waits for them before. Any other server, and what it has, stay. Close
-// is idempotent.
+// Close closes the store's connections, also those of stores that Prefix has returned. Calls that
+// wait end with an error that wraps ErrClosed, at the latest with their contexts. A store of
+// ServeStore ends: calls of its clients fail then, and Drain waits for them before. Another
+// process's server goes on. Close is idempotent.
 func (s *Store) Close() error {
 	s.shared.close()
 	if s.shared.server == nil {
@@ -119,11 +119,11 @@ func (s *Store) Close() error {
 	return s.shared.server.close()
 }
 
-// Drain closes the store's own connections, also of stores that Prefix has returned, and waits
-// until nobody is connected to a store of ServeStore: processes of PyTorch are until they end. A
-// program whose part of a job is done calls it before Close, so that the others can end theirs. The
-// error wraps the cause of ctx's end and says how many are left. Where another process serves the
-// store there is nothing to wait for.
+// Drain closes the store's own connections, also those of stores that Prefix has returned. Then it
+// waits until no client is connected to a store of ServeStore; processes of PyTorch are connected
+// until they end. A program whose part of a job is done calls Drain before Close, so that the
+// others can end their parts. The error wraps the cause of ctx's end and says how many clients are
+// left. Drain returns at once where another process serves the store.
 func (s *Store) Drain(ctx context.Context) error {
 	s.shared.close()
 	if s.shared.server == nil {
@@ -268,13 +268,13 @@ func wait(names ...string) storeStep {
 	return storeStep{func(r *storeRequest) { r.query(queryWait).keys(names) }, storeReply.stopped}
 }
 
-// Set gives a key a value of at most 8 MiB, and wakes who waits for it.
+// Set gives a key a value of at most 8 MiB, and wakes all calls that wait for the key.
 func (s *Store) Set(ctx context.Context, key string, value []byte) error {
 	return s.fail("set", key, s.do(ctx,
 		change(func(r *storeRequest) { r.query(querySet).key(s.key(key)).value(value) })))
 }
 
-// Get waits until a key has a value, and returns it.
+// Get waits until a key has a value, and returns the value.
 func (s *Store) Get(ctx context.Context, key string) (value []byte, err error) {
 	name := s.key(key)
 	err = s.do(ctx, wait(name), storeStep{func(r *storeRequest) { r.query(queryGet).key(name) },
@@ -285,7 +285,8 @@ func (s *Store) Get(ctx context.Context, key string) (value []byte, err error) {
 	return value, s.fail("get", key, err)
 }
 
-// Add adds to the whole number that a key has as text, or to 0, and returns the sum.
+// Add adds n to the whole number that a key has as text, or to 0 where the key has no value, and
+// returns the sum.
 func (s *Store) Add(ctx context.Context, key string, n int64) (sum int64, err error) {
 	err = s.do(ctx, storeStep{func(r *storeRequest) { r.query(queryAdd).key(s.key(key)).number(n) },
 		func(r storeReply) error {
@@ -320,8 +321,8 @@ func firstOf(keys []string) string {
 	return keys[0]
 }
 
-// CompareSet gives a key a new value if it has the expected one, or if it has none and the expected
-// one is empty. It returns what the key has then; where it has none, expected.
+// CompareSet gives a key the desired value if it has the expected one, or if it has no value and
+// the expected one is empty. It returns the key's value then, or expected where the key has none.
 func (s *Store) CompareSet(ctx context.Context, key string, expected, desired []byte) (now []byte, err error) {
 	err = s.do(ctx,
 		storeStep{func(r *storeRequest) {
@@ -333,14 +334,14 @@ func (s *Store) CompareSet(ctx context.Context, key string, expected, desired []
 	return now, s.fail("compare and set", key, err)
 }
 
-// Append adds to the end of a key's value, or to nothing. The error wraps ErrUnsupported where the
-// store is PyTorch 1.13's, which cannot.
+// Append adds bytes to the end of a key's value, or sets the value where the key has none. The
+// error wraps ErrUnsupported where the server is PyTorch 1.13's.
 func (s *Store) Append(ctx context.Context, key string, value []byte) error {
 	return s.fail("append to", key, s.do(ctx,
 		change(func(r *storeRequest) { r.query(queryAppend).key(s.key(key)).value(value) })))
 }
 
-// Delete takes away a key, and reports whether it was there.
+// Delete removes a key, and reports whether it had a value.
 func (s *Store) Delete(ctx context.Context, key string) (was bool, err error) {
 	err = s.do(ctx, storeStep{func(r *storeRequest) { r.query(queryDelete).key(s.key(key)) }, func(r storeReply) error {
 		n, err := r.number()
@@ -350,7 +351,7 @@ func (s *Store) Delete(ctx context.Context, key string) (was bool, err error) {
 	return was, s.fail("delete", key, err)
 }
 
-// NumKeys returns how many keys the server has, those of others and without the prefix, too.
+// NumKeys returns how many keys the server has, of all programs and prefixes.
 func (s *Store) NumKeys(ctx context.Context) (n int64, err error) {
 	err = s.do(ctx, storeStep{func(r *storeRequest) { r.query(queryNumKeys) }, func(r storeReply) error {
 		n, err = r.number()
@@ -359,7 +360,7 @@ func (s *Store) NumKeys(ctx context.Context) (n int64, err error) {
 	return n, s.fail("count keys", "", err)
 }
 
-// MultiGet waits until all keys have values, and returns these in the order of the keys.
+// MultiGet waits until all keys have values, and returns the values in the order of the keys.
 func (s *Store) MultiGet(ctx context.Context, keys ...string) (values [][]byte, err error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -383,7 +384,7 @@ func (s *Store) MultiGet(ctx context.Context, keys ...string) (values [][]byte, 
 	return values, s.fail("get several of", firstOf(keys), err)
 }
 
-// MultiSet gives several keys values.
+// MultiSet gives keys[i] the value values[i]. The error says so where the lengths differ.
 func (s *Store) MultiSet(ctx context.Context, keys []string, values [][]byte) error {
 	if len(keys) != len(values) {
 		return s.fail("set several of", firstOf(keys), fmt.Errorf("%d keys and %d values", len(keys), len(values)))

@@ -45,13 +45,12 @@ func (o StoreOptions) served() StoreOptions {
 	return o
 }
 
-// ServeStore serves a store at "host:port", until Close, or until ctx is done; port 0 is one that
-// is free. It is what TCPStore(host, port, is_master=True) is in PyTorch: the clients of the other
-// ranks are TCPStore of PyTorch 1.13 or of 2 with is_master=False, and DialStore; PyTorch 1.13's
-// watch_key is refused. The keys and values are in this process, and go with it. The error says so
-// where another process listens there. The caller closes the Store.
-//
-// The server listens at the address that is given, and nowhere else, since a store has no password.
+// ServeStore serves a store at "host:port" until Close, or until ctx is done; with port 0 the
+// system chooses one. It is TCPStore(host, port, is_master=True) of PyTorch. Its clients are
+// TCPStore of PyTorch 1.13 or of 2 with is_master=False, and DialStore; the server refuses PyTorch
+// 1.13's watch_key. The keys and values are in this process, and end with it. The server listens at
+// that address alone, since a store has no password. The error says so where another process
+// listens there. The caller closes the Store.
 func ServeStore(ctx context.Context, addr string, o StoreOptions) (*Store, error) {
 	server, err := newStoreServer(ctx, addr, o)
 	if err != nil {

@@ -92,7 +92,7 @@ func openValues(_ context.Context, w Worker) (data.Dataset, error) {
 	return data.Structured(s), nil
 }
 
-// plainOnly hides that a set has values, too.
+// plainOnly hides that a set has values as well.
 type plainOnly struct{ set data.Dataset }
 
 func (p plainOnly) Len() int                                            { return p.set.Len() }

@@ -21,7 +21,7 @@ type tempDir struct {
 	in   int
 }
 
-// tempPrefix is how Python's own begin, too.
+// tempPrefix is how the names of Python's own begin as well.
 const tempPrefix = "pymp-"
 
 // newTempDir makes one where Python would with that environment. The caller leaves it.

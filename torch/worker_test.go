@@ -16,7 +16,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A script is the side of a DataLoader that speaks with one worker, which is in this process, too.
+// A script is the side of a DataLoader that speaks with one worker, which is in this process as
+// well.
 type script struct {
 	t                *testing.T
 	ctx              context.Context // until the worker has ended

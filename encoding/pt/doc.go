@@ -1,6 +1,6 @@
 // Package pt reads and writes the files of torch.save, without PyTorch. It has no sockets, so a
-// program that needs nothing else of PyTorch needs not package torch. There, [torch.Load] is Load
-// as a Go type.
+// program that needs nothing else of PyTorch needs not package torch. Its [torch.As]
+// makes a Go type of what Load returns.
 //
 //	err := pt.Save("model.pt", nn.State(net))        // torch.load(…, weights_only=True) reads it
 //	v, err := pt.Load("theirs.pt", pt.Options{})     // any file, one of torch.save(model) as well
@@ -17,5 +17,5 @@
 // process that cuts it short does so under the tensors, and only [tensor.Catch] makes an error of
 // that in all cases.
 //
-// [torch.Load]: https://pkg.go.dev/github.com/shoal-mp/shoal/torch#Load
+// [torch.As]: https://pkg.go.dev/github.com/shoal-mp/shoal/torch#As
 package pt

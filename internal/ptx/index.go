@@ -35,7 +35,7 @@ func (a *asm) indexed(base, index string, extra int) string {
 	return a.do("mad.lo.s64", index, a.word("s64", extra), base)
 }
 
-// accumulate adds atomically where there is no instruction for it, too: of what is true the sum is
+// accumulate adds atomically, also where there is no instruction for it: of what is true the sum is
 // true, and narrow numbers are exchanged within their word of 4 bytes until nobody else was there
 // in between.
 func (a *asm) accumulate(t Type, address, v string) {

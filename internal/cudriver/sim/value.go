@@ -7,7 +7,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/cudriver"
 )
 
-// StreamWriteValue32 queues a number that other processes, too, may wait for.
+// StreamWriteValue32 queues a number that other processes may wait for as well.
 func (d *Driver) StreamWriteValue32(s cudriver.Stream, p cudriver.Ptr, v uint32) error {
 	return d.value("cuStreamWriteValue32", s, p, d.queue, func(word *atomic.Uint32) cudriver.Result {
 		word.Store(v)

@@ -314,7 +314,7 @@ func raw(v any) any {
 	return v
 }
 
-// Gather makes what Get makes, of tensors that are views, too.
+// Gather makes what Get makes, of tensors that are views as well.
 func TestPictures_GatherWhatTheyGet(t *testing.T) {
 	pixels := tensor.New(tensor.Uint8, 8, 6, 7)
 	for i := range tensor.Data[uint8](pixels) {
