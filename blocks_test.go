@@ -54,7 +54,7 @@ var markMemory = shoal.Register("markMemory", func(ctx context.Context, rank int
 	return nil
 })
 
-func TestArgumentsShareMemoryAndNothingIsKept(t *testing.T) {
+func TestSpawn_ArgumentsShareMemoryAndNothingIsKept(t *testing.T) {
 	d, err := shm.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestArgumentsShareMemoryAndNothingIsKept(t *testing.T) {
 	}
 }
 
-func TestBlockThatIsNotHeldIsRefusedByTheStarter(t *testing.T) {
+func TestSpawn_RefusesABlockThatIsNotHeld(t *testing.T) {
 	d, err := shm.Default()
 	if err != nil {
 		t.Fatal(err)

@@ -31,9 +31,9 @@ func granted() int {
 }
 
 // SetThreads sets how many threads this process may keep busy, at least 1: torch.set_num_threads.
-// It sets GOMAXPROCS, which bounds the kernels of package tensor, too; processes that are started
-// later share the new number. More than this process was given make everybody slower, which a
-// warning says.
+// It sets GOMAXPROCS, which also bounds the kernels of package tensor; processes that are started
+// later share the new number. With more threads than this process was given all processes get
+// slower: then it logs a warning.
 func SetThreads(n int) {
 	if n < 1 {
 		panic(fmt.Sprintf("shoal: SetThreads(%d): at least 1 thread is needed", n))

@@ -38,7 +38,7 @@ func init() {
 	})
 }
 
-func TestBudgetIsDividedAndDividedAgain(t *testing.T) {
+func TestThreads_AreDividedAndDividedAgain(t *testing.T) {
 	t.Parallel()
 	all := shoal.Threads()
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ var environment = shoal.Register("environment", func(_ context.Context, _ int, k
 	return nil
 })
 
-func TestOptionsEnvReplaces(t *testing.T) {
+func TestOptions_EnvReplaces(t *testing.T) {
 	t.Parallel()
 	for key, value := range map[string]string{"PATH": "/none", "OMP_NUM_THREADS": "9", "NEW": "a=b"} {
 		var out strings.Builder
@@ -92,7 +92,7 @@ var resized = shoal.Register("resized", func(ctx context.Context, _ int, n int) 
 	return budget.Spawn(ctx, 1, 0)
 })
 
-func TestSetThreadsIsForTheProcessAndThoseBelow(t *testing.T) {
+func TestSetThreads_IsForTheProcessAndThoseBelow(t *testing.T) {
 	t.Parallel()
 	var out, warning strings.Builder
 	g := shoal.NewGroup(deadline(t), shoal.Options{Threads: 2, Stdout: &out, Stderr: &warning})
@@ -205,7 +205,7 @@ func saidBy(t *testing.T, name string) (said []string) {
 	return said
 }
 
-func TestTooManyThreadsAreSaidOnce(t *testing.T) {
+func TestThreads_TooManyAreSaidOnce(t *testing.T) {
 	t.Parallel()
 	for program, want := range map[string]string{
 		"crowd": "WARN shoal: the workers' busy threads exceed the CPUs",
@@ -219,7 +219,7 @@ func TestTooManyThreadsAreSaidOnce(t *testing.T) {
 	}
 }
 
-func TestOversubscriptionThatHurtsIsSaid(t *testing.T) {
+func TestThreads_OversubscriptionThatHurtsIsSaid(t *testing.T) {
 	t.Parallel()
 	said := saidBy(t, "crowd")
 	if last := said[len(said)-1]; !strings.Contains(last, "get in each other's way") ||
@@ -243,7 +243,7 @@ func TestRegression_S2_4_TheWarningCanBeTurnedOff(t *testing.T) {
 	}
 }
 
-func TestSwitchesAreCountedOfThoseWhoStay(t *testing.T) {
+func TestThreads_SwitchesOfThoseThatStayAreCounted(t *testing.T) {
 	before, now := map[int]int64{1: 10, 2: 100, 3: 5}, map[int]int64{1: 1010, 3: 5, 4: 1 << 40}
 	if got := shoal.SwitchesPerSecond(before, now, 2*time.Second); got != 500 {
 		t.Errorf("%v switches a second, want 500", got)

@@ -36,7 +36,7 @@ func newChild(p *Process, s *encodedArg) (life, error) {
 	opts := p.group.opts
 	body, err := encode(jobPlan, job{
 		Func: p.name, Rank: p.rank, Arg: s.parcel,
-		Threads: opts.threads(), Nice: opts.Nice, CPUs: opts.cpus(p.rank), Parent: Current(), Seed: p.seed(),
+		Threads: opts.threads(), Nice: opts.Nice, CPUs: opts.cpus(p.rank), Parent: identity(), Seed: p.seed(),
 	})
 	if err != nil {
 		return nil, describe("encode job: "+err.Error(), ErrArgument, err)

@@ -19,7 +19,8 @@
 // Whatever happens to a process is an error, a [*ProcessError], in the process that started it: an
 // error that its function returned, with its sentinels; a panic of any goroutine, with its stack;
 // an exit, a signal, a lack of memory. The first failure cancels the rest of the group. In the
-// other direction, when a process dies, by kill -9 too, all processes below it end within a moment.
+// other direction, when a process dies, even by kill -9, all processes below it end within a
+// moment.
 //
 // What workers print comes out of the starter's stdout and stderr in whole lines. Their threads
 // share the starter's budget, see [Threads], so that many workers do not get into each other's way.

@@ -25,8 +25,8 @@ var (
 	ErrOOM = errors.New("shoal: out of memory")
 
 	// ErrNoMain is returned by whatever starts a process in a program that has not called Main or
-	// TestMain yet. Without Main the new process would run the program from its beginning and start
-	// processes, too.
+	// TestMain yet. Without Main the new process would run the program from its beginning, and
+	// start processes in its turn.
 	ErrNoMain = errors.New("shoal: call shoal.Main first in main, or shoaltest.TestMain first in TestMain")
 
 	// ErrNotRegistered is wrapped where the new process does not know the function: it was

@@ -139,7 +139,7 @@ func ExampleRestart() {
 
 // The same functions run on goroutines, for instance to debug them.
 func ExampleStartMethod() {
-	for _, m := range shoal.StartMethods() {
+	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart, shoal.GoroutineStart} {
 		fmt.Println(m)
 	}
 	g := shoal.NewGroup(context.Background(), shoal.Options{Workers: 1, Start: shoal.GoroutineStart})

@@ -110,7 +110,7 @@ func fail(t *testing.T, how string) *shoal.ProcessError {
 	return pe
 }
 
-func TestReturnedErrorKeepsItsIdentityAndText(t *testing.T) {
+func TestProcessError_KeepsIdentityAndText(t *testing.T) {
 	t.Parallel()
 	pe := fail(t, "error")
 	if !errors.Is(pe, fs.ErrNotExist) || pe.Err.Error() != "open x: file does not exist" || pe.ExitCode != 1 {
@@ -127,7 +127,7 @@ func TestReturnedErrorKeepsItsIdentityAndText(t *testing.T) {
 	}
 }
 
-func TestErrorThatDoesNotEncodeComesBackAsText(t *testing.T) {
+func TestProcessError_ThatDoesNotEncodeComesBackAsText(t *testing.T) {
 	t.Parallel()
 	if s := fail(t, "huge").Error(); !strings.Contains(s, "01234567890123456789") {
 		t.Errorf("message of %d bytes without the text", len(s))
@@ -137,7 +137,7 @@ func TestErrorThatDoesNotEncodeComesBackAsText(t *testing.T) {
 	}
 }
 
-func TestPanicBringsItsStack(t *testing.T) {
+func TestProcessError_PanicBringsItsStack(t *testing.T) {
 	t.Parallel()
 	pe := fail(t, "panic")
 	if !errors.Is(pe, shoal.ErrPanic) || !errors.Is(pe, fs.ErrNotExist) ||
@@ -158,7 +158,7 @@ func TestPanicBringsItsStack(t *testing.T) {
 	}
 }
 
-func TestPanicInAnotherGoroutineBringsItsStack(t *testing.T) {
+func TestProcessError_PanicInAnotherGoroutineBringsItsStack(t *testing.T) {
 	t.Parallel()
 	pe := fail(t, "goroutine")
 	if !errors.Is(pe, shoal.ErrPanic) || !strings.Contains(pe.Error(), "deep down") || pe.ExitCode != 2 {
@@ -170,7 +170,7 @@ func TestPanicInAnotherGoroutineBringsItsStack(t *testing.T) {
 	}
 }
 
-func TestRuntimeThrowBringsItsReason(t *testing.T) {
+func TestProcessError_RuntimeThrowBringsItsReason(t *testing.T) {
 	t.Parallel()
 	pe := fail(t, "throw")
 	if !errors.Is(pe, shoal.ErrPanic) || !strings.Contains(pe.Error(), "concurrent map") {
@@ -178,7 +178,7 @@ func TestRuntimeThrowBringsItsReason(t *testing.T) {
 	}
 }
 
-func TestExitIsReportedWithItsStatusAndLastWords(t *testing.T) {
+func TestProcessError_ExitHasItsStatusAndLastWords(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	g := shoal.NewGroup(deadline(t), shoal.Options{Stdout: &out, Stderr: new(strings.Builder)})
@@ -196,7 +196,7 @@ func TestExitIsReportedWithItsStatusAndLastWords(t *testing.T) {
 	}
 }
 
-func TestSignalIsReported(t *testing.T) {
+func TestProcessError_NamesTheSignal(t *testing.T) {
 	t.Parallel()
 	pe := fail(t, "kill")
 	if !errors.Is(pe, shoal.ErrExited) || pe.Signal != syscall.SIGKILL || pe.ExitCode != -1 ||
@@ -208,7 +208,7 @@ func TestSignalIsReported(t *testing.T) {
 	}
 }
 
-func TestLastLinesOfStderrAreKept(t *testing.T) {
+func TestProcessError_KeepsTheLastLinesOfStderr(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(fail(t, "stderr").Stderr, "\n")
 	if len(lines) != 64 || lines[0] != "line 936" || lines[63] != "line 999" {
@@ -218,7 +218,7 @@ func TestLastLinesOfStderrAreKept(t *testing.T) {
 
 var takesBad = shoal.Register("takesBad", func(context.Context, int, badArgument) error { return nil })
 
-func TestPanicWhileDecodingIsReported(t *testing.T) {
+func TestProcessError_PanicWhileDecodingIsReported(t *testing.T) {
 	t.Parallel()
 	err := takesBad.Spawn(deadline(t), 1, badArgument{"x"})
 	if err == nil || !strings.Contains(err.Error(), "cannot be read") {
@@ -234,7 +234,7 @@ func init() {
 
 var unknown *shoal.Func[int]
 
-func TestFunctionThatIsNotRegisteredThere(t *testing.T) {
+func TestRegister_FunctionThatIsNotRegisteredThere(t *testing.T) {
 	t.Parallel()
 	if err := unknown.Spawn(deadline(t), 1, 0); !errors.Is(err, shoal.ErrNotRegistered) {
 		t.Errorf("got %v, want ErrNotRegistered", err)

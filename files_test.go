@@ -51,7 +51,7 @@ func readLines(t *testing.T, r *os.File) []string {
 	return lines
 }
 
-func TestFilesReachEveryWorker(t *testing.T) {
+func TestFile_ReachesEveryWorker(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		r, w := pipe(t)
 		opts.Files = []*os.File{w}
@@ -85,7 +85,7 @@ var again = shoal.Register("again", func(ctx context.Context, rank int, dir stri
 	return nil
 })
 
-func TestAWorkerThatIsStartedAgainHasItsFilesAgain(t *testing.T) {
+func TestFile_IsThereAgainAfterARestart(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		r, w := pipe(t)
 		opts.Files = []*os.File{w}
@@ -156,7 +156,7 @@ var greet = shoal.Register("greet", func(ctx context.Context, rank int, _ struct
 	return err
 })
 
-func TestWorkersAcceptOnTheListenerOfTheirStarter(t *testing.T) {
+func TestFile_MayBeAListener(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		if err != nil {
@@ -197,7 +197,7 @@ func TestWorkersAcceptOnTheListenerOfTheirStarter(t *testing.T) {
 	})
 }
 
-func TestFilesThatCannotBePassedAreNamed(t *testing.T) {
+func TestFile_ThatCannotBePassedIsNamed(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		err := note.Go(shoal.NewGroup(deadline(t), opts), "none").Wait(deadline(t))
 		if !errors.Is(err, fs.ErrNotExist) ||

@@ -9,7 +9,7 @@ import (
 	"github.com/shoal-mp/shoal"
 )
 
-func FuzzFrames(f *testing.F) {
+func FuzzControlFrame_Read(f *testing.F) {
 	f.Add([]byte("\x02\x00\x00\x00\x03\x91\x01\x00\x00\x00\x00\x04"), 1)
 	f.Add([]byte("\xff\xff\xff\xff\x01"), 2)
 	f.Add([]byte("\x05\x00\x00\x00\x01\x93"), 3)
@@ -30,7 +30,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-func FuzzSplitCrash(f *testing.F) {
+func FuzzProcessError_SplitCrash(f *testing.F) {
 	f.Add("panic: boom\n\ngoroutine 1 [running]:\npanic({0x1, 0x2})\n\t/go/panic.go:1\nmain.main()\n\t/main.go:3 +0x1\nexit status 2", "")
 	f.Add("goroutine 1 [running]:\nruntime.throw()\n\t/x.go:1\nmain.main()\n\t/main.go:3", "fatal error: x")
 	f.Fuzz(func(t *testing.T, text, fatal string) {

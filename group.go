@@ -31,7 +31,8 @@ type Group struct {
 	closed   bool
 }
 
-// NewGroup returns an empty group. When ctx is cancelled its processes are, too.
+// NewGroup returns an empty group. When ctx is cancelled, so are the contexts of its processes. The
+// caller Waits for it or closes it.
 func NewGroup(ctx context.Context, opts Options) *Group {
 	opts = opts.withDefaults()
 	g := &Group{
@@ -65,8 +66,8 @@ func (f *Func[In]) Spawn(ctx context.Context, n int, in In) error {
 	return g.Wait()
 }
 
-// Start is Spawn with Options that does not wait: Python's start_processes. The group is the
-// caller's, to Join, Wait for or Close.
+// Start starts n processes with ranks 0 to n-1, the same argument and Options, and does not wait:
+// Python's start_processes. The caller Joins, Waits for or closes the group.
 func (f *Func[In]) Start(ctx context.Context, n int, in In, opts Options) (*Group, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("shoal: %s.Start: %d processes; at least 1 is needed", f.name, n)
@@ -136,7 +137,7 @@ func (g *Group) enter(name string) (*Process, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := &Process{group: g, name: name, rank: g.opts.FirstRank + g.ranks[name], origin: callers(),
-		ended: make(chan struct{})}
+		completion: completion{ended: make(chan struct{})}}
 	g.ranks[name]++
 	g.live[p] = struct{}{}
 	g.all = append(g.all, p)
@@ -200,10 +201,10 @@ func (g *Group) conclude() error {
 	return join(g.failures)
 }
 
-// Join is Wait with an end: it returns false and no error when ctx is done while all is well, and
-// may be called again. Once a process has failed it waits, for as long as Grace lets the others
-// live, and returns true and the error of Wait. With context.WithTimeout it is Python's
-// ProcessContext.join(timeout).
+// Join waits as Wait does, until ctx is done: it returns false and no error if no process has
+// failed by then, and may be called again. Once a process has failed it waits, for as long as Grace
+// lets the others live, and returns true and the error of Wait. With context.WithTimeout it is
+// Python's ProcessContext.join(timeout).
 func (g *Group) Join(ctx context.Context) (ended bool, err error) {
 	stop := g.wakeAfter(ctx)
 	defer stop()
@@ -235,7 +236,7 @@ func (g *Group) Poll(ctx context.Context) error {
 	return nil
 }
 
-// wakeAfter wakes those who wait for a change when ctx is done.
+// wakeAfter wakes the goroutines that wait for a change when ctx is done.
 func (g *Group) wakeAfter(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		g.mu.Lock()
@@ -250,15 +251,6 @@ func (g *Group) Processes() []*Process {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.all)
-}
-
-// PIDs returns their numbers; see Process.PID.
-func (g *Group) PIDs() []int {
-	var pids []int
-	for _, p := range g.Processes() {
-		pids = append(pids, p.PID())
-	}
-	return pids
 }
 
 // A halt is the cause of a cancellation by the group itself, not by the context that it was given.

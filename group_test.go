@@ -35,7 +35,7 @@ func (f firstLine) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestFirstFailureCancelsTheOthers(t *testing.T) {
+func TestGroup_FirstFailureCancelsTheOthers(t *testing.T) {
 	t.Parallel()
 	g := shoal.NewGroup(deadline(t), shoal.Options{Grace: watchdog})
 	waiting := obey.Go(g, false)
@@ -57,7 +57,7 @@ var failsAtTheEnd = shoal.Register("failsAtTheEnd", func(ctx context.Context, ra
 	return fmt.Errorf("also %d", rank)
 })
 
-func TestAllFailuresAreJoinedTheFirstOneFirst(t *testing.T) {
+func TestGroup_JoinsAllFailures(t *testing.T) {
 	t.Parallel()
 	g := shoal.NewGroup(deadline(t), shoal.Options{Grace: watchdog})
 	failsAtTheEnd.Go(g, struct{}{})
@@ -71,7 +71,7 @@ func TestAllFailuresAreJoinedTheFirstOneFirst(t *testing.T) {
 	}
 }
 
-func TestGroupThatIsCancelledSaysWhy(t *testing.T) {
+func TestGroup_ThatIsCancelledSaysWhy(t *testing.T) {
 	t.Parallel()
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(deadline(t))
@@ -88,7 +88,7 @@ func TestGroupThatIsCancelledSaysWhy(t *testing.T) {
 	}
 }
 
-func TestCloseEndsWhoDoesNotListen(t *testing.T) {
+func TestGroup_CloseEndsWorkersThatDoNotListen(t *testing.T) {
 	t.Parallel()
 	for all, want := range map[bool]syscall.Signal{false: syscall.SIGTERM, true: syscall.SIGKILL} {
 		said := make(firstLine, 1)
@@ -112,7 +112,7 @@ func TestCloseEndsWhoDoesNotListen(t *testing.T) {
 	}
 }
 
-func TestRanksCountPerFunction(t *testing.T) {
+func TestGroup_RanksCountPerFunction(t *testing.T) {
 	t.Parallel()
 	g := shoal.NewGroup(deadline(t), shoal.Options{})
 	a, b, c := nothing.Go(g, struct{}{}), obey.Go(g, false), nothing.Go(g, struct{}{})
@@ -124,7 +124,7 @@ func TestRanksCountPerFunction(t *testing.T) {
 	}
 }
 
-func TestWaitOfOneProcessEndsWithItsContext(t *testing.T) {
+func TestProcess_WaitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	g := shoal.NewGroup(deadline(t), shoal.Options{})
 	defer g.Close()

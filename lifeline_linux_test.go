@@ -66,9 +66,9 @@ func pidAt(t *testing.T, dir string, depth int) int {
 	return 0
 }
 
-// TestDescendantsEndWithAnyAncestor kills each of the upper processes of a chain of four: the
+// TestProcess_EndsWithAnyAncestor kills each of the upper processes of a chain of four: the
 // program, its child, its grandchild. Everything below must go by itself.
-func TestDescendantsEndWithAnyAncestor(t *testing.T) {
+func TestProcess_EndsWithAnyAncestor(t *testing.T) {
 	for victim := 3; victim >= 1; victim-- {
 		t.Run(fmt.Sprintf("victim %d", victim), func(t *testing.T) {
 			t.Parallel()
@@ -103,7 +103,7 @@ var fosters = shoal.Register("fosters", func(ctx context.Context, _ int, dir str
 	return g.Wait()
 })
 
-func TestOrphanHasItsGraceToSeeTheCancellation(t *testing.T) {
+func TestOptions_OrphanGraceLetsAWorkerSeeTheCancellation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	g := shoal.NewGroup(deadline(t), shoal.Options{})

@@ -16,9 +16,9 @@ import (
 
 // Main runs a program that starts processes. Call it first in main; it never returns.
 //
-// What stands in package-level initialisers, in init functions and in main before Main runs in
-// every worker, too, as unguarded statements do in Python; IsWorker tells them apart. In a worker
-// Main runs the function that was asked for and exits.
+// Package-level initialisers, init functions and the statements of main before Main run in every
+// worker as well, as unguarded statements do in Python; IsWorker tells the processes apart. In a
+// worker Main runs the function that was asked for and exits.
 //
 // In the first process it calls run, with a context that the first SIGINT or SIGTERM cancels, and
 // exits with status 0; with 1, after printing the error, if run fails; and with 130 or 143 after

@@ -1,8 +1,12 @@
 package shoal
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	internal "github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/shm"
@@ -35,12 +39,32 @@ func MemoryStats() shm.Stats {
 	return shm.Stats{}
 }
 
-// Domains returns the addresses of the programs of this user whose memory can be inspected, sorted:
-// those in this network namespace that have a process started by Shoal.
-func Domains() ([]string, error) { return internal.Domains() }
-
-// Inspect asks the program at addr, of this user, who holds how much shared memory. It maps
-// nothing. It ends with ctx, or with an error when there is no answer for five seconds.
-func Inspect(ctx context.Context, addr string) (shm.Report, error) {
-	return internal.Inspect(ctx, addr)
+// Inspect asks all programs of this user that have a process started by Shoal, in this network
+// namespace, which processes hold how much shared memory. It maps nothing. The reports are those of
+// the programs that answer within five seconds and before ctx ends; the error says why others do
+// not.
+func Inspect(ctx context.Context) ([]shm.Report, error) {
+	addresses, err := internal.Domains()
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	var reports []shm.Report
+	var failures []error
+	var asked sync.WaitGroup
+	for _, addr := range addresses {
+		asked.Go(func() {
+			r, err := internal.Inspect(ctx, addr)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failures = append(failures, fmt.Errorf("inspect %s: %w", addr, err))
+				return
+			}
+			reports = append(reports, r)
+		})
+	}
+	asked.Wait()
+	slices.SortFunc(reports, func(a, b shm.Report) int { return cmp.Compare(a.PID, b.PID) })
+	return reports, errors.Join(failures...)
 }

@@ -3,6 +3,7 @@ package shoal_test
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/shoal-mp/shoal"
@@ -30,4 +31,28 @@ func TestSetMemory_OnceAndNotInWorkers(t *testing.T) {
 	if err := setMemory.Spawn(t.Context(), 1, q); err != nil {
 		t.Error(err)
 	}
+}
+
+// A program answers from its first worker on, this one too.
+func TestInspect_ReportsThisProgram(t *testing.T) {
+	q, err := ipc.NewQueue[int](1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	g, err := obey.Start(deadline(t), 1, false, shoal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	reports, err := shoal.Inspect(deadline(t))
+	if err != nil {
+		t.Log(err) // of another program that ends just now
+	}
+	for _, r := range reports {
+		if r.PID == os.Getpid() && r.Stats.Blocks > 0 {
+			return
+		}
+	}
+	t.Errorf("no report of process %d among %+v", os.Getpid(), reports)
 }

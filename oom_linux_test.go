@@ -163,7 +163,7 @@ func (g memoryGroup) run(t *testing.T, name string, n int64) string {
 
 const groupLimit = 256 << 20
 
-func TestAWorkerThatTheKernelKillsForMemorySaysSo(t *testing.T) {
+func TestProcessError_SaysThatMemoryRanOut(t *testing.T) {
 	g := newMemoryGroup(t, groupLimit)
 	const alone = "true true killed shoal: eat rank 0"
 	if said := g.run(t, "eat", 0); !strings.HasPrefix(said, alone) ||
@@ -187,7 +187,7 @@ func TestAWorkerThatTheKernelKillsForMemorySaysSo(t *testing.T) {
 }
 
 // The kernel would kill who commits more than its control group has: the budget says no before.
-func TestSharedMemoryEndsBeforeItsControlGroupDoes(t *testing.T) {
+func TestSetMemory_EndsBeforeTheControlGroupDoes(t *testing.T) {
 	g := newMemoryGroup(t, groupLimit)
 	for name, budget := range map[string]int64{"default": 0, "far too large": 1 << 40} {
 		got, err := strconv.Atoi(strings.TrimSpace(g.run(t, "fill", budget)))

@@ -60,7 +60,7 @@ type Options struct {
 
 	// CPUs are the sets of processors to which workers are confined: worker r gets CPUs[r %
 	// len(CPUs)]. Empty means no confinement. A worker that shall have threads for its processors
-	// needs Threads, too.
+	// also needs Threads.
 	CPUs [][]int
 
 	// Stdout and Stderr receive what workers print. Defaults are os.Stdout and os.Stderr. A group
@@ -101,7 +101,7 @@ func (o Options) withDefaults() Options {
 func (o Options) check() error {
 	switch {
 	case !o.Start.valid():
-		return fmt.Errorf("%w: %v is unknown; there are %v", ErrStartMethod, o.Start, StartMethods())
+		return fmt.Errorf("%w: %v is unknown; there are %v", ErrStartMethod, o.Start, startMethods)
 	case o.Start == WarmStart && o.Output == Files:
 		return fmt.Errorf("%w: the output of a process that waits for its job cannot go to Files; start it by spawn", ErrStartMethod)
 	case slices.Contains(o.Files, nil):

@@ -47,7 +47,7 @@ func whole(out string, prefix bool) error {
 	return nil
 }
 
-func TestOutputArrivesInWholeLines(t *testing.T) {
+func TestOutput_ArrivesInWholeLines(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []shoal.Output{shoal.Lines, shoal.PrefixRank} {
 		var out, errs strings.Builder
@@ -70,7 +70,7 @@ func TestOutputArrivesInWholeLines(t *testing.T) {
 	}
 }
 
-func TestLinesOfTheStarterAreNotCut(t *testing.T) {
+func TestOutput_DoesNotCutLinesOfTheStarter(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -102,7 +102,7 @@ func TestLinesOfTheStarterAreNotCut(t *testing.T) {
 	}
 }
 
-func TestOutputToFiles(t *testing.T) {
+func TestOutput_ToFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new")
 	g := shoal.NewGroup(deadline(t), shoal.Options{Output: shoal.Files, Dir: dir})
@@ -124,7 +124,7 @@ var leavesHeir = shoal.Register("leavesHeir", func(context.Context, int, struct{
 	return err
 })
 
-func TestAnotherProgramThatHoldsTheOutputDoesNotDelayTheEnd(t *testing.T) {
+func TestOutput_HeldByAnotherProgramDoesNotDelayTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(deadline(t))
 	defer cancel()

@@ -56,7 +56,7 @@ func TestRegression_S3_2_AProcessAndItsPipe(t *testing.T) {
 	})
 }
 
-func TestAPipedProcessThatCannotStart(t *testing.T) {
+func TestStartPiped_ProcessThatCannotStart(t *testing.T) {
 	refused := errors.New("no pipe")
 	none := func() (a *ipc.PipeEnd[int, string], b *ipc.PipeEnd[string, int], err error) { return nil, nil, refused }
 	if _, _, err := shoal.StartPiped(deadline(t), double, none, shoal.Options{}); !errors.Is(err, refused) {

@@ -2,7 +2,6 @@ package shoal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -13,19 +12,18 @@ import (
 	"github.com/shoal-mp/shoal/internal/seed"
 )
 
-// A Process is one that this process has started, or a goroutine that stands for one. Its methods
+// A Process is a process that this one has started, or a goroutine that stands for one. Its methods
 // may be called by several goroutines.
 type Process struct {
+	completion
 	group *Group
 	name  string
 	rank  int
 
-	origin  trail         // the calls that started it
-	release func()        // lets go of the argument
-	kept    []any         // what of the argument the garbage collector would close, until the process has ended
-	asked   atomic.Bool   // its end was asked for by one of its methods, so it is no failure of the group
-	ended   chan struct{} // closed when it has ended for good
-	err     error         // set before ended is closed
+	origin  trail       // the calls that started it
+	release func()      // lets go of the argument
+	kept    []any       // what of the argument the garbage collector would close, until the process has ended
+	asked   atomic.Bool // its end was asked for by one of its methods, so it is no failure of the group
 
 	mu       sync.Mutex
 	life     life // the latest; nil if it could not be started
@@ -57,16 +55,12 @@ func (p *Process) PID() int {
 	return 0
 }
 
-// Restarts returns how often it was started again, see Options.Restart.
+// Restarts returns how often the process was started again, as Options.Restart says.
 func (p *Process) Restarts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.restarts
 }
-
-// Done is closed when the process has ended and all that it printed was passed on: Python's
-// sentinel, for a select.
-func (p *Process) Done() <-chan struct{} { return p.ended }
 
 // Alive reports whether the process has been started and has not ended.
 func (p *Process) Alive() bool {
@@ -78,56 +72,8 @@ func (p *Process) Alive() bool {
 	}
 }
 
-// ExitCode returns the exit status, -N if signal N has ended the process, -1 too if it could not be
-// started; false while it runs. A goroutine has the one that a process would have had.
-func (p *Process) ExitCode() (code int, ended bool) {
-	select {
-	case <-p.ended:
-	default:
-		return 0, false
-	}
-	pe, failed := errors.AsType[*ProcessError](p.err)
-	if !failed {
-		return 0, true
-	}
-	if s, ok := pe.Signal.(syscall.Signal); ok {
-		return -int(s), true
-	}
-	return pe.ExitCode, true
-}
-
-// Wait blocks until the process has ended and all that it printed was passed on, or ctx is done. It
-// returns nil, a *ProcessError, or the cause of ctx. It may be called any number of times; it does
-// not replace Group.Wait.
-func (p *Process) Wait(ctx context.Context) error {
-	select {
-	case <-p.ended:
-		return p.err
-	default:
-	}
-	select {
-	case <-p.ended:
-		return p.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// Poll waits until the process has ended and all that it printed was passed on, so that ipc.Wait
-// can wait for it among queues and pipes: Python's connection.wait with a sentinel. It returns nil,
-// however the process ended, or the cause of ctx.
-func (p *Process) Poll(ctx context.Context) error {
-	p.Wait(ctx)
-	select {
-	case <-p.ended:
-		return nil
-	default:
-		return context.Cause(ctx)
-	}
-}
-
-// Signal sends sig to the process; os.ErrProcessDone if it has ended. A worker is deaf to SIGINT,
-// which a terminal sends to everybody; see Interrupt. To a goroutine any signal is
+// Signal sends sig to the process; os.ErrProcessDone if it has ended. A worker ignores SIGINT,
+// which a terminal sends to every process; Interrupt cancels one. For a goroutine any signal is
 // errors.ErrUnsupported.
 func (p *Process) Signal(sig os.Signal) error {
 	l := p.now()

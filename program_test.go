@@ -160,7 +160,7 @@ func statusOf(t *testing.T, name string, env ...string) (int, string) {
 	return 0, string(out)
 }
 
-func TestExitStatusOfMain(t *testing.T) {
+func TestMain_ExitStatus(t *testing.T) {
 	t.Parallel()
 	if status, out := statusOf(t, "ok"); status != 0 || out != "" {
 		t.Errorf("success: status %d, output %q", status, out)
@@ -172,7 +172,7 @@ func TestExitStatusOfMain(t *testing.T) {
 	}
 }
 
-func TestAnErrorInAnotherIsPrintedWithItsStack(t *testing.T) {
+func TestMain_PrintsAWrappedErrorWithItsStack(t *testing.T) {
 	t.Parallel()
 	status, out := statusOf(t, "fail, and say where")
 	if status != 1 || !regexp.MustCompile(
@@ -181,14 +181,14 @@ func TestAnErrorInAnotherIsPrintedWithItsStack(t *testing.T) {
 	}
 }
 
-func TestSpawnBeforeMainIsRefused(t *testing.T) {
+func TestSpawn_BeforeMainIsRefused(t *testing.T) {
 	t.Parallel()
 	if status, out := statusOf(t, "no main"); status != 0 || !strings.HasPrefix(out, "true ") {
 		t.Errorf("status %d, output %q", status, out)
 	}
 }
 
-func TestTestMainFailsARunThatLeavesSomething(t *testing.T) {
+func TestTestMain_FailsARunThatLeavesSomething(t *testing.T) {
 	for what, want := range map[string]string{
 		"a process":    `\tobey rank 0 \(pid \d+\), started at .*program_test.go:\d+\n$`,
 		"a block":      `\t1 blocks of shared memory, 1 of them held by this process; .*\n\tblock 1.0 \(block\), 8192 bytes, allocated or received by\n(?s:.*)shoal_test.leaveBlock\n.*program_test.go:\d+\n`,
@@ -231,7 +231,7 @@ func start(t *testing.T, cmd *exec.Cmd) (io.WriteCloser, *bufio.Scanner, *bytes.
 	return in, bufio.NewScanner(out), errs
 }
 
-func TestFirstSignalStopsEverythingOnce(t *testing.T) {
+func TestMain_FirstSignalStopsEverythingOnce(t *testing.T) {
 	t.Parallel()
 	for sig, status := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 		cmd := program(t, "wait")
@@ -267,7 +267,7 @@ func reports(stderr string) (n int) {
 	return n
 }
 
-func TestMainEndsWhatRunHasForgotten(t *testing.T) {
+func TestMain_EndsWhatRunHasForgotten(t *testing.T) {
 	t.Parallel()
 	cmd := program(t, "forgetful")
 	in, out, _ := start(t, cmd)
@@ -287,7 +287,7 @@ func TestMainEndsWhatRunHasForgotten(t *testing.T) {
 	}
 }
 
-func TestDeletedBinaryStillSpawns(t *testing.T) {
+func TestSpawn_WithADeletedBinary(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "program")
 	image, err := os.Executable()
@@ -316,7 +316,7 @@ func TestDeletedBinaryStillSpawns(t *testing.T) {
 	}
 }
 
-func TestMarkThatIsNotOursIsRefused(t *testing.T) {
+func TestMain_RefusesAWorkerEnvironmentThatIsNotOurs(t *testing.T) {
 	t.Parallel()
 	for _, mark := range []string{"1", "2 1 1 1 false", "1 1 1 1", "x"} {
 		out, err := program(t, "ok", "SHOAL_WORKER="+mark).CombinedOutput()
@@ -326,7 +326,7 @@ func TestMarkThatIsNotOursIsRefused(t *testing.T) {
 	}
 }
 
-func TestOneReportOfASignalThatAWorkerDiedOf(t *testing.T) {
+func TestMain_ReportsASignalOnce(t *testing.T) {
 	died := fmt.Errorf("train: %w", &shoal.ProcessError{Func: "obey", PID: 1, Err: shoal.ErrExited,
 		Signal: os.Interrupt})
 	if err := shoal.Unsaid(os.Interrupt, died); err != nil {

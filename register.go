@@ -41,9 +41,6 @@ func Register[In any](name string, fn func(ctx context.Context, rank int, in In)
 	return f
 }
 
-// Name returns the name given to Register.
-func (f *Func[In]) Name() string { return f.name }
-
 // prepare decodes the argument in the new process. What it returns runs the function.
 func (f *Func[In]) prepare(m parcel) (run task, err error) {
 	in, files, err := f.arg.decode(m)

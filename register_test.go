@@ -30,7 +30,7 @@ func panicOf(f func()) (text string) {
 	return ""
 }
 
-func TestRegisterRefusesWithAReason(t *testing.T) {
+func TestRegister_RefusesWithAReason(t *testing.T) {
 	for what, want := range map[string]string{
 		"func":    `shoal: Register("bad"): refused.Net.Log: func() cannot cross processes`,
 		"twice":   `shoal: Register("twice"): the name is taken; names are unique in a program`,

@@ -28,7 +28,7 @@ var stampRank = shoal.Register("stampRank", func(_ context.Context, rank int, g 
 	return os.WriteFile(fmt.Sprintf("%s/%d", g.Dir, rank), nil, 0o666)
 })
 
-func TestSpawnRunsEveryRankWithTheSameArgument(t *testing.T) {
+func TestSpawn_RunsEveryRankWithTheSameArgument(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := stampRank.Spawn(deadline(t), 5, greeting{dir, map[string][]int{"hello": {1, 2, 3}}}); err != nil {
@@ -44,7 +44,7 @@ func TestSpawnRunsEveryRankWithTheSameArgument(t *testing.T) {
 	}
 }
 
-func TestSpawnNeedsAProcess(t *testing.T) {
+func TestSpawn_NeedsAProcess(t *testing.T) {
 	for _, n := range []int{0, -1} {
 		if err := nothing.Spawn(deadline(t), n, struct{}{}); err == nil {
 			t.Errorf("Spawn of %d processes is no error", n)
@@ -65,7 +65,7 @@ var argvAndEnv = shoal.Register("argvAndEnv", func(_ context.Context, _ int, _ s
 	return err
 })
 
-func TestWorkerSeesTheArgumentsAndOthersDoNotSeeItsMark(t *testing.T) {
+func TestSpawn_HidesTheWorkerEnvironmentFromOthers(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	g := shoal.NewGroup(deadline(t), shoal.Options{Stdout: &out})
@@ -100,7 +100,7 @@ var initialised = shoal.Register("initialised", func(_ context.Context, _ int, p
 	return nil
 })
 
-func TestInitialisersRunInEveryWorkerAndCanTell(t *testing.T) {
+func TestIsWorker_IsKnownToInitialisers(t *testing.T) {
 	t.Parallel()
 	if seenInInit || shoal.IsWorker() {
 		t.Error("IsWorker is true in the first process")
@@ -123,7 +123,7 @@ func init() {
 	})
 }
 
-func TestWorkersSpawnWorkers(t *testing.T) {
+func TestSpawn_InAWorker(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	g := shoal.NewGroup(deadline(t), shoal.Options{Stdout: &out})
@@ -137,7 +137,7 @@ func TestWorkersSpawnWorkers(t *testing.T) {
 	}
 }
 
-func TestParallelSpawnsDoNotMix(t *testing.T) {
+func TestSpawn_ParallelOnesDoNotMix(t *testing.T) {
 	t.Parallel()
 	var wg sync.WaitGroup
 	for range 4 {
@@ -163,7 +163,7 @@ var bulk = shoal.Register("bulk", func(_ context.Context, _ int, b []byte) error
 	return nil
 })
 
-func TestLargeArgumentArrivesWhole(t *testing.T) {
+func TestSpawn_LargeArgumentArrivesWhole(t *testing.T) {
 	t.Parallel()
 	b := make([]byte, 10<<20)
 	for i := range b {
@@ -174,7 +174,7 @@ func TestLargeArgumentArrivesWhole(t *testing.T) {
 	}
 }
 
-func TestOversizedArgumentIsRefusedByTheStarter(t *testing.T) {
+func TestSpawn_RefusesAnOversizedArgument(t *testing.T) {
 	t.Parallel()
 	err := bulk.Spawn(deadline(t), 1, make([]byte, 65<<20))
 	if !errors.Is(err, shoal.ErrArgument) {
@@ -182,8 +182,8 @@ func TestOversizedArgumentIsRefusedByTheStarter(t *testing.T) {
 	}
 }
 
-// TestSpawnLeavesNoDescriptor runs alone, because it compares what is open.
-func TestSpawnLeavesNoDescriptor(t *testing.T) {
+// TestSpawn_LeavesNoDescriptor runs alone, because it compares what is open.
+func TestSpawn_LeavesNoDescriptor(t *testing.T) {
 	nothing.Spawn(deadline(t), 1, struct{}{}) // opens what stays open: lifeline, /dev/null, the domain
 	before := openFiles(t)
 	for range 3 {
@@ -200,7 +200,7 @@ func TestSpawnLeavesNoDescriptor(t *testing.T) {
 	}
 }
 
-func TestRegisterAfterMainPanics(t *testing.T) {
+func TestRegister_AfterMainPanics(t *testing.T) {
 	defer func() {
 		if s := fmt.Sprint(recover()); !strings.Contains(s, "declare it as a package-level variable") {
 			t.Errorf("panic %q", s)

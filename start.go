@@ -43,8 +43,8 @@ func (m StartMethod) String() string {
 
 func (m StartMethod) valid() bool { return m >= 0 && int(m) < len(startNames) }
 
-// StartMethods returns those that there are.
-func StartMethods() []StartMethod { return []StartMethod{SpawnStart, WarmStart, GoroutineStart} }
+// startMethods are the methods besides DefaultStart.
+var startMethods = []StartMethod{SpawnStart, WarmStart, GoroutineStart}
 
 // ErrStartMethod is wrapped where a start method is unknown, set twice, or cannot do what the
 // Options ask for.
@@ -61,7 +61,7 @@ var programStart struct {
 // belongs into main: a second call is an error, unless it is forced.
 func SetStartMethod(m StartMethod, force bool) error {
 	if !m.valid() || m == DefaultStart {
-		return fmt.Errorf("%w: %v is unknown; there are %v", ErrStartMethod, m, StartMethods())
+		return fmt.Errorf("%w: %v is unknown; there are %v", ErrStartMethod, m, startMethods)
 	}
 	programStart.mu.Lock()
 	defer programStart.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 
 // everyStart runs a test once for each start method.
 func everyStart(t *testing.T, test func(t *testing.T, opts shoal.Options)) {
-	for _, m := range shoal.StartMethods() {
+	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart, shoal.GoroutineStart} {
 		t.Run(m.String(), func(t *testing.T) {
 			t.Parallel()
 			test(t, shoal.Options{Start: m, Grace: watchdog})
@@ -39,7 +39,7 @@ var answer = shoal.Register("answer", func(ctx context.Context, rank int, a answ
 	return a.Out.Put(ctx, a.Numbers[0])
 })
 
-func TestEveryStartMethodRunsTheSameFunction(t *testing.T) {
+func TestStartMethod_EachRunsTheSameFunction(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		q, err := ipc.NewQueue[int](3)
 		if err != nil {
@@ -68,7 +68,7 @@ func TestEveryStartMethodRunsTheSameFunction(t *testing.T) {
 	})
 }
 
-func TestEveryStartMethodReportsFailures(t *testing.T) {
+func TestStartMethod_EachReportsFailures(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		fail := func(how string) *shoal.ProcessError {
 			g := shoal.NewGroup(deadline(t), opts)
@@ -95,7 +95,7 @@ func TestEveryStartMethodReportsFailures(t *testing.T) {
 	})
 }
 
-func TestArgumentThatCannotBeReadIsAFailure(t *testing.T) {
+func TestStartMethod_EachReportsAnArgumentThatCannotBeRead(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		g := shoal.NewGroup(deadline(t), opts)
 		takesBad.Go(g, badArgument{"x"})
@@ -105,7 +105,7 @@ func TestArgumentThatCannotBeReadIsAFailure(t *testing.T) {
 	})
 }
 
-func TestEveryStartMethodCancels(t *testing.T) {
+func TestStartMethod_EachCancels(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		g := shoal.NewGroup(deadline(t), opts)
 		waiting := obey.Go(g, false)
@@ -119,7 +119,7 @@ func TestEveryStartMethodCancels(t *testing.T) {
 	})
 }
 
-func TestInterruptIsForOneProcessAndNoFailure(t *testing.T) {
+func TestProcess_InterruptIsNoFailure(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		g := shoal.NewGroup(deadline(t), opts)
 		one, other := obey.Go(g, false), obey.Go(g, false)
@@ -149,7 +149,7 @@ func TestInterruptIsForOneProcessAndNoFailure(t *testing.T) {
 	})
 }
 
-func TestTerminateAndKillHaveNegativeExitCodes(t *testing.T) {
+func TestProcess_TerminateAndKillHaveNegativeExitCodes(t *testing.T) {
 	t.Parallel()
 	for want, end := range map[int]func(*shoal.Process) error{
 		-int(syscall.SIGTERM): (*shoal.Process).Terminate,
@@ -176,7 +176,7 @@ var (
 	hanging = make(chan struct{})
 )
 
-func TestGoroutineThatDoesNotStopIsLeftAlone(t *testing.T) {
+func TestStartMethod_GoroutineThatDoesNotStopIsLeftAlone(t *testing.T) {
 	opts := shoal.Options{Start: shoal.GoroutineStart, Grace: 10 * time.Millisecond}
 	g := shoal.NewGroup(deadline(t), opts)
 	p := hang.Go(g, struct{}{})
@@ -199,7 +199,7 @@ func TestGoroutineThatDoesNotStopIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestJoinEndsWithItsContext(t *testing.T) {
+func TestGroup_JoinEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	g, err := obey.Start(deadline(t), 2, false, shoal.Options{Grace: watchdog})
 	if err != nil {
@@ -213,8 +213,8 @@ func TestJoinEndsWithItsContext(t *testing.T) {
 			t.Errorf("join of processes that run: %v, %v", ended, err)
 		}
 	}
-	if pids := g.PIDs(); len(pids) != 2 || !alive(pids[0]) || !alive(pids[1]) || g.Processes()[1].Rank() != 1 {
-		t.Errorf("pids %v", pids)
+	if ps := g.Processes(); len(ps) != 2 || !alive(ps[0].PID()) || !alive(ps[1].PID()) || ps[1].Rank() != 1 {
+		t.Errorf("processes %v", ps)
 	}
 	fails.Go(g, "error")
 	if ended, err := g.Join(deadline(t)); !ended || !errors.Is(err, fs.ErrNotExist) {
@@ -250,7 +250,7 @@ var flaky = shoal.Register("flaky", func(_ context.Context, rank int, dir string
 	return nil
 })
 
-func TestRestartOnFailure(t *testing.T) {
+func TestRestart_OnFailure(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		opts.FirstRank = 7
 		opts.Restart = shoal.Restart{Max: 1, Backoff: time.Millisecond}
@@ -268,7 +268,7 @@ func TestRestartOnFailure(t *testing.T) {
 	})
 }
 
-func TestPausesBetweenRestartsDouble(t *testing.T) {
+func TestRestart_PausesDouble(t *testing.T) {
 	r := shoal.Restart{Max: 6, Backoff: 100, MaxBackoff: 700}
 	var got []time.Duration
 	for n := 0; ; n++ {
@@ -283,7 +283,7 @@ func TestPausesBetweenRestartsDouble(t *testing.T) {
 	}
 }
 
-func TestCancelledGroupDoesNotRestart(t *testing.T) {
+func TestRestart_NotOfACancelledGroup(t *testing.T) {
 	t.Parallel()
 	g := shoal.NewGroup(deadline(t), shoal.Options{Restart: shoal.Restart{Max: -1, Backoff: watchdog * 2,
 		MaxBackoff: watchdog * 2}})
@@ -308,14 +308,14 @@ var attributes = shoal.Register("attributes", func(context.Context, int, struct{
 				shoal.Current().Name, shoal.Current().PID == os.Getpid())
 		}
 	}
-	parent, ok := shoal.Parent()
-	if !ok || parent.PID != os.Getppid() || parent.Name != "main" {
-		return fmt.Errorf("the parent is %v, %v", parent, ok)
+	parent := shoal.Current().Parent
+	if parent == nil || parent.PID != os.Getppid() || parent.Name != "main" || parent.Parent != nil {
+		return fmt.Errorf("the parent is %v", parent)
 	}
 	return errors.Join(err, err2, err3)
 })
 
-func TestWorkerGetsItsAttributes(t *testing.T) {
+func TestOptions_WorkerGetsItsAttributes(t *testing.T) {
 	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart} {
 		t.Run(m.String(), func(t *testing.T) {
 			t.Parallel()
@@ -337,7 +337,7 @@ func TestWorkerGetsItsAttributes(t *testing.T) {
 			}
 		})
 	}
-	if _, ok := shoal.Parent(); ok || shoal.Current().Name != "main" {
+	if me := shoal.Current(); me.Parent != nil || me.Name != "main" {
 		t.Error("the first process has a parent")
 	}
 	if n := shoal.CPUCount(); n < 1 || n < runtime.NumCPU() {
@@ -351,7 +351,7 @@ var confinement = shoal.Register("confinement", func(_ context.Context, rank int
 	return err
 })
 
-func TestWorkersAreDealtTheSetsOfProcessors(t *testing.T) {
+func TestOptions_CPUsAreDealtToWorkers(t *testing.T) {
 	t.Parallel()
 	all := allowed()
 	var every []int
@@ -400,7 +400,7 @@ func firstCPU(t *testing.T) (n int) {
 	return n
 }
 
-func TestBadOptionsAreErrors(t *testing.T) {
+func TestOptions_AreChecked(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]shoal.Options{
 		"start method": {Start: 17},
@@ -453,7 +453,7 @@ var (
 	notice = shoal.Register("notice", func(context.Context, int, int) error { *inside = true; return nil })
 )
 
-func TestStartMethodOfTheProgramIsSetOnce(t *testing.T) {
+func TestSetStartMethod_IsSetOnce(t *testing.T) {
 	t.Parallel()
 	if status, out := statusOf(t, "start method"); status != 0 || out != "spawn <nil> goroutine\ntrue <nil> spawn\n" {
 		t.Errorf("status %d, output %q", status, out)

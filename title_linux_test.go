@@ -17,7 +17,7 @@ var titled = shoal.Register("titled", func(_ context.Context, rank int, _ struct
 	return err
 })
 
-func TestWorkerIsCalledByItsFunctionAndRank(t *testing.T) {
+func TestProcess_IsCalledByItsFunctionAndRank(t *testing.T) {
 	if err := titled.Spawn(t.Context(), 2, struct{}{}); err != nil {
 		t.Error(err)
 	}

@@ -14,14 +14,14 @@ import (
 
 // A child that is forked and goes on in the same program has one thread and the locks of all: there
 // is none, for any way to start.
-func TestEveryForkIsFollowedByAnExec(t *testing.T) {
+func TestSpawn_EveryForkIsFollowedByAnExec(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("strace is not installed")
 	}
 	file := filepath.Join(t.TempDir(), "calls")
 	cmd := exec.CommandContext(deadline(t), strace, "-f", "-qq", "-e", "trace=clone,clone3,fork,vfork,execve",
-		"-o", file, os.Args[0], "-test.run=^TestStartsInEveryWay$", "-test.count=1")
+		"-o", file, os.Args[0], "-test.run=^TestStartMethod_EachStarts$", "-test.count=1")
 	cmd.Env = append(os.Environ(), "SHOAL_TEST_TRACED=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if strings.Contains(strings.ToLower(string(out)), "ptrace") {
@@ -44,12 +44,12 @@ func TestEveryForkIsFollowedByAnExec(t *testing.T) {
 	}
 }
 
-// TestStartsInEveryWay is what is traced.
-func TestStartsInEveryWay(t *testing.T) {
+// TestStartMethod_EachStarts is what is traced.
+func TestStartMethod_EachStarts(t *testing.T) {
 	if os.Getenv("SHOAL_TEST_TRACED") == "" {
-		t.Skip("only for TestEveryForkIsFollowedByAnExec")
+		t.Skip("only for TestSpawn_EveryForkIsFollowedByAnExec")
 	}
-	for _, m := range shoal.StartMethods() {
+	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart, shoal.GoroutineStart} {
 		g := shoal.NewGroup(deadline(t), shoal.Options{Start: m})
 		for range 3 {
 			nothing.Go(g, struct{}{})

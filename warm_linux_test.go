@@ -33,7 +33,7 @@ var whoAmI = shoal.Register("whoAmI", func(context.Context, int, struct{}) error
 	return err
 })
 
-func TestWarmProcessIsThereBeforeItsJob(t *testing.T) {
+func TestWarm_ProcessIsThereBeforeItsJob(t *testing.T) {
 	opts := shoal.Options{Start: shoal.WarmStart, Env: []string{"KIND=a"}}
 	if err := shoal.Warm(deadline(t), 2, opts); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestWarmProcessIsThereBeforeItsJob(t *testing.T) {
 	}
 }
 
-func TestWarmProcessThatDiedIsNotUsed(t *testing.T) {
+func TestWarm_ProcessThatDiedIsNotUsed(t *testing.T) {
 	opts := shoal.Options{Start: shoal.WarmStart, Env: []string{"KIND=b"}}
 	before := kin(t)
 	if err := shoal.Warm(deadline(t), 1, opts); err != nil {
@@ -92,7 +92,7 @@ func cmdline(pid string) string {
 	return first
 }
 
-func TestWarmSaysWhyItCannot(t *testing.T) {
+func TestWarm_SaysWhyItCannot(t *testing.T) {
 	t.Parallel()
 	err := shoal.Warm(deadline(t), 1, shoal.Options{Executable: "/bin/sh", Env: []string{"ENV=/dev/null"}})
 	if !errors.Is(err, shoal.ErrExited) {
@@ -113,9 +113,9 @@ func TestWarmSaysWhyItCannot(t *testing.T) {
 	}
 }
 
-// TestWarmProcessIsOfTodaysDomain changes the domain of the process, as a program with its own
+// TestWarm_ProcessIsOfTodaysDomain changes the domain of the process, as a program with its own
 // shm.Options does that is late with it.
-func TestWarmProcessIsOfTodaysDomain(t *testing.T) {
+func TestWarm_ProcessIsOfTodaysDomain(t *testing.T) {
 	opts := shoal.Options{Start: shoal.WarmStart, Env: []string{"KIND=c"}}
 	first, err := shm.Default()
 	if err != nil {

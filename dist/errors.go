@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 )
@@ -35,7 +34,6 @@ var (
 
 // A worker's error is still ErrLeft where it is received.
 func init() {
-	wire.RegisterType[*shm.PeerError]("shm.PeerError") // what rank 0 says of a death to the others
 	wire.RegisterError("dist.ErrMismatch", ErrMismatch)
 	wire.RegisterError("dist.ErrTensor", ErrTensor)
 	wire.RegisterError("dist.ErrLeft", ErrLeft)

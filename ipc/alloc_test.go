@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-func TestAPutAndAGetAllocateOnlyTheValue(t *testing.T) {
+func TestQueue_PutAndGetAllocateOnlyTheValue(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		checkAllocs(t, 7, 0, func(int) {})
 		checkAllocs(t, small{1, 2, 0.5, true}, 0, func(small) {})

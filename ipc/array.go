@@ -7,10 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// An Array is so many numbers in shared memory, for any processes of the domain. Each number is
-// read and changed as a whole, also where nobody locks anything; Python's RawArray is an Array
-// whose Mutex nobody uses. What is to be seen together, or to change together, is a matter of the
-// Mutex that every Array has:
+// An Array is a fixed number of numbers in shared memory, for any processes of the domain. Each
+// number is read and changed as a whole, with and without the Mutex; an Array whose Mutex is not
+// used is Python's RawArray. Hold the Mutex to read or change several numbers at once:
 //
 //	if err := a.Lock(ctx); err != nil {
 //		return err
@@ -47,7 +46,7 @@ func newCells(name string, n, size int) (*object, error) {
 	return o, err
 }
 
-// ArrayOf makes an array of the numbers in from.
+// ArrayOf makes an array of the numbers in from. The caller closes it.
 func ArrayOf[T Number](from []T) (*Array[T], error) {
 	a, err := NewArray[T](len(from))
 	if err != nil {
@@ -67,18 +66,19 @@ func (o *object) count() int {
 	return int(o.sync.Flag())
 }
 
-// At returns element i.
+// At returns element i, ErrIndex if there is none.
 func (a *Array[T]) At(i int) (v T, err error) {
 	err = a.with(i, 1, func(n shm.Numbers[T]) { v = n.At(0) })
 	return v, err
 }
 
-// Set sets element i.
+// Set sets element i, ErrIndex if there is none.
 func (a *Array[T]) Set(i int, v T) error {
 	return a.with(i, 1, func(n shm.Numbers[T]) { n.Set(0, v) })
 }
 
-// Add adds delta to element i and returns the sum. No addition is lost, whoever else adds.
+// Add adds delta to element i and returns the sum. No addition is lost, although other processes
+// add at the same time.
 func (a *Array[T]) Add(i int, delta T) (sum T, err error) {
 	err = a.with(i, 1, func(n shm.Numbers[T]) { sum = n.Add(0, delta) })
 	return sum, err
@@ -90,8 +90,8 @@ func (a *Array[T]) CompareAndSwap(i int, old, v T) (swapped bool, err error) {
 	return swapped, err
 }
 
-// Read reads the elements from i on into all of dst. Each is whole; that they are of one moment is
-// a matter of the lock.
+// Read reads the elements from i on into all of dst. Each element is whole; hold the Mutex to read
+// all of them as they are at one moment. The error is ErrIndex if there are fewer.
 func (a *Array[T]) Read(i int, dst []T) error {
 	return a.with(i, len(dst), func(n shm.Numbers[T]) {
 		for k := range dst {
@@ -100,7 +100,7 @@ func (a *Array[T]) Read(i int, dst []T) error {
 	})
 }
 
-// Write writes src to the elements from i on.
+// Write writes src to the elements from i on. The error is ErrIndex if there are fewer.
 func (a *Array[T]) Write(i int, src []T) error {
 	return a.with(i, len(src), func(n shm.Numbers[T]) {
 		for k, v := range src {

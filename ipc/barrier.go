@@ -10,15 +10,15 @@ import (
 
 // A Barrier lets a number of goroutines, of any processes, go on together.
 //
-// Every process that has it is a member, and the death of a member breaks it, whether it was
-// waiting or still to come: those that wait are told at once. Closing it, or a worker's function
-// that returns, is no death. The zero Barrier is closed.
+// Every process that has the barrier is a member. The death of a member breaks the barrier, whether
+// the member was waiting or still to come, and the members that wait are told at once. A Close is
+// no death, and neither is the end of a worker's function. The zero Barrier is closed.
 type Barrier struct {
 	cell[barrierCell]
 
 	// Action is called once in each turn, by the last one to come and before anybody goes on. If it
 	// returns an error or panics, the barrier is broken. It does not travel: a process that has
-	// none calls none, so whoever may be the last one sets it.
+	// none calls none. Set it in every process that may be the last one.
 	Action func() error `wire:"-"`
 }
 
@@ -40,9 +40,9 @@ func NewBarrier(parties int) (*Barrier, error) {
 // Wait waits until all parties have come, and returns how many had come before this one: 0 for one
 // of them, so that one can be told apart.
 //
-// If ctx ends first, the barrier is broken, for all who wait and all who come until Reset: their
-// error is ErrBroken. So it is after Abort, where an Action failed, and if a member died; then it
-// wraps a *shm.PeerError that names it.
+// If ctx ends first, the barrier is broken until Reset: every Wait returns ErrBroken. An Abort, an
+// Action that fails and the death of a member break it as well; after a death the error wraps a
+// *shm.PeerError that names the member.
 func (b *Barrier) Wait(ctx context.Context) (before int, err error) {
 	if err := b.obj.enter(); err != nil {
 		return 0, err
@@ -55,25 +55,24 @@ func (b *Barrier) Wait(ctx context.Context) (before int, err error) {
 	return before, err
 }
 
-// Abort breaks the barrier.
+// Abort breaks the barrier: every Wait returns ErrBroken until Reset.
 func (b *Barrier) Abort() error {
 	return b.obj.do(context.Background(), "abort", nil, func() error { b.shm().Abort(); return nil })
 }
 
-// Watch waits until ready or until ctx ends, and is no party: a watcher lets nobody go on, and
-// breaks nothing. ready is asked at once, at the end of each turn, after each Abort, also of a
-// barrier that is broken, and when a process of the domain was found dead. It must be quick and
-// call nothing that waits.
+// Watch waits until ready returns true or ctx ends. A watcher is no party: it neither completes a
+// turn nor breaks the barrier. Watch calls ready at once, at the end of each turn, after each Abort
+// and when a process of the domain was found dead. ready must be quick and call nothing that waits.
 func (b *Barrier) Watch(ctx context.Context, ready func() bool) error {
 	return b.obj.do(ctx, "watch", nil, func() error { return b.shm().Watch(ctx, ready) })
 }
 
-// Lost returns how many members are known to be gone, 0 if the barrier is closed. It is quick, so a
-// Watch may ask it; Dead says who they are.
+// Lost returns how many members are known to be gone, 0 if the barrier is closed. The ready
+// function of a Watch may call it. Dead names the members.
 func (b *Barrier) Lost() int { return b.count(shm.Barrier.Lost) }
 
-// Reset makes the barrier as new: those who wait get ErrBroken, and members that died are none any
-// more.
+// Reset makes the barrier as new: a Wait that is going on returns ErrBroken, and members that have
+// died are members no more.
 func (b *Barrier) Reset() error {
 	return b.obj.do(context.Background(), "reset", nil, func() error { b.shm().Reset(); return nil })
 }
@@ -87,9 +86,8 @@ func (b *Barrier) Broken() bool {
 	return b.shm().Broken()
 }
 
-// Dead returns the members that have died since the last Reset, as errors that wrap ErrBroken. It
-// finds out on its own, so a death that has just happened counts although nobody was told of it
-// yet.
+// Dead returns the members that have died since the last Reset, as errors that wrap ErrBroken. Dead
+// looks at every member itself, so a death that has just happened counts.
 func (b *Barrier) Dead() []*shm.PeerError {
 	if b.obj.enter() != nil {
 		return nil
@@ -98,10 +96,10 @@ func (b *Barrier) Dead() []*shm.PeerError {
 	return b.shm().Dead()
 }
 
-// Parties returns for how many the barrier is, 0 if it is closed.
+// Parties returns how many parties the barrier waits for, 0 if it is closed.
 func (b *Barrier) Parties() int { return b.count(shm.Barrier.Parties) }
 
-// Waiting returns how many are waiting, 0 if the barrier is broken or closed.
+// Waiting returns how many parties are waiting, 0 if the barrier is broken or closed.
 func (b *Barrier) Waiting() int { return b.count(shm.Barrier.Waiting) }
 
 func (b *Barrier) count(f func(shm.Barrier) int) int {

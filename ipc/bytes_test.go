@@ -76,7 +76,7 @@ func TestRegression_S3_2_BytesOfAPipeAreBounded(t *testing.T) {
 	})
 }
 
-func TestBytesIntoABufferNeedNoMemory(t *testing.T) {
+func TestRecvBytesInto_NeedsNoMemory(t *testing.T) {
 	local(t)
 	ctx := t.Context()
 	a, b, err := ipc.Pipe[[]byte, []byte]()

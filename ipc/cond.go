@@ -9,8 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Cond lets goroutines of any processes wait, having let go of a Mutex, for what another does
-// under it. It travels together with its Mutex. The zero Cond is closed.
+// A Cond lets goroutines of any processes wait until another goroutine, which holds the Cond's
+// Mutex, notifies them. A Cond travels together with its Mutex. The zero Cond is closed.
 type Cond struct{ cond }
 
 // A cond is what travels of a Cond.
@@ -21,8 +21,8 @@ type cond struct {
 
 const condName = "Cond"
 
-// NewCond makes a Cond with m, or with a Mutex of its own if m is nil. The caller closes it, and m
-// apart from it.
+// NewCond makes a Cond with m, or with a Mutex of its own if m is nil. The caller closes the Cond,
+// and m as well.
 func NewCond(m *Mutex) (c *Cond, err error) {
 	c = new(Cond)
 	if m == nil {
@@ -44,12 +44,12 @@ func (c *Cond) Mutex() *Mutex { return &c.mu }
 
 // Wait unlocks the Mutex, which this process holds, waits until it is notified or ctx ends, and
 // locks it again in any case, however long that takes. It may return without a notification, in
-// particular when another process dies that waited, so the caller checks what it waits for in a
-// loop; WaitFor does.
+// particular when another process that waited dies, so the caller checks its condition in a loop.
+// WaitFor has that loop.
 //
-// With nil, and with an error of ctx, the Mutex is held. So it is with ErrOwnerDied, which comes
-// without a notification if the holder of the Mutex dies; see Mutex.Lock. It is not with
-// ErrNotRecoverable and with ErrClosed.
+// When Wait returns nil or an error of ctx, the caller holds the Mutex. It also holds the Mutex
+// with ErrOwnerDied, which Wait returns without a notification if the holder of the Mutex dies;
+// Mutex.Lock says what to do then. It does not hold the Mutex with ErrNotRecoverable or ErrClosed.
 func (c *Cond) Wait(ctx context.Context) error {
 	return c.obj.do(ctx, "wait", nil, func() error {
 		if !c.mu.obj.kept() {
@@ -73,9 +73,9 @@ func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 	return nil
 }
 
-// Notify wakes up to n of those who wait. Notify best while holding the Mutex: if the notifier dies
-// before, those who wait learn that the holder of the Mutex died, and the one that is told so
-// notifies all before it marks the Mutex consistent.
+// Notify wakes up to n of the goroutines that wait. Hold the Mutex while you notify: if the
+// notifier dies before, the next goroutine to hold the Mutex gets ErrOwnerDied, and notifies all
+// before it marks the Mutex consistent.
 func (c *Cond) Notify(n int) error {
 	return c.obj.do(context.Background(), "notify", nil, func() error {
 		shm.Cond{Sync: c.obj.sync}.Notify(n)
@@ -83,11 +83,11 @@ func (c *Cond) Notify(n int) error {
 	})
 }
 
-// NotifyAll wakes all who wait.
+// NotifyAll wakes all goroutines that wait.
 func (c *Cond) NotifyAll() error { return c.Notify(1 << 30) }
 
-// Close gives this process's reference back, and that of its own handle of the Mutex. Those who
-// wait here get ErrClosed. Close is idempotent.
+// Close closes the Cond in this process, and the Mutex that Mutex returns. A Wait that is going on
+// in this process returns ErrClosed. Close is idempotent.
 func (c *cond) Close() error { return errors.Join(c.obj.close(), c.mu.Close()) }
 
 // condTags are those of [object, Mutex].

@@ -110,7 +110,7 @@ const bound = 20 * time.Second
 
 // Wherever a process dies, those who wait for it return, and say who it was and what its death
 // means.
-func TestDeathMatrix(t *testing.T) {
+func TestDeath_Matrix(t *testing.T) {
 	for _, p := range allPlaces() {
 		for _, how := range []string{"SIGKILL", "SIGSEGV", "SIGSTOP+deadline", "os.Exit", "panic"} {
 			t.Run(p.name+"/"+how, func(t *testing.T) { die(t, p, how) })

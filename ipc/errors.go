@@ -12,10 +12,10 @@ import (
 
 // Sentinels of this package; the errors that it returns are or wrap them.
 var (
-	// ErrClosed is returned by a get once the queue is drained and nobody can put any more: it was
+	// ErrClosed is returned by a get once the queue is drained and no put can follow: the queue was
 	// finished, or the last sending end was closed or died with its process. A put returns it after
-	// Finish, or when nobody can get any more; it comes in a *shm.PeerError that names the process
-	// if that died. So does every method after Close. It wraps os.ErrClosed.
+	// Finish and after the end of the last receiving end, every method after Close. If a process
+	// died, the error is a *shm.PeerError that names it. ErrClosed wraps os.ErrClosed.
 	ErrClosed = fmt.Errorf("ipc: closed%.0w", os.ErrClosed)
 	// ErrFull is returned by a put for which there is no room, at once or until its deadline.
 	ErrFull = errors.New("ipc: queue is full")
@@ -27,7 +27,8 @@ var (
 	ErrType = errors.New("ipc: another type")
 	// ErrNotEnd is returned when what is received as an end of a queue is none.
 	ErrNotEnd = errors.New("ipc: not an end of a queue")
-	// ErrLocked is returned by who does not get a lock, or a permit, at once or until its deadline.
+	// ErrLocked is returned where a lock, or a permit, is not to be had at once or before the
+	// deadline.
 	ErrLocked = errors.New("ipc: locked")
 	// ErrNotObject is returned when what is received as a Mutex or the like is none.
 	ErrNotObject = errors.New("ipc: not what it is received as")
@@ -44,10 +45,10 @@ var (
 // What package shm says of locks, semaphores and barriers. Where it was a death, the error is a
 // *[shm.PeerError] that names the process.
 var (
-	// ErrNotOwner is returned by an Unlock to who does not hold the lock.
+	// ErrNotOwner is returned by an Unlock of a lock that the caller does not hold.
 	ErrNotOwner = shm.ErrNotOwner
-	// ErrOwnerDied comes with a lock whose holder died: it is held, and what it guards may be half
-	// done.
+	// ErrOwnerDied comes with a lock whose holder died: the caller holds the lock, and the data
+	// that it guards may be half changed.
 	ErrOwnerDied = shm.ErrOwnerDied
 	// ErrNotRecoverable is returned for a lock whose holder died and that was unlocked without
 	// MarkConsistent.
@@ -78,6 +79,7 @@ func init() {
 	wire.RegisterError("shm.ErrExist", shm.ErrExist)
 	wire.RegisterError("shm.ErrNotExist", shm.ErrNotExist)
 	wire.RegisterError("shm.ErrName", shm.ErrName)
+	wire.RegisterType[*shm.PeerError]("shm.PeerError") // what one process says to others of a death
 }
 
 // shmError returns what an error of package shm means here. state is why the operation waited, or

@@ -20,7 +20,7 @@ func NewEvent() (*Event, error) {
 	return &Event{cell[eventCell]{o}}, nil
 }
 
-// Set sets the flag and wakes all who wait, even if it is cleared at once.
+// Set sets the flag and wakes every goroutine that waits, even if the flag is cleared at once.
 func (e *Event) Set() error {
 	return e.obj.do(context.Background(), "set", nil, func() error { e.shm().Set(); return nil })
 }

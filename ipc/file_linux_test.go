@@ -108,7 +108,7 @@ var readAll = newRole("read all", func(ctx context.Context, c *ipc.PipeEnd[lette
 	return nil
 })
 
-func TestAFileGoesThroughAPipeAndIsTheReceiversAlone(t *testing.T) {
+func TestFile_IsTheReceiversAlone(t *testing.T) {
 	d, ctx := shared(t), watched(t)
 	a, b, err := ipc.Pipe[letter, letter]()
 	check(t, err)
@@ -143,7 +143,7 @@ func TestAFileGoesThroughAPipeAndIsTheReceiversAlone(t *testing.T) {
 	}
 }
 
-func TestAFileThatNobodyReceivesIsClosed(t *testing.T) {
+func TestFile_ThatNobodyReceivesIsClosed(t *testing.T) {
 	shared(t)
 	ctx := watched(t)
 	q := newQueue[letter](t, 4)
@@ -165,7 +165,7 @@ func TestAFileThatNobodyReceivesIsClosed(t *testing.T) {
 	}
 }
 
-func TestANameMayHaveAFile(t *testing.T) {
+func TestFile_MayHaveAName(t *testing.T) {
 	shared(t)
 	r, w := openPipe(t)
 	check(t, ipc.Bind("log", w))
@@ -182,7 +182,7 @@ func TestANameMayHaveAFile(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeSentSaysWhy(t *testing.T) {
+func TestFile_ThatCannotBeSentSaysWhy(t *testing.T) {
 	shared(t)
 	ctx := watched(t)
 	q := newQueue[any](t, 4)
@@ -200,7 +200,7 @@ func TestAFileThatCannotBeSentSaysWhy(t *testing.T) {
 }
 
 // What says that it is a file, and is another block, is an error, and the block is given back.
-func TestABlockThatIsNoFileIsRefused(t *testing.T) {
+func TestFile_IsNoOtherBlock(t *testing.T) {
 	d := shared(t)
 	plan, err := wire.PlanOf[*os.File]()
 	check(t, err)
@@ -227,14 +227,14 @@ func TestABlockThatIsNoFileIsRefused(t *testing.T) {
 	}
 }
 
-func TestALocalDomainHasNoKeeper(t *testing.T) {
+func TestFile_NeedsAKeeper(t *testing.T) {
 	local(t)
 	_, w := openPipe(t)
 	wantErr(t, newQueue[*os.File](t, 1).Put(watched(t), w), shm.ErrKeeper, errors.ErrUnsupported)
 }
 
 // The domain's maker does not run out of descriptors because nobody receives them.
-func TestTooManyFilesUnderWayAreRefused(t *testing.T) {
+func TestFile_TooManyUnderWayAreRefused(t *testing.T) {
 	shared(t)
 	ctx := watched(t)
 	q, err := ipc.NewQueue[*os.File](0)

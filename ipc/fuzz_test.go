@@ -23,10 +23,10 @@ type parcel struct {
 	List   *ipc.ShareableList
 }
 
-// FuzzMessage puts arbitrary bytes, and blocks that are a ring, its tokens and plain ones, into a
-// queue's ring. A receiver of them as a parcel gets it whole or a typed error, and either way
-// nothing is left.
-func FuzzMessage(f *testing.F) {
+// FuzzQueue_Message puts arbitrary bytes, and blocks that are a ring, its tokens and plain ones,
+// into a queue's ring. A receiver of them as a parcel gets it whole or a typed error, and either
+// way nothing is left.
+func FuzzQueue_Message(f *testing.F) {
 	d := local(f)
 	inner := newQueue[int](f, 1)
 	b := newBlob(f, d, "x")
@@ -105,8 +105,8 @@ func (p parcel) close(t *testing.T) {
 	}
 }
 
-// FuzzShareableList reads and changes lists in memory that holds anything.
-func FuzzShareableList(f *testing.F) {
+// FuzzShareableList_Bytes reads and changes lists in memory that holds anything.
+func FuzzShareableList_Bytes(f *testing.F) {
 	local(f)
 	l, err := ipc.NewShareableList(1, "two", []byte{3}, nil, true, 6.5)
 	check(f, err)

@@ -9,12 +9,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A JoinableQueue is a queue of tasks: Join waits until each value that was put was also got, and
-// is done. It travels like a Queue, and whoever has it has both ends. The zero JoinableQueue is
-// closed.
+// A JoinableQueue is a queue of tasks: Join waits until each value that was put was got and is
+// done. It travels like a Queue. A process that has a JoinableQueue has both ends. The zero
+// JoinableQueue is closed.
 //
-// Each task in somebody's hands is a permit of a semaphore, and permits of the dead are returned.
-// So Join does not wait for who died: it waits for all others, and then says that tasks are lost.
+// A process that has got a task has a permit of a semaphore until TaskDone, and the permits of a
+// dead process are returned. So Join does not wait for the dead: it waits for all other processes,
+// and then says that tasks are lost.
 type JoinableQueue[T any] struct{ joinable[T] }
 
 // A joinable is what travels of a JoinableQueue.
@@ -51,8 +52,10 @@ func NewJoinableQueue[T any](capacity int) (*JoinableQueue[T], error) {
 	return &JoinableQueue[T]{joinable[T]{q.sender, q.receiver, taken, *mu}}, nil
 }
 
-// Get takes the oldest task and waits while there is none; see Receiver.Get. Each Get needs a
-// TaskDone, unless it fails.
+// Get takes the oldest task and waits while there is none. Each Get that returns no error needs a
+// TaskDone. The caller closes what the task holds of shared memory. The error is ErrClosed once the
+// queue is empty and no put can follow; ErrEmpty and context.DeadlineExceeded if ctx had a
+// deadline.
 func (j *JoinableQueue[T]) Get(ctx context.Context) (T, error) {
 	for {
 		v, err := j.take(ctx)
@@ -65,7 +68,7 @@ func (j *JoinableQueue[T]) Get(ctx context.Context) (T, error) {
 	}
 }
 
-// TryGet is Get that returns ErrEmpty instead of waiting.
+// TryGet takes the oldest task, or returns ErrEmpty at once.
 func (j *JoinableQueue[T]) TryGet() (T, error) { return j.take(context.Background()) }
 
 // take takes a permit before the task: between the two the task is in the queue, and Join waits for
@@ -101,8 +104,8 @@ func (j *JoinableQueue[T]) permits(ctx context.Context, op string, f func(shm.Se
 	return j.taken.do(ctx, op, nil, func() error { return f(shm.Semaphore{Sync: j.taken.sync}) })
 }
 
-// TaskDone says that a task that was got is done: one of this process's, or if it has none, of
-// another's. It returns ErrReleased if nobody has any.
+// TaskDone says that a task is done: one that this process has got, or else one that another
+// process has. It returns ErrReleased if no process has a task.
 func (j *JoinableQueue[T]) TaskDone() error {
 	err := j.permits(context.Background(), "task done", shm.Semaphore.Release)
 	if errors.Is(err, ErrReleased) {
@@ -114,8 +117,8 @@ func (j *JoinableQueue[T]) TaskDone() error {
 // Join waits until the queue is empty and every task that was got is done. If a process has died
 // with tasks in its hands, Join waits for the others and then returns ErrTasksLost in a
 // *shm.PeerError with the process's id, of several such processes that of one. The next Join does
-// not report it again. A process that died just as it took a task counts, too, also if the task is
-// still there and somebody else does it.
+// not report it again. A process that died just as it took a task counts, even if the task is still
+// in the queue and another process does it.
 func (j *JoinableQueue[T]) Join(ctx context.Context) error {
 	for {
 		err := j.permits(ctx, "join", func(s shm.Semaphore) error { return s.Watch(ctx, j.idle) })

@@ -37,7 +37,7 @@ var keepOrDo = newRole("joinable worker", func(ctx context.Context, w tasks) err
 })
 
 // Python's Join hangs here.
-func TestJoinDoesNotWaitForTheDead(t *testing.T) {
+func TestJoinableQueue_JoinDoesNotWaitForTheDead(t *testing.T) {
 	d := shared(t)
 	ctx := watched(t)
 	j, err := ipc.NewJoinableQueue[int](0)

@@ -12,7 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-func TestJoinWaitsUntilAllIsDone(t *testing.T) {
+func TestJoinableQueue_JoinWaitsUntilAllIsDone(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
 		j, err := ipc.NewJoinableQueue[int](128)
@@ -64,7 +64,7 @@ func TestJoinWaitsUntilAllIsDone(t *testing.T) {
 	})
 }
 
-func TestJoinWaitsForWhoHasATask(t *testing.T) {
+func TestJoinableQueue_JoinWaitsForTasksInHand(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
 		j, err := ipc.NewJoinableQueue[int](2)
@@ -102,7 +102,7 @@ func TestJoinWaitsForWhoHasATask(t *testing.T) {
 	})
 }
 
-func TestWaitReturnsWhatIsReady(t *testing.T) {
+func TestWait_ReturnsWhatIsReady(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
 		a, b := newQueue[int](t, 1), newQueue[string](t, 1)

@@ -10,9 +10,9 @@ import (
 )
 
 // A Latest has one value, the one that was stored last, for any processes of the domain: weights
-// that are replaced while others compute with those before. A loader holds what it has of shared
-// memory, as after a Get, and closes it; a later Store changes nothing of that. So nobody ever sees
-// half of one value and half of another, and nobody waits for a reader.
+// that are replaced while others compute with those before. The caller of Load holds the shared
+// memory of its value, as after a Get, and closes it; a later Store does not change it. So a reader
+// never sees half of one value and half of another, and a Store waits for no reader.
 //
 // A value is numbered by its version, from 1. Versions only grow: after a Load, in whatever
 // process, no Load returns an older one. The value stays when the process dies that stored it, and
@@ -82,8 +82,7 @@ func (l *Latest[T]) Store(ctx context.Context, v T) (version uint64, err error) 
 	return end.ring.Version(), nil
 }
 
-// Load returns the value and its version. What it holds of shared memory belongs to the caller, who
-// closes it.
+// Load returns the value and its version. The caller closes what the value holds of shared memory.
 func (l *Latest[T]) Load() (v T, version uint64, err error) {
 	end := l.out.end
 	if err := end.enter(); err != nil {
@@ -113,7 +112,7 @@ func (l *Latest[T]) Version() uint64 {
 }
 
 // Wait waits until there is a version greater than after, and loads it. With after 0 it is Load.
-// Who is slow misses what came in between.
+// A slow caller misses the versions in between.
 func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64, err error) {
 	end := l.out.end
 	if err := end.enter(); err != nil {
@@ -126,8 +125,8 @@ func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64
 	return l.Load()
 }
 
-// Close gives this process's reference back. Those who wait here get ErrClosed. Close is
-// idempotent; a process that dies closes what it has.
+// Close gives this process's reference back. A Wait that is going on in this process returns
+// ErrClosed. Close is idempotent; a process that dies closes what it has.
 func (l *latest[T]) Close() error { return errors.Join(l.mu.Close(), l.in.Close(), l.out.Close()) }
 
 // latestTags are those of [Mutex, Sender, Receiver].

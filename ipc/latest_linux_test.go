@@ -51,7 +51,7 @@ var follow = newRole("follow", func(ctx context.Context, r reporting) error {
 
 // A storm kills those who store and those who load, wherever they are, while others look: the value
 // is always whole and never an older one, and in the end nothing is left of those before.
-func TestALatestSurvivesKillsOfWhoStoresAndWhoLoads(t *testing.T) {
+func TestLatest_SurvivesKillsOfStoresAndLoads(t *testing.T) {
 	d := shared(t)
 	ctx := watched(t)
 	l := newLatest(t, d)

@@ -82,7 +82,7 @@ func newLatest(t testing.TB, d *shm.Domain) *ipc.Latest[edition] {
 	return l
 }
 
-func TestALatestHasWhatWasStoredLast(t *testing.T) {
+func TestLatest_HasWhatWasStoredLast(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, l := watched(t), newLatest(t, d)
 		old, version, err := l.Load()
@@ -104,7 +104,7 @@ func TestALatestHasWhatWasStoredLast(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForNewsGetsThem(t *testing.T) {
+func TestLatest_WaitReturnsTheNextVersion(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, l := watched(t), newLatest(t, d)
 		var readers sync.WaitGroup
@@ -136,7 +136,7 @@ func TestWhoWaitsForNewsGetsThem(t *testing.T) {
 }
 
 // In a local domain the race detector sees it.
-func TestManyStoreAndLoadAtOnce(t *testing.T) {
+func TestLatest_ManyStoreAndLoadAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, l := watched(t), newLatest(t, d)
 		var writers, readers sync.WaitGroup
@@ -183,7 +183,7 @@ func TestManyStoreAndLoadAtOnce(t *testing.T) {
 
 // The version never falls, also while the value before is taken out. A look at one slot after the
 // other once came to each too early or too late, and found none.
-func TestTheVersionNeverFalls(t *testing.T) {
+func TestLatest_VersionNeverFalls(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
 		l, err := ipc.NewLatest(0)
@@ -217,7 +217,7 @@ func TestTheVersionNeverFalls(t *testing.T) {
 	})
 }
 
-func TestALatestThatIsClosedSaysSo(t *testing.T) {
+func TestLatest_ThatIsClosedSaysSo(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, l := watched(t), newLatest(t, d)
 		waiting := make(chan error)
@@ -243,7 +243,7 @@ func TestALatestThatIsClosedSaysSo(t *testing.T) {
 	})
 }
 
-func TestALatestIsReceivedAsWhatItIs(t *testing.T) {
+func TestLatest_IsReceivedAsWhatItIs(t *testing.T) {
 	shared(t)
 	l, err := ipc.NewLatest(5)
 	check(t, err)

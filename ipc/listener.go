@@ -27,7 +27,7 @@ var (
 
 func init() { wire.RegisterError("ipc.ErrShared", ErrShared) }
 
-// meetingTime is how long who calls has to prove the key and to join.
+// meetingTime is how long a caller has to prove the key and to join.
 const meetingTime = 10 * time.Second
 
 // maxStrangers is how many may be busy with it. The next one is sent away.
@@ -107,7 +107,7 @@ func (l *Listener[T]) Accept(ctx context.Context) (*Conn[T], error) {
 	}
 }
 
-// Poll waits until an Accept would not.
+// Poll waits until an Accept would not wait. The error is ErrClosed, or that of ctx.
 func (l *Listener[T]) Poll(ctx context.Context) error {
 	c, err := l.Accept(ctx)
 	if err != nil {

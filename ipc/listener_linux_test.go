@@ -100,7 +100,7 @@ func abstract(t *testing.T) string {
 	return fmt.Sprintf("@shoal-test/%d/%s", os.Getpid(), t.Name())
 }
 
-func TestAStrangerJoinsAndSharesMemory(t *testing.T) {
+func TestListener_StrangerJoinsAndSharesMemory(t *testing.T) {
 	d := shared(t)
 	ctx := watched(t)
 	for _, addr := range []string{abstract(t), filepath.Join(t.TempDir(), "socket")} {
@@ -127,7 +127,7 @@ func TestAStrangerJoinsAndSharesMemory(t *testing.T) {
 	}
 }
 
-func TestBetweenTwoDomainsValuesGoByCopy(t *testing.T) {
+func TestConn_BetweenTwoDomainsValuesGoByCopy(t *testing.T) {
 	d := shared(t)
 	ctx := watched(t)
 	l := listen[word](t, abstract(t))
@@ -162,7 +162,7 @@ func TestBetweenTwoDomainsValuesGoByCopy(t *testing.T) {
 	cmd.Wait()
 }
 
-func TestTheWrongOnesDoNotMeet(t *testing.T) {
+func TestDial_WrongOnesDoNotMeet(t *testing.T) {
 	shared(t)
 	ctx := watched(t)
 	l := listen[word](t, abstract(t))
@@ -220,7 +220,7 @@ func TestTheWrongOnesDoNotMeet(t *testing.T) {
 	}
 }
 
-func TestThePathOfADeadListenerIsTaken(t *testing.T) {
+func TestListener_TakesThePathOfADeadOne(t *testing.T) {
 	shared(t)
 	path := filepath.Join(t.TempDir(), "socket")
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -236,7 +236,7 @@ func TestThePathOfADeadListenerIsTaken(t *testing.T) {
 	wantErr(t, err, syscall.EADDRINUSE)
 }
 
-func TestAListenersEndIsEverybodys(t *testing.T) {
+func TestListener_CloseEndsEveryWait(t *testing.T) {
 	shared(t)
 	ctx := watched(t)
 	l := listen[int](t, abstract(t))
@@ -252,7 +252,7 @@ func TestAListenersEndIsEverybodys(t *testing.T) {
 }
 
 // A listener may be closed while Poll has a connection in its hands, which nobody would close then.
-func TestAConnectionThatPollHasFoundIsClosedWithItsListener(t *testing.T) {
+func TestListener_ClosesWhatPollHasFound(t *testing.T) {
 	shared(t)
 	ctx := watched(t)
 	l := listen[word](t, abstract(t))

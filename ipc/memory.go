@@ -9,9 +9,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Memory is so many bytes of shared memory, mostly under a name: Python's SharedMemory. It
-// travels to other processes, with or without a name. tensor.FromBuffer makes tensors of it. The
-// zero Memory is closed.
+// A Memory is a fixed number of bytes of shared memory, with or without a name: Python's
+// SharedMemory. It travels to other processes. tensor.FromBuffer makes tensors of it. The zero
+// Memory is closed.
 type Memory struct{ memory }
 
 // A memory is what travels of a Memory.
@@ -73,7 +73,7 @@ func NewMemory(name string, size int) (*Memory, error) {
 func (m *Memory) open() bool { return m.region != nil && m.region.users.Load()&holdClosed == 0 }
 
 // Bytes returns the bytes, nil if m is closed. The slice is borrowed: m must stay open and
-// reachable while it is used. Nothing keeps others from reading and writing at the same time.
+// reachable while it is used. Other processes may read and write it at the same time.
 func (m *Memory) Bytes() []byte {
 	if !m.open() {
 		return nil
@@ -84,7 +84,7 @@ func (m *Memory) Bytes() []byte {
 // Size returns the number of bytes, 0 if m is closed.
 func (m *Memory) Size() int { return len(m.Bytes()) }
 
-// Close drops this process's reference. The name stays, and so do those who have the memory open.
+// Close drops this process's reference. The name stays, and other processes go on with the memory.
 // Close is idempotent; a process that dies closes what it has.
 func (m *memory) Close() error {
 	if m.region == nil {

@@ -36,9 +36,9 @@ func mutexOf(o *object) Mutex { return Mutex{cell[mutexCell]{o}} }
 // had a deadline, and names the process that holds it.
 //
 // An error that wraps ErrOwnerDied comes *with* the lock, and with a *shm.PeerError: its holder
-// died, and what it guards may be half done. The new holder makes that good, calls MarkConsistent
-// and then Unlock, having notified all who wait in a Cond with it. An Unlock without that gives it
-// up for all: every Lock then returns ErrNotRecoverable.
+// died, and what it guards may be half done. The new holder repairs that, notifies all that wait in
+// a Cond of the Mutex, calls MarkConsistent and then Unlock. An Unlock without MarkConsistent gives
+// the Mutex up: every Lock then returns ErrNotRecoverable.
 func (m *Mutex) Lock(ctx context.Context) error {
 	if err := m.obj.enter(); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (m *Mutex) Lock(ctx context.Context) error {
 	return nil
 }
 
-// TryLock is Lock that returns ErrLocked instead of waiting.
+// TryLock takes the lock as Lock does, or returns ErrLocked at once.
 func (m *Mutex) TryLock() error {
 	return m.obj.lock(context.Background(), func() error { return m.shm().TryLock() })
 }
@@ -58,13 +58,13 @@ func (m *Mutex) TryLock() error {
 // Unlock gives the lock back. The error is ErrNotOwner if this process does not hold it.
 func (m *Mutex) Unlock() error { return m.obj.unlock(func() error { return m.shm().Unlock() }) }
 
-// MarkConsistent says that what the lock guards is all right again after its holder died. The error
-// is ErrNotOwner if this process does not hold the lock of a dead one.
+// MarkConsistent says that the data that the lock guards is repaired after its holder died. The
+// error is ErrNotOwner if this process does not hold the lock of a dead one.
 func (m *Mutex) MarkConsistent() error {
 	return m.obj.during("mark consistent", func() error { return m.shm().MarkConsistent() })
 }
 
-// Locked reports whether somebody holds the lock, and false if m is closed.
+// Locked reports whether a process holds the lock, and false if m is closed.
 func (m *Mutex) Locked() bool {
 	if m.obj.enter() != nil {
 		return false

@@ -8,14 +8,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// Bind gives a value a name in the domain, under which [Lookup] finds it in every process, also in
-// one that has joined by a socket, until somebody unlinks the name. The value is copied as by a
-// Put: a tensor is there with its dtype, shape and strides, and its elements are shared; a queue's
-// end keeps the queue open. What the name holds stays the caller's to close, and lives on when this
-// process dies.
+// Bind gives a value a name in the domain, under which [Lookup] finds it in every process until the
+// name is unlinked. The value is copied as by a Put: a tensor with its dtype, shape and strides,
+// while its elements are shared; a queue's end keeps the queue open. The caller still closes v. The
+// name, and what it holds of shared memory, outlive this process.
 //
-// The error is shm.ErrExist if the name is taken, which of several processes that bind it at once
-// all but one get, and shm.ErrName if it is none: a name has 1 to 192 bytes of UTF-8.
+// The error is shm.ErrExist if the name is taken; of several processes that bind it at once one
+// succeeds. It is shm.ErrName unless the name is 1 to 192 bytes of UTF-8.
 func Bind[T any](name string, v T) error {
 	plan, err := wire.PlanOf[named[T]]()
 	if err != nil {
@@ -38,9 +37,9 @@ func Bind[T any](name string, v T) error {
 	return err
 }
 
-// Lookup returns the value that has the name, as a Get returns it: what it holds of shared memory
-// belongs to the caller, who closes it. The error is shm.ErrNotExist if the name is not bound, and
-// ErrType if a value of another type is.
+// Lookup returns the value that has the name. The caller closes what the value holds of shared
+// memory. The error is shm.ErrNotExist if the name is not bound, and ErrType if the value is of
+// another type.
 func Lookup[T any](name string) (v T, err error) {
 	plan, err := wire.PlanOf[named[T]]()
 	if err != nil {
@@ -62,8 +61,8 @@ func Lookup[T any](name string) (v T, err error) {
 	return n.v, nil
 }
 
-// Unlink frees a name. A process that has looked it up goes on with what it has. The error is
-// shm.ErrNotExist if it is not bound.
+// Unlink frees a name. A process that has looked the name up keeps its value. The error is
+// shm.ErrNotExist if the name is not bound.
 func Unlink(name string) error {
 	d, err := shm.Default()
 	if err != nil {
@@ -84,7 +83,7 @@ func Names() ([]string, error) {
 // namedTags are those of [type, value].
 var namedTags = &wire.Tags{Type: "value of a name", Fields: []int{2}}
 
-// named is a value that says its type, since whoever looks it up may expect another one.
+// named is a value that says its type, since a Lookup may expect another one.
 type named[T any] struct{ v T }
 
 func (n *named[T]) MarshalWire(e *wire.Encoder) error {

@@ -27,7 +27,7 @@ var first = newRole("first", func(ctx context.Context, won *ipc.Sender[bool]) er
 	return nil
 })
 
-func TestOneProcessCreatesAndItsMemoryOutlivesIt(t *testing.T) {
+func TestMemory_OutlivesItsMaker(t *testing.T) {
 	d := shared(t)
 	won := newQueue[bool](t, 8)
 	var cmds []func()
@@ -90,7 +90,7 @@ var stranger = newRole("stranger", func(ctx context.Context, i invitation) error
 	return errors.Join(q.Put(ctx, string(m.Bytes()[8:13])), mine.Close(), m.Close(), q.Close(), d.Close())
 })
 
-func TestStrangersShareByName(t *testing.T) {
+func TestLookup_StrangersShareByName(t *testing.T) {
 	d := shared(t)
 	l, err := d.Listen(shm.ListenOptions{})
 	check(t, err)
@@ -124,7 +124,7 @@ var double = newRole("double", func(ctx context.Context, l *ipc.ShareableList) e
 	return l.Close()
 })
 
-func TestShareableListInAnotherProcess(t *testing.T) {
+func TestShareableList_InAnotherProcess(t *testing.T) {
 	d := shared(t)
 	l, err := ipc.NewShareableList(1, "two", 3)
 	check(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-func TestMemoryByName(t *testing.T) {
+func TestMemory_ByName(t *testing.T) {
 	each(t, func(t *testing.T, _ *shm.Domain) {
 		m, err := ipc.NewMemory("m", 1000)
 		check(t, err)
@@ -40,7 +40,7 @@ func TestMemoryByName(t *testing.T) {
 	})
 }
 
-func TestNamesAreRefused(t *testing.T) {
+func TestBind_RefusesNames(t *testing.T) {
 	local(t)
 	_, err := ipc.Lookup[*ipc.Memory]("m")
 	wantErr(t, err, shm.ErrNotExist, fs.ErrNotExist)
@@ -71,7 +71,7 @@ func TestNamesAreRefused(t *testing.T) {
 }
 
 // A queue whose end has a name stays open for whoever looks it up.
-func TestQueueByName(t *testing.T) {
+func TestLookup_FindsAQueue(t *testing.T) {
 	each(t, func(t *testing.T, _ *shm.Domain) {
 		q := newQueue[string](t, 4)
 		check(t, ipc.Bind("q", q.Sender()))
@@ -98,7 +98,7 @@ func TestQueueByName(t *testing.T) {
 	})
 }
 
-func TestForgottenMemoryIsClosed(t *testing.T) {
+func TestMemory_ThatIsForgottenIsClosed(t *testing.T) {
 	d := local(t)
 	m, err := ipc.NewMemory("", 100)
 	check(t, err)
@@ -114,7 +114,7 @@ func TestForgottenMemoryIsClosed(t *testing.T) {
 	}
 }
 
-func TestManyCreateAndOneDoes(t *testing.T) {
+func TestMemory_ManyMakeOneNameAndOneDoes(t *testing.T) {
 	each(t, func(t *testing.T, _ *shm.Domain) {
 		var wg sync.WaitGroup
 		var won atomic.Int32

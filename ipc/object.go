@@ -105,7 +105,7 @@ func (o *object) unlock(f func() error) error {
 	return err
 }
 
-// during runs an operation of who holds a lock by this object.
+// during runs an operation of a process that holds a lock by this object.
 func (o *object) during(op string, f func() error) error {
 	switch {
 	case o == nil:

@@ -14,10 +14,10 @@ const pipeCapacity = 64
 
 // A PipeEnd is one end of a pipe between processes of one domain: it sends values of type S, which
 // the other side receives, and receives values of type R. It travels to other processes. A process
-// that gave it away closes its own, as with the two ends of an os.Pipe: the other side notices the
-// end only when nobody has this one any more.
+// that has sent its PipeEnd away closes its own copy, as with the ends of an os.Pipe: the other
+// side is told of the end only when no process has this side any more.
 //
-// Processes that were not started by each other meet by Listen and Dial, and have a Conn.
+// Processes that did not start each other meet by Listen and Dial, and have a Conn.
 //
 // Its methods may be called by several goroutines. The zero PipeEnd is closed.
 type PipeEnd[S, R any] struct{ pipe[S, R] }
@@ -50,19 +50,18 @@ func Pipe[S, R any]() (a *PipeEnd[S, R], b *PipeEnd[R, S], err error) {
 // is closed or dead.
 func (c *PipeEnd[S, R]) Send(ctx context.Context, v S) error { return c.out.Put(ctx, v) }
 
-// TrySend is Send that returns ErrFull instead of waiting.
+// TrySend sends v as Send does, or returns ErrFull at once.
 func (c *PipeEnd[S, R]) TrySend(v S) error { return c.out.TryPut(v) }
 
 // Recv receives a value and waits for it. The error is ErrClosed if the other side is closed or
 // dead and has sent no more than was received.
 func (c *PipeEnd[S, R]) Recv(ctx context.Context) (R, error) { return c.in.Get(ctx) }
 
-// TryRecv is Recv that returns ErrEmpty instead of waiting.
+// TryRecv receives a value, or returns ErrEmpty at once.
 func (c *PipeEnd[S, R]) TryRecv() (R, error) { return c.in.TryGet() }
 
-// All returns the values one after the other as they are received, until the other side is closed
-// or dead. Any other end is an error, and the last thing it returns. A loop may break off and be
-// continued by another.
+// All yields the values as they are received, until the other side is closed or dead. An error is
+// yielded once and ends the loop. Another loop may continue where one broke off.
 func (c *PipeEnd[S, R]) All(ctx context.Context) iter.Seq2[R, error] { return c.in.All(ctx) }
 
 // Poll waits until a Recv would not wait, because there is a value or the other side is gone. The

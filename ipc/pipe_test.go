@@ -10,7 +10,7 @@ import (
 
 func collect() { runtime.GC() }
 
-func TestAPipeGoesBothWays(t *testing.T) {
+func TestPipe_GoesBothWays(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
 		a, b, err := ipc.Pipe[int, string]()
@@ -34,7 +34,7 @@ func TestAPipeGoesBothWays(t *testing.T) {
 	})
 }
 
-func TestAPipeEndsAfterItIsDrained(t *testing.T) {
+func TestPipe_EndsAfterItIsDrained(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
 		a, b, err := ipc.Pipe[int, int]()
@@ -54,7 +54,7 @@ func TestAPipeEndsAfterItIsDrained(t *testing.T) {
 	})
 }
 
-func TestAFullPipeSaysSo(t *testing.T) {
+func TestPipe_ThatIsFullSaysSo(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		a, b, err := ipc.Pipe[int, int]()
 		check(t, err)

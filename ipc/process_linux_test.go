@@ -72,7 +72,7 @@ var get = newRole("get", func(ctx context.Context, g getting) error {
 	return nil
 })
 
-func TestProcessesShareAQueue(t *testing.T) {
+func TestQueue_IsSharedByProcesses(t *testing.T) {
 	d := shared(t)
 	ctx := watched(t)
 	q, seen := newQueue[note](t, 3), newQueue[[2]int](t, 64)
@@ -99,7 +99,7 @@ func TestProcessesShareAQueue(t *testing.T) {
 	}
 }
 
-func TestOneProcesssValuesArriveInOrder(t *testing.T) {
+func TestQueue_KeepsTheOrderOfAProcess(t *testing.T) {
 	d := shared(t)
 	ctx, q := watched(t), newQueue[note](t, 3)
 	cmds := []*exec.Cmd{put.start(t, d, putting{0, 300, q.Sender()}), put.start(t, d, putting{1, 300, q.Sender()})}
@@ -119,7 +119,7 @@ func TestOneProcesssValuesArriveInOrder(t *testing.T) {
 	}
 }
 
-func TestWhatADeadProcessPutIsReceived(t *testing.T) {
+func TestQueue_ReceivesWhatADeadProcessPut(t *testing.T) {
 	d := shared(t)
 	ctx := watched(t)
 	q, err := ipc.NewQueue[note](0)
@@ -142,7 +142,7 @@ func TestWhatADeadProcessPutIsReceived(t *testing.T) {
 }
 
 // Python's consumers hang here, but for the one who takes the None.
-func TestOneNilIsEnoughForFourProcesses(t *testing.T) {
+func TestQueue_OneNilIsEnoughForFourProcesses(t *testing.T) {
 	d := shared(t)
 	ctx := watched(t)
 	q := newQueue[*note](t, 4)
@@ -179,7 +179,7 @@ var echo = newRole("echo", func(ctx context.Context, c *ipc.PipeEnd[[]byte, []by
 	return nil
 })
 
-func TestAPipeToAProcessEndsWithIt(t *testing.T) {
+func TestPipe_EndsWithItsProcess(t *testing.T) {
 	d := shared(t)
 	ctx := watched(t)
 	a, b, err := ipc.Pipe[[]byte, []byte]()
@@ -202,7 +202,7 @@ func TestAPipeToAProcessEndsWithIt(t *testing.T) {
 
 // A storm kills workers between two values that arrive, wherever they are just then, and starts
 // others.
-func TestKilledWorkersTakeNothingWithThem(t *testing.T) {
+func TestQueue_KilledWorkersTakeNothingWithThem(t *testing.T) {
 	d := shared(t)
 	ctx := watched(t)
 	q, seen := newQueue[note](t, 5), newQueue[[2]int](t, 5)

@@ -15,7 +15,7 @@ import (
 // A process that has a *Queue has both ends. Give a Sender to those that only put and a Receiver to
 // those that only get: then receivers learn that all senders are gone, also when those were killed.
 //
-// A queue that is left with a message in it that holds the queue itself is never freed.
+// A queue is never freed while a message in it holds the queue itself.
 //
 // Its methods may be called by several goroutines. The zero Queue is closed.
 type Queue[T any] struct{ ends[T] }

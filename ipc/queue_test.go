@@ -24,7 +24,7 @@ func newQueue[T any](t testing.TB, capacity int) *ipc.Queue[T] {
 	return q
 }
 
-func TestValuesArriveInOrder(t *testing.T) {
+func TestQueue_KeepsTheOrder(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, q := watched(t), newQueue[string](t, 3)
 		go func() {
@@ -51,7 +51,7 @@ func TestValuesArriveInOrder(t *testing.T) {
 
 // The heart of the suite: many senders, many receivers, one queue; each value once, each sender's
 // in order.
-func TestEachValueArrivesOnceAndInOrder(t *testing.T) {
+func TestQueue_EachValueArrivesOnceAndInOrder(t *testing.T) {
 	type item struct{ Sender, N int }
 	const senders, receivers, each1 = 4, 3, 500
 	for _, capacity := range []int{1, 3, 64} {
@@ -107,7 +107,7 @@ func TestEachValueArrivesOnceAndInOrder(t *testing.T) {
 	}
 }
 
-func TestAQueueHasRoomForItsCapacity(t *testing.T) {
+func TestQueue_HasRoomForItsCapacity(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		q := newQueue[int](t, 3)
 		for i := range 3 {
@@ -127,7 +127,7 @@ func TestAQueueHasRoomForItsCapacity(t *testing.T) {
 	})
 }
 
-func TestDeadlinesSayWhatTheQueueWas(t *testing.T) {
+func TestQueue_DeadlinesSayWhatItWas(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		q := newQueue[int](t, 1)
 		brief := func() context.Context {
@@ -166,7 +166,7 @@ func TestDeadlinesSayWhatTheQueueWas(t *testing.T) {
 	})
 }
 
-func TestCancelEndsAWait(t *testing.T) {
+func TestQueue_CancelEndsAWait(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		q := newQueue[int](t, 1)
 		ctx, cancel := context.WithCancel(watched(t))
@@ -179,7 +179,7 @@ func TestCancelEndsAWait(t *testing.T) {
 	})
 }
 
-func TestFinishedQueuesAreDrained(t *testing.T) {
+func TestFinish_QueuesAreDrained(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, q := watched(t), newQueue[int](t, 4)
 		check(t, q.Put(ctx, 1))
@@ -195,7 +195,7 @@ func TestFinishedQueuesAreDrained(t *testing.T) {
 	})
 }
 
-func TestPutsEndWithTheLastReceiver(t *testing.T) {
+func TestQueue_PutsEndWithTheLastReceiver(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, q := watched(t), newQueue[int](t, 1)
 		check(t, q.Put(ctx, 1))
@@ -210,7 +210,7 @@ func TestPutsEndWithTheLastReceiver(t *testing.T) {
 }
 
 // Python's consumers hang here: the one who takes the nil ends, the others wait for ever.
-func TestOneNilIsEnoughForFourConsumers(t *testing.T) {
+func TestFinish_IsEnoughForFourConsumers(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, q := watched(t), newQueue[*int](t, 4)
 		var wg sync.WaitGroup
@@ -235,7 +235,7 @@ func TestOneNilIsEnoughForFourConsumers(t *testing.T) {
 	})
 }
 
-func TestCloseIsIdempotentAndFinal(t *testing.T) {
+func TestQueue_CloseIsIdempotentAndFinal(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
 		q, err := ipc.NewQueue[int](1)
@@ -262,7 +262,7 @@ func TestCloseIsIdempotentAndFinal(t *testing.T) {
 	})
 }
 
-func TestCloseEndsWhoWaits(t *testing.T) {
+func TestQueue_CloseEndsWaits(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
 		for range 50 {
@@ -282,7 +282,7 @@ func TestCloseEndsWhoWaits(t *testing.T) {
 	})
 }
 
-func TestAForgottenQueueIsCollected(t *testing.T) {
+func TestQueue_ThatIsForgottenIsCollected(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		func() {
 			q, err := ipc.NewQueue[*blob](2)
@@ -295,7 +295,7 @@ func TestAForgottenQueueIsCollected(t *testing.T) {
 	})
 }
 
-func TestMessagesHoldTheirBlocks(t *testing.T) {
+func TestQueue_MessagesHoldTheirBlocks(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, q := watched(t), newQueue[*blob](t, 2)
 		b := newBlob(t, d, "hello")
@@ -316,7 +316,7 @@ func TestMessagesHoldTheirBlocks(t *testing.T) {
 	})
 }
 
-func TestObjectsOverOneBlockAreClosedOneByOne(t *testing.T) {
+func TestQueue_ObjectsOverOneBlockAreClosedOneByOne(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, q := watched(t), newQueue[[]*blob](t, 1)
 		b, other := newBlob(t, d, "hello"), newBlob(t, d, "other")
@@ -336,7 +336,7 @@ func TestObjectsOverOneBlockAreClosedOneByOne(t *testing.T) {
 	})
 }
 
-func TestAMessageOfManyBlocks(t *testing.T) {
+func TestQueue_CarriesManyBlocks(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, q := watched(t), newQueue[map[int]*blob](t, 1)
 		in := map[int]*blob{}
@@ -359,7 +359,7 @@ func TestAMessageOfManyBlocks(t *testing.T) {
 	})
 }
 
-func TestABlockThatWasClosedIsNotSent(t *testing.T) {
+func TestQueue_RefusesAClosedBlock(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		q := newQueue[*blob](t, 1)
 		b := newBlob(t, d, "x")
@@ -372,7 +372,7 @@ func TestABlockThatWasClosedIsNotSent(t *testing.T) {
 	})
 }
 
-func TestValuesOfAllSizes(t *testing.T) {
+func TestQueue_CarriesValuesOfAllSizes(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, q := watched(t), newQueue[[]byte](t, 2)
 		for _, n := range []int{0, 1, 150, 197, 198, 199, 200, 201, 4096, 1 << 20} {
@@ -390,7 +390,7 @@ func TestValuesOfAllSizes(t *testing.T) {
 	})
 }
 
-func TestBatches(t *testing.T) {
+func TestGetN_TakesBatches(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, q := watched(t), newQueue[int](t, 8)
 		in := make([]int, 1000)
@@ -422,7 +422,7 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-func TestPutNSaysHowFarItCame(t *testing.T) {
+func TestPutN_SaysHowFarItCame(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		q := newQueue[int](t, 3)
@@ -440,7 +440,7 @@ func TestPutNSaysHowFarItCame(t *testing.T) {
 	})
 }
 
-func TestPolicies(t *testing.T) {
+func TestPolicy_SaysWhatAFullQueueDoes(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
 		failing, err := ipc.NewQueueWith[int](ipc.QueueOptions{Capacity: 2, Policy: ipc.Fail})
@@ -472,7 +472,7 @@ func TestPolicies(t *testing.T) {
 	})
 }
 
-func TestDropOldestKeepsTheOrder(t *testing.T) {
+func TestPolicy_DropOldestKeepsTheOrder(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		type item struct{ Sender, N int }
 		ctx := watched(t)
@@ -510,7 +510,7 @@ func TestDropOldestKeepsTheOrder(t *testing.T) {
 }
 
 // A producer of 1,000 arrays of 100×100 float32 is done before there is a consumer.
-func TestAnUnboundedQueueWaitsForNobody(t *testing.T) {
+func TestQueue_WithoutACapacityWaitsForNobody(t *testing.T) {
 	d := shared(t)
 	ctx := watched(t)
 	q, err := ipc.NewQueue[*blob](0)
@@ -543,7 +543,7 @@ func TestAnUnboundedQueueWaitsForNobody(t *testing.T) {
 	}
 }
 
-func TestAnUnboundedQueueTakesMemoryAsItGrows(t *testing.T) {
+func TestQueue_WithoutACapacityTakesMemoryAsItGrows(t *testing.T) {
 	d := shared(t)
 	q, err := ipc.NewQueueWith[int](ipc.QueueOptions{MaxBytes: 10000 * shm.SlotSize})
 	check(t, err)
@@ -568,7 +568,7 @@ func TestAnUnboundedQueueTakesMemoryAsItGrows(t *testing.T) {
 	}
 }
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestNewQueue_ChecksItsOptions(t *testing.T) {
 	local(t)
 	for _, o := range []ipc.QueueOptions{{Capacity: -1}, {MaxBytes: -1}, {MaxBytes: 1}, {Policy: 3},
 		{Capacity: 1<<30 + 1}} {
@@ -585,7 +585,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	wantErr(t, err, wire.ErrType)
 }
 
-func TestErrorsKeepTheirMeaningOnTheWay(t *testing.T) {
+func TestQueue_ErrorsKeepTheirMeaning(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, q := watched(t), newQueue[error](t, 1)
 		_, empty := q.TryGet()
@@ -598,7 +598,7 @@ func TestErrorsKeepTheirMeaningOnTheWay(t *testing.T) {
 
 type sameName struct{ A int }
 
-func TestEndsTravelInQueues(t *testing.T) {
+func TestSender_TravelsInAQueue(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		type all struct {
 			Queue    *ipc.Queue[int]
@@ -638,7 +638,7 @@ func TestEndsTravelInQueues(t *testing.T) {
 	})
 }
 
-func TestAnEndOfAnotherTypeIsRefused(t *testing.T) {
+func TestSender_OfAnotherTypeIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		q := newQueue[int](t, 1)
 		check(t, reopen[*ipc.Queue[int], *ipc.Queue[int]](t, d, q))
@@ -708,7 +708,7 @@ func TestRegression_S2_5_ABudgetErrorNamesTheQueue(t *testing.T) {
 	check(t, b.Close())
 }
 
-func TestQueue_OfNoCapacityTakesAllInOrder(t *testing.T) {
+func TestQueue_WithoutACapacityKeepsTheOrder(t *testing.T) {
 	shared(t)
 	ctx := watched(t)
 	q, err := ipc.NewQueue[int](0)

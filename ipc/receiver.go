@@ -19,10 +19,10 @@ type receiver[T any] struct {
 	plan *wire.Plan[T]
 }
 
-// Get takes the oldest value and waits while the queue is empty. What the value holds of shared
-// memory belongs to the caller, who closes it.
+// Get takes the oldest value and waits while the queue is empty. The caller closes what the value
+// holds of shared memory.
 //
-// The error is ErrClosed once the queue is empty and nobody can put any more; ErrEmpty and
+// The error is ErrClosed once the queue is empty and no put can follow; ErrEmpty and
 // context.DeadlineExceeded if ctx had a deadline. Any other error means that one message was taken
 // and could not be read.
 func (r *receiver[T]) Get(ctx context.Context) (T, error) {
@@ -37,7 +37,7 @@ func (r *receiver[T]) Get(ctx context.Context) (T, error) {
 	return v, err
 }
 
-// TryGet is Get that returns ErrEmpty instead of waiting.
+// TryGet takes the oldest value, or returns ErrEmpty at once.
 func (r *receiver[T]) TryGet() (T, error) {
 	if err := r.end.enter(); err != nil {
 		var zero T
@@ -51,8 +51,7 @@ func (r *receiver[T]) TryGet() (T, error) {
 }
 
 // GetN waits for a value and takes as many as there are, up to len(vs), into vs. It returns how
-// many those are, which is at least 1 if err is nil. Into an empty slice it takes nothing, and does
-// not wait.
+// many values it took, at least 1 if err is nil. If vs is empty, it returns 0 at once.
 func (r *receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	if err := r.end.enter(); err != nil {
 		return 0, err
@@ -107,9 +106,8 @@ func (r *receiver[T]) read(in *incoming) (T, error) {
 	return v, nil
 }
 
-// All returns the values one after the other, until the queue is empty and nobody can put any more.
-// Any other end is an error, and the last thing it returns. A loop may break off and be continued
-// by another.
+// All yields the values one after the other, until the queue is empty and no put can follow. An
+// error is yielded once and ends the loop. Another loop may continue where one broke off.
 func (r *receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for {
@@ -121,7 +119,7 @@ func (r *receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-// Poll waits until a Get would not: there is a value, which another receiver may be quicker to
+// Poll waits until a Get would not wait: there is a value, which another receiver may be quicker to
 // take, or there will never be one. It returns ErrEmpty and context.DeadlineExceeded if ctx had a
 // deadline.
 func (r *receiver[T]) Poll(ctx context.Context) error {
@@ -148,8 +146,8 @@ func (r *Receiver[T]) Clone() (*Receiver[T], error) {
 }
 
 // Close gives the end back. When the last one in any process is closed, puts return ErrClosed.
-// Operations that wait return ErrClosed too. Close is idempotent; a process that dies closes what
-// it has.
+// Operations that wait in this process return ErrClosed. Close is idempotent; a process that dies
+// closes what it has.
 func (r *receiver[T]) Close() error { return r.end.close() }
 
 // MarshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.

@@ -7,7 +7,7 @@ import (
 
 // A Record is a value of fixed layout in shared memory, for any processes of the domain: a bool, a
 // number, an array of those, or a struct of them all. It is what a Value of c_bool or of a
-// ctypes.Structure is in Python; numbers alone are better off in a [Value], which adds.
+// ctypes.Structure is in Python. For a number use a [Value], which adds.
 //
 //	type point struct{ X, Y float64 }
 //
@@ -43,9 +43,9 @@ func (r *Record[T]) Load() (T, error) { return r.array().At(0) }
 // Store sets the value.
 func (r *Record[T]) Store(v T) error { return r.array().Set(0, v) }
 
-// Records are so many values of fixed layout in shared memory, one behind the other: what an Array
-// of c_bool or of a ctypes.Structure is in Python. What holds for a [Record] holds for each of
-// them; the Mutex is one for all. The zero Records are closed.
+// Records are a fixed number of values of fixed layout in shared memory: what an Array of c_bool or
+// of a ctypes.Structure is in Python. Each is like a [Record]; one Mutex is for all. The zero
+// Records are closed.
 type Records[T any] struct{ sequence[recordsCell[T]] }
 
 // NewRecords makes n records of zeroes, ErrSize if n is below 0. The caller closes them. The error
@@ -58,7 +58,8 @@ func NewRecords[T any](n int) (*Records[T], error) {
 	return &Records[T]{sequenceOf[recordsCell[T]](o)}, nil
 }
 
-// RecordsOf makes records of the values in from.
+// RecordsOf makes records of the values in from. The caller closes them. The error is ErrType if T
+// has no fixed layout.
 func RecordsOf[T any](from []T) (*Records[T], error) {
 	r, err := NewRecords[T](len(from))
 	if err != nil {

@@ -66,7 +66,7 @@ func TestRegression_S3_2_ABoolAndAStructAreShared(t *testing.T) {
 	})
 }
 
-func TestRecordsChangeUnderTheirMutex(t *testing.T) {
+func TestRecords_ChangeUnderTheirMutex(t *testing.T) {
 	local(t)
 	ctx := watched(t)
 	type pair struct{ A, B int }
@@ -147,7 +147,7 @@ func olderPoint(t *testing.T) wire.Marshaler {
 }
 
 // Two programs of one domain may have been built from different sources.
-func TestARecordOfAnotherLayoutIsRefused(t *testing.T) {
+func TestRecord_OfAnotherLayoutIsRefused(t *testing.T) {
 	local(t)
 	older := olderPoint(t)
 	type point struct{ X, Y int32 }

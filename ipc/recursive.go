@@ -7,11 +7,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-// An Owner is who locks a RecursiveMutex: a call and what it calls. In Go it has to be passed on,
-// since a goroutine has no name. Owners stay in their process.
+// An Owner holds a RecursiveMutex: a call and the functions that it calls, to which it passes the
+// Owner on, since a goroutine has no name. Owners stay in their process.
 type Owner struct{ id uint64 }
 
-// NewOwner returns an Owner that is no other's. The zero Owner owns nothing.
+// NewOwner returns an Owner that differs from every other. The zero Owner locks nothing.
 func NewOwner() Owner { return Owner{rand.Uint64() | 1} }
 
 // A RecursiveMutex is a Mutex that its Owner may lock again, with an Unlock for each Lock: Python's
@@ -29,13 +29,13 @@ func NewRecursiveMutex() (*RecursiveMutex, error) {
 	return &RecursiveMutex{cell[recursiveCell]{o}}, nil
 }
 
-// Lock waits for the lock and takes it for owner, at once if owner has it; see Mutex.Lock. The
-// error is ErrNotOwner for the zero Owner.
+// Lock waits for the lock and takes it for owner, at once if owner has it. The errors are those of
+// Mutex.Lock, and ErrNotOwner for the zero Owner.
 func (m *RecursiveMutex) Lock(ctx context.Context, owner Owner) error {
 	return m.obj.lock(ctx, owner.check(func() error { return m.shm().Lock(ctx, owner.id) }))
 }
 
-// TryLock is Lock that returns ErrLocked instead of waiting.
+// TryLock takes the lock as Lock does, or returns ErrLocked at once.
 func (m *RecursiveMutex) TryLock(owner Owner) error {
 	return m.obj.lock(context.Background(), owner.check(func() error { return m.shm().TryLock(owner.id) }))
 }
@@ -52,7 +52,8 @@ func (m *RecursiveMutex) Unlock(owner Owner) error {
 	return m.obj.unlock(func() error { return m.shm().Unlock(owner.id) })
 }
 
-// MarkConsistent is that of a Mutex.
+// MarkConsistent says that the data that the lock guards is repaired after its holder died. The
+// error is ErrNotOwner if owner does not hold the lock of a dead one.
 func (m *RecursiveMutex) MarkConsistent(owner Owner) error {
 	return m.obj.during("mark consistent", func() error { return m.shm().MarkConsistent(owner.id) })
 }

@@ -2,8 +2,8 @@ package ipc
 
 import "github.com/shoal-mp/shoal/internal/wire"
 
-// What travels in an any. Queues, pipes and their ends are registered by who knows the type of
-// their values.
+// What travels in an any. Queues, pipes and their ends are registered by programs, which know the
+// types of their values.
 func init() {
 	wire.RegisterType[*Mutex]("ipc.Mutex")
 	wire.RegisterType[*RWMutex]("ipc.RWMutex")

@@ -7,8 +7,8 @@ import (
 )
 
 // An RWMutex is a Mutex that any number of readers may hold instead of one writer. A writer that
-// waits keeps new readers out. The death of a reader is nobody's concern; that of a writer is as
-// with a Mutex. The zero RWMutex is closed.
+// waits keeps new readers out. The death of a reader releases its lock; the death of a writer is
+// told to the next one, as with a Mutex. The zero RWMutex is closed.
 type RWMutex struct{ cell[rwMutexCell] }
 
 const rwMutexName = "RWMutex"
@@ -22,12 +22,12 @@ func NewRWMutex() (*RWMutex, error) {
 	return &RWMutex{cell[rwMutexCell]{o}}, nil
 }
 
-// Lock takes the lock for writing; see Mutex.Lock.
+// Lock waits for the lock and takes it for writing. The errors are those of Mutex.Lock.
 func (m *RWMutex) Lock(ctx context.Context) error {
 	return m.obj.lock(ctx, func() error { return m.shm().Lock(ctx) })
 }
 
-// TryLock is Lock that returns ErrLocked instead of waiting.
+// TryLock takes the lock for writing, or returns ErrLocked at once.
 func (m *RWMutex) TryLock() error {
 	return m.obj.lock(context.Background(), func() error { return m.shm().TryLock() })
 }
@@ -35,13 +35,13 @@ func (m *RWMutex) TryLock() error {
 // Unlock gives back what Lock took. The error is ErrNotOwner if this process does not hold it.
 func (m *RWMutex) Unlock() error { return m.obj.unlock(func() error { return m.shm().Unlock() }) }
 
-// RLock takes the lock for reading, beside other readers. With any error it is not taken: one that
-// wraps ErrOwnerDied says that a writer died, and only a Lock can make good what it left.
+// RLock takes the lock for reading, beside other readers. With any error the lock is not taken:
+// ErrOwnerDied says that a writer died, and the data is to be repaired under Lock.
 func (m *RWMutex) RLock(ctx context.Context) error {
 	return m.read(ctx, func() error { return m.shm().RLock(ctx) })
 }
 
-// TryRLock is RLock that returns ErrLocked instead of waiting.
+// TryRLock takes the lock for reading, or returns ErrLocked at once.
 func (m *RWMutex) TryRLock() error {
 	return m.read(context.Background(), func() error { return m.shm().TryRLock() })
 }
@@ -61,7 +61,8 @@ func (m *RWMutex) read(ctx context.Context, f func() error) error {
 // RUnlock gives back what RLock took. The error is ErrNotOwner if this process reads nothing.
 func (m *RWMutex) RUnlock() error { return m.obj.unlock(func() error { return m.shm().RUnlock() }) }
 
-// MarkConsistent is that of a Mutex.
+// MarkConsistent says that the data that the lock guards is repaired after a writer died. The error
+// is ErrNotOwner if this process does not hold the lock of a dead one.
 func (m *RWMutex) MarkConsistent() error {
 	return m.obj.during("mark consistent", func() error { return m.shm().MarkConsistent() })
 }

@@ -9,10 +9,10 @@ import (
 // A Semaphore counts permits, which processes take and give back. A permit that a process has taken
 // is given back for it when it dies.
 //
-// Any process may release. One that has no permit releases one of another process; if nobody has
-// any, there is one more from then on. So a semaphore is also a signal: made with no permit,
-// released for each event, and acquired by who waits for one. What dead processes had taken comes
-// back only as far as there are no more permits than at first: a signal is not heard twice.
+// Any process may release. A process that has no permit releases a permit of another process; if no
+// process has one, the semaphore has one more from then on. So a semaphore is also a signal: made
+// with no permit, released for each event, and acquired by the processes that wait for events. The
+// permits of dead processes come back only up to the number at first: a signal is not heard twice.
 //
 // Its methods may be called by several goroutines. The zero Semaphore is closed.
 type Semaphore struct{ cell[semaphoreCell] }
@@ -25,7 +25,8 @@ func NewSemaphore(permits int) (*Semaphore, error) {
 	return newSemaphore(shm.SyncOptions{Form: shm.FormSemaphore, Limit: permits})
 }
 
-// NewBoundedSemaphore is NewSemaphore for a semaphore that never has more permits than at first.
+// NewBoundedSemaphore makes a semaphore of so many permits, 0 to 1,048,575, or else ErrSize, which
+// never has more: a Release too many is ErrReleased. The caller closes it.
 func NewBoundedSemaphore(permits int) (*Semaphore, error) {
 	return newSemaphore(shm.SyncOptions{Form: shm.FormSemaphore, Limit: permits, Bounded: true})
 }
@@ -47,7 +48,7 @@ func (s *Semaphore) Acquire(ctx context.Context) error {
 	return s.obj.do(ctx, "acquire", ErrLocked, func() error { return s.shm().Acquire(ctx) })
 }
 
-// TryAcquire is Acquire that returns ErrLocked instead of waiting.
+// TryAcquire takes a permit, or returns ErrLocked at once.
 func (s *Semaphore) TryAcquire() error {
 	return s.obj.do(context.Background(), "acquire", ErrLocked, func() error { return s.shm().TryAcquire() })
 }

@@ -19,10 +19,10 @@ type sender[T any] struct {
 }
 
 // Put puts v and waits while the queue is full, or does what the queue's Policy says instead. v is
-// copied, but for the blocks of shared memory that it holds: the message holds those too, and v
-// stays the caller's to close.
+// copied, but not the blocks of shared memory that it holds: the message holds those blocks, and
+// the caller still closes v.
 //
-// The error is ErrClosed if nobody can get v any more; ErrFull and context.DeadlineExceeded if ctx
+// The error is ErrClosed if no get can follow; ErrFull and context.DeadlineExceeded if ctx
 // had a deadline.
 func (s *sender[T]) Put(ctx context.Context, v T) error {
 	if err := s.end.enter(); err != nil {
@@ -35,7 +35,7 @@ func (s *sender[T]) Put(ctx context.Context, v T) error {
 	return err
 }
 
-// TryPut is Put that returns ErrFull instead of waiting.
+// TryPut puts v as Put does, or returns ErrFull at once.
 func (s *sender[T]) TryPut(v T) error {
 	if err := s.end.enter(); err != nil {
 		return err
@@ -78,8 +78,8 @@ func (s *sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error 
 	return err
 }
 
-// Finish says that nobody puts any more, through whichever end: puts return ErrClosed, and gets
-// once the queue is empty.
+// Finish ends the queue for every sender: puts return ErrClosed, and so do gets once the queue is
+// empty.
 func (s *sender[T]) Finish() error {
 	if err := s.end.enter(); err != nil {
 		return err

@@ -17,7 +17,7 @@ func values(l *ipc.ShareableList) (all []any) {
 	return all
 }
 
-func TestShareableList(t *testing.T) {
+func TestShareableList_IsPythons(t *testing.T) {
 	each(t, func(t *testing.T, _ *shm.Domain) {
 		l, err := ipc.NewShareableList("howdy", []byte("HoWdY\x00\x00"), -273.154, 100, nil, true, 42,
 			uint8(7), float32(0.5), "")
@@ -66,7 +66,7 @@ func TestShareableList(t *testing.T) {
 }
 
 // What another process has written into a list's memory is not believed.
-func TestShareableListOfNonsense(t *testing.T) {
+func TestShareableList_OfNonsenseIsRefused(t *testing.T) {
 	local(t)
 	plain, err := ipc.NewMemory("", 4)
 	check(t, err)

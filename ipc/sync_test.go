@@ -66,7 +66,7 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-func TestToolsTravelThroughAQueue(t *testing.T) {
+func TestQueue_CarriesEveryPrimitive(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
 		b, q := newToolbox(t), newQueue[*toolbox](t, 1)
@@ -113,7 +113,7 @@ func TestToolsTravelThroughAQueue(t *testing.T) {
 	})
 }
 
-func TestAToolOfAnotherTypeIsRefused(t *testing.T) {
+func TestMutex_OfAnotherTypeIsRefused(t *testing.T) {
 	local(t)
 	b := newToolbox(t)
 	wantErr(t, new(ipc.Event).UnmarshalWire(decoderOf(t, b.Mutex)), ipc.ErrType)
@@ -126,7 +126,7 @@ func TestAToolOfAnotherTypeIsRefused(t *testing.T) {
 	check(t, zero.Close())
 }
 
-func TestDeadlinesSayWhoHoldsTheLock(t *testing.T) {
+func TestMutex_DeadlineNamesItsHolder(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		b := newToolbox(t)
 		check(t, b.Mutex.TryLock())
@@ -152,7 +152,7 @@ func TestDeadlinesSayWhoHoldsTheLock(t *testing.T) {
 	})
 }
 
-func TestCloseEndsWaitsAndAHeldLockStays(t *testing.T) {
+func TestMutex_CloseEndsWaitsAndAHeldLockStays(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
 		m, err := ipc.NewMutex()
@@ -172,7 +172,7 @@ func TestCloseEndsWaitsAndAHeldLockStays(t *testing.T) {
 	})
 }
 
-func TestOnceIsDoneOnce(t *testing.T) {
+func TestOnce_IsDoneOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
 		b := newToolbox(t)
@@ -196,7 +196,7 @@ func TestOnceIsDoneOnce(t *testing.T) {
 	})
 }
 
-func TestACondHandsOver(t *testing.T) {
+func TestCond_HandsOver(t *testing.T) {
 	local(t) // where the race detector sees that the lock is one
 	ctx := watched(t)
 	m, err := ipc.NewMutex()
@@ -281,7 +281,7 @@ func number[T ipc.Number](t *testing.T, high T) {
 
 type celsius float32
 
-func TestNumbersOfEverySize(t *testing.T) {
+func TestArray_OfNumbersOfEverySize(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		number[int8](t, math.MinInt8)
 		number[uint8](t, math.MaxUint8)

@@ -13,7 +13,7 @@ import (
 
 // Each turn has one action, of the last one to come, before anybody goes on; and each place in it
 // is one caller's.
-func TestABarriersActionIsTheLastOnes(t *testing.T) {
+func TestBarrier_ActionIsTheLastOnes(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		const parties, turns = 3, 20
 		ctx := watched(t)
@@ -46,7 +46,7 @@ func TestABarriersActionIsTheLastOnes(t *testing.T) {
 	})
 }
 
-func TestABarrierIsBrokenUntilItIsReset(t *testing.T) {
+func TestBarrier_IsBrokenUntilItIsReset(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
 		b, err := ipc.NewBarrier(2)
@@ -84,7 +84,7 @@ func TestABarrierIsBrokenUntilItIsReset(t *testing.T) {
 	})
 }
 
-func TestAnEventIsSetUntilItIsCleared(t *testing.T) {
+func TestEvent_IsSetUntilItIsCleared(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		e, err := ipc.NewEvent()
 		check(t, err)
@@ -110,7 +110,7 @@ func TestAnEventIsSetUntilItIsCleared(t *testing.T) {
 }
 
 // A semaphore without a bound is a signal, too.
-func TestPermitsAreCounted(t *testing.T) {
+func TestSemaphore_CountsItsPermits(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
 		s, err := ipc.NewSemaphore(0)
@@ -137,7 +137,7 @@ func TestPermitsAreCounted(t *testing.T) {
 	})
 }
 
-func TestAValueIsSwappedIfItIsTheOldOne(t *testing.T) {
+func TestValue_IsSwappedIfItIsTheOldOne(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		v, err := ipc.NewValue[uint8](250)
 		check(t, err)
@@ -160,7 +160,7 @@ func TestAValueIsSwappedIfItIsTheOldOne(t *testing.T) {
 	})
 }
 
-func TestCountsThatThereCannotBe(t *testing.T) {
+func TestSemaphore_RefusesCountsThatThereCannotBe(t *testing.T) {
 	local(t)
 	for what, create := range map[string]func(n int) error{
 		"barrier":           func(n int) error { _, err := ipc.NewBarrier(n); return err },
@@ -180,7 +180,7 @@ func TestCountsThatThereCannotBe(t *testing.T) {
 
 // A waiter for a condition that does not come holds the lock afterwards; without the lock there is
 // no waiting.
-func TestACondGivesUpWithItsContext(t *testing.T) {
+func TestCond_GivesUpWithItsContext(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		c, err := ipc.NewCond(nil)
 		check(t, err)

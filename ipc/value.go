@@ -1,8 +1,8 @@
 package ipc
 
 // A Value is a number in shared memory, for any processes of the domain. It is read and changed as
-// a whole, also where nobody locks anything; Python's RawValue is a Value whose Mutex nobody uses.
-// Python's v.value += 1 loses additions, Add does not. The Mutex is for changes of more than one
+// a whole, with and without the Mutex; a Value whose Mutex is not used is Python's RawValue. Add
+// loses no additions, as Python's v.value += 1 does. The Mutex is for changes of more than one
 // number. A bool or a struct is a [Record]. The zero Value is closed.
 type Value[T Number] struct{ elements[valueCell[T]] }
 
@@ -27,7 +27,8 @@ func (v *Value[T]) Load() (T, error) { return v.array().At(0) }
 // Store sets the value.
 func (v *Value[T]) Store(n T) error { return v.array().Set(0, n) }
 
-// Add adds delta and returns the sum. No addition is lost, whoever else adds.
+// Add adds delta and returns the sum. No addition is lost, although other processes add at the same
+// time.
 func (v *Value[T]) Add(delta T) (sum T, err error) { return v.array().Add(0, delta) }
 
 // CompareAndSwap sets the value to n if it equals old, and reports whether it did.

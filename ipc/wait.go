@@ -9,8 +9,8 @@ import (
 // A Poller is what can be waited for among others: a Receiver, a Queue, a side of a pipe, a
 // Conn, a Listener, a shoal.Process, a shoal.Group, and by PollFunc anything else.
 type Poller interface {
-	// Poll waits until there is something to be had, or never will be. What is ready when it is
-	// called is ready also if ctx has ended.
+	// Poll waits until there is something to be had, or there never will be. It returns nil for a
+	// thing that is ready, even if ctx has ended.
 	Poll(ctx context.Context) error
 }
 
@@ -35,8 +35,8 @@ func (f PollFunc) Poll(ctx context.Context) error { return f(ctx) }
 
 // Wait waits until at least one of the things is ready, and returns the indexes of all that are, in
 // ascending order. Others may be quicker to take what there is. A thing whose Poll fails, because
-// it is closed, counts as ready: what is done with it next says why. The error is that of ctx; if
-// ctx has ended already, Wait says what is ready now.
+// it is closed, counts as ready: the next operation on it says why. The error is that of ctx; if
+// ctx has ended already, Wait returns what is ready now.
 func Wait(ctx context.Context, things ...Poller) (ready []int, err error) {
 	if len(things) == 0 {
 		return nil, nil

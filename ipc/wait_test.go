@@ -75,7 +75,7 @@ func TestRegression_S1_3_WaitReportsAllThatAreReady(t *testing.T) {
 }
 
 // A failure is an end as well: it wakes those that wait.
-func TestWaitForAProcessAndAGroup(t *testing.T) {
+func TestWait_ForAProcessAndAGroup(t *testing.T) {
 	local(t)
 	ctx := watched(t)
 	g := shoal.NewGroup(ctx, shoal.Options{Start: shoal.GoroutineStart})
@@ -92,7 +92,7 @@ func TestWaitForAProcessAndAGroup(t *testing.T) {
 // Taking from the first that is ready, as programs do, does not keep the others from being
 // reported: all that have a value are named each time, so no sender waits for ever behind a busy
 // one.
-func TestWaitIsFair(t *testing.T) {
+func TestWait_IsFair(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		const senders, values = 4, 50
 		ctx := watched(t)
@@ -126,7 +126,7 @@ func TestWaitIsFair(t *testing.T) {
 }
 
 // A stream between two domains, and whoever has called a listener, are seen without waiting.
-func TestWaitSeesStreamsAndCallersThatAreReady(t *testing.T) {
+func TestWait_SeesStreamsAndCallersThatAreReady(t *testing.T) {
 	local(t)
 	ctx := watched(t)
 	q := newQueue[int](t, 1)

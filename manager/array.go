@@ -8,20 +8,21 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/ipc"
 )
 
 // An Array is a fixed number of numbers in the server. In the server's machine its elements stand
 // in shared memory, where reads find them without a call; what changes them are calls, so none is
 // lost and transactions hold.
-type Array[T Number] struct{ typed[Array[T]] }
+type Array[T ipc.Number] struct{ typed[Array[T]] }
 
 // NewArray makes an Array of these values. The caller closes it.
-func NewArray[T Number](ctx context.Context, m *Manager, vs ...T) (*Array[T], error) {
+func NewArray[T ipc.Number](ctx context.Context, m *Manager, vs ...T) (*Array[T], error) {
 	p, err := create[Array[T]](ctx, m, arrayKind, in(kindOf[T]()), in(wordsOf(vs)))
 	return &Array[T]{p}, err
 }
 
-func wordsOf[T Number](vs []T) []uint64 {
+func wordsOf[T ipc.Number](vs []T) []uint64 {
 	ws := make([]uint64, len(vs))
 	for i, v := range vs {
 		ws[i] = word(v)
@@ -29,7 +30,7 @@ func wordsOf[T Number](vs []T) []uint64 {
 	return ws
 }
 
-func numbersOf[T Number](ws []uint64, err error) ([]T, error) {
+func numbersOf[T ipc.Number](ws []uint64, err error) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func (a *Array[T]) CompareAndSwap(ctx context.Context, i int, old, v T) (bool, e
 
 // shared returns the array's memory, or nil where a call is needed: on another machine, in a
 // transaction, and where there is an error to be returned.
-func (p *Proxy) shared(ctx context.Context) words {
+func (p *proxy) shared(ctx context.Context) words {
 	if c, err := p.open(); err != nil || c.transaction(ctx) != nil {
 		return nil
 	}

@@ -14,7 +14,7 @@ type Barrier struct {
 
 	// Action is called once in each turn, by the last one to come and before anybody goes on. If it
 	// returns an error or panics, or its process dies, the barrier is broken. It does not travel: a
-	// proxy that has none calls none, so whoever may be the last one sets it.
+	// proxy that has none calls none. Set it in every process that may be the last one.
 	Action func() error `wire:"-"`
 }
 
@@ -24,12 +24,12 @@ func NewBarrier(ctx context.Context, m *Manager, parties int) (*Barrier, error) 
 	return &Barrier{typed: p}, err
 }
 
-// Wait waits for all parties and returns the order in which the caller came, 0 to parties-1: an
-// action that only one of them is to take is that of who got 0.
+// Wait waits for all parties and returns the order in which the caller came, 0 to parties-1. Let
+// the caller that gets 0 do what only one of them is to do.
 //
-// If ctx ends first, the barrier is broken, for all who wait and all who come until Reset: their
-// error is ErrBroken, and the caller's is both. So it is after Abort, where an Action failed, and
-// if one that waited died; then it is an *OwnerError that names it.
+// If ctx ends first, the barrier is broken until Reset: every Wait returns ErrBroken, and the
+// caller's error is also that of ctx. An Abort, an Action that fails and the death of a caller that
+// waits break it as well; after a death the error is a *shm.PeerError that names the process.
 func (b *Barrier) Wait(ctx context.Context) (int, error) {
 	place, turn, err := pair[int, uint64](b.callUndo(ctx, barrierMiss.with, barrierWait, in(b.Action != nil)))
 	switch {
@@ -82,18 +82,18 @@ func (b *Barrier) tell(ctx context.Context, method *method, args ...argument) er
 	}
 }
 
-// Abort breaks the barrier: those that wait, and those that come, get ErrBroken.
+// Abort breaks the barrier: every Wait returns ErrBroken until Reset.
 func (b *Barrier) Abort(ctx context.Context) error { return b.call(ctx, barrierAbort).none() }
 
-// Reset makes the barrier as new. Those that wait get ErrBroken.
+// Reset makes the barrier as new. A Wait that is going on returns ErrBroken.
 func (b *Barrier) Reset(ctx context.Context) error { return b.call(ctx, barrierReset).none() }
 
-// Parties returns for how many the barrier is.
+// Parties returns how many parties the barrier waits for.
 func (b *Barrier) Parties(ctx context.Context) (int, error) {
 	return one[int](b.call(ctx, barrierCount))
 }
 
-// Waiting returns how many wait.
+// Waiting returns how many parties are waiting.
 func (b *Barrier) Waiting(ctx context.Context) (int, error) {
 	return one[int](b.call(ctx, barrierWaiting))
 }
@@ -237,14 +237,14 @@ func (r *round) breakUp(c *call) {
 	}
 	r.err = ErrBroken
 	if context.Cause(c.ctx) == errGone {
-		r.err = &OwnerError{PID: c.session().pid, Err: ErrBroken}
+		r.err = died(c.session().pid, ErrBroken)
 	}
 }
 
 // leave breaks the barrier if it is the actor who is gone.
 func (b *barrier) leave(s *session) {
 	if b.actor == s && b.err == nil {
-		b.err = &OwnerError{PID: s.pid, Err: ErrBroken}
+		b.err = died(s.pid, ErrBroken)
 	}
 }
 

@@ -163,16 +163,16 @@ func (c *client) done() {
 // lost is called when there are signs that the server is gone. It returns what to tell callers.
 func (c *client) lost() error {
 	c.fails.Do(func() {
-		e := &ServerError{PID: c.pid}
 		c.mu.Lock()
 		how := c.how
 		c.mu.Unlock()
+		var cause error
 		if how != nil {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
-			e.Cause = how(ctx) // the kernel has told already, or is about to
+			cause = how(ctx) // the kernel has told already, or is about to
 		}
-		c.fail(e)
+		c.fail(serverDied(c.pid, cause))
 	})
 	return c.failure()
 }

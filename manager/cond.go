@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// A Cond is a recursive lock in the server on which its owner can wait for somebody to notify
-// it. See RecursiveMutex for what an owner is, and Mutex for what happens when it dies.
+// A Cond is a recursive lock in the server whose owner can wait until another caller notifies it.
+// RecursiveMutex says what an owner is, and Mutex what happens when the owner dies.
 type Cond struct{ locker[Cond] }
 
-// NewCond makes a Cond whose lock nobody has. The caller closes it.
+// NewCond makes a Cond whose lock is free. The caller closes it.
 func NewCond(ctx context.Context, m *Manager) (*Cond, error) {
 	p, err := create[Cond](ctx, m, condKind)
 	return &Cond{locker[Cond]{p}}, err
@@ -21,7 +21,7 @@ func (c *Cond) Wait(ctx context.Context) error {
 	return c.callUndo(ctx, condGiveUp.alone, condWait).none()
 }
 
-// WaitFor waits until ready, which is called with the lock held, says so.
+// WaitFor waits until ready, which it calls with the lock held, returns true.
 func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 	for !ready() {
 		if err := c.Wait(ctx); err != nil {
@@ -31,12 +31,12 @@ func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 	return nil
 }
 
-// Notify wakes up to n that wait. The caller has the lock.
+// Notify wakes up to n callers that wait. The caller has the lock, or the error is ErrNotOwner.
 func (c *Cond) Notify(ctx context.Context, n int) error {
 	return c.call(ctx, condNotify, in(n)).none()
 }
 
-// NotifyAll wakes all that wait. The caller has the lock.
+// NotifyAll wakes all callers that wait. The caller has the lock, or the error is ErrNotOwner.
 func (c *Cond) NotifyAll(ctx context.Context) error { return c.Notify(ctx, -1) }
 
 // A cond is the state of a Cond. Its waiters are in the order in which they came.

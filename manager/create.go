@@ -64,7 +64,7 @@ func (s *server) add(k *kind, state any) (proxy item, err error) {
 	return proxy, err
 }
 
-// outlive waits until nobody has a proxy of o any more, and lets it go.
+// outlive waits until no process has a proxy of o any more, and lets o go.
 func (s *server) outlive(o *object, token shm.Handle) {
 	if o.life.await(s.ctx) != nil {
 		return // the server ends, and closes what is left

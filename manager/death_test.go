@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/shm"
 )
 
 // A Deadly is an object whose methods end the server.
@@ -97,7 +98,7 @@ var beKilled = shoal.Register("manager victim", func(ctx context.Context, _ int,
 	return nil
 })
 
-func TestDeathMatrix(t *testing.T) {
+func TestDeath_Matrix(t *testing.T) {
 	for _, how := range deaths {
 		t.Run("client inside a call/"+how, func(t *testing.T) { clientDies(t, how) })
 		t.Run("server inside a call/"+how, func(t *testing.T) { serverDies(t, how) })
@@ -176,7 +177,7 @@ func clientDies(t *testing.T, how string) {
 		wantErr(t, results[3], manager.ErrTasksLost)
 		wantErr(t, results[4], manager.ErrOwnerDied)
 		for _, i := range []int{0, 2, 3, 4} {
-			var owner *manager.OwnerError
+			var owner *shm.PeerError
 			if !errors.As(results[i], &owner) || owner.PID != pid {
 				t.Errorf("%v does not say that it was process %d", results[i], pid)
 			}
@@ -247,7 +248,7 @@ var bearWitness = shoal.Register("manager witness", func(ctx context.Context, _ 
 	defer cancel()
 	_, err := w.Empty.Get(limit)
 	s := seen{Err: err}
-	var e *manager.ServerError
+	var e *shm.PeerError
 	if errors.As(err, &e) {
 		s.PID = e.PID
 	}

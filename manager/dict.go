@@ -14,14 +14,14 @@ import (
 // A key is compared by the bytes that stand for it, see package wire. V may be any type that can
 // cross, a proxy too; what a value holds of shared memory, such as a tensor's elements, the Dict
 // holds as well and does not copy.
-type Dict[K comparable, V any] struct{ typed[Dict[K, V]] }
+type Dict[K comparable, V any] struct{ keyed[Dict[K, V], K] }
 
 // NewDict makes an empty Dict. The caller closes it.
 func NewDict[K comparable, V any](ctx context.Context, m *Manager) (*Dict[K, V], error) {
 	if err := check[map[K]V](); err != nil {
 		return nil, fmt.Errorf("manager: new Dict: %w", err)
 	}
-	p, err := create[Dict[K, V]](ctx, m, dictKind)
+	p, err := newKeyed[Dict[K, V], K](ctx, m)
 	return &Dict[K, V]{p}, err
 }
 
@@ -84,14 +84,6 @@ func (d *Dict[K, V]) Delete(ctx context.Context, k K) error {
 	return d.call(ctx, dictDelete, in(k)).none()
 }
 
-// Has reports whether there is a k.
-func (d *Dict[K, V]) Has(ctx context.Context, k K) (bool, error) {
-	return one[bool](d.call(ctx, dictHas, in(k)))
-}
-
-// Len returns the number of keys.
-func (d *Dict[K, V]) Len(ctx context.Context) (int, error) { return one[int](d.call(ctx, dictLen)) }
-
 // Keys returns the keys, in the order of their bytes.
 func (d *Dict[K, V]) Keys(ctx context.Context) ([]K, error) { return all[K](d.call(ctx, dictKeys)) }
 
@@ -119,8 +111,21 @@ func (d *Dict[K, V]) All(ctx context.Context) (map[K]V, error) {
 	return m, nil
 }
 
+// keyed is the proxy of an object with keys, in a type T, as which it travels: a Dict or a Set.
+type keyed[T any, K comparable] struct{ counted[T] }
+
+func newKeyed[T any, K comparable](ctx context.Context, m *Manager) (keyed[T, K], error) {
+	p, err := create[T](ctx, m, dictKind)
+	return keyed[T, K]{counted[T]{p}}, err
+}
+
+// Has reports whether k is there.
+func (p *keyed[T, K]) Has(ctx context.Context, k K) (bool, error) {
+	return one[bool](p.call(ctx, dictHas, in(k)))
+}
+
 // Clear removes every key.
-func (d *Dict[K, V]) Clear(ctx context.Context) error { return d.call(ctx, dictClear).none() }
+func (p *keyed[T, K]) Clear(ctx context.Context) error { return p.call(ctx, dictClear).none() }
 
 // A dict is the state of Dict, Set and Namespace: items by the bytes of their keys.
 type dict struct{ items map[string]item }
@@ -137,7 +142,7 @@ var (
 	dictPop        = define(dictKind, "pop", (*dict).pop)
 	dictDelete     = define(dictKind, "delete", (*dict).delete)
 	dictHas        = define(dictKind, "has", (*dict).has)
-	dictLen        = define(dictKind, "len", (*dict).len)
+	dictLen        = define(dictKind, countedLen.name, (*dict).len)
 	dictKeys       = define(dictKind, "keys", (*dict).keys)
 	dictValues     = define(dictKind, "values", (*dict).values)
 	dictAll        = define(dictKind, "items", (*dict).all)

@@ -21,6 +21,13 @@
 // in a message; a process that is killed has none. The server does not know the types of what it
 // keeps: a value is its bytes, and the shared memory that it holds, which is not copied.
 //
+// # Kinds
+//
+// What objects of a kind can do is a row of one table in the server: a constructor, and methods by
+// name. The kinds of this package are entered there when the program begins, and [Register] enters
+// a type of the program in the same way. An own type has what a Dict has: proxies that travel, one
+// call at a time, cancellation, and with a method Save ([Saver]) a part in transactions.
+//
 // # Calls
 //
 // A call is done whole before another call of the same object begins. In the server's machine it
@@ -35,9 +42,9 @@
 //
 // A client that dies gives back what it had. A Mutex passes on with [ErrOwnerDied], a Barrier
 // breaks, permits return, a Join says which tasks are lost, and a transaction is undone; errors
-// name the process. When the server dies every call ends with a [ServerError]; a client that is
-// stopped, or a stopped server, holds up what depends on it until the deadlines of those who wait.
-// A method of an own type that panics is a [PanicError] for its caller only.
+// name the process. When the server dies every call ends with [ErrServerDied]; a client that is
+// stopped, or a stopped server, holds up the calls that wait for it until their deadlines. A method
+// of an own type that panics is a [PanicError] for its caller only.
 //
 // # The trap
 //

@@ -9,15 +9,16 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
 )
 
 // Sentinels of this package; the errors that it returns wrap them. What package ipc has too is the
 // same error here.
 var (
-	// ErrClosed is returned by what a manager or a proxy that this process has closed is asked for.
+	// ErrClosed is returned by the methods of a manager or a proxy that this process has closed.
 	// It wraps os.ErrClosed.
 	ErrClosed = fmt.Errorf("manager: closed%.0w", os.ErrClosed)
-	// ErrServerDied is returned once the server is gone; it comes as *ServerError.
+	// ErrServerDied is returned once the server is gone; it comes in a *shm.PeerError.
 	ErrServerDied = errors.New("manager: the server is gone")
 	// ErrNoObject is returned for an object that the server does not have.
 	ErrNoObject = errors.New("manager: no such object")
@@ -42,11 +43,11 @@ var (
 	ErrEmpty = ipc.ErrEmpty
 	// ErrLocked is returned by a TryLock or a TryAcquire that would have to wait.
 	ErrLocked = ipc.ErrLocked
-	// ErrNotOwner is returned to who lets go of a lock that it does not hold.
+	// ErrNotOwner is returned by an Unlock of a lock that the caller does not hold.
 	ErrNotOwner = ipc.ErrNotOwner
-	// ErrOwnerDied is returned by a Mutex that was acquired after its owner died, as *OwnerError:
-	// what it protects may be half changed. Repair that and call MarkConsistent, or Unlock makes
-	// the lock unusable for all.
+	// ErrOwnerDied is returned by a Lock after the owner died, in a *shm.PeerError: the caller has
+	// the lock, and what it protects may be half changed. Repair that and call MarkConsistent, or
+	// Unlock makes the lock unusable for all.
 	ErrOwnerDied = ipc.ErrOwnerDied
 	// ErrNotRecoverable is returned by a lock that was unlocked after ErrOwnerDied without
 	// MarkConsistent.
@@ -57,8 +58,8 @@ var (
 	// ErrTooOften is returned by a Release of a bounded semaphore, or a TaskDone, that nothing
 	// stands against.
 	ErrTooOften = ipc.ErrReleased
-	// ErrTasksLost is returned by Join when processes died with unfinished tasks; it comes as
-	// *OwnerError.
+	// ErrTasksLost is returned by Join when processes died with unfinished tasks; it comes in a
+	// *shm.PeerError.
 	ErrTasksLost = ipc.ErrTasksLost
 	// ErrPanic is returned where a method panicked in the server, which goes on; it comes as
 	// *PanicError.
@@ -86,58 +87,20 @@ func init() {
 	wire.RegisterError("manager.ErrPanic", ErrPanic)
 	wire.RegisterError("manager.ErrTxn", ErrTxn)
 	wire.RegisterError("manager.ErrForeign", ErrForeign)
-	wire.RegisterType[*OwnerError]("manager.OwnerError")
 	wire.RegisterType[*PanicError]("manager.PanicError")
 }
 
-// A ServerError says that the server of an object is gone, and why as far as this process can know.
-type ServerError struct {
-	PID   int   // of the server, 0 if it was on another machine
-	Cause error // the *shoal.ProcessError where this process had started the server
+// serverDied is the error of a server that is gone, 0 if that was on another machine. cause is why,
+// or nil.
+func serverDied(pid int, cause error) error {
+	if cause == nil {
+		return died(pid, ErrServerDied)
+	}
+	return died(pid, fmt.Errorf("%w: %w", ErrServerDied, cause))
 }
 
-// Error returns one line.
-func (e *ServerError) Error() string {
-	s := ErrServerDied.Error()
-	if e.PID != 0 {
-		s += fmt.Sprintf(" (pid %d)", e.PID)
-	}
-	if e.Cause != nil {
-		s += ": " + e.Cause.Error()
-	}
-	return s
-}
-
-// Unwrap returns ErrServerDied and the cause.
-func (e *ServerError) Unwrap() []error {
-	if e.Cause == nil {
-		return []error{ErrServerDied}
-	}
-	return []error{ErrServerDied, e.Cause}
-}
-
-// An OwnerError says which client died with something in its hands, and what that means for the
-// caller.
-type OwnerError struct {
-	PID int   // of the client, 0 if it was on another machine
-	N   int   // how many tasks it had, 0 where it is not about tasks
-	Err error // ErrOwnerDied, ErrBroken or ErrTasksLost
-}
-
-// Error returns one line.
-func (e *OwnerError) Error() string {
-	s := fmt.Sprintf("%v (pid %d)", e.Err, e.PID)
-	if e.PID == 0 {
-		s = fmt.Sprintf("%v (on another machine)", e.Err)
-	}
-	if e.N != 0 {
-		s += fmt.Sprintf(": %d of them", e.N)
-	}
-	return s
-}
-
-// Unwrap returns Err.
-func (e *OwnerError) Unwrap() error { return e.Err }
+// died is the error of the death of a process, 0 if that was on another machine, by what it means.
+func died(pid int, cause error) error { return &shm.PeerError{PID: pid, Seat: -1, Cause: cause} }
 
 // A PanicError is a panic of a method in the server. %+v prints the stack.
 type PanicError struct {

@@ -13,7 +13,7 @@ func NewEvent(ctx context.Context, m *Manager) (*Event, error) {
 	return &Event{p}, err
 }
 
-// Set sets the event; all that wait go on.
+// Set sets the event and wakes every caller that waits.
 func (e *Event) Set(ctx context.Context) error { return e.call(ctx, eventChange, in(true)).none() }
 
 // Clear resets the event.

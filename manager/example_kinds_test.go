@@ -85,7 +85,7 @@ func ExampleNamespace() {
 	n := must(manager.NewNamespace(ctx, m))
 	defer n.Close()
 	n.Set(ctx, "epochs", 12)
-	fmt.Println(manager.GetAs[int](ctx, n, "epochs"))
+	fmt.Println(n.Get(ctx, "epochs"))
 	// Output: 12 <nil>
 }
 
@@ -285,14 +285,13 @@ func ExamplePanicError() {
 }
 
 // A client reaches the manager by a stream: a TLS connection as a rule, which package remote makes.
-func ExampleGateway() {
+func ExampleConnect() {
 	ctx := context.Background()
 	m := must(manager.New(ctx))
 	defer m.Close()
-	g := manager.NewGateway(m)
 	far := must(manager.Connect(ctx, func(context.Context) (manager.Stream, error) {
 		here, there := net.Pipe()
-		go g.Serve(ctx, there)
+		go m.Serve(ctx, there)
 		return here, nil
 	}))
 	defer far.Close()

@@ -13,22 +13,17 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A Gateway passes on the calls of clients on other machines. It may be in any process that has the
+// A gateway passes on the calls of clients on other machines. It may be in any process that has the
 // manager. To the server, each such client is one more process, whose number is 0.
-type Gateway struct {
-	m *Manager
-
+type gateway struct {
 	mu     sync.Mutex
-	guests map[[16]byte]*guest
+	guests map[[16]byte]*guest // by session
 }
-
-// NewGateway returns a gateway to m, which must stay open.
-func NewGateway(m *Manager) *Gateway { return &Gateway{m: m, guests: make(map[[16]byte]*guest)} }
 
 // A guest is a client on another machine, and the objects that it has proxies of: the gateway holds
 // those for it.
 type guest struct {
-	g       *Gateway
+	g       *gateway
 	c       *client
 	session [16]byte
 	streams int // guarded by the gateway's lock
@@ -43,13 +38,14 @@ type lent struct {
 	grants int
 }
 
-// Serve serves one stream of a client, until it is closed or ctx ends, and closes it. The client
-// must have proven already who it is: a Gateway lets everybody in. It returns nil when the client
-// has closed the stream.
-func (g *Gateway) Serve(ctx context.Context, s Stream) error {
+// Serve serves one stream of a client on another machine, which has called Connect, until the
+// stream is closed or ctx ends, and closes the stream. m must stay open meanwhile. The client must
+// have proven already that it may: Serve lets everybody in. It returns nil when the client has
+// closed the stream.
+func (m *Manager) Serve(ctx context.Context, s Stream) error {
 	conn := link.NewConn(s, maxFrame)
 	defer conn.Close()
-	c, err := g.m.open()
+	c, err := m.open()
 	if err != nil {
 		return err
 	}
@@ -63,8 +59,8 @@ func (g *Gateway) Serve(ctx context.Context, s Stream) error {
 	if err != nil {
 		return fmt.Errorf("manager: gateway: %w", err)
 	}
-	gu := g.enter(c, [16]byte(body))
-	defer g.leave(gu)
+	gu := m.gateway.enter(c, [16]byte(body))
+	defer m.gateway.leave(gu)
 	inner, err := c.greet(ctx, gu.session, 0)
 	if err != nil {
 		return err
@@ -135,7 +131,7 @@ func (gu *guest) forward(ctx context.Context, outer lane[reply, request], inner 
 	stop()
 	<-heard
 	if errors.Is(err, ipc.ErrClosed) {
-		err = &ServerError{}
+		err = serverDied(0, nil)
 	}
 	if err != nil {
 		return reply{Err: err}
@@ -143,12 +139,15 @@ func (gu *guest) forward(ctx context.Context, outer lane[reply, request], inner 
 	return r
 }
 
-func (g *Gateway) enter(c *client, session [16]byte) *guest {
+func (g *gateway) enter(c *client, session [16]byte) *guest {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	gu := g.guests[session]
 	if gu == nil {
 		gu = &guest{g: g, c: c, session: session, objects: make(map[uint64]*lent)}
+		if g.guests == nil {
+			g.guests = make(map[[16]byte]*guest)
+		}
 		g.guests[session] = gu
 	}
 	gu.streams++
@@ -156,7 +155,7 @@ func (g *Gateway) enter(c *client, session [16]byte) *guest {
 }
 
 // leave is the end of a stream. With the last one the client is gone, and its proxies.
-func (g *Gateway) leave(gu *guest) {
+func (g *gateway) leave(gu *guest) {
 	g.mu.Lock()
 	gu.streams--
 	last := gu.streams == 0
@@ -252,11 +251,11 @@ func (gu *guest) drop(req request) error {
 	if len(req.Args) != 2 {
 		return fmt.Errorf("%w: %d instead of 2", ErrArgument, len(req.Args))
 	}
-	id, err := unpack[uint64](noKeeper{}, item{body: req.Args[0].body})
+	id, err := unpack[uint64](unkept{}, item{body: req.Args[0].body})
 	if err != nil {
 		return err
 	}
-	n, err := unpack[int](noKeeper{}, item{body: req.Args[1].body})
+	n, err := unpack[int](unkept{}, item{body: req.Args[1].body})
 	if err != nil {
 		return err
 	}

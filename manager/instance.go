@@ -10,9 +10,12 @@ import (
 )
 
 // An Instance is a proxy of an object of a registered type.
-type Instance struct {
-	Proxy
-	typ *Type `wire:"-"`
+type Instance struct{ instance }
+
+// An instance is what travels of an Instance.
+type instance struct {
+	proxy
+	typ *Type
 }
 
 // New makes an object, in the server, with the arguments of the type's constructor. The caller
@@ -23,7 +26,7 @@ func (t *Type) New(ctx context.Context, m *Manager, args ...any) (*Instance, err
 		return nil, err
 	}
 	p, err := m.create(ctx, t.kind, packed...)
-	return &Instance{p, t}, err
+	return &Instance{instance{p, t}}, err
 }
 
 // Call calls a method in the server and returns its results, without the error, which is its own
@@ -49,7 +52,8 @@ func (o *Instance) Call(ctx context.Context, method string, args ...any) ([]any,
 	return results, nil
 }
 
-// Call is Instance.Call of a method with one result, of type R; ErrType if it has others.
+// Call calls a method in the server and returns its one result, of type R. The error is ErrType if
+// the method has other results, and otherwise that of the method.
 func Call[R any](ctx context.Context, o *Instance, method string, args ...any) (r R, err error) {
 	if f := o.method(method); f != nil && (len(f.out) != 1 || f.out[0].typ != reflect.TypeFor[R]()) {
 		return r, fmt.Errorf("%w: %s does not return one %s", ErrType, f.name, reflect.TypeFor[R]())
@@ -82,7 +86,7 @@ func (o *Instance) do(ctx context.Context, method string, args []any) (*function
 }
 
 // MarshalWire lets a proxy be part of a value that is sent.
-func (o *Instance) MarshalWire(e *wire.Encoder) error {
+func (o *instance) MarshalWire(e *wire.Encoder) error {
 	if o.typ == nil {
 		return fmt.Errorf("send a proxy: %w", ErrClosed)
 	}
@@ -91,7 +95,7 @@ func (o *Instance) MarshalWire(e *wire.Encoder) error {
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the type is not
 // registered here.
-func (o *Instance) UnmarshalWire(d *wire.Decoder) error {
+func (o *instance) UnmarshalWire(d *wire.Decoder) error {
 	if err := d.OnlyTag(proxyTags); err != nil {
 		return err
 	}

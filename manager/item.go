@@ -38,15 +38,15 @@ func (it *item) UnmarshalWire(d *wire.Decoder) error {
 func defaultKeeper() keeper {
 	d, err := shm.Default()
 	if err != nil {
-		return noKeeper{}
+		return unkept{}
 	}
 	return d
 }
 
-type noKeeper struct{}
+type unkept struct{}
 
-func (noKeeper) Retain(shm.Handle) error  { return shm.ErrClosed }
-func (noKeeper) Release(shm.Handle) error { return nil }
+func (unkept) Retain(shm.Handle) error  { return shm.ErrClosed }
+func (unkept) Release(shm.Handle) error { return nil }
 
 // clone returns the item with memory and references of its own.
 func (it item) clone(k keeper) (item, error) {

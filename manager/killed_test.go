@@ -38,7 +38,7 @@ var dieInTxn = shoal.Register("manager txn victim", func(ctx context.Context, _ 
 
 // A client that asks while the transaction goes on waits, and sees nothing of it when its client
 // has been killed.
-func TestAKilledClientsTxnIsUndone(t *testing.T) {
+func TestTxn_OfAKilledClientIsUndone(t *testing.T) {
 	ctx, m := watched(t), process(t)
 	v, err := manager.NewValue(ctx, m, 1)
 	closing(t, v, err)
@@ -90,7 +90,7 @@ var holdObjects = shoal.Register("manager holder", func(ctx context.Context, _ i
 })
 
 // The server is asked for nothing meanwhile: it hears of the death by itself.
-func TestAKilledClientsObjectsAreFreed(t *testing.T) {
+func TestManager_ObjectsOfAKilledClientAreFreed(t *testing.T) {
 	ctx, m := watched(t), process(t)
 	v, err := manager.NewValue(ctx, m, 1)
 	closing(t, v, err)
@@ -135,7 +135,7 @@ var act = shoal.Register("manager actor", func(ctx context.Context, _ int, a act
 	return err
 })
 
-func TestAKilledActorBreaksItsBarrier(t *testing.T) {
+func TestBarrier_IsBrokenByAKilledActor(t *testing.T) {
 	ctx, m := watched(t), process(t)
 	b, err := manager.NewBarrier(ctx, m, 2)
 	closing(t, b, err)
@@ -154,7 +154,7 @@ func TestAKilledActorBreaksItsBarrier(t *testing.T) {
 	check(t, err)
 	check(t, p.Kill())
 	err = <-waited
-	var owner *manager.OwnerError
+	var owner *shm.PeerError
 	if !errors.Is(err, manager.ErrBroken) || !errors.As(err, &owner) || owner.PID != pid {
 		t.Errorf("%v does not say that process %d broke it", err, pid)
 	}

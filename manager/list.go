@@ -7,7 +7,7 @@ import (
 )
 
 // A List is a slice in the server. Indexes run from 0; one that is out of range is ErrIndex.
-type List[T any] struct{ typed[List[T]] }
+type List[T any] struct{ counted[List[T]] }
 
 // NewList makes a List of these values. The caller closes it.
 func NewList[T any](ctx context.Context, m *Manager, vs ...T) (*List[T], error) {
@@ -15,7 +15,7 @@ func NewList[T any](ctx context.Context, m *Manager, vs ...T) (*List[T], error) 
 		return nil, fmt.Errorf("manager: new List: %w", err)
 	}
 	p, err := create[List[T]](ctx, m, listKind, ins(vs)...)
-	return &List[T]{p}, err
+	return &List[T]{counted[List[T]]{p}}, err
 }
 
 func ins[T any](vs []T) []argument {
@@ -101,9 +101,6 @@ func (l *List[T]) Has(ctx context.Context, v T) (bool, error) {
 	return n > 0, err
 }
 
-// Len returns the number of elements.
-func (l *List[T]) Len(ctx context.Context) (int, error) { return one[int](l.call(ctx, listLen)) }
-
 // Slice returns the elements from low to high-1, in one call.
 func (l *List[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
 	return all[T](l.call(ctx, listSlice, in(low), in(high)))
@@ -112,15 +109,12 @@ func (l *List[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
 // All returns all elements, in one call.
 func (l *List[T]) All(ctx context.Context) ([]T, error) { return l.Slice(ctx, 0, -1) }
 
-// Replace puts values in the place of the elements from low to high-1, of which there may be more
-// or fewer, in one call; a high of -1 is the end: l[low:high] = vs, and without values del
-// l[low:high].
+// Replace puts values in the place of the elements from low to high-1, in one call; a high of -1 is
+// the end. There may be more values than elements, or fewer: l[low:high] = vs, and without values
+// del l[low:high]. From 0 to -1 it replaces all.
 func (l *List[T]) Replace(ctx context.Context, low, high int, vs ...T) error {
 	return l.call(ctx, listReplace, append([]argument{in(low), in(high)}, ins(vs)...)...).none()
 }
-
-// SetAll replaces all elements, in one call.
-func (l *List[T]) SetAll(ctx context.Context, vs ...T) error { return l.Replace(ctx, 0, -1, vs...) }
 
 // Sort sorts the elements, numbers or strings, in ascending order, in one call; ErrNotOrdered if
 // they are anything else, and then nothing has changed.
@@ -141,7 +135,7 @@ func (l *List[T]) SortFunc(ctx context.Context, compare func(a, b T) int) error 
 			return err
 		}
 		slices.SortStableFunc(vs, compare)
-		return l.SetAll(tx, vs...)
+		return l.Replace(tx, 0, -1, vs...)
 	})
 }
 
@@ -163,7 +157,7 @@ var (
 	listPop     = define(listKind, "pop", (*list).pop)
 	listDelete  = define(listKind, "delete", (*list).delete)
 	listIndex   = define(listKind, "index", (*list).index)
-	listLen     = define(listKind, "len", (*list).len)
+	_           = define(listKind, countedLen.name, (*list).len)
 	listSlice   = define(listKind, "slice", (*list).slice)
 	listReplace = define(listKind, "replace", (*list).replace)
 	listReverse = define(listKind, "reverse", (*list).reverse)

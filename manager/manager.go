@@ -15,13 +15,17 @@ import (
 // A Manager is a server of objects, as this process reaches it. It travels to other processes,
 // which can make objects too. Its methods may be called by several goroutines. The zero Manager is
 // closed.
-type Manager struct {
-	c      *client
-	stop   func() error // ends the server, where it was started
-	closed atomic.Bool
+type Manager struct{ connection }
+
+// A connection is what travels of a Manager.
+type connection struct {
+	c       *client
+	stop    func() error // ends the server, where it was started
+	closed  atomic.Bool
+	gateway gateway
 }
 
-func newManager(c *client) *Manager { return &Manager{c: c} }
+func newManager(c *client) *Manager { return &Manager{connection{c: c}} }
 
 // New starts a server on goroutines of this process and returns when it serves. It ends with ctx,
 // with Close, and with this process.
@@ -83,7 +87,7 @@ func Start(ctx context.Context) (*Manager, error) {
 
 // Close ends the server if this process has started it, and otherwise lets go of the manager only.
 // Proxies that are left fail. It is idempotent.
-func (m *Manager) Close() error {
+func (m *connection) Close() error {
 	if m.c == nil || m.closed.Swap(true) {
 		return nil
 	}
@@ -105,7 +109,7 @@ func (m *Manager) PID() int {
 	return m.c.pid
 }
 
-func (m *Manager) open() (*client, error) {
+func (m *connection) open() (*client, error) {
 	if m == nil || m.c == nil || m.closed.Load() {
 		return nil, ErrClosed
 	}
@@ -113,7 +117,7 @@ func (m *Manager) open() (*client, error) {
 }
 
 // create makes an object of a kind.
-func (m *Manager) create(ctx context.Context, kind *kind, args ...argument) (p Proxy, err error) {
+func (m *Manager) create(ctx context.Context, kind *kind, args ...argument) (p proxy, err error) {
 	c, err := m.open()
 	if err != nil {
 		discard(args)
@@ -134,7 +138,7 @@ func (m *Manager) create(ctx context.Context, kind *kind, args ...argument) (p P
 var managerTags = &wire.Tags{Type: "manager", Fields: []int{4}}
 
 // MarshalWire lets a manager be part of a value that is sent. Its receiver cannot end the server.
-func (m *Manager) MarshalWire(e *wire.Encoder) error {
+func (m *connection) MarshalWire(e *wire.Encoder) error {
 	c, err := m.open()
 	if err != nil {
 		return fmt.Errorf("send a manager: %w", err)
@@ -151,7 +155,7 @@ func (m *Manager) MarshalWire(e *wire.Encoder) error {
 }
 
 // UnmarshalWire is the counterpart of MarshalWire.
-func (m *Manager) UnmarshalWire(d *wire.Decoder) error {
+func (m *connection) UnmarshalWire(d *wire.Decoder) error {
 	if err := d.OnlyTag(managerTags); err != nil {
 		return err
 	}

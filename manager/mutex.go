@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// A Mutex is a lock in the server. It belongs to the process that has acquired it, but anybody may
-// release it, as in Python.
+// A Mutex is a lock in the server. It belongs to the process that has acquired it, but any process
+// may release it, as in Python.
 //
 // When its owner dies, the next one to lock it gets it together with ErrOwnerDied: it repairs what
 // the lock protects and calls MarkConsistent. If it unlocks without, everybody gets
 // ErrNotRecoverable from then on.
 type Mutex struct{ locker[Mutex] }
 
-// NewMutex makes a lock that nobody has. The caller closes it.
+// NewMutex makes a lock that is free. The caller closes it.
 func NewMutex(ctx context.Context, m *Manager) (*Mutex, error) {
 	p, err := create[Mutex](ctx, m, mutexKind, in(false))
 	return &Mutex{locker[Mutex]{p}}, err
@@ -22,18 +22,18 @@ func NewMutex(ctx context.Context, m *Manager) (*Mutex, error) {
 // locker is the proxy of a lock, in a type T, as which it travels.
 type locker[T any] struct{ typed[T] }
 
-// Lock acquires the lock and waits for it. With ErrOwnerDied the lock is the caller's as well.
+// Lock waits for the lock and takes it. With ErrOwnerDied the caller has the lock as well.
 func (l *locker[T]) Lock(ctx context.Context) error {
 	return l.callUndo(ctx, mutexUnlock.alone, mutexLock).none()
 }
 
-// TryLock is Lock that returns ErrLocked instead of waiting.
+// TryLock takes the lock as Lock does, or returns ErrLocked at once.
 func (l *locker[T]) TryLock(ctx context.Context) error {
 	return l.callUndo(ctx, mutexUnlock.alone, mutexTryLock).none()
 }
 
-// Unlock releases the lock once; ErrNotOwner if nobody has it, or another proxy has it where it
-// belongs to one.
+// Unlock releases the lock once. The error is ErrNotOwner if the lock is free, and if another proxy
+// has a RecursiveMutex or a Cond.
 func (l *locker[T]) Unlock(ctx context.Context) error { return l.call(ctx, mutexUnlock).none() }
 
 // MarkConsistent says that what the lock protects is in order again, after ErrOwnerDied.
@@ -82,7 +82,7 @@ func (l *mutex) lock(c *call) error {
 		return errWait
 	}
 	if l.dead != nil {
-		return &OwnerError{PID: l.dead.pid, Err: ErrOwnerDied}
+		return died(l.dead.pid, ErrOwnerDied)
 	}
 	return nil
 }

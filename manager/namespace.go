@@ -1,9 +1,6 @@
 package manager
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 // A Namespace is a set of named values of any types that wire.RegisterType knows, in the server.
 type Namespace struct{ typed[Namespace] }
@@ -14,22 +11,10 @@ func NewNamespace(ctx context.Context, m *Manager) (*Namespace, error) {
 	return &Namespace{p}, err
 }
 
-// Get returns the value of a name, or ErrNoKey.
+// Get returns the value of a name, of the type with which it was set, or ErrNoKey. The caller
+// closes what the value holds.
 func (n *Namespace) Get(ctx context.Context, name string) (any, error) {
 	return one[any](n.call(ctx, dictGet, in(name)))
-}
-
-// GetAs is Get of a value of type T; ErrType if it is of another one.
-func GetAs[T any](ctx context.Context, n *Namespace, name string) (v T, err error) {
-	x, err := n.Get(ctx, name)
-	if err != nil {
-		return v, err
-	}
-	v, ok := x.(T)
-	if !ok {
-		return v, fmt.Errorf("%w: %s is a %T", ErrType, name, x)
-	}
-	return v, nil
 }
 
 // Set sets the value of a name.

@@ -8,17 +8,13 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/ipc"
 )
 
-// Number is what can be added in one call.
-type Number interface {
-	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
-}
-
-func fractional[T Number]() bool { one := T(1); return one/2 != 0 }
+func fractional[T ipc.Number]() bool { one := T(1); return one/2 != 0 }
 
 // word returns v as the 64 bits that stand for it in shared memory.
-func word[T Number](v T) uint64 {
+func word[T ipc.Number](v T) uint64 {
 	if fractional[T]() {
 		return math.Float64bits(float64(v))
 	}
@@ -26,7 +22,7 @@ func word[T Number](v T) uint64 {
 }
 
 // number is the counterpart of word.
-func number[T Number](w uint64) T {
+func number[T ipc.Number](w uint64) T {
 	if fractional[T]() {
 		return T(math.Float64frombits(w))
 	}
@@ -39,7 +35,7 @@ type arithmetic struct {
 	items func(a, b item) (item, error) // no bytes are 0
 }
 
-func arithmeticOf[T Number]() arithmetic {
+func arithmeticOf[T ipc.Number]() arithmetic {
 	return arithmetic{
 		words: func(a, b uint64) uint64 { return word(number[T](a) + number[T](b)) },
 		items: func(a, b item) (item, error) {
@@ -48,7 +44,7 @@ func arithmeticOf[T Number]() arithmetic {
 				if it.body == nil {
 					continue
 				}
-				v, err := unpack[T](noKeeper{}, item{body: it.body})
+				v, err := unpack[T](unkept{}, item{body: it.body})
 				if err != nil {
 					return item{}, fmt.Errorf("%w: %w", ErrNotNumber, err)
 				}
@@ -72,7 +68,7 @@ var (
 func init() {
 	for _, know := range []func(){
 		know[int], know[int8], know[int16], know[int32], know[int64], know[uint], know[uint8], know[uint16],
-		know[uint32], know[uint64],
+		know[uint32], know[uint64], know[uintptr],
 		know[float32], know[float64],
 	} {
 		know()
@@ -80,7 +76,7 @@ func init() {
 	orders[kindOf[string]()] = sortBy[string]
 }
 
-func know[T Number]() {
+func know[T ipc.Number]() {
 	arithmetics[kindOf[T]()] = arithmeticOf[T]()
 	orders[kindOf[T]()] = sortBy[T]
 }
@@ -95,7 +91,7 @@ func sortBy[T cmp.Ordered](items []item) error {
 	}
 	all := make([]keyed, len(items))
 	for i, it := range items {
-		key, err := unpack[T](noKeeper{}, item{body: it.body})
+		key, err := unpack[T](unkept{}, item{body: it.body})
 		if err != nil {
 			return fmt.Errorf("%w: element %d: %w", ErrNotOrdered, i, err)
 		}

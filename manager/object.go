@@ -32,7 +32,8 @@ type kind struct {
 	methods map[string]*method
 }
 
-// kinds are what a server can make, by name: those of this package, and what Register has added.
+// kinds are what a server can make, by name: the kinds of this package, and those that Register has
+// added by the same two calls, newKind and define.
 var kinds = map[string]*kind{}
 
 // newKind makes a kind that has no methods yet, and makes it known.

@@ -12,15 +12,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Proxy stands for an object in the server. Proxies travel to other processes, as arguments,
-// through queues and in other objects of the manager; the receiver of one has one of its own, and
-// closes it. The object lives as long as there is a proxy of it, in a process, in a message or in
-// an object: those of a process that dies are closed by that. An object that holds a proxy of
-// itself is there until the manager is closed.
-//
-// Every kind of object has its own type with a Proxy in it. Methods may be called by several
-// goroutines.
-type Proxy struct{ ref *ref }
+// A proxy stands for an object in the server; every kind of object has its own type with a proxy in
+// it. The package's comment says how long the object lives.
+type proxy struct{ ref *ref }
 
 // A ref is what a proxy holds.
 type ref struct {
@@ -39,13 +33,13 @@ type hold struct {
 
 var owners atomic.Uint64
 
-func newProxy(c *client, f form) Proxy {
+func newProxy(c *client, f form) proxy {
 	r := &ref{hold: &hold{c: c, life: f.life, data: f.data}, id: f.id, owner: owners.Add(1)}
 	if f.data != 0 {
 		r.words = wordsIn(c.keeper, f.data)
 	}
 	runtime.AddCleanup(r, func(h *hold) { h.close() }, r.hold)
-	return Proxy{r}
+	return proxy{r}
 }
 
 func (h *hold) close() error {
@@ -63,9 +57,9 @@ func (h *hold) close() error {
 	return err
 }
 
-// Close lets go of the object. It is idempotent; what goes on with the proxy in other goroutines
-// fails.
-func (p *Proxy) Close() error {
+// Close lets go of the object. A call of the proxy that is going on in another goroutine fails with
+// ErrClosed. Close is idempotent.
+func (p *proxy) Close() error {
 	if p.ref == nil {
 		return nil
 	}
@@ -73,7 +67,7 @@ func (p *Proxy) Close() error {
 }
 
 // open returns the proxy's client. The caller keeps the ref alive.
-func (p *Proxy) open() (*client, error) {
+func (p *proxy) open() (*client, error) {
 	if p.ref == nil || p.ref.closed.Load() {
 		return nil, ErrClosed
 	}
@@ -87,12 +81,12 @@ type answer struct {
 	err   error
 }
 
-func (p *Proxy) call(ctx context.Context, method *method, args ...argument) answer {
+func (p *proxy) call(ctx context.Context, method *method, args ...argument) answer {
 	return p.callUndo(ctx, nil, method, args...)
 }
 
 // callUndo is call of a method whose effect undo takes back if the caller could not wait.
-func (p *Proxy) callUndo(ctx context.Context, undo late, method *method, args ...argument) answer {
+func (p *proxy) callUndo(ctx context.Context, undo late, method *method, args ...argument) answer {
 	defer runtime.KeepAlive(p.ref)
 	c, err := p.open()
 	if err != nil {
@@ -186,7 +180,16 @@ func all[R any](a answer) (vs []R, err error) {
 }
 
 // typed is the proxy in a type T, as which it travels.
-type typed[T any] struct{ Proxy }
+type typed[T any] struct{ proxy }
+
+// A counted is the proxy, in a type T, of an object that has a number of elements.
+type counted[T any] struct{ typed[T] }
+
+// countedLen is the method of such objects.
+var countedLen = &method{name: "len"}
+
+// Len returns the number of elements.
+func (p *counted[T]) Len(ctx context.Context) (int, error) { return one[int](p.call(ctx, countedLen)) }
 
 // create makes an object of a kind, and the proxy of it that a T holds.
 func create[T any](ctx context.Context, m *Manager, k *kind, args ...argument) (typed[T], error) {
@@ -208,7 +211,7 @@ func typeName[T any]() string { return reflect.TypeFor[T]().Name() }
 var proxyTags = &wire.Tags{Type: "proxy", Fields: []int{2}}
 
 // marshal writes the proxy as one of the named type.
-func (p *Proxy) marshal(e *wire.Encoder, name string) error {
+func (p *proxy) marshal(e *wire.Encoder, name string) error {
 	c, err := p.open()
 	if err != nil && p.ref == nil || errors.Is(err, ErrClosed) {
 		return fmt.Errorf("send a proxy: %w", ErrClosed)
@@ -221,7 +224,7 @@ func (p *Proxy) marshal(e *wire.Encoder, name string) error {
 	return f.write(e)
 }
 
-func (p *Proxy) unmarshal(d *wire.Decoder, name string) error {
+func (p *proxy) unmarshal(d *wire.Decoder, name string) error {
 	if err := d.OnlyTag(proxyTags); err != nil {
 		return err
 	}
@@ -236,7 +239,7 @@ func (p *Proxy) unmarshal(d *wire.Decoder, name string) error {
 }
 
 // read reads a form.
-func (p *Proxy) read(d *wire.Decoder) error {
+func (p *proxy) read(d *wire.Decoder) error {
 	f, c, err := readForm(d)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 
 // A Queue is a first-in-first-out queue in the server, which another machine can reach too. In one
 // domain an ipc.Queue does the same without a server.
-type Queue[T any] struct{ typed[Queue[T]] }
+type Queue[T any] struct{ fifo[T] }
 
 // NewQueue makes a queue in which capacity values may wait, 0 for any number. The caller closes it.
 func NewQueue[T any](ctx context.Context, m *Manager, capacity int) (*Queue[T], error) {
@@ -16,37 +16,38 @@ func NewQueue[T any](ctx context.Context, m *Manager, capacity int) (*Queue[T], 
 		return nil, fmt.Errorf("manager: new Queue: %w", err)
 	}
 	p, err := create[Queue[T]](ctx, m, queueKind, in(capacity))
-	return &Queue[T]{p}, err
+	return &Queue[T]{fifo[T]{counted[Queue[T]]{p}}}, err
 }
 
-// Put puts v and waits while the queue is full; ErrFull if ctx had a deadline.
-func (q *Queue[T]) Put(ctx context.Context, v T) error {
+// A fifo is the proxy of a Queue or a JoinableQueue, which travel alike.
+type fifo[T any] struct{ counted[Queue[T]] }
+
+// Put puts v and waits while the queue is full. The error is ErrFull and context.DeadlineExceeded
+// if ctx had a deadline.
+func (q *fifo[T]) Put(ctx context.Context, v T) error {
 	return outlasted(q.call(ctx, queuePut, in(v)).none(), ErrFull)
 }
 
-// TryPut is Put that returns ErrFull instead of waiting.
-func (q *Queue[T]) TryPut(ctx context.Context, v T) error {
+// TryPut puts v, or returns ErrFull at once.
+func (q *fifo[T]) TryPut(ctx context.Context, v T) error {
 	return q.call(ctx, queueTryPut, in(v)).none()
 }
 
-// Get takes the oldest value and waits while there is none; ErrEmpty if ctx had a deadline. What
-// the value holds is the caller's to close. A value that arrives too late for its caller goes back
-// to where it was.
-func (q *Queue[T]) Get(ctx context.Context) (T, error) {
+// Get takes the oldest value and waits while there is none. The caller closes what the value holds.
+// The error is ErrEmpty and context.DeadlineExceeded if ctx had a deadline. A value that arrives
+// too late for its caller goes back to its place.
+func (q *fifo[T]) Get(ctx context.Context) (T, error) {
 	v, err := one[T](q.callUndo(ctx, queueUnget.with, queueGet))
 	return v, outlasted(err, ErrEmpty)
 }
 
-// TryGet is Get that returns ErrEmpty instead of waiting.
-func (q *Queue[T]) TryGet(ctx context.Context) (T, error) {
+// TryGet takes the oldest value, or returns ErrEmpty at once.
+func (q *fifo[T]) TryGet(ctx context.Context) (T, error) {
 	return one[T](q.callUndo(ctx, queueUnget.with, queueTryGet))
 }
 
-// Len returns the number of values that wait.
-func (q *Queue[T]) Len(ctx context.Context) (int, error) { return one[int](q.call(ctx, queueLen)) }
-
 // Cap returns the number of values that may wait, 0 if that is any number.
-func (q *Queue[T]) Cap(ctx context.Context) (int, error) { return one[int](q.call(ctx, queueCap)) }
+func (q *fifo[T]) Cap(ctx context.Context) (int, error) { return one[int](q.call(ctx, queueCap)) }
 
 // outlasted adds the state that a deadline did not see the end of.
 func outlasted(err, state error) error {
@@ -57,7 +58,7 @@ func outlasted(err, state error) error {
 }
 
 // A JoinableQueue is a Queue that counts the values that were put and are not done yet.
-type JoinableQueue[T any] struct{ Queue[T] }
+type JoinableQueue[T any] struct{ fifo[T] }
 
 // NewJoinableQueue makes a queue in which capacity values may wait, 0 for any number. The caller
 // closes it.
@@ -66,7 +67,7 @@ func NewJoinableQueue[T any](ctx context.Context, m *Manager, capacity int) (*Jo
 	if err != nil {
 		return nil, err
 	}
-	return &JoinableQueue[T]{*q}, nil
+	return &JoinableQueue[T]{q.fifo}, nil
 }
 
 // TaskDone says that one of the values that were got is done with. ErrTooOften if all of them are.
@@ -95,7 +96,7 @@ var (
 	queueGet    = define(queueKind, "get", (*queue).get)
 	queueTryGet = define(queueKind, "tryget", (*queue).tryGet)
 	queueUnget  = define(queueKind, "unget", (*queue).unget)
-	queueLen    = define(queueKind, "len", (*queue).len)
+	_           = define(queueKind, countedLen.name, (*queue).len)
 	queueCap    = define(queueKind, "cap", (*queue).cap)
 	queueDone   = define(queueKind, "done", (*queue).done)
 	queueJoin   = define(queueKind, "join", (*queue).join)
@@ -189,7 +190,7 @@ func (q *queue) join(*call) error {
 func (q *queue) leave(s *session) {
 	if n := q.taken[s]; n > 0 {
 		q.unfinished = max(q.unfinished-n, len(q.items))
-		q.lost = append(q.lost, &OwnerError{PID: s.pid, N: n, Err: ErrTasksLost})
+		q.lost = append(q.lost, died(s.pid, fmt.Errorf("%w: %d of them", ErrTasksLost, n)))
 	}
 	delete(q.taken, s)
 }

@@ -32,7 +32,7 @@ func (c *Counter) Give() func()                          { return nil }
 
 var counters = manager.Register("Counter", NewCounter, (*Counter).Add, (*Counter).Get, (*Counter).Two)
 
-func TestObjectsOfOwnTypes(t *testing.T) {
+func TestRegister_ObjectsOfOwnTypes(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
 		ctx := watched(t)
 		c, err := counters.New(ctx, m, 40)
@@ -61,7 +61,7 @@ func TestObjectsOfOwnTypes(t *testing.T) {
 	})
 }
 
-func TestCallsAreChecked(t *testing.T) {
+func TestCall_IsChecked(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	_, err := counters.New(ctx, m, "one")
 	wantErr(t, err, manager.ErrArgument)
@@ -88,7 +88,7 @@ func TestCallsAreChecked(t *testing.T) {
 	wantErr(t, err, manager.ErrType)
 }
 
-func TestRegisterSaysWhatIsWrong(t *testing.T) {
+func TestRegister_SaysWhatIsWrong(t *testing.T) {
 	c := new(Counter)
 	for _, r := range []struct {
 		name      string
@@ -125,7 +125,7 @@ func TestRegisterSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestAPanicInAMethodIsItsCallersError(t *testing.T) {
+func TestPanicError_IsItsCallersAlone(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
 		ctx := watched(t)
 		d, err := deadly.New(ctx, m)

@@ -62,11 +62,11 @@ func farOf(h shm.Handle) *client {
 }
 
 // Connect returns a manager whose server is at the other end of the streams that dial makes: one
-// for each call that goes on at the same time, and one more. The other end is a Gateway. The caller
-// closes the manager, which closes the streams.
+// for each call that goes on at the same time, and one more. The other end calls Manager.Serve for
+// each. The caller closes the manager, which closes the streams.
 //
-// Proxies of the manager can be given to its server, in calls, and to nobody else: what another
-// process of this machine is to have, it gets by a Connect of its own.
+// Proxies of the manager can be given to its server only, in calls: another process of this machine
+// gets its own by a Connect of its own.
 func Connect(ctx context.Context, dial func(ctx context.Context) (Stream, error)) (*Manager, error) {
 	f := &far{number: fars.last.Add(1), objects: make(map[uint64]*granted)}
 	c := &client{keeper: f, uses: 1, shut: func() { fars.byNo.Delete(f.number) }}

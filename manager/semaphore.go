@@ -8,9 +8,9 @@ import (
 // A Semaphore is a number of permits in the server. The permits of a process that dies are
 // returned.
 //
-// Any process may release, and one that has no permit releases another's; if nobody has any, there
-// is one more from then on, and so a semaphore is also a signal. What dead processes had comes back
-// only as far as there are no more permits than at first.
+// Any process may release. A process that has no permit releases a permit of another process; if no
+// process has one, the semaphore has one more from then on, and so it is also a signal. The permits
+// of dead processes come back only up to the number at first.
 type Semaphore struct{ typed[Semaphore] }
 
 // NewSemaphore makes a semaphore with n permits. The caller closes it.
@@ -31,7 +31,7 @@ func (s *Semaphore) Acquire(ctx context.Context) error {
 	return s.callUndo(ctx, semaphoreGiveBack.alone, semaphoreAcquire).none()
 }
 
-// TryAcquire is Acquire that returns ErrLocked instead of waiting.
+// TryAcquire takes a permit, or returns ErrLocked at once.
 func (s *Semaphore) TryAcquire(ctx context.Context) error {
 	return s.callUndo(ctx, semaphoreGiveBack.alone, semaphoreTryAcquire).none()
 }
@@ -39,7 +39,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context) error {
 // Release returns a permit; ErrTooOften if a bounded semaphore has all of them.
 func (s *Semaphore) Release(ctx context.Context) error { return s.call(ctx, semaphoreRelease).none() }
 
-// Permits returns the number of permits that nobody has.
+// Permits returns the number of permits that are free.
 func (s *Semaphore) Permits(ctx context.Context) (int, error) {
 	return one[int](s.call(ctx, semaphorePermits))
 }

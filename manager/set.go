@@ -7,14 +7,14 @@ import (
 
 // A Set is a set in the server. Its elements are compared by the bytes that stand for them, see
 // package wire.
-type Set[T comparable] struct{ typed[Set[T]] }
+type Set[T comparable] struct{ keyed[Set[T], T] }
 
 // NewSet makes an empty Set. The caller closes it.
 func NewSet[T comparable](ctx context.Context, m *Manager) (*Set[T], error) {
 	if err := check[map[T]bool](); err != nil {
 		return nil, fmt.Errorf("manager: new Set: %w", err)
 	}
-	p, err := create[Set[T]](ctx, m, dictKind)
+	p, err := newKeyed[Set[T], T](ctx, m)
 	return &Set[T]{p}, err
 }
 
@@ -40,22 +40,11 @@ func (s *Set[T]) Keep(ctx context.Context, vs ...T) error {
 	return s.call(ctx, dictKeep, ins(vs)...).none()
 }
 
-// Has reports whether v is in the set.
-func (s *Set[T]) Has(ctx context.Context, v T) (bool, error) {
-	return one[bool](s.call(ctx, dictHas, in(v)))
-}
-
 // Pop removes any element and returns it, or ErrNoKey if there is none.
 func (s *Set[T]) Pop(ctx context.Context) (T, error) {
 	v, _, err := pair[T, bool](s.callUndo(ctx, dictUpdate.with, dictFirst))
 	return v, err
 }
 
-// Len returns the number of elements.
-func (s *Set[T]) Len(ctx context.Context) (int, error) { return one[int](s.call(ctx, dictLen)) }
-
 // All returns the elements, in the order of their bytes.
 func (s *Set[T]) All(ctx context.Context) ([]T, error) { return all[T](s.call(ctx, dictKeys)) }
-
-// Clear removes every element.
-func (s *Set[T]) Clear(ctx context.Context) error { return s.call(ctx, dictClear).none() }

@@ -18,7 +18,7 @@ func brief(t testing.TB) context.Context {
 	return ctx
 }
 
-func TestAQueueKeepsItsOrder(t *testing.T) {
+func TestQueue_KeepsItsOrder(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
 		ctx := watched(t)
 		q, err := manager.NewQueue[int](ctx, m, 3)
@@ -53,7 +53,7 @@ func TestAQueueKeepsItsOrder(t *testing.T) {
 }
 
 // A value that arrives when its caller has gone away is the next one's.
-func TestACancelledGetLosesNothing(t *testing.T) {
+func TestQueue_CancelledGetLosesNothing(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
 		ctx := watched(t)
 		q, err := manager.NewQueue[int](ctx, m, 0)
@@ -90,7 +90,7 @@ func TestACancelledGetLosesNothing(t *testing.T) {
 	})
 }
 
-func TestJoinWaitsForWhatIsNotDone(t *testing.T) {
+func TestJoinableQueue_JoinWaitsForWhatIsNotDone(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	q, err := manager.NewJoinableQueue[int](ctx, m, 0)
 	closing(t, q, err)
@@ -116,7 +116,7 @@ func TestJoinWaitsForWhatIsNotDone(t *testing.T) {
 	check(t, <-joined)
 }
 
-func TestLocksExclude(t *testing.T) {
+func TestMutex_Excludes(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
 		ctx := watched(t)
 		l, err := manager.NewMutex(ctx, m)
@@ -154,7 +154,7 @@ func TestLocksExclude(t *testing.T) {
 }
 
 // The lock that a cancelled caller was given all the same is free again.
-func TestACancelledLockIsNotKept(t *testing.T) {
+func TestMutex_CancelledLockIsNotKept(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	l, err := manager.NewMutex(ctx, m)
 	closing(t, l, err)
@@ -169,7 +169,7 @@ func TestACancelledLockIsNotKept(t *testing.T) {
 	check(t, l.Unlock(ctx))
 }
 
-func TestAnRLockBelongsToItsProxy(t *testing.T) {
+func TestRecursiveMutex_BelongsToItsProxy(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	d, err := manager.NewDict[int, *manager.RecursiveMutex](ctx, m)
 	closing(t, d, err)
@@ -189,7 +189,7 @@ func TestAnRLockBelongsToItsProxy(t *testing.T) {
 	check(t, b.Unlock(ctx))
 }
 
-func TestEventsSemaphoresBarriers(t *testing.T) {
+func TestEvent_AndSemaphoreAndBarrierArePythons(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	e, err := manager.NewEvent(ctx, m)
 	closing(t, e, err)
@@ -260,7 +260,7 @@ func TestEventsSemaphoresBarriers(t *testing.T) {
 
 // A party that comes too late breaks a barrier for those who wait, although it has not waited
 // itself.
-func TestABarrierIsBrokenByWhoComesTooLate(t *testing.T) {
+func TestBarrier_IsBrokenByALateParty(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
 		ctx := watched(t)
 		b, err := manager.NewBarrier(ctx, m, 3)
@@ -282,7 +282,7 @@ func TestABarrierIsBrokenByWhoComesTooLate(t *testing.T) {
 }
 
 // The last one to come acts, before anybody goes on.
-func TestABarriersActionIsTheLastOnes(t *testing.T) {
+func TestBarrier_ActionIsTheLastOnes(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
 		ctx := watched(t)
 		b, err := manager.NewBarrier(ctx, m, 3)
@@ -323,7 +323,7 @@ func TestABarriersActionIsTheLastOnes(t *testing.T) {
 }
 
 // Whatever becomes of the action, nobody waits for it for ever.
-func TestABarrierWhoseActionDoesNotEnd(t *testing.T) {
+func TestBarrier_WhoseActionDoesNotEnd(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	b, err := manager.NewBarrier(ctx, m, 2)
 	closing(t, b, err)
@@ -370,7 +370,7 @@ func TestABarrierWhoseActionDoesNotEnd(t *testing.T) {
 	check(t, <-waited)
 }
 
-func TestAConditionWakesThoseItNotifies(t *testing.T) {
+func TestCond_WakesThoseItNotifies(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	c, err := manager.NewCond(ctx, m)
 	closing(t, c, err)
@@ -419,7 +419,7 @@ func TestAConditionWakesThoseItNotifies(t *testing.T) {
 
 // A waiter that was woken for nothing while a transaction goes on waits for its end, and may be
 // cancelled there.
-func TestAWaiterMayLeaveWhileATransactionGoesOn(t *testing.T) {
+func TestTxn_LetsAWaiterLeave(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	c, err := manager.NewCond(ctx, m)
 	closing(t, c, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/manager"
 )
 
-func TestAValueIsSwapped(t *testing.T) {
+func TestValue_IsSwapped(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
 		ctx := watched(t)
 		v, err := manager.NewValue(ctx, m, 1.5)
@@ -31,7 +31,7 @@ func TestAValueIsSwapped(t *testing.T) {
 	})
 }
 
-func TestSetsAreAskedAndCleared(t *testing.T) {
+func TestSet_IsAskedAndCleared(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	s, err := manager.NewSet[string](ctx, m)
 	closing(t, s, err)
@@ -47,7 +47,7 @@ func TestSetsAreAskedAndCleared(t *testing.T) {
 	wantErr(t, err, manager.ErrNoKey)
 }
 
-func TestAQueueKnowsItsSize(t *testing.T) {
+func TestQueue_KnowsItsSize(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	for _, capacity := range []int{0, 3} {
 		q, err := manager.NewQueue[int](ctx, m, capacity)
@@ -62,7 +62,7 @@ func TestAQueueKnowsItsSize(t *testing.T) {
 	}
 }
 
-func TestAnArrayIsReadInOneCall(t *testing.T) {
+func TestArray_IsReadInOneCall(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
 		ctx := watched(t)
 		a, err := manager.NewArray[int16](ctx, m, 1, 2, 3, 4, 5)
@@ -83,7 +83,7 @@ func TestAnArrayIsReadInOneCall(t *testing.T) {
 	})
 }
 
-func TestPermitsAreCounted(t *testing.T) {
+func TestSemaphore_CountsItsPermits(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	s, err := manager.NewSemaphore(ctx, m, 1)
 	closing(t, s, err)
@@ -132,7 +132,7 @@ var takePermits = shoal.Register("manager taker", func(ctx context.Context, _ in
 
 // What a killed process had comes back once: not what somebody has released for it, and not what
 // was only a signal.
-func TestPermitsOfTheDeadComeBackOnce(t *testing.T) {
+func TestSemaphore_PermitsOfTheDeadComeBackOnce(t *testing.T) {
 	ctx, m := watched(t), process(t)
 	signalled, err := manager.NewSemaphore(ctx, m, 2)
 	closing(t, signalled, err)
@@ -163,7 +163,7 @@ func TestPermitsOfTheDeadComeBackOnce(t *testing.T) {
 
 // A lock that was unlocked without a word about what its dead owner left is no lock any more: for
 // nobody, in whichever form.
-func TestWhatTheDeadLeftIsNotForgotten(t *testing.T) {
+func TestMutex_DeathIsNotForgotten(t *testing.T) {
 	ctx, m := watched(t), process(t)
 	l, err := manager.NewMutex(ctx, m)
 	closing(t, l, err)

@@ -66,9 +66,9 @@ func (c *client) transaction(ctx context.Context) *transaction {
 	return nil
 }
 
-// Txn runs f as a transaction: nobody else calls an object of the manager between the first and the
-// last of its calls, and if f fails, all that they changed is as it was before. Calls belong to the
-// transaction if they are given the context that f gets:
+// Txn runs f as a transaction: no other call of the manager's objects comes between the first and
+// the last call of f, and if f fails, all that its calls changed is as it was before. Calls belong
+// to the transaction if they are given the context that f gets:
 //
 //	err := m.Txn(ctx, func(tx context.Context) error {
 //		if err := from.Add(tx, -10); err != nil { … }
@@ -76,9 +76,9 @@ func (c *client) transaction(ctx context.Context) *transaction {
 //	})
 //
 // The transaction is undone as well when f panics, when one of its calls outlasts its deadline, and
-// when this process dies, however it does. While it lasts everybody else waits, and so does a call
-// in f that is given another context: for ever, unless that one ends. Keep it short. A process that
-// is stopped in it stops the others, which have their deadlines.
+// when this process dies, however it does. While it lasts all other calls wait, and so does a call
+// in f that is given another context: for ever, unless that context ends. Keep it short. A process
+// that is stopped in it holds up the others until their deadlines.
 //
 // Dict, List, Set, Namespace, Value, Array and Queue take part, and objects of registered types
 // that are a Saver. Others, and calls that would wait, such as a Get of an empty queue, return

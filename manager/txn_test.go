@@ -12,7 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/manager"
 )
 
-func TestATxnIsAllOrNothing(t *testing.T) {
+func TestTxn_IsAllOrNothing(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
 		ctx := watched(t)
 		d, err := manager.NewDict[string, int](ctx, m)
@@ -65,7 +65,7 @@ func TestATxnIsAllOrNothing(t *testing.T) {
 }
 
 // A reader sees both accounts before or both after, also in shared memory.
-func TestNobodySeesHalfATxn(t *testing.T) {
+func TestTxn_IsSeenWhole(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
 		ctx := watched(t)
 		a, err := manager.NewValue(ctx, m, 100)
@@ -116,7 +116,7 @@ func TestNobodySeesHalfATxn(t *testing.T) {
 	})
 }
 
-func TestWhatATxnCannotDo(t *testing.T) {
+func TestTxn_RefusesWhatItCannotDo(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	q, err := manager.NewQueue[int](ctx, m, 0)
 	closing(t, q, err)
@@ -132,7 +132,7 @@ func TestWhatATxnCannotDo(t *testing.T) {
 }
 
 // A call that is cut off leaves open whether it was done; so the whole transaction is undone.
-func TestATxnEndsWithItsDeadline(t *testing.T) {
+func TestTxn_EndsWithItsDeadline(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	v, err := manager.NewValue(ctx, m, 1)
 	closing(t, v, err)
@@ -149,12 +149,11 @@ func TestATxnEndsWithItsDeadline(t *testing.T) {
 
 // A client that has got a value may go while somebody else's transaction keeps how the queue was.
 // That it is gone cannot be undone.
-func TestARollbackBringsNobodyBack(t *testing.T) {
+func TestTxn_RollbackBringsNobodyBack(t *testing.T) {
 	ctx, m := watched(t), local(t)
-	g := manager.NewGateway(m)
 	far, err := manager.Connect(ctx, func(context.Context) (manager.Stream, error) {
 		a, b := net.Pipe()
-		go g.Serve(ctx, b)
+		go m.Serve(ctx, b)
 		return a, nil
 	})
 	check(t, err)

@@ -2,19 +2,21 @@ package manager
 
 import (
 	"context"
+
+	"github.com/shoal-mp/shoal/ipc"
 )
 
 // A Value is one number in the server: an Array of one element. Values of other types stand in a
 // Dict or a Namespace.
-type Value[T Number] struct{ typed[Value[T]] }
+type Value[T ipc.Number] struct{ typed[Value[T]] }
 
 // NewValue makes a Value. The caller closes it.
-func NewValue[T Number](ctx context.Context, m *Manager, v T) (*Value[T], error) {
+func NewValue[T ipc.Number](ctx context.Context, m *Manager, v T) (*Value[T], error) {
 	a, err := NewArray(ctx, m, v)
-	return &Value[T]{typed[Value[T]]{a.Proxy}}, err
+	return &Value[T]{typed[Value[T]]{a.proxy}}, err
 }
 
-func (v *Value[T]) array() *Array[T] { return &Array[T]{typed[Array[T]]{v.Proxy}} }
+func (v *Value[T]) array() *Array[T] { return &Array[T]{typed[Array[T]]{v.proxy}} }
 
 // Get returns the value. It never waits, but for a transaction that has changed it.
 func (v *Value[T]) Get(ctx context.Context) (T, error) { return v.array().Get(ctx, 0) }

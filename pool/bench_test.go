@@ -10,7 +10,7 @@ import (
 
 // BenchmarkMap is a thousand tiny tasks by four workers.
 func BenchmarkMap(b *testing.B) {
-	for _, m := range shoal.StartMethods() {
+	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart, shoal.GoroutineStart} {
 		for _, c := range []struct {
 			name  string
 			chunk int
@@ -49,7 +49,7 @@ func BenchmarkApply(b *testing.B) {
 
 // BenchmarkReady is from nothing to four workers, each of which could answer.
 func BenchmarkReady(b *testing.B) {
-	for _, m := range shoal.StartMethods() {
+	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart, shoal.GoroutineStart} {
 		b.Run(m.String(), func(b *testing.B) {
 			for b.Loop() {
 				p, err := pool.New(b.Context(), pool.Options{Workers: 4, Start: m})

@@ -57,11 +57,11 @@ var mortal = pool.Register("mortal", func(_ context.Context, f fate) (int, error
 // taskTimeout is long enough for a task that does nothing on a machine that is busy.
 const taskTimeout = 3 * time.Second
 
-// TestDeathMatrix kills a worker in the middle of a task, in every way, and looks whether that task
-// alone fails, with the reason; whether the others are done; and whether the pool is whole
+// TestDeath_Matrix kills a worker in the middle of a task, in every way, and looks whether that
+// task alone fails, with the reason; whether the others are done; and whether the pool is whole
 // afterwards. The values are in the input of one Imap, so the queue of the one that dies is not
 // empty.
-func TestDeathMatrix(t *testing.T) {
+func TestDeath_Matrix(t *testing.T) {
 	for _, c := range []struct {
 		how  string
 		is   []error
@@ -123,7 +123,7 @@ func checkDeath(t *testing.T, err error, index int, is []error, says string) {
 	}
 }
 
-func TestGoroutineThatPanicsOrHangsFailsItsTaskAlone(t *testing.T) {
+func TestPool_GoroutineThatPanicsOrHangsFailsItsTaskAlone(t *testing.T) {
 	p := open(t, pool.Options{Workers: 2, Start: shoal.GoroutineStart, TaskTimeout: taskTimeout})
 	if _, err := mortal.Apply(deadline(t), p, fate{How: "panic"}); !errors.Is(err, shoal.ErrPanic) {
 		t.Errorf("got %v", err)
@@ -135,7 +135,7 @@ func TestGoroutineThatPanicsOrHangsFailsItsTaskAlone(t *testing.T) {
 	get[[]int](t)(square.Map(deadline(t), p, upTo(100)))
 }
 
-func TestTasksAreRunAgainIfThatIsWanted(t *testing.T) {
+func TestOptions_RetriesRunsTasksAgain(t *testing.T) {
 	p := open(t, pool.Options{Workers: 2, Retries: 1, ChunkSize: 5})
 	input := make([]fate, 20)
 	for i := range input {
@@ -151,7 +151,7 @@ func TestTasksAreRunAgainIfThatIsWanted(t *testing.T) {
 }
 
 // Killing an idle worker of a pool of Python's makes the next call hang, as often as not.
-func TestIdleWorkerIsReplaced(t *testing.T) {
+func TestPool_ReplacesAnIdleWorker(t *testing.T) {
 	p := open(t, pool.Options{Workers: 2})
 	for range 5 {
 		pids := make(map[int]bool)
@@ -172,7 +172,7 @@ func TestIdleWorkerIsReplaced(t *testing.T) {
 }
 
 // Workers are killed at random, all the time; every value has its result nevertheless.
-func TestKillStorm(t *testing.T) {
+func TestPool_SurvivesAKillStorm(t *testing.T) {
 	p := open(t, pool.Options{Workers: 3, Retries: 1000, ChunkSize: 1})
 	var mu sync.Mutex
 	pids, killed := make(map[int]bool), 0

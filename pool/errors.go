@@ -19,15 +19,14 @@ var (
 	// comes with the reason.
 	ErrBroken = errors.New("pool: no worker can be started")
 
-	// ErrTimeout is wrapped where a task took longer than Options.TaskTimeout. It is
-	// context.DeadlineExceeded, too.
+	// ErrTimeout is wrapped where a task took longer than Options.TaskTimeout. It wraps
+	// context.DeadlineExceeded.
 	ErrTimeout = fmt.Errorf("pool: the task took too long: %w", context.DeadlineExceeded)
 
 	// ErrRunning is returned by Join of a pool that takes tasks, which would wait for ever.
 	ErrRunning = errors.New("pool: call Finish or Close before Join")
 
-	// ErrNotReady is returned by Result.Successful while there is no result, and wrapped by
-	// IMap.Next when its context ends first.
+	// ErrNotReady is wrapped by the error of IMap.Next when its context ends first.
 	ErrNotReady = errors.New("pool: no result yet")
 )
 

@@ -121,7 +121,7 @@ var lookUp = pool.Register("look up", func(_ context.Context, i int) (int, error
 // Each worker runs the initializer once, also one that replaces another.
 func ExampleInit() {
 	ctx := context.Background()
-	p, err := pool.New(ctx, pool.Options{Workers: 2, Initializer: loadTable.With(10)})
+	p, err := pool.New(ctx, pool.Options{Workers: 2, Initializer: loadTable(10)})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -11,7 +11,7 @@ import (
 )
 
 // Workers may be of another program, which does with a call what its function of that name does.
-func TestWorkersOfAnotherProgram(t *testing.T) {
+func TestOptions_WorkersOfAnotherExecutable(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "other")
 	if out, err := exec.CommandContext(deadline(t), "go", "build", "-o", other,
 		"./testdata/other").CombinedOutput(); err != nil {

@@ -32,7 +32,7 @@ var lines = pool.Register("lines", func(ctx context.Context, f *os.File) (int, e
 	return strings.Count(string(b), "\n"), err
 })
 
-func TestEveryWorkerHasTheFilesOfThePoolAlsoOneThatReplacesAnother(t *testing.T) {
+func TestOptions_EveryWorkerHasTheFiles(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r, w, err := os.Pipe()

@@ -25,7 +25,7 @@ type Func[In, Out any] struct {
 // name is taken, if In or Out cannot cross processes, and after shoal.Main has begun.
 //
 // What fn is given is its own: it closes what has to be closed, or leaves it to the garbage
-// collector. The context ends with the pool, and when nobody waits for the result any more; it is
+// collector. The context ends with the pool, and when no call waits for the result any more; it is
 // good until fn returns.
 func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) *Func[In, Out] {
 	if name == "" || fn == nil {
@@ -42,9 +42,6 @@ func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out
 	functions.Add("pool: Register", name, f)
 	return f
 }
-
-// Name returns the name given to Register.
-func (f *Func[In, Out]) Name() string { return f.name }
 
 // ChunkSize returns the same function, of which a worker gets n values at once, whatever
 // Options.ChunkSize says: Python's chunksize, for every call that takes several values.
@@ -110,29 +107,28 @@ func perform(ctx context.Context, c call) reply {
 	return f.run(ctx, c)
 }
 
-// An Init is a function that each worker runs before its first task. It is made by RegisterInit.
-type Init[In any] struct{ f *Func[In, struct{}] }
-
-// RegisterInit makes fn usable as Options.Initializer. What holds for Register holds here, too; the
-// names are shared. What fn prepares, it keeps in package-level variables; workers on goroutines
-// have those in common.
-func RegisterInit[In any](name string, fn func(ctx context.Context, in In) error) *Init[In] {
+// RegisterInit makes fn usable as Options.Initializer: what it returns takes the argument of fn,
+// which is captured by New. Keep it in a package-level variable:
+//
+//	var load = pool.RegisterInit("load", func(ctx context.Context, path string) error { … })
+//
+//	p, err := pool.New(ctx, pool.Options{Initializer: load("words.txt")})
+//
+// It shares its names with Register, and panics where Register does. fn keeps what it prepares in
+// package-level variables, which workers on goroutines have in common.
+func RegisterInit[In any](name string, fn func(ctx context.Context, in In) error) func(In) Initializer {
 	if fn == nil {
 		panic(fmt.Sprintf("pool: RegisterInit(%q): a function is needed", name))
 	}
-	return &Init[In]{Register(name, func(ctx context.Context, in In) (struct{},
-		error) {
-		return struct{}{}, fn(ctx, in)
-	})}
+	f := Register(name, func(ctx context.Context, in In) (struct{}, error) { return struct{}{}, fn(ctx, in) })
+	return func(in In) Initializer {
+		return Initializer{func() (call, error) {
+			args, err := packAll(f.in, []In{in})
+			return call{fn: f.name, n: 1, args: args}, err
+		}}
+	}
 }
 
-// With returns the initializer with its argument, which is captured by New.
-func (i *Init[In]) With(in In) Initializer {
-	return Initializer{func() (call, error) {
-		args, err := packAll(i.f.in, []In{in})
-		return call{fn: i.f.name, n: 1, args: args}, err
-	}}
-}
-
-// An Initializer is an Init with its argument. The zero Initializer does nothing.
+// An Initializer is a function that each worker runs before its first task, with its argument: what
+// a function of RegisterInit returns. The zero Initializer does nothing.
 type Initializer struct{ capture func() (call, error) }

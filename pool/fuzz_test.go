@@ -10,9 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// FuzzMessages feeds hostile bytes to whatever reads them: the messages, and the values in their
-// parcels.
-func FuzzMessages(f *testing.F) {
+// FuzzPool_Messages feeds hostile bytes to whatever reads them: the messages, and the values in
+// their parcels.
+func FuzzPool_Messages(f *testing.F) {
 	calls, replies := must(wire.PlanOf[call]()), must(wire.PlanOf[reply]())
 	args, err := packAll(tiny.in, []int{1, 2, 3})
 	if err != nil {
@@ -62,7 +62,7 @@ func decoded[T any](p *wire.Plan[T], body []byte) (T, error) {
 
 // A chunk of which the bytes say less or more than its count is an error of its task, and nothing
 // worse.
-func TestCallThatContradictsItself(t *testing.T) {
+func TestPool_RefusesACallThatContradictsItself(t *testing.T) {
 	args, err := packAll(tiny.in, []int{1, 2, 3})
 	if err != nil {
 		t.Fatal(err)

@@ -18,12 +18,13 @@ import (
 // end of ctx or of the pool is the last thing that is yielded. When the loop breaks off, chunks
 // that no worker has are not run, and the context of those that run is cancelled.
 //
-// A loop ends with ctx. ImapAsync is for who goes on after a time-out.
+// A loop ends with ctx. Use ImapAsync to go on after a time-out.
 func (f *Func[In, Out]) Imap(ctx context.Context, p *Pool, in iter.Seq[In]) iter.Seq2[Out, error] {
 	return f.lazily(ctx, p, in, true)
 }
 
-// ImapUnordered is Imap with the results in the order in which they are ready.
+// ImapUnordered runs the function as Imap does, and yields the results in the order in which they
+// are ready.
 func (f *Func[In, Out]) ImapUnordered(ctx context.Context, p *Pool, in iter.Seq[In]) iter.Seq2[Out, error] {
 	return f.lazily(ctx, p, in, false)
 }
@@ -41,14 +42,15 @@ func (f *Func[In, Out]) lazily(ctx context.Context, p *Pool, in iter.Seq[In], or
 	}
 }
 
-// ImapAsync is Imap whose results are taken one by one, each with a deadline of its own, after
-// which the next call goes on. It draws the first Options.Window values before it returns. The
-// caller closes what it returns.
+// ImapAsync runs the function as Imap does. The caller takes the results one by one by Next, each
+// with a deadline of its own, after which the next call goes on. It draws the first Options.Window
+// values before it returns. The caller closes what it returns.
 func (f *Func[In, Out]) ImapAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
 	return f.imap(p, in, true).fill()
 }
 
-// ImapUnorderedAsync is ImapAsync with the results in the order in which they are ready.
+// ImapUnorderedAsync runs the function as ImapAsync does, and returns the results in the order in
+// which they are ready.
 func (f *Func[In, Out]) ImapUnorderedAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
 	return f.imap(p, in, false).fill()
 }

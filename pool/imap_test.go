@@ -50,7 +50,7 @@ func openGate(t *testing.T, dir string) {
 	}
 }
 
-func TestImapYieldsInOrderAndDrawsNoMoreThanItsWindow(t *testing.T) {
+func TestImap_YieldsInOrderAndDrawsNoMoreThanItsWindow(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		for _, chunk := range []int{1, 3, 100} {
 			const window = 8
@@ -84,7 +84,7 @@ func counted(drawn *int, n int) iter.Seq[int] {
 	}
 }
 
-func TestImapOfAnEndlessInputCanBeLeft(t *testing.T) {
+func TestImap_OfAnEndlessInputCanBeLeft(t *testing.T) {
 	p := open(t, pool.Options{Workers: 2, Window: 10})
 	drawn := 0
 	for v, err := range square.Imap(deadline(t), p, counted(&drawn, -1)) {
@@ -100,7 +100,7 @@ func TestImapOfAnEndlessInputCanBeLeft(t *testing.T) {
 	}
 }
 
-func TestImapGoesOnAfterAFailure(t *testing.T) {
+func TestImap_GoesOnAfterAFailure(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 2, Start: m})
 		i := 0
@@ -120,7 +120,7 @@ func TestImapGoesOnAfterAFailure(t *testing.T) {
 
 // Behind the one that waits, its worker has been given some of the others: they must not wait for
 // it.
-func TestUnorderedResultsDoNotWaitForASlowOne(t *testing.T) {
+func TestImapUnordered_DoesNotWaitForASlowOne(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 2, Start: m, Window: 1000})
 		get[[]bool](t)(maybeGated.Map(deadline(t), p, make([]string, 500))) // they are seen to be quick
@@ -145,7 +145,7 @@ func TestUnorderedResultsDoNotWaitForASlowOne(t *testing.T) {
 	})
 }
 
-func TestImapEndsWithItsContextAndItsPool(t *testing.T) {
+func TestImap_EndsWithItsContextAndItsPool(t *testing.T) {
 	p := open(t, pool.Options{Workers: 1})
 	ctx, cancel := context.WithCancel(deadline(t))
 	ends := func(ctx context.Context, want error) {
@@ -198,7 +198,7 @@ func TestRegression_S3_2_ImapGoesOnAfterATimeout(t *testing.T) {
 }
 
 // As next(0) in Python: a time that is over takes what is there.
-func TestNextTakesWhatIsThere(t *testing.T) {
+func TestIMap_NextTakesWhatIsThere(t *testing.T) {
 	p := open(t, pool.Options{Workers: 1})
 	results := square.ImapAsync(p, slices.Values(upTo(3)))
 	defer results.Close()
@@ -212,7 +212,7 @@ func TestNextTakesWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestAnIMapThatIsClosedOrWhosePoolEnds(t *testing.T) {
+func TestIMap_ThatIsClosedOrWhosePoolEnds(t *testing.T) {
 	p := open(t, pool.Options{Workers: 1})
 	drawn := 0
 	left := square.ImapAsync(p, counted(&drawn, -1))

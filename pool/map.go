@@ -26,7 +26,8 @@ func (f *Func[In, Out]) results(t *task, r reply, err error, out []Out) error {
 	return nil
 }
 
-// Apply is Map of one value.
+// Apply runs the function with one value and returns the result. The failure of the task is a
+// *TaskError.
 func (f *Func[In, Out]) Apply(ctx context.Context, p *Pool, in In) (Out, error) {
 	out, err := f.Map(ctx, p, []In{in})
 	if err != nil {
@@ -36,7 +37,7 @@ func (f *Func[In, Out]) Apply(ctx context.Context, p *Pool, in In) (Out, error) 
 	return out[0], nil
 }
 
-// ApplyAsync is Apply that does not wait.
+// ApplyAsync hands one value in and returns at once.
 func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 	r := newResult[Out]()
 	f.MapAsync(p, []In{in}).Then(func(out []Out, err error) {
@@ -61,7 +62,7 @@ func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error
 	return out, err
 }
 
-// MapAsync is Map that does not wait. The values are captured when it returns.
+// MapAsync hands the values in and returns at once, when they are captured.
 func (f *Func[In, Out]) MapAsync(p *Pool, in []In) *Result[[]Out] { return f.gather(p, in).result }
 
 // A gathering collects the chunks of one Map.

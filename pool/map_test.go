@@ -41,7 +41,7 @@ func squares(n int) []int {
 	return all
 }
 
-func TestMapReturnsResultsInOrder(t *testing.T) {
+func TestMap_ReturnsResultsInOrder(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		for _, chunk := range []int{0, 1, 7, 5000} {
 			p := open(t, pool.Options{Workers: 3, Start: m, ChunkSize: chunk})
@@ -54,7 +54,7 @@ func TestMapReturnsResultsInOrder(t *testing.T) {
 	})
 }
 
-func TestFirstFailureIsTheErrorOfMap(t *testing.T) {
+func TestMap_ReturnsTheFirstFailure(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 2, Start: m, ChunkSize: 3})
 		_, err := oddOnly.Map(deadline(t), p, []int{1, 3, 5, 7, 8, 9, 11})
@@ -74,7 +74,7 @@ var sum = pool.Register2("sum", func(_ context.Context, i int, chunk *tensor.Ten
 	return float64(i) * chunk.Sum(), nil
 })
 
-func TestStarMapSharesTensors(t *testing.T) {
+func TestStarMap_SharesTensors(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 2, Start: m})
 		whole := get[*tensor.Tensor](t)(tensor.NewShared(tensor.Float32, 40, 10))
@@ -112,7 +112,7 @@ var twice = pool.Register("twice", func(_ context.Context, in *tensor.Tensor) (*
 	return out, err
 })
 
-func TestResultsAreSharedToo(t *testing.T) {
+func TestMap_SharesResults(t *testing.T) {
 	p := open(t, pool.Options{Workers: 2})
 	in := get[*tensor.Tensor](t)(tensor.NewShared(tensor.Float32, 1000))
 	defer in.Close()
@@ -135,7 +135,7 @@ var anything = pool.Register("anything", func(_ context.Context, give bool) (any
 
 var accepts = pool.Register("accepts", func(context.Context, any) (int, error) { return 1, nil })
 
-func TestWhatCannotCrossIsAnErrorOfItsTask(t *testing.T) {
+func TestTaskError_OfWhatCannotCross(t *testing.T) {
 	p := open(t, pool.Options{Workers: 1})
 	if _, err := anything.Apply(deadline(t), p, true); err == nil {
 		t.Error("a channel has crossed")
@@ -148,7 +148,7 @@ func TestWhatCannotCrossIsAnErrorOfItsTask(t *testing.T) {
 	}
 }
 
-func TestApplyAsyncAndItsResult(t *testing.T) {
+func TestApplyAsync_MakesAResult(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 2, Start: m})
 		var all []*pool.Result[int]
@@ -159,9 +159,8 @@ func TestApplyAsyncAndItsResult(t *testing.T) {
 		for i, r := range all {
 			r.Then(func(v int, err error) { called <- err })
 			v, err := r.Get(deadline(t))
-			ok, err2 := r.Successful()
-			if odd := i%2 == 1; (err == nil) != odd || ok != odd || err2 != nil || odd && v != i || !r.Ready() {
-				t.Errorf("%d: %v, %v, %v, %v", i, v, err, ok, err2)
+			if odd := i%2 == 1; (err == nil) != odd || odd && v != i || !r.Ready() {
+				t.Errorf("%d: %v, %v", i, v, err)
 			}
 			if err := <-called; errors.Is(err, fs.ErrInvalid) == (i%2 == 1) {
 				t.Errorf("%d: called with %v", i, err)
@@ -170,15 +169,12 @@ func TestApplyAsyncAndItsResult(t *testing.T) {
 	})
 }
 
-func TestResultThatIsNotThere(t *testing.T) {
+func TestResult_ThatIsNotThere(t *testing.T) {
 	p := open(t, pool.Options{Workers: 1})
 	r := gated.ApplyAsync(p, t.TempDir())
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := r.Get(over); err != context.Canceled || r.Ready() {
-		t.Errorf("got %v", err)
-	}
-	if _, err := r.Successful(); err != pool.ErrNotReady {
 		t.Errorf("got %v", err)
 	}
 	if _, err := gated.Map(over, p, []string{t.TempDir()}); err != context.Canceled {
@@ -207,7 +203,7 @@ var processID = pool.Register("processID",
 
 // A caller that does not wait for a Map, an Apply or an Imap any more stops what runs of it; its
 // workers go on with other tasks.
-func TestTasksThatNobodyWaitsForAreStopped(t *testing.T) {
+func TestMap_StopsTasksThatNobodyWaitsFor(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 1, Start: m, ChunkSize: 1})
 		began, err := ipc.NewQueue[int](4)

@@ -66,9 +66,6 @@ func New(ctx context.Context, opts Options) (*Pool, error) {
 	return p, nil
 }
 
-// Workers returns how many workers the pool has.
-func (p *Pool) Workers() int { return p.opts.Workers }
-
 // Ready waits until every worker has run its initializer. Its error says why that will not happen.
 func (p *Pool) Ready(ctx context.Context) error {
 	select {

@@ -30,9 +30,9 @@ var setBase = pool.RegisterInit("setBase", func(ctx context.Context, n int) erro
 
 var addBase = pool.Register("addBase", func(_ context.Context, x int) (int, error) { return int(base.Load()) + x, nil })
 
-func TestInitializerRunsInEachWorker(t *testing.T) {
+func TestInitializer_RunsInEachWorker(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 3, Start: m, Initializer: setBase.With(1000), MaxTasksPerWorker: 2})
+		p := open(t, pool.Options{Workers: 3, Start: m, Initializer: setBase(1000), MaxTasksPerWorker: 2})
 		if err := p.Ready(deadline(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -45,12 +45,12 @@ func TestInitializerRunsInEachWorker(t *testing.T) {
 	})
 }
 
-func TestInitializerThatFailsBreaksThePool(t *testing.T) {
+func TestInitializer_ThatFailsBreaksThePool(t *testing.T) {
 	for _, c := range []struct {
 		arg  int
 		want error
 	}{{-1, fs.ErrInvalid}, {0, shoal.ErrExited}} {
-		p := open(t, pool.Options{Workers: 2, Initializer: setBase.With(c.arg)})
+		p := open(t, pool.Options{Workers: 2, Initializer: setBase(c.arg)})
 		_, err := square.Map(deadline(t), p, upTo(10))
 		if !errors.Is(err, pool.ErrBroken) || !errors.Is(err, c.want) {
 			t.Errorf("base %d: %v", c.arg, err)
@@ -64,7 +64,7 @@ func TestInitializerThatFailsBreaksThePool(t *testing.T) {
 	}
 }
 
-func TestWorkersThatCannotBeStartedBreakThePool(t *testing.T) {
+func TestPool_IsBrokenByWorkersThatCannotStart(t *testing.T) {
 	p := open(t, pool.Options{Workers: 2, Process: shoal.Options{Executable: "/does/not/exist"}})
 	if _, err := square.Apply(deadline(t), p, 1); !errors.Is(err, pool.ErrBroken) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
@@ -75,7 +75,7 @@ var whoRuns = pool.Register("whoRuns", func(ctx context.Context, _ int) ([2]int,
 	return [2]int{os.Getpid(), pool.Rank(ctx)}, nil
 })
 
-func TestWorkersAreReplacedAfterTheirTasks(t *testing.T) {
+func TestOptions_MaxTasksReplacesWorkers(t *testing.T) {
 	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart} {
 		p := open(t, pool.Options{Workers: 2, Start: m, ChunkSize: 2, MaxTasksPerWorker: 3})
 		calls := make(map[int]int)
@@ -99,7 +99,7 @@ func TestWorkersAreReplacedAfterTheirTasks(t *testing.T) {
 	}
 }
 
-func TestFinishLetsTasksEnd(t *testing.T) {
+func TestFinish_LetsTasksEnd(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 2, Start: m})
 		if err := p.Join(deadline(t)); err != pool.ErrRunning {
@@ -119,7 +119,7 @@ func TestFinishLetsTasksEnd(t *testing.T) {
 	})
 }
 
-func TestFinishOfAPoolWithoutTasks(t *testing.T) {
+func TestFinish_OfAPoolWithoutTasks(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 2, Start: m})
 		p.Finish()
@@ -129,7 +129,7 @@ func TestFinishOfAPoolWithoutTasks(t *testing.T) {
 	})
 }
 
-func TestCloseEndsTasks(t *testing.T) {
+func TestClose_EndsTasks(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 2, Start: m, Process: shoal.Options{Grace: watchdog}})
 		r := gated.MapAsync(p, []string{t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()})
@@ -148,7 +148,7 @@ func TestCloseEndsTasks(t *testing.T) {
 	})
 }
 
-func TestPoolEndsWithItsContext(t *testing.T) {
+func TestPool_EndsWithItsContext(t *testing.T) {
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(deadline(t))
 	p, err := pool.New(ctx, pool.Options{Workers: 2})
@@ -166,7 +166,7 @@ func TestPoolEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestBadOptionsAreErrors(t *testing.T) {
+func TestNew_ChecksItsOptions(t *testing.T) {
 	for _, opts := range []pool.Options{
 		{Workers: -1}, {MaxTasksPerWorker: -1}, {ChunkSize: -1}, {Window: -1}, {Retries: -1}, {TaskTimeout: -time.Hour},
 	} {
@@ -180,7 +180,7 @@ func TestBadOptionsAreErrors(t *testing.T) {
 	}
 }
 
-func TestBadRegistrationsPanic(t *testing.T) {
+func TestRegister_PanicsWhereItIsWrong(t *testing.T) {
 	for name, register := range map[string]func(){
 		"no name":     func() { pool.Register("", func(context.Context, int) (int, error) { return 0, nil }) },
 		"no function": func() { pool.Register[int, int]("x", nil) },

@@ -31,35 +31,16 @@ func (r *Result[T]) Ready() bool {
 	}
 }
 
-// Successful reports whether the result is no error; ErrNotReady if there is none yet.
-func (r *Result[T]) Successful() (bool, error) {
-	if !r.Ready() {
-		return false, ErrNotReady
-	}
-	return r.err == nil, nil
-}
-
-// Wait waits until there is a result or ctx is done, whose cause it returns then.
-func (r *Result[T]) Wait(ctx context.Context) error {
-	select {
-	case <-r.done:
-		return nil
-	default:
-	}
-	select {
-	case <-r.done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// Get waits like Wait, and returns the result. What it holds of shared memory is the caller's to
-// close, once.
+// Get waits until there is a result, and returns it. The caller closes what the result holds of
+// shared memory, once. If ctx is done first, the error is the cause of ctx.
 func (r *Result[T]) Get(ctx context.Context) (T, error) {
-	if err := r.Wait(ctx); err != nil {
-		var zero T
-		return zero, err
+	if !r.Ready() {
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			var zero T
+			return zero, context.Cause(ctx)
+		}
 	}
 	return r.value, r.err
 }

@@ -20,9 +20,9 @@ var waitAtGate = pool.RegisterInit("waitAtGate", func(ctx context.Context, dir s
 
 // A goroutine that learns that a task is over hands in the next one: also of a task that fits into
 // a parcel and, as is found when a worker is there to be given it, not into a message.
-func TestACallbackHandsInMore(t *testing.T) {
+func TestThen_HandsInMore(t *testing.T) {
 	dir := t.TempDir()
-	p := open(t, pool.Options{Workers: 1, Start: shoal.SpawnStart, Initializer: waitAtGate.With(dir)})
+	p := open(t, pool.Options{Workers: 1, Start: shoal.SpawnStart, Initializer: waitAtGate(dir)})
 	r := lengthOf.ApplyAsync(p, make([]byte, 64<<20-16))
 	next := make(chan *pool.Result[int], 1)
 	r.Then(func(_ int, err error) {

@@ -11,7 +11,7 @@ type Pair[A, B any] struct {
 	Second B
 }
 
-// A Func2 is a Func of two arguments. What takes pairs is in Func.
+// A Func2 is a function of two arguments that workers run. Its Func takes the two as a Pair.
 //
 // A function of three arguments or more takes a struct of them, and StarMap is Map then: the fields
 // have names, so that no call confuses two arguments of one type, which Python's tuples cannot say.
@@ -23,7 +23,7 @@ type Pair[A, B any] struct {
 //	out, err := volume.Map(ctx, p, []box{{1, 2, 3}, {4, 5, 6}})
 type Func2[A, B, Out any] struct{ Func *Func[Pair[A, B], Out] }
 
-// Register2 is Register for functions of two arguments, which StarMap calls.
+// Register2 makes a function of two arguments runnable by workers. It panics where Register does.
 func Register2[A, B, Out any](name string, fn func(ctx context.Context, a A, b B) (Out, error)) *Func2[A, B, Out] {
 	if fn == nil {
 		panic("pool: Register2: a function is needed")
@@ -33,27 +33,29 @@ func Register2[A, B, Out any](name string, fn func(ctx context.Context, a A, b B
 	})}
 }
 
-// ChunkSize is Func.ChunkSize.
+// ChunkSize returns the same function, of which a worker gets n pairs at once, whatever
+// Options.ChunkSize says. It panics if n is below 1.
 func (f *Func2[A, B, Out]) ChunkSize(n int) *Func2[A, B, Out] {
 	return &Func2[A, B, Out]{f.Func.ChunkSize(n)}
 }
 
-// StarMap is Map over pairs of arguments: with slices.All(chunks), of the index and the chunk.
+// StarMap runs the function with each pair of arguments and returns the results in their order, as
+// Map does. The pairs of slices.All(chunks) are an index and a chunk.
 func (f *Func2[A, B, Out]) StarMap(ctx context.Context, p *Pool, in iter.Seq2[A, B]) ([]Out, error) {
 	return f.Func.Map(ctx, p, pairs(in))
 }
 
-// StarMapAsync is StarMap that does not wait.
+// StarMapAsync hands the pairs in and returns at once, when they are captured.
 func (f *Func2[A, B, Out]) StarMapAsync(p *Pool, in iter.Seq2[A, B]) *Result[[]Out] {
 	return f.Func.MapAsync(p, pairs(in))
 }
 
-// Apply is Func.Apply.
+// Apply runs the function with one pair of arguments and returns the result.
 func (f *Func2[A, B, Out]) Apply(ctx context.Context, p *Pool, a A, b B) (Out, error) {
 	return f.Func.Apply(ctx, p, Pair[A, B]{a, b})
 }
 
-// ApplyAsync is Func.ApplyAsync.
+// ApplyAsync hands one pair of arguments in and returns at once.
 func (f *Func2[A, B, Out]) ApplyAsync(p *Pool, a A, b B) *Result[Out] {
 	return f.Func.ApplyAsync(p, Pair[A, B]{a, b})
 }

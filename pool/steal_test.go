@@ -20,7 +20,7 @@ var met = pool.Register("met", func(ctx context.Context, b *ipc.Barrier) (bool, 
 })
 
 // What was short a hundred times and then waits for the other workers must not keep their tasks.
-func TestWhatTakesLongAllOfASuddenIsSharedOut(t *testing.T) {
+func TestPool_SharesOutWhatTakesLong(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		const workers = 4
 		b, err := ipc.NewBarrier(workers)

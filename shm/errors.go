@@ -29,7 +29,8 @@ var (
 	ErrTooManyParticipants = errors.New("shm: domain has 256 participants")
 	// ErrToken is returned by Join for a token that is not the listener's.
 	ErrToken = errors.New("shm: wrong token")
-	// ErrUser is returned where a domain and who asks for it belong to different users.
+	// ErrUser is returned where a domain and the process that asks for it belong to different
+	// users.
 	ErrUser = errors.New("shm: domain of another user")
 	// ErrNamespace is returned by Join where the processes could neither wake nor watch each other.
 	ErrNamespace = errors.New("shm: domain in another namespace")
@@ -45,7 +46,7 @@ var (
 	ErrFinished = errors.New("shm: ring is finished")
 	// ErrLocked is returned by a try that would have to wait: for a lock, or for a permit.
 	ErrLocked = errors.New("shm: locked")
-	// ErrNotOwner is returned by an Unlock to who does not hold the lock.
+	// ErrNotOwner is returned by an Unlock of a lock that the caller does not hold.
 	ErrNotOwner = errors.New("shm: not the holder of the lock")
 	// ErrOwnerDied comes with a lock whose holder died: what it guards may be half done.
 	ErrOwnerDied = errors.New("shm: it held the lock")

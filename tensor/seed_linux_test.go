@@ -101,7 +101,7 @@ func TestRegression_S2_1_RanksDrawDifferentNumbersAndSeededRunsRepeat(t *testing
 		return func(t *testing.T) map[[2]int]uint64 {
 			return tickets(t, ranks, func(q *ipc.Queue[ticket]) {
 				p, err := pool.New(watched(t), pool.Options{Workers: ranks, Start: start,
-					Initializer: drawFirst.With(q.Sender())})
+					Initializer: drawFirst(q.Sender())})
 				check(t, err)
 				check(t, p.Ready(watched(t)))
 				check(t, p.Close())
@@ -110,7 +110,7 @@ func TestRegression_S2_1_RanksDrawDifferentNumbersAndSeededRunsRepeat(t *testing
 	}
 	replaced := func(t *testing.T) map[[2]int]uint64 {
 		return tickets(t, 3, func(q *ipc.Queue[ticket]) {
-			p, err := pool.New(watched(t), pool.Options{Workers: 1, Initializer: drawFirst.With(q.Sender())})
+			p, err := pool.New(watched(t), pool.Options{Workers: 1, Initializer: drawFirst(q.Sender())})
 			check(t, err)
 			for range 2 {
 				if _, err := end.Apply(watched(t), p, 0); err == nil {

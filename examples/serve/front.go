@@ -14,7 +14,7 @@ import (
 func servePool(ctx context.Context, l net.Listener, weights *ipc.Latest[Weights]) (end func() error, err error) {
 	p, err := pool.New(ctx, pool.Options{
 		Workers: workers, Process: shoal.Options{Threads: 1},
-		Initializer: prepare.With(weights),
+		Initializer: prepare(weights),
 		Retries:     100, // a request whose worker is killed goes to another one
 	})
 	if err != nil {

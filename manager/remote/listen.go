@@ -47,7 +47,7 @@ const maxStrangers = 64
 
 // A Listener serves a manager, until it is closed.
 type Listener struct {
-	gate *manager.Gateway
+	m    *manager.Manager
 	key  []byte
 	tcp  net.Listener
 	tls  *tls.Config
@@ -65,7 +65,7 @@ func Listen(m *manager.Manager, addr string, opts Options) (*Listener, error) {
 	if len(opts.Key) == 0 {
 		return nil, fmt.Errorf("remote: listen: %w: it is empty", ErrKey)
 	}
-	l := &Listener{gate: manager.NewGateway(m), key: opts.Key, strangers: make(chan struct{}, maxStrangers)}
+	l := &Listener{m: m, key: opts.Key, strangers: make(chan struct{}, maxStrangers)}
 	var err error
 	if l.tls, err = serverConfig(opts.TLS); err != nil {
 		return nil, fmt.Errorf("remote: listen: %w", err)
@@ -122,7 +122,7 @@ func (l *Listener) meet(c net.Conn) {
 			c.Close()
 			return // the client knows why, if it is one
 		}
-		l.gate.Serve(l.ctx, s) // what goes wrong is the client's matter, which sees the stream end
+		l.m.Serve(l.ctx, s) // what goes wrong is the client's matter, which sees the stream end
 	})
 }
 

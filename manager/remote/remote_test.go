@@ -66,7 +66,7 @@ func dialed(t testing.TB, l *remote.Listener, opts remote.Options) *manager.Mana
 	return m
 }
 
-func TestARemoteManagerIsAManager(t *testing.T) {
+func TestDial_ReturnsAManager(t *testing.T) {
 	ctx := watched(t)
 	_, l := served(t, remote.Options{Key: key})
 	for name, opts := range map[string]remote.Options{"key": {Key: key},
@@ -108,7 +108,7 @@ func TestARemoteManagerIsAManager(t *testing.T) {
 }
 
 // Two machines and the server's own share one object; no addition is lost.
-func TestClientsHereAndThereShareAnObject(t *testing.T) {
+func TestListen_ClientsHereAndThereShareAnObject(t *testing.T) {
 	ctx := watched(t)
 	here, l := served(t, remote.Options{Key: key})
 	there := [2]*manager.Manager{dialed(t, l, remote.Options{Key: key}), dialed(t, l, remote.Options{Key: key})}
@@ -145,7 +145,7 @@ func TestClientsHereAndThereShareAnObject(t *testing.T) {
 	wantErr(t, err, manager.ErrNoKey)
 }
 
-func TestACallThatWaitsThereIsCancelledHere(t *testing.T) {
+func TestDial_CancelsACallThatWaitsThere(t *testing.T) {
 	ctx := watched(t)
 	_, l := served(t, remote.Options{Key: key})
 	m := dialed(t, l, remote.Options{Key: key})
@@ -163,7 +163,7 @@ func TestACallThatWaitsThereIsCancelledHere(t *testing.T) {
 	}
 }
 
-func TestAFileStaysInItsMachine(t *testing.T) {
+func TestDial_FileStaysInItsMachine(t *testing.T) {
 	ctx := watched(t)
 	_, l := served(t, remote.Options{Key: key})
 	m := dialed(t, l, remote.Options{Key: key})
@@ -184,7 +184,7 @@ func TestAFileStaysInItsMachine(t *testing.T) {
 	}
 }
 
-func TestATensorStaysInItsMachine(t *testing.T) {
+func TestDial_TensorStaysInItsMachine(t *testing.T) {
 	ctx := watched(t)
 	_, l := served(t, remote.Options{Key: key})
 	m := dialed(t, l, remote.Options{Key: key})
@@ -201,7 +201,7 @@ func TestATensorStaysInItsMachine(t *testing.T) {
 	}
 }
 
-func TestAProxyOfAnotherServerIsRefused(t *testing.T) {
+func TestDial_ProxyOfAnotherServerIsRefused(t *testing.T) {
 	ctx := watched(t)
 	_, l1 := served(t, remote.Options{Key: key})
 	_, l2 := served(t, remote.Options{Key: key})
@@ -215,7 +215,7 @@ func TestAProxyOfAnotherServerIsRefused(t *testing.T) {
 	wantErr(t, d.Set(ctx, 1, v), manager.ErrForeign)
 }
 
-func TestWhoHasNotTheKeyIsRefused(t *testing.T) {
+func TestListen_RefusesAnotherKey(t *testing.T) {
 	ctx := watched(t)
 	_, l := served(t, remote.Options{Key: key})
 	for _, k := range []string{"another key of this length", "s", ""} {
@@ -230,7 +230,7 @@ func TestWhoHasNotTheKeyIsRefused(t *testing.T) {
 
 // Somebody in the middle ends one TLS connection and begins another; it does not know the key, and
 // what it passes on proves nothing.
-func TestSomebodyInTheMiddleIsFoundOut(t *testing.T) {
+func TestDial_FindsOutSomebodyInTheMiddle(t *testing.T) {
 	ctx := watched(t)
 	_, l := served(t, remote.Options{Key: key})
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
@@ -258,7 +258,7 @@ func TestSomebodyInTheMiddleIsFoundOut(t *testing.T) {
 
 // What is no manager is said to be none, and what sends garbage is sent away, while others are
 // served.
-func TestGarbageAtThePort(t *testing.T) {
+func TestListen_DropsGarbage(t *testing.T) {
 	ctx := watched(t)
 	_, l := served(t, remote.Options{Key: key})
 	for _, garbage := range []string{"", "GET / HTTP/1.0\r\n\r\n", strings.Repeat("\xff", 100_000)} {
@@ -297,7 +297,7 @@ func TestGarbageAtThePort(t *testing.T) {
 	wantErr(t, err, remote.ErrPeer)
 }
 
-func TestTheListenersEndIsNoticed(t *testing.T) {
+func TestListener_EndIsNoticed(t *testing.T) {
 	ctx := watched(t)
 	m, err := manager.New(ctx)
 	check(t, err)

@@ -1,0 +1,65 @@
+package shoal
+
+import (
+	"context"
+	"errors"
+	"syscall"
+)
+
+// A completion is the end of a Process, which others wait for.
+type completion struct {
+	ended chan struct{} // closed when the process has ended for good
+	err   error         // set before ended is closed
+}
+
+// Done is closed when the process has ended and all that it printed was passed on: Python's
+// sentinel, for a select.
+func (p *completion) Done() <-chan struct{} { return p.ended }
+
+// ExitCode returns the exit status, -N if signal N has ended the process, -1 too if it could not be
+// started; false while it runs. A goroutine has the one that a process would have had.
+func (p *completion) ExitCode() (code int, ended bool) {
+	select {
+	case <-p.ended:
+	default:
+		return 0, false
+	}
+	pe, failed := errors.AsType[*ProcessError](p.err)
+	if !failed {
+		return 0, true
+	}
+	if s, ok := pe.Signal.(syscall.Signal); ok {
+		return -int(s), true
+	}
+	return pe.ExitCode, true
+}
+
+// Wait blocks until the process has ended and all that it printed was passed on, or ctx is done. It
+// returns nil, a *ProcessError, or the cause of ctx. It may be called any number of times; it does
+// not replace Group.Wait.
+func (p *completion) Wait(ctx context.Context) error {
+	select {
+	case <-p.ended:
+		return p.err
+	default:
+	}
+	select {
+	case <-p.ended:
+		return p.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Poll waits until the process has ended and all that it printed was passed on, so that ipc.Wait
+// can wait for it among queues and pipes: Python's connection.wait with a sentinel. It returns nil,
+// however the process ended, or the cause of ctx.
+func (p *completion) Poll(ctx context.Context) error {
+	p.Wait(ctx)
+	select {
+	case <-p.ended:
+		return nil
+	default:
+		return context.Cause(ctx)
+	}
+}
