@@ -2,8 +2,8 @@ package data
 
 import "github.com/shoal-mp/shoal/internal/wire"
 
-// An Any is a value of an interface type, whose own type was given to Register, as a field of a
-// Dataset or a Stream that can cross.
+// An Any is a field of a Dataset or a Stream that goes to processes: a value of an interface type
+// T, such as another Dataset. The type of the value itself was given to wire.RegisterType.
 type Any[T any] struct{ Value T }
 
 // MarshalWire writes the value with the name of its type.

@@ -54,7 +54,7 @@ func (s Sample) sound() (err error) {
 // A Dataset is a numbered set of examples. All samples have the same number of fields, and a field
 // the same dtype and shape in all of a batch. A [Loader] with workers on goroutines calls Get from
 // several of them at once; for workers that are processes, the Dataset is of a type that was given
-// to Register. What is random in a sample comes from [Rand] or [SampleSeed].
+// to wire.RegisterType. What is random in a sample comes from [Rand] or [SampleSeed].
 //
 // The Loader copies what Get returns into the batch and does not close it.
 type Dataset interface {

@@ -77,8 +77,8 @@ func (l *Loader) Len() int {
 	return n / size
 }
 
-// Batches returns the batches of the next epoch: the first call is epoch 0, unless Resume says
-// otherwise. See Epoch.
+// Batches returns the batches of the next epoch, as Epoch does of a certain one. The first call is
+// epoch 0, unless Resume says otherwise.
 func (l *Loader) Batches(ctx context.Context) iter.Seq2[Batch, error] {
 	return l.Epoch(ctx, int(l.epochs.Add(1)-1))
 }

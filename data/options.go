@@ -87,7 +87,7 @@ const (
 	// Goroutines is the default: they cost nothing and read the Dataset where it is.
 	Goroutines Kind = iota
 	// Processes have a heap of their own, may die, and are replaced. The Dataset is of a type that
-	// was given to Register.
+	// was given to wire.RegisterType.
 	Processes
 	// Auto begins with goroutines, tries processes where a sample takes long, and stays with what
 	// needs less time for one.

@@ -14,8 +14,8 @@ import (
 // which is then overwritten. A Transform works on a single sample and on several, because it leaves
 // dimensions in front alone; several goroutines may call it with different tensors.
 //
-// One of your own goes to workers that are processes if its type was given to Register, like that
-// of a Dataset.
+// One of your own goes to workers that are processes if its type was given to wire.RegisterType,
+// like that of a Dataset.
 type Transform interface {
 	Apply(dst, src *tensor.Tensor) *tensor.Tensor
 }

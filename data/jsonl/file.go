@@ -74,8 +74,8 @@ func (f *file) line(i, limit int) ([]byte, error) {
 	return b, nil
 }
 
-// fail says what is wrong with a line. Its number is counted then, since blank lines have numbers,
-// too.
+// fail says what is wrong with a line. Its number is counted only then: blank lines have numbers as
+// well.
 func (f *file) fail(i int, err error) error {
 	number := 1
 	in := bufio.NewReader(io.NewSectionReader(f, 0, f.begins[i]))

@@ -64,8 +64,9 @@ type held struct {
 
 // Load reads a file of torch.save: a zip file, or one of PyTorch before 1.6. What comes is what
 // Conn.Recv of package torch lists: nil, bool, int64, float64, string, []any, *python.Dict,
-// *tensor.Tensor, *autograd.Param and so on, a *python.Record for each object of another class, a
-// Module too. Views of one storage are views of one storage. The caller closes what was mapped.
+// *tensor.Tensor, *autograd.Param and so on, and a *python.Record for each object of another class,
+// such as a Module. Views of one storage are views of one storage. The caller closes what was
+// mapped.
 //
 // The error is an [*encoding.FileError] that wraps ErrFormat, ErrUnsupported, ErrLocation, ErrLimit
 // or what reading says.
