@@ -17,7 +17,8 @@ import (
 // rows are the names that users and programs know.
 var rows = map[string][]string{
 	"core": {
-		"handle_rtt_spin", "handle_msgs_per_s", "queue_msgs_per_s", "alloc_put_get_release", "handle_rtt_parked",
+		"handle_rtt_spin", "handle_msgs_per_s", "queue_msgs_per_s", "queue_batch", "alloc_put_get_release", "handle_rtt_parked",
+		"tensor_rtt_64B", "tensors_per_s", "tensor_life",
 		"tensor_rtt_4KiB", "tensor_rtt_1MiB", "tensor_rtt_64MiB", "tensor_rtt_touch_64MiB", "fresh_tensor_64MiB",
 		"spawn_first_statement", "spawn_64_workers", "worker_pss", "reap_64k_blocks", "death_to_survivor",
 		"death_to_receiver",
