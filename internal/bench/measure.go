@@ -16,8 +16,8 @@ type session struct {
 	before []Result
 }
 
-// attempts is how often a group is measured at most until no row with a target is noisy, and between
-// two attempts it is given a while in which the machine may become quiet.
+// attempts is how often a group is measured at most until no row with a target is noisy, and
+// between two attempts it is given a while in which the machine may become quiet.
 const (
 	attempts = 3
 	lull     = 5 * time.Second

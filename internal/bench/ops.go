@@ -35,8 +35,8 @@ func operationRows(_ context.Context, h *environment) (group, error) {
 	return g, nil
 }
 
-// newResultRow is add again, with the result closed, so that its memory can be used again. Its floor
-// is the same sum written to memory that is there.
+// newResultRow is add again, with the result closed, so that its memory can be used again. Its
+// floor is the same sum written to memory that is there.
 func newResultRow(h *environment) Case {
 	g := tensor.NewGenerator(1)
 	x, y := tensor.RandN(tensor.Float32, g, 512, 512), tensor.RandN(tensor.Float32, g, 512, 512)

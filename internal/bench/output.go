@@ -75,7 +75,8 @@ func number(v float64) string {
 
 func percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 0, 64) + " %" }
 
-// verdict says what a row should reach, and how that went. A noisy row neither reaches nor misses it.
+// verdict says what a row should reach, and how that went. A noisy row neither reaches nor misses
+// it.
 func verdict(r Result) string {
 	switch {
 	case r.Target == "":

@@ -14,8 +14,8 @@ import (
 )
 
 var scale = Suite{
-	Name:   "scale",
-	Doc:    "the same work with little and with much of it: names, entries of a dict, samples",
+	Name: "scale",
+	Doc:  "the same work with little and with much of it: names, entries of a dict, samples",
 	groups: []func(context.Context, *environment) (group, error){
 		nameRows("names_lookup_16", 16, nil),
 		nameRows("names_lookup_2k", 2000, asFlatAs("names_lookup_16", 1.5)),
