@@ -24,7 +24,12 @@ type Param struct {
 	hooks hooks
 }
 
-func init() { wire.RegisterType[*Param]("autograd.Param") }
+// A Param arrives once in a message, so that a module and its optimizer, and layers that share a
+// weight, still have the same Param.
+func init() {
+	wire.CustomOnce((*Param).marshal, (*Param).unmarshal)
+	wire.RegisterType[*Param]("autograd.Param")
+}
 
 // NewParam returns a parameter with value t, which becomes the Param's to close.
 func NewParam(name string, t *tensor.Tensor) *Param { return &Param{Name: name, T: t} }
@@ -84,10 +89,6 @@ func (p *Param) tensors() []*tensor.Tensor {
 	return []*tensor.Tensor{p.T, p.Grad}
 }
 
-// WireOnce lets a Param arrive once in a message, so that a module and its optimizer, and layers
-// that share a weight, still have the same Param.
-func (*Param) WireOnce() {}
-
 // The tags of a Param.
 const (
 	withoutGrad = iota // [name, frozen, T]
@@ -96,8 +97,8 @@ const (
 
 var paramTags = &wire.Tags{Type: "parameter", Fields: []int{withoutGrad: 3, withGrad: 4}}
 
-// MarshalWire writes name, frozen, T and, where it exists, Grad.
-func (p *Param) MarshalWire(e *wire.Encoder) error {
+// marshal writes name, frozen, T and, where it exists, Grad.
+func (p *Param) marshal(e *wire.Encoder) error {
 	tag := withGrad
 	if p.Grad == nil {
 		tag = withoutGrad
@@ -106,16 +107,15 @@ func (p *Param) MarshalWire(e *wire.Encoder) error {
 	e.String(p.Name)
 	e.Bool(p.Frozen)
 	for _, t := range p.tensors() {
-		if err := t.MarshalWire(e); err != nil {
+		if err := wire.Encode(e, t); err != nil {
 			return fmt.Errorf("send parameter %s: %w", p.Name, err)
 		}
 	}
 	return e.Err()
 }
 
-// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
-// refuse.
-func (p *Param) UnmarshalWire(d *wire.Decoder) error {
+// unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
+func (p *Param) unmarshal(d *wire.Decoder) error {
 	tag, err := d.Tag(paramTags)
 	if err != nil {
 		return err
@@ -126,19 +126,13 @@ func (p *Param) UnmarshalWire(d *wire.Decoder) error {
 	if p.Frozen, err = d.Bool(); err != nil {
 		return err
 	}
-	if p.T, err = readTensor(d); err != nil || tag == withoutGrad {
+	if p.T, err = wire.Decode[*tensor.Tensor](d); err != nil || tag == withoutGrad {
 		return err
 	}
-	if p.Grad, err = readTensor(d); err != nil {
+	if p.Grad, err = wire.Decode[*tensor.Tensor](d); err != nil {
 		return err
 	}
 	return p.checkGrad()
-}
-
-// readTensor reads a tensor, which d closes by itself should the rest of the message be malformed.
-func readTensor(d *wire.Decoder) (*tensor.Tensor, error) {
-	t := new(tensor.Tensor)
-	return t, t.UnmarshalWire(d)
 }
 
 // checkGrad refuses a gradient that optimizers could not add to the value.

@@ -53,7 +53,7 @@ func receive(d *shm.Domain, m wire.Message) (*autograd.Param, error) {
 func encode(t testing.TB, p *autograd.Param) wire.Message {
 	var e wire.Encoder
 	e.Reset(nil)
-	err := p.MarshalWire(&e)
+	err := wire.Encode(&e, p)
 	e.Done(err == nil)
 	if err != nil {
 		t.Fatal(err)

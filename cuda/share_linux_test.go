@@ -226,8 +226,7 @@ func cross(t *testing.T, write func(e *wire.Encoder)) (*tensor.Tensor, error) {
 	m := e.Message()
 	var dec wire.Decoder
 	dec.Reset(m, blocks{d, m.Blocks})
-	x := new(tensor.Tensor)
-	err = x.UnmarshalWire(&dec)
+	x, err := wire.Decode[*tensor.Tensor](&dec)
 	dec.Done(err == nil)
 	return x, err
 }
@@ -239,7 +238,7 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 	x, err := tensor.On(device(t, "cuda")).Zeros(tensor.Float32, 10)
 	check(t, err)
 	defer x.Close()
-	y, err := cross(t, func(e *wire.Encoder) { check(t, x.MarshalWire(e)) })
+	y, err := cross(t, func(e *wire.Encoder) { check(t, wire.Encode(e, x)) })
 	check(t, err)
 	if !y.SameStorage(x) {
 		t.Error("sent to itself it is another storage")

@@ -28,8 +28,8 @@
 // element is reduced by one rank, in the order of the ranks, and copied by the others: all have the
 // same bits, and have them again in the next run.
 //
-// [Group.AllGatherTensors], [Group.AllToAllTensors] and [Group.AllToAllSplits] exchange tensors
-// whose shapes differ by rank.
+// [Group.AllGatherTensors] and [Group.AllToAllTensors] exchange tensors whose shapes differ by
+// rank.
 //
 // # From one rank to another
 //

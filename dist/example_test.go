@@ -70,7 +70,7 @@ var overlap = shoal.Register("overlap", func(ctx context.Context, rank int, g *d
 		return err
 	}
 	t := tensor.Full(tensor.Float32, float64(rank+1), 2)
-	var work *dist.Work = g.Async().AllReduce(ctx, dist.Sum, t)
+	var work *dist.Work = g.Async(ctx, func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum, t) })
 	// What needs no sum is done here, and t is left alone.
 	if err := work.Wait(ctx); err != nil {
 		return err
@@ -81,7 +81,7 @@ var overlap = shoal.Register("overlap", func(ctx context.Context, rank int, g *d
 	return g.Barrier(ctx)
 })
 
-func ExampleAsync() {
+func ExampleGroup_Async() {
 	g, err := dist.NewGroup(2)
 	if err != nil {
 		panic(err)

@@ -46,7 +46,7 @@ func exchange(t *testing.T, groups []*dist.Group, dt tensor.DType, n int, on at)
 			onHost(t, "scatter", mine, part(root, rank))
 		}
 		dst := on(rank, tensor.New(dt, size, n))
-		if err := g.AllToAll(ctx, dst, on(rank, large[rank])); err != nil {
+		if err := g.AllToAll(ctx, dst, on(rank, large[rank]), nil, nil); err != nil {
 			return err
 		}
 		for r := range size {

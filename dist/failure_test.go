@@ -85,8 +85,8 @@ func TestTensorsThatDoNotFitAreAnErrorForAll(t *testing.T) {
 		"root":              func(g *dist.Group) error { return g.Reduce(ctx, 2, dist.Sum, ones(2)) },
 		"all_gather":        func(g *dist.Group) error { return g.AllGather(ctx, ones(5), ones(2)) },
 		"reduce_scatter":    func(g *dist.Group) error { return g.ReduceScatter(ctx, dist.Sum, ones(2), ones(3)) },
-		"all_to_all":        func(g *dist.Group) error { return g.AllToAll(ctx, ones(3), ones(3)) },
-		"all_to_all larger": func(g *dist.Group) error { return g.AllToAll(ctx, ones(2), ones(4)) },
+		"all_to_all":        func(g *dist.Group) error { return g.AllToAll(ctx, ones(3), ones(3), nil, nil) },
+		"all_to_all larger": func(g *dist.Group) error { return g.AllToAll(ctx, ones(2), ones(4), nil, nil) },
 		"gather to nobody":  func(g *dist.Group) error { return g.Gather(ctx, 2, nil, ones(1)) },
 		"gather to nil":     func(g *dist.Group) error { return g.AllGather(ctx, nil, ones(1)) },
 	} {

@@ -190,9 +190,11 @@ func (m *member) shut() (err error) {
 // groupTags are those of [barrier, life, ranks, memory, parcel of the inboxes].
 var groupTags = &wire.Tags{Type: "Group", Fields: []int{5}}
 
-// MarshalWire lets a Group be part of a value that is sent. Its receiver has one that is not joined
+func init() { wire.Custom((*Group).marshal, (*Group).unmarshal) }
+
+// marshal lets a Group be part of a value that is sent. Its receiver has one that is not joined
 // yet.
-func (g *Group) MarshalWire(e *wire.Encoder) error {
+func (g *Group) marshal(e *wire.Encoder) error {
 	if g.member == nil {
 		return fmt.Errorf("send group: %w", ErrClosed)
 	}
@@ -204,9 +206,9 @@ func (g *Group) MarshalWire(e *wire.Encoder) error {
 		g.memory.MarshalWire(e), g.posts.marshal(e))
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error wraps wire.ErrFormat if the parts are
+// unmarshal reads what marshal wrote. The error wraps wire.ErrFormat if the parts are
 // of different groups.
-func (g *Group) UnmarshalWire(d *wire.Decoder) error {
+func (g *Group) unmarshal(d *wire.Decoder) error {
 	if err := d.OnlyTag(groupTags); err != nil {
 		return err
 	}

@@ -91,7 +91,8 @@ var deeds = map[string]func(ctx context.Context, m mortal) error{
 		x := tensor.Full(tensor.Float32, 1, 100_000)
 		var works []*dist.Work
 		for range 3 {
-			works = append(works, m.Group.Async().AllReduce(ctx, dist.Mean, x))
+			works = append(works, m.Group.Async(ctx,
+				func(g *dist.Group) error { return g.AllReduce(ctx, dist.Mean, x) }))
 		}
 		for _, w := range works {
 			err = w.Wait(ctx) // those after one that failed name the same

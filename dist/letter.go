@@ -51,7 +51,7 @@ func (l letter) MarshalWire(e *wire.Encoder) error {
 	e.Int(int64(l.from))
 	e.Int(int64(l.tag))
 	if form == tensorLetter {
-		return l.tensor.MarshalWire(e)
+		return wire.Encode(e, l.tensor)
 	}
 	e.String(l.value.kind)
 	return l.value.marshal(e)
@@ -76,8 +76,8 @@ func (l *letter) UnmarshalWire(d *wire.Decoder) error {
 	}
 	l.from, l.tag = int(from), int(tag)
 	if form == tensorLetter {
-		l.tensor = new(tensor.Tensor)
-		return l.tensor.UnmarshalWire(d)
+		l.tensor, err = wire.Decode[*tensor.Tensor](d)
+		return err
 	}
 	if l.value.kind, err = d.String(); err != nil {
 		return err

@@ -53,7 +53,7 @@ func TestRegression_S1_5_CollectivesOfNothingMeet(t *testing.T) {
 		"no elements":    func(g *dist.Group) error { return g.AllReduce(ctx, dist.Max, none.Clone(), none.Clone()) },
 		"gather":         func(g *dist.Group) error { return g.AllGather(ctx, none.Clone(), none) },
 		"reduce_scatter": func(g *dist.Group) error { return g.ReduceScatter(ctx, dist.Sum, none.Clone(), none) },
-		"all_to_all":     func(g *dist.Group) error { return g.AllToAll(ctx, none.Clone(), none) },
+		"all_to_all":     func(g *dist.Group) error { return g.AllToAll(ctx, none.Clone(), none, nil, nil) },
 		"grads": func(g *dist.Group) error {
 			return g.AverageGrads(ctx, slices.Values([]*autograd.Param(nil)))
 		},

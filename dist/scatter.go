@@ -42,9 +42,16 @@ func (g *Group) Scatter(ctx context.Context, root int, dst, src *tensor.Tensor) 
 }
 
 // AllToAll gives each rank a part of the src of every rank, and fills dst with those of rank 0,
-// then of rank 1 and so on: torch's all_to_all_single of equal parts. Both are contiguous, of one
-// dtype, and of as many elements, a multiple of Size().
-func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor) error {
+// then of rank 1 and so on: torch's all_to_all_single. Both are contiguous and of one dtype.
+//
+// Without splits the parts are equal: dst and src have as many elements, a multiple of Size(). With
+// splits, srcSplits has for each rank how many rows of src it gets, a row being an index of the
+// first dimension, and dstSplits how many rows of dst come from it. Their sums are the lengths of
+// these dimensions. Either all ranks have splits, or none.
+func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor, dstSplits, srcSplits []int) error {
+	if dstSplits != nil || srcSplits != nil {
+		return g.allToAllSplits(ctx, dst, src, dstSplits, srcSplits)
+	}
 	c, err := g.begin(ctx, "all_to_all", "")
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ const AnyRank = -1
 // The error is a *RankError that wraps ErrLeft or a *shm.PeerError if dst is gone, and ErrRank or
 // ErrTag for what is none. That of ctx comes in a *RankError, too, and breaks nothing.
 func (g *Group) Send(ctx context.Context, dst, tag int, t *tensor.Tensor) error {
-	return g.Async().Send(ctx, dst, tag, t).wait()
+	return g.Isend(ctx, dst, tag, t).wait()
 }
 
 // Recv fills t with what rank src, or AnyRank, has sent to this one with the tag, and returns from
@@ -32,7 +32,7 @@ func (g *Group) Send(ctx context.Context, dst, tag int, t *tensor.Tensor) error 
 //
 // The error is ErrMismatch, and the letter is lost, if it is no tensor of the dtype and shape of t.
 func (g *Group) Recv(ctx context.Context, src, tag int, t *tensor.Tensor) (from int, err error) {
-	w := g.Async().Recv(ctx, src, tag, t)
+	w := g.Irecv(ctx, src, tag, t)
 	err = w.wait()
 	return w.source, err
 }
@@ -43,19 +43,23 @@ func (w *Work) wait() error {
 	return w.err
 }
 
-// Send is Group.Send. The elements may change once it has ended.
-func (a Async) Send(ctx context.Context, dst, tag int, t *tensor.Tensor) *Work {
+// Isend begins a Send and returns at once: torch's isend. Sends to one rank happen in the order in
+// which they were begun, and wait for nothing else. The elements of t may change, and t may be
+// closed, once the Work has ended.
+func (g *Group) Isend(ctx context.Context, dst, tag int, t *tensor.Tensor) *Work {
 	what := fmt.Sprintf("send(%d, tag %d) of %v %v", dst, tag, t.DType(), t.Shape())
-	return a.send(ctx, what, dst, tag, func() (letter, func(bool), error) {
+	return g.send(ctx, what, dst, tag, func() (letter, func(bool), error) {
 		there, err := toShared(t)
 		return letter{tensor: there}, func(bool) { there.Close() }, err
 	})
 }
 
-// Recv is Group.Recv. Work.Source says from whom it was.
-func (a Async) Recv(ctx context.Context, src, tag int, t *tensor.Tensor) *Work {
+// Irecv begins a Recv and returns at once: torch's irecv. Receives get what matches them in the
+// order in which they were begun, and wait for nothing else. Nobody uses t until the Work has
+// ended, whose Source says which rank has sent.
+func (g *Group) Irecv(ctx context.Context, src, tag int, t *tensor.Tensor) *Work {
 	what := fmt.Sprintf("recv(%s, tag %d) of %v %v", rankName(src), tag, t.DType(), t.Shape())
-	return a.recv(ctx, what, src, tag, func(l letter) error {
+	return g.recv(ctx, what, src, tag, func(l letter) error {
 		defer l.close()
 		if l.tensor == nil || l.tensor.DType() != t.DType() || !slices.Equal(l.tensor.Shape(), t.Shape()) {
 			return fmt.Errorf("%w: rank %d sent %v", ErrMismatch, l.from, l)
@@ -70,7 +74,7 @@ func (a Async) Recv(ctx context.Context, src, tag int, t *tensor.Tensor) *Work {
 // memory, and is the same there.
 func SendValue[T any](ctx context.Context, g *Group, dst, tag int, v T) error {
 	what := fmt.Sprintf("send(%d, tag %d) of %s", dst, tag, kindOf[T]())
-	return g.Async().send(ctx, what, dst, tag, func() (letter, func(bool), error) {
+	return g.send(ctx, what, dst, tag, func() (letter, func(bool), error) {
 		p, done, err := pack(v)
 		return letter{value: p}, done, err
 	}).wait()
@@ -81,7 +85,7 @@ func SendValue[T any](ctx context.Context, g *Group, dst, tag int, v T) error {
 // The errors are those of Group.Recv.
 func RecvValue[T any](ctx context.Context, g *Group, src, tag int) (v T, from int, err error) {
 	what := fmt.Sprintf("recv(%s, tag %d) of %s", rankName(src), tag, kindOf[T]())
-	w := g.Async().recv(ctx, what, src, tag, func(l letter) (err error) {
+	w := g.recv(ctx, what, src, tag, func(l letter) (err error) {
 		v, err = open[T](l)
 		return err
 	})
@@ -131,17 +135,17 @@ func fill(t, from *tensor.Tensor) error {
 
 // send sends what write returns, once what was sent to dst before has gone. done is told whether
 // the letter was sent.
-func (a Async) send(ctx context.Context, what string, dst, tag int,
+func (g *Group) send(ctx context.Context, what string, dst, tag int,
 	write func() (l letter, done func(sent bool), err error)) *Work {
 	w := newWork()
-	if err := a.g.partner(what, dst, tag); err != nil {
+	if err := g.partner(what, dst, tag); err != nil {
 		w.end(err)
 		return w
 	}
-	at := a.g.box.lines[dst].stand()
+	at := g.box.lines[dst].stand()
 	go func() {
 		defer at.leave()
-		w.end(a.g.post(ctx, what, dst, tag, at, write))
+		w.end(g.post(ctx, what, dst, tag, at, write))
 	}()
 	return w
 }
@@ -205,17 +209,17 @@ func (g *Group) put(ctx context.Context, dst, tag int, write func() (letter, fun
 }
 
 // recv lets read have what comes.
-func (a Async) recv(ctx context.Context, what string, src, tag int, read func(letter) error) *Work {
+func (g *Group) recv(ctx context.Context, what string, src, tag int, read func(letter) error) *Work {
 	w := newWork()
-	err := a.g.usable(what)
+	err := g.usable(what)
 	if err == nil && (src != AnyRank || tag < 0) {
-		err = a.g.partner(what, src, tag)
+		err = g.partner(what, src, tag)
 	}
 	if err != nil {
 		w.end(err)
 		return w
 	}
-	letters := a.g.expect(&wanted{from: src, tag: tag})
+	letters := g.expect(&wanted{from: src, tag: tag})
 	go func() {
 		l, err := letters(ctx, what)
 		if err == nil {

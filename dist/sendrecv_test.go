@@ -60,11 +60,11 @@ func TestRegression_S3_3_TagsAndOrderOfReceives(t *testing.T) {
 	works, got := make([]*dist.Work, 50), make([]*tensor.Tensor, 50)
 	for i := range works {
 		got[i] = number(-1)
-		works[i] = groups[1].Async().Recv(ctx, dist.AnyRank, i%3, got[i])
+		works[i] = groups[1].Irecv(ctx, dist.AnyRank, i%3, got[i])
 	}
 	var sent []*dist.Work
 	for i := range works {
-		sent = append(sent, groups[0].Async().Send(ctx, 1, i%3, number(float64(i))))
+		sent = append(sent, groups[0].Isend(ctx, 1, i%3, number(float64(i))))
 	}
 	for i, w := range works {
 		check(t, sent[i].Wait(ctx))
@@ -82,7 +82,7 @@ func TestRegression_S3_3_SendsThatWaitForRoom(t *testing.T) {
 	const n = 200
 	var sent []*dist.Work
 	for i := range n {
-		sent = append(sent, groups[0].Async().Send(ctx, 1, 0, tensor.Full(tensor.Int32, float64(i), 1)))
+		sent = append(sent, groups[0].Isend(ctx, 1, 0, tensor.Full(tensor.Int32, float64(i), 1)))
 	}
 	select {
 	case <-sent[n-1].Done():
@@ -195,9 +195,9 @@ func TestRegression_S3_3_ValuesAreSent(t *testing.T) {
 func TestRegression_S3_3_APartnerThatLeaves(t *testing.T) {
 	groups, ctx := handles(t, 4), deadline(t)
 	check(t, groups[1].Send(ctx, 0, 0, ones(1)))
-	waiting := groups[0].Async().Recv(ctx, 1, 1, ones(1))
-	other := groups[0].Async().Recv(ctx, 2, 0, ones(1))
-	any := groups[3].Async().Recv(ctx, dist.AnyRank, 7, ones(1))
+	waiting := groups[0].Irecv(ctx, 1, 1, ones(1))
+	other := groups[0].Irecv(ctx, 2, 0, ones(1))
+	any := groups[3].Irecv(ctx, dist.AnyRank, 7, ones(1))
 	check(t, groups[1].Close())
 	blamed(t, waiting.Wait(ctx), dist.ErrLeft, 1)
 	from, err := groups[0].Recv(ctx, 1, 0, ones(1)) // what it had sent is there
@@ -216,7 +216,7 @@ func TestRegression_S3_3_APartnerThatLeaves(t *testing.T) {
 	if err := groups[0].Send(ctx, 3, 0, ones(1)); !errors.Is(err, dist.ErrClosed) {
 		t.Error(err)
 	}
-	ends := groups[3].Async().Recv(ctx, 2, 0, ones(1))
+	ends := groups[3].Irecv(ctx, 2, 0, ones(1))
 	check(t, groups[3].Close())
 	if err := ends.Wait(ctx); !errors.Is(err, dist.ErrClosed) && !errors.Is(err, dist.ErrLeft) {
 		t.Error(err)

@@ -48,7 +48,8 @@ func TestRegression_S3_3_GroupsOfSomeRanks(t *testing.T) {
 			q, err := ipc.NewQueue[*dist.Group](1)
 			check(t, err)
 			defer q.Close()
-			for _, err := range []error{other.Send(ctx, 0, 0, ones(1)), other.Async().Barrier(ctx).Wait(ctx),
+			for _, err := range []error{other.Send(ctx, 0, 0, ones(1)),
+				other.Async(ctx, func(g *dist.Group) error { return g.Barrier(ctx) }).Wait(ctx),
 				other.Join(0), q.Put(ctx, other)} {
 				if !errors.Is(err, dist.ErrRank) {
 					t.Error(err)

@@ -68,11 +68,8 @@ func (g *Group) AllToAllTensors(ctx context.Context, dst, src []*tensor.Tensor) 
 	}, g.Rank()*piece)
 }
 
-// AllToAllSplits is AllToAll of parts that differ in length: torch's all_to_all_single with split
-// sizes. srcSplits has for each rank how many rows of src it gets, a row being an index of the
-// first dimension, and dstSplits how many of dst come from it. Their sums are the lengths of these
-// dimensions.
-func (g *Group) AllToAllSplits(ctx context.Context, dst, src *tensor.Tensor, dstSplits, srcSplits []int) error {
+// allToAllSplits is AllToAll of parts that differ in length.
+func (g *Group) allToAllSplits(ctx context.Context, dst, src *tensor.Tensor, dstSplits, srcSplits []int) error {
 	to, err := rows(src, srcSplits)
 	defer closeAll(to)
 	if err == nil {

@@ -49,7 +49,7 @@ func TestRegression_S3_3_ExchangesOfDifferentShapes(t *testing.T) {
 				if err := g.AllToAllTensors(ctx, dst, src); err != nil {
 					return err
 				}
-				w := g.Async().AllGatherTensors(ctx, gathered, src[g.Rank()])
+				w := g.Async(ctx, func(g *dist.Group) error { return g.AllGatherTensors(ctx, gathered, src[g.Rank()]) })
 				if err := w.Wait(ctx); err != nil {
 					return err
 				}
@@ -75,7 +75,7 @@ func TestRegression_S3_3_AllToAllOfSplits(t *testing.T) {
 	all(t, together(groups, func(g *dist.Group) error {
 		r := g.Rank()
 		dst := tensor.New(tensor.Int64, len(expect[r]))
-		err := g.AllToAllSplits(ctx, dst, tensor.FromSlice(src[r], len(src[r])), out[r], in[r])
+		err := g.AllToAll(ctx, dst, tensor.FromSlice(src[r], len(src[r])), out[r], in[r])
 		if !slices.Equal(tensor.Data[int64](dst), expect[r]) {
 			t.Errorf("rank %d: %v, want %v", r, dst, expect[r])
 		}
@@ -104,19 +104,19 @@ func TestRegression_S3_3_ExchangesThatDoNotFit(t *testing.T) {
 			return g.AllToAllTensors(ctx, list(4, 4), []*tensor.Tensor{ones(2, 2).T(), ones(4)})
 		},
 		"too many rows": func(g *dist.Group) error {
-			return g.AllToAllSplits(ctx, ones(2), ones(2), []int{1, 1}, []int{2, 1})
+			return g.AllToAll(ctx, ones(2), ones(2), []int{1, 1}, []int{2, 1})
 		},
 		"too few rows": func(g *dist.Group) error {
-			return g.AllToAllSplits(ctx, ones(2), ones(2), []int{1, 0}, []int{1, 1})
+			return g.AllToAll(ctx, ones(2), ones(2), []int{1, 0}, []int{1, 1})
 		},
 		"rows below 0": func(g *dist.Group) error {
-			return g.AllToAllSplits(ctx, ones(2), ones(2), []int{3, -1}, []int{1, 1})
+			return g.AllToAll(ctx, ones(2), ones(2), []int{3, -1}, []int{1, 1})
 		},
 		"no rows": func(g *dist.Group) error {
-			return g.AllToAllSplits(ctx, ones(), ones(2), []int{1, 1}, []int{1, 1})
+			return g.AllToAll(ctx, ones(), ones(2), []int{1, 1}, []int{1, 1})
 		},
 		"too few splits": func(g *dist.Group) error {
-			return g.AllToAllSplits(ctx, ones(2), ones(2), []int{2}, []int{1, 1})
+			return g.AllToAll(ctx, ones(2), ones(2), []int{2}, []int{1, 1})
 		},
 	} {
 		for _, err := range together(groups, f) {

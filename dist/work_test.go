@@ -18,13 +18,18 @@ func TestRegression_S3_3_CallsInFlightKeepTheirOrder(t *testing.T) {
 		parts, whole := tensor.New(tensor.Float64, 3), tensor.Full(tensor.Float64, float64(g.Rank()), 9)
 		works := make([]*dist.Work, 0, 4*n)
 		for i := range n { // of one tensor, so that another order would be another result
-			works = append(works, g.Async().AllReduce(ctx, dist.Mean, v), g.Async().Broadcast(ctx, i%3, v),
-				g.Async().Reduce(ctx, i%3, dist.Sum, v),
-				g.Async().ReduceScatter(ctx, dist.Sum, parts, whole))
+			works = append(works, g.Async(ctx,
+				func(g *dist.Group) error { return g.AllReduce(ctx, dist.Mean, v) }),
+				g.Async(ctx, func(g *dist.Group) error { return g.Broadcast(ctx, i%3, v) }),
+				g.Async(ctx, func(g *dist.Group) error { return g.Reduce(ctx, i%3, dist.Sum, v) }),
+				g.Async(ctx, func(g *dist.Group) error { return g.ReduceScatter(ctx, dist.Sum, parts, whole) }))
 		}
-		works = append(works, g.Async().AllGather(ctx, whole, parts),
-			g.Async().AllToAll(ctx, tensor.New(tensor.Float64, 9), tensor.New(tensor.Float64, 9)),
-			g.Async().Barrier(ctx))
+		works = append(works, g.Async(ctx, func(g *dist.Group) error { return g.AllGather(ctx, whole, parts) }),
+			g.Async(ctx,
+				func(g *dist.Group) error {
+					return g.AllToAll(ctx, tensor.New(tensor.Float64, 9), tensor.New(tensor.Float64, 9), nil, nil)
+				}),
+			g.Async(ctx, func(g *dist.Group) error { return g.Barrier(ctx) }))
 		last := ones(3)
 		if err := g.AllReduce(ctx, dist.Max, last); err != nil { // comes after all of them
 			return err
@@ -53,8 +58,9 @@ func TestRegression_S3_3_CallsInFlightComputeTheSame(t *testing.T) {
 			results[g.Rank()] = v
 			var works []*dist.Work
 			for i := range 40 {
-				some := []*dist.Work{g.Async().Reduce(ctx, i%3, dist.Sum, v),
-					g.Async().AllReduce(ctx, dist.Mean, v), g.Async().Broadcast(ctx, i%3, v)}
+				some := []*dist.Work{g.Async(ctx, func(g *dist.Group) error { return g.Reduce(ctx, i%3, dist.Sum, v) }),
+					g.Async(ctx, func(g *dist.Group) error { return g.AllReduce(ctx, dist.Mean, v) }),
+					g.Async(ctx, func(g *dist.Group) error { return g.Broadcast(ctx, i%3, v) })}
 				for _, w := range some {
 					if !inFlight {
 						check(t, w.Wait(ctx))
@@ -85,7 +91,9 @@ func TestRegression_S3_3_WorksCarryTheirErrors(t *testing.T) {
 		if g.Rank() == 1 {
 			mine = y
 		}
-		bad, good := g.Async().AllReduce(ctx, dist.Sum, mine.Clone()), g.Async().Barrier(ctx)
+		bad, good := g.Async(ctx,
+			func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum, mine.Clone()) }),
+			g.Async(ctx, func(g *dist.Group) error { return g.Barrier(ctx) })
 		if err := good.Wait(ctx); err != nil {
 			t.Errorf("a call after one that was refused: %v", err)
 		}
@@ -97,7 +105,7 @@ func TestRegression_S3_3_WorksCarryTheirErrors(t *testing.T) {
 	blamed(t, errs[0], dist.ErrMismatch, 1)
 	blamed(t, errs[1], dist.ErrMismatch, 0)
 	// The end of the wait is not the end of the call.
-	w := groups[0].Async().Barrier(ctx)
+	w := groups[0].Async(ctx, func(g *dist.Group) error { return g.Barrier(ctx) })
 	soon, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
 	defer cancel()
 	if err := w.Wait(soon); !errors.Is(err, context.DeadlineExceeded) {
@@ -106,11 +114,11 @@ func TestRegression_S3_3_WorksCarryTheirErrors(t *testing.T) {
 	check(t, groups[1].Barrier(ctx))
 	check(t, w.Wait(ctx))
 	// A call that waits for its place when its context ends, ends those before it.
-	first := groups[0].Async().Barrier(ctx)
+	first := groups[0].Async(ctx, func(g *dist.Group) error { return g.Barrier(ctx) })
 	ends, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
 	defer cancel()
-	second := groups[0].Async().AllReduce(ends, dist.Sum, x)
-	third := groups[0].Async().Barrier(ctx)
+	second := groups[0].Async(ends, func(g *dist.Group) error { return g.AllReduce(ends, dist.Sum, x) })
+	third := groups[0].Async(ctx, func(g *dist.Group) error { return g.Barrier(ctx) })
 	if err := second.Wait(ctx); !errors.Is(err, dist.ErrBroken) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
@@ -119,11 +127,12 @@ func TestRegression_S3_3_WorksCarryTheirErrors(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := new(dist.Group).Async().Barrier(ctx).Wait(ctx); !errors.Is(err, dist.ErrClosed) {
+	if err := new(dist.Group).Async(ctx,
+		func(g *dist.Group) error { return g.Barrier(ctx) }).Wait(ctx); !errors.Is(err, dist.ErrClosed) {
 		t.Error(err)
 	}
 	pending := handles(t, 2)
-	w = pending[0].Async().Barrier(ctx)
+	w = pending[0].Async(ctx, func(g *dist.Group) error { return g.Barrier(ctx) })
 	check(t, pending[1].Close())
 	blamed(t, w.Wait(ctx), dist.ErrLeft, 1)
 }

@@ -29,6 +29,7 @@ func (s *Sequential) Forward(x *autograd.Var) *autograd.Var {
 
 // Layers travel in an any, which arrives as the type that was sent.
 func init() {
+	wire.Custom((*Sequential).marshal, (*Sequential).unmarshal)
 	wire.RegisterType[*PReLU]("nn.PReLU")
 	wire.RegisterType[*GroupNorm]("nn.GroupNorm")
 	wire.RegisterType[*BatchNorm1d]("nn.BatchNorm1d")
@@ -45,27 +46,19 @@ func init() {
 	wire.RegisterType[*Sequential]("nn.Sequential")
 }
 
-// MarshalWire writes the list of the layers. The error wraps wire.ErrUnknownType where a layer's
+// marshal writes the list of the layers. The error wraps wire.ErrUnknownType where a layer's
 // type is not registered.
-func (s *Sequential) MarshalWire(e *wire.Encoder) error {
-	plan, err := wire.PlanOf[[]any]()
-	if err != nil {
-		return err
-	}
+func (s *Sequential) marshal(e *wire.Encoder) error {
 	layers := make([]any, len(s.Layers))
 	for i, l := range s.Layers {
 		layers[i] = l
 	}
-	return plan.Encode(e, layers)
+	return wire.Encode(e, layers)
 }
 
-// UnmarshalWire reads what MarshalWire wrote.
-func (s *Sequential) UnmarshalWire(d *wire.Decoder) error {
-	plan, err := wire.PlanOf[[]any]()
-	if err != nil {
-		return err
-	}
-	layers, err := plan.Decode(d)
+// unmarshal reads what marshal wrote.
+func (s *Sequential) unmarshal(d *wire.Decoder) error {
+	layers, err := wire.Decode[[]any](d)
 	if err != nil {
 		return err
 	}

@@ -75,12 +75,11 @@ func adagrad[F kernel.Float](o *AdagradOptions, u *update[F]) {
 	u.move(o.Atomic, func(at int, p, g []F) { kernel.Adagrad(s, p, g, u.state[0][at:]) })
 }
 
-// MarshalWire writes options, parameters and, after Share, the state.
-func (a *Adagrad) MarshalWire(e *wire.Encoder) error { return marshal(e, &a.core, *a.AdagradOptions) }
+// marshal writes options, parameters and, after Share, the state.
+func (a *Adagrad) marshal(e *wire.Encoder) error { return marshal(e, &a.core, *a.AdagradOptions) }
 
-// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
-// refuse.
-func (a *Adagrad) UnmarshalWire(d *wire.Decoder) (err error) {
+// unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
+func (a *Adagrad) unmarshal(d *wire.Decoder) (err error) {
 	a.AdagradOptions, err = unmarshal[AdagradOptions](d, &a.core)
 	a.bind()
 	return err

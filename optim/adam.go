@@ -106,12 +106,11 @@ func adam[F kernel.Float](o *AdamOptions, u *update[F]) {
 	u.move(o.Atomic, func(at int, p, g []F) { kernel.Adam(s, p, g, u.state[0][at:], u.state[1][at:]) })
 }
 
-// MarshalWire writes options, parameters and, after Share, the state.
-func (a *Adam) MarshalWire(e *wire.Encoder) error { return marshal(e, &a.core, *a.AdamOptions) }
+// marshal writes options, parameters and, after Share, the state.
+func (a *Adam) marshal(e *wire.Encoder) error { return marshal(e, &a.core, *a.AdamOptions) }
 
-// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
-// refuse.
-func (a *Adam) UnmarshalWire(d *wire.Decoder) (err error) {
+// unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
+func (a *Adam) unmarshal(d *wire.Decoder) (err error) {
 	a.AdamOptions, err = unmarshal[AdamOptions](d, &a.core)
 	a.bind()
 	return err

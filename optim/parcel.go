@@ -9,6 +9,13 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
+func init() {
+	wire.Custom((*SGD).marshal, (*SGD).unmarshal)
+	wire.Custom((*Adam).marshal, (*Adam).unmarshal)
+	wire.Custom((*RMSprop).marshal, (*RMSprop).unmarshal)
+	wire.Custom((*Adagrad).marshal, (*Adagrad).unmarshal)
+}
+
 // A parcel is how an optimizer travels: numbers, parameters, and the state if it is shared.
 type parcel[O any] struct {
 	Options O
@@ -18,17 +25,13 @@ type parcel[O any] struct {
 
 // marshal writes an optimizer with options o.
 func marshal[O any](e *wire.Encoder, c *core, o O) error {
-	plan, err := wire.PlanOf[parcel[O]]()
-	if err != nil {
-		return err
-	}
 	slots := slices.Clone(c.slots)
 	for i := range slots {
 		if !c.shared {
 			slots[i].Steps, slots[i].State = nil, nil
 		}
 	}
-	return plan.Encode(e, parcel[O]{o, c.shared, slots})
+	return wire.Encode(e, parcel[O]{o, c.shared, slots})
 }
 
 // unmarshal reads what marshal wrote, into a core that is to be bound to the options.
@@ -37,11 +40,7 @@ func unmarshal[O any, P interface {
 	options
 }](d *wire.Decoder, c *core) (o P, err error) {
 	o = new(O)
-	plan, err := wire.PlanOf[parcel[O]]()
-	if err != nil {
-		return o, err
-	}
-	p, err := plan.Decode(d)
+	p, err := wire.Decode[parcel[O]](d)
 	if err != nil {
 		return o, err
 	}

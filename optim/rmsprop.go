@@ -104,12 +104,11 @@ func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
 	})
 }
 
-// MarshalWire writes options, parameters and, after Share, the state.
-func (r *RMSprop) MarshalWire(e *wire.Encoder) error { return marshal(e, &r.core, *r.RMSpropOptions) }
+// marshal writes options, parameters and, after Share, the state.
+func (r *RMSprop) marshal(e *wire.Encoder) error { return marshal(e, &r.core, *r.RMSpropOptions) }
 
-// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
-// refuse.
-func (r *RMSprop) UnmarshalWire(d *wire.Decoder) (err error) {
+// unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
+func (r *RMSprop) unmarshal(d *wire.Decoder) (err error) {
 	r.RMSpropOptions, err = unmarshal[RMSpropOptions](d, &r.core)
 	r.bind()
 	return err

@@ -79,12 +79,11 @@ func descend[F kernel.Float](o *SGDOptions, u *update[F]) {
 	}
 }
 
-// MarshalWire writes options, parameters and, after Share, the state.
-func (s *SGD) MarshalWire(e *wire.Encoder) error { return marshal(e, &s.core, *s.SGDOptions) }
+// marshal writes options, parameters and, after Share, the state.
+func (s *SGD) marshal(e *wire.Encoder) error { return marshal(e, &s.core, *s.SGDOptions) }
 
-// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
-// refuse.
-func (s *SGD) UnmarshalWire(d *wire.Decoder) (err error) {
+// unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
+func (s *SGD) unmarshal(d *wire.Decoder) (err error) {
 	s.SGDOptions, err = unmarshal[SGDOptions](d, &s.core)
 	s.bind()
 	return err

@@ -22,9 +22,9 @@ const (
 
 var wireTags = &wire.Tags{Type: "tensor", Fields: []int{inBlock: 5, inFile: 8, atDevice: 7}}
 
-// MarshalWire writes the tensor's dtype, shape, strides and place in its storage, which is shared
-// first if it is not yet: the tensor's receiver has the same memory. It is for package wire.
-func (t *Tensor) MarshalWire(e *wire.Encoder) error {
+// marshal writes the tensor's dtype, shape, strides and place in its storage, which is shared first
+// if it is not yet: the tensor's receiver has the same memory.
+func (t *Tensor) marshal(e *wire.Encoder) error {
 	s := t.storage.Load()
 	if s == nil || !s.retain() {
 		return fmt.Errorf("send tensor: %w", ErrClosed)
@@ -72,10 +72,9 @@ func writeNumbers(e *wire.Encoder, numbers []int) {
 	}
 }
 
-// UnmarshalWire reads what MarshalWire wrote: a tensor on the sender's storage, to be closed by the
-// caller. The error wraps ErrLayout or ErrDType where the message does not describe a tensor in its
-// block. It is for package wire.
-func (t *Tensor) UnmarshalWire(d *wire.Decoder) error {
+// unmarshal reads what marshal wrote: a tensor on the sender's storage, to be closed by the caller.
+// The error wraps ErrLayout or ErrDType where the message does not describe a tensor in its block.
+func (t *Tensor) unmarshal(d *wire.Decoder) error {
 	tag, err := d.Tag(wireTags)
 	if err != nil {
 		return fmt.Errorf("receive tensor: %w", err)

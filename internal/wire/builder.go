@@ -129,6 +129,10 @@ func (b *builder) fillCustom(n *node, t reflect.Type, path string) (done bool, e
 
 // fillMethods handles the types that write and read themselves.
 func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, err error) {
+	if c, ok := customOf(t); ok {
+		n.codec = c.codec
+		return true, nil
+	}
 	for _, m := range methodPairs {
 		writes, reads := reflect.PointerTo(t).Implements(m.writer), reflect.PointerTo(t).Implements(m.reader)
 		switch {

@@ -4,8 +4,76 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"sync"
 	"time"
 )
+
+// customs are the codecs that Custom and CustomOnce were given, by the type of the values.
+var customs sync.Map
+
+// A custom is what customs holds: the codec of a type, and whether a message has each value once.
+type custom struct {
+	codec
+	once bool
+}
+
+// Custom has values of T written by write and read by read, as MarshalWire and UnmarshalWire of a
+// Marshaler do: a type whose package's users need not see how it travels has no such methods. A
+// package calls Custom for its own types, from init, before anything asks for a plan of T.
+func Custom[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decoder) error) {
+	know[T](custom{customCodec[T]{write, read}, false})
+}
+
+// CustomOnce is Custom of values of which a message has one, however many pointers lead to it: they
+// arrive as pointers to one value. Pointers to other values are trees. Such a value does not lead
+// to itself.
+func CustomOnce[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decoder) error) {
+	know[T](custom{customCodec[T]{write, read}, true})
+}
+
+func know[T any](c custom) {
+	t := reflect.TypeFor[T]()
+	if _, built := nodes.Load(t); built {
+		panic(fmt.Sprintf("wire: Custom of %s, of which there is a plan already", t))
+	}
+	customs.Store(t, c)
+}
+
+// customOf returns what Custom or CustomOnce was told of a type.
+func customOf(t reflect.Type) (c custom, ok bool) {
+	found, _ := customs.Load(t)
+	c, ok = found.(custom)
+	return c, ok
+}
+
+// A customCodec is for types that were given to Custom.
+type customCodec[T any] struct {
+	write func(v *T, e *Encoder) error
+	read  func(v *T, d *Decoder) error
+}
+
+func (c customCodec[T]) encode(e *Encoder, v reflect.Value) error {
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	start := len(e.buf)
+	if err := c.write(v.Addr().Interface().(*T), e); err != nil {
+		return err
+	}
+	if len(e.buf) == start && e.err == nil {
+		return fmt.Errorf("%s wrote nothing: %w", v.Type(), ErrFormat)
+	}
+	return e.err
+}
+
+func (c customCodec[T]) decode(d *Decoder, v reflect.Value) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.leave()
+	return c.read(v.Addr().Interface().(*T), d)
+}
 
 // methodPairs are the ways in which a type writes and reads itself, the preferred first.
 var methodPairs = []struct {

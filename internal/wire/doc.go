@@ -21,9 +21,9 @@
 //
 // # What is lost
 //
-// Pointers are trees: two pointers to one value arrive as two values, unless it is a [Once], and a
-// cycle is [ErrTooDeep]. A time keeps its instant, not its location. Of an error arrive its text,
-// the sentinels that [RegisterError] knows, and its causes of registered types.
+// Pointers are trees: two pointers to one value arrive as two values, unless [CustomOnce] says so,
+// and a cycle is [ErrTooDeep]. A time keeps its instant, not its location. Of an error arrive its
+// text, the sentinels that [RegisterError] knows, and its causes of registered types.
 //
 // # The trap
 //

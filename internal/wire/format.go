@@ -45,8 +45,8 @@ const (
 	// two bytes is the big-endian index of a block in Message.Blocks.
 	ExtBlock = 'S'
 
-	// extAgain, the letter A, stands for a value that was written before in the message, see Once.
-	// Its payload of one or four bytes is the value's number among them.
+	// extAgain, the letter A, stands for a value that was written before in the message, see
+	// CustomOnce. Its payload of one or four bytes is the value's number among them.
 	extAgain = 'A'
 
 	// extTime is MessagePack's own timestamp, type −1.

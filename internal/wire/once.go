@@ -6,14 +6,6 @@ import (
 	"reflect"
 )
 
-// Once is a Marshaler of which a message has one, however many pointers lead to it: they arrive as
-// pointers to one value. Pointers to other values are trees. A Once does not lead to itself.
-// WireOnce is not called.
-type Once interface {
-	Marshaler
-	WireOnce()
-}
-
 // A onceCodec writes what a pointer leads to, or where that was written before in the message.
 type onceCodec struct{ codec }
 

@@ -12,14 +12,18 @@ import (
 // weight is written once.
 type weight struct{ n int }
 
-func (*weight) WireOnce() {}
+func init() {
+	wire.CustomOnce((*weight).write, (*weight).read)
+	wire.CustomOnce(func(b *bulk, e *wire.Encoder) error { return b.write(e) },
+		func(b *bulk, d *wire.Decoder) error { return b.read(d) })
+}
 
-func (w *weight) MarshalWire(e *wire.Encoder) error {
+func (w *weight) write(e *wire.Encoder) error {
 	e.Int(int64(w.n))
 	return nil
 }
 
-func (w *weight) UnmarshalWire(d *wire.Decoder) error {
+func (w *weight) read(d *wire.Decoder) error {
 	n, err := d.Int()
 	w.n = int(n)
 	return err
@@ -35,7 +39,7 @@ type model struct {
 	Own         weight
 }
 
-func TestAOnceArrivesOnce(t *testing.T) {
+func TestCustomOnce_ArrivesOnce(t *testing.T) {
 	a, b := &weight{7}, &weight{8}
 	got := roundTrip(t, &model{First: a, Tied: a, All: []*weight{b, nil, a, b}, Other: &bulk{weight{9}}, Own: *a})
 	if got.First != got.Tied || got.All[2] != got.First || got.All[0] != got.All[3] ||
@@ -50,7 +54,7 @@ func TestAOnceArrivesOnce(t *testing.T) {
 	}
 }
 
-func TestManyOncesHaveLongNumbers(t *testing.T) {
+func TestCustomOnce_OfManyHasLongNumbers(t *testing.T) {
 	var all []*weight
 	for i := range 300 {
 		all = append(all, &weight{i})
@@ -63,7 +67,7 @@ func TestManyOncesHaveLongNumbers(t *testing.T) {
 	}
 }
 
-func TestAWrongNumberOfAOnceIsMalformed(t *testing.T) {
+func TestCustomOnce_RefusesAWrongNumber(t *testing.T) {
 	for name, body := range map[string]string{
 		"of nothing":      "91 d44100",
 		"of the future":   "92 07 d44101",

@@ -153,3 +153,9 @@ func (p *Plan[T]) recycle(ptr *T) {
 	*ptr = zero
 	p.scratch.Put(ptr)
 }
+
+// Encode writes v as a part of a value: it is for the write of a Custom, and for a MarshalWire.
+func Encode[T any](e *Encoder, v T) error { return planOf[T]().Encode(e, v) }
+
+// Decode reads what Encode wrote.
+func Decode[T any](d *Decoder) (T, error) { return planOf[T]().Decode(d) }

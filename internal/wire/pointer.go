@@ -20,7 +20,7 @@ func (b *builder) fillPointer(n *node, t reflect.Type, path string) error {
 		return err
 	}
 	n.codec = nilCodec{&pointerCodec{elem, t.Elem(), elem.nil}}
-	if t.Implements(reflect.TypeFor[Once]()) {
+	if c, ok := customOf(t.Elem()); ok && c.once {
 		n.codec = nilCodec{onceCodec{&pointerCodec{elem, t.Elem(), elem.nil}}}
 	}
 	return nil
