@@ -15,20 +15,14 @@ import (
 // f gets values like in, and computes the same from them each time; it may use Params, and other
 // values that live until the walk. The second call draws the same random numbers from
 // [tensor.DefaultGenerator] as the first, and changes no running statistics ([Scope.KeepBuffers]),
-// so those have seen each batch once. Of other generators see [Recompute]. What f computes is not
-// in the [Scope] of in, but left to the garbage collector.
-func Checkpoint(f func(in ...*Var) *Var, in ...*Var) *Var { return Recompute{}.Checkpoint(f, in...) }
+// so those have seen each batch once. Of other generators see [CheckpointWith]. What f computes is
+// not in the [Scope] of in, but left to the garbage collector.
+func Checkpoint(f func(in ...*Var) *Var, in ...*Var) *Var { return CheckpointWith(nil, f, in...) }
 
-// Recompute says how Checkpoint calls its function again. The zero value is what the function
-// Checkpoint uses.
-type Recompute struct {
-	// beside the default one: what the function draws random numbers from. Nobody else may use them
-	// meanwhile
-	Generators []*tensor.Generator
-}
-
-// Checkpoint is the function [Checkpoint], with these generators.
-func (r Recompute) Checkpoint(f func(in ...*Var) *Var, in ...*Var) *Var {
+// CheckpointWith is Checkpoint of a function that draws random numbers from generators, beside the
+// default one. Nobody else may use them meanwhile.
+func CheckpointWith(generators []*tensor.Generator, f func(in ...*Var) *Var, in ...*Var) *Var {
+	r := recompute{generators}
 	for i, x := range in {
 		if x == nil || x.t == nil {
 			misuse("Checkpoint of input %d, which is nil, or was in a Scope that was Reset", i)
@@ -81,17 +75,20 @@ func passed(v, x *Var) *Var {
 
 func pass(y *Var, dy *tensor.Tensor) { y.inputs[0].add(dy) }
 
+// A recompute is the generators that a function draws from, beside the default one.
+type recompute struct{ generators []*tensor.Generator }
+
 // states returns where the generators are, the default one first.
-func (r Recompute) states() [][]byte {
+func (r recompute) states() [][]byte {
 	all := [][]byte{tensor.DefaultGenerator().State()}
-	for _, g := range r.Generators {
+	for _, g := range r.generators {
 		all = append(all, g.State())
 	}
 	return all
 }
 
-func (r Recompute) set(states [][]byte) {
-	for i, g := range append([]*tensor.Generator{tensor.DefaultGenerator()}, r.Generators...) {
+func (r recompute) set(states [][]byte) {
+	for i, g := range append([]*tensor.Generator{tensor.DefaultGenerator()}, r.generators...) {
 		if err := g.SetState(states[i]); err != nil {
 			panic(err) // a state of a generator
 		}

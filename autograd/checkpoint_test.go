@@ -24,7 +24,7 @@ func TestRegression_S3_4_ACheckpointIsWhatItsFunctionIs(t *testing.T) {
 				func(f func(in ...*autograd.Var) *autograd.Var, x *autograd.Var) *autograd.Var { return f(x) },
 				func(f func(in ...*autograd.Var) *autograd.Var, x *autograd.Var) *autograd.Var {
 					if own != nil {
-						return autograd.Recompute{Generators: []*tensor.Generator{own}}.Checkpoint(f, x)
+						return autograd.CheckpointWith([]*tensor.Generator{own}, f, x)
 					}
 					return autograd.Checkpoint(f, x)
 				},

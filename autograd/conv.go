@@ -23,9 +23,6 @@ type Window struct {
 	InsideOnly bool // of AvgPool2d: only the image counts, not its padding: PyTorch's count_include_pad=False
 }
 
-// Square returns the two sides of a square.
-func Square(n int) [2]int { return [2]int{n, n} }
-
 // scratches are the temporary space of convolutions.
 var scratches = sync.Pool{New: func() any { return new(kernel.Scratch) }}
 
@@ -45,10 +42,10 @@ func convShape(x, w *Var, o Window) kernel.ConvShape {
 	want("Conv2d", "an image batch (N, C, H, W)", x, 4)
 	want("Conv2d", "a weight (out, C/groups, KH, KW)", w, 4)
 	if o.Stride == [2]int{} {
-		o.Stride = Square(1)
+		o.Stride = [2]int{1, 1}
 	}
 	if o.Dilation == [2]int{} {
-		o.Dilation = Square(1)
+		o.Dilation = [2]int{1, 1}
 	}
 	groups := max(o.Groups, 1)
 	n, f := x.Shape(), w.Shape()
@@ -148,7 +145,7 @@ func checkPadding(op string, o Window) {
 
 // beyond is how far the last windows reach beyond images and their padding: only those that begin
 // inside of the image, or before, count.
-func (o Window) beyond(x *Var) (p Pads) {
+func (o Window) beyond(x *Var) (p pads) {
 	for i := range p {
 		n := x.t.Dim(2+i) + 2*o.Padding[i]
 		last := (n - o.Size[i] + o.Stride[i] - 1) / o.Stride[i] * o.Stride[i] // where the last window begins

@@ -77,8 +77,8 @@ func ExampleGradOptions() {
 func ExampleVar_RegisterHook() {
 	w := autograd.NewParam("w", tensor.Scalar(tensor.Float64, 3))
 	h := autograd.MulScalar(w.Var(), 2)
-	hook := h.RegisterHook(func(g *autograd.Var) *autograd.Var { return autograd.Clamp(g, -1, 1) })
-	defer hook.Remove()
+	remove := h.RegisterHook(func(g *autograd.Var) *autograd.Var { return autograd.Clamp(g, -1, 1) })
+	defer remove()
 	autograd.MulScalar(h, 100).Backward()
 	fmt.Println(w.Grad.Item())
 	// Output: 2
@@ -113,10 +113,10 @@ func ExampleCheckpoint() {
 }
 
 // A generator that the function draws from is put back for the second call.
-func ExampleRecompute() {
+func ExampleCheckpointWith() {
 	g := tensor.NewGenerator(1)
 	x := autograd.Leaf(tensor.Ones(tensor.Float64, 6))
-	y := autograd.Recompute{Generators: []*tensor.Generator{g}}.Checkpoint(func(in ...*autograd.Var) *autograd.Var {
+	y := autograd.CheckpointWith([]*tensor.Generator{g}, func(in ...*autograd.Var) *autograd.Var {
 		return autograd.Dropout(in[0], 0.5, g, true)
 	}, x)
 	autograd.Sum(y).Backward()

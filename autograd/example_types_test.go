@@ -20,19 +20,19 @@ func show(v *autograd.Var) { fmt.Println(v.T().ToNested()) }
 
 // A window of 2 by 2 moves over an image by its own size.
 func ExampleWindow() {
-	show(autograd.MaxPool2d(image(4, 4), autograd.Window{Size: autograd.Square(2)}))
+	show(autograd.MaxPool2d(image(4, 4), autograd.Window{Size: [2]int{2, 2}}))
 	// Output: [[[[5 7] [13 15]]]]
 }
 
 // A column of zeros stands before the image, and a row of them below it.
-func ExamplePads() {
-	show(autograd.Pad2d(image(1, 2), autograd.Pads{{0, 1}, {1, 0}}, autograd.PadZeros))
+func ExamplePad2d() {
+	show(autograd.Pad2d(image(1, 2), [2][2]int{{0, 1}, {1, 0}}, autograd.PadZeros))
 	// Output: [[[[0 0 1] [0 0 0]]]]
 }
 
 func ExamplePadMode() {
 	for _, mode := range []autograd.PadMode{autograd.PadReflect, autograd.PadReplicate, autograd.PadCircular} {
-		show(autograd.Pad2d(image(1, 3), autograd.Pads{{}, {1, 1}}, mode))
+		show(autograd.Pad2d(image(1, 3), [2][2]int{{}, {1, 1}}, mode))
 	}
 	// Output:
 	// [[[[1 0 1 2 1]]]]

@@ -1,6 +1,7 @@
 package autograd
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,15 +20,9 @@ type GradOptions struct {
 	MaterializeGrads bool // it is zeros, and no mistake
 }
 
-// A CreateGraphError is what Grad with CreateGraph panics with where it comes to an operation whose
-// derivative cannot be derived again.
-type CreateGraphError struct {
-	Op string // the function of this package
-}
-
-func (e *CreateGraphError) Error() string {
-	return fmt.Sprintf("autograd: the derivative of %s cannot be derived again: call Grad without CreateGraph, or compute the value of other operations", e.Op)
-}
+// ErrCreateGraph is wrapped by what Grad with CreateGraph panics with where it comes to an
+// operation whose derivative cannot be derived again. The text names the operation.
+var ErrCreateGraph = errors.New("it cannot be derived again")
 
 // Grad returns the derivatives of the sum of outputs with respect to inputs, in their order and of
 // their shapes, and leaves the Grad of every [Param] alone. Inputs are whatever the outputs were
@@ -41,7 +36,7 @@ func (e *CreateGraphError) Error() string {
 // until Reset.
 //
 // It panics where Backward does, if shapes differ, and if an input was not used; and with a
-// [CreateGraphError].
+// an error that wraps [ErrCreateGraph].
 func Grad(outputs, inputs []*Var, o GradOptions) []*Var {
 	o.check(outputs, inputs)
 	w := walk{retain: o.RetainGraph || o.CreateGraph, graph: o.CreateGraph}
@@ -198,7 +193,8 @@ func of(derivatives ...*Var) []*Var { return derivatives }
 func (v *Var) giveValues() {
 	v.checkSaved()
 	if v.again == nil {
-		panic(&CreateGraphError{v.op})
+		panic(fmt.Errorf("autograd: the derivative of %s: %w: call Grad without CreateGraph, or compute the value of other operations",
+			v.op, ErrCreateGraph))
 	}
 	for i, dx := range v.again(v, v.slope) {
 		if dx != nil {

@@ -119,25 +119,25 @@ var twiceOps = map[string]twiceOp{
 		return autograd.Conv2d(in[0], in[1], bias(in), autograd.Window{Stride: pair(a[0]), Padding: pair(a[1])})
 	},
 	"MaxPool2d": func(in vars, a []any) *autograd.Var {
-		return autograd.MaxPool2d(in[0], autograd.Window{Size: autograd.Square(2), Stride: pair(a[0]),
+		return autograd.MaxPool2d(in[0], autograd.Window{Size: [2]int{2, 2}, Stride: pair(a[0]),
 			Padding: pair(a[1])})
 	},
 	"AvgPool2d": func(in vars, a []any) *autograd.Var {
-		return autograd.AvgPool2d(in[0], autograd.Window{Size: autograd.Square(2), Stride: pair(a[0]),
+		return autograd.AvgPool2d(in[0], autograd.Window{Size: [2]int{2, 2}, Stride: pair(a[0]),
 			Padding: pair(a[1])})
 	},
 	"BatchNorm2d": func(in vars, _ []any) *autograd.Var {
-		y, _, _ := autograd.BatchNorm(in[0], in[1], in[2], 1e-5)
+		y, _, _ := autograd.BatchNorm(in[0], in[1], in[2], nil, nil, 1e-5)
 		return y
 	},
 	"BatchNorm2dBy": func(in vars, _ []any) *autograd.Var {
-		return autograd.BatchNormBy(in[3].T(), in[4].T(), in[0], in[1], in[2], 1e-5)
+		return normedBy(in[3].T(), in[4].T(), in[0], in[1], in[2], 1e-5)
 	},
 	"LayerNorm": func(in vars, _ []any) *autograd.Var {
 		return autograd.LayerNorm(in[0], in[1].Shape(), in[1], in[2], 1e-5)
 	},
 
-	"MSELoss": twiceLoss(autograd.MSELoss), "BCEWithLogitsLoss": twiceLoss(autograd.BCEWithLogitsLoss),
+	"MSELoss": twiceLoss(autograd.MSELoss), "BCEWithLogitsLoss": twiceLoss(bceLoss),
 	"SmoothL1Loss": func(in vars, a []any) *autograd.Var {
 		return autograd.SmoothL1Loss(in[0], in[1], a[1].(float64), reductions[a[0].(string)])
 	},
@@ -182,4 +182,8 @@ var twiceOps = map[string]twiceOp{
 		dw := autograd.Grad(vars{loss(in[1])}, in[1:2], again)[0]
 		return loss(autograd.Sub(in[1], autograd.MulScalar(dw, 0.5)))
 	},
+}
+
+func bceLoss(x, y *autograd.Var, r autograd.Reduction) *autograd.Var {
+	return autograd.BCEWithLogitsLoss(x, y, nil, r)
 }

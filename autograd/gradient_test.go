@@ -153,8 +153,8 @@ func TestFloat32ComputesWhatFloat64Does(t *testing.T) {
 			return p.Var()
 		}
 		x := autograd.Conv2d(param(1, 2, 2, 6, 6), param(2, 3, 2, 3, 3), param(3, 3),
-			autograd.Window{Padding: autograd.Square(1)})
-		x = autograd.MaxPool2d(autograd.ReLU(x), autograd.Window{Size: autograd.Square(2)})
+			autograd.Window{Padding: [2]int{1, 1}})
+		x = autograd.MaxPool2d(autograd.ReLU(x), autograd.Window{Size: [2]int{2, 2}})
 		x = autograd.Dropout2d(x, 0.3, tensor.NewGenerator(1), true)
 		x = autograd.LogSoftmax(autograd.Linear(autograd.Flatten(x), param(4, 5, 27), param(5, 5)), -1)
 		loss := autograd.NLLLoss(x, tensor.FromSlice([]int32{4, 1}, 2), autograd.Classification{})

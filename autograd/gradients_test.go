@@ -85,23 +85,23 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 			return autograd.Conv2d(in[0], in[1], nil, autograd.Window{Stride: [2]int{2, 1}, Padding: [2]int{1, 2}})
 		}, two(values(1, 1, 2, 2, 5, 4), values(2, 1, 3, 2, 3, 2))},
 		"Conv2d in groups": {func(in vars) *autograd.Var {
-			return autograd.Conv2d(in[0], in[1], in[2], autograd.Window{Groups: 2, Padding: autograd.Square(1)})
+			return autograd.Conv2d(in[0], in[1], in[2], autograd.Window{Groups: 2, Padding: [2]int{1, 1}})
 		}, []*tensor.Tensor{values(1, 1, 2, 4, 5, 4), values(2, 1, 6, 2, 3, 2), values(3, 1, 6)}},
 		"Conv2d dilated": {func(in vars) *autograd.Var {
 			return autograd.Conv2d(in[0], in[1], in[2],
-				autograd.Window{Groups: 2, Dilation: [2]int{2, 3}, Padding: autograd.Square(2), Stride: [2]int{2, 1}})
+				autograd.Window{Groups: 2, Dilation: [2]int{2, 3}, Padding: [2]int{2, 2}, Stride: [2]int{2, 1}})
 		}, []*tensor.Tensor{values(1, 1, 2, 4, 5, 4), values(2, 1, 2, 2, 3, 2), values(3, 1, 2)}},
 		"Pad2d": {func(in vars) *autograd.Var {
-			return autograd.Pad2d(in[0], autograd.Pads{{1, 2}, {0, 3}}, autograd.PadZeros)
+			return autograd.Pad2d(in[0], [2][2]int{{1, 2}, {0, 3}}, autograd.PadZeros)
 		}, one(values(1, 1, 2, 2, 3, 4))},
 		"Pad2d as in a mirror": {func(in vars) *autograd.Var {
-			return autograd.Pad2d(in[0], autograd.Pads{{1, 2}, {0, 3}}, autograd.PadReflect)
+			return autograd.Pad2d(in[0], [2][2]int{{1, 2}, {0, 3}}, autograd.PadReflect)
 		}, one(values(1, 1, 2, 2, 3, 4))},
 		"Pad2d with the outermost": {func(in vars) *autograd.Var {
-			return autograd.Pad2d(in[0], autograd.Pads{{1, 4}, {0, 5}}, autograd.PadReplicate)
+			return autograd.Pad2d(in[0], [2][2]int{{1, 4}, {0, 5}}, autograd.PadReplicate)
 		}, one(values(1, 1, 2, 2, 3, 4))},
 		"Pad2d with the other side": {func(in vars) *autograd.Var {
-			return autograd.Pad2d(in[0], autograd.Pads{{1, 3}, {0, 4}}, autograd.PadCircular)
+			return autograd.Pad2d(in[0], [2][2]int{{1, 3}, {0, 4}}, autograd.PadCircular)
 		}, one(values(1, 1, 2, 2, 3, 4))},
 		"MaxPool2d rounded up": {func(in vars) *autograd.Var {
 			return autograd.MaxPool2d(in[0],
@@ -113,10 +113,10 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		}, one(values(1, 1, 2, 2, 6, 5))},
 		"AvgPool2d inside": {func(in vars) *autograd.Var {
 			return autograd.AvgPool2d(in[0],
-				autograd.Window{Size: autograd.Square(3), Padding: autograd.Square(1), Ceil: true, InsideOnly: true})
+				autograd.Window{Size: [2]int{3, 3}, Padding: [2]int{1, 1}, Ceil: true, InsideOnly: true})
 		}, one(values(1, 1, 2, 2, 6, 5))},
 		"MaxPool2d": {func(in vars) *autograd.Var {
-			return autograd.MaxPool2d(in[0], autograd.Window{Size: autograd.Square(2)})
+			return autograd.MaxPool2d(in[0], autograd.Window{Size: [2]int{2, 2}})
 		}, one(values(1, 1, 2, 2, 5, 4))},
 		"MaxPool2d moved": {func(in vars) *autograd.Var {
 			return autograd.MaxPool2d(in[0],
@@ -207,6 +207,10 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 			return autograd.Checkpoint(
 				func(in ...*autograd.Var) *autograd.Var { return autograd.Mul(autograd.Sigmoid(in[0]), in[1]) }, in...)
 		}, two(values(1, 1, 2, 3), values(2, 1, 3))},
+		"CheckpointWith a generator": {func(in vars) *autograd.Var {
+			return autograd.CheckpointWith([]*tensor.Generator{tensor.NewGenerator(1)},
+				func(in ...*autograd.Var) *autograd.Var { return autograd.Mul(in[0], in[0]) }, in...)
+		}, one(values(1, 1, 2, 3))},
 		"Checkpoint in a Checkpoint": {func(in vars) *autograd.Var {
 			return autograd.Checkpoint(func(inner ...*autograd.Var) *autograd.Var {
 				h := autograd.Checkpoint(
@@ -309,23 +313,23 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 			return autograd.Mul(p[0], p[2])
 		}, one(values(1, 1, 5, 2))},
 		"AvgPool2d": {func(in vars) *autograd.Var {
-			return autograd.AvgPool2d(in[0], autograd.Window{Size: autograd.Square(2)})
+			return autograd.AvgPool2d(in[0], autograd.Window{Size: [2]int{2, 2}})
 		}, one(values(1, 1, 2, 2, 5, 4))},
 		"AvgPool2d moved": {func(in vars) *autograd.Var {
 			return autograd.AvgPool2d(in[0],
 				autograd.Window{Size: [2]int{3, 2}, Stride: [2]int{1, 2}, Padding: [2]int{1, 1}})
 		}, one(values(1, 1, 2, 2, 5, 4))},
 		"BatchNorm of images": {func(in vars) *autograd.Var {
-			y, _, _ := autograd.BatchNorm(in[0], in[1], in[2], 1e-5)
+			y, _, _ := autograd.BatchNorm(in[0], in[1], in[2], nil, nil, 1e-5)
 			return y
 		},
 			[]*tensor.Tensor{values(1, 1, 3, 2, 2, 2), values(2, 1, 2), values(3, 1, 2)}},
 		"BatchNorm of images without parameters": {func(in vars) *autograd.Var {
-			y, _, _ := autograd.BatchNorm(in[0], nil, nil, 1e-5)
+			y, _, _ := autograd.BatchNorm(in[0], nil, nil, nil, nil, 1e-5)
 			return y
 		}, one(values(1, 1, 3, 2, 2, 2))},
-		"BatchNormBy of images": {func(in vars) *autograd.Var {
-			return autograd.BatchNormBy(put(values(5, 1, 2)), put(positive(6, 2)), in[0], in[1], in[2], 1e-5)
+		"BatchNorm of images by given statistics": {func(in vars) *autograd.Var {
+			return normedBy(put(values(5, 1, 2)), put(positive(6, 2)), in[0], in[1], in[2], 1e-5)
 		}, []*tensor.Tensor{values(1, 1, 3, 2, 2, 2), values(2, 1, 2), values(3, 1, 2)}},
 		"LayerNorm": {func(in vars) *autograd.Var {
 			return autograd.LayerNorm(in[0], in[1].Shape(), in[1], in[2], 1e-5)
@@ -347,12 +351,12 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 			return autograd.GroupNorm(in[0], nil, nil, 2, 1e-5)
 		}, one(values(1, 1, 2, 2, 3))},
 		"BatchNorm": {func(in vars) *autograd.Var {
-			y, _, _ := autograd.BatchNorm(in[0], in[1], in[2], 1e-5)
+			y, _, _ := autograd.BatchNorm(in[0], in[1], in[2], nil, nil, 1e-5)
 			return y
 		},
 			[]*tensor.Tensor{values(1, 1, 4, 3), values(2, 1, 3), values(3, 1, 3)}},
-		"BatchNormBy": {func(in vars) *autograd.Var {
-			return autograd.BatchNormBy(put(values(5, 1, 2)), put(positive(6, 2)), in[0], in[1], in[2], 1e-5)
+		"BatchNorm by given statistics": {func(in vars) *autograd.Var {
+			return normedBy(put(values(5, 1, 2)), put(positive(6, 2)), in[0], in[1], in[2], 1e-5)
 		}, []*tensor.Tensor{values(1, 1, 3, 2, 2), values(2, 1, 2), values(3, 1, 2)}},
 		"NLLLoss unreduced": {func(in vars) *autograd.Var {
 			return autograd.NLLLoss(in[0], target, autograd.Classification{Reduction: autograd.Unreduced})
@@ -378,8 +382,8 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		"CrossEntropy ignored": {func(in vars) *autograd.Var {
 			return autograd.CrossEntropy(in[0], ints(1, autograd.Ignored, 3), autograd.Classification{})
 		}, one(values(1, 1, 3, 4))},
-		"WeightedBCEWithLogitsLoss": {func(in vars) *autograd.Var {
-			return autograd.WeightedBCEWithLogitsLoss(in[0], in[1], put(positive(3, 4)), autograd.ByMean)
+		"BCEWithLogitsLoss weighted": {func(in vars) *autograd.Var {
+			return autograd.BCEWithLogitsLoss(in[0], in[1], put(positive(3, 4)), autograd.ByMean)
 		}, two(values(1, 3, 3, 4), values(2, 1, 3, 4))},
 		"MSELoss unreduced": {func(in vars) *autograd.Var {
 			return autograd.MSELoss(in[0], in[1], autograd.Unreduced)
@@ -391,10 +395,10 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 			return autograd.SmoothL1Loss(in[0], in[1], 0, autograd.BySum)
 		}, two(values(1, 1, 3, 4), values(2, 1, 3, 4))},
 		"BCEWithLogitsLoss": {func(in vars) *autograd.Var {
-			return autograd.BCEWithLogitsLoss(in[0], in[1], autograd.ByMean)
+			return autograd.BCEWithLogitsLoss(in[0], in[1], nil, autograd.ByMean)
 		}, two(values(1, 3, 3, 4), values(2, 1, 3, 4))},
 		"BCEWithLogitsLoss at 0": {func(in vars) *autograd.Var {
-			return autograd.BCEWithLogitsLoss(in[0], in[1], autograd.Unreduced)
+			return autograd.BCEWithLogitsLoss(in[0], in[1], nil, autograd.Unreduced)
 		}, two(tensor.New(tensor.Float64, 2), values(2, 1, 2))},
 	}
 	for _, o := range device.Ops() { // of what has no row above, as of one that twiceOps has
@@ -433,4 +437,10 @@ func joined(all ...*autograd.Var) *autograd.Var {
 		all[i] = autograd.Reshape(x, -1)
 	}
 	return autograd.Cat(0, all...)
+}
+
+// normedBy is BatchNorm outside of training.
+func normedBy(mean, variance *tensor.Tensor, x, w, b *autograd.Var, eps float64) *autograd.Var {
+	y, _, _ := autograd.BatchNorm(x, w, b, mean, variance, eps)
+	return y
 }

@@ -2,33 +2,33 @@ package autograd
 
 import "slices"
 
-// A Hook is a function that waits for gradients, until it is removed.
-type Hook struct {
+// A hook is a function that waits for gradients, until it is removed.
+type hook struct {
 	see  func(grad *Var) *Var
 	call func(p *Param)
 	of   *hooks
 }
 
-// Remove lets the hook wait no longer. It is idempotent.
-func (h *Hook) Remove() {
+// remove lets the hook wait no longer. It is idempotent.
+func (h *hook) remove() {
 	h.of.before, h.of.after = without(h.of.before, h), without(h.of.after, h)
 }
 
 // without returns a new list, since a walk may be reading the old one.
-func without(list []*Hook, h *Hook) []*Hook {
-	return slices.DeleteFunc(slices.Clone(list), func(x *Hook) bool { return x == h })
+func without(list []*hook, h *hook) []*hook {
+	return slices.DeleteFunc(slices.Clone(list), func(x *hook) bool { return x == h })
 }
 
 // hooks are those of a value or a Param.
 type hooks struct {
-	before []*Hook // the gradient is used
-	after  []*Hook // it was added to the Param's Grad
+	before []*hook // the gradient is used
+	after  []*hook // it was added to the Param's Grad
 }
 
-func (h *hooks) add(to *[]*Hook, hook *Hook) *Hook {
+func (h *hooks) add(to *[]*hook, hook *hook) (remove func()) {
 	hook.of = h
 	*to = append(slices.Clip(*to), hook)
-	return hook
+	return hook.remove
 }
 
 // RegisterHook has f called with the whole gradient of v in each Backward and [Grad] that computes
@@ -40,8 +40,10 @@ func (h *hooks) add(to *[]*Hook, hook *Hook) *Hook {
 // f's operations are derived, too. In a [Scope] its tensor is lent until the walk's end: Clone what
 // must stay.
 //
+// remove ends that, and may be called more than once.
+//
 //	h.RegisterHook(func(g *autograd.Var) *autograd.Var { return autograd.Clamp(g, -1, 1) })
-func (v *Var) RegisterHook(f func(grad *Var) *Var) *Hook {
+func (v *Var) RegisterHook(f func(grad *Var) *Var) (remove func()) {
 	if v.param != nil {
 		return v.param.RegisterHook(f)
 	}
@@ -51,25 +53,25 @@ func (v *Var) RegisterHook(f func(grad *Var) *Var) *Hook {
 	if v.hooks == nil {
 		v.hooks = new(hooks)
 	}
-	return v.hooks.add(&v.hooks.before, &Hook{see: f})
+	return v.hooks.add(&v.hooks.before, &hook{see: f})
 }
 
 // RegisterHook has f called with what each Backward is about to add to Grad, see
 // [Var.RegisterHook]. A hook belongs to this process: it does not travel with the Param.
-func (p *Param) RegisterHook(f func(grad *Var) *Var) *Hook {
-	return p.hooks.add(&p.hooks.before, &Hook{see: f})
+func (p *Param) RegisterHook(f func(grad *Var) *Var) (remove func()) {
+	return p.hooks.add(&p.hooks.before, &hook{see: f})
 }
 
 // RegisterPostAccumulateGradHook has f called in each Backward when it has added all that it has to
 // p's Grad: while the walk to other parameters goes on, so an optimizer's step of this parameter,
 // or its reduction over ranks, can begin. f may change or drop Grad. [Grad] calls no such hook. A
 // hook belongs to this process: it does not travel with the Param.
-func (p *Param) RegisterPostAccumulateGradHook(f func(p *Param)) *Hook {
-	return p.hooks.add(&p.hooks.after, &Hook{call: f})
+func (p *Param) RegisterPostAccumulateGradHook(f func(p *Param)) (remove func()) {
+	return p.hooks.add(&p.hooks.after, &hook{call: f})
 }
 
 // watchers returns the hooks that see v's gradient.
-func (v *Var) watchers() []*Hook {
+func (v *Var) watchers() []*hook {
 	switch {
 	case v.param != nil:
 		return v.param.hooks.before
@@ -80,7 +82,7 @@ func (v *Var) watchers() []*Hook {
 }
 
 // show lets hooks see v's gradient and replace it.
-func (v *Var) show(hooks []*Hook, w *walk) {
+func (v *Var) show(hooks []*hook, w *walk) {
 	for _, h := range hooks {
 		switch {
 		case w.graph && v.slope != nil:

@@ -25,8 +25,8 @@ func TestRegression_S3_4_AHookOfAValueReplacesItsGradient(t *testing.T) {
 	if p.Grad.Item() != 3*10*4 || !slices.Equal(seen, []float64{3, 30}) {
 		t.Errorf("gradient %v, hooks saw %v", p.Grad.Item(), seen)
 	}
-	first.Remove()
-	first.Remove()
+	first()
+	first()
 	p.ZeroGrad()
 	y.Backward()
 	if p.Grad.Item() != 3*4 || !slices.Equal(seen, []float64{3, 30, 3}) {
@@ -35,10 +35,10 @@ func TestRegression_S3_4_AHookOfAValueReplacesItsGradient(t *testing.T) {
 }
 
 func TestRegression_S3_4_AHookOfAParamSeesTheWholeGradientOfOneWalk(t *testing.T) {
-	type register = func(p *autograd.Param, f func(g *autograd.Var) *autograd.Var) *autograd.Hook
+	type register = func(p *autograd.Param, f func(g *autograd.Var) *autograd.Var) func()
 	for name, register := range map[string]register{
 		"Param": (*autograd.Param).RegisterHook,
-		"Var": func(p *autograd.Param, f func(g *autograd.Var) *autograd.Var) *autograd.Hook {
+		"Var": func(p *autograd.Param, f func(g *autograd.Var) *autograd.Var) func() {
 			return p.Var().RegisterHook(f)
 		},
 	} {
@@ -62,7 +62,7 @@ func TestRegression_S3_4_AHookOfAParamSeesTheWholeGradientOfOneWalk(t *testing.T
 		if len(seen) != 3 || !tensor.Equal(dp.T(), tensor.Neg(seen[0])) {
 			t.Errorf("%s: Grad's is %v", name, dp.T())
 		}
-		h.Remove()
+		h()
 		p.ZeroGrad()
 		loss().Backward()
 		if len(seen) != 3 || !tensor.Equal(p.Grad, seen[0]) {
@@ -77,7 +77,7 @@ func TestRegression_S3_4_AHookAfterAccumulationIsCalledAsSoonAsGradIsWhole(t *te
 	s := autograd.NewScope()
 	a, b := autograd.NewParam("a", values(1, 1, 3, 3)), autograd.NewParam("b", values(2, 1, 3, 3))
 	var order []string
-	var hooks []*autograd.Hook
+	var hooks []func()
 	for _, p := range []*autograd.Param{a, b} {
 		hooks = append(hooks, p.RegisterPostAccumulateGradHook(func(p *autograd.Param) {
 			order = append(order, p.Name)
@@ -106,7 +106,7 @@ func TestRegression_S3_4_AHookAfterAccumulationIsCalledAsSoonAsGradIsWhole(t *te
 		t.Error("Grad called a hook after accumulation, which it does not do")
 	}
 	for _, h := range hooks {
-		h.Remove()
+		h()
 	}
 	s.Reset()
 	loss().Backward()
@@ -123,7 +123,7 @@ func TestRegression_S3_4_HooksInAScopeAndUnderCreateGraph(t *testing.T) {
 		hook := h.RegisterHook(func(g *autograd.Var) *autograd.Var { return autograd.Mul(g, g) })
 		y := autograd.Mul(h, h) // dh is 2h, by the hook 4h², so dx is 4x⁴·2x
 		dx := autograd.Grad(vars{y}, vars{x}, again)[0]
-		hook.Remove()
+		hook()
 		if d2 := autograd.Grad(vars{dx}, vars{x}, autograd.GradOptions{})[0]; dx.Item() != 8*243 || d2.Item() != 40*81 {
 			t.Errorf("derivatives %v and %v, want %v and %v", dx.Item(), d2.Item(), 8*243, 40*81)
 		}
@@ -138,7 +138,7 @@ func TestRegression_S3_4_AHookOfAnotherShapeIsRefused(t *testing.T) {
 	})
 	h := p.RegisterHook(func(g *autograd.Var) *autograd.Var { return autograd.Sum(g) })
 	mustPanic(t, "a hook returns a gradient of shape [] for a value of shape [2 3]", autograd.Sum(p.Var()).Backward)
-	h.Remove()
+	h()
 	autograd.Sum(p.Var()).Backward()
 	if !tensor.Equal(p.Grad, tensor.Ones(tensor.Float64, 2, 3)) {
 		t.Errorf("%v", p.Grad)

@@ -127,14 +127,13 @@ func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 }
 
 // BCEWithLogitsLoss returns the binary cross-entropy of probabilities target, of x's shape, and the
-// sigmoid of x.
-func BCEWithLogitsLoss(x, target *Var, r Reduction) *Var {
-	return WeightedBCEWithLogitsLoss(x, target, x.t.Number(1), r)
-}
-
-// WeightedBCEWithLogitsLoss is BCEWithLogitsLoss in which what target says to be true counts as
-// often as positive says, which broadcasts to x's shape: the recall of classes that are rare.
-func WeightedBCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduction) *Var {
+// sigmoid of x. What target says to be true counts as often as positive says, which broadcasts to
+// x's shape: the recall of classes that are rare, PyTorch's pos_weight. Where positive is nil it
+// counts once.
+func BCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduction) *Var {
+	if positive == nil {
+		positive = x.t.Number(1)
+	}
 	checkShapes("BCEWithLogitsLoss", x, target)
 	rest := tensor.Sub(positive, positive.Number(1))
 	count := plus(tensor.Mul(rest, target.t), 1) // how often an element counts, where all of it is the logarithm

@@ -12,18 +12,16 @@ import (
 // or, with one part, rows.
 type groups struct{ n, parts, width int }
 
-// BatchNorm returns x, (N, C, ...), with each channel moved and scaled to mean 0 and variance 1
-// over the batch, then multiplied by w and added to b, which are (C), or nil. It returns the
-// channels' means and variances (of a sample: divided by one less than their number), from which
-// running statistics are made.
-func BatchNorm(x, w, b *Var, eps float64) (y *Var, mean, variance *tensor.Tensor) {
-	return batchNorm("BatchNorm", x, w, b, eps)
-}
-
-// BatchNormBy is BatchNorm by given means and variances, (C), which is what it does outside of
-// training.
-func BatchNormBy(mean, variance *tensor.Tensor, x, w, b *Var, eps float64) *Var {
-	return batchNormBy("BatchNormBy", mean, variance, x, w, b, eps)
+// BatchNorm returns x, (N, C, ...), with each channel moved and scaled to mean 0 and variance 1,
+// then multiplied by w and added to b, which are (C), or nil. Where mean and variance are nil,
+// those of the batch are taken, as in training, and returned, (C): from the variances, which are of
+// a sample (divided by one less than their number), running statistics are made. Otherwise mean and
+// variance, (C), are taken, as outside of training, and returned.
+func BatchNorm(x, w, b *Var, mean, variance *tensor.Tensor, eps float64) (y *Var, m, v *tensor.Tensor) {
+	if mean == nil && variance == nil {
+		return batchNorm("BatchNorm", x, w, b, eps)
+	}
+	return batchNormBy("BatchNorm", mean, variance, x, w, b, eps), mean, variance
 }
 
 func batchNorm(op string, x, w, b *Var, eps float64) (y *Var, mean, variance *tensor.Tensor) {
@@ -53,6 +51,9 @@ func wantChannels(op string, x *Var) {
 }
 
 func checkChannels(op string, t *tensor.Tensor, n int) {
+	if t == nil {
+		misuse("%s with a mean but no variance, or a variance but no mean", op)
+	}
 	if t.Dims() != 1 || t.Dim(0) != n {
 		misuse("%s with statistics or parameters of shape %v: they are (%d)", op, t.Shape(), n)
 	}

@@ -16,11 +16,12 @@ const (
 	PadCircular          // the other side
 )
 
-// Pads are how many pixels stand before and after an image, along its height and its width.
-type Pads [2][2]int
+// pads are how many pixels stand before and after an image, along its height and its width.
+type pads [2][2]int
 
-// Pad2d returns images x, (N, C, H, W), with pixels around them.
-func Pad2d(x *Var, p Pads, mode PadMode) *Var {
+// Pad2d returns images x, (N, C, H, W), with pixels around them: p is how many stand before and
+// after an image, along its height and then along its width.
+func Pad2d(x *Var, p [2][2]int, mode PadMode) *Var {
 	want("Pad2d", "an image batch (N, C, H, W)", x, 4)
 	for i, side := range p {
 		checkPads(side, x.t.Dim(2+i), mode)
@@ -46,8 +47,8 @@ func checkPads(side [2]int, n int, mode PadMode) {
 
 // padded is Pad2d by what was checked. Where there are no pixels of the image, as PadZeros has it,
 // is value.
-func padded(x *Var, p Pads, mode PadMode, value float64) *Var {
-	if p == (Pads{}) {
+func padded(x *Var, p pads, mode PadMode, value float64) *Var {
+	if p == (pads{}) {
 		return x
 	}
 	rows, cols := p.sources(0, x.t.Dim(2), mode), p.sources(1, x.t.Dim(3), mode)
@@ -58,7 +59,7 @@ func padded(x *Var, p Pads, mode PadMode, value float64) *Var {
 }
 
 // sources are the rows or columns of n that the padded ones are, -1 for those that are none.
-func (p Pads) sources(dim, n int, mode PadMode) []int64 {
+func (p pads) sources(dim, n int, mode PadMode) []int64 {
 	at := make([]int64, p[dim][0]+n+p[dim][1])
 	for i := range at {
 		j := i - p[dim][0]
@@ -138,7 +139,7 @@ func visitPadded(size, h, w int, rows, cols []int64, f func(at, source int)) {
 	}
 }
 
-func paddedOn(x *Var, p Pads, mode PadMode, value float64, rows, cols []int64) *Var {
+func paddedOn(x *Var, p pads, mode PadMode, value float64, rows, cols []int64) *Var {
 	dev := x.t.Device()
 	if mode != PadZeros {
 		x = IndexSelect(x, 2, movedTo(dev, tensor.FromSlice(rows, len(rows))))

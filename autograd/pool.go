@@ -13,7 +13,7 @@ func AvgPool2d(x *Var, o Window) *Var {
 	checkPadding("AvgPool2d", o)
 	beyond := o.beyond(x)
 	y := avgPool2d(padded(x, beyond, PadZeros, 0), o)
-	if beyond == (Pads{}) && (!o.InsideOnly || o.Padding == [2]int{}) {
+	if beyond == (pads{}) && (!o.InsideOnly || o.Padding == [2]int{}) {
 		return y
 	}
 	factors := o.shares(x.t.Dim(2), x.t.Dim(3), y.t.Dim(2), y.t.Dim(3)).To(x.t.DType())

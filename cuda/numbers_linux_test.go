@@ -275,7 +275,7 @@ func TestMoreThanAKernelCounts(t *testing.T) {
 		"windows": func(in ...*tensor.Tensor) *tensor.Tensor {
 			x, w := autograd.NewParam("x", in[0]), autograd.NewParam("w", in[1])
 			y := autograd.MaxPool2d(autograd.Conv2d(x.Var(), w.Var(), nil, autograd.Window{}),
-				autograd.Window{Size: autograd.Square(2), Stride: autograd.Square(1)})
+				autograd.Window{Size: [2]int{2, 2}, Stride: [2]int{1, 1}})
 			autograd.Sum(autograd.Mul(y, y)).Backward()
 			return tensor.Cat(0, x.Grad.View(150), w.Grad.View(24))
 		},
@@ -294,7 +294,7 @@ func TestMoreThanAKernelCounts(t *testing.T) {
 		"a sum of them": func() { tensor.Sum(there, 1) },
 		"rows":          func() { autograd.LogSoftmax(autograd.Const(there), -1) },
 		"a plane": func() {
-			autograd.MaxPool2d(autograd.Const(there.View(1, 1, 10, 15)), autograd.Window{Size: autograd.Square(2)})
+			autograd.MaxPool2d(autograd.Const(there.View(1, 1, 10, 15)), autograd.Window{Size: [2]int{2, 2}})
 		},
 		"a wide product": func() { tensor.MatMul(there, there.T()) },
 	} {

@@ -25,7 +25,7 @@ type Loss[M nn.Module] struct {
 // batch, and in which layers know whose statistics count.
 //
 //	var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, net *Net, batch []*tensor.Tensor) *autograd.Var {
-//		return nn.NLLLoss{}.Of(net.Forward(s.Const(batch[0])), batch[1])
+//		return nn.NLLLoss.Of(net.Forward(s.Const(batch[0])), batch[1])
 //	})
 func RegisterLoss[M nn.Module](name string,
 	f func(s *autograd.Scope, net M, batch []*tensor.Tensor) *autograd.Var) *Loss[M] {
@@ -156,7 +156,7 @@ func (d *DataParallel) Backward(ctx context.Context, batch ...*tensor.Tensor) (l
 // back in two steps:
 //
 //	out, err := d.Forward(ctx, x)
-//	nn.CrossEntropyLoss{}.Of(out, labels).Backward() // to out.Grad()
+//	nn.CrossEntropyLoss.Of(out, labels).Backward() // to out.Grad()
 //	err = d.BackwardFrom(ctx, out.Grad())       // to the parameters
 //
 // Until then nobody changes x. After Train(false) nothing is kept to go back. The output has a row

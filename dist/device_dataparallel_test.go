@@ -157,7 +157,7 @@ func normalised() *nn.Sequential {
 
 var normalisedLoss = dist.RegisterLoss("normalised loss",
 	func(s *autograd.Scope, m *nn.Sequential, batch []*tensor.Tensor) *autograd.Var {
-		return nn.NLLLoss{}.Of(m.Forward(s.Const(batch[0])), batch[1])
+		return nn.NLLLoss.Of(m.Forward(s.Const(batch[0])), batch[1])
 	})
 
 func TestStatisticsAreThoseOfTheFirstDevice(t *testing.T) {
@@ -197,7 +197,7 @@ func statistics(t *testing.T, devs ...tensor.Device) {
 				scope.KeepBuffers()
 			}
 			part := []*tensor.Tensor{batch[0].Narrow(0, from, to-from), batch[1].Narrow(0, from, to-from)}
-			loss := nn.NLLLoss{}.Of(single.Forward(scope.Const(part[0])), part[1])
+			loss := nn.NLLLoss.Of(single.Forward(scope.Const(part[0])), part[1])
 			autograd.MulScalar(loss, float64(to-from)/float64(size)).Backward()
 		}
 		scope = autograd.NewScope()
@@ -239,7 +239,7 @@ func dropout(t *testing.T, devs ...tensor.Device) {
 	var seen []*tensor.Tensor
 	for range 2 {
 		tensor.ManualSeed(5)
-		n := &thin{autograd.NewParam("weight", tensor.Ones(tensor.Float32, features)), nn.NewDropout(0.5)}
+		n := &thin{autograd.NewParam("weight", tensor.Ones(tensor.Float32, features)), &nn.Dropout{P: 0.5}}
 		check(t, nn.To(n, devs[0]))
 		d, err := dist.NewDataParallel(deadline(t), thinLoss, n, shoal.Options{}, devs...)
 		check(t, err)

@@ -14,7 +14,7 @@ import (
 
 var layersLoss = dist.RegisterLoss("loss of layers",
 	func(s *autograd.Scope, n *nn.Sequential, batch []*tensor.Tensor) *autograd.Var {
-		return nn.CrossEntropyLoss{}.Of(n.Forward(s.Const(batch[0])), batch[1])
+		return nn.CrossEntropyLoss.Of(n.Forward(s.Const(batch[0])), batch[1])
 	})
 
 func layers() *nn.Sequential {
@@ -53,8 +53,8 @@ func TestRegression_S3_3_ForwardOfDataParallel(t *testing.T) {
 		if !tensor.AllClose(out.T(), alone.T(), 1e-5, 1e-6) {
 			t.Errorf("%d samples: %v\nwant %v", n, out.T(), alone.T())
 		}
-		nn.CrossEntropyLoss{}.Of(out, labels).Backward()
-		nn.CrossEntropyLoss{}.Of(alone, labels).Backward()
+		nn.CrossEntropyLoss.Of(out, labels).Backward()
+		nn.CrossEntropyLoss.Of(alone, labels).Backward()
 		check(t, d.BackwardFrom(ctx, out.Grad())) // adds up from batch to batch
 		sameGrads(t, net, single)
 	}
@@ -63,7 +63,7 @@ func TestRegression_S3_3_ForwardOfDataParallel(t *testing.T) {
 	check(t, err)
 	_, err = d.Backward(ctx, x, labels)
 	check(t, err)
-	nn.CrossEntropyLoss{}.Of(single.Forward(autograd.Const(x)), labels).Backward()
+	nn.CrossEntropyLoss.Of(single.Forward(autograd.Const(x)), labels).Backward()
 	sameGrads(t, net, single)
 	check(t, d.Close())
 }
@@ -111,7 +111,7 @@ var normLoss = dist.RegisterLoss("loss of norm",
 
 func TestRegression_S3_3_ForwardInEitherMode(t *testing.T) {
 	ctx, x := deadline(t), tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 8, 2, 3, 3)
-	net := nn.NewSequential(nn.NewBatchNorm2d(2), nn.NewDropout(0.5))
+	net := nn.NewSequential(nn.NewBatchNorm2d(2), &nn.Dropout{P: 0.5})
 	d, err := dist.NewDataParallel(ctx, normLoss, net, shoal.Options{Workers: 2})
 	check(t, err)
 	defer d.Close()

@@ -21,7 +21,7 @@ func lap(make func(params iter.Seq[*autograd.Param]) optim.Optimizer) (step func
 	o := make(nn.Params(net))
 	return func() {
 		o.ZeroGrad()
-		nn.NLLLoss{}.Of(net.Forward(scope.Const(x)), target).Backward()
+		nn.NLLLoss.Of(net.Forward(scope.Const(x)), target).Backward()
 		o.Step()
 		scope.Reset()
 	}

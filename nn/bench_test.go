@@ -24,9 +24,9 @@ func BenchmarkStep(b *testing.B) {
 			for b.Loop() {
 				sgd.ZeroGrad()
 				if scope == nil {
-					nn.NLLLoss{}.Of(net.Forward(autograd.Const(x)), target).Backward()
+					nn.NLLLoss.Of(net.Forward(autograd.Const(x)), target).Backward()
 				} else {
-					nn.NLLLoss{}.Of(net.Forward(scope.Const(x)), target).Backward()
+					nn.NLLLoss.Of(net.Forward(scope.Const(x)), target).Backward()
 					scope.Reset()
 				}
 				sgd.Step()

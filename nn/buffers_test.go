@@ -103,10 +103,10 @@ func TestAnEmbeddingStartsNormalAndRecordsNothingFromNoGrad(t *testing.T) {
 func everyLayer() *nn.Sequential {
 	g := tensor.NewGenerator(1)
 	return nn.NewSequential(nn.NewEmbedding(7, 36, g), images{}, nn.NewConv2d(1, 2, 3, g),
-		nn.NewBatchNorm2d(2), nn.ReLU, nn.NewDropout2d(0.5),
+		nn.NewBatchNorm2d(2), nn.ReLU, &nn.Dropout2d{P: 0.5},
 		nn.NewMaxPool2d(2), nn.NewAvgPool2d(2), nn.Flatten, nn.NewLinear(2, 8, g), nn.GELU,
 		nn.NewLayerNorm(8), nn.LeakyReLU(0.1),
-		nn.NewDropout(0.5), nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Softmax, nn.LogSoftmax)
+		&nn.Dropout{P: 0.5}, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Softmax, nn.LogSoftmax)
 }
 
 // images makes images of 6 by 6 of rows of 36.

@@ -7,7 +7,7 @@ import (
 
 // A Conv2d layer is a cross-correlation with learned filters.
 type Conv2d struct {
-	Weight   *autograd.Param  // (out, in/Groups, KH, KW)
+	Weight   *autograd.Param  // (out, in, KH, KW); in is of one group
 	Bias     *autograd.Param  // (out), or nil
 	Stride   [2]int           // zero: 1
 	Padding  [2]int           // around the image
@@ -19,41 +19,37 @@ type Conv2d struct {
 
 // NewConv2d returns a float32 layer from in to out channels with square filters, stride 1 and no
 // padding, initialised as PyTorch's with numbers from g, or from the default generator if g is nil.
-// Set Stride and Padding afterwards.
+// Set Stride and Padding afterwards, and Groups: in is how many channels one filter sees, those of
+// one group. A depthwise convolution of 32 channels is
+//
+//	c := nn.NewConv2d(1, 32, 3, g)
+//	c.Groups = 32
 func NewConv2d(in, out, size int, g *tensor.Generator) *Conv2d {
-	return NewGroupedConv2d(in, out, size, 1, g)
+	checkSizes("NewConv2d", in, out, size)
+	fanIn := in * size * size
+	return &Conv2d{Weight: uniform("weight", fanIn, g, out, in, size, size), Bias: uniform("bias", fanIn, g, out)}
 }
 
-// NewGroupedConv2d is NewConv2d of channels in so many groups: with as many as in, each channel is
-// convolved by itself. It panics unless groups divides in and out.
-func NewGroupedConv2d(in, out, size, groups int, g *tensor.Generator) *Conv2d {
-	checkSizes("NewConv2d", in, out, size, groups)
-	checkGroups("NewConv2d", groups, in, out)
-	fanIn := in / groups * size * size
-	return &Conv2d{Weight: uniform("weight", fanIn, g, out, in/groups, size, size),
-		Bias: uniform("bias", fanIn, g, out), Groups: groups}
-}
-
-// Forward takes x (N, in, H, W) and returns (N, out, H', W').
+// Forward takes x (N, Groups·in, H, W) and returns (N, out, H', W').
 func (c *Conv2d) Forward(x *autograd.Var) *autograd.Var {
 	return c.convolved(x, c.Weight.Var())
 }
 
 func (c *Conv2d) convolved(x, w *autograd.Var) *autograd.Var {
 	o := autograd.Window{Stride: c.Stride, Padding: c.Padding, Dilation: c.Dilation, Groups: c.Groups}
-	pads := autograd.Pads{{c.Padding[0], c.Padding[0]}, {c.Padding[1], c.Padding[1]}}
+	pads := [2][2]int{{c.Padding[0], c.Padding[0]}, {c.Padding[1], c.Padding[1]}}
 	if c.Same {
 		pads = c.same(w)
 	}
 	if c.Mode != autograd.PadZeros || pads[0][0] != pads[0][1] || pads[1][0] != pads[1][1] {
-		x, pads = autograd.Pad2d(x, pads, c.Mode), autograd.Pads{}
+		x, pads = autograd.Pad2d(x, pads, c.Mode), [2][2]int{}
 	}
 	o.Padding = [2]int{pads[0][0], pads[1][0]}
 	return autograd.Conv2d(x, w, optional(c.Bias), o)
 }
 
 // same is as much as a filter covers beside a pixel, the larger half after it.
-func (c *Conv2d) same(w *autograd.Var) (p autograd.Pads) {
+func (c *Conv2d) same(w *autograd.Var) (p [2][2]int) {
 	for i := range p {
 		if c.Stride[i] > 1 {
 			misuse("a convolution with stride %v keeps no size: Same needs stride 1", c.Stride)
@@ -66,7 +62,7 @@ func (c *Conv2d) same(w *autograd.Var) (p autograd.Pads) {
 
 // A Conv1d layer is a cross-correlation of sequences with learned filters.
 type Conv1d struct {
-	Weight   *autograd.Param  // (out, in/Groups, K)
+	Weight   *autograd.Param  // (out, in, K); in is of one group
 	Bias     *autograd.Param  // (out), or nil
 	Stride   int              // zero: 1
 	Padding  int              // before and after a sequence
@@ -78,21 +74,14 @@ type Conv1d struct {
 
 // NewConv1d returns a float32 layer from in to out channels with filters of a size, stride 1 and no
 // padding, initialised as PyTorch's with numbers from g, or from the default generator if g is nil.
+// Groups is set afterwards, as that of a [NewConv2d].
 func NewConv1d(in, out, size int, g *tensor.Generator) *Conv1d {
-	return NewGroupedConv1d(in, out, size, 1, g)
+	checkSizes("NewConv1d", in, out, size)
+	fanIn := in * size
+	return &Conv1d{Weight: uniform("weight", fanIn, g, out, in, size), Bias: uniform("bias", fanIn, g, out)}
 }
 
-// NewGroupedConv1d is NewConv1d of channels in so many groups. It panics unless groups divides in
-// and out.
-func NewGroupedConv1d(in, out, size, groups int, g *tensor.Generator) *Conv1d {
-	checkSizes("NewConv1d", in, out, size, groups)
-	checkGroups("NewConv1d", groups, in, out)
-	fanIn := in / groups * size
-	return &Conv1d{Weight: uniform("weight", fanIn, g, out, in/groups, size),
-		Bias: uniform("bias", fanIn, g, out), Groups: groups}
-}
-
-// Forward takes x (N, in, L) and returns (N, out, L').
+// Forward takes x (N, Groups·in, L) and returns (N, out, L').
 func (c *Conv1d) Forward(x *autograd.Var) *autograd.Var {
 	if len(x.Shape()) != 3 {
 		misuse("Conv1d of shape %v: it takes sequences (N, in, L)", x.Shape())

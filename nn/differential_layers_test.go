@@ -42,7 +42,7 @@ var layerOps = map[string]differentialOp{
 	},
 	"Pad2d": func(in []*autograd.Var, a []any) []*autograd.Var {
 		p := wholes(a[0])
-		return just(autograd.Pad2d(in[0], autograd.Pads{{p[0], p[1]}, {p[2], p[3]}}, padModes[a[1].(string)]))
+		return just(autograd.Pad2d(in[0], [2][2]int{{p[0], p[1]}, {p[2], p[3]}}, padModes[a[1].(string)]))
 	},
 	"MaxPool2d": func(in []*autograd.Var, a []any) []*autograd.Var {
 		return just(autograd.MaxPool2d(in[0],
@@ -72,11 +72,11 @@ var layerOps = map[string]differentialOp{
 		return just(autograd.GroupNorm(in[0], w, b, whole(a[0]), 1e-5))
 	},
 	"BatchNorm": func(in []*autograd.Var, _ []any) []*autograd.Var {
-		y, _, _ := autograd.BatchNorm(in[0], in[1], in[2], 1e-5)
+		y, _, _ := autograd.BatchNorm(in[0], in[1], in[2], nil, nil, 1e-5)
 		return just(y)
 	},
 	"BatchNormBy": func(in []*autograd.Var, _ []any) []*autograd.Var {
-		return just(autograd.BatchNormBy(in[3].T(), in[4].T(), in[0], in[1], in[2], 1e-5))
+		return just(normedBy(in[3].T(), in[4].T(), in[0], in[1], in[2], 1e-5))
 	},
 }
 

@@ -251,11 +251,11 @@ var differentialOps = map[string]differentialOp{
 		if len(in) == 1 {
 			in = []*autograd.Var{in[0], nil, nil}
 		}
-		y, _, _ := autograd.BatchNorm(in[0], in[1], in[2], 1e-5)
+		y, _, _ := autograd.BatchNorm(in[0], in[1], in[2], nil, nil, 1e-5)
 		return just(y)
 	},
 	"BatchNorm2dBy": func(in []*autograd.Var, _ []any) []*autograd.Var {
-		return just(autograd.BatchNormBy(in[3].T(), in[4].T(), in[0], in[1], in[2], 1e-5))
+		return just(normedBy(in[3].T(), in[4].T(), in[0], in[1], in[2], 1e-5))
 	},
 	"MaxPool2d": func(in []*autograd.Var, a []any) []*autograd.Var {
 		return just(autograd.MaxPool2d(in[0],
@@ -277,10 +277,10 @@ var differentialOps = map[string]differentialOp{
 		return just(autograd.SmoothL1Loss(in[0], in[1], a[1].(float64), reductions[a[0].(string)]))
 	},
 	"BCEWithLogitsLoss": func(in []*autograd.Var, a []any) []*autograd.Var {
-		return just(autograd.BCEWithLogitsLoss(in[0], in[1], reductions[a[0].(string)]))
+		return just(autograd.BCEWithLogitsLoss(in[0], in[1], nil, reductions[a[0].(string)]))
 	},
 	"WeightedBCEWithLogitsLoss": func(in []*autograd.Var, a []any) []*autograd.Var {
-		return just(autograd.WeightedBCEWithLogitsLoss(in[0], in[1], in[2].T(), reductions[a[0].(string)]))
+		return just(autograd.BCEWithLogitsLoss(in[0], in[1], in[2].T(), reductions[a[0].(string)]))
 	},
 	"NLLLoss": func(in []*autograd.Var, a []any) []*autograd.Var {
 		return just(autograd.NLLLoss(in[0], in[1].T(), autograd.Classification{Weight: weights(in),
@@ -322,4 +322,10 @@ var differentialOps = map[string]differentialOp{
 // last is an operation over the last dimension.
 func last(f func(x *autograd.Var, dim int) *autograd.Var) func(x *autograd.Var) *autograd.Var {
 	return func(x *autograd.Var) *autograd.Var { return f(x, -1) }
+}
+
+// normedBy is BatchNorm outside of training.
+func normedBy(mean, variance *tensor.Tensor, x, w, b *autograd.Var, eps float64) *autograd.Var {
+	y, _, _ := autograd.BatchNorm(x, w, b, mean, variance, eps)
+	return y
 }

@@ -19,9 +19,6 @@ type Dropout struct {
 	Generator *tensor.Generator `wire:"-" torch:"-"`
 }
 
-// NewDropout returns a layer that drops elements with probability p.
-func NewDropout(p float64) *Dropout { return &Dropout{P: p} }
-
 // Forward returns x with elements dropped and the others enlarged, or x itself outside of training.
 func (d *Dropout) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.Dropout(x, d.P, d.Generator, !d.Off)
@@ -29,9 +26,6 @@ func (d *Dropout) Forward(x *autograd.Var) *autograd.Var {
 
 // A Dropout2d layer drops whole channels while it trains.
 type Dropout2d Dropout
-
-// NewDropout2d returns a layer that drops channels with probability p.
-func NewDropout2d(p float64) *Dropout2d { return &Dropout2d{P: p} }
 
 // Forward takes x (N, C, H, W).
 func (d *Dropout2d) Forward(x *autograd.Var) *autograd.Var {

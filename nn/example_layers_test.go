@@ -32,7 +32,8 @@ func ExamplePReLU() {
 
 // A filter for each channel, and images that go on at the other side.
 func ExampleConv2d() {
-	c := nn.NewGroupedConv2d(2, 2, 3, 2, nil)
+	c := nn.NewConv2d(1, 2, 3, nil)
+	c.Groups = 2
 	c.Same, c.Mode, c.Bias = true, autograd.PadCircular, nil
 	c.Weight.T.Fill(1)
 	y := c.Forward(autograd.NoGrad(tensor.Ones(tensor.Float32, 1, 2, 4, 4)))

@@ -188,7 +188,7 @@ func ExampleSequential() {
 // In training some numbers are 0 and the others twice as large, so that the sum stays about what it
 // was.
 func ExampleDropout() {
-	d := nn.NewDropout(0.5)
+	d := &nn.Dropout{P: 0.5}
 	x := autograd.NoGrad(tensor.Ones(tensor.Float32, 1000))
 	y := d.Forward(x).T()
 	fmt.Println(tensor.Amax(y, 0).Item(), tensor.Amin(y, 0).Item())
@@ -201,7 +201,7 @@ func ExampleDropout() {
 
 // Of each image whole channels are dropped.
 func ExampleDropout2d() {
-	d := nn.NewDropout2d(0.5)
+	d := &nn.Dropout2d{P: 0.5}
 	y := d.Forward(autograd.NoGrad(tensor.Ones(tensor.Float32, 2, 3, 2, 2))).T()
 	whole := true
 	for n := range 2 {
@@ -266,38 +266,38 @@ func ExampleAttentionMask() {
 
 func ExampleMSELoss() {
 	x := autograd.NoGrad(tensor.FromSlice([]float32{1, 5}, 2))
-	fmt.Println(nn.MSELoss{}.Of(x, tensor.FromSlice([]float32{2, 2}, 2)).T().Item())
+	fmt.Println(nn.MSELoss.Of(x, tensor.FromSlice([]float32{2, 2}, 2)).T().Item())
 	// Output: 5
 }
 
 func ExampleSmoothL1Loss() {
 	x := autograd.NoGrad(tensor.FromSlice([]float32{1, 5}, 2))
-	fmt.Println(nn.SmoothL1Loss{Beta: 2}.Of(x, tensor.FromSlice([]float32{2, 2}, 2)).T().Item())
+	fmt.Println(nn.Loss{Name: "SmoothL1Loss", Beta: 2}.Of(x, tensor.FromSlice([]float32{2, 2}, 2)).T().Item())
 	// Output: 1.125
 }
 
 func ExampleNLLLoss() {
 	logp := autograd.NoGrad(tensor.FromSlice([]float32{-1, -2, -3, -4}, 2, 2))
-	fmt.Println(nn.NLLLoss{}.Of(logp, tensor.FromSlice([]int64{0, 1}, 2)).T().Item())
+	fmt.Println(nn.NLLLoss.Of(logp, tensor.FromSlice([]int64{0, 1}, 2)).T().Item())
 	// Output: 2.5
 }
 
 // Two classes that are equally likely cost log 2, whatever the labels are smoothed to.
 func ExampleCrossEntropyLoss() {
 	logits := autograd.NoGrad(tensor.FromSlice([]float32{2, 2}, 1, 2))
-	fmt.Printf("%.4f\n", nn.CrossEntropyLoss{Smoothing: 0.1}.Of(logits, tensor.FromSlice([]int64{1}, 1)).T().Item())
+	fmt.Printf("%.4f\n", nn.Loss{Name: "CrossEntropy", Smoothing: 0.1}.Of(logits, tensor.FromSlice([]int64{1}, 1)).T().Item())
 	// Output: 0.6931
 }
 
 func ExampleBCEWithLogitsLoss() {
 	logits := autograd.NoGrad(tensor.FromSlice([]float32{0, 0}, 2))
-	fmt.Printf("%.4f\n", nn.BCEWithLogitsLoss{}.Of(logits, tensor.FromSlice([]float32{1, 0}, 2)).T().Item())
+	fmt.Printf("%.4f\n", nn.BCEWithLogitsLoss.Of(logits, tensor.FromSlice([]float32{1, 0}, 2)).T().Item())
 	// Output: 0.6931
 }
 
 // A layer that drops nothing after Eval.
 func ExampleMode() {
-	drop := nn.NewDropout(0.5)
+	drop := &nn.Dropout{P: 0.5}
 	nn.Eval(drop)
 	apply(drop, 1, 2, 3)
 	// Output: 1.000 2.000 3.000

@@ -60,10 +60,10 @@ func TestAStepOnASimulatedGPUIsTheHosts(t *testing.T) {
 	step := func(dev tensor.Device) (state map[string]*tensor.Tensor, loss *tensor.Tensor) {
 		g := tensor.NewGenerator(1)
 		m := nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewMaxPool2d(2), nn.ReLU, nn.Flatten,
-			nn.NewDropout(0), nn.NewLinear(18, 4, g), nn.LogSoftmax)
+			&nn.Dropout{P: 0}, nn.NewLinear(18, 4, g), nn.LogSoftmax)
 		check(t, nn.To(m, dev))
 		o := optim.NewSGD(nn.Params(m), optim.SGDOptions{LR: 0.1, Momentum: 0.5})
-		l := nn.NLLLoss{}.Of(m.Forward(autograd.NewScope().Const(on(t, dev, images))), on(t, dev, labels))
+		l := nn.NLLLoss.Of(m.Forward(autograd.NewScope().Const(on(t, dev, images))), on(t, dev, labels))
 		l.Backward()
 		o.Step()
 		return nn.State(m), l.T()

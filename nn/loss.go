@@ -6,70 +6,53 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Loss is a loss as a value, which travels to other processes as its type does: in a field of
-// that type, or in an any.
-type Loss interface {
-	// Of returns how far x is from the target. Target and x have the shapes that the function of
-	// package autograd takes.
-	Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var
+// A Loss is a loss function of package autograd as a value, which travels to other processes in a
+// field of this type, or in an any. What differs from PyTorch's defaults is set in a copy of one of
+// the variables, or beside the Name:
+//
+//	nn.Loss{Name: "CrossEntropy", Smoothing: 0.1}
+type Loss struct {
+	Name      string             // of the function
+	Reduction autograd.Reduction // how the losses of rows or elements become one number
+
+	Weight    *tensor.Tensor // of NLLLoss and CrossEntropy, see autograd.Classification
+	Ignore    []int64        // of the same
+	Smoothing float64        // of CrossEntropy
+
+	Beta     float64        // of SmoothL1Loss; where it is 0 it is the L1 loss
+	Positive *tensor.Tensor // of BCEWithLogitsLoss: PyTorch's pos_weight; nil: 1
 }
 
-// NLLLoss is autograd.NLLLoss of log-probabilities and classes, as a value: NLLLoss{Weight: w}.
-type NLLLoss autograd.Classification
+// The losses with PyTorch's defaults.
+var (
+	NLLLoss           = Loss{Name: "NLLLoss"}               // of log-probabilities and classes
+	CrossEntropyLoss  = Loss{Name: "CrossEntropy"}          // of logits and classes, or probabilities
+	MSELoss           = Loss{Name: "MSELoss"}               // of two tensors of one shape
+	SmoothL1Loss      = Loss{Name: "SmoothL1Loss", Beta: 1} // of two tensors of one shape
+	BCEWithLogitsLoss = Loss{Name: "BCEWithLogitsLoss"}     // of logits and probabilities of one shape
+)
 
-// CrossEntropyLoss is autograd.CrossEntropy of logits and classes, or probabilities, as a value:
-// CrossEntropyLoss{Smoothing: 0.1}.
-type CrossEntropyLoss autograd.Classification
-
-// MSELoss is autograd.MSELoss as a value.
-type MSELoss struct{ Reduction autograd.Reduction }
-
-// SmoothL1Loss is autograd.SmoothL1Loss as a value. PyTorch's default for Beta is 1.
-type SmoothL1Loss struct {
-	Beta      float64
-	Reduction autograd.Reduction
-}
-
-// BCEWithLogitsLoss is autograd.BCEWithLogitsLoss of logits and probabilities, as a value.
-type BCEWithLogitsLoss struct {
-	Positive  *tensor.Tensor // PyTorch's pos_weight, see autograd.WeightedBCEWithLogitsLoss; nil: 1
-	Reduction autograd.Reduction
-}
-
-// Of returns the loss of x, (N, classes), for classes, (N); for other shapes see
-// autograd.Classification.
-func (l NLLLoss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
-	return autograd.NLLLoss(x, target, autograd.Classification(l))
-}
-
-// Of returns the loss of x, (N, classes), for classes, (N), or for probabilities, (N, classes); for
-// other shapes see autograd.Classification.
-func (l CrossEntropyLoss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
-	return autograd.CrossEntropy(x, target, autograd.Classification(l))
-}
-
-// Of returns the loss of x for a target of its shape.
-func (l MSELoss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
-	return autograd.MSELoss(x, autograd.Const(target), l.Reduction)
-}
-
-// Of returns the loss of x for a target of its shape.
-func (l SmoothL1Loss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
-	return autograd.SmoothL1Loss(x, autograd.Const(target), l.Beta, l.Reduction)
-}
-
-// Of returns the loss of x for a target of its shape.
-func (l BCEWithLogitsLoss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
-	if l.Positive == nil {
-		return autograd.BCEWithLogitsLoss(x, autograd.Const(target), l.Reduction)
+// Of returns how far x is from the target, which have the shapes that the function takes. It panics
+// if package autograd has no loss of that name.
+func (l Loss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
+	switch l.Name {
+	case "NLLLoss":
+		return autograd.NLLLoss(x, target, l.classes())
+	case "CrossEntropy":
+		return autograd.CrossEntropy(x, target, l.classes())
+	case "MSELoss":
+		return autograd.MSELoss(x, autograd.Const(target), l.Reduction)
+	case "SmoothL1Loss":
+		return autograd.SmoothL1Loss(x, autograd.Const(target), l.Beta, l.Reduction)
+	case "BCEWithLogitsLoss":
+		return autograd.BCEWithLogitsLoss(x, autograd.Const(target), l.Positive, l.Reduction)
 	}
-	return autograd.WeightedBCEWithLogitsLoss(x, autograd.Const(target), l.Positive, l.Reduction)
+	misuse("a Loss of the name %q, which package autograd does not have", l.Name)
+	return nil
 }
 
-func init() {
-	wire.RegisterType[NLLLoss]("nn.NLLLoss")
-	wire.RegisterType[CrossEntropyLoss]("nn.CrossEntropyLoss")
-	wire.RegisterType[MSELoss]("nn.MSELoss")
-	wire.RegisterType[SmoothL1Loss]("nn.SmoothL1Loss")
-	wire.RegisterType[BCEWithLogitsLoss]("nn.BCEWithLogitsLoss")
+func (l Loss) classes() autograd.Classification {
+	return autograd.Classification{Weight: l.Weight, Ignore: l.Ignore, Smoothing: l.Smoothing, Reduction: l.Reduction}
 }
+
+func init() { wire.RegisterType[Loss]("nn.Loss") }

@@ -25,14 +25,14 @@ type MNISTNet struct {
 
 func NewMNISTNet(g *tensor.Generator) *MNISTNet {
 	return &MNISTNet{
-		Conv1: nn.NewConv2d(1, 10, 5, g), Conv2: nn.NewConv2d(10, 20, 5, g), Conv2Drop: nn.NewDropout2d(0.5),
-		FC1: nn.NewLinear(320, 50, g), Drop: nn.NewDropout(0.5), FC2: nn.NewLinear(50, 10, g),
+		Conv1: nn.NewConv2d(1, 10, 5, g), Conv2: nn.NewConv2d(10, 20, 5, g), Conv2Drop: &nn.Dropout2d{P: 0.5},
+		FC1: nn.NewLinear(320, 50, g), Drop: &nn.Dropout{P: 0.5}, FC2: nn.NewLinear(50, 10, g),
 	}
 }
 
 // Forward takes x (N, 1, 28, 28) and returns log-probabilities (N, 10).
 func (n *MNISTNet) Forward(x *autograd.Var) *autograd.Var {
-	pool := autograd.Window{Size: autograd.Square(2)}
+	pool := autograd.Window{Size: [2]int{2, 2}}
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv1.Forward(x), pool))
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv2Drop.Forward(n.Conv2.Forward(x)), pool))
 	x = n.Drop.Forward(autograd.ReLU(n.FC1.Forward(autograd.Flatten(x))))
@@ -66,7 +66,7 @@ func TestTheMNISTNetComputesWhatPyTorchDoes(t *testing.T) {
 		p.T.CopyFrom(values(seed, scale, p.T.Shape()...))
 	}
 	y := net.Forward(autograd.Const(values(9, 1, 8, 1, 28, 28)))
-	loss := nn.NLLLoss{}.Of(y, tensor.FromSlice([]int64{3, 1, 4, 1, 5, 9, 2, 6}, 8))
+	loss := nn.NLLLoss.Of(y, tensor.FromSlice([]int64{3, 1, 4, 1, 5, 9, 2, 6}, 8))
 	loss.Backward()
 
 	want := readFloats(t, "testdata/mnist_net.f32")
@@ -129,13 +129,13 @@ func TestTheNetLearnsABatchByHeart(t *testing.T) {
 	s := autograd.NewScope()
 	for range 150 {
 		sgd.ZeroGrad()
-		nn.NLLLoss{}.Of(net.Forward(s.Const(x)), target).Backward()
+		nn.NLLLoss.Of(net.Forward(s.Const(x)), target).Backward()
 		sgd.Step()
 		s.Reset()
 	}
 	nn.Eval(net)
 	logp := net.Forward(autograd.NoGrad(x))
 	if got := tensor.Argmax(logp.T(), 1); !tensor.Equal(got, target) {
-		t.Errorf("predicted %v, want %v (loss %v)", got, target, nn.NLLLoss{}.Of(logp, target).Item())
+		t.Errorf("predicted %v, want %v (loss %v)", got, target, nn.NLLLoss.Of(logp, target).Item())
 	}
 }

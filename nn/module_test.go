@@ -42,7 +42,7 @@ type odd struct {
 func newOdd() *odd {
 	l := func() *nn.Linear { return nn.NewLinear(1, 1, nil) }
 	return &odd{Linear: *l(), HiddenOut: l(), FCLast: *l(), Blocks: []*nn.Linear{l(), l()}, Old: l(), Home: l(),
-		Any: nn.NewSequential(nn.ReLU, l()), Two: [2]*nn.Dropout{nn.NewDropout(0.1)}}
+		Any: nn.NewSequential(nn.ReLU, l()), Two: [2]*nn.Dropout{&nn.Dropout{P: 0.1}}}
 }
 
 func TestNamesAreThePathsOfFields(t *testing.T) {
@@ -155,8 +155,8 @@ func TestACloneIsEqualAndApart(t *testing.T) {
 }
 
 func TestTrainAndEvalReachEveryDropout(t *testing.T) {
-	d := nn.NewDropout(1)
-	m := nn.NewSequential(nn.NewDropout2d(1), nn.NewSequential(d))
+	d := &nn.Dropout{P: 1}
+	m := nn.NewSequential(&nn.Dropout2d{P: 1}, nn.NewSequential(d))
 	x := autograd.Const(tensor.Ones(tensor.Float32, 1, 2, 2, 2))
 	sum := func() float64 { return m.Forward(x).T().Sum() }
 	if sum() != 0 {
@@ -174,7 +174,7 @@ func TestTrainAndEvalReachEveryDropout(t *testing.T) {
 
 func TestDropoutDrawsFromItsOwnGenerator(t *testing.T) {
 	draw := func() *tensor.Tensor {
-		d := nn.NewDropout(0.5)
+		d := &nn.Dropout{P: 0.5}
 		d.Generator = tensor.NewGenerator(9)
 		return d.Forward(autograd.Const(tensor.Ones(tensor.Float32, 100))).T()
 	}
@@ -213,13 +213,13 @@ func TestNewLayersAreInitialisedAsPyTorchDoes(t *testing.T) {
 func TestLayersAreTheirOperations(t *testing.T) {
 	g := tensor.NewGenerator(1)
 	c := nn.NewConv2d(2, 3, 3, g)
-	c.Stride, c.Padding, c.Bias = autograd.Square(2), autograd.Square(1), nil
+	c.Stride, c.Padding, c.Bias = [2]int{2, 2}, [2]int{1, 1}, nil
 	x := autograd.NoGrad(tensor.RandN(tensor.Float32, g, 2, 2, 7, 5))
 	y := c.Forward(x)
 	if !slices.Equal(y.Shape(), []int{2, 3, 4, 3}) || len(nn.State(c)) != 1 {
 		t.Errorf("shape %v, state %v", y.Shape(), nn.State(c))
 	}
-	p := nn.MaxPool2d{Size: autograd.Square(3), Stride: autograd.Square(1), Padding: autograd.Square(1)}
+	p := nn.MaxPool2d{Size: [2]int{3, 3}, Stride: [2]int{1, 1}, Padding: [2]int{1, 1}}
 	if got := p.Forward(y).Shape(); !slices.Equal(got, []int{2, 3, 4, 3}) {
 		t.Errorf("shape %v", got)
 	}
@@ -231,13 +231,13 @@ func TestLossesAreMeans(t *testing.T) {
 	x := tensor.FromSlice([]float32{1, 2, 3, 4}, 2, 2)
 	target := tensor.FromSlice([]int64{1, 0}, 2)
 	for name, c := range map[string]struct{ got, want float64 }{
-		"NLLLoss": {nn.NLLLoss{}.Of(autograd.Const(x), target).Item(), -(2. + 3) / 2},
-		"CrossEntropyLoss": {nn.CrossEntropyLoss{}.Of(autograd.Const(x), target).Item(),
+		"NLLLoss": {nn.NLLLoss.Of(autograd.Const(x), target).Item(), -(2. + 3) / 2},
+		"CrossEntropyLoss": {nn.CrossEntropyLoss.Of(autograd.Const(x), target).Item(),
 			(math.Log1p(math.Exp(-1)) + math.Log1p(math.Exp(1))) / 2},
-		"MSELoss": {nn.MSELoss{}.Of(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(), 30. / 4},
-		"SmoothL1Loss": {nn.SmoothL1Loss{Beta: 1}.Of(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(),
+		"MSELoss": {nn.MSELoss.Of(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(), 30. / 4},
+		"SmoothL1Loss": {nn.Loss{Name: "SmoothL1Loss", Beta: 1}.Of(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(),
 			(.5 + 1.5 + 2.5 + 3.5) / 4},
-		"BCEWithLogitsLoss": {nn.BCEWithLogitsLoss{}.Of(autograd.Const(tensor.New(tensor.Float32, 2, 2)),
+		"BCEWithLogitsLoss": {nn.BCEWithLogitsLoss.Of(autograd.Const(tensor.New(tensor.Float32, 2, 2)),
 			tensor.New(tensor.Float32, 2, 2)).Item(), math.Ln2},
 	} {
 		if math.Abs(c.got-c.want) > 1e-6 {

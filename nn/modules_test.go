@@ -66,13 +66,15 @@ var moduleCases = map[string]moduleCase{
 	"GELU tanh":                      layer(func() nn.Layer { return nn.GELUTanh }),
 
 	"Conv2d in groups": layer(func() nn.Layer {
-		c := nn.NewGroupedConv2d(4, 6, 3, 2, nil)
-		c.Padding = autograd.Square(1)
+		c := nn.NewConv2d(2, 6, 3, nil)
+		c.Groups = 2
+		c.Padding = [2]int{1, 1}
 		return c
 	}),
 	"Conv2d by channels": layer(func() nn.Layer {
-		c := nn.NewGroupedConv2d(3, 6, 3, 3, nil)
-		c.Stride, c.Bias = autograd.Square(2), nil
+		c := nn.NewConv2d(1, 6, 3, nil)
+		c.Groups = 3
+		c.Stride, c.Bias = [2]int{2, 2}, nil
 		return c
 	}),
 	"Conv2d dilated": layer(func() nn.Layer {
@@ -99,7 +101,8 @@ var moduleCases = map[string]moduleCase{
 		return c
 	}),
 	"Conv1d same dilated in groups": layer(func() nn.Layer {
-		c := nn.NewGroupedConv1d(2, 4, 4, 2, nil)
+		c := nn.NewConv1d(1, 4, 4, nil)
+		c.Groups = 2
 		c.Same, c.Dilation, c.Mode = true, 2, autograd.PadReflect
 		return c
 	}),

@@ -50,9 +50,10 @@ func (b *BatchNorm2d) Forward(x *autograd.Var) *autograd.Var {
 func (b *BatchNorm2d) normalized(x *autograd.Var) *autograd.Var {
 	w, bias := optional(b.Weight), optional(b.Bias)
 	if b.Off && b.RunningMean != nil && b.RunningVar != nil {
-		return autograd.BatchNormBy(b.RunningMean, b.RunningVar, x, w, bias, b.Eps)
+		y, _, _ := autograd.BatchNorm(x, w, bias, b.RunningMean, b.RunningVar, b.Eps)
+		return y
 	}
-	y, mean, variance := autograd.BatchNorm(x, w, bias, b.Eps)
+	y, mean, variance := autograd.BatchNorm(x, w, bias, nil, nil, b.Eps)
 	if b.Off || x.KeepsBuffers() || b.RunningMean == nil || b.RunningVar == nil {
 		return y
 	}

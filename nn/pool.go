@@ -13,7 +13,7 @@ type MaxPool2d struct {
 // NewMaxPool2d returns a layer with square windows side by side.
 func NewMaxPool2d(size int) *MaxPool2d {
 	checkSizes("NewMaxPool2d", size)
-	return &MaxPool2d{Size: autograd.Square(size)}
+	return &MaxPool2d{Size: [2]int{size, size}}
 }
 
 // Forward takes x (N, C, H, W) and returns (N, C, H', W').
@@ -35,7 +35,7 @@ type AvgPool2d struct {
 // NewAvgPool2d returns a layer with square windows side by side.
 func NewAvgPool2d(size int) *AvgPool2d {
 	checkSizes("NewAvgPool2d", size)
-	return &AvgPool2d{Size: autograd.Square(size)}
+	return &AvgPool2d{Size: [2]int{size, size}}
 }
 
 // Forward takes x (N, C, H, W) and returns (N, C, H', W').

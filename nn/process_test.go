@@ -80,8 +80,8 @@ func TestASentNetIsTheSameNet(t *testing.T) {
 func TestASequentialTravelsWithItsLayers(t *testing.T) {
 	inDomain(t)
 	g := tensor.NewGenerator(1)
-	net := nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewMaxPool2d(2), nn.ReLU, nn.NewDropout2d(0.5), nn.Flatten,
-		nn.NewSequential(nn.NewLinear(8, 4, g), nn.Tanh, nn.Sigmoid), nn.NewDropout(0.5), nn.LogSoftmax)
+	net := nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewMaxPool2d(2), nn.ReLU, &nn.Dropout2d{P: 0.5}, nn.Flatten,
+		nn.NewSequential(nn.NewLinear(8, 4, g), nn.Tanh, nn.Sigmoid), &nn.Dropout{P: 0.5}, nn.LogSoftmax)
 	nn.Eval(net)
 	got := cross(t, net)
 	x := autograd.NoGrad(tensor.RandN(tensor.Float32, g, 3, 1, 6, 6))
@@ -202,7 +202,7 @@ var train = shoal.Register("nn_test.train", func(_ context.Context, rank int, l 
 	for range l.Steps {
 		x, class := signs(g, 32)
 		sgd.ZeroGrad()
-		nn.NLLLoss{}.Of(l.Net.Forward(autograd.Const(x)), class).Backward()
+		nn.NLLLoss.Of(l.Net.Forward(autograd.Const(x)), class).Backward()
 		sgd.Step()
 	}
 	return nil

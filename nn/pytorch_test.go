@@ -28,7 +28,7 @@ var recordedLayers = map[string]func() nn.Layer{
 	"MaxPool2d": func() nn.Layer { return nn.NewMaxPool2d(2) },
 	"AvgPool2d": func() nn.Layer { return nn.NewAvgPool2d(2) },
 	"AvgPool2d moved": func() nn.Layer {
-		return &nn.AvgPool2d{Size: autograd.Square(3), Stride: autograd.Square(2), Padding: autograd.Square(1)}
+		return &nn.AvgPool2d{Size: [2]int{3, 3}, Stride: [2]int{2, 2}, Padding: [2]int{1, 1}}
 	},
 	"BatchNorm2d":         func() nn.Layer { return nn.NewBatchNorm2d(2) },
 	"LayerNorm":           func() nn.Layer { return nn.NewLayerNorm(6) },
@@ -128,36 +128,40 @@ func TestLossesAreThoseOfPyTorch(t *testing.T) {
 	classes, probabilities := tensor.FromSlice([]int64{3, 0, 5, 1}, 4), values(8, 0.5, 4, 6).AddScalar(0.5)
 	ignoring, weight := tensor.FromSlice([]int32{3, autograd.Ignored, 5, 1}, 4), values(7, 0.5, 6).AddScalar(0.75)
 	makers := map[string]func(r autograd.Reduction) (nn.Loss, *tensor.Tensor){
-		"NLL": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.NLLLoss{Reduction: r}, classes },
+		"NLL": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
+			return nn.Loss{Name: "NLLLoss", Reduction: r}, classes
+		},
 		"CrossEntropy": func(r autograd.Reduction) (nn.Loss,
 			*tensor.Tensor) {
-			return nn.CrossEntropyLoss{Reduction: r}, classes
+			return nn.Loss{Name: "CrossEntropy", Reduction: r}, classes
 		},
 		"NLL ignoring": func(r autograd.Reduction) (nn.Loss,
 			*tensor.Tensor) {
-			return nn.NLLLoss{Reduction: r}, ignoring
+			return nn.Loss{Name: "NLLLoss", Reduction: r}, ignoring
 		},
 		"NLL ignoring 5": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.NLLLoss{Ignore: []int64{5}, Reduction: r}, classes
+			return nn.Loss{Name: "NLLLoss", Ignore: []int64{5}, Reduction: r}, classes
 		},
 		"NLL weighted": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.NLLLoss{Weight: weight, Reduction: r}, ignoring
+			return nn.Loss{Name: "NLLLoss", Weight: weight, Reduction: r}, ignoring
 		},
 		"CrossEntropy smoothed": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.CrossEntropyLoss{Smoothing: 0.2, Reduction: r}, ignoring
+			return nn.Loss{Name: "CrossEntropy", Smoothing: 0.2, Reduction: r}, ignoring
 		},
 		"CrossEntropy smoothed and weighted": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.CrossEntropyLoss{Weight: weight, Smoothing: 0.2, Reduction: r}, ignoring
+			return nn.Loss{Name: "CrossEntropy", Weight: weight, Smoothing: 0.2, Reduction: r}, ignoring
 		},
 		"BCEWithLogits weighted": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.BCEWithLogitsLoss{Positive: weight, Reduction: r}, probabilities
+			return nn.Loss{Name: "BCEWithLogitsLoss", Positive: weight, Reduction: r}, probabilities
 		},
-		"MSE": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.MSELoss{Reduction: r}, probabilities },
+		"MSE": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
+			return nn.Loss{Name: "MSELoss", Reduction: r}, probabilities
+		},
 		"SmoothL1": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.SmoothL1Loss{Beta: 0.5, Reduction: r}, probabilities
+			return nn.Loss{Name: "SmoothL1Loss", Beta: 0.5, Reduction: r}, probabilities
 		},
 		"BCEWithLogits": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.BCEWithLogitsLoss{Reduction: r}, probabilities
+			return nn.Loss{Name: "BCEWithLogitsLoss", Reduction: r}, probabilities
 		},
 	}
 	if len(r.Losses) != len(makers) {
@@ -240,7 +244,7 @@ func (r recordedRun) check(t *testing.T, dt tensor.DType, tolerance float64) {
 		}
 		o.ZeroGrad()
 		y := net.Forward(s.Const(exact(100+k, 1, 16, 1, 28, 28).To(dt)))
-		loss := nn.NLLLoss{}.Of(y, target)
+		loss := nn.NLLLoss.Of(y, target)
 		loss.Backward()
 		if k == 0 {
 			alike(t, "forward", y.T(), r.Forward, tolerance)

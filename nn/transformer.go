@@ -25,8 +25,8 @@ func NewTransformerEncoderLayer(embed, heads, hidden int, p float64, g *tensor.G
 	t := &TransformerEncoderLayer{
 		SelfAttn: NewMultiheadAttention(embed, heads, g), Linear1: NewLinear(embed, hidden, g),
 		Linear2: NewLinear(hidden, embed, g),
-		Norm1:   NewLayerNorm(embed), Norm2: NewLayerNorm(embed), Dropout: NewDropout(p),
-		Dropout1: NewDropout(p), Dropout2: NewDropout(p),
+		Norm1:   NewLayerNorm(embed), Norm2: NewLayerNorm(embed), Dropout: &Dropout{P: p},
+		Dropout1: &Dropout{P: p}, Dropout2: &Dropout{P: p},
 		Activation: ReLU,
 	}
 	t.SelfAttn.P = p

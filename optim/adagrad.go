@@ -87,6 +87,9 @@ func (a *Adagrad) unmarshal(d *wire.Decoder) (err error) {
 
 func (a *Adagrad) bind() { bind(&a.core, a.AdagradOptions, adagrad[float32], adagrad[float64]) }
 
+func (o *AdagradOptions) follow(rate float64) { o.LR = rate }
+func (o *AdagradOptions) cycle(float64) bool  { return false }
+
 func (o *AdagradOptions) class() class {
 	return class{name: "Adagrad", mark: "lr_decay", counts: true, always: true, maximize: o.Maximize,
 		settings: []setting{number("lr", &o.LR), number("lr_decay", &o.LRDecay), optional("eps", &o.Eps, adagradEps),

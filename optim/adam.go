@@ -118,6 +118,14 @@ func (a *Adam) unmarshal(d *wire.Decoder) (err error) {
 
 func (a *Adam) bind() { bind(&a.core, a.AdamOptions, adam[float32], adam[float64]) }
 
+func (o *AdamOptions) follow(rate float64) { o.LR = rate }
+
+func (o *AdamOptions) cycle(momentum float64) bool {
+	_, b2 := o.betas()
+	o.Betas = &[2]float64{momentum, b2}
+	return true
+}
+
 func (o *AdamOptions) class() class {
 	c := class{name: "Adam", mark: "betas", counts: true, maximize: o.Maximize,
 		settings: []setting{number("lr", &o.LR), pair("betas", &o.Betas, adamBetas), optional("eps", &o.Eps, adamEps),

@@ -3,7 +3,7 @@
 //	sgd := optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: 0.01, Momentum: 0.5})
 //	for batch := range batches {
 //		sgd.ZeroGrad()
-//		nn.NLLLoss{}.Of(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
+//		nn.NLLLoss.Of(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
 //		sgd.Step()
 //	}
 //
@@ -11,6 +11,11 @@
 //
 // Gradients add up until ZeroGrad. A parameter whose gradient is zero still moves by its momentum
 // and weight decay; freeze it (autograd.Param.Frozen) if it must not.
+//
+// # Schedules
+//
+// A [Schedule] says the learning rate of an epoch. [Follow] sets it, and the momentum where that is
+// cycled, at the beginning of each epoch, or of each step.
 //
 // # Note [Hogwild]
 //

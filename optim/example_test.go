@@ -28,7 +28,7 @@ func descend(make func(params func(yield func(*autograd.Param) bool)) optim.Opti
 // show prints the learning rates of the first epochs.
 func show(s optim.Schedule, epochs int) {
 	for epoch := range epochs {
-		fmt.Printf("%.3g ", s.At(epoch))
+		fmt.Printf("%.3g ", optim.LR(s, epoch))
 	}
 }
 
@@ -159,6 +159,17 @@ func ExampleOneCycleLR() {
 	// Output: 0.04 0.52 1 0.95 0.812 0.611 0.389 0.188 0.0495 4e-06
 }
 
+// Follow cycles the momentum as well, against the rate.
+func ExampleFollow() {
+	sgd := optim.NewSGD(slices.Values([]*autograd.Param{autograd.NewParam("p", tensor.Ones(tensor.Float32, 1))}),
+		optim.SGDOptions{Momentum: 0.9})
+	for step := range 5 {
+		optim.Follow(sgd, step, optim.CyclicLR{LR: 0.1, MaxLR: 0.5, Up: 2, CycleMomentum: true})
+		fmt.Printf("%.2f %.2f, ", sgd.LR, sgd.Momentum)
+	}
+	// Output: 0.10 0.90, 0.30 0.85, 0.50 0.80, 0.30 0.85, 0.10 0.90,
+}
+
 func ExampleCyclicLR() {
 	show(optim.CyclicLR{LR: 0.25, MaxLR: 1, Up: 3, Halve: true}, 10)
 	// Output: 0.25 0.5 0.75 1 0.75 0.5 0.25 0.375 0.5 0.625
@@ -191,7 +202,7 @@ func ExampleSequentialLR() {
 		Milestones: []int{3},
 	}
 	for epoch := range 8 {
-		fmt.Printf("%.2f ", warm.At(epoch))
+		fmt.Printf("%.2f ", optim.LR(warm, epoch))
 	}
 	// Output: 0.25 0.50 0.75 1.00 0.85 0.50 0.15 0.00
 }

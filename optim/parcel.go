@@ -86,4 +86,7 @@ type options interface {
 	// descent is a step as a device takes it.
 	descent() device.Descent
 	class() class // how PyTorch's state dict has them
+	// follow sets the learning rate, and cycle the momentum; it reports whether there is one.
+	follow(rate float64)
+	cycle(momentum float64) bool
 }

@@ -38,7 +38,7 @@ func watched(t *testing.T) context.Context {
 type job struct {
 	Net  *nn.Linear
 	Adam *optim.Adam
-	Loss nn.MSELoss
+	Loss nn.Loss
 }
 
 const steps = 50
@@ -63,7 +63,7 @@ func TestWorkersGoOnWithSharedStateAndTrainTheModuleThatCameAlong(t *testing.T) 
 	adam := optim.NewAdam(nn.Params(net), optim.AdamOptions{LR: 0.05, Atomic: true})
 	check(t, adam.Share())
 	defer adam.Close()
-	check(t, train.Spawn(watched(t), 2, job{net, adam, nn.MSELoss{}}))
+	check(t, train.Spawn(watched(t), 2, job{net, adam, nn.MSELoss}))
 	if d := tensor.Sub(net.Weight.T, tensor.Ones(tensor.Float32, 1, 2)).Abs().Sum(); d > 0.2 {
 		t.Errorf("weights %v, want about 1", net.Weight.T)
 	}
@@ -128,7 +128,7 @@ func TestAnOptimizerArrivesWithTheParametersOfItsModule(t *testing.T) {
 			Betas: &[2]float64{0, 0.5}, Eps: new(0.0)}),
 		optim.NewRMSprop(nn.Params(net), optim.RMSpropOptions{LR: 0.3, Centered: true}),
 		optim.NewAdagrad(nn.Params(net), optim.AdagradOptions{LR: 0.4, InitialAccumulator: 0.5}),
-		nn.SmoothL1Loss{Beta: 2, Reduction: autograd.BySum}}
+		nn.Loss{Name: "SmoothL1Loss", Beta: 2, Reduction: autograd.BySum}}
 	check(t, errors.Join(e.RMSprop.Share(), e.Adagrad.Share()))
 	got := cross(t, e)
 	options := func(e everything) []any {

@@ -3,6 +3,7 @@ package optim_test
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"math"
 	"os"
 	"slices"
@@ -24,6 +25,7 @@ type recordings struct {
 		Kind      string
 		Arguments scheduleArguments
 		Rates     []float64
+		Momenta   []float64
 	}
 	Plateaus []struct {
 		Options struct {
@@ -79,10 +81,14 @@ type scheduleArguments struct {
 	StepSizeUp     int      `json:"step_size_up"`
 	StepSizeDown   int      `json:"step_size_down"`
 	Mode           string
+	CycleMomentum  *bool    `json:"cycle_momentum"` // nil: true
+	BaseMomentum   *float64 `json:"base_momentum"`
+	MaxMomentum    *float64 `json:"max_momentum"`
 }
 
 func (a scheduleArguments) make(kind string) optim.Schedule {
 	const lr = 0.5
+	cycles := a.CycleMomentum == nil || *a.CycleMomentum
 	switch kind {
 	case "StepLR":
 		return optim.StepLR{LR: lr, Size: a.StepSize, Gamma: a.Gamma}
@@ -102,10 +108,12 @@ func (a scheduleArguments) make(kind string) optim.Schedule {
 		return optim.CosineAnnealingWarmRestarts{LR: lr, Epochs: a.T0, Mult: a.TMult, Min: a.EtaMin}
 	case "OneCycleLR":
 		return optim.OneCycleLR{MaxLR: a.MaxLR, Steps: a.TotalSteps, PctStart: a.PctStart, DivFactor: a.DivFactor,
-			FinalDivFactor: a.FinalDivFactor, Linear: a.AnnealStrategy == "linear", ThreePhase: a.ThreePhase}
+			FinalDivFactor: a.FinalDivFactor, Linear: a.AnnealStrategy == "linear", ThreePhase: a.ThreePhase,
+			CycleMomentum: cycles, BaseMomentum: a.BaseMomentum, MaxMomentum: a.MaxMomentum}
 	case "CyclicLR":
 		return optim.CyclicLR{LR: a.BaseLR, MaxLR: a.MaxLR, Up: a.StepSizeUp, Down: a.StepSizeDown,
-			Halve: a.Mode == "triangular2", Gamma: unless0(a.Gamma)}
+			Halve: a.Mode == "triangular2", Gamma: unless0(a.Gamma),
+			CycleMomentum: cycles, BaseMomentum: a.BaseMomentum, MaxMomentum: a.MaxMomentum}
 	case "LambdaLR":
 		return optim.LambdaLR{LR: lr, Factor: func(epoch int) float64 { return 1 / float64(1+epoch) }}
 	case "SequentialLR":
@@ -192,13 +200,24 @@ func TestStepsAreThoseOfPyTorch(t *testing.T) {
 
 func TestSchedulesAreThoseOfPyTorch(t *testing.T) {
 	for _, c := range recorded(t).Schedules {
-		s := c.Arguments.make(c.Kind)
+		s, sgd := c.Arguments.make(c.Kind), optim.NewSGD(oneParam(), optim.SGDOptions{})
+		adam := optim.NewAdam(oneParam(), optim.AdamOptions{Betas: &[2]float64{0, 0.99}})
 		for epoch, want := range c.Rates {
-			if got := s.At(epoch); math.Abs(got-want) > 1e-12 {
-				t.Errorf("%s %+v, epoch %d: %v, want %v", c.Kind, c.Arguments, epoch, got, want)
+			optim.Follow(optim.Groups{sgd, adam}, epoch, s)
+			momentum := c.Momenta[epoch]
+			if math.Abs(sgd.LR-want) > 1e-12 || math.Abs(sgd.Momentum-momentum) > 1e-12 {
+				t.Errorf("%s %+v, epoch %d: %v and momentum %v, want %v and %v", c.Kind, c.Arguments, epoch, sgd.LR,
+					sgd.Momentum, want, momentum)
+			}
+			if adam.LR != sgd.LR || *adam.Betas != [2]float64{sgd.Momentum, 0.99} {
+				t.Errorf("%s %+v, epoch %d: Adam has %v and %v", c.Kind, c.Arguments, epoch, adam.LR, *adam.Betas)
 			}
 		}
 	}
+}
+
+func oneParam() iter.Seq[*autograd.Param] {
+	return slices.Values([]*autograd.Param{autograd.NewParam("p", values(1, 2))})
 }
 
 func TestPlateausAreThoseOfPyTorch(t *testing.T) {
@@ -272,14 +291,21 @@ func TestOptionsThatMakeNoSensePanic(t *testing.T) {
 		"rmsprop moment": func() { optim.NewRMSprop(some, optim.RMSpropOptions{Momentum: -1}) },
 		"adagrad rate":   func() { optim.NewAdagrad(some, optim.AdagradOptions{LR: -1}) },
 		"adagrad start":  func() { optim.NewAdagrad(some, optim.AdagradOptions{InitialAccumulator: math.NaN()}) },
-		"cycle of one":   func() { optim.OneCycleLR{MaxLR: 1, Steps: 1}.At(0) },
-		"cyclic":         func() { optim.CyclicLR{Up: 1, Down: -1}.At(0) },
-		"restarts":       func() { optim.CosineAnnealingWarmRestarts{Epochs: 1, Mult: -1}.At(0) },
-		"sequence":       func() { optim.SequentialLR{Milestones: []int{1}}.At(0) },
+		"cycle of one":   func() { optim.LR(optim.OneCycleLR{MaxLR: 1, Steps: 1}, 0) },
+		"cyclic":         func() { optim.LR(optim.CyclicLR{Up: 1, Down: -1}, 0) },
+		"restarts":       func() { optim.LR(optim.CosineAnnealingWarmRestarts{Epochs: 1, Mult: -1}, 0) },
+		"sequence":       func() { optim.LR(optim.SequentialLR{Milestones: []int{1}}, 0) },
 		"plateau":        func() { (&optim.ReduceLROnPlateau{Factor: new(1.0)}).Step(0) },
 		"clip":           func() { optim.ClipGradNorm(some, -1) },
-		"step of none":   func() { optim.StepLR{}.At(1) },
-		"cosine of none": func() { optim.CosineAnnealing{}.At(1) },
+		"momentum of adagrad": func() {
+			optim.Follow(optim.NewAdagrad(some, optim.AdagradOptions{}), 0, optim.CyclicLR{Up: 1, CycleMomentum: true})
+		},
+		"schedules of groups": func() {
+			one := optim.NewSGD(some, optim.SGDOptions{})
+			optim.Follow(optim.Groups{one, one, one}, 0, optim.StepLR{Size: 1}, optim.StepLR{Size: 1})
+		},
+		"step of none":   func() { optim.LR(optim.StepLR{}, 1) },
+		"cosine of none": func() { optim.LR(optim.CosineAnnealing{}, 1) },
 	} {
 		func() {
 			defer func() {

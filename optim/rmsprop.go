@@ -116,9 +116,13 @@ func (r *RMSprop) unmarshal(d *wire.Decoder) (err error) {
 
 func (r *RMSprop) bind() { bind(&r.core, r.RMSpropOptions, rmsprop[float32], rmsprop[float64]) }
 
+func (o *RMSpropOptions) follow(rate float64)         { o.LR = rate }
+func (o *RMSpropOptions) cycle(momentum float64) bool { o.Momentum = momentum; return true }
+
 func (o *RMSpropOptions) class() class {
 	return class{name: "RMSprop", mark: "alpha", counts: true, maximize: o.Maximize,
-		settings: []setting{number("lr", &o.LR), optional("alpha", &o.Alpha, rmspropAlpha), optional("eps", &o.Eps, rmspropEps),
+		settings: []setting{number("lr", &o.LR), optional("alpha", &o.Alpha, rmspropAlpha),
+			optional("eps", &o.Eps, rmspropEps),
 			number("weight_decay", &o.WeightDecay),
 			number("momentum", &o.Momentum), flag("centered", &o.Centered), flag("maximize", &o.Maximize),
 			fixed("foreach", nil), fixed("capturable", false), fixed("differentiable", false)},

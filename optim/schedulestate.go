@@ -33,7 +33,7 @@ func ScheduleState(epoch int, schedules ...Schedule) map[string]any {
 	for _, l := range scheduledOf(schedules[0]).rates() {
 		d[l.key] = each(schedules, func(s Schedule) any { return write(scheduledOf(s).rates())[l.key] })
 	}
-	d["_last_lr"] = each(schedules, func(s Schedule) any { return s.At(epoch) })
+	d["_last_lr"] = each(schedules, func(s Schedule) any { return s.rate(epoch) })
 	d["last_epoch"] = epoch
 	if seq, ok := schedules[0].(SequentialLR); ok {
 		d["_schedulers"] = seq.states(epoch, schedules)
@@ -54,7 +54,8 @@ func each(schedules []Schedule, f func(s Schedule) any) []any {
 // LoadSchedule returns the schedules of an optimizer's groups, one for each, and the epoch that
 // they are at, from what ScheduleState or scheduler.state_dict() returned. Schedules are like the
 // one that is given: it says the class, the function of a LambdaLR, the parts of a SequentialLR,
-// and DivFactor and FinalDivFactor of a OneCycleLR, which no state dict has.
+// and DivFactor, FinalDivFactor and the bounds of the momentum of a OneCycleLR, which no state dict
+// of a schedule has.
 //
 //	schedules, epoch, err := optim.LoadSchedule(optim.StepLR{}, state)
 //
@@ -86,6 +87,9 @@ func loadSchedule(like Schedule, state any, least int) (schedules []Schedule, ep
 	}
 	for i := range n {
 		s := scheduledOf(like)
+		if c, ok := s.(*CyclicLR); ok { // which says what lists there are
+			c.CycleMomentum = d["cycle_momentum"] == true
+		}
 		problems = append(problems, named(fmt.Sprintf("%T, group %d", like, i), errors.Join(readSchedule(s, d, i)...)))
 		schedules = append(schedules, reflect.ValueOf(s).Elem().Interface().(Schedule))
 	}
@@ -148,7 +152,17 @@ func scheduledOf(s Schedule) scheduled {
 func ratesOf(s Schedule) map[string]any {
 	switch s := s.(type) {
 	case OneCycleLR:
-		return map[string]any{"initial_lr": s.first(), "max_lr": s.MaxLR, "min_lr": s.last()}
+		d := map[string]any{"initial_lr": s.first(), "max_lr": s.MaxLR, "min_lr": s.last()}
+		if s.CycleMomentum {
+			d["base_momentum"], d["max_momentum"] = or(s.BaseMomentum, 0.85), or(s.MaxMomentum, 0.95)
+		}
+		return d
+	case CyclicLR:
+		d := map[string]any{"initial_lr": s.LR}
+		if s.CycleMomentum {
+			d["base_momentum"], d["max_momentum"] = or(s.BaseMomentum, 0.8), or(s.MaxMomentum, 0.9)
+		}
+		return d
 	case SequentialLR:
 		return ratesOf(s.Schedules[0])
 	}
@@ -172,7 +186,12 @@ func (s *LambdaLR) rates() []setting {
 }
 
 func (s *CyclicLR) rates() []setting {
-	return []setting{number("base_lrs", &s.LR), number("max_lrs", &s.MaxLR)}
+	rates := []setting{number("base_lrs", &s.LR), number("max_lrs", &s.MaxLR)}
+	if s.CycleMomentum {
+		rates = append(rates, optional("base_momentums", &s.BaseMomentum, 0.8),
+			optional("max_momentums", &s.MaxMomentum, 0.9))
+	}
+	return rates
 }
 
 func (s *OneCycleLR) rates() []setting {
@@ -257,17 +276,7 @@ func (s *OneCycleLR) settings(int) []setting {
 	}
 	return []setting{counted("total_steps", &s.Steps, 2), {"_schedule_phases", true, s.phaseDicts, s.setPhases},
 		{"_anneal_func_type", false, func() any { return kind },
-			func(v any) error { s.Linear = v == "linear"; return nil }}, still("cycle_momentum")}
-}
-
-// still is the setting of a scheduler that changes the momentum, too.
-func still(key string) setting {
-	return setting{key, false, func() any { return false }, func(v any) error {
-		if v != false {
-			return fmt.Errorf("%w: it is %v, and the schedules here leave the momentum alone", ErrUnexpected, v)
-		}
-		return nil
-	}}
+			func(v any) error { s.Linear = v == "linear"; return nil }}, flag("cycle_momentum", &s.CycleMomentum)}
 }
 
 func (s *OneCycleLR) phaseDicts() any {
@@ -276,15 +285,15 @@ func (s *OneCycleLR) phaseDicts() any {
 	if s.ThreePhase {
 		names = []string{"initial_lr", "max_lr", "initial_lr", "min_lr"}
 	}
-	momentum := func(i int) string {
-		if i == 1 {
+	momentum := func(peak bool) string {
+		if peak {
 			return "base_momentum"
 		}
 		return "max_momentum"
 	}
 	for i, p := range s.phases() {
 		list = append(list, map[string]any{"end_step": p.end, "start_lr": names[i], "end_lr": names[i+1],
-			"start_momentum": momentum(i), "end_momentum": momentum(i + 1)})
+			"start_momentum": momentum(p.falling), "end_momentum": momentum(p.rising)})
 	}
 	return list
 }
@@ -331,7 +340,7 @@ func (s *CyclicLR) settings(int) []setting {
 			}
 			return s.setSteps(total, ratio)
 		}},
-		fixed("scale_mode", by), still("cycle_momentum"),
+		fixed("scale_mode", by), flag("cycle_momentum", &s.CycleMomentum),
 		{"_scale_fn_custom", false, func() any { return nil }, func(v any) error {
 			if v != nil {
 				return fmt.Errorf("%w: a function of the user's", ErrUnexpected)

@@ -91,6 +91,9 @@ func (s *SGD) unmarshal(d *wire.Decoder) (err error) {
 
 func (s *SGD) bind() { bind(&s.core, s.SGDOptions, descend[float32], descend[float64]) }
 
+func (o *SGDOptions) follow(rate float64)         { o.LR = rate }
+func (o *SGDOptions) cycle(momentum float64) bool { o.Momentum = momentum; return true }
+
 func (o *SGDOptions) class() class {
 	return class{name: "SGD", mark: "dampening", maximize: o.Maximize,
 		settings: []setting{number("lr", &o.LR), number("momentum", &o.Momentum), number("dampening", &o.Dampening),

@@ -243,7 +243,8 @@ func TestSchedulesThatDoNotFitAreRefused(t *testing.T) {
 		"an epoch before": {optim.StepLR{}, with(step, "last_epoch", -1), optim.ErrFormat},
 		"a size of 0":     {optim.StepLR{}, with(step, "step_size", 0), optim.ErrFormat},
 		"half a size":     {optim.StepLR{}, with(step, "step_size", 0.5), optim.ErrFormat},
-		"momentum":        {optim.OneCycleLR{}, with(one, "cycle_momentum", true), optim.ErrUnexpected},
+		"momentum":        {optim.OneCycleLR{}, with(one, "cycle_momentum", "up"), optim.ErrFormat},
+		"no momentum":     {optim.CyclicLR{}, with(cycle, "cycle_momentum", true), optim.ErrFormat},
 		"one phase":       {optim.OneCycleLR{}, with(one, "_schedule_phases", []any{1}), optim.ErrFormat},
 		"phases of words": {optim.OneCycleLR{}, with(one, "_schedule_phases", []any{"x", "y"}), optim.ErrFormat},
 		"a mode":          {optim.CyclicLR{}, with(cycle, "mode", "round"), optim.ErrFormat},
@@ -335,6 +336,6 @@ func FuzzLoad(f *testing.F) {
 
 func rates[S optim.Schedule](schedules []S, epoch int, err error) {
 	for _, s := range schedules {
-		s.At(epoch)
+		optim.LR(s, epoch)
 	}
 }

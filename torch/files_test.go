@@ -29,12 +29,12 @@ type mnistNet struct {
 
 func newMNISTNet(seed uint64) *mnistNet {
 	g := tensor.NewGenerator(seed)
-	return &mnistNet{nn.NewConv2d(1, 10, 5, g), nn.NewConv2d(10, 20, 5, g), nn.NewDropout2d(0.5),
-		nn.NewLinear(320, 50, g), nn.NewLinear(50, 10, g), nn.NewDropout(0.5)}
+	return &mnistNet{nn.NewConv2d(1, 10, 5, g), nn.NewConv2d(10, 20, 5, g), &nn.Dropout2d{P: 0.5},
+		nn.NewLinear(320, 50, g), nn.NewLinear(50, 10, g), &nn.Dropout{P: 0.5}}
 }
 
 func (n *mnistNet) Forward(x *autograd.Var) *autograd.Var {
-	two := autograd.Window{Size: autograd.Square(2)}
+	two := autograd.Window{Size: [2]int{2, 2}}
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv1.Forward(x), two))
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv2Drop.Forward(n.Conv2.Forward(x)), two))
 	x = autograd.ReLU(n.FC1.Forward(autograd.Flatten(x)))
@@ -53,7 +53,7 @@ func trained(t *testing.T) *mnistNet {
 			t.Fatal(err)
 		}
 		sgd.ZeroGrad()
-		nn.NLLLoss{}.Of(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
+		nn.NLLLoss.Of(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
 		sgd.Step()
 	}
 	nn.Eval(net)

@@ -47,18 +47,20 @@ var crossings = map[string]crossing{
 		return l
 	}, [][]int{{2, 5}}, forward},
 	"Conv1d": {func() nn.Module {
-		c := nn.NewGroupedConv1d(4, 6, 3, 2, nil)
+		c := nn.NewConv1d(2, 6, 3, nil)
+		c.Groups = 2
 		c.Stride, c.Padding = 2, 1
 		return c
 	}, [][]int{{2, 4, 7}}, forward},
 	"Conv2d": {func() nn.Module {
 		c := nn.NewConv2d(2, 3, 3, nil)
-		c.Padding = autograd.Square(1)
+		c.Padding = [2]int{1, 1}
 		return c
 	}, [][]int{{2, 2, 5, 6}}, forward},
 	"Conv2d in groups": {func() nn.Module {
-		c := nn.NewGroupedConv2d(4, 6, 3, 2, nil)
-		c.Dilation, c.Bias = autograd.Square(2), nil
+		c := nn.NewConv2d(2, 6, 3, nil)
+		c.Groups = 2
+		c.Dilation, c.Bias = [2]int{2, 2}, nil
 		return c
 	}, [][]int{{2, 4, 6, 7}}, forward},
 	"Conv2d circular": {func() nn.Module {

@@ -31,7 +31,7 @@ func newSavedNet() *savedNet {
 	fc.Weight.Frozen = true
 	return &savedNet{
 		Features: nn.NewSequential(nn.NewConv2d(2, 4, 3, nil), nn.NewBatchNorm2d(4), nn.ReLU,
-			nn.NewMaxPool2d(2), nn.NewDropout2d(0.25), nn.Flatten,
+			nn.NewMaxPool2d(2), &nn.Dropout2d{P: 0.25}, nn.Flatten,
 			fc, nn.NewLayerNorm(4), nn.LeakyReLU(0.3), nn.NewSequential(nn.GELU, nn.Tanh),
 			nn.NewEmbedding(3, 2, nil)),
 		Head: nn.NewLinear(4, 2, nil), Tied: fc, Scale: tensor.Full(tensor.Float64, 2, 3), Epochs: 7,

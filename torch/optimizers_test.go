@@ -148,14 +148,10 @@ func trainHere(t *testing.T, r recordedOptimizers) (w work) {
 		s := scheduleOf(c.Kind)
 		opt := optimizerOf("SGD", startParams(nil))
 		mustLoad(t, opt, c.Optimizer)
-		var rates []func(int) float64
-		for i, g := range opt {
-			g.(*optim.SGD).LR = s[i].At(scheduleEpochs)
-			rates = append(rates, s[i].At)
-		}
+		optim.Follow(opt, scheduleEpochs, s...)
 		w.saved.Schedules = append(w.saved.Schedules, map[string]any{"kind": c.Kind,
 			"state": optim.ScheduleState(scheduleEpochs, s...), "optimizer": optim.State(opt, s...)})
-		w.at = append(w.at, rates)
+		w.at = append(w.at, ratesAndMomenta(s))
 	}
 	p := &optim.ReduceLROnPlateau{LR: 0.5, Maximize: true, Factor: new(0.5), Patience: new(1), Threshold: new(0.08),
 		Absolute: true, Cooldown: 2, MinLR: 0.01}
@@ -232,6 +228,20 @@ func scheduleOf(kind string) []optim.Schedule {
 	case "CyclicLR":
 		return []optim.Schedule{optim.CyclicLR{LR: 0.1, MaxLR: 0.5, Up: 3, Down: 4},
 			optim.CyclicLR{LR: 0.2, MaxLR: 0.6, Up: 3, Down: 4}}
+	case "OneCycleLR momentum":
+		return pair(func(lr float64) optim.Schedule {
+			return optim.OneCycleLR{MaxLR: lr, Steps: 20, CycleMomentum: true}
+		})
+	case "OneCycleLR momentum in three phases":
+		return pair(func(lr float64) optim.Schedule {
+			return optim.OneCycleLR{MaxLR: lr, Steps: 20, ThreePhase: true, Linear: true, CycleMomentum: true}
+		})
+	case "CyclicLR momentum":
+		return []optim.Schedule{
+			optim.CyclicLR{LR: 0.1, MaxLR: 0.5, Up: 3, Down: 4, CycleMomentum: true, BaseMomentum: new(0.5),
+				MaxMomentum: new(0.75)},
+			optim.CyclicLR{LR: 0.2, MaxLR: 0.6, Up: 3, Down: 4, CycleMomentum: true, BaseMomentum: new(0.6),
+				MaxMomentum: new(0.9)}}
 	case "CyclicLR triangular2":
 		return pair(func(float64) optim.Schedule { return optim.CyclicLR{LR: 0.1, MaxLR: 0.5, Up: 3, Halve: true} })
 	case "CyclicLR exp_range":
@@ -287,10 +297,22 @@ func loaded[S optim.Schedule](t *testing.T, like S, state any) (at []func(int) f
 	if err != nil {
 		t.Fatal(err)
 	}
+	return ratesAndMomenta(schedules), epoch
+}
+
+// ratesAndMomenta are the rates of the groups, and behind them their momenta.
+func ratesAndMomenta[S optim.Schedule](schedules []S) (at []func(epoch int) float64) {
 	for _, s := range schedules {
-		at = append(at, s.At)
+		at = append(at, func(epoch int) float64 { return optim.LR(s, epoch) })
 	}
-	return at, epoch
+	for _, s := range schedules {
+		at = append(at, func(epoch int) float64 {
+			sgd := optim.NewSGD(slices.Values(startParams(nil)), optim.SGDOptions{})
+			optim.Follow(sgd, epoch, s)
+			return sgd.Momentum
+		})
+	}
+	return at
 }
 
 func sameRates(t *testing.T, at []func(int) float64, epoch int, rates [][]float64) {

@@ -18,13 +18,13 @@ type digitNet struct {
 func newDigitNet() *digitNet {
 	g := tensor.NewGenerator(1)
 	return &digitNet{
-		Conv1: nn.NewConv2d(1, 10, 5, g), Conv2: nn.NewConv2d(10, 20, 5, g), Conv2Drop: nn.NewDropout2d(0.5),
-		FC1: nn.NewLinear(320, 50, g), FC2: nn.NewLinear(50, 10, g), Drop: nn.NewDropout(0.5),
+		Conv1: nn.NewConv2d(1, 10, 5, g), Conv2: nn.NewConv2d(10, 20, 5, g), Conv2Drop: &nn.Dropout2d{P: 0.5},
+		FC1: nn.NewLinear(320, 50, g), FC2: nn.NewLinear(50, 10, g), Drop: &nn.Dropout{P: 0.5},
 	}
 }
 
 func (n *digitNet) Forward(x *autograd.Var) *autograd.Var {
-	two := autograd.Window{Size: autograd.Square(2)}
+	two := autograd.Window{Size: [2]int{2, 2}}
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv1.Forward(x), two))
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv2Drop.Forward(n.Conv2.Forward(x)), two))
 	x = autograd.ReLU(n.FC1.Forward(autograd.Flatten(x)))
@@ -67,7 +67,7 @@ func (t *trainer) gradient() {
 	i := t.steps % poolBatches
 	t.steps++
 	t.sgd.ZeroGrad()
-	nn.NLLLoss{}.Of(t.net.Forward(t.scope.Const(t.images[i])), t.labels[i]).Backward()
+	nn.NLLLoss.Of(t.net.Forward(t.scope.Const(t.images[i])), t.labels[i]).Backward()
 }
 
 func (t *trainer) step() {

@@ -23,12 +23,13 @@ def steps(kind, options):
 def schedule(kind, make, epochs, **arguments):
     opt = optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.5)
     s = make(opt, **arguments)
-    out = []
+    rates, momenta = [], []
     for _ in range(epochs):
-        out.append(opt.param_groups[0]["lr"])
+        rates.append(opt.param_groups[0]["lr"])
+        momenta.append(opt.param_groups[0]["momentum"])
         opt.step()
         s.step()
-    return {"kind": kind, "arguments": arguments, "rates": out}
+    return {"kind": kind, "arguments": arguments, "rates": rates, "momenta": momenta}
 
 
 def plateau(measures, **options):
@@ -84,6 +85,11 @@ json.dump({
                   schedule("CyclicLR", optim.lr_scheduler.CyclicLR, 14, base_lr=0.1, max_lr=0.5, step_size_up=3, step_size_down=4, cycle_momentum=False),
                   schedule("CyclicLR", optim.lr_scheduler.CyclicLR, 14, base_lr=0.1, max_lr=0.5, step_size_up=3, mode="triangular2", cycle_momentum=False),
                   schedule("CyclicLR", optim.lr_scheduler.CyclicLR, 14, base_lr=0.1, max_lr=0.5, step_size_up=3, mode="exp_range", gamma=0.9, cycle_momentum=False),
+                  schedule("OneCycleLR", optim.lr_scheduler.OneCycleLR, 12, max_lr=0.5, total_steps=12, anneal_strategy="linear", three_phase=True, base_momentum=0.5, max_momentum=0.75),
+                  schedule("OneCycleLR", optim.lr_scheduler.OneCycleLR, 12, max_lr=0.5, total_steps=12, cycle_momentum=False),
+                  schedule("CyclicLR", optim.lr_scheduler.CyclicLR, 14, base_lr=0.1, max_lr=0.5, step_size_up=3, step_size_down=4),
+                  schedule("CyclicLR", optim.lr_scheduler.CyclicLR, 14, base_lr=0.1, max_lr=0.5, step_size_up=3, mode="triangular2", base_momentum=0.25, max_momentum=0.75),
+                  schedule("CyclicLR", optim.lr_scheduler.CyclicLR, 14, base_lr=0.1, max_lr=0.5, step_size_up=3, mode="exp_range", gamma=0.9, base_momentum=0.5),
                   schedule("LambdaLR", lambda opt: optim.lr_scheduler.LambdaLR(opt, lambda epoch: 1 / (1 + epoch)), 5),
                   schedule("SequentialLR", sequential, 12, milestones=[4, 7])],
     "plateaus": [plateau([1.0, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.8, 0.8, 0.8, 0.8], patience=1),

@@ -49,6 +49,11 @@ SCHEDULES = {
     "CyclicLR triangular2": (lambda o: sched.CyclicLR(o, 0.1, 0.5, 3, mode="triangular2", cycle_momentum=False), lambda o: sched.CyclicLR(o, 0, 1, mode="triangular2", cycle_momentum=False)),
     "CyclicLR exp_range": (lambda o: sched.CyclicLR(o, 0.1, 0.5, 3, mode="exp_range", gamma=0.9, cycle_momentum=False),
                            lambda o: sched.CyclicLR(o, 0, 1, mode="exp_range", cycle_momentum=False)),
+    "OneCycleLR momentum": (lambda o: sched.OneCycleLR(o, [0.5, 0.25], 20), lambda o: sched.OneCycleLR(o, 1, 2)),
+    "OneCycleLR momentum in three phases": (lambda o: sched.OneCycleLR(o, [0.5, 0.25], 20, three_phase=True, anneal_strategy="linear"),
+                                            lambda o: sched.OneCycleLR(o, 1, 2)),
+    "CyclicLR momentum": (lambda o: sched.CyclicLR(o, [0.1, 0.2], [0.5, 0.6], 3, 4, base_momentum=[0.5, 0.6], max_momentum=[0.75, 0.9]),
+                          lambda o: sched.CyclicLR(o, 0, 1)),
     "LambdaLR": (lambda o: sched.LambdaLR(o, lambda e: 1 / (1 + e)), lambda o: sched.LambdaLR(o, lambda e: 1 / (1 + e))),
     "SequentialLR": (lambda o: sched.SequentialLR(o, [sched.LinearLR(o, 0.1, 1.0, 4), sched.ExponentialLR(o, 0.5), sched.ConstantLR(o, 0.25, 2)], [4, 7]),
                      lambda o: sched.SequentialLR(o, [sched.LinearLR(o), sched.ExponentialLR(o, 1), sched.ConstantLR(o)], [1, 2])),
@@ -97,9 +102,11 @@ def sgd():
 
 
 def rates(o, s, epochs):
+    """The rates of the groups at each epoch, and their momenta if the schedule cycles them."""
     out = []
     for _ in range(epochs):
-        out.append([g["lr"] for g in o.param_groups])
+        cycled = [g["momentum"] for g in o.param_groups] if getattr(s, "cycle_momentum", False) else []
+        out.append([g["lr"] for g in o.param_groups] + cycled)
         o.step()
         s.step()
     return out

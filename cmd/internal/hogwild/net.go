@@ -19,15 +19,15 @@ type Net struct {
 func newNet(seed uint64) *Net {
 	g := tensor.NewGenerator(seed)
 	return &Net{
-		Conv1: nn.NewConv2d(1, 10, 5, g), Conv2: nn.NewConv2d(10, 20, 5, g), Conv2Drop: nn.NewDropout2d(0.5),
-		FC1: nn.NewLinear(320, 50, g), FC2: nn.NewLinear(50, 10, g), Drop: nn.NewDropout(0.5),
+		Conv1: nn.NewConv2d(1, 10, 5, g), Conv2: nn.NewConv2d(10, 20, 5, g), Conv2Drop: &nn.Dropout2d{P: 0.5},
+		FC1: nn.NewLinear(320, 50, g), FC2: nn.NewLinear(50, 10, g), Drop: &nn.Dropout{P: 0.5},
 	}
 }
 
 // Forward returns the logarithms of the probabilities of the ten digits, (N, 10), for images x, (N,
 // 1, 28, 28).
 func (n *Net) Forward(x *autograd.Var) *autograd.Var {
-	two := autograd.Window{Size: autograd.Square(2)}
+	two := autograd.Window{Size: [2]int{2, 2}}
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv1.Forward(x), two))                      // (N, 10, 12, 12)
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv2Drop.Forward(n.Conv2.Forward(x)), two)) // (N, 20, 4, 4)
 	x = autograd.ReLU(n.FC1.Forward(autograd.Flatten(x)))

@@ -119,7 +119,7 @@ func (w *worker) pass(ctx context.Context, epoch int) error {
 func (w *worker) step(batch data.Batch) {
 	images, labels := batch[0], batch[1]
 	w.sgd.ZeroGrad()
-	loss := nn.NLLLoss{}.Of(w.Net.Forward(w.scope.Const(images)), labels)
+	loss := nn.NLLLoss.Of(w.Net.Forward(w.scope.Const(images)), labels)
 	loss.Backward()
 	w.sgd.Step()
 	w.said.Loss = loss.Item()
