@@ -134,7 +134,9 @@ func (s *storage) settle(d *shm.Domain, h shm.Handle, b []byte) {
 }
 
 // sameBytes reports whether a and b are the same memory.
-func sameBytes(a, b []byte) bool { return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b) }
+func sameBytes(a, b []byte) bool {
+	return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b)
+}
 
 // block returns the lease of a block in the arena, if that is where the memory is.
 func (m *memory) block() (l *lease, ok bool) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"runtime"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
@@ -29,10 +28,7 @@ func (t *Tensor) marshal(e *wire.Encoder) error {
 	if s == nil || !s.retain(t.life) {
 		return fmt.Errorf("send tensor: %w", ErrClosed)
 	}
-	e.OnDone(func(bool) {
-		s.release()
-		runtime.KeepAlive(s)
-	})
+	e.OnDone((*sent)(s))
 	if err := s.share(); err != nil {
 		return fmt.Errorf("send tensor: %w", err)
 	}
@@ -65,6 +61,22 @@ func (t *Tensor) marshal(e *wire.Encoder) error {
 	return nil
 }
 
+// A sent is a storage of which a message that is written counts a view.
+type sent storage
+
+// Done takes that view away: the message, if it was sent, has references of its own.
+func (s *sent) Done(bool) { (*storage)(s).release() }
+
+// A received is a tensor that was read from a message.
+type received Tensor
+
+// Done closes a tensor that nobody gets, since the rest of its message could not be read.
+func (t *received) Done(kept bool) {
+	if !kept {
+		(*Tensor)(t).Close()
+	}
+}
+
 func writeNumbers(e *wire.Encoder, numbers []int) {
 	e.ArrayLen(len(numbers))
 	for _, n := range numbers {
@@ -92,11 +104,7 @@ func (t *Tensor) unmarshal(d *wire.Decoder) error {
 	}
 	t.dtype = DType(dt)
 	t.hold(s)
-	d.OnDone(func(kept bool) {
-		if !kept {
-			t.Close()
-		}
-	})
+	d.OnDone((*received)(t))
 	if err := t.readLayout(d); err != nil {
 		return err
 	}
