@@ -70,7 +70,7 @@ func collect(t *testing.T) {
 
 func TestRegression_S2_3_AQueueIsOpenWhileAWorkerHasAnEndOfIt(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
-		here, there, err := ipc.Pipe[string]()
+		here, there, err := ipc.Pipe[string, string]()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,11 +11,11 @@ import (
 //
 //	var echo = shoal.Register("echo", func(ctx context.Context, rank int, c *ipc.PipeEnd[string, string]) error { … })
 //
-//	conn, group, err := shoal.StartPiped(ctx, echo, ipc.Pipe[string], shoal.Options{})
+//	conn, group, err := shoal.StartPiped(ctx, echo, ipc.Pipe[string, string], shoal.Options{})
 //
-// pipe makes both sides, of which the first stays here: [ipc.Pipe], or ipc.Pipe2 where requests and
-// replies differ. The process alone has the other one, so a Recv here ends when the process does.
-// What else the process is to know is the first thing to send.
+// pipe makes both sides, of which the first stays here: [ipc.Pipe]. The process alone has the other
+// one, so a Recv here ends when the process does. What else the process is to know is the first
+// thing to send.
 //
 // The caller closes the side, and Joins, Waits for or Closes the group. After an error there is
 // neither.

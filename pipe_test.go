@@ -27,7 +27,7 @@ var double = shoal.Register("double", func(ctx context.Context, _ int, c *ipc.Pi
 func TestRegression_S3_2_AProcessAndItsPipe(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		ctx := deadline(t)
-		conn, group, err := shoal.StartPiped(ctx, double, ipc.Pipe2[int, string], opts)
+		conn, group, err := shoal.StartPiped(ctx, double, ipc.Pipe[int, string], opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestAPipedProcessThatCannotStart(t *testing.T) {
 	}
 	var mine *ipc.PipeEnd[int, string]
 	pipe := func() (a *ipc.PipeEnd[int, string], b *ipc.PipeEnd[string, int], err error) {
-		a, b, err = ipc.Pipe2[int, string]()
+		a, b, err = ipc.Pipe[int, string]()
 		mine = a
 		b.Close() // so it cannot go to a process
 		return a, b, err
@@ -79,7 +79,7 @@ func TestAPipedProcessThatCannotStart(t *testing.T) {
 
 func ExampleStartPiped() {
 	ctx := context.Background()
-	conn, group, err := shoal.StartPiped(ctx, double, ipc.Pipe2[int, string], shoal.Options{})
+	conn, group, err := shoal.StartPiped(ctx, double, ipc.Pipe[int, string], shoal.Options{})
 	if err != nil {
 		panic(err)
 	}

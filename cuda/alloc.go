@@ -112,8 +112,8 @@ func EmptyCache() error {
 	return errors.Join(err, emptyCache(), sweep())
 }
 
-// EmptyCache is the function EmptyCache.
-func (d *Device) EmptyCache() error { return EmptyCache() }
+// EmptyCache is for programs that know the device by tensor.Device alone.
+func (engine) EmptyCache() error { return EmptyCache() }
 
 // emptyCache waits again for the device: what was closed since may still be used there.
 func emptyCache() (err error) {

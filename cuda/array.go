@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -78,16 +79,16 @@ func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
 	if err != nil {
 		return a, err
 	}
-	a = ArrayInterface{Shape: slices.Clone(t.Shape()), Typestr: t.DType().Numpy()}
+	a = ArrayInterface{Shape: slices.Clone(t.Shape()), Typestr: numpy.Descr(t.DType().String())}
 	if a.Typestr == "" {
 		return a, fmt.Errorf("__cuda_array_interface__ of %v: %w", t.DType(), tensor.ErrDType)
 	}
 	if t.Numel() > 0 {
-		a.Data = m.pointer() + uint64(t.Offset()*t.ElementSize())
+		a.Data = m.pointer() + uint64(t.Offset()*t.DType().Size())
 	}
 	if !t.IsContiguous() {
 		for _, s := range t.Strides() {
-			a.Strides = append(a.Strides, s*t.ElementSize())
+			a.Strides = append(a.Strides, s*t.DType().Size())
 		}
 	}
 	r, err := m.dev.use()
@@ -103,7 +104,8 @@ func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
 // error wraps ErrArray, also of memory that may only be read, tensor.ErrLayout, and ErrRange where
 // the memory is not within one of the driver's allocations.
 func (a ArrayInterface) Tensor(d *Device, done func() error) (*tensor.Tensor, error) {
-	dt, swapped, err := tensor.ParseNumpy(a.Typestr)
+	name, swapped := numpy.Parse(a.Typestr)
+	dt, err := tensor.ParseDType(name)
 	if err != nil || swapped {
 		return nil, errors.Join(fmt.Errorf("%w: typestr %q", ErrArray, a.Typestr), err)
 	}
@@ -163,5 +165,5 @@ func (d *Device) waitStream(s cudriver.Stream) error {
 	if err != nil {
 		return err
 	}
-	return d.Wait(e)
+	return d.do(func(s cudriver.Stream) error { return d.driver.StreamWaitEvent(s, e.id) })
 }

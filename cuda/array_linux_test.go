@@ -15,7 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestTheArrayInterfaceIsPythons(t *testing.T) {
+func TestArrayInterface_IsPythons(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	x, err := tensor.Arange(tensor.Float32, 0, 12, 1).View(3, 4).ToDevice(device(t, "cuda"))
 	check(t, err)
@@ -112,13 +112,13 @@ func refusals(t *testing.T, call func(string, ...uintptr) uintptr, at uintptr) {
 	} {
 		p := pointer(call("produce", at))
 		*(*uint8)(unsafe.Add(p, c.at)) = c.byte
-		if _, err := cuda.FromDLPackUnversioned(p); !errors.Is(err, c.want) {
+		if _, err := cuda.FromDLPack("dltensor", p); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	p := pointer(call("produce", at))
 	*(*uintptr)(unsafe.Add(p, 32)), *(*uintptr)(unsafe.Add(p, 56)) = 0, 0 // strides and deleter are NULL
-	x, err := cuda.FromDLPackUnversioned(p)
+	x, err := cuda.FromDLPack("dltensor", p)
 	check(t, err)
 	if got := onHost(t, x); !slices.Equal(got, []float32{2, 3, 4, 5, 6, 7}) {
 		t.Errorf("row-major: %v", got)
@@ -130,7 +130,7 @@ func refusals(t *testing.T, call func(string, ...uintptr) uintptr, at uintptr) {
 }
 
 // What has no element has no address, and what has no dimension has a shape nevertheless.
-func TestTheArrayInterfaceOfNothing(t *testing.T) {
+func TestArrayInterface_OfNothing(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	dev := device(t, "cuda").(*cuda.Device)
 	for _, shape := range [][]int{{2, 0}, {}} {
@@ -150,7 +150,7 @@ func TestTheArrayInterfaceOfNothing(t *testing.T) {
 		}
 		p, err := cuda.ToDLPack(x)
 		check(t, err)
-		z, err := cuda.FromDLPack(p)
+		z, err := cuda.FromDLPack("dltensor_versioned", p)
 		check(t, err)
 		if at := *(*uintptr)(unsafe.Add(p, 32)); (at == 0) != (x.Numel() == 0) || !slices.Equal(z.Shape(), shape) {
 			t.Errorf("DLPack has %v at %#x", z.Shape(), at)
@@ -181,9 +181,9 @@ func text(p uintptr) string {
 	return string(b)
 }
 
-func TestDLPackIsCs(t *testing.T) { dlpackIsCs(t) }
+func TestToDLPack_IsReadByC(t *testing.T) { dlpackIsCs(t) }
 
-func TestDLPackIsItsHeaders(t *testing.T) { dlpackIsCs(t, standin.Vendor(t, "dlpack.h")...) }
+func TestToDLPack_IsItsHeaders(t *testing.T) { dlpackIsCs(t, standin.Vendor(t, "dlpack.h")...) }
 
 func dlpackIsCs(t *testing.T, flags ...string) {
 	call := library(t, flags...)
@@ -199,10 +199,10 @@ func dlpackIsCs(t *testing.T, flags ...string) {
 	}
 	at := uintptr(on(x).Pointer())
 	for name, take := range map[string]func() (*tensor.Tensor, error){
-		"plain": func() (*tensor.Tensor, error) { return cuda.FromDLPackUnversioned(pointer(call("produce", at))) },
+		"plain": func() (*tensor.Tensor, error) { return cuda.FromDLPack("dltensor", pointer(call("produce", at))) },
 		"versioned": func() (*tensor.Tensor,
 			error) {
-			return cuda.FromDLPack(pointer(call("produce_versioned", at, 1, 0)))
+			return cuda.FromDLPack("dltensor_versioned", pointer(call("produce_versioned", at, 1, 0)))
 		},
 	} {
 		y, err := take()
@@ -216,21 +216,21 @@ func dlpackIsCs(t *testing.T, flags ...string) {
 			t.Errorf("%s: %d deletions", name, n)
 		}
 	}
-	if _, err := cuda.FromDLPack(pointer(call("produce_versioned", at, 2, 0))); !errors.Is(err, cuda.ErrArray) {
+	if _, err := cuda.FromDLPack("dltensor_versioned", pointer(call("produce_versioned", at, 2, 0))); !errors.Is(err, cuda.ErrArray) {
 		t.Errorf("of another version: %v", err)
 	}
-	if _, err := cuda.FromDLPack(pointer(call("produce_versioned", at, 1, 1))); !errors.Is(err, cuda.ErrArray) {
+	if _, err := cuda.FromDLPack("dltensor_versioned", pointer(call("produce_versioned", at, 1, 1))); !errors.Is(err, cuda.ErrArray) {
 		t.Errorf("read-only: %v", err)
 	}
-	if _, err := cuda.FromDLPack(pointer(call("produce_versioned", 4096, 1, 0))); !errors.Is(err, cuda.ErrRange) {
+	if _, err := cuda.FromDLPack("dltensor_versioned", pointer(call("produce_versioned", 4096, 1, 0))); !errors.Is(err, cuda.ErrRange) {
 		t.Errorf("memory of nobody: %v", err)
 	}
 	if n := call("deletions"); n != 101 {
 		t.Errorf("%d deletions, and 101 of what was taken", n)
 	}
-	first, err := cuda.FromDLPack(pointer(call("produce_versioned", at, 1, 2))) // 2: it is a copy
+	first, err := cuda.FromDLPack("dltensor_versioned", pointer(call("produce_versioned", at, 1, 2))) // 2: it is a copy
 	check(t, err)
-	again, err := cuda.FromDLPackUnversioned(pointer(call("produce", at)))
+	again, err := cuda.FromDLPack("dltensor", pointer(call("produce", at)))
 	check(t, errors.Join(err, first.Close()))
 	if got := onHost(t, again); got[0] != 2 {
 		t.Errorf("what arrived twice is %v", got)

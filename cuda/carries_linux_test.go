@@ -76,7 +76,7 @@ func through[T any](t *testing.T, put func(context.Context, T) error, get func(c
 	return got.String()
 }
 
-func TestCarries(t *testing.T) {
+func TestDevice_TensorsTravelByEveryWay(t *testing.T) {
 	for way, send := range map[string]func(*testing.T, cargo) string{
 		"queue": func(t *testing.T, c cargo) string {
 			q, err := ipc.NewQueue[cargo](1)
@@ -91,7 +91,7 @@ func TestCarries(t *testing.T) {
 			return through[any](t, q.Put, q.Get, c)
 		},
 		"pipe": func(t *testing.T, c cargo) string {
-			a, b, err := ipc.Pipe[cargo]()
+			a, b, err := ipc.Pipe[cargo, cargo]()
 			check(t, err)
 			defer a.Close()
 			defer b.Close()
@@ -122,7 +122,7 @@ func TestCarries(t *testing.T) {
 	}
 }
 
-func TestAPlaceThatIsNotKnown(t *testing.T) {
+func TestDevice_ThatIsNotKnownIsAnError(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	for _, name := range []string{"", "tpu:0", "cuda:255", "cuda:-1"} {
 		var p tensor.Place

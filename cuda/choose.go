@@ -5,14 +5,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Available reports whether this process can use a device.
-func Available() bool { return Why() == nil }
-
-// Why returns why there is no CUDA, or nil if there is. The error wraps ErrUnavailable.
-func Why() error {
+// Available returns nil if this process can use a device, and otherwise why not. The error wraps
+// ErrUnavailable.
+func Available() error {
 	_, err := open()
 	return err
 }
@@ -27,7 +26,8 @@ func Count() int {
 	return len(s.devices)
 }
 
-// Get returns a device by its place. The error wraps ErrUnavailable or ErrDevice.
+// Get returns a device by its number among those that this process sees, from 0 on. The error wraps
+// ErrUnavailable or ErrDevice.
 func Get(ordinal int) (*Device, error) {
 	s, err := open()
 	if err != nil {
@@ -39,7 +39,8 @@ func Get(ordinal int) (*Device, error) {
 	return s.devices[ordinal], nil
 }
 
-// SetDevice chooses what "cuda" without a number means in this process; at first it is cuda:0.
+// SetDevice chooses by its number what "cuda" without one means in this process, as
+// torch.cuda.set_device does; at first it is cuda:0. The error wraps ErrUnavailable or ErrDevice.
 func SetDevice(ordinal int) error {
 	if _, err := Get(ordinal); err != nil {
 		return err
@@ -50,7 +51,7 @@ func SetDevice(ordinal int) error {
 	return nil
 }
 
-// Current returns the device that SetDevice chose.
+// Current returns the device that SetDevice chose, cuda:0 at first. The error wraps ErrUnavailable.
 func Current() (*Device, error) {
 	process.Lock()
 	n := process.chosen
@@ -58,13 +59,13 @@ func Current() (*Device, error) {
 	return Get(n)
 }
 
-// ParseDevice returns the device that a text names: "cuda:1"; "cuda", the current one; "cpu", which
-// is nil; or "auto", the current one if there is one, and nil otherwise. The error wraps ErrDevice
-// or ErrUnavailable.
-func ParseDevice(text string) (tensor.Device, error) {
+// parse returns the device that a text names: "cuda:1"; "cuda", the current one; or "auto", the
+// current one if there is one, and the host, nil, otherwise. The error wraps ErrDevice or
+// ErrUnavailable.
+func parse(text string) (device.Device, error) {
 	kind, number, numbered := strings.Cut(text, ":")
 	switch {
-	case text == "cpu", text == "cpu:0", text == "auto" && !Available():
+	case text == "auto" && Available() != nil:
 		return nil, nil
 	case text == "cuda", text == "auto":
 		return some(Current())
@@ -79,7 +80,7 @@ func ParseDevice(text string) (tensor.Device, error) {
 }
 
 // some makes an interface of a device, and nil of none.
-func some(d *Device, err error) (tensor.Device, error) {
+func some(d *Device, err error) (device.Device, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ var change = shoal.Register("change", func(_ context.Context, _ int, x *tensor.T
 	return cuda.MemoryOf(x).Fill(0, x.Nbytes(), []byte{0, 0, 0xe0, 0x40})
 })
 
-func TestAProcessThatEndsFinishesWhatItDoesToAnothersMemory(t *testing.T) {
+func TestClock_AProcessThatEndsFinishesItsWork(t *testing.T) {
 	x, err := tensor.On(onDevice(t)).Ones(tensor.Float32, 100)
 	check(t, err)
 	check(t, change.Spawn(watched(t), 1, x))
@@ -96,7 +96,7 @@ func TestAProcessThatEndsFinishesWhatItDoesToAnothersMemory(t *testing.T) {
 	check(t, x.Close())
 }
 
-func TestTheReceiversStreamWaitsAndNotTheHosts(t *testing.T) {
+func TestClock_TheReceiversStreamWaitsAndNotItsHost(t *testing.T) {
 	ctx, x, g, on := startHeld(t)
 	y, err := tensor.On(x.Device()).Empty(tensor.Float32, 100)
 	check(t, err)
@@ -110,7 +110,7 @@ func TestTheReceiversStreamWaitsAndNotTheHosts(t *testing.T) {
 	check(t, y.Close())
 }
 
-func TestASenderThatIsKilledBeforeItsDeviceIsReadyIsAnError(t *testing.T) {
+func TestClock_AKilledSendersTensorIsAnError(t *testing.T) {
 	ctx, x, g, on := startHeld(t)
 	y, err := tensor.On(x.Device()).Empty(tensor.Float32, 100)
 	check(t, err)
@@ -140,7 +140,7 @@ func TestASenderThatIsKilledBeforeItsDeviceIsReadyIsAnError(t *testing.T) {
 	check(t, y.Close())
 }
 
-func TestClosingWhatWasLostDoesNotHideIt(t *testing.T) {
+func TestClock_ClosingWhatWasLostDoesNotHideIt(t *testing.T) {
 	ctx, x, g, on := startHeld(t)
 	y, err := tensor.On(x.Device()).Empty(tensor.Float32, 100)
 	check(t, err)
@@ -184,7 +184,7 @@ var sendBack = shoal.Register("sendBack", func(ctx context.Context, _ int, e end
 })
 
 // Memory of this process may come back with the clock of another, which goes with it.
-func TestAClockGoesWithWhatItCameWith(t *testing.T) {
+func TestClock_GoesWithWhatItCameWith(t *testing.T) {
 	onDevices(t, 1, 256*mib)
 	ctx := watched(t)
 	in, err := ipc.NewQueue[*tensor.Tensor](1)
@@ -206,7 +206,7 @@ func TestAClockGoesWithWhatItCameWith(t *testing.T) {
 		"1 segments are mapped")
 }
 
-func TestWithoutNumbersForStreamsTheSenderWaits(t *testing.T) {
+func TestClock_WithoutNumbersTheSenderWaits(t *testing.T) {
 	x, err := tensor.On(simulated(t)).Zeros(tensor.Float32, 100)
 	check(t, err)
 	q, err := ipc.NewQueue[*tensor.Tensor](1)
@@ -227,7 +227,7 @@ func TestWithoutNumbersForStreamsTheSenderWaits(t *testing.T) {
 }
 
 // A clock may come to lie where something else was, which must not be taken for a number.
-func TestAClockBeginsAtNought(t *testing.T) {
+func TestClock_BeginsAtZero(t *testing.T) {
 	dev := simulated(t)
 	x, err := tensor.On(dev).Full(tensor.Int32, 1<<30+7, 1)
 	check(t, err)
@@ -252,7 +252,7 @@ func TestAClockBeginsAtNought(t *testing.T) {
 }
 
 // Each of these may wait for the device, which waits for a process that was killed.
-func TestNothingHangsWhereASenderWasKilled(t *testing.T) {
+func TestClock_NothingHangsWhereASenderWasKilled(t *testing.T) {
 	for name, use := range map[string]func(x *tensor.Tensor) error{
 		"a copy from the host": func(x *tensor.Tensor) error { return on(x).Write(0, make([]byte, 4)) },
 		"a kernel that is new": func(x *tensor.Tensor) error {
@@ -297,7 +297,7 @@ func TestNothingHangsWhereASenderWasKilled(t *testing.T) {
 }
 
 // What was closed the device may still have to do something with.
-func TestMemoryIsGivenBackWhenTheDeviceHasDoneWithIt(t *testing.T) {
+func TestMemory_IsGivenBackWhenTheDeviceHasDone(t *testing.T) {
 	dev := simulated(t)
 	x, err := tensor.On(dev).Zeros(tensor.Float32, 1)
 	check(t, err)

@@ -24,7 +24,7 @@ func collected(t *testing.T, segments int) {
 	}, "collected")
 }
 
-func TestTheDeviceComputesWhatTheHostDoes(t *testing.T) {
+func TestDevice_ComputesWhatTheHostDoes(t *testing.T) {
 	if raceEnabled {
 		t.Skip("an interpreter of kernels takes minutes with the race detector, which has seen its threads in its own tests")
 	}
@@ -38,7 +38,7 @@ func TestTheDeviceComputesWhatTheHostDoes(t *testing.T) {
 }
 
 // The products of matrices in many layouts are those of cuBLAS, which sees rows as columns.
-func TestProductsAreByCuBLASWhereThatIs(t *testing.T) {
+func TestBLAS_MultipliesWhereItIs(t *testing.T) {
 	if !*real {
 		t.Setenv(cuda.BLASKey, "simulate")
 	}

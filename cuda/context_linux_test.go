@@ -42,7 +42,7 @@ var useContext = pool.Register2("useContext",
 	})
 
 // Each worker of a pool has one context, which it keeps from task to task; another's is refused.
-func TestEachProcessHasAContextOfItsOwn(t *testing.T) {
+func TestDevice_EachProcessHasAContextOfItsOwn(t *testing.T) {
 	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart} {
 		t.Run(m.String(), func(t *testing.T) { ownContexts(t, m) })
 	}

@@ -53,7 +53,7 @@ var devour = shoal.Register("devour", func(ctx context.Context, _ int, e ends) e
 	}
 })
 
-func TestKilledConsumersLeaveNothing(t *testing.T) {
+func TestSegment_KilledConsumersLeaveNothing(t *testing.T) {
 	devices := onDevices(t, 1, 64<<30) // sparse: room for a segment of each, should they all be reaped late
 	ctx := watched(t)
 	in, err := ipc.NewQueue[*tensor.Tensor](atOnce)
@@ -150,7 +150,7 @@ var sendAndDie = shoal.Register("sendAndDie", func(ctx context.Context, _ int, o
 
 // What a device had not written when its process was killed is an error, and nothing that looks
 // like what was sent.
-func TestWhatAKilledProducerSentIsWholeOrAnError(t *testing.T) {
+func TestSegment_WhatAKilledProducerSentIsWholeOrAnError(t *testing.T) {
 	devices := onDevices(t, 1, 4<<30)
 	ctx := watched(t)
 	for range atOnce {

@@ -3,7 +3,6 @@ package cuda
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -81,25 +80,13 @@ func initialise() (*system, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := 0
-	if err = driver.Init(); err == nil {
-		n, err = driver.DeviceCount()
-	}
-	if err == nil && n == 0 {
-		err = cudriver.ErrorNoDevice
-	}
-	if visible, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok && errors.Is(err, cudriver.ErrorNoDevice) {
-		err = fmt.Errorf("%w, and CUDA_VISIBLE_DEVICES is %q", err, visible)
-	}
+	ids, err := cudriver.Devices(driver)
 	if err != nil {
 		return nil, err
 	}
 	s := &system{driver: driver}
-	for i := range n {
-		d := &Device{driver: driver, ordinal: i}
-		if d.id, err = driver.DeviceGet(i); err != nil {
-			return nil, err
-		}
+	for i, id := range ids {
+		d := &Device{driver: driver, ordinal: i, id: id}
 		if d.uuid, err = driver.DeviceUUID(d.id); err != nil {
 			return nil, err
 		}

@@ -11,10 +11,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestDevicesAreNamedAsPyTorchNamesThem(t *testing.T) {
+func TestDevice_IsNamedAsPyTorchNamesIt(t *testing.T) {
 	simulate(t, 2, 64*mib)
-	if !cuda.Available() || cuda.Count() != 2 {
-		t.Fatalf("%d devices, %v", cuda.Count(), cuda.Why())
+	if cuda.Available() != nil || cuda.Count() != 2 {
+		t.Fatalf("%d devices, %v", cuda.Count(), cuda.Available())
 	}
 	check(t, cuda.SetDevice(1))
 	for text, want := range map[string]string{"cuda:0": "cuda:0", "cuda:1": "cuda:1", "cuda": "cuda:1",
@@ -26,9 +26,14 @@ func TestDevicesAreNamedAsPyTorchNamesThem(t *testing.T) {
 	if d := device(t, "cpu"); d != nil {
 		t.Errorf("cpu is %v", d)
 	}
-	for _, text := range []string{"", "cuda:", "cuda:2", "cuda:-1", "cuda:01", "cuda:+1", "cuda:01",
-		"cuda:-0", "cuda:x", "gpu", "cpu:1", "mps"} {
-		if d, err := cuda.ParseDevice(text); !errors.Is(err, cuda.ErrDevice) || d != nil {
+	for _, text := range []string{"", "gpu", "mps"} {
+		if d, err := tensor.ParseDevice(text); !errors.Is(err, tensor.ErrDevice) || d != nil {
+			t.Errorf("%q is %v, %v", text, d, err)
+		}
+	}
+	for _, text := range []string{"cuda:", "cuda:2", "cuda:-1", "cuda:01", "cuda:+1", "cuda:01",
+		"cuda:-0", "cuda:x", "auto:1"} {
+		if d, err := tensor.ParseDevice(text); !errors.Is(err, cuda.ErrDevice) || d != nil {
 			t.Errorf("%q is %v, %v", text, d, err)
 		}
 	}
@@ -44,12 +49,12 @@ func TestDevicesAreNamedAsPyTorchNamesThem(t *testing.T) {
 	}
 }
 
-func TestWithoutADeviceEverythingSaysSo(t *testing.T) {
+func TestAvailable_SaysWhyThereIsNone(t *testing.T) {
 	t.Setenv(cuda.SimulateKey, "/dev/null")
 	t.Setenv("CUDA_VISIBLE_DEVICES", "7")
 	check(t, cuda.Reset())
 	defer cuda.Reset()
-	if cuda.Available() || cuda.Count() != 0 {
+	if cuda.Available() == nil || cuda.Count() != 0 {
 		t.Error("there is one")
 	}
 	for rank := range 3 {
@@ -57,12 +62,12 @@ func TestWithoutADeviceEverythingSaysSo(t *testing.T) {
 			t.Errorf("rank %d has %v", rank, d)
 		}
 	}
-	_, err := cuda.ParseDevice("cuda")
+	_, err := tensor.ParseDevice("cuda")
 	if !errors.Is(err, cuda.ErrUnavailable) || !errors.Is(err, cudriver.ErrorNoDevice) ||
 		!strings.Contains(err.Error(), `CUDA_VISIBLE_DEVICES is "7"`) {
 		t.Errorf("%v", err)
 	}
-	if d, err := cuda.ParseDevice("auto"); d != nil || err != nil {
+	if d, err := tensor.ParseDevice("auto"); d != nil || err != nil {
 		t.Errorf("auto is %v, %v", d, err)
 	}
 	if _, err := cuda.Get(0); !errors.Is(err, cuda.ErrUnavailable) {
@@ -70,7 +75,7 @@ func TestWithoutADeviceEverythingSaysSo(t *testing.T) {
 	}
 }
 
-func TestTensorsOnADevice(t *testing.T) {
+func TestDevice_HasTensors(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	dev := device(t, "cuda")
 	x := tensor.Arange(tensor.Float32, 0, 6, 1).View(2, 3)
@@ -124,7 +129,7 @@ func TestTensorsOnADevice(t *testing.T) {
 	}()
 }
 
-func TestTensorsGoFromDeviceToDevice(t *testing.T) {
+func TestDevice_TensorsGoToAnother(t *testing.T) {
 	onDevices(t, 2, 64*mib)
 	x, err := tensor.On(device(t, "cuda:0")).Full(tensor.Float32, 2.5, 100)
 	check(t, err)
@@ -143,7 +148,7 @@ func TestTensorsGoFromDeviceToDevice(t *testing.T) {
 	}
 }
 
-func TestMemoryIsUsedAgain(t *testing.T) {
+func TestSegment_MemoryIsUsedAgain(t *testing.T) {
 	devices := simulate(t, 1, 64*mib)
 	dev := device(t, "cuda")
 	big := func() (*tensor.Tensor, error) { return tensor.On(dev).Empty(tensor.Float32, 5*mib) } // 20 MiB
@@ -177,7 +182,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	}
 }
 
-func TestSmallAllocationsShareASegment(t *testing.T) {
+func TestSegment_IsSharedBySmallAllocations(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	dev := device(t, "cuda")
 	var all []*tensor.Tensor
@@ -199,7 +204,7 @@ func TestSmallAllocationsShareASegment(t *testing.T) {
 	}
 }
 
-func TestADriversErrorHasItsName(t *testing.T) {
+func TestDevice_AnErrorHasTheDriversName(t *testing.T) {
 	dev := simulated(t)
 	x, err := tensor.On(dev).Zeros(tensor.Float32, 4)
 	check(t, err)
@@ -210,4 +215,17 @@ func TestADriversErrorHasItsName(t *testing.T) {
 	if !ok || failed.Call != "cuMemcpyDtoHAsync" || !errors.Is(err, cuda.ErrorNotPermitted) {
 		t.Errorf("%v", err)
 	}
+}
+
+func TestDevice_ThatAnotherProcessHasIsAnError(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	dev := device(t, "cuda")
+	cuda.Simulator().Take(true)
+	if _, err := tensor.On(dev).Zeros(tensor.Float32, 1); !errors.Is(err, cuda.ErrorDeviceUnavailable) {
+		t.Errorf("%v", err)
+	}
+	cuda.Simulator().Take(false)
+	x, err := tensor.On(dev).Zeros(tensor.Float32, 1)
+	check(t, err)
+	check(t, x.Close())
 }

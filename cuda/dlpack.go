@@ -90,7 +90,7 @@ func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, off := uintptr(m.pointer()), t.Offset()*t.ElementSize()
+	at, off := uintptr(m.pointer()), t.Offset()*t.DType().Size()
 	if t.Numel() == 0 {
 		at, off = 0, 0 // NULL
 	}
@@ -101,7 +101,7 @@ func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
 	}
 	e.managed = dlVersioned{major: dlMajor, deleter: deleter(), tensor: dlTensor{
 		data: at, deviceType: dlCUDA, deviceID: int32(m.dev.ordinal), ndim: int32(dims),
-		code: dlCodes[t.DType()], bits: uint8(8 * t.ElementSize()), lanes: 1,
+		code: dlCodes[t.DType()], bits: uint8(8 * t.DType().Size()), lanes: 1,
 		shape: &e.numbers[0], strides: &e.numbers[dims], offset: uint64(off),
 	}}
 	p := unsafe.Pointer(&e.managed)
@@ -111,10 +111,19 @@ func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
 	return p, nil
 }
 
-// FromDLPack returns a tensor over what a DLManagedTensorVersioned has, of a capsule
-// "dltensor_versioned", whose memory is ready. Its deleter is called when the tensor and its views
-// are closed; on an error it is not. The error wraps ErrArray, ErrDevice or ErrRange.
-func FromDLPack(p unsafe.Pointer) (*tensor.Tensor, error) {
+// FromDLPack returns a tensor over what the struct in a capsule of Python's has, whose memory is
+// ready: of the capsule "dltensor_versioned" a DLManagedTensorVersioned, of "dltensor" a
+// DLManagedTensor. Its deleter is called when the tensor and its views are closed; on an error it
+// is not. The error wraps ErrArray, ErrDevice or ErrRange.
+func FromDLPack(capsule string, p unsafe.Pointer) (*tensor.Tensor, error) {
+	switch capsule {
+	case "dltensor":
+		v := (*dlManaged)(p)
+		return v.tensor.adopt(uintptr(p), v.deleter)
+	case "dltensor_versioned":
+	default:
+		return nil, fmt.Errorf("%w: a capsule %q", ErrArray, capsule)
+	}
 	v := (*dlVersioned)(p)
 	if v.major != dlMajor {
 		return nil, fmt.Errorf("%w: DLPack %d.%d", ErrArray, v.major, v.minor)
@@ -122,12 +131,6 @@ func FromDLPack(p unsafe.Pointer) (*tensor.Tensor, error) {
 	if v.flags&dlReadOnly != 0 {
 		return nil, fmt.Errorf("%w: it is read-only", ErrArray)
 	}
-	return v.tensor.adopt(uintptr(p), v.deleter)
-}
-
-// FromDLPackUnversioned is FromDLPack of a DLManagedTensor, of a capsule "dltensor".
-func FromDLPackUnversioned(p unsafe.Pointer) (*tensor.Tensor, error) {
-	v := (*dlManaged)(p)
 	return v.tensor.adopt(uintptr(p), v.deleter)
 }
 

@@ -1,7 +1,7 @@
 // Package cuda has tensors on GPUs that processes share, without a copy, without cgo, and without
 // the sender staying alive.
 //
-//	dev, err := cuda.ParseDevice("cuda") // the error says why, where there is none
+//	dev, err := tensor.ParseDevice("cuda") // the error says why, where there is none
 //	if err != nil {
 //		return err
 //	}

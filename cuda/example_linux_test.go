@@ -10,7 +10,6 @@ import (
 	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch"
 )
 
 // exampleOn gives an example a simulated device, so that it runs everywhere.
@@ -79,8 +78,12 @@ func ExampleStream() {
 			return err
 		}
 		defer s.Close()
+		own, err := dev.Stream()
+		if err != nil {
+			return err
+		}
 		var filled, copied *cuda.Event
-		if filled, err = dev.Record(); err == nil {
+		if filled, err = own.Record(); err == nil {
 			err = s.Wait(filled)
 		}
 		if err == nil {
@@ -90,7 +93,7 @@ func ExampleStream() {
 			copied, err = s.Record()
 		}
 		if err == nil {
-			err = dev.Wait(copied) // before it uses y
+			err = own.Wait(copied) // before it uses y
 		}
 		if err != nil {
 			return err
@@ -141,22 +144,4 @@ func ExampleLegacyDevice() {
 		return nil
 	})
 	// Output: 64 0 cuda:0
-}
-
-// Connections to PyTorch open and share memory of devices where they are told how.
-func ExampleLegacy() {
-	o := torch.Options{CUDA: cuda.Legacy{}}
-	fmt.Println(o.CUDA != nil)
-	// Output: true
-}
-
-// What shoal doctor says of devices is Examine's Report.
-func ExampleReport() {
-	exampleOn(func(*cuda.Device) error {
-		r := cuda.Examine()
-		d := r.Devices[0]
-		fmt.Println(r.Simulated, d.Name, d.Ways[0].Name, d.Ways[0].Err == "")
-		return nil
-	})
-	// Output: true cuda:0 memory by descriptors (how tensors are shared) true
 }

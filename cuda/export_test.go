@@ -13,9 +13,6 @@ import (
 // Reset is Close, after which the environment may name other devices.
 func Reset() error { return Close() }
 
-// Advise says what to do about an error.
-func Advise(err error) []string { return advise(err) }
-
 // Simulator returns the driver of this process, or nil if it is a real one.
 func Simulator() *sim.Driver {
 	d, _ := process.system.driver.(*sim.Driver)
@@ -77,3 +74,6 @@ func MemoryOf(t *tensor.Tensor) *Memory { return tensors.Memory(t).(*memory) }
 
 // Pointer returns the address on the device.
 func (m *memory) Pointer() uint64 { return m.pointer() }
+
+// IPC is how package torch reaches the memory of devices.
+var IPC = legacy{}

@@ -14,7 +14,7 @@ import (
 
 // A file of PyTorch's form says where its tensors were, and they come back there, or where they are
 // wanted.
-func TestFilesBringTensorsWhereTheyAreWanted(t *testing.T) {
+func TestDevice_FilesBringTensorsThere(t *testing.T) {
 	onDevices(t, 2, 64*mib)
 	net := nn.NewLinear(3, 2, tensor.NewGenerator(1))
 	want := nn.State(nn.Clone(net))
@@ -23,11 +23,11 @@ func TestFilesBringTensorsWhereTheyAreWanted(t *testing.T) {
 	check(t, pt.Save(path, nn.State(net)))
 	for location, o := range map[string]pt.Options{
 		"cuda:1": {}, "cuda:0": {MapLocation: pt.To("cuda:0")},
-		"cpu": {MapLocation: pt.Map(map[string]string{"cuda:1": "cpu"})},
+		"cpu": {MapLocation: func(l string) string { return map[string]string{"cuda:1": "cpu"}[l] }},
 	} {
 		v, err := pt.Load(path, o)
 		check(t, err)
-		state, err := pt.StateDict(v)
+		state, _, err := pt.StateDict(v)
 		check(t, err)
 		for name, x := range state {
 			if x.Device() != device(t, location) {
@@ -45,7 +45,9 @@ func TestFilesBringTensorsWhereTheyAreWanted(t *testing.T) {
 	f, err := safetensors.Open(plain)
 	check(t, err)
 	for name, w := range want {
-		x, err := f.TensorOn(name, device(t, "cuda:0"))
+		near, err := f.Tensor(name)
+		check(t, err)
+		x, err := near.ToDevice(device(t, "cuda:0"))
 		check(t, err)
 		if x.Device() != device(t, "cuda:0") {
 			t.Errorf("%s is on %v", name, x.Device())

@@ -27,7 +27,7 @@ func places(w walk) (all []string) {
 }
 
 // No machine here has room for 2³¹ elements, so the limit is another one.
-func TestTheElementsOfAWalkAreThoseOfItsParts(t *testing.T) {
+func TestLayout_PartsHaveTheElementsOfTheWhole(t *testing.T) {
 	number := operand{word: 77, number: true, size: 4}
 	of := func(size int, strides ...int) operand { return operand{word: 1 << 40, size: size, strides: strides} }
 	for name, w := range map[string]walk{

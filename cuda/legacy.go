@@ -56,19 +56,17 @@ type address struct {
 	size int
 }
 
-// A Handle is a CUipcMemHandle: how another process opens legacy memory.
-type Handle [64]byte
-
-// HandleOf returns the handle of the memory that a tensor is in, and where its first element is
-// there, in bytes. It does not wait for the device. The error wraps ErrDevice of a tensor on the
-// host, and ErrNotLegacy of one that is not on a LegacyDevice.
-func HandleOf(t *tensor.Tensor) (h Handle, off int, err error) {
+// HandleOf returns the handle of the memory that a tensor is in, a CUipcMemHandle by which another
+// process opens it, and where its first element is there, in bytes. It does not wait for the
+// device. The error wraps ErrDevice of a tensor on the host, and ErrNotLegacy of one that is not on
+// a LegacyDevice.
+func HandleOf(t *tensor.Tensor) (h [64]byte, off int, err error) {
 	m, err := memoryOf(t)
 	if err != nil {
 		return h, 0, err
 	}
 	h, off, err = m.handle()
-	return h, off + t.Offset()*t.ElementSize(), err
+	return h, off + t.Offset()*t.DType().Size(), err
 }
 
 // memoryOf returns the memory of a tensor that is on one of our devices.
@@ -80,7 +78,7 @@ func memoryOf(t *tensor.Tensor) (*memory, error) {
 }
 
 // handle returns the handle of the memory that m is in, and where m begins there.
-func (m *memory) handle() (h Handle, off int, err error) {
+func (m *memory) handle() (h [64]byte, off int, err error) {
 	if m.segment.end == nil {
 		return h, 0, fmt.Errorf("%w: copy it to a cuda.LegacyDevice", ErrNotLegacy)
 	}
@@ -90,7 +88,7 @@ func (m *memory) handle() (h Handle, off int, err error) {
 		if base, _, err = m.dev.driver.MemGetAddressRange(m.base); err == nil {
 			var got cudriver.IPCHandle
 			got, err = m.dev.driver.IPCGetMemHandle(base)
-			h = Handle(got)
+			h = got
 		}
 		return err
 	})
@@ -107,19 +105,39 @@ type opening struct {
 
 var openings = struct {
 	sync.Mutex
-	m map[Handle]*opening
-}{m: map[Handle]*opening{}}
+	m map[[64]byte]*opening
+}{m: map[[64]byte]*opening{}}
 
-// Open returns a tensor of n bytes (Uint8) at off of memory that another process has allocated; its
-// Storage has views of other dtypes. That process must keep the memory until the last of them is
-// closed, and live: what happens otherwise CUDA leaves open. The error wraps ErrorInvalidContext in
-// the process that allocated it, and ErrRange.
-func (d *Device) Open(h Handle, off, n int) (*tensor.Tensor, error) {
-	m, err := d.openMemory(h, off, n)
+// Open returns a tensor of n bytes (Uint8) at off of memory that another process has allocated, by
+// the memory's handle; its Storage has views of other dtypes. The device waits for event, a
+// CUipcEventHandle such as PyTorch sends with a tensor, before anything else, unless it is nil. The
+// host does not wait. The other process must keep the memory until the last of them is closed, and
+// live: what happens otherwise CUDA leaves open. The error wraps ErrorInvalidContext in the process
+// that allocated it, and ErrRange, also of an event that has not 64 bytes. The caller closes the
+// tensor.
+func (d *Device) Open(handle [64]byte, off, n int, event []byte) (*tensor.Tensor, error) {
+	m, err := d.openBehind(handle, off, n, event)
 	if err != nil {
 		return nil, err
 	}
 	return m.flat()
+}
+
+// openBehind opens memory, and lets the device wait for an event if there is one.
+func (d *Device) openBehind(h [64]byte, off, n int, event []byte) (*memory, error) {
+	m, err := d.openMemory(h, off, n)
+	if err != nil || event == nil {
+		return m, err
+	}
+	if len(event) != len(h) {
+		err = fmt.Errorf("%w: an event's handle of %d bytes", ErrRange, len(event))
+	} else {
+		err = d.waitHandle(cudriver.IPCHandle(event))
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.End())
+	}
+	return m, nil
 }
 
 // flat returns all of the memory as bytes.
@@ -127,7 +145,7 @@ func (m *memory) flat() (*tensor.Tensor, error) {
 	return tensors.Over(m, tensor.Uint8, []int{m.size}, nil, 0)
 }
 
-func (d *Device) openMemory(h Handle, off, n int) (*memory, error) {
+func (d *Device) openMemory(h [64]byte, off, n int) (*memory, error) {
 	o, err := d.open(h)
 	if err != nil {
 		return nil, fmt.Errorf("open memory of another process on %v: %w", d, err)
@@ -138,7 +156,7 @@ func (d *Device) openMemory(h Handle, off, n int) (*memory, error) {
 	return d.foreign(o.base, off, n, func() error { return o.close(h) }), nil
 }
 
-func (d *Device) open(h Handle) (*opening, error) {
+func (d *Device) open(h [64]byte) (*opening, error) {
 	openings.Lock()
 	defer openings.Unlock()
 	if o := openings.m[h]; o != nil && o.dev == d {
@@ -164,7 +182,7 @@ func (d *Device) open(h Handle) (*opening, error) {
 	return o, nil
 }
 
-func (o *opening) close(h Handle) error {
+func (o *opening) close(h [64]byte) error {
 	openings.Lock()
 	defer openings.Unlock()
 	if o.count--; o.count > 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
-var torchOptions = torch.Options{AuthKey: []byte("between two Go processes"), CUDA: cuda.Legacy{}}
+var torchOptions = torch.Options{AuthKey: []byte("between two Go processes"), CUDA: true}
 
 // doubleTorch receives what PyTorch would: tensors in PyTorch's form, of which it says the first
 // and the last element before it doubles the first.
@@ -76,7 +76,7 @@ func legacy(t *testing.T) tensor.Device {
 	return cuda.LegacyDevice{Device: device(t, "cuda").(*cuda.Device)}
 }
 
-func TestTensorsCrossInPyTorchsForm(t *testing.T) {
+func TestLegacy_TensorsCrossInPyTorchsForm(t *testing.T) {
 	devices := onDevices(t, 1, 64*mib)
 	ctx, c, end := startDoubling(t)
 	defer end()
@@ -114,16 +114,16 @@ var openAsOthers = shoal.Register("openAsOthers", func(_ context.Context, _ int,
 	if err != nil {
 		return err
 	}
-	h := cuda.Handle(b)
+	h := [64]byte(b)
 	d, err := cuda.Get(0)
 	if err != nil {
 		return err
 	}
-	first, err := d.Open(h, 0, 8)
+	first, err := d.Open(h, 0, 8, nil)
 	if err != nil {
 		return err
 	}
-	second, err := d.Open(h, 8, 8)
+	second, err := d.Open(h, 8, 8, nil)
 	if err != nil {
 		return err
 	}
@@ -135,20 +135,20 @@ var openAsOthers = shoal.Register("openAsOthers", func(_ context.Context, _ int,
 	}
 	ended := func() error { panic("what was not opened has ended") }
 	for _, bad := range [][2]int{{0, 1 << 40}, {1 << 40, 1}, {-1, 1}, {0, -1}} {
-		if _, err := (cuda.Legacy{}).Open(0, h, bad[0], bad[1], nil, ended); !errors.Is(err, cuda.ErrRange) {
+		if _, err := cuda.IPC.Open(0, h, bad[0], bad[1], nil, ended); !errors.Is(err, cuda.ErrRange) {
 			return fmt.Errorf("%d bytes at %d: %w", bad[1], bad[0], err)
 		}
 	}
-	if _, err := (cuda.Legacy{}).Open(0, h, 0, 8, []byte("short"), ended); !errors.Is(err, cuda.ErrRange) {
+	if _, err := cuda.IPC.Open(0, h, 0, 8, []byte("short"), ended); !errors.Is(err, cuda.ErrRange) {
 		return fmt.Errorf("a short event: %w", err)
 	}
-	if _, err := (cuda.Legacy{}).Open(9, h, 0, 8, nil, ended); !errors.Is(err, cuda.ErrDevice) {
+	if _, err := cuda.IPC.Open(9, h, 0, 8, nil, ended); !errors.Is(err, cuda.ErrDevice) {
 		return fmt.Errorf("a device that this process does not see: %w", err)
 	}
 	return second.Close()
 })
 
-func TestMemoryIsOpenedOnceAndWithinItsBounds(t *testing.T) {
+func TestLegacy_IsOpenedOnceAndWithinItsBounds(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	x, err := tensor.On(legacy(t)).Ones(tensor.Float32, 4)
 	check(t, err)
@@ -161,23 +161,23 @@ func TestMemoryIsOpenedOnceAndWithinItsBounds(t *testing.T) {
 
 	none, err := tensor.On(legacy(t)).Zeros(tensor.Float32, 0)
 	check(t, err)
-	device, h, _, event, done, err := cuda.Legacy{}.Share(none)
-	if err != nil || device != 0 || h != (cuda.Handle{}) || event != nil || done() != nil {
+	device, h, _, event, done, err := cuda.IPC.Share(cuda.MemoryOf(none))
+	if err != nil || device != 0 || h != ([64]byte{}) || event != nil || done() != nil {
 		t.Errorf("nothing is shared by handle %x of device %d, %v", h, device, err)
 	}
 	ended := false
-	m, err := cuda.Legacy{}.Open(0, h, 0, 0, nil, func() error { ended = true; return nil })
+	m, err := cuda.IPC.Open(0, h, 0, 0, nil, func() error { ended = true; return nil })
 	check(t, err)
-	if m.Nbytes() != 0 || ended {
-		t.Errorf("nothing has %d bytes, ended %v", m.Nbytes(), ended)
+	if m.Size() != 0 || ended {
+		t.Errorf("nothing has %d bytes, ended %v", m.Size(), ended)
 	}
-	check(t, errors.Join(m.Close(), none.Close()))
+	check(t, errors.Join(m.End(), none.Close()))
 	if !ended {
 		t.Error("nothing has not ended")
 	}
 }
 
-func TestWhatOthersCannotOpenIsNotSent(t *testing.T) {
+func TestLegacy_WhatOthersCannotOpenIsNotSent(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	ctx, c, end := startDoubling(t)
 	defer end()
@@ -196,7 +196,7 @@ func TestWhatOthersCannotOpenIsNotSent(t *testing.T) {
 	h, _, err := cuda.HandleOf(y)
 	check(t, err)
 	dev := device(t, "cuda").(*cuda.Device)
-	if _, err := dev.Open(h, 0, 8); !errors.Is(err, cuda.ErrorInvalidContext) {
+	if _, err := dev.Open(h, 0, 8, nil); !errors.Is(err, cuda.ErrorInvalidContext) {
 		t.Errorf("opened where it was allocated: %v", err)
 	}
 	check(t, errors.Join(x.Close(), y.Close(), q.Close()))
@@ -204,7 +204,7 @@ func TestWhatOthersCannotOpenIsNotSent(t *testing.T) {
 
 // A message in PyTorch's form has an event, for which the receiver's stream waits, and the sender
 // does not. Where there can be none, the sender does.
-func TestThereIsAnEventInPyTorchsForm(t *testing.T) {
+func TestLegacy_AnEventGoesWithATensor(t *testing.T) {
 	for name, waits := range map[string]bool{"event": false, "none": true} {
 		t.Run(name, func(t *testing.T) {
 			simulate(t, 1, 64*mib)

@@ -6,14 +6,14 @@ import (
 	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
-	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// WaitHandle lets the device wait for an event of another process, such as PyTorch sends with a
-// tensor, before anything else. The host does not wait.
-func (d *Device) WaitHandle(event Handle) error {
+// waitHandle lets the device wait for an event of another process before anything else. The host
+// does not wait.
+func (d *Device) waitHandle(event cudriver.IPCHandle) error {
 	return d.do(func(s cudriver.Stream) error {
-		e, err := d.driver.IPCOpenEventHandle(cudriver.IPCHandle(event))
+		e, err := d.driver.IPCOpenEventHandle(event)
 		if err != nil {
 			return err
 		}
@@ -21,40 +21,25 @@ func (d *Device) WaitHandle(event Handle) error {
 	})
 }
 
-// Legacy is how package torch reaches the memory of devices: torch.Options{CUDA: cuda.Legacy{}}.
-type Legacy struct{}
+// legacy is how package torch reaches the memory of devices.
+type legacy struct{}
 
-// Open returns n bytes (Uint8) of memory of another process, by its handle unless n is 0, when the
-// device will wait for the event if there is one. done is called once, when the memory is not used
-// any more.
-func (Legacy) Open(device int, handle [64]byte, off, n int, event []byte,
-	done func() error) (*tensor.Tensor, error) {
-	d, err := Get(device)
+func (legacy) Open(ordinal int, handle [64]byte, off, n int, event []byte,
+	done func() error) (device.Memory, error) {
+	d, err := Get(ordinal)
 	if err != nil {
 		return nil, err
 	}
 	if n == 0 {
-		return d.foreign(0, 0, 0, done).flat()
+		return d.foreign(0, 0, 0, done), nil
 	}
-	m, err := d.openMemory(handle, off, n)
+	m, err := d.openBehind(handle, off, n, event)
 	if err != nil {
 		return nil, err
 	}
-	close := m.segment.end
-	m.segment.end = func() error { return errors.Join(close(), done()) }
-	if event == nil {
-		return m.flat()
-	}
-	if len(event) != len(Handle{}) {
-		err = fmt.Errorf("%w: an event's handle of %d bytes", ErrRange, len(event))
-	} else {
-		err = d.WaitHandle(Handle(event))
-	}
-	if err != nil {
-		m.segment.end = close
-		return nil, errors.Join(err, m.End())
-	}
-	return m.flat()
+	end := m.segment.end
+	m.segment.end = func() error { return errors.Join(end(), done()) }
+	return m, nil
 }
 
 // mostEvents is how many events for other processes there are at once, as in PyTorch: old drivers
@@ -64,13 +49,11 @@ const mostEvents = 1000
 // promised counts those that there are.
 var promised atomic.Int64
 
-// Share returns how another process opens the memory of a tensor, and the event that it waits for,
-// unless the device has nothing to do. It waits for the device only where there are no more events.
-func (Legacy) Share(t *tensor.Tensor) (device int, handle [64]byte, off int, event []byte,
+func (legacy) Share(m device.Memory) (ordinal int, handle [64]byte, off int, event []byte,
 	done func() error, err error) {
-	own, err := memoryOf(t)
-	if err != nil {
-		return 0, handle, 0, nil, nil, err
+	own, ok := m.(*memory)
+	if !ok {
+		return 0, handle, 0, nil, nil, fmt.Errorf("%w: the tensor is on %v", ErrDevice, m.Device())
 	}
 	if own.size == 0 {
 		return own.dev.ordinal, handle, 0, nil, func() error { return nil }, nil

@@ -78,7 +78,7 @@ func onDevices(t testing.TB, n int, size int64) machine {
 		return simulate(t, n, size)
 	}
 	if have := cuda.Count(); have < n {
-		t.Skipf("%d devices are needed, and there are %d: %v", n, have, cuda.Why())
+		t.Skipf("%d devices are needed, and there are %d: %v", n, have, cuda.Available())
 	}
 	g := make(gpus, n)
 	for i := range g {
@@ -194,7 +194,7 @@ func comesTo(t testing.TB, devices machine, device int, want int64) {
 // device returns one.
 func device(t testing.TB, text string) tensor.Device {
 	t.Helper()
-	d, err := cuda.ParseDevice(text)
+	d, err := tensor.ParseDevice(text)
 	check(t, err)
 	return d
 }

@@ -196,9 +196,18 @@ func (m *memory) giveBack() (err error) {
 	return err
 }
 
-// Marshal writes the two blocks and the place, and what the receiver's stream waits for if the
-// device is not idle: the two blocks and the place of a clock, whose it is, and the number. See
-// Note [An event that travels].
+// The forms of memory in a message: its segment, block, offset and size; where the device is not
+// idle also those of a clock, the block of the process that the clock is of, and the number that
+// the receiver's stream waits for. See Note [An event that travels].
+const (
+	writtenMemory = iota
+	awaitedMemory
+)
+
+var memoryTags = &wire.Tags{Type: "device's memory", Fields: []int{writtenMemory: 4, awaitedMemory: 10}}
+
+// Marshal writes one of the forms of memory. The error wraps ErrForeign of memory that is not the
+// domain's, and ErrUnfinished of memory that does not hold what was sent.
 func (m *memory) Marshal(e *wire.Encoder) error {
 	if m.end != nil {
 		return fmt.Errorf("send %d bytes on %v: %w", m.size, m.dev, ErrForeign)
@@ -211,13 +220,13 @@ func (m *memory) Marshal(e *wire.Encoder) error {
 	if err = errors.Join(err, m.whole()); err != nil {
 		return err
 	}
-	e.ArrayLen(2)
-	m.place(e)
 	if c == nil {
-		e.Nil()
+		e.Tag(memoryTags, writtenMemory)
+		m.place(e)
 		return nil
 	}
-	e.ArrayLen(3)
+	e.Tag(memoryTags, awaitedMemory)
+	m.place(e)
 	c.place(e)
 	e.Uint(uint64(c.life))
 	e.Uint(uint64(number))
@@ -225,7 +234,6 @@ func (m *memory) Marshal(e *wire.Encoder) error {
 }
 
 func (m *memory) place(e *wire.Encoder) {
-	e.ArrayLen(4)
 	e.Block(m.segment.block)
 	e.Block(m.block)
 	e.Uint(uint64(m.off))
@@ -233,8 +241,9 @@ func (m *memory) place(e *wire.Encoder) {
 }
 
 func init() {
+	device.Register("auto", device.Backend{Parse: parse})
 	device.Register("cuda", device.Backend{
-		Parse:  func(name string) (device.Device, error) { return ParseDevice(name) },
+		Parse:  parse,
 		Engine: engineOf,
 		Read: func(d *wire.Decoder) (device.Memory, error) {
 			m, err := read(d)
@@ -244,6 +253,7 @@ func init() {
 			return m, nil
 		},
 		Lock: lockPages,
+		IPC:  legacy{},
 	})
 }
 
@@ -253,15 +263,13 @@ func read(dec *wire.Decoder) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := dec.ArrayOf(2); err != nil {
-		return nil, err
-	}
-	m, err := readPlace(dec, d)
+	form, err := dec.Tag(memoryTags)
 	if err != nil {
 		return nil, err
 	}
-	if dec.IsNil() {
-		return m, nil
+	m, err := readPlace(dec, d)
+	if err != nil || form == writtenMemory {
+		return m, err
 	}
 	s := &sent{of: m, uses: m.fate.uses.Load()}
 	if err = s.read(dec, d); err == nil {
@@ -277,9 +285,6 @@ func read(dec *wire.Decoder) (*memory, error) {
 }
 
 func (s *sent) read(dec *wire.Decoder, d *shm.Domain) (err error) {
-	if err = dec.ArrayOf(3); err != nil {
-		return err
-	}
 	if s.clock, err = readPlace(dec, d); err != nil {
 		return err
 	}
@@ -299,10 +304,7 @@ func (s *sent) read(dec *wire.Decoder, d *shm.Domain) (err error) {
 }
 
 func readPlace(dec *wire.Decoder, d *shm.Domain) (*memory, error) {
-	err := dec.ArrayOf(4)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	var held [2]shm.Handle
 	give := func(err error) (*memory, error) {
 		for _, h := range held {

@@ -29,7 +29,7 @@ func onBoth(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*te
 
 // A kernel takes several elements at once, if it can; the last ones, those at an odd place, and
 // dtypes of all widths have to come out, too.
-func TestNoElementIsLeftOut(t *testing.T) {
+func TestKernel_LeavesNoElementOut(t *testing.T) {
 	dev := onDevice(t)
 	for _, dt := range append(numeric, tensor.Bool, tensor.Complex64, tensor.Complex128) {
 		for _, n := range []int{0, 1, 2, 3, 4, 5, 7, 9, 255, 257} {
@@ -49,7 +49,7 @@ func TestNoElementIsLeftOut(t *testing.T) {
 }
 
 // Sines and quotients of what is very large.
-func TestLargeArguments(t *testing.T) {
+func TestKernel_TakesLargeArguments(t *testing.T) {
 	dev := onDevice(t)
 	inf, tiny := math.Inf(1), math.SmallestNonzeroFloat64
 	for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64} {
@@ -76,7 +76,7 @@ func TestLargeArguments(t *testing.T) {
 
 // Fractions become whole numbers by way of int64: there what is too large is the largest, and NaN
 // the least; narrower ones have the low bits of that.
-func TestFractionsBecomeWholeNumbers(t *testing.T) {
+func TestKernel_FractionsBecomeWholeNumbers(t *testing.T) {
 	dev := onDevice(t)
 	for _, from := range []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64} {
 		x := tensor.FromSlice([]float64{math.NaN(), math.Inf(1), math.Inf(-1), -0.9, 2.9, -2.9, 300, -300,
@@ -104,7 +104,7 @@ func TestFractionsBecomeWholeNumbers(t *testing.T) {
 
 // Fractions that do not fit are rounded to the nearest, halves of the last place to even, and
 // become infinite or nothing.
-func TestFractionsAreRounded(t *testing.T) {
+func TestKernel_FractionsAreRounded(t *testing.T) {
 	dev := onDevice(t)
 	var values []float64
 	for _, v := range []float64{1, 1 + 1./256, 1 + 3./256, 1 + 1./512, 1 + 1./2048, 1 + 3./2048, 65504, 65519,
@@ -126,7 +126,7 @@ func TestFractionsAreRounded(t *testing.T) {
 }
 
 // Products and windows of what is not a float32 or a float64.
-func TestOtherDTypesMultiplyAndPool(t *testing.T) {
+func TestKernel_OtherDTypesMultiplyAndPool(t *testing.T) {
 	dev, g := onDevice(t), tensor.NewGenerator(1)
 	ref := devicetest.New("reference")
 	for _, dt := range numeric[:7] {
@@ -171,7 +171,7 @@ func TestOtherDTypesMultiplyAndPool(t *testing.T) {
 
 // Threads of a warp may go apart on a GPU. What the threads of a block tell each other, and what
 // they add atomically, does not hang on that.
-func TestNoKernelReliesOnThreadsInStep(t *testing.T) {
+func TestKernel_DoesNotRelyOnThreadsInStep(t *testing.T) {
 	dev, g := onDevice(t), tensor.NewGenerator(1)
 	_, err := tensor.On(dev).Zeros(tensor.Float32, 1) // so that there is a driver
 	check(t, err)
@@ -205,7 +205,7 @@ func TestNoKernelReliesOnThreadsInStep(t *testing.T) {
 
 // Functions of what is at the edges of where they are defined, of the signs of zeros, and where a
 // kernel goes over to another series.
-func TestFunctionsAtTheirEdges(t *testing.T) {
+func TestKernel_FunctionsAtTheirEdges(t *testing.T) {
 	dev := onDevice(t)
 	var values []float64
 	for _, v := range []float64{0, math.SmallestNonzeroFloat64, 0x1p-1030, 1e-300, 1e-20, 1e-8, 0.1, 0.4,
@@ -262,7 +262,7 @@ func exactly(t *testing.T, dev tensor.Device, units float64, signs bool,
 }
 
 // What has more elements than a kernel counts is done in parts, and what cannot be is an error.
-func TestMoreThanAKernelCounts(t *testing.T) {
+func TestKernel_MoreThanItCountsIsDoneInParts(t *testing.T) {
 	dev, g := onDevice(t), tensor.NewGenerator(1)
 	defer cuda.Limit(64, 2)()
 	x, w := tensor.RandN(tensor.Float32, g, 2, 3, 5, 5), tensor.RandN(tensor.Float32, g, 2, 3, 2, 2)

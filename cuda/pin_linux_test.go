@@ -30,7 +30,7 @@ func pinnedNow() (n int, known bool) {
 	return s.Open().Mappings - cuda.Mapped(), true
 }
 
-func TestPagesAreUnlockedBeforeTheirBlockIsGivenBack(t *testing.T) {
+func TestPin_EndsBeforeItsBlockIsGivenBack(t *testing.T) {
 	dev := simulated(t).(*cuda.Device)
 	x, err := tensor.NewShared(tensor.Float32, 64, 32)
 	check(t, err)
@@ -71,7 +71,7 @@ func TestPagesAreUnlockedBeforeTheirBlockIsGivenBack(t *testing.T) {
 	wantPinned(t, "begun anew", 0)
 }
 
-func TestWithoutADeviceNothingIsPinned(t *testing.T) {
+func TestPin_WithoutADeviceIsAnError(t *testing.T) {
 	simulate(t, 1, 64*mib)
 	t.Setenv(cuda.SimulateKey, "/dev/null")
 	x := tensor.Ones(tensor.Float32, 5000)
@@ -81,7 +81,7 @@ func TestWithoutADeviceNothingIsPinned(t *testing.T) {
 	check(t, x.Close())
 }
 
-func TestBatchesArePinnedWhereTheyLie(t *testing.T) {
+func TestPin_BatchesStayWhereTheyLie(t *testing.T) {
 	dev := onDevice(t)
 	loader := data.NewLoader(datasets.Digits(100, 1), data.Options{BatchSize: 32, Workers: 2, PinMemory: true})
 	n := 0

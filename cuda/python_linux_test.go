@@ -67,8 +67,8 @@ func aPython(t *testing.T, module, program string) (python string) {
 	return python
 }
 
-// TestPythonIsTheOtherProcess needs a GPU, and a Python with PyTorch.
-func TestPythonIsTheOtherProcess(t *testing.T) {
+// TestLegacy_PyTorchIsTheOtherProcess needs a GPU, and a Python with PyTorch.
+func TestLegacy_PyTorchIsTheOtherProcess(t *testing.T) {
 	interpreter := aPython(t, "PyTorch", "import torch; torch.cuda.init()")
 	onDevices(t, 1, 64*mib)
 	ctx := patient(t)
@@ -178,11 +178,11 @@ assert b.copy_to_host()[0] == 100
 `
 )
 
-func TestCuPyIsTheOtherProcess(t *testing.T) {
+func TestLegacy_CuPyIsTheOtherProcess(t *testing.T) {
 	byHandle(t, aPython(t, "CuPy", "import sys, cupy; sys.exit(not cupy.cuda.is_available())"), cupyPeer)
 }
 
-func TestNumbaIsTheOtherProcess(t *testing.T) {
+func TestLegacy_NumbaIsTheOtherProcess(t *testing.T) {
 	// is_available asks for a compiler, too
 	byHandle(t, aPython(t, "Numba", "from numba import cuda; cuda.current_context()"), numbaPeer)
 }
@@ -209,12 +209,12 @@ func byHandle(t *testing.T, python, script string) {
 		t.Errorf("it has made %v", got)
 	}
 	b, err := hex.DecodeString(text)
-	if err != nil || len(b) != len(cuda.Handle{}) {
+	if err != nil || len(b) != 64 {
 		t.Fatalf("a handle %q: %v", text, err)
 	}
-	all, err := x.Device().(*cuda.Device).Open(cuda.Handle(b), off, 24)
+	all, err := x.Device().(*cuda.Device).Open([64]byte(b), off, 24, nil)
 	check(t, err)
-	theirs, err := tensor.Contiguous(all.Storage(), tensor.Float32, 6)
+	theirs, err := all.Storage().View(tensor.Float32, []int{6}, nil, 0)
 	check(t, errors.Join(err, all.Close()))
 	if got := onHost(t, theirs); got[1] != 1 || got[5] != 5 {
 		t.Errorf("theirs is %v", got)

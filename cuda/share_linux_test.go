@@ -31,7 +31,7 @@ var fillColumn = shoal.Register("fillColumn", func(ctx context.Context, rank int
 	defer x.Close()
 	rows, columns := x.Dim(0), x.Dim(1)
 	for i := range rows {
-		at := (x.Offset() + i*columns + rank) * x.ElementSize()
+		at := (x.Offset() + i*columns + rank) * x.DType().Size()
 		one := tensor.FromSlice([]float32{float32(rank + 1)}, 1)
 		if err := cuda.MemoryOf(x).Write(at, tensor.Bytes(one)); err != nil {
 			return err
@@ -40,7 +40,7 @@ var fillColumn = shoal.Register("fillColumn", func(ctx context.Context, rank int
 	return e.Out.Put(ctx, x)
 })
 
-func TestProcessesWorkOnOneTensor(t *testing.T) {
+func TestDevice_ProcessesWorkOnOneTensor(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	ctx := watched(t)
 	const workers = 4
@@ -84,7 +84,7 @@ var makeAndGo = shoal.Register("makeAndGo", func(ctx context.Context, rank int, 
 	return out.Put(ctx, part)
 })
 
-func TestASenderNeedNotStayAlive(t *testing.T) {
+func TestSegment_OutlivesItsSender(t *testing.T) {
 	devices := onDevices(t, 2, 64*mib)
 	ctx := watched(t)
 	const senders = 4
@@ -139,7 +139,7 @@ type mapper struct {
 }
 
 // A process maps a segment once, however many of its tensors it has.
-func TestASegmentIsImportedOnce(t *testing.T) {
+func TestSegment_IsImportedOnce(t *testing.T) {
 	dev, ctx := onDevice(t), watched(t)
 	in, err := ipc.NewQueue[*tensor.Tensor](tensorsOfASegment)
 	check(t, err)
@@ -178,7 +178,7 @@ type sighting struct {
 
 // Which devices a process sees, and in which order, is its own matter, as CUDA_VISIBLE_DEVICES
 // makes it.
-func TestADeviceIsTheSameInWhateverOrder(t *testing.T) {
+func TestDevice_IsTheSameInAnyOrder(t *testing.T) {
 	devices := simulate(t, 3, 64*mib)
 	ctx, paths := watched(t), devices.Paths()
 	in, err := ipc.NewQueue[*tensor.Tensor](1)
@@ -231,7 +231,7 @@ func cross(t *testing.T, write func(e *wire.Encoder)) (*tensor.Tensor, error) {
 	return x, err
 }
 
-func TestWhatArrivesIsLookedAt(t *testing.T) {
+func TestMemory_ThatArrivesIsChecked(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	d, err := shm.Default()
 	check(t, err)
@@ -250,7 +250,6 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 	check(t, err)
 	defer d.Release(stranger)
 	place := func(e *wire.Encoder, segment, block shm.Handle, off, size uint64) {
-		e.ArrayLen(4)
 		e.Block(segment)
 		e.Block(block)
 		e.Uint(off)
@@ -263,9 +262,9 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 			e.Uint(uint64(tensor.Float32))
 			e.String("cuda")
 			e.Uint(40)
-			e.ArrayLen(2)
+			e.ArrayLen(11)
+			e.Uint(1) // memory that is awaited
 			place(e, segment, stranger, 0, 40)
-			e.ArrayLen(3)
 			place(e, segment, stranger, 0, size)
 			e.Uint(uint64(stranger))
 			e.Uint(number)
@@ -278,29 +277,40 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 			e.Uint(uint64(tensor.Float32))
 			e.String(kind)
 			e.Uint(announced)
-			e.ArrayLen(2)
+			e.ArrayLen(5)
+			e.Uint(0) // memory that was written
 			place(e, segment, stranger, off, size)
-			e.Nil()
 			e.Uint(0)
 			e.ArrayLen(1)
 			e.Uint(10)
 			e.Nil()
 		}
 	}
+	later := func(e *wire.Encoder) {
+		e.ArrayLen(8)
+		e.Uint(2) // a device's tag
+		e.Uint(uint64(tensor.Float32))
+		e.String("cuda")
+		e.Uint(40)
+		e.ArrayLen(2)
+		e.Uint(2) // no program has this tag yet
+		e.Nil()
+	}
 	for name, c := range map[string]struct {
 		write func(e *wire.Encoder)
 		want  error
 	}{
-		"a device of another kind": {put("tpu", segment, 40, 0, 40), tensor.ErrDevice},
-		"no segment":               {put("cuda", stranger, 40, 0, 40), cuda.ErrKeeper},
-		"beyond the segment":       {put("cuda", segment, 40, 1<<40, 40), cuda.ErrRange},
-		"larger than the segment":  {put("cuda", segment, 1<<40, 0, 1<<40), cuda.ErrRange},
-		"not as announced":         {put("cuda", segment, 80, 0, 40), tensor.ErrLayout},
-		"a clock of eight bytes":   {timed(8, 1), cuda.ErrRange},
-		"number 0 of a clock":      {timed(4, 0), cuda.ErrRange},
-		"a number beyond a clock":  {timed(4, 1<<30), cuda.ErrRange},
-		"a clock beyond memory":    {timed(1<<40, 1), cuda.ErrRange},
-		"too small for its shape":  {put("cuda", segment, 36, 0, 36), tensor.ErrLayout},
+		"memory of a later version": {later, wire.ErrTag},
+		"a device of another kind":  {put("tpu", segment, 40, 0, 40), tensor.ErrDevice},
+		"no segment":                {put("cuda", stranger, 40, 0, 40), cuda.ErrKeeper},
+		"beyond the segment":        {put("cuda", segment, 40, 1<<40, 40), cuda.ErrRange},
+		"larger than the segment":   {put("cuda", segment, 1<<40, 0, 1<<40), cuda.ErrRange},
+		"not as announced":          {put("cuda", segment, 80, 0, 40), tensor.ErrLayout},
+		"a clock of eight bytes":    {timed(8, 1), cuda.ErrRange},
+		"number 0 of a clock":       {timed(4, 0), cuda.ErrRange},
+		"a number beyond a clock":   {timed(4, 1<<30), cuda.ErrRange},
+		"a clock beyond memory":     {timed(1<<40, 1), cuda.ErrRange},
+		"too small for its shape":   {put("cuda", segment, 36, 0, 36), tensor.ErrLayout},
 	} {
 		if _, err := cross(t, c.write); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)

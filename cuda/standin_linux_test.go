@@ -10,11 +10,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/standin"
 )
 
-// TestOthersShareTheMemoryOfAStandIn has PyTorch, CuPy and Numba be the other process where there
-// is no GPU, with a libcuda.so.1 in C that shares memory and has no kernels. What shares it is
-// theirs, and so is our binding of the driver. The interpreters are those of SHOAL_TORCH_PYTHONS,
-// with colons between them.
-func TestOthersShareTheMemoryOfAStandIn(t *testing.T) {
+// TestLegacy_OthersShareTheMemoryOfAStandIn has PyTorch, CuPy and Numba be the other process where
+// there is no GPU, with a libcuda.so.1 in C that shares memory and has no kernels. What shares it
+// is theirs, and so is our binding of the driver. The interpreters are those of
+// SHOAL_TORCH_PYTHONS, with colons between them.
+func TestLegacy_OthersShareTheMemoryOfAStandIn(t *testing.T) {
 	pythons := filepath.SplitList(os.Getenv("SHOAL_TORCH_PYTHONS"))
 	if len(pythons) == 0 || *real {
 		t.Skip("SHOAL_TORCH_PYTHONS names no interpreter: make interop does")

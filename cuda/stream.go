@@ -9,11 +9,22 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Stream is work of a device that is done in order, beside that of the device's own stream, which
-// everything uses that names no other. What the two have to do with each other is said by events.
+// A Stream is work of a device that is done in order: the device's own stream, which everything
+// uses that names no other, or one beside it. Events order the work of two streams. Its methods may
+// be called by several goroutines.
 type Stream struct {
 	dev *Device
 	id  cudriver.Stream
+	own bool // the device's
+}
+
+// Stream returns the device's own stream, as torch.cuda.current_stream does. It needs no Close.
+func (d *Device) Stream() (*Stream, error) {
+	r, err := d.use()
+	if err != nil {
+		return nil, err
+	}
+	return &Stream{dev: d, id: r.stream, own: true}, nil
 }
 
 // An Event is a point in the work of a stream. It is given back when nobody has it any more.
@@ -22,7 +33,7 @@ type Event struct {
 	id  cudriver.Event
 }
 
-// NewStream returns a stream. The caller closes it.
+// NewStream returns a stream beside the device's own. The caller closes it.
 func (d *Device) NewStream() (*Stream, error) {
 	s := &Stream{dev: d}
 	err := d.do(func(cudriver.Stream) (err error) {
@@ -40,9 +51,12 @@ func (s *Stream) Synchronize() error {
 	return s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamSynchronize(s.id) })
 }
 
-// Close waits for the stream and ends it.
+// Close waits for the stream and ends it. The device's own stream goes on.
 func (s *Stream) Close() error {
 	err := s.Synchronize()
+	if s.own {
+		return err
+	}
 	return errors.Join(err, s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamDestroy(s.id) }))
 }
 
@@ -66,29 +80,16 @@ func (s *Stream) Copy(dst, src *tensor.Tensor) error {
 
 // bytesOf returns the address of the n bytes of a contiguous tensor on a device.
 func bytesOf(t *tensor.Tensor, n int) cudriver.Ptr {
-	return tensors.Memory(t).(*memory).at(t.Offset()*t.ElementSize(), n)
+	return tensors.Memory(t).(*memory).at(t.Offset()*t.DType().Size(), n)
 }
 
-// Record returns an event that comes to pass when the stream has done what it has now.
+// Record returns an event that comes to pass when the stream has done what it has now. The event is
+// given back when nobody has it any more.
 func (s *Stream) Record() (*Event, error) { return s.dev.record(s.id) }
 
 // Wait lets the stream wait for an event, also of another device, before it does more.
 func (s *Stream) Wait(e *Event) error {
 	return s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamWaitEvent(s.id, e.id) })
-}
-
-// Record returns an event of the device's own stream.
-func (d *Device) Record() (e *Event, err error) {
-	r, err := d.use()
-	if err != nil {
-		return nil, err
-	}
-	return d.record(r.stream)
-}
-
-// Wait lets the device's own stream wait for an event.
-func (d *Device) Wait(e *Event) error {
-	return d.do(func(s cudriver.Stream) error { return d.driver.StreamWaitEvent(s, e.id) })
 }
 
 func (d *Device) record(s cudriver.Stream) (*Event, error) {

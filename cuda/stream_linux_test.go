@@ -11,7 +11,7 @@ import (
 // on returns the memory of a tensor on a device.
 func on(t *tensor.Tensor) *cuda.Memory { return cuda.MemoryOf(t) }
 
-func TestADeviceWorksOnPagesOfTheHost(t *testing.T) {
+func TestPin_DevicesReachThePages(t *testing.T) {
 	onDevices(t, needed(2), 64*mib)
 	dev := device(t, "cuda:0").(*cuda.Device)
 	other := cuda.ForRank(1).(*cuda.Device)
@@ -52,7 +52,7 @@ func TestADeviceWorksOnPagesOfTheHost(t *testing.T) {
 	wantPinned(t, "all is closed", 0)
 }
 
-func TestWhatHasNoPagesOfItsOwnIsNotPinned(t *testing.T) {
+func TestPin_NeedsWholePages(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	dev := device(t, "cuda").(*cuda.Device)
 	small, err := tensor.NewShared(tensor.Float32, 4)
@@ -68,7 +68,7 @@ func TestWhatHasNoPagesOfItsOwnIsNotPinned(t *testing.T) {
 	check(t, errors.Join(small.Close(), there.Close()))
 }
 
-func TestStreamsGoOnBesideEachOther(t *testing.T) {
+func TestStream_GoesOnBesideTheDevices(t *testing.T) {
 	onDevices(t, needed(2), 64*mib)
 	dev := device(t, "cuda").(*cuda.Device)
 	x, err := tensor.On(dev).Full(tensor.Float32, 5, 100)
@@ -80,13 +80,15 @@ func TestStreamsGoOnBesideEachOther(t *testing.T) {
 	check(t, err)
 	hold(true)
 	check(t, on(x).Fill(0, x.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
-	filled, err := dev.Record()
+	own, err := dev.Stream()
+	check(t, err)
+	filled, err := own.Record()
 	check(t, err)
 	check(t, s.Wait(filled))
 	check(t, s.Copy(y, x))
 	copied, err := s.Record()
 	check(t, err)
-	check(t, dev.Wait(copied))
+	check(t, own.Wait(copied))
 	check(t, on(x).Fill(0, x.Nbytes(), []byte{0})) // not before it was copied
 	for _, e := range []*cuda.Event{filled, copied} {
 		if done, err := e.Done(); done && cuda.Simulator() != nil || err != nil {
@@ -106,10 +108,11 @@ func TestStreamsGoOnBesideEachOther(t *testing.T) {
 	if err := s.Copy(far, x); cuda.Count() > 1 && !errors.Is(err, cuda.ErrDevice) {
 		t.Errorf("to another device: %v", err)
 	}
-	check(t, errors.Join(s.Close(), x.Close(), y.Close(), far.Close()))
+	check(t, errors.Join(own.Close(), s.Close(), x.Close(), y.Close(), far.Close()))
+	check(t, own.Synchronize()) // it goes on
 }
 
-func TestDevicesThatDoNotReachEachOtherCopyThroughTheHost(t *testing.T) {
+func TestDevice_CopiesThroughTheHostWhereNoOtherWayIs(t *testing.T) {
 	for name, apart := range map[string]bool{"near": false, "apart": true} {
 		t.Run(name, func(t *testing.T) {
 			onDevices(t, 2, 64*mib)

@@ -11,13 +11,14 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 func init() {
-	data.Register[plus]("test.plus")
-	data.Register[*oneByOne]("test.oneByOne")
-	data.Register[*asStream]("test.asStream")
-	data.Register[stairs]("test.stairs")
+	wire.RegisterType[plus]("test.plus")
+	wire.RegisterType[*oneByOne]("test.oneByOne")
+	wire.RegisterType[*asStream]("test.asStream")
+	wire.RegisterType[stairs]("test.stairs")
 }
 
 // plus is a Transform of one's own that has a value.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 // crowded is a set that takes Here where the consumer is and There in another process.
@@ -17,7 +18,7 @@ type crowded struct {
 	Here, There time.Duration
 }
 
-func init() { data.Register[*crowded]("test.crowded") }
+func init() { wire.RegisterType[*crowded]("test.crowded") }
 
 func (c *crowded) Len() int { return c.N }
 func (c *crowded) Get(context.Context, int) (data.Sample, error) {
@@ -40,7 +41,7 @@ func TestAutoStaysWithWhatIsQuicker(t *testing.T) {
 		"cannot go into processes": {&slowly{upTo(200)}, data.Goroutines},
 	} {
 		l := data.NewLoader(c.set, data.Options{BatchSize: 8, Workers: 4, Kind: data.Auto, Persistent: true})
-		for epoch := 0; l.Kind() == data.Auto; epoch++ {
+		for epoch := 0; l.Stats().Kind == data.Auto; epoch++ {
 			want := c.set.Len()
 			for b, err := range l.Epoch(t.Context(), epoch) {
 				if err != nil {
@@ -52,7 +53,7 @@ func TestAutoStaysWithWhatIsQuicker(t *testing.T) {
 				t.Errorf("%s: %d samples are missing", name, want)
 			}
 		}
-		if got := l.Kind(); got != c.want {
+		if got := l.Stats().Kind; got != c.want {
 			t.Errorf("%s: kind %d, want %d", name, got, c.want)
 		}
 		if batches, err := read(t, l, 0); err != nil || len(batches) != (c.set.Len()+7)/8 {

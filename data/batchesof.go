@@ -15,13 +15,10 @@ import (
 // lists []any. Of plain samples a batch is a list of tensors, which goes into a Batch, or into a
 // struct that is a tuple.
 //
-// Of single samples, numbers and strings stay what they are.
+// Of single samples, numbers and strings stay what they are. For a certain epoch, call
+// l.Resume(State{Seed: seed, Epoch: epoch}) before.
 func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
-	return EpochOf[B](ctx, l, int(l.epochs.Add(1)-1))
-}
-
-// EpochOf is Epoch with batches as BatchesOf has them.
-func EpochOf[B any](ctx context.Context, l *Loader, epoch int) iter.Seq2[B, error] {
+	epoch := int(l.epochs.Add(1) - 1)
 	return func(yield func(B, error) bool) {
 		l.each(ctx, epoch, func(s *batchState, err error) bool {
 			var b, none B

@@ -16,7 +16,7 @@ func (l *Loader) buffer(lay layout, rows int, c executor) (*batchBuffer, error) 
 	if dev := lay.device(); dev != nil && l.opts.Kind == Processes && !here {
 		return nil, apart(dev)
 	}
-	shared := !here && l.Kind() != Goroutines || l.inSharedMemory()
+	shared := !here && Kind(l.kind.Load()) != Goroutines || l.inSharedMemory()
 	f := planBatchBuffer(l, lay, rows, shared)
 	if !shared {
 		return f, nil

@@ -10,24 +10,50 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Collate makes a batch of samples in a way of its own: torch's collate_fn. It is made by
-// RegisterCollate.
+// A Collate makes a batch of samples in a way of its own: torch's collate_fn. RegisterCollate makes
+// one.
 type Collate struct {
 	name   string
-	make   func(ctx context.Context, samples []sample) (b Batch, spec string, err error)
+	make   makeBatch
 	values bool // of what the set returned, before a Transform
 }
 
-// RegisterCollate makes f usable as Options.Collate. Keep the result in a package-level variable,
-// so that workers that are processes have it under the same name, which no other has: it panics
-// otherwise, and after shoal.Main has begun. A batch of which each field is new and of samples of
-// one shape needs none.
-func RegisterCollate(name string, f func(ctx context.Context, samples []Sample) (Batch, error)) *Collate {
+// A makeBatch makes a batch, and says how its tensors are put together; spec is empty for a plain
+// batch.
+type makeBatch func(ctx context.Context, samples []sample) (b Batch, spec string, err error)
+
+// RegisterCollate makes f usable as Options.Collate. A sample is a T: a Sample, as the Transform
+// has made it, or the value that a ValueDataset returned, for which T is its type, or any. The
+// batch is a Batch, or a value that BatchesOf puts together again; as a rule, its tensors have a
+// first dimension for the samples. f may call Stack and DefaultCollate.
+//
+// Keep the result in a package-level variable, so that workers that are processes have it under the
+// same name, which no other has: RegisterCollate panics otherwise, and after shoal.Main has begun.
+// Samples of one layout need no Collate.
+func RegisterCollate[T, B any](name string, f func(ctx context.Context, samples []T) (batch B, err error)) *Collate {
 	if name == "" || f == nil {
 		panic(fmt.Sprintf("data: RegisterCollate(%q): a name and a function are needed", name))
 	}
 	c := &Collate{name: name}
-	c.make = func(ctx context.Context, samples []sample) (Batch, string, error) {
+	if plain, ok := any(f).(func(ctx context.Context, samples []Sample) (Batch, error)); ok {
+		c.make = c.ofSamples(plain)
+	} else {
+		c.values = true
+		c.make = c.ofValues(func(ctx context.Context, samples []sample) (any, error) {
+			all, err := valuesAs[T](samples, name)
+			if err != nil {
+				return nil, err
+			}
+			return f(ctx, all)
+		})
+	}
+	collates.Add("data: RegisterCollate", name, c)
+	return c
+}
+
+// ofSamples makes batches by a function of plain samples.
+func (c *Collate) ofSamples(f func(ctx context.Context, samples []Sample) (Batch, error)) makeBatch {
+	return func(ctx context.Context, samples []sample) (Batch, string, error) {
 		plain := make([]Sample, len(samples))
 		for k, s := range samples {
 			plain[k] = s.Sample
@@ -38,30 +64,12 @@ func RegisterCollate(name string, f func(ctx context.Context, samples []Sample) 
 		}
 		return b, "", err
 	}
-	collates.Add("data: RegisterCollate", name, c)
-	return c
 }
 
-// RegisterCollateOf is RegisterCollate for samples that are values of type T: what a ValueDataset
-// returns, any for all. The batch is a value, too, whose tensors have a first dimension for the
-// samples, as a rule; BatchesOf puts it together again. DefaultCollate does what is to be done as
-// always.
-func RegisterCollateOf[T any](name string, f func(ctx context.Context, samples []T) (batch any, err error)) *Collate {
-	if name == "" || f == nil {
-		panic(fmt.Sprintf("data: RegisterCollateOf(%q): a name and a function are needed", name))
-	}
-	c := &Collate{name: name, values: true}
-	c.make = func(ctx context.Context, samples []sample) (Batch, string, error) {
-		all := make([]T, len(samples))
-		for k, s := range samples {
-			v, ok := s.value.(T)
-			if !ok {
-				return nil, "", &tree.RowError{Row: k,
-					Err: fmt.Errorf("%w: a %T, where the Collate %q takes %T", ErrSample, s.value, name, all[k])}
-			}
-			all[k] = v
-		}
-		v, err := f(ctx, all)
+// ofValues makes batches by a function whose batch has any structure.
+func (c *Collate) ofValues(f func(ctx context.Context, samples []sample) (any, error)) makeBatch {
+	return func(ctx context.Context, samples []sample) (Batch, string, error) {
+		v, err := f(ctx, samples)
 		if err != nil {
 			return nil, "", err
 		}
@@ -71,8 +79,20 @@ func RegisterCollateOf[T any](name string, f func(ctx context.Context, samples [
 		}
 		return flat.Tensors, flat.Spec, err
 	}
-	collates.Add("data: RegisterCollateOf", name, c)
-	return c
+}
+
+// valuesAs returns samples as what the Collate of a name takes.
+func valuesAs[T any](samples []sample, name string) ([]T, error) {
+	all := make([]T, len(samples))
+	for k, s := range samples {
+		v, ok := s.value.(T)
+		if !ok {
+			return nil, &tree.RowError{Row: k,
+				Err: fmt.Errorf("%w: a %T, where the Collate %q takes %T", ErrSample, s.value, name, all[k])}
+		}
+		all[k] = v
+	}
+	return all, nil
 }
 
 // DefaultCollate makes a batch of values as a Loader does: maps become map[string]any, lists []any,

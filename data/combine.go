@@ -9,14 +9,52 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
+
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 func init() {
-	Register[*ConcatDataset]("data.ConcatDataset")
-	Register[*StackDataset]("data.StackDataset")
-	Register[*Subset]("data.Subset")
-	Register[*ChainDataset]("data.ChainDataset")
+	wire.RegisterType[*concatDataset]("data.ConcatDataset")
+	wire.RegisterType[*stackDataset]("data.StackDataset")
+	wire.RegisterType[*subset]("data.Subset")
+	wire.RegisterType[*valuedDataset]("data.valuedDataset")
+	wire.RegisterType[*chainDataset]("data.ChainDataset")
+	wire.RegisterType[*valuedChain]("data.valuedChain")
 }
+
+// A combination is a Dataset of other data sets.
+type combination interface {
+	DatasetCloser
+	parts() []Any[Dataset]
+	value(ctx context.Context, i int) (any, error) // sample i as its data set makes it
+}
+
+// A valuedDataset is a combination with a ValueDataset in it, and so a ValueDataset itself.
+type valuedDataset struct{ Of Any[combination] }
+
+// valued makes a combination a ValueDataset if one of its data sets is one.
+func valued(c combination) DatasetCloser {
+	if slices.ContainsFunc(c.parts(), func(d Any[Dataset]) bool { return hasValues(d.Value) }) {
+		return &valuedDataset{Any[combination]{c}}
+	}
+	return c
+}
+
+// Len returns the number of samples.
+func (d *valuedDataset) Len() int { return d.Of.Value.Len() }
+
+// Get returns the tensors of sample i.
+func (d *valuedDataset) Get(ctx context.Context, i int) (Sample, error) {
+	return d.Of.Value.Get(ctx, i)
+}
+
+// Value returns sample i as its data set makes it.
+func (d *valuedDataset) Value(ctx context.Context, i int) (any, error) {
+	return d.Of.Value.value(ctx, i)
+}
+
+// Close closes the data sets that the combination owns.
+func (d *valuedDataset) Close() error { return d.Of.Value.Close() }
 
 // gatherFrom has samples of a data set written to rows of a batch, by itself if it is a Gatherer.
 // names are what their generators begin with.
@@ -62,27 +100,28 @@ func boxed(of []Dataset) []Any[Dataset] {
 // outside is the error of a sample that there is not.
 func outside(i, n int) error { return fmt.Errorf("sample %d of %d: out of range", i, n) }
 
-// A ConcatDataset is several data sets one after the other.
-type ConcatDataset struct {
+// A concatDataset is several data sets one after the other.
+type concatDataset struct {
 	Of   []Any[Dataset]
 	Ends []int // where each ends: torch's cumulative_sizes
 }
 
-var _ Gatherer = (*ConcatDataset)(nil)
+var _ Gatherer = (*concatDataset)(nil)
 
-// NewConcatDataset makes a ConcatDataset and takes the data sets over: its Close closes them.
-func NewConcatDataset(of ...Dataset) *ConcatDataset {
-	d := &ConcatDataset{Of: boxed(of)}
+// NewConcatDataset returns a data set of several ones, one after the other: torch's ConcatDataset.
+// It is a ValueDataset if one of them is. It owns the data sets: its Close closes them.
+func NewConcatDataset(of ...Dataset) DatasetCloser {
+	d := &concatDataset{Of: boxed(of)}
 	n := 0
 	for _, part := range of {
 		n += part.Len()
 		d.Ends = append(d.Ends, n)
 	}
-	return d
+	return valued(d)
 }
 
 // Len returns the number of samples of all.
-func (d *ConcatDataset) Len() int {
+func (d *concatDataset) Len() int {
 	if len(d.Ends) == 0 {
 		return 0
 	}
@@ -90,7 +129,7 @@ func (d *ConcatDataset) Len() int {
 }
 
 // find returns which data set has sample i, and as which.
-func (d *ConcatDataset) find(i int) (part, inside int, err error) {
+func (d *concatDataset) find(i int) (part, inside int, err error) {
 	if i < 0 || i >= d.Len() {
 		return 0, 0, outside(i, d.Len())
 	}
@@ -102,7 +141,7 @@ func (d *ConcatDataset) find(i int) (part, inside int, err error) {
 }
 
 // Get returns a sample.
-func (d *ConcatDataset) Get(ctx context.Context, i int) (Sample, error) {
+func (d *concatDataset) Get(ctx context.Context, i int) (Sample, error) {
 	part, inside, err := d.find(i)
 	if err != nil {
 		return nil, err
@@ -112,7 +151,7 @@ func (d *ConcatDataset) Get(ctx context.Context, i int) (Sample, error) {
 
 // Gather writes samples to the rows of a batch, as many at once as follow each other in one data
 // set.
-func (d *ConcatDataset) Gather(ctx context.Context, indices []int, into Batch) error {
+func (d *concatDataset) Gather(ctx context.Context, indices []int, into Batch) error {
 	run, first := []int(nil), 0
 	for k := 0; k < len(indices); k++ {
 		part, inside, err := d.find(indices[k])
@@ -136,15 +175,27 @@ func (d *ConcatDataset) Gather(ctx context.Context, indices []int, into Batch) e
 	return nil
 }
 
+func (d *concatDataset) parts() []Any[Dataset] { return d.Of }
+
+func (d *concatDataset) value(ctx context.Context, i int) (any, error) {
+	part, inside, err := d.find(i)
+	if err != nil {
+		return nil, err
+	}
+	return Value(ctx, d.Of[part].Value, inside)
+}
+
 // Close closes the data sets.
-func (d *ConcatDataset) Close() error { return closeDatasets(d.Of) }
+func (d *concatDataset) Close() error { return closeDatasets(d.Of) }
 
-// A StackDataset has samples with the fields of several data sets side by side.
-type StackDataset struct{ Of []Any[Dataset] }
+// A stackDataset has samples with the fields of several data sets side by side.
+type stackDataset struct{ Of []Any[Dataset] }
 
-// NewStackDataset makes a StackDataset of data sets of the same length and takes them over: its
-// Close closes them.
-func NewStackDataset(of ...Dataset) *StackDataset {
+// NewStackDataset returns a data set whose samples have the fields of several data sets side by
+// side: torch's StackDataset. If one of them is a ValueDataset, so is the result, and a value is
+// the list of theirs. It owns the data sets: its Close closes them. It panics unless they are of
+// one length, and at least one.
+func NewStackDataset(of ...Dataset) DatasetCloser {
 	if len(of) == 0 {
 		panic("data: a StackDataset of nothing")
 	}
@@ -153,14 +204,14 @@ func NewStackDataset(of ...Dataset) *StackDataset {
 			panic(fmt.Sprintf("data: data sets of %d and %d samples in a StackDataset", of[0].Len(), d.Len()))
 		}
 	}
-	return &StackDataset{boxed(of)}
+	return valued(&stackDataset{boxed(of)})
 }
 
 // Len returns the number of samples.
-func (d *StackDataset) Len() int { return d.Of[0].Value.Len() }
+func (d *stackDataset) Len() int { return d.Of[0].Value.Len() }
 
 // Get returns the fields of sample i of each data set.
-func (d *StackDataset) Get(ctx context.Context, i int) (Sample, error) {
+func (d *stackDataset) Get(ctx context.Context, i int) (Sample, error) {
 	var all Sample
 	for _, part := range d.Of {
 		s, err := part.Value.Get(ctx, i)
@@ -172,33 +223,48 @@ func (d *StackDataset) Get(ctx context.Context, i int) (Sample, error) {
 	return all, nil
 }
 
-// Close closes the data sets.
-func (d *StackDataset) Close() error { return closeDatasets(d.Of) }
+func (d *stackDataset) parts() []Any[Dataset] { return d.Of }
 
-// A Subset is those samples of a data set that Indices says.
-type Subset struct {
+func (d *stackDataset) value(ctx context.Context, i int) (any, error) {
+	all := make([]any, len(d.Of))
+	for k, part := range d.Of {
+		v, err := Value(ctx, part.Value, i)
+		if err != nil {
+			return nil, err
+		}
+		all[k] = v
+	}
+	return all, nil
+}
+
+// Close closes the data sets.
+func (d *stackDataset) Close() error { return closeDatasets(d.Of) }
+
+// A subset is some samples of a data set.
+type subset struct {
 	Of      Any[Dataset]
 	Indices []int
 }
 
-var _ Gatherer = (*Subset)(nil)
+var _ Gatherer = (*subset)(nil)
 
-// NewSubset makes a Subset. It panics if there is no such sample. The maker of the data set closes
-// it.
-func NewSubset(of Dataset, indices []int) *Subset {
+// NewSubset returns a data set of the samples of another that have these numbers, in this order:
+// torch's Subset. It is a ValueDataset if the other is. The owner of the other closes that. It
+// panics if there is no such sample.
+func NewSubset(of Dataset, indices []int) Dataset {
 	for _, i := range indices {
 		if i < 0 || i >= of.Len() {
 			panic("data: NewSubset: " + outside(i, of.Len()).Error())
 		}
 	}
-	return &Subset{Any[Dataset]{of}, indices}
+	return valued(&subset{Any[Dataset]{of}, indices})
 }
 
 // Len returns the number of samples.
-func (d *Subset) Len() int { return len(d.Indices) }
+func (d *subset) Len() int { return len(d.Indices) }
 
 // Get returns a sample.
-func (d *Subset) Get(ctx context.Context, i int) (Sample, error) {
+func (d *subset) Get(ctx context.Context, i int) (Sample, error) {
 	if i < 0 || i >= len(d.Indices) {
 		return nil, outside(i, len(d.Indices))
 	}
@@ -206,7 +272,7 @@ func (d *Subset) Get(ctx context.Context, i int) (Sample, error) {
 }
 
 // Gather writes samples to the rows of a batch.
-func (d *Subset) Gather(ctx context.Context, indices []int, into Batch) error {
+func (d *subset) Gather(ctx context.Context, indices []int, into Batch) error {
 	inside := make([]int, len(indices))
 	for k, i := range indices {
 		if i < 0 || i >= len(d.Indices) {
@@ -217,10 +283,22 @@ func (d *Subset) Gather(ctx context.Context, indices []int, into Batch) error {
 	return gatherFrom(ctx, d.Of.Value, indices, inside, into)
 }
 
-// RandomSplit deals the samples of a data set out to Subsets of the given lengths, at random by the
+func (d *subset) parts() []Any[Dataset] { return []Any[Dataset]{d.Of} }
+
+func (d *subset) value(ctx context.Context, i int) (any, error) {
+	if i < 0 || i >= len(d.Indices) {
+		return nil, outside(i, len(d.Indices))
+	}
+	return Value(ctx, d.Of.Value, d.Indices[i])
+}
+
+// Close leaves the data set to its owner.
+func (d *subset) Close() error { return nil }
+
+// RandomSplit deals the samples of a data set out to subsets of the given lengths, at random by the
 // seed alone. Lengths are numbers of samples that sum up to its own, or parts of 1 that sum up to
 // 1: of what these leave over when they are rounded down, each gets one in turn.
-func RandomSplit(of Dataset, lengths []float64, seed uint64) []*Subset {
+func RandomSplit(of Dataset, lengths []float64, seed uint64) []Dataset {
 	n, sum := of.Len(), 0.0
 	for _, l := range lengths {
 		if l < 0 || math.IsNaN(l) {
@@ -247,31 +325,53 @@ func RandomSplit(of Dataset, lengths []float64, seed uint64) []*Subset {
 		panic(fmt.Sprintf("data: RandomSplit of %d samples in lengths of %v", n, lengths))
 	}
 	order := rand.New(rand.NewPCG(seed, 0)).Perm(n)
-	var all []*Subset
+	var all []Dataset
 	for _, c := range counts {
-		all = append(all, &Subset{Any[Dataset]{of}, order[:c:c]})
+		all = append(all, valued(&subset{Any[Dataset]{of}, order[:c:c]}))
 		order = order[c:]
 	}
 	return all
 }
 
-// A ChainDataset is several Streams one after the other: of each, the same part.
-type ChainDataset struct{ Of []Any[Stream] }
+// A chainDataset is several Streams one after the other: of each, the same part.
+type chainDataset struct{ Of []Any[Stream] }
 
-// NewChainDataset makes a ChainDataset.
-func NewChainDataset(of ...Stream) *ChainDataset {
-	d := new(ChainDataset)
+// NewChainDataset returns a Stream of several ones, one after the other: torch's ChainDataset. A
+// part of it is the same part of each. It is a ValueStream if one of them is.
+func NewChainDataset(of ...Stream) Stream {
+	d := new(chainDataset)
 	for _, s := range of {
 		d.Of = append(d.Of, Any[Stream]{s})
+	}
+	if slices.ContainsFunc(of, func(s Stream) bool { return hasValues(s) }) {
+		return &valuedChain{*d}
 	}
 	return d
 }
 
 // Samples yields the samples of the same part of each Stream.
-func (d *ChainDataset) Samples(ctx context.Context, p Part) iter.Seq2[Sample, error] {
-	return func(yield func(Sample, error) bool) {
-		for _, s := range d.Of {
-			for sample, err := range s.Value.Samples(ctx, p) {
+func (d *chainDataset) Samples(ctx context.Context, p Part) iter.Seq2[Sample, error] {
+	return inTurn(d.Of, func(s Stream) iter.Seq2[Sample, error] { return s.Samples(ctx, p) })
+}
+
+// A valuedChain is a chainDataset with a ValueStream in it, and so a ValueStream itself.
+type valuedChain struct{ Of chainDataset }
+
+// Samples yields the tensors of the samples of the same part of each Stream.
+func (d *valuedChain) Samples(ctx context.Context, p Part) iter.Seq2[Sample, error] {
+	return d.Of.Samples(ctx, p)
+}
+
+// Values yields the samples of the same part of each Stream, as they were made.
+func (d *valuedChain) Values(ctx context.Context, p Part) iter.Seq2[any, error] {
+	return inTurn(d.Of.Of, func(s Stream) iter.Seq2[any, error] { return valuesOf(ctx, s, p) })
+}
+
+// inTurn yields what each Stream yields.
+func inTurn[T any](of []Any[Stream], samples func(s Stream) iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, s := range of {
+			for sample, err := range samples(s.Value) {
 				if !yield(sample, err) {
 					return
 				}

@@ -62,6 +62,13 @@ type Dataset interface {
 	Get(ctx context.Context, i int) (Sample, error)
 }
 
+// A DatasetCloser is a Dataset with files or memory of its own. Its owner closes it, when no Loader
+// uses it any more.
+type DatasetCloser interface {
+	Dataset
+	Close() error
+}
+
 // A Gatherer is a Dataset that writes several samples of a batch by itself: faster than one by one,
 // and without a tensor for each. Gather writes sample indices[k] to row k of each tensor of into,
 // which has as many rows, or returns an error where a row is of another layout than the sample:
@@ -79,28 +86,6 @@ type Gatherer interface {
 type Opener interface {
 	Open(ctx context.Context) (any, error)
 }
-
-// Open opens a Dataset or a Stream that is an Opener, or one of values that is: what a Loader does
-// in each of its workers. own is false for what is none, which is returned as it is.
-func Open(ctx context.Context, source any) (opened any, own bool, err error) {
-	switch s := source.(type) {
-	case Opener:
-		opened, err = s.Open(ctx)
-		return opened, true, err
-	case *StructuredDataset:
-		opened, own, err = Open(ctx, s.Of.Value)
-		if of, ok := opened.(ValueDataset); ok {
-			return Structured(of), own, err
-		}
-		return opened, own, err
-	}
-	return source, false, nil
-}
-
-// Register lets Datasets, or Streams, of type T go to workers that are processes. Call it in init;
-// the name is any that no other type has. It panics if T cannot cross: its fields are exported, and
-// a Dataset in it is a [Any].
-func Register[T any](name string) { wire.RegisterType[T](name) }
 
 var anyPlan = sync.OnceValues(wire.PlanOf[any])
 
@@ -141,7 +126,7 @@ type TensorDataset struct {
 
 var _ Gatherer = (*TensorDataset)(nil)
 
-func init() { Register[*TensorDataset]("data.TensorDataset") }
+func init() { wire.RegisterType[*TensorDataset]("data.TensorDataset") }
 
 // NewTensorDataset makes a TensorDataset of tensors with the same first dimension, and takes them
 // over: its Close closes them.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -13,8 +14,8 @@ import (
 type few int
 
 func init() {
-	Register[few]("test.few")
-	Register[slowToOpen]("test.slowToOpen")
+	wire.RegisterType[few]("test.few")
+	wire.RegisterType[slowToOpen]("test.slowToOpen")
 }
 
 func (n few) Len() int { return int(n) }
@@ -36,11 +37,11 @@ func told(t *testing.T, each time.Duration) *autoExecutor {
 }
 
 func TestAutoTriesProcessesWhereTheyMayPay(t *testing.T) {
-	if a := told(t, worthwhile-1); a.phase != decided || a.apart != nil || a.l.Kind() != Goroutines {
-		t.Errorf("samples that cost little: phase %d, kind %v", a.phase, a.l.Kind())
+	if a := told(t, worthwhile-1); a.phase != decided || a.apart != nil || a.l.Stats().Kind != Goroutines {
+		t.Errorf("samples that cost little: phase %d, kind %v", a.phase, a.l.Stats().Kind)
 	}
-	if a := told(t, worthwhile); a.phase != trial || a.apart == nil || a.l.Kind() != Auto {
-		t.Errorf("samples that cost much: phase %d, kind %v", a.phase, a.l.Kind())
+	if a := told(t, worthwhile); a.phase != trial || a.apart == nil || a.l.Stats().Kind != Auto {
+		t.Errorf("samples that cost much: phase %d, kind %v", a.phase, a.l.Stats().Kind)
 	}
 }
 
@@ -53,8 +54,8 @@ func TestAutoEndsNoProcessesWithAJobOnItsWay(t *testing.T) {
 		t.Fatal("no processes")
 	}
 	a.l.meter.did(trialSamples, fetchResult{Kind: Processes, Took: time.Hour}, nil)
-	if a.pick() != nil || a.l.Kind() != Goroutines {
-		t.Errorf("the trial has not ended: kind %v", a.l.Kind())
+	if a.pick() != nil || a.l.Stats().Kind != Goroutines {
+		t.Errorf("the trial has not ended: kind %v", a.l.Stats().Kind)
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -109,8 +110,8 @@ func TestAutoClosesWhileProcessesStart(t *testing.T) {
 	}()
 	select {
 	case <-closed:
-		if l.Kind() != Auto {
-			t.Errorf("kind %v: nothing was measured", l.Kind())
+		if l.Stats().Kind != Auto {
+			t.Errorf("kind %v: nothing was measured", l.Stats().Kind)
 		}
 	case <-time.After(30 * time.Second):
 		t.Fatal("close waits for the data set to be opened")

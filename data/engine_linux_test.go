@@ -17,6 +17,7 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 // noisy is a set whose samples are random: their number, some noise, and a label of another dtype.
@@ -31,10 +32,10 @@ type noisy struct {
 }
 
 func init() {
-	data.Register[*noisy]("test.noisy")
-	data.Register[*opener]("test.opener")
-	data.Register[*counting]("test.counting")
-	data.Register[*deaf]("test.deaf")
+	wire.RegisterType[*noisy]("test.noisy")
+	wire.RegisterType[*opener]("test.opener")
+	wire.RegisterType[*counting]("test.counting")
+	wire.RegisterType[*deaf]("test.deaf")
 }
 
 func (d *noisy) Len() int { return d.N }

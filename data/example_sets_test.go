@@ -67,7 +67,7 @@ func ExampleTensorDataset() {
 	// Output: 3 [28 28] tensor(1)
 }
 
-func ExampleConcatDataset() {
+func ExampleNewConcatDataset() {
 	set := data.NewConcatDataset(numbersFrom(0, 3), numbersFrom(10, 2))
 	defer set.Close()
 	show(set, data.Options{BatchSize: 4})
@@ -76,7 +76,7 @@ func ExampleConcatDataset() {
 	// tensor([11])
 }
 
-func ExampleStackDataset() {
+func ExampleNewStackDataset() {
 	set := data.NewStackDataset(numbersFrom(0, 3), numbersFrom(10, 3))
 	defer set.Close()
 	sample, err := set.Get(context.Background(), 2)
@@ -84,9 +84,9 @@ func ExampleStackDataset() {
 	// Output: [tensor(2) tensor(12)] <nil>
 }
 
-func ExampleSubset() {
+func ExampleNewSubset() {
 	all := numbersFrom(0, 10)
-	defer all.Close() // a Subset does not close what it is of
+	defer all.Close() // its subsets do not
 	show(data.NewSubset(all, []int{1, 3, 5}), data.Options{BatchSize: 3})
 	parts := data.RandomSplit(all, []float64{0.8, 0.2}, 1)
 	fmt.Println(parts[0].Len(), parts[1].Len())
@@ -109,7 +109,7 @@ func (c countdown) Samples(_ context.Context, p data.Part) iter.Seq2[data.Sample
 }
 
 // A Stream has no length; the Loader reads it in parts, which together are the whole.
-func ExampleChainDataset() {
+func ExampleNewChainDataset() {
 	loader := data.NewStreamLoader(data.NewChainDataset(countdown{3}, countdown{2}),
 		data.Options{BatchSize: 5, Parts: 1})
 	defer loader.Close()
@@ -138,9 +138,9 @@ func (w words) Value(_ context.Context, i int) (v any, err error) {
 	return map[string]any{"text": w[i]}, nil
 }
 
-func ExampleStructuredDataset() {
+func ExampleStructured() {
 	set := data.Structured(words{"one", "two"})
-	value, err := set.Value(context.Background(), 1)
+	value, err := data.Value(context.Background(), set, 1)
 	fmt.Println(value, err)
 	// Output: map[text:two] <nil>
 }
@@ -159,7 +159,7 @@ func (l letters) Values(_ context.Context, p data.Part) iter.Seq2[any, error] {
 }
 
 func ExampleStructuredStream() {
-	loader := data.NewStreamLoader(data.NewStructuredStream(letters("ab")), data.Options{BatchSize: 2, Parts: 1})
+	loader := data.NewStreamLoader(data.StructuredStream(letters("ab")), data.Options{BatchSize: 2, Parts: 1})
 	defer loader.Close()
 	for batch, err := range data.BatchesOf[[]string](context.Background(), loader) {
 		fmt.Println(batch, err)

@@ -32,7 +32,7 @@ func (d *traced) UnmarshalWire(dec *wire.Decoder) error {
 	return err
 }
 
-func init() { data.Register[*traced]("test.traced") }
+func init() { wire.RegisterType[*traced]("test.traced") }
 
 // TestAnyWorkerMayBeKilledAtAnyTime kills one of eight workers again and again, from outside. Each
 // batch is delivered once, in order.

@@ -106,7 +106,7 @@ func TestTenEpochsOfAnImageFolderLeaveNothing(t *testing.T) {
 			sum += int(v)
 		}
 	}
-	d, err := datasets.NewImageFolder(folderOf(t, sets...), image.RandomHorizontalFlip{P: 0.5})
+	d, err := datasets.NewImageFolder(folderOf(t, sets...), image.RandomHorizontalFlip(0.5))
 	if err != nil {
 		t.Fatal(err)
 	}

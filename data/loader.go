@@ -242,12 +242,10 @@ func (l *Loader) Stats() Stats {
 	if w != nil {
 		ready = w.ready()
 	}
-	return l.meter.read(l.opts.Workers, ready)
+	s := l.meter.read(l.opts.Workers, ready)
+	s.Kind = Kind(l.kind.Load())
+	return s
 }
-
-// Kind returns what the workers are: with Auto, which of the two kinds it has come to, and Auto
-// while it measures.
-func (l *Loader) Kind() Kind { return Kind(l.kind.Load()) }
 
 // ahead is how many batches are ready or being made.
 func (l *Loader) ahead() int { return max(1, min(l.opts.Prefetch, l.opts.Prefetch*l.opts.Workers)) }

@@ -20,6 +20,7 @@ type Stats struct {
 	Busy             time.Duration // of all workers together, loading and decoding samples
 	WorkerStall      time.Duration // of all workers together, with nothing to do
 	Workers          int
+	Kind             Kind // of the workers: with Auto, the one of the two that is kept, and Auto until that is known
 }
 
 // SamplesPerSecond returns how many samples the consumer gets.

@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 // Loaders in worker processes: four workers get a chunk each of a tensor that nobody copies, and
@@ -219,7 +220,7 @@ var threadsBelow = pool.Register("test.threads below", func(ctx context.Context,
 // threads is a set whose samples are how many threads who loads them may use.
 type threads struct{ N int }
 
-func init() { data.Register[threads]("test.threads") }
+func init() { wire.RegisterType[threads]("test.threads") }
 
 func (d threads) Len() int { return d.N }
 func (d threads) Get(context.Context, int) (data.Sample, error) {

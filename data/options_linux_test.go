@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 var longest = data.RegisterCollate("test.longest",
@@ -55,7 +56,7 @@ func longest2(context.Context, []data.Sample) (data.Batch, error) { return nil, 
 
 type registeredRagged struct{ N int }
 
-func init() { data.Register[registeredRagged]("test.ragged") }
+func init() { wire.RegisterType[registeredRagged]("test.ragged") }
 
 func (d registeredRagged) Len() int { return d.N }
 func (d registeredRagged) Get(ctx context.Context, i int) (data.Sample, error) {
@@ -190,7 +191,7 @@ func TestPersistentProcessesStay(t *testing.T) {
 // pids is a set whose samples are the numbers of the processes that load them.
 type pids struct{ N int }
 
-func init() { data.Register[*pids]("test.pids") }
+func init() { wire.RegisterType[*pids]("test.pids") }
 
 func (p *pids) Len() int { return p.N }
 func (p *pids) Get(context.Context, int) (data.Sample, error) {

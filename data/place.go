@@ -12,12 +12,10 @@ func placeOf(source any) tensor.Device {
 	switch d := source.(type) {
 	case *TensorDataset:
 		return layoutOf(d.Tensors, 1).device()
-	case *Subset:
-		parts = []Any[Dataset]{d.Of}
-	case *ConcatDataset:
-		parts = d.Of
-	case *StackDataset:
-		parts = d.Of
+	case *valuedDataset:
+		return placeOf(d.Of.Value)
+	case combination:
+		parts = d.parts()
 	}
 	for _, p := range parts {
 		if dev := placeOf(p.Value); dev != nil {

@@ -104,7 +104,7 @@ func TestSamplesOnAGPUStayThere(t *testing.T) {
 	must(t, err)
 	before := shm.Current()
 	shm.SetDefault(domain)
-	dev, err := cuda.ParseDevice("cuda")
+	dev, err := tensor.ParseDevice("cuda")
 	must(t, err)
 	batchesOnADevice(t, dev)
 	// what a Collate has made, and the memory of transforms

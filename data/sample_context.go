@@ -13,7 +13,22 @@ type Info struct {
 	Workers int    // how many there are
 	Seed    uint64 // of the Loader, see SampleSeed
 	Epoch   int
-	Dataset any // what the worker reads: a Dataset or a Stream, as it was opened
+	// Dataset is what the worker reads, as it was opened: a Dataset, a Stream, or what Structured
+	// and StructuredStream were given.
+	Dataset any
+}
+
+// given returns what the user made a Dataset or a Stream of.
+func given(source any) any {
+	switch s := source.(type) {
+	case *structuredDataset:
+		return s.Of.Value
+	case *structuredOpener:
+		return s.Of.Of.Value
+	case *structuredStream:
+		return s.Of.Value
+	}
+	return source
 }
 
 // WorkerInfo returns what is known of the worker in which a Dataset's Get, a Stream's Samples or an
@@ -50,6 +65,7 @@ func Rand(ctx context.Context) *rand.Rand {
 // WithSample returns a context as a Loader gives it to the Get of sample i in a worker that knows
 // info.
 func WithSample(ctx context.Context, info Info, i int) context.Context {
+	info.Dataset = given(info.Dataset)
 	w := &sampleContext{info: info}
 	w.begin(i)
 	return w.in(ctx)

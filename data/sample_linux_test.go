@@ -10,14 +10,15 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 // holes is a set of two fields, of which some samples are not like the others.
 type holes struct{ Kinds []string }
 
 func init() {
-	data.Register[*holes]("test.holes")
-	data.Register[*holeStream]("test.holeStream")
+	wire.RegisterType[*holes]("test.holes")
+	wire.RegisterType[*holeStream]("test.holeStream")
 }
 
 func (d *holes) Len() int { return len(d.Kinds) }

@@ -2,6 +2,7 @@ package data
 
 import (
 	"container/heap"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,8 +11,8 @@ import (
 // A State is where a Loader is between two batches: a few numbers, which encoding/json writes. It
 // holds for Loaders with any number of workers of any kind, and, if batches come in order, for any
 // batch size and number of ranks: each rank takes its own State after the same number of batches,
-// and all of them are equal. Of a Stream each rank knows its parts, which MergeStates brings
-// together.
+// and all of them are equal. Of a Stream each rank knows its own parts alone, so Resume takes the
+// States of all ranks.
 type State struct {
 	Seed    uint64      `json:"seed"`
 	Epoch   int         `json:"epoch"`
@@ -51,10 +52,15 @@ func (s State) zero() bool {
 	return s.Epoch == 0 && s.Samples == 0 && s.Batches == 0 && s.Ahead == nil && s.Parts == nil
 }
 
-// Resume has the next Batches go on where the Loader was whose State s is. The error wraps
-// ErrState, and then nothing has changed.
-func (l *Loader) Resume(s State) error {
-	if err := l.check(s); err != nil {
+// Resume has the next Batches go on where the Loader was whose State this is: one State, or, of a
+// Stream, those of all ranks that have read a part of it. The error wraps ErrState, and then
+// nothing has changed.
+func (l *Loader) Resume(states ...State) error {
+	s, err := merged(states)
+	if err == nil {
+		err = l.check(s)
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	l.mu.Lock()
@@ -103,18 +109,21 @@ func (l *Loader) check(s State) error {
 // width is how many samples all ranks get at once.
 func (l *Loader) width() int { return max(1, l.opts.BatchSize) * ranks(l.sampler) }
 
-// MergeStates returns the State of a Stream of which each rank has read some parts.
-func MergeStates(states ...State) (State, error) {
+// merged returns the State of a Stream of which each rank has read some parts.
+func merged(states []State) (State, error) {
 	if len(states) == 0 {
-		return State{}, fmt.Errorf("%w: none to merge", ErrState)
+		return State{}, errors.New("there is none")
 	}
 	all := states[0]
+	if len(states) == 1 {
+		return all, nil
+	}
 	parts := make(map[int]PartState)
 	for _, s := range states {
 		if s.Seed != all.Seed || s.Epoch != all.Epoch || s.Samples != all.Samples ||
 			s.Batches != all.Batches || len(s.Ahead) > 0 ||
 			s.Count > 0 && all.Count > 0 && s.Count != all.Count {
-			return State{}, fmt.Errorf("%w: %+v and %+v are of different times or Loaders", ErrState, all, s)
+			return State{}, fmt.Errorf("%+v and %+v are of different times or Loaders", all, s)
 		}
 		all.Count = max(all.Count, s.Count)
 		for _, p := range s.Parts {

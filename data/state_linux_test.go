@@ -164,13 +164,9 @@ func TestAStreamGoesOnWithOtherRanks(t *testing.T) {
 		}
 		states = append(states, l.State())
 	}
-	merged, err := data.MergeStates(states...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for rank := range 2 {
 		l := data.NewStreamLoader(&counting{N: n}, data.Options{BatchSize: 3, Rank: rank, World: 2})
-		if err := l.Resume(merged); err != nil {
+		if err := l.Resume(states...); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, loadAll(t, l)...)
@@ -202,8 +198,11 @@ func TestStatesOfOthersAreRefused(t *testing.T) {
 			t.Errorf("stream, %s: %v, want ErrState", name, err)
 		}
 	}
-	if _, err := data.MergeStates(data.State{Epoch: 1}, data.State{Epoch: 2}); !errors.Is(err, data.ErrState) {
-		t.Errorf("merge: %v", err)
+	if err := s.Resume(data.State{Seed: 1}, data.State{Seed: 1, Epoch: 2}); !errors.Is(err, data.ErrState) {
+		t.Errorf("of two epochs: %v", err)
+	}
+	if err := s.Resume(); !errors.Is(err, data.ErrState) {
+		t.Errorf("of none: %v", err)
 	}
 	if got := loadAll(t, l); len(got) != 10 {
 		t.Errorf("after that %v", got)

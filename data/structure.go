@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/shoal-mp/shoal/internal/tree"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A ValueDataset is a numbered set of examples of any structure: tensors, numbers, bools, strings,
@@ -15,7 +16,7 @@ import (
 // A batch of them has tensors where samples have tensors (stacked), numbers (int64, float64) and
 // bools, lists of strings for strings, and maps and lists of batches for maps and lists. So all
 // samples of a batch have the same keys and as many items; a SampleError names the place where one
-// has not. BatchesOf has a batch put together again.
+// has not. BatchesOf puts a batch together again.
 type ValueDataset interface {
 	Len() int
 	Value(ctx context.Context, i int) (any, error)
@@ -27,22 +28,30 @@ type ValueStream interface {
 }
 
 func init() {
-	Register[*StructuredDataset]("data.StructuredDataset")
-	Register[*StructuredStream]("data.StructuredStream")
+	wire.RegisterType[*structuredDataset]("data.StructuredDataset")
+	wire.RegisterType[*structuredOpener]("data.structuredOpener")
+	wire.RegisterType[*structuredStream]("data.StructuredStream")
 }
 
-// A StructuredDataset is a Dataset of samples of any structure.
-type StructuredDataset struct{ Of Any[ValueDataset] }
+// A structuredDataset is a Dataset of samples of any structure.
+type structuredDataset struct{ Of Any[ValueDataset] }
 
-// Structured makes a Dataset of a ValueDataset. For workers that are processes, the type of that
-// was given to Register.
-func Structured(of ValueDataset) *StructuredDataset {
-	return &StructuredDataset{Any[ValueDataset]{of}}
+// Structured makes a Dataset of a ValueDataset, and stays a ValueDataset. Its Get returns the
+// tensors of a sample, and those that its numbers and strings become, in the order of its
+// structure. It owns the ValueDataset: its Close closes that if it can be closed. If the
+// ValueDataset is an Opener, so is the result. For workers that are processes, the type of the
+// ValueDataset was given to wire.RegisterType.
+func Structured(of ValueDataset) DatasetCloser {
+	d := structuredDataset{Any[ValueDataset]{of}}
+	if _, ok := of.(Opener); ok {
+		return &structuredOpener{d}
+	}
+	return &d
 }
 
 // Structs makes a Dataset of n samples of a type, such as a struct, for workers that are
 // goroutines: a function does not go to processes.
-func Structs[T any](n int, get func(ctx context.Context, i int) (T, error)) *StructuredDataset {
+func Structs[T any](n int, get func(ctx context.Context, i int) (T, error)) Dataset {
 	return Structured(&values[T]{n, get})
 }
 
@@ -56,16 +65,15 @@ func (v *values[T]) Len() int { return v.n }
 func (v *values[T]) Value(ctx context.Context, i int) (any, error) { return v.get(ctx, i) }
 
 // Len returns the number of samples.
-func (d *StructuredDataset) Len() int { return d.Of.Value.Len() }
+func (d *structuredDataset) Len() int { return d.Of.Value.Len() }
 
 // Value returns a sample.
-func (d *StructuredDataset) Value(ctx context.Context, i int) (any, error) {
+func (d *structuredDataset) Value(ctx context.Context, i int) (any, error) {
 	return d.Of.Value.Value(ctx, i)
 }
 
-// Get returns the tensors of a sample: those in it, and those that numbers and strings become, in
-// the order of its structure.
-func (d *StructuredDataset) Get(ctx context.Context, i int) (Sample, error) {
+// Get returns the tensors of a sample.
+func (d *structuredDataset) Get(ctx context.Context, i int) (Sample, error) {
 	v, err := d.Value(ctx, i)
 	if err != nil {
 		return nil, err
@@ -82,28 +90,51 @@ func leaves(v any) (Sample, error) {
 }
 
 // Close closes the ValueDataset if it can be.
-func (d *StructuredDataset) Close() error {
+func (d *structuredDataset) Close() error {
 	if c, ok := d.Of.Value.(interface{ Close() error }); ok {
 		return c.Close()
 	}
 	return nil
 }
 
-// A StructuredStream is a Stream of samples of any structure.
-type StructuredStream struct{ Of Any[ValueStream] }
+// A structuredOpener is a structuredDataset of a ValueDataset that is an Opener.
+type structuredOpener struct{ Of structuredDataset }
 
-// NewStructuredStream makes a Stream of a ValueStream.
-func NewStructuredStream(of ValueStream) *StructuredStream {
-	return &StructuredStream{Any[ValueStream]{of}}
+// Len returns the number of samples.
+func (d *structuredOpener) Len() int { return d.Of.Len() }
+
+// Value returns a sample.
+func (d *structuredOpener) Value(ctx context.Context, i int) (any, error) { return d.Of.Value(ctx, i) }
+
+// Get returns the tensors of a sample.
+func (d *structuredOpener) Get(ctx context.Context, i int) (Sample, error) { return d.Of.Get(ctx, i) }
+
+// Close closes the ValueDataset if it can be.
+func (d *structuredOpener) Close() error { return d.Of.Close() }
+
+// Open opens the ValueDataset for one worker.
+func (d *structuredOpener) Open(ctx context.Context) (any, error) {
+	opened, err := d.Of.Of.Value.(Opener).Open(ctx)
+	if of, ok := opened.(ValueDataset); ok && err == nil {
+		return Structured(of), nil
+	}
+	return opened, err
 }
 
+// A structuredStream is a Stream of samples of any structure.
+type structuredStream struct{ Of Any[ValueStream] }
+
+// StructuredStream makes a Stream of a ValueStream, and stays a ValueStream. For workers that are
+// processes, the type of the ValueStream was given to wire.RegisterType.
+func StructuredStream(of ValueStream) Stream { return &structuredStream{Any[ValueStream]{of}} }
+
 // Values yields the samples of a part.
-func (s *StructuredStream) Values(ctx context.Context, p Part) iter.Seq2[any, error] {
+func (s *structuredStream) Values(ctx context.Context, p Part) iter.Seq2[any, error] {
 	return s.Of.Value.Values(ctx, p)
 }
 
 // Samples yields the tensors of the samples of a part.
-func (s *StructuredStream) Samples(ctx context.Context, p Part) iter.Seq2[Sample, error] {
+func (s *structuredStream) Samples(ctx context.Context, p Part) iter.Seq2[Sample, error] {
 	return func(yield func(Sample, error) bool) {
 		for v, err := range s.Values(ctx, p) {
 			var sample Sample
@@ -117,96 +148,27 @@ func (s *StructuredStream) Samples(ctx context.Context, p Part) iter.Seq2[Sample
 	}
 }
 
-// Value returns sample i of a Dataset as the set made it: of a ValueDataset, or of sets of those,
-// any value, and else a Sample.
+// Value returns sample i of a Dataset as the set makes it: any value if the set is a ValueDataset,
+// and a Sample otherwise.
 func Value(ctx context.Context, ds Dataset, i int) (any, error) {
-	if v, ok := ds.(ValueDataset); ok && structured(ds) {
+	if v, ok := ds.(ValueDataset); ok {
 		return v.Value(ctx, i)
 	}
 	return ds.Get(ctx, i)
 }
 
-// HasValues reports whether the samples of a Dataset or a Stream are those of a ValueDataset or a
-// ValueStream, and not plain.
-func HasValues(source any) bool { return structured(source) }
-
-// structured reports whether a set has samples of any structure.
-func structured(source any) bool {
-	switch d := source.(type) {
-	case *Subset:
-		return structured(d.Of.Value)
-	case *ConcatDataset:
-		return anyStructured(d.Of)
-	case *StackDataset:
-		return anyStructured(d.Of)
-	case *ChainDataset:
-		for _, s := range d.Of {
-			if structured(s.Value) {
-				return true
-			}
-		}
-		return false
+// hasValues reports whether the samples of a Dataset or a Stream are of any structure.
+func hasValues(source any) bool {
+	switch source.(type) {
 	case ValueDataset, ValueStream:
 		return true
 	}
 	return false
 }
 
-func anyStructured(of []Any[Dataset]) bool {
-	for _, d := range of {
-		if structured(d.Value) {
-			return true
-		}
-	}
-	return false
-}
-
-// Value returns a sample as its data set made it.
-func (d *ConcatDataset) Value(ctx context.Context, i int) (any, error) {
-	part, inside, err := d.find(i)
-	if err != nil {
-		return nil, err
-	}
-	return Value(ctx, d.Of[part].Value, inside)
-}
-
-// Value returns the list of what sample i of each data set is, as it was made.
-func (d *StackDataset) Value(ctx context.Context, i int) (any, error) {
-	all := make([]any, len(d.Of))
-	for k, part := range d.Of {
-		v, err := Value(ctx, part.Value, i)
-		if err != nil {
-			return nil, err
-		}
-		all[k] = v
-	}
-	return all, nil
-}
-
-// Value returns a sample as its data set made it.
-func (d *Subset) Value(ctx context.Context, i int) (any, error) {
-	if i < 0 || i >= len(d.Indices) {
-		return nil, outside(i, len(d.Indices))
-	}
-	return Value(ctx, d.Of.Value, d.Indices[i])
-}
-
-// Values yields the samples of the same part of each Stream, as they were made.
-func (d *ChainDataset) Values(ctx context.Context, p Part) iter.Seq2[any, error] {
-	return func(yield func(any, error) bool) {
-		for _, s := range d.Of {
-			for v, err := range valuesOf(ctx, s.Value, p) {
-				if !yield(v, err) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // valuesOf yields the samples of a part as their Stream makes them.
 func valuesOf(ctx context.Context, s Stream, p Part) iter.Seq2[any, error] {
-	if v, ok := s.(ValueStream); ok && structured(s) {
+	if v, ok := s.(ValueStream); ok {
 		return v.Values(ctx, p)
 	}
 	return func(yield func(any, error) bool) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 // scene is a sample of many kinds of things.
@@ -34,11 +35,11 @@ type scenes struct {
 }
 
 func init() {
-	data.Register[*scenes]("test.scenes")
-	data.Register[*sceneStream]("test.sceneStream")
-	data.Register[*sentences]("test.sentences")
-	data.Register[*plainly]("test.plainly")
-	data.Register[*sceneOpener]("test.sceneOpener")
+	wire.RegisterType[*scenes]("test.scenes")
+	wire.RegisterType[*sceneStream]("test.sceneStream")
+	wire.RegisterType[*sentences]("test.sentences")
+	wire.RegisterType[*plainly]("test.plainly")
+	wire.RegisterType[*sceneOpener]("test.sceneOpener")
 }
 
 func (d *scenes) Len() int { return d.N }
@@ -86,7 +87,12 @@ func (s *sceneStream) Values(ctx context.Context, p data.Part) iter.Seq2[any, er
 // text shows an epoch.
 func text[B any](t *testing.T, l *data.Loader, epoch int) (batches []string, err error) {
 	t.Helper()
-	for b, err := range data.EpochOf[B](t.Context(), l, epoch) {
+	if s := l.State(); s.Epoch != epoch {
+		if err := l.Resume(data.State{Seed: s.Seed, Epoch: epoch}); err != nil {
+			return nil, err
+		}
+	}
+	for b, err := range data.BatchesOf[B](t.Context(), l) {
 		if err != nil {
 			return batches, err
 		}
@@ -102,7 +108,7 @@ func TestRegression_S3_1_StructsBecomeBatches(t *testing.T) {
 			data.Options{BatchSize: 4, Workers: workers, Kind: kind, Seed: 1, Shared: kind == data.Processes})
 		defer l.Close()
 		var got []string
-		for b, err := range data.EpochOf[struct {
+		for b, err := range data.BatchesOf[struct {
 			Image *tensor.Tensor   `data:"image"`
 			Label *tensor.Tensor   `data:"label"`
 			Score *tensor.Tensor   `data:"score"`
@@ -112,7 +118,7 @@ func TestRegression_S3_1_StructsBecomeBatches(t *testing.T) {
 				Draw *tensor.Tensor `data:"draw"`
 				Tags [][]string     `data:"tags"`
 			} `data:"meta"`
-		}](t.Context(), l, 0) {
+		}](t.Context(), l) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -193,8 +199,8 @@ func TestRegression_S3_1_SetsOfSetsKeepTheStructure(t *testing.T) {
 
 func TestAStreamOfValues(t *testing.T) {
 	for _, workers := range []int{0, 2} {
-		stream := data.NewChainDataset(data.NewStructuredStream(&sceneStream{&scenes{N: 3}}),
-			data.NewStructuredStream(&sceneStream{&scenes{N: 2}}))
+		stream := data.NewChainDataset(data.StructuredStream(&sceneStream{&scenes{N: 3}}),
+			data.StructuredStream(&sceneStream{&scenes{N: 2}}))
 		l := data.NewStreamLoader(stream, data.Options{BatchSize: 4, Parts: 1, Workers: workers, Kind: data.Processes})
 		var names []string
 		for b, err := range data.BatchesOf[map[string]any](t.Context(), l) {
@@ -382,7 +388,7 @@ func TestARowThatIsTooLongAndARuleForNothing(t *testing.T) {
 	}
 }
 
-var mixScenes = data.RegisterCollateOf("test.mix", func(ctx context.Context, samples []scene) (any, error) {
+var mixScenes = data.RegisterCollate("test.mix", func(ctx context.Context, samples []scene) (any, error) {
 	names := make([]string, len(samples))
 	sum := 0
 	for i, s := range samples {
@@ -397,7 +403,7 @@ func TestACollateOfValues(t *testing.T) {
 		l := data.NewLoader(data.Structured(&scenes{N: 3}),
 			data.Options{BatchSize: 2, Workers: 1, Kind: kind, Collate: mixScenes})
 		got, err := text[any](t, l, 0)
-		want := "[map[names:[scene 0 scene 1] set:*data.StructuredDataset sum:1] map[names:[scene 2] set:*data.StructuredDataset sum:2]]"
+		want := "[map[names:[scene 0 scene 1] set:*data_test.scenes sum:1] map[names:[scene 2] set:*data_test.scenes sum:2]]"
 		if err != nil || fmt.Sprint(got) != want {
 			t.Errorf("kind %d: %v, %v", kind, got, err)
 		}
@@ -430,9 +436,7 @@ type openScenes struct{ scenes }
 
 func (s *openScenes) Value(ctx context.Context, i int) (any, error) {
 	info, _ := data.WorkerInfo(ctx)
-	_, same := info.Dataset.(*data.StructuredDataset)
-	return map[string]any{"i": i, "opened": same && info.Dataset.(*data.StructuredDataset).Of.Value == s,
-		"pid": os.Getpid()}, nil
+	return map[string]any{"i": i, "opened": info.Dataset == s, "pid": os.Getpid()}, nil
 }
 
 func TestRegression_S3_1_WorkerInfoHasTheDataset(t *testing.T) {

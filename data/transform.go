@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -27,18 +28,18 @@ type TransformFunc func(dst, src *tensor.Tensor) *tensor.Tensor
 func (f TransformFunc) Apply(dst, src *tensor.Tensor) *tensor.Tensor { return f(dst, src) }
 
 func init() {
-	Register[toTensor]("data.ToTensor")
-	Register[normalize]("data.Normalize")
-	Register[compose]("data.Compose")
+	wire.RegisterType[rescale]("data.ToTensor")
+	wire.RegisterType[normalize]("data.Normalize")
+	wire.RegisterType[compose]("data.Compose")
 }
 
 // ToTensor makes pixels numbers: (…, H, W) uint8 becomes (…, 1, H, W) float32 from 0 to 1. The new
 // dimension is the one channel of a grey image.
-var ToTensor Transform = toTensor{}
+var ToTensor Transform = rescale{}
 
-type toTensor struct{}
+type rescale struct{}
 
-func (toTensor) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
+func (rescale) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 	if src.DType() != tensor.Uint8 || src.Dims() < 2 {
 		panic(fmt.Sprintf("data: ToTensor of a tensor of %v of shape %v: it takes images, (…, H, W) of uint8",
 			src.DType(), src.Shape()))

@@ -51,7 +51,7 @@ type worker struct {
 // newWorker opens what a worker reads.
 func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 	w := &worker{workerConfig: s, id: id, readers: make(map[int]*reader)}
-	w.current.info = Info{ID: id, Workers: s.Workers, Seed: s.Seed, Dataset: s.Source}
+	w.current.info = Info{ID: id, Workers: s.Workers, Seed: s.Seed, Dataset: given(s.Source)}
 	if s.Collate != "" {
 		var ok bool
 		if w.collate, ok = collates.Get(s.Collate); !ok {
@@ -59,15 +59,15 @@ func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 		}
 	}
 	w.transform, _ = s.Transform.(Transform)
-	opened, own, err := Open(w.current.in(ctx), s.Source)
-	if err != nil {
-		return nil, fmt.Errorf("data: open the data set in worker %d: %w", id, err)
+	if o, ok := s.Source.(Opener); ok {
+		var err error
+		if w.Source, err = o.Open(w.current.in(ctx)); err != nil {
+			return nil, fmt.Errorf("data: open the data set in worker %d: %w", id, err)
+		}
+		w.opened, _ = w.Source.(io.Closer)
 	}
-	if w.Source = opened; own {
-		w.opened, _ = opened.(io.Closer)
-	}
-	w.current.info.Dataset = opened
-	w.structured = structured(opened) || len(s.Ragged) > 0
+	w.current.info.Dataset = given(w.Source)
+	w.structured = hasValues(w.Source) || len(s.Ragged) > 0
 	w.rules = tree.NewRules(s.Ragged)
 	w.ds, _ = w.Source.(Dataset)
 	w.stream, _ = w.Source.(Stream)

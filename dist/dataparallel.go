@@ -123,7 +123,7 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 		d.layer = fmt.Errorf("%w: %T has no Forward of one value: compute its loss, by Backward", ErrTensor, net)
 	}
 	for _, dev := range devices {
-		ours, theirs, err := ipc.Pipe2[request, reply]()
+		ours, theirs, err := ipc.Pipe[request, reply]()
 		if err != nil {
 			err = errors.Join(err, d.group.Close()) // they may be waiting for those that there will not be
 			d.Close()

@@ -69,7 +69,7 @@ func NewGroup(size int) (_ *Group, err error) {
 	if g.ranks, err = ipc.NewArray[int64](2*size + 1); err != nil {
 		return nil, err
 	}
-	if g.memory, err = ipc.NewMemory(stageBytes(size)); err != nil {
+	if g.memory, err = ipc.NewMemory("", stageBytes(size)); err != nil {
 		return nil, err
 	}
 	if err = g.posts.make(size); err != nil {

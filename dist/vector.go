@@ -28,7 +28,7 @@ func (v *vector) reset() { clear(v.parts); v.parts, v.size = v.parts[:0], 0 }
 func (v *vector) add(t *tensor.Tensor) {
 	p := part{size: t.Nbytes()}
 	if p.far = tensors.Memory(t); p.far != nil {
-		p.off = t.Offset() * t.ElementSize()
+		p.off = t.Offset() * t.DType().Size()
 	} else {
 		p.bytes = tensor.Bytes(t)
 	}

@@ -54,7 +54,7 @@ func TestPartsOfDifferentGroupsAreRefused(t *testing.T) {
 	check(t, err)
 	ranks, err := ipc.NewArray[int64](5)
 	check(t, err)
-	memory, err := ipc.NewMemory(1 << 20)
+	memory, err := ipc.NewMemory("", 1<<20)
 	check(t, err)
 	huge, err := ipc.NewBarrier(1000)
 	check(t, err)

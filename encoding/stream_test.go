@@ -60,8 +60,8 @@ var formats = map[string]format{
 		},
 	},
 	"npz": {
-		save:   npy.SaveAll,
-		encode: npy.EncodeAll,
+		save:   npy.Save[tensors],
+		encode: npy.Encode[tensors],
 		at: func(r io.ReaderAt, size, maxBytes int64) (tensors, error) {
 			a, err := npy.NewArchive(r, size)
 			if err != nil {
@@ -80,7 +80,8 @@ var formats = map[string]format{
 			if err != nil {
 				return nil, err
 			}
-			return pt.StateDict(v)
+			all, _, err := pt.StateDict(v)
+			return all, err
 		},
 	},
 	"hdf5": {

@@ -19,7 +19,7 @@ import (
 //
 // An index below 0 counts from the end, as in Python: -1 is the last element. Its methods may be
 // called by several goroutines. Bools and structs are [Records]. The zero Array is closed.
-type Array[T Number] struct{ elements[arrayCell[T]] }
+type Array[T Number] struct{ sequence[arrayCell[T]] }
 
 // NewArray makes an array of n zeroes, ErrSize if n is below 0. The caller closes it.
 func NewArray[T Number](n int) (*Array[T], error) {
@@ -27,7 +27,7 @@ func NewArray[T Number](n int) (*Array[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Array[T]{elementsOf[arrayCell[T]](o)}, nil
+	return &Array[T]{sequenceOf[arrayCell[T]](o)}, nil
 }
 
 // newNumbers makes an object of a lock and n numbers.
@@ -57,9 +57,6 @@ func ArrayOf[T Number](from []T) (*Array[T], error) {
 }
 
 func arrayName[T Number]() string { return "Array[" + elemName[T]() + "]" }
-
-// Len returns the number of elements, 0 if a is closed.
-func (a *Array[T]) Len() int { return a.obj.count() }
 
 // count is how many cells there are, 0 if o is closed.
 func (o *object) count() int {

@@ -14,7 +14,7 @@ func BenchmarkPingPong(b *testing.B) {
 	for _, n := range []int{10, 64 << 10} {
 		b.Run(fmt.Sprint("bytes-", n), func(b *testing.B) {
 			ctx := context.Background()
-			conn, other, err := ipc.Pipe[[]byte]()
+			conn, other, err := ipc.Pipe[[]byte, []byte]()
 			check(b, err)
 			cmd := echo.start(b, d, other)
 			check(b, other.Close())

@@ -75,7 +75,7 @@ func BenchmarkBatch(b *testing.B) {
 func BenchmarkCreateAndUnlink(b *testing.B) {
 	shared(b)
 	for b.Loop() {
-		m, err := ipc.Create("m", 4096)
+		m, err := ipc.NewMemory("m", 4096)
 		check(b, err)
 		check(b, m.Close())
 		check(b, ipc.Unlink("m"))
@@ -84,10 +84,10 @@ func BenchmarkCreateAndUnlink(b *testing.B) {
 
 func BenchmarkOpen(b *testing.B) {
 	shared(b)
-	m, err := ipc.Create("m", 4096)
+	m, err := ipc.NewMemory("m", 4096)
 	check(b, err)
 	for b.Loop() {
-		again, err := ipc.Open("m")
+		again, err := ipc.Lookup[*ipc.Memory]("m")
 		check(b, err)
 		check(b, again.Close())
 	}

@@ -55,7 +55,7 @@ func boundedBytes(t *testing.T, c ipc.BytesReceiver, send func([]byte)) {
 func TestRegression_S3_2_BytesOfAPipeAreBounded(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
-		a, b, err := ipc.Pipe2[[]byte, int]()
+		a, b, err := ipc.Pipe[[]byte, int]()
 		check(t, err)
 		defer b.Close()
 		before := d.Stats().Blocks
@@ -79,7 +79,7 @@ func TestRegression_S3_2_BytesOfAPipeAreBounded(t *testing.T) {
 func TestBytesIntoABufferNeedNoMemory(t *testing.T) {
 	local(t)
 	ctx := t.Context()
-	a, b, err := ipc.Pipe[[]byte]()
+	a, b, err := ipc.Pipe[[]byte, []byte]()
 	check(t, err)
 	defer a.Close()
 	defer b.Close()
@@ -101,7 +101,7 @@ func TestBytesIntoABufferNeedNoMemory(t *testing.T) {
 
 func ExampleRecvBytesInto() {
 	ctx := context.Background()
-	a, b, err := ipc.Pipe[[]byte]()
+	a, b, err := ipc.Pipe[[]byte, []byte]()
 	if err != nil {
 		panic(err)
 	}

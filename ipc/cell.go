@@ -79,6 +79,14 @@ type (
 	recordsCell[T any]  struct{}
 )
 
+// A sequence is elements that have indices.
+type sequence[S cellReader] struct{ elements[S] }
+
+func sequenceOf[S cellReader](o *object) sequence[S] { return sequence[S]{elementsOf[S](o)} }
+
+// Len returns the number of elements, 0 if they are closed.
+func (s *sequence[S]) Len() int { return s.obj.count() }
+
 // elementsOf returns the elements of an object.
 func elementsOf[S cellReader](o *object) elements[S] { return elements[S]{mutexOf(o)} }
 

@@ -11,7 +11,10 @@ import (
 
 // A Cond lets goroutines of any processes wait, having let go of a Mutex, for what another does
 // under it. It travels together with its Mutex. The zero Cond is closed.
-type Cond struct {
+type Cond struct{ cond }
+
+// A cond is what travels of a Cond.
+type cond struct {
 	obj *object
 	mu  Mutex
 }
@@ -85,20 +88,20 @@ func (c *Cond) NotifyAll() error { return c.Notify(1 << 30) }
 
 // Close gives this process's reference back, and that of its own handle of the Mutex. Those who
 // wait here get ErrClosed. Close is idempotent.
-func (c *Cond) Close() error { return errors.Join(c.obj.close(), c.mu.Close()) }
+func (c *cond) Close() error { return errors.Join(c.obj.close(), c.mu.Close()) }
 
 // condTags are those of [object, Mutex].
 var condTags = &wire.Tags{Type: condName, Fields: []int{2}}
 
 // MarshalWire lets a Cond be part of a value that is sent. Its receiver has one of its own, with
 // its Mutex.
-func (c *Cond) MarshalWire(e *wire.Encoder) error {
+func (c *cond) MarshalWire(e *wire.Encoder) error {
 	e.Tag(condTags, 0)
 	return errors.Join(c.obj.marshal(e), c.mu.MarshalWire(e))
 }
 
 // UnmarshalWire is the counterpart of MarshalWire.
-func (c *Cond) UnmarshalWire(d *wire.Decoder) (err error) {
+func (c *cond) UnmarshalWire(d *wire.Decoder) (err error) {
 	if err := d.OnlyTag(condTags); err != nil {
 		return err
 	}

@@ -47,16 +47,16 @@ func (l *load) UnmarshalWire(d *wire.Decoder) (err error) {
 // A victim's part is to go to a place and to die there: by itself if it is told to, otherwise by a
 // signal.
 type victimPart struct {
-	Place  string
-	Tools  *toolbox
-	Out    *ipc.Sender[load]
-	In     *ipc.Receiver[load]
-	Conn   *ipc.PipeEnd[load, load]
-	Simple *ipc.SimpleQueue[load]
-	Tasks  *ipc.JoinableQueue[load]
-	List   *ipc.ShareableList
-	There  *ipc.Event            // set by the victim when it is there, or about to be
-	Die    *ipc.Receiver[string] // how
+	Place string
+	Tools *toolbox
+	Out   *ipc.Sender[load]
+	In    *ipc.Receiver[load]
+	Conn  *ipc.PipeEnd[load, load]
+	Open  *ipc.Queue[load] // as many values as there is memory for
+	Tasks *ipc.JoinableQueue[load]
+	List  *ipc.ShareableList
+	There *ipc.Event            // set by the victim when it is there, or about to be
+	Die   *ipc.Receiver[string] // how
 }
 
 var victim = newRole("victim", func(ctx context.Context, v victimPart) error {
@@ -201,15 +201,15 @@ func stage(t *testing.T, p place) (mine, theirs victimPart, kill *ipc.Sender[str
 	var errs [4]error
 	check(t, mine.Tools.Barrier.Close())
 	mine.Tools.Barrier, errs[0] = ipc.NewBarrier(3) // so that it takes more than the victim and a survivor
-	mine.Simple, errs[1] = ipc.NewSimpleQueue[load]()
+	mine.Open, errs[1] = ipc.NewQueue[load](0)
 	mine.Tasks, errs[2] = ipc.NewJoinableQueue[load](1)
 	mine.List, errs[3] = ipc.NewShareableList("nothing yet", 7)
 	check(t, errors.Join(errs[:]...))
-	t.Cleanup(func() { check(t, errors.Join(mine.Simple.Close(), mine.Tasks.Close(), mine.List.Close())) })
+	t.Cleanup(func() { check(t, errors.Join(mine.Open.Close(), mine.Tasks.Close(), mine.List.Close())) })
 	theirs = mine
 	theirs.Die = orders.Receiver()
 	q := newQueue[load](t, 2)
-	a, b, err := ipc.Pipe[load]()
+	a, b, err := ipc.Pipe[load, load]()
 	check(t, err)
 	t.Cleanup(func() { a.Close(); b.Close() })
 	switch p.has {

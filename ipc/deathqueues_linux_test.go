@@ -72,7 +72,7 @@ func ends(name string, sends, receives end, out func(v victimPart) putter, in fu
 			victim: func(ctx context.Context, v victimPart) error { stuck(v); return gets(ctx, v) }},
 		{name: name + "/waited for among others", has: sends, waits: true, died: ipc.ErrClosed, stopped: ipc.ErrEmpty,
 			survivor: func(ctx context.Context, v victimPart) error {
-				if _, err := ipc.Wait(ctx, v.Simple, in(v).(ipc.Poller)); err != nil {
+				if _, err := ipc.Wait(ctx, v.Open, in(v).(ipc.Poller)); err != nil {
 					return err
 				}
 				return gets(ctx, v)
@@ -91,16 +91,16 @@ func channels() []place {
 
 // queues is the places of queues of which everybody has both ends: survivors go on.
 func queues() []place {
-	gets := func(ctx context.Context, v victimPart) error { return getAll(ctx, v.Simple) }
-	goesOn := func(ctx context.Context, v victimPart) error { return putGet(ctx, v.Simple) }
+	gets := func(ctx context.Context, v victimPart) error { return getAll(ctx, v.Open) }
+	goesOn := func(ctx context.Context, v victimPart) error { return putGet(ctx, v.Open) }
 	return []place{
 		{name: "simple queue/blocked in receive", survivor: goesOn,
 			victim: func(ctx context.Context, v victimPart) error { v.soon(); return gets(ctx, v) }},
 		{name: "simple queue/in the middle of a copy out", survivor: goesOn,
-			victim: func(ctx context.Context, v victimPart) error { stuck(v); return putAll(ctx, v.Simple) }},
+			victim: func(ctx context.Context, v victimPart) error { stuck(v); return putAll(ctx, v.Open) }},
 		{name: "simple queue/in the middle of a copy in", survivor: goesOn,
 			before: func(ctx context.Context, v victimPart) error {
-				return v.Simple.Put(ctx, load{make([]byte, 1<<20), nil})
+				return v.Open.Put(ctx, load{make([]byte, 1<<20), nil})
 			},
 			victim: func(ctx context.Context, v victimPart) error { stuck(v); return gets(ctx, v) }},
 	}
@@ -168,7 +168,7 @@ func memories() []place {
 			}},
 		{name: "named memory/in the middle of a copy",
 			victim: func(ctx context.Context, v victimPart) error {
-				m, err := ipc.Create(name, 1<<20)
+				m, err := ipc.NewMemory(name, 1<<20)
 				if err != nil {
 					return err
 				}
@@ -178,7 +178,7 @@ func memories() []place {
 				}
 			},
 			survivor: func(ctx context.Context, v victimPart) error {
-				m, err := ipc.Open(name)
+				m, err := ipc.Lookup[*ipc.Memory](name)
 				if err != nil {
 					return err
 				}

@@ -12,10 +12,13 @@ import (
 
 // An end is what a Sender or a Receiver holds. When the garbage collector finds that nobody has it
 // any more, its port is closed: the Sender itself may be copied, so it cannot be what is watched.
-type end struct{ *port }
+type end struct {
+	*port
+	other *end // of the same Queue, which is in use as long as one of its ends is; or nil
+}
 
 func newEnd(p *port) *end {
-	e := &end{p}
+	e := &end{port: p}
 	runtime.AddCleanup(e, func(p *port) { p.close() }, p)
 	return e
 }

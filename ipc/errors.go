@@ -22,8 +22,8 @@ var (
 	// ErrEmpty is returned by a get for which there is no message, at once or until its deadline.
 	ErrEmpty = errors.New("ipc: queue is empty")
 	// ErrType is returned when an end of a queue is received as one that carries values of another
-	// type, or a Mutex as an Event, and for a name that stands for another type. A *[LayoutError]
-	// wraps it.
+	// type, or a Mutex as an Event, for a name that stands for another type, and for a Record of a
+	// type that has no fixed layout.
 	ErrType = errors.New("ipc: another type")
 	// ErrNotEnd is returned when what is received as an end of a queue is none.
 	ErrNotEnd = errors.New("ipc: not an end of a queue")

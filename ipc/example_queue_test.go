@@ -40,28 +40,16 @@ func ExampleQueueOptions() {
 	// 4 <nil>
 }
 
-// Puts do not wait, however many values there are.
-func ExampleNewUnbounded() {
+// With a capacity of 0 puts do not wait, however many values there are.
+func ExampleNewQueue() {
 	ctx := context.Background()
-	q := must(ipc.NewUnbounded[int]())
+	q := must(ipc.NewQueue[int](0))
 	defer q.Close()
 	for i := range 1000 {
 		q.Put(ctx, i)
 	}
 	fmt.Println(q.Len())
 	// Output: 1000
-}
-
-func ExampleSimpleQueue() {
-	ctx := context.Background()
-	q := must(ipc.NewSimpleQueue[string]())
-	defer q.Close()
-	q.Put(ctx, "perch")
-	fmt.Println(q.Empty())
-	fmt.Println(q.Get(ctx))
-	// Output:
-	// false
-	// perch <nil>
 }
 
 // Join returns when the worker has said TaskDone for each task.
@@ -87,7 +75,7 @@ func ExampleJoinableQueue() {
 // What one side of a pipe sends the other side receives.
 func ExamplePipeEnd() {
 	ctx := context.Background()
-	a, b, err := ipc.Pipe[string]()
+	a, b, err := ipc.Pipe[string, string]()
 	if err != nil {
 		panic(err)
 	}

@@ -168,11 +168,11 @@ func ExampleArray() {
 
 // Another process opens the memory by its name, and has the same bytes.
 func ExampleMemory() {
-	m := must(ipc.Create("example-memory", 4))
+	m := must(ipc.NewMemory("example-memory", 4))
 	defer m.Close()
 	defer ipc.Unlink("example-memory")
 	copy(m.Bytes(), "tuna")
-	again := must(ipc.Open("example-memory"))
+	again := must(ipc.Lookup[*ipc.Memory]("example-memory"))
 	defer again.Close()
 	fmt.Println(string(again.Bytes()), again.Size())
 	// Output: tuna 4

@@ -34,9 +34,9 @@ func Example() {
 	// sardine
 }
 
-func ExamplePipe2() {
+func ExamplePipe() {
 	ctx := context.Background()
-	client, server, err := ipc.Pipe2[int, string]()
+	client, server, err := ipc.Pipe[int, string]()
 	if err != nil {
 		panic(err)
 	}

@@ -110,7 +110,7 @@ var readAll = newRole("read all", func(ctx context.Context, c *ipc.PipeEnd[lette
 
 func TestAFileGoesThroughAPipeAndIsTheReceiversAlone(t *testing.T) {
 	d, ctx := shared(t), watched(t)
-	a, b, err := ipc.Pipe[letter]()
+	a, b, err := ipc.Pipe[letter, letter]()
 	check(t, err)
 	defer a.Close()
 	cmd := readAll.start(t, d, b)
@@ -237,7 +237,7 @@ func TestALocalDomainHasNoKeeper(t *testing.T) {
 func TestTooManyFilesUnderWayAreRefused(t *testing.T) {
 	shared(t)
 	ctx := watched(t)
-	q, err := ipc.NewUnbounded[*os.File]()
+	q, err := ipc.NewQueue[*os.File](0)
 	check(t, err)
 	defer q.Close()
 	_, w := openPipe(t)

@@ -114,7 +114,7 @@ func FuzzShareableList(f *testing.F) {
 	f.Add([]byte{})
 	f.Cleanup(func() { check(f, l.Close()) })
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := ipc.NewMemory(len(b))
+		m, err := ipc.NewMemory("", len(b))
 		check(t, err)
 		defer m.Close()
 		copy(m.Bytes(), b)

@@ -15,8 +15,12 @@ import (
 //
 // Each task in somebody's hands is a permit of a semaphore, and permits of the dead are returned.
 // So Join does not wait for who died: it waits for all others, and then says that tasks are lost.
-type JoinableQueue[T any] struct {
-	q     Queue[T]
+type JoinableQueue[T any] struct{ joinable[T] }
+
+// A joinable is what travels of a JoinableQueue.
+type joinable[T any] struct {
+	sender[T]
+	in    receiver[T]
 	taken *object // the semaphore
 	mu    Mutex   // held from taking a permit to taking the task
 }
@@ -32,7 +36,7 @@ func init() { wire.RegisterError("ipc.ErrTasksLost", ErrTasksLost) }
 // NewJoinableQueue makes a queue in which capacity values may wait, 0 for as many as there is
 // memory. The caller closes it.
 func NewJoinableQueue[T any](capacity int) (*JoinableQueue[T], error) {
-	q, err := NewQueueWith[T](QueueOptions{Capacity: capacity})
+	q, err := newEnds[T](QueueOptions{Capacity: capacity})
 	if err != nil {
 		return nil, fmt.Errorf("joinable queue: %w", err)
 	}
@@ -44,14 +48,8 @@ func NewJoinableQueue[T any](capacity int) (*JoinableQueue[T], error) {
 	if err != nil {
 		return nil, errors.Join(err, q.Close(), mu.Close())
 	}
-	return &JoinableQueue[T]{*q, taken, *mu}, nil
+	return &JoinableQueue[T]{joinable[T]{q.sender, q.receiver, taken, *mu}}, nil
 }
-
-// Put puts a task; see Sender.Put.
-func (j *JoinableQueue[T]) Put(ctx context.Context, v T) error { return j.q.Put(ctx, v) }
-
-// TryPut is Put that returns ErrFull instead of waiting.
-func (j *JoinableQueue[T]) TryPut(v T) error { return j.q.TryPut(v) }
 
 // Get takes the oldest task and waits while there is none; see Receiver.Get. Each Get needs a
 // TaskDone, unless it fails.
@@ -61,7 +59,7 @@ func (j *JoinableQueue[T]) Get(ctx context.Context) (T, error) {
 		if err != ErrEmpty {
 			return v, err
 		}
-		if err := j.q.Poll(ctx); err != nil {
+		if err := j.in.Poll(ctx); err != nil {
 			return v, err
 		}
 	}
@@ -81,7 +79,7 @@ func (j *JoinableQueue[T]) take(ctx context.Context) (v T, err error) {
 	if err != nil {
 		return v, err
 	}
-	if v, err = j.q.TryGet(); err != nil {
+	if v, err = j.in.TryGet(); err != nil {
 		err = errors.Join(err, j.permits(ctx, "get", shm.Semaphore.Release))
 		if errors.Is(err, ErrEmpty) {
 			err = ErrEmpty
@@ -132,7 +130,7 @@ func (j *JoinableQueue[T]) Join(ctx context.Context) error {
 }
 
 func (j *JoinableQueue[T]) idle(permits int) bool {
-	return permits == maxCount && j.q.receiver.end.empty()
+	return permits == maxCount && j.in.end.empty()
 }
 
 // done looks again while nobody can take a task. The permits come first: a sender puts a task and
@@ -155,33 +153,31 @@ func (j *JoinableQueue[T]) done(ctx context.Context) (done bool, err error) {
 	return done, err
 }
 
-// Len returns the number of tasks that wait to be got.
-func (j *JoinableQueue[T]) Len() int { return j.q.Len() }
-
-// Poll waits until a Get would not; see Receiver.Poll.
-func (j *JoinableQueue[T]) Poll(ctx context.Context) error { return j.q.Poll(ctx) }
+// Poll waits until a Get would not wait: a task is there, or there will never be one. The error is
+// ErrEmpty and context.DeadlineExceeded if ctx had a deadline.
+func (j *joinable[T]) Poll(ctx context.Context) error { return j.in.Poll(ctx) }
 
 // Close closes the queue in this process. It is idempotent.
-func (j *JoinableQueue[T]) Close() error {
-	return errors.Join(j.q.Close(), j.taken.close(), j.mu.Close())
+func (j *joinable[T]) Close() error {
+	return errors.Join(j.sender.Close(), j.in.Close(), j.taken.close(), j.mu.Close())
 }
 
 // joinableTags are those of [Queue, semaphore, Mutex].
 var joinableTags = &wire.Tags{Type: joinableName, Fields: []int{3}}
 
 // MarshalWire lets a queue be part of a value that is sent.
-func (j *JoinableQueue[T]) MarshalWire(e *wire.Encoder) error {
+func (j *joinable[T]) MarshalWire(e *wire.Encoder) error {
 	e.Tag(joinableTags, 0)
-	return errors.Join(j.q.MarshalWire(e), j.taken.marshal(e), j.mu.MarshalWire(e))
+	return errors.Join(marshalPair(e, &j.sender, &j.in), j.taken.marshal(e), j.mu.MarshalWire(e))
 }
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
 // another type.
-func (j *JoinableQueue[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+func (j *joinable[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	if err := d.OnlyTag(joinableTags); err != nil {
 		return err
 	}
-	if err := j.q.UnmarshalWire(d); err != nil {
+	if err := unmarshalPair(d, &j.sender, &j.in); err != nil {
 		return err
 	}
 	if j.taken, err = readObject(d, joinableName, shm.FormSemaphore); err != nil {

@@ -12,32 +12,6 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-func TestASimpleQueueIsOne(t *testing.T) {
-	shared(t)
-	ctx := watched(t)
-	q, err := ipc.NewSimpleQueue[int]()
-	check(t, err)
-	if !q.Empty() {
-		t.Error("a new queue is not empty")
-	}
-	for i := range 100 {
-		check(t, q.Put(ctx, i))
-	}
-	for i := range 100 {
-		if q.Empty() {
-			t.Errorf("empty with %d to come", 100-i)
-		}
-		if v, err := q.Get(ctx); v != i || err != nil {
-			t.Fatalf("%d, %v", v, err)
-		}
-	}
-	if !q.Empty() {
-		t.Error("a drained queue is not empty")
-	}
-	check(t, q.Close())
-	wantErr(t, q.Put(ctx, 1), ipc.ErrClosed)
-}
-
 func TestJoinWaitsUntilAllIsDone(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
@@ -132,7 +106,7 @@ func TestWaitReturnsWhatIsReady(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
 		a, b := newQueue[int](t, 1), newQueue[string](t, 1)
-		here, there, err := ipc.Pipe[int]()
+		here, there, err := ipc.Pipe[int, int]()
 		check(t, err)
 		defer here.Close()
 		ended := make(chan struct{})

@@ -21,9 +21,13 @@ import (
 // It travels to other processes, also as part of a worker's argument: a worker that is started
 // again loads what is the latest then, and not what it was at its first start. Its methods may be
 // called by several goroutines. The zero Latest is closed.
-type Latest[T any] struct {
-	mu Mutex // of who stores
-	q  Queue[T]
+type Latest[T any] struct{ latest[T] }
+
+// A latest is what travels of a Latest.
+type latest[T any] struct {
+	mu  Mutex // held while a value is stored
+	in  sender[T]
+	out receiver[T]
 }
 
 // latestSlots has room for the newest value, the one before it, and what the dead have left until
@@ -45,7 +49,7 @@ func NewLatest[T any](v T) (*Latest[T], error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("new latest: %w", err), mu.Close())
 	}
-	l := &Latest[T]{*mu, Queue[T]{Sender[T]{send, plan}, Receiver[T]{recv, plan}}}
+	l := &Latest[T]{latest[T]{*mu, sender[T]{send, plan}, receiver[T]{recv, plan}}}
 	if _, err := l.Store(context.Background(), v); err != nil {
 		return nil, errors.Join(fmt.Errorf("new latest: %w", err), l.Close())
 	}
@@ -65,13 +69,13 @@ func (l *Latest[T]) Store(ctx context.Context, v T) (version uint64, err error) 
 		return 0, fmt.Errorf("store: %w", err)
 	}
 	defer func() { err = errors.Join(err, l.mu.Unlock()) }()
-	end := l.q.sender.end
+	end := l.in.end
 	if err := end.enter(); err != nil {
 		return 0, err
 	}
 	defer end.leave()
 	end.ring.DropOld() // what a dead one has left
-	if err := l.q.sender.Put(ctx, v); err != nil {
+	if err := l.in.Put(ctx, v); err != nil {
 		return 0, fmt.Errorf("store: %w", err)
 	}
 	end.ring.DropOld()
@@ -81,7 +85,7 @@ func (l *Latest[T]) Store(ctx context.Context, v T) (version uint64, err error) 
 // Load returns the value and its version. What it holds of shared memory belongs to the caller, who
 // closes it.
 func (l *Latest[T]) Load() (v T, version uint64, err error) {
-	end := l.q.receiver.end
+	end := l.out.end
 	if err := end.enter(); err != nil {
 		return v, 0, err
 	}
@@ -91,7 +95,7 @@ func (l *Latest[T]) Load() (v T, version uint64, err error) {
 	if version, err = end.ring.Peek(&in.Message); err != nil {
 		return v, 0, shmError(context.Background(), "load", err, ErrEmpty)
 	}
-	if v, err = read(in, l.q.receiver.plan); err != nil {
+	if v, err = read(in, l.out.plan); err != nil {
 		return v, 0, fmt.Errorf("load: %w", err)
 	}
 	return v, version, nil
@@ -100,7 +104,7 @@ func (l *Latest[T]) Load() (v T, version uint64, err error) {
 // Version returns the version of the value, 0 if l is closed: to find out without a Load whether
 // there is a newer one.
 func (l *Latest[T]) Version() uint64 {
-	end := l.q.receiver.end
+	end := l.out.end
 	if end.enter() != nil {
 		return 0
 	}
@@ -111,7 +115,7 @@ func (l *Latest[T]) Version() uint64 {
 // Wait waits until there is a version greater than after, and loads it. With after 0 it is Load.
 // Who is slow misses what came in between.
 func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64, err error) {
-	end := l.q.receiver.end
+	end := l.out.end
 	if err := end.enter(); err != nil {
 		return v, 0, err
 	}
@@ -124,21 +128,21 @@ func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64
 
 // Close gives this process's reference back. Those who wait here get ErrClosed. Close is
 // idempotent; a process that dies closes what it has.
-func (l *Latest[T]) Close() error { return errors.Join(l.mu.Close(), l.q.Close()) }
+func (l *latest[T]) Close() error { return errors.Join(l.mu.Close(), l.in.Close(), l.out.Close()) }
 
 // latestTags are those of [Mutex, Sender, Receiver].
 var latestTags = &wire.Tags{Type: "Latest", Fields: []int{3}}
 
 // MarshalWire lets a Latest be part of a value that is sent. Its receiver has one of its own, of
 // the same value.
-func (l *Latest[T]) MarshalWire(e *wire.Encoder) error {
+func (l *latest[T]) MarshalWire(e *wire.Encoder) error {
 	e.Tag(latestTags, 0)
-	return errors.Join(l.mu.MarshalWire(e), l.q.sender.MarshalWire(e), l.q.receiver.MarshalWire(e))
+	return errors.Join(l.mu.MarshalWire(e), l.in.MarshalWire(e), l.out.MarshalWire(e))
 }
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of another
 // type.
-func (l *Latest[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+func (l *latest[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	if err := d.OnlyTag(latestTags); err != nil {
 		return err
 	}
@@ -149,14 +153,14 @@ func (l *Latest[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	if err != nil {
 		return err
 	}
-	l.q.sender.plan, l.q.receiver.plan = plan, plan
-	if l.q.sender.end, err = unmarshal(d, latestName[T](), sending); err != nil {
+	l.in.plan, l.out.plan = plan, plan
+	if l.in.end, err = unmarshal(d, latestName[T](), sending); err != nil {
 		return err
 	}
-	if l.q.receiver.end, err = unmarshal(d, latestName[T](), receiving); err != nil {
+	if l.out.end, err = unmarshal(d, latestName[T](), receiving); err != nil {
 		return err
 	}
-	if !l.q.receiver.end.ring.News() || l.q.receiver.end.block != l.q.sender.end.block {
+	if !l.out.end.ring.News() || l.out.end.block != l.in.end.block {
 		return fmt.Errorf("%w: the ends of a Latest", ErrNotEnd)
 	}
 	return nil

@@ -7,35 +7,20 @@ import (
 	"reflect"
 )
 
-// A LayoutError says why values of a type cannot be a [Record]: other processes read the same
-// bytes, so there is no pointer in them, and no byte of which the type does not say what it is. It
-// wraps ErrType.
-type LayoutError struct {
-	Type   reflect.Type // of the Record
-	Path   string       // to the part that is the reason, as in "job.Names[]"
-	Reason string       // what is wrong with it, and what to write instead
-}
-
-// Error returns one line.
-func (e *LayoutError) Error() string {
-	return fmt.Sprintf("ipc: no record of %s: %s %s", e.Type, e.Path, e.Reason)
-}
-
-// Unwrap returns ErrType.
-func (e *LayoutError) Unwrap() error { return ErrType }
-
 // recordName is what a Record of T is called. Beside the name of the type it has a sum of the
 // layout, since another program may have another one under that name.
 func recordName[T any](kind string) (string, error) {
 	t := reflect.TypeFor[T]()
 	sum := fnv.New64a()
 	if path, reason := layout(sum, t, typeName(t)); reason != "" {
-		return "", &LayoutError{t, path, reason}
+		return "", fmt.Errorf("ipc: no record of %s: %s %s%.0w", t, path, reason, ErrType)
 	}
 	return fmt.Sprintf("%s[%s %x]", kind, typeName(t), sum.Sum(nil)), nil
 }
 
-// layout writes the layout of t, or returns the part that has none and why.
+// layout writes the layout of t, or returns the part that has none and why: other processes read
+// the same bytes, so there is no pointer in them, and no byte of which the type does not say what
+// it is.
 func layout(w io.Writer, t reflect.Type, path string) (at, reason string) {
 	fmt.Fprintf(w, "%d %d,", t.Kind(), t.Size())
 	switch k := t.Kind(); {

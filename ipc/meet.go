@@ -165,7 +165,7 @@ func (l *Listener[T]) receive(s *sys.Conn) (*Conn[T], error) {
 	if !a.Shared {
 		return streamOf[T](m)
 	}
-	ours, theirs, err := Pipe[T]()
+	ours, theirs, err := Pipe[T, T]()
 	if err != nil {
 		return nil, err
 	}

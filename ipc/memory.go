@@ -12,7 +12,10 @@ import (
 // A Memory is so many bytes of shared memory, mostly under a name: Python's SharedMemory. It
 // travels to other processes, with or without a name. tensor.FromBuffer makes tensors of it. The
 // zero Memory is closed.
-type Memory struct{ region *region }
+type Memory struct{ memory }
+
+// A memory is what travels of a Memory.
+type memory struct{ region *region }
 
 // A region is what a Memory holds, and what the garbage collector is asked about: the Memory itself
 // may be copied.
@@ -36,8 +39,10 @@ func newRegion(d *shm.Domain, h shm.Handle, size uint64) (*region, error) {
 	return r, nil
 }
 
-// NewMemory makes a memory of size zeros, without a name. The caller closes it.
-func NewMemory(size int) (*Memory, error) {
+// NewMemory makes a memory of size zero bytes and gives it a name, or none if name is empty. The
+// caller closes it, and unlinks the name. Another process opens it by Lookup[*Memory]. The error is
+// ErrSize if size is below 0, and shm.ErrExist if the name is taken.
+func NewMemory(name string, size int) (*Memory, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("new memory of %d bytes: %w", size, ErrSize)
 	}
@@ -54,25 +59,15 @@ func NewMemory(size int) (*Memory, error) {
 		return nil, err
 	}
 	clear(r.bytes)
-	return &Memory{r}, nil
-}
-
-// Create makes a memory of size zeros and gives it a name. The caller closes it; somebody unlinks
-// the name. The error is shm.ErrExist if the name is taken.
-func Create(name string, size int) (*Memory, error) {
-	m, err := NewMemory(size)
-	if err != nil {
-		return nil, err
+	m := &Memory{memory{r}}
+	if name == "" {
+		return m, nil
 	}
 	if err := Bind(name, m); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
 }
-
-// Open returns the memory that has the name. The caller closes it. The error is shm.ErrNotExist if
-// the name is not bound, and ErrType if something else is.
-func Open(name string) (*Memory, error) { return Lookup[*Memory](name) }
 
 // open reports whether m is neither zero nor closed.
 func (m *Memory) open() bool { return m.region != nil && m.region.users.Load()&holdClosed == 0 }
@@ -91,7 +86,7 @@ func (m *Memory) Size() int { return len(m.Bytes()) }
 
 // Close drops this process's reference. The name stays, and so do those who have the memory open.
 // Close is idempotent; a process that dies closes what it has.
-func (m *Memory) Close() error {
+func (m *memory) Close() error {
 	if m.region == nil {
 		return nil
 	}
@@ -104,7 +99,7 @@ var memoryTags = &wire.Tags{Type: "memory", Fields: []int{2}}
 
 // MarshalWire lets a memory be part of a value that is sent. Its receiver has one of its own, of
 // the same bytes.
-func (m *Memory) MarshalWire(e *wire.Encoder) error {
+func (m *memory) MarshalWire(e *wire.Encoder) error {
 	if m.region == nil || m.region.enter() != nil {
 		return fmt.Errorf("send memory: %w", ErrClosed)
 	}
@@ -118,7 +113,7 @@ func (m *Memory) MarshalWire(e *wire.Encoder) error {
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrSize if the block has fewer
 // bytes.
-func (m *Memory) UnmarshalWire(dec *wire.Decoder) error {
+func (m *memory) UnmarshalWire(dec *wire.Decoder) error {
 	d, err := shm.Default()
 	if err != nil {
 		return err

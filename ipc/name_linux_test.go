@@ -14,7 +14,7 @@ import (
 // first tries to be the one that creates.
 var first = newRole("first", func(ctx context.Context, won *ipc.Sender[bool]) error {
 	defer won.Close()
-	m, err := ipc.Create("once", 64)
+	m, err := ipc.NewMemory("once", 64)
 	if err != nil && !errors.Is(err, shm.ErrExist) {
 		return err
 	}
@@ -44,7 +44,7 @@ func TestOneProcessCreatesAndItsMemoryOutlivesIt(t *testing.T) {
 			winners++
 		}
 	}
-	m, err := ipc.Open("once")
+	m, err := ipc.Lookup[*ipc.Memory]("once")
 	check(t, err)
 	for ctx := watched(t); string(m.Bytes()[:5]) != "first" && ctx.Err() == nil; {
 		runtime.Gosched()
@@ -52,7 +52,7 @@ func TestOneProcessCreatesAndItsMemoryOutlivesIt(t *testing.T) {
 	for _, kill := range cmds {
 		kill()
 	}
-	if again, err := ipc.Open("once"); err != nil || winners != 1 || string(again.Bytes()[:5]) != "first" {
+	if again, err := ipc.Lookup[*ipc.Memory]("once"); err != nil || winners != 1 || string(again.Bytes()[:5]) != "first" {
 		t.Errorf("%d created it, after their death: %v", winners, err)
 	} else {
 		check(t, again.Close())
@@ -76,13 +76,13 @@ var stranger = newRole("stranger", func(ctx context.Context, i invitation) error
 	inherited, err := shm.Default()
 	shm.SetDefault(d)
 	defer shm.SetDefault(inherited)
-	m, err1 := ipc.Open("raw")
+	m, err1 := ipc.Lookup[*ipc.Memory]("raw")
 	q, err2 := ipc.Lookup[*ipc.Sender[string]]("answers")
 	if err := errors.Join(err, err1, err2); err != nil {
 		return err
 	}
 	copy(m.Bytes(), "written")
-	mine, err := ipc.Create("mine", 8)
+	mine, err := ipc.NewMemory("mine", 8)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func TestStrangersShareByName(t *testing.T) {
 	d := shared(t)
 	l, err := d.Listen(shm.ListenOptions{})
 	check(t, err)
-	m, err := ipc.Create("raw", 16)
+	m, err := ipc.NewMemory("raw", 16)
 	check(t, err)
 	copy(m.Bytes()[8:], "for you")
 	q := newQueue[string](t, 1)
@@ -103,7 +103,7 @@ func TestStrangersShareByName(t *testing.T) {
 	if s, err := q.Get(watched(t)); s != "for y" || err != nil {
 		t.Errorf("it read %q, %v", s, err)
 	}
-	left, err := ipc.Open("mine")
+	left, err := ipc.Lookup[*ipc.Memory]("mine")
 	check(t, err)
 	if string(m.Bytes()[:7]) != "written" || string(left.Bytes()[:4]) != "left" {
 		t.Errorf("it has written %q and left %q", m.Bytes()[:7], left.Bytes())

@@ -16,9 +16,9 @@ import (
 
 func TestMemoryByName(t *testing.T) {
 	each(t, func(t *testing.T, _ *shm.Domain) {
-		m, err := ipc.Create("m", 1000)
+		m, err := ipc.NewMemory("m", 1000)
 		check(t, err)
-		again, err := ipc.Open("m")
+		again, err := ipc.Lookup[*ipc.Memory]("m")
 		check(t, err)
 		if m.Size() != 1000 || len(again.Bytes()) != 1000 || !bytes.Equal(again.Bytes(), make([]byte, 1000)) {
 			t.Errorf("%d bytes, opened %d", m.Size(), len(again.Bytes()))
@@ -30,7 +30,7 @@ func TestMemoryByName(t *testing.T) {
 			t.Errorf("%q after the creator closed", again.Bytes()[:5])
 		}
 		check(t, ipc.Unlink("m"))
-		third, err := ipc.Create("m", 8)
+		third, err := ipc.NewMemory("m", 8)
 		check(t, err)
 		copy(third.Bytes(), "other")
 		if string(again.Bytes()[:5]) != "hello" {
@@ -42,19 +42,18 @@ func TestMemoryByName(t *testing.T) {
 
 func TestNamesAreRefused(t *testing.T) {
 	local(t)
-	_, err := ipc.Open("m")
+	_, err := ipc.Lookup[*ipc.Memory]("m")
 	wantErr(t, err, shm.ErrNotExist, fs.ErrNotExist)
 	wantErr(t, ipc.Unlink("m"), shm.ErrNotExist)
-	_, err = ipc.Create("", 10)
-	wantErr(t, err, shm.ErrName)
-	_, err = ipc.Create("m", -1)
+	wantErr(t, ipc.Bind("", 5), shm.ErrName)
+	_, err = ipc.NewMemory("m", -1)
 	wantErr(t, err, ipc.ErrSize)
-	_, err = ipc.Create("m", 1<<40)
+	_, err = ipc.NewMemory("m", 1<<40)
 	wantErr(t, err, shm.ErrTooLarge)
 	check(t, ipc.Bind("m", 5))
-	_, err = ipc.Create("m", 10)
+	_, err = ipc.NewMemory("m", 10)
 	wantErr(t, err, shm.ErrExist, fs.ErrExist)
-	_, err = ipc.Open("m")
+	_, err = ipc.Lookup[*ipc.Memory]("m")
 	wantErr(t, err, ipc.ErrType)
 	if n, err := ipc.Lookup[int]("m"); n != 5 || err != nil {
 		t.Errorf("%d, %v", n, err)
@@ -101,10 +100,10 @@ func TestQueueByName(t *testing.T) {
 
 func TestForgottenMemoryIsClosed(t *testing.T) {
 	d := local(t)
-	m, err := ipc.NewMemory(100)
+	m, err := ipc.NewMemory("", 100)
 	check(t, err)
 	check(t, ipc.Bind("m", m))
-	if _, err := ipc.Open("m"); err != nil {
+	if _, err := ipc.Lookup[*ipc.Memory]("m"); err != nil {
 		t.Fatal(err)
 	}
 	runtime.KeepAlive(m)
@@ -121,12 +120,12 @@ func TestManyCreateAndOneDoes(t *testing.T) {
 		var won atomic.Int32
 		for range 8 {
 			wg.Go(func() {
-				m, err := ipc.Create("m", 10)
+				m, err := ipc.NewMemory("m", 10)
 				switch {
 				case err == nil:
 					won.Add(1)
 				case errors.Is(err, shm.ErrExist):
-					if m, err = ipc.Open("m"); err != nil {
+					if m, err = ipc.Lookup[*ipc.Memory]("m"); err != nil {
 						t.Error(err)
 						return
 					}

@@ -20,26 +20,29 @@ const pipeCapacity = 64
 // Processes that were not started by each other meet by Listen and Dial, and have a Conn.
 //
 // Its methods may be called by several goroutines. The zero PipeEnd is closed.
-type PipeEnd[S, R any] struct {
-	out Sender[S]
-	in  Receiver[R]
+type PipeEnd[S, R any] struct{ pipe[S, R] }
+
+// A pipe is the two ends of queues that a PipeEnd has: they travel and are closed together.
+type pipe[S, R any] struct {
+	out sender[S]
+	in  receiver[R]
 }
 
-// Pipe makes a pipe and returns its two sides; what one sends the other receives. The caller closes
-// both. For a pipe with one direction, use the Sender and the Receiver of a Queue.
-func Pipe[T any]() (a, b *PipeEnd[T, T], err error) { return Pipe2[T, T]() }
-
-// Pipe2 is Pipe with a type for each direction: requests and replies, or actions and observations.
-func Pipe2[S, R any]() (a *PipeEnd[S, R], b *PipeEnd[R, S], err error) {
-	there, err := NewQueue[S](pipeCapacity)
+// Pipe makes a pipe and returns its two sides: a sends values of type S, which b receives, and b
+// sends values of type R, which a receives. The two types are requests and replies, or actions and
+// observations, or the same. The caller closes both. For a pipe with one direction, use the Sender
+// and the Receiver of a Queue.
+func Pipe[S, R any]() (a *PipeEnd[S, R], b *PipeEnd[R, S], err error) {
+	there, err := newEnds[S](QueueOptions{Capacity: pipeCapacity})
 	if err != nil {
 		return nil, nil, fmt.Errorf("pipe: %w", err)
 	}
-	back, err := NewQueue[R](pipeCapacity)
+	back, err := newEnds[R](QueueOptions{Capacity: pipeCapacity})
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("pipe: %w", err), there.Close())
 	}
-	return &PipeEnd[S, R]{there.sender, back.receiver}, &PipeEnd[R, S]{back.sender, there.receiver}, nil
+	return &PipeEnd[S, R]{pipe[S, R]{there.sender, back.receiver}}, &PipeEnd[R, S]{pipe[R, S]{back.sender,
+		there.receiver}}, nil
 }
 
 // Send sends v and waits while too much is on the way. v is copied, but for the blocks of shared
@@ -57,33 +60,24 @@ func (c *PipeEnd[S, R]) Recv(ctx context.Context) (R, error) { return c.in.Get(c
 // TryRecv is Recv that returns ErrEmpty instead of waiting.
 func (c *PipeEnd[S, R]) TryRecv() (R, error) { return c.in.TryGet() }
 
-// All returns what is received until the other side is closed or dead; see Receiver.All.
+// All returns the values one after the other as they are received, until the other side is closed
+// or dead. Any other end is an error, and the last thing it returns. A loop may break off and be
+// continued by another.
 func (c *PipeEnd[S, R]) All(ctx context.Context) iter.Seq2[R, error] { return c.in.All(ctx) }
 
-// Poll waits until a Recv would not, because there is a value or the other side is gone; see
-// Receiver.Poll.
-func (c *PipeEnd[S, R]) Poll(ctx context.Context) error { return c.in.Poll(ctx) }
+// Poll waits until a Recv would not wait, because there is a value or the other side is gone. The
+// error is ErrEmpty and context.DeadlineExceeded if ctx had a deadline.
+func (c *pipe[S, R]) Poll(ctx context.Context) error { return c.in.Poll(ctx) }
 
 // Len returns the number of values that wait to be received.
-func (c *PipeEnd[S, R]) Len() int { return c.in.Len() }
+func (c *pipe[S, R]) Len() int { return c.in.Len() }
 
 // Close closes this side in this process. It is idempotent.
-func (c *PipeEnd[S, R]) Close() error { return errors.Join(c.out.Close(), c.in.Close()) }
+func (c *pipe[S, R]) Close() error { return errors.Join(c.out.Close(), c.in.Close()) }
 
 // MarshalWire lets a side be part of a value that is sent. Its receiver has that side as well.
-func (c *PipeEnd[S, R]) MarshalWire(e *wire.Encoder) error {
-	e.Tag(pairTags, 0)
-	return errors.Join(c.out.MarshalWire(e), c.in.MarshalWire(e))
-}
+func (c *pipe[S, R]) MarshalWire(e *wire.Encoder) error { return marshalPair(e, &c.out, &c.in) }
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the pipe carries other
 // types.
-func (c *PipeEnd[S, R]) UnmarshalWire(d *wire.Decoder) error {
-	if err := d.OnlyTag(pairTags); err != nil {
-		return err
-	}
-	if err := c.out.UnmarshalWire(d); err != nil {
-		return err
-	}
-	return c.in.UnmarshalWire(d)
-}
+func (c *pipe[S, R]) UnmarshalWire(d *wire.Decoder) error { return unmarshalPair(d, &c.out, &c.in) }

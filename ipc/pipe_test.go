@@ -13,7 +13,7 @@ func collect() { runtime.GC() }
 func TestAPipeGoesBothWays(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
-		a, b, err := ipc.Pipe2[int, string]()
+		a, b, err := ipc.Pipe[int, string]()
 		check(t, err)
 		defer a.Close()
 		defer b.Close()
@@ -37,7 +37,7 @@ func TestAPipeGoesBothWays(t *testing.T) {
 func TestAPipeEndsAfterItIsDrained(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)
-		a, b, err := ipc.Pipe[int]()
+		a, b, err := ipc.Pipe[int, int]()
 		check(t, err)
 		defer b.Close()
 		check(t, a.Send(ctx, 1))
@@ -56,7 +56,7 @@ func TestAPipeEndsAfterItIsDrained(t *testing.T) {
 
 func TestAFullPipeSaysSo(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		a, b, err := ipc.Pipe[int]()
+		a, b, err := ipc.Pipe[int, int]()
 		check(t, err)
 		defer a.Close()
 		defer b.Close()

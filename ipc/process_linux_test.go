@@ -122,7 +122,7 @@ func TestOneProcesssValuesArriveInOrder(t *testing.T) {
 func TestWhatADeadProcessPutIsReceived(t *testing.T) {
 	d := shared(t)
 	ctx := watched(t)
-	q, err := ipc.NewUnbounded[note]()
+	q, err := ipc.NewQueue[note](0)
 	check(t, err)
 	defer q.Close()
 	wait(t, put.start(t, d, putting{0, 1000, q.Sender()}))
@@ -182,7 +182,7 @@ var echo = newRole("echo", func(ctx context.Context, c *ipc.PipeEnd[[]byte, []by
 func TestAPipeToAProcessEndsWithIt(t *testing.T) {
 	d := shared(t)
 	ctx := watched(t)
-	a, b, err := ipc.Pipe[[]byte]()
+	a, b, err := ipc.Pipe[[]byte, []byte]()
 	check(t, err)
 	defer a.Close()
 	cmd := echo.start(t, d, b)

@@ -12,25 +12,25 @@ import (
 // and receivers in any processes of the domain. Each value is received once, and the values of one
 // sender in their order.
 //
-// A Queue has the methods of a [Sender] and those of a [Receiver]: Put, TryPut, PutN and Finish;
-// Get, TryGet, GetN, All and Poll.
-//
-// A process that has a *Queue has both ends. Give those that only put a Sender and those that only
-// get a Receiver: then receivers learn that all senders are gone, also when those were killed.
+// A process that has a *Queue has both ends. Give a Sender to those that only put and a Receiver to
+// those that only get: then receivers learn that all senders are gone, also when those were killed.
 //
 // A queue that is left with a message in it that holds the queue itself is never freed.
 //
 // Its methods may be called by several goroutines. The zero Queue is closed.
-type Queue[T any] struct {
-	sender[T]   `wire:"-"` // MarshalWire writes both
-	receiver[T] `wire:"-"`
+type Queue[T any] struct{ ends[T] }
+
+// The ends of one queue travel together and are closed together.
+type ends[T any] struct {
+	sender[T]
+	receiver[T]
 }
 
-// The ends of a Queue, by names that leave those of its methods free.
-type (
-	sender[T any]   = Sender[T]
-	receiver[T any] = Receiver[T]
-)
+// join makes each end keep the other one from the garbage collector: a process that has kept only
+// the Sender of its Queue has not closed the Receiver.
+func (q *ends[T]) join() {
+	q.sender.end.other, q.receiver.end.other = q.receiver.end, q.sender.end
+}
 
 // QueueOptions describe a queue. The zero value is an unbounded one.
 type QueueOptions struct {
@@ -50,41 +50,37 @@ const (
 	maxCapacity     = 1 << 30 // of a ring
 )
 
-// NewQueue makes a queue in which capacity values may wait, at least 1. The caller closes it. The
-// error wraps wire.ErrType if values of type T cannot cross processes, and ErrSize for another
-// capacity.
+// NewQueue makes a queue in which capacity values may wait; with 0 puts do not wait, as with
+// Python's Queue(), and the queue grows up to the default of QueueOptions.MaxBytes. The caller
+// closes it. The error wraps wire.ErrType if values of type T cannot cross processes, and ErrSize
+// for a negative capacity.
 func NewQueue[T any](capacity int) (*Queue[T], error) {
-	if capacity < 1 {
-		return nil, fmt.Errorf("new queue of capacity %d: %w: want at least 1, or NewUnbounded", capacity, ErrSize)
-	}
 	return NewQueueWith[T](QueueOptions{Capacity: capacity})
 }
 
-// NewUnbounded makes a queue whose puts do not wait: Python's Queue(). It grows up to the default
-// of QueueOptions.MaxBytes; before that, a put returns shm.ErrNoSpace if the domain's budget is
-// used up.
-func NewUnbounded[T any]() (*Queue[T], error) { return NewQueueWith[T](QueueOptions{}) }
-
-// NewQueueWith makes a queue with options.
+// NewQueueWith makes a queue with options. The caller closes it. The errors are those of NewQueue,
+// and ErrSize for options that there cannot be.
 func NewQueueWith[T any](opts QueueOptions) (*Queue[T], error) {
-	plan, err := wire.PlanOf[T]()
+	both, err := newEnds[T](opts)
 	if err != nil {
 		return nil, fmt.Errorf("new queue: %w", err)
 	}
-	send, recv, err := newEnds(opts, elemName[T]())
-	if err != nil {
-		return nil, fmt.Errorf("new queue: %w", err)
-	}
-	return &Queue[T]{Sender[T]{send, plan}, Receiver[T]{recv, plan}}, nil
+	both.join()
+	return &Queue[T]{both}, nil
 }
 
 // newEnds makes a ring and both of its ends.
-func newEnds(opts QueueOptions, elem string) (send, recv *end, err error) {
+func newEnds[T any](opts QueueOptions) (both ends[T], err error) {
+	plan, err := wire.PlanOf[T]()
+	if err != nil {
+		return both, err
+	}
 	ro, err := opts.ring()
 	if err != nil {
-		return nil, nil, err
+		return both, err
 	}
-	return makeEnds(ro, elem, opts.Policy)
+	send, recv, err := makeEnds(ro, elemName[T](), opts.Policy)
+	return ends[T]{sender[T]{send, plan}, receiver[T]{recv, plan}}, err
 }
 
 func makeEnds(ro shm.RingOptions, elem string, policy Policy) (send, recv *end, err error) {
@@ -126,39 +122,50 @@ func (o QueueOptions) ring() (shm.RingOptions, error) {
 	return shm.RingOptions{Capacity: int(o.MaxBytes / shm.SlotSize), Grow: true}, nil
 }
 
-// Sender returns the queue's sending end. It is the queue's own: to close it, here, is to say that
-// the process does not put any more, and to send it gives the receiver an end of its own.
-func (q *Queue[T]) Sender() *Sender[T] { return &q.sender }
+// Sender returns the queue's sending end. To close it is to say that this process does not put any
+// more. To send it gives the process that receives it an end of its own.
+func (q *Queue[T]) Sender() *Sender[T] { return &Sender[T]{q.sender} }
 
-// Receiver returns the queue's receiving end; see Sender.
-func (q *Queue[T]) Receiver() *Receiver[T] { return &q.receiver }
+// Receiver returns the queue's receiving end. To close it is to say that this process does not get
+// any more. To send it gives the process that receives it an end of its own.
+func (q *Queue[T]) Receiver() *Receiver[T] { return &Receiver[T]{q.receiver} }
 
-// Len returns the number of values that wait, 0 if q is closed.
-func (q *Queue[T]) Len() int { return q.receiver.Len() }
+// Len returns the number of values that wait, 0 if the receiving end is closed.
+func (q *ends[T]) Len() int { return q.receiver.Len() }
 
 // Cap returns the number of values for which there is room.
-func (q *Queue[T]) Cap() int { return q.receiver.Cap() }
+func (q *ends[T]) Cap() int { return q.receiver.Cap() }
 
-// Close closes both ends. It does not finish the queue for others. Close is idempotent.
-func (q *Queue[T]) Close() error { return errors.Join(q.sender.Close(), q.receiver.Close()) }
+// Close closes both ends in this process; other processes keep theirs. Close is idempotent.
+func (q *ends[T]) Close() error { return errors.Join(q.sender.Close(), q.receiver.Close()) }
+
+// MarshalWire lets a queue be part of a value that is sent. Its receiver has both ends.
+func (q *ends[T]) MarshalWire(e *wire.Encoder) error { return marshalPair(e, &q.sender, &q.receiver) }
+
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
+// another type.
+func (q *ends[T]) UnmarshalWire(d *wire.Decoder) error {
+	if err := unmarshalPair(d, &q.sender, &q.receiver); err != nil {
+		return err
+	}
+	q.join()
+	return nil
+}
 
 // pairTags are those of [Sender, Receiver].
 var pairTags = &wire.Tags{Type: "pair of a queue's ends", Fields: []int{2}}
 
-// MarshalWire lets a queue be part of a value that is sent. Its receiver has both ends.
-func (q *Queue[T]) MarshalWire(e *wire.Encoder) error {
+func marshalPair[S, R any](e *wire.Encoder, out *sender[S], in *receiver[R]) error {
 	e.Tag(pairTags, 0)
-	return errors.Join(q.sender.MarshalWire(e), q.receiver.MarshalWire(e))
+	return errors.Join(out.MarshalWire(e), in.MarshalWire(e))
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
-// another type.
-func (q *Queue[T]) UnmarshalWire(d *wire.Decoder) error {
+func unmarshalPair[S, R any](d *wire.Decoder, out *sender[S], in *receiver[R]) error {
 	if err := d.OnlyTag(pairTags); err != nil {
 		return err
 	}
-	if err := q.sender.UnmarshalWire(d); err != nil {
+	if err := out.UnmarshalWire(d); err != nil {
 		return err
 	}
-	return q.receiver.UnmarshalWire(d)
+	return in.UnmarshalWire(d)
 }

@@ -513,7 +513,7 @@ func TestDropOldestKeepsTheOrder(t *testing.T) {
 func TestAnUnboundedQueueWaitsForNobody(t *testing.T) {
 	d := shared(t)
 	ctx := watched(t)
-	q, err := ipc.NewUnbounded[*blob]()
+	q, err := ipc.NewQueue[*blob](0)
 	check(t, err)
 	defer q.Close()
 	const count, size = 1000, 100 * 100 * 4
@@ -577,7 +577,7 @@ func TestOptionsAreChecked(t *testing.T) {
 			t.Errorf("%+v is taken", o)
 		}
 	}
-	_, err := ipc.NewQueue[int](0)
+	_, err := ipc.NewQueue[int](-1)
 	wantErr(t, err, ipc.ErrSize)
 	_, err = ipc.NewJoinableQueue[int](-1)
 	wantErr(t, err, ipc.ErrSize)
@@ -609,7 +609,7 @@ func TestEndsTravelInQueues(t *testing.T) {
 		}
 		ctx := watched(t)
 		carrier, q := newQueue[all](t, 1), newQueue[int](t, 4)
-		a, b, err := ipc.Pipe[string]()
+		a, b, err := ipc.Pipe[string, string]()
 		check(t, err)
 		defer a.Close()
 		check(t, carrier.Put(ctx, all{q, q.Sender(), *q.Receiver(), b, nil}))
@@ -706,4 +706,30 @@ func TestRegression_S2_5_ABudgetErrorNamesTheQueue(t *testing.T) {
 	b, err := q.TryGet()
 	check(t, err)
 	check(t, b.Close())
+}
+
+func TestQueue_OfNoCapacityTakesAllInOrder(t *testing.T) {
+	shared(t)
+	ctx := watched(t)
+	q, err := ipc.NewQueue[int](0)
+	check(t, err)
+	if q.Len() != 0 {
+		t.Error("a new queue is not empty")
+	}
+	for i := range 100 {
+		check(t, q.Put(ctx, i))
+	}
+	for i := range 100 {
+		if q.Len() != 100-i {
+			t.Errorf("%d values with %d to come", q.Len(), 100-i)
+		}
+		if v, err := q.Get(ctx); v != i || err != nil {
+			t.Fatalf("%d, %v", v, err)
+		}
+	}
+	if q.Len() != 0 {
+		t.Error("a drained queue is not empty")
+	}
+	check(t, q.Close())
+	wantErr(t, q.Put(ctx, 1), ipc.ErrClosed)
 }

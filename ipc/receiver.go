@@ -11,7 +11,10 @@ import (
 
 // A Receiver is the receiving end of a queue. It travels to other processes; each value goes to one
 // receiver. Its methods may be called by several goroutines. The zero Receiver is closed.
-type Receiver[T any] struct {
+type Receiver[T any] struct{ receiver[T] }
+
+// A receiver is what a Receiver and a Queue do alike.
+type receiver[T any] struct {
 	end  *end
 	plan *wire.Plan[T]
 }
@@ -22,7 +25,7 @@ type Receiver[T any] struct {
 // The error is ErrClosed once the queue is empty and nobody can put any more; ErrEmpty and
 // context.DeadlineExceeded if ctx had a deadline. Any other error means that one message was taken
 // and could not be read.
-func (r *Receiver[T]) Get(ctx context.Context) (T, error) {
+func (r *receiver[T]) Get(ctx context.Context) (T, error) {
 	if err := r.end.enter(); err != nil {
 		var zero T
 		return zero, err
@@ -35,7 +38,7 @@ func (r *Receiver[T]) Get(ctx context.Context) (T, error) {
 }
 
 // TryGet is Get that returns ErrEmpty instead of waiting.
-func (r *Receiver[T]) TryGet() (T, error) {
+func (r *receiver[T]) TryGet() (T, error) {
 	if err := r.end.enter(); err != nil {
 		var zero T
 		return zero, err
@@ -50,7 +53,7 @@ func (r *Receiver[T]) TryGet() (T, error) {
 // GetN waits for a value and takes as many as there are, up to len(vs), into vs. It returns how
 // many those are, which is at least 1 if err is nil. Into an empty slice it takes nothing, and does
 // not wait.
-func (r *Receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
+func (r *receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	if err := r.end.enter(); err != nil {
 		return 0, err
 	}
@@ -71,7 +74,7 @@ func (r *Receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	return n, err
 }
 
-func (r *Receiver[T]) get(ctx context.Context, in *incoming) (v T, err error) {
+func (r *receiver[T]) get(ctx context.Context, in *incoming) (v T, err error) {
 	if err := r.take(ctx, in); err != nil {
 		return v, err
 	}
@@ -79,7 +82,7 @@ func (r *Receiver[T]) get(ctx context.Context, in *incoming) (v T, err error) {
 }
 
 // take waits for a message.
-func (r *Receiver[T]) take(ctx context.Context, in *incoming) error {
+func (r *receiver[T]) take(ctx context.Context, in *incoming) error {
 	if ctx.Err() == context.Canceled { // with a deadline that is over it takes what is there: ErrEmpty is true
 		return contextError(ctx, "get", ErrEmpty)
 	}
@@ -89,14 +92,14 @@ func (r *Receiver[T]) take(ctx context.Context, in *incoming) error {
 	return nil
 }
 
-func (r *Receiver[T]) tryGet(in *incoming) (v T, err error) {
+func (r *receiver[T]) tryGet(in *incoming) (v T, err error) {
 	if err := r.end.ring.TryGet(&in.Message); err != nil {
 		return v, shmError(context.Background(), "get", err, ErrEmpty)
 	}
 	return r.read(in)
 }
 
-func (r *Receiver[T]) read(in *incoming) (T, error) {
+func (r *receiver[T]) read(in *incoming) (T, error) {
 	v, err := read(in, r.plan)
 	if err != nil {
 		return v, fmt.Errorf("get: %w", err)
@@ -107,7 +110,7 @@ func (r *Receiver[T]) read(in *incoming) (T, error) {
 // All returns the values one after the other, until the queue is empty and nobody can put any more.
 // Any other end is an error, and the last thing it returns. A loop may break off and be continued
 // by another.
-func (r *Receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
+func (r *receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for {
 			v, err := r.Get(ctx)
@@ -121,7 +124,7 @@ func (r *Receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
 // Poll waits until a Get would not: there is a value, which another receiver may be quicker to
 // take, or there will never be one. It returns ErrEmpty and context.DeadlineExceeded if ctx had a
 // deadline.
-func (r *Receiver[T]) Poll(ctx context.Context) error {
+func (r *receiver[T]) Poll(ctx context.Context) error {
 	if err := r.end.enter(); err != nil {
 		return err
 	}
@@ -130,10 +133,10 @@ func (r *Receiver[T]) Poll(ctx context.Context) error {
 }
 
 // Len returns the number of values that wait in the queue, 0 if r is closed.
-func (r *Receiver[T]) Len() int { return r.end.len() }
+func (r *receiver[T]) Len() int { return r.end.len() }
 
 // Cap returns the number of values for which the queue has room.
-func (r *Receiver[T]) Cap() int { return r.end.cap() }
+func (r *receiver[T]) Cap() int { return r.end.cap() }
 
 // Clone returns another Receiver of the same queue, to be closed on its own.
 func (r *Receiver[T]) Clone() (*Receiver[T], error) {
@@ -141,23 +144,20 @@ func (r *Receiver[T]) Clone() (*Receiver[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Receiver[T]{e, r.plan}, nil
+	return &Receiver[T]{receiver[T]{e, r.plan}}, nil
 }
 
 // Close gives the end back. When the last one in any process is closed, puts return ErrClosed.
 // Operations that wait return ErrClosed too. Close is idempotent; a process that dies closes what
 // it has.
-func (r *Receiver[T]) Close() error { return r.end.close() }
+func (r *receiver[T]) Close() error { return r.end.close() }
 
 // MarshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
-func (r *Receiver[T]) MarshalWire(e *wire.Encoder) error {
-	e.Keep(r) // and with it the queue of which it may be a part
-	return r.end.marshal(e)
-}
+func (r *receiver[T]) MarshalWire(e *wire.Encoder) error { return r.end.marshal(e) }
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
 // another type.
-func (r *Receiver[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+func (r *receiver[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	if r.plan, err = wire.PlanOf[T](); err != nil {
 		return err
 	}

@@ -24,8 +24,8 @@ import (
 // The zero Record is closed.
 type Record[T any] struct{ elements[recordCell[T]] }
 
-// NewRecord makes a record. The caller closes it. The error is a *[LayoutError] if T has no fixed
-// layout.
+// NewRecord makes a record. The caller closes it. The error is ErrType if T has no fixed layout,
+// and says which part of it has none.
 func NewRecord[T any](v T) (*Record[T], error) {
 	o, err := newElements[T]("Record", 1)
 	if err != nil {
@@ -35,7 +35,7 @@ func NewRecord[T any](v T) (*Record[T], error) {
 	return record, record.Store(v)
 }
 
-func (r *Record[T]) array() *Records[T] { return &Records[T]{elementsOf[recordsCell[T]](r.obj)} }
+func (r *Record[T]) array() *Records[T] { return &Records[T]{sequenceOf[recordsCell[T]](r.obj)} }
 
 // Load returns the value.
 func (r *Record[T]) Load() (T, error) { return r.array().At(0) }
@@ -46,16 +46,16 @@ func (r *Record[T]) Store(v T) error { return r.array().Set(0, v) }
 // Records are so many values of fixed layout in shared memory, one behind the other: what an Array
 // of c_bool or of a ctypes.Structure is in Python. What holds for a [Record] holds for each of
 // them; the Mutex is one for all. The zero Records are closed.
-type Records[T any] struct{ elements[recordsCell[T]] }
+type Records[T any] struct{ sequence[recordsCell[T]] }
 
 // NewRecords makes n records of zeroes, ErrSize if n is below 0. The caller closes them. The error
-// is a *[LayoutError] if T has no fixed layout.
+// is ErrType if T has no fixed layout, and says which part of it has none.
 func NewRecords[T any](n int) (*Records[T], error) {
 	o, err := newElements[T]("Records", n)
 	if err != nil {
 		return nil, err
 	}
-	return &Records[T]{elementsOf[recordsCell[T]](o)}, nil
+	return &Records[T]{sequenceOf[recordsCell[T]](o)}, nil
 }
 
 // RecordsOf makes records of the values in from.
@@ -84,9 +84,6 @@ func readElements[T any](d *wire.Decoder, kind string) (*object, error) {
 	}
 	return readNumbers(d, name, shm.SizeOf[T]())
 }
-
-// Len returns the number of records, 0 if r is closed.
-func (r *Records[T]) Len() int { return r.obj.count() }
 
 // At returns record i. Below 0, i counts from the end.
 func (r *Records[T]) At(i int) (v T, err error) {

@@ -7,10 +7,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Sender is the sending end of a queue. It travels to other processes, and whoever has one keeps
-// the queue open for the receivers. Its methods may be called by several goroutines. The zero
-// Sender is closed.
-type Sender[T any] struct {
+// A Sender is the sending end of a queue. It travels to other processes. A process that has a
+// Sender keeps the queue open for the receivers. Its methods may be called by several goroutines.
+// The zero Sender is closed.
+type Sender[T any] struct{ sender[T] }
+
+// A sender is what a Sender and a Queue do alike.
+type sender[T any] struct {
 	end  *end
 	plan *wire.Plan[T]
 }
@@ -21,7 +24,7 @@ type Sender[T any] struct {
 //
 // The error is ErrClosed if nobody can get v any more; ErrFull and context.DeadlineExceeded if ctx
 // had a deadline.
-func (s *Sender[T]) Put(ctx context.Context, v T) error {
+func (s *sender[T]) Put(ctx context.Context, v T) error {
 	if err := s.end.enter(); err != nil {
 		return err
 	}
@@ -33,7 +36,7 @@ func (s *Sender[T]) Put(ctx context.Context, v T) error {
 }
 
 // TryPut is Put that returns ErrFull instead of waiting.
-func (s *Sender[T]) TryPut(v T) error {
+func (s *sender[T]) TryPut(v T) error {
 	if err := s.end.enter(); err != nil {
 		return err
 	}
@@ -46,7 +49,7 @@ func (s *Sender[T]) TryPut(v T) error {
 
 // PutN puts the values one after the other, as Put does, and returns how many it has put: all of
 // them if err is nil. Values of other senders may come between them.
-func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
+func (s *sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	if err := s.end.enter(); err != nil {
 		return 0, err
 	}
@@ -61,7 +64,7 @@ func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	return len(vs), nil
 }
 
-func (s *Sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error {
+func (s *sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error {
 	if ctx.Err() == context.Canceled { // with a deadline that is over it takes the room that there is: ErrFull is true
 		return contextError(ctx, "put", ErrFull)
 	}
@@ -77,7 +80,7 @@ func (s *Sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error 
 
 // Finish says that nobody puts any more, through whichever end: puts return ErrClosed, and gets
 // once the queue is empty.
-func (s *Sender[T]) Finish() error {
+func (s *sender[T]) Finish() error {
 	if err := s.end.enter(); err != nil {
 		return err
 	}
@@ -87,10 +90,10 @@ func (s *Sender[T]) Finish() error {
 }
 
 // Len returns the number of values that wait in the queue, 0 if s is closed.
-func (s *Sender[T]) Len() int { return s.end.len() }
+func (s *sender[T]) Len() int { return s.end.len() }
 
 // Cap returns the number of values for which the queue has room.
-func (s *Sender[T]) Cap() int { return s.end.cap() }
+func (s *sender[T]) Cap() int { return s.end.cap() }
 
 // Clone returns another Sender of the same queue, to be closed on its own: one for each goroutine
 // that ends by itself.
@@ -99,23 +102,20 @@ func (s *Sender[T]) Clone() (*Sender[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender[T]{e, s.plan}, nil
+	return &Sender[T]{sender[T]{e, s.plan}}, nil
 }
 
 // Close gives the end back. When the last one in any process is closed, receivers get what is left
 // and then ErrClosed. Operations that wait return ErrClosed. Close is idempotent; a process that
 // dies closes what it has.
-func (s *Sender[T]) Close() error { return s.end.close() }
+func (s *sender[T]) Close() error { return s.end.close() }
 
 // MarshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
-func (s *Sender[T]) MarshalWire(e *wire.Encoder) error {
-	e.Keep(s) // and with it the queue of which it may be a part
-	return s.end.marshal(e)
-}
+func (s *sender[T]) MarshalWire(e *wire.Encoder) error { return s.end.marshal(e) }
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
 // another type.
-func (s *Sender[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+func (s *sender[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	if s.plan, err = wire.PlanOf[T](); err != nil {
 		return err
 	}

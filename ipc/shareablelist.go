@@ -22,7 +22,10 @@ import (
 // An element is always its old value or its new one, even if a process dies while it sets it.
 // Goroutines of one process may use the list at once. Processes that use an element while another
 // one sets it must take turns, with a Mutex. The zero ShareableList is closed.
-type ShareableList struct {
+type ShareableList struct{ list }
+
+// A list is what travels of a ShareableList.
+type list struct {
 	mu  sync.Mutex
 	mem *Memory
 }
@@ -73,11 +76,11 @@ func NewShareableList(values ...any) (*ShareableList, error) {
 	if size > math.MaxUint32 {
 		return nil, fmt.Errorf("new list of %d bytes: %w", size, ErrSize)
 	}
-	mem, err := NewMemory(int(size))
+	mem, err := NewMemory("", int(size))
 	if err != nil {
 		return nil, fmt.Errorf("new list: %w", err)
 	}
-	l := &ShareableList{mem: mem}
+	l := &ShareableList{list{mem: mem}}
 	b := mem.Bytes()
 	binary.LittleEndian.PutUint64(b, uint64(len(values)))
 	at := uint64(listHead + listEntry*len(values))
@@ -295,7 +298,7 @@ func equal(got any, want packed) bool {
 }
 
 // Close drops this process's reference. It is idempotent.
-func (l *ShareableList) Close() error {
+func (l *list) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.mem == nil {
@@ -306,7 +309,7 @@ func (l *ShareableList) Close() error {
 
 // MarshalWire lets a list be part of a value that is sent. Its receiver has one of its own, of the
 // same elements.
-func (l *ShareableList) MarshalWire(e *wire.Encoder) error {
+func (l *list) MarshalWire(e *wire.Encoder) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.mem == nil {
@@ -316,7 +319,7 @@ func (l *ShareableList) MarshalWire(e *wire.Encoder) error {
 }
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrNotList if what arrives is none.
-func (l *ShareableList) UnmarshalWire(d *wire.Decoder) error {
+func (l *list) UnmarshalWire(d *wire.Decoder) error {
 	l.mem = new(Memory)
 	if err := l.mem.UnmarshalWire(d); err != nil {
 		return err

@@ -68,7 +68,7 @@ func TestShareableList(t *testing.T) {
 // What another process has written into a list's memory is not believed.
 func TestShareableListOfNonsense(t *testing.T) {
 	local(t)
-	plain, err := ipc.NewMemory(4)
+	plain, err := ipc.NewMemory("", 4)
 	check(t, err)
 	check(t, ipc.Bind("plain", plain))
 	_, err = ipc.Lookup[*ipc.ShareableList]("plain")

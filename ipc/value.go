@@ -19,7 +19,7 @@ func NewValue[T Number](v T) (*Value[T], error) {
 func valueName[T Number]() string { return "Value[" + elemName[T]() + "]" }
 
 // array is v as an array of one element.
-func (v *Value[T]) array() *Array[T] { return &Array[T]{elementsOf[arrayCell[T]](v.obj)} }
+func (v *Value[T]) array() *Array[T] { return &Array[T]{sequenceOf[arrayCell[T]](v.obj)} }
 
 // Load returns the value.
 func (v *Value[T]) Load() (T, error) { return v.array().At(0) }

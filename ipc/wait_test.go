@@ -29,7 +29,7 @@ var stay = shoal.Register("stay", func(ctx context.Context, _ int, _ struct{}) e
 func TestRegression_S1_3_WaitReportsAllThatAreReady(t *testing.T) {
 	local(t)
 	ctx := watched(t)
-	here, there, err := ipc.Pipe[int]()
+	here, there, err := ipc.Pipe[int, int]()
 	check(t, err)
 	defer here.Close()
 	defer there.Close()
@@ -99,7 +99,7 @@ func TestWaitIsFair(t *testing.T) {
 		var things []ipc.Poller
 		var pipes []*ipc.PipeEnd[int, int]
 		for range senders {
-			here, there, err := ipc.Pipe[int]()
+			here, there, err := ipc.Pipe[int, int]()
 			check(t, err)
 			defer here.Close()
 			defer there.Close()
@@ -184,7 +184,7 @@ func TestRegression_S1_7_QueuesOfSizesThatThereCannotBe(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for _, n := range []int{-1, 0, 1 << 31} {
+	for _, n := range []int{-1, 1 << 31} {
 		if _, err := ipc.NewQueue[int](n); !errors.Is(err, ipc.ErrSize) {
 			t.Errorf("%d: %v", n, err)
 		}

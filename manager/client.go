@@ -118,7 +118,7 @@ func newClient(d *shm.Domain, a address) (*client, error) {
 
 // greet makes a lane and tells the server whose it is.
 func (c *client) greet(ctx context.Context, session [16]byte, pid int) (lane[request, reply], error) {
-	ours, theirs, err := ipc.Pipe2[request, reply]()
+	ours, theirs, err := ipc.Pipe[request, reply]()
 	if err != nil {
 		return nil, err
 	}

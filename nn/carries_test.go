@@ -63,7 +63,7 @@ func carries[T any](name, tag string, l load[T]) cargo {
 	c := cargo{name, map[string]func(*testing.T){
 		"queue": through(cross[T]),
 		"pipe": through(func(t *testing.T, v T) T {
-			a, b, err := ipc.Pipe[T]()
+			a, b, err := ipc.Pipe[T, T]()
 			check(t, err)
 			defer b.Close()
 			check(t, errors.Join(a.Send(watched(t), v), a.Close()))
@@ -287,18 +287,15 @@ var cargoes = []cargo{
 	}, func(r *ipc.Receiver[int]) string { return fmt.Sprint(r.Len(), " of ", r.Cap()) },
 		func(r *ipc.Receiver[int]) { r.TryGet() })),
 	carries("pipe", "carries.pipe", changing(func() (*ipc.PipeEnd[int, int], error) {
-		a, b, err := ipc.Pipe[int]()
+		a, b, err := ipc.Pipe[int, int]()
 		return a, errors.Join(err, b.TrySend(1), hold(b))
 	}, func(c *ipc.PipeEnd[int, int]) string { return fmt.Sprint(c.Len()) },
 		func(c *ipc.PipeEnd[int, int]) { c.TryRecv() })),
-	carries("simple queue", "carries.simple", changing(ipc.NewSimpleQueue[int],
-		func(q *ipc.SimpleQueue[int]) string { return fmt.Sprint(q.Empty()) },
-		func(q *ipc.SimpleQueue[int]) { q.Put(context.Background(), 1) })),
 	carries("joinable queue", "carries.joinable",
 		changing(func() (*ipc.JoinableQueue[int], error) { return ipc.NewJoinableQueue[int](4) },
 			func(q *ipc.JoinableQueue[int]) string { return fmt.Sprint(q.Len()) },
 			func(q *ipc.JoinableQueue[int]) { q.Put(context.Background(), 1) })),
-	carries("memory", "", changing(func() (*ipc.Memory, error) { return ipc.NewMemory(8) },
+	carries("memory", "", changing(func() (*ipc.Memory, error) { return ipc.NewMemory("", 8) },
 		func(m *ipc.Memory) string { return fmt.Sprint(m.Bytes()) }, func(m *ipc.Memory) { m.Bytes()[0]++ })),
 	carries("shareable list", "", changing(func() (*ipc.ShareableList,
 		error) {
@@ -307,7 +304,7 @@ var cargoes = []cargo{
 		func(l *ipc.ShareableList) string { v, err := l.At(0); return fmt.Sprint(l.Len(), v, err) },
 		func(l *ipc.ShareableList) { l.Set(0, "other") })),
 	carries("pipe of two types", "carries.duplex", changing(func() (*ipc.PipeEnd[int, string], error) {
-		a, b, err := ipc.Pipe2[int, string]()
+		a, b, err := ipc.Pipe[int, string]()
 		return a, errors.Join(err, b.TrySend("one"), hold(b))
 	}, func(c *ipc.PipeEnd[int, string]) string { return fmt.Sprint(c.Len()) },
 		func(c *ipc.PipeEnd[int, string]) { c.TryRecv() })),

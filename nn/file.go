@@ -157,7 +157,8 @@ func ReadState(path string) (map[string]*tensor.Tensor, error) {
 		if err != nil {
 			return nil, err
 		}
-		return pt.StateDict(v)
+		state, _, err := pt.StateDict(v)
+		return state, err
 	}
 	return nil, fmt.Errorf(
 		"load state %s: %w: it is neither what torch.save writes, nor safetensors, nor an index of those",

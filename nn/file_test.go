@@ -45,7 +45,7 @@ func TestLoadFileReadsWhatTorchSaved(t *testing.T) {
 		path := "../encoding/pt/testdata/" + name + ".pt"
 		v, err := pt.Load(path, pt.Options{})
 		check(t, err)
-		want, err := pt.StateDict(v)
+		want, _, err := pt.StateDict(v)
 		check(t, err)
 		n := newTheirs()
 		check(t, nn.LoadFile(n, path, nil))

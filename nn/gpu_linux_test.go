@@ -31,7 +31,7 @@ func simulated(t *testing.T) tensor.Device {
 	check(t, err)
 	before := shm.Current()
 	shm.SetDefault(domain)
-	dev, err := cuda.ParseDevice("cuda")
+	dev, err := tensor.ParseDevice("cuda")
 	check(t, err)
 	t.Cleanup(func() {
 		for end := time.Now().Add(time.Minute); ; tensor.Collect() { // what the graph and the optimizer have made

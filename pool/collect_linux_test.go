@@ -63,7 +63,7 @@ func TestRegression_S2_3_AQueueIsOpenWhileATaskHasAnEndOfIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	here, there, err := ipc.Pipe[string]()
+	here, there, err := ipc.Pipe[string, string]()
 	if err != nil {
 		t.Fatal(err)
 	}

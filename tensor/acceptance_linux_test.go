@@ -143,7 +143,7 @@ var putAndExit = shoal.Register("putAndExit", func(ctx context.Context, _ int, o
 func TestAGibibyteOutlivesItsSender(t *testing.T) {
 	d := domain(t, 1200<<20)
 	ctx := watched(t)
-	q, err := ipc.NewUnbounded[*tensor.Tensor]()
+	q, err := ipc.NewQueue[*tensor.Tensor](0)
 	check(t, err)
 	if err := putAndExit.Spawn(ctx, 1, q.Sender()); errors.Is(err, shm.ErrNoSpace) {
 		t.Skipf("this machine has too little memory: %v", err)

@@ -22,7 +22,7 @@ func wantErr(t testing.TB, err, want error) {
 
 func TestFromBuffer(t *testing.T) {
 	local(t)
-	m, err := ipc.Create("raw", 100)
+	m, err := ipc.NewMemory("raw", 100)
 	check(t, err)
 	a, err := tensor.FromBuffer(m, tensor.Float32, []int{2, 3}, nil, 8)
 	check(t, err)
@@ -47,7 +47,7 @@ func TestFromBuffer(t *testing.T) {
 
 func TestFromBufferIsRefused(t *testing.T) {
 	local(t)
-	m, err := ipc.NewMemory(100)
+	m, err := ipc.NewMemory("", 100)
 	check(t, err)
 	defer m.Close()
 	for _, c := range []struct {
@@ -92,7 +92,7 @@ type frame struct {
 
 // add opens memory by its name, wraps a tensor of the frame around it and adds to it.
 var add = shoal.Register("add", func(ctx context.Context, rank int, f frame) error {
-	m, err := ipc.Open(f.Name)
+	m, err := ipc.Lookup[*ipc.Memory](f.Name)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func TestFrameOfRawMemoryInOtherProcesses(t *testing.T) {
 	d, err := shm.New(shm.Options{Budget: 64 << 20})
 	check(t, err)
 	use(t, d)
-	m, err := ipc.Create("frame", 200)
+	m, err := ipc.NewMemory("frame", 200)
 	check(t, err)
 	f := frame{"frame", tensor.Int64, []int{2, 2}, []int{1, 4}, 16, 1} // columns of a 4-row matrix
 	check(t, add.Spawn(watched(t), 3, f))

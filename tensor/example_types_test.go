@@ -2,7 +2,6 @@ package tensor_test
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -71,40 +70,4 @@ func ExamplePlace() {
 	}
 	fmt.Println(p, p == tensor.Place{})
 	// Output: cpu true
-}
-
-// A FileMap finds tensors in a file, each by its place.
-func ExampleFileMap() {
-	f, err := os.CreateTemp("", "map")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer os.Remove(f.Name())
-	if _, err := f.WriteString("header: \x01\x02\x03\x04"); err != nil {
-		fmt.Println(err)
-		return
-	}
-	m, err := tensor.MapFile(f)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer m.Close()
-	bytes, err := m.Storage(8, 4)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer bytes.Close()
-	t, err := tensor.Contiguous(bytes.Storage(), tensor.Uint8, 2, 2)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer t.Close()
-	fmt.Println(t)
-	// Output:
-	// tensor([[1, 2],
-	//         [3, 4]], dtype=torch.uint8)
 }

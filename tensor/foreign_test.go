@@ -2,13 +2,19 @@ package tensor_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/foreign"
 	"github.com/shoal-mp/shoal/tensor"
 )
+
+// foreignTensors makes tensors over memory from elsewhere.
+var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
 // loan counts its ends.
 type loan struct{ ended atomic.Int32 }
@@ -22,7 +28,7 @@ func (l *loan) End() error {
 func TestForeignMemory(t *testing.T) {
 	l := new(loan)
 	memory := make([]byte, 64)
-	s := tensor.Adopt(memory, l)
+	s := foreignTensors.Adopt(memory, l)
 	a, err := s.View(tensor.Float32, []int{2, 3}, []int{3, 1}, 0)
 	check(t, err)
 	b, err := s.View(tensor.Uint8, []int{4}, []int{1}, 0)
@@ -31,7 +37,7 @@ func TestForeignMemory(t *testing.T) {
 	if memory[3] != 0x3f || tensor.At[uint8](b, 3) != 0x3f {
 		t.Error("a view does not write to the memory")
 	}
-	if !a.SameStorage(b) || !a.IsShared() || s.Loan() != tensor.Loan(l) || len(a.Storage().Bytes()) != 64 {
+	if !a.SameStorage(b) || !a.IsShared() || s.Loan() != foreign.Loan(l) || len(a.Storage().Bytes()) != 64 {
 		t.Error("views of one storage are not")
 	}
 	if err := a.Share(); !errors.Is(err, tensor.ErrForeign) {
@@ -53,7 +59,7 @@ func TestForeignMemory(t *testing.T) {
 
 // TestForeignLayouts refuses tensors that are not in the memory.
 func TestForeignLayouts(t *testing.T) {
-	s := tensor.Adopt(make([]byte, 64), new(loan))
+	s := foreignTensors.Adopt(make([]byte, 64), new(loan))
 	hold, err := s.View(tensor.Uint8, []int{0}, []int{1}, 0)
 	check(t, err)
 	defer hold.Close()
@@ -104,7 +110,7 @@ func TestMoveTo(t *testing.T) {
 func TestForgottenLoan(t *testing.T) {
 	l := new(loan)
 	func() {
-		_, err := tensor.Adopt(make([]byte, 16), l).View(tensor.Uint8, []int{16}, []int{1}, 0)
+		_, err := foreignTensors.Adopt(make([]byte, 16), l).View(tensor.Uint8, []int{16}, []int{1}, 0)
 		check(t, err)
 	}()
 	for deadline := time.Now().Add(30 * time.Second); l.ended.Load() == 0; runtime.Gosched() {
@@ -112,5 +118,28 @@ func TestForgottenLoan(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("a forgotten tensor keeps its loan")
 		}
+	}
+}
+
+// TestMapFile_FindsTensorsByTheirPlaces maps a file, and refuses bytes that it does not have.
+func TestMapFile_FindsTensorsByTheirPlaces(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "map"))
+	check(t, err)
+	_, err = f.WriteString("header: \x01\x02\x03\x04")
+	check(t, err)
+	m, err := foreignTensors.MapFile(f)
+	check(t, err)
+	defer m.Close()
+	bytes, err := m.Storage(8, 4)
+	check(t, err)
+	defer bytes.Close()
+	x, err := bytes.Storage().View(tensor.Uint8, []int{2, 2}, nil, 0)
+	check(t, err)
+	defer x.Close()
+	if !tensor.Equal(x, tensor.FromSlice([]uint8{1, 2, 3, 4}, 2, 2)) {
+		t.Error(x)
+	}
+	if _, err := m.Storage(8, 5); !errors.Is(err, tensor.ErrLayout) {
+		t.Error(err)
 	}
 }

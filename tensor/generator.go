@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/seed"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Generator makes random numbers: the same for one seed on every machine, whatever it computes
@@ -176,8 +177,17 @@ func ManualSeed(s uint64) { seed.Process.Set(s) }
 // see DefaultGenerator. Note it to repeat a run.
 func InitialSeed() uint64 { return seed.Process.Initial() }
 
-// MarshalBinary is State, so that a generator travels to other processes as a copy of itself.
-func (g *Generator) MarshalBinary() ([]byte, error) { return g.State(), nil }
+// marshal writes the state, so that a generator travels to other processes as a copy of itself.
+func (g *Generator) marshal(e *wire.Encoder) error {
+	e.Bytes(g.State())
+	return nil
+}
 
-// UnmarshalBinary is SetState.
-func (g *Generator) UnmarshalBinary(b []byte) error { return g.SetState(b) }
+// unmarshal reads what marshal wrote. The error wraps ErrState.
+func (g *Generator) unmarshal(d *wire.Decoder) error {
+	b, err := d.Bytes()
+	if err != nil {
+		return err
+	}
+	return g.SetState(b)
+}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -90,9 +91,9 @@ func TestKept(t *testing.T) {
 		if again, err := tensor.ParseDType(dt.String()); err != nil || again != dt {
 			t.Errorf("%v: %v, %v", dt, again, err)
 		}
-		if name := dt.Numpy(); name != "" {
-			if again, _, err := tensor.ParseNumpy(name); err != nil || again != dt {
-				t.Errorf("%v: %v, %v", name, again, err)
+		if name := numpy.Descr(dt.String()); name != "" {
+			if again, swapped := numpy.Parse(name); again != dt.String() || swapped {
+				t.Errorf("%v: %v, swapped %v", name, again, swapped)
 			}
 		}
 		x := tensor.Arange(tensor.Float32, 0, 6, 1).To(dt).Reshape(2, 3)

@@ -6,22 +6,18 @@ import (
 	"os"
 	"sync/atomic"
 
+	"github.com/shoal-mp/shoal/internal/foreign"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A FileMap is a mapped file in which tensors are found, each with a storage of its own. The
-// mapping lasts until the FileMap and all of them are closed or collected.
-type FileMap struct {
+// A fileMap is a foreign.Map.
+type fileMap struct {
 	hold *Tensor // of no elements
 	file *file
 }
 
-// MapFile maps an open file, for packages that know where tensors are in it. The file becomes the
-// FileMap's, which the caller closes; on an error it stays the caller's.
-//
-// The file is only read: what is written stays in the memory of the tensors. It may be removed or
-// replaced; one that is cut short is the *FileError that [FromFile] speaks of.
-func MapFile(f *os.File) (*FileMap, error) {
+// mapFile is MapFile of package foreign.
+func mapFile(f *os.File) (foreign.Map[*Tensor], error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("map file: %w", err)
@@ -30,21 +26,19 @@ func MapFile(f *os.File) (*FileMap, error) {
 	if err := mapped.mapIn(false, int(info.Size())); err != nil {
 		return nil, fmt.Errorf("map file: %w", err)
 	}
-	return &FileMap{mapped.part(0, 0), mapped}, nil
+	return &fileMap{mapped.part(0, 0), mapped}, nil
 }
 
-// Storage returns a tensor of Uint8 whose storage are the n bytes at an offset, which should be a
-// multiple of 8, or of 16 for Complex128. The caller views its Storage and closes it. The error
-// wraps ErrLayout where the file has no such bytes.
-func (m *FileMap) Storage(at, n int64) (*Tensor, error) {
+// Storage returns a tensor of bytes of the file.
+func (m *fileMap) Storage(at, n int64) (*Tensor, error) {
 	if size := int64(len(m.file.bytes)); at < 0 || n < 0 || at > size || n > size-at {
 		return nil, fmt.Errorf("%d bytes at %d of a file of %d: %w", n, at, size, ErrLayout)
 	}
 	return m.file.part(int(at), int(n)), nil
 }
 
-// Close closes the mapping when the tensors in it are closed, too.
-func (m *FileMap) Close() error { return m.hold.Close() }
+// Close closes the mapping when the tensors in it are closed.
+func (m *fileMap) Close() error { return m.hold.Close() }
 
 // A part is the hold of one storage on a file under several.
 type part struct {
@@ -79,9 +73,8 @@ func (m *memory) file() (f *file, ok bool) {
 	return nil, false
 }
 
-// ReadFileAt fills t, which is contiguous and on the host, with the bytes at an offset of a file,
-// as a copy that needs no mapping.
-func ReadFileAt(t *Tensor, f *os.File, at int64) error {
+// readFileAt is ReadFileAt of package foreign.
+func readFileAt(t *Tensor, f *os.File, at int64) error {
 	b := Bytes(t)
 	sys.Ready(b)
 	if _, err := f.ReadAt(b, at); err != nil {

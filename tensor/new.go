@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// New returns zeros on the heap.
+// New returns zeros on the heap: torch.zeros.
 func New(dt DType, shape ...int) *Tensor {
 	return contiguous(newHeap(checkShape(dt, shape)), dt, shape)
 }
@@ -18,9 +18,6 @@ func contiguous(s *storage, dt DType, shape []int) *Tensor {
 	s.life.Store(1)
 	return newContiguous(s, dt, shape)
 }
-
-// Zeros is New.
-func Zeros(dt DType, shape ...int) *Tensor { return New(dt, shape...) }
 
 // Empty is New for elements that will be written anyway: they are what the memory held before.
 func Empty(dt DType, shape ...int) *Tensor {

@@ -5,6 +5,7 @@ import "github.com/shoal-mp/shoal/internal/wire"
 // What travels in an any, and the errors that are themselves in another process.
 func init() {
 	wire.Custom((*Tensor).marshal, (*Tensor).unmarshal)
+	wire.Custom((*Generator).marshal, (*Generator).unmarshal)
 	wire.RegisterType[*Tensor]("tensor.Tensor")
 	wire.RegisterType[[]*Tensor]("[]tensor.Tensor")
 	wire.RegisterType[map[string]*Tensor]("map[string]tensor.Tensor") // a state dict

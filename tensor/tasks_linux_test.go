@@ -39,9 +39,9 @@ func TestAllTasksArePutBeforeTheFirstWorkerExists(t *testing.T) {
 	check(t, err)
 	use(t, d)
 	ctx := watched(t)
-	tasks, err := ipc.NewUnbounded[*tensor.Tensor]()
+	tasks, err := ipc.NewQueue[*tensor.Tensor](0)
 	check(t, err)
-	done, err := ipc.NewUnbounded[float64]()
+	done, err := ipc.NewQueue[float64](0)
 	check(t, err)
 	const count = 1000
 	for i := range count {

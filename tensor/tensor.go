@@ -128,9 +128,6 @@ func (t *Tensor) Dims() int { return len(t.shape) }
 // Numel returns the number of elements.
 func (t *Tensor) Numel() int { return product(t.shape) }
 
-// ElementSize returns the bytes of one element.
-func (t *Tensor) ElementSize() int { return t.dtype.Size() }
-
 // Nbytes returns the bytes of all elements.
 func (t *Tensor) Nbytes() int { return t.Numel() * t.dtype.Size() }
 

@@ -63,8 +63,9 @@ func wantGone(t testing.TB, a *ahead, key int64) {
 	}
 }
 
-// TestAheadInAnyOrder takes descriptors once each, before and after their process has ended.
-func TestAheadInAnyOrder(t *testing.T) {
+// TestAhead_TakesDescriptorsInAnyOrder takes descriptors once each, before and after their process
+// has ended.
+func TestAhead_TakesDescriptorsInAnyOrder(t *testing.T) {
 	a, c := sender(t)
 	before := openFiles(t)
 	for i := range int64(5) {
@@ -89,8 +90,8 @@ func TestAheadInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestAheadIsGivenToOthers has another process, which this one stands for, fetch what came ahead.
-func TestAheadIsGivenToOthers(t *testing.T) {
+// TestAhead_IsGivenToOthers has another process, which this one stands for, fetch what came ahead.
+func TestAhead_IsGivenToOthers(t *testing.T) {
 	a, c := sender(t)
 	defer a.end()
 	sendAhead(t, c, a.first)
@@ -111,8 +112,8 @@ func TestAheadIsGivenToOthers(t *testing.T) {
 	waitFor(t, func() bool { files, _ := promised(); return files == 0 }, "nothing to be promised")
 }
 
-// TestAheadIsBounded sends what no message names that is received.
-func TestAheadIsBounded(t *testing.T) {
+// TestAhead_IsBounded sends what no message names that is received.
+func TestAhead_IsBounded(t *testing.T) {
 	a, c := sender(t)
 	before := openFiles(t)
 	last := a.first
@@ -173,21 +174,21 @@ func FuzzAhead(f *testing.F) {
 func numberThrough(t *testing.T, c *Conn) int64 {
 	t.Helper()
 	ctx := testContext(t)
-	one, err := Recv[*Conn](ctx, c)
+	one, err := As[*Conn](c.Recv(ctx))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer one.Close()
-	n, err := Recv[int64](ctx, one)
+	n, err := As[int64](one.Recv(ctx))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return n
 }
 
-// TestPassedOn has another process receive what was sent to this one: bytes of a message, and
-// through the connection itself.
-func TestPassedOn(t *testing.T) {
+// TestAhead_IsPassedOn has another process receive what was sent to this one: bytes of a message,
+// and through the connection itself.
+func TestAhead_IsPassedOn(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
 		giver := spawnPlain(t, py, "plain:give", 3)
@@ -203,26 +204,26 @@ func TestPassedOn(t *testing.T) {
 		if err := near.SendBytes(ctx, raw); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := Recv[int64](ctx, taker.Conn); n != 1 || err != nil {
+		if n, err := As[int64](taker.Conn.Recv(ctx)); n != 1 || err != nil {
 			t.Errorf("passed on, message 1 has %d, %v", n, err)
 		}
 		if err := taker.Conn.Send(ctx, giver.Conn); err != nil {
 			t.Fatal(err)
 		}
-		through, err := Recv[*Conn](ctx, taker.Conn)
+		through, err := As[*Conn](taker.Conn.Recv(ctx))
 		if err != nil {
 			t.Fatalf("through the connection, which was passed on: %v", err)
 		}
 		defer through.Close()
-		if n, err := Recv[int64](ctx, through); n != 2 || err != nil {
+		if n, err := As[int64](through.Recv(ctx)); n != 2 || err != nil {
 			t.Errorf("message 2 has %d, %v", n, err)
 		}
 	})
 }
 
-// TestForkSends has a process that Python has forked send through the connection: it keeps its
-// descriptors itself.
-func TestForkSends(t *testing.T) {
+// TestAhead_AForkSendsAsPyTorchDoes has a process that Python has forked send through the
+// connection: it keeps its descriptors itself.
+func TestAhead_AForkSendsAsPyTorchDoes(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		p := spawnPlain(t, py, "plain:give_in_fork", 3)
 		for i := range int64(3) {
@@ -239,9 +240,9 @@ func TestForkSends(t *testing.T) {
 	})
 }
 
-// TestMoreThanGoesAhead sends more descriptors in one message than go ahead of it, and ends before
-// it is received.
-func TestMoreThanGoesAhead(t *testing.T) {
+// TestAhead_KeepsWhatIsTooMany sends more descriptors in one message than go ahead of it, and ends
+// before it is received.
+func TestAhead_KeepsWhatIsTooMany(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		const n = 400
 		before := openFiles(t)
@@ -250,7 +251,7 @@ func TestMoreThanGoesAhead(t *testing.T) {
 		if err := p.Wait(ctx); err != nil {
 			t.Fatalf("%+v", err)
 		}
-		all, err := Recv[[]*tensor.Tensor](ctx, p.Conn)
+		all, err := As[[]*tensor.Tensor](p.Conn.Recv(ctx))
 		if err != nil || len(all) != n {
 			t.Fatalf("%d tensors, %v", len(all), err)
 		}

@@ -14,6 +14,26 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
 
+// As returns v as a T: v itself where it is one, and otherwise converted, such as a dict to a
+// struct by the tags of its fields, a numpy array to a tensor with a copy of its elements, and
+// back, or a *Proxy to a [Container], [Queue], [Event], [Semaphore] or [Cond]. Numbers must fit. It
+// takes what a call has returned, and passes its error on:
+//
+//	sum, err := torch.As[*tensor.Tensor](conn.Recv(ctx))
+//
+// The error wraps ErrUnsupported where v does not become a T. Then As has closed what is in v.
+func As[T any](v any, err error) (T, error) {
+	var to T
+	if err != nil {
+		return to, err
+	}
+	if err := assign(&to, v); err != nil {
+		CloseAll(v)
+		return *new(T), fmt.Errorf("convert: %w", err)
+	}
+	return to, nil
+}
+
 // assign stores what was received where dst, a pointer, points to. Numbers must fit.
 func assign(dst, v any) error { return assignTo(reflect.ValueOf(dst).Elem(), v) }
 
@@ -28,16 +48,27 @@ func assignTo(dst reflect.Value, v any) error {
 	switch v := v.(type) {
 	case *python.Array:
 		if dst.Type() == reflect.TypeFor[*tensor.Tensor]() {
-			t, err := TensorOf(v)
+			t, err := value.TensorOf(v)
 			dst.Set(reflect.ValueOf(t))
 			return err
 		}
 	case *python.Scalar:
-		n, err := NumberOf(v)
+		n, err := value.NumberOf(v)
 		if err != nil {
 			return err
 		}
 		return assignTo(dst, n)
+	case *tensor.Tensor:
+		if dst.Type() == reflect.TypeFor[*python.Array]() {
+			a, err := value.ArrayOf(v)
+			dst.Set(reflect.ValueOf(a))
+			return err
+		}
+	case interface{ self() *Proxy }:
+		if p := v.self().as(dst.Type()); p != nil {
+			dst.Set(reflect.ValueOf(p))
+			return nil
+		}
 	case *CUDATensor:
 		if dst.Type() == reflect.TypeFor[*tensor.Tensor]() {
 			return ErrCUDA

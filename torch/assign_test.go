@@ -9,6 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -27,8 +28,8 @@ type betas struct {
 	A, B float64
 }
 
-// TestStructs go to Python and come back, by their tags.
-func TestStructs(t *testing.T) {
+// TestAs_MakesStructs go to Python and come back, by their tags.
+func TestAs_MakesStructs(t *testing.T) {
 	three := 3
 	want := config{LR: 0.5, Betas: betas{A: 0.9, B: 0.75}, Names: []string{"a", "b"}, Depth: &three, Hidden: 7}
 	v, err := pt.Unmarshal(must(pt.Marshal(&want, 4))(t))
@@ -44,8 +45,8 @@ func TestStructs(t *testing.T) {
 	}
 }
 
-// TestAssign converts what was received to types of the user's, or says why not.
-func TestAssign(t *testing.T) {
+// TestAs_ConvertsWhatFits converts what was received to types of the user's, or says why not.
+func TestAs_ConvertsWhatFits(t *testing.T) {
 	x := tensor.New(tensor.Float32, 2)
 	for _, c := range []struct {
 		v    any
@@ -97,8 +98,8 @@ func alike(got, want any) bool {
 	return reflect.DeepEqual(got, want)
 }
 
-// TestNumbersOfNumpy reads each kind of number, in either byte order.
-func TestNumbersOfNumpy(t *testing.T) {
+// TestAs_TakesNumbersOfNumpy reads each kind of number, in either byte order.
+func TestAs_TakesNumbersOfNumpy(t *testing.T) {
 	for _, c := range []struct {
 		dtype string
 		data  string
@@ -111,35 +112,35 @@ func TestNumbersOfNumpy(t *testing.T) {
 		{"<u8", "\xff\xff\xff\xff\xff\xff\xff\xff", nil}, {"<f4", "\x00\x00\xc0\x3f", 1.5},
 		{">f8", "\x3f\xf8\x00\x00\x00\x00\x00\x00", 1.5}, {"<f2", "\x00\x00", nil},
 	} {
-		got, err := NumberOf(&python.Scalar{DType: c.dtype, Data: []byte(c.data)})
+		got, err := value.NumberOf(&python.Scalar{DType: c.dtype, Data: []byte(c.data)})
 		if got != c.want || (c.want == nil) != errors.Is(err, ErrUnsupported) {
 			t.Errorf("%s %x is %v, not %v; %v", c.dtype, c.data, got, c.want, err)
 		}
 	}
 }
 
-// TestArraysOfNumpy copies tensors to arrays and back, and refuses what either side lacks.
-func TestArraysOfNumpy(t *testing.T) {
+// TestAs_TakesArraysOfNumpy copies tensors to arrays and back, and refuses what either side lacks.
+func TestAs_TakesArraysOfNumpy(t *testing.T) {
 	x := tensor.FromSlice([]int16{1, 2, 3, 4, 5, 6}, 2, 3)
-	a := must(ArrayOf(x.T()))(t)
+	a := must(value.ArrayOf(x.T()))(t)
 	if a.DType != "<i2" || !reflect.DeepEqual(a.Shape, []int{3, 2}) {
 		t.Errorf("%+v", a)
 	}
 	tensor.Bytes(x)[0] = 9 // a copy does not see it
-	if y := must(TensorOf(a))(t); !reflect.DeepEqual(elements(y), []float64{1, 4, 2, 5, 3, 6}) {
+	if y := must(value.TensorOf(a))(t); !reflect.DeepEqual(elements(y), []float64{1, 4, 2, 5, 3, 6}) {
 		t.Errorf("%v", y)
 	}
 	turned := &python.Array{DType: "<i2", Shape: []int{3, 2}, Fortran: true,
 		Data: []byte{1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0}}
-	if y := must(TensorOf(turned))(t); !reflect.DeepEqual(elements(y), []float64{1, 4, 2, 5, 3, 6}) {
+	if y := must(value.TensorOf(turned))(t); !reflect.DeepEqual(elements(y), []float64{1, 4, 2, 5, 3, 6}) {
 		t.Errorf("in the order of Fortran: %v", y)
 	}
-	if a, err := ArrayOf(tensor.New(tensor.BFloat16, 1)); !errors.Is(err, ErrUnsupported) {
+	if a, err := value.ArrayOf(tensor.New(tensor.BFloat16, 1)); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("bfloat16: %v, %v", a, err)
 	}
 	for _, a := range []*python.Array{{DType: ">i2", Shape: []int{1}, Data: make([]byte, 2)},
 		{DType: "<i2", Shape: []int{2}, Data: make([]byte, 2)}, {DType: "<q9", Shape: []int{0}}} {
-		if y, err := TensorOf(a); !errors.Is(err, ErrUnsupported) {
+		if y, err := value.TensorOf(a); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%+v: %v, %v", a, y, err)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestDigestVectors has what Python computes for the key wire-secret.
-func TestDigestVectors(t *testing.T) {
+// TestAuth_HasPythonsDigests has what Python computes for the key wire-secret.
+func TestAuth_HasPythonsDigests(t *testing.T) {
 	key := []byte("wire-secret")
 	count := func(n int) []byte {
 		b := make([]byte, n)
@@ -52,8 +52,8 @@ func TestDigestVectors(t *testing.T) {
 	}
 }
 
-// TestHandshakeRefusals meets sides that do not know the key, or the protocol.
-func TestHandshakeRefusals(t *testing.T) {
+// TestAuth_RefusesBadHandshakes meets sides that do not know the key, or the protocol.
+func TestAuth_RefusesBadHandshakes(t *testing.T) {
 	frame := func(parts ...string) []byte {
 		var b bytes.Buffer
 		for _, p := range parts {
@@ -116,8 +116,8 @@ func pair(t testing.TB, network string, opts Options) (accepted, dialled *Conn) 
 	return accepted, dialled
 }
 
-// TestWrongKey wants an error on the side that dials, and that Accept passes over it.
-func TestWrongKey(t *testing.T) {
+// TestAuth_RefusesAnotherKey wants an error on the side that dials, and that Accept passes over it.
+func TestAuth_RefusesAnotherKey(t *testing.T) {
 	ctx := testContext(t)
 	l, err := Listen("tcp", "127.0.0.1:0", Options{AuthKey: []byte("right")})
 	if err != nil {
@@ -155,8 +155,8 @@ func TestWrongKey(t *testing.T) {
 	}
 }
 
-// TestCancel ends a wait without harm where no message has begun.
-func TestCancel(t *testing.T) {
+// TestConn_EndsWithItsContext ends a wait without harm where no message has begun.
+func TestConn_EndsWithItsContext(t *testing.T) {
 	for _, network := range []string{"unix", "tcp"} {
 		a, b := pair(t, network, Options{})
 		ctx, cancel := context.WithCancelCause(testContext(t))
@@ -168,7 +168,7 @@ func TestCancel(t *testing.T) {
 		if err := b.Send(testContext(t), 1); err != nil {
 			t.Fatal(err)
 		}
-		if v, err := Recv[int](testContext(t), a); v != 1 || err != nil {
+		if v, err := As[int](a.Recv(testContext(t))); v != 1 || err != nil {
 			t.Errorf("%s: after it: %v, %v", network, v, err)
 		}
 		go a.Close()
@@ -178,8 +178,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestBigMessage crosses sizes at which the form of a message changes, and limits.
-func TestBigMessage(t *testing.T) {
+// TestConn_BoundsMessages crosses sizes at which the form of a message changes, and limits.
+func TestConn_BoundsMessages(t *testing.T) {
 	a, b := pair(t, "unix", Options{AuthKey: []byte("k"), MaxMessage: 3 << 20})
 	ctx := testContext(t)
 	for _, n := range []int{0, 1, together, together + 1, 3 << 20} {
@@ -196,8 +196,8 @@ func TestBigMessage(t *testing.T) {
 	}
 }
 
-// TestLongFrames writes and reads lengths that have no room in 4 bytes.
-func TestLongFrames(t *testing.T) {
+// TestFrame_MayBeLong writes and reads lengths that have no room in 4 bytes.
+func TestFrame_MayBeLong(t *testing.T) {
 	for n, want := range map[int]string{
 		0: "00000000", 1<<31 - 1: "7fffffff", 1 << 31: "ffffffff" + "0000000080000000",
 		1 << 40: "ffffffff" + "0000010000000000",
@@ -213,8 +213,9 @@ func TestLongFrames(t *testing.T) {
 	}
 }
 
-// TestAddresses are those of Python's sockets, which are paths or abstract names.
-func TestAddresses(t *testing.T) {
+// TestListen_TakesPythonsAddresses are those of Python's sockets, which are paths or abstract
+// names.
+func TestListen_TakesPythonsAddresses(t *testing.T) {
 	for _, c := range []struct {
 		python any
 		want   string

@@ -21,10 +21,11 @@ func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index
 	}
 	w.info.Dataset = ds
 	g, gathers := ds.(data.Gatherer)
+	_, valued := ds.(data.ValueDataset)
 	switch {
 	case len(numbers) == 0:
 		return nil, unsupported("a batch without samples")
-	case w.raw || w.own != nil || w.collator != nil || data.HasValues(ds):
+	case w.raw || w.own != nil || w.collator != nil || valued:
 		samples, err := w.values(ctx, ds, numbers)
 		if err != nil {
 			return nil, err

@@ -25,7 +25,7 @@ import (
 type Child struct {
 	// Functions are what Process(target=…) may name: by the target's name in Python,
 	// "module.function", where module is "__main__" for what the user's script defines. The
-	// arguments may be what Conn.Recv returns, *Queue, *Semaphore, *Cond, *Event and
+	// arguments may be what Conn.Recv returns, Queue, Semaphore, Cond, Event and
 	// *python.Record. An error, or a panic, is printed and ends the process with status 1.
 	Functions map[string]func(ctx context.Context, args python.Tuple, kwargs *python.Dict) error
 	// Datasets and Streams are what the workers of a DataLoader serve: see OpenDataset and
@@ -53,8 +53,8 @@ const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
 // Main returns at once in a program that was started by hand. In one that Python has started, as
 // its interpreter, it does what it was started for, and does not return: it serves what the Child
 // has, and for all else becomes the interpreter. It comes first in main. As "program --shoal-probe
-// NAME ARGS" it prints how many samples the data set NAME has, and what its classes are, as JSON:
-// see Classified.
+// NAME ARGS" it prints as JSON how many samples the data set NAME has, and the names of its
+// classes, which the method Classes() []string of a data set returns.
 func (c Child) Main() {
 	c.answerProbe()
 	code, ok := pythonCode(os.Args)

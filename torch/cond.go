@@ -12,12 +12,28 @@ import (
 // many of them were woken or gave up, and what they sleep on. A notifier waits until those whom it
 // wakes have said so, else it would not know whom the next one finds asleep.
 
-// A Cond is multiprocessing's Condition. Its methods may be called by several goroutines.
-type Cond struct {
-	// Lock is a Lock or RLock, which whoever calls Wait or Notify has acquired.
-	Lock *Semaphore
+// A Cond is multiprocessing's Condition, and the lock that it is on: in memory that its processes
+// share, or at a manager's server, where it is of one [Proxy.Thread]. Its methods may be called by
+// several goroutines. A caller of Wait, Notify or NotifyAll has acquired the lock.
+type Cond interface {
+	Semaphore
+	// Wait releases the lock, waits until another process notifies or ctx is done, and acquires the
+	// lock again in any case, however long that takes. The error is the cause of ctx's end. At a
+	// manager's server Wait returns after a tenth of a second at the latest. So the caller checks
+	// in a loop what it waits for.
+	Wait(ctx context.Context) error
+	// Notify wakes up to n of those who wait, and waits until they have woken or ctx is done: a
+	// process that was killed while it slept never does.
+	Notify(ctx context.Context, n int) error
+	// NotifyAll wakes all who wait, and waits as Notify does.
+	NotifyAll(ctx context.Context) error
+}
 
-	sleeping, woken, wake *Semaphore
+// A condition is in memory that processes share: see Note [Conditions].
+type condition struct {
+	*semaphore // the lock, of class Lock or RLock
+
+	sleeping, woken, wake *semaphore
 }
 
 var (
@@ -25,36 +41,50 @@ var (
 	eventClass     = named("multiprocessing.synchronize.Event")
 )
 
-// NewCond makes a Condition of Python's on a lock, which closes with it, or on an RLock of its own
-// where that is nil; see NewLock.
-func NewCond(lock *Semaphore) (_ *Cond, err error) {
-	c := &Cond{Lock: lock}
+// NewCond makes a Condition for processes of Python: pass it to Spawn. It is on a lock of NewLock
+// or NewRLock, which closes with it, or on an RLock of its own where lock is nil. The error wraps
+// ErrUnsupported for a lock of a manager's. The caller closes the Cond when those processes are at
+// their end.
+func NewCond(lock Semaphore) (Cond, error) {
+	var own *semaphore
+	var err error
 	if lock == nil {
-		if c.Lock, err = NewRLock(); err != nil {
-			return nil, err
-		}
+		own, err = newSemaphore(rlockClass, 1, 1)
+	} else if at, ok := lock.(*semaphore); ok {
+		own = at
+	} else {
+		err = unsupported("a Condition of this process on %T", lock)
 	}
-	for _, s := range []**Semaphore{&c.sleeping, &c.woken, &c.wake} {
-		if *s, err = NewSemaphore(0); err != nil {
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCondition(own)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// newCondition makes a condition, which closes its lock, also on an error.
+func newCondition(lock *semaphore) (_ *condition, err error) {
+	c := &condition{semaphore: lock}
+	for _, s := range []**semaphore{&c.sleeping, &c.woken, &c.wake} {
+		if *s, err = newSemaphore(semaphoreClass, 0, maxPermits); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
 	}
 	return c, nil
 }
 
-// Wait releases the lock, waits until it is notified or ctx is done, and acquires the lock again in
-// any case, however long that takes. The error is the cause of ctx's end.
-func (c *Cond) Wait(ctx context.Context) error {
-	if err := errors.Join(c.sleeping.Release(), c.Lock.Release()); err != nil {
+func (c *condition) Wait(ctx context.Context) error {
+	if err := errors.Join(c.sleeping.Release(), c.semaphore.Release()); err != nil {
 		return err
 	}
 	err := c.wake.Acquire(ctx)
-	return errors.Join(err, c.woken.Release(), c.Lock.Acquire(context.WithoutCancel(ctx)))
+	return errors.Join(err, c.woken.Release(), c.semaphore.Acquire(context.WithoutCancel(ctx)))
 }
 
-// Notify wakes up to n of those who wait, and waits until they have woken or ctx is done: a process
-// that was killed while it slept never does.
-func (c *Cond) Notify(ctx context.Context, n int) error {
+func (c *condition) Notify(ctx context.Context, n int) error {
 	for c.woken.take() { // of those who gave up
 		c.sleeping.take()
 	}
@@ -74,12 +104,10 @@ func (c *Cond) Notify(ctx context.Context, n int) error {
 	return nil
 }
 
-// NotifyAll wakes all who wait; see Notify.
-func (c *Cond) NotifyAll(ctx context.Context) error { return c.Notify(ctx, maxPermits) }
+func (c *condition) NotifyAll(ctx context.Context) error { return c.Notify(ctx, maxPermits) }
 
-// Close removes the names of what this process has made; see Semaphore.Close.
-func (c *Cond) Close() (err error) {
-	for _, s := range []*Semaphore{c.Lock, c.sleeping, c.woken, c.wake} {
+func (c *condition) Close() (err error) {
+	for _, s := range []*semaphore{c.semaphore, c.sleeping, c.woken, c.wake} {
 		if s != nil {
 			err = errors.Join(err, s.Close())
 		}
@@ -93,13 +121,13 @@ func (i *importer) condition(o *pickle.Object) (any, error) {
 	if len(state) != 4 {
 		return nil, protocolError("the state of %s has %d parts", o.Class, len(state))
 	}
-	c := new(Cond)
-	for n, dst := range []**Semaphore{&c.Lock, &c.sleeping, &c.woken, &c.wake} {
+	c := new(condition)
+	for n, dst := range []**semaphore{&c.semaphore, &c.sleeping, &c.woken, &c.wake} {
 		v, err := i.Lift(state[n])
 		if err != nil {
 			return nil, err
 		}
-		s, ok := v.(*Semaphore)
+		s, ok := v.(*semaphore)
 		if !ok {
 			return nil, protocolError("part %d of a Condition is %T", n, v)
 		}
@@ -108,9 +136,9 @@ func (i *importer) condition(o *pickle.Object) (any, error) {
 	return c, nil
 }
 
-func (e *exporter) condition(c *Cond) (any, error) {
+func (e *exporter) condition(c *condition) (any, error) {
 	state := python.Tuple{}
-	for _, s := range []*Semaphore{c.Lock, c.sleeping, c.woken, c.wake} {
+	for _, s := range []*semaphore{c.semaphore, c.sleeping, c.woken, c.wake} {
 		low, err := e.Lower(s)
 		if err != nil {
 			return nil, err

@@ -54,8 +54,8 @@ func (c *Conn) Send(ctx context.Context, v any) error {
 	return nil
 }
 
-// Recv receives what Python sent. It is of the types that docs/torch.md lists; see the function
-// Recv for a type of one's own. The caller closes the tensors in it. The error is io.EOF where the
+// Recv receives what Python sent. It is of the types that docs/torch.md lists; see [As] for
+// a type of one's own. The caller closes the tensors in it. The error is io.EOF where the
 // other side has closed, a *ProcessError where Spawn has started it and it has failed, wraps
 // ErrUnsupported, ErrGlobal or ErrGone where a message came that cannot be used, after which the
 // next can be received, and ErrClosed where there is no next.
@@ -65,20 +65,6 @@ func (c *Conn) Recv(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	return c.importer(ctx).unmarshal(b)
-}
-
-// Recv receives a value of type T: where Conn.Recv would return something else it is converted, a
-// dict to a struct for example. The error wraps ErrUnsupported where that cannot be.
-func Recv[T any](ctx context.Context, c *Conn) (v T, err error) {
-	got, err := c.Recv(ctx)
-	if err != nil {
-		return v, err
-	}
-	if err := assign(&v, got); err != nil {
-		CloseAll(got)
-		return *new(T), fmt.Errorf("receive: %w", err)
-	}
-	return v, nil
 }
 
 // SendBytes sends one message as Connection.send_bytes does.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -17,22 +18,19 @@ import (
 // Note [Tensors on a GPU] A message has a handle by which the CUDA driver opens the sender's
 // memory, and no memory. The sender keeps that until the receiver has counted down the message's
 // slot in a file of counters in /dev/shm. Where the sender has not waited for its stream, an event
-// comes, too. This package loads no driver: package cuda does, through the interface CUDA, where a
-// program wants it.
+// comes, too. This package loads no driver: package cuda does, where a program imports
+// it.
 
-// CUDA is what Options.CUDA does with the memory of GPUs.
-type CUDA interface {
-	// Open returns n bytes (Uint8) at off of the memory that a handle names, or none if n is 0, on
-	// the device that has this number. The device waits for event, a cudaIpcEventHandle_t, before
-	// it does anything else, unless it is nil. done is called once, when the memory is not used any
-	// more; not on an error.
-	Open(device int, handle [64]byte, off, n int, event []byte, done func() error) (*tensor.Tensor, error)
-	// Share returns how another process opens the memory of a tensor: the device's number, a
-	// cudaIpcMemHandle_t, and where the memory begins there; and a cudaIpcEventHandle_t, which
-	// comes to pass when the device has written it, or nil where it has. Memory of no bytes needs
-	// no handle. done is called once, when the receiver has given the memory back, or it was not
-	// sent.
-	Share(t *tensor.Tensor) (device int, handle [64]byte, off int, event []byte, done func() error, err error)
+// ipc returns what opens and shares the memory of GPUs.
+func (o Options) ipc() (device.IPC, error) {
+	if !o.CUDA {
+		return nil, unsupported("a tensor on a GPU without Options.CUDA")
+	}
+	b, _ := device.Find("cuda")
+	if b.IPC == nil {
+		return nil, unsupported("Options.CUDA in a program that does not import package cuda")
+	}
+	return b.IPC, nil
 }
 
 // A CUDATensor is a tensor in the memory of a GPU, as a message describes it, where nobody opens
@@ -164,31 +162,42 @@ func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
 		return nil, err
 	}
 	i.fetched[o] = true
-	if i.opts.CUDA == nil {
+	if !i.opts.CUDA {
 		return c, nil
 	}
-	return c.open(i.opts.CUDA)
+	return c.open(i.opts)
 }
 
 // open makes a tensor of it, or a parameter. It is closed with that, or on an error.
-func (c *CUDATensor) open(by CUDA) (any, error) {
-	var handle [64]byte
-	var err error
-	if c.Handle != nil {
-		handle, err = CUDAHandle(c.Handle)
-	}
+func (c *CUDATensor) open(o Options) (any, error) {
+	memory, err := c.memory(o)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	bytes, err := by.Open(c.Device, handle, c.StorageOffset, c.StorageBytes, c.Event, c.Close)
+	bytes, err := deviceTensors.Over(memory, tensor.Uint8, []int{memory.Size()}, nil, 0)
 	if err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, errors.Join(err, memory.End())
 	}
 	t, err := bytes.Storage().View(c.DType, c.Shape, c.Strides, c.Offset)
 	if err = errors.Join(err, bytes.Close()); err != nil || !c.Parameter {
 		return t, err
 	}
 	return &autograd.Param{T: t, Frozen: !c.RequiresGrad}, nil
+}
+
+// memory opens the memory. It is given back when c is closed.
+func (c *CUDATensor) memory(o Options) (device.Memory, error) {
+	by, err := o.ipc()
+	if err != nil {
+		return nil, err
+	}
+	var handle [64]byte
+	if c.Handle != nil {
+		if handle, err = CUDAHandle(c.Handle); err != nil {
+			return nil, err
+		}
+	}
+	return by.Open(c.Device, handle, c.StorageOffset, c.StorageBytes, c.Event, c.Close)
 }
 
 // readHandles reads what is there if there is memory.

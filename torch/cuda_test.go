@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
@@ -35,7 +36,7 @@ func received(t *testing.T, message any) (any, error) {
 	return (&importer{ctx: testContext(t)}).unmarshal(b)
 }
 
-func TestCUDATensor(t *testing.T) {
+func TestCUDATensor_IsReadFromItsForm(t *testing.T) {
 	v, err := received(t, cudaMessage(nil))
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +95,7 @@ func TestCUDATensor(t *testing.T) {
 	}
 }
 
-func TestCUDAHandles(t *testing.T) {
+func TestCUDAHandle_ReadsEachVersion(t *testing.T) {
 	raw := bytes.Repeat([]byte("H"), 64)
 	for name, c := range map[string]struct {
 		handle []byte
@@ -129,8 +130,8 @@ func counters(t *testing.T, size int) string {
 	return name
 }
 
-// TestCUDACounters gives memory back: once, also where the message could not be used.
-func TestCUDACounters(t *testing.T) {
+// TestCUDATensor_IsGivenBackOnce gives memory back: once, also where the message could not be used.
+func TestCUDATensor_IsGivenBackOnce(t *testing.T) {
 	const size = headerSize + 8*counterSlots
 	count := func(name string) (openers uint32, slot int64) {
 		b := must(os.ReadFile(shmDir + name))(t)
@@ -206,17 +207,25 @@ func (f *fakeCUDA) Alloc(n int) (device.Memory, error) {
 	return &fakeMemory{of: f, size: n, done: func() error { return nil }}, nil
 }
 
-func (f *fakeCUDA) Open(device int, handle [64]byte, off, n int, event []byte,
-	done func() error) (*tensor.Tensor, error) {
+func (f *fakeCUDA) Open(ordinal int, handle [64]byte, off, n int, event []byte,
+	done func() error) (device.Memory, error) {
 	f.opened = append(f.opened, fmt.Sprintf("%d bytes at %d of %q on %d behind %q", n, off, handle[:1],
-		device, event[:min(len(event), 1)]))
+		ordinal, event[:min(len(event), 1)]))
 	if f.fails != nil {
 		return nil, f.fails
 	}
-	return deviceTensors.Over(&fakeMemory{of: f, size: n, done: done}, tensor.Uint8, []int{n}, nil, 0)
+	return &fakeMemory{of: f, size: n, done: done}, nil
 }
 
-func (f *fakeCUDA) Share(*tensor.Tensor) (device int, handle [64]byte, off int, event []byte,
+// newFakeCUDA returns what opens and shares memory during a test.
+func newFakeCUDA(t *testing.T) *fakeCUDA {
+	f := &fakeCUDA{}
+	device.Register("cuda", device.Backend{IPC: f})
+	t.Cleanup(func() { device.Register("cuda", device.Backend{}) })
+	return f
+}
+
+func (f *fakeCUDA) Share(device.Memory) (ordinal int, handle [64]byte, off int, event []byte,
 	done func() error, err error) {
 	return 5, [64]byte{'M'}, 4096, nil, func() error { f.ended++; return nil }, nil
 }
@@ -227,14 +236,14 @@ func (m *fakeMemory) Key() any                              { return m }
 func (m *fakeMemory) Fill(off, n int, pattern []byte) error { return nil }
 func (m *fakeMemory) End() error                            { return m.done() }
 
-func TestCUDATensorsAreOpened(t *testing.T) {
+func TestCUDATensor_IsOpenedByIPC(t *testing.T) {
 	name := counters(t, headerSize+8*counterSlots)
 	slot := func() byte { return must(os.ReadFile(shmDir + name))(t)[headerSize+8*3] }
 	read := func(f *fakeCUDA, change func(python.Tuple)) (any, error) {
 		b := must(pickle.Marshal(cudaMessage(func(args python.Tuple) { args[11] = []byte(name); change(args) }), 4))(t)
-		return (&importer{ctx: testContext(t), opts: Options{CUDA: f}}).unmarshal(b)
+		return (&importer{ctx: testContext(t), opts: Options{CUDA: true}}).unmarshal(b)
 	}
-	f := &fakeCUDA{}
+	f := newFakeCUDA(t)
 	x := must(read(f, func(python.Tuple) {}))(t).(*tensor.Tensor)
 	if fmt.Sprint(x.Shape(), x.Offset()) != "[2 3] 4" ||
 		fmt.Sprint(f.opened) != `[96 bytes at 512 of "H" on 1 behind "E"]` || slot() != 1 {
@@ -271,16 +280,16 @@ func TestCUDATensorsAreOpened(t *testing.T) {
 	check("whose sender has died", func(python.Tuple) {}, os.ErrProcessDone)
 }
 
-func TestCUDATensorsAreShared(t *testing.T) {
-	f := &fakeCUDA{}
+func TestCUDATensor_IsSharedByIPC(t *testing.T) {
+	f := newFakeCUDA(t)
 	send := func(shape ...int) *CUDATensor {
 		x := must(tensor.On(f).Zeros(tensor.Float32, shape...))(t)
-		b := must((&exporter{opts: Options{CUDA: f}}).marshal(x))(t)
+		b := must((&exporter{opts: Options{CUDA: true}}).marshal(x))(t)
 		x.Close()
 		return must((&importer{ctx: testContext(t)}).unmarshal(b))(t).(*CUDATensor)
 	}
 	a, b, none := send(2, 3), send(2, 3), send(0, 3)
-	if _, err := (&exporter{opts: Options{CUDA: f}}).marshal(a); !errors.Is(err, ErrUnsupported) {
+	if _, err := (&exporter{opts: Options{CUDA: true}}).marshal(a); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("sent on: %v", err)
 	}
 	if a.Device != 5 || len(a.Handle) != 64 || a.StorageBytes != 24 || a.StorageOffset != 4096 ||
@@ -301,11 +310,20 @@ func TestCUDATensorsAreShared(t *testing.T) {
 	}
 }
 
+func TestOptions_CUDANeedsPackageCUDA(t *testing.T) {
+	b := must(pickle.Marshal(cudaMessage(nil), 4))(t)
+	if v, err := (&importer{ctx: testContext(t), opts: Options{CUDA: true}}).unmarshal(b); !errors.Is(err,
+		ErrUnsupported) ||
+		!strings.Contains(err.Error(), "package cuda") {
+		t.Errorf("%v, %v", v, err)
+	}
+}
+
 // A message that is not sent gives back what it promised.
-func TestCUDATensorsOfNoMessage(t *testing.T) {
-	f := &fakeCUDA{}
+func TestCUDATensor_IsGivenBackWhereNothingIsSent(t *testing.T) {
+	f := newFakeCUDA(t)
 	x := must(tensor.On(f).Zeros(tensor.Float32, 2))(t)
-	e := &exporter{opts: Options{CUDA: f}}
+	e := &exporter{opts: Options{CUDA: true}}
 	if _, err := e.marshal(python.Tuple{x, make(chan int)}); err == nil {
 		t.Fatal("a channel was sent")
 	}

@@ -15,7 +15,7 @@
 //	t, err := torch.Empty(tensor.Float32, 1024) // in memory that PyTorch can map
 //	…
 //	err = p.Conn.Send(ctx, t)                  // a handle travels
-//	sum, err := torch.Recv[*tensor.Tensor](ctx, p.Conn)
+//	sum, err := torch.As[*tensor.Tensor](p.Conn.Recv(ctx))
 //	err = p.Wait(ctx)                          // a *ProcessError with the traceback, if it failed
 //
 // Or it meets one that runs already, through [Dial] and [Listen], which are

@@ -16,14 +16,14 @@ import (
 
 // leaveTensors is what late.py starts: it sends n tensors, says so, and returns.
 func leaveTensors(ctx context.Context, args python.Tuple, _ *python.Dict) error {
-	conn, queue := args[0].(*Conn), args[1].(*Queue)
+	conn, queue := args[0].(*Conn), args[1].(Queue)
 	for _, s := range []Strategy{FileDescriptor, FileSystem, Proc} {
-		if s.String() == args[3] {
+		if string(s) == args[3] {
 			conn.opts.Strategy = s
 		}
 	}
 	for i := range args[2].(int64) {
-		x, err := conn.opts.Zeros(tensor.Float32, 2)
+		x, err := conn.opts.Empty(tensor.Float32, 2)
 		if err != nil {
 			return err
 		}
@@ -51,9 +51,9 @@ func late(t *testing.T, py peerPython, limit time.Duration, strategies, fetch st
 	return strings.TrimSpace(string(out)), errs.String()
 }
 
-// TestTensorsOutliveGo receives in Python what a Go process has sent whose function has returned,
-// by each strategy.
-func TestTensorsOutliveGo(t *testing.T) {
+// TestChild_WaitsUntilItsTensorsAreFetched receives in Python what a Go process has sent whose
+// function has returned, by each strategy.
+func TestChild_WaitsUntilItsTensorsAreFetched(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		out, errs := late(t, py, time.Minute, "proc,file_descriptor,file_system", "fetch")
 		one := `{"received": 15, "lost": 0, "exitcode": 0}`
@@ -63,9 +63,9 @@ func TestTensorsOutliveGo(t *testing.T) {
 	})
 }
 
-// TestEndOfGoIsBounded has Python fetch nothing: the process ends after its limit, fails and says
-// what is lost. Names are left.
-func TestEndOfGoIsBounded(t *testing.T) {
+// TestChild_WaitsNoLongerThanLinger has Python fetch nothing: the process ends after its limit,
+// fails and says what is lost. Names are left.
+func TestChild_WaitsNoLongerThanLinger(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		out, errs := late(t, py, 700*time.Millisecond, "proc,file_descriptor,file_system", "leave")
 		failed, left := `{"received": 0, "lost": 0, "exitcode": 1}`, `{"received": 0, "lost": 0, "exitcode": 0}`
@@ -84,10 +84,10 @@ func TestEndOfGoIsBounded(t *testing.T) {
 	})
 }
 
-// TestWorkerWaitsForItsDataLoader has a worker of a DataLoader end while its batches are under way.
-// It waits until they are fetched, for as long as it may, and then says what is lost; not where the
-// DataLoader wants no more.
-func TestWorkerWaitsForItsDataLoader(t *testing.T) {
+// TestChild_AWorkerWaitsForItsDataLoader has a worker of a DataLoader end while its batches are
+// under way. It waits until they are fetched, for as long as it may, and then says what is lost;
+// not where the DataLoader wants no more.
+func TestChild_AWorkerWaitsForItsDataLoader(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		run := func(limit string, how ...string) (stdout, stderr string) {
 			cmd := exec.CommandContext(testContext(t), py.path,
@@ -115,8 +115,9 @@ func TestWorkerWaitsForItsDataLoader(t *testing.T) {
 	})
 }
 
-// TestDrain waits for what is under way in this process, and says what that is where it may not.
-func TestDrain(t *testing.T) {
+// TestDrain_WaitsForReceivers waits for what is under way in this process, and says what that is
+// where it may not.
+func TestDrain_WaitsForReceivers(t *testing.T) {
 	for _, s := range []Strategy{FileDescriptor, Proc, FileSystem} {
 		opts := Options{AuthKey: testKey, Strategy: s}
 		a, b := pair(t, "unix", opts)
@@ -125,7 +126,7 @@ func TestDrain(t *testing.T) {
 		if err := Drain(ctx); err != nil {
 			t.Fatalf("%v: with nothing under way: %v", s, err)
 		}
-		x := must(opts.Zeros(tensor.Float32, 2))(t)
+		x := must(opts.Empty(tensor.Float32, 2))(t).Zero()
 		if err := a.Send(ctx, x); err != nil {
 			t.Fatal(err)
 		}
@@ -165,9 +166,9 @@ func fetch(t *testing.T, c *Conn, s Strategy) {
 	must(os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), os.O_RDWR, 0))(t).Close()
 }
 
-// TestSentTwiceAtOnce sends the same memory twice before it is opened: the kernel may tell two
-// openings as one.
-func TestSentTwiceAtOnce(t *testing.T) {
+// TestRegion_SentTwiceAtOnceIsKept sends the same memory twice before it is opened: the kernel may
+// tell two openings as one.
+func TestRegion_SentTwiceAtOnceIsKept(t *testing.T) {
 	a, b := pair(t, "unix", Options{AuthKey: testKey, Strategy: Proc})
 	a.peer = newPeer(os.Getuid(), os.Getpid())
 	ctx := testContext(t)

@@ -9,8 +9,8 @@ import (
 )
 
 // Empty returns a tensor in memory that PyTorch can map, so that to send it copies nothing; the
-// elements hold anything. It is Options{}.Empty. The caller closes the tensor; its memory is used
-// again when PyTorch has let go of it, too.
+// elements hold anything. The caller closes the tensor. This process uses its memory again when
+// PyTorch has let go of it as well.
 func Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	return Options{}.Empty(dt, shape...)
 }
@@ -42,16 +42,12 @@ func (o Options) Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	return regions.occupy(r).View(dt, shape, strides, 0)
 }
 
-// Zeros is Empty, with zeros.
-func (o Options) Zeros(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
-	t, err := o.Empty(dt, shape...)
+// Zeros returns a tensor of zeros in memory that PyTorch can map. The caller closes the tensor. The
+// error wraps shm.ErrNoSpace where the machine or a control group has no room.
+func Zeros(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
+	t, err := Empty(dt, shape...)
 	if err != nil {
 		return nil, err
 	}
 	return t.Zero(), nil
-}
-
-// Zeros is Empty, with zeros.
-func Zeros(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
-	return Options{}.Zeros(dt, shape...)
 }

@@ -26,9 +26,9 @@ func spawnPlain(t *testing.T, py peerPython, target string, args ...any) *Proces
 	return p
 }
 
-// TestRecvSaysWhyPythonEnded wants the failure of the process, and not only that the connection has
-// ended.
-func TestRecvSaysWhyPythonEnded(t *testing.T) {
+// TestConn_RecvSaysWhyPythonEnded wants the failure of the process, and not only that the
+// connection has ended.
+func TestConn_RecvSaysWhyPythonEnded(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		for _, c := range []struct {
 			target string
@@ -66,8 +66,8 @@ func TestRecvSaysWhyPythonEnded(t *testing.T) {
 	})
 }
 
-// TestSendSaysWhyPythonEnded has Python end while Go sends.
-func TestSendSaysWhyPythonEnded(t *testing.T) {
+// TestConn_SendSaysWhyPythonEnded has Python end while Go sends.
+func TestConn_SendSaysWhyPythonEnded(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		k := chat(t, py, Options{})
 		k.p.Signal(syscall.SIGKILL)
@@ -79,8 +79,8 @@ func TestSendSaysWhyPythonEnded(t *testing.T) {
 	})
 }
 
-// TestPythonWithoutTorch sends a tensor to a process that cannot have it.
-func TestPythonWithoutTorch(t *testing.T) {
+// TestSpawn_NeedsNoPyTorch sends a tensor to a process that cannot have it.
+func TestSpawn_NeedsNoPyTorch(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		p := spawnPlain(t, py, "plain:without_torch")
 		ctx := testContext(t)
@@ -97,9 +97,9 @@ func TestPythonWithoutTorch(t *testing.T) {
 	})
 }
 
-// TestWaitBeforeClose waits for a function that polls until Go has nothing more to send, and that
-// has sent more than a socket holds; then it receives all of it.
-func TestWaitBeforeClose(t *testing.T) {
+// TestProcess_WaitReadsOn waits for a function that polls until Go has nothing more to send, and
+// that has sent more than a socket holds; then it receives all of it.
+func TestProcess_WaitReadsOn(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		const n = 200
 		text := strings.Repeat("x", 5000)
@@ -123,8 +123,8 @@ func TestWaitBeforeClose(t *testing.T) {
 	})
 }
 
-// TestRecvBesideWait receives while another goroutine waits for the process.
-func TestRecvBesideWait(t *testing.T) {
+// TestProcess_WaitLeavesMessagesToRecv receives while another goroutine waits for the process.
+func TestProcess_WaitLeavesMessagesToRecv(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		k := chat(t, py, Options{})
 		for i := range 5 {
@@ -145,9 +145,9 @@ func TestRecvBesideWait(t *testing.T) {
 	})
 }
 
-// TestNothingIsImportedForTheEnd starts a function without PyTorch: nothing is imported for its
+// TestEstate_ImportsNothing starts a function without PyTorch: nothing is imported for its
 // end.
-func TestNothingIsImportedForTheEnd(t *testing.T) {
+func TestEstate_ImportsNothing(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		k := chat(t, py, Options{})
 		code := `[m for m in ("torch", "multiprocessing.resource_sharer", "multiprocessing.managers", "asyncio", "logging") if m in __import__("sys").modules]`
@@ -160,7 +160,7 @@ func TestNothingIsImportedForTheEnd(t *testing.T) {
 
 // holdTools is what terminated.py starts: it uses what it has, and waits.
 func holdTools(ctx context.Context, args python.Tuple, _ *python.Dict) error {
-	conn, queue, lock, event := args[0].(*Conn), args[1].(*Queue), args[2].(*Semaphore), args[3].(*Event)
+	conn, queue, lock, event := args[0].(*Conn), args[1].(Queue), args[2].(Semaphore), args[3].(Event)
 	if err := errors.Join(queue.Put(ctx, "x"), lock.Acquire(ctx), event.Set(ctx), conn.Send(ctx, "ready")); err != nil {
 		return err
 	}
@@ -168,9 +168,9 @@ func holdTools(ctx context.Context, args python.Tuple, _ *python.Dict) error {
 	return err
 }
 
-// TestTrackerIsSilent ends processes in every way, on both sides: Python's resource tracker removes
-// what is left, without a word.
-func TestTrackerIsSilent(t *testing.T) {
+// TestSpawn_ThePythonTrackerIsSilent ends processes in every way, on both sides: Python's resource
+// tracker removes what is left, without a word.
+func TestSpawn_ThePythonTrackerIsSilent(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
 		for _, end := range []func(p *Process) error{
@@ -221,10 +221,10 @@ func pythonEnvWithout(variable string) []string {
 	return slices.DeleteFunc(pythonEnv(), func(v string) bool { return strings.HasPrefix(v, variable+"=") })
 }
 
-// TestThreadsOutliveTheFunctionInEveryPython receives descriptors that threads have sent after
+// TestEstate_WaitsForThreadsInEveryPython receives descriptors that threads have sent after
 // their function had ended, with each version of Python: what its end looks like differs between
 // them.
-func TestThreadsOutliveTheFunctionInEveryPython(t *testing.T) {
+func TestEstate_WaitsForThreadsInEveryPython(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		for _, pooled := range []bool{false, true} {
 			ctx := testContext(t)
@@ -233,7 +233,7 @@ func TestThreadsOutliveTheFunctionInEveryPython(t *testing.T) {
 				t.Fatalf("%+v", err)
 			}
 			for i := range 2 {
-				pipe, err := Recv[*Conn](ctx, p.Conn)
+				pipe, err := As[*Conn](p.Conn.Recv(ctx))
 				if err != nil {
 					t.Fatalf("pipe %d, by a pool: %v: %v", i, pooled, err)
 				}

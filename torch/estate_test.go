@@ -36,9 +36,9 @@ func parting(t *testing.T, py peerPython, function string, args ...any) (p *Proc
 	return p, temporary
 }
 
-// TestMessagesOutlivePython receives what Python has sent through anything when its process has
-// ended, however that ended.
-func TestMessagesOutlivePython(t *testing.T) {
+// TestEstate_MessagesOutlivePython receives what Python has sent through anything when its process
+// has ended, however that ended.
+func TestEstate_MessagesOutlivePython(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, c := range [][2]string{{"file_descriptor", "return"}, {"file_system", "raise"},
 			{"file_descriptor", "exit"}, {"file_system", "return"}} {
@@ -49,7 +49,7 @@ func TestMessagesOutlivePython(t *testing.T) {
 
 func outlives(t *testing.T, py peerPython, strategy, end string) {
 	ctx := testContext(t)
-	queue, simple := must(NewQueue(0))(t), must(NewSimpleQueue())(t)
+	queue, simple := must(NewQueue(0, Options{}))(t), must(NewSimpleQueue(Options{}))(t)
 	defer CloseAll([]any{queue, simple})
 	near, far := pair(t, "unix", Options{AuthKey: processKey()})
 	p, temporary := parting(t, py, "say", queue, simple, far, strategy, end)
@@ -100,11 +100,11 @@ func leftBehind(t *testing.T, p *Process, temporary string) (all []string) {
 	return all
 }
 
-// TestMessagesOutlivePythonForPython has one Python process receive what another has left.
-func TestMessagesOutlivePythonForPython(t *testing.T) {
+// TestEstate_MessagesOutlivePythonForPython has one Python process receive what another has left.
+func TestEstate_MessagesOutlivePythonForPython(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
-		queue := must(NewSimpleQueue())(t)
+		queue := must(NewSimpleQueue(Options{}))(t)
 		defer queue.Close()
 		const n = 3 // by each strategy
 		first, _ := parting(t, py, "fill", queue, n)
@@ -112,14 +112,15 @@ func TestMessagesOutlivePythonForPython(t *testing.T) {
 			t.Fatalf("%+v", err)
 		}
 		second, _ := parting(t, py, "pass_on", queue, 2*n)
-		if sums, err := Recv[[]float64](ctx, second.Conn); fmt.Sprint(sums) != "[0 2 4 0 2 4]" || err != nil {
+		if sums, err := As[[]float64](second.Conn.Recv(ctx)); fmt.Sprint(sums) != "[0 2 4 0 2 4]" || err != nil {
 			t.Errorf("%v, %v", sums, err)
 		}
 	})
 }
 
-// TestManyMessagesOutlivePython leaves more descriptors than are under way in a socket at once.
-func TestManyMessagesOutlivePython(t *testing.T) {
+// TestEstate_ManyMessagesOutlivePython leaves more descriptors than are under way in a socket at
+// once.
+func TestEstate_ManyMessagesOutlivePython(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
 		const n = 150
@@ -128,7 +129,7 @@ func TestManyMessagesOutlivePython(t *testing.T) {
 			t.Fatalf("%+v", err)
 		}
 		for i := range n {
-			x, err := Recv[*tensor.Tensor](ctx, p.Conn)
+			x, err := As[*tensor.Tensor](p.Conn.Recv(ctx))
 			if err != nil {
 				t.Fatalf("message %d: %v", i, err)
 			}
@@ -143,9 +144,9 @@ func TestManyMessagesOutlivePython(t *testing.T) {
 	})
 }
 
-// TestEndOfPythonIsBounded wants a process that cannot hand over to fail after its limit, and to
-// say what is lost.
-func TestEndOfPythonIsBounded(t *testing.T) {
+// TestEstate_PythonWaitsNoLongerThanLinger wants a process that cannot hand over to fail after its
+// limit, and to say what is lost.
+func TestEstate_PythonWaitsNoLongerThanLinger(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		p, _ := parting(t, py, "stalled")
 		var failed *ProcessError
@@ -157,9 +158,9 @@ func TestEndOfPythonIsBounded(t *testing.T) {
 	})
 }
 
-// TestPythonKilledAfterSending loses what was to be fetched, with an error that says why, and not
-// what has gone ahead.
-func TestPythonKilledAfterSending(t *testing.T) {
+// TestEstate_WhatAKilledPythonSentIsGone loses what was to be fetched, with an error that says why,
+// and not what has gone ahead.
+func TestEstate_WhatAKilledPythonSentIsGone(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		near, far := pair(t, "unix", Options{AuthKey: processKey()})
 		p, _ := parting(t, py, "die", far, int(syscall.SIGKILL))
@@ -171,7 +172,7 @@ func TestPythonKilledAfterSending(t *testing.T) {
 		if v, err := near.Recv(ctx); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "docs/torch.md") {
 			t.Errorf("its message to another connection: %v, %v", v, err)
 		}
-		if x, err := Recv[*tensor.Tensor](ctx, p.Conn); err != nil {
+		if x, err := As[*tensor.Tensor](p.Conn.Recv(ctx)); err != nil {
 			t.Error(err)
 		} else {
 			wantAll(t, []*tensor.Tensor{x}, 1, "what was sent to Go")
@@ -203,9 +204,9 @@ func FuzzWill(f *testing.F) {
 	})
 }
 
-// TestThreadsOutliveTheFunction receives what threads of Python have sent after their function had
+// TestEstate_WaitsForThreads receives what threads of Python have sent after their function had
 // ended: Python waits for them at its end, and hands over after that.
-func TestThreadsOutliveTheFunction(t *testing.T) {
+func TestEstate_WaitsForThreads(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, c := range [][3]string{{"thread", "file_descriptor", "return"},
 			{"thread", "file_system", "raise"}, {"pooled", "file_descriptor", "return"}} {
@@ -215,7 +216,7 @@ func TestThreadsOutliveTheFunction(t *testing.T) {
 }
 
 func lateThread(t *testing.T, py peerPython, function, strategy, end string) {
-	queue, simple := must(NewQueue(0))(t), must(NewSimpleQueue())(t)
+	queue, simple := must(NewQueue(0, Options{}))(t), must(NewSimpleQueue(Options{}))(t)
 	defer CloseAll([]any{queue, simple})
 	p, temporary := parting(t, py, function, queue, simple, strategy, end)
 	var failed *ProcessError
@@ -244,9 +245,9 @@ func receiveElements(t *testing.T, through string, next func(context.Context) (a
 	CloseAll(v)
 }
 
-// TestDaemonThreadsAtTheEnd keeps what a daemon thread has sent before the hand-over, and what it
-// sends later by descriptor to Go, where it goes ahead.
-func TestDaemonThreadsAtTheEnd(t *testing.T) {
+// TestEstate_DoesNotWaitForDaemonThreads keeps what a daemon thread has sent before the hand-over,
+// and what it sends later by descriptor to Go, where it goes ahead.
+func TestEstate_DoesNotWaitForDaemonThreads(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
 		p, _ := parting(t, py, "daemon")

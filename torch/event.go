@@ -8,59 +8,71 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// An Event is multiprocessing's: a Condition, and a semaphore that is 1 while it is set. Its
+// An Event is multiprocessing's: in memory that its processes share, or at a manager's server. Its
 // methods may be called by several goroutines.
-type Event struct {
-	cond *Cond
-	flag *Semaphore
+type Event interface {
+	// IsSet reports whether the event is set. It takes the event's lock, as all methods do:
+	// Python's is_set takes the flag for a moment.
+	IsSet(ctx context.Context) (bool, error)
+	// Set sets the event, and wakes all who wait for it.
+	Set(ctx context.Context) error
+	// Clear makes the event not set.
+	Clear(ctx context.Context) error
+	// Wait waits until the event is set. The error is the cause of ctx's end.
+	Wait(ctx context.Context) error
+	// Close removes the names of an event that this process has made: nobody else can open it after
+	// that. Of a manager's it closes the proxy. Close is idempotent.
+	Close() error
 }
 
-// NewEvent makes an Event that is not set; see NewLock.
-func NewEvent() (*Event, error) {
-	lock, err := NewLock()
+// An event in shared memory is a condition, and a semaphore that is 1 while it is set.
+type event struct {
+	cond *condition
+	flag *semaphore
+}
+
+// NewEvent makes an Event that is not set, for processes of Python: pass it to Spawn. The caller
+// closes it when those processes are at their end.
+func NewEvent() (Event, error) {
+	lock, err := newSemaphore(lockClass, 1, 1)
 	if err != nil {
 		return nil, err
 	}
-	e := new(Event)
-	if e.cond, err = NewCond(lock); err != nil {
-		return nil, errors.Join(err, lock.Close())
+	e := new(event)
+	if e.cond, err = newCondition(lock); err != nil {
+		return nil, err
 	}
-	if e.flag, err = NewSemaphore(0); err != nil {
+	if e.flag, err = newSemaphore(semaphoreClass, 0, maxPermits); err != nil {
 		return nil, errors.Join(err, e.cond.Close())
 	}
 	return e, nil
 }
 
-// IsSet reports whether the event is set. It takes the event's lock, as all methods do: Python's
-// is_set takes the flag for a moment.
-func (e *Event) IsSet(ctx context.Context) (set bool, err error) {
+func (e *event) IsSet(ctx context.Context) (set bool, err error) {
 	err = e.locked(ctx, func() error {
-		set = e.flag.Permits() != 0
+		set = e.flag.count() != 0
 		return nil
 	})
 	return set, err
 }
 
-// Set sets the event, and wakes all who wait for it.
-func (e *Event) Set(ctx context.Context) error {
+func (e *event) Set(ctx context.Context) error {
 	return e.locked(ctx, func() error {
 		e.flag.take()
 		return errors.Join(e.flag.Release(), e.cond.NotifyAll(ctx))
 	})
 }
 
-// Clear makes the event not set.
-func (e *Event) Clear(ctx context.Context) error {
+func (e *event) Clear(ctx context.Context) error {
 	return e.locked(ctx, func() error {
 		e.flag.take()
 		return nil
 	})
 }
 
-// Wait waits until the event is set, or ctx is done.
-func (e *Event) Wait(ctx context.Context) error {
+func (e *event) Wait(ctx context.Context) error {
 	return e.locked(ctx, func() error {
-		for e.flag.Permits() == 0 {
+		for e.flag.count() == 0 {
 			if err := e.cond.Wait(ctx); err != nil {
 				return err
 			}
@@ -69,12 +81,11 @@ func (e *Event) Wait(ctx context.Context) error {
 	})
 }
 
-func (e *Event) locked(ctx context.Context, do func() error) error {
-	return holding(ctx, e.cond.Lock, do)
+func (e *event) locked(ctx context.Context, do func() error) error {
+	return holding(ctx, e.cond.semaphore, do)
 }
 
-// Close removes the names of what this process has made; see Semaphore.Close.
-func (e *Event) Close() error { return errors.Join(e.cond.Close(), e.flag.Close()) }
+func (e *event) Close() error { return errors.Join(e.cond.Close(), e.flag.Close()) }
 
 // event reads the state {'_cond': Condition, '_flag': Semaphore}.
 func (i *importer) event(o *pickle.Object) (any, error) {
@@ -85,17 +96,17 @@ func (i *importer) event(o *pickle.Object) (any, error) {
 	parts, _ := state.(*python.Dict)
 	cond, _ := parts.Get("_cond")
 	flag, _ := parts.Get("_flag")
-	e := new(Event)
+	e := new(event)
 	var ok, both bool
-	e.cond, ok = cond.(*Cond)
-	e.flag, both = flag.(*Semaphore)
+	e.cond, ok = cond.(*condition)
+	e.flag, both = flag.(*semaphore)
 	if !ok || !both {
 		return nil, protocolError("an Event is made of %T and %T", cond, flag)
 	}
 	return e, nil
 }
 
-func (e *exporter) event(v *Event) (any, error) {
+func (e *exporter) event(v *event) (any, error) {
 	cond, err := e.Lower(v.cond)
 	if err != nil {
 		return nil, err

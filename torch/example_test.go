@@ -34,9 +34,9 @@ func ExampleListener() {
 	}()
 	c := must(l.Accept(ctx))
 	defer c.Close()
-	v := must(torch.Recv[struct {
+	v := must(torch.As[struct {
 		X *tensor.Tensor `torch:"x"`
-	}](ctx, c))
+	}](c.Recv(ctx)))
 	fmt.Println(v.X, <-done)
 	torch.CloseAll(v)
 	// Output: tensor([1., 2.]) <nil>
@@ -46,8 +46,8 @@ func ExampleListener() {
 func ExampleSemaphore() {
 	s := must(torch.NewSemaphore(1))
 	defer s.Close()
-	fmt.Println(s.TryAcquire(), s.Permits(), errors.Is(s.TryAcquire(), torch.ErrLocked))
-	fmt.Println(s.Release(), s.Permits())
+	fmt.Println(s.TryAcquire(), must(s.Permits()), errors.Is(s.TryAcquire(), torch.ErrLocked))
+	fmt.Println(s.Release(), must(s.Permits()))
 	// Output:
 	// <nil> 0 true
 	// <nil> 1
@@ -59,15 +59,15 @@ func ExampleCond() {
 	defer c.Close()
 	ready, done := false, make(chan error, 1)
 	go func() {
-		err := c.Lock.Acquire(ctx)
+		err := c.Acquire(ctx)
 		for !ready && err == nil {
 			err = c.Wait(ctx)
 		}
-		done <- errors.Join(err, c.Lock.Release())
+		done <- errors.Join(err, c.Release())
 	}()
-	err := c.Lock.Acquire(ctx)
+	err := c.Acquire(ctx)
 	ready = true
-	fmt.Println(errors.Join(err, c.NotifyAll(ctx), c.Lock.Release()), <-done)
+	fmt.Println(errors.Join(err, c.NotifyAll(ctx), c.Release()), <-done)
 	// Output: <nil> <nil>
 }
 
@@ -84,7 +84,7 @@ func ExampleEvent() {
 
 func ExampleQueue() {
 	ctx := context.Background()
-	q := must(torch.NewQueue(2))
+	q := must(torch.NewQueue(2, torch.Options{}))
 	defer q.Close()
 	fmt.Println(q.Put(ctx, "a word"), q.Put(ctx, 3))
 	fmt.Println(q.Get(ctx))

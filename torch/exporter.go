@@ -76,13 +76,13 @@ func (e *exporter) own(v any) (low any, ok bool, err error) {
 		low, err = e.descriptor(v)
 	case interface{ self() *Proxy }:
 		low, err = e.proxy(v.self())
-	case *Queue:
+	case *pipeQueue:
 		low, err = e.queue(v)
-	case *Semaphore:
+	case *semaphore:
 		low, err = e.semaphore(v)
-	case *Cond:
+	case *condition:
 		low, err = e.condition(v)
-	case *Event:
+	case *event:
 		low, err = e.event(v)
 	default:
 		return nil, false, nil

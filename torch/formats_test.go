@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/msgpack"
 	"github.com/shoal-mp/shoal/encoding/npy"
 	"github.com/shoal-mp/shoal/encoding/safetensors"
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -46,7 +47,7 @@ type fileFormat struct {
 }
 
 var fileFormats = map[string]fileFormat{
-	"npz": {npy.SaveAll, npy.LoadAll, tensor.BFloat16},
+	"npz": {npy.Save[tensors], npy.LoadAll, tensor.BFloat16},
 	"npy": {func(path string, all tensors) error { return npy.Save(path, all["tensor"]) },
 		func(path string) (tensors, error) {
 			x, err := npy.Load(path)
@@ -55,7 +56,7 @@ var fileFormats = map[string]fileFormat{
 	"h5": {func(path string, all tensors) error {
 		return hdf5.Save(path, all, hdf5.Options{Shuffle: true, Gzip: 4})
 	}, hdf5.Load, tensor.BFloat16},
-	"msgpack": {msgpack.Save, msgpack.Load, tensor.BFloat16},
+	"msgpack": {msgpack.Save, loadMsgpack, tensor.BFloat16},
 	"safetensors": {func(path string, all tensors) error { return safetensors.Save(path, all, nil) },
 		func(path string) (tensors, error) {
 			f, err := safetensors.Open(path)
@@ -76,12 +77,13 @@ func describe(x *tensor.Tensor) string {
 	for _, v := range elements(x) {
 		numbers = append(numbers, fmt.Sprintf("%.1f", v))
 	}
-	return fmt.Sprintf("%s[%s][%s]", strings.TrimLeft(x.DType().Numpy(), "<|"), strings.Join(shape, ", "),
+	return fmt.Sprintf("%s[%s][%s]", strings.TrimLeft(numpy.Descr(x.DType().String()), "<|"), strings.Join(shape, ", "),
 		strings.Join(numbers, ", "))
 }
 
-// TestFileFormats wants Python's libraries to read what was saved, and the other way round.
-func TestFileFormats(t *testing.T) {
+// TestFormats_CrossBothWays wants Python's libraries to read what was saved, and the other way
+// round.
+func TestFormats_CrossBothWays(t *testing.T) {
 	py := fileLibraries(t)
 	for name, format := range fileFormats {
 		path := filepath.Join(t.TempDir(), "x."+name)
@@ -116,7 +118,7 @@ func TestFileFormats(t *testing.T) {
 				all["view"], all["empty"], all["scalar"] = x.Permute(2, 0, 1),
 					tensor.New(tensor.Float32, 0, 3), tensor.Scalar(tensor.Int64, 5)
 				for dt := tensor.Bool; dt <= tensor.Uint64; dt++ {
-					if dt != format.lack && dt.Numpy() != "" {
+					if dt != format.lack && numpy.Descr(dt.String()) != "" {
 						all[dt.String()] = tensor.Full(dt, 1, 3)
 					}
 				}
@@ -147,9 +149,10 @@ func TestFileFormats(t *testing.T) {
 	}
 }
 
-// TestLatestHDF5 wants what h5py writes with libver="latest" into structures of several levels to
-// be read, and the other way round what h5py's tests would not make: text, attributes and lzf.
-func TestLatestHDF5(t *testing.T) {
+// TestFormats_LatestHDF5 wants what h5py writes with libver="latest" into structures of several
+// levels to be read, and the other way round what h5py's tests would not make: text, attributes and
+// lzf.
+func TestFormats_LatestHDF5(t *testing.T) {
 	py := fileLibraries(t)
 	run := func(t *testing.T, task, path string) string {
 		t.Helper()
@@ -218,9 +221,9 @@ func TestLatestHDF5(t *testing.T) {
 	})
 }
 
-// TestSlabsOfH5py writes a data set slab by slab with many chunks, and wants h5py to have the same
-// sum.
-func TestSlabsOfH5py(t *testing.T) {
+// TestFormats_SlabsOfH5py writes a data set slab by slab with many chunks, and wants h5py to have
+// the same sum.
+func TestFormats_SlabsOfH5py(t *testing.T) {
 	py := fileLibraries(t)
 	cell(t, "slabs", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "slabs.h5")
@@ -250,4 +253,10 @@ print(d.chunks, d.compression, d.compression_opts, d.shuffle, d.dtype, int(d[()]
 			t.Errorf("h5py says %s, %v", out, err)
 		}
 	})
+}
+
+// loadMsgpack reads the tensors of a file of MessagePack.
+func loadMsgpack(path string) (tensors, error) {
+	all, _, err := msgpack.Load(path, 0)
+	return all, err
 }

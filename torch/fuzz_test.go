@@ -33,9 +33,9 @@ func captures(t testing.TB) map[string][]byte {
 	return all
 }
 
-// TestCaptures understands every message of PyTorch's: its memory is gone long since, and whatever
-// has none is a value or an error that says why not.
-func TestCaptures(t *testing.T) {
+// TestConn_ReadsWhatPyTorchWrote understands every message of PyTorch's: its memory is gone long
+// since, and whatever has none is a value or an error that says why not.
+func TestConn_ReadsWhatPyTorchWrote(t *testing.T) {
 	for name, b := range captures(t) {
 		i := &importer{ctx: testContext(t), opts: Options{AuthKey: testKey}}
 		v, err := i.unmarshal(b)

@@ -14,16 +14,17 @@ import (
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestWarmMemory closes tensors that PyTorch still has, or has not received yet, and wants their
-// memory left alone; and used again once PyTorch has dropped them.
-func TestWarmMemory(t *testing.T) {
+// TestRegion_IsUsedAgain closes tensors that PyTorch still has, or has not received yet, and wants
+// their memory left alone; and used again once PyTorch has dropped them.
+func TestRegion_IsUsedAgain(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, s := range []Strategy{Proc, FileDescriptor, FileSystem} {
-			cell(t, s.String(),
+			cell(t, string(s),
 				func(t *testing.T) { warmMemory(t, converse(t, py, Options{Strategy: s}, "file_descriptor")) })
 		}
 	})
@@ -78,9 +79,9 @@ func warmMemory(t *testing.T, k *talk) {
 	k.bye()
 }
 
-// TestOddTensors wants typed errors for what cannot cross, nothing of it left open in PyTorch, and
-// the next message.
-func TestOddTensors(t *testing.T) {
+// TestConn_RefusesOddTensors wants typed errors for what cannot cross, nothing of it left open in
+// PyTorch, and the next message.
+func TestConn_RefusesOddTensors(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, theirs := range []string{"fetched", "file_descriptor", "file_system"} {
 			k := converse(t, py, Options{}, theirs)
@@ -128,9 +129,9 @@ func oddTensor(t *testing.T, k *talk, kind string) (refused bool) {
 	return refused
 }
 
-// TestValues sends values that only PyTorch and numpy have, besides what Go makes of its own types,
-// and wants Python's repr of them.
-func TestValues(t *testing.T) {
+// TestConn_ValuesCross sends values that only PyTorch and numpy have, besides what Go makes of its
+// own types, and wants Python's repr of them.
+func TestConn_ValuesCross(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for protocol := 2; protocol <= 5; protocol++ {
 			cell(t, fmt.Sprint("protocol ", protocol), func(t *testing.T) {
@@ -149,7 +150,7 @@ func TestValues(t *testing.T) {
 					{python.Device("cpu"), "device(type='cpu')"},
 					{&python.Array{DType: "<f4", Shape: []int{2, 2}, Data: make([]byte, 16)},
 						"array([[0., 0.],\n       [0., 0.]], dtype=float32)"},
-					{must(ArrayOf(numbers.T()))(t), "array([[1, 3],\n       [2, 4]], dtype=int32)"},
+					{must(value.ArrayOf(numbers.T()))(t), "array([[1, 3],\n       [2, 4]], dtype=int32)"},
 				} {
 					if got := k.ask("repr", c.v); got != c.repr {
 						t.Errorf("%v arrived as %v, not %s", c.v, got, c.repr)
@@ -179,11 +180,11 @@ func numpyValues(t *testing.T, k *talk, protocol int) {
 	}
 	got := k.ask("eval",
 		"(__import__('numpy').arange(6,dtype='<i4').reshape(2,3).T, __import__('numpy').float32(1.5), {(1,2): {3}}, torch.Size([4]), torch.float16, torch.device('cuda:1'))").(python.Tuple)
-	x, err := TensorOf(got[0].(*python.Array))
+	x, err := value.TensorOf(got[0].(*python.Array))
 	if err != nil || fmt.Sprint(x.Shape()) != "[3 2]" || tensor.At[int32](x, 2, 1) != 5 {
 		t.Errorf("a transposed numpy array: %v, %v", x, err)
 	}
-	if n, err := NumberOf(got[1].(*python.Scalar)); n != 1.5 || err != nil {
+	if n, err := value.NumberOf(got[1].(*python.Scalar)); n != 1.5 || err != nil {
 		t.Errorf("a numpy number: %v, %v", n, err)
 	}
 	if !reflect.DeepEqual(got[3:], python.Tuple{python.Size{4}, tensor.Float16, python.Device("cuda:1")}) {
@@ -191,8 +192,8 @@ func numpyValues(t *testing.T, k *talk, protocol int) {
 	}
 }
 
-// TestTraps are those of the wire protocol that need a PyTorch.
-func TestTraps(t *testing.T) {
+// TestConn_AvoidsTheTrapsOfPyTorch are those of the wire protocol that need a PyTorch.
+func TestConn_AvoidsTheTrapsOfPyTorch(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{Strategy: FileDescriptor}, "fetched")
 		cell(t, "a flood of descriptors, fetched at once", func(t *testing.T) { flood(t, k) })
@@ -247,9 +248,9 @@ func TestTraps(t *testing.T) {
 	})
 }
 
-// TestTruncatedByPyTorch has PyTorch cut its own memory, while a tensor here is on it, and before
-// one arrives.
-func TestTruncatedByPyTorch(t *testing.T) {
+// TestGuard_PyTorchTruncates has PyTorch cut its own memory, while a tensor here is on it, and
+// before one arrives.
+func TestGuard_PyTorchTruncates(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{}, "file_system")
 		x := k.ask("make", "plain", "float32").(*tensor.Tensor)

@@ -17,8 +17,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestKilled kills PyTorch while Go has its tensors, and lets go of everything after that.
-func TestKilled(t *testing.T) {
+// TestRegion_AKilledPythonLeavesNothing kills PyTorch while Go has its tensors, and lets go of
+// everything after that.
+func TestRegion_AKilledPythonLeavesNothing(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, theirs := range []string{"fetched", "file_descriptor", "file_system"} {
 			cell(t, theirs, func(t *testing.T) {
@@ -57,11 +58,12 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// TestGoKilled kills a Go process while PyTorch has its tensors: they stay, and nothing else does.
-func TestGoKilled(t *testing.T) {
+// TestRegion_AKilledGoLeavesNothing kills a Go process while PyTorch has its tensors: they stay,
+// and nothing else does.
+func TestRegion_AKilledGoLeavesNothing(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, s := range []Strategy{Proc, FileDescriptor, FileSystem} {
-			cell(t, s.String(), func(t *testing.T) {
+			cell(t, string(s), func(t *testing.T) {
 				ctx := testContext(t)
 				addr := filepath.Join(t.TempDir(), "socket")
 				l, err := Listen("unix", addr, Options{AuthKey: testKey})
@@ -115,8 +117,8 @@ func victim(t *testing.T, k *talk, addr string, s Strategy) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	cmd := exec.CommandContext(k.ctx, os.Args[0], "-test.run", "^TestVictim$")
-	cmd.Env = append(os.Environ(), "SHOAL_TORCH_VICTIM="+s.String())
+	cmd := exec.CommandContext(k.ctx, os.Args[0], "-test.run", "^TestRegion_Victim$")
+	cmd.Env = append(os.Environ(), "SHOAL_TORCH_VICTIM="+string(s))
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{theirs}, os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -138,15 +140,15 @@ func victim(t *testing.T, k *talk, addr string, s Strategy) {
 	cmd.Wait()
 }
 
-// TestVictim is what the process of TestGoKilled does.
-func TestVictim(t *testing.T) {
+// TestRegion_Victim is what the process of TestRegion_AKilledGoLeavesNothing does.
+func TestRegion_Victim(t *testing.T) {
 	s := os.Getenv("SHOAL_TORCH_VICTIM")
 	if s == "" {
-		t.Skip("only a part of TestGoKilled")
+		t.Skip("only a part of TestRegion_AKilledGoLeavesNothing")
 	}
 	opts := Options{Strategy: Proc, AuthKey: testKey}
 	for _, known := range []Strategy{FileDescriptor, FileSystem} {
-		if s == known.String() {
+		if s == string(known) {
 			opts.Strategy = known
 		}
 	}
@@ -154,7 +156,7 @@ func TestVictim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := opts.Zeros(tensor.Float32, 3)
+	x, err := opts.Empty(tensor.Float32, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func layersCross(t *testing.T, k *talk) {
 	if left := asked[[]string](k, "exchange", ours, theirs); len(left) > 0 {
 		t.Errorf("nothing was sent of %q", left)
 	}
-	got, err := Load[map[string]crossed](theirs, pt.Options{})
+	got, err := As[map[string]crossed](pt.Load(theirs, pt.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,17 +119,19 @@ var deviceTensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
 // shareCUDA writes rebuild_cuda_tensor of a tensor that is on a device.
 func (e *exporter) shareCUDA(t *tensor.Tensor, class python.Global, learned bool) (any, error) {
-	if e.opts.CUDA == nil {
-		return nil, unsupported("a tensor on %v without Options.CUDA", t.Device())
+	by, err := e.opts.ipc()
+	if err != nil {
+		return nil, err
 	}
-	device, handle, off, event, done, err := e.opts.CUDA.Share(t)
+	memory := deviceTensors.Memory(t)
+	number, handle, off, event, done, err := by.Share(memory)
 	if err != nil {
 		return nil, err
 	}
 	c := &CUDATensor{
 		DType: t.DType(), Shape: t.Shape(), Strides: t.Strides(), Offset: t.Offset(),
 		Parameter: class == parameterClass, RequiresGrad: learned,
-		Device: device, StorageBytes: deviceTensors.Memory(t).Size(),
+		Device: number, StorageBytes: memory.Size(),
 	}
 	if c.StorageBytes == 0 { // PyTorch would not count down
 		low, err := e.cudaTensor(c)

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestAcceptEndsWithItsContext cancels one of two who wait.
-func TestAcceptEndsWithItsContext(t *testing.T) {
+// TestListener_AcceptEndsWithItsContext cancels one of two who wait.
+func TestListener_AcceptEndsWithItsContext(t *testing.T) {
 	for network, addr := range map[string]string{"unix": "", "tcp": "127.0.0.1:0"} {
 		l := must(Listen(network, addr, Options{AuthKey: testKey}))(t)
 		reason := errors.New("no more guests")
@@ -45,8 +45,9 @@ func TestAcceptEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestStrangerKeepsNobodyWaiting has a client say nothing before another one authenticates itself.
-func TestStrangerKeepsNobodyWaiting(t *testing.T) {
+// TestListener_AStrangerKeepsNobodyWaiting has a client say nothing before another one
+// authenticates itself.
+func TestListener_AStrangerKeepsNobodyWaiting(t *testing.T) {
 	l := must(Listen("unix", "", Options{AuthKey: testKey}))(t)
 	defer l.Close()
 	silent := must(net.Dial("unix", l.Addr()))(t)
@@ -65,9 +66,9 @@ func TestStrangerKeepsNobodyWaiting(t *testing.T) {
 	c.Close()
 }
 
-// TestListenTakesOverADeadSocket lets several programs begin at once where the socket of a dead one
-// is left: one of them listens.
-func TestListenTakesOverADeadSocket(t *testing.T) {
+// TestListen_TakesOverADeadSocket lets several programs begin at once where the socket of a dead
+// one is left: one of them listens.
+func TestListen_TakesOverADeadSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	dead := must(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 	dead.SetUnlinkOnClose(false)
@@ -101,9 +102,9 @@ func TestListenTakesOverADeadSocket(t *testing.T) {
 	}
 }
 
-// TestListenRefuses what is in use: without a word to whoever listens, and files that are no
+// TestListen_Refuses what is in use: without a word to whoever listens, and files that are no
 // sockets stay.
-func TestListenRefuses(t *testing.T) {
+func TestListen_Refuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	living := must(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 	defer living.Close()

@@ -62,8 +62,8 @@ var (
 type loaderWorker struct {
 	Worker
 	info             data.Info
-	indices, results *Queue
-	done             *Event
+	indices, results Queue
+	done             Event
 	collate          bool    // indices are lists, and samples become batches
 	own              Collate // instead of default_collate
 	ownName          string

@@ -89,7 +89,7 @@ func (s *squares) Get(_ context.Context, i int) (data.Sample, error) {
 
 // scaleAll multiplies what comes through a queue, until None.
 func scaleAll(ctx context.Context, args python.Tuple, kwargs *python.Dict) error {
-	work, done, event, lock := args[0].(*Queue), args[1].(*Queue), args[2].(*Event), args[3].(*Semaphore)
+	work, done, event, lock := args[0].(Queue), args[1].(Queue), args[2].(Event), args[3].(Semaphore)
 	scale, _ := kwargs.Get("scale")
 	for {
 		v, err := work.Get(ctx)
@@ -120,8 +120,8 @@ func scaleAll(ctx context.Context, args python.Tuple, kwargs *python.Dict) error
 
 // takeTurns is the other side of what loader.py does with a Condition, an RLock and an Event.
 func takeTurns(ctx context.Context, args python.Tuple, _ *python.Dict) error {
-	cond, rlock, event, back := args[0].(*Cond), args[1].(*Semaphore), args[2].(*Event), args[3].(*Queue)
-	err := holding(ctx, cond.Lock, func() error { // which Python gives up by waiting
+	cond, rlock, event, back := args[0].(Cond), args[1].(Semaphore), args[2].(Event), args[3].(Queue)
+	err := holding(ctx, cond.(*condition).semaphore, func() error { // which Python gives up by waiting
 		if err := cond.Notify(ctx, 1); err != nil {
 			return err
 		}
@@ -139,8 +139,8 @@ func takeTurns(ctx context.Context, args python.Tuple, _ *python.Dict) error {
 	return event.Set(ctx)
 }
 
-// TestDataLoader runs an unmodified script whose workers are this program.
-func TestDataLoader(t *testing.T) {
+// TestChild_ServesADataLoader runs an unmodified script whose workers are this program.
+func TestChild_ServesADataLoader(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, theirs := range []string{"file_descriptor", "file_system"} {
 			cell(t, theirs, func(t *testing.T) { dataLoader(t, py, theirs) })
@@ -217,9 +217,9 @@ func dataLoader(t *testing.T, py peerPython, theirs string) {
 	}
 }
 
-// TestResourceTracker wants that helper of Python's to have no time in which Ctrl-C ends it, as
-// Python sees to when it starts it itself.
-func TestResourceTracker(t *testing.T) {
+// TestChild_BecomesTheResourceTracker wants that helper of Python's to have no time in which Ctrl-C
+// ends it, as Python sees to when it starts it itself.
+func TestChild_BecomesTheResourceTracker(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		code := "import subprocess, sys\n" +
 			"see = 'import signal; print([signal.getsignal(s) == signal.SIG_IGN for s in (signal.SIGINT, signal.SIGTERM)])'\n" +
@@ -234,8 +234,8 @@ func TestResourceTracker(t *testing.T) {
 	})
 }
 
-// TestLoaderExample trains by examples/torchloader, as its documentation says.
-func TestLoaderExample(t *testing.T) {
+// TestChild_ServesTheExampleOfALoader trains by examples/torchloader, as its documentation says.
+func TestChild_ServesTheExampleOfALoader(t *testing.T) {
 	if !interop {
 		t.Skip("the example was not run: it is built and trains for some seconds (make interop does)")
 	}
@@ -261,8 +261,8 @@ func TestLoaderExample(t *testing.T) {
 	})
 }
 
-// TestOrphan kills the training process, and wants its Go workers to end.
-func TestOrphan(t *testing.T) {
+// TestChild_EndsWithItsParent kills the training process, and wants its Go workers to end.
+func TestChild_EndsWithItsParent(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		code := "import sys, time, torch, loader\n" +
 			"if __name__ == '__main__':\n" +

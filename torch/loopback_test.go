@@ -29,9 +29,9 @@ func transmit(t *testing.T, opts Options, v any) (any, error) {
 	return b.Recv(testContext(t))
 }
 
-// TestLoopback sends tensors through both strategies to this very process, which must find its own
-// memory.
-func TestLoopback(t *testing.T) {
+// TestConn_TensorsCrossBetweenGoPrograms sends tensors through both strategies to this very
+// process, which must find its own memory.
+func TestConn_TensorsCrossBetweenGoPrograms(t *testing.T) {
 	for _, s := range []Strategy{FileDescriptor, FileSystem} {
 		opts := Options{AuthKey: testKey, Strategy: s}
 		x := tensor.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 2, 3) // moves
@@ -70,8 +70,8 @@ func shmFiles(t *testing.T) (mine []string) {
 	return mine
 }
 
-// TestRefusedAtSend wants errors that say what cannot be sent, and nothing on the wire.
-func TestRefusedAtSend(t *testing.T) {
+// TestConn_SendRefuses wants errors that say what cannot be sent, and nothing on the wire.
+func TestConn_SendRefuses(t *testing.T) {
 	a, b := pair(t, "unix", Options{AuthKey: testKey})
 	ctx := testContext(t)
 	arena := sharedTensor(t)
@@ -112,8 +112,9 @@ func sharedTensor(t *testing.T) *tensor.Tensor {
 	return x
 }
 
-// TestForeignStaysPut refuses to move memory that PyTorch may have into a domain.
-func TestForeignStaysPut(t *testing.T) {
+// TestRegion_PyTorchsMemoryStaysWhereItIs refuses to move memory that PyTorch may have into a
+// domain.
+func TestRegion_PyTorchsMemoryStaysWhereItIs(t *testing.T) {
 	x, err := Zeros(tensor.Float32, 3)
 	if err != nil {
 		t.Fatal(err)
@@ -127,16 +128,16 @@ func TestForeignStaysPut(t *testing.T) {
 	}
 }
 
-// TestNoKey wants the error that says which line of Python is missing.
-func TestNoKey(t *testing.T) {
+// TestOptions_WithoutAKeyNoDescriptors wants the error that says which line of Python is missing.
+func TestOptions_WithoutAKeyNoDescriptors(t *testing.T) {
 	if _, err := transmit(t, Options{Strategy: FileDescriptor},
 		tensor.New(tensor.Float32, 2)); !errors.Is(err, ErrNoKey) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestDescriptorsTravel sends an open file and a connection.
-func TestDescriptorsTravel(t *testing.T) {
+// TestConn_DescriptorsTravel sends an open file and a connection.
+func TestConn_DescriptorsTravel(t *testing.T) {
 	ctx := testContext(t)
 	f, err := sys.Memfd("note")
 	if err != nil {
@@ -173,9 +174,9 @@ func TestDescriptorsTravel(t *testing.T) {
 	}
 }
 
-// TestGuard takes memory away under a tensor.
-func TestGuard(t *testing.T) {
-	x, err := Options{Strategy: FileSystem}.Zeros(tensor.Float32, 4096)
+// TestGuard_MakesAFaultAnError takes memory away under a tensor.
+func TestGuard_MakesAFaultAnError(t *testing.T) {
+	x, err := Options{Strategy: FileSystem}.Empty(tensor.Float32, 4096)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,8 +200,8 @@ func TestGuard(t *testing.T) {
 	Guard(func() { panic("mine") })
 }
 
-// TestNoRoom wants an error, not a signal.
-func TestNoRoom(t *testing.T) {
+// TestEmpty_WithoutRoomIsAnError wants an error, not a signal.
+func TestEmpty_WithoutRoomIsAnError(t *testing.T) {
 	for _, s := range []Strategy{Auto, FileSystem} {
 		if x, err := (Options{Strategy: s}).Empty(tensor.Uint8, 1<<44); !errors.Is(err, shm.ErrNoSpace) {
 			t.Errorf("%v: %v, %v", s, x, err)
@@ -208,8 +209,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestCollected gives back memory whose tensors were forgotten.
-func TestCollected(t *testing.T) {
+// TestRegion_EndsWithItsLastTensor gives back memory whose tensors were forgotten.
+func TestRegion_EndsWithItsLastTensor(t *testing.T) {
 	id := func() sys.FileID {
 		x, err := Zeros(tensor.Float32, 1<<16)
 		if err != nil {
@@ -232,8 +233,8 @@ func TestCollected(t *testing.T) {
 	}
 }
 
-// TestSweep removes what a process left in /dev/shm that has ended.
-func TestSweep(t *testing.T) {
+// TestSweep_RemovesWhatTheDeadLeft removes what a process left in /dev/shm that has ended.
+func TestSweep_RemovesWhatTheDeadLeft(t *testing.T) {
 	var dead []string
 	for _, kind := range []string{"", semaphorePrefix} {
 		file := shmDir + "/" + kind + namePrefix + "4194303_1_1" // no process has run since tick 1
@@ -244,7 +245,7 @@ func TestSweep(t *testing.T) {
 		dead = append(dead, file)
 	}
 	lock := must(NewLock())(t)
-	x, err := Options{Strategy: FileSystem}.Zeros(tensor.Float32, 1)
+	x, err := Options{Strategy: FileSystem}.Empty(tensor.Float32, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +256,7 @@ func TestSweep(t *testing.T) {
 			t.Errorf("the dead process's name: %v", err)
 		}
 	}
-	if _, err := os.Stat(semaphorePath(lock.name)); err != nil {
+	if _, err := os.Stat(semaphorePath(lock.(*semaphore).name)); err != nil {
 		t.Errorf("a lock of this process: %v", err)
 	}
 	if err := errors.Join(lock.Close(), lock.Close()); err != nil {
@@ -266,9 +267,10 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestArrivedMemoryIsLetGo closes a tensor of PyTorch's while it is under way back, and wants it to
-// be kept until it was opened, and then to go though nobody sends or closes anything more.
-func TestArrivedMemoryIsLetGo(t *testing.T) {
+// TestRegion_ArrivedMemoryIsLetGo closes a tensor of PyTorch's while it is under way back, and
+// wants it to be kept until it was opened, and then to go though nobody sends or closes anything
+// more.
+func TestRegion_ArrivedMemoryIsLetGo(t *testing.T) {
 	first := memfile(t)
 	if err := sys.Resize(first, 4096); err != nil {
 		t.Fatal(err)
@@ -308,9 +310,9 @@ func TestArrivedMemoryIsLetGo(t *testing.T) {
 	waitFor(t, func() bool { return !known() }, "memory that has arrived to be let go")
 }
 
-// TestMemoryUnderWayDisplacesNothing has more of PyTorch's memory under way back to it than may
-// wait here to be sent again: that is another's, and what waits is not given up for it.
-func TestMemoryUnderWayDisplacesNothing(t *testing.T) {
+// TestRegion_WhatIsUnderWayDisplacesNothing has more of PyTorch's memory under way back to it than
+// may wait here to be sent again: that is another's, and what waits is not given up for it.
+func TestRegion_WhatIsUnderWayDisplacesNothing(t *testing.T) {
 	if err := Trim(); err != nil {
 		t.Fatal(err)
 	}

@@ -69,15 +69,6 @@ func (m *Manager) Create(ctx context.Context, name string, args ...any) (*Proxy,
 	return m.adopt(name, made.ID, made.Exposed), nil // with the reference that create has counted
 }
 
-// Objects returns how many objects there are at the server that somebody has.
-func (m *Manager) Objects(ctx context.Context) (n int, err error) {
-	v, err := m.once(ctx, "number_of_objects")
-	if err != nil {
-		return 0, err
-	}
-	return n, assign(&n, v)
-}
-
 // Shutdown ends the server.
 func (m *Manager) Shutdown(ctx context.Context) error {
 	_, err := m.once(ctx, "shutdown")

@@ -51,8 +51,9 @@ func (k *talk) wantTold(code string, want any) {
 	}
 }
 
-// TestManager uses the objects of a Python SyncManager from Go and from Python.
-func TestManager(t *testing.T) {
+// TestManager_ObjectsAreSharedWithPython uses the objects of a Python SyncManager from Go and from
+// Python.
+func TestManager_ObjectsAreSharedWithPython(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		m, k := managed(t, py, "unix")
 		for name, test := range map[string]func(*testing.T, *Manager, *talk){
@@ -99,18 +100,21 @@ func managedContainers(t *testing.T, m *Manager, k *talk) {
 		t.Fatal(err)
 	}
 	k.wantTold("[l[0], l[1], l[2]['b'], len(l)]", []any{"y", 2.5, []any{int64(2)}, int64(3)})
-	inner, err := l.Get(k.ctx, 2)
-	if err != nil {
-		t.Fatal(err)
+	inner, ok, err := l.Get(k.ctx, 2)
+	if !ok || err != nil {
+		t.Fatal(ok, err)
 	}
-	if n, err := (DictProxy{inner.(*Proxy)}).Len(k.ctx); n != 1 || err != nil {
+	if n, err := must(As[Container](inner, nil))(t).Len(k.ctx); n != 1 || err != nil {
 		t.Errorf("the dict in the list has %d keys, %v", n, err)
 	}
 	CloseAll(inner)
+	if v, ok, err := l.Get(k.ctx, 9); ok || err != nil {
+		t.Errorf("beyond the end: %v, %v", v, err)
+	}
 	var remote *RemoteError
-	if _, err := l.Get(k.ctx, 9); !errors.As(err, &remote) || remote.Class != "builtins.IndexError" ||
-		!strings.Contains(err.Error(), "IndexError: list index out of range") {
-		t.Errorf("beyond the end: %v", err)
+	if err := l.Set(k.ctx, 9, 1); !errors.As(err, &remote) || remote.Class != "builtins.IndexError" ||
+		!strings.Contains(err.Error(), "IndexError: list assignment index out of range") {
+		t.Errorf("set beyond the end: %v", err)
 	}
 }
 
@@ -143,8 +147,8 @@ func managedQueue(t *testing.T, m *Manager, k *talk) {
 	}
 }
 
-// TestManagedTensors sends tensors through the queue of a manager, both ways.
-func TestManagedTensors(t *testing.T) {
+// TestManager_QueuesCarryTensors sends tensors through the queue of a manager, both ways.
+func TestManager_QueuesCarryTensors(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		m, k := managed(t, py, "unix")
 		q := must(m.Queue(k.ctx, 1))(t)
@@ -192,7 +196,13 @@ func managedLocks(t *testing.T, m *Manager, k *talk) {
 	if err := s.Acquire(soon); !errors.Is(err, context.Canceled) {
 		t.Errorf("a semaphore that has none: %v", err)
 	}
-	if err := l.Release(k.ctx); err != nil {
+	if _, err := s.Permits(); err == nil {
+		t.Error("a SyncManager tells the permits of a Semaphore")
+	}
+	if err := l.TryAcquire(); !errors.Is(err, ErrLocked) {
+		t.Errorf("a lock that is taken: %v", err)
+	}
+	if err := l.Release(); err != nil {
 		t.Error(err)
 	}
 	k.wantTold("l.acquire()", true)
@@ -200,26 +210,26 @@ func managedLocks(t *testing.T, m *Manager, k *talk) {
 
 func managedCondition(t *testing.T, m *Manager, k *talk) {
 	r := must(m.Create(k.ctx, "RLock"))(t)
-	one, two := LockProxy{must(r.Thread(k.ctx))(t)}, LockProxy{must(r.Thread(k.ctx))(t)}
+	one, two := must(As[Semaphore](r.Thread(k.ctx)))(t), must(As[Semaphore](r.Thread(k.ctx)))(t)
 	defer one.Close()
 	defer two.Close()
-	if err := errors.Join(one.Acquire(k.ctx), one.Acquire(k.ctx), one.Release(k.ctx)); err != nil {
+	if err := errors.Join(one.Acquire(k.ctx), one.Acquire(k.ctx), one.Release()); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Call[bool](k.ctx, two.Proxy, "acquire", false); got || err != nil {
-		t.Errorf("an RLock of another thread's: %v, %v", got, err)
+	if err := two.TryAcquire(); !errors.Is(err, ErrLocked) {
+		t.Errorf("an RLock of another thread's: %v", err)
 	}
 	var remote *RemoteError
-	if err := two.Release(k.ctx); !errors.As(err, &remote) || remote.Class != "builtins.RuntimeError" {
+	if err := two.Release(); !errors.As(err, &remote) || remote.Class != "builtins.RuntimeError" {
 		t.Errorf("released by another thread: %v", err)
 	}
-	if err := errors.Join(one.Release(k.ctx), two.Acquire(k.ctx), two.Release(k.ctx)); err != nil {
+	if err := errors.Join(one.Release(), two.Acquire(k.ctx), two.Release()); err != nil {
 		t.Error(err)
 	}
 
 	c := must(m.Create(k.ctx, "Condition"))(t)
 	give(k, "c", c)
-	mine := CondProxy{LockProxy{must(c.Thread(k.ctx))(t)}}
+	mine := must(As[Cond](c.Thread(k.ctx)))(t)
 	defer mine.Close()
 	l := must(m.List(k.ctx))(t)
 	give(k, "waited_for", l)
@@ -231,7 +241,7 @@ func managedCondition(t *testing.T, m *Manager, k *talk) {
 				err = mine.Wait(k.ctx)
 			}
 		}
-		done <- errors.Join(err, mine.Notify(k.ctx, 1), mine.Release(k.ctx))
+		done <- errors.Join(err, mine.Notify(k.ctx, 1), mine.Release())
 	}()
 	k.wantTold("(c.acquire(), waited_for.append(1), c.notify_all(), c.release())", python.Tuple{true, nil, nil, nil})
 	if err := <-done; err != nil {
@@ -249,28 +259,34 @@ func managedValues(t *testing.T, m *Manager, k *talk) {
 	give(k, "n", n)
 	give(k, "v", v)
 	give(k, "a", a)
-	if err := errors.Join(n.Set(k.ctx, "x", "y"), v.Set(k.ctx, 2.5), a.Set(k.ctx, 1, 7)); err != nil {
+	if err := errors.Join(n.Set(k.ctx, "x", "y"), v.do(k.ctx, "set", 2.5), a.Set(k.ctx, 1, 7)); err != nil {
 		t.Fatal(err)
 	}
 	k.wantTold("(n.x, v.get(), a[1], len(a))", python.Tuple{"y", 2.5, int64(7), int64(3)})
-	x, err1 := n.Get(k.ctx, "x")
-	y, err2 := v.Get(k.ctx)
-	z, err3 := a.Get(k.ctx, 2)
+	x, _, err1 := n.Get(k.ctx, "x")
+	y, err2 := As[float64](v.Call(k.ctx, "get"))
+	z, _, err3 := a.Get(k.ctx, 2)
 	if x != "y" || y != 2.5 || z != int64(3) || errors.Join(err1, err2, err3) != nil {
 		t.Error(x, y, z, err1, err2, err3)
 	}
+	was, err1 := n.Delete(k.ctx, "x")
+	_, ok, err2 := n.Get(k.ctx, "x")
+	if !was || ok || errors.Join(err1, err2) != nil {
+		t.Errorf("an attribute that is not there: %v, %v, %v, %v", was, ok, err1, err2)
+	}
 	var remote *RemoteError
-	if _, err := n.Get(k.ctx, "nobody"); !errors.As(err, &remote) || !strings.Contains(err.Error(), "nobody") {
-		t.Errorf("an attribute that is not there: %v", err)
+	if _, err := n.Len(k.ctx); !errors.As(err, &remote) {
+		t.Errorf("the length of a Namespace: %v", err)
 	}
 }
 
 func managedRegistered(t *testing.T, m *Manager, k *talk) {
 	c := must(m.Create(k.ctx, "Counter", Keywords{"n": 5}))(t)
-	if methods := c.Methods(); !slices.Equal(methods, []string{"add", "another", "fail", "is_same", "unspeakable"}) {
+	if methods := slices.Compact(slices.Sorted(slices.Values(c.exposed))); !slices.Equal(methods,
+		[]string{"add", "another", "fail", "is_same", "unspeakable"}) {
 		t.Errorf("a Counter has the methods %v", methods)
 	}
-	if n, err := Call[int](k.ctx, c, "add", Keywords{"k": 2}); n != 7 || err != nil {
+	if n, err := As[int](c.Call(k.ctx, "add", Keywords{"k": 2})); n != 7 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 	var remote *RemoteError
@@ -289,22 +305,22 @@ func managedRegistered(t *testing.T, m *Manager, k *talk) {
 	if _, err := m.Create(k.ctx, "Nobody"); !errors.As(err, &remote) || !strings.Contains(err.Error(), "KeyError") {
 		t.Errorf("what is not registered: %v", err)
 	}
-	if n, err := Call[int](k.ctx, c, "add"); n != 8 || err != nil {
+	if n, err := As[int](c.Call(k.ctx, "add")); n != 8 || err != nil {
 		t.Errorf("after all that: %d, %v", n, err)
 	}
 	v := must(c.Call(k.ctx, "another"))(t)
-	if n, err := Call[int](k.ctx, v.(*Proxy), "add"); n != 10 || err != nil {
+	if n, err := As[int](v.(*Proxy).Call(k.ctx, "add")); n != 10 || err != nil {
 		t.Errorf("a proxy that a method returned: %d, %v", n, err)
 	}
 	// Python 3.8 takes no proxy of a class of the user's at its own server: its AutoProxy lacks the
 	// argument.
-	if same, err := Call[bool](k.ctx, c, "is_same", v, 10); !same &&
+	if same, err := As[bool](c.Call(k.ctx, "is_same", v, 10)); !same &&
 		k.tell("'manager_owned' in AutoProxy.__code__.co_varnames") == true {
 		t.Errorf("a proxy as an argument: %v, %v", same, err)
 	}
 	w := must(m.Create(k.ctx, "get_work"))(t)
 	k.wantTold("m.get_work().put('to Go')", nil)
-	if v, err := (QueueProxy{w}).Get(k.ctx); v != "to Go" || err != nil {
+	if v, err := must(As[Queue](w, nil))(t).Get(k.ctx); v != "to Go" || err != nil {
 		t.Errorf("from a registered queue: %v, %v", v, err)
 	}
 	if _, err := DialManager(k.ctx, m.network, m.addr, Options{AuthKey: []byte("wrong")}); !errors.Is(err, ErrAuth) {
@@ -314,7 +330,7 @@ func managedRegistered(t *testing.T, m *Manager, k *talk) {
 
 // managedReferences counts the objects at the server while proxies of one go to and fro.
 func managedReferences(t *testing.T, m *Manager, k *talk) {
-	objects := func() int { return must(m.Objects(k.ctx))(t) }
+	objects := func() int { return must(As[int](m.once(k.ctx, "number_of_objects")))(t) }
 	before := objects()
 	c := must(m.Create(k.ctx, "Counter"))(t)
 	give(k, "c", c)
@@ -322,7 +338,7 @@ func managedReferences(t *testing.T, m *Manager, k *talk) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if n, err := Call[int](k.ctx, theirs, "add"); n != 1 || err != nil {
+	if n, err := As[int](theirs.Call(k.ctx, "add")); n != 1 || err != nil {
 		t.Errorf("a proxy that came from Python: %d, %v", n, err)
 	}
 	give(k, "c", nil)
@@ -341,8 +357,8 @@ func managedReferences(t *testing.T, m *Manager, k *talk) {
 	}
 }
 
-// TestManagerEnds meets a server that ends, over TCP.
-func TestManagerEnds(t *testing.T) {
+// TestManager_SaysThatItsServerHasEnded meets a server that ends, over TCP.
+func TestManager_SaysThatItsServerHasEnded(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		m, k := managed(t, py, "tcp")
 		q := must(m.Queue(k.ctx, 0))(t)

@@ -29,12 +29,12 @@ var modes = []struct {
 	theirs string
 }{{FileDescriptor, "fetched"}, {FileSystem, "file_system"}, {Proc, "file_descriptor"}}
 
-// TestMatrix sends every kind of value to PyTorch, from it, and there and back, and wants one
-// memory: what either side writes the other sees.
-func TestMatrix(t *testing.T) {
+// TestConn_EveryTensorCrosses sends every kind of value to PyTorch, from it, and there and back,
+// and wants one memory: what either side writes the other sees.
+func TestConn_EveryTensorCrosses(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, m := range modes {
-			cell(t, m.ours.String(), func(t *testing.T) {
+			cell(t, string(m.ours), func(t *testing.T) {
 				k := converse(t, py, Options{Strategy: m.ours}, m.theirs)
 				for _, dt := range dtypes {
 					kindMatrix(t, k, "plain", dt)

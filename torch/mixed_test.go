@@ -27,9 +27,9 @@ func mixed(t *testing.T, py, program string, flags ...string) (said map[string]j
 	return said, text.String()
 }
 
-// TestOtherProcessesArePythons starts processes of every kind with this program as executable, none
-// of which is its own, and wants them to be as without it.
-func TestOtherProcessesArePythons(t *testing.T) {
+// TestChild_OtherProcessesArePythons starts processes of every kind with this program as
+// executable, none of which is its own, and wants them to be as without it.
+func TestChild_OtherProcessesArePythons(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		want, complaints := mixed(t, py.path, "-", "-O", "-W", "ignore")
 		got, stderr := mixed(t, py.path, os.Args[0], "-O", "-W", "ignore")
@@ -48,9 +48,9 @@ func TestOtherProcessesArePythons(t *testing.T) {
 	})
 }
 
-// TestOtherProcessesSeeTheirParentsEnd kills a script, and wants the Python in its process to
+// TestChild_OtherProcessesSeeTheirParentsEnd kills a script, and wants the Python in its process to
 // notice.
-func TestOtherProcessesSeeTheirParentsEnd(t *testing.T) {
+func TestChild_OtherProcessesSeeTheirParentsEnd(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		said := filepath.Join(t.TempDir(), "child.alone")
 		cmd := exec.CommandContext(testContext(t), py.path, "testdata/mixed.py", os.Args[0], said)
@@ -71,10 +71,10 @@ func TestOtherProcessesSeeTheirParentsEnd(t *testing.T) {
 	})
 }
 
-// TestOtherProcessesHaveTheVirtualEnvironment starts a script by each path that its interpreter may
-// have, one of which is a link out of the environment, and wants the processes to have the same
-// one.
-func TestOtherProcessesHaveTheVirtualEnvironment(t *testing.T) {
+// TestChild_OtherProcessesHaveTheVirtualEnvironment starts a script by each path that its
+// interpreter may have, one of which is a link out of the environment, and wants the processes to
+// have the same one.
+func TestChild_OtherProcessesHaveTheVirtualEnvironment(t *testing.T) {
 	code := "import multiprocessing, os, sys\n" +
 		"def tell(): print(sys.executable, sys.prefix, 'only_there' in sys.modules, flush=True)\n" +
 		"if __name__ == '__main__':\n" +
@@ -115,9 +115,9 @@ func TestOtherProcessesHaveTheVirtualEnvironment(t *testing.T) {
 	})
 }
 
-// TestGoAndPythonLoadTogether has a training set of Go's, a validation set of Python's with
+// TestChild_GoAndPythonLoadTogether has a training set of Go's, a validation set of Python's with
 // functions of the script, and mp.spawn, in one script.
-func TestGoAndPythonLoadTogether(t *testing.T) {
+func TestChild_GoAndPythonLoadTogether(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		cmd := exec.CommandContext(testContext(t), py.path, "testdata/together.py", os.Args[0])
 		cmd.Env = pythonEnv()
@@ -134,8 +134,8 @@ func TestGoAndPythonLoadTogether(t *testing.T) {
 	})
 }
 
-// TestJoblib runs a script with joblib, whose processes are Python's.
-func TestJoblib(t *testing.T) {
+// TestChild_JoblibWorks runs a script with joblib, whose processes are Python's.
+func TestChild_JoblibWorks(t *testing.T) {
 	tried := 0
 	for _, py := range slices.Concat(plainPythons(), torchPythons()) {
 		if exec.Command(py.path, "-c", "import joblib").Run() != nil {

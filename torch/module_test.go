@@ -47,14 +47,14 @@ func (n *savedNet) Forward(x *autograd.Var) *autograd.Var {
 	return n.Head.Forward(x)
 }
 
-func TestAWholeModuleIsSavedAndLoadedAgain(t *testing.T) {
+func TestAs_AWholeModuleIsLoadedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "net.pt")
 	n := newSavedNet()
 	nn.Eval(n)
 	if err := pt.Save(path, n); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Load[*savedNet](path, pt.Options{})
+	got, err := As[*savedNet](pt.Load(path, pt.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestAWholeModuleIsSavedAndLoadedAgain(t *testing.T) {
 type foreignLayer struct{ nn.Func }
 
 // What Load could not make again is an error at Save, which writes nothing.
-func TestWhatCannotBeLoadedAgainIsNotSaved(t *testing.T) {
+func TestSave_RefusesWhatCannotBeLoadedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.pt")
 	deep := []any{}
 	for range 800 {
@@ -115,14 +115,14 @@ func TestWhatCannotBeLoadedAgainIsNotSaved(t *testing.T) {
 		}
 	}
 	if err := pt.Save(path, deep); err == nil {
-		if _, err := Load[any](path, pt.Options{}); err != nil {
+		if _, err := As[any](pt.Load(path, pt.Options{})); err != nil {
 			t.Errorf("what was saved does not load: %v", err)
 		}
 	}
 }
 
 // A file may name a type in the place of another: that is an error, and nothing is made.
-func TestAFileCannotPutAnotherTypeInAField(t *testing.T) {
+func TestAs_AFileCannotPutAnotherTypeInAField(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.pt")
 	for _, head := range []any{
 		map[string]any{"__type__": "nn.Nothing", "value": map[string]any{}},
@@ -132,7 +132,7 @@ func TestAFileCannotPutAnotherTypeInAField(t *testing.T) {
 		if err := pt.Save(path, map[string]any{"Head": head}); err != nil {
 			t.Fatal(err)
 		}
-		if v, err := Load[*savedNet](path, pt.Options{}); !errors.Is(err, ErrUnsupported) {
+		if v, err := As[*savedNet](pt.Load(path, pt.Options{})); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%v is %v, %v", head, v, err)
 		}
 	}

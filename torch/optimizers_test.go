@@ -81,7 +81,7 @@ func optimizersCross(t *testing.T, k *talk) {
 
 func goOn(t *testing.T, path string) recordedOptimizers {
 	t.Helper()
-	r, err := Load[recordedOptimizers](path, pt.Options{})
+	r, err := As[recordedOptimizers](pt.Load(path, pt.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func (w work) compare(t *testing.T, path string) {
 		Rates   [][][]float64               `torch:"rates"`
 		Plateau []float64                   `torch:"plateau"`
 	}
-	got, err := Load[result](path, pt.Options{})
+	got, err := As[result](pt.Load(path, pt.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,26 +13,22 @@ var processKey = sync.OnceValue(func() []byte { return []byte(rand.Text() + rand
 
 // A Strategy says how the memory of a tensor is made known to PyTorch. Whatever it is, both of
 // PyTorch's own are received.
-type Strategy int
+type Strategy string
 
 const (
 	// Auto is Proc where the other process is known to see this one's /proc, and FileDescriptor
 	// otherwise.
-	Auto Strategy = iota
+	Auto Strategy = ""
 	// FileDescriptor sends descriptors over a socket, as PyTorch does by default on Linux. It needs
 	// the authkey.
-	FileDescriptor
+	FileDescriptor Strategy = "file_descriptor"
 	// FileSystem names files in /dev/shm that are counted, as
 	// torch.multiprocessing.set_sharing_strategy("file_system") does.
-	FileSystem
+	FileSystem Strategy = "file_system"
 	// Proc lets PyTorch open /proc/<pid>/fd/<n>: several times as fast as FileDescriptor, and
 	// without authkey. Both processes must be of one user and one PID namespace.
-	Proc
+	Proc Strategy = "proc"
 )
-
-func (s Strategy) String() string {
-	return [...]string{"auto", "file_descriptor", "file_system", "proc"}[s]
-}
 
 // Options says how to speak with processes of PyTorch. The zero value is usable where no key is
 // needed.
@@ -44,9 +40,10 @@ type Options struct {
 	Strategy Strategy
 	// Protocol is the version of pickles that are sent, 2 to 5; 0 stands for 4.
 	Protocol int
-	// CUDA opens tensors in the memory of a GPU that are received, and shares those that are sent:
-	// cuda.Legacy{}. With nil they are received as a *CUDATensor, and none is sent.
-	CUDA CUDA
+	// CUDA opens tensors in the memory of a GPU that are received, and shares those that are sent.
+	// The program imports package cuda, or both are errors that wrap ErrUnsupported. Without CUDA
+	// such tensors are received as a *CUDATensor, and none is sent.
+	CUDA bool
 	// MaxMessage bounds the bytes of a received message, the memory of tensors not counted; 0
 	// stands for 1 GiB.
 	MaxMessage int64

@@ -10,9 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestPickles reads what pickle.dumps of PyTorch has written of tensors, and has pickle.loads read
-// Go's, in each protocol.
-func TestPickles(t *testing.T) {
+// TestPickle_CrossesBothWays reads what pickle.dumps of PyTorch has written of tensors, and has
+// pickle.loads read Go's, in each protocol.
+func TestPickle_CrossesBothWays(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{}, "file_descriptor")
 		for protocol := 2; protocol <= 5; protocol++ {

@@ -18,9 +18,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// TestMeeting meets a Python that was not started by Go, without PyTorch: both roles, both
-// networks, the wrong key and the right one.
-func TestMeeting(t *testing.T) {
+// TestDial_GoAndPythonMeet meets a Python that was not started by Go, without PyTorch: both roles,
+// both networks, the wrong key and the right one.
+func TestDial_GoAndPythonMeet(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		for _, network := range []string{"unix", "tcp"} {
 			cell(t, "client "+network, func(t *testing.T) { meetClient(t, py, network) })
@@ -108,7 +108,7 @@ func usePipe(t *testing.T, k *talk) {
 	if err := k.Send(k.ctx, python.Tuple{"pipe"}); err != nil {
 		t.Fatal(err)
 	}
-	pipe := must(Recv[*Conn](k.ctx, k.Conn))(t)
+	pipe := must(As[*Conn](k.Conn.Recv(k.ctx)))(t)
 	defer pipe.Close()
 	if err := pipe.Send(k.ctx, 41); err != nil {
 		t.Fatal(err)
@@ -148,9 +148,9 @@ func plainForms(t *testing.T) []form {
 	}
 }
 
-// TestPlainValues has plain values read in Python that Go has written, and the other way round, in
-// each protocol of pickle.
-func TestPlainValues(t *testing.T) {
+// TestConn_PlainValuesCross has plain values read in Python that Go has written, and the other way
+// round, in each protocol of pickle.
+func TestConn_PlainValuesCross(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		for protocol := 2; protocol <= 5; protocol++ {
 			cell(t, fmt.Sprint("protocol ", protocol), func(t *testing.T) {

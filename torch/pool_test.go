@@ -29,9 +29,9 @@ func (t *regionTable) letGo(list []*region) (err error) {
 	return err
 }
 
-// TestFewWait lets more tensors go than may wait: the youngest wait, of both kinds together, and
-// the files of the others are closed.
-func TestFewWait(t *testing.T) {
+// TestRegion_FewWait lets more tensors go than may wait: the youngest wait, of both kinds together,
+// and the files of the others are closed.
+func TestRegion_FewWait(t *testing.T) {
 	table := newTable()
 	var homes []*region
 	for i := range idleFiles + 6 {
@@ -53,8 +53,8 @@ func TestFewWait(t *testing.T) {
 	}
 }
 
-// TestLittleWaits lets more memory go than may wait. It has a size, and hardly any pages.
-func TestLittleWaits(t *testing.T) {
+// TestRegion_LittleWaits lets more memory go than may wait. It has a size, and hardly any pages.
+func TestRegion_LittleWaits(t *testing.T) {
 	table := newTable()
 	var homes []*region
 	for range 3 {
@@ -76,9 +76,9 @@ func TestLittleWaits(t *testing.T) {
 	}
 }
 
-// TestNameIsGone sends a tensor whose name a manager of PyTorch's has removed, and uses its memory
-// no more.
-func TestNameIsGone(t *testing.T) {
+// TestRegion_ANameThatIsGoneIsAnError sends a tensor whose name a manager of PyTorch's has removed,
+// and uses its memory no more.
+func TestRegion_ANameThatIsGoneIsAnError(t *testing.T) {
 	opts := Options{Strategy: FileSystem}
 	x := must(opts.Empty(tensor.Uint8, 5000))(t)
 	home := regionOf(x)

@@ -14,10 +14,10 @@ import (
 
 // A toolbox is one of each that Go makes for Python.
 type toolbox struct {
-	queue, simple                   *Queue
-	lock, rlock, semaphore, bounded *Semaphore
-	event                           *Event
-	cond                            *Cond
+	queue, simple                   Queue
+	lock, rlock, semaphore, bounded Semaphore
+	event                           Event
+	cond                            Cond
 }
 
 func must[T any](v T, err error) func(t testing.TB) T {
@@ -33,7 +33,7 @@ func must[T any](v T, err error) func(t testing.TB) T {
 // equip starts a Python process that has a new toolbox.
 func equip(t *testing.T, py peerPython) (*talk, toolbox) {
 	b := toolbox{
-		must(NewQueue(2))(t), must(NewSimpleQueue())(t),
+		must(NewQueue(2, Options{}))(t), must(NewSimpleQueue(Options{}))(t),
 		must(NewLock())(t), must(NewRLock())(t), must(NewSemaphore(1))(t), must(NewBoundedSemaphore(1))(t),
 		must(NewEvent())(t), must(NewCond(nil))(t),
 	}
@@ -60,8 +60,9 @@ func (k *talk) wantEval(code string, want any) {
 	}
 }
 
-// TestPrimitives gives what Go makes to a Python process, and uses it on both sides.
-func TestPrimitives(t *testing.T) {
+// TestSemaphore_AndItsKindAreSharedWithPython gives what Go makes to a Python process, and uses it
+// on both sides.
+func TestSemaphore_AndItsKindAreSharedWithPython(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		k, b := equip(t, py)
 		cell(t, "queues", func(t *testing.T) { sharedQueues(t, k, b) })
@@ -74,7 +75,7 @@ func TestPrimitives(t *testing.T) {
 
 // A namedQueue is one of Go's, and its name in Python.
 type namedQueue struct {
-	*Queue
+	Queue
 	name string
 }
 
@@ -90,6 +91,11 @@ func sharedQueues(t *testing.T, k *talk, b toolbox) {
 			if err := q.Put(full, 3); !errors.Is(err, context.Canceled) {
 				t.Errorf("put into a full queue: %v", err)
 			}
+			if n, err := q.Len(k.ctx); n != 2 || err != nil {
+				t.Errorf("a queue of 2 has %d, %v", n, err)
+			}
+		} else if _, err := q.Len(k.ctx); !errors.Is(err, ErrUnsupported) {
+			t.Errorf("the length of a SimpleQueue: %v", err)
 		}
 		k.wantEval("["+q.name+".get() for _ in range(2)]", []any{python.Tuple{int64(1), "first"}, "second"})
 		k.wantEval(q.name+".put((b'x', 7))", nil)
@@ -101,10 +107,10 @@ func sharedQueues(t *testing.T, k *talk, b toolbox) {
 	k.wantEval("queue.qsize()", int64(0))
 }
 
-// TestTensorsInQueues puts tensors into queues that Go has made, on both sides.
-func TestTensorsInQueues(t *testing.T) {
+// TestQueue_CarriesTensors puts tensors into queues that Go has made, on both sides.
+func TestQueue_CarriesTensors(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
-		all := []namedQueue{{must(NewQueue(2))(t), "queue"}, {must(NewSimpleQueue())(t), "simple"}}
+		all := []namedQueue{{must(NewQueue(2, Options{}))(t), "queue"}, {must(NewSimpleQueue(Options{}))(t), "simple"}}
 		for _, q := range all {
 			defer q.Close()
 		}
@@ -133,7 +139,7 @@ func TestTensorsInQueues(t *testing.T) {
 
 func sharedLocks(t *testing.T, k *talk, b toolbox) {
 	for _, l := range []struct {
-		*Semaphore
+		Semaphore
 		name string
 	}{{b.lock, "lock"}, {b.rlock, "rlock"}, {b.semaphore, "semaphore"}, {b.bounded, "bounded"}} {
 		if err := l.Acquire(k.ctx); err != nil {
@@ -148,8 +154,8 @@ func sharedLocks(t *testing.T, k *talk, b toolbox) {
 			t.Errorf("%s was acquired twice", l.name)
 		}
 		k.wantEval(l.name+".release()", nil)
-		if l.Permits() != 1 {
-			t.Errorf("%s is %d after all", l.name, l.Permits())
+		if n, err := l.Permits(); n != 1 || err != nil {
+			t.Errorf("%s is %d after all, %v", l.name, n, err)
 		}
 	}
 	k.wantEval("rlock.acquire() and rlock.acquire()", true)
@@ -168,11 +174,11 @@ func sharedLocks(t *testing.T, k *talk, b toolbox) {
 	k.wantEval("[semaphore.acquire(False) for _ in range(3)]", []any{true, true, false})
 }
 
-func sharedEvent(t *testing.T, k *talk, e *Event) {
+func sharedEvent(t *testing.T, k *talk, e Event) {
 	if err := k.Send(k.ctx, python.Tuple{"eval", "event.wait(60)"}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return e.cond.sleeping.Permits() == 1 }, "Python to wait")
+	waitFor(t, func() bool { return e.(*event).cond.sleeping.count() == 1 }, "Python to wait")
 	if err := e.Set(k.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -203,19 +209,20 @@ func sharedEvent(t *testing.T, k *talk, e *Event) {
 	k.wantEval("event.is_set()", false)
 }
 
-func sharedCondition(t *testing.T, k *talk, c *Cond) {
+func sharedCondition(t *testing.T, k *talk, c Cond) {
 	if err := k.Send(k.ctx, python.Tuple{"eval", "wait_for(cond)"}); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- holding(k.ctx, c.Lock, func() error { return c.Wait(k.ctx) }) }()
-	waitFor(t, func() bool { return c.sleeping.Permits() == 2 }, "both to wait")
+	go func() { done <- holding(k.ctx, c.(*condition).semaphore, func() error { return c.Wait(k.ctx) }) }()
+	waitFor(t, func() bool { return c.(*condition).sleeping.count() == 2 }, "both to wait")
 	gaveUp, cancel := context.WithCancel(k.ctx)
 	cancel()
-	if err := holding(k.ctx, c.Lock, func() error { return c.Wait(gaveUp) }); !errors.Is(err, context.Canceled) {
+	if err := holding(k.ctx, c.(*condition).semaphore,
+		func() error { return c.Wait(gaveUp) }); !errors.Is(err, context.Canceled) {
 		t.Errorf("a wait that was cancelled: %v", err)
 	}
-	if err := holding(k.ctx, c.Lock, func() error { return c.NotifyAll(k.ctx) }); err != nil {
+	if err := holding(k.ctx, c.(*condition).semaphore, func() error { return c.NotifyAll(k.ctx) }); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := k.Recv(k.ctx); v != true || err != nil {
@@ -224,8 +231,8 @@ func sharedCondition(t *testing.T, k *talk, c *Cond) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	go func() { done <- holding(k.ctx, c.Lock, func() error { return c.Wait(k.ctx) }) }()
-	waitFor(t, func() bool { return c.sleeping.Permits() == 1 }, "the goroutine to wait")
+	go func() { done <- holding(k.ctx, c.(*condition).semaphore, func() error { return c.Wait(k.ctx) }) }()
+	waitFor(t, func() bool { return c.(*condition).sleeping.count() == 1 }, "the goroutine to wait")
 	k.wantEval("notify(cond)", nil)
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -249,8 +256,8 @@ func lostLock(t *testing.T, k *talk, b toolbox) {
 	}
 }
 
-// TestForms sends and receives what is more than a tensor, or less.
-func TestForms(t *testing.T) {
+// TestConn_FormsCross sends and receives what is more than a tensor, or less.
+func TestConn_FormsCross(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{}, "file_descriptor")
 		cell(t, "packed sequences", func(t *testing.T) { packedSequences(t, k) })
@@ -278,7 +285,8 @@ func packedSequences(t *testing.T, k *talk) {
 	if got := k.ask("unpack", sorted); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, not %v", got, want)
 	}
-	if err := k.Send(k.ctx, python.Tuple{"unpack", &pt.PackedSequence{Data: sorted.Data}}); !errors.Is(err, ErrUnsupported) {
+	if err := k.Send(k.ctx, python.Tuple{"unpack", &pt.PackedSequence{Data: sorted.Data}}); !errors.Is(err,
+		ErrUnsupported) {
 		t.Errorf("without batch sizes: %v", err)
 	}
 	CloseAll(python.Tuple{p, sorted})

@@ -20,11 +20,6 @@ import (
 // ARGS are the keyword arguments as a JSON object.
 const probeFlag = "--shoal-probe"
 
-// A Classified is a data set that says the names of its classes, which a probe tells Python.
-type Classified interface {
-	Classes() []string
-}
-
 // A probed is what a probe says.
 type probed struct {
 	Len     int      `json:"len"`
@@ -68,7 +63,7 @@ func (s *source) probe(ctx context.Context, open OpenDataset) (p probed, err err
 	switch ds := ds.(type) {
 	case *datasets.ImageFolder: // whose classes are a field
 		p.Classes = slices.Clone(ds.Classes)
-	case Classified:
+	case interface{ Classes() []string }:
 		p.Classes = slices.Clone(ds.Classes())
 	}
 	return p, nil

@@ -48,7 +48,7 @@ func probeSelf(t *testing.T, args ...string) (stdout string, err error) {
 	return string(out), err
 }
 
-func TestProbeSaysLengthAndClasses(t *testing.T) {
+func TestChild_AProbeSaysLengthAndClasses(t *testing.T) {
 	dir := t.TempDir()
 	photosIn(t, dir)
 	quoted, _ := json.Marshal(map[string]any{"root": dir, "transform": nil})
@@ -78,7 +78,7 @@ func TestProbeSaysLengthAndClasses(t *testing.T) {
 	}
 }
 
-// lettered is a Classified that is closed.
+// lettered has classes, and is closed.
 type lettered struct{ *squares }
 
 func (lettered) Classes() []string { return []string{"a", "b", "c"} }
@@ -87,8 +87,8 @@ func openLettered(context.Context, Worker) (data.Dataset, error) {
 	return lettered{&squares{n: 3}}, nil
 }
 
-// TestProbeAsDocumented runs the Python of docs/torch.md, and loads what it says.
-func TestProbeAsDocumented(t *testing.T) {
+// TestChild_AProbeIsAsDocumented runs the Python of docs/torch.md, and loads what it says.
+func TestChild_AProbeIsAsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/torch.md")
 	if err != nil {
 		t.Fatal(err)

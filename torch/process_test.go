@@ -18,8 +18,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestProcessErrors ends Python functions in every way.
-func TestProcessErrors(t *testing.T) {
+// TestProcessError_ReadsWhatPythonPrints ends Python functions in every way.
+func TestProcessError_ReadsWhatPythonPrints(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		end := func(request ...any) *ProcessError {
 			k := chat(t, py, Options{})
@@ -46,8 +46,8 @@ func TestProcessErrors(t *testing.T) {
 	})
 }
 
-// TestSpawn starts functions of modules and of scripts.
-func TestSpawn(t *testing.T) {
+// TestSpawn_CallsAFunctionOfPython starts functions of modules and of scripts.
+func TestSpawn_CallsAFunctionOfPython(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		for _, target := range []string{"plain:tell", "plain.py:tell"} {
 			k := talkTo(t, py, Options{}, target, 1, "two", []float64{3}, map[string]any{"four": python.Tuple{nil}})
@@ -60,8 +60,8 @@ func TestSpawn(t *testing.T) {
 	})
 }
 
-// TestSpawnFailures never gets as far as the function, or not to its end.
-func TestSpawnFailures(t *testing.T) {
+// TestSpawn_SaysWhyItFailed never gets as far as the function, or not to its end.
+func TestSpawn_SaysWhyItFailed(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
 		if _, err := (Python{Path: "/nowhere/python"}).Spawn(ctx, "plain:run"); !errors.Is(err, os.ErrNotExist) {
@@ -98,8 +98,8 @@ func TestSpawnFailures(t *testing.T) {
 	})
 }
 
-// TestExample trains with the workers of examples/torchloader.
-func TestExample(t *testing.T) {
+// TestSpawn_TheExampleRuns trains with the workers of examples/torchloader.
+func TestSpawn_TheExampleRuns(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		program := filepath.Join(t.TempDir(), "loader")
 		if out, err := exec.Command("go", "build", "-o", program,
@@ -116,8 +116,8 @@ func TestExample(t *testing.T) {
 	})
 }
 
-// TestSocketsAndPipes takes the ends of Python's pipes and sockets, and gives some.
-func TestSocketsAndPipes(t *testing.T) {
+// TestConn_SocketsAndPipesTravel takes the ends of Python's pipes and sockets, and gives some.
+func TestConn_SocketsAndPipesTravel(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		k := chat(t, py, Options{})
 		usePipe(t, k)
@@ -134,7 +134,7 @@ func TestSocketsAndPipes(t *testing.T) {
 		if err := k.Send(k.ctx, python.Tuple{"socket"}); err != nil {
 			t.Fatal(err)
 		}
-		socket, err := Recv[net.Conn](k.ctx, k.Conn)
+		socket, err := As[net.Conn](k.Conn.Recv(k.ctx))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,8 +157,8 @@ func TestSocketsAndPipes(t *testing.T) {
 	})
 }
 
-// TestTensorsThroughGivenConnections has PyTorch send through one.
-func TestTensorsThroughGivenConnections(t *testing.T) {
+// TestConn_TensorsGoThroughGivenConnections has PyTorch send through one.
+func TestConn_TensorsGoThroughGivenConnections(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{}, "file_descriptor")
 		said := giveConnection(t, k, "('hello', torch.ones(2))").(python.Tuple)
@@ -210,16 +210,17 @@ func giveSocket(t *testing.T, k *talk, network, addr string) {
 
 // giveEnds gives the far ends of two pipes away.
 func giveEnds(t *testing.T, k *talk) {
-	a, b := must(k.opts.NewSimpleQueue())(t), must(k.opts.NewSimpleQueue())(t)
+	a, b := must(NewSimpleQueue(k.opts))(t), must(NewSimpleQueue(k.opts))(t)
 	defer a.Close()
 	defer b.Close()
-	if err := a.writer.Send(k.ctx, 41); err != nil {
+	if err := a.(*pipeQueue).writer.Send(k.ctx, 41); err != nil {
 		t.Fatal(err)
 	}
-	if got := k.ask("ends", python.Tuple{a.reader, b.writer}); fmt.Sprint(got) != fmt.Sprint(python.Tuple{false, false}) {
+	if got := k.ask("ends", python.Tuple{a.(*pipeQueue).reader,
+		b.(*pipeQueue).writer}); fmt.Sprint(got) != fmt.Sprint(python.Tuple{false, false}) {
 		t.Errorf("the ends of pipes can do %v", got)
 	}
-	if v, err := b.reader.Recv(k.ctx); v != int64(42) || err != nil {
+	if v, err := b.(*pipeQueue).reader.Recv(k.ctx); v != int64(42) || err != nil {
 		t.Errorf("%v, %v", v, err)
 	}
 }

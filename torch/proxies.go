@@ -3,30 +3,10 @@ package torch
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 
 	"github.com/shoal-mp/shoal/encoding/python"
-)
-
-// The objects of a SyncManager, and of whatever else has their methods. The methods without a
-// comment are Python's.
-type (
-	// A DictProxy is a proxy of a dict.
-	DictProxy struct{ *Proxy }
-	// A ListProxy is a proxy of a list, or of an Array.
-	ListProxy struct{ *Proxy }
-	// A QueueProxy is a proxy of a queue.Queue.
-	QueueProxy struct{ *Proxy }
-	// An EventProxy is a proxy of an Event.
-	EventProxy struct{ *Proxy }
-	// A LockProxy is a proxy of a Lock or Semaphore, or the Thread of an RLock.
-	LockProxy struct{ *Proxy }
-	// A CondProxy is the Thread of a Condition of the server's.
-	CondProxy struct{ LockProxy }
-	// A NamespaceProxy is a proxy of a Namespace.
-	NamespaceProxy struct{ *Proxy }
-	// A ValueProxy is a proxy of a Value.
-	ValueProxy struct{ *Proxy }
 )
 
 // slice is how long a call waits at the server before it is made again: so that no call is given up
@@ -56,7 +36,7 @@ func repeat(ctx context.Context, call func(ctx context.Context) (done bool, err 
 
 // wait repeats a method that returns whether it has what it waits for.
 func (p *Proxy) wait(ctx context.Context, method string, args ...any) error {
-	return repeat(ctx, func(ctx context.Context) (bool, error) { return Call[bool](ctx, p, method, args...) })
+	return repeat(ctx, func(ctx context.Context) (bool, error) { return As[bool](p.Call(ctx, method, args...)) })
 }
 
 func (p *Proxy) do(ctx context.Context, method string, args ...any) error {
@@ -64,85 +44,122 @@ func (p *Proxy) do(ctx context.Context, method string, args ...any) error {
 	return err
 }
 
-// Dict makes a dict.
-func (m *Manager) Dict(ctx context.Context) (DictProxy, error) {
-	p, err := m.Create(ctx, "dict")
-	return DictProxy{p}, err
+// as returns a proxy with the methods of a type, nil where that is none of a proxy's.
+func (p *Proxy) as(t reflect.Type) any {
+	switch t {
+	case reflect.TypeFor[*Proxy]():
+		return p
+	case reflect.TypeFor[Container]():
+		return Container{p}
+	case reflect.TypeFor[Queue]():
+		return queueProxy{p}
+	case reflect.TypeFor[Event]():
+		return eventProxy{p}
+	case reflect.TypeFor[Semaphore]():
+		return semaphoreProxy{p}
+	case reflect.TypeFor[Cond]():
+		return condProxy{semaphoreProxy{p}}
+	}
+	return nil
 }
 
-// Get returns the value of a key, if the dict has it.
-func (d DictProxy) Get(ctx context.Context, key any) (v any, ok bool, err error) {
-	v, err = d.Call(ctx, "__getitem__", key)
-	if isRemote(err, "builtins.KeyError") {
+// A Container is a proxy of what has items or attributes: a dict, a list, an Array or a Namespace.
+// The keys of a dict are what Python's may be, those of a list and an Array are numbers, which
+// count from the end where they are negative, and those of a Namespace are names.
+type Container struct{ *Proxy }
+
+// Dict makes a dict. The caller closes the Container.
+func (m *Manager) Dict(ctx context.Context) (Container, error) {
+	return As[Container](m.Create(ctx, "dict"))
+}
+
+// List makes a list. The caller closes the Container.
+func (m *Manager) List(ctx context.Context, items ...any) (Container, error) {
+	return As[Container](m.Create(ctx, "list", sequenceOf(items)))
+}
+
+// Array makes an array.array of the elements' typecode, such as "d" for float64. The caller closes
+// the Container.
+func (m *Manager) Array(ctx context.Context, typecode string, items ...any) (Container, error) {
+	return As[Container](m.Create(ctx, "Array", typecode, sequenceOf(items)))
+}
+
+// Namespace makes a Namespace. The caller closes the Container.
+func (m *Manager) Namespace(ctx context.Context) (Container, error) {
+	return As[Container](m.Create(ctx, "Namespace"))
+}
+
+// sequenceOf is an empty list, and not None, of no items.
+func sequenceOf(items []any) []any { return append([]any{}, items...) }
+
+// access is the method of Python's that gets, sets or deletes.
+func (c Container) access(what string) string {
+	if c.class == proxyClasses["Namespace"] {
+		return map[string]string{"get": "__getattribute__", "set": "__setattr__", "del": "__delattr__"}[what]
+	}
+	return "__" + what + "item__"
+}
+
+// missing reports whether an error is that there is no such key.
+func missing(err error) bool {
+	return isRemote(err, "builtins.KeyError", "builtins.IndexError", "builtins.AttributeError")
+}
+
+// Get returns the value of a key, if there is one.
+func (c Container) Get(ctx context.Context, key any) (v any, ok bool, err error) {
+	v, err = c.Call(ctx, c.access("get"), key)
+	if missing(err) {
 		return nil, false, nil
 	}
 	return v, err == nil, err
 }
 
-// Set sets the value of a key.
-func (d DictProxy) Set(ctx context.Context, key, value any) error {
-	return d.do(ctx, "__setitem__", key, value)
+// Set sets the value of a key. The error is a *RemoteError where a list or an Array has no such
+// item.
+func (c Container) Set(ctx context.Context, key, value any) error {
+	return c.do(ctx, c.access("set"), key, value)
 }
 
-// Delete removes a key, and reports whether the dict had it.
-func (d DictProxy) Delete(ctx context.Context, key any) (ok bool, err error) {
-	err = d.do(ctx, "__delitem__", key)
-	if isRemote(err, "builtins.KeyError") {
+// Delete removes a key, and reports whether it was there.
+func (c Container) Delete(ctx context.Context, key any) (ok bool, err error) {
+	err = c.do(ctx, c.access("del"), key)
+	if missing(err) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// Len returns the number of keys.
-func (d DictProxy) Len(ctx context.Context) (int, error) { return Call[int](ctx, d.Proxy, "__len__") }
+// Append appends an item to a list. The error is a *RemoteError for other containers.
+func (c Container) Append(ctx context.Context, v any) error { return c.do(ctx, "append", v) }
 
-// All returns what is in the dict.
-func (d DictProxy) All(ctx context.Context) (*python.Dict, error) {
-	return Call[*python.Dict](ctx, d.Proxy, "copy")
+// Len returns the number of items. The error is a *RemoteError for a Namespace.
+func (c Container) Len(ctx context.Context) (int, error) { return As[int](c.Call(ctx, "__len__")) }
+
+// All returns what is in a dict. The error is a *RemoteError for other containers.
+func (c Container) All(ctx context.Context) (*python.Dict, error) {
+	return As[*python.Dict](c.Call(ctx, "copy"))
 }
 
-// List makes a list.
-func (m *Manager) List(ctx context.Context, items ...any) (ListProxy, error) {
-	if items == nil {
-		items = []any{}
-	}
-	p, err := m.Create(ctx, "list", items)
-	return ListProxy{p}, err
+// Value makes a Value of a typecode, such as "d" for float64. Its methods are "get" and "set":
+//
+//	x, err := torch.As[float64](v.Call(ctx, "get"))
+//	_, err = v.Call(ctx, "set", 2.5)
+//
+// The caller closes the Proxy.
+func (m *Manager) Value(ctx context.Context, typecode string, v any) (*Proxy, error) {
+	return m.Create(ctx, "Value", typecode, v)
 }
 
-// Array makes an array.array of the elements' typecode, such as "d" for float64.
-func (m *Manager) Array(ctx context.Context, typecode string, items ...any) (ListProxy, error) {
-	if items == nil {
-		items = []any{}
-	}
-	p, err := m.Create(ctx, "Array", typecode, items)
-	return ListProxy{p}, err
+// A queueProxy is a proxy of a queue.Queue.
+type queueProxy struct{ *Proxy }
+
+// Queue makes a queue.Queue with room for size items, or for any number where size is 0. The caller
+// closes the Queue.
+func (m *Manager) Queue(ctx context.Context, size int) (Queue, error) {
+	return As[Queue](m.Create(ctx, "Queue", size))
 }
 
-// Get returns an item, counted from the end where i is negative.
-func (l ListProxy) Get(ctx context.Context, i int) (any, error) {
-	return l.Call(ctx, "__getitem__", i)
-}
-
-// Set sets an item.
-func (l ListProxy) Set(ctx context.Context, i int, v any) error {
-	return l.do(ctx, "__setitem__", i, v)
-}
-
-// Append appends an item; an Array has no such method.
-func (l ListProxy) Append(ctx context.Context, v any) error { return l.do(ctx, "append", v) }
-
-// Len returns the number of items.
-func (l ListProxy) Len(ctx context.Context) (int, error) { return Call[int](ctx, l.Proxy, "__len__") }
-
-// Queue makes a queue.Queue with room for size items, or for any number where size is 0.
-func (m *Manager) Queue(ctx context.Context, size int) (QueueProxy, error) {
-	p, err := m.Create(ctx, "Queue", size)
-	return QueueProxy{p}, err
-}
-
-// Put puts an item, and waits for room until ctx is done.
-func (q QueueProxy) Put(ctx context.Context, v any) error {
+func (q queueProxy) Put(ctx context.Context, v any) error {
 	return repeat(ctx, func(ctx context.Context) (bool, error) {
 		err := q.do(ctx, "put", v, true, slice)
 		if isRemote(err, "queue.Full", "_queue.Full") {
@@ -152,8 +169,7 @@ func (q QueueProxy) Put(ctx context.Context, v any) error {
 	})
 }
 
-// Get takes an item, and waits for one until ctx is done. No item is lost by that.
-func (q QueueProxy) Get(ctx context.Context) (v any, err error) {
+func (q queueProxy) Get(ctx context.Context) (v any, err error) {
 	err = repeat(ctx, func(ctx context.Context) (bool, error) {
 		var err error
 		v, err = q.Call(ctx, "get", true, slice)
@@ -170,84 +186,74 @@ func (q QueueProxy) Get(ctx context.Context) (v any, err error) {
 	return v, err
 }
 
-// Len returns the number of items.
-func (q QueueProxy) Len(ctx context.Context) (int, error) { return Call[int](ctx, q.Proxy, "qsize") }
+func (q queueProxy) Len(ctx context.Context) (int, error) { return As[int](q.Call(ctx, "qsize")) }
 
-// Event makes an Event that is not set.
-func (m *Manager) Event(ctx context.Context) (EventProxy, error) {
-	p, err := m.Create(ctx, "Event")
-	return EventProxy{p}, err
+// An eventProxy is a proxy of an Event.
+type eventProxy struct{ *Proxy }
+
+// Event makes an Event that is not set. The caller closes it.
+func (m *Manager) Event(ctx context.Context) (Event, error) { return As[Event](m.Create(ctx, "Event")) }
+
+func (e eventProxy) Set(ctx context.Context) error   { return e.do(ctx, "set") }
+func (e eventProxy) Clear(ctx context.Context) error { return e.do(ctx, "clear") }
+
+func (e eventProxy) IsSet(ctx context.Context) (bool, error) {
+	return As[bool](e.Call(ctx, "is_set"))
 }
 
-// Set sets the event.
-func (e EventProxy) Set(ctx context.Context) error { return e.do(ctx, "set") }
+func (e eventProxy) Wait(ctx context.Context) error { return e.wait(ctx, "wait", slice) }
 
-// Clear makes it not set.
-func (e EventProxy) Clear(ctx context.Context) error { return e.do(ctx, "clear") }
+// A semaphoreProxy is a proxy of a Lock or Semaphore, or the Thread of an RLock.
+type semaphoreProxy struct{ *Proxy }
 
-// IsSet reports whether it is set.
-func (e EventProxy) IsSet(ctx context.Context) (bool, error) {
-	return Call[bool](ctx, e.Proxy, "is_set")
+// Lock makes a Lock. The caller closes the Semaphore.
+func (m *Manager) Lock(ctx context.Context) (Semaphore, error) {
+	return As[Semaphore](m.Create(ctx, "Lock"))
 }
 
-// Wait waits until it is set, or ctx is done.
-func (e EventProxy) Wait(ctx context.Context) error { return e.wait(ctx, "wait", slice) }
-
-// Lock makes a Lock.
-func (m *Manager) Lock(ctx context.Context) (LockProxy, error) {
-	p, err := m.Create(ctx, "Lock")
-	return LockProxy{p}, err
+// Semaphore makes a Semaphore of n permits. The caller closes it.
+func (m *Manager) Semaphore(ctx context.Context, n int) (Semaphore, error) {
+	return As[Semaphore](m.Create(ctx, "Semaphore", n))
 }
 
-// Semaphore makes a Semaphore of n.
-func (m *Manager) Semaphore(ctx context.Context, n int) (LockProxy, error) {
-	p, err := m.Create(ctx, "Semaphore", n)
-	return LockProxy{p}, err
+func (s semaphoreProxy) Acquire(ctx context.Context) error {
+	return s.wait(ctx, "acquire", true, slice)
 }
 
-// Acquire acquires the lock, and waits for it until ctx is done.
-func (l LockProxy) Acquire(ctx context.Context) error { return l.wait(ctx, "acquire", true, slice) }
+func (s semaphoreProxy) TryAcquire() error {
+	got, err := atOnce(func(ctx context.Context) (any, error) { return s.Call(ctx, "acquire", false) })
+	if err == nil && got != true {
+		return ErrLocked
+	}
+	return err
+}
 
-// Release releases it.
-func (l LockProxy) Release(ctx context.Context) error { return l.do(ctx, "release") }
+func (s semaphoreProxy) Release() error {
+	_, err := atOnce(func(ctx context.Context) (any, error) { return s.Call(ctx, "release") })
+	return err
+}
 
-// Wait releases the lock, which this Thread has acquired, waits until it is notified, and acquires
-// the lock again. It returns after a tenth of a second at the latest, so what is waited for is
-// checked in a loop. The error is the cause of ctx's end, if it is done before.
-func (c CondProxy) Wait(ctx context.Context) error {
+func (s semaphoreProxy) Permits() (int, error) {
+	return As[int](atOnce(func(ctx context.Context) (any, error) { return s.Call(ctx, "get_value") }))
+}
+
+// atOnce makes a call for which nobody at the server waits.
+func atOnce(call func(ctx context.Context) (any, error)) (any, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return call(ctx)
+}
+
+// A condProxy is the Thread of a Condition of the server's.
+type condProxy struct{ semaphoreProxy }
+
+func (c condProxy) Wait(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return c.do(context.WithoutCancel(ctx), "wait", slice)
 }
 
-// Notify wakes up to n of those who wait.
-func (c CondProxy) Notify(ctx context.Context, n int) error { return c.do(ctx, "notify", n) }
+func (c condProxy) Notify(ctx context.Context, n int) error { return c.do(ctx, "notify", n) }
 
-// Namespace makes a Namespace.
-func (m *Manager) Namespace(ctx context.Context) (NamespaceProxy, error) {
-	p, err := m.Create(ctx, "Namespace")
-	return NamespaceProxy{p}, err
-}
-
-// Get returns an attribute.
-func (n NamespaceProxy) Get(ctx context.Context, name string) (any, error) {
-	return n.Call(ctx, "__getattribute__", name)
-}
-
-// Set sets an attribute.
-func (n NamespaceProxy) Set(ctx context.Context, name string, v any) error {
-	return n.do(ctx, "__setattr__", name, v)
-}
-
-// Value makes a Value of a typecode, such as "d" for float64.
-func (m *Manager) Value(ctx context.Context, typecode string, v any) (ValueProxy, error) {
-	p, err := m.Create(ctx, "Value", typecode, v)
-	return ValueProxy{p}, err
-}
-
-// Get returns the value.
-func (v ValueProxy) Get(ctx context.Context) (any, error) { return v.Call(ctx, "get") }
-
-// Set sets it.
-func (v ValueProxy) Set(ctx context.Context, to any) error { return v.do(ctx, "set", to) }
+func (c condProxy) NotifyAll(ctx context.Context) error { return c.do(ctx, "notify_all") }

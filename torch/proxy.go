@@ -3,9 +3,7 @@ package torch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,20 +41,13 @@ func (m *Manager) adopt(name, id string, exposed []string) *Proxy {
 	return p
 }
 
-// self is the proxy, also of a DictProxy and the like.
+// self is the proxy, also of a Container and the like.
 func (p *Proxy) self() *Proxy { return p }
-
-// Name returns what the object was registered as.
-func (p *Proxy) Name() string { return p.name }
-
-// Methods returns the methods that may be called, by name; nil of a proxy that Python has sent
-// without them.
-func (p *Proxy) Methods() []string { return slices.Compact(slices.Sorted(slices.Values(p.exposed))) }
 
 // Call calls a method, and returns what it returns: see Conn.Recv, and *Proxy where the method was
 // registered to return one. The error is a *RemoteError where the method raises. A call whose ctx
-// ends goes on at the server, and what it returns is lost: see the methods of QueueProxy, LockProxy
-// and so on for calls that wait.
+// ends goes on at the server, and what it returns is lost; the methods of [Queue], [Semaphore] and
+// [Event] wait without that.
 func (p *Proxy) Call(ctx context.Context, method string, args ...any) (any, error) {
 	if p.own != nil {
 		p.calling.Lock()
@@ -69,19 +60,6 @@ func (p *Proxy) Call(ctx context.Context, method string, args ...any) (any, erro
 	}
 	defer p.m.spare(c)
 	return p.m.request(ctx, c, p.id, method, args)
-}
-
-// Call is Proxy.Call for a result of type T; see Recv.
-func Call[T any](ctx context.Context, p *Proxy, method string, args ...any) (v T, err error) {
-	got, err := p.Call(ctx, method, args...)
-	if err != nil {
-		return v, err
-	}
-	if err := assign(&v, got); err != nil {
-		CloseAll(got)
-		return *new(T), fmt.Errorf("call %s: %w", method, err)
-	}
-	return v, nil
 }
 
 // Thread returns a proxy of the same object whose calls are made by one thread at the server, one

@@ -10,42 +10,64 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// A Queue is a Queue or SimpleQueue of multiprocessing, or torch's: one that was made under the
-// start method spawn and came as an argument of this process, or one of NewQueue. Its methods may
-// be called by several goroutines.
-type Queue struct {
+// A Queue is a Queue or SimpleQueue of multiprocessing, or torch's, or a queue.Queue at a manager's
+// server: one of NewQueue, one that was made under the start method spawn and came as an argument
+// of this process, or a manager's. Its methods may be called by several goroutines.
+type Queue interface {
+	// Put sends v, as Conn.Send does. It waits while a bounded queue is full. The error is the
+	// cause of ctx's end.
+	Put(ctx context.Context, v any) error
+	// Get receives the next message, as Conn.Recv does, and waits for one. The error is the cause
+	// of ctx's end; nothing is lost then.
+	Get(ctx context.Context) (any, error)
+	// Len returns the number of messages. The error wraps ErrUnsupported for a SimpleQueue.
+	Len(ctx context.Context) (int, error)
+	// Close closes this process's ends, or the proxy of a manager's queue. Other processes that
+	// have the queue keep it; those that have not opened it yet cannot any more, where this process
+	// has made it. Close is idempotent.
+	Close() error
+}
+
+// A pipeQueue is a pipe with locks.
+type pipeQueue struct {
 	reader, writer *Conn
-	readLock       *Semaphore // nil where nobody else reads
-	writeLock      *Semaphore
-	free           *Semaphore // places, nil for a SimpleQueue
+	readLock       *semaphore // nil where nobody else reads
+	writeLock      *semaphore
+	free           *semaphore // places, nil for a SimpleQueue
 }
 
 // NewQueue makes a Queue for processes of Python that this one starts: pass it to Spawn. It has
-// room for size messages, or for as many as the memory where size is 0. The caller closes it when
-// those processes are at their end. It is Options{}.NewQueue.
-func NewQueue(size int) (*Queue, error) { return Options{}.NewQueue(size) }
-
-// NewSimpleQueue makes a SimpleQueue, which has room for what a pipe holds; see NewQueue.
-func NewSimpleQueue() (*Queue, error) { return Options{}.NewSimpleQueue() }
-
-// NewQueue is NewQueue; o.Strategy is that of what is put. Auto is FileDescriptor here: it is not
-// known who will get it.
-func (o Options) NewQueue(size int) (_ *Queue, err error) {
-	q, err := o.NewSimpleQueue()
+// room for size messages, or for as many as the memory where size is 0. What is put goes by
+// o.Strategy; Auto is FileDescriptor here, since the receiver is not known. The caller closes the
+// queue when those processes are at their end.
+func NewQueue(size int, o Options) (Queue, error) {
+	q, err := newPipeQueue(o)
 	if err != nil {
 		return nil, err
 	}
 	if size == 0 {
 		size = maxPermits
 	}
-	if q.free, err = NewBoundedSemaphore(size); err != nil {
+	if q.free, err = newSemaphore(boundedClass, size, int64(size)); err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
 	return q, nil
 }
 
-// NewSimpleQueue is NewSimpleQueue; see Options.NewQueue.
-func (o Options) NewSimpleQueue() (_ *Queue, err error) {
+// NewSimpleQueue makes a SimpleQueue, which has room for what a pipe holds, for processes of Python
+// that this one starts: pass it to Spawn. What is put goes by o.Strategy; Auto is FileDescriptor
+// here, since the receiver is not known. The caller closes the queue when those processes are at
+// their end.
+func NewSimpleQueue(o Options) (Queue, error) {
+	q, err := newPipeQueue(o)
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// newPipeQueue makes the pipe and its locks.
+func newPipeQueue(o Options) (_ *pipeQueue, err error) {
 	if len(o.AuthKey) == 0 {
 		o.AuthKey = processKey()
 	}
@@ -53,11 +75,11 @@ func (o Options) NewSimpleQueue() (_ *Queue, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("new queue: %w", err)
 	}
-	q := &Queue{reader: newConn(reader, o), writer: newConn(writer, o)}
+	q := &pipeQueue{reader: newConn(reader, o), writer: newConn(writer, o)}
 	q.reader.writes, q.writer.reads = false, false
-	q.readLock, err = NewLock()
+	q.readLock, err = newSemaphore(lockClass, 1, 1)
 	if err == nil {
-		q.writeLock, err = NewLock()
+		q.writeLock, err = newSemaphore(lockClass, 1, 1)
 	}
 	if err != nil {
 		return nil, errors.Join(err, q.Close())
@@ -65,15 +87,13 @@ func (o Options) NewSimpleQueue() (_ *Queue, err error) {
 	return q, nil
 }
 
-// Close closes this process's ends. Other processes that have the queue keep it; those that have
-// not opened it yet cannot any more, where this process has made it. Close is idempotent.
-func (q *Queue) Close() (err error) {
+func (q *pipeQueue) Close() (err error) {
 	for _, c := range []*Conn{q.reader, q.writer} {
 		if c != nil {
 			err = errors.Join(err, c.Close())
 		}
 	}
-	for _, s := range []*Semaphore{q.readLock, q.writeLock, q.free} {
+	for _, s := range []*semaphore{q.readLock, q.writeLock, q.free} {
 		if s != nil {
 			err = errors.Join(err, s.Close())
 		}
@@ -81,8 +101,7 @@ func (q *Queue) Close() (err error) {
 	return err
 }
 
-// Get receives the next message; see Conn.Recv. Should ctx end it, nothing is lost.
-func (q *Queue) Get(ctx context.Context) (any, error) {
+func (q *pipeQueue) Get(ctx context.Context) (any, error) {
 	b, err := q.next(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("get: %w", err)
@@ -91,7 +110,7 @@ func (q *Queue) Get(ctx context.Context) (any, error) {
 }
 
 // next reads one message as bytes, under the lock of the readers.
-func (q *Queue) next(ctx context.Context) (b []byte, err error) {
+func (q *pipeQueue) next(ctx context.Context) (b []byte, err error) {
 	err = holding(ctx, q.readLock, func() error {
 		if b, err = q.reader.RecvBytes(ctx); err != nil || q.free == nil {
 			return err
@@ -101,8 +120,14 @@ func (q *Queue) next(ctx context.Context) (b []byte, err error) {
 	return b, err
 }
 
-// Put sends v; see Conn.Send. It waits while a bounded queue is full.
-func (q *Queue) Put(ctx context.Context, v any) error {
+func (q *pipeQueue) Len(context.Context) (int, error) {
+	if q.free == nil {
+		return 0, unsupported("the length of a SimpleQueue")
+	}
+	return int(q.free.max) - q.free.count(), nil
+}
+
+func (q *pipeQueue) Put(ctx context.Context, v any) error {
 	out := q.writer.exporter()
 	b, err := out.marshal(v)
 	if err == nil {
@@ -115,7 +140,7 @@ func (q *Queue) Put(ctx context.Context, v any) error {
 	return nil
 }
 
-func (q *Queue) write(ctx context.Context, b []byte) error {
+func (q *pipeQueue) write(ctx context.Context, b []byte) error {
 	if q.free != nil {
 		if err := q.free.Acquire(ctx); err != nil {
 			return err
@@ -125,7 +150,7 @@ func (q *Queue) write(ctx context.Context, b []byte) error {
 }
 
 // holding runs do under a lock of Python's.
-func holding(ctx context.Context, lock *Semaphore, do func() error) error {
+func holding(ctx context.Context, lock *semaphore, do func() error) error {
 	if lock == nil {
 		return do()
 	}
@@ -136,7 +161,7 @@ func holding(ctx context.Context, lock *Semaphore, do func() error) error {
 }
 
 // queue writes the state of a queue; see importer.queue.
-func (e *exporter) queue(q *Queue) (any, error) {
+func (e *exporter) queue(q *pipeQueue) (any, error) {
 	state := python.Tuple{}
 	for _, c := range []*Conn{q.reader, q.writer} {
 		o, err := e.end(c)
@@ -145,7 +170,7 @@ func (e *exporter) queue(q *Queue) (any, error) {
 		}
 		state = append(state, o)
 	}
-	for _, s := range []*Semaphore{q.readLock, q.writeLock, q.free} {
+	for _, s := range []*semaphore{q.readLock, q.writeLock, q.free} {
 		low, err := e.Lower(s)
 		if err != nil {
 			return nil, err
@@ -167,7 +192,7 @@ var (
 // or (reader, writer, rlock, wlock) of a SimpleQueue.
 func (i *importer) queue(o *pickle.Object) (any, error) {
 	state, _ := o.State.(python.Tuple)
-	q := new(Queue)
+	q := new(pipeQueue)
 	var places any
 	switch len(state) {
 	case 8:
@@ -191,8 +216,8 @@ func (i *importer) queue(o *pickle.Object) (any, error) {
 	if q.writer, ok = parts[1].(*Conn); !ok {
 		return nil, protocolError("the writer of a queue is %T", parts[1])
 	}
-	q.readLock, _ = parts[2].(*Semaphore)
-	q.writeLock, _ = parts[3].(*Semaphore)
-	q.free, _ = parts[4].(*Semaphore)
+	q.readLock, _ = parts[2].(*semaphore)
+	q.writeLock, _ = parts[3].(*semaphore)
+	q.free, _ = parts[4].(*semaphore)
 	return q, nil
 }

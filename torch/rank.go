@@ -33,8 +33,7 @@ type Rank struct {
 	MasterAddr                string // "host:port" of the store
 	AgentStore                bool   // torchrun itself serves the store, and not rank 0
 
-	// Server is the store's, where this rank serves it, else nil: see Rendezvous.
-	Server *StoreServer
+	Serves bool // this rank serves the store: see Rendezvous
 
 	// Store is that of the job, with the prefix shoal/<restart>, so that what ranks of an earlier
 	// start have left is not found. In Python it is
@@ -102,45 +101,28 @@ func Rendezvous(ctx context.Context, o StoreOptions) (*Rank, error) {
 	if err != nil {
 		return nil, err
 	}
-	addr := r.MasterAddr
-	if r.Rank == 0 && !r.AgentStore {
-		if o.Listen == "" {
-			o.Listen = addr
-		}
-		if r.Server, err = ServeStore(context.WithoutCancel(ctx), o.Listen, o.Server); err != nil {
-			return nil, err
-		}
-		addr = r.Server.Addr()
-	}
-	s, err := DialStore(ctx, addr, o)
+	s, err := r.meet(ctx, o)
 	if err != nil {
-		return nil, errors.Join(err, r.closeServer())
+		return nil, err
 	}
 	r.Store = s.Prefix(fmt.Sprintf("shoal/%d", r.Restart))
 	return r, nil
 }
 
-// Close closes the store, and its server where this rank has that: calls of the others fail then.
-// Where the job went well, call Drain before it.
-func (r *Rank) Close() error { return errors.Join(r.Store.Close(), r.closeServer()) }
-
-func (r *Rank) closeServer() error {
-	if r.Server == nil {
-		return nil
+// meet serves the store of the job, if nobody else does, or connects to it.
+func (r *Rank) meet(ctx context.Context, o StoreOptions) (*Store, error) {
+	if r.Serves = r.Rank == 0 && !r.AgentStore; !r.Serves {
+		return DialStore(ctx, r.MasterAddr, o)
 	}
-	return r.Server.Close()
+	if o.Listen == "" {
+		o.Listen = r.MasterAddr
+	}
+	return ServeStore(context.WithoutCancel(ctx), o.Listen, o)
 }
 
-// Drain closes the store of this rank, and waits until the others have disconnected, if it serves
-// them: processes of PyTorch do when they end. It is for a rank 0 whose part of the job is done
-// before theirs.
-func (r *Rank) Drain(ctx context.Context) error {
-	r.Store.Close()
-	if r.Server == nil {
-		return nil
-	}
-	return r.Server.Drain(ctx)
-}
+// Close closes the store, and ends it where this rank serves it: calls of the others fail then.
+// Where the job went well, call Store.Drain before it.
+func (r *Rank) Close() error { return r.Store.Close() }
 
 // Record writes what has failed where torchrun looks for it, so that its report says so instead of
 // "error_file: <N/A>". It returns err, for a program that ends with it. Without an error, and where

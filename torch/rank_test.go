@@ -92,7 +92,7 @@ func receiveWeights(ctx context.Context, r *Rank) error {
 		return err
 	}
 	defer c.Close()
-	w, err := Recv[*tensor.Tensor](ctx, c)
+	w, err := As[*tensor.Tensor](c.Recv(ctx))
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func receiveWeights(ctx context.Context, r *Rank) error {
 	if err := c.Send(ctx, "mapped"); err != nil {
 		return err
 	}
-	if _, err := Recv[string](ctx, c); err != nil {
+	if _, err := As[string](c.Recv(ctx)); err != nil {
 		return err
 	}
 	if got := fmt.Sprint(elements(w)); got != "[3 4 5 6 7 8]" {
@@ -126,7 +126,7 @@ func giveBatch(ctx context.Context, l *Listener) error {
 	if err := c.Send(ctx, batch); err != nil {
 		return err
 	}
-	if _, err := Recv[string](ctx, c); err != nil {
+	if _, err := As[string](c.Recv(ctx)); err != nil {
 		return err
 	}
 	if got := fmt.Sprint(elements(batch)); got != "[3 3 3 3]" {
@@ -173,7 +173,7 @@ func freePort(t *testing.T) string {
 
 // Ranks of PyTorch and one of Go's do a job together. In the first start the rank of Go is killed;
 // torchrun starts all of them anew.
-func TestTorchrunStartsGoBesidePyTorch(t *testing.T) {
+func TestRank_TorchrunStartsGoBesidePyTorch(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		self, err := os.Executable()
 		if err != nil {
@@ -198,7 +198,7 @@ func TestTorchrunStartsGoBesidePyTorch(t *testing.T) {
 }
 
 // What a rank of Go has failed with is in torchrun's report.
-func TestTorchrunReportsWhatGoFailedWith(t *testing.T) {
+func TestRank_TorchrunReportsWhatGoFailedWith(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		self, err := os.Executable()
 		if err != nil {
@@ -256,7 +256,7 @@ func (s *pythonStore) call(args ...any) string {
 
 // Every call of a Store does what PyTorch's does, in both dialects, and each sees what the other
 // has done.
-func TestStoreSpeaksToPyTorch(t *testing.T) {
+func TestStore_SpeaksToPyTorch(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -342,7 +342,7 @@ func TestStoreSpeaksToPyTorch(t *testing.T) {
 	})
 }
 
-func TestARankWithoutTorchrunSaysSo(t *testing.T) {
+func TestReadRank_WithoutTorchrunSaysSo(t *testing.T) {
 	set := func(pairs ...string) {
 		for _, name := range []string{"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK",
 			"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE"} {

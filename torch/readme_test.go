@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-var readmeRuns = flag.Int("torch.readme", 8, "how often TestReadmeProgram runs the program of README.md")
+var readmeRuns = flag.Int("torch.readme", 8, "how often TestSpawn_TheProgramOfTheReadmeRuns runs the program of README.md")
 
-// TestReadmeProgram runs the program of README.md as a reader types it, several at once, and counts
-// what fails.
-func TestReadmeProgram(t *testing.T) {
+// TestSpawn_TheProgramOfTheReadmeRuns runs the program of README.md as a reader types it, several
+// at once, and counts what fails.
+func TestSpawn_TheProgramOfTheReadmeRuns(t *testing.T) {
 	pythons := torchPythons()
 	if len(pythons) == 0 {
 		t.Skip("interoperability was not tested: python3 has no PyTorch")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
@@ -154,7 +155,7 @@ func numbersIn(v any, n int) (list []int, err error) {
 	case *python.Record:
 		return rangeOf(x, n)
 	case *python.Array:
-		if v, err = TensorOf(x); err != nil {
+		if v, err = value.TensorOf(x); err != nil {
 			return nil, err
 		}
 	case []any, python.Tuple:

@@ -7,10 +7,14 @@ import (
 	"time"
 	"weak"
 
+	"github.com/shoal-mp/shoal/internal/foreign"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 )
+
+// foreignTensors makes tensors over memory that PyTorch maps.
+var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
 // Note [Warm memory] A fresh page costs more than what a tensor's way to PyTorch costs otherwise,
 // so memory of ours is used again once PyTorch has let go of it. That is known exactly, without
@@ -77,7 +81,7 @@ func (t *regionTable) allocate(n int, named bool) (*region, error) {
 
 // settle makes a storage on r its tenant. The table is locked, or r not yet in it.
 func (t *regionTable) settle(r *region) *tensor.Storage {
-	s := tensor.Adopt(r.data(), t.enter(r))
+	s := foreignTensors.Adopt(r.data(), t.enter(r))
 	r.storage = weak.Make(s)
 	return s
 }

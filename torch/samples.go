@@ -80,7 +80,7 @@ func (c Child) serveSamples(ctx context.Context, conn *Conn) error {
 	defer func() { w.stop() }()
 	failed := w.guarded(func() error { return c.openDataset(ctx, w, args) })
 	for {
-		ask, err := Recv[python.Tuple](ctx, conn)
+		ask, err := As[python.Tuple](conn.Recv(ctx))
 		if err != nil {
 			return err
 		}

@@ -28,10 +28,29 @@ const (
 	napAtMost     = 100 * time.Millisecond // after which a sleeper looks whether it was cancelled
 )
 
-// A Semaphore is a Lock, RLock, Semaphore or BoundedSemaphore of multiprocessing. Its methods may
-// be called by several goroutines. In Go an RLock is a Lock: goroutines have no identity by which
-// one that has it could take it again.
-type Semaphore struct {
+// A Semaphore is a Lock, RLock, Semaphore or BoundedSemaphore of multiprocessing: in memory that
+// its processes share, or at a manager's server. Its methods may be called by several goroutines.
+// In Go an RLock is a Lock: goroutines have no identity by which one that has it could take it
+// again. At a manager's server its owner is a [Proxy.Thread].
+type Semaphore interface {
+	// Acquire waits for a permit and takes it. The error is the cause of ctx's end.
+	Acquire(ctx context.Context) error
+	// TryAcquire takes a permit if there is one. The error is ErrLocked if there is none.
+	TryAcquire() error
+	// Release gives a permit back. The error wraps ErrProtocol where a semaphore has all its
+	// permits, and is a *RemoteError where a manager's server refuses.
+	Release() error
+	// Permits returns how many permits there are to be taken, which may be another number by the
+	// time it returns. The objects of a SyncManager do not tell: the error is a *RemoteError.
+	Permits() (int, error)
+	// Close removes the name of a semaphore that this process has made: nobody else can open it
+	// after that. Processes that have opened it keep it, and this one can still use it. Of a
+	// manager's it closes the proxy. Close is idempotent.
+	Close() error
+}
+
+// A semaphore is in memory that processes share: see Note [Semaphores].
+type semaphore struct {
 	word  *atomic.Uint64
 	class python.Global
 	name  string // as sem_open knows it
@@ -56,20 +75,35 @@ const maxPermits = math.MaxInt32
 
 // NewLock makes a Lock for processes of Python: pass it to Spawn. The caller closes it when those
 // processes are at their end.
-func NewLock() (*Semaphore, error) { return newSemaphore(lockClass, 1, 1) }
+func NewLock() (Semaphore, error) { return shared(newSemaphore(lockClass, 1, 1)) }
 
-// NewRLock makes an RLock; see NewLock.
-func NewRLock() (*Semaphore, error) { return newSemaphore(rlockClass, 1, 1) }
+// NewRLock makes an RLock for processes of Python: pass it to Spawn. The caller closes it when
+// those processes are at their end.
+func NewRLock() (Semaphore, error) { return shared(newSemaphore(rlockClass, 1, 1)) }
 
-// NewSemaphore makes a Semaphore of n; see NewLock. It panics where n is not from 0 to 2^31-1.
-func NewSemaphore(n int) (*Semaphore, error) { return newSemaphore(semaphoreClass, n, maxPermits) }
+// NewSemaphore makes a Semaphore of n permits for processes of Python: pass it to Spawn. The caller
+// closes it when those processes are at their end. It panics where n is not from 0 to 2^31-1.
+func NewSemaphore(n int) (Semaphore, error) {
+	return shared(newSemaphore(semaphoreClass, n, maxPermits))
+}
 
-// NewBoundedSemaphore makes a BoundedSemaphore of n, which cannot be released more often than it
-// was acquired; see NewSemaphore.
-func NewBoundedSemaphore(n int) (*Semaphore, error) { return newSemaphore(boundedClass, n, int64(n)) }
+// NewBoundedSemaphore makes a BoundedSemaphore of n permits for processes of Python, which cannot
+// be released more often than it was acquired: pass it to Spawn. The caller closes it when those
+// processes are at their end. It panics where n is not from 0 to 2^31-1.
+func NewBoundedSemaphore(n int) (Semaphore, error) {
+	return shared(newSemaphore(boundedClass, n, int64(n)))
+}
+
+// shared returns a semaphore as others see it.
+func shared(s *semaphore, err error) (Semaphore, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
 
 // newSemaphore makes the file that sem_open would.
-func newSemaphore(class python.Global, n int, most int64) (_ *Semaphore, err error) {
+func newSemaphore(class python.Global, n int, most int64) (_ *semaphore, err error) {
 	if n < 0 || n > maxPermits {
 		panic(fmt.Sprintf("torch: no semaphore has the value %d", n))
 	}
@@ -102,9 +136,7 @@ func ignoreMissing(err error) error {
 
 func semaphorePath(name string) string { return shmDir + "/" + semaphorePrefix + name[1:] }
 
-// Close removes the name of a semaphore that this process has made: nobody else can open it after
-// that. Processes that have opened it keep it, and this one can still use it. Close is idempotent.
-func (s *Semaphore) Close() error {
+func (s *semaphore) Close() error {
 	if !s.ours {
 		return nil
 	}
@@ -113,7 +145,7 @@ func (s *Semaphore) Close() error {
 
 // openSemaphore maps the semaphore of a name. It stays mapped as long as the process: objects of
 // Python's are few.
-func openSemaphore(class python.Global, name string, most int64) (*Semaphore, error) {
+func openSemaphore(class python.Global, name string, most int64) (*semaphore, error) {
 	bare, ok := strings.CutPrefix(name, "/")
 	if !ok || bare == "" || strings.ContainsAny(bare, "/\x00") {
 		return nil, protocolError("%q is no name of a semaphore", name)
@@ -130,11 +162,10 @@ func openSemaphore(class python.Global, name string, most int64) (*Semaphore, er
 	if err != nil {
 		return nil, err
 	}
-	return &Semaphore{word: &sys.Words(mem)[0], class: class, name: name, max: most}, nil
+	return &semaphore{word: &sys.Words(mem)[0], class: class, name: name, max: most}, nil
 }
 
-// Acquire waits for a permit and takes it. The error is the cause of ctx's end.
-func (s *Semaphore) Acquire(ctx context.Context) error {
+func (s *semaphore) Acquire(ctx context.Context) error {
 	if s.take() {
 		return nil
 	}
@@ -158,8 +189,7 @@ func (s *Semaphore) Acquire(ctx context.Context) error {
 	}
 }
 
-// TryAcquire is Acquire that returns ErrLocked instead of waiting.
-func (s *Semaphore) TryAcquire() error {
+func (s *semaphore) TryAcquire() error {
 	if !s.take() {
 		return ErrLocked
 	}
@@ -167,7 +197,7 @@ func (s *Semaphore) TryAcquire() error {
 }
 
 // take reports whether there was a permit, which it has taken.
-func (s *Semaphore) take() bool {
+func (s *semaphore) take() bool {
 	for {
 		v := s.word.Load()
 		if uint32(v) == 0 {
@@ -180,8 +210,7 @@ func (s *Semaphore) take() bool {
 	}
 }
 
-// Release gives a permit back. The error wraps ErrProtocol where a semaphore has all its permits.
-func (s *Semaphore) Release() error {
+func (s *semaphore) Release() error {
 	s.releases.Add(1)
 	for {
 		v := s.word.Load()
@@ -198,9 +227,10 @@ func (s *Semaphore) Release() error {
 	}
 }
 
-// Permits returns how many permits there are to be taken, which may be another number by the time
-// it returns.
-func (s *Semaphore) Permits() int { return int(uint32(s.word.Load())) }
+func (s *semaphore) Permits() (int, error) { return s.count(), nil }
+
+// count is how many permits there are.
+func (s *semaphore) count() int { return int(uint32(s.word.Load())) }
 
 // semaphore reads the state (handle, kind, maximum, name).
 func (i *importer) semaphore(o *pickle.Object) (any, error) {
@@ -217,7 +247,7 @@ func (i *importer) semaphore(o *pickle.Object) (any, error) {
 }
 
 // semaphore writes the state of a semaphore, whose handle is of no use elsewhere.
-func (e *exporter) semaphore(s *Semaphore) (any, error) {
+func (e *exporter) semaphore(s *semaphore) (any, error) {
 	if s == nil {
 		return nil, nil
 	}

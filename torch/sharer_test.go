@@ -18,8 +18,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestDetachOnce wants an error where a message is read a second time, and no fault.
-func TestDetachOnce(t *testing.T) {
+// TestSharer_GivesADescriptorOnce wants an error where a message is read a second time, and no
+// fault.
+func TestSharer_GivesADescriptorOnce(t *testing.T) {
 	a, b := pair(t, "unix", Options{AuthKey: testKey, Strategy: FileDescriptor})
 	ctx := testContext(t)
 	x := tensor.New(tensor.Float32, 2)
@@ -40,9 +41,9 @@ func TestDetachOnce(t *testing.T) {
 	}
 }
 
-// TestSenderEndsWhileItIsAsked wants ErrGone where a sender ends at any point of handing a
+// TestSharer_EndsWhileItIsAsked wants ErrGone where a sender ends at any point of handing a
 // descriptor over.
-func TestSenderEndsWhileItIsAsked(t *testing.T) {
+func TestSharer_EndsWhileItIsAsked(t *testing.T) {
 	for name, serve := range map[string]func(c *sys.Conn){
 		"at once":         func(*sys.Conn) {},
 		"with unread":     func(c *sys.Conn) { _ = writeFrame(c, append([]byte(challenge), newChallenge()...)) },
@@ -60,7 +61,7 @@ func TestSenderEndsWhileItIsAsked(t *testing.T) {
 }
 
 // TestSharerServesBesideAStalled client, and wants no descriptor of a client that went away.
-func TestSharerServesBesideAStalledClient(t *testing.T) {
+func TestSharer_ServesBesideAStalledClient(t *testing.T) {
 	s, err := sharerFor(testKey)
 	if err != nil {
 		t.Fatal(err)
@@ -87,9 +88,9 @@ func TestSharerServesBesideAStalledClient(t *testing.T) {
 	}
 }
 
-// TestSharerWaitsForAcknowledgement keeps the connection of a receiver open until it says that it
+// TestSharer_WaitsForAcknowledgement keeps the connection of a receiver open until it says that it
 // has the descriptor, which Python 3.14 needs.
-func TestSharerWaitsForAcknowledgement(t *testing.T) {
+func TestSharer_WaitsForAcknowledgement(t *testing.T) {
 	s, err := sharerFor(testKey)
 	if err != nil {
 		t.Fatal(err)
@@ -126,9 +127,9 @@ func TestSharerWaitsForAcknowledgement(t *testing.T) {
 	}
 }
 
-// TestPromisesEnd keeps a descriptor for whoever was promised it for ten minutes, and then closes
-// it.
-func TestPromisesEnd(t *testing.T) {
+// TestSharer_PromisesEnd keeps a descriptor for whoever was promised it for ten minutes, and then
+// closes it.
+func TestSharer_PromisesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sharer{waiting: map[int64]*waiting{}}
 		early, late := memfile(t), memfile(t)
@@ -161,9 +162,9 @@ func memfile(t *testing.T) *os.File {
 	return f
 }
 
-// TestSmallBacklog fetches from a listener with a backlog of one, as Python's up to 3.12 is, from
-// many goroutines at once.
-func TestSmallBacklog(t *testing.T) {
+// TestSharer_WaitsForASmallBacklog fetches from a listener with a backlog of one, as Python's up to
+// 3.12 is, from many goroutines at once.
+func TestSharer_WaitsForASmallBacklog(t *testing.T) {
 	s, err := sharerFor(testKey)
 	if err != nil {
 		t.Fatal(err)
@@ -188,8 +189,8 @@ func TestSmallBacklog(t *testing.T) {
 	wg.Wait()
 }
 
-// TestDialRetries dials a socket whose listener takes nobody for now.
-func TestDialRetries(t *testing.T) {
+// TestDial_Retries dials a socket whose listener takes nobody for now.
+func TestDial_Retries(t *testing.T) {
 	addr := t.TempDir() + "/narrow"
 	l, err := sys.Listen(addr)
 	if err != nil {
@@ -244,8 +245,8 @@ func stranger(t *testing.T, do func(c *sys.Conn)) (addr string) {
 	return l.Addr()
 }
 
-// TestDetachEndsWithItsContext waits for a sharer that says nothing.
-func TestDetachEndsWithItsContext(t *testing.T) {
+// TestDetach_EndsWithItsContext waits for a sharer that says nothing.
+func TestDetach_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(testContext(t))
 	addr := stranger(t, func(c *sys.Conn) {
 		cancel()
@@ -256,9 +257,9 @@ func TestDetachEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestDetachOfWhatCameTooEarly has descriptors with other bytes than the last: nothing of it stays
+// TestDetach_OfWhatCameTooEarly has descriptors with other bytes than the last: nothing of it stays
 // open here.
-func TestDetachOfWhatCameTooEarly(t *testing.T) {
+func TestDetach_OfWhatCameTooEarly(t *testing.T) {
 	mine, theirs := memfile(t), make(chan error, 1)
 	addr := stranger(t, func(c *sys.Conn) {
 		if err := authServer(c, testKey); err != nil {
@@ -281,9 +282,9 @@ func TestDetachOfWhatCameTooEarly(t *testing.T) {
 	waitFor(t, func() bool { return openFiles(t) <= before }, "what came to be closed")
 }
 
-// TestReceiverAcknowledges says that it has the descriptor, without which a sharer of Python 3.14
+// TestDetach_Acknowledges says that it has the descriptor, without which a sharer of Python 3.14
 // complains.
-func TestReceiverAcknowledges(t *testing.T) {
+func TestDetach_Acknowledges(t *testing.T) {
 	mine, said := memfile(t), make(chan error, 1)
 	addr := stranger(t, func(c *sys.Conn) {
 		err := authServer(c, testKey)

@@ -250,7 +250,11 @@ func (s *source) begin(ctx context.Context, ds data.Dataset) (data.Dataset, erro
 
 // begun opens what is an Opener.
 func (w *loaderWorker) begun(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
-	v, _, err := data.Open(w.at(ctx, 0), ds)
+	o, ok := ds.(data.Opener)
+	if !ok {
+		return ds, nil
+	}
+	v, err := o.Open(w.at(ctx, 0))
 	if err != nil {
 		return nil, fmt.Errorf("open the data set: %w", err)
 	}

@@ -78,7 +78,7 @@ func subsetOf(of any, indices any) *python.Record {
 	return object(subsetClass, "dataset", of, "indices", indices)
 }
 
-func TestDataSetsAroundDataSets(t *testing.T) {
+func TestChild_DataSetsAreAroundDataSets(t *testing.T) {
 	tens := object("__main__.X", datasetName, "counted", "first", int64(10), "_cache", "ignored")
 	byClass := object("__main__.Counted", "n", int64(3))
 	args := object("__main__.X", datasetName, "counted", "unknown", "x", datasetArgs, python.NewDict("n", int64(2)))
@@ -129,7 +129,7 @@ func TestDataSetsAroundDataSets(t *testing.T) {
 }
 
 // One object of Python is opened once, wherever it is.
-func TestOneObjectIsOpenedOnce(t *testing.T) {
+func TestChild_OneObjectIsOpenedOnce(t *testing.T) {
 	s, opened, closed := opening(t)
 	set := object("__main__.X", datasetName, "counted")
 	for range 40 { // 2^40 times in all, by the way to it
@@ -141,7 +141,7 @@ func TestOneObjectIsOpenedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoDataSetIsRefused(t *testing.T) {
+func TestChild_WhatIsNoDataSetIsRefused(t *testing.T) {
 	self := subsetOf(nil, []any{})
 	self.State.(*python.Dict).Set("dataset", self)
 	set := object("__main__.X", datasetName, "counted")
@@ -205,7 +205,7 @@ func TestWhatIsNoDataSetIsRefused(t *testing.T) {
 	}
 }
 
-func TestStreamsAfterStreams(t *testing.T) {
+func TestChild_StreamsFollowStreams(t *testing.T) {
 	count := func(_ context.Context, w Worker) iter.Seq2[data.Sample, error] {
 		return func(yield func(data.Sample, error) bool) {
 			n, _ := w.Args.Get("n")
@@ -255,8 +255,9 @@ func TestStreamsAfterStreams(t *testing.T) {
 	}
 }
 
-// TestStackDataset has samples of data sets beside each other, by place and by name.
-func TestStackDataset(t *testing.T) {
+// TestChild_StackDatasetsAreOpened has samples of data sets beside each other, by place and by
+// name.
+func TestChild_StackDatasetsAreOpened(t *testing.T) {
 	counted := func(first, n int) *python.Record {
 		return object("__main__.Counted", "first", first, "n", n)
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestParentIsReadToTheEnd has Python start processes that end at once, with more to say to them
-// than a pipe holds: a program that ends before it has read all hangs its parent.
-func TestParentIsReadToTheEnd(t *testing.T) {
+// TestChild_ReadsItsParentToTheEnd has Python start processes that end at once, with more to say to
+// them than a pipe holds: a program that ends before it has read all hangs its parent.
+func TestChild_ReadsItsParentToTheEnd(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		cmd := exec.CommandContext(testContext(t), py.path, "testdata/early.py", os.Args[0])
 		cmd.Env, cmd.Stderr = pythonEnv(), io.Discard

@@ -90,7 +90,7 @@ func (e ending) receive(ctx context.Context, p *Process) (o outcome) {
 	o.Ended = fmt.Sprint(err)
 	from := p.Conn
 	if !strings.HasSuffix(e.Target, "_ahead") {
-		if from, err = Recv[*Conn](ctx, p.Conn); err != nil {
+		if from, err = As[*Conn](p.Conn.Recv(ctx)); err != nil {
 			o.Wrong = append(o.Wrong, err.Error())
 			return o
 		}
@@ -178,15 +178,15 @@ func unharmed(t *testing.T, e ending, sent int) int {
 	return steps
 }
 
-// TestPythonKilledWhileItHandsOver kills Python at each line of its end. What was sent comes whole,
-// or is gone with an error that says so.
-func TestPythonKilledWhileItHandsOver(t *testing.T) {
+// TestEstate_PythonKilledWhileItHandsOver kills Python at each line of its end. What was sent comes
+// whole, or is gone with an error that says so.
+func TestEstate_PythonKilledWhileItHandsOver(t *testing.T) {
 	endings(t, "python", "connections", 3, 1, eachPython, func(t *testing.T, e ending) { killedAt(t, e, 3) })
 }
 
-// TestPyTorchKilledWhileItHandsOver does the same with tensors, by descriptors and by names, at
-// some of the lines.
-func TestPyTorchKilledWhileItHandsOver(t *testing.T) {
+// TestEstate_PyTorchKilledWhileItHandsOver does the same with tensors, by descriptors and by names,
+// at some of the lines.
+func TestEstate_PyTorchKilledWhileItHandsOver(t *testing.T) {
 	endings(t, "python", "tensors", 6, 25, eachTorch, func(t *testing.T, e ending) { killedAt(t, e, 6) })
 }
 
@@ -211,9 +211,9 @@ func killedAt(t *testing.T, e ending, sent int) outcome {
 	return o
 }
 
-// TestPythonKilledWhileItSendsAhead kills Python at each line of what it does to send. What Go has
+// TestAhead_PythonKilledWhileItSends kills Python at each line of what it does to send. What Go has
 // is whole, and nothing stays open for the rest.
-func TestPythonKilledWhileItSendsAhead(t *testing.T) {
+func TestAhead_PythonKilledWhileItSends(t *testing.T) {
 	endings(t, "python", "connections_ahead", 3, 1, eachPython, func(t *testing.T, e ending) {
 		if o := killedAt(t, e, 3); o.Gone > 0 {
 			t.Errorf("what went ahead is gone: %+v", o)
@@ -221,16 +221,16 @@ func TestPythonKilledWhileItSendsAhead(t *testing.T) {
 	})
 }
 
-// TestPyTorchKilledWhileItSendsAhead does the same with tensors, at some of the lines.
-func TestPyTorchKilledWhileItSendsAhead(t *testing.T) {
+// TestAhead_PyTorchKilledWhileItSends does the same with tensors, at some of the lines.
+func TestAhead_PyTorchKilledWhileItSends(t *testing.T) {
 	endings(t, "python", "tensors_ahead", 6, 5, eachTorch, func(t *testing.T, e ending) { killedAt(t, e, 6) })
 }
 
-// TestHeir is the Go process of those tests that kill or stop it.
-func TestHeir(t *testing.T) {
+// TestEstate_Heir is the Go process of those tests that kill or stop it.
+func TestEstate_Heir(t *testing.T) {
 	said := os.Getenv("SHOAL_TORCH_HEIR")
 	if said == "" {
-		t.Skip("only a part of TestGoKilledWhileItTakesOver")
+		t.Skip("only a part of TestEstate_GoKilledWhileItTakesOver")
 	}
 	var e ending
 	if err := json.Unmarshal([]byte(said), &e); err != nil {
@@ -244,11 +244,11 @@ func TestHeir(t *testing.T) {
 	fmt.Printf("outcome %s\n", b)
 }
 
-// heir starts TestHeir. The reader ends when all have ended that it has started.
+// heir starts TestEstate_Heir. The reader ends when all have ended that it has started.
 func heir(t *testing.T, e ending) (cmd *exec.Cmd, out *os.File) {
 	t.Helper()
 	out, theirs := must2(os.Pipe())(t)
-	cmd = exec.CommandContext(testContext(t), os.Args[0], "-test.run", "^TestHeir$")
+	cmd = exec.CommandContext(testContext(t), os.Args[0], "-test.run", "^TestEstate_Heir$")
 	cmd.Env = append(os.Environ(), "SHOAL_TORCH_HEIR="+string(must(json.Marshal(e))(t)), "SHOAL_INTEROP=")
 	cmd.Stdout, cmd.Stderr = theirs, os.Stderr
 	if err := cmd.Start(); err != nil {
@@ -260,9 +260,9 @@ func heir(t *testing.T, e ending) (cmd *exec.Cmd, out *os.File) {
 	return cmd, out
 }
 
-// TestGoKilledWhileItTakesOver kills Go at each line of the hand-over. Python ends, and nothing is
-// left.
-func TestGoKilledWhileItTakesOver(t *testing.T) {
+// TestEstate_GoKilledWhileItTakesOver kills Go at each line of the hand-over. Python ends, and
+// nothing is left.
+func TestEstate_GoKilledWhileItTakesOver(t *testing.T) {
 	endings(t, "go", "connections", 3, 1, eachPython, func(t *testing.T, e ending) {
 		cmd, out := heir(t, e)
 		text, err := io.ReadAll(out)
@@ -274,9 +274,9 @@ func TestGoKilledWhileItTakesOver(t *testing.T) {
 	})
 }
 
-// TestGoStoppedWhileItTakesOver stops Go at lines of the hand-over, and has it go on: all that was
-// sent comes.
-func TestGoStoppedWhileItTakesOver(t *testing.T) {
+// TestEstate_GoStoppedWhileItTakesOver stops Go at lines of the hand-over, and has it go on: all
+// that was sent comes.
+func TestEstate_GoStoppedWhileItTakesOver(t *testing.T) {
 	endings(t, "stop", "connections", 3, 2, eachPython, func(t *testing.T, e ending) {
 		o := stopped(t, e, func(int) {})
 		if o.Ended != "<nil>" || o.Came != 3 || o.Gone != 0 || o.Wrong != nil {
@@ -285,9 +285,9 @@ func TestGoStoppedWhileItTakesOver(t *testing.T) {
 	})
 }
 
-// TestGoStoppedForTooLong has Go go on when Python has given up: the loss is what Wait returns, and
-// nobody hangs.
-func TestGoStoppedForTooLong(t *testing.T) {
+// TestEstate_GoStoppedForTooLong has Go go on when Python has given up: the loss is what Wait
+// returns, and nobody hangs.
+func TestEstate_GoStoppedForTooLong(t *testing.T) {
 	endings(t, "stop", "connections", 3, 6, eachPython, func(t *testing.T, e ending) {
 		e.Linger = 300 * time.Millisecond
 		o := stopped(t, e, func(python int) {

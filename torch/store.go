@@ -3,12 +3,14 @@ package torch
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 )
 
-// A Store is a client of torch.distributed.TCPStore, of PyTorch 1.13 or of 2: keys and values, by
-// which the ranks of a job find each other. Values of ranks that PyTorch writes by set and Go by
+// A Store is torch.distributed.TCPStore, of PyTorch 1.13 or of 2: keys and values, by which the
+// ranks of a job find each other. DialStore makes a client of another process's, ServeStore serves
+// one here. Values of ranks that PyTorch writes by set and Go by
 // Set are the same ones. Its methods may be called concurrently; one that waits does not keep
 // others waiting. Each ends with its context, or after StoreOptions.Timeout; the error is a
 // *[StoreError].
@@ -44,13 +46,22 @@ type StoreOptions struct {
 	// Timeout ends a call whose context has no deadline; 0 stands for 5 minutes, as in PyTorch, and
 	// a negative one for never.
 	Timeout time.Duration
-	// MaxValue bounds the bytes of a value that is read; 0 stands for 64 MiB. PyTorch's server
-	// takes values of up to 8 MiB.
+	// MaxValue bounds the bytes of a value that is read, and of one that clients send to a store
+	// that is served here. 0 stands for 64 MiB of what is read, and, as in PyTorch's server, for 8
+	// MiB of what clients send. Keys have 8 KiB at most.
 	MaxValue int64
 	// Listen is where Rendezvous serves the store, if this rank has to; "" stands for MASTER_ADDR
 	// and MASTER_PORT. ":29500" takes clients of all networks, as PyTorch does.
 	Listen string
-	Server StoreServerOptions // of that server
+
+	// The rest bounds what clients may ask for of a store that is served here. A client that asks
+	// for more is disconnected.
+
+	MaxClients int   // connections at once; 0 stands for 16,384. PyTorch 1.13 has two for each rank
+	MaxBytes   int64 // of keys, values, queues, waits and queries together; 0 stands for 1 GiB
+	// Refused is told, where it is not nil, why a client was disconnected, or not taken. It may be
+	// called by several goroutines.
+	Refused func(client net.Addr, err error)
 }
 
 func (o StoreOptions) maxValue() int64 {
@@ -62,8 +73,9 @@ func (o StoreOptions) maxValue() int64 {
 
 // storeShared is what a store and those with a prefix have together.
 type storeShared struct {
-	addr string
-	opts StoreOptions
+	addr   string
+	opts   StoreOptions
+	server *storeServer // nil where another process serves the store
 
 	mu     sync.Mutex
 	first  *bool // the server speaks PyTorch 1; nil until the first connection knows
@@ -96,9 +108,32 @@ func (s *Store) Prefix(name string) *Store { return &Store{s.shared, s.prefix + 
 func (s *Store) Addr() string { return s.shared.addr }
 
 // Close closes the connections, also of stores that Prefix has returned. What waits ends with an
-// error that wraps ErrClosed, at the latest with its context. The server, and what it has, stay.
+// error that wraps ErrClosed, at the latest with its context. A store of ServeStore ends, and calls
+// of its clients fail; Drain waits for them before. Any other server, and what it has, stay. Close
+// is idempotent.
 func (s *Store) Close() error {
-	h := s.shared
+	s.shared.close()
+	if s.shared.server == nil {
+		return nil
+	}
+	return s.shared.server.close()
+}
+
+// Drain closes the store's own connections, also of stores that Prefix has returned, and waits
+// until nobody is connected to a store of ServeStore: processes of PyTorch are until they end. A
+// program whose part of a job is done calls it before Close, so that the others can end theirs. The
+// error wraps the cause of ctx's end and says how many are left. Where another process serves the
+// store there is nothing to wait for.
+func (s *Store) Drain(ctx context.Context) error {
+	s.shared.close()
+	if s.shared.server == nil {
+		return nil
+	}
+	return s.shared.server.drain(ctx)
+}
+
+// close closes the connections of this process.
+func (h *storeShared) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
@@ -106,7 +141,6 @@ func (s *Store) Close() error {
 		c.Close()
 	}
 	h.idle = nil
-	return nil
 }
 
 // bound gives a context that has none a deadline.

@@ -10,12 +10,7 @@ import (
 // A process of PyTorch would connect by TCPStore(host, port, is_master=False).
 func ExampleServeStore() {
 	ctx := context.Background()
-	server, err := torch.ServeStore(ctx, "127.0.0.1:0", torch.StoreServerOptions{})
-	if err != nil {
-		panic(err)
-	}
-	defer server.Close()
-	store, err := torch.DialStore(ctx, server.Addr(), torch.StoreOptions{})
+	store, err := torch.ServeStore(ctx, "127.0.0.1:0", torch.StoreOptions{})
 	if err != nil {
 		panic(err)
 	}

@@ -83,7 +83,7 @@ func FuzzStoreQueries(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		const most = 1 << 20
 		room := &storeRoom{left: most, most: most}
-		s := &StoreServer{opts: StoreServerOptions{}.filled(), table: newStoreTable(room), room: room,
+		s := &storeServer{opts: StoreOptions{}.served(), table: newStoreTable(room), room: room,
 			clients: map[*storeClient]bool{}, changed: make(chan struct{})}
 		s.serving.Add(1)
 		conn := saidOnly{said: bytes.NewReader(b)}
@@ -135,7 +135,7 @@ func serveOnce(t *testing.T, serve func(c net.Conn)) (addr string) {
 }
 
 // A server that is none, that says nothing, or that lies is an error of its own each.
-func TestAStoreThatIsNone(t *testing.T) {
+func TestStore_SaysThatAServerIsNone(t *testing.T) {
 	hello := func(c net.Conn) {
 		b := make([]byte, 10)
 		io.ReadFull(c, b)

@@ -13,16 +13,10 @@ import (
 	"time"
 )
 
-// A StoreServer is what TCPStore(host, port, is_master=True) is in PyTorch: the server by which the
-// ranks of a job find each other. Clients are TCPStore of PyTorch 1.13 or of 2 with
-// is_master=False, and a [Store]; PyTorch 1.13's watch_key is refused. What it has is in this
-// process, and goes with it.
-//
-// A store has no password: any program that reaches its port reads and writes all of it. So it
-// listens at the address that is given, and nowhere else.
-type StoreServer struct {
+// A storeServer is the server of a store, whose keys and values are in this process.
+type storeServer struct {
 	listener net.Listener
-	opts     StoreServerOptions
+	opts     StoreOptions
 	table    *storeTable
 	room     *storeRoom
 
@@ -34,18 +28,8 @@ type StoreServer struct {
 	serving sync.WaitGroup
 }
 
-// StoreServerOptions bound what clients may ask for. The zero value is usable. A client that asks
-// for more is disconnected.
-type StoreServerOptions struct {
-	MaxClients int   // connections at once; 0 stands for 16,384. PyTorch 1.13 has two for each rank
-	MaxValue   int64 // bytes of a value that is sent; 0 stands for 8 MiB, as in PyTorch. Keys have 8 KiB at most
-	MaxBytes   int64 // of keys, values, queues, waits and queries together; 0 stands for 1 GiB
-	// Refused is told, where it is not nil, why a client was disconnected, or not taken. It may be
-	// called by several goroutines.
-	Refused func(client net.Addr, err error)
-}
-
-func (o StoreServerOptions) filled() StoreServerOptions {
+// served is the options with what stands for 0 in a server.
+func (o StoreOptions) served() StoreOptions {
 	if o.MaxClients <= 0 {
 		o.MaxClients = 16 << 10
 	}
@@ -62,8 +46,22 @@ func (o StoreServerOptions) filled() StoreServerOptions {
 }
 
 // ServeStore serves a store at "host:port", until Close, or until ctx is done; port 0 is one that
-// is free. The error says so where another process listens there.
-func ServeStore(ctx context.Context, addr string, o StoreServerOptions) (*StoreServer, error) {
+// is free. It is what TCPStore(host, port, is_master=True) is in PyTorch: the clients of the other
+// ranks are TCPStore of PyTorch 1.13 or of 2 with is_master=False, and DialStore; PyTorch 1.13's
+// watch_key is refused. The keys and values are in this process, and go with it. The error says so
+// where another process listens there. The caller closes the Store.
+//
+// The server listens at the address that is given, and nowhere else, since a store has no password.
+func ServeStore(ctx context.Context, addr string, o StoreOptions) (*Store, error) {
+	server, err := newStoreServer(ctx, addr, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{shared: &storeShared{addr: server.address(), opts: o, server: server}}, nil
+}
+
+// newStoreServer begins to serve.
+func newStoreServer(ctx context.Context, addr string, o StoreOptions) (*storeServer, error) {
 	if ctx.Err() != nil {
 		return nil, &StoreError{"serve", "", addr, context.Cause(ctx)}
 	}
@@ -79,25 +77,23 @@ func ServeStore(ctx context.Context, addr string, o StoreServerOptions) (*StoreS
 	case err != nil:
 		return nil, &StoreError{"serve", "", addr, err}
 	}
-	o = o.filled()
+	o = o.served()
 	room := &storeRoom{left: o.MaxBytes, most: o.MaxBytes}
-	s := &StoreServer{listener: l, opts: o, table: newStoreTable(room), room: room,
+	s := &storeServer{listener: l, opts: o, table: newStoreTable(room), room: room,
 		clients: map[*storeClient]bool{}, changed: make(chan struct{})}
 	s.serving.Add(1)
 	go s.accept()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stop = context.AfterFunc(ctx, func() { s.Close() })
+	s.stop = context.AfterFunc(ctx, func() { s.close() })
 	return s, nil
 }
 
-// Addr returns "host:port" of the listener.
-func (s *StoreServer) Addr() string { return s.listener.Addr().String() }
+// address is "host:port" of the listener.
+func (s *storeServer) address() string { return s.listener.Addr().String() }
 
-// Drain waits until no client is connected: processes of PyTorch are until they end. A program
-// whose part of a job is done calls it before Close, so that the others can end theirs. The error
-// wraps the context's cause and says how many are left.
-func (s *StoreServer) Drain(ctx context.Context) error {
+// drain waits until no client is connected.
+func (s *storeServer) drain(ctx context.Context) error {
 	for {
 		s.mu.Lock()
 		n, changed := len(s.clients), s.changed
@@ -108,14 +104,14 @@ func (s *StoreServer) Drain(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return &StoreError{"drain", "", s.Addr(), fmt.Errorf("%d clients are connected: %w", n, context.Cause(ctx))}
+			return &StoreError{"drain", "", s.address(), fmt.Errorf("%d clients are connected: %w", n, context.Cause(ctx))}
 		}
 	}
 }
 
-// Close disconnects all clients, whose calls fail, and waits until nothing of the server runs. It
+// close disconnects all clients, whose calls fail, and waits until nothing of the server runs. It
 // is idempotent.
-func (s *StoreServer) Close() error {
+func (s *storeServer) close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.listener.Close()
@@ -128,7 +124,7 @@ func (s *StoreServer) Close() error {
 	return nil
 }
 
-func (s *StoreServer) accept() {
+func (s *storeServer) accept() {
 	defer s.serving.Done()
 	for pause := time.Millisecond; ; {
 		conn, err := s.listener.Accept()
@@ -147,14 +143,14 @@ func (s *StoreServer) accept() {
 }
 
 // enter serves a client, if there may be one more.
-func (s *StoreServer) enter(conn net.Conn) {
+func (s *storeServer) enter(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.clients) >= s.opts.MaxClients {
 		conn.Close()
 		if !s.closed {
 			s.opts.Refused(conn.RemoteAddr(),
-				fmt.Errorf("%w: StoreServerOptions.MaxClients is %d", ErrTooLong, s.opts.MaxClients))
+				fmt.Errorf("%w: StoreOptions.MaxClients is %d", ErrTooLong, s.opts.MaxClients))
 		}
 		return
 	}
@@ -165,7 +161,7 @@ func (s *StoreServer) enter(conn net.Conn) {
 	go c.serve()
 }
 
-func (s *StoreServer) leave(c *storeClient) {
+func (s *storeServer) leave(c *storeClient) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.clients, c)
@@ -175,7 +171,7 @@ func (s *StoreServer) leave(c *storeClient) {
 
 // A storeClient is one connection of a server.
 type storeClient struct {
-	server *StoreServer
+	server *storeServer
 	conn   net.Conn
 	in     storeReader
 	out    []byte     // the answer

@@ -18,21 +18,21 @@ import (
 )
 
 // serveStore serves a store at a free port, and keeps what it refuses.
-func serveStore(t *testing.T, o StoreServerOptions) (s *StoreServer, refused chan error) {
+func serveStore(t *testing.T, o StoreOptions) (s *storeServer, refused chan error) {
 	t.Helper()
 	refused = make(chan error, 100)
 	o.Refused = func(_ net.Addr, err error) { refused <- err }
-	s, err := ServeStore(t.Context(), "127.0.0.1:0", o)
+	store, err := ServeStore(t.Context(), "127.0.0.1:0", o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
-	return s, refused
+	t.Cleanup(func() { store.Close() })
+	return store.shared.server, refused
 }
 
-func dialServer(t *testing.T, s *StoreServer) *Store {
+func dialServer(t *testing.T, s *storeServer) *Store {
 	t.Helper()
-	c, err := DialStore(testContext(t), s.Addr(), StoreOptions{})
+	c, err := DialStore(testContext(t), s.address(), StoreOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +40,9 @@ func dialServer(t *testing.T, s *StoreServer) *Store {
 	return c
 }
 
-// TestGoServesAStore has Go's client ask Go's server for everything.
-func TestGoServesAStore(t *testing.T) {
-	server, _ := serveStore(t, StoreServerOptions{})
+// TestServeStore_AnswersEveryQuery has Go's client ask Go's server for everything.
+func TestServeStore_AnswersEveryQuery(t *testing.T) {
+	server, _ := serveStore(t, StoreOptions{})
 	s, ctx := dialServer(t, server).Prefix("job"), testContext(t)
 	check := func(what string, got, want any, err error) {
 		t.Helper()
@@ -84,10 +84,10 @@ func TestGoServesAStore(t *testing.T) {
 	check("get after that", string(v), "yz", err)
 }
 
-// TestServedWaitsEnd waits for keys that come one by one, in another order, and beside a client
-// that has given up.
-func TestServedWaitsEnd(t *testing.T) {
-	server, _ := serveStore(t, StoreServerOptions{})
+// TestServeStore_WaitsEnd waits for keys that come one by one, in another order, and beside a
+// client that has given up.
+func TestServeStore_WaitsEnd(t *testing.T) {
+	server, _ := serveStore(t, StoreOptions{})
 	s, ctx := dialServer(t, server), testContext(t)
 	soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
@@ -121,9 +121,9 @@ type rawClient struct {
 	net.Conn
 }
 
-func dialRaw(t *testing.T, s *StoreServer, hello ...byte) rawClient {
+func dialRaw(t *testing.T, s *storeServer, hello ...byte) rawClient {
 	t.Helper()
-	c, err := net.Dial("tcp", s.Addr())
+	c, err := net.Dial("tcp", s.address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,10 +167,10 @@ func one(key string) (b []byte) {
 	return r.keys([]string{key}).b
 }
 
-// TestServedCancelledWait cancels waits, before and after they are over, and goes on by the same
-// connection.
-func TestServedCancelledWait(t *testing.T) {
-	server, _ := serveStore(t, StoreServerOptions{})
+// TestServeStore_WaitsAreCancelled cancels waits, before and after they are over, and goes on by
+// the same connection.
+func TestServeStore_WaitsAreCancelled(t *testing.T) {
+	server, _ := serveStore(t, StoreOptions{})
 	c := dialRaw(t, server, helloStore...)
 	c.say(append([]byte{byte(queryWait)}, one("/k")...)...)
 	c.say(byte(queryCancelWait))
@@ -194,9 +194,9 @@ func TestServedCancelledWait(t *testing.T) {
 	old.hear(2, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// TestServedQueuesAndBarriers speaks what the latest clients of PyTorch do.
-func TestServedQueuesAndBarriers(t *testing.T) {
-	server, _ := serveStore(t, StoreServerOptions{})
+// TestServeStore_HasQueuesAndBarriers speaks what the latest clients of PyTorch do.
+func TestServeStore_HasQueuesAndBarriers(t *testing.T) {
+	server, _ := serveStore(t, StoreOptions{})
 	a, b, c := dialRaw(t, server, helloStore...), dialRaw(t, server, helloStore...), dialRaw(t, server, helloStore...)
 	ping := func(c rawClient) { c.say(byte(queryPing), 7, 7, 7, 7); c.hear(7, 7, 7, 7) }
 	a.say(append([]byte{byte(queryWait)}, one("q")...)...)
@@ -222,7 +222,7 @@ func TestServedQueuesAndBarriers(t *testing.T) {
 	c.hear(1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 'a', 'l', 'l')
 }
 
-func waits(s *StoreServer) (n int) {
+func waits(s *storeServer) (n int) {
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
 	for _, all := range s.table.waiting {
@@ -231,10 +231,10 @@ func waits(s *StoreServer) (n int) {
 	return n
 }
 
-// TestServedStoreRefuses has clients that say what is none, or too much. Each is disconnected, with
+// TestServeStore_Refuses has clients that say what is none, or too much. Each is disconnected, with
 // a reason; the others go on.
-func TestServedStoreRefuses(t *testing.T) {
-	server, refused := serveStore(t, StoreServerOptions{MaxClients: 3, MaxValue: 100, MaxBytes: 4000})
+func TestServeStore_Refuses(t *testing.T) {
+	server, refused := serveStore(t, StoreOptions{MaxClients: 3, MaxValue: 100, MaxBytes: 4000})
 	s, ctx := dialServer(t, server), testContext(t)
 	long := func(code query, n uint64) []byte { return binary.LittleEndian.AppendUint64([]byte{byte(code)}, n) }
 	for name, k := range map[string]struct {
@@ -288,18 +288,18 @@ func TestServedStoreRefuses(t *testing.T) {
 	}
 }
 
-// TestServedStoreEnds ends the server by Close and by its context, while clients wait.
-func TestServedStoreEnds(t *testing.T) {
+// TestServeStore_Ends ends the server by Close and by its context, while clients wait.
+func TestServeStore_Ends(t *testing.T) {
 	for _, byContext := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(testContext(t))
-		server, err := ServeStore(ctx, "127.0.0.1:0", StoreServerOptions{})
+		server, err := ServeStore(ctx, "127.0.0.1:0", StoreOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := dialServer(t, server)
+		s := dialServer(t, server.shared.server)
 		waited := make(chan error)
 		go func() { waited <- s.Wait(testContext(t), "never") }()
-		waitFor(t, func() bool { return waits(server) == 1 }, "it to wait")
+		waitFor(t, func() bool { return waits(server.shared.server) == 1 }, "it to wait")
 		short, stop := context.WithTimeout(ctx, time.Millisecond)
 		if err := server.Drain(short); !errors.Is(err, context.DeadlineExceeded) ||
 			!strings.Contains(err.Error(), "clients are connected") {
@@ -325,19 +325,19 @@ func TestServedStoreEnds(t *testing.T) {
 		}
 		cancel()
 	}
-	server, _ := serveStore(t, StoreServerOptions{})
+	server, _ := serveStore(t, StoreOptions{})
 	var failed *StoreError
-	if _, err := ServeStore(t.Context(), server.Addr(), StoreServerOptions{}); !errors.As(err, &failed) ||
+	if _, err := ServeStore(t.Context(), server.address(), StoreOptions{}); !errors.As(err, &failed) ||
 		!strings.Contains(err.Error(), "another process") {
 		t.Errorf("a port that is taken: %v", err)
 	}
-	if _, err := ServeStore(t.Context(), "192.0.2.1:0", StoreServerOptions{}); !errors.As(err, &failed) ||
+	if _, err := ServeStore(t.Context(), "192.0.2.1:0", StoreOptions{}); !errors.As(err, &failed) ||
 		!strings.Contains(err.Error(), "another machine") {
 		t.Errorf("an address that is not ours: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := ServeStore(ended, "127.0.0.1:0", StoreServerOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := ServeStore(ended, "127.0.0.1:0", StoreOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that is done: %v", err)
 	}
 }
@@ -400,13 +400,13 @@ func serve(ctx context.Context, r *Rank) error {
 	if err := r.Store.Set(ctx, "bye", nil); err != nil {
 		return err
 	}
-	fmt.Println("go 0 is done; has it served?", r.Server != nil)
-	return r.Drain(ctx)
+	fmt.Println("go 0 is done; has it served?", r.Serves)
+	return r.Store.Drain(ctx)
 }
 
-// TestGoServesTheStoreOfPyTorch has ranks of PyTorch, without torchrun, ask a store of Go's for
+// TestServeStore_ServesPyTorch has ranks of PyTorch, without torchrun, ask a store of Go's for
 // everything, and meet in a process group by it.
-func TestGoServesTheStoreOfPyTorch(t *testing.T) {
+func TestServeStore_ServesPyTorch(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		port := freePort(t)
 		env := []string{"WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}
@@ -419,8 +419,8 @@ func TestGoServesTheStoreOfPyTorch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Server == nil || r.Server.Addr() != "127.0.0.1:"+port {
-			t.Errorf("%+v serves", r.Server)
+		if !r.Serves || r.Store.Addr() != "127.0.0.1:"+port {
+			t.Errorf("served: %v, at %s", r.Serves, r.Store.Addr())
 		}
 		err = serve(testContext(t), r)
 		if out := output(); err != nil || strings.Count(out, "is done") != 2 {
@@ -429,9 +429,9 @@ func TestGoServesTheStoreOfPyTorch(t *testing.T) {
 	})
 }
 
-// TestTorchrunStandaloneWithGoAsRank0 has torchrun start all three. Before PyTorch 2.5 rank 0
+// TestServeStore_UnderTorchrunStandalone has torchrun start all three. Before PyTorch 2.5 rank 0
 // serves the store, later torchrun does.
-func TestTorchrunStandaloneWithGoAsRank0(t *testing.T) {
+func TestServeStore_UnderTorchrunStandalone(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		self, err := os.Executable()
 		if err != nil {

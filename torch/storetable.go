@@ -19,7 +19,7 @@ func (r *storeRoom) take(n int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n > r.left {
-		return fmt.Errorf("%w: the store has %d bytes of StoreServerOptions.MaxBytes, %d, left", ErrTooLong,
+		return fmt.Errorf("%w: the store has %d bytes of StoreOptions.MaxBytes, %d, left", ErrTooLong,
 			r.left, r.most)
 	}
 	r.left -= n

@@ -129,9 +129,9 @@ func init() {
 	testChild.Collates = map[string]Collate{"__main__.in_go": padLeft}
 }
 
-// TestStructured runs an unmodified script once with Python's workers and once with Go's, and wants
-// the same batches, of the same types.
-func TestStructured(t *testing.T) {
+// TestChild_BatchesOfAnyStructure runs an unmodified script once with Python's workers and once
+// with Go's, and wants the same batches, of the same types.
+func TestChild_BatchesOfAnyStructure(t *testing.T) {
 	eachTorch(t, structured)
 }
 

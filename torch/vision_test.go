@@ -39,9 +39,9 @@ var refusals = map[string]string{
 	"unknown attribute": `add a field tagged torch:"shuffle_buffer"`,
 }
 
-// TestSamplesOfTorchvisionAreThoseOfPython loads data sets of torchvision's classes by Python and
-// by Go.
-func TestSamplesOfTorchvisionAreThoseOfPython(t *testing.T) {
+// TestChild_SamplesOfTorchvisionAreThoseOfPython loads data sets of torchvision's classes by Python
+// and by Go.
+func TestChild_SamplesOfTorchvisionAreThoseOfPython(t *testing.T) {
 	with := slices.DeleteFunc(slices.Clone(torchPythons()), func(py peerPython) bool {
 		return exec.Command(py.path, "-c", "import torchvision.transforms.v2, PIL").Run() != nil
 	})

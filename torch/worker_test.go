@@ -20,7 +20,7 @@ import (
 type script struct {
 	t                *testing.T
 	ctx              context.Context // until the worker has ended
-	indices, results *Queue
+	indices, results Queue
 	ended            chan error
 }
 
@@ -29,16 +29,16 @@ func hire(t *testing.T, child Child, kind, id, workers int64) *script {
 	t.Helper()
 	s := &script{t: t, ended: make(chan error, 1)}
 	done, err := NewEvent()
-	for _, q := range []**Queue{&s.indices, &s.results} {
+	for _, q := range []*Queue{&s.indices, &s.results} {
 		if err == nil {
-			*q, err = Options{Strategy: FileDescriptor}.NewSimpleQueue()
+			*q, err = NewSimpleQueue(Options{Strategy: FileDescriptor})
 		}
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { done.Close(); s.indices.Close(); s.results.Close() })
-	s.indices.reader.child, s.results.reader.child = true, true // any name is a record
+	s.indices.(*pipeQueue).reader.child, s.results.(*pipeQueue).reader.child = true, true // any name is a record
 	set := &python.Record{Class: named("__main__.Set"), State: python.NewDict(datasetName, "set")}
 	w, err := child.newLoaderWorker(python.Tuple{kind, set, s.indices, s.results, done, true, named(defaultCollate),
 		false, int64(7), nil, id, workers})
@@ -160,7 +160,7 @@ func (g gathering) Gather(ctx context.Context, indices []int, into data.Batch) e
 
 // What is random in a sample depends on PyTorch's base seed, the epoch and the sample, and on
 // nothing else.
-func TestWorkersDraw(t *testing.T) {
+func TestChild_WorkersDrawBySample(t *testing.T) {
 	var want [2][][]float64
 	for _, gathers := range []bool{false, true} {
 		for _, workers := range []int64{1, 3} {
@@ -202,7 +202,7 @@ func TestWorkersDraw(t *testing.T) {
 }
 
 // A stream's generator is its worker's and its epoch's, an error in it is raised, and it ends once.
-func TestStreamsDraw(t *testing.T) {
+func TestChild_StreamsDrawByWorker(t *testing.T) {
 	draw := func(id int64) (firsts []float64) {
 		s := hire(t,
 			Child{Streams: map[string]OpenStream{"set": func(ctx context.Context, w Worker) iter.Seq2[data.Sample, error] {

@@ -58,7 +58,7 @@ type benchCommand struct {
 }
 
 func (c *benchCommand) Run(ctx context.Context) error {
-	if err := cuda.Why(); err != nil {
+	if err := cuda.Available(); err != nil {
 		return err
 	}
 	if len(c.Suites.Names) == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/cudriver/doctor"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -20,16 +21,16 @@ var meet = shoal.Register("doctor meet", func(_ context.Context, _ int, x *tenso
 	return errors.Join(err, x.Device().(*cuda.Device).Synchronize(), x.Close())
 })
 
-// examine is cuda.Examine and the one way that it cannot try alone: a tensor that another process
-// gets, and writes.
-func examine(ctx context.Context) *cuda.Report {
-	r := cuda.Examine()
+// examine is doctor.Examine, and the one way that it cannot try alone: a tensor that another
+// process gets, and writes.
+func examine(ctx context.Context) *doctor.Report {
+	r := doctor.Examine()
 	for i := range r.Devices {
 		d := &r.Devices[i]
 		if d.Unusable != "" {
 			continue
 		}
-		w := cuda.Way{Name: "a tensor that another process writes"}
+		w := doctor.Way{Name: "a tensor that another process writes"}
 		if err := tryProcess(ctx, i); err != nil {
 			w.Err, w.Lost = err.Error(), "processes share no tensors of this device"
 		}

@@ -65,7 +65,7 @@ func files(option any) (paths []string, err error) {
 
 // columns are those that an option names: a list of names, or a dict of names and dtypes, of which
 // None leaves a column as it is.
-func columns(option any) (all row.Columns, err error) {
+func columns(option any) (all []row.Column, err error) {
 	d, typed := option.(*python.Dict)
 	if option == nil || !typed {
 		var names []string

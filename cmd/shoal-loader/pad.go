@@ -12,8 +12,13 @@ import (
 
 // padded are rows whose lists of numbers have different lengths, and become tensors in a batch.
 type padded struct {
-	rows
+	data.DatasetCloser
 	how data.Ragged
+}
+
+// Value returns a row.
+func (p padded) Value(ctx context.Context, i int) (any, error) {
+	return data.Value(ctx, p.DatasetCloser, i)
 }
 
 var _ torch.Collator = padded{}

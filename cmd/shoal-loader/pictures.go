@@ -67,10 +67,10 @@ func (p picture) steps() (steps image.Pipeline, err error) {
 		return nil, err
 	}
 	if p.Flip > 0 {
-		steps = append(steps, image.RandomHorizontalFlip{P: p.Flip})
+		steps = append(steps, image.RandomHorizontalFlip(p.Flip))
 	}
 	if p.VerticalFlip > 0 {
-		steps = append(steps, image.RandomVerticalFlip{P: p.VerticalFlip})
+		steps = append(steps, image.RandomVerticalFlip(p.VerticalFlip))
 	}
 	if p.Flip < 0 || p.Flip > 1 || p.VerticalFlip < 0 || p.VerticalFlip > 1 {
 		return nil, fmt.Errorf("%w flip is %v and vertical_flip %v, and a probability is from 0 to 1",
@@ -88,7 +88,7 @@ func (p picture) sizes() (steps image.Pipeline, err error) {
 		step   func(h, w int) image.Step
 	}{
 		{"resize", p.Resize, size, func(h, w int) image.Step { return image.Resize{H: h, W: w} }},
-		{"crop", p.Crop, square, func(h, w int) image.Step { return image.CenterCrop{H: h, W: w} }},
+		{"crop", p.Crop, square, func(h, w int) image.Step { return image.CenterCrop(h, w) }},
 		{"random_crop", p.RandomCrop, square, func(h, w int) image.Step { return image.RandomCrop{H: h, W: w} }},
 		{"random_resized_crop", p.RandomResizedCrop, square,
 			func(h, w int) image.Step { return image.RandomResizedCrop{H: h, W: w} }},
@@ -163,7 +163,7 @@ func openShards(ctx context.Context, w torch.Worker) iter.Seq2[data.Sample, erro
 }
 
 // shardsOf returns the shards, and which part of them a worker reads: every so many-th file.
-func shardsOf(w torch.Worker) (*datasets.Shards, data.Part, error) {
+func shardsOf(w torch.Worker) (data.Stream, data.Part, error) {
 	p, w, err := pictureOptions(w)
 	if err != nil {
 		return nil, data.Part{}, err

@@ -32,15 +32,11 @@ type table struct {
 	Pad     any `torch:"pad"`
 }
 
-// rows are those of files of a kind.
-type rows interface {
-	data.Dataset
-	data.ValueDataset
-	Close() error
-}
+// A tableOpener opens files of a kind.
+type tableOpener func(wanted []row.Column, paths []string) (data.DatasetCloser, error)
 
 // openTable opens files by the options of a table.
-func openTable(w torch.Worker, open func(wanted row.Columns, paths []string) (rows, error)) (data.Dataset, error) {
+func openTable(w torch.Worker, open tableOpener) (data.Dataset, error) {
 	var args table
 	if err := w.Keywords(&args); err != nil {
 		return nil, err
@@ -65,13 +61,13 @@ func openTable(w torch.Worker, open func(wanted row.Columns, paths []string) (ro
 }
 
 func openJSONL(_ context.Context, w torch.Worker) (data.Dataset, error) {
-	return openTable(w, func(wanted row.Columns, paths []string) (rows, error) {
+	return openTable(w, func(wanted []row.Column, paths []string) (data.DatasetCloser, error) {
 		return jsonl.Open(jsonl.Options{Columns: wanted}, paths...)
 	})
 }
 
 func openParquet(_ context.Context, w torch.Worker) (data.Dataset, error) {
-	return openTable(w, func(wanted row.Columns, paths []string) (rows, error) {
+	return openTable(w, func(wanted []row.Column, paths []string) (data.DatasetCloser, error) {
 		return parquet.Open(parquet.Options{Columns: wanted}, paths...)
 	})
 }

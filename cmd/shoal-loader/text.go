@@ -49,7 +49,7 @@ func openTokens(_ context.Context, w torch.Worker) (data.Dataset, error) {
 // lines are lists of tokens in lines of JSON: a sample is so many tokens, and how many of them are
 // the line's.
 type lines struct {
-	set *jsonl.Set
+	set data.DatasetCloser
 	text
 }
 
@@ -63,9 +63,9 @@ func openLines(o text) (data.Dataset, error) {
 	if o.Stride != 0 || o.DType != nil {
 		return nil, fmt.Errorf("%w stride, dtype: lines have neither", errOption)
 	}
-	var wanted row.Columns
+	var wanted []row.Column
 	if o.Column != "" {
-		wanted = row.Columns{{Name: o.Column}}
+		wanted = []row.Column{{Name: o.Column}}
 	}
 	set, err := jsonl.Open(jsonl.Options{Columns: wanted}, o.Path)
 	if err != nil {
@@ -78,7 +78,7 @@ var errTokens = errors.New("no list of tokens")
 
 // Get returns (length) int64 and a number.
 func (l lines) Get(ctx context.Context, i int) (data.Sample, error) {
-	v, err := l.set.Value(ctx, i)
+	v, err := data.Value(ctx, l.set, i)
 	if err != nil {
 		return nil, err
 	}

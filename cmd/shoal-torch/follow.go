@@ -58,7 +58,7 @@ func follow(ctx context.Context, args python.Tuple, _ *python.Dict) error {
 
 // next does what is ordered next; io.EOF if nothing is.
 func (f *follower) next() error {
-	next, err := torch.Recv[*order](f.ctx, f.conn)
+	next, err := torch.As[*order](f.conn.Recv(f.ctx))
 	if err == nil && next == nil {
 		err = io.EOF
 	}
@@ -66,7 +66,7 @@ func (f *follower) next() error {
 		return err
 	}
 	f.order, f.opts = *next, torch.Options{}
-	if f.Strategy == torch.FileSystem.String() {
+	if f.Strategy == string(torch.FileSystem) {
 		f.opts.Strategy = torch.FileSystem
 	}
 	do := map[string]func() error{"to": f.to, "from": f.from, "rtt": f.rtt, "kept": f.kept, "share": f.share}[f.Op]
@@ -94,7 +94,7 @@ type script struct {
 
 // withStarted has the script's function spawned measure, and be followed, and says what it says.
 func (f *follower) withStarted() error {
-	s, err := torch.Recv[script](f.ctx, f.conn)
+	s, err := torch.As[script](f.conn.Recv(f.ctx))
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (f *follower) withStarted() error {
 	if err := of.next(); err != nil {
 		return err
 	}
-	took, err := torch.Recv[float64](f.ctx, of.conn)
+	took, err := torch.As[float64](of.conn.Recv(f.ctx))
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (f *follower) kept() error {
 
 // take receives a tensor and looks at it. The caller closes it, which is no part of its way.
 func (f *follower) take(i int) (got sent, at int64, err error) {
-	got, err = torch.Recv[sent](f.ctx, f.conn)
+	got, err = torch.As[sent](f.conn.Recv(f.ctx))
 	if err != nil {
 		return got, 0, err
 	}
@@ -229,7 +229,7 @@ func (f *follower) share() error {
 // rtt sends back what it gets.
 func (f *follower) rtt() error {
 	for range f.Rounds {
-		t, err := torch.Recv[*tensor.Tensor](f.ctx, f.conn)
+		t, err := torch.As[*tensor.Tensor](f.conn.Recv(f.ctx))
 		if err != nil {
 			return err
 		}

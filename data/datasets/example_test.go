@@ -13,8 +13,6 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/image"
-	"github.com/shoal-mp/shoal/encoding/hdf5"
-	"github.com/shoal-mp/shoal/tensor"
 )
 
 // folder makes a folder for an example and returns what removes it.
@@ -47,7 +45,7 @@ func ExampleImageFolder() {
 	defer remove()
 	grey(filepath.Join(dir, "cat", "1.png"), 40)
 	grey(filepath.Join(dir, "dog", "2.png"), 30)
-	set, err := datasets.NewImageFolder(dir, image.Resize{H: 32}, image.CenterCrop{H: 24, W: 24})
+	set, err := datasets.NewImageFolder(dir, image.Resize{H: 32}, image.CenterCrop(24, 24))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -63,7 +61,7 @@ func ExampleImageFolder() {
 }
 
 // Samples in a tar file, as WebDataset has them: files of one name are a sample.
-func ExampleShards() {
+func ExampleNewShards() {
 	dir, remove := folder()
 	defer remove()
 	image1, shard := filepath.Join(dir, "1.png"), filepath.Join(dir, "shard-0.tar")
@@ -138,26 +136,6 @@ func ExampleMap() {
 	// Output:
 	// eins true <nil>
 	// one: eins <nil>
-}
-
-// Rows of two data sets of an HDF5 file are samples.
-func ExampleHDF5() {
-	dir, remove := folder()
-	defer remove()
-	path := filepath.Join(dir, "train.h5")
-	x, y := tensor.New(tensor.Float32, 100, 3), tensor.New(tensor.Int64, 100)
-	if err := hdf5.Save(path, map[string]*tensor.Tensor{"x": x, "y": y}, hdf5.Options{}); err != nil {
-		fmt.Println(err)
-		return
-	}
-	set, err := datasets.OpenHDF5(path, "x", "y")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	sample, err := set.Get(context.Background(), 99)
-	fmt.Println(set.Len(), sample, err)
-	// Output: 100 [tensor([0., 0., 0.]) tensor(0)] <nil>
 }
 
 // Digits are drawn, so a program has something to train on everywhere.

@@ -12,10 +12,11 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/encoding"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func init() { data.Register[*ImageFolder]("data.ImageFolder") }
+func init() { wire.RegisterType[*ImageFolder]("data.ImageFolder") }
 
 // An ImageFolder is images in files, in a folder for each class: torchvision's. A sample is an
 // image (C, H, W), of uint8 or, if the steps have a Normalize, of float32, and the number of its

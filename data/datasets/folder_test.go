@@ -74,7 +74,7 @@ func TestAnImageFolderHasTheOrderOfTorchvision(t *testing.T) {
 	}
 	defer d.Close()
 	var got []string
-	for p, err := range d.Paths.All() {
+	for p, err := range recordsOf(d.Paths) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestAFolderWithoutImagesIsAnError(t *testing.T) {
 
 // augment is steps with much that is random.
 var augment = []image.Step{
-	image.RandomResizedCrop{H: 16, W: 12}, image.RandomHorizontalFlip{P: 0.5}, image.RandomVerticalFlip{P: 0.5},
+	image.RandomResizedCrop{H: 16, W: 12}, image.RandomHorizontalFlip(0.5), image.RandomVerticalFlip(0.5),
 	image.RandomAffine{Degrees: 20, Translate: [2]float64{0.1, 0.1}, Scale: [2]float64{0.8, 1.2},
 		Shear: [2]float64{5, 5}},
 	image.ColorJitter{Brightness: 0.4, Contrast: 0.4, Saturation: 0.4, Hue: 0.1},
@@ -161,7 +161,7 @@ func TestImagesAreTheSameWhoeverMakesThem(t *testing.T) {
 
 func TestGetAndGatherMakeTheSameImages(t *testing.T) {
 	for _, steps := range [][]image.Step{nil, {image.Resize{H: 8, W: 9}},
-		{image.RandomCrop{H: 10, W: 10}, image.RandomHorizontalFlip{P: 0.5}}, augment} {
+		{image.RandomCrop{H: 10, W: 10}, image.RandomHorizontalFlip(0.5)}, augment} {
 		d, err := datasets.NewImageFolder(zoo(t), steps...)
 		if err != nil {
 			t.Fatal(err)

@@ -12,28 +12,28 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// HDF5 is data sets of an HDF5 file as one data set: each is a field, and sample i is row i of all.
-// Rows are read from the file when they are asked for, so it may be larger than memory. Each worker
-// opens the file for itself. See [OpenHDF5].
-type HDF5 struct {
+// hdf5Rows is data sets of an HDF5 file as one data set.
+type hdf5Rows struct {
 	Path  string
 	Names []string // of the fields
 	Rows  int
 }
 
-func init() { wire.RegisterType[*HDF5]("data.HDF5") }
+func init() { wire.RegisterType[*hdf5Rows]("datasets.hdf5Rows") }
 
-// OpenHDF5 finds data sets in an HDF5 file, and checks that they have as many rows; nothing stays
-// open. A bad file, one without a data set of that name among these, is an [*encoding.FileError]
-// that wraps hdf5's; the error wraps ErrShape where rows differ. It panics without names.
+// OpenHDF5 returns data sets of an HDF5 file as one: each is a field, and sample i is row i of all.
+// Rows are read from the file when they are asked for, so it may be larger than memory. The result
+// is a data.Opener: each worker opens the file for itself, and nothing stays open here. The error
+// is an [*encoding.FileError]: it wraps hdf5's where the file is bad or has no data set of that
+// name, and data.ErrShape where the data sets differ in their rows. OpenHDF5 panics without names.
 //
 // The trap: a row is read by reading the chunks that it is in. In random order, chunks of one row,
 // or of few, are what to write.
-func OpenHDF5(path string, names ...string) (*HDF5, error) {
+func OpenHDF5(path string, names ...string) (data.Dataset, error) {
 	if len(names) == 0 {
 		panic("data: OpenHDF5 of no data sets")
 	}
-	set := &HDF5{Path: path, Names: slices.Clone(names)}
+	set := &hdf5Rows{Path: path, Names: slices.Clone(names)}
 	o, err := set.open()
 	if err != nil {
 		return nil, err
@@ -44,10 +44,10 @@ func OpenHDF5(path string, names ...string) (*HDF5, error) {
 }
 
 // Len returns how many rows there are.
-func (s *HDF5) Len() int { return s.Rows }
+func (s *hdf5Rows) Len() int { return s.Rows }
 
 // Get reads row i, for which it opens the file; a Loader's workers have it open.
-func (s *HDF5) Get(ctx context.Context, i int) (data.Sample, error) {
+func (s *hdf5Rows) Get(ctx context.Context, i int) (data.Sample, error) {
 	o, err := s.open()
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s *HDF5) Get(ctx context.Context, i int) (data.Sample, error) {
 }
 
 // Open returns the data set with its file open, for one worker.
-func (s *HDF5) Open(context.Context) (any, error) {
+func (s *hdf5Rows) Open(context.Context) (any, error) {
 	o, err := s.open()
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (s *HDF5) Open(context.Context) (any, error) {
 	return o, nil
 }
 
-func (s *HDF5) open() (*openedHDF5, error) {
+func (s *hdf5Rows) open() (*openedHDF5, error) {
 	f, err := hdf5.Open(s.Path)
 	if err != nil {
 		return nil, &encoding.FileError{Path: s.Path, Err: err}

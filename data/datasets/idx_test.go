@@ -132,7 +132,7 @@ func FuzzIDX(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if n := got.Numel() * got.ElementSize(); n > 1032*len(file) {
+		if n := got.Numel() * got.DType().Size(); n > 1032*len(file) {
 			t.Errorf("%d bytes out of %d", n, len(file))
 		}
 	})

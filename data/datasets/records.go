@@ -3,6 +3,7 @@ package datasets
 import (
 	"iter"
 
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -20,11 +21,43 @@ import (
 //	    data
 //
 // All numbers are little-endian. The memory of a List that was opened is its file's; nobody writes
-// it.
-type List struct{ Block *tensor.Tensor }
+// it. The owner of a List closes it.
+type List struct{ records }
 
-// NewList makes a List of records, on the heap: Share moves it, and so does sending it.
-func NewList[T string | []byte](records []T) *List { return &List{build(records, 0)} }
+// records are the block of a List or a Map.
+type records struct{ Block *tensor.Tensor }
+
+// Save writes the records to a file, whole or not at all. OpenList maps a List and OpenMap a Map,
+// in any number of processes.
+func (r *records) Save(path string) error { return save(path, r.Block) }
+
+// Share moves the records to shared memory, once.
+func (r *records) Share() error { return r.Block.Share() }
+
+// Close drops this process's hold of the memory. Records that were returned must not be used then.
+func (r *records) Close() error { return r.Block.Close() }
+
+// MarshalWire writes the block.
+func (r *records) MarshalWire(e *wire.Encoder) error {
+	plan, err := wire.PlanOf[*tensor.Tensor]()
+	if err != nil {
+		return err
+	}
+	return plan.Encode(e, r.Block)
+}
+
+// UnmarshalWire is the counterpart of MarshalWire.
+func (r *records) UnmarshalWire(d *wire.Decoder) error {
+	plan, err := wire.PlanOf[*tensor.Tensor]()
+	if err != nil {
+		return err
+	}
+	r.Block, err = plan.Decode(d)
+	return err
+}
+
+// NewList makes a List, on the heap: Share moves it, and so does sending it.
+func NewList[T string | []byte](of []T) *List { return &List{records{build(of, 0)}} }
 
 // OpenList maps a file that Save wrote. A file that is damaged is an [*encoding.FileError] that
 // wraps ErrRecords; its index is checked here, its records, which may be anything, are not.
@@ -33,17 +66,8 @@ func OpenList(path string) (*List, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &List{t}, nil
+	return &List{records{t}}, nil
 }
-
-// Save writes the List to a file that OpenList maps, in any number of processes.
-func (l *List) Save(path string) error { return save(path, l.Block) }
-
-// Share moves the records to shared memory, once.
-func (l *List) Share() error { return l.Block.Share() }
-
-// Close drops this process's hold of the memory. What At returned must not be used then.
-func (l *List) Close() error { return l.Block.Close() }
 
 // Len returns the number of records, 0 where the memory holds a List no longer.
 func (l *List) Len() int { return recordsIn(l.Block) }
@@ -63,26 +87,15 @@ func recordAt(t *tensor.Tensor, i int) (record []byte, err error) {
 	return record, err
 }
 
-// All returns the records in order. An error ends them; see At.
-func (l *List) All() iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		for i := range l.Len() {
-			if r, err := l.At(i); !yield(r, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // A Map is records that are found by a key, in one block of memory like a List, with a table of
-// hashes.
-type Map struct{ Block *tensor.Tensor }
+// hashes. Its owner closes it.
+type Map struct{ records }
 
-// NewMap makes a Map of records, on the heap. A key that comes again replaces the one before.
-func NewMap[T string | []byte](records iter.Seq2[string, T]) *Map {
+// NewMap makes a Map, on the heap. A key that comes again replaces the one before.
+func NewMap[T string | []byte](of iter.Seq2[string, T]) *Map {
 	var all []string
 	at := map[string]int{}
-	for k, v := range records {
+	for k, v := range of {
 		if i, ok := at[k]; ok {
 			all[i] = string(v)
 			continue
@@ -94,7 +107,7 @@ func NewMap[T string | []byte](records iter.Seq2[string, T]) *Map {
 	for entries <= len(all) {
 		entries *= 2
 	}
-	return &Map{build(all, entries)}
+	return &Map{records{build(all, entries)}}
 }
 
 // OpenMap maps a file that Save wrote. See OpenList.
@@ -103,17 +116,8 @@ func OpenMap(path string) (*Map, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Map{t}, nil
+	return &Map{records{t}}, nil
 }
-
-// Save writes the Map to a file that OpenMap maps.
-func (m *Map) Save(path string) error { return save(path, m.Block) }
-
-// Share moves the records to shared memory, once.
-func (m *Map) Share() error { return m.Block.Share() }
-
-// Close drops this process's hold of the memory. What Get returned must not be used then.
-func (m *Map) Close() error { return m.Block.Close() }
 
 // Len returns the number of keys.
 func (m *Map) Len() int { return recordsIn(m.Block) / 2 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -42,7 +43,7 @@ func TestAListHasItsRecords(t *testing.T) {
 		}
 		for _, l := range []*datasets.List{l, opened} {
 			var got []string
-			for r, err := range l.All() {
+			for r, err := range recordsOf(l) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -53,6 +54,17 @@ func TestAListHasItsRecords(t *testing.T) {
 			}
 			if err := l.Close(); err != nil {
 				t.Error(err)
+			}
+		}
+	}
+}
+
+// recordsOf yields the records of a List.
+func recordsOf(l *datasets.List) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for i := range l.Len() {
+			if r, err := l.At(i); !yield(r, err) || err != nil {
+				return
 			}
 		}
 	}
@@ -214,11 +226,11 @@ func TestRecordsThatAreDamagedLaterAreAnError(t *testing.T) {
 		}
 	}
 	var last error
-	for _, err := range l.All() {
+	for _, err := range recordsOf(l) {
 		last = err
 	}
 	if !errors.Is(last, datasets.ErrRecords) {
-		t.Errorf("All ends with %v", last)
+		t.Errorf("the last record is %v", last)
 	}
 	for _, i := range []int{-1, 5} {
 		if _, err := l.At(i); !errors.Is(err, datasets.ErrRecords) {
@@ -276,7 +288,7 @@ func FuzzRecords(f *testing.F) {
 			t.Fatal(err)
 		}
 		if l, err := datasets.OpenList(path); err == nil {
-			for range l.All() {
+			for range recordsOf(l) {
 			}
 			l.Close()
 		}

@@ -8,9 +8,10 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-func init() { data.Register[ImageDecoder]("data.ImageDecoder") }
+func init() { wire.RegisterType[ImageDecoder]("data.ImageDecoder") }
 
 // An ImageDecoder makes samples of Records with an image, in a file .jpg, .jpeg or .png, and the
 // number of its class in .cls: what ImageFolder makes of files.

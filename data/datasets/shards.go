@@ -13,9 +13,10 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-func init() { data.Register[*Shards]("data.Shards") }
+func init() { wire.RegisterType[*shards]("datasets.shards") }
 
 // A Record is what a shard has of one sample: the files with its name, by what follows the first
 // dot.
@@ -24,29 +25,28 @@ type Record struct {
 	Files map[string][]byte // such as "jpg" and "cls"; the memory is the receiver's
 }
 
-// Shards is a Stream of samples in tar files, in the layout of WebDataset: files one after the
-// other that have the same name up to the first dot are one sample. The shards are dealt out to the
-// parts of the stream, and so to ranks and workers; use as many parts as shards, or fewer.
-//
-// A damaged file is an [*encoding.FileError] with the byte at which that was noticed.
-type Shards struct {
+type shards struct {
 	Paths   []string
 	Decoder data.Any[Decoder]
 }
 
-// NewShards makes Shards of files.
-func NewShards(d Decoder, paths ...string) *Shards {
-	return &Shards{paths, data.Any[Decoder]{Value: d}}
+// NewShards returns a Stream of samples in tar files, in the layout of WebDataset: files one after
+// the other that have the same name up to the first dot are one sample. The shards are dealt out to
+// the parts of the stream, and so to ranks and workers; use as many parts as shards, or fewer.
+//
+// A damaged file is an [*encoding.FileError] with the byte at which that was noticed.
+func NewShards(d Decoder, paths ...string) data.Stream {
+	return &shards{paths, data.Any[Decoder]{Value: d}}
 }
 
-// A Decoder makes a sample of a Record. Its type is given to Register if it goes to workers that
-// are processes.
+// A Decoder makes a sample of a Record. If it goes to workers that are processes, its type is given
+// to wire.RegisterType.
 type Decoder interface {
 	Decode(ctx context.Context, r Record) (data.Sample, error)
 }
 
 // Samples yields the samples of every shard of a part.
-func (d *Shards) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Sample, error] {
+func (d *shards) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Sample, error] {
 	return func(yield func(data.Sample, error) bool) {
 		for i, path := range d.Paths {
 			if !p.Has(i) {

@@ -89,11 +89,14 @@ func (s ColorJitter) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// Grayscale leaves the brightness, in Channels planes; 0 means 1.
-type Grayscale struct{ Channels int }
+// Grayscale returns a Step that leaves the brightness of pixels, in so many planes: 1, or 3 that
+// are equal.
+func Grayscale(channels int) Step { return grayscale{channels} }
+
+type grayscale struct{ Channels int }
 
 // Apply takes the colours away.
-func (s Grayscale) Apply(im *Image, _ *rand.Rand) error {
+func (s grayscale) Apply(im *Image, _ *rand.Rand) error {
 	if err := sane(im, 1, 1); err != nil {
 		return err
 	}

@@ -125,11 +125,14 @@ func (m PadMode) at(i, n int) (at int, inside bool) {
 	return 0, false
 }
 
-// CenterCrop leaves the H×W pixels in the middle, in black if the image is smaller.
-type CenterCrop struct{ H, W int }
+// CenterCrop returns a Step that leaves the h×w pixels in the middle, in black if the image is
+// smaller.
+func CenterCrop(h, w int) Step { return centerCrop{h, w} }
+
+type centerCrop struct{ H, W int }
 
 // Apply crops the image.
-func (s CenterCrop) Apply(im *Image, _ *rand.Rand) error {
+func (s centerCrop) Apply(im *Image, _ *rand.Rand) error {
 	if err := sane(im, s.H, s.W); err != nil {
 		return err
 	}

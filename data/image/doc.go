@@ -3,7 +3,7 @@
 //
 //	train := image.Pipeline{
 //		image.RandomResizedCrop{H: 224, W: 224},
-//		image.RandomHorizontalFlip{P: 0.5},
+//		image.RandomHorizontalFlip(0.5),
 //		image.ColorJitter{Brightness: 0.4, Contrast: 0.4},
 //		image.Normalize{Mean: image.MeanOfImageNet, Std: image.StdOfImageNet},
 //	}

@@ -38,8 +38,8 @@ func TestADraftIsAsSmallAsItMayBe(t *testing.T) {
 	file := slopes(t, 205, 330)
 	for _, c := range []struct{ h, w, times int }{{25, 41, 8}, {26, 41, 4}, {25, 42, 4}, {51, 82, 4},
 		{52, 80, 2}, {102, 165, 2}, {103, 1, 1}, {205, 330, 1}, {300, 300, 1}, {1, 1, 8}} {
-		im := new(image.Image)
-		if err := im.DecodeDraft(file, 3, c.h, c.w); err != nil {
+		im := &image.Image{DraftH: c.h, DraftW: c.w}
+		if err := im.Decode(file, 3); err != nil {
 			t.Fatal(err)
 		}
 		if h, w := (205+c.times-1)/c.times, (330+c.times-1)/c.times; im.H != h || im.W != w {
@@ -50,12 +50,12 @@ func TestADraftIsAsSmallAsItMayBe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im := new(image.Image)
-	if err := im.DecodeDraft(picture, 3, 1, 1); err != nil || im.H != 47 || im.W != 61 {
+	im := &image.Image{DraftH: 1, DraftW: 1}
+	if err := im.Decode(picture, 3); err != nil || im.H != 47 || im.W != 61 {
 		t.Errorf("a PNG is %d×%d, %v", im.H, im.W, err)
 	}
 	im.MaxPixels = 205*330 - 1
-	if err := im.DecodeDraft(file, 3, 1, 1); !errors.Is(err, image.ErrTooLarge) {
+	if err := im.Decode(file, 3); !errors.Is(err, image.ErrTooLarge) {
 		t.Errorf("more pixels than MaxPixels: %v", err)
 	}
 }
@@ -72,16 +72,18 @@ func TestAGapDecodesADraft(t *testing.T) {
 		{image.Resize{H: 20, Gap: 1}, 20, 32, 20, 32}, // of 26×42 it would be 32, too, but of 103×165 no more
 		{image.Resize{H: 90, Gap: 1}, 90, 144, 90, 144},
 	} {
-		for _, steps := range []image.Pipeline{{c.step}, {image.Pipeline{c.step}, image.RandomHorizontalFlip{}}} {
-			got, want := new(image.Image), new(image.Image)
+		for _, steps := range []image.Pipeline{{c.step}, {image.Pipeline{c.step}, image.RandomHorizontalFlip(0)}} {
+			got, want := new(image.Image), &image.Image{DraftH: c.leastH, DraftW: c.leastW}
 			if err := errors.Join(steps.Make(got, file, 3, rand.New(rand.NewPCG(1, 1))),
-				want.DecodeDraft(file, 3, c.leastH, c.leastW)); err != nil {
+				want.Decode(file, 3)); err != nil {
 				t.Fatal(err)
 			}
 			if want.H == 205 {
 				t.Fatalf("%+v: all of the image is decoded", c.step)
 			}
-			want.Resize(c.h, c.w, c.step.Filter)
+			if err := (image.Resize{H: c.h, W: c.w, Filter: c.step.Filter}).Apply(want, nil); err != nil {
+				t.Fatal(err)
+			}
 			if got.H != c.h || got.W != c.w || !slices.Equal(got.Pix, want.Pix) {
 				t.Errorf("%+v: %d×%d pixels are not those of the draft, %d×%d", c.step, got.H, got.W, c.h, c.w)
 			}
@@ -89,7 +91,7 @@ func TestAGapDecodesADraft(t *testing.T) {
 	}
 	// Behind another step a Gap means nothing.
 	late, whole := new(image.Image), new(image.Image)
-	crop := image.CenterCrop{H: 200, W: 300}
+	crop := image.CenterCrop(200, 300)
 	err := errors.Join(image.Pipeline{crop, image.Resize{H: 20, W: 30, Gap: 1}}.Make(late, file, 3,
 		rand.New(rand.NewPCG(1, 1))),
 		image.Pipeline{crop, image.Resize{H: 20, W: 30}}.Make(whole, file, 3, rand.New(rand.NewPCG(1, 1))))

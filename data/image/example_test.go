@@ -49,7 +49,7 @@ func after(step image.Step) {
 func ExamplePipeline() {
 	after(image.Pipeline{
 		image.RandomResizedCrop{H: 4, W: 4},
-		image.RandomHorizontalFlip{P: 0.5},
+		image.RandomHorizontalFlip(0.5),
 		image.Normalize{Mean: []float32{0.5}, Std: []float32{0.5}},
 	})
 	// Output: 1 4 4 [1 -1 -1 -1]
@@ -72,7 +72,7 @@ func ExampleResize() {
 }
 
 func ExampleCenterCrop() {
-	after(image.CenterCrop{H: 2, W: 2})
+	after(image.CenterCrop(2, 2))
 	// Output: 1 2 2 [255 0]
 }
 
@@ -87,7 +87,7 @@ func ExampleNormalize() {
 }
 
 func ExampleGrayscale() {
-	after(image.Grayscale{Channels: 3})
+	after(image.Grayscale(3))
 	// Output: 3 4 6 [255 255 255 0 0 0]
 }
 
@@ -97,17 +97,17 @@ func ExampleColorJitter() {
 }
 
 func ExampleRandomHorizontalFlip() {
-	after(image.RandomHorizontalFlip{P: 1})
+	after(image.RandomHorizontalFlip(1))
 	// Output: 1 4 6 [0 0 0 255 255 255]
 }
 
 func ExampleRandomVerticalFlip() {
-	after(image.RandomVerticalFlip{P: 1})
+	after(image.RandomVerticalFlip(1))
 	// Output: 1 4 6 [255 255 255 0 0 0]
 }
 
 func ExampleRandomApply() {
-	after(image.RandomApply{P: 1, Steps: image.Pipeline{image.RandomHorizontalFlip{P: 1}}})
+	after(image.RandomApply(1, image.RandomHorizontalFlip(1)))
 	// Output: 1 4 6 [0 0 0 255 255 255]
 }
 

@@ -30,11 +30,13 @@ func (im *Image) flipVertical() {
 	}
 }
 
-// RandomHorizontalFlip makes left right, with probability P.
-type RandomHorizontalFlip struct{ P float64 }
+// RandomHorizontalFlip returns a Step that makes left right, with probability p.
+func RandomHorizontalFlip(p float64) Step { return randomHorizontalFlip{p} }
+
+type randomHorizontalFlip struct{ P float64 }
 
 // Apply flips the image, or not.
-func (s RandomHorizontalFlip) Apply(im *Image, r *rand.Rand) error {
+func (s randomHorizontalFlip) Apply(im *Image, r *rand.Rand) error {
 	if err := sane(im, 1, 1); err != nil {
 		return err
 	}
@@ -44,11 +46,13 @@ func (s RandomHorizontalFlip) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// RandomVerticalFlip makes the top the bottom, with probability P.
-type RandomVerticalFlip struct{ P float64 }
+// RandomVerticalFlip returns a Step that makes the top the bottom, with probability p.
+func RandomVerticalFlip(p float64) Step { return randomVerticalFlip{p} }
+
+type randomVerticalFlip struct{ P float64 }
 
 // Apply flips the image, or not.
-func (s RandomVerticalFlip) Apply(im *Image, r *rand.Rand) error {
+func (s randomVerticalFlip) Apply(im *Image, r *rand.Rand) error {
 	if err := sane(im, 1, 1); err != nil {
 		return err
 	}

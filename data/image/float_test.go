@@ -49,14 +49,14 @@ func TestNumbersAreThoseOfTorchvision(t *testing.T) {
 	}
 }
 
-func TestWritePackedIsWhatApplyMakes(t *testing.T) {
+func TestPipeline_WritesWhatItMakesOfPackedPixels(t *testing.T) {
 	packed := make([]uint8, 3*7*5)
 	for i := range packed {
 		packed[i] = uint8(i * 5)
 	}
 	for _, p := range []image.Pipeline{{}, {image.RandomCrop{H: 4, W: 4}},
 		{image.Pad{Top: 1}, image.ToTensor},
-		{image.RandomApply{P: 0.5, Steps: image.Pipeline{image.Resize{H: 7, W: 5}, image.RandomVerticalFlip{P: 1}}}}} {
+		{image.RandomApply(0.5, image.Resize{H: 7, W: 5}, image.RandomVerticalFlip(1))}} {
 		for seed := range uint64(4) {
 			r := func() *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 			one, other := new(image.Image), new(image.Image)
@@ -65,14 +65,15 @@ func TestWritePackedIsWhatApplyMakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			pixels, numbers := make([]uint8, len(one.Pix)), make([]float32, len(one.Numbers))
-			if err := p.WritePacked(pixels, numbers, other, packed, 3, 7, 5, r()); err != nil {
+			other.SetPacked(packed, 3, 7, 5)
+			if err := p.Write(pixels, numbers, other, nil, 3, r()); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(pixels, one.Pix) || !slices.Equal(numbers, one.Numbers) {
 				t.Errorf("%+v writes something else", p)
 			}
-			if err := p.WritePacked(make([]uint8, 1), nil, other, packed, 3, 7, 5, r()); !errors.Is(err,
-				image.ErrSize) {
+			other.SetPacked(packed, 3, 7, 5)
+			if err := p.Write(make([]uint8, 1), nil, other, nil, 3, r()); !errors.Is(err, image.ErrSize) {
 				t.Errorf("to a row of one byte: %v", err)
 			}
 		}
@@ -83,7 +84,7 @@ func TestWritePackedIsWhatApplyMakes(t *testing.T) {
 func TestRegression_HugeStepsAreErrors(t *testing.T) {
 	const huge = 1 << 28
 	for _, s := range []image.Step{
-		image.Resize{H: huge}, image.Resize{H: huge, W: huge}, image.CenterCrop{H: huge, W: 1},
+		image.Resize{H: huge}, image.Resize{H: huge, W: huge}, image.CenterCrop(huge, 1),
 		image.RandomResizedCrop{H: 1 << 20, W: 1 << 20},
 		image.Pad{Left: huge}, image.Pad{Left: 1 << 14, Top: 1 << 14}, image.Pad{Top: -1},
 		image.Pad{Top: 16, Mode: image.Reflect}, image.Pad{Left: 17, Mode: image.Symmetric},

@@ -19,6 +19,10 @@ type Image struct {
 	Pix       []uint8   // C planes of H rows of W pixels; nil if Numbers are there
 	Numbers   []float32 // the same after Normalize
 	MaxPixels int       // of what is decoded; 0 means DefaultMaxPixels
+	// DraftH and DraftW, where they are not 0, have Decode decode a JPEG at an eighth, a quarter or
+	// half of its size, if it then has at least so many rows and columns. That is quicker, and what
+	// Pillow's draft makes of it. PNG has no smaller images in it.
+	DraftH, DraftW int
 
 	own, spare     []uint8 // take turns to be Pix
 	floats         []float32
@@ -37,14 +41,13 @@ type Image struct {
 // Decode decodes a JPEG or PNG file into channels planes, 1 for grey or 3 for red, green and blue;
 // other kinds of images are converted as Pillow's convert("L") and convert("RGB") do. An error is a
 // [*encoding.FileError], and the image is then empty.
-func (im *Image) Decode(data []byte, channels int) error { return im.decode(data, channels, nil) }
-
-// DecodeDraft is Decode of an image that is to become h×w pixels: a JPEG is decoded at an eighth, a
-// quarter or half of its size, if it then has at least so many rows and columns. That is quicker,
-// and what Pillow's draft makes of it. PNG has no smaller images in it.
-func (im *Image) DecodeDraft(data []byte, channels, h, w int) error {
-	return im.decode(data, channels,
-		func(fromH, fromW int) int { return timesSmaller(fromH, fromW, float64(h), float64(w)) })
+func (im *Image) Decode(data []byte, channels int) error {
+	if im.DraftH <= 0 || im.DraftW <= 0 {
+		return im.decode(data, channels, nil)
+	}
+	return im.decode(data, channels, func(fromH, fromW int) int {
+		return timesSmaller(fromH, fromW, float64(im.DraftH), float64(im.DraftW))
+	})
 }
 
 // timesSmaller returns how many times smaller h×w pixels are decoded to be at least leastH×leastW.

@@ -32,25 +32,6 @@ func (p Pipeline) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// Float reports whether the pipeline makes float32 of pixels.
-func (p Pipeline) Float() bool {
-	for _, s := range p {
-		switch s := s.(type) {
-		case Normalize:
-			return true
-		case Pipeline:
-			if s.Float() {
-				return true
-			}
-		case RandomApply:
-			if s.Steps.Float() {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // Make decodes data and applies the steps.
 func (p Pipeline) Make(im *Image, data []byte, channels int, r *rand.Rand) error {
 	im.row, im.numbers, im.last = nil, nil, false
@@ -81,24 +62,15 @@ func (p Pipeline) decode(im *Image, data []byte, channels int) error {
 
 // Write does what Make does, and writes the pixels to a row of a batch: pixels, or numbers if the
 // pipeline makes these; the other is nil. The last step writes there itself, unless it changes an
-// image in its place.
+// image in its place. Where data is nil, the steps begin with the image that im has, of SetPacked
+// for instance. The error wraps ErrSize where the row is of another length.
 func (p Pipeline) Write(pixels []uint8, numbers []float32, im *Image, data []byte, channels int, r *rand.Rand) error {
-	return p.write(pixels, numbers, im, r, func() error { return p.decode(im, data, channels) })
-}
-
-// WritePacked does what Write does, with an image that is in memory: h×w pixels of c bytes each, as
-// Packed writes them.
-func (p Pipeline) WritePacked(pixels []uint8, numbers []float32, im *Image, src []uint8, c, h, w int,
-	r *rand.Rand) error {
-	return p.write(pixels, numbers, im, r, func() error { im.SetPacked(src, c, h, w); return nil })
-}
-
-// write applies the steps to what begin makes.
-func (p Pipeline) write(pixels []uint8, numbers []float32, im *Image, r *rand.Rand, begin func() error) error {
 	im.row, im.numbers, im.last = pixels, numbers, len(p) == 0
 	defer func() { im.row, im.numbers, im.last = nil, nil, false }()
-	if err := begin(); err != nil {
-		return err
+	if data != nil {
+		if err := p.decode(im, data, channels); err != nil {
+			return err
+		}
 	}
 	im.last = true
 	if err := p.Apply(im, r); err != nil {
@@ -125,14 +97,16 @@ func settle[T any](row, made []T) error {
 	return nil
 }
 
-// RandomApply applies Steps, with probability P.
-type RandomApply struct {
+// RandomApply returns a Step that applies all of steps, or none, with probability p.
+func RandomApply(p float64, steps ...Step) Step { return randomApply{p, steps} }
+
+type randomApply struct {
 	P     float64
 	Steps Pipeline
 }
 
 // Apply applies the steps, or not.
-func (s RandomApply) Apply(im *Image, r *rand.Rand) error {
+func (s randomApply) Apply(im *Image, r *rand.Rand) error {
 	if r.Float64() >= s.P {
 		return nil
 	}
@@ -176,16 +150,16 @@ func (p *Pipeline) UnmarshalWire(d *wire.Decoder) error {
 func init() {
 	wire.RegisterType[Pipeline]("image.Pipeline")
 	wire.RegisterType[Resize]("image.Resize")
-	wire.RegisterType[CenterCrop]("image.CenterCrop")
+	wire.RegisterType[centerCrop]("image.CenterCrop")
 	wire.RegisterType[RandomCrop]("image.RandomCrop")
 	wire.RegisterType[RandomResizedCrop]("image.RandomResizedCrop")
-	wire.RegisterType[RandomHorizontalFlip]("image.RandomHorizontalFlip")
-	wire.RegisterType[RandomVerticalFlip]("image.RandomVerticalFlip")
+	wire.RegisterType[randomHorizontalFlip]("image.RandomHorizontalFlip")
+	wire.RegisterType[randomVerticalFlip]("image.RandomVerticalFlip")
 	wire.RegisterType[RandomAffine]("image.RandomAffine")
 	wire.RegisterType[ColorJitter]("image.ColorJitter")
-	wire.RegisterType[Grayscale]("image.Grayscale")
+	wire.RegisterType[grayscale]("image.Grayscale")
 	wire.RegisterType[Normalize]("image.Normalize")
 	wire.RegisterType[RandomErasing]("image.RandomErasing")
 	wire.RegisterType[Pad]("image.Pad")
-	wire.RegisterType[RandomApply]("image.RandomApply")
+	wire.RegisterType[randomApply]("image.RandomApply")
 }

@@ -104,9 +104,6 @@ func (w *weights) used(i int) []int32 {
 	return all
 }
 
-// Resize makes the image h×w pixels.
-func (im *Image) Resize(h, w int, filter Filter) { im.resizePart(0, 0, im.H, im.W, h, w, filter) }
-
 // resizePart makes h×w pixels of those fromH×fromW that begin in row y and column x, as if the
 // image had no others.
 func (im *Image) resizePart(y, x, fromH, fromW, h, w int, filter Filter) {
@@ -216,7 +213,7 @@ func (s Resize) Apply(im *Image, _ *rand.Rand) error {
 	if err := room(h, w); err != nil {
 		return err
 	}
-	im.Resize(h, w, s.Filter)
+	im.resizePart(0, 0, im.H, im.W, h, w, s.Filter)
 	return nil
 }
 

@@ -57,13 +57,13 @@ func cases() map[string]func(im *image.Image) {
 		"resize_shorter":   apply(image.Resize{H: 32}),
 		"resize_nearest_even": func(im *image.Image) {
 			im.Crop(0, 0, 46, 60)
-			im.Resize(21, 45, image.Nearest)
+			apply(image.Resize{H: 21, W: 45, Filter: image.Nearest})(im)
 		},
 		"crop_outside": func(im *image.Image) { im.Crop(-3, 50, 20, 30) },
 		"hflip":        image.HorizontalFlip,
 		"vflip":        image.VerticalFlip,
-		"gray":         apply(image.Grayscale{}),
-		"gray3":        apply(image.Grayscale{Channels: 3}),
+		"gray":         apply(image.Grayscale(1)),
+		"gray3":        apply(image.Grayscale(3)),
 	}
 	for name, f := range map[string]image.Filter{"bilinear": image.Bilinear, "nearest": image.Nearest,
 		"box": image.Box, "bicubic": image.Bicubic, "lanczos": image.Lanczos} {
@@ -80,7 +80,7 @@ func cases() map[string]func(im *image.Image) {
 		}
 	}
 	for _, s := range [][2]int{{20, 30}, {21, 31}, {60, 30}, {51, 70}, {30, 80}} {
-		all[fmt.Sprintf("center_crop_%dx%d", s[0], s[1])] = apply(image.CenterCrop{H: s[0], W: s[1]})
+		all[fmt.Sprintf("center_crop_%dx%d", s[0], s[1])] = apply(image.CenterCrop(s[0], s[1]))
 	}
 	for name, mode := range map[string]image.PadMode{"constant": image.Constant, "edge": image.Edge,
 		"reflect": image.Reflect, "symmetric": image.Symmetric} {

@@ -5,7 +5,7 @@
 //		return err
 //	}
 //	defer train.Close()
-//	line, err := train.Value(ctx, 17) // a map, if the line is an object
+//	line, err := data.Value(ctx, train, 17) // a map, if the line is an object
 //
 // Opening reads the files once, to know where their lines begin: eight bytes of memory a line. A
 // line is read and decoded when it is asked for.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/jsonl"
 	"github.com/shoal-mp/shoal/data/row"
 	"github.com/shoal-mp/shoal/tensor"
@@ -23,7 +24,7 @@ func written(t testing.TB, text string) string {
 	return path
 }
 
-func opened(t testing.TB, o jsonl.Options, paths ...string) *jsonl.Set {
+func opened(t testing.TB, o jsonl.Options, paths ...string) data.DatasetCloser {
 	t.Helper()
 	s, err := jsonl.Open(o, paths...)
 	if err != nil {
@@ -43,7 +44,7 @@ func TestLinesOfFiles(t *testing.T) {
 	}
 	value := func(i int) any {
 		t.Helper()
-		v, err := s.Value(t.Context(), i)
+		v, err := data.Value(t.Context(), s, i)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +71,7 @@ func TestLinesOfFiles(t *testing.T) {
 }
 
 func TestColumnsAreFieldsOfSamples(t *testing.T) {
-	s := opened(t, jsonl.Options{Columns: row.Columns{{Name: "y"},
+	s := opened(t, jsonl.Options{Columns: []row.Column{{Name: "y"},
 		{Name: "x", DType: new(tensor.Float32)}}}, written(t, `{"x": [1, 2], "y": 3, "text": "none"}`))
 	sample, err := s.Get(t.Context(), 0)
 	if err != nil || len(sample) != 2 || sample[0].DType() != tensor.Int64 ||
@@ -99,15 +100,15 @@ func TestBadLinesAreNamed(t *testing.T) {
 		"beyond int64":       {`{"a": 9223372036854775808}`, jsonl.Options{}, jsonl.ErrValue},
 		"Latin":              {"{\"a\": \"\xe9\"}", jsonl.Options{}, jsonl.ErrValue},
 		"too long":           {long, jsonl.Options{MaxLine: 1000}, jsonl.ErrLong},
-		"no columns":         {"[1]", jsonl.Options{Columns: row.Columns{{Name: "a"}}}, jsonl.ErrValue},
-		"without the column": {`{"b": 1}`, jsonl.Options{Columns: row.Columns{{Name: "a"}}}, row.ErrColumn},
+		"no columns":         {"[1]", jsonl.Options{Columns: []row.Column{{Name: "a"}}}, jsonl.ErrValue},
+		"without the column": {`{"b": 1}`, jsonl.Options{Columns: []row.Column{{Name: "a"}}}, row.ErrColumn},
 		"deeper than is right": {strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000), jsonl.Options{},
 			jsonl.ErrValue},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := opened(t, c.o, written(t, "{\"a\": 1}\n\n\n"+c.line+"\n{\"a\": 2}\n"))
 			for i := range s.Len() {
-				_, err := s.Value(t.Context(), i)
+				_, err := data.Value(t.Context(), s, i)
 				at, bad := errors.AsType[*row.Error](err)
 				if bad != (i == 1) || bad && (at.Number != 4 || !errors.Is(err, c.want) ||
 					!strings.Contains(err.Error(), "train.jsonl: line 4: ")) {
@@ -136,11 +137,11 @@ func TestFilesWithoutLinesAreErrors(t *testing.T) {
 	if err := os.Truncate(path, 10); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Value(t.Context(), 900); err == nil {
+	if _, err := data.Value(t.Context(), s, 900); err == nil {
 		t.Error("a line that is gone was read")
 	}
 	for _, i := range []int{-1, 1000} {
-		if _, err := s.Value(t.Context(), i); err == nil {
+		if _, err := data.Value(t.Context(), s, i); err == nil {
 			t.Errorf("line %d was there", i)
 		}
 	}
@@ -158,7 +159,7 @@ func ExampleOpen() {
 		return
 	}
 	defer train.Close()
-	line, err := train.Value(context.Background(), 1)
+	line, err := data.Value(context.Background(), train, 1)
 	fmt.Println(train.Len(), line, err)
 	// Output: 2 map[label:1 text:b] <nil>
 }
@@ -183,7 +184,7 @@ func FuzzOpen(f *testing.F) {
 			t.Fatalf("%d lines, not %d", s.Len(), lines)
 		}
 		for i := range s.Len() {
-			s.Value(t.Context(), i)
+			data.Value(t.Context(), s, i)
 			s.Get(t.Context(), i)
 		}
 	})

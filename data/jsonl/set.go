@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/internal/table"
 	"github.com/shoal-mp/shoal/data/row"
 )
 
@@ -22,26 +23,36 @@ var (
 
 // Options says what samples are.
 type Options struct {
-	Columns row.Columns // of each line, which is an object then; none stand for all
-	MaxLine int         // in bytes; 0 stands for 64 MiB
+	Columns []row.Column // of each line, which is an object then; none stand for all
+	MaxLine int          // in bytes; 0 stands for 64 MiB
 }
 
-// A Set is the lines of files, one after the other, without those that are blank. It may be used by
-// several goroutines.
-type Set struct {
+// A set is the lines of files, one after the other, without those that are blank.
+type set struct {
 	options Options
 	files   []*file
 	ends    []int // numbers of the lines up to the end of each file
 }
 
-var _ data.Dataset = (*Set)(nil)
+var (
+	_ data.DatasetCloser = (*set)(nil)
+	_ data.ValueDataset  = (*set)(nil)
+)
 
-// Open finds the lines of files. The caller closes the set.
-func Open(o Options, paths ...string) (*Set, error) {
+// Open finds the lines of files, one file after the other, without the lines that are blank. The
+// caller closes the set, which several goroutines may use. The error wraps ErrEmpty where there are
+// no lines, or is what reading says.
+//
+// The set is a data.ValueDataset. The value of a line is nil, bool, int64, float64, string, []any
+// or map[string]any, in which lists of numbers are tensors: see package row. Its Get returns the
+// columns of a line, all of which are numbers or lists of them, in the order of Options.Columns or
+// of their names; of a line that is one list of numbers, or one number, it returns that. The error
+// of both is a *row.Error where the line is no good.
+func Open(o Options, paths ...string) (data.DatasetCloser, error) {
 	if o.MaxLine == 0 {
 		o.MaxLine = 64 << 20
 	}
-	s := &Set{options: o}
+	s := &set{options: o}
 	for _, path := range paths {
 		f, err := open(path)
 		if err != nil {
@@ -59,7 +70,7 @@ func Open(o Options, paths ...string) (*Set, error) {
 }
 
 // Len returns the number of lines.
-func (s *Set) Len() int {
+func (s *set) Len() int {
 	if len(s.ends) == 0 {
 		return 0
 	}
@@ -67,7 +78,7 @@ func (s *Set) Len() int {
 }
 
 // Close closes the files.
-func (s *Set) Close() error {
+func (s *set) Close() error {
 	var errs []error
 	for _, f := range s.files {
 		errs = append(errs, f.Close())
@@ -75,29 +86,27 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Value returns line i: nil, bool, int64, float64, string, []any or map[string]any, in which lists
-// of numbers are tensors: see package row. The error is a *row.Error where the line is no good.
-func (s *Set) Value(_ context.Context, i int) (v any, err error) {
+// Value returns line i.
+func (s *set) Value(_ context.Context, i int) (v any, err error) {
 	err = s.with(i, func(line any) error {
 		object, ok := line.(map[string]any)
 		switch {
 		case ok:
-			if object, err = s.options.Columns.Pick(object); err == nil {
-				v = row.Tensors(object)
+			if object, err = table.Pick(s.options.Columns, object); err == nil {
+				v = table.Tensors(object)
 			}
 		case len(s.options.Columns) > 0:
 			err = notAnObject(line)
 		default:
-			v = row.Tensors(line)
+			v = table.Tensors(line)
 		}
 		return err
 	})
 	return v, err
 }
 
-// Get returns the columns of line i, all of which are numbers or lists of them: see row.Columns. Of
-// a line that is one list of numbers, or one number, it is that.
-func (s *Set) Get(_ context.Context, i int) (sample data.Sample, err error) {
+// Get returns the columns of line i.
+func (s *set) Get(_ context.Context, i int) (sample data.Sample, err error) {
 	err = s.with(i, func(line any) error {
 		object, ok := line.(map[string]any)
 		columns := s.options.Columns
@@ -107,7 +116,7 @@ func (s *Set) Get(_ context.Context, i int) (sample data.Sample, err error) {
 		case !ok:
 			object = map[string]any{"line": line}
 		}
-		sample, err = columns.Sample(object)
+		sample, err = table.Sample(columns, object)
 		return err
 	})
 	return sample, err
@@ -117,8 +126,8 @@ func notAnObject(line any) error {
 	return fmt.Errorf("%w: %T has no columns", ErrValue, line)
 }
 
-// with calls f with a line; its error, too, becomes one of the line.
-func (s *Set) with(i int, f func(line any) error) error {
+// with calls f with a line. The error of f becomes one of the line.
+func (s *set) with(i int, f func(line any) error) error {
 	if i < 0 || i >= s.Len() {
 		return fmt.Errorf("line %d of %d: out of range", i, s.Len())
 	}

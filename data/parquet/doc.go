@@ -1,11 +1,11 @@
 // Package parquet reads files of Parquet as data sets: a row is a sample.
 //
-//	train, err := parquet.Open(parquet.Options{Columns: row.Columns{{Name: "text"}, {Name: "label"}}}, "train.parquet")
+//	train, err := parquet.Open(parquet.Options{Columns: []row.Column{{Name: "text"}, {Name: "label"}}}, "train.parquet")
 //	if err != nil {
 //		return err
 //	}
 //	defer train.Close()
-//	sample, err := train.Value(ctx, 17) // a map with a string and a number
+//	sample, err := data.Value(ctx, train, 17) // a map with a string and a number
 //
 // Opening reads the footers. Rows are read some hundreds at a time, of the wanted columns alone,
 // and stay in memory while there is room: in their order they are read once.

@@ -17,6 +17,7 @@ import (
 
 	writer "github.com/parquet-go/parquet-go"
 
+	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/parquet"
 	"github.com/shoal-mp/shoal/data/row"
 	"github.com/shoal-mp/shoal/tensor"
@@ -149,26 +150,26 @@ func TestRowsOfFiles(t *testing.T) {
 		t.Fatalf("%d rows", s.Len())
 	}
 	for _, i := range []int{0, 1, 2, 3, 699, 300, 299, 255, 256, 257, 555, 556, 700, 704} {
-		v, err := s.Value(t.Context(), i)
+		v, err := data.Value(t.Context(), s, i)
 		if got, want := shown(v), want(of(i%700)); err != nil || got != want {
 			t.Fatalf("row %d: %v\n     %s\nwant %s", i, err, got, want)
 		}
 	}
 	for _, i := range []int{-1, 705} {
-		if _, err := s.Value(t.Context(), i); err == nil {
+		if _, err := data.Value(t.Context(), s, i); err == nil {
 			t.Errorf("row %d was there", i)
 		}
 	}
 }
 
 func TestColumnsAreThoseThatAreWanted(t *testing.T) {
-	columns := row.Columns{{Name: "n"}, {Name: "ids", DType: new(tensor.Float32)}, {Name: "x"}}
+	columns := []row.Column{{Name: "n"}, {Name: "ids", DType: new(tensor.Float32)}, {Name: "x"}}
 	s, err := parquet.Open(parquet.Options{Columns: columns}, written(t, 10, 4))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	v, err := s.Value(t.Context(), 7)
+	v, err := data.Value(t.Context(), s, 7)
 	if want := "{ids:float32[7 8 9] n:int64(-7) x:float64(1.75)}"; err != nil || shown(v) != want {
 		t.Errorf("%s, %v: want %s", shown(v), err, want)
 	}
@@ -177,7 +178,7 @@ func TestColumnsAreThoseThatAreWanted(t *testing.T) {
 		sample[2].DType() != tensor.Float64 {
 		t.Errorf("%v, %v", sample, err)
 	}
-	if _, err := parquet.Open(parquet.Options{Columns: row.Columns{{Name: "lable"}}},
+	if _, err := parquet.Open(parquet.Options{Columns: []row.Column{{Name: "lable"}}},
 		written(t, 1, 1)); !errors.Is(err, row.ErrColumn) ||
 		!strings.Contains(err.Error(), `"text", `) && !strings.Contains(err.Error(), `"text"`) {
 		t.Errorf("a column that is not there: %v", err)
@@ -239,7 +240,7 @@ func TestFilesThatAreNoGoodAreErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	_, err = s.Value(t.Context(), 0)
+	_, err = data.Value(t.Context(), s, 0)
 	if at, ok := errors.AsType[*row.Error](err); !ok || at.Number != 0 || at.Path != path ||
 		!errors.Is(err, parquet.ErrFormat) {
 		t.Errorf("a damaged page: %v", err)
@@ -270,7 +271,7 @@ func TestSizesThatLieMakeNoRoom(t *testing.T) {
 	}
 	whole := must(os.ReadFile(path))(t)
 	s := must(parquet.Open(parquet.Options{}, path))(t)
-	if v, err := s.Value(t.Context(), 2); err != nil || v.(map[string]any)["n"] != int64(3) {
+	if v, err := data.Value(t.Context(), s, 2); err != nil || v.(map[string]any)["n"] != int64(3) {
 		t.Fatal(v, err)
 	}
 	s.Close()
@@ -301,7 +302,7 @@ func TestSizesThatLieMakeNoRoom(t *testing.T) {
 		if n := allocated(func() {
 			s, opened := parquet.Open(parquet.Options{}, path)
 			if err = opened; err == nil {
-				_, err = s.Value(t.Context(), 0)
+				_, err = data.Value(t.Context(), s, 0)
 				s.Close()
 			}
 		}); n > 16<<20 || !errors.Is(err, c.want) {
@@ -350,7 +351,7 @@ func ExampleOpen() {
 		return
 	}
 	defer train.Close()
-	v, err := train.Value(context.Background(), 1)
+	v, err := data.Value(context.Background(), train, 1)
 	sample := v.(map[string]any)
 	fmt.Println(train.Len(), sample["text"], tensor.Data[int64](sample["ids"].(*tensor.Tensor)), err)
 	// Output: 2 b [2 3] <nil>
@@ -377,7 +378,7 @@ func FuzzOpen(f *testing.F) {
 			}
 			defer s.Close()
 			for i := range min(s.Len(), 50) {
-				s.Value(t.Context(), i)
+				data.Value(t.Context(), s, i)
 			}
 		}); n > 256*most+512*uint64(len(b)) { // 50 rows may each read all columns
 			t.Errorf("%d bytes for a file of %d", n, len(b))

@@ -36,7 +36,7 @@ type node struct {
 const maxDepth = 64
 
 // schemaOf returns the wanted columns of a schema.
-func schemaOf(s *parquet.Schema, wanted row.Columns) (*node, error) {
+func schemaOf(s *parquet.Schema, wanted []row.Column) (*node, error) {
 	column := 0
 	root, err := nodeOf("", s, &column, 0)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/internal/table"
 	"github.com/shoal-mp/shoal/data/row"
 )
 
@@ -26,16 +27,15 @@ var (
 
 // Options says what samples are.
 type Options struct {
-	Columns row.Columns // of each row; none stand for all
-	Cache   int         // bytes of rows that stay in memory, about; 0 stands for 64 MiB
+	Columns []row.Column // of each row; none stand for all
+	Cache   int          // bytes of rows that stay in memory, about; 0 stands for 64 MiB
 	// bytes of a column in a row group, unpacked, of a block of rows, and of the footer; 0 stands
 	// for 1 GiB
 	MaxPage int
 }
 
-// A Set is the rows of files, one after the other. It may be used by several goroutines, of which
-// one reads at a time.
-type Set struct {
+// A set is the rows of files, one after the other.
+type set struct {
 	options Options
 	files   []*file
 	ends    []int // numbers of the rows up to the end of each file
@@ -44,18 +44,29 @@ type Set struct {
 	cache cache
 }
 
-var _ data.Dataset = (*Set)(nil)
+var (
+	_ data.DatasetCloser = (*set)(nil)
+	_ data.ValueDataset  = (*set)(nil)
+)
 
-// Open reads the footers of files. The caller closes the set. The error wraps row.ErrColumn where a
-// file lacks a wanted column.
-func Open(o Options, paths ...string) (*Set, error) {
+// Open reads the footers of files, whose rows follow each other in the set. The caller closes the
+// set, which several goroutines may use; one of them reads at a time. The error wraps
+// row.ErrColumn where a file lacks a wanted column, and ErrEmpty, ErrFormat, ErrKind or ErrSize.
+//
+// The set is a data.ValueDataset. The value of a row is a map[string]any: bool, int64, float64,
+// string and []byte are such, lists of numbers are tensors of the column's type, other lists []any,
+// groups and maps with names map[string]any, and what is not there nil. Dates and times are the
+// numbers in the file. Its Get returns the columns of a row, all of which are numbers or lists of
+// them, in the order of Options.Columns or of their names. The error of both is a *row.Error where
+// the row is no good.
+func Open(o Options, paths ...string) (data.DatasetCloser, error) {
 	if o.Cache == 0 {
 		o.Cache = 64 << 20
 	}
 	if o.MaxPage <= 0 {
 		o.MaxPage = 1 << 30
 	}
-	s := &Set{options: o, cache: cache{room: o.Cache}}
+	s := &set{options: o, cache: cache{room: o.Cache}}
 	for _, path := range paths {
 		f, err := open(path, o)
 		if err != nil {
@@ -73,7 +84,7 @@ func Open(o Options, paths ...string) (*Set, error) {
 }
 
 // Len returns the number of rows.
-func (s *Set) Len() int {
+func (s *set) Len() int {
 	if len(s.ends) == 0 {
 		return 0
 	}
@@ -81,7 +92,7 @@ func (s *Set) Len() int {
 }
 
 // Close closes the files.
-func (s *Set) Close() error {
+func (s *set) Close() error {
 	var errs []error
 	for _, f := range s.files {
 		errs = append(errs, f.Close())
@@ -89,14 +100,11 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Value returns row i, a map: bool, int64, float64, string and []byte are such, lists of numbers
-// are tensors of the column's type, other lists []any, groups and maps with names map[string]any,
-// and what is not there nil. Dates and times are the numbers in the file. The error is a *row.Error
-// where the row is no good.
-func (s *Set) Value(_ context.Context, i int) (any, error) {
+// Value returns row i.
+func (s *set) Value(_ context.Context, i int) (any, error) {
 	var picked map[string]any
 	err := s.with(i, func(r map[string]any) (err error) {
-		picked, err = s.options.Columns.Pick(r)
+		picked, err = table.Pick(s.options.Columns, r)
 		return err
 	})
 	if err != nil {
@@ -105,17 +113,17 @@ func (s *Set) Value(_ context.Context, i int) (any, error) {
 	return picked, nil
 }
 
-// Get returns the columns of row i, all of which are numbers or lists of them: see row.Columns.
-func (s *Set) Get(_ context.Context, i int) (sample data.Sample, err error) {
+// Get returns the columns of row i.
+func (s *set) Get(_ context.Context, i int) (sample data.Sample, err error) {
 	err = s.with(i, func(r map[string]any) error {
-		sample, err = s.options.Columns.Sample(r)
+		sample, err = table.Sample(s.options.Columns, r)
 		return err
 	})
 	return sample, err
 }
 
-// with calls f with a row; its error, too, becomes one of the row.
-func (s *Set) with(i int, f func(r map[string]any) error) error {
+// with calls f with a row. The error of f becomes one of the row.
+func (s *set) with(i int, f func(r map[string]any) error) error {
 	if i < 0 || i >= s.Len() {
 		return fmt.Errorf("row %d of %d: out of range", i, s.Len())
 	}
@@ -136,7 +144,7 @@ func (s *Set) with(i int, f func(r map[string]any) error) error {
 }
 
 // row returns row i of file k.
-func (s *Set) row(k, i int) (map[string]any, error) {
+func (s *set) row(k, i int) (map[string]any, error) {
 	f := s.files[k]
 	g, first := f.group(i)
 	at := place{k, g, (i - first) / blockRows}

@@ -13,6 +13,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/shoal-mp/shoal/data"
 )
 
 var codecs = []format.CompressionCodec{format.Snappy, format.Lz4Raw, format.Zstd, format.Gzip, format.Brotli}
@@ -119,7 +121,7 @@ func TestAPageUnpacksToWhatItSays(t *testing.T) {
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err = s.Value(t.Context(), 0)
+			_, err = data.Value(t.Context(), s, 0)
 			runtime.ReadMemStats(&after)
 			s.Close()
 			room := after.TotalAlloc - before.TotalAlloc

@@ -1,10 +1,10 @@
-// Package row makes samples of the rows of tables, whose columns have names: of lines of JSON, of
-// rows of Parquet.
+// Package row says which columns of a table are wanted, and which of its rows is no sample: of
+// lines of JSON, for package jsonl, and of rows of Parquet, for package parquet.
 //
-//	columns := row.Columns{{Name: "ids", DType: new(tensor.Int64)}, {Name: "weight", DType: new(tensor.Float32)}}
-//	sample, err := columns.Pick(map[string]any{"ids": []any{int64(1), int64(2)}, "weight": 0.5, "note": "none"})
+//	columns := []row.Column{{Name: "ids", DType: new(tensor.Int64)}, {Name: "weight", DType: new(tensor.Float32)}}
+//	train, err := jsonl.Open(jsonl.Options{Columns: columns}, "train.jsonl")
 //
-// The trap: [Tensors] makes tensors of lists of numbers as torch.tensor does: of int64, of float32
-// if one of the numbers has a fraction. Columns whose rows are now of one kind and now of the other
-// need a DType.
+// The trap: a list of numbers becomes a tensor as in torch.tensor: of int64, or of float32 if one
+// of the numbers has a fraction. A column whose rows are now of one kind and now of the other needs
+// a DType.
 package row

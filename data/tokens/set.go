@@ -35,20 +35,20 @@ type Options struct {
 	Vocabulary int // number of tokens there are; a larger one in a file is an error. 0 leaves them unchecked
 }
 
-// A Set is the windows of a file of tokens. It may be used by several goroutines. The file is
-// mapped, so only what is used is read.
-type Set struct {
+// A set is the windows of a file of tokens.
+type set struct {
 	path    string
 	tokens  *tensor.Tensor
 	options Options
 }
 
-var _ data.Gatherer = (*Set)(nil)
+var _ data.Gatherer = (*set)(nil)
 
 // Open maps a file: an array of numpy of one dimension, if it ends in .npy, or else nothing but
-// tokens in little-endian order, as nanoGPT writes. The error is an *encoding.FileError where the
-// file is no good. The caller closes the set.
-func Open(path string, o Options) (*Set, error) {
+// tokens in little-endian order, as nanoGPT writes. What is not used is not read. The error is an
+// *encoding.FileError where the file is no good. The caller closes the set, which several
+// goroutines may use. It is a data.Gatherer; a sample is two tensors, (Length) of int64.
+func Open(path string, o Options) (data.DatasetCloser, error) {
 	if o.Stride == 0 {
 		o.Stride = o.Length
 	}
@@ -63,7 +63,7 @@ func Open(path string, o Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{path, t, o}
+	s := &set{path, t, o}
 	if err := s.check(); err != nil {
 		t.Close()
 		return nil, &encoding.FileError{Path: path, Err: err}
@@ -106,7 +106,7 @@ func isToken(dt tensor.DType) bool {
 }
 
 // check says why there are no windows in what was mapped.
-func (s *Set) check() error {
+func (s *set) check() error {
 	t := s.tokens
 	switch {
 	case t.Dims() != 1 || !isToken(t.DType()) || !t.IsContiguous():
@@ -118,7 +118,7 @@ func (s *Set) check() error {
 }
 
 // Len returns the number of windows that have a token after them.
-func (s *Set) Len() int {
+func (s *set) Len() int {
 	if spare := s.tokens.Numel() - 1 - s.options.Length; spare >= 0 {
 		return spare/s.options.Stride + 1
 	}
@@ -126,10 +126,10 @@ func (s *Set) Len() int {
 }
 
 // Close ends the mapping.
-func (s *Set) Close() error { return s.tokens.Close() }
+func (s *set) Close() error { return s.tokens.Close() }
 
 // Get returns window i, and the same one token later.
-func (s *Set) Get(_ context.Context, i int) (data.Sample, error) {
+func (s *set) Get(_ context.Context, i int) (data.Sample, error) {
 	x, y := make([]int64, s.options.Length), make([]int64, s.options.Length)
 	if err := s.read(i, x, y); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (s *Set) Get(_ context.Context, i int) (data.Sample, error) {
 }
 
 // Gather writes windows to the rows of a batch.
-func (s *Set) Gather(_ context.Context, indices []int, into data.Batch) error {
+func (s *set) Gather(_ context.Context, indices []int, into data.Batch) error {
 	n := s.options.Length
 	x, y := tensor.Data[int64](into[0]), tensor.Data[int64](into[1])
 	for k, i := range indices {

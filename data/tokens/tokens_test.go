@@ -57,7 +57,7 @@ func windows(t *testing.T, path string, o tokens.Options, froms ...int) {
 		t.Fatalf("%d windows, not %d", s.Len(), len(froms))
 	}
 	batch := data.Batch{tensor.New(tensor.Int64, s.Len(), o.Length), tensor.New(tensor.Int64, s.Len(), o.Length)}
-	if err := s.Gather(t.Context(), indices(s.Len()), batch); err != nil {
+	if err := s.(data.Gatherer).Gather(t.Context(), indices(s.Len()), batch); err != nil {
 		t.Fatal(err)
 	}
 	for i, from := range froms {

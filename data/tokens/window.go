@@ -8,7 +8,7 @@ import (
 )
 
 // read writes window i to x, and what comes one token later to y.
-func (s *Set) read(i int, x, y []int64) (err error) {
+func (s *set) read(i int, x, y []int64) (err error) {
 	if i < 0 || i >= s.Len() {
 		return fmt.Errorf("window %d of %d: out of range", i, s.Len())
 	}
@@ -39,7 +39,7 @@ func widen[T uint16 | uint32 | int32 | int64](x, y []int64, tokens []T) {
 }
 
 // inVocabulary says which token, from that number on, is not.
-func (s *Set) inVocabulary(from int, x, y []int64) error {
+func (s *set) inVocabulary(from int, x, y []int64) error {
 	limit := int64(s.options.Vocabulary)
 	if limit == 0 {
 		return nil

@@ -76,8 +76,8 @@ func (a *Appender) extend() error {
 
 // appendable refuses what would have to be written in other ways.
 func (f *File) appendable() error {
-	if f.begin > 0 {
-		return unsupported("to append behind a block of a user, of %d bytes", f.begin)
+	if f.UserBlock > 0 {
+		return unsupported("to append behind a block of a user, of %d bytes", f.UserBlock)
 	}
 	s, err := f.superblock()
 	if err != nil {

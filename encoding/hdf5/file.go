@@ -21,10 +21,12 @@ type File struct {
 	// at once. 0 stands for what the file can fill, and no more than this process may take without
 	// somebody being killed; up to 64 MiB are always given, of fill values, too.
 	MaxBytes int64
+	// UserBlock is how many bytes there are before the HDF5 file itself, which others have put
+	// there: 512 in a file of MATLAB 7.3.
+	UserBlock int64
 
-	path  string
-	file  io.Closer // nil where it is not the File's
-	begin int64
+	path string
+	file io.Closer // nil where it is not the File's
 	tree
 }
 
@@ -42,8 +44,8 @@ func Open(path string) (*File, error) {
 	return file, nil
 }
 
-// NewFile is Open for size bytes that r has: the parts of a file stand in any order. The caller
-// keeps r: Close does not close it.
+// NewFile opens a file of size bytes that r has: the parts of a file stand in any order. The caller
+// keeps r: Close does not close it. The error is an [*encoding.FileError], as that of Open.
 func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	f, err := walk(r, size)
 	if err != nil {
@@ -72,7 +74,7 @@ func walk(r io.ReaderAt, size int64) (*File, error) {
 		return nil, err
 	}
 	whole := source{io.NewSectionReader(r, at, size-at), size - at}
-	file := &File{begin: at, tree: tree{source: whole, inside: map[uint64]bool{}, datasets: map[string]uint64{},
+	file := &File{UserBlock: at, tree: tree{source: whole, inside: map[uint64]bool{}, datasets: map[string]uint64{},
 		groups: map[string]uint64{}}}
 	root, err := file.readSuperblock()
 	if err == nil {
@@ -86,10 +88,6 @@ func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.datasets)) }
 
 // Groups returns the names of the groups in order, without the file's own.
 func (f *File) Groups() []string { return slices.Sorted(maps.Keys(f.groups))[1:] }
-
-// UserBlock returns how many bytes there are before the HDF5 file itself, which others have put
-// there: 512 in a file of MATLAB 7.3.
-func (f *File) UserBlock() int64 { return f.begin }
 
 // Dataset returns a data set. The error wraps ErrName where there is none, ErrFormat, or
 // ErrUnsupported where it cannot be read, ErrText of that where it is text.
@@ -129,7 +127,8 @@ func (f *File) Close() error {
 	return f.file.Close()
 }
 
-// Load reads all data sets of numbers of a file to the heap, as File.Tensors does.
+// Load reads all data sets of numbers of a file to the heap. The caller closes them. The error is
+// that of Open, or of File.Tensors.
 func Load(path string) (map[string]*tensor.Tensor, error) {
 	f, err := Open(path)
 	if err != nil {

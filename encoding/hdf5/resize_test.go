@@ -161,8 +161,8 @@ func TestRegression_S4_4_AUserBlockIsPassedOver(t *testing.T) {
 			f := open(t, path)
 			got, err := hdf5.Load(path)
 			want, err2 := hdf5.Load("testdata/" + name)
-			if err != nil || err2 != nil || len(got) != len(want) || f.UserBlock() != int64(n) {
-				t.Fatalf("%s behind %d bytes: %v, %v, %d", name, n, err, err2, f.UserBlock())
+			if err != nil || err2 != nil || len(got) != len(want) || f.UserBlock != int64(n) {
+				t.Fatalf("%s behind %d bytes: %v, %v, %d", name, n, err, err2, f.UserBlock)
 			}
 			for name, x := range want {
 				if !tensor.Equal(got[name], x) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime"
 
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -62,9 +63,9 @@ func (d *Dataset) ReadSlab(dst *tensor.Tensor, start ...int) error {
 		return err
 	}
 	if d.kind.swapped {
-		d.kind.dtype.SwapBytes(b)
+		numpy.Swap(d.kind.dtype.String(), b)
 	}
-	d.kind.dtype.CleanBools(b)
+	numpy.Clean(d.kind.dtype.String(), b)
 	dst.Touch()
 	return nil
 }

@@ -38,7 +38,7 @@ func TestRegression_S4_2_MessagePackHasALimit(t *testing.T) {
 		}
 		for _, read := range []func(most int64) error{
 			func(most int64) error { _, err := msgpack.Decode(bytes.NewReader(b), most); return err },
-			func(most int64) error { _, _, err := msgpack.LoadNamed(path, most); return err },
+			func(most int64) error { _, _, err := msgpack.Load(path, most); return err },
 		} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)

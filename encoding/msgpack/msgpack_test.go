@@ -48,7 +48,7 @@ func TestFilesOfMsgpackNumpy(t *testing.T) {
 	if fmt.Sprint(m["c"], list[1:]) != "(1+2i) [1 é <nil> true 2.5 [255]]" {
 		t.Errorf("%v %v", m["c"], list[1:])
 	}
-	all, err := msgpack.Load("testdata/numpy.msgpack")
+	all, _, err := msgpack.Load("testdata/numpy.msgpack", 0)
 	if err != nil || len(all) != 6 || all["nested.list.0"] == nil || all["mask"].DType() != tensor.Bool {
 		t.Errorf("%v, %v", all, err)
 	}
@@ -71,7 +71,7 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 	if err := msgpack.Save(path, all); err != nil {
 		t.Fatal(err)
 	}
-	got, err := msgpack.Load(path)
+	got, _, err := msgpack.Load(path, 0)
 	if err != nil || len(got) != len(all) {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -80,7 +80,7 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 			t.Errorf("%s is %v", name, got[name])
 		}
 	}
-	if _, err := msgpack.Load(path + "none"); !errors.Is(err, fs.ErrNotExist) {
+	if _, _, err := msgpack.Load(path+"none", 0); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	v := map[string]any{"a": []any{int64(-1), 1 + 2i, "x", nil, []byte{1}}, "b": map[string]any{}}

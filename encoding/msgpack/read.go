@@ -15,6 +15,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
 	"github.com/shoal-mp/shoal/encoding"
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
@@ -39,17 +40,11 @@ func Decode(r io.Reader, maxBytes int64) (any, error) {
 	return newDecoder(r, math.MaxInt64, maxBytes).value(0)
 }
 
-// Load reads the arrays in a file, on the heap: those in dicts and lists under their keys and
-// numbers, with dots between, and an array alone as "tensor". Other values are passed over;
-// LoadNamed names them. The error wraps ErrFormat, ErrUnsupported or ErrLimit.
-func Load(path string) (map[string]*tensor.Tensor, error) {
-	all, _, err := LoadNamed(path, 0)
-	return all, err
-}
-
-// LoadNamed is Load with a limit, for which see [Decode], and returns the names of all values that
-// are no arrays as well, in order.
-func LoadNamed(path string, maxBytes int64) (all map[string]*tensor.Tensor, others []string, err error) {
+// Load reads the arrays in a file to the heap: those in dicts and lists under their keys and
+// numbers, with dots between, and an array alone as "tensor". It returns the names of all values
+// that are no arrays as well, in order. For maxBytes see [Decode]. The error is an
+// [*encoding.FileError] that wraps ErrFormat, ErrUnsupported or ErrLimit, or is what opening says.
+func Load(path string, maxBytes int64) (all map[string]*tensor.Tensor, others []string, err error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load tensors: %w", err)
@@ -257,7 +252,8 @@ func array(m map[string]any, data *tensor.Tensor) (any, error) {
 	if !ok {
 		return nil, unsupported("an array of records: %.100v", m["type"])
 	}
-	dt, swapped, err := tensor.ParseNumpy(name)
+	name, swapped := numpy.Parse(name)
+	dt, err := tensor.ParseDType(name)
 	if err != nil {
 		return nil, unsupported("%v", err)
 	}
@@ -274,11 +270,11 @@ func array(m map[string]any, data *tensor.Tensor) (any, error) {
 		return nil, malformed("%d bytes for an array of %v %v", data.Nbytes(), dt, shape)
 	}
 	if swapped {
-		dt.SwapBytes(tensor.Bytes(data))
+		numpy.Swap(dt.String(), tensor.Bytes(data))
 	}
-	dt.CleanBools(tensor.Bytes(data))
+	numpy.Clean(dt.String(), tensor.Bytes(data))
 	defer data.Close()
-	return tensor.Contiguous(data.Storage(), dt, shape...)
+	return data.Storage().View(dt, shape, nil, 0)
 }
 
 // number reads a complex number as Python prints it.

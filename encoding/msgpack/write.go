@@ -13,6 +13,7 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/internal/replace"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -97,7 +98,7 @@ func (e encoder) raw(b []byte) error {
 }
 
 func (e encoder) array(t *tensor.Tensor) error {
-	name := t.DType().Numpy()
+	name := numpy.Descr(t.DType().String())
 	if name == "" {
 		return unsupported("a tensor of %v, which numpy does not have", t.DType())
 	}

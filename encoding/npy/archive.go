@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 
 	"github.com/shoal-mp/shoal/internal/regular"
-	"github.com/shoal-mp/shoal/internal/replace"
 	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/internal/zipfile"
 	"github.com/shoal-mp/shoal/tensor"
@@ -19,20 +17,13 @@ import (
 // extension is that of an array in an archive.
 const extension = ".npy"
 
-// SaveAll writes tensors as an .npz as numpy.savez does, in the order of their names. The file
-// takes its place when it is whole.
-func SaveAll(path string, tensors map[string]*tensor.Tensor) error {
-	return replace.Write(path, func(f *os.File) error { return EncodeAll(f, tensors) })
-}
-
-// EncodeAll writes what SaveAll writes to w. The error wraps ErrDType for bfloat16, or is that of
-// w.
-func EncodeAll(w io.Writer, tensors map[string]*tensor.Tensor) error {
+// encodeAll writes tensors as an .npz, in the order of their names.
+func encodeAll(w io.Writer, tensors map[string]*tensor.Tensor) error {
 	z := zip.NewWriter(w)
 	for _, name := range sorted(tensors) {
 		to, err := z.CreateHeader(&zip.FileHeader{Name: name + extension, Method: zip.Store})
 		if err == nil {
-			err = Encode(to, tensors[name])
+			err = encode(to, tensors[name])
 		}
 		if err != nil {
 			return fmt.Errorf("array %q: %w", name, err)
@@ -82,7 +73,8 @@ func OpenArchive(path string) (*Archive, error) {
 	return a, nil
 }
 
-// NewArchive is OpenArchive for size bytes that r has. The caller keeps r: Close does not close it.
+// NewArchive opens an .npz of size bytes that r has. The caller keeps r: Close does not close it.
+// The error is an [*encoding.FileError].
 func NewArchive(r io.ReaderAt, size int64) (*Archive, error) {
 	a := &Archive{entries: map[string]zipfile.Entry{}}
 	if err := a.readDirectory(r, size); err != nil {
@@ -106,13 +98,10 @@ func (a *Archive) readDirectory(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// Names returns the names of the members in order.
-func (a *Archive) Names() []string { return sorted(a.entries) }
-
 // List returns what the archive has, in the order of the names, and reads only the headers.
 func (a *Archive) List() []Info {
 	var list []Info
-	for _, name := range a.Names() {
+	for _, name := range sorted(a.entries) {
 		h, r, err := begin(a.entries[name])
 		if err == nil {
 			err = r.Close()
@@ -128,7 +117,7 @@ func (a *Archive) List() []Info {
 func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
 	e, ok := a.entries[name]
 	if !ok {
-		return nil, about(a.path, name, fmt.Errorf("%w; Names lists what there is", ErrName))
+		return nil, about(a.path, name, fmt.Errorf("%w; List says what there is", ErrName))
 	}
 	t, err := unpack(e, func(bytes int) error { return a.allow(int64(bytes), int64(e.CompressedSize64)) })
 	if err != nil {
@@ -158,7 +147,8 @@ func (a *Archive) Close() error {
 	return a.file.Close()
 }
 
-// LoadAll reads the arrays of an .npz, compressed or not, to the heap, as Archive.Tensors does.
+// LoadAll reads all arrays of an .npz, compressed or not, to the heap. The caller closes them. For
+// the error, and what is returned beside it, see Archive.Tensors.
 func LoadAll(path string) (map[string]*tensor.Tensor, error) {
 	a, err := OpenArchive(path)
 	if err != nil {
@@ -178,7 +168,7 @@ func (a *Archive) Tensors() (map[string]*tensor.Tensor, error) {
 	}
 	all := make(map[string]*tensor.Tensor, len(a.entries))
 	var left []error
-	for _, name := range a.Names() {
+	for _, name := range sorted(a.entries) {
 		t, err := a.Tensor(name)
 		switch {
 		case err == nil:

@@ -110,7 +110,7 @@ func ExampleArchive() {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "x.npz")
-	if err := npy.SaveAll(path, map[string]*tensor.Tensor{"mean": tensor.Ones(tensor.Float32, 3),
+	if err := npy.Save(path, map[string]*tensor.Tensor{"mean": tensor.Ones(tensor.Float32, 3),
 		"count": tensor.Scalar(tensor.Int64, 7)}); err != nil {
 		panic(err)
 	}

@@ -7,20 +7,37 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/shoal-mp/shoal/internal/foreign"
 	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/replace"
 	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Save writes a tensor as a .npy of version 1, in C's order. The file takes its place when it is
-// whole. The error wraps ErrDType for bfloat16.
-func Save(path string, t *tensor.Tensor) error {
-	return replace.Write(path, func(f *os.File) error { return Encode(f, t) })
+// foreignTensors makes tensors over mapped files.
+var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
+
+// Save writes a tensor as a .npy of version 1, in C's order, as numpy.save does; or tensors as an
+// .npz, in the order of their names, as numpy.savez does. The file takes its place when it is
+// whole. The error wraps ErrDType where numpy has no such dtype, as bfloat16, or is what writing
+// says.
+func Save[T *tensor.Tensor | map[string]*tensor.Tensor](path string, of T) error {
+	return replace.Write(path, func(f *os.File) error { return Encode(f, of) })
 }
 
-// Encode writes what Save writes to w. The error wraps ErrDType for bfloat16, or is that of w.
-func Encode(w io.Writer, t *tensor.Tensor) error {
+// Encode writes to w the bytes that Save writes to a file. The error wraps ErrDType, or is that of
+// w.
+func Encode[T *tensor.Tensor | map[string]*tensor.Tensor](w io.Writer, of T) error {
+	switch of := any(of).(type) {
+	case map[string]*tensor.Tensor:
+		return encodeAll(w, of)
+	default:
+		return encode(w, of.(*tensor.Tensor))
+	}
+}
+
+// encode writes a .npy.
+func encode(w io.Writer, t *tensor.Tensor) error {
 	head, err := appendHeader(nil, t)
 	if err != nil {
 		return err
@@ -115,7 +132,7 @@ func read(f *os.File, h header) (*tensor.Tensor, error) {
 	}
 	t := tensor.Empty(tensor.Uint8, h.size)
 	defer t.Close()
-	if err := tensor.ReadFileAt(t, f, int64(h.length)); err != nil {
+	if err := foreignTensors.ReadFileAt(t, f, int64(h.length)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	h.clean(tensor.Bytes(t))
@@ -127,7 +144,7 @@ func mapped(f *os.File, h header) (*tensor.Tensor, error) {
 	if h.swapped || h.length%h.dtype.Size() != 0 {
 		return read(f, h)
 	}
-	m, err := tensor.MapFile(f)
+	m, err := foreignTensors.MapFile(f)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

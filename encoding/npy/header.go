@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -79,7 +80,9 @@ func parseHeader(text string) (h header, err error) {
 		return h, malformed("the header is %.100q", text)
 	}
 	h.fortran = order
-	if h.dtype, h.swapped, err = tensor.ParseNumpy(descr); err != nil {
+	name, swapped := numpy.Parse(descr)
+	h.swapped = swapped
+	if h.dtype, err = tensor.ParseDType(name); err != nil {
 		return h, fmt.Errorf("%w: %w", ErrDType, err)
 	}
 	for _, n := range shape {
@@ -116,7 +119,7 @@ func (h header) view(s *tensor.Storage) (*tensor.Tensor, error) {
 // appendHeader writes the header of a contiguous tensor as numpy does, with room for its first
 // dimension to grow.
 func appendHeader(b []byte, t *tensor.Tensor) ([]byte, error) {
-	descr := t.DType().Numpy()
+	descr := numpy.Descr(t.DType().String())
 	if descr == "" {
 		return nil, fmt.Errorf("%w: numpy has no %v", ErrDType, t.DType())
 	}
@@ -147,9 +150,9 @@ func appendHeader(b []byte, t *tensor.Tensor) ([]byte, error) {
 // clean returns the elements as Go has them.
 func (h header) clean(b []byte) {
 	if h.swapped {
-		h.dtype.SwapBytes(b)
+		numpy.Swap(h.dtype.String(), b)
 	}
-	h.dtype.CleanBools(b)
+	numpy.Clean(h.dtype.String(), b)
 }
 
 // sorted returns the keys of a map in order.

@@ -127,7 +127,7 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 		all[dt.String()] = x
 	}
 	path := filepath.Join(dir, "all.npz")
-	if err := npy.SaveAll(path, all); err != nil {
+	if err := npy.Save(path, all); err != nil {
 		t.Fatal(err)
 	}
 	got, err := npy.LoadAll(path)
@@ -287,7 +287,7 @@ func FuzzLoad(f *testing.F) {
 		for name, x := range more {
 			all["all "+name] = x
 		}
-		if err := npy.SaveAll(path+"z", all); err != nil {
+		if err := npy.Save(path+"z", all); err != nil {
 			t.Fatal(err)
 		}
 		if again, err := npy.LoadAll(path + "z"); err != nil || len(again) != len(all) {

@@ -6,17 +6,22 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shoal-mp/shoal/internal/foreign"
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/internal/zipfile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
+// foreignTensors makes tensors over mapped files.
+var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
+
 // An archive is the zip file that PyTorch writes since 1.6: data.pkl, data/<key> for each storage,
 // byteorder and version, all in one folder, and nothing compressed.
 type archive struct {
 	from    contents
-	mapped  *tensor.FileMap // nil where the file is read
+	mapped  foreign.Map[*tensor.Tensor] // nil where the file is read
 	entries map[string]zipfile.Entry
 	root    string
 	swapped bool // storages are big-endian
@@ -40,7 +45,7 @@ func openArchive(from contents, o Options) (*archive, error) {
 		return nil, err
 	}
 	if o.Mmap {
-		a.mapped, err = tensor.MapFile(from.file)
+		a.mapped, err = foreignTensors.MapFile(from.file)
 	}
 	return a, err
 }
@@ -173,7 +178,7 @@ func (a *archive) storage(key string, dt tensor.DType, size int64) (*tensor.Tens
 		return nil, err
 	}
 	if a.swapped {
-		dt.SwapBytes(tensor.Bytes(t))
+		numpy.Swap(dt.String(), tensor.Bytes(t))
 	}
 	return t, nil
 }

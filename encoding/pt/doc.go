@@ -4,7 +4,7 @@
 //
 //	err := pt.Save("model.pt", nn.State(net))        // torch.load(…, weights_only=True) reads it
 //	v, err := pt.Load("theirs.pt", pt.Options{})     // any file, one of torch.save(model) as well
-//	state, err := pt.StateDict(v)                    // its tensors, by the names of its state_dict()
+//	state, rest, err := pt.StateDict(v)              // its tensors, by the names of its state_dict()
 //	b, err := pt.Marshal(state, 4)                   // pickle.loads reads it; Unmarshal what pickle.dumps wrote
 //
 // [Encode] writes to an io.Writer; [Decode] reads from an io.ReaderAt, since the directory of a

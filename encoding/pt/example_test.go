@@ -23,7 +23,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	state, err := pt.StateDict(v)
+	state, _, err := pt.StateDict(v)
 	if err != nil {
 		panic(err)
 	}

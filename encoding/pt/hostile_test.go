@@ -241,7 +241,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := pt.StateDict(v); err != nil && !errors.Is(err, pt.ErrFormat) {
+		if _, _, err := pt.StateDict(v); err != nil && !errors.Is(err, pt.ErrFormat) {
 			t.Fatal(err)
 		}
 		again := path + "-again"

@@ -18,8 +18,8 @@ import (
 // Options says how to load. The zero value copies all tensors to the heap.
 type Options struct {
 	// MapLocation says where a storage goes that was saved from a device such as "cuda:0", as
-	// torch.load's map_location does; [To] and [Map] return one. Where it is nil, or returns
-	// nothing, storages go where they were. All must go to "cpu", or to a device that
+	// torch.load's map_location does; [To] returns one. Where it is nil, or returns "", storages go
+	// where they were. All must go to "cpu", or to a device that
 	// tensor.ParseDevice finds; what was mapped is copied there.
 	MapLocation func(location string) string
 	// Mmap maps the file instead of reading it. Tensors are then pages of the file, read when they
@@ -38,14 +38,8 @@ func (o Options) tally(size int64) *room.Tally {
 		Remedy: "raise Options.MaxBytes if that is meant, or map it (Options.Mmap)"}
 }
 
-// To is torch.load's map_location="cpu": every storage goes to one device.
+// To returns a MapLocation by which every storage goes to one device: map_location="cpu".
 func To(device string) func(string) string { return func(string) string { return device } }
-
-// Map is torch.load's map_location={"cuda:1": "cuda:0"}: storages that were at a place which is not
-// in the map go where they were.
-func Map(devices map[string]string) func(string) string {
-	return func(location string) string { return devices[location] }
-}
 
 // container is a kind of file in which storages are found by key.
 type container interface {
@@ -87,8 +81,8 @@ func Load(path string, o Options) (any, error) {
 	return v, nil
 }
 
-// Decode is Load for size bytes that r has, since an archive's directory is at its end. The caller
-// keeps r. Options.Mmap maps nothing: all is read.
+// Decode reads size bytes that r has, as Load reads a file: an archive has its directory at its
+// end. The caller keeps r. Options.Mmap maps nothing: all is read. The error is that of Load.
 func Decode(r io.ReaderAt, size int64, o Options) (any, error) {
 	o.Mmap = false
 	v, err := load(contents{r, size, nil}, o)
@@ -108,7 +102,7 @@ type contents struct {
 // fill fills t with what is at an offset.
 func (c contents) fill(t *tensor.Tensor, at int64) error {
 	if c.file != nil {
-		return tensor.ReadFileAt(t, c.file, at)
+		return foreignTensors.ReadFileAt(t, c.file, at)
 	}
 	if _, err := c.ReadAt(tensor.Bytes(t), at); err != nil && err != io.EOF {
 		return err

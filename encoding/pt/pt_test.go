@@ -107,7 +107,7 @@ func TestAModuleIsARecord(t *testing.T) {
 		if !ok || r.Class.String() != "__main__.Net" {
 			t.Fatalf("%s: %T %v", file, v, v)
 		}
-		state, err := pt.StateDict(v)
+		state, _, err := pt.StateDict(v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +262,7 @@ func TestMapLocationToADevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, location := range map[string]func(string) string{
-		"string": pt.To("pttest:1"), "map": pt.Map(map[string]string{"cpu": "pttest:1"}),
+		"string":   pt.To("pttest:1"),
 		"function": func(l string) string { return map[string]string{"cpu": "pttest:1"}[l] },
 	} {
 		for _, mmap := range []bool{false, true} {
@@ -276,7 +276,8 @@ func TestMapLocationToADevice(t *testing.T) {
 			devicetest.Same(t, get[*tensor.Tensor](t, v, "bool"), tensor.Gt(x, x.Number(3)), 0)
 		}
 	}
-	stays := load(t, path, pt.Options{MapLocation: pt.Map(map[string]string{"cuda:0": "pttest:1"})})
+	stays := load(t, path, pt.Options{
+		MapLocation: func(l string) string { return map[string]string{"cuda:0": "pttest:1"}[l] }})
 	if d := get[*tensor.Tensor](t, stays, "x").Device(); d != nil {
 		t.Errorf("what the map does not name is on %v", d)
 	}

@@ -23,7 +23,7 @@ func TestRegression_S4_1_EmptyViewsBehindTheirStorage(t *testing.T) {
 		if err := pt.Save(path, set); err != nil {
 			t.Fatal(err)
 		}
-		state, err := pt.StateDict(load(t, path, pt.Options{}))
+		state, _, err := pt.StateDict(load(t, path, pt.Options{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestRegression_S4_1_EmptyViewsBehindTheirStorage(t *testing.T) {
 // torch.zeros(4)[4:], "d": torch.zeros(3, 4)[3:, 2:]} of x = torch.zeros(3, 0, 2).
 func TestRegression_S4_1_EmptyViewsOfTorchAreRead(t *testing.T) {
 	for _, mmap := range []bool{false, true} {
-		state, err := pt.StateDict(load(t, "testdata/empty.pt", pt.Options{Mmap: mmap}))
+		state, _, err := pt.StateDict(load(t, "testdata/empty.pt", pt.Options{Mmap: mmap}))
 		if err != nil {
 			t.Fatal(err)
 		}

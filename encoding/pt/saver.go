@@ -56,7 +56,7 @@ func (o *origin) class() (class value.Global, size int) {
 	if name, ok := classOf(o.tensor.DType()); ok {
 		return value.Named("torch." + name), o.hi - o.lo
 	}
-	return value.Named(untyped), (o.hi - o.lo) * o.tensor.ElementSize()
+	return value.Named(untyped), (o.hi - o.lo) * o.tensor.DType().Size()
 }
 
 // classOf is the name of the class of a dtype that has one.
@@ -74,7 +74,7 @@ var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
 // bytes is what is saved, borrowed, or copied from a device.
 func (o *origin) bytes() (b []byte, err error) {
-	size := o.tensor.ElementSize()
+	size := o.tensor.DType().Size()
 	part := o.tensor.AsStrided([]int{o.hi - o.lo}, []int{1}, o.lo)
 	defer part.Close()
 	if m := tensors.Memory(part); m != nil {

@@ -12,27 +12,21 @@ import (
 // StateDict returns the tensors in a loaded value. Those of a module, which Load returns as a
 // *python.Record, are its parameters and persistent buffers under the names of its state_dict();
 // what is in dicts, lists, tuples and other records is named by key, index and attribute, with dots
-// between, and a tensor alone "tensor". The tensors are those of v, not views to be closed. The
-// error wraps ErrFormat where two tensors would have one name, and where v is so tangled that it
-// would never end.
-func StateDict(v any) (map[string]*tensor.Tensor, error) {
+// between, and a tensor alone "tensor". The tensors are those of v, not views to be closed.
+//
+// rest names what v has besides: numbers, text and other values by their keys, requires_grad of
+// parameters, buffers that do not persist, and the classes of modules and other objects, which the
+// file has only by name. The version numbers that PyTorch keeps beside a state dict (_metadata) are
+// not among them.
+//
+// The error wraps ErrFormat where two tensors would have one name, and where v is so tangled that
+// it would never end.
+func StateDict(v any) (tensors map[string]*tensor.Tensor, rest []string, err error) {
 	s := stateDict{tensors: map[string]*tensor.Tensor{}, inside: map[any]bool{}}
 	if err := s.add("", v); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return s.tensors, nil
-}
-
-// Rest names what a loaded value has besides the tensors that StateDict returns: numbers, text and
-// other values by their keys, requires_grad of parameters, buffers that do not persist, and the
-// classes of modules and other objects, which the file has only by name. The version numbers that
-// PyTorch keeps beside a state dict (_metadata) are not among them.
-func Rest(v any) []string {
-	s := stateDict{tensors: map[string]*tensor.Tensor{}, inside: map[any]bool{}}
-	if err := s.add("", v); err != nil {
-		return append(s.rest, err.Error())
-	}
-	return s.rest
+	return s.tensors, s.rest, nil
 }
 
 type stateDict struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
@@ -86,7 +87,7 @@ func (l *loader) holdAt(at place, dt tensor.DType) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	dt.CleanBools(tensor.Bytes(t))
+	numpy.Clean(dt.String(), tensor.Bytes(t))
 	if dev != nil {
 		near := t
 		if t, err = near.ToDevice(dev); err != nil {
@@ -105,7 +106,7 @@ func cleanBools(t *tensor.Tensor, dt tensor.DType) error {
 		return err
 	}
 	defer near.Close()
-	if dt.CleanBools(tensor.Bytes(near)); dt == tensor.Bool && t.Device() != nil {
+	if numpy.Clean(dt.String(), tensor.Bytes(near)); dt == tensor.Bool && t.Device() != nil {
 		t.CopyFrom(near)
 	}
 	return nil

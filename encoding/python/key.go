@@ -11,10 +11,6 @@ import (
 // keyDepth bounds tuples in the tuples of a key.
 const keyDepth = 32
 
-// An Object is a pointer that stands for an object of a class of Python: as a key it equals itself
-// alone.
-type Object interface{ PythonObject() }
-
 // identity returns a string that two hashable values have in common where Python has them equal.
 func identity(v any, depth int) (string, error) {
 	if depth > keyDepth {
@@ -35,7 +31,7 @@ func identity(v any, depth int) (string, error) {
 		if v.Frozen {
 			return joinedSet(v, depth)
 		}
-	case *Scalar, Object:
+	case *Scalar, interface{ PythonObject() }: // an object of a class of Python equals itself alone
 		return fmt.Sprintf("o%p", v), nil
 	default:
 		return number(v)

@@ -33,6 +33,6 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(w.DType(), w.Shape(), w.Sum(), f.Metadata()["epoch"])
+	fmt.Println(w.DType(), w.Shape(), w.Sum(), f.Metadata["epoch"])
 	// Output: float32 [2 3] 15 3
 }

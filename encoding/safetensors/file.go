@@ -19,6 +19,10 @@ type File struct {
 	// what this process may take without somebody being killed; up to 64 MiB are always given. What
 	// is mapped has no limit but the files.
 	MaxBytes int64
+	// Metadata is what was saved beside the tensors, in any of the files; Files are the paths of
+	// the files with the tensors, in order, and nil if NewFile has opened them.
+	Metadata map[string]string
+	Files    []string
 
 	path   string
 	names  []string          // of the tensors
@@ -61,21 +65,24 @@ func single(s *shard) *File {
 	for _, name := range f.names {
 		f.home[name] = s
 	}
+	f.describe()
 	return f
+}
+
+// describe fills in what is known of the files.
+func (f *File) describe() {
+	f.Metadata = map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(f.shards)) {
+		s := f.shards[name]
+		maps.Copy(f.Metadata, s.header.meta)
+		if s.path != "" {
+			f.Files = append(f.Files, filepath.Clean(s.path))
+		}
+	}
 }
 
 // Names returns the names of the tensors: in the order of the file, or of an index in order.
 func (f *File) Names() []string { return slices.Clone(f.names) }
-
-// Files returns the paths of the files with the tensors, in order; none of what NewFile has opened.
-func (f *File) Files() (paths []string) {
-	for _, name := range slices.Sorted(maps.Keys(f.shards)) {
-		if path := f.shards[name].path; path != "" {
-			paths = append(paths, filepath.Clean(path))
-		}
-	}
-	return paths
-}
 
 // Info returns dtype and shape of a tensor; ok tells whether there is one of that name.
 func (f *File) Info(name string) (info Info, ok bool) {
@@ -84,15 +91,6 @@ func (f *File) Info(name string) (info Info, ok bool) {
 		info.Shape = slices.Clone(info.Shape)
 	}
 	return info, ok
-}
-
-// Metadata returns a copy of what was saved beside the tensors, in any of the files.
-func (f *File) Metadata() map[string]string {
-	all := map[string]string{}
-	for _, file := range slices.Sorted(maps.Keys(f.shards)) {
-		maps.Copy(all, f.shards[file].header.meta)
-	}
-	return all
 }
 
 // Tensor reads a tensor into memory of its own. The error wraps [ErrName] if there is none of that
@@ -106,20 +104,6 @@ func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 		return nil, about(s.path, name, err)
 	}
 	return s.read(name)
-}
-
-// TensorOn reads a tensor as Tensor does, to a device, or to the host if that is nil. The caller
-// closes it.
-func (f *File) TensorOn(name string, dev tensor.Device) (*tensor.Tensor, error) {
-	near, err := f.Tensor(name)
-	if err != nil || dev == nil {
-		return near, err
-	}
-	there, err := near.ToDevice(dev)
-	if err != nil {
-		return nil, about(f.home[name].path, name, err)
-	}
-	return there, nil
 }
 
 // Map returns a tensor whose elements are pages of its file, read when they are touched and copied

@@ -13,7 +13,6 @@ import (
 
 	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/safetensors"
-	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -69,7 +68,7 @@ func TestWhatIsSavedIsRead(t *testing.T) {
 			t.Errorf("%q is %v, want %v", name, g, want)
 		}
 	}
-	if m := f.Metadata(); len(m) != 2 || m["epoch"] != "3" || m[""] != "é" {
+	if m := f.Metadata; len(m) != 2 || m["epoch"] != "3" || m[""] != "é" {
 		t.Errorf("metadata = %q", m)
 	}
 }
@@ -238,40 +237,11 @@ func FuzzOpen(f *testing.F) {
 			t.Fatal(err)
 		}
 		again := filepath.Join(t.TempDir(), "again")
-		if err := safetensors.Save(again, tensors, file.Metadata()); err != nil {
+		if err := safetensors.Save(again, tensors, file.Metadata); err != nil {
 			t.Fatal(err)
 		}
 		if got := open(t, again).Names(); len(got) != len(tensors) {
 			t.Fatalf("%d tensors became %d", len(tensors), len(got))
 		}
 	})
-}
-
-func TestATensorIsReadToADevice(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "m.safetensors")
-	x := tensor.Arange(tensor.Float32, 0, 6, 1).View(2, 3)
-	if err := safetensors.Save(path, map[string]*tensor.Tensor{"x": x}, nil); err != nil {
-		t.Fatal(err)
-	}
-	f, err := safetensors.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	dev := devicetest.New("test:0")
-	for _, want := range []tensor.Device{dev, nil} {
-		if got, err := f.TensorOn("x", want); err != nil || got.Device() != want {
-			t.Errorf("%v, %v", got, err)
-		} else {
-			devicetest.Same(t, got, x, 0)
-		}
-	}
-	if _, err := f.TensorOn("y", dev); !errors.Is(err, safetensors.ErrName) {
-		t.Errorf("%v", err)
-	}
-	full := errors.New("full")
-	dev.Fail(full)
-	if _, err := f.TensorOn("x", dev); !errors.Is(err, full) {
-		t.Errorf("%v", err)
-	}
 }

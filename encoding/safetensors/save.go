@@ -28,7 +28,7 @@ func Save(path string, tensors map[string]*tensor.Tensor, meta map[string]string
 // and then by name.
 func order(tensors map[string]*tensor.Tensor) []string {
 	return slices.SortedFunc(maps.Keys(tensors), func(a, b string) int {
-		return cmp.Or(cmp.Compare(tensors[b].ElementSize(), tensors[a].ElementSize()), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(tensors[b].DType().Size(), tensors[a].DType().Size()), cmp.Compare(a, b))
 	})
 }
 
@@ -104,7 +104,7 @@ func encodeHeader(names []string, tensors map[string]*tensor.Tensor, meta map[st
 		case name == metadata || !utf8.ValidString(name):
 			return nil, fmt.Errorf("tensor %q: %w: it is reserved or not UTF-8", name, ErrName)
 		}
-		end := at + t.Numel()*t.ElementSize()
+		end := at + t.Numel()*t.DType().Size()
 		err := entry(name, struct {
 			DType   string `json:"dtype"`
 			Shape   []int  `json:"shape"`

@@ -7,9 +7,14 @@ import (
 	"os"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/foreign"
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/tensor"
 )
+
+// foreignTensors makes tensors over mapped files.
+var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
 // A shard is one open file whose header was checked.
 type shard struct {
@@ -20,7 +25,7 @@ type shard struct {
 	body   int64 // where the elements begin
 
 	mu     sync.Mutex
-	mapped *tensor.FileMap // which has the file then; nil until Map is called
+	mapped foreign.Map[*tensor.Tensor] // which has the file then; nil until Map is called
 }
 
 func openShard(path string) (*shard, error) {
@@ -56,14 +61,14 @@ func (s *shard) read(name string) (*tensor.Tensor, error) {
 	if err := s.readAt(t, s.body+int64(info.begin)); err != nil {
 		return nil, about(s.path, name, err)
 	}
-	info.DType.CleanBools(tensor.Bytes(t))
+	numpy.Clean(info.DType.String(), tensor.Bytes(t))
 	return t, nil
 }
 
 // readAt fills t with what is at an offset.
 func (s *shard) readAt(t *tensor.Tensor, at int64) error {
 	if s.f != nil {
-		return tensor.ReadFileAt(t, s.f, at)
+		return foreignTensors.ReadFileAt(t, s.f, at)
 	}
 	b := tensor.Bytes(t)
 	return readFull(io.NewSectionReader(s.r, at, int64(len(b))), b, ErrOffsets)
@@ -90,14 +95,14 @@ func (s *shard) view(name string) (t *tensor.Tensor, err error) {
 }
 
 // view makes a tensor of what the header says is there.
-func view(m *tensor.FileMap, at int64, info Info) (*tensor.Tensor, error) {
+func view(m foreign.Map[*tensor.Tensor], at int64, info Info) (*tensor.Tensor, error) {
 	hold, err := m.Storage(at, int64(info.end-info.begin))
 	if err != nil {
 		return nil, err
 	}
 	defer hold.Close()
-	info.DType.CleanBools(tensor.Bytes(hold))
-	return tensor.Contiguous(hold.Storage(), info.DType, info.Shape...)
+	numpy.Clean(info.DType.String(), tensor.Bytes(hold))
+	return hold.Storage().View(info.DType, info.Shape, nil, 0)
 }
 
 func (s *shard) bytes(name string) int64 {
@@ -118,11 +123,11 @@ func (s *shard) close() error {
 }
 
 // mapping maps the file, once.
-func (s *shard) mapping() (m *tensor.FileMap, err error) {
+func (s *shard) mapping() (m foreign.Map[*tensor.Tensor], err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mapped == nil {
-		s.mapped, err = tensor.MapFile(s.f)
+		s.mapped, err = foreignTensors.MapFile(s.f)
 	}
 	return s.mapped, err
 }

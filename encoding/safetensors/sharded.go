@@ -56,6 +56,7 @@ func openIndex(path string) (*File, error) {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
+	f.describe()
 	return f, nil
 }
 

@@ -63,7 +63,7 @@ func TestAModelInSeveralFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	byContent, err := safetensors.Open(other)
-	if err != nil || len(byContent.Names()) != len(all) || !slices.Equal(byContent.Files(), files) {
+	if err != nil || len(byContent.Names()) != len(all) || !slices.Equal(byContent.Files, files) {
 		t.Fatalf("an index of another name: %v", err)
 	}
 	if err := byContent.Close(); err != nil {

@@ -3,6 +3,7 @@ package safetensors
 import (
 	"io"
 
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -29,7 +30,7 @@ func Decode(r io.Reader, maxBytes int64) (tensors map[string]*tensor.Tensor, met
 		if err := readFull(r, tensor.Bytes(t), ErrOffsets); err != nil {
 			return nil, about("", name, err)
 		}
-		info.DType.CleanBools(tensor.Bytes(t))
+		numpy.Clean(info.DType.String(), tensor.Bytes(t))
 		return t, nil
 	})
 	if err != nil {

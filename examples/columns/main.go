@@ -10,7 +10,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/cuda"
+	_ "github.com/shoal-mp/shoal/cuda" // brings the devices
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -29,7 +29,7 @@ func run(ctx context.Context) error {
 	device := flag.String("device", "cpu", "where the tensor is: cpu, cuda, cuda:N or auto")
 	flag.Parse()
 	const rows, columns = 1000, 3
-	dev, err := cuda.ParseDevice(*device)
+	dev, err := tensor.ParseDevice(*device)
 	if err != nil {
 		return err
 	}

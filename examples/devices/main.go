@@ -100,7 +100,7 @@ var toHost = shoal.Register("toHost", func(ctx context.Context, _ int, r route) 
 func main() { shoal.Main(run) }
 
 func run(ctx context.Context) error {
-	if err := cuda.Why(); err != nil {
+	if err := cuda.Available(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	return errors.Join(ranks(ctx), round(ctx))
@@ -149,7 +149,7 @@ func round(ctx context.Context) error {
 		return err
 	}
 	defer q.Close()
-	here, there, err := ipc.Pipe[*tensor.Tensor]()
+	here, there, err := ipc.Pipe[*tensor.Tensor, *tensor.Tensor]()
 	if err != nil {
 		return err
 	}

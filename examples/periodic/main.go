@@ -63,7 +63,7 @@ func run(ctx context.Context) error {
 	defer group.Close()
 	var conns [workers]*ipc.PipeEnd[state, state]
 	for i := range conns {
-		ours, theirs, err := ipc.Pipe[state]()
+		ours, theirs, err := ipc.Pipe[state, state]()
 		if err != nil {
 			return err
 		}

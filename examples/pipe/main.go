@@ -41,7 +41,7 @@ var ask = shoal.Register("ask", func(ctx context.Context, _ int, side *ipc.PipeE
 func main() { shoal.Main(run) }
 
 func run(ctx context.Context) error {
-	here, there, err := ipc.Pipe2[int, string]()
+	here, there, err := ipc.Pipe[int, string]()
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ var square = shoal.Register("square", func(ctx context.Context, rank int, j job)
 func main() { shoal.Main(run) } // workers never get past this line
 
 func run(ctx context.Context) error {
-	work, err := ipc.NewUnbounded[int]()
+	work, err := ipc.NewQueue[int](0)
 	if err != nil {
 		return err
 	}

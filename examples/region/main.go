@@ -28,7 +28,7 @@ var perish = shoal.Register("perish", func(ctx context.Context, rank int, permit
 
 var count = shoal.Register("count", func(ctx context.Context, rank int, l layout) error {
 	permit, err1 := ipc.Lookup[*ipc.Semaphore]("permit")
-	region, err2 := ipc.Open("region")
+	region, err2 := ipc.Lookup[*ipc.Memory]("region")
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ var count = shoal.Register("count", func(ctx context.Context, rank int, l layout
 func main() { shoal.Main(run) }
 
 func run(ctx context.Context) error {
-	region, err1 := ipc.Create("region", 4096)
+	region, err1 := ipc.NewMemory("region", 4096)
 	permit, err2 := ipc.NewSemaphore(1)
 	if err := errors.Join(err1, err2); err != nil {
 		return err

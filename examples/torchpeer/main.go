@@ -34,7 +34,7 @@ func run(ctx context.Context) error {
 	if err := p.Conn.Send(ctx, t.Fill(1)); err != nil { // a handle; both write the same elements
 		return err
 	}
-	sum, err := torch.Recv[*tensor.Tensor](ctx, p.Conn) // also when Python has ended
+	sum, err := torch.As[*tensor.Tensor](p.Conn.Recv(ctx)) // also when Python has ended
 	if err != nil {
 		return err
 	}

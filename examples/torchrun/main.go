@@ -59,7 +59,7 @@ func evaluate(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	weights, err := torch.Recv[*tensor.Tensor](ctx, c)
+	weights, err := torch.As[*tensor.Tensor](c.Recv(ctx))
 	if err != nil {
 		return err
 	}

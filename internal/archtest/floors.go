@@ -15,7 +15,7 @@ var floors = [...][]string{
 	4: {"tensor", "wire"},
 	5: {"autograd", "encoding/safetensors", "encoding/npy", "encoding/msgpack", "encoding/hdf5", "ipc", ".",
 		"cuda", "internal/devicetest", "internal/pickle/value", "internal/tree"},
-	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest"},
+	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row"},
 	7: {"data", "data/*", "nn", "manager/*"},
 	8: {"data/datasets", "data/jsonl", "data/parquet", "data/tokens", "dist"},
 	9: {"torch", "torch/internal/vision"},

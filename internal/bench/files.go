@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/npy"
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/safetensors"
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/replace"
 	"github.com/shoal-mp/shoal/tensor"
@@ -36,8 +37,8 @@ type fileFormat struct {
 var fileFormats = []fileFormat{
 	{name: "pickle", save: savePickle, load: loadPickle},
 	{name: "msgpack", save: func(path string, t *tensor.Tensor) error { return msgpack.Save(path, named(t)) },
-		load: func(path string) (*tensor.Tensor, error) { return only(msgpack.Load(path)) }},
-	{name: "npy", save: npy.Save, load: npy.Load, see: npy.Map},
+		load: func(path string) (*tensor.Tensor, error) { return only(loadMsgpack(path)) }},
+	{name: "npy", save: npy.Save[*tensor.Tensor], load: npy.Load, see: npy.Map},
 	{name: "hdf5", save: saveHDF5(hdf5.Options{}),
 		load: func(path string) (*tensor.Tensor, error) { return only(hdf5.Load(path)) }},
 	{name: "hdf5_gzip", save: saveHDF5(hdf5.Options{Shuffle: true, Gzip: 4}),
@@ -56,7 +57,7 @@ func only(all map[string]*tensor.Tensor, err error) (*tensor.Tensor, error) { re
 // savePickle writes a numpy array, as Python's pickle does.
 func savePickle(path string, t *tensor.Tensor) error {
 	return replace.Write(path, func(f *os.File) error {
-		return pickle.Write(f, &pickle.Array{DType: t.DType().Numpy(), Shape: t.Shape(), Data: tensor.Bytes(t)}, 4)
+		return pickle.Write(f, &pickle.Array{DType: numpy.Descr(t.DType().String()), Shape: t.Shape(), Data: tensor.Bytes(t)}, 4)
 	})
 }
 
@@ -99,7 +100,8 @@ func loadPT(o pt.Options) func(string) (*tensor.Tensor, error) {
 		if err != nil {
 			return nil, err
 		}
-		return only(pt.StateDict(v))
+		state, _, err := pt.StateDict(v)
+		return only(state, err)
 	}
 }
 
@@ -211,4 +213,10 @@ func throughPipe(size int) (float64, error) {
 		return errors.Join(err, <-sent)
 	})
 	return float64(d), err
+}
+
+// loadMsgpack reads the tensors of a file of MessagePack.
+func loadMsgpack(path string) (map[string]*tensor.Tensor, error) {
+	all, _, err := msgpack.Load(path, 0)
+	return all, err
 }

@@ -24,7 +24,7 @@ var idler = shoal.Register("bench idler", func(ctx context.Context, _ int, c *ip
 
 // withIdler calls do with the id of a process that is parked in a receive, or is about to be.
 func withIdler(ctx context.Context, do func(pid int) error) (err error) {
-	ours, theirs, err := ipc.Pipe[int]()
+	ours, theirs, err := ipc.Pipe[int, int]()
 	if err != nil {
 		return err
 	}

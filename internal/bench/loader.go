@@ -15,6 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 var loader = Suite{
@@ -35,7 +36,7 @@ const (
 // copied into its batch.
 type flipped struct{ Images *tensor.Tensor }
 
-func init() { data.Register[*flipped]("bench.flipped") }
+func init() { wire.RegisterType[*flipped]("bench.flipped") }
 
 func (f *flipped) Len() int { return f.Images.Dim(0) }
 

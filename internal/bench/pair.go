@@ -71,7 +71,7 @@ func newPair(ctx context.Context, h *environment) (_ *pair, err error) {
 	p.ctx, cancel = context.WithCancelCause(ctx)
 	p.later(func() error { cancel(nil); return nil })
 	for i := range p.orders {
-		ours, theirs, err := ipc.Pipe2[order, report]()
+		ours, theirs, err := ipc.Pipe[order, report]()
 		if err != nil {
 			return nil, err
 		}

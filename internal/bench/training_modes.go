@@ -61,7 +61,7 @@ func meeting(opts shoal.Options, steps int) *Probe {
 	return racing(opts, steps, func(ctx context.Context, net *digitNet, races []race) (_ func() error, err error) {
 		var ours []*ipc.PipeEnd[netState, netState]
 		for i := range races {
-			mine, theirs, e := ipc.Pipe[netState]()
+			mine, theirs, e := ipc.Pipe[netState, netState]()
 			if err = errors.Join(err, e); err != nil {
 				break
 			}

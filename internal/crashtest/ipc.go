@@ -93,7 +93,7 @@ func store(l *ipc.Latest[edition], n int) error {
 	e := edition{Number: n, Text: strings.Repeat("x", n%3*200)}
 	var err error
 	for range n {
-		m, failed := ipc.NewMemory(5000)
+		m, failed := ipc.NewMemory("", 5000)
 		if failed != nil {
 			return errors.Join(err, failed)
 		}

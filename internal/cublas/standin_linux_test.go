@@ -11,10 +11,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/standin"
 )
 
-func TestEachCallReachesCAsItWasMeant(t *testing.T) { callEach(t) }
+func TestBLAS_EachCallReachesCAsItWasMeant(t *testing.T) { callEach(t) }
 
 // With the types of NVIDIA's own header the stand-in sees the same, so it has them right.
-func TestEachCallIsNVIDIAs(t *testing.T) { callEach(t, standin.Vendor(t, "cublas_v2.h")...) }
+func TestBLAS_EachCallIsNVIDIAs(t *testing.T) { callEach(t, standin.Vendor(t, "cublas_v2.h")...) }
 
 func callEach(t *testing.T, flags ...string) {
 	so := standin.Compile(t, "testdata/standin.c", flags...)
@@ -62,7 +62,7 @@ func callEach(t *testing.T, flags ...string) {
 	}
 }
 
-func TestALibraryThatIsNotTheOne(t *testing.T) {
+func TestLoad_RefusesAnotherLibrary(t *testing.T) {
 	if _, err := cublas.Load("libthereisnone.so.1"); !errors.Is(err, dl.ErrNotLoaded) {
 		t.Errorf("no library: %v", err)
 	}

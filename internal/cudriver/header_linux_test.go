@@ -14,11 +14,11 @@ import (
 )
 
 // With the types of NVIDIA's own header the stand-in sees the same, so it has them right.
-func TestEachCallIsNVIDIAs(t *testing.T) { callEach(t, standin.Vendor(t, "cuda.h")...) }
+func TestDriver_EachCallIsNVIDIAs(t *testing.T) { callEach(t, standin.Vendor(t, "cuda.h")...) }
 
 // The header means each function by its name that is bound, and each number by its name. What fails
 // is a line of the compiler.
-func TestEachNameAndNumberIsNVIDIAs(t *testing.T) {
+func TestDriver_EachNameAndNumberIsNVIDIAs(t *testing.T) {
 	flags := standin.Vendor(t, "cuda.h")
 	var c strings.Builder
 	c.WriteString("#include <stddef.h>\n#include <cuda.h>\n#define NAMED(x) #x\n#define MEANT(x) NAMED(x)\n")

@@ -44,7 +44,7 @@ func ramp(from int) (h cudriver.IPCHandle) {
 	return h
 }
 
-func TestEachCallReachesCAsItWasMeant(t *testing.T) { callEach(t) }
+func TestDriver_EachCallReachesCAsItWasMeant(t *testing.T) { callEach(t) }
 
 // callEach calls each binding, and compares what C saw with what was meant.
 func callEach(t *testing.T, flags ...string) {
@@ -190,20 +190,20 @@ func callEach(t *testing.T, flags ...string) {
 	}
 }
 
-func TestStructsHaveTheSizesOfC(t *testing.T) {
+func TestDriver_StructsHaveTheSizesOfC(t *testing.T) {
 	if got, want := cudriver.Sizes(), [...]uintptr{8, 32, 12}; got != want {
 		t.Errorf("location, properties, access: %v bytes, want %v", got, want)
 	}
 }
 
-func TestAnOldDriverHasTheOldUUID(t *testing.T) {
+func TestDriver_AnOldOneHasTheOldUUID(t *testing.T) {
 	d, note, _ := load(t, "-DBEFORE_11_4")
 	if id, err := d.DeviceUUID(6); id[15] != 0xff || err != nil || note() != "cuDeviceGetUuid_v2 6" {
 		t.Errorf("%x, %v: %s", id, err, note())
 	}
 }
 
-func TestAFunctionThatALibraryLacksIsAnErrorThatNamesIt(t *testing.T) {
+func TestLoad_NamesAFunctionThatIsMissing(t *testing.T) {
 	d, err := cudriver.Load("libc.so.6")
 	if err != nil {
 		t.Skip(err)

@@ -21,6 +21,9 @@ type Backend struct {
 	// is given all bytes of a block, once. What it returns, which may be nil, is called before the
 	// block is given back: others may have its pages then, or nobody.
 	Lock func(pages []byte) (unlock func() error, err error)
+
+	// IPC is how processes of other programs share memory of the kind.
+	IPC IPC
 }
 
 // backends are those of all kinds.

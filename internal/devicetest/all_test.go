@@ -12,9 +12,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// TestNothingOfATensorIsLeftOut reads package tensor's source for what it does with a Tensor:
-// Conform has to know how each is on a device.
-func TestNothingOfATensorIsLeftOut(t *testing.T) {
+// TestConform_LeavesNothingOfATensorOut reads package tensor's source for what it does with a
+// Tensor: Conform has to know how each is on a device.
+func TestConform_LeavesNothingOfATensorOut(t *testing.T) {
 	known := map[string]bool{}
 	for _, name := range elsewhere {
 		known[name] = true

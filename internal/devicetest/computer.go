@@ -6,8 +6,12 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/internal/device"
+	"github.com/shoal-mp/shoal/internal/foreign"
 	"github.com/shoal-mp/shoal/tensor"
 )
+
+// foreignTensors makes tensors over memory of devices that are simulated.
+var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
 // An operand is what package tensor gives.
 type operand = device.Operand[tensor.DType]
@@ -25,7 +29,7 @@ func OperandOf(t *tensor.Tensor) device.Operand[tensor.DType] { return tensors.O
 // see returns an operand as a tensor on the host of the same memory.
 func (d *Device) see(o operand) *tensor.Tensor {
 	if o.Memory == nil {
-		return must(tensor.Contiguous(tensor.Adopt(append([]byte{}, o.Value[:]...), nobody{}), o.DType))
+		return must(foreignTensors.Adopt(append([]byte{}, o.Value[:]...), nobody{}).View(o.DType, nil, nil, 0))
 	}
 	m := o.Memory.(*memory)
 	if m.dev != d {

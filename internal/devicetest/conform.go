@@ -122,7 +122,7 @@ func On(t testing.TB, dev tensor.Device, x *tensor.Tensor) *tensor.Tensor {
 
 // around returns all elements of the memory of x, which is on the host.
 func around(x *tensor.Tensor) *tensor.Tensor {
-	return x.AsStrided([]int{len(x.Storage().Bytes()) / x.ElementSize()}, []int{1}, 0)
+	return x.AsStrided([]int{len(x.Storage().Bytes()) / x.DType().Size()}, []int{1}, 0)
 }
 
 // tried returns the error that f panics with.

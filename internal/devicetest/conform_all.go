@@ -12,7 +12,7 @@ import (
 
 // whole has what package tensor does with a tensor besides singles and pairs, by the name of the
 // function, or of the method behind a dot. The tensor is (3, 4), of Float64, and no element is
-// twice in it. TestNothingOfATensorIsLeftOut finds what is missing.
+// twice in it. TestConform_LeavesNothingOfATensorOut finds what is missing.
 var whole = map[string]func(x *tensor.Tensor) any{
 	"Keep":         func(x *tensor.Tensor) any { return tensor.Keep(tensor.Sum, x, 1) },
 	"Sum":          func(x *tensor.Tensor) any { return tensor.Sum(x) },
@@ -121,7 +121,6 @@ var whole = map[string]func(x *tensor.Tensor) any{
 	".Dim":          func(x *tensor.Tensor) any { return x.Dim(-1) },
 	".Dims":         func(x *tensor.Tensor) any { return x.Dims() },
 	".Numel":        func(x *tensor.Tensor) any { return x.Numel() },
-	".ElementSize":  func(x *tensor.Tensor) any { return x.ElementSize() },
 	".Nbytes":       func(x *tensor.Tensor) any { return x.Nbytes() },
 	".IsContiguous": func(x *tensor.Tensor) any { return [2]bool{x.IsContiguous(), x.T().IsContiguous()} },
 
@@ -144,9 +143,8 @@ var whole = map[string]func(x *tensor.Tensor) any{
 
 // refused need memory of the host, and say so.
 var refused = map[string]func(x *tensor.Tensor) any{
-	"Data":       func(x *tensor.Tensor) any { return tensor.Data[float64](x) },
-	"Bytes":      func(x *tensor.Tensor) any { return tensor.Bytes(x) },
-	"ReadFileAt": func(x *tensor.Tensor) any { return tensor.ReadFileAt(x, nil, 0) },
+	"Data":  func(x *tensor.Tensor) any { return tensor.Data[float64](x) },
+	"Bytes": func(x *tensor.Tensor) any { return tensor.Bytes(x) },
 }
 
 // elsewhere is what has tests of its own: random numbers, which are others on the host; what

@@ -77,7 +77,7 @@ func (d *Device) Alloc(n int) (device.Memory, error) {
 	} else {
 		m.bytes = make([]byte, n)
 		d.use(n)
-		m.storage = tensor.Adopt(m.bytes, nobody{})
+		m.storage = foreignTensors.Adopt(m.bytes, nobody{})
 	}
 	for i := range m.bytes {
 		m.bytes[i] = 0x5a
@@ -149,11 +149,14 @@ func (m *memory) Copy(off int, src device.Memory, from, n int) error {
 // errStays is what sending says.
 var errStays = errors.New("devicetest: the memory stays in its process")
 
+// memoryTags has one form: [block, name of the device, bytes].
+var memoryTags = &wire.Tags{Type: "test device's memory", Fields: []int{3}}
+
 func (m *memory) Marshal(e *wire.Encoder) error {
 	if m.domain == nil {
 		return errStays
 	}
-	e.ArrayLen(3)
+	e.Tag(memoryTags, 0)
 	e.Block(m.block)
 	e.String(m.dev.name)
 	e.Uint(uint64(len(m.bytes)))

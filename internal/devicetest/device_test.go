@@ -6,10 +6,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/devicetest"
 )
 
-func TestTheDeviceComputesAsTheHost(t *testing.T) { devicetest.Conform(t, devicetest.New("test:0")) }
+func TestDevice_ComputesAsTheHost(t *testing.T) { devicetest.Conform(t, devicetest.New("test:0")) }
 
 // The numbers are those of the authors' kat_vectors.
-func TestPhilox(t *testing.T) {
+func TestPhilox_HasTheNumbersOfItsPaper(t *testing.T) {
 	const all = 0xffffffff
 	for _, c := range []struct {
 		counter [4]uint32

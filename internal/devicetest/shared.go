@@ -36,7 +36,7 @@ func (d *Device) inBlock(domain *shm.Domain, block shm.Handle, n int) (*memory, 
 		return nil, errors.Join(err, domain.Release(block))
 	}
 	m := &memory{dev: d, bytes: b[:n:n], domain: domain, block: block}
-	m.storage = tensor.Adopt(m.bytes, nobody{})
+	m.storage = foreignTensors.Adopt(m.bytes, nobody{})
 	d.use(n)
 	return m, nil
 }
@@ -47,7 +47,7 @@ func read(dec *wire.Decoder) (device.Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := dec.ArrayOf(3); err != nil {
+	if err := dec.OnlyTag(memoryTags); err != nil {
 		return nil, err
 	}
 	block, err := dec.Block()

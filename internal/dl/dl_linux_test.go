@@ -53,7 +53,7 @@ func recovers() (ok bool) {
 	return false
 }
 
-func TestALibraryIsLoadedAndCalledAndTheSignalsStayGos(t *testing.T) {
+func TestLoad_CallsALibraryAndTheSignalsStayGos(t *testing.T) {
 	lib, err := dl.Open("libthereisnone.so.1", build(t))
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestALibraryIsLoadedAndCalledAndTheSignalsStayGos(t *testing.T) {
 	}
 }
 
-func TestALibraryThatIsNotThereIsAnErrorThatNamesIt(t *testing.T) {
+func TestLoad_NamesALibraryThatIsNotThere(t *testing.T) {
 	_, err := dl.Open("libthereisnone.so.1", "libthereisnone.so.2")
 	if !errors.Is(err, dl.ErrNotLoaded) || !strings.Contains(err.Error(), "none.so.1") ||
 		!strings.Contains(err.Error(), "none.so.2") {

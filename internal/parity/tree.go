@@ -33,7 +33,37 @@ func readTree(root string) (*tree, error) {
 		}
 		return t.read(path, filepath.ToSlash(dir))
 	})
+	t.promote()
 	return t, err
+}
+
+// promote gives each type the methods of the unexported types that it embeds, and of those that
+// they embed.
+func (t *tree) promote() {
+	methods := map[string][]string{} // by type, as in "ipc.sender"
+	var embedded [][2]string         // a type and what it may embed
+	for name := range t.names {
+		parts := strings.Split(name, ".")
+		if len(parts) != 3 {
+			continue
+		}
+		of, member := parts[0]+"."+parts[1], parts[2]
+		if inner := parts[0] + "." + member; !ast.IsExported(member) && t.names[inner] {
+			embedded = append(embedded, [2]string{of, inner})
+		} else {
+			methods[of] = append(methods[of], member)
+		}
+	}
+	for range 3 { // how deep they are
+		for _, e := range embedded {
+			for _, m := range methods[e[1]] {
+				if !t.names[e[0]+"."+m] {
+					t.names[e[0]+"."+m] = true
+					methods[e[0]] = append(methods[e[0]], m)
+				}
+			}
+		}
+	}
 }
 
 func (t *tree) read(path, dir string) error {

@@ -114,7 +114,7 @@ func TestOp_HasAKernel(t *testing.T) {
 	}
 }
 
-func TestAllTextsAreWhatTheSimulatorReads(t *testing.T) {
+func TestKernel_TextsAreWhatTheSimulatorReads(t *testing.T) {
 	names := map[string]bool{}
 	for _, k := range kernels() {
 		text, ended := bytes.CutSuffix(k.Text(), []byte{0})

@@ -187,7 +187,7 @@ func TestErrorsSayWhere(t *testing.T) {
 	}{
 		"shape": {[]any{m("boxes", []any{1, 2, ints(1, 2, 3, 4)}),
 			m("boxes", []any{1, 2, ints(1, 2, 3)})}, `field "boxes"[2]: shape [3] where the first has [4]`, 1},
-		"dtype": {[]any{ints(1), tensor.Zeros(tensor.Float32, 1)}, "float32 where the first has int64", 1},
+		"dtype": {[]any{ints(1), tensor.New(tensor.Float32, 1)}, "float32 where the first has int64", 1},
 		"keys":  {[]any{m("b", 1), m("c", 1)}, `the keys ["a" "c"] where the first has ["a" "b"]`, 1},
 		"kind": {[]any{m("b", 1), m("b", 1), m("b", "x")},
 			`field "b": a string where the first has an integer`, 2},

@@ -1,4 +1,4 @@
-# What TestLatestHDF5 asks of h5py: python3 latest.py write|read PATH
+# What TestFormats_LatestHDF5 asks of h5py: python3 latest.py write|read PATH
 import sys
 
 import h5py

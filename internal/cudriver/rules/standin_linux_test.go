@@ -11,10 +11,10 @@ import (
 
 // NCCL is bound for questions that only several devices answer, so a library in C looks at the
 // arguments.
-func TestNCCLIsCalledAsItWasMeant(t *testing.T) { callNCCL(t) }
+func TestNCCL_IsCalledAsItWasMeant(t *testing.T) { callNCCL(t) }
 
 // With the types of NCCL's own header the stand-in sees the same, so it has them right.
-func TestNCCLIsCalledAsItsHeaderHasIt(t *testing.T) { callNCCL(t, standin.Vendor(t, "nccl.h")...) }
+func TestNCCL_IsCalledAsItsHeaderHasIt(t *testing.T) { callNCCL(t, standin.Vendor(t, "nccl.h")...) }
 
 func callNCCL(t *testing.T, flags ...string) {
 	t.Setenv("SHOAL_NCCL", standin.Compile(t, "testdata/nccl.c", flags...))

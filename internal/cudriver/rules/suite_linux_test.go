@@ -49,7 +49,7 @@ const machine = "#!/bin/sh\necho '{\"devices\":[{}]} '\"$*\"\n"
 
 // Where things crash there is a part that says so, and the others; what the simulator has wrong
 // comes first.
-func TestTheSuiteReportsWhatFails(t *testing.T) {
+func TestSuite_ReportsWhatFails(t *testing.T) {
 	report, _, status := suite(t, map[string]string{
 		"shoal": machine, "shoal-accel": machine,
 		"rules.test": "#!/bin/sh\necho 'T5  opening twice'\necho 'DISAGREES  T5, opening twice: two addresses; the simulator: one'\nexit 1\n",
@@ -77,7 +77,7 @@ func TestTheSuiteReportsWhatFails(t *testing.T) {
 	}
 }
 
-func TestTheSuiteOfGoodSteps(t *testing.T) {
+func TestSuite_OfGoodSteps(t *testing.T) {
 	good := "#!/bin/sh\necho PASS\n"
 	report, words, status := suite(t, map[string]string{"shoal": machine, "shoal-accel": machine,
 		"rules.test": good, "cuda.test": good}, "2", "4")
@@ -92,7 +92,7 @@ func TestTheSuiteOfGoodSteps(t *testing.T) {
 }
 
 // An interrupt does not wait for the step, and leaves the report of what was done.
-func TestTheSuiteIsInterrupted(t *testing.T) {
+func TestSuite_IsInterrupted(t *testing.T) {
 	c, out := suiteCommand(t, map[string]string{
 		"shoal": machine, "shoal-accel": machine, "rules.test": "#!/bin/sh\necho begun\nexec sleep 1000\n",
 		"cuda.test": "#!/bin/sh\necho PASS\n",
@@ -129,7 +129,7 @@ func TestTheSuiteIsInterrupted(t *testing.T) {
 	}
 }
 
-func TestTheSuiteWithoutADevice(t *testing.T) {
+func TestSuite_WithoutADeviceFails(t *testing.T) {
 	report, words, status := suite(t, map[string]string{"shoal-accel": "#!/bin/sh\necho 'no GPU: none'\n"})
 	if status != 1 || report != "" || !strings.Contains(words, "no GPU: none") ||
 		!strings.Contains(words, "nothing was run") {

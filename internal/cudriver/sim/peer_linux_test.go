@@ -64,7 +64,7 @@ func handle(text string) (h cudriver.IPCHandle) {
 
 // Memory lives while anybody has a handle, a descriptor or a mapping, and whoever is killed has
 // none.
-func TestExportedMemoryOutlivesItsMaker(t *testing.T) {
+func TestVirtualMemory_OutlivesItsMaker(t *testing.T) {
 	devices, d := open(t, 1)
 	h, err := d.MemCreate(2*mib, cudriver.Pinned(0, true))
 	check(t, err)
@@ -104,7 +104,7 @@ func TestExportedMemoryOutlivesItsMaker(t *testing.T) {
 	fails(t, cudriver.ErrorInvalidValue, err)
 }
 
-func TestLegacyHandlesDieWithTheirMaker(t *testing.T) {
+func TestLegacyMemory_DiesWithItsMaker(t *testing.T) {
 	devices, d := open(t, 1)
 	p, err := d.MemAlloc(4096)
 	check(t, err)
@@ -134,7 +134,7 @@ func TestLegacyHandlesDieWithTheirMaker(t *testing.T) {
 	fails(t, cudriver.ErrorIllegalAddress, d.StreamSynchronize(s))
 }
 
-func TestLegacyHandlesAreClosedAsOftenAsTheyWereOpened(t *testing.T) {
+func TestLegacyMemory_IsClosedAsOftenAsOpened(t *testing.T) {
 	devices, d := open(t, 1)
 	said, c := child(t, devices, "legacy", "", true)
 	theirs := handle(said[:128])
@@ -150,7 +150,7 @@ func TestLegacyHandlesAreClosedAsOftenAsTheyWereOpened(t *testing.T) {
 	fails(t, cudriver.ErrorInvalidHandle, err) // who made it has died
 }
 
-func TestAnEventOrdersTheWorkOfTwoProcesses(t *testing.T) {
+func TestEvent_OrdersTheWorkOfTwoProcesses(t *testing.T) {
 	devices, d := open(t, 1)
 	e, err := d.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming)
 	check(t, err)

@@ -16,7 +16,7 @@ import (
 // second returns the answer of a call that has two results.
 func second[T any](_ T, err error) error { return err }
 
-// made is what the calls of TestWhatMeansNothingIsRefused are made with.
+// made is what the calls of TestDriver_RefusesWhatMeansNothing are made with.
 type made struct {
 	*sim.Driver
 	ctx, far cudriver.Context // far is of the other device, of which far and near are streams
@@ -65,7 +65,7 @@ func (m *made) handleWith(word int, n uint64) cudriver.IPCHandle {
 }
 
 // None of it does anything, nor costs the context.
-func TestWhatMeansNothingIsRefused(t *testing.T) {
+func TestDriver_RefusesWhatMeansNothing(t *testing.T) {
 	const value, device, context, handle = cudriver.ErrorInvalidValue, cudriver.ErrorInvalidDevice,
 		cudriver.ErrorInvalidContext, cudriver.ErrorInvalidHandle
 	m := makeAll(t)
@@ -194,7 +194,7 @@ func isResult(err error, want cudriver.Result) bool {
 	return ok && e.Result == want
 }
 
-func TestAMappingIsAWholeHandleInAReservation(t *testing.T) {
+func TestVirtualMemory_AMappingIsAWholeHandle(t *testing.T) {
 	_, d := open(t, 1)
 	h, err := d.MemCreate(4*mib, cudriver.Pinned(0, true))
 	check(t, err)
@@ -211,7 +211,7 @@ func TestAMappingIsAWholeHandleInAReservation(t *testing.T) {
 	fails(t, cudriver.ErrorInvalidValue, d.MemAddressFree(p, 8*mib))
 }
 
-func TestMemoryIsZeroWhoeverHadItBefore(t *testing.T) {
+func TestVirtualMemory_IsZeroWhoeverHadIt(t *testing.T) {
 	_, d := open(t, 1)
 	s, got := stream(t, d), make([]byte, 1)
 	for range 2 {
@@ -230,7 +230,7 @@ func TestMemoryIsZeroWhoeverHadItBefore(t *testing.T) {
 	}
 }
 
-func TestAPrimaryContextIsCounted(t *testing.T) {
+func TestContext_ThePrimaryOneIsCounted(t *testing.T) {
 	_, d := open(t, 2)
 	fails(t, cudriver.ErrorInvalidContext, d.PrimaryCtxRelease(1))
 	first, err := d.CtxGetCurrent()
@@ -264,7 +264,7 @@ func TestAPrimaryContextIsCounted(t *testing.T) {
 	}
 }
 
-func TestDevicesAreToldApart(t *testing.T) {
+func TestDevice_HasItsOwnIdentity(t *testing.T) {
 	_, d := open(t, 2)
 	first, err := d.DeviceUUID(0)
 	check(t, err)
@@ -286,7 +286,7 @@ func TestDevicesAreToldApart(t *testing.T) {
 }
 
 // A number is past another one when it is up to 2³¹-1 more, whatever the sign.
-func TestNumbersGoRound(t *testing.T) {
+func TestStream_NumbersGoRound(t *testing.T) {
 	_, d := open(t, 1)
 	p, err := d.MemAlloc(4)
 	check(t, err)
@@ -306,7 +306,7 @@ func TestNumbersGoRound(t *testing.T) {
 }
 
 // A handle of an event that is gone does not open the one that has its place.
-func TestAnEventsHandleIsOfThatEventAlone(t *testing.T) {
+func TestEvent_AHandleIsOfOneEvent(t *testing.T) {
 	devices, d := open(t, 1)
 	var handles [2]cudriver.IPCHandle
 	for i := range handles {
@@ -327,7 +327,7 @@ func TestAnEventsHandleIsOfThatEventAlone(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeWritten(t *testing.T) {
+func TestVirtualMemory_WhatMayBeReadOnlyIsNotWritten(t *testing.T) {
 	for name, write := range map[string]func(m *made, readable cudriver.Ptr) error{
 		"from the host":   func(m *made, p cudriver.Ptr) error { return m.MemcpyHtoDAsync(p, []byte{1}, m.near) },
 		"from the device": func(m *made, p cudriver.Ptr) error { return m.MemcpyDtoDAsync(p, m.plain, 1, m.near) },
@@ -356,7 +356,7 @@ func TestWhatCannotBeWritten(t *testing.T) {
 }
 
 // After a fault nothing is done any more that was queued behind it.
-func TestAFaultEndsTheWork(t *testing.T) {
+func TestStream_AFaultEndsTheWork(t *testing.T) {
 	m := makeAll(t)
 	page := m.host[4096:8192]
 	check(t, m.MemsetD8Async(m.plain, 7, 1, m.near))
@@ -402,7 +402,7 @@ func init() {
 	}
 }
 
-func TestAnAddressIsOfOneProcess(t *testing.T) {
+func TestVirtualMemory_AnAddressIsOfOneProcess(t *testing.T) {
 	devices, d := open(t, 1)
 	p, err := d.MemAlloc(4096)
 	check(t, err)
@@ -412,7 +412,7 @@ func TestAnAddressIsOfOneProcess(t *testing.T) {
 }
 
 // A wait for an event of a process that dies ends.
-func TestAnEventOfTheDeadKeepsNobodyWaiting(t *testing.T) {
+func TestEvent_OfTheDeadKeepsNobodyWaiting(t *testing.T) {
 	devices, d := open(t, 1)
 	said, c := child(t, devices, "unfinished", "", true)
 	e, err := d.IPCOpenEventHandle(handle(said[:128]))

@@ -136,7 +136,7 @@ func used(t *testing.T, devices *sim.Devices, want int64) {
 	}
 }
 
-func TestCallsNeedWhatCUDANeeds(t *testing.T) {
+func TestDriver_CallsNeedWhatCUDANeeds(t *testing.T) {
 	devices, err := sim.Create(1, size)
 	check(t, err)
 	defer devices.Close()
@@ -171,7 +171,7 @@ func TestCallsNeedWhatCUDANeeds(t *testing.T) {
 	fails(t, cudriver.ErrorNoDevice, sim.New(nil).Init())
 }
 
-func TestLegacyMemory(t *testing.T) {
+func TestLegacyMemory_HasItsRules(t *testing.T) {
 	devices, d := open(t, 1)
 	p, err := d.MemAlloc(5000)
 	check(t, err)
@@ -196,7 +196,7 @@ func TestLegacyMemory(t *testing.T) {
 	fails(t, cudriver.ErrorOutOfMemory, err)
 }
 
-func TestVirtualMemoryHasItsRules(t *testing.T) {
+func TestVirtualMemory_HasItsRules(t *testing.T) {
 	devices, d := open(t, 2)
 	prop := cudriver.Pinned(0, true)
 	_, err := d.MemCreate(mib, prop)
@@ -233,7 +233,7 @@ func TestVirtualMemoryHasItsRules(t *testing.T) {
 }
 
 // A fault costs the context, which is lost for all that comes.
-func TestAnIllegalAccessLosesTheContext(t *testing.T) {
+func TestContext_IsLostByAnIllegalAccess(t *testing.T) {
 	for name, access := range map[string]func(d *sim.Driver, h cudriver.MemHandle, s cudriver.Stream) error{
 		"no access set": func(d *sim.Driver, h cudriver.MemHandle, s cudriver.Stream) error {
 			p, err := mapped(d, h, 2*mib)
@@ -273,7 +273,7 @@ func TestAnIllegalAccessLosesTheContext(t *testing.T) {
 	}
 }
 
-func TestWorkIsQueuedAndEventsOrderIt(t *testing.T) {
+func TestStream_WorkIsQueuedAndEventsOrderIt(t *testing.T) {
 	_, d := open(t, 1)
 	p, err := d.MemAlloc(4096)
 	check(t, err)
@@ -306,7 +306,7 @@ func TestWorkIsQueuedAndEventsOrderIt(t *testing.T) {
 }
 
 // What CUDA may do only when the device has done what is queued, it does then here.
-func TestSomeCallsWaitForTheDevice(t *testing.T) {
+func TestDriver_SomeCallsWaitForTheDevice(t *testing.T) {
 	for name, call := range map[string]func(d *sim.Driver, p cudriver.Ptr, s cudriver.Stream) error{
 		"to pages of the host": func(d *sim.Driver, p cudriver.Ptr, s cudriver.Stream) error {
 			return d.MemcpyDtoHAsync(make([]byte, 8), p, s)
@@ -359,7 +359,7 @@ const counting = `
 	ret;
 }`
 
-func TestKernelsAreFoundInTheTextAndRun(t *testing.T) {
+func TestKernel_IsFoundInItsTextAndRuns(t *testing.T) {
 	_, d := open(t, 1)
 	_, err := d.ModuleLoadData([]byte(counting))
 	fails(t, cudriver.ErrorInvalidImage, err)
@@ -392,7 +392,7 @@ func TestKernelsAreFoundInTheTextAndRun(t *testing.T) {
 	fails(t, cudriver.ErrorInvalidHandle, d.LaunchKernel(f, grid, block, 0, s, at(p)))
 }
 
-func TestAKernelThatStraysLosesTheContext(t *testing.T) {
+func TestContext_IsLostByAKernelThatStrays(t *testing.T) {
 	for want, offset := range map[cudriver.Result]cudriver.Ptr{cudriver.ErrorIllegalAddress: 4096,
 		cudriver.ErrorMisalignedAddress: 2} {
 		_, d := open(t, 1)
@@ -408,7 +408,7 @@ func TestAKernelThatStraysLosesTheContext(t *testing.T) {
 	}
 }
 
-func TestAFaultComesWhenItIsSaid(t *testing.T) {
+func TestDriver_FailsWhereItIsTold(t *testing.T) {
 	_, d := open(t, 1)
 	d.Fail("cuMemAlloc", 2, cudriver.ErrorOutOfMemory)
 	_, err := d.MemAlloc(1)

@@ -5,13 +5,15 @@ import (
 	"math"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // TensorOf returns a tensor with a copy of the elements of a numpy array, on the heap.
 func TensorOf(a *pickle.Array) (*tensor.Tensor, error) {
-	dt, swapped, err := tensor.ParseNumpy(a.DType)
+	name, swapped := numpy.Parse(a.DType)
+	dt, err := tensor.ParseDType(name)
 	if err != nil || swapped {
 		return nil, Unsupported("a numpy array of %s; call .astype first", a.DType)
 	}
@@ -37,7 +39,7 @@ func TensorOf(a *pickle.Array) (*tensor.Tensor, error) {
 // ArrayOf returns a numpy array with a copy of the elements of a tensor. The error wraps
 // ErrUnsupported for bfloat16, which numpy does not have.
 func ArrayOf(t *tensor.Tensor) (*pickle.Array, error) {
-	name := t.DType().Numpy()
+	name := numpy.Descr(t.DType().String())
 	if name == "" {
 		return nil, Unsupported("numpy has no %v", t.DType())
 	}

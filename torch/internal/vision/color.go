@@ -11,18 +11,13 @@ func grayscale(f *fields, r *route) {
 	if n != 1 && n != 3 {
 		f.refuse("num_output_channels=%v", n)
 	}
-	r.blend(f, image.Grayscale{Channels: int(n)})
+	r.blend(f, image.Grayscale(int(n)))
 	r.channels = int(n)
 }
 
 // randomGrayscale leaves as many planes as there are.
 func randomGrayscale(f *fields, r *route) {
-	r.blend(f, apply(f.probability("p"), image.Pipeline{image.Grayscale{Channels: r.channels}}))
-}
-
-// apply is a step that is done sometimes.
-func apply(p float64, steps image.Pipeline) image.RandomApply {
-	return image.RandomApply{P: p, Steps: steps}
+	r.blend(f, image.RandomApply(f.probability("p"), image.Grayscale(r.channels)))
 }
 
 func colorJitter(f *fields, r *route) {

@@ -51,7 +51,7 @@ func resize(f *fields, r *route) {
 
 func centerCrop(f *fields, r *route) {
 	h, w := f.size()
-	r.paint(f, image.CenterCrop{H: h, W: w}, true)
+	r.paint(f, image.CenterCrop(h, w), true)
 }
 
 func randomCrop(f *fields, r *route) {
@@ -153,10 +153,10 @@ func always(horizontal bool) builder {
 
 func (r *route) flip(f *fields, horizontal bool, p float64) {
 	if horizontal {
-		r.put(f, image.RandomHorizontalFlip{P: p})
+		r.put(f, image.RandomHorizontalFlip(p))
 		return
 	}
-	r.put(f, image.RandomVerticalFlip{P: p})
+	r.put(f, image.RandomVerticalFlip(p))
 }
 
 func randomRotation(f *fields, r *route) {

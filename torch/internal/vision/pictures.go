@@ -143,8 +143,8 @@ func (d *pictures) row(ctx context.Context, e *easel, i int, into *tensor.Tensor
 	} else {
 		numbers = tensor.Data[float32](into)[k*n:][:n]
 	}
-	return d.steps.WritePacked(pixels, numbers, &e.image, d.packed(i), d.channels, d.pixels.Dim(1),
-		d.pixels.Dim(2), e.draw(ctx, i))
+	e.image.SetPacked(d.packed(i), d.channels, d.pixels.Dim(1), d.pixels.Dim(2))
+	return d.steps.Write(pixels, numbers, &e.image, nil, d.channels, e.draw(ctx, i))
 }
 
 // Close drops the memory.

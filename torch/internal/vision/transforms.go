@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
@@ -128,7 +129,7 @@ func randomApply(f *fields, r *route) {
 		r.now == numbers && !same(inner.last, r.last)) {
 		f.refuse("it makes tensors, planes or numbers of only some images")
 	}
-	r.put(f, apply(p, inner.steps))
+	r.put(f, image.RandomApply(p, inner.steps...))
 }
 
 func first(errs ...error) error {

@@ -97,7 +97,7 @@ func unsupported(t *testing.T, err error) error {
 }
 
 // What Python wrote is understood, all of it.
-func TestCapturesBecomeGo(t *testing.T) {
+func TestOpen_TakesWhatPythonWrote(t *testing.T) {
 	known := map[string]bool{}
 	for name, b := range captures(t) {
 		v, err := lifted(b)
@@ -147,9 +147,9 @@ func hostile() []any {
 	}
 }
 
-// TestHostileAttributes puts each hostile value in the place of each attribute, and takes each
-// away.
-func TestHostileAttributes(t *testing.T) {
+// TestOpen_RefusesHostileAttributes puts each hostile value in the place of each attribute, and
+// takes each away.
+func TestOpen_RefusesHostileAttributes(t *testing.T) {
 	for name, b := range captures(t) {
 		whole, err := lifted(b)
 		if err != nil {
@@ -213,7 +213,7 @@ func object(class string, pairs ...any) *value.Record {
 
 // What Go does otherwise than Python, or not at all, is refused before anything is loaded, and the
 // text says what to do.
-func TestRefusals(t *testing.T) {
+func TestCheck_SaysWhatGoDoesNot(t *testing.T) {
 	v1 := func(name string, pairs ...any) *value.Record {
 		return object("torchvision.transforms.transforms."+name, pairs...)
 	}
@@ -315,7 +315,7 @@ func raw(v any) any {
 }
 
 // Gather makes what Get makes, of tensors that are views, too.
-func TestPicturesGatherWhatTheyGet(t *testing.T) {
+func TestPictures_GatherWhatTheyGet(t *testing.T) {
 	pixels := tensor.New(tensor.Uint8, 8, 6, 7)
 	for i := range tensor.Data[uint8](pixels) {
 		tensor.Data[uint8](pixels)[i] = uint8(i)

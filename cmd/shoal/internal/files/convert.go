@@ -126,7 +126,7 @@ func parts(path string) ([]string, error) {
 		return nil, err
 	}
 	defer s.Close()
-	return append(s.Files(), path), nil
+	return append(s.Files, path), nil
 }
 
 // indexSuffix ends the name of a file that lists others.

@@ -103,7 +103,7 @@ var formats = []Format{
 	{"safetensors", []string{".safetensors"}, loadSafetensors, saveSafetensors},
 	{"PyTorch", []string{".pt", ".pth", ".bin", ".ckpt"}, loadPT, savePT},
 	{"numpy array", []string{".npy"}, loadNPY, saveNPY},
-	{"numpy archive", []string{".npz"}, loadNPZ, plain(npy.SaveAll)},
+	{"numpy archive", []string{".npz"}, loadNPZ, plain(npy.Save)},
 	{"HDF5", []string{".h5", ".hdf5"}, loadHDF5, saveHDF5},
 	{"MessagePack", []string{".msgpack", ".mpk"}, loadMsgpack, plain(msgpack.Save)},
 }
@@ -153,7 +153,7 @@ func loadSafetensors(path string, _ int64) (Content, error) {
 			return Content{}, err
 		}
 	}
-	return Content{Tensors: all, Meta: s.Metadata()}, nil
+	return Content{Tensors: all, Meta: s.Metadata}, nil
 }
 
 func saveSafetensors(path string, c Content) ([]string, error) {
@@ -181,9 +181,8 @@ func loadPT(path string, most int64) (c Content, err error) {
 	if err != nil {
 		return c, err
 	}
-	c.Tensors, err = pt.StateDict(v)
-	c.Others = named("", pt.Rest(v))
-	return c, err
+	tensors, rest, err := pt.StateDict(v)
+	return Content{Tensors: tensors, Others: named("", rest)}, err
 }
 
 func savePT(path string, c Content) ([]string, error) {
@@ -231,15 +230,15 @@ func loadNPZ(path string, most int64) (c Content, err error) {
 	if c.Tensors, err = a.Tensors(); c.Tensors == nil {
 		return c, err
 	}
-	for _, name := range a.Names() {
-		if c.Tensors[name] == nil {
-			c.Others = append(c.Others, Other{Name: "array " + name})
+	for _, array := range a.List() {
+		if c.Tensors[array.Name] == nil {
+			c.Others = append(c.Others, Other{Name: "array " + array.Name})
 		}
 	}
 	return c, nil
 }
 
 func loadMsgpack(path string, most int64) (Content, error) {
-	tensors, others, err := msgpack.LoadNamed(path, most)
+	tensors, others, err := msgpack.Load(path, most)
 	return Content{Tensors: tensors, Others: named("value ", others)}, err
 }

@@ -23,7 +23,7 @@ func loadHDF5(path string, most int64) (c Content, err error) {
 	}
 	defer f.Close()
 	f.MaxBytes = most
-	if n := f.UserBlock(); n > 0 {
+	if n := f.UserBlock; n > 0 {
 		c.Others = append(c.Others, Other{Name: fmt.Sprintf("%d bytes before the file", n)})
 	}
 	allow, err := allowance(path, most)

@@ -63,7 +63,7 @@ func f32(v float64) uint64 { return uint64(math.Float32bits(float32(v))) }
 
 func f64(v float64) uint64 { return math.Float64bits(v) }
 
-func TestInstructions(t *testing.T) {
+func TestRun_EveryInstruction(t *testing.T) {
 	nan := f64(math.NaN())
 	minus := func(n int64) uint64 { return uint64(n) }
 	for _, c := range []struct {
@@ -143,7 +143,7 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
-func TestHalfFloatsAreThoseOfIEEE(t *testing.T) {
+func TestRun_HalfFloatsAreThoseOfIEEE(t *testing.T) {
 	const body = `ld.global.u64 %d2, [%d1]; cvt.u16.u64 %h0, %d2; cvt.f32.f16 %f0, %h0; cvt.rn.f16.f32 %h1, %f0; cvt.u64.u16 %d2, %h1; st.global.u64 [%d1], %d2;`
 	memory := make([]uint64, 1<<16)
 	for i := range memory {
@@ -179,7 +179,7 @@ func check(t testing.TB, err error) {
 }
 
 // Each thread takes as many turns as its number, by odd and by even ways.
-func TestThreadsThatPartMeetAgain(t *testing.T) {
+func TestRun_ThreadsThatPartMeetAgain(t *testing.T) {
 	const body = `	mov.u64 %d2, 0; mov.u32 %r3, %tid.x;
 LOOP: setp.eq.u32 %p1, %r3, 0; @%p1 bra END;
 	and.b32 %r4, %r3, 1; setp.ne.u32 %p2, %r4, 0;
@@ -211,7 +211,7 @@ const reversing = `	.shared .align 8 .b8 pad[16];
 	sub.u32 %%r3, 99, %%r3; mad.wide.u32 %%d3, %%r3, 8, %%d2; ld.shared.u64 %%d4, [%%d3]; st.global.u64 [%%d1], %%d4;`
 
 // That the second half is wrong without the barrier shows that warps do not go in step.
-func TestABarrierLetsAllWarpsSeeSharedMemory(t *testing.T) {
+func TestRun_ABarrierLetsAllWarpsSeeSharedMemory(t *testing.T) {
 	with, without := make([]uint64, 300), make([]uint64, 300)
 	check(t, run(t, fmt.Sprintf(reversing, "bar.sync 0;"), 3, 100, with))
 	check(t, run(t, fmt.Sprintf(reversing, ""), 3, 100, without))
@@ -231,7 +231,7 @@ func TestABarrierLetsAllWarpsSeeSharedMemory(t *testing.T) {
 
 // What one warp has written another one, behind it or before it, sees only behind a barrier; and
 // the threads of a warp go by themselves if they are let.
-func TestTheOrderOfThreadsIsNotToBeReliedOn(t *testing.T) {
+func TestRun_TheOrderOfThreadsVaries(t *testing.T) {
 	const first, last = "0", "99"
 	const passing = `	.shared .u64 word;
 	mov.u64 %%d2, word; mov.u32 %%r3, %%tid.x; setp.ne.u32 %%p1, %%r3, %s; mov.u64 %%d3, 0; @!%%p1 bra WRITE; bra.uni READ;
@@ -266,7 +266,7 @@ READ: %s ld.shared.u64 %%d5, [%%d2]; st.global.u64 [%%d1], %%d5; %s
 	}
 }
 
-func TestAtomicsLoseNothingAndVectorsAreInOrder(t *testing.T) {
+func TestRun_AtomicsLoseNothing(t *testing.T) {
 	memory := []uint64{0, f64(0.5), uint64(5 | 7<<32), uint64(6 | 8<<32), 10, 0}
 	check(t, run(t, `	red.relaxed.sys.global.add.u64 [%d0], 2;
 	red.global.add.f64 [%d0+8], 0d3FF0000000000000;
@@ -283,7 +283,7 @@ func TestAtomicsLoseNothingAndVectorsAreInOrder(t *testing.T) {
 	}
 }
 
-func TestFaults(t *testing.T) {
+func TestRun_FaultsAreErrors(t *testing.T) {
 	for _, c := range []struct {
 		body string
 		want vm.Fault
@@ -331,7 +331,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownIsAnErrorThatNamesIt(t *testing.T) {
+func TestParse_NamesWhatIsNotKnown(t *testing.T) {
 	for body, want := range map[string]string{
 		"frobnicate.u32 %r1, %r2;":                  "frobnicate",
 		"add.rz.f32 %f1, %f2, %f3;":                 ".rz",

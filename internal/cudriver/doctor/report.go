@@ -1,18 +1,20 @@
-package cuda
+package doctor
 
 import (
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A Report is what this process can do with devices. Its JSON form is for programs.
 type Report struct {
 	Missing   string         `json:"missing,omitempty"`   // why there are none
-	Simulated bool           `json:"simulated,omitempty"` // they are files, see SimulateKey
+	Simulated bool           `json:"simulated,omitempty"` // they are files, see cudriver.SimulateKey
 	Driver    string         `json:"driver,omitempty"`    // the version of CUDA that it is of
 	Visible   string         `json:"visible,omitempty"`   // CUDA_VISIBLE_DEVICES, if it is set
 	Devices   []DeviceReport `json:"devices,omitempty"`
@@ -40,10 +42,18 @@ type Way struct {
 	Lost string `json:"without,omitempty"` // what then does not work, or works otherwise
 }
 
-// The ways, in the order of a report.
+// A device is one that is looked at.
+type device struct {
+	driver  cudriver.Driver
+	id      cudriver.Device
+	ordinal int
+}
+
+// The ways, in the order of a report. Each is tried in the device's context, with a stream of its
+// own.
 var ways = []struct {
 	name, lost string
-	try        func(d *Device) error
+	try        func(d device, s cudriver.Stream) error
 }{
 	{"memory by descriptors (how tensors are shared)",
 		"tensors of this device cannot be sent to other processes", tryDescriptors},
@@ -54,28 +64,65 @@ var ways = []struct {
 }
 
 // Examine looks at the driver and all devices, and tries each way of sharing on each. It makes
-// their contexts.
+// their contexts, and gives them back.
 func Examine() *Report {
-	all, err := open()
+	driver, err := cudriver.Open()
 	if err != nil {
-		return &Report{Missing: err.Error(), Advice: advise(err)}
+		return missing(err)
+	}
+	return examine(driver)
+}
+
+func missing(err error) *Report { return &Report{Missing: err.Error(), Advice: advise(err)} }
+
+func examine(driver cudriver.Driver) *Report {
+	ids, err := cudriver.Devices(driver)
+	if err != nil {
+		return missing(err)
 	}
 	_, simulated := cudriver.Simulated()
 	r := &Report{Simulated: simulated, Driver: "unknown", Visible: os.Getenv("CUDA_VISIBLE_DEVICES")}
-	if v, err := all.driver.DriverVersion(); err == nil {
+	if v, err := driver.DriverVersion(); err == nil {
 		r.Driver = fmt.Sprintf("%d.%d", v/1000, v%1000/10)
 	}
-	for _, d := range all.devices {
-		said, unusable := d.examine(all.devices)
+	for i, id := range ids {
+		said, unusable := device{driver, id, i}.examine(ids)
 		r.Devices, r.Advice = append(r.Devices, said), append(r.Advice, said.advise(unusable)...)
 	}
 	return r
 }
 
 // examine returns also why the device cannot be used.
-func (d *Device) examine(all []*Device) (r DeviceReport, unusable error) {
-	r = DeviceReport{Name: d.String(), UUID: fmt.Sprintf("%x", d.uuid), Model: "unknown", Peers: []int{}, Ways: []Way{}}
-	if name, err := d.Name(); err == nil {
+func (d device) examine(all []cudriver.Device) (r DeviceReport, unusable error) {
+	r = d.describe(all)
+	unusable = d.within(func(s cudriver.Stream) error {
+		free, total, err := d.driver.MemGetInfo()
+		if err != nil {
+			return err
+		}
+		r.Free, r.Total = int(free), int(total)
+		for _, w := range ways {
+			way := Way{Name: w.name}
+			if err := w.try(d, s); err != nil {
+				way.Err, way.Lost = err.Error(), w.lost
+			}
+			r.Ways = append(r.Ways, way)
+		}
+		return nil
+	})
+	if unusable != nil {
+		r.Unusable = unusable.Error()
+	}
+	return r, unusable
+}
+
+// describe says what is known of a device without a context.
+func (d device) describe(all []cudriver.Device) DeviceReport {
+	r := DeviceReport{Name: fmt.Sprintf("cuda:%d", d.ordinal), Model: "unknown", Peers: []int{}, Ways: []Way{}}
+	if uuid, err := d.driver.DeviceUUID(d.id); err == nil {
+		r.UUID = fmt.Sprintf("%x", uuid)
+	}
+	if name, err := d.driver.DeviceName(d.id); err == nil {
 		r.Model = name
 	}
 	major, _ := d.driver.DeviceAttribute(cudriver.AttributeComputeMajor, d.id)
@@ -83,31 +130,45 @@ func (d *Device) examine(all []*Device) (r DeviceReport, unusable error) {
 	r.Compute = fmt.Sprintf("%d.%d", major, minor)
 	mode, _ := d.driver.DeviceAttribute(cudriver.AttributeComputeMode, d.id)
 	r.Alone = mode != 0
-	for _, o := range all {
-		if can, err := d.driver.DeviceCanAccessPeer(d.id, o.id); err == nil && can {
-			r.Peers = append(r.Peers, o.ordinal)
+	for i, other := range all {
+		if can, err := d.driver.DeviceCanAccessPeer(d.id, other); err == nil && can {
+			r.Peers = append(r.Peers, i)
 		}
 	}
-	if r.Free, r.Total, unusable = d.MemInfo(); unusable != nil {
-		r.Unusable = unusable.Error()
-		return r, unusable
-	}
-	for _, w := range ways {
-		way := Way{Name: w.name}
-		if err := d.do(func(cudriver.Stream) error { return w.try(d) }); err != nil {
-			way.Err, way.Lost = err.Error(), w.lost
-		}
-		r.Ways = append(r.Ways, way)
-	}
-	return r, nil
+	return r
 }
 
-func tryDescriptors(d *Device) error {
-	h, err := d.create(d.ready.Load().granularity)
+// within runs calls in the device's primary context, with a stream.
+func (d device) within(calls func(s cudriver.Stream) error) (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ctx, err := d.driver.PrimaryCtxRetain(d.id)
 	if err != nil {
 		return err
 	}
-	f, err := d.export(h)
+	defer func() { err = errors.Join(err, d.driver.PrimaryCtxRelease(d.id)) }()
+	if err := d.driver.CtxSetCurrent(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.driver.CtxSetCurrent(0)) }()
+	s, err := d.driver.StreamCreate(cudriver.StreamNonBlocking)
+	if err != nil {
+		return err
+	}
+	return errors.Join(calls(s), d.driver.StreamDestroy(s))
+}
+
+func tryDescriptors(d device, _ cudriver.Stream) error {
+	kind := cudriver.Pinned(d.id, true)
+	n, err := d.driver.MemGetAllocationGranularity(kind, cudriver.GranularityRecommended)
+	if err != nil {
+		return err
+	}
+	h, err := d.driver.MemCreate(n, kind)
+	if err != nil {
+		return err
+	}
+	f, err := sys.FileOf("segment", func() (int, error) { return d.driver.MemExport(h) })
 	if err == nil {
 		err = f.Close()
 	}
@@ -115,7 +176,7 @@ func tryDescriptors(d *Device) error {
 }
 
 // onLegacy runs f with a little memory of cuMemAlloc.
-func (d *Device) onLegacy(f func(p cudriver.Ptr) error) error {
+func (d device) onLegacy(f func(p cudriver.Ptr) error) error {
 	p, err := d.driver.MemAlloc(4)
 	if err != nil {
 		return err
@@ -123,8 +184,7 @@ func (d *Device) onLegacy(f func(p cudriver.Ptr) error) error {
 	return errors.Join(f(p), d.driver.MemFree(p))
 }
 
-func tryNumbers(d *Device) error {
-	s := d.ready.Load().side
+func tryNumbers(d device, s cudriver.Stream) error {
 	return d.onLegacy(func(p cudriver.Ptr) error {
 		err := d.driver.StreamWriteValue32(s, p, 1)
 		if err == nil {
@@ -134,14 +194,14 @@ func tryNumbers(d *Device) error {
 	})
 }
 
-func tryLegacy(d *Device) error {
+func tryLegacy(d device, _ cudriver.Stream) error {
 	return d.onLegacy(func(p cudriver.Ptr) error {
 		_, err := d.driver.IPCGetMemHandle(p)
 		return err
 	})
 }
 
-func tryEvents(d *Device) error {
+func tryEvents(d device, _ cudriver.Stream) error {
 	e, err := d.driver.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming)
 	if err != nil {
 		return err
@@ -150,7 +210,7 @@ func tryEvents(d *Device) error {
 	return errors.Join(err, d.driver.EventDestroy(e))
 }
 
-func tryHost(d *Device) error {
+func tryHost(d device, _ cudriver.Stream) error {
 	host := make([]byte, 1<<16)
 	if err := d.driver.MemHostRegister(host, cudriver.HostPortable|cudriver.HostDeviceMap); err != nil {
 		return err
@@ -182,7 +242,7 @@ func (r *Report) print(line func(format string, args ...any)) {
 	}
 	what := "driver of CUDA " + r.Driver
 	if r.Simulated {
-		what = "simulated devices, as " + SimulateKey + " has it"
+		what = "simulated devices, as " + cudriver.SimulateKey + " has it"
 	}
 	line("%s", what)
 	if r.Visible != "" {

@@ -1,4 +1,4 @@
-package row_test
+package table_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoal-mp/shoal/data/internal/table"
 	"github.com/shoal-mp/shoal/data/row"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -35,7 +36,7 @@ func shown(v any) string {
 	return fmt.Sprintf("%T(%v)", v, v)
 }
 
-func TestListsOfNumbersAreTensors(t *testing.T) {
+func TestTensors_AreListsOfNumbers(t *testing.T) {
 	one, two := int64(1), int64(2)
 	for want, v := range map[string]any{
 		"int64(1)":                                 one,
@@ -56,68 +57,60 @@ func TestListsOfNumbersAreTensors(t *testing.T) {
 		"[float32[0][] int64(1)]":                  list{list{}, one},
 		"{a:int64[1][1] b:[string(x)] c:int64(2)}": map[string]any{"a": list{one}, "b": list{"x"}, "c": two},
 	} {
-		if got := shown(row.Tensors(v)); got != strings.TrimSpace(want) {
+		if got := shown(table.Tensors(v)); got != strings.TrimSpace(want) {
 			t.Errorf("%v: %s, not %s", v, got, want)
 		}
 	}
 	big := int64(1)<<53 + 1
-	if got := tensor.Data[int64](row.Tensors(list{big}).(*tensor.Tensor))[0]; got != big {
+	if got := tensor.Data[int64](table.Tensors(list{big}).(*tensor.Tensor))[0]; got != big {
 		t.Errorf("%d became %d", big, got)
 	}
 	deep := any(one)
 	for range 100 {
 		deep = list{deep}
 	}
-	row.Tensors(deep)
+	table.Tensors(deep)
 }
 
-func TestColumnsAreThoseThatAreWanted(t *testing.T) {
+func TestPick_AndSampleReturnWhatIsWanted(t *testing.T) {
 	all := map[string]any{"ids": list{int64(1), int64(2)}, "weight": 0.5, "label": int64(3), "text": "x"}
-	columns := row.Columns{{Name: "label"}, {Name: "ids", DType: new(tensor.Int32)},
+	columns := []row.Column{{Name: "label"}, {Name: "ids", DType: new(tensor.Int32)},
 		{Name: "weight", DType: new(tensor.Float32)}}
-	picked, err := columns.Pick(all)
+	picked, err := table.Pick(columns, all)
 	if want := "{ids:int32[2][1 2] label:int64(3) weight:float32[][0.5]}"; err != nil || shown(picked) != want {
 		t.Errorf("%s, %v: want %s", shown(picked), err, want)
 	}
-	if picked, err = (row.Columns{}).Pick(all); err != nil || len(picked) != 4 || picked["text"] != "x" {
+	if picked, err = table.Pick(nil, all); err != nil || len(picked) != 4 || picked["text"] != "x" {
 		t.Errorf("all columns: %v, %v", picked, err)
 	}
-	sample, err := columns.Sample(all)
+	sample, err := table.Sample(columns, all)
 	if err != nil || len(sample) != 3 || sample[0].DType() != tensor.Int64 || sample[1].Numel() != 2 ||
 		sample[2].DType() != tensor.Float32 {
 		t.Errorf("a sample: %v, %v", sample, err)
 	}
 	delete(all, "text")
-	if sample, err = (row.Columns{}).Sample(all); err != nil || len(sample) != 3 || sample[0].Numel() != 2 ||
+	if sample, err = table.Sample(nil, all); err != nil || len(sample) != 3 || sample[0].Numel() != 2 ||
 		sample[2].DType() != tensor.Float64 {
 		t.Errorf("a sample of all columns: %v, %v", sample, err)
 	}
 	for _, c := range []struct {
-		columns row.Columns
+		columns []row.Column
 		want    error
 		text    string
 	}{
-		{row.Columns{{Name: "lable"}}, row.ErrColumn, `"lable"; it has ["ids" "label" "weight"]`},
-		{row.Columns{{Name: "note"}}, row.ErrColumn, "note"},
+		{[]row.Column{{Name: "lable"}}, row.ErrColumn, `"lable"; it has ["ids" "label" "weight"]`},
+		{[]row.Column{{Name: "note"}}, row.ErrColumn, "note"},
 	} {
-		if _, err := c.columns.Pick(all); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+		if _, err := table.Pick(c.columns, all); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%+v: %v", c.columns, err)
 		}
 	}
 	all["text"] = "x"
-	if _, err := (row.Columns{{Name: "text"}}).Sample(all); !errors.Is(err, row.ErrKind) ||
+	if _, err := table.Sample([]row.Column{{Name: "text"}}, all); !errors.Is(err, row.ErrKind) ||
 		!strings.Contains(err.Error(), `"text"`) {
 		t.Errorf("a text as a tensor: %v", err)
 	}
-	if _, err := (row.Columns{{Name: "text", DType: new(tensor.Int64)}}).Pick(all); !errors.Is(err, row.ErrKind) {
+	if _, err := table.Pick([]row.Column{{Name: "text", DType: new(tensor.Int64)}}, all); !errors.Is(err, row.ErrKind) {
 		t.Errorf("a text as int64: %v", err)
 	}
-}
-
-func ExampleColumns() {
-	columns := row.Columns{{Name: "ids", DType: new(tensor.Int64)}, {Name: "weight", DType: new(tensor.Float32)}}
-	sample, err := columns.Pick(map[string]any{"ids": []any{int64(1), int64(2)}, "weight": 0.5, "note": "none"})
-	fmt.Println(len(sample), tensor.Data[int64](sample["ids"].(*tensor.Tensor)),
-		sample["weight"].(*tensor.Tensor).DType(), err)
-	// Output: 2 [1 2] float32 <nil>
 }

@@ -1,24 +1,49 @@
-package cuda_test
+package doctor
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 	"github.com/shoal-mp/shoal/internal/dl"
-	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestTheReportTriesEveryWay(t *testing.T) {
-	simulate(t, 2, 64*mib)
+const mib = 1 << 20
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// simulate returns a driver over n simulated devices.
+func simulate(t *testing.T, n int) *sim.Driver {
+	t.Helper()
+	devices, err := sim.Create(n, 64*mib)
+	check(t, err)
+	t.Cleanup(func() {
+		for i := range n {
+			if used, err := devices.Used(i); used != 0 || err != nil {
+				t.Errorf("%d bytes of device %d are left, %v", used, i, err)
+			}
+		}
+		check(t, devices.Close())
+	})
+	t.Setenv(cudriver.SimulateKey, strings.Join(devices.Paths(), ","))
+	driver, err := cudriver.Open()
+	check(t, err)
+	return driver.(*sim.Driver)
+}
+
+func TestExamine_TriesEveryWay(t *testing.T) {
+	driver := simulate(t, 2)
 	t.Setenv("CUDA_VISIBLE_DEVICES", "MIG-1,MIG-2")
-	device(t, "cuda")
-	cuda.Simulator().Fail("cuIpcGetMemHandle", 2, cudriver.ErrorNotPermitted)
-	r := cuda.Examine()
+	driver.Fail("cuIpcGetMemHandle", 2, cudriver.ErrorNotPermitted)
+	r := examine(driver)
 	if !r.Simulated || len(r.Devices) != 2 || r.Devices[0].Total != 64*mib || len(r.Devices[1].Peers) != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -51,7 +76,7 @@ func TestTheReportTriesEveryWay(t *testing.T) {
 }
 
 // What hinders a driver mostly has one cause, and the report names it.
-func TestTheReportSaysWhatToDo(t *testing.T) {
+func TestAdvise_NamesTheCause(t *testing.T) {
 	for err, want := range map[error]string{
 		fmt.Errorf("open: %w", dl.ErrNotLoaded):                                     "--gpus all",
 		cudriver.Check("cuInit", 34):                                                "stubs",
@@ -65,51 +90,42 @@ func TestTheReportSaysWhatToDo(t *testing.T) {
 		cudriver.Check("cuDevicePrimaryCtxRetain", cudriver.ErrorOutOfMemory):       "memory is full",
 		cudriver.Check("cuDevicePrimaryCtxRetain", cudriver.ErrorDeviceUnavailable): "nvidia-smi -c DEFAULT",
 	} {
-		if got := cuda.Advise(err); len(got) != 1 || !strings.Contains(got[0], want) {
+		if got := advise(err); len(got) != 1 || !strings.Contains(got[0], want) {
 			t.Errorf("%v: %q, want %q in one", err, got, want)
 		}
 	}
-	if got := cuda.Advise(cudriver.Check("cuInit", 1)); len(got) != 0 {
+	if got := advise(cudriver.Check("cuInit", 1)); len(got) != 0 {
 		t.Errorf("of what is not known: %q", got)
 	}
 }
 
-func TestTheReportWithoutADevice(t *testing.T) {
-	t.Setenv(cuda.SimulateKey, "/dev/null")
+func TestExamine_SaysWhyThereIsNoDevice(t *testing.T) {
+	t.Setenv(cudriver.SimulateKey, "/dev/null")
 	for _, visible := range []string{"", "nonsense"} {
 		t.Setenv("CUDA_VISIBLE_DEVICES", visible)
-		check(t, cuda.Reset())
 		var text strings.Builder
-		check(t, cuda.Examine().Print(&text))
+		check(t, Examine().Print(&text))
 		if want := fmt.Sprintf("what to do:\n  - CUDA_VISIBLE_DEVICES is %q: unset it",
 			visible); !strings.Contains(text.String(), want) {
 			t.Errorf("%s\nwant %s", &text, want)
 		}
 	}
-	check(t, cuda.Reset())
 }
 
 // One process has the device, and the report says what to do about it.
-func TestADeviceThatAnotherProcessHasForItself(t *testing.T) {
-	simulate(t, 1, 64*mib)
-	dev := device(t, "cuda")
-	cuda.Simulator().Take(true)
-	if _, err := tensor.On(dev).Zeros(tensor.Float32, 1); !errors.Is(err, cuda.ErrorDeviceUnavailable) {
-		t.Errorf("%v", err)
-	}
+func TestExamine_SaysThatAnotherProcessHasTheDeviceForItself(t *testing.T) {
+	driver := simulate(t, 1)
+	driver.Take(true)
 	var text strings.Builder
-	r := cuda.Examine()
+	r := examine(driver)
 	check(t, r.Print(&text))
 	if d := r.Devices[0]; !d.Alone || len(d.Ways) != 0 ||
 		!strings.Contains(d.Unusable, "CUDA_ERROR_DEVICE_UNAVAILABLE") ||
 		!strings.Contains(text.String(), "nvidia-smi -c DEFAULT") {
 		t.Errorf("%+v\n%s", d, &text)
 	}
-	cuda.Simulator().Take(false)
-	x, err := tensor.On(dev).Zeros(tensor.Float32, 1)
-	check(t, err)
-	if r := cuda.Examine(); r.Devices[0].Alone || r.Devices[0].Unusable != "" {
+	driver.Take(false)
+	if r := examine(driver); r.Devices[0].Alone || r.Devices[0].Unusable != "" {
 		t.Errorf("%+v", r)
 	}
-	check(t, x.Close())
 }

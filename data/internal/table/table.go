@@ -1,0 +1,81 @@
+package table
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/shoal-mp/shoal/data/row"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Pick returns the wanted columns of a row, or all of them where none are named; a column with a
+// DType is a tensor. Numbers are bool, int64 and float64, and lists are []any, or tensors already.
+// The error wraps row.ErrColumn or row.ErrKind and names the column.
+func Pick(columns []row.Column, r map[string]any) (map[string]any, error) {
+	picked := make(map[string]any, len(r))
+	if len(columns) == 0 {
+		for name, v := range r {
+			picked[name] = v
+		}
+		return picked, nil
+	}
+	for _, column := range columns {
+		v, ok := r[column.Name]
+		if !ok {
+			return nil, fmt.Errorf("%w: %q; it has %q", row.ErrColumn, column.Name, slices.Sorted(maps.Keys(r)))
+		}
+		var err error
+		if picked[column.Name], err = valueOf(column, v); err != nil {
+			return nil, fmt.Errorf("column %q: %w", column.Name, err)
+		}
+	}
+	return picked, nil
+}
+
+// valueOf returns a value of a column.
+func valueOf(c row.Column, v any) (any, error) {
+	if c.DType == nil {
+		return v, nil
+	}
+	if t, ok := v.(*tensor.Tensor); ok {
+		return t.To(*c.DType), nil
+	}
+	var l lattice
+	if !l.add(v, 0) {
+		return nil, fmt.Errorf("%w: %T is to become a tensor of %v", row.ErrKind, v, *c.DType)
+	}
+	return l.tensor().To(*c.DType), nil
+}
+
+// Sample returns the wanted columns of a row as the fields of a data.Sample, in their order or, if
+// none are named, in that of their names. The error wraps row.ErrColumn, or row.ErrKind where a
+// column has no numbers.
+func Sample(columns []row.Column, r map[string]any) ([]*tensor.Tensor, error) {
+	picked, err := Pick(columns, r)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Sorted(maps.Keys(picked))
+	if len(columns) > 0 {
+		names = names[:0]
+		for _, column := range columns {
+			names = append(names, column.Name)
+		}
+	}
+	sample := make([]*tensor.Tensor, len(names))
+	for k, name := range names {
+		var l lattice
+		switch v := picked[name].(type) {
+		case *tensor.Tensor:
+			sample[k] = v
+		default:
+			if !l.add(v, 0) {
+				return nil, fmt.Errorf(
+					"column %q: %w: %T is no tensor and no number; name the columns that are", name, row.ErrKind, v)
+			}
+			sample[k] = l.tensor()
+		}
+	}
+	return sample, nil
+}

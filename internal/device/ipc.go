@@ -1,0 +1,18 @@
+package device
+
+// IPC is how processes of other programs, such as PyTorch's, share memory of a kind of device: by
+// handles that the driver makes of memory and of events.
+type IPC interface {
+	// Open returns n bytes at off of the memory that a handle names, or none if n is 0, on the
+	// device that has this number. The device waits for event, a handle, before it does anything
+	// else, unless it is nil. done is called once, when the memory is not used any more; not on an
+	// error.
+	Open(ordinal int, handle [64]byte, off, n int, event []byte, done func() error) (Memory, error)
+
+	// Share returns how another process opens memory: the device's number, a handle, and where m
+	// begins there, in bytes; and the handle of an event that comes to pass when the device has
+	// written m, or nil where it has. Share waits for the device only where it can make no more
+	// events. Memory of no bytes needs no handle. The caller calls done once, when the receiver has
+	// given the memory back, or it was not sent.
+	Share(m Memory) (ordinal int, handle [64]byte, off int, event []byte, done func() error, err error)
+}

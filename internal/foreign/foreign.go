@@ -1,0 +1,46 @@
+// Package foreign is what package tensor does for the packages of this module that bring memory from
+// elsewhere, such as files and the regions of PyTorch, and users do not see.
+package foreign
+
+import "os"
+
+// Tensors are its functions. P is *tensor.Tensor, and S is *tensor.Storage.
+type Tensors[P, S any] struct {
+	// Adopt makes a storage of b, which must begin at a multiple of 16 bytes and not be used in
+	// other ways after l has ended. A storage of which no tensor is made ends when it is collected.
+	Adopt func(b []byte, l Loan) S
+
+	// MapFile maps an open file, for packages that know where tensors are in it. The file becomes
+	// the Map's, which the caller closes; on an error it stays the caller's.
+	//
+	// The file is only read: what is written stays in the memory of the tensors. It may be removed
+	// or replaced; one that is cut short is the *tensor.FileError that tensor.FromFile speaks of.
+	MapFile func(f *os.File) (Map[P], error)
+
+	// ReadFileAt fills t, which is contiguous and on the host, with the bytes at an offset of a
+	// file, as a copy that needs no mapping.
+	ReadFileAt func(t P, f *os.File, at int64) error
+}
+
+// A Loan is memory from elsewhere that tensors view. End is called once, from any goroutine, when
+// the last tensor that views it is closed or collected.
+type Loan interface{ End() error }
+
+// A Map is a mapped file in which tensors are found, each with a storage of its own. The mapping
+// lasts until the Map and all of them are closed or collected.
+type Map[P any] interface {
+	// Storage returns a tensor of Uint8 whose storage are the n bytes at an offset, which should be
+	// a multiple of 8, or of 16 for Complex128. The caller views its Storage and closes it. The
+	// error wraps tensor.ErrLayout where the file has no such bytes.
+	Storage(at, n int64) (P, error)
+	// Close closes the mapping when the tensors in it are closed.
+	Close() error
+}
+
+var tensors any
+
+// Provide gives them to OfTensors. Package tensor does, when it is initialized.
+func Provide[P, S any](t Tensors[P, S]) { tensors = t }
+
+// OfTensors returns what package tensor has provided; the caller imports that.
+func OfTensors[P, S any]() Tensors[P, S] { return tensors.(Tensors[P, S]) }
