@@ -76,11 +76,20 @@ func (t *Tensor) view(shape, strides []int, offset int) *Tensor {
 }
 
 func (t *Tensor) store() *storage {
-	s := t.storage.Load()
-	if s == nil || s.number() != t.life { // the second: another goroutine closes t just now
+	s := t.open()
+	if s == nil {
 		misuse("use of a closed tensor")
 	}
 	return s
+}
+
+// open returns the storage of a tensor that is not closed, or nil. What is under way while another
+// goroutine closes the tensor sees the storage of another life.
+func (t *Tensor) open() *storage {
+	if s := t.storage.Load(); s != nil && s.number() == t.life {
+		return s
+	}
+	return nil
 }
 
 // bytes returns the memory of the storage, which is borrowed: the caller keeps t alive.
@@ -171,7 +180,7 @@ func (t *Tensor) Touch() *Tensor {
 // Slices that Data returned before still are the old memory, and writes that go on meanwhile may be
 // lost. The error wraps shm.ErrNoSpace where the domain is full; then nothing has changed.
 func (t *Tensor) Share() error {
-	s := t.storage.Load()
+	s := t.open()
 	if s == nil {
 		return ErrClosed
 	}
