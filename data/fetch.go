@@ -51,7 +51,7 @@ func (r *fetchResult) MarshalWire(e *wire.Encoder) error {
 		return err
 	}
 	b := r.Batch
-	e.OnDone(func(bool) { closeAll(b) })
+	e.OnDone(wire.WatcherFunc(func(bool) { closeAll(b) }))
 	return plan.Encode(e, fields(*r))
 }
 

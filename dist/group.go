@@ -231,12 +231,12 @@ func (g *Group) unmarshal(d *wire.Decoder) error {
 		return err
 	}
 	g.member = m
-	d.OnDone(func(kept bool) {
+	d.OnDone(wire.WatcherFunc(func(kept bool) {
 		if kept {
 			m.posts.dropped = runtime.AddCleanup(m, func(p parcel) { p.release() }, m.posts.parcel)
 		} else {
 			m.stage.close()
 		}
-	})
+	}))
 	return nil
 }

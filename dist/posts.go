@@ -69,7 +69,7 @@ func (p *posts) marshal(e *wire.Encoder) error {
 	if err != nil {
 		return err
 	}
-	e.OnDone(done)
+	e.OnDone(wire.WatcherFunc(done))
 	return packed.marshal(e)
 }
 

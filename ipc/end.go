@@ -131,7 +131,7 @@ func (e *end) marshal(enc *wire.Encoder) error {
 	}
 	p := e.port
 	enc.Keep(e)
-	enc.OnDone(func(bool) { p.leave() })
+	enc.OnDone(wire.WatcherFunc(func(bool) { p.leave() }))
 	enc.Tag(endTags, 0)
 	enc.String(p.elem)
 	enc.Uint(uint64(p.policy))
@@ -149,11 +149,11 @@ func unmarshal(dec *wire.Decoder, elem string, s side) (*end, error) {
 	if err := p.open(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotEnd, err)
 	}
-	dec.OnDone(func(kept bool) {
+	dec.OnDone(wire.WatcherFunc(func(kept bool) {
 		if !kept {
 			p.close()
 		}
-	})
+	}))
 	want := p.ring.Receivers()
 	if s == sending {
 		want = p.ring.Senders()

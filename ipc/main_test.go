@@ -264,11 +264,11 @@ func (b *blob) UnmarshalWire(d *wire.Decoder) (err error) {
 	if b.h, err = d.Block(); err != nil {
 		return err
 	}
-	d.OnDone(func(kept bool) {
+	d.OnDone(wire.WatcherFunc(func(kept bool) {
 		if !kept {
 			b.Close()
 		}
-	})
+	}))
 	return nil
 }
 

@@ -104,7 +104,7 @@ func (m *memory) MarshalWire(e *wire.Encoder) error {
 		return fmt.Errorf("send memory: %w", ErrClosed)
 	}
 	r := m.region
-	e.OnDone(func(bool) { r.leave() })
+	e.OnDone(wire.WatcherFunc(func(bool) { r.leave() }))
 	e.Tag(memoryTags, 0)
 	e.Block(r.blocks[0])
 	e.Uint(uint64(len(r.bytes)))
@@ -133,11 +133,11 @@ func (m *memory) UnmarshalWire(dec *wire.Decoder) error {
 	if err != nil {
 		return err
 	}
-	dec.OnDone(func(kept bool) {
+	dec.OnDone(wire.WatcherFunc(func(kept bool) {
 		if !kept {
 			r.close()
 		}
-	})
+	}))
 	m.region = r
 	return nil
 }

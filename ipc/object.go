@@ -164,7 +164,7 @@ func (o *object) marshal(e *wire.Encoder) error {
 	if err := o.enter(); err != nil {
 		return fmt.Errorf("send what is closed: %w", err)
 	}
-	e.OnDone(func(bool) { o.leave() })
+	e.OnDone(wire.WatcherFunc(func(bool) { o.leave() }))
 	e.Tag(objectTags, 0)
 	e.String(o.name)
 	e.Block(o.blocks[0])
@@ -195,10 +195,10 @@ func readObject(dec *wire.Decoder, name string, form shm.Form) (*object, error) 
 	if err != nil {
 		return nil, err
 	}
-	dec.OnDone(func(kept bool) {
+	dec.OnDone(wire.WatcherFunc(func(kept bool) {
 		if !kept {
 			o.close()
 		}
-	})
+	}))
 	return o, nil
 }

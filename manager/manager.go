@@ -185,10 +185,10 @@ func (m *connection) UnmarshalWire(d *wire.Decoder) error {
 	if m.c, err = clientOf(a); err != nil {
 		return err
 	}
-	d.OnDone(func(kept bool) {
+	d.OnDone(wire.WatcherFunc(func(kept bool) {
 		if !kept {
 			m.Close()
 		}
-	})
+	}))
 	return nil
 }

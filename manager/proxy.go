@@ -217,7 +217,7 @@ func (p *proxy) marshal(e *wire.Encoder, name string) error {
 		return fmt.Errorf("send a proxy: %w", ErrClosed)
 	}
 	r := p.ref
-	e.OnDone(func(bool) { runtime.KeepAlive(r) })
+	e.OnDone(wire.WatcherFunc(func(bool) { runtime.KeepAlive(r) }))
 	e.Tag(proxyTags, 0)
 	e.String(name)
 	f := form{id: r.id, life: r.life, data: r.data, address: c.address}
@@ -246,10 +246,10 @@ func (p *proxy) read(d *wire.Decoder) error {
 	}
 	*p = newProxy(c, f)
 	h := p.ref.hold
-	d.OnDone(func(kept bool) {
+	d.OnDone(wire.WatcherFunc(func(kept bool) {
 		if !kept {
 			h.close()
 		}
-	})
+	}))
 	return nil
 }

@@ -54,7 +54,7 @@ func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, 
 	if err != nil {
 		return nil, fmt.Errorf("tensor from buffer: %w", err)
 	}
-	t.storage.Store(s)
+	t.hold(s)
 	return t, nil
 }
 
@@ -63,13 +63,16 @@ func layOut(dt DType, shape, strides []int, offset, size int) (*Tensor, error) {
 	if !dt.valid() {
 		return nil, fmt.Errorf("%v: %w", dt, ErrDType)
 	}
-	t := &Tensor{dtype: dt, shape: append([]int{}, shape...), strides: append([]int{}, strides...), offset: offset}
 	bad := len(shape) != len(strides) || len(shape) > maxDims || offset < 0
-	for _, n := range append(t.shape, t.strides...) {
-		bad = bad || n < 0 || n >= 1<<48
+	for _, numbers := range [][]int{shape, strides} {
+		for _, n := range numbers {
+			bad = bad || n < 0 || n >= 1<<48
+		}
 	}
 	if bad {
-		return nil, t.misfit(size)
+		return nil, misfit(dt, shape, strides, offset, size)
 	}
+	t := &Tensor{dtype: dt, offset: offset}
+	t.lay(shape, strides)
 	return t, t.checkLayout(size)
 }

@@ -104,14 +104,14 @@ type resident struct {
 // the reference that came with m is given back.
 func settleOn(m device.Memory) (*storage, error) {
 	residents.Lock()
-	if old := residents.m[m.Key()].storage.Value(); old != nil && old.retain() {
+	if old := residents.m[m.Key()].storage.Value(); old != nil && old.retainOpen() {
 		residents.Unlock()
 		return old, m.End()
 	}
 	defer residents.Unlock()
 	s, l := new(storage), &onDevice{Memory: m}
 	rented.Add(int64(m.Size()))
-	s.views.Store(1)
+	s.life.Store(1)
 	s.rent(&memory{nil, l})
 	residents.m[m.Key()] = resident{l, weak.Make(s)}
 	return s, nil
@@ -155,9 +155,9 @@ func On(dev Device) Place { return Place{dev} }
 
 // Empty returns a tensor whose elements hold anything.
 func (p Place) Empty(dt DType, shape ...int) (*Tensor, error) {
-	own, size := checkShape(dt, shape)
+	size := checkShape(dt, shape)
 	if p.Device == nil {
-		return Empty(dt, own...), nil
+		return Empty(dt, shape...), nil
 	}
 	m, err := allocateOn(p.Device, size)
 	if err != nil {
@@ -167,7 +167,7 @@ func (p Place) Empty(dt DType, shape ...int) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newTensor(s, dt, own, rowMajor(own), 0), nil
+	return newContiguous(s, dt, shape), nil
 }
 
 // Full returns a tensor whose elements are all v.
@@ -246,7 +246,8 @@ func (t *Tensor) ToDevice(dev Device) (*Tensor, error) {
 func (t *Tensor) Set(o *Tensor) *Tensor {
 	v := o.view(o.shape, o.strides, o.offset)
 	old := t.storage.Swap(v.storage.Swap(nil))
-	t.dtype, t.shape, t.strides, t.offset = v.dtype, v.shape, v.strides, v.offset
+	t.dtype, t.offset, t.life = v.dtype, v.offset, v.life
+	t.lay(v.shape, v.strides)
 	if old != nil {
 		must(old.release())
 	}
@@ -281,7 +282,7 @@ func (t *Tensor) moveTo(dev Device) (*Tensor, error) {
 			return nil, err
 		}
 		near := contiguous(onHeap(b), t.dtype, t.shape)
-		near.strides = t.strides
+		copy(near.strides, t.strides)
 		if near.IsContiguous() {
 			return near, nil
 		}

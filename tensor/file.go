@@ -63,7 +63,7 @@ func fromFile(path string, shared bool, dt DType, shape []int) (*Tensor, error) 
 	if err != nil {
 		return nil, err
 	}
-	t.storage.Store(files.house(f))
+	t.hold(files.house(f))
 	return t, nil
 }
 
@@ -183,12 +183,12 @@ func (t *fileTable) enter(f *file) *storage {
 		if !f.shared || !old.shared || old.id != f.id || len(old.bytes) != len(f.bytes) {
 			continue
 		}
-		if s := w.Value(); s != nil && s.retain() {
+		if s := w.Value(); s != nil && s.retainOpen() {
 			return s
 		}
 	}
 	s := new(storage)
-	s.views.Store(1)
+	s.life.Store(1)
 	s.rent(&memory{f.bytes, f})
 	t.open[f] = weak.Make(s)
 	return s

@@ -46,10 +46,10 @@ func (s *storage) View(dt DType, shape, strides []int, offset int) (*Tensor, err
 	if err != nil {
 		return nil, fmt.Errorf("view storage: %w", err)
 	}
-	if !s.retain() {
+	if !s.retainOpen() {
 		return nil, ErrClosed
 	}
-	t.storage.Store(s)
+	t.hold(s)
 	return t, nil
 }
 

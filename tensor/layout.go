@@ -17,12 +17,17 @@ func product(shape []int) int {
 // rowMajor returns the strides of a contiguous tensor.
 func rowMajor(shape []int) []int {
 	strides := make([]int, len(shape))
+	rowMajorInto(strides, shape)
+	return strides
+}
+
+// rowMajorInto sets the strides of a contiguous tensor.
+func rowMajorInto(strides, shape []int) {
 	step := 1
 	for i, n := range slices.Backward(shape) {
 		strides[i] = step
 		step *= max(n, 1)
 	}
-	return strides
 }
 
 // SizeOf returns the bytes of a contiguous tensor of a shape that may come from anywhere. The error
@@ -46,25 +51,23 @@ func (d DType) SizeOf(shape ...int) (size int, err error) {
 	return int(n), nil
 }
 
-// checkShape returns a copy of shape, and the bytes of a tensor of it.
-func checkShape(dt DType, shape []int) (own []int, size int) {
+// checkShape returns the bytes of a tensor of a shape.
+func checkShape(dt DType, shape []int) (size int) {
 	if !dt.valid() {
 		misuse("%v is no dtype", dt)
 	}
 	n := uint64(dt.Size())
 	for _, d := range shape {
 		if d < 0 {
-			misuse("shape %v has a negative size", shape)
+			misuse("shape %v has a negative size", slices.Clone(shape)) // the copy lets shape stay off the heap
 		}
 		hi, lo := bits.Mul64(max(n, 1), uint64(d))
 		if hi != 0 || lo>>62 != 0 {
-			misuse("shape %v has more elements than there are addresses", shape)
+			misuse("shape %v has more elements than there are addresses", slices.Clone(shape))
 		}
 		n = lo
 	}
-	own = make([]int, len(shape))
-	copy(own, shape)
-	return own, product(shape) * dt.Size()
+	return product(shape) * dt.Size()
 }
 
 // wrap returns i counted from the start, where negative ones count from the end of n.

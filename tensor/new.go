@@ -3,27 +3,26 @@ package tensor
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/shoal-mp/shoal/internal/device"
 )
 
 // New returns zeros on the heap: torch.zeros.
 func New(dt DType, shape ...int) *Tensor {
-	own, size := checkShape(dt, shape)
-	return contiguous(newHeap(size), dt, own)
+	return contiguous(newHeap(checkShape(dt, shape)), dt, shape)
 }
 
 // contiguous returns the first tensor of a storage.
 func contiguous(s *storage, dt DType, shape []int) *Tensor {
-	s.views.Store(1)
-	return newTensor(s, dt, shape, rowMajor(shape), 0)
+	s.life.Store(1)
+	return newContiguous(s, dt, shape)
 }
 
 // Empty returns a tensor on the heap whose elements are what the memory held before: for elements
 // that will be written anyway.
 func Empty(dt DType, shape ...int) *Tensor {
-	own, size := checkShape(dt, shape)
-	return contiguous(emptyHeap(size), dt, own)
+	return contiguous(emptyHeap(checkShape(dt, shape)), dt, shape)
 }
 
 // Ones returns ones.
@@ -92,11 +91,11 @@ func Eye(dt DType, n int) *Tensor {
 // write to the other, until the tensor is shared. It panics unless the shape has as many elements.
 func FromSlice[T Elem](data []T, shape ...int) *Tensor {
 	dt := DTypeOf[T]()
-	own, _ := checkShape(dt, shape)
-	if product(own) != len(data) {
-		misuse("FromSlice of %d elements in shape %v", len(data), shape)
+	checkShape(dt, shape)
+	if product(shape) != len(data) {
+		misuse("FromSlice of %d elements in shape %v", len(data), slices.Clone(shape))
 	}
-	return contiguous(onHeap(raw(data)), dt, own)
+	return contiguous(onHeap(raw(data)), dt, shape)
 }
 
 // NewShared returns zeros in shared memory. The caller closes the tensor. The error wraps
@@ -113,10 +112,9 @@ func NewShared(dt DType, shape ...int) (*Tensor, error) {
 // EmptyShared returns a tensor in shared memory whose elements are what the memory held before. The
 // caller closes the tensor. The error wraps shm.ErrNoSpace where the domain is full.
 func EmptyShared(dt DType, shape ...int) (*Tensor, error) {
-	own, size := checkShape(dt, shape)
-	s, err := newShared(size)
+	s, err := newShared(checkShape(dt, shape))
 	if err != nil {
-		return nil, fmt.Errorf("new shared tensor of %v %v: %w", dt, shape, err)
+		return nil, fmt.Errorf("new shared tensor of %v %v: %w", dt, slices.Clone(shape), err)
 	}
-	return contiguous(s, dt, own), nil
+	return newContiguous(s, dt, shape), nil
 }

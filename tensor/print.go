@@ -18,7 +18,7 @@ const (
 // String returns the tensor as PyTorch prints it: with four digits, in columns, summarised above
 // 1,000 elements.
 func (t *Tensor) String() string {
-	if t.storage.Load() == nil {
+	if t.open() == nil {
 		return "tensor(closed)"
 	}
 	body := "[]"

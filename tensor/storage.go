@@ -15,12 +15,17 @@ import (
 
 // A storage is the memory of one or more tensors: Go heap at first, or a block of shared memory. To
 // share it replaces its memory, so all views follow.
+//
+// A storage that has given a block back is used again for another: to make one, with what the
+// garbage collector knows of it, takes longer than all else that a tensor needs. Each of its lives
+// has a number, which its tensors have too: so one that is closed is told from those of a later life.
 type storage struct {
 	mem     atomic.Pointer[memory]
 	sharing sync.Mutex
-	views   atomic.Int64 // open tensors and messages under way
+	life    atomic.Uint64 // its number; in the low 32 bits the open tensors and messages under way
 	onClose atomic.Pointer[func()]
 	version atomic.Uint64
+	own     *lease // of its blocks, one after the other; nil before it has one
 }
 
 // A memory is where bytes are. It does not change.
@@ -32,13 +37,14 @@ type memory struct {
 // A holder is what keeps shared memory: a lease of a block, a file, or memory from elsewhere.
 type holder interface{ end() error }
 
-// A lease is this process's one reference of a block.
+// A lease is this process's one reference of a block, which one storage has.
 type lease struct {
-	domain *shm.Domain
-	block  shm.Handle
-	ended  atomic.Bool
-	pinned bool         // under the storage's lock; see PinMemory
-	unlock func() error // nil, or what ends that
+	storage weak.Pointer[storage]
+	domain  *shm.Domain
+	block   shm.Handle
+	ended   atomic.Bool
+	pinned  bool         // under the storage's lock; see PinMemory
+	unlock  func() error // nil, or what ends that
 }
 
 // alignment is that of a cache line; the blocks of shm have it too.
@@ -57,37 +63,79 @@ func aligned(b []byte, n int) []byte {
 	return b[skip : skip+n : skip+n]
 }
 
+// onHeap makes a storage of b, without views.
 func onHeap(b []byte) *storage {
 	s := new(storage)
 	s.mem.Store(&memory{bytes: b})
 	return s
 }
 
-// newShared makes a storage of n bytes, which hold anything, in the domain of this process.
+// newShared makes a storage of n bytes, which hold anything, in the domain of this process. It
+// counts one view.
 func newShared(n int) (*storage, error) {
-	m, err := allocate(n)
+	d, h, b, err := allocate(n)
 	if err != nil {
 		return nil, err
 	}
-	s := new(storage)
-	s.settle(m)
+	s := spare()
+	s.settle(d, h, b)
+	s.life.Add(1)
+	known.of(d).put(s.own)
 	return s, nil
 }
 
-func allocate(n int) (*memory, error) {
+// allocate returns a new block of n bytes.
+func allocate(n int) (*shm.Domain, shm.Handle, []byte, error) {
 	d, err := shm.Default()
 	if err != nil {
-		return nil, err
+		return nil, 0, nil, err
 	}
 	h, err := d.Alloc(n)
 	if err != nil {
-		return nil, err
+		return nil, 0, nil, err
 	}
 	b, err := d.Bytes(h)
 	if err != nil {
-		return nil, errors.Join(err, d.Release(h))
+		return nil, 0, nil, errors.Join(err, d.Release(h))
 	}
-	return &memory{b[:n:n], &lease{domain: d, block: h}}, nil
+	return d, h, b[:n:n], nil
+}
+
+// spares are storages without views and without memory.
+var spares sync.Pool
+
+// spare returns a storage that can have a block. The block is given back when the storage is
+// collected, if not before.
+func spare() *storage {
+	if s, ok := spares.Get().(*storage); ok {
+		s.version.Store(0)
+		return s
+	}
+	s := new(storage)
+	s.ready()
+	return s
+}
+
+// ready makes the lease of a storage's blocks.
+func (s *storage) ready() {
+	s.own = &lease{storage: weak.Make(s)}
+	runtime.AddCleanup(s, func(l *lease) { l.end() }, s.own)
+}
+
+// settle makes block h the memory of s. Other goroutines may use its memory before.
+func (s *storage) settle(d *shm.Domain, h shm.Handle, b []byte) {
+	l := s.own
+	l.domain, l.block, l.pinned, l.unlock = d, h, false, nil
+	l.ended.Store(false)
+	// In steady state it is the block that the storage had before.
+	if m := s.mem.Load(); m == nil || m.lease != holder(l) || !sameBytes(m.bytes, b) {
+		s.mem.Store(&memory{b, l})
+	}
+}
+
+// sameBytes reports whether a and b are the same memory.
+func sameBytes(a, b []byte) bool {
+	return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b)
 }
 
 // block returns the lease of a block in the arena, if that is where the memory is.
@@ -96,15 +144,8 @@ func (m *memory) block() (l *lease, ok bool) {
 	return l, ok
 }
 
-// settle makes shared memory the storage's own: known by its block, and given back when the storage
-// is collected.
-func (s *storage) settle(m *memory) {
-	if l, ok := m.block(); ok {
-		known.put(l, s)
-	}
-	s.rent(m)
-}
-
+// rent makes m, which is not a block, the memory of a storage, which gives it back when it is
+// collected, if not before.
 func (s *storage) rent(m *memory) {
 	s.mem.Store(m)
 	runtime.AddCleanup(s, func(h holder) { h.end() }, m.lease)
@@ -128,45 +169,69 @@ func (s *storage) share() error {
 	} else if old.lease != nil {
 		return ErrForeign
 	}
-	m, err := allocate(len(old.bytes))
+	d, h, b, err := allocate(len(old.bytes))
 	if err != nil {
 		return fmt.Errorf("share %d bytes: %w", len(old.bytes), err)
 	}
-	copy(m.bytes, old.bytes)
-	if l, ok := m.block(); ok {
-		l.domain.CountCopied(len(old.bytes))
-	}
-	s.settle(m)
+	copy(b, old.bytes)
+	d.CountCopied(len(b))
+	s.ready()
+	s.settle(d, h, b)
+	known.of(d).put(s.own)
 	return nil
 }
 
-// retain counts one more view, unless the last one is gone.
-func (s *storage) retain() bool {
+// lifeBits is where the number of a storage's life begins.
+const lifeBits = 32
+
+// number is that of the storage's life, which ends with its last view.
+func (s *storage) number() uint32 { return uint32(s.life.Load() >> lifeBits) }
+
+// retain counts one more view, unless that life is over.
+func (s *storage) retain(number uint32) bool {
 	for {
-		n := s.views.Load()
-		if n < 0 {
+		n := s.life.Load()
+		if uint32(n>>lifeBits) != number {
 			return false
 		}
-		if s.views.CompareAndSwap(n, n+1) {
+		if s.life.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}
 }
 
-// gone is the count of views of a storage that has given its block back.
-const gone = -1 << 62
+// retainOpen counts one more view, if there is one or never was.
+func (s *storage) retainOpen() bool {
+	for {
+		n := s.life.Load()
+		if uint32(n) == 0 && n != 0 {
+			return false
+		}
+		if s.life.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
 
+// release counts one view less. With the last one the storage's life ends.
 func (s *storage) release() error {
-	if s.views.Add(-1) != 0 || !s.views.CompareAndSwap(0, gone) {
+	n := s.life.Add(^uint64(0))
+	if uint32(n) != 0 || !s.life.CompareAndSwap(n, n+1<<lifeBits) {
 		return nil
 	}
-	if f := s.onClose.Load(); f != nil {
-		defer (*f)()
+	f := s.onClose.Swap(nil)
+	var err error
+	m := s.mem.Load()
+	if m.lease != nil {
+		err = m.lease.end()
 	}
-	if l := s.mem.Load().lease; l != nil {
-		return l.end()
+	if m.lease == holder(s.own) && s.own != nil {
+		spares.Put(s)
 	}
-	return nil
+	if f != nil {
+		(*f)()
+	}
+	return err
 }
 
 // end gives the block back, once.
@@ -174,7 +239,7 @@ func (l *lease) end() error {
 	if l.ended.Swap(true) {
 		return nil
 	}
-	known.drop(l)
+	known.of(l.domain).drop(l)
 	var unlocked error
 	if l.unlock != nil {
 		unlocked = l.unlock()
@@ -189,53 +254,6 @@ func (l *lease) end() error {
 	return nil
 }
 
-// known finds the storage of a block that arrives once more, so that views of one storage stay
-// views of one storage.
-var known = registry{leases: map[place]entry{}}
-
-type registry struct {
-	mu     sync.Mutex
-	leases map[place]entry
-}
-
-type place struct {
-	domain *shm.Domain
-	block  shm.Handle
-}
-
-type entry struct {
-	lease   *lease
-	storage weak.Pointer[storage]
-}
-
-func (r *registry) put(l *lease, s *storage) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.leases[place{l.domain, l.block}] = entry{l, weak.Make(s)}
-}
-
-// findOr returns the open storage of l's block, or else makes s it, which then owns the block.
-func (r *registry) findOr(l *lease, s *storage, b []byte) *storage {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at := place{l.domain, l.block}
-	if old := r.leases[at].storage.Value(); old != nil && old.retain() {
-		return old
-	}
-	r.leases[at] = entry{l, weak.Make(s)}
-	s.rent(&memory{b, l})
-	return s
-}
-
-func (r *registry) drop(l *lease) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at := place{l.domain, l.block}
-	if r.leases[at].lease == l {
-		delete(r.leases, at)
-	}
-}
-
 // adopt returns the storage of a block of which the caller has one reference, which becomes the
 // storage's or is given back. The storage counts one view more.
 func adopt(d *shm.Domain, h shm.Handle) (*storage, error) {
@@ -243,11 +261,17 @@ func adopt(d *shm.Domain, h shm.Handle) (*storage, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Release(h))
 	}
-	fresh := new(storage)
-	fresh.views.Store(1)
-	s := known.findOr(&lease{domain: d, block: h}, fresh, b)
-	if s != fresh {
+	table := known.of(d)
+	if s := table.open(h); s != nil {
 		return s, d.Release(h)
 	}
-	return s, nil
+	fresh := spare()
+	fresh.settle(d, h, b)
+	fresh.life.Add(1)
+	if s := table.openOrPut(fresh.own); s != fresh {
+		fresh.own.ended.Store(true) // the reference is given back here
+		fresh.release()
+		return s, d.Release(h)
+	}
+	return fresh, nil
 }

@@ -18,30 +18,78 @@ type Tensor struct {
 	strides []int
 	offset  int
 	storage atomic.Pointer[storage]
+	life    uint32           // of the storage, which t views
+	sizes   [2 * fewDims]int // where shape and strides are while they are few
 }
 
-// newTensor returns a tensor that owns one of the views which s counts.
+// fewDims is up to how many dimensions a tensor needs no memory besides its own.
+const fewDims = 4
+
+// newTensor returns a tensor that owns one of the views which s counts, with copies of the sizes and
+// strides.
 func newTensor(s *storage, dt DType, shape, strides []int, offset int) *Tensor {
-	t := &Tensor{dtype: dt, shape: shape, strides: strides, offset: offset}
-	t.storage.Store(s)
+	t := &Tensor{dtype: dt, offset: offset}
+	t.lay(shape, strides)
+	t.hold(s)
 	return t
+}
+
+// newContiguous is newTensor of row-major elements from the storage's first byte on.
+func newContiguous(s *storage, dt DType, shape []int) *Tensor {
+	t := &Tensor{dtype: dt}
+	t.room(len(shape))
+	copy(t.shape, shape)
+	rowMajorInto(t.strides, shape)
+	t.hold(s)
+	return t
+}
+
+// hold makes one of the views which s counts that of t.
+func (t *Tensor) hold(s *storage) {
+	t.life = s.number()
+	t.storage.Store(s)
+}
+
+// lay gives t copies of sizes and strides, of which there are as many.
+func (t *Tensor) lay(shape, strides []int) {
+	t.room(len(shape))
+	copy(t.shape, shape)
+	copy(t.strides, strides)
+}
+
+// room gives t so many sizes and strides, to be set.
+func (t *Tensor) room(n int) {
+	if n <= fewDims {
+		t.shape, t.strides = t.sizes[:n:n], t.sizes[fewDims:fewDims+n:fewDims+n]
+		return
+	}
+	t.shape, t.strides = make([]int, n), make([]int, n)
 }
 
 // view returns another tensor of the same storage.
 func (t *Tensor) view(shape, strides []int, offset int) *Tensor {
 	s := t.store()
-	if !s.retain() {
+	if !s.retain(t.life) {
 		misuse("use of a closed tensor")
 	}
 	return newTensor(s, t.dtype, shape, strides, offset)
 }
 
 func (t *Tensor) store() *storage {
-	s := t.storage.Load()
+	s := t.open()
 	if s == nil {
 		misuse("use of a closed tensor")
 	}
 	return s
+}
+
+// open returns the storage of a tensor that is not closed, or nil. What is under way while another
+// goroutine closes the tensor sees the storage of another life.
+func (t *Tensor) open() *storage {
+	if s := t.storage.Load(); s != nil && s.number() == t.life {
+		return s
+	}
+	return nil
 }
 
 // bytes returns the memory of the storage, which is borrowed: the caller keeps t alive.
@@ -69,11 +117,12 @@ func (t *Tensor) span() []byte {
 // DType returns the type of the elements.
 func (t *Tensor) DType() DType { return t.dtype }
 
-// Shape returns the sizes of the dimensions. The slice is the tensor's own and must not be changed.
+// Shape returns the sizes of the dimensions. The slice is a part of the tensor: it must not be
+// changed, and what keeps it keeps a tensor that was not closed.
 func (t *Tensor) Shape() []int { return t.shape }
 
-// Strides returns how many elements apart neighbours along each dimension are. The slice is the
-// tensor's own.
+// Strides returns how many elements apart neighbours along each dimension are. The slice is a part
+// of the tensor, as that of Shape is.
 func (t *Tensor) Strides() []int { return t.strides }
 
 // Offset returns the place of the first element in the storage, in elements.
@@ -131,7 +180,7 @@ func (t *Tensor) Touch() *Tensor {
 // Slices that Data returned before still are the old memory, and writes that go on meanwhile may be
 // lost. The error wraps shm.ErrNoSpace where the domain is full; then nothing has changed.
 func (t *Tensor) Share() error {
-	s := t.storage.Load()
+	s := t.open()
 	if s == nil {
 		return ErrClosed
 	}

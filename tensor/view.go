@@ -145,7 +145,7 @@ func (t *Tensor) Reshape(shape ...int) *Tensor {
 		return t.view(shape, strides, t.offset)
 	}
 	c := t.Clone()
-	return newTensor(c.store(), t.dtype, shape, rowMajor(shape), 0)
+	return newContiguous(c.store(), t.dtype, shape)
 }
 
 // complete returns a copy of shape in which a -1 is replaced by what is left of t.
@@ -256,11 +256,11 @@ func (t *Tensor) Expand(shape ...int) *Tensor {
 
 // AsStrided returns the view of any layout in t's storage; all of it must be within the storage.
 func (t *Tensor) AsStrided(shape, strides []int, offset int) *Tensor {
-	own, _ := checkShape(t.dtype, shape)
-	if len(strides) != len(own) || offset < 0 || slices.ContainsFunc(strides, func(s int) bool { return s < 0 }) {
+	checkShape(t.dtype, shape)
+	if len(strides) != len(shape) || offset < 0 || slices.ContainsFunc(strides, func(s int) bool { return s < 0 }) {
 		misuse("AsStrided with shape %v, strides %v, offset %d", shape, strides, offset)
 	}
-	v := t.peek(own, slices.Clone(strides), offset)
+	v := t.peek(shape, strides, offset)
 	if err := v.checkLayout(t.store().mem.Load().size()); err != nil {
 		misuse("AsStrided: %v", err)
 	}

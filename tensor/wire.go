@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"runtime"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
@@ -26,13 +25,10 @@ var wireTags = &wire.Tags{Type: "tensor", Fields: []int{inBlock: 5, inFile: 8, a
 // if it is not yet: the tensor's receiver has the same memory.
 func (t *Tensor) marshal(e *wire.Encoder) error {
 	s := t.storage.Load()
-	if s == nil || !s.retain() {
+	if s == nil || !s.retain(t.life) {
 		return fmt.Errorf("send tensor: %w", ErrClosed)
 	}
-	e.OnDone(func(bool) {
-		s.release()
-		runtime.KeepAlive(s)
-	})
+	e.OnDone((*sent)(s))
 	if err := s.share(); err != nil {
 		return fmt.Errorf("send tensor: %w", err)
 	}
@@ -65,6 +61,22 @@ func (t *Tensor) marshal(e *wire.Encoder) error {
 	return nil
 }
 
+// A sent is a storage of which a message that is written counts a view.
+type sent storage
+
+// Done takes that view away: the message, if it was sent, has references of its own.
+func (s *sent) Done(bool) { (*storage)(s).release() }
+
+// A received is a tensor that was read from a message.
+type received Tensor
+
+// Done closes a tensor that nobody gets, since the rest of its message could not be read.
+func (t *received) Done(kept bool) {
+	if !kept {
+		(*Tensor)(t).Close()
+	}
+}
+
 func writeNumbers(e *wire.Encoder, numbers []int) {
 	e.ArrayLen(len(numbers))
 	for _, n := range numbers {
@@ -91,12 +103,8 @@ func (t *Tensor) unmarshal(d *wire.Decoder) error {
 		return fmt.Errorf("receive tensor: %w", err)
 	}
 	t.dtype = DType(dt)
-	t.storage.Store(s)
-	d.OnDone(func(kept bool) {
-		if !kept {
-			t.Close()
-		}
-	})
+	t.hold(s)
+	d.OnDone((*received)(t))
 	if err := t.readLayout(d); err != nil {
 		return err
 	}
@@ -127,35 +135,38 @@ func (t *Tensor) readLayout(d *wire.Decoder) (err error) {
 	if t.offset, err = natural(d); err != nil {
 		return err
 	}
-	if t.shape, err = readNumbers(d); err != nil {
-		return err
-	}
-	if d.IsNil() {
-		t.strides = rowMajor(t.shape)
-		return nil
-	}
-	if t.strides, err = readNumbers(d); err == nil && len(t.strides) != len(t.shape) {
-		err = fmt.Errorf("receive tensor of %d sizes and %d strides: %w", len(t.shape), len(t.strides), ErrLayout)
-	}
-	return err
-}
-
-// readNumbers reads a number for each dimension.
-func readNumbers(d *wire.Decoder) ([]int, error) {
 	n, err := d.ArrayLen()
 	if err == nil && n > maxDims {
 		err = fmt.Errorf("receive tensor of %d dimensions: %w", n, ErrLayout)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	numbers := make([]int, n)
+	t.room(n)
+	if err := readNumbers(d, t.shape); err != nil {
+		return err
+	}
+	if d.IsNil() {
+		rowMajorInto(t.strides, t.shape)
+		return nil
+	}
+	if n, err = d.ArrayLen(); err == nil && n != len(t.shape) {
+		err = fmt.Errorf("receive tensor of %d sizes and %d strides: %w", len(t.shape), n, ErrLayout)
+	}
+	if err != nil {
+		return err
+	}
+	return readNumbers(d, t.strides)
+}
+
+// readNumbers reads a number for each dimension.
+func readNumbers(d *wire.Decoder, numbers []int) (err error) {
 	for i := range numbers {
 		if numbers[i], err = natural(d); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return numbers, nil
+	return nil
 }
 
 // natural reads a number that no address exceeds.
@@ -193,7 +204,9 @@ func (t *Tensor) checkLayout(size int) error {
 	return nil
 }
 
-func (t *Tensor) misfit(size int) error {
+func (t *Tensor) misfit(size int) error { return misfit(t.dtype, t.shape, t.strides, t.offset, size) }
+
+func misfit(dt DType, shape, strides []int, offset, size int) error {
 	return fmt.Errorf("tensor of %v %v, strides %v, from element %d on, in %d bytes: %w",
-		t.dtype, t.shape, t.strides, t.offset, size, ErrLayout)
+		dt, shape, strides, offset, size, ErrLayout)
 }

@@ -12,7 +12,7 @@ import (
 // benchCommand is shoal bench.
 type benchCommand struct {
 	Suites struct {
-		Names []string `positional-arg-name:"suite" description:"core (default), sizes, sync, floors, idle, kernels, ops, train, hogwild, ways, dist, loader, files, torchpeer, torchloader_light or torchloader_jpeg; and cuda, by itself, which the program shoal-accel has"`
+		Names []string `positional-arg-name:"suite" description:"core (default), sizes, sync, floors, idle, kernels, ops, train, hogwild, ways, dist, loader, files, scale, torchpeer, torchloader_light or torchloader_jpeg; and cuda, by itself, which the program shoal-accel has"`
 	} `positional-args:"yes"`
 	All     bool   `long:"all" description:"Every suite."`
 	JSON    bool   `long:"json" description:"One JSON object a line, for programs."`

@@ -64,6 +64,13 @@ func handleRows(ctx context.Context, h *environment) (group, error) {
 				Peer:   &peerWork{op: "numbers_per_s", Rounds: h.scale(20_000)},
 			},
 			{
+				Name: "queue_batch", Unit: PerSecond,
+				Ours:   each(1./queueBatch, p.rate(order{Work: "queue_batch", Rounds: h.spins(10_000)})),
+				Floor:  bare,
+				Target: atLeast(12e6, "12 M/s"),
+				Peer:   &peerWork{op: "numbers_per_s", Rounds: h.scale(20_000)},
+			},
+			{
 				Name: "alloc_put_get_release", Unit: Nanoseconds,
 				Ours:   p.probe(order{Work: "alloc_put_get_release", Rounds: h.scale(100_000)}),
 				Floor:  p.probe(order{Work: "cas", Rounds: h.scale(1_000_000)}),
@@ -109,6 +116,27 @@ func tensorRows(ctx context.Context, h *environment) (group, error) {
 			}
 		}
 		return []Case{
+			{
+				Name: "tensor_rtt_64B", Unit: Nanoseconds,
+				Ours:   p.probe(order{Work: "tensor_rtt", Rounds: h.spins(20_000), Size: small}),
+				Floor:  p.probe(order{Work: "handle_rtt", Rounds: h.spins(20_000)}),
+				Target: both(overFloor(1.5), atMost(2000, "2 µs")),
+				Peer:   &peerWork{op: "tensor_rtt", Size: small, Rounds: h.scale(200)},
+			},
+			{
+				Name: "tensors_per_s", Unit: PerSecond,
+				Ours:   p.rate(order{Work: "tensors", Rounds: h.spins(100_000), Size: small}),
+				Floor:  p.rate(order{Work: "handles", Rounds: h.spins(200_000)}),
+				Target: atLeast(1.5e6, "1.5 M/s"),
+				Peer:   &peerWork{op: "tensors_per_s", Size: small, Rounds: h.scale(500)},
+			},
+			{
+				Name: "tensor_life", Unit: Nanoseconds,
+				Ours:   p.probe(order{Work: "tensor_life", Rounds: h.scale(100_000), Size: small}),
+				Floor:  p.probe(order{Work: "alloc_put_get_release", Rounds: h.scale(100_000)}),
+				Target: atMost(1000, "1 µs"),
+				Peer:   &peerWork{op: "alloc_put_get_release", Size: small, Rounds: h.scale(200)},
+			},
 			row("4KiB", 4*kib, nil),
 			row("1MiB", mib, asFlatAs("tensor_rtt_4KiB", 1.2)),
 			row("64MiB", 64*mib, asFlatAs("tensor_rtt_4KiB", 1.2)),

@@ -177,38 +177,30 @@ func followBody(s *side, o order) (time.Duration, error) {
 
 // leadHandles sends a new block each time, one way.
 func leadHandles(s *side, o order) (time.Duration, error) {
-	if err := s.meet(); err != nil {
-		return 0, err
-	}
-	begin := time.Now()
-	_, err := repeat(o.Rounds, func() error {
-		h, err := s.d.Alloc(small)
-		if err != nil {
-			return err
-		}
-		return s.put(h)
+	return s.stream(func() error {
+		_, err := repeat(o.Rounds, func() error {
+			h, err := s.d.Alloc(small)
+			if err != nil {
+				return err
+			}
+			return s.put(h)
+		})
+		return err
 	})
-	if err == nil {
-		err = s.meet() // the other side has them all
-	}
-	return time.Since(begin), err
 }
 
 func followHandles(s *side, o order) (time.Duration, error) {
-	if err := s.meet(); err != nil {
-		return 0, err
-	}
-	var m shm.Message
-	_, err := repeat(o.Rounds, func() error {
-		if err := s.in.Get(s.ctx, &m); err != nil {
-			return err
-		}
-		m.Discard()
-		return nil
+	_, err := s.stream(func() error {
+		var m shm.Message
+		_, err := repeat(o.Rounds, func() error {
+			if err := s.in.Get(s.ctx, &m); err != nil {
+				return err
+			}
+			m.Discard()
+			return nil
+		})
+		return err
 	})
-	if err == nil {
-		err = s.meet()
-	}
 	return 0, err
 }
 

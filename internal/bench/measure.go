@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // A session measures groups and hands out their rows.
@@ -11,12 +12,50 @@ type session struct {
 	quick  bool
 	step   func(name string)
 	emit   func(Result) error
+	lull   time.Duration // before a group that was noisy is measured again
 	before []Result
 }
 
-// measure warms up everything in the group once, measures it in turn, round by round, and emits the
-// rows.
+// attempts is how often a group is measured at most until no row with a target is noisy, and
+// between two attempts it is given a while in which the machine may become quiet.
+const (
+	attempts = 3
+	lull     = 5 * time.Second
+)
+
+// measure measures the group until it was quiet, three times at most, and emits the rows of the
+// quietest attempt.
 func (s *session) measure(ctx context.Context, suite string, g group) error {
+	quietest, err := s.attempt(ctx, g)
+	for n := 1; err == nil && n < attempts && !s.quick && quietest.noise() > noisy; n++ {
+		s.step("wait for a quiet minute")
+		var m *measurement
+		if err = sleep(ctx, s.lull); err != nil {
+			return err
+		}
+		if m, err = s.attempt(ctx, g); err == nil && m.noise() < quietest.noise() {
+			quietest = m
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for i, c := range g.cases {
+		r := quietest.result(i)
+		r.Suite = suite
+		if c.Target != nil {
+			r.Target, r.Met = c.Target(r, s.before)
+		}
+		s.before = append(s.before, r)
+		if err := s.emit(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attempt warms up everything in the group once and measures it in turn, round by round.
+func (s *session) attempt(ctx context.Context, g group) (*measurement, error) {
 	rounds := g.rounds
 	if s.quick {
 		rounds = 1
@@ -31,25 +70,14 @@ func (s *session) measure(ctx context.Context, suite string, g group) error {
 			s.step(t.name)
 			v, err := t.probe(ctx)
 			if err != nil {
-				return fmt.Errorf("measure %s: %w", t.name, err)
+				return nil, fmt.Errorf("measure %s: %w", t.name, err)
 			}
 			if !warmUp {
 				t.samples = append(t.samples, v)
 			}
 		}
 	}
-	for i, c := range g.cases {
-		r := m.result(i)
-		r.Suite = suite
-		if c.Target != nil {
-			r.Target, r.Met = c.Target(r, s.before)
-		}
-		s.before = append(s.before, r)
-		if err := s.emit(r); err != nil {
-			return err
-		}
-	}
-	return nil
+	return m, nil
 }
 
 // A take is one thing that is measured in turn with others.
@@ -122,4 +150,14 @@ func (m *measurement) result(i int) Result {
 	}
 	r.against(variants)
 	return r
+}
+
+// noise returns the largest spread of the rows that have a target.
+func (m *measurement) noise() (most float64) {
+	for i, c := range m.cases {
+		if c.Target != nil {
+			most = max(most, m.result(i).Spread)
+		}
+	}
+	return most
 }

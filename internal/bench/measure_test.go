@@ -49,6 +49,37 @@ func TestRowsOfAGroupAreMeasuredInTurn(t *testing.T) {
 	}
 }
 
+// spreads is a case with a target whose probe returns a warm-up and ten values for each spread,
+// around 100.
+func spreads(spreads ...float64) bench.Case {
+	var log []string
+	var values []float64
+	for i, spread := range spreads {
+		values = append(values, 999)
+		for k := range 11 {
+			values = append(values, float64(100+i)+spread*100*float64(k-5)/8)
+		}
+	}
+	return bench.Case{Name: "a", Unit: bench.Nanoseconds, Ours: series(&log, "a", values...),
+		Target: bench.AtMost(1000, "1 µs")}
+}
+
+func TestMeasure_LooksForAQuietMinute(t *testing.T) {
+	for _, c := range []struct {
+		spreads []float64
+		value   float64 // which attempt counts
+	}{
+		{[]float64{0.2}, 100},
+		{[]float64{0.5, 0.2}, 101},
+		{[]float64{0.5, 0.4, 0.3}, 102},
+		{[]float64{0.5, 0.4, 0.6}, 101}, // the fourth is not tried
+	} {
+		if r := measure(t, 11, spreads(c.spreads...))[0]; r.Value != c.value {
+			t.Errorf("of spreads %v the one of value %v was taken, want %v", c.spreads, r.Value, c.value)
+		}
+	}
+}
+
 func TestProbeThatTakesLongRunsOnce(t *testing.T) {
 	var log []string
 	p := series(&log, "long", 7)

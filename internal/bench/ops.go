@@ -21,7 +21,7 @@ type operation struct {
 }
 
 func operationRows(_ context.Context, h *environment) (group, error) {
-	g := group{rounds: 7}
+	g := group{rounds: 7, cases: []Case{newResultRow(h)}}
 	for _, o := range tensorOperations() {
 		rounds := h.scale(10)
 		g.cases = append(g.cases, Case{
@@ -33,6 +33,25 @@ func operationRows(_ context.Context, h *environment) (group, error) {
 		})
 	}
 	return g, nil
+}
+
+// newResultRow is add again, with the result closed, so that its memory can be used again. Its
+// floor is the same sum written to memory that is there.
+func newResultRow(h *environment) Case {
+	g := tensor.NewGenerator(1)
+	x, y := tensor.RandN(tensor.Float32, g, 512, 512), tensor.RandN(tensor.Float32, g, 512, 512)
+	rounds := h.scale(50)
+	probe := func(do func()) *Probe {
+		return &Probe{Measure: func(context.Context) (float64, error) {
+			return float64(cpuTime(rounds, do)) / float64(rounds), nil
+		}}
+	}
+	return Case{
+		Name: "op_new_result", Unit: Nanoseconds, Target: timesPeer(1),
+		Ours:  probe(func() { tensor.Add(x, y).Close() }),
+		Floor: probe(func() { x.Add(y) }),
+		Peer:  &peerWork{op: "add", Rounds: rounds},
+	}
 }
 
 // tensorOperations are those that a user reaches for. Names of their operands are the peer's, too.

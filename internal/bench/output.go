@@ -75,12 +75,16 @@ func number(v float64) string {
 
 func percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 0, 64) + " %" }
 
+// verdict says what a row should reach, and how that went. A noisy row neither reaches nor misses
+// it.
 func verdict(r Result) string {
 	switch {
 	case r.Target == "":
 		return ""
+	case r.Spread > noisy:
+		return "noisy: " + r.Target
 	case r.Met:
-		return r.Target
+		return "met: " + r.Target
 	}
-	return "MISSED " + r.Target
+	return "MISSED: " + r.Target
 }

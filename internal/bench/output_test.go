@@ -40,21 +40,23 @@ func TestJSONHasTheKeysThatApply(t *testing.T) {
 	}
 }
 
-func TestTableMarksAMissedTarget(t *testing.T) {
+func TestTable_SaysWhatBecameOfATarget(t *testing.T) {
 	var out, log bytes.Buffer
-	met := row
+	met, unquiet := row, row
 	met.Name, met.Met = "b", true
-	if err := bench.Write(&out, &log, false, row, met); err != nil {
+	unquiet.Name, unquiet.Met, unquiet.Spread = "c", true, 0.31
+	if err := bench.Write(&out, &log, false, row, met, unquiet); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 5 || lines[0] != "header" {
+	if len(lines) != 6 || lines[0] != "header" {
 		t.Fatalf("table:\n%s", out.String())
 	}
-	a, b := lines[3], lines[4]
-	if !strings.Contains(a, "MISSED ≤ 2 × floor") || strings.Contains(b, "MISSED") ||
-		!strings.Contains(b, "≤ 2 × floor") {
-		t.Errorf("table:\n%s", out.String())
+	a := lines[3]
+	for i, want := range []string{"MISSED: ≤ 2 × floor", "met: ≤ 2 × floor", "noisy: ≤ 2 × floor"} {
+		if !strings.HasSuffix(lines[3+i], "  "+want) {
+			t.Errorf("no %q at the end of %q", want, lines[3+i])
+		}
 	}
 	for _, want := range []string{"300 ns", "100 ns", "3.00", "30.0 µs", "10 %"} {
 		if !strings.Contains(a, want) {

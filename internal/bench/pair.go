@@ -14,6 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // An order tells the processes of a pair what to do, and a report what came of it.
@@ -36,15 +37,12 @@ type script struct {
 	Orders  *ipc.PipeEnd[report, order]
 	Words   block
 	Rings   [2]block // from the first to the second process, and back
-	Queues  [2]*ipc.Queue[cargo]
+	Queues  [2]*ipc.Queue[*tensor.Tensor]
 	Numbers *ipc.Queue[int]
 	Tools   *tools
 	Group   *dist.Group
 	Files   string // abstract address where two eventfds are to be had
 }
-
-// A cargo is what a queue carries: a block of shared memory, as the tensors of package tensor are.
-type cargo struct{ Data block }
 
 // A pair is two processes on two processors that do the same work on its two sides.
 type pair struct {
@@ -110,7 +108,7 @@ func (p *pair) stage(h *environment) (s script, err error) {
 			r.Close()
 			return errors.Join(h.domain.Release(senders), h.domain.Release(receivers), h.domain.Release(r.Handle()))
 		})
-		if s.Queues[i], err = ipc.NewQueue[cargo](ringSlots); err != nil {
+		if s.Queues[i], err = ipc.NewQueue[*tensor.Tensor](ringSlots); err != nil {
 			return s, err
 		}
 		p.later(s.Queues[i].Close)

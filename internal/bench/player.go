@@ -27,8 +27,8 @@ type side struct {
 
 	words   []atomic.Uint64
 	out, in *shm.Ring
-	send    *ipc.Queue[cargo]
-	recv    *ipc.Queue[cargo]
+	send    *ipc.Queue[*tensor.Tensor]
+	recv    *ipc.Queue[*tensor.Tensor]
 	numbers *ipc.Queue[int] // from rank 0 to rank 1
 	tools   *tools
 	group   *dist.Group

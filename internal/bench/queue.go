@@ -8,82 +8,67 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // leadQueue puts numbers into a queue, one way.
 func leadQueue(s *side, o order) (time.Duration, error) {
-	if err := s.meet(); err != nil {
-		return 0, err
-	}
-	begin := time.Now()
-	_, err := repeat(o.Rounds, func() error { return s.numbers.Put(s.ctx, 1) })
-	if err == nil {
-		err = s.meet() // the other side has them all
-	}
-	return time.Since(begin), err
+	return s.stream(func() error {
+		_, err := repeat(o.Rounds, func() error { return s.numbers.Put(s.ctx, 1) })
+		return err
+	})
 }
 
 func followQueue(s *side, o order) (time.Duration, error) {
-	if err := s.meet(); err != nil {
-		return 0, err
-	}
-	_, err := repeat(o.Rounds, func() error {
-		_, err := s.numbers.Get(s.ctx)
+	_, err := s.stream(func() error {
+		_, err := repeat(o.Rounds, func() error {
+			_, err := s.numbers.Get(s.ctx)
+			return err
+		})
 		return err
 	})
-	if err == nil {
-		err = s.meet()
-	}
 	return 0, err
 }
 
-// leadTensor sends a tensor's block to and fro; each side writes its first and its last bytes.
+// leadTensor sends a tensor to and fro; each side writes its first and its last bytes.
 func leadTensor(s *side, o order) (time.Duration, error) {
-	h, err := s.fresh(o.Size)
+	t, err := touched(o.Size)
 	if err != nil {
 		return 0, err
 	}
+	defer func() { t.Close() }()
 	if err := s.meet(); err != nil {
 		return 0, err
 	}
-	d, err := timed(o.Rounds, func() error {
-		if err := s.deliver(h, o.Size); err != nil {
+	return timed(o.Rounds, func() error {
+		if err := s.deliver(t); err != nil {
 			return err
 		}
-		c, err := s.recv.Get(s.ctx)
-		h = c.Data.Handle
+		back, err := s.recv.Get(s.ctx)
+		if err == nil {
+			t = back
+		}
 		return err
 	})
-	return d, errors.Join(err, s.d.Release(h))
 }
 
-// fresh returns a block all of whose pages have been touched.
-func (s *side) fresh(size int) (shm.Handle, error) {
-	h, err := s.d.Alloc(size)
+// touched returns a tensor of so many bytes in shared memory, all of whose pages have been written.
+func touched(size int) (*tensor.Tensor, error) {
+	t, err := tensor.NewShared(tensor.Uint8, size)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	p, err := s.d.Bytes(h)
-	if err != nil {
-		return 0, err
-	}
-	for i := 0; i < size; i += 4096 {
-		p[i] = 1
-	}
-	return h, nil
+	return t.Fill(1), nil
 }
 
-// deliver writes to both ends of a block and sends it, which is then the receiver's.
-func (s *side) deliver(h shm.Handle, size int) error {
-	p, err := s.d.Bytes(h)
-	if err != nil {
+// deliver writes to both ends of a tensor and sends it. This process then lets go of it.
+func (s *side) deliver(t *tensor.Tensor) error {
+	edges(tensor.Data[uint8](t))
+	if err := s.send.Put(s.ctx, t); err != nil {
 		return err
 	}
-	edges(p[:size])
-	if err := s.send.Put(s.ctx, cargo{block{h}}); err != nil {
-		return err
-	}
-	return s.d.Release(h)
+	return t.Close()
 }
 
 // edges writes the first and the last 64 bytes.
@@ -113,17 +98,111 @@ func (s *side) bounce(o order, use func(p []byte)) (time.Duration, error) {
 		return 0, err
 	}
 	return repeat(o.Rounds, func() error {
-		c, err := s.recv.Get(s.ctx)
+		t, err := s.recv.Get(s.ctx)
 		if err != nil {
 			return err
 		}
-		p, err := s.d.Bytes(c.Data.Handle)
-		if err != nil {
-			return err
-		}
-		use(p[:o.Size])
-		return s.deliver(c.Data.Handle, o.Size)
+		use(tensor.Data[uint8](t))
+		return s.deliver(t)
 	})
+}
+
+// leadTensors makes a new tensor each time and sends it, one way.
+func leadTensors(s *side, o order) (time.Duration, error) {
+	return s.stream(func() error {
+		_, err := repeat(o.Rounds, func() error {
+			t, err := tensor.EmptyShared(tensor.Uint8, o.Size)
+			if err != nil {
+				return err
+			}
+			if err := s.send.Put(s.ctx, t); err != nil {
+				return err
+			}
+			return t.Close()
+		})
+		return err
+	})
+}
+
+func followTensors(s *side, o order) (time.Duration, error) {
+	_, err := s.stream(func() error {
+		_, err := repeat(o.Rounds, func() error {
+			t, err := s.recv.Get(s.ctx)
+			if err != nil {
+				return err
+			}
+			return t.Close()
+		})
+		return err
+	})
+	return 0, err
+}
+
+// stream does this side of what goes one way, and returns how long it took until both sides were
+// done.
+func (s *side) stream(do func() error) (time.Duration, error) {
+	if err := s.meet(); err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	err := do()
+	if err == nil {
+		err = s.meet()
+	}
+	return time.Since(begin), err
+}
+
+// tensorLife goes the whole way of a tensor in one process: made, put, got, closed twice.
+func tensorLife(s *side, o order) (d time.Duration, err error) {
+	q, err := ipc.NewQueue[*tensor.Tensor](ringSlots)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	return timed(o.Rounds, func() error {
+		t, err := tensor.EmptyShared(tensor.Uint8, o.Size)
+		if err != nil {
+			return err
+		}
+		if err := q.Put(s.ctx, t); err != nil {
+			return err
+		}
+		got, err := q.Get(s.ctx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(t.Close(), got.Close())
+	})
+}
+
+// queueBatch is how many numbers PutN and GetN move at once.
+const queueBatch = 64
+
+// leadBatches puts numbers into a queue, one way, many at a time.
+func leadBatches(s *side, o order) (time.Duration, error) {
+	batch := make([]int, queueBatch)
+	return s.stream(func() error {
+		_, err := repeat(o.Rounds, func() error {
+			_, err := s.numbers.PutN(s.ctx, batch)
+			return err
+		})
+		return err
+	})
+}
+
+func followBatches(s *side, o order) (time.Duration, error) {
+	_, err := s.stream(func() error {
+		batch := make([]int, queueBatch)
+		for got := 0; got < o.Rounds*queueBatch; {
+			n, err := s.numbers.GetN(s.ctx, batch)
+			if err != nil {
+				return err
+			}
+			got += n
+		}
+		return nil
+	})
+	return 0, err
 }
 
 // sum adds the 64-bit words of p, in four sums so that one addition does not wait for the other.
@@ -138,8 +217,8 @@ func sum(p []byte) uint64 {
 	return a + b + c + d
 }
 
-// leadFresh makes a tensor each time: a new block, filled from private memory, and handed over
-// until the other side has it.
+// leadFresh makes a tensor each time, filled from private memory, and handed over until the other
+// side has it.
 func leadFresh(s *side, o order) (time.Duration, error) {
 	data := s.private(0, o.Size)
 	if err := s.meet(); err != nil {
@@ -147,16 +226,12 @@ func leadFresh(s *side, o order) (time.Duration, error) {
 	}
 	var m shm.Message
 	return timed(o.Rounds, func() error {
-		h, err := s.d.Alloc(o.Size)
+		t, err := tensor.EmptyShared(tensor.Uint8, o.Size)
 		if err != nil {
 			return err
 		}
-		p, err := s.d.Bytes(h)
-		if err != nil {
-			return err
-		}
-		copy(p[:o.Size], data)
-		if err := s.deliver(h, o.Size); err != nil {
+		copy(tensor.Data[uint8](t), data)
+		if err := s.deliver(t); err != nil {
 			return err
 		}
 		return s.take(&m)
@@ -168,19 +243,15 @@ func followFresh(s *side, o order) (time.Duration, error) {
 		return 0, err
 	}
 	return repeat(o.Rounds, func() error {
-		c, err := s.recv.Get(s.ctx)
+		t, err := s.recv.Get(s.ctx)
 		if err != nil {
 			return err
 		}
-		p, err := s.d.Bytes(c.Data.Handle)
-		if err != nil {
-			return err
+		if t.Numel() != o.Size {
+			return fmt.Errorf("%d bytes came, not %d", t.Numel(), o.Size)
 		}
-		if len(p) < o.Size {
-			return fmt.Errorf("%d bytes came, not %d", len(p), o.Size)
-		}
-		edges(p[:o.Size])
-		if err := s.d.Release(c.Data.Handle); err != nil {
+		edges(tensor.Data[uint8](t))
+		if err := t.Close(); err != nil {
 			return err
 		}
 		return s.out.Put(s.ctx, nil, nil, false)
@@ -200,17 +271,14 @@ func leadSum(s *side, o order) (time.Duration, error) {
 	return d, err
 }
 
-// within times what is done with a block of shared memory in one process.
+// within times what is done with a tensor's shared memory in one process.
 func (s *side) within(o order, do func(p []byte)) (time.Duration, error) {
-	h, err := s.fresh(o.Size)
+	t, err := touched(o.Size)
 	if err != nil {
 		return 0, err
 	}
-	defer s.d.Release(h)
-	p, err := s.d.Bytes(h)
-	if err != nil {
-		return 0, err
-	}
-	do(p[:o.Size]) // also makes the private memory
-	return timed(o.Rounds, func() error { do(p[:o.Size]); return nil })
+	defer t.Close()
+	p := tensor.Data[uint8](t)
+	do(p) // also makes the private memory
+	return timed(o.Rounds, func() error { do(p); return nil })
 }

@@ -23,7 +23,7 @@ func Run(ctx context.Context, opts Options) (err error) {
 	}
 	bar := newProgress(log)
 	defer bar.clear()
-	s := &session{quick: opts.Quick, step: bar.step}
+	s := &session{quick: opts.Quick, step: bar.step, lull: lull}
 	defer func() { err = errors.Join(err, s.peer.close()) }()
 	for i, suite := range chosen {
 		if err := s.hire(ctx, opts, suite); err != nil {

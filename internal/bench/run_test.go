@@ -17,7 +17,8 @@ import (
 // rows are the names that users and programs know.
 var rows = map[string][]string{
 	"core": {
-		"handle_rtt_spin", "handle_msgs_per_s", "queue_msgs_per_s", "alloc_put_get_release", "handle_rtt_parked",
+		"handle_rtt_spin", "handle_msgs_per_s", "queue_msgs_per_s", "queue_batch", "alloc_put_get_release", "handle_rtt_parked",
+		"tensor_rtt_64B", "tensors_per_s", "tensor_life",
 		"tensor_rtt_4KiB", "tensor_rtt_1MiB", "tensor_rtt_64MiB", "tensor_rtt_touch_64MiB", "fresh_tensor_64MiB",
 		"spawn_first_statement", "spawn_64_workers", "worker_pss", "reap_64k_blocks", "death_to_survivor",
 		"death_to_receiver",
@@ -28,7 +29,7 @@ var rows = map[string][]string{
 		"event_rtt_near", "semaphore_rtt_near", "barrier_cycle_near",
 		"event_rtt_2ms",
 		"pool_start_4", "pool_start_4_warm", "warm_first_statement", "pool_map_1000_tiny",
-		"pool_starmap_4_chunks", "pool_starmap_default",
+		"pool_starmap_4_chunks", "starmap_fresh", "pool_starmap_default",
 		"manager_call", "manager_call_parked", "manager_read",
 	},
 	"sizes":  {"rtt_4B", "rtt_64B", "rtt_200B", "rtt_1KiB", "rtt_16KiB", "rtt_256KiB", "rtt_4MiB", "rtt_64MiB"},
@@ -49,7 +50,7 @@ var rows = map[string][]string{
 		"hogwild_4", "all_reduce_4", "periodic_4", "data_parallel_4",
 	},
 	"ops": strings.Fields(
-		`op_add op_add_number op_mul_row op_mul_col op_add_short_row op_add_short_col op_add_channels op_add_transposed op_div op_maximum
+		`op_new_result op_add op_add_number op_mul_row op_mul_col op_add_short_row op_add_short_col op_add_channels op_add_transposed op_div op_maximum
 		op_gt op_gt_number op_eq_int64 op_add_int64 op_where op_masked_fill op_clamp op_neg op_abs op_relu op_sqrt op_rsqrt op_reciprocal op_floor op_round op_exp
 		op_log op_tanh op_sigmoid op_square op_softmax op_sum op_sum_0 op_sum_1 op_sum_short op_mean_channels op_var_0 op_var_1 op_amax op_amax_0 op_amax_1
 		op_argmax_0 op_argmax_1 op_argmax_short op_any_1 op_cumsum op_cat_0 op_cat_1 op_transpose op_channels_last op_to_float64 op_to_int64 op_to_float16
@@ -63,6 +64,8 @@ var rows = map[string][]string{
 	"dist": {"all_reduce_4B", "all_reduce_1MiB", "all_reduce_64MiB", "broadcast_64MiB", "all_gather_64MiB"},
 	"loader": {"loader_light", "loader_first_batch", "loader_jpeg", "loader_first_jpegs", "loader_png",
 		"loader_memory_1", "loader_memory_2", "loader_memory_8"},
+	"scale": {"names_lookup_16", "names_lookup_2k", "dict_get_1k", "dict_get_1M", "dict_popitem_1k",
+		"dict_popitem_1M", "first_batch_1k", "first_batch_1M"},
 	"files": append([]string{"queue_rtt_1MiB", "copy_1MiB", "pipe_1MiB", "queue_rtt_256MiB", "copy_256MiB",
 		"pipe_256MiB"}, append(fileRows("1MiB"), fileRows("256MiB")...)...),
 }

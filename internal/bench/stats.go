@@ -19,6 +19,9 @@ func spread(samples []float64) float64 {
 	return (quantile(samples, 0.9) - quantile(samples, 0.1)) / m
 }
 
+// noisy is the spread above which a row says nothing about its target.
+const noisy = 0.3
+
 // quantile interpolates between the two samples next to q, which is 0 for the least and 1 for the
 // most.
 func quantile(samples []float64, q float64) float64 {

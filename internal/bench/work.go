@@ -29,9 +29,12 @@ var works = map[string]work{
 	"body_rtt":              {leadBody, followBody},
 	"alloc_put_get_release": {leadAlloc, nil},
 
-	// What ipc makes of that.
+	// What ipc and tensor make of that.
 	"queue":        {leadQueue, followQueue},
+	"queue_batch":  {leadBatches, followBatches},
 	"tensor_rtt":   {leadTensor, followTensor},
+	"tensors":      {leadTensors, followTensors},
+	"tensor_life":  {tensorLife, nil},
 	"tensor_touch": {leadTensor, followSum},
 	"fresh_tensor": {leadFresh, followFresh},
 

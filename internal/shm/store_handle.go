@@ -11,6 +11,13 @@ func makeHandle(index uint32, gen uint32) Handle { return Handle(uint64(gen)<<32
 
 func (h Handle) index() uint32 { return uint32(h) & (maxBlocks - 1) }
 
+// MaxBlocks is how many blocks a domain has at most.
+const MaxBlocks = maxBlocks
+
+// Index returns the number of the block in its domain, below MaxBlocks: no two blocks that are in
+// use have the same.
+func (h Handle) Index() int { return int(h.index()) }
+
 // wellFormed reports whether h names an index in the one segment that there is.
 func (h Handle) wellFormed() bool { return uint32(h) < maxBlocks && h.index() != 0 }
 

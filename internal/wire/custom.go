@@ -11,24 +11,29 @@ import (
 // customs are the codecs that Custom and CustomOnce were given, by the type of the values.
 var customs sync.Map
 
-// A custom is what customs holds: the codec of a type, and whether a message has each value once.
+// A custom is what customs holds: the codec of a type, that of pointers to it, and whether a message
+// has each value once.
 type custom struct {
 	codec
-	once bool
+	pointer codec
+	once    bool
 }
 
 // Custom has values of T written by write and read by read, as MarshalWire and UnmarshalWire of a
 // Marshaler do: a type whose package's users need not see how it travels has no such methods. A
 // package calls Custom for its own types, from init, before anything asks for a plan of T.
 func Custom[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decoder) error) {
-	know[T](custom{customCodec[T]{write, read}, false})
+	c := customCodec[T]{write, read}
+	p := planOf[*T]()
+	p.write, p.read = c.writePointer, c.readPointer
+	know[T](custom{c, customPointer[T]{c}, false})
 }
 
 // CustomOnce is Custom of values of which a message has one, however many pointers lead to it: they
 // arrive as pointers to one value. Pointers to other values are trees. Such a value does not lead
 // to itself.
 func CustomOnce[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decoder) error) {
-	know[T](custom{customCodec[T]{write, read}, true})
+	know[T](custom{customCodec[T]{write, read}, nil, true})
 }
 
 func know[T any](c custom) {
@@ -57,14 +62,7 @@ func (c customCodec[T]) encode(e *Encoder, v reflect.Value) error {
 		return err
 	}
 	defer e.leave()
-	start := len(e.buf)
-	if err := c.write(v.Addr().Interface().(*T), e); err != nil {
-		return err
-	}
-	if len(e.buf) == start && e.err == nil {
-		return fmt.Errorf("%s wrote nothing: %w", v.Type(), ErrFormat)
-	}
-	return e.err
+	return c.writeValue(e, v.Addr().Interface().(*T))
 }
 
 func (c customCodec[T]) decode(d *Decoder, v reflect.Value) error {
@@ -73,6 +71,73 @@ func (c customCodec[T]) decode(d *Decoder, v reflect.Value) error {
 	}
 	defer d.leave()
 	return c.read(v.Addr().Interface().(*T), d)
+}
+
+func (c customCodec[T]) writeValue(e *Encoder, v *T) error {
+	start := len(e.buf)
+	if err := c.write(v, e); err != nil {
+		return err
+	}
+	if len(e.buf) == start && e.err == nil {
+		return fmt.Errorf("%s wrote nothing: %w", reflect.TypeFor[T](), ErrFormat)
+	}
+	return e.err
+}
+
+// writePointer writes nil, or what p points to. A pointer and its value are two levels.
+func (c customCodec[T]) writePointer(e *Encoder, p *T) error {
+	if p == nil {
+		e.Nil()
+		return nil
+	}
+	defer e.leave()
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	if err := e.enter(); err != nil {
+		return err
+	}
+	start := len(e.buf)
+	if err := c.writeValue(e, p); err != nil {
+		return err
+	}
+	if len(e.buf) > start && e.buf[start] == codeNil {
+		return fmt.Errorf("%s wrote nil, which is a nil pointer: %w", reflect.TypeFor[T](), ErrFormat)
+	}
+	return nil
+}
+
+func (c customCodec[T]) readPointer(d *Decoder) (*T, error) {
+	if d.IsNil() {
+		return nil, nil
+	}
+	defer d.leave()
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	p := new(T)
+	return p, c.read(p, d)
+}
+
+// A customPointer is for pointers to types that were given to Custom. It asks reflection only for
+// where the pointer is.
+type customPointer[T any] struct{ elem customCodec[T] }
+
+func (c customPointer[T]) encode(e *Encoder, v reflect.Value) error {
+	if v.CanAddr() {
+		return c.elem.writePointer(e, *v.Addr().Interface().(**T))
+	}
+	return c.elem.writePointer(e, v.Interface().(*T))
+}
+
+func (c customPointer[T]) decode(d *Decoder, v reflect.Value) (err error) {
+	*v.Addr().Interface().(**T), err = c.elem.readPointer(d)
+	return err
 }
 
 // methodPairs are the ways in which a type writes and reads itself, the preferred first.

@@ -23,7 +23,7 @@ type Decoder struct {
 	table  []shm.Handle
 	blocks Blocks
 	seen   []reflect.Value // values that others may refer to
-	hooks  []func(kept bool)
+	hooks  []Watcher
 	depth  int
 	spare  int   // bytes that may still be allocated for what the message only announces
 	err    error // the message as a whole is refused
@@ -55,10 +55,9 @@ func (d *Decoder) Finish() error {
 	return d.err
 }
 
-// OnDone has f called once by Done. An Unmarshaler that took a block uses it to release the block
-// when kept is false: then a later part of the message was malformed and nobody gets what was
-// decoded.
-func (d *Decoder) OnDone(f func(kept bool)) { d.hooks = append(d.hooks, f) }
+// OnDone has w told by Done. What took a block uses it to release the block when the values are not
+// kept: then a later part of the message was malformed and nobody gets what was decoded.
+func (d *Decoder) OnDone(w Watcher) { d.hooks = append(d.hooks, w) }
 
 // Done says whether the decoded values are used and runs the functions given to OnDone, the last
 // one first. The caller of Reset calls it exactly once for each message, then releases the blocks

@@ -22,7 +22,7 @@ type Encoder struct {
 	blocks []shm.Handle
 	index  map[shm.Handle]int // of blocks, once they are many
 	seen   map[any]int        // pointers to values that are written once
-	hooks  []func(sent bool)
+	hooks  []Watcher
 	kept   []any
 	depth  int
 	err    error
@@ -46,9 +46,18 @@ func (e *Encoder) Message() Message { return Message{Body: e.buf, Blocks: e.bloc
 // Err returns the first error of a value written since Reset.
 func (e *Encoder) Err() error { return e.err }
 
-// OnDone has f called once by Done. A Marshaler uses it to keep something alive until the message
-// was sent (or could not be) and to undo what it did for the message when sent is false.
-func (e *Encoder) OnDone(f func(sent bool)) { e.hooks = append(e.hooks, f) }
+// A Watcher is told once what became of a message: whether it was sent, or its values are used.
+type Watcher interface{ Done(ok bool) }
+
+// WatcherFunc is a function as a Watcher.
+type WatcherFunc func(ok bool)
+
+// Done calls f.
+func (f WatcherFunc) Done(ok bool) { f(ok) }
+
+// OnDone has w told by Done. What writes a value uses it to keep something alive until the message
+// was sent (or could not be) and to undo what it did for the message when it was not.
+func (e *Encoder) OnDone(w Watcher) { e.hooks = append(e.hooks, w) }
 
 // Keep has who sends the message keep v reachable for as long as the work lasts for which it sends
 // it: v is part of something that closes itself when the garbage collector finds it, such as a
@@ -59,7 +68,7 @@ func (e *Encoder) Keep(v any) { e.kept = append(e.kept, v) }
 // the worker has ended. The sender of a message need not: what is closed then is not the message's.
 func (e *Encoder) Kept() []any { return e.kept }
 
-// Done says what became of the message and runs the functions given to OnDone, the last one first.
+// Done says what became of the message and tells those given to OnDone, the last one first.
 // The caller of Reset calls it exactly once for each message, after an error of Encode as well.
 func (e *Encoder) Done(sent bool) {
 	runHooks(&e.hooks, sent)
@@ -67,11 +76,11 @@ func (e *Encoder) Done(sent bool) {
 	e.kept = nil // a caller may have it
 }
 
-func runHooks(hooks *[]func(bool), ok bool) {
-	for _, f := range slices.Backward(*hooks) {
-		f(ok)
+func runHooks(hooks *[]Watcher, ok bool) {
+	for _, w := range slices.Backward(*hooks) {
+		w.Done(ok)
 	}
-	clear(*hooks) // what the functions refer to may now be collected
+	clear(*hooks) // what they refer to may now be collected
 	*hooks = (*hooks)[:0]
 }
 

@@ -30,7 +30,7 @@ func (fileCodec) encode(e *Encoder, v reflect.Value) error {
 	if err != nil {
 		return fmt.Errorf("send file %s: %w", f.Name(), err)
 	}
-	e.OnDone(func(bool) { d.LetGo(h) }) // the message holds it, or nobody
+	e.OnDone(WatcherFunc(func(bool) { d.LetGo(h) })) // the message holds it, or nobody
 	e.Tag(fileTags, 0)
 	e.String(f.Name())
 	e.Block(h)
@@ -57,11 +57,11 @@ func (fileCodec) decode(d *Decoder, v reflect.Value) error {
 	if err != nil {
 		return fmt.Errorf("receive file %s: %w", name, err)
 	}
-	d.OnDone(func(kept bool) {
+	d.OnDone(WatcherFunc(func(kept bool) {
 		if !kept {
 			f.Close()
 		}
-	})
+	}))
 	v.Set(reflect.ValueOf(f))
 	return nil
 }

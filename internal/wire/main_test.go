@@ -106,7 +106,7 @@ func (b *buffer) UnmarshalWire(d *wire.Decoder) error {
 	if b.block, err = d.Block(); err != nil {
 		return err
 	}
-	d.OnDone(func(kept bool) { b.closed = !kept })
+	d.OnDone(wire.WatcherFunc(func(kept bool) { b.closed = !kept }))
 	n, err := d.Int()
 	b.length = int(n)
 	return err

@@ -134,13 +134,13 @@ func TestDoneRunsTheHooksOnceLastFirst(t *testing.T) {
 	for _, sent := range []bool{true, false} {
 		var got []string
 		e.Reset(nil)
-		e.OnDone(func(ok bool) { got = append(got, "first") })
-		e.OnDone(func(ok bool) {
+		e.OnDone(wire.WatcherFunc(func(ok bool) { got = append(got, "first") }))
+		e.OnDone(wire.WatcherFunc(func(ok bool) {
 			if ok != sent {
 				t.Errorf("hook told %v", ok)
 			}
 			got = append(got, "second")
-		})
+		}))
 		e.Done(sent)
 		e.Done(sent)
 		if !slices.Equal(got, []string{"second", "first"}) {
@@ -156,7 +156,7 @@ func TestResetBeforeDonePanics(t *testing.T) {
 		}
 	}()
 	var e wire.Encoder
-	e.OnDone(func(bool) {})
+	e.OnDone(wire.WatcherFunc(func(bool) {}))
 	e.Reset(nil)
 }
 

@@ -34,14 +34,14 @@ func (d *Decoder) Parcel(release func(shm.Handle)) (m Message, err error) {
 		return m, d.fail(d.off, "a parcel of %d blocks", n)
 	}
 	var taken []shm.Handle
-	d.OnDone(func(kept bool) {
+	d.OnDone(WatcherFunc(func(kept bool) {
 		if kept {
 			return
 		}
 		for _, h := range taken {
 			release(h)
 		}
-	})
+	}))
 	for range n {
 		h, err := d.Block()
 		if err != nil {

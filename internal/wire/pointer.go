@@ -19,9 +19,13 @@ func (b *builder) fillPointer(n *node, t reflect.Type, path string) error {
 	if err != nil {
 		return err
 	}
-	n.codec = nilCodec{&pointerCodec{elem, t.Elem(), elem.nil}}
-	if c, ok := customOf(t.Elem()); ok && c.once {
+	switch c, ok := customOf(t.Elem()); {
+	case ok && c.once:
 		n.codec = nilCodec{onceCodec{&pointerCodec{elem, t.Elem(), elem.nil}}}
+	case ok && t.Name() == "":
+		n.codec = c.pointer
+	default:
+		n.codec = nilCodec{&pointerCodec{elem, t.Elem(), elem.nil}}
 	}
 	return nil
 }

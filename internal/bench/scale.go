@@ -1,0 +1,160 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+var scale = Suite{
+	Name: "scale",
+	Doc:  "the same work with little and with much of it: names, entries of a dict, samples",
+	groups: []func(context.Context, *environment) (group, error){
+		nameRows("names_lookup_16", 16, nil),
+		nameRows("names_lookup_2k", 2000, asFlatAs("names_lookup_16", 1.5)),
+		dictRows, firstBatchRows,
+	},
+}
+
+// An amount is what a row has much or little of.
+type amount struct {
+	name string
+	n    int
+}
+
+// compared makes a row for each amount. The target of all but the first is its value, times flat.
+func compared(name string, flat float64, amounts []amount, probe func(n int) *Probe) (cases []Case) {
+	for i, a := range amounts {
+		c := Case{Name: name + "_" + a.name, Unit: Nanoseconds, Ours: probe(a.n)}
+		if i > 0 {
+			c.Target = asFlatAs(cases[0].Name, flat)
+		}
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+// stride is prime to all amounts, so that steps of it come by everything.
+const stride = 7919
+
+// nameRows look up names one after the other, by and by all that are bound: n of them.
+func nameRows(name string, n int, target Target) func(context.Context, *environment) (group, error) {
+	return func(_ context.Context, h *environment) (group, error) {
+		for i := range n {
+			if err := ipc.Bind(benchName(i), i); err != nil {
+				return group{}, errors.Join(err, unbind(i))
+			}
+		}
+		i := 0
+		return group{rounds: 11, close: func() error { return unbind(n) }, cases: []Case{{
+			Name: name, Unit: Nanoseconds, Target: target,
+			Ours: &Probe{Measure: perRound(h.scale(20_000), func(context.Context) error {
+				i = (i + stride) % n
+				v, err := ipc.Lookup[int](benchName(i))
+				if err == nil && v != i {
+					err = fmt.Errorf("name %d is bound to %d", i, v)
+				}
+				return err
+			})},
+		}}}, nil
+	}
+}
+
+func benchName(i int) string { return "shoal bench " + strconv.Itoa(i) }
+
+// unbind takes the first n names away.
+func unbind(n int) (err error) {
+	for i := range n {
+		err = errors.Join(err, ipc.Unlink(benchName(i)))
+	}
+	return err
+}
+
+// dictRows ask a manager's dict of few and of many entries.
+func dictRows(ctx context.Context, h *environment) (_ group, err error) {
+	m, err := manager.Start(ctx)
+	if err != nil {
+		return group{}, err
+	}
+	amounts := []amount{{"1k", 1000}, {"1M", max(h.scale(1_000_000), 1000)}}
+	dicts := make(map[int]*manager.Dict[int, int])
+	end := func() (err error) {
+		for _, d := range dicts {
+			err = errors.Join(err, d.Close())
+		}
+		return errors.Join(err, m.Close())
+	}
+	for _, a := range amounts {
+		if dicts[a.n], err = filledDict(ctx, m, a.n); err != nil {
+			return group{}, errors.Join(err, end())
+		}
+	}
+	get := compared("dict_get", 1.5, amounts, func(n int) *Probe {
+		k := 0
+		return &Probe{Measure: perRound(h.spins(5000), func(ctx context.Context) error {
+			k = (k + stride) % n
+			v, err := dicts[n].Get(ctx, k)
+			if err == nil && v != k {
+				err = fmt.Errorf("entry %d is %d", k, v)
+			}
+			return err
+		})}
+	})
+	pop := compared("dict_popitem", 1.5, amounts, func(n int) *Probe {
+		return &Probe{Measure: perRound(h.spins(500), func(ctx context.Context) error {
+			k, v, err := dicts[n].PopItem(ctx)
+			if err != nil {
+				return err
+			}
+			return dicts[n].Set(ctx, k, v)
+		})}
+	})
+	return group{rounds: 7, close: end, cases: append(get, pop...)}, nil
+}
+
+// filledDict makes a dict of n entries.
+func filledDict(ctx context.Context, m *manager.Manager, n int) (*manager.Dict[int, int], error) {
+	d, err := manager.NewDict[int, int](ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	const atOnce = 50_000
+	for from := 0; from < n; from += atOnce {
+		entries := make(map[int]int)
+		for k := from; k < min(n, from+atOnce); k++ {
+			entries[k] = k
+		}
+		if err := d.Update(ctx, entries); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+	}
+	return d, nil
+}
+
+// firstBatchRows measure from the loop's begin to the first batch of a shuffled set.
+func firstBatchRows(_ context.Context, h *environment) (group, error) {
+	amounts := []amount{{"1k", 1000}, {"1M", max(h.scale(1_000_000), 1000)}}
+	return group{rounds: 21, cases: compared("first_batch", 1.5, amounts, func(n int) *Probe {
+		set := data.NewTensorDataset(tensor.Arange(tensor.Int64, 0, float64(n), 1))
+		return &Probe{Measure: func(ctx context.Context) (float64, error) {
+			l := data.NewLoader(set, data.Options{BatchSize: 32, Shuffle: true})
+			defer l.Close()
+			begin := sys.Monotonic()
+			for b, err := range l.Batches(ctx) {
+				took := sys.Monotonic() - begin
+				if err != nil {
+					return 0, err
+				}
+				return float64(took), b.Close()
+			}
+			return 0, errors.New("no batch")
+		}}
+	})}, nil
+}

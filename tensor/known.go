@@ -1,0 +1,95 @@
+package tensor
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+// known finds the storage of a block that arrives once more, so that views of one storage stay
+// views of one storage.
+var known knownBlocks
+
+// knownBlocks has a table for each domain that this process has been in.
+type knownBlocks struct {
+	last atomic.Pointer[blockTable] // the one that was asked for last
+	all  sync.Map                   // of *blockTable by *shm.Domain
+}
+
+// of returns the table of a domain.
+func (k *knownBlocks) of(d *shm.Domain) *blockTable {
+	if t := k.last.Load(); t != nil && t.domain == d {
+		return t
+	}
+	t, _ := k.all.LoadOrStore(d, &blockTable{domain: d})
+	table := t.(*blockTable)
+	k.last.Store(table)
+	return table
+}
+
+// A blockTable has the leases of a domain's blocks by their index. A block that was given back may
+// still be there; its lease says so.
+type blockTable struct {
+	domain *shm.Domain
+	pages  [shm.MaxBlocks / blocksPerPage]atomic.Pointer[blockPage]
+}
+
+const blocksPerPage = 4096
+
+type blockPage [blocksPerPage]atomic.Pointer[lease]
+
+// place returns where the lease of a block stands.
+func (t *blockTable) place(h shm.Handle) *atomic.Pointer[lease] {
+	i := h.Index()
+	page := &t.pages[i/blocksPerPage]
+	p := page.Load()
+	if p == nil {
+		page.CompareAndSwap(nil, new(blockPage))
+		p = page.Load()
+	}
+	return &p[i%blocksPerPage]
+}
+
+// open returns the storage that has a block, with one view more, or nil.
+func (t *blockTable) open(h shm.Handle) *storage {
+	if l := t.place(h).Load(); l != nil {
+		return l.open(t.domain, h)
+	}
+	return nil
+}
+
+// openOrPut is open, or makes l the lease of its block and returns its storage.
+func (t *blockTable) openOrPut(l *lease) *storage {
+	at := t.place(l.block)
+	for {
+		old := at.Load()
+		if old != nil {
+			if s := old.open(t.domain, l.block); s != nil {
+				return s
+			}
+		}
+		if at.CompareAndSwap(old, l) {
+			return l.storage.Value()
+		}
+	}
+}
+
+// put makes l the lease of its block, of which no other storage is.
+func (t *blockTable) put(l *lease) { t.place(l.block).Store(l) }
+
+// drop forgets l.
+func (t *blockTable) drop(l *lease) { t.place(l.block).CompareAndSwap(l, nil) }
+
+// open returns the lease's storage with one view more, if it has that block now.
+func (l *lease) open(d *shm.Domain, h shm.Handle) *storage {
+	s := l.storage.Value()
+	if s == nil || !s.retainOpen() {
+		return nil
+	}
+	if l.domain == d && l.block == h && !l.ended.Load() {
+		return s
+	}
+	s.release() // it has another block by now
+	return nil
+}
