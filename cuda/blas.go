@@ -58,9 +58,9 @@ func (d *Device) loadProducts(r *ready) {
 	})
 }
 
-// BLAS returns the name of the library that multiplies matrices on the device. Where there is no
+// productsBy returns the name of the library that multiplies matrices on the device. Where there is no
 // such library a kernel multiplies them, and the error says why.
-func (d *Device) BLAS() (name string, err error) {
+func (d *Device) productsBy() (name string, err error) {
 	r, err := d.use()
 	if err != nil {
 		return "", err

@@ -77,3 +77,6 @@ func (m *memory) Pointer() uint64 { return m.pointer() }
 
 // IPC is how package torch reaches the memory of devices.
 var IPC = legacy{}
+
+// BLAS returns the library that has the device's products, or why there is none.
+func (d *Device) BLAS() (string, error) { return d.productsBy() }

@@ -9,10 +9,11 @@ import (
 // path of the field: keys with dots between them, and [i] for the item of a list, or the field of a
 // plain Sample. "*" stands for all tensors with dimensions that are not named. A slice of numbers
 // at a path becomes a tensor of one dimension. A path that samples do not have is an error.
-type Ragged map[string]RaggedRule
+//
+// What stands for a path is a Pad or a Nested.
+type Ragged map[string]raggedRule
 
-// A RaggedRule is a Pad or a Nested.
-type RaggedRule interface{ rule() tree.Rule }
+type raggedRule interface{ rule() tree.Rule }
 
 // Pad makes rows of different lengths a tensor: (samples, length, …), where length is that of the
 // longest row. The other dimensions are equal.

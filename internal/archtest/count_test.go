@@ -1,0 +1,91 @@
+package archtest
+
+import (
+	"go/ast"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// mostNames is how many functions, methods and types all public packages may have together.
+const mostNames = 1400
+
+// TestSurface_StaysSmall counts what a reader of the documentation meets, and compares the sum with
+// that of the table in ARCHITECTURE.md.
+func TestSurface_StaysSmall(t *testing.T) {
+	h, err := load("github.com/shoal-mp/shoal", os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0
+	for _, p := range h.packages {
+		if !public(p.dir) {
+			continue
+		}
+		for _, f := range p.files {
+			if !f.test {
+				sum += exported(f.ast)
+			}
+		}
+	}
+	page, err := os.ReadFile("../../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := regexp.MustCompile(`(?m)^\| all \| [0-9,]+ \| ([0-9,]+) \|$`).FindSubmatch(page)
+	if all == nil {
+		t.Fatal("ARCHITECTURE.md has no row of all names")
+	}
+	told, err := strconv.Atoi(strings.ReplaceAll(string(all[1]), ",", ""))
+	if err != nil || told != sum || sum > mostNames {
+		t.Errorf("public packages have %d names, ARCHITECTURE.md says %s, and at most %d are wanted", sum, all[1], mostNames)
+	}
+}
+
+// public reports whether users import the package of a directory.
+func public(dir string) bool {
+	for part := range strings.SplitSeq(dir, "/") {
+		switch part {
+		case "internal", "cmd", "examples", "scripts":
+			return false
+		}
+	}
+	return true
+}
+
+// exported counts the exported functions and types of a file, and the exported methods of exported
+// types.
+func exported(f *ast.File) (n int) {
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiver(d.Recv.List[0].Type))) {
+				n++
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				if s, ok := s.(*ast.TypeSpec); ok && s.Name.IsExported() {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// receiver returns the name of a method's type.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
