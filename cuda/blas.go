@@ -58,8 +58,8 @@ func (d *Device) loadProducts(r *ready) {
 	})
 }
 
-// productsBy returns the name of the library that multiplies matrices on the device. Where there is no
-// such library a kernel multiplies them, and the error says why.
+// productsBy returns the name of the library that multiplies matrices on the device. Where there is
+// no such library a kernel multiplies them, and the error says why.
 func (d *Device) productsBy() (name string, err error) {
 	r, err := d.use()
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 //
 // A storage that has given a block back is used again for another: to make one, with what the
 // garbage collector knows of it, takes longer than all else that a tensor needs. Each of its lives
-// has a number, which its tensors have too: so one that is closed is told from those of a later life.
+// has a number, which its tensors have too: so one that is closed is told from those of a later
+// life.
 type storage struct {
 	mem     atomic.Pointer[memory]
 	sharing sync.Mutex

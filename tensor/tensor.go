@@ -25,8 +25,8 @@ type Tensor struct {
 // fewDims is up to how many dimensions a tensor needs no memory besides its own.
 const fewDims = 4
 
-// newTensor returns a tensor that owns one of the views which s counts, with copies of the sizes and
-// strides.
+// newTensor returns a tensor that owns one of the views which s counts, with copies of the sizes
+// and strides.
 func newTensor(s *storage, dt DType, shape, strides []int, offset int) *Tensor {
 	t := &Tensor{dtype: dt, offset: offset}
 	t.lay(shape, strides)

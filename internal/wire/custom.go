@@ -11,8 +11,8 @@ import (
 // customs are the codecs that Custom and CustomOnce were given, by the type of the values.
 var customs sync.Map
 
-// A custom is what customs holds: the codec of a type, that of pointers to it, and whether a message
-// has each value once.
+// A custom is what customs holds: the codec of a type, that of pointers to it, and whether a
+// message has each value once.
 type custom struct {
 	codec
 	pointer codec
