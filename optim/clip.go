@@ -32,13 +32,8 @@ func ClipGradNorm(params iter.Seq[*autograd.Param], limit float64) float64 {
 		return norm
 	}
 	for p := range params {
-		switch {
-		case p.Grad == nil:
-		case p.Grad.Device() != nil:
+		if p.Grad != nil {
 			p.Grad.MulScalar(factor)
-		default:
-			onData(p.Grad, scaleBy[float32](factor), scaleBy[float64](factor))
-			p.Grad.Touch()
 		}
 	}
 	return norm
@@ -49,13 +44,6 @@ func squaresOf[F kernel.Float](x []F) (sum float64) {
 		sum += float64(v) * float64(v)
 	}
 	return sum
-}
-
-func scaleBy[F kernel.Float](factor float64) func(x []F) float64 {
-	return func(x []F) float64 {
-		kernel.Scale(F(factor), x)
-		return 0
-	}
 }
 
 // onData returns what one of two functions, that of t's dtype, makes of its elements.
