@@ -94,7 +94,7 @@ type argument[In any] struct{}
 func (argument[In]) check() error { return wire.Check[In]() }
 
 // An encodedArg is an encoded argument that holds its blocks until each of its receivers holds
-// them, too, or is dead.
+// them as well, or is dead.
 type encodedArg struct {
 	parcel
 	mu        sync.Mutex

@@ -94,7 +94,7 @@ func TestGroup_CloseEndsWorkersThatDoNotListen(t *testing.T) {
 		said := make(firstLine, 1)
 		grace := 10 * time.Millisecond
 		if !all {
-			grace = 2 * time.Second // in which it dies of SIGTERM on a busy machine, too
+			grace = 2 * time.Second // in which it dies of SIGTERM on a busy machine as well
 		}
 		g := shoal.NewGroup(deadline(t), shoal.Options{Stdout: said, Grace: grace})
 		p := deaf.Go(g, all)

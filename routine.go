@@ -49,7 +49,8 @@ func (r *routine) prepare(s *encodedArg) (do func(ctx context.Context) outcome) 
 	return func(ctx context.Context) outcome { return outcome{Kind: kindReturned, Err: run(ctx, r.p.rank)} }
 }
 
-// run does the job. The deferred call is reached however the function ends, by runtime.Goexit, too.
+// run does the job. The deferred call is reached however the function ends, by runtime.Goexit as
+// well.
 func (r *routine) run(ctx context.Context, do func(ctx context.Context) outcome) {
 	o := goexited
 	defer func() {

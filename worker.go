@@ -153,7 +153,7 @@ func (c *cancelled) Unwrap() []error { return []error{c.error, context.Canceled}
 var goexited = outcome{Kind: kindPanicked, Text: "runtime.Goexit ended the function"}
 
 // run does the job, on the main goroutine, and exits. The deferred call is reached however the
-// function ends, by runtime.Goexit, too.
+// function ends, by runtime.Goexit as well.
 func (w *worker) run(ctx context.Context) {
 	o := goexited
 	defer func() {
@@ -166,7 +166,7 @@ func (w *worker) run(ctx context.Context) {
 }
 
 func (w *worker) perform(ctx context.Context) outcome {
-	seed.Process.Set(w.job.Seed) // before the argument is read: what that draws is the worker's, too
+	seed.Process.Set(w.job.Seed) // before the argument is read: what that draws is the worker's as well
 	f, ok := functions.Get(w.job.Func)
 	if !ok {
 		return outcome{Kind: kindNotRegistered}

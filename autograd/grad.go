@@ -15,7 +15,7 @@ type GradOptions struct {
 	// a single number
 	GradOutputs      []*Var
 	RetainGraph      bool // keep what was saved on the way, so that the graph can be walked again
-	CreateGraph      bool // make derivatives that can be derived again; it keeps the graph, too
+	CreateGraph      bool // make derivatives that can be derived again; it keeps the graph as well
 	AllowUnused      bool // the derivative for an input that no output was computed from is nil, and no mistake
 	MaterializeGrads bool // it is zeros, and no mistake
 }

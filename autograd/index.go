@@ -8,7 +8,7 @@ import (
 
 // picked returns elements of x that f selects, by indices that are kept: the gradient of an element
 // is the sum of those of the places that it was put into. What f does to x it does to the numbers
-// of x's elements, too.
+// of x's elements as well.
 func picked(op string, x *Var, f func(t *tensor.Tensor) *tensor.Tensor, indices ...*tensor.Tensor) *Var {
 	v := wrap(op, f(x.t), x)
 	if v.needs {

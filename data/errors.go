@@ -29,7 +29,7 @@ var (
 	ErrEmptyBatch = errors.New("data: an empty batch")
 
 	// ErrTimeout is returned where a batch took longer than Options.Timeout. It is
-	// context.DeadlineExceeded, too.
+	// context.DeadlineExceeded as well.
 	ErrTimeout = fmt.Errorf("data: the batch took too long: %w", context.DeadlineExceeded)
 )
 

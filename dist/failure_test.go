@@ -141,7 +141,7 @@ func TestGroup_CloseFailsTheCallsOfOthers(t *testing.T) {
 	blamed(t, errs[0], dist.ErrLeft, 2)
 	blamed(t, errs[1], dist.ErrLeft, 2)
 	check(t, errs[2])
-	blamed(t, groups[0].Barrier(ctx), dist.ErrLeft, 2) // later calls, too
+	blamed(t, groups[0].Barrier(ctx), dist.ErrLeft, 2) // later calls as well
 	if err := groups[2].Barrier(ctx); !errors.Is(err, dist.ErrClosed) {
 		t.Error(err)
 	}

@@ -23,7 +23,7 @@ func gpus(t testing.TB, n int) []tensor.Device {
 	t.Helper()
 	domain, err := shm.New(shm.Options{Budget: 64 << 20})
 	check(t, err)
-	// a real one may be used by others, too
+	// a real one may be used by others as well
 	left := func(int) (int64, error) { return int64(domain.Stats().Blocks), nil }
 	done := func() error { return nil }
 	if !*real {

@@ -134,7 +134,7 @@ func TestWait_ReturnsWhatIsReady(t *testing.T) {
 		expect(1)
 		_, err = b.TryGet()
 		check(t, err)
-		check(t, there.Close()) // the end of a pipe is ready, too
+		check(t, there.Close()) // the end of a pipe is ready as well
 		expect(2)
 		check(t, here.Close())
 		things[2] = b

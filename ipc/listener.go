@@ -123,7 +123,7 @@ func (l *Listener[T]) keep(c *Conn[T]) error {
 	switch {
 	case l.ctx.Err() != nil: // Close may have been here already
 		return errors.Join(ErrClosed, c.Close())
-	case l.next != nil: // somebody else polls, too
+	case l.next != nil: // somebody else polls as well
 		l.done.Go(func() { l.deliver(c) })
 	default:
 		l.next = c

@@ -202,7 +202,7 @@ func TestDial_WrongOnesDoNotMeet(t *testing.T) {
 	wantErr(t, err, link.ErrClosed)
 	s.Close()
 
-	c, err := ipc.Dial[word](ctx, l.Addr(), meetingKey) // still there, and in one process, too
+	c, err := ipc.Dial[word](ctx, l.Addr(), meetingKey) // still there, and in one process as well
 	check(t, err)
 	defer c.Close()
 	ready, err := ipc.Wait(ctx, ipc.PollFunc(

@@ -14,8 +14,8 @@ import (
 
 // Note [Meeting] When the key is proven (see package link), the listener offers its domain, the
 // caller says whether it is in it now, and if so the listener sends the caller's side of a pipe,
-// which holds it until the caller says that it does, too. From there on the socket is not needed.
-// Each step is a frame.
+// which holds it until the caller says that it does as well. From there on the socket is not
+// needed. Each step is a frame.
 const (
 	frameOffer  = 'O' // from the listener: an offer
 	frameAnswer = 'A' // from the caller: an answer

@@ -109,7 +109,7 @@ func TestEvent_IsSetUntilItIsCleared(t *testing.T) {
 	})
 }
 
-// A semaphore without a bound is a signal, too.
+// A semaphore without a bound is a signal as well.
 func TestSemaphore_CountsItsPermits(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx := watched(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// Note [Far blocks] A proxy of an object on another machine has a block, too, which is none: a
+// Note [Far blocks] A proxy of an object on another machine has a block as well, which is none: a
 // handle that no domain has, since a bit beyond every index is set in it. It is made of the
 // object's number and of the client's, which counts the references in the place of a domain, and
 // tells the gateway when there are none. So proxies, items and calls are the same everywhere.

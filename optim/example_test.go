@@ -85,7 +85,7 @@ func ExampleState() {
 	if err != nil {
 		panic(err)
 	}
-	resumed := optim.NewAdam(params, optim.AdamOptions{}) // the learning rate is in the state, too
+	resumed := optim.NewAdam(params, optim.AdamOptions{}) // the learning rate is in the state as well
 	fmt.Println(optim.Load(resumed, state), resumed.LR, optim.State(resumed).State[0]["step"])
 	// Output: <nil> 0.1 tensor(1.)
 }

@@ -25,7 +25,7 @@ type member struct {
 	rank    int
 	group   *shoal.Group
 	process *shoal.Process
-	calls   *ipc.Queue[call] // both ends are ours, too: see giveBack
+	calls   *ipc.Queue[call] // both ends are ours as well: see giveBack
 	replies *ipc.Queue[reply]
 	stops   *ipc.Queue[uint64] // the call whose context is to be cancelled: the last one said counts
 

@@ -102,7 +102,7 @@ func (t *Tensor) Permute(dims ...int) *Tensor {
 
 // Transpose returns the view with two dimensions exchanged.
 func (t *Tensor) Transpose(a, b int) *Tensor {
-	if len(t.shape) == 0 { // a single number has a dimension 0 here, too
+	if len(t.shape) == 0 { // a single number has a dimension 0 here as well
 		wrap(a, 1, "dimension")
 		wrap(b, 1, "dimension")
 		return t.view(t.shape, t.strides, t.offset)

@@ -264,7 +264,7 @@ func FuzzUnmarshal(f *testing.F) {
 		got, err := decode(plan, d, wire.Message{Body: body, Blocks: []shm.Handle{h}})
 		if err == nil && got != nil {
 			if got.Numel() < 1<<12 {
-				got.Clone() // reads every element, of a dtype that is only kept, too
+				got.Clone() // reads every element, of a dtype that is only kept as well
 			}
 			check(t, got.Close())
 		}

@@ -150,7 +150,7 @@ func (i *importer) cudaForm(o *pickle.Object) (*CUDATensor, error) {
 		return nil, protocolError("a CUDA storage of %v at byte %d", c.DType, c.StorageOffset)
 	}
 	if o.Args[7] == nil && c.StorageBytes == 0 {
-		return c, nil // the rest is nil, too
+		return c, nil // the rest is nil as well
 	}
 	return c, c.readHandles(o)
 }

@@ -16,7 +16,7 @@ type benchCommand struct {
 	} `positional-args:"yes"`
 	All     bool   `long:"all" description:"Every suite."`
 	JSON    bool   `long:"json" description:"One JSON object a line, for programs."`
-	Against string `long:"against" value-name:"torch" description:"Do the same work with a real PyTorch, too, in turn."`
+	Against string `long:"against" value-name:"torch" description:"Do the same work with a real PyTorch as well, in turn."`
 	Python  string `long:"python" default:"python3" value-name:"PROGRAM" description:"The interpreter that has it."`
 	Quick   bool   `long:"quick" description:"Every row once and briefly: shows that all runs here, measures nothing."`
 }

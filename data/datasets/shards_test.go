@@ -235,7 +235,7 @@ func TestRegression_S4_4_AShardWithoutItsEndIsAnError(t *testing.T) {
 			t.Errorf("the first %d bytes: %v", n, last)
 		}
 	}
-	put(t, path, whole[:2048+512]) // one block of zeros is an end, too
+	put(t, path, whole[:2048+512]) // one block of zeros is an end as well
 	for _, err := range datasets.Records(path) {
 		if err != nil {
 			t.Error(err)

@@ -69,7 +69,7 @@ func TestResize_GapDecodesADraft(t *testing.T) {
 	}{
 		{image.Resize{H: 20, W: 30, Gap: 1}, 20, 30, 20, 30},
 		{image.Resize{H: 20, W: 30, Gap: 2.5}, 20, 30, 50, 75},
-		{image.Resize{H: 20, Gap: 1}, 20, 32, 20, 32}, // of 26×42 it would be 32, too, but of 103×165 no more
+		{image.Resize{H: 20, Gap: 1}, 20, 32, 20, 32}, // of 26×42 it would be 32 as well, but of 103×165 no more
 		{image.Resize{H: 90, Gap: 1}, 90, 144, 90, 144},
 	} {
 		for _, steps := range []image.Pipeline{{c.step}, {image.Pipeline{c.step}, image.RandomHorizontalFlip(0)}} {

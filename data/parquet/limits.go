@@ -14,8 +14,8 @@ import (
 // strings and pages are, and the library makes room for that before it looks whether the file has
 // so much. So what they say is compared here with the bytes that are there, and with
 // Options.MaxPage, before the library sees them: the footer when a file is opened, the headers of a
-// column in a row group when it is first read. Then what is packed is looked at, too: the library
-// makes room for all that comes out of a page, and not only for what its header says. See
+// column in a row group when it is first read. Then what is packed is looked at as well: the
+// library makes room for all that comes out of a page, and not only for what its header says. See
 // unpacked.go.
 
 // checkFooter wants a footer that fits into the file, and lists and strings that fit into the

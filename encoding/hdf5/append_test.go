@@ -100,7 +100,7 @@ func TestRegression_S3_5_AppendToAFileThatIsThere(t *testing.T) {
 	readByH5py(t, path)
 }
 
-// readByH5py reads, where there is an h5py, what Append has left, by the dimension scale, too,
+// readByH5py reads, where there is an h5py, what Append has left, by the dimension scale as well,
 // which is known by the address of its header, and makes it larger.
 func readByH5py(t *testing.T, path string) {
 	t.Helper()

@@ -19,7 +19,7 @@ import (
 type File struct {
 	// MaxBytes is how many bytes of elements a data set that Dataset and Strings return may ask for
 	// at once. 0 stands for what the file can fill, and no more than this process may take without
-	// somebody being killed; up to 64 MiB are always given, of fill values, too.
+	// somebody being killed; up to 64 MiB are always given, of fill values as well.
 	MaxBytes int64
 	// UserBlock is how many bytes there are before the HDF5 file itself, which others have put
 	// there: 512 in a file of MATLAB 7.3.

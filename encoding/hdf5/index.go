@@ -25,7 +25,7 @@ func (d *Dataset) parseIndex(c *cursor) error {
 	flags, rank := c.int(1), c.int(1)
 	d.parseChunk(c, rank, c.int(1))
 	d.index = index{kind: c.int(1), bare: flags&1 != 0}
-	switch d.index.kind { // what follows is in the index, too
+	switch d.index.kind { // what follows is in the index as well
 	case indexSingle:
 		if flags&2 != 0 {
 			d.index.only = stored{size: c.int(8), skipped: uint32(c.uint(4))}

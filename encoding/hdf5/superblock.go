@@ -32,13 +32,13 @@ func (s source) readSuperblock() (root uint64, err error) {
 		c.take(4)
 		offsets, lengths = c.int(1), c.int(1)
 		c.take(9 + 4*version)
-		c.take(8) // where the file began when it was written: libhdf5, too, takes where it is
+		c.take(8) // where the file began when it was written: libhdf5 also takes where it is
 		c.take(24 + 8)
 		root = c.uint(8)
 	case 2, 3:
 		offsets, lengths = c.int(1), c.int(1)
 		c.take(1)
-		c.take(8) // where the file began when it was written: libhdf5, too, takes where it is
+		c.take(8) // where the file began when it was written: libhdf5 also takes where it is
 		c.take(16)
 		root = c.uint(8)
 		if sum := c.uint(4); !c.short && uint32(sum) != lookup3(append([]byte(signature), whole[:36]...)) {

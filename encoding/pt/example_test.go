@@ -19,7 +19,7 @@ func Example() {
 	if err := pt.Save(path, map[string]*tensor.Tensor{"weight": tensor.Ones(tensor.Float32, 2)}); err != nil {
 		panic(err)
 	}
-	v, err := pt.Load(path, pt.Options{}) // what torch.save wrote, too
+	v, err := pt.Load(path, pt.Options{}) // what torch.save wrote as well
 	if err != nil {
 		panic(err)
 	}

@@ -52,7 +52,7 @@ func (o *origin) legacyFile() (file []byte, err error) {
 	sizes := pickle.NewDict("short", 2, "int", 4, "long", 4)
 	id := append(o.id.ID.(value.Tuple), nil)
 	if id[1] == value.Named(untyped) {
-		id[1] = value.Named("torch.ByteStorage") // PyTorch writes the other one, too, but cannot read it here
+		id[1] = value.Named("torch.ByteStorage") // PyTorch writes the other one as well, but cannot read it here
 	}
 	for _, part := range []any{
 		magic, legacyVersion, pickle.NewDict("protocol_version", legacyVersion, "little_endian", true,

@@ -123,7 +123,7 @@ func (s *saver) tensor(t *tensor.Tensor) (*pickle.Object, error) {
 	}
 	offset := t.Offset()
 	if o.stretch(t); t.Numel() == 0 {
-		offset = 0 // it may begin anywhere, behind the storage, too
+		offset = 0 // it may begin anywhere, behind the storage as well
 	}
 	call := &pickle.Object{Class: value.Named(rebuildTensor),
 		Args: value.Tuple{o.id, offset, value.Sizes(t.Shape()), value.Sizes(t.Strides()), false,

@@ -99,7 +99,7 @@ func declaredIn(t *testing.T, tree fs.FS, file string) []string {
 }
 
 // wordsOf splits a name in camel case or with underscores into words of lower case, each without
-// the s of a plural, too.
+// the s of a plural as well.
 func wordsOf(name string) (all []string) {
 	var word []rune
 	end := func() {

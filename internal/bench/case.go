@@ -42,7 +42,7 @@ type Suite struct {
 	peer string // the script that does the same
 
 	// partner prepares the script's directory and its environment, for a suite that needs the peer
-	// for its own side, too: its cases have no Ours. Nil for others.
+	// for its own side as well: its cases have no Ours. Nil for others.
 	partner func(ctx context.Context, dir string) (env []string, err error)
 
 	// groups set up what they need when they are called, so that only one group has processes at a

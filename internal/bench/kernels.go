@@ -19,7 +19,7 @@ var kernels = Suite{
 	groups: []func(context.Context, *environment) (group, error){productRows, layerRows},
 }
 
-// A job is a computation in float32 that others can do, too.
+// A job is a computation in float32 that others can do as well.
 type job struct {
 	name string
 	cost int    // additions and multiplications

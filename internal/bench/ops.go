@@ -54,7 +54,8 @@ func newResultRow(h *environment) Case {
 	}
 }
 
-// tensorOperations are those that a user reaches for. Names of their operands are the peer's, too.
+// tensorOperations are those that a user reaches for. Names of their operands are the peer's as
+// well.
 func tensorOperations() []operation {
 	g := tensor.NewGenerator(1)
 	random := func(shape ...int) *tensor.Tensor { return tensor.RandN(tensor.Float32, g, shape...) }

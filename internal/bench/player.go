@@ -140,7 +140,7 @@ const (
 func (s *side) mine(base int) *atomic.Uint64   { return &s.words[base+s.rank*wordsApart] }
 func (s *side) theirs(base int) *atomic.Uint64 { return &s.words[base+(1-s.rank)*wordsApart] }
 
-// meet returns when the other side is here, too: time starts for both at once.
+// meet returns when the other side is here as well: time starts for both at once.
 func (s *side) meet() error {
 	n := s.mine(meetings).Add(1)
 	for i := 0; s.theirs(meetings).Load() < n; i++ {

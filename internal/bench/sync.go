@@ -181,7 +181,7 @@ func together(f func(s *side, o order) error) work {
 			begin := time.Now()
 			err := f(s, o)
 			if err == nil {
-				err = s.meet() // the other one is done, too
+				err = s.meet() // the other one is done as well
 			}
 			return time.Since(begin), err
 		},

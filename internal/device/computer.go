@@ -149,7 +149,7 @@ type Descent struct {
 	N                    int64   // of the step, from 1 on
 	LR, WeightDecay, Eps float64 // the first two are negative where the loss is to become larger
 	LRDecay              float64 // of Adagrad: step N has LR / (1 + (N-1)·LRDecay)
-	Momentum, Dampening  float64 // of SGD; Momentum of RMSprop, too
+	Momentum, Dampening  float64 // of SGD; Momentum of RMSprop as well
 	Beta1, Beta2         float64 // of Adam; RMSprop's alpha is Beta2
 	Nesterov             bool    // SGD
 	Decoupled            bool    // Adam: the decay shrinks parameters instead of entering their gradients

@@ -109,7 +109,7 @@ var castsAVX2 = [casts]func(n int, x, y *byte){
 	asm.Uint8ToFloat32AVX2, asm.Int32ToFloat32AVX2, asm.Float32ToFloat64AVX2, asm.Float64ToFloat32AVX2,
 }
 
-// native returns the levels of this processor. cpu asks the operating system, too, whether it saves
+// native returns the levels of this processor. cpu also asks the operating system whether it saves
 // the registers.
 func native() (found []*level) {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA || !cpu.X86.HasBMI2 {

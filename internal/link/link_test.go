@@ -187,7 +187,7 @@ func TestAwaitSeesWhatIsThereAfterItsContext(t *testing.T) {
 	}
 	wantErr(t, conn.Await(over), context.Canceled)
 	sender.Close()
-	if err := conn.Await(over); err != nil { // the end is something to be had, too
+	if err := conn.Await(over); err != nil { // the end is something to be had as well
 		t.Error(err)
 	}
 }

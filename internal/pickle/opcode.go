@@ -70,7 +70,7 @@ const (
 	opObj     = 'o'
 )
 
-// The protocols that are written; those before them are read, too.
+// The protocols that are written; those before them are read as well.
 const (
 	minProtocol = 2
 	maxProtocol = 5

@@ -102,7 +102,7 @@ func TestIDCTIsTheSameOnAllLevels(t *testing.T) {
 			}
 			quant[i] = int32(r.IntN(256))
 		}
-		if r.IntN(10) == 0 { // what overflows is the same, too
+		if r.IntN(10) == 0 { // what overflows is the same as well
 			coef[r.IntN(64)], quant[r.IntN(64)] = -1<<15, 65535
 		}
 		var want []uint8

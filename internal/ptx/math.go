@@ -205,7 +205,7 @@ func power(a *asm, t Type, x ...string) string {
 	half := a.do("mul.rn.f64", exponent, c(.5))
 	odd := a.do("setp.ne.f64", a.do("cvt.rni.f64.f64", half), half) // among the whole ones
 	y := a.do("mov.f64", exp(a, t, a.do("mul.rn.f64", exponent, log(a, t, a.do("abs.f64", base)))))
-	a.set(y, "selp.f64", a.signOf(base, y), y, a.do("and.pred", odd, whole)) // that of a zero, too
+	a.set(y, "selp.f64", a.signOf(base, y), y, a.do("and.pred", odd, whole)) // that of a zero as well
 	a.when(a.do("setp.lt.f64", base, c(0)), func() {
 		defined := a.do("or.pred", whole, a.do("setp.eq.f64", base, c(math.Inf(-1))))
 		a.set(y, "selp.f64", y, c(math.NaN()), defined)

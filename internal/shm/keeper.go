@@ -11,15 +11,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Who keeps a descriptor]
-// A message cannot hold a descriptor, so a file that is under way must be open in some process: the
-// sender may have ended, the receiver not begun. That is the process that made the domain, without
-// which the domain's processes are not there either. The memory of a device is such a file, too. A
-// file is named by a block of the domain, which whoever uses the file or has it under way holds, in
-// processes and messages. When that block is stale nobody can come any more, and the file is
-// closed. The keeper looks when somebody asks it to, who has let go of the last that he had, when a
-// process has ended and was reaped, and now and then, since a message may be dropped by somebody
-// who knows nothing of files. So nothing is counted twice, and no death is missed.
+// Note [Who keeps a descriptor] A message cannot hold a descriptor, so a file that is under way
+// must be open in some process: the sender may have ended, the receiver not begun. That is the
+// process that made the domain, without which the domain's processes are not there either. The
+// memory of a device is such a file as well. A file is named by a block of the domain, which
+// whoever uses the file or has it under way holds, in processes and messages. When that block is
+// stale nobody can come any more, and the file is closed. The keeper looks when somebody asks it
+// to, who has let go of the last that he had, when a process has ended and was reaped, and now and
+// then, since a message may be dropped by somebody who knows nothing of files. So nothing is
+// counted twice, and no death is missed.
 
 const (
 	// keeperAgain is when to try once more what another process is in the way of.

@@ -173,7 +173,7 @@ func (s *Sync) Close() {
 	s.d.park.remove(&s.waiting)
 	s.waiting.shut()
 	watch := waitQueue{d: s.d, bits: &s.c.watching, ready: s.over}
-	watch.leave() // wakes those who watch, too
+	watch.leave() // wakes those who watch as well
 	if Form(s.c.form.Load()) == FormBarrier {
 		s.unshare()
 	}

@@ -35,7 +35,7 @@ func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 		return false, err
 	}
 	served := func() bool { return int32(uint32(c.c.tickets[c.d.seat].Load())-t) > 0 }
-	// The death of who holds m is news, too: it may have been notified, and have given up its
+	// The death of who holds m is news as well: it may have been notified, and have given up its
 	// share.
 	err = c.watch(ctx, func() bool { return served() || c.bereft() || m.troubled() })
 	if c.bereft() {

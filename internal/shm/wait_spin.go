@@ -17,7 +17,7 @@ const (
 // of whom it waits for. The CPUs are those of the domain's root: to count them costs more than to
 // join. Where it was in vain lately, as it always is if whom it waits for has the same CPU, it is
 // left out mostly, the first polls too; a try after that takes longer, since the other side may
-// have got used to sleeping, too.
+// have got used to sleeping as well.
 func (d *Domain) spin(h *adaptiveBackoff, ready func() bool) bool {
 	if crashing && controlled() || !h.due() {
 		return false

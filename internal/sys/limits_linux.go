@@ -61,7 +61,7 @@ func (g cgroup) memory() Memory {
 	} else {
 		usage, cache = "memory.usage_in_bytes", stat["total_active_file"]+stat["total_inactive_file"]
 		m.restrict(g.number("memory.limit_in_bytes"))
-		ancestors, ok := stat["hierarchical_memory_limit"] // of those that are not visible, too
+		ancestors, ok := stat["hierarchical_memory_limit"] // of those that are not visible as well
 		m.restrict(ancestors, ok)
 	}
 	if m.CgroupLimit >= 0 {

@@ -60,7 +60,7 @@ func MapRange(f *os.File, off int64, n int) (mem []byte, err error) {
 func Duplicate(f *os.File) (again int, err error) { return duplicate(f, unix.F_DUPFD_CLOEXEC) }
 
 // DuplicateInherited is Duplicate as foreign code may do it: programs that are started have the
-// descriptor, too.
+// descriptor as well.
 func DuplicateInherited(f *os.File) (again int, err error) { return duplicate(f, unix.F_DUPFD) }
 
 func duplicate(f *os.File, how int) (again int, err error) {

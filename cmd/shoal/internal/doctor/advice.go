@@ -46,7 +46,7 @@ func adviseMemory(m Memory, say func(string, ...any)) {
 			words.Bytes(m.AddressSpace))
 	}
 	if m.FileSize >= 0 {
-		say("files are limited to %s (ulimit -f): memory that is shared is a file, too; set it to unlimited",
+		say("files are limited to %s (ulimit -f): memory that is shared is a file as well; set it to unlimited",
 			words.Bytes(m.FileSize))
 	}
 	if m.OpenFiles >= 0 && m.OpenFiles < fewFiles {

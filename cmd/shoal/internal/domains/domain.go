@@ -31,7 +31,7 @@ type Domain struct {
 type Process struct {
 	PID                  int     `json:"pid"`
 	Name                 string  `json:"name"`
-	Holds                int64   `json:"holds"`      // bytes of the blocks that it holds; others may hold them, too
+	Holds                int64   `json:"holds"`      // bytes of the blocks that it holds; others may hold them as well
 	Threads              int     `json:"threads"`    // of the kernel's
 	Runnable             int     `json:"runnable"`   // threads that ran or could, on average
 	GOMAXPROCS           int     `json:"gomaxprocs"` // that it was started with; 0 if it was not told

@@ -139,7 +139,7 @@ func saveHDF5(path string, c Content) (left []string, err error) {
 		if o.Keep != nil {
 			failed = o.Keep(w)
 		}
-		if errors.Is(failed, hdf5.ErrUnsupported) { // a large attribute, too
+		if errors.Is(failed, hdf5.ErrUnsupported) { // a large attribute as well
 			left = append(left, o.Name)
 			continue
 		}
