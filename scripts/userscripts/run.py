@@ -178,7 +178,7 @@ def readme(args):
     """Runs the README's program so many times; returns the runs and the failures."""
     env = dict(os.environ, SHOAL_TORCH_PYTHONS=args.python)
     env.pop("SHOAL_INTEROP", None)  # with it the tests want cells of the matrix
-    command = ["go", "test", "-count=1", "-timeout=30m", "-v", "./torch", "-run", "^TestSpawn_TheProgramOfTheReadmeRuns$", "-torch.readme", str(args.readme)]
+    command = ["go", "test", "-count=1", "-timeout=60m", "-v", "./torch", "-run", "^TestSpawn_TheProgramOfTheReadmeRuns$", "-torch.readme", str(args.readme)]
     p = subprocess.run(command, cwd=TREE, env=env, capture_output=True, text=True)
     found = re.findall(r'"readme_runs":(\d+),"readme_failures":(\d+)', p.stdout)
     if not found:
