@@ -35,6 +35,9 @@ CASES = [
 ]
 STEPS, MORE = 3, 2
 
+# Before 2.0 a OneCycleLR takes its rates, but not how it anneals, from a state dict.
+LINEAR = "linear" if OLD else "cos"
+
 SCHEDULES = {
     "StepLR": (lambda o: sched.StepLR(o, 3, 0.1), lambda o: sched.StepLR(o, 1)),
     "MultiStepLR": (lambda o: sched.MultiStepLR(o, [2, 6, 6], 0.3), lambda o: sched.MultiStepLR(o, [1])),
@@ -51,7 +54,7 @@ SCHEDULES = {
                            lambda o: sched.CyclicLR(o, 0, 1, mode="exp_range", cycle_momentum=False)),
     "OneCycleLR momentum": (lambda o: sched.OneCycleLR(o, [0.5, 0.25], 20), lambda o: sched.OneCycleLR(o, 1, 2)),
     "OneCycleLR momentum in three phases": (lambda o: sched.OneCycleLR(o, [0.5, 0.25], 20, three_phase=True, anneal_strategy="linear"),
-                                            lambda o: sched.OneCycleLR(o, 1, 2)),
+                                            lambda o: sched.OneCycleLR(o, 1, 2, anneal_strategy=LINEAR)),
     "CyclicLR momentum": (lambda o: sched.CyclicLR(o, [0.1, 0.2], [0.5, 0.6], 3, 4, base_momentum=[0.5, 0.6], max_momentum=[0.75, 0.9]),
                           lambda o: sched.CyclicLR(o, 0, 1)),
     "LambdaLR": (lambda o: sched.LambdaLR(o, lambda e: 1 / (1 + e)), lambda o: sched.LambdaLR(o, lambda e: 1 / (1 + e))),
