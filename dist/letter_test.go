@@ -124,6 +124,8 @@ func sendAndForget(t *testing.T) {
 	if watchmen() == 0 {
 		t.Fatal("nobody watches, so the test sees nothing")
 	}
+	runtime.KeepAlive(g) // or they are dropped before
+	runtime.KeepAlive(other)
 }
 
 // watchmen counts the goroutines that watch a group.
