@@ -68,7 +68,10 @@ func (in *incoming) Take(i int) (shm.Handle, error) {
 // read decodes the message and lets go of it. What nobody took is released, and if the value cannot
 // be read, what was taken as well.
 func read[T any](in *incoming, plan *wire.Plan[T]) (T, error) {
-	in.taken = append(in.taken[:0], make([]bool, len(in.Blocks))...)
+	in.taken = in.taken[:0]
+	if n := len(in.Blocks); n > 0 {
+		in.taken = append(in.taken, make([]bool, n)...)
+	}
 	in.dec.Reset(wire.Message{Body: in.Body, Blocks: in.Blocks}, in)
 	v, err := plan.Decode(&in.dec)
 	if err == nil {

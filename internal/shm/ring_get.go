@@ -149,11 +149,13 @@ func (m *Message) readBy(s *slot, least uint64) error {
 	}
 	m.sender, m.opseq = uint32(meta>>32)&laneMask, s.opseq.Load()
 	m.Body = m.body[:copy(m.body[:n], s.body[:n])]
-	m.Blocks = m.table[:blocks]
+	m.Blocks, m.order, m.spill = m.table[:blocks], m.orders[:0], 0
+	if blocks == 0 && meta&metaSpill == 0 {
+		return nil // most messages of plain values
+	}
 	for i := range m.Blocks {
 		m.Blocks[i] = Handle(s.blocks[i].Load())
 	}
-	m.spill = 0
 	if meta&metaSpill != 0 {
 		if err := m.readSpilled(blocks, least); err != nil {
 			return err

@@ -84,10 +84,14 @@ func (e *Encoder) Done(sent bool) {
 	e.kept = nil // a caller may have it
 }
 
+// runHooks is inlined: most messages have none.
 func runHooks(hooks *[]Watcher, ok bool) {
-	if len(*hooks) == 0 {
-		return
+	if len(*hooks) > 0 {
+		runAll(hooks, ok)
 	}
+}
+
+func runAll(hooks *[]Watcher, ok bool) {
 	for _, w := range slices.Backward(*hooks) {
 		w.Done(ok)
 	}
