@@ -9,7 +9,7 @@ type plan interface {
 
 // A numbered plan has the samples of a Dataset.
 type numbered struct {
-	order   *lazyShuffle // samples that are left,
+	order   order        // samples that are left,
 	size    int          // so many to a batch
 	drop    bool         // the last one if it is smaller
 	batches [][]int      // or all batches that are left
@@ -35,7 +35,7 @@ func (p *numbered) step() (*batchState, bool) {
 		p.batches = p.batches[1:]
 		return s, true
 	}
-	n := min(p.size, len(p.order.left))
+	n := min(p.size, p.order.left())
 	if n == 0 || p.drop && n < p.size {
 		return nil, false
 	}

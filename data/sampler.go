@@ -53,31 +53,7 @@ type random struct {
 
 func (s random) Len() int { return s.n }
 
-func (s random) Order(epoch int) []int { return s.shuffle(epoch).take(s.n) }
-
-func (s random) shuffle(epoch int) *lazyShuffle {
-	return &lazyShuffle{sequential(s.n).Order(0), generator(s.seed, epoch)}
-}
-
-// A lazyShuffle is the rest of an order. It is shuffled as it is taken, so that the first batch
-// does not wait for the last one's samples.
-type lazyShuffle struct {
-	left []int
-	rng  *rand.Rand // nil if there is nothing to be shuffled
-}
-
-// take returns the next n.
-func (d *lazyShuffle) take(n int) []int {
-	if d.rng != nil {
-		for k := range n {
-			other := k + d.rng.IntN(len(d.left)-k)
-			d.left[k], d.left[other] = d.left[other], d.left[k]
-		}
-	}
-	next := d.left[:n:n]
-	d.left = d.left[n:]
-	return next
-}
+func (s random) Order(epoch int) []int { return begin(s, epoch).take(s.n) }
 
 // RandomDraws visits count of 0 … n-1, shuffled anew for every epoch: with replacement each one as
 // if no other had been drawn; without it each once before any comes again. It panics if there is

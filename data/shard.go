@@ -1,6 +1,9 @@
 package data
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Shard visits one part of s: of n workers, the one of this rank gets every n-th sample of s's
 // order. Together they visit all, each sample once, and no two parts differ in length by more than
@@ -52,36 +55,21 @@ func (s shard) part(total int) int {
 	return (total - s.rank + s.n - 1) / s.n
 }
 
-func (s shard) Order(epoch int) []int { return s.from(epoch, 0) }
-
-// from returns what is left of an order when all ranks together have had so many samples of it.
-func (s shard) from(epoch, seen int) []int {
-	whole := s.of.Order(epoch)
-	all := whole[min(seen, len(whole)):]
-	mine := make([]int, 0, s.part(len(all)))
-	for i := s.rank; len(mine) < cap(mine); i += s.n {
-		if i < len(all) {
-			mine = append(mine, all[i])
-		} else {
-			mine = append(mine, whole[(i-len(all))%len(whole)])
-		}
-	}
-	return mine
+func (s shard) Order(epoch int) []int {
+	o := s.rest(epoch, 0)
+	return o.take(o.left())
 }
 
-// rest returns the order of an epoch after the first samples, which all ranks have had together.
-func rest(s Sampler, epoch, seen int) *lazyShuffle {
-	var d *lazyShuffle
-	switch s := s.(type) {
-	case shard:
-		return &lazyShuffle{left: s.from(epoch, seen)}
-	case random:
-		d = s.shuffle(epoch)
-	default:
-		d = &lazyShuffle{left: s.Order(epoch)}
+// rest returns what is left of an order when all ranks together have had so many samples of it.
+func (s shard) rest(epoch, seen int) order {
+	whole := begin(s.of, epoch)
+	total := whole.left()
+	seen = min(seen, total)
+	head := listed(whole.take(min(max(seen, s.n), total)))
+	return &dealing{
+		head: head[seen:], tail: whole, rank: s.rank, n: s.n,
+		count: s.part(total - seen), first: slices.Clone(head[:min(s.n, total)]),
 	}
-	d.take(min(seen, len(d.left)))
-	return d
 }
 
 // ranks returns how many processes share the order of s.

@@ -198,7 +198,7 @@ func (l *Loader) plan(epoch int) (plan, *mark) {
 	switch {
 	case l.opts.Batches != nil:
 		all := l.opts.Batches.Batches(epoch)
-		return &numbered{order: new(lazyShuffle), batches: all[min(start.Batches, len(all)):],
+		return &numbered{order: new(listed), batches: all[min(start.Batches, len(all)):],
 			done: maps.Clone(m.ahead)}, m
 	case l.sampler != nil:
 		m.width, m.total = l.width(), total(l.sampler)

@@ -363,3 +363,31 @@ func TestSet_AndNamespaceArePythons(t *testing.T) {
 		t.Errorf("%v, %v", names, err)
 	}
 }
+
+func TestDict_PopItemGivesEachEntryOnce(t *testing.T) {
+	ctx, m := t.Context(), local(t)
+	d, err := manager.NewDict[int, int](ctx, m)
+	closing(t, d, err)
+	left := make(map[int]int)
+	for k := range 100 {
+		left[k] = -k
+	}
+	check(t, d.Update(ctx, left))
+	for _, k := range []int{0, 99, 50, 7, 98} { // the first, the last and some between
+		check(t, d.Delete(ctx, k))
+		delete(left, k)
+	}
+	check(t, d.Set(ctx, 7, 70))
+	left[7] = 70
+	for n := len(left); n > 0; n-- {
+		k, v, err := d.PopItem(ctx)
+		check(t, err)
+		if want, ok := left[k]; !ok || v != want {
+			t.Fatalf("PopItem returned %d and %d; there was %d, %v", k, v, want, ok)
+		}
+		delete(left, k)
+	}
+	if _, _, err := d.PopItem(ctx); !errors.Is(err, manager.ErrNoKey) {
+		t.Errorf("PopItem of an empty Dict: %v", err)
+	}
+}

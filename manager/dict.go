@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 )
 
 // A Dict is a map in the server. The values of one call are set together: no other call sees some
@@ -127,12 +127,24 @@ func (p *keyed[T, K]) Has(ctx context.Context, k K) (bool, error) {
 // Clear removes every key.
 func (p *keyed[T, K]) Clear(ctx context.Context) error { return p.call(ctx, dictClear).none() }
 
-// A dict is the state of Dict, Set and Namespace: items by the bytes of their keys.
-type dict struct{ items map[string]item }
+// A dict is the state of Dict, Set and Namespace: items by the bytes of their keys. They stand in a
+// row, so that any one of them is found without a search: an iteration over a map looks for the
+// next entry in all places that were ever in use.
+type dict struct {
+	entries []entry
+	places  map[string]int // of entries, by key
+}
+
+type entry struct {
+	key string
+	item
+}
+
+func newDict(n int) *dict { return &dict{make([]entry, 0, n), make(map[string]int, n)} }
 
 // What can be asked of a Dict.
 var (
-	dictKind = newKind("Dict", func(*call) (any, error) { return &dict{make(map[string]item)}, nil })
+	dictKind = newKind("Dict", func(*call) (any, error) { return newDict(0), nil })
 
 	dictGet        = define(dictKind, "get", (*dict).get)
 	dictUpdate     = define(dictKind, "update", (*dict).update)
@@ -156,11 +168,11 @@ func (d *dict) find(c *call) (k string, it item, err error) {
 	if k, err = c.key(0); err != nil {
 		return k, it, err
 	}
-	it, ok := d.items[k]
+	i, ok := d.places[k]
 	if !ok {
-		err = ErrNoKey
+		return k, it, ErrNoKey
 	}
-	return k, it, err
+	return k, d.entries[i].item, nil
 }
 
 func (d *dict) get(c *call) error {
@@ -172,8 +184,25 @@ func (d *dict) get(c *call) error {
 }
 
 func (d *dict) put(k string, it item, keep keeper) {
-	d.items[k].release(keep)
-	d.items[k] = it
+	if i, ok := d.places[k]; ok {
+		d.entries[i].release(keep)
+		d.entries[i].item = it
+		return
+	}
+	d.places[k] = len(d.entries)
+	d.entries = append(d.entries, entry{k, it})
+}
+
+// remove takes out an entry that is there. The last one moves to its place.
+func (d *dict) remove(k string) item {
+	i, last := d.places[k], len(d.entries)-1
+	it := d.entries[i].item
+	d.entries[i] = d.entries[last]
+	d.places[d.entries[i].key] = i
+	delete(d.places, k)
+	d.entries[last] = entry{}
+	d.entries = d.entries[:last]
+	return it
 }
 
 func (d *dict) update(c *call) error {
@@ -210,7 +239,7 @@ func (d *dict) setDefault(c *call) error {
 	k, it, err := d.find(c)
 	if err == ErrNoKey {
 		if it, err = c.item(1); err == nil {
-			d.items[k] = it
+			d.put(k, it, c.s.d)
 		}
 	}
 	if err != nil {
@@ -241,19 +270,17 @@ func same(a, b item) bool {
 }
 
 func (d *dict) pop(c *call) error {
-	k, it, err := d.find(c)
+	k, _, err := d.find(c)
 	if err == nil {
-		delete(d.items, k)
-		c.results = append(c.results, it)
+		c.results = append(c.results, d.remove(k))
 	}
 	return err
 }
 
 func (d *dict) delete(c *call) error {
-	k, it, err := d.find(c)
+	k, _, err := d.find(c)
 	if err == nil {
-		delete(d.items, k)
-		it.release(c.s.d)
+		d.remove(k).release(c.s.d)
 	}
 	return err
 }
@@ -266,20 +293,23 @@ func (d *dict) has(c *call) error {
 	return give(c, err == nil)
 }
 
-func (d *dict) len(c *call) error { return give(c, len(d.items)) }
+func (d *dict) len(c *call) error { return give(c, len(d.entries)) }
 
-func (d *dict) sorted() []string { return slices.Sorted(maps.Keys(d.items)) }
+// sorted returns the entries in the order of their keys.
+func (d *dict) sorted() []entry {
+	return slices.SortedFunc(slices.Values(d.entries), func(a, b entry) int { return strings.Compare(a.key, b.key) })
+}
 
 func (d *dict) keys(c *call) error {
-	for _, k := range d.sorted() {
-		c.results = append(c.results, item{body: []byte(k)})
+	for _, e := range d.sorted() {
+		c.results = append(c.results, item{body: []byte(e.key)})
 	}
 	return nil
 }
 
 func (d *dict) values(c *call) error {
-	for _, k := range d.sorted() {
-		if err := c.give(d.items[k]); err != nil {
+	for _, e := range d.sorted() {
+		if err := c.give(e.item); err != nil {
 			return err
 		}
 	}
@@ -287,9 +317,9 @@ func (d *dict) values(c *call) error {
 }
 
 func (d *dict) all(c *call) error {
-	for _, k := range d.sorted() {
-		c.results = append(c.results, item{body: []byte(k)})
-		if err := c.give(d.items[k]); err != nil {
+	for _, e := range d.sorted() {
+		c.results = append(c.results, item{body: []byte(e.key)})
+		if err := c.give(e.item); err != nil {
 			return err
 		}
 	}
@@ -298,12 +328,12 @@ func (d *dict) all(c *call) error {
 
 // first removes any key and returns it with its value.
 func (d *dict) first(c *call) error {
-	for k, it := range d.items {
-		delete(d.items, k)
-		c.results = append(c.results, item{body: []byte(k)}, it)
-		return nil
+	if len(d.entries) == 0 {
+		return ErrNoKey
 	}
-	return ErrNoKey
+	k := d.entries[len(d.entries)-1].key
+	c.results = append(c.results, item{body: []byte(k)}, d.remove(k))
+	return nil
 }
 
 // keys returns the set of the arguments, which are keys.
@@ -319,19 +349,29 @@ func (c *call) keys() (map[string]bool, error) {
 	return set, nil
 }
 
-func (d *dict) discard(c *call) error { return d.sift(c, false) }
-func (d *dict) keep(c *call) error    { return d.sift(c, true) }
-
-// sift leaves the keys that are, or are not, among the arguments.
-func (d *dict) sift(c *call, wanted bool) error {
+// discard removes the keys that are among the arguments.
+func (d *dict) discard(c *call) error {
 	named, err := c.keys()
 	if err != nil {
 		return err
 	}
-	for k, it := range d.items {
-		if named[k] != wanted {
-			delete(d.items, k)
-			it.release(c.s.d)
+	for k := range named {
+		if _, ok := d.places[k]; ok {
+			d.remove(k).release(c.s.d)
+		}
+	}
+	return nil
+}
+
+// keep removes those that are not.
+func (d *dict) keep(c *call) error {
+	named, err := c.keys()
+	if err != nil {
+		return err
+	}
+	for i := len(d.entries) - 1; i >= 0; i-- { // what remove moves has been looked at
+		if k := d.entries[i].key; !named[k] {
+			d.remove(k).release(c.s.d)
 		}
 	}
 	return nil
@@ -343,21 +383,21 @@ func (d *dict) clear(c *call) error {
 }
 
 func (d *dict) close(k keeper) {
-	for _, it := range d.items {
-		it.release(k)
+	for _, e := range d.entries {
+		e.release(k)
 	}
-	clear(d.items)
+	*d = *newDict(0)
 }
 
 func (d *dict) save(k keeper) undo {
-	old := make(map[string]item, len(d.items))
-	for key, it := range d.items {
-		if kept, err := it.retain(k); err == nil {
-			old[key] = kept
+	old := newDict(len(d.entries))
+	for _, e := range d.entries {
+		if kept, err := e.retain(k); err == nil {
+			old.put(e.key, kept, k)
 		}
 	}
 	return undo{
-		restore: func() { d.close(k); d.items = old },
-		discard: func() { (&dict{old}).close(k) },
+		restore: func() { d.close(k); *d = *old },
+		discard: func() { old.close(k) },
 	}
 }
