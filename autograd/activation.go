@@ -7,10 +7,7 @@ import (
 
 // ReLU returns the larger of x and zero. The gradient at zero is zero.
 func ReLU(x *Var) *Var {
-	if x.far() {
-		return reluOn(x)
-	}
-	return byType("ReLU", x, relu[float32], relu[float64])(x)
+	return dispatch("ReLU", x, relu[float32], relu[float64], reluOn)(x)
 }
 
 func relu[F kernel.Float](x *Var) *Var {
@@ -55,16 +52,17 @@ func dropout(op string, x *Var, p float64, g *tensor.Generator, train bool, run 
 	if !train || p == 0 || x.t.Numel() == 0 {
 		return x
 	}
-	if x.far() {
-		return dropoutOn(op, x, p, g, run)
-	}
+	return dispatch(op, x, dropoutOf[float32], dropoutOf[float64], dropoutOn)(op, x, p, g, run)
+}
+
+func dropoutOf[F kernel.Float](op string, x *Var, p float64, g *tensor.Generator, run int) *Var {
 	y := result(op, x.t.DType(), x.Shape(), x)
 	kept := y.scope.empty(nil, x.t.DType(), []int{x.t.Numel() / run}).Bernoulli(g, 1-p)
 	y.note.run, y.note.factor = run, 1 // the factor is of no matter with p = 1, which keeps nothing
 	if p < 1 {
 		y.note.factor = 1 / (1 - p)
 	}
-	byType(op, x, keep[float32], keep[float64])(y, kept, x.dense(), y.t)
+	keep[F](y, kept, x.dense(), y.t)
 	hold(x)
 	if y.needs {
 		y.save(kept)

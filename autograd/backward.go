@@ -62,12 +62,11 @@ func checkGradientOf(what string, v *Var, dy *tensor.Tensor) {
 // one returns the derivative of v, a single number, with respect to itself.
 func (v *Var) one() *tensor.Tensor {
 	one := v.room()
-	if v.far() {
-		return one.Fill(1)
-	}
-	byType("Backward", v, setOne[float32], setOne[float64])(one)
+	dispatch("Backward", v, setOne[float32], setOne[float64], fillOne)(one)
 	return one
 }
+
+func fillOne(t *tensor.Tensor) { t.Fill(1) }
 
 func setOne[F kernel.Float](t *tensor.Tensor) { data[F](t)[0] = 1 }
 

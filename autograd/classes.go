@@ -33,10 +33,7 @@ func (c Classification) rowLoss(logp *Var, target *tensor.Tensor) *Var {
 	}
 	ignored := c.checkClasses(tensor.Data[int64](near), logp.t.Dim(1))
 	if !ignored && c.Weight == nil && c.Smoothing == 0 && c.Reduction != Unreduced {
-		if logp.far() {
-			return nllLossOn(logp, target, c.Reduction)
-		}
-		return byType("NLLLoss", logp, nllLoss[float32], nllLoss[float64])(logp, target, c.Reduction)
+		return dispatch("NLLLoss", logp, nllLoss[float32], nllLoss[float64], nllLossOn)(logp, target, c.Reduction)
 	}
 	return c.weighted(logp, near)
 }

@@ -32,10 +32,7 @@ var scratches = sync.Pool{New: func() any { return new(kernel.Scratch) }}
 func Conv2d(x, w, b *Var, o Window) *Var {
 	s := convShape(x, w, o)
 	checkBias("Conv2d", b, s.OutC)
-	if x.far() {
-		return convolvedOn(s, x, w, b)
-	}
-	return byType("Conv2d", x, conv2d[float32], conv2d[float64])(s, x, w, b)
+	return dispatch("Conv2d", x, conv2d[float32], conv2d[float64], convolvedOn)(s, x, w, b)
 }
 
 func convShape(x, w *Var, o Window) kernel.ConvShape {
@@ -129,10 +126,7 @@ func MaxPool2d(x *Var, o Window) *Var {
 	checkWindow("MaxPool2d", o.Size, o, x.Shape())
 	checkPadding("MaxPool2d", o)
 	x = padded(x, o.beyond(x), PadZeros, math.Inf(-1))
-	if x.far() {
-		return maxPool2dOn(x, o)
-	}
-	return byType("MaxPool2d", x, maxPool2d[float32], maxPool2d[float64])(x, o)
+	return dispatch("MaxPool2d", x, maxPool2d[float32], maxPool2d[float64], maxPool2dOn)(x, o)
 }
 
 func checkPadding(op string, o Window) {

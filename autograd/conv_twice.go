@@ -11,10 +11,7 @@ import (
 
 // convolve is Conv2d without a bias, of a shape that was checked.
 func convolve(s kernel.ConvShape, x, w *Var) *Var {
-	if x.far() {
-		return conv2dOn(s, x, w, nil)
-	}
-	return byType("Conv2d", x, conv2d[float32], conv2d[float64])(s, x, w, nil)
+	return dispatch("Conv2d", x, conv2d[float32], conv2d[float64], conv2dOn)(s, x, w, nil)
 }
 
 func conv2dTwice(y, dy *Var) []*Var {
@@ -68,38 +65,37 @@ func convFilters(s kernel.ConvShape, shape []int, x, dy *Var) *Var {
 
 func imageSlopes(s kernel.ConvShape, w, dy *tensor.Tensor) *tensor.Tensor {
 	dx := dy.NewEmpty(dy.DType(), s.N, s.C, s.H, s.W)
-	if dy.Device() != nil {
-		u := unfoldingOf(s, w, dy)
-		u.fold(w.Contiguous().View(s.OutC, u.patch), dy.Reshape(s.N, s.OutC, u.places), dx)
-		return dx
-	}
 	w, dy = w.Contiguous(), dy.Contiguous()
-	byType("Conv2d", NoGrad(dy), convBackward[float32], convBackward[float64])(s, nil, w, dy, dx, nil)
+	dispatch("Conv2d", NoGrad(dy), convBackward[float32], convBackward[float64], convBackwardOn)(s, nil, w, dy,
+		dx, nil)
 	return dx
 }
 
 func filterSlopes(s kernel.ConvShape, shape []int, x, dy *tensor.Tensor) *tensor.Tensor {
 	dw := dy.NewZeros(dy.DType(), shape...)
-	if dy.Device() != nil {
-		u := unfoldingOf(s, x, dy)
-		u.correlate(x.Contiguous(), dy.Reshape(s.N, s.OutC, u.places), dw)
-		return dw
-	}
 	x, dy = x.Contiguous(), dy.Contiguous()
-	byType("Conv2d", NoGrad(dy), convBackward[float32], convBackward[float64])(s, x, nil, dy, nil, dw)
+	dispatch("Conv2d", NoGrad(dy), convBackward[float32], convBackward[float64], convBackwardOn)(s, x, nil, dy,
+		nil, dw)
 	return dw
 }
 
-// convBackward overwrites dx and adds to dw, or leaves them if they are nil.
+// convBackwardOn is convBackward on a device.
+func convBackwardOn(s kernel.ConvShape, x, w, dy, dx, dw *tensor.Tensor) {
+	if dx != nil {
+		u := unfoldingOf(s, w, dy)
+		u.fold(w.View(s.OutC, u.patch), dy.View(s.N, s.OutC, u.places), dx)
+	}
+	if dw != nil {
+		u := unfoldingOf(s, x, dy)
+		u.correlate(x, dy.View(s.N, s.OutC, u.places), dw)
+	}
+}
+
+// convBackward overwrites dx from w and dy, and adds to dw from x and dy, or leaves them if they
+// are nil.
 func convBackward[F kernel.Float](s kernel.ConvShape, x, w, dy, dx, dw *tensor.Tensor) {
 	scratch := scratches.Get().(*kernel.Scratch)
 	defer scratches.Put(scratch)
-	elements := func(t *tensor.Tensor) []F {
-		if t == nil {
-			return nil
-		}
-		return data[F](t)
-	}
-	kernel.Conv2dBackward(s, elements(x), elements(w), elements(dy), elements(dx), elements(dw), nil, scratch)
+	kernel.Conv2dBackward(s, dataOf[F](x), dataOf[F](w), dataOf[F](dy), dataOf[F](dx), dataOf[F](dw), nil, scratch)
 	hold(NoGrad(x), NoGrad(w), NoGrad(dy))
 }

@@ -10,10 +10,7 @@ import (
 // GELU returns x·Φ(x), where Φ is the distribution function of the normal distribution: PyTorch's
 // with approximate="none".
 func GELU(x *Var) *Var {
-	if x.far() {
-		return geluOn(x)
-	}
-	return byType("GELU", x, gelu[float32], gelu[float64])(x)
+	return dispatch("GELU", x, gelu[float32], gelu[float64], geluOn)(x)
 }
 
 // GELUTanh returns GELU as a hyperbolic tangent approximates it: PyTorch's with approximate="tanh".
@@ -50,10 +47,7 @@ func apart[F kernel.Float](op string, x *Var, forward func(x, y []F), backward f
 }
 
 func gated(op string, g kernel.Gate, x *Var) *Var {
-	if x.far() {
-		return gatedOn(op, g, x)
-	}
-	return byType(op, x, gatedOf[float32], gatedOf[float64])(op, g, x)
+	return dispatch(op, x, gatedOf[float32], gatedOf[float64], gatedOn)(op, g, x)
 }
 
 func gatedOf[F kernel.Float](op string, g kernel.Gate, x *Var) *Var {

@@ -13,13 +13,9 @@ func LayerNorm(x *Var, shape []int, w, b *Var, eps float64) *Var {
 	}
 	cols := product(shape)
 	checkAffine("LayerNorm", w, b, shape)
-	if x.far() {
-		y, _, _ := standardizeOn("LayerNorm", x, groups{n: x.t.Numel() / max(1, cols), parts: 1, width: cols}, eps)
-		return affine("LayerNorm", y, w, b, cols, shape)
-	}
 	n := kernel.Norm{Rows: x.t.Numel() / max(1, cols), Groups: 1, Per: cols, Run: 1, Eps: eps}
-	return byType("LayerNorm", x, normalize[float32], normalize[float64])("LayerNorm", n, x, w,
-		b).twice(normalizeTwice(n, shape, w, b))
+	return dispatch("LayerNorm", x, normalize[float32], normalize[float64], normalizeOn)("LayerNorm", n, x, w,
+		b, shape)
 }
 
 // GroupNorm returns x, (N, C, ...), with the elements of each of the given number of groups of
@@ -38,12 +34,8 @@ func GroupNorm(x, w, b *Var, groupCount int, eps float64) *Var {
 	checkAffine("GroupNorm", w, b, []int{c})
 	run := product(x.Shape()[2:])
 	n := kernel.Norm{Rows: x.t.Dim(0) * groupCount, Groups: groupCount, Per: c / groupCount, Run: run, Eps: eps}
-	if x.far() {
-		y, _, _ := standardizeOn("GroupNorm", x, groups{n: n.Rows, parts: 1, width: n.Per * run}, eps)
-		return affine("GroupNorm", y, w, b, c, channelShape(x))
-	}
-	return byType("GroupNorm", x, normalize[float32], normalize[float64])("GroupNorm", n, x, w,
-		b).twice(normalizeTwice(n, channelShape(x), w, b))
+	return dispatch("GroupNorm", x, normalize[float32], normalize[float64], normalizeOn)("GroupNorm", n, x, w,
+		b, channelShape(x))
 }
 
 // channelShape is that of what broadcasts along the channels of x, (N, C, ...).
@@ -64,7 +56,8 @@ func checkAffine(op string, w, b *Var, shape []int) {
 	}
 }
 
-func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var) *Var {
+// normalize normalises x as n has it, with a weight and a bias that are seen in a shape.
+func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var, shape []int) *Var {
 	y := result(op, x.t.DType(), x.Shape(), x, w, b)
 	xt, wt, bt := x.dense(), denseOf(w), denseOf(b)
 	means, scales := y.scope.empty(nil, tensor.Float64, []int{n.Rows}),
@@ -87,12 +80,20 @@ func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var) *Var {
 			})
 		}
 	}
-	return y
+	return y.twice(normalizeTwice(n, shape, w, b))
 }
+
+// normalizeOn is normalize on a device.
+func normalizeOn(op string, n kernel.Norm, x, w, b *Var, shape []int) *Var {
+	y, _, _ := standardizeOn(op, x, groupsOf(n), n.Eps)
+	return affine(op, y, w, b, product(shape), shape)
+}
+
+func groupsOf(n kernel.Norm) groups { return groups{n: n.Rows, parts: 1, width: n.Per * n.Run} }
 
 // normalizeTwice is the rule of n, with a weight and a bias that are seen in a shape.
 func normalizeTwice(n kernel.Norm, shape []int, w, b *Var) rule {
-	s := groups{n: n.Rows, parts: 1, width: n.Per * n.Run}
+	s := groupsOf(n)
 	return func(y, dy *Var) []*Var {
 		to, all := dy, of(nil)
 		if w != nil {

@@ -9,10 +9,7 @@ import (
 // (out), or nil.
 func Linear(x, w, b *Var) *Var {
 	checkLinear(x, w, b)
-	if x.far() {
-		return linearOn(x, w, b)
-	}
-	return byType("Linear", x, linear[float32], linear[float64])(x, w, b)
+	return dispatch("Linear", x, linear[float32], linear[float64], linearOn)(x, w, b)
 }
 
 // leading returns how many vectors of features x has: also where they have none.

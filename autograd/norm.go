@@ -78,10 +78,7 @@ func affine(op string, y, w, b *Var, n int, shape []int) *Var {
 }
 
 func standardized(op string, x *Var, s groups, eps float64) (y *Var, mean, variance *tensor.Tensor) {
-	if x.far() {
-		return standardizeOn(op, x, s, eps)
-	}
-	return byType(op, x, standardize[float32], standardize[float64])(op, x, s, eps)
+	return dispatch(op, x, standardize[float32], standardize[float64], standardizeOn)(op, x, s, eps)
 }
 
 // standardize moves and scales each group of x to mean 0 and variance 1.

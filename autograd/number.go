@@ -8,6 +8,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
+// dispatch returns what computes where x is: on, for devices, or the host's kernel for its dtype.
+func dispatch[F any](op string, x *Var, f32, f64, on F) F {
+	if x.far() {
+		return on
+	}
+	return byType(op, x, f32, f64)
+}
+
 // byType returns what is for x's dtype: gradients exist in float32 and float64.
 func byType[F any](op string, x *Var, f32, f64 F) F {
 	switch x.t.DType() {

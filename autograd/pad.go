@@ -51,11 +51,7 @@ func padded(x *Var, p pads, mode PadMode, value float64) *Var {
 	if p == (pads{}) {
 		return x
 	}
-	rows, cols := p.sources(0, x.t.Dim(2), mode), p.sources(1, x.t.Dim(3), mode)
-	if x.far() {
-		return paddedOn(x, p, mode, value, rows, cols)
-	}
-	return byType("Pad2d", x, padImages[float32], padImages[float64])(x, rows, cols, value)
+	return dispatch("Pad2d", x, padImages[float32], padImages[float64], paddedOn)(x, p, mode, value)
 }
 
 // sources are the rows or columns of n that the padded ones are, -1 for those that are none.
@@ -86,8 +82,9 @@ func (m PadMode) source(j, n int) int {
 	return -1
 }
 
-func padImages[F kernel.Float](x *Var, rows, cols []int64, value float64) *Var {
+func padImages[F kernel.Float](x *Var, p pads, mode PadMode, value float64) *Var {
 	h, w := x.t.Dim(2), x.t.Dim(3)
+	rows, cols := p.sources(0, h, mode), p.sources(1, w, mode)
 	y := result("Pad2d", x.t.DType(), []int{x.t.Dim(0), x.t.Dim(1), len(rows), len(cols)}, x)
 	from, to := data[F](x.dense()), data[F](y.t)
 	visitPadded(len(to), h, w, rows, cols, func(at, source int) {
@@ -139,9 +136,10 @@ func visitPadded(size, h, w int, rows, cols []int64, f func(at, source int)) {
 	}
 }
 
-func paddedOn(x *Var, p pads, mode PadMode, value float64, rows, cols []int64) *Var {
+func paddedOn(x *Var, p pads, mode PadMode, value float64) *Var {
 	dev := x.t.Device()
 	if mode != PadZeros {
+		rows, cols := p.sources(0, x.t.Dim(2), mode), p.sources(1, x.t.Dim(3), mode)
 		x = IndexSelect(x, 2, movedTo(dev, tensor.FromSlice(rows, len(rows))))
 		return IndexSelect(x, 3, movedTo(dev, tensor.FromSlice(cols, len(cols))))
 	}

@@ -29,13 +29,11 @@ func Reshape(x *Var, shape ...int) *Var {
 
 func reshapeBackward(y *Var, dy *tensor.Tensor) {
 	y.inputs[0].write(func(dx *tensor.Tensor) {
-		if y.far() {
-			dx.CopyFrom(dy.View(dx.Shape()...))
-			return
-		}
-		byType(y.op, y, copyData[float32], copyData[float64])(dx, dy)
+		dispatch(y.op, y, copyData[float32], copyData[float64], copyOn)(dx, dy)
 	})
 }
+
+func copyOn(to, from *tensor.Tensor) { to.CopyFrom(from.View(to.Shape()...)) }
 
 // copyData copies the elements of a contiguous tensor to one of another shape.
 func copyData[F kernel.Float](to, from *tensor.Tensor) { copy(data[F](to), data[F](from)) }

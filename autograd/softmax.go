@@ -10,10 +10,7 @@ import (
 func LogSoftmax(x *Var, dim int) *Var { return over("LogSoftmax", x, dim, lastLogSoftmax) }
 
 func lastLogSoftmax(x *Var) *Var {
-	if x.far() {
-		return logSoftmaxOn(x)
-	}
-	return byType("LogSoftmax", x, logSoftmax[float32], logSoftmax[float64])(x)
+	return dispatch("LogSoftmax", x, logSoftmax[float32], logSoftmax[float64], logSoftmaxOn)(x)
 }
 
 // Softmax returns e^x divided by its sum over dimension dim of x, which counts from the end if it
@@ -21,11 +18,10 @@ func lastLogSoftmax(x *Var) *Var {
 func Softmax(x *Var, dim int) *Var { return over("Softmax", x, dim, lastSoftmax) }
 
 func lastSoftmax(x *Var) *Var {
-	if x.far() {
-		return Exp(lastLogSoftmax(x))
-	}
-	return byType("Softmax", x, softmax[float32], softmax[float64])(x)
+	return dispatch("Softmax", x, softmax[float32], softmax[float64], softmaxOn)(x)
 }
+
+func softmaxOn(x *Var) *Var { return Exp(lastLogSoftmax(x)) }
 
 func softmax[F kernel.Float](x *Var) *Var {
 	rows, cols := rowsOf("Softmax", x)

@@ -33,8 +33,8 @@ var (
 	mayLoadCode   = []string{"internal/dl"}
 	mayBeDynamic  = []string{"internal/dl", "internal/cudriver", "internal/cublas", "cuda"} // of the floors up to core
 	mustBeStatic  = []string{"cmd/shoal"}                                                   // of the floors above
-	mayBeUnsafe   = []string{"internal/sys", "internal/cudriver", "internal/cublas", "internal/shm", "tensor",
-		"internal/kernel", "cuda"}
+	mayBeUnsafe   = []string{"internal/sys", "internal/cudriver", "internal/cublas", "internal/shm",
+		"internal/wire", "tensor", "internal/kernel", "cuda"}
 	withoutTensor = []string{".", "ipc", "pool", "manager"}
 )
 

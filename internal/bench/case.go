@@ -54,7 +54,7 @@ type Suite struct {
 func Suites() []Suite {
 	return []Suite{
 		core, sizes, syncing, floors, idle, kernels, operations, layers, train, hogwildSuite, trainingModes, distSuite,
-		loader, files, scale,
+		loader, files, scale, transports,
 		torchPeer, torchLight, torchJPEG,
 	}
 }

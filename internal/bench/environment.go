@@ -16,6 +16,9 @@ type environment struct {
 	domain *shm.Domain
 	quick  bool
 	cpus   [2]int // for the two processes of a row; the same one twice where there is only one
+
+	step func(name string)                  // shows what is done now
+	note func(format string, values ...any) // says what a reader of the rows must know
 }
 
 func newEnvironment(quick bool) (*environment, error) {

@@ -23,6 +23,11 @@ func Run(ctx context.Context, opts Options) (err error) {
 	}
 	bar := newProgress(log)
 	defer bar.clear()
+	h.step = bar.step
+	h.note = func(format string, values ...any) {
+		bar.clear()
+		fmt.Fprintf(log, format+"\n", values...)
+	}
 	s := &session{quick: opts.Quick, step: bar.step, lull: lull}
 	defer func() { err = errors.Join(err, s.peer.close()) }()
 	for i, suite := range chosen {

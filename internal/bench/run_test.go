@@ -17,7 +17,8 @@ import (
 // rows are the names that users and programs know.
 var rows = map[string][]string{
 	"core": {
-		"handle_rtt_spin", "handle_msgs_per_s", "queue_msgs_per_s", "queue_batch", "alloc_put_get_release", "handle_rtt_parked",
+		"handle_rtt_spin", "handle_msgs_per_s", "queue_msgs_per_s", "queue_batch", "alloc_put_get_release",
+		"handle_rtt_parked",
 		"tensor_rtt_64B", "tensors_per_s", "tensor_life",
 		"tensor_rtt_4KiB", "tensor_rtt_1MiB", "tensor_rtt_64MiB", "tensor_rtt_touch_64MiB", "fresh_tensor_64MiB",
 		"spawn_first_statement", "spawn_64_workers", "worker_pss", "reap_64k_blocks", "death_to_survivor",
@@ -66,6 +67,8 @@ var rows = map[string][]string{
 		"loader_memory_1", "loader_memory_2", "loader_memory_8"},
 	"scale": {"names_lookup_16", "names_lookup_2k", "dict_get_1k", "dict_get_1M", "dict_popitem_1k",
 		"dict_popitem_1M", "first_batch_1k", "first_batch_1M"},
+	"peers": {"rtt_64B_iceoryx2", "rtt_64B_shmipc", "rtt_1MiB_iceoryx2", "rtt_1MiB_shmipc", "rtt_64MiB_iceoryx2",
+		"rtt_64MiB_shmipc", "msgs_per_s_iceoryx2", "msgs_per_s_shmipc", "wake_rtt_iceoryx2"},
 	"files": append([]string{"queue_rtt_1MiB", "copy_1MiB", "pipe_1MiB", "queue_rtt_256MiB", "copy_256MiB",
 		"pipe_256MiB"}, append(fileRows("1MiB"), fileRows("256MiB")...)...),
 }

@@ -73,8 +73,8 @@ func (b *builder) fill(n *node, t reflect.Type, path string) error {
 	if done, err := b.fillCustom(n, t, path); done || err != nil {
 		return err
 	}
-	if c, min := scalarCodec(t); c != nil {
-		n.codec, n.min, n.key = c, min, true
+	if f, min := scalarOf(t); f != nil {
+		n.codec, n.min, n.key = f, min, true
 		return nil
 	}
 	switch t.Kind() {
@@ -96,7 +96,7 @@ func (b *builder) fill(n *node, t reflect.Type, path string) error {
 func (b *builder) fillCustom(n *node, t reflect.Type, path string) (done bool, err error) {
 	switch t {
 	case reflect.TypeFor[time.Time]():
-		n.codec, n.min = timeCodec{}, 6
+		n.codec, n.min = flat{{kind: kindTime, typ: t}}, 6
 		return true, nil
 	case reflect.TypeFor[error]():
 		n.codec, n.nil = nilCodec{errorCodec{}}, true

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
-	"time"
+	"unsafe"
 )
 
 // customs are the codecs that Custom and CustomOnce were given, by the type of the values.
@@ -24,9 +24,7 @@ type custom struct {
 // package calls Custom for its own types, from init, before anything asks for a plan of T.
 func Custom[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decoder) error) {
 	c := customCodec[T]{write, read}
-	p := planOf[*T]()
-	p.write, p.read = c.writePointer, c.readPointer
-	know[T](custom{c, customPointer[T]{c}, false})
+	know[T](custom{c, flat{{kind: reflect.Pointer, pointer: c, typ: reflect.TypeFor[*T]()}}, false})
 }
 
 // CustomOnce is Custom of values of which a message has one, however many pointers lead to it: they
@@ -124,20 +122,14 @@ func (c customCodec[T]) readPointer(d *Decoder) (*T, error) {
 	return p, c.read(p, d)
 }
 
-// A customPointer is for pointers to types that were given to Custom. It asks reflection only for
-// where the pointer is.
-type customPointer[T any] struct{ elem customCodec[T] }
-
-func (c customPointer[T]) encode(e *Encoder, v reflect.Value) error {
-	if v.CanAddr() {
-		return c.elem.writePointer(e, *v.Addr().Interface().(**T))
-	}
-	return c.elem.writePointer(e, v.Interface().(*T))
+// writeAt and readAt are what a flat needs of pointers to T.
+func (c customCodec[T]) writeAt(e *Encoder, p unsafe.Pointer) error {
+	return c.writePointer(e, (*T)(p))
 }
 
-func (c customPointer[T]) decode(d *Decoder, v reflect.Value) (err error) {
-	*v.Addr().Interface().(**T), err = c.elem.readPointer(d)
-	return err
+func (c customCodec[T]) readAt(d *Decoder) (unsafe.Pointer, error) {
+	p, err := c.readPointer(d)
+	return unsafe.Pointer(p), err
 }
 
 // methodPairs are the ways in which a type writes and reads itself, the preferred first.
@@ -219,18 +211,4 @@ func (textCodec) decode(d *Decoder, v reflect.Value) error {
 		return fmt.Errorf("%w at byte %d: %w", ErrFormat, at, err)
 	}
 	return nil
-}
-
-// A timeCodec writes a time.Time as a timestamp.
-type timeCodec struct{}
-
-func (timeCodec) encode(e *Encoder, v reflect.Value) error {
-	e.Time(*v.Addr().Interface().(*time.Time))
-	return nil
-}
-
-func (timeCodec) decode(d *Decoder, v reflect.Value) error {
-	t, err := d.Time()
-	*v.Addr().Interface().(*time.Time) = t
-	return err
 }

@@ -68,8 +68,10 @@ func (d *Decoder) Done(kept bool) {
 }
 
 func (d *Decoder) forget() {
-	clear(d.seen)
-	d.seen = d.seen[:0]
+	if len(d.seen) > 0 {
+		clear(d.seen)
+		d.seen = d.seen[:0]
+	}
 }
 
 // IsNil reports whether the next value is nil, and if so reads it.

@@ -35,8 +35,16 @@ func (e *Encoder) Reset(buf []byte) {
 		panic("wire: Encoder.Reset before Done of the message before it")
 	}
 	e.buf, e.blocks, e.depth, e.err = buf[:0], e.blocks[:0], 0, nil
-	clear(e.index)
-	clear(e.seen)
+	empty(e.index)
+	empty(e.seen)
+}
+
+// empty clears a map that most messages do not use: to clear an empty one takes longer than to
+// write a number.
+func empty[K comparable, V any](m map[K]V) {
+	if len(m) > 0 {
+		clear(m)
+	}
 }
 
 // Message returns what was encoded since Reset, until the next Reset. After an error it is of no
@@ -72,11 +80,14 @@ func (e *Encoder) Kept() []any { return e.kept }
 // The caller of Reset calls it exactly once for each message, after an error of Encode as well.
 func (e *Encoder) Done(sent bool) {
 	runHooks(&e.hooks, sent)
-	clear(e.seen)
+	empty(e.seen)
 	e.kept = nil // a caller may have it
 }
 
 func runHooks(hooks *[]Watcher, ok bool) {
+	if len(*hooks) == 0 {
+		return
+	}
 	for _, w := range slices.Backward(*hooks) {
 		w.Done(ok)
 	}

@@ -42,13 +42,11 @@ func (b bulkOf[T]) decode(d *Decoder, v reflect.Value) error {
 	return nil
 }
 
+// as returns the address of v, whose type is T or defined as T.
+func as[T any](v reflect.Value) *T {
+	return v.Addr().Convert(reflect.TypeFor[*T]()).Interface().(*T)
+}
+
 func encodeInt(e *Encoder, v int) { e.Int(int64(v)) }
 
-func decodeInt(d *Decoder) (int, error) {
-	at := d.off
-	v, err := d.Int()
-	if err == nil && int64(int(v)) != v {
-		return 0, d.overflow(at, v, "int")
-	}
-	return int(v), err
-}
+func decodeInt(d *Decoder) (int, error) { return readInt[int](d, reflect.TypeFor[int]()) }

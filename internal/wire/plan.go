@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -18,9 +19,6 @@ type Plan[T any] struct {
 	// of *T: reflection needs an addressable value, and &v of an argument would be a new one each
 	// time
 	scratch sync.Pool
-	// of a pointer to a type that was given to Custom, which needs no reflection; or nil
-	write func(e *Encoder, v T) error
-	read  func(d *Decoder) (T, error)
 }
 
 // plans holds a *Plan[T] for each T by its reflect.Type.
@@ -104,12 +102,12 @@ func (p *Plan[T]) Encode(e *Encoder, v T) error {
 }
 
 func (p *Plan[T]) encode(e *Encoder, v T) error {
-	if p.write != nil {
-		return p.write(e, v)
-	}
 	n, err := p.node()
 	if err != nil {
 		return err
+	}
+	if f, ok := n.codec.(flat); ok {
+		return f.write(e, unsafe.Pointer(&v))
 	}
 	if p.pointer {
 		return n.encode(e, reflect.ValueOf(v))
@@ -133,11 +131,12 @@ func (p *Plan[T]) Decode(d *Decoder) (T, error) {
 }
 
 func (p *Plan[T]) decode(d *Decoder) (v T, err error) {
-	if p.read != nil {
-		return p.read(d)
-	}
 	n, err := p.node()
 	if err != nil {
+		return v, err
+	}
+	if f, ok := n.codec.(flat); ok {
+		err = f.read(d, unsafe.Pointer(&v))
 		return v, err
 	}
 	ptr := p.lend()

@@ -25,7 +25,7 @@ func (b *builder) fillSlice(n *node, t reflect.Type, path string) error {
 // isBytes reports whether a sequence of t is written as bytes: byte itself, or a type defined as
 // byte without methods of its own for the wire.
 func isBytes(t reflect.Type, n *node) bool {
-	_, plain := n.codec.(uintCodec)
+	_, plain := n.codec.(flat)
 	return plain && t.Kind() == reflect.Uint8
 }
 

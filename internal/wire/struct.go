@@ -45,6 +45,9 @@ func (b *builder) fillStruct(n *node, t reflect.Type, path string) error {
 		n.key = n.key && elem.key
 	}
 	n.codec = c
+	if f := structOf(t, c.fields); f != nil {
+		n.codec = f
+	}
 	return nil
 }
 

@@ -1,0 +1,158 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// sources are what natives are built from.
+//
+//go:embed native
+var sources embed.FS
+
+// A native is a program in another language, or of another library, that does a row's work in two
+// processes of its own. It is built from its sources once for each user, where its tool is found.
+type native struct {
+	name   string
+	source string   // a file or folder of sources
+	tool   string   // that builds it
+	args   []string // of the tool, which runs in a copy of the sources
+	binary string   // that it makes there
+	env    []string
+	slow   bool // to build: minutes
+}
+
+// The natives of suite peers.
+var (
+	cFloor = native{name: "C", source: "native/floor.c", tool: "cc", args: []string{"-O2", "-o", "floor", "floor.c"},
+		binary: "floor"}
+	iceoryx2 = native{name: "iceoryx2 0.10.0", source: "native/iceoryx2", tool: "cargo",
+		args: []string{"build", "--release", "--locked"}, binary: "target/release/shoal-peer-iceoryx2", slow: true}
+	shmipc = native{name: "shmipc-go 0.2.0", source: "native/shmipc", tool: "go",
+		args: []string{"build", "-o", "shmipc", "."}, binary: "shmipc", env: []string{"GOFLAGS=-mod=readonly"}}
+)
+
+// A program is a native that was built.
+type program struct {
+	native
+	path string
+}
+
+// build returns the program, which may have been built long ago.
+func (n native) build(ctx context.Context, h *environment) (*program, error) {
+	home, err := os.UserCacheDir()
+	if err != nil {
+		return nil, err
+	}
+	sum, err := n.sum()
+	if err != nil {
+		return nil, err
+	}
+	home = filepath.Join(home, "shoal", "bench")
+	built := filepath.Join(home, filepath.Base(n.binary)+"-"+sum)
+	if _, err := os.Stat(built); err == nil {
+		return &program{n, built}, nil
+	}
+	if n.slow && h.quick {
+		return nil, errors.New("it is not built yet, which takes minutes")
+	}
+	tool, err := exec.LookPath(n.tool)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(home, 0o777); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(home, "build-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := n.copyTo(dir); err != nil {
+		return nil, err
+	}
+	h.step("build " + n.name + ", once")
+	cmd := exec.CommandContext(ctx, tool, n.args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), n.env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", cmd, err, lastOf(out))
+	}
+	return &program{n, built}, os.Rename(filepath.Join(dir, n.binary), built)
+}
+
+func lastOf(out []byte) []byte { return out[max(0, len(out)-2000):] }
+
+// sum tells sources apart.
+func (n native) sum() (string, error) {
+	h := sha256.New()
+	err := n.visit(func(name string, text []byte) error {
+		fmt.Fprintf(h, "%s %d\n%s", name, len(text), text)
+		return nil
+	})
+	return hex.EncodeToString(h.Sum(nil)[:8]), err
+}
+
+// copyTo writes the sources to a folder. Files of a Go module are embedded as text, because a
+// module does not embed another one.
+func (n native) copyTo(dir string) error {
+	return n.visit(func(name string, text []byte) error {
+		to := filepath.Join(dir, strings.TrimSuffix(filepath.FromSlash(name), ".txt"))
+		return errors.Join(os.MkdirAll(filepath.Dir(to), 0o777), os.WriteFile(to, text, 0o666))
+	})
+}
+
+// visit calls f with the files below the source, by names relative to the folder to build in.
+func (n native) visit(f func(name string, text []byte) error) error {
+	return fs.WalkDir(sources, n.source, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := sources.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		name := strings.TrimPrefix(p, n.source+"/")
+		if p == n.source {
+			name = path.Base(p)
+		}
+		return f(name, text)
+	})
+}
+
+// probe has the program do a work on the processors of a pair, in nanoseconds a round or in rounds
+// a second; nil if there is no program.
+func (p *program) probe(h *environment, unit Unit, work string, size, rounds int) *Probe {
+	if p == nil {
+		return nil
+	}
+	return &Probe{Measure: func(ctx context.Context) (float64, error) {
+		args := []string{work}
+		for _, n := range []int{size, rounds, h.cpus[0], h.cpus[1]} {
+			args = append(args, strconv.Itoa(n))
+		}
+		out, err := exec.CommandContext(ctx, p.path, args...).Output()
+		if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+			return 0, fmt.Errorf("%w: %s %s: %w: %s", ErrPeer, p.name, work, err, lastOf(failed.Stderr))
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrPeer, err)
+		}
+		ns, err := strconv.ParseFloat(string(bytes.TrimSpace(out)), 64)
+		if unit == PerSecond {
+			return 1e9 / ns, err
+		}
+		return ns, err
+	}}
+}
