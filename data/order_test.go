@@ -31,7 +31,8 @@ func TestSampler_OrderIsTheSameBitByBit(t *testing.T) {
 
 func TestRandom_VisitsEachSampleOnce(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 63, 64, 65, 5000} {
-		if got := slices.Sorted(slices.Values(data.Random(n, 3).Order(1))); !slices.Equal(got, data.Sequential(n).Order(0)) {
+		if got := slices.Sorted(slices.Values(data.Random(n, 3).Order(1))); !slices.Equal(got,
+			data.Sequential(n).Order(0)) {
 			t.Errorf("of %d samples it visits %v", n, got)
 		}
 	}

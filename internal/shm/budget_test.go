@@ -307,6 +307,15 @@ func TestPressure_CollectsForgottenBlocks(t *testing.T) {
 	check(t, forget(newDomain(t, 64<<20), n))
 }
 
+// Long before memory is short: fresh pages cost more than a collection now and then.
+func TestAlloc_CollectsForgottenBlocksBeforeItCommitsMore(t *testing.T) {
+	d := newDomain(t, 1<<30)
+	check(t, forget(d, 500))
+	if got := d.Stats().Committed; got > 200<<20 {
+		t.Errorf("%d MiB are committed for 500 blocks of 1 MiB that were all forgotten", got>>20)
+	}
+}
+
 func TestPressure_CollectsWhatGoroutinesForget(t *testing.T) {
 	d := newDomain(t, 64<<20)
 	var g sync.WaitGroup

@@ -22,6 +22,7 @@ type lane struct {
 	mags *[magazineClasses]magazine // nil until it frees: a process that joins should not touch 100 KiB first
 	// reaping is set while a reaper runs in this lane, with the recovery lock: whom it reaps.
 	reaping *deadSet
+	handed  uint64 // bytes of the blocks that were made here since garbage was last collected for them
 	_       [64]byte
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"unsafe"
 )
 
@@ -16,12 +17,22 @@ import (
 // A name's slot: its body is a label, the length of the name, the name, and what the name stands
 // for unless that is spilled. A reader that looks a name up reads the label while it may change,
 // and finds out afterwards: so it is read and written by words.
+//
+// A name stands in one of a few slots of each level of the board, of which there is one more
+// whenever all of these are taken: so it is found as quickly among thousands as alone, and no name
+// ever moves. Levels follow each other in the ring; each is twice as long as the one before.
 
 const (
 	// MaxName is the most bytes of a name.
 	MaxName = 192
 	// MaxNames is how many names a domain has room for.
-	MaxNames = 2048 // each counts as a message in transit of the board
+	MaxNames = maxTransit // each counts as a message in transit of the board
+)
+
+const (
+	boardSlots  = 8192 // of all levels: so many that names run out before the slots of one of them do
+	firstLevel  = 64
+	levelChoice = 8 // slots of a level in which a name may stand
 )
 
 // board returns a view of the board, whose block this process then holds once more. Where there is
@@ -67,7 +78,7 @@ func (d *Domain) openBoard(h Handle) (*Ring, error) {
 // processes that find no board one puts its own there, and the other one lets go of what it has
 // made.
 func (d *Domain) replaceBoard(old Handle) (*Ring, error) {
-	h, err := d.allocObject(ringHead+MaxNames*slotSize, 16*pageSize, objectRing)
+	h, err := d.allocObject(ringHead+boardSlots*slotSize, 16*pageSize, objectRing)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +88,7 @@ func (d *Domain) replaceBoard(old Handle) (*Ring, error) {
 	}
 	hdr.flags.Store(ringBoard)
 	hdr.limit.Store(MaxNames)
-	hdr.capacity.Store(MaxNames)
+	hdr.capacity.Store(boardSlots)
 	if !d.hdr.names.CAS(uint64(old), uint64(h)) {
 		return nil, d.Release(h)
 	}
@@ -85,16 +96,54 @@ func (d *Domain) replaceBoard(old Handle) (*Ring, error) {
 	return r, errors.Join(err, d.Release(h))
 }
 
-// find returns the slot with the name and its word, or nil.
+// A level is a part of a board.
+type level struct{ begin, slots uint64 }
+
+// levels returns how many levels a board of some slots has.
+func levels(slots uint64) int { return bits.Len64(slots/firstLevel+1) - 1 }
+
+func levelAt(k int) level { return level{firstLevel<<k - firstLevel, firstLevel << k} }
+
+// choice returns the first of the slots in which a name with a hash may stand in level k. Each
+// level looks at other bits of the hash, so that names that are in each other's way in one are not
+// in the next.
+func (v level) choice(k int, hash uint64) uint64 {
+	return v.begin + bits.RotateLeft64(hash, -9*k)%(v.slots/levelChoice)*levelChoice
+}
+
+// hashName returns the same number in all processes.
+func hashName(name string) uint64 {
+	h := uint64(14695981039346656037) // FNV-1a, and then what mixes its bits
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * 1099511628211
+	}
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	return h ^ h>>33
+}
+
+// find returns the slot with the name and its word, or nil. Half of all names are in the last
+// level.
+//
+// Invariant (docs/memory.md, "Names"): pages are only ever added to a board, and they are before a
+// slot in them is FULL: so all levels that a name can stand in are looked at.
 func (r *Ring) find(name string) (*slot, slotWord) {
-	label := makeLabel(name, nil)
-	for i := uint64(0); i < r.cap && r.backed(i); i++ {
-		s := r.slot(i)
-		if w := s.word.Load(); w.state() == slotFull && s.begins(label) {
-			return s, w
+	label, hash := makeLabel(name, nil), hashName(name)
+	for k := levels(r.backedSlots()) - 1; k >= 0; k-- {
+		first := levelAt(k).choice(k, hash)
+		for i := first; i < first+levelChoice; i++ {
+			s := r.slot(i)
+			if w := s.word.Load(); w.state() == slotFull && s.begins(label) {
+				return s, w
+			}
 		}
 	}
 	return nil, 0
+}
+
+// backedSlots returns how many slots have pages.
+func (r *Ring) backedSlots() uint64 {
+	r.backed(r.cap - 1)
+	return r.ready.Load()
 }
 
 // claimName takes a free slot for the name. Our stamp on the board keeps others from putting one
@@ -103,17 +152,22 @@ func (r *Ring) claimName(l *lane, name string) (*slot, uint64, error) {
 	if s, _ := r.find(name); s != nil {
 		return nil, 0, ErrExist
 	}
-	for i := range r.cap {
-		if !r.backed(i) {
-			return nil, 0, unbacked(i)
+	hash, ready := hashName(name), levels(r.backedSlots())
+	for k := range levels(r.cap) {
+		v := levelAt(k)
+		if k >= ready {
+			return nil, 0, unbacked(v.begin + v.slots - 1)
 		}
-		s := r.slot(i)
-		w := s.word.Load()
-		if st := w.state(); st != slotEmpty && st != slotSkip {
-			continue
-		}
-		if lap := w.lap(); s.word.CAS(w, makeSlotWord(lap, slotWriting, l.id)) {
-			return s, lap, nil
+		first := v.choice(k, hash)
+		for i := first; i < first+levelChoice; i++ {
+			s := r.slot(i)
+			w := s.word.Load()
+			if st := w.state(); st != slotEmpty && st != slotSkip {
+				continue
+			}
+			if lap := w.lap(); s.word.CAS(w, makeSlotWord(lap, slotWriting, l.id)) {
+				return s, lap, nil
+			}
 		}
 	}
 	return nil, 0, ErrTooManyNames

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -33,15 +34,24 @@ func (d *Domain) bind(name string, body []byte, blocks []Handle) error {
 	defer d.Release(r.h)
 	all := append([]Handle{r.h}, blocks...)
 	if len(makeLabel(name, body)) <= slotBody && len(all) <= slotBlocks {
-		return r.put(parcel{name: name, body: makeLabel(name, body), table: all, blocks: all})
+		return r.putName(parcel{name: name, body: makeLabel(name, body), table: all, blocks: all})
 	}
 	h, err := d.spill(body, all)
 	if err != nil {
 		return err
 	}
 	defer d.Release(h)
-	return r.put(parcel{name: name, body: makeLabel(name, nil), table: []Handle{h}, blocks: append(all, h),
+	return r.putName(parcel{name: name, body: makeLabel(name, nil), table: []Handle{h}, blocks: append(all, h),
 		flags: metaSpill})
+}
+
+// putName puts a name's message on the board.
+func (r *Ring) putName(p parcel) error {
+	err := r.put(p)
+	if errors.Is(err, ErrTooManyInTransit) && r.b.w.Load().transit() == maxTransit {
+		return ErrTooManyNames
+	}
+	return err
 }
 
 // Lookup copies the message that has the name. This process then holds each of its blocks once

@@ -31,6 +31,9 @@ func (d *Domain) alloc(size, commit uint64, kind objectKind) (Handle, error) {
 	}
 	c := classOf(size)
 	index := l.reuse(c)
+	if index == 0 && l.collectAhead() {
+		index = l.reuse(c)
+	}
 	if index == 0 {
 		if err := d.room(charged(size, commit)); err != nil {
 			return 0, err // before address space is spent on it
@@ -77,6 +80,7 @@ func (l *lane) handOut(index uint32, commit uint64, kind objectKind) (Handle, er
 	}
 	d.acquire(index)
 	d.unstamp(b)
+	l.handed += need
 	l.rec.allocs.Set(l.rec.allocs.Load() + 1)
 	return makeHandle(index, b.w.Load().generation()), nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"runtime/metrics"
 	"slices"
@@ -15,6 +16,10 @@ import (
 // ones start no garbage collection. When a block cannot be had, the allocator gives idle pages
 // back, collects garbage here and lets every other participant collect too, and only then says
 // ErrNoSpace. From 80 % of the budget on it also collects ahead of need, in the background.
+//
+// Long before that, fresh pages cost more than to find out who needs no more what was handed out.
+// So where no block is warm, the allocator lets the collector come as often as it would come if
+// blocks were heap.
 
 const collectWait = time.Second // for others that are stopped, and for cleanups that wait for who allocates
 
@@ -73,6 +78,44 @@ func (d *Domain) collectSoon() {
 	if now-last > int64(collectEvery) && d.lastCollect.CompareAndSwap(last, now) {
 		go d.collect()
 	}
+}
+
+const (
+	forgottenBytes = 16 << 20              // are worth a collection, if there is no more than that in use
+	forgottenWait  = 10 * time.Millisecond // at most, for a collection to be over
+)
+
+// collectAhead collects garbage if so much was handed out since it last did that there is likely
+// something to be found, and reports whether there may be warm blocks now. A program that closes
+// its tensors hardly ever comes here: its blocks are warm.
+func (l *lane) collectAhead() bool {
+	d := l.d
+	if l.handed < max(forgottenBytes, d.hdr.budget.Load().pages()*pageSize/2) || l.handed < heapGoal() {
+		return false
+	}
+	l.handed = 0
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		d.collect()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-time.After(forgottenWait): // the heap is large: what it finds is for those who come later
+		return false
+	}
+}
+
+// heapGoal returns how many bytes of heap make the collector come; no number is so large if it
+// never comes.
+func heapGoal() uint64 {
+	m := []metrics.Sample{{Name: "/gc/gogc:percent"}, {Name: "/gc/heap/goal:bytes"}}
+	metrics.Read(m)
+	if m[0].Value.Uint64() > math.MaxInt32 {
+		return math.MaxUint64
+	}
+	return m[1].Value.Uint64()
 }
 
 // AllocWait is Alloc, but waits for memory while the budget is used up, until ctx ends.
