@@ -38,7 +38,7 @@ func (d *Device) alloc(domain *shm.Domain, n int) (*memory, error) {
 		}
 		_, err := newSegment(d, domain, n)
 		if errors.Is(err, ErrorOutOfMemory) && try == 0 {
-			err = EmptyCache()
+			err = emptyCaches()
 		}
 		if err != nil {
 			return nil, errors.Join(err, domain.Release(block))
@@ -100,9 +100,8 @@ func (s *segment) collect() bool {
 	return len(s.used) < before
 }
 
-// EmptyCache gives back to the devices the memory that this process keeps for later allocations, as
-// torch.cuda.empty_cache does.
-func EmptyCache() error {
+// emptyCaches gives back to the devices the memory that this process keeps for later allocations.
+func emptyCaches() error {
 	var err error
 	for _, d := range known() {
 		if d.ready.Load() != nil {
@@ -111,9 +110,6 @@ func EmptyCache() error {
 	}
 	return errors.Join(err, emptyCache(), sweep())
 }
-
-// EmptyCache is for programs that know the device by tensor.Device alone.
-func (engine) EmptyCache() error { return EmptyCache() }
 
 // emptyCache waits again for the device: what was closed since may still be used there.
 func emptyCache() (err error) {

@@ -10,7 +10,7 @@ import (
 // allocations, and contexts. Its tensors there are closed before, or the error says that one is in
 // use. A program may leave Close to the end of the process. After Close the next call begins anew.
 func Close() error {
-	err := errors.Join(EmptyCache(), unlockAll())
+	err := errors.Join(emptyCaches(), unlockAll())
 	segments.Lock()
 	segments.domain = nil
 	for block, s := range segments.m {

@@ -38,6 +38,9 @@ func Clock(d *Device) (uint32, error) {
 	return d.read(r, d.events.clock.memory)
 }
 
+// EmptyCache is what tensor.EmptyCache does on these devices.
+func EmptyCache() error { return emptyCaches() }
+
 // EmptySegments is the part of EmptyCache that gives back segments.
 func EmptySegments() error { return emptyCache() }
 

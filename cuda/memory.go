@@ -243,8 +243,9 @@ func (m *memory) place(e *wire.Encoder) {
 func init() {
 	device.Register("auto", device.Backend{Parse: parse})
 	device.Register("cuda", device.Backend{
-		Parse:  parse,
-		Engine: engineOf,
+		EmptyCache: emptyCaches,
+		Parse:      parse,
+		Engine:     engineOf,
 		Read: func(d *wire.Decoder) (device.Memory, error) {
 			m, err := read(d)
 			if err != nil {

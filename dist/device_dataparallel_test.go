@@ -319,7 +319,7 @@ func killedReplica(t *testing.T, devs ...tensor.Device) {
 // emptied waits until the collector has found what was not closed.
 func emptied(t *testing.T, dev *devicetest.Device) {
 	t.Helper()
-	for ctx := deadline(t); dev.Used() != 0; tensor.Collect() {
+	for ctx := deadline(t); dev.Used() != 0; check(t, tensor.EmptyCache()) {
 		if ctx.Err() != nil {
 			t.Fatalf("%d bytes are left on the device", dev.Used())
 		}

@@ -42,8 +42,8 @@ func gpus(t testing.TB, n int) []tensor.Device {
 	}
 	t.Cleanup(func() {
 		for i := range n {
-			for end := time.Now().Add(watchdog); ; tensor.Collect() {
-				check(t, cuda.EmptyCache())
+			for end := time.Now().Add(watchdog); ; {
+				check(t, tensor.EmptyCache())
 				used, err := left(i)
 				check(t, err)
 				if used == 0 || t.Failed() { // a test that has failed leaves what it leaves

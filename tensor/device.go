@@ -2,10 +2,8 @@ package tensor
 
 import (
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 	"weak"
 
 	"github.com/shoal-mp/shoal/internal/device"
@@ -53,12 +51,12 @@ func allocateOn(dev Device, n int) (device.Memory, error) {
 		return nil, fmt.Errorf("%w: no package of this program has %v", ErrDevice, dev)
 	}
 	if rented.Load()+int64(n) > max(collectAt.Load(), roomy) {
-		Collect()
+		collect()
 		collectAt.Store(2 * rented.Load())
 	}
 	m, err := engine.Alloc(n)
 	if err != nil && rented.Load() > 0 {
-		Collect()
+		collect()
 		m, err = engine.Alloc(n)
 	}
 	return m, err
@@ -71,22 +69,6 @@ func Synchronize(dev Device) error {
 		return nil
 	}
 	return dev.Synchronize()
-}
-
-// Collect ends the memory of tensors on devices that nobody has any more, and was not closed. What
-// is to be done when something was collected is done some time after: it waits for that of a value
-// of its own.
-func Collect() {
-	done := make(chan struct{})
-	runtime.AddCleanup(new(*Tensor), func(c chan struct{}) { close(c) }, done)
-	for range 2 {
-		runtime.GC()
-		select {
-		case <-done:
-			return
-		case <-time.After(time.Second):
-		}
-	}
 }
 
 // residents finds the storage of memory that arrives once more.
@@ -112,7 +94,7 @@ func settleOn(m device.Memory) (*storage, error) {
 	s, l := new(storage), &onDevice{Memory: m}
 	rented.Add(int64(m.Size()))
 	s.life.Store(1)
-	s.rent(&memory{nil, l})
+	s.rent(&memory{lease: l})
 	residents.m[m.Key()] = resident{l, weak.Make(s)}
 	return s, nil
 }

@@ -189,7 +189,7 @@ func (t *fileTable) enter(f *file) *storage {
 	}
 	s := new(storage)
 	s.life.Store(1)
-	s.rent(&memory{f.bytes, f})
+	s.rent(&memory{bytes: f.bytes, lease: f})
 	t.open[f] = weak.Make(s)
 	return s
 }

@@ -28,7 +28,7 @@ func (l *loan) end() (err error) {
 // lend is Adopt of package foreign.
 func lend(b []byte, l foreign.Loan) *Storage {
 	s := new(storage)
-	s.rent(&memory{b, &loan{Loan: l}})
+	s.rent(&memory{bytes: b, lease: &loan{Loan: l}})
 	return s
 }
 
@@ -84,7 +84,7 @@ func (s *storage) MoveTo(b []byte, l foreign.Loan) error {
 		misuse("MoveTo %d bytes of a storage of %d", len(b), len(old.bytes))
 	}
 	copy(b, old.bytes)
-	s.rent(&memory{b, &loan{Loan: l}})
+	s.rent(&memory{bytes: b, lease: &loan{Loan: l}})
 	return nil
 }
 

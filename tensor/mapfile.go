@@ -57,7 +57,7 @@ func (p *part) end() error {
 func (f *file) part(at, n int) *Tensor {
 	f.parts.Add(1)
 	s := new(storage)
-	s.rent(&memory{f.bytes[at : at+n : at+n], &part{file: f}})
+	s.rent(&memory{bytes: f.bytes[at : at+n : at+n], lease: &part{file: f}})
 	files.know(f, s)
 	return contiguous(s, Uint8, []int{n})
 }

@@ -15,7 +15,7 @@ func New(dt DType, shape ...int) *Tensor {
 
 // contiguous returns the first tensor of a storage.
 func contiguous(s *storage, dt DType, shape []int) *Tensor {
-	s.life.Store(1)
+	s.life.Add(1)
 	return newContiguous(s, dt, shape)
 }
 

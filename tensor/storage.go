@@ -33,6 +33,7 @@ type storage struct {
 type memory struct {
 	bytes []byte
 	lease holder // nil on the heap
+	class int    // of the memory cache, if it comes from there
 }
 
 // A holder is what keeps shared memory: a lease of a block, a file, or memory from elsewhere.
@@ -52,11 +53,23 @@ type lease struct {
 const alignment = 64
 
 // newHeap makes a storage of n zeros on the heap.
-func newHeap(n int) *storage { return onHeap(aligned(sys.HeapBytes(n+alignment-1), n)) }
+func newHeap(n int) *storage {
+	s := memories.take(n)
+	if s == nil {
+		return memories.make(n, sys.HeapBytes)
+	}
+	clear(s.mem.Load().bytes)
+	return s
+}
 
 // emptyHeap makes a storage of n bytes on the heap, which hold anything: to clear them takes as
 // long as an operation on them.
-func emptyHeap(n int) *storage { return onHeap(aligned(sys.UnclearedBytes(n+alignment-1), n)) }
+func emptyHeap(n int) *storage {
+	if s := memories.take(n); s != nil {
+		return s
+	}
+	return memories.make(n, sys.UnclearedBytes)
+}
 
 // aligned returns n bytes of b, which has as many more as it takes.
 func aligned(b []byte, n int) []byte {
@@ -130,7 +143,7 @@ func (s *storage) settle(d *shm.Domain, h shm.Handle, b []byte) {
 	l.ended.Store(false)
 	// In steady state it is the block that the storage had before.
 	if m := s.mem.Load(); m == nil || m.lease != holder(l) || !sameBytes(m.bytes, b) {
-		s.mem.Store(&memory{b, l})
+		s.mem.Store(&memory{bytes: b, lease: l})
 	}
 }
 
@@ -226,7 +239,10 @@ func (s *storage) release() error {
 	if m.lease != nil {
 		err = m.lease.end()
 	}
-	if m.lease == holder(s.own) && s.own != nil {
+	switch {
+	case m.class != 0:
+		memories.put(s)
+	case m.lease == holder(s.own) && s.own != nil:
 		spares.Put(s)
 	}
 	if f != nil {

@@ -51,7 +51,7 @@ var rows = map[string][]string{
 		"hogwild_4", "all_reduce_4", "periodic_4", "data_parallel_4",
 	},
 	"ops": strings.Fields(
-		`op_new_result op_add op_add_number op_mul_row op_mul_col op_add_short_row op_add_short_col op_add_channels op_add_transposed op_div op_maximum
+		`op_new_result op_dropped_result op_add op_add_number op_mul_row op_mul_col op_add_short_row op_add_short_col op_add_channels op_add_transposed op_div op_maximum
 		op_gt op_gt_number op_eq_int64 op_add_int64 op_where op_masked_fill op_clamp op_neg op_abs op_relu op_sqrt op_rsqrt op_reciprocal op_floor op_round op_exp
 		op_log op_tanh op_sigmoid op_square op_softmax op_sum op_sum_0 op_sum_1 op_sum_short op_mean_channels op_var_0 op_var_1 op_amax op_amax_0 op_amax_1
 		op_argmax_0 op_argmax_1 op_argmax_short op_any_1 op_cumsum op_cat_0 op_cat_1 op_transpose op_channels_last op_to_float64 op_to_int64 op_to_float16

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/wire"
@@ -21,6 +22,10 @@ type Backend struct {
 	// is given all bytes of a block, once. What it returns, which may be nil, is called before the
 	// block is given back: others may have its pages then, or nobody.
 	Lock func(pages []byte) (unlock func() error, err error)
+
+	// EmptyCache gives back to the devices the memory that this process keeps for later
+	// allocations.
+	EmptyCache func() error
 
 	// IPC is how processes of other programs share memory of the kind.
 	IPC IPC
@@ -49,6 +54,17 @@ func EngineOf(d Device) (e Engine) {
 		return e == nil
 	})
 	return e
+}
+
+// EmptyCaches has devices of all kinds give back what they keep.
+func EmptyCaches() (err error) {
+	backends.Range(func(_, found any) bool {
+		if b := found.(Backend); b.EmptyCache != nil {
+			err = errors.Join(err, b.EmptyCache())
+		}
+		return true
+	})
+	return err
 }
 
 // Locker returns the Lock of a kind that has one, nil where there is none.

@@ -112,9 +112,9 @@ func simulated(t *testing.T) {
 	shm.SetDefault(domain)
 	t.Cleanup(func() {
 		for n := range 2 {
-			for end := time.Now().Add(time.Minute); ; tensor.Collect() {
+			for end := time.Now().Add(time.Minute); ; {
 				used, err := devices.Used(n)
-				if err = errors.Join(err, cuda.EmptyCache()); err != nil {
+				if err = errors.Join(err, tensor.EmptyCache()); err != nil {
 					t.Error(err)
 				}
 				if used == 0 {

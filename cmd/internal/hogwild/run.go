@@ -9,7 +9,6 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cmd/internal/words"
-	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
@@ -178,12 +177,8 @@ func (r *run) save() (err error) {
 // close gives back what the root has of shared memory, and of a device.
 func (r *run) close() error {
 	err := errors.Join(r.digits.train.Close(), r.digits.test.Close(), nn.Close(r.net))
-	keeper, ok := device.EngineOf(r.device).(interface{ EmptyCache() error })
 	for try := 0; r.device != nil && try < 10 && r.domain.Stats().Blocks > 0; try++ {
-		tensor.Collect() // what the test has made
-		if ok {
-			err = errors.Join(err, keeper.EmptyCache())
-		}
+		err = errors.Join(err, tensor.EmptyCache()) // what the test has made
 	}
 	return err
 }

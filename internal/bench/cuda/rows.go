@@ -42,7 +42,7 @@ func rows(ctx context.Context, scale func(int) int) ([]bench.Case, func() error,
 	if err != nil {
 		return nil, nil, errors.Join(err, t.close())
 	}
-	end := func() error { return errors.Join(c.close(), t.close(), x.Close(), cuda.EmptyCache()) }
+	end := func() error { return errors.Join(c.close(), t.close(), x.Close(), tensor.EmptyCache()) }
 	k := &killer{dev: dev, n: scale(kills)}
 	return []bench.Case{
 		{

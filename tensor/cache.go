@@ -1,0 +1,230 @@
+package tensor
+
+import (
+	"math/bits"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/device"
+)
+
+// A memoryCache has the memory of closed tensors of the host for later ones: what is there needs
+// neither page faults nor zeros.
+//
+// The memory is on Go's heap. So a slice that Data returned keeps the memory of a tensor that was
+// dropped, which outside the heap would be another tensor's by then, and the collector counts it.
+// What was in the cache through two collections is left to the collector, as all is that was
+// dropped and not closed.
+type memoryCache struct {
+	mu        sync.Mutex
+	limit     int // of the bytes in free; a quarter of GOMEMLIMIT if that is less
+	free      [sizeClasses][]spareMemory
+	collected uint32 // collections since there was nothing in free
+	watching  bool   // that are counted
+
+	kept         int // bytes in free
+	made, idle   int // bytes that the collector has not found yet, and of those in free, where counted
+	peak         int // the most that was made and not idle
+	hits, misses int // how often memory was wanted
+}
+
+// A spareMemory is a storage without views that has memory of a class.
+type spareMemory struct {
+	storage *storage
+	since   uint32 // the collections before
+}
+
+var memories = memoryCache{limit: 1 << 30}
+
+const (
+	cachedFrom  = 1 << 10  // bytes: fewer are made as fast as they are found
+	countedFrom = 32 << 10 // bytes: of fewer, to learn that they were dropped takes too long
+)
+
+// Eight classes have sizes from one power of two up to the next, so that at most an eighth of the
+// memory is not used.
+const (
+	classBits   = 3
+	sizeClasses = 40 << classBits
+	cachedUpTo  = 1 << 42
+)
+
+// classOf returns the class for n bytes and the size of its memory.
+func classOf(n int) (class, size int) {
+	shift := bits.Len(uint(n-1)) - 1 - classBits
+	steps := (n-1)>>shift + 1 // 9 to 16 of 1<<shift bytes
+	return shift<<classBits + steps - 1<<classBits - 1, steps << shift
+}
+
+// take returns a storage of n bytes, which hold anything, or nil.
+func (c *memoryCache) take(n int) *storage {
+	if n < cachedFrom || n > cachedUpTo {
+		return nil
+	}
+	class, size := classOf(n)
+	s := c.pop(class, size)
+	if s == nil {
+		return nil
+	}
+	s.version.Store(0)
+	if m := s.mem.Load(); len(m.bytes) != n {
+		s.mem.Store(&memory{bytes: m.whole(size)[:n:n], class: class})
+	}
+	return s
+}
+
+// pop takes the memory out of the cache that was used last.
+func (c *memoryCache) pop(class, size int) *storage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := c.free[class]
+	last := len(kept) - 1
+	if last < 0 {
+		c.misses++
+		return nil
+	}
+	s := kept[last].storage
+	kept[last] = spareMemory{}
+	c.free[class] = kept[:last]
+	c.keep(-size)
+	c.hits++
+	return s
+}
+
+// make returns a storage of n bytes that alloc made, which come to the cache when they are closed.
+func (c *memoryCache) make(n int, alloc func(n int) []byte) *storage {
+	if n < cachedFrom || n > cachedUpTo {
+		return onHeap(aligned(alloc(n+alignment-1), n))
+	}
+	class, size := classOf(n)
+	b := alloc(size)
+	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))%alignment != 0 {
+		return onHeap(aligned(alloc(n+alignment-1), n))
+	}
+	s := onHeap(b[:n:n])
+	s.mem.Load().class = class
+	if size >= countedFrom {
+		c.count(size)
+		runtime.AddCleanup(s, c.count, -size)
+	}
+	return s
+}
+
+// count adds to the bytes that the collector has not found.
+func (c *memoryCache) count(size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made += size
+	c.peak = max(c.peak, c.made-c.idle)
+}
+
+// keep counts so many bytes more in free.
+func (c *memoryCache) keep(size int) {
+	c.kept += size
+	if size >= countedFrom || -size >= countedFrom {
+		c.idle += size
+		c.peak = max(c.peak, c.made-c.idle)
+	}
+}
+
+// whole returns all that the cache has given to a memory of its.
+func (m *memory) whole(size int) []byte { return unsafe.Slice(unsafe.SliceData(m.bytes), size) }
+
+// put takes back the memory of a storage without views, unless the cache is full.
+func (c *memoryCache) put(s *storage) {
+	m := s.mem.Load()
+	_, size := classOf(len(m.bytes))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept+size > c.limit {
+		return
+	}
+	c.keep(size)
+	c.free[m.class] = append(c.free[m.class], spareMemory{s, c.collected})
+	if !c.watching {
+		c.watching = true
+		c.limit = min(c.limit, int(debug.SetMemoryLimit(-1)/4))
+		c.watch(new(collection))
+	}
+}
+
+// A collection is an object that nothing refers to, so that each collection finds it.
+type collection struct{ _ *collection }
+
+// watch has each collection take what was in the cache through two of them, until it is empty.
+func (c *memoryCache) watch(next *collection) {
+	runtime.SetFinalizer(next, func(next *collection) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.collected++
+		c.drop(func(s spareMemory) bool { return c.collected-s.since > 2 })
+		if c.watching = c.kept > 0; c.watching {
+			c.watch(next)
+		}
+	})
+}
+
+// drop leaves what is old to the collector. In each class the oldest come first.
+func (c *memoryCache) drop(old func(s spareMemory) bool) {
+	for class, kept := range c.free {
+		n := 0
+		for ; n < len(kept) && old(kept[n]); n++ {
+			_, size := classOf(len(kept[n].storage.mem.Load().bytes))
+			c.keep(-size)
+		}
+		if n > 0 {
+			c.free[class] = slices.Delete(kept, 0, n)
+		}
+	}
+}
+
+// EmptyCache finds the tensors that nobody has any more and that were not closed, and gives back
+// what this process keeps of their memory for later ones: that of the host to Go's runtime, from
+// which the system gets it, and that of devices to their drivers: torch.cuda.empty_cache. It takes
+// two collections. The error is a device's.
+func EmptyCache() error {
+	collect()
+	memories.mu.Lock()
+	memories.drop(func(spareMemory) bool { return true })
+	memories.mu.Unlock()
+	debug.FreeOSMemory()
+	return device.EmptyCaches()
+}
+
+// collect has the collector find what nobody has any more. What is to be done then is done some
+// time after: collect waits for that of a value of its own.
+func collect() {
+	done := make(chan struct{})
+	runtime.AddCleanup(new(*Tensor), func(c chan struct{}) { close(c) }, done)
+	for range 2 {
+		runtime.GC()
+		select {
+		case <-done:
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// MemoryStats returns the figures of the memory of tensors on this process's heap, under the names
+// of torch.cuda.memory_stats. In bytes: allocated_bytes.current and .peak, which tensors have,
+// those included that were dropped and that no collection has found yet, and
+// reserved_bytes.current, with what is kept of closed ones for later. How often: num_host_alloc,
+// memory that was wanted, and num_alloc_reused, that was found among what is kept. Tensors of less
+// than 32 KiB do not count as allocated, nor does memory that a program brings by FromSlice.
+func MemoryStats() map[string]int {
+	c := &memories
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return map[string]int{
+		"allocated_bytes.current": c.made - c.idle,
+		"allocated_bytes.peak":    c.peak,
+		"reserved_bytes.current":  c.made - c.idle + c.kept,
+		"num_host_alloc":          c.hits + c.misses,
+		"num_alloc_reused":        c.hits,
+	}
+}
