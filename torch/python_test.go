@@ -29,6 +29,29 @@ var plainPythons = sync.OnceValue(func() []peerPython {
 		"import sys, multiprocessing.synchronize; print(sys.executable, sys.version.split()[0])")
 })
 
+// withoutLibuv reports whether it is Debian's build of a PyTorch whose TCPStore asks for libuv
+// unless it is told not to, which torchrun does not tell it.
+func (py peerPython) withoutLibuv() bool { return strings.HasSuffix(py.version, "+debian") }
+
+// environ returns the environment of what py starts, and more.
+func (py peerPython) environ(more ...string) []string {
+	env := append(os.Environ(), "OMP_NUM_THREADS=1")
+	if py.withoutLibuv() {
+		env = append(env, "USE_LIBUV=0")
+	}
+	return append(env, more...)
+}
+
+// eachTorchrun runs a test with every PyTorch whose torchrun can start something.
+func eachTorchrun(t *testing.T, test func(t *testing.T, py peerPython)) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
+		if py.withoutLibuv() {
+			t.Skip("its torchrun starts nothing: it asks for libuv, which this PyTorch was built without")
+		}
+		test(t, py)
+	})
+}
+
 // found are the interpreters of an environment variable that can run code, which prints what they
 // are.
 func found(variable, code string) (all []peerPython) {
@@ -84,7 +107,7 @@ func each(t *testing.T, all []peerPython, missing string, test func(t *testing.T
 
 // testContext ends what hangs.
 func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -150,7 +150,7 @@ func torchrun(t *testing.T, py peerPython, part string, ranks, restarts int,
 		args[slices.Index(args, "3")], args[len(args)-2] = "1", "1"
 	}
 	cmd := exec.CommandContext(ctx, py.path, append(args, command...)...)
-	cmd.Env = append(os.Environ(), "SHOAL_TEST_RANK="+part, "OMP_NUM_THREADS=1")
+	cmd.Env = py.environ("SHOAL_TEST_RANK=" + part)
 	cmd.WaitDelay = 10 * time.Second
 	b, err := cmd.CombinedOutput()
 	return string(b), err
@@ -174,7 +174,7 @@ func freePort(t *testing.T) string {
 // Ranks of PyTorch and one of Go's do a job together. In the first start the rank of Go is killed;
 // torchrun starts all of them anew.
 func TestRank_TorchrunStartsGoBesidePyTorch(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py peerPython) {
+	eachTorchrun(t, func(t *testing.T, py peerPython) {
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func TestRank_TorchrunStartsGoBesidePyTorch(t *testing.T) {
 
 // What a rank of Go has failed with is in torchrun's report.
 func TestRank_TorchrunReportsWhatGoFailedWith(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py peerPython) {
+	eachTorchrun(t, func(t *testing.T, py peerPython) {
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
@@ -223,7 +223,7 @@ type pythonStore struct {
 func startStore(t *testing.T, py peerPython) *pythonStore {
 	t.Helper()
 	cmd := exec.Command(py.path, "testdata/store.py")
-	cmd.Stderr = os.Stderr
+	cmd.Env, cmd.Stderr = py.environ(), os.Stderr
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {

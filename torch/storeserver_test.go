@@ -349,7 +349,7 @@ func startRanks(t *testing.T, py peerPython, env ...string) (output func() strin
 	var text bytes.Buffer
 	for rank := 1; rank <= 2; rank++ {
 		cmd := exec.CommandContext(testContext(t), py.path, "testdata/storeranks.py")
-		cmd.Env = append(append(os.Environ(), env...), fmt.Sprint("RANK=", rank), "OMP_NUM_THREADS=1")
+		cmd.Env = append(py.environ(env...), fmt.Sprint("RANK=", rank))
 		cmd.Stdout, cmd.Stderr = &synced{w: &text}, &synced{w: &text}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -432,7 +432,7 @@ func TestServeStore_ServesPyTorch(t *testing.T) {
 // TestServeStore_UnderTorchrunStandalone has torchrun start all three. Before PyTorch 2.5 rank 0
 // serves the store, later torchrun does.
 func TestServeStore_UnderTorchrunStandalone(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py peerPython) {
+	eachTorchrun(t, func(t *testing.T, py peerPython) {
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
@@ -447,7 +447,7 @@ func TestServeStore_UnderTorchrunStandalone(t *testing.T) {
 			args[8], args[10] = "1", "1"
 		}
 		cmd := exec.CommandContext(ctx, py.path, args...)
-		cmd.Env = append(os.Environ(), "SHOAL_TEST_RANK=serve", "OMP_NUM_THREADS=1")
+		cmd.Env = py.environ("SHOAL_TEST_RANK=serve")
 		cmd.WaitDelay = 10 * time.Second
 		b, err := cmd.CombinedOutput()
 		serves := strings.HasPrefix(py.version, "1.") || strings.HasPrefix(py.version, "2.4.")

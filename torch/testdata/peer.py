@@ -48,6 +48,15 @@ def make(kind, dtype):
     raise KeyError(kind)
 
 
+def picklable(dtype):
+    """Whether there is a dtype, and this PyTorch can pickle it: 2.4 cannot pickle its uint16."""
+    try:
+        pickle.dumps(torch.empty(0, dtype=getattr(torch, dtype)))
+    except (AttributeError, KeyError):
+        return False
+    return True
+
+
 def tensors(obj):
     if isinstance(obj, torch.Tensor):
         return [obj]

@@ -7,7 +7,8 @@ import torch.distributed as dist
 
 rank = int(os.environ["RANK"])
 host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-tcp = dist.TCPStore(host, port, None, False, timeout=datetime.timedelta(seconds=60), wait_for_workers=rank == 1)
+libuv = {"use_libuv": False} if os.environ.get("USE_LIBUV") == "0" else {}
+tcp = dist.TCPStore(host, port, None, False, timeout=datetime.timedelta(seconds=60), wait_for_workers=rank == 1, **libuv)
 store = dist.PrefixStore("shoal/" + os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), tcp)
 
 
@@ -55,7 +56,7 @@ def calls():
         assert tcp.multi_get(["m2", "m1"]) == [b"y", b"x"]
     if has("clone"):
         assert tcp.clone().get("a") == b""
-    if has("queue_push"):
+    if has("queue_push") and not libuv:  # without which a PyTorch has no queues
         tcp.queue_push("queue", "first")
         tcp.queue_push("queue", "second")
         assert tcp.queue_len("queue") == 2 and tcp.queue_pop("queue") == b"first" and tcp.queue_pop("queue", False) == b"second"
@@ -88,7 +89,8 @@ assert x.tolist() == [6, 6, 6], x
 objects = [None, None]
 dist.all_gather_object(objects, {"rank": rank})
 assert [o["rank"] for o in objects] == [1, 2], objects
-dist.destroy_process_group()
+if not torch.__version__.startswith("2.4."):  # whose Gloo ends in every second run, and waits for ever in the others
+    dist.destroy_process_group()
 store.set("gather/metrics/0/%d" % rank, '{"rank": %d}' % rank)
 store.get("bye")
 print("python %d is done" % rank, flush=True)
