@@ -3,9 +3,8 @@
 //!     shoal-peer-iceoryx2 WORK SIZE ROUNDS CPU CPU
 //!
 //! prints the nanoseconds that a round took: `rtt` is a sample of SIZE bytes there and one back,
-//! each loaned, sent and received without a look at its elements, both sides polling; `msgs` is
-//! SIZE bytes one way, through a buffer of 1024; `wake` is an event to and fro, with the other side
-//! asleep.
+//! each loaned, one byte written, sent and received, both sides polling; `msgs` is SIZE bytes one
+//! way, through a buffer of 1024; `wake` is an event to and fro, with the other side asleep.
 
 use core::time::Duration;
 use iceoryx2::port::publisher::Publisher;
@@ -20,6 +19,8 @@ type Result<T> = core::result::Result<T, Box<dyn Error>>;
 type Topic = publish_subscribe::PortFactory<ipc::Service, [u8], ()>;
 
 const BUFFER: usize = 1024;
+const GREETING: u8 = 1;
+const MESSAGE: u8 = 2;
 const PAUSE: Duration = Duration::from_micros(150);
 
 struct Task {
@@ -114,15 +115,15 @@ impl Task {
         let (there, back) = (self.topic(&node, "there")?, self.topic(&node, "back")?);
         let (out, into) = if self.leader { (&there, &back) } else { (&back, &there) };
         let (publisher, subscriber) = (self.publisher(out)?, into.subscriber_builder().create()?);
-        meet(&[out, into]);
+        self.meet(&publisher, &subscriber)?;
         let begin = Instant::now();
         for _ in 0..self.rounds {
             if self.leader {
-                self.send(&publisher)?;
-                self.receive(&subscriber)?;
+                self.send(&publisher, MESSAGE)?;
+                self.receive(&subscriber, &publisher)?;
             } else {
-                self.receive(&subscriber)?;
-                self.send(&publisher)?;
+                self.receive(&subscriber, &publisher)?;
+                self.send(&publisher, MESSAGE)?;
             }
         }
         self.last(begin, &there)
@@ -133,18 +134,18 @@ impl Task {
         let (there, back) = (self.topic(&node, "there")?, self.topic(&node, "back")?);
         let (out, into) = if self.leader { (&there, &back) } else { (&back, &there) };
         let (publisher, subscriber) = (self.publisher(out)?, into.subscriber_builder().create()?);
-        meet(&[out, into]);
+        self.meet(&publisher, &subscriber)?;
         let begin = Instant::now();
         if self.leader {
             for _ in 0..self.rounds {
-                self.send(&publisher)?;
+                self.send(&publisher, MESSAGE)?;
             }
-            self.receive(&subscriber)?;
+            self.receive(&subscriber, &publisher)?;
         } else {
             for _ in 0..self.rounds {
-                self.receive(&subscriber)?;
+                self.receive(&subscriber, &publisher)?;
             }
-            self.send(&publisher)?;
+            self.send(&publisher, MESSAGE)?;
         }
         self.last(begin, &there)
     }
@@ -158,23 +159,41 @@ impl Task {
         Ok(begin.elapsed())
     }
 
-    fn send(&self, p: &Publisher<ipc::Service, [u8], ()>) -> Result<()> {
-        let sample = p.loan_slice_uninit(self.size)?;
+    fn send(&self, p: &Publisher<ipc::Service, [u8], ()>, kind: u8) -> Result<()> {
+        let mut sample = p.loan_slice_uninit(self.size)?;
+        sample.payload_mut()[0].write(kind);
         unsafe { sample.assume_init() }.send()?;
         Ok(())
     }
 
-    fn receive(&self, s: &Subscriber<ipc::Service, [u8], ()>) -> Result<()> {
+    /// receive waits for a message. Greetings that come meanwhile are answered.
+    fn receive(&self, s: &Subscriber<ipc::Service, [u8], ()>, p: &Publisher<ipc::Service, [u8], ()>) -> Result<()> {
         for i in 1u32.. {
             if let Some(sample) = s.receive()? {
                 assert_eq!(sample.payload().len(), self.size);
-                return Ok(());
+                if sample.payload()[0] == MESSAGE {
+                    return Ok(());
+                }
+                drop(sample);
+                if !self.leader {
+                    self.send(p, GREETING)?;
+                }
             }
             if i & 0xfff == 0 {
                 std::thread::yield_now();
             }
         }
         unreachable!()
+    }
+
+    /// meet has the leader greet until the other side answers: what is sent before both ends of a
+    /// connection are there is lost.
+    fn meet(&self, p: &Publisher<ipc::Service, [u8], ()>, s: &Subscriber<ipc::Service, [u8], ()>) -> Result<()> {
+        while self.leader && s.receive()?.is_none() {
+            self.send(p, GREETING)?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
     }
 
     fn wake(&self) -> Result<Duration> {
@@ -210,14 +229,4 @@ fn let_sleep() -> Duration {
     let begin = Instant::now();
     while begin.elapsed() < PAUSE {}
     begin.elapsed()
-}
-
-/// meet returns when both sides have their ports.
-fn meet(topics: &[&Topic]) {
-    for t in topics {
-        let config = t.dynamic_config();
-        while config.number_of_publishers() < 1 || config.number_of_subscribers() < 1 {
-            std::thread::yield_now();
-        }
-    }
 }
