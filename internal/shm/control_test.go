@@ -63,7 +63,7 @@ func (s *stage) clear(participants int) {
 // forget is for another scenario, whose words are others.
 func (s *stage) forget() { clear(s.uses) }
 
-func (s *stage) ring(seat int, _ uint32) { s.rung[seat] = true }
+func (s *stage) ring(seat int, _ uint64) { s.rung[seat] = true }
 
 // found makes a domain with so many participants, which have no goroutines of their own.
 func (s *stage) found(participants int) []*Domain {

@@ -197,13 +197,14 @@ func (d *Domain) claimSeat(s int) (bool, error) {
 // rung before this participant is LIVE: killed before the ring it holds nothing yet, killed after
 // it somebody watches it.
 func (d *Domain) start() error {
-	b, err := d.store.listen(d.seat, d.epoch)
+	b, name, err := d.store.listen()
 	if err != nil {
 		return errors.Join(fmt.Errorf("listen to doorbell: %w", err), d.store.leave(d.seat))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	d.watching = cancel
 	d.park.bell = b
+	d.parts[d.seat].bell.Store(name)
 	d.parts[d.seat].collected.Store(d.hdr.pressure.Load()) // it holds nothing that an earlier shortage could want
 	d.done.Add(2)
 	go d.answer(b)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"time"
 	"unsafe"
@@ -390,6 +391,7 @@ var Offsets = []Offset{
 	{"participant.state", unsafe.Offsetof(participant{}.state), 0},
 	{"participant.pid", unsafe.Offsetof(participant{}.pid), 8},
 	{"participant.nap", unsafe.Offsetof(participant{}.nap), 32},
+	{"participant.bell", unsafe.Offsetof(participant{}.bell), 40},
 	{"sizeof laneRec", unsafe.Sizeof(laneRec{}), 64},
 	{"laneRec.opseq", unsafe.Offsetof(laneRec{}.opseq), 0},
 	{"laneRec.block", unsafe.Offsetof(laneRec{}.block), 8},
@@ -529,3 +531,9 @@ func (h *AdaptiveBackoff) Learn(paid bool) { h.h.learn(paid) }
 
 // Spin spins for a condition, if that is due.
 func (h *AdaptiveBackoff) Spin(d *Domain, ready func() bool) bool { return d.spin(&h.h, ready) }
+
+// BellName returns the address of the participant's doorbell, without its @.
+func (d *Domain) BellName() string { return bellName(d.parts[d.seat].bell.Load()) }
+
+// HangBell hangs a doorbell whose names are drawn so, and returns what was drawn last.
+func HangBell(draw func() (uint64, error)) (io.Closer, uint64, error) { return hangBell(draw) }

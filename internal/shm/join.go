@@ -54,10 +54,7 @@ func call(ctx context.Context, addr string, req [requestSize]byte, hear func(*sy
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(handshakeTime))
 	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
-	uid, _, err := sys.PeerUID(c)
-	if err == nil && uid != os.Getuid() {
-		err = fmt.Errorf("%w: user %d", ErrUser, uid)
-	}
+	err = sameUser(c)
 	if err == nil {
 		c.Write(req[:]) // a peer that has closed already may have said why
 		err = hear(c)
@@ -66,6 +63,16 @@ func call(ctx context.Context, addr string, req [requestSize]byte, hear func(*sy
 		return because(ctx, err)
 	}
 	return nil
+}
+
+// sameUser returns an error where another user's process listens at the other end: the name of one
+// that has ended is free for everybody.
+func sameUser(c *sys.Conn) error {
+	uid, _, err := sys.PeerUID(c)
+	if err == nil && uid != os.Getuid() {
+		err = fmt.Errorf("%w: user %d", ErrUser, uid)
+	}
+	return err
 }
 
 // because adds the reason for which ctx has ended.

@@ -110,6 +110,9 @@ func dialKeeper(d *Domain, dropped func(Handle)) (*keeperClient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrKeeper, err)
 	}
+	if err := sameUser(conn); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrKeeper, err), conn.Close())
+	}
 	c := &keeperClient{line: line{conn: conn}, answers: make(chan keeperAnswer, 1), dropped: dropped}
 	c.done.Go(c.listen)
 	return c, nil

@@ -18,8 +18,8 @@ type store interface {
 	alive(seat int) (bool, error)                   // whether somebody has the seat's proof of life
 	await(ctx context.Context, pid, seat int) error // until the participant has ended
 
-	listen(seat int, epoch uint32) (bell, error)
-	ring(seat int, epoch uint32)
+	listen() (b bell, name uint64, err error) // a doorbell of a name that nobody can guess
+	ring(seat int, name uint64)               // the doorbell of the participant there; 0: it has none yet
 	close() error
 }
 

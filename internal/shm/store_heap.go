@@ -21,7 +21,7 @@ type heap struct {
 	mu       sync.Mutex
 	ctl, mem []byte
 	living   [maxParticipants]chan struct{} // closed at death
-	bells    map[string]*heapBell
+	bells    map[uint64]*heapBell
 	backed   map[uint64]bool // pages
 	room     atomic.Int64
 }
@@ -30,7 +30,7 @@ func newHeap(dataSize, blocks int) *heap {
 	s := &heap{
 		ctl:    aligned(offBlocks + blocks*blockSize),
 		mem:    aligned(dataSize),
-		bells:  make(map[string]*heapBell),
+		bells:  make(map[uint64]*heapBell),
 		backed: make(map[uint64]bool),
 	}
 	s.room.Store(1 << 40)
@@ -118,19 +118,18 @@ func (s *heap) await(ctx context.Context, _, seat int) error {
 	}
 }
 
-func heapBellName(seat int, epoch uint32) string { return fmt.Sprintf("%d.%d", seat, epoch) }
-
-func (s *heap) listen(seat int, epoch uint32) (bell, error) {
+func (s *heap) listen() (bell, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := &heapBell{rung: make(chan struct{}, 1), closed: make(chan struct{})}
-	s.bells[heapBellName(seat, epoch)] = b
-	return b, nil
+	name := uint64(len(s.bells)) + 1
+	s.bells[name] = b
+	return b, name, nil
 }
 
-func (s *heap) ring(seat int, epoch uint32) {
+func (s *heap) ring(_ int, name uint64) {
 	s.mu.Lock()
-	b := s.bells[heapBellName(seat, epoch)]
+	b := s.bells[name]
 	s.mu.Unlock()
 	if b == nil {
 		return

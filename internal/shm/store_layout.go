@@ -76,7 +76,8 @@ type participant struct {
 
 	collected Word // the newest pressure that it has collected for
 	nap       Word // of a goroutine of it that waits: awake, napping, roused
-	_         [216]byte
+	bell      Word // name of its doorbell
+	_         [208]byte
 }
 
 // Participant states; the epoch in the upper half grows when a seat is free again.
@@ -140,7 +141,7 @@ type block struct {
 func layoutHash() uint64 {
 	h := fnv.New64a()
 	for _, v := range []uintptr{
-		6, // protocol version: raise when a word's meaning changes
+		7, // protocol version: raise when a word's meaning changes
 		unsafe.Sizeof(header{}), unsafe.Sizeof(participant{}), unsafe.Sizeof(laneRec{}), unsafe.Sizeof(block{}),
 		unsafe.Sizeof(ring{}), unsafe.Sizeof(slot{}), unsafe.Sizeof(cell{}), cellHead,
 		unsafe.Offsetof(header{}.blocks), unsafe.Offsetof(header{}.budget), unsafe.Offsetof(header{}.recovery),
@@ -155,5 +156,3 @@ func layoutHash() uint64 {
 	}
 	return h.Sum64()
 }
-
-const tokenOffset = unsafe.Offsetof(header{}.token)

@@ -2,11 +2,13 @@ package shm
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -20,14 +22,13 @@ type memfds struct {
 	ctl, mem          []byte
 	lives             *lifetimes
 	ringer            *sys.Ringer
-	token             string
 	addrs             [maxParticipants]atomic.Pointer[bellAddr]
 	room              roomCache
 }
 
 type bellAddr struct {
-	epoch uint32
-	addr  sys.BellAddr
+	name uint64
+	addr sys.BellAddr
 }
 
 // New makes a domain and joins it as its first participant. The caller closes it.
@@ -216,25 +217,48 @@ func (r *roomCache) get() int64 {
 func (s *memfds) enter(seat int) (bool, error) { return sys.LockByte(s.life, int64(seat)) }
 func (s *memfds) leave(seat int) error         { return sys.UnlockByte(s.life, int64(seat)) }
 func (s *memfds) alive(seat int) (bool, error) { return sys.ByteLocked(s.life, int64(seat)) }
-func (s *memfds) listen(seat int, epoch uint32) (bell, error) {
-	return sys.ListenBell(s.bellName(seat, epoch))
-}
 
-// bellName has the epoch in it, since the name of a dead process may live a moment longer than its
-// proof of life.
-func (s *memfds) bellName(seat int, epoch uint32) string {
-	if s.token == "" {
-		s.token = fmt.Sprintf("%x", s.ctl[tokenOffset:tokenOffset+16])
+// listen draws the name of a doorbell, since any user of the machine may bind names in the abstract
+// namespace, and sees in /proc/net/unix those that are bound: one that could be guessed could be
+// taken beforehand.
+func (s *memfds) listen() (bell, uint64, error) { return hangBell(drawBell) }
+
+func hangBell(draw func() (uint64, error)) (bell, uint64, error) {
+	for tries := 1; ; tries++ {
+		name, err := draw()
+		if err != nil {
+			return nil, 0, err
+		}
+		b, err := sys.ListenBell(bellName(name))
+		if err == nil {
+			return b, name, nil
+		}
+		if tries == bellTries || !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, 0, err
+		}
 	}
-	return fmt.Sprintf("shoal/%s/%d.%d", s.token, seat, epoch)
 }
 
-// The address of a doorbell is kept with the epoch that it was made for: a place that somebody else
-// has by now has another name, and a datagram to the old one goes nowhere.
-func (s *memfds) ring(seat int, epoch uint32) {
+func drawBell() (uint64, error) {
+	var r [8]byte
+	err := sys.Random(r[:])
+	return max(binary.LittleEndian.Uint64(r[:]), 1), err
+}
+
+// bellTries is how many names may be taken before a participant gives up.
+const bellTries = 8
+
+func bellName(name uint64) string { return fmt.Sprintf("shoal/bell/%016x", name) }
+
+// The address of a doorbell is kept with the name that it was made for: the next participant in the
+// seat has another one, and a datagram to the old one goes nowhere.
+func (s *memfds) ring(seat int, name uint64) {
+	if name == 0 {
+		return
+	}
 	a := s.addrs[seat].Load()
-	if a == nil || a.epoch != epoch {
-		a = &bellAddr{epoch: epoch, addr: sys.NewBellAddr(s.bellName(seat, epoch))}
+	if a == nil || a.name != name {
+		a = &bellAddr{name: name, addr: sys.NewBellAddr(bellName(name))}
 		s.addrs[seat].Store(a)
 	}
 	s.ringer.Ring(&a.addr)

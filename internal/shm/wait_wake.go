@@ -68,7 +68,7 @@ func (d *Domain) wakeAll() {
 	}
 }
 
-func (d *Domain) ringBell(s int) { d.store.ring(s, uint32(d.parts[s].state.Load()>>32)) }
+func (d *Domain) ringBell(s int) { d.store.ring(s, d.parts[s].bell.Load()) }
 
 // wakeSeat has the participant look at all that its goroutines wait for.
 func (d *Domain) wakeSeat(s int) {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"time"
@@ -101,7 +102,7 @@ func tryLock() error {
 // tryBell rings a doorbell for which a goroutine waits, some times, and returns the least that it
 // took.
 func tryBell() (ns float64, err error) {
-	name := fmt.Sprintf("shoal-doctor/%d", os.Getpid())
+	name := "shoal-doctor/" + rand.Text() // one that could be guessed could be taken
 	bell, err := sys.ListenBell(name)
 	if err != nil {
 		return 0, err
