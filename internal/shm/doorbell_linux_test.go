@@ -49,8 +49,8 @@ func heard(t *testing.T, part string) (names []string) {
 	return names
 }
 
-// A stranger sees the names of a domain, and takes those that were the next ones when a doorbell was
-// named by token, seat and epoch. 22 starts failed in a row.
+// A stranger sees the names of a domain, and takes those that were the next ones when the name of a
+// doorbell was made of token, seat and epoch. 22 starts failed in a row.
 func TestDoorbell_TakenNamesStopNobody(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	token := fmt.Sprintf("%x", d.Token())
