@@ -231,8 +231,8 @@ func (d *Domain) Token() [16]byte {
 }
 
 // Close leaves the domain: every reference that this process holds is dropped, by the same code
-// that reaps the dead. Bytes that Bytes returned stay mapped, but belong to others. Close is
-// idempotent.
+// that reaps the dead. Bytes that Bytes returned belong to others from now on. They stay mapped as
+// long as the Domain, or an object that refers to it, can be reached. Close is idempotent.
 //
 // The lanes are taken for good and not given back: no operation of this participant is in the
 // middle of anything when its place goes to another one, and none begins.

@@ -49,7 +49,13 @@ func New(opts Options) (*Domain, error) {
 		reserve = reserveFor(m.Total)
 	}
 	reserve = int64(roundUp(uint64(max(reserve, budget)), hugeAlign))
+	if lingering.Load() >= maxLingering {
+		unmapClosed()
+	}
 	s, err := newMemfds(reserve, budget)
+	if errors.Is(err, ErrAddressSpace) && unmapClosed() {
+		s, err = newMemfds(reserve, budget)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("new domain: %w", err)
 	}
@@ -58,6 +64,7 @@ func New(opts Options) (*Domain, error) {
 		s.unmap()
 		return nil, errors.Join(fmt.Errorf("new domain: %w", err), s.ctlFile.Close(), s.dataFile.Close())
 	}
+	s.unmapAfter(d)
 	k, err := newKeeper(d)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("new domain: %w", err), d.Close())
@@ -159,6 +166,7 @@ func Attach(control, data *os.File) (*Domain, error) {
 		s.unmap()
 		return nil, fmt.Errorf("attach domain: %w", err)
 	}
+	s.unmapAfter(d)
 	return d, nil
 }
 
@@ -278,9 +286,11 @@ func (s *memfds) await(ctx context.Context, pid, seat int) error {
 	return p.Wait(ctx)
 }
 
-// close keeps the mappings: slices that were borrowed may still be looked at, and the process
-// usually ends now.
+// close keeps the mappings: see Note [Unmapping].
 func (s *memfds) close() error {
+	if s.lives == nil {
+		lingering.Add(1)
+	}
 	return errors.Join(s.ringer.Close(), s.life.Close(), s.ctlFile.Close(), s.dataFile.Close())
 }
 
