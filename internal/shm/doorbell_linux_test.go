@@ -107,7 +107,10 @@ func TestDoorbell_TriesAnotherNameWhereOneIsTaken(t *testing.T) {
 func init() {
 	actors["squatter"] = func(_ *shm.Domain, args []string) error {
 		const nobody = 65534
-		if err := syscall.Setuid(nobody); err != nil {
+		if err := syscall.Setuid(nobody); err == syscall.EINVAL {
+			say("root is the only user")
+			return nil
+		} else if err != nil {
 			return err
 		}
 		l, err := sys.Listen(args[0])
@@ -132,7 +135,11 @@ func TestKeeper_OfAnotherUserIsNotTrusted(t *testing.T) {
 	defer d.Close()
 	check(t, root.Close())
 	squatter := start(t, nil, "squatter", fmt.Sprintf("@shoal/%x/keeper", d.Token()))
-	if said := squatter.hear(); said != "ready" {
+	switch said := squatter.hear(); said {
+	case "ready":
+	case "root is the only user":
+		t.Skip("this user namespace has no other user")
+	default:
 		t.Fatal(said)
 	}
 	if _, err := d.KeepFile(os.Stdin); !errors.Is(err, shm.ErrKeeper) || !errors.Is(err, shm.ErrUser) {
