@@ -184,7 +184,11 @@ func ListenAnew(addr string) (*Listener, error) {
 	if e := os.Remove(addr); e != nil && !errors.Is(e, fs.ErrNotExist) {
 		return nil, e
 	}
-	return Listen(addr)
+	l, err = Listen(addr)
+	if errors.Is(err, unix.EADDRINUSE) { // a program that found no path did not come for the lock
+		return nil, fmt.Errorf("%w: another program listens there", err)
+	}
+	return l, err
 }
 
 // bound reports whether a living socket has a path. A socket of another type is refused for its
