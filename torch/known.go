@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/torch/internal/huggingface"
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
 
@@ -95,6 +96,8 @@ func (c Child) knows(v any, seen map[any]bool) error {
 		return nil
 	case vision.Known(o.Class):
 		return vision.Check(o)
+	case o.Class == huggingface.Class:
+		return huggingface.Check(o)
 	case o.Class == chainDataset || known(o.Class) != nil:
 		return c.knowsParts(state, seen)
 	}
@@ -135,7 +138,7 @@ func (c Child) targets() []string {
 
 // words are others, most of which say what a data set is.
 func (c Child) words() []string {
-	all := []string{datasetName, "torch.utils.data.dataset", vision.Module}
+	all := []string{datasetName, "torch.utils.data.dataset", vision.Module, huggingface.Class.Module}
 	names := func(name string) { all = append(all, name[strings.LastIndexByte(name, '.')+1:]) }
 	for name := range c.Functions {
 		names(name)

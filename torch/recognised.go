@@ -10,6 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/internal/huggingface"
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
 
@@ -29,6 +30,7 @@ func init() { // a variable would refer to itself: a Subset has a data set
 		named("torch.utils.data.dataset.ConcatDataset"): concatDataset,
 		named("torch.utils.data.dataset.TensorDataset"): tensorDataset,
 		named("torch.utils.data.dataset.StackDataset"):  stackDataset,
+		huggingface.Class: arrowTable,
 	}
 }
 
@@ -53,6 +55,15 @@ func recognisedNames() []string {
 // pictures opens a data set of torchvision's.
 func pictures(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	ds, err := vision.Open(r)
+	if err != nil {
+		return nil, err
+	}
+	return s.begin(ctx, ds)
+}
+
+// arrowTable opens a Dataset of Hugging Face.
+func arrowTable(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
+	ds, err := huggingface.Open(r)
 	if err != nil {
 		return nil, err
 	}

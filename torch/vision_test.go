@@ -46,39 +46,43 @@ func TestChild_SamplesOfTorchvisionAreThoseOfPython(t *testing.T) {
 		return exec.Command(py.path, "-c", "import torchvision.transforms.v2, PIL").Run() != nil
 	})
 	each(t, with, "batches were not compared: no Python has torchvision with transforms.v2",
-		func(t *testing.T, py peerPython) {
-			cmd := exec.CommandContext(testContext(t), py.path, "testdata/vision.py", os.Args[0], t.TempDir())
-			cmd.Env = pythonEnv()
-			var stderr strings.Builder
-			cmd.Stderr = &stderr
-			b, err := cmd.Output()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, stderr.String())
-			}
-			lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-			var out map[string]string
-			if err := json.Unmarshal([]byte(lines[len(lines)-1]), &out); err != nil {
-				t.Fatalf("%v: %s", err, b)
-			}
-			t.Log(out["versions"])
-			delete(out, "versions")
-			if len(out) < 60 {
-				t.Errorf("only %d comparisons", len(out))
-			}
-			for name, got := range out {
-				want, refused := refusals[name]
-				if refused && !strings.Contains(got, want) || !refused && got != "" {
-					t.Errorf("%s: %s", name, got)
-				}
-			}
-			for name := range refusals {
-				if _, ok := out[name]; !ok {
-					t.Errorf("%s was not tried", name)
-				}
-			}
-			if s := stderr.String(); slices.ContainsFunc([]string{"Traceback", "leaked"},
-				func(bad string) bool { return strings.Contains(s, bad) }) {
-				t.Errorf("PyTorch complained:\n%s", s)
-			}
-		})
+		func(t *testing.T, py peerPython) { compare(t, py, "vision", 60, refusals) })
+}
+
+// compare runs a script of testdata that loads data sets by Python and by Go and prints, by the
+// names of least comparisons or more, how the batches differ, or what Go refused.
+func compare(t *testing.T, py peerPython, script string, least int, refusals map[string]string) {
+	cmd := exec.CommandContext(testContext(t), py.path, "testdata/"+script+".py", os.Args[0], t.TempDir())
+	cmd.Env = pythonEnv()
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	b, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	var out map[string]string
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &out); err != nil {
+		t.Fatalf("%v: %s", err, b)
+	}
+	t.Log(out["versions"])
+	delete(out, "versions")
+	if len(out) < least {
+		t.Errorf("only %d comparisons", len(out))
+	}
+	for name, got := range out {
+		want, refused := refusals[name]
+		if refused && !strings.Contains(got, want) || !refused && got != "" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	for name := range refusals {
+		if _, ok := out[name]; !ok {
+			t.Errorf("%s was not tried", name)
+		}
+	}
+	if s := stderr.String(); slices.ContainsFunc([]string{"Traceback", "leaked"},
+		func(bad string) bool { return strings.Contains(s, bad) }) {
+		t.Errorf("PyTorch complained:\n%s", s)
+	}
 }

@@ -18,7 +18,7 @@ var floors = [...][]string{
 	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row"},
 	7: {"data", "data/*", "nn", "manager/*"},
 	8: {"data/datasets", "data/jsonl", "data/parquet", "data/tokens", "dist"},
-	9: {"torch", "torch/internal/vision"},
+	9: {"torch", "torch/internal/huggingface", "torch/internal/vision"},
 	10: {"examples", "examples/*", "internal/bench", "internal/crashtest", "internal/pictures",
 		"scripts/*"},
 	11: {"internal/bench/cuda", "cmd/internal/beside", "cmd/internal/words"},

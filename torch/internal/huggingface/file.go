@@ -1,0 +1,132 @@
+package huggingface
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A mapping is a file in memory.
+type mapping struct {
+	bytes *tensor.Tensor
+}
+
+func (m *mapping) close() { m.bytes.Close() }
+
+// read maps a file, a stream of Arrow's IPC format, whose batches of rows stay where they are.
+func read(path string) (_ *table, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, refuse("%v", err)
+	}
+	if info.Size() == 0 || info.Size() > math.MaxInt {
+		return nil, refuse("%s: %d bytes are no Arrow file", path, info.Size())
+	}
+	bytes, err := tensor.FromFile(path, false, tensor.Uint8, int(info.Size()))
+	if err != nil {
+		return nil, refuse("%v", err)
+	}
+	m := &mapping{bytes}
+	defer func() {
+		if err != nil {
+			m.close()
+		}
+	}()
+	t, err := decode(tensor.Data[uint8](bytes))
+	if err != nil {
+		return nil, refuse("%s: %v", path, err)
+	}
+	t.files = []*mapping{m}
+	return t, nil
+}
+
+// decode makes a table of a stream, whose bytes it refers to.
+func decode(stream []byte) (*table, error) {
+	r, err := ipc.NewReaderFromMessageReader(&messages{rest: stream})
+	if err != nil {
+		return nil, err
+	}
+	t := new(table)
+	for _, field := range r.Schema().Fields() {
+		t.names = append(t.names, field.Name)
+	}
+	for r.Next() {
+		batch := r.RecordBatch()
+		columns := batch.Columns()
+		for _, c := range columns {
+			c.Retain()
+		}
+		t.add(append([]arrow.Array(nil), columns...))
+	}
+	if err := r.Err(); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return t, nil
+}
+
+// messages is an ipc.MessageReader that copies nothing.
+type messages struct {
+	rest []byte
+}
+
+// continues begins a message since version 0.15 of the format.
+const continues = 0xFFFFFFFF
+
+// Retain does nothing: the mapping outlives the messages.
+func (*messages) Retain() {}
+
+// Release does nothing.
+func (*messages) Release() {}
+
+// Message returns the next message; io.EOF at the end, which a file may mark or not.
+func (m *messages) Message() (*ipc.Message, error) {
+	if len(m.rest) == 0 {
+		return nil, io.EOF
+	}
+	word, err := m.take(4)
+	if err != nil {
+		return nil, err
+	}
+	n := binary.LittleEndian.Uint32(word)
+	if n == continues {
+		if word, err = m.take(4); err != nil {
+			return nil, err
+		}
+		n = binary.LittleEndian.Uint32(word)
+	}
+	if n == 0 {
+		m.rest = nil
+		return nil, io.EOF
+	}
+	meta, err := m.take(int64(n))
+	if err != nil {
+		return nil, err
+	}
+	if err := verify(meta); err != nil {
+		return nil, err
+	}
+	about, none := memory.NewBufferBytes(meta), memory.NewBufferBytes(nil)
+	body, err := m.take(ipc.NewMessage(about, none).BodyLen())
+	if err != nil {
+		return nil, err
+	}
+	return ipc.NewMessage(about, memory.NewBufferBytes(body)), nil
+}
+
+func (m *messages) take(n int64) ([]byte, error) {
+	if n < 0 || n > int64(len(m.rest)) {
+		return nil, fmt.Errorf("a message asks for %d bytes, and %d are left: %w", n, len(m.rest), io.ErrUnexpectedEOF)
+	}
+	b := m.rest[:n:n]
+	m.rest = m.rest[n:]
+	return b, nil
+}

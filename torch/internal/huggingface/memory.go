@@ -1,0 +1,188 @@
+package huggingface
+
+import (
+	"math"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/shoal-mp/shoal/internal/pickle/value"
+)
+
+// restored is a table of pyarrow's that is in the pickle itself.
+func restored(v any) (*table, error) {
+	args, err := called(v, "_reconstruct_table", 2)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := called(args[1], "schema", 2)
+	if err != nil {
+		return nil, err
+	}
+	t := new(table)
+	fields, _ := schema[0].([]any)
+	for _, f := range fields {
+		field, err := fieldOf(f)
+		if err != nil {
+			return nil, err
+		}
+		t.names = append(t.names, field.Name)
+	}
+	list, _ := args[0].([]any)
+	if len(list) != len(t.names) || len(list) == 0 {
+		return nil, refuse("its table has %d columns and %d names", len(list), len(t.names))
+	}
+	columns := make([]arrow.Array, len(list))
+	for k, c := range list {
+		if columns[k], err = chunked(c); err != nil {
+			return nil, err
+		}
+		if columns[k].Len() != columns[0].Len() {
+			return nil, refuse("columns of %d and of %d rows", columns[0].Len(), columns[k].Len())
+		}
+	}
+	t.add(columns)
+	return t, nil
+}
+
+// chunked is a column, whose chunks need not be those of the others: they become one.
+func chunked(v any) (arrow.Array, error) {
+	args, err := called(v, "chunked_array", 2)
+	if err != nil {
+		return nil, err
+	}
+	list, _ := args[0].([]any)
+	if len(list) == 0 {
+		of, err := typeOf(args[1])
+		if err != nil {
+			return nil, err
+		}
+		return array.MakeArrayOfNull(memory.DefaultAllocator, of, 0), nil
+	}
+	parts := make([]arrow.Array, len(list))
+	for k, part := range list {
+		data, err := called(part, "_restore_array", 1)
+		if err != nil {
+			return nil, err
+		}
+		d, err := dataOf(data[0])
+		if err != nil {
+			return nil, err
+		}
+		parts[k] = array.MakeFromData(d)
+	}
+	if len(parts) == 1 {
+		return parts[0], nil
+	}
+	return array.Concatenate(parts, memory.DefaultAllocator)
+}
+
+// dataOf is an array's: its type, length, nulls, offset, buffers, children and dictionary.
+func dataOf(v any) (*array.Data, error) {
+	parts, _ := v.(value.Tuple)
+	if len(parts) != 7 || parts[6] != nil {
+		return nil, refuse("an array of %d parts in the pickle", len(parts))
+	}
+	of, err := typeOf(parts[0])
+	if err != nil {
+		return nil, err
+	}
+	var numbers [3]int
+	for k := range numbers {
+		n, ok := parts[1+k].(int64)
+		if !ok || n < -1 || n > math.MaxInt32 || n < 0 && k != 1 {
+			return nil, refuse("an array of %v in the pickle", parts[1:4])
+		}
+		numbers[k] = int(n)
+	}
+	var buffers []*memory.Buffer
+	list, _ := parts[4].([]any)
+	for _, b := range list {
+		if b == nil {
+			buffers = append(buffers, nil)
+			continue
+		}
+		args, err := called(b, "py_buffer", 1)
+		if err != nil {
+			return nil, err
+		}
+		switch b := args[0].(type) {
+		case []byte:
+			buffers = append(buffers, memory.NewBufferBytes(b))
+		case *value.ByteArray:
+			buffers = append(buffers, memory.NewBufferBytes(b.Bytes))
+		default:
+			return nil, refuse("a buffer of %T", b)
+		}
+	}
+	var children []arrow.ArrayData
+	list, _ = parts[5].([]any)
+	for _, c := range list {
+		child, err := dataOf(c)
+		if err != nil {
+			return nil, err
+		}
+		children = append(children, child)
+	}
+	length, nulls, offset := numbers[0], numbers[1], numbers[2]
+	return array.NewData(of, length, buffers, children, nulls, offset), nil
+}
+
+// aliases are pyarrow's names of types.
+var aliases = map[string]arrow.DataType{
+	"bool": arrow.FixedWidthTypes.Boolean, "string": arrow.BinaryTypes.String,
+	"large_string": arrow.BinaryTypes.LargeString, "int8": arrow.PrimitiveTypes.Int8,
+	"int16": arrow.PrimitiveTypes.Int16, "int32": arrow.PrimitiveTypes.Int32,
+	"int64": arrow.PrimitiveTypes.Int64, "uint8": arrow.PrimitiveTypes.Uint8,
+	"uint16": arrow.PrimitiveTypes.Uint16, "uint32": arrow.PrimitiveTypes.Uint32,
+	"uint64": arrow.PrimitiveTypes.Uint64, "halffloat": arrow.FixedWidthTypes.Float16,
+	"float": arrow.PrimitiveTypes.Float32, "double": arrow.PrimitiveTypes.Float64,
+}
+
+// typeOf is a type of pyarrow's, of those that samples have.
+func typeOf(v any) (arrow.DataType, error) {
+	if args, err := called(v, "type_for_alias", 1); err == nil {
+		if name, ok := args[0].(string); ok && aliases[name] != nil {
+			return aliases[name], nil
+		}
+		return nil, refuse("a column of type %v in the pickle", args[0])
+	}
+	args, err := called(v, "list_", 1)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := fieldOf(args[0])
+	if err != nil {
+		return nil, err
+	}
+	return arrow.ListOfField(inner), nil
+}
+
+func fieldOf(v any) (f arrow.Field, err error) {
+	args, err := called(v, "field", 3)
+	if err != nil {
+		return f, err
+	}
+	f.Name, _ = args[0].(string)
+	f.Nullable, _ = args[2].(bool)
+	f.Type, err = typeOf(args[1])
+	return f, err
+}
+
+// called returns the arguments of a call of a function of pyarrow's, which has least of them or
+// more.
+func called(v any, name string, least int) (value.Tuple, error) {
+	r, _ := v.(*value.Record)
+	if r == nil || r.Class != value.Named("pyarrow.lib."+name) || len(r.Args) < least {
+		return nil, refuse("%v is in the pickle of its table, and not a call of %s", shown(v), name)
+	}
+	return r.Args, nil
+}
+
+func shown(v any) any {
+	if r, ok := v.(*value.Record); ok {
+		return r.Class
+	}
+	return v
+}

@@ -1,0 +1,236 @@
+package huggingface
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/shoal-mp/shoal/internal/pickle/value"
+)
+
+// A table is rows in chunks, one after the other.
+type table struct {
+	names  []string
+	chunks [][]arrow.Array // columns of the same length
+	ends   []int           // numbers of the rows up to the end of each chunk
+	files  []*mapping
+}
+
+// add appends a chunk.
+func (t *table) add(columns []arrow.Array) {
+	t.chunks = append(t.chunks, columns)
+	n := 0
+	if len(columns) > 0 {
+		n = columns[0].Len()
+	}
+	t.ends = append(t.ends, t.rows()+n)
+}
+
+func (t *table) rows() int {
+	if len(t.ends) == 0 {
+		return 0
+	}
+	return t.ends[len(t.ends)-1]
+}
+
+// at returns the chunk of row i, and the row's number in it.
+func (t *table) at(i int) ([]arrow.Array, int) {
+	k := sort.SearchInts(t.ends, i+1)
+	if k > 0 {
+		i -= t.ends[k-1]
+	}
+	return t.chunks[k], i
+}
+
+func (t *table) close() {
+	for _, m := range t.files {
+		m.close()
+	}
+	t.chunks, t.ends, t.files = nil, nil, nil
+}
+
+// tableOf makes one of the tables of the library.
+func tableOf(v any) (t *table, err error) {
+	r, _ := v.(*value.Record)
+	if r == nil {
+		return nil, refuse("its table is %T", v)
+	}
+	switch r.Class {
+	case value.Named("datasets.table.MemoryMappedTable"):
+		return mapped(r)
+	case value.Named("datasets.table.ConcatenationTable"):
+		return concatenated(r)
+	case value.Named("datasets.table.InMemoryTable"):
+		inner, _ := r.Attr("table")
+		return restored(inner)
+	}
+	return nil, refuse("its table is a %s", r.Class)
+}
+
+// mapped is a file, and what was done to the table after.
+func mapped(r *value.Record) (*table, error) {
+	path, _ := r.Attr("path")
+	name, ok := path.(string)
+	if !ok {
+		return nil, refuse("the path of a table is %T", path)
+	}
+	t, err := read(name)
+	if err != nil {
+		return nil, err
+	}
+	v, _ := r.Attr("replays")
+	replays, _ := v.([]any)
+	for _, replay := range replays {
+		if err := t.replay(replay); err != nil {
+			t.close()
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// replay does again what a method of pyarrow's Table did.
+func (t *table) replay(v any) error {
+	call, _ := v.(value.Tuple)
+	if len(call) != 3 || !empty(call[2]) {
+		return refuse("a change of its table is %v", v)
+	}
+	args, _ := call[1].(value.Tuple)
+	switch method := call[0]; {
+	case method == "replace_schema_metadata":
+		return nil
+	case method == "slice" && (len(args) == 1 || len(args) == 2):
+		return t.slice(args)
+	case len(args) != 1:
+		return refuse("its table was changed by %v of %d arguments", method, len(args))
+	case method == "rename_columns":
+		names, err := texts(args[0])
+		if err != nil || len(names) != len(t.names) {
+			return refuse("new names %v of the columns %q", args[0], t.names)
+		}
+		t.names = names
+		return nil
+	case method == "select":
+		return t.pick(args[0], true)
+	case method == "drop" || method == "drop_columns":
+		return t.pick(args[0], false)
+	default:
+		return refuse("its table was changed by %v", method)
+	}
+}
+
+// slice keeps some rows.
+func (t *table) slice(args value.Tuple) error {
+	var part [2]int64 // the first row, and how many
+	part[1] = int64(t.rows())
+	for k, arg := range args {
+		n, ok := arg.(int64)
+		if !ok || n < 0 {
+			return refuse("a slice %v of its table", args)
+		}
+		part[k] = n
+	}
+	from := min(part[0], int64(t.rows()))
+	to := from + min(part[1], int64(t.rows())-from)
+	chunks, ends := t.chunks, t.ends
+	t.chunks, t.ends = nil, nil
+	for k, c := range chunks {
+		end := int64(ends[k])
+		start := int64(0)
+		if k > 0 {
+			start = int64(ends[k-1])
+		}
+		first, last := max(from, start)-start, min(to, end)-start
+		if first >= last {
+			continue
+		}
+		some := make([]arrow.Array, len(c))
+		for n, column := range c {
+			some[n] = array.NewSlice(column, first, last)
+		}
+		t.add(some)
+	}
+	return nil
+}
+
+// pick keeps the columns that are named, in that order, or those that are not.
+func (t *table) pick(v any, named bool) error {
+	names, err := texts(v)
+	if err != nil {
+		return err
+	}
+	var keep []int
+	if named {
+		for _, name := range names {
+			keep = append(keep, slices.Index(t.names, name))
+		}
+		if slices.Contains(keep, -1) {
+			return refuse("columns %q of a table of %q", names, t.names)
+		}
+	} else {
+		for k, name := range t.names {
+			if !slices.Contains(names, name) {
+				keep = append(keep, k)
+			}
+		}
+	}
+	if len(keep) == 0 {
+		return refuse("its table has no columns")
+	}
+	t.names = chosen(t.names, keep)
+	for k, c := range t.chunks {
+		t.chunks[k] = chosen(c, keep)
+	}
+	return nil
+}
+
+func chosen[T any](of []T, keep []int) []T {
+	list := make([]T, len(keep))
+	for k, n := range keep {
+		list[k] = of[n]
+	}
+	return list
+}
+
+// concatenated is tables below each other.
+func concatenated(r *value.Record) (_ *table, err error) {
+	v, _ := r.Attr("blocks")
+	rows, ok := v.([]any)
+	if !ok || len(rows) == 0 {
+		return nil, refuse("the parts of its table are %T", v)
+	}
+	whole := new(table)
+	defer func() {
+		if err != nil {
+			whole.close()
+		}
+	}()
+	for _, row := range rows {
+		beside, ok := row.([]any)
+		if !ok || len(beside) != 1 {
+			return nil, refuse("parts of its table are beside each other")
+		}
+		part, err := tableOf(beside[0])
+		if err != nil {
+			return nil, err
+		}
+		whole.files = append(whole.files, part.files...)
+		if whole.names == nil {
+			whole.names = part.names
+		}
+		if !slices.Equal(whole.names, part.names) {
+			return nil, refuse("parts of its table have the columns %q and %q", whole.names, part.names)
+		}
+		for _, c := range part.chunks {
+			if first := whole.chunks; len(first) > 0 && !slices.EqualFunc(first[0], c, sameType) {
+				return nil, refuse("parts of its table have other types of columns")
+			}
+			whole.add(c)
+		}
+	}
+	return whole, nil
+}
+
+func sameType(a, b arrow.Array) bool { return arrow.TypeEqual(a.DataType(), b.DataType()) }

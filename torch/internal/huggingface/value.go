@@ -1,0 +1,240 @@
+package huggingface
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/shoal-mp/shoal/internal/pickle/value"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A maker is a format: what becomes of a column.
+type maker struct {
+	makes func(t *table, column int) error // refuses what value cannot make
+	value func(a arrow.Array, i int) (any, error)
+}
+
+// ofPython makes what pyarrow's to_pylist makes: bool, int64, float64, string, lists and dicts, and
+// nil where nothing is.
+var ofPython = maker{
+	makes: func(t *table, column int) error {
+		for _, c := range t.chunks {
+			if err := pythonic(c[column].DataType()); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	value: pythonValue,
+}
+
+func pythonic(of arrow.DataType) error {
+	switch of := of.(type) {
+	case *arrow.StructType:
+		for _, f := range of.Fields() {
+			if err := pythonic(f.Type); err != nil {
+				return err
+			}
+		}
+		return nil
+	case arrow.ListLikeType:
+		if of.ID() == arrow.MAP {
+			break
+		}
+		return pythonic(of.Elem())
+	case *arrow.StringType, *arrow.LargeStringType, *arrow.NullType:
+		return nil
+	}
+	return number(of)
+}
+
+// number refuses what is no number. Those of 64 bits without a sign are Python's: some of them are
+// no int64.
+func number(of arrow.DataType) error {
+	switch of.ID() {
+	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16,
+		arrow.UINT32, arrow.FLOAT16, arrow.FLOAT32, arrow.FLOAT64:
+		return nil
+	}
+	return refuse("the Arrow type %v is read by Python", of)
+}
+
+func pythonValue(a arrow.Array, i int) (any, error) {
+	if a.IsNull(i) {
+		return nil, nil
+	}
+	switch a := a.(type) {
+	case *array.String:
+		return string([]byte(a.Value(i))), nil
+	case *array.LargeString:
+		return string([]byte(a.Value(i))), nil
+	case *array.Struct:
+		d := new(value.Dict)
+		for k, f := range a.DataType().(*arrow.StructType).Fields() {
+			v, err := pythonValue(a.Field(k), i)
+			if err == nil {
+				err = d.Set(f.Name, v)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		return d, nil
+	case array.ListLike:
+		return pythonList(a.ListValues(), a, i)
+	}
+	list, err := numbers(a, i, i+1)
+	if err != nil {
+		return nil, err
+	}
+	return list.each(nil)[0], nil
+}
+
+func pythonList(items arrow.Array, of array.ListLike, i int) (any, error) {
+	from, to := of.ValueOffsets(i)
+	if number(items.DataType()) == nil && items.NullN() == 0 {
+		all, err := numbers(items, int(from), int(to))
+		if err != nil {
+			return nil, err
+		}
+		return all.each(make([]any, 0, to-from)), nil
+	}
+	list := make([]any, 0, max(0, to-from))
+	for k := from; k < to; k++ {
+		v, err := pythonValue(items, int(k))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// ofTorch makes what the library's format of torch makes: tensors of bool, int64 and float32, and
+// strings.
+var ofTorch = maker{
+	makes: func(t *table, column int) error {
+		for _, c := range t.chunks {
+			if err := torchable(c[column]); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	value: torchValue,
+}
+
+func torchable(a arrow.Array) error {
+	if a.NullN() > 0 {
+		return refuse("values that are missing are made by Python")
+	}
+	switch a := a.(type) {
+	case *array.String, *array.LargeString:
+		return nil
+	case array.ListLike:
+		inner := a.ListValues()
+		if inner.NullN() > 0 {
+			return refuse("values that are missing are made by Python")
+		}
+		return number(inner.DataType())
+	}
+	return number(a.DataType())
+}
+
+func torchValue(a arrow.Array, i int) (any, error) {
+	switch a := a.(type) {
+	case *array.String:
+		return string([]byte(a.Value(i))), nil
+	case *array.LargeString:
+		return string([]byte(a.Value(i))), nil
+	case array.ListLike:
+		from, to := a.ValueOffsets(i)
+		all, err := numbers(a.ListValues(), int(from), int(to))
+		if err != nil {
+			return nil, err
+		}
+		return all.tensor(int(to - from)), nil
+	}
+	one, err := numbers(a, i, i+1)
+	if err != nil {
+		return nil, err
+	}
+	return one.tensor(), nil
+}
+
+// A list is elements of a column, copied: a bools, ints or floats.
+type list interface {
+	each(to []any) []any
+	tensor(shape ...int) *tensor.Tensor // in PyTorch's own precision
+}
+
+type (
+	bools  []bool
+	ints   []int64
+	floats []float64
+)
+
+func (l bools) each(to []any) []any  { return appended(to, l) }
+func (l ints) each(to []any) []any   { return appended(to, l) }
+func (l floats) each(to []any) []any { return appended(to, l) }
+
+func appended[T any](to []any, l []T) []any {
+	for _, v := range l {
+		to = append(to, v)
+	}
+	return to
+}
+
+func (l bools) tensor(shape ...int) *tensor.Tensor { return tensor.FromSlice([]bool(l), shape...) }
+func (l ints) tensor(shape ...int) *tensor.Tensor  { return tensor.FromSlice([]int64(l), shape...) }
+func (l floats) tensor(shape ...int) *tensor.Tensor {
+	return tensor.FromSlice(converted[float32](l), shape...)
+}
+
+// numbers returns the elements of a from from to to.
+func numbers(a arrow.Array, from, to int) (list, error) {
+	switch a := a.(type) {
+	case *array.Boolean:
+		l := make(bools, to-from)
+		for k := range l {
+			l[k] = a.Value(from + k)
+		}
+		return l, nil
+	case *array.Float16:
+		l := make(floats, to-from)
+		for k := range l {
+			l[k] = float64(a.Value(from + k).Float32())
+		}
+		return l, nil
+	case *array.Int64:
+		return ints(converted[int64](a.Int64Values()[from:to])), nil
+	case *array.Int32:
+		return ints(converted[int64](a.Int32Values()[from:to])), nil
+	case *array.Int16:
+		return ints(converted[int64](a.Int16Values()[from:to])), nil
+	case *array.Int8:
+		return ints(converted[int64](a.Int8Values()[from:to])), nil
+	case *array.Uint32:
+		return ints(converted[int64](a.Uint32Values()[from:to])), nil
+	case *array.Uint16:
+		return ints(converted[int64](a.Uint16Values()[from:to])), nil
+	case *array.Uint8:
+		return ints(converted[int64](a.Uint8Values()[from:to])), nil
+	case *array.Float64:
+		return floats(converted[float64](a.Float64Values()[from:to])), nil
+	case *array.Float32:
+		return floats(converted[float64](a.Float32Values()[from:to])), nil
+	}
+	return nil, fmt.Errorf("a value of type %v", a.DataType())
+}
+
+// converted copies numbers.
+func converted[To, From int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | float32 | float64](of []From) []To {
+	l := make([]To, len(of))
+	for k, v := range of {
+		l[k] = To(v)
+	}
+	return l
+}

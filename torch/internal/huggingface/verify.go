@@ -1,0 +1,115 @@
+package huggingface
+
+import (
+	"errors"
+	"fmt"
+
+	flatbuffers "github.com/google/flatbuffers/go"
+)
+
+// Note [What Arrow's reader believes] The head of a message is a flatbuffer. Arrow's reader takes
+// memory for as many fields as a vector says that it has, and follows fields in fields wherever
+// they lead, so a damaged file ends the program, for want of memory. So the lengths of vectors are
+// held against the bytes first, and fields counted. What else is wrong makes the reader panic at
+// the bounds of a slice, of which guard makes an error.
+
+// The numbers of fields in the tables of Message.fbs and Schema.fbs, as offsets in a vtable.
+const (
+	messageHeaderType, messageHeader, messageMetadata = 6, 8, 12
+	schemaEndianness, schemaFields, schemaMetadata    = 4, 6, 8
+	fieldDictionary, fieldChildren, fieldMetadata     = 12, 14, 16
+	batchNodes, batchBuffers                          = 6, 8
+	batchCompression, batchVariadic                   = 10, 12
+	headerSchema, headerBatch                         = 1, 3
+)
+
+const (
+	mostFields = 10_000 // of a table, with those in others
+	mostDepth  = 64     // of fields in one another
+)
+
+// verify refuses the head of a message of which the reader would make more than its bytes say, and
+// what the library datasets writes into no file.
+func verify(meta []byte) error {
+	if len(meta) < flatbuffers.SizeUOffsetT {
+		return errors.New("the head of a message is too short")
+	}
+	message := flat{Bytes: meta, Pos: flatbuffers.GetUOffsetT(meta)}
+	if err := fits(message, messageMetadata, 4); err != nil {
+		return err
+	}
+	header, ok := inner(message, messageHeader)
+	if !ok {
+		return errors.New("a message without a header")
+	}
+	switch message.GetByteSlot(messageHeaderType, 0) {
+	case headerSchema:
+		if header.GetInt16Slot(schemaEndianness, 0) != 0 {
+			return errors.New("numbers begin with their high bytes")
+		}
+		if err := fits(header, schemaMetadata, 4); err != nil {
+			return err
+		}
+		left := mostFields
+		return fields(header, schemaFields, mostDepth, &left)
+	case headerBatch:
+		if header.Offset(batchCompression) != 0 || header.Offset(batchVariadic) != 0 {
+			return errors.New("a batch that is compressed, or has views of strings")
+		}
+		return errors.Join(fits(header, batchNodes, 16), fits(header, batchBuffers, 16))
+	}
+	return errors.New("a message that is neither a schema nor a batch of rows")
+}
+
+// A flat is a table of a flatbuffer.
+type flat = flatbuffers.Table
+
+// fields verifies a vector of fields, and those in them.
+func fields(t flat, slot flatbuffers.VOffsetT, depth int, left *int) error {
+	if err := fits(t, slot, 4); err != nil {
+		return err
+	}
+	o := flatbuffers.UOffsetT(t.Offset(slot))
+	if o == 0 {
+		return nil
+	}
+	n := t.VectorLen(o)
+	if *left -= n; *left < 0 || depth == 0 {
+		return fmt.Errorf("more than %d fields, or %d in one another", mostFields, mostDepth)
+	}
+	start := t.Vector(o)
+	for k := range n {
+		field := flat{Bytes: t.Bytes, Pos: t.Indirect(start + flatbuffers.UOffsetT(4*k))}
+		if field.Offset(fieldDictionary) != 0 {
+			return errors.New("a column of a dictionary")
+		}
+		if err := fits(field, fieldMetadata, 4); err != nil {
+			return err
+		}
+		if err := fields(field, fieldChildren, depth-1, left); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fits holds the length of a vector against the bytes that are left.
+func fits(t flat, slot flatbuffers.VOffsetT, size int) error {
+	o := flatbuffers.UOffsetT(t.Offset(slot))
+	if o == 0 {
+		return nil
+	}
+	if n, left := t.VectorLen(o), len(t.Bytes)-int(t.Vector(o)); n < 0 || n > left/size {
+		return fmt.Errorf("a vector of %d elements in %d bytes", n, left)
+	}
+	return nil
+}
+
+// inner returns the table in a slot.
+func inner(t flat, slot flatbuffers.VOffsetT) (flat, bool) {
+	o := flatbuffers.UOffsetT(t.Offset(slot))
+	if o == 0 {
+		return flat{}, false
+	}
+	return flat{Bytes: t.Bytes, Pos: t.Indirect(t.Pos + o)}, true
+}
