@@ -30,7 +30,7 @@ func init() { wire.RegisterError("ipc.ErrShared", ErrShared) }
 // meetingTime is how long a caller has to prove the key and to join.
 const meetingTime = 10 * time.Second
 
-// maxStrangers is how many may be busy with it. The next one is sent away.
+// maxStrangers is how many may be busy proving the key, see [sys.Strangers].
 const maxStrangers = 64
 
 // A Listener is where processes that were not started by each other meet. Its methods may be called
@@ -43,7 +43,7 @@ type Listener[T any] struct {
 	ctx       context.Context
 	end       context.CancelFunc
 	done      sync.WaitGroup
-	strangers chan struct{}
+	strangers *sys.Strangers
 	met       chan *Conn[T]
 
 	mu   sync.Mutex
@@ -69,7 +69,7 @@ func Listen[T any](addr string, key []byte) (*Listener[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener[T]{key: key, sock: sock, strangers: make(chan struct{}, maxStrangers),
+	l := &Listener[T]{key: key, sock: sock, strangers: sys.NewStrangers(maxStrangers),
 		met: make(chan *Conn[T])}
 	if l.joins, err = d.Listen(shm.ListenOptions{}); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, errors.Join(err, sock.Close())
@@ -154,16 +154,15 @@ func (l *Listener[T]) Close() error {
 }
 
 func (l *Listener[T]) meet(c *sys.Conn) {
-	select {
-	case l.strangers <- struct{}{}:
-	default:
+	uid, _, err := sys.PeerUID(c)
+	if err != nil {
 		c.Close()
 		return
 	}
+	l.strangers.Enter(c, uid)
 	l.done.Go(func() {
 		stop := context.AfterFunc(l.ctx, func() { c.Close() })
 		conn, err := l.receive(c)
-		<-l.strangers
 		if !stop() && err == nil {
 			conn.Close()
 			return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +46,18 @@ func beStrange(text string) error {
 	addr, mode, _ := strings.Cut(text, " ")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	if mode == "silent" {
+		for range 200 {
+			c, err := sys.Dial(addr)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+		}
+		fmt.Print("!")
+		<-ctx.Done()
+		return nil
+	}
 	if mode != "" { // a domain of its own
 		if _, err := shm.Default(); err != nil {
 			return err
@@ -269,4 +282,71 @@ func TestListener_ClosesWhatPollHasFound(t *testing.T) {
 	wantErr(t, c.Send(ctx, word{}), ipc.ErrClosed)
 	check(t, cmd.Process.Kill())
 	cmd.Wait()
+}
+
+// flood connects 200 times and says nothing. Connections are accepted in turn, so who connects then
+// comes after all of these.
+func flood(t *testing.T, addr string) {
+	t.Helper()
+	for range 200 {
+		c, err := sys.Dial(addr)
+		check(t, err)
+		t.Cleanup(func() { c.Close() })
+	}
+}
+
+func TestListener_SilentClientsBlockNobody(t *testing.T) {
+	shared(t)
+	ctx := watched(t)
+	l := listen[word](t, abstract(t))
+	meet := func() (here, there *ipc.Conn[word]) {
+		there, err := ipc.Dial[word](ctx, l.Addr(), meetingKey)
+		check(t, err)
+		here, err = l.Accept(ctx)
+		check(t, err)
+		t.Cleanup(func() { check(t, errors.Join(here.Close(), there.Close())) })
+		return here, there
+	}
+	greet := func(from, to *ipc.Conn[word]) {
+		t.Helper()
+		check(t, from.Send(ctx, word{Text: "hello"}))
+		if w, err := to.Recv(ctx); err != nil || w.Text != "hello" {
+			t.Errorf("%q, %v", w.Text, err)
+		}
+	}
+	here, there := meet()
+	flood(t, l.Addr())
+	greet(meet())
+	greet(here, there)
+	greet(there, here)
+}
+
+// A client that has connected and is slow stays, whatever another user does.
+func TestListener_OneUserPushesOutNoOthers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to connect as another user")
+	}
+	shared(t)
+	l := listen[word](t, abstract(t))
+	slow, err := sys.Dial(l.Addr())
+	check(t, err)
+	defer slow.Close()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Env = append(os.Environ(), strangerEnv+"="+l.Addr()+" silent", "GORACE=atexit_sleep_ms=0")
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, NoSetGroups: true}}
+	done, err := cmd.StdoutPipe()
+	check(t, err)
+	if err := cmd.Start(); err != nil {
+		t.Skip("there is no other user: ", err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	_, err = io.ReadFull(done, make([]byte, 1))
+	check(t, err)
+	c, err := ipc.Dial[word](watched(t), l.Addr(), meetingKey)
+	check(t, err)
+	defer c.Close()
+	check(t, slow.SetDeadline(time.Now().Add(time.Minute)))
+	check(t, link.Client(slow, meetingKey, nil))
 }

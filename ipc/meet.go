@@ -139,7 +139,9 @@ func (l *Listener[T]) receive(s *sys.Conn) (*Conn[T], error) {
 	ctx, cancel := context.WithTimeout(l.ctx, meetingTime)
 	defer cancel()
 	s.SetDeadline(time.Now().Add(meetingTime))
-	if err := link.Server(s, l.key, nil); err != nil {
+	err := link.Server(s, l.key, nil)
+	l.strangers.Leave(s)
+	if err != nil {
 		return nil, err
 	}
 	s.SetDeadline(time.Time{})

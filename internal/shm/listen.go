@@ -22,8 +22,8 @@ import (
 // join), two bytes version, the layout hash and the token (both zero to inspect). The answer to 'I'
 // is a Report in JSON and the end of the stream. The answer to 'J' is an answer of 32 bytes, with
 // the control and the data file attached when its status is 0. A client of another user is sent
-// away before it is read. Each connection has a deadline, and when too many are open the oldest
-// goes: a client that connects and says nothing is in nobody's way.
+// away before it is read. Each connection has a deadline, and when too many are open the oldest of
+// the user who has the most goes: a client that connects and says nothing is in nobody's way.
 const (
 	requestSize    = 32
 	answerSize     = 32
@@ -57,8 +57,9 @@ type Listener struct {
 	uid   int
 	done  sync.WaitGroup
 
+	conns *sys.Strangers
+
 	mu     sync.Mutex
-	conns  []*sys.Conn // oldest first
 	closed bool
 	report []byte
 	made   time.Time
@@ -92,7 +93,7 @@ func (d *Domain) listen(path string, joins bool) (*Listener, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("listen on an abstract socket: %w", errors.ErrUnsupported)
 	}
-	l := &Listener{d: d, joins: joins, uid: os.Getuid()}
+	l := &Listener{d: d, joins: joins, uid: os.Getuid(), conns: sys.NewStrangers(maxConnections)}
 	if joins {
 		if err := sys.Random(l.token[:]); err != nil {
 			return nil, fmt.Errorf("make a token: %w", err)
@@ -190,10 +191,8 @@ func (l *Listener) shut() error {
 	}
 	l.closed = true
 	err := l.sock.Close()
-	for _, c := range l.conns {
-		c.Close()
-	}
 	l.mu.Unlock()
+	l.conns.Close()
 	l.done.Wait()
 	if l.lock != nil {
 		err = errors.Join(err, l.lock.Close())
@@ -203,47 +202,22 @@ func (l *Listener) shut() error {
 
 // meet begins to serve a connection.
 func (l *Listener) meet(c *sys.Conn) {
-	if l.keep(c) {
-		l.done.Go(func() { l.answer(c) })
-	}
-}
-
-// keep notes an open connection and closes the oldest of too many.
-func (l *Listener) keep(c *sys.Conn) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+	uid, _, err := sys.PeerUID(c)
+	if err != nil {
 		c.Close()
-		return false
+		return
 	}
-	if len(l.conns) == maxConnections {
-		l.conns[0].Close()
-		l.conns = l.conns[1:]
-	}
-	l.conns = append(l.conns, c)
-	return true
-}
-
-func (l *Listener) drop(c *sys.Conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, x := range l.conns {
-		if x == c {
-			l.conns = append(l.conns[:i], l.conns[i+1:]...)
-			break
-		}
-	}
-	c.Close()
+	l.conns.Enter(c, uid)
+	l.done.Go(func() {
+		l.answer(c, uid)
+		l.conns.Leave(c)
+		c.Close()
+	})
 }
 
 // answer serves one connection. What goes wrong is the client's matter, which sees the stream end.
-func (l *Listener) answer(c *sys.Conn) {
-	defer l.drop(c)
+func (l *Listener) answer(c *sys.Conn, uid int) {
 	c.SetDeadline(time.Now().Add(handshakeTime))
-	uid, _, err := sys.PeerUID(c)
-	if err != nil {
-		return
-	}
 	if uid != l.user() {
 		c.Write(answerOf(statusUser))
 		return

@@ -42,7 +42,7 @@ type Options struct {
 // handshakeTime is how long a connection has to prove the key.
 const handshakeTime = 10 * time.Second
 
-// maxStrangers is how many connections may be busy proving it. The next one is closed at once.
+// maxStrangers is how many connections may be busy proving it, see [sys.Strangers].
 const maxStrangers = 64
 
 // A Listener serves a manager, until it is closed.
@@ -56,7 +56,7 @@ type Listener struct {
 	ctx       context.Context
 	end       context.CancelFunc
 	done      sync.WaitGroup
-	strangers chan struct{}
+	strangers *sys.Strangers
 }
 
 // Listen serves m at a TCP address such as ":7000", or ":0" for a free port. m must stay open until
@@ -65,7 +65,7 @@ func Listen(m *manager.Manager, addr string, opts Options) (*Listener, error) {
 	if len(opts.Key) == 0 {
 		return nil, fmt.Errorf("remote: listen: %w: it is empty", ErrKey)
 	}
-	l := &Listener{m: m, key: opts.Key, strangers: make(chan struct{}, maxStrangers)}
+	l := &Listener{m: m, key: opts.Key, strangers: sys.NewStrangers(maxStrangers)}
 	var err error
 	if l.tls, err = serverConfig(opts.TLS); err != nil {
 		return nil, fmt.Errorf("remote: listen: %w", err)
@@ -108,16 +108,12 @@ func (l *Listener) accept() (net.Conn, error) {
 }
 
 func (l *Listener) meet(c net.Conn) {
-	select {
-	case l.strangers <- struct{}{}:
-	default:
-		c.Close()
-		return
-	}
+	host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+	l.strangers.Enter(c, host)
 	l.done.Go(func() {
 		defer context.AfterFunc(l.ctx, func() { c.Close() })()
 		s, err := l.prove(c)
-		<-l.strangers
+		l.strangers.Leave(c)
 		if err != nil {
 			c.Close()
 			return // the client knows why, if it is one

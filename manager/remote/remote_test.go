@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -318,4 +319,57 @@ func TestListener_EndIsNoticed(t *testing.T) {
 	check(t, l.Close())
 	wantErr(t, <-got, manager.ErrServerDied)
 	wantErr(t, q.Put(ctx, 1), manager.ErrServerDied)
+}
+
+// flood connects 200 times from an address of this machine and says nothing. Connections are
+// accepted in turn, so who connects then comes after all of these.
+func flood(t *testing.T, l *remote.Listener, from string) {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	for range 200 {
+		c, err := d.DialContext(watched(t), "tcp", l.Addr().String())
+		check(t, err)
+		t.Cleanup(func() { c.Close() })
+	}
+}
+
+func TestListener_SilentClientsBlockNobody(t *testing.T) {
+	ctx := watched(t)
+	_, l := served(t, remote.Options{Key: key})
+	before := dialed(t, l, remote.Options{Key: key})
+	v, err := manager.NewValue(ctx, before, 1)
+	check(t, err)
+	defer v.Close()
+	flood(t, l, "127.0.0.1")
+	var wg sync.WaitGroup
+	for range 8 { // more at once than there were connections
+		wg.Go(func() {
+			if _, err := v.Add(ctx, 1); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for range 20 {
+		m, err := remote.Dial(ctx, l.Addr().String(), remote.Options{Key: key})
+		check(t, err)
+		check(t, m.Close())
+	}
+	if n, err := v.Get(ctx); n != 9 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// A client that has connected and is slow stays, whatever comes from another address.
+func TestListener_OneAddressPushesOutNoOthers(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs the whole of 127.0.0.0/8")
+	}
+	_, l := served(t, remote.Options{Key: key})
+	slow, err := net.Dial("tcp", l.Addr().String())
+	check(t, err)
+	defer slow.Close()
+	flood(t, l, "127.0.0.2")
+	dialed(t, l, remote.Options{Key: key})
+	check(t, tls.Client(slow, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(watched(t)))
 }

@@ -1,0 +1,86 @@
+package sys
+
+import (
+	"io"
+	"sync"
+)
+
+// Strangers are the connections of a listener that have not proven yet that they may be there. One
+// more than the limit throws another one out: the oldest of the source that has the most, itself
+// counted. So connections that say nothing are in nobody's way, and one source pushes out none of
+// another that has fewer. All methods may be called at the same time.
+type Strangers struct {
+	limit int
+
+	mu     sync.Mutex
+	here   []stranger // oldest first
+	closed bool
+}
+
+type stranger struct {
+	conn   io.Closer
+	source any
+}
+
+// NewStrangers returns a set of at most limit connections.
+func NewStrangers(limit int) *Strangers { return &Strangers{limit: limit} }
+
+// Enter notes a connection from a source, which is comparable: a user, a network address. Who is
+// thrown out is closed; after Close that is c. The caller closes c in any case.
+func (s *Strangers) Enter(c io.Closer, source any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		c.Close()
+		return
+	}
+	s.here = append(s.here, stranger{c, source})
+	if len(s.here) > s.limit {
+		i := s.worst()
+		s.here[i].conn.Close()
+		s.remove(i)
+	}
+}
+
+// worst returns the place of the oldest one of the source that has the most.
+func (s *Strangers) worst() (place int) {
+	count := make(map[any]int)
+	for _, x := range s.here {
+		count[x.source]++
+	}
+	for i, x := range s.here {
+		if count[x.source] > count[s.here[place].source] {
+			place = i
+		}
+	}
+	return place
+}
+
+func (s *Strangers) remove(i int) {
+	copy(s.here[i:], s.here[i+1:])
+	s.here[len(s.here)-1] = stranger{}
+	s.here = s.here[:len(s.here)-1]
+}
+
+// Leave ends the counting of c: it is no stranger any more, or closed.
+func (s *Strangers) Leave(c io.Closer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, x := range s.here {
+		if x.conn == c {
+			s.remove(i)
+			return
+		}
+	}
+}
+
+// Close closes all of them, and whoever enters from then on.
+func (s *Strangers) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, x := range s.here {
+		x.conn.Close()
+	}
+	s.here = nil
+}
