@@ -48,12 +48,22 @@ func beStrange(text string) error {
 	defer cancel()
 	if mode == "silent" {
 		for range 200 {
-			c, err := sys.Dial(addr)
+			c, err := sys.Dial(ctx, addr)
 			if err != nil {
 				return err
 			}
 			defer c.Close()
 		}
+		fmt.Print("!")
+		<-ctx.Done()
+		return nil
+	}
+	if mode == "listener" {
+		l, err := ipc.Listen[word](addr, meetingKey)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
 		fmt.Print("!")
 		<-ctx.Done()
 		return nil
@@ -197,14 +207,14 @@ func TestDial_WrongOnesDoNotMeet(t *testing.T) {
 	// A client that sends garbage is sent away; so is one that proves the key and then says
 	// something else.
 	for _, garbage := range []string{"GET / HTTP/1.0\r\n\r\n", strings.Repeat("\xff", 1<<16)} {
-		s, err := sys.Dial(l.Addr())
+		s, err := sys.Dial(t.Context(), l.Addr())
 		check(t, err)
 		s.Write([]byte(garbage))
 		for b := make([]byte, 256); err == nil; _, err = s.Read(b) {
 		}
 		s.Close()
 	}
-	s, err := sys.Dial(l.Addr())
+	s, err := sys.Dial(t.Context(), l.Addr())
 	check(t, err)
 	check(t, link.Client(s, meetingKey, nil))
 	odd := link.NewConn(s, 1<<30)
@@ -289,7 +299,7 @@ func TestListener_ClosesWhatPollHasFound(t *testing.T) {
 func flood(t *testing.T, addr string) {
 	t.Helper()
 	for range 200 {
-		c, err := sys.Dial(addr)
+		c, err := sys.Dial(t.Context(), addr)
 		check(t, err)
 		t.Cleanup(func() { c.Close() })
 	}
@@ -321,6 +331,27 @@ func TestListener_SilentClientsBlockNobody(t *testing.T) {
 	greet(there, here)
 }
 
+// ready is outsider that waits until it is ready, and ends it with the test.
+func ready(t *testing.T, addr, mode string, user *syscall.Credential) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Env = append(os.Environ(), strangerEnv+"="+addr+" "+mode, "GORACE=atexit_sleep_ms=0")
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: user}
+	out, err := cmd.StdoutPipe()
+	check(t, err)
+	if err := cmd.Start(); err != nil {
+		t.Skip("no process of another user can be started: ", err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	_, err = io.ReadFull(out, make([]byte, 1))
+	check(t, err)
+	return cmd
+}
+
 // A client that has connected and is slow stays, whatever another user does.
 func TestListener_OneUserPushesOutNoOthers(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -328,25 +359,43 @@ func TestListener_OneUserPushesOutNoOthers(t *testing.T) {
 	}
 	shared(t)
 	l := listen[word](t, abstract(t))
-	slow, err := sys.Dial(l.Addr())
+	slow, err := sys.Dial(t.Context(), l.Addr())
 	check(t, err)
 	defer slow.Close()
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
-	cmd.Env = append(os.Environ(), strangerEnv+"="+l.Addr()+" silent", "GORACE=atexit_sleep_ms=0")
-	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, NoSetGroups: true}}
-	done, err := cmd.StdoutPipe()
-	check(t, err)
-	if err := cmd.Start(); err != nil {
-		t.Skip("there is no other user: ", err)
-	}
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
-	_, err = io.ReadFull(done, make([]byte, 1))
-	check(t, err)
+	ready(t, l.Addr(), "silent", &syscall.Credential{Uid: 65534, NoSetGroups: true})
 	c, err := ipc.Dial[word](watched(t), l.Addr(), meetingKey)
 	check(t, err)
 	defer c.Close()
 	check(t, slow.SetDeadline(time.Now().Add(time.Minute)))
 	check(t, link.Client(slow, meetingKey, nil))
+}
+
+// The listener's process stands still while so many connect that the kernel takes no more.
+func TestDial_WaitsWhereTooManyHaveCalled(t *testing.T) {
+	shared(t)
+	ctx := watched(t)
+	addr := abstract(t)
+	cmd := ready(t, addr, "listener", nil)
+	check(t, cmd.Process.Signal(syscall.SIGSTOP))
+	full, cancel := context.WithCancel(ctx)
+	cancel()
+	for {
+		c, err := sys.Dial(full, addr)
+		if errors.Is(err, syscall.EMFILE) {
+			t.Skip("too few descriptors: ", err)
+		}
+		if errors.Is(err, syscall.EAGAIN) {
+			break
+		}
+		check(t, err)
+		defer c.Close()
+	}
+	brief, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	_, err := ipc.Dial[word](brief, addr, meetingKey)
+	wantErr(t, err, context.DeadlineExceeded, syscall.EAGAIN)
+	time.AfterFunc(10*time.Millisecond, func() { cmd.Process.Signal(syscall.SIGCONT) })
+	c, err := ipc.Dial[word](ctx, addr, meetingKey)
+	check(t, err)
+	check(t, c.Close())
 }

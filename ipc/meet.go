@@ -62,7 +62,7 @@ func dial[T any](ctx context.Context, addr string, key []byte) (_ *Conn[T], err 
 	}
 	ctx, cancel := context.WithTimeout(ctx, meetingTime)
 	defer cancel()
-	s, err := sys.Dial(addr)
+	s, err := sys.Dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}

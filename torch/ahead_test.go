@@ -97,7 +97,7 @@ func TestAhead_IsGivenToOthers(t *testing.T) {
 	sendAhead(t, c, a.first)
 	sendAhead(t, c, a.first+1)
 	for _, key := range []int64{a.first + 1, a.first} {
-		s, err := dialUnix(testContext(t), a.sharer.listener.Addr())
+		s, err := sys.Dial(testContext(t), a.sharer.listener.Addr())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func detach(ctx context.Context, addr string, key int64, authkey []byte) (*os.Fi
 	defer lock.(*sync.Mutex).Unlock()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, err := dialUnix(ctx, addr)
+	c, err := sys.Dial(ctx, addr)
 	if err != nil {
 		return nil, fmt.Errorf("fetch a descriptor: %w: %w", ErrGone, err)
 	}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -36,29 +35,13 @@ func Dial(ctx context.Context, network, addr string, opts Options) (*Conn, error
 
 func dialStream(ctx context.Context, network, addr string) (stream, error) {
 	if network == "unix" {
-		return dialUnix(ctx, addr)
+		return sys.Dial(ctx, addr)
 	}
 	if network != "tcp" {
 		return nil, fmt.Errorf("dial %s %s: the networks are unix and tcp", network, addr)
 	}
 	var d net.Dialer
 	return d.DialContext(ctx, network, addr)
-}
-
-// dialUnix waits where the listener has more callers than it takes at once: of Python's up to 3.12
-// the third has to.
-func dialUnix(ctx context.Context, addr string) (*sys.Conn, error) {
-	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		c, err := sys.Dial(addr)
-		if !errors.Is(err, syscall.EAGAIN) {
-			return c, err
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, errors.Join(err, context.Cause(ctx))
-		}
-	}
 }
 
 // handshake authenticates a stream, if there is a key, and makes it a connection. On an error it is

@@ -66,7 +66,7 @@ func TestSharer_ServesBesideAStalledClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stalled, err := sys.Dial(s.listener.Addr())
+	stalled, err := sys.Dial(t.Context(), s.listener.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestSharer_WaitsForAcknowledgement(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := s.offer(f)
-	c, err := sys.Dial(s.listener.Addr())
+	c, err := sys.Dial(t.Context(), s.listener.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,44 +187,6 @@ func TestSharer_WaitsForASmallBacklog(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-// TestDial_Retries dials a socket whose listener takes nobody for now.
-func TestDial_Retries(t *testing.T) {
-	addr := t.TempDir() + "/narrow"
-	l, err := sys.Listen(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	var waiting []*sys.Conn
-	for {
-		c, err := sys.Dial(addr)
-		if err != nil {
-			break
-		}
-		defer c.Close()
-		waiting = append(waiting, c)
-	}
-	ctx, cancel := context.WithCancel(testContext(t))
-	cancel()
-	if _, err := dialUnix(ctx, addr); !errors.Is(err, context.Canceled) {
-		t.Errorf("without patience: %v", err)
-	}
-	go func() {
-		for range len(waiting) + 1 {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			defer c.Close()
-		}
-	}()
-	c, err := dialUnix(testContext(t), addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Close()
 }
 
 // stranger is a sharer that does with its first caller what do says, until the test ends.

@@ -87,7 +87,7 @@ func takePart(ctx context.Context, rank int, s script) (*side, error) {
 	if me.in, err = d.OpenRing(s.Rings[1-rank].Handle); err != nil {
 		return nil, err
 	}
-	return me, me.dialEventfds(s.Files)
+	return me, me.dialEventfds(ctx, s.Files)
 }
 
 func (s *side) perform(o order) (time.Duration, error) {
@@ -108,8 +108,8 @@ func (s *side) perform(o order) (time.Duration, error) {
 	return d, err
 }
 
-func (s *side) dialEventfds(address string) error {
-	c, err := sys.Dial(address)
+func (s *side) dialEventfds(ctx context.Context, address string) error {
+	c, err := sys.Dial(ctx, address)
 	if err != nil {
 		return fmt.Errorf("fetch eventfds: %w", err)
 	}

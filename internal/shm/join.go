@@ -47,12 +47,13 @@ func call(ctx context.Context, addr string, req [requestSize]byte, hear func(*sy
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	c, err := sys.Dial(addr)
+	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
+	c, err := sys.Dial(ctx, addr)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(handshakeTime))
 	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
 	err = sameUser(c)
 	if err == nil {

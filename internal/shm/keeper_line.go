@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -106,7 +107,9 @@ type keeperAnswer struct {
 // dialKeeper connects to the keeper; dropped is called, on a goroutine, for each block that nobody
 // holds any more, once the client watches.
 func dialKeeper(d *Domain, dropped func(Handle)) (*keeperClient, error) {
-	conn, err := sys.Dial(keeperAddress(d))
+	ctx, cancel := context.WithTimeout(context.Background(), keeperPatience)
+	defer cancel()
+	conn, err := sys.Dial(ctx, keeperAddress(d))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrKeeper, err)
 	}

@@ -1,6 +1,7 @@
 package sys_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -174,7 +175,7 @@ func TestPidfdTravels(t *testing.T) {
 
 func init() {
 	roles["connect"] = func() error {
-		c, err := sys.Dial(os.Args[1])
+		c, err := sys.Dial(context.Background(), os.Args[1])
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package sys
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,14 +25,25 @@ import (
 type Conn struct{ file *os.File }
 
 // Dial connects to the listener at addr: "@" and an abstract name, or the path of a socket. It
-// never waits: where more have called than the listener has room for the error wraps EAGAIN. The
-// caller closes the connection.
-func Dial(addr string) (*Conn, error) {
-	fd, err := streamSocket(addr, syscall.Connect)
-	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", addr, err)
+// waits only where more have called than the listener has room for, and until ctx ends: then the
+// error wraps EAGAIN, and the cause of that end. The caller closes the connection.
+func Dial(ctx context.Context, addr string) (*Conn, error) {
+	// the kernel tells nobody that there is room again
+	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		fd, err := streamSocket(addr, syscall.Connect)
+		if err == nil {
+			return newConn(fd), nil
+		}
+		err = fmt.Errorf("connect to %s: %w", addr, err)
+		if !errors.Is(err, unix.EAGAIN) {
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), err)
+		}
 	}
-	return newConn(fd), nil
 }
 
 // SocketConn makes a connection of a socket that came from elsewhere, and of which it is the owner

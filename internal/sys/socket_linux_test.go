@@ -1,12 +1,14 @@
 package sys_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +35,7 @@ func TestConnectionCarriesBothWays(t *testing.T) {
 			}
 			echoed := make(chan error, 1)
 			go func() { echoed <- echo(l) }()
-			c := must(sys.Dial(l.Addr()))(t)
+			c := must(sys.Dial(t.Context(), l.Addr()))(t)
 			defer c.Close()
 			long := strings.Repeat("0123456789abcdef", 1<<16) // more than the kernel buffers
 			go func() { c.Write([]byte(long)); c.CloseWrite() }()
@@ -69,9 +71,10 @@ func TestAddressIsTakenUntilClose(t *testing.T) {
 		check(t, l.Close())
 		again := must(sys.Listen(addr))(t)
 		l.Close() // must not remove what is another's now
-		must(sys.Dial(addr))(t).Close()
+		must(sys.Dial(t.Context(), addr))(t).Close()
 		check(t, again.Close())
-		if _, err := sys.Dial(addr); !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
+		_, err := sys.Dial(t.Context(), addr)
+		if !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: connected to a closed listener: %v", addr, err)
 		}
 	}
@@ -85,7 +88,7 @@ func TestNoAddressIsRefused(t *testing.T) {
 		if _, err := sys.Listen(addr); !errors.Is(err, unix.EINVAL) {
 			t.Errorf("listen at %q: %v, want EINVAL", addr, err)
 		}
-		if _, err := sys.Dial(addr); !errors.Is(err, unix.EINVAL) {
+		if _, err := sys.Dial(t.Context(), addr); !errors.Is(err, unix.EINVAL) {
 			t.Errorf("connect to %q: %v, want EINVAL", addr, err)
 		}
 	}
@@ -93,7 +96,7 @@ func TestNoAddressIsRefused(t *testing.T) {
 
 func TestCloseEndsAcceptAndRead(t *testing.T) {
 	l := standingListener(t)
-	c := must(sys.Dial(l.Addr()))(t)
+	c := must(sys.Dial(t.Context(), l.Addr()))(t)
 	must(l.Accept())(t).SetDeadline(time.Time{}) // stays open: the read below has to wait
 	ended := make(chan error, 2)
 	go func() { _, err := l.Accept(); ended <- err }()
@@ -134,4 +137,44 @@ func TestRandomBytesDiffer(t *testing.T) {
 		}
 	}()
 	sys.Random(make([]byte, 257))
+}
+
+// fill connects until there is no room any more, and returns how many connections it has.
+func fill(t *testing.T, addr string) (n int) {
+	t.Helper()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for ; ; n++ {
+		c, err := sys.Dial(over, addr)
+		if errors.Is(err, unix.EAGAIN) && errors.Is(err, context.Canceled) {
+			return n
+		}
+		check(t, err)
+		t.Cleanup(func() { c.Close() })
+	}
+}
+
+func TestDial_WaitsWhereTooManyHaveCalled(t *testing.T) {
+	addr := filepath.Join(t.TempDir(), "narrow")
+	l := must(sys.Listen(addr))(t)
+	defer l.Close()
+	n := fill(t, addr)
+	brief, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer cancel()
+	if _, err := sys.Dial(brief, addr); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("without room: %v", err)
+	}
+	var accepted sync.WaitGroup
+	accepted.Go(func() {
+		time.Sleep(5 * time.Millisecond)
+		for range n + 1 {
+			must(l.Accept())(t).Close()
+		}
+	})
+	within(t, "the connection", func() { must(sys.Dial(t.Context(), addr))(t).Close() })
+	within(t, "all that have called", accepted.Wait)
+	check(t, l.Close())
+	if _, err := sys.Dial(t.Context(), addr); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after the end: %v", err)
+	}
 }

@@ -3,6 +3,7 @@
 package sys
 
 import (
+	"context"
 	"os"
 	"time"
 )
@@ -11,7 +12,9 @@ import (
 type Conn struct{}
 
 // Dial needs Linux.
-func Dial(addr string) (*Conn, error) { return nil, unsupported("an abstract socket address") }
+func Dial(ctx context.Context, addr string) (*Conn, error) {
+	return nil, unsupported("an abstract socket address")
+}
 
 // Read needs Linux.
 func (c *Conn) Read(b []byte) (int, error) { return 0, unsupported("an abstract socket address") }
