@@ -25,8 +25,9 @@ type stranger struct {
 // NewStrangers returns a set of at most limit connections.
 func NewStrangers(limit int) *Strangers { return &Strangers{limit: limit} }
 
-// Enter notes a connection from a source, which is comparable: a user, a network address. Who is
-// thrown out is closed; after Close that is c. The caller closes c in any case.
+// Enter notes a connection from a source, which is comparable: a user, a network address. It
+// closes the connection for which there is no room, which after Close is c. The caller closes c in
+// any case.
 func (s *Strangers) Enter(c io.Closer, source any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +75,7 @@ func (s *Strangers) Leave(c io.Closer) {
 	}
 }
 
-// Close closes all of them, and whoever enters from then on.
+// Close closes all of them, and each that enters from then on.
 func (s *Strangers) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
