@@ -59,6 +59,9 @@ func beStrange(text string) error {
 		return nil
 	}
 	if mode == "listener" {
+		if err := ownDomain(); err != nil {
+			return err
+		}
 		l, err := ipc.Listen[word](addr, meetingKey)
 		if err != nil {
 			return err
@@ -68,8 +71,8 @@ func beStrange(text string) error {
 		<-ctx.Done()
 		return nil
 	}
-	if mode != "" { // a domain of its own
-		if _, err := shm.Default(); err != nil {
+	if mode != "" {
+		if err := ownDomain(); err != nil {
 			return err
 		}
 	}
@@ -100,6 +103,13 @@ func beStrange(text string) error {
 			w.Blob.Close()
 		}
 	}
+}
+
+// ownDomain makes a domain that is so small that qemu-user can back it by memory.
+func ownDomain() error {
+	d, err := shm.New(shm.Options{Budget: 256 << 20, Reserve: 256 << 20})
+	shm.SetDefault(d)
+	return err
 }
 
 func outsider(t *testing.T, addr, mode string) *exec.Cmd {

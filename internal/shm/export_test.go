@@ -22,6 +22,7 @@ const (
 	PageSize        = pageSize
 	SlotBody        = slotBody
 	SlotBlocks      = slotBlocks
+	Racing          = racing
 )
 
 var (

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -33,29 +34,7 @@ type bellAddr struct {
 
 // New makes a domain and joins it as its first participant. The caller closes it.
 func New(opts Options) (*Domain, error) {
-	m, err := sys.MemoryLimit()
-	if err != nil {
-		return nil, fmt.Errorf("new domain: %w", err)
-	}
-	budget := opts.Budget
-	if budget == 0 {
-		budget = m.Headroom()
-	}
-	if budget < slabSize {
-		return nil, fmt.Errorf("new domain: budget of %d bytes: want at least %d", budget, slabSize)
-	}
-	reserve := opts.Reserve
-	if reserve == 0 {
-		reserve = reserveFor(m.Total)
-	}
-	reserve = int64(roundUp(uint64(max(reserve, budget)), hugeAlign))
-	if lingering.Load() >= maxLingering {
-		unmapClosed()
-	}
-	s, err := newMemfds(reserve, budget)
-	if errors.Is(err, ErrAddressSpace) && unmapClosed() {
-		s, err = newMemfds(reserve, budget)
-	}
+	s, budget, err := newMemfds(opts)
 	if err != nil {
 		return nil, fmt.Errorf("new domain: %w", err)
 	}
@@ -73,26 +52,69 @@ func New(opts Options) (*Domain, error) {
 	return d, nil
 }
 
+// leastDefault is the smallest budget that a domain is given where nobody has said one: with less,
+// a program would begin, and have no space a little later.
+const leastDefault = 256 << 20
+
+// newMemfds makes both files and maps them. Where the system refuses the address space, the reserve
+// is halved: down to the budget that was asked for, or to leastDefault.
+func newMemfds(opts Options) (*memfds, int64, error) {
+	m, err := sys.MemoryLimit()
+	if err != nil {
+		return nil, 0, err
+	}
+	budget, reserve := opts.Budget, opts.Reserve
+	if budget == 0 {
+		budget = m.Headroom()
+	}
+	if budget < slabSize {
+		return nil, 0, fmt.Errorf("budget of %d bytes: want at least %d", budget, slabSize)
+	}
+	if reserve == 0 {
+		reserve = reserveFor(m.Total)
+	}
+	least := budget
+	if opts.Budget == 0 {
+		least = min(budget, leastDefault)
+	}
+	s, err := mapMemfds(max(reserve, least), budget, least)
+	if err != nil {
+		return nil, 0, err
+	}
+	got := int64(len(s.mem))
+	if got < budget && (opts.Reserve == 0 || got < opts.Reserve) {
+		slog.Warn("shoal: less address space than free memory, so less of it can be shared; see ulimit -v, ulimit -f and vm.overcommit_memory, or set Budget by shoal.SetMemory",
+			"budget", got, "free", budget)
+	}
+	return s, min(budget, got), nil
+}
+
 // reserveFor returns the default address space of a domain on a machine with total bytes of memory.
+// Where a limit leaves less, half of what it leaves is for the rest of this process.
 func reserveFor(total int64) int64 {
 	n := min(8*total, 1<<40, int64(1)<<(sys.AddressBits()-2))
 	if l := sys.FileSizeLimit(); l >= 0 {
 		n = min(n, l)
 	}
-	if l := sys.AddressSpaceLimit(); l >= 0 {
-		n = min(n, l/2)
+	if l := sys.AddressSpaceLeft(); l >= 0 {
+		n = min(n, (l-controlSize)/2)
 	}
 	return n
 }
 
-// newMemfds makes both files. Where the address space is short, the reserve is halved down to the
-// budget.
-func newMemfds(reserve, budget int64) (*memfds, error) {
+// mapMemfds maps files with as much address space between least and reserve as there is, and with
+// the whole budget if that fits. Closed domains are unmapped first.
+func mapMemfds(reserve, budget, least int64) (*memfds, error) {
+	if lingering.Load() >= maxLingering {
+		unmapClosed()
+	}
 	ctl, err := newFile("shoal-control", controlSize)
 	if err != nil {
 		return nil, err
 	}
+	unmapped := false
 	for {
+		reserve = int64(roundUp(uint64(reserve), hugeAlign))
 		data, err := newFile("shoal-data", reserve)
 		if err != nil {
 			return nil, errors.Join(err, ctl.Close())
@@ -102,10 +124,21 @@ func newMemfds(reserve, budget int64) (*memfds, error) {
 			return s, nil
 		}
 		data.Close()
-		if !errors.Is(err, ErrAddressSpace) || reserve/2 < budget {
+		if !errors.Is(err, ErrAddressSpace) {
 			return nil, errors.Join(err, ctl.Close())
 		}
-		reserve = int64(roundUp(uint64(reserve/2), hugeAlign))
+		if !unmapped && unmapClosed() {
+			unmapped = true
+			continue
+		}
+		if reserve <= int64(roundUp(uint64(least), hugeAlign)) {
+			return nil, errors.Join(err, ctl.Close())
+		}
+		if reserve > int64(roundUp(uint64(budget), hugeAlign)) {
+			reserve = max(reserve/2, budget)
+		} else {
+			reserve = max(reserve/2, least)
+		}
 	}
 }
 
@@ -133,10 +166,11 @@ func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
 		}
 	}()
 	if s.ctl, err = sys.Map(ctl, controlSize); err != nil {
-		return nil, fmt.Errorf("%w: control segment of %d bytes: %w", ErrAddressSpace, controlSize, err)
+		return nil, fmt.Errorf("%w: control segment of %d bytes, limit of this process %d: %w",
+			ErrAddressSpace, controlSize, sys.AddressSpaceLimit(), err)
 	}
 	if s.mem, err = sys.Map(data, int(info.Size())); err != nil {
-		return nil, fmt.Errorf("%w: data segment of %d bytes, limit of this process %d: %w",
+		return nil, fmt.Errorf("%w: data segment of %d bytes, limit of this process %d: %w; raise ulimit -v, or set a smaller Budget by shoal.SetMemory",
 			ErrAddressSpace, info.Size(), sys.AddressSpaceLimit(), err)
 	}
 	if s.life, err = sys.Reopen(ctl); err != nil {

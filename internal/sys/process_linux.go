@@ -274,6 +274,21 @@ func KernelRelease() (string, error) {
 // AddressSpaceLimit returns RLIMIT_AS in bytes, -1 if unlimited.
 func AddressSpaceLimit() int64 { return limit(unix.RLIMIT_AS) }
 
+// AddressSpaceLeft returns how much of RLIMIT_AS this process has not used, in bytes, -1 if it is
+// unlimited.
+func AddressSpaceLeft() int64 { return addressSpaceLeft(rootFS(), AddressSpaceLimit()) }
+
+func addressSpaceLeft(root fs.FS, limit int64) int64 {
+	if limit < 0 {
+		return -1
+	}
+	kb, err := readKey(root, procFile(os.Getpid(), "status"), "VmSize:")
+	if err != nil {
+		return limit // without /proc, what the mapping says must do
+	}
+	return max(0, limit-kibibytes(kb))
+}
+
 func limit(resource int) int64 {
 	var r unix.Rlimit
 	if err := unix.Getrlimit(resource, &r); err != nil || int64(r.Cur) < 0 {

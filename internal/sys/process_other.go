@@ -86,6 +86,9 @@ func KernelRelease() (string, error) { return "", unsupported("/proc") }
 // AddressSpaceLimit returns -1: no limit is known.
 func AddressSpaceLimit() int64 { return -1 }
 
+// AddressSpaceLeft returns -1: no limit is known.
+func AddressSpaceLeft() int64 { return -1 }
+
 // MemoryLimit needs Linux.
 func MemoryLimit() (Memory, error) { return Memory{}, unsupported("/proc/meminfo") }
 
