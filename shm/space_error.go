@@ -5,15 +5,16 @@ import (
 	"strconv"
 )
 
-// A SpaceError is an ErrNoSpace with its numbers, in bytes.
+// A SpaceError says how much memory was asked for, how much there is, and which processes and
+// queues hold it. All numbers are bytes. It wraps ErrNoSpace.
 type SpaceError struct {
 	Want    int64    // what the caller asked for
 	Used    int64    // committed and charged to the domain
 	Limit   int64    // the domain's budget
 	Free    int64    // what this process could still commit, by the budget and by its machine and cgroup
-	Unread  int64    // of these, in blocks that only messages hold which nobody has received
-	Queues  []Unread // where those messages are, most memory first, at most three
-	Holders []Holder // who holds most, largest first, at most three
+	Unread  int64    // the part of Used in blocks that only unread messages hold
+	Queues  []Unread // the queues of these messages, most memory first, at most three
+	Holders []Holder // the processes that hold most, largest first, at most three
 }
 
 // Error returns one line.
@@ -34,17 +35,17 @@ func (e *SpaceError) Error() string {
 // Unwrap returns ErrNoSpace.
 func (e *SpaceError) Unwrap() error { return ErrNoSpace }
 
-// Unread is what waits in one queue: the messages that nobody has received, and the memory that
-// nobody but they hold.
+// Unread counts the messages in one queue that nobody has received, and the memory that only these
+// messages hold.
 type Unread struct {
-	Queue    string // its block, as a Handle is printed
-	Name     string // under which it is bound, if it is
-	Label    string // RingOptions.Label: of which values it is
-	Messages int
-	Bytes    int64
+	Queue    string // the queue's block, as shoal inspect prints it
+	Name     string // the name under which the queue is bound, or empty
+	Label    string // the Go type of the queue's values, or empty
+	Messages int    // unread messages
+	Bytes    int64  // bytes of blocks that only these messages hold
 }
 
-// String is `4096 bytes by 3 unread in queue "jobs" of *tensor.Tensor`.
+// String returns one line, such as `4096 bytes by 3 unread in queue "jobs" of *tensor.Tensor`.
 func (u Unread) String() string {
 	queue := u.Queue
 	if u.Name != "" {

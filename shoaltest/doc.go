@@ -7,6 +7,7 @@
 // The same binary then serves as the workers. Functions that tests spawn are registered by
 // package-level variables in _test.go files.
 //
-// The trap: a test that ends while a worker still runs, or while a tensor is neither closed nor
-// garbage, fails the whole run, after all tests have passed. [NoLeaks] tells which test it was.
+// The trap: TestMain looks once, after the last test. So where a test ends while its worker still
+// runs, or while it keeps a tensor open, all tests pass and the run fails. [NoLeaks] looks after
+// one test, and so tells which test it was.
 package shoaltest

@@ -14,10 +14,12 @@ type TB interface {
 	Errorf(format string, args ...any)
 }
 
-// NoLeaks fails t if, when t and the cleanups registered after this call have ended, there are
-// blocks of shared memory or child processes that were not there at the call. It waits five seconds
-// for garbage to be collected and processes to end. Tests that run beside t must not share memory
-// or start processes meanwhile.
+// NoLeaks fails t for each block of shared memory and each child process that t leaves behind. It
+// compares what there is at the call with what there is when t has ended, and all cleanups that t
+// registered after the call. It waits at most five seconds for the garbage collector and for
+// processes that are ending.
+//
+// Tests that run in parallel with t must not share memory or start processes.
 func NoLeaks(t TB) {
 	t.Helper()
 	leak.Processes.Rest(false)

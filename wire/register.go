@@ -2,28 +2,29 @@ package wire
 
 import "github.com/shoal-mp/shoal/internal/wire"
 
-// RegisterType lets values of type T travel in an interface, such as any, and as errors in the
-// chain of an error. Both processes must register T under the same name, so call it from init. It
-// panics if T cannot cross, and if the name or T is registered already.
+// RegisterType lets values of type T travel in an interface, such as any. If T is an error, it lets
+// them travel in the chain of an error as well, where errors.As finds them. Both processes must
+// register T under the same name, so call it from init. It panics if T cannot cross, and if the
+// name or T is registered already.
 //
 // Booleans, numbers, strings, []byte, time.Time, time.Duration, []any, map[string]any and slices of
 // strings and of the common numbers are registered under their Go names, and so are *os.File and
 // *fs.PathError.
 func RegisterType[T any](name string) { wire.RegisterType[T](name) }
 
-// RegisterError makes errors.Is(e, err) true for an error e that arrives from a process in which it
-// was true. Both processes must register err under the same name, so call it from init. It panics
-// if err is nil or the name is taken.
+// RegisterError lets the identity of a sentinel err cross processes: errors.Is(e, err) is true for
+// an error e that arrives if it was true in the process that sent e. Both processes must register
+// err under the same name, so call it from init. It panics if err is nil or the name is taken.
 //
-// Registered from the start, under their Go names, are the errors of package io, io/fs, os, context
-// and errors that callers test for.
+// The sentinels of packages io, io/fs, os, context and errors are registered from the start, under
+// their Go names.
 func RegisterError(name string, err error) { wire.RegisterError(name, err) }
 
-// The ways in which a value does not cross. Test for them with errors.Is.
+// The reasons why a value cannot cross. Test for them with errors.Is.
 var (
 	// ErrType is wrapped where a type cannot cross processes.
 	ErrType = wire.ErrType
-	// ErrFormat is wrapped, with the byte's offset, where bytes are no message of the wanted type.
+	// ErrFormat is wrapped, with an offset in bytes, where a message is not one of the wanted type.
 	ErrFormat = wire.ErrFormat
 	// ErrTag is wrapped, beside ErrFormat, where a message of a newer program has a form that this
 	// program does not know.
