@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// A FileError says which file is no good, and where.
+// A FileError says which file could not be read, and where in it the fault is.
 type FileError struct {
-	Path   string // empty where the bytes came from a reader
-	Name   string // of the tensor or array in the file, or empty
-	Offset int64  // in bytes, of the decompressed file; 0 where it is the file as a whole
-	Err    error  // wraps an error of the format's package, or is what reading says
+	Path   string // path of the file, empty where the bytes came from a reader
+	Name   string // name of the tensor or array in the file, or empty
+	Offset int64  // bytes from the beginning of the decompressed file; 0 for the file as a whole
+	Err    error  // wraps an error of the format's package, or is the error of the read
 }
 
 // Error returns one line.

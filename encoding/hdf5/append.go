@@ -29,15 +29,16 @@ type appended struct {
 	begun int64               // the file's size before
 }
 
-// Append opens a file that is there, to make its data sets longer and to add others, in place. The
-// caller calls Close, which makes it so, or Discard, which leaves the file as it was. Nobody else
-// may write the file meanwhile: the error wraps syscall.EWOULDBLOCK where another program has it
-// open by libhdf5, or by Append. The error wraps ErrFormat or ErrUnsupported, or is what reading
-// says.
+// Append opens a file that exists, to make its data sets longer and to add new ones, in place. The
+// caller calls Close, which makes the changes, or Discard, which leaves the file as it was. No
+// other program may write the file before. The error wraps syscall.EWOULDBLOCK if another program
+// has the file open by libhdf5 or by Append. It wraps ErrFormat or ErrUnsupported, or is the error
+// of reading.
 //
-// A group that is there takes new members if it has its links in a symbol table, as h5py makes
-// groups, or in a header of version 2, as this package does and h5py with libver="latest" where
-// there are few. Groups with links in a heap, or in a header of version 1, are ErrUnsupported.
+// A group of the file takes new members if it has its links in a symbol table (h5py's default), or
+// in a header of version 2 (this package's form, and h5py's with libver="latest" for a few
+// members). For a group with its links in a heap, or in a header of version 1, the error of
+// Writer.Dataset and Writer.Group wraps ErrUnsupported.
 func Append(path string) (*Writer, error) {
 	w, err := openAppended(path)
 	if err != nil {

@@ -11,15 +11,16 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Text is an attribute of text in several dimensions, its values in C's order.
+// A Text is an attribute of text in several dimensions. Values are in C's order.
 type Text struct {
 	Shape  []int
 	Values []string
 }
 
-// Attrs returns the attributes of a data set, of a group, or with the name "" of the file: a
-// string, a []string, a Text of several dimensions, or a *tensor.Tensor on the heap for each. Those
-// of types that are not read are passed over. The error wraps ErrName or ErrFormat.
+// Attrs returns the attributes of a data set or a group; the name "" stands for the file. An
+// attribute is a string, a []string, a Text of several dimensions, or a *tensor.Tensor on the heap,
+// which the caller closes. Attrs passes over attributes of other types. The error wraps ErrName or
+// ErrFormat.
 func (f *File) Attrs(name string) (map[string]any, error) {
 	address, ok := f.datasets[name]
 	if !ok {
@@ -107,11 +108,13 @@ func (d *Dataset) value() (any, error) {
 	return values, err
 }
 
-// Attr gives an attribute to a data set, to a group, or with the name "" to the file: v is a
-// string, a []string, a Text or a *tensor.Tensor. The error wraps ErrName where a key comes twice,
-// and ErrUnsupported where v is something else, or does not go into the header with its name, shape
-// and dtype, which has room for 64 KiB less a byte, as where h5py writes for older readers. What
-// was in a file before it was opened by Append keeps its attributes: new ones are ErrUnsupported.
+// Attr gives an attribute to a data set or a group; the name "" stands for the file. v is a string,
+// a []string, a Text or a *tensor.Tensor.
+//
+// The error wraps ErrName if the key exists already. It wraps ErrUnsupported if v has another type,
+// or if the attribute with its name, shape and dtype is larger than 65,535 bytes, the limit of
+// HDF5's older headers. Data sets and groups that Append found in the file take no new attributes:
+// the error wraps ErrUnsupported.
 func (w *Writer) Attr(name, key string, v any) error {
 	body, err := w.encodeAttr(key, v)
 	if err == nil && w.old != nil && w.old.has(name) {

@@ -6,7 +6,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Dataset is an array in a file. Its methods may be called concurrently.
+// A Dataset is an array in a file. Several goroutines may call its methods.
 type Dataset struct {
 	tree    *tree
 	kind    datatype
@@ -44,13 +44,13 @@ type stored struct {
 	fixed   bool   // it is not to be written over
 }
 
-// DType returns the type of the elements.
+// DType returns the dtype of the elements.
 func (d *Dataset) DType() tensor.DType { return d.kind.dtype }
 
 // Shape returns the sizes of the dimensions.
 func (d *Dataset) Shape() []int { return slices.Clone(d.shape) }
 
-// Chunk returns the shape of the chunks, nil where the elements are in one piece.
+// Chunk returns the shape of the chunks, or nil if the elements are stored in one piece.
 func (d *Dataset) Chunk() []int { return slices.Clone(d.chunk) }
 
 // describe reads the messages of a data set's header.

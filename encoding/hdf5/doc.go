@@ -17,17 +17,18 @@
 //	d, err := f.Dataset("train/x")
 //	err = d.ReadSlab(shared, 200, 0, 0) // into a tensor, a shared one say
 //
-// The parts of a file stand in any order and are changed where they are, so there is nothing to
-// read or write from one end to the other: [NewFile] needs an io.ReaderAt, and [Encode] makes the
-// file in memory first.
+// The parts of a file stand in any order, and are changed in place. So a file is not a stream:
+// NewFile needs an io.ReaderAt, and Encode builds the file in memory before it writes.
 //
-// What is written, h5py and all else on libhdf5 1.8 or newer reads, dtypes as they are: float32
-// stays float32, bool is h5py's bool, complex numbers are h5py's. Read is what h5py writes, also
-// with libver="latest": groups, numbers of both byte orders, contiguous, compact and chunked data
-// sets in any index, gzip, lzf, shuffle and Fletcher's checksum; text and attributes. What a file
-// uses beyond that is an error that wraps ErrUnsupported and names it; links other than hard ones
-// and data sets of other types are passed over.
+// h5py, and every program on libhdf5 1.8 or newer, reads the files that this package writes. Each
+// dtype stays itself: bool and complex numbers are written as h5py writes them.
 //
-// The trap: a slab is copied out of whole chunks, which are decompressed for it. Read and write in
-// slabs that are whole chunks.
+// The package reads the files that h5py writes, with libver="latest" as well: groups, numbers of
+// both byte orders, text and attributes; contiguous, compact and chunked data sets, in any index of
+// chunks; gzip, lzf, shuffle and Fletcher's checksum. Where a file uses another feature, the error
+// wraps ErrUnsupported and names it. Open passes over soft and external links and over data sets of
+// other types.
+//
+// The trap: a chunk is compressed as a whole, so a slab that touches a corner of a chunk costs the
+// whole chunk. Read and write in slabs that are whole chunks.
 package hdf5

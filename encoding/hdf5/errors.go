@@ -8,22 +8,25 @@ import (
 	"github.com/shoal-mp/shoal/internal/room"
 )
 
-// What may be wrong. Test for them with errors.Is.
+// Faults of a file, or of a call. Test for them with errors.Is.
 var (
-	// ErrFormat is wrapped where a file is no HDF5, is damaged or cut short, or is made to deceive.
+	// ErrFormat is wrapped where a file is not HDF5, is damaged or cut short, or contradicts
+	// itself.
 	ErrFormat = errors.New("hdf5: malformed file")
-	// ErrUnsupported is wrapped where a file uses what this package does not read, which the text
-	// names, or a tensor has no form.
+	// ErrUnsupported is wrapped where a file uses a feature of HDF5 that this package does not
+	// read, and where HDF5 has no form for a value. The text names the feature or the value.
 	ErrUnsupported = errors.New("hdf5: unsupported")
-	// ErrText is wrapped where a data set is text. It wraps ErrUnsupported.
+	// ErrText is wrapped where a data set is text, which File.Strings reads. It wraps
+	// ErrUnsupported.
 	ErrText = fmt.Errorf("%w: elements that are text", ErrUnsupported)
-	// ErrName is wrapped where a file has no data set of that name, or has it already, or a name is
-	// none.
+	// ErrName is wrapped where a file has no data set of the wanted name, has one of the name of a
+	// new data set, or where a name is malformed.
 	ErrName = errors.New("hdf5: no such name")
-	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names
-	// the option that raises that.
+	// ErrLimit is wrapped where a data set would take more memory than its reader allows. The text
+	// names the option that allows more.
 	ErrLimit = room.ErrLimit
-	// ErrShape is wrapped where a slab is not in its data set, or has another dtype.
+	// ErrShape is wrapped where a slab does not lie in its data set, or has another dtype than the
+	// data set.
 	ErrShape = errors.New("hdf5: slab does not fit")
 )
 

@@ -14,15 +14,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// File is an open file whose groups were walked. Its methods may be called concurrently, Close
-// after all others.
+// A File is an open file whose groups were read. Several goroutines may call its methods; Close is
+// called after all others.
 type File struct {
-	// MaxBytes is how many bytes of elements a data set that Dataset and Strings return may ask for
-	// at once. 0 stands for what the file can fill, and no more than this process may take without
-	// somebody being killed; up to 64 MiB are always given, of fill values as well.
+	// MaxBytes is how many bytes of elements one call that reads may ask for. 0 stands for as many
+	// as the file can fill, and at most the memory that the machine and the cgroup have left for
+	// this process. 64 MiB are always allowed, also for a data set of fill values alone.
 	MaxBytes int64
-	// UserBlock is how many bytes there are before the HDF5 file itself, which others have put
-	// there: 512 in a file of MATLAB 7.3.
+	// UserBlock is how many bytes of another program stand before the HDF5 file itself: 512 in a
+	// file of MATLAB 7.3.
 	UserBlock int64
 
 	path string
@@ -31,7 +31,7 @@ type File struct {
 }
 
 // Open opens a file and finds its data sets. The caller closes the File. The error is an
-// [*encoding.FileError] that wraps ErrFormat or ErrUnsupported, or what reading says.
+// [*encoding.FileError] that wraps ErrFormat or ErrUnsupported, or the error of reading.
 func Open(path string) (*File, error) {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -44,8 +44,8 @@ func Open(path string) (*File, error) {
 	return file, nil
 }
 
-// NewFile opens a file of size bytes that r has: the parts of a file stand in any order. The caller
-// keeps r: Close does not close it. The error is an [*encoding.FileError], as that of Open.
+// NewFile opens a file of size bytes that r reads. Close does not close r. The error is an
+// [*encoding.FileError] as that of [Open].
 func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	f, err := walk(r, size)
 	if err != nil {
@@ -83,14 +83,14 @@ func walk(r io.ReaderAt, size int64) (*File, error) {
 	return file, err
 }
 
-// Names returns the names of the data sets in order, with the groups that they are in: "train/x".
+// Names returns the names of the data sets, sorted, with their groups: "train/x".
 func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.datasets)) }
 
-// Groups returns the names of the groups in order, without the file's own.
+// Groups returns the names of the groups, sorted, without the root group.
 func (f *File) Groups() []string { return slices.Sorted(maps.Keys(f.groups))[1:] }
 
-// Dataset returns a data set. The error wraps ErrName where there is none, ErrFormat, or
-// ErrUnsupported where it cannot be read, ErrText of that where it is text.
+// Dataset returns the data set of a name. The error wraps ErrName if there is none, ErrText if it
+// is text, ErrUnsupported if it uses a feature that this package does not read, or ErrFormat.
 func (f *File) Dataset(name string) (*Dataset, error) {
 	d, err := f.find(name)
 	if err == nil && d.kind.text.is {
@@ -119,7 +119,7 @@ func (f *File) find(name string) (*Dataset, error) {
 // about says of what an error is.
 func (f *File) about(name string, err error) error { return about(f.path, name, err) }
 
-// Close closes the file that Open has opened, which ends its data sets as well.
+// Close closes the file that Open has opened. Its data sets can be read no more.
 func (f *File) Close() error {
 	if f.file == nil {
 		return nil
@@ -127,8 +127,9 @@ func (f *File) Close() error {
 	return f.file.Close()
 }
 
-// Load reads all data sets of numbers of a file to the heap. The caller closes them. The error is
-// that of Open, or of File.Tensors.
+// Load reads all data sets of numbers of a file to the heap. The caller closes the tensors. The
+// error is an [*encoding.FileError] that wraps ErrFormat, ErrUnsupported or ErrLimit, or is the
+// error of reading.
 func Load(path string) (map[string]*tensor.Tensor, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -138,8 +139,8 @@ func Load(path string) (map[string]*tensor.Tensor, error) {
 	return f.Tensors()
 }
 
-// Tensors reads all data sets of numbers to the heap. The error wraps ErrLimit where they are more
-// bytes together than MaxBytes allows.
+// Tensors reads all data sets of numbers to the heap. The caller closes the tensors. The error
+// wraps ErrLimit if all together are larger than MaxBytes, or is an error of [Dataset.Read].
 func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
 	sets, err := f.numbers()
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An Output is a data set that is being written. What was written can be read.
+// An Output is a data set that is being written. Its Dataset methods read the elements that were
+// written.
 type Output struct {
 	Dataset
 	w *sink
@@ -82,9 +83,9 @@ func (d *Output) guess() []int {
 	return chunk
 }
 
-// WriteSlab writes the elements of src, which may be any view, from start on, one number for each
-// dimension. Chunks that it fills are written at once; others are read first. The error wraps
-// ErrShape, or is what writing says.
+// WriteSlab writes the elements of src, which may be any view, to the data set from start on. start
+// has one index for each dimension. WriteSlab reads a chunk first if src does not fill it. The
+// error wraps ErrShape, or is the error of writing.
 func (d *Output) WriteSlab(src *tensor.Tensor, start ...int) (err error) {
 	guarded := tensor.Catch(func() {
 		whole := src.Contiguous()

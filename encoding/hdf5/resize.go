@@ -7,11 +7,11 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Unlimited is the size in a maximum shape of a dimension that may become any.
+// Unlimited, in Options.MaxShape, stands for a dimension that may grow to any size.
 const Unlimited = -1
 
-// MaxShape returns how large the dimensions may become, Unlimited where they may become any. It is
-// Shape where the data set does not grow.
+// MaxShape returns how large each dimension may become, with Unlimited for any size. It equals
+// Shape if the data set cannot grow.
 func (d *Dataset) MaxShape() []int { return slices.Clone(d.limit) }
 
 // checkLimit takes Options.MaxShape.
@@ -32,8 +32,9 @@ func (d *Output) checkLimit() error {
 	return nil
 }
 
-// Resize changes the shape, within Options.MaxShape. What is new is zeros; what is no longer in the
-// data set is gone, also where it grows again. The error wraps ErrShape, or is what writing says.
+// Resize changes the shape, within Options.MaxShape. New elements are zero. Elements outside the
+// new shape are lost, even if the data set grows again. The error wraps ErrShape, or is the error
+// of writing.
 func (d *Output) Resize(shape ...int) error {
 	if len(shape) != len(d.shape) {
 		return fmt.Errorf("%w: %v of %d dimensions", ErrShape, shape, len(d.shape))
@@ -111,8 +112,9 @@ func (d *Output) trim(index int, at []int, c stored, shape []int) (stored, error
 	return d.chunks[index], err
 }
 
-// Append makes the first dimension longer by that of src, whose other dimensions are those of the
-// data set, and writes src there. The error wraps ErrShape, or is what writing says.
+// Append writes src behind the last element of the first dimension, which becomes longer by the
+// size of src. The other dimensions of src are those of the data set. The error wraps ErrShape, or
+// is the error of writing.
 func (d *Output) Append(src *tensor.Tensor) error {
 	if src.Dims() != len(d.shape) || src.Dims() == 0 || src.DType() != d.kind.dtype ||
 		!slices.Equal(src.Shape()[1:], d.shape[1:]) {

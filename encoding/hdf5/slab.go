@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Read returns the whole data set on the heap.
+// Read reads the whole data set to the heap. The caller closes the tensor. The error wraps
+// ErrFormat or ErrLimit, or is the error of reading.
 func (d *Dataset) Read() (*tensor.Tensor, error) {
 	if _, err := d.readable(); err != nil {
 		return nil, err
@@ -47,9 +48,10 @@ func (d *Dataset) fills() (n int64) {
 	return n
 }
 
-// ReadSlab fills dst, which is contiguous, with the elements from start on, one number for each
-// dimension. What was never written is the data set's fill value. The error wraps ErrShape where
-// dst is not in the data set or has another dtype, ErrFormat, or is what reading says.
+// ReadSlab fills dst, which must be contiguous, with the elements of the data set from start on.
+// start has one index for each dimension. An element that was never written is the fill value of
+// the data set. The error wraps ErrShape where dst does not lie in the data set or has another
+// dtype, ErrFormat, or is the error of reading.
 func (d *Dataset) ReadSlab(dst *tensor.Tensor, start ...int) error {
 	if err := fits(d.kind.dtype, d.shape, dst, start); err != nil {
 		return err

@@ -48,7 +48,7 @@ func (t *datatype) parseLong(c *cursor, bits, depth int) error {
 const longSize = 4 + 8 + 4
 
 // Strings returns the elements of a data set of text, in C's order, and its shape. The error wraps
-// ErrName, ErrFormat, or ErrUnsupported where it has something else.
+// ErrName, ErrFormat, ErrLimit, or ErrUnsupported if the data set is not text.
 func (f *File) Strings(name string) (values []string, shape []int, err error) {
 	d, err := f.find(name)
 	if err == nil && !d.kind.text.is {
@@ -216,8 +216,8 @@ func textType() []byte {
 	return b
 }
 
-// Strings writes a data set of text, of the shape that is given or of one dimension. The error
-// wraps ErrName, ErrShape or ErrUnsupported.
+// Strings writes a data set of text with values in C's order. Without a shape it has one dimension.
+// The error wraps ErrName, ErrShape or ErrUnsupported.
 func (w *Writer) Strings(name string, values []string, shape ...int) error {
 	if shape == nil {
 		shape = []int{len(values)}

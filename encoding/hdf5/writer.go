@@ -13,8 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Writer writes a file: a new one, which takes its place when the Writer is closed, or one that
-// is there, to which it adds. It, and its data sets, are for one goroutine at a time.
+// A Writer writes a file. Create begins a new file, which gets its name when the Writer is closed.
+// Append adds to a file that exists. One goroutine at a time may use a Writer and its data sets.
 type Writer struct {
 	sink
 	path     string
@@ -38,24 +38,26 @@ type sink struct {
 	err  error // the first; Close returns it
 }
 
-// Options says how elements are stored. The zero value is one piece, as they are.
+// Options says how elements are stored. The zero value stores them in one piece, uncompressed.
 type Options struct {
-	// Chunk is the shape of chunks, of which each is compressed by itself. Where it is nil and
-	// another option needs chunks, they are of about a mebibyte.
+	// Chunk is the shape of the chunks. Each chunk is compressed by itself. If Chunk is nil and
+	// another option needs chunks, a chunk is about a mebibyte.
 	Chunk []int
-	// Shuffle puts the first bytes of all elements together, then the second ones and so on, which
-	// gzip makes more of.
+	// Shuffle stores the first bytes of all elements, then the second ones and so on, which gzip
+	// compresses better.
 	Shuffle bool
-	// Gzip is a level from 1 to 9; 0 does not compress.
+	// Gzip is the level of compression, from 1 to 9; 0 does not compress.
 	Gzip int
-	// MaxShape is how large each dimension may become by Resize and Append, here and for others
-	// that open the file later; Unlimited is any size.
+	// MaxShape is how large each dimension may become by Resize and Append, now and when the file
+	// is opened again. Unlimited is any size. If MaxShape is nil, the data set cannot grow.
 	MaxShape []int
-	// LZF compresses by h5py's lzf, which is quicker and makes less of it; not with Gzip.
+	// LZF compresses with h5py's lzf, which is faster than gzip and compresses less. LZF and Gzip
+	// exclude each other.
 	LZF bool
 }
 
-// Create begins a file. The caller calls Close, which makes it, or Discard, which does not.
+// Create begins a new file. The caller calls Close, which gives the file its name, or Discard,
+// which removes it.
 func Create(path string) (*Writer, error) {
 	f, err := replace.Create(path)
 	if err != nil {
@@ -72,10 +74,9 @@ func newWriter(to target, from source) *Writer {
 		datasets: map[string]*Output{}, groups: map[string]bool{}, attrs: map[string]map[string][]byte{}}
 }
 
-// Dataset begins a data set of zeros, in groups that the slashes of its name make where they are
-// not there. The error wraps ErrName, ErrShape or ErrUnsupported where name, shape or options are
-// none, and ErrUnsupported where the group is one of a file that is there and cannot take a member:
-// see Append.
+// Dataset begins a data set of zeros. It makes the groups of the name that do not exist. The error
+// wraps ErrName, ErrShape or ErrUnsupported if the name, the shape or the options are malformed. It
+// wraps ErrUnsupported if the group can take no new member: see [Append].
 func (w *Writer) Dataset(name string, dt tensor.DType, shape []int, o Options) (*Output, error) {
 	d := &Output{w: &w.sink, o: o, Dataset: Dataset{tree: &w.tree, kind: datatype{dtype: dt, size: dt.Size()},
 		shape: slices.Clone(shape)}}
@@ -97,12 +98,11 @@ func (w *Writer) add(name string, d *Output) error {
 	return err
 }
 
-// Open returns a data set that is in the file, to write it, to Append to it and to Resize it: one
-// that was made by Dataset, or one of a file that was there. The error wraps ErrName where there is
-// none. It wraps ErrUnsupported where a data set that was there cannot be written in place: only
-// chunked ones are, of numbers that are little-endian, with the filters shuffle, gzip and lzf.
-// Where libver="latest" has found chunks in another way, they are in HDF5's older tree afterwards,
-// which it reads and goes on with.
+// Open returns a data set of the file for writing: one that Dataset made, or one that Append found.
+// The error wraps ErrName if there is none. It wraps ErrUnsupported if the data set cannot be
+// written in place. A data set that Append found can be if it is chunked, has little-endian
+// numbers, and uses no filters but shuffle, gzip and lzf. Where h5py made an index of chunks with
+// libver="latest", Open changes it to HDF5's older B-tree, which all versions read and write.
 func (w *Writer) Open(name string) (*Output, error) {
 	d, err := w.datasets[name], error(nil)
 	switch {
@@ -118,8 +118,8 @@ func (w *Writer) Open(name string) (*Output, error) {
 	return d, nil
 }
 
-// Group makes a group, which may stay empty, unless it is there; the groups of data sets are made
-// by their names. The error is that of Dataset.
+// Group makes a group if it does not exist. Only an empty group needs it, since Dataset makes the
+// groups of its name. The error is that of [Writer.Dataset].
 func (w *Writer) Group(name string) error {
 	err := checkPath(name)
 	if err == nil && w.old != nil {
@@ -204,10 +204,12 @@ func (w *sink) put(address uint64, b []byte) {
 	}
 }
 
-// Close writes what says where the data sets are. Then a new file takes its place, and one that was
-// there has what was added. The error is the first of all that were met. After it there is no new
-// file, and one that was there is as it was, unless a header could not be written: then each data
-// set and each group is as it was or as it was to be.
+// Close writes the headers and links of the data sets. Then a new file gets its name, and a file
+// that Append opened has all that was added.
+//
+// The error is the first one of this Writer. After an error there is no new file, and a file that
+// Append opened is unchanged. If the error came while Close replaced headers, each data set and
+// each group has either its old state or its new one.
 func (w *Writer) Close() error {
 	if w.old != nil {
 		return w.closeOld()
@@ -233,7 +235,8 @@ func (w *Writer) attributed() error {
 	return w.err
 }
 
-// Discard removes a new file, and leaves one that was there as it was. After Close it does nothing.
+// Discard removes a new file, and leaves a file that Append opened as it was. After Close it does
+// nothing.
 func (w *Writer) Discard() error {
 	if w.old != nil {
 		return w.old.discard()
@@ -281,7 +284,9 @@ func (w *Writer) made() []string {
 	return slices.AppendSeq(slices.Collect(maps.Keys(w.datasets)), maps.Keys(w.groups))
 }
 
-// Save writes tensors as data sets of a file. Names are paths: a slash makes a group.
+// Save writes tensors as the data sets of a new file. Names are paths: "train/x" is the data set x
+// in the group train. Save writes a temporary file beside path, and renames it to path when it is
+// whole. The error wraps ErrName, ErrShape or ErrUnsupported, or is the error of writing.
 func Save(path string, tensors map[string]*tensor.Tensor, o Options) error {
 	w, err := Create(path)
 	if err != nil {
@@ -294,8 +299,9 @@ func Save(path string, tensors map[string]*tensor.Tensor, o Options) error {
 	return w.Close()
 }
 
-// Encode writes what Save writes to w, once it is whole in memory. The error is Save's, before
-// anything is written, or that of w.
+// Encode writes to w the bytes that Save writes to a file. It builds them in memory before it
+// writes. The error wraps ErrName, ErrShape or ErrUnsupported, and nothing is written; or it is the
+// error of w.
 func Encode(w io.Writer, tensors map[string]*tensor.Tensor, o Options) error {
 	m := new(memory)
 	file := newWriter(m, source{m, superblockSize})
@@ -306,7 +312,8 @@ func Encode(w io.Writer, tensors map[string]*tensor.Tensor, o Options) error {
 	return err
 }
 
-// Save writes tensors as data sets, beside others.
+// Save writes each tensor as a data set with the options o. The error is that of [Writer.Dataset]
+// or of writing.
 func (w *Writer) Save(tensors map[string]*tensor.Tensor, o Options) error {
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {
 		t := tensors[name]

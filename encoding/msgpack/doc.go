@@ -13,5 +13,5 @@
 //	numpy.ndarray, a scalar   *tensor.Tensor
 //
 // The trap: a file must be read from its beginning to its end, and tensors in it are not aligned,
-// so nothing is mapped. For weights safetensors is the better format.
+// so nothing is mapped. For the weights of a model, safetensors is the better format.
 package msgpack

@@ -9,14 +9,14 @@ import (
 )
 
 var (
-	// ErrFormat is wrapped where bytes are no MessagePack, are cut short, or hold an array that
-	// does not fit its shape.
+	// ErrFormat is wrapped where bytes are not MessagePack, are cut short, or hold an array whose
+	// elements do not fit its shape.
 	ErrFormat = errors.New("msgpack: malformed")
-	// ErrUnsupported is wrapped where a value has no form: arrays of records, text or bfloat16,
-	// extension types, channels.
+	// ErrUnsupported is wrapped where a value has no form in MessagePack (a channel), in numpy (a
+	// tensor of bfloat16) or in Go (an array of records or text, an extension type).
 	ErrUnsupported = errors.New("msgpack: unsupported value")
-	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names
-	// the option that raises that.
+	// ErrLimit is wrapped where a value would take more memory than its reader allows. The text
+	// names the parameter that allows more.
 	ErrLimit = room.ErrLimit
 )
 

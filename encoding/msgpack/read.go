@@ -21,18 +21,19 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Unmarshal reads the one value that b is. The error wraps ErrFormat, ErrUnsupported or ErrLimit.
+// Unmarshal reads the one value that is in b. Tensors are on the heap, and the caller closes them.
+// The error wraps ErrFormat, ErrUnsupported or ErrLimit.
 func Unmarshal(b []byte) (any, error) { return read(bytes.NewReader(b), int64(len(b)), 0) }
 
-// Decode reads one value from r. Where r is no io.ByteScanner, as a bufio.Reader is one, it reads
-// ahead of the value's end.
+// Decode reads one value from r. It reads beyond the value's end, unless r is an io.ByteScanner,
+// such as a bufio.Reader. Tensors are on the heap, and the caller closes them.
 //
-// maxBytes is how many bytes the value may take in memory: its arrays, text, lists and dicts,
-// about. 0 stands for what this process may take without somebody being killed, as a file of 1 GB
-// may be a list of 10^9 items; up to 64 MiB are always given.
+// maxBytes is about how many bytes the arrays, text, lists and dicts of the value may take in
+// memory. It matters since a file of 1 GB may be a list of 10^9 items. 0 stands for the memory that
+// the machine and the cgroup have left for this process, and for 64 MiB where they have less.
 //
-// The error wraps ErrFormat, ErrUnsupported or ErrLimit, also io.ErrUnexpectedEOF where r ends
-// early, or it is what r says.
+// The error wraps ErrFormat, ErrUnsupported or ErrLimit, or is the error of r. Where r ends early
+// it wraps io.ErrUnexpectedEOF besides ErrFormat.
 func Decode(r io.Reader, maxBytes int64) (any, error) {
 	if _, ok := r.(io.ByteScanner); !ok {
 		r = bufio.NewReader(r)
@@ -40,10 +41,12 @@ func Decode(r io.Reader, maxBytes int64) (any, error) {
 	return newDecoder(r, math.MaxInt64, maxBytes).value(0)
 }
 
-// Load reads the arrays in a file to the heap: those in dicts and lists under their keys and
-// numbers, with dots between, and an array alone as "tensor". It returns the names of all values
-// that are no arrays as well, in order. For maxBytes see [Decode]. The error is an
-// [*encoding.FileError] that wraps ErrFormat, ErrUnsupported or ErrLimit, or is what opening says.
+// Load reads the arrays in a file to the heap. The caller closes them. An array in dicts and lists
+// is named by their keys and numbers, with dots between, such as "layers.0.weight"; a file that is
+// one array names it "tensor". others are the names of all values that are not arrays, in order.
+//
+// maxBytes limits the memory as in Decode. The error is an *encoding.FileError that wraps
+// ErrFormat, ErrUnsupported or ErrLimit, or is the error of opening the file.
 func Load(path string, maxBytes int64) (all map[string]*tensor.Tensor, others []string, err error) {
 	f, err := regular.Open(path)
 	if err != nil {

@@ -18,21 +18,22 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Marshal returns a value of the types of the package comment as MessagePack; ints may be int. Maps
-// are in the order of their keys. The error wraps ErrUnsupported.
+// Marshal returns v as MessagePack. v is of the types of the package comment, or an int. Maps are
+// written in the order of their keys. The error wraps ErrUnsupported.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	err := Encode(&b, v)
 	return b.Bytes(), err
 }
 
-// Save writes tensors as a dict of arrays. The file takes its place when it is whole.
+// Save writes tensors to a file as a dict of arrays. It writes a temporary file beside path, and
+// renames it to path when it is whole. The error wraps ErrUnsupported, or is the error of writing.
 func Save(path string, tensors map[string]*tensor.Tensor) error {
 	return replace.Write(path, func(f *os.File) error { return Encode(f, tensors) })
 }
 
-// Encode writes to w what Marshal returns, in one pass. The error wraps ErrUnsupported, or is that
-// of w.
+// Encode writes v to w as Marshal does, in one pass. The error wraps ErrUnsupported, or is the
+// error of w.
 func Encode(w io.Writer, v any) (err error) {
 	e := encoder{msgpack.NewEncoder(w)}
 	guarded := tensor.Catch(func() { err = e.value(v, 0) })

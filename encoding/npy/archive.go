@@ -32,22 +32,22 @@ func encodeAll(w io.Writer, tensors map[string]*tensor.Tensor) error {
 	return z.Close()
 }
 
-// An Info is what an archive says of one member.
+// An Info describes one member of an archive.
 type Info struct {
 	Name  string
 	DType tensor.DType
 	Shape []int
-	// Err is why Tensor would not return it: it wraps ErrDType where it is an array of objects,
-	// records or text, or no array at all.
+	// Err is the error that Tensor would return. It wraps ErrDType where the member is an array of
+	// objects, records or text, or no array at all.
 	Err error
 }
 
 // An Archive is an open .npz whose directory was checked. Its methods may be called concurrently,
 // Close after all others.
 type Archive struct {
-	// MaxBytes is how many bytes of elements the archive may ask for at once. 0 stands for what
-	// this process may take without somebody being killed, as a compressed archive of 12 MB may
-	// have 12 GiB of zeros; up to 64 MiB are always given.
+	// MaxBytes is how many bytes of elements one call of Tensor or Tensors may read. It matters
+	// since a compressed archive of 12 MB may have 12 GiB of zeros. 0 stands for the memory that
+	// the machine and the cgroup have left for this process, and for 64 MiB where they have less.
 	MaxBytes int64
 
 	path    string
@@ -73,8 +73,8 @@ func OpenArchive(path string) (*Archive, error) {
 	return a, nil
 }
 
-// NewArchive opens an .npz of size bytes that r has. The caller keeps r: Close does not close it.
-// The error is an [*encoding.FileError].
+// NewArchive opens an .npz of size bytes that r reads. Close does not close r. The error is an
+// [*encoding.FileError].
 func NewArchive(r io.ReaderAt, size int64) (*Archive, error) {
 	a := &Archive{entries: map[string]zipfile.Entry{}}
 	if err := a.readDirectory(r, size); err != nil {
@@ -98,7 +98,8 @@ func (a *Archive) readDirectory(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// List returns what the archive has, in the order of the names, and reads only the headers.
+// List describes the arrays of the archive, in the order of their names. It reads only their
+// headers.
 func (a *Archive) List() []Info {
 	var list []Info
 	for _, name := range sorted(a.entries) {
@@ -111,9 +112,9 @@ func (a *Archive) List() []Info {
 	return list
 }
 
-// Tensor reads an array to the heap; the caller closes it. The error is an [*encoding.FileError],
-// which wraps ErrName where there is none of that name, or ErrLimit where it is larger than
-// MaxBytes.
+// Tensor reads the array of a name to the heap. The caller closes the tensor. The error is an
+// [*encoding.FileError]. It wraps ErrName where the archive has no such array, and ErrLimit where
+// the array is larger than MaxBytes.
 func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
 	e, ok := a.entries[name]
 	if !ok {
@@ -139,7 +140,7 @@ func saturated(n, times int64) int64 {
 	return n * times
 }
 
-// Close closes the file that OpenArchive has opened. Tensors that were read stay.
+// Close closes the file that OpenArchive has opened. Tensors that were read stay valid.
 func (a *Archive) Close() error {
 	if a.file == nil {
 		return nil
@@ -147,8 +148,9 @@ func (a *Archive) Close() error {
 	return a.file.Close()
 }
 
-// LoadAll reads all arrays of an .npz, compressed or not, to the heap. The caller closes them. For
-// the error, and what is returned beside it, see Archive.Tensors.
+// LoadAll reads all arrays of an .npz, compressed or not, to the heap. The caller closes them.
+// Where some arrays cannot be read, LoadAll may return the others beside the error, as
+// [Archive.Tensors] does.
 func LoadAll(path string) (map[string]*tensor.Tensor, error) {
 	a, err := OpenArchive(path)
 	if err != nil {
@@ -158,10 +160,10 @@ func LoadAll(path string) (map[string]*tensor.Tensor, error) {
 	return a.Tensors()
 }
 
-// Tensors reads all arrays to the heap. The error wraps an [*encoding.FileError] for each that
-// cannot be read. Where all of them wrap ErrDType, since they are arrays of objects, records or
-// text, or no arrays, the others are returned beside the error. It wraps ErrLimit where all
-// together are more than MaxBytes allows.
+// Tensors reads all arrays to the heap. The caller closes them. The error wraps an
+// [*encoding.FileError] for each array that cannot be read, and ErrLimit where all together are
+// larger than MaxBytes. Where every unreadable member is an array of objects, records or text, or
+// no array at all (ErrDType), Tensors returns the other arrays beside the error.
 func (a *Archive) Tensors() (map[string]*tensor.Tensor, error) {
 	if err := a.allowAll(); err != nil {
 		return nil, about(a.path, "", err)

@@ -17,16 +17,16 @@ import (
 // foreignTensors makes tensors over mapped files.
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
-// Save writes a tensor as a .npy of version 1, in C's order, as numpy.save does; or tensors as an
-// .npz, in the order of their names, as numpy.savez does. The file takes its place when it is
-// whole. The error wraps ErrDType where numpy has no such dtype, as bfloat16, or is what writing
-// says.
+// Save writes a tensor as a .npy of version 1, in C's order, as numpy.save does. It writes a map of
+// tensors as an .npz, in the order of their names, as numpy.savez does. Save writes a temporary
+// file beside path, and renames it to path when it is whole. The error wraps ErrDType where numpy
+// does not have the dtype, such as bfloat16, or is the error of writing.
 func Save[T *tensor.Tensor | map[string]*tensor.Tensor](path string, of T) error {
 	return replace.Write(path, func(f *os.File) error { return Encode(f, of) })
 }
 
-// Encode writes to w the bytes that Save writes to a file. The error wraps ErrDType, or is that of
-// w.
+// Encode writes to w the bytes that Save writes to a file. The error wraps ErrDType, or is the
+// error of w.
 func Encode[T *tensor.Tensor | map[string]*tensor.Tensor](w io.Writer, of T) error {
 	switch of := any(of).(type) {
 	case map[string]*tensor.Tensor:
@@ -54,11 +54,14 @@ func encode(w io.Writer, t *tensor.Tensor) error {
 	return errors.Join(err, guarded)
 }
 
-// Decode reads a .npy from r to the heap, up to its last element and no further, so that r may have
-// more. maxBytes is how many bytes of elements it may ask for; 0 stands for what this process may
-// take without somebody being killed, and up to 64 MiB are always given. The error is an
-// [*encoding.FileError], which wraps ErrFormat, ErrDType or ErrLimit, also io.ErrUnexpectedEOF
-// where r ends early, or what r says.
+// Decode reads a .npy from r to the heap. The caller closes the tensor. Decode reads r up to the
+// last element and no further, so several arrays may follow one another.
+//
+// maxBytes is how many bytes of elements the array may have. 0 stands for the memory that the
+// machine and the cgroup have left for this process, and for 64 MiB where they have less.
+//
+// The error is an [*encoding.FileError]. It wraps ErrFormat, ErrDType, ErrLimit or the error of r.
+// Where r ends early it wraps io.ErrUnexpectedEOF as well.
 func Decode(r io.Reader, maxBytes int64) (*tensor.Tensor, error) {
 	h, err := readHeader(r)
 	if err == nil {
@@ -85,13 +88,14 @@ func (h header) decode(r io.Reader) (*tensor.Tensor, error) {
 	return h.view(t.Storage())
 }
 
-// Load reads a .npy to the heap. An array in Fortran's order has strides. The error is an
-// [*encoding.FileError].
+// Load reads a .npy to the heap. The caller closes the tensor. An array in Fortran's order becomes
+// a tensor with such strides. The error is an [*encoding.FileError].
 func Load(path string) (*tensor.Tensor, error) { return open(path, read) }
 
-// Map maps a .npy: the tensor is pages of the file, read when they are touched and copied when they
-// are written to, as tensor.FromFile has them. A file of the other byte order is read. The caller
-// closes the tensor.
+// Map maps a .npy. The elements of the tensor are pages of the file, which the kernel reads when
+// they are touched and copies when they are written to: see [tensor.FromFile]. A file of the other
+// byte order is read to the heap instead. The caller closes the tensor. The error is an
+// [*encoding.FileError].
 func Map(path string) (*tensor.Tensor, error) { return open(path, mapped) }
 
 // open lets how make a tensor of a file.

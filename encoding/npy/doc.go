@@ -8,7 +8,7 @@
 // [Encode] and [Decode] do the same with streams. An .npz has its directory at its end, so
 // [NewArchive] needs an io.ReaderAt.
 //
-// All of numpy's versions of the format are read, both orders of elements and of bytes, and
-// compressed .npz. What is written is what numpy writes itself, byte for byte, but for the dates in
-// an .npz. Arrays of records, text and Python objects are errors that wrap ErrDType and say so.
+// The package reads all of numpy's versions of the format, both orders of elements and of bytes,
+// and compressed .npz. It writes the bytes that numpy writes, except for the dates in an .npz.
+// Where an array has records, text or Python objects, the error wraps ErrDType and says which.
 package npy

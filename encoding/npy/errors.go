@@ -10,16 +10,16 @@ import (
 )
 
 var (
-	// ErrFormat is wrapped where a file is not what numpy writes, is damaged or cut short, or is
-	// made to deceive.
+	// ErrFormat is wrapped where a file is not one of numpy's, is damaged or cut short, or
+	// contradicts itself.
 	ErrFormat = errors.New("npy: malformed file")
-	// ErrDType is wrapped where an array has elements that are no numbers, or a tensor a dtype that
-	// numpy does not have.
+	// ErrDType is wrapped where the elements of an array are not numbers, or numpy does not have
+	// the dtype of a tensor.
 	ErrDType = errors.New("npy: unsupported dtype")
-	// ErrName is wrapped where an archive has no member of that name.
+	// ErrName is wrapped where an archive has no array of the wanted name.
 	ErrName = errors.New("npy: no such name")
-	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names
-	// the option that raises that.
+	// ErrLimit is wrapped where an array would take more memory than its reader allows. The text
+	// names the option that allows more.
 	ErrLimit = room.ErrLimit
 )
 

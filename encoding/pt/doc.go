@@ -1,6 +1,6 @@
-// Package pt reads and writes the files of torch.save, without PyTorch. It has no sockets, so a
-// program that needs nothing else of PyTorch needs not package torch. Its [torch.As]
-// makes a Go type of what Load returns.
+// Package pt reads and writes the files of torch.save, without PyTorch. A program that only needs
+// such files does not link package torch, which has sockets. [torch.As] makes a value of a Go type
+// of what Load returns.
 //
 //	err := pt.Save("model.pt", nn.State(net))        // torch.load(…, weights_only=True) reads it
 //	v, err := pt.Load("theirs.pt", pt.Options{})     // any file, one of torch.save(model) as well
@@ -10,12 +10,12 @@
 // [Encode] writes to an io.Writer; [Decode] reads from an io.ReaderAt, since the directory of a
 // file is at its end.
 //
-// A file is data: nothing that it names is looked up, imported or run. What only Python knows is a
-// [*python.Record].
+// A file is data: the package looks up, imports and runs nothing that the file names. An object of
+// a class that only Python knows becomes a [*python.Record].
 //
-// The trap: what Load has mapped (Options.Mmap) is the file. It may be removed or replaced, but a
-// process that cuts it short does so under the tensors, and only [tensor.Catch] makes an error of
-// that in all cases.
+// The trap: with Options.Mmap the elements of the tensors are the file. The file may be removed or
+// replaced. If another process cuts the file short, reading the tensors faults; [tensor.Catch]
+// makes an error of such a fault.
 //
 // [torch.As]: https://pkg.go.dev/github.com/shoal-mp/shoal/torch#As
 package pt

@@ -9,22 +9,22 @@ import (
 	"github.com/shoal-mp/shoal/internal/room"
 )
 
-// What may be wrong with a file or a value. Test for them with errors.Is.
+// Faults of a file or of a value. Test for them with errors.Is.
 var (
-	// ErrFormat is wrapped where a file is not what torch.save writes, is damaged, or is made to
-	// deceive.
+	// ErrFormat is wrapped where a file is not one of torch.save, is damaged, or contradicts
+	// itself.
 	ErrFormat = errors.New("pt: malformed file")
-	// ErrUnsupported is wrapped where a file has, or a value is, what has no form here; the text
-	// names it.
+	// ErrUnsupported is wrapped where a file has a value that has no form in Go, or a value has no
+	// form in Python. The text names the value.
 	ErrUnsupported = value.ErrUnsupported
-	// ErrGlobal is wrapped where a pickle names what is not on the list of what may be in one; the
-	// text has the name.
+	// ErrGlobal is wrapped where a pickle names a class or a function that is not on the list of
+	// permitted ones. The text has the name.
 	ErrGlobal = pickle.ErrGlobal
-	// ErrLocation is wrapped where a storage is to be loaded to a device that this process has not.
-	// Options.MapLocation maps it.
+	// ErrLocation is wrapped where a file has a storage of a device that this process does not
+	// have. Options.MapLocation chooses another device.
 	ErrLocation = errors.New("pt: no such device")
-	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names
-	// the option that raises that.
+	// ErrLimit is wrapped where a file would take more memory than its reader allows. The text
+	// names the option that allows more.
 	ErrLimit = room.ErrLimit
 )
 

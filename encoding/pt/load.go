@@ -17,18 +17,19 @@ import (
 
 // Options says how to load. The zero value copies all tensors to the heap.
 type Options struct {
-	// MapLocation says where a storage goes that was saved from a device such as "cuda:0", as
-	// torch.load's map_location does; [To] returns one. Where it is nil, or returns "", storages go
-	// where they were. All must go to "cpu", or to a device that
-	// tensor.ParseDevice finds; what was mapped is copied there.
+	// MapLocation returns the device for a storage that was saved on a device such as "cuda:0", as
+	// torch.load's map_location does; [To] returns such a function. If MapLocation is nil or
+	// returns "", a storage goes to the device where it was. A device is "cpu" or one that
+	// tensor.ParseDevice finds. Mapped elements are copied to a device other than "cpu".
 	MapLocation func(location string) string
-	// Mmap maps the file instead of reading it. Tensors are then pages of the file, read when they
-	// are touched and copied when they are written to; checksums are not compared. A legacy file,
-	// one of the other byte order, and a storage that is not aligned are read all the same.
+	// Mmap maps the file instead of reading it. The elements of tensors are pages of the file,
+	// which the kernel reads when they are touched and copies when they are written to. Checksums
+	// are not compared. Load still reads a legacy file, a file of the other byte order, and a
+	// storage that is not aligned.
 	Mmap bool
-	// MaxBytes is how many bytes of elements the file may ask for, mapped or read. 0 stands for
-	// what it has, and for what is read no more than this process may take without somebody being
-	// killed; up to 64 MiB are always given.
+	// MaxBytes is how many bytes of elements the file may have, mapped or read. 0 stands for the
+	// size of the file and, for elements that are read, at most the memory that the machine and the
+	// cgroup have left for this process. 64 MiB are always allowed.
 	MaxBytes int64
 }
 
@@ -38,7 +39,8 @@ func (o Options) tally(size int64) *room.Tally {
 		Remedy: "raise Options.MaxBytes if that is meant, or map it (Options.Mmap)"}
 }
 
-// To returns a MapLocation by which every storage goes to one device: map_location="cpu".
+// To returns a function for Options.MapLocation that loads every storage to one device. To("cpu")
+// is torch.load's map_location="cpu".
 func To(device string) func(string) string { return func(string) string { return device } }
 
 // container is a kind of file in which storages are found by key.
@@ -62,14 +64,14 @@ type held struct {
 	dtype tensor.DType // as which it was read
 }
 
-// Load reads a file of torch.save: a zip file, or one of PyTorch before 1.6. What comes is what
-// Conn.Recv of package torch lists: nil, bool, int64, float64, string, []any, *python.Dict,
-// *tensor.Tensor, *autograd.Param and so on, and a *python.Record for each object of another class,
-// such as a Module. Views of one storage are views of one storage. The caller closes what was
-// mapped.
+// Load reads a file of torch.save: a zip file, or one of PyTorch before 1.6. The value is of a type
+// that Conn.Recv of package torch lists: nil, bool, int64, float64, string, []any, *python.Dict,
+// *tensor.Tensor, *autograd.Param and so on. An object of another class, such as a Module, is a
+// *python.Record. Tensors that were views of one storage are views of one storage again. The caller
+// closes the tensors.
 //
 // The error is an [*encoding.FileError] that wraps ErrFormat, ErrUnsupported, ErrLocation, ErrLimit
-// or what reading says.
+// or the error of reading.
 func Load(path string, o Options) (any, error) {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -82,8 +84,8 @@ func Load(path string, o Options) (any, error) {
 	return v, nil
 }
 
-// Decode reads size bytes that r has, as Load reads a file: an archive has its directory at its
-// end. The caller keeps r. Options.Mmap maps nothing: all is read. The error is that of Load.
+// Decode reads a file of size bytes from r, as Load does from a path. The caller closes r. Decode
+// ignores Options.Mmap and copies all tensors to the heap. The error is that of [Load].
 func Decode(r io.ReaderAt, size int64, o Options) (any, error) {
 	o.Mmap = false
 	v, err := load(contents{r, size, nil}, o)

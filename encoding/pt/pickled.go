@@ -21,8 +21,8 @@ import (
 
 var loadFromBytes = value.Named("torch.storage._load_from_bytes")
 
-// Marshal returns the pickle of v, in protocol 2 to 5, as pickle.dumps would write it: the elements
-// of tensors are in it. See Save for what v may be, and for the errors.
+// Marshal returns the pickle of v in a protocol from 2 to 5, as pickle.dumps would. The pickle has
+// the elements of tensors. v is of a type that [Save] takes. The error wraps ErrUnsupported.
 func Marshal(v any, protocol int) ([]byte, error) {
 	s := newSaver()
 	tree, err := s.lower(v)
@@ -70,9 +70,9 @@ func (o *origin) legacyFile() (file []byte, err error) {
 	return append(file, b...), err
 }
 
-// Unmarshal reads what pickle.dumps has written of tensors, parameters, numpy arrays and plain
-// values; see Load for the types. It never runs what the pickle names. The error wraps ErrFormat,
-// ErrUnsupported, or ErrGlobal for names of anything else.
+// Unmarshal reads a pickle of tensors, parameters, numpy arrays and plain values, as pickle.dumps
+// writes it. The types are those of [Load]. Unmarshal runs nothing that the pickle names. The error
+// wraps ErrFormat, ErrUnsupported, or ErrGlobal for names of anything else.
 func Unmarshal(b []byte) (any, error) {
 	tree, err := pickle.Unmarshal(b, pickledNames().Find, pickle.Limits{})
 	if err != nil {

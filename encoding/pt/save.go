@@ -18,29 +18,31 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Save writes v as torch.save does, so that torch.load reads it, with weights_only=True too, and
-// with mmap=True. v is what Conn.Send of package torch takes: nil, numbers, strings, slices, maps,
-// structs, *python.Dict, *tensor.Tensor, *autograd.Param, and those in one another; a
-// map[string]*tensor.Tensor becomes a state dict. A *PackedSequence is read with weights_only=False
-// alone, as one of PyTorch's own is. Views of one storage stay that; of a storage the part is
-// written that its tensors span. The file takes its place when it is whole. Nobody may write to the
-// tensors meanwhile.
+// Save writes v as torch.save does. torch.load reads the file, also with weights_only=True and with
+// mmap=True. v is what Conn.Send of package torch takes: nil, numbers, strings, slices, maps,
+// structs, *python.Dict, *tensor.Tensor, *autograd.Param, and such values in one another. A
+// map[string]*tensor.Tensor becomes a state dict. torch.load needs weights_only=False for a
+// *PackedSequence, as for one of PyTorch's own.
 //
-// A struct becomes a dict of its fields, a whole module too, which Load of package torch makes a
-// module again. What stands in a field or an element that is an interface with methods is written
-// with the name of its type, by [wire.RegisterType]; the layers of package nn are registered.
+// Views of one storage stay views of one storage; Save writes the part of the storage that they
+// span. Save writes a temporary file beside path, and renames it to path when it is whole. No
+// process may write to the tensors during Save.
 //
-// The error wraps ErrUnsupported where a value has no form in Python, or could not be loaded again:
-// a type that is not registered in an interface, two keys that are one in Python, more values than
-// Load takes. Otherwise it is what writing says.
+// A struct becomes a dict of its fields. So does a module, which Load of package torch makes a
+// module again. A value in a field or an element of an interface type with methods is written with
+// the name of its type, which wire.RegisterType registers. The layers of package nn are registered.
+//
+// The error wraps ErrUnsupported where a value has no form in Python or could not be loaded again:
+// a type in an interface is not registered, two keys are one key in Python, or there are more
+// values than Load takes. Any other error is that of writing.
 //
 // [wire.RegisterType]: https://pkg.go.dev/github.com/shoal-mp/shoal/wire#RegisterType
 func Save(path string, v any) error {
 	return replace.Write(path, func(f *os.File) error { return encode(f, rootOf(path), v) })
 }
 
-// Encode writes to w what Save writes to "archive.pt", in one pass. The error is Save's, before
-// anything is written, or that of w.
+// Encode writes to w the bytes that Save writes to a file named archive.pt, in one pass. Where the
+// error wraps ErrUnsupported, Encode has written nothing. Any other error is that of w.
 func Encode(w io.Writer, v any) error { return encode(w, archiveName, v) }
 
 func encode(w io.Writer, root string, v any) error {

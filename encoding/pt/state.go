@@ -9,18 +9,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// StateDict returns the tensors in a loaded value. Those of a module, which Load returns as a
-// *python.Record, are its parameters and persistent buffers under the names of its state_dict();
-// what is in dicts, lists, tuples and other records is named by key, index and attribute, with dots
-// between, and a tensor alone "tensor". The tensors are those of v, not views to be closed.
+// StateDict returns the tensors in a loaded value. A module, which Load returns as a
+// *python.Record, gives its parameters and persistent buffers under the names of its state_dict().
+// A tensor in dicts, lists, tuples and other records is named by keys, indices and attributes, with
+// dots between. If v is a tensor, its name is "tensor". The tensors are those of v, so the caller
+// closes them once.
 //
-// rest names what v has besides: numbers, text and other values by their keys, requires_grad of
-// parameters, buffers that do not persist, and the classes of modules and other objects, which the
-// file has only by name. The version numbers that PyTorch keeps beside a state dict (_metadata) are
-// not among them.
+// rest names the parts of v that are not in tensors: numbers, text and other values by their keys,
+// requires_grad of parameters, buffers that do not persist, and the classes of modules and other
+// objects. It leaves out the version numbers that PyTorch keeps beside a state dict (_metadata).
 //
-// The error wraps ErrFormat where two tensors would have one name, and where v is so tangled that
-// it would never end.
+// The error wraps ErrFormat where two tensors would have one name, and where v contains itself or
+// shares its parts so often that a walk would not end.
 func StateDict(v any) (tensors map[string]*tensor.Tensor, rest []string, err error) {
 	s := stateDict{tensors: map[string]*tensor.Tensor{}, inside: map[any]bool{}}
 	if err := s.add("", v); err != nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A Dict is a Python dict or OrderedDict: pairs in the order of their first insertion. The zero
-// Dict is empty. Keys are equal where they are in Python: 1, 1.0 and True are one key.
+// A Dict is a Python dict or OrderedDict. It keeps its pairs in the order of their first insertion.
+// The zero Dict is empty. Two keys are equal if Python says so: 1, 1.0 and True are one key.
 type Dict struct {
 	Ordered bool // an OrderedDict
 	Attrs   any  // the state of an OrderedDict that has attributes, such as the _metadata of a state_dict
@@ -23,7 +23,7 @@ func (d *Dict) Len() int {
 	return len(d.keys)
 }
 
-// Get returns the value of a key.
+// Get returns the value of a key; ok is false if the dict does not have the key.
 func (d *Dict) Get(key any) (v any, ok bool) {
 	name, err := identity(key, 0)
 	if d == nil || err != nil {
@@ -36,7 +36,7 @@ func (d *Dict) Get(key any) (v any, ok bool) {
 	return d.values[i], true
 }
 
-// Set sets the value of a key; the error wraps ErrKey where Python could not hash the key.
+// Set sets the value of a key. The error wraps ErrKey if Python could not hash the key.
 func (d *Dict) Set(key, value any) error {
 	name, err := identity(key, 0)
 	if err != nil {
@@ -65,8 +65,8 @@ func (d *Dict) All() iter.Seq2[any, any] {
 	}
 }
 
-// NewDict returns a dict of string keys, in the order given: key, value, key, value. It panics
-// where a key is no string.
+// NewDict returns a dict of the pairs key, value, key, value, in this order. It panics if a key is
+// not a string.
 func NewDict(pairs ...any) *Dict {
 	d := new(Dict)
 	for pair := range slices.Chunk(pairs, 2) {

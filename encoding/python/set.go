@@ -1,12 +1,12 @@
 package python
 
-// A Set is a Python set or frozenset, its members in the order of their insertion.
+// A Set is a Python set or frozenset. It keeps its members in the order of their insertion.
 type Set struct {
 	Frozen bool
 	dict   Dict
 }
 
-// NewSet returns a set. The error wraps ErrKey where Python could not hash a member.
+// NewSet returns a set of the members. The error wraps ErrKey if Python could not hash one.
 func NewSet(frozen bool, members ...any) (*Set, error) {
 	s := &Set{Frozen: frozen}
 	for _, m := range members {
@@ -17,7 +17,7 @@ func NewSet(frozen bool, members ...any) (*Set, error) {
 	return s, nil
 }
 
-// Add adds a member; see NewSet.
+// Add adds a member. The error wraps ErrKey if Python could not hash it.
 func (s *Set) Add(member any) error {
 	if s.Has(member) {
 		return nil

@@ -2,8 +2,8 @@ package python
 
 import "errors"
 
-// ErrKey is wrapped where Python could not hash a key of a Dict or a member of a Set, or the key is
-// too large: tuples in tuples, or a mebibyte.
+// ErrKey is wrapped where Python could not hash a key of a Dict or a member of a Set. It is also
+// wrapped where a key is longer than a mebibyte, or is tuples that nest too deeply.
 var ErrKey = errors.New("python: no key")
 
 // A Tuple is a Python tuple.
@@ -18,15 +18,16 @@ type Global struct{ Module, Name string }
 // String returns the name with dots.
 func (g Global) String() string { return g.Module + "." + g.Name }
 
-// A Record is an object of a class that only Python knows, as data: it was not made, and nothing of
-// it ran.
+// A Record is an object of a class that only Python knows, as data. No constructor of the class has
+// run.
 type Record struct {
 	Class Global
-	Args  Tuple // of its constructor
-	State any   // its attributes: a *Dict, as a rule
+	Args  Tuple // arguments of the constructor
+	State any   // the attributes, nearly always a *Dict
 }
 
-// Attr returns an attribute.
+// Attr returns the attribute of a name; ok is false if State is not a *Dict or has no such
+// attribute.
 func (r *Record) Attr(name string) (v any, ok bool) {
 	d, _ := r.State.(*Dict)
 	return d.Get(name)

@@ -9,20 +9,20 @@ import (
 	"github.com/shoal-mp/shoal/internal/room"
 )
 
-// What may be wrong with a file or with what is to be saved.
+// Faults of a file, or of tensors that are to be saved. Test for them with errors.Is.
 var (
-	// ErrHeader is wrapped where the header is not what the format asks for: its length, its JSON,
-	// its fields.
+	// ErrHeader is wrapped where the header breaks the format: its length, its JSON or its fields.
 	ErrHeader = errors.New("safetensors: malformed header")
 	// ErrOffsets is wrapped where tensors overlap, leave a hole, do not fit their shape or do not
 	// fill the file.
 	ErrOffsets = errors.New("safetensors: offsets do not fit")
-	// ErrDType is wrapped where a dtype is unknown here, or has no name in the format.
+	// ErrDType is wrapped where package tensor does not have a dtype of the file, or the format has
+	// no name for the dtype of a tensor.
 	ErrDType = errors.New("safetensors: unsupported dtype")
-	// ErrName is wrapped where a file has no tensor of that name, or a name cannot be saved.
+	// ErrName is wrapped where a file has no tensor of the wanted name, or a name cannot be saved.
 	ErrName = errors.New("safetensors: no such name")
-	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names
-	// the field that raises that.
+	// ErrLimit is wrapped where tensors would take more memory than their reader allows. The text
+	// names the field or parameter that allows more.
 	ErrLimit = room.ErrLimit
 )
 

@@ -12,15 +12,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A File is the tensors of an open file, or of the files that an index names, whose headers were
-// checked. Its methods may be called concurrently, Close after all others.
+// A File reads the tensors of one file, or of all files that an index names. Open has checked the
+// headers. Several goroutines may call its methods; Close is called after all others.
 type File struct {
-	// MaxBytes is how many bytes of elements Tensor, and Tensors together, may read. 0 stands for
-	// what this process may take without somebody being killed; up to 64 MiB are always given. What
-	// is mapped has no limit but the files.
+	// MaxBytes is how many bytes of elements one call of Tensor or Tensors may read. 0 stands for
+	// the memory that the machine and the cgroup have left for this process, and for 64 MiB where
+	// they have less. Map has no limit.
 	MaxBytes int64
-	// Metadata is what was saved beside the tensors, in any of the files; Files are the paths of
-	// the files with the tensors, in order, and nil if NewFile has opened them.
+	// Metadata has the metadata of all files. Files are the paths of the files that have the
+	// tensors, in order. Files is nil if NewFile made the File.
 	Metadata map[string]string
 	Files    []string
 
@@ -30,10 +30,10 @@ type File struct {
 	home   map[string]*shard // by the name of the tensor
 }
 
-// Open opens a file and checks its header. If it is an index (model.safetensors.index.json, by its
-// content), Open does that with the files that it names, which are beside it. The caller closes the
-// File. The error is an [*encoding.FileError] where a file is malformed, or an index says of a file
-// what that does not say.
+// Open opens a file and checks its header. If the file is an index, such as
+// model.safetensors.index.json, Open opens and checks the files that the index names, in the same
+// directory. Open tells an index by its content. The caller closes the File. The error is an
+// [*encoding.FileError] where a file is malformed, or an index contradicts a file.
 func Open(path string) (*File, error) {
 	listed, err := isIndex(path)
 	if err != nil {
@@ -49,8 +49,8 @@ func Open(path string) (*File, error) {
 	return single(s), nil
 }
 
-// NewFile opens what a reader has in size bytes, as Open does a file of its own. The caller keeps
-// r: Close does not close it, and Map reads.
+// NewFile checks the header of a file of size bytes that r reads. Close does not close r. Map reads
+// to the heap, since there is no file to map. The error is an [*encoding.FileError].
 func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	s := &shard{r: r}
 	if err := s.readHeader(size); err != nil {
@@ -81,10 +81,10 @@ func (f *File) describe() {
 	}
 }
 
-// Names returns the names of the tensors: in the order of the file, or of an index in order.
+// Names returns the names of the tensors in the order of the file. Those of an index are sorted.
 func (f *File) Names() []string { return slices.Clone(f.names) }
 
-// Info returns dtype and shape of a tensor; ok tells whether there is one of that name.
+// Info returns the dtype and the shape of a tensor; ok is false if the file has none of this name.
 func (f *File) Info(name string) (info Info, ok bool) {
 	if s := f.home[name]; s != nil {
 		info, ok = s.header.infos[name]
@@ -93,8 +93,8 @@ func (f *File) Info(name string) (info Info, ok bool) {
 	return info, ok
 }
 
-// Tensor reads a tensor into memory of its own. The error wraps [ErrName] if there is none of that
-// name, or ErrLimit: see MaxBytes.
+// Tensor reads the tensor of a name to the heap. The caller closes it. The error wraps ErrName if
+// the file has no such tensor, or ErrLimit if it is larger than MaxBytes.
 func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 	s, err := f.find(name)
 	if err != nil {
@@ -106,10 +106,10 @@ func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 	return s.read(name)
 }
 
-// Map returns a tensor whose elements are pages of its file, read when they are touched and copied
-// when they are written to, as tensor.FromFile has them; one that the file has not aligned is read.
-// The caller closes it, before the File or after. The error wraps [ErrName], or
-// tensor.ErrFile where the file was cut short.
+// Map returns a tensor whose elements are pages of the file, which the kernel reads when they are
+// touched and copies when they are written to: see [tensor.FromFile]. Where the file does not align
+// a tensor to its dtype, Map reads it to the heap. The caller closes the tensor, before the File or
+// after. The error wraps ErrName, or tensor.ErrFile where the file was cut short.
 func (f *File) Map(name string) (*tensor.Tensor, error) {
 	s, err := f.find(name)
 	if err != nil {
@@ -128,8 +128,8 @@ func (f *File) find(name string) (*shard, error) {
 	return nil, about(f.path, name, fmt.Errorf("%w; Names lists what there is", ErrName))
 }
 
-// Tensors reads all tensors. The error wraps ErrLimit where they are too many bytes together: see
-// MaxBytes.
+// Tensors reads all tensors to the heap. The caller closes them. The error wraps ErrLimit if all
+// together are larger than MaxBytes.
 func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
 	if err := f.allow(f.names...); err != nil {
 		return nil, about(f.path, "", err)
@@ -159,7 +159,7 @@ func each(names []string, get func(string) (*tensor.Tensor, error)) (map[string]
 	return all, nil
 }
 
-// Close closes the files that Open has opened. Tensors that were read or mapped stay.
+// Close closes the files that Open has opened. Tensors that were read or mapped stay valid.
 func (f *File) Close() (err error) {
 	for s := range maps.Values(f.shards) {
 		err = errors.Join(err, s.close())

@@ -22,7 +22,7 @@ const (
 	metadata   = "__metadata__"
 )
 
-// Info is what the header says of one tensor.
+// Info is the dtype and the shape of one tensor, as the header has them.
 type Info struct {
 	DType      tensor.DType
 	Shape      []int

@@ -16,10 +16,13 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Save writes the tensors, and meta beside them (which may be nil), to a file at path, readable by
-// all. It writes a file of another name in the same directory first, and renames it when it is
-// whole and on disk. The same tensors make the same bytes. Nobody may write to the tensors
-// meanwhile, or the file has a mixture.
+// Save writes the tensors to a file at path, which keeps the mode of the file that it replaces.
+// meta becomes the metadata of the file; it may be nil. Save writes a temporary file in the same
+// directory, and renames it to path when it is whole and on disk. The same tensors make the same
+// bytes.
+//
+// No process may write to the tensors during Save, or the file has old and new elements. The error
+// wraps ErrName or ErrDType, or is the error of writing.
 func Save(path string, tensors map[string]*tensor.Tensor, meta map[string]string) error {
 	return replace.Write(path, func(f *os.File) error { return Encode(f, tensors, meta) })
 }
@@ -32,8 +35,8 @@ func order(tensors map[string]*tensor.Tensor) []string {
 	})
 }
 
-// Encode writes what Save writes to w, in one pass. The error is that of w, or wraps [ErrName] or
-// [ErrDType] before anything is written.
+// Encode writes to w the bytes that Save writes to a file, in one pass. Where the error wraps
+// ErrName or ErrDType, Encode has written nothing. Any other error is that of w.
 func Encode(w io.Writer, tensors map[string]*tensor.Tensor, meta map[string]string) error {
 	names := order(tensors)
 	head, err := encodeHeader(names, tensors, meta)

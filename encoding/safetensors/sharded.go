@@ -98,10 +98,11 @@ func (f *File) enter(name, file string) (err error) {
 	return nil
 }
 
-// SaveSharded writes the tensors to files of at most limit bytes of elements, or of one tensor
-// where that is larger, and then an index at path, which ends in .safetensors.index.json:
-// model.safetensors.index.json and model-00001-of-00002.safetensors, say. Each file takes its place
-// when it is whole, the index last. For meta see [Save].
+// SaveSharded writes the tensors to several files, and then an index of them at path. path ends in
+// .safetensors.index.json: beside model.safetensors.index.json lies
+// model-00001-of-00002.safetensors. A file has at most limit bytes of elements, or one tensor that
+// is larger. Each file is renamed into its place when it is whole, the index last. meta and the
+// error are those of [Save].
 func SaveSharded(path string, limit int, tensors map[string]*tensor.Tensor, meta map[string]string) error {
 	model, ok := strings.CutSuffix(filepath.Base(path), indexSuffix)
 	if !ok {

@@ -8,14 +8,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Decode reads what Encode or Save has written: the tensors, on the heap, and what was saved beside
-// them. It reads up to the end of the last tensor and no further, so that r may have more.
+// Decode reads one file from r. It returns the tensors, on the heap, and the metadata that was
+// saved beside them. The caller closes the tensors. Decode reads r up to the end of the last tensor
+// and no further.
 //
-// maxBytes is how many bytes of elements r may ask for. 0 stands for what this process may take
-// without somebody being killed; up to 64 MiB are always given.
+// maxBytes is how many bytes of elements the file may have. 0 stands for the memory that the
+// machine and the cgroup have left for this process, and for 64 MiB where they have less.
 //
-// The error is an [*encoding.FileError]. It wraps ErrHeader, ErrOffsets, ErrDType or ErrLimit, also
-// io.ErrUnexpectedEOF where r ends early, or it is what r says.
+// The error is an [*encoding.FileError]. It wraps ErrHeader, ErrOffsets, ErrDType, ErrLimit or the
+// error of r. Where r ends early it wraps io.ErrUnexpectedEOF as well.
 func Decode(r io.Reader, maxBytes int64) (tensors map[string]*tensor.Tensor, meta map[string]string, err error) {
 	h, _, name, err := readHeader(r, -1)
 	if err != nil {
