@@ -11,12 +11,15 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// An Array is a fixed number of numbers in the server. In the server's machine its elements stand
-// in shared memory, where reads find them without a call; what changes them are calls, so none is
-// lost and transactions hold.
+// An Array is a fixed number of numbers in the server. In the server's machine the elements are in
+// shared memory, so methods that read make no call. Methods that write are calls to the server, so
+// no change is lost, and they take part in transactions.
+//
+// An index below 0 counts from the end, except in methods of slices. An index out of range is
+// ErrIndex.
 type Array[T ipc.Number] struct{ typed[Array[T]] }
 
-// NewArray makes an Array of these values. The caller closes it.
+// NewArray makes an Array of the values vs. The caller closes it.
 func NewArray[T ipc.Number](ctx context.Context, m *Manager, vs ...T) (*Array[T], error) {
 	p, err := create[Array[T]](ctx, m, arrayKind, in(kindOf[T]()), in(wordsOf(vs)))
 	return &Array[T]{p}, err
@@ -50,8 +53,7 @@ func (a *Array[T]) Len(ctx context.Context) (int, error) {
 	return one[int](a.call(ctx, arrayLength))
 }
 
-// Get returns element i. Below 0, i counts from the end here and in the other methods, but for
-// those of slices. It never waits, but for a transaction that has changed the array.
+// Get returns element i. It waits only for a transaction that has changed the array.
 func (a *Array[T]) Get(ctx context.Context, i int) (T, error) {
 	defer runtime.KeepAlive(a.ref)
 	if s := a.shared(ctx); s != nil && i >= -s.len() && i < s.len() {
@@ -98,7 +100,7 @@ func (a *Array[T]) Add(ctx context.Context, i int, delta T) (T, error) {
 	return number[T](w), err
 }
 
-// AddSlice adds deltas to the elements from low on, all in one call.
+// AddSlice adds deltas to the elements from low on, in one call.
 func (a *Array[T]) AddSlice(ctx context.Context, low int, deltas []T) error {
 	return a.call(ctx, arrayAddAll, in(low), in(wordsOf(deltas))).none()
 }

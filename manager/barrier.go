@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// A Barrier lets a number of callers go on together. If one of those that wait dies, is cancelled
-// or reaches its deadline, the barrier is broken for all, until Reset.
+// A Barrier lets a number of callers go on together. If a caller that waits dies, is cancelled or
+// reaches its deadline, the barrier is broken for all until Reset.
 type Barrier struct {
 	typed[Barrier]
 
-	// Action is called once in each turn, by the last one to come and before anybody goes on. If it
-	// returns an error or panics, or its process dies, the barrier is broken. It does not travel: a
-	// proxy that has none calls none. Set it in every process that may be the last one.
+	// Action is called once in each turn, by the last caller that comes, before any caller goes on.
+	// If it returns an error or panics, or its process dies, the barrier is broken. A function does
+	// not travel with a proxy, so set Action in every process that may be the last.
 	Action func() error `wire:"-"`
 }
 
-// NewBarrier makes a barrier for that many parties. The caller closes it.
+// NewBarrier makes a barrier for a number of parties. The caller closes it.
 func NewBarrier(ctx context.Context, m *Manager, parties int) (*Barrier, error) {
 	p, err := create[Barrier](ctx, m, barrierKind, in(parties))
 	return &Barrier{typed: p}, err

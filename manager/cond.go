@@ -15,13 +15,14 @@ func NewCond(ctx context.Context, m *Manager) (*Cond, error) {
 	return &Cond{locker[Cond]{p}}, err
 }
 
-// Wait releases the lock, waits until it is notified, and acquires the lock again as often as it
-// was. If ctx ends first, the lock is not the caller's any more.
+// Wait releases the lock, waits for a notification, and takes the lock again as many times as the
+// caller had it. If ctx ends first, the caller does not have the lock.
 func (c *Cond) Wait(ctx context.Context) error {
 	return c.callUndo(ctx, condGiveUp.alone, condWait).none()
 }
 
-// WaitFor waits until ready, which it calls with the lock held, returns true.
+// WaitFor waits until ready returns true. It calls ready at once and after each notification, with
+// the lock held.
 func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 	for !ready() {
 		if err := c.Wait(ctx); err != nil {
@@ -31,12 +32,14 @@ func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 	return nil
 }
 
-// Notify wakes up to n callers that wait. The caller has the lock, or the error is ErrNotOwner.
+// Notify wakes up to n callers that wait. The error is ErrNotOwner if the caller does not have the
+// lock.
 func (c *Cond) Notify(ctx context.Context, n int) error {
 	return c.call(ctx, condNotify, in(n)).none()
 }
 
-// NotifyAll wakes all callers that wait. The caller has the lock, or the error is ErrNotOwner.
+// NotifyAll wakes all callers that wait. The error is ErrNotOwner if the caller does not have the
+// lock.
 func (c *Cond) NotifyAll(ctx context.Context) error { return c.Notify(ctx, -1) }
 
 // A cond is the state of a Cond. Its waiters are in the order in which they came.

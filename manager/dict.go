@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// A Dict is a map in the server. The values of one call are set together: no other call sees some
-// of them.
+// A Dict is a map in the server. A call that sets several values sets them at once: no other call
+// sees a part of them.
 //
-// A key is compared by the bytes that stand for it, see package wire. V may be any type that can
-// cross, a proxy too; what a value holds of shared memory, such as a tensor's elements, the Dict
-// holds as well and does not copy.
+// Two keys are equal if their bytes in a message are equal. V is any type that can cross processes
+// (package wire), such as a proxy. The Dict holds the shared memory of its values, such as a
+// tensor's elements, without a copy.
 type Dict[K comparable, V any] struct{ keyed[Dict[K, V], K] }
 
 // NewDict makes an empty Dict. The caller closes it.
@@ -25,18 +25,18 @@ func NewDict[K comparable, V any](ctx context.Context, m *Manager) (*Dict[K, V],
 	return &Dict[K, V]{p}, err
 }
 
-// Get returns the value of k, or ErrNoKey. What it holds is the caller's to close.
+// Get returns the value of k, or ErrNoKey. The caller closes what the value holds.
 func (d *Dict[K, V]) Get(ctx context.Context, k K) (V, error) {
 	return one[V](d.call(ctx, dictGet, in(k)))
 }
 
-// Set sets the value of k. v is copied, but for the blocks of shared memory that it holds, and
-// stays the caller's to close.
+// Set sets the value of k. The server keeps a copy of v that shares the blocks of v. The caller
+// still closes v.
 func (d *Dict[K, V]) Set(ctx context.Context, k K, v V) error {
 	return d.call(ctx, dictUpdate, in(k), in(v)).none()
 }
 
-// Update sets several values.
+// Update sets the values of several keys, in one call.
 func (d *Dict[K, V]) Update(ctx context.Context, all map[K]V) error {
 	args := make([]argument, 0, 2*len(all))
 	for k, v := range all {
@@ -45,8 +45,8 @@ func (d *Dict[K, V]) Update(ctx context.Context, all map[K]V) error {
 	return d.call(ctx, dictUpdate, args...).none()
 }
 
-// Add adds delta to the value of k, which must be a number, and returns the sum: d[k] += delta in
-// one call. A key that is not there counts as 0.
+// Add adds delta to the value of k and returns the sum: d[k] += delta in one call. A key without a
+// value counts as 0. The error is ErrNotNumber if V is not a type of numbers.
 func (d *Dict[K, V]) Add(ctx context.Context, k K, delta V) (V, error) {
 	return one[V](d.call(ctx, dictAdd, in(k), in(kindOf[V]()), in(delta)))
 }
@@ -56,8 +56,8 @@ func (d *Dict[K, V]) SetDefault(ctx context.Context, k K, v V) (V, error) {
 	return one[V](d.call(ctx, dictSetDefault, in(k), in(v)))
 }
 
-// CompareAndSwap sets the value of k to v if it is old, compared by bytes, and reports whether it
-// was.
+// CompareAndSwap sets the value of k to v if the value is old, and reports whether it was. The
+// server compares bytes.
 func (d *Dict[K, V]) CompareAndSwap(ctx context.Context, k K, old, v V) (bool, error) {
 	return one[bool](d.call(ctx, dictCas, in(k), in(old), in(v)))
 }
@@ -74,7 +74,8 @@ func (d *Dict[K, V]) Pop(ctx context.Context, k K) (V, error) {
 	return one[V](d.callUndo(ctx, back, dictPop, in(k)))
 }
 
-// PopItem removes any key and returns it with its value, or ErrNoKey if there is none.
+// PopItem removes some key and returns it with its value, or ErrNoKey if the Dict is empty. The
+// caller closes what the value holds.
 func (d *Dict[K, V]) PopItem(ctx context.Context) (K, V, error) {
 	return pair[K, V](d.callUndo(ctx, dictUpdate.with, dictFirst))
 }
@@ -87,7 +88,7 @@ func (d *Dict[K, V]) Delete(ctx context.Context, k K) error {
 // Keys returns the keys, in the order of their bytes.
 func (d *Dict[K, V]) Keys(ctx context.Context) ([]K, error) { return all[K](d.call(ctx, dictKeys)) }
 
-// Values returns the values, in the order of their keys' bytes.
+// Values returns the values, in the order of their keys' bytes. The caller closes what they hold.
 func (d *Dict[K, V]) Values(ctx context.Context) ([]V, error) {
 	return all[V](d.call(ctx, dictValues))
 }
@@ -119,12 +120,12 @@ func newKeyed[T any, K comparable](ctx context.Context, m *Manager) (keyed[T, K]
 	return keyed[T, K]{counted[T]{p}}, err
 }
 
-// Has reports whether k is there.
+// Has reports whether the object has k.
 func (p *keyed[T, K]) Has(ctx context.Context, k K) (bool, error) {
 	return one[bool](p.call(ctx, dictHas, in(k)))
 }
 
-// Clear removes every key.
+// Clear removes all elements.
 func (p *keyed[T, K]) Clear(ctx context.Context) error { return p.call(ctx, dictClear).none() }
 
 // A dict is the state of Dict, Set and Namespace: items by the bytes of their keys. They stand in a

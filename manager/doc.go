@@ -1,5 +1,6 @@
-// Package manager keeps values in one process and lets others work on them by proxy: dicts, lists,
-// sets, numbers, queues, what one synchronises by, and objects of the program's own types.
+// Package manager keeps values in one process, the server, and lets other processes work on them by
+// proxy: dicts, lists, sets, numbers, queues, locks and the like, and objects of the program's own
+// types.
 //
 //	m, err := manager.Start(ctx) // a server in a process of its own; New has it on goroutines of this one
 //	if err != nil {
@@ -11,43 +12,44 @@
 //	total, err := scores.Add(ctx, "a", 0.5) // in any process that has the proxy: one call, so no addition is lost
 //
 // In one machine a shared tensor, an ipc.Queue or an ipc.Mutex does most of this without a server.
-// A manager is for what has no fixed size or type, for changes of several things at once
+// A manager is for values without a fixed size or type, for changes of several objects at once
 // ([Manager.Txn]), and for other machines (package manager/remote).
 //
 // # Proxies
 //
 // A proxy travels: as an argument, through a queue, and in other objects of the manager, so that a
-// Dict may hold Lists. An object lives as long as there is a proxy of it anywhere, in a process or
-// in a message; a process that is killed has none. The server does not know the types of what it
-// keeps: a value is its bytes, and the shared memory that it holds, which is not copied.
+// Dict may hold Lists. An object lives as long as a process or a message has a proxy of it; a
+// killed process has none. The server does not know the types of its values: to it a value is
+// bytes, and blocks of shared memory, which it does not copy.
 //
 // # Kinds
 //
-// What objects of a kind can do is a row of one table in the server: a constructor, and methods by
-// name. The kinds of this package are entered there when the program begins, and [Register] enters
-// a type of the program in the same way. An own type has what a Dict has: proxies that travel, one
-// call at a time, cancellation, and with a method Save ([Saver]) a part in transactions.
+// A server has one table of kinds of objects, with a constructor and methods by name for each. This
+// package enters its own kinds when the program begins, and [Register] enters a type of the
+// program. An object of such a type has all that a Dict has: proxies that travel, one call at a
+// time and cancellation. With a method Save ([Saver]) it takes part in transactions.
 //
 // # Calls
 //
-// A call is done whole before another call of the same object begins. In the server's machine it
-// goes through rings in shared memory, one pair of rings for each call that a process has going; an
-// Array or a Value is read from shared memory with no call at all.
+// The server ends one call of an object before it begins the next. In the server's machine a call
+// goes through rings in shared memory. A process has one pair of rings for each call that it makes
+// at the same time. An Array and a Value are read from shared memory without a call.
 //
-// When the context of a call ends, the server is told, and what it gave too late is taken back: a
-// lock, a permit, a value out of a queue. Whether another call, such as a Set, was done is open
-// then.
+// When the context of a call ends, the client tells the server. The server takes back a lock, a
+// permit or a value of a queue that it gave too late. A call of another kind, such as a Set, may
+// have been done or not.
 //
 // # Deaths
 //
-// A client that dies gives back what it had. A Mutex passes on with [ErrOwnerDied], a Barrier
-// breaks, permits return, a Join says which tasks are lost, and a transaction is undone; errors
-// name the process. When the server dies every call ends with [ErrServerDied]; a client that is
-// stopped, or a stopped server, holds up the calls that wait for it until their deadlines. A method
-// of an own type that panics is a [PanicError] for its caller only.
+// When a client dies, the next holder of its Mutex gets ErrOwnerDied, a Barrier at which it waited
+// breaks, its permits return, a Join says which tasks are lost, and the server undoes its
+// transaction. The errors name the process. When the server dies, every call ends with
+// ErrServerDied. A client or a server that is stopped (SIGSTOP) holds up the calls that wait for it
+// until their deadlines. When a method of the program's own type panics, its caller gets a
+// PanicError, and the server goes on.
 //
 // # The trap
 //
-// d.Set(ctx, k, f(d.Get(ctx, k))) is two calls, and loses what others do between them, as in
-// Python: use Add, CompareAndSwap, a method of an own type, or Txn.
+// d.Set(ctx, k, f(d.Get(ctx, k))) is two calls. It overwrites a change that another process makes
+// between them, as in Python. Use Add, CompareAndSwap, a method of your own type, or Txn.
 package manager

@@ -12,65 +12,64 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// Sentinels of this package; the errors that it returns wrap them. What package ipc has too is the
-// same error here.
+// Sentinels of this package; the errors that it returns wrap them. An error that package ipc has
+// under the same name is the same error.
 var (
 	// ErrClosed is returned by the methods of a manager or a proxy that this process has closed.
 	// It wraps os.ErrClosed.
 	ErrClosed = fmt.Errorf("manager: closed%.0w", os.ErrClosed)
-	// ErrServerDied is returned once the server is gone; it comes in a *shm.PeerError.
+	// ErrServerDied is returned by every call after the server's death, in a *shm.PeerError.
 	ErrServerDied = errors.New("manager: the server is gone")
 	// ErrNoObject is returned for an object that the server does not have.
 	ErrNoObject = errors.New("manager: no such object")
 	// ErrNoMethod is returned for a method that an object does not have.
 	ErrNoMethod = errors.New("manager: no such method")
-	// ErrArgument is returned where the arguments of a call, or their number, are not what the
-	// method takes.
+	// ErrArgument is returned where the number or the types of a call's arguments do not fit the
+	// method's parameters.
 	ErrArgument = errors.New("manager: wrong argument")
-	// ErrType is returned where a proxy is received as one of another type.
+	// ErrType is returned where a proxy of one type is received as a proxy of another.
 	ErrType = errors.New("manager: proxy of another type")
-	// ErrNotNumber is returned by an Add to what is no number.
+	// ErrNotNumber is returned by an Add to a value that is not a number.
 	ErrNotNumber = errors.New("manager: not a number")
-	// ErrNotOrdered is returned by a Sort of what is neither number nor string.
+	// ErrNotOrdered is returned by a Sort of elements that are neither numbers nor strings.
 	ErrNotOrdered = errors.New("manager: not ordered")
-	// ErrNoKey is returned for a key that a Dict, a Set or a Namespace, or a value that a List does
-	// not have.
+	// ErrNoKey is returned for a key that a Dict, a Set or a Namespace does not have, and for a
+	// value that a List does not have.
 	ErrNoKey = errors.New("manager: no such key")
 	// ErrIndex is returned for an index outside of a List or an Array.
 	ErrIndex = ipc.ErrIndex
-	// ErrFull and ErrEmpty are what a queue was, at once or until the deadline.
+	// ErrFull and ErrEmpty are returned by TryPut and TryGet, and by Put and Get at a deadline.
 	ErrFull  = ipc.ErrFull
 	ErrEmpty = ipc.ErrEmpty
 	// ErrLocked is returned by a TryLock or a TryAcquire that would have to wait.
 	ErrLocked = ipc.ErrLocked
 	// ErrNotOwner is returned by an Unlock of a lock that the caller does not hold.
 	ErrNotOwner = ipc.ErrNotOwner
-	// ErrOwnerDied is returned by a Lock after the owner died, in a *shm.PeerError: the caller has
-	// the lock, and what it protects may be half changed. Repair that and call MarkConsistent, or
-	// Unlock makes the lock unusable for all.
+	// ErrOwnerDied is returned by a Lock after the owner died, in a *shm.PeerError. The caller has
+	// the lock, and the data that the lock protects may be half changed. Repair the data and call
+	// MarkConsistent. Unlock without MarkConsistent makes the lock unusable.
 	ErrOwnerDied = ipc.ErrOwnerDied
 	// ErrNotRecoverable is returned by a lock that was unlocked after ErrOwnerDied without
 	// MarkConsistent.
 	ErrNotRecoverable = ipc.ErrNotRecoverable
-	// ErrBroken is returned by a Barrier that a waiter has left, by its death or its deadline, or
-	// that was aborted.
+	// ErrBroken is returned by a Barrier after Abort, an Action that failed, or the death or the
+	// deadline of a caller that waited.
 	ErrBroken = ipc.ErrBroken
-	// ErrTooOften is returned by a Release of a bounded semaphore, or a TaskDone, that nothing
-	// stands against.
-	ErrTooOften = ipc.ErrReleased
+	// ErrReleased is returned by a Release of a bounded semaphore that has all its permits, and by
+	// a TaskDone if no value is unfinished.
+	ErrReleased = ipc.ErrReleased
 	// ErrTasksLost is returned by Join when processes died with unfinished tasks; it comes in a
 	// *shm.PeerError.
 	ErrTasksLost = ipc.ErrTasksLost
-	// ErrPanic is returned where a method panicked in the server, which goes on; it comes as
-	// *PanicError.
+	// ErrPanic is returned where a method panicked in the server, in a *PanicError.
 	ErrPanic = errors.New("manager: a method panicked")
-	// ErrTxn is returned within a Txn by what cannot be undone, or would wait for others, whom the
-	// Txn keeps out.
+	// ErrTxn is returned within a Txn by a call that the server cannot undo, and by a call that
+	// would wait for another process, since a Txn keeps the others out.
 	ErrTxn = errors.New("manager: not possible in a transaction")
-	// ErrShared is returned where shared memory, such as a tensor's, would have to leave the
-	// machine: send its values.
+	// ErrShared is returned where a call would carry shared memory, such as a tensor's, to another
+	// machine. Send the values instead.
 	ErrShared = ipc.ErrShared
-	// ErrForeign is returned where a proxy is given to a server that it does not belong to.
+	// ErrForeign is returned where a call gives a server a proxy of another server.
 	ErrForeign = errors.New("manager: proxy of another server")
 )
 
@@ -104,9 +103,9 @@ func died(pid int, cause error) error { return &shm.PeerError{PID: pid, Seat: -1
 
 // A PanicError is a panic of a method in the server. %+v prints the stack.
 type PanicError struct {
-	Object, Method string
-	Text           string
-	Stack          string // of the server's goroutine
+	Object, Method string // the kind of object, and its method
+	Text           string // the value of the panic, printed
+	Stack          string // the stack of the server's goroutine
 }
 
 // Error returns one line.
@@ -117,7 +116,7 @@ func (e *PanicError) Error() string {
 // Unwrap returns ErrPanic.
 func (e *PanicError) Unwrap() error { return ErrPanic }
 
-// Format prints the line for %v and %s, and the stack as well for %+v.
+// Format prints the line of Error for %v and %s. For %+v the stack follows.
 func (e *PanicError) Format(s fmt.State, verb rune) {
 	io.WriteString(s, e.Error())
 	if verb == 'v' && s.Flag('+') {

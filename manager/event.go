@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// An Event is a flag in the server that can be waited for.
+// An Event is a flag in the server. Callers wait until it is set.
 type Event struct{ typed[Event] }
 
 // NewEvent makes an event that is not set. The caller closes it.
@@ -16,13 +16,13 @@ func NewEvent(ctx context.Context, m *Manager) (*Event, error) {
 // Set sets the event and wakes every caller that waits.
 func (e *Event) Set(ctx context.Context) error { return e.call(ctx, eventChange, in(true)).none() }
 
-// Clear resets the event.
+// Clear resets the event, so that Wait waits again.
 func (e *Event) Clear(ctx context.Context) error { return e.call(ctx, eventChange, in(false)).none() }
 
 // IsSet reports whether the event is set.
 func (e *Event) IsSet(ctx context.Context) (bool, error) { return one[bool](e.call(ctx, eventIsSet)) }
 
-// Wait waits until the event is set.
+// Wait waits until the event is set. The error is that of ctx if ctx ends first.
 func (e *Event) Wait(ctx context.Context) error { return e.call(ctx, eventWait).none() }
 
 // An event is the state of an Event. round counts how often it was set: those that waited then go

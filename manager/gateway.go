@@ -38,10 +38,11 @@ type lent struct {
 	grants int
 }
 
-// Serve serves one stream of a client on another machine, which has called Connect, until the
-// stream is closed or ctx ends, and closes the stream. m must stay open meanwhile. The client must
-// have proven already that it may: Serve lets everybody in. It returns nil when the client has
-// closed the stream.
+// Serve serves one stream of a client on another machine that has called [Connect]. It returns when
+// the stream is closed or ctx ends, and closes the stream. The error is nil if the client closed
+// it. m must stay open until Serve returns.
+//
+// Serve does not authenticate: check the client's right before. Package manager/remote does.
 func (m *Manager) Serve(ctx context.Context, s Stream) error {
 	conn := link.NewConn(s, maxFrame)
 	defer conn.Close()

@@ -18,8 +18,8 @@ type instance struct {
 	typ *Type
 }
 
-// New makes an object, in the server, with the arguments of the type's constructor. The caller
-// closes it.
+// New makes an object in the server. args are the arguments of the type's constructor. The caller
+// closes the Instance.
 func (t *Type) New(ctx context.Context, m *Manager, args ...any) (*Instance, error) {
 	packed, err := t.make.pack(args)
 	if err != nil {
@@ -29,9 +29,10 @@ func (t *Type) New(ctx context.Context, m *Manager, args ...any) (*Instance, err
 	return &Instance{instance{p, t}}, err
 }
 
-// Call calls a method in the server and returns its results, without the error, which is its own
-// where it crosses. The arguments must have the types of the method's parameters, or it is
-// ErrArgument.
+// Call calls a method in the server and returns its results without the last one if that is an
+// error. An error of the method is the error of Call. Its identity crosses as package wire says.
+// The error is ErrNoMethod if the type has no such method, and ErrArgument if the arguments do not
+// have the types of the parameters.
 func (o *Instance) Call(ctx context.Context, method string, args ...any) ([]any, error) {
 	f, a := o.do(ctx, method, args)
 	if a.err != nil {
@@ -52,8 +53,9 @@ func (o *Instance) Call(ctx context.Context, method string, args ...any) ([]any,
 	return results, nil
 }
 
-// Call calls a method in the server and returns its one result, of type R. The error is ErrType if
-// the method has other results, and otherwise that of the method.
+// Call calls a method of o in the server and returns its only result. The error is ErrType if the
+// method does not have exactly one result of type R. Otherwise the error is that of
+// [Instance.Call].
 func Call[R any](ctx context.Context, o *Instance, method string, args ...any) (r R, err error) {
 	if f := o.method(method); f != nil && (len(f.out) != 1 || f.out[0].typ != reflect.TypeFor[R]()) {
 		return r, fmt.Errorf("%w: %s does not return one %s", ErrType, f.name, reflect.TypeFor[R]())

@@ -6,10 +6,12 @@ import (
 	"slices"
 )
 
-// A List is a slice in the server. Indexes run from 0; one that is out of range is ErrIndex.
+// A List is a slice in the server. An index below 0 counts from the end, as in Python, except in
+// methods of slices. An index out of range is ErrIndex. Two elements are equal if their bytes in a
+// message are equal.
 type List[T any] struct{ counted[List[T]] }
 
-// NewList makes a List of these values. The caller closes it.
+// NewList makes a List of the values vs. The caller closes it.
 func NewList[T any](ctx context.Context, m *Manager, vs ...T) (*List[T], error) {
 	if err := check[T](); err != nil {
 		return nil, fmt.Errorf("manager: new List: %w", err)
@@ -26,19 +28,17 @@ func ins[T any](vs []T) []argument {
 	return args
 }
 
-// Append adds values at the end, all in one call.
+// Append adds values at the end, in one call.
 func (l *List[T]) Append(ctx context.Context, vs ...T) error {
 	return l.call(ctx, listAppend, ins(vs)...).none()
 }
 
-// Insert puts v before element i, or at the end if i is the length. An i that the list does not
-// have is ErrIndex.
+// Insert puts v before element i, or at the end if i is the length.
 func (l *List[T]) Insert(ctx context.Context, i int, v T) error {
 	return l.call(ctx, listInsert, in(i), in(v)).none()
 }
 
-// Get returns element i. Below 0, i counts from the end here and in the other methods, as in
-// Python. What it holds is the caller's to close.
+// Get returns element i. The caller closes what the element holds.
 func (l *List[T]) Get(ctx context.Context, i int) (T, error) {
 	return one[T](l.call(ctx, listGet, in(i)))
 }
@@ -48,19 +48,19 @@ func (l *List[T]) Set(ctx context.Context, i int, v T) error {
 	return l.call(ctx, listSet, in(i), in(v)).none()
 }
 
-// Add adds delta to element i, which must be a number, and returns the sum: l[i] += delta in one
-// call.
+// Add adds delta to element i and returns the sum: l[i] += delta in one call. The error is
+// ErrNotNumber if T is not a type of numbers.
 func (l *List[T]) Add(ctx context.Context, i int, delta T) (T, error) {
 	return one[T](l.call(ctx, listAdd, in(i), in(kindOf[T]()), in(delta)))
 }
 
-// Repeat makes the list n times as long, by its elements once more and again: l *= n. 0 leaves
-// nothing.
+// Repeat makes the list n times as long by repeating its elements: l *= n. With 0 the list is
+// empty.
 func (l *List[T]) Repeat(ctx context.Context, n int) error {
 	return l.call(ctx, listRepeat, in(n)).none()
 }
 
-// Pop removes element i, the last one if i is -1, and returns it.
+// Pop removes element i and returns it. The caller closes what the element holds.
 func (l *List[T]) Pop(ctx context.Context, i int) (T, error) {
 	back := func(results []item) request {
 		if i == -1 {
@@ -80,22 +80,22 @@ func (l *List[T]) Delete(ctx context.Context, i int) error {
 	return l.call(ctx, listDelete, in(i)).none()
 }
 
-// Index returns the first element that is v, compared by bytes, and ErrNoKey if none is.
+// Index returns the index of the first element that equals v, or ErrNoKey.
 func (l *List[T]) Index(ctx context.Context, v T) (int, error) {
 	return one[int](l.call(ctx, listIndex, in(v)))
 }
 
-// Remove removes the first element that is v, compared by bytes, or returns ErrNoKey.
+// Remove removes the first element that equals v, or returns ErrNoKey.
 func (l *List[T]) Remove(ctx context.Context, v T) error {
 	return l.call(ctx, listRemove, in(v)).none()
 }
 
-// Count returns how many elements are v, compared by bytes.
+// Count returns how many elements equal v.
 func (l *List[T]) Count(ctx context.Context, v T) (int, error) {
 	return one[int](l.call(ctx, listCount, in(v)))
 }
 
-// Has reports whether an element is v, compared by bytes.
+// Has reports whether an element equals v.
 func (l *List[T]) Has(ctx context.Context, v T) (bool, error) {
 	n, err := l.Count(ctx, v)
 	return n > 0, err
@@ -106,24 +106,24 @@ func (l *List[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
 	return all[T](l.call(ctx, listSlice, in(low), in(high)))
 }
 
-// All returns all elements, in one call.
+// All returns all elements, in one call. The caller closes what they hold.
 func (l *List[T]) All(ctx context.Context) ([]T, error) { return l.Slice(ctx, 0, -1) }
 
-// Replace puts values in the place of the elements from low to high-1, in one call; a high of -1 is
-// the end. There may be more values than elements, or fewer: l[low:high] = vs, and without values
-// del l[low:high]. From 0 to -1 it replaces all.
+// Replace replaces the elements from low to high-1 by vs, in one call: l[low:high] = vs. If high is
+// -1, it replaces all elements from low on. vs may be longer or shorter than the elements that it
+// replaces; without vs, Replace deletes them.
 func (l *List[T]) Replace(ctx context.Context, low, high int, vs ...T) error {
 	return l.call(ctx, listReplace, append([]argument{in(low), in(high)}, ins(vs)...)...).none()
 }
 
-// Sort sorts the elements, numbers or strings, in ascending order, in one call; ErrNotOrdered if
-// they are anything else, and then nothing has changed.
+// Sort sorts numbers or strings in ascending order, in one call. If the elements are of another
+// type, the error is ErrNotOrdered and the list is unchanged.
 func (l *List[T]) Sort(ctx context.Context) error {
 	return l.call(ctx, listSort, in(kindOf[T]())).none()
 }
 
-// SortFunc sorts the elements by a function like that of slices.SortStableFunc, in a transaction.
-// What an element holds of shared memory is lent to it.
+// SortFunc sorts the elements with compare, as slices.SortStableFunc does, in a transaction.
+// compare must not keep or close what the elements hold of shared memory.
 func (l *List[T]) SortFunc(ctx context.Context, compare func(a, b T) int) error {
 	c, err := l.open()
 	if err != nil {

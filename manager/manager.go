@@ -12,9 +12,9 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A Manager is a server of objects, as this process reaches it. It travels to other processes,
-// which can make objects too. Its methods may be called by several goroutines. The zero Manager is
-// closed.
+// A Manager is this process's connection to a server of objects. A Manager can be sent to other
+// processes, which then make objects as well. Several goroutines may call its methods. The zero
+// Manager is closed.
 type Manager struct{ connection }
 
 // A connection is what travels of a Manager.
@@ -27,8 +27,8 @@ type connection struct {
 
 func newManager(c *client) *Manager { return &Manager{connection{c: c}} }
 
-// New starts a server on goroutines of this process and returns when it serves. It ends with ctx,
-// with Close, and with this process.
+// New starts a server on goroutines of this process and returns when it serves. The server ends
+// with ctx, with Close, and with this process. The caller closes the manager.
 func New(ctx context.Context) (*Manager, error) {
 	s, err := newServer(ctx)
 	if err != nil {
@@ -61,8 +61,8 @@ var serve = shoal.Register("shoal manager", func(ctx context.Context, _ int, bac
 	return errors.Join(err, s.run())
 })
 
-// Start starts a server in a process of its own and returns when it serves. It ends with ctx, with
-// Close, and with this process.
+// Start starts a server in a new process and returns when it serves. The server ends with ctx, with
+// Close, and with this process. The caller closes the manager.
 func Start(ctx context.Context) (*Manager, error) {
 	q, err := ipc.NewQueue[*Manager](1)
 	if err != nil {
@@ -85,8 +85,8 @@ func Start(ctx context.Context) (*Manager, error) {
 	return m, nil
 }
 
-// Close ends the server if this process has started it, and otherwise lets go of the manager only.
-// Proxies that are left fail. It is idempotent.
+// Close ends the server if this process started it, and the connection alone if not. Calls of this
+// process's proxies then fail with ErrClosed. Close is idempotent.
 func (m *connection) Close() error {
 	if m.c == nil || m.closed.Swap(true) {
 		return nil
@@ -137,7 +137,8 @@ func (m *Manager) create(ctx context.Context, kind *kind, args ...argument) (p p
 // managerTags are those of [server, pid, accept, alive].
 var managerTags = &wire.Tags{Type: "manager", Fields: []int{4}}
 
-// MarshalWire lets a manager be part of a value that is sent. Its receiver cannot end the server.
+// MarshalWire lets a manager be part of a value that is sent. The receiver's Close does not end the
+// server.
 func (m *connection) MarshalWire(e *wire.Encoder) error {
 	c, err := m.open()
 	if err != nil {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// A Mutex is a lock in the server. It belongs to the process that has acquired it, but any process
-// may release it, as in Python.
+// A Mutex is a lock in the server. The process that locked it owns it, but any process may unlock
+// it, as in Python.
 //
-// When its owner dies, the next one to lock it gets it together with ErrOwnerDied: it repairs what
-// the lock protects and calls MarkConsistent. If it unlocks without, everybody gets
-// ErrNotRecoverable from then on.
+// When the owner dies, the next caller of Lock gets the lock together with ErrOwnerDied. This
+// caller repairs the data that the lock protects and calls MarkConsistent. If it unlocks without
+// MarkConsistent, every later Lock returns ErrNotRecoverable.
 type Mutex struct{ locker[Mutex] }
 
 // NewMutex makes a lock that is free. The caller closes it.
@@ -22,7 +22,8 @@ func NewMutex(ctx context.Context, m *Manager) (*Mutex, error) {
 // locker is the proxy of a lock, in a type T, as which it travels.
 type locker[T any] struct{ typed[T] }
 
-// Lock waits for the lock and takes it. With ErrOwnerDied the caller has the lock as well.
+// Lock waits for the lock and takes it. If the error is ErrOwnerDied, the caller has the lock as
+// well. The error is ErrNotRecoverable if an earlier owner did not repair the data.
 func (l *locker[T]) Lock(ctx context.Context) error {
 	return l.callUndo(ctx, mutexUnlock.alone, mutexLock).none()
 }
@@ -32,11 +33,12 @@ func (l *locker[T]) TryLock(ctx context.Context) error {
 	return l.callUndo(ctx, mutexUnlock.alone, mutexTryLock).none()
 }
 
-// Unlock releases the lock once. The error is ErrNotOwner if the lock is free, and if another proxy
-// has a RecursiveMutex or a Cond.
+// Unlock releases the lock once. The error is ErrNotOwner if the lock is free, or if it is a
+// RecursiveMutex or a Cond that another proxy has.
 func (l *locker[T]) Unlock(ctx context.Context) error { return l.call(ctx, mutexUnlock).none() }
 
-// MarkConsistent says that what the lock protects is in order again, after ErrOwnerDied.
+// MarkConsistent says, after ErrOwnerDied, that the caller has repaired the data that the lock
+// protects.
 func (l *locker[T]) MarkConsistent(ctx context.Context) error { return l.call(ctx, mutexRepair).none() }
 
 // An owner is a proxy in a process.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Publish gives a value of the manager, a proxy as a rule, a name under which every client finds
-// it, also those on other machines. The manager holds it until another is published under the name,
-// or Withdraw.
+// Publish gives v a name under which every client of the manager finds it, also on other machines.
+// v is mostly a proxy. The manager holds v until another value is published under the name, or
+// until Withdraw.
 func Publish[T any](ctx context.Context, m *Manager, name string, v T) error {
 	c, err := m.open()
 	if err != nil {
@@ -16,8 +16,8 @@ func Publish[T any](ctx context.Context, m *Manager, name string, v T) error {
 	return c.invoke(ctx, serverPublish.with(nil), nil, []argument{in(name), in(v)}).none()
 }
 
-// Find returns what was published under a name: ErrNoKey if nothing was, and ErrType if it is a
-// proxy of another type. The caller closes it.
+// Find returns the value that was published under a name. The error is ErrNoKey if there is none,
+// and ErrType if it is a proxy of another type. The caller closes the value.
 func Find[T any](ctx context.Context, m *Manager, name string) (v T, err error) {
 	c, err := m.open()
 	if err != nil {
@@ -26,7 +26,7 @@ func Find[T any](ctx context.Context, m *Manager, name string) (v T, err error) 
 	return one[T](c.invoke(ctx, serverFind.with(nil), nil, []argument{in(name)}))
 }
 
-// Withdraw takes a name back; ErrNoKey if there is none.
+// Withdraw removes a name that Publish gave. The error is ErrNoKey if no value has the name.
 func (m *Manager) Withdraw(ctx context.Context, name string) error {
 	c, err := m.open()
 	if err != nil {

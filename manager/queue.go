@@ -6,11 +6,12 @@ import (
 	"fmt"
 )
 
-// A Queue is a first-in-first-out queue in the server, which another machine can reach too. In one
-// domain an ipc.Queue does the same without a server.
+// A Queue is a first-in-first-out queue in the server. Other machines reach it through the server.
+// Within one machine an ipc.Queue does the same without a server.
 type Queue[T any] struct{ fifo[T] }
 
-// NewQueue makes a queue in which capacity values may wait, 0 for any number. The caller closes it.
+// NewQueue makes a queue in which capacity values may wait; 0 means any number. The caller closes
+// it.
 func NewQueue[T any](ctx context.Context, m *Manager, capacity int) (*Queue[T], error) {
 	if err := check[T](); err != nil {
 		return nil, fmt.Errorf("manager: new Queue: %w", err)
@@ -22,8 +23,8 @@ func NewQueue[T any](ctx context.Context, m *Manager, capacity int) (*Queue[T], 
 // A fifo is the proxy of a Queue or a JoinableQueue, which travel alike.
 type fifo[T any] struct{ counted[Queue[T]] }
 
-// Put puts v and waits while the queue is full. The error is ErrFull and context.DeadlineExceeded
-// if ctx had a deadline.
+// Put puts v and waits while the queue is full. The caller still closes v. At the deadline of ctx
+// the error wraps ErrFull and context.DeadlineExceeded.
 func (q *fifo[T]) Put(ctx context.Context, v T) error {
 	return outlasted(q.call(ctx, queuePut, in(v)).none(), ErrFull)
 }
@@ -34,19 +35,20 @@ func (q *fifo[T]) TryPut(ctx context.Context, v T) error {
 }
 
 // Get takes the oldest value and waits while there is none. The caller closes what the value holds.
-// The error is ErrEmpty and context.DeadlineExceeded if ctx had a deadline. A value that arrives
-// too late for its caller goes back to its place.
+// At the deadline of ctx the error wraps ErrEmpty and context.DeadlineExceeded. A value that
+// arrives after ctx has ended goes back to its place in the queue.
 func (q *fifo[T]) Get(ctx context.Context) (T, error) {
 	v, err := one[T](q.callUndo(ctx, queueUnget.with, queueGet))
 	return v, outlasted(err, ErrEmpty)
 }
 
-// TryGet takes the oldest value, or returns ErrEmpty at once.
+// TryGet takes the oldest value, or returns ErrEmpty at once. The caller closes what the value
+// holds.
 func (q *fifo[T]) TryGet(ctx context.Context) (T, error) {
 	return one[T](q.callUndo(ctx, queueUnget.with, queueTryGet))
 }
 
-// Cap returns the number of values that may wait, 0 if that is any number.
+// Cap returns how many values may wait, 0 for any number.
 func (q *fifo[T]) Cap(ctx context.Context) (int, error) { return one[int](q.call(ctx, queueCap)) }
 
 // outlasted adds the state that a deadline did not see the end of.
@@ -57,10 +59,11 @@ func outlasted(err, state error) error {
 	return err
 }
 
-// A JoinableQueue is a Queue that counts the values that were put and are not done yet.
+// A JoinableQueue is a Queue that counts unfinished values: those that were put, and for which no
+// TaskDone was called.
 type JoinableQueue[T any] struct{ fifo[T] }
 
-// NewJoinableQueue makes a queue in which capacity values may wait, 0 for any number. The caller
+// NewJoinableQueue makes a queue in which capacity values may wait; 0 means any number. The caller
 // closes it.
 func NewJoinableQueue[T any](ctx context.Context, m *Manager, capacity int) (*JoinableQueue[T], error) {
 	q, err := NewQueue[T](ctx, m, capacity)
@@ -70,12 +73,14 @@ func NewJoinableQueue[T any](ctx context.Context, m *Manager, capacity int) (*Jo
 	return &JoinableQueue[T]{q.fifo}, nil
 }
 
-// TaskDone says that one of the values that were got is done with. ErrTooOften if all of them are.
+// TaskDone says that the caller is done with one value that it got. The error is ErrReleased if no
+// value is unfinished.
 func (q *JoinableQueue[T]) TaskDone(ctx context.Context) error { return q.call(ctx, queueDone).none() }
 
-// Join waits until every value that was put is done. If processes died that had got values, Join
-// waits for all others and then returns ErrTasksLost with the process id and the number of values,
-// of each of them: those will never be done. They are reported to one Join and count no more then.
+// Join waits until no value is unfinished. If a process dies with unfinished values, Join waits for
+// the values of the others and then returns ErrTasksLost, with the process id and the number of
+// values of each dead process. Only one Join reports them, and then they no longer count as
+// unfinished.
 func (q *JoinableQueue[T]) Join(ctx context.Context) error { return q.call(ctx, queueJoin).none() }
 
 // A queue is the state of Queue and JoinableQueue.
@@ -169,7 +174,7 @@ func (q *queue) cap(c *call) error { return give(c, q.capacity) }
 // done counts against the process that says it, which has got the value as a rule.
 func (q *queue) done(c *call) error {
 	if q.unfinished <= len(q.items) {
-		return ErrTooOften
+		return ErrReleased
 	}
 	q.unfinished--
 	if q.taken[c.session()] > 0 {

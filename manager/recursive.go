@@ -2,8 +2,8 @@ package manager
 
 import "context"
 
-// A RecursiveMutex is a Mutex that its owner may acquire again, and releases as often. The owner is
-// the proxy: a proxy that was received is another owner, in the same process as well.
+// A RecursiveMutex is a Mutex that its owner may lock again, and unlocks as many times. The owner
+// is a proxy. A second proxy of the lock, even in the same process, is another owner.
 type RecursiveMutex struct{ locker[RecursiveMutex] }
 
 // NewRecursiveMutex makes a lock that is free. The caller closes it.

@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Type is a type of this program whose values stand in a server. It is made by Register.
+// A Type is a registered type of this program whose objects live in servers.
 type Type struct {
 	name    string
 	kind    *kind
@@ -19,26 +19,27 @@ type Type struct {
 	methods map[string]*function
 }
 
-// A Saver is an object of a registered type that takes part in transactions: Save returns what
-// makes it again as it is now.
+// A Saver is an object of a registered type that takes part in transactions. The server calls Save
+// before a transaction first uses the object. It calls restore, which sets the object back to its
+// state at Save, to undo the transaction.
 type Saver interface{ Save() (restore func()) }
 
 // types are those of this program.
 var types registry.Table[*Type]
 
-// Register makes a type known whose objects a server can keep. Keep the result in a package-level
-// variable, so that the server's process, which is the same program, has it too:
+// Register registers a type whose objects servers keep. Keep the result in a package-level
+// variable. The server's process is the same program, and so has the type as well:
 //
 //	var counters = manager.Register("Counter", NewCounter, (*Counter).Add, (*Counter).Get)
 //
-// construct is a function that returns a *T, or a *T and an error. Methods are method expressions
-// of *T, known to callers by their Go names; they run in the server, one at a time for each object,
-// so that T needs no lock. What they take and return crosses processes; a first parameter of type
-// context.Context ends when the caller cancels the call or dies. A panic in one is a *PanicError
-// for its caller, and the server goes on. A method must not call its own manager.
+// construct is a function that returns a *T, or a *T and an error. methods are method expressions
+// of *T. Callers name them by their Go names. The server runs one method of an object at a time, so
+// T needs no lock. Parameters and results cross processes. A first parameter of type
+// context.Context ends when the caller cancels the call or dies. When a method panics, its caller
+// gets a *PanicError, and the server goes on. A method must not call its own manager.
 //
-// Register panics where that is not so, and says which parameter cannot cross and why; if the name
-// is taken; and after shoal.Main has begun.
+// Register panics if construct or a method has another form, and says which parameter cannot cross
+// processes and why. It panics if the name is taken, and after shoal.Main has begun.
 func Register(name string, construct any, methods ...any) *Type {
 	t, err := newType(name, construct, methods)
 	if err != nil {

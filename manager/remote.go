@@ -61,12 +61,12 @@ func farOf(h shm.Handle) *client {
 	return c.(*client)
 }
 
-// Connect returns a manager whose server is at the other end of the streams that dial makes: one
-// for each call that goes on at the same time, and one more. The other end calls Manager.Serve for
-// each. The caller closes the manager, which closes the streams.
+// Connect returns a manager whose server is on another machine. It calls dial for a stream to that
+// machine, once for each call that is made at the same time, and once more. The other end calls
+// [Manager.Serve] with each stream. The caller closes the manager, which closes the streams.
 //
-// Proxies of the manager can be given to its server only, in calls: another process of this machine
-// gets its own by a Connect of its own.
+// A proxy of such a manager may be an argument of calls to its server, and cannot be sent to
+// another process. A process that needs one calls Connect itself.
 func Connect(ctx context.Context, dial func(ctx context.Context) (Stream, error)) (*Manager, error) {
 	f := &far{number: fars.last.Add(1), objects: make(map[uint64]*granted)}
 	c := &client{keeper: f, uses: 1, shut: func() { fars.byNo.Delete(f.number) }}

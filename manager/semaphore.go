@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// A Semaphore is a number of permits in the server. The permits of a process that dies are
-// returned.
+// A Semaphore is a number of permits in the server. When a process dies, the server takes its
+// permits back.
 //
-// Any process may release. A process that has no permit releases a permit of another process; if no
-// process has one, the semaphore has one more from then on, and so it is also a signal. The permits
-// of dead processes come back only up to the number at first.
+// Any process may call Release. If the caller has no permit, Release gives back a permit of another
+// process. If no process has one, Release adds a permit, so a semaphore is a signal as well. The
+// server takes back permits of the dead only up to the number that the semaphore began with.
 type Semaphore struct{ typed[Semaphore] }
 
 // NewSemaphore makes a semaphore with n permits. The caller closes it.
@@ -19,8 +19,8 @@ func NewSemaphore(ctx context.Context, m *Manager, n int) (*Semaphore, error) {
 	return &Semaphore{p}, err
 }
 
-// NewBoundedSemaphore makes a semaphore that never has more than its n permits: a Release too many
-// is ErrTooOften.
+// NewBoundedSemaphore makes a semaphore that never has more than n permits: one Release too many
+// returns ErrReleased. The caller closes it.
 func NewBoundedSemaphore(ctx context.Context, m *Manager, n int) (*Semaphore, error) {
 	p, err := create[Semaphore](ctx, m, semaphoreKind, in(n), in(true))
 	return &Semaphore{p}, err
@@ -36,10 +36,10 @@ func (s *Semaphore) TryAcquire(ctx context.Context) error {
 	return s.callUndo(ctx, semaphoreGiveBack.alone, semaphoreTryAcquire).none()
 }
 
-// Release returns a permit; ErrTooOften if a bounded semaphore has all of them.
+// Release gives a permit back. The error is ErrReleased if a bounded semaphore has all its permits.
 func (s *Semaphore) Release(ctx context.Context) error { return s.call(ctx, semaphoreRelease).none() }
 
-// Permits returns the number of permits that are free.
+// Permits returns the number of free permits.
 func (s *Semaphore) Permits(ctx context.Context) (int, error) {
 	return one[int](s.call(ctx, semaphorePermits))
 }
@@ -87,7 +87,7 @@ func (s *semaphore) tryAcquire(c *call) error { return orState(s.acquire(c), Err
 
 func (s *semaphore) release(c *call) error {
 	if s.bounded && s.free == s.first {
-		return fmt.Errorf("release: %w", ErrTooOften)
+		return fmt.Errorf("release: %w", ErrReleased)
 	}
 	s.free++
 	holder := c.session()

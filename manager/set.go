@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// A Set is a set in the server. Its elements are compared by the bytes that stand for them, see
-// package wire.
+// A Set is a set in the server. Two elements are equal if their bytes in a message are equal.
 type Set[T comparable] struct{ keyed[Set[T], T] }
 
 // NewSet makes an empty Set. The caller closes it.
@@ -18,7 +17,7 @@ func NewSet[T comparable](ctx context.Context, m *Manager) (*Set[T], error) {
 	return &Set[T]{p}, err
 }
 
-// Add adds elements, all in one call.
+// Add adds elements, in one call.
 func (s *Set[T]) Add(ctx context.Context, vs ...T) error {
 	args := make([]argument, 0, 2*len(vs))
 	for _, v := range vs {
@@ -30,17 +29,17 @@ func (s *Set[T]) Add(ctx context.Context, vs ...T) error {
 // Remove removes v, or returns ErrNoKey.
 func (s *Set[T]) Remove(ctx context.Context, v T) error { return s.call(ctx, dictDelete, in(v)).none() }
 
-// Discard removes those of the values that are there, all in one call: s -= vs.
+// Discard removes the values vs that the set has, in one call: s -= vs.
 func (s *Set[T]) Discard(ctx context.Context, vs ...T) error {
 	return s.call(ctx, dictDiscard, ins(vs)...).none()
 }
 
-// Keep removes all other elements, in one call: s &= vs.
+// Keep removes all elements except vs, in one call: s &= vs.
 func (s *Set[T]) Keep(ctx context.Context, vs ...T) error {
 	return s.call(ctx, dictKeep, ins(vs)...).none()
 }
 
-// Pop removes any element and returns it, or ErrNoKey if there is none.
+// Pop removes some element and returns it, or ErrNoKey if the set is empty.
 func (s *Set[T]) Pop(ctx context.Context) (T, error) {
 	v, _, err := pair[T, bool](s.callUndo(ctx, dictUpdate.with, dictFirst))
 	return v, err

@@ -95,11 +95,11 @@ func TestJoinableQueue_JoinWaitsForWhatIsNotDone(t *testing.T) {
 	q, err := manager.NewJoinableQueue[int](ctx, m, 0)
 	closing(t, q, err)
 	check(t, q.Join(ctx))
-	wantErr(t, q.TaskDone(ctx), manager.ErrTooOften)
+	wantErr(t, q.TaskDone(ctx), manager.ErrReleased)
 	for i := range 3 {
 		check(t, q.Put(ctx, i))
 	}
-	wantErr(t, q.TaskDone(ctx), manager.ErrTooOften)
+	wantErr(t, q.TaskDone(ctx), manager.ErrReleased)
 	wantErr(t, q.Join(brief(t)), context.DeadlineExceeded)
 	joined := make(chan error)
 	go func() { joined <- q.Join(ctx) }()
@@ -217,7 +217,7 @@ func TestEvent_AndSemaphoreAndBarrierArePythons(t *testing.T) {
 		n, err = s.Permits(ctx)
 		check(t, err)
 	}
-	wantErr(t, s.Release(ctx), manager.ErrTooOften)
+	wantErr(t, s.Release(ctx), manager.ErrReleased)
 
 	b, err := manager.NewBarrier(ctx, m, 3)
 	closing(t, b, err)

@@ -66,23 +66,23 @@ func (c *client) transaction(ctx context.Context) *transaction {
 	return nil
 }
 
-// Txn runs f as a transaction: no other call of the manager's objects comes between the first and
-// the last call of f, and if f fails, all that its calls changed is as it was before. Calls belong
-// to the transaction if they are given the context that f gets:
+// Txn runs f as a transaction. The server does no other call between the first and the last call of
+// f. If f returns an error, the server undoes all changes of the calls of f. A call belongs to the
+// transaction if its context is tx or derived from tx:
 //
 //	err := m.Txn(ctx, func(tx context.Context) error {
 //		if err := from.Add(tx, -10); err != nil { … }
 //		return to.Add(tx, 10)
 //	})
 //
-// The transaction is undone as well when f panics, when one of its calls outlasts its deadline, and
-// when this process dies, however it does. While it lasts all other calls wait, and so does a call
-// in f that is given another context: for ever, unless that context ends. Keep it short. A process
-// that is stopped in it holds up the others until their deadlines.
+// The server also undoes the transaction when f panics, when a call of f outlasts its deadline, and
+// when this process dies. All other calls wait until the transaction ends. So keep f short: a
+// process that is stopped in f holds up all others until their deadlines. A call in f with another
+// context than tx waits for ever, unless its context ends.
 //
-// Dict, List, Set, Namespace, Value, Array and Queue take part, and objects of registered types
-// that are a Saver. Others, and calls that would wait, such as a Get of an empty queue, return
-// ErrTxn. So does a Txn within one.
+// Dict, List, Set, Namespace, Value, Array, Queue and registered types with a Save method ([Saver])
+// take part. A call of another object returns ErrTxn. So does a call that would wait, such as a Get
+// of an empty queue, and a Txn within f.
 func (m *Manager) Txn(ctx context.Context, f func(tx context.Context) error) error {
 	c, err := m.open()
 	if err != nil {

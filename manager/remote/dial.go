@@ -13,9 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/manager"
 )
 
-// Dial connects to the Listener at a TCP address. The error wraps ErrKey, ErrPeer or ErrFingerprint
-// where that is why. The caller closes the manager, which ends the connections and lets go of what
-// this process has of the manager's objects.
+// Dial connects to the Listener at a TCP address. The error wraps ErrKey, ErrPeer or
+// ErrFingerprint, or is that of the network. The caller closes the manager, which ends the
+// connections and all proxies that this process has through it.
 func Dial(ctx context.Context, addr string, opts Options) (*manager.Manager, error) {
 	config := clientConfig(opts)
 	m, err := manager.Connect(ctx, func(ctx context.Context) (manager.Stream, error) {

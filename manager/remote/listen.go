@@ -16,26 +16,26 @@ import (
 	"github.com/shoal-mp/shoal/manager"
 )
 
-// How a connection can fail before it serves calls. Test for them with errors.Is.
+// Errors of a connection that never served a call. Test for them with errors.Is.
 var (
-	// ErrKey is returned when the two sides do not have the same key, or somebody is between them.
+	// ErrKey is returned when the two sides have different keys, or an attacker is between them.
 	ErrKey = link.ErrKey
-	// ErrPeer is returned when the other side is no manager, or of another version.
+	// ErrPeer is returned when the other side is not a manager, or has another version of the
+	// protocol.
 	ErrPeer = link.ErrPeer
-	// ErrFingerprint is returned by Dial when the certificate is not the one that was asked for.
+	// ErrFingerprint is returned by Dial when the certificate does not have Options.Fingerprint.
 	ErrFingerprint = errors.New("remote: certificate of another fingerprint")
 )
 
-// Options are those of Listen and Dial.
+// Options configure Listen and Dial.
 type Options struct {
-	// Key is the secret that both sides know. It is needed.
+	// Key is the secret that both sides know. It must not be empty.
 	Key []byte
-	// TLS replaces what is used otherwise: for Listen a new certificate that signs itself, for Dial
-	// no check of the certificate but Fingerprint and Key. Its MinVersion is at least TLS 1.3 in
-	// any case.
+	// TLS configures the connection. If it is nil, Listen makes a new self-signed certificate, and
+	// Dial checks the certificate by Fingerprint and Key alone. A MinVersion below TLS 1.3 is
+	// raised to TLS 1.3.
 	TLS *tls.Config
-	// Fingerprint is the SHA-256 of the listener's certificate, which Dial insists on if it is not
-	// zero.
+	// Fingerprint is the SHA-256 of the listener's certificate. Dial checks it if it is not zero.
 	Fingerprint [sha256.Size]byte
 }
 
@@ -45,7 +45,7 @@ const handshakeTime = 10 * time.Second
 // maxStrangers is how many connections may be busy proving it, see [sys.Strangers].
 const maxStrangers = 64
 
-// A Listener serves a manager, until it is closed.
+// A Listener serves a manager until it is closed.
 type Listener struct {
 	m    *manager.Manager
 	key  []byte
@@ -59,8 +59,8 @@ type Listener struct {
 	strangers *sys.Strangers
 }
 
-// Listen serves m at a TCP address such as ":7000", or ":0" for a free port. m must stay open until
-// the listener is closed, which is the caller's.
+// Listen serves m at a TCP address such as ":7000", or ":0" for a free port. The caller closes the
+// listener, and closes m after it.
 func Listen(m *manager.Manager, addr string, opts Options) (*Listener, error) {
 	if len(opts.Key) == 0 {
 		return nil, fmt.Errorf("remote: listen: %w: it is empty", ErrKey)
@@ -81,14 +81,14 @@ func Listen(m *manager.Manager, addr string, opts Options) (*Listener, error) {
 	return l, nil
 }
 
-// Addr returns the address, with the port that was free.
+// Addr returns the address of the listener, with the port that ":0" found.
 func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
 
-// Fingerprint returns that of the certificate, for Options of Dial; zero if the tls.Config chooses
-// among several.
+// Fingerprint returns the SHA-256 of the listener's certificate, for Options.Fingerprint of Dial.
+// It is zero if Options.TLS chooses among several certificates.
 func (l *Listener) Fingerprint() [sha256.Size]byte { return l.cert }
 
-// Close ends the listener and every connection. To the manager its clients are gone then.
+// Close ends the listener and every connection. The manager treats the clients as if they had died.
 func (l *Listener) Close() error {
 	l.end()
 	err := l.tcp.Close()
