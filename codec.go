@@ -99,8 +99,8 @@ type encodedArg struct {
 	parcel
 	mu        sync.Mutex
 	receivers int
-	domain    *shm.Domain // nil if there are no blocks
-	kept      []any       // what must not be collected before the receivers have ended
+	delivery  *shm.Delivery // nil if there are no blocks
+	kept      []any         // what must not be collected before the receivers have ended
 }
 
 // encode packs in, and the files that go with it, for n receivers. Each of them calls done once.
@@ -129,38 +129,44 @@ func (argument[In]) encode(in In, files []*os.File, n int) (*encodedArg, error) 
 }
 
 // hold takes a reference of each block, all or none.
-func (s *encodedArg) hold(blocks []shm.Handle) (err error) {
+func (s *encodedArg) hold(blocks []shm.Handle) error {
 	if len(blocks) == 0 {
 		return nil
 	}
-	if s.domain, err = shm.Default(); err != nil {
+	d, err := shm.Default()
+	if err != nil {
+		return err
+	}
+	if s.delivery, err = d.Deliver(blocks); err != nil {
 		return err
 	}
 	for _, h := range blocks {
-		if err := s.domain.Retain(h); err != nil {
-			s.drop()
-			return err
-		}
 		s.Blocks = append(s.Blocks, uint64(h))
 	}
 	return nil
 }
 
-// done is called when one receiver holds the blocks itself or will never do.
+// done is called when one receiver holds the blocks itself.
 func (s *encodedArg) done() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.receivers--; s.receivers == 0 {
-		s.drop()
+	if s.receivers--; s.receivers == 0 && s.delivery != nil {
+		s.delivery.Close() // that a block is unknown by now is not this caller's affair
 	}
 }
 
-// drop gives the references back. That a block is unknown by now is not this caller's affair.
-func (s *encodedArg) drop() {
-	for _, h := range s.Blocks {
-		s.domain.Release(shm.Handle(h))
+// lost is called when one receiver has ended and never held the blocks, which those who do are
+// told. pid is 0 if it could not be started.
+func (s *encodedArg) lost(pid int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.receivers--; {
+	case s.delivery == nil:
+	case s.receivers == 0:
+		s.delivery.LostLast(pid)
+	default:
+		s.delivery.Lost(pid)
 	}
-	s.Blocks = nil
 }
 
 // decode unpacks an argument and its files in the process that receives it, while the sender still

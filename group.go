@@ -115,11 +115,12 @@ func (f *Func[In]) ship(g *Group, in In, n int) (*encodedArg, error) {
 // start adds a process to the group.
 func (g *Group) start(name string, s *encodedArg) *Process {
 	p, err := g.enter(name)
-	if err == nil {
+	if err != nil {
+		s.lost(0)
+	} else {
 		err = p.start(s)
 	}
 	if err != nil {
-		s.done()
 		p.finish(p.failure(err))
 	}
 	return p

@@ -20,10 +20,11 @@ type Process struct {
 	name  string
 	rank  int
 
-	origin  trail       // the calls that started it
-	release func()      // lets go of the argument
-	kept    []any       // what of the argument the garbage collector would close, until the process has ended
-	asked   atomic.Bool // its end was asked for by one of its methods, so it is no failure of the group
+	origin trail       // the calls that started it
+	settle func()      // says once what became of the argument
+	got    atomic.Bool // the latest life holds the argument, or did
+	kept   []any       // what of the argument the garbage collector would close, until the process has ended
+	asked  atomic.Bool // its end was asked for by one of its methods, so it is no failure of the group
 
 	mu       sync.Mutex
 	life     life // the latest; nil if it could not be started
@@ -124,7 +125,14 @@ func (p *Process) now() life {
 
 // start begins the first life. Those that follow, and the end, are a goroutine's.
 func (p *Process) start(s *encodedArg) error {
-	p.release, p.kept = sync.OnceFunc(s.done), s.kept
+	p.kept = s.kept
+	p.settle = sync.OnceFunc(func() {
+		if p.got.Load() {
+			s.done()
+		} else {
+			s.lost(p.PID())
+		}
+	})
 	first, err := p.begin(s)
 	if err != nil {
 		return err
@@ -140,6 +148,7 @@ func (p *Process) start(s *encodedArg) error {
 
 // begin begins a life.
 func (p *Process) begin(s *encodedArg) (l life, err error) {
+	p.got.Store(false)
 	switch p.group.opts.Start {
 	case GoroutineStart:
 		l = newRoutine(p, s)
@@ -202,8 +211,9 @@ func (p *Process) mayRestart(n int) bool {
 // arrived is called when the process holds the argument. A group that may have to start another
 // process keeps it.
 func (p *Process) arrived() {
+	p.got.Store(true)
 	if p.group.opts.Restart.Max == 0 {
-		p.release()
+		p.settle()
 	}
 }
 
@@ -232,8 +242,8 @@ func (p *Process) endsWithin(d time.Duration) bool {
 
 // finish publishes the result.
 func (p *Process) finish(err error) {
-	if p.release != nil {
-		p.release()
+	if p.settle != nil {
+		p.settle()
 	}
 	p.err, p.kept = err, nil
 	close(p.ended)

@@ -240,6 +240,9 @@ func (g *Group) blame(c *call, err error) error {
 	e := &RankError{Call: string(c.text), Err: err}
 	if len(dead) > 0 {
 		e.Ranks = g.where(func(r int) bool { return slices.Contains(dead, int(pids[r])) })
+		if e.Ranks == nil { // the dead was to be one of those as which nobody has joined
+			e.Ranks = g.where(func(r int) bool { return pids[r] == 0 })
+		}
 		return e
 	}
 	if e.Ranks = g.where(func(r int) bool { return pids[r] < 0 && turns[r] != letDown }); e.Ranks != nil {

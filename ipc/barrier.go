@@ -10,9 +10,10 @@ import (
 
 // A Barrier lets a number of goroutines, of any processes, go on together.
 //
-// Every process that has the barrier is a member. The death of a member breaks the barrier, whether
-// the member was waiting or still to come, and the members that wait are told at once. A Close is
-// no death, and neither is the end of a worker's function. The zero Barrier is closed.
+// Every process that has the barrier is a member, from its start on if the barrier is in the
+// argument of its function. The death of a member breaks the barrier, whether the member was
+// waiting or still to come, and the members that wait are told at once. A Close is no death, and
+// neither is the end of a worker's function. The zero Barrier is closed.
 type Barrier struct {
 	cell[barrierCell]
 

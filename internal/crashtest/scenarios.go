@@ -384,6 +384,31 @@ func init() {
 			},
 			act: puts(2, 1, 0, true),
 		},
+		"dead newborn": { // the victim is its starter, and had the last sending end for it
+			setup: func(w *world) error { err := rings(4)(w); w.passEnds(); return err },
+			prep: func(v *victim) error {
+				return errors.Join(opens(1)(v), v.d.Import(shm.Handle(v.Args[1])))
+			},
+			ready: func(w *world) {
+				release(w.d, w.held[1])
+				w.held[1] = 0
+				w.do(func() {
+					var m shm.Message
+					err := w.rings[0].Get(background, &m)
+					if p := new(shm.PeerError); !errors.As(err, &p) || !errors.Is(err, shm.ErrFinished) {
+						w.say("the last sender died and a get returns %v", err)
+					}
+				})
+			},
+			act: func(v *victim) error {
+				arg, err := v.d.Deliver([]shm.Handle{shm.Handle(v.Args[1])})
+				if err != nil {
+					return err
+				}
+				err = v.d.Release(shm.Handle(v.Args[1]))
+				return errors.Join(err, arg.LostLast(newborn))
+			},
+		},
 		"last receiver": {
 			setup: func(w *world) error {
 				err := errors.Join(rings(2)(w), fills(2, 1, 0)(w))

@@ -145,6 +145,9 @@ func meets(w *world) {
 	}
 }
 
+// newborn is the process number of nobody.
+const newborn = 1<<22 - 1
+
 // wakesAll ends the waits of the bench itself.
 func wakesAll(w *world) { shm.Cond{Sync: w.syncs[0]}.Notify(1 << 20) }
 
@@ -560,6 +563,27 @@ var syncScenarios = map[string]*scenario{
 			}
 			meets(w)
 		},
+	},
+	"sync barrier loses a newborn": { // the victim is its starter
+		setup: syncs(aBarrier),
+		prep:  opensSyncs(shm.FormBarrier),
+		ready: func(w *world) {
+			b := shm.Barrier{Sync: w.syncs[0]}
+			w.do(func() {
+				if _, err := b.Wait(background, nil); !errors.Is(err, shm.ErrBroken) {
+					w.say("a newborn died and a wait returns %v", err)
+				}
+			})
+		},
+		act: func(v *victim) error {
+			arg, err := v.d.Deliver([]shm.Handle{v.syncs[0].Handle()})
+			if err != nil {
+				return err
+			}
+			arg.Lost(newborn)
+			return arg.Close()
+		},
+		after: func(w *world) { w.wait(); meets(w) },
 	},
 	"sync leave": { // in order: it breaks nothing
 		setup: syncs(aBarrier, aMutex), prep: opensSyncs(shm.FormBarrier, shm.FormMutex),

@@ -538,3 +538,13 @@ func (d *Domain) BellName() string { return bellName(d.parts[d.seat].bell.Load()
 
 // HangBell hangs a doorbell whose names are drawn so, and returns what was drawn last.
 func HangBell(draw func() (uint64, error)) (io.Closer, uint64, error) { return hangBell(draw) }
+
+// Members returns how many participants have a share.
+func (b Barrier) Members() (n int) {
+	for i := range b.seats() {
+		if b.c.shares[i].Load()&countMask != 0 {
+			n++
+		}
+	}
+	return n
+}

@@ -235,6 +235,13 @@ func (b Barrier) breakIfDead() {
 	})
 }
 
+// lose breaks the barrier for good because of a process that was to be a member. That of somebody
+// who died before is not forgotten.
+func (b Barrier) lose(pid int) {
+	b.c.dead.CAS(0, unborn(pid))
+	b.Abort()
+}
+
 // why says why the barrier is broken.
 func (b Barrier) why() error {
 	b.breakIfDead()

@@ -12,7 +12,8 @@ const (
 	idMask       = 1<<64 - 1<<idEpochShift
 	countMask    = 1<<idEpochShift - 1
 
-	idSeatShift = 12 // in a lock word and in who is dead
+	idSeatShift = 12      // in a lock word and in who is dead
+	idUnborn    = 1 << 11 // in who is dead: it may never have had a seat
 )
 
 func (d *Domain) identity() uint64 { return identity(d.parts[d.seat].pid.Load(), uint64(d.epoch)) }
@@ -33,8 +34,14 @@ func (d *Domain) gone(seat int, id uint64) bool {
 // holderGone reports whether the holder that a lock word names is gone.
 func (d *Domain) holderGone(w lockWord) bool { return d.gone(w.seat(), uint64(w)) }
 
+// unborn names a process that died before it was known by a seat.
+func unborn(pid int) uint64 { return identity(uint64(pid), 0) | idUnborn }
+
 // bereaved returns an error that says who is dead, as in a lock word, and what it means.
 func bereaved(w lockWord, cause error) error {
+	if w&idUnborn != 0 {
+		return &PeerError{PID: w.pid(), Seat: -1, Cause: cause}
+	}
 	return &PeerError{PID: w.pid(), Seat: w.seat(), Cause: cause}
 }
 

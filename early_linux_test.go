@@ -1,0 +1,109 @@
+package shoal_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/ipc"
+)
+
+// A legacy is what a process is to get that dies before.
+type legacy struct {
+	Barrier  *ipc.Barrier
+	Cond     *ipc.Cond
+	Sender   *ipc.Sender[string]
+	Receiver *ipc.Receiver[string]
+}
+
+var inherits = shoal.Register("inherits", func(ctx context.Context, _ int, l legacy) error {
+	defer l.Sender.Close()
+	defer l.Receiver.Close()
+	_, err := l.Barrier.Wait(ctx)
+	return err
+})
+
+// Those that wait for a process are told if it dies before it has read its argument, or cannot be
+// started. A lock that it never had is nobody's trouble.
+func TestEarlyDeath_WhatAnUnbornProcessWasToHave(t *testing.T) {
+	for name, opts := range map[string]shoal.Options{
+		"killed": {}, "killed warm": {Start: shoal.WarmStart}, "never started": {Executable: "/nonexistent"},
+	} {
+		t.Run(name, func(t *testing.T) { unborn(t, opts, name != "never started") })
+	}
+	check(t, shoal.Warm(deadline(t), 0, shoal.Options{}))
+}
+
+func unborn(t *testing.T, opts shoal.Options, kill bool) {
+	ctx := deadline(t)
+	barrier, err := ipc.NewBarrier(2)
+	check(t, err)
+	cond, err := ipc.NewCond(nil)
+	check(t, err)
+	up, err := ipc.NewQueue[string](1)
+	check(t, err)
+	down, err := ipc.NewQueue[string](1)
+	check(t, err)
+	check(t, down.Put(ctx, "full"))
+	g := shoal.NewGroup(ctx, opts)
+	sender, receiver := up.Sender(), down.Receiver()
+	p := inherits.Go(g, legacy{barrier, cond, sender, receiver})
+	check(t, errors.Join(sender.Close(), receiver.Close()))
+	var served atomic.Bool
+	waited := make(chan error, 1)
+	go func() {
+		check(t, cond.Mutex().Lock(ctx))
+		waited <- errors.Join(cond.WaitFor(ctx, served.Load), cond.Mutex().Unlock())
+	}()
+	pid := p.PID()
+	if kill {
+		p.Kill()
+	}
+	_, atBarrier := barrier.Wait(ctx)
+	_, byGet := up.Get(ctx)
+	byPut := down.Put(ctx, "more")
+	for what, err := range map[string]error{"barrier": atBarrier, "get": byGet, "put": byPut} {
+		if !kill && what != "barrier" && errors.Is(err, ipc.ErrClosed) {
+			continue // the ends were still its starter's, which has closed them
+		}
+		if e := new(shm.PeerError); !errors.As(err, &e) || e.PID != pid {
+			t.Errorf("%s: %v: want the death of process %d", what, err, pid)
+		}
+	}
+	check(t, cond.Mutex().Lock(ctx))
+	served.Store(true)
+	check(t, errors.Join(cond.NotifyAll(), cond.Mutex().Unlock()))
+	check(t, <-waited)
+	if err := g.Wait(); (err == nil) != kill {
+		t.Error(err)
+	}
+	check(t, barrier.Reset())
+	if len(barrier.Dead()) != 0 || barrier.Broken() {
+		t.Error("a reset does not forget")
+	}
+	check(t, errors.Join(barrier.Close(), cond.Close(), up.Close(), down.Close()))
+	if n := blocksLeft(t); n != 0 {
+		t.Errorf("%d blocks are left", n)
+	}
+}
+
+func blocksLeft(t *testing.T) (n int) {
+	d, err := shm.Default()
+	check(t, err)
+	for ctx := deadline(t); ctx.Err() == nil; d.Reap() {
+		if n = d.Stats().Blocks; n == 0 {
+			break
+		}
+	}
+	return n
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
