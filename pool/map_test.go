@@ -80,7 +80,7 @@ func TestStarMap_SharesTensors(t *testing.T) {
 		whole := get[*tensor.Tensor](t)(tensor.NewShared(tensor.Float32, 40, 10))
 		defer whole.Close()
 		whole.Fill(1)
-		chunks := whole.Split(10)
+		chunks := whole.Split(10, 0)
 		got := get[[]float64](t)(sum.StarMap(deadline(t), p, slices.All(chunks)))
 		if !slices.Equal(got, []float64{0, 100, 200, 300}) {
 			t.Errorf("sums %v", got)

@@ -1,8 +1,8 @@
 package tensor
 
-// Number returns v as an operand for t, as Python's numbers are for PyTorch's tensors: it does not
-// widen t's dtype, but a fraction makes Float32 of integers, and of Bool a whole number makes
-// Int64.
+// Number returns v as an operand for operations with t, as a Python number is for a tensor of
+// PyTorch. The result of such an operation has t's dtype, with two exceptions: if v has a fraction,
+// integers become Float32, and if t is Bool, a whole number makes Int64.
 //
 //	positive := tensor.Gt(x, x.Number(0))
 func (t *Tensor) Number(v float64) *Tensor {
@@ -18,8 +18,8 @@ func (t *Tensor) Number(v float64) *Tensor {
 	return Scalar(dt, v)
 }
 
-// Add returns a+b, elementwise. As in all operations of two tensors, shapes are broadcast, and
-// dtypes promoted as in PyTorch; whole numbers wrap around.
+// Add returns a+b, elementwise. All operations of two tensors broadcast shapes and promote dtypes
+// as PyTorch does. Integers wrap around.
 func Add(a, b *Tensor) *Tensor { return opAdd.two(a, b) }
 
 // Sub returns a-b.
@@ -28,19 +28,19 @@ func Sub(a, b *Tensor) *Tensor { return opSub.two(a, b) }
 // Mul returns a*b.
 func Mul(a, b *Tensor) *Tensor { return opMul.two(a, b) }
 
-// Div returns a/b; quotients of integers are Float32.
+// Div returns a/b. For integers the result is Float32.
 func Div(a, b *Tensor) *Tensor { return opDiv.two(a, b) }
 
-// FloorDivide returns a/b rounded down. It panics where integers are divided by zero.
+// FloorDivide returns a/b rounded down. It panics if an integer is divided by zero.
 func FloorDivide(a, b *Tensor) *Tensor { return opFloorDivide.two(a, b) }
 
-// Remainder returns what FloorDivide leaves, which has the sign of b.
+// Remainder returns a - b*FloorDivide(a, b), which has the sign of b.
 func Remainder(a, b *Tensor) *Tensor { return opRemainder.two(a, b) }
 
-// Power returns a to the power of b. Integers to a negative power are 0, 1 or -1.
+// Power returns a to the power of b, elementwise. An integer to a negative power is 0, 1 or -1.
 func Power(a, b *Tensor) *Tensor { return opPower.two(a, b) }
 
-// Pow returns a to the power of a number.
+// Pow returns a to the power of the number x. Power takes a tensor.
 func Pow(a *Tensor, x float64) *Tensor {
 	switch {
 	case x == 2 && a.dtype != Bool:
@@ -51,49 +51,50 @@ func Pow(a *Tensor, x float64) *Tensor {
 	return Power(a, a.Number(x))
 }
 
-// Hypot returns the square root of a²+b². Like Logaddexp it is not defined for integers.
+// Hypot returns the square root of a²+b². It panics for integers, as PyTorch refuses them.
 func Hypot(a, b *Tensor) *Tensor { return opHypot.two(a, b) }
 
-// Atan2 returns the angles of the points (b, a), from -π to π; those of integers are Float32.
+// Atan2 returns the angles of the points (b, a), from -π to π. For integers the result is Float32.
 func Atan2(a, b *Tensor) *Tensor { return opAtan2.two(a, b) }
 
-// Logaddexp returns log(exp(a)+exp(b)), of large elements too.
+// Logaddexp returns log(exp(a)+exp(b)), without overflow for large elements. It panics for
+// integers, as PyTorch refuses them.
 func Logaddexp(a, b *Tensor) *Tensor { return opLogaddexp.two(a, b) }
 
-// Maximum returns the greater of each pair of elements; NaN where one of them is NaN.
+// Maximum returns the greater of each pair of elements, or NaN if one of them is NaN.
 func Maximum(a, b *Tensor) *Tensor { return opMaximum.two(a, b) }
 
-// Minimum returns the lesser of each pair of elements; NaN where one of them is NaN.
+// Minimum returns the lesser of each pair of elements, or NaN if one of them is NaN.
 func Minimum(a, b *Tensor) *Tensor { return opMinimum.two(a, b) }
 
-// Eq returns where a and b are equal, as Bool; Ne, Lt, Le, Gt and Ge compare likewise.
+// Eq returns where a == b, as Bool.
 func Eq(a, b *Tensor) *Tensor { return opEq.two(a, b) }
 
-// Ne returns a != b.
+// Ne returns where a != b, as Bool.
 func Ne(a, b *Tensor) *Tensor { return opNe.two(a, b) }
 
-// Lt returns a < b.
+// Lt returns where a < b, as Bool.
 func Lt(a, b *Tensor) *Tensor { return opLt.two(a, b) }
 
-// Le returns a <= b.
+// Le returns where a <= b, as Bool.
 func Le(a, b *Tensor) *Tensor { return opLe.two(a, b) }
 
-// Gt returns a > b.
+// Gt returns where a > b, as Bool.
 func Gt(a, b *Tensor) *Tensor { return opGt.two(a, b) }
 
-// Ge returns a >= b.
+// Ge returns where a >= b, as Bool.
 func Ge(a, b *Tensor) *Tensor { return opGe.two(a, b) }
 
-// And returns where both are other than 0, as Bool; Or, Xor and Not likewise.
+// And returns where both a and b are nonzero, as Bool.
 func And(a, b *Tensor) *Tensor { return opMul.logical(a, b) }
 
-// Or returns where one of a and b is other than 0.
+// Or returns where a or b is nonzero, as Bool.
 func Or(a, b *Tensor) *Tensor { return opAdd.logical(a, b) }
 
-// Xor returns where exactly one of a and b is other than 0.
+// Xor returns where exactly one of a and b is nonzero, as Bool.
 func Xor(a, b *Tensor) *Tensor { return opNe.logical(a, b) }
 
-// Not returns where a is 0.
+// Not returns where a is 0, as Bool.
 func Not(a *Tensor) *Tensor { return opEq.logical(a, New(Bool)) }
 
 // logical returns o of a and b as truths.
@@ -101,50 +102,50 @@ func (o op) logical(a, b *Tensor) *Tensor {
 	return o.rows(Bool).apply(emptyFor(Bool, broadcast(a.shape, b.shape), a, b), a, b)
 }
 
-// IsNaN returns where a is not a number, as Bool; IsInf where it is infinite, IsFinite where it is
-// neither.
+// IsNaN returns where a is NaN, as Bool.
 func IsNaN(a *Tensor) *Tensor { return opIsNaN.one(a) }
 
-// IsInf returns where a is infinite.
+// IsInf returns where a is infinite, as Bool.
 func IsInf(a *Tensor) *Tensor { return opIsInf.one(a) }
 
-// IsFinite returns where a is a number that is not infinite.
+// IsFinite returns where a is neither infinite nor NaN, as Bool.
 func IsFinite(a *Tensor) *Tensor { return opIsFinite.one(a) }
 
 // Neg returns -a.
 func Neg(a *Tensor) *Tensor { return opNeg.one(a) }
 
-// Abs returns the magnitude, which of complex numbers is real.
+// Abs returns the absolute value. That of a complex number is real.
 func Abs(a *Tensor) *Tensor { return opAbs.one(a) }
 
 // ReLU returns the greater of a and 0.
 func ReLU(a *Tensor) *Tensor { return opReLU.one(a) }
 
-// Sign returns -1, 0 or 1.
+// Sign returns -1, 0 or 1, the sign of each element.
 func Sign(a *Tensor) *Tensor { return opSign.one(a) }
 
-// Floor rounds down, Ceil up, Trunc towards 0, and Round to the nearest, halves to even.
+// Floor returns the elements rounded down.
 func Floor(a *Tensor) *Tensor { return opFloor.one(a) }
 
-// Ceil rounds up.
+// Ceil returns the elements rounded up.
 func Ceil(a *Tensor) *Tensor { return opCeil.one(a) }
 
-// Round rounds to the nearest, halves to even.
+// Round returns the elements rounded to the nearest integer, halves to even.
 func Round(a *Tensor) *Tensor { return opRound.one(a) }
 
-// Trunc rounds towards 0.
+// Trunc returns the elements rounded towards 0.
 func Trunc(a *Tensor) *Tensor { return opTrunc.one(a) }
 
-// Exp returns e to the power of a. Like all functions below it makes Float32 of integers.
+// Exp returns e to the power of a. For integers the result of Exp, and of the other functions of
+// floats such as Log and Sin, is Float32.
 func Exp(a *Tensor) *Tensor { return opExp.one(a) }
 
-// Expm1 returns exp(a)-1, exact near 0.
+// Expm1 returns exp(a)-1, accurate near 0.
 func Expm1(a *Tensor) *Tensor { return opExpm1.one(a) }
 
 // Log returns the natural logarithm.
 func Log(a *Tensor) *Tensor { return opLog.one(a) }
 
-// Log1p returns log(1+a), exact near 0.
+// Log1p returns log(1+a), accurate near 0.
 func Log1p(a *Tensor) *Tensor { return opLog1p.one(a) }
 
 // Sqrt returns the square root.
@@ -171,8 +172,7 @@ func Sigmoid(a *Tensor) *Tensor { return opSigmoid.one(a) }
 // Erf returns the error function.
 func Erf(a *Tensor) *Tensor { return opErf.one(a) }
 
-// Clamp returns the elements, those below lo moved up to lo and those above hi down to hi. NaN
-// stays.
+// Clamp returns the elements, with lo for those below lo and hi for those above hi. NaN stays NaN.
 func Clamp(a *Tensor, lo, hi float64) *Tensor {
 	dt := Promote(opMaximum.meet(a, a.bound(lo)), opMinimum.meet(a, a.bound(hi)))
 	return a.NewEmpty(dt, a.shape...).clamp(a, lo, hi)
@@ -188,7 +188,8 @@ func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
 	return opMinimum.rows(dt).apply(t, t, a.bound(hi))
 }
 
-// Where returns a's elements where c is true and b's elsewhere; all three are broadcast. c is Bool.
+// Where returns the elements of a where c (Bool) is true and those of b elsewhere. All three are
+// broadcast.
 func Where(c, a, b *Tensor) *Tensor {
 	c.want(Bool)
 	dt := promote(a, b)

@@ -7,9 +7,9 @@ import (
 	"unsafe"
 )
 
-// AddAtomic adds o, which is broadcast and converted, to t: each element by an atomic addition, so
-// that no concurrent one is lost, in whichever process. t is Float32, Float64, Int32 or Int64.
-// Other writers of t must be atomic as well.
+// AddAtomic adds o to t, each element by an atomic addition. So no addition of another goroutine or
+// process is lost, as long as all writers of t use AddAtomic or AddScalarAtomic. o is broadcast and
+// converted. t is Float32, Float64, Int32 or Int64.
 func (t *Tensor) AddAtomic(o *Tensor) *Tensor {
 	t.wantRoom(o.dtype)
 	t.wantDistinct()
@@ -36,7 +36,7 @@ func (t *Tensor) addAtomicLoops(o *Tensor) {
 	t.Touch()
 }
 
-// AddScalarAtomic adds x to each element by an atomic addition; see AddAtomic.
+// AddScalarAtomic adds x to each element by an atomic addition, as AddAtomic does.
 func (t *Tensor) AddScalarAtomic(x float64) *Tensor { return t.AddAtomic(t.Number(x)) }
 
 // adder returns the atomic addition of the first element of src to that of dst.

@@ -10,19 +10,19 @@ import (
 
 // A Buffer is shared memory of which tensors can be made: *ipc.Memory is one.
 type Buffer interface {
-	// MarshalWire writes the one block that the Buffer is. The error is that the Buffer is closed.
+	// MarshalWire writes the block of the Buffer. The error says that the Buffer is closed.
 	MarshalWire(e *wire.Encoder) error
-	// Size returns how many bytes of the block may be used.
+	// Size returns how many bytes a tensor may use.
 	Size() int
 }
 
-// FromBuffer returns a tensor of bytes that are there, without a copy: torch.frombuffer. The first
-// element is offset bytes from the start; strides are in elements, and nil is row-major. The tensor
-// has a reference of its own, so b may be closed before it; the caller closes the tensor.
+// FromBuffer returns a tensor over the bytes of b, without a copy: torch.frombuffer. The first
+// element is offset bytes from the start. strides are in elements; nil is row-major. The tensor
+// holds the block itself, so b may be closed first. The caller closes the tensor.
 //
-// All of it may come from somebody else: the error wraps ErrDType, ErrLayout where the bytes are
-// too few or the layout is none, ErrAlign where offset is not a multiple of the element's size, and
-// ErrClosed.
+// Arguments may come from a message: FromBuffer checks them. The error wraps ErrDType, ErrLayout if
+// the layout is malformed or reaches beyond the bytes, ErrAlign if offset is not a multiple of the
+// element's size, or ErrClosed.
 func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, error) {
 	var e wire.Encoder
 	defer e.Done(false) // b stays open until the tensor has a reference of its own

@@ -182,10 +182,10 @@ func (c *memoryCache) drop(old func(s spareMemory) bool) {
 	}
 }
 
-// EmptyCache finds the tensors that nobody has any more and that were not closed, and gives back
-// what this process keeps of their memory for later ones: that of the host to Go's runtime, from
-// which the system gets it, and that of devices to their drivers: torch.cuda.empty_cache. It takes
-// two collections. The error is a device's.
+// EmptyCache frees the memory that this process keeps for later tensors: torch.cuda.empty_cache. It
+// runs two garbage collections to find tensors that were dropped and not closed. It gives memory of
+// the host to Go's runtime, which returns it to the system, and memory of a device to its driver.
+// The error is a device's.
 func EmptyCache() error {
 	collect()
 	memories.mu.Lock()
@@ -210,12 +210,15 @@ func collect() {
 	}
 }
 
-// MemoryStats returns the figures of the memory of tensors on this process's heap, under the names
-// of torch.cuda.memory_stats. In bytes: allocated_bytes.current and .peak, which tensors have,
-// those included that were dropped and that no collection has found yet, and
-// reserved_bytes.current, with what is kept of closed ones for later. How often: num_host_alloc,
-// memory that was wanted, and num_alloc_reused, that was found among what is kept. Tensors of less
-// than 32 KiB do not count as allocated, nor does memory that a program brings by FromSlice.
+// MemoryStats returns figures of the tensors on this process's heap, under the names of
+// torch.cuda.memory_stats:
+//
+// - allocated_bytes.current and allocated_bytes.peak: bytes of tensors, with those that were
+// dropped and not collected yet; - reserved_bytes.current: these bytes, and those that are kept of
+// closed tensors for later ones; - num_host_alloc: how often a tensor needed memory; -
+// num_alloc_reused: how often kept memory was used for it.
+//
+// Tensors of less than 32 KiB do not count, nor does the memory of FromSlice.
 func MemoryStats() map[string]int {
 	c := &memories
 	c.mu.Lock()

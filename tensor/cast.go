@@ -285,7 +285,7 @@ func through(mid, d, s DType) castFunc {
 	}
 }
 
-// To returns a tensor of dtype dt with t's elements converted: a view if dt is t's own.
+// To returns t's elements converted to dtype dt: a view if t has this dtype, and otherwise a copy.
 func (t *Tensor) To(dt DType) *Tensor {
 	if dt == t.dtype {
 		return t.view(t.shape, t.strides, t.offset)
@@ -293,7 +293,8 @@ func (t *Tensor) To(dt DType) *Tensor {
 	return t.NewEmpty(dt, t.shape...).CopyFrom(t)
 }
 
-// CopyFrom sets the elements to those of src, which is broadcast to t's shape and converted.
+// CopyFrom sets the elements to those of src. src is broadcast to t's shape and converted to t's
+// dtype.
 func (t *Tensor) CopyFrom(src *Tensor) *Tensor {
 	backendOf(t, src).copy(t, src)
 	return t

@@ -5,11 +5,10 @@ import (
 	"runtime/debug"
 )
 
-// Catch calls f, and returns the error with which an operation in it panicked, because of what the
-// world did and not by a mistake: what a device said no to, such as memory for a result,
-// ErrUnsupported, ErrDevices, and ErrFile of a file that was cut short under a tensor. It
-// returns nil where none did. Only what f does in its own goroutine is caught. Panics of mistakes
-// and of the runtime go on.
+// Catch calls f, and returns the error of an operation in f that panicked by a fault of the world.
+// Such errors are those of a device, such as no memory for a result, ErrUnsupported, ErrDevices,
+// and ErrFile for a mapped file that was cut short. Catch returns nil if f does not panic. It does
+// not catch panics of mistakes, of the runtime, or of other goroutines that f starts.
 //
 //	if err := tensor.Catch(func() { y = net.Forward(x) }); err != nil {
 //		// with a smaller batch

@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Device is where the memory of tensors is that is not the host's; package cuda has them. nil
+// A Device has memory for tensors beside the host's. Package cuda has such devices. A nil Device
 // stands for the host.
 type Device interface {
 	fmt.Stringer // as PyTorch writes it: cuda:0
@@ -62,8 +62,8 @@ func allocateOn(dev Device, n int) (device.Memory, error) {
 	return m, err
 }
 
-// Synchronize waits until a device has done all that this process has asked of it. On the host
-// nothing is under way.
+// Synchronize waits until a device has done all work of this process. For the host, nil, it returns
+// at once. The error is the device's.
 func Synchronize(dev Device) error {
 	if dev == nil {
 		return nil
@@ -129,13 +129,13 @@ func (t *Tensor) deviceMemory() device.Memory {
 	return nil
 }
 
-// On returns where tensors are made on a device, or on the host if that is nil. The caller closes
-// what is made there; an error is the device's, which may have no memory left.
+// On returns the Place of a device, or of the host if dev is nil. Its methods make tensors, which
+// the caller closes. Their error is the device's, such as no memory.
 //
 //	x, err := tensor.On(dev).Zeros(tensor.Float32, 64, 10)
 func On(dev Device) Place { return Place{dev} }
 
-// Empty returns a tensor whose elements hold anything.
+// Empty returns a tensor whose elements have arbitrary values.
 func (p Place) Empty(dt DType, shape ...int) (*Tensor, error) {
 	size := checkShape(dt, shape)
 	if p.Device == nil {
@@ -169,29 +169,31 @@ func (p Place) Full(dt DType, v float64, shape ...int) (*Tensor, error) {
 	return t, nil
 }
 
-// Zeros returns a tensor of zeros, as New does on the host.
+// Zeros returns a tensor of zeros.
 func (p Place) Zeros(dt DType, shape ...int) (*Tensor, error) { return p.Full(dt, 0, shape...) }
 
 // Ones returns a tensor of ones.
 func (p Place) Ones(dt DType, shape ...int) (*Tensor, error) { return p.Full(dt, 1, shape...) }
 
-// Rand returns uniform numbers from [0, 1). The numbers of one seed are the same on all devices,
-// but others than on the host.
+// Rand returns numbers of [0, 1), uniformly distributed. All devices make the same numbers of one
+// seed, but the host makes others.
 func (p Place) Rand(dt DType, g *Generator, shape ...int) (*Tensor, error) {
 	return p.created(dt, shape, func(t *Tensor) { t.Uniform(g, 0, 1) })
 }
 
-// RandN returns normal numbers of mean 0 and variance 1, by the seed as Rand's.
+// RandN returns numbers of the normal distribution with mean 0 and variance 1. Devices make other
+// numbers than the host.
 func (p Place) RandN(dt DType, g *Generator, shape ...int) (*Tensor, error) {
 	return p.created(dt, shape, func(t *Tensor) { t.Normal(g, 0, 1) })
 }
 
-// RandInt returns whole numbers (Int64) from lo to below hi, by the seed as Rand's.
+// RandInt returns integers of [lo, hi), as Int64, equally likely. Devices make other numbers than
+// the host.
 func (p Place) RandInt(g *Generator, lo, hi int, shape ...int) (*Tensor, error) {
 	return p.created(Int64, shape, func(t *Tensor) { t.integers(g, lo, hi) })
 }
 
-// Arange returns start, start+step and so on, below end.
+// Arange returns the numbers start, start+step and so on below end, in one dimension.
 func (p Place) Arange(dt DType, start, end, step float64) (*Tensor, error) {
 	return p.created(dt, []int{steps(start, end, step)}, func(t *Tensor) { t.arithmetic(start, step) })
 }
@@ -210,8 +212,8 @@ func (p Place) created(dt DType, shape []int, set func(t *Tensor)) (*Tensor, err
 	return t, nil
 }
 
-// ToDevice returns the tensor's elements on dev, or on the host if that is nil: a view if they are
-// there, and otherwise a copy. The caller closes it.
+// ToDevice returns the tensor's elements on dev, or on the host if dev is nil: a view if t is
+// there, and otherwise a copy. The caller closes it. The error is the device's.
 func (t *Tensor) ToDevice(dev Device) (*Tensor, error) {
 	if dev == t.Device() {
 		return t.view(t.shape, t.strides, t.offset), nil
@@ -223,8 +225,8 @@ func (t *Tensor) ToDevice(dev Device) (*Tensor, error) {
 	return moved, nil
 }
 
-// Set makes t another view of what o views, with o's dtype and layout, instead of what it viewed
-// before: torch.Tensor.set_. Nobody else may use t meanwhile.
+// Set makes t a view of o's storage with o's dtype and layout, and lets go of t's old storage:
+// torch.Tensor.set_. No other goroutine may use t during Set.
 func (t *Tensor) Set(o *Tensor) *Tensor {
 	v := o.view(o.shape, o.strides, o.offset)
 	old := t.storage.Swap(v.storage.Swap(nil))
@@ -236,8 +238,8 @@ func (t *Tensor) Set(o *Tensor) *Tensor {
 	return t
 }
 
-// CPU returns the tensor's elements on the host: a view if they are there, and otherwise a copy on
-// the heap.
+// CPU returns the tensor's elements on the host: a view if t is on the host, and otherwise a copy
+// on the heap. The caller closes it. The error is the device's.
 func (t *Tensor) CPU() (*Tensor, error) { return t.ToDevice(nil) }
 
 func deviceName(dev Device) string {

@@ -85,11 +85,11 @@ func emptyOn(dev Device, dt DType, shape ...int) *Tensor {
 // emptyFor is NewEmpty of several operands.
 func emptyFor(dt DType, shape []int, in ...*Tensor) *Tensor { return emptyOn(home(in), dt, shape...) }
 
-// NewEmpty returns a tensor where t is, on the host on the heap. Its elements hold anything. A
-// device's refusal is a panic with its error.
+// NewEmpty returns a tensor on t's device, or on the heap if t is on the host. Its elements have
+// arbitrary values. An error of the device is a panic, which [Catch] catches.
 func (t *Tensor) NewEmpty(dt DType, shape ...int) *Tensor { return emptyOn(t.Device(), dt, shape...) }
 
-// NewZeros returns zeros of a dtype and a shape, where t is.
+// NewZeros returns a tensor of zeros where NewEmpty returns one.
 func (t *Tensor) NewZeros(dt DType, shape ...int) *Tensor {
 	if t.Device() == nil {
 		return New(dt, shape...)

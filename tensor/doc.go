@@ -1,10 +1,10 @@
 // Package tensor has n-dimensional arrays that several processes share, with the operations, names
 // and rules of PyTorch.
 //
-// A [Tensor] is a dtype, a shape and strides over a storage, which may be Go heap or shared memory.
-// Views share their storage. To send a tensor (through a queue, or in the argument of a process)
-// moves its storage into shared memory, once and for all its views, and copies nothing after that:
-// the receiver has the same elements.
+// A Tensor is a dtype, a shape and strides over a storage on the Go heap or in shared memory. Views
+// share their storage. Sending a tensor, through a queue or as the argument of a process, moves its
+// storage into shared memory. The move is made once, for all views of the storage. The receiver has
+// the same elements, without a copy.
 //
 //	t, err := tensor.NewShared(tensor.Float32, 2, 3) // in shared memory, zeros
 //	if err != nil {
@@ -15,32 +15,31 @@
 //	fmt.Println(t)
 //
 // Functions such as [Add] return new tensors; methods such as [Tensor.Add] change their receiver
-// and return it. A misuse of a tensor, shapes that do not fit for example, is a panic; errors are
-// for what the world does. Results, dtypes included, are PyTorch's: testdata/ops.jsonl has what
-// that made of some two thousand calls, and a test repeats them.
+// and return it. A misuse of a tensor, such as shapes that do not fit, is a panic. An error is a
+// fault of the world, such as no memory. Results and their dtypes are PyTorch's: a test repeats
+// some two thousand calls whose results PyTorch has recorded in testdata/ops.jsonl.
 //
 // # Writing while others read
 //
-// A method that changes its receiver panics where the elements have no room for the result (whose
-// category of bool, integer, float and complex is above theirs), and where several indices name one
-// element, as after Expand.
+// A method that changes its receiver panics if the receiver's dtype cannot hold the result: the
+// categories bool, integer, float and complex ascend, and the result's must not be above the
+// receiver's. It also panics if several indices name one element, as after Expand.
 //
-// On a tensor that other processes use at the same moment, an element of at most 8 bytes is read
-// and written whole, at an aligned address. But methods read, compute and then write, so what
-// another process writes in between is lost: of two that add 1 at once, one may win.
-// [Tensor.AddAtomic] loses nothing, nor do the Atomic options of package optim. No method changes
-// all elements at once: others may see some changed and others not yet. Goroutines of one process
-// need a lock, or AddAtomic: what is a race between processes is a race in Go's memory model as
-// well.
+// Several processes may use one tensor at the same moment. An element of at most 8 bytes is read
+// and written whole. But a method reads, computes and writes, so it overwrites what another process
+// writes in between: if two processes add 1 at once, the element may grow by 1 only.
+// [Tensor.AddAtomic] and the Atomic options of package optim lose no addition. A method changes its
+// elements one after the other, so another process may see some of them changed and others not yet.
+//
+// Goroutines of one process need a lock, or AddAtomic, since Go's memory model forbids such races.
 //
 // # The trap
 //
-// The slice that [Data] returns is borrowed. Once the tensor is closed or collected its memory may
-// be somebody else's, and once it is shared its elements are elsewhere; the slice still points at
-// the old place. Keep the tensor reachable while the slice is used (runtime.KeepAlive), and call
-// Data again after Share.
+// The slice that [Data] returns is borrowed. When the tensor is closed or collected, its memory may
+// go to another tensor or process. When the tensor is shared, its elements move. In both cases the
+// slice still points at the old memory. Keep the tensor reachable while the slice is used
+// (runtime.KeepAlive), and call Data again after Share.
 //
-// The process that made or received a tensor of shared memory closes it, and so it does each view.
-// The garbage collector does it for those forgotten, late; in t.T().Select(0, 1) the view in
-// between is forgotten.
+// A process closes each shared tensor that it made or received, and each view of it. The garbage
+// collector closes a forgotten tensor, late. In t.T().Select(0, 1) the view t.T() is forgotten.
 package tensor

@@ -7,10 +7,11 @@ import (
 	"unsafe"
 )
 
-// A DType is the type of a tensor's elements. Its numbers travel between processes.
+// A DType is the type of a tensor's elements. Processes exchange the numbers of this type, so they
+// never change.
 type DType uint8
 
-// The element types. Float16 and BFloat16 are stored as such and computed in float32.
+// The dtypes. Operations on Float16 and BFloat16 compute in float32 and round the result.
 const (
 	Bool DType = iota
 	Uint8
@@ -25,8 +26,8 @@ const (
 	Complex64
 	Complex128
 
-	// These are kept, viewed, copied, converted and written to files; operations refuse them, as
-	// most of PyTorch's do.
+	// Tensors of the following dtypes can be viewed, copied, converted, sent and written to files.
+	// Operations refuse them, as most of PyTorch's do.
 	Uint16
 	Uint32
 	Uint64
@@ -36,7 +37,7 @@ const (
 	dtypes = iota
 )
 
-// Elem is the Go type of an element.
+// Elem has the Go types of elements.
 type Elem interface {
 	~bool | ~uint8 | uint16 | ~uint32 | ~uint64 | ~int8 | ~int16 | ~int32 | ~int64 | F16 | BF16 | ~float32 |
 		~float64 | ~complex64 | ~complex128

@@ -35,17 +35,19 @@ func misfitOf(path string, have, want int64, why string) error {
 // FromFile returns a tensor whose elements are a file's bytes, mapped and not read:
 // torch.from_file. The caller closes it.
 //
-// With shared, what is written goes to the file, every process that maps it sees it, and a file
-// that is missing or too short is made or lengthened, with zeros. Sent to another process, the
-// tensor is the same memory there: that process opens the file by its path and refuses one that is
-// not the same. Without shared, the file is only read, and what is written stays in the tensor;
-// sent or shared, it is copied to shared memory once, as any tensor is.
+// With shared, writes go to the file, and every process that maps the file sees them. A missing
+// file is made and a short one is lengthened, with zeros. If the tensor is sent to another process,
+// that process opens the file by its path, checks that it is the same file, and has the same
+// memory.
 //
-// The error is an *encoding.FileError that wraps ErrFile where the file is too short, or no regular
-// file; its Offset is the end of the file. A program that cuts
-// the file short later does it under the tensor: each operation asks for the file's size first and
-// panics with that error; what it cannot see is a cut in the middle of an operation, and an
-// access to a slice of Data. [Catch] makes errors of all of these.
+// Without shared, the file is only read, and writes stay in the tensor. When the tensor is sent or
+// shared, its elements are copied to shared memory once, as those of any tensor on the heap.
+//
+// The error is an [*encoding.FileError] that wraps ErrFile if the file is too short or is not a
+// regular file; its Offset is the end of the file. If a program cuts the file short later, an
+// operation on the tensor panics with this error, since each operation asks for the file's size
+// first. A cut in the middle of an operation, or before an access to a slice of Data, is a fault of
+// memory. [Catch] makes errors of all of these.
 func FromFile(path string, shared bool, dt DType, shape ...int) (*Tensor, error) {
 	t, err := fromFile(path, shared, dt, shape)
 	if err != nil {

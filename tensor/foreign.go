@@ -88,5 +88,5 @@ func (s *storage) MoveTo(b []byte, l foreign.Loan) error {
 	return nil
 }
 
-// Storage returns what t views.
+// Storage returns the storage that t views.
 func (t *Tensor) Storage() *Storage { return t.store() }

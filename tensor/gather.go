@@ -64,8 +64,9 @@ func (t *Tensor) wantAlong(what string, dim int, idx, o *Tensor) int {
 	return dim
 }
 
-// Gather returns, for each element of idx (Int64), the element of t at the same indices but that
-// along dim, which the element says. Other dimensions of idx are at most as large as t's.
+// Gather returns a tensor of idx's shape: for each element i of idx (Int64), the element of t at
+// the same indices, except that the index along dim is i. The other dimensions of idx are at most
+// as large as t's.
 func Gather(t *Tensor, dim int, idx *Tensor) *Tensor { return t.gather("Gather", dim, idx) }
 
 func (t *Tensor) gather(what string, dim int, idx *Tensor) *Tensor {
@@ -109,15 +110,15 @@ func gathering[T any](dst, src []byte) func(places []int, to, step int) {
 	}
 }
 
-// Scatter sets, for each element of idx (Int64), the element of t at the same indices but that
-// along dim, which the element says, to that of src. Where two name one element, which of them it
-// becomes is not said. t keeps its dtype, which is src's.
+// Scatter sets an element of t for each element i of idx (Int64): the one at the same indices,
+// except that the index along dim is i. The new value is the element of src at the indices of i. If
+// idx names an element of t twice, it becomes either value. t and src have the same dtype.
 func (t *Tensor) Scatter(dim int, idx, src *Tensor) *Tensor {
 	return t.scatter("Scatter", dim, idx, src, copier(t.dtype.Size()))
 }
 
-// ScatterAdd adds to the elements that Scatter would replace. Where several name one element, all
-// are added.
+// ScatterAdd adds to the elements that Scatter would set. If idx names an element several times,
+// all values are added.
 func (t *Tensor) ScatterAdd(dim int, idx, src *Tensor) *Tensor {
 	return t.scatter("ScatterAdd", dim, idx, src, nil)
 }
@@ -184,15 +185,15 @@ func accumulate[T any](f func(a, b T) T) castFunc {
 	}
 }
 
-// IndexSelect returns the indices of a dimension that idx (Int64, one dimension) lists.
+// IndexSelect returns the slices of t along dim that idx (Int64, one dimension) lists.
 func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
 	wide := t.widened("IndexSelect", dim, idx)
 	defer wide.release()
 	return t.gather("IndexSelect", dim, wide)
 }
 
-// IndexCopy sets the indices of a dimension that idx (Int64, one dimension) lists to those of src,
-// one after another.
+// IndexCopy copies slice i of src along dim to slice idx[i] of t, for each i. idx is Int64 and has
+// one dimension.
 func (t *Tensor) IndexCopy(dim int, idx, src *Tensor) *Tensor {
 	wide := t.widened("IndexCopy", dim, idx)
 	wide.wantShape("IndexCopy", src)
@@ -200,8 +201,8 @@ func (t *Tensor) IndexCopy(dim int, idx, src *Tensor) *Tensor {
 	return t.scatter("IndexCopy", dim, wide, src, copier(t.dtype.Size()))
 }
 
-// IndexAdd adds to the indices of a dimension that idx (Int64, one dimension) lists those of src,
-// one after another.
+// IndexAdd adds slice i of src along dim to slice idx[i] of t, for each i. idx is Int64 and has one
+// dimension. If idx names a slice several times, all are added.
 func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) *Tensor {
 	wide := t.widened("IndexAdd", dim, idx)
 	wide.wantShape("IndexAdd", src)
@@ -226,9 +227,9 @@ func (t *Tensor) wantShape(what string, src *Tensor) {
 	}
 }
 
-// Index returns the elements at the places that index tensors (Int64) of the first dimensions give
-// together, as t[i, j] does in PyTorch: their shape, to which they are broadcast, followed by t's
-// other dimensions.
+// Index returns the elements of t at the places that the index tensors (Int64) name together, as
+// t[i, j] does in PyTorch. There is one index tensor for each of t's first dimensions. They are
+// broadcast to one shape. The result has this shape, followed by t's other dimensions.
 func Index(t *Tensor, idx ...*Tensor) *Tensor {
 	if len(idx) == 0 || len(idx) > len(t.shape) {
 		misuse("Index of %d dimensions by %d tensors", len(t.shape), len(idx))

@@ -10,10 +10,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Generator makes random numbers: the same for one seed on every machine, whatever it computes
-// with. It is a PCG of 128 bits (PCG XSL RR), each of whose streams is a sequence of its own. Any
-// number of goroutines may use it; which of them gets which number is then up to the scheduler, so
-// give each its own by Fork.
+// A Generator makes random numbers, the same for one seed on every machine. It is O'Neill's PCG
+// with 128 bits of state (PCG XSL RR 128/64), whose streams are independent sequences. Several
+// goroutines may use a Generator, but the scheduler decides which goroutine gets which number. For
+// repeatable runs give each goroutine its own generator by Fork.
 type Generator struct {
 	mu             sync.Mutex
 	hi, lo         uint64 // the state
@@ -63,12 +63,12 @@ func (g *Generator) Uint64() uint64 {
 	return g.next()
 }
 
-// Float64 returns a number of [0, 1), one of 2^53.
+// Float64 returns a number of [0, 1), a multiple of 2^-53.
 func (g *Generator) Float64() float64 { return unit(g.Uint64()) }
 
 func unit(v uint64) float64 { return float64(v>>11) / (1 << 53) }
 
-// IntN returns a number of [0, n), each as likely. It panics unless n is positive.
+// IntN returns a number of [0, n), all equally likely. It panics unless n is positive.
 func (g *Generator) IntN(n int) int {
 	if n < 1 {
 		misuse("IntN(%d): want at least 1", n)
@@ -89,16 +89,16 @@ func (g *Generator) below(n uint64) uint64 {
 	return hi
 }
 
-// Shuffle brings n elements into a random order by swapping pairs.
+// Shuffle brings n elements into a random order by calls of swap, as rand.Shuffle does.
 func (g *Generator) Shuffle(n int, swap func(i, j int)) {
 	for i := n - 1; i > 0; i-- {
 		swap(i, g.IntN(i+1))
 	}
 }
 
-// Fork returns the generator of g's seed for another stream: for the same number always the same,
-// whatever g has been used for, and independent of g and its other streams. Stream 0 begins as g
-// did, if g is not a fork itself.
+// Fork returns a new generator with g's seed and another stream. The streams of one seed are
+// independent. The result depends on the seed and the stream alone, not on the numbers that g has
+// made. If g is not a fork, stream 0 begins as g began.
 func (g *Generator) Fork(stream uint64) *Generator {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,7 +112,7 @@ func (g *Generator) Fork(stream uint64) *Generator {
 // stateWords are what a state consists of.
 const stateWords = 6
 
-// State returns where the generator is, for SetState.
+// State returns the state of the generator, for SetState.
 func (g *Generator) State() []byte {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -123,7 +123,8 @@ func (g *Generator) State() []byte {
 	return b
 }
 
-// SetState makes the generator go on as the one whose state it was. The error wraps ErrState.
+// SetState sets the generator to a state that State returned. The error wraps ErrState for other
+// bytes.
 func (g *Generator) SetState(b []byte) error {
 	if len(b) != 8*stateWords {
 		return fmt.Errorf("set state of %d bytes, want %d: %w", len(b), 8*stateWords, ErrState)
@@ -148,8 +149,8 @@ func (g *Generator) reseed(seed uint64) {
 	}
 }
 
-// InitialSeed returns the seed that g began with, or that of the generator whose state it was
-// given.
+// InitialSeed returns the seed of g. After SetState this is the seed of the generator whose State
+// it was.
 func (g *Generator) InitialSeed() uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -161,20 +162,23 @@ var defaultGenerator = NewGenerator(0)
 // What begins the random numbers of a process begins those of its default generator.
 func init() { seed.Process.Watch(defaultGenerator.reseed) }
 
-// DefaultGenerator returns the generator that is used where none is given. In the process that a
-// user starts it begins with a seed from the system's entropy, which is another one in each run. In
-// a worker it begins with a seed that follows from that of its starter, from its function, its
-// rank, and how often it was started: no two workers draw the same numbers, and after a ManualSeed
-// in the first process all draw the same ones in every run. Goroutines that stand for processes
-// share the generator of theirs; a generator of their own they make of shoal.Seed.
+// DefaultGenerator returns the generator that functions use for a nil *Generator.
+//
+// In the first process of a program it begins with a seed from the system's entropy. In a worker
+// its seed follows from the seed of the process that started the worker, from the function, from
+// the rank and from the number of restarts. So no two workers draw the same numbers, and after a
+// ManualSeed in the first process each worker draws the same numbers in every run.
+//
+// Workers on goroutines share the generator of their process. For a generator of its own, such a
+// worker calls NewGenerator with shoal.Seed.
 func DefaultGenerator() *Generator { return defaultGenerator }
 
-// ManualSeed seeds the default generator of this process, and by that the workers that it starts
-// from here on.
+// ManualSeed seeds the default generator of this process. Workers that this process starts
+// afterwards have seeds that follow from s.
 func ManualSeed(s uint64) { seed.Process.Set(s) }
 
-// InitialSeed returns the seed of this process: that of the last ManualSeed, or what it began with,
-// see DefaultGenerator. Note it to repeat a run.
+// InitialSeed returns the seed of the last ManualSeed in this process, or else the seed with which
+// [DefaultGenerator] began. Log it to repeat a run.
 func InitialSeed() uint64 { return seed.Process.Initial() }
 
 // marshal writes the state, so that a generator travels to other processes as a copy of itself.

@@ -8,7 +8,7 @@ type F16 uint16
 // BF16 is an element of a BFloat16 tensor: the upper half of the bits of a float32.
 type BF16 uint16
 
-// MakeF16 rounds to the nearest, ties to even; what is too large becomes infinite.
+// MakeF16 rounds v to the nearest F16, ties to even. Numbers that are too large become infinite.
 func MakeF16(v float32) F16 {
 	bits := math.Float32bits(v)
 	sign := F16(bits >> 16 & 0x8000)
@@ -38,7 +38,7 @@ func (h F16) Float32() float32 {
 	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
 }
 
-// MakeBF16 rounds to the nearest, ties to even.
+// MakeBF16 rounds v to the nearest BF16, ties to even.
 func MakeBF16(v float32) BF16 {
 	bits := math.Float32bits(v)
 	if v != v {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Cat returns the tensors one after another along a dimension. Their dtypes are promoted, and their
-// other dimensions are equal.
+// Cat returns the tensors one after another along dim. Their other dimensions must be equal. Their
+// dtypes are promoted.
 func Cat(dim int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
 		misuse("Cat of no tensors")
@@ -45,7 +45,7 @@ func Cat(dim int, ts ...*Tensor) *Tensor {
 // passes over it, whatever the shape of the rest.
 func (t *Tensor) legacy() bool { return len(t.shape) == 1 && t.shape[0] == 0 }
 
-// Stack returns the tensors, which are of one shape, along a new dimension.
+// Stack returns the tensors, which must have the same shape, along a new dimension dim.
 func Stack(dim int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
 		misuse("Stack of no tensors")
@@ -65,8 +65,8 @@ func Stack(dim int, ts ...*Tensor) *Tensor {
 	return out
 }
 
-// Flip returns a copy whose elements are in the opposite order along dims: torch.flip. With images
-// in (…, H, W), -1 makes left right. It panics where a dimension is named twice.
+// Flip returns a copy with the elements in reverse order along dims: torch.flip. For images in (…,
+// H, W), dimension -1 mirrors left and right. Flip panics if a dimension is named twice.
 func Flip(t *Tensor, dims ...int) *Tensor {
 	out, turned := t.Clone(), make([]bool, len(t.shape))
 	for _, d := range dims {
@@ -85,13 +85,13 @@ func Flip(t *Tensor, dims ...int) *Tensor {
 	return out
 }
 
-// Equal reports whether a and b have one shape and equal elements. NaN equals nothing.
+// Equal reports whether a and b have the same shape and equal elements. NaN equals no number.
 func Equal(a, b *Tensor) bool {
 	return slices.Equal(a.shape, b.shape) && At[bool](All(Eq(a, b)))
 }
 
-// AllClose reports whether all |a-b| <= atol + rtol*|b|. NaN is close to nothing; infinities are
-// close to themselves.
+// AllClose reports whether |a-b| <= atol + rtol*|b| for all elements. NaN is close to no number. An
+// infinity is close to itself alone.
 func AllClose(a, b *Tensor, rtol, atol float64) bool {
 	dt := Promote(promote(a, b), Float64)
 	a, b = a.apartAs(dt), b.apartAs(dt)

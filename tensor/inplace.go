@@ -27,7 +27,7 @@ func (t *Tensor) AddScalar(x float64) *Tensor { return opAdd.into(t, t.Number(x)
 // MulScalar multiplies by x in place.
 func (t *Tensor) MulScalar(x float64) *Tensor { return opMul.into(t, t.Number(x)) }
 
-// Axpy adds alpha times x in place.
+// Axpy adds alpha*x in place.
 func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	dt := promote(t, x)
 	t.wantRoom(dt)
@@ -57,7 +57,7 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	return rows{in: [3]DType{dt, dt}, out: dt, run: run}.apply(t, t, x)
 }
 
-// Clamp moves elements below lo up to lo and those above hi down to hi.
+// Clamp sets elements below lo to lo and those above hi to hi.
 func (t *Tensor) Clamp(lo, hi float64) *Tensor {
 	t.wantRoom(opMaximum.meet(t, t.bound(lo)))
 	t.wantRoom(opMinimum.meet(t, t.bound(hi)))
@@ -88,13 +88,13 @@ func (d DType) limits() (lo, hi float64) {
 // ReLU replaces negative elements by 0.
 func (t *Tensor) ReLU() *Tensor { return opReLU.into(t) }
 
-// Neg changes all signs.
+// Neg changes the sign of all elements.
 func (t *Tensor) Neg() *Tensor { return opNeg.into(t) }
 
-// Abs replaces elements by their magnitude, which for complex numbers there is no room for.
+// Abs replaces elements by their absolute values. It panics for complex numbers.
 func (t *Tensor) Abs() *Tensor { return opAbs.into(t) }
 
-// Exp replaces elements by e to their power.
+// Exp replaces each element x by e to the power of x.
 func (t *Tensor) Exp() *Tensor { return opExp.into(t) }
 
 // Log replaces elements by their natural logarithm.
@@ -106,7 +106,7 @@ func (t *Tensor) Sqrt() *Tensor { return opSqrt.into(t) }
 // Tanh replaces elements by their hyperbolic tangent.
 func (t *Tensor) Tanh() *Tensor { return opTanh.into(t) }
 
-// Sigmoid replaces elements by 1/(1+exp(-t)).
+// Sigmoid replaces each element x by 1/(1+exp(-x)).
 func (t *Tensor) Sigmoid() *Tensor { return opSigmoid.into(t) }
 
 // Pow raises elements to the power of x.
@@ -120,13 +120,13 @@ func (t *Tensor) Pow(x float64) *Tensor {
 	return opPower.into(t, t.Number(x))
 }
 
-// FloorDivide divides by o and rounds down, Remainder keeps what that leaves.
+// FloorDivide divides by o in place and rounds down.
 func (t *Tensor) FloorDivide(o *Tensor) *Tensor { return opFloorDivide.into(t, o) }
 
-// Remainder keeps what a division by o, rounded down, leaves.
+// Remainder replaces each element by its remainder of the division by o, which has the sign of o.
 func (t *Tensor) Remainder(o *Tensor) *Tensor { return opRemainder.into(t, o) }
 
-// MaskedFill sets elements to v where mask, which is Bool and broadcast, is true.
+// MaskedFill sets the elements to v where mask (Bool) is true. mask is broadcast to t's shape.
 func (t *Tensor) MaskedFill(mask *Tensor, v float64) *Tensor {
 	mask.want(Bool)
 	return choice(t.dtype).apply(t, mask, Scalar(t.dtype, v), t)

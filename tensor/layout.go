@@ -30,8 +30,9 @@ func rowMajorInto(strides, shape []int) {
 	}
 }
 
-// SizeOf returns the bytes of a contiguous tensor of a shape that may come from anywhere. The error
-// wraps ErrDType, or ErrLayout where a size is negative or there are more elements than addresses.
+// SizeOf returns the bytes of a contiguous tensor of a shape. It checks a shape that comes from a
+// file or a message: the error wraps ErrDType, or ErrLayout if a size is negative or the product
+// overflows.
 func (d DType) SizeOf(shape ...int) (size int, err error) {
 	if !d.valid() {
 		return 0, fmt.Errorf("%v: %w", d, ErrDType)

@@ -2,8 +2,7 @@ package tensor
 
 import "runtime"
 
-// Nonzero returns the indices (Int64) of the elements other than 0, one in each row: (n,
-// dimensions).
+// Nonzero returns the indices (Int64) of the nonzero elements, (n, dimensions), one element a row.
 func Nonzero(t *Tensor) *Tensor { return backendOf(t).nearby(t, nonzero) }
 
 func nonzero(t *Tensor) *Tensor {
@@ -39,8 +38,8 @@ func countTrue(mask []byte) (n int) {
 	return n
 }
 
-// MaskedSelect returns the elements where mask (Bool) is true, one after another; t and mask are
-// broadcast.
+// MaskedSelect returns the elements of t where mask (Bool) is true, in one dimension. t and mask
+// are broadcast.
 func MaskedSelect(t, mask *Tensor) *Tensor {
 	mask.want(Bool)
 	shape := broadcast(t.shape, mask.shape)

@@ -7,9 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// MatMul returns the matrix product, as PyTorch's: of two vectors the inner product; of a matrix
-// and a vector a vector; with more dimensions, the product of the matrices in the last two, the
-// others being broadcast. Dtypes are promoted.
+// MatMul returns the matrix product as torch.matmul does. Two vectors give their inner product. A
+// matrix and a vector give a vector. With more dimensions, the last two are matrices, and the
+// others are broadcast. Dtypes are promoted.
 func MatMul(a, b *Tensor) *Tensor {
 	if len(a.shape) == 0 || len(b.shape) == 0 {
 		misuse("MatMul of shapes %v and %v: want at least one dimension", a.shape, b.shape)
@@ -36,8 +36,8 @@ func MatMul(a, b *Tensor) *Tensor {
 	return out.become(out.To(dt))
 }
 
-// AddMM adds the product of two matrices to t, which is contiguous and of their dtype, in place:
-// torch.addmm.
+// AddMM adds the product of two matrices to t in place: torch.addmm. t is contiguous and has their
+// dtype.
 func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
 	if len(t.shape) != 2 || len(a.shape) != 2 || len(b.shape) != 2 || a.shape[1] != b.shape[0] ||
 		t.shape[0] != a.shape[0] || t.shape[1] != b.shape[1] {
@@ -47,8 +47,8 @@ func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
 	return t
 }
 
-// BMM returns the products of the matrices of two batches, (b, n, k) and (b, k, m), as (b, n, m).
-// Nothing is broadcast.
+// BMM returns the matrix products of two batches, (b, n, k) and (b, k, m), as (b, n, m). It does
+// not broadcast.
 func BMM(a, b *Tensor) *Tensor {
 	if len(a.shape) != 3 || len(b.shape) != 3 || a.shape[0] != b.shape[0] {
 		misuse("BMM of shapes %v and %v: want (b, n, k) and (b, k, m)", a.shape, b.shape)

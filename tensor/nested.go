@@ -6,9 +6,9 @@ import (
 	"runtime"
 )
 
-// FromNested returns a tensor of nested slices or arrays of numbers, such as [][]float64 or
-// [][]any; a single number has no dimensions. The error wraps ErrNested if they are not rectangular
-// or hold something else.
+// FromNested returns a tensor on the heap with the numbers of nested slices or arrays, such as
+// [][]float64 or [][]any. For a single number it has no dimensions. The error wraps ErrNested if
+// the slices are not rectangular or hold a value that is not a number.
 func FromNested(dt DType, v any) (*Tensor, error) {
 	n := nest{}
 	if err := n.measure(reflect.ValueOf(v)); err != nil {
@@ -94,9 +94,9 @@ func (n *nest) put(cast castFunc, number []byte) {
 	n.out = n.out[n.size:]
 }
 
-// ToNested returns the elements as []any, nested as deep as t has dimensions, of bool, int64,
-// float64 or complex128, and uint64 where a number is larger than an int64. The function of this
-// name returns [][]float32 and the like.
+// ToNested returns the elements as nested []any, one level for each dimension. Elements are bool,
+// int64, float64 or complex128, and uint64 if a number does not fit an int64. The function
+// [ToNested] returns typed slices, such as [][]float32.
 func (t *Tensor) ToNested() any {
 	near, done := t.near()
 	defer done()

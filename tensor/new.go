@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// New returns zeros on the heap: torch.zeros.
+// New returns a tensor of zeros on the heap: torch.zeros.
 func New(dt DType, shape ...int) *Tensor {
 	return contiguous(newHeap(checkShape(dt, shape)), dt, shape)
 }
@@ -19,8 +19,8 @@ func contiguous(s *storage, dt DType, shape []int) *Tensor {
 	return newContiguous(s, dt, shape)
 }
 
-// Empty returns a tensor on the heap whose elements are what the memory held before: for elements
-// that will be written anyway.
+// Empty returns a tensor on the heap whose elements have arbitrary values. Use it where all
+// elements are written next.
 func Empty(dt DType, shape ...int) *Tensor {
 	return contiguous(emptyHeap(checkShape(dt, shape)), dt, shape)
 }
@@ -31,14 +31,14 @@ func Ones(dt DType, shape ...int) *Tensor { return Full(dt, 1, shape...) }
 // Full returns a tensor whose elements are all v.
 func Full(dt DType, v float64, shape ...int) *Tensor { return Empty(dt, shape...).Fill(v) }
 
-// Scalar returns a tensor without dimensions that holds v.
+// Scalar returns a tensor without dimensions whose element is v.
 func Scalar(dt DType, v float64) *Tensor {
 	t := New(dt)
 	caster(dt, Float64)(t.span(), 1, raw([]float64{v}), 1, 1)
 	return t
 }
 
-// Arange returns start, start+step and so on up to but without end.
+// Arange returns the numbers start, start+step and so on below end, in one dimension.
 func Arange(dt DType, start, end, step float64) *Tensor {
 	return New(dt, steps(start, end, step)).arithmetic(start, step)
 }
@@ -87,8 +87,9 @@ func Eye(dt DType, n int) *Tensor {
 	return t
 }
 
-// FromSlice returns a tensor that has data as its storage, without copying it: a write to one is a
-// write to the other, until the tensor is shared. It panics unless the shape has as many elements.
+// FromSlice returns a tensor whose storage is data, without a copy. A write to one is a write to
+// the other until the tensor is shared. FromSlice panics unless data has as many elements as the
+// shape.
 func FromSlice[T Elem](data []T, shape ...int) *Tensor {
 	dt := DTypeOf[T]()
 	checkShape(dt, shape)
@@ -98,8 +99,8 @@ func FromSlice[T Elem](data []T, shape ...int) *Tensor {
 	return contiguous(onHeap(raw(data)), dt, shape)
 }
 
-// NewShared returns zeros in shared memory. The caller closes the tensor. The error wraps
-// shm.ErrNoSpace where the domain is full.
+// NewShared returns a tensor of zeros in shared memory. The caller closes the tensor. The error
+// wraps shm.ErrNoSpace if the domain is full.
 func NewShared(dt DType, shape ...int) (*Tensor, error) {
 	t, err := EmptyShared(dt, shape...)
 	if err != nil {
@@ -109,8 +110,8 @@ func NewShared(dt DType, shape ...int) (*Tensor, error) {
 	return t, nil
 }
 
-// EmptyShared returns a tensor in shared memory whose elements are what the memory held before. The
-// caller closes the tensor. The error wraps shm.ErrNoSpace where the domain is full.
+// EmptyShared returns a tensor in shared memory whose elements have arbitrary values. The caller
+// closes the tensor. The error wraps shm.ErrNoSpace if the domain is full.
 func EmptyShared(dt DType, shape ...int) (*Tensor, error) {
 	s, err := newShared(checkShape(dt, shape))
 	if err != nil {

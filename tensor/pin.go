@@ -6,10 +6,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// PinMemory moves a contiguous tensor to shared memory, as Share does, and has the pages of its
-// block locked for devices until this process gives the block back: torch's pin_memory, in its
-// place. The error wraps ErrDevice where this program has no device that could use them, and
-// ErrForeign where the memory is not the domain's.
+// PinMemory moves a contiguous tensor to shared memory, as Share does, and locks its pages for
+// copies to devices: torch's pin_memory, in place. The pages stay locked until this process
+// releases the block. The error wraps ErrDevice if the program has no device that uses such memory,
+// and ErrForeign if the memory is another program's.
 func (t *Tensor) PinMemory() error {
 	lock := device.Locker()
 	if lock == nil {

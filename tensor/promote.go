@@ -13,8 +13,8 @@ func (d DType) category() int {
 	return 3
 }
 
-// Promote returns the dtype in which elements of a and b meet, as PyTorch's promote_types does. It
-// panics for dtypes that are only kept.
+// Promote returns the dtype of results of a and b, as PyTorch's promote_types does. It panics for
+// dtypes that operations refuse.
 func Promote(a, b DType) DType {
 	if a > b {
 		a, b = b, a

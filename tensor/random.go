@@ -7,16 +7,16 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// Rand returns numbers of [0, 1) in a dtype of floats, from g, or from the default generator if g
-// is nil, here as everywhere.
+// Rand returns numbers of [0, 1), uniformly distributed, in a dtype of floats. They come from g, or
+// from the default generator if g is nil.
 func Rand(dt DType, g *Generator, shape ...int) *Tensor { return Empty(dt, shape...).Uniform(g, 0, 1) }
 
-// RandN is PyTorch's randn: numbers of the normal distribution with mean 0 and standard deviation 1
-// in a dtype of floats, from g, or from the default generator if g is nil.
+// RandN returns numbers of the normal distribution with mean 0 and standard deviation 1, in a dtype
+// of floats: torch.randn. They come from g, or from the default generator if g is nil.
 func RandN(dt DType, g *Generator, shape ...int) *Tensor { return Empty(dt, shape...).Normal(g, 0, 1) }
 
-// RandInt returns integers of [lo, hi), as Int64, from g, or from the default generator if g is
-// nil.
+// RandInt returns integers of [lo, hi), as Int64, equally likely. They come from g, or from the
+// default generator if g is nil.
 func RandInt(g *Generator, lo, hi int, shape ...int) *Tensor {
 	return New(Int64, shape...).integers(g, lo, hi)
 }
@@ -38,8 +38,8 @@ func (t *Tensor) integers(g *Generator, lo, hi int) *Tensor {
 	return t
 }
 
-// RandPerm returns the numbers 0 to n-1 in random order, as Int64, by g, or by the default
-// generator if g is nil.
+// RandPerm returns the numbers 0 to n-1 in random order, as Int64. The order comes from g, or from
+// the default generator if g is nil.
 func RandPerm(g *Generator, n int) *Tensor {
 	p := make([]int64, n)
 	for i := range p {

@@ -2,8 +2,8 @@ package tensor
 
 import "math"
 
-// Keep returns f(t, dims...) with the dimensions that f reduces kept, with size 1, as keepdim=True
-// does in PyTorch.
+// Keep returns f(t, dims...) with each dimension that f reduces kept at size 1: PyTorch's
+// keepdim=True.
 //
 //	centred := tensor.Sub(x, tensor.Keep(tensor.Mean, x, 1))
 func Keep(f func(t *Tensor, dims ...int) *Tensor, t *Tensor, dims ...int) *Tensor {
@@ -18,11 +18,12 @@ func Keep(f func(t *Tensor, dims ...int) *Tensor, t *Tensor, dims ...int) *Tenso
 	return r.become(r.View(shape...))
 }
 
-// Sum adds up over dimensions, by default all. Sums of integers and booleans are Int64; those of
-// floats are added up in float64.
+// Sum returns the sums along dims; without dims, of the whole tensor. Sums of integers and booleans
+// are Int64. Sums of floats are computed in float64 and have the dtype of t.
 func Sum(t *Tensor, dims ...int) *Tensor { return t.total(redSum, dims) }
 
-// Prod multiplies over dimensions, by default all, as Sum adds up.
+// Prod returns the products along dims; without dims, of the whole tensor. Its dtypes are those of
+// Sum.
 func Prod(t *Tensor, dims ...int) *Tensor { return t.total(redProd, dims) }
 
 func (t *Tensor) total(r reduction, dims []int) *Tensor {
@@ -33,7 +34,8 @@ func (t *Tensor) total(r reduction, dims []int) *Tensor {
 	return total.become(total.To(t.dtype))
 }
 
-// Mean returns the averages over dimensions, by default all, of floats or complex numbers.
+// Mean returns the averages along dims; without dims, of the whole tensor. It panics unless t has
+// floats or complex numbers.
 func Mean(t *Tensor, dims ...int) *Tensor {
 	t.wantFractions("Mean")
 	total := redSum.of(t, dims)
@@ -47,24 +49,25 @@ func (t *Tensor) wantFractions(what string) {
 	}
 }
 
-// Var returns the variances over dimensions, by default all, of floats, with Bessel's correction
-// (division by n-1).
+// Var returns the variances along dims, of floats; without dims, of the whole tensor. It divides by
+// n-1 (Bessel's correction).
 func Var(t *Tensor, dims ...int) *Tensor {
 	v := redVar.of(t, dims)
 	return v.become(v.To(t.dtype))
 }
 
-// Std returns the standard deviations, the roots of Var.
+// Std returns the standard deviations along dims, the square roots of Var.
 func Std(t *Tensor, dims ...int) *Tensor {
 	v := redVar.of(t, dims).Sqrt()
 	return v.become(v.To(t.dtype))
 }
 
-// All reports, as Bool, where all elements along dimensions, by default all, are other than 0. Of a
-// Uint8 tensor, which stood for truths before there was Bool, it is Uint8, as in PyTorch.
+// All returns whether all elements along dims are nonzero, as Bool; without dims, of the whole
+// tensor. For a Uint8 tensor the result is Uint8, as in PyTorch.
 func All(t *Tensor, dims ...int) *Tensor { return t.truth(redMin, 1, dims) }
 
-// Any reports, as All does, where an element along dimensions, by default all, is other than 0.
+// Any returns whether an element along dims is nonzero, as Bool; without dims, of the whole tensor.
+// For a Uint8 tensor the result is Uint8, as in PyTorch.
 func Any(t *Tensor, dims ...int) *Tensor { return t.truth(redMax, 0, dims) }
 
 func (t *Tensor) truth(r reduction, empty float64, dims []int) *Tensor {
@@ -96,18 +99,21 @@ func truthLoops(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
 	return f.over(t, dims)
 }
 
-// Amax returns the greatest elements over dimensions, by default all; NaN where there is one.
+// Amax returns the greatest elements along dims; without dims, of the whole tensor. If one of the
+// elements is NaN, the result is NaN.
 func Amax(t *Tensor, dims ...int) *Tensor { return t.extreme(redMax, dims) }
 
-// Amin returns the least elements over dimensions, by default all; NaN where there is one.
+// Amin returns the least elements along dims; without dims, of the whole tensor. If one of the
+// elements is NaN, the result is NaN.
 func Amin(t *Tensor, dims ...int) *Tensor { return t.extreme(redMin, dims) }
 
-// Argmax returns the index (Int64) of the greatest element along a dimension, the first if there
-// are several. NaN is greater than everything. Of all elements it is Argmax(t.Reshape(-1), 0).
+// Argmax returns the index (Int64) of the greatest element along dim, the first one if several are
+// equal. NaN counts as the greatest. For the greatest of all elements, call Argmax(t.Reshape(-1),
+// 0).
 func Argmax(t *Tensor, dim int) *Tensor { return t.place(redArgmax, dim) }
 
-// Argmin returns the index (Int64) of the least element along a dimension, as Argmax does. NaN is
-// less than everything.
+// Argmin returns the index (Int64) of the least element along dim, the first one if several are
+// equal. NaN counts as the least.
 func Argmin(t *Tensor, dim int) *Tensor { return t.place(redArgmin, dim) }
 
 func (t *Tensor) place(r reduction, dim int) *Tensor {
@@ -117,13 +123,13 @@ func (t *Tensor) place(r reduction, dim int) *Tensor {
 	return t.extreme(r, []int{dim})
 }
 
-// Max returns the greatest elements along a dimension and their indices, see Argmax.
+// Max returns the greatest elements along dim and their indices (Int64), as Argmax has them.
 func Max(t *Tensor, dim int) (values, indices *Tensor) {
 	indices = t.extreme(redArgmax, []int{dim})
 	return t.pickAlong(dim, indices), indices
 }
 
-// Min returns the least elements along a dimension and their indices, see Argmin.
+// Min returns the least elements along dim and their indices (Int64), as Argmin has them.
 func Min(t *Tensor, dim int) (values, indices *Tensor) {
 	indices = t.extreme(redArgmin, []int{dim})
 	return t.pickAlong(dim, indices), indices
@@ -155,7 +161,7 @@ func (t *Tensor) pickAlong(dim int, indices *Tensor) *Tensor {
 // Sum returns the sum of all elements; of complex numbers, its real part.
 func (t *Tensor) Sum() float64 { return redSum.of(t, nil).Item() }
 
-// Mean returns the average of all elements; of none, NaN.
+// Mean returns the average of all elements, NaN if there are none.
 func (t *Tensor) Mean() float64 {
 	if t.Numel() == 0 {
 		return math.NaN()

@@ -29,7 +29,7 @@ func init() {
 // MarshalText returns the dtype's name.
 func (d DType) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText finds the dtype of a name, such as float32 or torch.float32. The error wraps
+// UnmarshalText sets d to the dtype of a name, such as float32 or torch.float32. The error wraps
 // ErrDType.
 func (d *DType) UnmarshalText(name []byte) (err error) {
 	*d, err = ParseDType(string(name))

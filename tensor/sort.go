@@ -2,8 +2,8 @@ package tensor
 
 import "runtime"
 
-// Argsort returns the indices (Int64) that sort the elements along a dimension. Equal elements keep
-// their order; NaN is greater than everything.
+// Argsort returns the indices (Int64) that sort the elements along dim. Equal elements keep their
+// order. NaN counts as the greatest.
 func Argsort(t *Tensor, dim int, descending bool) *Tensor {
 	in := t.dtype.computed()
 	keys := in.numeric().keys
@@ -29,13 +29,15 @@ func Argsort(t *Tensor, dim int, descending bool) *Tensor {
 	})
 }
 
-// Sort returns the elements sorted along a dimension, and where they were, see Argsort.
+// Sort returns the elements sorted along dim, and the indices (Int64) where they were, as Argsort
+// has them.
 func Sort(t *Tensor, dim int, descending bool) (values, indices *Tensor) {
 	indices = Argsort(t, dim, descending)
 	return t.gatherOrSelf(dim, indices), indices
 }
 
-// TopK returns the k greatest elements along a dimension, the greatest first, and where they were.
+// TopK returns the k greatest elements along dim, the greatest first, and the indices (Int64) where
+// they were.
 func TopK(t *Tensor, k, dim int) (values, indices *Tensor) {
 	if len(t.shape) > 0 && (k < 0 || k > t.Dim(dim)) || k < 0 || k > 1 && len(t.shape) == 0 {
 		misuse("TopK of %d along dimension %d of shape %v", k, dim, t.shape)
@@ -55,7 +57,7 @@ func (t *Tensor) gatherOrSelf(dim int, indices *Tensor) *Tensor {
 	return Gather(t, dim, indices)
 }
 
-// CumSum returns the running sums along a dimension, in the dtype of Sum.
+// CumSum returns the running sums along dim, in the dtype that Sum has.
 func CumSum(t *Tensor, dim int) *Tensor {
 	in := t.dtype.computed()
 	n := in.numeric()

@@ -7,11 +7,11 @@ import (
 	"unsafe"
 )
 
-// A Tensor is an n-dimensional array: a dtype, a shape, and a place in a storage, which other
-// tensors may view too. Any number of goroutines may read it at once; a writer must be alone with
-// it, as with a slice, or use AddAtomic.
+// A Tensor is an n-dimensional array: a dtype, a shape and strides over a storage, which other
+// tensors may share. Several goroutines may read a tensor at once. A goroutine that writes needs a
+// lock, as with a slice, or AddAtomic.
 //
-// The zero Tensor is closed. Tensors are used by pointer and not copied.
+// The zero Tensor is closed. Tensors are used by pointer: do not copy them.
 type Tensor struct {
 	dtype   DType
 	shape   []int
@@ -114,21 +114,21 @@ func (t *Tensor) span() []byte {
 	return t.bytes()[from : from+n]
 }
 
-// DType returns the type of the elements.
+// DType returns the dtype of the elements.
 func (t *Tensor) DType() DType { return t.dtype }
 
-// Shape returns the sizes of the dimensions. The slice is a part of the tensor: it must not be
-// changed, and what keeps it keeps a tensor that was not closed.
+// Shape returns the sizes of the dimensions. The slice is a part of the tensor: do not change it. A
+// program that keeps the slice keeps an open tensor from the garbage collector.
 func (t *Tensor) Shape() []int { return t.shape }
 
-// Strides returns how many elements apart neighbours along each dimension are. The slice is a part
+// Strides returns the distance of neighbours along each dimension, in elements. The slice is a part
 // of the tensor, as that of Shape is.
 func (t *Tensor) Strides() []int { return t.strides }
 
-// Offset returns the place of the first element in the storage, in elements.
+// Offset returns how many elements of the storage stand before the first element.
 func (t *Tensor) Offset() int { return t.offset }
 
-// Dim returns the size of dimension i; negative ones count from the end.
+// Dim returns the size of dimension i. A negative i counts from the end.
 func (t *Tensor) Dim(i int) int { return t.shape[t.axis(i)] }
 
 // Dims returns the number of dimensions.
@@ -140,15 +140,14 @@ func (t *Tensor) Numel() int { return product(t.shape) }
 // Nbytes returns the bytes of all elements.
 func (t *Tensor) Nbytes() int { return t.Numel() * t.dtype.Size() }
 
-// IsShared reports whether the storage is shared memory, or a file that others can map.
+// IsShared reports whether the storage is shared memory, or a file that other processes can map.
 func (t *Tensor) IsShared() bool {
 	m := t.store().mem.Load()
 	f, ok := m.file()
 	return m.lease != nil && (!ok || f.shared)
 }
 
-// IsContiguous reports whether the elements stand in the storage one after another in the order of
-// their indices.
+// IsContiguous reports whether the elements follow one another in memory in row-major order.
 func (t *Tensor) IsContiguous() bool {
 	want := 1
 	for i, n := range slices.Backward(t.shape) {
@@ -163,22 +162,22 @@ func (t *Tensor) IsContiguous() bool {
 	return true
 }
 
-// SameStorage reports whether t and o view one storage.
+// SameStorage reports whether t and o view the same storage.
 func (t *Tensor) SameStorage(o *Tensor) bool { return t.store() == o.store() }
 
-// Version returns how often operations of this process have written to the storage. What is written
-// through Data does not count by itself; Touch says it.
+// Version returns how often operations of this process have written to the storage. A write through
+// Data counts only if Touch is called.
 func (t *Tensor) Version() uint64 { return t.store().version.Load() }
 
-// Touch counts a write to the storage that was made through Data.
+// Touch says that the caller wrote to the storage through Data: it adds 1 to Version.
 func (t *Tensor) Touch() *Tensor {
 	t.store().version.Add(1)
 	return t
 }
 
-// Share moves the storage into shared memory, unless it is there; all tensors that view it follow.
-// Slices that Data returned before still are the old memory, and writes that go on meanwhile may be
-// lost. The error wraps shm.ErrNoSpace where the domain is full; then nothing has changed.
+// Share moves the storage into shared memory, if it is not there yet, and with it all tensors that
+// view it. Slices that Data returned before point at the old memory. A write during Share may be
+// lost. The error wraps shm.ErrNoSpace if the domain is full, and then the tensor is unchanged.
 func (t *Tensor) Share() error {
 	s := t.open()
 	if s == nil {
@@ -187,9 +186,8 @@ func (t *Tensor) Share() error {
 	return s.share()
 }
 
-// Close gives up this tensor's hold on its storage. Shared memory is released when all tensors of
-// this process that view it are closed, or at the latest when the garbage collector finds the last
-// one. Close is idempotent; using the tensor afterwards panics.
+// Close lets go of the storage. This process releases shared memory when all of its tensors over it
+// are closed or collected. A use of the tensor after Close panics. Close is idempotent.
 func (t *Tensor) Close() error {
 	s := t.storage.Swap(nil)
 	if s == nil {
@@ -199,8 +197,9 @@ func (t *Tensor) Close() error {
 }
 
 // Data returns the elements of a contiguous tensor as a slice. The slice is borrowed: t must stay
-// open and reachable (runtime.KeepAlive) while it is used, and it does not follow a Share. Data
-// panics if t is not contiguous, its dtype is not that of T, or it is on a device: see CPU.
+// open and reachable (runtime.KeepAlive) while the slice is used. After a Share the slice is the
+// old memory. Data panics if t is not contiguous, if its dtype is not that of T, or if t is on a
+// device; see [Tensor.Contiguous] and [Tensor.CPU].
 func Data[T Elem](t *Tensor) []T {
 	t.want(DTypeOf[T]())
 	if !t.IsContiguous() {
@@ -209,8 +208,8 @@ func Data[T Elem](t *Tensor) []T {
 	return typed[T](t.span())
 }
 
-// At returns the element at an index, which has a number for each dimension. Negative ones count
-// from the end.
+// At returns the element at idx, which has one index for each dimension. A negative index counts
+// from the end. At panics if T is not the Go type of t's dtype.
 func At[T Elem](t *Tensor, idx ...int) T {
 	t.want(DTypeOf[T]())
 	at := t.locate(idx)
@@ -224,7 +223,7 @@ func At[T Elem](t *Tensor, idx ...int) T {
 	return v
 }
 
-// SetAt sets the element at an index.
+// SetAt sets the element at idx, as At names it.
 func SetAt[T Elem](t *Tensor, v T, idx ...int) {
 	t.want(DTypeOf[T]())
 	at := t.locate(idx)
@@ -254,8 +253,8 @@ func (t *Tensor) locate(idx []int) int {
 	return at
 }
 
-// Item returns the only element of a tensor of one; of a complex number, its real part. See At for
-// the exact value.
+// Item returns the element of a tensor that has only one; of a complex number, the real part. At
+// returns integers beyond 2^53 and complex numbers exactly.
 func (t *Tensor) Item() float64 {
 	if t.Numel() != 1 {
 		misuse("Item of a tensor of %d elements", t.Numel())

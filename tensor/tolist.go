@@ -11,11 +11,11 @@ import (
 //
 //	rows, err := tensor.ToNested[[][]float32](t)
 //
-// T is as many slices, or arrays of the right length, as t has dimensions, and any type of number
-// within; any becomes what the method ToNested makes of it. Elements are converted where that keeps
-// what they are: bool to all, integers to integers that hold them and to floats, floats to floats
-// and complex numbers. The error wraps ErrNested if T has another depth or an element cannot be one
-// of T's; nothing of t is shared by what is returned.
+// T has one level of slices, or of arrays of the right length, for each dimension of t, and a type
+// of numbers within. For T any, see the method [Tensor.ToNested]. Elements are converted as far as
+// they keep their values: bool to all types, integers to integers that hold them and to floats,
+// floats to floats and complex numbers. The error wraps ErrNested if T has another depth or cannot
+// hold an element. The result shares no memory with t.
 func ToNested[T any](t *Tensor) (nested T, err error) {
 	near, done := t.near()
 	defer done()

@@ -2,7 +2,7 @@ package tensor
 
 import "slices"
 
-// Narrow returns the view of n indices of a dimension, from start on.
+// Narrow returns the view of the indices start to start+n-1 along dim.
 func (t *Tensor) Narrow(dim, start, n int) *Tensor {
 	dim = t.axis(dim)
 	size := t.shape[dim]
@@ -15,9 +15,9 @@ func (t *Tensor) Narrow(dim, start, n int) *Tensor {
 	return t.Slice(dim, start, start+n, 1)
 }
 
-// Slice returns the view of every step-th index of a dimension, from from up to but without to.
-// Negative bounds count from the end, and bounds out of range are moved into it, as in Python. step
-// is positive.
+// Slice returns the view of every step-th index along dim, beginning with from and below to. As in
+// Python, negative bounds count from the end, and bounds out of range are clipped. step is
+// positive.
 func (t *Tensor) Slice(dim, from, to, step int) *Tensor {
 	dim = t.axis(dim)
 	if step < 1 {
@@ -38,7 +38,7 @@ func bound(i, n int) int {
 	return min(max(i, 0), n)
 }
 
-// Select returns the view of one index of a dimension, which is gone from it.
+// Select returns the view of index i along dim, without this dimension.
 func (t *Tensor) Select(dim, i int) *Tensor {
 	dim = t.axis(dim)
 	i = wrap(i, t.shape[dim], "index")
@@ -47,27 +47,22 @@ func (t *Tensor) Select(dim, i int) *Tensor {
 
 func without(s []int, i int) []int { return slices.Delete(slices.Clone(s), i, i+1) }
 
-// Split returns views of size indices of a dimension each, by default of the first; the last may
-// have fewer.
-func (t *Tensor) Split(size int, dim ...int) []*Tensor {
-	d := 0
-	if len(dim) > 0 {
-		d = dim[0]
-	}
-	d = t.axis(d)
+// Split returns views of size indices along dim each; the last may have fewer.
+func (t *Tensor) Split(size, dim int) []*Tensor {
+	dim = t.axis(dim)
 	if size < 1 {
 		misuse("Split into parts of %d: want at least 1", size)
 	}
-	n := t.shape[d]
+	n := t.shape[dim]
 	parts := make([]*Tensor, 0, (n+size-1)/size)
 	for at := 0; at < n || at == 0; at += size {
-		parts = append(parts, t.Narrow(d, at, min(size, n-at)))
+		parts = append(parts, t.Narrow(dim, at, min(size, n-at)))
 	}
 	return parts
 }
 
-// Chunk returns at most n views that divide a dimension evenly; the last may be smaller. Of a
-// dimension of size 0 it returns n.
+// Chunk returns at most n views that divide dim into equal parts; the last may be smaller. If dim
+// has size 0, it returns n views.
 func (t *Tensor) Chunk(n, dim int) []*Tensor {
 	if n < 1 {
 		misuse("Chunk into %d parts: want at least 1", n)
@@ -114,7 +109,8 @@ func (t *Tensor) Transpose(a, b int) *Tensor {
 	return t.view(shape, strides, t.offset)
 }
 
-// T returns the transposed matrix; a tensor of at most one dimension is itself.
+// T returns the view of the transposed matrix. For a tensor of at most one dimension the view is
+// the same.
 func (t *Tensor) T() *Tensor {
 	if len(t.shape) < 2 {
 		return t.view(t.shape, t.strides, t.offset)
@@ -125,8 +121,8 @@ func (t *Tensor) T() *Tensor {
 	return t.Transpose(0, 1)
 }
 
-// View returns the view with another shape, of which one size may be -1: what is left. It panics
-// where the strides do not allow one; Reshape copies then.
+// View returns the view with another shape. One size may be -1, which stands for the rest. View
+// panics if the strides do not allow a view; Reshape copies then.
 func (t *Tensor) View(shape ...int) *Tensor {
 	shape = t.complete(shape)
 	strides, ok := t.restride(shape)
@@ -137,8 +133,8 @@ func (t *Tensor) View(shape ...int) *Tensor {
 	return t.view(shape, strides, t.offset)
 }
 
-// Reshape returns the elements in another shape: a view, or a view of a copy where there is no
-// view.
+// Reshape returns the elements in another shape: a view, or a copy if the strides do not allow a
+// view. One size may be -1, which stands for the rest.
 func (t *Tensor) Reshape(shape ...int) *Tensor {
 	shape = t.complete(shape)
 	if strides, ok := t.restride(shape); ok {
@@ -196,7 +192,8 @@ func (t *Tensor) restride(shape []int) (strides []int, ok bool) {
 	return strides, true
 }
 
-// Flatten makes one dimension of those from from up to and with to.
+// Flatten returns t with the dimensions from to to, inclusive, as one: a view, or a view of a copy
+// if the strides do not allow one.
 func (t *Tensor) Flatten(from, to int) *Tensor {
 	if len(t.shape) == 0 {
 		return t.Reshape(1)
@@ -209,8 +206,7 @@ func (t *Tensor) Flatten(from, to int) *Tensor {
 	return t.Reshape(shape...)
 }
 
-// Squeeze returns the view without the given dimensions, by default without all, where their size
-// is 1.
+// Squeeze returns the view without those of dims that have size 1; without dims, of all dimensions.
 func (t *Tensor) Squeeze(dims ...int) *Tensor {
 	drop := make([]bool, len(t.shape))
 	for i, n := range t.shape {
@@ -229,7 +225,7 @@ func (t *Tensor) Squeeze(dims ...int) *Tensor {
 	return t.view(shape, strides, t.offset)
 }
 
-// Unsqueeze returns the view with a dimension of size 1 put in as dimension dim.
+// Unsqueeze returns the view with a new dimension dim of size 1.
 func (t *Tensor) Unsqueeze(dim int) *Tensor {
 	dim = wrap(dim, len(t.shape)+1, "dimension")
 	step := 1
@@ -240,8 +236,8 @@ func (t *Tensor) Unsqueeze(dim int) *Tensor {
 		slices.Insert(slices.Clone(t.strides), dim, step), t.offset)
 }
 
-// Expand returns the view of a shape to which t is broadcast; a size of -1 is t's own. All copies
-// of an element are that element: the view cannot be written to.
+// Expand returns the view of t broadcast to a shape. A size of -1 keeps t's. All copies of an
+// element are one element in memory, so the view cannot be written to.
 func (t *Tensor) Expand(shape ...int) *Tensor {
 	own := append(make([]int, 0, len(shape)), shape...)
 	extra := len(own) - len(t.shape)
@@ -254,7 +250,8 @@ func (t *Tensor) Expand(shape ...int) *Tensor {
 	return t.view(own, t.stretched(own), t.offset)
 }
 
-// AsStrided returns the view of any layout in t's storage; all of it must be within the storage.
+// AsStrided returns the view of t's storage with a shape, strides and an offset, in elements. It
+// panics if the view reaches beyond the storage.
 func (t *Tensor) AsStrided(shape, strides []int, offset int) *Tensor {
 	checkShape(t.dtype, shape)
 	if len(strides) != len(shape) || offset < 0 || slices.ContainsFunc(strides, func(s int) bool { return s < 0 }) {

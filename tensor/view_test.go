@@ -109,7 +109,7 @@ func TestTensorSplit_CoversTheDimension(t *testing.T) {
 		want  []int
 	}{
 		"split":      {a.Split(3, 1), []int{3, 3, 1}},
-		"split rows": {a.Split(5), []int{7}},
+		"split rows": {a.Split(5, 0), []int{7}},
 		"chunk":      {a.Chunk(3, 1), []int{3, 3, 1}},
 		"chunk 5":    {a.Chunk(5, -1), []int{2, 2, 2, 1}},
 	} {
@@ -129,7 +129,7 @@ func TestTensorView_PanicsWhereItDoesNotFit(t *testing.T) {
 		func() { a.Select(2, 0) }, func() { a.Select(0, 2) }, func() { a.Narrow(1, 2, 2) },
 		func() { a.View(4, 2) }, func() { a.View(-1, -1) },
 		func() { a.T().View(6) }, func() { a.Permute(0, 0) }, func() { a.Expand(2, 6) },
-		func() { a.Slice(0, 0, 1, 0) }, func() { a.Split(0) },
+		func() { a.Slice(0, 0, 1, 0) }, func() { a.Split(0, 0) },
 		func() { a.Unsqueeze(4) }, func() { tensor.Data[float32](a.T()) }, func() { tensor.Data[int32](a) },
 		func() { tensor.At[float32](a, 1) },
 		func() { a.Unsqueeze(0).Expand(2, 2, 3).Fill(1) }, func() { tensor.Add(a, a.T()) },
