@@ -31,14 +31,14 @@ func reluTwice(y, dy *Var) []*Var {
 }
 
 // Dropout sets each element of x to zero with probability p and multiplies the others by 1/(1-p),
-// which keeps the mean. Random numbers come from g, or from the default generator if g is nil.
-// Without train it returns x.
+// which keeps the mean. Random numbers come from g, or from the default generator if g is nil. If
+// train is false, Dropout returns x.
 func Dropout(x *Var, p float64, g *tensor.Generator, train bool) *Var {
 	return dropout("Dropout", x, p, g, train, 1)
 }
 
-// Dropout2d drops whole channels of x, (N, C, H, W), each with probability p, and enlarges the
-// others.
+// Dropout2d sets each channel of x, (N, C, H, W), to zero with probability p and multiplies the
+// others by 1/(1-p). g and train are those of Dropout.
 func Dropout2d(x *Var, p float64, g *tensor.Generator, train bool) *Var {
 	want("Dropout2d", "an image batch (N, C, H, W)", x, 4)
 	return dropout("Dropout2d", x, p, g, train, x.t.Dim(2)*x.t.Dim(3))

@@ -2,7 +2,7 @@ package autograd
 
 import "github.com/shoal-mp/shoal/tensor"
 
-// Add returns a + b. As in all arithmetic of two values, shapes broadcast as in PyTorch.
+// Add returns a + b. All operations of two values broadcast their shapes as PyTorch does.
 func Add(a, b *Var) *Var {
 	v := wrap("Add", tensor.Add(a.t, b.t), a, b)
 	if v.needs {
@@ -28,7 +28,7 @@ func Sub(a, b *Var) *Var {
 	return v.twice(func(_, dy *Var) []*Var { return of(dy, Neg(dy)) })
 }
 
-// Mul returns the product a · b, element by element.
+// Mul returns a · b, elementwise.
 func Mul(a, b *Var) *Var {
 	v := wrap("Mul", tensor.Mul(a.t, b.t), a, b)
 	if v.needs {
@@ -45,7 +45,7 @@ func Mul(a, b *Var) *Var {
 	return v.twice(func(y, dy *Var) []*Var { return of(Mul(dy, y.inputs[1]), Mul(dy, y.inputs[0])) })
 }
 
-// Div returns a / b, element by element.
+// Div returns a / b, elementwise.
 func Div(a, b *Var) *Var {
 	v := wrap("Div", tensor.Div(a.t, b.t), a, b)
 	if v.needs {
@@ -102,14 +102,14 @@ func Sqrt(x *Var) *Var {
 		twice(func(y, dy *Var) []*Var { return of(MulScalar(Div(dy, y), 0.5)) })
 }
 
-// Abs returns the absolute values; the gradient at zero is zero.
+// Abs returns the absolute values. The gradient at zero is zero.
 func Abs(x *Var) *Var {
 	return unary("Abs", x, tensor.Abs(x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
 		return tensor.Sign(x.t).Mul(dy)
 	}).twice(func(y, dy *Var) []*Var { return of(Mul(dy, Const(tensor.Sign(y.inputs[0].t)))) })
 }
 
-// Power returns a to the power of b, element by element.
+// Power returns a to the power of b, elementwise.
 func Power(a, b *Var) *Var {
 	v := wrap("Power", tensor.Power(a.t, b.t), a, b)
 	if v.needs {

@@ -7,23 +7,26 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An Attention says which keys a query sees, and how its products with them count.
+// An Attention says which keys a query sees, and how the products of queries and keys are weighted.
 type Attention struct {
-	// Mask broadcasts to (..., L, S). Of Bool, a query sees the keys where it is true; otherwise it
-	// is added to the products, is of their dtype, and may need a gradient. Nil: all.
+	// Mask broadcasts to (..., L, S). Where a Bool mask is true, a query sees the key. A mask of
+	// the dtype of q is added to the products instead, and may need a gradient. With nil a query
+	// sees all keys.
 	Mask *Var
 
-	Causal bool    // query i sees the keys up to i alone
-	Scale  float64 // what products are multiplied by; 0: 1/√E
+	Causal bool    // query i sees only the keys 0 to i
+	Scale  float64 // factor of the products; 0: 1/√E
 
-	Dropout   float64           // the probability that a weight is dropped, where there is training
-	Generator *tensor.Generator // of what is dropped; nil: the default one
+	Dropout   float64           // probability that a weight is dropped; 0 outside of training
+	Generator *tensor.Generator // decides which weights are dropped; nil: the default generator
 }
 
 // ScaledDotProductAttention returns, for each query of q, (..., L, E), the mean of the values v,
-// (..., S, V), weighted by the softmax of its products with the keys k, (..., S, E): (..., L, V).
-// On the host no matrix of weights exists, a block of them at a time is computed, again for the
-// gradient, unless weights are dropped. A query that sees no key has zeros there.
+// (..., S, V), weighted by the softmax of its products with the keys k, (..., S, E) (Vaswani and
+// others, 2017). The result is (..., L, V). For a query that sees no key it is zeros.
+//
+// On the host the weights are computed block by block, and again for the gradient, so that the
+// whole matrix (L, S) never exists, unless o.Dropout is set.
 func ScaledDotProductAttention(q, k, v *Var, o Attention) *Var {
 	o.check(q, k, v)
 	if o.Scale == 0 {
@@ -41,8 +44,8 @@ func (o Attention) plain(q, k, v *Var) *Var {
 	return MatMul(Dropout(o.weights(q, k), o.Dropout, o.Generator, true), v)
 }
 
-// AttentionWeights returns the softmax in ScaledDotProductAttention, (..., L, S), of queries and
-// keys. A query that sees no key has zeros there.
+// AttentionWeights returns the softmax of ScaledDotProductAttention, (..., L, S), of queries q and
+// keys k. The weights of a query that sees no key are zeros.
 func AttentionWeights(q, k *Var, o Attention) *Var {
 	o.check(q, k, k)
 	if o.Scale == 0 {

@@ -5,25 +5,26 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// BackwardOptions say how Backward goes. The zero value is what it does by default.
+// BackwardOptions are the options of BackwardWith. With the zero value it does what Backward does.
 type BackwardOptions struct {
-	// the derivative of what is wanted with respect to the value, of its shape; nil: 1, of a single
-	// number
+	// the gradient with respect to the value, of its shape; nil: 1, for a value of one element
 	Gradient *tensor.Tensor
-	// keep what was saved on the way, so that the graph can be walked again: until its Scope is
-	// Reset, if it has one
+	// keep the saved values, so that Backward can walk the graph again; if the graph has a Scope,
+	// until its Reset
 	RetainGraph bool
 }
 
-// Backward computes the derivatives of v, a single number, with respect to every [Param] that it
-// was computed from, and adds them to their Grad, which is created when missing. It uses the graph
-// up: what was saved on the way is let go, and a second Backward through the same values panics,
-// unless the first was BackwardWith RetainGraph.
+// Backward computes the derivatives of v, which has one element, with respect to every Param that v
+// depends on. It adds them to the Grads of the Params, and makes a Grad that does not exist.
 //
-// It panics if v depends on no Param, or if a tensor that is needed was changed since.
+// Backward uses the graph up: it drops the saved values, and a second Backward through the same
+// values panics. BackwardWith RetainGraph keeps them.
+//
+// Backward panics if v depends on no Param, or if a tensor that it needs was changed since the
+// operation.
 func (v *Var) Backward() { v.BackwardWith(BackwardOptions{}) }
 
-// BackwardWith goes back as Backward does, with options.
+// BackwardWith does what Backward does, with options.
 //
 //	first.BackwardWith(autograd.BackwardOptions{RetainGraph: true})
 //	second.Backward() // through values that both were computed from

@@ -6,21 +6,22 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Checkpoint returns f(in...) and keeps nothing of what f computes on the way: Backward and [Grad]
-// call f once more when they come to it. That is memory for time, as torch.utils.checkpoint is: a
-// network of n layers, checkpointed in parts of √n, keeps 2√n of them.
+// Checkpoint returns f(in...) and keeps no value that f computes on the way: Backward and Grad call
+// f once more when they need these values. It saves memory and costs time, as
+// torch.utils.checkpoint does: a network of n layers, checkpointed in parts of √n layers, keeps the
+// values of 2√n layers (Chen and others, 2016).
 //
 //	h = autograd.Checkpoint(func(in ...*autograd.Var) *autograd.Var { return block.Forward(in[0]) }, h)
 //
-// f gets values like in, and computes the same from them each time; it may use Params, and other
-// values that live until the walk. The second call draws the same random numbers from
-// [tensor.DefaultGenerator] as the first, and changes no running statistics ([Scope.KeepBuffers]),
-// so those have seen each batch once. Of other generators see [CheckpointWith]. What f computes is
-// not in the [Scope] of in, but left to the garbage collector.
+// f must compute the same result from equal arguments each time. It may use Params, and other
+// values that live until Backward. The second call draws the same random numbers from
+// tensor.DefaultGenerator as the first; for other generators see [CheckpointWith]. The second call
+// does not update running statistics ([Scope.KeepBuffers]). The values of f are not in the Scope of
+// in; the garbage collector frees them.
 func Checkpoint(f func(in ...*Var) *Var, in ...*Var) *Var { return CheckpointWith(nil, f, in...) }
 
-// CheckpointWith returns f(in...) as [Checkpoint] does, where f draws random numbers from
-// generators beside the default one. Nobody else may use the generators meanwhile.
+// CheckpointWith returns f(in...) as Checkpoint does, for an f that draws random numbers from
+// generators besides the default one. No other goroutine may use the generators until Backward.
 func CheckpointWith(generators []*tensor.Generator, f func(in ...*Var) *Var, in ...*Var) *Var {
 	r := recompute{generators}
 	for i, x := range in {

@@ -2,7 +2,7 @@ package autograd
 
 import "github.com/shoal-mp/shoal/tensor"
 
-// Where returns a's elements where c, which is Bool, is true, and b's elsewhere; all three
+// Where returns the elements of a where c (Bool) is true and those of b elsewhere. All three are
 // broadcast.
 func Where(c *tensor.Tensor, a, b *Var) *Var {
 	v := wrap("Where", tensor.Where(c, a.t, b.t), a, b)
@@ -17,11 +17,12 @@ func Where(c *tensor.Tensor, a, b *Var) *Var {
 	return v.twice(func(_, dy *Var) []*Var { return of(Where(c, dy, dy.like(0)), Where(c, dy.like(0), dy)) })
 }
 
-// Maximum returns the larger of each pair of elements. Of equal ones both get half of the gradient;
-// where either is NaN, both get all.
+// Maximum returns the larger of each pair of elements. If both are equal, each gets half of the
+// gradient. If one is NaN, each gets all of it.
 func Maximum(a, b *Var) *Var { return prefer("Maximum", a, b, tensor.Maximum, tensor.Lt) }
 
-// Minimum returns the lesser of each pair of elements. The gradient is that of Maximum.
+// Minimum returns the lesser of each pair of elements. Equal elements and NaN get the gradient as
+// in Maximum.
 func Minimum(a, b *Var) *Var { return prefer("Minimum", a, b, tensor.Minimum, tensor.Gt) }
 
 func prefer(op string, a, b *Var, f, worse func(a, b *tensor.Tensor) *tensor.Tensor) *Var {
@@ -40,9 +41,9 @@ func prefer(op string, a, b *Var, f, worse func(a, b *tensor.Tensor) *tensor.Ten
 	})
 }
 
-// Clamp returns x with elements below lo moved up to lo and those above hi down to hi. Only what
-// lies between them gets a gradient: neither lo and hi themselves, as in PyTorch 2.15 (those before
-// gave them one), nor NaN.
+// Clamp returns x with elements below lo set to lo and those above hi set to hi. Only elements
+// strictly between lo and hi get a gradient, as in PyTorch 2.15; before, elements equal to lo or hi
+// got one as well.
 func Clamp(x *Var, lo, hi float64) *Var {
 	return unary("Clamp", x, tensor.Clamp(x.t, lo, hi), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
 		return tensor.Where(between(x.t, lo, hi), dy, dy.Number(0))
@@ -53,8 +54,8 @@ func between(t *tensor.Tensor, lo, hi float64) *tensor.Tensor {
 	return tensor.And(tensor.Gt(t, t.Number(lo)), tensor.Lt(t, t.Number(hi)))
 }
 
-// MaskedFill returns x with elements where mask, which is Bool and broadcasts to x, is true set to
-// c.
+// MaskedFill returns x with elements set to c where mask (Bool) is true. mask broadcasts to x's
+// shape.
 func MaskedFill(x *Var, mask *tensor.Tensor, c float64) *Var {
 	return unary("MaskedFill", x, x.t.Clone().MaskedFill(mask, c), mask, func(dy *tensor.Tensor) *tensor.Tensor {
 		return dy.Clone().MaskedFill(mask, 0)

@@ -6,17 +6,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Ignored is a target that says that its row does not count, as in PyTorch.
+// Ignored is the target of a row that does not count in a loss: PyTorch's ignore_index.
 const Ignored = -100
 
 // A Classification says how classes and rows count in a loss. The zero value is the mean over rows,
-// of classes that count alike.
+// with equal weights of the classes.
 type Classification struct {
-	// of each class, (classes), of the dtype of the loss; nil: all 1. A mean divides by the weights
-	// of the targets
+	// weights of the classes, (classes), of the dtype of the loss; nil: all 1. A mean divides by
+	// the sum of the weights of the targets
 	Weight *tensor.Tensor
-	Ignore []int64 // targets whose rows do not count, as if they were Ignored
-	// of CrossEntropy, from 0 to 1: how much of the target's probability is spread over all classes
+	Ignore []int64 // more targets whose rows do not count, besides Ignored
+	// for CrossEntropy: the part of the target's probability, 0 to 1, that is spread evenly over
+	// all classes (Szegedy and others, 2016)
 	Smoothing float64
 	Reduction Reduction
 }

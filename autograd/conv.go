@@ -8,27 +8,27 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Window says how a kernel moves over an image: height first, then width.
+// A Window says how the window of a convolution or a pooling moves over an image. Each pair has the
+// height first, then the width.
 type Window struct {
-	Size    [2]int // of a pooling window; a convolution takes it from its weight
-	Stride  [2]int // zero: 1 for a convolution, Size for pooling
-	Padding [2]int // rows above and below, columns left and right
+	Size    [2]int // of a pooling window, in pixels; a convolution takes it from its weight
+	Stride  [2]int // pixels from window to window; zero: 1 for a convolution, Size for pooling
+	Padding [2]int // pixels on each side: rows above and below, columns left and right
 
-	Dilation [2]int // of a convolution: how far apart the pixels are that neighbours in a filter see; zero: 1
-	Groups   int    // of a convolution: parts of the channels, each of which has filters of its own; zero: 1
+	Dilation [2]int // of a convolution: distance of the pixels under a filter; zero: 1
+	Groups   int    // of a convolution: groups of channels with filters of their own; zero: 1
 
-	// of pooling: sizes are rounded up, so that the last windows may reach beyond the image and its
-	// padding
+	// of pooling: round sizes up, so that the last windows may reach beyond the padding
 	Ceil       bool
-	InsideOnly bool // of AvgPool2d: only the image counts, not its padding: PyTorch's count_include_pad=False
+	InsideOnly bool // of AvgPool2d: leave padding out of the mean: count_include_pad=False
 }
 
 // scratches are the temporary space of convolutions.
 var scratches = sync.Pool{New: func() any { return new(kernel.Scratch) }}
 
 // Conv2d returns the cross-correlation of images x, (N, C, H, W), with filters w, (out, C/groups,
-// KH, KW), plus b, (out), or nil. The result is (N, out, H', W') where H' = (H + 2·padding -
-// dilation·(KH-1) - 1)/stride + 1.
+// KH, KW), plus b, which is (out) or nil. The result is (N, out, H', W') with H' = (H + 2·padding -
+// dilation·(KH-1) - 1)/stride + 1, rounded down.
 func Conv2d(x, w, b *Var, o Window) *Var {
 	s := convShape(x, w, o)
 	checkBias("Conv2d", b, s.OutC)
@@ -116,8 +116,9 @@ func conv2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
-// MaxPool2d returns the largest element of each window of images x, (N, C, H, W): (N, C, H', W'),
-// rounded down as in Conv2d. The first of equals gets the gradient.
+// MaxPool2d returns the largest element of each window of images x, (N, C, H, W), as (N, C, H',
+// W'). H' and W' are those of Conv2d, rounded down, or up if o.Ceil is set. The first of equal
+// elements gets the gradient.
 func MaxPool2d(x *Var, o Window) *Var {
 	want("MaxPool2d", "an image batch (N, C, H, W)", x, 4)
 	if o.Stride == [2]int{} {

@@ -6,14 +6,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// CrossEntropy returns the loss of logits, (N, classes), (N, classes, d1, ...) or (classes), for a
-// target of either kind:
+// CrossEntropy returns the cross-entropy of logits, which are (N, classes), (N, classes, d1, ...)
+// or (classes), and a target of one of two kinds:
 //
-//   - classes, of any integer type and of the logits' shape without the dimension of the classes,
-//     which count as NLLLoss says;
-//   - probabilities, floats of the logits' shape, whose loss is -Σ
-//     weight·probability·log-probability. A mean divides by the number of rows then, whatever the
-//     weights, and nothing is ignored. They get no gradient.
+//   - classes: of any integer dtype, of the logits' shape without the dimension of the classes, as
+//     in NLLLoss;
+//   - probabilities: floats of the logits' shape, with the loss -Σ
+//     weight·probability·log-probability. A mean divides by the number of rows, whatever the
+//     weights. No row is ignored. Probabilities get no gradient.
 func CrossEntropy(logits *Var, target *tensor.Tensor, c Classification) *Var {
 	if !isFloat(target.DType()) {
 		return c.ofClasses("CrossEntropy", logits, target, lastLogSoftmax)
@@ -34,9 +34,9 @@ func isFloat(dt tensor.DType) bool {
 	return false
 }
 
-// NLLLoss returns the negative log-likelihood of classes, of any integer type and of logp's shape
-// without the dimension of the classes: logp is (N, classes), (N, classes, d1, ...) or (classes).
-// Rows whose target is Ignored do not count.
+// NLLLoss returns the negative log-likelihood of the classes in target. logp has log-probabilities,
+// (N, classes), (N, classes, d1, ...) or (classes). target is of any integer dtype, of logp's shape
+// without the dimension of the classes. Rows whose target is Ignored do not count.
 func NLLLoss(logp *Var, target *tensor.Tensor, c Classification) *Var {
 	return c.ofClasses("NLLLoss", logp, target, func(x *Var) *Var { return x })
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Log1p returns log(1 + x), exact near zero.
+// Log1p returns log(1 + x), accurate near zero.
 func Log1p(x *Var) *Var {
 	return unary("Log1p", x, tensor.Log1p(x.t), x.t,
 		func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Div(dy, plus(x.t, 1)) }).
 		twice(func(y, dy *Var) []*Var { return of(Div(dy, AddScalar(y.inputs[0], 1))) })
 }
 
-// Expm1 returns e^x - 1, exact near zero.
+// Expm1 returns e^x - 1, accurate near zero.
 func Expm1(x *Var) *Var {
 	y := tensor.Expm1(x.t)
 	return unary("Expm1", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor { return plus(y, 1).Mul(dy) }).
@@ -84,7 +84,7 @@ func Logaddexp(a, b *Var) *Var {
 	}, a, b)
 }
 
-// LeakyReLU returns x where it is positive, and slope · x elsewhere.
+// LeakyReLU returns x where x is positive, and slope · x elsewhere.
 func LeakyReLU(x *Var, slope float64) *Var {
 	positive := tensor.Gt(x.t, x.t.Number(0))
 	leak := func(t *tensor.Tensor) *tensor.Tensor {

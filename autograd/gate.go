@@ -7,13 +7,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// GELU returns x·Φ(x), where Φ is the distribution function of the normal distribution: PyTorch's
-// with approximate="none".
+// GELU returns x·Φ(x), where Φ is the distribution function of the normal distribution (Hendrycks
+// and Gimpel, 2016): PyTorch's with approximate="none".
 func GELU(x *Var) *Var {
 	return dispatch("GELU", x, gelu[float32], gelu[float64], geluOn)(x)
 }
 
-// GELUTanh returns GELU as a hyperbolic tangent approximates it: PyTorch's with approximate="tanh".
+// GELUTanh returns the approximation of GELU by a hyperbolic tangent: PyTorch's with
+// approximate="tanh".
 func GELUTanh(x *Var) *Var { return gated("GELUTanh", kernel.GELUTanh, x) }
 
 // SiLU returns x · sigmoid(x).

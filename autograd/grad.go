@@ -8,35 +8,36 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// GradOptions say how Grad goes. The zero value is for outputs that are single numbers, and uses
-// the graph up.
+// GradOptions are the options of Grad. The zero value is for outputs of one element, and uses the
+// graph up.
 type GradOptions struct {
-	// for each output the derivative of what is wanted with respect to it, of its shape; nil: 1, of
-	// a single number
+	// for each output the gradient with respect to it, of its shape; nil: 1, for outputs of one
+	// element
 	GradOutputs      []*Var
-	RetainGraph      bool // keep what was saved on the way, so that the graph can be walked again
-	CreateGraph      bool // make derivatives that can be derived again; it keeps the graph as well
-	AllowUnused      bool // the derivative for an input that no output was computed from is nil, and no mistake
-	MaterializeGrads bool // it is zeros, and no mistake
+	RetainGraph      bool // keep the saved values, so that the graph can be walked again
+	CreateGraph      bool // make derivatives that can be derived again; implies RetainGraph
+	AllowUnused      bool // return nil, and do not panic, for an input that no output depends on
+	MaterializeGrads bool // return zeros, and do not panic, for an input that no output depends on
 }
 
-// ErrCreateGraph is wrapped by what Grad with CreateGraph panics with where it comes to an
-// operation whose derivative cannot be derived again. The text names the operation.
+// ErrCreateGraph is wrapped by the panic of Grad with CreateGraph at an operation whose derivative
+// cannot be derived again. The text names the operation.
 var ErrCreateGraph = errors.New("it cannot be derived again")
 
-// Grad returns the derivatives of the sum of outputs with respect to inputs, in their order and of
-// their shapes, and leaves the Grad of every [Param] alone. Inputs are whatever the outputs were
-// computed from: a [Leaf], a Param's Var, or a value between. Only what lies between is walked.
+// Grad returns the derivatives of the sum of outputs with respect to inputs, in the order and of
+// the shapes of inputs. It changes no Grad of a Param. An input is any value that the outputs were
+// computed from: a Leaf, a Param's Var, or a value in between. Grad walks only the part of the
+// graph between inputs and outputs.
 //
 //	dx := autograd.Grad([]*autograd.Var{y}, []*autograd.Var{x}, autograd.GradOptions{CreateGraph: true})[0]
 //	penalty := autograd.Mean(autograd.Pow(autograd.AddScalar(autograd.Norm(dx, 1), -1), 2))
 //
-// With CreateGraph the derivatives are values of a graph like others, so penalties on them and
-// their own derivatives can be computed. Without, they are constants, and in a [Scope] are lent
-// until Reset.
+// With CreateGraph the derivatives are values of a graph, with derivatives of their own. Without
+// CreateGraph they are constants. In a Scope they live until Reset.
 //
-// It panics where Backward does, if shapes differ, and if an input was not used; and with a
-// an error that wraps [ErrCreateGraph].
+// Grad panics where Backward does, if shapes differ, and if no output depends on an input. With
+// CreateGraph it panics with an error that wraps ErrCreateGraph at an operation that cannot be
+// derived again.
 func Grad(outputs, inputs []*Var, o GradOptions) []*Var {
 	o.check(outputs, inputs)
 	w := walk{retain: o.RetainGraph || o.CreateGraph, graph: o.CreateGraph}
@@ -228,12 +229,12 @@ func summed(dx *Var, shape []int) *Var {
 // like returns a number as a constant that goes with x.
 func (v *Var) like(c float64) *Var { return v.scope.Const(v.t.Number(c)) }
 
-// Leaf returns t as a value whose derivative can be asked for: that of an image, say, which is no
-// parameter. Backward adds the derivative to its [Var.Grad], and [Grad] returns it. t must stay
-// open and unchanged until then.
+// Leaf returns t as a value with a gradient that is not a parameter, such as an image. Backward
+// adds the gradient to its [Var.Grad], and the function [Grad] returns it. t must stay open and
+// unchanged until then.
 func Leaf(t *tensor.Tensor) *Var { return (*Scope)(nil).Leaf(t) }
 
-// Leaf returns t as a value of the scope that may be asked for its gradient, see [Leaf].
+// Leaf returns t as a value of the scope with a gradient, as the function [Leaf] does.
 func (s *Scope) Leaf(t *tensor.Tensor) *Var {
 	v := s.newVar()
 	v.t, v.param, v.needs = t, &Param{Name: "leaf", T: t}, true

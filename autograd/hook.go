@@ -31,16 +31,15 @@ func (h *hooks) add(to *[]*hook, hook *hook) (remove func()) {
 	return hook.remove
 }
 
-// RegisterHook has f called with the whole gradient of v in each Backward and [Grad] that computes
-// it, before it is used. What f returns, of the gradient's shape, takes its place; nil leaves it.
-// Hooks are called in the order in which they were registered, each with what the one before made.
-// Of a Param's Var it is the Param's.
+// RegisterHook registers f, which each Backward and Grad calls with the complete gradient of v
+// before using it. If f returns a value, which has the gradient's shape, it replaces the gradient;
+// nil keeps the gradient. Hooks are called in the order of their registration, each with the result
+// of the one before. A hook of a Param's Var is a hook of the Param.
 //
-// The gradient is a value from which nothing is recorded, but under Grad with CreateGraph, where
-// f's operations are derived as well. In a [Scope] its tensor is lent until the walk's end: Clone
-// what must stay.
+// Operations of f on the gradient are recorded only under Grad with CreateGraph. In a Scope the
+// gradient's tensor is valid until the walk ends: Clone a tensor that must stay.
 //
-// remove ends that, and may be called more than once.
+// remove unregisters f. It may be called more than once.
 //
 //	h.RegisterHook(func(g *autograd.Var) *autograd.Var { return autograd.Clamp(g, -1, 1) })
 func (v *Var) RegisterHook(f func(grad *Var) *Var) (remove func()) {
@@ -56,16 +55,16 @@ func (v *Var) RegisterHook(f func(grad *Var) *Var) (remove func()) {
 	return v.hooks.add(&v.hooks.before, &hook{see: f})
 }
 
-// RegisterHook has f called with what each Backward is about to add to Grad, see
-// [Var.RegisterHook]. A hook belongs to this process: it does not travel with the Param.
+// RegisterHook registers f, which each Backward calls with the gradient before adding it to Grad,
+// as [Var.RegisterHook] says. A hook belongs to this process and does not travel with the Param.
 func (p *Param) RegisterHook(f func(grad *Var) *Var) (remove func()) {
 	return p.hooks.add(&p.hooks.before, &hook{see: f})
 }
 
-// RegisterPostAccumulateGradHook has f called in each Backward when it has added all that it has to
-// p's Grad: while the walk to other parameters goes on, so an optimizer's step of this parameter,
-// or its reduction over ranks, can begin. f may change or drop Grad. [Grad] calls no such hook. A
-// hook belongs to this process: it does not travel with the Param.
+// RegisterPostAccumulateGradHook registers f, which each Backward calls when p.Grad is complete,
+// while the walk to other parameters goes on. So f may begin an optimizer's step of p, or a
+// reduction of p.Grad over ranks. f may change or drop p.Grad. The function Grad does not call f.
+// remove unregisters f. A hook belongs to this process and does not travel with the Param.
 func (p *Param) RegisterPostAccumulateGradHook(f func(p *Param)) (remove func()) {
 	return p.hooks.add(&p.hooks.after, &hook{call: f})
 }

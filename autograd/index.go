@@ -46,37 +46,37 @@ func numbered(dev tensor.Device, n int) *tensor.Tensor {
 	return t
 }
 
-// Gather returns, for each element of idx, Int64, the element of x at the same indices but that
-// along dim, which the element says.
+// Gather returns a value of idx's shape: for each element i of idx (Int64), the element of x at the
+// same indices, except that the index along dim is i.
 func Gather(x *Var, dim int, idx *tensor.Tensor) *Var {
 	return picked("Gather", x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.Gather(t, dim, idx) }, idx)
 }
 
-// IndexSelect returns the indices of a dimension that idx, Int64 and of one dimension, lists.
+// IndexSelect returns the slices of x along dim that idx (Int64, one dimension) lists.
 func IndexSelect(x *Var, dim int, idx *tensor.Tensor) *Var {
 	return picked("IndexSelect", x,
 		func(t *tensor.Tensor) *tensor.Tensor { return tensor.IndexSelect(t, dim, idx) }, idx)
 }
 
-// Index returns x[idx[0], idx[1], ...], see tensor.Index.
+// Index returns x[idx[0], idx[1], ...], as [tensor.Index] does.
 func Index(x *Var, idx ...*tensor.Tensor) *Var {
 	return picked("Index", x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.Index(t, idx...) }, idx...)
 }
 
-// MaskedSelect returns the elements where mask, which is Bool, is true, one after another.
+// MaskedSelect returns the elements of x where mask (Bool) is true, in one dimension.
 func MaskedSelect(x *Var, mask *tensor.Tensor) *Var {
 	return picked("MaskedSelect", x,
 		func(t *tensor.Tensor) *tensor.Tensor { return tensor.MaskedSelect(t, mask) }, mask)
 }
 
-// Max returns the greatest elements along a dimension, which disappears, and their indices. They
-// alone get the gradient.
+// Max returns the greatest elements along dim, without this dimension, and their indices (Int64).
+// Only these elements get the gradient.
 func Max(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
 	return extreme("Max", x, dim, tensor.Argmax(x.t, dim))
 }
 
-// Min returns the least elements along a dimension, which disappears, and their indices. They alone
-// get the gradient.
+// Min returns the least elements along dim, without this dimension, and their indices (Int64). Only
+// these elements get the gradient.
 func Min(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
 	return extreme("Min", x, dim, tensor.Argmin(x.t, dim))
 }
@@ -101,20 +101,22 @@ func along(dim int, at *tensor.Tensor) func(t *tensor.Tensor) *tensor.Tensor {
 	}
 }
 
-// Sort returns the elements sorted along a dimension, and where they were, see tensor.Argsort.
+// Sort returns the elements sorted along dim, and the indices (Int64) where they were, as
+// [tensor.Argsort] has them.
 func Sort(x *Var, dim int, descending bool) (values *Var, indices *tensor.Tensor) {
 	at := tensor.Argsort(x.t, dim, descending)
 	return picked("Sort", x, along(dim, at), at), at
 }
 
-// TopK returns the k greatest elements along a dimension, the greatest first, and where they were.
+// TopK returns the k greatest elements along dim, the greatest first, and the indices (Int64) where
+// they were.
 func TopK(x *Var, k, dim int) (values *Var, indices *tensor.Tensor) {
 	_, at := tensor.TopK(x.t, k, dim)
 	return picked("TopK", x, along(dim, at), at), at
 }
 
-// ScatterAdd returns x with the elements of src added where idx, Int64, says, see
-// tensor.Tensor.ScatterAdd.
+// ScatterAdd returns x with the elements of src added at the places that idx (Int64) names, as
+// [tensor.Tensor.ScatterAdd] does.
 func ScatterAdd(x *Var, dim int, idx *tensor.Tensor, src *Var) *Var {
 	v := wrap("ScatterAdd", x.t.Clone().ScatterAdd(dim, idx, src.t), x, src)
 	if v.needs {
@@ -149,9 +151,9 @@ func cornerOf(t *tensor.Tensor, shape []int) *tensor.Tensor {
 	return t
 }
 
-// Embedding returns rows of w, (n, features), that idx, Int64 and of any shape, lists: (...,
-// features). Rows that padding names get no gradient; its numbers count from the end if they are
-// negative, as those of idx do. As elsewhere, nothing is recorded if idx is NoGrad.
+// Embedding returns the rows of w, (n, features), that idx lists. idx is Int64 of any shape (...),
+// and the result is (..., features). The rows in padding get no gradient. Negative numbers in idx
+// and padding count from the end.
 func Embedding(w, idx *Var, padding ...int64) *Var {
 	want("Embedding", "a weight (n, features)", w, 2)
 	padding = fromBothEnds(padding, int64(w.t.Dim(0)))

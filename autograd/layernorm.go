@@ -5,8 +5,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// LayerNorm returns x with the elements of its last dimensions, which are those of shape, moved and
-// scaled to mean 0 and variance 1, then multiplied by w and added to b, of that shape, or nil.
+// LayerNorm normalises x over its last dimensions, which have the given shape, to mean 0 and
+// variance 1 (Ba and others, 2016). It returns the result times w plus b, which have this shape or
+// are nil.
 func LayerNorm(x *Var, shape []int, w, b *Var, eps float64) *Var {
 	if n := len(shape); n == 0 || n > x.t.Dims() || !sameShape(x.Shape()[x.t.Dims()-n:], shape) {
 		misuse("LayerNorm of shape %v over %v: the last dimensions differ", x.Shape(), shape)
@@ -18,10 +19,9 @@ func LayerNorm(x *Var, shape []int, w, b *Var, eps float64) *Var {
 		b, shape)
 }
 
-// GroupNorm returns x, (N, C, ...), with the elements of each of the given number of groups of
-// channels of an example moved and scaled to mean 0 and variance 1, and each channel then
-// multiplied by w and added to b, which are (C), or nil. With as many groups as channels it is an
-// instance norm.
+// GroupNorm divides the channels of x, (N, C, ...), into groupCount groups and normalises each
+// group of an example to mean 0 and variance 1 (Wu and He, 2018). It returns each channel times w
+// plus b, which are (C) or nil. With as many groups as channels it is an instance norm.
 func GroupNorm(x, w, b *Var, groupCount int, eps float64) *Var {
 	wantChannels("GroupNorm", x)
 	c := x.t.Dim(1)

@@ -5,8 +5,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Linear returns x·wᵀ + b, of shape (..., out), where x is (..., in), w is (out, in) and b is
-// (out), or nil.
+// Linear returns x·wᵀ + b, (..., out). x is (..., in), w is (out, in), and b is (out) or nil.
 func Linear(x, w, b *Var) *Var {
 	checkLinear(x, w, b)
 	return dispatch("Linear", x, linear[float32], linear[float64], linearOn)(x, w, b)
@@ -81,8 +80,8 @@ func linearTwice(y, dy *Var) []*Var {
 	return of(dx, dw, Sum(rows, 0))
 }
 
-// MatMul returns the matrix product of a (..., n, k) and b (..., k, m). Leading dimensions
-// broadcast; a vector is a row on the left and a column on the right, as in torch.matmul.
+// MatMul returns the matrix product of a, (..., n, k), and b, (..., k, m), as torch.matmul does.
+// Leading dimensions broadcast. A vector is a row on the left and a column on the right.
 func MatMul(a, b *Var) *Var {
 	v := wrap("MatMul", tensor.MatMul(a.t, b.t), a, b)
 	if v.needs {
@@ -92,7 +91,7 @@ func MatMul(a, b *Var) *Var {
 	return v.twice(matMulTwice)
 }
 
-// BMM returns the products of the matrices of two batches, (b, n, k) and (b, k, m), as (b, n, m).
+// BMM returns the matrix products of two batches, (b, n, k) and (b, k, m), as (b, n, m).
 func BMM(a, b *Var) *Var {
 	if a.t.Dims() != 3 || b.t.Dims() != 3 || a.t.Dim(0) != b.t.Dim(0) {
 		misuse("BMM of shapes %v and %v: want (b, n, k) and (b, k, m)", a.Shape(), b.Shape())

@@ -5,14 +5,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Reduction says how the losses of a batch become one number.
+// A Reduction says how the losses of rows or elements become the result.
 type Reduction uint8
 
 // The reductions of PyTorch.
 const (
-	ByMean    Reduction = iota // divided by the number of rows, or of elements
-	BySum                      // added up
-	Unreduced                  // a loss for each row, or element
+	ByMean    Reduction = iota // the mean over rows or elements
+	BySum                      // the sum
+	Unreduced                  // one loss for each row or element
 )
 
 func nllLoss[F kernel.Float](logp *Var, target *tensor.Tensor, r Reduction) *Var {
@@ -55,7 +55,7 @@ func (r Reduction) scale(n int) float64 {
 	return 1 / float64(n)
 }
 
-// MSELoss returns the squared differences of x and target, which have one shape.
+// MSELoss returns the squared differences of x and target, which have the same shape, reduced by r.
 func MSELoss(x, target *Var, r Reduction) *Var {
 	checkShapes("MSELoss", x, target)
 	if r == Unreduced || x.far() {
@@ -106,9 +106,8 @@ func (r Reduction) of(losses *Var) *Var {
 	return losses
 }
 
-// SmoothL1Loss returns half the squared differences of x and target, which have one shape, divided
-// by beta where they are less than beta, and elsewhere the differences less half of beta: there the
-// gradient is 1. With beta 0 it is the L1 loss.
+// SmoothL1Loss returns d²/(2·beta) where d = |x - target| is less than beta, and d - beta/2
+// elsewhere, reduced by r. x and target have the same shape. With beta 0 it is the L1 loss.
 func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 	checkShapes("SmoothL1Loss", x, target)
 	if !(beta >= 0) {
@@ -126,10 +125,10 @@ func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 	}).twice(func(_, dy *Var) []*Var { return of(Mul(dy, Clamp(MulScalar(d, 1/beta), -1, 1))) }))
 }
 
-// BCEWithLogitsLoss returns the binary cross-entropy of probabilities target, of x's shape, and the
-// sigmoid of x. What target says to be true counts as often as positive says, which broadcasts to
-// x's shape: the recall of classes that are rare, PyTorch's pos_weight. Where positive is nil it
-// counts once.
+// BCEWithLogitsLoss returns the binary cross-entropy of the sigmoid of x and the probabilities
+// target, which have x's shape. positive is PyTorch's pos_weight: the weight of the term of
+// positive targets, which raises the recall of rare classes. It broadcasts to x's shape; nil means
+// 1.
 func BCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduction) *Var {
 	if positive == nil {
 		positive = x.t.Number(1)

@@ -12,11 +12,12 @@ import (
 // or, with one part, rows.
 type groups struct{ n, parts, width int }
 
-// BatchNorm returns x, (N, C, ...), with each channel moved and scaled to mean 0 and variance 1,
-// then multiplied by w and added to b, which are (C), or nil. Where mean and variance are nil,
-// those of the batch are taken, as in training, and returned, (C): from the variances, which are of
-// a sample (divided by one less than their number), running statistics are made. Otherwise mean and
-// variance, (C), are taken, as outside of training, and returned.
+// BatchNorm returns x, (N, C, ...), with each channel normalised to mean 0 and variance 1, times w
+// plus b, which are (C) or nil (Ioffe and Szegedy, 2015).
+//
+// If mean and variance are nil, as in training, BatchNorm normalises by those of the batch, and
+// returns them, (C), for running statistics; v is the unbiased variance. Otherwise, as in
+// evaluation, BatchNorm normalises by mean and variance, (C), and returns them.
 func BatchNorm(x, w, b *Var, mean, variance *tensor.Tensor, eps float64) (y *Var, m, v *tensor.Tensor) {
 	if mean == nil && variance == nil {
 		return batchNorm("BatchNorm", x, w, b, eps)

@@ -5,22 +5,22 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A PadMode says what stands around an image that is padded.
+// A PadMode says which pixels stand around a padded image.
 type PadMode uint8
 
 // The modes of PyTorch.
 const (
 	PadZeros     PadMode = iota
-	PadReflect           // the image as in a mirror on its outermost pixels, which are not repeated
-	PadReplicate         // the outermost pixels, again and again
-	PadCircular          // the other side
+	PadReflect           // the image mirrored at its outermost pixels, which are not repeated
+	PadReplicate         // the outermost pixels, repeated
+	PadCircular          // the opposite side of the image
 )
 
 // pads are how many pixels stand before and after an image, along its height and its width.
 type pads [2][2]int
 
-// Pad2d returns images x, (N, C, H, W), with pixels around them: p is how many stand before and
-// after an image, along its height and then along its width.
+// Pad2d returns images x, (N, C, H, W), with pixels added around them. p[0] is how many rows come
+// above and below an image, and p[1] how many columns left and right of it.
 func Pad2d(x *Var, p [2][2]int, mode PadMode) *Var {
 	want("Pad2d", "an image batch (N, C, H, W)", x, 4)
 	for i, side := range p {

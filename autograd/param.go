@@ -10,15 +10,15 @@ import (
 
 // A Param is a tensor that is learned: a leaf of graphs, where gradients arrive.
 //
-// It travels to other processes: T is moved to shared memory by being sent, so all of them train
-// the same numbers. A Grad that exists when the Param is sent is shared too; otherwise each process
-// makes its own on its first Backward, which is what Hogwild training wants. A process that
-// receives a Param closes it.
+// A Param travels to other processes. Sending moves T to shared memory, so all processes train the
+// same numbers. If Grad exists when the Param is sent, it is shared as well. If not, each process
+// makes its own Grad in its first Backward, as Hogwild training needs it. A process that receives a
+// Param closes it.
 type Param struct {
-	Name   string         // for messages; nn's state takes names from struct fields
-	T      *tensor.Tensor // the value: float32 or float64
-	Grad   *tensor.Tensor // the sum of gradients since it was last zeroed; nil before the first Backward
-	Frozen bool           // Backward does not reach it, and optimizers leave it alone
+	Name   string         // for messages; nn.State takes names from struct fields
+	T      *tensor.Tensor // the value: Float32 or Float64
+	Grad   *tensor.Tensor // sum of gradients since ZeroGrad; nil before the first Backward
+	Frozen bool           // Backward does not compute its Grad, and optimizers do not change it
 
 	leaf  atomic.Pointer[Var] // what Var returned last
 	hooks hooks
@@ -31,12 +31,13 @@ func init() {
 	wire.RegisterType[*Param]("autograd.Param")
 }
 
-// NewParam returns a parameter with value t, which becomes the Param's to close.
+// NewParam returns a parameter with value t. Close of the Param closes t.
 func NewParam(name string, t *tensor.Tensor) *Param { return &Param{Name: name, T: t} }
 
-// Var returns the parameter as a value of a graph. A parameter may be used several times; its
-// gradients add up. One goroutine at a time may use a Param, since Backward writes its Grad:
-// goroutines that train together have a Param each, of views of one tensor, as processes do.
+// Var returns the parameter as a value of a graph. If a graph uses a parameter several times, its
+// gradients add up. One goroutine at a time may use a Param, since Backward writes its Grad.
+// Goroutines that train one tensor together each need a Param of their own, over a view of the
+// tensor.
 func (p *Param) Var() *Var {
 	if v := p.leaf.Load(); v != nil && v.t == p.T && v.needs != p.Frozen {
 		return v
@@ -46,7 +47,7 @@ func (p *Param) Var() *Var {
 	return v
 }
 
-// ZeroGrad sets the gradient to zeros, in place, so that those who share it see it.
+// ZeroGrad sets Grad to zeros, in place, also for processes that share it.
 func (p *Param) ZeroGrad() {
 	if p.Grad != nil {
 		p.Grad.Zero()
@@ -60,8 +61,8 @@ func (p *Param) gradient() *tensor.Tensor {
 	return p.Grad
 }
 
-// Share moves T, and Grad if it exists, to shared memory. The error wraps shm.ErrNoSpace where that
-// is full.
+// Share moves T, and Grad if it exists, to shared memory. The error wraps shm.ErrNoSpace if the
+// domain is full.
 func (p *Param) Share() error {
 	for _, t := range p.tensors() {
 		if err := t.Share(); err != nil {
@@ -71,7 +72,7 @@ func (p *Param) Share() error {
 	return nil
 }
 
-// Close closes T and Grad, for this process. It is idempotent.
+// Close closes T and Grad in this process. It is idempotent.
 func (p *Param) Close() error {
 	var first error
 	for _, t := range p.tensors() {

@@ -2,8 +2,9 @@ package autograd
 
 import "github.com/shoal-mp/shoal/tensor"
 
-// AvgPool2d returns the mean of each window of images x, (N, C, H, W): (N, C, H', W'), rounded down
-// as in Conv2d, unless Ceil says up. Padding counts as zeros, and what is beyond it not at all.
+// AvgPool2d returns the mean of each window of images x, (N, C, H, W), as (N, C, H', W'). H' and W'
+// are those of Conv2d, rounded down, or up if o.Ceil is set. Padding counts as zeros. Pixels beyond
+// the padding do not count.
 func AvgPool2d(x *Var, o Window) *Var {
 	want("AvgPool2d", "an image batch (N, C, H, W)", x, 4)
 	if o.Stride == [2]int{} {

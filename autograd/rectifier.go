@@ -4,16 +4,16 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// ELU returns x where it is positive, and alpha · (e^x - 1) elsewhere.
+// ELU returns x where x is positive, and alpha · (e^x - 1) elsewhere (Clevert and others, 2015).
 func ELU(x *Var, alpha float64) *Var { return elu("ELU", x, alpha, 1, 1) }
 
-// SELU returns ELU with PyTorch's alpha, all of it scaled: activations that keep mean 0 and
+// SELU returns ELU with a fixed alpha, times a fixed scale, by which activations keep mean 0 and
 // variance 1 (Klambauer and others, 2017).
 func SELU(x *Var) *Var {
 	return elu("SELU", x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
 }
 
-// CELU returns x where it is positive, and alpha · (e^(x/alpha) - 1) elsewhere.
+// CELU returns x where x is positive, and alpha · (e^(x/alpha) - 1) elsewhere (Barron, 2017).
 func CELU(x *Var, alpha float64) *Var {
 	if alpha == 0 {
 		misuse("CELU with alpha 0")
@@ -35,8 +35,8 @@ func elu(op string, x *Var, alpha, scale, inner float64) *Var {
 	})
 }
 
-// Softplus returns log(1 + e^(beta·x)) / beta, and x where beta·x is above threshold, from where on
-// both are hardly different. PyTorch's defaults are 1 and 20.
+// Softplus returns log(1 + e^(beta·x)) / beta, and x where beta·x is above threshold, where the two
+// hardly differ. PyTorch's defaults are 1 and 20.
 func Softplus(x *Var, beta, threshold float64) *Var {
 	if beta == 0 {
 		misuse("Softplus with beta 0")
@@ -49,7 +49,8 @@ func Softplus(x *Var, beta, threshold float64) *Var {
 	}).twice(func(_, dy *Var) []*Var { return of(Where(above, dy, Mul(dy, Sigmoid(MulScalar(x, beta))))) })
 }
 
-// LogSigmoid returns the logarithm of the sigmoid of x, exact also where that is almost 0.
+// LogSigmoid returns the logarithm of the sigmoid of x, accurate also where the sigmoid is almost
+// 0.
 func LogSigmoid(x *Var) *Var {
 	y := tensor.Minimum(x.t, x.t.Number(0)).Sub(tensor.Log1p(tensor.Abs(x.t).Neg().Exp()))
 	return unary("LogSigmoid", x, y, x.t, func(dy *tensor.Tensor) *tensor.Tensor {
@@ -60,7 +61,7 @@ func LogSigmoid(x *Var) *Var {
 // Softsign returns x / (1 + |x|).
 func Softsign(x *Var) *Var { return Div(x, AddScalar(Abs(x), 1)) }
 
-// Mish returns x · tanh(log(1 + e^x)).
+// Mish returns x · tanh(log(1 + e^x)) (Misra, 2019).
 func Mish(x *Var) *Var {
 	inner := tensor.Tanh(tensor.Log1p(tensor.Exp(x.t)))
 	return unary("Mish", x, tensor.Mul(x.t, inner), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
@@ -73,8 +74,8 @@ func Mish(x *Var) *Var {
 	})
 }
 
-// Hardtanh returns x with elements below lo moved up to lo and those above hi down to hi. Only what
-// lies between them gets a gradient.
+// Hardtanh returns x with elements below lo set to lo and those above hi set to hi. Only elements
+// strictly between lo and hi get a gradient.
 func Hardtanh(x *Var, lo, hi float64) *Var {
 	if !(lo < hi) {
 		misuse("Hardtanh between %v and %v: the first is less", lo, hi)
@@ -82,7 +83,7 @@ func Hardtanh(x *Var, lo, hi float64) *Var {
 	return hardTanh("Hardtanh", x, lo, hi)
 }
 
-// ReLU6 returns ReLU of x, and 6 where that is more.
+// ReLU6 returns x clamped to 0 and 6.
 func ReLU6(x *Var) *Var { return hardTanh("ReLU6", x, 0, 6) }
 
 func hardTanh(op string, x *Var, lo, hi float64) *Var {
@@ -91,7 +92,7 @@ func hardTanh(op string, x *Var, lo, hi float64) *Var {
 	}).twice(func(_, dy *Var) []*Var { return of(Where(between(x.t, lo, hi), dy, dy.like(0))) })
 }
 
-// Hardsigmoid returns x/6 + 1/2, between 0 and 1.
+// Hardsigmoid returns x/6 + 1/2, clamped to 0 and 1.
 func Hardsigmoid(x *Var) *Var {
 	y := tensor.Clamp(plus(x.t, 3), 0, 6).MulScalar(1.0 / 6)
 	return unary("Hardsigmoid", x, y, x.t, func(dy *tensor.Tensor) *tensor.Tensor {
@@ -112,14 +113,14 @@ func Hardswish(x *Var) *Var {
 	})
 }
 
-// Softshrink returns x moved towards 0 by lambda, and 0 where it is no farther from it.
+// Softshrink returns 0 where |x| <= lambda, and x moved towards 0 by lambda elsewhere.
 func Softshrink(x *Var, lambda float64) *Var {
 	checkLambda("Softshrink", lambda)
 	y := tensor.Sub(x.t, tensor.Clamp(x.t, -lambda, lambda))
 	return shrink("Softshrink", x, tensor.Where(near(x, lambda), y.Number(0), y), lambda)
 }
 
-// Hardshrink returns x, and 0 where it is no farther from 0 than lambda.
+// Hardshrink returns 0 where |x| <= lambda, and x elsewhere.
 func Hardshrink(x *Var, lambda float64) *Var {
 	return shrink("Hardshrink", x, tensor.Where(near(x, lambda), x.t.Number(0), x.t), lambda)
 }
@@ -149,7 +150,7 @@ func checkLambda(op string, lambda float64) {
 // Tanhshrink returns x - tanh(x).
 func Tanhshrink(x *Var) *Var { return Sub(x, Tanh(x)) }
 
-// Threshold returns x where it is above threshold, and value elsewhere.
+// Threshold returns x where x is above threshold, and value elsewhere.
 func Threshold(x *Var, threshold, value float64) *Var {
 	below := tensor.Le(x.t, x.t.Number(threshold))
 	return unary("Threshold", x, tensor.Where(below, x.t.Number(value), x.t), x.t,
@@ -158,8 +159,8 @@ func Threshold(x *Var, threshold, value float64) *Var {
 		}).twice(func(_, dy *Var) []*Var { return of(Where(below, dy.like(0), dy)) })
 }
 
-// PReLU returns x, (N, C, ...), where it is positive, and w · x elsewhere; w has one element, or
-// one for each channel.
+// PReLU returns x, (N, C, ...), where x is positive, and w · x elsewhere (He and others, 2015). w
+// has one element, or one for each channel.
 func PReLU(x, w *Var) *Var {
 	shape := []int{1}
 	if n := w.t.Numel(); w.t.Dims() != 1 || n != 1 && (x.t.Dims() < 2 || x.t.Dim(1) != n) {
@@ -188,7 +189,7 @@ func PReLU(x, w *Var) *Var {
 	})
 }
 
-// GLU returns the first half of x along a dimension, times the sigmoid of the second.
+// GLU returns the first half of x along dim, times the sigmoid of the second half.
 func GLU(x *Var, dim int) *Var {
 	if x.t.Dims() == 0 || x.t.Dim(dim)%2 != 0 {
 		misuse("GLU of shape %v along dimension %d: its size is even", x.Shape(), dim)

@@ -5,21 +5,21 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Recurrence is how states go through a sequence.
+// A Recurrence has the weights that carry a state from one element of a sequence to the next.
 type Recurrence struct {
-	Weight *Var // (gates·hidden, states): what a state gives to the gates at the next element
-	Bias   *Var // (gates·hidden) of a GRU, or nil. That of an LSTM is a part of what elements give
-	// (states, hidden) of an LSTM: its states are projected to so many features. Nil: they are not,
-	// and states is hidden
+	Weight *Var // (gates·hidden, states): maps a state to its part of the next gates
+	Bias   *Var // (gates·hidden) of a GRU's states, or nil; an LSTM's is in the argument gates
+	// (states, hidden) of an LSTM: maps a hidden vector to a state of fewer features. Nil: states
+	// equals hidden
 	Proj      *Var
-	Backwards bool // from the last element to the first
+	Backwards bool // go from the last element to the first
 }
 
-// LSTM takes N examples through long short-term memory. gates (L, N, 4·hidden) is what each element
-// gives to the gates, which are those of the input, of forgetting, of the cell and of the output; h
-// (N, states) and c (N, hidden) are the first states and cells. It returns the states at each
-// element, (L, N, states), and the last states and cells. On the host all of it is one kernel,
-// unless states are projected.
+// LSTM runs N sequences of length L through long short-term memory (Hochreiter and Schmidhuber,
+// 1997). gates, (L, N, 4·hidden), has the inputs of the gates: input, forget, cell and output. h,
+// (N, states), and c, (N, hidden), have the first states and cells. LSTM returns the states after
+// each element, (L, N, states), and the last states and cells. On the host it is one kernel, unless
+// r.Proj is set.
 func LSTM(gates, h, c *Var, r Recurrence) (y, lastH, lastC *Var) {
 	if r.Bias != nil {
 		misuse("LSTM with Bias: add it to gates")
@@ -40,10 +40,10 @@ func LSTM(gates, h, c *Var, r Recurrence) (y, lastH, lastC *Var) {
 	return y, Select(y, 0, r.last(l)), Select(all, 0, l)
 }
 
-// GRU takes N examples through gated recurrent units. gates (L, N, 3·hidden) is what each element
-// gives to the gates, which are those of resetting, of updating, and of what is new; h (N, hidden)
-// are the first states. It returns the states at each element, (L, N, hidden), and the last ones.
-// On the host all of it is one kernel.
+// GRU runs N sequences of length L through gated recurrent units (Cho and others, 2014). gates, (L,
+// N, 3·hidden), has the inputs of the gates: reset, update and new. h, (N, hidden), has the first
+// states. GRU returns the states after each element, (L, N, hidden), and the last states, (N,
+// hidden). On the host it is one kernel.
 func GRU(gates, h *Var, r Recurrence) (y, last *Var) {
 	if r.Proj != nil {
 		misuse("GRU with Proj: only the states of an LSTM are projected")

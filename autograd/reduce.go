@@ -6,7 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Keep returns f(x, dims...) with the dimensions that f reduces kept, with size 1.
+// Keep returns f(x, dims...) with each dimension that f reduces kept at size 1: PyTorch's
+// keepdim=True.
 func Keep(f func(x *Var, dims ...int) *Var, x *Var, dims ...int) *Var {
 	return Reshape(f(x, dims...), kept(x.Shape(), dims)...)
 }
@@ -22,7 +23,7 @@ func kept(shape, dims []int) []int {
 	return out
 }
 
-// Sum returns the sum of x over dims, which disappear, or over all dimensions if there are none.
+// Sum returns the sum of x over dims, or over all dimensions without dims.
 func Sum(x *Var, dims ...int) *Var {
 	if len(dims) == 0 {
 		dims = allDims(x)
@@ -34,7 +35,7 @@ func Sum(x *Var, dims ...int) *Var {
 	return v.twice(func(y, dy *Var) []*Var { return of(Reshape(dy, kept(y.inputs[0].Shape(), dims)...)) })
 }
 
-// Mean returns the mean of x over dims, which disappear, or over all dimensions if there are none.
+// Mean returns the mean of x over dims, or over all dimensions without dims.
 func Mean(x *Var, dims ...int) *Var {
 	if len(dims) == 0 {
 		dims = allDims(x)
@@ -77,8 +78,8 @@ func stretch(dy *tensor.Tensor, shape, dims []int) *tensor.Tensor {
 	return dy.Expand(shape...)
 }
 
-// Variance returns the variances of x over dims, which disappear, or over all dimensions if there
-// are none: the mean squares of what Mean leaves, but divided by one less than their number.
+// Variance returns the unbiased variances of x over dims, or over all dimensions without dims: the
+// sums of squared distances from the mean, divided by one less than the number of elements.
 func Variance(x *Var, dims ...int) *Var {
 	off := tensor.Sub(x.t, tensor.Keep(tensor.Mean, x.t, dims...))
 	scale := 1 / float64(max(0, count(x, dims)-1)) // infinite for fewer than two, of which the variance is NaN
@@ -91,8 +92,8 @@ func Variance(x *Var, dims ...int) *Var {
 	})
 }
 
-// Std returns the standard deviations of x over dims, the roots of Variance. Where all elements are
-// equal the gradient is zero.
+// Std returns the standard deviations of x over dims, the roots of Variance. If all elements are
+// equal, the gradient is zero.
 func Std(x *Var, dims ...int) *Var { return rooted("Std", Variance(x, dims...)) }
 
 // rooted returns the roots of squares, whose derivative is zero where they are.
@@ -105,8 +106,7 @@ func rooted(op string, v *Var) *Var {
 	})
 }
 
-// Prod returns the products of x over dims, which disappear, or over all dimensions if there are
-// none.
+// Prod returns the products of x over dims, or over all dimensions without dims.
 func Prod(x *Var, dims ...int) *Var {
 	return reduction("Prod", x, tensor.Prod, dims, func(y *tensor.Tensor) *tensor.Tensor {
 		zeros := tensor.Sum(tensor.Eq(x.t, x.t.Number(0))).Item()
@@ -172,12 +172,12 @@ func product(shape []int) int {
 	return n
 }
 
-// Amax returns the greatest elements of x over dims, which disappear, or over all dimensions if
-// there are none. Equal ones share the gradient.
+// Amax returns the greatest elements of x over dims, or over all dimensions without dims. Equal
+// elements share the gradient.
 func Amax(x *Var, dims ...int) *Var { return shared("Amax", x, tensor.Amax, dims) }
 
-// Amin returns the least elements of x over dims, which disappear, or over all dimensions if there
-// are none. Equal ones share the gradient.
+// Amin returns the least elements of x over dims, or over all dimensions without dims. Equal
+// elements share the gradient.
 func Amin(x *Var, dims ...int) *Var { return shared("Amin", x, tensor.Amin, dims) }
 
 func shared(op string, x *Var, f func(t *tensor.Tensor, dims ...int) *tensor.Tensor, dims []int) *Var {
@@ -207,7 +207,7 @@ func reduction(op string, x *Var, f func(t *tensor.Tensor, dims ...int) *tensor.
 	return v
 }
 
-// CumSum returns the running sums along a dimension.
+// CumSum returns the running sums along dim.
 func CumSum(x *Var, dim int) *Var {
 	return unary("CumSum", x, tensor.CumSum(x.t, dim), nil, func(dy *tensor.Tensor) *tensor.Tensor {
 		before := tensor.CumSum(dy, dim).Sub(dy) // and each element goes into all sums but those before it

@@ -6,8 +6,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Scope lends the memory of a training step, and gets it back at once instead of leaving it to
-// the garbage collector: the values computed from its constants live until Reset.
+// A Scope lends memory to the values of a training step. Reset takes the memory back for the next
+// step, without the garbage collector. The values of a scope are those computed from its Const,
+// Leaf and NoGrad.
 //
 //	s := autograd.NewScope()
 //	for batch := range batches {
@@ -16,9 +17,9 @@ import (
 //		s.Reset()
 //	}
 //
-// After Reset, no Var made in the scope may be used, nor a tensor that came from its T: Clone what
-// must stay. A Scope belongs to one goroutine. A nil *Scope is what [Const] uses: every value is
-// new and lives as long as it is referred to.
+// After Reset the program must not use a Var of the scope, nor a tensor of such a Var. Clone a
+// tensor that must stay. A Scope belongs to one goroutine. With a nil *Scope each value has memory
+// of its own, which the garbage collector frees.
 type Scope struct {
 	free  map[form][]*tensor.Tensor
 	views map[look]*tensor.Tensor
@@ -53,25 +54,26 @@ func NewScope() *Scope {
 	return &Scope{free: map[form][]*tensor.Tensor{}, views: map[look]*tensor.Tensor{}}
 }
 
-// Const returns t as a value of the scope that gets no gradient, see [Const].
+// Const returns t as a value of the scope without a gradient, as the function [Const] does.
 func (s *Scope) Const(t *tensor.Tensor) *Var {
 	v := s.newVar()
 	v.t = t
 	return v
 }
 
-// NoGrad returns t as a value of the scope from which nothing is recorded, see [NoGrad].
+// NoGrad returns t as a value of the scope whose operations are not recorded, as the function
+// [NoGrad] does.
 func (s *Scope) NoGrad(t *tensor.Tensor) *Var {
 	v := s.Const(t)
 	v.quiet = true
 	return v
 }
 
-// KeepBuffers has layers leave their running statistics alone: a replica's, when those of another
-// one count.
+// KeepBuffers makes layers leave their running statistics unchanged, for a replica of a module
+// whose first replica updates them.
 func (s *Scope) KeepBuffers() { s.keeps = true }
 
-// Reset takes back everything that was computed in the scope.
+// Reset takes back the memory of all values of the scope.
 func (s *Scope) Reset() {
 	for _, v := range s.vars[:s.used] {
 		*v = Var{}

@@ -18,7 +18,8 @@ func owned(t *tensor.Tensor) *tensor.Tensor {
 	return c
 }
 
-// Reshape returns x with another shape of as many elements; one size may be -1.
+// Reshape returns x with another shape of as many elements. One size may be -1, which stands for
+// the rest.
 func Reshape(x *Var, shape ...int) *Var {
 	v := wrap("Reshape", x.reshaped(shape), x)
 	if v.needs {
@@ -53,21 +54,21 @@ func (v *Var) reshaped(shape []int) *tensor.Tensor {
 	return t
 }
 
-// Squeeze returns x without the given dimensions, by default without all, where their size is 1.
+// Squeeze returns x without those of dims that have size 1; without dims, of all dimensions.
 func Squeeze(x *Var, dims ...int) *Var {
 	squeezed := x.t.Squeeze(dims...)
 	defer squeezed.Close()
 	return Reshape(x, squeezed.Shape()...)
 }
 
-// Unsqueeze returns x with a dimension of size 1 put in as dimension dim.
+// Unsqueeze returns x with a new dimension dim of size 1.
 func Unsqueeze(x *Var, dim int) *Var {
 	unsqueezed := x.t.Unsqueeze(dim)
 	defer unsqueezed.Close()
 	return Reshape(x, unsqueezed.Shape()...)
 }
 
-// Expand returns x broadcast to a shape, in which -1 stands for x's own size.
+// Expand returns x broadcast to a shape. A size of -1 keeps x's.
 func Expand(x *Var, shape ...int) *Var {
 	v := wrap("Expand", owned(x.t.Expand(shape...)), x)
 	if v.needs {
@@ -114,7 +115,7 @@ func Transpose(x *Var, a, b int) *Var {
 	return v.twice(func(_, dy *Var) []*Var { return of(Transpose(dy, a, b)) })
 }
 
-// Flip returns x with its elements in the opposite order along dims, see tensor.Flip.
+// Flip returns x with its elements in reverse order along dims, as [tensor.Flip] does.
 func Flip(x *Var, dims ...int) *Var {
 	v := wrap("Flip", tensor.Flip(x.t, dims...), x)
 	if v.needs {
@@ -125,23 +126,23 @@ func Flip(x *Var, dims ...int) *Var {
 	return v
 }
 
-// Select returns the part of x at index i of a dimension, which disappears.
+// Select returns the part of x at index i of dim, without this dimension.
 func Select(x *Var, dim, i int) *Var {
 	return part("Select", x, func(t *tensor.Tensor) *tensor.Tensor { return t.Select(dim, i) })
 }
 
-// Narrow returns n indices of a dimension of x, from start on.
+// Narrow returns the indices start to start+n-1 of x along dim.
 func Narrow(x *Var, dim, start, n int) *Var {
 	return part("Narrow", x, func(t *tensor.Tensor) *tensor.Tensor { return t.Narrow(dim, start, n) })
 }
 
-// Slice returns every step-th index of a dimension of x, from from up to but without to, see
-// tensor.Tensor.Slice.
+// Slice returns every step-th index of x along dim, beginning with from and below to, as
+// [tensor.Tensor.Slice] does.
 func Slice(x *Var, dim, from, to, step int) *Var {
 	return part("Slice", x, func(t *tensor.Tensor) *tensor.Tensor { return t.Slice(dim, from, to, step) })
 }
 
-// Split returns parts of x of size indices of a dimension each; the last may have fewer.
+// Split returns parts of x with size indices along dim each; the last may have fewer.
 func Split(x *Var, size, dim int) []*Var {
 	if size < 1 {
 		misuse("Split into parts of %d: want at least 1", size)
@@ -175,7 +176,7 @@ func whole(op string, x *Var, shape []int, view func(*tensor.Tensor) *tensor.Ten
 	return unary(op, x, all, nil, view).twice(func(y, dy *Var) []*Var { return of(part(op, dy, view)) })
 }
 
-// Cat joins values along a dimension.
+// Cat returns the values one after another along dim. Their other dimensions must be equal.
 func Cat(dim int, xs ...*Var) *Var {
 	ts := make([]*tensor.Tensor, len(xs))
 	for i, x := range xs {
@@ -207,7 +208,7 @@ func Cat(dim int, xs ...*Var) *Var {
 	})
 }
 
-// Stack joins values of one shape along a new dimension.
+// Stack returns the values, which must have the same shape, along a new dimension dim.
 func Stack(dim int, xs ...*Var) *Var {
 	wide := make([]*Var, len(xs))
 	for i, x := range xs {

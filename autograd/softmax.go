@@ -5,16 +5,16 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// LogSoftmax returns the logarithm of the softmax over dimension dim of x, which counts from the
-// end if it is negative. A single number has dimension 0 or -1 here, as in PyTorch.
+// LogSoftmax returns the logarithm of the softmax of x along dim. A negative dim counts from the
+// end. A value without dimensions counts as one of dimension 1, as in PyTorch.
 func LogSoftmax(x *Var, dim int) *Var { return over("LogSoftmax", x, dim, lastLogSoftmax) }
 
 func lastLogSoftmax(x *Var) *Var {
 	return dispatch("LogSoftmax", x, logSoftmax[float32], logSoftmax[float64], logSoftmaxOn)(x)
 }
 
-// Softmax returns e^x divided by its sum over dimension dim of x, which counts from the end if it
-// is negative. A single number has dimension 0 or -1 here, as in PyTorch.
+// Softmax returns e^x divided by its sum along dim. A negative dim counts from the end. A value
+// without dimensions counts as one of dimension 1, as in PyTorch.
 func Softmax(x *Var, dim int) *Var { return over("Softmax", x, dim, lastSoftmax) }
 
 func lastSoftmax(x *Var) *Var {
@@ -103,8 +103,8 @@ func rowsOf(op string, x *Var) (rows, cols int) {
 	return x.t.Numel() / cols, cols
 }
 
-// LogSumExp returns the logarithm of the sum of e^x over dims, which disappear, or over all
-// dimensions if there are none. No exponential overflows.
+// LogSumExp returns the logarithm of the sum of e^x over dims, or over all dimensions without dims.
+// It does not overflow for large x.
 func LogSumExp(x *Var, dims ...int) *Var {
 	top := tensor.Keep(tensor.Amax, x.t, dims...)
 	finite := tensor.IsFinite(top)
@@ -113,6 +113,6 @@ func LogSumExp(x *Var, dims ...int) *Var {
 	return Add(sums, Reshape(shift, sums.Shape()...))
 }
 
-// Norm returns the Euclidean norms of x over dims, which disappear, or over all dimensions if there
-// are none: the roots of the sums of squares. Where all elements are zero the gradient is zero.
+// Norm returns the Euclidean norms of x over dims, or over all dimensions without dims: the roots
+// of the sums of squares. If all elements are zero, the gradient is zero.
 func Norm(x *Var, dims ...int) *Var { return rooted("Norm", Sum(Mul(x, x), dims...)) }

@@ -7,9 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Var is a value in a graph: a tensor, and how it was computed if a gradient may be asked for.
-// Operations make new ones. A Var belongs to one goroutine; it does not travel to other processes,
-// only a [Param] does.
+// A Var is a value in a graph: a tensor, and how it was computed if it needs a gradient. Operations
+// return new Vars. A Var belongs to one goroutine. It does not travel to other processes; a Param
+// does.
 type Var struct {
 	t      *tensor.Tensor
 	grad   *tensor.Tensor // while Backward or Grad runs
@@ -60,30 +60,29 @@ func (v *Var) input(i int) *Var {
 	return nil
 }
 
-// Const returns t as a value that needs no gradient: a batch, or a target. t must stay open and
-// unchanged until Backward, which notices if it was changed.
+// Const returns t as a value that needs no gradient, such as a batch or a target. t must stay open
+// and unchanged until Backward, which panics if it sees a change.
 func Const(t *tensor.Tensor) *Var { return &Var{t: t} }
 
-// NoGrad returns t as a value from which nothing is recorded: what is computed from it, with
-// whatever parameters, needs no gradient and keeps nothing for one. It is PyTorch's
-// torch.no_grad(), which is a switch of a thread; goroutines have none, so the input of the network
-// carries it.
+// NoGrad returns t as a value whose operations are not recorded. A result computed from it, with
+// any parameters, has no gradient and keeps no values for one. torch.no_grad() is a switch of a
+// thread; a goroutine has no such switch, so here the input of the network carries it.
 //
 //	logits := net.Forward(autograd.NoGrad(images))
 func NoGrad(t *tensor.Tensor) *Var { return &Var{t: t, quiet: true} }
 
-// T returns the value. It belongs to the graph: changing it before Backward is noticed there, if
-// its gradient needs it.
+// T returns the tensor of the value. It belongs to the graph: if the program changes it before
+// Backward and a gradient needs it, Backward panics.
 func (v *Var) T() *tensor.Tensor { return v.t }
 
 // Item returns the value of a Var of one element, such as a loss.
 func (v *Var) Item() float64 { return v.t.Item() }
 
-// Shape returns the shape of the value, which must not be changed.
+// Shape returns the shape of the value. Do not change the slice.
 func (v *Var) Shape() []int { return v.t.Shape() }
 
-// Grad returns the gradient of a Param's Var, which is the Param's Grad, and nil of other values:
-// theirs are used up by Backward.
+// Grad returns the gradient of a Leaf, and the Grad of a Param for its Var. For other values it
+// returns nil, since Backward does not keep their gradients.
 func (v *Var) Grad() *tensor.Tensor {
 	if v.param == nil {
 		return nil
@@ -91,14 +90,14 @@ func (v *Var) Grad() *tensor.Tensor {
 	return v.param.Grad
 }
 
-// KeepsBuffers reports whether layers leave their running statistics alone, see
-// [Scope.KeepBuffers].
+// KeepsBuffers reports whether layers leave their running statistics unchanged, as
+// [Scope.KeepBuffers] asks.
 func (v *Var) KeepsBuffers() bool { return v.scope != nil && v.scope.keeps }
 
-// RequiresGrad reports whether Backward would reach a Param from v.
+// RequiresGrad reports whether v depends on a Param that is not frozen, or on a Leaf.
 func (v *Var) RequiresGrad() bool { return v.needs }
 
-// Detach returns the same value without how it was computed.
+// Detach returns a Var of the same tensor without its graph, so no gradient flows through it.
 func (v *Var) Detach() *Var { return &Var{t: v.t, scope: v.scope, quiet: v.quiet} }
 
 // result returns the Var of an operation's output, whose elements are anything. If it needs a

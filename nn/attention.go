@@ -9,35 +9,36 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A MultiheadAttention layer has several heads attend to a sequence, each to its part of the
-// projected features.
+// A MultiheadAttention layer attends to a sequence with several heads, each with its part of the
+// projected features (Vaswani and others, 2017).
 type MultiheadAttention struct {
 	Mode
 
-	InProjWeight *autograd.Param // (3·embed, embed): of queries, keys and values; or nil, and then there are
+	InProjWeight *autograd.Param // (3·embed, embed) for queries, keys and values; if nil, the next three:
 	QProjWeight  *autograd.Param // (embed, embed)
 	KProjWeight  *autograd.Param // (embed, kdim)
 	VProjWeight  *autograd.Param // (embed, vdim)
 	InProjBias   *autograd.Param // (3·embed), or nil
-	BiasK, BiasV *autograd.Param // (1, 1, embed): one more key that all queries see, and its value; or nil
+	BiasK, BiasV *autograd.Param // (1, 1, embed): a further key that all queries see, and its value; or nil
 	OutProj      *Linear         // embed to embed
 	Heads        int
 	BatchFirst   bool    // sequences are (N, L, embed), not (L, N, embed)
-	ZeroAttn     bool    // one more key and value, of zeros, that all queries see: PyTorch's add_zero_attn
-	P            float64 // the probability that a weight is dropped in training
+	ZeroAttn     bool    // a further key and value of zeros that all queries see: add_zero_attn
+	P            float64 // probability that a weight is dropped in training
 
 	Generator *tensor.Generator `wire:"-" torch:"-"` // as that of a Dropout
 }
 
-// NewMultiheadAttention returns a float32 layer, initialised as PyTorch's with numbers from g, or
-// from the default generator if g is nil. It panics unless heads divides embed.
+// NewMultiheadAttention returns a Float32 layer for queries, keys and values of embed features. It
+// is initialised as PyTorch's, with numbers from g, or from the default generator if g is nil. It
+// panics unless heads divides embed.
 func NewMultiheadAttention(embed, heads int, g *tensor.Generator) *MultiheadAttention {
 	return newMultiheadAttention("NewMultiheadAttention", embed, heads, embed, embed, g)
 }
 
-// NewMultiheadAttentionOf returns a layer as [NewMultiheadAttention] does, of keys with kdim
-// features and values with vdim. Where one of them is not embed, each of the three has a weight of
-// its own, as in PyTorch.
+// NewMultiheadAttentionOf returns a layer for queries of embed features, keys of kdim features and
+// values of vdim features. If kdim or vdim is not embed, queries, keys and values have separate
+// weights, as in PyTorch. The other arguments are those of NewMultiheadAttention.
 func NewMultiheadAttentionOf(embed, heads, kdim, vdim int, g *tensor.Generator) *MultiheadAttention {
 	return newMultiheadAttention("NewMultiheadAttentionOf", embed, heads, kdim, vdim, g)
 }
@@ -65,9 +66,9 @@ func xavier(name string, g *tensor.Generator, out, in int) *autograd.Param {
 	return autograd.NewParam(name, tensor.New(tensor.Float32, out, in).Uniform(g, -bound, bound))
 }
 
-// AddBiasKV gives m one more key and value, which are learned: PyTorch's add_bias_kv. They are
-// initialised as PyTorch's with numbers from g, or from the default generator if g is nil. Call it
-// before parameters are counted, shared or given to an optimizer.
+// AddBiasKV adds a learned key and value to those that queries see: PyTorch's add_bias_kv. They are
+// initialised as PyTorch's, with numbers from g, or from the default generator if g is nil. Call it
+// before m is shared or its parameters are given to an optimizer.
 func (m *MultiheadAttention) AddBiasKV(g *tensor.Generator) {
 	embed := m.embed()
 	learned := func(name string) *autograd.Param {
@@ -80,30 +81,30 @@ func (m *MultiheadAttention) AddBiasKV(g *tensor.Generator) {
 // embed is how many features queries and outputs have.
 func (m *MultiheadAttention) embed() int { return m.OutProj.Weight.T.Dim(1) }
 
-// An AttentionMask says what queries do not see, as in PyTorch: of Bool, that is where it is true.
+// An AttentionMask says which keys a query does not see. As in PyTorch's layer, true hides a key.
 type AttentionMask struct {
-	// (L, S) or (N·heads, L, S): of Bool, or numbers that are added to products; nil: all is seen
+	// (L, S) or (N·heads, L, S): Bool, true where a query does not see a key, or floats that are
+	// added to the products; nil: each query sees all keys
 	Mask    *tensor.Tensor
-	Padding *tensor.Tensor // (N, S), of the same kinds: keys that no query of an example sees; nil: none
-	Causal  bool           // query i sees the keys up to i alone
+	Padding *tensor.Tensor // (N, S), Bool or floats as Mask, for all queries of an example; nil: none
+	Causal  bool           // query i sees only the keys 0 to i
 }
 
-// Forward returns the attention of a sequence x, (L, N, embed), to itself, of the same shape; see
-// Attend.
+// Forward returns the attention of a sequence x, (L, N, embed), to itself, in the same shape.
 func (m *MultiheadAttention) Forward(x *autograd.Var) *autograd.Var {
 	return m.Attend(x, x, x, AttentionMask{})
 }
 
-// Attend returns the attention of queries q, (L, N, embed), to keys k, (S, N, kdim), and values v,
-// (S, N, vdim): (L, N, embed). With BatchFirst the first two dimensions change places; without a
-// batch there is no N.
+// Attend returns the attention, (L, N, embed), of queries q, (L, N, embed), to keys k, (S, N,
+// kdim), and values v, (S, N, vdim). With BatchFirst N is the first dimension. Without a batch
+// there is no N.
 func (m *MultiheadAttention) Attend(q, k, v *autograd.Var, mask AttentionMask) *autograd.Var {
 	y, _ := m.attend(q, k, v, mask, false)
 	return y
 }
 
-// AttendWeights returns what Attend does, and the weights of the keys, (N, L, S), as means over the
-// heads; the keys that BiasK and ZeroAttn add come last. Nothing is dropped.
+// AttendWeights returns the result of Attend and the weights of the keys, (N, L, S), as means over
+// the heads. Keys of BiasK and ZeroAttn come last. AttendWeights drops no weights.
 func (m *MultiheadAttention) AttendWeights(q, k, v *autograd.Var, mask AttentionMask) (y, weights *autograd.Var) {
 	return m.attend(q, k, v, mask, true)
 }

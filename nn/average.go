@@ -6,10 +6,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Average sets the parameters and buffers of m to the means of those in several states, as periodic
-// synchronisation does with what workers have learned apart from each other. Means of integers,
-// such as a number of batches, are rounded towards 0. The states may include State(m). The error is
-// that of Load, and then nothing was changed.
+// Average sets each parameter and buffer of m to the mean of its values in several states, for
+// workers that train apart and synchronise periodically. The mean of integers, such as a number of
+// batches, is rounded towards 0. The states may include State(m). The error wraps those of [Load],
+// and then m is unchanged.
 func Average(m Module, states ...map[string]*tensor.Tensor) error {
 	own := State(m)
 	var problems []error

@@ -7,10 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Clone returns a copy of m with parameters and buffers of its own, on the heap and without
-// gradients. A parameter or buffer that m uses twice is used twice in the copy. What its fields
-// hold besides layers and parameters is copied as an assignment does; a generator of random numbers
-// is shared.
+// Clone returns a copy of m with new parameters and buffers, on the heap and without gradients. If
+// m uses a parameter or buffer twice, so does the copy. Other fields are copied by assignment, so
+// the copy shares a generator of random numbers with m.
 func Clone[M Module](m M) M {
 	c := cloner{params: map[*autograd.Param]*autograd.Param{}, buffers: map[*tensor.Tensor]*tensor.Tensor{}}
 	return c.value(reflect.ValueOf(&m).Elem()).Interface().(M)

@@ -5,22 +5,24 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Conv2d layer is a cross-correlation with learned filters.
+// A Conv2d layer is a cross-correlation of images with learned filters. Each pair has the height
+// first, then the width.
 type Conv2d struct {
-	Weight   *autograd.Param  // (out, in, KH, KW); in is of one group
+	Weight   *autograd.Param  // (out, in, KH, KW), where in is the number of channels of one group
 	Bias     *autograd.Param  // (out), or nil
-	Stride   [2]int           // zero: 1
-	Padding  [2]int           // around the image
-	Dilation [2]int           // how far apart the pixels are that neighbours in a filter see; zero: 1
-	Groups   int              // parts of the channels, each of which has filters of its own; zero: 1
-	Mode     autograd.PadMode // what the padding is; zero: zeros
-	Same     bool             // pad so much that an image keeps its size, instead of Padding: PyTorch's padding="same"
+	Stride   [2]int           // pixels from window to window; zero: 1
+	Padding  [2]int           // pixels on each side: rows above and below, columns left and right
+	Dilation [2]int           // distance of the pixels under a filter; zero: 1
+	Groups   int              // groups of channels with filters of their own; zero: 1
+	Mode     autograd.PadMode // pixels of the padding; zero: zeros
+	Same     bool             // pad so that an image keeps its size, instead of Padding: padding="same"
 }
 
-// NewConv2d returns a float32 layer from in to out channels with square filters, stride 1 and no
-// padding, initialised as PyTorch's with numbers from g, or from the default generator if g is nil.
-// Set Stride and Padding afterwards, and Groups: in is how many channels one filter sees, those of
-// one group. A depthwise convolution of 32 channels is
+// NewConv2d returns a Float32 layer from in to out channels with square filters of size pixels,
+// stride 1 and no padding. It is initialised as PyTorch's, with numbers from g, or from the default
+// generator if g is nil. Set Stride, Padding and Groups afterwards. With Groups, in is the number
+// of channels of one group, since a filter sees no others: a depthwise convolution of 32 channels
+// is
 //
 //	c := nn.NewConv2d(1, 32, 3, g)
 //	c.Groups = 32
@@ -62,19 +64,20 @@ func (c *Conv2d) same(w *autograd.Var) (p [2][2]int) {
 
 // A Conv1d layer is a cross-correlation of sequences with learned filters.
 type Conv1d struct {
-	Weight   *autograd.Param  // (out, in, K); in is of one group
+	Weight   *autograd.Param  // (out, in, K), where in is the number of channels of one group
 	Bias     *autograd.Param  // (out), or nil
-	Stride   int              // zero: 1
-	Padding  int              // before and after a sequence
-	Dilation int              // how far apart the elements are that neighbours in a filter see; zero: 1
-	Groups   int              // parts of the channels, each of which has filters of its own; zero: 1
-	Mode     autograd.PadMode // what the padding is; zero: zeros
-	Same     bool             // pad so much that a sequence keeps its length, instead of Padding
+	Stride   int              // elements from window to window; zero: 1
+	Padding  int              // elements before and after a sequence
+	Dilation int              // distance of the elements under a filter; zero: 1
+	Groups   int              // groups of channels with filters of their own; zero: 1
+	Mode     autograd.PadMode // elements of the padding; zero: zeros
+	Same     bool             // pad so that a sequence keeps its length, instead of Padding
 }
 
-// NewConv1d returns a float32 layer from in to out channels with filters of a size, stride 1 and no
-// padding, initialised as PyTorch's with numbers from g, or from the default generator if g is nil.
-// Groups is set afterwards, as that of a [NewConv2d].
+// NewConv1d returns a Float32 layer from in to out channels with filters of size elements, stride 1
+// and no padding. It is initialised as PyTorch's, with numbers from g, or from the default
+// generator if g is nil. To use Groups, set it afterwards, and give the channels of one group as
+// in: see [NewConv2d].
 func NewConv1d(in, out, size int, g *tensor.Generator) *Conv1d {
 	checkSizes("NewConv1d", in, out, size)
 	fanIn := in * size

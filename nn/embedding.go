@@ -5,17 +5,17 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An Embedding layer has a row of learned features for each of n things.
+// An Embedding layer has a row of learned features for each number from 0 to n-1.
 type Embedding struct {
 	Weight *autograd.Param // (n, features)
-	// things that stand for nothing: their rows get no gradient. They count from the end if they
-	// are negative
+	// numbers whose rows get no gradient: PyTorch's padding_idx. A negative number counts from the
+	// end
 	Padding []int64
 }
 
-// NewEmbedding returns a float32 layer, initialised as PyTorch's with numbers from g, or from the
-// default generator if g is nil. The rows of what is padding, PyTorch's padding_idx, are zeros and
-// stay so.
+// NewEmbedding returns a Float32 layer, initialised as PyTorch's, with numbers from g, or from the
+// default generator if g is nil. The rows of padding, PyTorch's padding_idx, are zeros and stay
+// zeros.
 func NewEmbedding(n, features int, g *tensor.Generator, padding ...int64) *Embedding {
 	checkSizes("NewEmbedding", n, features)
 	w := tensor.RandN(tensor.Float32, g, n, features)
@@ -25,7 +25,7 @@ func NewEmbedding(n, features int, g *tensor.Generator, padding ...int64) *Embed
 	return &Embedding{autograd.NewParam("weight", w), padding}
 }
 
-// Forward takes the numbers of things, Int64 of any shape, and returns (..., features).
+// Forward takes numbers, Int64 of any shape (...), and returns their rows, (..., features).
 func (e *Embedding) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.Embedding(e.Weight.Var(), x, e.Padding...)
 }

@@ -2,17 +2,18 @@ package nn
 
 import "errors"
 
-// What may be wrong with a state that is loaded. All problems of a state are reported at once, each
-// with its name.
+// Faults of a state that is loaded. The error of a load wraps all of its faults, with the names of
+// the tensors. Test for them with errors.Is.
 var (
-	// ErrMissing is wrapped for a parameter that the state does not have.
+	// ErrMissing is wrapped for a parameter or buffer that the state does not have.
 	ErrMissing = errors.New("nn: missing from the state")
-	// ErrUnexpected is wrapped for a tensor of the state that the module has no parameter for.
+	// ErrUnexpected is wrapped for a tensor of the state without a parameter or buffer in the
+	// module.
 	ErrUnexpected = errors.New("nn: unexpected in the state")
-	// ErrShape is wrapped for a tensor that has another shape than the parameter.
+	// ErrShape is wrapped for a tensor whose shape is not the parameter's.
 	ErrShape = errors.New("nn: shape differs")
-	// ErrDType is wrapped for a tensor that has another dtype than the parameter.
+	// ErrDType is wrapped for a tensor whose dtype is not the parameter's.
 	ErrDType = errors.New("nn: dtype differs")
-	// ErrFile is wrapped for a file that is none of those which LoadFile reads.
+	// ErrFile is wrapped for a file of a format that LoadFile does not read.
 	ErrFile = errors.New("nn: unknown kind of file")
 )

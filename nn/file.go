@@ -15,16 +15,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// LoadFile moves m to a device, or to the host if that is nil, and copies the tensors of a file
-// into its parameters and buffers. The file is one of torch.save (a state dict, or a whole module),
-// a .safetensors file, or the index of several: what it is is in its first bytes, and its name does
-// not matter. Tensors that were saved from a GPU are read like others.
+// LoadFile moves m to a device, or to the host if dev is nil, and copies the tensors of a file into
+// its parameters and buffers. The file is a state dict or a whole module of torch.save, a
+// .safetensors file, or the index of several. LoadFile tells the format by the content, not by the
+// name. It also reads tensors that were saved on a GPU.
 //
-// Every name of State(m) has to be in the file, and none besides: the error wraps ErrMissing,
-// ErrUnexpected, ErrShape or ErrDType for each that differs, ErrFile where the file is none of
-// these, or what reading says; and then nothing was changed. Floats of one width become those of
-// another, as in PyTorch; other dtypes have to be those of m. For a part of a file, and for a part
-// of m, see [ReadState], [Under] and [LoadPart].
+// The file must have exactly the names of State(m). Floats are converted to the dtype of m, as in
+// PyTorch; other dtypes must be those of m. The error wraps ErrMissing, ErrUnexpected, ErrShape or
+// ErrDType for each difference, ErrFile for another format, or is the error of reading. After an
+// error m is unchanged. For a part of a file or of m, see [ReadState], [Under] and [LoadPart].
 func LoadFile(m Module, path string, dev tensor.Device) error {
 	state, err := ReadState(path)
 	if err != nil {
@@ -69,11 +68,10 @@ func isFloat(dt tensor.DType) bool {
 	return false
 }
 
-// LoadPart copies what it can of state into m, without the demand that all names agree, as
-// PyTorch's load_state_dict with strict=False: it returns those of State(m) that are missing from
-// state and those of state that m does not have, in order. Floats of one width become those of
-// another. Shapes and dtypes of the others have to fit: the error wraps ErrShape or ErrDType for
-// each that does not, and then nothing was changed.
+// LoadPart copies the tensors whose names are in both state and m, as PyTorch's load_state_dict
+// with strict=False. It returns the names of State(m) that state lacks, and the names in state that
+// m lacks, sorted. Floats are converted to the dtype of m. The error wraps ErrShape or ErrDType for
+// each other difference, and then m is unchanged.
 func LoadPart(m Module, state map[string]*tensor.Tensor) (missing, unexpected []string, err error) {
 	own := State(m)
 	var problems []error
@@ -96,8 +94,8 @@ func LoadPart(m Module, state map[string]*tensor.Tensor) (missing, unexpected []
 }
 
 // Under returns the tensors of state whose names begin with prefix and a dot, by the rest of their
-// names: the model in a checkpoint of several things, or what DistributedDataParallel has put under
-// "module". They are those of state, not views to be closed.
+// names. It finds one model in a checkpoint of several, or the network that DistributedDataParallel
+// has saved under "module". The tensors are those of state, so the caller closes them once.
 func Under(state map[string]*tensor.Tensor, prefix string) map[string]*tensor.Tensor {
 	part := map[string]*tensor.Tensor{}
 	for name, t := range state {
@@ -131,9 +129,9 @@ func hasAll(state, names map[string]*tensor.Tensor) bool {
 	return true
 }
 
-// SaveFile writes State(m) to a file that LoadFile, and PyTorch, reads: safetensors where the name
-// of the file ends so, and otherwise a state dict of torch.save. The file takes its place when it
-// is whole.
+// SaveFile writes State(m) to a file that LoadFile and PyTorch read: a safetensors file if path
+// ends in .safetensors, and otherwise a state dict of torch.save. It writes a temporary file beside
+// path, and renames it to path when it is whole. The error is that of writing.
 func SaveFile(m Module, path string) error {
 	if strings.HasSuffix(strings.ToLower(path), ".safetensors") {
 		return safetensors.Save(path, State(m), map[string]string{"format": "pt"})
@@ -141,9 +139,9 @@ func SaveFile(m Module, path string) error {
 	return pt.Save(path, State(m))
 }
 
-// ReadState returns the tensors of a file that LoadFile reads, by name and on the host. They are
-// pages of the file, read when they are touched, where its format lets them be; the caller closes
-// each. The error wraps ErrFile, or is what reading says.
+// ReadState returns the tensors of a file that LoadFile reads, by name and on the host. If the
+// format allows it, their elements are pages of the file, which the kernel reads when they are
+// touched. The caller closes each tensor. The error wraps ErrFile, or is the error of reading.
 func ReadState(path string) (map[string]*tensor.Tensor, error) {
 	kind, err := kindOf(path)
 	if err != nil {

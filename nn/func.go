@@ -5,14 +5,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Func is a layer without parameters: the function of package autograd that has its name. Any
-// number of goroutines may use it, and two Funcs are equal if they compute the same.
+// A Func is a layer without parameters: the function of package autograd with its name. Several
+// goroutines may use it. Two Funcs are equal if they compute the same function.
 type Func struct {
-	Name string     // of a variable or a function of this package; empty for Identity
-	Args [2]float64 // the numbers that the function takes besides x
+	Name string     // name of a variable or a function of this package; empty for Identity
+	Args [2]float64 // arguments of the function besides x
 }
 
-// Funcs without numbers.
+// The activations, and other layers without parameters and without numbers.
 var (
 	Identity    = Func{}                    // x itself
 	ReLU        = Func{Name: "ReLU"}        // the larger of x and 0
@@ -47,14 +47,14 @@ func CELU(alpha float64) Func { return Func{"CELU", [2]float64{alpha}} }
 // are 1 and 20.
 func Softplus(beta, threshold float64) Func { return Func{"Softplus", [2]float64{beta, threshold}} }
 
-// Hardtanh is x between lo and hi. PyTorch's defaults are -1 and 1.
+// Hardtanh is x clamped to lo and hi. PyTorch's defaults are -1 and 1.
 func Hardtanh(lo, hi float64) Func { return Func{"Hardtanh", [2]float64{lo, hi}} }
 
-// Softshrink is x moved towards 0 by lambda, and 0 where x is no farther from it. PyTorch's default
+// Softshrink is 0 where |x| <= lambda, and x moved towards 0 by lambda elsewhere. PyTorch's default
 // is 0.5.
 func Softshrink(lambda float64) Func { return Func{"Softshrink", [2]float64{lambda}} }
 
-// Hardshrink is x, and 0 where x is no farther from 0 than lambda. PyTorch's default is 0.5.
+// Hardshrink is 0 where |x| <= lambda, and x elsewhere. PyTorch's default is 0.5.
 func Hardshrink(lambda float64) Func { return Func{"Hardshrink", [2]float64{lambda}} }
 
 // Threshold is x where x is above threshold, and value elsewhere.
@@ -66,8 +66,7 @@ func Threshold(threshold, value float64) Func {
 // -1.
 func GLU(dim int) Func { return Func{"GLU", [2]float64{float64(dim)}} }
 
-// Forward applies the function to x, element by element unless its name says otherwise. It panics
-// if there is no function of that name.
+// Forward applies the function to x. It panics if package autograd has no function of this name.
 func (f Func) Forward(x *autograd.Var) *autograd.Var {
 	apply, ok := functions[f.Name]
 	if !ok {

@@ -13,8 +13,8 @@ type Linear struct {
 	Bias   *autograd.Param // (out), or nil
 }
 
-// NewLinear returns a float32 layer from in to out features, initialised as PyTorch's with numbers
-// from g, or from the default generator if g is nil.
+// NewLinear returns a Float32 layer from in to out features. It is initialised as PyTorch's, with
+// numbers from g, or from the default generator if g is nil.
 func NewLinear(in, out int, g *tensor.Generator) *Linear {
 	checkSizes("NewLinear", in, out)
 	return &Linear{Weight: uniform("weight", in, g, out, in), Bias: uniform("bias", in, g, out)}

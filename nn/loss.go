@@ -6,21 +6,21 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Loss is a loss function of package autograd as a value, which travels to other processes in a
-// field of this type, or in an any. What differs from PyTorch's defaults is set in a copy of one of
-// the variables, or beside the Name:
+// A Loss is a loss function of package autograd as a value. It travels to other processes, in a
+// field of type Loss or of type any. To change an option, set it in a copy of one of the variables,
+// or beside the Name:
 //
 //	nn.Loss{Name: "CrossEntropy", Smoothing: 0.1}
 type Loss struct {
-	Name      string             // of the function
-	Reduction autograd.Reduction // how the losses of rows or elements become one number
+	Name      string             // name of the function in package autograd
+	Reduction autograd.Reduction // how the losses of rows or elements become the result
 
-	Weight    *tensor.Tensor // of NLLLoss and CrossEntropy, see autograd.Classification
-	Ignore    []int64        // of the same
-	Smoothing float64        // of CrossEntropy
+	Weight    *tensor.Tensor // for NLLLoss and CrossEntropy, see autograd.Classification
+	Ignore    []int64        // for NLLLoss and CrossEntropy
+	Smoothing float64        // for CrossEntropy
 
-	Beta     float64        // of SmoothL1Loss; where it is 0 it is the L1 loss
-	Positive *tensor.Tensor // of BCEWithLogitsLoss: PyTorch's pos_weight; nil: 1
+	Beta     float64        // for SmoothL1Loss; with 0 it is the L1 loss
+	Positive *tensor.Tensor // for BCEWithLogitsLoss: PyTorch's pos_weight; nil: 1
 }
 
 // The losses with PyTorch's defaults.
@@ -32,8 +32,8 @@ var (
 	BCEWithLogitsLoss = Loss{Name: "BCEWithLogitsLoss"}     // of logits and probabilities of one shape
 )
 
-// Of returns how far x is from the target, which have the shapes that the function takes. It panics
-// if package autograd has no loss of that name.
+// Of returns the loss of x for a target. The function of package autograd says which shapes and
+// dtypes they have. Of panics if package autograd has no loss of this name.
 func (l Loss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 	switch l.Name {
 	case "NLLLoss":

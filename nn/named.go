@@ -21,8 +21,8 @@ type Layer interface {
 	Forward(x *autograd.Var) *autograd.Var
 }
 
-// Params returns the parameters of modules, each once, in the order of the fields. It panics as
-// [Named] does.
+// Params yields the parameters of modules, each once, in the order of the fields. It panics as
+// Named does.
 func Params(modules ...Module) iter.Seq[*autograd.Param] {
 	return func(yield func(*autograd.Param) bool) {
 		seen := map[*autograd.Param]bool{}
@@ -37,13 +37,13 @@ func Params(modules ...Module) iter.Seq[*autograd.Param] {
 	}
 }
 
-// Named returns the parameters of m with the names that PyTorch would give them: the path of
-// fields, in lower case and with underscores (Conv1.Weight is conv1.weight, HiddenOut.Bias
-// hidden_out.bias), and indices for the elements of slices and Sequentials. A field's tag
-// `nn:"name"` replaces its name. A parameter that two fields refer to comes twice.
+// Named yields the parameters of m with the names that PyTorch gives them. A name is the path of
+// fields, in lower case and with underscores: Conv1.Weight is conv1.weight, and HiddenOut.Bias is
+// hidden_out.bias. Elements of slices and Sequentials have their index. A tag `nn:"name"` replaces
+// the name of a field. A parameter that two fields refer to comes twice.
 //
-// It panics if only an unexported field leads to a parameter, which would then be neither trained
-// nor saved. A field with the tag `wire:"-"` is no part of the module.
+// Named panics if only an unexported field leads to a parameter, since the parameter would be
+// neither trained nor saved. A field with the tag `wire:"-"` is not a part of the module.
 func Named(m Module) iter.Seq2[string, *autograd.Param] {
 	checkComplete(m)
 	return named(m)
@@ -58,8 +58,8 @@ func named(m any) iter.Seq2[string, *autograd.Param] {
 	}
 }
 
-// Buffers returns the tensors of m that are no parameters, such as the running statistics of a
-// BatchNorm2d, with the names that PyTorch would give them: *tensor.Tensor fields, see Named.
+// Buffers yields the *tensor.Tensor fields of m, such as the running statistics of a BatchNorm2d,
+// with the names that PyTorch gives them: see [Named].
 func Buffers(m Module) iter.Seq2[string, *tensor.Tensor] {
 	return func(yield func(string, *tensor.Tensor) bool) {
 		walk(reflect.ValueOf(m), "", func(path string, v any) bool {

@@ -5,29 +5,29 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A BatchNorm2d layer moves and scales each channel to mean 0 and variance 1: over the batch while
-// it trains, as it does until Eval is called, and otherwise by running statistics of the batches
-// that it has seen.
+// A BatchNorm2d layer normalises each channel to mean 0 and variance 1 (Ioffe and Szegedy, 2015).
+// In training, which is the mode until Eval, it uses the statistics of the batch. In evaluation it
+// uses running statistics of the batches that it was trained on.
 //
-// Forward changes the statistics while it trains, without a lock: goroutines and processes that
-// train one layer may lose some of each other's batches in them, as in Hogwild.
+// In training Forward changes the running statistics without a lock. If several processes train one
+// layer, the statistics may miss some of their batches, as in Hogwild.
 type BatchNorm2d struct {
 	Mode
 
 	Weight *autograd.Param // (channels), or nil, as Bias: PyTorch's affine=False
 	Bias   *autograd.Param // (channels)
 
-	// The statistics. Where the first two are nil, a batch's own count after Eval as well:
-	// PyTorch's track_running_stats=False.
+	// The running statistics. If the first two are nil, each batch is normalised by its own
+	// statistics, after Eval as well: PyTorch's track_running_stats=False.
 	RunningMean       *tensor.Tensor // (channels)
 	RunningVar        *tensor.Tensor // (channels)
 	NumBatchesTracked *tensor.Tensor // Int64, a single number
 
 	Eps      float64 // added to variances
-	Momentum float64 // how much of a batch enters the statistics
+	Momentum float64 // part of a batch in the new statistics
 }
 
-// NewBatchNorm2d returns a float32 layer, initialised as PyTorch's.
+// NewBatchNorm2d returns a Float32 layer, initialised as PyTorch's.
 func NewBatchNorm2d(channels int) *BatchNorm2d { return newBatchNorm("NewBatchNorm2d", channels) }
 
 func newBatchNorm(what string, channels int) *BatchNorm2d {
@@ -63,10 +63,10 @@ func (b *BatchNorm2d) normalized(x *autograd.Var) *autograd.Var {
 	return y
 }
 
-// A BatchNorm1d layer is a BatchNorm2d of features or of sequences.
+// A BatchNorm1d layer is a BatchNorm2d for features or sequences.
 type BatchNorm1d BatchNorm2d
 
-// NewBatchNorm1d returns a float32 layer, initialised as PyTorch's.
+// NewBatchNorm1d returns a Float32 layer, initialised as PyTorch's.
 func NewBatchNorm1d(channels int) *BatchNorm1d {
 	return (*BatchNorm1d)(newBatchNorm("NewBatchNorm1d", channels))
 }
@@ -79,15 +79,16 @@ func (b *BatchNorm1d) Forward(x *autograd.Var) *autograd.Var {
 	return (*BatchNorm2d)(b).normalized(x)
 }
 
-// A LayerNorm layer moves and scales the elements of the last dimensions to mean 0 and variance 1.
+// A LayerNorm layer normalises the last dimensions to mean 0 and variance 1 (Ba and others, 2016).
 type LayerNorm struct {
-	Weight *autograd.Param // of the shape of those dimensions, or nil: PyTorch's elementwise_affine=False
-	Bias   *autograd.Param // of the same, or nil
-	Shape  []int           // of those dimensions, where there is no Weight
+	Weight *autograd.Param // of the normalised dimensions, or nil: elementwise_affine=False
+	Bias   *autograd.Param // of the normalised dimensions, or nil
+	Shape  []int           // sizes of the normalised dimensions, if Weight is nil
 	Eps    float64         // added to variances
 }
 
-// NewLayerNorm returns a float32 layer for last dimensions of a shape, initialised as PyTorch's.
+// NewLayerNorm returns a Float32 layer that normalises last dimensions of the given shape. It is
+// initialised as PyTorch's.
 func NewLayerNorm(shape ...int) *LayerNorm {
 	checkSizes("NewLayerNorm", shape...)
 	return &LayerNorm{Weight: constant("weight", 1, shape...), Bias: constant("bias", 0, shape...),
@@ -103,16 +104,16 @@ func (l *LayerNorm) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.LayerNorm(x, shape, optional(l.Weight), optional(l.Bias), l.Eps)
 }
 
-// A GroupNorm layer moves and scales each group of channels of each example to mean 0 and variance
-// 1. With as many groups as channels it is PyTorch's InstanceNorm.
+// A GroupNorm layer normalises each group of channels of each example to mean 0 and variance 1 (Wu
+// and He, 2018). With as many groups as channels it is PyTorch's InstanceNorm.
 type GroupNorm struct {
 	Weight *autograd.Param // (channels), or nil, as Bias: PyTorch's affine=False
 	Bias   *autograd.Param // (channels)
-	Groups int             // which divides the channels
+	Groups int             // number of groups, which divides the number of channels
 	Eps    float64         // added to variances
 }
 
-// NewGroupNorm returns a float32 layer, initialised as PyTorch's. It panics unless groups divides
+// NewGroupNorm returns a Float32 layer, initialised as PyTorch's. It panics unless groups divides
 // channels.
 func NewGroupNorm(groups, channels int) *GroupNorm {
 	checkSizes("NewGroupNorm", groups, channels)

@@ -9,51 +9,52 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Pass is one layer's way through a sequence in one direction. Its parameters have PyTorch's
-// names with a suffix: weight_ih_l0, bias_hh_l1_reverse.
+// A Pass has the parameters of one layer in one direction. Their names are PyTorch's with a suffix:
+// weight_ih_l0, bias_hh_l1_reverse.
 type Pass struct {
 	WeightIH *autograd.Param // (gates·hidden, in)
-	// (gates·hidden, states): states have as many features as hidden ones, unless there is WeightHR
+	// (gates·hidden, states), where states is hidden, or fewer with WeightHR
 	WeightHH *autograd.Param
 	BiasIH   *autograd.Param // (gates·hidden), or nil, as BiasHH
 	BiasHH   *autograd.Param // (gates·hidden)
-	// (states, hidden) of an LSTM: its states are projected to so many features, PyTorch's
-	// proj_size; or nil
+	// (states, hidden) of a projected LSTM, where states is PyTorch's proj_size; or nil
 	WeightHR *autograd.Param
 	Suffix   string // such as _l0
 }
 
 func (p *Pass) nameSuffix() string { return p.Suffix }
 
-// A Recurrent is what an LSTM and a GRU have in common.
+// A Recurrent has the fields that an LSTM and a GRU share.
 type Recurrent struct {
 	Mode
 
-	// of the first layer, forwards and, where Bidirectional, backwards; of the second, and so on
+	// the passes of the first layer, forwards and (if Bidirectional) backwards, then those of the
+	// second layer and so on
 	Passes []*Pass `nn:"-"`
 
 	Hidden        int     // features of a state
-	Bidirectional bool    // each layer also goes through a sequence backwards, and puts out both states
+	Bidirectional bool    // each layer also reads a sequence backwards, and returns both states
 	BatchFirst    bool    // sequences are (N, L, features), not (L, N, features)
-	P             float64 // the probability that an output of all layers but the last is dropped in training
+	P             float64 // probability that an output of a layer but the last is dropped in training
 
 	Generator *tensor.Generator `wire:"-" torch:"-"` // as that of a Dropout
 }
 
-// An LSTM is layers of long short-term memory.
+// An LSTM has layers of long short-term memory (Hochreiter and Schmidhuber, 1997).
 type LSTM struct{ Recurrent }
 
-// A GRU is layers of gated recurrent units.
+// A GRU has layers of gated recurrent units (Cho and others, 2014).
 type GRU struct{ Recurrent }
 
-// NewLSTM returns a float32 LSTM from in features to hidden ones, initialised as PyTorch's with
-// numbers from g, or from the default generator if g is nil.
+// NewLSTM returns a Float32 LSTM of several layers from in to hidden features. It is initialised as
+// PyTorch's, with numbers from g, or from the default generator if g is nil.
 func NewLSTM(in, hidden, layers int, bidirectional bool, g *tensor.Generator) *LSTM {
 	return &LSTM{newRecurrent("NewLSTM", 4, in, hidden, hidden, layers, bidirectional, g)}
 }
 
-// NewProjectedLSTM returns a layer as [NewLSTM] does, whose states are projected from hidden
-// features to proj, which are fewer: PyTorch's proj_size. Cells keep hidden ones.
+// NewProjectedLSTM returns an LSTM whose states are projected from hidden to proj features, which
+// are fewer: PyTorch's proj_size. Its cells have hidden features. The other arguments are those of
+// NewLSTM.
 func NewProjectedLSTM(in, hidden, proj, layers int, bidirectional bool, g *tensor.Generator) *LSTM {
 	checkSizes("NewProjectedLSTM", proj)
 	if proj >= hidden {
@@ -66,8 +67,8 @@ func NewProjectedLSTM(in, hidden, proj, layers int, bidirectional bool, g *tenso
 	return l
 }
 
-// NewGRU returns a float32 GRU from in features to hidden ones, initialised as PyTorch's with
-// numbers from g, or from the default generator if g is nil.
+// NewGRU returns a Float32 GRU of several layers from in to hidden features. It is initialised as
+// PyTorch's, with numbers from g, or from the default generator if g is nil.
 func NewGRU(in, hidden, layers int, bidirectional bool, g *tensor.Generator) *GRU {
 	return &GRU{newRecurrent("NewGRU", 3, in, hidden, hidden, layers, bidirectional, g)}
 }
@@ -98,24 +99,25 @@ func (r *Recurrent) directions() int {
 	return 1
 }
 
-// Forward returns the states of the last layer at each element of x, from first states and cells
-// that are 0; see Run for the shapes.
+// Forward returns the last layer's states after each element of x, beginning with states and cells
+// of zeros. The shapes are those of Run.
 func (l *LSTM) Forward(x *autograd.Var) *autograd.Var {
 	y, _, _ := l.Run(x, nil, nil)
 	return y
 }
 
-// Forward returns the states of the last layer at each element of x, from first states that are 0;
-// see Run for the shapes.
+// Forward returns the last layer's states after each element of x, beginning with states of zeros.
+// The shapes are those of Run.
 func (g *GRU) Forward(x *autograd.Var) *autograd.Var {
 	y, _ := g.Run(x, nil)
 	return y
 }
 
-// Run takes sequences x, (L, N, in), (N, L, in) with BatchFirst or (L, in), and the first states
-// and cells, (passes, N, hidden), without N if x has none, or nil for zeros. It returns the last
-// layer's states at each element, hidden for each direction, and the last states and cells of all
-// passes. Where states are projected, those have that many features instead of hidden ones.
+// Run takes sequences x and the first states h and cells c. x is (L, N, in), or (N, L, in) with
+// BatchFirst, or (L, in) without a batch. h and c are (passes, N, hidden), or (passes, hidden)
+// without a batch, or nil for zeros. Run returns the last layer's states after each element, (L, N,
+// directions·hidden) in the form of x, and the last states and cells of all passes, in the form of
+// h and c. In a projected LSTM states have proj features instead of hidden.
 func (l *LSTM) Run(x, h, c *autograd.Var) (y, lastH, lastC *autograd.Var) {
 	y, last := l.run("LSTM", x, []*autograd.Var{h, c}, []int{l.Passes[0].WeightHH.T.Dim(1), l.Hidden}, lstm)
 	return y, last[0], last[1]
@@ -132,9 +134,10 @@ func lstm(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence
 	return y, []*autograd.Var{h, c}
 }
 
-// Run takes sequences x, (L, N, in), (N, L, in) with BatchFirst or (L, in), and the first states,
-// (passes, N, hidden), without N if x has none, or nil for zeros. It returns the last layer's
-// states at each element, hidden for each direction, and the last states of all passes.
+// Run takes sequences x and the first states h. x is (L, N, in), or (N, L, in) with BatchFirst, or
+// (L, in) without a batch. h is (passes, N, hidden), or (passes, hidden) without a batch, or nil
+// for zeros. Run returns the last layer's states after each element, (L, N, directions·hidden) in
+// the form of x, and the last states of all passes, in the form of h.
 func (g *GRU) Run(x, h *autograd.Var) (y, last *autograd.Var) {
 	y, states := g.run("GRU", x, []*autograd.Var{h}, []int{g.Hidden}, gru)
 	return y, states[0]

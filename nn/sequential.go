@@ -7,19 +7,19 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Sequential computes layers one after another. In the names of parameters they are 0, 1 and so
-// on.
+// A Sequential applies layers one after another. In the names of parameters the layers are 0, 1 and
+// so on.
 //
-// It travels if all layers do: those of this package, and others whose pointer type
-// wire.RegisterType knows.
+// A Sequential travels if all of its layers do: those of this package, and others whose pointer
+// type is registered by wire.RegisterType.
 type Sequential struct {
 	Layers []Layer `nn:"-"`
 }
 
-// NewSequential returns the layers as one.
+// NewSequential returns a Sequential of the layers.
 func NewSequential(layers ...Layer) *Sequential { return &Sequential{layers} }
 
-// Forward gives x to the first layer, its output to the second and so on.
+// Forward passes x to the first layer, its output to the second layer and so on.
 func (s *Sequential) Forward(x *autograd.Var) *autograd.Var {
 	for _, l := range s.Layers {
 		x = l.Forward(x)

@@ -9,9 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// State returns the values of m's parameters and buffers under the names that PyTorch's state_dict
-// has. They are m's own tensors: close neither them nor m before they were written, and Clone those
-// that must stay as they are.
+// State returns m's parameters and buffers under the names of PyTorch's state_dict. They are m's
+// own tensors: do not close them, and Clone a tensor that must not change with m.
 func State(m Module) map[string]*tensor.Tensor {
 	state := map[string]*tensor.Tensor{}
 	for name, p := range Named(m) {
@@ -21,9 +20,9 @@ func State(m Module) map[string]*tensor.Tensor {
 	return state
 }
 
-// Load copies the tensors of state into m's parameters and buffers, where other processes that
-// share them see it. Names, shapes and dtypes must be those of State: the error wraps ErrMissing,
-// ErrUnexpected, ErrShape or ErrDType for each that is not, and then nothing was changed.
+// Load copies the tensors of state into m's parameters and buffers, also for processes that share
+// them. Names, shapes and dtypes must be those of [State]. The error wraps ErrMissing,
+// ErrUnexpected, ErrShape or ErrDType for each difference, and then m is unchanged.
 func Load(m Module, state map[string]*tensor.Tensor) error {
 	own := State(m)
 	if err := matches(own, state, sameDType); err != nil {
@@ -64,9 +63,9 @@ func fits(name string, own, t *tensor.Tensor, same func(own, t tensor.DType) boo
 	return nil
 }
 
-// Share moves the parameters and buffers of m to shared memory, where processes that it is sent to
-// find them. Sending m does it too; Share says before whether there is room: the error wraps
-// shm.ErrNoSpace. Call Close when m is no longer needed.
+// Share moves the parameters and buffers of m to shared memory. Sending m does this as well; Share
+// tells before whether there is room. The error wraps shm.ErrNoSpace if the domain is full. The
+// caller closes m by Close.
 func Share(m Module) error {
 	for name, p := range Named(m) {
 		if err := p.Share(); err != nil {
@@ -81,10 +80,10 @@ func Share(m Module) error {
 	return nil
 }
 
-// To moves the parameters of m, with their gradients, and its buffers to a device, or to the host
-// if that is nil, as PyTorch's Module.to does: the Params and tensors stay the same ones, so that
-// an optimizer keeps them. Its state does not move, so make it afterwards. On an error nothing has
-// moved.
+// To moves the parameters of m with their gradients, and its buffers, to a device, or to the host
+// if dev is nil, as PyTorch's Module.to does. The pointers to Params and tensors stay the same, so
+// an optimizer keeps its parameters. Its state does not move: make the optimizer after To. The
+// error is the device's, and then m has not moved.
 func To(m Module, dev tensor.Device) error {
 	var own, moved []*tensor.Tensor
 	move := func(name string, t *tensor.Tensor) error {
@@ -114,8 +113,8 @@ func To(m Module, dev tensor.Device) error {
 	return err
 }
 
-// Close gives up the parameters and buffers of m, for this process. It is idempotent. A process
-// that received m from another one calls it too.
+// Close closes the parameters and buffers of m in this process. A process that received m calls it
+// as well. It is idempotent.
 func Close(m Module) error {
 	var problems []error
 	for _, p := range named(m) {

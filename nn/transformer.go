@@ -5,22 +5,23 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A TransformerEncoderLayer attends a sequence to itself and passes each element through two linear
-// layers; what comes of either is added to what went in.
+// A TransformerEncoderLayer has two parts: the attention of a sequence to itself, and two linear
+// layers for each element. The output of each part is added to its input (Vaswani and others,
+// 2017).
 type TransformerEncoderLayer struct {
 	SelfAttn                    *MultiheadAttention
 	Linear1, Linear2            *Linear
 	Norm1, Norm2                *LayerNorm
 	Dropout, Dropout1, Dropout2 *Dropout
 
-	NormFirst  bool // normalise what goes in, not what comes out
+	NormFirst  bool // normalise the inputs of the two parts, not the outputs
 	Activation Func // between the linear layers
 }
 
-// NewTransformerEncoderLayer returns a float32 layer of embed features, with hidden ones between
-// its linear layers, which drops with probability p, initialised as PyTorch's with numbers from g,
-// or from the default generator if g is nil. It panics unless heads divides embed. Its Activation
-// is ReLU. Set NormFirst, Activation and SelfAttn.BatchFirst afterwards.
+// NewTransformerEncoderLayer returns a Float32 layer of embed features, with hidden features
+// between its linear layers, and dropout of probability p. It is initialised as PyTorch's, with
+// numbers from g, or from the default generator if g is nil. Its Activation is ReLU. Set NormFirst,
+// Activation and SelfAttn.BatchFirst afterwards. It panics unless heads divides embed.
 func NewTransformerEncoderLayer(embed, heads, hidden int, p float64, g *tensor.Generator) *TransformerEncoderLayer {
 	t := &TransformerEncoderLayer{
 		SelfAttn: NewMultiheadAttention(embed, heads, g), Linear1: NewLinear(embed, hidden, g),
@@ -33,13 +34,13 @@ func NewTransformerEncoderLayer(embed, heads, hidden int, p float64, g *tensor.G
 	return t
 }
 
-// Forward takes x as Encode does, and returns another of its shape; every element sees all.
+// Forward does what Encode does without a mask: each element sees all others.
 func (t *TransformerEncoderLayer) Forward(x *autograd.Var) *autograd.Var {
 	return t.Encode(x, AttentionMask{})
 }
 
-// Encode takes x (L, N, embed), (N, L, embed) with SelfAttn.BatchFirst, or (L, embed), and returns
-// another of its shape.
+// Encode takes x and returns a value of the same shape. x is (L, N, embed), or (N, L, embed) with
+// SelfAttn.BatchFirst, or (L, embed) without a batch.
 func (t *TransformerEncoderLayer) Encode(x *autograd.Var, mask AttentionMask) *autograd.Var {
 	attend := func(x *autograd.Var) *autograd.Var {
 		return t.Dropout1.Forward(t.SelfAttn.Attend(x, x, x, mask))
@@ -58,19 +59,19 @@ func (t *TransformerEncoderLayer) feed(x *autograd.Var) *autograd.Var {
 	return t.Dropout2.Forward(t.Linear2.Forward(t.Dropout.Forward(x)))
 }
 
-// A TransformerEncoder is layers one after another.
+// A TransformerEncoder applies TransformerEncoderLayers one after another.
 type TransformerEncoder struct {
 	Layers []*TransformerEncoderLayer
-	Norm   *LayerNorm // of what comes out, or nil
+	Norm   *LayerNorm // for the output of the last layer, or nil
 }
 
-// Forward takes x as Encode does, and returns another of its shape; every element sees all.
+// Forward does what Encode does without a mask: each element sees all others.
 func (t *TransformerEncoder) Forward(x *autograd.Var) *autograd.Var {
 	return t.Encode(x, AttentionMask{})
 }
 
-// Encode gives x to the layers one after another, as [TransformerEncoderLayer.Encode] takes it, and
-// returns another of its shape.
+// Encode passes x through the layers and returns a value of the same shape. x and mask are those of
+// TransformerEncoderLayer.Encode.
 func (t *TransformerEncoder) Encode(x *autograd.Var, mask AttentionMask) *autograd.Var {
 	for _, l := range t.Layers {
 		x = l.Encode(x, mask)

@@ -10,33 +10,32 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// AdagradOptions are the numbers of Adagrad, as in torch.optim.Adagrad. Nil stands for PyTorch's
-// default.
+// AdagradOptions are the options of torch.optim.Adagrad. Nil stands for PyTorch's default. The
+// other zero values but LR are PyTorch's defaults.
 type AdagradOptions struct {
 	LR                 float64  // the learning rate; PyTorch's default is 0.01
 	LRDecay            float64  // step n has the learning rate LR / (1 + (n-1)·LRDecay)
-	WeightDecay        float64  // how much of the parameter itself is added to its gradient
-	InitialAccumulator float64  // what the sums of squares begin with
+	WeightDecay        float64  // factor of the parameter that is added to its gradient
+	InitialAccumulator float64  // start of the sums of squares
 	Eps                *float64 // added to the roots of the sums; nil: 1e-10
-	Maximize           bool     // follow the gradients upward, so that the loss becomes larger
-	// add each element atomically, so that no process's step is lost; the sums are not, see Note
-	// [Shared state]
+	Maximize           bool     // step with the gradients, which raises the loss
+	// add each element of a step atomically, so that no process's step is lost; the sums are plain
+	// words, see Note [Shared state]
 	Atomic bool
 }
 
 const adagradEps = 1e-10
 
-// Adagrad takes steps against the gradients of parameters, divided by the roots of the sums of
-// their squares: Duchi and others, 2011. The sums belong to this process, also where the parameters
-// are shared, unless Share was called. One goroutine at a time may use it.
+// Adagrad steps against the gradients of parameters, divided by the roots of the sums of their
+// squares (Duchi and others, 2011). Each process has sums of its own, also for shared parameters,
+// unless Share was called. One goroutine at a time may use an Adagrad. The caller closes it.
 type Adagrad struct {
 	*AdagradOptions // may be changed between steps, as a schedule of LR does
 
 	core
 }
 
-// NewAdagrad returns the optimizer of params, of which it keeps a list. It panics if an option
-// makes no sense.
+// NewAdagrad returns an optimizer of params. It panics if an option is out of range.
 func NewAdagrad(params iter.Seq[*autograd.Param], o AdagradOptions) *Adagrad {
 	a := &Adagrad{AdagradOptions: &o}
 	a.bind()

@@ -10,21 +10,21 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// AdamOptions are the numbers of Adam, as in torch.optim.Adam and AdamW. Nil stands for
-// PyTorch's default.
+// AdamOptions are the options of torch.optim.Adam and AdamW. Nil stands for PyTorch's default.
 type AdamOptions struct {
 	LR float64 // the learning rate; PyTorch's default is 0.001
-	// how much of the mean gradient is kept, and of the mean squared gradient; nil: 0.9 and 0.999
+	// factors by which the mean gradient and the mean squared gradient are kept at each step; nil:
+	// 0.9 and 0.999
 	Betas       *[2]float64
 	Eps         *float64 // added to the root of the mean squared gradient; nil: 1e-8
-	WeightDecay float64  // how much of the parameter itself is added to its gradient
-	AMSGrad     bool     // divide by the root of the largest mean square so far: Reddi and others, 2018
-	Maximize    bool     // follow the gradients upward, so that the loss becomes larger
-	// weight decay shrinks the parameter instead, by LR times itself: AdamW, for which PyTorch's
-	// default is 0.01
+	WeightDecay float64  // factor of the parameter that is added to its gradient
+	AMSGrad     bool     // divide by the root of the largest mean square so far (Reddi and others)
+	Maximize    bool     // step with the gradients, which raises the loss
+	// weight decay shrinks the parameter by LR·WeightDecay of itself instead: AdamW, whose default
+	// of WeightDecay in PyTorch is 0.01
 	Decoupled bool
-	// add each element atomically, so that no process's step is lost; moments are not, see Note
-	// [Shared state]
+	// add each element of a step atomically, so that no process's step is lost; moments are plain
+	// words, see Note [Shared state]
 	Atomic bool
 }
 
@@ -32,17 +32,16 @@ var adamBetas = [2]float64{0.9, 0.999}
 
 const adamEps = 1e-8
 
-// Adam takes steps against the mean gradients of parameters, which are divided by the roots of the
-// mean squares. Its moments belong to this process, also where the parameters are shared, unless
-// Share was called. One goroutine at a time may use it.
+// Adam steps against the mean gradients of parameters, divided by the roots of the mean squares
+// (Kingma and Ba, 2014). Each process has moments of its own, also for shared parameters, unless
+// Share was called. One goroutine at a time may use an Adam. The caller closes it.
 type Adam struct {
 	*AdamOptions // may be changed between steps, as a schedule of LR does
 
 	core
 }
 
-// NewAdam returns the optimizer of params, of which it keeps a list. It panics if an option makes
-// no sense.
+// NewAdam returns an optimizer of params. It panics if an option is out of range.
 func NewAdam(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
 	a := &Adam{AdamOptions: &o}
 	a.bind()
@@ -50,8 +49,8 @@ func NewAdam(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
 	return a
 }
 
-// NewAdamW returns the optimizer of params with Decoupled weight decay. It panics as [NewAdam]
-// does.
+// NewAdamW returns an Adam of params with Decoupled weight decay (Loshchilov and Hutter, 2017). It
+// panics if an option is out of range.
 func NewAdamW(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
 	o.Decoupled = true
 	return NewAdam(params, o)

@@ -9,9 +9,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// ClipGradNorm scales the gradients of params so that their norm, as of one vector, is at most
-// limit, and returns the norm that they had. If it is no number or infinite, so are the gradients
-// then, as in PyTorch: look at it.
+// ClipGradNorm scales the gradients of params so that their Euclidean norm, as of one vector, is at
+// most limit. It returns the norm before the scaling. Check it: if the norm is NaN or infinite, the
+// scaled gradients are useless, as in PyTorch.
 func ClipGradNorm(params iter.Seq[*autograd.Param], limit float64) float64 {
 	if !(limit >= 0) {
 		misuse("ClipGradNorm to %v: it is at least 0", limit)

@@ -13,10 +13,10 @@ import (
 
 // An Optimizer changes parameters by their gradients.
 type Optimizer interface {
-	// ZeroGrad sets the gradients to zeros. Parameters that have none yet stay so.
+	// ZeroGrad sets the gradients to zeros. It makes none for a parameter without one.
 	ZeroGrad()
-	// Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they
-	// are.
+	// Step changes the parameters by one step, in place. Frozen parameters and those without a
+	// gradient stay unchanged.
 	Step()
 }
 
@@ -80,15 +80,15 @@ func (c *core) keep(params iter.Seq[*autograd.Param]) {
 	}
 }
 
-// ZeroGrad sets the gradients to zeros. Parameters that have none yet stay so.
+// ZeroGrad sets the gradients to zeros. It makes none for a parameter without one.
 func (c *core) ZeroGrad() {
 	for _, s := range c.slots {
 		s.Param.ZeroGrad()
 	}
 }
 
-// Share makes the state of each parameter and moves it to shared memory, see Note [Shared state].
-// The error wraps shm.ErrNoSpace.
+// Share makes the state of each parameter and moves it to shared memory, as Note [Shared state]
+// says. The error wraps shm.ErrNoSpace if the domain is full.
 func (c *core) Share() error {
 	c.shared = true
 	for i := range c.slots {
@@ -103,8 +103,7 @@ func (c *core) Share() error {
 	return nil
 }
 
-// Close gives up the state, for this process, and leaves the parameters to their module. It is
-// idempotent.
+// Close closes the state in this process, and not the parameters. It is idempotent.
 func (c *core) Close() error {
 	var problems []error
 	for i := range c.slots {

@@ -1,7 +1,7 @@
 package optim
 
-// Groups are several optimizers that take their steps together: PyTorch's parameter groups. Each
-// has parameters and numbers of its own, and may be of another kind.
+// Groups are several optimizers that step together: PyTorch's parameter groups. Each optimizer has
+// its own parameters and options, and may be of its own class.
 //
 //	opt := optim.Groups{
 //		optim.NewAdamW(nn.Params(backbone), optim.AdamOptions{LR: 1e-5, WeightDecay: 0.01}),

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// ReduceLROnPlateau lowers a learning rate when a measure has stopped getting better, as PyTorch's
-// class of that name does. Nil stands for PyTorch's default. It keeps the best measure; to resume,
+// ReduceLROnPlateau lowers a learning rate when a measure stops getting better, as PyTorch's class
+// of this name does. Nil stands for PyTorch's default. The struct is all its state: to resume,
 // store the struct.
 //
 //	plateau := &optim.ReduceLROnPlateau{LR: 0.1}
@@ -16,19 +16,19 @@ import (
 //		sgd.LR = plateau.Step(validate())
 //	}
 type ReduceLROnPlateau struct {
-	LR        float64  // now
+	LR        float64  // the present learning rate
 	Maximize  bool     // a larger measure is better
-	Factor    *float64 // which multiplies LR, less than 1; nil: 0.1
+	Factor    *float64 // factor of LR at a reduction, less than 1; nil: 0.1
 	Patience  *int     // how many epochs in a row may be no better; nil: 10
-	Threshold *float64 // better is what is better than the best times 1 ∓ this; nil: 1e-4
-	Absolute  bool     // better is what is better than the best by Threshold
+	Threshold *float64 // a better measure differs from the best by this part of the best; nil: 1e-4
+	Absolute  bool     // a better measure differs from the best by Threshold itself
 	Cooldown  int      // how many epochs after a reduction do not count
-	MinLR     float64  // LR does not go below it
-	Eps       *float64 // a reduction by less is left out; nil: 1e-8
+	MinLR     float64  // least learning rate
+	Eps       *float64 // a reduction by less than Eps is left out; nil: 1e-8
 
-	Best float64 // the best measure so far, an infinity where all were NaN
-	// Epochs, Bad and Cooling count the measures so far, those in a row that were no better, and
-	// the epochs of a cooldown that are left.
+	Best float64 // the best measure so far, an infinity if all were NaN
+	// Epochs counts the measures so far, Bad the last ones in a row that were no better, and
+	// Cooling the epochs that are left of a cooldown.
 	Epochs, Bad, Cooling int
 }
 
@@ -73,8 +73,7 @@ func (r *ReduceLROnPlateau) better(measure float64) bool {
 	return measure < best*(1-margin)
 }
 
-// State returns what PyTorch's scheduler of that name has in its state dict, of an optimizer of one
-// group.
+// State returns the state dict of PyTorch's scheduler of this name, for an optimizer of one group.
 func (r *ReduceLROnPlateau) State() map[string]any {
 	d := write(r.settings())
 	d["_last_lr"], d["min_lrs"], d["default_min_lr"], d["verbose"] = []any{r.LR}, []any{r.MinLR}, r.MinLR, false
@@ -85,9 +84,9 @@ func (r *ReduceLROnPlateau) State() map[string]any {
 	return d
 }
 
-// Load goes on from what State, or PyTorch's scheduler.state_dict(), returned. The error wraps
-// ErrFormat, ErrMissing, ErrUnexpected or, where it is of several groups, ErrGroups, and then
-// nothing was changed.
+// Load sets r to a result of State or of PyTorch's scheduler.state_dict(). The error wraps
+// ErrFormat, ErrMissing, ErrUnexpected, or ErrGroups for a state of several groups. After an error
+// r is unchanged.
 func (r *ReduceLROnPlateau) Load(state any) error {
 	d, ok := dictOf(state)
 	if !ok {

@@ -11,34 +11,32 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// RMSpropOptions are the numbers of RMSprop, as in torch.optim.RMSprop. Nil stands for PyTorch's
-// default.
+// RMSpropOptions are the options of torch.optim.RMSprop. Nil stands for PyTorch's default.
 type RMSpropOptions struct {
 	LR          float64  // the learning rate; PyTorch's default is 0.01
-	Alpha       *float64 // how much of the mean squared gradient is kept; nil: 0.99
-	Eps         *float64 // added to its root; nil: 1e-8
-	WeightDecay float64  // how much of the parameter itself is added to its gradient
-	Momentum    float64  // how much of the last step is taken again
-	Maximize    bool     // follow the gradients upward, so that the loss becomes larger
-	Centered    bool     // divide by the standard deviation of the gradient instead of the root of its mean square
-	// add each element atomically, so that no process's step is lost; the state is not, see Note
-	// [Shared state]
+	Alpha       *float64 // factor by which the mean squared gradient is kept at each step; nil: 0.99
+	Eps         *float64 // added to the root of the mean squared gradient; nil: 1e-8
+	WeightDecay float64  // factor of the parameter that is added to its gradient
+	Momentum    float64  // factor by which the last step is taken again
+	Maximize    bool     // step with the gradients, which raises the loss
+	Centered    bool     // divide by the standard deviation of the gradient (Graves, 2013)
+	// add each element of a step atomically, so that no process's step is lost; the state is plain
+	// words, see Note [Shared state]
 	Atomic bool
 }
 
 const rmspropAlpha, rmspropEps = 0.99, 1e-8
 
-// RMSprop takes steps against the gradients of parameters, divided by the roots of their mean
-// squares. Its state belongs to this process, also where the parameters are shared, unless Share
-// was called. One goroutine at a time may use it.
+// RMSprop steps against the gradients of parameters, divided by the roots of their mean squares
+// (Tieleman and Hinton, 2012). Each process has a state of its own, also for shared parameters,
+// unless Share was called. One goroutine at a time may use an RMSprop. The caller closes it.
 type RMSprop struct {
 	*RMSpropOptions // may be changed between steps, as a schedule of LR does
 
 	core
 }
 
-// NewRMSprop returns the optimizer of params, of which it keeps a list. It panics if an option
-// makes no sense.
+// NewRMSprop returns an optimizer of params. It panics if an option is out of range.
 func NewRMSprop(params iter.Seq[*autograd.Param], o RMSpropOptions) *RMSprop {
 	r := &RMSprop{RMSpropOptions: &o}
 	r.bind()

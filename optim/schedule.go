@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// A Schedule says the learning rate of each epoch, or of each step if it is asked at each step. It
-// has no state: a program that resumes at epoch 7 goes on with epoch 7. Its numbers are those of
-// the schedule of the same name in torch.optim.lr_scheduler. [LambdaLR] is the one of a user's own.
+// A Schedule says the learning rate of each epoch, or of each step if Follow is called for steps.
+// It has no state: a program that resumes at epoch 7 calls Follow with 7. Its rates are those of
+// the class of the same name in torch.optim.lr_scheduler. LambdaLR takes a function of the program.
 //
 //	for epoch := range epochs {
 //		optim.Follow(sgd, epoch, schedule)
@@ -24,13 +24,13 @@ type cycler interface {
 	momentum(epoch int) (m float64, ok bool)
 }
 
-// LR returns the learning rate that a schedule says of an epoch.
+// LR returns the learning rate of an epoch by a schedule.
 func LR(s Schedule, epoch int) float64 { return s.rate(epoch) }
 
-// Follow gives an optimizer of this package, or Groups of them, the learning rate of an epoch, and
-// the momentum where the schedule cycles it: SGD's and RMSprop's Momentum, or the first of Adam's
-// Betas. There is one schedule for all groups, or one for each. It panics if o is of another
-// package, or has no momentum that could be cycled.
+// Follow sets the learning rate of an optimizer of this package, or of Groups of them, to that of
+// an epoch. If the schedule cycles the momentum, Follow sets it as well: SGD's and RMSprop's
+// Momentum, or the first of Adam's Betas. Give one schedule for all groups, or one for each. Follow
+// panics if o is of another package, or has no momentum to cycle.
 func Follow(o Optimizer, epoch int, schedules ...Schedule) {
 	members := membersOf(o)
 	if n := len(schedules); n != 1 && n != len(members) {
@@ -49,9 +49,9 @@ func Follow(o Optimizer, epoch int, schedules ...Schedule) {
 
 // StepLR multiplies the learning rate by Gamma every Size epochs.
 type StepLR struct {
-	LR    float64 // at first
-	Size  int     // at least 1
-	Gamma float64
+	LR    float64 // learning rate of epoch 0
+	Size  int     // epochs from one reduction to the next, at least 1
+	Gamma float64 // factor of a reduction
 }
 
 func (s StepLR) rate(epoch int) float64 {
@@ -61,8 +61,8 @@ func (s StepLR) rate(epoch int) float64 {
 
 // MultiStepLR multiplies the learning rate by Gamma at each of the epochs in Milestones.
 type MultiStepLR struct {
-	LR         float64 // at first
-	Milestones []int   // in any order; an epoch that is there twice counts twice
+	LR         float64 // learning rate of epoch 0
+	Milestones []int   // epochs in any order; an epoch that is listed twice counts twice
 	Gamma      float64
 }
 
@@ -78,7 +78,7 @@ func (s MultiStepLR) rate(epoch int) float64 {
 
 // ExponentialLR multiplies the learning rate by Gamma every epoch.
 type ExponentialLR struct {
-	LR    float64 // at first
+	LR    float64 // learning rate of epoch 0
 	Gamma float64
 }
 
@@ -86,7 +86,7 @@ func (s ExponentialLR) rate(epoch int) float64 { return s.LR * math.Pow(s.Gamma,
 
 // ConstantLR multiplies the learning rate by Factor for the first Epochs epochs.
 type ConstantLR struct {
-	LR     float64 // after them
+	LR     float64 // learning rate after Epochs
 	Factor float64 // between 0 and 1
 	Epochs int     // at least 1
 }
@@ -100,10 +100,10 @@ func (s ConstantLR) rate(epoch int) float64 {
 }
 
 // LinearLR multiplies the learning rate by a factor that goes from Start to End in Epochs epochs,
-// and stays there: with End 1, a warm-up.
+// and then stays End. With End 1 it is a warm-up.
 type LinearLR struct {
-	LR         float64 // which the factors multiply
-	Start, End float64 // factors
+	LR         float64 // learning rate that the factors multiply
+	Start, End float64 // first and last factor
 	Epochs     int     // at least 1
 }
 
@@ -112,9 +112,9 @@ func (s LinearLR) rate(epoch int) float64 {
 	return s.LR * (s.Start + (s.End-s.Start)*float64(min(epoch, s.Epochs))/float64(s.Epochs))
 }
 
-// PolynomialLR lowers the learning rate to 0 in Epochs epochs, by a power of what is left of them.
+// PolynomialLR lowers the learning rate to 0 in Epochs epochs: it is LR · (1 - epoch/Epochs)^Power.
 type PolynomialLR struct {
-	LR     float64 // at first
+	LR     float64 // learning rate of epoch 0
 	Epochs int     // at least 1
 	Power  float64 // 1 is a straight line
 }
@@ -124,12 +124,12 @@ func (s PolynomialLR) rate(epoch int) float64 {
 	return s.LR * math.Pow(1-float64(min(epoch, s.Epochs))/float64(s.Epochs), s.Power)
 }
 
-// CosineAnnealing lowers the learning rate to Min in Epochs epochs along half a wave of the cosine,
-// as CosineAnnealingLR does; if it goes on, the wave does.
+// CosineAnnealing lowers the learning rate from LR to Min in Epochs epochs along half a wave of the
+// cosine, as CosineAnnealingLR does. After Epochs the wave continues.
 type CosineAnnealing struct {
-	LR     float64 // at first
+	LR     float64 // learning rate of epoch 0
 	Epochs int     // at least 1
-	Min    float64
+	Min    float64 // least learning rate
 }
 
 func (s CosineAnnealing) rate(epoch int) float64 {
@@ -138,13 +138,13 @@ func (s CosineAnnealing) rate(epoch int) float64 {
 }
 
 // CosineAnnealingWarmRestarts lowers the learning rate to Min along half a wave of the cosine, and
-// begins again at LR: Loshchilov and Hutter, SGDR, 2017. The first wave is Epochs long, each that
-// follows Mult times as long as the one before it.
+// begins again at LR (SGDR, Loshchilov and Hutter, 2017). The first wave has Epochs epochs. Each
+// other wave is Mult times as long as the wave before.
 type CosineAnnealingWarmRestarts struct {
-	LR     float64 // at the beginning of a wave
-	Epochs int     // of the first wave, at least 1
-	Mult   int     // 0 stands for 1
-	Min    float64
+	LR     float64 // learning rate at the beginning of a wave
+	Epochs int     // epochs of the first wave, at least 1
+	Mult   int     // factor of the epochs from wave to wave; 0: 1
+	Min    float64 // learning rate at the end of a wave
 }
 
 func (s CosineAnnealingWarmRestarts) rate(epoch int) float64 {
@@ -172,20 +172,20 @@ func (s CosineAnnealingWarmRestarts) wave(epoch int) (at, length int) {
 	return epoch, length
 }
 
-// OneCycleLR raises the learning rate from MaxLR/DivFactor to MaxLR, and lowers it far below where
-// it began: Smith and Topin, Super-Convergence, 2018. It is asked at each step, not at each epoch.
-// Nil, or 0 where a rate would be divided by it, stands for PyTorch's default.
+// OneCycleLR raises the learning rate from MaxLR/DivFactor to MaxLR, and then lowers it far below
+// the first rate (Smith and Topin, Super-Convergence, 2018). Call Follow with the number of the
+// step, not of the epoch. Nil, and 0 for a divisor, stand for PyTorch's default.
 type OneCycleLR struct {
 	MaxLR          float64
-	Steps          int      // of the whole cycle, at least 2; at a later step the rate is that of the last
-	PctStart       *float64 // the share of steps that raise it; nil: 0.3
-	DivFactor      float64  // 0: 25
+	Steps          int      // steps of the whole cycle, at least 2; later steps have the last rate
+	PctStart       *float64 // part of the steps that raise the rate; nil: 0.3
+	DivFactor      float64  // the first rate is MaxLR / DivFactor; 0: 25
 	FinalDivFactor float64  // the last rate is MaxLR / DivFactor / FinalDivFactor; 0: 1e4
 	Linear         bool     // along straight lines instead of the cosine
-	ThreePhase     bool     // lower to where it began in as many steps as it rose, and then to the end
+	ThreePhase     bool     // fall to the first rate in as many steps as the rise, then to the last
 
-	CycleMomentum             bool     // the momentum falls where the rate rises, and rises where it falls, see Follow
-	BaseMomentum, MaxMomentum *float64 // the least and the largest; nil: 0.85 and 0.95
+	CycleMomentum             bool     // cycle the momentum against the learning rate, see Follow
+	BaseMomentum, MaxMomentum *float64 // least and largest momentum; nil: 0.85 and 0.95
 }
 
 func (s OneCycleLR) rate(step int) float64 {
@@ -245,17 +245,17 @@ func (s OneCycleLR) phases() []phase {
 	return []phase{up, {end: end, from: s.MaxLR, to: s.last(), falling: true}}
 }
 
-// CyclicLR lets the learning rate go up and down between LR and MaxLR: Smith, Cyclical Learning
-// Rates, 2017. It is asked at each step.
+// CyclicLR moves the learning rate up and down between LR and MaxLR (Smith, Cyclical Learning
+// Rates, 2017). Call Follow with the number of the step, not of the epoch.
 type CyclicLR struct {
 	LR, MaxLR float64
 	Up        int      // steps from LR to MaxLR, at least 1
-	Down      int      // and back; 0 stands for Up
-	Halve     bool     // each cycle rises half as far as the one before: the mode triangular2
-	Gamma     *float64 // the rise is multiplied by it every step: the mode exp_range; nil: 1
+	Down      int      // steps from MaxLR to LR; 0: Up
+	Halve     bool     // each cycle rises half as far as the cycle before: the mode triangular2
+	Gamma     *float64 // factor of the rise at every step: the mode exp_range; nil: 1
 
-	CycleMomentum             bool     // the momentum falls where the rate rises, and rises where it falls, see Follow
-	BaseMomentum, MaxMomentum *float64 // the least and the largest; nil: 0.8 and 0.9
+	CycleMomentum             bool     // cycle the momentum against the learning rate, see Follow
+	BaseMomentum, MaxMomentum *float64 // least and largest momentum; nil: 0.8 and 0.9
 }
 
 func (s CyclicLR) rate(step int) float64 { return s.LR + (s.MaxLR-s.LR)*s.height(step) }
@@ -284,7 +284,7 @@ func (s CyclicLR) height(step int) float64 {
 	return height * math.Pow(or(s.Gamma, 1), float64(step))
 }
 
-// LambdaLR multiplies the learning rate by what Factor says of the epoch.
+// LambdaLR multiplies the learning rate LR by the result of Factor.
 type LambdaLR struct {
 	LR     float64
 	Factor func(epoch int) float64
@@ -292,11 +292,11 @@ type LambdaLR struct {
 
 func (s LambdaLR) rate(epoch int) float64 { return s.LR * s.Factor(epoch) }
 
-// SequentialLR is one schedule after the other. The next begins at each of the epochs in
-// Milestones, and with its own epoch 0.
+// SequentialLR follows one schedule after the other. At each epoch of Milestones the next schedule
+// begins, with its own epoch 0.
 type SequentialLR struct {
 	Schedules  []Schedule
-	Milestones []int // one fewer than schedules, rising
+	Milestones []int // epochs, rising, one fewer than Schedules
 }
 
 func (s SequentialLR) rate(epoch int) float64 {

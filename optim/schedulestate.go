@@ -10,15 +10,15 @@ import (
 	"slices"
 )
 
-// ScheduleState returns what scheduler.state_dict() of PyTorch has after epoch steps, and
-// load_state_dict takes: of the schedules of an optimizer's groups, which differ in their rates
-// alone. PyTorch computes most rates from those before them, so load the optimizer's State there as
-// well, and give State the schedules.
+// ScheduleState returns the schedules of an optimizer's groups as PyTorch's scheduler.state_dict()
+// has them after epoch steps. load_state_dict takes the result. The schedules must differ in their
+// rates alone. PyTorch computes most rates from the rate before, so load the optimizer's [State]
+// there as well, and give State the schedules.
 //
 //	pt.Save("ck.pt", map[string]any{"optimizer": optim.State(opt, s), "scheduler": optim.ScheduleState(epoch, s)})
 //
-// A LambdaLR's function stays here, as it does in PyTorch. It panics if a schedule is of another
-// package, or one that PyTorch cannot express: a CyclicLR with Halve and Gamma.
+// The state leaves out the function of a LambdaLR, as PyTorch's does. ScheduleState panics if
+// PyTorch cannot express a schedule: a CyclicLR with both Halve and Gamma.
 func ScheduleState(epoch int, schedules ...Schedule) map[string]any {
 	if len(schedules) == 0 || epoch < 0 {
 		misuse("ScheduleState of %d schedules at epoch %d", len(schedules), epoch)
@@ -51,15 +51,14 @@ func each(schedules []Schedule, f func(s Schedule) any) []any {
 	return list
 }
 
-// LoadSchedule returns the schedules of an optimizer's groups, one for each, and the epoch that
-// they are at, from what ScheduleState or scheduler.state_dict() returned. Schedules are like the
-// one that is given: it says the class, the function of a LambdaLR, the parts of a SequentialLR,
-// and DivFactor, FinalDivFactor and the bounds of the momentum of a OneCycleLR, which no state dict
-// of a schedule has.
+// LoadSchedule returns the schedules of an optimizer's groups, one for each, and their epoch, from
+// a result of ScheduleState or scheduler.state_dict(). like gives the class and all that a state
+// dict lacks: the function of a LambdaLR, the parts of a SequentialLR, and DivFactor,
+// FinalDivFactor and the bounds of the momentum of a OneCycleLR.
 //
 //	schedules, epoch, err := optim.LoadSchedule(optim.StepLR{}, state)
 //
-// The error wraps ErrFormat, ErrMissing or ErrUnexpected for each thing that does not fit.
+// The error wraps ErrFormat, ErrMissing or ErrUnexpected for each fault.
 func LoadSchedule[S Schedule](like S, state any) (schedules []S, epoch int, err error) {
 	loaded, epoch, err := loadSchedule(like, state, 0)
 	for _, s := range loaded {

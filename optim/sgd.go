@@ -10,30 +10,29 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// SGDOptions are the numbers of stochastic gradient descent, as in torch.optim.SGD. The zero value
-// of each but LR is its default.
+// SGDOptions are the options of torch.optim.SGD. The zero values but LR are PyTorch's defaults.
 type SGDOptions struct {
 	LR          float64 // the learning rate
-	Momentum    float64 // how much of the last step is taken again
-	Dampening   float64 // how much less of the gradient enters the momentum
-	WeightDecay float64 // how much of the parameter itself is added to its gradient
+	Momentum    float64 // factor by which the last step is taken again
+	Dampening   float64 // the gradient enters the momentum times 1 - Dampening
+	WeightDecay float64 // factor of the parameter that is added to its gradient
 	Nesterov    bool    // look one step of momentum ahead; needs Momentum and no Dampening
-	Maximize    bool    // follow the gradients upward, so that the loss becomes larger
-	// add each element atomically, so that no process's step is lost; momentum is not, see Note
-	// [Shared state]
+	Maximize    bool    // step with the gradients, which raises the loss
+	// add each element of a step atomically, so that no process's step is lost; momentum is plain
+	// words, see Note [Shared state]
 	Atomic bool
 }
 
-// SGD takes steps against the gradients of parameters. Its momentum belongs to this process, also
-// where the parameters are shared, unless Share was called. One goroutine at a time may use it.
+// SGD steps against the gradients of parameters. Each process has a momentum of its own, also for
+// shared parameters, unless Share was called. One goroutine at a time may use an SGD. The caller
+// closes it.
 type SGD struct {
 	*SGDOptions // may be changed between steps, as a schedule of LR does
 
 	core
 }
 
-// NewSGD returns the optimizer of params, of which it keeps a list. It panics if an option makes no
-// sense.
+// NewSGD returns an optimizer of params. It panics if an option is out of range.
 func NewSGD(params iter.Seq[*autograd.Param], o SGDOptions) *SGD {
 	s := &SGD{SGDOptions: &o}
 	s.bind()

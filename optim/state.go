@@ -7,27 +7,26 @@ import (
 	"slices"
 )
 
-// A StateDict is what optimizer.state_dict() of PyTorch returns, and load_state_dict takes:
-// pt.Save and a torch.Conn write it as that, and torch.As reads it as a part of a
-// checkpoint.
+// A StateDict is PyTorch's optimizer.state_dict(). pt.Save and a torch.Conn write it so that
+// load_state_dict takes it, and torch.As reads one out of a checkpoint.
 //
 //	pt.Save("ck.pt", map[string]any{"model": nn.State(net), "optimizer": optim.State(opt)})
 //
-// Parameters have numbers, in the order in which the groups have them. [Load] says what the entries
-// are.
+// Parameters are numbered in the order of the groups.
 type StateDict struct {
-	State map[int]map[string]any `torch:"state"` // of the parameters that have taken a step
-	// the options, and under "params" the numbers of the parameters
+	// the state of each parameter that has taken a step, by its number
+	State map[int]map[string]any `torch:"state"`
+	// the options of each group, and under "params" the numbers of its parameters
 	ParamGroups []map[string]any `torch:"param_groups"`
 }
 
 // State returns the state of an optimizer of this package, or of Groups of them, as PyTorch's
-// optimizer of that class has it. The tensors are o's own, but where PyTorch has them with the
-// other sign (Maximize): Clone those that must stay as they are while o takes steps. It panics if o
-// is of another package.
+// optimizer of this class has it. The tensors are o's own and change with its steps: Clone those
+// that must not. With Maximize, tensors that PyTorch has with the other sign are copies. State
+// panics if o is of another package.
 //
-// PyTorch's schedulers look for their first rates in the groups. Give the schedule of each group,
-// if it has one, so that they find them: see [ScheduleState].
+// PyTorch's schedulers take their first learning rates from the groups of the state. Give State a
+// schedule for each group to write these rates: see [ScheduleState].
 func State(o Optimizer, schedules ...Schedule) StateDict {
 	members := membersOf(o)
 	if len(schedules) > 0 && len(schedules) != len(members) {
@@ -53,15 +52,15 @@ func State(o Optimizer, schedules ...Schedule) StateDict {
 	return d
 }
 
-// Load has an optimizer, or Groups of them, go on from a state dict: a StateDict, or what pt.Load
-// or a torch.Conn's Recv returned of optimizer.state_dict(). As in PyTorch the options come with
-// it (LR, Momentum and so on, but for Atomic), parameters are known by their order alone, and
-// floats of one width become those of another. The tensors are copied.
+// Load sets an optimizer, or Groups of them, to the state in a state dict: a StateDict, or the
+// value that pt.Load or Recv of a torch.Conn returns for optimizer.state_dict(). As in PyTorch, the
+// options come with the state (LR, Momentum and so on, except Atomic), parameters are matched by
+// their order alone, and floats are converted to the parameter's dtype. Load copies the tensors.
 //
 // The error wraps ErrFormat, ErrClass, ErrGroups, ErrMissing, ErrUnexpected, ErrShape or ErrDType
-// for each thing that does not fit, or shm.ErrNoSpace; but for the latter nothing was changed then.
-// Whether a state is Adam's or AdamW's older versions of PyTorch do not say. It panics if o is of
-// another package.
+// for each fault, and o is unchanged. If the error wraps shm.ErrNoSpace, o may have parts of the
+// new state. A state dict of older versions of PyTorch does not say whether it is Adam's or
+// AdamW's, and so Load takes either. Load panics if o is of another package.
 func Load(o Optimizer, state any) error {
 	d, err := stateDictOf(state)
 	if err != nil {
