@@ -2,10 +2,10 @@ package shm
 
 import "errors"
 
-// Note [Early deaths] A process that is being started holds nothing of its argument until it has read it.
-// Until then its starter holds it in its place, in a Delivery: the blocks, a membership of each
-// barrier, and the ends of queues. A process that dies before it has read anything was known to
-// nobody but the starter. So the starter says it where the reaper would have, had the process
+// Note [Early deaths] A process that is being started holds nothing of its argument until it has
+// read it. Until then its starter holds it in its place, in a Delivery: the blocks, a membership of
+// each barrier, and the ends of queues. A process that dies before it has read anything was known
+// to nobody but the starter. So the starter says it where the reaper would have, had the process
 // lived longer: barriers are broken, and a ring whose last end goes with it says with whom. If the
 // starter dies as well, the membership is its own, and breaks the barrier.
 
