@@ -6,7 +6,8 @@ import "context"
 // prefetcher once, perhaps before submit returns, and before close does.
 type executor interface {
 	submit(f *fetch)
-	step() bool // does one fetch in the caller's goroutine, where no other would
+	step() bool   // does one fetch in the caller's goroutine, where no other would
+	broken() bool // nobody does any fetch any more
 	close()
 }
 
@@ -18,6 +19,10 @@ func (l *Loader) employ(p *prefetcher) (err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.kept != nil && l.kept.broken() {
+		go l.kept.close() // its workers have ended; an epoch that still has it is told of each fetch
+		l.kept = nil
+	}
 	if l.kept == nil && l.closed.Err() == nil {
 		if l.kept, err = l.newExecutor(); err != nil {
 			l.kept = nil

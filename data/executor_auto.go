@@ -150,3 +150,10 @@ type cost struct {
 func (c cost) since(before cost) cost { return cost{c.samples - before.samples, c.busy - before.busy} }
 
 func (c cost) each() time.Duration { return c.busy / time.Duration(max(1, c.samples)) }
+
+// broken reports that of the processes: another trial may find them well again.
+func (a *autoExecutor) broken() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.apart != nil && a.apart.broken()
+}

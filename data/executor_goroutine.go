@@ -109,6 +109,8 @@ func do(w *worker, err error, f *fetch) bool {
 	return f.p.finished(f, result, err)
 }
 
+func (e *goroutineExecutor) broken() bool { return false }
+
 func (e *goroutineExecutor) step() bool {
 	if e.config.Workers > 0 {
 		return false

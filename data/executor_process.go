@@ -17,6 +17,7 @@ type processExecutor struct {
 	loader  uint64
 	pools   []*pool.Pool
 	failing sync.WaitGroup
+	ended   atomic.Bool // a pool has no worker any more and will have none
 }
 
 // newProcessExecutor starts them and does not wait.
@@ -53,6 +54,9 @@ func (e *processExecutor) submit(f *fetch) {
 			f.p.finished(f, r, nil)
 			return
 		}
+		if errors.Is(err, pool.ErrBroken) {
+			e.ended.Store(true)
+		}
 		// The pool may tell of a failure while it cannot take tasks.
 		e.failing.Go(func() { f.p.finished(f, fetchResult{}, err) })
 	})
@@ -80,6 +84,8 @@ func (e *processExecutor) finish() {
 }
 
 func (e *processExecutor) step() bool { return false }
+
+func (e *processExecutor) broken() bool { return e.ended.Load() }
 
 func (e *processExecutor) close() {
 	for _, p := range e.pools {

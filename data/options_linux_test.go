@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
+	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/wire"
 )
@@ -207,4 +211,59 @@ func pidsOf(t *testing.T, l *data.Loader) (all []int) {
 		all = append(all, int(tensor.At[int64](b[0], 0)))
 	}
 	return all
+}
+
+// A fragile set kills the worker that opens it while its file is there.
+type fragile struct{ Bad string }
+
+func init() { wire.RegisterType[*fragile]("test.fragile") }
+
+func (f *fragile) Len() int { return 8 }
+func (f *fragile) Get(context.Context, int) (data.Sample, error) {
+	return data.Sample{tensor.Scalar(tensor.Int64, 1)}, nil
+}
+func (f *fragile) Open(context.Context) (any, error) {
+	if _, err := os.Stat(f.Bad); err == nil {
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+	return f, nil
+}
+
+// An epoch in which no worker can be started fails, and not all that follow.
+func TestOptions_PersistentProcessesAreStartedAgainAfterAllHaveDied(t *testing.T) {
+	f := &fragile{filepath.Join(t.TempDir(), "bad")}
+	l := data.NewLoader(f, data.Options{Workers: 2, Kind: data.Processes, Persistent: true})
+	defer l.Close()
+	epoch := func() (n int, failed error) {
+		for b, err := range l.Batches(t.Context()) {
+			if err != nil {
+				return n, err
+			}
+			n++
+			for _, t := range b {
+				t.Close()
+			}
+		}
+		return n, nil
+	}
+	if n, err := epoch(); n != 8 || err != nil {
+		t.Fatal(n, err)
+	}
+	if err := os.WriteFile(f.Bad, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range shoal.ActiveChildren() {
+		c.Kill()
+		c.Wait(t.Context())
+	}
+	if _, err := epoch(); !errors.Is(err, pool.ErrBroken) {
+		t.Fatalf("no worker can be started, and the epoch says %v", err)
+	}
+	if err := os.Remove(f.Bad); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := epoch(); n != 8 || err != nil {
+		t.Errorf("%d of 8 samples after the workers are well again: %v", n, err)
+	}
 }

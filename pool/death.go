@@ -69,9 +69,12 @@ func (m *member) remove() {
 	m.feeding.Lock()
 	p.mu.Lock()
 	lost := m.lose(m.calls.Len())
-	broken := m.despair(err)
+	m.over = true
+	var broken error
+	if !m.ready && err != nil {
+		broken = p.despair(m.rank, err)
+	}
 	ends := p.judge(lost, m.why(err))
-	again := broken == nil && p.cause == nil && !p.exhausted()
 	p.mu.Unlock()
 	m.feeding.Unlock()
 	m.calls.Close()
@@ -84,30 +87,53 @@ func (m *member) remove() {
 		end()
 	}
 	p.feedAll()
-	if again {
-		p.hire(m.rank)
-	} else {
-		p.leave()
-	}
+	p.succeed(m.rank)
 }
 
-// maxBarren is how many workers in a row may end before they are ready.
-const maxBarren = 3
+// maxBarren is how many workers of a rank in a row may end before they are ready, where no other
+// rank has one that works. Before the next one starts there is a pause, which grows up to maxPause.
+const (
+	maxBarren = 5
+	minPause  = 10 * time.Millisecond
+	maxPause  = time.Second
+)
 
-// despair returns why there will be no more workers, if the end of this one says so. One that was
-// killed before it was ready may have had bad luck; one that failed by itself will do it again.
-// Pool.mu is held.
-func (m *member) despair(err error) error {
-	p := m.p
-	if m.ready || p.cause != nil {
-		return nil
+func backOff(barren int) time.Duration {
+	if barren == 0 {
+		return 0
 	}
-	p.barren++
-	if err == nil || errors.Is(err, shoal.ErrExited) && p.barren < maxBarren {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", ErrBroken, err)
+	return min(minPause<<min(barren-1, 10), maxPause)
 }
+
+// despair notes that a worker has ended before it was ready, and returns why there will be no more
+// workers, if none works. A worker that was killed may have had bad luck; one that failed by itself
+// will do it again, and if no rank has had a worker until now the others will as well. While one
+// works the pool goes on. mu is held.
+func (p *Pool) despair(rank int, err error) error {
+	if p.cause != nil {
+		return nil
+	}
+	r := &p.ranks[rank]
+	r.barren, r.why = r.barren+1, err
+	if !r.begun && !badLuck(err) {
+		return fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	for _, m := range p.members {
+		if m != nil && m.ready && !m.over {
+			return nil
+		}
+	}
+	var reasons []error
+	for _, r := range p.ranks {
+		if r.barren == 0 || r.barren < maxBarren && badLuck(r.why) {
+			return nil
+		}
+		reasons = append(reasons, r.why)
+	}
+	return fmt.Errorf("%w: %w", ErrBroken, errors.Join(reasons...))
+}
+
+func badLuck(err error) bool { return errors.Is(err, shoal.ErrExited) }
 
 // lose returns the tasks that the worker was at, at most one, and makes those in its queue pending
 // again. Pool.mu is held.
@@ -159,6 +185,10 @@ func (p *Pool) judge(lost []*task, err error) (ends []func()) {
 func (p *Pool) rest() {
 	p.mu.Lock()
 	over := p.exhausted()
+	if over && !p.restful {
+		p.restful = true
+		close(p.rested)
+	}
 	p.mu.Unlock()
 	if over {
 		p.feedAll()

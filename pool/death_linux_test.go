@@ -219,3 +219,101 @@ func TestPool_SurvivesAKillStorm(t *testing.T) {
 	close(stop)
 	killer.Wait()
 }
+
+// A fragile worker is killed while it starts as long as there is a file "bad" in the directory, and
+// notes that in another file.
+var fragile = pool.RegisterInit("fragile", func(_ context.Context, dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "bad")); err != nil {
+		return nil
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "deaths"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	f.WriteString("x")
+	signalSelf(syscall.SIGKILL)
+	return nil
+})
+
+// fragilePool returns a pool of fragile workers that are ready, and what makes its workers die at
+// their start and kills the worker of a rank.
+func fragilePool(t *testing.T, workers int) (p *pool.Pool, dir string, kill func(rank int)) {
+	dir = t.TempDir()
+	p = open(t, pool.Options{Workers: workers, Initializer: fragile(dir)})
+	if err := p.Ready(deadline(t)); err != nil {
+		t.Fatal(err)
+	}
+	of := map[int]*shoal.Process{}
+	for _, c := range shoal.ActiveChildren() {
+		of[c.Rank()] = c
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bad"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return p, dir, func(rank int) { of[rank].Kill() }
+}
+
+func TestDeath_OfWorkersThatStartDoesNotEndAPoolOfWhichOneLives(t *testing.T) {
+	p, dir, kill := fragilePool(t, 3)
+	kill(0)
+	kill(1)
+	for ctx := deadline(t); ; time.Sleep(time.Millisecond) {
+		if b, _ := os.ReadFile(filepath.Join(dir, "deaths")); len(b) > 12 {
+			break
+		}
+		if ctx.Err() != nil {
+			t.Fatal("no workers start any more")
+		}
+	}
+	for range 10 {
+		if n, err := square.Apply(deadline(t), p, 3); err != nil || n != 9 {
+			t.Fatalf("%d, %v: one worker is well", n, err)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, "bad")); err != nil {
+		t.Fatal(err)
+	}
+	ranks := map[int]bool{}
+	for ctx := deadline(t); len(ranks) < 3; {
+		if ctx.Err() != nil {
+			t.Fatalf("only ranks %v work again", ranks)
+		}
+		for _, w := range get[[][2]int](t)(whoRuns.Map(ctx, p, upTo(48))) {
+			ranks[w[1]] = true
+		}
+	}
+}
+
+// The error of a pool of which nothing is left says why of each rank, and Finish does not wait for
+// pauses.
+func TestDeath_OfAllWorkersEndsAPoolWithTheReasonOfEach(t *testing.T) {
+	p, _, kill := fragilePool(t, 3)
+	for r := range 3 {
+		kill(r)
+	}
+	err := p.Join(deadline(t))
+	if !errors.Is(err, pool.ErrRunning) {
+		t.Fatal(err)
+	}
+	_, err = square.Apply(deadline(t), p, 3)
+	if !errors.Is(err, pool.ErrBroken) || !errors.Is(err, shoal.ErrExited) {
+		t.Fatalf("%v", err)
+	}
+	for _, rank := range []string{"0", "1", "2"} {
+		if !strings.Contains(err.Error(), "rank "+rank) {
+			t.Errorf("rank %s is not named: %v", rank, err)
+		}
+	}
+}
+
+func TestPool_FinishDoesNotWaitForAWorkerThatCannotStart(t *testing.T) {
+	p, _, kill := fragilePool(t, 2)
+	kill(0)
+	if n, err := square.Apply(deadline(t), p, 3); err != nil || n != 9 {
+		t.Fatal(n, err)
+	}
+	p.Finish()
+	if err := p.Join(deadline(t)); err != nil {
+		t.Fatal(err)
+	}
+}

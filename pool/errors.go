@@ -16,7 +16,8 @@ var (
 	ErrClosed = fmt.Errorf("pool: closed%.0w", os.ErrClosed)
 
 	// ErrBroken is the error of all tasks when no worker can be started or initialised any more; it
-	// comes with the reason.
+	// comes with the reason, and with that of each rank where several workers had begun. While one
+	// works the pool goes on, and starts others after growing pauses.
 	ErrBroken = errors.New("pool: no worker can be started")
 
 	// ErrTimeout is wrapped where a task took longer than Options.TaskTimeout. It wraps

@@ -35,6 +35,7 @@ type member struct {
 
 	// Under Pool.mu.
 	ready   bool
+	over    bool    // it has ended
 	leaving bool    // it gets no more calls
 	late    bool    // it was killed for its timeout
 	sent    []*task // what it was given and has not answered, the oldest first
@@ -156,8 +157,10 @@ func (m *member) unreadable(err error) {
 // begin notes that the worker is ready. Pool.mu is held.
 func (m *member) begin() {
 	p := m.p
-	m.ready, p.barren = true, 0
-	if p.newborn > 0 {
+	r := &p.ranks[m.rank]
+	first := !r.begun
+	m.ready, r.begun, r.barren, r.why = true, true, 0, nil
+	if first && p.newborn > 0 {
 		if p.newborn--; p.newborn == 0 {
 			close(p.ready)
 		}

@@ -26,16 +26,25 @@ type Pool struct {
 
 	mu       sync.Mutex
 	members  []*member // by rank
-	hired    []int     // how often, by rank
-	pending  queue     // tasks that no worker has
-	given    int       // tasks that workers have
+	ranks    []rank
+	pending  queue // tasks that no worker has
+	given    int   // tasks that workers have
 	lastID   uint64
 	lives    int         // workers that have not ended
-	newborn  int         // workers of the first generation that are not ready yet
+	newborn  int         // ranks none of whose workers was ready yet
 	spread   *time.Timer // see lookAgain
-	barren   int         // workers in a row that ended before they were ready
 	finished bool
-	cause    error // of the end, once the pool has ended
+	restful  bool
+	rested   chan struct{} // closed, with restful, when nothing is left to do, ever
+	cause    error         // of the end, once the pool has ended
+}
+
+// A rank is what is known of the workers that had one place, one after the other.
+type rank struct {
+	hired  int   // how often
+	begun  bool  // one was ready
+	barren int   // how many in a row ended before they were ready
+	why    error // the last of these
 }
 
 // New starts the workers of a pool and does not wait for them: tasks do. When ctx is cancelled the
@@ -49,7 +58,7 @@ func New(ctx context.Context, opts Options) (*Pool, error) {
 		return nil, fmt.Errorf("pool: Process.Files: %w", err)
 	}
 	p := &Pool{opts: opts, ready: make(chan struct{}), gone: make(chan struct{}), newborn: opts.Workers,
-		seed: seed.From(ctx).Next()}
+		rested: make(chan struct{}), seed: seed.From(ctx).Next()}
 	if capture := opts.Initializer.capture; capture != nil {
 		if p.init, err = capture(); err != nil {
 			return nil, errors.Join(fmt.Errorf("pool: the initializer's argument cannot cross: %w", err),
@@ -57,7 +66,7 @@ func New(ctx context.Context, opts Options) (*Pool, error) {
 		}
 	}
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	p.members, p.hired = make([]*member, opts.Workers), make([]int, opts.Workers)
+	p.members, p.ranks = make([]*member, opts.Workers), make([]rank, opts.Workers)
 	p.lives = opts.Workers
 	for rank := range opts.Workers {
 		p.hire(rank)
@@ -83,6 +92,7 @@ func (p *Pool) Finish() {
 	p.mu.Lock()
 	p.finished = true
 	p.mu.Unlock()
+	p.rest()
 	p.feedAll()
 }
 
@@ -193,8 +203,13 @@ func (p *Pool) feedAll() {
 func (p *Pool) hire(rank int) {
 	m, err := newMember(p, rank, p.seedOf(rank))
 	if err != nil {
-		p.end(fmt.Errorf("%w: %w", ErrBroken, err))
-		p.leave()
+		p.mu.Lock()
+		broken := p.despair(rank, err)
+		p.mu.Unlock()
+		if broken != nil {
+			p.end(broken)
+		}
+		p.succeed(rank)
 		return
 	}
 	p.mu.Lock()
@@ -203,13 +218,44 @@ func (p *Pool) hire(rank int) {
 	m.feed() // it may have been ready before it was in its place
 }
 
+// succeed starts the next worker of a rank, after a pause if those before it were never ready, or
+// is the end of the rank.
+func (p *Pool) succeed(rank int) {
+	p.mu.Lock()
+	over := p.cause != nil || p.exhausted()
+	pause := backOff(p.ranks[rank].barren)
+	p.mu.Unlock()
+	switch {
+	case over:
+		p.leave()
+	case pause == 0:
+		p.hire(rank)
+	default:
+		go func() {
+			select {
+			case <-time.After(pause):
+				p.mu.Lock()
+				over := p.cause != nil || p.exhausted()
+				p.mu.Unlock()
+				if !over {
+					p.hire(rank)
+					return
+				}
+			case <-p.ctx.Done():
+			case <-p.rested:
+			}
+			p.leave()
+		}()
+	}
+}
+
 // seedOf returns what the random numbers of the next worker of a rank begin with, whenever the
 // others come and go.
 func (p *Pool) seedOf(rank int) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hired[rank]++
-	return seed.Of(p.seed, "", rank, p.hired[rank]-1)
+	p.ranks[rank].hired++
+	return seed.Of(p.seed, "", rank, p.ranks[rank].hired-1)
 }
 
 // exhausted reports whether nothing is left to do, ever. mu is held.
