@@ -30,3 +30,44 @@ func BenchmarkPingPong(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkBatchBetweenProcesses is what one of 64 numbers costs that another process gets.
+func BenchmarkBatchBetweenProcesses(b *testing.B) {
+	d := shared(b)
+	ctx := context.Background()
+	q := newQueue[int](b, 1024)
+	done := newQueue[int](b, 1)
+	cmd := counter.start(b, d, &counting{q.Receiver(), done.Sender(), b.N})
+	in := make([]int, 64)
+	b.ResetTimer()
+	for i := 0; i < b.N; i += len(in) {
+		n := min(len(in), b.N-i)
+		_, err := q.PutN(ctx, in[:n])
+		check(b, err)
+	}
+	_, err := done.Get(ctx)
+	check(b, err)
+	b.StopTimer()
+	check(b, cmd.Wait())
+}
+
+type counting struct {
+	In   *ipc.Receiver[int]
+	Done *ipc.Sender[int]
+	Most int
+}
+
+// counter gets so many numbers and says so.
+var counter = newRole("counter", func(ctx context.Context, c *counting) error {
+	defer c.In.Close()
+	defer c.Done.Close()
+	out := make([]int, 64)
+	for got := 0; got < c.Most; {
+		n, err := c.In.GetN(ctx, out)
+		if err != nil {
+			return err
+		}
+		got += n
+	}
+	return c.Done.Put(ctx, c.Most)
+})

@@ -11,3 +11,6 @@ func DieInSet(l *ShareableList, i int, v any) error {
 		return nil
 	})
 }
+
+// PutRaw puts a message that need not be a value of T.
+func PutRaw[T any](q *Queue[T], body []byte) error { return q.sender.end.ring.TryPut(body, nil, false) }

@@ -12,8 +12,9 @@ const keepBytes = 8 << 20
 
 // An outgoing is where a value becomes a message.
 type outgoing struct {
-	enc wire.Encoder
-	buf []byte
+	enc  wire.Encoder
+	buf  []byte
+	ends []int // of the values of a batch
 }
 
 var outgoings = sync.Pool{New: func() any { return &outgoing{buf: make([]byte, 0, shm.SlotSize)} }}
@@ -38,6 +39,7 @@ type incoming struct {
 	d     *shm.Domain
 	dec   wire.Decoder
 	taken []bool
+	batch shm.Batch
 }
 
 var incomings = sync.Pool{New: func() any { return new(incoming) }}
@@ -63,6 +65,26 @@ func (in *incoming) Take(i int) (shm.Handle, error) {
 	}
 	in.taken[i] = true
 	return h, nil
+}
+
+// readN decodes the messages of the batch into vs and returns how many it could. The error is of
+// one that it could not.
+func readN[T any](in *incoming, plan *wire.Plan[T], vs []T) (n int, err error) {
+	for i := range in.batch.Ends {
+		in.dec.Reset(wire.Message{Body: in.batch.At(i)}, nil)
+		v, fault := plan.Decode(&in.dec)
+		if fault == nil {
+			fault = in.dec.Finish()
+		}
+		in.dec.Done(fault == nil)
+		if fault != nil {
+			err = fault
+			continue
+		}
+		vs[n] = v
+		n++
+	}
+	return n, err
 }
 
 // read decodes the message and lets go of it. What nobody took is released, and if the value cannot

@@ -422,6 +422,51 @@ func TestGetN_TakesBatches(t *testing.T) {
 	})
 }
 
+// Values go together where they are short and plain: between them stand those that are not.
+func TestGetN_TakesValuesOfAllSorts(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx, q := watched(t), newQueue[string](t, 300)
+		var in []string
+		for i := range 300 {
+			in = append(in, strings.Repeat("x", i*7%256))
+		}
+		if n, err := q.PutN(ctx, in); n != len(in) || err != nil {
+			t.Fatalf("put %d, %v", n, err)
+		}
+		out := make([]string, 400)
+		if n, err := q.GetN(ctx, out); n != len(in) || err != nil || !slices.Equal(out[:n], in) {
+			t.Errorf("got %d, %v", n, err)
+		}
+		blobs := newQueue[*blob](t, 4)
+		x := newBlob(t, d, "x")
+		defer x.Close()
+		if n, err := blobs.PutN(ctx, []*blob{x, x, x}); n != 3 || err != nil {
+			t.Fatalf("put %d, %v", n, err)
+		}
+		got := make([]*blob, 4)
+		n, err := blobs.GetN(ctx, got)
+		if n != 3 || err != nil {
+			t.Errorf("got %d, %v", n, err)
+		}
+		for _, x := range got[:n] {
+			check(t, x.Close())
+		}
+	})
+}
+
+// What comes behind a message that cannot be read is not lost with it.
+func TestGetN_PassesWhatItCannotRead(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx, q := watched(t), newQueue[string](t, 8)
+		check(t, errors.Join(q.Put(ctx, "a"), ipc.PutRaw(q, []byte{0xc1}), q.Put(ctx, "b")))
+		out := make([]string, 8)
+		n, err := q.GetN(ctx, out)
+		if n != 2 || !errors.Is(err, wire.ErrFormat) || out[0] != "a" || out[1] != "b" {
+			t.Errorf("got %q, %v", out[:n], err)
+		}
+	})
+}
+
 func TestPutN_SaysHowFarItCame(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -62,13 +62,37 @@ func (r *receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	}
 	in := newIncoming(r.end.d)
 	defer in.free()
-	for vs[0], err = r.get(ctx, in); err == nil; vs[n], err = r.tryGet(in) {
-		if n++; n == len(vs) {
-			break
+	for err == nil && n < len(vs) {
+		if ctx.Err() == nil && r.plan.Plain() {
+			var k int
+			if k, err = r.tryGetN(in, vs[n:]); k > 0 || err != nil {
+				n += k
+				continue
+			}
+		}
+		if n == 0 {
+			vs[0], err = r.get(ctx, in)
+		} else {
+			vs[n], err = r.tryGet(in)
+		}
+		if err == nil {
+			n++
 		}
 	}
 	if n > 0 && (err == ErrEmpty || errors.Is(err, ErrClosed)) {
 		err = nil
+	}
+	return n, err
+}
+
+// tryGetN takes the next values together, none where get has to see.
+func (r *receiver[T]) tryGetN(in *incoming, vs []T) (n int, err error) {
+	in.batch.Reset()
+	if _, err := r.end.ring.TryGetBatch(&in.batch, len(vs)); err != nil {
+		return 0, shmError(context.Background(), "get", err, ErrEmpty)
+	}
+	if n, err = readN(in, r.plan, vs); err != nil {
+		err = fmt.Errorf("get: %w", err)
 	}
 	return n, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -48,7 +49,9 @@ func (s *sender[T]) TryPut(v T) error {
 }
 
 // PutN puts the values one after the other, as Put does, and returns how many it has put: all of
-// them if err is nil. Values of other senders may come between them.
+// them if err is nil. Values of other senders may come between them. Numbers, strings, instants and
+// structs of these go many at a time; so of a process that is killed meanwhile the first of the
+// values may be there, and the others are not.
 func (s *sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	if err := s.end.enter(); err != nil {
 		return 0, err
@@ -56,12 +59,40 @@ func (s *sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	defer s.end.leave()
 	o := newOutgoing()
 	defer o.free()
-	for n, v := range vs {
-		if err := s.put(ctx, o, v, true); err != nil {
-			return n, err
+	for n < len(vs) {
+		k := s.tryPutN(ctx, o, vs[n:])
+		if k == 0 { // there is no room, or the next is no value for a batch
+			if err := s.put(ctx, o, vs[n], true); err != nil {
+				return n, err
+			}
+			k = 1
 		}
+		n += k
 	}
-	return len(vs), nil
+	return n, nil
+}
+
+// tryPutN puts the first of the values together and returns how many: none where put has to see.
+func (s *sender[T]) tryPutN(ctx context.Context, o *outgoing, vs []T) int {
+	ring := s.end.ring
+	most := min(len(vs), shm.MaxBatch, ring.Room())
+	if most < 2 || ctx.Err() == context.Canceled || !s.plan.Plain() {
+		return 0
+	}
+	o.enc.Reset(o.buf)
+	o.ends = o.ends[:0]
+	for _, v := range vs[:most] {
+		from := len(o.enc.Message().Body)
+		err := s.plan.Encode(&o.enc, v)
+		to := len(o.enc.Message().Body)
+		if err != nil || to-from > shm.SlotBody {
+			break
+		}
+		o.ends = append(o.ends, to)
+	}
+	n, _ := ring.TryPutBatch(&shm.Batch{Body: o.enc.Message().Body, Ends: o.ends})
+	o.done(true)
+	return n
 }
 
 func (s *sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error {

@@ -13,7 +13,7 @@ import (
 // reaperBranches are the names of the branches that DisableBranch knows: without any one of them
 // the audit must find something.
 var reaperBranches = []string{
-	"budget add", "budget sub", "writing", "published", "commit done", "commit undo", "shrink",
+	"budget add", "budget sub", "writing", "published", "span written", "span read", "commit done", "commit undo", "shrink",
 	"put published", "put undone",
 	"free", "reader", "stray get", "owner bits", "try free", "waiter bits", "spinner bits", "release dead",
 	"lost hints", "relief", "ring all",

@@ -8,7 +8,7 @@ import "fmt"
 const (
 	saysBegin = 'B' // it is about to put it
 	saysPut   = 'P' // it has
-	saysTake  = 'T' // it is about to get some message
+	saysTake  = 'T' // it is about to get messages: so many at most
 	saysGot   = 'G' // it got this one
 	saysNone  = 'N' // it got none
 )
@@ -17,7 +17,7 @@ const (
 type ledger struct {
 	accounts map[uint64][]byte
 	messages int // put
-	readers  int // deaths of workers that were in the middle of a get: each may have dropped one message
+	read     int // messages that workers may have dropped which died in the middle of a get
 }
 
 // The byte of a message counts its arrivals in its upper bits.
@@ -65,8 +65,8 @@ func (l *ledger) compare(violate *[]string) (duplicates, lost int) {
 			}
 		}
 	}
-	if lost > l.readers {
-		*violate = append(*violate, fmt.Sprintf("%d messages are lost, and only %d readers died", lost, l.readers))
+	if lost > l.read {
+		*violate = append(*violate, fmt.Sprintf("%d messages are lost, and the dead were reading %d at most", lost, l.read))
 	}
 	return duplicates, lost
 }

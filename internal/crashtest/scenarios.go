@@ -612,6 +612,7 @@ func init() {
 		},
 	}
 	maps.Copy(scenarios, syncScenarios)
+	maps.Copy(scenarios, batchScenarios())
 	maps.Copy(scenarios, nameScenarios())
 	maps.Copy(scenarios, ipcScenarios())
 }

@@ -106,7 +106,7 @@ func (s *storm) spawn() (*stormer, error) {
 func (s *storm) listen(up *os.File) {
 	defer up.Close()
 	r := bufio.NewReaderSize(up, 64<<10)
-	reading := false
+	reading := 0
 	for {
 		var rec [9]byte
 		if _, err := io.ReadFull(r, rec[:]); err != nil {
@@ -115,19 +115,19 @@ func (s *storm) listen(up *os.File) {
 		id := binary.LittleEndian.Uint64(rec[1:])
 		switch rec[0] {
 		case saysTake:
-			reading = true
-		case saysGot, saysNone:
-			reading = false
+			reading = int(id)
+		case saysGot:
+			reading--
+		case saysNone:
+			reading = 0
 		}
 		s.mu.Lock()
 		s.ledger.enter(rec[0], id)
 		s.mu.Unlock()
 	}
-	if reading {
-		s.mu.Lock()
-		s.ledger.readers++
-		s.mu.Unlock()
-	}
+	s.mu.Lock()
+	s.ledger.read += max(reading, 0)
+	s.mu.Unlock()
 }
 
 // blow kills and replaces workers until kills have died.

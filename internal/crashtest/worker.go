@@ -71,7 +71,7 @@ func (w *worker) say(kind byte, id uint64) {
 
 func (w *worker) step() error {
 	r := w.rings[w.rand.IntN(len(w.rings))]
-	switch w.rand.IntN(11) {
+	switch w.rand.IntN(13) {
 	case 0, 1, 2:
 		return w.put(r, w.rand.IntN(5), 1<<w.rand.IntN(16), 0)
 	case 3:
@@ -84,6 +84,10 @@ func (w *worker) step() error {
 		return w.share()
 	case 9:
 		return w.name()
+	case 10:
+		return w.putBatch(r)
+	case 11:
+		return w.getBatch(r)
 	default:
 		return w.ring()
 	}
@@ -119,7 +123,7 @@ func (w *worker) full(err error, hs []shm.Handle) error {
 // get takes a message, and every third one goes on into another ring with the same blocks.
 func (w *worker) get(r *shm.Ring) error {
 	var m shm.Message
-	w.say(saysTake, 0)
+	w.say(saysTake, 1)
 	if err := r.TryGet(&m); err != nil {
 		w.say(saysNone, 0)
 		return w.full(err, nil)
@@ -147,6 +151,40 @@ func (w *worker) get(r *shm.Ring) error {
 		return nil
 	}
 	return w.full(err, m.Blocks)
+}
+
+// putBatch puts some messages without blocks together.
+func (w *worker) putBatch(r *shm.Ring) error {
+	var b shm.Batch
+	first := w.number<<24 | (w.seq + 1)
+	for range 1 + w.rand.IntN(20) {
+		w.seq++
+		id := w.number<<24 | w.seq
+		w.say(saysBegin, id)
+		b.Body = append(b.Body, body(id, 0, 0)...)
+		b.Ends = append(b.Ends, len(b.Body))
+	}
+	n, err := r.TryPutBatch(&b)
+	for i := range n {
+		w.say(saysPut, first+uint64(i))
+	}
+	return w.full(err, nil)
+}
+
+// getBatch takes what messages without blocks come next.
+func (w *worker) getBatch(r *shm.Ring) error {
+	var b shm.Batch
+	most := 1 + w.rand.IntN(20)
+	w.say(saysTake, uint64(most))
+	n, err := r.TryGetBatch(&b, most)
+	for i := range n {
+		id, e := verify(w.d, &shm.Message{Body: b.At(i)})
+		if err = errors.Join(err, e); e == nil {
+			w.say(saysGot, id)
+		}
+	}
+	w.say(saysNone, 0)
+	return err
 }
 
 // keep holds some blocks for a while.

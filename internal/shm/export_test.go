@@ -20,7 +20,6 @@ const (
 	ControlSize     = controlSize
 	SlabSize        = slabSize
 	PageSize        = pageSize
-	SlotBody        = slotBody
 	SlotBlocks      = slotBlocks
 	Racing          = racing
 )
@@ -253,14 +252,15 @@ var Halts = []Halt{
 
 func halfPut(d *Domain, r *Ring, h Handle, steps int) (*lane, error) {
 	l := d.anyLane()
-	l.rec.opseq.Set(l.rec.opseq.Load() + 1)
+	l.count()
 	if err := l.send([]uint32{h.index()}); err != nil || steps == 0 {
 		return l, err
 	}
-	s, lap, err := r.claim(l)
+	tk, _, err := r.claim(l, 1)
 	if err != nil || steps == 1 {
 		return l, err
 	}
+	s, lap := r.slot(tk), tk>>r.bits
 	r.write(l, s, parcel{table: []Handle{h}, blocks: []Handle{h}})
 	s.word.Store(makeSlotWord(lap, slotFull, l.id))
 	return l, nil
@@ -439,6 +439,7 @@ var Fields = map[string]func(w uint64) uint64{
 
 	"slotWord.lap":   func(w uint64) uint64 { return slotWord(w).lap() },
 	"slotWord.state": func(w uint64) uint64 { return slotWord(w).state() },
+	"slotWord.span":  func(w uint64) uint64 { return slotWord(w).span() - 1 },
 	"slotWord.lane":  func(w uint64) uint64 { return uint64(slotWord(w).lane()) },
 
 	"lockWord.pid":   func(w uint64) uint64 { return uint64(lockWord(w).pid()) },

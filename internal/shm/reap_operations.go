@@ -58,7 +58,7 @@ func (r *reaper) rings() {
 		}
 		if v, err := r.d.ringOf(b); err == nil {
 			r.views = append(r.views, v)
-			v.each(r.slot)
+			v.each(func(s *slot, w slotWord) { r.slot(v, s, w) })
 		}
 	}
 }
@@ -90,10 +90,17 @@ func (r *Ring) each(f func(*slot, slotWord)) {
 // would be evidence of a put that never was. A message is taken for the dead lane's newest only if
 // opseq is still that of the lane's record, since a lane has at most one put that a stamp can stand
 // for.
-func (r *reaper) slot(s *slot, w slotWord) {
+//
+// The slots of a span become holes before its first one does: until then nobody comes to them.
+func (r *reaper) slot(v *Ring, s *slot, w slotWord) {
 	switch w.state() {
 	case slotWriting:
 		if r.dead.lane(w.lane()) && !disabled("writing") {
+			v.rest(s, w, func(s *slot, w slotWord) {
+				if (w.state() == slotEmpty || w.state() == slotFull) && !disabled("span written") {
+					s.word.CAS(w, makeSlotWord(w.lap(), slotSkip, 0))
+				}
+			})
 			s.word.CAS(w, makeSlotWord(w.lap(), slotSkip, 0))
 		}
 	case slotFull, slotReading:
@@ -175,7 +182,7 @@ func (r *reaper) readers() map[uint32]bool {
 				if w.state() != slotReading || !r.dead.lane(w.lane()) || disabled("reader") {
 					return
 				}
-				if r.finishGet(s, w) {
+				if r.finishGet(v, s, w) {
 					progress = true
 				} else {
 					pending[w.lane()] = true
@@ -193,9 +200,16 @@ func (r *reaper) readers() map[uint32]bool {
 // Blocks that carry the dead reader's own stamp have been taken already, by it or by a reaper
 // before us. Either way t goes down once for each (docs/memory.md, "The reaper"), and the message
 // is counted as dropped, never delivered twice.
-func (r *reaper) finishGet(s *slot, w slotWord) bool {
+//
+// Of a span, whose messages have no blocks, the first slot is given back last, as by its reader.
+func (r *reaper) finishGet(v *Ring, s *slot, w slotWord) bool {
 	id := w.lane()
 	mine := stamp(id, kindGet)
+	v.rest(s, w, func(s *slot, w slotWord) {
+		if w.state() == slotFull && !disabled("span read") {
+			s.word.Store(makeSlotWord(w.lap()+1, slotEmpty, 0))
+		}
+	})
 	m := &Message{d: r.d}
 	if err := m.readAgain(s); err != nil {
 		s.word.Store(makeSlotWord(w.lap()+1, slotEmpty, 0))
@@ -219,7 +233,7 @@ func (r *reaper) finishGet(s *slot, w slotWord) bool {
 			}
 		}
 	}
-	r.d.hdr.dropped.Add(1)
+	r.d.hdr.dropped.Add(w.span())
 	s.word.Store(makeSlotWord(w.lap()+1, slotEmpty, 0))
 	for _, i := range m.order {
 		r.d.unstamp(&r.d.blocks[i])

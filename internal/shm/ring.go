@@ -45,7 +45,7 @@ const (
 type slot struct {
 	_ structs.HostLayout
 
-	word   wordOf[slotWord] // lap 44 | state 4 | 0 2 | lane 14
+	word   wordOf[slotWord] // lap 44 | span 3 | state 3 | lane 14
 	opseq  Word             // of the lane that wrote it
 	meta   Word             // that lane 32 | body length 16 | blocks 8 | flags 8
 	blocks [slotBlocks]Word // handles
@@ -81,7 +81,8 @@ const (
 
 const (
 	slotLapShift   = 20
-	slotStateShift = 16
+	slotSpanShift  = 17
+	slotStateShift = 14
 )
 
 // A slotWord says which message is in a slot, and who is writing or reading it.
@@ -91,8 +92,25 @@ func makeSlotWord(lap, state uint64, lane uint32) slotWord {
 	return slotWord(lap<<slotLapShift | state<<slotStateShift | uint64(lane))
 }
 func (w slotWord) lap() uint64   { return uint64(w >> slotLapShift) }
-func (w slotWord) state() uint64 { return uint64(w >> slotStateShift & 15) }
+func (w slotWord) state() uint64 { return uint64(w >> slotStateShift & 7) }
 func (w slotWord) lane() uint32  { return uint32(w & laneMask) }
+
+// over returns w as the word of the first of n slots, a power of two, that are claimed by it.
+func (w slotWord) over(n uint64) slotWord {
+	return w | slotWord(bits.TrailingZeros64(n))<<slotSpanShift
+}
+
+// span returns how many slots are claimed by w, this one among them.
+func (w slotWord) span() uint64 { return 1 << (w >> slotSpanShift & 7) }
+
+// taken returns how many tickets from that of w's slot on are used up. Only the word of a slot that
+// is in the state of lap says more than one: when it is in another, its span has ended.
+func (w slotWord) taken(lap, state uint64) uint64 {
+	if w.lap() == lap && w.state() == state {
+		return w.span()
+	}
+	return 1
+}
 
 // A Ring is a bounded queue of messages for any number of senders and receivers in any participants
 // of the domain. A message owns one reference of each block that it carries: its sender may die
@@ -304,6 +322,11 @@ func (r *Ring) slot(ticket uint64) *slot {
 	return (*slot)(unsafe.Add(r.slots, (ticket&(r.cap-1))*slotSize))
 }
 
+// place returns which of the ring's slots s is.
+func (r *Ring) place(s *slot) uint64 {
+	return uint64(uintptr(unsafe.Pointer(s))-uintptr(r.slots)) / slotSize
+}
+
 // backed reports whether the slot of ticket has pages behind it. Touching one that has none would
 // take memory that nobody has charged.
 func (r *Ring) backed(ticket uint64) bool {
@@ -445,6 +468,6 @@ func (r *Ring) passRead() {
 		if w.lap() < lap || w.lap() == lap && w.state() != slotReading {
 			return
 		}
-		r.hdr.head.CAS(tk, tk+1)
+		r.hdr.head.CAS(tk, tk+w.taken(lap, slotReading))
 	}
 }

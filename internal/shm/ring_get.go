@@ -110,7 +110,7 @@ func (r *Ring) next(l *lane) (*slot, uint64, error) {
 			}
 			r.hdr.head.CAS(tk, tk+1)
 		case w.lap() > lap, w.lap() == lap && st == slotReading:
-			r.hdr.head.CAS(tk, tk+1)
+			r.hdr.head.CAS(tk, tk+w.taken(lap, slotReading))
 		case r.hdr.head.Load() != tk:
 		case w.lap() == lap && st == slotWriting:
 			return nil, 0, ErrEmpty

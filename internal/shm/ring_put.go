@@ -44,7 +44,7 @@ func (r *Ring) put(p parcel) error {
 	if err != nil {
 		return err
 	}
-	l.rec.opseq.Set(l.rec.opseq.Load() + 1)
+	l.count()
 	err = r.deliver(l, p, order)
 	if err == nil && r.news {
 		r.d.wakeBits(&r.hdr.notEmpty)
@@ -60,6 +60,9 @@ func (r *Ring) put(p parcel) error {
 	}
 	return err
 }
+
+// count gives the put that begins the lane's next number.
+func (l *lane) count() { l.rec.opseq.Set(l.rec.opseq.Load() + 1) }
 
 func (r *Ring) index() uint32 { return r.d.indexOf(r.b) }
 
@@ -107,15 +110,15 @@ func (r *Ring) claimFor(l *lane, p parcel) (*slot, uint64, error) {
 	if p.name != "" {
 		return r.claimName(l, p.name)
 	}
-	return r.claim(l)
+	tk, _, err := r.claim(l, 1)
+	return r.slot(tk), tk >> r.bits, err
 }
 
 // Invariant (docs/memory.md, "Operations"): opseq is written before the slot is FULL and never goes
 // back, also not when another process has the lane. A slot's lane and opseq therefore name one put
 // for ever.
 func (r *Ring) write(l *lane, s *slot, p parcel) {
-	s.opseq.Set(l.rec.opseq.Load())
-	s.meta.Set(uint64(l.id)<<32 | uint64(len(p.body))<<16 | uint64(len(p.table))<<8 | p.flags)
+	s.begin(l, len(p.body), uint64(len(p.table))<<8|p.flags)
 	for i, h := range p.table {
 		s.blocks[i].Set(uint64(h))
 	}
@@ -124,6 +127,12 @@ func (r *Ring) write(l *lane, s *slot, p parcel) {
 		return
 	}
 	copy(s.body[:], p.body)
+}
+
+// begin writes of whose put the message is, and what it consists of.
+func (s *slot) begin(l *lane, length int, rest uint64) {
+	s.opseq.Set(l.rec.opseq.Load())
+	s.meta.Set(uint64(l.id)<<32 | uint64(length)<<16 | rest)
 }
 
 // lockOrder returns the indices of blocks in the order in which they are stamped.
@@ -180,36 +189,41 @@ type unbacked uint64
 
 func (unbacked) Error() string { return "shm: slot without pages" }
 
-// claim takes the next free slot for writing.
+// claim takes the next free slots for writing: a power of two of them, at most so many, from ticket
+// tk on.
 //
 // Invariant (docs/memory.md, "Rings, ends and other objects"): the slot's word decides and the tail
 // is a hint. A lane that finds a ticket used up helps the tail on, so a lane that was killed
 // between the two leaves nobody stuck.
-func (r *Ring) claim(l *lane) (*slot, uint64, error) {
+func (r *Ring) claim(l *lane, most uint64) (tk, n uint64, err error) {
 	for {
-		tk := r.hdr.tail.Load()
+		tk = r.hdr.tail.Load()
 		if r.limited(tk) {
 			if r.hdr.tail.Load() == tk {
-				return nil, 0, ErrFull
+				return 0, 0, ErrFull
 			}
 			continue
 		}
 		if !r.backed(tk) {
-			return nil, 0, unbacked(tk)
+			return 0, 0, unbacked(tk)
+		}
+		n = 1
+		if most > 1 {
+			n = r.free(tk, most)
 		}
 		s, lap := r.slot(tk), tk>>r.bits
 		empty := makeSlotWord(lap, slotEmpty, 0)
 		// not looked at before, which would fetch its line twice
-		if s.word.CAS(empty, makeSlotWord(lap, slotWriting, l.id)) {
-			r.hdr.tail.CAS(tk, tk+1)
-			return s, lap, nil
+		if s.word.CAS(empty, makeSlotWord(lap, slotWriting, l.id).over(n)) {
+			r.hdr.tail.CAS(tk, tk+n)
+			return tk, n, nil
 		}
 		switch w := s.word.Load(); {
 		case w == empty: // it has just been read
 		case w.lap() >= lap: // somebody has claimed this ticket, or the ring has gone on: help
-			r.hdr.tail.CAS(tk, tk+1)
+			r.hdr.tail.CAS(tk, tk+w.taken(lap, slotWriting))
 		case r.hdr.tail.Load() == tk: // the message of the lap before is still there
-			return nil, 0, ErrFull
+			return 0, 0, ErrFull
 		}
 	}
 }

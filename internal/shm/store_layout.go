@@ -141,7 +141,7 @@ type block struct {
 func layoutHash() uint64 {
 	h := fnv.New64a()
 	for _, v := range []uintptr{
-		7, // protocol version: raise when a word's meaning changes
+		8, // protocol version: raise when a word's meaning changes
 		unsafe.Sizeof(header{}), unsafe.Sizeof(participant{}), unsafe.Sizeof(laneRec{}), unsafe.Sizeof(block{}),
 		unsafe.Sizeof(ring{}), unsafe.Sizeof(slot{}), unsafe.Sizeof(cell{}), cellHead,
 		unsafe.Offsetof(header{}.blocks), unsafe.Offsetof(header{}.budget), unsafe.Offsetof(header{}.recovery),

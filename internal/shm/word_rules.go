@@ -62,25 +62,36 @@ func (w slotWord) String() string {
 	if w.state() < uint64(len(names)) {
 		name = names[w.state()]
 	}
+	if n := w.span(); n > 1 {
+		name += fmt.Sprintf(" of %d", n)
+	}
 	return fmt.Sprintf("lap %d, %s by lane %d", w.lap(), name, w.lane())
 }
 
 // The rules of a slot's word (docs/memory.md, "Operations"): laps only grow, and a message is
-// written once and taken once.
+// written once and taken once. The slots of a span but its first are neither WRITING nor READING.
 var slotRules = []rule[slotWord]{
 	{"claim", func(o, n slotWord) bool {
 		// on a board, which takes any free slot, also over a hole
-		return (o.state() == slotEmpty || o.state() == slotSkip) && n == makeSlotWord(o.lap(), slotWriting, n.lane())
+		return (o.state() == slotEmpty || o.state() == slotSkip) &&
+			n == makeSlotWord(o.lap(), slotWriting, n.lane()).over(n.span())
 	}},
 	{"publish", func(o, n slotWord) bool {
 		return o.state() == slotWriting && n == makeSlotWord(o.lap(), slotFull, o.lane())
 	}},
-	{"skip", func(o, n slotWord) bool { return o.state() == slotWriting && n == makeSlotWord(o.lap(), slotSkip, 0) }},
+	{"fill", func(o, n slotWord) bool {
+		return o.state() == slotEmpty && n == makeSlotWord(o.lap(), slotFull, n.lane())
+	}},
+	{"skip", func(o, n slotWord) bool {
+		return (o.state() == slotWriting || o.state() == slotEmpty || o.state() == slotFull) &&
+			n == makeSlotWord(o.lap(), slotSkip, 0)
+	}},
 	{"read", func(o, n slotWord) bool {
-		return o.state() == slotFull && n == makeSlotWord(o.lap(), slotReading, n.lane())
+		return o.state() == slotFull && n == makeSlotWord(o.lap(), slotReading, n.lane()).over(n.span())
 	}},
 	{"give back", func(o, n slotWord) bool {
-		return (o.state() == slotReading || o.state() == slotSkip) && n == makeSlotWord(o.lap()+1, slotEmpty, 0)
+		return (o.state() == slotReading || o.state() == slotSkip || o.state() == slotFull) &&
+			n == makeSlotWord(o.lap()+1, slotEmpty, 0)
 	}},
 }
 

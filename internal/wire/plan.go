@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -99,6 +100,18 @@ func (p *Plan[T]) Encode(e *Encoder, v T) error {
 		return fmt.Errorf("encode %s: %w", nameOf(reflect.TypeFor[T]()), err)
 	}
 	return nil
+}
+
+// Plain reports whether a value of T is its bytes alone: it has no blocks, its parts refer to no
+// other part, and no code of a user's writes or reads it. So values may be written one behind the
+// other into one body, and read from parts of it.
+func (p *Plan[T]) Plain() bool {
+	n, err := p.node()
+	if err != nil {
+		return false
+	}
+	f, ok := n.codec.(flat)
+	return ok && !slices.ContainsFunc(f, func(s step) bool { return s.kind == reflect.Pointer })
 }
 
 func (p *Plan[T]) encode(e *Encoder, v T) error {
