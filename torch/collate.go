@@ -90,6 +90,13 @@ func (w *loaderWorker) made(ctx context.Context, samples []any, numbers []int, s
 	if w.collator != nil && !single {
 		return w.collator.Collate(ctx, samples)
 	}
+	if w.columns != nil && !w.collate && !single {
+		v, err := w.columns(samples)
+		if err != nil {
+			return nil, err
+		}
+		samples, single = []any{v}, true
+	}
 	flat := make([]tree.Value, len(samples))
 	for k, v := range samples {
 		f, err := tree.Flatten(v, tree.Rules{})

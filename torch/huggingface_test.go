@@ -16,7 +16,7 @@ var arrowRefusals = map[string]string{
 	"nested":       "the Arrow type list<",
 	"structs":      "the Arrow type struct<",
 	"unsigned":     "the Arrow type uint64 is read by Python",
-	"beside":       "parts of its table are beside each other",
+	"no columns":   "its format has no columns",
 	"fixed arrays": "by Python: ", // its pickle calls what Go does not know,
 }
 

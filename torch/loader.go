@@ -67,8 +67,9 @@ type loaderWorker struct {
 	collate          bool    // indices are lists, and samples become batches
 	own              Collate // instead of default_collate
 	ownName          string
-	collator         Collator // instead of default_collate, where own is nil
-	raw              bool     // samples are for Python: see Note [Samples for Python]
+	collator         Collator                         // instead of default_collate, where own is nil
+	columns          func(samples []any) (any, error) // of a list of samples that becomes no batch; nil: collate
+	raw              bool                             // samples are for Python: see Note [Samples for Python]
 	dropLast         bool
 	fetch            func(ctx context.Context, index any) (any, error)
 	open             func(ctx context.Context) error // makes fetch; again for each epoch of a stream

@@ -67,6 +67,7 @@ func arrowTable(s *source, ctx context.Context, r *python.Record) (data.Dataset,
 	if err != nil {
 		return nil, err
 	}
+	s.worker.columns = huggingface.Columns
 	return s.begin(ctx, ds)
 }
 

@@ -55,7 +55,7 @@ class Stderr:
 
 def same(name, dataset, **kwargs):
     """Wants the same batches of Go as of Python."""
-    kwargs = dict(batch_size=3, **kwargs)
+    kwargs = {"batch_size": 3, **kwargs}
     try:
         want = batches(DataLoader(dataset, **kwargs))
         with Stderr() as said:

@@ -6,9 +6,9 @@ import sys
 import datasets
 import numpy as np
 import torch
-from torch.utils.data import ConcatDataset, DataLoader, Subset
+from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, SequentialSampler, Subset
 
-from compared import out, refused, same, spawn
+from compared import batches, out, refused, same, spawn
 
 datasets.disable_progress_bars()
 
@@ -86,14 +86,28 @@ if __name__ == "__main__":
     ragged = datasets.Dataset.from_dict({"ids": [[1, 2], [], [3]], "x": [[0.5], [], [1.5, 2]]})
     ragged.save_to_disk(f"{root}/ragged")
     for name, of in (("mapped", datasets.load_from_disk(f"{root}/ragged")), ("memory", ragged)):
-        rest = dict(batch_size=None)
         for form in (None, "torch"):
-            loaded = of.with_format(form)
-            want = list(DataLoader(loaded, **rest))
-            got = list(DataLoader(loaded, **rest, **spawn))
-            show = lambda all: [{k: (v.dtype, v.tolist()) if isinstance(v, torch.Tensor) else v for k, v in d.items()} for d in all]
-            out[f"ragged {name} {form}"] = "" if repr(show(want)) == repr(show(got)) else f"{show(got)}, not {show(want)}"
+            same(f"ragged {name} {form}", of.with_format(form), batch_size=None)
 
+    for name, of in (("python", flat), ("torch", tensors), ("ragged torch", datasets.load_from_disk(f"{root}/ragged").with_format("torch"))):
+        lists = BatchSampler(SequentialSampler(of), 4, False)
+        same(f"lists of numbers {name}", of, batch_size=None, sampler=lists)
+    same("lists of numbers, Subset", Subset(tensors, range(9, 30)), batch_size=None, sampler=[[3, 1], [0]])
+    added = flat.add_column("n", list(range(40)))
+    same("added column", added.with_format("torch"))
+    same("added column, some rows", added.shuffle(seed=1).select(range(7)).with_format("torch"))
+    same("added column, a slice", added.select(range(11, 30)))
+    chunked = datasets.concatenate_datasets([flat.select(range(5)), flat.select(range(9, 19))]).add_column("n", list("abcdefghijklmno"))
+    same("added column of chunks", chunked.with_format("torch"))
+    same("beside", datasets.concatenate_datasets([load().select_columns(["a"]), load().select_columns(["x"])], axis=1))
+    same("dicts in memory", datasets.Dataset.from_list([{"q": {"a": i, "b": [i, 2]}, "l": [{"c": 1}, {"c": i}]} for i in range(5)]))
+    same("lists of a length in memory", datasets.Dataset.from_dict({"p": [[1, 2], [3, 4]]}, features=datasets.Features(p=datasets.List(datasets.Value("int32"), length=2))).with_format("torch"))
+    same("translations", datasets.Dataset.from_dict({"t": [{"de": "a", "en": "b"}] * 4}, features=datasets.Features(t=datasets.Translation(["de", "en"]))))
+    empty = tensors.filter(lambda r: False)
+    out["no samples"] = "" if not batches(DataLoader(empty, batch_size=2, **spawn)) else "batches of nothing"
+    same("with no samples before and after", datasets.concatenate_datasets([empty, tensors.select(range(5)), empty]))
+
+    refused("no columns", tensors.with_format("torch", columns=[]))
     refused("numpy", flat.with_format("numpy"))
     refused("arguments", flat.with_format("torch", dtype=torch.float64))
     refused("all columns", ds.with_format("torch", columns=["a"], output_all_columns=True))
@@ -102,6 +116,5 @@ if __name__ == "__main__":
     refused("nested", ds.select_columns(["nest"]).with_format("torch"))
     refused("structs", ds.select_columns(["pair"]).with_format("torch"))
     refused("unsigned", datasets.Dataset.from_dict({"u": [1, 2]}, features=datasets.Features(u=datasets.Value("uint64"))))
-    refused("beside", datasets.concatenate_datasets([load().select_columns(["a"]), load().select_columns(["x"])], axis=1))
     refused("fixed arrays", datasets.Dataset.from_dict({"m": [[[1, 2]], [[3, 4]]]}, features=datasets.Features(m=datasets.Array2D((1, 2), "int64"))).with_format("torch"))
     print(json.dumps(out))

@@ -164,6 +164,9 @@ func (d *dataset) choose(r *value.Record) error {
 			d.columns = append(d.columns, k)
 		}
 	}
+	if len(names) == 0 {
+		return refuse("its format has no columns")
+	}
 	if len(d.columns) != len(names) {
 		return refuse("it has the columns %q, and its format is of %q", d.table.names, names)
 	}
@@ -224,7 +227,7 @@ func plain(feature any) error {
 		return nil
 	case *value.Record:
 		switch f.Class.Name {
-		case "Value", "ClassLabel":
+		case "Value", "ClassLabel", "Translation":
 			return nil
 		case "List", "LargeList", "Sequence":
 			inner, _ := f.Attr("feature")
@@ -269,6 +272,36 @@ func (d *dataset) Value(_ context.Context, i int) (any, error) {
 		return nil, fmt.Errorf("row %d: %w", i, err)
 	}
 	return sample, nil
+}
+
+// Columns makes what the library makes of a list of samples, where no collate_fn does: a dict of
+// columns. Tensors of one shape become one; all else is a list.
+func Columns(samples []any) (any, error) {
+	first, _ := samples[0].(*value.Dict)
+	columns := new(value.Dict)
+	for name := range first.All() {
+		list := make([]any, len(samples))
+		for k, s := range samples {
+			list[k], _ = s.(*value.Dict).Get(name)
+		}
+		if err := columns.Set(name, stacked(list)); err != nil {
+			return nil, err
+		}
+	}
+	return columns, nil
+}
+
+// stacked makes one tensor of those in a list, or returns the list.
+func stacked(list []any) any {
+	all := make([]*tensor.Tensor, len(list))
+	for k, v := range list {
+		t, ok := v.(*tensor.Tensor)
+		if !ok || k > 0 && !slices.Equal(t.Shape(), all[0].Shape()) {
+			return list
+		}
+		all[k] = t
+	}
+	return tensor.Stack(0, all...)
 }
 
 // Close unmaps the files. No value refers to them.

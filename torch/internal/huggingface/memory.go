@@ -126,6 +126,9 @@ func dataOf(v any) (*array.Data, error) {
 		children = append(children, child)
 	}
 	length, nulls, offset := numbers[0], numbers[1], numbers[2]
+	if nulls < 0 && (len(buffers) == 0 || buffers[0] == nil) { // not counted, and none
+		nulls = 0
+	}
 	return array.NewData(of, length, buffers, children, nulls, offset), nil
 }
 
@@ -148,15 +151,47 @@ func typeOf(v any) (arrow.DataType, error) {
 		}
 		return nil, refuse("a column of type %v in the pickle", args[0])
 	}
+	if args, err := called(v, "struct", 1); err == nil {
+		return structOf(args[0])
+	}
 	args, err := called(v, "list_", 1)
 	if err != nil {
 		return nil, err
 	}
 	inner, err := fieldOf(args[0])
 	if err != nil {
-		return nil, err
+		inner.Name, inner.Nullable = "item", true
+		if inner.Type, err = typeOf(args[0]); err != nil {
+			return nil, err
+		}
 	}
-	return arrow.ListOfField(inner), nil
+	if len(args) == 1 {
+		return arrow.ListOfField(inner), nil
+	}
+	n, ok := args[1].(int64)
+	if !ok || n < -1 || n > math.MaxInt32 {
+		return nil, refuse("lists of %v elements in the pickle", args[1])
+	}
+	if n < 0 {
+		return arrow.ListOfField(inner), nil
+	}
+	return arrow.FixedSizeListOfField(int32(n), inner), nil
+}
+
+// structOf is a type of dicts.
+func structOf(v any) (arrow.DataType, error) {
+	list, ok := v.([]any)
+	if !ok {
+		return nil, refuse("the fields of a struct are %T", v)
+	}
+	fields := make([]arrow.Field, len(list))
+	for k, f := range list {
+		var err error
+		if fields[k], err = fieldOf(f); err != nil {
+			return nil, err
+		}
+	}
+	return arrow.StructOf(fields...), nil
 }
 
 func fieldOf(v any) (f arrow.Field, err error) {

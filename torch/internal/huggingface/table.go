@@ -194,7 +194,7 @@ func chosen[T any](of []T, keep []int) []T {
 	return list
 }
 
-// concatenated is tables below each other.
+// concatenated is tables below each other, each of which may be several beside each other.
 func concatenated(r *value.Record) (_ *table, err error) {
 	v, _ := r.Attr("blocks")
 	rows, ok := v.([]any)
@@ -208,11 +208,7 @@ func concatenated(r *value.Record) (_ *table, err error) {
 		}
 	}()
 	for _, row := range rows {
-		beside, ok := row.([]any)
-		if !ok || len(beside) != 1 {
-			return nil, refuse("parts of its table are beside each other")
-		}
-		part, err := tableOf(beside[0])
+		part, err := besideEachOther(row)
 		if err != nil {
 			return nil, err
 		}
@@ -231,6 +227,63 @@ func concatenated(r *value.Record) (_ *table, err error) {
 		}
 	}
 	return whole, nil
+}
+
+// besideEachOther is a table whose columns are those of several, as add_column makes it.
+func besideEachOther(v any) (_ *table, err error) {
+	parts, _ := v.([]any)
+	if len(parts) == 0 {
+		return nil, refuse("parts of its table are %T", v)
+	}
+	whole, err := tableOf(parts[0])
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parts[1:] {
+		part, err := tableOf(p)
+		if err == nil {
+			whole.files = append(whole.files, part.files...)
+			err = whole.widen(part)
+		}
+		if err != nil {
+			whole.close()
+			return nil, err
+		}
+	}
+	return whole, nil
+}
+
+// widen adds the columns of another table of as many rows. A chunk then ends wherever one of either
+// table did.
+func (t *table) widen(by *table) error {
+	if by.rows() != t.rows() {
+		return refuse("parts of its table beside each other have %d and %d rows", t.rows(), by.rows())
+	}
+	for _, name := range by.names {
+		if slices.Contains(t.names, name) {
+			return refuse("parts of its table have the column %q both", name)
+		}
+	}
+	ends := append(slices.Clone(t.ends), by.ends...)
+	slices.Sort(ends)
+	wide := &table{names: append(slices.Clone(t.names), by.names...)}
+	for _, end := range slices.Compact(ends) {
+		if from := wide.rows(); from < end {
+			wide.add(append(t.between(from, end), by.between(from, end)...))
+		}
+	}
+	t.names, t.chunks, t.ends = wide.names, wide.chunks, wide.ends
+	return nil
+}
+
+// between returns the columns of some rows of one chunk.
+func (t *table) between(from, to int) []arrow.Array {
+	c, i := t.at(from)
+	some := make([]arrow.Array, len(c))
+	for k, column := range c {
+		some[k] = array.NewSlice(column, int64(i), int64(i+to-from))
+	}
+	return some
 }
 
 func sameType(a, b arrow.Array) bool { return arrow.TypeEqual(a.DataType(), b.DataType()) }
