@@ -67,6 +67,9 @@ func TestDeath_OfAllButOne(t *testing.T) {
 			check(t, halt.Do(d, open(t, d, r.Handle(), s, v), alloc(t, d, 64, "held")))
 			dead = append(dead, d)
 		}
+		for _, d := range dead { // none of them reaps another one first
+			check(t, d.Stop())
+		}
 		for _, d := range dead {
 			check(t, d.Abandon())
 		}

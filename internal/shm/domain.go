@@ -251,6 +251,7 @@ func (d *Domain) Close() error {
 	d.lives.endAll()
 	d.depart()
 	d.watching() // not before: a reaper that depart waits for may die
+	d.park.doubt.stop()
 	d.announce()
 	err := d.park.bell.Close()
 	d.done.Wait()

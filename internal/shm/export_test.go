@@ -61,16 +61,26 @@ func (d *Domain) Magic() uint64 { return d.hdr.magic.Load() }
 // Abandon ends a participant as a SIGKILL does: nothing of it runs any more, its proof of life is
 // gone, and all that it was in the middle of stands in shared memory.
 func (d *Domain) Abandon() error {
-	d.closed.Store(true)
-	d.watching()
-	if err := d.park.bell.Close(); err != nil {
+	if err := d.Stop(); err != nil {
 		return err
 	}
-	d.done.Wait()
 	if s, ok := d.store.(*memfds); ok {
 		return s.close() // the proof of life among them
 	}
 	return d.store.leave(d.seat)
+}
+
+// Stop ends what a participant does by itself, as a SIGSTOP does for good: it watches nobody, and
+// is deaf.
+func (d *Domain) Stop() error {
+	if d.closed.Swap(true) {
+		return nil
+	}
+	d.watching()
+	d.park.doubt.stop()
+	err := d.park.bell.Close()
+	d.done.Wait()
+	return err
 }
 
 // Backed returns the bytes of the data segment that have pages, as the store sees them.
@@ -502,6 +512,16 @@ func (c Cond) Waiting() (n int) {
 
 // Waiters returns how many goroutines of this process are parked for a message.
 func (r *Ring) Waiters() int { return int(r.notEmpty.waiters.Load()) }
+
+// Parked returns how many goroutines of this process are parked, for whatever.
+func (d *Domain) Parked() (n int) {
+	d.park.mu.Lock()
+	defer d.park.mu.Unlock()
+	for _, l := range d.park.queues {
+		n += int(l.waiters.Load())
+	}
+	return n
+}
 
 // LieDown makes this goroutine its process's napper, and GetUp ends that.
 func (d *Domain) LieDown() bool { return d.lieDown() }

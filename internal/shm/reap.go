@@ -49,8 +49,12 @@ func (d *Domain) reapDead() (int, error) {
 
 func (d *Domain) reapLocked(l *lane) (int, error) {
 	dead, n, err := d.findDead()
-	if n == 0 || err != nil || !d.reap(l, dead) {
+	if n == 0 || err != nil {
 		return 0, err
+	}
+	d.park.doubt.reaps(d, dead)
+	if !d.reap(l, dead) {
+		return 0, nil
 	}
 	n = d.releaseDead(dead)
 	d.hdr.reaped.Add(uint64(n))

@@ -5,16 +5,21 @@ import (
 	"time"
 )
 
-// Note [Notice of death] Every participant watches the next living one, seat by seat round the
-// table, through a pidfd in Go's netpoller: one descriptor each, however many they are. When the
-// pidfd fires, the watcher reaps, and everybody who was dead on the way is found with it. A
-// participant that joins or leaves rings everybody, and each looks again whom to watch.
+// Note [Notice of death] Every participant watches the next two living ones, seat by seat round the
+// table, through pidfds in Go's netpoller: two descriptors each, however many they are. So each is
+// watched by two, of which one may be stopped. When a pidfd fires, its watcher reaps, and everybody
+// who was dead on the way is found with it. A participant that joins or leaves rings everybody, and
+// each looks again whom to watch. Where both watchers are stopped, those who wait find the death
+// (Note [Doubt]).
+
+// watched is how many participants each one watches.
+const watched = 2
 
 // watch runs until the domain is closed.
 func (d *Domain) watch(ctx context.Context) {
 	defer d.done.Done()
 	for again := time.Duration(0); ctx.Err() == nil; {
-		if d.watchOne(ctx) {
+		if d.watchNext(ctx) {
 			again = 0
 			continue
 		}
@@ -23,22 +28,26 @@ func (d *Domain) watch(ctx context.Context) {
 	}
 }
 
-// watchOne reports false if the next participant has ended, as far as can be seen, and its proof of
-// life stands.
-func (d *Domain) watchOne(ctx context.Context) bool {
+// watchNext reports false if one of the next participants has ended, as far as can be seen, and its
+// proof of life stands.
+func (d *Domain) watchNext(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s, ok := d.nextLiving()
-	ended := make(chan error, 1)
-	if ok {
-		go func() { ended <- d.store.await(ctx, int(d.parts[s].pid.Load()), s) }()
+	type end struct {
+		seat int
+		err  error
+	}
+	seats := d.nextLiving()
+	ended := make(chan end, watched)
+	for _, s := range seats {
+		go func() { ended <- end{s, d.store.await(ctx, int(d.parts[s].pid.Load()), s)} }()
 	}
 	select {
 	case <-ctx.Done():
 	case <-d.relink:
-	case err := <-ended:
-		alive, unknown := d.store.alive(s)
-		if err != nil || unknown != nil || alive {
+	case e := <-ended:
+		alive, unknown := d.store.alive(e.seat)
+		if e.err != nil || unknown != nil || alive {
 			return false
 		}
 		d.reapSoon()
@@ -69,29 +78,27 @@ func (d *Domain) lookAgain(ctx context.Context, after time.Duration) {
 	}
 }
 
-// nextLiving returns the seat of the next participant after us that lives.
+// nextLiving returns the seats of the next participants after us that live.
 //
-// Invariant (docs/memory.md, "Notice"): every living participant is watched by the one before it in
-// the table. The dead between two of them have no watcher, so who finds them reaps them.
-func (d *Domain) nextLiving() (int, bool) {
+// Invariant (docs/memory.md, "Notice"): every living participant is watched by the two before it in
+// the table. The dead between them have no watcher, so who finds them reaps them.
+func (d *Domain) nextLiving() (seats []int) {
 	dead := false
-	for i := 1; i < maxParticipants; i++ {
+	for i := 1; i < maxParticipants && len(seats) < watched; i++ {
 		s := (d.seat + i) % maxParticipants
 		if d.parts[s].state.Load().is(participantFree) {
 			continue
 		}
 		if alive, err := d.store.alive(s); err != nil || alive {
-			if dead {
-				d.reapSoon()
-			}
-			return s, true
+			seats = append(seats, s)
+		} else {
+			dead = true
 		}
-		dead = true
 	}
 	if dead {
 		d.reapSoon()
 	}
-	return 0, false
+	return seats
 }
 
 // announce has every other participant look again whom to watch.

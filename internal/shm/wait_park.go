@@ -56,6 +56,7 @@ func (l *waitQueue) wait(ctx context.Context) error {
 		l.remove(c)
 		return nil
 	}
+	l.d.doubtSoon()
 	if crashing {
 		blockUntil(func() bool { return ended(c) || ended(ctx.Done()) })
 	}
@@ -214,6 +215,7 @@ type parking struct {
 	bell   bell
 	napper sync.Mutex // held by who naps
 	alarm  alarm      // of who naps, or did
+	doubt  doubt
 	mu     sync.Mutex
 	queues []*waitQueue
 }

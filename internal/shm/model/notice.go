@@ -2,11 +2,12 @@ package model
 
 import "fmt"
 
-// The notice model: four participants, each watching the next one in the ring of seats. Seat 3 may
+// The notice model: four participants, each watching the next two in the ring of seats. Seat 3 may
 // join, the others may leave, anybody may be killed, and its process number be somebody else's at
-// once. Reaping itself is one step a seat here, and a participant that reaps does not watch
-// meanwhile. What must hold: one reaps at a time, and when nothing moves any more and somebody
-// lives, nobody dead is left in the table.
+// once. Anybody but the holder of the recovery lock may be stopped for good, and one that waits for
+// somebody may doubt that it lives. Reaping itself is one step a seat here, and a participant that
+// reaps does not watch meanwhile. What must hold: one reaps at a time, and when nothing moves any
+// more and somebody lives and is not stopped, nobody dead is left in the table.
 
 const members = 4
 
@@ -55,14 +56,19 @@ const (
 )
 
 type member struct {
-	fate  fate
-	pc    noticePC
-	watch uint8 // seat + 1, 0 nobody
-	rung  bool
-	other bool  // what it watches is another process, which has got the number of the dead
-	seen  uint8 // the death epoch when the run began
-	k     uint8
+	fate    fate
+	pc      noticePC
+	watch   [watched]uint8 // seat + 1, 0 nobody
+	n       uint8          // of them, in a walk
+	rung    bool
+	stopped bool
+	other   [watched]bool // what it watches is another process, which has got the number of the dead
+	seen    uint8         // the death epoch when the run began
+	known   uint8         // the dead of whom it has doubted, as bits
+	k       uint8
 }
+
+const watched = 2
 
 type noticeState struct {
 	table      [members]entryState
@@ -70,13 +76,18 @@ type noticeState struct {
 	deathEpoch uint8
 	p          [members]member
 	kills      uint8
+	stops      uint8
 }
 
 // Notice is a configuration of the notice model.
 type Notice struct {
+	Blind bool // seat 3 lives, and those that watch it are stopped from the beginning
+	One   bool // each watches only the next one, as where every second watcher is stopped
 	Join  bool // seat 3 joins at some time
-	Leave bool // seats 0 to 2 may leave
+	Leave int  // so many of seats 0 to 2 may leave
 	Kills int
+	Stops int  // participants that are stopped for good
+	Doubt bool // those that wait for a while ask for the proof of life of everybody
 	Bug   string
 }
 
@@ -84,7 +95,7 @@ type Notice struct {
 const (
 	NoDeathEpochCheck = "who lets go of the recovery lock does not look at the death epoch again"
 	DeathEpochLate    = "the death epoch is raised only by who gets the lock"
-	NoWalk            = "a watcher looks only at the seat after the one that died"
+	NoWalk            = "a watcher looks only at the seats right after its own"
 	JoinLocked        = "a joiner holds the recovery lock before anybody watches it"
 	LeaveUntold       = "who leaves frees its seat before it has told those who left deaths to it"
 	LeaveHolding      = "who leaves tells the others before it lets go of the recovery lock"
@@ -95,28 +106,43 @@ const (
 	StealLiving       = "the recovery lock is taken from a living holder"
 	StopAtDead        = "who finds a dead seat and does not get the lock watches nobody"
 	JoiningHidden     = "a seat in JOINING is not watched"
+	WatchOne          = "each watches only the next one"
+	DoubtLess         = "who waits does not ask whether whom it waits for lives"
+	DoubtOnce         = "who doubts leaves the dead to a holder of the recovery lock for good"
 	NumberTrusted     = "a watcher does not ask for the proof of life after it has opened the pidfd"
 )
 
-// Model returns the transition system of c: seats 0 to 2 live and watch each other.
+func (c Notice) one() bool { return c.One || c.Bug == WatchOne }
+
+// Model returns the transition system of c: seats 0 to 2, or to 3, live and watch each other.
 func (c Notice) Model() Model[noticeState] {
 	var s noticeState
-	for i := range 3 {
+	n := 3
+	if c.Blind {
+		n = 4
+	}
+	for i := range n {
 		s.table[i] = live
-		s.p[i] = member{fate: running, watch: uint8((i+1)%3) + 1}
+		s.p[i] = member{fate: running, watch: [watched]uint8{uint8((i+1)%n) + 1, uint8((i+2)%n) + 1}}
+		s.p[i].stopped = c.Blind && (i == 1 || i == 2)
+		if c.one() {
+			s.p[i].watch[1] = 0
+		}
 	}
 	return Model[noticeState]{Init: s, Steps: c.steps, Events: c.events, Check: c.check, Done: c.done}
 }
 
 func (c Notice) steps(s noticeState, emit func(noticeState)) {
 	for i := range members {
-		if n := s; s.p[i].fate == running && c.step(&n, i) {
+		if n := s; s.runs(i) && c.step(&n, i) {
 			emit(n)
 		}
 	}
 }
 
-// events: seat 3 joins, another one leaves, somebody is killed.
+func (s *noticeState) runs(i int) bool { return s.p[i].fate == running && !s.p[i].stopped }
+
+// events: seat 3 joins, another one leaves, somebody is killed or stopped.
 func (c Notice) events(s noticeState, emit func(noticeState)) {
 	if n := s; c.Join && s.p[3].fate == outside {
 		n.p[3].fate, n.p[3].pc = running, nJoining
@@ -125,8 +151,8 @@ func (c Notice) events(s noticeState, emit func(noticeState)) {
 		}
 		emit(n)
 	}
-	for i := range 3 {
-		if n := s; c.Leave && s.p[i].fate == running && s.p[i].pc == nIdle {
+	for i := range c.Leave {
+		if n := s; s.runs(i) && s.p[i].pc == nIdle {
 			n.p[i].pc = nLeaveDead
 			emit(n)
 		}
@@ -137,13 +163,39 @@ func (c Notice) events(s noticeState, emit func(noticeState)) {
 			n.kills++
 			emit(n)
 		}
+		if n := s; s.runs(i) && int(s.stops) < c.Stops && s.lock != uint8(i+1) {
+			n.p[i].stopped = true
+			n.stops++
+			emit(n)
+		}
 	}
 }
 
-// fired reports whether what participant i watches has ended.
+// fired reports whether one that participant i watches has ended.
 func (s *noticeState) fired(i int) bool {
-	w := s.p[i].watch
-	return w != 0 && s.p[w-1].fate == gone && !s.p[i].other
+	for n, w := range s.p[i].watch {
+		if w != 0 && s.p[w-1].fate == gone && !s.p[i].other[n] {
+			return true
+		}
+	}
+	return false
+}
+
+// doubts reports whether participant i, which waits for somebody, finds a proof of life gone. It
+// tells a holder of the recovery lock once of each, and tries again when the lock is free.
+func (c Notice) doubts(s *noticeState, i int) bool {
+	if !c.Doubt || c.Bug == DoubtLess {
+		return false
+	}
+	free := s.lock == 0 || s.p[s.lock-1].fate == gone
+	for k := range members {
+		if s.p[k].fate == gone && s.table[k] != vacant &&
+			(s.p[i].known>>k&1 == 0 || free && c.Bug != DoubtOnce) {
+			s.p[i].known |= 1 << k
+			return true
+		}
+	}
+	return false
 }
 
 func (c Notice) take(s *noticeState, i int) bool {
@@ -164,6 +216,8 @@ func (c Notice) step(s *noticeState, i int) bool {
 		case p.rung:
 			p.rung = false
 			p.link()
+		case c.doubts(s, i):
+			p.pc = nDeathEpoch
 		default:
 			return false
 		}
@@ -175,6 +229,7 @@ func (c Notice) step(s *noticeState, i int) bool {
 		case c.take(s, i):
 			p.pc = nSeen
 		case c.Bug == StopAtDead:
+			p.watch = [watched]uint8{}
 			p.unwatch()
 		default: // whoever has it will see the death epoch
 			p.pc = nLink
@@ -200,13 +255,13 @@ func (c Notice) step(s *noticeState, i int) bool {
 	case nLink:
 		c.look(s, i)
 	case nOpen: // by its number
-		p.other = s.p[p.watch-1].fate == gone
+		p.other[p.n] = s.p[p.watch[p.n]-1].fate == gone
 		if p.pc = nProof; c.Bug == NumberTrusted {
-			p.k, p.pc = 0, nIdle
+			c.linked(p)
 		}
 	case nProof:
-		if p.pc = nDeathEpoch; s.p[p.watch-1].fate != gone {
-			p.k, p.pc = 0, nIdle
+		if p.pc = nDeathEpoch; s.p[p.watch[p.n]-1].fate != gone {
+			c.linked(p)
 		}
 	default:
 		return c.door(s, i)
@@ -214,9 +269,22 @@ func (c Notice) step(s *noticeState, i int) bool {
 	return true
 }
 
-func (p *member) link() { p.k, p.other, p.pc = 1, false, nLink }
+func (p *member) link() {
+	p.k, p.n, p.seen, p.watch, p.other, p.pc = 1, 0, 0, [watched]uint8{}, [watched]bool{}, nLink
+}
 
-func (p *member) unwatch() { p.watch, p.k, p.other, p.pc = 0, 0, false, nIdle }
+// linked goes on to the second one.
+func (c Notice) linked(p *member) {
+	if p.n++; int(p.n) == watched || c.one() {
+		p.k, p.n, p.pc = 0, 0, nIdle
+		return
+	}
+	p.pc = nLink
+	p.walk()
+}
+
+// unwatch ends a walk that has found nobody else to watch.
+func (p *member) unwatch() { p.k, p.n, p.pc = 0, 0, nIdle }
 
 func (s *noticeState) unlock(i int) {
 	if s.lock == uint8(i+1) {
@@ -246,15 +314,15 @@ func (c Notice) reap(s *noticeState, i int) {
 func (c Notice) look(s *noticeState, i int) {
 	p := &s.p[i]
 	k := (i + int(p.k)) % members
-	if c.Bug == NoWalk && p.watch != 0 {
-		k = int(p.watch) % members
-		p.k = members - 1
+	if c.Bug == NoWalk && p.k > watched {
+		p.unwatch()
+		return
 	}
 	switch t := s.table[k]; {
 	case k == i, t == vacant, t == joining && c.Bug == JoiningHidden:
 		p.walk()
 	case s.p[k].fate != gone:
-		p.watch, p.pc = uint8(k+1), nOpen
+		p.watch[p.n], p.pc = uint8(k+1), nOpen
 	case c.Bug == DeathEpochLate:
 		p.pc = nLock
 	default:
@@ -353,7 +421,7 @@ func (c Notice) check(s *noticeState) error {
 func (c Notice) done(s *noticeState) error {
 	witness := false
 	for i := range members {
-		if p := &s.p[i]; p.fate == running {
+		if p := &s.p[i]; s.runs(i) {
 			if p.pc != nIdle {
 				return fmt.Errorf("stuck: seat %d", i)
 			}

@@ -8,15 +8,23 @@ import (
 
 var (
 	joins  = model.Notice{Join: true}
-	leaves = model.Notice{Leave: true}
-	moves  = model.Notice{Join: true, Leave: true}
+	leaves = model.Notice{Leave: 3}
+	moves  = model.Notice{Join: true, Leave: 1}
+	lonely = model.Notice{One: true, Join: true, Leave: 3}
+	doubts = model.Notice{Blind: true, Doubt: true}
 )
 
 func TestNotice(t *testing.T) {
 	for name, c := range map[string]struct {
 		model.Notice
 		kills int
-	}{"joins": {joins, 3}, "leaves": {leaves, 3}, "joins and leaves": {moves, 2}, "dies": {kills: 3}} {
+	}{
+		"joins": {joins, 2}, "leaves": {leaves, 3}, "joins and leaves": {moves, 1}, "dies": {kills: 3},
+		"one watcher":      {lonely, 1},
+		"stops":            {model.Notice{Stops: 1}, 2},
+		"doubts":           {doubts, 2},
+		"leaves and stops": {model.Notice{Leave: 1, Stops: 1, Doubt: true}, 1},
+	} {
 		t.Run(name, func(t *testing.T) {
 			c.Kills = kills(c.kills)
 			holds(t, model.Explore(c.Model(), limit))
@@ -26,12 +34,12 @@ func TestNotice(t *testing.T) {
 
 func TestNoticeMutations(t *testing.T) {
 	for bug, c := range map[string]model.Notice{
-		model.NoDeathEpochCheck: moves,
-		model.DeathEpochLate:    moves,
+		model.NoDeathEpochCheck: lonely,
+		model.DeathEpochLate:    lonely,
 		model.NoWalk:            moves,
 		model.RingLate:          joins,
 		model.RingOne:           moves,
-		model.LeaveQuiet:        leaves,
+		model.LeaveQuiet:        {One: true, Leave: 3},
 		model.LeaveUntold:       moves,
 		model.LeaveHolding:      moves,
 		model.NoSteal:           leaves,
@@ -40,6 +48,9 @@ func TestNoticeMutations(t *testing.T) {
 		model.JoiningHidden:     joins,
 		model.JoinLocked:        joins,
 		model.NumberTrusted:     joins,
+		model.WatchOne:          {Stops: 1},
+		model.DoubtLess:         doubts,
+		model.DoubtOnce:         {Leave: 1, Stops: 1, Doubt: true},
 	} {
 		t.Run(bug, func(t *testing.T) {
 			c.Kills, c.Bug = 2, bug

@@ -1,0 +1,229 @@
+package shm_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+func init() { actors["victim"] = actVictim }
+
+// stop halts the actor until the end of the test, as a debugger does.
+func (a *actor) stop() {
+	a.t.Helper()
+	check(a.t, a.cmd.Process.Signal(syscall.SIGSTOP))
+	eventually(a.t, "an actor does not stop", func() bool { return stopped(a.t, a.cmd.Process.Pid) })
+}
+
+func stopped(t testing.TB, pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	check(t, err)
+	return strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " T")
+}
+
+// goOn ends that.
+func (a *actor) goOn() {
+	a.t.Helper()
+	check(a.t, a.cmd.Process.Signal(syscall.SIGCONT))
+}
+
+// What the victim has, and is killed with.
+type victims struct {
+	fromIt, toIt                  *shm.Ring // of which it is the last sender, or receiver
+	mutex, recursive, writer      *shm.Sync // that it holds
+	reader, permit, member, guard *shm.Sync
+	block                         shm.Handle // in the middle of whose put it is
+	room                          *shm.Ring  // into which somebody else puts it
+	handles                       []shm.Handle
+}
+
+// bequeath makes all of it in d.
+func bequeath(t *testing.T, d *shm.Domain) (v victims) {
+	ring := func(opts shm.RingOptions) *shm.Ring {
+		r, senders, receivers, err := d.NewRing(opts)
+		check(t, err)
+		v.handles = append(v.handles, r.Handle(), senders, receivers)
+		return r
+	}
+	cell := func(opts shm.SyncOptions) *shm.Sync {
+		s, err := d.NewSync(opts)
+		check(t, err)
+		v.handles = append(v.handles, s.Handle())
+		return s
+	}
+	v.fromIt = ring(shm.RingOptions{Capacity: 2})
+	v.toIt = ring(shm.RingOptions{Capacity: 1})
+	v.mutex = cell(shm.SyncOptions{Form: shm.FormMutex})
+	v.recursive = cell(shm.SyncOptions{Form: shm.FormMutex})
+	v.guard = cell(shm.SyncOptions{Form: shm.FormMutex})
+	v.writer = cell(shm.SyncOptions{Form: shm.FormRWMutex})
+	v.reader = cell(shm.SyncOptions{Form: shm.FormRWMutex})
+	v.permit = cell(shm.SyncOptions{Form: shm.FormSemaphore, Limit: 1})
+	v.member = cell(shm.SyncOptions{Form: shm.FormBarrier, Limit: 2})
+	v.block = alloc(t, d, 64, "x")
+	v.handles = append(v.handles, v.block)
+	check(t, v.toIt.TryPut(nil, nil, false))
+	v.room, _, _ = newRing(t, d, 1)
+	return v
+}
+
+// releaseEnds leaves the victim the only one that sends and receives.
+func (v victims) releaseEnds(t *testing.T, d *shm.Domain) {
+	t.Helper()
+	check(t, d.Release(v.fromIt.Senders()))
+	check(t, d.Release(v.toIt.Receivers()))
+}
+
+// actVictim takes everything that a test made for it, and all memory.
+func actVictim(d *shm.Domain, args []string) error {
+	for _, a := range args {
+		if err := d.Import(handleArg(a)); err != nil {
+			return err
+		}
+	}
+	ctx := context.Background()
+	for i, take := range []func(s *shm.Sync) error{
+		func(s *shm.Sync) error { return shm.Mutex{Sync: s}.Lock(ctx) },
+		func(s *shm.Sync) error { return shm.RecursiveMutex{Sync: s}.Lock(ctx, 1) },
+		func(s *shm.Sync) error { return shm.Mutex{Sync: s}.Lock(ctx) },
+		func(s *shm.Sync) error { return shm.RWMutex{Sync: s}.Lock(ctx) },
+		func(s *shm.Sync) error { return shm.RWMutex{Sync: s}.RLock(ctx) },
+		func(s *shm.Sync) error { return shm.Semaphore{Sync: s}.Acquire(ctx) },
+		func(s *shm.Sync) error { return nil },
+	} {
+		form := []shm.Form{shm.FormMutex, shm.FormMutex, shm.FormMutex, shm.FormRWMutex, shm.FormRWMutex,
+			shm.FormSemaphore, shm.FormBarrier}[i]
+		s, err := d.OpenSync(handleArg(args[6+i]), form)
+		if err == nil {
+			err = take(s)
+		}
+		if err != nil {
+			return fmt.Errorf("what is %d: %w", i, err)
+		}
+	}
+	for {
+		if _, err := d.Alloc(1 << 20); errors.Is(err, shm.ErrNoSpace) {
+			break
+		} else if err != nil {
+			return err
+		}
+	}
+	if _, err := d.StampPut(handleArg(args[13])); err != nil {
+		return err
+	}
+	say("ready")
+	untilKilled()
+	return nil
+}
+
+// waits are all ways to wait for the victim, each until ctx ends.
+func (v victims) waits(ctx context.Context, d *shm.Domain, seat int) map[string]func() error {
+	peer := func(cause error, err error) error {
+		var p *shm.PeerError
+		if !errors.As(err, &p) || p.Seat != seat || !errors.Is(err, cause) {
+			return fmt.Errorf("%v, want the death of %d and %v", err, seat, cause)
+		}
+		return nil
+	}
+	return map[string]func() error{
+		"get":        func() error { return peer(shm.ErrFinished, v.fromIt.Get(ctx, new(shm.Message))) },
+		"await":      func() error { return v.fromIt.Await(ctx) },
+		"put":        func() error { return peer(shm.ErrFinished, v.toIt.Put(ctx, nil, nil, false)) },
+		"await room": func() error { return v.toIt.AwaitRoom(ctx) },
+		"lock":       func() error { return peer(shm.ErrOwnerDied, shm.Mutex{Sync: v.mutex}.Lock(ctx)) },
+		"recursive lock": func() error {
+			return peer(shm.ErrOwnerDied, shm.RecursiveMutex{Sync: v.recursive}.Lock(ctx, 1))
+		},
+		"read lock":  func() error { return peer(shm.ErrOwnerDied, shm.RWMutex{Sync: v.writer}.RLock(ctx)) },
+		"write lock": func() error { return shm.RWMutex{Sync: v.reader}.Lock(ctx) },
+		"permit":     func() error { return shm.Semaphore{Sync: v.permit}.Acquire(ctx) },
+		"barrier": func() error {
+			_, err := shm.Barrier{Sync: v.member}.Wait(ctx, nil)
+			return peer(shm.ErrBroken, err)
+		},
+		"stamp": func() error {
+			return v.room.Put(ctx, nil, []shm.Handle{v.block}, false)
+		},
+		"memory": func() error {
+			_, err := d.AllocWait(ctx, 2<<20)
+			return err
+		},
+	}
+}
+
+// Those who watch a process are stopped, and it is killed: all who wait for it hear of it, those
+// that waited before and those that come afterwards.
+func TestStop_OfTheWatchersHidesNoDeath(t *testing.T) {
+	for _, when := range []string{"before", "after"} {
+		t.Run(when, func(t *testing.T) {
+			ctx := watchdog(t)
+			d := newDomain(t, 32<<20)
+			v := bequeath(t, d)
+			one, other := start(t, d, "hold"), start(t, d, "hold")
+			one.hear()
+			other.hear()
+			cond, err := d.NewSync(shm.SyncOptions{Form: shm.FormCond})
+			check(t, err)
+			condition := async(func() error {
+				m := shm.Mutex{Sync: v.guard}
+				if err := m.Lock(ctx); err != nil {
+					return err
+				}
+				_, err := shm.Cond{Sync: cond}.Wait(ctx, m)
+				return err
+			})
+			eventually(t, "nobody waits in the cond", func() bool { return shm.Cond{Sync: cond}.Waiting() == 1 })
+			var args []string
+			for _, h := range v.handles {
+				args = append(args, argOf(h))
+			}
+			victim := start(t, d, "victim", args...)
+			victim.hear()
+			const seat = 3
+			v.releaseEnds(t, d)
+			if when == "after" {
+				one.stop()
+				other.stop()
+				victim.kill()
+			}
+			ended := make(map[string]<-chan error)
+			for name, wait := range v.waits(ctx, d, seat) {
+				ended[name] = async(wait)
+			}
+			if when == "before" {
+				eventually(t, "not all wait", func() bool { return d.Parked() == len(ended)+1 })
+				one.stop()
+				other.stop()
+				victim.kill()
+			}
+			for name, e := range ended {
+				if err := <-e; err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			wantPeer(t, <-condition, seat, shm.ErrOwnerDied)
+			one.goOn()
+			other.goOn()
+		})
+	}
+}
+
+// Of the two that watch a process one is stopped. Nobody waits here, so nobody doubts.
+func TestStop_OfOneWatcherHidesNoDeath(t *testing.T) {
+	d := newDomain(t, 32<<20)
+	parent := start(t, d, "hold")
+	parent.hear()
+	child := start(t, d, "hold")
+	child.hear()
+	parent.stop()
+	child.kill()
+	eventually(t, "the child is not reaped", func() bool { return d.Stats().Participants == 2 })
+	parent.goOn()
+}
