@@ -2,8 +2,9 @@ package data
 
 import "github.com/shoal-mp/shoal/internal/wire"
 
-// An Any is a field of a Dataset or a Stream that goes to processes: a value of an interface type
-// T, such as another Dataset. The type of the value itself was given to wire.RegisterType.
+// An Any holds a value of an interface type T, such as another Dataset, in a field of a Dataset or
+// a Stream that is sent to worker processes. The type of the value is registered by
+// wire.RegisterType.
 type Any[T any] struct{ Value T }
 
 // MarshalWire writes the value with the name of its type.

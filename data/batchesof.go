@@ -8,15 +8,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/tree"
 )
 
-// BatchesOf returns the batches of the next epoch of l, as Batches does, each put together as a B.
-// Of samples that are structs, B is a struct with the same names, in which tensors stand for
-// tensors, numbers and bools, []string for strings, NestedRows for what is Nested, and slices for
-// slices; a field that it lacks is an error. With any for B, or in it, maps are map[string]any and
-// lists []any. Of plain samples a batch is a list of tensors, which goes into a Batch, or into a
-// struct that is a tuple.
+// BatchesOf yields the batches of the next epoch of l, as Batches does, each as a B. For samples
+// that are structs, B is a struct with fields of the same names: tensors for tensors, numbers and
+// bools, []string for strings, NestedRows for fields that are Nested, and slices for slices. A
+// field that B lacks is an error. With any for B or for a field, maps are map[string]any and lists
+// []any. For plain samples a batch is a list of tensors; B is Batch, or a struct that is a tuple.
 //
-// Of single samples, numbers and strings stay what they are. For a certain epoch, call
-// l.Resume(State{Seed: seed, Epoch: epoch}) before.
+// With BatchSize Single, numbers and strings stay numbers and strings. To load a certain epoch,
+// call l.Resume(State{Seed: seed, Epoch: epoch}) before.
 func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
 	epoch := int(l.epochs.Add(1) - 1)
 	return func(yield func(B, error) bool) {

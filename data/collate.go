@@ -10,8 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Collate makes a batch of samples in a way of its own: torch's collate_fn. RegisterCollate makes
-// one.
+// A Collate is a registered function that makes a batch of samples: torch's collate_fn.
+// RegisterCollate makes it.
 type Collate struct {
 	name   string
 	make   makeBatch
@@ -22,14 +22,14 @@ type Collate struct {
 // batch.
 type makeBatch func(ctx context.Context, samples []sample) (b Batch, spec string, err error)
 
-// RegisterCollate makes f usable as Options.Collate. A sample is a T: a Sample, as the Transform
-// has made it, or the value that a ValueDataset returned, for which T is its type, or any. The
-// batch is a Batch, or a value that BatchesOf puts together again; as a rule, its tensors have a
-// first dimension for the samples. f may call Stack and DefaultCollate.
+// RegisterCollate makes f usable as Options.Collate. T is Sample, which f gets after the Transform;
+// or, for a ValueDataset, the type of its values, or any. The batch is a Batch, or a value that
+// BatchesOf returns. Its tensors mostly have a first dimension for the samples. f may call Stack
+// and DefaultCollate.
 //
-// Keep the result in a package-level variable, so that workers that are processes have it under the
-// same name, which no other has: RegisterCollate panics otherwise, and after shoal.Main has begun.
-// Samples of one layout need no Collate.
+// Keep the result in a package-level variable, so that worker processes have it under the same
+// name. RegisterCollate panics if the name is taken, and after shoal.Main has begun. Samples of one
+// layout need no Collate.
 func RegisterCollate[T, B any](name string, f func(ctx context.Context, samples []T) (batch B, err error)) *Collate {
 	if name == "" || f == nil {
 		panic(fmt.Sprintf("data: RegisterCollate(%q): a name and a function are needed", name))
@@ -95,8 +95,9 @@ func valuesAs[T any](samples []sample, name string) ([]T, error) {
 	return all, nil
 }
 
-// DefaultCollate makes a batch of values as a Loader does: maps become map[string]any, lists []any,
-// and what was a string []string. The error names the sample and the place in it.
+// DefaultCollate makes a batch of values as a Loader does. Maps become map[string]any, lists []any,
+// and strings []string. The caller closes the tensors of the batch. The error names the sample and
+// the place in it.
 func DefaultCollate(samples []any, how Ragged) (any, error) {
 	all, rules := make([]tree.Value, len(samples)), tree.NewRules(how.rules())
 	for k, s := range samples {
@@ -127,9 +128,9 @@ func (c *Collate) check(b Batch) error {
 
 var collates registry.Table[*Collate]
 
-// Stack is the default Collate: it copies samples of one layout into a batch, whose tensors lie in
-// one block of shared or other memory. An error that wraps ErrShape or ErrSample says which sample
-// differs, or is none.
+// Stack is the default Collate. It copies samples of one layout into a batch whose tensors lie in
+// one block of shared memory, or of the heap if shared is false. The caller closes the batch. The
+// error wraps ErrShape or ErrSample and says which sample is at fault.
 func Stack(samples []Sample, shared bool) (Batch, error) {
 	if len(samples) == 0 {
 		return nil, nil

@@ -108,8 +108,8 @@ type concatDataset struct {
 
 var _ Gatherer = (*concatDataset)(nil)
 
-// NewConcatDataset returns a data set of several ones, one after the other: torch's ConcatDataset.
-// It is a ValueDataset if one of them is. It owns the data sets: its Close closes them.
+// NewConcatDataset returns the samples of several data sets, one set after the other: torch's
+// ConcatDataset. It is a ValueDataset if one of them is. Its Close closes the data sets.
 func NewConcatDataset(of ...Dataset) DatasetCloser {
 	d := &concatDataset{Of: boxed(of)}
 	n := 0
@@ -193,8 +193,8 @@ type stackDataset struct{ Of []Any[Dataset] }
 
 // NewStackDataset returns a data set whose samples have the fields of several data sets side by
 // side: torch's StackDataset. If one of them is a ValueDataset, so is the result, and a value is
-// the list of theirs. It owns the data sets: its Close closes them. It panics unless they are of
-// one length, and at least one.
+// the list of their values. Its Close closes the data sets. NewStackDataset panics unless there is
+// at least one data set, and all have the same length.
 func NewStackDataset(of ...Dataset) DatasetCloser {
 	if len(of) == 0 {
 		panic("data: a StackDataset of nothing")
@@ -248,9 +248,9 @@ type subset struct {
 
 var _ Gatherer = (*subset)(nil)
 
-// NewSubset returns a data set of the samples of another that have these numbers, in this order:
-// torch's Subset. It is a ValueDataset if the other is. The owner of the other closes that. It
-// panics if there is no such sample.
+// NewSubset returns a data set of the samples of another data set that indices lists, in this
+// order: torch's Subset. It is a ValueDataset if of is. The caller still closes of. NewSubset
+// panics if an index is out of range.
 func NewSubset(of Dataset, indices []int) Dataset {
 	for _, i := range indices {
 		if i < 0 || i >= of.Len() {
@@ -295,9 +295,10 @@ func (d *subset) value(ctx context.Context, i int) (any, error) {
 // Close leaves the data set to its owner.
 func (d *subset) Close() error { return nil }
 
-// RandomSplit deals the samples of a data set out to subsets of the given lengths, at random by the
-// seed alone. Lengths are numbers of samples that sum up to its own, or parts of 1 that sum up to
-// 1: of what these leave over when they are rounded down, each gets one in turn.
+// RandomSplit divides a data set into subsets of the given lengths, at random by the seed alone:
+// torch's random_split. Lengths are numbers of samples that add up to of.Len(), or fractions that
+// add up to 1. Fractions are rounded down, and the subsets get the samples that are left one by one
+// in turn.
 func RandomSplit(of Dataset, lengths []float64, seed uint64) []Dataset {
 	n, sum := of.Len(), 0.0
 	for _, l := range lengths {
@@ -336,8 +337,8 @@ func RandomSplit(of Dataset, lengths []float64, seed uint64) []Dataset {
 // A chainDataset is several Streams one after the other: of each, the same part.
 type chainDataset struct{ Of []Any[Stream] }
 
-// NewChainDataset returns a Stream of several ones, one after the other: torch's ChainDataset. A
-// part of it is the same part of each. It is a ValueStream if one of them is.
+// NewChainDataset returns the samples of several Streams, one Stream after the other: torch's
+// ChainDataset. Part i has part i of each Stream. It is a ValueStream if one of them is.
 func NewChainDataset(of ...Stream) Stream {
 	d := new(chainDataset)
 	for _, s := range of {

@@ -10,17 +10,17 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Sample is one example: its fields, such as an image and a label, each without a dimension for
-// the batch.
+// A Sample has the fields of one example, such as an image and a label, without a dimension for the
+// batch.
 type Sample []*tensor.Tensor
 
-// A Batch is some examples together: the fields of a Sample, each with a first dimension for the
-// examples.
+// A Batch is several samples together: the fields of a Sample, each with a first dimension for the
+// samples.
 type Batch []*tensor.Tensor
 
-// Close closes the tensors of the batch: its memory is used again, by the next batches, as soon as
-// all tensors that view it are closed. It is idempotent. What is still to be used is cloned before,
-// or kept as a view, by Narrow or Select for instance, that is closed later.
+// Close closes the tensors of the batch. The Loader uses the memory for a later batch as soon as
+// all views of it are closed as well. To keep a part of the batch, Clone it before, or keep a view,
+// as of Narrow or Select, and close the view later. Close is idempotent.
 func (b Batch) Close() (err error) {
 	for _, t := range b {
 		if t != nil {
@@ -51,38 +51,38 @@ func (s Sample) sound() (err error) {
 	return nil
 }
 
-// A Dataset is a numbered set of examples. All samples have the same number of fields, and a field
-// the same dtype and shape in all of a batch. A [Loader] with workers on goroutines calls Get from
-// several of them at once; for workers that are processes, the Dataset is of a type that was given
-// to wire.RegisterType. What is random in a sample comes from [Rand] or [SampleSeed].
+// A Dataset is a numbered set of samples. All samples have the same number of fields, and within a
+// batch a field has one dtype and shape. Worker goroutines call Get at the same time. For worker
+// processes, the type of the Dataset is registered by wire.RegisterType. Random numbers for a
+// sample come from [Rand] or [SampleSeed].
 //
-// The Loader copies what Get returns into the batch and does not close it.
+// The Loader copies the Sample that Get returns into the batch, and does not close it.
 type Dataset interface {
 	Len() int
 	Get(ctx context.Context, i int) (Sample, error)
 }
 
-// A DatasetCloser is a Dataset with files or memory of its own. Its owner closes it, when no Loader
-// uses it any more.
+// A DatasetCloser is a Dataset that has files or memory. The caller closes it when no Loader uses
+// it.
 type DatasetCloser interface {
 	Dataset
 	Close() error
 }
 
-// A Gatherer is a Dataset that writes several samples of a batch by itself: faster than one by one,
-// and without a tensor for each. Gather writes sample indices[k] to row k of each tensor of into,
-// which has as many rows, or returns an error where a row is of another layout than the sample:
-// rows are like those of the batch before. What is random in sample i comes from SampleSeed(ctx,
+// A Gatherer is a Dataset that writes its samples into a batch itself, which is faster than Get,
+// since it makes no tensors. Gather writes sample indices[k] to row k of each tensor of into, which
+// has as many rows as indices. The rows have the layout of the batch before. If a sample has
+// another layout, Gather returns an error. Random numbers for sample i come from SampleSeed(ctx,
 // i).
 type Gatherer interface {
 	Dataset
 	Gather(ctx context.Context, indices []int, into Batch) error
 }
 
-// An Opener is a Dataset, or a Stream, of which each worker has its own: what it opens, a file or a
-// connection, lives where it is used. Open is called once in each worker before its first sample:
-// torch's worker_init_fn. It returns the same or another Dataset, or Stream, which is closed with
-// the worker if it has a Close.
+// An Opener is a Dataset or a Stream that each worker opens for itself, such as one over a file or
+// a connection. Each worker calls Open once before its first sample, as torch calls worker_init_fn.
+// Open returns the same or another Dataset or Stream. If it has a Close, the worker calls Close at
+// its end.
 type Opener interface {
 	Open(ctx context.Context) (any, error)
 }
@@ -115,21 +115,21 @@ func decodeAny[T any](d *wire.Decoder) (t T, err error) {
 }
 
 // A TensorDataset is a Dataset in memory: sample i is row i of every tensor. After Share it can be
-// passed to other processes, which then read the same memory; nobody writes it. It may be used by
-// several goroutines.
+// passed to other processes, which then read the same memory. Do not write to the tensors while a
+// Loader uses them. Several goroutines may use a TensorDataset.
 //
-// The tensors may be on a device: rows are gathered there, and batches stay there. Workers that are
-// processes are refused by ErrPlace.
+// The tensors may be on a device. Then batches are gathered on the device and stay there, and
+// worker processes are refused with ErrPlace.
 type TensorDataset struct {
-	Tensors []*tensor.Tensor // all of the same first dimension, and contiguous
+	Tensors []*tensor.Tensor // contiguous tensors with the same first dimension
 }
 
 var _ Gatherer = (*TensorDataset)(nil)
 
 func init() { wire.RegisterType[*TensorDataset]("data.TensorDataset") }
 
-// NewTensorDataset makes a TensorDataset of tensors with the same first dimension, and takes them
-// over: its Close closes them.
+// NewTensorDataset makes a TensorDataset of tensors with the same first dimension. Its Close closes
+// the tensors.
 func NewTensorDataset(tensors ...*tensor.Tensor) *TensorDataset {
 	if len(tensors) == 0 {
 		panic("data: a TensorDataset of no tensors")
@@ -176,8 +176,8 @@ func (d *TensorDataset) Gather(_ context.Context, indices []int, into Batch) err
 	return nil
 }
 
-// Narrow returns the n samples from start on, as views of the same memory. Both sets are to be
-// closed.
+// Narrow returns the n samples from start on, as views of the same memory. The caller closes both
+// sets.
 func (d *TensorDataset) Narrow(start, n int) *TensorDataset {
 	ts := make([]*tensor.Tensor, len(d.Tensors))
 	for k, t := range d.Tensors {
@@ -186,8 +186,8 @@ func (d *TensorDataset) Narrow(start, n int) *TensorDataset {
 	return &TensorDataset{ts}
 }
 
-// Share moves the samples to shared memory, once; passing the set to other processes then copies
-// nothing.
+// Share moves the samples to shared memory, if they are not there yet. Then passing the set to
+// other processes copies nothing. The error wraps shm.ErrNoSpace if the domain is full.
 func (d *TensorDataset) Share() error {
 	for k, t := range d.Tensors {
 		if err := t.Share(); err != nil {
@@ -197,7 +197,8 @@ func (d *TensorDataset) Share() error {
 	return nil
 }
 
-// To moves the samples to a device, or to the host if that is nil. On an error nothing has moved.
+// To moves the samples to a device, or to the host if dev is nil. The error is the device's, and
+// then no sample has moved.
 func (d *TensorDataset) To(dev tensor.Device) error {
 	var moved []*tensor.Tensor
 	for k, t := range d.Tensors {
@@ -213,7 +214,7 @@ func (d *TensorDataset) To(dev tensor.Device) error {
 	return err
 }
 
-// Close drops this process's hold of the tensors. It may be called again.
+// Close closes the tensors in this process. It is idempotent.
 func (d *TensorDataset) Close() error {
 	var errs []error
 	for _, t := range d.Tensors {

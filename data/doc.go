@@ -1,4 +1,5 @@
-// Package data has data sets, and makes batches of them.
+// Package data has data sets, samplers and transforms, and loads batches of samples, as
+// torch.utils.data does.
 //
 //	train := datasets.Digits(12_000, 1) // or datasets.MNIST(dir, true)
 //	loader := data.NewLoader(train, data.Options{
@@ -13,15 +14,16 @@
 //		images, labels := batch[0], batch[1] // (64, 1, 28, 28) float32 and (64) int64
 //	}
 //
-// Digits draws a set on the spot, [MNIST] and [OpenIDX] read files, and package data/download
-// fetches the original ones. A set that several processes read is loaded once, moved to shared
-// memory by Share and passed to the workers as an argument; each has a [Loader] of its own, with
-// its own seed, or with a [Shard] of the samples.
+// Package data/datasets reads files of known forms, and package data/download fetches MNIST. If
+// several processes of a training read one set, one of them loads it, moves it to shared memory by
+// Share and passes it to the others as an argument. Each process has a Loader of its own, with its
+// own seed, or with a [Shard] of the samples.
 //
-// The workers of a Loader are goroutines or processes, and what they make depends on neither: a
-// sample is a function of the seed, the epoch and its number. A worker that dies is replaced; a
-// State goes on in another program. See docs/data.md.
+// The workers of a Loader are goroutines or processes. A sample is a function of the seed, the
+// epoch and its number, so the batches do not depend on the workers. A Loader replaces a worker
+// that dies. A [State] lets another program go on. See docs/data.md.
 //
-// A batch is the consumer's, which closes it when it is done with it: [Batch.Close]. One that is
-// dropped instead costs time. Set [Options].Shared for batches that are sent to another process.
+// The trap: the consumer closes each batch when it is done with it, by [Batch.Close], so that the
+// next batch gets the memory. A batch that is dropped instead costs time. Set Options.Shared for
+// batches that are sent to another process.
 package data

@@ -13,34 +13,34 @@ var (
 	ErrClosed    = fmt.Errorf("data: closed%.0w", os.ErrClosed)     // the Loader was closed
 	ErrTruncated = errors.New("data: the file ends early")          // fewer bytes than its header promises
 	ErrTrailing  = errors.New("data: bytes after the last element") // more bytes than its header promises
-	// a sound file, but of something else; a sample unlike the others
+	// a file of another kind of data; a sample unlike the others of its batch
 	ErrShape = errors.New("data: not the shape of this data set")
 	ErrPart  = errors.New("data: the stream does not heed its Part")
 	ErrState = errors.New("data: not a state of this Loader")
 
-	// ErrPlace is wrapped where workers that are processes should load samples from a device.
+	// ErrPlace is wrapped where samples are on a device and workers are processes.
 	ErrPlace = errors.New("data: processes do not load samples from a device")
 
-	// ErrSample is wrapped where what a Dataset or a Stream returned is no Sample: it has no
-	// fields, or one of them is nil or closed.
+	// ErrSample is wrapped where a Dataset or a Stream returned a Sample without fields, or with a
+	// field that is nil or closed.
 	ErrSample = errors.New("data: not a sample")
 	// ErrEmptyBatch is wrapped where a BatchSampler asks for a batch of no samples, and where a
-	// Collate makes nothing of some.
+	// Collate returns an empty batch.
 	ErrEmptyBatch = errors.New("data: an empty batch")
 
-	// ErrTimeout is returned where a batch took longer than Options.Timeout. It is
-	// context.DeadlineExceeded as well.
+	// ErrTimeout is returned where a batch took longer than Options.Timeout. It wraps
+	// context.DeadlineExceeded.
 	ErrTimeout = fmt.Errorf("data: the batch took too long: %w", context.DeadlineExceeded)
 )
 
-// A SampleError says which sample could not be loaded, by whom, and why.
+// A SampleError says which sample could not be loaded, which worker tried, and why.
 type SampleError struct {
-	Index  int  // of the sample; in its part, if it is one of a Stream
-	Part   Part // of the Stream
-	Epoch  int
+	Index  int   // number of the sample, in its part if it is one of a Stream
+	Part   Part  // part of a Stream
+	Epoch  int   // number of the epoch, from 0
 	Worker int   // ID of the worker, -1 without workers
-	At     int   // where in its batch the sample belongs
-	Err    error // of the Dataset; a *shoal.ProcessError is in it where the sample has ended its workers
+	At     int   // place of the sample in its batch
+	Err    error // error of the Dataset; wraps a *shoal.ProcessError if the sample killed its workers
 }
 
 // Error returns one line.

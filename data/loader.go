@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Loader makes batches of a Dataset or a Stream. It may be used by several goroutines, each with
-// its own Batches.
+// A Loader makes batches of a Dataset or a Stream: torch's DataLoader. Several goroutines may use
+// it, each with its own loop over Batches. The caller closes it.
 type Loader struct {
 	source  any // a Dataset or a Stream
 	opts    Options
@@ -31,7 +31,7 @@ type Loader struct {
 	resume     *State         // where the next loop begins, nil at the beginning of its epoch
 }
 
-// NewLoader makes a Loader of ds, which it does not close. It panics if opts contradict each other.
+// NewLoader makes a Loader of ds, and does not close ds. It panics if opts contradict each other.
 func NewLoader(ds Dataset, opts Options) *Loader {
 	l := newLoader(ds, opts.complete(false))
 	opts = l.opts
@@ -52,7 +52,7 @@ func NewLoader(ds Dataset, opts Options) *Loader {
 }
 
 // NewStreamLoader makes a Loader of a Stream. It panics if opts contradict each other, or ask for
-// an order.
+// an order of samples.
 func NewStreamLoader(s Stream, opts Options) *Loader { return newLoader(s, opts.complete(true)) }
 
 func newLoader(source any, opts Options) *Loader {
@@ -62,7 +62,7 @@ func newLoader(source any, opts Options) *Loader {
 	return l
 }
 
-// Len returns the number of batches of an epoch; of a Stream, which does not know, -1.
+// Len returns the number of batches of an epoch, or -1 for a Stream.
 func (l *Loader) Len() int {
 	if l.opts.Batches != nil {
 		return l.opts.Batches.Len()
@@ -77,21 +77,20 @@ func (l *Loader) Len() int {
 	return n / size
 }
 
-// Batches returns the batches of the next epoch, as Epoch does of a certain one. The first call is
-// epoch 0, unless Resume says otherwise.
+// Batches yields the batches of the next epoch, as [Loader.Epoch] does. The first call loads epoch
+// 0, or the epoch of Resume.
 func (l *Loader) Batches(ctx context.Context) iter.Seq2[Batch, error] {
 	return l.Epoch(ctx, int(l.epochs.Add(1)-1))
 }
 
-// Epoch returns the batches of an epoch. They depend on the seed, the epoch and the sampler alone,
-// whatever Workers and Kind are. A batch is the consumer's. A consumer that closes it, by
-// [Batch.Close], has its memory used again at once; that of a batch that is dropped waits for the
-// garbage collector. With the option Reuse, its tensors are written again when the next batch is
-// asked for.
+// Epoch yields the batches of an epoch. They depend on the seed, the epoch and the sampler alone,
+// not on Workers and Kind. The consumer closes each batch by Batch.Close. The memory of a closed
+// batch is used for the next one at once; that of a dropped batch waits for the garbage collector.
+// With the option Reuse, the Loader overwrites a batch when it makes the next one.
 //
-// The first error ends the sequence, with no batch: a [*SampleError], that of ctx, ErrTimeout, or
-// ErrClosed. Breaking out of the loop ends the loading; all of its goroutines and, unless they are
-// Persistent, its processes have ended when the loop has.
+// The first error ends the sequence, and comes without a batch. It is a [*SampleError], the error
+// of ctx, ErrTimeout or ErrClosed. If the loop breaks off, loading ends. When the loop ends, its
+// goroutines have ended, and so have its processes unless they are Persistent.
 func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
 		l.each(ctx, epoch, func(s *batchState, err error) bool {
@@ -216,8 +215,8 @@ func (b *batchState) samples(size int) int {
 	return b.batch[0].Dim(0)
 }
 
-// Close ends all iterations over l, with ErrClosed, and its workers, and drops the buffers. It may
-// be called again, and by any goroutine.
+// Close ends all loops over l with ErrClosed, ends its workers and frees its memory. Any goroutine
+// may call it. It is idempotent.
 func (l *Loader) Close() error {
 	l.close(ErrClosed)
 	l.mu.Lock()
@@ -233,7 +232,7 @@ func (l *Loader) Close() error {
 	return nil
 }
 
-// Stats returns what l has done so far, and how fast.
+// Stats returns counts and times of the loading so far.
 func (l *Loader) Stats() Stats {
 	l.mu.Lock()
 	w := l.prefetcher

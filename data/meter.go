@@ -9,34 +9,34 @@ import (
 	"github.com/shoal-mp/shoal"
 )
 
-// Stats are what a Loader has done so far.
+// Stats are counts and times of a Loader since it was made.
 type Stats struct {
-	Samples, Batches int           // delivered
+	Samples, Batches int           // delivered samples and batches
 	Skipped          int           // samples left out because of an error
-	Deaths           int           // workers that were lost with a request
+	Deaths           int           // workers that died with a request
 	Ready            int           // batches that are ready and not delivered
-	Elapsed          time.Duration // of all loops over batches
-	ConsumerStall    time.Duration // of which the consumer has waited for a batch
-	Busy             time.Duration // of all workers together, loading and decoding samples
-	WorkerStall      time.Duration // of all workers together, with nothing to do
-	Workers          int
-	Kind             Kind // of the workers: with Auto, the one of the two that is kept, and Auto until that is known
+	Elapsed          time.Duration // time of all loops over batches
+	ConsumerStall    time.Duration // part of Elapsed in which the consumer waited for a batch
+	Busy             time.Duration // time that all workers together took to load samples
+	WorkerStall      time.Duration // time that all workers together had nothing to do
+	Workers          int           // number of workers
+	Kind             Kind          // kind of the workers; for Auto the kind that it chose, and Auto before
 }
 
-// SamplesPerSecond returns how many samples the consumer gets.
+// SamplesPerSecond returns how many samples the consumer got a second.
 func (s Stats) SamplesPerSecond() float64 { return float64(s.Samples) / s.Elapsed.Seconds() }
 
 // stalled is the part of the time that a consumer may wait without being the one that is waited
 // for.
 const stalled = 0.05
 
-// LoaderIsSlow reports whether the consumer has to wait for the Loader, rather than the other way
-// round.
+// LoaderIsSlow reports whether the consumer waits for the Loader more than the workers wait for the
+// consumer.
 func (s Stats) LoaderIsSlow() bool { return s.ConsumerStall.Seconds() > stalled*s.Elapsed.Seconds() }
 
-// EnoughWorkers returns how many workers would keep up with the consumer, by what loading has cost
-// them and the consumer so far; 0 while nothing is known. Where loading keeps a CPU busy, more than
-// [shoal.Threads] do not help.
+// EnoughWorkers estimates how many workers would keep up with the consumer, from the times of
+// loading and of the consumer so far. It returns 0 before the first batch. If loading keeps a CPU
+// busy, more workers than shoal.Threads() do not help.
 func (s Stats) EnoughWorkers() int {
 	consumer := s.Elapsed - s.ConsumerStall
 	if s.Samples == 0 || s.Busy == 0 || consumer <= 0 {
@@ -45,7 +45,7 @@ func (s Stats) EnoughWorkers() int {
 	return int(math.Ceil(min(s.Busy.Seconds()/consumer.Seconds(), math.MaxInt32)))
 }
 
-// String says in a line how fast it goes, and which side holds the other one up.
+// String returns one line with the speed, and with the side that waits for the other.
 func (s Stats) String() string {
 	line := fmt.Sprintf(
 		"%d samples in %d batches, %.0f samples/s, %d batches ready, %d skipped, %d workers lost", s.Samples,

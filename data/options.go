@@ -8,89 +8,89 @@ import (
 	"github.com/shoal-mp/shoal"
 )
 
-// Options say how a Loader makes batches. The zero value makes batches of one sample, in order, in
-// the consumer's goroutine.
+// Options configure a Loader. With the zero value it makes batches of one sample, in order, in the
+// consumer's goroutine.
 type Options struct {
-	BatchSize int  // samples in a batch; 0 means 1, and Single one sample without a dimension for the batch
-	Shuffle   bool // in a new random order every epoch
-	// of the orders, and of what is random in the samples; the same seed and epoch give the same
-	// batches; 0 is one like others, tensor.InitialSeed() another in each process
+	BatchSize int  // samples in a batch; 0 means 1, and Single one sample without a batch dimension
+	Shuffle   bool // load in a new random order every epoch
+	// seed of the orders and of random samples. The same seed and epoch give the same batches. 0 is
+	// a seed like others; tensor.InitialSeed() is another one in each process
 	Seed    uint64
 	Sampler Sampler      // the order, instead of Shuffle
 	Batches BatchSampler // the batches, instead of BatchSize, Shuffle, Sampler and DropLast
-	// without the last batch of an epoch, or of a Stream's part, if it is smaller than the others
+	// leave out the last batch of an epoch, or of a Stream's part, if it is smaller than the others
 	DropLast bool
-	Collate  *Collate // makes a batch of samples in another way than Stack
+	Collate  *Collate // makes a batch of samples; nil means Stack or DefaultCollate
 
-	// Ragged pads fields whose rows differ in length, or puts them one after the other.
+	// Ragged pads fields whose rows differ in length, or stores the rows one after the other.
 	Ragged Ragged
 
-	// Rank is which of World processes this is, each of which gets its share of the samples; see
-	// Distributed. World 0 means 1.
+	// World is the number of processes that share the samples, as in Distributed, and Rank the
+	// number of this process. World 0 means 1.
 	Rank, World int
 
-	// Workers is how many load batches ahead; 0 means that the consumer loads each batch when it
-	// asks for it. Kind is what they are. Goroutines run on the CPUs that the process may use, and
-	// processes get their part of these, so that more of them than CPUs only help where loading
-	// waits for something.
+	// Workers is how many workers load batches ahead; 0 means that the consumer loads each batch
+	// itself when it asks for it. Kind says whether they are goroutines or processes. Both run on
+	// the CPUs of this process, so more workers than CPUs only help if loading waits for a disk or
+	// a network.
 	Workers int
 	Kind    Kind
 
 	// Prefetch is how many batches are ready or being made while the consumer works on one; 0 means
-	// two for each worker. PrefetchBytes is how many bytes these have at most, though one batch may
-	// be larger; 0 means 256 MiB.
+	// two for each worker. PrefetchBytes limits the bytes of these batches, unless a single batch
+	// is larger; 0 means 256 MiB.
 	Prefetch      int
 	PrefetchBytes int
 
-	AsReady    bool          // batches come in the order in which they are ready, not in that of the Sampler
-	Persistent bool          // workers live until Close, and not for one epoch
-	Timeout    time.Duration // for a batch to be ready; 0 means for ever
-	Process    shoal.Options // of workers that are processes: how they start, their niceness, their CPUs
+	AsReady    bool          // deliver batches in the order in which they are ready, not in the Sampler's
+	Persistent bool          // keep workers until Close, not only for one epoch
+	Timeout    time.Duration // longest wait for a batch; 0 means for ever
+	Process    shoal.Options // options of worker processes: their start, niceness, CPUs
 
-	// Retries is how often a sample is tried again that could not be loaded. Skip is asked then, in
-	// the consumer's goroutine, whether the batch is delivered without it; nil means that the
-	// sample's error ends the epoch.
+	// Retries is how often the Loader tries a sample again that could not be loaded. Then it calls
+	// Skip, in the consumer's goroutine. If Skip returns true, the batch is delivered without the
+	// sample; if it returns false or is nil, the sample's error ends the epoch.
 	Retries int
 	Skip    func(err *SampleError) bool
 
-	// Parts is in how many parts a Stream is read, at least World; 0 means 16, or one for each
-	// worker where more of them are wanted than that. The batches depend on it.
+	// Parts is the number of parts in which a Stream is read, at least World. 0 means 16, or one
+	// for each worker if there are more than 16 in all ranks. The batches depend on Parts.
 	Parts int
-	Debug bool // find a Stream that does not heed its Part: ErrPart where two parts begin alike
+	Debug bool // return ErrPart if two parts of a Stream begin with equal samples
 
-	Transform Transform // of the first tensor of each sample, such as an image; workers do it
+	Transform Transform // workers apply it to the first tensor of each sample, such as an image
 
-	// Shared makes each batch in one block of shared memory, to send to another process. The
-	// consumer closes it.
+	// Shared makes each batch in one block of shared memory, to send it to another process.
 	Shared bool
 
-	// Reuse has the memory of each batch be written again when the next one is asked for, so that
-	// no batch is to be closed. Danger: kept = append(kept, batch) then keeps the last batch many
-	// times, without an error; what is kept has to be cloned. Shared overrules it.
+	// Reuse makes the Loader overwrite each batch when the consumer asks for the next one, so
+	// batches need no Close. Danger: kept = append(kept, batch) then keeps the last batch many
+	// times, without an error. Clone a batch to keep it. With Shared, Reuse has no effect.
 	Reuse bool
 
-	// PinMemory has batches lie in shared memory whose pages are locked until the Loader, or who
-	// gets the batch, closes it, which a device copies by itself. It asks for nothing where there
-	// is no device: where the program imports no package that has devices, or that one's error
-	// wraps tensor.ErrDevice.
+	// PinMemory puts batches into shared memory whose pages are locked, so that a device copies
+	// them itself. The pages stay locked until the batch and the Loader are closed. PinMemory has
+	// no effect if the program imports no package with devices, or has no device
+	// (tensor.ErrDevice).
 	PinMemory bool
 }
 
-// Single is the BatchSize of batches that are one sample, without a dimension for the batch:
-// torch's batch_size=None.
+// Single, as the BatchSize, makes each batch one sample without a dimension for the batch: torch's
+// batch_size=None.
 const Single = -1
 
-// A Kind is what workers are.
+// A Kind says whether workers are goroutines or processes.
 type Kind uint8
 
 const (
-	// Goroutines is the default: they cost nothing and read the Dataset where it is.
+	// Goroutines is the default. They cost nothing to start, and read the Dataset without sending
+	// it.
 	Goroutines Kind = iota
-	// Processes have a heap of their own, may die, and are replaced. The Dataset is of a type that
-	// was given to wire.RegisterType.
+	// Processes have heaps of their own. The Loader replaces one that dies. The type of the Dataset
+	// is registered by wire.RegisterType.
 	Processes
-	// Auto begins with goroutines, tries processes where a sample takes long, and stays with what
-	// needs less time for one.
+	// Auto begins with goroutines, tries processes if a sample takes long, and stays with the kind
+	// that takes less time for a sample.
 	Auto
 )
 

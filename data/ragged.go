@@ -5,27 +5,26 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Ragged says what becomes of fields whose first dimension differs from sample to sample, by the
-// path of the field: keys with dots between them, and [i] for the item of a list, or the field of a
-// plain Sample. "*" stands for all tensors with dimensions that are not named. A slice of numbers
-// at a path becomes a tensor of one dimension. A path that samples do not have is an error.
-//
-// What stands for a path is a Pad or a Nested.
+// Ragged gives a rule, a [Pad] or a [Nested], for each field whose first dimension differs from
+// sample to sample. The key is the path of the field: keys with dots between them, and [i] for item
+// i of a list or field i of a plain Sample. "*" stands for all other tensors that have a dimension.
+// A slice of numbers at a path becomes a tensor of one dimension. A path that samples do not have
+// is an error.
 type Ragged map[string]raggedRule
 
 type raggedRule interface{ rule() tree.Rule }
 
-// Pad makes rows of different lengths a tensor: (samples, length, …), where length is that of the
-// longest row. The other dimensions are equal.
+// Pad makes one tensor of rows of different lengths: (samples, length, …), where length is that of
+// the longest row. The other dimensions must be equal.
 type Pad struct {
-	Value    float64 // what is written after a row
-	Left     bool    // before it instead
-	Multiple int     // length is made a multiple of it, if it is not 0
-	Length   int     // of all rows, if it is not 0; a longer row is an error
+	Value    float64 // value of the padding after a row
+	Left     bool    // put the padding before a row
+	Multiple int     // round the length up to a multiple of this number; 0: do not
+	Length   int     // length of all rows; 0: that of the longest. A longer row is an error
 
-	// Mask and Lengths name fields that are added beside the padded one, or at the end of a list:
-	// true where a row has elements, (samples, length) of bool, and how many it has, (samples) of
-	// int64.
+	// Mask and Lengths are names of further fields, which are added beside the padded one, or at
+	// the end of a list: (samples, length) Bool, true where a row has elements, and (samples)
+	// Int64, the lengths of the rows. Empty names add none.
 	Mask, Lengths string
 }
 
@@ -34,19 +33,19 @@ func (p Pad) rule() tree.Rule {
 		Lengths: p.Lengths}
 }
 
-// Nested puts rows of different lengths one after the other, which wastes nothing: a batch has a
-// map with "values" and "offsets" there, which goes into a NestedRows, and is what
-// torch.nested.nested_tensor_from_jagged takes.
+// Nested stores rows of different lengths one after the other, without padding. In a batch the
+// field is a map with "values" and "offsets", or a [NestedRows] with BatchesOf.
+// torch.nested.nested_tensor_from_jagged takes the two.
 type Nested struct {
-	Lengths string // names a field that is added beside it, as that of Pad
+	Lengths string // name of a further field with the lengths of the rows, as in Pad; empty: none
 }
 
 func (n Nested) rule() tree.Rule { return tree.Rule{Nested: true, Lengths: n.Lengths} }
 
-// NestedRows are rows of different lengths.
+// NestedRows are rows of different lengths, stored one after the other.
 type NestedRows struct {
 	Values  *tensor.Tensor `data:"values"`  // all rows, one after the other: (sum of the lengths, …)
-	Offsets *tensor.Tensor `data:"offsets"` // (samples + 1) of int64: where each row begins, and the last one ends
+	Offsets *tensor.Tensor `data:"offsets"` // (samples + 1) Int64: begin of each row, and end of the last
 }
 
 func (r Ragged) rules() map[string]tree.Rule {

@@ -7,14 +7,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/seed"
 )
 
-// Info is what a worker of a Loader knows of itself: torch's get_worker_info.
+// Info describes a worker of a Loader: torch's get_worker_info.
 type Info struct {
-	ID      int    // from 0; one that replaces another has its number
-	Workers int    // how many there are
-	Seed    uint64 // of the Loader, see SampleSeed
-	Epoch   int
-	// Dataset is what the worker reads, as it was opened: a Dataset, a Stream, or what Structured
-	// and StructuredStream were given.
+	ID      int    // number of the worker, from 0; a replacement keeps the number
+	Workers int    // number of workers
+	Seed    uint64 // seed of the Loader, see SampleSeed
+	Epoch   int    // number of the epoch, from 0
+	// Dataset is the set that the worker reads, after Open of an Opener: a Dataset, a Stream, or
+	// the argument of Structured or StructuredStream.
 	Dataset any
 }
 
@@ -31,8 +31,8 @@ func given(source any) any {
 	return source
 }
 
-// WorkerInfo returns what is known of the worker in which a Dataset's Get, a Stream's Samples or an
-// Opener's Open was called with ctx. ok is false in a Loader without workers, and outside of one.
+// WorkerInfo describes the worker that called a Dataset's Get, a Stream's Samples or an Opener's
+// Open with ctx. ok is false in a Loader without workers, and outside of a Loader.
 func WorkerInfo(ctx context.Context) (info Info, ok bool) {
 	w, ok := ctx.Value(sampleContextKey{}).(*sampleContext)
 	if !ok || w.info.Workers == 0 {
@@ -41,9 +41,9 @@ func WorkerInfo(ctx context.Context) (info Info, ok bool) {
 	return w.info, true
 }
 
-// SampleSeed returns the seed of sample i in the epoch in which ctx is used: a function of the
-// Loader's seed, the epoch and i alone, so that what is random in a sample is the same whichever
-// worker makes it, and when. Outside of a Loader it is any number.
+// SampleSeed returns the seed of sample i in the epoch of ctx. It is a function of the Loader's
+// seed, the epoch and i alone, so a random sample is the same in any worker and at any time.
+// Outside of a Loader it is a random number, unless ctx is from [WithSample].
 func SampleSeed(ctx context.Context, i int) uint64 {
 	if w, ok := ctx.Value(sampleContextKey{}).(*sampleContext); ok {
 		return w.seed(i)
@@ -51,10 +51,10 @@ func SampleSeed(ctx context.Context, i int) uint64 {
 	return rand.Uint64()
 }
 
-// Rand returns the generator of the sample that is being made, for a transform that does not know
-// its number: it begins with the sample's SampleSeed and goes on from call to call. It is for the
-// goroutine that was given ctx, until the sample is returned. Outside of a Loader it begins
-// anywhere; see WithSample.
+// Rand returns the random generator of the sample that a Dataset's Get is making. It begins with
+// the sample's SampleSeed, and all calls for one sample return the same generator. Only the
+// goroutine that was given ctx may use it, until it returns the sample. Outside of a Loader the
+// generator has a random seed, unless ctx is from [WithSample].
 func Rand(ctx context.Context) *rand.Rand {
 	if w, ok := ctx.Value(sampleContextKey{}).(*sampleContext); ok {
 		return w.rand()
@@ -62,8 +62,8 @@ func Rand(ctx context.Context) *rand.Rand {
 	return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 }
 
-// WithSample returns a context as a Loader gives it to the Get of sample i in a worker that knows
-// info.
+// WithSample returns a context such as a Loader passes to Get for sample i in the worker info. It
+// is for tests of a Dataset.
 func WithSample(ctx context.Context, info Info, i int) context.Context {
 	info.Dataset = given(info.Dataset)
 	w := &sampleContext{info: info}

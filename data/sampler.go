@@ -7,14 +7,16 @@ import (
 	"slices"
 )
 
-// A Sampler says which samples an epoch visits, and in which order. The same epoch always gets the
-// same order, in every process. The caller may change the result.
+// A Sampler says which samples an epoch visits, and in which order. For the same epoch, Order
+// always returns the same numbers, in every process. The caller may change the slice.
 type Sampler interface {
-	Len() int // of the order of any epoch
+	// Len returns the number of samples in an epoch, which is the same for all epochs.
+	Len() int
+	// Order returns the numbers of the samples in order.
 	Order(epoch int) []int
 }
 
-// Sequential visits 0, 1, … n-1.
+// Sequential visits 0 to n-1 in order.
 func Sequential(n int) Sampler { return sequential(n) }
 
 type sequential int
@@ -42,8 +44,8 @@ func (o ordered) Order(epoch int) []int { return o.order(generator(o.seed, epoch
 
 func generator(seed uint64, epoch int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(epoch))) }
 
-// Random visits 0 … n-1 once each, shuffled anew for every epoch, by the seed and the epoch's
-// number alone.
+// Random visits 0 to n-1 once each, in a new order every epoch. The order follows from the seed and
+// the number of the epoch alone.
 func Random(n int, seed uint64) Sampler { return random{n, seed} }
 
 type random struct {
@@ -55,9 +57,9 @@ func (s random) Len() int { return s.n }
 
 func (s random) Order(epoch int) []int { return begin(s, epoch).take(s.n) }
 
-// RandomDraws visits count of 0 … n-1, shuffled anew for every epoch: with replacement each one as
-// if no other had been drawn; without it each once before any comes again. It panics if there is
-// nothing to draw from.
+// RandomDraws draws count numbers from 0 to n-1, anew every epoch: torch's RandomSampler with
+// num_samples. With replacement each draw is independent. Without replacement each number comes
+// once before any comes again. RandomDraws panics if n is 0.
 func RandomDraws(n, count int, replacement bool, seed uint64) Sampler {
 	if n < 1 || count < 0 {
 		panic(fmt.Sprintf("data: RandomDraws of %d samples from %d", count, n))
@@ -75,7 +77,7 @@ func RandomDraws(n, count int, replacement bool, seed uint64) Sampler {
 	}}
 }
 
-// SubsetRandom visits the samples of indices once each, shuffled anew for every epoch.
+// SubsetRandom visits the samples of indices once each, in a new order every epoch.
 func SubsetRandom(indices []int, seed uint64) Sampler {
 	indices = slices.Clone(indices)
 	return ordered{len(indices), seed, func(rng *rand.Rand) []int {
@@ -85,9 +87,10 @@ func SubsetRandom(indices []int, seed uint64) Sampler {
 	}}
 }
 
-// Weighted visits count samples, i with a probability proportional to weights[i]; without
-// replacement none twice. It panics if a weight is negative or not finite, if all are 0, and if
-// without replacement fewer than count are not.
+// Weighted draws count samples, sample i with a probability proportional to weights[i]: torch's
+// WeightedRandomSampler. Without replacement it draws no sample twice. It panics if a weight is
+// negative or not finite, if all are 0, and if without replacement fewer than count weights are
+// positive.
 func Weighted(weights []float64, count int, replacement bool, seed uint64) Sampler {
 	sums, positive := make([]float64, len(weights)), 0
 	sum := 0.0
@@ -143,15 +146,17 @@ func race(rng *rand.Rand, weights []float64) []int {
 	return order
 }
 
-// A BatchSampler says what the batches of an epoch consist of. The same epoch always gets the same
-// ones.
+// A BatchSampler says which samples each batch of an epoch has. For the same epoch it always
+// returns the same batches.
 type BatchSampler interface {
-	Len() int // of any epoch
+	// Len returns the number of batches of an epoch, which is the same for all epochs.
+	Len() int
+	// Batches returns the numbers of the samples of each batch.
 	Batches(epoch int) [][]int
 }
 
-// Batched puts samples that follow each other in s into batches of a size, the last one smaller or
-// dropped.
+// Batched returns batches of size samples in the order of s. The last batch may be smaller, or is
+// dropped if dropLast is set.
 func Batched(s Sampler, size int, dropLast bool) BatchSampler {
 	if size < 1 {
 		panic(fmt.Sprintf("data: Batched to batches of %d", size))

@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// Shard visits one part of s: of n workers, the one of this rank gets every n-th sample of s's
-// order. Together they visit all, each sample once, and no two parts differ in length by more than
-// one. See Distributed for parts of one length.
+// Shard visits one of n parts of s: every n-th sample of s's order, beginning with sample rank.
+// Together the parts visit each sample once. Their lengths differ by at most one; for parts of
+// equal length see [Distributed].
 func Shard(s Sampler, rank, n int) Sampler { return newShard("Shard", s, rank, n, uneven) }
 
-// Distributed is Shard with parts of one length, so that all ranks have the same number of batches:
-// torch's DistributedSampler. If they do not work out even, the first samples of s are visited
-// again at the end or, with dropLast, its last samples left out.
+// Distributed is Shard with parts of equal length, so that all ranks have the same number of
+// batches: torch's DistributedSampler. If world does not divide the number of samples, the first
+// samples of s are visited again at the end. With dropLast, the last samples of s are left out
+// instead.
 func Distributed(s Sampler, rank, world int, dropLast bool) Sampler {
 	if dropLast {
 		return newShard("Distributed", s, rank, world, dropped)

@@ -8,23 +8,23 @@ import (
 	"slices"
 )
 
-// A State is where a Loader is between two batches: a few numbers, which encoding/json writes. It
-// holds for Loaders with any number of workers of any kind, and, if batches come in order, for any
-// batch size and number of ranks: each rank takes its own State after the same number of batches,
-// and all of them are equal. Of a Stream each rank knows its own parts alone, so Resume takes the
-// States of all ranks.
+// A State is the position of a Loader between two batches, in numbers that encoding/json writes. A
+// Loader with any number and kind of workers takes it. If batches come in order, so does a Loader
+// with any batch size and number of ranks. All ranks take the State after the same number of
+// batches, and then their States are equal. For a Stream each rank knows only its own parts, so
+// Resume takes the States of all ranks.
 type State struct {
 	Seed    uint64      `json:"seed"`
 	Epoch   int         `json:"epoch"`
-	Samples int         `json:"samples,omitempty"` // of the epoch's order, that were delivered to all ranks together
-	Batches int         `json:"batches,omitempty"` // of a BatchSampler
-	Ahead   []int       `json:"ahead,omitempty"`   // batches delivered too soon: 0 is the first one after Samples
-	Width   int         `json:"width,omitempty"`   // samples in a batch of all ranks, for which Ahead holds
-	Count   int         `json:"count,omitempty"`   // parts of a Stream
-	Parts   []PartState `json:"parts,omitempty"`   // those that have begun
+	Samples int         `json:"samples,omitempty"` // samples of the epoch delivered to all ranks together
+	Batches int         `json:"batches,omitempty"` // delivered batches of a BatchSampler
+	Ahead   []int       `json:"ahead,omitempty"`   // batches delivered before their turn: 0 is the first after Samples
+	Width   int         `json:"width,omitempty"`   // samples in a batch of all ranks, the unit of Ahead
+	Count   int         `json:"count,omitempty"`   // number of parts of a Stream
+	Parts   []PartState `json:"parts,omitempty"`   // the parts that have begun
 }
 
-// A PartState is how far a part of a Stream has been delivered.
+// A PartState says how much of a part of a Stream was delivered.
 type PartState struct {
 	Index   int  `json:"index"`
 	Samples int  `json:"samples"`
@@ -32,8 +32,8 @@ type PartState struct {
 	End     bool `json:"end,omitempty"`
 }
 
-// State returns where l is: after the batch that its last loop was given. What that consumer does
-// with the batch is not lost if it takes the State afterwards.
+// State returns the position of l, after the last batch that a loop has got. Take the State after
+// the step that used the batch, so that the State and the model agree.
 func (l *Loader) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,9 +52,9 @@ func (s State) zero() bool {
 	return s.Epoch == 0 && s.Samples == 0 && s.Batches == 0 && s.Ahead == nil && s.Parts == nil
 }
 
-// Resume has the next Batches go on where the Loader was whose State this is: one State, or, of a
-// Stream, those of all ranks that have read a part of it. The error wraps ErrState, and then
-// nothing has changed.
+// Resume makes the next call of Batches go on where a Loader was when it returned a State. For a
+// Dataset there is one State; for a Stream there is one for each rank that has read a part of it.
+// The error wraps ErrState, and then l is unchanged.
 func (l *Loader) Resume(states ...State) error {
 	s, err := merged(states)
 	if err == nil {

@@ -8,21 +8,22 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A ValueDataset is a numbered set of examples of any structure: tensors, numbers, bools, strings,
-// []byte, and slices, arrays, maps and structs of these, as torch's default_collate knows them.
-// Structured makes a Dataset of it. The fields of a struct are named by the tag `data:"name"`; "-"
-// leaves one out, and a field _ with `data:",tuple"` makes the struct a list.
+// A ValueDataset is a numbered set of samples of any structure: tensors, numbers, bools, strings,
+// []byte, and slices, arrays, maps and structs of these, as torch's default_collate takes them.
+// [Structured] makes a Dataset of it. A tag `data:"name"` names a field of a struct; "-" leaves the
+// field out, and a field _ with the tag `data:",tuple"` makes the struct a list.
 //
-// A batch of them has tensors where samples have tensors (stacked), numbers (int64, float64) and
-// bools, lists of strings for strings, and maps and lists of batches for maps and lists. So all
-// samples of a batch have the same keys and as many items; a SampleError names the place where one
-// has not. BatchesOf puts a batch together again.
+// A batch has one tensor for the tensors of its samples (stacked), for their numbers (Int64,
+// Float64) and for their bools, a []string for their strings, and maps and lists for their maps and
+// lists. So all samples of a batch must have the same keys and the same number of items. If one has
+// not, a SampleError names the place. [BatchesOf] returns batches as Go types.
 type ValueDataset interface {
 	Len() int
 	Value(ctx context.Context, i int) (any, error)
 }
 
-// A ValueStream is a Stream of examples of any structure.
+// A ValueStream is a Stream of samples of any structure, as those of a ValueDataset.
+// [StructuredStream] makes a Stream of it.
 type ValueStream interface {
 	Values(ctx context.Context, p Part) iter.Seq2[any, error]
 }
@@ -36,11 +37,10 @@ func init() {
 // A structuredDataset is a Dataset of samples of any structure.
 type structuredDataset struct{ Of Any[ValueDataset] }
 
-// Structured makes a Dataset of a ValueDataset, and stays a ValueDataset. Its Get returns the
-// tensors of a sample, and those that its numbers and strings become, in the order of its
-// structure. It owns the ValueDataset: its Close closes that if it can be closed. If the
-// ValueDataset is an Opener, so is the result. For workers that are processes, the type of the
-// ValueDataset was given to wire.RegisterType.
+// Structured makes a Dataset of a ValueDataset. The result is both: Value returns the value, and
+// Get returns its tensors, with numbers and strings as tensors, in the order of the structure. If
+// the ValueDataset is an Opener, so is the result. Close closes the ValueDataset if it has a Close.
+// For worker processes, the type of the ValueDataset is registered by wire.RegisterType.
 func Structured(of ValueDataset) DatasetCloser {
 	d := structuredDataset{Any[ValueDataset]{of}}
 	if _, ok := of.(Opener); ok {
@@ -49,8 +49,8 @@ func Structured(of ValueDataset) DatasetCloser {
 	return &d
 }
 
-// Structs makes a Dataset of n samples of a type, such as a struct, for workers that are
-// goroutines: a function does not go to processes.
+// Structs returns a Dataset of n samples of type T, mostly a struct, which get returns. Workers
+// must be goroutines, since a function cannot be sent to processes.
 func Structs[T any](n int, get func(ctx context.Context, i int) (T, error)) Dataset {
 	return Structured(&values[T]{n, get})
 }
@@ -124,8 +124,8 @@ func (d *structuredOpener) Open(ctx context.Context) (any, error) {
 // A structuredStream is a Stream of samples of any structure.
 type structuredStream struct{ Of Any[ValueStream] }
 
-// StructuredStream makes a Stream of a ValueStream, and stays a ValueStream. For workers that are
-// processes, the type of the ValueStream was given to wire.RegisterType.
+// StructuredStream makes a Stream of a ValueStream; the result is both. For worker processes, the
+// type of the ValueStream is registered by wire.RegisterType.
 func StructuredStream(of ValueStream) Stream { return &structuredStream{Any[ValueStream]{of}} }
 
 // Values yields the samples of a part.
@@ -148,8 +148,7 @@ func (s *structuredStream) Samples(ctx context.Context, p Part) iter.Seq2[Sample
 	}
 }
 
-// Value returns sample i of a Dataset as the set makes it: any value if the set is a ValueDataset,
-// and a Sample otherwise.
+// Value returns sample i of a Dataset: the value if ds is a ValueDataset, and a Sample otherwise.
 func Value(ctx context.Context, ds Dataset, i int) (any, error) {
 	if v, ok := ds.(ValueDataset); ok {
 		return v.Value(ctx, i)

@@ -9,19 +9,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Transform computes one tensor from another, as append does one slice from another: dst is nil
-// or what an earlier call returned, and its memory is used again if it fits. dst may be src itself,
-// which is then overwritten. A Transform works on a single sample and on several, because it leaves
-// dimensions in front alone; several goroutines may call it with different tensors.
+// A Transform computes a tensor from src and returns it. As append does, Apply may use the memory
+// of dst, which is nil or the result of an earlier call. dst may be src itself, which is then
+// overwritten. A Transform keeps leading dimensions, so it works on one sample and on a batch.
+// Several goroutines may call Apply with different tensors.
 //
-// One of your own goes to workers that are processes if its type was given to wire.RegisterType,
-// like that of a Dataset.
+// For worker processes, register the type of your own Transform by wire.RegisterType.
 type Transform interface {
 	Apply(dst, src *tensor.Tensor) *tensor.Tensor
 }
 
-// A TransformFunc is a Transform for workers that are goroutines: a function does not go to
-// processes.
+// A TransformFunc is a function as a Transform. Workers must be goroutines, since a function cannot
+// be sent to processes.
 type TransformFunc func(dst, src *tensor.Tensor) *tensor.Tensor
 
 // Apply calls f.
@@ -33,8 +32,8 @@ func init() {
 	wire.RegisterType[compose]("data.Compose")
 }
 
-// ToTensor makes pixels numbers: (…, H, W) uint8 becomes (…, 1, H, W) float32 from 0 to 1. The new
-// dimension is the one channel of a grey image.
+// ToTensor makes numbers of pixels: (…, H, W) Uint8 becomes (…, 1, H, W) Float32 from 0 to 1. The
+// new dimension is the channel of a grey image.
 var ToTensor Transform = rescale{}
 
 type rescale struct{}
@@ -59,7 +58,8 @@ func (rescale) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 	return dst.Touch()
 }
 
-// Normalize returns a Transform that makes x, of float32, (x − mean) / std.
+// Normalize returns a Transform that replaces each element x of a Float32 tensor by (x − mean) /
+// std.
 func Normalize(mean, std float64) Transform {
 	if std == 0 {
 		panic("data: Normalize by a standard deviation of 0")

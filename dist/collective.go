@@ -17,8 +17,9 @@ func (g *Group) Barrier(ctx context.Context) error {
 	return g.turn(ctx, c)
 }
 
-// Broadcast gives the tensors of all ranks the elements that those of rank root have. They are
-// contiguous and of one dtype. If it fails, what is in them is undefined, as with all calls.
+// Broadcast copies the elements of the tensors of rank root to those of all ranks. Tensors are
+// contiguous and of one dtype. After an error of this or another call the elements of its tensors
+// are undefined.
 func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) error {
 	c, err := g.begin(ctx, "broadcast", strconv.Itoa(root))
 	if err != nil {
@@ -48,15 +49,16 @@ func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) e
 	})
 }
 
-// AllReduce replaces the elements of the tensors by what op makes of those of all ranks. Tensors
-// are contiguous, of one dtype that has the operation: see Op. Several tensors in one call are as
-// quick as one of their size together; without any, the ranks meet.
+// AllReduce replaces each element of the tensors by the reduction op of this element in all ranks.
+// Tensors are contiguous and of one dtype that has the operation: see [Op]. One call on several
+// tensors takes as long as a call on one tensor of their size together. Without tensors AllReduce
+// is a Barrier.
 func (g *Group) AllReduce(ctx context.Context, op Op, ts ...*tensor.Tensor) error {
 	return g.reduce(ctx, "all_reduce", op.String(), op, everyRank, ts)
 }
 
-// Reduce makes of the elements of all ranks what op says, as AllReduce does, and gives the result
-// to rank root; the tensors of the others stay as they are.
+// Reduce reduces the elements of all ranks by op, as AllReduce does, into the tensors of rank root:
+// torch's reduce. The tensors of the other ranks stay unchanged.
 func (g *Group) Reduce(ctx context.Context, root int, op Op, ts ...*tensor.Tensor) error {
 	return g.reduce(ctx, "reduce", op.String()+" to "+strconv.Itoa(root), op, root, ts)
 }

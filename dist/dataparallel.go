@@ -14,15 +14,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Loss is a registered function that computes the loss of a network over a batch, the mean over
-// its samples.
+// A Loss is a registered function that computes the mean loss of a network over the samples of a
+// batch. RegisterLoss makes it.
 type Loss[M nn.Module] struct {
 	replica *shoal.Func[replica[M]]
 }
 
-// RegisterLoss registers f under a name. It is called in the declaration of a package-level
-// variable, as shoal.Register is. What f computes lives in the scope, which is reset after each
-// batch, and in which layers know whose statistics count.
+// RegisterLoss registers f under a name, in the declaration of a package-level variable, as
+// shoal.Register does. f must begin with values of the scope s, which is reset after each batch,
+// and by which layers know whether to update their running statistics.
 //
 //	var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, net *Net, batch []*tensor.Tensor) *autograd.Var {
 //		return nn.NLLLoss.Of(net.Forward(s.Const(batch[0])), batch[1])
@@ -33,17 +33,17 @@ func RegisterLoss[M nn.Module](name string,
 		func(ctx context.Context, rank int, r replica[M]) error { return r.run(ctx, rank, f) })}
 }
 
-// A DataParallel computes gradients by several processes, each on its part of a batch, and leaves
-// the rest of training to its caller: torch.nn.DataParallel. The replicas are equal because their
-// parameters are the same memory, that of the network, in which the caller's optimizer changes them
-// between batches.
+// A DataParallel computes gradients in several processes, each on its part of a batch:
+// torch.nn.DataParallel. Its caller does the rest of training. The parameters of all replicas are
+// those of the network, in shared memory, where the caller's optimizer changes them between
+// batches.
 //
-// The buffers are the same memory as well, and one replica writes them: the running statistics of a
-// BatchNorm2d are of the batches' first parts, as in PyTorch. One goroutine at a time may use a
-// DataParallel.
+// The replicas share the buffers as well, and the first replica writes them. So the running
+// statistics of a BatchNorm2d are those of the batches' first parts, as in PyTorch. One goroutine
+// at a time may use a DataParallel.
 //
-// On several devices each replica has a copy of the parameters and buffers on its own, which is
-// made anew for each batch.
+// With several devices, each replica copies the parameters and buffers to its device for each
+// batch.
 type DataParallel struct {
 	group  *shoal.Group
 	device tensor.Device // of the network
@@ -90,16 +90,16 @@ type reply struct {
 	Out  *tensor.Tensor // of Forward; nil of no samples
 }
 
-// NewDataParallel starts opts.Workers processes, by default as many as there are threads, with net,
-// whose parameters and gradients move to shared memory. opts.CPUs confines each to a set of
-// processors. When ctx ends the processes do. The caller closes it.
+// NewDataParallel starts opts.Workers processes (0: shoal.Threads()) with net, whose parameters and
+// gradients it moves to shared memory. opts.CPUs confines each process to a set of processors. The
+// processes end with ctx. The caller closes the DataParallel.
 //
-// What replicas draw, for dropout, is different in each, as in all workers
-// (tensor.DefaultGenerator), and tensor.ManualSeed decides about all; goroutines draw from the
-// caller's default generator itself.
+// Each replica draws its own random numbers, for dropout, as workers do (tensor.DefaultGenerator).
+// They follow from tensor.ManualSeed in the caller. Replicas on goroutines draw from the caller's
+// default generator.
 //
-// If devices are named there is one process for each of them, which computes there. The network is
-// on the first, and gradients are added up there.
+// With devices there is one process for each, which computes on its device. The network is on the
+// first device, which adds up the gradients.
 func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opts shoal.Options,
 	devices ...tensor.Device) (_ *DataParallel, err error) {
 	opts.Workers = cmp.Or(len(devices), opts.Workers, shoal.Threads())
@@ -138,9 +138,9 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 }
 
 // Backward adds the gradient of the loss over a batch to the gradients of the parameters, as if one
-// process had computed it, and returns the loss. The tensors of the batch have one sample for each
-// index of their first dimension; they move to shared memory, where the processes find their parts.
-// If a process fails, the error is that of shoal.Group.Wait, and d is closed.
+// process had computed it. It returns the loss. The first dimension of the tensors in batch counts
+// the samples. Backward moves these tensors to shared memory. If a process fails, the error is that
+// of shoal.Group.Wait, and d is closed.
 func (d *DataParallel) Backward(ctx context.Context, batch ...*tensor.Tensor) (loss float64, err error) {
 	if err := d.batch(batch); err != nil {
 		return 0, err
@@ -152,16 +152,16 @@ func (d *DataParallel) Backward(ctx context.Context, batch ...*tensor.Tensor) (l
 	return loss, err
 }
 
-// Forward returns what the network, which is a nn.Layer, makes of x, whose samples the processes
-// share as in Backward: torch's DataParallel(net)(x). The caller computes the loss from it and goes
-// back in two steps:
+// Forward returns the output of the network, which must be an nn.Layer, for x: torch's
+// DataParallel(net)(x). The processes divide the samples of x among them. The caller computes the
+// loss of the output and goes back in two steps:
 //
 //	out, err := d.Forward(ctx, x)
 //	nn.CrossEntropyLoss.Of(out, labels).Backward() // to out.Grad()
 //	err = d.BackwardFrom(ctx, out.Grad())       // to the parameters
 //
-// Until then nobody changes x. After Train(false) nothing is kept to go back. The output has a row
-// for each sample, on the device of the network.
+// Do not change x before BackwardFrom. After Train(false) Forward keeps nothing for BackwardFrom.
+// The output has a row for each sample, and is on the device of the network.
 func (d *DataParallel) Forward(ctx context.Context, x *tensor.Tensor) (*autograd.Var, error) {
 	if err := cmp.Or(d.batch([]*tensor.Tensor{x}), d.layer); err != nil {
 		return nil, err
@@ -201,9 +201,9 @@ func (d *DataParallel) gather(replies []reply) (*tensor.Tensor, error) {
 	return whole.ToDevice(d.device)
 }
 
-// BackwardFrom goes on from dy, the derivatives of the loss with respect to what the last Forward
-// returned, and adds those with respect to the parameters to their gradients. Each Forward has at
-// most one; another Forward, or Backward, is the end of it.
+// BackwardFrom takes dy, the gradient of the loss with respect to the output of the last Forward,
+// and adds the gradients of the parameters. It may be called once after each Forward, before the
+// next Forward or Backward.
 func (d *DataParallel) BackwardFrom(ctx context.Context, dy *tensor.Tensor) error {
 	switch {
 	case d.pipes == nil:
@@ -220,8 +220,8 @@ func (d *DataParallel) BackwardFrom(ctx context.Context, dy *tensor.Tensor) erro
 	return err
 }
 
-// Train has the layers of all processes train from the next call on, as at first, or not: nn.Eval
-// of the network itself does not reach them.
+// Train sets the layers of all processes to training, which is the mode at first, or to evaluation
+// if on is false. nn.Train and nn.Eval of the network do not reach the processes.
 func (d *DataParallel) Train(on bool) {
 	d.mode = modeEval
 	if on {
@@ -274,8 +274,8 @@ func (d *DataParallel) ask(ctx context.Context, what request) (replies []reply, 
 // fail ends everything and returns why: what the processes say, or else err.
 func (d *DataParallel) fail(err error) error { return cmp.Or(d.Close(), err) }
 
-// Close lets the processes end and waits for them. The network and its gradients stay the caller's.
-// It is idempotent.
+// Close ends the processes and waits for them. The caller still closes the network. Close is
+// idempotent.
 func (d *DataParallel) Close() (err error) {
 	for _, p := range d.pipes {
 		err = errors.Join(err, p.Close())

@@ -10,18 +10,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A DistributedDataParallel is a replica of a network in a rank of a group, whose Backward averages
-// gradients over all ranks: torch.nn.parallel.DistributedDataParallel. Each rank has a network of
-// its own, computes the loss of its own part of each batch, as a mean over as many samples as the
-// others', and takes the same step with an optimizer of its own; so the replicas stay equal, to the
-// last bit.
+// A DistributedDataParallel is the replica of a network in one rank of a group:
+// torch.nn.parallel.DistributedDataParallel. Each rank has its own network and optimizer. It
+// computes the mean loss of its part of each batch; all parts have the same number of samples.
+// Backward averages the gradients over all ranks, so all optimizers take the same step, and the
+// replicas stay equal to the last bit.
 //
-// It is itself a module, whose state has the names of torch's, module. before each;
-// nn.State(d.Module) has those of the network. Buffers, such as the running statistics of a
-// BatchNorm2d, are those of rank 0 in all ranks after each Backward; each rank normalizes by its
-// own part of the batch. One goroutine at a time may use it.
+// A DistributedDataParallel is itself a module. As in torch, the names of its state begin with
+// "module."; nn.State(d.Module) has the names of the network. Each rank normalises by its own part
+// of the batch. After each Backward all ranks have the buffers of rank 0, such as the running
+// statistics of a BatchNorm2d. One goroutine at a time may use a DistributedDataParallel.
 //
-// Gradients are exchanged when Backward has computed all of them, and not in buckets meanwhile.
+// Ranks exchange gradients when Backward has computed all of them, not in buckets during Backward.
 type DistributedDataParallel[M nn.Module] struct {
 	Module M // the network
 
@@ -30,19 +30,19 @@ type DistributedDataParallel[M nn.Module] struct {
 	local bool // in NoSync
 }
 
-// DDPOptions are the options of a DistributedDataParallel. The zero value is PyTorch's defaults.
+// DDPOptions are the options of a DistributedDataParallel. The zero value has PyTorch's defaults.
 type DDPOptions struct {
 	OwnBuffers bool // each rank keeps its own buffers: broadcast_buffers=False
-	OwnParams  bool // parameters and buffers are equal already and not broadcast at the start: init_sync=False
+	OwnParams  bool // do not broadcast parameters and buffers at the start: init_sync=False
 }
 
-// NewDistributedDataParallel wraps net, to whose parameters, frozen ones too, and buffers it gives
-// the values that they have in rank 0. All ranks of g make the call, each with its own copy of the
-// network; g has been joined. Group and network stay the caller's to close, and the group may be
-// used for other calls as well.
+// NewDistributedDataParallel wraps net and gives all its parameters, frozen ones included, and its
+// buffers the values of rank 0. All ranks of g make the call, after Join, each with its own copy of
+// the network. The caller still closes the group and the network. It may use the group for other
+// calls.
 //
 // The error is ErrMismatch if the networks differ in the shapes or dtypes of parameters or buffers,
-// and ErrTensor if there is no parameter that is not frozen.
+// and ErrTensor if all parameters are frozen.
 func NewDistributedDataParallel[M nn.Module](ctx context.Context, g *Group, net M,
 	opts DDPOptions) (*DistributedDataParallel[M], error) {
 	d := &DistributedDataParallel[M]{Module: net, group: g, opts: opts}
@@ -63,8 +63,8 @@ func NewDistributedDataParallel[M nn.Module](ctx context.Context, g *Group, net 
 		"distributed data parallel: %w: %T has no parameter that is not frozen, so there is nothing to average", ErrTensor, net)
 }
 
-// Forward returns what the network makes of x. It panics unless the network is a nn.Layer; the
-// calls of another network are made on Module.
+// Forward returns the output of the network for x. It panics unless the network is an nn.Layer. For
+// another network, call the methods of d.Module.
 func (d *DistributedDataParallel[M]) Forward(x *autograd.Var) *autograd.Var {
 	l, ok := any(d.Module).(nn.Layer)
 	if !ok {
@@ -73,11 +73,10 @@ func (d *DistributedDataParallel[M]) Forward(x *autograd.Var) *autograd.Var {
 	return l.Forward(x)
 }
 
-// Backward adds the derivatives of the loss to the gradients of this rank, and then replaces all
-// gradients by their means over the ranks, as AverageGrads does: frozen parameters are left out,
-// and one without a gradient counts as zeros. Then it gives all ranks the buffers of rank 0. loss
-// is nil in a rank that has no samples for this step. All ranks make the call. Within NoSync it
-// only computes gradients.
+// Backward adds the derivatives of the loss to the gradients of this rank. Then it replaces all
+// gradients by their means over the ranks, as [Group.AverageGrads] does, and gives all ranks the
+// buffers of rank 0. loss is nil in a rank without samples for this step. All ranks make the call.
+// Within NoSync Backward only computes gradients.
 func (d *DistributedDataParallel[M]) Backward(ctx context.Context, loss *autograd.Var) error {
 	if loss != nil {
 		loss.Backward()
@@ -94,9 +93,9 @@ func (d *DistributedDataParallel[M]) Backward(ctx context.Context, loss *autogra
 	return d.broadcastBuffers(ctx)
 }
 
-// NoSync calls f, in which Backward exchanges nothing, so that gradients of several parts of a
-// batch add up in each rank; the first Backward after it averages the sums. It is torch's no_sync.
-// All ranks call it, or none.
+// NoSync calls f, in which Backward does not exchange gradients: torch's no_sync. So gradients of
+// several parts of a batch add up in each rank, and the first Backward after NoSync averages the
+// sums. Either all ranks call NoSync, or none. The error is that of f.
 func (d *DistributedDataParallel[M]) NoSync(f func() error) error {
 	was := d.local
 	d.local = true

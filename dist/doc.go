@@ -1,5 +1,5 @@
-// Package dist lets the processes of one machine compute together: they broadcast, reduce and
-// gather tensors, under the names that torch.distributed has for it.
+// Package dist lets the processes of one machine compute together. They broadcast, reduce and
+// gather tensors by the calls of torch.distributed.
 //
 //	var train = shoal.Register("train", func(ctx context.Context, rank int, j job) error {
 //		defer j.Group.Close()
@@ -24,47 +24,47 @@
 //	group, err := dist.NewGroup(4) // it travels, like a queue
 //	err = train.Spawn(ctx, 4, job{group, net})
 //
-// Tensors may be anywhere; what ranks exchange goes through memory that the group shares. Each
-// element is reduced by one rank, in the order of the ranks, and copied by the others: all have the
-// same bits, and have them again in the next run.
+// Tensors may be on the heap, in shared memory or on a device. Ranks exchange elements through
+// memory that the group shares. One rank reduces each element, in the order of the ranks, and the
+// others copy the result. So all ranks have the same bits, in every run.
 //
 // [Group.AllGatherTensors] and [Group.AllToAllTensors] exchange tensors whose shapes differ by
 // rank.
 //
 // # From one rank to another
 //
-// [Group.Send] and [Group.Recv] take tensors from one rank to another by copy, [SendValue] and
-// [RecvValue] values of any type that processes can send each other, in which tensors go by
-// reference. They take part in no call of all ranks, and wait for none. [BroadcastValue],
-// [ScatterValues], [GatherValues] and [AllGatherValues] are calls of all ranks on values.
+// [Group.Send] and [Group.Recv] copy a tensor from one rank to another. [SendValue] and [RecvValue]
+// send a value of any type that crosses processes; its tensors are shared and not copied. These
+// calls do not wait for calls of all ranks. [BroadcastValue], [ScatterValues], [GatherValues] and
+// [AllGatherValues] are calls of all ranks on values.
 //
 // # Some of the ranks, and calls that do not wait
 //
-// [Group.NewGroup] makes a group of some ranks, which they use beside the first. [Group.Async] has
-// the calls that return a [Work] at once. They happen in the order in which they were made, on all
-// ranks.
+// [Group.NewGroup] makes a group of some ranks, which they use beside the first. [Group.Async]
+// begins calls and returns a [Work] at once. All ranks do such calls in the order in which they
+// were begun.
 //
 // # When something goes wrong
 //
 // Every rank makes the same calls in the same order, on tensors of the same dtypes and shapes. If
-// one does not, all get ErrMismatch and may go on. If one is killed, closes its Group or lets its
-// context end, the group is broken: ranks that wait are told at once, later ones when they come,
-// and no rank hangs. The error is a *RankError that names the ranks.
+// one does not, all ranks get ErrMismatch and may go on. If a rank is killed, closes its Group or
+// lets its context end, the group is broken. Then waiting ranks get an error at once, later ones in
+// their next call, and no rank hangs. The error is a [*RankError] that names the ranks.
 //
-// A rank that sends to another, or receives from it, is told when that one is gone, and of no
-// other. The end of its context breaks nothing.
+// A Send or a Recv returns an error when its peer is gone, and is not concerned by other ranks. The
+// end of its context does not break the group.
 //
 // # Data parallelism
 //
-// A [DistributedDataParallel] wraps the network of each rank: its Backward averages gradients, as
-// torch's of that name.
+// A [DistributedDataParallel] wraps the network of each rank, and its Backward averages gradients,
+// as the class of this name in torch does.
 //
 // A [DataParallel] is the counterpart of torch.nn.DataParallel: one process has the network and its
-// optimizer, others compute the gradients of parts of each batch. See docs/training.md for what to
-// take when.
+// optimizer, and others compute the gradients of parts of each batch. docs/training.md says which
+// of the two to choose.
 //
 // # The trap
 //
-// A rank leaves by Close, or by its death. One whose function returns without Close has done
-// neither, and the others wait for it as long as their contexts let them.
+// A rank leaves a group by Close or by its death. If the function of a rank returns without Close
+// while its process lives, the others wait for it until their contexts end.
 package dist

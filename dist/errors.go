@@ -11,22 +11,22 @@ import (
 
 // Sentinels of this package; the errors that it returns are or wrap them.
 var (
-	// ErrMismatch is returned to all ranks if they do not all make the same call on the same dtypes
-	// and shapes. The group goes on.
+	// ErrMismatch is returned to all ranks if their calls, dtypes or shapes differ. The group can
+	// be used again.
 	ErrMismatch = errors.New("dist: ranks make different calls")
-	// ErrTensor is returned for tensors that a call cannot work on. The other ranks get
-	// ErrMismatch, unless theirs are no better.
+	// ErrTensor is returned to a rank whose tensors do not fit the call, such as one that is not
+	// contiguous. Ranks whose tensors do fit get ErrMismatch.
 	ErrTensor = errors.New("dist: tensor does not fit the call")
 	// ErrLeft is returned if a rank has closed its group.
 	ErrLeft = errors.New("dist: closed by a rank")
-	// ErrBroken is returned if a rank died, or did not come before its context or another's ended.
+	// ErrBroken is returned if a rank died, or the context of a rank ended before all ranks came.
 	ErrBroken = ipc.ErrBroken
-	// ErrRank is returned by Join for a rank that is none or is taken, and by calls of a group that
-	// was not joined.
+	// ErrRank is returned by Join for a rank that is taken or out of range, and by calls of a group
+	// that was not joined.
 	ErrRank = errors.New("dist: not a free rank")
 	// ErrTag is returned for a tag below 0.
 	ErrTag = errors.New("dist: not a tag")
-	// ErrSize is returned for a group of too many ranks or too few.
+	// ErrSize is returned for a group of fewer than 1 or more than 256 ranks.
 	ErrSize = errors.New("dist: size of a group")
 	// ErrClosed is returned after Close.
 	ErrClosed = ipc.ErrClosed
@@ -42,11 +42,11 @@ func init() {
 	wire.RegisterError("dist.ErrSize", ErrSize)
 }
 
-// A RankError says which other ranks are why a call failed.
+// A RankError says which other ranks made a call fail, and why.
 type RankError struct {
-	Call  string // of this rank, such as "all_reduce(sum) of float32 [3 4]"
-	Ranks []int  // who died, left, called something else, or did not come in time; may be empty
-	Err   error  // wraps a *shm.PeerError for the dead, ErrLeft, ErrMismatch, or ErrBroken and what ended the context
+	Call  string // the call of this rank, such as "all_reduce(sum) of float32 [3 4]"
+	Ranks []int  // ranks that died, left, made another call, or did not come; may be empty
+	Err   error  // wraps *shm.PeerErrors of the dead, ErrLeft, ErrMismatch, or ErrBroken and the error of a context
 }
 
 // Error says the call, the ranks and the reason.

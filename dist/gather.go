@@ -7,14 +7,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// AllGather fills dst with the elements that src has in rank 0, then those in rank 1 and so on:
-// torch's all_gather_into_tensor. Both are contiguous and of one dtype, and dst has Size() times as
-// many elements.
+// AllGather fills dst with the src of rank 0, then that of rank 1 and so on: torch's
+// all_gather_into_tensor. dst and src are contiguous and of one dtype, and dst has Size() times the
+// elements of src.
 func (g *Group) AllGather(ctx context.Context, dst, src *tensor.Tensor) error {
 	return g.gather(ctx, "all_gather", "", everyRank, dst, src)
 }
 
-// Gather fills dst of rank root as AllGather does; dst is nil in the other ranks.
+// Gather fills dst of rank root with the src of rank 0, then that of rank 1 and so on: torch's
+// gather. dst is nil in the other ranks. Dtypes and sizes are those of AllGather.
 func (g *Group) Gather(ctx context.Context, root int, dst, src *tensor.Tensor) error {
 	return g.gather(ctx, "gather", strconv.Itoa(root), root, dst, src)
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A Group is some processes, or goroutines, that compute together. It travels to other processes;
-// each joins it as one of its ranks. The death of any process that has it breaks it. The calls of
-// one Group happen one after another, in the order in which they were made; a process that is
-// several ranks has a Group for each. What ranks send to each other does not wait for calls. The
-// zero Group is closed.
+// A Group is a number of processes, or goroutines, that compute together. It travels to other
+// processes, and each joins it as one rank. The death of a process that has the Group breaks it.
+// The calls of one Group happen one after another, in the order in which they were made. Send and
+// Recv do not wait for calls of all ranks. A process that is several ranks has a Group for each.
+// The zero Group is closed.
 type Group struct {
 	*member      // nil in the zero Group
 	seated  bool // its calls have their place in the line: see Async
@@ -49,7 +49,8 @@ type member struct {
 // maxSize is how many ranks a group has at most: as many as a domain has processes.
 const maxSize = 256
 
-// NewGroup makes a group of so many ranks, 1 to 256. The caller closes it.
+// NewGroup makes a group of size ranks, 1 to 256. The caller closes it. The error is ErrSize, or
+// wraps shm.ErrNoSpace.
 func NewGroup(size int) (_ *Group, err error) {
 	if size < 1 || size > maxSize {
 		return nil, fmt.Errorf("%w: %d: want 1 to %d", ErrSize, size, maxSize)
@@ -88,9 +89,9 @@ func (m *member) setUp(size int) (err error) {
 	return err
 }
 
-// Join makes this process a rank, from 0 to Size()-1. It does not wait for the others; their first
-// call does. The error is ErrRank if there is no such rank, or somebody is it or was: a group does
-// not take the place of a rank that is gone.
+// Join makes this process rank, from 0 to Size()-1. It does not wait for the other ranks; the first
+// call does. The error is ErrRank if rank is out of range, or if a process has joined as this rank
+// before, even one that is gone.
 func (g *Group) Join(rank int) error {
 	if g.member == nil {
 		return ErrClosed
@@ -118,8 +119,8 @@ func (g *Group) Join(rank int) error {
 	return nil
 }
 
-// Rank returns the rank as which this Group was joined, -1 before, and of a group of which this
-// process is no member.
+// Rank returns the rank that this Group joined as. It is -1 before Join, and in a Group of NewGroup
+// of which this process is not a member.
 func (g *Group) Rank() int {
 	if g.member == nil {
 		return -1
@@ -135,10 +136,10 @@ func (g *Group) Size() int {
 	return g.size
 }
 
-// Close leaves the group: calls of other ranks that this one has not taken part in fail with
-// ErrLeft, now and later. What it has sent is still received. It is idempotent. A Group that is
-// dropped instead gives its memory back when it is collected, but tells nobody that it has left
-// while its process lives.
+// Close leaves the group. Calls of other ranks that need this rank fail with ErrLeft. Messages that
+// this rank has sent can still be received. Close is idempotent. If a Group is dropped without
+// Close, the garbage collector frees its memory, but the other ranks do not learn that the rank has
+// left while its process lives.
 func (g *Group) Close() error {
 	if g.member == nil || g.outside != nil {
 		return nil

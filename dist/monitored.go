@@ -20,15 +20,15 @@ type verdict struct {
 	Err     error
 }
 
-// MonitoredBarrier is a Barrier that breaks nothing if ranks do not come: torch's monitored_barrier
-// with wait_all_ranks. Rank 0 waits for the others, as long as timeout after it came itself, and
-// tells all of them who did not come. So all that came get the same *RankError, which names all
-// ranks that are missing and wraps context.DeadlineExceeded, ErrLeft or a *shm.PeerError; so does
-// one that comes too late, at once. If rank 0 itself does not come, it is named once twice the
-// timeout has passed. Then they may go on, and call it again.
+// MonitoredBarrier is a Barrier that does not break the group if ranks do not come: torch's
+// monitored_barrier with wait_all_ranks. Rank 0 waits at most timeout for the others, and then
+// tells all ranks which ranks are missing. All ranks that came get the same [*RankError], which
+// names the missing ranks and wraps context.DeadlineExceeded, ErrLeft or a *shm.PeerError. A rank
+// that comes later gets it at once. If rank 0 does not come, the others get an error that names it
+// after twice the timeout. After an error the ranks may go on, and call MonitoredBarrier again.
 //
-// It finds which rank is stuck, or in another call: a rank in another call has not come. It is
-// slower than Barrier.
+// MonitoredBarrier finds a rank that is stuck, or that is in another call. It is slower than
+// Barrier.
 func (g *Group) MonitoredBarrier(ctx context.Context, timeout time.Duration) error {
 	c, err := g.begin(ctx, "monitored_barrier", timeout.String())
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An Op says what becomes of the elements of several ranks.
+// An Op reduces the elements of several ranks to one.
 type Op uint8
 
-// The operations. Mean, which torch.distributed calls AVG, is one of floating point and complex
-// numbers only, and BAnd, BOr and BXor are of integers, bit by bit, and of bool. Complex numbers
-// have Sum and Mean only. Integers wrap around; Max and Min of NaN and anything are NaN. Float16
-// and BFloat16 are reduced in float32 and rounded once. Of bool, Sum and Max are or, Prod and Min
-// are and, as with NCCL.
+// The operations. Mean, torch.distributed's AVG, is for floats and complex numbers. BAnd, BOr and
+// BXor are for integers, bit by bit, and for Bool. Complex numbers have Sum and Mean only. Integers
+// wrap around. Max and Min of NaN and any number are NaN. Float16 and BFloat16 are reduced in
+// float32 and rounded once. For Bool, Sum and Max are "or", and Prod and Min are "and", as with
+// NCCL.
 const (
 	Sum Op = iota
 	Mean

@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// BroadcastParams gives the parameters of all ranks the values that those of rank root have, so
-// that replicas begin as equals.
+// BroadcastParams copies the values of the parameters of rank root to all ranks, so that replicas
+// begin equal.
 func (g *Group) BroadcastParams(ctx context.Context, root int, params iter.Seq[*autograd.Param]) error {
 	var values []*tensor.Tensor
 	for p := range params {
@@ -18,11 +18,10 @@ func (g *Group) BroadcastParams(ctx context.Context, root int, params iter.Seq[*
 	return byDType(values, func(ts []*tensor.Tensor) error { return g.Broadcast(ctx, root, ts...) })
 }
 
-// AverageGrads replaces the gradients of parameters by their means over all ranks. If the ranks
-// computed them on equal parts of a batch, from losses that are means, they are those of the whole
-// batch. A gradient that does not exist yet counts as zeros; frozen parameters are left out; of
-// several dtypes each has a call of its own, and where all are frozen the ranks only meet. Ranks
-// that then take the same step with the same optimizer have the same parameters, to the last bit.
+// AverageGrads replaces the gradients of parameters by their means over all ranks. If each rank
+// computed the mean loss of an equal part of a batch, the results are the gradients of the whole
+// batch. A gradient that does not exist counts as zeros. Frozen parameters are left out. Ranks that
+// take the same step with equal optimizers then have the same parameters, to the last bit.
 func (g *Group) AverageGrads(ctx context.Context, params iter.Seq[*autograd.Param]) error {
 	return byDType(gradients(params), func(ts []*tensor.Tensor) error { return g.AllReduce(ctx, Mean, ts...) })
 }

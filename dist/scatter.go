@@ -7,9 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Scatter gives each rank its part of src, which rank root has and which is nil in the others: the
-// first to rank 0 and so on. Both are contiguous and of one dtype, and src has Size() times as many
-// elements as dst.
+// Scatter fills dst with this rank's part of the src of rank root: the first part for rank 0 and so
+// on. It is torch's scatter. src is nil in the other ranks. dst and src are contiguous and of one
+// dtype, and src has Size() times the elements of dst.
 func (g *Group) Scatter(ctx context.Context, root int, dst, src *tensor.Tensor) error {
 	c, err := g.begin(ctx, "scatter", strconv.Itoa(root))
 	if err != nil {
@@ -41,13 +41,13 @@ func (g *Group) Scatter(ctx context.Context, root int, dst, src *tensor.Tensor) 
 	})
 }
 
-// AllToAll gives each rank a part of the src of every rank, and fills dst with those of rank 0,
-// then of rank 1 and so on: torch's all_to_all_single. Both are contiguous and of one dtype.
+// AllToAll sends a part of src to each rank, and fills dst with the part from rank 0, then that
+// from rank 1 and so on: torch's all_to_all_single. dst and src are contiguous and of one dtype.
 //
-// Without splits the parts are equal: dst and src have as many elements, a multiple of Size(). With
-// splits, srcSplits has for each rank how many rows of src it gets, a row being an index of the
-// first dimension, and dstSplits how many rows of dst come from it. Their sums are the lengths of
-// these dimensions. Either all ranks have splits, or none.
+// If both splits are nil, the parts are equal: dst and src have the same number of elements, a
+// multiple of Size(). Otherwise srcSplits[r] is how many rows of src go to rank r, and dstSplits[r]
+// how many rows of dst come from rank r. A row is an index of the first dimension. The splits add
+// up to the number of rows. Either all ranks have splits, or none.
 func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor, dstSplits, srcSplits []int) error {
 	if dstSplits != nil || srcSplits != nil {
 		return g.allToAllSplits(ctx, dst, src, dstSplits, srcSplits)
@@ -82,9 +82,9 @@ func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor, dstSplits
 	})
 }
 
-// ReduceScatter reduces src, which has Size() times as many elements as dst, and gives each rank
-// its part of the result: the first to rank 0 and so on. It is torch's reduce_scatter_tensor. Both
-// are contiguous and of one dtype.
+// ReduceScatter reduces src over all ranks by op, and fills dst with this rank's part of the
+// result: the first part for rank 0 and so on. It is torch's reduce_scatter_tensor. dst and src are
+// contiguous and of one dtype, and src has Size() times the elements of dst.
 func (g *Group) ReduceScatter(ctx context.Context, op Op, dst, src *tensor.Tensor) error {
 	c, err := g.begin(ctx, "reduce_scatter", op.String())
 	if err != nil {

@@ -11,26 +11,29 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// AnyRank, as the source of a receive, is whichever rank has sent with the tag.
+// AnyRank, as the source of a receive, stands for any rank that has sent with the tag.
 const AnyRank = -1
 
 // Send sends the elements of t to rank dst, which receives them by Recv with the same tag: torch's
-// send. It copies them to shared memory and returns; only while 32 letters wait for dst does it
-// wait. It takes part in no call: the other ranks need not know.
+// send. It copies the elements to shared memory and returns, unless 32 messages wait for dst: then
+// it waits for room. Other ranks do not take part.
 //
-// The error is a *RankError that wraps ErrLeft or a *shm.PeerError if dst is gone, and ErrRank or
-// ErrTag for what is none. The error of ctx comes in a *RankError as well, and the group goes on.
+// If dst is gone, the error is a [*RankError] that wraps ErrLeft or a *shm.PeerError. For a dst or
+// a tag that is out of range it is ErrRank or ErrTag. If ctx ends, its error comes in a *RankError,
+// and the group is not broken.
 func (g *Group) Send(ctx context.Context, dst, tag int, t *tensor.Tensor) error {
 	return g.Isend(ctx, dst, tag, t).wait()
 }
 
-// Recv fills t with what rank src, or AnyRank, has sent to this one with the tag, and returns from
-// whom it was: torch's recv. What one rank sent with one tag is received in its order. It waits
-// until something comes, ctx ends, or src is gone, which is a *RankError that wraps ErrLeft or a
-// *shm.PeerError; what src sent before is received all the same. From AnyRank, it is an error that
-// any rank has died, or all have left.
+// Recv fills t with a tensor that rank src, or any rank for AnyRank, has sent to this one with the
+// tag: torch's recv. It returns the rank of the sender. Messages of one rank with one tag are
+// received in the order in which they were sent. Recv waits until a message comes, ctx ends or src
+// is gone. In the last case the error is a [*RankError] that wraps ErrLeft or a *shm.PeerError;
+// messages that src sent before can still be received. A Recv from AnyRank fails if any rank has
+// died, or all others have left.
 //
-// The error is ErrMismatch, and the letter is lost, if it is no tensor of the dtype and shape of t.
+// The error is ErrMismatch if the message is not a tensor of the dtype and shape of t; then the
+// message is lost.
 func (g *Group) Recv(ctx context.Context, src, tag int, t *tensor.Tensor) (from int, err error) {
 	w := g.Irecv(ctx, src, tag, t)
 	err = w.wait()
@@ -44,8 +47,7 @@ func (w *Work) wait() error {
 }
 
 // Isend begins a Send and returns at once: torch's isend. Sends to one rank happen in the order in
-// which they were begun, and wait for nothing else. The elements of t may change, and t may be
-// closed, once the Work has ended.
+// which they were begun. Do not change or close t until the Work has ended.
 func (g *Group) Isend(ctx context.Context, dst, tag int, t *tensor.Tensor) *Work {
 	what := fmt.Sprintf("send(%d, tag %d) of %v %v", dst, tag, t.DType(), t.Shape())
 	return g.send(ctx, what, dst, tag, func() (letter, func(bool), error) {
@@ -54,9 +56,9 @@ func (g *Group) Isend(ctx context.Context, dst, tag int, t *tensor.Tensor) *Work
 	})
 }
 
-// Irecv begins a Recv and returns at once: torch's irecv. Receives get what matches them in the
-// order in which they were begun, and wait for nothing else. Nobody uses t until the Work has
-// ended, whose Source says which rank has sent.
+// Irecv begins a Recv and returns at once: torch's irecv. Receives that match the same messages get
+// them in the order in which they were begun. Do not use t until the Work has ended. Its Source is
+// the rank of the sender.
 func (g *Group) Irecv(ctx context.Context, src, tag int, t *tensor.Tensor) *Work {
 	what := fmt.Sprintf("recv(%s, tag %d) of %v %v", rankName(src), tag, t.DType(), t.Shape())
 	return g.recv(ctx, what, src, tag, func(l letter) error {
@@ -68,10 +70,10 @@ func (g *Group) Irecv(ctx context.Context, src, tag int, t *tensor.Tensor) *Work
 	})
 }
 
-// SendValue sends a value of any type that can cross processes to rank dst, which receives it by
-// RecvValue of the same type and tag: torch's send_object_list. It is otherwise like Group.Send,
-// but what the value holds of shared memory is not copied: a tensor in it is moved to shared
-// memory, and is the same there.
+// SendValue sends a value of any type that crosses processes to rank dst, which receives it by
+// RecvValue of the same type and tag: torch's send_object_list. SendValue moves the tensors of v to
+// shared memory, so both ranks have the same tensors. When it waits, and its errors, are those of
+// [Group.Send].
 func SendValue[T any](ctx context.Context, g *Group, dst, tag int, v T) error {
 	what := fmt.Sprintf("send(%d, tag %d) of %s", dst, tag, kindOf[T]())
 	return g.send(ctx, what, dst, tag, func() (letter, func(bool), error) {
@@ -80,9 +82,9 @@ func SendValue[T any](ctx context.Context, g *Group, dst, tag int, v T) error {
 	}).wait()
 }
 
-// RecvValue returns a value that rank src, or AnyRank, has sent to this one with the tag by
-// SendValue, and from whom it was. What the value holds of shared memory is the caller's to close.
-// The errors are those of Group.Recv.
+// RecvValue receives a value that rank src, or any rank for AnyRank, has sent to this one by
+// SendValue with the tag. It returns the value and the rank of the sender. The caller closes what
+// the value holds. The errors are those of [Group.Recv].
 func RecvValue[T any](ctx context.Context, g *Group, src, tag int) (v T, from int, err error) {
 	what := fmt.Sprintf("recv(%s, tag %d) of %s", rankName(src), tag, kindOf[T]())
 	w := g.recv(ctx, what, src, tag, func(l letter) (err error) {

@@ -7,12 +7,12 @@ import (
 )
 
 // NewGroup makes a group of some ranks of g, or of all if none are named: torch's new_group. All
-// ranks of g make the call with the same ranks, also those that are no members, and all groups in
-// the same order. The members are numbered by their order in g, whatever the order of ranks.
+// ranks of g make the call with the same ranks, members or not, and make all groups in the same
+// order. Members are numbered by their order in g, whatever the order of ranks.
 //
-// A member has joined the group that is returned, closes it, and may use it beside g. Others get a
-// Group whose Rank is -1 and whose calls return ErrRank; their deaths do not concern it. The error
-// is ErrTensor for ranks that there are not, or twice.
+// A member has joined the group that NewGroup returns. It closes the group, and may use it beside
+// g. Other ranks get a Group whose Rank is -1 and whose calls return ErrRank; their deaths do not
+// break the new group. The error is ErrTensor if a rank is out of range or named twice.
 func (g *Group) NewGroup(ctx context.Context, ranks ...int) (sub *Group, err error) {
 	members := slices.Sorted(slices.Values(ranks))
 	if len(ranks) == 0 {

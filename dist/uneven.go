@@ -10,9 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// AllGatherTensors fills dst[r] with the elements that src has in rank r: torch's all_gather, of
-// tensors that may differ in shape from rank to rank. All are contiguous and of one dtype, and
-// dst[r] has as many elements as src has in rank r.
+// AllGatherTensors fills dst[r] with the src of rank r: torch's all_gather. The shape of src may
+// differ from rank to rank. All tensors are contiguous and of one dtype, and dst[r] has as many
+// elements as the src of rank r.
 func (g *Group) AllGatherTensors(ctx context.Context, dst []*tensor.Tensor, src *tensor.Tensor) error {
 	c, err := g.begin(ctx, "all_gather_tensors", "")
 	if err != nil {
@@ -33,9 +33,9 @@ func (g *Group) AllGatherTensors(ctx context.Context, dst []*tensor.Tensor, src 
 	}, 0)
 }
 
-// AllToAllTensors gives src[r] to rank r, and fills dst[r] with what rank r has for this one:
-// torch's all_to_all. Tensors may differ in shape. All are contiguous and of one dtype, and dst[r]
-// has as many elements as rank r sends.
+// AllToAllTensors sends src[r] to rank r, and fills dst[r] with the tensor from rank r: torch's
+// all_to_all. Tensors may differ in shape. All are contiguous and of one dtype, and dst[r] has as
+// many elements as rank r sends.
 func (g *Group) AllToAllTensors(ctx context.Context, dst, src []*tensor.Tensor) error {
 	c, err := g.begin(ctx, "all_to_all_tensors", "")
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 // least 0.
 const tagValues = -1
 
-// BroadcastValue returns what v is in rank root, in all ranks: torch's broadcast_object_list. v may
-// be of any type that can cross processes, which is the same in all ranks. The root gets v itself;
-// what others get of shared memory is not copied, a tensor is the same tensor, and theirs to close.
-// All ranks make the call, as that of a Group.
+// BroadcastValue returns, in all ranks, the value v of rank root: torch's broadcast_object_list. T
+// is any type that crosses processes, the same in all ranks. The root gets v itself. The others
+// share the memory of v's tensors with the root, and close the value that they get. All ranks make
+// the call; the errors are those of calls of a [Group].
 func BroadcastValue[T any](ctx context.Context, g *Group, root int, v T) (T, error) {
 	err := calls(ctx, g, "broadcast_value", strconv.Itoa(root), root, func() []T {
 		if g.Rank() == root {
@@ -31,8 +31,9 @@ func BroadcastValue[T any](ctx context.Context, g *Group, root int, v T) (T, err
 	return zeroOf(v, err)
 }
 
-// ScatterValues returns element Rank() of what vs is in rank root; it is nil in the others: torch's
-// scatter_object_list. It is otherwise like BroadcastValue.
+// ScatterValues returns, in each rank r, element r of the vs of rank root: torch's
+// scatter_object_list. vs is nil in the other ranks. Types, ownership and errors are those of
+// [BroadcastValue].
 func ScatterValues[T any](ctx context.Context, g *Group, root int, vs []T) (v T, err error) {
 	err = calls(ctx, g, "scatter_values", strconv.Itoa(root), root, func() []T { return vs },
 		func(x *exchange[T]) (err error) {
@@ -51,8 +52,8 @@ func ScatterValues[T any](ctx context.Context, g *Group, root int, vs []T) (v T,
 	return zeroOf(v, err)
 }
 
-// GatherValues returns what v is in each rank, in their order, in rank root, and nil in the others:
-// torch's gather_object. It is otherwise like BroadcastValue.
+// GatherValues returns, in rank root, the values v of all ranks in their order, and nil in the
+// other ranks: torch's gather_object. Types, ownership and errors are those of [BroadcastValue].
 func GatherValues[T any](ctx context.Context, g *Group, root int, v T) (all []T, err error) {
 	err = calls(ctx, g, "gather_values", strconv.Itoa(root), root, func() []T { return []T{v} },
 		func(x *exchange[T]) (err error) {
@@ -65,8 +66,8 @@ func GatherValues[T any](ctx context.Context, g *Group, root int, v T) (all []T,
 	return zeroOf(all, err)
 }
 
-// AllGatherValues returns what v is in each rank, in their order, in all ranks: torch's
-// all_gather_object. It is otherwise like BroadcastValue.
+// AllGatherValues returns, in all ranks, the values v of all ranks in their order: torch's
+// all_gather_object. Types, ownership and errors are those of [BroadcastValue].
 func AllGatherValues[T any](ctx context.Context, g *Group, v T) (all []T, err error) {
 	err = calls(ctx, g, "all_gather_values", "", everyRank, func() []T { return []T{v} },
 		func(x *exchange[T]) (err error) {

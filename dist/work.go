@@ -2,17 +2,16 @@ package dist
 
 import "context"
 
-// A Work is a call that goes on while its caller does something else: torch's Work, which
-// async_op=True returns.
+// A Work is a call that goes on in the background: torch's Work, which async_op=True returns.
 type Work struct {
 	done   chan struct{}
 	source int
 	err    error
 }
 
-// Wait waits until the call has ended and returns its error, as often as it is called. If ctx ends
-// first, its error is returned and the call goes on: what ends a call is the context with which it
-// was made.
+// Wait waits until the call has ended and returns its error. It may be called several times. If ctx
+// ends first, Wait returns the error of ctx, and the call goes on: only the context of the call
+// itself ends it.
 func (w *Work) Wait(ctx context.Context) error {
 	select {
 	case <-w.done:
@@ -30,7 +29,7 @@ func (w *Work) Wait(ctx context.Context) error {
 // Done returns a channel that is closed when the call has ended.
 func (w *Work) Done() <-chan struct{} { return w.done }
 
-// Source returns from which rank a Recv has received, once it has ended without an error, and -1
+// Source returns the rank of the sender after an Irecv that ended without an error, and -1
 // otherwise.
 func (w *Work) Source() int {
 	select {
@@ -41,19 +40,18 @@ func (w *Work) Source() int {
 	}
 }
 
-// Async begins calls of all ranks and returns at once. call makes them on the Group that it is
-// given, in the order in which all ranks make them; several are one after the other, and nothing
-// comes between them. Its error is that of the Work. Where ctx ends before they have their turn,
-// all calls of the group end.
+// Async begins calls of all ranks and returns at once. The function call makes one call or several
+// on the Group that it is given, and no other call comes between them. Its error is the error of
+// the Work. If ctx ends before the calls begin, the group is broken.
 //
 //	work := g.Async(ctx, func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum, grads) })
 //	loss := forward(next)
 //	err := work.Wait(ctx)
 //
-// Calls of all ranks happen in the order in which they were made, by Async and by g itself. Until
-// the Work has ended nobody uses its tensors, and context and Group stay open. A call that fails
-// breaks the group, so those after it fail too. What goes from rank to rank waits for no call: see
-// [Group.Isend] and [Group.Irecv].
+// All ranks must begin the same calls in the same order, by Async and on g itself. Until the Work
+// has ended, do not use its tensors, and keep ctx and the Group open. A call that fails breaks the
+// group, and later calls fail as well. For messages from rank to rank see [Group.Isend] and
+// [Group.Irecv].
 func (g *Group) Async(ctx context.Context, call func(g *Group) error) *Work {
 	w := newWork()
 	if err := g.usable("call"); err != nil {

@@ -10,24 +10,23 @@
 //	squares, err := square.Map(ctx, p, []int{1, 2, 3})
 //
 // A [Func] is registered once, in a package-level variable, and called through any pool: Map, Imap
-// and ImapUnordered for many values, Apply for one; the Async forms return a [Result]. A [Func2]
-// takes two arguments, and has StarMap. What is shared in arguments and results, such as tensors,
+// and ImapUnordered for many values, Apply for one. The Async forms return at once. A [Func2] takes
+// two arguments, and has StarMap. Shared memory in arguments and results, such as that of tensors,
 // is not copied.
 //
 // # Failures
 //
-// What a function returns as its error is the error of its task, a [*TaskError]. A worker that
-// panics, exits or is killed fails the one task that it was at, with a [*shoal.ProcessError], and
-// is replaced; Options.Retries has the task run again instead. What it had been given beyond that
-// goes to others. No call waits for a result that nobody will produce.
+// An error that a function returns is the error of its task, in a [*TaskError]. When a worker
+// panics, exits or is killed, only the task that it was running fails, with a *shoal.ProcessError.
+// With Options.Retries the pool runs this task again. The pool replaces the worker, and gives its
+// other tasks to the other workers. So each call gets a result or an error.
 //
-// Each worker has a queue of its own, of which a dead one has taken exactly one message too many.
-// That is how the pool knows.
+// The pool knows which task a dead worker was running, since each worker has a queue of its own and
+// takes one task at a time.
 //
 // # The trap
 //
-// A worker takes what was captured when the task was handed in, but the blocks of shared memory in
-// it are the same: a change of a tensor's elements before the result is there is a change for the
-// task. And a task that runs when its Map is cancelled has its context cancelled, no more: one that
-// does not look at it is ended by Options.TaskTimeout and Close only.
+// A call copies its arguments when it begins, except shared memory: a task sees changes of a
+// tensor's elements until it ends. And cancelling a call cancels the context of its running tasks,
+// no more. A task that ignores its context ends only by Options.TaskTimeout or Close.
 package pool

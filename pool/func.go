@@ -9,8 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Func is a function that workers run. It is made by Register and may be used by several
-// goroutines, with any pool.
+// A Func is a registered function that workers run. Register makes it. Several goroutines may call
+// its methods, with any pool.
 type Func[In, Out any] struct {
 	name string
 	in   *wire.Plan[In]
@@ -24,9 +24,9 @@ type Func[In, Out any] struct {
 // shoal.Register, so that every process of the program has it under the same name. It panics if the
 // name is taken, if In or Out cannot cross processes, and after shoal.Main has begun.
 //
-// What fn is given is its own: it closes what has to be closed, or leaves it to the garbage
-// collector. The context ends with the pool, and when no call waits for the result any more; it is
-// good until fn returns.
+// fn owns its argument: it closes what the argument holds of shared memory, or leaves it to the
+// garbage collector. The context of fn ends with the pool, and when no call waits for the result.
+// fn must not use it after it returns.
 func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) *Func[In, Out] {
 	if name == "" || fn == nil {
 		panic(fmt.Sprintf("pool: Register(%q): a name and a function are needed", name))
@@ -43,8 +43,8 @@ func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out
 	return f
 }
 
-// ChunkSize returns the same function, of which a worker gets n values at once, whatever
-// Options.ChunkSize says: Python's chunksize, for every call that takes several values.
+// ChunkSize returns the same function with another chunk size: in calls with several values, a
+// worker gets n values at once. It overrides Options.ChunkSize, as Python's argument chunksize.
 //
 //	out, err := square.ChunkSize(100).Map(ctx, p, numbers)
 //
@@ -107,15 +107,16 @@ func perform(ctx context.Context, c call) reply {
 	return f.run(ctx, c)
 }
 
-// RegisterInit makes fn usable as Options.Initializer: what it returns takes the argument of fn,
-// which is captured by New. Keep it in a package-level variable:
+// RegisterInit makes fn usable as Options.Initializer. It returns a function that takes the
+// argument of fn, which New copies. Keep this function in a package-level variable:
 //
 //	var load = pool.RegisterInit("load", func(ctx context.Context, path string) error { … })
 //
 //	p, err := pool.New(ctx, pool.Options{Initializer: load("words.txt")})
 //
-// It shares its names with Register, and panics where Register does. fn keeps what it prepares in
-// package-level variables, which workers on goroutines have in common.
+// The name must differ from those of Register and RegisterInit. RegisterInit panics where
+// [Register] does. fn keeps its results in package-level variables; workers on goroutines share
+// these.
 func RegisterInit[In any](name string, fn func(ctx context.Context, in In) error) func(In) Initializer {
 	if fn == nil {
 		panic(fmt.Sprintf("pool: RegisterInit(%q): a function is needed", name))
@@ -129,6 +130,6 @@ func RegisterInit[In any](name string, fn func(ctx context.Context, in In) error
 	}
 }
 
-// An Initializer is a function that each worker runs before its first task, with its argument: what
-// a function of RegisterInit returns. The zero Initializer does nothing.
+// An Initializer is a function, with its argument, that each worker runs before its first task. A
+// function of RegisterInit makes it. The zero Initializer does nothing.
 type Initializer struct{ capture func() (call, error) }

@@ -10,20 +10,21 @@ import (
 	"sync/atomic"
 )
 
-// Imap runs the function with each value of in and returns the results in their order, as they
-// come. It draws from in, on the goroutine of the loop, no more than Options.Window ahead of the
-// loop.
+// Imap runs the function with each value of in and yields the results in the order of the values,
+// each as soon as it is ready. It draws values from in on the goroutine of the loop, at most
+// Options.Window ahead of the results.
 //
-// A value that failed is yielded as its error, a chunk of several once, and the loop may go on; the
-// end of ctx or of the pool is the last thing that is yielded. When the loop breaks off, chunks
-// that no worker has are not run, and the context of those that run is cancelled.
+// For a value that failed Imap yields its error, once for a chunk of several values, and the loop
+// may go on. When ctx or the pool ends, Imap yields the reason as the last error. When the loop
+// breaks off, the pool drops chunks that no worker has begun, and cancels the context of the
+// running ones.
 //
-// A loop ends with ctx. Use ImapAsync to go on after a time-out.
+// To go on after a time-out, use [Func.ImapAsync].
 func (f *Func[In, Out]) Imap(ctx context.Context, p *Pool, in iter.Seq[In]) iter.Seq2[Out, error] {
 	return f.lazily(ctx, p, in, true)
 }
 
-// ImapUnordered runs the function as Imap does, and yields the results in the order in which they
+// ImapUnordered runs the function as Imap does, but yields the results in the order in which they
 // are ready.
 func (f *Func[In, Out]) ImapUnordered(ctx context.Context, p *Pool, in iter.Seq[In]) iter.Seq2[Out, error] {
 	return f.lazily(ctx, p, in, false)
@@ -42,20 +43,21 @@ func (f *Func[In, Out]) lazily(ctx context.Context, p *Pool, in iter.Seq[In], or
 	}
 }
 
-// ImapAsync runs the function as Imap does. The caller takes the results one by one by Next, each
-// with a deadline of its own, after which the next call goes on. It draws the first Options.Window
-// values before it returns. The caller closes what it returns.
+// ImapAsync runs the function as Imap does. The caller takes the results one by one by [IMap.Next],
+// each with a deadline of its own. ImapAsync draws the first Options.Window values before it
+// returns. The caller closes the IMap.
 func (f *Func[In, Out]) ImapAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
 	return f.imap(p, in, true).fill()
 }
 
-// ImapUnorderedAsync runs the function as ImapAsync does, and returns the results in the order in
-// which they are ready.
+// ImapUnorderedAsync runs the function as ImapAsync does, but Next returns the results in the order
+// in which they are ready.
 func (f *Func[In, Out]) ImapUnorderedAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
 	return f.imap(p, in, false).fill()
 }
 
-// An IMap is what ImapAsync returns: Python's IMapIterator. It belongs to one goroutine at a time.
+// An IMap returns the results of an ImapAsync: Python's IMapIterator. One goroutine at a time may
+// use it.
 type IMap[Out any] struct {
 	p      *Pool
 	draw   func(to chan<- chunk[Out]) bool // hands in one more chunk, unless the input is over
@@ -79,10 +81,10 @@ func (f *Func[In, Out]) imap(p *Pool, in iter.Seq[In], ordered bool) *IMap[Out] 
 	return m
 }
 
-// Next returns the next result, and waits for it until ctx is done: the error is ErrNotReady then
-// and the cause of ctx, and a later Next returns that result. It is io.EOF when there are no more.
-// A value that failed is returned as its error, a chunk of several once; the next call goes on
-// behind it, unless the pool has ended.
+// Next waits for the next result and returns it. If ctx is done first, the error wraps ErrNotReady
+// and the cause of ctx, and a later Next returns this result. After the last result the error is
+// io.EOF. For a value that failed Next returns its error, once for a chunk of several values, and
+// the next call goes on behind it, unless the pool has ended.
 func (m *IMap[Out]) Next(ctx context.Context) (v Out, err error) {
 	if len(m.ready) == 0 {
 		if err := m.await(ctx); err != nil {
@@ -141,8 +143,8 @@ func (m *IMap[Out]) fill() *IMap[Out] {
 	return m
 }
 
-// Close gives up what has not been taken: chunks that no worker has are not run, and the context of
-// those that run is cancelled. It is idempotent, and Next returns io.EOF from there on.
+// Close drops the results that were not taken. The pool drops chunks that no worker has begun, and
+// cancels the context of the running ones. After Close, Next returns io.EOF. Close is idempotent.
 func (m *IMap[Out]) Close() error {
 	m.stop()
 	m.ready, m.chunks, m.window = nil, nil, 0

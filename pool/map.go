@@ -26,8 +26,8 @@ func (f *Func[In, Out]) results(t *task, r reply, err error, out []Out) error {
 	return nil
 }
 
-// Apply runs the function with one value and returns the result. The failure of the task is a
-// *TaskError.
+// Apply runs the function with one value and returns the result. The error is a [*TaskError], the
+// cause of ctx, or ErrClosed or ErrBroken of the pool.
 func (f *Func[In, Out]) Apply(ctx context.Context, p *Pool, in In) (Out, error) {
 	out, err := f.Map(ctx, p, []In{in})
 	if err != nil {
@@ -37,7 +37,7 @@ func (f *Func[In, Out]) Apply(ctx context.Context, p *Pool, in In) (Out, error) 
 	return out[0], nil
 }
 
-// ApplyAsync hands one value in and returns at once.
+// ApplyAsync hands one value to the pool and returns at once, when the value is copied.
 func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 	r := newResult[Out]()
 	f.MapAsync(p, []In{in}).Then(func(out []Out, err error) {
@@ -50,9 +50,10 @@ func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 	return r
 }
 
-// Map runs the function with each value and returns the results in their order. The first failure,
-// a *TaskError as a rule, is the error; chunks that no worker has then are not run, and the others
-// are waited for. When ctx is done Map returns, and the context of what runs is cancelled.
+// Map runs the function with each value and returns the results in the order of the values. The
+// error is that of the first task that failed, mostly a [*TaskError]. After a failure the pool
+// drops chunks that no worker has begun, and Map waits for the running ones. When ctx is done, Map
+// returns its cause, and the pool cancels the context of the running tasks.
 func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error) {
 	g := f.gather(p, in)
 	out, err := g.result.Get(ctx)
@@ -62,7 +63,7 @@ func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error
 	return out, err
 }
 
-// MapAsync hands the values in and returns at once, when they are captured.
+// MapAsync hands the values to the pool and returns at once, when the values are copied.
 func (f *Func[In, Out]) MapAsync(p *Pool, in []In) *Result[[]Out] { return f.gather(p, in).result }
 
 // A gathering collects the chunks of one Map.

@@ -8,41 +8,45 @@ import (
 	"github.com/shoal-mp/shoal"
 )
 
-// Options of a Pool. The zero value is good.
+// Options configure a Pool. The zero value is ready to use.
 type Options struct {
-	// Workers is how many there are; 0 means shoal.Threads().
+	// Workers is the number of workers; 0 means shoal.Threads().
 	Workers int
 
-	// Start is how they come to life; shoal.DefaultStart means what the program has set. Workers on
-	// goroutines have the same methods and the same errors, and none of the protection: os.Exit is
-	// the program's, and one that is stopped is left alone.
+	// Start says how workers are started; shoal.DefaultStart means the program's default. A pool of
+	// workers on goroutines has the same methods and errors, but its workers are not isolated:
+	// os.Exit ends the program, and a task that ignores its context cannot be ended.
 	Start shoal.StartMethod
 
-	// Initializer is run by each worker before its first task, also by those that replace others.
+	// Initializer is run by each worker before its first task, and by each worker that replaces
+	// another.
 	Initializer Initializer
 
-	// MaxTasksPerWorker is how many calls a worker does before another one replaces it, a chunk
-	// being one call, as in Python. 0 means any number.
+	// MaxTasksPerWorker is how many chunks a worker runs before a new worker replaces it, as
+	// Python's maxtasksperchild. 0 means any number.
 	MaxTasksPerWorker int
 
-	// ChunkSize is how many values a worker gets at once. 0 means, for Map and StarMap, so many
-	// that each worker gets four chunks, and 1 for the others. Func.ChunkSize says it for one call.
+	// ChunkSize is how many values a worker gets at once. For Map and StarMap, 0 means about four
+	// chunks for each worker. For the other calls, 0 means 1. Func.ChunkSize overrides it for a
+	// call.
 	ChunkSize int
 
-	// Window is how many values Imap and ImapUnordered draw from their input beyond those whose
-	// results have been taken, at most. 0 means 16 chunks for each worker.
+	// Window is how many values Imap and ImapUnordered draw at most beyond the results that were
+	// taken. 0 means 16 chunks for each worker.
 	Window int
 
-	// TaskTimeout is how long a value may take, a chunk of n of them n times as long. A worker that
-	// takes longer is killed and replaced, and its task fails with ErrTimeout. 0 means for ever.
+	// TaskTimeout is how long a value may take; a chunk of n values may take n times as long. The
+	// pool kills and replaces a worker that takes longer, and its task fails with ErrTimeout. 0
+	// means for ever.
 	TaskTimeout time.Duration
 
-	// Retries is how often a chunk is run again whose worker died, or was killed for its timeout.
-	// What its values have done to shared memory before, they do again.
+	// Retries is how often the pool runs a chunk again after its worker died or was killed for its
+	// timeout. A chunk that runs again changes shared memory again.
 	Retries int
 
-	// Process says more about the processes. Start, Workers, FirstRank and Restart are the pool's
-	// own. Grace is by default 100 ms. The caller may close Files when New has returned.
+	// Process has further options of the processes. The pool sets Start, Workers, FirstRank and
+	// Restart itself. The default of Grace is 100 ms. The caller may close Files when New has
+	// returned.
 	Process shoal.Options
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/seed"
 )
 
-// A Pool is a number of workers that do tasks. Its methods may be called by several goroutines. The
-// caller closes it.
+// A Pool is a number of workers that run tasks. Several goroutines may call its methods. The caller
+// closes it.
 type Pool struct {
 	opts Options
 	init call // of each worker
@@ -47,8 +47,8 @@ type rank struct {
 	why    error // the last of these
 }
 
-// New starts the workers of a pool and does not wait for them: tasks do. When ctx is cancelled the
-// pool ends as by Close.
+// New starts the workers of a pool. It does not wait until they are ready; [Pool.Ready] does. When
+// ctx ends, the pool ends as by Close. The caller closes the pool.
 func New(ctx context.Context, opts Options) (*Pool, error) {
 	opts, err := opts.complete()
 	if err != nil {
@@ -75,7 +75,8 @@ func New(ctx context.Context, opts Options) (*Pool, error) {
 	return p, nil
 }
 
-// Ready waits until every worker has run its initializer. Its error says why that will not happen.
+// Ready waits until every worker has run its initializer. The error is ErrBroken with the reason,
+// ErrClosed or that of ctx.
 func (p *Pool) Ready(ctx context.Context) error {
 	select {
 	case <-p.ready:
@@ -87,7 +88,7 @@ func (p *Pool) Ready(ctx context.Context) error {
 	return p.cause
 }
 
-// Finish says that no more tasks come: Python's close. Workers end when all is done.
+// Finish says that no more tasks come: Python's close. Workers end after the last task.
 func (p *Pool) Finish() {
 	p.mu.Lock()
 	p.finished = true
@@ -96,8 +97,8 @@ func (p *Pool) Finish() {
 	p.feedAll()
 }
 
-// Join waits, after Finish or Close, until all workers have ended. Its error is why the pool ended
-// if it was not Finish or Close, or that of ctx.
+// Join waits, after Finish or Close, until all workers have ended. The error is the reason if the
+// pool ended otherwise, the error of ctx, or ErrRunning before Finish and Close.
 func (p *Pool) Join(ctx context.Context) error {
 	p.mu.Lock()
 	running := !p.finished && p.cause == nil
@@ -118,8 +119,9 @@ func (p *Pool) Join(ctx context.Context) error {
 	return p.cause
 }
 
-// Close ends the pool at once and waits for its workers: Python's terminate and join. Tasks that
-// are not done fail with ErrClosed. After Finish and Join there are none. Close is idempotent.
+// Close ends the pool at once and waits for its workers: Python's terminate and join. Unfinished
+// tasks fail with ErrClosed. To finish all tasks, call Finish and Join before Close. Close is
+// idempotent.
 func (p *Pool) Close() error {
 	p.end(ErrClosed)
 	<-p.gone

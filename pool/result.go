@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A Result is what an asynchronous call will have returned: Python's AsyncResult. Its methods may
-// be called by several goroutines.
+// A Result is the result of an asynchronous call: Python's AsyncResult. Several goroutines may call
+// its methods.
 type Result[T any] struct {
 	done chan struct{}
 
@@ -18,10 +18,10 @@ type Result[T any] struct {
 
 func newResult[T any]() *Result[T] { return &Result[T]{done: make(chan struct{})} }
 
-// Done is closed when there is a result, for a select.
+// Done returns a channel that is closed when the result is ready.
 func (r *Result[T]) Done() <-chan struct{} { return r.done }
 
-// Ready reports whether there is a result.
+// Ready reports whether the result is ready.
 func (r *Result[T]) Ready() bool {
 	select {
 	case <-r.done:
@@ -31,8 +31,9 @@ func (r *Result[T]) Ready() bool {
 	}
 }
 
-// Get waits until there is a result, and returns it. The caller closes what the result holds of
-// shared memory, once. If ctx is done first, the error is the cause of ctx.
+// Get waits for the result and returns it. The caller closes what the result holds of shared
+// memory, once. If ctx is done first, the error is the cause of ctx. Otherwise the error is that of
+// the call.
 func (r *Result[T]) Get(ctx context.Context) (T, error) {
 	if !r.Ready() {
 		select {
@@ -45,9 +46,9 @@ func (r *Result[T]) Get(ctx context.Context) (T, error) {
 	return r.value, r.err
 }
 
-// Then has f called with the result: at once if there is one, and otherwise on a goroutine that
-// serves a worker, so f should be short: it may hand in more tasks, and must not wait for them.
-// Python's callback and error_callback.
+// Then calls f with the result: Python's callback and error_callback. If the result is ready, Then
+// calls f at once. Otherwise a goroutine that serves a worker calls f later. So f should be short:
+// it may begin further calls, and must not wait for them.
 func (r *Result[T]) Then(f func(value T, err error)) {
 	r.mu.Lock()
 	if !r.Ready() {

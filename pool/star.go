@@ -11,10 +11,12 @@ type Pair[A, B any] struct {
 	Second B
 }
 
-// A Func2 is a function of two arguments that workers run. Its Func takes the two as a Pair.
+// A Func2 is a registered function of two arguments that workers run. Its Func takes the two as a
+// Pair.
 //
-// A function of three arguments or more takes a struct of them, and StarMap is Map then: the fields
-// have names, so that no call confuses two arguments of one type, which Python's tuples cannot say.
+// For three arguments or more, register a function of a struct with Register, and use Map in the
+// place of StarMap. The fields of the struct have names, so a call cannot confuse two arguments of
+// one type:
 //
 //	type box struct{ W, H, D float64 }
 //
@@ -33,29 +35,29 @@ func Register2[A, B, Out any](name string, fn func(ctx context.Context, a A, b B
 	})}
 }
 
-// ChunkSize returns the same function, of which a worker gets n pairs at once, whatever
-// Options.ChunkSize says. It panics if n is below 1.
+// ChunkSize returns the same function with another chunk size: a worker gets n pairs at once. It
+// overrides Options.ChunkSize. It panics if n is below 1.
 func (f *Func2[A, B, Out]) ChunkSize(n int) *Func2[A, B, Out] {
 	return &Func2[A, B, Out]{f.Func.ChunkSize(n)}
 }
 
-// StarMap runs the function with each pair of arguments and returns the results in their order, as
-// Map does. The pairs of slices.All(chunks) are an index and a chunk.
+// StarMap runs the function with each pair of arguments and returns the results in the order of the
+// pairs, as [Func.Map] does. With slices.All(values) the pairs are an index and a value.
 func (f *Func2[A, B, Out]) StarMap(ctx context.Context, p *Pool, in iter.Seq2[A, B]) ([]Out, error) {
 	return f.Func.Map(ctx, p, pairs(in))
 }
 
-// StarMapAsync hands the pairs in and returns at once, when they are captured.
+// StarMapAsync hands the pairs to the pool and returns at once, when the pairs are copied.
 func (f *Func2[A, B, Out]) StarMapAsync(p *Pool, in iter.Seq2[A, B]) *Result[[]Out] {
 	return f.Func.MapAsync(p, pairs(in))
 }
 
-// Apply runs the function with one pair of arguments and returns the result.
+// Apply runs the function with one pair of arguments and returns the result, as [Func.Apply] does.
 func (f *Func2[A, B, Out]) Apply(ctx context.Context, p *Pool, a A, b B) (Out, error) {
 	return f.Func.Apply(ctx, p, Pair[A, B]{a, b})
 }
 
-// ApplyAsync hands one pair of arguments in and returns at once.
+// ApplyAsync hands one pair of arguments to the pool and returns at once.
 func (f *Func2[A, B, Out]) ApplyAsync(p *Pool, a A, b B) *Result[Out] {
 	return f.Func.ApplyAsync(p, Pair[A, B]{a, b})
 }

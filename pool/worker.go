@@ -120,8 +120,8 @@ func (b *bench) listen(stops *ipc.Receiver[uint64]) {
 
 type rankKey struct{}
 
-// Rank returns the number of the worker that runs a task, from 0, and -1 outside of one. A worker
-// that replaces another one has its number.
+// Rank returns the number of the worker that runs the task of ctx, from 0, or -1 outside of a task.
+// A worker that replaces another one gets its number.
 func Rank(ctx context.Context) int {
 	if rank, ok := ctx.Value(rankKey{}).(int); ok {
 		return rank

@@ -12,12 +12,12 @@ import (
 // side is the height and width of a digit's image, in pixels; MNIST's.
 const side = 28
 
-// Digits draws n images of handwritten-looking digits: a set to train on where there are no files.
-// It has the form of MNIST: images are (n, 28, 28) uint8, white ink on black, and labels (n) int64
-// from 0 to 9, all ten equally likely.
+// Digits draws n images of digits that look handwritten, to train on without files. The set has the
+// form of MNIST: images are (n, 28, 28) Uint8, white ink on black, and labels (n) Int64 from 0 to
+// 9, equally likely. The caller closes the set.
 //
-// Image i of a seed is always the same, whatever n is; so different seeds give sets without common
-// images, for training and for the test. Drawing is spread over the CPUs that the process may use.
+// Image i of a seed is always the same, whatever n is. Sets of different seeds have no common
+// images, so one can serve for training and another for the test. All CPUs of the process draw.
 func Digits(n int, seed uint64) *data.TensorDataset {
 	if n < 0 {
 		panic("data: Digits of a negative number of images")

@@ -6,7 +6,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// ErrMagic is returned for a file whose first four bytes are no IDX magic number.
+// ErrMagic is wrapped where the first four bytes of a file are not the magic number of an IDX file.
 var ErrMagic = errors.New("datasets: not an IDX file")
 
 // Workers that are processes return these.

@@ -18,18 +18,18 @@ import (
 
 func init() { wire.RegisterType[*ImageFolder]("data.ImageFolder") }
 
-// An ImageFolder is images in files, in a folder for each class: torchvision's. A sample is an
-// image (C, H, W), of uint8 or, if the steps have a Normalize, of float32, and the number of its
-// class, int64. An image is decoded, and the last step done, into the row of the batch.
+// An ImageFolder has images in files, in a folder for each class, as torchvision's. A sample is an
+// image, (C, H, W), and the number of its class, Int64. The image is Uint8, or Float32 if the steps
+// have a Normalize. The last step writes into the row of the batch.
 //
-// What is random in the steps begins with the sample's SampleSeed. A file that is no image is a
-// [*encoding.FileError] with the byte at which that was noticed, which wraps an error of package
-// image. All images of a batch must have the same size when the steps are done.
+// Random steps draw from a generator with the sample's data.SampleSeed. All images of a batch must
+// have the same size after the last step. For a file that is not an image the error is an
+// [*encoding.FileError] with the offset of the fault, which wraps an error of package image.
 type ImageFolder struct {
 	Root      string
-	Classes   []string       // the names of the folders, sorted
-	Paths     *List          // of the files in Root, by class and by name
-	Labels    *tensor.Tensor // (n) int64
+	Classes   []string       // names of the folders, sorted
+	Paths     *List          // paths of the files below Root, by class and by name
+	Labels    *tensor.Tensor // (n) Int64, indices of Classes
 	Channels  int            // 3, or 1 for grey; 0 means 3
 	MaxPixels int            // of a file; 0 means image.DefaultMaxPixels
 	Steps     image.Pipeline
@@ -37,11 +37,12 @@ type ImageFolder struct {
 
 var _ data.Gatherer = (*ImageFolder)(nil)
 
-// ErrNoImages is returned where a folder has no classes, or a class no images.
+// ErrNoImages is wrapped where a folder has no classes, or a class has no images.
 var ErrNoImages = errors.New("data: no images")
 
 // NewImageFolder finds the images in root: files that end in .png, .jpg or .jpeg, at any depth in
-// the folders that are its classes.
+// the folders of root, which are the classes. The caller closes the set. The error wraps
+// ErrNoImages, or is that of reading the folders.
 func NewImageFolder(root string, steps ...image.Step) (*ImageFolder, error) {
 	d := &ImageFolder{Root: root, Steps: steps}
 	entries, err := os.ReadDir(root) // sorted
@@ -75,7 +76,7 @@ func NewImageFolder(root string, steps ...image.Step) (*ImageFolder, error) {
 // Len returns the number of images.
 func (d *ImageFolder) Len() int { return d.Paths.Len() }
 
-// Path returns the file of image i. The error is that of List.At.
+// Path returns the path of image i. The error is that of [List.At].
 func (d *ImageFolder) Path(i int) (string, error) {
 	name, err := d.Paths.At(i)
 	return filepath.Join(d.Root, string(name)), err
@@ -92,7 +93,7 @@ func (d *ImageFolder) read(e *imageScratch, i int) (path string, err error) {
 	return path, nil
 }
 
-// Close drops this process's hold of the paths and labels.
+// Close closes the paths and labels in this process.
 func (d *ImageFolder) Close() error { return errors.Join(d.Paths.Close(), d.Labels.Close()) }
 
 // fail says which file was no image, and where.
@@ -127,7 +128,7 @@ func (d *ImageFolder) label(i int) int64 {
 	return tensor.Data[int64](d.Labels)[i]
 }
 
-// Gather makes images in the rows of a batch.
+// Gather decodes images into the rows of a batch.
 func (d *ImageFolder) Gather(ctx context.Context, indices []int, into data.Batch) error {
 	e := imageScratches.Get().(*imageScratch)
 	defer imageScratches.Put(e)

@@ -21,14 +21,15 @@ type hdf5Rows struct {
 
 func init() { wire.RegisterType[*hdf5Rows]("datasets.hdf5Rows") }
 
-// OpenHDF5 returns data sets of an HDF5 file as one: each is a field, and sample i is row i of all.
-// Rows are read from the file when they are asked for, so it may be larger than memory. The result
-// is a data.Opener: each worker opens the file for itself, and nothing stays open here. The error
-// is an [*encoding.FileError]: it wraps hdf5's where the file is bad or has no data set of that
-// name, and data.ErrShape where the data sets differ in their rows. OpenHDF5 panics without names.
+// OpenHDF5 returns a data set over several data sets of an HDF5 file: each name is a field, and
+// sample i is row i of all of them. Rows are read from the file when a sample is asked for, so the
+// file may be larger than memory. The result is a data.Opener: each worker opens the file itself,
+// and OpenHDF5 leaves no file open. The error is an [*encoding.FileError]. It wraps an error of
+// package hdf5 for a malformed file or a missing data set, and data.ErrShape if the data sets
+// differ in their number of rows. OpenHDF5 panics without names.
 //
-// The trap: a row is read by reading the chunks that it is in. In random order, chunks of one row,
-// or of few, are what to write.
+// The trap: to read a row, the file's chunks that have a part of it are read whole. For reading in
+// random order, write chunks of one row or of few.
 func OpenHDF5(path string, names ...string) (data.Dataset, error) {
 	if len(names) == 0 {
 		panic("data: OpenHDF5 of no data sets")

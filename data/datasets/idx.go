@@ -52,10 +52,11 @@ func decode[T int8 | int16 | int32 | float32 | float64](raw []byte, shape []int)
 	return tensor.FromSlice(values, shape...), nil
 }
 
-// OpenIDX reads an IDX file, the format of MNIST, gzipped or not, into a tensor of the file's dtype
-// and shape. All six dtypes of the format are read. A file that is not what its header says is a
-// [*encoding.FileError] that wraps ErrMagic, ErrTruncated or ErrTrailing; no memory is allocated
-// for what a file of its length cannot hold.
+// OpenIDX reads an IDX file, the format of MNIST, gzipped or not, into a tensor on the heap of the
+// file's dtype and shape. It reads all six dtypes of the format. The caller closes the tensor. If
+// the file contradicts its header, the error is an [*encoding.FileError] that wraps ErrMagic,
+// data.ErrTruncated or data.ErrTrailing. OpenIDX allocates no more memory than a file of this
+// length can fill.
 func OpenIDX(path string) (*tensor.Tensor, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -20,11 +20,12 @@ const (
 	MNISTStd  = 0.3081
 )
 
-// MNIST reads the training or the test set of MNIST, or of another set of its form such as
-// Fashion-MNIST, from dir: images (n, 28, 28) uint8 and labels (n) int64 from 0 to 9. The files may
-// have their original names or those with a dot (train-images.idx3-ubyte), be gzipped or not, and
+// MNIST reads the training or the test set of MNIST, or of a set of the same form such as
+// Fashion-MNIST, from dir: images (n, 28, 28) Uint8 and labels (n) Int64 from 0 to 9. The files
+// have their original names or those with a dot (train-images.idx3-ubyte), and may be gzipped. They
 // lie in dir or in dir/MNIST/raw, where torchvision puts them. Package data/download fetches them.
-// A missing file is an error that wraps fs.ErrNotExist, a bad one an [*encoding.FileError].
+// The caller closes the set. The error wraps fs.ErrNotExist for a missing file, and is an
+// [*encoding.FileError] for a malformed one.
 func MNIST(dir string, train bool) (*data.TensorDataset, error) {
 	set := "t10k"
 	if train {

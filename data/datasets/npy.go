@@ -10,10 +10,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// OpenNPY maps files of numpy as a data set: each array is a field, and sample i is row i of all.
-// Pages are read when they are touched, and arrays in Fortran's order are copied. Sharing or
-// sending the set copies it to shared memory once. A bad file is an [*encoding.FileError] that
-// wraps npy's.
+// OpenNPY maps files of numpy as a data set: each array is a field, and sample i is row i of all of
+// them. The kernel reads pages when they are touched. Arrays in Fortran's order are copied. Share,
+// or sending the set, copies it to shared memory once. The caller closes the set. The error is an
+// [*encoding.FileError] that wraps an error of package npy.
 func OpenNPY(paths ...string) (*data.TensorDataset, error) {
 	if len(paths) == 0 {
 		panic("data: OpenNPY of no files")

@@ -15,7 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// ErrRecords is returned where a file, or memory, does not hold a List or a Map, or is damaged.
+// ErrRecords is wrapped where a file or a block of memory is not a List or a Map, or is damaged.
 var ErrRecords = errors.New("data: not records")
 
 const (

@@ -7,9 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A List is strings, or any records of bytes, in one block of memory: however many they are, the
-// garbage collector sees one thing, and all processes to which the List is sent read the same
-// memory. A record is found by its number in two reads, and is not decoded.
+// A List has strings, or other records of bytes, in one block of memory. The garbage collector sees
+// one object, whatever the number of records. All processes to which the List is sent read the same
+// memory. Two reads find a record by its number.
 //
 //	0   magic     "shoalrec"
 //	8   records   uint64
@@ -20,21 +20,22 @@ import (
 //	    table     uint64 for each entry: the record that is a key, and 1 more; 0 if there is none
 //	    data
 //
-// All numbers are little-endian. The memory of a List that was opened is its file's; nobody writes
-// it. The owner of a List closes it.
+// All numbers are little-endian. The memory of a List of OpenList is the file: do not write to it.
+// The caller closes a List.
 type List struct{ records }
 
 // records are the block of a List or a Map.
 type records struct{ Block *tensor.Tensor }
 
-// Save writes the records to a file, whole or not at all. OpenList maps a List and OpenMap a Map,
-// in any number of processes.
+// Save writes the records to a temporary file beside path, and renames it to path when it is whole.
+// OpenList maps the file of a List, and OpenMap that of a Map, in any number of processes.
 func (r *records) Save(path string) error { return save(path, r.Block) }
 
-// Share moves the records to shared memory, once.
+// Share moves the records to shared memory, if they are not there yet. The error wraps
+// shm.ErrNoSpace if the domain is full.
 func (r *records) Share() error { return r.Block.Share() }
 
-// Close drops this process's hold of the memory. Records that were returned must not be used then.
+// Close closes the memory in this process. Do not use records that were returned before.
 func (r *records) Close() error { return r.Block.Close() }
 
 // MarshalWire writes the block.
@@ -56,11 +57,11 @@ func (r *records) UnmarshalWire(d *wire.Decoder) error {
 	return err
 }
 
-// NewList makes a List, on the heap: Share moves it, and so does sending it.
+// NewList makes a List on the heap. Share, or sending it, moves it to shared memory.
 func NewList[T string | []byte](of []T) *List { return &List{records{build(of, 0)}} }
 
-// OpenList maps a file that Save wrote. A file that is damaged is an [*encoding.FileError] that
-// wraps ErrRecords; its index is checked here, its records, which may be anything, are not.
+// OpenList maps a file that Save wrote. It checks the index of the file, and not the bytes of the
+// records. For a damaged file the error is an [*encoding.FileError] that wraps ErrRecords.
 func OpenList(path string) (*List, error) {
 	t, err := openRecords(path, false)
 	if err != nil {
@@ -69,7 +70,7 @@ func OpenList(path string) (*List, error) {
 	return &List{records{t}}, nil
 }
 
-// Len returns the number of records, 0 where the memory holds a List no longer.
+// Len returns the number of records. It is 0 after Close, and if the memory was damaged.
 func (l *List) Len() int { return recordsIn(l.Block) }
 
 func recordsIn(t *tensor.Tensor) (n int) {
@@ -77,9 +78,9 @@ func recordsIn(t *tensor.Tensor) (n int) {
 	return n
 }
 
-// At returns record i, in the memory of the List: it is not to be written, and not to be used after
-// Close. The error wraps ErrRecords where there is no such record, or where the memory was damaged
-// after it was checked.
+// At returns record i, in the memory of the List: do not write to it, and do not use it after
+// Close. The error wraps ErrRecords if i is out of range, or if the memory was damaged after the
+// check.
 func (l *List) At(i int) ([]byte, error) { return recordAt(l.Block, i) }
 
 func recordAt(t *tensor.Tensor, i int) (record []byte, err error) {
@@ -87,11 +88,11 @@ func recordAt(t *tensor.Tensor, i int) (record []byte, err error) {
 	return record, err
 }
 
-// A Map is records that are found by a key, in one block of memory like a List, with a table of
-// hashes. Its owner closes it.
+// A Map has records with string keys in one block of memory, as a List has, and a table of hashes
+// to find them. The caller closes it.
 type Map struct{ records }
 
-// NewMap makes a Map, on the heap. A key that comes again replaces the one before.
+// NewMap makes a Map on the heap. A key that comes again replaces the record before.
 func NewMap[T string | []byte](of iter.Seq2[string, T]) *Map {
 	var all []string
 	at := map[string]int{}
@@ -110,7 +111,7 @@ func NewMap[T string | []byte](of iter.Seq2[string, T]) *Map {
 	return &Map{records{build(all, entries)}}
 }
 
-// OpenMap maps a file that Save wrote. See OpenList.
+// OpenMap maps a file that Save wrote. Checks and errors are those of [OpenList].
 func OpenMap(path string) (*Map, error) {
 	t, err := openRecords(path, true)
 	if err != nil {
@@ -122,20 +123,21 @@ func OpenMap(path string) (*Map, error) {
 // Len returns the number of keys.
 func (m *Map) Len() int { return recordsIn(m.Block) / 2 }
 
-// Get returns the record of a key, in the memory of the Map; see List.At.
+// Get returns the record of a key, in the memory of the Map. ok is false if the Map does not have
+// the key. For the use of the record, and the error, see [List.At].
 func (m *Map) Get(key string) (record []byte, ok bool, err error) {
 	err = look(m.Block, func(x index) (err error) { record, ok, err = x.find(key); return err })
 	return record, ok, err
 }
 
-// An Entry is a key of a Map and its record.
+// An Entry is a key of a Map with its record.
 type Entry struct {
 	Key    string
 	Record []byte
 }
 
-// All returns the keys and records, in the order in which NewMap was given them. An error ends
-// them; see List.At.
+// All yields the keys and records, in the order in which NewMap got them. An error, as of
+// [List.At], ends the sequence.
 func (m *Map) All() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for i := range m.Len() {

@@ -13,8 +13,8 @@ import (
 
 func init() { wire.RegisterType[ImageDecoder]("data.ImageDecoder") }
 
-// An ImageDecoder makes samples of Records with an image, in a file .jpg, .jpeg or .png, and the
-// number of its class in .cls: what ImageFolder makes of files.
+// An ImageDecoder makes samples of Records that have an image (jpg, jpeg or png) and the number of
+// its class as text (cls). The samples are those of an ImageFolder.
 type ImageDecoder struct {
 	Channels  int // 3, or 1 for grey; 0 means 3
 	MaxPixels int // 0 means image.DefaultMaxPixels

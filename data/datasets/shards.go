@@ -18,11 +18,10 @@ import (
 
 func init() { wire.RegisterType[*shards]("datasets.shards") }
 
-// A Record is what a shard has of one sample: the files with its name, by what follows the first
-// dot.
+// A Record has the files of one sample in a shard.
 type Record struct {
-	Key   string            // with its directory
-	Files map[string][]byte // such as "jpg" and "cls"; the memory is the receiver's
+	Key   string            // common name of the files up to the first dot, with their directory
+	Files map[string][]byte // contents by extension, such as "jpg" and "cls"; the caller may keep them
 }
 
 type shards struct {
@@ -30,17 +29,18 @@ type shards struct {
 	Decoder data.Any[Decoder]
 }
 
-// NewShards returns a Stream of samples in tar files, in the layout of WebDataset: files one after
-// the other that have the same name up to the first dot are one sample. The shards are dealt out to
-// the parts of the stream, and so to ranks and workers; use as many parts as shards, or fewer.
+// NewShards returns a Stream of samples in tar files, in the layout of WebDataset: consecutive
+// files with the same name up to the first dot are one sample. The parts of the stream, and so
+// ranks and workers, divide the shards among them. Set data.Options.Parts to the number of shards,
+// or less.
 //
-// A damaged file is an [*encoding.FileError] with the byte at which that was noticed.
+// For a damaged file the error is an [*encoding.FileError] with the offset of the fault.
 func NewShards(d Decoder, paths ...string) data.Stream {
 	return &shards{paths, data.Any[Decoder]{Value: d}}
 }
 
-// A Decoder makes a sample of a Record. If it goes to workers that are processes, its type is given
-// to wire.RegisterType.
+// A Decoder makes a sample of a Record. For worker processes, its type is registered by
+// wire.RegisterType.
 type Decoder interface {
 	Decode(ctx context.Context, r Record) (data.Sample, error)
 }
@@ -67,7 +67,8 @@ func (d *shards) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Sample
 	}
 }
 
-// Records yields the records of a tar file, and ends with an error if there is one.
+// Records yields the records of a tar file. An error, which is an [*encoding.FileError], ends the
+// sequence.
 func Records(path string) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		f, err := os.Open(path)

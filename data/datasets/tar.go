@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrTar is returned where a shard is not a tar file, or is damaged.
+// ErrTar is wrapped where a shard is not a tar file, or is damaged.
 var ErrTar = errors.New("data: not a tar file")
 
 // The names of files in a tar archive are read here, because archive/tar knows users too and so

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Mirror is where MNIST is fetched from unless another place is given: PyTorch's own copy.
+// Mirror is the default URL of MNIST: PyTorch's own copy.
 const Mirror = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 
 // A file is what is known of a file before it is fetched.
@@ -24,14 +24,17 @@ var mnist = []file{
 	{"t10k-labels-idx1-ubyte.gz", 4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"},
 }
 
-// Progress is told how many bytes of a file are there, of how many in all.
+// A Progress is called with the number of bytes of a file that have come, and their number in all.
 type Progress func(name string, done, total int64)
 
-// MNIST fetches the four files of MNIST, 11.6 MB, into dir, which it makes if need be. mirror is
-// the URL of a directory that has them; "" means Mirror. Files that are there already, by their
-// checksum, are not fetched again, and a file that came in part is continued; so after an error
-// that wraps ErrPartial, call it again. A file gets its name only when it is whole and its checksum
-// is right. progress may be nil; it is called in the caller's goroutine.
+// MNIST fetches the four files of MNIST, 11.6 MB, into dir, which it makes if it does not exist.
+// mirror is the URL of a directory that has them; "" means Mirror. MNIST does not fetch a file
+// again that is there with the right checksum, and continues a file that came in part. A file gets
+// its name when it is whole and its checksum is right. progress may be nil; the caller's goroutine
+// calls it.
+//
+// The error wraps ErrStatus, ErrPartial or ErrChecksum, or is that of the network or of ctx. After
+// ErrPartial call MNIST again.
 func MNIST(ctx context.Context, dir, mirror string, progress Progress) error {
 	if mirror == "" {
 		mirror = Mirror

@@ -86,19 +86,18 @@ func rotation(h, w int, degrees, dx, dy, scale, shearX, shearY float64) [6]float
 	return m
 }
 
-// RandomAffine turns images by up to Degrees, moves them by up to Translate of their height and
-// width, scales them by Scale[0] to Scale[1] and shears them by up to Shear degrees. Zeros leave
-// that alone. Fill is what was outside.
+// RandomAffine turns, shifts, scales and shears an image by random amounts. Zero fields change
+// nothing.
 type RandomAffine struct {
-	Degrees   float64
-	Translate [2]float64 // of height and width
-	Scale     [2]float64
-	Shear     [2]float64 // along rows and columns
+	Degrees   float64    // largest angle, in either direction
+	Translate [2]float64 // largest shift, as parts of the height and the width
+	Scale     [2]float64 // smallest and largest factor; zeros: 1
+	Shear     [2]float64 // largest angles along rows and columns, in degrees
 	Filter    Filter     // Nearest or Bilinear
-	Fill      uint8
+	Fill      uint8      // value of pixels from outside of the image
 }
 
-// Apply moves the pixels.
+// Apply transforms im.
 func (s RandomAffine) Apply(im *Image, r *rand.Rand) error {
 	if err := sane(im, 1, 1); err != nil {
 		return err

@@ -62,14 +62,14 @@ func (im *Image) adjustSaturation(factor float64) {
 	}
 }
 
-// ColorJitter changes brightness, contrast and saturation by a random factor of up to so much more
-// or less than 1, and the hue by up to so much of its circle, in random order.
+// ColorJitter multiplies brightness, contrast and saturation each by a random factor, and turns the
+// hue by up to Hue of its circle in either direction, in random order. Zero fields change nothing.
 type ColorJitter struct {
 	Brightness, Contrast, Saturation float64 // factors of 1-x to 1+x, but not below 0
 	Hue                              float64 // up to 0.5
 }
 
-// Apply changes the colours.
+// Apply changes the colours of im.
 func (s ColorJitter) Apply(im *Image, r *rand.Rand) error {
 	if err := sane(im, 1, 1); err != nil {
 		return err
@@ -89,8 +89,8 @@ func (s ColorJitter) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// Grayscale returns a Step that leaves the brightness of pixels, in so many planes: 1, or 3 that
-// are equal.
+// Grayscale returns a Step that reduces an image to the brightness of its pixels, in one plane or
+// in three equal planes.
 func Grayscale(channels int) Step { return grayscale{channels} }
 
 type grayscale struct{ Channels int }

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 )
 
-// Crop leaves of the image the h×w pixels that begin in row y and column x, which may be outside of
-// it: what is there is black.
+// Crop reduces the image to the h×w pixels that begin in row y and column x. Pixels outside of the
+// image are black.
 func (im *Image) Crop(y, x, h, w int) {
 	if y == 0 && x == 0 && h == im.H && w == im.W {
 		return
@@ -30,25 +30,25 @@ func (im *Image) Crop(y, x, h, w int) {
 	}
 }
 
-// A PadMode says what is in the pixels around an image.
+// A PadMode says which values the pixels around an image have.
 type PadMode uint8
 
 const (
-	Constant  PadMode = iota // Fill
-	Edge                     // the pixel at the edge
-	Reflect                  // the image in a mirror, without the edge once more
-	Symmetric                // the image in a mirror, with it
+	Constant  PadMode = iota // the value Fill
+	Edge                     // the value of the nearest pixel
+	Reflect                  // the mirrored image, without its outermost pixels
+	Symmetric                // the mirrored image
 )
 
-// Pad adds pixels at each side of an image. Fill, where the Mode is Constant, is one byte for all
-// planes or one for each; without it they are black.
+// Pad adds pixels at each side of an image. With the Mode Constant, Fill has their value, one byte
+// for all planes or one for each; nil is black.
 type Pad struct {
 	Top, Left, Bottom, Right int // at least 0
 	Mode                     PadMode
 	Fill                     []uint8
 }
 
-// Apply adds the pixels.
+// Apply adds the pixels to im.
 func (s Pad) Apply(im *Image, _ *rand.Rand) error {
 	if err := s.check(im); err != nil {
 		return err
@@ -125,13 +125,13 @@ func (m PadMode) at(i, n int) (at int, inside bool) {
 	return 0, false
 }
 
-// CenterCrop returns a Step that leaves the h×w pixels in the middle, in black if the image is
-// smaller.
+// CenterCrop returns a Step that reduces an image to its h×w pixels in the middle. If the image is
+// smaller, the other pixels are black.
 func CenterCrop(h, w int) Step { return centerCrop{h, w} }
 
 type centerCrop struct{ H, W int }
 
-// Apply crops the image.
+// Apply crops im.
 func (s centerCrop) Apply(im *Image, _ *rand.Rand) error {
 	if err := sane(im, s.H, s.W); err != nil {
 		return err
@@ -165,11 +165,11 @@ func room(h, w int) error {
 	return nil
 }
 
-// RandomCrop leaves H×W pixels of anywhere in the image, of which Padding black ones are a part on
-// each side.
+// RandomCrop adds Padding black pixels to each side of an image, and reduces it to H×W pixels at a
+// random place.
 type RandomCrop struct{ H, W, Padding int }
 
-// Apply crops the image.
+// Apply crops im.
 func (s RandomCrop) Apply(im *Image, r *rand.Rand) error {
 	if err := sane(im, s.H, s.W); err != nil {
 		return err
@@ -184,16 +184,15 @@ func (s RandomCrop) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// RandomResizedCrop resizes a part of anywhere in the image to H×W: Scale[0] to Scale[1] of its
-// pixels, Ratio[0] to Ratio[1] times as wide as high. Zeros mean torchvision's 0.08 to 1, and 3/4
-// to 4/3.
+// RandomResizedCrop resizes a rectangle at a random place of the image to H×W pixels. Zeros of
+// Scale and Ratio mean torchvision's 0.08 to 1, and 3/4 to 4/3.
 type RandomResizedCrop struct {
-	H, W         int
-	Scale, Ratio [2]float64
+	H, W         int        // size in pixels
+	Scale, Ratio [2]float64 // ranges of the area, as a part of the image, and of width/height
 	Filter       Filter
 }
 
-// Apply crops and resizes the image.
+// Apply crops and resizes im.
 func (s RandomResizedCrop) Apply(im *Image, r *rand.Rand) error {
 	if err := sane(im, s.H, s.W); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package image decodes images and changes them, as torchvision does to those of Pillow, and to the
-// same pixels.
+// Package image decodes images and transforms them, with the same pixels as torchvision makes of
+// Pillow's images.
 //
 //	train := image.Pipeline{
 //		image.RandomResizedCrop{H: 224, W: 224},
@@ -8,12 +8,12 @@
 //		image.Normalize{Mean: image.MeanOfImageNet, Std: image.StdOfImageNet},
 //	}
 //
-// A step is a value, so that a pipeline goes to workers that are processes. What is random in it is
-// drawn from a generator that it is given, never from a global one: datasets.ImageFolder gives each
-// sample its own, so the same seed, epoch and sample make the same pixels.
+// A step is a value, so a pipeline can be sent to worker processes. A random step draws from the
+// generator that its caller passes, never from a global one. datasets.ImageFolder passes each
+// sample a generator of its own, so the same seed, epoch and sample make the same pixels.
 //
-// An image is planes of bytes, channel by channel, until a Normalize makes it float32. The last
-// step writes to the row of the batch.
+// An image is planes of bytes, one for each channel, until a Normalize makes float32 numbers of
+// them. The last step writes to the row of the batch.
 //
-// The trap: sizes are height before width, as in torch, and not as in Pillow.
+// The trap: in sizes the height comes before the width, as in torch; Pillow has the width first.
 package image

@@ -7,17 +7,18 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// What is wrong with an encoded image. A decoder returns them in an
-// [*encoding.FileError] with the byte at which that was noticed.
+// Faults of an encoded image. Decode returns them in an *encoding.FileError with the offset of the
+// fault. Test for them with errors.Is.
 var (
 	ErrFormat      = pixel.ErrFormat      // neither JPEG nor PNG
 	ErrCorrupt     = pixel.ErrCorrupt     // damaged
 	ErrTruncated   = pixel.ErrTruncated   // the file ends early
-	ErrUnsupported = pixel.ErrUnsupported // of a kind that is not read
+	ErrUnsupported = pixel.ErrUnsupported // a feature of JPEG or PNG that is not read
 	ErrTooLarge    = pixel.ErrTooLarge    // more pixels than allowed
 )
 
-// ErrSize is returned where an image does not have the size that a step needs, or a batch's row.
+// ErrSize is wrapped where an image does not have the size that a step needs, or that the row of a
+// batch has.
 var ErrSize = errors.New("image: not of this size")
 
 func init() {

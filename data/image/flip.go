@@ -12,9 +12,9 @@ func (im *Image) flipHorizontal() {
 	pixel.Mirror(im.Pix, before, im.W)
 }
 
-// Mirror writes rows of width elements from right to left, for data sets whose images are in
-// memory: it is a copy and a flip in one. dst and src have as many elements and do not overlap; it
-// panics if these are not rows.
+// Mirror copies rows of width elements and reverses each, for data sets whose images are in memory.
+// dst and src must not overlap. Mirror panics unless they have the same length, a multiple of
+// width.
 func Mirror[T uint8 | float32](dst, src []T, width int) { pixel.Mirror(dst, src, width) }
 
 // flipVertical makes the top the bottom.
@@ -30,7 +30,7 @@ func (im *Image) flipVertical() {
 	}
 }
 
-// RandomHorizontalFlip returns a Step that makes left right, with probability p.
+// RandomHorizontalFlip returns a Step that mirrors left and right with probability p.
 func RandomHorizontalFlip(p float64) Step { return randomHorizontalFlip{p} }
 
 type randomHorizontalFlip struct{ P float64 }
@@ -46,7 +46,7 @@ func (s randomHorizontalFlip) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// RandomVerticalFlip returns a Step that makes the top the bottom, with probability p.
+// RandomVerticalFlip returns a Step that mirrors top and bottom with probability p.
 func RandomVerticalFlip(p float64) Step { return randomVerticalFlip{p} }
 
 type randomVerticalFlip struct{ P float64 }

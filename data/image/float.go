@@ -8,21 +8,20 @@ import (
 	"github.com/shoal-mp/shoal/internal/pixel"
 )
 
-// What images of ImageNet are normalized with.
+// The means and standard deviations of ImageNet's pixels from 0 to 1, for Normalize.
 var (
 	MeanOfImageNet = []float32{0.485, 0.456, 0.406}
 	StdOfImageNet  = []float32{0.229, 0.224, 0.225}
 )
 
-// ToTensor makes float32 of pixels, from 0 to 1.
+// ToTensor makes float32 numbers from 0 to 1 of pixels.
 var ToTensor = Normalize{}
 
-// An Arithmetic is the order in which Normalize rounds, which decides about the last bit of its
-// numbers.
+// An Arithmetic is the order of Normalize's operations, which decides the last bit of its numbers.
 type Arithmetic uint8
 
 const (
-	Fused Arithmetic = iota // one multiplication and one addition for a pixel: the quickest
+	Fused Arithmetic = iota // one multiplication and one addition for a pixel, the fastest
 	// x/255, then minus Mean, then over Std: torchvision's ToTensor or ConvertImageDtype, and
 	// Normalize
 	Divided
@@ -31,17 +30,18 @@ const (
 	Unscaled // x itself, from 0 to 255, and so on: v2.ToDtype(torch.float32), and Normalize
 )
 
-// Normalize makes float32 of pixels: (x/255 - Mean) / Std, with one number for each plane or one
-// for all. Without them it is [ToTensor]. Steps that follow see numbers and no pixels, which only
-// RandomErasing does, and a Normalize with a Mean or Std: it makes (x - Mean) / Std of numbers.
+// Normalize makes float32 numbers of pixels: (x/255 - Mean) / Std, where Mean and Std have one
+// number for each plane, or one for all. If both are nil it is ToTensor. After Normalize an image
+// has numbers instead of pixels. Of the steps only RandomErasing takes numbers, and a Normalize
+// with a Mean or Std, which makes (x - Mean) / Std of them.
 //
-// With an Arithmetic other than Fused the numbers are PyTorch's, to the last bit.
+// With an Arithmetic other than Fused the numbers are PyTorch's to the last bit.
 type Normalize struct {
 	Mean, Std []float32
 	As        Arithmetic
 }
 
-// Apply makes the numbers.
+// Apply makes numbers of the pixels of im.
 func (s Normalize) Apply(im *Image, _ *rand.Rand) error {
 	again := im.Pix == nil && im.Numbers != nil && len(s.Mean)+len(s.Std) > 0
 	if !again {
@@ -142,16 +142,16 @@ func of(numbers []float32, c, planes int, none float32) (float32, error) {
 	return 0, fmt.Errorf("%w: %d numbers for %d planes", ErrSize, len(numbers), planes)
 }
 
-// RandomErasing writes Value over a part of anywhere in the image, with probability P: Scale[0] to
-// Scale[1] of its pixels, Ratio[0] to Ratio[1] times as high as wide. Zeros mean torchvision's 0.02
-// to 0.33, and 0.3 to 3.3. The value is one of numbers after Normalize, and of bytes before.
+// RandomErasing sets a rectangle at a random place of the image to Value, with probability P. Zeros
+// of Scale and Ratio mean torchvision's 0.02 to 0.33, and 0.3 to 3.3. After Normalize Value is a
+// number, and before it a byte.
 type RandomErasing struct {
-	P            float64
-	Scale, Ratio [2]float64
-	Value        float32
+	P            float64    // probability
+	Scale, Ratio [2]float64 // ranges of the area, as a part of the image, and of height/width
+	Value        float32    // value of the erased pixels
 }
 
-// Apply erases a part, or not.
+// Apply erases a part of im with probability P.
 func (s RandomErasing) Apply(im *Image, r *rand.Rand) error {
 	if r.Float64() >= s.P {
 		return nil

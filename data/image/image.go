@@ -8,20 +8,19 @@ import (
 	"github.com/shoal-mp/shoal/internal/png"
 )
 
-// DefaultMaxPixels is how many pixels an image may have unless MaxPixels says otherwise: Pillow's
-// limit.
+// DefaultMaxPixels is how many pixels an image may have if MaxPixels is 0: Pillow's limit.
 const DefaultMaxPixels = 1 << 30 / 4 / 3
 
-// An Image is planes of pixels, and the memory with which steps change them. Its zero value is
-// ready to be decoded into, again and again; it is for one goroutine at a time.
+// An Image has planes of pixels, and the memory that steps need. Decode into the zero Image, and
+// into the same Image again to use its memory. One goroutine at a time may use it.
 type Image struct {
 	C, H, W   int
-	Pix       []uint8   // C planes of H rows of W pixels; nil if Numbers are there
-	Numbers   []float32 // the same after Normalize
-	MaxPixels int       // of what is decoded; 0 means DefaultMaxPixels
-	// DraftH and DraftW, where they are not 0, have Decode decode a JPEG at an eighth, a quarter or
-	// half of its size, if it then has at least so many rows and columns. That is quicker, and what
-	// Pillow's draft makes of it. PNG has no smaller images in it.
+	Pix       []uint8   // C planes of H rows of W pixels; nil after Normalize
+	Numbers   []float32 // C planes of H rows of W numbers after Normalize; nil before
+	MaxPixels int       // largest image that Decode takes; 0 means DefaultMaxPixels
+	// If DraftH and DraftW are not 0, Decode decodes a JPEG at an eighth, a quarter or half of its
+	// size, as long as it has at least DraftH rows and DraftW columns. This is faster, and the
+	// pixels are those of Pillow's draft. A PNG is always decoded at its size.
 	DraftH, DraftW int
 
 	own, spare     []uint8 // take turns to be Pix
@@ -38,9 +37,9 @@ type Image struct {
 	columns, rows  []int32
 }
 
-// Decode decodes a JPEG or PNG file into channels planes, 1 for grey or 3 for red, green and blue;
-// other kinds of images are converted as Pillow's convert("L") and convert("RGB") do. An error is a
-// [*encoding.FileError], and the image is then empty.
+// Decode decodes a JPEG or PNG file into planes: one for grey, or three for red, green and blue, as
+// channels says. It converts other kinds of images as Pillow's convert("L") and convert("RGB") do.
+// The error is an [*encoding.FileError], and then the image is empty.
 func (im *Image) Decode(data []byte, channels int) error {
 	if im.DraftH <= 0 || im.DraftW <= 0 {
 		return im.decode(data, channels, nil)
@@ -128,8 +127,8 @@ func sized[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// Packed writes the pixels as most other programs have them: (H, W, C), channel after channel. dst
-// has C·H·W bytes.
+// Packed writes the pixels to dst as (H, W, C), the form of most other programs. dst has C·H·W
+// bytes.
 func (im *Image) Packed(dst []uint8) {
 	if im.C == 3 {
 		pixel.Merge(dst, im.plane(0), im.plane(1), im.plane(2))
@@ -138,7 +137,7 @@ func (im *Image) Packed(dst []uint8) {
 	copy(dst, im.Pix)
 }
 
-// SetPacked makes the image one of (h, w, c) pixels, of which it keeps nothing.
+// SetPacked sets the image to the pixels of src, which are (h, w, c). It copies them.
 func (im *Image) SetPacked(src []uint8, c, h, w int) {
 	im.Numbers = nil
 	im.become(c, h, w)

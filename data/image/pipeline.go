@@ -7,19 +7,18 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Step changes an image. What is random in it comes from r alone. An error, where the image is
-// not as the step needs it, wraps ErrSize.
+// A Step changes an image. Its random numbers come from r alone. The error wraps ErrSize if the
+// image does not have the size that the step needs.
 //
-// A Step of your own is a type that was given to wire.RegisterType, if it is to go to workers that
-// are processes.
+// For worker processes, register the type of your own Step by wire.RegisterType.
 type Step interface {
 	Apply(im *Image, r *rand.Rand) error
 }
 
-// A Pipeline is steps, one after the other. It is a Step itself.
+// A Pipeline applies steps one after the other. It is itself a Step.
 type Pipeline []Step
 
-// Apply applies all steps.
+// Apply applies all steps to im.
 func (p Pipeline) Apply(im *Image, r *rand.Rand) error {
 	last := im.last
 	defer func() { im.last = last }()
@@ -32,7 +31,7 @@ func (p Pipeline) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// Make decodes data and applies the steps.
+// Make decodes data into im, as [Image.Decode] does, and applies the steps.
 func (p Pipeline) Make(im *Image, data []byte, channels int, r *rand.Rand) error {
 	im.row, im.numbers, im.last = nil, nil, false
 	if err := p.decode(im, data, channels); err != nil {
@@ -60,10 +59,10 @@ func (p Pipeline) decode(im *Image, data []byte, channels int) error {
 	return im.Decode(data, channels)
 }
 
-// Write does what Make does, and writes the pixels to a row of a batch: pixels, or numbers if the
-// pipeline makes these; the other is nil. The last step writes there itself, unless it changes an
-// image in its place. Where data is nil, the steps begin with the image that im has, of SetPacked
-// for instance. The error wraps ErrSize where the row is of another length.
+// Write does what Make does, and writes the result to a row of a batch: to numbers if the pipeline
+// has a Normalize, and to pixels otherwise; the other is nil. If the last step does not work in
+// place, it writes to the row itself. If data is nil, the steps begin with the present image of im,
+// such as that of SetPacked. The error wraps ErrSize if the row has another length.
 func (p Pipeline) Write(pixels []uint8, numbers []float32, im *Image, data []byte, channels int, r *rand.Rand) error {
 	im.row, im.numbers, im.last = pixels, numbers, len(p) == 0
 	defer func() { im.row, im.numbers, im.last = nil, nil, false }()
@@ -97,7 +96,7 @@ func settle[T any](row, made []T) error {
 	return nil
 }
 
-// RandomApply returns a Step that applies all of steps, or none, with probability p.
+// RandomApply returns a Step that applies all of steps with probability p, and none otherwise.
 func RandomApply(p float64, steps ...Step) Step { return randomApply{p, steps} }
 
 type randomApply struct {

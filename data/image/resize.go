@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pixel"
 )
 
-// A Filter says of which pixels a new one is made. All but Nearest widen where an image becomes
-// smaller, so that nothing is skipped: antialiasing.
+// A Filter says how Resize computes a pixel from those of the old image. When an image becomes
+// smaller, all filters but Nearest widen, so that each pixel counts (antialiasing).
 type Filter uint8
 
 const (
@@ -186,20 +186,19 @@ func nearest(places []int32, from, to int) []int32 {
 	return places
 }
 
-// Resize makes images H×W pixels; with a W of 0, H is the length of the shorter side, and the other
-// one follows.
+// Resize makes images H×W pixels. With a W of 0 it keeps the ratio of the sides.
 //
-// With a Gap, which Pillow calls reducing_gap, a JPEG that is decoded for this step, the first of a
-// Pipeline, is decoded at an eighth, a quarter or half of its size, if it then still has at least
-// Gap times the rows and columns that are wanted. 1 is fastest; 2 and more are closer to what 0,
-// all of the image, gives.
+// A Gap matters if the Resize is the first step of a Pipeline and the image is a JPEG. Then the
+// image is decoded at an eighth, a quarter or half of its size, as long as it has at least Gap
+// times the wanted rows and columns. A Gap of 1 is fastest. A larger Gap is closer to the result
+// without one.
 type Resize struct {
-	H, W   int
+	H, W   int // size in pixels; with a W of 0, H is the length of the shorter side
 	Filter Filter
-	Gap    float64
+	Gap    float64 // Pillow's reducing_gap; 0: none
 }
 
-// Apply resizes the image.
+// Apply resizes im.
 func (s Resize) Apply(im *Image, _ *rand.Rand) error {
 	fromH, fromW := im.H, im.W
 	if im.wholeH > 0 && s.Gap > 0 { // which may differ from the whole image's proportions by a pixel

@@ -7,9 +7,9 @@
 //	defer train.Close()
 //	line, err := data.Value(ctx, train, 17) // a map, if the line is an object
 //
-// Opening reads the files once, to know where their lines begin: eight bytes of memory a line. A
-// line is read and decoded when it is asked for.
+// Open reads the files once to find where their lines begin, which takes eight bytes of memory a
+// line. A line is read and decoded when its sample is asked for.
 //
-// The trap: a line without an end belongs to the file. One that is being written by others is half
-// a line, and an error.
+// The trap: the last line counts even without a newline. If another program is still writing it,
+// the half line is an error when it is decoded.
 package jsonl

@@ -11,20 +11,20 @@ import (
 	"github.com/shoal-mp/shoal/data/row"
 )
 
-// What may be wrong.
+// Faults of a file. Test for them with errors.Is.
 var (
-	// ErrEmpty is wrapped where files have no lines.
+	// ErrEmpty is wrapped where all files together have no line.
 	ErrEmpty = errors.New("jsonl: no lines")
 	// ErrLong is wrapped where a line is longer than Options.MaxLine.
 	ErrLong = errors.New("jsonl: line too long")
-	// ErrValue is wrapped where a line has what JSON, or the set, has not.
+	// ErrValue is wrapped where a line is not JSON, or has a value that the set does not take.
 	ErrValue = errors.New("jsonl: not such a value")
 )
 
-// Options says what samples are.
+// Options configure Open.
 type Options struct {
-	Columns []row.Column // of each line, which is an object then; none stand for all
-	MaxLine int          // in bytes; 0 stands for 64 MiB
+	Columns []row.Column // the wanted keys of each line, which must be an object; none: all keys
+	MaxLine int          // longest line in bytes; 0 stands for 64 MiB
 }
 
 // A set is the lines of files, one after the other, without those that are blank.
@@ -39,15 +39,15 @@ var (
 	_ data.ValueDataset  = (*set)(nil)
 )
 
-// Open finds the lines of files, one file after the other, without the lines that are blank. The
-// caller closes the set, which several goroutines may use. The error wraps ErrEmpty where there are
-// no lines, or is what reading says.
+// Open finds the lines of files, one file after the other. It skips blank lines. Several goroutines
+// may use the set; the caller closes it. The error wraps ErrEmpty, or is the error of reading.
 //
 // The set is a data.ValueDataset. The value of a line is nil, bool, int64, float64, string, []any
-// or map[string]any, in which lists of numbers are tensors: see package row. Its Get returns the
-// columns of a line, all of which are numbers or lists of them, in the order of Options.Columns or
-// of their names; of a line that is one list of numbers, or one number, it returns that. The error
-// of both is a *row.Error where the line is no good.
+// or map[string]any, in which lists of numbers are tensors: see package row. Get returns the
+// columns of a line as tensors, in the order of Options.Columns, or of their names; all of them
+// must be numbers or lists of numbers. For a line that is a number or a list of numbers, Get
+// returns one tensor. For a line that is not a sample, the error of Value and Get is a
+// [*row.Error].
 func Open(o Options, paths ...string) (data.DatasetCloser, error) {
 	if o.MaxLine == 0 {
 		o.MaxLine = 64 << 20

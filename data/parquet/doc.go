@@ -7,10 +7,11 @@
 //	defer train.Close()
 //	sample, err := data.Value(ctx, train, 17) // a map with a string and a number
 //
-// Opening reads the footers. Rows are read some hundreds at a time, of the wanted columns alone,
-// and stay in memory while there is room: in their order they are read once.
+// Open reads the footers of the files. The set reads the wanted columns of some hundred rows at a
+// time, and keeps them in memory up to Options.Cache. So an epoch in the order of the file reads
+// each row once.
 //
-// The trap: a file of Parquet is written to be read in its order. A shuffled epoch of a file that
-// is larger than Options.Cache reads a page for nearly each sample; shuffle in blocks, or write
-// small row groups.
+// The trap: Parquet is a format for reading in order. A shuffled epoch of a file that is larger
+// than Options.Cache reads a page for nearly each sample. Shuffle in blocks, or write small row
+// groups.
 package parquet

@@ -12,25 +12,25 @@ import (
 	"github.com/shoal-mp/shoal/data/row"
 )
 
-// What may be wrong.
+// Faults of a file. Test for them with errors.Is.
 var (
-	// ErrFormat is wrapped where a file is no Parquet, or is damaged.
+	// ErrFormat is wrapped where a file is not Parquet, or is damaged.
 	ErrFormat = errors.New("parquet: malformed")
-	// ErrEmpty is wrapped where files have no rows.
+	// ErrEmpty is wrapped where all files together have no row.
 	ErrEmpty = errors.New("parquet: no rows")
-	// ErrKind is wrapped where a column is of a type that has no form here: decimals, and times of
-	// 96 bits.
+	// ErrKind is wrapped where a column has a type that this package does not read: decimals, and
+	// times of 96 bits.
 	ErrKind = errors.New("parquet: type of column")
-	// ErrSize is wrapped where a file asks for more memory than Options.MaxPage.
+	// ErrSize is wrapped where a part of a file would take more memory than Options.MaxPage.
 	ErrSize = errors.New("parquet: too large")
 )
 
-// Options says what samples are.
+// Options configure Open.
 type Options struct {
-	Columns []row.Column // of each row; none stand for all
-	Cache   int          // bytes of rows that stay in memory, about; 0 stands for 64 MiB
-	// bytes of a column in a row group, unpacked, of a block of rows, and of the footer; 0 stands
-	// for 1 GiB
+	Columns []row.Column // the wanted columns of each row; none: all columns
+	Cache   int          // about how many bytes of rows stay in memory; 0 stands for 64 MiB
+	// the most bytes of an unpacked column in a row group, of a block of rows, and of the footer; 0
+	// stands for 1 GiB
 	MaxPage int
 }
 
@@ -49,16 +49,16 @@ var (
 	_ data.ValueDataset  = (*set)(nil)
 )
 
-// Open reads the footers of files, whose rows follow each other in the set. The caller closes the
-// set, which several goroutines may use; one of them reads at a time. The error wraps
-// row.ErrColumn where a file lacks a wanted column, and ErrEmpty, ErrFormat, ErrKind or ErrSize.
+// Open reads the footers of files. The set has the rows of one file after the other. Several
+// goroutines may use the set, and one at a time reads a file. The caller closes it. The error wraps
+// row.ErrColumn if a file lacks a wanted column, or ErrEmpty, ErrFormat, ErrKind or ErrSize.
 //
-// The set is a data.ValueDataset. The value of a row is a map[string]any: bool, int64, float64,
-// string and []byte are such, lists of numbers are tensors of the column's type, other lists []any,
-// groups and maps with names map[string]any, and what is not there nil. Dates and times are the
-// numbers in the file. Its Get returns the columns of a row, all of which are numbers or lists of
-// them, in the order of Options.Columns or of their names. The error of both is a *row.Error where
-// the row is no good.
+// The set is a data.ValueDataset. The value of a row is a map[string]any. Its values are bool,
+// int64, float64, string and []byte, and nil for a missing value. A list of numbers is a tensor of
+// the column's dtype, another list is a []any, and a group or a map with string keys is a
+// map[string]any. Dates and times are the numbers in the file. Get returns the columns of a row as
+// tensors, in the order of Options.Columns, or of their names; all of them must be numbers or lists
+// of numbers. For a row that is not a sample, the error of Value and Get is a [*row.Error].
 func Open(o Options, paths ...string) (data.DatasetCloser, error) {
 	if o.Cache == 0 {
 		o.Cache = 64 << 20

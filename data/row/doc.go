@@ -1,10 +1,9 @@
-// Package row says which columns of a table are wanted, and which of its rows is no sample: of
-// lines of JSON, for package jsonl, and of rows of Parquet, for package parquet.
+// Package row has the columns and errors that packages jsonl and parquet share. A [Column] names a
+// wanted column of a table. An [Error] names a row that is not a sample.
 //
 //	columns := []row.Column{{Name: "ids", DType: new(tensor.Int64)}, {Name: "weight", DType: new(tensor.Float32)}}
 //	train, err := jsonl.Open(jsonl.Options{Columns: columns}, "train.jsonl")
 //
-// The trap: a list of numbers becomes a tensor as in torch.tensor: of int64, or of float32 if one
-// of the numbers has a fraction. A column whose rows are now of one kind and now of the other needs
-// a DType.
+// The trap: a list of numbers becomes a tensor as in torch.tensor: Int64, or Float32 if one of the
+// numbers has a fraction. A column that has both kinds of rows needs a DType.
 package row

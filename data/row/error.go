@@ -2,7 +2,7 @@ package row
 
 import "fmt"
 
-// An Error says which line or row of a file is no sample.
+// An Error says which line or row of a file is not a sample, and why.
 type Error struct {
 	Path   string
 	Unit   string // "line", counted from 1 as editors do, or "row", counted from 0

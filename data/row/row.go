@@ -6,16 +6,16 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// What may be wrong with a row.
+// Faults of a row. Test for them with errors.Is.
 var (
-	// ErrColumn is wrapped where a row has no such column.
+	// ErrColumn is wrapped where a row does not have a wanted column.
 	ErrColumn = errors.New("row: no such column")
-	// ErrKind is wrapped where a column has not what it should have.
+	// ErrKind is wrapped where the value of a column has a type that the set does not take.
 	ErrKind = errors.New("row: not of this kind")
 )
 
-// A Column is one that is wanted.
+// A Column is a wanted column of a table.
 type Column struct {
 	Name  string
-	DType *tensor.DType // of the tensors of its numbers, new(tensor.Int64); nil leaves them as they are
+	DType *tensor.DType // dtype for its numbers, such as new(tensor.Int64); nil: as in torch.tensor
 }

@@ -1,5 +1,4 @@
-// Package tokens reads tokenised text as windows of one length: what a language model is trained
-// on.
+// Package tokens reads files of tokenised text as windows of one length, to train language models.
 //
 //	train, err := tokens.Open("train.bin", tokens.Options{Length: 1024})
 //	if err != nil {
@@ -8,9 +7,9 @@
 //	defer train.Close()
 //	loader := data.NewLoader(train, data.Options{BatchSize: 8, Shuffle: true})
 //
-// A sample is Length tokens, and as many that each come one token later: (Length) int64 both, as
-// embeddings and losses take them.
+// A sample is two tensors, (Length) Int64 each: the tokens of a window, and the tokens that follow
+// each of them, which are the targets.
 //
-// The trap: a file without a header does not say of what type its tokens are. Name the DType, and
-// the Vocabulary, so that a wrong one is found out.
+// The trap: a file without a header does not say which dtype its tokens have. Set Options.DType.
+// Set Vocabulary as well, so that a wrong dtype is an error.
 package tokens

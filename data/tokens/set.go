@@ -13,26 +13,27 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// What may be wrong, in an *encoding.FileError or by itself.
+// Faults of a file, in an *encoding.FileError, or of options. Test for them with errors.Is.
 var (
-	// ErrOption is wrapped where an option is of no use.
+	// ErrOption is wrapped where an option is out of range.
 	ErrOption = errors.New("tokens: option")
-	// ErrShort is wrapped where a file has no window.
+	// ErrShort is wrapped where a file has fewer tokens than one window and the next token.
 	ErrShort = errors.New("tokens: fewer tokens than a window and the one after it")
-	// ErrType is wrapped where a file has no tokens of the type that is wanted.
+	// ErrType is wrapped where the elements of a file are not tokens, or its size does not fit the
+	// DType.
 	ErrType = errors.New("tokens: not of a type of tokens")
-	// ErrVocabulary is wrapped where a token is beyond the vocabulary.
+	// ErrVocabulary is wrapped where a token is not below Options.Vocabulary.
 	ErrVocabulary = errors.New("tokens: not in the vocabulary")
 )
 
-// Options says what windows are.
+// Options configure Open.
 type Options struct {
-	Length int // of a window, in tokens
-	Stride int // from the begin of a window to that of the next one; 0 stands for Length
-	// of a file without a header: Uint16, Uint32, Int32 or Int64. Bool, the zero value, stands for
-	// Uint16
+	Length int // tokens in a window
+	Stride int // tokens from the begin of a window to the begin of the next; 0 stands for Length
+	// dtype of a file without a header: Uint16, Uint32, Int32 or Int64. Bool, the zero value, stands
+	// for Uint16
 	DType      tensor.DType
-	Vocabulary int // number of tokens there are; a larger one in a file is an error. 0 leaves them unchecked
+	Vocabulary int // tokens must be below this number; 0 does not check them
 }
 
 // A set is the windows of a file of tokens.
@@ -44,10 +45,10 @@ type set struct {
 
 var _ data.Gatherer = (*set)(nil)
 
-// Open maps a file: an array of numpy of one dimension, if it ends in .npy, or else nothing but
-// tokens in little-endian order, as nanoGPT writes. What is not used is not read. The error is an
-// *encoding.FileError where the file is no good. The caller closes the set, which several
-// goroutines may use. It is a data.Gatherer; a sample is two tensors, (Length) of int64.
+// Open maps a file. A file that ends in .npy is an array of numpy with one dimension. Any other
+// file is little-endian tokens without a header, as nanoGPT writes. The kernel reads the pages that
+// are used. Several goroutines may use the set, which is a data.Gatherer; the caller closes it. The
+// error is an [*encoding.FileError] for a malformed file, or wraps ErrOption.
 func Open(path string, o Options) (data.DatasetCloser, error) {
 	if o.Stride == 0 {
 		o.Stride = o.Length
