@@ -30,8 +30,8 @@ var (
 type Options struct {
 	Length int // tokens in a window
 	Stride int // tokens from the begin of a window to the begin of the next; 0 stands for Length
-	// dtype of a file without a header: Uint16, Uint32, Int32 or Int64. Bool, the zero value, stands
-	// for Uint16
+	// dtype of a file without a header: Uint16, Uint32, Int32 or Int64. Bool, the zero value,
+	// stands for Uint16
 	DType      tensor.DType
 	Vocabulary int // tokens must be below this number; 0 does not check them
 }
