@@ -37,6 +37,7 @@ const maxStrangers = 64
 // by several goroutines.
 type Listener[T any] struct {
 	key   []byte
+	who   []meetingOption
 	sock  *sys.Listener
 	joins *shm.Listener // nil if the domain cannot be joined
 
@@ -50,11 +51,13 @@ type Listener[T any] struct {
 	next *Conn[T] // that Poll has found
 }
 
-// Listen lets other processes of this machine connect by Dial if they know the key. addr is "@" and
-// a name, which is gone with the process, or the path of a socket, which Close removes; what a
-// killed process has left there is removed by Listen. For other machines there is package
-// manager/remote. The caller closes the listener.
-func Listen[T any](addr string, key []byte) (*Listener[T], error) {
+// Listen lets other processes of this machine connect by Dial if they know the key and are of this
+// user, or of any with AnyUser. The proof of the key is of no use to a process that only passes it
+// on, unless the two that meet are in different PID namespaces. addr is "@" and a name, which is
+// gone with the process, or the path of a socket, which Close removes; what a killed process has
+// left there is removed by Listen. For other machines there is package manager/remote. The caller
+// closes the listener.
+func Listen[T any](addr string, key []byte, who ...meetingOption) (*Listener[T], error) {
 	if len(key) == 0 {
 		return nil, fmt.Errorf("listen: %w: it is empty", ErrKey)
 	}
@@ -69,7 +72,7 @@ func Listen[T any](addr string, key []byte) (*Listener[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener[T]{key: key, sock: sock, strangers: sys.NewStrangers(maxStrangers),
+	l := &Listener[T]{key: key, who: who, sock: sock, strangers: sys.NewStrangers(maxStrangers),
 		met: make(chan *Conn[T])}
 	if l.joins, err = d.Listen(shm.ListenOptions{}); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, errors.Join(err, sock.Close())
@@ -155,6 +158,9 @@ func (l *Listener[T]) Close() error {
 
 func (l *Listener[T]) meet(c *sys.Conn) {
 	uid, _, err := sys.PeerUID(c)
+	if err == nil {
+		err = welcome(c, l.who)
+	}
 	if err != nil {
 		c.Close()
 		return

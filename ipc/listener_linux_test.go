@@ -1,6 +1,7 @@
 package ipc_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,24 @@ func beStrange(text string) error {
 		<-ctx.Done()
 		return nil
 	}
+	if to, ok := strings.CutPrefix(mode, "relay "); ok {
+		return relay(ctx, addr, to)
+	}
+	if mode == "dial any user" {
+		if err := ownDomain(); err != nil {
+			return err
+		}
+		_, err := ipc.Dial[word](ctx, addr, meetingKey)
+		fmt.Print("!")
+		if !errors.Is(err, shm.ErrUser) {
+			return fmt.Errorf("a listener of another user: %w", err)
+		}
+		c, err := ipc.Dial[word](ctx, addr, meetingKey, ipc.AnyUser)
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.Send(ctx, word{Text: "from another user"}), c.Close())
+	}
 	if mode == "listener" {
 		if err := ownDomain(); err != nil {
 			return err
@@ -110,6 +129,49 @@ func ownDomain() error {
 	d, err := shm.New(shm.Options{Budget: 256 << 20, Reserve: 256 << 20})
 	shm.SetDefault(d)
 	return err
+}
+
+// prove proves the key of the tests to a listener.
+func prove(s *sys.Conn) error {
+	bound, err := link.ClientBinding(s)
+	if err != nil {
+		return err
+	}
+	return link.Client(s, meetingKey, bound)
+}
+
+// relay listens at an address and passes on what comes to another one, and back. It knows no key,
+// and changes a word of what passes.
+func relay(ctx context.Context, from, to string) error {
+	l, err := sys.ListenAnew(from)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	fmt.Print("!")
+	for {
+		front, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		back, err := sys.Dial(ctx, to)
+		if err != nil {
+			return err
+		}
+		pass := func(to, from *sys.Conn) {
+			defer to.Close()
+			b := make([]byte, 1<<16)
+			for {
+				n, err := from.Read(b)
+				if err != nil {
+					return
+				}
+				to.Write(bytes.ReplaceAll(b[:n], []byte("true story"), []byte("tall story")))
+			}
+		}
+		go pass(back, front)
+		go pass(front, back)
+	}
 }
 
 func outsider(t *testing.T, addr, mode string) *exec.Cmd {
@@ -226,7 +288,7 @@ func TestDial_WrongOnesDoNotMeet(t *testing.T) {
 	}
 	s, err := sys.Dial(t.Context(), l.Addr())
 	check(t, err)
-	check(t, link.Client(s, meetingKey, nil))
+	check(t, prove(s))
 	odd := link.NewConn(s, 1<<30)
 	check(t, odd.Send(ctx, 'A', []byte("no answer")))
 	for err == nil {
@@ -377,7 +439,7 @@ func TestListener_OneUserPushesOutNoOthers(t *testing.T) {
 	check(t, err)
 	defer c.Close()
 	check(t, slow.SetDeadline(time.Now().Add(time.Minute)))
-	check(t, link.Client(slow, meetingKey, nil))
+	check(t, prove(slow))
 }
 
 // The listener's process stands still while so many connect that the kernel takes no more.
@@ -407,5 +469,59 @@ func TestDial_WaitsWhereTooManyHaveCalled(t *testing.T) {
 	time.AfterFunc(10*time.Millisecond, func() { cmd.Process.Signal(syscall.SIGCONT) })
 	c, err := ipc.Dial[word](ctx, addr, meetingKey)
 	check(t, err)
+	check(t, c.Close())
+}
+
+// A relay that does not know the key passes on what both sides say, and could change what comes
+// after the proof, if the proof were of no connection in particular.
+func TestDial_FindsOutARelay(t *testing.T) {
+	shared(t)
+	ctx := watched(t)
+	l := listen[word](t, abstract(t))
+	met := make(chan string, 1)
+	go func() {
+		c, err := l.Accept(ctx)
+		if err != nil {
+			return
+		}
+		w, _ := c.Recv(ctx)
+		met <- w.Text
+		c.Close()
+	}()
+	between := abstract(t) + "/relay"
+	ready(t, between, "relay "+l.Addr(), nil)
+	c, err := ipc.Dial[word](ctx, between, meetingKey)
+	if err == nil {
+		check(t, c.Send(ctx, word{Text: "a true story"}))
+		t.Fatalf("the relay is not found out, and the other side hears %q", <-met)
+	}
+	wantErr(t, err, ipc.ErrKey)
+}
+
+func TestListener_OtherUsersOnlyWhereTheyAreWanted(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to connect as another user")
+	}
+	shared(t)
+	ctx := watched(t)
+	nobody := &syscall.Credential{Uid: 65534, NoSetGroups: true}
+	own := listen[word](t, abstract(t)+"/own")
+	ready(t, own.Addr(), "dial any user", nobody)
+	brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	if c, err := own.Accept(brief); err == nil {
+		c.Close()
+		t.Error("another user's process is let in")
+	}
+	l, err := ipc.Listen[word](abstract(t), meetingKey, ipc.AnyUser)
+	check(t, err)
+	defer func() { check(t, l.Close()) }()
+	ready(t, l.Addr(), "dial any user", nobody)
+	c, err := l.Accept(ctx)
+	check(t, err)
+	w, err := c.Recv(ctx)
+	if err != nil || w.Text != "from another user" || c.Shared() {
+		t.Errorf("%q, %v", w.Text, err)
+	}
 	check(t, c.Close())
 }

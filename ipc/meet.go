@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/link"
@@ -43,20 +45,21 @@ type parcel struct {
 	Blocks []uint64
 }
 
-// Dial connects to the Listener at addr. The error wraps ErrKey, ErrPeer, ErrType or
-// syscall.ECONNREFUSED where that is why. The caller closes the connection.
+// Dial connects to the Listener at addr, of this user unless AnyUser says otherwise. The error
+// wraps ErrKey, ErrPeer, ErrType, shm.ErrUser or syscall.ECONNREFUSED where that is why. The caller
+// closes the connection.
 //
 // A process that has no domain yet joins the listener's, which is its default domain then, for
 // good.
-func Dial[T any](ctx context.Context, addr string, key []byte) (*Conn[T], error) {
-	c, err := dial[T](ctx, addr, key)
+func Dial[T any](ctx context.Context, addr string, key []byte, who ...meetingOption) (*Conn[T], error) {
+	c, err := dial[T](ctx, addr, key, who)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", addr, err)
 	}
 	return c, nil
 }
 
-func dial[T any](ctx context.Context, addr string, key []byte) (_ *Conn[T], err error) {
+func dial[T any](ctx context.Context, addr string, key []byte, who []meetingOption) (_ *Conn[T], err error) {
 	if err := wire.Check[T](); err != nil {
 		return nil, err
 	}
@@ -66,8 +69,15 @@ func dial[T any](ctx context.Context, addr string, key []byte) (_ *Conn[T], err 
 	if err != nil {
 		return nil, err
 	}
+	bound, err := link.ClientBinding(s)
+	if err == nil {
+		err = welcome(s, who)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	stop := context.AfterFunc(ctx, func() { s.SetDeadline(time.Unix(1, 0)) })
-	err = link.Client(s, key, nil)
+	err = link.Client(s, key, bound)
 	if !stop() && err != nil {
 		err = errors.Join(context.Cause(ctx), err)
 	}
@@ -81,6 +91,28 @@ func dial[T any](ctx context.Context, addr string, key []byte) (_ *Conn[T], err 
 		m.Close()
 	}
 	return c, err
+}
+
+// A meetingOption is what Listen and Dial may be told.
+type meetingOption int
+
+// AnyUser has Listen or Dial accept processes of every user that know the key. Otherwise both
+// accept those of this user alone: the kernel says whose a process is before anything is said.
+// Users who meet share no memory, values go by copy. Without it another user's process is refused,
+// and so is one of a user namespace in which this user has no number.
+const AnyUser meetingOption = 1
+
+// welcome returns an error if the process at the other end is of another user, and that is not
+// wanted.
+func welcome(s *sys.Conn, who []meetingOption) error {
+	if slices.Contains(who, AnyUser) {
+		return nil
+	}
+	uid, _, err := sys.PeerUID(s)
+	if err == nil && uid != os.Getuid() {
+		err = fmt.Errorf("%w: user %d; see ipc.AnyUser", shm.ErrUser, uid)
+	}
+	return err
 }
 
 // accepted is the caller's part after the handshake.
@@ -139,7 +171,10 @@ func (l *Listener[T]) receive(s *sys.Conn) (*Conn[T], error) {
 	ctx, cancel := context.WithTimeout(l.ctx, meetingTime)
 	defer cancel()
 	s.SetDeadline(time.Now().Add(meetingTime))
-	err := link.Server(s, l.key, nil)
+	bound, err := link.ServerBinding(s)
+	if err == nil {
+		err = link.Server(s, l.key, bound)
+	}
 	l.strangers.Leave(s)
 	if err != nil {
 		return nil, err

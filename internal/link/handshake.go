@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,8 @@ import (
 )
 
 var (
-	// ErrKey is returned on both sides when they do not have the same key.
+	// ErrKey is returned on both sides when they do not have the same key, or somebody between them
+	// has passed the proof of it on.
 	ErrKey = errors.New("link: wrong key")
 	// ErrPeer is returned when the other side does not speak this protocol, or another version of
 	// it.
@@ -21,40 +23,44 @@ var (
 
 // Note [Handshake]
 //
-//	server   hello 8 | nonce 32
-//	client   hello 8 | nonce 32 | proof 32
+//	server   hello 8 | place 8 | nonce 32
+//	client   hello 8 | place 8 | nonce 32 | proof 32
 //	server   status 1 | proof 32         status 0, or 1 and zeroes
 //
-// A proof is HMAC-SHA256 by the key of: the name of the side that proves it, the server's nonce,
-// the client's nonce, the binding. The names of the two sides keep one side's proof from being sent
-// back to it, the nonces keep an old one from being used again, and the binding, which on TLS is a
-// secret of this very connection, keeps a proof from being passed on by somebody in the middle.
+// A proof is HMAC-SHA256 by the key of: the name of the side that proves it, the server's place and
+// nonce, those of the client, the binding. The names of the two sides keep one side's proof from
+// being sent back to it, the nonces keep an old one from being used again, and the binding keeps a
+// proof from being passed on by somebody in the middle: in TLS it is a secret of this very
+// connection, on a Unix socket it names the processes at its two ends, if they are in one place.
 const (
+	placeSize = 8
 	nonceSize = 32
+	saidSize  = placeSize + nonceSize // what a side says of itself
 	proofSize = sha256.Size
 )
 
-var helloBytes = []byte{'s', 'h', 'o', 'a', 'l', 'L', 3, 0} // the last two are the version, little-endian
+var helloBytes = []byte{'s', 'h', 'o', 'a', 'l', 'L', 4, 0} // the last two are the version, little-endian
 
 // Server proves the key to the client at the other end of rw, and has it proven. The caller sets a
 // deadline.
-func Server(rw io.ReadWriter, key, binding []byte) error {
+func Server(rw io.ReadWriter, key []byte, bound Binding) error {
 	if err := usable(key); err != nil {
 		return err
 	}
-	ours, err := nonce()
+	ours, err := bound.said()
 	if err != nil {
 		return err
 	}
 	if _, err := rw.Write(append(bytes.Clone(helloBytes), ours...)); err != nil {
 		return fmt.Errorf("greet the client: %w", err)
 	}
-	answer := make([]byte, len(helloBytes)+nonceSize+proofSize)
+	answer := make([]byte, len(helloBytes)+saidSize+proofSize)
 	if err := read(rw, answer); err != nil {
 		return err
 	}
-	theirs := answer[len(helloBytes) : len(helloBytes)+nonceSize]
-	if !hmac.Equal(answer[len(helloBytes)+nonceSize:], proof(key, "client", ours, theirs, binding)) {
+	theirs, proven := answer[len(helloBytes):][:saidSize], answer[len(helloBytes)+saidSize:]
+	binding := bound.with(placeOf(theirs))
+	if !hmac.Equal(proven, proof(key, "client", ours, theirs, binding)) {
 		rw.Write(append([]byte{1}, make([]byte, proofSize)...)) // so that the client can say why
 		return ErrKey
 	}
@@ -63,19 +69,20 @@ func Server(rw io.ReadWriter, key, binding []byte) error {
 }
 
 // Client is the other side of Server.
-func Client(rw io.ReadWriter, key, binding []byte) error {
+func Client(rw io.ReadWriter, key []byte, bound Binding) error {
 	if err := usable(key); err != nil {
 		return err
 	}
-	greeting := make([]byte, len(helloBytes)+nonceSize)
+	greeting := make([]byte, len(helloBytes)+saidSize)
 	if err := read(rw, greeting); err != nil {
 		return err
 	}
 	theirs := greeting[len(helloBytes):]
-	ours, err := nonce()
+	ours, err := bound.said()
 	if err != nil {
 		return err
 	}
+	binding := bound.with(placeOf(theirs))
 	answer := append(bytes.Clone(helloBytes), ours...)
 	if _, err := rw.Write(append(answer, proof(key, "client", theirs, ours, binding)...)); err != nil {
 		return fmt.Errorf("answer the server: %w", err)
@@ -111,10 +118,13 @@ func read(r io.Reader, b []byte) error {
 	return nil
 }
 
-func nonce() ([]byte, error) {
-	b := make([]byte, nonceSize)
-	return b, sys.Random(b)
+// said is what a side says of itself: its place and a new nonce.
+func (b Binding) said() ([]byte, error) {
+	said := binary.LittleEndian.AppendUint64(make([]byte, 0, saidSize), b.place)[:saidSize]
+	return said, sys.Random(said[placeSize:])
 }
+
+func placeOf(said []byte) uint64 { return binary.LittleEndian.Uint64(said) }
 
 func proof(key []byte, who string, server, client, binding []byte) []byte {
 	h := hmac.New(sha256.New, key)

@@ -43,11 +43,11 @@ func shake(t testing.TB, server, client, sb, cb string) (serr, cerr error) {
 	a, b := pair(t)
 	done := make(chan error)
 	go func() {
-		err := link.Server(a, []byte(server), []byte(sb))
+		err := link.Server(a, []byte(server), link.Bound([]byte(sb)))
 		a.Close()
 		done <- err
 	}()
-	cerr = link.Client(b, []byte(client), []byte(cb))
+	cerr = link.Client(b, []byte(client), link.Bound([]byte(cb)))
 	b.Close()
 	return <-done, cerr
 }
@@ -73,8 +73,8 @@ func TestBothSidesProveTheKey(t *testing.T) {
 func TestAProofSentBackIsNone(t *testing.T) {
 	a, b := pair(t)
 	go func() {
-		a.Write(append([]byte("shoalL\x03\x00"), make([]byte, 32)...))
-		answer := make([]byte, 8+32+32)
+		a.Write(append([]byte("shoalL\x04\x00"), make([]byte, 8+32)...))
+		answer := make([]byte, 8+8+32+32)
 		for n := 0; n < len(answer); {
 			m, err := a.Read(answer[n:])
 			if err != nil {
@@ -82,18 +82,19 @@ func TestAProofSentBackIsNone(t *testing.T) {
 			}
 			n += m
 		}
-		a.Write(append([]byte{0}, answer[40:]...))
+		a.Write(append([]byte{0}, answer[48:]...))
 	}()
-	wantErr(t, link.Client(b, []byte("key"), nil), link.ErrKey)
+	wantErr(t, link.Client(b, []byte("key"), link.Binding{}), link.ErrKey)
 }
 
 func TestWhoSpeaksOtherwiseIsNoPeer(t *testing.T) {
 	for _, text := range []string{"", "sho", "HTTP/1.1 400 Bad Request\r\n\r\n with more",
 		"shoalL\x01\x00" + string(make([]byte, 100)),
-		"shoalL\x02\x00" + string(make([]byte, 100)), "shoalL\x03\x00short"} {
+		"shoalL\x02\x00" + string(make([]byte, 100)), "shoalL\x03\x00" + string(make([]byte, 100)),
+		"shoalL\x04\x00short"} {
 		a, b := pair(t)
 		go func() { a.Write([]byte(text)); a.Close() }()
-		wantErr(t, link.Client(b, []byte("key"), nil), link.ErrPeer)
+		wantErr(t, link.Client(b, []byte("key"), link.Binding{}), link.ErrPeer)
 	}
 }
 
@@ -244,12 +245,12 @@ func FuzzHandshake(f *testing.F) {
 		if !server {
 			spoiled.Conn = b
 		}
-		run := func(c net.Conn, side func(rw io.ReadWriter, key, binding []byte) error) error {
+		run := func(c net.Conn, side func(io.ReadWriter, []byte, link.Binding) error) error {
 			defer c.Close()
 			if c == spoiled.Conn {
-				return side(spoiled, key, binding)
+				return side(spoiled, key, link.Bound(binding))
 			}
-			return side(c, key, binding)
+			return side(c, key, link.Bound(binding))
 		}
 		done := make(chan error)
 		go func() { done <- run(a, link.Server) }()
@@ -297,12 +298,12 @@ func (s *spoiler) Write(p []byte) (int, error) {
 
 // FuzzBytes plays both sides against arbitrary bytes, which prove nothing.
 func FuzzBytes(f *testing.F) {
-	f.Add([]byte("shoalL\x03\x00" + string(make([]byte, 64))))
+	f.Add([]byte("shoalL\x04\x00" + string(make([]byte, 72))))
 	f.Add([]byte("GET /"))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		for _, side := range []func(*replay) error{
-			func(r *replay) error { return link.Server(r, []byte("key"), nil) },
-			func(r *replay) error { return link.Client(r, []byte("key"), nil) },
+			func(r *replay) error { return link.Server(r, []byte("key"), link.Binding{}) },
+			func(r *replay) error { return link.Client(r, []byte("key"), link.Binding{}) },
 		} {
 			if err := side(&replay{Reader: *bytes.NewReader(stream)}); !errors.Is(err, link.ErrKey) &&
 				!errors.Is(err, link.ErrPeer) {

@@ -296,13 +296,7 @@ func answerOf(status byte) []byte {
 }
 
 // namespace returns the number of one of this process's namespaces, or 0.
-func namespace(kind string) (n uint64) {
-	link, err := os.Readlink("/proc/self/ns/" + kind)
-	if err == nil {
-		fmt.Sscanf(link, kind+":[%d]", &n)
-	}
-	return n
-}
+func namespace(kind string) uint64 { return sys.Namespace(kind) }
 
 // listeners are those of a domain.
 type listeners struct {

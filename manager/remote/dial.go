@@ -58,7 +58,7 @@ func dial(ctx context.Context, addr string, config *tls.Config, key []byte) (_ m
 	if err != nil {
 		return nil, err
 	}
-	return s, link.Client(s, key, b)
+	return s, link.Client(s, key, link.Bound(b))
 }
 
 // notTLS reports whether what answers does not speak TLS at all.

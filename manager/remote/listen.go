@@ -133,7 +133,7 @@ func (l *Listener) prove(c net.Conn) (*tls.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := link.Server(s, l.key, b); err != nil {
+	if err := link.Server(s, l.key, link.Bound(b)); err != nil {
 		return nil, err
 	}
 	return s, c.SetDeadline(time.Time{})

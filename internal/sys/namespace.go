@@ -1,0 +1,16 @@
+package sys
+
+import (
+	"fmt"
+	"os"
+)
+
+// Namespace returns the number of this process's namespace of a kind, such as net or pid, 0 if it
+// cannot be read.
+func Namespace(kind string) (n uint64) {
+	link, err := os.Readlink("/proc/self/ns/" + kind)
+	if err == nil {
+		fmt.Sscanf(link, kind+":[%d]", &n)
+	}
+	return n
+}
