@@ -366,3 +366,19 @@ func TestRegression_S4_1_EmptyViewsBehindTheirMemoryTravel(t *testing.T) {
 	}
 	check(t, errors.Join(got.Close(), v.Close(), x.Close()))
 }
+
+// The numbers of dtypes travel, so PROTOCOL.md has all of them.
+func TestDType_NumbersAreThoseOfTheProtocol(t *testing.T) {
+	b, err := os.ReadFile("../PROTOCOL.md")
+	check(t, err)
+	page, n := strings.Join(strings.Fields(string(b)), " "), 0
+	for d := tensor.Bool; !strings.HasPrefix(d.String(), "dtype("); d++ {
+		n++
+		if want := fmt.Sprintf(" %d %s", d, d); !strings.Contains(page, want+",") && !strings.Contains(page, want+".") {
+			t.Errorf("PROTOCOL.md has no%s", want)
+		}
+	}
+	if n != 17 {
+		t.Errorf("%d dtypes, want 17", n)
+	}
+}
