@@ -10,7 +10,7 @@ import (
 
 // A Queue is both ends of a first-in-first-out queue of values of type T, for any number of senders
 // and receivers in any processes of the domain. Each value is received once, and the values of one
-// sender in their order.
+// sender in their order. Receivers that wait in several processes are woken in turns.
 //
 // A process that has a *Queue has both ends. Give a Sender to those that only put and a Receiver to
 // those that only get: then receivers learn that all senders are gone, also when those were killed.

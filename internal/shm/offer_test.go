@@ -3,6 +3,8 @@ package shm_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
@@ -85,5 +87,50 @@ func TestWait_DeadlineEndsTheWaitAndNotTheTry(t *testing.T) {
 		check(t, r.TryPut(nil, nil, false))
 		end(errors.New("enough"))
 		check(t, <-got)
+	})
+}
+
+// Receivers that all wait for the next message take turns. One in four of the messages is each
+// one's share; what counts here is that none of them starves, since a receiver that comes to wait
+// may find the message that another one was woken for.
+func TestWait_ReceiversTakeTurns(t *testing.T) {
+	const receivers, messages = 4, 80
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		ctx := watchdog(t)
+		r, s, v := newRing(t, f.first, 1)
+		var got [receivers]atomic.Int32
+		var all []<-chan error
+		var seats []int
+		for i := range receivers {
+			d := f.join()
+			theirs := open(t, d, r.Handle(), s, v)
+			seats = append(seats, d.Seat())
+			all = append(all, async(func() error {
+				for {
+					if err := theirs.Get(ctx, new(shm.Message)); err != nil {
+						return err
+					}
+					got[i].Add(1)
+				}
+			}))
+		}
+		for range messages {
+			for _, seat := range seats {
+				eventually(t, "not all wait", func() bool { return r.Asks(seat) })
+			}
+			check(t, r.Put(ctx, nil, nil, false))
+		}
+		r.Finish()
+		for _, a := range all {
+			wantIs(t, <-a, shm.ErrFinished)
+		}
+		counts := make([]int32, receivers)
+		for i := range got {
+			counts[i] = got[i].Load()
+		}
+		t.Log(counts)
+		if least := slices.Min(counts); least < messages/receivers/4 {
+			t.Errorf("%v of %d messages", counts, messages)
+		}
 	})
 }

@@ -106,7 +106,7 @@ func (r *Ring) next(l *lane) (*slot, uint64, error) {
 			}
 		case w.lap() == lap && st == slotSkip:
 			if s.word.CAS(w, makeSlotWord(lap+1, slotEmpty, 0)) {
-				r.d.wakeOne(&r.hdr.notFull) // a hole is room too
+				r.d.wakeOne(&r.hdr.notFull, r.d.seat) // a hole is room too
 			}
 			r.hdr.head.CAS(tk, tk+1)
 		case w.lap() > lap, w.lap() == lap && st == slotReading:

@@ -26,6 +26,10 @@ type waitQueue struct {
 	queue   []chan struct{}
 	napper  chan struct{} // of who naps, or did
 
+	// woken is the seat that this process last woke for it. The next one in the table is next:
+	// those that wait take turns, so the one that has waited longest is woken.
+	woken atomic.Int32
+
 	ringing atomic.Int32 // goroutines in rung
 	rewoken atomic.Bool  // there is a timer
 	closed  atomic.Bool
@@ -201,7 +205,7 @@ func (l *waitQueue) leave() {
 	defer in.unlock()
 	l.bits[l.d.word].AndNot(l.d.bit)
 	l.d.park.rung()
-	l.d.wakeOne(l.bits)
+	l.d.wakeOne(l.bits, l.d.seat)
 }
 
 func (l *waitQueue) wakeAll() {

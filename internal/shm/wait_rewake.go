@@ -14,7 +14,13 @@ func (l *waitQueue) rewake() {
 	if l.d == nil {
 		return // of the board: nobody waits for a name
 	}
-	if l.d.wakeOne(l.bits) && !(crashing && controlled()) && l.rewoken.CompareAndSwap(false, true) {
+	last := int(l.woken.Load())
+	seat, woken := l.d.wakeOne(l.bits, last)
+	if !woken {
+		return
+	}
+	l.woken.Store(int32(seat))
+	if seat != l.d.seat && !(crashing && controlled()) && l.rewoken.CompareAndSwap(false, true) {
 		time.AfterFunc(rewakeTime, l.rewakeAgain)
 	}
 }

@@ -15,28 +15,38 @@ func empty(bitmap *[ownWords]Word) bool {
 	return bitmap[0].Load()|bitmap[1].Load()|bitmap[2].Load()|bitmap[3].Load() == 0
 }
 
-// ringOne rings one participant of the bitmap, if there is one, and clears its bit. It reports
-// whether it was another one than this.
-func (d *Domain) wakeOne(bitmap *[ownWords]Word) bool { return !empty(bitmap) && d.ringNext(bitmap) }
+// wakeOne wakes one participant of the bitmap, if there is one, and clears its bit: the next one
+// after the seat last, round the table. It returns its seat.
+func (d *Domain) wakeOne(bitmap *[ownWords]Word, last int) (seat int, woken bool) {
+	if empty(bitmap) {
+		return last, false
+	}
+	return d.wakeNext(bitmap, last)
+}
 
 // Only the participant whose CAS clears a bit rings for it: so one message wakes one waiter, and a
 // bit that stands means that nobody has rung.
-func (d *Domain) ringNext(bitmap *[ownWords]Word) bool {
-	for i := range bitmap {
-		w := &bitmap[(d.word+i)%ownWords]
+func (d *Domain) wakeNext(bitmap *[ownWords]Word, last int) (seat int, woken bool) {
+	for i := range ownWords + 1 { // the word of last twice: its upper part first, and all of it at the end
+		at := (last/64 + i) % ownWords
+		w := &bitmap[at]
 		for v := w.Load(); v != 0; v = w.Load() {
-			bit := v & -v
-			if after := v &^ (d.bit<<1 - 1); i == 0 && after != 0 {
-				bit = after & -after // the next one after us, so that nobody starves
+			choice := v
+			if i == 0 {
+				choice &^= 2<<(last%64) - 1
 			}
+			if choice == 0 {
+				break
+			}
+			bit := choice & -choice
 			if w.CAS(v, v&^bit) {
-				seat := (d.word+i)%ownWords*64 + bits.TrailingZeros64(bit)
+				seat := at*64 + bits.TrailingZeros64(bit)
 				d.wakeSeat(seat)
-				return seat != d.seat
+				return seat, true
 			}
 		}
 	}
-	return false
+	return last, false
 }
 
 // ringBits rings every participant of the bitmap, and clears it. It does so once: a process that is
