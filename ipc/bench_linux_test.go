@@ -3,7 +3,9 @@ package ipc_test
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal/ipc"
 )
@@ -70,4 +72,52 @@ var counter = newRole("counter", func(ctx context.Context, c *counting) error {
 		got += n
 	}
 	return c.Done.Put(ctx, c.Most)
+})
+
+// BenchmarkBarrier is a turn of a barrier of so many processes, for each of them: by the clock, and
+// the time of their processors.
+func BenchmarkBarrier(b *testing.B) {
+	d := shared(b)
+	for _, n := range []int{8, 32} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			barrier, err := ipc.NewBarrier(n + 1)
+			check(b, err)
+			defer barrier.Close()
+			cmds := make([]*exec.Cmd, n)
+			for i := range cmds {
+				cmds[i] = turner.start(b, d, &turning{barrier, b.N})
+			}
+			_, err = barrier.Wait(b.Context()) // all are there
+			check(b, err)
+			b.ResetTimer()
+			for range b.N {
+				_, err := barrier.Wait(b.Context())
+				check(b, err)
+			}
+			b.StopTimer()
+			var used time.Duration
+			for _, cmd := range cmds {
+				check(b, cmd.Wait())
+				used += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/process")
+			b.ReportMetric(float64(used.Nanoseconds())/float64(b.N*n), "cpu-ns/process")
+		})
+	}
+}
+
+type turning struct {
+	Barrier *ipc.Barrier
+	Turns   int
+}
+
+// turner takes part in so many turns, and in the one in which all come.
+var turner = newRole("turner", func(ctx context.Context, c *turning) error {
+	defer c.Barrier.Close()
+	for range c.Turns + 1 {
+		if _, err := c.Barrier.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 })
