@@ -8,12 +8,16 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A File is a file that is being written beside the one whose place it will take.
 type File struct {
 	*os.File
-	path string
+	path    string
+	unnamed bool // it gets its name when it is whole
 }
 
 // unfinished are the files that have not taken their places.
@@ -29,7 +33,7 @@ func DiscardAll() {
 	unfinished.Lock()
 	defer unfinished.Unlock()
 	for f := range unfinished.files {
-		os.Remove(f.Name())
+		f.remove()
 	}
 	clear(unfinished.files)
 }
@@ -48,33 +52,98 @@ func (f *File) finish(do func() error) error {
 	return err
 }
 
-// Create makes a file of another name in the directory of path. It takes path's place by Commit,
-// and is removed by Discard. Its permissions are as if it were written in its place: what the file
-// that is there allows, or else what the umask leaves.
+// Create makes a file in the directory of path, without a name where the file system has such
+// files, so that a program that is killed leaves nothing, and otherwise of a hidden one. It takes
+// path's place by Commit, and is removed by Discard. Its permissions are as if it were written in
+// its place: what the file that is there allows, or else what the umask leaves.
+//
+// Where path is a symbolic link, what it points to is replaced, and the link stays. A path of
+// something else than a file, a FIFO say, is an error, as is a link that leads nowhere.
 func Create(path string) (*File, error) {
-	other := "." + filepath.Base(path) + "." + strconv.FormatUint(rand.Uint64(), 36)
-	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), other), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	place, old, err := placeOf(path)
 	if err != nil {
 		return nil, fmt.Errorf("save %s: %w", path, err)
 	}
-	if old, err := os.Stat(path); err == nil && old.Mode().IsRegular() {
-		f.Chmod(old.Mode().Perm()) // where a file system has no modes there is nothing to keep
+	dir, other := filepath.Dir(place), "."+filepath.Base(place)+"."+strconv.FormatUint(rand.Uint64(), 36)
+	file := &File{path: place, unnamed: true}
+	if file.File, err = sys.OpenUnnamed(dir, other); err != nil {
+		file.unnamed = false
+		file.File, err = os.OpenFile(filepath.Join(dir, other), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	}
-	file := &File{File: f, path: path}
+	if err != nil {
+		return nil, fmt.Errorf("save %s: %w", path, err)
+	}
+	if old != nil {
+		file.Chmod(old.Mode().Perm()) // where a file system has no modes there is nothing to keep
+	}
 	unfinished.Lock()
 	defer unfinished.Unlock()
 	unfinished.files[file] = true
 	return file, nil
 }
 
-// Commit sees to it that the file is on disk, and gives it its place. On an error it is removed.
+var errNoFile = errors.New("what is there is not a regular file; remove it, or choose another path")
+
+// placeOf returns the path of the file that is to be replaced, which is at the end of symbolic
+// links, and what is there, nil for nothing.
+func placeOf(path string) (string, os.FileInfo, error) {
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode()&os.ModeSymlink != 0 {
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return "", nil, err
+		}
+		info, err = os.Lstat(path)
+	}
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return path, nil, nil
+	case err != nil:
+		return "", nil, err
+	case !info.Mode().IsRegular():
+		return "", nil, errNoFile
+	}
+	return path, info, nil
+}
+
+// Commit sees to it that the file and its name are on disk, and gives it its place. On an error it
+// is removed.
 func (f *File) Commit() error {
-	err := errors.Join(f.Sync(), f.Close())
+	err := f.Sync()
 	if err == nil {
-		err = f.finish(func() error { return os.Rename(f.Name(), f.path) })
+		err = f.finish(f.settle)
+	}
+	if err == nil {
+		err = f.Close()
 	}
 	if err != nil {
 		return fmt.Errorf("save %s: %w", f.path, errors.Join(err, f.Discard()))
+	}
+	if err := syncDir(filepath.Dir(f.path)); err != nil {
+		return fmt.Errorf("save %s: it is in its place, which is not on disk yet: %w", f.path, err)
+	}
+	return nil
+}
+
+// settle gives the file its name, if it has none yet, and its place.
+func (f *File) settle() error {
+	if f.unnamed {
+		if err := sys.LinkUnnamed(f.File); err != nil {
+			return err
+		}
+		f.unnamed = false
+	}
+	return os.Rename(f.Name(), f.path)
+}
+
+// syncDir writes a directory to disk, where its file system can do that.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil // a directory that may be written to and not read
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
+		return err
 	}
 	return nil
 }
@@ -82,10 +151,17 @@ func (f *File) Commit() error {
 // Discard removes the file, unless it was committed.
 func (f *File) Discard() error {
 	f.Close()
-	if err := f.finish(func() error { return os.Remove(f.Name()) }); err != errDiscarded {
+	if err := f.finish(f.remove); err != errDiscarded {
 		return err
 	}
 	return nil
+}
+
+func (f *File) remove() error {
+	if f.unnamed {
+		return nil
+	}
+	return os.Remove(f.Name())
 }
 
 // Write calls write with a new file, which then takes the place of the one at path. On an error

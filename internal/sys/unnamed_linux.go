@@ -1,0 +1,32 @@
+package sys
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// OpenUnnamed opens a file in dir that has no name until LinkUnnamed gives it one, so that a killed
+// program leaves nothing. It fails where the file system has no such files, and without /proc.
+func OpenUnnamed(dir, name string) (*os.File, error) {
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		return nil, err
+	}
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), filepath.Join(dir, name)), nil
+}
+
+// LinkUnnamed gives a file of OpenUnnamed its name.
+func LinkUnnamed(f *os.File) error {
+	from := fmt.Sprint("/proc/self/fd/", f.Fd())
+	err := unix.Linkat(unix.AT_FDCWD, from, unix.AT_FDCWD, f.Name(), unix.AT_SYMLINK_FOLLOW)
+	if err != nil {
+		return &os.LinkError{Op: "link", Old: from, New: f.Name(), Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package sys
+
+import "os"
+
+// OpenUnnamed needs Linux.
+func OpenUnnamed(_, _ string) (*os.File, error) { return nil, unsupported("a file without a name") }
+
+// LinkUnnamed needs Linux.
+func LinkUnnamed(*os.File) error { return unsupported("a file without a name") }
