@@ -3,7 +3,7 @@ KILLS ?= 1000
 PYTHON ?= $(if $(wildcard $(HOME)/.cache/shoal/interop/torch/bin/python),$(HOME)/.cache/shoal/interop/torch/bin/python,python3)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
 
-.PHONY: test check race crashpoints storm schedules model fuzz lint bench interop interop-full userscripts loader pictures ptxas gpu gpu-build
+.PHONY: test check race crashpoints storm scribbles schedules model fuzz lint bench interop interop-full userscripts loader pictures ptxas gpu gpu-build
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go vet ./...
@@ -20,6 +20,9 @@ crashpoints: ## kill a process before and after every write to shared memory
 
 storm: ## kill processes at random under load
 	go run -tags shoalcrash ./internal/crashtest storm -kills $(KILLS)
+
+scribbles: ## garbage in the control segment of 2,000 domains while processes work: nobody crashes or hangs
+	go test ./internal/shm -run '^TestScribble' -v -timeout 30m -scribble.trials 2000
 
 interop: ## every test of torch against real PyTorch, an old and a current one, and a short list against 2.4 and Python 3.14, which are installed where they are missing; every Python that is found; the scripts of users at a small scale
 	./scripts/interop

@@ -109,7 +109,7 @@ func (a *auditor) lanes() {
 }
 
 func (a *auditor) blocks(f func(uint32, *block, stateWord)) {
-	for i := uint32(1); uint64(i) < a.d.hdr.blocks.Load(); i++ {
+	for i := uint32(1); uint64(i) < a.d.count(); i++ {
 		f(i, &a.d.blocks[i], a.d.blocks[i].w.Load())
 	}
 }
@@ -236,7 +236,7 @@ func (a *auditor) hints() {
 	for c := range a.d.hdr.lists {
 		steps := uint64(0)
 		for i := uint32(a.d.hdr.lists[c].Load()); i != 0; i = uint32(a.d.blocks[i].next.Load()) {
-			if steps++; steps > a.d.hdr.blocks.Load() {
+			if steps++; steps > a.d.count() {
 				a.say("free list %d runs in a circle", c)
 				break
 			}

@@ -30,6 +30,7 @@ type Domain struct {
 	word  int    // of a participant bitmap that holds our bit
 	bit   uint64 // our bit in that word
 
+	ready atomic.Uint64 // block headers with pages, as far as this process has seen
 	lanes [lanesPerSeat]lane
 	refs  refTable
 	lives *lifetimes

@@ -96,7 +96,7 @@ func (d *Domain) Backed() (int64, error) {
 // messages in all rings carry.
 func (d *Domain) Audit() error {
 	var pages, transits, carried uint64
-	for i := uint32(1); uint64(i) < d.hdr.blocks.Load(); i++ {
+	for i := uint32(1); uint64(i) < d.count(); i++ {
 		b := &d.blocks[i]
 		w := b.w.Load()
 		pages += b.committed.Load() / pageSize
@@ -192,31 +192,31 @@ var Halts = []Halt{
 	}},
 	{"alloc stamped", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane()
-		_, err := l.carve(classOf(1 << 20))
+		_, err := l.carve(context.Background(), classOf(1<<20))
 		return err
 	}},
 	{"alloc charged", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane()
-		index, err := l.carve(classOf(1 << 20))
+		index, err := l.carve(context.Background(), classOf(1<<20))
 		if err != nil {
 			return err
 		}
 		l.rec.block.Set(uint64(index))
 		l.rec.from.Set(0)
 		l.rec.target.Set(1 << 20)
-		if err := l.charge(1 << 20); err != nil {
+		if err := l.charge(context.Background(), 1<<20); err != nil {
 			return err
 		}
 		return d.store.commit(extOffset(d.blocks[index].ext.Load()), 512<<10)
 	}},
 	{"alloc committed", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane()
-		index, err := l.carve(classOf(1 << 20))
+		index, err := l.carve(context.Background(), classOf(1<<20))
 		if err != nil {
 			return err
 		}
 		b := &d.blocks[index]
-		if err := l.grow(b, 1<<20); err != nil {
+		if err := l.grow(context.Background(), b, 1<<20); err != nil {
 			return err
 		}
 		l.rec.phase.Store(phaseCharged) // killed before it was idle again
@@ -247,7 +247,7 @@ var Halts = []Halt{
 	}},
 	{"budget stamped", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane()
-		index, err := l.carve(classOf(1 << 20))
+		index, err := l.carve(context.Background(), classOf(1<<20))
 		if err != nil {
 			return err
 		}
@@ -568,4 +568,41 @@ func (b Barrier) Members() (n int) {
 		}
 	}
 	return n
+}
+
+// Where words lie, for who writes garbage into them.
+const (
+	ParticipantsAt = offParticipants
+	LanesAt        = offLanes
+	BlocksAt       = offBlocks
+)
+
+// HeaderSize is the bytes of the header that mean something, and BlocksWord the offset of its count
+// of blocks.
+var (
+	HeaderSize = int(unsafe.Sizeof(header{}))
+	BlocksWord = int(unsafe.Offsetof(header{}.blocks))
+)
+
+// Scribble writes a value into a word of the header or of a block, as somebody mad would, and
+// returns what undoes that.
+func (d *Domain) Scribble(h Handle, word string, v uint64) (restore func()) {
+	b := &d.blocks[h.index()]
+	w := map[string]*Word{"blocks": &d.hdr.blocks, "ready": &d.hdr.ready, "brk": &d.hdr.brk,
+		"budget": &d.hdr.budget.Word, "names": &d.hdr.names, "ext": &b.ext, "committed": &b.committed}[word]
+	old := w.v.Swap(v)
+	return func() { w.v.Store(old) }
+}
+
+// ScribbleList lets the list of free blocks of a size begin with a block.
+func (d *Domain) ScribbleList(size uint64, index uint32) {
+	w := &d.hdr.lists[classOf(size)]
+	w.v.Store(w.Load()&^0xffffffff | uint64(index))
+}
+
+// SetStampTime changes for how long a stamp is believed in, and returns what undoes that.
+func SetStampTime(t time.Duration) (restore func()) {
+	old := stampTime
+	stampTime = t
+	return func() { stampTime = old }
 }

@@ -25,7 +25,7 @@ var kindNames = map[objectKind]string{objectNone: "block", objectRing: "ring", o
 // Holdings returns what this process holds, in the order of the blocks. Others may go on meanwhile.
 func (d *Domain) Holdings() []Holding {
 	var all []Holding
-	for i := uint32(1); uint64(i) < d.hdr.blocks.Load(); i++ {
+	for i := uint32(1); uint64(i) < d.count(); i++ {
 		if !d.held(i) {
 			continue
 		}

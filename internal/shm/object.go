@@ -1,28 +1,34 @@
 package shm
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // allocObject is Alloc for a block that means something to the protocol.
 func (d *Domain) allocObject(size, commit uint64, kind objectKind) (Handle, error) {
-	h, err := d.alloc(size, commit, kind)
-	if errors.Is(err, ErrNoSpace) {
-		return d.allocUnderPressure(size, commit, kind, err)
+	h, err := d.alloc(context.Background(), size, commit, kind)
+	if err != nil {
+		return d.allocUnderPressure(context.Background(), size, commit, kind, err)
 	}
-	return h, err
+	return h, nil
 }
 
 // prepare gives a block that is stamped (l, ALLOC) its kind. The bytes of a ring or a Sync are
 // cleared first: zeroes are an empty one, and from here on a reaper reads them.
-func (l *lane) prepare(b *block, need uint64, kind objectKind) {
+func (l *lane) prepare(b *block, need uint64, kind objectKind) error {
 	if kind == objectRing {
 		l.shrink(b, need) // what lies beyond must be zero when the ring grows into it
 	}
 	if kind == objectRing || kind == objectSync {
-		if p, err := l.d.bytesOf(b); err == nil {
-			clear(p)
+		p, err := l.d.bytesOf(b)
+		if err != nil {
+			return err
 		}
+		clear(p)
 	}
 	b.ext.Store(b.ext.Load()&^extKindMask | uint64(kind)<<extKindShift)
+	return nil
 }
 
 // newEnd makes the token of one end of a ring: a block without bytes whose extent names the ring.
@@ -55,7 +61,7 @@ func (l *lane) endGone(token *block, flag uint64) {
 func (l *lane) withRing(token *block, f func(*ring)) {
 	d := l.d
 	i := uint32(extOffset(token.ext.Load()) / 64)
-	if i == 0 || uint64(i) >= d.hdr.blocks.Load() {
+	if i == 0 || uint64(i) >= d.count() {
 		return
 	}
 	b := &d.blocks[i]
@@ -83,7 +89,9 @@ func (l *lane) withRing(token *block, f func(*ring)) {
 func (l *lane) stays(b *block) bool {
 	decided := func(w stateWord) bool { return w.kind() != kindFree || w&goneBit != 0 }
 	for {
-		patience(l, &b.w, decided, waitBit)
+		if patience(context.Background(), l, &b.w, decided, waitBit) != nil {
+			return false // garbage is nothing to rely on
+		}
 		if w := b.w.Load(); decided(w) {
 			return w&allocBit != 0 && w.kind() != kindFree
 		}

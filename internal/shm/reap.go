@@ -137,11 +137,16 @@ func (d *Domain) depart() {
 	p.state.CAS(v, v.become(participantDead))
 	var dead deadSet
 	dead[d.seat] = true
+	ctx, cancel := d.departureTime()
+	defer cancel()
 	for {
 		if _, ok := d.lockRecovery(); ok {
 			break
 		}
-		d.park.await(context.Background(), d, &d.hdr.xowait, d.freeRecovery, nil)
+		if d.park.await(ctx, d, &d.hdr.xowait, d.freeRecovery, nil) != nil {
+			d.announce() // our proof of life goes: another one reaps us as it does the dead
+			return
+		}
 	}
 	done := d.reap(l, &dead)
 	d.unlockRecovery()
@@ -149,6 +154,15 @@ func (d *Domain) depart() {
 	if done {
 		d.vacate(d.seat)
 	}
+}
+
+// departureTime is for how long a participant that leaves waits for the recovery lock, whose holder
+// may be stopped, or be garbage.
+func (d *Domain) departureTime() (context.Context, context.CancelFunc) {
+	if crashing && controlled() {
+		return context.Background(), func() {}
+	}
+	return context.WithTimeout(context.Background(), stampTime)
 }
 
 // reap is one pass of the reaper over the dead, in lane l. Every step may be repeated by another

@@ -41,7 +41,7 @@ func (r *reaper) budget() {
 // published. Only rings that one of the dead holds can have such slots, also while it finalises
 // one; and those cannot be freed while we look, as others can.
 func (r *reaper) rings() {
-	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
+	for i := uint32(1); uint64(i) < r.d.count(); i++ {
 		b := &r.d.blocks[i]
 		if !r.heldByDead(b) || !r.stays(b) {
 			continue
@@ -49,7 +49,7 @@ func (r *reaper) rings() {
 		switch extKind(b.ext.Load()) {
 		case objectRing:
 		case objectSync:
-			if c, err := r.d.cellOf(b); err == nil {
+			if c, err := r.d.cellOf(b); err == nil && r.d.fits(b, c) {
 				r.cells = append(r.cells, c)
 			}
 			continue
@@ -117,7 +117,7 @@ func (r *reaper) slot(v *Ring, s *slot, w slotWord) {
 // stamps ends or undoes what the dead were in the middle of on each block, except gets, which
 // readers ends.
 func (r *reaper) stamps() {
-	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
+	for i := uint32(1); uint64(i) < r.d.count(); i++ {
 		b := &r.d.blocks[i]
 		w := b.w.Load()
 		id := w.lane()
@@ -146,6 +146,8 @@ func (r *reaper) finishPut(b *block, id uint32) {
 	switch {
 	case r.published[id] && !disabled("put published"):
 		r.d.endPut(b, id)
+	case b.w.Load().transit() == 0: // garbage, which counts nothing
+		r.d.unstamp(b)
 	case !r.published[id] && !disabled("put undone"):
 		r.d.change(b, 0, ^stateWord(tOne)+1)
 	}
@@ -228,15 +230,17 @@ func (r *reaper) finishGet(v *Ring, s *slot, w slotWord) bool {
 				}
 				continue
 			}
-			if b.w.CAS(bw, bw-tOne|mine) {
-				break
+			if bw.transit() == 0 || b.w.CAS(bw, bw-tOne|mine) {
+				break // none is garbage: there is nothing to take
 			}
 		}
 	}
 	r.d.hdr.dropped.Add(w.span())
 	s.word.Store(makeSlotWord(w.lap()+1, slotEmpty, 0))
 	for _, i := range m.order {
-		r.d.unstamp(&r.d.blocks[i])
+		if b := &r.d.blocks[i]; b.w.Load()&xoMask == mine {
+			r.d.unstamp(b)
+		}
 	}
 	return true
 }
@@ -260,7 +264,7 @@ func (r *reaper) waitFor(b *block, w stateWord) bool {
 // A get's stamp may outlive its slot by some instructions: the slot is EMPTY then and t is right,
 // so only the stamp is left. Lanes that readers has to come back for still need theirs as evidence.
 func (r *reaper) strayGets(pending map[uint32]bool) {
-	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
+	for i := uint32(1); uint64(i) < r.d.count(); i++ {
 		b := &r.d.blocks[i]
 		if w := b.w.Load(); w.kind() == kindGet && r.dead.lane(w.lane()) && !pending[w.lane()] &&
 			!disabled("stray get") {

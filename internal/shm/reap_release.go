@@ -7,7 +7,7 @@ import "math/bits"
 func (r *reaper) resign() {
 	s := r.d.seat
 	for _, c := range r.cells {
-		if !r.dead[s] || Form(c.form.Load()) != FormBarrier { // other cells are smaller
+		if !r.dead[s] || Form(c.form.Load()) != FormBarrier {
 			continue
 		}
 		if v := c.tickets[s].Load(); v&countMask == 0 || v&idMask != r.d.identity() {
@@ -48,7 +48,7 @@ func (r *reaper) waiters() {
 // goes now is all that they had of the block. The bits go one block at a time, each followed by its
 // try-free: a reaper that is killed in between leaves the next one the rest.
 func (r *reaper) owners() {
-	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
+	for i := uint32(1); uint64(i) < r.d.count(); i++ {
 		b := &r.d.blocks[i]
 		for j, dead := range r.bits {
 			if held := b.own[j].Load() & dead; held != 0 && !disabled("owner bits") {
@@ -99,7 +99,7 @@ func (r *reaper) hints() {
 		d.hdr.memwait[i].AndNot(r.bits[i])
 	}
 	if !disabled("lost hints") {
-		d.hdr.lost.Store(1)
+		d.loseHints()
 	}
 	if !disabled("relief") {
 		d.relieve() // one of the dead may have freed a block and told nobody

@@ -232,7 +232,11 @@ func (d *Domain) ringOf(b *block) (*Ring, error) {
 		return nil, err
 	}
 	n := hdr.capacity.Load()
-	if n&(n-1) != 0 || n == 0 || n > (extentSize(extClass(b.ext.Load()))-ringHead)/slotSize {
+	_, most, err := d.span(b.ext.Load())
+	if err != nil {
+		return nil, err
+	}
+	if n&(n-1) != 0 || n == 0 || n > (max(most, ringHead)-ringHead)/slotSize {
 		return nil, fmt.Errorf("%w: ring of capacity %d", ErrCorrupt, n)
 	}
 	limit := hdr.limit.Load()
@@ -248,8 +252,11 @@ func (d *Domain) ringOf(b *block) (*Ring, error) {
 
 func (d *Domain) ringHeader(b *block) (*ring, error) {
 	p, err := d.bytesOf(b)
-	if err != nil || len(p) < ringHead {
-		return nil, errors.Join(ErrCorrupt, err)
+	if err == nil && len(p) < ringHead {
+		err = corrupt("the committed length of a ring", uint64(len(p)))
+	}
+	if err != nil {
+		return nil, err
 	}
 	return (*ring)(unsafe.Pointer(&p[0])), nil
 }
@@ -334,7 +341,10 @@ func (r *Ring) backed(ticket uint64) bool {
 	if i < r.ready.Load() {
 		return true
 	}
-	n := min((r.b.committed.Load()-ringHead)/slotSize, r.cap)
+	n := r.cap
+	if c := r.b.committed.Load(); c >= ringHead { // a small block has its pages from its slab
+		n = min((c-ringHead)/slotSize, n)
+	}
 	r.ready.Store(n)
 	return i < n
 }

@@ -59,9 +59,10 @@ func (d *Domain) openBoard(h Handle) (*Ring, error) {
 	if err := d.Import(h); err != nil {
 		return nil, err
 	}
-	r, err := d.ringOf(&d.blocks[h.index()])
-	if err == nil && !r.finished(ringBoard) {
-		err = ErrCorrupt
+	b := &d.blocks[h.index()]
+	r, err := d.ringOf(b)
+	if err == nil && (extKind(b.ext.Load()) != objectRing || !r.finished(ringBoard)) {
+		err = corrupt("the header's board of names", uint64(h))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the board of names in %v: %w", h, err), d.Release(h))

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"context"
 	"errors"
 	"slices"
 )
@@ -73,12 +74,19 @@ func (r *Ring) get(l *lane, m *Message) error {
 // from EMPTY on only stamps are left, and the reaper clears those (strayGets).
 func (r *Ring) take(l *lane, m *Message, s *slot, lap uint64) error {
 	m.d = r.d
-	if err := m.read(s); err != nil {
-		s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
-		return err
+	err, taken := m.read(s), 0
+	for err == nil && taken < len(m.order) {
+		if err = l.receive(m.order[taken], m); err == nil {
+			taken++
+		}
 	}
-	for _, i := range m.order {
-		l.receive(i, m)
+	if err != nil {
+		s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
+		for _, i := range m.order[:taken] {
+			r.d.unstamp(&r.d.blocks[i])
+			l.release(i)
+		}
+		return err
 	}
 	s.leave(makeSlotWord(lap+1, slotEmpty, 0), m.order)
 	for _, i := range m.order {
@@ -231,16 +239,25 @@ func (d *Domain) allocated(h Handle) bool { return d.inTransit(h, 0) }
 // Invariant (docs/memory.md, "Operations"): acquire comes before t goes down. A block therefore is
 // held by the message or by this participant at every moment, and no try-free finds it held by
 // neither.
-func (l *lane) receive(index uint32, m *Message) {
+//
+// Where the word is garbage the reference cannot be taken: from READING on there is no way back,
+// and the message is lost.
+func (l *lane) receive(index uint32, m *Message) error {
 	l.d.acquire(index)
 	b := &l.d.blocks[index]
 	for {
 		w := b.w.Load()
 		if w&xoMask != 0 && !m.sentBy(w) {
-			w = l.settle(b)
+			var err error
+			if w, err = l.settle(context.Background(), b); err != nil {
+				return errors.Join(err, l.release(index))
+			}
+		}
+		if w&tMask == 0 {
+			return errors.Join(corrupt("the state of a block", uint64(w)), l.release(index))
 		}
 		if b.w.CAS(w, w&^xoMask-tOne|stamp(l.id, kindGet)) {
-			return
+			return nil
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"context"
 	"fmt"
 	"slices"
 )
@@ -166,7 +167,10 @@ func (l *lane) send(order []uint32) error {
 // whose change was the last.
 func (l *lane) sendOne(b *block) error {
 	for {
-		w := l.settle(b)
+		w, err := l.settle(context.Background(), b)
+		if err != nil {
+			return err
+		}
 		if w&tMask == tMask {
 			return ErrTooManyInTransit
 		}
@@ -233,7 +237,10 @@ func (r *Ring) claim(l *lane, most uint64) (tk, n uint64, err error) {
 func (r *Ring) extend(l *lane, tk uint64) error {
 	size := ringHead + r.cap*slotSize
 	for {
-		w := l.settle(r.b)
+		w, err := l.settle(context.Background(), r.b)
+		if err != nil {
+			return err
+		}
 		if r.backed(tk) {
 			return nil
 		}
@@ -242,7 +249,7 @@ func (r *Ring) extend(l *lane, tk uint64) error {
 		}
 	}
 	n := r.b.committed.Load()
-	err := l.grow(r.b, roundUp(min(n+min(max(n, 64<<10), 4<<20), size), pageSize))
+	err := l.grow(context.Background(), r.b, roundUp(min(n+min(max(n, 64<<10), 4<<20), size), pageSize))
 	r.d.unstamp(r.b)
 	return err
 }

@@ -2,6 +2,7 @@ package shm
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
@@ -37,8 +38,11 @@ func (d *Domain) spill(body []byte, blocks []Handle) (Handle, error) {
 		return 0, fmt.Errorf("put a message of %d bytes and %d blocks: %w", len(body), len(blocks), err)
 	}
 	b, err := d.Bytes(h)
+	if err == nil && len(b) < 8+8*len(blocks)+8+len(body) {
+		err = corrupt("the committed length of a block", uint64(len(b)))
+	}
 	if err != nil {
-		return 0, err
+		return 0, errors.Join(err, d.Release(h))
 	}
 	p := binary.LittleEndian.AppendUint64(b[:0], uint64(len(blocks)))
 	for _, t := range blocks {

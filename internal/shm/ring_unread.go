@@ -12,7 +12,7 @@ import (
 // holds nothing: what changes meanwhile may be missed, or counted twice.
 func (d *Domain) unreadByQueue(n int) (all []Unread) {
 	names := d.queueNames()
-	for i := uint32(1); uint64(i) < d.hdr.blocks.Load(); i++ {
+	for i := uint32(1); uint64(i) < d.count(); i++ {
 		u := d.unreadIn(&d.blocks[i])
 		if u.Bytes == 0 {
 			continue

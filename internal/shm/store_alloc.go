@@ -1,7 +1,7 @@
 package shm
 
 import (
-	"errors"
+	"context"
 	"unsafe"
 )
 
@@ -11,16 +11,16 @@ import (
 // given back and garbage collected.
 func (d *Domain) Alloc(size int) (Handle, error) {
 	n := d.lives.pad(uint64(size))
-	h, err := d.alloc(n, n, objectNone)
-	if err != nil && errors.Is(err, ErrNoSpace) {
-		return d.allocUnderPressure(n, n, objectNone, err)
+	h, err := d.alloc(context.Background(), n, n, objectNone)
+	if err != nil {
+		return d.allocUnderPressure(context.Background(), n, n, objectNone, err)
 	}
-	return h, err
+	return h, nil
 }
 
 // alloc finds or makes a block of size bytes, with commit bytes of pages behind it, and gives it
 // its kind.
-func (d *Domain) alloc(size, commit uint64, kind objectKind) (Handle, error) {
+func (d *Domain) alloc(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
 	l, err := d.enter()
 	if err != nil {
 		return 0, err
@@ -38,11 +38,11 @@ func (d *Domain) alloc(size, commit uint64, kind objectKind) (Handle, error) {
 		if err := d.room(charged(size, commit)); err != nil {
 			return 0, err // before address space is spent on it
 		}
-		if index, err = l.carve(c); err != nil {
+		if index, err = l.carve(ctx, c); err != nil {
 			return 0, err
 		}
 	}
-	return l.handOut(index, commit, kind)
+	return l.handOut(ctx, index, commit, kind)
 }
 
 // room fails with a *SpaceError where bytes are more than the budget has left now.
@@ -59,7 +59,7 @@ func (d *Domain) room(bytes uint64) error {
 // Invariant (docs/memory.md, "Operations"): the own bit is set while the stamp still stands. A
 // block that is ALLOC and neither stamped nor held is nobody's, and the next try-free would take
 // it.
-func (l *lane) handOut(index uint32, commit uint64, kind objectKind) (Handle, error) {
+func (l *lane) handOut(ctx context.Context, index uint32, commit uint64, kind objectKind) (Handle, error) {
 	d := l.d
 	b := &d.blocks[index]
 	e := b.ext.Load()
@@ -70,13 +70,14 @@ func (l *lane) handOut(index uint32, commit uint64, kind objectKind) (Handle, er
 	case e&extSmall != 0:
 		need = 0
 	}
-	if err := l.grow(b, need); err != nil {
+	err := l.grow(ctx, b, need)
+	if err == nil && kind != objectNone {
+		err = l.prepare(b, need, kind)
+	}
+	if err != nil {
 		d.disown(b)
 		d.push(extClass(e), index)
 		return 0, err
-	}
-	if kind != objectNone {
-		l.prepare(b, need, kind)
 	}
 	d.acquire(index)
 	d.unstamp(b)
@@ -122,9 +123,9 @@ func (l *lane) claim(index uint32, c int) bool {
 func (d *Domain) disown(b *block) { d.change(b, allocBit, genOne) }
 
 // carve makes a new block of class c from address space that was never used, stamped (l, ALLOC).
-func (l *lane) carve(c int) (uint32, error) {
+func (l *lane) carve(ctx context.Context, c int) (uint32, error) {
 	if small(c) {
-		return l.carveSlab(c)
+		return l.carveSlab(ctx, c)
 	}
 	index, err := l.newHeader()
 	if err != nil || c == 0 {
@@ -159,27 +160,30 @@ func (l *lane) newHeader() (uint32, error) {
 // One header carries the pages of the whole slab (docs/memory.md, "Budget and commit"), because the
 // budget counts pages and small blocks share them. The lead is grown before the others get an
 // extent: a process that finds one of them finds pages behind it.
-func (l *lane) carveSlab(c int) (uint32, error) {
+func (l *lane) carveSlab(ctx context.Context, c int) (uint32, error) {
 	size := classSize(c)
 	n := uint32(slabSize / size)
-	first, err := l.d.newHeaders(n)
-	if err != nil {
-		return 0, err
+	var first uint32
+	for claimed := false; !claimed; claimed = l.claim(first, 0) {
+		if first != 0 { // a sweep has found it
+			l.d.loseHints()
+		}
+		var err error
+		if first, err = l.d.newHeaders(n); err != nil {
+			return 0, err
+		}
 	}
 	off, err := l.d.takeSpace(slabSize, pageSize)
 	if err != nil {
-		l.d.hdr.lost.Store(1)
+		l.d.disown(&l.d.blocks[first])
+		l.d.loseHints()
 		return 0, err
-	}
-	if !l.claim(first, 0) { // a sweep has found it
-		l.d.hdr.lost.Store(1)
-		return l.carveSlab(c)
 	}
 	lead := &l.d.blocks[first]
 	lead.ext.Store(makeExt(off, c) | extSmall | extLead)
-	if err := l.grow(lead, slabSize); err != nil {
+	if err := l.grow(ctx, lead, slabSize); err != nil {
 		l.d.disown(lead)
-		l.d.hdr.lost.Store(1)
+		l.d.loseHints()
 		return 0, err
 	}
 	for i := first + 1; i < first+n; i++ {
@@ -201,6 +205,9 @@ func (l *lane) carveSlab(c int) (uint32, error) {
 func (d *Domain) newHeaders(n uint32) (uint32, error) {
 	for {
 		at := d.hdr.blocks.Load()
+		if at == 0 || at > uint64(len(d.blocks)) || at > 1 && at > d.headersReady() {
+			return 0, corrupt("the header's count of blocks", at)
+		}
 		if at+uint64(n) > uint64(len(d.blocks)) {
 			return 0, shortage(0)
 		}
@@ -219,6 +226,9 @@ func (d *Domain) commitHeaders(upTo uint64) error {
 		if upTo <= ready {
 			return nil
 		}
+		if ready%(commitStep/blockSize) != 0 {
+			return corrupt("the header's count of headers with pages", ready)
+		}
 		if err := d.store.commitControl(offBlocks+ready*blockSize, commitStep); err != nil {
 			return err
 		}
@@ -231,6 +241,9 @@ func (d *Domain) commitHeaders(upTo uint64) error {
 func (d *Domain) takeSpace(n, align uint64) (uint64, error) {
 	for {
 		at := d.hdr.brk.Load()
+		if at > uint64(len(d.bytes)) {
+			return 0, corrupt("the header's end of the addresses handed out", at)
+		}
 		off := roundUp(at, align)
 		if off+n > uint64(len(d.bytes)) {
 			return 0, shortage(n)

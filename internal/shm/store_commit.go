@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"context"
 	"fmt"
 )
 
@@ -45,21 +46,24 @@ const (
 // reaper that finds phase 1 reads from it what was charged and for which block. committed is stored
 // before the phase is idle again: committed = target is the evidence that the pages are the
 // block's.
-func (l *lane) grow(b *block, target uint64) error {
+func (l *lane) grow(ctx context.Context, b *block, target uint64) error {
 	from := b.committed.Load()
 	if target <= from {
 		return nil
 	}
+	off, n, err := l.d.pages(b, from, target)
+	if err != nil {
+		return err
+	}
 	l.rec.block.Set(uint64(l.d.indexOf(b)))
 	l.rec.from.Set(from)
 	l.rec.target.Set(target)
-	if err := l.charge(target - from); err != nil {
+	if err := l.charge(ctx, n); err != nil {
 		return err
 	}
-	off := extOffset(b.ext.Load())
-	if err := l.d.store.commit(off+from, target-from); err != nil {
+	if err := l.d.store.commit(off, n); err != nil {
 		l.refund(b, l.id)
-		return fmt.Errorf("commit %d bytes: %w", target-from, err)
+		return fmt.Errorf("commit %d bytes: %w", n, err)
 	}
 	b.committed.Store(target)
 	l.rec.phase.Store(phaseIdle)
@@ -71,14 +75,17 @@ func (l *lane) grow(b *block, target uint64) error {
 // Invariant (docs/memory.md, "Budget and commit"): pages are charged before they are committed, and
 // the budget's stamp stands until the phase says so. A death in between leaves pages that are
 // charged and unused, which a reaper gives back, and never pages that nobody has charged.
-func (l *lane) charge(bytes uint64) error {
+func (l *lane) charge(ctx context.Context, bytes uint64) error {
 	d := l.d
 	pages := bytes / pageSize
 	if bytes >= hugeAlign && uint64(max(d.store.headroom(), 0)) < bytes {
 		return shortage(bytes)
 	}
 	for {
-		w := l.settleBudget()
+		w, err := l.settleBudget(ctx)
+		if err != nil {
+			return err
+		}
 		if w.pages()+pages > d.hdr.limit.Load() {
 			return shortage(bytes)
 		}
@@ -98,9 +105,11 @@ func (l *lane) charge(bytes uint64) error {
 // dead lane.
 func (l *lane) refund(b *block, id uint32) {
 	rec := &l.d.recs[id]
-	from, target := rec.from.Load(), rec.target.Load()
-	l.d.store.punch(extOffset(b.ext.Load())+from, target-from)
-	l.uncharge(id, target-from)
+	off, n, err := l.d.pages(b, rec.from.Load(), rec.target.Load())
+	if err == nil { // of garbage nobody knows what was charged: n is 0
+		l.d.store.punch(off, n)
+	}
+	l.uncharge(id, n)
 }
 
 // shrink gives the block's pages beyond target back. The caller's stamp, PUNCH, stands on the
@@ -120,35 +129,50 @@ func (l *lane) shrink(b *block, target uint64) {
 	l.finishShrink(b, l.id)
 }
 
+// finishShrink gives back what lane id was giving back. Where its record is garbage, the block
+// keeps what it has.
+
 func (l *lane) finishShrink(b *block, id uint32) {
 	rec := &l.d.recs[id]
-	from, target := rec.from.Load(), rec.target.Load()
-	l.d.store.punch(extOffset(b.ext.Load())+target, from-target)
-	b.committed.Store(target)
-	l.uncharge(id, from-target)
+	target := rec.target.Load()
+	off, n, err := l.d.pages(b, target, rec.from.Load())
+	if err == nil {
+		l.d.store.punch(off, n)
+		b.committed.Store(target)
+	}
+	l.uncharge(id, n)
 }
 
-// uncharge takes bytes from the budget in the name of lane id and ends its commit.
+// uncharge takes bytes from the budget in the name of lane id and ends its commit. Where the budget
+// cannot be had, the bytes stay charged: a budget says too much rather than too little.
 func (l *lane) uncharge(id uint32, bytes uint64) {
 	d := l.d
-	for {
-		w := l.settleBudget()
-		if d.hdr.budget.CAS(w, w-budgetOf(bytes/pageSize, 0, 0)|budgetOf(0, budgetSub, id)) {
+	w, err := l.settleBudget(context.Background())
+	for err == nil {
+		pages := min(bytes/pageSize, w.pages())
+		if d.hdr.budget.CAS(w, w-budgetOf(pages, 0, 0)|budgetOf(0, budgetSub, id)) {
 			break
 		}
+		w, err = l.settleBudget(context.Background())
 	}
 	d.recs[id].phase.Store(phaseIdle)
-	d.unstampBudget()
+	if err == nil {
+		d.unstampBudget()
+	}
 	d.relieve()
 }
 
-func (l *lane) settleBudget() budgetWord {
+// settleBudget returns the budget word once nobody is changing it.
+func (l *lane) settleBudget(ctx context.Context) (budgetWord, error) {
 	budget := &l.d.hdr.budget
 	for {
 		if w := budget.Load(); !w.stamped() {
-			return w
+			return w, nil
 		}
-		patience(l, budget, func(w budgetWord) bool { return !w.stamped() }, budgetWait)
+		err := patience(ctx, l, budget, func(w budgetWord) bool { return !w.stamped() }, budgetWait)
+		if err != nil {
+			return 0, fmt.Errorf("the budget: %w", err)
+		}
 	}
 }
 

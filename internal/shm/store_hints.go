@@ -60,6 +60,9 @@ func nextHead(head uint64, index uint64) uint64 {
 }
 
 func (d *Domain) push(c int, index uint32) {
+	if c >= classCount {
+		return // garbage: the block is lost, and whoever asks where it lies is told
+	}
 	head, next := &d.hdr.lists[c], &d.blocks[index].next
 	for wrote := uint64(0); ; {
 		// before the head: so its epoch is never newer, and a block that hangs in the new list is
@@ -89,7 +92,11 @@ func (d *Domain) pop(c int) uint32 {
 	for {
 		top := head.Load()
 		index := uint32(top)
-		if index == 0 || uint64(index) >= d.hdr.blocks.Load() {
+		if index == 0 {
+			return 0
+		}
+		if uint64(index) >= d.count() {
+			d.loseHints() // garbage: a sweep makes the list anew
 			return 0
 		}
 		next := &d.blocks[index].next
@@ -103,6 +110,9 @@ func (d *Domain) pop(c int) uint32 {
 		return index
 	}
 }
+
+// loseHints has who next finds a list empty look at all blocks.
+func (d *Domain) loseHints() { d.hdr.lost.Store(1) }
 
 // sweep puts every free block on its list again. Lists lose blocks when a process dies between two
 // steps, so the reaper says so in the header, and who next finds a list empty sweeps. It reports
@@ -120,7 +130,7 @@ func (d *Domain) sweep() bool {
 			}
 		}
 	}
-	for i := uint32(1); uint64(i) < d.hdr.blocks.Load(); i++ {
+	for i := uint32(1); uint64(i) < d.count(); i++ {
 		b := &d.blocks[i]
 		if b.w.Load()&(allocBit|xoMask) == 0 {
 			d.push(extClass(b.ext.Load()), i)

@@ -31,23 +31,29 @@ const (
 	pressureTime   = 5 * time.Second
 )
 
-func (d *Domain) allocUnderPressure(size, commit uint64, kind objectKind, err error) (Handle, error) {
+// allocUnderPressure is alloc once more after an error, if that was want of memory. It ends with
+// ctx, but not before it has tried what this process can do by itself.
+func (d *Domain) allocUnderPressure(ctx context.Context, size, commit uint64, kind objectKind,
+	err error) (Handle, error) {
+	if !errors.Is(err, ErrNoSpace) {
+		return 0, err
+	}
 	need := charged(size, commit)
 	steps := []func(){
 		func() { d.giveBack(need) },
 		func() { d.collect(); d.giveBack(need) },
-		func() { d.collectEverywhere(); d.giveBack(need) },
+		func() { d.collectEverywhere(ctx); d.giveBack(need) },
 	}
 	for round, begin := 0, time.Now(); round < pressureRounds || time.Since(begin) < pressureTime; round++ {
 		seen := d.seekRelief()
 		for _, step := range steps {
 			step()
 			var h Handle
-			if h, err = d.alloc(size, commit, kind); !errors.Is(err, ErrNoSpace) {
+			if h, err = d.alloc(ctx, size, commit, kind); !errors.Is(err, ErrNoSpace) {
 				return h, err
 			}
 		}
-		if d.hdr.relief.Load() == seen {
+		if d.hdr.relief.Load() == seen || ctx.Err() != nil {
 			break
 		}
 	}
@@ -122,7 +128,11 @@ func heapGoal() uint64 {
 func (d *Domain) AllocWait(ctx context.Context, size int) (Handle, error) {
 	for {
 		seen := d.seekRelief() // before we look
-		h, err := d.Alloc(size)
+		n := d.lives.pad(uint64(size))
+		h, err := d.alloc(ctx, n, n, objectNone)
+		if err != nil {
+			h, err = d.allocUnderPressure(ctx, n, n, objectNone, err)
+		}
 		if !errors.Is(err, ErrNoSpace) || uint64(size) > d.hdr.limit.Load()*pageSize {
 			return h, err
 		}
@@ -174,12 +184,12 @@ func (d *Domain) giveBack(bytes uint64) {
 		return
 	}
 	defer l.unlock()
-	d.hdr.lost.Store(1)
+	d.loseHints()
 	limit, short := d.hdr.limit.Load(), int64(0)
 	if bytes >= hugeAlign { // as charge does
 		short = int64(bytes) - d.store.headroom()
 	}
-	for i := uint32(1); uint64(i) < d.hdr.blocks.Load(); i++ {
+	for i := uint32(1); uint64(i) < d.count(); i++ {
 		if short <= 0 && d.hdr.budget.Load().pages()+bytes/pageSize+limit/16 <= limit {
 			return
 		}
@@ -195,7 +205,10 @@ func (d *Domain) giveBack(bytes uint64) {
 // list has lost it.
 func (l *lane) punchIdle(b *block) uint64 {
 	w, n := b.w.Load(), b.committed.Load()
-	if w&(allocBit|xoMask) != 0 || n == 0 || b.ext.Load()&extSmall != 0 || !b.w.CAS(w, w|stamp(l.id, kindPunch)) {
+	if w&(allocBit|xoMask) != 0 || n == 0 || b.ext.Load()&extSmall != 0 {
+		return 0
+	}
+	if _, _, err := l.d.pages(b, 0, n); err != nil || !b.w.CAS(w, w|stamp(l.id, kindPunch)) {
 		return 0
 	}
 	l.shrink(b, 0)
@@ -235,15 +248,15 @@ func awaitCleanups() {
 }
 
 // collectEverywhere lets every other participant collect, and waits until all have.
-func (d *Domain) collectEverywhere() {
-	if d.alone() {
+func (d *Domain) collectEverywhere(ctx context.Context) {
+	if d.alone() || ctx.Err() != nil {
 		return
 	}
 	n := d.hdr.pressure.Add(1)
 	l := &waitQueue{d: d, bits: &d.hdr.memwait, ready: func() bool { return d.allCollected(n) }}
 	d.park.add(l)
 	defer d.park.remove(l)
-	ctx, cancel := context.WithTimeout(context.Background(), collectWait)
+	ctx, cancel := context.WithTimeout(ctx, collectWait)
 	defer cancel()
 	d.wakeAll()
 	l.wait(ctx)
@@ -308,7 +321,7 @@ func (d *Domain) explain(err error) error {
 
 // unread returns the bytes of blocks that nobody but messages holds.
 func (d *Domain) unread() (bytes int64) {
-	for i := uint64(1); i < d.hdr.blocks.Load(); i++ {
+	for i := uint64(1); i < d.count(); i++ {
 		b := &d.blocks[i]
 		if b.w.Load().transit() > 0 && !b.owned() {
 			bytes += int64(b.committed.Load())
@@ -320,7 +333,7 @@ func (d *Domain) unread() (bytes int64) {
 // holders returns the n participants that hold most.
 func (d *Domain) holders(n int) []Holder {
 	var bytes [maxParticipants]int64
-	for i := uint64(1); i < d.hdr.blocks.Load(); i++ {
+	for i := uint64(1); i < d.count(); i++ {
 		b := &d.blocks[i]
 		if c := int64(b.committed.Load()); c != 0 {
 			for s := range bytes {

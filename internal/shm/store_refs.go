@@ -1,6 +1,8 @@
 package shm
 
 import (
+	"context"
+	"errors"
 	"runtime"
 	"sync/atomic"
 )
@@ -169,7 +171,9 @@ func (d *Domain) Import(h Handle) error {
 			return nil
 		}
 		// Somebody is finding out whether it is free, and may have missed our bit.
-		l.settle(b)
+		if _, err := l.settle(context.Background(), b); err != nil {
+			return errors.Join(err, l.release(i))
+		}
 	}
 }
 
@@ -201,12 +205,19 @@ func (d *Domain) Bytes(h Handle) ([]byte, error) {
 
 func (d *Domain) bytesOf(b *block) ([]byte, error) {
 	e := b.ext.Load()
-	off, n := extOffset(e), b.committed.Load()
-	if e&extSmall != 0 {
-		n = classSize(extClass(e))
+	off, most, err := d.span(e)
+	if err != nil {
+		return nil, err
 	}
-	if off > uint64(len(d.bytes)) || n > uint64(len(d.bytes))-off {
-		return nil, ErrCorrupt
+	n := b.committed.Load()
+	switch {
+	case e&extSmall != 0:
+		n = classSize(extClass(e))
+	case extClass(e) == 0:
+		off, n = 0, 0
+	}
+	if n > most {
+		return nil, corrupt("the committed length of a block", n)
 	}
 	return d.bytes[off : off+n : off+n], nil
 }

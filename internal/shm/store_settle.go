@@ -2,24 +2,27 @@ package shm
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 )
 
 // settle returns b's state word once nobody is in the middle of an operation on it.
-func (l *lane) settle(b *block) stateWord {
+func (l *lane) settle(ctx context.Context, b *block) (stateWord, error) {
 	if w := b.w.Load(); w&xoMask == 0 {
-		return w
+		return w, nil
 	}
-	return l.awaitStamp(b)
+	return l.awaitStamp(ctx, b)
 }
 
 // awaitStamp asks for the word once more at the end: the ringing goroutine looks at the condition
 // too.
-func (l *lane) awaitStamp(b *block) stateWord {
+func (l *lane) awaitStamp(ctx context.Context, b *block) (stateWord, error) {
 	for {
-		patience(l, &b.w, unstamped, waitBit)
+		if err := patience(ctx, l, &b.w, unstamped, waitBit); err != nil {
+			return 0, fmt.Errorf("block %d: %w", l.d.indexOf(b), err)
+		}
 		if w := b.w.Load(); unstamped(w) {
-			return w
+			return w, nil
 		}
 	}
 }
@@ -41,14 +44,22 @@ func markUnless[T law[T]](w *wordOf[T], done func(T) bool, wait T) bool {
 	}
 }
 
+// A stampWord is a word that says which lane is in the middle of changing it.
+type stampWord[T any] interface {
+	law[T]
+	lane() uint32
+}
+
 // patience polls, yields, and then parks until the word is done, which is a matter of another
-// lane's next step. The bit wait is a mark for the lane that will end it, so that it rings: there
-// is no timer. If that lane died, its reaper ends it; and if it is the reaper that waits here, it
+// lane's next step, or until ctx ends. The bit wait is a mark for the lane that will end it, so
+// that it rings. If that lane died, its reaper ends it; and if it is the reaper that waits here, it
 // first ends what the newly dead are in the middle of.
-func patience[T law[T]](l *lane, w *wordOf[T], done func(T) bool, wait T) {
+//
+// A stamp that nobody will end is garbage, and the error is ErrCorrupt: see suspicion.
+func patience[T stampWord[T]](ctx context.Context, l *lane, w *wordOf[T], done func(T) bool, wait T) error {
 	for i := range 256 {
 		if done(w.Load()) {
-			return
+			return nil
 		}
 		if i >= 64 {
 			runtime.Gosched()
@@ -59,16 +70,25 @@ func patience[T law[T]](l *lane, w *wordOf[T], done func(T) bool, wait T) {
 	}
 	// a goroutine that rings looks at the condition too, even when this one has gone on; so it
 	// reads no field of the lane
-	d, reaping := l.d, l.reaping != nil
+	d, reaping, suspect := l.d, l.reaping != nil, suspicion[T]{d: l.d, l: l, wait: wait}
 	for !done(w.Load()) {
+		if err := suspect.look(w); err != nil {
+			return err
+		}
 		seen, stuck := d.hdr.deathEpoch.Load(), obstacle{}
 		if reaping {
 			stuck = d.reapStamps(l)
 		}
-		d.park.await(context.Background(), d, &d.hdr.xowait, func() bool { // it cannot be cancelled
+		again, cancel := suspect.nextLook(ctx)
+		err := d.park.await(again, d, &d.hdr.xowait, func() bool {
 			return markUnless(w, done, wait) || stuck.gone() || reaping && d.hdr.deathEpoch.Load() != seen
 		}, nil)
+		cancel()
+		if err != nil && ctx.Err() != nil && !done(w.Load()) {
+			return context.Cause(ctx)
+		}
 	}
+	return nil
 }
 
 // unstamp clears the stamp of an operation that is over.

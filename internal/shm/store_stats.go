@@ -10,7 +10,7 @@ func (d *Domain) Stats() Stats {
 		Reaped:    int(d.hdr.reaped.Load()),
 		Dropped:   int(d.hdr.dropped.Load()),
 	}
-	for i := uint64(1); i < d.hdr.blocks.Load(); i++ {
+	for i := uint64(1); i < d.count(); i++ {
 		b := &d.blocks[i]
 		w, n := b.w.Load(), int64(b.committed.Load())
 		switch {

@@ -47,7 +47,7 @@ func (d *Domain) trim() {
 	defer t.mu.Unlock()
 	before := t.idle
 	t.idle = make(map[uint32]uint32)
-	for i := uint32(1); uint64(i) < d.hdr.blocks.Load(); i++ {
+	for i := uint32(1); uint64(i) < d.count(); i++ {
 		b := &d.blocks[i]
 		w := b.w.Load()
 		if w&(allocBit|xoMask) != 0 || b.committed.Load() < trimSize {

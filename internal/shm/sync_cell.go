@@ -148,10 +148,19 @@ func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 
 func (d *Domain) cellOf(b *block) (*cell, error) {
 	p, err := d.bytesOf(b)
-	if err != nil || len(p) < int(cellHead) {
-		return nil, errors.Join(ErrCorrupt, err)
+	if err == nil && len(p) < int(cellHead) {
+		err = corrupt("the committed length of a cell", uint64(len(p)))
+	}
+	if err != nil {
+		return nil, err
 	}
 	return (*cell)(unsafe.Pointer(&p[0])), nil
+}
+
+// fits reports whether a cell of this form has room in its block.
+func (d *Domain) fits(b *block, c *cell) bool {
+	p, err := d.bytesOf(b)
+	return err == nil && uint64(len(p)) >= Form(c.form.Load()).size()
 }
 
 // Handle returns the handle of the block.
@@ -160,7 +169,7 @@ func (s *Sync) Handle() Handle { return s.h }
 // Data returns the bytes beside the lock of a FormMutex, which begin at a multiple of 64.
 func (s *Sync) Data() []byte {
 	p, err := s.d.bytesOf(s.b)
-	if err != nil {
+	if err != nil || len(p) < int(cellHead) {
 		return nil
 	}
 	return p[cellHead:]

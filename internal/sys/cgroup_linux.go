@@ -21,7 +21,13 @@ type cgroup struct {
 // mounted hierarchy, the process's own group first and then each ancestor up to the mount point.
 // What lies above that is not visible. A machine without control groups has none.
 func cgroups(root fs.FS, controller string) ([]cgroup, error) {
-	own, err := fs.ReadFile(root, "proc/self/cgroup")
+	return cgroupsOf(root, "proc/self/cgroup", controller)
+}
+
+// cgroupsOf returns those of the process whose memberships are in the file members, as far as this
+// process sees them.
+func cgroupsOf(root fs.FS, members, controller string) ([]cgroup, error) {
+	own, err := fs.ReadFile(root, members)
 	if err != nil {
 		return nil, ignoreMissing(err)
 	}
@@ -118,6 +124,16 @@ func (g cgroup) number(file string) (n int64, ok bool) {
 	}
 	n, err = strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
 	return n, err == nil && n >= 0
+}
+
+// frozen reports whether the processes in g stand still until somebody thaws them.
+func (g cgroup) frozen() bool {
+	if g.unified {
+		data, err := fs.ReadFile(g.root, path.Join(g.dir, "cgroup.events"))
+		return err == nil && strings.Contains(string(data), "frozen 1")
+	}
+	data, err := fs.ReadFile(g.root, path.Join(g.dir, "freezer.state"))
+	return err == nil && strings.HasPrefix(string(data), "FR") // FREEZING, FROZEN
 }
 
 // shared reports whether g holds a process that is neither this one nor its descendant, or another

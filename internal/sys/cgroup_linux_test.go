@@ -352,3 +352,34 @@ func BenchmarkMemoryLimit(b *testing.B) {
 		}
 	}
 }
+
+// A frozen process is as still as a stopped one, and its state does not say so.
+func TestStopped_BySignalsAndByControlGroups(t *testing.T) {
+	freezer := "36 31 0:33 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n"
+	for _, c := range []struct {
+		name  string
+		files []map[string]string
+		want  bool
+	}{
+		{"running", []map[string]string{machine, v2, {"proc/42/cgroup": "0::/user/app\n",
+			"sys/fs/cgroup/user/app/cgroup.events": "populated 1\nfrozen 0\n"}}, false},
+		{"stopped", []map[string]string{{"proc/42/stat": strings.Replace(stat("7"), ") S", ") T", 1)}}, true},
+		{"traced", []map[string]string{{"proc/42/stat": strings.Replace(stat("7"), ") S", ") t", 1)}}, true},
+		{"frozen, version 2", []map[string]string{machine, v2, {"proc/42/cgroup": "0::/user/app\n",
+			"sys/fs/cgroup/user/app/cgroup.events": "populated 1\nfrozen 1\n"}}, true},
+		{"another group is frozen", []map[string]string{machine, v2, {"proc/42/cgroup": "0::/user/app\n",
+			"sys/fs/cgroup/user/app/cgroup.procs": "", "sys/fs/cgroup/user/other/cgroup.events": "frozen 1\n"}}, false},
+		{"frozen with the group above, version 1", []map[string]string{machine,
+			{"proc/self/mountinfo": v1["proc/self/mountinfo"] + freezer, "proc/42/cgroup": "6:freezer:/user/app\n",
+				"sys/fs/cgroup/freezer/user/app/cgroup.procs": "",
+				"sys/fs/cgroup/freezer/user/freezer.state":    "FROZEN\n"}}, true},
+		{"thawed, version 1", []map[string]string{machine,
+			{"proc/self/mountinfo": v1["proc/self/mountinfo"] + freezer, "proc/42/cgroup": "6:freezer:/user/app\n",
+				"sys/fs/cgroup/freezer/user/app/freezer.state": "THAWED\n"}}, false},
+		{"nobody", nil, false},
+	} {
+		if got := sys.StoppedIn(tree(c.files...), self); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}

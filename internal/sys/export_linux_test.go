@@ -18,6 +18,7 @@ var (
 	PSSIn             = pss
 	ResidentMemoryIn  = residentMemory
 	StartTimeIn       = startTime
+	StoppedIn         = stopped
 )
 
 // PendingBytes returns the size of the next ring that nobody has taken, 0 if there is none.

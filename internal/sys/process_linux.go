@@ -45,6 +45,22 @@ func Exiting(pid int) bool {
 	return err != nil || flags&exiting != 0
 }
 
+// Stopped reports whether process pid stands still until somebody lets it go on: a signal or a
+// debugger has stopped it, or its control group is frozen.
+func Stopped(pid int) bool { return stopped(rootFS(), pid) }
+
+func stopped(root fs.FS, pid int) bool {
+	fields, err := statFields(root, pid)
+	if err != nil {
+		return false
+	}
+	if fields[0] == "T" || fields[0] == "t" {
+		return true
+	}
+	groups, _ := cgroupsOf(root, procFile(pid, "cgroup"), "freezer") // what cannot be read is not frozen
+	return slices.ContainsFunc(groups, cgroup.frozen)
+}
+
 func parentOf(root fs.FS, pid int) (int, error) {
 	fields, err := statFields(root, pid)
 	if err != nil {

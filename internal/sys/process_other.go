@@ -14,6 +14,9 @@ func StartTime(pid int) (uint64, error) { return 0, unsupported("/proc") }
 // Exiting needs Linux.
 func Exiting(pid int) bool { return false }
 
+// Stopped needs Linux.
+func Stopped(pid int) bool { return false }
+
 // PSS needs Linux.
 func PSS(pid int) (int64, error) { return 0, unsupported("/proc") }
 

@@ -1,0 +1,109 @@
+package shm_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+// Each word that is read from the header and the table of blocks is garbage once: what fails says
+// which word it was.
+func TestGarbage_IsAnErrorThatNamesTheWord(t *testing.T) {
+	allocs := func(d *shm.Domain, _ shm.Handle) error { _, err := d.Alloc(100_000); return err }
+	headers := func(d *shm.Domain, _ shm.Handle) error { _, err := d.Alloc(0); return err }
+	reads := func(d *shm.Domain, h shm.Handle) error { _, err := d.Bytes(h); return err }
+	opens := func(d *shm.Domain, h shm.Handle) error { _, err := d.OpenSync(h, shm.FormMutex); return err }
+	for name, c := range map[string]struct {
+		word  string // of the domain, or of the block that is used
+		value uint64
+		use   func(*shm.Domain, shm.Handle) error
+		says  string
+	}{
+		"count beyond the headers":         {"blocks", 1 << 40, headers, "count of blocks"},
+		"count beyond the pages":           {"blocks", 1 << 20, headers, "count of blocks"},
+		"count zero":                       {"blocks", 0, headers, "count of blocks"},
+		"headers not whole":                {"ready", 1, headers, "header's count of"},
+		"addresses beyond the end":         {"brk", 1 << 60, allocs, "end of the addresses"},
+		"class beyond the last":            {"ext", 255 << 40, reads, "extent of a block"},
+		"offset beyond the end":            {"ext", 20<<40 | 1<<39, reads, "extent of a block"},
+		"committed beyond the class":       {"committed", 1 << 50, reads, "committed length of a block"},
+		"a cell of no bytes":               {"committed", 0, opens, "committed length of a cell"},
+		"budget by a lane that idles":      {"budget", 1<<24 | 1<<14 | 5, allocs, "the budget: "},
+		"budget by the lane of nobody":     {"budget", 1<<24 | 1<<14 | 200*64, allocs, "the budget: "},
+		"names of a block that is no ring": {"names", 0, func(d *shm.Domain, h shm.Handle) error { return d.Bind("a name", nil, nil) }, "board of names"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDomain(t, 8<<20)
+			s, err := d.NewSync(shm.SyncOptions{Form: shm.FormMutex, Bytes: 8000})
+			check(t, err)
+			v := c.value
+			if c.word == "names" {
+				v = uint64(s.Handle())
+			}
+			restore := d.Scribble(s.Handle(), c.word, v)
+			err = c.use(d, s.Handle())
+			restore()
+			if !errors.Is(err, shm.ErrCorrupt) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want ErrCorrupt that names %q", err, c.says)
+			}
+			s.Close()
+			check(t, d.Release(s.Handle()))
+		})
+	}
+}
+
+// A stamp of the budget by somebody who lives, and goes on with other things, is waited for as long
+// as the caller's context wants.
+func TestGarbage_AllocWaitEndsWithItsContext(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	other, err := attachAgain(d)
+	check(t, err)
+	defer other.Close()
+	restore := d.Scribble(0, "budget", 1<<24|1<<14|uint64(other.Seat()*shm.LanesPerSeat))
+	defer restore()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	ended := make(chan error)
+	go func() { _, err := d.AllocWait(ctx, 1<<20); ended <- err }()
+	select {
+	case err := <-ended:
+		wantIs(t, err, context.DeadlineExceeded)
+	case <-watchdog(t).Done():
+		t.Fatal("it waits on")
+	}
+}
+
+// The budget's stamp is taken for garbage in the end, though its lane is that of a participant that
+// lives.
+func TestGarbage_AllocEndsWhereNobodyEndsTheStamp(t *testing.T) {
+	defer shm.SetStampTime(300 * time.Millisecond)()
+	d := newDomain(t, 8<<20)
+	other, err := attachAgain(d)
+	check(t, err)
+	defer other.Close()
+	restore := d.Scribble(0, "budget", 1<<24|1<<14|uint64(other.Seat()*shm.LanesPerSeat))
+	defer restore()
+	_, err = d.Alloc(1 << 20)
+	wantIs(t, err, shm.ErrCorrupt)
+}
+
+// Lists that lead beyond the headers, or in circles, are made anew.
+func TestGarbage_ListsAreMadeAnew(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	const size = 100_000
+	h, err := d.Alloc(size)
+	check(t, err)
+	check(t, d.Release(h)) // larger than what a lane keeps for itself: it hangs on the list
+	d.ScribbleList(size, 1<<31)
+	again, err := d.Alloc(size)
+	check(t, err)
+	if shm.Index(again) != shm.Index(h) {
+		t.Errorf("%v instead of %v: the list has lost its block", again, h)
+	}
+	check(t, d.Release(again))
+	wantRest(t, d, 0)
+}

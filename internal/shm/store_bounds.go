@@ -1,0 +1,64 @@
+package shm
+
+import "fmt"
+
+// Note [Garbage] A participant that has gone mad may have written anything into the control
+// segment. So no count, class, offset, length or seat that is read there is believed before it was
+// compared with its bounds. What fails is an operation, with an ErrCorrupt that names the word; no
+// process ends by it or waits for ever. What users keep in their blocks is not protected.
+
+// corrupt returns the error for a word that holds what no participant writes.
+func corrupt(word string, v uint64) error {
+	return fmt.Errorf("%w: %s is %#x, which nobody writes: something else wrote to the shared memory; "+
+		"end all processes of this domain and start them again", ErrCorrupt, word, v)
+}
+
+// count returns the end of the indices in use, for those that look at every block: no more than
+// there are headers with pages. A handle that somebody sent is compared with the word itself; its
+// bits cannot say more than there are headers.
+func (d *Domain) count() uint64 {
+	if n := d.hdr.blocks.Load(); n <= d.ready.Load() {
+		return n
+	}
+	return min(d.hdr.blocks.Load(), d.headersReady())
+}
+
+// headersReady returns how many headers have pages, as far as this process has ever seen.
+func (d *Domain) headersReady() uint64 {
+	for {
+		seen := d.ready.Load()
+		ready := min(d.hdr.ready.Load(), uint64(len(d.blocks)))
+		if ready <= seen || d.ready.CompareAndSwap(seen, ready) {
+			return max(ready, seen)
+		}
+	}
+}
+
+// span returns where the bytes of a block lie and how many they can be. The lead of a slab carries
+// the pages of all of it.
+func (d *Domain) span(e uint64) (off, n uint64, err error) {
+	c := extClass(e)
+	if c >= classCount {
+		return 0, 0, corrupt("the extent of a block", e)
+	}
+	off, n = extOffset(e), extentSize(c)
+	if e&extLead != 0 {
+		n = slabSize
+	}
+	if c != 0 && (off > uint64(len(d.bytes)) || n > uint64(len(d.bytes))-off) {
+		return 0, 0, corrupt("the extent of a block", e)
+	}
+	return off, n, nil
+}
+
+// pages returns the part [from, to) of a block's bytes, of which a lane record speaks.
+func (d *Domain) pages(b *block, from, to uint64) (off, n uint64, err error) {
+	off, n, err = d.span(b.ext.Load())
+	switch {
+	case err != nil:
+		return 0, 0, err
+	case from > to || to > n:
+		return 0, 0, corrupt("the committed length of a block", max(from, to))
+	}
+	return off + from, to - from, nil
+}

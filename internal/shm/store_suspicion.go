@@ -1,0 +1,83 @@
+package shm
+
+import (
+	"context"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// How soon and how often a waiter looks whether the stamp for which it waits is one that somebody
+// will end.
+const (
+	suspicionPause = 20 * time.Millisecond // grows by half, to a second
+	suspicionLooks = 5                     // for a stamp that nobody can have set
+)
+
+// stampTime is for how long a waiter believes in the stamp of a participant that goes on with other
+// things. Tests make it short.
+var stampTime = 10 * time.Second
+
+// A suspicion is of a waiter for a stamp: whether there is somebody who will end it. It is garbage
+// if it stays, look after look, and names a lane of this process in which nothing goes on, or the
+// seat of nobody; or if it stays for longer than any step takes and its participant is not stopped.
+// A participant that was stopped goes on some day, so its stamp is waited for.
+type suspicion[T stampWord[T]] struct {
+	d     *Domain
+	l     *lane
+	wait  T // the bit that waiters set
+	word  T
+	looks int // at this word, while nobody can have set it
+	since time.Time
+	pause time.Duration
+}
+
+// nextLook returns a context that ends when it is time for one.
+func (x *suspicion[T]) nextLook(ctx context.Context) (context.Context, context.CancelFunc) {
+	if crashing && controlled() { // there is no time
+		return ctx, func() {}
+	}
+	x.pause = min(max(suspicionPause, x.pause+x.pause/2), time.Second)
+	return context.WithTimeout(ctx, x.pause)
+}
+
+// look looks at the word, and returns an error if what it says is garbage.
+func (x *suspicion[T]) look(at *wordOf[T]) error {
+	if crashing && controlled() {
+		return nil
+	}
+	w := at.Load() &^ x.wait
+	if w != x.word || x.since.IsZero() {
+		x.word, x.looks, x.since = w, 0, time.Now()
+	}
+	seat := int(w.lane() / lanesPerSeat)
+	switch {
+	case !x.impossible(seat, w.lane()):
+		x.looks = 0
+	case x.looks == suspicionLooks:
+		return corrupt("a stamp", uint64(w))
+	default:
+		x.looks++
+	}
+	if time.Since(x.since) < stampTime {
+		return nil
+	}
+	x.since = time.Now()
+	if x.d.stopped(seat) || x.d.stopped(int(x.d.hdr.recovery.Load()&recoverySeat)-1) {
+		return nil // it, or the reaper, on whom it depends if it is dead
+	}
+	return corrupt("a stamp", uint64(w))
+}
+
+func (d *Domain) stopped(seat int) bool {
+	return seat >= 0 && seat < maxParticipants && sys.Stopped(int(d.parts[seat].pid.Load()))
+}
+
+// impossible reports whether nothing goes on in the lane now, or it is that of the waiter.
+func (x *suspicion[T]) impossible(seat int, id uint32) bool {
+	if seat == x.d.seat {
+		l := &x.d.lanes[id%lanesPerSeat]
+		return l == x.l || l.busy.Load() == 0
+	}
+	return x.d.parts[seat].state.Load().is(participantFree)
+}
