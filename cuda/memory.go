@@ -140,7 +140,7 @@ func (m *memory) Copy(off int, src device.Memory, from, n int) error {
 	}
 	to, at := m.at(off, n), o.at(from, n)
 	if m.dev == o.dev {
-		return m.dev.queue(func(s cudriver.Stream) error { return m.dev.driver.MemcpyDtoDAsync(to, at, uint64(n), s) })
+		return m.dev.queue(func(s cudriver.Stream) error { return m.dev.driver.MemcpyAsync(to, at, uint64(n), s) })
 	}
 	return m.dev.copyFrom(to, o, at, n)
 }

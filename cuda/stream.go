@@ -75,7 +75,7 @@ func (s *Stream) Copy(dst, src *tensor.Tensor) error {
 	n := dst.Nbytes()
 	to, from := bytesOf(dst, n), bytesOf(src, n)
 	dst.Touch()
-	return s.dev.do(func(cudriver.Stream) error { return s.dev.driver.MemcpyDtoDAsync(to, from, uint64(n), s.id) })
+	return s.dev.do(func(cudriver.Stream) error { return s.dev.driver.MemcpyAsync(to, from, uint64(n), s.id) })
 }
 
 // bytesOf returns the address of the n bytes of a contiguous tensor on a device.

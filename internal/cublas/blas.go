@@ -13,6 +13,7 @@ type Handle uintptr
 type BLAS interface {
 	Name() string // of the library
 	Create() (Handle, error)
+	Destroy(h Handle) error
 	SetStream(h Handle, s cudriver.Stream) error
 	// GemmStridedBatched queues products.
 	GemmStridedBatched(h Handle, g Gemm) error

@@ -9,8 +9,8 @@ import (
 
 // library is a BLAS by the functions of a shared library.
 type library struct {
-	name                              string
-	create, setStream, single, double uintptr
+	name                                       string
+	create, destroy, setStream, single, double uintptr
 }
 
 // Load binds the first of the libraries that can be loaded; if none is named, that of CUDA 13, 12
@@ -24,7 +24,8 @@ func Load(names ...string) (BLAS, error) {
 		return nil, err
 	}
 	l := &library{name: lib.Name()}
-	for name, fn := range map[string]*uintptr{"cublasCreate_v2": &l.create, "cublasSetStream_v2": &l.setStream,
+	for name, fn := range map[string]*uintptr{"cublasCreate_v2": &l.create,
+		"cublasDestroy_v2": &l.destroy, "cublasSetStream_v2": &l.setStream,
 		"cublasSgemmStridedBatched": &l.single, "cublasDgemmStridedBatched": &l.double} {
 		if *fn, err = lib.Symbol(name); err != nil {
 			return nil, err
@@ -43,6 +44,11 @@ func (l *library) Create() (Handle, error) {
 		return Check("cublasCreate", Status(int32(dl.Call(l.create, uintptr(unsafe.Pointer(h))))))
 	})
 	return *h, err
+}
+
+// Destroy ends a handle. It may wait for the device.
+func (l *library) Destroy(h Handle) error {
+	return Check("cublasDestroy", Status(int32(dl.Call(l.destroy, uintptr(h)))))
 }
 
 func (l *library) SetStream(h Handle, s cudriver.Stream) error {

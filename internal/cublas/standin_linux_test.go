@@ -45,6 +45,7 @@ func callEach(t *testing.T, flags ...string) {
 		t.Errorf("handle %#x", h)
 	}
 	sees(b.SetStream(h, 0x1b0000000002), "cublasSetStream 0x7a0000000001 0x1b0000000002")
+	sees(b.Destroy(h), "cublasDestroy 0x7a0000000001")
 	g := cublas.Gemm{M: 2, N: 3, K: 4, Beta: 0.5, Batch: 7,
 		A: cublas.Matrix{Ptr: 0xfedcba9876543210, Leading: 11, Stride: 1<<40 + 1, Turned: true},
 		B: cublas.Matrix{Ptr: 0xf123456789abcdef, Leading: 12, Stride: 1<<40 + 2},

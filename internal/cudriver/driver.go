@@ -29,7 +29,7 @@ type Driver interface {
 	MemHostGetDevicePointer(host []byte) (Ptr, error)
 	MemcpyHtoDAsync(dst Ptr, src []byte, s Stream) error
 	MemcpyDtoHAsync(dst []byte, src Ptr, s Stream) error
-	MemcpyDtoDAsync(dst, src Ptr, n uint64, s Stream) error
+	MemcpyAsync(dst, src Ptr, n uint64, s Stream) error // of a device, or of pages of the host that are registered
 	MemcpyPeerAsync(dst Ptr, dstCtx Context, src Ptr, srcCtx Context, n uint64, s Stream) error
 	MemsetD8Async(dst Ptr, v uint8, n uint64, s Stream) error
 	MemsetD16Async(dst Ptr, v uint16, n uint64, s Stream) error
@@ -66,7 +66,7 @@ type Driver interface {
 	IPCGetEventHandle(e Event) (IPCHandle, error)
 	IPCOpenEventHandle(h IPCHandle) (Event, error)
 
-	ModuleLoadData(image []byte) (Module, error) // text ends with a zero byte
+	ModuleLoadData(image []byte) (Module, error) // cuModuleLoadDataEx; text ends with a zero byte
 	ModuleUnload(m Module) error
 	ModuleGetFunction(m Module, name string) (Function, error)
 	LaunchKernel(f Function, grid, block [3]uint32, shared uint32, s Stream, args []byte) error

@@ -28,7 +28,7 @@ const (
 	cuMemHostGetDevicePointer
 	cuMemcpyHtoDAsync
 	cuMemcpyDtoHAsync
-	cuMemcpyDtoDAsync
+	cuMemcpyAsync
 	cuMemcpyPeerAsync
 	cuMemsetD8Async
 	cuMemsetD16Async
@@ -61,7 +61,7 @@ const (
 	cuIPCCloseMemHandle
 	cuIPCGetEventHandle
 	cuIPCOpenEventHandle
-	cuModuleLoadData
+	cuModuleLoadDataEx
 	cuModuleUnload
 	cuModuleGetFunction
 	cuLaunchKernel
@@ -96,7 +96,7 @@ var symbols = [entries]string{
 	cuMemHostGetDevicePointer:     "cuMemHostGetDevicePointer_v2",
 	cuMemcpyHtoDAsync:             "cuMemcpyHtoDAsync_v2",
 	cuMemcpyDtoHAsync:             "cuMemcpyDtoHAsync_v2",
-	cuMemcpyDtoDAsync:             "cuMemcpyDtoDAsync_v2",
+	cuMemcpyAsync:                 "cuMemcpyAsync",
 	cuMemcpyPeerAsync:             "cuMemcpyPeerAsync",
 	cuMemsetD8Async:               "cuMemsetD8Async",
 	cuMemsetD16Async:              "cuMemsetD16Async",
@@ -129,7 +129,7 @@ var symbols = [entries]string{
 	cuIPCCloseMemHandle:           "cuIpcCloseMemHandle",
 	cuIPCGetEventHandle:           "cuIpcGetEventHandle",
 	cuIPCOpenEventHandle:          "cuIpcOpenEventHandle",
-	cuModuleLoadData:              "cuModuleLoadData",
+	cuModuleLoadDataEx:            "cuModuleLoadDataEx",
 	cuModuleUnload:                "cuModuleUnload",
 	cuModuleGetFunction:           "cuModuleGetFunction",
 	cuLaunchKernel:                "cuLaunchKernel",

@@ -36,6 +36,8 @@ var Numbers = map[string]int{
 	"CU_MEM_ACCESS_FLAGS_PROT_READ":                                   AccessRead,
 	"CU_MEM_ACCESS_FLAGS_PROT_READWRITE":                              AccessReadWrite,
 	"CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS":                              ipcLazyPeerAccess,
+	"CU_JIT_ERROR_LOG_BUFFER":                                         jitErrorLog,
+	"CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES":                              jitErrorLogSize,
 	"CU_IPC_HANDLE_SIZE":                                              len(IPCHandle{}),
 	"CU_COMPUTEMODE_DEFAULT":                                          0,
 	"CU_COMPUTEMODE_EXCLUSIVE_PROCESS":                                3,

@@ -1,6 +1,8 @@
 package cudriver
 
 import (
+	"bytes"
+	"strings"
 	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/dl"
@@ -36,7 +38,7 @@ func Load(names ...string) (Driver, error) {
 //go:uintptrescapes
 func (l *library) call(e entry, args ...uintptr) error {
 	if l.entries[e] == 0 {
-		return &Error{symbols[e], ErrorNotSupported}
+		return &Error{Call: symbols[e], Result: ErrorNotSupported}
 	}
 	return Check(symbols[e], Result(int32(dl.Call(l.entries[e], args...))))
 }
@@ -163,9 +165,20 @@ func (l *library) EventElapsedTime(start, end Event) (float32, error) {
 	return get[float32](l, cuEventElapsedTime, uintptr(start), uintptr(end))
 }
 
+// ModuleLoadData asks for what the driver's translator has to say where it refuses a text.
 func (l *library) ModuleLoadData(image []byte) (Module, error) {
-	m := new(Module)
-	err := l.call(cuModuleLoadData, uintptr(unsafe.Pointer(m)), uintptr(start(image)))
+	m, log := new(Module), make([]byte, 4096)
+	options := [...]int32{jitErrorLog, jitErrorLogSize}
+	values := &struct { // an array of pointers to C, whose second is a number
+		log  unsafe.Pointer
+		size uintptr
+	}{start(log), uintptr(len(log))}
+	err := l.call(cuModuleLoadDataEx, uintptr(unsafe.Pointer(m)), uintptr(start(image)), uintptr(len(options)),
+		uintptr(unsafe.Pointer(&options)), uintptr(unsafe.Pointer(values)))
+	if failed, ok := err.(*Error); ok {
+		text, _, _ := bytes.Cut(log, []byte{0})
+		failed.Log = strings.TrimSpace(string(text))
+	}
 	return *m, err
 }
 

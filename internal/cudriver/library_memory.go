@@ -40,8 +40,8 @@ func (l *library) MemcpyDtoHAsync(dst []byte, src Ptr, s Stream) error {
 	return l.call(cuMemcpyDtoHAsync, uintptr(start(dst)), uintptr(src), uintptr(len(dst)), uintptr(s))
 }
 
-func (l *library) MemcpyDtoDAsync(dst, src Ptr, n uint64, s Stream) error {
-	return l.call(cuMemcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(n), uintptr(s))
+func (l *library) MemcpyAsync(dst, src Ptr, n uint64, s Stream) error {
+	return l.call(cuMemcpyAsync, uintptr(dst), uintptr(src), uintptr(n), uintptr(s))
 }
 
 func (l *library) MemcpyPeerAsync(dst Ptr, dstCtx Context, src Ptr, srcCtx Context, n uint64, s Stream) error {

@@ -83,9 +83,15 @@ func (r Result) Error() string {
 type Error struct {
 	Call string // as CUDA names it, such as cuMemCreate
 	Result
+	Log string // what the translator of kernels says, if it is one that failed
 }
 
-func (e *Error) Error() string { return e.Call + ": " + e.Result.Error() }
+func (e *Error) Error() string {
+	if e.Log != "" {
+		return e.Call + ": " + e.Result.Error() + ": " + e.Log
+	}
+	return e.Call + ": " + e.Result.Error()
+}
 
 // Unwrap returns the Result.
 func (e *Error) Unwrap() error { return e.Result }
@@ -95,5 +101,5 @@ func Check(call string, r Result) error {
 	if r == Success {
 		return nil
 	}
-	return &Error{call, r}
+	return &Error{Call: call, Result: r}
 }

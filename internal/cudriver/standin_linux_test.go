@@ -113,8 +113,8 @@ func callEach(t *testing.T, flags ...string) {
 	if string(host) != "xxxx" {
 		t.Errorf("copied to the host: %q", host)
 	}
-	call(d.MemcpyDtoDAsync(p, q, big, stream),
-		"cuMemcpyDtoDAsync_v2 fedcba9876543210 f123456789abcdef 1099511627781 0x1b0000000002")
+	call(d.MemcpyAsync(p, q, big, stream),
+		"cuMemcpyAsync fedcba9876543210 f123456789abcdef 1099511627781 0x1b0000000002")
 	call(d.MemcpyPeerAsync(p, ctx, q, peer, big, stream),
 		"cuMemcpyPeerAsync fedcba9876543210 0x1a0000000001 f123456789abcdef 0x1a0000000002 1099511627781 0x1b0000000002")
 	call(d.MemsetD8Async(p, 0xfe, big, stream), "cuMemsetD8Async fedcba9876543210 254 1099511627781 0x1b0000000002")
@@ -169,7 +169,7 @@ func callEach(t *testing.T, flags ...string) {
 	check(e, err, "cuIpcOpenEventHandle "+hex(80), 0x7f0000000002)
 
 	m, err := d.ModuleLoadData([]byte("code\x00"))
-	check(m, err, "cuModuleLoadData code", 0x6f0000000001)
+	check(m, err, "cuModuleLoadDataEx code 2 5 6 4096", 0x6f0000000001)
 	call(d.ModuleUnload(0x1d0000000001), "cuModuleUnload 0x1d0000000001")
 	f, err := d.ModuleGetFunction(0x1d0000000001, "fill")
 	check(f, err, "cuModuleGetFunction 0x1d0000000001 fill", 0x6f0000000002)
@@ -187,6 +187,10 @@ func callEach(t *testing.T, flags ...string) {
 	if failed, ok := errors.AsType[*cudriver.Error](err); !ok || failed.Call != "cuMemCreate" ||
 		!errors.Is(err, cudriver.ErrorNotPermitted) {
 		t.Errorf("a call that fails: %v", err)
+	}
+	if _, err = d.ModuleLoadData([]byte("code\x00")); !errors.Is(err, cudriver.ErrorNotPermitted) ||
+		!strings.HasSuffix(err.Error(), ": ptxas: line 3; unknown word") {
+		t.Errorf("a text that is refused: %v", err)
 	}
 }
 

@@ -70,6 +70,12 @@ const (
 	ipcLazyPeerAccess = 1
 )
 
+// Of CUjit_option: a buffer for errors, and its size.
+const (
+	jitErrorLog     = 5
+	jitErrorLogSize = 6
+)
+
 // Location is a CUmemLocation, 8 bytes.
 type Location struct {
 	kind int32

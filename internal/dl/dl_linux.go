@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
+	"syscall"
 
 	"github.com/ebitengine/purego"
 
@@ -68,16 +70,28 @@ func Callback(f func(p uintptr)) uintptr {
 	return purego.NewCallback(func(p uintptr) uintptr { f(p); return 0 })
 }
 
+// guards lets one Guard run at a time: of two, the second would note the handlers of the first
+// one's library as Go's own, and write them back last.
+var guards sync.Mutex
+
 // Guard runs f, which runs foreign code for the first time, on one thread, and takes back the
-// signals and the signal stack that it has taken.
+// signals and the signal stack that it has taken. No program is started meanwhile, and none that is
+// started later has the device files that f has opened: a child that had them would keep the
+// memory of this process's devices. f calls no Guard.
 func Guard(f func() error) error {
+	guards.Lock()
+	defer guards.Unlock()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	before, err := sys.SaveSignals()
 	if err != nil {
 		return err
 	}
+	devices := sys.InheritedDevices()
 	err = f()
+	devices.Seclude()
 	_, restored := before.Restore()
 	return errors.Join(err, restored)
 }

@@ -19,6 +19,18 @@ type Signals struct {
 // lastSignal is the kernel's _NSIG.
 const lastSignal = 64
 
+// The C library takes signals 32 to 34 for its threads, when it first needs them: a process whose C
+// library has lost them cannot cancel a thread or change its user. onStack is SA_ONSTACK, without
+// which a handler runs on the small stack of whatever goroutine the signal meets.
+const (
+	firstOfLibc = 32
+	lastOfLibc  = 34
+	onStack     = 0x08000000
+)
+
+// handled reports whether a function, and not the kernel, answers the signal.
+func (a *sigaction) handled() bool { return a.handler > 1 }
+
 // signalStack is the kernel's stack_t.
 type signalStack struct {
 	base  uintptr
@@ -42,7 +54,7 @@ func SaveSignals() (*Signals, error) {
 }
 
 // Restore writes back what has changed since SaveSignals, and returns the signals that somebody had
-// taken.
+// taken. Those of the C library stay its own: their handlers only learn to run on Go's signal stack.
 func (s *Signals) Restore() (taken []syscall.Signal, err error) {
 	now, err := SaveSignals()
 	if err != nil {
@@ -52,7 +64,14 @@ func (s *Signals) Restore() (taken []syscall.Signal, err error) {
 		if now.actions[i] == s.actions[i] {
 			continue
 		}
-		if err := changeAction(syscall.Signal(i), &s.actions[i], nil); err != nil {
+		to := &s.actions[i]
+		if i >= firstOfLibc && i <= lastOfLibc && now.actions[i].handled() {
+			if to = &now.actions[i]; to.flags&onStack != 0 {
+				continue
+			}
+			to.flags |= onStack
+		}
+		if err := changeAction(syscall.Signal(i), to, nil); err != nil {
 			return taken, fmt.Errorf("take signal %d back: %w", i, err)
 		}
 		taken = append(taken, syscall.Signal(i))

@@ -63,7 +63,7 @@ func (b *bare) within(f func() error) error {
 func (b *bare) measure(_ context.Context, rounds int) error {
 	return b.within(func() error {
 		for range rounds {
-			if err := b.MemcpyDtoDAsync(b.to, b.from, b.size, b.stream); err != nil {
+			if err := b.MemcpyAsync(b.to, b.from, b.size, b.stream); err != nil {
 				return err
 			}
 		}

@@ -28,6 +28,7 @@ static cublasStatus_t say(const char *format, ...) {
 }
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t *out) { *out = (cublasHandle_t)0x7a0000000001ull; return say("cublasCreate"); }
+cublasStatus_t cublasDestroy_v2(cublasHandle_t h) { return say("cublasDestroy %p", h); }
 cublasStatus_t cublasSetStream_v2(cublasHandle_t h, cudaStream_t s) { return say("cublasSetStream %p %p", h, s); }
 
 #define GEMM(name, T) \

@@ -32,6 +32,17 @@ func (b *BLAS) Create() (h cublas.Handle, err error) {
 	return h, err
 }
 
+// Destroy ends a handle.
+func (b *BLAS) Destroy(h cublas.Handle) error {
+	return b.driver.doSettled("cublasDestroy", inContext, func(*context) cudriver.Result {
+		if _, ok := b.streams[h]; !ok {
+			return cudriver.ErrorInvalidHandle
+		}
+		delete(b.streams, h)
+		return cudriver.Success
+	})
+}
+
 // SetStream says where products are queued.
 func (b *BLAS) SetStream(h cublas.Handle, s cudriver.Stream) error {
 	b.driver.mu.Lock()

@@ -218,9 +218,9 @@ func (d *Driver) MemcpyDtoHAsync(dst []byte, src cudriver.Ptr, s cudriver.Stream
 	})
 }
 
-// MemcpyDtoDAsync queues a copy.
-func (d *Driver) MemcpyDtoDAsync(dst, src cudriver.Ptr, n uint64, s cudriver.Stream) error {
-	return d.queue("cuMemcpyDtoDAsync", s, func(c *context) cudriver.Result {
+// MemcpyAsync queues a copy between any of the memory that has an address on the device.
+func (d *Driver) MemcpyAsync(dst, src cudriver.Ptr, n uint64, s cudriver.Stream) error {
+	return d.queue("cuMemcpyAsync", s, func(c *context) cudriver.Result {
 		return put(d.reach(c, dst, n, cudriver.AccessReadWrite), d.reach(c, src, n, cudriver.AccessRead))
 	})
 }

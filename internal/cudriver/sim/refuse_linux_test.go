@@ -330,14 +330,14 @@ func TestEvent_AHandleIsOfOneEvent(t *testing.T) {
 func TestVirtualMemory_WhatMayBeReadOnlyIsNotWritten(t *testing.T) {
 	for name, write := range map[string]func(m *made, readable cudriver.Ptr) error{
 		"from the host":   func(m *made, p cudriver.Ptr) error { return m.MemcpyHtoDAsync(p, []byte{1}, m.near) },
-		"from the device": func(m *made, p cudriver.Ptr) error { return m.MemcpyDtoDAsync(p, m.plain, 1, m.near) },
+		"from the device": func(m *made, p cudriver.Ptr) error { return m.MemcpyAsync(p, m.plain, 1, m.near) },
 		"from itself": func(m *made, p cudriver.Ptr) error {
 			return m.MemcpyPeerAsync(p, m.ctx, m.plain, m.ctx, 1, m.near)
 		},
 		"a number":       func(m *made, p cudriver.Ptr) error { return m.StreamWriteValue32(m.near, p, 1) },
 		"behind its end": func(m *made, p cudriver.Ptr) error { return m.MemsetD8Async(p+4*mib, 1, 1, m.near) },
 		"half of it beyond": func(m *made, p cudriver.Ptr) error {
-			return m.MemcpyDtoDAsync(m.plain, p+4*mib-1, 2, m.near)
+			return m.MemcpyAsync(m.plain, p+4*mib-1, 2, m.near)
 		},
 		"from the far side": func(m *made, p cudriver.Ptr) error {
 			return m.MemcpyPeerAsync(m.plain, m.ctx, p, m.far, 1, m.near)

@@ -14,7 +14,7 @@ CUresult cuEventElapsedTime(float *, CUevent, CUevent);
 #else
 typedef unsigned long long CUdeviceptr, CUmemGenericAllocationHandle, cuuint64_t;
 typedef unsigned cuuint32_t;
-typedef int CUresult, CUdevice, CUdevice_attribute, CUmemAllocationGranularity_flags, CUmemAllocationHandleType;
+typedef int CUresult, CUdevice, CUjit_option, CUdevice_attribute, CUmemAllocationGranularity_flags, CUmemAllocationHandleType;
 typedef void *CUcontext, *CUstream, *CUevent, *CUmodule, *CUfunction;
 typedef struct { char bytes[16]; } CUuuid;
 typedef struct { char reserved[64]; } CUipcMemHandle, CUipcEventHandle;
@@ -81,7 +81,7 @@ CUresult cuMemHostUnregister(void *p) { return say("cuMemHostUnregister %c", *(c
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *p, unsigned flags) { *out = 0x7b0000000003ull; return say("cuMemHostGetDevicePointer_v2 %c %u", *(char *)p, flags); }
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void *s, size_t n, CUstream stream) { return say("cuMemcpyHtoDAsync_v2 %llx %.*s %zu %p", d, (int)n, (const char *)s, n, stream); }
 CUresult cuMemcpyDtoHAsync_v2(void *d, CUdeviceptr s, size_t n, CUstream stream) { memset(d, 'x', n); return say("cuMemcpyDtoHAsync_v2 %llx %zu %p", s, n, stream); }
-CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream stream) { return say("cuMemcpyDtoDAsync_v2 %llx %llx %zu %p", d, s, n, stream); }
+CUresult cuMemcpyAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream stream) { return say("cuMemcpyAsync %llx %llx %zu %p", d, s, n, stream); }
 CUresult cuMemcpyPeerAsync(CUdeviceptr d, CUcontext dc, CUdeviceptr s, CUcontext sc, size_t n, CUstream stream) { return say("cuMemcpyPeerAsync %llx %p %llx %p %zu %p", d, dc, s, sc, n, stream); }
 CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream stream) { return say("cuMemsetD8Async %llx %u %zu %p", d, v, n, stream); }
 CUresult cuMemsetD16Async(CUdeviceptr d, unsigned short v, size_t n, CUstream stream) { return say("cuMemsetD16Async %llx %u %zu %p", d, v, n, stream); }
@@ -126,7 +126,11 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle h, unsigned flag
 CUresult cuIpcCloseMemHandle(CUdeviceptr p) { return say("cuIpcCloseMemHandle %llx", p); }
 CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent e) { ramp(out->reserved, 101); return say("cuIpcGetEventHandle %p", e); }
 CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle h) { *out = (CUevent)0x7f0000000002ull; return say("cuIpcOpenEventHandle %s", hex(h.reserved)); }
-CUresult cuModuleLoadData(CUmodule *out, const void *image) { *out = (CUmodule)0x6f0000000001ull; return say("cuModuleLoadData %s", (const char *)image); }
+CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, CUjit_option *options, void **values) {
+	*out = (CUmodule)0x6f0000000001ull;
+	if (result && n == 2) snprintf(values[0], (unsigned)(size_t)values[1], "ptxas: line 3; unknown word\n");
+	return say("cuModuleLoadDataEx %s %u %d %d %u", (const char *)image, n, options[0], options[1], (unsigned)(size_t)values[1]);
+}
 CUresult cuModuleUnload(CUmodule m) { return say("cuModuleUnload %p", m); }
 CUresult cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name) { *out = (CUfunction)0x6f0000000002ull; return say("cuModuleGetFunction %p %s", m, name); }
 CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params, void **extra) {

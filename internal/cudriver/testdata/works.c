@@ -128,7 +128,7 @@ int cuMemcpyHtoD_v2(u64 d, const void *s, size_t n) { memcpy((void *)d, s, n); r
 int cuMemcpyDtoH_v2(void *d, u64 s, size_t n) { memcpy(d, (void *)s, n); return 0; }
 int cuMemcpyHtoDAsync_v2(u64 d, const void *s, size_t n, Obj stream) { busy = 1; return cuMemcpyHtoD_v2(d, s, n); }
 int cuMemcpyDtoHAsync_v2(void *d, u64 s, size_t n, Obj stream) { busy = 1; return cuMemcpyDtoH_v2(d, s, n); }
-int cuMemcpyDtoDAsync_v2(u64 d, u64 s, size_t n, Obj stream) { busy = 1; memmove((void *)d, (void *)s, n); return 0; }
+int cuMemcpyAsync(u64 d, u64 s, size_t n, Obj stream) { busy = 1; memmove((void *)d, (void *)s, n); return 0; }
 int cuMemsetD8Async(u64 d, unsigned char v, size_t n, Obj stream) { busy = 1; memset((void *)d, v, n); return 0; }
 int cuMemsetD16Async(u64 d, unsigned short v, size_t n, Obj stream) { busy = 1; while (n--) ((unsigned short *)d)[n] = v; return 0; }
 int cuMemsetD32Async(u64 d, unsigned v, size_t n, Obj stream) { busy = 1; while (n--) ((unsigned *)d)[n] = v; return 0; }
