@@ -1,11 +1,15 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
+	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/internal/device"
+	"github.com/shoal-mp/shoal/internal/dl"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -59,13 +63,28 @@ func Current() (*Device, error) {
 	return Get(n)
 }
 
+// absent reports whether why there is no device is that this machine has none, or that
+// CUDA_VISIBLE_DEVICES hides all of them on purpose. A machine whose devices cannot be used, as with
+// a driver that does not fit or a list that names none of them, is another matter: a program that
+// takes the host there computes for days where its user paid for a device.
+func absent(why error) bool {
+	if errors.Is(why, dl.ErrNotLoaded) {
+		return true
+	}
+	if !errors.Is(why, cudriver.ErrorNoDevice) {
+		return false
+	}
+	visible, limited := os.LookupEnv("CUDA_VISIBLE_DEVICES")
+	return !limited || visible == "" || strings.HasPrefix(visible, "-1")
+}
+
 // parse returns the device that a text names: "cuda:1"; "cuda", the current one; or "auto", the
-// current one if there is one, and the host, nil, otherwise. The error wraps ErrDevice or
+// current one, and the host, nil, where there is no device at all. The error wraps ErrDevice or
 // ErrUnavailable.
 func parse(text string) (device.Device, error) {
 	kind, number, numbered := strings.Cut(text, ":")
 	switch {
-	case text == "auto" && Available() != nil:
+	case text == "auto" && absent(Available()):
 		return nil, nil
 	case text == "cuda", text == "auto":
 		return some(Current())
@@ -88,15 +107,18 @@ func some(d *Device, err error) (device.Device, error) {
 }
 
 // ForRank returns a device for a worker by its rank, from 0 on: the devices take turns. It returns
-// nil, the host, where there is no device.
-func ForRank(rank int) tensor.Device {
-	n := Count()
-	if n == 0 || rank < 0 {
-		return nil
+// nil, the host, where there is no device at all. The error wraps ErrUnavailable where there are
+// some and none can be used, such as by a CUDA_VISIBLE_DEVICES that names none of them, or ErrDevice
+// for a negative rank.
+func ForRank(rank int) (tensor.Device, error) {
+	s, err := open()
+	switch {
+	case rank < 0:
+		return nil, fmt.Errorf("%w: the one for rank %d; ranks begin at 0", ErrDevice, rank)
+	case absent(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
 	}
-	d, err := Get(rank % n)
-	if err != nil {
-		return nil
-	}
-	return d
+	return s.devices[rank%len(s.devices)], nil
 }

@@ -25,7 +25,10 @@ type held struct {
 // sendHeld sends what its device has not written yet: once that is allowed to go on if it gets
 // true, and never if it gets false.
 var sendHeld = shoal.Register("sendHeld", func(ctx context.Context, _ int, h held) error {
-	dev := cuda.ForRank(0)
+	dev, err := cuda.ForRank(0)
+	if err != nil {
+		return err
+	}
 	first, err := tensor.On(dev).Full(tensor.Float32, 6, 100)
 	if err == nil {
 		err = h.Out.Put(ctx, first)

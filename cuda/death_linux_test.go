@@ -129,7 +129,11 @@ func TestSegment_KilledConsumersLeaveNothing(t *testing.T) {
 
 // sendAndDie sends as much as it can until it is killed.
 var sendAndDie = shoal.Register("sendAndDie", func(ctx context.Context, _ int, out *ipc.Sender[*tensor.Tensor]) error {
-	x, err := tensor.On(cuda.ForRank(0)).Full(tensor.Float32, 7, 100)
+	dev, err := cuda.ForRank(0)
+	if err != nil {
+		return err
+	}
+	x, err := tensor.On(dev).Full(tensor.Float32, 7, 100)
 	if err != nil {
 		return err
 	}

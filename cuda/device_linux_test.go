@@ -2,6 +2,7 @@ package cuda_test
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func TestDevice_IsNamedAsPyTorchNamesIt(t *testing.T) {
 	}
 	var turns []string
 	for rank := range 5 {
-		turns = append(turns, cuda.ForRank(rank).String())
+		turns = append(turns, forRank(t, rank).String())
 	}
 	if want := []string{"cuda:0", "cuda:1", "cuda:0", "cuda:1", "cuda:0"}; !slices.Equal(turns, want) {
 		t.Errorf("ranks have %v, want %v", turns, want)
@@ -57,21 +58,52 @@ func TestAvailable_SaysWhyThereIsNone(t *testing.T) {
 	if cuda.Available() == nil || cuda.Count() != 0 {
 		t.Error("there is one")
 	}
-	for rank := range 3 {
-		if d := cuda.ForRank(rank); d != nil {
-			t.Errorf("rank %d has %v", rank, d)
-		}
-	}
 	_, err := tensor.ParseDevice("cuda")
 	if !errors.Is(err, cuda.ErrUnavailable) || !errors.Is(err, cudriver.ErrorNoDevice) ||
 		!strings.Contains(err.Error(), `CUDA_VISIBLE_DEVICES is "7"`) {
 		t.Errorf("%v", err)
 	}
-	if d, err := tensor.ParseDevice("auto"); d != nil || err != nil {
-		t.Errorf("auto is %v, %v", d, err)
-	}
 	if _, err := cuda.Get(0); !errors.Is(err, cuda.ErrUnavailable) {
 		t.Errorf("%v", err)
+	}
+}
+
+// The host takes the place of devices that are not there, and of none that cannot be used.
+func TestForRank_IsTheHostOnlyWhereNoDeviceIs(t *testing.T) {
+	simulate(t, 2, 64*mib)
+	paths := os.Getenv(cuda.SimulateKey)
+	for name, c := range map[string]struct {
+		paths, visible string
+		fails          map[string]cudriver.Result
+		want           error
+	}{
+		"no device":               {paths: "/dev/null"},
+		"devices that are hidden": {paths: "/dev/null", visible: ""},
+		"hidden by a number":      {paths: "/dev/null", visible: "-1"},
+		"a list of others":        {paths: "/dev/null", visible: "7", want: cudriver.ErrorNoDevice},
+		"a driver that does not fit": {paths: paths, fails: map[string]cudriver.Result{
+			"cuInit": cudriver.ErrorSystemDriverMismatch}, want: cudriver.ErrorSystemDriverMismatch},
+		"a device that has fallen off": {paths: paths, fails: map[string]cudriver.Result{
+			"cuDeviceGetUuid_v2": cudriver.ErrorUnknown}, want: cudriver.ErrorUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, cuda.Reset())
+			t.Setenv(cuda.SimulateKey, c.paths)
+			if name != "no device" {
+				t.Setenv("CUDA_VISIBLE_DEVICES", c.visible)
+			}
+			defer cuda.FailEach(c.fails)()
+			_, auto := tensor.ParseDevice("auto")
+			d, err := cuda.ForRank(1)
+			if d != nil || !errors.Is(err, c.want) || !errors.Is(auto, c.want) ||
+				c.want != nil && !errors.Is(err, cuda.ErrUnavailable) {
+				t.Errorf("rank 1 has %v, %v; auto: %v", d, err, auto)
+			}
+			check(t, cuda.Reset())
+		})
+	}
+	if _, err := cuda.ForRank(-1); !errors.Is(err, cuda.ErrDevice) {
+		t.Errorf("rank -1: %v", err)
 	}
 }
 

@@ -19,6 +19,21 @@ func Simulator() *sim.Driver {
 	return d
 }
 
+// FailEach has the first call of each function fail in drivers that are opened from now on, and
+// returns how to undo that.
+func FailEach(calls map[string]cudriver.Result) (undo func()) {
+	cudriver.RegisterSimulator(func(paths []string) cudriver.Driver {
+		d := sim.New(paths)
+		for call, r := range calls {
+			d.Fail(call, 1, r)
+		}
+		return d
+	})
+	return func() {
+		cudriver.RegisterSimulator(func(paths []string) cudriver.Driver { return sim.New(paths) })
+	}
+}
+
 // Mapped counts the segments that this process has mapped.
 func Mapped() int {
 	segments.Lock()

@@ -199,6 +199,14 @@ func device(t testing.TB, text string) tensor.Device {
 	return d
 }
 
+// forRank returns the one of a rank.
+func forRank(t testing.TB, rank int) tensor.Device {
+	t.Helper()
+	d, err := cuda.ForRank(rank)
+	check(t, err)
+	return d
+}
+
 // onHost returns the elements of a tensor.
 func onHost(t testing.TB, x *tensor.Tensor) []float32 {
 	t.Helper()

@@ -74,7 +74,11 @@ func TestDevice_ProcessesWorkOnOneTensor(t *testing.T) {
 
 // makeAndGo sends a tensor and ends.
 var makeAndGo = shoal.Register("makeAndGo", func(ctx context.Context, rank int, out *ipc.Sender[*tensor.Tensor]) error {
-	x, err := tensor.On(cuda.ForRank(rank)).Full(tensor.Float32, float64(rank), 1000, 10)
+	dev, err := cuda.ForRank(rank)
+	if err != nil {
+		return err
+	}
+	x, err := tensor.On(dev).Full(tensor.Float32, float64(rank), 1000, 10)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ func on(t *tensor.Tensor) *cuda.Memory { return cuda.MemoryOf(t) }
 func TestPin_DevicesReachThePages(t *testing.T) {
 	onDevices(t, needed(2), 64*mib)
 	dev := device(t, "cuda:0").(*cuda.Device)
-	other := cuda.ForRank(1).(*cuda.Device)
+	other := forRank(t, 1).(*cuda.Device)
 	x, err := tensor.NewShared(tensor.Float32, 64, 32)
 	check(t, err)
 	row := x.Select(0, 1)
@@ -103,7 +103,7 @@ func TestStream_GoesOnBesideTheDevices(t *testing.T) {
 	if got := onHost(t, y); got[0] != 1 || got[99] != 1 {
 		t.Errorf("copied: %v", got)
 	}
-	far, err := tensor.On(cuda.ForRank(1)).Zeros(tensor.Float32, 100)
+	far, err := tensor.On(forRank(t, 1)).Zeros(tensor.Float32, 100)
 	check(t, err)
 	if err := s.Copy(far, x); cuda.Count() > 1 && !errors.Is(err, cuda.ErrDevice) {
 		t.Errorf("to another device: %v", err)

@@ -38,7 +38,8 @@ func gpus(t testing.TB, n int) []tensor.Device {
 	shm.SetDefault(domain)
 	all := make([]tensor.Device, n)
 	for i := range all {
-		all[i] = cuda.ForRank(i)
+		all[i], err = cuda.ForRank(i)
+		check(t, err)
 	}
 	t.Cleanup(func() {
 		for i := range n {

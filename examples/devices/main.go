@@ -30,7 +30,10 @@ type job struct {
 }
 
 var work = shoal.Register("work", func(ctx context.Context, rank int, j job) error {
-	dev := cuda.ForRank(rank)
+	dev, err := cuda.ForRank(rank)
+	if err != nil {
+		return err
+	}
 	model, err := load(j.Model, dev)
 	if err != nil {
 		return err
@@ -139,7 +142,15 @@ func ranks(ctx context.Context) error {
 // round sends a tensor round and compares what comes back.
 func round(ctx context.Context) error {
 	x := tensor.Arange(tensor.Float32, 0, 1e6, 1).View(1000, 1000)
-	near, err := x.ToDevice(cuda.ForRank(0))
+	first, err := cuda.ForRank(0)
+	if err != nil {
+		return err
+	}
+	second, err := cuda.ForRank(1)
+	if err != nil {
+		return err
+	}
+	near, err := x.ToDevice(first)
 	if err != nil {
 		return err
 	}
@@ -172,12 +183,12 @@ func round(ctx context.Context) error {
 		return errors.Join(err, g.Wait())
 	}
 	defer back.Close()
-	next, err := host.ToDevice(cuda.ForRank(1))
+	next, err := host.ToDevice(second)
 	if err != nil {
 		return err
 	}
 	defer next.Close()
-	last, err := next.ToDevice(cuda.ForRank(0))
+	last, err := next.ToDevice(first)
 	if err != nil {
 		return err
 	}
