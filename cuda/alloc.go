@@ -105,7 +105,8 @@ func emptyCaches() error {
 	var err error
 	for _, d := range known() {
 		if d.ready.Load() != nil {
-			err = errors.Join(err, d.Synchronize(), d.dropClock())
+			err = errors.Join(err, d.Synchronize(), d.dropClock(nil),
+				d.forgetClocks(func(*foreignClock) bool { return true }))
 		}
 	}
 	return errors.Join(err, emptyCache(), sweep())

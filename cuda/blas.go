@@ -13,8 +13,8 @@ import (
 )
 
 // BLASKey is the environment variable that names cuBLAS's library, where the loader does not find
-// it, as in a Python installation; or "none", for products by Shoal's own kernel. On simulated
-// devices there is cuBLAS if it is "simulate".
+// it, as in a Python installation; or "none", for products by Shoal's own kernel. Simulated devices
+// have a cuBLAS of their own, unless it is "none".
 const BLASKey = "SHOAL_CUBLAS"
 
 // products are by cuBLAS, which is looked for when it is needed first.
@@ -30,14 +30,20 @@ func loadBLAS(driver cudriver.Driver) (cublas.BLAS, error) {
 	name := os.Getenv(BLASKey)
 	simulator, simulated := driver.(interface{ BLAS() cublas.BLAS })
 	switch {
-	case simulated && name == "simulate":
-		return simulator.BLAS(), nil
-	case simulated || name == "none":
+	case name == "none":
 		return nil, fmt.Errorf("%w: cuBLAS: %s is %q", ErrUnavailable, BLASKey, name)
-	case name != "":
-		return cublas.Load(name)
+	case simulated:
+		return simulator.BLAS(), nil
 	}
-	return cublas.Load()
+	var names []string
+	if name != "" {
+		names = []string{name}
+	}
+	lib, err := cublas.Load(names...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: cuBLAS: %w", ErrUnavailable, err)
+	}
+	return lib, nil
 }
 
 // loadProducts loads the library and makes a handle, once. The products are locked.
@@ -97,7 +103,7 @@ func (d *Device) multiply(g cublas.Gemm, out, a, b tensorOperand) (done bool, er
 	if d.loadProducts(r); p.err != nil {
 		return false, nil
 	}
-	err = d.queue(func(cudriver.Stream) error { return p.lib.GemmStridedBatched(p.handle, g) })
+	err = d.settled(r, func() error { return p.lib.GemmStridedBatched(p.handle, g) })
 	if errors.Is(err, cublas.NotSupported) || errors.Is(err, cublas.InvalidValue) {
 		return false, nil
 	}

@@ -64,9 +64,9 @@ func Current() (*Device, error) {
 }
 
 // absent reports whether why there is no device is that this machine has none, or that
-// CUDA_VISIBLE_DEVICES hides all of them on purpose. A machine whose devices cannot be used, as with
-// a driver that does not fit or a list that names none of them, is another matter: a program that
-// takes the host there computes for days where its user paid for a device.
+// CUDA_VISIBLE_DEVICES hides all of them on purpose. A machine whose devices cannot be used, as
+// with a driver that does not fit or a list that names none of them, is another matter: a program
+// that takes the host there computes for days where its user paid for a device.
 func absent(why error) bool {
 	if errors.Is(why, dl.ErrNotLoaded) {
 		return true
@@ -108,8 +108,8 @@ func some(d *Device, err error) (device.Device, error) {
 
 // ForRank returns a device for a worker by its rank, from 0 on: the devices take turns. It returns
 // nil, the host, where there is no device at all. The error wraps ErrUnavailable where there are
-// some and none can be used, such as by a CUDA_VISIBLE_DEVICES that names none of them, or ErrDevice
-// for a negative rank.
+// some and none can be used, such as by a CUDA_VISIBLE_DEVICES that names none of them, or
+// ErrDevice for a negative rank.
 func ForRank(rank int) (tensor.Device, error) {
 	s, err := open()
 	switch {

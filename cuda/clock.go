@@ -2,62 +2,136 @@ package cuda
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // Note [An event that travels] Who sends memory does not wait until its device has written it.
-// Behind that work its stream writes the next number to a word of the device's memory, its clock,
-// and the message says which number of which clock; the receiver's stream waits for it before
-// anything else. The clock is an allocation like others: message and receiver hold its block, so it
-// is there as long as somebody waits, whichever process has died.
+// Behind that work its stream writes the next number to a word of shared memory, its clock, and the
+// message says which number of which clock; the receiver's stream waits for it before anything
+// else. The clock is a page of its own, a block of the domain that message and receiver hold, so it
+// is there as long as somebody waits, whichever process has died. Each process registers the page
+// with its driver, which gives it an address on every device.
 //
 // CUDA has events for several processes. What becomes of one whose process has died is said
-// nowhere, and it may be that a stream which waits for it waits for ever. With a word somebody can
-// help. A process that may not use a stream's wait on the host before it has judged all that the
-// stream waits for: the number has come, or the sender, whose life is a block that it alone holds,
-// has ended. Then the process that sees it first adds abandoned to the word: every wait ends, and
-// everybody can tell what had been done from what had not.
+// nowhere, and a stream that waits for it may wait for ever. With a word of the host's somebody can
+// help: the host reads it and ends the wait by an atomic operation, without the driver. No word of
+// the device's will do, since it is read and written by streams. Streams share a few queues of the
+// hardware, or one (CUDA_DEVICE_MAX_CONNECTIONS), so what is to end a wait may stand behind it.
+//
+// The first that sees that a process has ended, whose life is a block that it alone holds, adds
+// abandoned to its clock: every wait ends, and everybody can tell what had been done from what had
+// not.
 //
 // An orderly end waits for the device. The receivers of one that was killed get ErrUnfinished,
 // unless its device was quicker.
+//
+// Where the driver refuses to register the page, or has no such numbers, the host waits: the
+// sender's before it sends, the receiver's before it returns the memory.
 
 // abandoned is added to a clock whose process has ended. A clock is replaced before it has come
 // that far.
 const abandoned = 1 << 30
 
+// A clockPage is a clock as a process sees it.
+type clockPage struct {
+	d      *shm.Domain
+	block  shm.Handle
+	pages  []byte
+	number *atomic.Uint32
+}
+
+// clockPageOf returns the clock that is a block, which this process holds.
+func clockPageOf(d *shm.Domain, block shm.Handle) (w clockPage, err error) {
+	w = clockPage{d: d, block: block}
+	if w.pages, err = d.Bytes(block); err != nil {
+		return w, err
+	}
+	if !pageable(w.pages) {
+		return w, fmt.Errorf("%w: a clock of %d bytes", ErrRange, len(w.pages))
+	}
+	w.number = (*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(w.pages)))
+	return w, nil
+}
+
+// giveBack releases the block.
+func (w clockPage) giveBack() error { return released(w.d, w.block) }
+
+// released releases a block of a domain, unless that was left.
+func released(d *shm.Domain, h shm.Handle) error {
+	if err := d.Release(h); !errors.Is(err, shm.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
 // A clock is how far a device has come with the work of this process.
 type clock struct {
-	*memory
+	clockPage
+	*registration
 	life shm.Handle // a block that is stale when this process has ended
 	now  uint32     // the number that was given out last
 }
 
+// A registration is where streams find a clock.
+type registration struct {
+	*pin
+	at cudriver.Ptr
+}
+
 // A sent is what memory that arrived waits for.
 type sent struct {
-	clock  *memory
+	clockPage
 	life   shm.Handle
-	number uint32
+	want   uint32
 	of     *memory
 	uses   int64 // of its fate when it arrived
+	clock  *foreignClock
 	judged atomic.Bool
 }
 
-// events are the sending and the receiving side of a device.
+// A foreignClock is another process's. It stays registered until that has ended, or there are many.
+type foreignClock struct {
+	clockPage
+	*registration
+	life shm.Handle
+	uses int // by what is awaited
+}
+
+// events are the sending and the receiving side of a device. A goroutine that watches needs the
+// first two locks, so they are held for no call of the driver; see Note [Calls that wait].
 type events struct {
 	sync.Mutex
-	gate    sync.Mutex // of what the stream waits for; see Note [Calls that wait]
 	look    sync.Mutex // of who judges; see judgeOne
+	number  sync.Mutex // of the clock
 	clock   *clock
-	queued  atomic.Uint64              // pieces of work
 	left    atomic.Pointer[shm.Domain] // the one that is left only when the device has finished
 	waits   atomic.Bool                // the driver has no numbers for streams: who sends waits
 	awaited []*sent                    // by the stream
+	watched bool                       // somebody watches
 	lost    error                      // of used memory, not yet told
+
+	clocks  sync.Mutex // of foreign
+	foreign map[key]*foreignClock
+}
+
+// refused reports whether a driver that has no numbers for streams, or registers no shared memory,
+// says so.
+func refused(err error) bool {
+	for _, r := range []cudriver.Result{cudriver.ErrorNotSupported, cudriver.ErrorNotPermitted,
+		cudriver.ErrorInvalidValue, cudriver.ErrorOutOfMemory, cudriver.ErrorOperatingSystem} {
+		if errors.Is(err, r) {
+			return true
+		}
+	}
+	return false
 }
 
 // tick returns a number that the stream reaches when it has done what it has now; nil where there
@@ -68,152 +142,207 @@ func (d *Device) tick(domain *shm.Domain) (*clock, uint32, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := errors.Join(d.judge(r), d.tell()); err != nil {
+	d.judge()
+	if err := d.tell(); err != nil {
 		return nil, 0, err
 	}
-	for {
-		if err := d.haveClock(domain); err != nil {
-			return nil, 0, err
-		}
-		if idle := d.do(func(s cudriver.Stream) error { return d.driver.StreamQuery(s) }); !errors.Is(idle,
-			cudriver.ErrorNotReady) {
-			return nil, 0, idle
-		}
-		if c, n, err := d.next(domain); c != nil || err != nil {
-			return c, n, err
-		} else if d.events.waits.Load() {
-			return nil, 0, d.do(func(s cudriver.Stream) error { return d.driver.StreamSynchronize(s) })
-		}
+	idle := d.within(r, func() error { return d.driver.StreamQuery(r.stream) })
+	if !errors.Is(idle, cudriver.ErrorNotReady) {
+		return nil, 0, idle
 	}
+	if !d.events.waits.Load() {
+		c, n, err := d.next(r, domain)
+		if err == nil || !refused(err) && !errors.Is(err, shm.ErrNoSpace) {
+			return c, n, err
+		}
+		d.events.waits.Store(!errors.Is(err, shm.ErrNoSpace))
+	}
+	return nil, 0, d.within(r, func() error { return d.driver.StreamSynchronize(r.stream) })
 }
 
-// next lets the stream write the clock's next number. It returns nil where the clock has gone
-// meanwhile, or the driver has no such numbers.
-func (d *Device) next(domain *shm.Domain) (c *clock, n uint32, err error) {
-	d.events.Lock()
-	defer d.events.Unlock()
-	if c = d.events.clock; !c.goesOn(domain) || d.events.waits.Load() {
-		return nil, 0, nil
+// next lets the stream write the clock's next number.
+func (d *Device) next(r *ready, domain *shm.Domain) (c *clock, n uint32, err error) {
+	d.events.number.Lock()
+	defer d.events.number.Unlock()
+	if c = d.events.clock; c == nil || c.d != domain || c.now >= abandoned-1 {
+		// one that was there stays with its life: somebody may wait for it
+		if c, err = d.newClock(domain); err != nil {
+			return nil, 0, err
+		}
+		d.events.clock = c
 	}
 	c.now++
-	err = d.do(func(s cudriver.Stream) error { return d.driver.StreamWriteValue32(s, c.at(0, 4), c.now) })
-	if errors.Is(err, ErrorNotSupported) {
-		d.events.waits.Store(true)
-		return nil, 0, nil
-	}
+	err = d.within(r, func() error { return d.driver.StreamWriteValue32(r.stream, c.at, c.now) })
 	return c, c.now, err
 }
 
-// goesOn reports whether a clock of a domain has more numbers.
-func (c *clock) goesOn(domain *shm.Domain) bool {
-	return c != nil && c.d == domain && c.now < abandoned-1
-}
-
-// haveClock makes a clock where there is none. One that was there stays with its life: somebody may
-// wait for it. No lock is held, since a device that is full gives back the clock that it has.
-func (d *Device) haveClock(domain *shm.Domain) error {
-	d.events.Lock()
-	had := d.events.clock
-	there := had.goesOn(domain)
-	d.events.Unlock()
-	if there {
-		return nil
-	}
-	c, err := d.newClock(domain)
+// newClock returns one that is at 0.
+func (d *Device) newClock(domain *shm.Domain) (*clock, error) {
+	block, err := domain.Alloc(os.Getpagesize())
 	if err != nil {
-		return err
-	}
-	d.events.Lock()
-	first := d.events.clock == had
-	if first {
-		d.events.clock = c
-	}
-	d.events.Unlock()
-	if !first { // another goroutine's
-		return c.drop()
-	}
-	return nil
-}
-
-// newClock returns one that is at 0. It waits for the device: an earlier look might find what was
-// in the memory last.
-func (d *Device) newClock(domain *shm.Domain) (c *clock, err error) {
-	c = new(clock)
-	if c.memory, err = d.alloc(domain, 4); err != nil {
 		return nil, err
 	}
-	if c.life, err = domain.Alloc(0); err != nil {
-		return nil, errors.Join(err, c.giveBack())
+	c := new(clock)
+	if c.clockPage, err = clockPageOf(domain, block); err == nil {
+		c.number.Store(0) // its page holds what the last block had there
+		c.registration, err = d.registerClock(c.clockPage)
 	}
-	if err = c.Write(0, make([]byte, 4)); err != nil {
-		return nil, errors.Join(err, c.drop())
+	if err == nil {
+		if c.life, err = domain.Alloc(0); err != nil {
+			err = errors.Join(err, c.unlock())
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, released(domain, block))
 	}
 	return c, nil
 }
 
-// drop gives back a clock that nobody waits for.
-func (c *clock) drop() error {
-	err := c.d.Release(c.life)
-	if errors.Is(err, shm.ErrClosed) {
-		err = nil
+// registerClock registers a clock's page and returns its address on the device.
+func (d *Device) registerClock(w clockPage) (*registration, error) {
+	p, err := d.register(w.pages)
+	if err != nil {
+		return nil, err
 	}
-	return errors.Join(err, c.giveBack())
+	s := &registration{pin: p}
+	err = d.do(func(cudriver.Stream) (err error) {
+		s.at, err = d.driver.MemHostGetDevicePointer(p.pages)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, p.unlock())
+	}
+	return s, nil
 }
 
-// dropClock gives the clock back if the stream has written all its numbers: then nobody asks
-// whether this process lives.
-func (d *Device) dropClock() error {
-	d.events.Lock()
-	defer d.events.Unlock()
+// drop gives back a clock that nobody waits for.
+func (c *clock) drop() error {
+	return errors.Join(released(c.d, c.life), c.unlock(), c.giveBack())
+}
+
+// dropClock gives the clock back when the stream has written all its numbers: then nobody asks
+// whether this process lives. Unless it is of the domain, if that is not nil, it stays.
+func (d *Device) dropClock(of *shm.Domain) error {
+	d.events.number.Lock()
+	defer d.events.number.Unlock()
 	c := d.events.clock
-	if c == nil || d.do(func(s cudriver.Stream) error { return d.driver.StreamQuery(s) }) != nil {
+	if c == nil || of != nil && c.d != of {
 		return nil
 	}
+	err := d.do(func(s cudriver.Stream) error { return d.driver.StreamSynchronize(s) })
 	d.events.clock = nil
-	return c.drop()
+	return errors.Join(err, c.drop())
 }
 
 // leaveLate has this process finish what it does to memory that others have as well before it
-// leaves the domain.
+// leaves the domain, and give up its clocks, whose pages go with the domain.
 func (d *Device) leaveLate(domain *shm.Domain) error {
 	if d.events.left.Swap(domain) == domain {
 		return nil
 	}
-	return domain.AtClose(leaving{d})
+	return domain.AtClose(leaving{d, domain})
 }
 
-type leaving struct{ *Device }
+type leaving struct {
+	*Device
+	of *shm.Domain
+}
 
 func (l leaving) Close() error {
 	r := l.ready.Load()
 	if r == nil {
 		return nil
 	}
-	return l.finish(r)
+	return errors.Join(l.finish(r), l.dropClock(l.of),
+		l.forgetClocks(func(k *foreignClock) bool { return k.d == l.of }))
 }
 
 // many is from how many clocks on a process lets go of those that it has before it takes another
 // one.
 const many = 64
 
-// await lets the stream wait for what a sender has not done yet.
+// await lets the stream wait for what a sender has not done yet. It has taken over the clock's
+// block, also on an error.
 func (d *Device) await(s *sent) error {
-	if r, err := d.use(); err != nil {
-		return err
-	} else if d.awaits() >= many {
+	r, err := d.use()
+	if err != nil {
+		return errors.Join(err, s.giveBack())
+	}
+	if came, _ := s.look(); came {
+		return s.giveBack()
+	}
+	if d.awaits() >= many {
 		if err := d.finish(r); err != nil {
-			return err
+			return errors.Join(err, s.giveBack())
 		}
 	}
-	d.events.gate.Lock()
-	defer d.events.gate.Unlock()
-	d.events.Lock()
-	defer d.events.Unlock()
-	err := d.do(func(stream cudriver.Stream) error {
-		return d.driver.StreamWaitValue32(stream, s.clock.at(0, 4), s.number)
-	})
+	k, err := d.clockOf(s)
 	if err == nil {
-		d.events.awaited = append(d.events.awaited, s)
+		err = d.within(r, func() error { return d.driver.StreamWaitValue32(r.stream, k.at, s.want) })
+		if s.clock = k; err != nil {
+			d.unuse(s)
+		}
+	}
+	if err != nil && !refused(err) {
+		return errors.Join(err, s.giveBack())
+	}
+	d.events.Lock()
+	d.events.awaited = append(d.events.awaited, s)
+	begin := !d.events.watched
+	d.events.watched = true
+	d.events.Unlock()
+	if begin {
+		go d.watch()
+	}
+	if err != nil { // the host waits, where the stream cannot
+		d.judge()
+	}
+	return nil
+}
+
+// clockOf returns the clock, registered, with one more use.
+func (d *Device) clockOf(s *sent) (*foreignClock, error) {
+	d.events.clocks.Lock()
+	defer d.events.clocks.Unlock()
+	name := key{s.d, s.block}
+	k := d.events.foreign[name]
+	if k == nil {
+		if err := s.d.Retain(s.block); err != nil {
+			return nil, err
+		}
+		k = &foreignClock{clockPage: s.clockPage, life: s.life}
+		var err error
+		if k.registration, err = d.registerClock(s.clockPage); err != nil {
+			return nil, errors.Join(err, k.giveBack())
+		}
+		if d.events.foreign == nil {
+			d.events.foreign = map[key]*foreignClock{}
+		}
+		d.events.foreign[name] = k
+	}
+	k.uses++
+	return k, nil
+}
+
+// unuse takes back the use of a sent's clock.
+func (d *Device) unuse(s *sent) {
+	d.events.clocks.Lock()
+	defer d.events.clocks.Unlock()
+	if s.clock != nil {
+		s.clock.uses--
+		s.clock = nil
+	}
+}
+
+// forgetClocks gives back other processes' clocks that the stream does not wait for.
+func (d *Device) forgetClocks(which func(k *foreignClock) bool) (err error) {
+	d.events.clocks.Lock()
+	defer d.events.clocks.Unlock()
+	for name, k := range d.events.foreign {
+		if k.uses == 0 && which(k) {
+			delete(d.events.foreign, name)
+			err = errors.Join(err, k.unlock(), k.giveBack())
+		}
 	}
 	return err
 }
@@ -234,19 +363,20 @@ func (d *Device) tell() error {
 	return err
 }
 
-// finish waits for the stream, which cannot wait for ever, and lets go of the clocks that it has
-// waited for.
+// finish waits for the stream, which cannot wait for ever, and lets go of what it has waited for,
+// and of the clocks of processes that have ended.
 func (d *Device) finish(r *ready) error {
 	d.events.Lock()
 	all := slices.Clone(d.events.awaited)
 	d.events.Unlock()
-	err := d.judge(r)
-	if err == nil {
-		err = d.within(r, func() error { return d.driver.StreamSynchronize(r.stream) })
-	}
-	if err != nil {
+	d.judge()
+	if err := d.within(r, func() error { return d.driver.StreamSynchronize(r.stream) }); err != nil {
 		return err
 	}
+	if len(all) == 0 {
+		return nil
+	}
+	var err error
 	for _, s := range all {
 		d.events.Lock()
 		at := slices.Index(d.events.awaited, s)
@@ -255,8 +385,11 @@ func (d *Device) finish(r *ready) error {
 		}
 		d.events.Unlock()
 		if at >= 0 {
-			err = errors.Join(err, s.clock.giveBack())
+			d.unuse(s)
+			err = errors.Join(err, s.giveBack())
 		}
 	}
-	return err
+	return errors.Join(err, d.forgetClocks(func(k *foreignClock) bool {
+		return len(d.events.foreign) > many || k.d.Stale(k.life)
+	}))
 }

@@ -61,9 +61,23 @@ var sendHeld = shoal.Register("sendHeld", func(ctx context.Context, _ int, h hel
 // startHeld starts sendHeld, and returns the tensor that is not written yet.
 func startHeld(t *testing.T) (ctx context.Context, x *tensor.Tensor, g *shoal.Group, on *ipc.Queue[bool]) {
 	t.Helper()
-	simulate(t, 1, 64*mib)
+	ctx, q, g, on := startSending(t)
+	x, err := q.Get(ctx)
+	check(t, err)
+	check(t, q.Close())
+	return ctx, x, g, on
+}
+
+// startSending starts sendHeld, and returns the queue in which the tensor is that is not written
+// yet, or will be.
+func startSending(t *testing.T) (ctx context.Context, q *ipc.Queue[*tensor.Tensor], g *shoal.Group,
+	on *ipc.Queue[bool]) {
+	t.Helper()
+	room, err := tensor.On(simulated(t)).Empty(tensor.Float32, 100) // mapping a segment waits for the device
+	check(t, err)
+	check(t, room.Close())
 	ctx = watched(t)
-	q, err := ipc.NewQueue[*tensor.Tensor](2)
+	q, err = ipc.NewQueue[*tensor.Tensor](2)
 	check(t, err)
 	on, err = ipc.NewQueue[bool](1)
 	check(t, err)
@@ -75,11 +89,8 @@ func startHeld(t *testing.T) (ctx context.Context, x *tensor.Tensor, g *shoal.Gr
 		t.Errorf("what the device had written: %v", got)
 	}
 	check(t, first.Close())
-	x, err = q.Get(ctx)
-	check(t, err)
 	t.Cleanup(func() { check(t, on.Close()) })
-	check(t, q.Close())
-	return ctx, x, g, on
+	return ctx, q, g, on
 }
 
 // change changes a tensor by work that has not been done when it returns, and closes nothing.
@@ -210,52 +221,105 @@ func TestClock_GoesWithWhatItCameWith(t *testing.T) {
 }
 
 func TestClock_WithoutNumbersTheSenderWaits(t *testing.T) {
-	x, err := tensor.On(simulated(t)).Zeros(tensor.Float32, 100)
-	check(t, err)
-	q, err := ipc.NewQueue[*tensor.Tensor](1)
-	check(t, err)
-	d := cuda.Simulator()
-	d.Hold(true)
-	check(t, cuda.MemoryOf(x).Fill(0, x.Nbytes(), []byte{0}))
-	d.Fail("cuStreamWriteValue32", 1, cudriver.ErrorNotSupported)
-	timer := time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) })
-	defer timer.Stop()
-	check(t, q.Put(watched(t), x))
-	if !d.Idle() {
-		t.Error("Put has returned, and the device is not ready")
+	for call, r := range map[string]cudriver.Result{"cuStreamWriteValue32": cudriver.ErrorNotSupported,
+		"cuMemHostRegister": cudriver.ErrorNotPermitted} {
+		t.Run(call, func(t *testing.T) {
+			x, err := tensor.On(simulated(t)).Zeros(tensor.Float32, 100)
+			check(t, err)
+			q, err := ipc.NewQueue[*tensor.Tensor](2)
+			check(t, err)
+			d := cuda.Simulator()
+			d.Fail(call, 1, r)
+			for range 2 { // and is not asked again
+				d.Hold(true)
+				check(t, cuda.MemoryOf(x).Fill(0, x.Nbytes(), []byte{0}))
+				timer := time.AfterFunc(50*time.Millisecond, func() { d.Hold(false) })
+				check(t, q.Put(watched(t), x))
+				timer.Stop()
+				if !d.Idle() {
+					t.Error("Put has returned, and the device is not ready")
+				}
+				y, err := q.TryGet()
+				check(t, err)
+				check(t, y.Close())
+			}
+			check(t, errors.Join(x.Close(), q.Close()))
+		})
 	}
-	y, err := q.TryGet()
-	check(t, err)
-	check(t, errors.Join(y.Close(), x.Close(), q.Close()))
+}
+
+// A receiver whose driver registers no shared memory waits on the host, also for a sender that
+// dies.
+func TestClock_WithoutItsPageTheReceiverWaits(t *testing.T) {
+	for name, lives := range map[string]bool{"the sender lives": true, "the sender is killed": false} {
+		t.Run(name, func(t *testing.T) {
+			ctx, q, g, on := startSending(t)
+			check(t, tensor.EmptyCache()) // the clock, if the first tensor was waited for
+			go func() {
+				time.Sleep(20 * time.Millisecond) // in most runs while the receiver waits
+				on.Put(ctx, lives)
+			}()
+			cuda.Simulator().Fail("cuMemHostRegister", 1, cudriver.ErrorNotPermitted)
+			x, err := q.Get(ctx)
+			check(t, err)
+			wantPinned(t, "a clock that cannot be registered has come", 0)
+			if h, err := x.CPU(); lives && (err != nil || tensor.At[float32](h, 99) != 7) ||
+				!lives && !errors.Is(err, cuda.ErrUnfinished) {
+				t.Errorf("%v, %v", h, err)
+			}
+			g.Wait()
+			check(t, errors.Join(x.Close(), q.Close()))
+		})
+	}
 }
 
 // A clock may come to lie where something else was, which must not be taken for a number.
 func TestClock_BeginsAtZero(t *testing.T) {
 	dev := simulated(t)
-	x, err := tensor.On(dev).Full(tensor.Int32, 1<<30+7, 1)
+	keep, err := tensor.On(dev).Zeros(tensor.Int32, 1)
 	check(t, err)
-	keep, err := tensor.On(dev).Zeros(tensor.Int32, 1) // behind it
-	check(t, err)
-	check(t, x.Device().(*cuda.Device).Synchronize())
-	check(t, x.Close())
+	check(t, dev.(*cuda.Device).Synchronize())
+	for range 8 { // of the size of a clock, which comes to lie where one of them was
+		x, err := tensor.NewShared(tensor.Int32, os.Getpagesize()/4)
+		check(t, err)
+		for i := range tensor.Data[int32](x) {
+			tensor.Data[int32](x)[i] = 1<<30 + 7
+		}
+		check(t, x.Close())
+	}
+	check(t, tensor.EmptyCache())
 	d := cuda.Simulator()
 	d.Hold(true)
+	defer d.Hold(false)
 	check(t, cuda.MemoryOf(keep).Fill(0, 4, []byte{0}))
-	timer := time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) })
-	defer timer.Stop()
 	check(t, sendSomething(watched(t), keep))
-	if !d.Idle() {
-		t.Error("it was sent before it was there")
+	if d.Idle() {
+		t.Error("the sender has waited for its device")
 	}
 	now, err := cuda.Clock(dev.(*cuda.Device))
 	if now != 0 || err != nil {
 		t.Errorf("it begins at %d, %v", now, err)
 	}
+	d.Hold(false)
+	check(t, dev.(*cuda.Device).Synchronize())
+	if now, err = cuda.Clock(dev.(*cuda.Device)); now != 1 || err != nil {
+		t.Errorf("when the device has done it, it is %d, %v", now, err)
+	}
 	check(t, keep.Close())
 }
 
-// Each of these may wait for the device, which waits for a process that was killed.
+// Each of these may wait for the device, which waits for a process that was killed: also where all
+// streams stand in one queue of the hardware.
 func TestClock_NothingHangsWhereASenderWasKilled(t *testing.T) {
+	for _, connections := range []string{"1", "8"} {
+		t.Run(connections+" queues", func(t *testing.T) {
+			t.Setenv("CUDA_DEVICE_MAX_CONNECTIONS", connections)
+			nothingHangs(t)
+		})
+	}
+}
+
+func nothingHangs(t *testing.T) {
 	for name, use := range map[string]func(x *tensor.Tensor) error{
 		"a copy from the host": func(x *tensor.Tensor) error { return on(x).Write(0, make([]byte, 4)) },
 		"a kernel that is new": func(x *tensor.Tensor) error {
@@ -265,6 +329,53 @@ func TestClock_NothingHangsWhereASenderWasKilled(t *testing.T) {
 		"much work": func(x *tensor.Tensor) (err error) {
 			for range 3000 {
 				err = errors.Join(err, on(x).Fill(0, 4, []byte{1}))
+			}
+			return errors.Join(err, on(x).Read(make([]byte, 4), 0))
+		},
+		"much work that is products": func(x *tensor.Tensor) (err error) {
+			m := x.View(10, 10)
+			for range 500 {
+				err = errors.Join(err, tensor.MatMul(m, m).Close())
+			}
+			return errors.Join(err, m.Close(), on(x).Read(make([]byte, 4), 0))
+		},
+		"a product that is new": func(x *tensor.Tensor) error {
+			m := x.View(5, 20)
+			y := m.T()
+			return errors.Join(tensor.MatMul(m, y).Close(), y.Close(), m.Close(), on(x).Read(make([]byte, 4), 0))
+		},
+		"memory that is mapped": func(x *tensor.Tensor) error {
+			y, err := tensor.On(x.Device()).Empty(tensor.Float32, 2*mib) // as large as a segment
+			if err == nil {
+				err = errors.Join(y.Close(), cuda.EmptySegments()) // and unmapped
+			}
+			return errors.Join(err, on(x).Read(make([]byte, 4), 0))
+		},
+		"a stream beside": func(x *tensor.Tensor) error {
+			s, err := x.Device().(*cuda.Device).NewStream()
+			if err != nil {
+				return err
+			}
+			e, err := s.Record()
+			if err == nil {
+				err = errors.Join(e.Synchronize(), s.Synchronize(), s.Close())
+			}
+			return errors.Join(err, on(x).Read(make([]byte, 4), 0))
+		},
+		"many goroutines": func(x *tensor.Tensor) error {
+			errs := make(chan error)
+			for range 8 {
+				go func() {
+					var err error
+					for range 500 {
+						err = errors.Join(err, on(x).Fill(0, 4, []byte{1}))
+					}
+					errs <- err
+				}()
+			}
+			var err error
+			for range 8 {
+				err = errors.Join(err, <-errs)
 			}
 			return errors.Join(err, on(x).Read(make([]byte, 4), 0))
 		},

@@ -3,7 +3,7 @@ package cuda
 import (
 	"errors"
 
-	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // Close gives back all that this process has of devices: memory that it keeps for later
@@ -12,27 +12,44 @@ import (
 func Close() error {
 	err := errors.Join(emptyCaches(), unlockAll())
 	segments.Lock()
-	segments.domain = nil
-	for block, s := range segments.m {
+	left := segments.m
+	segments.m, segments.domain = map[shm.Handle]*segment{}, nil
+	segments.Unlock()
+	for _, s := range left {
 		if s.refs > 0 {
 			err = errors.Join(err, errors.New("a segment is in use"))
 		}
-		delete(segments.m, block)
 		err = errors.Join(err, s.unmap())
 	}
-	segments.Unlock()
 	process.Lock()
 	defer process.Unlock()
 	if process.system != nil {
 		for _, d := range process.system.devices {
-			if d.ready.Load() != nil {
-				err = errors.Join(err, d.do(func(s cudriver.Stream) error {
-					return errors.Join(d.driver.StreamDestroy(s), d.driver.StreamDestroy(d.ready.Load().side))
-				}), d.driver.PrimaryCtxRelease(d.id))
+			if r := d.ready.Load(); r != nil {
+				err = errors.Join(err, d.settled(r, func() error { return d.leave(r) }),
+					d.driver.PrimaryCtxRelease(d.id))
 				d.ready.Store(nil)
 			}
 		}
 	}
 	process.system, process.err, process.chosen = nil, nil, 0
 	return err
+}
+
+// leave ends what the device's context has of this package: another library may keep the context.
+func (d *Device) leave(r *ready) (err error) {
+	p, c := &r.products, &r.code
+	p.Lock()
+	if p.handle != 0 {
+		err = p.lib.Destroy(p.handle)
+	}
+	p.begun, p.handle = false, 0
+	p.Unlock()
+	c.Lock()
+	for _, m := range c.modules {
+		err = errors.Join(err, d.driver.ModuleUnload(m))
+	}
+	c.modules, c.functions = nil, nil
+	c.Unlock()
+	return errors.Join(err, d.driver.StreamDestroy(r.stream))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/devicetest"
+	"github.com/shoal-mp/shoal/internal/dl"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -37,11 +38,18 @@ func TestDevice_ComputesWhatTheHostDoes(t *testing.T) {
 	collected(t, 1)
 }
 
+func TestBLAS_SaysWhyItIsNotThere(t *testing.T) {
+	for name, want := range map[string]error{"none": nil, "/there/is/none.so": dl.ErrNotLoaded,
+		"libc.so.6": dl.ErrNoSymbol} {
+		t.Setenv(cuda.BLASKey, name)
+		if err := cuda.LoadBLAS(); !errors.Is(err, cuda.ErrUnavailable) || want != nil && !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // The products of matrices in many layouts are those of cuBLAS, which sees rows as columns.
 func TestBLAS_MultipliesWhereItIs(t *testing.T) {
-	if !*real {
-		t.Setenv(cuda.BLASKey, "simulate")
-	}
 	dev := onDevice(t)
 	switch name, err := dev.(*cuda.Device).BLAS(); {
 	case *real && errors.Is(err, cuda.ErrUnavailable):

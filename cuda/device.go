@@ -34,7 +34,6 @@ type Device struct {
 type ready struct {
 	ctx         cudriver.Context
 	stream      cudriver.Stream
-	side        cudriver.Stream // for what must not wait behind the stream
 	granularity int
 	total       int
 	code        code
@@ -147,9 +146,6 @@ func (d *Device) begin() (*ready, error) {
 		r.granularity = int(n)
 		if err == nil {
 			r.stream, err = d.driver.StreamCreate(cudriver.StreamNonBlocking)
-		}
-		if err == nil {
-			r.side, err = d.driver.StreamCreate(cudriver.StreamNonBlocking)
 		}
 		return err
 	})

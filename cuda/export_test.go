@@ -46,11 +46,10 @@ func (m *memory) Segment() shm.Handle { return m.segment.block }
 
 // Clock returns how far the clock of a device has come that this process has sent something of.
 func Clock(d *Device) (uint32, error) {
-	r, err := d.use()
-	if err != nil {
-		return 0, err
+	if d.events.clock == nil {
+		return 0, errors.New("it has sent nothing behind work")
 	}
-	return d.read(r, d.events.clock.memory)
+	return d.events.clock.number.Load(), nil
 }
 
 // EmptyCache is what tensor.EmptyCache does on these devices.
@@ -95,6 +94,12 @@ func (m *memory) Pointer() uint64 { return m.pointer() }
 
 // IPC is how package torch reaches the memory of devices.
 var IPC = legacy{}
+
+// LoadBLAS loads the one of a driver that is no simulator.
+func LoadBLAS() error {
+	_, err := loadBLAS(nil)
+	return err
+}
 
 // BLAS returns the library that has the device's products, or why there is none.
 func (d *Device) BLAS() (string, error) { return d.productsBy() }

@@ -1,8 +1,6 @@
 package cuda
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,27 +12,54 @@ const (
 	late = 2 * time.Millisecond
 )
 
-// judge waits until all that the stream waits for has come, or will never.
-func (d *Device) judge(r *ready) error {
-	d.events.Lock()
-	all := slices.DeleteFunc(slices.Clone(d.events.awaited), func(s *sent) bool { return s.judged.Load() })
-	d.events.Unlock()
-	for _, s := range all {
-		for pause := soon; ; pause = min(2*pause, late) {
-			judged, err := d.judgeOne(r, s)
-			if err != nil {
-				return err
-			}
-			if judged {
-				break
-			}
-			if pause == late {
-				s.clock.d.Reap() // as others do; here somebody waits for it
-			}
+// open returns what the stream waits for, as far as nobody has judged it.
+func (e *events) open() []*sent {
+	e.Lock()
+	defer e.Unlock()
+	return slices.DeleteFunc(slices.Clone(e.awaited), func(s *sent) bool { return s.judged.Load() })
+}
+
+// judge waits until all that the stream waits for has come, or will never. It makes no call of the
+// driver.
+func (d *Device) judge() {
+	for pause := soon; ; pause = min(2*pause, late) {
+		if all := d.events.open(); !d.judgeAll(all, pause == late) {
+			return
+		}
+		time.Sleep(pause)
+	}
+}
+
+// watch judges for as long as the stream waits for something: so each wait ends, whichever call of
+// the driver stands behind it. One goroutine of a device does.
+func (d *Device) watch() {
+	for pause := soon; ; pause = min(2*pause, late) {
+		for d.judgeAll(d.events.open(), pause == late) {
 			time.Sleep(pause)
+			pause = min(2*pause, late)
+		}
+		d.events.Lock()
+		over := !slices.ContainsFunc(d.events.awaited, func(s *sent) bool { return !s.judged.Load() })
+		d.events.watched = !over
+		d.events.Unlock()
+		if over {
+			return
 		}
 	}
-	return nil
+}
+
+// judgeAll reports whether one of them has not been judged. For one that is late somebody has to
+// look which processes have died.
+func (d *Device) judgeAll(all []*sent, isLate bool) (left bool) {
+	for _, s := range all {
+		if d.judgeOne(s) {
+			continue
+		}
+		if left = true; isLate {
+			s.d.Reap() // as others do; here somebody waits for it
+		}
+	}
+	return left
 }
 
 // lose notes that work has used what is not there. It is told once to who waits for the device:
@@ -46,51 +71,49 @@ func (d *Device) lose(m *memory) {
 }
 
 // judgeOne reports whether it is known that the number has come, or will never. A goroutine that
-// finds that another one knows does not look at the clock, since that may have been given back, and
-// unmapped.
-func (d *Device) judgeOne(r *ready, s *sent) (judged bool, err error) {
+// finds that another one knows does not look at the clock, whose block may have been given back.
+func (d *Device) judgeOne(s *sent) (judged bool) {
 	d.events.look.Lock()
 	defer d.events.look.Unlock()
 	if s.judged.Load() {
-		return true, nil
+		return true
 	}
-	ended := s.clock.d.Stale(s.life) // before the clock is read: what it wrote last counts
-	now, err := d.read(r, s.clock)
-	if err != nil {
-		return false, err
-	}
-	came, told := now&^abandoned >= s.number, now&abandoned != 0
+	ended := s.d.Stale(s.life) // before the clock is read: what it wrote last counts
+	came, told := s.look()
 	if !came && !told && !ended {
-		return false, nil
+		return false
 	}
 	if !came {
-		if !told {
-			if err := d.abandon(r, s.clock, now); err != nil {
-				return false, err
-			}
+		if !told && s.abandon() {
+			came = true
 		}
+	}
+	if !came {
 		s.of.fate.unfinished.Store(true)
 		if s.of.fate.uses.Load() > s.uses { // since it came
 			d.lose(s.of)
 		}
 	}
 	s.judged.Store(true)
-	return true, nil
+	return true
 }
 
-// read looks at a clock beside the stream, which may be waiting for it.
-func (d *Device) read(r *ready, c *memory) (uint32, error) {
-	b := make([]byte, 4)
-	err := d.within(r, func() error {
-		err := d.driver.MemcpyDtoHAsync(b, c.at(0, 4), r.side)
-		return errors.Join(err, d.driver.StreamSynchronize(r.side))
-	})
-	return binary.NativeEndian.Uint32(b), err
+// look reports whether the number has come, and whether somebody has found that it will not.
+func (s *sent) look() (came, told bool) {
+	now := s.number.Load()
+	return now&^abandoned >= s.want, now&abandoned != 0
 }
 
-func (d *Device) abandon(r *ready, c *memory, now uint32) error {
-	return d.within(r, func() error {
-		err := d.driver.StreamWriteValue32(r.side, c.at(0, 4), now|abandoned)
-		return errors.Join(err, d.driver.StreamSynchronize(r.side))
-	})
+// abandon ends every wait for the clock. It reports whether the number has come meanwhile: the work
+// of a process that was killed may be done after all.
+func (s *sent) abandon() (came bool) {
+	for {
+		now := s.number.Load()
+		if now&^abandoned >= s.want {
+			return true
+		}
+		if s.number.CompareAndSwap(now, now|abandoned) {
+			return false
+		}
+	}
 }

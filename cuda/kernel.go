@@ -66,7 +66,7 @@ func (d *Device) launch(k ptx.Kernel, entry string, grid, block [3]uint32, words
 	if err != nil {
 		return err
 	}
-	return d.queue(func(s cudriver.Stream) error { return d.driver.LaunchKernel(f, grid, block, 0, s, args) })
+	return d.do(func(s cudriver.Stream) error { return d.driver.LaunchKernel(f, grid, block, 0, s, args) })
 }
 
 // lines returns a grid and blocks for n threads.

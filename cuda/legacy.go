@@ -166,7 +166,7 @@ func (d *Device) open(h [64]byte) (*opening, error) {
 		return o, nil
 	}
 	o := &opening{dev: d, count: 1}
-	err := d.do(func(cudriver.Stream) (err error) {
+	err := d.doSettled(func() (err error) {
 		if o.base, err = d.driver.IPCOpenMemHandle(cudriver.IPCHandle(h)); err != nil {
 			return err
 		}
@@ -191,5 +191,5 @@ func (o *opening) close(h [64]byte) error {
 		return nil
 	}
 	delete(openings.m, h)
-	return o.dev.do(func(cudriver.Stream) error { return o.dev.driver.IPCCloseMemHandle(o.base) })
+	return o.dev.doSettled(func() error { return o.dev.driver.IPCCloseMemHandle(o.base) })
 }

@@ -70,7 +70,8 @@ func (legacy) Share(m device.Memory) (ordinal int, handle [64]byte, off int, eve
 func (d *Device) promise() (event []byte, done func() error, err error) {
 	r, err := d.use()
 	if err == nil {
-		err = errors.Join(d.judge(r), d.tell())
+		d.judge()
+		err = d.tell()
 	}
 	if err != nil {
 		return nil, nil, err

@@ -105,7 +105,7 @@ func (m *memory) whole() error {
 	return nil
 }
 
-// Fill repeats a pattern. What CUDA has no fill for is copied from the host.
+// Fill repeats a pattern: one of up to four bytes by the driver, and a wider one by a kernel.
 func (m *memory) Fill(off, n int, pattern []byte) error {
 	if n == 0 {
 		return nil
@@ -114,11 +114,11 @@ func (m *memory) Fill(off, n int, pattern []byte) error {
 	for len(narrow) > 1 && bytes.Equal(narrow[:len(narrow)/2], narrow[len(narrow)/2:]) {
 		narrow = narrow[:len(narrow)/2]
 	}
-	p, driver := m.at(off, n), m.dev.driver
 	if len(narrow) > 4 {
-		return m.Write(off, bytes.Repeat(narrow, n/len(narrow)))
+		return m.fillWords(off, n, narrow)
 	}
-	return m.dev.queue(func(s cudriver.Stream) error {
+	p, driver := m.at(off, n), m.dev.driver
+	return m.dev.do(func(s cudriver.Stream) error {
 		switch len(narrow) {
 		case 1:
 			return driver.MemsetD8Async(p, narrow[0], uint64(n), s)
@@ -127,6 +127,21 @@ func (m *memory) Fill(off, n int, pattern []byte) error {
 		}
 		return driver.MemsetD32Async(p, binary.NativeEndian.Uint32(narrow), uint64(n/4), s)
 	})
+}
+
+// fillWords repeats a pattern of words of eight bytes: each of them at every so many places.
+func (m *memory) fillWords(off, n int, pattern []byte) error {
+	words := len(pattern) / 8
+	for i := range words {
+		out := tensorOperand{Memory: m, DType: tensor.Int64, Offset: off/8 + i, Shape: []int{n / len(pattern)},
+			Strides: []int{words}}
+		number := tensorOperand{DType: tensor.Int64}
+		copy(number.Value[:], pattern[8*i:])
+		if err := (engine{m.dev}).Map(&device.Op{Name: opCopy}, out, number); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Copy copies on the device, or from another device.
@@ -140,7 +155,7 @@ func (m *memory) Copy(off int, src device.Memory, from, n int) error {
 	}
 	to, at := m.at(off, n), o.at(from, n)
 	if m.dev == o.dev {
-		return m.dev.queue(func(s cudriver.Stream) error { return m.dev.driver.MemcpyAsync(to, at, uint64(n), s) })
+		return m.dev.do(func(s cudriver.Stream) error { return m.dev.driver.MemcpyAsync(to, at, uint64(n), s) })
 	}
 	return m.dev.copyFrom(to, o, at, n)
 }
@@ -185,11 +200,7 @@ func (m *memory) giveBack() (err error) {
 	segments.Lock()
 	m.forget()
 	segments.Unlock()
-	for _, b := range []shm.Handle{m.block, m.segment.block} {
-		if failed := m.d.Release(b); !errors.Is(failed, shm.ErrClosed) {
-			err = errors.Join(err, failed)
-		}
-	}
+	err = errors.Join(released(m.d, m.block), released(m.d, m.segment.block))
 	if !m.mine && m.d.Stale(m.segment.block) {
 		err = errors.Join(err, sweep())
 	}
@@ -197,14 +208,14 @@ func (m *memory) giveBack() (err error) {
 }
 
 // The forms of memory in a message: its segment, block, offset and size; where the device is not
-// idle also those of a clock, the block of the process that the clock is of, and the number that
-// the receiver's stream waits for. See Note [An event that travels].
+// idle also the block of a clock, that of the process that the clock is of, and the number that the
+// receiver's stream waits for. See Note [An event that travels].
 const (
 	writtenMemory = iota
 	awaitedMemory
 )
 
-var memoryTags = &wire.Tags{Type: "device's memory", Fields: []int{writtenMemory: 4, awaitedMemory: 10}}
+var memoryTags = &wire.Tags{Type: "device's memory", Fields: []int{writtenMemory: 4, awaitedMemory: 7}}
 
 // Marshal writes one of the forms of memory. The error wraps ErrForeign of memory that is not the
 // domain's, and ErrUnfinished of memory that does not hold what was sent.
@@ -227,7 +238,7 @@ func (m *memory) Marshal(e *wire.Encoder) error {
 	}
 	e.Tag(memoryTags, awaitedMemory)
 	m.place(e)
-	c.place(e)
+	e.Block(c.block)
 	e.Uint(uint64(c.life))
 	e.Uint(uint64(number))
 	return nil
@@ -277,30 +288,29 @@ func read(dec *wire.Decoder) (*memory, error) {
 		err = m.dev.await(s)
 	}
 	if err != nil {
-		if s.clock != nil {
-			err = errors.Join(err, s.clock.giveBack())
-		}
 		return nil, errors.Join(err, m.End())
 	}
 	return m, nil
 }
 
-func (s *sent) read(dec *wire.Decoder, d *shm.Domain) (err error) {
-	if s.clock, err = readPlace(dec, d); err != nil {
-		return err
-	}
-	life, err := dec.Uint()
+// read holds the clock's block, but on an error.
+func (s *sent) read(dec *wire.Decoder, d *shm.Domain) error {
+	block, err := dec.Block()
 	if err != nil {
 		return err
 	}
-	number, err := dec.Uint()
+	s.clockPage, err = clockPageOf(d, block)
+	life, failed := dec.Uint()
+	err = errors.Join(err, failed)
+	number, failed := dec.Uint()
+	err = errors.Join(err, failed)
+	if err == nil && (number == 0 || number >= abandoned) {
+		err = fmt.Errorf("%w: number %d of a clock", ErrRange, number)
+	}
 	if err != nil {
-		return err
+		return errors.Join(err, released(d, block))
 	}
-	if s.clock.dev != s.of.dev || s.clock.size != 4 || number == 0 || number >= abandoned {
-		return fmt.Errorf("%w: a clock of %d bytes on %v, number %d", ErrRange, s.clock.size, s.clock.dev, number)
-	}
-	s.life, s.number = shm.Handle(life), uint32(number)
+	s.life, s.want = shm.Handle(life), uint32(number)
 	return nil
 }
 

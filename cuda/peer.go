@@ -43,17 +43,20 @@ func (s *segment) letIn(peer *Device) (bool, error) {
 		return can, err
 	}
 	segments.Lock()
-	defer segments.Unlock()
-	if s.guests[peer] {
+	there := s.guests[peer]
+	segments.Unlock()
+	if there {
 		return true, nil
 	}
-	err = s.dev.do(func(cudriver.Stream) error {
+	err = s.dev.doSettled(func() error { // by two at once: it is the same twice
 		return s.dev.driver.MemSetAccess(s.base, uint64(s.size), []cudriver.AccessDesc{
 			cudriver.Access(s.dev.id, cudriver.AccessReadWrite), cudriver.Access(peer.id, cudriver.AccessReadWrite)})
 	})
 	if err != nil {
 		return false, err
 	}
+	segments.Lock()
+	defer segments.Unlock()
 	if s.guests == nil {
 		s.guests = map[*Device]bool{}
 	}

@@ -45,7 +45,8 @@ type extent struct {
 }
 
 // segments are those that this process has mapped. Its lock is not held while the keeper is asked
-// for something, who may have something to say first.
+// for something, which may have something to say first, nor while the driver maps or unmaps, which
+// may wait for the device.
 var segments = struct {
 	sync.Mutex
 	m      map[shm.Handle]*segment
@@ -100,18 +101,22 @@ func noteOf(size int, uuid [16]byte) (n shm.Note) {
 // dropSegment unmaps a segment that nobody uses any more.
 func dropSegment(block shm.Handle) {
 	segments.Lock()
-	defer segments.Unlock()
-	if s := segments.m[block]; s != nil && s.refs == 0 && !s.mine {
+	s := segments.m[block]
+	if s != nil && (s.refs > 0 || s.mine) {
+		s = nil
+	}
+	if s != nil {
 		delete(segments.m, block)
+	}
+	segments.Unlock()
+	if s != nil {
 		s.unmap()
 	}
 }
 
 // unmap ends a segment that is not in the table any more. The device has done all that this process
 // wanted of it.
-func (s *segment) unmap() error {
-	return s.dev.do(func(cudriver.Stream) error { return s.leave() })
-}
+func (s *segment) unmap() error { return s.dev.doSettled(s.leave) }
 
 func (s *segment) leave() error {
 	return errors.Join(s.dev.driver.MemUnmap(s.base, uint64(s.size)),
@@ -138,15 +143,16 @@ func newSegment(dev *Device, d *shm.Domain, n int) (*segment, error) {
 		return nil, err
 	}
 	s := &segment{dev: dev, d: d, size: size, mine: true}
+	release := func() error { return dev.do(func(cudriver.Stream) error { return dev.driver.MemRelease(h) }) }
 	if s.block, err = d.Alloc(0); err != nil {
-		return nil, errors.Join(err, dev.driver.MemRelease(h))
+		return nil, errors.Join(err, release())
 	}
 	f, err := dev.export(h)
 	if err == nil {
 		err = errors.Join(d.Keep(s.block, noteOf(size, dev.uuid), f), f.Close())
 	}
 	if err != nil {
-		return nil, errors.Join(err, dev.driver.MemRelease(h), d.Release(s.block))
+		return nil, errors.Join(err, release(), d.Release(s.block))
 	}
 	if err := s.mapIn(h); err != nil {
 		return nil, errors.Join(err, d.Release(s.block), d.Sweep())
@@ -168,14 +174,18 @@ func (d *Device) create(n int) (h cudriver.MemHandle, err error) {
 }
 
 // export returns the file of memory.
-func (d *Device) export(h cudriver.MemHandle) (*os.File, error) {
-	return sys.FileOf("segment", func() (int, error) { return d.driver.MemExport(h) })
+func (d *Device) export(h cudriver.MemHandle) (f *os.File, err error) {
+	err = d.do(func(cudriver.Stream) error {
+		f, err = sys.FileOf("segment", func() (int, error) { return d.driver.MemExport(h) })
+		return err
+	})
+	return f, err
 }
 
 // mapIn gives memory an address, at which it stays when the handle has gone.
 func (s *segment) mapIn(h cudriver.MemHandle) error {
 	driver := s.dev.driver
-	return s.dev.do(func(cudriver.Stream) (err error) {
+	return s.dev.doSettled(func() (err error) {
 		defer func() { err = errors.Join(err, driver.MemRelease(h)) }()
 		if err = s.dev.leaveLate(s.d); err != nil {
 			return err
@@ -245,17 +255,17 @@ func useNumber(file *os.File, f func(fd int) error) (err error) {
 // which is entered then, unless it is nil.
 func enterSegment(block shm.Handle, fresh *segment) *segment {
 	segments.Lock()
-	defer segments.Unlock()
 	s := segments.m[block]
-	switch {
-	case s != nil && fresh != nil: // two imported it at once
-		fresh.unmap()
-	case s == nil && fresh == nil:
-		return nil
-	case s == nil:
+	if s == nil && fresh != nil {
 		segments.m[block], s = fresh, fresh
 	}
-	s.refs++
+	if s != nil {
+		s.refs++
+	}
+	segments.Unlock()
+	if fresh != nil && fresh != s { // two imported it at once
+		fresh.unmap()
+	}
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -259,17 +260,20 @@ func TestMemory_ThatArrivesIsChecked(t *testing.T) {
 		e.Uint(off)
 		e.Uint(size)
 	}
-	timed := func(size, number uint64) func(e *wire.Encoder) {
+	page, err := d.Alloc(os.Getpagesize())
+	check(t, err)
+	defer d.Release(page)
+	timed := func(clock shm.Handle, number uint64) func(e *wire.Encoder) {
 		return func(e *wire.Encoder) {
 			e.ArrayLen(8)
 			e.Uint(2) // a device's tag
 			e.Uint(uint64(tensor.Float32))
 			e.String("cuda")
 			e.Uint(40)
-			e.ArrayLen(11)
+			e.ArrayLen(8)
 			e.Uint(1) // memory that is awaited
 			place(e, segment, stranger, 0, 40)
-			place(e, segment, stranger, 0, size)
+			e.Block(clock)
 			e.Uint(uint64(stranger))
 			e.Uint(number)
 		}
@@ -310,10 +314,9 @@ func TestMemory_ThatArrivesIsChecked(t *testing.T) {
 		"beyond the segment":        {put("cuda", segment, 40, 1<<40, 40), cuda.ErrRange},
 		"larger than the segment":   {put("cuda", segment, 1<<40, 0, 1<<40), cuda.ErrRange},
 		"not as announced":          {put("cuda", segment, 80, 0, 40), tensor.ErrLayout},
-		"a clock of eight bytes":    {timed(8, 1), cuda.ErrRange},
-		"number 0 of a clock":       {timed(4, 0), cuda.ErrRange},
-		"a number beyond a clock":   {timed(4, 1<<30), cuda.ErrRange},
-		"a clock beyond memory":     {timed(1<<40, 1), cuda.ErrRange},
+		"a clock without a page":    {timed(stranger, 1), cuda.ErrRange},
+		"number 0 of a clock":       {timed(page, 0), cuda.ErrRange},
+		"a number beyond a clock":   {timed(page, 1<<30), cuda.ErrRange},
 		"too small for its shape":   {put("cuda", segment, 36, 0, 36), tensor.ErrLayout},
 	} {
 		if _, err := cross(t, c.write); !errors.Is(err, c.want) {

@@ -14,8 +14,18 @@ import (
 // mapping of this description are gone, in whatever process they are: so it counts what nobody
 // could count who may be killed.
 func LockRange(f *os.File, off, n int64) (ok bool, err error) {
+	return lockRange(f, off, n, unix.F_WRLCK)
+}
+
+// ShareRange is LockRange of a lock that other descriptions may hold as well, by ShareRange. One
+// that holds it alone shares it from then on.
+func ShareRange(f *os.File, off, n int64) (ok bool, err error) {
+	return lockRange(f, off, n, unix.F_RDLCK)
+}
+
+func lockRange(f *os.File, off, n int64, how int16) (ok bool, err error) {
 	err = control(f, func(fd int) error {
-		lk := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: off, Len: n}
+		lk := unix.Flock_t{Type: how, Whence: io.SeekStart, Start: off, Len: n}
 		return retry(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &lk) })
 	})
 	switch err {

@@ -7,6 +7,9 @@ import "os"
 // LockRange needs Linux.
 func LockRange(f *os.File, off, n int64) (bool, error) { return false, unsupported("F_OFD_SETLK") }
 
+// ShareRange needs Linux.
+func ShareRange(f *os.File, off, n int64) (bool, error) { return false, unsupported("F_OFD_SETLK") }
+
 // LockedRange needs Linux.
 func LockedRange(f *os.File, off, n int64) (start, size int64, err error) {
 	return 0, 0, unsupported("F_OFD_GETLK")

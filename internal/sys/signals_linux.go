@@ -54,7 +54,8 @@ func SaveSignals() (*Signals, error) {
 }
 
 // Restore writes back what has changed since SaveSignals, and returns the signals that somebody had
-// taken. Those of the C library stay its own: their handlers only learn to run on Go's signal stack.
+// taken. Those of the C library stay its own: their handlers only learn to run on Go's signal
+// stack.
 func (s *Signals) Restore() (taken []syscall.Signal, err error) {
 	now, err := SaveSignals()
 	if err != nil {

@@ -1,23 +1,39 @@
 package rules_test
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
 )
 
 var faults = []rule{
-	{step: "T13", asked: "unmapping under work that is queued, and not begun",
-		want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)", ask: func(p *process) string {
+	{step: "T13", asked: "unmapping under work that is queued, and not begun", want: "waits for the work",
+		ask: func(p *process) string {
 			p.enter()
-			m, flag := p.create(1), p.create(0)
-			other := get(p.StreamCreate(cudriver.StreamNonBlocking))
-			must(p.StreamWaitValue32(p.stream, flag.base, 1))
+			m, w := p.create(1), p.register(sharedPage())
+			must(p.StreamWaitValue32(p.stream, w.at, 1))
 			must(p.MemsetD8Async(m.base, 2, 4, p.stream))
-			must(p.MemUnmap(m.base, m.size))
-			must(p.StreamWriteValue32(other, flag.base, 1))
-			return said(p.StreamSynchronize(p.stream))
+			unmapped := make(chan error, 1)
+			go func() {
+				runtime.LockOSThread()
+				unmapped <- errors.Join(p.CtxSetCurrent(p.ctx), p.MemUnmap(m.base, m.size))
+			}()
+			select {
+			case err := <-unmapped:
+				must(err)
+				w.word.Store(1)
+				return "does not wait, and the work: " + said(p.StreamSynchronize(p.stream))
+			case <-time.After(onDevice(p, 2*time.Second, 100*time.Millisecond)):
+			}
+			w.word.Store(1)
+			must(<-unmapped)
+			if err := p.StreamSynchronize(p.stream); err != nil {
+				return "waits for the number, and the work: " + said(err)
+			}
+			return "waits for the work"
 		}},
 	{step: "T13", asked: "unmapping under a kernel that runs", ask: func(p *process) string {
 		p.enter()

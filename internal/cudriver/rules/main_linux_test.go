@@ -24,10 +24,12 @@ type rule struct {
 	asked string
 	want  string // what the simulator answers; nothing where each device has an answer of its own
 	needs int    // devices, if it is more than one
+	env   string // of the process that is asked, if that matters
 	ask   func(p *process) string
 }
 
-var rules = slices.Concat(attributes, threads, descriptors, deaths, legacy, atomics, costs, shares, faults, collectives)
+var rules = slices.Concat(attributes, threads, descriptors, deaths, legacy, atomics, costs, shares, faults, queues,
+	collectives)
 
 const (
 	mib = 1 << 20
@@ -139,7 +141,7 @@ func answer(t *testing.T, question int) (said string, failed bool) {
 		defer made.Close()
 		paths = strings.Join(made.Paths(), ",")
 	}
-	o, err := startProcess(fmt.Sprint(question), paths, nil)
+	o, err := startProcess(fmt.Sprint(question), paths, rules[question].env, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ type other struct {
 	err  bytes.Buffer // the last of what it wrote there
 }
 
-func startProcess(role, paths string, how *syscall.SysProcAttr) (*other, error) {
+func startProcess(role, paths, env string, how *syscall.SysProcAttr) (*other, error) {
 	ours, theirs, err := sys.Pair()
 	if err != nil {
 		return nil, err
@@ -143,6 +143,9 @@ func startProcess(role, paths string, how *syscall.SysProcAttr) (*other, error) 
 	defer theirs.Close()
 	o := &other{line: line{ours}, cmd: exec.Command("/proc/self/exe")}
 	o.cmd.Env = append(os.Environ(), roleKey+"="+role, devicesKey+"="+paths)
+	if env != "" {
+		o.cmd.Env = append(o.cmd.Env, env)
+	}
 	o.cmd.ExtraFiles, o.cmd.SysProcAttr = []*os.File{theirs}, how
 	o.cmd.Stderr = &o.err
 	err = errors.Join(ours.SetDeadline(time.Now().Add(patience)), o.cmd.Start())
@@ -155,7 +158,7 @@ func startProcess(role, paths string, how *syscall.SysProcAttr) (*other, error) 
 // start starts a helper, which ends at the latest when this process does, also if it hangs in the
 // driver.
 func (p *process) start(helper string) *other {
-	return get(startProcess(helper, p.paths, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}))
+	return get(startProcess(helper, p.paths, "", &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}))
 }
 
 // hear returns what the helper says.

@@ -3,30 +3,44 @@ package sim
 import (
 	"encoding/binary"
 	"math"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/cublas"
 	"github.com/shoal-mp/shoal/internal/cudriver"
 )
 
 // BLAS is cuBLAS on the devices of a driver. It refuses what cuBLAS refuses.
-type BLAS struct {
-	driver  *Driver
-	streams map[cublas.Handle]cudriver.Stream // under the driver's lock
-}
+type BLAS struct{ driver *Driver }
 
 var _ cublas.BLAS = (*BLAS)(nil)
 
+// products is what a handle has.
+type products struct {
+	stream cudriver.Stream
+	seen   map[shape]bool // whose code is loaded
+}
+
+// A shape is what cuBLAS chooses its code by.
+type shape struct {
+	double, a, b bool
+	m, n, k      int
+}
+
 // BLAS returns cuBLAS on the driver's devices.
-func (d *Driver) BLAS() cublas.BLAS { return &BLAS{d, map[cublas.Handle]cudriver.Stream{}} }
+func (d *Driver) BLAS() cublas.BLAS { return &BLAS{d} }
 
 // Name is no library's.
 func (b *BLAS) Name() string { return "simulated cuBLAS" }
 
-// Create makes a handle.
+// Create makes a handle, and takes memory to work in.
 func (b *BLAS) Create() (h cublas.Handle, err error) {
-	err = b.driver.doSettled("cublasCreate", inContext, func(*context) cudriver.Result {
+	err = b.driver.doSettled("cublasCreate", inContext, func(c *context) cudriver.Result {
+		time.Sleep(b.driver.times.Load)
+		if r := c.takeOwn(blasTakes); r != cudriver.Success {
+			return r
+		}
 		h = cublas.Handle(b.driver.number())
-		b.streams[h] = 0
+		b.driver.products[h] = &products{seen: map[shape]bool{}}
 		return cudriver.Success
 	})
 	return h, err
@@ -35,10 +49,10 @@ func (b *BLAS) Create() (h cublas.Handle, err error) {
 // Destroy ends a handle.
 func (b *BLAS) Destroy(h cublas.Handle) error {
 	return b.driver.doSettled("cublasDestroy", inContext, func(*context) cudriver.Result {
-		if _, ok := b.streams[h]; !ok {
+		if b.driver.products[h] == nil {
 			return cudriver.ErrorInvalidHandle
 		}
-		delete(b.streams, h)
+		delete(b.driver.products, h)
 		return cudriver.Success
 	})
 }
@@ -47,19 +61,21 @@ func (b *BLAS) Destroy(h cublas.Handle) error {
 func (b *BLAS) SetStream(h cublas.Handle, s cudriver.Stream) error {
 	b.driver.mu.Lock()
 	defer b.driver.mu.Unlock()
-	if _, ok := b.streams[h]; !ok || b.driver.streams[s] == nil {
+	p := b.driver.products[h]
+	if p == nil || b.driver.streams[s] == nil {
 		return cublas.Check("cublasSetStream", cublas.InvalidValue)
 	}
-	b.streams[h] = s
+	p.stream = s
 	return nil
 }
 
-// GemmStridedBatched queues products.
+// gemmEntries is how many of a queue's entries a product takes: cuBLAS clears memory, multiplies in
+// parts and adds them up.
+const gemmEntries = 4
+
+// GemmStridedBatched queues products. The first of a shape loads code, so it waits as that does.
 func (b *BLAS) GemmStridedBatched(h cublas.Handle, g cublas.Gemm) error {
 	const call = "cublasGemmStridedBatched"
-	b.driver.mu.Lock()
-	s := b.streams[h]
-	b.driver.mu.Unlock()
 	rows := func(m cublas.Matrix, rows, columns int) int {
 		if m.Turned {
 			return columns
@@ -72,42 +88,92 @@ func (b *BLAS) GemmStridedBatched(h cublas.Handle, g cublas.Gemm) error {
 		g.C.Leading < max(1, g.M) {
 		return cublas.Check(call, cublas.InvalidValue)
 	}
-	return b.driver.queue(call, s, func(c *context) cudriver.Result { return b.driver.gemm(c, g) })
+	s := shape{g.Double, g.A.Turned, g.B.Turned, g.M, g.N, g.K}
+	b.driver.mu.Lock()
+	p := b.driver.products[h]
+	fresh := p != nil && !p.seen[s]
+	if fresh {
+		p.seen[s] = true
+	}
+	b.driver.mu.Unlock()
+	if p == nil {
+		return cublas.Check(call, 1) // CUBLAS_STATUS_NOT_INITIALIZED
+	}
+	if fresh {
+		b.driver.settle(call)
+	}
+	_, _, err := b.driver.give(call, p.stream, task{entries: gemmEntries,
+		work: func(c *context) cudriver.Result { return b.driver.gemm(c, g) }})
+	return err
+}
+
+// A matrix is the memory of one, and where its elements are.
+type matrix struct {
+	cublas.Matrix
+	bytes []byte
+	size  int
+}
+
+func (m matrix) at(i, j int) []byte {
+	if m.Turned {
+		i, j = j, i
+	}
+	return m.bytes[m.size*(j*m.Leading+i):][:m.size]
+}
+
+// see returns the matrix of a batch, of so many rows and columns; no bytes where the context may
+// not.
+func (d *Driver) see(c *context, m cublas.Matrix, size, batch, rows, columns int, flags int32) matrix {
+	if m.Turned {
+		rows, columns = columns, rows
+	}
+	n := size * ((columns-1)*m.Leading + rows)
+	return matrix{m, d.reach(c, m.Ptr+cudriver.Ptr(size*batch*m.Stride), uint64(n), flags), size}
 }
 
 // gemm multiplies element by element.
-func (d *Driver) gemm(c *context, g cublas.Gemm) (r cudriver.Result) {
-	element := func(m cublas.Matrix, batch, i, j int, flags int32) []byte {
-		if m.Turned {
-			i, j = j, i
-		}
-		size := 4
-		if g.Double {
-			size = 8
-		}
-		b := d.reach(c, m.Ptr+cudriver.Ptr(size*(batch*m.Stride+j*m.Leading+i)), uint64(size), flags)
-		if b == nil {
-			r = cudriver.ErrorIllegalAddress
-			b = make([]byte, size)
-		}
-		return b
+func (d *Driver) gemm(c *context, g cublas.Gemm) cudriver.Result {
+	size := 4
+	if g.Double {
+		size = 8
 	}
+	if min(g.M, g.N) == 0 {
+		return cudriver.Success
+	}
+	row, column := make([]float64, g.K), make([]float64, g.K)
 	for batch := range g.Batch {
-		for i := range g.M {
-			for j := range g.N {
-				to, sum := element(g.C, batch, i, j, cudriver.AccessReadWrite), 0.
+		to := d.see(c, g.C, size, batch, g.M, g.N, cudriver.AccessReadWrite)
+		if to.bytes == nil {
+			return cudriver.ErrorIllegalAddress
+		}
+		var left, right matrix
+		if g.K > 0 {
+			left = d.see(c, g.A, size, batch, g.M, g.K, cudriver.AccessRead)
+			right = d.see(c, g.B, size, batch, g.K, g.N, cudriver.AccessRead)
+			if left.bytes == nil || right.bytes == nil {
+				return cudriver.ErrorIllegalAddress
+			}
+		}
+		for j := range g.N {
+			for k := range g.K {
+				column[k] = decode(right.at(k, j))
+			}
+			for i := range g.M {
+				for k := range row {
+					row[k] = decode(left.at(i, k))
+				}
+				sum := 0.
 				if g.Beta != 0 {
-					sum = g.Beta * decode(to)
+					sum = g.Beta * decode(to.at(i, j))
 				}
-				for k := range g.K {
-					sum += decode(element(g.A, batch, i, k, cudriver.AccessRead)) * decode(element(g.B, batch,
-						k, j, cudriver.AccessRead))
+				for k := range row {
+					sum += row[k] * column[k]
 				}
-				encode(to, sum)
+				encode(to.at(i, j), sum)
 			}
 		}
 	}
-	return r
+	return cudriver.Success
 }
 
 func decode(b []byte) float64 {

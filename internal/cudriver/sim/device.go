@@ -16,6 +16,7 @@ const (
 	page        = 4 << 10
 	eventSize   = 64
 	eventArea   = 64 << 10 // behind the memory
+	ownArea     = 1 << 40  // behind that, of addresses alone: what the driver takes for itself
 )
 
 // Devices are the files of the devices, in the process that made them.
@@ -29,7 +30,7 @@ func Create(n int, size int64) (*Devices, error) {
 		f, err := sys.Memfd(fmt.Sprintf("cuda:%d", i))
 		if err == nil {
 			d.files = append(d.files, f)
-			err = sys.Resize(f, size+eventArea)
+			err = sys.Resize(f, size+eventArea+ownArea)
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("make a simulated device: %w", err), d.Close())
@@ -58,13 +59,14 @@ func (d *Devices) Paths() (paths []string) {
 	return paths
 }
 
-// Used returns the bytes of a device that any process has.
+// Used returns the bytes of a device that programs have, in any process, without what the driver
+// takes for itself.
 func (d *Devices) Used(i int) (int64, error) {
 	info, err := d.files[i].Stat()
 	if err != nil {
 		return 0, err
 	}
-	return used(d.files[i], info.Size()-eventArea)
+	return used(d.files[i], 0, info.Size()-eventArea-ownArea)
 }
 
 // A device is seen from one process.
@@ -83,10 +85,10 @@ func openDevice(id int, path string) (*device, error) {
 		return nil, err
 	}
 	info, err := f.Stat()
-	if err != nil || info.Size() <= eventArea {
+	if err != nil || info.Size() <= eventArea+ownArea {
 		return nil, errors.Join(fmt.Errorf("%s is no simulated device", path), err, f.Close())
 	}
-	return &device{id: cudriver.Device(id), path: path, file: f, size: info.Size() - eventArea}, nil
+	return &device{id: cudriver.Device(id), path: path, file: f, size: info.Size() - eventArea - ownArea}, nil
 }
 
 type span struct{ off, n int64 }
@@ -112,8 +114,8 @@ func locked(f *os.File, off, n int64) (all []span, err error) {
 	return all, nil
 }
 
-func used(f *os.File, size int64) (sum int64, err error) {
-	all, err := locked(f, 0, size)
+func used(f *os.File, off, n int64) (sum int64, err error) {
+	all, err := locked(f, off, n)
 	for _, s := range all {
 		sum += s.n
 	}
@@ -157,4 +159,17 @@ func (d *device) take(from, size, n, align int64) (*os.File, int64, error) {
 func (d *device) holds(s span) bool {
 	start, n, err := sys.LockedRange(d.file, s.off, s.n)
 	return err == nil && start == s.off && n == s.n
+}
+
+// also maps memory that another process has, and holds it from then on as that one does.
+func (d *device) also(s span) ([]byte, error) {
+	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // the mapping keeps it
+	if ok, err := sys.ShareRange(f, s.off, s.n); err != nil || !ok {
+		return nil, errors.Join(errors.New("it belongs to one process alone"), err)
+	}
+	return sys.MapRange(f, s.off, int(s.n))
 }

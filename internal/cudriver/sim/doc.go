@@ -14,9 +14,13 @@
 // What it refuses: any call before Init or without a context current on the calling thread;
 // pointers and handles that mean nothing, or nothing any more; sizes that are no multiple of the
 // granularity; access that was not set; exports that were not asked for; legacy handles in the
-// process that made them; use of legacy memory after its owner freed it or died. An access to what
-// is not mapped, also by work that was queued before, is ErrorIllegalAddress, and the context is
-// lost.
+// process that made them. An access to what is not mapped, also by work that was queued before, is
+// ErrorIllegalAddress, and the context is lost.
+//
+// What it has of a device, so that a program which is wrong on one is wrong here: a few queues for
+// all streams, which take so much; calls that wait for the device; fresh memory full of garbage;
+// memory that the driver takes for itself; a cuBLAS; time for what takes long, if [TimesKey] says
+// so. Legacy memory stays as long as a process has it open, and what its owner frees is garbage.
 //
 // The trap: rules were read, not tried. Where a GPU answers otherwise the simulator is wrong and
 // has to be changed.

@@ -3,7 +3,9 @@ package sim
 import (
 	"os"
 	"sync"
+	"time"
 
+	"github.com/shoal-mp/shoal/internal/cublas"
 	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/internal/cudriver/sim/vm"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -12,6 +14,7 @@ import (
 // A Driver is a cudriver.Driver over simulated devices.
 type Driver struct {
 	paths []string
+	times Times
 
 	mu        sync.Mutex
 	pid       int // of who called Init
@@ -25,6 +28,7 @@ type Driver struct {
 	events    map[cudriver.Event]*event
 	modules   map[cudriver.Module]*vm.Module
 	functions map[cudriver.Function]*vm.Entry
+	products  map[cublas.Handle]*products
 	last      uintptr // number given out
 	address   cudriver.Ptr
 	faults    map[string]*fault
@@ -38,15 +42,16 @@ var _ cudriver.Driver = (*Driver)(nil)
 
 func init() { cudriver.RegisterSimulator(func(paths []string) cudriver.Driver { return New(paths) }) }
 
-// New returns a driver over the devices at the paths.
+// New returns a driver over the devices at the paths. The environment says how long it takes.
 func New(paths []string) *Driver {
 	return &Driver{
-		paths: paths, contexts: map[cudriver.Context]*context{}, current: map[int]cudriver.Context{},
+		paths: paths, times: timesOf(os.Getenv(TimesKey)),
+		contexts: map[cudriver.Context]*context{}, current: map[int]cudriver.Context{},
 		handles: map[cudriver.MemHandle]*physical{}, reserved: map[cudriver.Ptr]uint64{},
 		streams: map[cudriver.Stream]*stream{},
 		events:  map[cudriver.Event]*event{}, modules: map[cudriver.Module]*vm.Module{},
-		functions: map[cudriver.Function]*vm.Entry{},
-		faults:    map[string]*fault{},
+		functions: map[cudriver.Function]*vm.Entry{}, products: map[cublas.Handle]*products{},
+		faults: map[string]*fault{},
 	}
 }
 
@@ -56,6 +61,11 @@ type context struct {
 	dev    *device
 	lost   cudriver.Result // what every call returns from then on
 	opened map[cudriver.IPCHandle]*mapping
+	queues []hardwareQueue
+	given  int        // streams that were made
+	waits  int        // that are queued
+	loaded int        // modules
+	takes  []*os.File // of the device's memory, for itself
 }
 
 // What a call needs before it.
@@ -95,14 +105,18 @@ func (d *Driver) Loosen(on bool) {
 	d.loose = on
 }
 
-// Open is what was not given back in this process.
-type Open struct{ Contexts, Handles, Reservations, Mappings, Streams, Events int }
+// Open is what was not given back in this process. What is left of a context that has ended counts
+// as well: a program that relies on that end leaks as long as another library keeps the context.
+type Open struct {
+	Contexts, Handles, Reservations, Mappings, Streams, Events, Modules, BLAS int
+}
 
 // Open counts.
 func (d *Driver) Open() Open {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return Open{len(d.contexts), len(d.handles), len(d.reserved), len(d.mappings), len(d.streams), len(d.events)}
+	return Open{len(d.contexts), len(d.handles), len(d.reserved), len(d.mappings), len(d.streams), len(d.events),
+		len(d.modules), len(d.products)}
 }
 
 // Idle reports whether all streams have done all their work.
@@ -169,6 +183,7 @@ func (d *Driver) Init() error {
 		if d.pid == os.Getpid() {
 			return cudriver.Success
 		}
+		time.Sleep(d.times.Init)
 		for i, path := range d.paths {
 			dev, err := openDevice(i, path)
 			if err != nil {

@@ -29,7 +29,8 @@ type counts struct {
 	recorded, completed, serial atomic.Uint64
 }
 
-// gone reports whether who made the event has destroyed it, or died.
+// gone reports whether the process that made the event has destroyed it, or died. What is waited
+// for then does not come: nobody writes it any more.
 func (e *event) gone() bool { return e.imported && !e.ctx.dev.holds(e.at) }
 
 // EventCreate makes an event.
@@ -77,7 +78,7 @@ func (e *event) look(f *os.File) bool {
 func (d *Driver) event(call string, id cudriver.Event, f func(c *context, e *event) cudriver.Result) error {
 	return d.do(call, inContext, func(c *context) cudriver.Result {
 		e := d.events[id]
-		if e == nil || e.gone() {
+		if e == nil {
 			return cudriver.ErrorInvalidHandle
 		}
 		return f(c, e)
@@ -136,7 +137,7 @@ func (d *Driver) StreamWaitEvent(s cudriver.Stream, id cudriver.Event) error {
 		return err
 	}
 	return d.queueWait("cuStreamWaitEvent", s, func(*context) cudriver.Result {
-		if e.counts.completed.Load() < turn && !e.gone() {
+		if e.counts.completed.Load() < turn {
 			return cudriver.ErrorNotReady
 		}
 		if e.waits--; e.over && e.waits == 0 {

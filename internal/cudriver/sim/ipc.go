@@ -88,7 +88,8 @@ func (d *Driver) IPCGetMemHandle(p cudriver.Ptr) (h cudriver.IPCHandle, err erro
 	return h, err
 }
 
-// IPCOpenMemHandle opens legacy memory of another process. The memory does not live by it.
+// IPCOpenMemHandle opens legacy memory of another process. The memory lives by it, as long as that
+// process does not free it: the open part of NVIDIA's kernel driver duplicates the object.
 func (d *Driver) IPCOpenMemHandle(h cudriver.IPCHandle) (p cudriver.Ptr, err error) {
 	err = d.do("cuIpcOpenMemHandle", inContext, func(c *context) cudriver.Result {
 		dev, at, pid, _ := d.readHandle(h, handleOfMemory)
@@ -104,7 +105,7 @@ func (d *Driver) IPCOpenMemHandle(h cudriver.IPCHandle) (p cudriver.Ptr, err err
 			p = m.base
 			return cudriver.Success
 		}
-		mem, err := sys.MapRange(dev.file, at.off, int(at.n))
+		mem, err := dev.also(at)
 		if err != nil {
 			return cudriver.ErrorMapFailed
 		}
@@ -119,7 +120,7 @@ func (d *Driver) IPCOpenMemHandle(h cudriver.IPCHandle) (p cudriver.Ptr, err err
 
 // IPCCloseMemHandle ends one open.
 func (d *Driver) IPCCloseMemHandle(p cudriver.Ptr) error {
-	return d.do("cuIpcCloseMemHandle", inContext, func(c *context) cudriver.Result {
+	return d.doSettled("cuIpcCloseMemHandle", inContext, func(c *context) cudriver.Result {
 		m := d.mappingAt(p, opened)
 		if m == nil {
 			return cudriver.ErrorInvalidValue

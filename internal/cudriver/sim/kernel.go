@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/internal/cudriver/sim/vm"
@@ -10,19 +11,29 @@ import (
 
 // ModuleLoadData takes PTX that ends with a zero byte.
 func (d *Driver) ModuleLoadData(image []byte) (m cudriver.Module, err error) {
-	err = d.doSettled("cuModuleLoadData", inContext, func(*context) cudriver.Result {
+	var refused error
+	err = d.doSettled("cuModuleLoadDataEx", inContext, func(c *context) cudriver.Result {
+		time.Sleep(d.times.Load)
 		text, _, ended := strings.Cut(string(image), "\x00")
 		if !ended {
 			return cudriver.ErrorInvalidImage
 		}
-		code, err := vm.Parse(text)
-		if err != nil {
+		var code *vm.Module
+		if code, refused = vm.Parse(text); refused != nil {
 			return cudriver.ErrorInvalidPTX
+		}
+		if c.loaded++; c.loaded%codePiece == 1 {
+			if r := c.takeOwn(codeTakes); r != cudriver.Success {
+				return r
+			}
 		}
 		m = cudriver.Module(d.number())
 		d.modules[m] = code
 		return cudriver.Success
 	})
+	if failed, ok := err.(*cudriver.Error); ok && refused != nil {
+		failed.Log = refused.Error()
+	}
 	return m, err
 }
 

@@ -63,7 +63,7 @@ func (d *Driver) reach(c *context, p cudriver.Ptr, n uint64, flags int32) []byte
 		if p < m.base || uint64(p-m.base) > uint64(len(m.mem)) || n > uint64(len(m.mem))-uint64(p-m.base) || n == 0 {
 			continue
 		}
-		if m.origin == mapped && m.access[c.dev.id]&flags != flags || m.origin == opened && !m.dev.holds(m.at) {
+		if m.origin == mapped && m.access[c.dev.id]&flags != flags {
 			return nil
 		}
 		return m.mem[p-m.base:][:n]
@@ -71,14 +71,14 @@ func (d *Driver) reach(c *context, p cudriver.Ptr, n uint64, flags int32) []byte
 	return nil
 }
 
-// MemGetInfo counts what any process has.
+// MemGetInfo counts what any process has, and what the driver has taken for itself.
 func (d *Driver) MemGetInfo() (free, total uint64, err error) {
 	err = d.do("cuMemGetInfo", inContext, func(c *context) cudriver.Result {
-		n, err := used(c.dev.file, c.dev.size)
+		n, err := c.dev.free()
 		if err != nil {
 			return cudriver.ErrorOperatingSystem
 		}
-		free, total = uint64(c.dev.size-n), uint64(c.dev.size)
+		free, total = uint64(n), uint64(c.dev.size)
 		return cudriver.Success
 	})
 	return free, total, err
@@ -100,6 +100,11 @@ func (d *Driver) MemAlloc(n uint64) (p cudriver.Ptr, err error) {
 		if err != nil {
 			return cudriver.ErrorOutOfMemory
 		}
+		// others that open it hold it as well; see Note [Memory that the kernel counts]
+		if ok, err := sys.ShareRange(ph.file, ph.at.off, size); err != nil || !ok {
+			sys.Unmap(mem)
+			return cudriver.ErrorOperatingSystem
+		}
 		p = d.addresses(uint64(size))
 		d.mappings = append(d.mappings, &mapping{origin: allocated, base: p, mem: mem, dev: c.dev, at: ph.at})
 		return cudriver.Success
@@ -107,13 +112,15 @@ func (d *Driver) MemAlloc(n uint64) (p cudriver.Ptr, err error) {
 	return p, err
 }
 
-// MemFree takes the address that MemAlloc returned.
+// MemFree takes the address that MemAlloc returned. What other processes that have the memory open
+// find there is anything.
 func (d *Driver) MemFree(p cudriver.Ptr) error {
 	return d.doSettled("cuMemFree", inContext, func(*context) cudriver.Result {
 		m := d.mappingAt(p, allocated)
 		if m == nil {
 			return cudriver.ErrorInvalidValue
 		}
+		litter(m.mem)
 		d.forget(m)
 		return cudriver.Success
 	})
@@ -133,7 +140,8 @@ func (d *Driver) MemGetAddressRange(p cudriver.Ptr) (base cudriver.Ptr, size uin
 	return base, size, err
 }
 
-// MemHostRegister gives memory of the host an address on the device.
+// MemHostRegister gives memory of the host an address on the device: that of the host, as with
+// unified addressing.
 func (d *Driver) MemHostRegister(b []byte, _ cudriver.HostFlags) error {
 	return d.doSettled("cuMemHostRegister", inContext, func(c *context) cudriver.Result {
 		switch {
@@ -142,7 +150,8 @@ func (d *Driver) MemHostRegister(b []byte, _ cudriver.HostFlags) error {
 		case d.overlapped(b):
 			return 712 // CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
 		}
-		d.mappings = append(d.mappings, &mapping{origin: host, base: d.addresses(uint64(len(b))), mem: b, dev: c.dev})
+		d.mappings = append(d.mappings, &mapping{origin: host, mem: b, dev: c.dev,
+			base: cudriver.Ptr(uintptr(unsafe.Pointer(unsafe.SliceData(b))))})
 		return cudriver.Success
 	})
 }

@@ -104,7 +104,7 @@ func TestVirtualMemory_OutlivesItsMaker(t *testing.T) {
 	fails(t, cudriver.ErrorInvalidValue, err)
 }
 
-func TestLegacyMemory_DiesWithItsMaker(t *testing.T) {
+func TestLegacyMemory_StaysWhileItIsOpen(t *testing.T) {
 	devices, d := open(t, 1)
 	p, err := d.MemAlloc(4096)
 	check(t, err)
@@ -130,8 +130,18 @@ func TestLegacyMemory_DiesWithItsMaker(t *testing.T) {
 	check(t, d.StreamSynchronize(s))
 	check(t, c.Process.Kill())
 	c.Wait()
-	check(t, d.MemsetD8Async(q, 1, 1, s))
-	fails(t, cudriver.ErrorIllegalAddress, d.StreamSynchronize(s))
+	got := make([]byte, 1)
+	check(t, d.MemcpyDtoHAsync(got, q, s))
+	check(t, d.StreamSynchronize(s))
+	if got[0] != 1 {
+		t.Errorf("when its maker is dead it reads %d", got[0])
+	}
+	check(t, d.MemFree(p))
+	used(t, devices, 4096)
+	check(t, d.IPCCloseMemHandle(q))
+	used(t, devices, 0)
+	_, err = d.IPCOpenMemHandle(theirs)
+	fails(t, cudriver.ErrorInvalidHandle, err) // the process that made it has died
 }
 
 func TestLegacyMemory_IsClosedAsOftenAsOpened(t *testing.T) {

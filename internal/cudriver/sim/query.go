@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -104,8 +106,14 @@ func (d *Driver) PrimaryCtxRetain(id cudriver.Device) (c cudriver.Context, err e
 			return cudriver.ErrorDeviceUnavailable
 		}
 		if dev.ctx == nil {
-			dev.ctx = &context{id: cudriver.Context(d.number()), dev: dev, opened: map[cudriver.IPCHandle]*mapping{}}
-			d.contexts[dev.ctx.id] = dev.ctx
+			time.Sleep(d.times.Context)
+			made := &context{id: cudriver.Context(d.number()), dev: dev, opened: map[cudriver.IPCHandle]*mapping{}}
+			if r := made.takeOwn(contextTakes); r != cudriver.Success {
+				return r
+			}
+			d.openQueues(made)
+			dev.ctx = made
+			d.contexts[made.id] = made
 		}
 		dev.refs++
 		c = dev.ctx.id
@@ -121,13 +129,23 @@ func (d *Driver) Take(taken bool) {
 	d.taken = taken
 }
 
-// PrimaryCtxRelease destroys the context when nobody retains it.
+// PrimaryCtxRelease destroys the context when nobody retains it, and then waits for it before.
 func (d *Driver) PrimaryCtxRelease(id cudriver.Device) error {
-	return d.device("cuDevicePrimaryCtxRelease", id, func(dev *device) cudriver.Result {
+	const call = "cuDevicePrimaryCtxRelease"
+	d.mu.Lock()
+	var last *context
+	if id >= 0 && int(id) < len(d.devices) && d.devices[id].refs == 1 {
+		last = d.devices[id].ctx
+	}
+	d.mu.Unlock()
+	d.settleIn(call, last)
+	return d.device(call, id, func(dev *device) cudriver.Result {
 		if dev.ctx == nil {
 			return cudriver.ErrorInvalidContext
 		}
 		if dev.refs--; dev.refs == 0 {
+			dev.ctx.closeQueues()
+			dev.ctx.giveOwn()
 			delete(d.contexts, dev.ctx.id)
 			dev.ctx = nil
 		}

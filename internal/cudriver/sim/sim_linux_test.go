@@ -318,6 +318,22 @@ func TestDriver_SomeCallsWaitForTheDevice(t *testing.T) {
 			_, err := d.ModuleLoadData([]byte(counting + "\x00"))
 			return err
 		},
+		"access": func(d *sim.Driver, _ cudriver.Ptr, _ cudriver.Stream) error {
+			h, err := d.MemCreate(2*mib, cudriver.Pinned(0, true))
+			if err != nil {
+				return err
+			}
+			_, err = mapped(d, h, 2*mib, 0)
+			return err
+		},
+		"unmapping": func(d *sim.Driver, p cudriver.Ptr, _ cudriver.Stream) error {
+			h, err := d.MemCreate(2*mib, cudriver.Pinned(0, true))
+			if err != nil {
+				return err
+			}
+			p, err = mapped(d, h, 2*mib)
+			return errors.Join(err, d.MemUnmap(p, 2*mib))
+		},
 		"memory": func(d *sim.Driver, _ cudriver.Ptr, _ cudriver.Stream) error {
 			p, err := d.MemAlloc(4096)
 			return errors.Join(err, d.MemFree(p))
@@ -374,6 +390,7 @@ func TestKernel_IsFoundInItsTextAndRuns(t *testing.T) {
 	p, err := d.MemAlloc(4)
 	check(t, err)
 	s := stream(t, d)
+	check(t, d.MemsetD32Async(p, 0, 1, s))
 	at := func(p cudriver.Ptr) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(p)) }
 	grid, block := [3]uint32{3, 1, 1}, [3]uint32{4, 2, 1}
 	fails(t, cudriver.ErrorInvalidValue, d.LaunchKernel(f, grid, [3]uint32{2048, 1, 1}, 0, s, at(p)))

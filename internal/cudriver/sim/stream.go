@@ -18,72 +18,62 @@ type work func(c *context) cudriver.Result
 // A task is work that is queued: of a wait what it waits for may never come.
 type task struct {
 	work
-	waits bool
+	of      *stream
+	waits   bool
+	entries int // of the queue that it takes; 1 unless it says so
 }
 
-// A stream does its work in order, on a goroutine of its own.
+// A stream is work that is done in order, in a queue that it may have together with others.
 type stream struct {
 	ctx    *context
-	work   chan task
-	queued uint64 // under the driver's lock, as done and waits are
+	queue  hardwareQueue
+	queued uint64 // under the driver's lock, as done is
 	done   uint64
-	waits  int // that are queued
 }
 
-// maxQueued is how much work a stream takes before who gives it more has to wait.
-const maxQueued = 1024
-
-// StreamCreate starts a stream.
+// StreamCreate makes a stream.
 func (d *Driver) StreamCreate(cudriver.StreamFlags) (id cudriver.Stream, err error) {
 	err = d.do("cuStreamCreate", inContext, func(c *context) cudriver.Result {
-		s := &stream{ctx: c, work: make(chan task, maxQueued)}
 		id = cudriver.Stream(d.number())
-		d.streams[id] = s
-		go d.run(s)
+		d.streams[id] = &stream{ctx: c, queue: c.nextQueue()}
 		return cudriver.Success
 	})
 	return id, err
 }
 
-func (d *Driver) run(s *stream) {
-	for t := range s.work {
-		for !d.try(s, t) {
-			time.Sleep(tick)
-		}
-	}
-}
-
-func (d *Driver) try(s *stream, t task) bool {
+func (d *Driver) try(c *context, t task) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.held {
 		return false
 	}
-	if s.ctx.lost == cudriver.Success {
-		switch r := t.work(s.ctx); r {
+	if c.lost == cudriver.Success && t.work != nil {
+		switch r := t.work(c); r {
 		case cudriver.Success:
 		case cudriver.ErrorNotReady:
 			return false
 		default:
-			s.ctx.lost = r
+			c.lost = r
 		}
 	}
-	s.done++
+	if t.of != nil {
+		t.of.done++
+	}
 	if t.waits {
-		s.waits--
+		c.waits--
 	}
 	return true
 }
 
 // queue gives a stream work.
 func (d *Driver) queue(call string, id cudriver.Stream, w work) error {
-	_, _, err := d.give(call, id, task{w, false})
+	_, _, err := d.give(call, id, task{work: w})
 	return err
 }
 
 // queueWait gives a stream work that waits.
 func (d *Driver) queueWait(call string, id cudriver.Stream, w work) error {
-	_, _, err := d.give(call, id, task{w, true})
+	_, _, err := d.give(call, id, task{work: w, waits: true})
 	return err
 }
 
@@ -95,12 +85,13 @@ func (d *Driver) give(call string, id cudriver.Stream, t task) (s *stream, n uin
 		}
 		s.queued++
 		if n = s.queued; t.waits {
-			s.waits++
+			c.waits++
 		}
 		return cudriver.Success
 	})
 	if err == nil {
-		s.work <- t
+		t.of = s
+		s.queue.take(t)
 	}
 	return s, n, err
 }
@@ -108,7 +99,7 @@ func (d *Driver) give(call string, id cudriver.Stream, t task) (s *stream, n uin
 // copyHost queues a copy to or from memory of the host. It returns when that is done, unless the
 // pages are registered: so CUDA copies to other ones, and may copy from them.
 func (d *Driver) copyHost(call string, id cudriver.Stream, host []byte, w work) error {
-	s, n, err := d.give(call, id, task{w, false})
+	s, n, err := d.give(call, id, task{work: w})
 	if err != nil {
 		return err
 	}
@@ -122,18 +113,25 @@ func (d *Driver) copyHost(call string, id cudriver.Stream, host []byte, w work) 
 	})
 }
 
-// settle keeps a call waiting as long as a stream of the context does. CUDA says of what loads
-// code, or allocates, that it may wait for all that is queued: so it hangs where a stream waits for
-// what does not come.
+// settle keeps a call waiting as long as a stream of the current context does. CUDA says of what
+// loads code, allocates or unmaps that it may wait for all that is queued: so it hangs where a
+// stream waits for what does not come.
 func (d *Driver) settle(call string) {
+	d.mu.Lock()
+	c := d.contexts[d.current[sys.ThreadID()]]
+	d.mu.Unlock()
+	d.settleIn(call, c)
+}
+
+func (d *Driver) settleIn(call string, c *context) {
+	if c == nil {
+		return
+	}
 	patiently(func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		id := d.current[sys.ThreadID()]
-		for _, s := range d.streams {
-			if s.ctx.id == id && s.waits > 0 {
-				return cudriver.Check(call, cudriver.ErrorNotReady)
-			}
+		if c.waits > 0 {
+			return cudriver.Check(call, cudriver.ErrorNotReady)
 		}
 		return nil
 	})
@@ -142,12 +140,10 @@ func (d *Driver) settle(call string) {
 // StreamDestroy lets the stream finish what it has.
 func (d *Driver) StreamDestroy(id cudriver.Stream) error {
 	return d.do("cuStreamDestroy", inContext, func(*context) cudriver.Result {
-		s := d.streams[id]
-		if s == nil {
+		if d.streams[id] == nil {
 			return cudriver.ErrorInvalidHandle
 		}
 		delete(d.streams, id)
-		close(s.work)
 		return cudriver.Success
 	})
 }

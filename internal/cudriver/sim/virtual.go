@@ -16,9 +16,12 @@ type physical struct {
 	shareable bool
 }
 
-// create takes memory of the device, which is zero.
+// create takes memory of the device, which holds anything.
 func (d *device) create(n, align int64) (*physical, cudriver.Result) {
 	if n > d.size {
+		return nil, cudriver.ErrorOutOfMemory
+	}
+	if free, err := d.free(); err != nil || free < n {
 		return nil, cudriver.ErrorOutOfMemory
 	}
 	f, off, err := d.take(0, d.size, n, align)
@@ -28,7 +31,7 @@ func (d *device) create(n, align int64) (*physical, cudriver.Result) {
 	case f == nil:
 		return nil, cudriver.ErrorOutOfMemory
 	}
-	if err := sys.Punch(f, off, n); err != nil {
+	if err := sys.Punch(f, off, n); err != nil || scatter(f, off, n) != nil {
 		f.Close()
 		return nil, cudriver.ErrorOperatingSystem
 	}
@@ -81,7 +84,7 @@ func (d *Driver) enter(ph *physical) cudriver.MemHandle {
 
 // MemRelease ends a handle; mappings keep the memory.
 func (d *Driver) MemRelease(h cudriver.MemHandle) error {
-	return d.do("cuMemRelease", initialised, func(*context) cudriver.Result {
+	return d.do("cuMemRelease", inContext, func(*context) cudriver.Result {
 		ph := d.handles[h]
 		if ph == nil {
 			return cudriver.ErrorInvalidValue
@@ -98,7 +101,7 @@ func (d *Driver) MemRelease(h cudriver.MemHandle) error {
 // is close-on-exec, so this one is not: a process that forgets to see to it lets programs that it
 // starts keep the memory.
 func (d *Driver) MemExport(h cudriver.MemHandle) (fd int, err error) {
-	err = d.do("cuMemExportToShareableHandle", initialised, func(*context) cudriver.Result {
+	err = d.do("cuMemExportToShareableHandle", inContext, func(*context) cudriver.Result {
 		ph := d.handles[h]
 		if ph == nil || !ph.shareable {
 			return cudriver.ErrorInvalidValue
@@ -154,7 +157,7 @@ func (d *Driver) identify(f *os.File) *physical {
 
 // MemAddressReserve reserves addresses.
 func (d *Driver) MemAddressReserve(n, align uint64) (p cudriver.Ptr, err error) {
-	err = d.do("cuMemAddressReserve", initialised, func(*context) cudriver.Result {
+	err = d.do("cuMemAddressReserve", inContext, func(*context) cudriver.Result {
 		if n == 0 || n%granularity != 0 || align > granularity {
 			return cudriver.ErrorInvalidValue
 		}
@@ -167,7 +170,7 @@ func (d *Driver) MemAddressReserve(n, align uint64) (p cudriver.Ptr, err error) 
 
 // MemAddressFree takes what MemAddressReserve returned, with nothing mapped there.
 func (d *Driver) MemAddressFree(p cudriver.Ptr, n uint64) error {
-	return d.do("cuMemAddressFree", initialised, func(*context) cudriver.Result {
+	return d.do("cuMemAddressFree", inContext, func(*context) cudriver.Result {
 		if d.reserved[p] != n || n == 0 || d.overlaps(p, n) {
 			return cudriver.ErrorInvalidValue
 		}
@@ -187,7 +190,7 @@ func (d *Driver) overlaps(p cudriver.Ptr, n uint64) bool {
 
 // MemMap maps a whole handle within a reservation. Nobody has access yet.
 func (d *Driver) MemMap(p cudriver.Ptr, n uint64, h cudriver.MemHandle) error {
-	return d.do("cuMemMap", initialised, func(*context) cudriver.Result {
+	return d.do("cuMemMap", inContext, func(*context) cudriver.Result {
 		ph := d.handles[h]
 		switch {
 		case ph == nil || n != uint64(ph.at.n) || uint64(p)%granularity != 0 || !d.isReserved(p, n):
@@ -214,9 +217,10 @@ func (d *Driver) isReserved(p cudriver.Ptr, n uint64) bool {
 	return false
 }
 
-// MemUnmap takes a whole mapping, and does not wait for what is queued.
+// MemUnmap takes a whole mapping. It waits where a stream waits, and does not wait for other work,
+// which then is lost: CUDA says neither.
 func (d *Driver) MemUnmap(p cudriver.Ptr, n uint64) error {
-	return d.do("cuMemUnmap", inContext, func(*context) cudriver.Result {
+	return d.doSettled("cuMemUnmap", inContext, func(*context) cudriver.Result {
 		m := d.mappingAt(p, mapped)
 		if m == nil || uint64(len(m.mem)) != n {
 			return cudriver.ErrorInvalidValue
@@ -228,7 +232,7 @@ func (d *Driver) MemUnmap(p cudriver.Ptr, n uint64) error {
 
 // MemSetAccess says which devices may do what with a mapping.
 func (d *Driver) MemSetAccess(p cudriver.Ptr, n uint64, access []cudriver.AccessDesc) error {
-	return d.do("cuMemSetAccess", initialised, func(*context) cudriver.Result {
+	return d.doSettled("cuMemSetAccess", inContext, func(*context) cudriver.Result {
 		m := d.mappingAt(p, mapped)
 		if m == nil || uint64(len(m.mem)) != n || len(access) == 0 {
 			return cudriver.ErrorInvalidValue

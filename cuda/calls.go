@@ -1,0 +1,42 @@
+package cuda
+
+import (
+	"errors"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+)
+
+// Note [Calls that wait] Some calls may return only when the device has done what is queued: copies
+// between it and memory of the host whose pages are not locked, loading code, a first product of
+// its shape, allocating, mapping and unmapping, and any that finds the queue full. NVIDIA names
+// them nowhere. None hangs where a stream waits for the number of a process that was killed: as
+// long as there is such a wait a goroutine watches, which needs neither the driver nor a lock that
+// is held for one of its calls, and ends the wait; see Device.watch. Those that are known to wait
+// do it here, and not in the driver, whose own locks would keep other calls of this process.
+
+// settled makes such calls when all that the stream waits for has been judged.
+func (d *Device) settled(r *ready, calls func() error) error {
+	d.judge()
+	return d.within(r, calls)
+}
+
+// doSettled is do for such calls.
+func (d *Device) doSettled(calls func() error) error {
+	r, err := d.use()
+	if err != nil {
+		return err
+	}
+	return d.settled(r, calls)
+}
+
+// ask queues work and waits until it is done.
+func (d *Device) ask(calls func(s cudriver.Stream) error) error {
+	r, err := d.use()
+	if err == nil {
+		err = d.settled(r, func() error { return calls(r.stream) })
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.finish(r), d.tell())
+}

@@ -1,0 +1,295 @@
+package sim_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/cublas"
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/cudriver/sim"
+)
+
+// A word is a number of the host that the device reaches.
+type word struct {
+	*atomic.Uint32
+	at cudriver.Ptr
+}
+
+func hostWord(t *testing.T, d *sim.Driver) word {
+	t.Helper()
+	page := make([]byte, 1<<13)
+	check(t, d.MemHostRegister(page, cudriver.HostPortable|cudriver.HostDeviceMap))
+	at, err := d.MemHostGetDevicePointer(page)
+	check(t, err)
+	if at != cudriver.Ptr(uintptr(unsafe.Pointer(unsafe.SliceData(page)))) {
+		t.Errorf("registered memory is at %#x, which is not the host's address", at)
+	}
+	return word{(*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(page))), at}
+}
+
+// beside runs calls on another thread of the same context.
+func beside(t *testing.T, d *sim.Driver, calls func() error) (done chan error) {
+	t.Helper()
+	ctx, err := d.CtxGetCurrent()
+	check(t, err)
+	done = make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		done <- errors.Join(d.CtxSetCurrent(ctx), calls())
+	}()
+	return done
+}
+
+// stays reports whether something has not come to an end, and will not soon.
+func stays(done chan error) bool {
+	select {
+	case <-done:
+		return false
+	case <-time.After(30 * time.Millisecond):
+		return true
+	}
+}
+
+// Behind a stream that waits stands what others of its queue were given later: with one queue, all.
+func TestStream_OthersStandBehindOneThatWaits(t *testing.T) {
+	for connections, want := range map[string]int{"": 8, "1": 1, "2": 2, "32": 32, "99": 32, "none": 8} {
+		t.Run(connections, func(t *testing.T) {
+			t.Setenv("CUDA_DEVICE_MAX_CONNECTIONS", connections)
+			_, d := open(t, 1)
+			w := hostWord(t, d)
+			p, err := d.MemAlloc(4096)
+			check(t, err)
+			var all []cudriver.Stream
+			for range want + 1 {
+				all = append(all, stream(t, d))
+			}
+			check(t, d.StreamWaitValue32(all[0], w.at, 1))
+			for _, s := range all[1:] {
+				check(t, d.MemsetD8Async(p, 1, 1, s))
+			}
+			for i, s := range all[1:] {
+				if i+1 < want {
+					check(t, d.StreamSynchronize(s))
+				} else if fails(t, cudriver.ErrorNotReady, d.StreamQuery(s)); t.Failed() {
+					t.Errorf("stream %d has gone on", i+1)
+				}
+			}
+			w.Store(1)
+			check(t, d.CtxSynchronize())
+		})
+	}
+}
+
+// A clock in the device's memory that a side stream ends hangs where there is one queue; a number
+// of the host does not.
+func TestStream_NothingInAQueueEndsAWaitOfThatQueue(t *testing.T) {
+	t.Setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1")
+	_, d := open(t, 1)
+	p, err := d.MemAlloc(4)
+	check(t, err)
+	s, side := stream(t, d), stream(t, d)
+	check(t, d.MemsetD32Async(p, 0, 1, s))
+	check(t, d.StreamSynchronize(s))
+	check(t, d.StreamWaitValue32(s, p, 1))
+	check(t, d.StreamWriteValue32(side, p, 1))
+	if done := beside(t, d, func() error { return d.StreamSynchronize(side) }); !stays(done) {
+		t.Error("a stream has ended the wait that it stands behind")
+	}
+}
+
+func TestStream_AQueueTakesSoManyLaunches(t *testing.T) {
+	t.Setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1")
+	for name, entries := range map[string]int{"fills": 1, "products": 4} {
+		t.Run(name, func(t *testing.T) {
+			_, d := open(t, 1)
+			w := hostWord(t, d)
+			p, err := d.MemAlloc(4096)
+			check(t, err)
+			s, other := stream(t, d), stream(t, d)
+			b := d.BLAS()
+			h, err := b.Create()
+			check(t, errors.Join(err, b.SetStream(h, s)))
+			check(t, b.GemmStridedBatched(h, product(p, 2)))
+			check(t, d.StreamSynchronize(s))
+			check(t, d.StreamWaitValue32(s, w.at, 1))
+			var n atomic.Int64
+			done := beside(t, d, func() (err error) {
+				for range 2000 {
+					if name == "fills" {
+						err = errors.Join(err, d.MemsetD8Async(p, 1, 1, other))
+					} else {
+						err = errors.Join(err, b.GemmStridedBatched(h, product(p, 2)))
+					}
+					n.Add(1)
+				}
+				return err
+			})
+			for last := int64(-1); n.Load() != last; time.Sleep(50 * time.Millisecond) {
+				last = n.Load()
+			}
+			if got := int(n.Load()); got < 1000/entries || got > 1100/entries {
+				t.Errorf("it takes %d, of %d entries each", got, entries)
+			}
+			w.Store(1)
+			check(t, <-done)
+			check(t, d.CtxSynchronize())
+		})
+	}
+}
+
+// product is one of two square matrices, which are all at p.
+func product(p cudriver.Ptr, n int) cublas.Gemm {
+	m := cublas.Matrix{Ptr: p, Leading: n, Stride: n * n}
+	return cublas.Gemm{M: n, N: n, K: n, A: m, B: m, C: m, Batch: 1}
+}
+
+// The first product of a shape loads code, as CUDA does lazily.
+func TestBLAS_WaitsForTheDeviceAtANewShape(t *testing.T) {
+	_, d := open(t, 1)
+	w := hostWord(t, d)
+	p, err := d.MemAlloc(4096)
+	check(t, err)
+	s, b := stream(t, d), d.BLAS()
+	h, err := b.Create()
+	check(t, errors.Join(err, b.SetStream(h, s), b.GemmStridedBatched(h, product(p, 2)), d.StreamSynchronize(s)))
+	check(t, d.StreamWaitValue32(s, w.at, 1))
+	check(t, b.GemmStridedBatched(h, product(p, 2)))
+	if done := beside(t, d, func() error { return b.GemmStridedBatched(h, product(p, 3)) }); !stays(done) {
+		t.Error("another shape does not wait")
+	} else {
+		w.Store(1)
+		check(t, <-done)
+	}
+	check(t, d.StreamSynchronize(s))
+	check(t, b.Destroy(h))
+	if err := b.GemmStridedBatched(h, product(p, 2)); !errors.Is(err, cublas.Status(1)) {
+		t.Errorf("by a handle that was destroyed: %v", err)
+	}
+}
+
+func TestContext_ItsEndWaitsForTheDevice(t *testing.T) {
+	_, d := open(t, 1)
+	w, s := hostWord(t, d), stream(t, d)
+	check(t, d.StreamWaitValue32(s, w.at, 1))
+	done := beside(t, d, func() error { return d.PrimaryCtxRelease(0) })
+	if !stays(done) {
+		t.Error("it does not wait")
+	}
+	w.Store(1)
+	check(t, <-done)
+}
+
+func TestLegacyMemory_ClosingWaitsForTheDevice(t *testing.T) {
+	devices, d := open(t, 1)
+	said, _ := child(t, devices, "legacy", "", true)
+	p, err := d.IPCOpenMemHandle(handle(said[:128]))
+	check(t, err)
+	w, s := hostWord(t, d), stream(t, d)
+	check(t, d.StreamWaitValue32(s, w.at, 1))
+	done := beside(t, d, func() error { return d.IPCCloseMemHandle(p) })
+	if !stays(done) {
+		t.Error("it does not wait")
+	}
+	w.Store(1)
+	check(t, <-done)
+}
+
+// What is left counts, also when its context has ended.
+func TestDriver_CountsWhatIsOpen(t *testing.T) {
+	_, d := open(t, 1)
+	m, err := d.ModuleLoadData([]byte(counting + "\x00"))
+	check(t, err)
+	b := d.BLAS()
+	h, err := b.Create()
+	check(t, err)
+	s := stream(t, d)
+	if got, want := d.Open(), (sim.Open{Contexts: 1, Modules: 1, BLAS: 1, Streams: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	check(t, errors.Join(b.Destroy(h), d.ModuleUnload(m)))
+	if got, want := d.Open(), (sim.Open{Contexts: 1, Streams: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	check(t, d.PrimaryCtxRelease(0))
+	if got, want := d.Open(), (sim.Open{Streams: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	_ = s
+}
+
+// The driver takes some of the memory for itself, and gives it back with the context.
+func TestDevice_TheDriverTakesMemoryForItself(t *testing.T) {
+	devices, d := open(t, 1)
+	free := func() uint64 {
+		n, total, err := d.MemGetInfo()
+		check(t, err)
+		if total != size {
+			t.Errorf("%d bytes in all", total)
+		}
+		return n
+	}
+	first := free()
+	_, err := d.ModuleLoadData([]byte(counting + "\x00"))
+	check(t, err)
+	second := free()
+	_, err = d.BLAS().Create()
+	check(t, err)
+	third := free()
+	if first >= size || second >= first || third >= second {
+		t.Errorf("free are %d with a context, %d with a kernel, %d with cuBLAS", first, second, third)
+	}
+	used(t, devices, 0)
+	_, err = d.MemCreate(size, cudriver.Pinned(0, true))
+	fails(t, cudriver.ErrorOutOfMemory, err)
+	_, c := child(t, devices, "legacy", "", true)
+	fourth := free()
+	if fourth >= third {
+		t.Errorf("free are %d, and with a context of another process %d", third, fourth)
+	}
+	check(t, c.Process.Kill())
+	c.Wait()
+	if n := free(); n != third {
+		t.Errorf("free are %d, and after a death %d", third, n)
+	}
+}
+
+// What takes long on a GPU takes long here, if it is told.
+func TestDriver_TakesTheTimeItIsTold(t *testing.T) {
+	for name, times := range map[string]sim.Times{"init": {Init: time.Second / 10},
+		"context": {Context: time.Second / 10}, "load": {Load: time.Second / 10}} {
+		t.Setenv(sim.TimesKey, times.String())
+		var begin time.Time
+		took := map[string]time.Duration{}
+		note := func(name string) { took[name] = time.Since(begin); begin = time.Now() }
+		devices, err := sim.Create(1, size)
+		check(t, err)
+		t.Cleanup(func() { devices.Close() })
+		runtime.LockOSThread()
+		d := sim.New(devices.Paths())
+		begin = time.Now()
+		check(t, d.Init())
+		note("init")
+		c, err := d.PrimaryCtxRetain(0)
+		check(t, errors.Join(err, d.CtxSetCurrent(c)))
+		note("context")
+		_, err = d.ModuleLoadData([]byte(counting + "\x00"))
+		check(t, err)
+		note("load")
+		if took[name] < time.Second/10 {
+			t.Errorf("%s takes %v", name, took)
+		}
+		runtime.UnlockOSThread()
+	}
+	defer func() {
+		if r := fmt.Sprint(recover()); r != `sim: SHOAL_CUDA_SIMULATE_TIMES is "soon": expected integer` {
+			t.Error(r)
+		}
+	}()
+	t.Setenv(sim.TimesKey, "soon")
+	sim.New(nil)
+}
