@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"syscall"
 	"testing"
@@ -207,7 +208,8 @@ func killedWhile(t *testing.T, does string, victim int) {
 	allBlocksCome(t, ctx)
 }
 
-// allBlocksCome wants all memory back, as soon as the dead have been reaped.
+// allBlocksCome wants all memory back, as soon as the dead have been reaped, and the collector has
+// found what the tests before have dropped.
 func allBlocksCome(t *testing.T, ctx context.Context) {
 	d, err := shm.Default()
 	check(t, err)
@@ -216,6 +218,7 @@ func allBlocksCome(t *testing.T, ctx context.Context) {
 			t.Fatalf("%d blocks are left", d.Stats().Blocks)
 		}
 		d.Reap()
+		runtime.GC()
 		time.Sleep(time.Millisecond)
 	}
 }
