@@ -16,7 +16,7 @@ const (
 	page        = 4 << 10
 	eventSize   = 64
 	eventArea   = 64 << 10 // behind the memory
-	ownArea     = 1 << 40  // behind that, of addresses alone: what the driver takes for itself
+	ownArea     = 1 << 40  // behind the end of the file, of locks alone: what the driver takes for itself
 )
 
 // Devices are the files of the devices, in the process that made them.
@@ -30,7 +30,7 @@ func Create(n int, size int64) (*Devices, error) {
 		f, err := sys.Memfd(fmt.Sprintf("cuda:%d", i))
 		if err == nil {
 			d.files = append(d.files, f)
-			err = sys.Resize(f, size+eventArea+ownArea)
+			err = sys.Resize(f, size+eventArea)
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("make a simulated device: %w", err), d.Close())
@@ -66,7 +66,7 @@ func (d *Devices) Used(i int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return used(d.files[i], 0, info.Size()-eventArea-ownArea)
+	return used(d.files[i], 0, info.Size()-eventArea)
 }
 
 // A device is seen from one process.
@@ -85,10 +85,10 @@ func openDevice(id int, path string) (*device, error) {
 		return nil, err
 	}
 	info, err := f.Stat()
-	if err != nil || info.Size() <= eventArea+ownArea {
+	if err != nil || info.Size() <= eventArea {
 		return nil, errors.Join(fmt.Errorf("%s is no simulated device", path), err, f.Close())
 	}
-	return &device{id: cudriver.Device(id), path: path, file: f, size: info.Size() - eventArea - ownArea}, nil
+	return &device{id: cudriver.Device(id), path: path, file: f, size: info.Size() - eventArea}, nil
 }
 
 type span struct{ off, n int64 }

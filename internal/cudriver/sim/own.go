@@ -6,7 +6,7 @@ import (
 
 // Note [What the driver takes] On a GPU a context, the code of kernels and cuBLAS take some of the
 // memory, and nobody can tell exactly how much. Here they take it out of what is free, as locks of
-// ranges behind the device's memory: so a death gives them back as well, and a test finds its own
+// ranges behind the end of its file: so a death gives them back as well, and a test finds its own
 // memory where no driver's is.
 const (
 	contextTakes = 2 << 20
