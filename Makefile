@@ -62,14 +62,17 @@ fuzz: ## every fuzz target for half a minute
 pictures: ## docs/*.svg, drawn from a run on a terminal; needs the program script of util-linux
 	go run ./internal/pictures
 
-gpu-build: ## the programs of scripts/gpu-suite, in build/gpu: what a machine with a GPU needs, and no Go
+gpu-build: ## build/gpu.tgz: the programs of build/gpu/gpu-suite, which unpacks them: what a machine with a GPU needs, and no Go
+	rm -rf build/gpu build/gpu.tgz
 	mkdir -p build/gpu
-	CGO_ENABLED=0 go test -c -o build/gpu/cuda.test ./cuda
-	CGO_ENABLED=0 go test -c -o build/gpu/rules.test ./internal/cudriver/rules
-	CGO_ENABLED=0 go test -c -o build/gpu/dist.test ./dist
-	CGO_ENABLED=0 go build -o build/gpu/ ./cmd/shoal ./cmd/shoal-accel ./examples/columns ./examples/devices
+	CGO_ENABLED=0 go test -c -ldflags="-s -w" -o build/gpu/cuda.test ./cuda
+	CGO_ENABLED=0 go test -c -ldflags="-s -w" -o build/gpu/rules.test ./internal/cudriver/rules
+	CGO_ENABLED=0 go test -c -ldflags="-s -w" -o build/gpu/dist.test ./dist
+	CGO_ENABLED=0 go build -ldflags="-s -w" -o build/gpu/ ./cmd/shoal ./cmd/shoal-accel ./examples/columns ./examples/devices
 	cp scripts/gpu-suite build/gpu/
+	tar -C build -cf - gpu | gzip -9 >build/gpu.tgz
+	cd build/gpu && rm *.test shoal shoal-accel columns devices
+	@size=$$(wc -c <build/gpu.tgz); echo "build/gpu.tgz: $$size bytes"; test $$size -le $$((40 << 20)) || { echo "build/gpu.tgz is above 40 MiB"; exit 1; }
 
 gpu: gpu-build ## everything that needs a GPU; writes docs/gpu-report.md. Without one it says what to do
-	rm -rf build/gpu/report
 	./build/gpu/gpu-suite; status=$$?; [ ! -f build/gpu/report/gpu-report.md ] || cp build/gpu/report/gpu-report.md docs/; exit $$status

@@ -1,9 +1,16 @@
 package rules_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -59,12 +66,14 @@ func TestSuite_ReportsWhatFails(t *testing.T) {
 	for _, want := range []string{
 		"# What ran on a GPU\n", "CUDA_VISIBLE_DEVICES is MIG-1.\n",
 		"## Where the simulator is wrong\n\n- T5, opening twice: two addresses; the simulator: one\n",
-		"## Steps that did not end well\n\n- 2-rules\n- 3-figures\n- 4-tests\n- 5-killed\n- 7-python\n- 8-training\n",
-		"## The machine", "Exit status 0", "doctor\n", "## What the simulator says", "Exit status 1 ",
-		"    T5  opening twice\n",
-		"## The tests of package cuda", "Exit status 137 ", "    the first words\n",
+		"## Parts that did not end well\n\n- 1-kernel\n- 2-rules\n- 2-queues\n- 4a-processes\n- 4b-tests\n" +
+			"- 5-python\n- 5-killed\n- 6-training\n- 3-figures\n",
+		"## The machine", "Exit status 0 after ", " s: 1-machine.\n", "doctor\n", "## What the simulator says",
+		"Exit status 1 ", "    T5  opening twice\n", "## The same of two streams", "## Processes, killed producers",
+		"## The other tests of package cuda", "Exit status 137 ", "    the first words\n",
+		"## PyTorch, CuPy and Numba", "## 200 killed consumers",
 		"## Rows of shoal bench cuda; /there/is/none has no PyTorch that sees a GPU\n", "Exit status 0",
-		" bench cuda\n", "## PyTorch, CuPy and Numba",
+		" bench cuda\n", "## Training", "## What the driver answers",
 	} {
 		i := strings.Index(report[at:], want)
 		if i < 0 {
@@ -77,26 +86,26 @@ func TestSuite_ReportsWhatFails(t *testing.T) {
 	}
 }
 
-func TestSuite_OfGoodSteps(t *testing.T) {
+func TestSuite_OfGoodGroups(t *testing.T) {
 	good := "#!/bin/sh\necho PASS\n"
 	report, words, status := suite(t, map[string]string{"shoal": machine, "shoal-accel": machine,
-		"rules.test": good, "cuda.test": good}, "2", "4")
-	if status != 0 || !strings.Contains(report, "Nowhere, in the steps that ran.") ||
-		!strings.Contains(report, "None, of the steps that ran.") || strings.Contains(report, "The machine") {
+		"rules.test": good, "cuda.test": good}, "2", "4b")
+	if status != 0 || !strings.Contains(report, "Nowhere, in the parts that ran.") ||
+		!strings.Contains(report, "None, of those that ran.") || strings.Contains(report, "The machine") {
 		t.Errorf("%d: %s\n%s", status, words, report)
 	}
 	if _, words, status := suite(t, map[string]string{"shoal-accel": machine}, "9"); status != 2 ||
-		!strings.Contains(words, "there is no step 9") {
+		!strings.Contains(words, "there is no group 9") {
 		t.Errorf("%d: %s", status, words)
 	}
 }
 
-// An interrupt does not wait for the step, and leaves the report of what was done.
+// An interrupt does not wait for the part, and leaves the report of what was done.
 func TestSuite_IsInterrupted(t *testing.T) {
 	c, out := suiteCommand(t, map[string]string{
 		"shoal": machine, "shoal-accel": machine, "rules.test": "#!/bin/sh\necho begun\nexec sleep 1000\n",
 		"cuda.test": "#!/bin/sh\necho PASS\n",
-	}, "4", "2", "5")
+	}, "4b", "2", "5")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +116,7 @@ func TestSuite_IsInterrupted(t *testing.T) {
 			break
 		}
 		if time.Since(begin) > patience {
-			t.Fatal("its second step does not begin")
+			t.Fatal("its second group does not begin")
 		}
 	}
 	if err := c.Process.Signal(os.Interrupt); err != nil {
@@ -121,7 +130,7 @@ func TestSuite_IsInterrupted(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(out, "gpu-report.md"))
 	if report := string(b); err != nil || !strings.Contains(report, "**It was interrupted**") ||
 		!strings.Contains(report, "did not end well\n\n- 2-rules\n\n") ||
-		!strings.Contains(report, "The tests of package cuda") || strings.Contains(report, "200 killed") {
+		!strings.Contains(report, "The other tests of package cuda") || strings.Contains(report, "200 killed") {
 		t.Errorf("%v\n%s", err, report)
 	}
 	if c.ProcessState.ExitCode() != 1 {
@@ -134,5 +143,80 @@ func TestSuite_WithoutADeviceFails(t *testing.T) {
 	if status != 1 || report != "" || !strings.Contains(words, "no GPU: none") ||
 		!strings.Contains(words, "nothing was run") {
 		t.Errorf("%d: %s\n%s", status, words, report)
+	}
+}
+
+// A machine may be lent for ten minutes a command, and give eight files back.
+func TestSuite_ListsItsGroups(t *testing.T) {
+	_, words, status := suite(t, map[string]string{}, "--list")
+	var groups []string
+	for _, m := range regexp.MustCompile(`(?m)^(\w+), (\d+) s at most$`).FindAllStringSubmatch(words, -1) {
+		groups = append(groups, m[1])
+		if limit, err := strconv.Atoi(m[2]); err != nil || limit < 10 || limit >= 8*60 {
+			t.Errorf("%s, %v", m[0], err)
+		}
+	}
+	if want := []string{"1", "2", "4a", "4b", "5", "6", "3"}; !slices.Equal(groups, want) || status != 0 {
+		t.Errorf("%d: %v, want %v\n%s", status, groups, want, words)
+	}
+	c, out := suiteCommand(t, map[string]string{"shoal-accel": machine})
+	said, _ := c.CombinedOutput()
+	all, err := os.ReadDir(out)
+	if len(all) != len(groups)+1 { // beside them, the report that joins them
+		t.Errorf("%v, %v\n%s", all, err, said)
+	}
+}
+
+// pack writes an archive of a program that is the suite's doctor.
+func pack(t *testing.T, path, says string) {
+	t.Helper()
+	var b bytes.Buffer
+	zip := gzip.NewWriter(&b)
+	w := tar.NewWriter(zip)
+	for _, name := range []string{"shoal", "shoal-accel", "cuda.test"} {
+		text := fmt.Sprintf("#!/bin/sh\necho '\"devices\" %s'\n", says)
+		if err := w.WriteHeader(&tar.Header{Name: "gpu/" + name, Mode: 0o700, Size: int64(len(text))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, err := range []error{w.Close(), zip.Close(), os.WriteFile(path, b.Bytes(), 0o600)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The archive is all that travels. A newer one takes the place of what was unpacked.
+func TestSuite_UnpacksItsArchive(t *testing.T) {
+	for _, says := range []string{"first", "second"} {
+		c, out := suiteCommand(t, map[string]string{}, "1")
+		archive := filepath.Join(filepath.Dir(c.Path), "gpu.tgz")
+		for _, words := range []string{"older", says} {
+			pack(t, archive, words)
+			soon := time.Now().Add(time.Minute) // whatever the clock of the file system
+			if words == "older" {
+				soon = time.Now().Add(-time.Hour)
+			}
+			if err := os.Chtimes(archive, soon, soon); err != nil {
+				t.Fatal(err)
+			}
+			again := exec.CommandContext(t.Context(), c.Path, c.Args[1:]...)
+			again.Env = c.Env
+			if words, err := again.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, words)
+			}
+		}
+		b, err := os.ReadFile(filepath.Join(out, "group-1.md"))
+		if err != nil || !strings.Contains(string(b), "    \"devices\" "+says+"\n") {
+			t.Errorf("%v: %s", err, b)
+		}
+	}
+	c, _ := suiteCommand(t, map[string]string{"gpu.tgz": "no archive"}, "1")
+	if said, err := c.CombinedOutput(); c.ProcessState == nil || c.ProcessState.ExitCode() != 2 ||
+		!strings.Contains(string(said), "was not unpacked") {
+		t.Errorf("%v: %s", err, said)
 	}
 }
