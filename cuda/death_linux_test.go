@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
@@ -23,17 +24,30 @@ var kills = flag.Int("cuda.kills", 64, "consumers that are killed")
 // atOnce is how many of them live at the same time.
 const atOnce = 8
 
-// dieSoon kills this process at a moment that nothing of what it does decides.
-func dieSoon() {
-	time.AfterFunc(rand.N(4*time.Millisecond), func() { syscall.Kill(os.Getpid(), syscall.SIGKILL) })
+// dieWithin kills this process at a moment of that time that nothing of what it does decides.
+func dieWithin(d time.Duration) {
+	time.AfterFunc(rand.N(d), func() { syscall.Kill(os.Getpid(), syscall.SIGKILL) })
+}
+
+// starting is how long a simulated driver takes for its start, and for a context, as one of a GPU
+// does: consumers that die sooner have received nothing.
+const starting = 100 * time.Millisecond
+
+// A meal is what a consumer gets.
+type meal struct {
+	Ends  ends
+	Early bool           // it may die before it has received something
+	Held  *tensor.Tensor // how many segments it has mapped when its time begins to run
 }
 
 // devour receives tensors, keeps them, makes its own and sends both on, until it is killed.
-var devour = shoal.Register("devour", func(ctx context.Context, _ int, e ends) error {
-	dieSoon()
+var devour = shoal.Register("devour", func(ctx context.Context, _ int, e meal) error {
+	if e.Early {
+		dieWithin(3 * starting)
+	}
 	var all []*tensor.Tensor
 	for {
-		x, err := e.In.Get(ctx)
+		x, err := e.Ends.In.Get(ctx)
 		if err != nil {
 			return err
 		}
@@ -44,18 +58,27 @@ var devour = shoal.Register("devour", func(ctx context.Context, _ int, e ends) e
 		if err := cuda.MemoryOf(x).Fill(0, 4, []byte{1}); err != nil {
 			return err
 		}
+		if len(all) == 0 && !e.Early {
+			tensor.Data[int64](e.Held)[0] = int64(cuda.Mapped())
+			dieWithin(50 * time.Millisecond)
+		}
 		all = append(all, x, mine)
 		for _, t := range all[len(all)-2:] {
-			if err := e.Out.TryPut(t); err != nil && !errors.Is(err, ipc.ErrFull) {
+			if err := e.Ends.Out.TryPut(t); err != nil && !errors.Is(err, ipc.ErrFull) {
 				return err
 			}
 		}
 	}
 })
 
+// Most consumers are killed while they have memory mapped, which they have said; one of each eight
+// may be killed sooner.
 func TestSegment_KilledConsumersLeaveNothing(t *testing.T) {
+	if !*real {
+		t.Setenv(sim.TimesKey, sim.Times{Init: starting, Context: starting}.String())
+	}
 	devices := onDevices(t, 1, 64<<30) // sparse: room for a segment of each, should they all be reaped late
-	ctx := watched(t)
+	ctx := within(t, time.Minute+time.Duration(*kills)*time.Second/2)
 	in, err := ipc.NewQueue[*tensor.Tensor](atOnce)
 	check(t, err)
 	out, err := ipc.NewQueue[*tensor.Tensor](atOnce)
@@ -91,10 +114,14 @@ func TestSegment_KilledConsumersLeaveNothing(t *testing.T) {
 			}
 		}
 	}()
+	held := 0
 	for n := 0; n < *kills; n += atOnce {
 		var groups [atOnce]*shoal.Group
+		var mapped [atOnce]*tensor.Tensor
 		for i := range groups {
-			groups[i], err = devour.Start(ctx, 1, ends{in.Receiver(), out.Sender()}, shoal.Options{})
+			mapped[i] = tensor.FromSlice([]int64{0}, 1)
+			check(t, mapped[i].Share())
+			groups[i], err = devour.Start(ctx, 1, meal{ends{in.Receiver(), out.Sender()}, i == 0, mapped[i]}, shoal.Options{})
 			check(t, err)
 		}
 		for _, g := range groups {
@@ -103,6 +130,16 @@ func TestSegment_KilledConsumersLeaveNothing(t *testing.T) {
 				t.Fatalf("a consumer ended by itself: %v", died)
 			}
 		}
+		for _, m := range mapped {
+			if tensor.Data[int64](m)[0] > 0 {
+				held++
+			}
+			check(t, m.Close())
+		}
+	}
+	rounds := (*kills + atOnce - 1) / atOnce
+	if want := rounds * (atOnce - 1); held != want {
+		t.Errorf("%d were killed with memory mapped, want %d of %d", held, want, rounds*atOnce)
 	}
 	stop()
 	for range 2 {
@@ -140,7 +177,7 @@ var sendAndDie = shoal.Register("sendAndDie", func(ctx context.Context, _ int, o
 	if err := out.Put(ctx, x); err != nil {
 		return err
 	}
-	dieSoon()
+	dieWithin(4 * time.Millisecond)
 	for {
 		y, err := tensor.On(x.Device()).Full(tensor.Float32, 7, 100)
 		if err == nil {
