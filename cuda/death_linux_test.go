@@ -121,7 +121,8 @@ func TestSegment_KilledConsumersLeaveNothing(t *testing.T) {
 		for i := range groups {
 			mapped[i] = tensor.FromSlice([]int64{0}, 1)
 			check(t, mapped[i].Share())
-			groups[i], err = devour.Start(ctx, 1, meal{ends{in.Receiver(), out.Sender()}, i == 0, mapped[i]}, shoal.Options{})
+			of := meal{ends{in.Receiver(), out.Sender()}, i == 0, mapped[i]}
+			groups[i], err = devour.Start(ctx, 1, of, shoal.Options{})
 			check(t, err)
 		}
 		for _, g := range groups {
