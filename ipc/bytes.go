@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -118,9 +119,10 @@ func (c *Conn[T]) recvBody(ctx context.Context, read func(*wire.Decoder) error) 
 	if c.pipe != nil {
 		return c.pipe.recvBody(ctx, read)
 	}
-	body, err := c.body(ctx)
+	m, err := c.message(ctx)
 	if err != nil {
 		return err
 	}
-	return readBody(new(wire.Decoder), body, read)
+	defer crossing.Release(m.Blocks)
+	return readBody(new(wire.Decoder), m.Body, read)
 }

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 
+	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -14,7 +18,12 @@ import (
 //
 // If both are in one domain, it is a pipe, and shared memory goes by reference, as between
 // processes that were started by each other. Dial joins the listener's domain if its process has
-// none yet. Otherwise values go by copy through the socket, and one that holds shared memory is
+// none yet.
+//
+// Otherwise, and always between machines, values go by copy. A tensor is copied as well: its
+// receiver has one of its own, of any size for which its domain has room, and sees nothing of what
+// the sender writes later. Tensors of one storage of which each uses most stay views of one
+// storage. What would not be the same thing as a copy, such as a queue, a lock or a file, is
 // refused with ErrShared.
 //
 // Its methods may be called by several goroutines.
@@ -34,47 +43,100 @@ const maxValue = 64 << 20
 func (c *Conn[T]) Shared() bool { return c.pipe != nil }
 
 // Send sends v and waits while too much is on the way. v stays the caller's to close. The error is
-// ErrClosed if the other side is closed or dead, ErrShared if v holds memory that it does not
-// share, and wire.ErrTooLong beyond 64 MiB by copy.
+// ErrClosed if the other side is closed or dead, ErrShared if v holds what cannot be copied, and
+// wire.ErrTooLong beyond 64 MiB by copy, of which shared memory does not count. If ctx ends in the
+// middle of a value by copy, the connection is closed.
 func (c *Conn[T]) Send(ctx context.Context, v T) error {
 	if c.pipe != nil {
 		return c.pipe.Send(ctx, v)
 	}
-	e := wire.Encoder{Limits: wire.Limits{Bytes: maxValue}}
+	e := wire.Encoder{Limits: wire.Limits{Bytes: maxValue}, ByValue: true}
 	e.Reset(nil)
 	err := c.plan.Encode(&e, v)
-	if m := e.Message(); err == nil && len(m.Blocks) > 0 {
-		err = fmt.Errorf("send: %w", ErrShared)
-	} else if err == nil {
-		err = streamError(ctx, "send", c.stream.Send(ctx, frameValue, m.Body))
+	if err == nil {
+		err = c.send(ctx, e.Message())
 	}
 	e.Done(err == nil)
 	return err
 }
 
+// send sends a message with copies of its blocks.
+func (c *Conn[T]) send(ctx context.Context, m wire.Message) error {
+	spans, ok, err := wire.Spans(m)
+	if err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	blocks := make([]crossing.Block, len(spans))
+	for i, s := range spans {
+		if !ok[i] {
+			return fmt.Errorf("send: %w", ErrShared)
+		}
+		blocks[i] = crossing.Block{Number: crossing.Copied, Span: s}
+	}
+	return streamError(ctx, "send", crossing.Send(ctx, c.stream, frameValue, m, blocks))
+}
+
 // Recv receives a value and waits for it. The error is ErrClosed if the other side is closed or
-// dead and has sent no more than was received.
+// dead and has sent no more than was received; it wraps io.ErrUnexpectedEOF as well if that was in
+// the middle of a value by copy. It wraps shm.ErrNoSpace if there is no room for a copy: the value
+// is lost, and the next one can be received.
+//
+// If ctx ends in the middle of a value by copy, the next Recv goes on there.
 func (c *Conn[T]) Recv(ctx context.Context) (v T, err error) {
 	if c.pipe != nil {
 		return c.pipe.Recv(ctx)
 	}
-	body, err := c.body(ctx)
+	m, err := c.message(ctx)
 	if err != nil {
 		return v, err
 	}
-	return decodeBody(c.plan, body)
+	v, err = decodeCopied(c.plan, m)
+	return v, c.sent(err)
 }
 
-// body receives the bytes of a value from the stream.
-func (c *Conn[T]) body(ctx context.Context) ([]byte, error) {
-	kind, body, err := c.stream.Recv(ctx)
+// sent returns the error of a message with the host that has sent it, if that is another one.
+func (c *Conn[T]) sent(err error) error {
+	if host := c.stream.Host(); err != nil && host != "" {
+		return fmt.Errorf("%w (sent by %s)", err, host)
+	}
+	return err
+}
+
+// message receives a value from the stream, with a reference of each copied block.
+func (c *Conn[T]) message(ctx context.Context) (m wire.Message, err error) {
+	m, blocks, err := crossing.Recv(ctx, c.stream, frameValue)
 	if err != nil {
-		return nil, streamError(ctx, "receive", err)
+		return m, streamError(ctx, "receive", err)
 	}
-	if kind != frameValue {
-		return nil, fmt.Errorf("receive: %w: a frame of kind %d", wire.ErrFormat, kind)
+	for _, b := range blocks {
+		if b.Number != crossing.Copied {
+			crossing.Release(m.Blocks)
+			return m, c.sent(fmt.Errorf("receive: %w: block %d, which is nobody's", wire.ErrFormat, b.Number))
+		}
 	}
-	return body, nil
+	if err := crossing.Check(m, blocks, func(i int) int { return i }); err != nil {
+		crossing.Release(m.Blocks)
+		return m, c.sent(fmt.Errorf("receive: %w", err))
+	}
+	return m, nil
+}
+
+// decodeCopied reads a value whose blocks are copies.
+func decodeCopied[T any](plan *wire.Plan[T], m wire.Message) (v T, err error) {
+	if len(m.Blocks) == 0 {
+		return decodeBody(plan, m.Body)
+	}
+	d, err := shm.Default()
+	if err != nil {
+		return v, err
+	}
+	in := newIncoming(d)
+	defer in.free()
+	in.Body, in.Blocks = m.Body, m.Blocks
+	if v, err = read(in, plan); err != nil {
+		return v, fmt.Errorf("receive: %w", err)
+	}
+	return v, nil
 }
 
 // decodeBody reads a value without blocks.
@@ -100,6 +162,8 @@ func streamError(ctx context.Context, op string, err error) error {
 		return nil
 	case errors.Is(err, link.ErrFrame):
 		return fmt.Errorf("%s: %w: %w", op, wire.ErrTooLong, err)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%s: %w: %w", op, ErrClosed, err) // in the middle of a value
 	case errors.Is(err, link.ErrClosed):
 		return ErrClosed
 	case ctx.Err() != nil:

@@ -20,8 +20,8 @@ var (
 	ErrKey = link.ErrKey
 	// ErrPeer is returned by Dial when what answers is no Listener, or of another version.
 	ErrPeer = link.ErrPeer
-	// ErrShared is returned by the Send of a value with shared memory on a Conn between two
-	// domains.
+	// ErrShared is returned by the Send of a value on a Conn between two domains if a copy of it
+	// would be something else, as with a queue, a lock, or a file.
 	ErrShared = errors.New("ipc: shared memory and descriptors do not reach the other side")
 )
 
@@ -36,10 +36,11 @@ const maxStrangers = 64
 // A Listener is where processes that were not started by each other meet. Its methods may be called
 // by several goroutines.
 type Listener[T any] struct {
-	key   []byte
-	who   []meetingOption
-	sock  *sys.Listener
-	joins *shm.Listener // nil if the domain cannot be joined
+	key    []byte
+	who    []meetingOption
+	sock   link.Listener
+	scheme string        // of sock's addresses; empty on this machine
+	joins  *shm.Listener // nil if the domain cannot be joined
 
 	ctx       context.Context
 	end       context.CancelFunc
@@ -51,18 +52,31 @@ type Listener[T any] struct {
 	next *Conn[T] // that Poll has found
 }
 
-// Listen lets other processes of this machine connect by Dial if they know the key and are of this
-// user, or of any with AnyUser. The proof of the key is of no use to a process that only passes it
-// on, unless the two that meet are in different PID namespaces. addr is "@" and a name, which is
-// gone with the process, or the path of a socket, which Close removes; what a killed process has
-// left there is removed by Listen. For other machines there is package manager/remote. The caller
-// closes the listener.
+// Listen lets other processes connect by Dial if they know the key. The caller closes the listener.
+//
+// For processes of this machine, addr is "@" and a name, which is gone with the process, or the
+// path of a socket, which Close removes; what a killed process has left there is removed by Listen.
+// They are processes of this user, or of any with AnyUser. The proof of the key is of no use to a
+// process that only passes it on, unless the two that meet are in different PID namespaces.
+//
+// For other machines addr is "tcp://" and the address, such as "tcp://:7000", or "tcp://:0" for a
+// free port, in programs that import package ipc/tcp. There the key alone decides: no machine knows
+// the users of another, and AnyUser changes nothing.
 func Listen[T any](addr string, key []byte, who ...meetingOption) (*Listener[T], error) {
 	if len(key) == 0 {
 		return nil, fmt.Errorf("listen: %w: it is empty", ErrKey)
 	}
 	if err := wire.Check[T](); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
+	}
+	l := &Listener[T]{key: key, who: who, strangers: sys.NewStrangers(maxStrangers),
+		met: make(chan *Conn[T])}
+	t, host, err := transport(addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	if t != nil {
+		return l, l.listenFar(t, host)
 	}
 	d, err := shm.Default()
 	if err != nil {
@@ -72,18 +86,18 @@ func Listen[T any](addr string, key []byte, who ...meetingOption) (*Listener[T],
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener[T]{key: key, who: who, sock: sock, strangers: sys.NewStrangers(maxStrangers),
-		met: make(chan *Conn[T])}
+	l.sock = sock
 	if l.joins, err = d.Listen(shm.ListenOptions{}); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, errors.Join(err, sock.Close())
 	}
 	l.ctx, l.end = context.WithCancel(context.Background())
-	l.done.Go(func() { sys.Accept(l.sock.Accept, l.meet) })
+	l.done.Go(func() { sys.Accept(sock.Accept, l.meet) })
 	return l, nil
 }
 
-// Addr returns the address for Dial.
-func (l *Listener[T]) Addr() string { return l.sock.Addr() }
+// Addr returns the address for Dial. Of one on other machines, "tcp://[::]:7000" stands for each
+// address that this machine has.
+func (l *Listener[T]) Addr() string { return l.scheme + l.sock.Addr() }
 
 // Accept waits for a process that proves the key, and returns the connection with it, which the
 // caller closes.
@@ -168,7 +182,7 @@ func (l *Listener[T]) meet(c *sys.Conn) {
 	l.strangers.Enter(c, uid)
 	l.done.Go(func() {
 		stop := context.AfterFunc(l.ctx, func() { c.Close() })
-		conn, err := l.receive(c)
+		conn, err := l.greet(c)
 		if !stop() && err == nil {
 			conn.Close()
 			return

@@ -50,7 +50,8 @@ type parcel struct {
 // closes the connection.
 //
 // A process that has no domain yet joins the listener's, which is its default domain then, for
-// good.
+// good. With an address that begins with "tcp://" it does not: values go by copy. There the key
+// alone decides, and AnyUser changes nothing.
 func Dial[T any](ctx context.Context, addr string, key []byte, who ...meetingOption) (*Conn[T], error) {
 	c, err := dial[T](ctx, addr, key, who)
 	if err != nil {
@@ -65,6 +66,27 @@ func dial[T any](ctx context.Context, addr string, key []byte, who []meetingOpti
 	}
 	ctx, cancel := context.WithTimeout(ctx, meetingTime)
 	defer cancel()
+	s, err := dialStream(ctx, addr, key, who)
+	if err != nil {
+		return nil, err
+	}
+	m := meeting{link.NewConn(s, maxValue)}
+	c, err := accepted[T](ctx, m)
+	if err != nil {
+		m.Close()
+	}
+	return c, err
+}
+
+// dialStream returns a stream on which the key is proven.
+func dialStream(ctx context.Context, addr string, key []byte, who []meetingOption) (link.Stream, error) {
+	t, host, err := transport(addr)
+	if err != nil {
+		return nil, err
+	}
+	if t != nil {
+		return t.Dial(ctx, host, key)
+	}
 	s, err := sys.Dial(ctx, addr)
 	if err != nil {
 		return nil, err
@@ -84,13 +106,7 @@ func dial[T any](ctx context.Context, addr string, key []byte, who []meetingOpti
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.SetDeadline(time.Time{})
-	m := meeting{link.NewConn(s, maxValue)}
-	c, err := accepted[T](ctx, m)
-	if err != nil {
-		m.Close()
-	}
-	return c, err
+	return s, s.SetDeadline(time.Time{})
 }
 
 // A meetingOption is what Listen and Dial may be told.
@@ -166,10 +182,8 @@ func together(ctx context.Context, o offer) bool {
 	return d != nil && d.Token() == o.Domain
 }
 
-// receive is the listener's part.
-func (l *Listener[T]) receive(s *sys.Conn) (*Conn[T], error) {
-	ctx, cancel := context.WithTimeout(l.ctx, meetingTime)
-	defer cancel()
+// greet is the listener's part on this machine.
+func (l *Listener[T]) greet(s *sys.Conn) (*Conn[T], error) {
 	s.SetDeadline(time.Now().Add(meetingTime))
 	bound, err := link.ServerBinding(s)
 	if err == nil {
@@ -180,12 +194,22 @@ func (l *Listener[T]) receive(s *sys.Conn) (*Conn[T], error) {
 		return nil, err
 	}
 	s.SetDeadline(time.Time{})
-	m := meeting{link.NewConn(s, maxValue)}
-	d, err := shm.Default()
-	if err != nil {
-		return nil, err
+	return l.receive(link.NewConn(s, maxValue))
+}
+
+// receive is the listener's part after the handshake. To other machines it offers no domain.
+func (l *Listener[T]) receive(conn *link.Conn) (*Conn[T], error) {
+	ctx, cancel := context.WithTimeout(l.ctx, meetingTime)
+	defer cancel()
+	m := meeting{conn}
+	o := offer{Elem: elemName[T]()}
+	if l.scheme == "" {
+		d, err := shm.Default()
+		if err != nil {
+			return nil, err
+		}
+		o.Domain = d.Token()
 	}
-	o := offer{Elem: elemName[T](), Domain: d.Token()}
 	if l.joins != nil {
 		o.Addr, o.Token = l.joins.Addr(), l.joins.Token()
 	}

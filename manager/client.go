@@ -161,7 +161,10 @@ func (c *client) done() {
 }
 
 // lost is called when there are signs that the server is gone. It returns what to tell callers.
-func (c *client) lost() error {
+func (c *client) lost() error { return c.lostBy(nil) }
+
+// lostBy is lost of a stream, whose error says which host it led to.
+func (c *client) lostBy(end error) error {
 	c.fails.Do(func() {
 		c.mu.Lock()
 		how := c.how
@@ -171,6 +174,9 @@ func (c *client) lost() error {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
 			cause = how(ctx) // the kernel has told already, or is about to
+		}
+		if how == nil && end != nil && c.hellos == nil {
+			cause = fmt.Errorf("its connection: %v; connect again", end) // and no %w: it is not ErrClosed
 		}
 		c.fail(serverDied(c.pid, cause))
 	})
@@ -324,7 +330,7 @@ func (c *client) judge(ctx context.Context, method string, r reply, err error) (
 		releaseAll(c, r.Results)
 		return nil, r.Err
 	case errors.Is(err, ipc.ErrClosed):
-		return nil, c.lost()
+		return nil, c.lostBy(err)
 	case ctx.Err() != nil:
 		return nil, cause(ctx, method)
 	}

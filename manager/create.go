@@ -54,7 +54,7 @@ func (s *server) add(k *kind, state any) (proxy item, err error) {
 	s.mu.Unlock()
 	f := form{id: o.id, life: token, data: o.data,
 		address: address{server: s.id, pid: os.Getpid(), accept: s.accept.Handle(), alive: s.alive.ring.Handle()}}
-	a, err := packWith(f.write)
+	a, err := packWith(false, f.write)
 	if err == nil {
 		proxy, err = a.item.clone(s.d)
 		a.done(err == nil)

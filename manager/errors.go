@@ -66,8 +66,8 @@ var (
 	// ErrTxn is returned within a Txn by a call that the server cannot undo, and by a call that
 	// would wait for another process, since a Txn keeps the others out.
 	ErrTxn = errors.New("manager: not possible in a transaction")
-	// ErrShared is returned where a call would carry shared memory, such as a tensor's, to another
-	// machine. Send the values instead.
+	// ErrShared is returned where a call would carry to another machine what cannot be copied: a
+	// queue, a lock or a file. Tensors are copied.
 	ErrShared = ipc.ErrShared
 	// ErrForeign is returned where a call gives a server a proxy of another server.
 	ErrForeign = errors.New("manager: proxy of another server")

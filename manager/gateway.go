@@ -7,6 +7,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
@@ -183,8 +184,8 @@ const anyBlock = math.MaxUint64
 func (gu *guest) Retain(h shm.Handle) error  { return gu.c.Retain(h) }
 func (gu *guest) Release(h shm.Handle) error { return gu.c.Release(h) }
 
-// export grants the objects that a reply has proxies of. Everything else in shared memory stays
-// here.
+// export grants the objects that a reply has proxies of. Of all else in shared memory the guest
+// gets copies.
 func (gu *guest) export(ctx context.Context, blocks []shm.Handle) ([]uint64, error) {
 	if len(blocks) == 0 {
 		return nil, nil
@@ -197,16 +198,15 @@ func (gu *guest) export(ctx context.Context, blocks []shm.Handle) ([]uint64, err
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range numbers {
-		if n == 0 {
-			return nil, ErrShared
-		}
-	}
 	gu.mu.Lock()
 	defer gu.mu.Unlock()
 	for i, n := range numbers {
-		if n == anyBlock {
+		switch n {
+		case anyBlock:
 			numbers[i] = 0
+			continue
+		case 0:
+			numbers[i] = crossing.Copied
 			continue
 		}
 		if gu.objects[n] == nil {

@@ -81,7 +81,8 @@ func releaseAll(k keeper, items []item) {
 type argument struct {
 	item
 	encoder *wire.Encoder
-	err     error // the value cannot be sent
+	err     error                    // the value cannot be sent
+	again   func() (argument, error) // packs the value for another machine; nil if that is the same
 }
 
 var encoders = sync.Pool{New: func() any { return new(wire.Encoder) }}
@@ -108,7 +109,24 @@ func (a *argument) own() item {
 func in[T any](v T) argument {
 	a, err := pack(v)
 	a.err = err
+	if err == nil && a.encoder.Local() {
+		w := v // so that v stays where it is if this is not reached
+		a.again = func() (argument, error) {
+			return packWith(true, func(e *wire.Encoder) error { return wire.Encode(e, w) })
+		}
+	}
 	return a
+}
+
+// abroad returns the argument as it is sent to another machine: by value.
+func (a argument) abroad() argument {
+	if a.err != nil || a.again == nil {
+		return a
+	}
+	a.done(false)
+	b, err := a.again()
+	b.err = err
+	return b
 }
 
 // pack makes an item of v, with blocks that v holds until done is called.
@@ -117,15 +135,21 @@ func pack[T any](v T) (argument, error) {
 	if err != nil {
 		return argument{}, err
 	}
-	return packWith(func(e *wire.Encoder) error { return plan.Encode(e, v) })
+	return packWith(false, func(e *wire.Encoder) error { return plan.Encode(e, v) })
 }
 
 func packValue(plan *wire.TypePlan, v reflect.Value) (argument, error) {
-	return packWith(func(e *wire.Encoder) error { return plan.Encode(e, v) })
+	encode := func(e *wire.Encoder) error { return plan.Encode(e, v) }
+	a, err := packWith(false, encode)
+	if err == nil && a.encoder.Local() {
+		a.again = func() (argument, error) { return packWith(true, encode) }
+	}
+	return a, err
 }
 
-func packWith(encode func(e *wire.Encoder) error) (argument, error) {
+func packWith(byValue bool, encode func(e *wire.Encoder) error) (argument, error) {
 	e := encoders.Get().(*wire.Encoder)
+	e.ByValue = byValue
 	e.Reset(e.Message().Body)
 	a := argument{encoder: e}
 	err := encode(e)

@@ -107,7 +107,12 @@ func (p *proxy) callUndo(ctx context.Context, undo late, method *method, args ..
 
 func (c *client) invoke(ctx context.Context, req request, undo late, args []argument) answer {
 	req.Args = make([]item, 0, len(args))
+	_, abroad := c.keeper.(*far)
 	for i, a := range args {
+		if abroad {
+			a = a.abroad()
+			args[i] = a
+		}
 		if a.err != nil {
 			discard(args)
 			return answer{err: fmt.Errorf("%w %d of %s: %w", ErrArgument, i, req.Method, a.err)}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -118,8 +119,11 @@ func (c *client) introduce(ctx context.Context, conn *link.Conn) error {
 	return nil
 }
 
-// Retain counts one more reference.
+// Retain counts one more reference. What is no far block is a copy, in this process's domain.
 func (r *far) Retain(h shm.Handle) error {
+	if !isFar(h) {
+		return defaultKeeper().Retain(h)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if farObject(h) == 0 {
@@ -135,6 +139,9 @@ func (r *far) Retain(h shm.Handle) error {
 
 // Release counts one less, and gives the object back with the last.
 func (r *far) Release(h shm.Handle) error {
+	if !isFar(h) {
+		return defaultKeeper().Release(h)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	id := farObject(h)
@@ -159,11 +166,12 @@ func (r *far) export(_ context.Context, blocks []shm.Handle) ([]uint64, error) {
 	for i, h := range blocks {
 		switch {
 		case !isFar(h):
-			return nil, ErrShared
+			numbers[i] = crossing.Copied
 		case farClient(h) != r.number:
 			return nil, ErrForeign
+		default:
+			numbers[i] = farObject(h)
 		}
-		numbers[i] = farObject(h)
 	}
 	return numbers, nil
 }

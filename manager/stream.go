@@ -2,12 +2,12 @@ package manager
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
@@ -28,56 +28,121 @@ const (
 	frameCall    = 'C' // a request or a reply
 )
 
-// maxFrame bounds what one call takes or returns on its way between machines.
+// maxFrame bounds what one call takes or returns on its way between machines, without the copies of
+// shared memory.
 const maxFrame = 64 << 20
 
 // A translator knows what stands for the blocks of a message where there is no shared memory: the
-// number of an object for a proxy's block, and 0 for what only matters in the server's machine.
+// number of an object for a proxy's block, and 0 for what only matters in the server's machine. Of
+// any other block the other side gets a copy.
 type translator interface {
 	keeper
-	// export returns the numbers of blocks that are about to be sent.
+	// export returns the numbers of blocks that are about to be sent, crossing.Copied for those
+	// that are to be copied.
 	export(ctx context.Context, blocks []shm.Handle) ([]uint64, error)
 	// adopt returns the blocks of numbers that came, each with a reference.
 	adopt(numbers []uint64) ([]shm.Handle, error)
 }
 
-// A streamLane is a lane to another machine. The body of a call's frame is the number of blocks, 4
-// bytes, their numbers, 8 bytes each, all little-endian, and the message.
+// A streamLane is a lane to another machine. The frame of a call is a message of package crossing.
 type streamLane[S, R any] struct {
 	conn *link.Conn
 	translator
 }
+
+// A carrier is a request or a reply, whose blocks are those of its items.
+type carrier interface{ carries() []item }
+
+func (r request) carries() []item { return r.Args }
+func (r reply) carries() []item   { return r.Results }
 
 func (l *streamLane[S, R]) Send(ctx context.Context, v S) error {
 	a, err := pack(v)
 	if err != nil {
 		return err
 	}
-	numbers, err := l.export(ctx, a.blocks)
+	blocks, err := l.stands(ctx, a.blocks, any(v).(carrier).carries())
 	if err == nil {
-		err = l.conn.Send(ctx, frameCall, appendCall(nil, numbers, a.body))
+		err = crossing.Send(ctx, l.conn, frameCall, wire.Message{Body: a.body, Blocks: a.blocks}, blocks)
 	}
 	a.done(err == nil)
 	return laneError(err)
 }
 
+// stands returns what stands for the blocks of a message with items.
+func (l *streamLane[S, R]) stands(ctx context.Context, handles []shm.Handle, items []item) ([]crossing.Block, error) {
+	numbers, err := l.export(ctx, handles)
+	if err != nil {
+		return nil, err
+	}
+	blocks := make([]crossing.Block, len(numbers))
+	place := make(map[shm.Handle]int)
+	for i, n := range numbers {
+		if blocks[i].Number = n; n == crossing.Copied {
+			place[handles[i]] = i
+		}
+	}
+	if len(place) == 0 {
+		return blocks, nil
+	}
+	for _, it := range items {
+		spans, ok, err := wire.Spans(wire.Message{Body: it.body, Blocks: it.blocks})
+		if err != nil {
+			return nil, err
+		}
+		for k, h := range it.blocks {
+			i, copied := place[h]
+			switch {
+			case !copied:
+			case !ok[k]:
+				return nil, ErrShared
+			default:
+				blocks[i].Span = blocks[i].Union(spans[k])
+			}
+		}
+	}
+	return blocks, nil
+}
+
 func (l *streamLane[S, R]) Recv(ctx context.Context) (v R, err error) {
-	kind, body, err := l.conn.Recv(ctx)
+	m, blocks, err := crossing.Recv(ctx, l.conn, frameCall)
 	if err != nil {
 		return v, laneError(err)
 	}
-	if kind != frameCall {
-		return v, fmt.Errorf("%w: a frame of kind %d", wire.ErrFormat, kind)
+	var numbers []uint64
+	for _, b := range blocks {
+		if b.Number != crossing.Copied {
+			numbers = append(numbers, b.Number)
+		}
 	}
-	numbers, body, err := parseCall(body)
+	adopted, err := l.adopt(numbers)
 	if err != nil {
+		crossing.Release(m.Blocks)
 		return v, err
 	}
-	blocks, err := l.adopt(numbers)
-	if err != nil {
+	for i, b := range blocks {
+		if b.Number != crossing.Copied {
+			m.Blocks[i], adopted = adopted[0], adopted[1:]
+		}
+	}
+	if v, err = unpack[R](l, item{m.Body, m.Blocks}); err != nil {
 		return v, err
 	}
-	return unpack[R](l, item{body, blocks})
+	place := make(map[shm.Handle]int, len(m.Blocks))
+	for i, h := range m.Blocks {
+		place[h] = i
+	}
+	items := any(v).(carrier).carries()
+	for _, it := range items {
+		err = crossing.Check(wire.Message{Body: it.body, Blocks: it.blocks}, blocks,
+			func(i int) int { return place[it.blocks[i]] })
+		if err != nil {
+			releaseAll(l, items)
+			var none R
+			return none, err
+		}
+	}
+	return v, nil
 }
 
 func (l *streamLane[S, R]) Close() error { return l.conn.Close() }
@@ -88,27 +153,4 @@ func laneError(err error) error {
 		return fmt.Errorf("%w: %w", ipc.ErrClosed, err)
 	}
 	return err
-}
-
-func appendCall(b []byte, numbers []uint64, body []byte) []byte {
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(numbers)))
-	for _, n := range numbers {
-		b = binary.LittleEndian.AppendUint64(b, n)
-	}
-	return append(b, body...)
-}
-
-func parseCall(b []byte) (numbers []uint64, body []byte, err error) {
-	if len(b) < 4 {
-		return nil, nil, fmt.Errorf("%w: a call of %d bytes", wire.ErrFormat, len(b))
-	}
-	n, b := int64(binary.LittleEndian.Uint32(b)), b[4:]
-	if n > wire.MaxBlocks || n*8 > int64(len(b)) {
-		return nil, nil, fmt.Errorf("%w: a call of %d bytes with %d blocks", wire.ErrFormat, len(b), n)
-	}
-	for range n {
-		numbers = append(numbers, binary.LittleEndian.Uint64(b))
-		b = b[8:]
-	}
-	return numbers, b, nil
 }

@@ -24,6 +24,16 @@ var wireTags = &wire.Tags{Type: "tensor", Fields: []int{inBlock: 5, inFile: 8, a
 // marshal writes the tensor's dtype, shape, strides and place in its storage, which is shared first
 // if it is not yet: the tensor's receiver has the same memory.
 func (t *Tensor) marshal(e *wire.Encoder) error {
+	if e.ByValue {
+		c, err := t.compact()
+		if err != nil {
+			return fmt.Errorf("send tensor: %w", err)
+		}
+		if c != t {
+			e.OnDone(wire.WatcherFunc(func(bool) { c.Close() }))
+			t = c
+		}
+	}
 	s := t.storage.Load()
 	if s == nil || !s.retain(t.life) {
 		return fmt.Errorf("send tensor: %w", ErrClosed)
@@ -34,6 +44,7 @@ func (t *Tensor) marshal(e *wire.Encoder) error {
 	}
 	switch l := s.mem.Load().lease.(type) {
 	case *file:
+		e.StaysHere()
 		e.Tag(wireTags, inFile)
 		e.Uint(uint64(t.dtype))
 		l.marshal(e)
@@ -59,6 +70,43 @@ func (t *Tensor) marshal(e *wire.Encoder) error {
 		writeNumbers(e, t.strides)
 	}
 	return nil
+}
+
+// compact returns t, or a copy of it where a receiver that has none of our memory would be sent or
+// would keep much more than the tensor: of a part of a storage that is larger, and of what is in a
+// file or on a device. The caller closes a copy.
+func (t *Tensor) compact() (*Tensor, error) {
+	s := t.storage.Load()
+	if s == nil || !s.retain(t.life) {
+		return nil, ErrClosed
+	}
+	defer s.release()
+	switch s.mem.Load().lease.(type) {
+	case *onDevice:
+		return t.CPU()
+	case *file:
+	default:
+		if t.end() <= 2*t.Nbytes() {
+			return t, nil
+		}
+	}
+	c, err := NewShared(t.dtype, t.shape...)
+	if err != nil {
+		return nil, err
+	}
+	return c.CopyFrom(t), nil
+}
+
+// end returns how many bytes of its storage lie in front of the tensor's end.
+func (t *Tensor) end() int {
+	last := t.offset
+	for i, n := range t.shape {
+		if n == 0 {
+			return 0
+		}
+		last += (n - 1) * t.strides[i]
+	}
+	return (last + 1) * t.dtype.Size()
 }
 
 // A sent is a storage of which a message that is written counts a view.

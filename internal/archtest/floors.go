@@ -11,11 +11,11 @@ var floors = [...][]string{
 	0: {"internal/*", "internal/shm/model", "shm", "encoding", "encoding/python"},
 	1: {"internal/shm"},
 	2: {"internal/wire", "internal/leak"},
-	3: {"internal/device"},
+	3: {"internal/device", "internal/crossing"},
 	4: {"tensor", "wire"},
 	5: {"autograd", "encoding/safetensors", "encoding/npy", "encoding/msgpack", "encoding/hdf5", "ipc", ".",
 		"cuda", "internal/devicetest", "internal/pickle/value", "internal/tree"},
-	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row"},
+	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row", "ipc/tcp"},
 	7: {"data", "data/*", "nn", "manager/*"},
 	8: {"data/datasets", "data/jsonl", "data/parquet", "data/tokens", "dist"},
 	9: {"torch", "torch/internal/huggingface", "torch/internal/vision"},
@@ -31,9 +31,11 @@ var floors = [...][]string{
 var (
 	mayCallKernel = []string{"internal/sys"}
 	mayLoadCode   = []string{"internal/dl"}
-	mayBeDynamic  = []string{"internal/dl", "internal/cudriver", "internal/cublas", "cuda"} // of the floors up to core
-	mustBeStatic  = []string{"cmd/shoal"}                                                   // of the floors above
-	mayBeUnsafe   = []string{"internal/sys", "internal/cudriver", "internal/cublas", "internal/shm",
+	// mayBeDynamic are of the floors up to core, mustBeStatic of those above.
+	mayBeDynamic = []string{"internal/dl", "internal/cudriver", "internal/cublas", "internal/link/secure",
+		"cuda"}
+	mustBeStatic = []string{"cmd/shoal"}
+	mayBeUnsafe  = []string{"internal/sys", "internal/cudriver", "internal/cublas", "internal/shm",
 		"internal/wire", "tensor", "internal/kernel", "cuda"}
 	withoutTensor = []string{".", "ipc", "pool", "manager"}
 )

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -32,30 +33,88 @@ type Stream interface {
 //	4  kind, 1 byte
 //	5  body
 //
+// Behind the body of some frames follows a load, of which the body says how long it is: bytes that
+// are written from where they lie and read to where they are to lie.
+//
 // Its methods may be called by several goroutines.
 type Conn struct {
 	s     Stream
 	limit int
+	host  string
 
 	reading sync.Mutex
 	r       *bufio.Reader
+	half    *arrival // a frame of which the load is not all here
 	writing sync.Mutex
+}
+
+// A Load is where the bytes go that follow a frame.
+type Load interface {
+	// Parts returns the memory, in the order of the bytes.
+	Parts() [][]byte
+	// Drop is called, once, if not all of the bytes come.
+	Drop()
+}
+
+// An Accept looks at the body of a frame and returns where its load goes. A load that is not wanted
+// is passed over: then the error says why, and skip how long it is.
+type Accept func(kind byte, body []byte) (load Load, skip int64, err error)
+
+// An arrival is a frame, and what is missing of its load.
+type arrival struct {
+	kind   byte
+	body   []byte
+	load   Load
+	parts  [][]byte // what is missing
+	skip   int64
+	err    error
+	size   int64 // of the load
+	unread int64
 }
 
 const frameHeader = 5
 
-// frameTime is how long a frame may take that has begun to arrive.
-const frameTime = 30 * time.Second
+// frameTime is how long a frame may take that has begun to arrive, and how long its load may pause.
+var frameTime = 30 * time.Second
 
-// NewConn returns a Conn over s, with bodies of at most limit bytes.
-func NewConn(s Stream, limit int) *Conn { return &Conn{s: s, limit: limit, r: bufio.NewReader(s)} }
+// piece is how much of a load is read before the deadline moves on.
+const piece = 1 << 20
 
-// Close ends the stream, and what goes on with it.
-func (c *Conn) Close() error { return c.s.Close() }
+// NewConn returns a Conn over s, with bodies of at most limit bytes. Errors name the host if s has
+// a method Host.
+func NewConn(s Stream, limit int) *Conn {
+	c := &Conn{s: s, limit: limit, r: bufio.NewReader(s)}
+	if h, ok := s.(interface{ Host() string }); ok {
+		c.host = h.Host()
+	}
+	return c
+}
 
-// Send writes a frame. If ctx ends before it is written, the stream is closed: half a frame is of
-// no use.
-func (c *Conn) Send(ctx context.Context, kind byte, body []byte) error {
+// Host returns the address of the other side, empty if it is on this machine.
+func (c *Conn) Host() string { return c.host }
+
+// Close ends the stream, and what goes on with it. What half a frame has taken is dropped.
+func (c *Conn) Close() error {
+	err := c.s.Close()
+	c.reading.Lock() // no read outlives its stream
+	defer c.reading.Unlock()
+	c.drop()
+	return err
+}
+
+// drop lets go of a frame of which the rest never comes.
+func (c *Conn) drop() {
+	if h := c.half; h != nil {
+		c.half = nil
+		if h.load != nil {
+			h.load.Drop()
+		}
+	}
+}
+
+// Send writes a frame and its load. It waits while the other side does not read. If ctx ends before
+// all is written, the stream is closed: half a frame is of no use.
+func (c *Conn) Send(ctx context.Context, kind byte, body []byte, load ...[]byte) error {
 	if len(body) > c.limit {
 		return fmt.Errorf("send %d bytes, of at most %d: %w", len(body), c.limit, ErrFrame)
 	}
@@ -67,7 +126,11 @@ func (c *Conn) Send(ctx context.Context, kind byte, body []byte) error {
 	defer until(ctx, c.s.SetWriteDeadline)()
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, frameHeader+len(body)), uint32(len(body)))
 	b = append(append(b, kind), body...)
-	if _, err := c.s.Write(b); err != nil {
+	_, err := c.s.Write(b)
+	for i := 0; err == nil && i < len(load); i++ {
+		_, err = c.s.Write(load[i])
+	}
+	if err != nil {
 		c.s.Close()
 		return c.why(ctx, err)
 	}
@@ -108,10 +171,108 @@ func (c *Conn) await(ctx context.Context) error {
 	return nil
 }
 
-// Recv reads a frame and waits for it until ctx ends. A frame that has begun is read to its end.
+// Recv reads a frame without a load and waits for it until ctx ends. A frame that has begun is read
+// to its end.
 func (c *Conn) Recv(ctx context.Context) (kind byte, body []byte, err error) {
+	kind, body, _, err = c.RecvLoad(ctx, func(byte, []byte) (Load, int64, error) { return nil, 0, nil })
+	return kind, body, err
+}
+
+// RecvLoad reads a frame and what follows it, to where accept says, and waits until ctx ends. If
+// that is in the middle of a load, the next call goes on there. Where accept returns an error, that
+// is the error once the load is passed over, and the stream is good for the next frame.
+func (c *Conn) RecvLoad(ctx context.Context, accept Accept) (kind byte, body []byte, load Load, err error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
+	if c.half == nil {
+		if kind, body, err = c.frame(ctx); err != nil {
+			return 0, nil, nil, err
+		}
+		h := &arrival{kind: kind, body: body}
+		if h.load, h.skip, h.err = accept(kind, body); h.load != nil {
+			h.parts = slices.Clone(h.load.Parts())
+			for _, p := range h.parts {
+				h.size += int64(len(p))
+			}
+		}
+		h.size += h.skip
+		h.unread = h.size
+		c.half = h
+	}
+	if err := c.readLoad(ctx); err != nil {
+		return 0, nil, nil, err
+	}
+	h := c.half
+	c.half = nil
+	return h.kind, h.body, h.load, h.err
+}
+
+// readLoad reads what is missing of c.half, piece by piece.
+func (c *Conn) readLoad(ctx context.Context) error {
+	h := c.half
+	if h.unread == 0 {
+		return nil
+	}
+	defer c.s.SetReadDeadline(time.Time{})
+	defer until(ctx, c.s.SetReadDeadline)()
+	var waste []byte
+	for h.unread > 0 {
+		for len(h.parts) > 0 && len(h.parts[0]) == 0 {
+			h.parts = h.parts[1:]
+		}
+		if len(h.parts) == 0 && waste == nil {
+			waste = make([]byte, min(h.skip, 64<<10))
+		}
+		p := waste
+		if len(h.parts) > 0 {
+			p = h.parts[0]
+		}
+		p = p[:min(int64(len(p)), piece, h.unread)]
+		// First the deadline, then the look at ctx: what ends ctx later sets the deadline later.
+		c.s.SetReadDeadline(time.Now().Add(frameTime))
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		n, err := io.ReadFull(c.r, p)
+		h.unread -= int64(n)
+		if len(h.parts) > 0 {
+			h.parts[0] = h.parts[0][n:]
+		}
+		if err == nil {
+			continue
+		}
+		late := errors.Is(err, os.ErrDeadlineExceeded)
+		if cause := context.Cause(ctx); cause != nil && late {
+			return cause
+		}
+		if !late || n == 0 {
+			return c.cut(h, err)
+		}
+	}
+	return nil
+}
+
+// cut is the end of a stream in the middle of a load, which nobody gets.
+func (c *Conn) cut(h *arrival, err error) error {
+	c.drop()
+	c.s.Close()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("%w: %d of %d bytes came%s, and no more for %v: is the sender stopped, or the network down? %w",
+			ErrClosed, h.size-h.unread, h.size, from(c.host), frameTime, err)
+	}
+	return fmt.Errorf("%w: cut off after %d of %d bytes%s: the sender is gone; dial again: %w %w",
+		ErrClosed, h.size-h.unread, h.size, from(c.host), io.ErrUnexpectedEOF, err)
+}
+
+func from(host string) string {
+	if host == "" {
+		return ""
+	}
+	return " from " + host
+}
+
+// frame reads a frame, not its load.
+func (c *Conn) frame(ctx context.Context) (kind byte, body []byte, err error) {
 	if err := c.await(ctx); err != nil {
 		return 0, nil, err
 	}
@@ -143,9 +304,13 @@ func (c *Conn) Recv(ctx context.Context) (kind byte, body []byte, err error) {
 	return h[4], body, nil
 }
 
+// broken is the end of a stream within a frame.
 func (c *Conn) broken(err error) error {
 	c.s.Close()
-	return fmt.Errorf("%w: %w", ErrClosed, err)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("a frame has begun and did not end within %v: %w", frameTime, err)
+	}
+	return fmt.Errorf("%w%s: %w", ErrClosed, from(c.host), err)
 }
 
 // why is ctx, if that is why a read or a write has ended, and otherwise the end of the stream.
@@ -153,7 +318,10 @@ func (c *Conn) why(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	return fmt.Errorf("%w: %w", ErrClosed, err)
+	if errors.Is(err, io.ErrUnexpectedEOF) { // so TLS calls an end without a word, between frames as well
+		err = io.EOF
+	}
+	return fmt.Errorf("%w%s: %w", ErrClosed, from(c.host), err)
 }
 
 // until has ctx end what is going on by a deadline. The function that it returns takes the deadline

@@ -39,7 +39,7 @@ const (
 	proofSize = sha256.Size
 )
 
-var helloBytes = []byte{'s', 'h', 'o', 'a', 'l', 'L', 4, 0} // the last two are the version, little-endian
+var helloBytes = []byte{'s', 'h', 'o', 'a', 'l', 'L', 5, 0} // the last two are the version, little-endian
 
 // Server proves the key to the client at the other end of rw, and has it proven. The caller sets a
 // deadline.
@@ -108,6 +108,12 @@ func usable(key []byte) error {
 func read(r io.Reader, b []byte) error {
 	if _, err := io.ReadFull(r, b[:len(helloBytes)]); err != nil {
 		return fmt.Errorf("%w: %w", ErrPeer, err)
+	}
+	name := len(helloBytes) - 2
+	if bytes.Equal(b[:name], helloBytes[:name]) && !bytes.Equal(b[name:len(helloBytes)], helloBytes[name:]) {
+		return fmt.Errorf("%w: it speaks version %d of the protocol, and this program version %d: "+
+			"build both from one version of Shoal", ErrPeer, binary.LittleEndian.Uint16(b[name:]),
+			binary.LittleEndian.Uint16(helloBytes[name:]))
 	}
 	if !bytes.Equal(b[:len(helloBytes)], helloBytes) {
 		return fmt.Errorf("%w: it begins with %q", ErrPeer, b[:len(helloBytes)])

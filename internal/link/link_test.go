@@ -73,7 +73,7 @@ func TestBothSidesProveTheKey(t *testing.T) {
 func TestAProofSentBackIsNone(t *testing.T) {
 	a, b := pair(t)
 	go func() {
-		a.Write(append([]byte("shoalL\x04\x00"), make([]byte, 8+32)...))
+		a.Write(append([]byte("shoalL\x05\x00"), make([]byte, 8+32)...))
 		answer := make([]byte, 8+8+32+32)
 		for n := 0; n < len(answer); {
 			m, err := a.Read(answer[n:])
@@ -91,7 +91,7 @@ func TestWhoSpeaksOtherwiseIsNoPeer(t *testing.T) {
 	for _, text := range []string{"", "sho", "HTTP/1.1 400 Bad Request\r\n\r\n with more",
 		"shoalL\x01\x00" + string(make([]byte, 100)),
 		"shoalL\x02\x00" + string(make([]byte, 100)), "shoalL\x03\x00" + string(make([]byte, 100)),
-		"shoalL\x04\x00short"} {
+		"shoalL\x04\x00" + string(make([]byte, 100)), "shoalL\x05\x00short"} {
 		a, b := pair(t)
 		go func() { a.Write([]byte(text)); a.Close() }()
 		wantErr(t, link.Client(b, []byte("key"), link.Binding{}), link.ErrPeer)
@@ -298,7 +298,7 @@ func (s *spoiler) Write(p []byte) (int, error) {
 
 // FuzzBytes plays both sides against arbitrary bytes, which prove nothing.
 func FuzzBytes(f *testing.F) {
-	f.Add([]byte("shoalL\x04\x00" + string(make([]byte, 72))))
+	f.Add([]byte("shoalL\x05\x00" + string(make([]byte, 72))))
 	f.Add([]byte("GET /"))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		for _, side := range []func(*replay) error{

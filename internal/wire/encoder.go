@@ -18,6 +18,10 @@ import (
 type Encoder struct {
 	Limits Limits // set before the first value
 
+	// ByValue, set before the first value, says that the message goes where the blocks of this
+	// domain cannot, by copies of what it uses of them; see Spans.
+	ByValue bool
+
 	buf    []byte
 	blocks []shm.Handle
 	index  map[shm.Handle]int // of blocks, once they are many
@@ -25,6 +29,7 @@ type Encoder struct {
 	hooks  []Watcher
 	kept   []any
 	depth  int
+	local  bool
 	err    error
 }
 
@@ -34,7 +39,7 @@ func (e *Encoder) Reset(buf []byte) {
 	if len(e.hooks) != 0 {
 		panic("wire: Encoder.Reset before Done of the message before it")
 	}
-	e.buf, e.blocks, e.depth, e.err = buf[:0], e.blocks[:0], 0, nil
+	e.buf, e.blocks, e.depth, e.local, e.err = buf[:0], e.blocks[:0], 0, false, nil
 	empty(e.index)
 	empty(e.seen)
 }
@@ -50,6 +55,13 @@ func empty[K comparable, V any](m map[K]V) {
 // Message returns what was encoded since Reset, until the next Reset. After an error it is of no
 // use.
 func (e *Encoder) Message() Message { return Message{Body: e.buf, Blocks: e.blocks} }
+
+// StaysHere says that what is written has a meaning on this machine alone, such as a path.
+func (e *Encoder) StaysHere() { e.local = true }
+
+// Local reports whether the message would be another one with ByValue, because it has blocks, or
+// something that stays here.
+func (e *Encoder) Local() bool { return e.local || len(e.blocks) > 0 }
 
 // Err returns the first error of a value written since Reset.
 func (e *Encoder) Err() error { return e.err }

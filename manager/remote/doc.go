@@ -4,8 +4,11 @@
 //	l, err := remote.Listen(m, ":7000", remote.Options{Key: key})                  // where the manager is
 //	m, err := remote.Dial(ctx, "host:7000", remote.Options{Key: key})              // anywhere else
 //
-// Dial returns a manager like any other, except that values are copied. Shared memory, such as a
-// tensor's, cannot leave its machine: a call that would carry it returns manager.ErrShared.
+// Dial returns a manager like any other, except that values are copied, tensors as well: the server
+// keeps one of its own, of any size for which its shared memory has room, and each caller gets
+// another. Of a tensor that is a small part of its storage, a client sends that part; the server
+// sends a storage up to the end of what is used of it. A call that would carry a queue, a lock or a
+// file to another machine returns manager.ErrShared.
 //
 // # The key
 //

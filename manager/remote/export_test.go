@@ -3,12 +3,14 @@ package remote
 import (
 	"crypto/tls"
 	"testing"
+
+	"github.com/shoal-mp/shoal/internal/link/secure"
 )
 
 // SelfSigned is for tests that play somebody else.
 func SelfSigned(t testing.TB) tls.Certificate {
 	t.Helper()
-	cert, err := selfSigned()
+	cert, err := secure.SelfSigned()
 	if err != nil {
 		t.Fatal(err)
 	}

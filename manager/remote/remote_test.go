@@ -185,21 +185,45 @@ func TestDial_FileStaysInItsMachine(t *testing.T) {
 	}
 }
 
-func TestDial_TensorStaysInItsMachine(t *testing.T) {
+// Values, queues and dicts keep copies of tensors, of which the caller has its own as well.
+func TestDial_TensorsGoByValue(t *testing.T) {
 	ctx := watched(t)
 	_, l := served(t, remote.Options{Key: key})
 	m := dialed(t, l, remote.Options{Key: key})
 	d, err := manager.NewDict[string, *tensor.Tensor](ctx, m)
 	check(t, err)
 	defer d.Close()
-	x, err := tensor.NewShared(tensor.Float32, 4)
+	q, err := manager.NewQueue[*tensor.Tensor](ctx, m, 0)
 	check(t, err)
-	defer x.Close()
-	wantErr(t, d.Set(ctx, "x", x), manager.ErrShared)
-	n, err := d.Len(ctx) // the connection goes on
-	if n != 0 || err != nil {
-		t.Errorf("%d, %v", n, err)
+	defer q.Close()
+	large, err := tensor.NewShared(tensor.Uint8, 65<<20+1) // a call's frame ends at 64 MiB
+	check(t, err)
+	defer large.Close()
+	tensor.Data[uint8](large)[65<<20] = 7
+	whole := tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 40, 30)
+	defer whole.Close()
+	for name, x := range map[string]*tensor.Tensor{"large": large, "whole": whole, "transposed": whole.T(),
+		"a narrow part": whole.Narrow(0, 20, 1)} {
+		check(t, d.Set(ctx, name, x))
+		check(t, q.Put(ctx, x))
+		fromDict, err := d.Get(ctx, name)
+		check(t, err)
+		fromQueue, err := q.Get(ctx)
+		check(t, err)
+		if !tensor.Equal(fromDict, x) || !tensor.Equal(fromQueue, x) {
+			t.Errorf("%s: another tensor came back", name)
+		}
+		check(t, errors.Join(fromDict.Close(), fromQueue.Close()))
 	}
+	got, err := d.Get(ctx, "whole")
+	check(t, err)
+	tensor.Data[float32](got)[0]++
+	again, err := d.Get(ctx, "whole")
+	check(t, err)
+	if tensor.Equal(got, again) {
+		t.Error("what is written to a copy is seen in the dict")
+	}
+	check(t, errors.Join(got.Close(), again.Close()))
 }
 
 func TestDial_ProxyOfAnotherServerIsRefused(t *testing.T) {

@@ -1,4 +1,4 @@
-package remote
+package secure
 
 import (
 	"crypto/ecdsa"
@@ -16,17 +16,27 @@ import (
 func serverConfig(given *tls.Config) (*tls.Config, error) {
 	if given != nil {
 		config := given.Clone()
-		config.MinVersion = max(config.MinVersion, tls.VersionTLS13)
+		harden(config)
 		return config, nil
 	}
-	cert, err := selfSigned()
+	cert, err := SelfSigned()
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}, nil
+	config := &tls.Config{Certificates: []tls.Certificate{cert}}
+	harden(config)
+	return config, nil
 }
 
-func selfSigned() (cert tls.Certificate, err error) {
+// harden keeps older versions out, and has records of their full size from the first on: what is
+// sent is bulk.
+func harden(config *tls.Config) {
+	config.MinVersion = max(config.MinVersion, tls.VersionTLS13)
+	config.DynamicRecordSizingDisabled = true
+}
+
+// SelfSigned makes a certificate that nobody has signed, with a new key.
+func SelfSigned() (cert tls.Certificate, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return cert, err
@@ -38,7 +48,7 @@ func selfSigned() (cert tls.Certificate, err error) {
 	now := time.Now()
 	template := &x509.Certificate{
 		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: "shoal manager"},
+		Subject:      pkix.Name{CommonName: "shoal"},
 		NotBefore:    now.Add(-time.Hour), // clocks differ
 		NotAfter:     now.AddDate(10, 0, 0),
 		KeyUsage:     x509.KeyUsageDigitalSignature,

@@ -1,0 +1,73 @@
+package crossing_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/crossing"
+	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
+)
+
+// A replay is a stream of which the other side was recorded.
+type replay struct{ bytes.Reader }
+
+func (r *replay) Write(b []byte) (int, error)      { return len(b), nil }
+func (r *replay) Close() error                     { r.Reset(nil); return nil }
+func (r *replay) SetReadDeadline(time.Time) error  { return nil }
+func (r *replay) SetWriteDeadline(time.Time) error { return nil }
+
+// FuzzRecv has a receiver hear arbitrary bytes: it returns messages, or an error of a type, and
+// keeps no block.
+func FuzzRecv(f *testing.F) {
+	d, err := shm.New(shm.Options{Budget: 64 << 20, Reserve: 256 << 20})
+	if err != nil {
+		f.Skip(err)
+	}
+	shm.SetDefault(d)
+	f.Cleanup(func() { shm.SetDefault(nil); d.Close() })
+	frame := func(load []byte, body []byte, numbers ...uint64) []byte {
+		head := binary.LittleEndian.AppendUint32(nil, uint32(len(numbers)/3))
+		for _, n := range numbers {
+			head = binary.LittleEndian.AppendUint64(head, n)
+		}
+		head = append(head, body...)
+		b := append(binary.LittleEndian.AppendUint32(nil, uint32(len(head))), 'V')
+		return append(append(b, head...), load...)
+	}
+	tensor := []byte{0x96, 0, 8, 0xd4, 'S', 0, 0, 0x91, 4, 0xc0}
+	f.Add(frame(make([]byte, 16), tensor, crossing.Copied, 0, 16))
+	f.Add(frame(make([]byte, 8), tensor, crossing.Copied, 0, 16))
+	f.Add(frame(nil, tensor, crossing.Copied, 0, 1<<40))
+	f.Add(frame(nil, []byte{1}, 5, 0, 0))
+	f.Add(frame(nil, []byte{1}))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		before := d.Stats().Blocks
+		conn := link.NewConn(&replay{*bytes.NewReader(stream)}, 1<<16)
+		for {
+			m, blocks, err := crossing.Recv(context.Background(), conn, 'V')
+			if err != nil {
+				if !errors.Is(err, link.ErrClosed) && !errors.Is(err, link.ErrFrame) &&
+					!errors.Is(err, wire.ErrFormat) && !errors.Is(err, shm.ErrNoSpace) &&
+					!errors.Is(err, shm.ErrTooLarge) {
+					t.Errorf("an error of no type: %v", err)
+				}
+				if !errors.Is(err, shm.ErrNoSpace) && !errors.Is(err, shm.ErrTooLarge) {
+					break
+				}
+				continue
+			}
+			crossing.Check(m, blocks, func(i int) int { return i })
+			crossing.Release(m.Blocks)
+		}
+		conn.Close()
+		if n := d.Stats().Blocks; n != before {
+			t.Errorf("%d blocks became %d", before, n)
+		}
+	})
+}

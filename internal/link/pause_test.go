@@ -1,0 +1,63 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// room is where a load goes in tests.
+type room struct {
+	bytes   []byte
+	dropped int
+}
+
+func (r *room) Parts() [][]byte { return [][]byte{r.bytes} }
+func (r *room) Drop()           { r.dropped++ }
+
+func loaded(t *testing.T, n int, send []byte, cut bool) (*room, error) {
+	t.Helper()
+	before := frameTime
+	frameTime = 20 * time.Millisecond
+	defer func() { frameTime = before }()
+	a, b := net.Pipe()
+	defer a.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	go func() {
+		NewConn(a, 100).Send(ctx, 'V', nil, send)
+		if cut {
+			a.Close()
+		}
+	}()
+	r := &room{bytes: make([]byte, n)}
+	c := NewConn(b, 100)
+	defer c.Close()
+	_, _, _, err := c.RecvLoad(ctx, func(byte, []byte) (Load, int64, error) { return r, 0, nil })
+	return r, err
+}
+
+func TestRecvLoad_APeerThatPausesIsLeft(t *testing.T) {
+	r, err := loaded(t, 10, []byte{1, 2, 3}, false)
+	if !errors.Is(err, ErrClosed) || !errors.Is(err, os.ErrDeadlineExceeded) || r.dropped != 1 {
+		t.Errorf("%v, dropped %d times", err, r.dropped)
+	}
+}
+
+func TestRecvLoad_APeerThatIsCutOffIsNamed(t *testing.T) {
+	r, err := loaded(t, 10, []byte{1, 2, 3}, true)
+	if !errors.Is(err, ErrClosed) || !errors.Is(err, io.ErrUnexpectedEOF) || r.dropped != 1 {
+		t.Errorf("%v, dropped %d times", err, r.dropped)
+	}
+}
+
+func TestRecvLoad_ALoadArrives(t *testing.T) {
+	r, err := loaded(t, 3, []byte{1, 2, 3}, false)
+	if err != nil || string(r.bytes) != "\x01\x02\x03" || r.dropped != 0 {
+		t.Errorf("%v, %v, dropped %d times", r.bytes, err, r.dropped)
+	}
+}

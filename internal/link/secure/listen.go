@@ -1,0 +1,115 @@
+package secure
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// maxStrangers is how many connections may be busy proving the key, see [sys.Strangers].
+const maxStrangers = 64
+
+// A Listener is where those that know the key connect.
+type Listener struct {
+	key  []byte
+	met  func(*Conn)
+	tcp  net.Listener
+	tls  *tls.Config
+	cert [sha256.Size]byte
+
+	ctx       context.Context
+	end       context.CancelFunc
+	done      sync.WaitGroup
+	strangers *sys.Strangers
+}
+
+// Listen has met called with each connection that has proven the key, in a goroutine of its own.
+// The connection is met's to close.
+func Listen(addr string, opts Options, met func(*Conn)) (*Listener, error) {
+	if len(opts.Key) == 0 {
+		return nil, fmt.Errorf("listen: %w: it is empty", link.ErrKey)
+	}
+	l := &Listener{key: opts.Key, met: met, strangers: sys.NewStrangers(maxStrangers)}
+	var err error
+	if l.tls, err = serverConfig(opts.TLS); err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	if len(l.tls.Certificates) > 0 {
+		l.cert = sha256.Sum256(l.tls.Certificates[0].Certificate[0])
+	}
+	if l.tcp, err = net.Listen("tcp", addr); err != nil {
+		return nil, err
+	}
+	l.ctx, l.end = context.WithCancel(context.Background())
+	l.done.Go(func() { sys.Accept(l.accept, l.meet) })
+	return l, nil
+}
+
+// NetAddr returns the address of the listener, with the port that ":0" found.
+func (l *Listener) NetAddr() net.Addr { return l.tcp.Addr() }
+
+// Addr returns NetAddr as text.
+func (l *Listener) Addr() string { return l.tcp.Addr().String() }
+
+// Fingerprint returns the SHA-256 of the certificate, zero if there are several.
+func (l *Listener) Fingerprint() [sha256.Size]byte { return l.cert }
+
+// Close ends the listener and waits until no met is going on. It closes no connection of theirs.
+func (l *Listener) Close() error {
+	l.end()
+	err := l.tcp.Close()
+	l.done.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func (l *Listener) accept() (net.Conn, error) {
+	c, err := l.tcp.Accept()
+	if errors.Is(err, net.ErrClosed) {
+		err = os.ErrClosed
+	}
+	return c, err
+}
+
+func (l *Listener) meet(c net.Conn) {
+	host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+	l.strangers.Enter(c, host)
+	l.done.Go(func() {
+		stop := context.AfterFunc(l.ctx, func() { c.Close() })
+		s, err := l.prove(c)
+		l.strangers.Leave(c)
+		if !stop() || err != nil {
+			c.Close()
+			return // the client knows why, if it is one
+		}
+		l.met(&Conn{s})
+	})
+}
+
+// prove returns the stream when the client has proven the key.
+func (l *Listener) prove(c net.Conn) (*tls.Conn, error) {
+	c.SetDeadline(time.Now().Add(handshakeTime))
+	s := tls.Server(c, l.tls)
+	if err := s.HandshakeContext(l.ctx); err != nil {
+		return nil, err
+	}
+	b, err := binding(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := link.Server(s, l.key, link.Bound(b)); err != nil {
+		return nil, err
+	}
+	return s, c.SetDeadline(time.Time{})
+}

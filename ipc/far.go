@@ -1,0 +1,52 @@
+package ipc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/shoal-mp/shoal/internal/link"
+)
+
+// schemeEnd is between the scheme of an address and the rest.
+const schemeEnd = "://"
+
+// transport returns what reaches an address on another machine, and the address without its scheme;
+// nil for an address on this one.
+func transport(addr string) (*link.Transport, string, error) {
+	scheme, host, far := strings.Cut(addr, schemeEnd)
+	if !far || strings.ContainsAny(scheme, "/@") {
+		return nil, "", nil
+	}
+	t, ok := link.TransportOf(scheme)
+	if !ok {
+		return nil, "", fmt.Errorf("%q: %w: an address on another machine begins with tcp://, "+
+			"and the program has import _ %q", addr, errors.ErrUnsupported, "github.com/shoal-mp/shoal/ipc/tcp")
+	}
+	return &t, host, nil
+}
+
+// listenFar makes l a listener on other machines.
+func (l *Listener[T]) listenFar(t *link.Transport, host string) (err error) {
+	l.ctx, l.end = context.WithCancel(context.Background())
+	l.scheme = "tcp" + schemeEnd
+	l.sock, err = t.Listen(host, l.key, func(s link.Stream) {
+		stop := context.AfterFunc(l.ctx, func() { s.Close() })
+		conn, err := l.receive(link.NewConn(s, maxValue))
+		switch {
+		case err != nil:
+			stop()
+			s.Close() // it is the caller's matter, which sees the stream end
+		case !stop():
+			conn.Close()
+		default:
+			l.deliver(conn)
+		}
+	})
+	if err != nil {
+		l.end()
+		return fmt.Errorf("listen: %w", err)
+	}
+	return nil
+}

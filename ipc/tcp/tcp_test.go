@@ -1,0 +1,450 @@
+package tcp_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/crossing"
+	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/internal/link/secure"
+	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/ipc"
+	_ "github.com/shoal-mp/shoal/ipc/tcp"
+	public "github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/shoaltest"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// budget is so small that a test can use it up.
+const budget = 512 << 20
+
+func TestMain(m *testing.M) {
+	if err := shoal.SetMemory(public.Options{Budget: budget}); err != nil {
+		panic(err)
+	}
+	shoaltest.TestMain(m)
+}
+
+var key = []byte("sixteen bytes, or more")
+
+func watched(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t testing.TB, err error, want ...error) {
+	t.Helper()
+	for _, w := range want {
+		if !errors.Is(err, w) {
+			t.Errorf("error %v is not %v", err, w)
+		}
+	}
+}
+
+// wantText checks that an error says something.
+func wantText(t testing.TB, err error, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Errorf("error %v does not say %q", err, w)
+		}
+	}
+}
+
+func listen[T any](t *testing.T) *ipc.Listener[T] {
+	t.Helper()
+	l, err := ipc.Listen[T]("tcp://127.0.0.1:0", key)
+	check(t, err)
+	t.Cleanup(func() { check(t, l.Close()) })
+	return l
+}
+
+// pair returns the two ends of a connection.
+func pair[T any](t *testing.T) (a, b *ipc.Conn[T]) {
+	t.Helper()
+	ctx := watched(t)
+	l := listen[T](t)
+	b, err := ipc.Dial[T](ctx, l.Addr(), key)
+	check(t, err)
+	a, err = l.Accept(ctx)
+	check(t, err)
+	t.Cleanup(func() { check(t, errors.Join(a.Close(), b.Close())) })
+	return a, b
+}
+
+// blocksCome waits until the domain has no more than n blocks.
+func blocksCome(t *testing.T, n int) {
+	t.Helper()
+	d, err := shm.Default()
+	check(t, err)
+	for begin := time.Now(); d.Stats().Blocks > n; time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 30*time.Second {
+			t.Fatalf("%d blocks, of %d before", d.Stats().Blocks, n)
+		}
+	}
+}
+
+func blocks(t *testing.T) int {
+	t.Helper()
+	d, err := shm.Default()
+	check(t, err)
+	return d.Stats().Blocks
+}
+
+// send sends v, and receives it at the other end.
+func send[T any](t *testing.T, ctx context.Context, from, to *ipc.Conn[T], v T) T {
+	t.Helper()
+	sent := make(chan error, 1)
+	go func() { sent <- from.Send(ctx, v) }()
+	got, err := to.Recv(ctx)
+	check(t, errors.Join(err, <-sent))
+	return got
+}
+
+func same(t *testing.T, got, want *tensor.Tensor) {
+	t.Helper()
+	if !tensor.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestConn_TensorsAreCopied(t *testing.T) {
+	ctx := watched(t)
+	a, b := pair[*tensor.Tensor](t)
+	if a.Shared() || b.Shared() {
+		t.Error("two machines share memory")
+	}
+	g := tensor.NewGenerator(1)
+	whole := tensor.RandN(tensor.Float32, g, 40, 30)
+	path := filepath.Join(t.TempDir(), "mapped")
+	mapped, err := tensor.FromFile(path, true, tensor.Int16, 7, 5)
+	check(t, err)
+	mapped.CopyFrom(tensor.RandInt(g, 0, 100, 7, 5))
+	for name, x := range map[string]*tensor.Tensor{
+		"whole": whole, "transposed": whole.T(), "a narrow part": whole.Narrow(0, 20, 1),
+		"most of it": whole.Narrow(0, 5, 33), "a column": whole.Narrow(1, 3, 1),
+		"expanded": whole.Narrow(0, 0, 1).Expand(1000, 30), "of no elements": tensor.New(tensor.Float64, 3, 0),
+		"a number": tensor.Full(tensor.Int64, 7), "half": whole.To(tensor.BFloat16), "in a file": mapped,
+		"of whole numbers": tensor.RandInt(g, 0, 9, 3, 4, 5),
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := send(t, ctx, a, b, x)
+			defer got.Close()
+			same(t, got, x)
+			if got.Numel() > 0 && got.DType() == tensor.Float32 && name == "whole" {
+				first := got.Clone()
+				tensor.Data[float32](x)[0]++
+				same(t, got, first) // what the sender writes is not seen
+			}
+		})
+	}
+	whole.Close()
+	mapped.Close()
+}
+
+// A body ends at 64 MiB; a tensor does not.
+func TestConn_TensorOfMoreThanAFrame(t *testing.T) {
+	ctx := watched(t)
+	a, b := pair[*tensor.Tensor](t)
+	before := blocks(t)
+	x, err := tensor.NewShared(tensor.Uint8, 97<<20+13)
+	check(t, err)
+	bytes := tensor.Data[uint8](x)
+	for i := 0; i < len(bytes); i += 997 {
+		bytes[i] = byte(i / 997)
+	}
+	got := send(t, ctx, a, b, x)
+	same(t, got, x)
+	check(t, errors.Join(x.Close(), got.Close()))
+	blocksCome(t, before)
+}
+
+// Two views of one storage are two views of one storage at the other end.
+func TestConn_ViewsStayViews(t *testing.T) {
+	ctx := watched(t)
+	a, b := pair[[2]*tensor.Tensor](t)
+	x := tensor.Arange(tensor.Float32, 0, 100, 1)
+	got := send(t, ctx, a, b, [2]*tensor.Tensor{x, x.Narrow(0, 10, 80)})
+	tensor.Data[float32](got[0])[10] = -1
+	if v := tensor.Data[float32](got[1])[0]; v != -1 {
+		t.Errorf("%v: the two have different storages", v)
+	}
+	x.Close()
+	got[0].Close()
+	got[1].Close()
+}
+
+func TestConn_WhatIsNoMemoryIsRefused(t *testing.T) {
+	ctx := watched(t)
+	a, b := pair[any](t)
+	f, err := os.Open(os.DevNull)
+	check(t, err)
+	defer f.Close()
+	wantErr(t, a.Send(ctx, f), ipc.ErrShared)
+	if got := send(t, ctx, a, b, any(5)); got != 5 { // the connection goes on
+		t.Errorf("%v", got)
+	}
+}
+
+// A receiver without room says so, and receives the next value.
+func TestConn_ReceiverWithoutBudget(t *testing.T) {
+	ctx := watched(t)
+	a, b := pair[*tensor.Tensor](t)
+	before := blocks(t)
+	big, err := tensor.NewShared(tensor.Uint8, budget*5/8)
+	check(t, err)
+	sent := make(chan error, 1)
+	go func() { sent <- a.Send(ctx, big) }()
+	_, err = b.Recv(ctx)
+	check(t, <-sent)
+	wantErr(t, err, shm.ErrNoSpace)
+	wantText(t, err, "127.0.0.1", "raise Budget")
+	small := tensor.Arange(tensor.Int32, 0, 10, 1)
+	got := send(t, ctx, a, b, small)
+	same(t, got, small)
+	check(t, errors.Join(got.Close(), big.Close(), small.Close()))
+	blocksCome(t, before)
+}
+
+// The sender waits while nobody receives, and its context ends that.
+func TestConn_SenderWaitsForTheReceiver(t *testing.T) {
+	ctx := watched(t)
+	a, b := pair[*tensor.Tensor](t)
+	x, err := tensor.NewShared(tensor.Uint8, 64<<20)
+	check(t, err)
+	defer x.Close()
+	short, cancel := context.WithCancel(ctx)
+	sent := make(chan error, 1)
+	go func() { sent <- a.Send(short, x) }()
+	check(t, b.Poll(ctx)) // the first of it is here, and the rest has no room on the way
+	cancel()
+	wantErr(t, <-sent, context.Canceled)
+	_, err = b.Recv(ctx)
+	wantErr(t, err, ipc.ErrClosed, io.ErrUnexpectedEOF)
+}
+
+func TestDial_OfAnotherKeyIsRefused(t *testing.T) {
+	ctx := watched(t)
+	l := listen[int](t)
+	_, err := ipc.Dial[int](ctx, l.Addr(), []byte("a guess"))
+	wantErr(t, err, ipc.ErrKey)
+	wantText(t, err, l.Addr())
+	_, err = ipc.Dial[string](ctx, l.Addr(), key)
+	wantErr(t, err, ipc.ErrType)
+	_, err = ipc.Listen[int]("tcp://127.0.0.1:0", nil)
+	wantErr(t, err, ipc.ErrKey)
+	_, err = ipc.Dial[int](ctx, "udp://127.0.0.1:1", key)
+	wantErr(t, err, errors.ErrUnsupported)
+	wantText(t, err, "tcp://")
+}
+
+func TestDial_WhatIsNoPeerIsNamed(t *testing.T) {
+	ctx := watched(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+			c.Close()
+		}
+	}()
+	_, err = ipc.Dial[int](ctx, "tcp://"+l.Addr().String(), key)
+	wantErr(t, err, ipc.ErrPeer)
+	wantText(t, err, l.Addr().String())
+}
+
+// A liar knows the key, and says what it likes.
+type liar struct {
+	s    *secure.Conn
+	conn *link.Conn
+}
+
+// lie returns a connection of which the other end is a liar.
+func lie(t *testing.T) (*ipc.Conn[*tensor.Tensor], liar) {
+	t.Helper()
+	ctx := watched(t)
+	l := listen[*tensor.Tensor](t)
+	s, err := secure.Dialer(secure.Options{Key: key})(ctx, strings.TrimPrefix(l.Addr(), "tcp://"))
+	check(t, err)
+	x := liar{s, link.NewConn(s, 1<<20)}
+	_, offer, err := x.conn.Recv(ctx)
+	check(t, err)
+	var d wire.Decoder
+	d.Reset(wire.Message{Body: offer}, nil)
+	check(t, d.ArrayOf(4))
+	elem, err := d.String()
+	check(t, err)
+	d.Done(true)
+	var e wire.Encoder
+	e.Reset(nil)
+	check(t, wire.Encode(&e, struct {
+		Elem   string
+		Shared bool
+	}{elem, false}))
+	check(t, x.conn.Send(ctx, 'A', e.Message().Body))
+	e.Done(true)
+	c, err := l.Accept(ctx)
+	check(t, err)
+	t.Cleanup(func() { x.conn.Close(); c.Close() })
+	return c, x
+}
+
+// say sends a message with one copied block of bytes begin to end.
+func (l liar) say(t *testing.T, begin, end uint64, body []byte, load int) {
+	t.Helper()
+	head := binary.LittleEndian.AppendUint32(nil, 1)
+	for _, n := range []uint64{crossing.Copied, begin, end} {
+		head = binary.LittleEndian.AppendUint64(head, n)
+	}
+	check(t, l.conn.Send(watched(t), 'V', append(head, body...), make([]byte, load)))
+}
+
+// float32s is the form of a tensor of block 0.
+func float32s(dtype byte, sizes ...byte) []byte {
+	b := append([]byte{0x96, 0, dtype, 0xd4, 'S', 0, 0, 0x90 | byte(len(sizes))}, sizes...)
+	return append(b, 0xc0)
+}
+
+func TestConn_PeerThatIsCutOffInTheMiddle(t *testing.T) {
+	ctx := watched(t)
+	before := blocks(t)
+	c, l := lie(t)
+	l.say(t, 0, 4*100, float32s(8, 100), 40)
+	l.s.NetConn().Close() // as a kill, or a cable
+	_, err := c.Recv(ctx)
+	wantErr(t, err, ipc.ErrClosed, io.ErrUnexpectedEOF)
+	wantText(t, err, "40 of 400 bytes", "127.0.0.1", "dial again")
+	_, err = c.Recv(ctx)
+	wantErr(t, err, ipc.ErrClosed)
+	blocksCome(t, before)
+}
+
+func TestConn_MessagesThatDoNotFit(t *testing.T) {
+	ctx := watched(t)
+	for name, lies := range map[string]struct {
+		begin, end uint64
+		body       []byte
+		load       int
+		want       error
+	}{
+		"another dtype":         {0, 16, float32s(99, 4), 16, wire.ErrFormat},
+		"more than came":        {0, 16, float32s(8, 100), 16, wire.ErrFormat},
+		"what is in the tail":   {0, 68, float32s(8, 18), 68, wire.ErrFormat},
+		"from before the first": {8, 16, float32s(8, 4), 8, wire.ErrFormat},
+		"backwards":             {16, 8, float32s(8, 4), 0, wire.ErrFormat},
+		"beyond every address":  {0, 1 << 60, float32s(8, 4), 0, wire.ErrFormat},
+		"more than there is":    {0, 1 << 47, float32s(8, 4), 0, nil},
+		"bytes":                 {0, 16, []byte{0xd4, 'S', 0}, 16, wire.ErrFormat},
+		"nothing":               {0, 16, nil, 16, wire.ErrFormat},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := blocks(t)
+			c, l := lie(t)
+			l.say(t, lies.begin, lies.end, lies.body, lies.load)
+			l.conn.Close()
+			v, err := c.Recv(ctx)
+			if v != nil || err == nil {
+				t.Errorf("%v, %v", v, err)
+			}
+			if lies.want != nil {
+				wantErr(t, err, lies.want)
+			}
+			wantText(t, err, "127.0.0.1")
+			c.Close()
+			blocksCome(t, before)
+		})
+	}
+}
+
+// A receiver that stops waiting in the middle of a tensor goes on there.
+func TestConn_RecvGoesOnInTheMiddle(t *testing.T) {
+	ctx := watched(t)
+	before := blocks(t)
+	c, l := lie(t)
+	l.say(t, 0, 4*100, float32s(8, 100), 40)
+	for range 3 {
+		short, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+		_, err := c.Recv(short)
+		cancel()
+		wantErr(t, err, context.DeadlineExceeded)
+	}
+	if _, err := l.s.Write(make([]byte, 360)); err != nil {
+		t.Fatal(err)
+	}
+	x, err := c.Recv(ctx)
+	check(t, err)
+	if x.Numel() != 100 {
+		t.Errorf("%v", x)
+	}
+	check(t, x.Close())
+	l.say(t, 0, 4*100, float32s(8, 100), 40) // and one that never gets more
+	short, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+	defer cancel()
+	_, err = c.Recv(short)
+	wantErr(t, err, context.DeadlineExceeded)
+	check(t, c.Close())
+	blocksCome(t, before)
+}
+
+func Example() {
+	ctx := context.Background()
+	key := []byte("16 random bytes.")
+	l, err := ipc.Listen[*tensor.Tensor]("tcp://127.0.0.1:0", key)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer l.Close()
+	go func() { // on another machine
+		c, err := ipc.Dial[*tensor.Tensor](ctx, l.Addr(), key)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer c.Close()
+		x := tensor.Arange(tensor.Float32, 0, 3, 1)
+		defer x.Close()
+		if err := c.Send(ctx, x); err != nil {
+			fmt.Println(err)
+		}
+	}()
+	c, err := l.Accept(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	x, err := c.Recv(ctx) // a copy, in shared memory of this machine
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer x.Close()
+	fmt.Println(tensor.Data[float32](x), c.Shared())
+	// Output: [0 1 2] false
+}
