@@ -70,6 +70,7 @@ type arrival struct {
 	err    error
 	size   int64 // of the load
 	unread int64
+	paused time.Duration // how long reads have waited since the last byte
 }
 
 const frameHeader = 5
@@ -229,11 +230,16 @@ func (c *Conn) readLoad(ctx context.Context) error {
 		}
 		p = p[:min(int64(len(p)), piece, h.unread)]
 		// First the deadline, then the look at ctx: what ends ctx later sets the deadline later.
-		c.s.SetReadDeadline(time.Now().Add(frameTime))
+		// Of a receiver that waits for a moment at a time, all moments count.
+		begin := time.Now()
+		c.s.SetReadDeadline(begin.Add(max(frameTime-h.paused, time.Millisecond)))
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
 		n, err := io.ReadFull(c.r, p)
+		if h.paused += time.Since(begin); n > 0 {
+			h.paused = 0
+		}
 		h.unread -= int64(n)
 		if len(h.parts) > 0 {
 			h.parts[0] = h.parts[0][n:]

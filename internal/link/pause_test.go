@@ -61,3 +61,29 @@ func TestRecvLoad_ALoadArrives(t *testing.T) {
 		t.Errorf("%v, %v, dropped %d times", r.bytes, err, r.dropped)
 	}
 }
+
+// A receiver may look in for a moment at a time. A peer that has stopped is left all the same.
+func TestRecvLoad_APeerThatPausesIsLeftByOneThatPolls(t *testing.T) {
+	before := frameTime
+	frameTime = 300 * time.Millisecond
+	defer func() { frameTime = before }()
+	a, b := net.Pipe()
+	defer a.Close()
+	go NewConn(a, 100).Send(t.Context(), 'V', nil, []byte{1, 2, 3})
+	c := NewConn(b, 100)
+	defer c.Close()
+	r := &room{bytes: make([]byte, 10)}
+	for range 5000 { // each waits for at least a millisecond
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		_, _, _, err := c.RecvLoad(short, func(byte, []byte) (Load, int64, error) { return r, 0, nil })
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) {
+			continue
+		}
+		if !errors.Is(err, ErrClosed) || !errors.Is(err, os.ErrDeadlineExceeded) || r.dropped != 1 {
+			t.Errorf("%v, dropped %d times", err, r.dropped)
+		}
+		return
+	}
+	t.Error("the receiver waits for ever")
+}
