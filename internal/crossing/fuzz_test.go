@@ -3,7 +3,6 @@ package crossing_test
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"testing"
 	"time"
@@ -25,21 +24,7 @@ func (r *replay) SetWriteDeadline(time.Time) error { return nil }
 // FuzzRecv has a receiver hear arbitrary bytes: it returns messages, or an error of a type, and
 // keeps no block.
 func FuzzRecv(f *testing.F) {
-	d, err := shm.New(shm.Options{Budget: 64 << 20, Reserve: 256 << 20})
-	if err != nil {
-		f.Skip(err)
-	}
-	shm.SetDefault(d)
-	f.Cleanup(func() { shm.SetDefault(nil); d.Close() })
-	frame := func(load []byte, body []byte, numbers ...uint64) []byte {
-		head := binary.LittleEndian.AppendUint32(nil, uint32(len(numbers)/3))
-		for _, n := range numbers {
-			head = binary.LittleEndian.AppendUint64(head, n)
-		}
-		head = append(head, body...)
-		b := append(binary.LittleEndian.AppendUint32(nil, uint32(len(head))), 'V')
-		return append(append(b, head...), load...)
-	}
+	d := domain(f)
 	tensor := []byte{0x96, 0, 8, 0xd4, 'S', 0, 0, 0x91, 4, 0xc0}
 	f.Add(frame(make([]byte, 16), tensor, crossing.Copied, 0, 16))
 	f.Add(frame(make([]byte, 8), tensor, crossing.Copied, 0, 16))

@@ -15,13 +15,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/manager/remote"
+	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestMain(m *testing.M) { shoaltest.TestMain(m) }
+// budget is so small that a test can use it up.
+const budget = 512 << 20
+
+func TestMain(m *testing.M) {
+	if err := shoal.SetMemory(shm.Options{Budget: budget}); err != nil {
+		panic(err)
+	}
+	shoaltest.TestMain(m)
+}
 
 var key = []byte("sixteen bytes, or more")
 
@@ -224,6 +234,139 @@ func TestDial_TensorsGoByValue(t *testing.T) {
 		t.Error("what is written to a copy is seen in the dict")
 	}
 	check(t, errors.Join(got.Close(), again.Close()))
+}
+
+// A scale is an object of the server whose methods take and return tensors.
+type scale struct{ by float32 }
+
+func newScale(by float32) (*scale, error) { return &scale{by}, nil }
+
+// Apply returns x times the scale.
+func (s *scale) Apply(x *tensor.Tensor) (*tensor.Tensor, error) {
+	defer x.Close()
+	y, err := tensor.NewShared(tensor.Float32, x.Shape()...)
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range tensor.Data[float32](x) {
+		tensor.Data[float32](y)[i] = v * s.by
+	}
+	return y, nil
+}
+
+// Sums returns the sums of tensors that are views of one storage, or not.
+func (s *scale) Sums(xs []*tensor.Tensor) []float32 {
+	sums := make([]float32, len(xs))
+	for i, x := range xs {
+		for _, v := range tensor.Data[float32](x) {
+			sums[i] += v
+		}
+		x.Close()
+	}
+	return sums
+}
+
+var scales = manager.Register("scale", newScale, (*scale).Apply, (*scale).Sums)
+
+// Calls of registered types take and return tensors by value.
+func TestCall_TensorsGoByValue(t *testing.T) {
+	ctx := watched(t)
+	_, l := served(t, remote.Options{Key: key})
+	m := dialed(t, l, remote.Options{Key: key})
+	s, err := scales.New(ctx, m, float32(3))
+	check(t, err)
+	x := tensor.Arange(tensor.Float32, 0, 20<<20, 1) // 80 MiB, more than a frame
+	y, err := manager.Call[*tensor.Tensor](ctx, s, "Apply", x)
+	check(t, err)
+	a, b := tensor.Data[float32](x), tensor.Data[float32](y)
+	if len(a) != len(b) {
+		t.Fatalf("%v for %v", y, x)
+	}
+	for i := range a {
+		if b[i] != 3*a[i] {
+			t.Fatalf("element %d is %v, not %v", i, b[i], 3*a[i])
+		}
+	}
+	check(t, errors.Join(x.Close(), y.Close()))
+	z := tensor.Arange(tensor.Float32, 0, 10, 1)
+	before := shoal.MemoryStats().Blocks
+	const rounds = 50
+	for range rounds {
+		xs := []*tensor.Tensor{z, z.Narrow(0, 1, 9), z.Narrow(0, 0, 2)}
+		sums, err := manager.Call[[]float32](ctx, s, "Sums", xs)
+		if err != nil || !slices.Equal(sums, []float32{45, 45, 1}) {
+			t.Fatalf("%v, %v", sums, err)
+		}
+		y, err := manager.Call[*tensor.Tensor](ctx, s, "Apply", z)
+		check(t, err)
+		check(t, errors.Join(y.Close(), xs[1].Close(), xs[2].Close()))
+	}
+	check(t, errors.Join(z.Close(), s.Close()))
+	blocksCome(t, before+rounds-1) // one connection more than before has some, a round leaves none
+}
+
+// A server without room for a tensor says so, and what it kept before stays. So does the client's
+// side.
+func TestDial_NoRoomForATensor(t *testing.T) {
+	ctx := watched(t)
+	_, l := served(t, remote.Options{Key: key})
+	m := dialed(t, l, remote.Options{Key: key})
+	d, err := manager.NewDict[string, *tensor.Tensor](ctx, m)
+	check(t, err)
+	defer d.Close()
+	kept := tensor.Full(tensor.Int32, 5, 7)
+	defer kept.Close()
+	check(t, d.Set(ctx, "x", kept))
+	before := shoal.MemoryStats().Blocks
+	big, err := tensor.NewShared(tensor.Uint8, budget*5/8)
+	check(t, err)
+	for range 2 { // and nothing of the first is in the way of the second
+		err = d.Set(ctx, "x", big)
+		wantErr(t, err, shm.ErrNoSpace)
+		wantText(t, err, "127.0.0.1", "raise Budget")
+	}
+	check(t, big.Close())
+	blocksCome(t, before)
+	got, err := d.Get(ctx, "x")
+	check(t, err)
+	if !tensor.Equal(got, kept) {
+		t.Errorf("%v was kept, not %v", got, kept)
+	}
+	check(t, got.Close())
+
+	large, err := tensor.NewShared(tensor.Uint8, budget*3/8)
+	check(t, err)
+	check(t, d.Set(ctx, "large", large))
+	_, err = d.Get(ctx, "large") // a third one has no room
+	wantErr(t, err, shm.ErrNoSpace)
+	wantText(t, err, "127.0.0.1", "raise Budget")
+	check(t, large.Close())
+	got, err = d.Get(ctx, "large") // it is still there
+	check(t, err)
+	if got.Numel() != budget*3/8 {
+		t.Errorf("%v", got)
+	}
+	check(t, got.Close())
+}
+
+// wantText checks that an error says something.
+func wantText(t testing.TB, err error, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Errorf("error %v does not say %q", err, w)
+		}
+	}
+}
+
+// blocksCome waits until the domain has no more than n blocks.
+func blocksCome(t *testing.T, n int) {
+	t.Helper()
+	for begin := time.Now(); shoal.MemoryStats().Blocks > n; time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 30*time.Second {
+			t.Fatalf("%d blocks, of %d before", shoal.MemoryStats().Blocks, n)
+		}
+	}
 }
 
 func TestDial_ProxyOfAnotherServerIsRefused(t *testing.T) {

@@ -1,0 +1,78 @@
+package tcp_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// senderVar has the test binary be a process with a domain of its own, as on another machine. It
+// sends a tensor to the address in it.
+const senderVar = "SHOAL_TEST_TCP_SENDER"
+
+const sentSize = 128 << 20 // more than a network holds that nobody reads from
+
+func sendTo(addr string) error {
+	ctx := context.Background()
+	c, err := ipc.Dial[*tensor.Tensor](ctx, addr, key)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	x, err := tensor.NewShared(tensor.Uint8, sentSize)
+	if err != nil {
+		return err
+	}
+	defer x.Close()
+	fmt.Println("ready")
+	return c.Send(ctx, x)
+}
+
+// A sender is killed by -9 in the middle of a tensor. Its receiver gets nothing of that, keeps no
+// block, and is told which machine is gone.
+func TestConn_SenderIsKilledInTheMiddle(t *testing.T) {
+	ctx := watched(t)
+	before := blocks(t)
+	l := listen[*tensor.Tensor](t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), senderVar+"="+l.Addr())
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	check(t, err)
+	check(t, cmd.Start())
+	waited := false
+	defer func() {
+		if !waited {
+			cmd.Process.Kill()
+			cmd.Wait()
+		}
+	}()
+	c, err := l.Accept(ctx)
+	check(t, err)
+	defer c.Close()
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the sender says %q, %v", line, err)
+	}
+	check(t, c.Poll(ctx)) // the tensor has begun, and does not fit into what the network holds
+	check(t, cmd.Process.Kill())
+	cmd.Wait()
+	waited = true
+	x, err := c.Recv(ctx)
+	if x != nil {
+		t.Errorf("%v", x)
+	}
+	wantErr(t, err, ipc.ErrClosed, io.ErrUnexpectedEOF)
+	wantText(t, err, "127.0.0.1:", fmt.Sprintf("of %d bytes", sentSize), "dial again")
+	if _, err := c.Recv(ctx); !errors.Is(err, ipc.ErrClosed) {
+		t.Errorf("%v", err)
+	}
+	blocksCome(t, before)
+}
