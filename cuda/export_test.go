@@ -3,10 +3,12 @@ package cuda
 import (
 	"errors"
 	"runtime"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -32,6 +34,14 @@ func FailEach(calls map[string]cudriver.Result) (undo func()) {
 	return func() {
 		cudriver.RegisterSimulator(func(paths []string) cudriver.Driver { return sim.New(paths) })
 	}
+}
+
+// EventsOfNobody takes the processes of all events for unknown, and has their receivers wait for so
+// long. It returns how to undo that.
+func EventsOfNobody(d time.Duration) (undo func()) {
+	open, patience := openLife, eventPatience
+	openLife, eventPatience = func(int) (*sys.Pidfd, error) { return nil, errors.New("not known") }, d
+	return func() { openLife, eventPatience = open, patience }
 }
 
 // Mapped counts the segments that this process has mapped.

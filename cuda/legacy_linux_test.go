@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -135,14 +136,14 @@ var openAsOthers = shoal.Register("openAsOthers", func(_ context.Context, _ int,
 	}
 	ended := func() error { panic("what was not opened has ended") }
 	for _, bad := range [][2]int{{0, 1 << 40}, {1 << 40, 1}, {-1, 1}, {0, -1}} {
-		if _, err := cuda.IPC.Open(0, h, bad[0], bad[1], nil, ended); !errors.Is(err, cuda.ErrRange) {
+		if _, err := cuda.IPC.Open(0, h, bad[0], bad[1], nil, 0, ended); !errors.Is(err, cuda.ErrRange) {
 			return fmt.Errorf("%d bytes at %d: %w", bad[1], bad[0], err)
 		}
 	}
-	if _, err := cuda.IPC.Open(0, h, 0, 8, []byte("short"), ended); !errors.Is(err, cuda.ErrRange) {
+	if _, err := cuda.IPC.Open(0, h, 0, 8, []byte("short"), 0, ended); !errors.Is(err, cuda.ErrRange) {
 		return fmt.Errorf("a short event: %w", err)
 	}
-	if _, err := cuda.IPC.Open(9, h, 0, 8, nil, ended); !errors.Is(err, cuda.ErrDevice) {
+	if _, err := cuda.IPC.Open(9, h, 0, 8, nil, 0, ended); !errors.Is(err, cuda.ErrDevice) {
 		return fmt.Errorf("a device that this process does not see: %w", err)
 	}
 	return second.Close()
@@ -166,7 +167,7 @@ func TestLegacy_IsOpenedOnceAndWithinItsBounds(t *testing.T) {
 		t.Errorf("nothing is shared by handle %x of device %d, %v", h, device, err)
 	}
 	ended := false
-	m, err := cuda.IPC.Open(0, h, 0, 0, nil, func() error { ended = true; return nil })
+	m, err := cuda.IPC.Open(0, h, 0, 0, nil, 0, func() error { ended = true; return nil })
 	check(t, err)
 	if m.Size() != 0 || ended {
 		t.Errorf("nothing has %d bytes, ended %v", m.Size(), ended)
@@ -202,8 +203,8 @@ func TestLegacy_WhatOthersCannotOpenIsNotSent(t *testing.T) {
 	check(t, errors.Join(x.Close(), y.Close(), q.Close()))
 }
 
-// A message in PyTorch's form has an event, for which the receiver's stream waits, and the sender
-// does not. Where there can be none, the sender does.
+// A message in PyTorch's form has an event, for which the receiver waits, and the sender does not.
+// Where there can be none, the sender does.
 func TestLegacy_AnEventGoesWithATensor(t *testing.T) {
 	for name, waits := range map[string]bool{"event": false, "none": true} {
 		t.Run(name, func(t *testing.T) {
@@ -239,6 +240,72 @@ func TestLegacy_AnEventGoesWithATensor(t *testing.T) {
 			if n := d.Open().Events; n != 0 {
 				t.Errorf("%d events are left", n)
 			}
+		})
+	}
+}
+
+// promiseAndDie sends a tensor in PyTorch's form behind work that its device never does, and is
+// killed when it is told.
+var promiseAndDie = shoal.Register("promiseAndDie", func(ctx context.Context, _ int, addr string) error {
+	dev, err := cuda.Get(0)
+	if err != nil {
+		return err
+	}
+	x, err := tensor.On(cuda.LegacyDevice{Device: dev}).Zeros(tensor.Float32, 2, 3)
+	if err == nil {
+		err = dev.Synchronize()
+	}
+	if err != nil {
+		return err
+	}
+	cuda.Simulator().Hold(true)
+	if err := cuda.MemoryOf(x).Fill(0, x.Nbytes(), []byte{1}); err != nil {
+		return err
+	}
+	c, err := torch.Dial(ctx, "unix", addr, torchOptions)
+	if err == nil {
+		err = c.Send(ctx, x)
+	}
+	if err != nil {
+		return err
+	}
+	dieWithin(100 * time.Millisecond) // while the receiver waits
+	<-ctx.Done()
+	return ctx.Err()
+})
+
+// Nobody can end the wait of a stream for another program's event, and that of a dead process does
+// not come. So it is the receiver that waits, beside the life of the sender, and the device does
+// other things meanwhile and afterwards.
+func TestLegacy_TheEventOfAKilledSenderIsAnError(t *testing.T) {
+	for name, unknown := range map[string]bool{"sender is known": false, "sender is not": true} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, 1, 64*mib)
+			if unknown {
+				t.Cleanup(cuda.EventsOfNobody(200 * time.Millisecond))
+			}
+			ctx := watched(t)
+			l, err := torch.Listen("unix", t.TempDir()+"/socket", torchOptions)
+			check(t, err)
+			g, err := promiseAndDie.Start(ctx, 1, l.Addr(), shoal.Options{})
+			check(t, err)
+			c, err := l.Accept(ctx)
+			check(t, errors.Join(err, l.Close()))
+			dev := device(t, "cuda").(*cuda.Device)
+			if _, err := c.Recv(ctx); !errors.Is(err, cuda.ErrUnfinished) {
+				t.Errorf("received: %v", err)
+			}
+			y, err := tensor.On(dev).Ones(tensor.Float32, 3)
+			check(t, errors.Join(err, dev.Synchronize()))
+			check(t, y.Close())
+			if open := cuda.Simulator().Open(); open.Events != 0 {
+				t.Errorf("open are %+v", open)
+			}
+			died, ok := errors.AsType[*shoal.ProcessError](g.Wait())
+			if !ok || died.Signal != syscall.SIGKILL {
+				t.Errorf("the sender ended by itself: %v", died)
+			}
+			c.Close()
 		})
 	}
 }

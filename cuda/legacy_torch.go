@@ -4,27 +4,78 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/internal/device"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// waitHandle lets the device wait for an event of another process before anything else. The host
-// does not wait.
-func (d *Device) waitHandle(event cudriver.IPCHandle) error {
-	return d.do(func(s cudriver.Stream) error {
-		e, err := d.driver.IPCOpenEventHandle(event)
-		if err != nil {
-			return err
+// Note [Events of other programs] An event for several processes is all that PyTorch sends. Nobody
+// can end a stream's wait for one, and that of a process that was killed may never come: then each
+// call that waits for the stream hangs. So no stream waits for such an event. The host asks for it,
+// beside the life of its process, before anybody has the memory.
+
+// eventPatience is how long an event may take whose process is not known, so that nobody can tell
+// whether it lives.
+var eventPatience = time.Minute
+
+// openLife opens what says whether a process lives.
+var openLife = sys.OpenPidfd
+
+// waitHandle waits for an event of a process, which is 0 where it is not known. The error wraps
+// ErrUnfinished where the event will not come.
+func (d *Device) waitHandle(event cudriver.IPCHandle, sender int) error {
+	var life *sys.Pidfd // opened before the event, which cannot be opened when its process has ended
+	if sender > 0 {
+		if p, err := openLife(sender); err == nil {
+			life = p
+			defer p.Close()
 		}
-		return errors.Join(d.driver.StreamWaitEvent(s, e), d.driver.EventDestroy(e))
+	}
+	var e cudriver.Event
+	err := d.do(func(cudriver.Stream) (err error) {
+		e, err = d.driver.IPCOpenEventHandle(event)
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	err = d.comes(e, life)
+	return errors.Join(err, d.do(func(cudriver.Stream) error { return d.driver.EventDestroy(e) }))
+}
+
+// comes waits until an event has come, or will not.
+func (d *Device) comes(e cudriver.Event, life *sys.Pidfd) error {
+	begin := time.Now()
+	for pause := soon; ; pause = min(2*pause, late) {
+		over, why := false, error(nil)
+		if life != nil {
+			over, why = life.Exited()
+		} else {
+			over = time.Since(begin) > eventPatience
+		}
+		if why != nil {
+			return why
+		}
+		// after the life: what its device did last counts
+		err := d.do(func(cudriver.Stream) error { return d.driver.EventQuery(e) })
+		switch {
+		case !errors.Is(err, cudriver.ErrorNotReady):
+			return err
+		case over && life == nil:
+			return fmt.Errorf("wait %v for the event of a process that is not known: %w", eventPatience, ErrUnfinished)
+		case over:
+			return ErrUnfinished
+		}
+		time.Sleep(pause)
+	}
 }
 
 // legacy is how package torch reaches the memory of devices.
 type legacy struct{}
 
-func (legacy) Open(ordinal int, handle [64]byte, off, n int, event []byte,
+func (legacy) Open(ordinal int, handle [64]byte, off, n int, event []byte, sender int,
 	done func() error) (device.Memory, error) {
 	d, err := Get(ordinal)
 	if err != nil {
@@ -33,7 +84,7 @@ func (legacy) Open(ordinal int, handle [64]byte, off, n int, event []byte,
 	if n == 0 {
 		return d.foreign(0, 0, 0, done), nil
 	}
-	m, err := d.openBehind(handle, off, n, event)
+	m, err := d.openBehind(handle, off, n, event, sender)
 	if err != nil {
 		return nil, err
 	}

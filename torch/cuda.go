@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/autograd"
@@ -197,7 +199,22 @@ func (c *CUDATensor) memory(o Options) (device.Memory, error) {
 			return nil, err
 		}
 	}
-	return by.Open(c.Device, handle, c.StorageOffset, c.StorageBytes, c.Event, c.Close)
+	return by.Open(c.Device, handle, c.StorageOffset, c.StorageBytes, c.Event, c.sender(), c.Close)
+}
+
+// sender returns the process that has sent the message: its counters are named by it, as PyTorch
+// names them and this package does. It is 0 where the name is another one.
+func (c *CUDATensor) sender() int {
+	rest, pytorch := strings.CutPrefix(c.Counters, "/torch_")
+	if !pytorch {
+		rest, _ = strings.CutPrefix(c.Counters, "/"+namePrefix)
+	}
+	number, _, _ := strings.Cut(rest, "_")
+	pid, err := strconv.Atoi(number)
+	if err != nil {
+		return 0
+	}
+	return pid
 }
 
 // readHandles reads what is there if there is memory.

@@ -207,10 +207,10 @@ func (f *fakeCUDA) Alloc(n int) (device.Memory, error) {
 	return &fakeMemory{of: f, size: n, done: func() error { return nil }}, nil
 }
 
-func (f *fakeCUDA) Open(ordinal int, handle [64]byte, off, n int, event []byte,
+func (f *fakeCUDA) Open(ordinal int, handle [64]byte, off, n int, event []byte, sender int,
 	done func() error) (device.Memory, error) {
-	f.opened = append(f.opened, fmt.Sprintf("%d bytes at %d of %q on %d behind %q", n, off, handle[:1],
-		ordinal, event[:min(len(event), 1)]))
+	f.opened = append(f.opened, fmt.Sprintf("%d bytes at %d of %q on %d behind %q of %d", n, off, handle[:1],
+		ordinal, event[:min(len(event), 1)], sender))
 	if f.fails != nil {
 		return nil, f.fails
 	}
@@ -243,10 +243,15 @@ func TestCUDATensor_IsOpenedByIPC(t *testing.T) {
 		b := must(pickle.Marshal(cudaMessage(func(args python.Tuple) { args[11] = []byte(name); change(args) }), 4))(t)
 		return (&importer{ctx: testContext(t), opts: Options{CUDA: true}}).unmarshal(b)
 	}
+	for counters, want := range map[string]int{"/torch_4242_1": 4242, "/torch_42": 42, "/torch_": 0, "": 0} {
+		if got := (&CUDATensor{Counters: counters}).sender(); got != want {
+			t.Errorf("the sender by %q is %d", counters, got)
+		}
+	}
 	f := newFakeCUDA(t)
 	x := must(read(f, func(python.Tuple) {}))(t).(*tensor.Tensor)
 	if fmt.Sprint(x.Shape(), x.Offset()) != "[2 3] 4" ||
-		fmt.Sprint(f.opened) != `[96 bytes at 512 of "H" on 1 behind "E"]` || slot() != 1 {
+		fmt.Sprint(f.opened) != fmt.Sprintf(`[96 bytes at 512 of "H" on 1 behind "E" of %d]`, os.Getpid()) || slot() != 1 {
 		t.Errorf("%v from %d, %v; the slot is %d", x.Shape(), x.Offset(), f.opened, slot())
 	}
 	if x.Close(); slot() != 0 {
@@ -256,7 +261,7 @@ func TestCUDATensor_IsOpenedByIPC(t *testing.T) {
 		args[1].(*pickle.Object).Args = python.Tuple{python.Tuple{0, 3}}
 		args[3], args[7], args[8], args[9], args[11], args[12], args[13], args[14] = 0, nil, 0, 0, nil, 0, nil, nil
 	}))(t).(*tensor.Tensor)
-	if empty.Numel() != 0 || f.opened[1] != `0 bytes at 0 of "\x00" on 1 behind ""` {
+	if empty.Numel() != 0 || f.opened[1] != `0 bytes at 0 of "\x00" on 1 behind "" of 0` {
 		t.Errorf("an empty one: %v, %v", empty.Shape(), f.opened)
 	}
 	for _, learned := range []bool{true, false} {

@@ -4,10 +4,11 @@ package device
 // handles that the driver makes of memory and of events.
 type IPC interface {
 	// Open returns n bytes at off of the memory that a handle names, or none if n is 0, on the
-	// device that has this number. The device waits for event, a handle, before it does anything
-	// else, unless it is nil. done is called once, when the memory is not used any more; not on an
-	// error.
-	Open(ordinal int, handle [64]byte, off, n int, event []byte, done func() error) (Memory, error)
+	// device that has this number. Unless event, a handle, is nil, Open waits for it before it
+	// returns; it is an error that the sender, a process, has ended before, or that an event does
+	// not come of a sender that is not known: 0. done is called once, when the memory is not used
+	// any more; not on an error.
+	Open(ordinal int, handle [64]byte, off, n int, event []byte, sender int, done func() error) (Memory, error)
 
 	// Share returns how another process opens memory: the device's number, a handle, and where m
 	// begins there, in bytes; and the handle of an event that comes to pass when the device has
