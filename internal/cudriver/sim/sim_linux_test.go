@@ -326,12 +326,12 @@ func TestDriver_SomeCallsWaitForTheDevice(t *testing.T) {
 			_, err = mapped(d, h, 2*mib, 0)
 			return err
 		},
-		"unmapping": func(d *sim.Driver, p cudriver.Ptr, _ cudriver.Stream) error {
+		"unmapping": func(d *sim.Driver, _ cudriver.Ptr, _ cudriver.Stream) error {
 			h, err := d.MemCreate(2*mib, cudriver.Pinned(0, true))
 			if err != nil {
 				return err
 			}
-			p, err = mapped(d, h, 2*mib)
+			p, err := mapped(d, h, 2*mib)
 			return errors.Join(err, d.MemUnmap(p, 2*mib))
 		},
 		"memory": func(d *sim.Driver, _ cudriver.Ptr, _ cudriver.Stream) error {
