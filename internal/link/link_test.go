@@ -160,8 +160,11 @@ func TestACancelledRecvLosesNoFrame(t *testing.T) {
 // A deadline that is over does not hide what is there, in the kernel or in a buffer.
 func TestAwaitSeesWhatIsThereAfterItsContext(t *testing.T) {
 	ours, theirs, err := sys.Pair()
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip("a pair of sockets needs Linux: ", err)
+	}
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	over, cancel := context.WithCancel(watched(t))
 	cancel()
