@@ -11,15 +11,15 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A legacy is what a process is to get that dies before.
-type legacy struct {
+// inheritedEnds is the argument of a process that dies before it reads it.
+type inheritedEnds struct {
 	Barrier  *ipc.Barrier
 	Cond     *ipc.Cond
 	Sender   *ipc.Sender[string]
 	Receiver *ipc.Receiver[string]
 }
 
-var inherits = shoal.Register("inherits", func(ctx context.Context, _ int, l legacy) error {
+var inherits = shoal.Register("inherits", func(ctx context.Context, _ int, l inheritedEnds) error {
 	defer l.Sender.Close()
 	defer l.Receiver.Close()
 	_, err := l.Barrier.Wait(ctx)
@@ -50,7 +50,7 @@ func unborn(t *testing.T, opts shoal.Options, kill bool) {
 	check(t, down.Put(ctx, "full"))
 	g := shoal.NewGroup(ctx, opts)
 	sender, receiver := up.Sender(), down.Receiver()
-	p := inherits.Go(g, legacy{barrier, cond, sender, receiver})
+	p := inherits.Go(g, inheritedEnds{barrier, cond, sender, receiver})
 	check(t, errors.Join(sender.Close(), receiver.Close()))
 	var served atomic.Bool
 	waited := make(chan error, 1)

@@ -44,7 +44,7 @@ func (l *Loader) newExecutor() (executor, error) {
 	if l.opts.Transform != nil {
 		c.Transform = l.opts.Transform
 	}
-	kind, dev := Kind(l.kind.Load()), placeOf(l.source)
+	kind, dev := Kind(l.kind.Load()), deviceOf(l.source)
 	if dev != nil && kind == Auto {
 		kind = Goroutines
 		l.choose(kind)

@@ -10,25 +10,25 @@ import (
 // A backend computes what goes beyond rows.apply: by loops over the bytes of tensors on the host,
 // or by a device's Computer. Shapes and dtypes were checked. It is no interface, so that what
 // callers pass stays on their stacks: a training step allocates nothing.
-type backend struct{ remote bool }
+type backend struct{ onDevice bool }
 
 // backendOf returns what computes with tensors, of which one may be on a device.
 func backendOf(ts ...*Tensor) backend {
 	for _, t := range ts {
 		if _, ok := t.device(); ok {
-			return backend{remote: true}
+			return backend{onDevice: true}
 		}
 	}
 	return backend{}
 }
 
 // fuses reports whether rows.apply takes any loop, and not only those of the table.
-func (b backend) fuses() bool { return !b.remote }
+func (b backend) fuses() bool { return !b.onDevice }
 
 // fill sets all elements of t to v.
 func (b backend) fill(t *Tensor, v float64) {
 	switch {
-	case b.remote || !t.IsContiguous():
+	case b.onDevice || !t.IsContiguous():
 		t.CopyFrom(Scalar(t.dtype, v))
 		return
 	case math.Float64bits(v) == 0:
@@ -41,7 +41,7 @@ func (b backend) fill(t *Tensor, v float64) {
 
 // copy sets the elements of t to those of src, broadcast and converted.
 func (b backend) copy(t, src *Tensor) {
-	if b.remote {
+	if b.onDevice {
 		t.copyHere(src)
 	} else {
 		t.copyLoops(src)
@@ -51,7 +51,7 @@ func (b backend) copy(t, src *Tensor) {
 // generate sets the elements of t to a sequence, whose key is drawn from g if it is random: on the
 // host by here.
 func (b backend) generate(t *Tensor, g *Generator, s device.Sequence, here func()) {
-	if !b.remote {
+	if !b.onDevice {
 		here()
 		return
 	}
@@ -63,8 +63,8 @@ func (b backend) generate(t *Tensor, g *Generator, s device.Sequence, here func(
 
 // reduce reduces dimensions of t, by default all.
 func (b backend) reduce(r reduction, t *Tensor, dims []int) *Tensor {
-	if b.remote {
-		return r.remote(t, dims)
+	if b.onDevice {
+		return r.onDevice(t, dims)
 	}
 	return r.loops(t, dims)
 }
@@ -72,20 +72,20 @@ func (b backend) reduce(r reduction, t *Tensor, dims []int) *Tensor {
 // truth is reduce of t's elements as Bool, where nothing is empty.
 func (b backend) truth(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
 	switch {
-	case !b.remote:
+	case !b.onDevice:
 		return truthLoops(r, empty, t, dims)
 	case t.Numel() == 0:
 		return mustOn(truthful(r, empty, New(t.dtype, t.shape...), dims), t.Device())
 	}
 	truth := t.To(Bool)
 	defer truth.release()
-	return r.remote(truth, dims)
+	return r.onDevice(truth, dims)
 }
 
 // multiply sets t, which is contiguous, to the products of the matrices of x and y.
 func (b backend) multiply(t, x, y *Tensor, batch []int) {
-	if b.remote {
-		t.multiplyRemote(x, y, batch, 0)
+	if b.onDevice {
+		t.multiplyOnDevice(x, y, batch, 0)
 	} else {
 		t.multiplyLoops(x, y, batch)
 	}
@@ -93,18 +93,18 @@ func (b backend) multiply(t, x, y *Tensor, batch []int) {
 
 // addProduct adds the product of two matrices to t.
 func (b backend) addProduct(t, x, y *Tensor) {
-	if !b.remote || !t.IsContiguous() || t.dtype != x.dtype || t.dtype != y.dtype ||
+	if !b.onDevice || !t.IsContiguous() || t.dtype != x.dtype || t.dtype != y.dtype ||
 		t.dtype != t.dtype.computed() {
 		t.Add(MatMul(x, y))
 		return
 	}
 	home([]*Tensor{t, x, y})
-	t.multiplyRemote(x.matrices(t.dtype, 0), y.matrices(t.dtype, 1), nil, 1)
+	t.multiplyOnDevice(x.matrices(t.dtype, 0), y.matrices(t.dtype, 1), nil, 1)
 }
 
 func (b backend) gather(what string, t *Tensor, dim int, idx, out *Tensor) {
-	if b.remote {
-		t.gatherRemote(what, t.wantAlong(what, dim, idx, out), idx, out)
+	if b.onDevice {
+		t.gatherOnDevice(what, t.wantAlong(what, dim, idx, out), idx, out)
 	} else {
 		t.gatherLoops(what, dim, idx, out)
 	}
@@ -112,15 +112,15 @@ func (b backend) gather(what string, t *Tensor, dim int, idx, out *Tensor) {
 
 // scatter changes elements of t by those of src as move does, which adds if it is nil.
 func (b backend) scatter(what string, t *Tensor, dim int, idx, src *Tensor, move castFunc) {
-	if b.remote {
-		t.scatterRemote(what, t.wantAlong(what, dim, idx, src), idx, src, move == nil)
+	if b.onDevice {
+		t.scatterOnDevice(what, t.wantAlong(what, dim, idx, src), idx, src, move == nil)
 	} else {
 		t.scatterLoops(what, dim, idx, src, move)
 	}
 }
 
 func (b backend) addAtomic(t, o *Tensor) {
-	if b.remote {
+	if b.onDevice {
 		rows{op: opAddAtomic, in: [3]DType{t.dtype}, out: t.dtype}.apply(t, o)
 	} else {
 		t.addAtomicLoops(o)
@@ -130,7 +130,7 @@ func (b backend) addAtomic(t, o *Tensor) {
 // nearby returns what f makes of t's elements on the host, where t is: for what no device has a
 // kernel for.
 func (b backend) nearby(t *Tensor, f func(near *Tensor) *Tensor) *Tensor {
-	if !b.remote {
+	if !b.onDevice {
 		return f(t)
 	}
 	near := mustOn(t, nil)

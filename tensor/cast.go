@@ -103,7 +103,7 @@ func plainCaster(d, s DType) castFunc {
 	case BFloat16:
 		return castHalf[BF16]
 	}
-	return castTiny(tinies[s])
+	return castFloat8(float8Formats[s])
 }
 
 func copier(size int) castFunc {
@@ -187,7 +187,7 @@ func fromReal[S ordered](d, s DType) castFunc {
 	case BFloat16:
 		return rounding(MakeBF16)
 	}
-	return rounding(tinies[d].round)
+	return rounding(float8Formats[d].round)
 }
 
 func fromComplex[S cplx](d, s DType) castFunc {
@@ -260,7 +260,7 @@ func castHalf[S interface {
 	move(typed[float32](dst), ds, typed[S](src), ss, n, func(v S) float32 { return v.Float32() })
 }
 
-func castTiny(f tiny) castFunc {
+func castFloat8(f float8Format) castFunc {
 	return func(dst []byte, ds int, src []byte, ss, n int) { move(typed[float32](dst), ds, src, ss, n, f.float32) }
 }
 

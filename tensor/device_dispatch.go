@@ -103,9 +103,9 @@ func must(err error) {
 	}
 }
 
-// remote is apply for operands on a device. What is not of the dtype that is computed with is
+// onDevice is apply for operands on a device. What is not of the dtype that is computed with is
 // copied.
-func (r rows) remote(there Device, out *Tensor, in []*Tensor) *Tensor {
+func (r rows) onDevice(there Device, out *Tensor, in []*Tensor) *Tensor {
 	dev := out.Device()
 	if there != dev && (there != nil || slices.ContainsFunc(in, func(t *Tensor) bool { return len(t.shape) > 0 })) {
 		panic(apart(dev, there))
@@ -116,7 +116,7 @@ func (r rows) remote(there Device, out *Tensor, in []*Tensor) *Tensor {
 	if r.op != opCopy && out.dtype != r.out {
 		result := emptyOn(dev, r.out, out.shape...)
 		defer result.release()
-		return out.CopyFrom(r.remote(there, result, in))
+		return out.CopyFrom(r.onDevice(there, result, in))
 	}
 	for i, t := range in {
 		if r.op != opCopy && t.dtype != r.in[i] {
@@ -189,8 +189,8 @@ func mustOn(t *Tensor, dev Device) *Tensor {
 	return there
 }
 
-// remote is of on a device.
-func (r reduction) remote(t *Tensor, dims []int) *Tensor {
+// onDevice is of on a device.
+func (r reduction) onDevice(t *Tensor, dims []int) *Tensor {
 	f := r.on(t.dtype)
 	if t.Numel() == 0 {
 		return mustOn(r.of(New(t.dtype, t.shape...), dims), t.Device())
@@ -232,8 +232,8 @@ func merged(shape, strides []int) (sizes, steps []int) {
 	return sizes, steps
 }
 
-// multiplyRemote is multiply on a device: t = x·y + beta·t.
-func (t *Tensor) multiplyRemote(x, y *Tensor, batch []int, beta float64) {
+// multiplyOnDevice is multiply on a device: t = x·y + beta·t.
+func (t *Tensor) multiplyOnDevice(x, y *Tensor, batch []int, beta float64) {
 	switch {
 	case t.Numel() == 0:
 		return
@@ -298,8 +298,9 @@ func (t *Tensor) indices(what string, n int) *Tensor {
 	return Where(Lt(t, t.Number(0)), Add(t, t.Number(float64(n))), t)
 }
 
-// gatherRemote and scatterRemote are gather and scatter on a device, of shapes that were checked.
-func (t *Tensor) gatherRemote(what string, dim int, idx, out *Tensor) {
+// gatherOnDevice and scatterOnDevice are gather and scatter on a device, of shapes that were
+// checked.
+func (t *Tensor) gatherOnDevice(what string, dim int, idx, out *Tensor) {
 	if out.Numel() == 0 {
 		return
 	}
@@ -309,7 +310,7 @@ func (t *Tensor) gatherRemote(what string, dim int, idx, out *Tensor) {
 	runtime.KeepAlive(t)
 }
 
-func (t *Tensor) scatterRemote(what string, dim int, idx, src *Tensor, add bool) {
+func (t *Tensor) scatterOnDevice(what string, dim int, idx, src *Tensor, add bool) {
 	if idx.Numel() == 0 {
 		return
 	}

@@ -2,20 +2,20 @@ package tensor
 
 import "math"
 
-// A tiny is a format of floats in a byte: a sign, an exponent and a mantissa.
-type tiny struct {
+// A float8Format is a format of floats in a byte: a sign, an exponent and a mantissa.
+type float8Format struct {
 	mantissa int // bits
 	bias     int
 	largest  uint8 // infinity, where infinite, or else what too large numbers become, as in PyTorch since 2.15
 	infinite bool
 }
 
-var tinies = map[DType]tiny{Float8E4M3FN: {3, 7, 0x7e, false}, Float8E5M2: {2, 15, 0x7c, true}}
+var float8Formats = map[DType]float8Format{Float8E4M3FN: {3, 7, 0x7e, false}, Float8E5M2: {2, 15, 0x7c, true}}
 
-const tinyNaN = 0x7f
+const float8NaN = 0x7f
 
 // float32 returns the number, exactly.
-func (f tiny) float32(b uint8) float32 {
+func (f float8Format) float32(b uint8) float32 {
 	abs, sign := b&0x7f, 1-2*float64(b>>7)
 	exponent, fraction := int(abs>>f.mantissa), int(abs&(1<<f.mantissa-1))
 	switch {
@@ -32,13 +32,13 @@ func (f tiny) float32(b uint8) float32 {
 }
 
 // round rounds to the nearest, ties to even.
-func (f tiny) round(v float32) uint8 {
+func (f float8Format) round(v float32) uint8 {
 	bits := math.Float32bits(v)
 	sign, abs := uint8(bits>>24&0x80), bits&0x7fffffff
 	shift := 23 - f.mantissa
 	switch {
 	case v != v:
-		return sign | tinyNaN
+		return sign | float8NaN
 	case abs < uint32(128-f.bias)<<23: // below the smallest with a leading bit: equal steps
 		return sign | uint8(math.RoundToEven(math.Ldexp(float64(math.Float32frombits(abs)), f.bias-1+f.mantissa)))
 	}

@@ -125,7 +125,7 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	}
 	in = own[:len(in)]
 	if dev := home(in); dev != nil || out.Device() != nil {
-		return r.remote(dev, out, slices.Clone(in))
+		return r.onDevice(dev, out, slices.Clone(in))
 	}
 	w := newWalk(out, in)
 	bufs := bufferPool.Get().(*buffers)

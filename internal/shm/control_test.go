@@ -16,7 +16,7 @@ import (
 // that a word has the same address each time.
 type stage struct {
 	*heap
-	rung [maxParticipants]bool // what its doorbells say
+	woken [maxParticipants]bool // what its doorbells say
 
 	first [pageSize]byte // a new domain's header
 
@@ -57,13 +57,13 @@ func (s *stage) clear(participants int) {
 	copy(s.ctl, s.first[:])
 	s.living = [maxParticipants]chan struct{}{}
 	clear(s.backed)
-	s.rung = [maxParticipants]bool{}
+	s.woken = [maxParticipants]bool{}
 }
 
 // forget is for another scenario, whose words are others.
 func (s *stage) forget() { clear(s.uses) }
 
-func (s *stage) ring(seat int, _ uint64) { s.rung[seat] = true }
+func (s *stage) wakeBell(seat int, _ uint64) { s.woken[seat] = true }
 
 // found makes a domain with so many participants, which have no goroutines of their own.
 func (s *stage) found(participants int) []*Domain {
@@ -348,14 +348,14 @@ func (p *play) serve(d *Domain) {
 		p.now.ready = nil
 		seen := news{d.hdr.members.Load(), d.hdr.pressure.Load()}
 		for {
-			p.block(func() bool { return p.s.rung[d.seat] })
-			p.s.rung[d.seat] = false
-			d.park.rung()
+			p.block(func() bool { return p.s.woken[d.seat] })
+			p.s.woken[d.seat] = false
+			d.park.wakeup()
 			seen = d.hear(seen)
 		}
 	})
 	a.bell = true
-	a.ready = func() bool { return p.s.rung[d.seat] }
+	a.ready = func() bool { return p.s.woken[d.seat] }
 }
 
 // A search takes every decision in every way, depth first.

@@ -195,8 +195,8 @@ func (d *Domain) claimSeat(s int) (bool, error) {
 }
 
 // start begins to listen to the doorbell and to watch the next living participant. Everybody is
-// rung before this participant is LIVE: killed before the ring it holds nothing yet, killed after
-// it somebody watches it.
+// woken before this participant is LIVE: killed before that wakeup it holds nothing yet, killed
+// after it somebody watches it.
 func (d *Domain) start() error {
 	b, name, err := d.store.listen()
 	if err != nil {

@@ -333,7 +333,7 @@ func (d *Domain) BusyLanes() (n int) {
 // DeathEpoch returns how often somebody was told of a death.
 func (d *Domain) DeathEpoch() uint64 { return d.hdr.deathEpoch.Load() }
 
-// WaitsForStamp reports whether somebody asked to be rung when the stamp on h clears.
+// WaitsForStamp reports whether somebody asked to be woken when the stamp on h clears.
 func (d *Domain) WaitsForStamp(h Handle) bool { return d.blocks[h.index()].w.Load()&waitBit != 0 }
 
 // SetUser makes the listener one of another user.
@@ -532,16 +532,16 @@ func (d *Domain) Sleep(ctx context.Context, most time.Duration) { d.sleep(ctx, m
 // WakeUp is what the end of its context does.
 func (d *Domain) WakeUp() { d.wakeUp() }
 
-// GetUp reports whether the process was rung meanwhile.
+// GetUp reports whether the process was woken meanwhile.
 func (d *Domain) GetUp() bool { return d.getUp() }
 
 // Napping reports whether the participant in the seat is said to nap.
 func (d *Domain) Napping(seat int) bool { return d.parts[seat].nap.Load() == napping }
 
-// Asks reports whether the participant asks to be rung when there is a message.
+// Asks reports whether the participant asks to be woken when there is a message.
 func (r *Ring) Asks(seat int) bool { return r.hdr.notEmpty[seat/64].Load()>>(seat%64)&1 != 0 }
 
-// Asks reports whether the participant asks to be rung when there is something to be had.
+// Asks reports whether the participant asks to be woken when there is something to be had.
 func (s *Sync) Asks(seat int) bool { return s.c.waiting[seat/64].Load()>>(seat%64)&1 != 0 }
 
 // An AdaptiveBackoff is an adaptiveBackoff.

@@ -33,7 +33,7 @@ func actHeir(d *shm.Domain, args []string) error {
 	return actEcho(d, args)
 }
 
-// The napper of a process that is rung answers for all who wait in it.
+// The napper of a process that is woken answers for all who wait in it.
 func TestNap_WakeByItReachesTheParked(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx, a, b := watchdog(t), f.first, f.join()
@@ -49,11 +49,11 @@ func TestNap_WakeByItReachesTheParked(t *testing.T) {
 			t.Error("who put a message did not ring by the nap")
 		}
 		if !b.GetUp() {
-			t.Error("the napper was not rung")
+			t.Error("the napper was not woken")
 		}
 		check(t, <-got)
 		if !b.LieDown() || b.GetUp() {
-			t.Error("a nap was rung by nobody")
+			t.Error("a nap was woken by nobody")
 		}
 	})
 }
@@ -69,7 +69,7 @@ func TestNap_EndsWithItsContext(t *testing.T) {
 		begin := time.Now()
 		d.Sleep(ctx, most)
 		if d.GetUp() {
-			t.Error("a nap was rung by nobody")
+			t.Error("a nap was woken by nobody")
 		}
 		if most == forever && time.Since(begin) >= forever {
 			t.Fatal("a cancellation was not heard")
@@ -115,8 +115,8 @@ func TestNap_NotInAClosedDomain(t *testing.T) {
 	})
 }
 
-// Who is killed while it naps leaves a word that says so: the next process in its seat must be rung
-// by its doorbell.
+// A process that is killed while it naps leaves a word that says so: the next process in its seat
+// must be woken by its doorbell.
 func TestNap_WordOfTheDeadIsCleared(t *testing.T) {
 	d := newDomain(t, 16<<20)
 	ctx := watchdog(t)

@@ -34,7 +34,7 @@ func (d *Domain) Reap() (int, error) {
 func (d *Domain) reapDead() (int, error) {
 	l := &d.lanes[reaperLane]
 	if !l.tryLock() {
-		d.park.rung() // Close may wait for a holder that has died
+		d.park.wakeup() // Close may wait for a holder that has died
 		return 0, nil
 	}
 	defer l.unlock()
@@ -131,7 +131,7 @@ func (d *Domain) Unreaped() (bool, error) {
 // participant has is taken back.
 func (d *Domain) depart() {
 	l := &d.lanes[reaperLane]
-	l.lock() // for good: what is rung late must not reap under a name that is another participant's
+	l.lock() // for good: what is woken late must not reap under a name that is another participant's
 	p := &d.parts[d.seat]
 	v := p.state.Load()
 	p.state.CAS(v, v.become(participantDead))
@@ -176,7 +176,7 @@ func (d *Domain) reap(l *lane, dead *deadSet) bool {
 	l.reaping = dead
 	defer func() { l.reaping = nil }()
 	r := newReaper(d, l, dead)
-	d.unfinished.Store(true) // before we ask to be rung
+	d.unfinished.Store(true) // before we ask to be woken
 	if !r.operations() {
 		return false
 	}

@@ -245,7 +245,7 @@ func (r *reaper) finishGet(v *Ring, s *slot, w slotWord) bool {
 	return true
 }
 
-// waitFor asks to be rung when the stamp in w clears, and reports false if it has cleared already:
+// waitFor asks to be woken when the stamp in w clears, and reports false if it has cleared already:
 // the CAS is the second look, also where somebody else has set WAIT.
 //
 // A pass waits for no operation (docs/memory.md, "The reaper"): it notes what is in the way and

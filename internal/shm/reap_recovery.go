@@ -1,11 +1,11 @@
 package shm
 
 // wakeReaper tells the holder of the recovery lock of the new entry in the death epoch: it looks
-// there when it is done, or when it waits. In this process it is not rung, since the answer to that
-// may be another Reap.
+// there when it is done, or when it waits. In this process it is not woken, since the answer to
+// that may be another Reap.
 func (d *Domain) wakeReaper(holder int) {
 	if holder == d.seat {
-		d.park.rung()
+		d.park.wakeup()
 	} else {
 		d.wakeSeat(holder)
 	}
@@ -53,7 +53,7 @@ func (d *Domain) goneHolder(v uint64) bool {
 	return err == nil && !alive
 }
 
-// freeRecovery reports whether the recovery lock can be had, and asks to be rung when its holder
+// freeRecovery reports whether the recovery lock can be had, and asks to be woken when its holder
 // lets go.
 func (d *Domain) freeRecovery() bool {
 	for {

@@ -20,7 +20,8 @@ func (r *reaper) resign() {
 // being freed.
 //
 // Invariant (docs/memory.md, "The reaper"): no bit of a dead participant outlives it. The next one
-// in its place would be rung in its stead, and the waiter that should have been rung would not be.
+// in its place would be woken in its stead, and the waiter that should have been woken would not
+// be.
 func (r *reaper) waiters() {
 	if disabled("waiter bits") {
 		return
@@ -107,15 +108,15 @@ func (r *reaper) hints() {
 }
 
 // releaseDead makes the seats of the dead free again and wakes everybody: a ring that the dead owed
-// is rung now. That comes before the seats are free: a reaper that dies in between leaves them to
+// is woken now. That comes before the seats are free: a reaper that dies in between leaves them to
 // the next one, which rings.
 //
-// The order is the last part of step 8 (docs/memory.md, "The reaper"): everybody is rung, and only
+// The order is the last part of step 8 (docs/memory.md, "The reaper"): everybody is woken, and only
 // then is a place free.
 func (d *Domain) releaseDead(dead *deadSet) (n int) {
 	if !disabled("ring all") {
 		d.wakeAll()
-		d.park.rung()
+		d.park.wakeup()
 	}
 	for s := range dead {
 		if dead[s] && !disabled("release dead") && d.vacate(s) {

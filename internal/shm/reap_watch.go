@@ -110,7 +110,7 @@ func (d *Domain) announce() {
 // news is what a process has already answered to.
 type news struct{ members, pressure uint64 }
 
-// hear looks why the doorbell may have rung, besides the wait queues.
+// hear looks why the doorbell may have woken, besides the wait queues.
 func (d *Domain) hear(seen news) news {
 	now := news{d.hdr.members.Load(), d.hdr.pressure.Load()}
 	if now.members != seen.members {

@@ -19,7 +19,7 @@ type store interface {
 	await(ctx context.Context, pid, seat int) error // until the participant has ended
 
 	listen() (b bell, name uint64, err error) // a doorbell of a name that nobody can guess
-	ring(seat int, name uint64)               // the doorbell of the participant there; 0: it has none yet
+	wakeBell(seat int, name uint64)           // the doorbell of the participant there; 0: it has none yet
 	close() error
 }
 

@@ -177,7 +177,7 @@ func (l *lane) settleBudget(ctx context.Context) (budgetWord, error) {
 }
 
 // The lane that the stamp names calls it, or that lane's reaper. WAIT goes with the stamp in one
-// CAS, and the waiter that has set it is rung: a waiter that comes later finds no stamp.
+// CAS, and the waiter that has set it is woken: a waiter that comes later finds no stamp.
 func (d *Domain) unstampBudget() {
 	for {
 		w := d.hdr.budget.Load()

@@ -121,13 +121,13 @@ func (s *heap) await(ctx context.Context, _, seat int) error {
 func (s *heap) listen() (bell, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := &heapBell{rung: make(chan struct{}, 1), closed: make(chan struct{})}
+	b := &heapBell{woken: make(chan struct{}, 1), closed: make(chan struct{})}
 	name := uint64(len(s.bells)) + 1
 	s.bells[name] = b
 	return b, name, nil
 }
 
-func (s *heap) ring(_ int, name uint64) {
+func (s *heap) wakeBell(_ int, name uint64) {
 	s.mu.Lock()
 	b := s.bells[name]
 	s.mu.Unlock()
@@ -135,19 +135,19 @@ func (s *heap) ring(_ int, name uint64) {
 		return
 	}
 	select {
-	case b.rung <- struct{}{}:
+	case b.woken <- struct{}{}:
 	default:
 	}
 }
 
 type heapBell struct {
-	rung, closed chan struct{}
-	once         sync.Once
+	woken, closed chan struct{}
+	once          sync.Once
 }
 
 func (b *heapBell) Wait() error {
 	select {
-	case <-b.rung:
+	case <-b.woken:
 		return nil
 	case <-b.closed:
 		return os.ErrClosed

@@ -294,7 +294,7 @@ func bellName(name uint64) string { return fmt.Sprintf("shoal/bell/%016x", name)
 
 // The address of a doorbell is kept with the name that it was made for: the next participant in the
 // seat has another one, and a datagram to the old one goes nowhere.
-func (s *memfds) ring(seat int, name uint64) {
+func (s *memfds) wakeBell(seat int, name uint64) {
 	if name == 0 {
 		return
 	}

@@ -162,8 +162,8 @@ func (d *Domain) seekRelief() uint64 {
 
 // relieve tells who waits for memory that a block has become free, or pages of the budget. In a
 // domain that was never short of it, that is nobody. In others every block counts, whether somebody
-// is to be rung or not: the participant that takes the bits off the bitmap may be slow to ring, and
-// what becomes free meanwhile must not escape those who look.
+// is to be woken or not: the participant that takes the bits off the bitmap may be slow to wake,
+// and what becomes free meanwhile must not escape those who look.
 //
 // Invariant (docs/memory.md, "Budget and commit"): relief grows after the block is free, or the
 // pages are uncharged. A look that read it before and found nothing either saw that block or sees

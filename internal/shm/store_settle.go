@@ -29,7 +29,7 @@ func (l *lane) awaitStamp(ctx context.Context, b *block) (stateWord, error) {
 
 func unstamped(w stateWord) bool { return !w.stamped() }
 
-// markUnless asks to be rung when the word changes, by its bit wait, and reports false, or true if
+// markUnless asks to be woken when the word changes, by its bit wait, and reports false, or true if
 // the word is done. Both are said of one and the same value: between a mark and a look of its own,
 // the stamp that was marked could clear and another one, which nobody has marked, take its place,
 // and the waiter would sleep for ever (docs/memory.md, "Words, stamps, evidence").

@@ -75,7 +75,7 @@ func (b Barrier) await(ctx context.Context, turn uint64) error {
 	case b.d.closed.Load():
 		return err
 	case !b.breakTurn(turn): // so that it ends badly for all, also if a reset forgets the death that we have seen
-		return b.outcome(turn)
+		return b.turnError(turn)
 	case err == nil:
 		return b.why()
 	}
@@ -120,8 +120,8 @@ func nextTurn(v, reset uint64) uint64 {
 	return (turnOf(v)+1)&turnMask<<turnShift | history<<historyShift
 }
 
-// outcome says how a turn that is over has ended.
-func (b Barrier) outcome(turn uint64) error {
+// turnError returns how a turn that is over has ended: nil, or ErrBroken.
+func (b Barrier) turnError(turn uint64) error {
 	v := b.c.state.Load()
 	ago := (turnOf(v) - turn) & turnMask // 1 is the turn before this one
 	if ago > barrierHistory || v>>historyShift>>(ago-1)&1 != 0 {

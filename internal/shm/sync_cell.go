@@ -23,8 +23,8 @@ type cell struct {
 	depth Word             // and how often
 	_     [8]byte
 
-	waiting  [ownWords]Word // who waits for what one can have: one is rung
-	watching [ownWords]Word // who waits for what everybody sees: all are rung
+	waiting  [ownWords]Word // who waits for what one can have: one is woken
+	watching [ownWords]Word // who waits for what everybody sees: all are woken
 
 	shares  [maxParticipants]Word // what each has of it: identity 44 | count 20
 	tickets [maxParticipants]Word // who waits in each: arrived 32 | served 32
@@ -218,8 +218,8 @@ func (s *Sync) acquire(ctx context.Context, try func() error) error {
 
 // watch waits until ready, whose coming true rings everybody who watches.
 //
-// What is watched concerns everybody: so all are rung, no wake has to be passed on, and one that is
-// for nothing costs a look.
+// What is watched concerns everybody: so all are woken, no wake has to be passed on, and one that
+// is for nothing costs a look.
 func (s *Sync) watch(ctx context.Context, ready func() bool) error {
 	wake := func() bool { return ready() || s.over() }
 	if s.d.spin(&s.watches.spin, wake) {

@@ -78,7 +78,7 @@ func (c Cond) Notify(n int) (woken int) {
 // in the place of another one's.
 func (c Cond) forgo() {
 	c.serve(c.d.seat, allTickets)
-	c.d.park.rung()
+	c.d.park.wakeup()
 }
 
 // arrive takes a ticket.

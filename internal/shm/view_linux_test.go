@@ -101,8 +101,8 @@ func TestView_CloseEndsItsWaiters(t *testing.T) {
 	}
 }
 
-// A process that waited and was cancelled has still asked to be rung. The ring that it gets belongs
-// to somebody else.
+// A process that waited and was cancelled has still asked to be woken. The wakeup that it gets
+// belongs to somebody else.
 func TestView_CancelledWaiterTakesNobodysWake(t *testing.T) {
 	ctx, d := watched(t), newViewDomain(t)
 	other := join(t, d)

@@ -2,14 +2,14 @@ package shm
 
 import "sync/atomic"
 
-// An adaptiveBackoff says whether something that costs time is worth trying, from how it went
-// lately: from the second time on that it was in vain it is left out for longer and longer, up to
-// mostRest times. Goroutines may use it at once; what they mix up costs time, no more.
+// An adaptiveBackoff says whether something that costs time is worth a try, by how the last tries
+// went: from the second one in vain on, the next tries are left out, more and more of them,
+// mostRest at most. Goroutines may use it at once; a race between them costs time and no more.
 type adaptiveBackoff struct{ vain, rest atomic.Int32 }
 
 const mostRest = 63
 
-// due reports whether it is to be tried now.
+// due reports whether to try now.
 func (h *adaptiveBackoff) due() bool { return h.rest.Load() <= 0 || h.rest.Add(-1) < 0 }
 
 // learn takes note of how a try went.
@@ -25,5 +25,5 @@ func (h *adaptiveBackoff) learn(paid bool) {
 	h.rest.Store(n / 2)
 }
 
-// backoffs are those of who waits for one thing.
+// backoffs are those of the waiters for one thing.
 type backoffs struct{ spin, nap adaptiveBackoff }

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Note [Doubt] A death is noticed by those who watch the dead one, and all of them may be stopped
-// (SIGSTOP, a debugger, a frozen control group). So a process in which somebody has waited for a
-// while doubts that whom it waits for lives, and asks everybody for the proof. It marks the dead:
-// that is all that a waiter for a lock needs. Then it reaps, which ends the waits for what else the
-// dead had. It asks after 100 ms, and then less and less often as long as nobody else begins to
-// wait: each second at last. There is no timer where nobody waits.
+// Note [Doubt] The watchers of a participant notice its death, and all of them may be stopped
+// (SIGSTOP, a debugger, a frozen control group). So a process in which a goroutine has waited for a
+// while doubts that the others live, and asks every participant for its proof of life. It marks the
+// dead: a waiter for a lock needs no more. Then it reaps, which ends the waits for what else the
+// dead had. It asks after 100 ms, and then less and less often, each second at last, as long as no
+// other goroutine begins to wait. There is no timer where nobody waits.
 
 const (
 	doubtAfter = 100 * time.Millisecond
 	doubtMost  = time.Second
 )
 
-// doubt is the timer of a process for that.
+// doubt is the timer of a process for these looks.
 type doubt struct {
 	pace  atomic.Int64 // the time between two looks, 0 while there is no timer
 	mu    sync.Mutex
@@ -27,7 +27,7 @@ type doubt struct {
 	known [maxParticipants]atomic.Uint64 // the state words of the dead for whom it had the recovery lock
 }
 
-// doubtSoon is told of everybody that parks.
+// doubtSoon is called by each goroutine that parks.
 func (d *Domain) doubtSoon() {
 	if q := &d.park.doubt; q.pace.Load() != int64(doubtAfter) && !(crashing && controlled()) {
 		q.set(doubtAfter, d.doubtNow)
@@ -58,7 +58,7 @@ func (d *Domain) doubtNow() {
 	}
 	if !d.park.waited() {
 		q.pace.Store(0)
-		if !d.park.waited() { // who parks sees the 0, or is seen here
+		if !d.park.waited() { // a goroutine that parks sees the 0, or is seen here
 			return
 		}
 	}
@@ -66,14 +66,14 @@ func (d *Domain) doubtNow() {
 	q.pace.Store(int64(pace))
 	q.timer.Reset(pace)
 	if d.unreaped() {
-		d.park.rung()
+		d.park.wakeup()
 		d.reapSoon()
 	}
 }
 
-// unreaped marks the dead, and reports whether there is one for whom this process has not had the
-// recovery lock. One for whom it has had it needs no second time: what was in the way of that rings
-// this process.
+// unreaped marks the dead, and reports whether there is one for which this process has not had the
+// recovery lock yet. The others need no second time: whatever keeps a reaper from a dead one wakes
+// this process when it ends.
 func (d *Domain) unreaped() (found bool) {
 	dead, n, err := d.findDead()
 	if n == 0 || err != nil {
@@ -85,7 +85,7 @@ func (d *Domain) unreaped() (found bool) {
 	return found
 }
 
-// reaps is told of the dead for whom this process has the recovery lock.
+// reaps notes the dead for which this process has the recovery lock.
 func (q *doubt) reaps(d *Domain, dead *deadSet) {
 	for s := range dead {
 		if dead[s] {
@@ -94,7 +94,7 @@ func (q *doubt) reaps(d *Domain, dead *deadSet) {
 	}
 }
 
-// stop ends it.
+// stop ends the looks.
 func (q *doubt) stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

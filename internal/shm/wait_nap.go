@@ -7,21 +7,21 @@ import (
 
 // Note [Naps] To wake a goroutine that is parked takes a datagram, Go's poller, a read and two
 // switches of goroutines. A goroutine that has spun in vain therefore first takes a nap: it sleeps
-// with its thread on the nap word of its participant, by futex(2), and a participant that rings it
-// wakes that thread and sends no datagram. It does so for a moment only and alone in its process,
-// so one thread is held at most, and whatever goes wrong with a wake (its sender dies or is stopped
-// before it) ends with the nap. Then it parks.
+// with its thread on the nap word of its participant, by futex(2), and a participant that wakes it
+// sends no datagram. One goroutine of a process naps at a time and for a moment only, so one thread
+// is held at most. A wake that is late, since its sender died or was stopped before it, costs the
+// rest of the nap. Then the goroutine parks.
 
-// What a nap word says. Its own process changes awake to napping, and anything to awake; others
-// napping to rung.
+// The values of a nap word. Its own process changes awake to napping, and any value to awake.
+// Other processes change napping to roused.
 const (
 	awake   = iota
 	napping // a goroutine sleeps on the word, or is about to
-	rung    // and is to do what the doorbell's goroutine does
+	roused  // the sleeper is to do what the doorbell's goroutine does
 )
 
-// napTime is how long a nap lasts at most, and so how late who naps may hear of a ring whose sender
-// died.
+// napTime is how long a nap lasts at most. So much later may a napper hear of a wake whose sender
+// died before it.
 const napTime = 500 * time.Microsecond
 
 // lieDown makes the calling goroutine the napper of the process, if there is none. It looks at its
@@ -40,13 +40,13 @@ func (d *Domain) sleep(ctx context.Context, most time.Duration) {
 		most = min(most, time.Until(end))
 	}
 	d.park.alarm.set(ctx, d.wakeUp)
-	if most > 0 && ctx.Err() == nil { // who ends it after this look finds the nap word that says so
+	if most > 0 && ctx.Err() == nil { // a context that ends after this look finds the word napping
 		d.parts[d.seat].nap.sleep(napping, most)
 	}
 }
 
-// wakeUp ends the nap of whomever, and does nothing in a closed domain, whose nap word may be
-// another participant's.
+// wakeUp ends the nap that a goroutine of this process takes, if one does. In a closed domain it
+// does nothing, since the nap word may be another participant's.
 func (d *Domain) wakeUp() {
 	if in, err := d.enter(); err == nil {
 		d.rouse(d.seat, awake)
@@ -54,8 +54,8 @@ func (d *Domain) wakeUp() {
 	}
 }
 
-// An alarm calls a function when a context ends. Its users are mostly of one context and one after
-// the other, so it stays set.
+// An alarm calls a function when a context ends. Nappers come one after the other and mostly with
+// the same context, so the alarm stays set between them.
 type alarm struct {
 	done <-chan struct{}
 	stop func() bool
@@ -78,29 +78,32 @@ func (a *alarm) cancel() {
 	}
 }
 
-// getUp ends the nap and reports whether the process was rung by it, for whichever wait queue.
+// getUp ends the nap and reports whether another process woke this one by it, for whichever wait
+// queue.
 func (d *Domain) getUp() bool {
 	w := &d.parts[d.seat].nap
 	heard := !w.CAS(napping, awake) &&
-		w.CAS(rung, awake)
+		w.CAS(roused, awake)
 	d.park.napper.Unlock()
 	if heard {
-		d.ringSelf()
+		d.wakeSelf()
 	}
 	return heard
 }
 
-// rouse ends the nap that the participant takes, if it does: its word is to say so from now on.
-func (d *Domain) rouse(seat int, say uint64) bool {
+// rouse ends the nap that a participant takes, and sets its nap word to now. It reports whether the
+// participant napped.
+func (d *Domain) rouse(seat int, now uint64) bool {
 	w := &d.parts[seat].nap
-	if w.Load() != napping || !w.CAS(napping, say) {
+	if w.Load() != napping || !w.CAS(napping, now) {
 		return false
 	}
 	w.wake()
 	return true
 }
 
-// noNaps waits for who naps, and lets nobody nap any more: the word will be another participant's.
+// noNaps ends the nap that is taken and allows no other one: the nap word will be another
+// participant's.
 func (d *Domain) noNaps() {
 	d.rouse(d.seat, awake)
 	d.park.napper.Lock()

@@ -8,29 +8,29 @@ import (
 )
 
 // A waitQueue is where this process's goroutines park for one condition on shared memory. bits is
-// the bitmap, in shared memory, in which the process asks to be rung when the condition may have
+// the bitmap, in shared memory, in which the process asks to be woken when the condition may have
 // come true.
 //
 // The rule that loses no wake: a waiter sets the process's bit and then looks at the condition once
-// more; the participant that makes it true looks at the bitmap afterwards, clears a bit and rings.
-// A ring wakes one goroutine; that one passes it on (passWakeup) when it is done, so a ring that a
-// cancelled waiter got is not lost.
+// more. The participant that makes it true looks at the bitmap afterwards, clears a bit and wakes
+// that participant. There one goroutine wakes. It passes the wakeup on (passWakeup) when it is
+// done, so a wakeup that a cancelled waiter got is not lost.
 type waitQueue struct {
 	d         *Domain
 	bits      *[ownWords]Word
 	ready     func() bool
-	*backoffs // nil: who waits here parks at once
+	*backoffs // nil: waiters park at once
 
 	waiters atomic.Int32
 	mu      localMutex
 	queue   []chan struct{}
-	napper  chan struct{} // of who naps, or did
+	napper  chan struct{} // the channel of the goroutine that naps, or did last
 
 	// woken is the seat that this process last woke for it. The next one in the table is next:
 	// those that wait take turns, so the one that has waited longest is woken.
 	woken atomic.Int32
 
-	ringing atomic.Int32 // goroutines in rung
+	waking  atomic.Int32 // goroutines that look at shared words for waiters: shut waits for them
 	rewoken atomic.Bool  // there is a timer
 	closed  atomic.Bool
 }
@@ -39,8 +39,8 @@ type waitQueue struct {
 // and then calls passWakeup.
 //
 // Invariant (docs/memory.md, "Rings, ends and other objects"): the channel is in the queue, then
-// the bit is set, then comes the look. A ring that comes before the look is seen by it, and one
-// that comes after finds the channel.
+// the bit is set, then comes the look. What became true before the look is seen by it, and a wakeup
+// after it finds the channel.
 func (l *waitQueue) wait(ctx context.Context) error {
 	c := make(chan struct{})
 	nap := l.backoffs != nil && l.nap.due() && l.d.lieDown()
@@ -114,12 +114,13 @@ func (l *waitQueue) wakeFirst() {
 	l.waiters.Add(-1)
 }
 
-// rung wakes a goroutine if the condition is true, and asks to be rung again if it is not. It keeps
-// the lock, so that no waiter returns meanwhile: only they hold the memory of the condition and of
-// the bitmap. If nobody waits here any more, the ring was meant for another process.
-func (l *waitQueue) rung() {
-	l.ringing.Add(1)
-	defer l.ringing.Add(-1)
+// wakeup wakes a goroutine if the condition is true, and asks for another wakeup if it is not. It
+// keeps the lock, so that no waiter returns meanwhile: only waiters hold the memory of the
+// condition and of the bitmap. If nobody waits here any more, the wakeup is passed on to another
+// process.
+func (l *waitQueue) wakeup() {
+	l.waking.Add(1)
+	defer l.waking.Add(-1)
 	if l.closed.Load() {
 		return
 	}
@@ -141,25 +142,25 @@ func (l *waitQueue) rung() {
 	l.wakeFirst()
 }
 
-// passWakeup passes a wake on: to another goroutine here, or to another process.
+// passWakeup passes a wakeup on: to another goroutine here, or to another process.
 func (l *waitQueue) passWakeup() {
 	if l.waiters.Load() != 0 {
-		l.rung()
+		l.wakeup()
 	} else {
 		l.passOn()
 	}
 }
 
-// Invariant (docs/memory.md, "Rings, ends and other objects"): a wake is given on as long as there
-// is something to be had. Otherwise one message of two could wait for a waiter that nobody rings.
+// Invariant (docs/memory.md, "Rings, ends and other objects"): a wakeup is passed on as long as the
+// condition is true. Otherwise one message of two could wait for a waiter that nobody wakes.
 func (l *waitQueue) passOn() {
 	if l.ready() {
 		l.rewake()
 	}
 }
 
-// pause waits for the condition, first for a moment without parking. over says that nothing can be
-// waited for any more.
+// pause waits for the condition, first for a moment without parking. over reports that there is
+// nothing to wait for any more.
 func (l *waitQueue) pause(ctx context.Context, over func() bool) error {
 	if err := context.Cause(ctx); err != nil {
 		l.passWakeup() // we may have been woken, and somebody else waits in this process
@@ -179,24 +180,24 @@ func (l *waitQueue) pause(ctx context.Context, over func() bool) error {
 	return err
 }
 
-// shut wakes everybody who waits here, and returns when no ring looks at the shared words of this
-// queue any more.
+// shut wakes all waiters, and returns when no wakeup looks at the shared words of this queue any
+// more.
 //
 // After it, the memory of the condition and of the bitmap may be another object's: so it waits for
 // every goroutine that is looking at them.
 func (l *waitQueue) shut() {
 	l.closed.Store(true)
 	l.wakeAll()
-	for l.ringing.Load() != 0 {
+	for l.waking.Load() != 0 {
 		runtime.Gosched()
 	}
 	l.leave()
 }
 
-// leave takes the process's bit back, which nobody here would answer to, unless another queue of
-// the process waits for the same thing. A ring that has come already goes to another process. After
-// the domain was closed, the bit has been taken by the reaper and the memory may be somebody
-// else's; in a lane, Close waits for us.
+// leave takes the process's bit back, since no goroutine here would answer to it, and lets other
+// queues of the process set it again. A wakeup that has come already goes to another process. After
+// the domain was closed, the reaper has taken the bit and the memory may be another object's. So it
+// runs in a lane, for which Close waits.
 func (l *waitQueue) leave() {
 	in, err := l.d.enter()
 	if err != nil {
@@ -204,7 +205,7 @@ func (l *waitQueue) leave() {
 	}
 	defer in.unlock()
 	l.bits[l.d.word].AndNot(l.d.bit)
-	l.d.park.rung()
+	l.d.park.wakeup()
 	l.d.wakeOne(l.bits, l.d.seat)
 }
 
@@ -217,8 +218,8 @@ func (l *waitQueue) wakeAll() {
 // parking is all wait queues of a process, and the doorbell that serves them.
 type parking struct {
 	bell   bell
-	napper sync.Mutex // held by who naps
-	alarm  alarm      // of who naps, or did
+	napper sync.Mutex // held by the goroutine that naps
+	alarm  alarm      // for its context, or for that of the last one
 	doubt  doubt
 	mu     sync.Mutex
 	queues []*waitQueue
@@ -246,17 +247,18 @@ next:
 	p.queues = kept
 }
 
-func (p *parking) rung() {
+// wakeup has every wait queue look at its condition.
+func (p *parking) wakeup() {
 	p.mu.Lock()
 	queues := p.queues
 	p.mu.Unlock()
 	for _, l := range queues {
-		l.rung()
+		l.wakeup()
 	}
 }
 
 // await parks in a wait queue of its own until ready or until ctx ends. The participant that makes
-// it ready rings the whole bitmap.
+// it ready wakes the whole bitmap.
 func (p *parking) await(ctx context.Context, d *Domain, bits *[ownWords]Word, ready func() bool, h *backoffs) error {
 	l := &waitQueue{d: d, bits: bits, ready: ready, backoffs: h}
 	p.add(l)
@@ -282,7 +284,7 @@ func (d *Domain) answer(b bell) {
 	defer d.done.Done()
 	seen := news{pressure: d.parts[d.seat].collected.Load()}
 	for b.Wait() == nil {
-		d.park.rung()
+		d.park.wakeup()
 		seen = d.hear(seen)
 	}
 }

@@ -2,14 +2,13 @@ package shm
 
 import "time"
 
-// rewakeTime is how long who was rung for something has before it is offered to somebody else as
-// well.
+// rewakeTime is how long a woken participant has, before another one is woken for the same thing.
 const rewakeTime = 100 * time.Millisecond
 
-// offer rings one of those who wait in other processes for what there is to be had now. The
-// participant that was rung may be stopped (SIGSTOP, a debugger, a frozen control group) and take
-// nothing: if it is still to be had after a while, and others wait, the next one is rung. There is
-// no timer where nobody waits, and one at a time where somebody does.
+// rewake wakes one of the participants that wait in other processes for the condition. The one that
+// is woken may be stopped (SIGSTOP, a debugger, a frozen control group) and take nothing. If the
+// condition is still true after a while, and others wait, the next one is woken. There is no timer
+// where nobody waits, and one at a time otherwise.
 func (l *waitQueue) rewake() {
 	if l.d == nil {
 		return // of the board: nobody waits for a name
@@ -25,12 +24,12 @@ func (l *waitQueue) rewake() {
 	}
 }
 
-// offerAgain is rung for the others. In a lane, Close of the domain waits for it, and shut for
-// those who are ringing.
+// rewakeAgain is what the timer calls. It runs in a lane, so that Close of the domain waits for it,
+// and counts in waking, so that shut does.
 func (l *waitQueue) rewakeAgain() {
 	l.rewoken.Store(false)
-	l.ringing.Add(1)
-	defer l.ringing.Add(-1)
+	l.waking.Add(1)
+	defer l.waking.Add(-1)
 	in, err := l.d.enter()
 	if err != nil {
 		return

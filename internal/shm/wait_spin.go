@@ -13,11 +13,11 @@ const (
 )
 
 // spin looks at the condition for a moment before the caller sleeps. After the first polls it goes
-// on only if it is one of fewer than CPUs-1 participants that do, so that nobody spins in the way
-// of whom it waits for. The CPUs are those of the domain's root: to count them costs more than to
-// join. Where it was in vain lately, as it always is if whom it waits for has the same CPU, it is
-// left out mostly, the first polls too; a try after that takes longer, since the other side may
-// have got used to sleeping as well.
+// on only while fewer than CPUs-1 participants spin, so that no spinner takes the CPU of the
+// participant that it waits for. The number of CPUs is that of the domain's root: counting them
+// costs more than joining. Where a spin was in vain lately, as it always is if both sides share a
+// CPU, most spins are left out, with their first polls. The next try takes longer, since the other
+// side may sleep by now as well.
 func (d *Domain) spin(h *adaptiveBackoff, ready func() bool) bool {
 	if crashing && controlled() || !h.due() {
 		return false

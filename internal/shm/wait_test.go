@@ -154,7 +154,7 @@ func TestWait_OfMoreGoroutinesThanLanes(t *testing.T) {
 	})
 }
 
-// A waiter for a message need not be a receiver: it is rung when the last one goes, has nothing to
+// A waiter for a message need not be a receiver: it is woken when the last one goes, has nothing to
 // do with that, and waits on.
 func TestWait_WakesOnceForAnEndThatIsNotItsOwn(t *testing.T) {
 	d := newDomain(t, 8<<20)

@@ -24,8 +24,8 @@ func (d *Domain) wakeOne(bitmap *[ownWords]Word, last int) (seat int, woken bool
 	return d.wakeNext(bitmap, last)
 }
 
-// Only the participant whose CAS clears a bit rings for it: so one message wakes one waiter, and a
-// bit that stands means that nobody has rung.
+// Only the participant whose CAS clears a bit wakes for it: so one message wakes one waiter, and a
+// bit that stands means that nobody has woken its participant yet.
 func (d *Domain) wakeNext(bitmap *[ownWords]Word, last int) (seat int, woken bool) {
 	for i := range ownWords + 1 { // the word of last twice: its upper part first, and all of it at the end
 		at := (last/64 + i) % ownWords
@@ -49,8 +49,8 @@ func (d *Domain) wakeNext(bitmap *[ownWords]Word, last int) (seat int, woken boo
 	return last, false
 }
 
-// ringBits rings every participant of the bitmap, and clears it. It does so once: a process that is
-// rung for something else than it waits for, as this one may be, sets its bit again, and looks at
+// wakeBits wakes every participant of the bitmap, and clears it. It does so once: a process that is
+// woken for something else than it waits for, as this one may be, sets its bit again, and looks at
 // the condition after that.
 //
 // Each word is taken whole by one CAS, so a bit that comes later is not lost: it stands for the
@@ -68,30 +68,31 @@ func (d *Domain) wakeBits(bitmap *[ownWords]Word) {
 	}
 }
 
-// ringAll rings every other participant, by its doorbell: the goroutine that answers it hears the
+// wakeAll wakes every other participant by its doorbell: the goroutine that answers it hears the
 // news, and a napper does not.
 func (d *Domain) wakeAll() {
 	for s := range d.parts {
 		if s != d.seat && !d.parts[s].state.Load().is(participantFree) {
-			d.ringBell(s)
+			d.wakeBell(s)
 		}
 	}
 }
 
-func (d *Domain) ringBell(s int) { d.store.ring(s, d.parts[s].bell.Load()) }
+// wakeBell sends the datagram.
+func (d *Domain) wakeBell(s int) { d.store.wakeBell(s, d.parts[s].bell.Load()) }
 
 // wakeSeat has the participant look at all that its goroutines wait for.
 func (d *Domain) wakeSeat(s int) {
 	switch {
 	case s == d.seat:
-		d.ringSelf()
-	case !d.rouse(s, rung):
-		d.ringBell(s)
+		d.wakeSelf()
+	case !d.rouse(s, roused):
+		d.wakeBell(s)
 	}
 }
 
-func (d *Domain) ringSelf() {
-	d.park.rung()
+func (d *Domain) wakeSelf() {
+	d.park.wakeup()
 	if d.unfinished.Load() {
 		spawn(func() { d.Reap() }) // what it waited for may have been one of our own lanes
 	}

@@ -6,7 +6,7 @@ import "fmt"
 // resets, a seat is used again. A member that is gone breaks the barrier. What must hold: a turn
 // ends well or badly for all who came in it, well for as many as there are parties, and after its
 // action; a party that comes after a death that nobody has reset does not pass; and nobody waits
-// where a member is gone. Waits are steps that are not enabled; rings are the matter of the wake
+// where a member is gone. Waits are steps that are not enabled; wakeups are the matter of the wake
 // model.
 
 type barPC uint8
@@ -22,7 +22,7 @@ const (
 	brAwait
 	brWoken
 	brBreak
-	brOutcome
+	brEnded
 	brAct
 	brEndLoad
 	brEndJudge
@@ -91,13 +91,13 @@ type Barrier struct {
 
 // The mutations of the barrier model.
 const (
-	BarrierDeaf = "who waits does not see that a member is gone"
-	JoinForgets = "who comes into the seat of a dead member does not break the barrier first"
+	BarrierDeaf = "a waiter does not see that a member is gone"
+	JoinForgets = "a participant that comes into the seat of a dead member does not break the barrier first"
 	AbortOnce   = "who breaks the barrier gives up when the turn ends meanwhile"
-	NoHistory   = "who wakes late takes every turn that is over for one that ended well"
+	NoHistory   = "a waiter that wakes late takes every turn that is over for one that ended well"
 	EndBlind    = "the last one to come ends the turn without looking for deaths"
-	FailQuiet   = "who fails because a member is gone leaves the turn to end well"
-	Overrun     = "who comes when all are there does not wait for the end of the turn"
+	FailQuiet   = "a waiter that fails because a member is gone leaves the turn to end well"
+	Overrun     = "a participant that comes when all are there does not wait for the end of the turn"
 	ResetInTurn = "a reset does not begin a new turn"
 	ActLate     = "the action comes after the end of the turn"
 )
@@ -175,7 +175,7 @@ func (c Barrier) step(s *barState, i int) bool {
 			s.shares[i].count = 0 // it leaves in order
 			p.pc, p.doomed = brDone, false
 		}
-	case brAwait, brWoken, brBreak, brOutcome:
+	case brAwait, brWoken, brBreak, brEnded:
 		return c.wait(s, p)
 	case brAct, brEndLoad, brEndJudge, brEnd:
 		c.end(s, p)
@@ -237,18 +237,18 @@ func (c Barrier) wait(s *barState, p *barUser) bool {
 	case brWoken:
 		switch {
 		case s.word.turn != p.turn:
-			p.pc = brOutcome
+			p.pc = brEnded
 		case c.Bug == FailQuiet && !p.ended:
 			p.pc, p.then = brBreakIfDead, brFail
 		default:
 			p.pc = brBreak
 		}
 	case brBreak:
-		if p.pc = brOutcome; s.word.turn == p.turn {
+		if p.pc = brEnded; s.word.turn == p.turn {
 			s.word.broken = true
 			p.pc, p.then = brBreakIfDead, brFail
 		}
-	case brOutcome:
+	case brEnded:
 		ago := s.word.turn - p.turn
 		if s.word.resets>>(ago-1)&1 != 0 && c.Bug != NoHistory {
 			p.pc = brFail

@@ -5,7 +5,7 @@ import "fmt"
 // The cond model: one participant adds things under a lock and notifies for each, still under it;
 // up to three take one each, and wait while there is none. What must hold: when nothing moves any
 // more, nobody that lives waits while there is something. Waits are steps that are not enabled;
-// that who may go on is rung is the matter of the mutex and wake models.
+// the mutex and wake models show that the one that may go on is woken.
 
 type condPC uint8
 
@@ -64,14 +64,14 @@ type Cond struct {
 
 // The mutations of the cond model.
 const (
-	CondDeaf      = "who waits does not see that another one who waited is gone"
-	CondNoHolder  = "who waits does not see that the holder of the lock is gone"
-	UnshareEarly  = "who was notified gives up its share before it has the lock"
+	CondDeaf      = "a waiter does not see that another one who waited is gone"
+	CondNoHolder  = "a waiter does not see that the holder of the lock is gone"
+	UnshareEarly  = "a notified waiter gives up its share before it has the lock"
 	ForgetFirst   = "the share of the dead is cleared before everybody is served"
-	NoForgo       = "who gives up leaves its ticket to be served"
+	NoForgo       = "a waiter that gives up leaves its ticket to be served"
 	ArriveLate    = "a ticket is taken after the lock was given back"
-	RepairQuiet   = "who takes the lock of a dead one does not notify all before it says that all is well"
-	NotifyBlindly = "who notifies serves the dead like the living, and does not look for them"
+	RepairQuiet   = "the next holder of a dead one's lock does not notify all before it says that all is well"
+	NotifyBlindly = "a notifier serves the dead like the living, and does not look for them"
 )
 
 // Model returns the transition system of c.

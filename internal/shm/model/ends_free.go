@@ -183,7 +183,7 @@ func (c Ends) get(s *endState, i int, f *frame) bool {
 // wait is for an xo. A worker just waits. A reaper, which waits in a finaliser of step 7, makes a
 // pass when somebody has died since.
 func (c Ends) wait(s *endState, i int) bool {
-	if i < workers || c.Bug == NoNestedPass || s.unreaped() == s.r.pub && !s.rung() {
+	if i < workers || c.Bug == NoNestedPass || s.unreaped() == s.r.pub && !s.woken() {
 		return false
 	}
 	s.outer, s.nested = s.r, true
@@ -192,7 +192,7 @@ func (c Ends) wait(s *endState, i int) bool {
 	return true
 }
 
-func (s *endState) rung() bool {
+func (s *endState) woken() bool {
 	for b := range endBlocks {
 		if s.r.waits>>b&1 == 1 && s.w[b].kind == nobody {
 			return true

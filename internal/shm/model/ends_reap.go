@@ -37,7 +37,7 @@ func (c Ends) reap(s *endState, i int) bool {
 			c.passed(s, i)
 		}
 	case eReapWait:
-		if s.unreaped() == r.set && !s.rung() {
+		if s.unreaped() == r.set && !s.woken() {
 			return false
 		}
 		*r = recovery{set: s.unreaped()}

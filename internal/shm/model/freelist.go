@@ -82,7 +82,7 @@ const (
 	LinkStore  = "a push stores next without comparing the mark"
 	OwnMark    = "a push that has lost the head takes its own mark for another's"
 	NoLostFlag = "the reaper does not declare the hints lost"
-	PunchQuiet = "who has punched a block does not list it"
+	PunchQuiet = "a participant that has punched a block does not list it"
 )
 
 // Model returns the transition system of c: all blocks are free and listed.

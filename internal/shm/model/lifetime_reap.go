@@ -54,7 +54,7 @@ func (c Lifetime) reap(s *lifeState, i int) bool {
 			}
 		}
 	case reapWait: // for a living lane to clear its xo, then a new pass
-		return c.rung(s, i)
+		return c.woken(s, i)
 	case reapBits0: // step 7
 		s.own[r.k][0] &^= r.set
 		p.pc = reapBits1
@@ -165,8 +165,9 @@ func (c Lifetime) reapSlot(s *lifeState, i int) bool {
 	return true
 }
 
-// rung begins a new pass when one of the words waited for is clear, or when somebody else has died.
-func (c Lifetime) rung(s *lifeState, i int) bool {
+// woken begins a new pass when one of the words waited for is clear, or when somebody else has
+// died.
+func (c Lifetime) woken(s *lifeState, i int) bool {
 	ring := s.unreaped() != s.r.set && c.Bug != DeafReaper
 	for b := range blocks {
 		ring = ring || s.r.waits>>b&1 == 1 && s.w[b].kind == nobody

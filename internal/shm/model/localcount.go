@@ -56,7 +56,7 @@ const (
 	CountLate     = "get raises the count after t-1"
 	UnlockEarly   = "the lock is let go between count and bit"
 	ClearAny      = "a drop clears the bit whatever count it leaves"
-	LastQuiet     = "who drops the last reference does not try to free"
+	LastQuiet     = "a participant that drops the last reference does not try to free"
 	OwnUnread     = "try-free does not read own under its stamp"
 )
 

@@ -4,7 +4,7 @@ import "fmt"
 
 // The mutex model: participants take a lock whose word names its holder, change what it guards in
 // two steps, and give it back. A seat may be used again. The reaper touches no lock: it marks the
-// dead, takes their bits from the bitmap and rings everybody. What must hold: one at a time; nobody
+// dead, takes their bits from the bitmap and wakes everybody. What must hold: one at a time; nobody
 // finds things half done and is not told; nothing is lost for who waits.
 
 type mutexPC uint8
@@ -29,7 +29,7 @@ type locker struct {
 	pc     mutexPC
 	left   uint8 // locks still to take
 	told   bool
-	rung   bool
+	woken  bool
 	chosen uint8
 	was    lockWord // whose lock it took over
 }
@@ -65,15 +65,15 @@ type Mutex struct {
 const (
 	SeatOnly       = "the lock names a seat and not who was in it"
 	TakeFromLiving = "a lock is taken from a holder that is only suspected"
-	NotTold        = "who takes the lock of a dead one is not told"
+	NotTold        = "the next holder of a dead one's lock is not told"
 	UnlockForgets  = "an unlock without a mark frees the lock of a dead one"
-	WithdrawFrees  = "who gives the lock of a dead one back untouched frees it"
+	WithdrawFrees  = "a participant that gives the lock of a dead one back untouched frees it"
 	LockNoLook     = "a waiter does not look at the lock again after it set its bit"
-	UnlockQuiet    = "an unlock does not ring"
-	LockNoPassOn   = "who is rung and does not wait does not pass the ring on"
+	UnlockQuiet    = "an unlock wakes nobody"
+	LockNoPassOn   = "a participant that is woken and does not wait does not pass the wakeup on"
 	DeadBitsStay   = "the reaper leaves the bits of the dead"
-	LockReaperMute = "the reaper does not ring"
-	RingThenBits   = "the reaper rings before it takes the bits of the dead"
+	LockReaperMute = "the reaper wakes nobody"
+	WakeThenBits   = "the reaper wakes before it takes the bits of the dead"
 )
 
 // Model returns the transition system of c.
@@ -98,7 +98,7 @@ func (c Mutex) steps(s mutexState, emit func(mutexState)) {
 				emit(n)
 			}
 		}
-		if p.lives() && p.rung && p.pc != mAgain && p.pc != mParked { // nobody of it is in the queue
+		if p.lives() && p.woken && p.pc != mAgain && p.pc != mParked { // nobody of it is in the queue
 			c.answer(s, i, emit)
 		}
 	}
@@ -157,10 +157,10 @@ func (c Mutex) step(s *mutexState, i int) bool {
 			p.pc = mTry
 		}
 	case mParked:
-		if !p.rung {
+		if !p.woken {
 			return false
 		}
-		p.rung, p.pc = false, mTry
+		p.woken, p.pc = false, mTry
 	case mFirst:
 		s.half, p.pc = true, mSecond
 	case mSecond:
@@ -183,7 +183,7 @@ func (c Mutex) step(s *mutexState, i int) bool {
 		}
 	case mRing:
 		n := &s.p[p.chosen-1]
-		n.rung = n.rung || n.lives()
+		n.woken = n.woken || n.lives()
 		if p.chosen, p.pc = 0, mTry; s.word.lost {
 			p.pc = mPick // all of them
 		}
@@ -230,10 +230,10 @@ func (c Mutex) pick(s mutexState, i int, emit func(mutexState)) {
 	}
 }
 
-// answer is a ring for who does not wait any more: it goes to another one if there is something to
-// be had.
+// answer is a wakeup for a participant that does not wait any more: it goes to another one if there
+// is something to be had.
 func (c Mutex) answer(s mutexState, i int, emit func(mutexState)) {
-	s.p[i].rung = false
+	s.p[i].woken = false
 	if !c.free(&s) || s.bits == 0 || c.Bug == LockNoPassOn {
 		emit(s)
 		return
@@ -241,13 +241,13 @@ func (c Mutex) answer(s mutexState, i int, emit func(mutexState)) {
 	for w := range lockers {
 		if n := s; s.bits>>w&1 == 1 {
 			n.bits &^= 1 << w
-			n.p[w].rung = n.p[w].rung || n.p[w].lives()
+			n.p[w].woken = n.p[w].woken || n.p[w].lives()
 			emit(n)
 		}
 	}
 }
 
-// reap marks the dead, takes their bits, rings everybody and frees their seats.
+// reap marks the dead, takes their bits, wakes everybody and frees their seats.
 func (c Mutex) reap(s mutexState, emit func(mutexState)) {
 	if withLife(s.p[:], killed)|withLife(s.p[:], marked) == 0 {
 		return
@@ -260,11 +260,11 @@ func (c Mutex) reap(s mutexState, emit func(mutexState)) {
 		},
 		func() {
 			for i := range s.p {
-				s.p[i].rung = s.p[i].rung || s.p[i].lives() && c.Bug != LockReaperMute
+				s.p[i].woken = s.p[i].woken || s.p[i].lives() && c.Bug != LockReaperMute
 			}
 		},
 	}
-	if c.Bug == RingThenBits {
+	if c.Bug == WakeThenBits {
 		order[0], order[1] = order[1], order[0]
 	}
 	switch s.reaper {

@@ -18,9 +18,9 @@ const (
 	parker
 	answerer
 	alarmer
-	napRingers // two: of queue 0 and of queue 1
-	napActors  = napRingers + 2
-	queues     = 2
+	napWakers // two: of queue 0 and of queue 1
+	napActors = napWakers + 2
+	queues    = 2
 )
 
 type napPC uint8
@@ -91,9 +91,9 @@ type Nap struct {
 const (
 	NapNoLook  = "a napper does not look after it lay down"
 	NapLate    = "a napper lies down after it looked"
-	NapBlind   = "a ringer that sees a nap wakes without a CAS"
-	NapDeaf    = "a napper that wakes up forgets that it was rung"
-	NapOwnOnly = "a napper that was rung answers for its own queue only"
+	NapBlind   = "a waker that sees a nap wakes without a CAS"
+	NapDeaf    = "a napper that wakes up forgets that it was woken"
+	NapOwnOnly = "a napper that was woken answers for its own queue only"
 	NapNoReset = "a napper leaves the word as it was"
 	NapHeir    = "a new participant does not clear the word of a dead one"
 	NapNoRouse = "a wake inside the process does not end the nap"
@@ -106,7 +106,7 @@ func (c Nap) Model() Model[napState] {
 	var s napState
 	s.begin()
 	for i := range queues {
-		s.a[napRingers+i] = napActor{pc: rPublish, left: uint8(c.Messages[i])}
+		s.a[napWakers+i] = napActor{pc: rPublish, left: uint8(c.Messages[i])}
 	}
 	return Model[napState]{Init: s, Steps: c.steps, Events: c.events,
 		Check: func(*napState) error { return nil }, Done: c.done}
@@ -127,7 +127,7 @@ func (c Nap) steps(s napState, emit func(napState)) {
 		c.wakeUp(s, emit)
 	}
 	for i := range s.a {
-		if n := s; (i >= napRingers || s.process == alive) && c.step(&n, i) {
+		if n := s; (i >= napWakers || s.process == alive) && c.step(&n, i) {
 			emit(n)
 		}
 	}
@@ -148,7 +148,7 @@ func (c Nap) events(s napState, emit func(napState)) {
 		n.process = killed
 		emit(n)
 	}
-	for i := napRingers; i < napActors; i++ {
+	for i := napWakers; i < napActors; i++ {
 		if n := s; s.a[i].pc != nEnd {
 			n.a[i] = napActor{pc: nEnd}
 			n.owed++
@@ -165,7 +165,7 @@ func (c Nap) wakeUp(s napState, emit func(napState)) {
 }
 
 // recover: the reaper takes a dead participant's bits, its doorbell is gone, and another process
-// takes the seat; or it rings everybody.
+// takes the seat; or it wakes everybody.
 func (c Nap) recover(s *napState) bool {
 	switch {
 	case s.process == killed:
@@ -189,7 +189,7 @@ func (c Nap) step(s *napState, i int) bool {
 	p := &s.a[i]
 	switch {
 	case p.pc >= rPublish:
-		return c.ring(s, p, i-napRingers)
+		return c.wake(s, p, i-napWakers)
 	case p.pc >= eWait:
 		return c.alarm(s, p)
 	case p.pc >= aWait:
@@ -300,7 +300,7 @@ func (c Nap) wait(s *napState, p *napActor, i int) bool {
 
 func (p *napActor) goBack() { p.pc, p.back, p.queue = p.back, 0, 0 }
 
-// answer looks at one queue after the other, as everybody does to whom a ring came.
+// answer looks at one queue after the other, as every woken participant does.
 func (c Nap) answer(s *napState, p *napActor) bool {
 	next := func() {
 		p.queue++
@@ -366,8 +366,8 @@ func (c Nap) alarm(s *napState, p *napActor) bool {
 	return true
 }
 
-// ring is a publisher of another participant.
-func (c Nap) ring(s *napState, p *napActor, queue int) bool {
+// wake is a publisher of another participant.
+func (c Nap) wake(s *napState, p *napActor, queue int) bool {
 	switch p.pc {
 	case rPublish:
 		if p.left == 0 {

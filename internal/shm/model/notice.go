@@ -60,7 +60,7 @@ type member struct {
 	pc      noticePC
 	watch   [watched]uint8 // seat + 1, 0 nobody
 	n       uint8          // of them, in a walk
-	rung    bool
+	woken   bool
 	stopped bool
 	other   [watched]bool // what it watches is another process, which has got the number of the dead
 	seen    uint8         // the death epoch when the run began
@@ -93,22 +93,22 @@ type Notice struct {
 
 // The mutations of the notice model.
 const (
-	NoDeathEpochCheck = "who lets go of the recovery lock does not look at the death epoch again"
+	NoDeathEpochCheck = "a reaper that lets go of the recovery lock does not look at the death epoch again"
 	DeathEpochLate    = "the death epoch is raised only by who gets the lock"
 	NoWalk            = "a watcher looks only at the seats right after its own"
 	JoinLocked        = "a joiner holds the recovery lock before anybody watches it"
-	LeaveUntold       = "who leaves frees its seat before it has told those who left deaths to it"
-	LeaveHolding      = "who leaves tells the others before it lets go of the recovery lock"
-	RingOne           = "who joins or leaves rings only the seat before"
-	RingLate          = "a joiner becomes LIVE before it rings"
-	LeaveQuiet        = "who has left does not ring"
+	LeaveUntold       = "a participant that leaves frees its seat before it has told those that left deaths to it"
+	LeaveHolding      = "a participant that leaves tells the others before it lets go of the recovery lock"
+	WakeOne           = "a participant that joins or leaves wakes only the seat before"
+	WakeLate          = "a joiner becomes LIVE before it wakes the others"
+	LeaveQuiet        = "a participant that has left wakes nobody"
 	NoSteal           = "the recovery lock is not taken from a dead holder"
 	StealLiving       = "the recovery lock is taken from a living holder"
-	StopAtDead        = "who finds a dead seat and does not get the lock watches nobody"
+	StopAtDead        = "a watcher that finds a dead seat and does not get the lock watches nobody"
 	JoiningHidden     = "a seat in JOINING is not watched"
 	WatchOne          = "each watches only the next one"
-	DoubtLess         = "who waits does not ask whether whom it waits for lives"
-	DoubtOnce         = "who doubts leaves the dead to a holder of the recovery lock for good"
+	DoubtLess         = "a waiter does not ask for the proof that the others live"
+	DoubtOnce         = "a doubting waiter leaves the dead to a holder of the recovery lock for good"
 	NumberTrusted     = "a watcher does not ask for the proof of life after it has opened the pidfd"
 )
 
@@ -213,8 +213,8 @@ func (c Notice) step(s *noticeState, i int) bool {
 		switch {
 		case s.fired(i):
 			p.link()
-		case p.rung:
-			p.rung = false
+		case p.woken:
+			p.woken = false
 			p.link()
 		case c.doubts(s, i):
 			p.pc = nDeathEpoch
@@ -337,11 +337,11 @@ func (p *member) walk() {
 	}
 }
 
-// ring rings all the others.
-func (c Notice) ring(s *noticeState, i int) {
+// wake wakes all the others.
+func (c Notice) wake(s *noticeState, i int) {
 	for k := range s.p {
-		if c.Bug != RingOne || (k+1)%members == i {
-			s.p[k].rung = s.p[k].rung || k != i && s.table[k] != vacant && s.p[k].fate == running
+		if c.Bug != WakeOne || (k+1)%members == i {
+			s.p[k].woken = s.p[k].woken || k != i && s.table[k] != vacant && s.p[k].fate == running
 		}
 	}
 }
@@ -362,18 +362,18 @@ func (c Notice) door(s *noticeState, i int) bool {
 		}
 	case nJoining:
 		s.table[i] = joining
-		if p.pc = nJoinRing; c.Bug == RingLate {
+		if p.pc = nJoinRing; c.Bug == WakeLate {
 			p.pc = nJoinLive
 		}
 	case nJoinRing:
-		c.ring(s, i)
+		c.wake(s, i)
 		p.pc = nJoinLive
 		if s.table[i] == live {
 			p.pc = nJoinUnlock
 		}
 	case nJoinLive:
 		s.table[i] = live
-		if p.pc = nJoinUnlock; c.Bug == RingLate {
+		if p.pc = nJoinUnlock; c.Bug == WakeLate {
 			p.pc = nJoinRing
 		}
 	case nJoinUnlock:
@@ -391,7 +391,7 @@ func (c Notice) door(s *noticeState, i int) bool {
 			p.pc = nLeaveFree
 		}
 	case nLeaveTell:
-		c.ring(s, i)
+		c.wake(s, i)
 		if p.pc = nLeaveFree; c.Bug == LeaveHolding {
 			p.pc = nLeaveUnlock
 		}
@@ -401,7 +401,7 @@ func (c Notice) door(s *noticeState, i int) bool {
 			*p = member{fate: away}
 		}
 	case nLeaveRing:
-		c.ring(s, i)
+		c.wake(s, i)
 		*p = member{fate: away}
 	}
 	return true

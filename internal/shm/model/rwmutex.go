@@ -6,7 +6,7 @@ import "fmt"
 // has a share; readers add to their share and then look at the lock. What the lock guards is
 // changed in two steps. What must hold: no reader beside a writer, nobody reads what is half done,
 // a writer that finds it so was told, and nobody waits for the dead, nor for ever. Waits are steps
-// that are not enabled; rings are the matter of the mutex and wake models.
+// that are not enabled; wakeups are the matter of the mutex and wake models.
 
 type rwPC uint8
 

@@ -65,12 +65,12 @@ type Semaphore struct {
 
 // The mutations of the semaphore model.
 const (
-	NoRedo       = "who takes the lock of a dead one does not write the share again"
+	NoRedo       = "the next holder of a dead one's lock does not write the share again"
 	ShareFirst   = "the share is written before the state"
 	BlindSettle  = "the permits of the dead come back before their share is named"
 	NoSettle     = "the permits of the dead do not come back"
-	ForgetShare  = "who comes into the seat of a dead one overwrites its share"
-	NoOrphan     = "who waits does not see that one died in the middle of taking the last permit"
+	ForgetShare  = "a participant that comes into the seat of a dead one overwrites its share"
+	NoOrphan     = "a waiter does not see that one died in the middle of taking the last permit"
 	SettleLiving = "the permits of who is only suspected come back"
 )
 

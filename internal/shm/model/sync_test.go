@@ -15,7 +15,7 @@ func TestMutexMutations(t *testing.T) {
 	for _, bug := range []string{
 		model.SeatOnly, model.TakeFromLiving, model.NotTold, model.UnlockForgets, model.WithdrawFrees,
 		model.LockNoLook, model.UnlockQuiet,
-		model.LockNoPassOn, model.DeadBitsStay, model.LockReaperMute, model.RingThenBits,
+		model.LockNoPassOn, model.DeadBitsStay, model.LockReaperMute, model.WakeThenBits,
 	} {
 		t.Run(bug, func(t *testing.T) {
 			fails(t, model.Explore(model.Mutex{Locks: 2, Kills: 2, Rejoins: rejoins(bug), Bug: bug}.Model(), limit))

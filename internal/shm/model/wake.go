@@ -23,7 +23,7 @@ const (
 	wStart wakePC = iota
 	wPick         // somebody to wake
 	wRing
-	wOffer // again, as long as there is something to be had
+	wRewake // again, as long as there is something to be had
 	wTry
 	wBit // and into the queue of the process, which is the step before
 	wAgain
@@ -31,7 +31,7 @@ const (
 	wLeave
 	wPassOn
 	wEnd
-	bIdle // who answers the doorbell
+	bIdle // the goroutine that answers the doorbell
 	bWaiters
 	bLook
 	bBit
@@ -41,11 +41,11 @@ const (
 	wReapRing
 )
 
-// A ringer is anybody who rings participants: a publisher, a waiter that passes on, who answers a
+// A waker wakes participants: a publisher, a waiter that passes on, the goroutine that answers a
 // doorbell.
-type ringer struct {
+type waker struct {
 	pc     wakePC
-	back   wakePC // after the ring
+	back   wakePC // after the wakeup
 	chosen uint8
 	left   uint8 // messages that a publisher has still to publish
 	queued bool
@@ -56,16 +56,16 @@ type ringer struct {
 type home struct {
 	process
 	stopped bool
-	rung    bool
+	woken   bool
 }
 
 type wakeState struct {
 	messages uint8
 	bits     uint8 // by participant
-	pubs     [publishers]ringer
+	pubs     [publishers]waker
 	writers  [publishers]process
-	w        [waiters]ringer
-	bell     [homes]ringer
+	w        [waiters]waker
+	bell     [homes]waker
 	homes    [homes]home
 	reaper   wakePC
 	set      uint8 // the dead: homes, then publishers
@@ -86,20 +86,20 @@ const (
 	NoLook         = "a waiter does not look at the ring again after it set its bit"
 	NoPassOn       = "a waiter that gives up does not pass on"
 	NoPassOnFound  = "a waiter that has waited and has a message does not pass on"
-	NoPassOnIdle   = "a participant that is rung where nobody waits does not pass on"
-	NoBitAgain     = "a participant that is rung for nothing does not ask to be rung again"
-	NoReaperRing   = "the reaper does not ring"
-	RingFirst      = "the reaper rings before it clears the bits of the dead"
-	FreeBeforeRing = "the reaper frees the seat before it rings, and is killed in between"
+	NoPassOnIdle   = "a participant that is woken where nobody waits does not pass on"
+	NoBitAgain     = "a participant that is woken for nothing does not ask to be woken again"
+	NoReaperWake   = "the reaper wakes nobody"
+	WakeFirst      = "the reaper wakes before it clears the bits of the dead"
+	FreeBeforeWake = "the reaper frees the seat before it wakes them, and is killed in between"
 	BitFirst       = "a publisher chooses a waiter before the message is there"
-	NoOffer        = "who has rung somebody does not look again whether it was of use"
+	NoRewake       = "a participant that has woken another one does not look again whether it was of use"
 )
 
 // Model returns the transition system of c.
 func (c Wake) Model() Model[wakeState] {
 	var s wakeState
 	for i := range s.pubs {
-		s.pubs[i] = ringer{pc: wStart, left: uint8(c.Messages[i])}
+		s.pubs[i] = waker{pc: wStart, left: uint8(c.Messages[i])}
 	}
 	for i := range s.w {
 		s.w[i].pc = wTry
@@ -115,7 +115,7 @@ func (s *wakeState) runs(home int) bool { return s.homes[home].lives() && !s.hom
 
 func (c Wake) steps(s wakeState, emit func(wakeState)) {
 	c.reap(s, emit)
-	step := func(n *wakeState, r *ringer, moved bool) {
+	step := func(n *wakeState, r *waker, moved bool) {
 		switch {
 		case r.pc == wPick:
 			c.pick(n, r, emit)
@@ -150,7 +150,7 @@ func (c Wake) events(s wakeState, emit func(wakeState)) {
 		}
 	}
 	for i := range s.homes {
-		if n := s; s.runs(i) && int(s.stops) < c.Stops && !s.rings(i) {
+		if n := s; s.runs(i) && int(s.stops) < c.Stops && !s.wakes(i) {
 			n.homes[i].stopped = true
 			n.stops++
 			emit(n)
@@ -169,25 +169,25 @@ func (c Wake) events(s wakeState, emit func(wakeState)) {
 			n.homes[i] = home{process: process{killed}}
 			for k, h := range homeOf {
 				if int(h) == i {
-					n.w[k] = ringer{pc: wEnd}
+					n.w[k] = waker{pc: wEnd}
 				}
 			}
-			n.bell[i] = ringer{pc: bIdle}
+			n.bell[i] = waker{pc: bIdle}
 			emit(n)
 		}
 	}
 	for i := range s.pubs {
 		// Before and after it has nothing that could be lost.
 		if n := s; s.writers[i].lives() && s.pubs[i].pc != wStart {
-			n.writers[i].life, n.pubs[i] = killed, ringer{}
+			n.writers[i].life, n.pubs[i] = killed, waker{}
 			emit(n)
 		}
 	}
 }
 
-// rings reports whether somebody of the participant is between the two steps of a ring. Who is
-// stopped there keeps the ring.
-func (s *wakeState) rings(home int) bool {
+// wakes reports whether a waker of the participant is between the two steps of a wakeup. One that
+// is stopped there keeps the wakeup.
+func (s *wakeState) wakes(home int) bool {
 	for i := range s.w {
 		if int(homeOf[i]) == home && s.w[i].pc == wRing {
 			return true
@@ -201,9 +201,9 @@ func (s *wakeState) rings(home int) bool {
 func (s *wakeState) locked(home uint8) bool { pc := s.bell[home].pc; return pc == bBit || pc == bAgain }
 
 // pick clears the bit of any participant, or goes on if there is none.
-func (c Wake) pick(s *wakeState, r *ringer, emit func(wakeState)) {
+func (c Wake) pick(s *wakeState, r *waker, emit func(wakeState)) {
 	if s.bits == 0 {
-		c.rang(s, r)
+		c.afterWake(s, r)
 		emit(*s)
 		return
 	}
@@ -218,33 +218,33 @@ func (c Wake) pick(s *wakeState, r *ringer, emit func(wakeState)) {
 	}
 }
 
-// ring is the second step of it.
-func (c Wake) ring(s *wakeState, r *ringer) {
+// wake is the second step of it.
+func (c Wake) wake(s *wakeState, r *waker) {
 	if h := &s.homes[r.chosen]; h.lives() {
-		h.rung = true
+		h.woken = true
 	}
-	r.chosen, r.pc = 0, wOffer
-	if c.Stops == 0 && c.Bug != BitFirst || c.Bug == NoOffer { // all else must do without it
-		c.rang(s, r)
+	r.chosen, r.pc = 0, wRewake
+	if c.Stops == 0 && c.Bug != BitFirst || c.Bug == NoRewake { // all else must do without it
+		c.afterWake(s, r)
 	}
 }
 
-// offer rings the next one if there is still something to be had.
-func (c Wake) offer(s *wakeState, r *ringer) {
+// rewake wakes the next one if there is still something to be had.
+func (c Wake) rewake(s *wakeState, r *waker) {
 	if r.pc = wPick; s.messages == 0 || s.bits == 0 {
-		c.rang(s, r)
+		c.afterWake(s, r)
 	}
 }
 
-// rang goes on after it.
-func (c Wake) rang(s *wakeState, r *ringer) {
+// afterWake goes on after it.
+func (c Wake) afterWake(s *wakeState, r *waker) {
 	if r.pc, r.back = r.back, 0; r.pc == wStart && c.Bug == BitFirst {
 		s.messages++
 	}
 }
 
 // publish is a publisher.
-func (c Wake) publish(s *wakeState, r *ringer) bool {
+func (c Wake) publish(s *wakeState, r *waker) bool {
 	switch r.pc {
 	case wStart:
 		if r.left == 0 {
@@ -256,9 +256,9 @@ func (c Wake) publish(s *wakeState, r *ringer) bool {
 		}
 		r.pc, r.back = wPick, wStart
 	case wRing:
-		c.ring(s, r)
-	case wOffer:
-		c.offer(s, r)
+		c.wake(s, r)
+	case wRewake:
+		c.rewake(s, r)
 	}
 	return true
 }
@@ -309,14 +309,14 @@ func (c Wake) wait(s *wakeState, i int) bool {
 		}
 	case wPassOn: // to another goroutine here, or to another participant
 		if p.pc = wEnd; s.waiting(homeOf[i]) {
-			s.homes[homeOf[i]].rung = true
+			s.homes[homeOf[i]].woken = true
 		} else if s.messages > 0 {
 			p.pc, p.back = wPick, wEnd
 		}
 	case wRing:
-		c.ring(s, p)
-	case wOffer:
-		c.offer(s, p)
+		c.wake(s, p)
+	case wRewake:
+		c.rewake(s, p)
 	default:
 		return false
 	}
@@ -347,10 +347,10 @@ func (c Wake) answer(s *wakeState, i int) bool {
 	b, h := &s.bell[i], uint8(i)
 	switch b.pc {
 	case bIdle:
-		if !s.homes[i].rung {
+		if !s.homes[i].woken {
 			return false
 		}
-		s.homes[i].rung = false
+		s.homes[i].woken = false
 		b.pc = bWaiters
 	case bWaiters: // without the lock of the queue
 		if b.pc = bLook; !s.waiting(h) {
@@ -378,9 +378,9 @@ func (c Wake) answer(s *wakeState, i int) bool {
 			b.pc, b.back = wPick, bIdle
 		}
 	case wRing:
-		c.ring(s, b)
-	case wOffer:
-		c.offer(s, b)
+		c.wake(s, b)
+	case wRewake:
+		c.rewake(s, b)
 	}
 	return true
 }
@@ -390,30 +390,30 @@ func (s *wakeState) dead() uint8 {
 	return withLife(s.homes[:], killed) | withLife(s.writers[:], killed)<<homes
 }
 
-// reap clears the bits of the dead, then rings everybody that lives.
+// reap clears the bits of the dead, then wakes everybody that lives.
 func (c Wake) reap(s wakeState, emit func(wakeState)) {
 	switch s.reaper {
 	case wStart:
 		if s.set = s.dead(); s.set == 0 {
 			return
 		}
-		if s.reaper = wReapBits; c.Bug == RingFirst {
+		if s.reaper = wReapBits; c.Bug == WakeFirst {
 			s.reaper = wReapRing
 		}
 	case wReapBits:
 		s.bits &^= s.set
 		switch s.reaper = wReapRing; c.Bug {
-		case RingFirst, NoReaperRing:
+		case WakeFirst, NoReaperWake:
 			s.reaped()
-		case FreeBeforeRing:
+		case FreeBeforeWake:
 			s.reaped()
 			s.reaper = wReapRing
 		}
 	case wReapRing:
 		for i := range s.homes {
-			s.homes[i].rung = s.homes[i].rung || s.homes[i].lives()
+			s.homes[i].woken = s.homes[i].woken || s.homes[i].lives()
 		}
-		if s.reaper = wReapBits; c.Bug != RingFirst {
+		if s.reaper = wReapBits; c.Bug != WakeFirst {
 			s.reaped()
 		}
 	}

@@ -14,17 +14,17 @@ func TestWake(t *testing.T) {
 func TestWakeMutations(t *testing.T) {
 	for _, bug := range []string{
 		model.NoLook, model.NoPassOn, model.NoPassOnFound, model.NoPassOnIdle, model.NoBitAgain,
-		model.NoReaperRing, model.RingFirst, model.BitFirst, model.FreeBeforeRing,
-		model.NoOffer,
+		model.NoReaperWake, model.WakeFirst, model.BitFirst, model.FreeBeforeWake,
+		model.NoRewake,
 	} {
 		t.Run(bug, func(t *testing.T) {
 			w := model.Wake{Messages: [2]int{1, 1}, Bug: bug}
 			switch bug {
-			case model.NoOffer:
+			case model.NoRewake:
 				w.Stops = 1
-			case model.NoReaperRing, model.RingFirst:
+			case model.NoReaperWake, model.WakeFirst:
 				w.Kills = 1
-			case model.FreeBeforeRing:
+			case model.FreeBeforeWake:
 				w.Kills = 2
 			}
 			fails(t, model.Explore(w.Model(), limit))

@@ -5,7 +5,7 @@ import "fmt"
 // The watch model: one or two processes watch a barrier at which they do not meet, to learn who
 // leaves or dies. Two others leave: each says so in memory that the barrier knows nothing of,
 // counts itself, and aborts the barrier, which the other one may have broken before. They are
-// killed anywhere; a reaper, which may be killed too, marks the dead, rings everybody and frees
+// killed anywhere; a reaper, which may be killed too, marks the dead, wakes everybody and frees
 // their seats. What must hold: when nothing moves any more, every watcher knows everybody who is
 // gone.
 
@@ -35,7 +35,7 @@ const (
 	lvCount
 	lvBreak
 	lvTake // the bits of who watches
-	lvRing
+	lvWake
 	lvGone
 )
 
@@ -50,20 +50,20 @@ type watchCensus struct{ lost, left uint8 }
 
 type leaver struct {
 	process
-	pc   leavePC
-	rung uint8 // whom it still has to ring, as bits
+	pc    leavePC
+	woken uint8 // whom it still has to ring, as bits
 }
 
 type watchState struct {
 	w      [watchers]watcher
 	l      [leavers]leaver
-	bits   uint8 // of who asks to be rung
+	bits   uint8 // of the participants that ask to be woken
 	said   uint8 // who has left, as bits
 	left   uint8 // how many
 	broken bool
 
 	reaping uint8 // whom it still has to ring, as bits; with dead
-	freeing bool  // it has rung, and frees
+	freeing bool  // it has woken, and frees
 	dead    bool  // somebody is marked, and not free yet
 	kills   toll
 	reaps   uint8 // kills of the reaper
@@ -79,15 +79,15 @@ type Watch struct {
 
 // The mutations of the watch model.
 const (
-	AbortQuiet     = "who aborts a barrier that is broken already rings nobody"
-	LeaveLate      = "who leaves aborts the barrier before it has said so"
-	WatchBlind     = "who watches does not look again after it set its bit"
-	WatchOnce      = "who is rung for nothing does not set its bit again"
-	CensusLate     = "who watches takes the census after it has looked who is gone"
-	RingFirstOnly  = "who takes the bits rings one participant"
-	ReapQuiet      = "the reaper rings nobody"
-	ReapRingsFirst = "the reaper rings before it marks the dead"
-	ReapFreesFirst = "the reaper frees the seats of the dead before it rings, and is killed in between"
+	AbortQuiet     = "a participant that aborts a barrier that is broken already wakes nobody"
+	LeaveLate      = "a participant that leaves aborts the barrier before it has said so"
+	WatchBlind     = "a watcher does not look again after it set its bit"
+	WatchOnce      = "a watcher that is woken for nothing does not set its bit again"
+	CensusLate     = "a watcher takes the census after it has looked for the gone"
+	WakeFirstOnly  = "the taker of the bits wakes one participant"
+	ReapQuiet      = "the reaper wakes nobody"
+	ReapWakesFirst = "the reaper wakes before it marks the dead"
+	ReapFreesFirst = "the reaper frees the seats of the dead before it wakes them, and is killed in between"
 )
 
 // Model returns the transition system of c.
@@ -121,7 +121,7 @@ func (c Watch) events(s watchState, emit func(watchState)) {
 	if n := s; (s.dead || s.reaping != 0) && int(s.reaps) < c.Reaps {
 		n.reaps++
 		if n.reaping, n.freeing = 0, false; s.dead {
-			n.reaping = c.all() // who finds a mark rings
+			n.reaping = c.all() // the finder of a mark wakes
 		}
 		emit(n)
 	}
@@ -219,16 +219,16 @@ func (c Watch) leave(s *watchState, l *leaver, bit uint8) bool {
 		}
 		s.broken = true
 	case lvTake:
-		l.rung, s.bits, l.pc = s.bits, 0, lvRing
-	case lvRing:
-		if l.rung != 0 {
+		l.woken, s.bits, l.pc = s.bits, 0, lvWake
+	case lvWake:
+		if l.woken != 0 {
 			i := 0
-			for l.rung>>i&1 == 0 {
+			for l.woken>>i&1 == 0 {
 				i++
 			}
 			s.w[i].bell = true
-			if l.rung &^= 1 << i; c.Bug == RingFirstOnly {
-				l.rung = 0
+			if l.woken &^= 1 << i; c.Bug == WakeFirstOnly {
+				l.woken = 0
 			}
 			break
 		}
@@ -243,7 +243,7 @@ func (c Watch) leave(s *watchState, l *leaver, bit uint8) bool {
 
 func (c Watch) all() uint8 { return 1<<c.Watchers - 1 }
 
-// reap marks all the dead, rings every watcher, and frees the seats.
+// reap marks all the dead, wakes every watcher, and frees the seats.
 func (c Watch) reap(s watchState, emit func(watchState)) {
 	unmarked := withLife(s.l[:], killed) != 0
 	switch n := s; {
@@ -260,12 +260,12 @@ func (c Watch) reap(s watchState, emit func(watchState)) {
 		n.freeing = n.reaping == 0
 		emit(n)
 	case s.freeing:
-		if n.freeing = false; c.Bug == ReapRingsFirst {
+		if n.freeing = false; c.Bug == ReapWakesFirst {
 			n.mark()
 		}
 		n.free()
 		emit(n)
-	case unmarked && c.Bug == ReapRingsFirst:
+	case unmarked && c.Bug == ReapWakesFirst:
 		n.reaping = c.all()
 		emit(n)
 	case unmarked:

@@ -14,12 +14,12 @@ func TestWatch(t *testing.T) {
 func TestWatchMutations(t *testing.T) {
 	for _, bug := range []string{
 		model.AbortQuiet, model.LeaveLate, model.WatchBlind, model.WatchOnce, model.CensusLate,
-		model.RingFirstOnly, model.ReapQuiet, model.ReapRingsFirst,
+		model.WakeFirstOnly, model.ReapQuiet, model.ReapWakesFirst,
 		model.ReapFreesFirst,
 	} {
 		t.Run(bug, func(t *testing.T) {
 			c := model.Watch{Watchers: 1, Kills: 1, Reaps: 1, Bug: bug}
-			if bug == model.RingFirstOnly {
+			if bug == model.WakeFirstOnly {
 				c.Watchers, c.Kills = 2, 0
 			}
 			fails(t, model.Explore(c.Model(), limit))

@@ -4,7 +4,7 @@ import "fmt"
 
 // The xo wait model: three participants stamp and clear two words in turn, one after the other, and
 // wait by the WAIT bit and the one bitmap for all words. Killed holders are cleared by the reaper,
-// which then rings everybody. What must hold: nobody that lives waits for ever.
+// which then wakes everybody. What must hold: nobody that lives waits for ever.
 
 type xoPC uint8
 
@@ -28,8 +28,8 @@ type xoThread struct {
 	process
 	pc     xoPC
 	op     uint8
-	chosen uint8 // the participants still to ring
-	rung   bool
+	chosen uint8 // the participants still to wake
+	woken  bool
 	saw    bool // WAIT, when it found the word stamped; in a mutation
 }
 
@@ -37,7 +37,7 @@ type xoState struct {
 	w     [2]xoWord
 	bits  uint8
 	p     [3]xoThread
-	ring  bool // the reaper has still to ring
+	wake  bool // the reaper has still to wake
 	kills toll
 }
 
@@ -54,9 +54,9 @@ const (
 	WaitBitFirst = "a waiter sets WAIT before its bit, and does not look again"
 	BlindWait    = "a waiter sets its bit and parks without setting WAIT on a stamped word"
 	TrustWait    = "a waiter that has found WAIT set does not look again"
-	ClearQuiet   = "who clears xo does not ring"
-	NoRegister   = "who is rung and has to wait still does not register again"
-	XOReaperMute = "the reaper does not ring after it cleared an xo"
+	ClearQuiet   = "the participant that clears xo wakes nobody"
+	NoRegister   = "a waiter that is woken and has to wait still does not register again"
+	XOReaperMute = "the reaper wakes nobody after it cleared an xo"
 )
 
 // Model returns the transition system of c.
@@ -75,10 +75,10 @@ func (c XOWait) steps(s xoState, emit func(xoState)) {
 			emit(n)
 		}
 	}
-	if s.ring {
-		s.ring = false
+	if s.wake {
+		s.wake = false
 		for i := range s.p {
-			s.p[i].rung = true
+			s.p[i].woken = true
 		}
 		emit(s)
 	}
@@ -102,7 +102,7 @@ func (c XOWait) reap(s *xoState, i int) {
 	}
 	s.bits &^= 1 << i
 	s.p[i].life = reaped
-	s.ring = c.Bug != XOReaperMute
+	s.wake = c.Bug != XOReaperMute
 }
 
 func (c XOWait) step(s *xoState, i int) bool {
@@ -136,10 +136,10 @@ func (c XOWait) step(s *xoState, i int) bool {
 			p.pc = xBit
 		}
 	case xParked:
-		if !p.rung {
+		if !p.woken {
 			return false
 		}
-		p.rung = false
+		p.woken = false
 		if p.pc = xTry; c.Bug == NoRegister && w.lane != 0 {
 			p.pc = xParked
 		}
@@ -159,7 +159,7 @@ func (c XOWait) step(s *xoState, i int) bool {
 		for j := range s.p {
 			if p.chosen>>j&1 == 1 {
 				p.chosen &^= 1 << j
-				s.p[j].rung = s.p[j].lives()
+				s.p[j].woken = s.p[j].lives()
 				break
 			}
 		}

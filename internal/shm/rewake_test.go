@@ -10,8 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-// What was offered to a waiter that takes nothing is offered to the next one. A participant that
-// lies down and does not get up hears nothing, as one that is stopped.
+// When a woken waiter takes nothing, the next one is woken. A participant that
+// lies down and does not get up hears nothing, like one that is stopped.
 func TestRewake_DeafWaiterIsInNobodysWay(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx, end := context.WithCancel(watchdog(t))

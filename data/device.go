@@ -6,19 +6,19 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// placeOf returns the device on which a data set in memory has samples, nil if it has none there.
-func placeOf(source any) tensor.Device {
+// deviceOf returns the device on which a data set in memory has samples, nil if it has none there.
+func deviceOf(source any) tensor.Device {
 	var parts []Any[Dataset]
 	switch d := source.(type) {
 	case *TensorDataset:
 		return layoutOf(d.Tensors, 1).device()
 	case *valuedDataset:
-		return placeOf(d.Of.Value)
+		return deviceOf(d.Of.Value)
 	case combination:
 		parts = d.parts()
 	}
 	for _, p := range parts {
-		if dev := placeOf(p.Value); dev != nil {
+		if dev := deviceOf(p.Value); dev != nil {
 			return dev
 		}
 	}
