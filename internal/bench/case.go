@@ -48,6 +48,10 @@ type Suite struct {
 	// groups set up what they need when they are called, so that only one group has processes at a
 	// time.
 	groups []func(ctx context.Context, h *environment) (group, error)
+
+	// sum makes a row of those of the suite, which come first; nil for none. What it returns without
+	// a name is none.
+	sum func(rows []Result) Result
 }
 
 // Suites returns all suites, the default one first.

@@ -49,4 +49,6 @@ var (
 	AsFlatAs     = asFlatAs
 	TimesPeer    = timesPeer
 	Both         = both
+
+	MedianRow = medianRow
 )

@@ -26,8 +26,11 @@ type pass struct {
 }
 
 func passRows(_ context.Context, h *environment) (group, error) {
-	g := group{rounds: 9}
-	for _, p := range passes() {
+	return group{rounds: 9, cases: passCases(h, "layer_", passes(), timesPeer(1/1.5))}, nil
+}
+
+func passCases(h *environment, prefix string, passes []pass, target Target) (cases []Case) {
+	for _, p := range passes {
 		rounds, slope := h.scale(p.rounds), p.slope()
 		for _, row := range []struct {
 			suffix string
@@ -37,8 +40,8 @@ func passRows(_ context.Context, h *environment) (group, error) {
 			{"_step", func(s *autograd.Scope) { p.step(s, slope) }},
 		} {
 			s := autograd.NewScope()
-			g.cases = append(g.cases, Case{
-				Name: "layer_" + p.name + row.suffix, Unit: Nanoseconds, Target: timesPeer(1 / 1.5),
+			cases = append(cases, Case{
+				Name: prefix + p.name + row.suffix, Unit: Nanoseconds, Target: target,
 				Ours: &Probe{Measure: func(context.Context) (float64, error) {
 					return float64(cpuTime(rounds, func() { row.do(s); s.Reset() })) / float64(rounds), nil
 				}},
@@ -46,7 +49,7 @@ func passRows(_ context.Context, h *environment) (group, error) {
 			})
 		}
 	}
-	return g, nil
+	return cases
 }
 
 // slope is the gradient of the output that a step begins with.
@@ -67,13 +70,21 @@ func (p *pass) step(s *autograd.Scope, slope *tensor.Tensor) {
 	autograd.Grad([]*autograd.Var{y}, wanted, autograd.GradOptions{GradOutputs: []*autograd.Var{s.Const(slope)}})
 }
 
+// A passList makes the inputs of passes.
+type passList struct {
+	all []pass
+	g   *tensor.Generator
+}
+
+func (l *passList) add(name string, rounds int, m nn.Module, f func(x *autograd.Var) *autograd.Var, shape ...int) {
+	l.all = append(l.all, pass{name, rounds, tensor.RandN(tensor.Float32, l.g, shape...), m, f})
+}
+
 // passes have the sizes of small language models.
-func passes() (all []pass) {
+func passes() []pass {
 	g := tensor.NewGenerator(1)
-	random := func(shape ...int) *tensor.Tensor { return tensor.RandN(tensor.Float32, g, shape...) }
-	add := func(name string, rounds int, m nn.Module, f func(x *autograd.Var) *autograd.Var, shape ...int) {
-		all = append(all, pass{name, rounds, random(shape...), m, f})
-	}
+	l := passList{g: g}
+	add := l.add
 	norm := nn.NewLayerNorm(512)
 	add("norm", 4, norm, norm.Forward, 64, 128, 512)
 	add("gelu", 1, nil, autograd.GELU, 64, 128, 2048)
@@ -94,5 +105,5 @@ func passes() (all []pass) {
 	}
 	encoder := nn.NewTransformerEncoderLayer(256, 8, 1024, 0, g)
 	add("encoder", 1, encoder, encoder.Forward, 128, 8, 256)
-	return all
+	return l.all
 }

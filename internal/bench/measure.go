@@ -149,14 +149,16 @@ func (m *measurement) result(i int) Result {
 		variants = append(variants, variant{t.name, t.samples})
 	}
 	r.against(variants)
+	r.Noisy = r.noise() > noisy
 	return r
 }
 
-// noise returns the largest spread of the rows that have a target.
+// noise returns the largest spread of the rows that have a target, and of their peers.
 func (m *measurement) noise() (most float64) {
 	for i, c := range m.cases {
 		if c.Target != nil {
-			most = max(most, m.result(i).Spread)
+			r := m.result(i)
+			most = max(most, r.noise())
 		}
 	}
 	return most

@@ -159,3 +159,37 @@ func TestTargets(t *testing.T) {
 		}
 	}
 }
+
+// A ratio to a peer whose samples lie far apart says as little as one of samples of ours.
+func TestMeasure_APeersSpreadMakesARowNoisy(t *testing.T) {
+	var log []string
+	for _, c := range []struct {
+		peer  []float64
+		noisy bool
+	}{
+		{[]float64{999, 100, 101, 102}, false},
+		{[]float64{999, 100, 150, 200, 999, 100, 150, 200, 999, 100, 150, 200}, true},
+	} {
+		ours := slices.Repeat([]float64{999, 100, 100, 100}, 3)
+		r := measure(t, 3, bench.Case{Name: "a", Unit: bench.Nanoseconds, Ours: series(&log, "a", ours...),
+			Rival:  &bench.Rival{Name: "rival", Probe: series(&log, "rival", c.peer...)},
+			Target: bench.TimesPeer(1)})[0]
+		if r.Noisy != c.noisy || r.Spread != 0 || r.PeerSpread == 0 {
+			t.Errorf("peer's samples %v: row %+v, want noisy %v", c.peer, r, c.noisy)
+		}
+	}
+}
+
+func TestOpsEndsWithTheMedianOfItsRatios(t *testing.T) {
+	rows := []bench.Result{{Name: "a", RatioToPeer: 2}, {Name: "b", RatioToPeer: 1}, {Name: "c", RatioToPeer: 0.5},
+		{Name: "without a peer"}}
+	if r := bench.MedianRow(rows); r.Name != "op_median" || r.Value != 1 || !r.Met {
+		t.Errorf("median row %+v", r)
+	}
+	if r := bench.MedianRow(rows[2:]); r.Value != 2 || r.Met {
+		t.Errorf("median row %+v", r)
+	}
+	if r := bench.MedianRow(rows[3:]); r.Name != "" {
+		t.Errorf("without a peer there is a row %+v", r)
+	}
+}

@@ -31,9 +31,16 @@ func (n *digitNet) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.LogSoftmax(n.FC2.Forward(n.Drop.Forward(x)), -1)
 }
 
+// newPerceptron returns a network of linear layers for the same images.
+func newPerceptron() *nn.Sequential {
+	g := tensor.NewGenerator(1)
+	return nn.NewSequential(nn.Flatten, nn.NewLinear(28*28, 512, g), nn.ReLU, nn.NewLinear(512, 512, g), nn.ReLU,
+		nn.NewLinear(512, 10, g), nn.LogSoftmax)
+}
+
 // A trainer takes steps on images that lie ready: what is measured is the network.
 type trainer struct {
-	net            *digitNet
+	net            nn.Layer
 	images, labels []*tensor.Tensor // by batch
 	scope          *autograd.Scope
 	sgd            *optim.SGD
@@ -43,7 +50,7 @@ type trainer struct {
 // poolBatches is how many different batches there are.
 const poolBatches = 32
 
-func newTrainer(net *digitNet) *trainer {
+func newTrainer(net nn.Layer) *trainer {
 	t := &trainer{net: net, scope: autograd.NewScope(),
 		sgd: optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: 0.01, Momentum: 0.5})}
 	g := tensor.NewGenerator(2)

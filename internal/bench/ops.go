@@ -2,16 +2,23 @@ package bench
 
 import (
 	"context"
+	"time"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 var operations = Suite{
-	Name:   "ops",
-	Doc:    "operations of tensors of 2^18 elements, in one thread",
-	peer:   "torch_ops.py",
-	groups: []func(context.Context, *environment) (group, error){operationRows},
+	Name: "ops",
+	Doc:  "operations of tensors of 2^18 elements, layers and training steps, in one thread",
+	peer: "torch_ops.py",
+	groups: []func(context.Context, *environment) (group, error){
+		resultRows, operationRows(arithmeticOperations), operationRows(functionOperations),
+		operationRows(reductionOperations), operationRows(copyOperations), operationRows(indexOperations),
+		fusedRows, trainingStepRows,
+	},
+	sum: medianRow,
 }
 
 // An operation is done by the peer under its name. Its result is closed, as PyTorch frees one that
@@ -21,136 +28,245 @@ type operation struct {
 	do   func() *tensor.Tensor
 }
 
-func operationRows(_ context.Context, h *environment) (group, error) {
-	g := group{rounds: 7, cases: resultRows(h)}
-	for _, o := range tensorOperations() {
-		rounds := h.scale(10)
+// slower is how many times the peer's time an operation may take.
+const slower = 1.2
+
+// sampleTime is about how long one sample of a row takes.
+const sampleTime = 10 * time.Millisecond
+
+func operationRows(operations func(*operands) []operation) func(context.Context, *environment) (group, error) {
+	return func(_ context.Context, h *environment) (group, error) {
+		g := group{rounds: 9}
+		for _, o := range operations(newOperands()) {
+			do := func() { o.do().Close() }
+			rounds := h.repeated(do)
+			g.cases = append(g.cases, Case{
+				Name: "op_" + o.name, Unit: Nanoseconds, Target: timesPeer(1 / slower),
+				Ours: processorTime(rounds, do),
+				Peer: &peerWork{op: o.name, Rounds: rounds},
+			})
+		}
+		return g, nil
+	}
+}
+
+// repeated is how often do is called for a sample.
+func (h *environment) repeated(do func()) int {
+	if h.quick {
+		return 1
+	}
+	cpuTime(3, do) // as it will be when its memory is there
+	once := cpuTime(3, do) / 3
+	return int(min(max(sampleTime/max(once, 1), 1), 2000))
+}
+
+// processorTime measures what a call of do takes.
+func processorTime(rounds int, do func()) *Probe {
+	return &Probe{Measure: func(context.Context) (float64, error) {
+		return float64(cpuTime(rounds, do)) / float64(rounds), nil
+	}}
+}
+
+// resultRows are add with a result that is closed, so that its memory can be used again, and with
+// one that is left to the garbage collector. Their floor is the same sum written to memory that is
+// there.
+func resultRows(_ context.Context, h *environment) (group, error) {
+	o := newOperands()
+	closed := func() { tensor.Add(o.x, o.y).Close() }
+	rounds := h.repeated(closed)
+	sum := o.x.Clone()
+	floor := processorTime(rounds, func() { sum.Add(o.y) })
+	row := func(name string, do func()) Case {
+		return Case{
+			Name: name, Unit: Nanoseconds, Target: timesPeer(1 / slower),
+			Ours: processorTime(rounds, do), Floor: floor,
+			Peer: &peerWork{op: "add", Rounds: rounds},
+		}
+	}
+	return group{rounds: 9, cases: []Case{
+		row("op_new_result", closed),
+		row("op_dropped_result", func() { tensor.Add(o.x, o.y) }),
+	}}, nil
+}
+
+// fusedRows are what PyTorch does in one kernel, and a transformer's block, forwards and with their
+// gradients.
+func fusedRows(_ context.Context, h *environment) (group, error) {
+	g := tensor.NewGenerator(1)
+	l := passList{g: g}
+	l.add("softmax", 50, nil, nn.Softmax.Forward, 512, 512)
+	l.add("log_softmax", 50, nil, nn.LogSoftmax.Forward, 512, 512)
+	norm := nn.NewLayerNorm(512)
+	l.add("layer_norm", 50, norm, norm.Forward, 512, 512)
+	classes := tensor.RandInt(g, 0, 512, 512)
+	l.add("cross_entropy", 50, nil,
+		func(x *autograd.Var) *autograd.Var { return nn.CrossEntropyLoss.Of(x, classes) }, 512, 512)
+	l.add("attention", 5, nil, func(x *autograd.Var) *autograd.Var {
+		return autograd.ScaledDotProductAttention(x, x, x, autograd.Attention{})
+	}, 8, 4, 128, 64)
+	block := nn.NewTransformerEncoderLayer(256, 4, 1024, 0, g)
+	l.add("transformer_block", 1, block, block.Forward, 128, 8, 256)
+	return group{rounds: 9, cases: passCases(h, "op_", l.all, timesPeer(1/slower))}, nil
+}
+
+// trainingStepRows are steps of whole networks, with their optimizer.
+func trainingStepRows(_ context.Context, h *environment) (group, error) {
+	g := group{rounds: 9}
+	add := func(name string, net nn.Layer) {
+		t := newTrainer(net)
+		do := func() { t.train(1) }
+		rounds := h.repeated(do)
 		g.cases = append(g.cases, Case{
-			Name: "op_" + o.name, Unit: Nanoseconds, Target: timesPeer(1 / 1.5),
-			Ours: &Probe{Measure: func(context.Context) (float64, error) {
-				return float64(cpuTime(rounds, func() { o.do().Close() })) / float64(rounds), nil
-			}},
-			Peer: &peerWork{op: o.name, Rounds: rounds},
+			Name: "op_" + name, Unit: Nanoseconds, Target: timesPeer(1 / slower),
+			Ours: processorTime(rounds, do), Peer: &peerWork{op: name, Rounds: rounds},
 		})
 	}
+	add("mlp_step", newPerceptron())
+	add("cnn_step", newDigitNet())
 	return g, nil
 }
 
-// resultRows are add again, with a result that is closed, so that its memory can be used again, and
-// with one that is left to the garbage collector. Their floor is the same sum written to memory
-// that is there.
-func resultRows(h *environment) []Case {
-	g := tensor.NewGenerator(1)
-	x, y := tensor.RandN(tensor.Float32, g, 512, 512), tensor.RandN(tensor.Float32, g, 512, 512)
-	rounds := h.scale(50)
-	probe := func(do func()) *Probe {
-		return &Probe{Measure: func(context.Context) (float64, error) {
-			return float64(cpuTime(rounds, do)) / float64(rounds), nil
-		}}
-	}
-	row := func(name string, do func()) Case {
-		return Case{
-			Name: name, Unit: Nanoseconds, Target: timesPeer(1),
-			Ours:  probe(do),
-			Floor: probe(func() { x.Add(y) }),
-			Peer:  &peerWork{op: "add", Rounds: rounds},
+// medianRow is how many times the peer's time the row in the middle takes.
+func medianRow(rows []Result) Result {
+	var ratios []float64
+	for _, r := range rows {
+		if r.RatioToPeer > 0 {
+			ratios = append(ratios, 1/r.RatioToPeer)
 		}
 	}
-	return []Case{
-		row("op_new_result", func() { tensor.Add(x, y).Close() }),
-		row("op_dropped_result", func() { tensor.Add(x, y) }),
+	if len(ratios) == 0 {
+		return Result{}
+	}
+	m := median(ratios)
+	return Result{Name: "op_median", Unit: Ratio, Value: m, Target: "≤ 1 × peer's time", Met: m <= 1}
+}
+
+// operands are those of the operations. Names and shapes are the peer's as well.
+type operands struct {
+	x, y, row, col            *tensor.Tensor
+	short, shortRow, shortCol *tensor.Tensor
+	images, channels          *tensor.Tensor
+	positive, mask, byte      *tensor.Tensor
+	whole, half               *tensor.Tensor
+	picks, places             *tensor.Tensor
+}
+
+func newOperands() *operands {
+	g := tensor.NewGenerator(1)
+	random := func(shape ...int) *tensor.Tensor { return tensor.RandN(tensor.Float32, g, shape...) }
+	o := &operands{
+		x: random(512, 512), y: random(512, 512), row: random(512), col: random(512, 1),
+		short: random(32768, 8), shortRow: random(8), shortCol: random(32768, 1),
+		images: random(16, 16, 32, 32), channels: random(16, 1, 1),
+		picks: tensor.RandInt(g, 0, 512, 512), places: tensor.RandInt(g, 0, 512, 512, 512),
+		byte: tensor.RandInt(g, 0, 256, 512, 512).To(tensor.Uint8),
+	}
+	o.positive, o.mask = tensor.Abs(o.x), tensor.Gt(o.x, o.y)
+	o.whole, o.half = o.x.To(tensor.Int64), o.x.To(tensor.Float16)
+	return o
+}
+
+func of(f func(*tensor.Tensor) *tensor.Tensor, x *tensor.Tensor) func() *tensor.Tensor {
+	return func() *tensor.Tensor { return f(x) }
+}
+
+func with(f func(a, b *tensor.Tensor) *tensor.Tensor, a, b *tensor.Tensor) func() *tensor.Tensor {
+	return func() *tensor.Tensor { return f(a, b) }
+}
+
+func along(f func(*tensor.Tensor, ...int) *tensor.Tensor, x *tensor.Tensor, dims ...int) func() *tensor.Tensor {
+	return func() *tensor.Tensor { return f(x, dims...) }
+}
+
+func cast(x *tensor.Tensor, dt tensor.DType) func() *tensor.Tensor {
+	return func() *tensor.Tensor { return x.To(dt) }
+}
+
+func arithmeticOperations(o *operands) []operation {
+	return []operation{
+		{"add", with(tensor.Add, o.x, o.y)},
+		{"add_number", func() *tensor.Tensor { return tensor.Add(o.x, o.x.Number(0)) }},
+		{"mul_row", with(tensor.Mul, o.x, o.row)},
+		{"mul_col", with(tensor.Mul, o.x, o.col)},
+		{"add_short_row", with(tensor.Add, o.short, o.shortRow)},
+		{"add_short_col", with(tensor.Add, o.short, o.shortCol)},
+		{"add_channels", with(tensor.Add, o.images, o.channels)},
+		{"add_transposed", with(tensor.Add, o.x, o.y.Transpose(0, 1))},
+		{"div", with(tensor.Div, o.x, o.y)},
+		{"maximum", with(tensor.Maximum, o.x, o.y)},
+		{"gt", with(tensor.Gt, o.x, o.y)},
+		{"gt_number", func() *tensor.Tensor { return tensor.Gt(o.x, o.x.Number(0)) }},
+		{"eq_int64", with(tensor.Eq, o.whole, o.whole)},
+		{"add_int64", with(tensor.Add, o.whole, o.whole)},
+		{"where", func() *tensor.Tensor { return tensor.Where(o.mask, o.x, o.y) }},
+		{"masked_fill", func() *tensor.Tensor { return o.x.Clone().MaskedFill(o.mask, 0) }},
+		{"clamp", func() *tensor.Tensor { return tensor.Clamp(o.x, -1, 1) }},
 	}
 }
 
-// tensorOperations are those that a user reaches for. Names of their operands are the peer's as
-// well.
-func tensorOperations() []operation {
-	g := tensor.NewGenerator(1)
-	random := func(shape ...int) *tensor.Tensor { return tensor.RandN(tensor.Float32, g, shape...) }
-	x, y, row, col := random(512, 512), random(512, 512), random(512), random(512, 1)
-	short, shortRow, shortCol := random(32768, 8), random(8), random(32768, 1)
-	images, channels := random(16, 16, 32, 32), random(16, 1, 1)
-	positive, mask, byte_ := tensor.Abs(x), tensor.Gt(x, y), tensor.RandInt(g, 0, 256, 512, 512).To(tensor.Uint8)
-	whole, half, picks := x.To(tensor.Int64), x.To(tensor.Float16), tensor.RandInt(g, 0, 512, 512)
-	places := tensor.RandInt(g, 0, 512, 512, 512)
-	zero := x.Number(0)
-	of := func(f func(*tensor.Tensor) *tensor.Tensor, x *tensor.Tensor) func() *tensor.Tensor {
-		return func() *tensor.Tensor { return f(x) }
-	}
-	with := func(f func(a, b *tensor.Tensor) *tensor.Tensor, a, b *tensor.Tensor) func() *tensor.Tensor {
-		return func() *tensor.Tensor { return f(a, b) }
-	}
-	along := func(f func(*tensor.Tensor, ...int) *tensor.Tensor, x *tensor.Tensor, dims ...int) func() *tensor.Tensor {
-		return func() *tensor.Tensor { return f(x, dims...) }
-	}
-	cast := func(x *tensor.Tensor, dt tensor.DType) func() *tensor.Tensor {
-		return func() *tensor.Tensor { return x.To(dt) }
-	}
+func functionOperations(o *operands) []operation {
 	return []operation{
-		{"add", with(tensor.Add, x, y)},
-		{"add_number", with(tensor.Add, x, zero)},
-		{"mul_row", with(tensor.Mul, x, row)},
-		{"mul_col", with(tensor.Mul, x, col)},
-		{"add_short_row", with(tensor.Add, short, shortRow)},
-		{"add_short_col", with(tensor.Add, short, shortCol)},
-		{"add_channels", with(tensor.Add, images, channels)},
-		{"add_transposed", with(tensor.Add, x, y.Transpose(0, 1))},
-		{"div", with(tensor.Div, x, y)},
-		{"maximum", with(tensor.Maximum, x, y)},
-		{"gt", with(tensor.Gt, x, y)},
-		{"gt_number", with(tensor.Gt, x, zero)},
-		{"eq_int64", with(tensor.Eq, whole, whole)},
-		{"add_int64", with(tensor.Add, whole, whole)},
-		{"where", func() *tensor.Tensor { return tensor.Where(mask, x, y) }},
-		{"masked_fill", func() *tensor.Tensor { return x.Clone().MaskedFill(mask, 0) }},
-		{"clamp", func() *tensor.Tensor { return tensor.Clamp(x, -1, 1) }},
-		{"neg", of(tensor.Neg, x)},
-		{"abs", of(tensor.Abs, x)},
-		{"relu", of(tensor.ReLU, x)},
-		{"sqrt", of(tensor.Sqrt, positive)},
-		{"rsqrt", of(tensor.Rsqrt, positive)},
-		{"reciprocal", of(tensor.Reciprocal, x)},
-		{"floor", of(tensor.Floor, x)},
-		{"round", of(tensor.Round, x)},
-		{"exp", of(tensor.Exp, x)},
-		{"log", of(tensor.Log, positive)},
-		{"tanh", of(tensor.Tanh, x)},
-		{"sigmoid", of(tensor.Sigmoid, x)},
-		{"square", func() *tensor.Tensor { return tensor.Pow(x, 2) }},
-		{"softmax", func() *tensor.Tensor { return autograd.Softmax(autograd.Const(x), -1).T() }},
-		{"sum", along(tensor.Sum, x)},
-		{"sum_0", along(tensor.Sum, x, 0)},
-		{"sum_1", along(tensor.Sum, x, 1)},
-		{"sum_short", along(tensor.Sum, short, 1)},
-		{"mean_channels", along(tensor.Mean, images, 0, 2, 3)},
-		{"var_0", along(tensor.Var, x, 0)},
-		{"var_1", along(tensor.Var, x, 1)},
-		{"amax", along(tensor.Amax, x)},
-		{"amax_0", along(tensor.Amax, x, 0)},
-		{"amax_1", along(tensor.Amax, x, 1)},
-		{"argmax_0", func() *tensor.Tensor { return tensor.Argmax(x, 0) }},
-		{"argmax_1", func() *tensor.Tensor { return tensor.Argmax(x, 1) }},
-		{"argmax_short", func() *tensor.Tensor { return tensor.Argmax(short, 1) }},
-		{"any_1", along(tensor.Any, mask, 1)},
-		{"cumsum", func() *tensor.Tensor { return tensor.CumSum(x, 1) }},
-		{"cat_0", func() *tensor.Tensor { return tensor.Cat(0, x, y) }},
-		{"cat_1", func() *tensor.Tensor { return tensor.Cat(1, x, y) }},
-		{"transpose", func() *tensor.Tensor { return x.Transpose(0, 1).Contiguous() }},
-		{"channels_last", func() *tensor.Tensor { return images.Permute(0, 2, 3, 1).Contiguous() }},
-		{"to_float64", cast(x, tensor.Float64)},
-		{"to_int64", cast(x, tensor.Int64)},
-		{"to_float16", cast(x, tensor.Float16)},
-		{"to_bfloat16", cast(x, tensor.BFloat16)},
-		{"byte_to_float32", cast(byte_, tensor.Float32)},
-		{"int64_to_float32", cast(whole, tensor.Float32)},
-		{"float16_to_float32", cast(half, tensor.Float32)},
-		{"bool_to_float32", cast(mask, tensor.Float32)},
-		{"index_select_0", func() *tensor.Tensor { return tensor.IndexSelect(x, 0, picks) }},
-		{"index_select_1", func() *tensor.Tensor { return tensor.IndexSelect(x, 1, picks) }},
-		{"gather_0", func() *tensor.Tensor { return tensor.Gather(x, 0, places) }},
-		{"gather_1", func() *tensor.Tensor { return tensor.Gather(x, 1, places) }},
-		{"masked_select", with(tensor.MaskedSelect, x, mask)},
-		{"nonzero", of(tensor.Nonzero, mask)},
-		{"sort", func() *tensor.Tensor { values, _ := tensor.Sort(x, 1, false); return values }},
+		{"neg", of(tensor.Neg, o.x)},
+		{"abs", of(tensor.Abs, o.x)},
+		{"relu", of(tensor.ReLU, o.x)},
+		{"sqrt", of(tensor.Sqrt, o.positive)},
+		{"rsqrt", of(tensor.Rsqrt, o.positive)},
+		{"reciprocal", of(tensor.Reciprocal, o.x)},
+		{"floor", of(tensor.Floor, o.x)},
+		{"round", of(tensor.Round, o.x)},
+		{"exp", of(tensor.Exp, o.x)},
+		{"log", of(tensor.Log, o.positive)},
+		{"tanh", of(tensor.Tanh, o.x)},
+		{"sigmoid", of(tensor.Sigmoid, o.x)},
+		{"square", func() *tensor.Tensor { return tensor.Pow(o.x, 2) }},
+	}
+}
+
+func reductionOperations(o *operands) []operation {
+	return []operation{
+		{"sum", along(tensor.Sum, o.x)},
+		{"sum_0", along(tensor.Sum, o.x, 0)},
+		{"sum_1", along(tensor.Sum, o.x, 1)},
+		{"sum_short", along(tensor.Sum, o.short, 1)},
+		{"mean_channels", along(tensor.Mean, o.images, 0, 2, 3)},
+		{"var_0", along(tensor.Var, o.x, 0)},
+		{"var_1", along(tensor.Var, o.x, 1)},
+		{"amax", along(tensor.Amax, o.x)},
+		{"amax_0", along(tensor.Amax, o.x, 0)},
+		{"amax_1", along(tensor.Amax, o.x, 1)},
+		{"argmax_0", func() *tensor.Tensor { return tensor.Argmax(o.x, 0) }},
+		{"argmax_1", func() *tensor.Tensor { return tensor.Argmax(o.x, 1) }},
+		{"argmax_short", func() *tensor.Tensor { return tensor.Argmax(o.short, 1) }},
+		{"any_1", along(tensor.Any, o.mask, 1)},
+		{"cumsum", func() *tensor.Tensor { return tensor.CumSum(o.x, 1) }},
+	}
+}
+
+func copyOperations(o *operands) []operation {
+	return []operation{
+		{"cat_0", func() *tensor.Tensor { return tensor.Cat(0, o.x, o.y) }},
+		{"cat_1", func() *tensor.Tensor { return tensor.Cat(1, o.x, o.y) }},
+		{"transpose", func() *tensor.Tensor { return o.x.Transpose(0, 1).Contiguous() }},
+		{"channels_last", func() *tensor.Tensor { return o.images.Permute(0, 2, 3, 1).Contiguous() }},
+		{"to_float64", cast(o.x, tensor.Float64)},
+		{"to_int64", cast(o.x, tensor.Int64)},
+		{"to_float16", cast(o.x, tensor.Float16)},
+		{"to_bfloat16", cast(o.x, tensor.BFloat16)},
+		{"byte_to_float32", cast(o.byte, tensor.Float32)},
+		{"int64_to_float32", cast(o.whole, tensor.Float32)},
+		{"float16_to_float32", cast(o.half, tensor.Float32)},
+		{"bool_to_float32", cast(o.mask, tensor.Float32)},
+	}
+}
+
+func indexOperations(o *operands) []operation {
+	return []operation{
+		{"index_select_0", func() *tensor.Tensor { return tensor.IndexSelect(o.x, 0, o.picks) }},
+		{"index_select_1", func() *tensor.Tensor { return tensor.IndexSelect(o.x, 1, o.picks) }},
+		{"gather_0", func() *tensor.Tensor { return tensor.Gather(o.x, 0, o.places) }},
+		{"gather_1", func() *tensor.Tensor { return tensor.Gather(o.x, 1, o.places) }},
+		{"masked_select", with(tensor.MaskedSelect, o.x, o.mask)},
+		{"nonzero", of(tensor.Nonzero, o.mask)},
+		{"sort", func() *tensor.Tensor { values, _ := tensor.Sort(o.x, 1, false); return values }},
 	}
 }

@@ -22,16 +22,16 @@ func writer(out, log io.Writer, asJSON bool, header string, bar *progress) func(
 		bar.clear()
 		if r.Suite != suite {
 			suite = r.Suite
-			fmt.Fprintf(out, "\n"+lineFormat, suite, "median", "±", "floor", "× floor", "peer", "× peer", "target")
+			fmt.Fprintf(out, "\n"+lineFormat, suite, "median", "±", "floor", "× floor", "peer", "±", "× peer", "target")
 		}
 		_, err := fmt.Fprintf(out, lineFormat, r.Name, cmp.Or(quantity(r.Value, r.Unit), "0"), percent(r.Spread),
 			quantity(r.Floor, r.Unit), number(r.RatioToFloor), quantity(r.PeerValue, r.Unit),
-			number(r.RatioToPeer), verdict(r))
+			peerSpread(r), number(r.RatioToPeer), verdict(r))
 		return err
 	}
 }
 
-const lineFormat = "%-26s %12s %7s %12s %8s %12s %8s  %s\n"
+const lineFormat = "%-26s %12s %7s %12s %8s %12s %7s %8s  %s\n"
 
 // quantity prints a value with a unit that people read.
 func quantity(v float64, u Unit) string {
@@ -75,13 +75,21 @@ func number(v float64) string {
 
 func percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 0, 64) + " %" }
 
+// peerSpread is empty where there is no peer.
+func peerSpread(r Result) string {
+	if r.Peer == "" {
+		return ""
+	}
+	return percent(r.PeerSpread)
+}
+
 // verdict says what a row should reach, and how that went. A noisy row neither reaches nor misses
 // it.
 func verdict(r Result) string {
 	switch {
 	case r.Target == "":
 		return ""
-	case r.Spread > noisy:
+	case r.Noisy:
 		return "noisy: " + r.Target
 	case r.Met:
 		return "met: " + r.Target

@@ -13,18 +13,18 @@ import (
 
 var row = bench.Result{
 	Suite: "core", Name: "a", Value: 300, Unit: bench.Nanoseconds, Spread: 0.1,
-	Floor: 100, RatioToFloor: 3, Peer: "torch", PeerValue: 30_000, RatioToPeer: 100, Target: "≤ 2 × floor",
+	Floor: 100, RatioToFloor: 3, Peer: "torch", PeerValue: 30_000, PeerSpread: 0.07, RatioToPeer: 100, Target: "≤ 2 × floor",
 }
 
 func TestJSONHasTheKeysThatApply(t *testing.T) {
 	var out, log bytes.Buffer
-	bare := bench.Result{Suite: "core", Name: "b", Value: 0, Unit: bench.PerSecond}
+	bare := bench.Result{Suite: "core", Name: "b", Value: 0, Unit: bench.PerSecond, Noisy: true}
 	if err := bench.Write(&out, &log, true, row, bare); err != nil {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		{"floor", "name", "peer", "peer_value", "ratio_to_floor", "ratio_to_peer", "spread", "suite", "unit", "value"},
-		{"name", "spread", "suite", "unit", "value"},
+		{"floor", "name", "peer", "peer_spread", "peer_value", "ratio_to_floor", "ratio_to_peer", "spread", "suite", "unit", "value"},
+		{"name", "noisy", "spread", "suite", "unit", "value"},
 	}
 	for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
 		var got map[string]any
@@ -45,6 +45,7 @@ func TestTable_SaysWhatBecameOfATarget(t *testing.T) {
 	met, unquiet := row, row
 	met.Name, met.Met = "b", true
 	unquiet.Name, unquiet.Met, unquiet.Spread = "c", true, 0.31
+	unquiet.Noisy = true
 	if err := bench.Write(&out, &log, false, row, met, unquiet); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func TestTable_SaysWhatBecameOfATarget(t *testing.T) {
 			t.Errorf("no %q at the end of %q", want, lines[3+i])
 		}
 	}
-	for _, want := range []string{"300 ns", "100 ns", "3.00", "30.0 µs", "10 %"} {
+	for _, want := range []string{"300 ns", "100 ns", "3.00", "30.0 µs", "10 %", "7 %"} {
 		if !strings.Contains(a, want) {
 			t.Errorf("no %q in %q", want, a)
 		}

@@ -29,7 +29,12 @@ type Result struct {
 	// many times better this row is.
 	Peer        string  `json:"peer,omitempty"`
 	PeerValue   float64 `json:"peer_value,omitempty"`
+	PeerSpread  float64 `json:"peer_spread,omitempty"`
 	RatioToPeer float64 `json:"ratio_to_peer,omitempty"`
+
+	// Noisy is that the samples of this row, or of its peer, lie too far apart to say anything
+	// about a target.
+	Noisy bool `json:"noisy,omitempty"`
 
 	// Target is what the row should reach, and Met whether it has.
 	Target string `json:"-"`
@@ -58,6 +63,9 @@ func newResult(c Case, ours, floor []float64) Result {
 	return r
 }
 
+// noise is the larger of the two spreads.
+func (r *Result) noise() float64 { return max(r.Spread, r.PeerSpread) }
+
 // against adds what a peer needed: the best of its variants.
 func (r *Result) against(variants []variant) {
 	for _, v := range variants {
@@ -65,7 +73,7 @@ func (r *Result) against(variants []variant) {
 		if len(v.samples) == 0 || r.Peer != "" && r.Unit.better(r.PeerValue, m) >= 1 {
 			continue
 		}
-		r.Peer, r.PeerValue = v.name, m
+		r.Peer, r.PeerValue, r.PeerSpread = v.name, m, spread(v.samples)
 		r.RatioToPeer = r.Unit.better(r.Value, m)
 	}
 }

@@ -43,6 +43,9 @@ func Run(ctx context.Context, opts Options) (err error) {
 				return err
 			}
 		}
+		if err := s.sum(suite); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -70,6 +73,19 @@ func (s *session) runGroup(ctx context.Context, suite string, h *environment,
 		defer func() { err = errors.Join(err, g.close()) }()
 	}
 	return s.measure(ctx, suite, g)
+}
+
+// sum emits the row that a suite makes of its others.
+func (s *session) sum(suite Suite) error {
+	if suite.sum == nil {
+		return nil
+	}
+	r := suite.sum(slices.DeleteFunc(slices.Clone(s.before), func(r Result) bool { return r.Suite != suite.Name }))
+	if r.Name == "" {
+		return nil
+	}
+	r.Suite = suite.Name
+	return s.emit(r)
 }
 
 // choose returns the suites that are asked for.

@@ -53,10 +53,12 @@ var rows = map[string][]string{
 	"ops": strings.Fields(
 		`op_new_result op_dropped_result op_add op_add_number op_mul_row op_mul_col op_add_short_row op_add_short_col op_add_channels op_add_transposed op_div op_maximum
 		op_gt op_gt_number op_eq_int64 op_add_int64 op_where op_masked_fill op_clamp op_neg op_abs op_relu op_sqrt op_rsqrt op_reciprocal op_floor op_round op_exp
-		op_log op_tanh op_sigmoid op_square op_softmax op_sum op_sum_0 op_sum_1 op_sum_short op_mean_channels op_var_0 op_var_1 op_amax op_amax_0 op_amax_1
+		op_log op_tanh op_sigmoid op_square op_sum op_sum_0 op_sum_1 op_sum_short op_mean_channels op_var_0 op_var_1 op_amax op_amax_0 op_amax_1
 		op_argmax_0 op_argmax_1 op_argmax_short op_any_1 op_cumsum op_cat_0 op_cat_1 op_transpose op_channels_last op_to_float64 op_to_int64 op_to_float16
 		op_to_bfloat16 op_byte_to_float32 op_int64_to_float32 op_float16_to_float32 op_bool_to_float32 op_index_select_0 op_index_select_1 op_gather_0
-		op_gather_1 op_masked_select op_nonzero op_sort`),
+		op_gather_1 op_masked_select op_nonzero op_sort
+		op_softmax op_softmax_step op_log_softmax op_log_softmax_step op_layer_norm op_layer_norm_step op_cross_entropy op_cross_entropy_step
+		op_attention op_attention_step op_transformer_block op_transformer_block_step op_mlp_step op_cnn_step`),
 	"layers": strings.Fields(`layer_norm layer_norm_step layer_gelu layer_gelu_step layer_softmax layer_softmax_step
 		layer_attention_128 layer_attention_128_step layer_attention_causal_128 layer_attention_causal_128_step
 		layer_attention_512 layer_attention_512_step layer_attention_causal_512 layer_attention_causal_512_step

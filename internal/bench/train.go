@@ -128,24 +128,24 @@ var racer = shoal.Register("bench racer", func(ctx context.Context, rank int, r 
 		return err
 	}
 	begin := sys.Monotonic()
-	if err := r.train(ctx, t); err != nil {
+	if err := r.train(ctx, net, t); err != nil {
 		return err
 	}
 	return r.Laps.Put(ctx, lap{begin, sys.Monotonic()})
 })
 
 // train takes the steps, and does what is done together.
-func (r *race) train(ctx context.Context, t *trainer) error {
+func (r *race) train(ctx context.Context, net *digitNet, t *trainer) error {
 	for i := range r.Steps {
 		t.gradient()
 		if r.Group != nil {
-			if err := r.Group.AverageGrads(ctx, nn.Params(t.net)); err != nil {
+			if err := r.Group.AverageGrads(ctx, nn.Params(net)); err != nil {
 				return err
 			}
 		}
 		t.step()
 		if r.Meet != nil && i%period == period-1 {
-			if err := r.meet(ctx, t.net); err != nil {
+			if err := r.meet(ctx, net); err != nil {
 				return err
 			}
 		}

@@ -33,9 +33,10 @@ def passes():
     yield "encoder", encoder.parameters(), encoder, (128, 8, 256)
 
 
-def works():
+def works(passes):
+    """Returns what each pass does, forwards and with its gradients."""
     every = {}
-    for name, params, forward, shape in passes():
+    for name, params, forward, shape in passes:
         x, params = torch.randn(shape), list(params)
         wanted = [x.clone().requires_grad_(), *params]
         slope = torch.ones_like(forward(x))
@@ -55,7 +56,7 @@ def main():
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a library prints is not an answer
     torch.set_num_threads(1)
-    every = works()
+    every = works(passes())
     print(json.dumps({"Name": "torch " + torch.__version__, "Detail": "Python %s, one thread" % sys.version.split()[0],
                       "Variants": {name: ["one thread"] for name in every}}), file=out, flush=True)
     for line in sys.stdin:

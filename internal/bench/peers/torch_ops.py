@@ -12,6 +12,11 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 import torch
+from torch import nn
+from torch.nn import functional as F
+
+import torch_layers
+import torch_train
 
 
 def operations():
@@ -53,7 +58,6 @@ def operations():
         "tanh": lambda: x.tanh(),
         "sigmoid": lambda: x.sigmoid(),
         "square": lambda: x.pow(2),
-        "softmax": lambda: x.softmax(1),
         "sum": lambda: x.sum(),
         "sum_0": lambda: x.sum(0),
         "sum_1": lambda: x.sum(1),
@@ -91,17 +95,45 @@ def operations():
     }
 
 
+def passes():
+    """Yields the name of each pass, its parameters, what it does, and the shape of what it gets."""
+    yield "softmax", [], lambda x: x.softmax(-1), (512, 512)
+    yield "log_softmax", [], lambda x: x.log_softmax(-1), (512, 512)
+    norm = nn.LayerNorm(512)
+    yield "layer_norm", norm.parameters(), norm, (512, 512)
+    classes = torch.randint(0, 512, (512,))
+    yield "cross_entropy", [], lambda x: F.cross_entropy(x, classes), (512, 512)
+    yield "attention", [], lambda x: F.scaled_dot_product_attention(x, x, x), (8, 4, 128, 64)
+    block = nn.TransformerEncoderLayer(256, 4, 1024, dropout=0)
+    yield "transformer_block", block.parameters(), block, (128, 8, 256)
+
+
+def trainings():
+    """Returns what takes steps, by name and way."""
+    perceptron = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
+                               nn.Linear(512, 10), nn.LogSoftmax(-1))
+    every = {("mlp_step", "contiguous"): torch_train.Trainer(perceptron, torch.contiguous_format)}
+    for name, layout in torch_train.FORMATS.items():
+        every["cnn_step", name] = torch_train.Trainer(torch_train.Net().to(memory_format=layout), layout)
+    return every
+
+
 def main():
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a library prints is not an answer
     torch.set_num_threads(1)
-    works = operations()
+    works = {(name, "one thread"): work for name, work in operations().items()}
+    works.update({(name, "one thread"): work for name, work in torch_layers.works(passes()).items()})
+    works.update({key: lambda t=t: t.train(1) for key, t in trainings().items()})
+    variants = {}
+    for name, variant in works:
+        variants.setdefault(name, []).append(variant)
     print(json.dumps({"Name": "torch " + torch.__version__, "Detail": "Python %s, one thread" % sys.version.split()[0],
-                      "Variants": {name: ["one thread"] for name in works}}), file=out, flush=True)
+                      "Variants": variants}), file=out, flush=True)
     for line in sys.stdin:
         r = json.loads(line)
         try:
-            work = works[r["op"]]
+            work = works[r["op"], r["variant"]]
             begin = time.process_time_ns()
             for _ in range(r["rounds"]):
                 work()
