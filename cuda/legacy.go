@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -110,15 +111,16 @@ var openings = struct {
 
 // Open returns a tensor of n bytes (Uint8) at off of memory that another process has allocated, by
 // the memory's CUipcMemHandle. The tensor's Storage has views of other dtypes. Unless event is nil,
-// Open waits for the event of that CUipcEventHandle, such as PyTorch sends with a tensor; a minute
-// at most, since nobody knows whether its process lives: then the error wraps ErrUnfinished.
+// Open waits for the event of that CUipcEventHandle, such as PyTorch sends with a tensor. The wait
+// ends with ctx, whose cause is the error then. It ends after a minute as well, with an error that
+// wraps ErrUnfinished, since nobody knows whether the event's process lives.
 //
 // The other process must live and keep the memory until the tensor and its views are closed: CUDA
 // does not say what happens otherwise. The error wraps ErrorInvalidContext in the process that
 // allocated the memory, and ErrRange for bytes beyond the memory and an event that has not 64
 // bytes. The caller closes the tensor.
-func (d *Device) Open(handle [64]byte, off, n int, event []byte) (*tensor.Tensor, error) {
-	m, err := d.openBehind(handle, off, n, event, 0)
+func (d *Device) Open(ctx context.Context, handle [64]byte, off, n int, event []byte) (*tensor.Tensor, error) {
+	m, err := d.openBehind(ctx, handle, off, n, event, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +128,7 @@ func (d *Device) Open(handle [64]byte, off, n int, event []byte) (*tensor.Tensor
 }
 
 // openBehind opens memory, and waits for an event of its process if there is one.
-func (d *Device) openBehind(h [64]byte, off, n int, event []byte, sender int) (*memory, error) {
+func (d *Device) openBehind(ctx context.Context, h [64]byte, off, n int, event []byte, sender int) (*memory, error) {
 	m, err := d.openMemory(h, off, n)
 	if err != nil || event == nil {
 		return m, err
@@ -134,7 +136,7 @@ func (d *Device) openBehind(h [64]byte, off, n int, event []byte, sender int) (*
 	if len(event) != len(h) {
 		err = fmt.Errorf("%w: an event's handle of %d bytes", ErrRange, len(event))
 	} else {
-		err = d.waitHandle(cudriver.IPCHandle(event), sender)
+		err = d.waitHandle(ctx, cudriver.IPCHandle(event), sender)
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.End())

@@ -110,7 +110,7 @@ func TestLegacy_TensorsCrossInPyTorchsForm(t *testing.T) {
 }
 
 // openAsOthers opens memory of another process as others do, and as nobody may.
-var openAsOthers = shoal.Register("openAsOthers", func(_ context.Context, _ int, text string) error {
+var openAsOthers = shoal.Register("openAsOthers", func(ctx context.Context, _ int, text string) error {
 	b, err := hex.DecodeString(text)
 	if err != nil {
 		return err
@@ -120,11 +120,11 @@ var openAsOthers = shoal.Register("openAsOthers", func(_ context.Context, _ int,
 	if err != nil {
 		return err
 	}
-	first, err := d.Open(h, 0, 8, nil)
+	first, err := d.Open(ctx, h, 0, 8, nil)
 	if err != nil {
 		return err
 	}
-	second, err := d.Open(h, 8, 8, nil)
+	second, err := d.Open(ctx, h, 8, 8, nil)
 	if err != nil {
 		return err
 	}
@@ -136,14 +136,14 @@ var openAsOthers = shoal.Register("openAsOthers", func(_ context.Context, _ int,
 	}
 	ended := func() error { panic("what was not opened has ended") }
 	for _, bad := range [][2]int{{0, 1 << 40}, {1 << 40, 1}, {-1, 1}, {0, -1}} {
-		if _, err := cuda.IPC.Open(0, h, bad[0], bad[1], nil, 0, ended); !errors.Is(err, cuda.ErrRange) {
+		if _, err := cuda.IPC.Open(ctx, 0, h, bad[0], bad[1], nil, 0, ended); !errors.Is(err, cuda.ErrRange) {
 			return fmt.Errorf("%d bytes at %d: %w", bad[1], bad[0], err)
 		}
 	}
-	if _, err := cuda.IPC.Open(0, h, 0, 8, []byte("short"), 0, ended); !errors.Is(err, cuda.ErrRange) {
+	if _, err := cuda.IPC.Open(ctx, 0, h, 0, 8, []byte("short"), 0, ended); !errors.Is(err, cuda.ErrRange) {
 		return fmt.Errorf("a short event: %w", err)
 	}
-	if _, err := cuda.IPC.Open(9, h, 0, 8, nil, 0, ended); !errors.Is(err, cuda.ErrDevice) {
+	if _, err := cuda.IPC.Open(ctx, 9, h, 0, 8, nil, 0, ended); !errors.Is(err, cuda.ErrDevice) {
 		return fmt.Errorf("a device that this process does not see: %w", err)
 	}
 	return second.Close()
@@ -167,7 +167,7 @@ func TestLegacy_IsOpenedOnceAndWithinItsBounds(t *testing.T) {
 		t.Errorf("nothing is shared by handle %x of device %d, %v", h, device, err)
 	}
 	ended := false
-	m, err := cuda.IPC.Open(0, h, 0, 0, nil, 0, func() error { ended = true; return nil })
+	m, err := cuda.IPC.Open(t.Context(), 0, h, 0, 0, nil, 0, func() error { ended = true; return nil })
 	check(t, err)
 	if m.Size() != 0 || ended {
 		t.Errorf("nothing has %d bytes, ended %v", m.Size(), ended)
@@ -197,7 +197,7 @@ func TestLegacy_WhatOthersCannotOpenIsNotSent(t *testing.T) {
 	h, _, err := cuda.HandleOf(y)
 	check(t, err)
 	dev := device(t, "cuda").(*cuda.Device)
-	if _, err := dev.Open(h, 0, 8, nil); !errors.Is(err, cuda.ErrorInvalidContext) {
+	if _, err := dev.Open(ctx, h, 0, 8, nil); !errors.Is(err, cuda.ErrorInvalidContext) {
 		t.Errorf("opened where it was allocated: %v", err)
 	}
 	check(t, errors.Join(x.Close(), y.Close(), q.Close()))
@@ -306,6 +306,78 @@ func TestLegacy_TheEventOfAKilledSenderIsAnError(t *testing.T) {
 				t.Errorf("the sender ended by itself: %v", died)
 			}
 			c.Close()
+		})
+	}
+}
+
+// promiseAndWait sends a tensor in PyTorch's form behind work that its device does not do until it
+// is told, and says then how many of its messages are out.
+var promiseAndWait = shoal.Register("promiseAndWait", func(ctx context.Context, _ int, addr string) error {
+	dev, err := cuda.Get(0)
+	if err != nil {
+		return err
+	}
+	x, err := tensor.On(cuda.LegacyDevice{Device: dev}).Zeros(tensor.Float32, 2, 3)
+	if err = errors.Join(err, dev.Synchronize()); err != nil {
+		return err
+	}
+	cuda.Simulator().Hold(true)
+	if err := cuda.MemoryOf(x).Fill(0, x.Nbytes(), []byte{1}); err != nil {
+		return err
+	}
+	c, err := torch.Dial(ctx, "unix", addr, torchOptions)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.Send(ctx, x); err != nil {
+		return err
+	}
+	if _, err := c.Recv(ctx); err != nil {
+		return err
+	}
+	cuda.Simulator().Hold(false)
+	out, err := torch.CollectCUDA()
+	return errors.Join(err, x.Close(), c.Send(ctx, out))
+})
+
+// A receiver waits no longer than its context for the event of a sender that lives, and takes its
+// time. It gives the memory back, and the next message is received.
+func TestLegacy_TheContextEndsTheWaitForAnEvent(t *testing.T) {
+	for name, unknown := range map[string]bool{"sender is known": false, "sender is not": true} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, 1, 64*mib)
+			if unknown {
+				t.Cleanup(cuda.EventsOfNobody(time.Minute))
+			}
+			ctx := watched(t)
+			l, err := torch.Listen("unix", t.TempDir()+"/socket", torchOptions)
+			check(t, err)
+			g, err := promiseAndWait.Start(ctx, 1, l.Addr(), shoal.Options{})
+			check(t, err)
+			c, err := l.Accept(ctx)
+			check(t, errors.Join(err, l.Close()))
+			device(t, "cuda")
+			s := cuda.Simulator()
+			enough := errors.New("waited enough")
+			waiting, stop := context.WithCancelCause(ctx)
+			go func() {
+				for s.Open().Events == 0 && waiting.Err() == nil { // until it waits for the event
+					time.Sleep(time.Millisecond)
+				}
+				stop(enough)
+			}()
+			if v, err := c.Recv(waiting); !errors.Is(err, enough) {
+				t.Errorf("received: %v, %v", v, err)
+			}
+			if open := s.Open(); open.Events != 0 || open.Mappings != 0 {
+				t.Errorf("open are %+v", open)
+			}
+			check(t, c.Send(ctx, "go on"))
+			if out, err := c.Recv(ctx); fmt.Sprint(out) != "0" || err != nil {
+				t.Errorf("%v of the sender's messages are out, %v", out, err)
+			}
+			check(t, errors.Join(g.Wait(), c.Close()))
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -24,8 +25,9 @@ var eventPatience = time.Minute
 var openLife = sys.OpenPidfd
 
 // waitHandle waits for an event of a process, which is 0 where it is not known. The error wraps
-// ErrUnfinished where the event will not come.
-func (d *Device) waitHandle(event cudriver.IPCHandle, sender int) error {
+// ErrUnfinished where the event will not come; where ctx has ended before it came, the error is
+// the cause of that.
+func (d *Device) waitHandle(ctx context.Context, event cudriver.IPCHandle, sender int) error {
 	var life *sys.Pidfd // opened before the event, which cannot be opened when its process has ended
 	if sender > 0 {
 		if p, err := openLife(sender); err == nil {
@@ -41,12 +43,12 @@ func (d *Device) waitHandle(event cudriver.IPCHandle, sender int) error {
 	if err != nil {
 		return err
 	}
-	err = d.comes(e, life)
+	err = d.comes(ctx, e, life)
 	return errors.Join(err, d.do(func(cudriver.Stream) error { return d.driver.EventDestroy(e) }))
 }
 
-// comes waits until an event has come, or will not.
-func (d *Device) comes(e cudriver.Event, life *sys.Pidfd) error {
+// comes waits until an event has come, or will not, or nobody wants to wait any more.
+func (d *Device) comes(ctx context.Context, e cudriver.Event, life *sys.Pidfd) error {
 	begin := time.Now()
 	for pause := soon; ; pause = min(2*pause, late) {
 		over, why := false, error(nil)
@@ -68,14 +70,18 @@ func (d *Device) comes(e cudriver.Event, life *sys.Pidfd) error {
 		case over:
 			return ErrUnfinished
 		}
-		time.Sleep(pause)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the event of another program: %w", context.Cause(ctx))
+		}
 	}
 }
 
 // legacy is how package torch reaches the memory of devices.
 type legacy struct{}
 
-func (legacy) Open(ordinal int, handle [64]byte, off, n int, event []byte, sender int,
+func (legacy) Open(ctx context.Context, ordinal int, handle [64]byte, off, n int, event []byte, sender int,
 	done func() error) (device.Memory, error) {
 	d, err := Get(ordinal)
 	if err != nil {
@@ -84,7 +90,7 @@ func (legacy) Open(ordinal int, handle [64]byte, off, n int, event []byte, sende
 	if n == 0 {
 		return d.foreign(0, 0, 0, done), nil
 	}
-	m, err := d.openBehind(handle, off, n, event, sender)
+	m, err := d.openBehind(ctx, handle, off, n, event, sender)
 	if err != nil {
 		return nil, err
 	}

@@ -212,7 +212,7 @@ func byHandle(t *testing.T, python, script string) {
 	if err != nil || len(b) != 64 {
 		t.Fatalf("a handle %q: %v", text, err)
 	}
-	all, err := x.Device().(*cuda.Device).Open([64]byte(b), off, 24, nil)
+	all, err := x.Device().(*cuda.Device).Open(t.Context(), [64]byte(b), off, 24, nil)
 	check(t, err)
 	theirs, err := all.Storage().View(tensor.Float32, []int{6}, nil, 0)
 	check(t, errors.Join(err, all.Close()))

@@ -1,6 +1,7 @@
 package torch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -167,12 +168,12 @@ func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
 	if !i.opts.CUDA {
 		return c, nil
 	}
-	return c.open(i.opts)
+	return c.open(i.ctx, i.opts)
 }
 
 // open makes a tensor of it, or a parameter. It is closed with that, or on an error.
-func (c *CUDATensor) open(o Options) (any, error) {
-	memory, err := c.memory(o)
+func (c *CUDATensor) open(ctx context.Context, o Options) (any, error) {
+	memory, err := c.memory(ctx, o)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -188,7 +189,7 @@ func (c *CUDATensor) open(o Options) (any, error) {
 }
 
 // memory opens the memory. It is given back when c is closed.
-func (c *CUDATensor) memory(o Options) (device.Memory, error) {
+func (c *CUDATensor) memory(ctx context.Context, o Options) (device.Memory, error) {
 	by, err := o.ipc()
 	if err != nil {
 		return nil, err
@@ -199,7 +200,7 @@ func (c *CUDATensor) memory(o Options) (device.Memory, error) {
 			return nil, err
 		}
 	}
-	return by.Open(c.Device, handle, c.StorageOffset, c.StorageBytes, c.Event, c.sender(), c.Close)
+	return by.Open(ctx, c.Device, handle, c.StorageOffset, c.StorageBytes, c.Event, c.sender(), c.Close)
 }
 
 // sender returns the process that has sent the message: its counters are named by it, as PyTorch

@@ -2,6 +2,7 @@ package torch
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -207,7 +208,7 @@ func (f *fakeCUDA) Alloc(n int) (device.Memory, error) {
 	return &fakeMemory{of: f, size: n, done: func() error { return nil }}, nil
 }
 
-func (f *fakeCUDA) Open(ordinal int, handle [64]byte, off, n int, event []byte, sender int,
+func (f *fakeCUDA) Open(_ context.Context, ordinal int, handle [64]byte, off, n int, event []byte, sender int,
 	done func() error) (device.Memory, error) {
 	f.opened = append(f.opened, fmt.Sprintf("%d bytes at %d of %q on %d behind %q of %d", n, off, handle[:1],
 		ordinal, event[:min(len(event), 1)], sender))
