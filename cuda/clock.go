@@ -30,6 +30,8 @@ import (
 // abandoned to its clock: every wait ends, and everybody can tell what had been done from what had
 // not.
 //
+// The mark is made again as long as a stream may have to come to it: see events.mark.
+//
 // An orderly end waits for the device. The receivers of one that was killed get ErrUnfinished,
 // unless its device was quicker.
 //
@@ -95,6 +97,7 @@ type sent struct {
 	uses   int64 // of its fate when it arrived
 	clock  *foreignClock
 	judged atomic.Bool
+	lost   atomic.Bool // judged so that the number will not come
 }
 
 // A foreignClock is another process's. It stays registered until that has ended, or there are many.
@@ -115,7 +118,7 @@ type events struct {
 	left    atomic.Pointer[shm.Domain] // the one that is left only when the device has finished
 	waits   atomic.Bool                // the driver has no numbers for streams: who sends waits
 	awaited []*sent                    // by the stream
-	watched bool                       // somebody watches
+	watched bool                       // somebody watches; see Device.watch
 	lost    error                      // of used memory, not yet told
 
 	clocks  sync.Mutex // of foreign

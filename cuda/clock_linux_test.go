@@ -410,6 +410,30 @@ func nothingHangs(t *testing.T) {
 	}
 }
 
+// The device of a killed process may write a number when others have seen the process end, and so
+// take away the mark that ends their waits: before their stream has come to it.
+func TestClock_ALateNumberOfAKilledSenderHangsNobody(t *testing.T) {
+	ctx, x, g, on := startHeld(t)
+	s, dev := cuda.Simulator(), x.Device().(*cuda.Device)
+	s.Hold(true)
+	check(t, on.Put(ctx, false))
+	g.Wait()
+	numbers := cuda.AwaitedNumbers(dev)
+	if len(numbers) != 1 {
+		t.Fatalf("the stream waits for %d numbers", len(numbers))
+	}
+	marked := func() string { return fmt.Sprintf("marked: %v", numbers[0].Load()&cuda.Abandoned != 0) }
+	for range 3 {
+		eventually(t, marked, "marked: true")
+		numbers[0].Store(numbers[0].Load() &^ cuda.Abandoned) // a number that comes before the one that is awaited
+	}
+	s.Hold(false)
+	if _, err := x.CPU(); !errors.Is(err, cuda.ErrUnfinished) {
+		t.Errorf("%v", err)
+	}
+	check(t, x.Close())
+}
+
 // What was closed the device may still have to do something with.
 func TestMemory_IsGivenBackWhenTheDeviceHasDone(t *testing.T) {
 	dev := simulated(t)

@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
@@ -113,3 +114,16 @@ func LoadBLAS() error {
 
 // BLAS returns the library that has the device's products, or why there is none.
 func (d *Device) BLAS() (string, error) { return d.productsBy() }
+
+// AwaitedNumbers are the clocks of what the device's stream waits for, or has waited for.
+func AwaitedNumbers(d *Device) (all []*atomic.Uint32) {
+	d.events.Lock()
+	defer d.events.Unlock()
+	for _, s := range d.events.awaited {
+		all = append(all, s.number)
+	}
+	return all
+}
+
+// Abandoned is what marks a clock whose process has ended.
+const Abandoned = abandoned

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// Waiting grows from the first to the last of these.
+// Waiting grows from the first to the second of these, and to the third for what was lost.
 const (
-	soon = 20 * time.Microsecond
-	late = 2 * time.Millisecond
+	soon   = 20 * time.Microsecond
+	late   = 2 * time.Millisecond
+	seldom = 50 * time.Millisecond
 )
 
 // open returns what the stream waits for, as far as nobody has judged it.
@@ -31,21 +32,36 @@ func (d *Device) judge() {
 }
 
 // watch judges for as long as the stream waits for something: so each wait ends, whichever call of
-// the driver stands behind it. One goroutine of a device does.
+// the driver stands behind it. One goroutine of a device does. It goes on as long as the stream may
+// have to come to the clock of a dead process; see events.mark.
 func (d *Device) watch() {
-	for pause := soon; ; pause = min(2*pause, late) {
-		for d.judgeAll(d.events.open(), pause == late) {
-			time.Sleep(pause)
-			pause = min(2*pause, late)
+	for pause := soon; ; pause *= 2 {
+		if pause = min(pause, seldom); d.judgeAll(d.events.open(), pause >= late) {
+			pause = min(pause, late)
 		}
-		d.events.Lock()
-		over := !slices.ContainsFunc(d.events.awaited, func(s *sent) bool { return !s.judged.Load() })
-		d.events.watched = !over
-		d.events.Unlock()
-		if over {
+		if d.events.mark() {
 			return
 		}
+		time.Sleep(pause)
 	}
+}
+
+// mark marks again the clocks of what was lost, and reports whether there is nothing to watch any
+// more: then nobody does. A process that was killed has ended before all that its device had been
+// told has: the kernel module of NVIDIA may close its files later. A number that the device writes
+// then takes the mark away, and a stream that comes to the clock after that would wait for ever.
+func (e *events) mark() (over bool) {
+	e.Lock() // so that no clock is given back meanwhile
+	defer e.Unlock()
+	over = true
+	for _, s := range e.awaited {
+		if s.lost.Load() {
+			s.abandon()
+		}
+		over = over && s.judged.Load() && !s.lost.Load()
+	}
+	e.watched = !over
+	return over
 }
 
 // judgeAll reports whether one of them has not been judged. For one that is late somebody has to
@@ -89,6 +105,7 @@ func (d *Device) judgeOne(s *sent) (judged bool) {
 		}
 	}
 	if !came {
+		s.lost.Store(true)
 		s.of.fate.unfinished.Store(true)
 		if s.of.fate.uses.Load() > s.uses { // since it came
 			d.lose(s.of)
@@ -109,8 +126,11 @@ func (s *sent) look() (came, told bool) {
 func (s *sent) abandon() (came bool) {
 	for {
 		now := s.number.Load()
-		if now&^abandoned >= s.want {
+		switch {
+		case now&^abandoned >= s.want:
 			return true
+		case now&abandoned != 0:
+			return false
 		}
 		if s.number.CompareAndSwap(now, now|abandoned) {
 			return false
