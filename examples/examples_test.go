@@ -46,7 +46,7 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 		{[]string{"value"}, `^locked 4000, added 4000, 12000 points in 4000 games\n$`},
 		{[]string{"progress"}, `^1000 numbers, at most 178 steps\n$`},
 		{[]string{"pipe"}, `^1 squared is 1\n2 squared is 4\n3 squared is 9\n$`},
-		{[]string{"double"}, `^\[2 4 6\]\n$`},
+		{[]string{"double"}, `^tensor\(\[2., 4., 6.\]\)\n$`},
 		{[]string{"queue"}, `^(\d squared is \d+, says [01]\n){10}$`},
 		{[]string{"hogwild"}, `^2 processes trained one network: 9\d\d of 1000 digits are right\n$`},
 		{[]string{"allreduce"}, `^the replicas are equal: true\n9\d\d of 1000 digits are right\n$`},

@@ -14,33 +14,23 @@ import (
 // What runs in another process is a package-level variable.
 var double = shoal.Register("double", func(ctx context.Context, rank int, q *ipc.Queue[*tensor.Tensor]) error {
 	t, err := q.Get(ctx) // the tensor of the other process, not a copy
-	if err != nil {
-		return err
+	if err == nil {
+		t.MulScalar(2)
 	}
-	t.MulScalar(2)
-	return t.Close()
+	return err
 })
 
 func main() { shoal.Main(run) } // workers never get past this line
 
 func run(ctx context.Context) error {
+	t := tensor.FromSlice([]float32{1, 2, 3}, 3)
 	q, err := ipc.NewQueue[*tensor.Tensor](1)
-	if err != nil {
-		return err
+	if err == nil {
+		err = q.Put(ctx, t) // moves t to shared memory; the message is a handle
 	}
-	defer q.Close()
-	t, err := tensor.NewShared(tensor.Float32, 3)
-	if err != nil {
-		return err
+	if err == nil {
+		err = double.Spawn(ctx, 1, q) // starts a process, and waits for its end
 	}
-	defer t.Close()
-	copy(tensor.Data[float32](t), []float32{1, 2, 3})
-	if err := q.Put(ctx, t); err != nil { // a handle
-		return err
-	}
-	if err := double.Spawn(ctx, 1, q); err != nil { // starts a process, and waits for its end
-		return err
-	}
-	fmt.Println(tensor.Data[float32](t))
-	return nil
+	fmt.Println(t)
+	return err
 }
