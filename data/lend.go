@@ -7,8 +7,11 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/foreign"
 	"github.com/shoal-mp/shoal/tensor"
 )
+
+var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
 // Note [Batches that nobody has]
 // A batch is the consumer's, for as long as it has it. Memory that was written before is several
@@ -53,7 +56,7 @@ func (l *lender) block(n int) *tensor.Tensor {
 	}
 	v := reflect.ValueOf(m.array).Elem()
 	t := tensor.FromSlice(v.Slice(0, v.Len()).Bytes(), v.Len())
-	t.Storage().OnClose(func() {
+	foreignTensors.OnClose(t.Storage(), func() {
 		l.lends(-n)
 		l.back(lent{m.array, true})
 	})
@@ -96,7 +99,7 @@ func (l *lender) lends(n int) {
 func (l *lender) watch(b Batch) {
 	for _, t := range b {
 		n := t.Nbytes()
-		if t.IsShared() && t.Storage().OnClose(func() { l.lends(-n) }) {
+		if t.IsShared() && foreignTensors.OnClose(t.Storage(), func() { l.lends(-n) }) {
 			l.lends(n)
 		}
 	}

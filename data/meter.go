@@ -30,14 +30,14 @@ func (s Stats) SamplesPerSecond() float64 { return float64(s.Samples) / s.Elapse
 // for.
 const stalled = 0.05
 
-// LoaderIsSlow reports whether the consumer waits for the Loader more than the workers wait for the
+// loaderIsSlow reports whether the consumer waits for the Loader more than the workers wait for the
 // consumer.
-func (s Stats) LoaderIsSlow() bool { return s.ConsumerStall.Seconds() > stalled*s.Elapsed.Seconds() }
+func (s Stats) loaderIsSlow() bool { return s.ConsumerStall.Seconds() > stalled*s.Elapsed.Seconds() }
 
-// EnoughWorkers estimates how many workers would keep up with the consumer, from the times of
+// enoughWorkers estimates how many workers would keep up with the consumer, from the times of
 // loading and of the consumer so far. It returns 0 before the first batch. If loading keeps a CPU
 // busy, more workers than shoal.Threads() do not help.
-func (s Stats) EnoughWorkers() int {
+func (s Stats) enoughWorkers() int {
 	consumer := s.Elapsed - s.ConsumerStall
 	if s.Samples == 0 || s.Busy == 0 || consumer <= 0 {
 		return 0
@@ -50,11 +50,11 @@ func (s Stats) String() string {
 	line := fmt.Sprintf(
 		"%d samples in %d batches, %.0f samples/s, %d batches ready, %d skipped, %d workers lost", s.Samples,
 		s.Batches, s.SamplesPerSecond(), s.Ready, s.Skipped, s.Deaths)
-	n := s.EnoughWorkers()
+	n := s.enoughWorkers()
 	switch {
 	case n == 0:
 		return line
-	case !s.LoaderIsSlow():
+	case !s.loaderIsSlow():
 		return line + fmt.Sprintf("; the consumer is what takes the time: %d of %d workers would do",
 			min(n, max(1, s.Workers)), s.Workers)
 	case n > shoal.Threads() && s.Workers >= shoal.Threads():

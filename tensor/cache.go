@@ -34,7 +34,7 @@ type memoryCache struct {
 
 // A spareMemory is a storage without views that has memory of a class.
 type spareMemory struct {
-	storage *storage
+	storage *Storage
 	since   uint32 // the collections before
 }
 
@@ -61,7 +61,7 @@ func classOf(n int) (class, size int) {
 }
 
 // take returns a storage of n bytes, which hold anything, or nil.
-func (c *memoryCache) take(n int) *storage {
+func (c *memoryCache) take(n int) *Storage {
 	if n < cachedFrom || n > cachedUpTo {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (c *memoryCache) take(n int) *storage {
 }
 
 // pop takes the memory out of the cache that was used last.
-func (c *memoryCache) pop(class, size int) *storage {
+func (c *memoryCache) pop(class, size int) *Storage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kept := c.free[class]
@@ -96,7 +96,7 @@ func (c *memoryCache) pop(class, size int) *storage {
 }
 
 // make returns a storage of n bytes that alloc made, which come to the cache when they are closed.
-func (c *memoryCache) make(n int, alloc func(n int) []byte) *storage {
+func (c *memoryCache) make(n int, alloc func(n int) []byte) *Storage {
 	if n < cachedFrom || n > cachedUpTo {
 		return onHeap(aligned(alloc(n+alignment-1), n))
 	}
@@ -135,7 +135,7 @@ func (c *memoryCache) keep(size int) {
 func (m *memory) whole(size int) []byte { return unsafe.Slice(unsafe.SliceData(m.bytes), size) }
 
 // put takes back the memory of a storage without views, unless the cache is full.
-func (c *memoryCache) put(s *storage) {
+func (c *memoryCache) put(s *Storage) {
 	m := s.mem.Load()
 	_, size := classOf(len(m.bytes))
 	c.mu.Lock()

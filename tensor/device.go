@@ -79,19 +79,19 @@ var residents = struct {
 
 type resident struct {
 	lease   *onDevice
-	storage weak.Pointer[storage]
+	storage weak.Pointer[Storage]
 }
 
 // settleOn returns the storage of m, of which it counts one view more. If that was there already,
 // the reference that came with m is given back.
-func settleOn(m device.Memory) (*storage, error) {
+func settleOn(m device.Memory) (*Storage, error) {
 	residents.Lock()
 	if old := residents.m[m.Key()].storage.Value(); old != nil && old.retainOpen() {
 		residents.Unlock()
 		return old, m.End()
 	}
 	defer residents.Unlock()
-	s, l := new(storage), &onDevice{Memory: m}
+	s, l := new(Storage), &onDevice{Memory: m}
 	rented.Add(int64(m.Size()))
 	s.life.Store(1)
 	s.rent(&memory{lease: l})
@@ -323,7 +323,7 @@ func kindOf(dev Device) string {
 }
 
 // readDevice returns the storage of what marshal wrote.
-func readDevice(d *wire.Decoder) (*storage, error) {
+func readDevice(d *wire.Decoder) (*Storage, error) {
 	kind, err := d.String()
 	if err != nil {
 		return nil, err

@@ -161,16 +161,16 @@ func (f *file) short() error {
 
 // files are those that are mapped: a file that is mapped once more is the storage that it is, and a
 // fault is told by its address.
-var files = fileTable{open: map[*file]weak.Pointer[storage]{}}
+var files = fileTable{open: map[*file]weak.Pointer[Storage]{}}
 
 type fileTable struct {
 	mu   sync.Mutex
-	open map[*file]weak.Pointer[storage]
+	open map[*file]weak.Pointer[Storage]
 }
 
 // house returns the storage of f with one view more. If that has a mapping of its own already, f is
 // closed again.
-func (t *fileTable) house(f *file) *storage {
+func (t *fileTable) house(f *file) *Storage {
 	s := t.enter(f)
 	if s.mem.Load().lease != f {
 		f.end()
@@ -178,7 +178,7 @@ func (t *fileTable) house(f *file) *storage {
 	return s
 }
 
-func (t *fileTable) enter(f *file) *storage {
+func (t *fileTable) enter(f *file) *Storage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for old, w := range t.open {
@@ -189,7 +189,7 @@ func (t *fileTable) enter(f *file) *storage {
 			return s
 		}
 	}
-	s := new(storage)
+	s := new(Storage)
 	s.life.Store(1)
 	s.rent(&memory{bytes: f.bytes, lease: f})
 	t.open[f] = weak.Make(s)
@@ -197,7 +197,7 @@ func (t *fileTable) enter(f *file) *storage {
 }
 
 // know lets faults in f be found.
-func (t *fileTable) know(f *file, s *storage) {
+func (t *fileTable) know(f *file, s *Storage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open[f] = weak.Make(s)
@@ -231,7 +231,7 @@ func (f *file) marshal(e *wire.Encoder) {
 }
 
 // readFile maps the file that marshal described.
-func readFile(d *wire.Decoder) (*storage, error) {
+func readFile(d *wire.Decoder) (*Storage, error) {
 	path, err := d.String()
 	if err != nil {
 		return nil, err

@@ -37,7 +37,8 @@ func TestAdopt_EndsALoanOnce(t *testing.T) {
 	if memory[3] != 0x3f || tensor.At[uint8](b, 3) != 0x3f {
 		t.Error("a view does not write to the memory")
 	}
-	if !a.SameStorage(b) || !a.IsShared() || s.Loan() != foreign.Loan(l) || len(a.Storage().Bytes()) != 64 {
+	if !a.SameStorage(b) || !a.IsShared() || foreignTensors.LoanOf(s) != foreign.Loan(l) ||
+		len(a.Storage().Bytes()) != 64 {
 		t.Error("views of one storage are not")
 	}
 	if err := a.Share(); !errors.Is(err, tensor.ErrForeign) {
@@ -91,12 +92,12 @@ func TestStorageMoveTo_TakesAllViews(t *testing.T) {
 	a := tensor.FromSlice([]int32{1, 2, 3}, 3)
 	b := a.Narrow(0, 1, 2)
 	memory, l := make([]byte, 12), new(loan)
-	check(t, a.Storage().MoveTo(memory, l))
+	check(t, foreignTensors.MoveTo(a.Storage(), memory, l))
 	a.Fill(9)
 	if memory[4] != 9 || tensor.At[int32](b, 0) != 9 {
 		t.Error("a view did not move")
 	}
-	if err := a.Storage().MoveTo(memory, new(loan)); !errors.Is(err, tensor.ErrForeign) {
+	if err := foreignTensors.MoveTo(a.Storage(), memory, new(loan)); !errors.Is(err, tensor.ErrForeign) {
 		t.Errorf("the second time: %v", err)
 	}
 	check(t, a.Close())

@@ -52,7 +52,7 @@ func (t *blockTable) place(h shm.Handle) *atomic.Pointer[lease] {
 }
 
 // open returns the storage that has a block, with one view more, or nil.
-func (t *blockTable) open(h shm.Handle) *storage {
+func (t *blockTable) open(h shm.Handle) *Storage {
 	if l := t.place(h).Load(); l != nil {
 		return l.open(t.domain, h)
 	}
@@ -60,7 +60,7 @@ func (t *blockTable) open(h shm.Handle) *storage {
 }
 
 // openOrPut is open, or makes l the lease of its block and returns its storage.
-func (t *blockTable) openOrPut(l *lease) *storage {
+func (t *blockTable) openOrPut(l *lease) *Storage {
 	at := t.place(l.block)
 	for {
 		old := at.Load()
@@ -82,7 +82,7 @@ func (t *blockTable) put(l *lease) { t.place(l.block).Store(l) }
 func (t *blockTable) drop(l *lease) { t.place(l.block).CompareAndSwap(l, nil) }
 
 // open returns the lease's storage with one view more, if it has that block now.
-func (l *lease) open(d *shm.Domain, h shm.Handle) *storage {
+func (l *lease) open(d *shm.Domain, h shm.Handle) *Storage {
 	s := l.storage.Value()
 	if s == nil || !s.retainOpen() {
 		return nil

@@ -14,7 +14,7 @@ func New(dt DType, shape ...int) *Tensor {
 }
 
 // contiguous returns the first tensor of a storage.
-func contiguous(s *storage, dt DType, shape []int) *Tensor {
+func contiguous(s *Storage, dt DType, shape []int) *Tensor {
 	s.life.Add(1)
 	return newContiguous(s, dt, shape)
 }

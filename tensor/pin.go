@@ -29,7 +29,7 @@ func (t *Tensor) PinMemory() error {
 }
 
 // pin locks the pages of a block, once. An open tensor keeps the block meanwhile.
-func (s *storage) pin(lock func(b []byte) (func() error, error)) error {
+func (s *Storage) pin(lock func(b []byte) (func() error, error)) error {
 	s.sharing.Lock()
 	defer s.sharing.Unlock()
 	m := s.mem.Load()

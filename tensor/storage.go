@@ -13,14 +13,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A storage is the memory of one or more tensors: Go heap at first, or a block of shared memory. To
-// share it replaces its memory, so all views follow.
+// A Storage is the memory that one or more tensors view, as an untyped storage of PyTorch: Go heap
+// at first, a block of shared memory after [Tensor.Share], or memory that a package brought from
+// elsewhere. [Tensor.Share] replaces the memory, so all views follow.
 //
-// A storage that has given a block back is used again for another: to make one, with what the
-// garbage collector knows of it, takes longer than all else that a tensor needs. Each of its lives
-// has a number, which its tensors have too: so one that is closed is told from those of a later
-// life.
-type storage struct {
+// A storage that has given a block back is used again for another one, since a new one, with what
+// the garbage collector keeps about it, takes longer than all else that a tensor needs. Each life
+// of a storage has a number, and its tensors have the same. So a closed tensor is told from those
+// of a later life.
+type Storage struct {
 	mem     atomic.Pointer[memory]
 	sharing sync.Mutex
 	life    atomic.Uint64 // its number; in the low 32 bits the open tensors and messages under way
@@ -41,7 +42,7 @@ type holder interface{ end() error }
 
 // A lease is this process's one reference of a block, which one storage has.
 type lease struct {
-	storage weak.Pointer[storage]
+	storage weak.Pointer[Storage]
 	domain  *shm.Domain
 	block   shm.Handle
 	ended   atomic.Bool
@@ -53,7 +54,7 @@ type lease struct {
 const alignment = 64
 
 // newHeap makes a storage of n zeros on the heap.
-func newHeap(n int) *storage {
+func newHeap(n int) *Storage {
 	s := memories.take(n)
 	if s == nil {
 		return memories.make(n, sys.HeapBytes)
@@ -64,7 +65,7 @@ func newHeap(n int) *storage {
 
 // emptyHeap makes a storage of n bytes on the heap, which hold anything: to clear them takes as
 // long as an operation on them.
-func emptyHeap(n int) *storage {
+func emptyHeap(n int) *Storage {
 	if s := memories.take(n); s != nil {
 		return s
 	}
@@ -78,15 +79,15 @@ func aligned(b []byte, n int) []byte {
 }
 
 // onHeap makes a storage of b, without views.
-func onHeap(b []byte) *storage {
-	s := new(storage)
+func onHeap(b []byte) *Storage {
+	s := new(Storage)
 	s.mem.Store(&memory{bytes: b})
 	return s
 }
 
 // newShared makes a storage of n bytes, which hold anything, in the domain of this process. It
 // counts one view.
-func newShared(n int) (*storage, error) {
+func newShared(n int) (*Storage, error) {
 	d, h, b, err := allocate(n)
 	if err != nil {
 		return nil, err
@@ -120,24 +121,24 @@ var spares sync.Pool
 
 // spare returns a storage that can have a block. The block is given back when the storage is
 // collected, if not before.
-func spare() *storage {
-	if s, ok := spares.Get().(*storage); ok {
+func spare() *Storage {
+	if s, ok := spares.Get().(*Storage); ok {
 		s.version.Store(0)
 		return s
 	}
-	s := new(storage)
+	s := new(Storage)
 	s.ready()
 	return s
 }
 
 // ready makes the lease of a storage's blocks.
-func (s *storage) ready() {
+func (s *Storage) ready() {
 	s.own = &lease{storage: weak.Make(s)}
 	runtime.AddCleanup(s, func(l *lease) { l.end() }, s.own)
 }
 
 // settle makes block h the memory of s. Other goroutines may use its memory before.
-func (s *storage) settle(d *shm.Domain, h shm.Handle, b []byte) {
+func (s *Storage) settle(d *shm.Domain, h shm.Handle, b []byte) {
 	l := s.own
 	l.domain, l.block, l.pinned, l.unlock = d, h, false, nil
 	l.ended.Store(false)
@@ -160,13 +161,13 @@ func (m *memory) block() (l *lease, ok bool) {
 
 // rent makes m, which is not a block, the memory of a storage, which gives it back when it is
 // collected, if not before.
-func (s *storage) rent(m *memory) {
+func (s *Storage) rent(m *memory) {
 	s.mem.Store(m)
 	runtime.AddCleanup(s, func(h holder) { h.end() }, m.lease)
 }
 
 // share moves the storage's bytes into shared memory, unless they are there.
-func (s *storage) share() error {
+func (s *Storage) share() error {
 	s.sharing.Lock()
 	defer s.sharing.Unlock()
 	old := s.mem.Load()
@@ -199,10 +200,10 @@ func (s *storage) share() error {
 const lifeBits = 32
 
 // number is that of the storage's life, which ends with its last view.
-func (s *storage) number() uint32 { return uint32(s.life.Load() >> lifeBits) }
+func (s *Storage) number() uint32 { return uint32(s.life.Load() >> lifeBits) }
 
 // retain counts one more view, unless that life is over.
-func (s *storage) retain(number uint32) bool {
+func (s *Storage) retain(number uint32) bool {
 	for {
 		n := s.life.Load()
 		if uint32(n>>lifeBits) != number {
@@ -215,7 +216,7 @@ func (s *storage) retain(number uint32) bool {
 }
 
 // retainOpen counts one more view, if there is one or never was.
-func (s *storage) retainOpen() bool {
+func (s *Storage) retainOpen() bool {
 	for {
 		n := s.life.Load()
 		if uint32(n) == 0 && n != 0 {
@@ -228,7 +229,7 @@ func (s *storage) retainOpen() bool {
 }
 
 // release counts one view less. With the last one the storage's life ends.
-func (s *storage) release() error {
+func (s *Storage) release() error {
 	n := s.life.Add(^uint64(0))
 	if uint32(n) != 0 || !s.life.CompareAndSwap(n, n+1<<lifeBits) {
 		return nil
@@ -273,7 +274,7 @@ func (l *lease) end() error {
 
 // adopt returns the storage of a block of which the caller has one reference, which becomes the
 // storage's or is given back. The storage counts one view more.
-func adopt(d *shm.Domain, h shm.Handle) (*storage, error) {
+func adopt(d *shm.Domain, h shm.Handle) (*Storage, error) {
 	b, err := d.Bytes(h)
 	if err != nil {
 		return nil, errors.Join(err, d.Release(h))

@@ -17,7 +17,7 @@ type Tensor struct {
 	shape   []int
 	strides []int
 	offset  int
-	storage atomic.Pointer[storage]
+	storage atomic.Pointer[Storage]
 	life    uint32           // of the storage, which t views
 	sizes   [2 * fewDims]int // where shape and strides are while they are few
 }
@@ -27,7 +27,7 @@ const fewDims = 4
 
 // newTensor returns a tensor that owns one of the views which s counts, with copies of the sizes
 // and strides.
-func newTensor(s *storage, dt DType, shape, strides []int, offset int) *Tensor {
+func newTensor(s *Storage, dt DType, shape, strides []int, offset int) *Tensor {
 	t := &Tensor{dtype: dt, offset: offset}
 	t.lay(shape, strides)
 	t.hold(s)
@@ -35,7 +35,7 @@ func newTensor(s *storage, dt DType, shape, strides []int, offset int) *Tensor {
 }
 
 // newContiguous is newTensor of row-major elements from the storage's first byte on.
-func newContiguous(s *storage, dt DType, shape []int) *Tensor {
+func newContiguous(s *Storage, dt DType, shape []int) *Tensor {
 	t := &Tensor{dtype: dt}
 	t.room(len(shape))
 	copy(t.shape, shape)
@@ -45,7 +45,7 @@ func newContiguous(s *storage, dt DType, shape []int) *Tensor {
 }
 
 // hold makes one of the views which s counts that of t.
-func (t *Tensor) hold(s *storage) {
+func (t *Tensor) hold(s *Storage) {
 	t.life = s.number()
 	t.storage.Store(s)
 }
@@ -75,7 +75,7 @@ func (t *Tensor) view(shape, strides []int, offset int) *Tensor {
 	return newTensor(s, t.dtype, shape, strides, offset)
 }
 
-func (t *Tensor) store() *storage {
+func (t *Tensor) store() *Storage {
 	s := t.open()
 	if s == nil {
 		misuse("use of a closed tensor")
@@ -85,7 +85,7 @@ func (t *Tensor) store() *storage {
 
 // open returns the storage of a tensor that is not closed, or nil. What is under way while another
 // goroutine closes the tensor sees the storage of another life.
-func (t *Tensor) open() *storage {
+func (t *Tensor) open() *Storage {
 	if s := t.storage.Load(); s != nil && s.number() == t.life {
 		return s
 	}

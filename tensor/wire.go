@@ -110,10 +110,10 @@ func (t *Tensor) end() int {
 }
 
 // A sent is a storage of which a message that is written counts a view.
-type sent storage
+type sent Storage
 
 // Done takes that view away: the message, if it was sent, has references of its own.
-func (s *sent) Done(bool) { (*storage)(s).release() }
+func (s *sent) Done(bool) { (*Storage)(s).release() }
 
 // A received is a tensor that was read from a message.
 type received Tensor
@@ -163,10 +163,10 @@ func (t *Tensor) unmarshal(d *wire.Decoder) error {
 }
 
 // readMemory has by tag what returns the storage.
-var readMemory = [...]func(*wire.Decoder) (*storage, error){inBlock: readBlock, inFile: readFile, atDevice: readDevice}
+var readMemory = [...]func(*wire.Decoder) (*Storage, error){inBlock: readBlock, inFile: readFile, atDevice: readDevice}
 
 // readBlock returns the storage of a block.
-func readBlock(d *wire.Decoder) (*storage, error) {
+func readBlock(d *wire.Decoder) (*Storage, error) {
 	domain, err := shm.Default()
 	if err != nil {
 		return nil, err

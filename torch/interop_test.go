@@ -32,7 +32,7 @@ func TestRegion_IsUsedAgain(t *testing.T) {
 
 func warmMemory(t *testing.T, k *talk) {
 	const n = 300_000 // a size class of its own
-	id := func(x *tensor.Tensor) sys.FileID { return x.Storage().Loan().(tenant).id }
+	id := func(x *tensor.Tensor) sys.FileID { return foreignTensors.LoanOf(x.Storage()).(tenant).id }
 	fresh := func() *tensor.Tensor {
 		t.Helper()
 		x, err := k.opts.Empty(tensor.Uint8, n)
@@ -223,7 +223,7 @@ func TestConn_AvoidsTheTrapsOfPyTorch(t *testing.T) {
 			if got := k.ask("eval", "error(lambda: kept.resize_(10000))"); got != "RuntimeError" {
 				t.Errorf("resized: %v", got)
 			}
-			r := x.Storage().Loan().(tenant).region
+			r := foreignTensors.LoanOf(x.Storage()).(tenant).region
 			if err := sys.Resize(r.file, 0); err == nil {
 				t.Error("the file of a tensor could be cut")
 			}
@@ -255,7 +255,7 @@ func TestGuard_PyTorchTruncates(t *testing.T) {
 		k := converse(t, py, Options{}, "file_system")
 		x := k.ask("make", "plain", "float32").(*tensor.Tensor)
 		// and keep it: to free it is a fault
-		cut := fmt.Sprintf("(globals().update(cut=kept), os.truncate(%q, 0))[1]", x.Storage().Loan().(tenant).path())
+		cut := fmt.Sprintf("(globals().update(cut=kept), os.truncate(%q, 0))[1]", foreignTensors.LoanOf(x.Storage()).(tenant).path())
 		k.wantEval(cut, nil)
 		if err := Guard(func() { x.Fill(1) }); !errors.Is(err, ErrTruncated) {
 			t.Errorf("a write to memory that was cut: %v", err)

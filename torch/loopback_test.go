@@ -180,7 +180,7 @@ func TestGuard_MakesAFaultAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := x.Storage().Loan().(tenant).region
+	r := foreignTensors.LoanOf(x.Storage()).(tenant).region
 	if err := os.Truncate(r.path(), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestRegion_EndsWithItsLastTensor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return x.Storage().Loan().(tenant).id
+		return foreignTensors.LoanOf(x.Storage()).(tenant).id
 	}()
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		runtime.GC()
@@ -287,7 +287,7 @@ func TestRegion_ArrivedMemoryIsLetGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := x.Storage().Loan().(tenant).region
+	r := foreignTensors.LoanOf(x.Storage()).(tenant).region
 	self := newPeer(os.Getuid(), os.Getpid()).process
 	regions.expect(r, &self)
 	path := fmt.Sprintf("/proc/self/fd/%d", r.file.Fd())
@@ -320,7 +320,7 @@ func TestRegion_WhatIsUnderWayDisplacesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits := ours.Storage().Loan().(tenant).region
+	waits := foreignTensors.LoanOf(ours.Storage()).(tenant).region
 	if err := ours.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func TestRegion_WhatIsUnderWayDisplacesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs := x.Storage().Loan().(tenant).region
+	theirs := foreignTensors.LoanOf(x.Storage()).(tenant).region
 	self := newPeer(os.Getuid(), os.Getpid()).process
 	regions.expect(theirs, &self)
 	path := fmt.Sprintf("/proc/self/fd/%d", theirs.file.Fd())

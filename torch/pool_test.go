@@ -11,7 +11,7 @@ import (
 )
 
 // regionOf is where a tensor of ours lives.
-func regionOf(x *tensor.Tensor) *region { return x.Storage().Loan().(tenant).region }
+func regionOf(x *tensor.Tensor) *region { return foreignTensors.LoanOf(x.Storage()).(tenant).region }
 
 // newTable is a table that no other test's forgotten tensors come into.
 func newTable() *regionTable {

@@ -286,7 +286,7 @@ func (t *regionTable) move(s *tensor.Storage, named bool) error {
 	t.mu.Lock()
 	loan := t.enter(r)
 	t.mu.Unlock()
-	if err := s.MoveTo(r.data(), loan); err != nil {
+	if err := foreignTensors.MoveTo(s, r.data(), loan); err != nil {
 		return errors.Join(err, loan.End())
 	}
 	t.mu.Lock()

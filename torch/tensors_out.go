@@ -54,7 +54,7 @@ func (e *exporter) newStorage(s *tensor.Storage) (*pickle.Object, error) {
 	if len(s.Bytes()) == 0 {
 		return &pickle.Object{Class: rebuildEmpty, Args: python.Tuple{untypedStorage}}, nil
 	}
-	home, ok := s.Loan().(tenant)
+	home, ok := foreignTensors.LoanOf(s).(tenant)
 	if !ok {
 		err := regions.move(s, e.opts.Strategy == FileSystem)
 		if errors.Is(err, tensor.ErrForeign) {
@@ -63,7 +63,7 @@ func (e *exporter) newStorage(s *tensor.Storage) (*pickle.Object, error) {
 		if err != nil {
 			return nil, err
 		}
-		home = s.Loan().(tenant)
+		home = foreignTensors.LoanOf(s).(tenant)
 	}
 	if home.name != "" {
 		return e.byName(home.region)

@@ -18,6 +18,19 @@ type Tensors[P, S any] struct {
 	// ReadFileAt fills t, which is contiguous and on the host, with the bytes at an offset of a
 	// file, as a copy that needs no mapping.
 	ReadFileAt func(t P, f *os.File, at int64) error
+
+	// LoanOf returns what Adopt or MoveTo was given, nil for the heap and for blocks of a domain.
+	LoanOf func(s S) Loan
+
+	// MoveTo moves the bytes of a storage on the heap to b, as Tensor.Share moves them to shared
+	// memory: all tensors follow, and slices from before do not. The error wraps tensor.ErrForeign
+	// where the storage is not on the heap; then l has not begun.
+	MoveTo func(s S, b []byte, l Loan) error
+
+	// OnClose has f called, by whatever goroutine, when the last tensor that views the storage has
+	// been closed. If the storage is collected instead, f is not called. OnClose reports false, and
+	// does nothing, where an earlier call has said what to do.
+	OnClose func(s S, f func()) bool
 }
 
 // A Loan is memory from elsewhere that tensors view. End is called once, from any goroutine, when
