@@ -49,8 +49,7 @@ type Suite struct {
 	// time.
 	groups []func(ctx context.Context, h *environment) (group, error)
 
-	// sum makes a row of those of the suite, which come first; nil for none. What it returns without
-	// a name is none.
+	// sum makes a row of those of the suite; nil for none. A row without a name is none.
 	sum func(rows []Result) Result
 }
 

@@ -128,3 +128,24 @@ func BenchmarkAttend(b *testing.B) {
 		rate(b, 5*n*a.K)
 	})
 }
+
+// BenchmarkFunctions is functions of 4,096 numbers, which stay in the nearest cache.
+func BenchmarkFunctions(b *testing.B) {
+	x, y := noise[float32](1, 4096), make([]float32, 4096)
+	for i := range x {
+		x[i] = max(x[i], -x[i]) + 0.01
+	}
+	for name, do := range map[string]func(x, y []float32){
+		"exp": kernel.Exp[float32], "sigmoid": kernel.Sigmoid[float32], "tanh": kernel.Tanh[float32],
+		"gelu": kernel.GELU[float32], "log": mapped[float32](kernel.Log), "sqrt": mapped[float32](kernel.Sqrt),
+		"neg":     mapped[float32](kernel.Neg),
+		"softmax": func(x, y []float32) { kernel.Softmax(8, 512, x, y) },
+		"sum64":   func(x, _ []float32) { kernel.Sum64(x) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				do(x, y)
+			}
+		})
+	}
+}

@@ -84,13 +84,18 @@ func (v vector) power(k reg.VecVirtual) reg.VecVirtual {
 }
 
 // exp returns e^x. 2^k may be too large or too small for a number while e^x is not, so it is
-// multiplied by in two halves.
+// multiplied by in two halves where there is no instruction for it.
 func (v vector) exp(x reg.VecVirtual) reg.VecVirtual {
 	lo, hi := -746.0, 710.0 // from where on it is 0 and infinite
 	if v.single() {
 		lo, hi = -104, 89
 	}
 	r := v.reduce(x, lo, hi)
+	if v.wide {
+		v.add(v.constant(1), r.q, r.q)
+		v.scaleByPower(r.k, r.q)
+		return r.q
+	}
 	half := v.fresh()
 	v.move(v.constant(v.large()), half)
 	v.fma231(v.constant(0.5), r.k, half)
@@ -100,6 +105,15 @@ func (v vector) exp(x reg.VecVirtual) reg.VecVirtual {
 	v.mul(v.power(half), r.q, r.q)
 	v.mul(v.power(r.k), r.q, r.q)
 	return r.q
+}
+
+// scaleByPower multiplies x by 2^k, rounded once.
+func (v vector) scaleByPower(k, x reg.VecVirtual) {
+	if v.single() {
+		VSCALEFPS(k, x, x)
+	} else {
+		VSCALEFPD(k, x, x)
+	}
 }
 
 // sigmoid is 1/(1+e) or, where x is negative, e/(1+e) with e = exp(-|x|), which loses no digits on
@@ -240,7 +254,7 @@ func (v vector) sum64() {
 	v.end()
 }
 
-// everywhere is numbers in all lanes of a register, in memory.
+// everywhere is constants in memory: in all lanes of a register of AVX2, and once for AVX-512.
 var everywhere = map[string]Mem{}
 
 // constant returns c in all lanes.
@@ -255,17 +269,22 @@ func (v vector) constant(c float64) Mem {
 func (v vector) sign() Mem { return v.bits(1 << (8*v.size - 1)) }
 
 func (v vector) bits(b uint64) Mem {
-	name := fmt.Sprintf("all%d_%d_%x", 8*v.bytes(), 8*v.size, b)
-	if v.single() {
-		b |= b << 32
+	name, size := fmt.Sprintf("all%d_%d_%x", 8*v.bytes(), 8*v.size, b), v.bytes()
+	if v.wide {
+		name, size = fmt.Sprintf("%s%d_%x", once, 8*v.size, b), v.size
 	}
 	m, ok := everywhere[name]
-	if !ok {
-		m = GLOBL(name, RODATA|NOPTR)
-		for i := range v.bytes() / 8 {
-			DATA(8*i, U64(b))
-		}
-		everywhere[name] = m
+	if ok {
+		return m
 	}
+	m = GLOBL(name, RODATA|NOPTR)
+	for at := 0; at < size; at += v.size {
+		if v.single() {
+			DATA(at, U32(uint32(b)))
+		} else {
+			DATA(at, U64(b))
+		}
+	}
+	everywhere[name] = m
 	return m
 }

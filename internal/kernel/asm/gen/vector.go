@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -19,10 +20,10 @@ type vector struct {
 	rows   int  // of the largest tile of a product: as many accumulators as registers allow
 
 	fresh                                                       func() reg.VecVirtual
-	move, broadcast, fma231, fma213, less231, add, mul, largest func(ops ...Op)
-	sub, div, sqrt, least                                       func(ops ...Op)
-	and, andNot, or, xor                                        func(ops ...Op) // of bits
-	shift, shiftRight, plus                                     func(ops ...Op) // of integers as wide as a number
+	move, broadcast, fma231, fma213, less231, add, mul, largest instruction
+	sub, div, sqrt, least                                       instruction
+	and, andNot, or, xor                                        instruction // of bits
+	shift, shiftRight, plus                                     instruction // of integers as wide as a number
 	zero                                                        func(v reg.VecVirtual)
 }
 
@@ -56,8 +57,47 @@ func (v vector) of(size int) vector {
 		v.and, v.andNot, v.or, v.xor = VANDPD, VANDNPD, VORPD, VXORPD
 		v.shift, v.shiftRight, v.plus = VPSLLQ, VPSRLQ, VPADDQ
 	}
+	if v.wide {
+		v.broadcastConstants()
+	}
 	return v
 }
+
+// An instruction takes operands in the order of Go's assembler.
+type instruction = func(ops ...Op)
+
+// broadcastConstants lets instructions take a constant that is there once, and spread it
+// themselves. In memory a register full of it would lie across two cache lines, half of the time.
+func (v *vector) broadcastConstants() {
+	type forms struct {
+		of             *instruction
+		single, double instruction
+	}
+	for _, f := range []forms{
+		{&v.add, VADDPS_BCST, VADDPD_BCST}, {&v.sub, VSUBPS_BCST, VSUBPD_BCST}, {&v.mul, VMULPS_BCST, VMULPD_BCST},
+		{&v.largest, VMAXPS_BCST, VMAXPD_BCST}, {&v.least, VMINPS_BCST, VMINPD_BCST},
+		{&v.fma231, VFMADD231PS_BCST, VFMADD231PD_BCST}, {&v.fma213, VFMADD213PS_BCST, VFMADD213PD_BCST},
+		{&v.less231, VFNMADD231PS_BCST, VFNMADD231PD_BCST},
+		{&v.and, VANDPS_BCST, VANDPD_BCST}, {&v.or, VORPS_BCST, VORPD_BCST}, {&v.xor, VXORPS_BCST, VXORPD_BCST},
+		{&v.plus, VPADDD_BCST, VPADDQ_BCST},
+		{&v.move, v.broadcast, v.broadcast},
+	} {
+		whole, each := *f.of, f.double
+		if v.single() {
+			each = f.single
+		}
+		*f.of = func(ops ...Op) {
+			if m, ok := ops[0].(Mem); ok && strings.HasPrefix(m.Symbol.Name, once) {
+				each(ops...)
+			} else {
+				whole(ops...)
+			}
+		}
+	}
+}
+
+// once begins the names of constants that are there once.
+const once = "one"
 
 // bytes is the size of a register.
 func (v vector) bytes() int { return v.size * v.lanes }
