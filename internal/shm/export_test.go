@@ -585,7 +585,7 @@ var (
 )
 
 // Scribble writes a value into a word of the header or of a block, as somebody mad would, and
-// returns what undoes that.
+// returns what restores it.
 func (d *Domain) Scribble(h Handle, word string, v uint64) (restore func()) {
 	b := &d.blocks[h.index()]
 	w := map[string]*Word{"blocks": &d.hdr.blocks, "ready": &d.hdr.ready, "brk": &d.hdr.brk,
@@ -600,9 +600,19 @@ func (d *Domain) ScribbleList(size uint64, index uint32) {
 	w.v.Store(w.Load()&^0xffffffff | uint64(index))
 }
 
-// SetStampTime changes for how long a stamp is believed in, and returns what undoes that.
+// SetStampTime changes for how long a stamp is believed in, and returns what restores it.
 func SetStampTime(t time.Duration) (restore func()) {
 	old := stampTime
 	stampTime = t
 	return func() { stampTime = old }
 }
+
+// NapAtBarriers sets how long a nap at a barrier lasts at most, and returns what restores it.
+func NapAtBarriers(most time.Duration) (restore func()) {
+	old := barrierNap
+	barrierNap = most
+	return func() { barrierNap = old }
+}
+
+// Napped reports whether a participant naps at the barrier, or did in this turn.
+func (b Barrier) Napped() bool { return b.c.state.Load()&barrierNapping != 0 }

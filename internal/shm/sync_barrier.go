@@ -3,12 +3,14 @@ package shm
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // The state word of a barrier: turn 22 | how the last 20 turns ended, 1 for a reset | arrived 20 |
-// 0 1 | broken 1.
+// napping 1 | broken 1. The upper half changes with the turn only.
 const (
 	barrierBroken  = 1
+	barrierNapping = 2
 	arrivedShift   = 2
 	arrivedOne     = 1 << arrivedShift
 	arrivedMask    = countMask << arrivedShift
@@ -70,7 +72,9 @@ func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
 
 // await waits for the end of the turn.
 func (b Barrier) await(ctx context.Context, turn uint64) error {
-	err := b.watch(ctx, func() bool { v := b.c.state.Load(); return turnOf(v) != turn || b.broken(v) })
+	ready := func() bool { v := b.c.state.Load(); return turnOf(v) != turn || b.broken(v) }
+	b.nap(ctx, turn, ready)
+	err := b.watch(ctx, ready)
 	switch {
 	case b.d.closed.Load():
 		return err
@@ -80,6 +84,52 @@ func (b Barrier) await(ctx context.Context, turn uint64) error {
 		return b.why()
 	}
 	return err
+}
+
+// Note [Naps at a barrier] One system call wakes all that nap on one word, whereas the nap words of
+// Note [Naps] are one for each process. So a goroutine that waits at a barrier naps on the upper
+// half of the barrier's state word. It says so by a bit in that word before it sleeps. The last
+// participant ends the turn by a CAS on the word, finds the bit in the value that it replaced, and
+// wakes all nappers. A napper that comes to sleep after that CAS does not, since the kernel
+// compares the turn. A nap may be longer here than elsewhere, since no nap lasts to its end unless
+// a participant dies or breaks the barrier at that moment. What else wakes the process, such as the
+// death of a member, ends the nap.
+
+// barrierNap is how long such a nap lasts at most. Tests change it.
+var barrierNap = 5 * time.Millisecond
+
+// nap sleeps until ready, until ctx ends, or for barrierNap. The caller looks again, and parks.
+func (b Barrier) nap(ctx context.Context, turn uint64, ready func() bool) {
+	p := &b.d.park
+	if crashing && controlled() || !b.watches.nap.due() || !p.napper.TryLock() {
+		return
+	}
+	defer p.napper.Unlock()
+	p.napsAt.Store(&b.c.state)
+	defer p.napsAt.Store(nil)
+	p.alarm.set(ctx, b.d.wakeUp)
+	end := time.Now().Add(barrierNap)
+	for ctx.Err() == nil && !b.over() && !ready() {
+		v := b.c.state.Load()
+		left := time.Until(end)
+		switch {
+		case left <= 0:
+			b.watches.nap.learn(false)
+			return
+		case turnOf(v) != turn || v&barrierNapping == 0 && !b.c.state.CAS(v, v|barrierNapping):
+		default:
+			b.c.state.sleepUpper(uint32(v>>32), left)
+		}
+	}
+	b.watches.nap.learn(true)
+}
+
+// wakeAll wakes all that wait at the barrier, whose state was v before it changed.
+func (b Barrier) wakeAll(v uint64) {
+	if v&barrierNapping != 0 {
+		b.c.state.wakeUpper()
+	}
+	b.d.wakeBits(&b.c.watching)
 }
 
 // end runs the action and ends the turn.
@@ -108,7 +158,7 @@ func (b Barrier) end(turn uint64, action func() error) error {
 				return b.why()
 			}
 		case b.c.state.CAS(v, nextTurn(v, 0)):
-			b.d.wakeBits(&b.c.watching)
+			b.wakeAll(v)
 			return nil
 		}
 	}
@@ -144,7 +194,7 @@ func (b Barrier) breakTurn(turn uint64) bool {
 			return true
 		}
 		if b.c.state.CAS(v, v|barrierBroken) {
-			b.d.wakeBits(&b.c.watching)
+			b.wakeAll(v)
 			return true
 		}
 	}
@@ -186,12 +236,12 @@ func (b Barrier) Reset() {
 		return true
 	})
 	b.c.dead.Store(0)
-	for v := b.c.state.Load(); ; v = b.c.state.Load() {
-		if b.c.state.CAS(v, nextTurn(v, 1)) {
-			break
+	for {
+		if v := b.c.state.Load(); b.c.state.CAS(v, nextTurn(v, 1)) {
+			b.wakeAll(v)
+			return
 		}
 	}
-	b.d.wakeBits(&b.c.watching)
 }
 
 // Broken reports whether the barrier is broken.

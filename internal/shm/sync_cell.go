@@ -183,6 +183,7 @@ func (s *Sync) Close() {
 	s.waiting.shut()
 	watch := waitQueue{d: s.d, bits: &s.c.watching, ready: s.over}
 	watch.leave() // wakes those who watch as well
+	s.d.park.wakeBarrier()
 	if Form(s.c.form.Load()) == FormBarrier {
 		s.unshare()
 	}

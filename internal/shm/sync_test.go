@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -434,6 +435,43 @@ func TestBarrier_LetsAllGoTogether(t *testing.T) {
 		wg.Wait()
 		if acted.Load() != turns {
 			t.Errorf("%d actions in %d turns", acted.Load(), turns)
+		}
+	})
+}
+
+// No nap lasts to its end where nobody dies: these would last for an hour.
+func TestBarrier_EndOfATurnEndsTheNaps(t *testing.T) {
+	defer shm.NapAtBarriers(time.Hour)()
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		const turns = 20
+		vs := newSync(t, shm.SyncOptions{Form: shm.FormBarrier, Limit: 3}, f.first, f.join(), f.join())
+		var all []<-chan error
+		for _, v := range vs[1:] {
+			all = append(all, async(func() (err error) {
+				for turn := 0; turn < turns && err == nil; turn++ {
+					_, err = shm.Barrier{v}.Wait(watchdog(t), nil)
+				}
+				return err
+			}))
+		}
+		last, napped := shm.Barrier{vs[0]}, 0
+		for range turns {
+			eventually(t, "two do not come", func() bool { return last.Waiting() == 2 })
+			for range 1000 {
+				if last.Napped() {
+					napped++
+					break
+				}
+				runtime.Gosched()
+			}
+			_, err := last.Wait(watchdog(t), nil)
+			check(t, err)
+		}
+		for _, a := range all {
+			check(t, <-a)
+		}
+		if napped == 0 {
+			t.Error("nobody has napped")
 		}
 	})
 }

@@ -50,6 +50,7 @@ func (d *Domain) sleep(ctx context.Context, most time.Duration) {
 func (d *Domain) wakeUp() {
 	if in, err := d.enter(); err == nil {
 		d.rouse(d.seat, awake)
+		d.park.wakeBarrier()
 		in.unlock()
 	}
 }
@@ -106,6 +107,7 @@ func (d *Domain) rouse(seat int, now uint64) bool {
 // participant's.
 func (d *Domain) noNaps() {
 	d.rouse(d.seat, awake)
+	d.park.wakeBarrier()
 	d.park.napper.Lock()
 	d.park.alarm.cancel()
 }

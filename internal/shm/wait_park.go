@@ -218,8 +218,9 @@ func (l *waitQueue) wakeAll() {
 // parking is all wait queues of a process, and the doorbell that serves them.
 type parking struct {
 	bell   bell
-	napper sync.Mutex // held by the goroutine that naps
-	alarm  alarm      // for its context, or for that of the last one
+	napper sync.Mutex           // held by the goroutine that naps
+	napsAt atomic.Pointer[Word] // the state of the barrier at which it naps, if it does
+	alarm  alarm                // for its context, or for that of the last one
 	doubt  doubt
 	mu     sync.Mutex
 	queues []*waitQueue
@@ -254,6 +255,14 @@ func (p *parking) wakeup() {
 	p.mu.Unlock()
 	for _, l := range queues {
 		l.wakeup()
+	}
+	p.wakeBarrier()
+}
+
+// wakeBarrier has the goroutine that naps at a barrier look at its condition.
+func (p *parking) wakeBarrier() {
+	if w := p.napsAt.Load(); w != nil {
+		w.wakeUpper()
 	}
 }
 

@@ -121,3 +121,9 @@ func (w *Word) sleep(v uint32, d time.Duration) { sys.FutexWait(&w.v, v, d) }
 
 // wake ends one sleep.
 func (w *Word) wake() { sys.FutexWake(&w.v) }
+
+// sleepUpper is sleep for the upper half of the word. wakeUpper ends it.
+func (w *Word) sleepUpper(v uint32, d time.Duration) { sys.FutexWaitUpper(&w.v, v, d) }
+
+// wakeUpper ends all sleeps on the upper half.
+func (w *Word) wakeUpper() { sys.FutexWakeUpper(&w.v) }

@@ -2,6 +2,7 @@ package sys
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -18,8 +19,12 @@ const (
 // FutexWait sleeps while the lower half of w is old, until FutexWake or for at most d. It keeps the
 // thread, and may return early: look at w again after it.
 func FutexWait(w *atomic.Uint64, old uint32, d time.Duration) error {
+	return futexSleep(lowerHalf(w), old, d)
+}
+
+func futexSleep(half unsafe.Pointer, old uint32, d time.Duration) error {
 	ts := unix.NsecToTimespec(int64(d))
-	_, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(lowerHalf(w)), futexWait, uintptr(old),
+	_, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(half), futexWait, uintptr(old),
 		uintptr(unsafe.Pointer(&ts)), 0, 0)
 	switch errno {
 	case 0, unix.EAGAIN, unix.EINTR, unix.ETIMEDOUT:
@@ -28,9 +33,20 @@ func FutexWait(w *atomic.Uint64, old uint32, d time.Duration) error {
 	return fmt.Errorf("wait for a futex: %w", errno)
 }
 
-// FutexWake wakes one sleeper on w. A raw system call is right because it never waits.
-func FutexWake(w *atomic.Uint64) error {
-	if _, _, errno := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(lowerHalf(w)), futexWake, 1, 0, 0, 0); errno != 0 {
+// FutexWaitUpper is FutexWait for the upper half of w, and ends with FutexWakeUpper.
+func FutexWaitUpper(w *atomic.Uint64, old uint32, d time.Duration) error {
+	return futexSleep(upperHalf(w), old, d)
+}
+
+// FutexWake wakes one sleeper on the lower half of w.
+func FutexWake(w *atomic.Uint64) error { return futexRouse(lowerHalf(w), 1) }
+
+// FutexWakeUpper wakes all sleepers on the upper half of w.
+func FutexWakeUpper(w *atomic.Uint64) error { return futexRouse(upperHalf(w), math.MaxInt32) }
+
+// A raw system call is right because it never waits.
+func futexRouse(half unsafe.Pointer, most uintptr) error {
+	if _, _, errno := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(half), futexWake, most, 0, 0, 0); errno != 0 {
 		return fmt.Errorf("wake a futex: %w", errno)
 	}
 	return nil
@@ -39,3 +55,5 @@ func FutexWake(w *atomic.Uint64) error {
 // lowerHalf is the address of the 32 bits that the kernel compares. Every machine that Go runs
 // Linux and this package on is little endian, so it is the address of the word.
 func lowerHalf(w *atomic.Uint64) unsafe.Pointer { return unsafe.Pointer(w) }
+
+func upperHalf(w *atomic.Uint64) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(w), 4) }

@@ -29,6 +29,12 @@ func FutexWait(w *atomic.Uint64, old uint32, d time.Duration) error { return uns
 // FutexWake needs Linux.
 func FutexWake(w *atomic.Uint64) error { return unsupported("futex") }
 
+// FutexWaitUpper needs Linux.
+func FutexWaitUpper(w *atomic.Uint64, old uint32, d time.Duration) error { return unsupported("futex") }
+
+// FutexWakeUpper needs Linux.
+func FutexWakeUpper(w *atomic.Uint64) error { return unsupported("futex") }
+
 var begin = time.Now()
 
 // Monotonic returns the time since this process began; that all processes share a clock needs
