@@ -157,7 +157,7 @@ func TestSegment_KilledConsumersLeaveNothing(t *testing.T) {
 	comesTo(t, devices, 0, base)
 	check(t, cuda.EmptyCache()) // the clock, of which this process has sent numbers
 	check(t, x.Close())
-	whole, err := tensor.On(dev).Empty(tensor.Float32, int(base)/4) // every place in the segment is free again
+	whole, err := tensor.On(dev).Empty(tensor.Float32, cuda.MappedBytes()/4) // every place in the segment is free again
 	check(t, err)
 	if n := cuda.Mapped(); n != 1 {
 		t.Errorf("%d segments are mapped", n)

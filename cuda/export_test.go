@@ -52,6 +52,25 @@ func Mapped() int {
 	return len(segments.m)
 }
 
+// MappedBytes returns the size of those segments together.
+func MappedBytes() (n int) {
+	segments.Lock()
+	defer segments.Unlock()
+	for _, s := range segments.m {
+		n += s.size
+	}
+	return n
+}
+
+// Allocation returns how large the driver's own allocation is that the memory is in.
+func (m *memory) Allocation() (size uint64, err error) {
+	err = m.dev.do(func(cudriver.Stream) error {
+		_, size, err = m.dev.driver.MemGetAddressRange(m.at(0, m.size))
+		return err
+	})
+	return size, err
+}
+
 // Segment returns the block of m's segment.
 func (m *memory) Segment() shm.Handle { return m.segment.block }
 

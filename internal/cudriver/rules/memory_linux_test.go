@@ -18,9 +18,12 @@ type shared struct {
 
 // create makes shared memory of the first device, of the smallest size, in which all bytes are b.
 func (p *process) create(b byte) *shared {
-	prop := cudriver.Pinned(0, true)
-	size := get(p.MemGetAllocationGranularity(prop, cudriver.GranularityMinimum))
-	m := p.mapped(get(p.MemCreate(size, prop)), size)
+	return p.createOf(b, get(p.MemGetAllocationGranularity(cudriver.Pinned(0, true), cudriver.GranularityMinimum)))
+}
+
+// createOf is create of another size.
+func (p *process) createOf(b byte, size uint64) *shared {
+	m := p.mapped(get(p.MemCreate(size, cudriver.Pinned(0, true))), size)
 	p.fill(m.base, b, size)
 	return m
 }

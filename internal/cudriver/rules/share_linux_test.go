@@ -19,17 +19,14 @@ var shares = []rule{
 		}},
 	{step: "T12", asked: "what a context takes of the device's memory", ask: func(p *process) string {
 		p.enter()
-		alone, _, err := p.MemGetInfo()
-		must(err)
+		alone := p.free()
 		var all []string
 		for n := range 3 {
 			o := p.start("work")
 			defer o.kill()
 			o.say("work", p.export(p.create(1)))
 			o.hear()
-			free, _, err := p.MemGetInfo()
-			must(err)
-			all = append(all, fmt.Sprintf("%d others: %d MiB", n+1, (alone-free)>>20))
+			all = append(all, fmt.Sprintf("%d others: %d MiB", n+1, (alone-p.free())>>20))
 		}
 		return strings.Join(all, ", ") + ", with 2 MiB of memory for each"
 	}},

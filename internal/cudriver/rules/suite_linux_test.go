@@ -100,6 +100,31 @@ func TestSuite_OfGoodGroups(t *testing.T) {
 	}
 }
 
+// Kernels that are interpreted take long, so on simulated devices what trains or measures is only
+// seen to run.
+func TestSuite_IsBriefOnSimulatedDevices(t *testing.T) {
+	says := "#!/bin/sh\necho \"$(basename $0) $*: \\\"devices\\\"\"\n"
+	for simulated, brief := range map[string]bool{"/some/device": true, "": false} {
+		c, out := suiteCommand(t, map[string]string{"shoal": says, "shoal-accel": says, "dist.test": says,
+			"columns": says, "devices": says}, "6")
+		c.Env = append(c.Env, "SHOAL_CUDA_SIMULATE="+simulated)
+		if said, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		b, err := os.ReadFile(filepath.Join(out, "group-6.md"))
+		check := func(want string, there bool) {
+			if strings.Contains(string(b), want) != there {
+				t.Errorf("on %q: %q is there: %v, %v\n%s", simulated, want, !there, err, b)
+			}
+		}
+		check("shoal-accel bench cuda", true)
+		check("hogwild --device cuda --workers 4", true)
+		check("shoal-accel bench cuda --quick", brief)
+		check("--workers 4 --dry-run", brief)
+		check("## Training, and the examples, briefly", brief)
+	}
+}
+
 // An interrupt does not wait for the part, and leaves the report of what was done.
 func TestSuite_IsInterrupted(t *testing.T) {
 	c, out := suiteCommand(t, map[string]string{

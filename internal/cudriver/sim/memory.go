@@ -71,10 +71,11 @@ func (d *Driver) reach(c *context, p cudriver.Ptr, n uint64, flags int32) []byte
 	return nil
 }
 
-// MemGetInfo counts what any process has, and what the driver has taken for itself.
+// MemGetInfo counts what any process has, and what the driver has taken for itself, but not to the
+// byte.
 func (d *Driver) MemGetInfo() (free, total uint64, err error) {
 	err = d.do("cuMemGetInfo", inContext, func(c *context) cudriver.Result {
-		n, err := c.dev.free()
+		n, err := c.dev.sayFree()
 		if err != nil {
 			return cudriver.ErrorOperatingSystem
 		}

@@ -222,7 +222,8 @@ func TestDriver_CountsWhatIsOpen(t *testing.T) {
 	_ = s
 }
 
-// The driver takes some of the memory for itself, and gives it back with the context.
+// The driver takes some of the memory for itself, and gives it back with the context. What it says
+// is free is not exact.
 func TestDevice_TheDriverTakesMemoryForItself(t *testing.T) {
 	devices, d := open(t, 1)
 	free := func() uint64 {
@@ -253,8 +254,15 @@ func TestDevice_TheDriverTakesMemoryForItself(t *testing.T) {
 	}
 	check(t, c.Process.Kill())
 	c.Wait()
-	if n := free(); n != third {
+	if n := free(); n < third-mib/2 || n > third+mib/2 {
 		t.Errorf("free are %d, and after a death %d", third, n)
+	}
+	said := map[uint64]bool{}
+	for range 8 {
+		said[free()] = true
+	}
+	if len(said) < 2 {
+		t.Errorf("free are always %d: a program may take that for exact", third)
 	}
 }
 
