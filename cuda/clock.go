@@ -126,10 +126,11 @@ type events struct {
 }
 
 // refused reports whether a driver that has no numbers for streams, or registers no shared memory,
-// says so.
+// says so, or that another library of this process has registered it for itself.
 func refused(err error) bool {
 	for _, r := range []cudriver.Result{cudriver.ErrorNotSupported, cudriver.ErrorNotPermitted,
-		cudriver.ErrorInvalidValue, cudriver.ErrorOutOfMemory, cudriver.ErrorOperatingSystem} {
+		cudriver.ErrorInvalidValue, cudriver.ErrorOutOfMemory, cudriver.ErrorOperatingSystem,
+		cudriver.ErrorHostMemoryAlreadyRegistered} {
 		if errors.Is(err, r) {
 			return true
 		}

@@ -221,15 +221,22 @@ func TestClock_GoesWithWhatItCameWith(t *testing.T) {
 }
 
 func TestClock_WithoutNumbersTheSenderWaits(t *testing.T) {
-	for call, r := range map[string]cudriver.Result{"cuStreamWriteValue32": cudriver.ErrorNotSupported,
-		"cuMemHostRegister": cudriver.ErrorNotPermitted} {
-		t.Run(call, func(t *testing.T) {
+	for name, fault := range map[string]struct {
+		call string
+		r    cudriver.Result
+	}{
+		"cuStreamWriteValue32": {"cuStreamWriteValue32", cudriver.ErrorNotSupported},
+		"cuMemHostRegister":    {"cuMemHostRegister", cudriver.ErrorNotPermitted},
+		"another library has registered the page": {"cuMemHostRegister",
+			cudriver.ErrorHostMemoryAlreadyRegistered},
+	} {
+		t.Run(name, func(t *testing.T) {
 			x, err := tensor.On(simulated(t)).Zeros(tensor.Float32, 100)
 			check(t, err)
 			q, err := ipc.NewQueue[*tensor.Tensor](2)
 			check(t, err)
 			d := cuda.Simulator()
-			d.Fail(call, 1, r)
+			d.Fail(fault.call, 1, fault.r)
 			for range 2 { // and is not asked again
 				d.Hold(true)
 				check(t, cuda.MemoryOf(x).Fill(0, x.Nbytes(), []byte{0}))

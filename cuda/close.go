@@ -7,8 +7,10 @@ import (
 )
 
 // Close gives back all that this process has of devices: memory that it keeps for later
-// allocations, and contexts. Its tensors there are closed before, or the error says that one is in
-// use. A program may leave Close to the end of the process. After Close the next call begins anew.
+// allocations, and contexts. Its tensors and streams there are closed before, or the error says
+// that a tensor is in use. A program may leave Close to the end of the process. After Close the
+// package begins anew: a Device of before, and what was made of it, returns an error that wraps
+// ErrUnavailable, and Get and tensor.ParseDevice return another one.
 func Close() error {
 	err := errors.Join(emptyCaches(), unlockAll())
 	segments.Lock()
@@ -25,6 +27,7 @@ func Close() error {
 	defer process.Unlock()
 	if process.system != nil {
 		for _, d := range process.system.devices {
+			d.end()
 			if r := d.ready.Load(); r != nil {
 				err = errors.Join(err, d.settled(r, func() error { return d.leave(r) }),
 					d.driver.PrimaryCtxRelease(d.id))
@@ -34,6 +37,13 @@ func Close() error {
 	}
 	process.system, process.err, process.chosen = nil, nil, 0
 	return err
+}
+
+// end lets nobody use the device any more.
+func (d *Device) end() {
+	d.opening.Lock()
+	defer d.opening.Unlock()
+	d.over = true
 }
 
 // leave ends what the device's context has of this package: another library may keep the context.

@@ -40,6 +40,32 @@ func TestClose_GivesBackKernelsAndProducts(t *testing.T) {
 	}
 }
 
+// A device of before Close, and what was made of it, is an error: to the driver its streams and
+// events are nothing any more, and a context that it made again nobody would end.
+func TestClose_EndsDevicesThatAreKept(t *testing.T) {
+	dev := simulated(t).(*cuda.Device)
+	s := cuda.Simulator()
+	stream, err := dev.NewStream()
+	check(t, err)
+	event, err := stream.Record()
+	check(t, err)
+	check(t, cuda.Close())
+	_, asked := event.Done()
+	_, made := tensor.On(dev).Zeros(tensor.Float32, 1)
+	for what, err := range map[string]error{"a tensor": made, "a stream's end": stream.Close(), "an event": asked,
+		"a wait": dev.Synchronize()} {
+		if !errors.Is(err, cuda.ErrUnavailable) {
+			t.Errorf("%s after Close: %v", what, err)
+		}
+	}
+	if n := s.Open().Contexts; n != 0 {
+		t.Errorf("%d contexts are left", n)
+	}
+	x, err := tensor.On(device(t, "cuda")).Zeros(tensor.Float32, 1) // of the device as Close left it
+	check(t, err)
+	check(t, x.Close())
+}
+
 // A pattern of eight bytes, as of a float64, is repeated on the device, and so is one of sixteen.
 // The host builds nothing of the tensor's size.
 func TestMemory_AWidePatternIsRepeatedOnTheDevice(t *testing.T) {

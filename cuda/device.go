@@ -26,6 +26,7 @@ type Device struct {
 	uuid    [16]byte
 
 	opening sync.Mutex
+	over    bool // Close has ended it; under opening
 	ready   atomic.Pointer[ready]
 	events  events
 }
@@ -116,6 +117,9 @@ func (d *Device) use() (*ready, error) {
 	defer d.opening.Unlock()
 	if r := d.ready.Load(); r != nil {
 		return r, nil
+	}
+	if d.over { // what was made of it is the driver's no more, which may crash where it is named again
+		return nil, fmt.Errorf("use %v: %w: cuda.Close has ended it; cuda.Get returns it anew", d, ErrUnavailable)
 	}
 	r, err := d.begin()
 	if err != nil {

@@ -106,8 +106,15 @@ type opening struct {
 
 var openings = struct {
 	sync.Mutex
-	m map[[64]byte]*opening
-}{m: map[[64]byte]*opening{}}
+	m map[opened]*opening
+}{m: map[opened]*opening{}}
+
+// opened is which memory, and the device that has it open: not always the one that it is of, where
+// the other program numbers them otherwise.
+type opened struct {
+	dev    *Device
+	handle [64]byte
+}
 
 // Open returns a tensor of n bytes (Uint8) at off of memory that another process has allocated, by
 // the memory's CUipcMemHandle. The tensor's Storage has views of other dtypes. Unless event is nil,
@@ -163,7 +170,7 @@ func (d *Device) openMemory(h [64]byte, off, n int) (*memory, error) {
 func (d *Device) open(h [64]byte) (*opening, error) {
 	openings.Lock()
 	defer openings.Unlock()
-	if o := openings.m[h]; o != nil && o.dev == d {
+	if o := openings.m[opened{d, h}]; o != nil {
 		o.count++
 		return o, nil
 	}
@@ -182,7 +189,7 @@ func (d *Device) open(h [64]byte) (*opening, error) {
 	if err != nil {
 		return nil, err
 	}
-	openings.m[h] = o
+	openings.m[opened{d, h}] = o
 	return o, nil
 }
 
@@ -192,6 +199,6 @@ func (o *opening) close(h [64]byte) error {
 	if o.count--; o.count > 0 {
 		return nil
 	}
-	delete(openings.m, h)
+	delete(openings.m, opened{o.dev, h})
 	return o.dev.doSettled(func() error { return o.dev.driver.IPCCloseMemHandle(o.base) })
 }

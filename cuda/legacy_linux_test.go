@@ -178,6 +178,60 @@ func TestLegacy_IsOpenedOnceAndWithinItsBounds(t *testing.T) {
 	}
 }
 
+// openOnBoth opens memory of another process on two devices, on one of them again.
+var openOnBoth = shoal.Register("openOnBoth", func(ctx context.Context, _ int, text string) error {
+	b, err := hex.DecodeString(text)
+	if err != nil {
+		return err
+	}
+	open := func(ordinal int) (*tensor.Tensor, error) {
+		d, err := cuda.Get(ordinal)
+		if err != nil {
+			return nil, err
+		}
+		return d.Open(ctx, [64]byte(b), 0, 16, nil)
+	}
+	first, err := open(0)
+	if err != nil {
+		return err
+	}
+	other, err := open(1)
+	if err != nil {
+		return err
+	}
+	cuda.Simulator().Fail("cuIpcOpenMemHandle", 1, cudriver.ErrorAlreadyMapped) // as old drivers say of a second time
+	again, err := open(0)
+	if err != nil {
+		return fmt.Errorf("open again: %w", err)
+	}
+	if cuda.MemoryOf(first).Pointer() != cuda.MemoryOf(again).Pointer() {
+		return errors.New("it is opened at two addresses of one device")
+	}
+	for _, x := range []*tensor.Tensor{first, other, again} {
+		got := make([]byte, 4)
+		err = errors.Join(err, cuda.MemoryOf(x).Read(got, 0), x.Close())
+		if !slices.Equal(got, []byte{0, 0, 0x80, 0x3f}) {
+			err = errors.Join(err, fmt.Errorf("%v reads %v", x.Device(), got))
+		}
+	}
+	if n := cuda.Simulator().Open().Mappings; n != 0 {
+		err = errors.Join(err, fmt.Errorf("%d mappings are left", n))
+	}
+	return err
+})
+
+// Where the other program numbers the devices otherwise, its memory is opened by one device that is
+// another's. Each device opens it once.
+func TestLegacy_EachDeviceOpensItOnce(t *testing.T) {
+	simulate(t, 2, 64*mib)
+	x, err := tensor.On(legacy(t)).Ones(tensor.Float32, 4)
+	check(t, err)
+	h, _, err := cuda.HandleOf(x)
+	check(t, errors.Join(err, x.Device().Synchronize()))
+	check(t, openOnBoth.Spawn(watched(t), 1, hex.EncodeToString(h[:])))
+	check(t, x.Close())
+}
+
 func TestLegacy_WhatOthersCannotOpenIsNotSent(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	ctx, c, end := startDoubling(t)

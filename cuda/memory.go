@@ -154,8 +154,13 @@ func (m *memory) Copy(off int, src device.Memory, from, n int) error {
 		return nil
 	}
 	to, at := m.at(off, n), o.at(from, n)
-	if m.dev == o.dev {
+	switch {
+	case m.dev == o.dev:
 		return m.dev.do(func(s cudriver.Stream) error { return m.dev.driver.MemcpyAsync(to, at, uint64(n), s) })
+	case m.segment.host:
+		return o.dev.copyBehind(m.dev, to, at, n)
+	case o.segment.host:
+		return m.dev.copyBehind(o.dev, to, at, n)
 	}
 	return m.dev.copyFrom(to, o, at, n)
 }

@@ -35,6 +35,15 @@ func (d *Device) copyFrom(to cudriver.Ptr, src *memory, from cudriver.Ptr, n int
 	})
 }
 
+// copyBehind copies between this device and pages of the host that are locked, when another device
+// has finished with them. It waits, since nobody but the caller keeps both.
+func (d *Device) copyBehind(other *Device, to, from cudriver.Ptr, n int) error {
+	if err := other.Synchronize(); err != nil {
+		return err
+	}
+	return d.ask(func(s cudriver.Stream) error { return d.driver.MemcpyAsync(to, from, uint64(n), s) })
+}
+
 // letIn gives another device access to the segment, once. It reports whether that can have it.
 // Memory that is not a segment needs none.
 func (s *segment) letIn(peer *Device) (bool, error) {

@@ -69,7 +69,9 @@ func (d *Device) lock(pages []byte, end func() error) (*memory, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.unlock())
 	}
-	return d.foreign(at, 0, len(p.pages), func() error { return errors.Join(p.unlock(), end()) }), nil
+	m := d.foreign(at, 0, len(p.pages), func() error { return errors.Join(p.unlock(), end()) })
+	m.segment.host = true
+	return m, nil
 }
 
 // register locks pages, or counts once more that they are.

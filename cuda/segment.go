@@ -34,7 +34,9 @@ type segment struct {
 	fates  map[shm.Handle]*fate // of those allocations
 	guests map[*Device]bool     // other devices that reach it
 
-	end func() error // of memory that is not the domain's, which has no more than this and dev, base and size
+	// of memory that is not the domain's, which has no more than these and dev, base and size
+	end  func() error
+	host bool // pages of the host: every device has them at this address
 }
 
 // An extent is the place of an allocation. It is free again when the allocation's block is stale:

@@ -52,6 +52,34 @@ func TestPin_DevicesReachThePages(t *testing.T) {
 	wantPinned(t, "all is closed", 0)
 }
 
+// Pages that one device has pinned are copied to another one and from it by the driver's copy that
+// takes memory of the host: that between contexts is for memory of devices.
+func TestPin_PagesOfOneDeviceAreCopiedByAnother(t *testing.T) {
+	onDevices(t, needed(2), 64*mib)
+	near, far := device(t, "cuda:0").(*cuda.Device), forRank(t, 1).(*cuda.Device)
+	x, err := tensor.NewShared(tensor.Float32, 64, 32)
+	check(t, err)
+	pinned, err := near.Pin(x)
+	check(t, err)
+	pages, err := far.Pin(x)
+	check(t, err)
+	there, err := tensor.On(far).Zeros(tensor.Float32, 64, 32)
+	check(t, err)
+	check(t, on(pinned).Fill(0, x.Nbytes(), []byte{0, 0, 0x80, 0x3f})) // which the copy waits for
+	check(t, on(there).Copy(0, on(pinned), 0, x.Nbytes()))
+	if got := onHost(t, there); got[0] != 1 || got[64*32-1] != 1 {
+		t.Errorf("copied to the other device: %v and %v", got[0], got[64*32-1])
+	}
+	check(t, on(there).Fill(0, x.Nbytes(), []byte{0, 0, 0, 0x40}))
+	check(t, on(pinned).Copy(0, on(there), 0, x.Nbytes()))
+	if first, last := tensor.At[float32](x, 0, 0), tensor.At[float32](x, 63, 31); first != 2 || last != 2 {
+		t.Errorf("copied from the other device, the host sees %v and %v", first, last)
+	}
+	check(t, on(pages).Copy(0, on(pinned), 128, 128)) // both are the host's
+	check(t, errors.Join(pinned.Close(), pages.Close(), there.Close(), x.Close()))
+	wantPinned(t, "all is closed", 0)
+}
+
 func TestPin_NeedsWholePages(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	dev := device(t, "cuda").(*cuda.Device)

@@ -7,32 +7,33 @@ type Result int32
 
 // The results that code decides by; names has more.
 const (
-	Success                   Result = 0
-	ErrorInvalidValue         Result = 1
-	ErrorOutOfMemory          Result = 2
-	ErrorNotInitialized       Result = 3
-	ErrorDeinitialized        Result = 4
-	ErrorDeviceUnavailable    Result = 46
-	ErrorNoDevice             Result = 100
-	ErrorInvalidDevice        Result = 101
-	ErrorInvalidImage         Result = 200
-	ErrorInvalidContext       Result = 201
-	ErrorMapFailed            Result = 205
-	ErrorAlreadyMapped        Result = 208
-	ErrorPeerUnsupported      Result = 217
-	ErrorInvalidPTX           Result = 218
-	ErrorOperatingSystem      Result = 304
-	ErrorInvalidHandle        Result = 400
-	ErrorNotFound             Result = 500
-	ErrorNotReady             Result = 600
-	ErrorIllegalAddress       Result = 700
-	ErrorPeerAlreadyEnabled   Result = 704
-	ErrorContextIsDestroyed   Result = 709
-	ErrorMisalignedAddress    Result = 716
-	ErrorNotPermitted         Result = 800
-	ErrorNotSupported         Result = 801
-	ErrorSystemDriverMismatch Result = 803
-	ErrorUnknown              Result = 999
+	Success                          Result = 0
+	ErrorInvalidValue                Result = 1
+	ErrorOutOfMemory                 Result = 2
+	ErrorNotInitialized              Result = 3
+	ErrorDeinitialized               Result = 4
+	ErrorDeviceUnavailable           Result = 46
+	ErrorNoDevice                    Result = 100
+	ErrorInvalidDevice               Result = 101
+	ErrorInvalidImage                Result = 200
+	ErrorInvalidContext              Result = 201
+	ErrorMapFailed                   Result = 205
+	ErrorAlreadyMapped               Result = 208
+	ErrorPeerUnsupported             Result = 217
+	ErrorInvalidPTX                  Result = 218
+	ErrorOperatingSystem             Result = 304
+	ErrorInvalidHandle               Result = 400
+	ErrorNotFound                    Result = 500
+	ErrorNotReady                    Result = 600
+	ErrorIllegalAddress              Result = 700
+	ErrorPeerAlreadyEnabled          Result = 704
+	ErrorContextIsDestroyed          Result = 709
+	ErrorHostMemoryAlreadyRegistered Result = 712
+	ErrorMisalignedAddress           Result = 716
+	ErrorNotPermitted                Result = 800
+	ErrorNotSupported                Result = 801
+	ErrorSystemDriverMismatch        Result = 803
+	ErrorUnknown                     Result = 999
 )
 
 var names = map[Result]string{
@@ -60,8 +61,8 @@ var names = map[Result]string{
 	705:                     "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED", 708: "CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE",
 	ErrorContextIsDestroyed: "CUDA_ERROR_CONTEXT_IS_DESTROYED",
 	710:                     "CUDA_ERROR_ASSERT", 711: "CUDA_ERROR_TOO_MANY_PEERS",
-	712: "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
-	713: "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED", 714: "CUDA_ERROR_HARDWARE_STACK_ERROR",
+	ErrorHostMemoryAlreadyRegistered: "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
+	713:                              "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED", 714: "CUDA_ERROR_HARDWARE_STACK_ERROR",
 	715:                    "CUDA_ERROR_ILLEGAL_INSTRUCTION",
 	ErrorMisalignedAddress: "CUDA_ERROR_MISALIGNED_ADDRESS", 719: "CUDA_ERROR_LAUNCH_FAILED",
 	ErrorNotPermitted: "CUDA_ERROR_NOT_PERMITTED",

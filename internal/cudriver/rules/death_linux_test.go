@@ -42,14 +42,8 @@ var deaths = []rule{
 			}
 			maker.kill()
 			reader.kill()
-			left := before - p.free()
-			for end := time.Now().Add(patience / 4); left >= much/2 && time.Now().Before(end); time.Sleep(time.Millisecond) {
-				left = before - p.free()
-			}
-			if left >= much/2 {
-				return fmt.Sprintf("%d bytes less", left)
-			}
-			return "the memory is free again"
+			return when(func() bool { return before-p.free() < much/2 }, "the memory is free again",
+				"the memory is not free")
 		}},
 	{step: "T4", asked: "what the kernels of a killed process still write when it has been waited for",
 		want: "nothing", ask: func(p *process) string {

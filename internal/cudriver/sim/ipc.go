@@ -89,17 +89,20 @@ func (d *Driver) IPCGetMemHandle(p cudriver.Ptr) (h cudriver.IPCHandle, err erro
 }
 
 // IPCOpenMemHandle opens legacy memory of another process. The memory lives by it, as long as that
-// process does not free it: the open part of NVIDIA's kernel driver duplicates the object.
+// process does not free it: the open part of NVIDIA's kernel driver duplicates the object. A
+// context of another device has it where that device reaches the memory.
 func (d *Driver) IPCOpenMemHandle(h cudriver.IPCHandle) (p cudriver.Ptr, err error) {
 	err = d.do("cuIpcOpenMemHandle", inContext, func(c *context) cudriver.Result {
 		dev, at, pid, _ := d.readHandle(h, handleOfMemory)
 		switch m := c.opened[h]; {
 		case dev == nil:
 			return cudriver.ErrorInvalidValue
-		case pid == os.Getpid() || dev != c.dev:
+		case pid == os.Getpid():
 			return cudriver.ErrorInvalidContext
 		case !dev.holds(at):
 			return cudriver.ErrorInvalidHandle
+		case dev != c.dev && d.apart:
+			return cudriver.ErrorMapFailed
 		case m != nil:
 			m.count++
 			p = m.base
@@ -110,7 +113,7 @@ func (d *Driver) IPCOpenMemHandle(h cudriver.IPCHandle) (p cudriver.Ptr, err err
 			return cudriver.ErrorMapFailed
 		}
 		p = d.addresses(uint64(at.n))
-		m := &mapping{origin: opened, base: p, mem: mem, dev: dev, at: at, count: 1}
+		m := &mapping{origin: opened, base: p, mem: mem, dev: dev, at: at, of: c, count: 1}
 		c.opened[h] = m
 		d.mappings = append(d.mappings, m)
 		return cudriver.Success
@@ -122,7 +125,7 @@ func (d *Driver) IPCOpenMemHandle(h cudriver.IPCHandle) (p cudriver.Ptr, err err
 func (d *Driver) IPCCloseMemHandle(p cudriver.Ptr) error {
 	return d.doSettled("cuIpcCloseMemHandle", inContext, func(c *context) cudriver.Result {
 		m := d.mappingAt(p, opened)
-		if m == nil {
+		if m == nil || m.of != c {
 			return cudriver.ErrorInvalidValue
 		}
 		if m.count--; m.count == 0 {

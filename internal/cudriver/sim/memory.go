@@ -24,8 +24,9 @@ type mapping struct {
 	origin origin
 	base   cudriver.Ptr
 	mem    []byte
-	dev    *device
-	at     span // in the device
+	dev    *device  // nil of the host's memory
+	at     span     // in the device
+	of     *context // that has it, unless cuMemMap made it: others need access of their own
 	access map[cudriver.Device]int32
 	count  int // of opens
 }
@@ -63,7 +64,9 @@ func (d *Driver) reach(c *context, p cudriver.Ptr, n uint64, flags int32) []byte
 		if p < m.base || uint64(p-m.base) > uint64(len(m.mem)) || n > uint64(len(m.mem))-uint64(p-m.base) || n == 0 {
 			continue
 		}
-		if m.origin == mapped && m.access[c.dev.id]&flags != flags {
+		switch {
+		case m.origin == mapped && m.access[c.dev.id]&flags != flags,
+			m.origin == allocated && m.of != c, m.origin == opened && m.of != c:
 			return nil
 		}
 		return m.mem[p-m.base:][:n]
@@ -107,7 +110,7 @@ func (d *Driver) MemAlloc(n uint64) (p cudriver.Ptr, err error) {
 			return cudriver.ErrorOperatingSystem
 		}
 		p = d.addresses(uint64(size))
-		d.mappings = append(d.mappings, &mapping{origin: allocated, base: p, mem: mem, dev: c.dev, at: ph.at})
+		d.mappings = append(d.mappings, &mapping{origin: allocated, base: p, mem: mem, dev: c.dev, at: ph.at, of: c})
 		return cudriver.Success
 	})
 	return p, err
@@ -149,9 +152,9 @@ func (d *Driver) MemHostRegister(b []byte, _ cudriver.HostFlags) error {
 		case len(b) == 0:
 			return cudriver.ErrorInvalidValue
 		case d.overlapped(b):
-			return 712 // CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+			return cudriver.ErrorHostMemoryAlreadyRegistered
 		}
-		d.mappings = append(d.mappings, &mapping{origin: host, mem: b, dev: c.dev,
+		d.mappings = append(d.mappings, &mapping{origin: host, mem: b,
 			base: cudriver.Ptr(uintptr(unsafe.Pointer(unsafe.SliceData(b))))})
 		return cudriver.Success
 	})
@@ -235,20 +238,42 @@ func (d *Driver) MemcpyAsync(dst, src cudriver.Ptr, n uint64, s cudriver.Stream)
 	})
 }
 
-// MemcpyPeerAsync queues a copy between contexts. The one that is copied to needs access to the
-// other's memory.
+// MemcpyPeerAsync queues a copy between contexts, of memory of devices: CUDA does not say that it
+// copies the host's. The context that is copied to needs access to what cuMemMap has mapped for the
+// other one; the rest the driver itself passes on.
 func (d *Driver) MemcpyPeerAsync(dst cudriver.Ptr, dstCtx cudriver.Context, src cudriver.Ptr,
 	srcCtx cudriver.Context, n uint64, s cudriver.Stream) error {
-	return d.queue("cuMemcpyPeerAsync", s, func(*context) cudriver.Result {
+	const call = "cuMemcpyPeerAsync"
+	if d.isHost(dst) || d.isHost(src) {
+		return cudriver.Check(call, cudriver.ErrorInvalidValue)
+	}
+	return d.queue(call, s, func(*context) cudriver.Result {
 		to, from := d.contexts[dstCtx], d.contexts[srcCtx]
 		if to == nil || from == nil {
 			return cudriver.ErrorInvalidContext
 		}
-		if d.reach(from, src, n, cudriver.AccessRead) == nil {
-			return cudriver.ErrorIllegalAddress
+		bytes := d.reach(from, src, n, cudriver.AccessRead)
+		if d.originOf(src) == mapped && d.reach(to, src, n, cudriver.AccessRead) == nil {
+			bytes = nil
 		}
-		return put(d.reach(to, dst, n, cudriver.AccessReadWrite), d.reach(to, src, n, cudriver.AccessRead))
+		return put(d.reach(to, dst, n, cudriver.AccessReadWrite), bytes)
 	})
+}
+
+// originOf returns how the memory at an address came to have it; -1 where there is none.
+func (d *Driver) originOf(p cudriver.Ptr) origin {
+	for _, m := range d.mappings {
+		if p >= m.base && uint64(p-m.base) < uint64(len(m.mem)) {
+			return m.origin
+		}
+	}
+	return -1
+}
+
+func (d *Driver) isHost(p cudriver.Ptr) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.originOf(p) == host
 }
 
 func put(dst, src []byte) cudriver.Result {

@@ -105,7 +105,8 @@ func TestDriver_RefusesWhatMeansNothing(t *testing.T) {
 		{"the range of no address", cudriver.ErrorNotFound,
 			func() error { _, _, err := m.MemGetAddressRange(1 << 40); return err }},
 		{"no bytes of the host", value, func() error { return m.MemHostRegister(nil, 0) }},
-		{"a page of the host, again", 712, func() error { return m.MemHostRegister(m.host[8191:8193], 0) }},
+		{"a page of the host, again", cudriver.ErrorHostMemoryAlreadyRegistered,
+			func() error { return m.MemHostRegister(m.host[8191:8193], 0) }},
 		{"pages of the host that are not registered", 713, func() error { return m.MemHostUnregister(m.host) }},
 		{"the address of pages that are not registered", value,
 			func() error { return second(m.MemHostGetDevicePointer(m.host)) }},
@@ -162,7 +163,7 @@ func TestDriver_RefusesWhatMeansNothing(t *testing.T) {
 		{"a handle of more memory than there is", value,
 			func() error { return second(m.IPCOpenMemHandle(m.handleWith(4, 1<<62))) }},
 		{"a handle of no memory", value, func() error { return second(m.IPCOpenMemHandle(m.handleWith(4, 0))) }},
-		{"a handle of the other device", context, func() error {
+		{"a handle of memory that the other device has not", handle, func() error {
 			h := m.handleWith(1, 1) // of another process
 			binary.LittleEndian.PutUint64(h[16:], 1)
 			return second(m.IPCOpenMemHandle(h))

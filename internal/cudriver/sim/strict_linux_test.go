@@ -199,6 +199,49 @@ func TestLegacyMemory_ClosingWaitsForTheDevice(t *testing.T) {
 	check(t, <-done)
 }
 
+// Memory of cuMemAlloc is the context's that allocated it, and opened memory the one's that opened
+// it; what another context does there ends that context. Copies between contexts are of memory of
+// devices alone.
+func TestContext_ReachesItsOwnMemory(t *testing.T) {
+	devices, d := open(t, 2)
+	said, _ := child(t, devices, "legacy", "", true)
+	p, err := d.MemAlloc(4096)
+	check(t, err)
+	q, err := d.IPCOpenMemHandle(handle(said[:128]))
+	check(t, err)
+	w, s := hostWord(t, d), stream(t, d)
+	near, err := d.CtxGetCurrent()
+	check(t, err)
+	far, err := d.PrimaryCtxRetain(1)
+	check(t, errors.Join(err, d.CtxSetCurrent(far)))
+	away, err := d.MemAlloc(4096)
+	check(t, err)
+	twice, err := d.IPCOpenMemHandle(handle(said[:128])) // of the first device, which the second reaches
+	check(t, err)
+	if twice == q {
+		t.Error("two contexts have it at one address")
+	}
+	fails(t, cudriver.ErrorInvalidValue, d.IPCCloseMemHandle(q))
+	check(t, d.IPCCloseMemHandle(twice))
+	d.Part(true)
+	_, err = d.IPCOpenMemHandle(handle(said[:128]))
+	fails(t, cudriver.ErrorMapFailed, err)
+	d.Part(false)
+	check(t, d.CtxSetCurrent(near))
+	check(t, errors.Join(d.MemcpyPeerAsync(p, near, away, far, 4096, s), d.StreamSynchronize(s)))
+	fails(t, cudriver.ErrorInvalidValue, d.MemcpyPeerAsync(away, far, w.at, near, 4, s))
+	fails(t, cudriver.ErrorInvalidValue, d.MemcpyPeerAsync(w.at, near, away, far, 4, s))
+	for _, at := range []cudriver.Ptr{p, q} {
+		check(t, d.CtxSetCurrent(far))
+		lost := stream(t, d)
+		check(t, d.MemsetD8Async(at, 1, 1, lost))
+		fails(t, cudriver.ErrorIllegalAddress, d.StreamSynchronize(lost))
+		check(t, errors.Join(d.PrimaryCtxRelease(1), d.CtxSetCurrent(near))) // a lost one ends
+		far, err = d.PrimaryCtxRetain(1)
+		check(t, err)
+	}
+}
+
 // What is left counts, also when its context has ended.
 func TestDriver_CountsWhatIsOpen(t *testing.T) {
 	_, d := open(t, 1)
