@@ -19,17 +19,19 @@ import (
 )
 
 // Note [What goes ahead] To fetch a descriptor (Note [Giving descriptors away]) costs a connection,
-// a handshake and waits for a thread of the sender's: more than all the rest of a message. What
-// Spawn tells a process also contains the text of ahead.py. It has the connection to this process
-// send each descriptor before the message, over a socket of its own, by a number; the message then
-// promises what this process's own sharer has by that number. So the reader of the message finds
-// it: this process without a connection, and another one, to which the message or the connection
-// was passed on, as ever.
+// a handshake and waits for a thread of the sender's: more than all the rest of a message. So Spawn
+// also puts the text of ahead.py into the data that it gives a process. With ahead.py the
+// connection to this process sends each descriptor, with a number, before the message, over a
+// socket of its own. The message then promises the descriptor that this process's own sharer has by
+// that number. The reader of the message finds it there. This process needs no connection for that.
+// Another process, to which the message or the connection was passed on, fetches it as any other
+// descriptor.
 //
-// Nobody waits at that socket: what came before a message is there when the message is, and is read
-// then. Its queue is what bounds how many descriptors wait; where it is full Python keeps them in
-// its own sharer, as it does for all that goes elsewhere. What was sent ahead is in the kernel, or
-// here, and needs its sender no more: it outlives a kill as well.
+// No goroutine waits at that socket: a descriptor is there when its message is, and is read then.
+// The queue of the socket bounds how many descriptors wait. When the queue is full, Python keeps
+// further descriptors in its own sharer, as it does for those that go elsewhere. A descriptor that
+// was sent ahead is in the kernel, or in this process, and needs its sender no more: it outlives a
+// kill of the sender.
 
 //go:embed ahead.py
 var aheadCode string
@@ -37,10 +39,10 @@ var aheadCode string
 // ahead are the descriptors that a process has sent before its messages.
 type ahead struct {
 	sharer *sharer
-	first  int64 // key; those of the process are from it on
+	first  int64 // the first key of the process
 	mu     sync.Mutex
 	socket *os.File
-	came   []numbered // read, and not taken yet
+	came   []numbered // read, and not yet taken
 	ended  *time.Timer
 }
 
@@ -51,18 +53,18 @@ type numbered struct {
 }
 
 const (
-	// maxCame is how many descriptors of messages that nobody has received wait for those who
-	// receive later ones. The oldest go first.
+	// maxCame is how many descriptors of messages that nobody has received are kept while later
+	// messages are received. The oldest go first.
 	maxCame = 1024
-	// aheadKeys are how many keys a process has. A sharer gives lower ones than the first process's
-	// itself.
+	// aheadKeys are how many keys a process has. A sharer's own keys are lower than those of the
+	// first process.
 	aheadKeys = 1 << 40
 )
 
 var aheads atomic.Int64
 
-// newAhead returns where a process of that authkey sends descriptors, and its end of the socket,
-// which the caller closes.
+// newAhead returns the place to which a process of that authkey sends descriptors, and the
+// process's end of the socket. The caller closes that end.
 func newAhead(authkey []byte) (*ahead, *os.File, error) {
 	s, err := sharerFor(authkey)
 	if err != nil {
@@ -103,8 +105,8 @@ func (a *ahead) take(key int64) (*os.File, error) {
 	return f, nil
 }
 
-// readTo reads until the descriptor of a key is the last of those that came; ErrGone where there is
-// none.
+// readTo reads until the descriptor of a key is the last of those that came. It returns ErrGone if
+// the descriptor is missing.
 func (a *ahead) readTo(key int64) error {
 	for a.socket != nil {
 		var number [8]byte
@@ -115,7 +117,7 @@ func (a *ahead) readTo(key int64) error {
 		if err != nil {
 			return err
 		}
-		if n < len(number) || len(files) == 0 { // ahead.py sends no such thing
+		if n < len(number) || len(files) == 0 { // ahead.py sends no such message
 			closeFiles(files)
 			continue
 		}
@@ -131,7 +133,8 @@ func (a *ahead) readTo(key int64) error {
 	return ErrGone
 }
 
-// end reads what a process has left that has ended. It waits as what else was promised does.
+// end reads the descriptors that an ended process has left. They are kept as long as other promised
+// descriptors.
 func (a *ahead) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -142,7 +145,7 @@ func (a *ahead) end() {
 	a.endIfEmpty()
 }
 
-// drop closes what nobody will take of a process that has ended.
+// drop closes the descriptors of an ended process that nobody has taken.
 func (a *ahead) drop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -153,7 +156,8 @@ func (a *ahead) drop() {
 	a.endIfEmpty()
 }
 
-// endIfEmpty forgets a process that has ended, when all was taken. It is called with the lock.
+// endIfEmpty forgets an ended process when all its descriptors were taken. It is called with the
+// lock.
 func (a *ahead) endIfEmpty() {
 	if a.socket != nil || len(a.came) > 0 {
 		return
@@ -164,8 +168,8 @@ func (a *ahead) endIfEmpty() {
 	delete(a.sharer.ahead, a.first)
 }
 
-// aheadOf returns where the descriptor of a key was sent that this process's sharer of that authkey
-// has promised, nil if it was not.
+// aheadOf returns the place to which the descriptor of a key was sent. The process's sharer of that
+// authkey has promised the descriptor. aheadOf returns nil if it was not sent ahead.
 func aheadOf(addr string, key int64, authkey []byte) *ahead {
 	sharers.Lock()
 	s := sharers.byKey[string(authkey)]
@@ -178,5 +182,5 @@ func aheadOf(addr string, key int64, authkey []byte) *ahead {
 	return s.ahead[firstKey(key)]
 }
 
-// firstKey is that of the process which has a key.
+// firstKey returns the first key of the process that has a key.
 func firstKey(key int64) int64 { return key &^ (aheadKeys - 1) }

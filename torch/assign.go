@@ -14,14 +14,15 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
 
-// As returns v as a T: v itself where it is one, and otherwise converted. Numbers must fit. A dict
-// becomes a struct by the tags of its fields. A numpy array becomes a tensor with a copy of its
-// elements, and a tensor an array. A *Proxy becomes a [Container], [Queue], [Event], [Semaphore] or
-// [Cond]. As takes what a call has returned, and returns an error of the call as it is:
+// As returns v as a T: v itself if it is a T, and otherwise a converted value. Numbers must fit. A
+// dict becomes a struct by the tags of its fields. A numpy array becomes a tensor with a copy of
+// its elements, and a tensor becomes an array. A *Proxy becomes a [Container], [Queue], [Event],
+// [Semaphore] or [Cond]. As takes the two results of a call, and returns an error of the call
+// unchanged:
 //
 //	sum, err := torch.As[*tensor.Tensor](conn.Recv(ctx))
 //
-// The error wraps ErrUnsupported where v does not become a T. As has then closed what is in v.
+// If v cannot become a T, As closes the tensors and files in v, and the error wraps ErrUnsupported.
 func As[T any](v any, err error) (T, error) {
 	var to T
 	if err != nil {
@@ -34,7 +35,7 @@ func As[T any](v any, err error) (T, error) {
 	return to, nil
 }
 
-// assign stores what was received where dst, a pointer, points to. Numbers must fit.
+// assign stores a received value at dst, which is a pointer. Numbers must fit.
 func assign(dst, v any) error { return assignTo(reflect.ValueOf(dst).Elem(), v) }
 
 func assignTo(dst reflect.Value, v any) error {
@@ -104,7 +105,7 @@ func assignTo(dst reflect.Value, v any) error {
 	return assignScalar(dst, v)
 }
 
-// assignSteps stores what a transform of torchvision does to images of three planes.
+// assignSteps stores the steps that a transform of torchvision applies to images of three planes.
 func assignSteps(dst reflect.Value, transform *python.Record) error {
 	steps, _, err := vision.Steps(transform, 3)
 	if err != nil {
@@ -208,7 +209,7 @@ func assignItems(dst reflect.Value, items []any) error {
 	return nil
 }
 
-// assignFields stores the parts of a tuple in a struct that is one.
+// assignFields stores the parts of a tuple in a struct that stands for a tuple.
 func assignFields(dst reflect.Value, items []any) error {
 	fields, tuple, err := value.FieldsOf(dst.Type())
 	if err != nil {
@@ -255,8 +256,8 @@ func assignDict(dst reflect.Value, d *python.Dict) error {
 	return nil
 }
 
-// assignRegistered stores what pt.Save has written of a value in an interface: the name of its
-// type, and itself.
+// assignRegistered stores a value that pt.Save has written of an interface: the name of its type,
+// and the value itself.
 func assignRegistered(dst reflect.Value, d *python.Dict) error {
 	name, _ := d.Get(value.TypeKey)
 	text, ok := name.(string)
@@ -276,8 +277,8 @@ func assignRegistered(dst reflect.Value, d *python.Dict) error {
 	return nil
 }
 
-// assignNamed stores the values of a dict in the fields of a struct. What the struct does not have
-// is an error: it would be lost.
+// assignNamed stores the values of a dict in the fields of a struct. A key without a field is an
+// error, because its value would be lost.
 func assignNamed(dst reflect.Value, d *python.Dict) error {
 	fields, _, err := value.FieldsOf(dst.Type())
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 )
 
 // Note [The handshake] The accepting side delivers a challenge and then answers one; the dialling
-// side answers first. A challenge is random bytes, and its answer their HMAC. Up to Python 3.11
-// that is always MD5. From 3.12 on a challenge begins with the name of a digest in braces, which is
-// part of what is authenticated, and so does the answer; old answers are still accepted. So this
-// package sends new challenges, answers in the form of what it gets, and accepts both: that works
-// with every version in either role.
+// side answers first. A challenge is random bytes, and its answer is their HMAC. Up to Python 3.11
+// the HMAC is always of MD5. From 3.12 on a challenge begins with the name of a digest in braces,
+// which is part of the authenticated bytes. The answer begins with a name as well, and old answers
+// are still accepted. So this package sends new challenges, answers in the form of the challenge,
+// and accepts both forms. That works with every version in either role.
 
 const (
 	challenge = "#CHALLENGE#"
@@ -37,14 +37,14 @@ var digests = map[string]func() hash.Hash{
 	"sha3_384": func() hash.Hash { return sha3.New384() },
 }
 
-// authServer is the handshake of the side that has accepted the connection.
+// authServer does the handshake of the side that has accepted the connection.
 func authServer(rw io.ReadWriter, key []byte) error {
 	message := newChallenge()
 	if err := writeFrame(rw, append([]byte(challenge), message...)); err != nil {
 		return fmt.Errorf("authenticate: %w", err)
 	}
 	if err := readProof(rw, key, message); err != nil {
-		_ = writeFrame(rw, []byte(failure)) // the failure is what is to be told
+		_ = writeFrame(rw, []byte(failure)) // the other side is told the failure
 		return err
 	}
 	if err := writeFrame(rw, []byte(welcome)); err != nil {
@@ -60,10 +60,10 @@ func authServer(rw io.ReadWriter, key []byte) error {
 	return readVerdict(rw)
 }
 
-// authClient is the handshake of the side that has dialled, with the messages that are to follow
-// it. All that it has to say goes out with the answer to the first challenge, the welcome too: the
-// listening side never waits for it again. A listener that has not the key learns only what the
-// messages say, and is an error before anything of its is read.
+// authClient does the handshake of the side that has dialled, with the messages that follow it. It
+// sends the answer to the first challenge together with everything else that it has to say, and
+// with its welcome: the listening side never waits for it again. A listener without the key learns
+// only these messages. The error comes before authClient reads anything further from that listener.
 func authClient(rw io.ReadWriter, key []byte, follow ...[]byte) error {
 	proof, err := readChallenge(rw, key)
 	if err != nil {
@@ -72,7 +72,7 @@ func authClient(rw io.ReadWriter, key []byte, follow ...[]byte) error {
 	message := newChallenge()
 	var out bytes.Buffer
 	for _, b := range append([][]byte{proof, append([]byte(challenge), message...), []byte(welcome)}, follow...) {
-		_ = writeFrame(&out, b) // a buffer takes all
+		_ = writeFrame(&out, b) // a buffer takes any frame
 	}
 	if _, err := rw.Write(out.Bytes()); err != nil {
 		return fmt.Errorf("authenticate: %w", err)
@@ -83,7 +83,7 @@ func authClient(rw io.ReadWriter, key []byte, follow ...[]byte) error {
 	return readProof(rw, key, message)
 }
 
-// newChallenge returns what is to be authenticated.
+// newChallenge returns the bytes to be authenticated.
 func newChallenge() []byte {
 	message := append([]byte("{"+modernDigest+"}"), make([]byte, modernRandom)...)
 	rand.Read(message[len(message)-modernRandom:])
@@ -132,8 +132,8 @@ func readAuth(r io.Reader) ([]byte, error) {
 	return b, nil
 }
 
-// respond returns the answer to a message, in the form of the digest of that name; "" is the form
-// of Python 3.11.
+// respond returns the answer to a message, in the form of the digest of that name. The name ""
+// stands for the form of Python 3.11.
 func respond(key, message []byte, name string) []byte {
 	if name == "" {
 		return mac(key, message, "md5")
@@ -158,8 +158,8 @@ func mac(key, message []byte, name string) []byte {
 	return h.Sum(nil)
 }
 
-// splitDigest separates the name of a digest from what follows it. What has exactly legacy bytes
-// has no name.
+// splitDigest separates the name of a digest from the bytes behind it. A message of exactly legacy
+// bytes has no name.
 func splitDigest(b []byte, legacy int) (name string, rest []byte, err error) {
 	if len(b) == legacy {
 		return "", b, nil

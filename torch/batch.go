@@ -9,8 +9,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// fetchNumbered makes the batch of a list of numbers, or the sample of one. A list is a batch with
-// batch_size=None as well: it is what a BatchSampler makes that is the DataLoader's sampler.
+// fetchNumbered makes the batch of a list of numbers, or the sample of one number. With
+// batch_size=None a list is a batch as well: a BatchSampler makes such lists if it is the
+// DataLoader's sampler.
 func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index any) (any, error) {
 	n, single := index.(int64)
 	numbers := []int{int(n)}
@@ -43,8 +44,8 @@ func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index
 	})
 }
 
-// gathered lets the data set write the rows of a batch. They are like those of the batch before,
-// and if that turns out wrong, like its first sample.
+// gathered lets the data set write the rows of a batch. Their shapes are those of the batch before.
+// If the shapes turn out to be wrong, they are those of the batch's first sample.
 func (w *loaderWorker) gathered(ctx context.Context, g data.Gatherer, numbers []int) (any, error) {
 	ctx = w.at(ctx, numbers[0])
 	if w.like != nil {
@@ -75,8 +76,8 @@ func (w *loaderWorker) gatheredAs(ctx context.Context, g data.Gatherer, numbers 
 	return batch, nil
 }
 
-// fetchNext makes a batch of the next samples of a stream, as many as the index has; errStreamEnds
-// at the end.
+// fetchNext makes a batch of the next samples of a stream, as many as the index has. It returns
+// errStreamEnds at the end of the stream.
 func (w *loaderWorker) fetchNext(ctx context.Context, next func() (any, error, bool), index any) (any, error) {
 	n := 1
 	if w.collate {
@@ -109,8 +110,8 @@ func (w *loaderWorker) fetchNext(ctx context.Context, next func() (any, error, b
 		func(row int) (data.Sample, error) { return samples[row].(data.Sample), nil })
 }
 
-// rows makes the tensors of a batch of n samples like s, or of one sample, in memory that PyTorch
-// can map.
+// rows makes tensors for a batch of n samples like s, or for one sample, in memory that PyTorch can
+// map.
 func (w *loaderWorker) rows(s data.Sample, n int, batched bool) ([]any, error) {
 	batch := make([]any, len(s))
 	for k, t := range s {
@@ -132,8 +133,8 @@ func (w *loaderWorker) rows(s data.Sample, n int, batched bool) ([]any, error) {
 	return batch, nil
 }
 
-// collated copies n samples to the rows of a batch, as default_collate does with tuples: it is a
-// list. Each is copied as soon as it is there, while it is in the cache.
+// collated copies n samples to the rows of a batch. The batch is a list, as default_collate makes
+// it of tuples. Each sample is copied as soon as it is made, while it is in the cache.
 func (w *loaderWorker) collated(n int, batched bool, sample func(row int) (data.Sample, error)) (any, error) {
 	if n == 0 {
 		return nil, unsupported("a batch without samples")

@@ -16,33 +16,33 @@ import (
 )
 
 // Note [Being started by Python] After torch.multiprocessing.set_executable("program") every
-// process of a spawn context is our program with the arguments that a Python interpreter would get:
-// see Note [Starting Python]. So are the helpers that multiprocessing starts for itself, and those
-// of libraries that do as it does. What the program does not serve is Python's: see Note [Handing
-// over to Python].
+// process of a spawn context is our program, with the arguments of a Python interpreter: see Note
+// [Starting Python]. So are the helpers that multiprocessing starts for itself, and those of
+// libraries that do the same. A process that the program does not serve becomes Python: see Note
+// [Handing over to Python].
 
-// A Child says what a program does when Python starts it.
+// A Child says how a program serves the processes that Python starts with it.
 type Child struct {
-	// Functions are what Process(target=…) may name: by the target's name in Python,
-	// "module.function", where module is "__main__" for what the user's script defines. The
-	// arguments may be what Conn.Recv returns, Queue, Semaphore, Cond, Event and
-	// *python.Record. An error, or a panic, is printed and ends the process with status 1.
+	// Functions are the targets of Process(target=…), by their names in Python: "module.function",
+	// where module is "__main__" for a function of the user's script. The arguments may be what
+	// Conn.Recv returns, Queue, Semaphore, Cond, Event and *python.Record. An error, or a panic, is
+	// printed and ends the process with status 1.
 	Functions map[string]func(ctx context.Context, args python.Tuple, kwargs *python.Dict) error
-	// Datasets and Streams are what the workers of a DataLoader serve, by the names that Python
-	// gives them.
+	// Datasets and Streams are the data sets that workers of a DataLoader serve, by the names that
+	// Python gives them.
 	Datasets map[string]OpenDataset
 	Streams  map[string]OpenStream
 	// Linger is how long a process whose function has returned waits for others to fetch the
-	// tensors that it has sent; 0 stands for a minute. After it the process ends with status 1 and
-	// says on stderr what is lost. The worker of a DataLoader waits only where the DataLoader wants
-	// more.
+	// tensors that it has sent; 0 stands for a minute. After Linger the process ends with status 1
+	// and says on stderr what is lost. The worker of a DataLoader waits only while the DataLoader
+	// wants more batches.
 	Linger time.Duration
 	// ValueStreams are streams whose samples have any structure, by name.
 	ValueStreams map[string]OpenValueStream
-	// Collates make the batches of a DataLoader whose collate_fn has that name, as Functions are
-	// named. The function itself is never called. PyTorch's default_collate and default_convert
-	// need no entry. With any other collate_fn, and with a worker_init_fn, the worker becomes
-	// Python, which runs it, and gets its samples from another process of this program: see
+	// Collates make the batches of a DataLoader whose collate_fn has that name, in the form of the
+	// names of Functions. The collate_fn itself is never called. PyTorch's default_collate and
+	// default_convert need no entry. With any other collate_fn, and with a worker_init_fn, the
+	// worker becomes Python, and gets its samples from another process of this program: see
 	// docs/torch.md.
 	Collates map[string]Collate
 }
@@ -54,8 +54,9 @@ const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
 // as its interpreter Main does not return: it serves what the Child has, and becomes the
 // interpreter for all else. Main comes first in main.
 //
-// As "program --shoal-probe NAME ARGS" it prints as JSON how many samples the data set NAME has,
-// and the names of its classes, which the method Classes() []string of a data set returns.
+// If a user calls the program as "program --shoal-probe NAME ARGS", Main prints as JSON how many
+// samples the data set NAME has, and the names of its classes, which the method Classes() []string
+// of a data set returns.
 func (c Child) Main() {
 	c.answerProbe()
 	code, ok := pythonCode(os.Args)
@@ -73,8 +74,8 @@ func (c Child) Main() {
 	os.Exit(0)
 }
 
-// pythonCode returns the code of python -c, if that is what the arguments are for: an import and
-// what is done with it.
+// pythonCode returns the code of python -c, if the arguments are those of one that imports a
+// function and calls it.
 func pythonCode(args []string) (code string, ok bool) {
 	at := slices.Index(args, "-c")
 	if at < 0 || at+1 >= len(args) || !fromCode.MatchString(args[at+1]) {
@@ -88,7 +89,7 @@ var (
 	spawnMain = regexp.MustCompile(`^from multiprocessing\.spawn import .*spawn_main\(.*pipe_handle=(\d+)`)
 )
 
-// do does what that code would.
+// do does what that code would do in Python.
 func (c Child) do(code string) error {
 	match := spawnMain.FindStringSubmatch(code)
 	if match == nil {
@@ -102,7 +103,7 @@ func (c Child) do(code string) error {
 	if err != nil {
 		return err
 	}
-	if !s.mentions(c.targets()...) || !s.mentions(c.words()...) { // as most do, which may be long
+	if !s.mentions(c.targets()...) || !s.mentions(c.words()...) { // most do not; decoding may take long
 		return s.handOver()
 	}
 	preparation, process, err := s.decode()
@@ -112,7 +113,7 @@ func (c Child) do(code string) error {
 			return c.run(s, preparation, process)
 		case c.names(args[argDataset]):
 			return s.handOverLoader()
-		default: // Python can make the samples, and makes those that its own code expects
+		default: // Python can make the samples, and makes those that the script expects
 			tellOnce(args, c.needsPython(args))
 		}
 	}
@@ -122,7 +123,7 @@ func (c Child) do(code string) error {
 	return s.handOver()
 }
 
-// serves reports whether Go does what a process object says.
+// serves reports whether Go runs the target of a process object.
 func (c Child) serves(process any) bool {
 	o, _ := process.(*pickle.Object)
 	if o == nil {
@@ -138,7 +139,7 @@ func (c Child) serves(process any) bool {
 }
 
 // loaderArgs returns the arguments of a worker of a DataLoader, as they are in the pickle of its
-// process object; nil for another process.
+// process object. It returns nil for another process.
 func loaderArgs(process any) python.Tuple {
 	o, _ := process.(*pickle.Object)
 	if o == nil {
@@ -153,7 +154,8 @@ func loaderArgs(process any) python.Tuple {
 	return args
 }
 
-// run does it. When the pipe ends the parent has ended, and so does this process.
+// run runs the target of a process object. When the pipe ends the parent has ended, and this
+// process ends as well.
 func (c Child) run(s *start, preparation *python.Dict, process any) error {
 	s.said.Close()
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -173,7 +175,7 @@ func (c Child) run(s *start, preparation *python.Dict, process any) error {
 	return c.call(ctx, process, Options{AuthKey: keyBytes})
 }
 
-// inertNames lets all names be in what the parent says: nothing in it runs.
+// inertNames allows all names in the parent's data: nothing in the data runs.
 func inertNames(g python.Global) (pickle.Constructor, bool) {
 	construct := allowed()[g]
 	return construct, true
@@ -207,8 +209,8 @@ func (c Child) call(ctx context.Context, process any, opts Options) error {
 	return errors.Join(c.Functions[name.String()](ctx, list, named), c.finish(ctx))
 }
 
-// inherited makes what only the arguments of a process have: queues, locks, events, and records of
-// all that is not known.
+// inherited makes the objects that only the arguments of a process have: queues, locks, events, and
+// records of all unknown classes.
 func (i *importer) inherited(o *pickle.Object) (v any, ok bool, err error) {
 	switch o.Class.String() {
 	case "multiprocessing.queues.Queue", "multiprocessing.queues.SimpleQueue",
@@ -232,7 +234,7 @@ func (i *importer) inherited(o *pickle.Object) (v any, ok bool, err error) {
 	return v, true, err
 }
 
-// wrapped reads the state {'conn': Connection} of what torch's own Queue has instead of a
+// wrapped reads the state {'conn': Connection} of torch's own Queue, which has this in place of a
 // Connection.
 func (i *importer) wrapped(o *pickle.Object) (any, error) {
 	state, err := i.Lift(o.State)
@@ -248,7 +250,7 @@ func (i *importer) wrapped(o *pickle.Object) (any, error) {
 	return c, nil
 }
 
-// inheritedOrFetched takes a descriptor: one that this process was born with, or one that is
+// inheritedOrFetched returns a descriptor that this process has inherited, or fetches one that was
 // promised.
 func (i *importer) inheritedOrFetched(df *pickle.Object) (*os.File, error) {
 	if fd, ok := i.inheritedFD(df); ok {
@@ -257,7 +259,7 @@ func (i *importer) inheritedOrFetched(df *pickle.Object) (*os.File, error) {
 	return i.fetch(df)
 }
 
-// inheritedFD is the number of a descriptor that this process was born with.
+// inheritedFD is the number of a descriptor that this process has inherited.
 func (i *importer) inheritedFD(df *pickle.Object) (fd int, ok bool) {
 	if df.Class != inheritedFD || !i.child {
 		return 0, false

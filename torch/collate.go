@@ -12,27 +12,27 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Collate makes a batch of samples in Go where the script has a collate_fn of that name. A sample
-// is what the data set returned: the value of a data.ValueDataset, or a data.Sample. The batch is
-// anything that Conn.Send takes. data.DefaultCollate makes what PyTorch's default_collate would,
-// and pads ragged rows by its rules.
+// A Collate makes a batch of samples in Go if the script has a collate_fn of that name. A sample is
+// the data set's result: the value of a data.ValueDataset, or a data.Sample. The batch is any value
+// that Conn.Send takes. data.DefaultCollate makes the batch that PyTorch's default_collate would
+// make, and pads ragged rows by its rules.
 type Collate func(ctx context.Context, samples []any) (batch any, err error)
 
-// A Collator is a data set that makes its batches itself where the DataLoader has no collate_fn of
-// its own, such as one whose rows are padded. With batch_size=None its samples stay samples. Where
-// one data set is made of several, the first Collator makes the batches.
+// A Collator is a data set that makes its batches itself if the DataLoader has no collate_fn of its
+// own. A data set whose rows are padded is one. With batch_size=None its samples stay samples. If a
+// data set is made of several, the first Collator among them makes the batches.
 type Collator interface {
 	Collate(ctx context.Context, samples []any) (batch any, err error)
 }
 
-// How a worker makes batches, by the name of the DataLoader's collate_fn.
+// These are the ways of a worker to make batches, by the name of the DataLoader's collate_fn.
 const (
 	defaultCollate = "torch.utils.data._utils.collate.default_collate"
-	defaultConvert = "torch.utils.data._utils.collate.default_convert" // that of batch_size=None
+	defaultConvert = "torch.utils.data._utils.collate.default_convert" // the collate_fn of batch_size=None
 )
 
-// needsPython returns what of a DataLoader's arguments is Python code that Go has no counterpart
-// of; "" if there is nothing. See Note [Samples for Python].
+// needsPython names the part of a DataLoader's arguments that is Python code without a counterpart
+// in Go. It returns "" if there is none. See Note [Samples for Python].
 func (c Child) needsPython(args python.Tuple) string {
 	if len(args) <= argInit {
 		return ""
@@ -47,8 +47,8 @@ func (c Child) needsPython(args python.Tuple) string {
 	return "the collate_fn " + name
 }
 
-// functionName returns the name of a function of Python's; for an object that is called, that of
-// its class.
+// functionName returns the name of a function of Python's. For an object that is called it returns
+// the name of its class.
 func functionName(v any) string {
 	switch v := v.(type) {
 	case python.Global:
@@ -74,8 +74,9 @@ func (w *loaderWorker) values(ctx context.Context, ds data.Dataset, numbers []in
 	return all, nil
 }
 
-// made makes what the script would have had from its collate_fn. numbers are those of the samples,
-// where they have some; single is one sample that becomes no batch.
+// made makes the batch that the script would have had from its collate_fn. numbers are those of the
+// samples, if the samples have numbers. single says that there is one sample, which becomes no
+// batch.
 func (w *loaderWorker) made(ctx context.Context, samples []any, numbers []int, single bool) (any, error) {
 	if w.raw {
 		return forPython(samples, numbers)
@@ -118,7 +119,7 @@ func (w *loaderWorker) made(ctx context.Context, samples []any, numbers []int, s
 	return asPython(batch, false)
 }
 
-// ofSample says which sample an error is of.
+// ofSample names the sample in an error.
 func ofSample(k int, numbers []int, err error) error {
 	if numbers != nil {
 		return fmt.Errorf("sample %d: %w", numbers[k], err)
@@ -126,7 +127,7 @@ func ofSample(k int, numbers []int, err error) error {
 	return fmt.Errorf("sample %d of a batch: %w", k, err)
 }
 
-// converted makes what default_convert does: tensors of its own, and the rest as it is.
+// converted makes what default_convert makes: tensors of its own, and all other values unchanged.
 func (w *loaderWorker) converted(v tree.Value) (any, error) {
 	n, err := tree.Parse(v.Spec)
 	if err != nil {
@@ -154,8 +155,7 @@ func ownTensor(t *tensor.Tensor) (*tensor.Tensor, error) {
 	return own.CopyFrom(t), nil
 }
 
-// memory makes the tensors of a batch where PyTorch can map them. What strings are made of stays
-// here.
+// memory makes the tensors of a batch where PyTorch can map them. The bytes of strings stay here.
 func memory(fields []tree.Field) ([]*tensor.Tensor, error) {
 	all := make([]*tensor.Tensor, len(fields))
 	for k, f := range fields {
@@ -175,9 +175,9 @@ func memory(fields []tree.Field) ([]*tensor.Tensor, error) {
 	return all, nil
 }
 
-// asPython puts a value together of Python's types. Tuples become lists, as default_collate and
-// default_convert make them, unless they are to stay; and strings of a batch a tuple where they
-// stood in a list, since it transposes that by zip.
+// asPython makes a value of Python's types. Tuples become lists unless tuples are to stay, as
+// default_collate and default_convert make them. The strings of a batch become a tuple if they were
+// in a list, because default_collate transposes a list by zip.
 func asPython(v tree.Value, tuples bool) (any, error) {
 	n, err := tree.Parse(v.Spec)
 	if err != nil {

@@ -8,24 +8,25 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// Note [Conditions] multiprocessing's Condition is four semaphores: its lock, how many sleep, how
-// many of them were woken or gave up, and what they sleep on. A notifier waits until those whom it
-// wakes have said so, else it would not know whom the next one finds asleep.
+// Note [Conditions] multiprocessing's Condition is four semaphores: its lock, the number of
+// sleepers, the number of sleepers that were woken or gave up, and the semaphore that they sleep
+// on. A notifier waits until the processes that it wakes have said so. Otherwise the next notifier
+// would not know which processes are asleep.
 
-// A Cond is multiprocessing's Condition, and the lock that it is on: in memory that its processes
-// share, or at a manager's server, where it is of one [Proxy.Thread]. Its methods may be called by
+// A Cond is multiprocessing's Condition, with its lock. It is in memory that its processes share,
+// or at a manager's server, where it belongs to one [Proxy.Thread]. Its methods may be called by
 // several goroutines. A caller of Wait, Notify or NotifyAll has acquired the lock.
 type Cond interface {
 	Semaphore
-	// Wait releases the lock, waits until another process notifies or ctx is done, and acquires the
-	// lock again in any case, however long that takes. The error is the cause of ctx's end. At a
-	// manager's server Wait returns after a tenth of a second at the latest. So the caller checks
-	// in a loop what it waits for.
+	// Wait releases the lock, and waits until another process notifies or ctx is done. Then it
+	// acquires the lock again in any case, however long that takes. The error is the cause of ctx's
+	// end. At a manager's server Wait returns after a tenth of a second at the latest. So the
+	// caller checks its condition in a loop.
 	Wait(ctx context.Context) error
-	// Notify wakes up to n of those who wait, and waits until they have woken or ctx is done: a
-	// process that was killed while it slept never does.
+	// Notify wakes up to n of the waiting processes, and waits until they have woken or ctx is
+	// done. A process that was killed while it slept never wakes.
 	Notify(ctx context.Context, n int) error
-	// NotifyAll wakes all who wait, and waits as Notify does.
+	// NotifyAll wakes all waiting processes, and waits as Notify does.
 	NotifyAll(ctx context.Context) error
 }
 
@@ -41,8 +42,8 @@ var (
 	eventClass     = named("multiprocessing.synchronize.Event")
 )
 
-// NewCond makes a Condition for processes of Python: pass it to Spawn. It is on a lock of NewLock
-// or NewRLock, which closes with it, or on an RLock of its own where lock is nil. The error wraps
+// NewCond makes a Condition for processes of Python: pass it to Spawn. It uses a lock of NewLock or
+// NewRLock, which closes with it, or an RLock of its own if lock is nil. The error wraps
 // ErrUnsupported for a lock of a manager's. The caller closes the Cond when those processes are at
 // their end.
 func NewCond(lock Semaphore) (Cond, error) {
@@ -85,7 +86,7 @@ func (c *condition) Wait(ctx context.Context) error {
 }
 
 func (c *condition) Notify(ctx context.Context, n int) error {
-	for c.woken.take() { // of those who gave up
+	for c.woken.take() { // of sleepers that gave up
 		c.sleeping.take()
 	}
 	woken := 0
@@ -99,7 +100,7 @@ func (c *condition) Notify(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	for woken > 0 && c.wake.take() { // what was meant for one who gave up just now
+	for woken > 0 && c.wake.take() { // meant for a sleeper that gave up just now
 	}
 	return nil
 }

@@ -17,19 +17,19 @@ import (
 // call its methods at once; messages stay whole.
 type Conn struct {
 	stream  stream
-	reads   bool // both but for the end of a pipe
+	reads   bool // both are true except for the end of a pipe
 	writes  bool
 	opts    Options
 	peer    peer
-	process *Process // whose function has the other end, if any
-	child   bool     // what comes is from the Python that has started this process
+	process *Process // the process whose function has the other end, or nil
+	child   bool     // the other side is the Python that has started this process
 	sending sync.Mutex
-	reading chan struct{} // who reads has its one place
-	ahead   messages      // that Process.Wait has read
-	last    error         // after them; whoever reads may look
+	reading chan struct{} // the reader has its one place
+	ahead   messages      // messages that Process.Wait has read
+	last    error         // the error behind them; only the reader looks
 	sent    atomic.Bool   // Process.Wait has ended the sending
 	broken  atomic.Bool
-	passed  atomic.Bool // others may have its messages: as bytes, or through the connection
+	passed  atomic.Bool // another process may receive its messages: as bytes, or through the connection
 }
 
 func newConn(s stream, opts Options) *Conn {
@@ -39,8 +39,8 @@ func newConn(s stream, opts Options) *Conn {
 
 // Send sends v as Connection.send does: it returns when the message is on its way. Tensors in v
 // stay the caller's, which may close them at once. A Conn or net.Conn in v becomes the receiver's.
-// The error wraps ErrUnsupported or ErrArena where v has no form in Python; Send has sent nothing
-// then.
+// If v has no form in Python, the error wraps ErrUnsupported or ErrArena, and Send has sent
+// nothing.
 func (c *Conn) Send(ctx context.Context, v any) error {
 	out := c.exporter()
 	b, err := out.marshal(v)
@@ -55,11 +55,11 @@ func (c *Conn) Send(ctx context.Context, v any) error {
 	return nil
 }
 
-// Recv receives what Python sent, as a value of one of the types in docs/torch.md; [As] converts it
-// to another type. The caller closes the tensors in it. The error is io.EOF where the other side
-// has closed, and a *ProcessError where Spawn has started the other process and it has failed. It
-// wraps ErrUnsupported, ErrGlobal or ErrGone where a message came that cannot be used; the next
-// message can be received then. It wraps ErrClosed where there is no next message.
+// Recv receives a value that Python sent, as one of the types in docs/torch.md; [As] converts it to
+// another type. The caller closes the tensors in it. The error is io.EOF if the other side has
+// closed, and a *ProcessError if Spawn has started the other process and it has failed. It wraps
+// ErrUnsupported, ErrGlobal or ErrGone for a message that cannot be used; the next message can be
+// received then. It wraps ErrClosed if there is no next message.
 func (c *Conn) Recv(ctx context.Context) (any, error) {
 	b, err := c.recvBytes(ctx)
 	if err != nil {
@@ -80,8 +80,8 @@ func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
 	return c.verdict(ctx, err)
 }
 
-// RecvBytes receives one message as Connection.recv_bytes does. The error is io.EOF where the other
-// side has closed, and a *ProcessError where Spawn has started the other process and it has failed.
+// RecvBytes receives one message as Connection.recv_bytes does. The error is io.EOF if the other
+// side has closed, and a *ProcessError if Spawn has started the other process and it has failed.
 func (c *Conn) RecvBytes(ctx context.Context) (b []byte, err error) {
 	c.passed.Store(true)
 	return c.recvBytes(ctx)
@@ -107,7 +107,7 @@ func (c *Conn) recvBytes(ctx context.Context) (b []byte, err error) {
 	}
 }
 
-// next reads a message, where none was read ahead meanwhile. The caller has the place of who reads.
+// next reads a message, unless one was read ahead meanwhile. The caller has the reader's place.
 func (c *Conn) next(ctx context.Context) (b []byte, ok bool, err error) {
 	switch {
 	case c.ahead.some():
@@ -127,8 +127,8 @@ func (c *Conn) read(ctx context.Context) (b []byte, err error) {
 	return b, c.verdict(ctx, err)
 }
 
-// verdict is why a connection has ended: the failure of the process behind it, if that is what
-// ended it.
+// verdict says why a connection has ended: the failure of the process behind it, if that has ended
+// it.
 func (c *Conn) verdict(ctx context.Context, err error) error {
 	if !otherEnded(err) || c.process == nil {
 		return err
@@ -139,22 +139,22 @@ func (c *Conn) verdict(ctx context.Context, err error) error {
 	return err
 }
 
-// otherEnded reports whether an error is that the other side of a connection has ended.
+// otherEnded reports whether an error says that the other side of a connection has ended.
 func otherEnded(err error) bool {
 	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE},
 		func(end error) bool { return errors.Is(err, end) })
 }
 
-// endSending tells the other side that nothing more comes.
+// endSending tells the other side that no message follows.
 func (c *Conn) endSending() {
 	c.sending.Lock()
 	defer c.sending.Unlock()
 	if half, ok := c.stream.(interface{ CloseWrite() error }); ok && !c.sent.Swap(true) {
-		half.CloseWrite() // fails where the other side has closed
+		half.CloseWrite() // fails if the other side has closed
 	}
 }
 
-// readAhead keeps messages for RecvBytes, until the connection ends or they are many.
+// readAhead keeps messages for RecvBytes, until the connection ends or there are too many.
 func (c *Conn) readAhead() {
 	for bytes := int64(0); bytes < c.opts.maxMessage(); {
 		c.reading <- struct{}{}
@@ -171,11 +171,11 @@ func (c *Conn) readAhead() {
 	}
 }
 
-// messages were read and are to be received.
+// messages are read, and wait to be received.
 type messages struct {
 	mu   sync.Mutex
 	all  [][]byte
-	came chan struct{} // has room for one
+	came chan struct{} // has room for one signal
 }
 
 func (m *messages) put(b []byte) {
@@ -185,7 +185,7 @@ func (m *messages) put(b []byte) {
 	m.tell()
 }
 
-// take returns the first, and tells others of the rest.
+// take returns the first message, and signals if there are more.
 func (m *messages) take() (b []byte, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -212,7 +212,7 @@ func (m *messages) tell() {
 	}
 }
 
-// Close closes the connection. What waits on it ends with ErrClosed. Close is idempotent.
+// Close closes the connection. Calls that wait on it return ErrClosed. Close is idempotent.
 func (c *Conn) Close() error {
 	c.broken.Store(true)
 	if err := c.stream.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
@@ -221,13 +221,13 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// both sets the deadline of reads and writes.
+// both sets the deadline of reads and of writes.
 func both(s stream) func(time.Time) error {
 	return func(t time.Time) error { return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t)) }
 }
 
 // within runs do until ctx ends it, through a deadline. After an error in the middle of a message
-// nobody knows where the next would begin, and the connection is closed.
+// the begin of the next one is unknown, so the connection is closed.
 func (c *Conn) within(ctx context.Context, deadline func(time.Time) error, do func() error) error {
 	if c.broken.Load() {
 		return ErrClosed

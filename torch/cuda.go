@@ -19,12 +19,12 @@ import (
 )
 
 // Note [Tensors on a GPU] A message has a handle by which the CUDA driver opens the sender's
-// memory, and no memory. The sender keeps that until the receiver has counted down the message's
-// slot in a file of counters in /dev/shm. Where the sender has not waited for its stream, an event
-// comes with it. This package loads no driver: package cuda does, where a program imports
-// it.
+// memory, and has no memory itself. The sender keeps the memory until the receiver has counted down
+// the message's slot in a file of counters in /dev/shm. If the sender has not waited for its
+// stream, an event comes with the message. This package loads no driver: package cuda does, if a
+// program imports it.
 
-// ipc returns what opens and shares the memory of GPUs.
+// ipc returns the functions that open and share the memory of GPUs.
 func (o Options) ipc() (device.IPC, error) {
 	if !o.CUDA {
 		return nil, unsupported("a tensor on a GPU without Options.CUDA")
@@ -36,33 +36,32 @@ func (o Options) ipc() (device.IPC, error) {
 	return b.IPC, nil
 }
 
-// A CUDATensor is a tensor in the memory of a GPU, as a message describes it; nothing is opened.
-// The receiver closes it when it no longer uses the memory, which gives that memory back to its
-// sender.
+// A CUDATensor describes a tensor in the memory of a GPU, as a message does. Nothing is opened. The
+// receiver closes it when it no longer uses the memory, which gives that memory back to its sender.
 type CUDATensor struct {
 	DType          tensor.DType
 	Shape, Strides []int // in elements
 	Offset         int   // in elements, from the beginning of the storage
 	Parameter      bool  // an nn.Parameter
 	RequiresGrad   bool
-	Device         int    // as the sender numbers those that it sees
-	Handle         []byte // of the memory that the storage is in, see CUDAHandle; nil where the storage is empty
+	Device         int    // in the sender's numbering of the devices that it sees
+	Handle         []byte // of the memory that has the storage, see CUDAHandle; nil if the storage is empty
 	StorageBytes   int
-	StorageOffset  int    // in bytes, of the storage in the memory of the handle
-	Counters       string // of the shared memory with the sender's counters
-	Slot           int    // of this message among them
-	Event          []byte // cudaIpcEventHandle_t to wait for before the memory is read; nil where the sender has waited
+	StorageOffset  int    // in bytes, from the begin of the handle's memory to the storage
+	Counters       string // the name of the shared memory with the sender's counters
+	Slot           int    // of this message among the counters
+	Event          []byte // cudaIpcEventHandle_t to wait for before the memory is read; nil if the sender has waited
 
 	received bool
 	closed   atomic.Bool
 }
 
-// The counters of a sender: 64 bytes of which the first 4 count who has the file, and after them
-// one counter for each message.
+// A file of counters begins with 64 bytes, of which the first 4 count the processes that have the
+// file. One counter for each message follows.
 const counterSlots = 10_000
 
-// Close counts the message down. It is no error that the sender has ended meanwhile. A CUDATensor
-// that was not received has nothing to close. Close is idempotent.
+// Close counts the message down. If the sender has ended meanwhile, Close returns no error. A
+// CUDATensor that was not received has nothing to close. Close is idempotent.
 func (c *CUDATensor) Close() error {
 	if !c.received || c.Handle == nil || c.closed.Swap(true) {
 		return nil
@@ -96,12 +95,12 @@ func (c *CUDATensor) Close() error {
 
 // CUDAHandle returns the cudaIpcMemHandle_t in the handle of a CUDATensor, which all versions of
 // PyTorch take as a handle. The error wraps ErrUnsupported for memory of expandable segments and
-// for versions that are not known, and ErrProtocol for what is no handle.
+// for unknown versions. It wraps ErrProtocol for bytes that are no handle.
 func CUDAHandle(b []byte) (memory [64]byte, err error) {
 	version, kind, rest := 0, byte('c'), b
 	switch {
-	case len(b) == len(memory): // torch up to 2.4
-	case len(b) == 1+len(memory): // on its way to 2.5
+	case len(b) == len(memory): // PyTorch up to 2.4
+	case len(b) == 1+len(memory): // development versions between 2.4 and 2.5
 		kind, rest = b[0], b[1:]
 	case len(b) >= 2:
 		version, kind, rest = int(b[0]), b[1], b[2:]
@@ -123,9 +122,9 @@ var (
 	typedStorage = named("torch.storage.TypedStorage")
 )
 
-// cudaTensor reads rebuild_cuda_tensor(class, size, stride, offset, storage class, dtype, device,
-// handle, storage bytes, storage offset, requires_grad, counters, slot, event, whether it is to be
-// waited for).
+// cudaForm reads rebuild_cuda_tensor(class, size, stride, offset, storage class, dtype, device,
+// handle, storage bytes, storage offset, requires_grad, counters, slot, event, whether the receiver
+// has to wait for the event).
 func (i *importer) cudaForm(o *pickle.Object) (*CUDATensor, error) {
 	class, err := value.Arg[python.Global](o, 0)
 	if err != nil || len(o.Args) != 15 || class != tensorClass && class != parameterClass {
@@ -149,7 +148,7 @@ func (i *importer) cudaForm(o *pickle.Object) (*CUDATensor, error) {
 			return nil, err
 		}
 	}
-	if c.StorageOffset%c.DType.Size() != 0 { // to a GPU an error that ends its context
+	if c.StorageOffset%c.DType.Size() != 0 { // on a GPU it would be an error that ends its context
 		return nil, protocolError("a CUDA storage of %v at byte %d", c.DType, c.StorageOffset)
 	}
 	if o.Args[7] == nil && c.StorageBytes == 0 {
@@ -158,7 +157,7 @@ func (i *importer) cudaForm(o *pickle.Object) (*CUDATensor, error) {
 	return c, c.readHandles(o)
 }
 
-// cudaTensor opens what the form describes, if somebody can.
+// cudaTensor opens the memory that the form describes, if Options.CUDA says so.
 func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
 	c, err := i.cudaForm(o)
 	if err != nil {
@@ -171,7 +170,8 @@ func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
 	return c.open(i.ctx, i.opts)
 }
 
-// open makes a tensor of it, or a parameter. It is closed with that, or on an error.
+// open makes a tensor or a parameter of it. The CUDATensor is closed with that tensor, or on an
+// error.
 func (c *CUDATensor) open(ctx context.Context, o Options) (any, error) {
 	memory, err := c.memory(ctx, o)
 	if err != nil {
@@ -188,7 +188,7 @@ func (c *CUDATensor) open(ctx context.Context, o Options) (any, error) {
 	return &autograd.Param{T: t, Frozen: !c.RequiresGrad}, nil
 }
 
-// memory opens the memory. It is given back when c is closed.
+// memory opens the memory. The memory is given back when c is closed.
 func (c *CUDATensor) memory(ctx context.Context, o Options) (device.Memory, error) {
 	by, err := o.ipc()
 	if err != nil {
@@ -203,8 +203,8 @@ func (c *CUDATensor) memory(ctx context.Context, o Options) (device.Memory, erro
 	return by.Open(ctx, c.Device, handle, c.StorageOffset, c.StorageBytes, c.Event, c.sender(), c.Close)
 }
 
-// sender returns the process that has sent the message: its counters are named by it, as PyTorch
-// names them and this package does. It is 0 where the name is another one.
+// sender returns the process that has sent the message. The name of the counters has its number, in
+// PyTorch's names and in this package's. sender returns 0 if the name has another form.
 func (c *CUDATensor) sender() int {
 	rest, pytorch := strings.CutPrefix(c.Counters, "/torch_")
 	if !pytorch {
@@ -218,7 +218,7 @@ func (c *CUDATensor) sender() int {
 	return pid
 }
 
-// readHandles reads what is there if there is memory.
+// readHandles reads the handles, if there is memory.
 func (c *CUDATensor) readHandles(o *pickle.Object) (err error) {
 	if c.Handle, err = value.Arg[[]byte](o, 7); err != nil {
 		return err
@@ -241,8 +241,8 @@ func (c *CUDATensor) readHandles(o *pickle.Object) (err error) {
 	return err
 }
 
-// cudaTensor writes what importer.cudaTensor reads. Its memory is the caller's, and so are the
-// counters.
+// cudaTensor writes the form that importer.cudaForm reads. The memory and the counters are the
+// caller's.
 func (e *exporter) cudaTensor(c *CUDATensor) (any, error) {
 	if c.received {
 		return nil, unsupported(

@@ -34,7 +34,7 @@ func (i *importer) connection(o *pickle.Object) (any, error) {
 }
 
 // connOf makes a connection of a socket or of one end of a pipe, which becomes the connection's. A
-// pipe is opened once more, so that those who share it do not find it non-blocking.
+// pipe is opened once more, so that other processes that share it do not find it non-blocking.
 func connOf(f *os.File, readable bool, opts Options) (*Conn, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -83,7 +83,7 @@ func (i *importer) socket(o *pickle.Object) (any, error) {
 	return c, nil
 }
 
-// connection writes a connection, which is the receiver's once it is sent.
+// connection writes a connection, which becomes the receiver's when it is sent.
 func (e *exporter) connection(c *Conn) (any, error) {
 	o, err := e.end(c)
 	if err == nil {
@@ -115,7 +115,7 @@ func (e *exporter) end(c *Conn) (_ *pickle.Object, err error) {
 	return connectionOn(df, c.reads, c.writes), nil
 }
 
-// socket writes a socket of package net, which is the receiver's once it is sent.
+// socket writes a socket of package net, which becomes the receiver's when it is sent.
 func (e *exporter) socket(c net.Conn) (any, error) {
 	raw, ok := c.(syscall.Conn)
 	if !ok {
@@ -137,7 +137,7 @@ func (e *exporter) socket(c net.Conn) (any, error) {
 	return &pickle.Object{Class: rebuildSocket, Args: python.Tuple{df, family, kind, protocol}}, nil
 }
 
-// connectionOn is a connection in Python on what a DupFd promises.
+// connectionOn is a connection in Python on the descriptor that a DupFd promises.
 func connectionOn(df *pickle.Object, reads, writes bool) *pickle.Object {
 	return &pickle.Object{Class: rebuildConn, Args: python.Tuple{df, reads, writes}}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// oneAtATime has a lock for each sharer of others: Python's serve one receiver at a time and have
-// little room for more.
+// oneAtATime has a lock for each sharer of another process: Python's sharers serve one receiver at
+// a time and have little room for more.
 var oneAtATime sync.Map // address to *sync.Mutex
 
 // detach fetches a descriptor from the sharer at addr, if it has not come already.
@@ -43,7 +43,7 @@ func detach(ctx context.Context, addr string, key int64, authkey []byte) (*os.Fi
 		return f, nil
 	case ctx.Err() != nil:
 		err = errors.Join(context.Cause(ctx), err)
-	case otherEnded(err): // the sender, while it was asked
+	case otherEnded(err): // the sender has ended while it was asked
 		err = fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	return nil, fmt.Errorf("fetch a descriptor: %w", err)
@@ -72,7 +72,7 @@ func take(c *sys.Conn, key int64, authkey []byte) (*os.File, error) {
 	return f, nil
 }
 
-// A catcher reads all that has come at once, and keeps the descriptors that came with it.
+// A catcher reads all bytes that have come at once, and keeps the descriptors that came with them.
 type catcher struct {
 	conn  *sys.Conn
 	room  [authLimit]byte

@@ -1,9 +1,8 @@
-// Package torch is a peer of PyTorch: it speaks what torch.multiprocessing speaks, so that Go and
-// unmodified Python processes of one machine work on the same tensors, without a copy and without a
-// package to install on either side.
+// Package torch is a peer of PyTorch: it speaks the protocol of torch.multiprocessing. So Go and
+// unmodified Python processes of one machine work on the same tensors. Nothing is copied, and
+// neither side installs a package.
 //
-// A Go program starts a Python function the way torch.multiprocessing.Process does, and talks to
-// it:
+// A Go program starts a Python function as torch.multiprocessing.Process does, and talks to it:
 //
 //	// worker.py:  def run(conn, k):
 //	//                 t = conn.recv(); t.mul_(k); conn.send(t.sum())
@@ -18,17 +17,17 @@
 //	sum, err := torch.As[*tensor.Tensor](p.Conn.Recv(ctx))
 //	err = p.Wait(ctx)                          // a *ProcessError with the traceback, if it failed
 //
-// Or it meets one that runs already, through [Dial] and [Listen], which are
-// multiprocessing.connection's Client and Listener. What crosses, and what does not, is in
-// docs/torch.md. Package encoding/pt writes and reads the files of
-// torch.save, and [As] makes what is in them a type of Go's.
+// Or it meets a process that runs already, through [Dial] and [Listen], which are
+// multiprocessing.connection's Client and Listener. docs/torch.md lists the values that cross and
+// those that do not. Package encoding/pt writes and reads the files of torch.save, and [As]
+// converts their values to a type of Go's.
 //
 // # The trap
 //
-// PyTorch executes what it receives: connect only to processes that may control yours and the other
-// way round, which is what the authkey is for. This package never executes anything: a name in a
-// message that is not on its list is an error.
+// PyTorch executes the messages that it receives. So connect only to processes that may control
+// yours, and only if yours may control them: the authkey is for that. This package never executes
+// anything: a name in a message that is not on its list is an error.
 //
-// Memory that came from PyTorch is a file that PyTorch can truncate. A program that touches it then
+// Memory that came from PyTorch is a file that PyTorch can truncate. A program that then touches it
 // faults; [Guard] makes the fault an error.
 package torch

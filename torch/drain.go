@@ -10,13 +10,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Drain waits until other processes have fetched the memory of all that this process has sent, or
-// until ctx is done. The error then wraps ErrUnfetched and the cause of ctx's end, and says what is
-// lost if this process ends. A program that has sent tensors without an answer calls Drain before
-// it ends, with a limit. A Child does so by itself. Memory that goes by FileSystem needs no
-// waiting: Drain leaves the names to their receivers.
+// Drain waits until other processes have fetched the memory of all tensors that this process has
+// sent, or until ctx is done. The error then wraps ErrUnfetched and the cause of ctx's end, and
+// says what is lost if this process ends. A program that has sent tensors without an answer calls
+// Drain before it ends, with a limit. A Child does so by itself. Memory that goes by FileSystem
+// needs no waiting: Drain leaves the names to their receivers.
 //
-// Drain does not wait for what ended processes have left to this one, and this one has not
+// Drain does not wait for messages that ended processes have left to this one and that nobody has
 // received.
 func Drain(ctx context.Context) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, tidyFirst) {
@@ -32,7 +32,7 @@ func Drain(ctx context.Context) error {
 	}
 }
 
-// unfetched says what is under way; "" if nothing is.
+// unfetched says what is under way. It returns "" if nothing is.
 func unfetched() string {
 	var parts []string
 	files, bytes := promised()
@@ -67,7 +67,7 @@ func promised() (files int, bytes int64) {
 	return files, bytes
 }
 
-// finish ends what a process of Go's has under way, before it ends itself.
+// finish ends the sending of a Go process before the process ends.
 func (c Child) finish(ctx context.Context) error {
 	limit := c.Linger
 	if limit == 0 {
@@ -83,12 +83,12 @@ func (c Child) finish(ctx context.Context) error {
 	return nil
 }
 
-// abandonedAt is where the header of a named file says since when its maker has ended, in seconds
-// of 1970.
+// abandonedAt is the place in the header of a named file for the time when the file's maker ended,
+// in seconds since 1970.
 const abandonedAt = 8
 
-// abandon gives up this process's part of the names' counts. What is in messages stays for their
-// receivers, for keepFor.
+// abandon gives up this process's part of the names' counts. The part of the messages stays for
+// their receivers, for keepFor.
 func (t *regionTable) abandon() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,8 +103,7 @@ func (t *regionTable) abandon() {
 	}
 }
 
-// leftToOthers reports whether a file that is named was left to the receivers of messages, not long
-// ago.
+// leftToOthers reports whether a named file was left to the receivers of messages, not long ago.
 func leftToOthers(name string) bool {
 	f, err := openNamed(name)
 	if err != nil {

@@ -9,17 +9,16 @@ import (
 )
 
 // Empty returns a tensor in memory that PyTorch can map, so that sending it copies nothing. The
-// elements hold anything. The caller closes the tensor. This process uses its memory again when
-// PyTorch has let go of it as well. The error wraps shm.ErrNoSpace where the machine or a control
+// elements have any values. The caller closes the tensor. This process uses its memory again when
+// PyTorch has let go of it as well. The error wraps shm.ErrNoSpace if the machine or a control
 // group has no room.
 func Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	return Options{}.Empty(dt, shape...)
 }
 
 // Empty returns a tensor in memory of the kind that o.Strategy sends: with a name in /dev/shm for
-// FileSystem, and without a name otherwise. The elements hold anything. The caller closes the
-// tensor. The error wraps shm.ErrNoSpace where the machine, a control group or /dev/shm has no
-// room.
+// FileSystem, and without a name otherwise. The elements have any values. The caller closes the
+// tensor. The error wraps shm.ErrNoSpace if the machine, a control group or /dev/shm has no room.
 func (o Options) Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	n := uint64(dt.Size())
 	strides := make([]int, len(shape))
@@ -45,7 +44,7 @@ func (o Options) Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 }
 
 // Zeros returns a tensor of zeros in memory that PyTorch can map. The caller closes the tensor. The
-// error wraps shm.ErrNoSpace where the machine or a control group has no room.
+// error wraps shm.ErrNoSpace if the machine or a control group has no room.
 func Zeros(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	t, err := Empty(dt, shape...)
 	if err != nil {

@@ -9,47 +9,46 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// What may go wrong. Test for them with errors.Is.
+// These errors may be wrapped. Test for them with errors.Is.
 var (
-	// ErrAuth is wrapped where the other side has another authkey, or none.
+	// ErrAuth is wrapped if the other side has another authkey, or none.
 	ErrAuth = errors.New("torch: authentication failed")
-	// ErrProtocol is wrapped where the other side does not speak the protocol.
+	// ErrProtocol is wrapped if the other side does not speak the protocol.
 	ErrProtocol = value.ErrProtocol
-	// ErrTooLong is wrapped where a message is longer than Options.MaxMessage.
+	// ErrTooLong is wrapped if a message is longer than Options.MaxMessage.
 	ErrTooLong = errors.New("torch: message too long")
-	// ErrClosed is wrapped where a connection was closed, or broken off in the middle of a message.
+	// ErrClosed is wrapped if a connection was closed, or broken off in the middle of a message.
 	ErrClosed = fmt.Errorf("torch: connection is closed%.0w", os.ErrClosed)
-	// ErrLocked is what TryAcquire returns where there is no permit.
+	// ErrLocked is returned by TryAcquire if there is no permit.
 	ErrLocked = errors.New("torch: semaphore has no permit")
-	// ErrUnsupported is wrapped where a value has no form on the other side, or in Go.
+	// ErrUnsupported is wrapped if a value has no form on the other side, or in Go.
 	ErrUnsupported = value.ErrUnsupported
-	// ErrNoKey is wrapped where a tensor needs the authkey of the other process, and Options has
-	// none.
+	// ErrNoKey is wrapped if a tensor needs the authkey of the other process, and Options has none.
 	ErrNoKey = errors.New(
 		"torch: Options.AuthKey is needed, and multiprocessing.current_process().authkey set to it before the first tensor is sent")
-	// ErrGone is wrapped where memory that a message names exists no more: its sender ended too
-	// early, or it was received before.
+	// ErrGone is wrapped if the memory that a message names no longer exists: its sender has ended
+	// too early, or a process has received it before.
 	ErrGone = errors.New(
 		"torch: memory is gone: what a process sends is lost if that process ends before it is received, and can be received once; " +
 			"have the sender wait for an answer, or start it by torch.Spawn (docs/torch.md, \"When the sender ends\")")
-	// ErrUnfetched is wrapped where a process is to end, and others have not fetched yet what it
-	// has sent; see Drain.
+	// ErrUnfetched is wrapped if a process is about to end, and other processes have not yet
+	// fetched the tensors that it has sent; see Drain.
 	ErrUnfetched = errors.New("torch: memory that was sent has not been fetched")
-	// ErrTruncated is wrapped where memory is shorter than the tensors in it, at arrival or, in
-	// Guard, later.
+	// ErrTruncated is wrapped if memory is shorter than the tensors in it, at arrival or, in Guard,
+	// later.
 	ErrTruncated = errors.New("torch: memory was truncated")
-	// ErrArena is wrapped where a tensor is sent that lives in the memory of a Shoal domain. Send a
-	// Clone, or allocate it with Empty.
+	// ErrArena is wrapped if a tensor that is to be sent lives in the memory of a Shoal domain.
+	// Send a Clone, or allocate it with Empty.
 	ErrArena = errors.New("torch: tensor is shared with processes of Shoal; clone it or allocate it with torch.Empty")
-	// ErrCUDA is wrapped where a tensor in the memory of a GPU was to become a *tensor.Tensor;
-	// receive it as a *CUDATensor, or call .cpu() first.
+	// ErrCUDA is wrapped if a tensor in the memory of a GPU was to become a *tensor.Tensor. Set
+	// Options.CUDA, receive it as a *CUDATensor, or call .cpu() first.
 	ErrCUDA = fmt.Errorf("%w: tensor is in the memory of a GPU", ErrUnsupported)
-	// ErrGlobal is wrapped where a message names what is not on the list of what may be used; see
-	// pickle's GlobalError for the name.
+	// ErrGlobal is wrapped if a message has a name that is not on the list of allowed names;
+	// pickle's GlobalError has the name.
 	ErrGlobal = pickle.ErrGlobal
 )
 
-// Short names of what this package says most.
+// These are short names of functions that this package calls most.
 var (
 	protocolError = value.Malformed
 	unsupported   = value.Unsupported

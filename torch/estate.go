@@ -14,51 +14,52 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [What a process leaves] What Python sends is in the memory of its process until it is
-// received: descriptors wait in its sharer (Note [Giving descriptors away]), and names are removed
-// by PyTorch's manager when the last process that is connected to it has ended. An ordinary
-// function sends its result and returns, so its process would take the result along.
+// Note [What a process leaves] A tensor that Python sends is in the memory of its process until it
+// is received. Descriptors wait in the process's sharer (Note [Giving descriptors away]). PyTorch's
+// manager removes names when the last process that is connected to it has ended. An ordinary
+// function sends its result and returns, so the result would go with its process.
 //
-// So a process that this one has started leaves both to this one. What Spawn tells it contains the
-// text of leave.py, which Python runs before anything else. It imports nothing. When the function
-// has returned, raised or exited, multiprocessing has run its finalizers, which write what queues
-// have, and the threads of the process have ended, it ends the thread that serves descriptors after
-// those that it was asked for, and sends over a socket of its own:
+// So a process that this one has started leaves descriptors and names to this one. Spawn puts the
+// text of leave.py into the data that it gives the process, and Python runs it before anything
+// else. leave.py imports nothing. It acts when the function has returned, raised or exited, when
+// multiprocessing has run its finalizers, which write the messages of queues, and when the threads
+// of the process have ended. It then ends the thread that serves descriptors, after the requests
+// that the thread has got, and sends over a socket of its own:
 //
 //	the sharer's listening socket, with its address and key, and each descriptor by its number;
 //	the connections to PyTorch's managers, with the names that it has given, and how often each is mapped there.
 //
 // Then this process answers and the other one ends. A receiver sees no difference, in whatever
-// process it is and whatever the message came through: the address is the same, and who connects
-// between is in the socket's queue. Nothing is polled and no message has to be read, so a program
-// may wait for the process before it receives, or not receive at all.
+// process it is and by whatever way the message came. The address is the same, and a client that
+// connects meanwhile waits in the socket's queue. Nothing is polled and no message has to be read.
+// So a program may wait for the process before it receives, or not receive at all.
 //
-// The directory of the sharer's socket is this process's from the start (tempDir), since nothing
-// that is killed tidies up. Either may be killed or stopped at any line of leave.py: what this
-// process has read whole it serves, of the rest it keeps nothing.
+// This process has the directory of the sharer's socket from the start (tempDir), because a killed
+// process tidies nothing up. Either process may be killed or stopped at any line of leave.py. This
+// process serves the parts that it has read whole, and keeps nothing of the rest.
 //
-// To have Python wait until all is fetched would need Go to receive, and Wait before Recv would
-// hang; to fetch as messages arrive is possible for one connection and not for a queue that others
-// read as well.
+// Two other ways do not work. If Python waited until all is fetched, Go would have to receive, and
+// Wait before Recv would hang. Fetching as messages arrive is possible for one connection, but not
+// for a queue that other processes read as well.
 //
-// A named file has one of its count for each mapping and each message. The process says how many
-// mappings it has, ours are known, and what is left are messages: so the managers are let go when
-// as many have come and their memory is not in use here.
+// The count of a named file has one for each mapping and one for each message. The process says how
+// many mappings it has, and ours are known, so the rest are messages. This process lets the
+// managers go when as many messages have come and their memory is not in use here.
 
 //go:embed leave.py
 var leaveCode string
 
-// linger is how long a process that ends may wait for its heir.
+// linger is how long a process that ends may wait until this one has taken over.
 const linger = time.Minute
 
-// inherit takes over what the process leaves.
+// inherit takes over the descriptors and names that the process leaves.
 func (p *Process) inherit(c *sys.Conn) {
 	defer c.Close()
 	defer p.dir.leave()
 	in := &catcher{conn: c}
 	defer in.drop()
 	if _, err := io.ReadFull(in, make([]byte, 1)); err != nil {
-		return // it was killed
+		return // the process was killed
 	}
 	close(p.ending)
 	w, err := readWill(in)
@@ -75,24 +76,25 @@ func (p *Process) inherit(c *sys.Conn) {
 	c.Write(answer)
 }
 
-// A will says what a process leaves.
+// A will lists the descriptors and names that a process leaves.
 type will struct {
 	_        struct{} `torch:",tuple"`
 	Address  string   // of the sharer, or ""
 	Key      []byte   // its authkey
-	Keys     []int64  // of descriptors
+	Keys     []int64  // keys of descriptors
 	Names    []mapped
-	Managers int // connections
+	Managers int // how many connections
 }
 
-// A mapped name is that of PyTorch's memory.
+// A mapped name is a name of PyTorch's memory.
 type mapped struct {
 	_     struct{} `torch:",tuple"`
 	Name  string
-	Count int // of mappings in the process that ends
+	Count int // mappings in the process that ends
 }
 
-// maxWill bounds the bytes of a will: as many descriptors as a process may have, and names.
+// maxWill bounds the bytes of a will: it has room for as many descriptors as a process may have,
+// and for names.
 const maxWill = 64 << 20
 
 func readWill(in io.Reader) (w will, err error) {
@@ -153,7 +155,7 @@ func (k *catcher) take(n int) (files []*os.File, err error) {
 	return files, nil
 }
 
-// serve gives the descriptors away where the process that has promised them did.
+// serve gives the descriptors away at the address of the process that has promised them.
 func (w will) serve(socket *os.File, files []*os.File, dir *tempDir) error {
 	addr, err := fromPython(w.Address)
 	if err != nil {
@@ -181,11 +183,11 @@ func closeFiles(files []*os.File) {
 	}
 }
 
-// keptNames are names of PyTorch's memory in messages that its process has left. They are there
-// while somebody is connected to their managers.
+// keptNames are names of PyTorch's memory in messages that its process has left. The names exist
+// while a process is connected to their managers.
 type keptNames struct {
 	managers []*os.File
-	coming   map[string]int // messages
+	coming   map[string]int // messages to come
 	until    time.Time
 }
 
@@ -206,7 +208,8 @@ func (t *regionTable) keepNames(names []mapped, managers []*os.File) {
 	t.letGoIn(k, tidyFirst)
 }
 
-// countOf reads how many have a named file, 0 if there is none.
+// countOf reads how many mappings and messages have a named file. It returns 0 if there is no such
+// file.
 func countOf(name string) int {
 	f, err := openNamed(name)
 	if err != nil {
@@ -238,7 +241,7 @@ func (t *regionTable) came(name string) {
 	}
 }
 
-// letGoIn looks after a pause whether the names are needed, and again until they are not.
+// letGoIn looks after a pause whether the names are needed, and repeats that until they are not.
 func (t *regionTable) letGoIn(k *keptNames, pause time.Duration) {
 	time.AfterFunc(pause, func() {
 		t.mu.Lock()

@@ -8,24 +8,24 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// An Event is multiprocessing's: in memory that its processes share, or at a manager's server. Its
-// methods may be called by several goroutines.
+// An Event is multiprocessing's. It is in memory that its processes share, or at a manager's
+// server. Its methods may be called by several goroutines.
 type Event interface {
-	// IsSet reports whether the event is set. It takes the event's lock, as all methods do:
+	// IsSet reports whether the event is set. It takes the event's lock, as all methods do, because
 	// Python's is_set takes the flag for a moment.
 	IsSet(ctx context.Context) (bool, error)
-	// Set sets the event, and wakes all who wait for it.
+	// Set sets the event, and wakes all processes that wait for it.
 	Set(ctx context.Context) error
 	// Clear makes the event not set.
 	Clear(ctx context.Context) error
 	// Wait waits until the event is set. The error is the cause of ctx's end.
 	Wait(ctx context.Context) error
-	// Close removes the names of an event that this process has made: nobody else can open it after
-	// that. Of a manager's it closes the proxy. Close is idempotent.
+	// Close removes the names of an event that this process has made: no other process can open it
+	// after that. Close of a manager's event closes the proxy. Close is idempotent.
 	Close() error
 }
 
-// An event in shared memory is a condition, and a semaphore that is 1 while it is set.
+// An event in shared memory is a condition, and a semaphore that is 1 while the event is set.
 type event struct {
 	cond *condition
 	flag *semaphore

@@ -21,7 +21,7 @@ type exporter struct {
 	value.Lowerer
 	storages map[*tensor.Storage]*pickle.Object // so that views stay views of one storage
 	undoing  []func()
-	moved    []io.Closer // to be closed when they are on their way
+	moved    []io.Closer // closed when they are on their way
 }
 
 func (c *Conn) exporter() *exporter { return &exporter{opts: c.opts, peer: c.peer} }
@@ -39,21 +39,21 @@ func (e *exporter) marshal(v any) ([]byte, error) {
 	return nil, fmt.Errorf("send %T: %w", v, err)
 }
 
-// undo takes back what was promised in a message that was not sent.
+// undo takes back the promises of a message that was not sent.
 func (e *exporter) undo() {
 	for _, f := range e.undoing {
 		f()
 	}
 }
 
-// moveAway closes what is the receiver's now.
+// moveAway closes the values that are the receiver's now.
 func (e *exporter) moveAway() {
 	for _, sent := range e.moved {
 		sent.Close()
 	}
 }
 
-// own writes what only messages can have.
+// own writes the values that only messages can have.
 func (e *exporter) own(v any) (low any, ok bool, err error) {
 	switch v := v.(type) {
 	case *pickle.Object:

@@ -10,19 +10,19 @@ import (
 )
 
 // A ProcessError says how a Python process failed. Error returns one line, with the last line of
-// stderr where no exception is known. The verb %+v adds the traceback, or the last lines of stderr.
+// stderr if no exception is known. The verb %+v adds the traceback, or the last lines of stderr.
 type ProcessError struct {
 	Target   string // as given to Spawn
 	PID      int
 	ExitCode int       // -1 if a signal ended it
-	Signal   os.Signal // that ended it, or nil
+	Signal   os.Signal // the signal that ended it, or nil
 	// the class of the exception that ended the function, such as "ValueError"; "" if there was
 	// none
 	Exception string
 	Message   string // of the exception
 	Traceback string // as Python prints it
 	Stderr    string // the last lines, at most 8 KiB
-	Err       error  // what os/exec said
+	Err       error  // the error of os/exec
 }
 
 // Error returns one line.
@@ -68,7 +68,7 @@ func (p *Process) failure(state *os.ProcessState, err error) *ProcessError {
 		return e
 	}
 	_, told, ok := strings.Cut(e.Stderr, "Process "+p.name+":\n") // printed by multiprocessing before the traceback
-	// of the interpreter itself: a module that is not there, a function that is not in it
+	// of the interpreter itself: a missing module, or a function that the module lacks
 	if !ok && e.ExitCode == 1 {
 		at := strings.Index("\n"+e.Stderr, "\n"+tracebackBegins)
 		if ok = at >= 0; ok {
@@ -84,15 +84,14 @@ func (p *Process) failure(state *os.ProcessState, err error) *ProcessError {
 
 const tracebackBegins = "Traceback (most recent call last):\n"
 
-// lastLine returns the last line of a text that is not empty.
+// lastLine returns the last line of a text that is not blank.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// lastException reads the class and the message of the exception that ended a process off its
-// traceback, in which others may come before it. After the line of the exception its message may go
-// on.
+// lastException reads the class and the message of the exception that ended a process from its
+// traceback. Other exceptions may come before it. Its message may have further lines.
 func lastException(traceback string) (class, message string) {
 	at := strings.LastIndex("\n"+traceback, "\n"+tracebackBegins)
 	if at < 0 {

@@ -9,13 +9,14 @@ import (
 	"os"
 )
 
-// Note [Frames] A message is its length, 4 bytes big-endian and signed, and its bytes. Longer ones
-// than that can say have -1 there and the length in the next 8 bytes.
+// Note [Frames] A message is its length, 4 bytes big-endian and signed, and its bytes. If a length
+// does not fit, the 4 bytes are -1 and the next 8 bytes have the length.
 
-// together is up to which size Python writes length and bytes at once. Readers do not depend on it.
+// together is the size up to which Python writes length and bytes at once. Readers do not depend on
+// it.
 const together = 16 << 10
 
-// frameHead is what stands before n bytes.
+// frameHead returns the bytes in front of a message of n bytes.
 func frameHead(n int) []byte {
 	if n > math.MaxInt32 {
 		return binary.BigEndian.AppendUint64([]byte{0xff, 0xff, 0xff, 0xff}, uint64(n))
@@ -40,10 +41,11 @@ func writeFrame(w io.Writer, b []byte) error {
 	return nil
 }
 
-// errIdle means that the time was up before a message had begun, so that no harm is done.
+// errIdle says that the time was up before a message had begun. The connection is still good then.
 var errIdle = errors.New("torch: nothing came")
 
-// readFrame returns the next message; io.EOF if the other side has closed before it.
+// readFrame returns the next message. It returns io.EOF if the other side has closed before a
+// message.
 func readFrame(r io.Reader, limit int64) ([]byte, error) {
 	var head [8]byte
 	if n, err := io.ReadFull(r, head[:4]); n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
@@ -64,7 +66,7 @@ func readFrame(r io.Reader, limit int64) ([]byte, error) {
 	if n > limit {
 		return nil, fmt.Errorf("receive %d bytes where %d are allowed: %w", n, limit, ErrTooLong)
 	}
-	b := make([]byte, 0, min(n, 1<<20)) // what never comes is not allocated
+	b := make([]byte, 0, min(n, 1<<20)) // bytes that never come are not allocated
 	for int64(len(b)) < n {
 		have := len(b)
 		b = append(b, make([]byte, min(n-int64(have), int64(max(have, 1<<20))))...)

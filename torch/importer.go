@@ -16,12 +16,13 @@ import (
 type importer struct {
 	ctx     context.Context
 	opts    Options
-	manager *Manager // whose answer it is, if any
+	manager *Manager // the manager whose answer it is, or nil
 	child   bool     // from the Python that has started this process: any name may be in it, and inherited descriptors
 
 	value.Lifter
-	storages map[*pickle.Object]*tensor.Tensor // of no elements, which hold them
-	// what was promised to this process, and taken: a descriptor, or a slot of CUDA's counters
+	storages map[*pickle.Object]*tensor.Tensor // storages by their objects in the message, which hold them
+	// a promise to this process, and whether it was taken: a descriptor, or a slot of CUDA's
+	// counters
 	fetched map[*pickle.Object]bool
 	made    []io.Closer
 }
@@ -30,8 +31,8 @@ func (c *Conn) importer(ctx context.Context) *importer {
 	return &importer{ctx: ctx, opts: c.opts, child: c.child}
 }
 
-// unmarshal reads a message. Whatever it promises is taken, also on an error: a descriptor that
-// nobody fetches stays open in the sender for ever.
+// unmarshal reads a message. It takes all that the message promises, also on an error: a descriptor
+// that nobody fetches stays open in the sender for ever.
 func (i *importer) unmarshal(b []byte) (v any, err error) {
 	return i.unmarshalAs(b, nil)
 }
@@ -70,7 +71,7 @@ func (i *importer) begin() {
 	i.storages, i.fetched = map[*pickle.Object]*tensor.Tensor{}, map[*pickle.Object]bool{}
 }
 
-// declineAll takes and drops what was promised and not taken.
+// declineAll takes and drops the promises that were not taken.
 func (i *importer) declineAll(tree any) {
 	for o := range pickle.Each[*pickle.Object](tree) {
 		switch {
@@ -91,7 +92,7 @@ func (i *importer) declineAll(tree any) {
 	}
 }
 
-// object makes what a call would have made.
+// object makes the result that a call in Python would have.
 func (i *importer) object(o *pickle.Object) (any, error) {
 	if i.child {
 		if v, ok, err := i.inherited(o); ok {

@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// becomePython replaces the program by the interpreter that started it, with that code. It returns
+// becomePython replaces the program by the interpreter that started it, with the code. It returns
 // only on an error.
 func becomePython(code string) error {
 	path, err := interpreter(os.Getppid())
@@ -33,15 +33,15 @@ func becomePython(code string) error {
 	return fmt.Errorf("become %s, the Python of the parent process: %w", path, syscall.Exec(path, args, os.Environ()))
 }
 
-// resourceTracker is how the code of one of the helpers begins. Python starts it with those signals
-// blocked that it will ignore, so that Ctrl-C does not end it before; Go's runtime unblocks them,
-// so they are ignored from here on.
+// resourceTracker is the begin of the code of one of the helpers. Python starts this helper with
+// the signals blocked that the helper will ignore, so that Ctrl-C does not end it before. Go's
+// runtime unblocks them, so they are ignored from here on.
 const resourceTracker = "from multiprocessing.resource_tracker "
 
-// interpreter is the path by which a process of Python was started, its sys.executable. It matters
-// which one: in a virtual environment the interpreter is a link, and what it is a link to would not
-// find the packages there. Where none of the paths is that of the program that runs, as after
-// setproctitle outside an active environment, it is the program itself.
+// interpreter is the path by which a process of Python was started, its sys.executable. The exact
+// path matters: in a virtual environment the interpreter is a link, and the link's target would not
+// find the packages there. Sometimes none of the paths is that of the running program, as after
+// setproctitle outside an active environment. Then interpreter is the path of the running program.
 func interpreter(pid int) (string, error) {
 	program := fmt.Sprintf("/proc/%d/exe", pid)
 	runs, err := os.Stat(program)
@@ -80,14 +80,15 @@ func candidates(pid int) (paths []string) {
 	return paths
 }
 
-// ignoredBy are the signals that a process ignores. Its children would ignore them as well if they
-// were not programs of Go at first, whose runtime handles nearly all.
+// ignoredBy are the signals that a process ignores. Python's children of the process would ignore
+// them as well. Children that begin as programs of Go do not, because Go's runtime handles nearly
+// all signals.
 func ignoredBy(pid int) (ignored []os.Signal) {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := strings.Cut(string(status), "\nSigIgn:\t")
 	line, _, _ := strings.Cut(rest, "\n")
 	mask, _ := strconv.ParseUint(line, 16, 64)
-	for n := range 31 { // what is beyond belongs to the C library
+	for n := range 31 { // higher numbers belong to the C library
 		if mask>>n&1 == 1 {
 			ignored = append(ignored, syscall.Signal(n+1))
 		}

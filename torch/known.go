@@ -13,12 +13,13 @@ import (
 )
 
 // Note [Whose data set it is] A worker of a DataLoader is a process of its own that has not begun:
-// Go may still hand it over to Python. So whether Go makes the samples is decided by the pickle
-// alone, before anything in it is used. What names a data set of Go's is Go's, and where Go cannot
-// read what is around it the script gets an error, since Python has no samples for it. A class of
-// the script's own around one is Python's: its __getitem__ is what the script wants. Of a class
-// that Go knows Python could make the samples as well: where Go would make other ones, a transform
-// that it does not know, Python does, and one line on stderr says why.
+// Go may still hand it over to Python. So the pickle alone decides whether Go makes the samples,
+// before Go uses anything in it. There are three cases. A data set that names one of Go's is Go's.
+// If Go cannot read the rest of its pickle, the script gets an error, because Python has no samples
+// for it. A class of the script's own around such a data set is Python's, because the script wants
+// its __getitem__. For a class that Go knows Python could make the samples as well. If Go would
+// make other samples, because of a transform that it does not know, Python makes them, and one line
+// on stderr says why.
 
 // loads reports whether Go makes the samples of a worker of a DataLoader, by its arguments as they
 // are in the pickle.
@@ -40,7 +41,7 @@ func (c Child) loads(args python.Tuple) bool {
 	return err == nil
 }
 
-// tellOnce says why Go does not make the samples, in the first worker.
+// tellOnce prints why Go does not make the samples, in the first worker.
 func tellOnce(args python.Tuple, why string) {
 	if len(args) > argWorker && args[argWorker] == int64(0) {
 		fmt.Fprintln(os.Stderr, "Python loads the samples, and not Go:", why)
@@ -48,7 +49,7 @@ func tellOnce(args python.Tuple, why string) {
 }
 
 // names reports whether a data set that the program has registered is anywhere in a pickle, by its
-// name or by that of its class: Python does not have its samples.
+// name or by that of its class. Python does not have its samples.
 func (c Child) names(set any) bool {
 	for o := range pickle.Each[*pickle.Object](set) {
 		if name := o.Class.String(); c.Datasets[name] != nil || c.valueStream(name) != nil {
@@ -68,13 +69,13 @@ func namesGo(set any) bool {
 	return false
 }
 
-// errNotOurs is of a class that Go does not know.
+// errNotOurs is the error for a class that Go does not know.
 var errNotOurs = errors.New("torch: a data set of Python's")
 
-// knows returns nil if Go makes the samples of an object, errNotOurs if its class says nothing to
-// it, or why not.
+// knows returns nil if Go makes the samples of an object. It returns errNotOurs if Go does not know
+// the class, and otherwise the reason.
 func (c Child) knows(v any, seen map[any]bool) error {
-	if list, ok := v.(*pickle.List); ok && len(list.Items) == 1 { // from torch 2.14 on
+	if list, ok := v.(*pickle.List); ok && len(list.Items) == 1 { // from PyTorch 2.14 on
 		v = list.Items[0]
 	}
 	o, ok := v.(*pickle.Object)
@@ -127,7 +128,7 @@ func (c Child) knowsParts(state *python.Dict, seen map[any]bool) error {
 	return nil
 }
 
-// targets are such that a process of Go's has one of them in its pickle.
+// targets are names of which the pickle of a Go process has one.
 func (c Child) targets() []string {
 	all := []string{dataLoaderWorker[strings.LastIndexByte(dataLoaderWorker, '.')+1:]}
 	for name := range c.Functions {
@@ -136,7 +137,7 @@ func (c Child) targets() []string {
 	return all
 }
 
-// words are others, most of which say what a data set is.
+// words are further names of which it has one. Most of them say what a data set is.
 func (c Child) words() []string {
 	all := []string{datasetName, "torch.utils.data.dataset", vision.Module, huggingface.Class.Module}
 	names := func(name string) { all = append(all, name[strings.LastIndexByte(name, '.')+1:]) }

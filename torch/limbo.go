@@ -10,12 +10,12 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// limbo has the tensors on a GPU that were sent and are not given back. That they were is seen when
-// somebody looks, as in PyTorch.
+// limbo has the tensors on a GPU that were sent and are not given back. This process notices that
+// they were given back when it looks, as PyTorch does.
 var limbo struct {
 	sync.Mutex
-	counters *region // of the messages to come
-	next     int     // slot
+	counters *region // the counters of the next messages
+	next     int     // the next free slot
 	parked   []parked
 }
 
@@ -26,7 +26,7 @@ type parked struct {
 	slot     int
 }
 
-// end lets go of what was given back.
+// end lets go of a tensor that was given back.
 func (p parked) end() error { return errors.Join(p.done(), p.hold.Close()) }
 
 func (p parked) count() int64 { return int64(sys.Words(p.counters.data())[p.slot].Load()) }
@@ -59,10 +59,10 @@ func park(t *tensor.Tensor, done func() error) (p parked, err error) {
 	return p, nil
 }
 
-// giveBack is what a receiver does, for a message that was not sent.
+// giveBack counts down a message that was not sent, in its receiver's place.
 func (p parked) giveBack() { sys.Words(p.counters.data())[p.slot].Add(^uint64(0)) }
 
-// collect lets go of what was given back. It is called with the lock.
+// collect lets go of the tensors that were given back. It is called with the lock.
 func collect() (err error) {
 	left := limbo.parked[:0]
 	old := map[*region]int{}
@@ -85,14 +85,14 @@ func collect() (err error) {
 	return err
 }
 
-// dropCounters ends the present counters where nobody waits for one of them. It is called with the
+// dropCounters ends the present counters if no message waits for one of them. It is called with the
 // lock.
 func dropCounters() error {
 	r := limbo.counters
 	limbo.counters = nil
 	for _, p := range limbo.parked {
 		if p.counters == r {
-			return nil // with the last of them
+			return nil // the counters go with the last message that has one
 		}
 	}
 	if r == nil {
@@ -103,8 +103,8 @@ func dropCounters() error {
 
 // CollectCUDA lets go of tensors on a GPU that this process has sent and that their receivers have
 // given back, as torch.cuda.ipc_collect does. The next send does so as well. CollectCUDA returns
-// how many tensors are still out. A program that ends before all are back takes their memory from
-// under their receivers.
+// how many tensors are not yet given back. If a program ends before all of them are, their
+// receivers lose the memory.
 func CollectCUDA() (out int, err error) {
 	limbo.Lock()
 	defer limbo.Unlock()
@@ -118,7 +118,7 @@ func CollectCUDA() (out int, err error) {
 // deviceTensors reaches the memory of tensors on devices.
 var deviceTensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// shareCUDA writes rebuild_cuda_tensor of a tensor that is on a device.
+// shareCUDA writes rebuild_cuda_tensor for a tensor that is on a device.
 func (e *exporter) shareCUDA(t *tensor.Tensor, class python.Global, learned bool) (any, error) {
 	by, err := e.opts.ipc()
 	if err != nil {
@@ -134,7 +134,7 @@ func (e *exporter) shareCUDA(t *tensor.Tensor, class python.Global, learned bool
 		Parameter: class == parameterClass, RequiresGrad: learned,
 		Device: number, StorageBytes: memory.Size(),
 	}
-	if c.StorageBytes == 0 { // PyTorch would not count down
+	if c.StorageBytes == 0 { // PyTorch would not count it down
 		low, err := e.cudaTensor(c)
 		return low, errors.Join(err, done())
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A stream is what a connection is made of: a socket or a pipe.
+// A stream is a socket or a pipe, under a connection.
 type stream interface {
 	io.ReadWriteCloser
 	SetReadDeadline(time.Time) error
@@ -24,7 +24,7 @@ type stream interface {
 
 // Dial connects to a multiprocessing.connection.Listener. With network "unix" addr is the path of a
 // socket, or "@" and an abstract name; with "tcp" it is host and port. The caller closes the
-// connection. The error wraps ErrAuth where the keys differ.
+// connection. The error wraps ErrAuth if the keys differ.
 func Dial(ctx context.Context, network, addr string, opts Options) (*Conn, error) {
 	s, err := dialStream(ctx, network, addr)
 	if err != nil {
@@ -44,8 +44,8 @@ func dialStream(ctx context.Context, network, addr string) (stream, error) {
 	return d.DialContext(ctx, network, addr)
 }
 
-// handshake authenticates a stream, if there is a key, and makes it a connection. On an error it is
-// closed.
+// handshake authenticates a stream, if there is a key, and makes it a connection. On an error it
+// closes the stream.
 func handshake(ctx context.Context, s stream, opts Options, auth func(io.ReadWriter, []byte) error) (*Conn, error) {
 	c := newConn(s, opts)
 	if len(opts.AuthKey) == 0 {
@@ -64,20 +64,20 @@ type Listener struct {
 	addr      string
 	accept    func() (stream, error)
 	close     func() error
-	strangers chan struct{} // has room for those who have connected and are not accepted
+	strangers chan struct{} // has room for connections that are not accepted yet
 	met       chan *Conn
 	ctx       context.Context // ends with Close
 	end       context.CancelFunc
 	done      sync.WaitGroup
 }
 
-// maxStrangers are how many connections wait to be accepted, or to authenticate themselves; more
-// wait in the kernel.
+// maxStrangers is how many connections wait to be accepted, or to authenticate themselves. Further
+// ones wait in the kernel.
 const maxStrangers = 64
 
 // Listen begins to listen at an address, which has the form of Dial's. With "unix" and "" it
 // chooses an abstract name, which ends with the process. It takes over the path of a dead process's
-// socket. The error wraps EADDRINUSE where a living process listens there. The caller closes the
+// socket. If a living process listens there, the error wraps EADDRINUSE. The caller closes the
 // listener, which removes the path.
 func Listen(network, addr string, opts Options) (*Listener, error) {
 	l := &Listener{opts: opts, strangers: make(chan struct{}, maxStrangers), met: make(chan *Conn)}
@@ -105,7 +105,7 @@ func Listen(network, addr string, opts Options) (*Listener, error) {
 	return l, nil
 }
 
-// abstractName returns a name that nobody can guess.
+// abstractName returns a name that no other process can guess.
 func abstractName() string { return fmt.Sprintf("@shoal-torch/%d/%s", os.Getpid(), rand.Text()) }
 
 // Addr returns the address, for "tcp" with the port that was chosen. An abstract name begins with
@@ -120,7 +120,7 @@ func (l *Listener) next() (stream, error) {
 	return s, err
 }
 
-// meet authenticates the other side of a connection, beside others.
+// meet authenticates the other side of a connection, in parallel with other connections.
 func (l *Listener) meet(s stream) {
 	select {
 	case l.strangers <- struct{}{}:
@@ -146,8 +146,8 @@ func (l *Listener) meet(s stream) {
 
 // Accept waits for the next connection that has authenticated itself. The caller closes the
 // connection. The Listener closes a connection that does not authenticate itself within ten
-// seconds, and nobody waits for it. After Close the error wraps os.ErrClosed; when ctx is done it
-// is the cause of ctx's end.
+// seconds. No other connection waits for it. After Close the error wraps os.ErrClosed. When ctx is
+// done the error is the cause of ctx's end.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	select {
 	case c := <-l.met:
@@ -159,11 +159,11 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	}
 }
 
-// patience is how long the other side may take for what takes microseconds.
+// patience is how long the other side may take for an answer that takes microseconds.
 const patience = 10 * time.Second
 
-// Close ends the listener, and Accept. Accepted connections stay; connections that wait to be
-// accepted are closed. Close is idempotent.
+// Close ends the listener, and Accept. Accepted connections stay open. Close closes connections
+// that wait to be accepted. Close is idempotent.
 func (l *Listener) Close() error {
 	l.end()
 	err := l.close()
@@ -174,8 +174,8 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// fromPython returns the address of a socket as Python has it: a str or bytes, which begins with
-// NUL where it is abstract.
+// fromPython returns the address of a socket from its form in Python: a str or bytes, which begins
+// with NUL if the address is abstract.
 func fromPython(addr any) (string, error) {
 	var s string
 	switch a := addr.(type) {

@@ -15,18 +15,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Worker is what the function that opens a data set gets to know of its worker of a DataLoader.
+// A Worker tells the function that opens a data set about its worker of a DataLoader.
 type Worker struct {
 	ID      int            // from 0
-	Workers int            // how many there are
+	Workers int            // how many workers there are
 	Seed    int64          // of this worker, from PyTorch's base seed
-	Args    *python.Dict   // shoal_args of the data set in Python, or its attributes but for the name and private ones
+	Args    *python.Dict   // shoal_args of the data set in Python, or its attributes except the name and private ones
 	Object  *python.Record // the data set in Python, with all of its attributes; nil when it is probed
 }
 
-// Keywords stores Args in the struct that dst points to, by the tags of its fields, as As does. The
-// error wraps ErrUnsupported and names an attribute that the struct has no field for, or one of
-// another type. A field whose attribute is missing stays as it is.
+// Keywords stores Args in the struct at dst, by the tags of its fields, as As does. The error wraps
+// ErrUnsupported and names an attribute without a field, or one of another type. A field whose
+// attribute is missing keeps its value.
 func (w Worker) Keywords(dst any) error {
 	if err := assign(dst, w.Args); err != nil {
 		return fmt.Errorf("the attributes of the data set in Python: %w", err)
@@ -34,7 +34,7 @@ func (w Worker) Keywords(dst any) error {
 	return nil
 }
 
-// The places of the arguments of PyTorch's _worker_loop that matter here.
+// These are the places of the arguments of PyTorch's _worker_loop that this package reads.
 const (
 	argKind = iota
 	argDataset
@@ -64,17 +64,17 @@ type loaderWorker struct {
 	info             data.Info
 	indices, results Queue
 	done             Event
-	collate          bool    // indices are lists, and samples become batches
-	own              Collate // instead of default_collate
+	collate          bool    // indices are lists, and the samples become batches
+	own              Collate // in place of default_collate
 	ownName          string
-	collator         Collator                         // instead of default_collate, where own is nil
-	columns          func(samples []any) (any, error) // of a list of samples that becomes no batch; nil: collate
-	raw              bool                             // samples are for Python: see Note [Samples for Python]
+	collator         Collator                         // in place of default_collate, if own is nil
+	columns          func(samples []any) (any, error) // for a list of samples that becomes no batch; nil: collate
+	raw              bool                             // the samples are for Python: see Note [Samples for Python]
 	dropLast         bool
 	fetch            func(ctx context.Context, index any) (any, error)
-	open             func(ctx context.Context) error // makes fetch; again for each epoch of a stream
-	like             data.Sample                     // what a Gatherer's samples are like, in batches so far
-	ended            bool                            // the stream, in this epoch
+	open             func(ctx context.Context) error // makes fetch, again for each epoch of a stream
+	like             data.Sample                     // a sample of the Gatherer's batches so far
+	ended            bool                            // the stream has ended in this epoch
 	stop             func() error                    // ends the stream, or closes the data set
 }
 
@@ -91,12 +91,12 @@ func (c Child) loaderWorker(ctx context.Context, args python.Tuple) error {
 		return err
 	}
 	if over, err := w.done.IsSet(ctx); over || err != nil {
-		return err // nobody wants the batches that are under way
+		return err // nobody waits for the batches that are under way
 	}
 	return c.finish(ctx)
 }
 
-// serve answers until the DataLoader wants no more.
+// serve answers requests until the DataLoader wants no more.
 func (w *loaderWorker) serve(ctx context.Context) error {
 	failed := w.guarded(func() error { return w.open(ctx) })
 	for {
@@ -130,8 +130,8 @@ func (w *loaderWorker) serve(ctx context.Context) error {
 	}
 }
 
-// endQuietly lets a worker that its parent terminates, or the user with it, end as PyTorch's do:
-// with status 0. It holds nothing that others would miss.
+// endQuietly lets a worker end as PyTorch's workers do when its parent, or the user, terminates it:
+// with status 0. The worker holds nothing that another process would miss.
 func endQuietly() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGTERM, os.Interrupt)
@@ -170,7 +170,7 @@ func (c Child) newLoaderWorker(args python.Tuple) (*loaderWorker, error) {
 	w.info = data.Info{ID: w.ID, Workers: w.Workers, Seed: uint64(w.Seed)}
 	w.Seed += id
 	if err == nil {
-		tensor.ManualSeed(uint64(w.Seed)) // as PyTorch's worker does
+		tensor.ManualSeed(uint64(w.Seed)) // PyTorch's worker does the same
 	}
 	return w, err
 }
@@ -189,7 +189,7 @@ func (w *loaderWorker) resume(ctx context.Context, m *python.Record) error {
 	return w.guarded(func() error { return w.open(ctx) })
 }
 
-// answer sends the batch that was asked for, or why there is none.
+// answer sends the requested batch, or the reason why there is none.
 func (w *loaderWorker) answer(ctx context.Context, number, index any, failed error) error {
 	var batch any
 	err := failed
@@ -207,7 +207,7 @@ func (w *loaderWorker) answer(ctx context.Context, number, index any, failed err
 	return w.results.Put(ctx, python.Tuple{number, batch})
 }
 
-// exception is what PyTorch raises again in the training process.
+// exception makes the exception that PyTorch raises again in the training process.
 func (w *loaderWorker) exception(err error) *pickle.Object {
 	return withState(exceptionWrapper, python.NewDict(
 		"exc_type", named("builtins.RuntimeError"), "exc_msg", "error in Go: "+err.Error(),

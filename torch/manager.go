@@ -12,31 +12,31 @@ import (
 )
 
 // Note [Managers] A server of multiprocessing.managers answers requests (object, method, args,
-// kwargs), each with (kind, value). A connection for one request has no object: create, incref,
-// decref. One that has said accept_connection is a thread of the server until it is closed, and
-// that thread does what it is asked for, one thing after the other, in any object: so it is what a
-// lock of Python's with an owner knows its owner by. An object lives as long as its references are
-// counted to more than none.
+// kwargs), each with (kind, value). A connection for a single request names no object: create,
+// incref, decref. A connection that has said accept_connection is a thread of the server until it
+// is closed. That thread runs its requests one after the other, in any object. So a lock of
+// Python's that has an owner knows the owner by that thread. An object lives as long as it has
+// references.
 
-// A Manager is a client of a Python BaseManager or SyncManager, which runs already. Several
+// A Manager is a client of a Python BaseManager or SyncManager that runs already. Several
 // goroutines may call its methods.
 type Manager struct {
 	network, addr string
 	opts          Options
-	alone         bool // of one proxy, and closed with it
+	alone         bool // the connection of one proxy, closed with it
 
 	mu      sync.Mutex
-	idle    []*Conn         // each a thread of the server with nothing to do
+	idle    []*Conn         // threads of the server with nothing to do
 	proxies map[*Proxy]bool // to be closed
 	closed  bool
 }
 
-// idleThreads is how many connections are kept that nobody needs at the moment.
+// idleThreads is how many unused connections are kept.
 const idleThreads = 4
 
 // DialManager connects to the manager at an address, which has the form of Dial's. Options.AuthKey
-// is the manager's authkey. To send tensors it has to be the current_process().authkey of the
-// server as well, as it is where the manager was given no key. The caller closes the Manager.
+// is the manager's authkey. To send tensors it must also be the current_process().authkey of the
+// server. It is if the manager was given no key. The caller closes the Manager.
 func DialManager(ctx context.Context, network, addr string, opts Options) (*Manager, error) {
 	m := newManager(network, addr, opts)
 	if _, err := m.once(ctx, "dummy"); err != nil {
@@ -52,9 +52,9 @@ func newManager(network, addr string, opts Options) *Manager {
 // Keywords are the keyword arguments of a call, as its last argument.
 type Keywords map[string]any
 
-// Create calls what was registered under a name, and returns a proxy of what the call returns. The
-// last argument may be Keywords. The caller closes the Proxy. The error is a *RemoteError where the
-// call raises.
+// Create calls what was registered under a name, and returns a proxy of the result. The last
+// argument may be Keywords. The caller closes the Proxy. If the call raises, the error is a
+// *RemoteError.
 func (m *Manager) Create(ctx context.Context, name string, args ...any) (*Proxy, error) {
 	v, err := m.once(ctx, "create", append([]any{name}, args...)...)
 	if err != nil {
@@ -128,7 +128,7 @@ func (m *Manager) thread(ctx context.Context) (*Conn, error) {
 	return c, nil
 }
 
-// spare takes a connection back.
+// spare takes back a connection that is not used.
 func (m *Manager) spare(c *Conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,8 +139,8 @@ func (m *Manager) spare(c *Conn) {
 	m.idle = append(m.idle, c)
 }
 
-// request asks and waits for the answer. After an error that is not the server's the connection is
-// closed: its answer might come later.
+// request asks and waits for the answer. After an error that is not the server's it closes the
+// connection, because the answer might come later.
 func (m *Manager) request(ctx context.Context, c *Conn, object any, method string, args []any) (v any, err error) {
 	kwargs := Keywords{}
 	if n := len(args); n > 0 {
@@ -202,9 +202,9 @@ func (m *Manager) answer(got any) (any, error) {
 
 // A RemoteError is an exception that a call raised at a manager's server.
 type RemoteError struct {
-	Class     string       // with its module, such as "builtins.KeyError"; "" where only the traceback was sent
-	Args      python.Tuple // of the exception; what has no plain form in Go is its class's name
-	Traceback string       // "" where the exception itself was sent
+	Class     string       // with its module, such as "builtins.KeyError"; "" if only the traceback was sent
+	Args      python.Tuple // of the exception; a value without a plain form in Go is the name of its class
+	Traceback string       // "" if the exception itself was sent
 }
 
 // Error returns the class and the arguments of the exception, as Python prints them.
@@ -223,8 +223,8 @@ func (e *RemoteError) Error() string {
 	return "torch: manager: " + strings.TrimPrefix(class, "builtins.") + ": " + text
 }
 
-// remoteException reads ("#ERROR", exception), whose class may be any: it is data. It returns nil
-// for other answers.
+// remoteException reads ("#ERROR", exception). The class of the exception may be any: it is data.
+// It returns nil for other answers.
 func remoteException(b []byte, opts Options) *RemoteError {
 	tree, err := pickle.Unmarshal(b, inertNames, opts.limits())
 	pair, _ := tree.(python.Tuple)

@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// The names that messages use.
+// These are the names that messages use.
 var (
 	rebuildTensor   = named("torch.multiprocessing.reductions.rebuild_tensor")
 	rebuildTyped    = named("torch.multiprocessing.reductions.rebuild_typed_storage")
@@ -29,7 +29,7 @@ var (
 	authString      = named("multiprocessing.process.AuthenticationString")
 )
 
-// cannotCross are names that are understood well enough to say what they are.
+// cannotCross are names of values that do not cross, with the text for the error.
 var cannotCross = map[python.Global]string{
 	named("torch.multiprocessing.reductions.rebuild_sparse_coo_tensor"):        "a sparse tensor; send its indices and values",
 	named("torch.multiprocessing.reductions.rebuild_sparse_compressed_tensor"): "a sparse tensor; send its indices and values",
@@ -40,8 +40,8 @@ var cannotCross = map[python.Global]string{
 	named("multiprocessing.queues.Queue"):                                      "a queue outside the arguments of a process",
 }
 
-// allowed returns the names that messages may use. What has a constructor has no effect outside the
-// message.
+// allowed returns the names that messages may use. A name with a constructor has no effect outside
+// the message.
 var allowed = sync.OnceValue(func() pickle.Table {
 	t := pickle.Table{
 		named("torch.serialization._get_layout"): nil,
@@ -66,7 +66,7 @@ var allowed = sync.OnceValue(func() pickle.Table {
 	return t
 })
 
-// newAuthString is how Python writes an authkey.
+// newAuthString reads an authkey as Python writes it.
 func newAuthString(args python.Tuple) (any, error) {
 	if len(args) == 1 {
 		if b, ok := args[0].([]byte); ok {
@@ -76,7 +76,7 @@ func newAuthString(args python.Tuple) (any, error) {
 	return nil, fmt.Errorf("an authkey of %d parts", len(args))
 }
 
-// newEnum is the number in an enum of Python's.
+// newEnum reads the number in an enum of Python's.
 func newEnum(args python.Tuple) (any, error) {
 	if len(args) == 1 {
 		if n, ok := args[0].(int64); ok {

@@ -8,33 +8,34 @@ import (
 )
 
 // processKey is the authkey of this process, as multiprocessing.current_process().authkey is one of
-// Python's: of all that it starts, and of the Python that has started it.
+// Python's. All processes that it starts have the same key, and so has the Python that has started
+// it.
 var processKey = sync.OnceValue(func() []byte { return []byte(rand.Text() + rand.Text()) })
 
 // A Strategy says how a message names the memory of a tensor to PyTorch. Under each of them a
-// process receives what PyTorch sends by file_descriptor and by file_system.
+// process receives both of PyTorch's strategies, file_descriptor and file_system.
 type Strategy string
 
 const (
-	// Auto is Proc where the other process is known to see this one's /proc, and FileDescriptor
+	// Auto is Proc if the other process is known to see this one's /proc, and FileDescriptor
 	// otherwise.
 	Auto Strategy = ""
 	// FileDescriptor sends descriptors over a socket, as PyTorch does by default on Linux. It needs
 	// the authkey.
 	FileDescriptor Strategy = "file_descriptor"
-	// FileSystem names files in /dev/shm that are counted, as
+	// FileSystem names counted files in /dev/shm, as
 	// torch.multiprocessing.set_sharing_strategy("file_system") does.
 	FileSystem Strategy = "file_system"
-	// Proc lets PyTorch open /proc/<pid>/fd/<n>: several times as fast as FileDescriptor, and
-	// without authkey. Both processes must be of one user and one PID namespace.
+	// Proc lets PyTorch open /proc/<pid>/fd/<n>. It is several times as fast as FileDescriptor, and
+	// needs no authkey. Both processes must be of one user and one PID namespace.
 	Proc Strategy = "proc"
 )
 
-// Options says how to speak with processes of PyTorch. The zero value is usable where no key is
-// needed.
+// Options says how to speak with processes of PyTorch. The zero value is usable without a key.
 type Options struct {
-	// AuthKey is the key of connections, and the current_process().authkey of the processes behind
-	// them, by which these give descriptors away. Connections without a key have no handshake.
+	// AuthKey is the key of connections. It is also the current_process().authkey of the processes
+	// behind them, by which they give descriptors away. Connections without a key have no
+	// handshake.
 	AuthKey []byte
 	// Strategy is how tensors are sent.
 	Strategy Strategy

@@ -7,13 +7,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A process is one for all time: numbers are given again, with another start.
+// A process identifies a process for all time: the kernel gives a number again, with another start.
 type process struct {
 	pid   int
 	start uint64
 }
 
-// anyone is a process that is not known, and so may always live.
+// anyone is an unknown process, which counts as alive.
 var anyone = process{}
 
 func (p process) alive() bool {
@@ -24,10 +24,10 @@ func (p process) alive() bool {
 	return err == nil && start == p.start
 }
 
-// A peer is what is known of who is at the other end of a connection.
+// A peer describes the process at the other end of a connection.
 type peer struct {
 	process
-	seesProc bool // it can open what is in this process's /proc
+	seesProc bool // it can open files in this process's /proc
 }
 
 // peerOf asks the kernel. Of a connection that is no Unix socket nothing is known.
@@ -51,7 +51,7 @@ func newPeer(uid, pid int) peer {
 	return peer{process{pid, start}, uid == os.Getuid() && samePIDs(pid)}
 }
 
-// samePIDs reports whether a process numbers processes as this one does.
+// samePIDs reports whether a process is in this one's PID namespace.
 func samePIDs(pid int) bool {
 	mine, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {

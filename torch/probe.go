@@ -20,13 +20,13 @@ import (
 // ARGS are the keyword arguments as a JSON object.
 const probeFlag = "--shoal-probe"
 
-// A probed is what a probe says.
+// A probed is the answer to a probe.
 type probed struct {
 	Len     int      `json:"len"`
-	Classes []string `json:"classes"` // null where the data set does not say
+	Classes []string `json:"classes"` // null if the data set does not say
 }
 
-// probe answers what Python asks about a data set before it has one.
+// probe answers Python's questions about a data set before a worker has it.
 func (c Child) probe(ctx context.Context, out io.Writer, args []string) error {
 	if len(args) < 1 || len(args) > 2 {
 		return fmt.Errorf("%s NAME [ARGS], where ARGS are keyword arguments as JSON: {\"root\": \"photos\"}", probeFlag)
@@ -69,7 +69,7 @@ func (s *source) probe(ctx context.Context, open OpenDataset) (p probed, err err
 	return p, nil
 }
 
-// answerProbe answers if the program was started for that, and then ends it.
+// answerProbe answers a probe if the program was started for one, and then ends the program.
 func (c Child) answerProbe() {
 	if len(os.Args) < 2 || os.Args[1] != probeFlag {
 		return
@@ -103,7 +103,7 @@ func jsonDict(text string) (*python.Dict, error) {
 	return args, nil
 }
 
-// fromJSON makes the values that a pickle would have brought.
+// fromJSON makes the values that a pickle would have held.
 func fromJSON(v any) (any, error) {
 	switch v := v.(type) {
 	case json.Number:

@@ -9,7 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// slice is how long a call waits at the server before it is made again: so that no call is given up
+// slice is how long a call waits at the server before it is made again. So no call is given up
 // there whose result would be lost.
 const slice = 0.1 // seconds
 
@@ -44,7 +44,7 @@ func (p *Proxy) do(ctx context.Context, method string, args ...any) error {
 	return err
 }
 
-// as returns a proxy with the methods of a type, nil where that is none of a proxy's.
+// as returns a proxy with the methods of a type, or nil if no proxy has that type.
 func (p *Proxy) as(t reflect.Type) any {
 	switch t {
 	case reflect.TypeFor[*Proxy]():
@@ -63,9 +63,9 @@ func (p *Proxy) as(t reflect.Type) any {
 	return nil
 }
 
-// A Container is a proxy of a dict, a list, an Array or a Namespace. The keys of a dict are what
-// Python's may be. The keys of a list and an Array are numbers, which count from the end where they
-// are negative. The keys of a Namespace are names.
+// A Container is a proxy of a dict, a list, an Array or a Namespace. The keys of a dict are any
+// that Python allows. The keys of a list and an Array are numbers; negative numbers count from the
+// end. The keys of a Namespace are names.
 type Container struct{ *Proxy }
 
 // Dict makes a dict. The caller closes the Container.
@@ -89,10 +89,10 @@ func (m *Manager) Namespace(ctx context.Context) (Container, error) {
 	return As[Container](m.Create(ctx, "Namespace"))
 }
 
-// sequenceOf is an empty list, and not None, of no items.
+// sequenceOf is an empty list of no items, and not None.
 func sequenceOf(items []any) []any { return append([]any{}, items...) }
 
-// access is the method of Python's that gets, sets or deletes.
+// access calls the method of Python's that gets, sets or deletes.
 func (c Container) access(what string) string {
 	if c.class == proxyClasses["Namespace"] {
 		return map[string]string{"get": "__getattribute__", "set": "__setattr__", "del": "__delattr__"}[what]
@@ -100,7 +100,7 @@ func (c Container) access(what string) string {
 	return "__" + what + "item__"
 }
 
-// missing reports whether an error is that there is no such key.
+// missing reports whether an error says that there is no such key.
 func missing(err error) bool {
 	return isRemote(err, "builtins.KeyError", "builtins.IndexError", "builtins.AttributeError")
 }
@@ -114,8 +114,7 @@ func (c Container) Get(ctx context.Context, key any) (v any, ok bool, err error)
 	return v, err == nil, err
 }
 
-// Set sets the value of a key. The error is a *RemoteError where a list or an Array has no such
-// item.
+// Set sets the value of a key. If a list or an Array has no such item, the error is a *RemoteError.
 func (c Container) Set(ctx context.Context, key, value any) error {
 	return c.do(ctx, c.access("set"), key, value)
 }
@@ -135,7 +134,7 @@ func (c Container) Append(ctx context.Context, v any) error { return c.do(ctx, "
 // Len returns the number of items. The error is a *RemoteError for a Namespace.
 func (c Container) Len(ctx context.Context) (int, error) { return As[int](c.Call(ctx, "__len__")) }
 
-// All returns what is in a dict. The error is a *RemoteError for other containers.
+// All returns the items of a dict. The error is a *RemoteError for other containers.
 func (c Container) All(ctx context.Context) (*python.Dict, error) {
 	return As[*python.Dict](c.Call(ctx, "copy"))
 }
@@ -153,7 +152,7 @@ func (m *Manager) Value(ctx context.Context, typecode string, v any) (*Proxy, er
 // A queueProxy is a proxy of a queue.Queue.
 type queueProxy struct{ *Proxy }
 
-// Queue makes a queue.Queue with room for size items, or for any number where size is 0. The caller
+// Queue makes a queue.Queue with room for size items, or for any number if size is 0. The caller
 // closes the Queue.
 func (m *Manager) Queue(ctx context.Context, size int) (Queue, error) {
 	return As[Queue](m.Create(ctx, "Queue", size))
@@ -179,8 +178,8 @@ func (q queueProxy) Get(ctx context.Context) (v any, err error) {
 		return true, err
 	})
 	if err == nil && v == nil {
-		// CPython's server answers None to the first request that it has not heard when it ends, so
-		// one that still knows the queue has to confirm a None.
+		// CPython's server answers None to the first request that it has not heard when it ends. So
+		// a server that still knows the queue has to confirm a None.
 		_, err = q.Len(ctx)
 	}
 	return v, err
@@ -237,7 +236,7 @@ func (s semaphoreProxy) Permits() (int, error) {
 	return As[int](atOnce(func(ctx context.Context) (any, error) { return s.Call(ctx, "get_value") }))
 }
 
-// atOnce makes a call for which nobody at the server waits.
+// atOnce makes a call that does not wait at the server.
 func atOnce(call func(ctx context.Context) (any, error)) (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

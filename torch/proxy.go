@@ -13,17 +13,17 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// A Proxy stands for an object at a Python manager's server, which the server keeps until the Proxy
-// is closed. It may be sent to Python, which has a proxy of its own when the message has arrived;
-// until then the sender keeps the Proxy open. Several goroutines may call its methods.
+// A Proxy stands for an object at a Python manager's server, which keeps the object until the Proxy
+// is closed. A program may send it to Python, which has a proxy of its own when the message has
+// arrived; until then the sender keeps the Proxy open. Several goroutines may call its methods.
 type Proxy struct {
 	m        *Manager
 	name, id string
 	exposed  []string
-	class    python.Global // of its proxies in Python
-	shared   *sharedProxy  // with those that Thread has made
+	class    python.Global // the class of its proxies in Python
+	shared   *sharedProxy  // with the proxies that Thread has made
 	own      *Conn         // the connection of a Thread, else nil
-	calling  sync.Mutex    // of own
+	calling  sync.Mutex    // locked while own makes a call
 }
 
 // sharedProxy is one reference at the server.
@@ -32,7 +32,7 @@ type sharedProxy struct {
 	err  error
 }
 
-// adopt makes a proxy that has a reference which was counted already.
+// adopt makes a proxy with a reference that the server has counted already.
 func (m *Manager) adopt(name, id string, exposed []string) *Proxy {
 	p := &Proxy{m: m, name: name, id: id, exposed: exposed, class: proxyClass(name), shared: new(sharedProxy)}
 	m.mu.Lock()
@@ -41,14 +41,13 @@ func (m *Manager) adopt(name, id string, exposed []string) *Proxy {
 	return p
 }
 
-// self is the proxy, also of a Container and the like.
+// self is the proxy. A Container and its like have it as well.
 func (p *Proxy) self() *Proxy { return p }
 
-// Call calls a method of the object, and returns what the method returns: a value as Conn.Recv
-// returns it, or a *Proxy where the method was registered to return one. The last argument may be
-// Keywords. The error is a *RemoteError where the method raises. A call whose ctx ends goes on at
-// the server, and its result is lost; the methods of [Queue], [Semaphore] and [Event] wait without
-// such a loss.
+// Call calls a method of the object, and returns the result: a value as Conn.Recv returns it, or a
+// *Proxy if the method was registered to return one. The last argument may be Keywords. If the
+// method raises, the error is a *RemoteError. A call whose ctx ends goes on at the server, and its
+// result is lost. The methods of [Queue], [Semaphore] and [Event] wait without such a loss.
 func (p *Proxy) Call(ctx context.Context, method string, args ...any) (any, error) {
 	if p.own != nil {
 		p.calling.Lock()
@@ -64,8 +63,8 @@ func (p *Proxy) Call(ctx context.Context, method string, args ...any) (any, erro
 }
 
 // Thread returns a proxy of the same object whose calls one thread at the server makes, one after
-// the other. The owner of an RLock is such a thread, and so is the one that has acquired the lock
-// of a Condition. The caller closes the new Proxy before p.
+// the other. Such a thread owns an RLock, or the lock of a Condition. The caller closes the new
+// Proxy before p.
 func (p *Proxy) Thread(ctx context.Context) (*Proxy, error) {
 	c, err := p.m.thread(ctx)
 	if err != nil {
@@ -100,9 +99,9 @@ var (
 	tokenClass   = named("multiprocessing.managers.Token")
 )
 
-// proxyClasses are those of a SyncManager's objects, whose methods the classes know. An AutoProxy,
-// which asks the server for its methods, would not do for all of them: that of a Namespace calls
-// itself for ever.
+// proxyClasses are the proxy classes of a SyncManager's objects. Each class knows its methods. An
+// AutoProxy, which asks the server for its methods, does not work for all of them: the AutoProxy of
+// a Namespace calls itself for ever.
 var proxyClasses = map[string]python.Global{
 	"dict": managersName("DictProxy"), "list": managersName("ListProxy"), "Namespace": managersName("NamespaceProxy"),
 	"Value": managersName("ValueProxy"), "Array": managersName("ArrayProxy"), "Event": managersName("EventProxy"),
@@ -117,7 +116,7 @@ func managersName(name string) python.Global {
 	return python.Global{Module: "multiprocessing.managers", Name: name}
 }
 
-// proxyClass is the class of proxies for what is registered under a name.
+// proxyClass is the class of proxies for the objects that are registered under a name.
 func proxyClass(name string) python.Global {
 	if class, ok := proxyClasses[name]; ok {
 		return class
@@ -197,7 +196,7 @@ func (i *importer) proxy(o *pickle.Object) (any, error) {
 	return p, nil
 }
 
-// proxy writes a proxy, of which the receiver has one of its own then.
+// proxy writes a proxy, of which the receiver then has one of its own.
 func (e *exporter) proxy(p *Proxy) (any, error) {
 	if p == nil {
 		return nil, nil

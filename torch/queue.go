@@ -10,9 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// A Queue is a Queue or SimpleQueue of multiprocessing, or torch's, or a queue.Queue at a manager's
-// server: one of NewQueue, one that was made under the start method spawn and came as an argument
-// of this process, or a manager's. Its methods may be called by several goroutines.
+// A Queue is a Queue or SimpleQueue of multiprocessing or torch, or a queue.Queue at a manager's
+// server. NewQueue makes one, a manager has them, and a process gets those of the start method
+// spawn as arguments. Its methods may be called by several goroutines.
 type Queue interface {
 	// Put sends v, as Conn.Send does. It waits while a bounded queue is full. The error is the
 	// cause of ctx's end.
@@ -23,23 +23,23 @@ type Queue interface {
 	// Len returns the number of messages. The error wraps ErrUnsupported for a SimpleQueue.
 	Len(ctx context.Context) (int, error)
 	// Close closes this process's ends, or the proxy of a manager's queue. Other processes that
-	// have the queue keep it; those that have not opened it yet cannot any more, where this process
-	// has made it. Close is idempotent.
+	// have opened the queue keep it. If this process has made it, no other process can open it any
+	// more. Close is idempotent.
 	Close() error
 }
 
 // A pipeQueue is a pipe with locks.
 type pipeQueue struct {
 	reader, writer *Conn
-	readLock       *semaphore // nil where nobody else reads
+	readLock       *semaphore // nil if no other process reads
 	writeLock      *semaphore
-	free           *semaphore // places, nil for a SimpleQueue
+	free           *semaphore // free places; nil for a SimpleQueue
 }
 
 // NewQueue makes a Queue for processes of Python that this one starts: pass it to Spawn. It has
-// room for size messages, or for as many as the memory where size is 0. What is put goes by
-// o.Strategy; Auto is FileDescriptor here, since the receiver is not known. The caller closes the
-// queue when those processes are at their end.
+// room for size messages, or for as many as memory holds if size is 0. Tensors go by o.Strategy;
+// Auto is FileDescriptor here, because the receiver is not known. The caller closes the queue when
+// those processes are at their end.
 func NewQueue(size int, o Options) (Queue, error) {
 	q, err := newPipeQueue(o)
 	if err != nil {
@@ -54,9 +54,9 @@ func NewQueue(size int, o Options) (Queue, error) {
 	return q, nil
 }
 
-// NewSimpleQueue makes a SimpleQueue, which has room for what a pipe holds, for processes of Python
-// that this one starts: pass it to Spawn. What is put goes by o.Strategy; Auto is FileDescriptor
-// here, since the receiver is not known. The caller closes the queue when those processes are at
+// NewSimpleQueue makes a SimpleQueue for processes of Python that this one starts: pass it to
+// Spawn. It has room for as much as a pipe holds. Tensors go by o.Strategy; Auto is FileDescriptor
+// here, because the receiver is not known. The caller closes the queue when those processes are at
 // their end.
 func NewSimpleQueue(o Options) (Queue, error) {
 	q, err := newPipeQueue(o)

@@ -13,20 +13,20 @@ import (
 	"github.com/shoal-mp/shoal/internal/replace"
 )
 
-// ErrNoRank is wrapped where the environment does not say which rank this process is: torchrun has
-// not started it.
+// ErrNoRank is wrapped if the environment does not say which rank this process is: torchrun has not
+// started it.
 var ErrNoRank = errors.New(
 	"torch: no rank: torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for the programs that it starts")
 
-// A Rank is this process as torchrun has started it (torchrun --no-python ./program), beside ranks
-// of PyTorch or alone.
+// A Rank is this process as torchrun has started it (torchrun --no-python ./program), alone or
+// together with ranks of PyTorch.
 //
-// A Rank is no member of PyTorch's process group, since Go speaks neither Gloo nor NCCL: a
-// collective that waited for it would wait for ever. It meets the other ranks by the store, and
-// takes tensors by connections. docs/torch.md has the recipe.
+// A Rank is no member of PyTorch's process group, because Go speaks neither Gloo nor NCCL: a
+// collective that waited for this rank would wait for ever. It meets the other ranks by the store,
+// and receives tensors by connections. docs/torch.md has the recipe.
 type Rank struct {
 	Rank, WorldSize           int // of all processes of the job
-	LocalRank, LocalWorldSize int // of those on this machine
+	LocalRank, LocalWorldSize int // those on this machine
 	GroupRank                 int // the number of the machine
 	Restart, MaxRestarts      int // how often torchrun has started all ranks anew, and how often it will
 	RunID                     string
@@ -35,8 +35,8 @@ type Rank struct {
 
 	Serves bool // this rank serves the store, as Rendezvous says
 
-	// Store is the store of the job with the prefix shoal/<restart>, which hides what ranks of an
-	// earlier start have left. In Python it is
+	// Store is the store of the job with the prefix shoal/<restart>, which hides the keys that
+	// ranks of an earlier start have left. In Python it is
 	// PrefixStore(f"shoal/{os.environ['TORCHELASTIC_RESTART_COUNT']}", TCPStore(host, port)).
 	Store *Store
 
@@ -45,7 +45,7 @@ type Rank struct {
 }
 
 // ReadRank returns the Rank that torchrun's environment describes. It connects to nothing: Store is
-// nil. The error wraps ErrNoRank where a variable is missing or no number.
+// nil. If a variable is missing or is no number, the error wraps ErrNoRank.
 func ReadRank() (*Rank, error) {
 	e := environment{}
 	r := &Rank{
@@ -73,8 +73,8 @@ func ReadRank() (*Rank, error) {
 // environment reads numbers, and keeps the first error.
 type environment struct{ err error }
 
-// number reads a natural number; where the variable is not set it is other, unless that is
-// negative.
+// number reads a natural number. If the variable is not set it returns other, or an error if other
+// is negative.
 func (e *environment) number(name string, other int) int {
 	text, set := os.LookupEnv(name)
 	n, err := strconv.Atoi(text)
@@ -93,8 +93,8 @@ func (e *environment) number(name string, other int) int {
 // Rendezvous reads torchrun's environment, and connects to the store of the job. The caller closes
 // the Rank. The error wraps ErrNoRank, or is a *[StoreError].
 //
-// Where neither torchrun nor another program serves the store (AgentStore is false), rank 0 does,
-// as in PyTorch: it listens at StoreOptions.Listen until it is closed. The other ranks wait for it
+// If neither torchrun nor another program serves the store (AgentStore is false), rank 0 serves it,
+// as in PyTorch. It listens at StoreOptions.Listen until it is closed. The other ranks wait for it
 // until ctx is done.
 func Rendezvous(ctx context.Context, o StoreOptions) (*Rank, error) {
 	r, err := ReadRank()
@@ -109,7 +109,7 @@ func Rendezvous(ctx context.Context, o StoreOptions) (*Rank, error) {
 	return r, nil
 }
 
-// meet serves the store of the job, if nobody else does, or connects to it.
+// meet serves the store of the job if no other process does, or connects to it.
 func (r *Rank) meet(ctx context.Context, o StoreOptions) (*Store, error) {
 	if r.Serves = r.Rank == 0 && !r.AgentStore; !r.Serves {
 		return DialStore(ctx, r.MasterAddr, o)
@@ -120,13 +120,13 @@ func (r *Rank) meet(ctx context.Context, o StoreOptions) (*Store, error) {
 	return ServeStore(context.WithoutCancel(ctx), o.Listen, o)
 }
 
-// Close closes the store. A store that this rank serves ends, and calls of the other ranks fail
-// then. Where the job went well, call Store.Drain before Close.
+// Close closes the store. If this rank serves the store, the store ends, and calls of the other
+// ranks fail from then on. If the job went well, call Store.Drain before Close.
 func (r *Rank) Close() error { return r.Store.Close() }
 
-// Record writes an error where torchrun looks for it, so that torchrun's report names it instead of
-// "error_file: <N/A>". It returns err. Record does nothing without an error, and where torchrun has
-// named no file.
+// Record writes an error to the file that torchrun reads, so that torchrun's report has the error
+// instead of "error_file: <N/A>". It returns err. Record does nothing if err is nil, or if torchrun
+// has named no file.
 func (r *Rank) Record(err error) error {
 	if err == nil || r.errorFile == "" {
 		return err

@@ -13,7 +13,7 @@ import (
 )
 
 // receive returns a tensor of no elements on the storage in the file f, which becomes the table's.
-// The caller views its storage, and closes it.
+// The caller views the storage of the tensor, and closes the tensor.
 func (t *regionTable) receive(f *os.File, nbytes int, name string, manager []byte) (*tensor.Tensor, error) {
 	id, size, err := sys.Identify(f)
 	if err != nil {
@@ -37,8 +37,8 @@ func (t *regionTable) receive(f *os.File, nbytes int, name string, manager []byt
 	return t.tenantOf(r)
 }
 
-// again takes a region that has arrived once more: the reference that the message had is given up,
-// since there is one already.
+// again takes a region that has arrived once more. It gives up the reference of the message,
+// because this process has one already.
 func (t *regionTable) again(r *region) error {
 	if r.name == "" {
 		return nil
@@ -46,7 +46,8 @@ func (t *regionTable) again(r *region) error {
 	return Guard(r.drop)
 }
 
-// tenantOf views the storage on r, a new one where there is none or it is about to end.
+// tenantOf views the storage on r. It makes a new storage if there is none or the present one is
+// about to end.
 func (t *regionTable) tenantOf(r *region) (*tensor.Tensor, error) {
 	if s := r.storage.Value(); s != nil {
 		if hold, err := s.View(tensor.Uint8, []int{0}, []int{1}, 0); err == nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
 
-// An opener opens the data set that an object of one class is.
+// An opener opens the data set that an object of one class describes.
 type opener func(s *source, ctx context.Context, r *python.Record) (data.Dataset, error)
 
-// chainDataset is the class of IterableDatasets one after the other.
+// chainDataset is the class of several IterableDatasets one after the other.
 var chainDataset = named("torch.utils.data.dataset.ChainDataset")
 
-// recognised are the classes that every program knows, without a name of the user's, besides those
-// of package vision.
+// recognised are the classes that every program knows without registering a name, besides those of
+// package vision.
 var recognised map[python.Global]opener
 
 func init() { // a variable would refer to itself: a Subset has a data set
@@ -34,7 +34,7 @@ func init() { // a variable would refer to itself: a Subset has a data set
 	}
 }
 
-// known returns what opens an object of a class that every program knows.
+// known returns the opener for an object of a class that every program knows.
 func known(class python.Global) opener {
 	if vision.Known(class) {
 		return pictures
@@ -71,7 +71,7 @@ func arrowTable(s *source, ctx context.Context, r *python.Record) (data.Dataset,
 	return s.begin(ctx, ds)
 }
 
-// subset opens a Subset, which is what random_split returns as well.
+// subset opens a Subset, which random_split returns as well.
 func subset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	inner, _ := attribute(r, "dataset")
 	of, err := s.dataset(ctx, inner)
@@ -86,7 +86,7 @@ func subset(s *source, ctx context.Context, r *python.Record) (data.Dataset, err
 	return data.NewSubset(of, indices), nil
 }
 
-// concatDataset opens a ConcatDataset, which is what + makes of data sets as well.
+// concatDataset opens a ConcatDataset, which + of data sets makes as well.
 func concatDataset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	parts, err := items(r, "datasets")
 	if err != nil {
@@ -185,7 +185,7 @@ func numbersIn(v any, n int) (list []int, err error) {
 	return list, nil
 }
 
-// described is a tensor's dtype and shape, or the type of what is none.
+// described is a tensor's dtype and shape, or the type of another value.
 func described(v any) string {
 	if t, ok := v.(*tensor.Tensor); ok {
 		return fmt.Sprintf("%v of shape %v", t.DType(), t.Shape())
@@ -219,8 +219,8 @@ func numbersOf(v any) ([]int, error) {
 	return list, nil
 }
 
-// rangeOf reads a range. Its numbers are different ones, so there are no more of them than a data
-// set of n samples has from either end.
+// rangeOf reads a range. Its numbers differ from each other, so there are no more of them than a
+// data set of n samples has from either end.
 func rangeOf(r *python.Record, n int) (list []int, err error) {
 	var part [3]int
 	if r.Class != named("builtins.range") {
@@ -233,7 +233,7 @@ func rangeOf(r *python.Record, n int) (list []int, err error) {
 	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
 		list = append(list, i)
 		outside, beyond := i < -n || i >= n, (i+step > i) != (step > 0)
-		if outside || beyond { // an error that says so; or the last one before the numbers end
+		if outside || beyond { // the error says so; or it is the last number before the end
 			break
 		}
 	}

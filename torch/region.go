@@ -13,38 +13,39 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Note [Regions] A region is a file that both sides map: of ours, which PyTorch was given or can
-// be, or of PyTorch's. It is mapped once, however often and under whatever name it arrives, and
-// found by device and inode. Tenants are the storages on it: one, or for a moment two where a
-// tensor comes back while the garbage collector ends the storage it left with.
+// Note [Regions] A region is a file that both sides map: a file of ours, which PyTorch was given or
+// can be given, or a file of PyTorch's. It is mapped once, however often and under whatever name it
+// arrives, and is found by device and inode. Tenants are the storages on a region. There is one.
+// For a moment there are two, if a tensor comes back while the garbage collector ends the storage
+// with which it left.
 //
-// A file without a name is exactly the storage. A named one, in /dev/shm, has 64 bytes before it,
-// of which the first 4 count who has it: one for each opener and one for each message. The process
-// that lets the count fall to 0 removes the name.
+// A file without a name is exactly the storage. A named file, in /dev/shm, has 64 bytes before the
+// storage, of which the first 4 count the references: one for each opener and one for each message.
+// The process that lets the count fall to 0 removes the name.
 
-// headerSize is what stands before the bytes of a storage in a named file.
+// headerSize is the size of the header before a storage in a named file.
 const headerSize = 64
 
-// shmDir is where the C library has named shared memory.
+// shmDir is the directory in which the C library has named shared memory.
 const shmDir = "/dev/shm"
 
-// A region is guarded by the lock of regions but for what never changes.
+// The lock of regions guards a region, except the fields that never change.
 type region struct {
-	file    *os.File // of ours, a description that the kernel counts; see sys.OpenElsewhere
+	file    *os.File // a description of ours that the kernel counts; see sys.OpenElsewhere
 	mem     []byte   // the whole mapping
-	backed  int      // of mem, from the begin on: has pages
+	backed  int      // how much of mem has pages, from the begin on
 	nbytes  int      // of the storage, as PyTorch was told or has told
 	id      sys.FileID
 	ours    bool
-	name    string // as shm_open knows it, "" without
-	manager []byte // of PyTorch's that looks after the name
+	name    string // as shm_open knows it; "" for a file without a name
+	manager []byte // PyTorch's manager that removes the name
 
 	tenants int
 	storage weak.Pointer[tensor.Storage]
-	watch   int       // number in the watch, 0 if not in it
-	sends   int       // openings that are to be expected
-	opens   int       // those that were seen
-	peers   []process // who may open
+	watch   int       // number in the watch; 0 outside of it
+	sends   int       // openings to be expected
+	opens   int       // openings that were seen
+	peers   []process // processes that may open it
 }
 
 // data is the memory of the storage.
@@ -57,10 +58,10 @@ func (r *region) header() int {
 	return headerSize
 }
 
-// count is how many have a named region.
+// count is the number of references of a named region.
 func (r *region) count() *atomic.Int32 { return sys.Counter(r.mem) }
 
-// path is that of a named region.
+// path is the path of a named region.
 func (r *region) path() string { return shmDir + r.name }
 
 // newRegion makes a region of ours with room for n bytes.
@@ -128,8 +129,8 @@ func (r *region) prepare(room int) (err error) {
 	return nil
 }
 
-// commit backs the storage with pages. What the machine, a control group or /dev/shm has no room
-// for is an error here, and would be a signal later.
+// commit backs the storage with pages. If the machine, a control group or /dev/shm has no room,
+// commit returns an error. Without it a later access would be a signal.
 func (r *region) commit() error {
 	need := r.header() + r.nbytes
 	if need <= r.backed {
@@ -147,8 +148,8 @@ func (r *region) commit() error {
 	return nil
 }
 
-// populate puts the pages from a place on into the page tables, once there is a mapping: all at
-// once that takes a fraction of a fault for each.
+// populate puts the pages from a place on into the page tables, if there is a mapping. All pages at
+// once cost a fraction of a page fault for each.
 func (r *region) populate(from int) {
 	if r.mem != nil {
 		sys.Populate(r.mem[from/pageSize*pageSize : r.backed])
@@ -157,8 +158,8 @@ func (r *region) populate(from int) {
 
 var pageSize = os.Getpagesize()
 
-// askFrom is the size from which on the machine is asked whether it has room, which takes as long
-// as to fill so much.
+// askFrom is the size from which checkRoom asks the machine for room. Asking takes as long as
+// filling a storage of that size.
 const askFrom = 2 << 20
 
 func (r *region) checkRoom(need int64) error {
@@ -183,16 +184,16 @@ func (r *region) checkRoom(need int64) error {
 	return nil
 }
 
-// room is for how many bytes a storage may have.
+// room is the largest size of a storage on the region.
 func (r *region) room() int { return len(r.mem) - r.header() }
 
-// discard gives everything up. Nobody may use the memory any more.
+// discard gives up the region and its file. The memory must not be used any more.
 func (r *region) discard() error {
 	if r.name != "" {
 		if r.mem == nil {
 			os.Remove(r.path())
 		} else if fault := Guard(func() { r.drop() }); fault != nil {
-			os.Remove(r.path()) // its count is gone with its pages
+			os.Remove(r.path()) // the count is gone with its page
 		}
 	}
 	var err error
@@ -203,14 +204,14 @@ func (r *region) discard() error {
 	return err
 }
 
-// drop gives up one of a named region's count.
+// drop gives up one reference of a named region.
 func (r *region) drop() {
 	if r.count().Add(-1) == 0 {
 		os.Remove(r.path())
 	}
 }
 
-// named reports whether the name is still there and is this file's. A manager of PyTorch's removes
+// named reports whether the name still exists and is this file's. A manager of PyTorch's removes
 // names when its processes have ended.
 func (r *region) named() bool {
 	f, err := os.OpenFile(r.path(), os.O_RDONLY, 0)
@@ -222,8 +223,8 @@ func (r *region) named() bool {
 	return err == nil && id == r.id
 }
 
-// capacity rounds up to what a region may be used for again: powers of two, at least a page. Only
-// what is used has pages.
+// capacity rounds n up to a size for which regions are used again: powers of two, at least a page.
+// Only the used part has pages.
 func capacity(n int) int {
 	c := 4096
 	for c < n {
@@ -234,18 +235,19 @@ func capacity(n int) int {
 
 const (
 	namePrefix      = "shoal_"
-	semaphorePrefix = "sem." // the C library's, before the names of semaphores
+	semaphorePrefix = "sem." // the C library's prefix for the names of semaphores
 )
 
 var names atomic.Int64
 
-// freshName returns a name that says whose it is, so that others can remove it after this process.
+// freshName returns a name with the number and the start of this process, so that other processes
+// can remove it after this one has ended.
 func freshName() (string, error) {
 	start, err := sys.StartTime(os.Getpid())
 	return fmt.Sprintf("/%s%d_%d_%d", namePrefix, os.Getpid(), start, names.Add(1)), err
 }
 
-// sweep removes the names of processes that have ended without doing so.
+// sweep removes the names that ended processes have left.
 func sweep() {
 	for _, kind := range []string{"", semaphorePrefix} {
 		files, err := filepath.Glob(filepath.Join(shmDir, kind+namePrefix+"*"))

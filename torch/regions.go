@@ -16,31 +16,30 @@ import (
 // foreignTensors makes tensors over memory that PyTorch maps.
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
-// Note [Warm memory] A fresh page costs more than what a tensor's way to PyTorch costs otherwise,
-// so memory of ours is used again once PyTorch has let go of it. That is known exactly, without
-// PyTorch's help: the kernel counts the descriptions of a file that can write (sys.OpenElsewhere),
-// mappings included, and a named file has its own count. What is under way by name, through /proc,
-// has no description yet; for that the openings are watched, and memory whose opening is still to
-// come is neither used again nor closed while the receiver lives, since the number of its
-// descriptor is in the message.
+// Note [Warm memory] Most of the cost of sending a tensor is the cost of fresh pages. So memory of
+// ours is used again when PyTorch has let go of it. The kernel says exactly when, without PyTorch's
+// help: it counts the descriptions of a file that can write (sys.OpenElsewhere), mappings included.
+// A named file has its own count. A file under way through /proc has no description yet. For such a
+// file the openings are watched. Until it is opened, it is neither used again nor closed while the
+// receiver lives, because the message has the number of its descriptor.
 
 const (
-	idleBytes = 256 << 20 // that wait to be used again
-	idleFiles = 64        // and as many descriptors
+	idleBytes = 256 << 20 // at most so many bytes wait to be used again
+	idleFiles = 64        // and at most so many descriptors
 )
 
-// regions are those of this process.
+// regions are the regions of this process.
 var regions = &regionTable{byID: map[sys.FileID]*region{}, watched: map[int]*region{}}
 
 var sweepOnce = sync.OnceFunc(sweep)
 
 type regionTable struct {
 	mu      sync.Mutex
-	byID    map[sys.FileID]*region // all
-	idle    []*region              // of ours without tenants, and any that are still under way; oldest first
-	watch   *sys.OpenWatch         // nil before the first use, or where it is not to be had
+	byID    map[sys.FileID]*region // all regions
+	idle    []*region              // ours without tenants, and any that are still under way; oldest first
+	watch   *sys.OpenWatch         // nil before the first use, or if the system has none
 	watched map[int]*region
-	tidying bool // PyTorch's memory under way will be looked at again
+	tidying bool // a look at PyTorch's memory under way is planned
 	kept    []*keptNames
 }
 
@@ -50,7 +49,7 @@ type tenant struct{ *region }
 // End leaves the region.
 func (t tenant) End() error { return regions.leave(t.region) }
 
-// allocate returns a storage of n bytes, which hold anything, in memory that PyTorch can map.
+// allocate returns a storage of n bytes, with any values, in memory that PyTorch can map.
 func (t *regionTable) allocate(n int, named bool) (*region, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,7 +65,7 @@ func (t *regionTable) allocate(n int, named bool) (*region, error) {
 		}
 	}
 	r, err := newRegion(n, named)
-	if errors.Is(err, shm.ErrNoSpace) { // what waits may be what is missing
+	if errors.Is(err, shm.ErrNoSpace) { // the idle regions may have the room
 		err = t.trim(0)
 		if err == nil {
 			r, err = newRegion(n, named)
@@ -79,7 +78,7 @@ func (t *regionTable) allocate(n int, named bool) (*region, error) {
 	return r, nil
 }
 
-// settle makes a storage on r its tenant. The table is locked, or r not yet in it.
+// settle makes a storage on r its tenant. The caller has locked the table, or r is not yet in it.
 func (t *regionTable) settle(r *region) *tensor.Storage {
 	s := foreignTensors.Adopt(r.data(), t.enter(r))
 	r.storage = weak.Make(s)
@@ -91,8 +90,8 @@ func (t *regionTable) enter(r *region) tenant {
 	return tenant{r}
 }
 
-// leave ends a tenancy. What is PyTorch's goes with the last one, unless it is under way; what is
-// ours waits to be used again.
+// leave ends a tenancy. A region of PyTorch's goes with its last tenant, unless it is under way. A
+// region of ours waits to be used again.
 func (t *regionTable) leave(r *region) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,16 +109,17 @@ func (t *regionTable) leave(r *region) error {
 	return t.trim(idleBytes)
 }
 
-// How long after a tensor of PyTorch's was closed here, while it was under way back, it is first
-// looked at whether it has arrived, and how long at most from one look to the next: PyTorch's
-// memory is not to be kept until somebody happens to send or close another tensor.
+// A tensor of PyTorch's may be closed here while it is under way back. tidyFirst is how long after
+// that this process first looks whether it has arrived, and tidyLast is the longest pause between
+// two looks. Without these looks PyTorch's memory would be kept until the next send or close of a
+// tensor.
 const (
 	tidyFirst = 20 * time.Millisecond
 	tidyLast  = time.Second
 )
 
-// tidyIn looks after a pause whether what is PyTorch's and idle is still under way, and again until
-// nothing is.
+// tidyIn looks after a pause whether idle regions of PyTorch's are still under way, and repeats
+// that until none is.
 func (t *regionTable) tidyIn(pause time.Duration) {
 	if t.tidying {
 		return
@@ -130,16 +130,16 @@ func (t *regionTable) tidyIn(pause time.Duration) {
 		defer t.mu.Unlock()
 		t.tidying = false
 		t.look()
-		_ = t.trim(idleBytes) // nobody is there to be told
+		_ = t.trim(idleBytes) // no caller gets the error
 		if slices.ContainsFunc(t.idle, func(r *region) bool { return !r.ours }) {
 			t.tidyIn(min(2*pause, tidyLast))
 		}
 	})
 }
 
-// Trim gives back the memory that waits to be sent to PyTorch again, except what is under way. A
+// Trim gives back the memory that waits to be sent to PyTorch again, except memory under way. A
 // program that sends by FileSystem calls Trim before it ends. Otherwise its names stay in /dev/shm
-// until another such program removes them.
+// until PyTorch's manager ends or another such program removes them.
 func Trim() error {
 	regions.mu.Lock()
 	defer regions.mu.Unlock()
@@ -147,9 +147,9 @@ func Trim() error {
 	return regions.trim(0)
 }
 
-// trim lets the oldest idle regions go, while there are too many, but for those under way. What of
-// PyTorch's is under way takes no room from ours: it would cost the freeing of one here and a fresh
-// one at the next send.
+// trim lets the oldest idle regions go while there are too many, except those under way. PyTorch's
+// regions under way do not count against the room of ours. If they did, a region of ours would be
+// freed here and a fresh one made at the next send.
 func (t *regionTable) trim(bytes int) (err error) {
 	total := 0
 	for _, r := range t.idle {
@@ -183,7 +183,7 @@ func (t *regionTable) forget(r *region) error {
 	return r.discard()
 }
 
-// quiet reports whether nobody has, or will have, an idle region of ours.
+// quiet reports whether no process has, or will have, an idle region of ours.
 func (t *regionTable) quiet(r *region) bool {
 	if r.name != "" {
 		return r.count().Load() == 1 && r.named()
@@ -195,7 +195,7 @@ func (t *regionTable) quiet(r *region) bool {
 	return err == nil && !elsewhere
 }
 
-// underWay reports whether somebody may still open r by the number of its descriptor.
+// underWay reports whether a process may still open r by the number of its descriptor.
 func (t *regionTable) underWay(r *region) bool {
 	if r.opens >= r.sends {
 		r.sends, r.opens, r.peers = 0, 0, nil
@@ -204,7 +204,7 @@ func (t *regionTable) underWay(r *region) bool {
 	return len(r.peers) > 0
 }
 
-// openLater is underWay for the others, after a look.
+// openLater looks at the openings, and then returns underWay. It takes the lock.
 func (t *regionTable) openLater(r *region) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -212,14 +212,14 @@ func (t *regionTable) openLater(r *region) bool {
 	return t.underWay(r)
 }
 
-// notice is look for the others.
+// notice looks at the openings. It takes the lock.
 func (t *regionTable) notice() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.look()
 }
 
-// look takes note of the openings since the last look.
+// look counts the openings since the last look.
 func (t *regionTable) look() {
 	if t.watch != nil {
 		t.watch.Opened(func(id int) {
@@ -230,7 +230,7 @@ func (t *regionTable) look() {
 	}
 }
 
-// expect notes that r will be opened once, by a peer if it is not by this process.
+// expect notes that r will be opened once: by a peer, or by this process if by is nil.
 func (t *regionTable) expect(r *region, by *process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -238,7 +238,7 @@ func (t *regionTable) expect(r *region, by *process) {
 	if by != nil && r.watch == 0 {
 		t.observe(r)
 	}
-	t.underWay(r) // begins to count anew if nothing is
+	t.underWay(r) // begins to count anew if r is not under way
 	if r.watch != 0 || by != nil {
 		r.sends++
 	}
@@ -247,8 +247,7 @@ func (t *regionTable) expect(r *region, by *process) {
 	}
 }
 
-// observe puts r into the watch. Where that is not to be had r stays under way while its receiver
-// lives.
+// observe puts r into the watch. Without a watch r stays under way while its receiver lives.
 func (t *regionTable) observe(r *region) {
 	if t.watch == nil {
 		w, err := sys.NewOpenWatch()
@@ -297,7 +296,7 @@ func (t *regionTable) move(s *tensor.Storage, named bool) error {
 
 // holds reports whether an address is in a region.
 func (t *regionTable) holds(addr uintptr) bool {
-	if !t.mu.TryLock() { // whoever has it may be who has met the fault
+	if !t.mu.TryLock() { // the goroutine that has the lock may be the one that has met the fault
 		return true
 	}
 	defer t.mu.Unlock()

@@ -21,10 +21,10 @@ import (
 
 // Note [Samples for Python] A collate_fn and a worker_init_fn are Python code, which Go does not
 // run. The worker then hands over to Python as other processes do (see Note [Handing over to
-// Python]), and PyTorch's own loop runs there. Before it begins, samples.py, which comes with the
-// program, gives the data set methods that ask another process of this program for samples, over a
-// socket between the two. The elements of all tensors of an answer are in one piece of shared
-// memory, which Python maps once.
+// Python]), and PyTorch's own loop runs there. Before it begins, samples.py gives the data set
+// methods that ask another process of this program for samples, over a socket between the two.
+// samples.py comes with the program. The elements of all tensors of an answer are in one piece of
+// shared memory, which Python maps once.
 
 //go:embed samples.py
 var samplesForPython string
@@ -33,7 +33,7 @@ var samplesForPython string
 // of its socket.
 const samplesFlag = "--shoal-samples"
 
-// handOverLoader is handOver for a DataLoader's worker whose samples are Go's.
+// handOverLoader does what handOver does, for a DataLoader's worker whose samples are Go's.
 func (s *start) handOverLoader() error {
 	program, err := os.Executable()
 	if err != nil {
@@ -43,7 +43,8 @@ func (s *start) handOverLoader() error {
 	return s.handOver()
 }
 
-// servesSamples is what Main does in the process that has them; it reports whether this is one.
+// servesSamples is Main's part in the process that has the samples. It reports whether this process
+// is one.
 func (c Child) servesSamples(args []string) (yes bool, err error) {
 	if len(args) != 3 || args[1] != samplesFlag {
 		return false, nil
@@ -64,7 +65,7 @@ func (c Child) servesSamples(args []string) (yes bool, err error) {
 	return true, err
 }
 
-// serveSamples answers until the connection ends.
+// serveSamples answers requests until the connection ends.
 func (c Child) serveSamples(ctx context.Context, conn *Conn) error {
 	defer conn.Close()
 	key, err := conn.RecvBytes(ctx)
@@ -101,8 +102,8 @@ func (c Child) serveSamples(ctx context.Context, conn *Conn) error {
 	}
 }
 
-// samplesWorker reads what Python knows of its worker: the kind of data set, the data set, the base
-// seed, and the worker's number of how many.
+// samplesWorker reads Python's description of its worker: the kind of data set, the data set, the
+// base seed, the worker's number and the number of workers.
 func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, python.Tuple, error) {
 	said, err := recvScript(ctx, conn)
 	if err != nil {
@@ -124,8 +125,9 @@ func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, py
 	return w, args, nil
 }
 
-// recvScript receives what a spawned process of Python sends, in which the script's own classes are
-// those of __mp_main__, as they would come from the script's process.
+// recvScript receives what a spawned process of Python sends. In such a process the script's own
+// classes are those of __mp_main__; recvScript returns them as they would come from the script's
+// process.
 func recvScript(ctx context.Context, conn *Conn) (any, error) {
 	b, err := conn.RecvBytes(ctx)
 	if err != nil {
@@ -138,8 +140,8 @@ func recvScript(ctx context.Context, conn *Conn) (any, error) {
 	})
 }
 
-// sample does what Python asks for: get with numbers, or begin and next with a number of samples.
-// It says the epoch with it.
+// sample answers one request of Python's: get with numbers, or begin and next with a number of
+// samples. The request also has the epoch.
 func (c Child) sample(ctx context.Context, w *loaderWorker, args, ask python.Tuple) (any, error) {
 	if len(ask) < 2 {
 		return nil, protocolError("a request for samples of %d parts", len(ask))
@@ -168,10 +170,11 @@ func (c Child) sample(ctx context.Context, w *loaderWorker, args, ask python.Tup
 	return nil, protocolError("%v samples", ask[0])
 }
 
-// mostSamples is how many of a stream are asked for at once, at most.
+// mostSamples is how many samples of a stream a request asks for at most.
 const mostSamples = 1 << 10
 
-// forPython makes of samples what Python's own data set would return. A plain sample is a tuple.
+// forPython converts samples to those that Python's own data set would return. A plain sample is a
+// tuple.
 func forPython(samples []any, numbers []int) (any, error) {
 	flat, shared := make([]tree.Value, len(samples)), new(piece)
 	for k, v := range samples {
@@ -202,21 +205,21 @@ func forPython(samples []any, numbers []int) (any, error) {
 	return list, nil
 }
 
-// tupleOf is a plain sample as a value that becomes a tuple: an array.
+// tupleOf returns a plain sample as an array, which becomes a tuple.
 func tupleOf(s data.Sample) any {
 	array := reflect.New(reflect.ArrayOf(len(s), reflect.TypeFor[*tensor.Tensor]())).Elem()
 	reflect.Copy(array, reflect.ValueOf(s))
 	return array.Interface()
 }
 
-// A piece is tensors that get copies in one piece of memory that PyTorch can map.
+// A piece has tensors whose copies are in one piece of memory that PyTorch can map.
 type piece struct {
 	of   []**tensor.Tensor
 	from []int
 	size int
 }
 
-// add takes in the tensors of a value, less those that numbers and strings are made of.
+// add takes in the tensors of a value, except those that become numbers and strings.
 func (g *piece) add(v tree.Value) error {
 	n, err := tree.Parse(v.Spec)
 	if err != nil {
@@ -234,10 +237,10 @@ func (g *piece) add(v tree.Value) error {
 	return nil
 }
 
-// cacheLine is what tensors in a block begin at a multiple of.
+// cacheLine is the alignment of tensors in a block.
 const cacheLine = 64
 
-// move copies them.
+// move copies the tensors into the piece.
 func (g *piece) move() error {
 	block, err := Empty(tensor.Uint8, g.size)
 	if err != nil {

@@ -17,35 +17,35 @@ import (
 )
 
 // Note [Semaphores] multiprocessing's locks are the C library's named semaphores: files in /dev/shm
-// of 32 bytes. In glibc's, from 2.21 on and for 64 bits, the first word has the value in its lower
-// half and the number of those who sleep in its upper half, and they sleep on the lower half with
-// futex(2). Names are known only of objects made under the start methods spawn and forkserver.
+// of 32 bytes. In 64-bit glibc from 2.21 on, the lower half of the first word is the value, and its
+// upper half the number of sleepers. Sleepers wait on the lower half with futex(2). Only objects of
+// the start methods spawn and forkserver have names.
 
 const (
 	semaphoreSize = 32
-	sharedBetween = 0x80 // in the third word: processes
+	sharedBetween = 0x80 // in the third word: shared between processes
 	oneSleeper    = 1 << 32
-	napAtMost     = 100 * time.Millisecond // after which a sleeper looks whether it was cancelled
+	napAtMost     = 100 * time.Millisecond // after this time a sleeper checks its context
 )
 
-// A Semaphore is a Lock, RLock, Semaphore or BoundedSemaphore of multiprocessing: in memory that
-// its processes share, or at a manager's server. Its methods may be called by several goroutines.
-// In Go an RLock is a Lock: goroutines have no identity by which one that has it could take it
-// again. At a manager's server its owner is a [Proxy.Thread].
+// A Semaphore is a Lock, RLock, Semaphore or BoundedSemaphore of multiprocessing. It is in memory
+// that its processes share, or at a manager's server. Its methods may be called by several
+// goroutines. In Go an RLock is a Lock, because a goroutine has no identity by which it could take
+// the lock again. At a manager's server its owner is a [Proxy.Thread].
 type Semaphore interface {
 	// Acquire waits for a permit and takes it. The error is the cause of ctx's end.
 	Acquire(ctx context.Context) error
 	// TryAcquire takes a permit if there is one. The error is ErrLocked if there is none.
 	TryAcquire() error
-	// Release gives a permit back. The error wraps ErrProtocol where a semaphore has all its
-	// permits, and is a *RemoteError where a manager's server refuses.
+	// Release gives a permit back. The error wraps ErrProtocol if a semaphore has all its permits,
+	// and is a *RemoteError if a manager's server refuses.
 	Release() error
-	// Permits returns how many permits there are to be taken, which may be another number by the
-	// time it returns. The objects of a SyncManager do not tell: the error is a *RemoteError.
+	// Permits returns how many permits are free. The number may have changed when Permits returns.
+	// The objects of a SyncManager do not say it: the error is a *RemoteError.
 	Permits() (int, error)
-	// Close removes the name of a semaphore that this process has made: nobody else can open it
-	// after that. Processes that have opened it keep it, and this one can still use it. Of a
-	// manager's it closes the proxy. Close is idempotent.
+	// Close removes the name of a semaphore that this process has made: no other process can open
+	// it after that. Processes that have opened it keep it, and this one can still use it. Close of
+	// a manager's semaphore closes the proxy. Close is idempotent.
 	Close() error
 }
 
@@ -55,14 +55,14 @@ type semaphore struct {
 	class python.Global
 	name  string // as sem_open knows it
 	max   int64
-	ours  bool // so that Close removes the name
+	ours  bool // Close removes the name
 
-	// releases tells the race detector, which does not see shared memory, that what a goroutine
-	// did before it released comes before what one does that has acquired.
+	// releases tells the race detector, which does not see shared memory, about the order of
+	// goroutines: the writes before a release come before the reads after an acquire.
 	releases atomic.Int64
 }
 
-// What multiprocessing has on semaphores.
+// These are multiprocessing's constants for semaphores.
 var (
 	lockClass      = named("multiprocessing.synchronize.Lock")
 	rlockClass     = named("multiprocessing.synchronize.RLock")
@@ -82,19 +82,19 @@ func NewLock() (Semaphore, error) { return shared(newSemaphore(lockClass, 1, 1))
 func NewRLock() (Semaphore, error) { return shared(newSemaphore(rlockClass, 1, 1)) }
 
 // NewSemaphore makes a Semaphore of n permits for processes of Python: pass it to Spawn. The caller
-// closes it when those processes are at their end. It panics where n is not from 0 to 2^31-1.
+// closes it when those processes are at their end. It panics if n is not from 0 to 2^31-1.
 func NewSemaphore(n int) (Semaphore, error) {
 	return shared(newSemaphore(semaphoreClass, n, maxPermits))
 }
 
 // NewBoundedSemaphore makes a BoundedSemaphore of n permits for processes of Python, which cannot
 // be released more often than it was acquired: pass it to Spawn. The caller closes it when those
-// processes are at their end. It panics where n is not from 0 to 2^31-1.
+// processes are at their end. It panics if n is not from 0 to 2^31-1.
 func NewBoundedSemaphore(n int) (Semaphore, error) {
 	return shared(newSemaphore(boundedClass, n, int64(n)))
 }
 
-// shared returns a semaphore as others see it.
+// shared returns the semaphore as other processes see it.
 func shared(s *semaphore, err error) (Semaphore, error) {
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func newSemaphore(class python.Global, n int, most int64) (_ *semaphore, err err
 	binary.LittleEndian.PutUint64(image, uint64(n))
 	binary.LittleEndian.PutUint32(image[8:], sharedBetween)
 	path := semaphorePath(name)
-	if err := os.WriteFile(path, image, 0o600); err != nil { // nobody knows the name yet
+	if err := os.WriteFile(path, image, 0o600); err != nil { // no other process knows the name yet
 		return nil, fmt.Errorf("new semaphore: %w", errors.Join(err, ignoreMissing(os.Remove(path))))
 	}
 	s, err := openSemaphore(class, name, most)
@@ -143,8 +143,8 @@ func (s *semaphore) Close() error {
 	return ignoreMissing(os.Remove(semaphorePath(s.name)))
 }
 
-// openSemaphore maps the semaphore of a name. It stays mapped as long as the process: objects of
-// Python's are few.
+// openSemaphore maps the semaphore of a name. The mapping stays as long as the process, because
+// Python makes few such objects.
 func openSemaphore(class python.Global, name string, most int64) (*semaphore, error) {
 	bare, ok := strings.CutPrefix(name, "/")
 	if !ok || bare == "" || strings.ContainsAny(bare, "/\x00") {
@@ -196,7 +196,7 @@ func (s *semaphore) TryAcquire() error {
 	return nil
 }
 
-// take reports whether there was a permit, which it has taken.
+// take takes a permit if there is one, and reports whether there was.
 func (s *semaphore) take() bool {
 	for {
 		v := s.word.Load()
@@ -246,7 +246,7 @@ func (i *importer) semaphore(o *pickle.Object) (any, error) {
 	return openSemaphore(o.Class, name, most)
 }
 
-// semaphore writes the state of a semaphore, whose handle is of no use elsewhere.
+// semaphore writes the state of a semaphore. Its handle is of no use in another process.
 func (e *exporter) semaphore(s *semaphore) (any, error) {
 	if s == nil {
 		return nil, nil
@@ -258,7 +258,7 @@ func (e *exporter) semaphore(s *semaphore) (any, error) {
 	return withState(s.class, python.Tuple{0, kind, s.max, s.name}), nil
 }
 
-// withState is an object of a class that has a state and was not called.
+// withState is an object of a class that has a state and no call.
 func withState(class python.Global, state any) *pickle.Object {
 	return &pickle.Object{Class: class, New: true, Args: python.Tuple{}, State: state, HasState: true}
 }

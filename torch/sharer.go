@@ -10,17 +10,17 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Giving descriptors away] A message cannot carry a descriptor, so it carries an address and
-// a key: the process that unpickles it connects to a socket of the sender
+// Note [Giving descriptors away] A message cannot carry a descriptor, so it has an address and a
+// key. The process that unpickles the message connects to a socket of the sender
 // (multiprocessing.resource_sharer), authenticates itself with the sender's authkey, names the key
 // and gets the descriptor. A key works once. From Python 3.14 on the receiver acknowledges and its
-// sender waits for that; before, a receiver just closes. So a sender waits for either, and a
-// receiver always acknowledges.
+// sender waits for that. In older versions the receiver just closes. So our sender waits for
+// either, and our receiver always acknowledges.
 
 const (
-	sharedByte = 0x01 // beside the descriptor: how many there are
+	sharedByte = 0x01 // a byte beside the descriptor: how many there are
 	ackByte    = 'A'
-	// keepFor is how long a descriptor waits for the process that it was promised to.
+	// keepFor is how long a promised descriptor waits for its process.
 	keepFor = 10 * time.Minute
 )
 
@@ -28,12 +28,12 @@ const (
 type sharer struct {
 	key      []byte
 	listener *sys.Listener
-	left     *tempDir // of one that another process has left: where its address is
+	left     *tempDir // of a sharer that another process has left: the directory with its address
 	mu       sync.Mutex
 	next     int64
 	waiting  map[int64]*waiting
 	giving   int              // descriptors that are being given
-	ahead    map[int64]*ahead // of processes, by their first key
+	ahead    map[int64]*ahead // of processes, by their first keys
 }
 
 // A waiting descriptor is the sharer's to close.
@@ -42,7 +42,7 @@ type waiting struct {
 	timer *time.Timer
 }
 
-// sharers are those of this process, by authkey. They stay as long as the process.
+// sharers are the sharers of this process, by authkey. They stay as long as the process.
 var sharers = struct {
 	sync.Mutex
 	byKey map[string]*sharer
@@ -68,7 +68,7 @@ func sharerFor(key []byte) (*sharer, error) {
 	return s, nil
 }
 
-// address is where it listens, as Python has it.
+// address is the address of its socket in Python's form.
 func (s *sharer) address() string { return "\x00" + s.listener.Addr()[1:] }
 
 func (s *sharer) serve() {
@@ -89,8 +89,8 @@ func (s *sharer) await(key int64, f *os.File) {
 	s.waiting[key] = &waiting{f, time.AfterFunc(keepFor, func() { s.withdraw(key) })}
 }
 
-// take returns the descriptor of a key, once. The caller calls given. With the last of its promises
-// a sharer that another process has left ends.
+// take returns the descriptor of a key, once. The caller calls given. A sharer that another process
+// has left ends with the last of its promises.
 func (s *sharer) take(key int64) (*os.File, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,15 +101,15 @@ func (s *sharer) take(key int64) (*os.File, bool) {
 	delete(s.waiting, key)
 	w.timer.Stop()
 	s.giving++
-	if s.left != nil && len(s.waiting) == 0 { // before the last is given: this process may end when it has it
+	if s.left != nil && len(s.waiting) == 0 { // before the last is given: this process may end when the other has it
 		s.listener.Close()
 		s.left.leave()
 	}
 	return w.file, true
 }
 
-// takeAhead is take of what a process has sent ahead. It is called with the lock, which comes after
-// that of an ahead.
+// takeAhead returns a descriptor that a process has sent ahead, as take does. It is called with the
+// lock, which is taken after that of an ahead.
 func (s *sharer) takeAhead(key int64) (f *os.File, ok bool) {
 	a := s.ahead[firstKey(key)]
 	if a == nil {
@@ -125,7 +125,7 @@ func (s *sharer) takeAhead(key int64) (f *os.File, ok bool) {
 	return f, true
 }
 
-// given closes what was taken.
+// given closes a descriptor that take has returned.
 func (s *sharer) given(f *os.File) {
 	f.Close()
 	s.mu.Lock()
@@ -139,7 +139,7 @@ func (s *sharer) withdraw(key int64) {
 	}
 }
 
-// answer serves one receiver. What goes wrong is the receiver's trouble: it finds the connection
+// answer serves one receiver. It returns no error: on a failure the receiver finds the connection
 // closed.
 func (s *sharer) answer(c *sys.Conn) {
 	defer c.Close()

@@ -14,16 +14,15 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// An OpenDataset opens a data set with samples by number. In Python it is a Dataset object that has
-// an attribute shoal_dataset with the registered name, or whose class has that name, such as
-// "__main__.Photos". Its __len__ says how many samples there are. Its __getitem__ is never called.
-// Subset, random_split and ConcatDataset may be around it in Python.
+// An OpenDataset opens a data set with samples by number. In Python it is a Dataset object with an
+// attribute shoal_dataset that has the registered name, or an object whose class has that name,
+// such as "__main__.Photos". Its __len__ says how many samples there are. Its __getitem__ is never
+// called. Subset, random_split and ConcatDataset may be around it in Python.
 //
-// The data set serves one call at a time. With the contexts of its calls data.WorkerInfo,
-// data.SampleSeed and data.Rand are what they are in a data.Loader. Their seed is PyTorch's base
-// seed, which all workers have, so the number of workers does not change what is random in a
-// sample. A data.Opener is opened once in each worker. A data set with a method Close is closed at
-// the end.
+// The data set serves one call at a time. In the contexts of its calls data.WorkerInfo,
+// data.SampleSeed and data.Rand work as in a data.Loader. Their seed is PyTorch's base seed, which
+// all workers have. So the number of workers does not change what is random in a sample. A
+// data.Opener is opened once in each worker. A data set with a method Close is closed at the end.
 type OpenDataset func(ctx context.Context, w Worker) (data.Dataset, error)
 
 // An OpenStream begins the samples of this worker of an IterableDataset that has an attribute
@@ -32,11 +31,11 @@ type OpenDataset func(ctx context.Context, w Worker) (data.Dataset, error)
 // data set in Python.
 type OpenStream func(ctx context.Context, w Worker) iter.Seq2[data.Sample, error]
 
-// An OpenValueStream begins, as an OpenStream does, the samples of a stream whose samples have any
+// An OpenValueStream begins the samples of a stream as an OpenStream does. The samples may have any
 // structure, as those of a data.ValueStream.
 type OpenValueStream func(ctx context.Context, w Worker) iter.Seq2[any, error]
 
-// valueStream returns the stream of a name, nil if there is none. Plain samples are values as well.
+// valueStream returns the stream of a name, or nil. Plain samples are values as well.
 func (c Child) valueStream(name string) OpenValueStream {
 	if open := c.ValueStreams[name]; open != nil {
 		return open
@@ -68,16 +67,16 @@ func (c Child) allStreams() map[string]bool {
 	return all
 }
 
-// What Python's data sets say to Go by their attributes.
+// These are the attributes by which Python's data sets speak to Go.
 const (
 	datasetName = "shoal_dataset" // the registered name; None leaves a data set that Go knows to Python
-	datasetArgs = "shoal_args"    // a dict of the keyword arguments, instead of all attributes
+	datasetArgs = "shoal_args"    // a dict of the keyword arguments, in place of all attributes
 )
 
-// openDataset opens what Python's data set is.
+// openDataset opens the data set that an object of Python stands for.
 func (c Child) openDataset(ctx context.Context, w *loaderWorker, args python.Tuple) error {
 	holder := args[argDataset]
-	if list, ok := holder.([]any); ok && len(list) == 1 { // from torch 2.14 on
+	if list, ok := holder.([]any); ok && len(list) == 1 { // from PyTorch 2.14 on
 		holder = list[0]
 	}
 	s := &source{child: c, worker: w, opened: map[*python.Record]data.Dataset{}}
@@ -148,10 +147,10 @@ func (s *source) dataset(ctx context.Context, v any) (data.Dataset, error) {
 	return ds, nil
 }
 
-// mostDatasets bounds data sets in one another.
+// mostDatasets bounds how many data sets an object has inside.
 const mostDatasets = 10_000
 
-// meant returns how an object is opened: by its name, by that of its class, or as one of the
+// meant chooses how an object is opened: by its name, by that of its class, or as one of the
 // classes that every program knows.
 func (s *source) meant(r *python.Record) (opener, error) {
 	name, named := attribute(r, datasetName)
@@ -170,7 +169,7 @@ func (s *source) meant(r *python.Record) (opener, error) {
 	return nil, s.child.notOurs(r)
 }
 
-// registered opens what the program has given a name to.
+// registered opens a data set that the program has registered.
 func registered(open OpenDataset) opener {
 	return func(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 		w, err := s.worker.of(r)
@@ -185,7 +184,7 @@ func registered(open OpenDataset) opener {
 	}
 }
 
-// of is what a data set is told that an object of Python stands for.
+// of describes the worker and an object of Python for the data set that stands for the object.
 func (w *loaderWorker) of(r *python.Record) (Worker, error) {
 	args, err := keywordsOf(r)
 	own := w.Worker
@@ -193,8 +192,8 @@ func (w *loaderWorker) of(r *python.Record) (Worker, error) {
 	return own, err
 }
 
-// keywordsOf returns the keyword arguments in an object: what shoal_args has, or all attributes
-// that are not private.
+// keywordsOf returns the keyword arguments in an object: the entries of shoal_args, or all
+// attributes that are not private.
 func keywordsOf(r *python.Record) (*python.Dict, error) {
 	if v, ok := attribute(r, datasetArgs); ok {
 		d, ok := v.(*python.Dict)
@@ -212,7 +211,8 @@ func keywordsOf(r *python.Record) (*python.Dict, error) {
 	return args, nil
 }
 
-// attributes yields what an object has: the state of a class with __slots__ is a pair of dicts.
+// attributes yields the attributes of an object. The state of a class with __slots__ is a pair of
+// dicts.
 func attributes(r *python.Record) iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		parts, ok := r.State.(python.Tuple)
@@ -239,7 +239,7 @@ func attribute(r *python.Record, name string) (v any, ok bool) {
 	return nil, false
 }
 
-// begin opens what is a data.Opener, and has what has a Close closed at the end.
+// begin opens a data.Opener. At the end it closes a data set that has a Close.
 func (s *source) begin(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
 	ds, err := s.worker.begun(ctx, ds)
 	if c, ok := ds.(io.Closer); ok && err == nil {
@@ -273,20 +273,20 @@ func (w *loaderWorker) at(ctx context.Context, i int) context.Context {
 	return data.WithSample(ctx, w.info, i)
 }
 
-// unknown says what there is instead.
+// unknown lists the names that the program has.
 func (c Child) unknown(kind, name string) error {
 	return fmt.Errorf("this program has no %s %q; Datasets, for a Dataset in Python, has %q, and Streams, for an IterableDataset, %q",
 		kind, name, slices.Sorted(maps.Keys(c.Datasets)), slices.Sorted(maps.Keys(c.allStreams())))
 }
 
-// notOurs says what an object would need.
+// notOurs says what an object would need to be Go's.
 func (c Child) notOurs(r *python.Record) error {
 	return unsupported("the data set %s has no attribute %s, and it is none of the classes that Go knows: %s. Set self.%[2]s in its __init__ (what only the class has "+
 		"does not come along), or register Datasets[%[4]q] in the Go program, or leave out multiprocessing_context=\"spawn\" for this DataLoader",
 		r.Class, datasetName, strings.Join(recognisedNames(), ", "), r.Class)
 }
 
-// streams returns what opens the streams of an object, one after the other.
+// streams returns functions that open the streams of an object, one after the other.
 func (s *source) streams(v any, depth int) ([]boundStream, error) {
 	r, ok := v.(*python.Record)
 	if !ok || depth > 100 {
@@ -324,7 +324,7 @@ func (s *source) streams(v any, depth int) ([]boundStream, error) {
 	return all, nil
 }
 
-// A boundStream is what opens a stream, and what it is told.
+// A boundStream has the function that opens a stream, and its Worker.
 type boundStream struct {
 	open OpenValueStream
 	w    Worker

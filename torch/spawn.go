@@ -20,44 +20,44 @@ import (
 )
 
 // Note [Starting Python] A process under the start method spawn is "python -c 'from
-// multiprocessing.spawn import spawn_main; spawn_main(…)'" with the read end of a pipe. On the pipe
-// come two pickles: what the interpreter shall be like, and the process object, whose target is a
-// name. The pipe stays open as long as the parent lives. So to be the parent needs nothing on
-// Python's side.
+// multiprocessing.spawn import spawn_main; spawn_main(…)'" with the read end of a pipe. Two pickles
+// come on the pipe: one prepares the interpreter, and one is the process object, whose target is a
+// name. The pipe stays open as long as the parent lives. So Go can be the parent without any code
+// on Python's side.
 
 // A Python says how to start functions of Python. The zero value is usable: it is the python3 of
 // the PATH, in this process's directory and environment.
 type Python struct {
-	Path   string    // of the interpreter; "" stands for python3
-	Flags  []string  // of the interpreter, before all else
-	Dir    string    // its working directory, where modules are looked for first; "" stands for this process's
+	Path   string    // the interpreter; "" stands for python3
+	Flags  []string  // arguments of the interpreter, before all others
+	Dir    string    // its working directory, where Python looks for modules first; "" stands for this process's
 	Env    []string  // as in os/exec; nil stands for this process's
 	Stdout io.Writer // nil stands for os.Stdout
 	Stderr io.Writer // nil stands for os.Stderr; the last lines are in a ProcessError as well
-	// Linger is how long a process whose function has ended waits for this one to take over the
+	// Linger is how long a process whose function has ended waits for this process to take over the
 	// memory of messages that nobody has received yet; 0 stands for a minute. That takes
-	// milliseconds where this process runs. After it the process fails and says on stderr what is
-	// lost.
+	// milliseconds while this process runs. After Linger the other process fails and says on stderr
+	// what is lost.
 	Linger time.Duration
 	// Options are those of Process.Conn. Without an AuthKey the connection has the key of all
-	// processes that this one starts, which tells it to them.
+	// processes that this one starts. They learn it when they start.
 	Options Options
 }
 
 // Spawn starts a function of Python in a new process of the python3 on the PATH. The target is
 // "module:function" or "script.py:function". Python calls the function with a Connection, whose
-// other end is Process.Conn, and with args, which may be all that Conn.Send takes, and queues,
-// locks, conditions and events. Spawn kills the process when ctx is done. The caller closes the
-// Process.
+// other end is Process.Conn, and with args. The args may be any value that Conn.Send takes, and
+// queues, locks, conditions and events. Spawn kills the process when ctx is done. The caller closes
+// the Process.
 func Spawn(ctx context.Context, target string, args ...any) (*Process, error) {
 	return Python{}.Spawn(ctx, target, args...)
 }
 
 // Spawn starts a function of Python in a new process, as multiprocessing.Process does under the
 // start method spawn. The target is "module:function" or "script.py:function". Python calls the
-// function with a Connection, whose other end is Process.Conn, and with args, which may be all that
-// Conn.Send takes, and queues, locks, conditions and events. Spawn kills the process when ctx is
-// done. The caller closes the Process.
+// function with a Connection, whose other end is Process.Conn, and with args. The args may be any
+// value that Conn.Send takes, and queues, locks, conditions and events. Spawn kills the process
+// when ctx is done. The caller closes the Process.
 func (py Python) Spawn(ctx context.Context, target string, args ...any) (_ *Process, err error) {
 	module, function, ok := strings.Cut(target, ":")
 	if !ok || module == "" || function == "" {
@@ -86,7 +86,7 @@ func (py Python) Spawn(ctx context.Context, target string, args ...any) (_ *Proc
 
 var spawned atomic.Int64
 
-// The descriptors of the new process after the three that every one has.
+// These are the descriptors of the new process after the three that every process has.
 const (
 	startFD = 3 + iota
 	connFD
@@ -94,7 +94,8 @@ const (
 	aheadFD
 )
 
-// start starts the interpreter, and returns the pipe on which it waits for what to do.
+// start starts the interpreter, and returns the pipe on which the interpreter waits for the
+// pickles.
 func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 	ours, theirs, err := sys.Pair()
 	if err != nil {
@@ -145,7 +146,7 @@ func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 	p.ahead = ahead
 	p.Conn.peer, p.Conn.process = newPeer(os.Getuid(), p.cmd.Process.Pid), p
 	p.dir.mark(p.PID())
-	p.dir.enter() // as heir
+	p.dir.enter() // this process will take over
 	go p.inherit(heir)
 	go p.await()
 	return write, nil
@@ -158,7 +159,7 @@ func orStandard(w io.Writer, standard *os.File) io.Writer {
 	return w
 }
 
-// describe writes the two pickles. The process reads them when its interpreter is ready; they may
+// describe writes the two pickles. The process reads them when its interpreter is ready. They may
 // be longer than a pipe.
 func (py Python) describe(p *Process, module, function string, args []any) error {
 	preparation := python.NewDict("name", p.name, "authkey", py.Options.AuthKey, "start_method", "spawn", "_shoal",
@@ -197,12 +198,12 @@ func (py Python) describe(p *Process, module, function string, args []any) error
 		return err
 	}
 	out.moveAway()
-	go p.start.Write(append(first, second...)) // what nobody reads fails when the process has ended
+	go p.start.Write(append(first, second...)) // fails if the process has ended without reading all
 	return nil
 }
 
-// arrangement runs leave.py. It is part of the first pickle, so that no argument of the interpreter
-// says it.
+// arrangement runs leave.py. It is part of the first pickle, so the arguments of the interpreter do
+// not show it.
 func (py Python) arrangement() *pickle.Object {
 	limit := py.Linger
 	if limit == 0 {
@@ -211,13 +212,13 @@ func (py Python) arrangement() *pickle.Object {
 	return runPython(leaveCode, "torch/leave.py", python.NewDict("fd", estateFD, "conn", connFD, "limit", limit.Seconds()))
 }
 
-// runPython is an object that makes its reader run code of ours, with these names defined.
+// runPython is an object that makes its reader run the code, with these names defined.
 func runPython(code, file string, names *python.Dict) *pickle.Object {
 	compiled := &pickle.Object{Class: named("builtins.compile"), Args: python.Tuple{code, file, "exec"}}
 	return &pickle.Object{Class: named("builtins.exec"), Args: python.Tuple{compiled, names}}
 }
 
-// scriptPath is where Python finds a script, whatever its directory.
+// scriptPath is the path of a script for Python in any directory.
 func (py Python) scriptPath(script string) (string, error) {
 	if filepath.IsAbs(script) || py.Dir == "" {
 		return filepath.Abs(script)
@@ -239,10 +240,10 @@ type Process struct {
 	target string
 	name   string
 	cmd    *exec.Cmd
-	start  *os.File // its closing tells the process that its parent has ended
+	start  *os.File // its closing tells the process that this one has ended
 	stderr tail
-	dir    *tempDir // for its temporary files
-	ahead  *ahead   // its descriptors that come before messages
+	dir    *tempDir // directory for its temporary files
+	ahead  *ahead   // descriptors that it has sent before messages
 	listen sync.Once
 	ending chan struct{} // the function has ended
 	ended  chan struct{}
@@ -255,10 +256,10 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.ended }
 
-// Wait blocks until the process has ended, and returns nil or a *ProcessError; or until ctx is
-// done, and returns the cause of ctx's end. Wait ends the sending through Conn, so that a function
-// which receives until the end comes to its end. Meanwhile it keeps what the function sends for
-// Conn.Recv, up to Options.MaxMessage bytes. A program that goes on sending uses Done instead.
+// Wait blocks until the process has ended, and returns nil or a *ProcessError. If ctx is done
+// before, it returns the cause of ctx's end. Wait ends the sending through Conn, so that a function
+// which receives until the end comes to its end. Meanwhile it keeps the messages of the function
+// for Conn.Recv, up to Options.MaxMessage bytes. A program that goes on sending uses Done instead.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.ended:
@@ -281,8 +282,8 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// failed returns the failure of the process, if it has failed or is about to: nil if it lives, or
-// has ended well.
+// failed returns the failure of the process, if it has failed or is about to. It returns nil if the
+// process lives, or has ended well.
 func (p *Process) failed(ctx context.Context) error {
 	select {
 	case <-p.ended:
@@ -299,8 +300,8 @@ func (p *Process) failed(ctx context.Context) error {
 	return nil
 }
 
-// moment is how long after the end of a connection a process is asked whether its function has
-// ended as well. The process says so before, by another way.
+// moment is how long, after the end of a connection, failed waits for the end of the function. The
+// process announces that end before, in another way.
 const moment = 100 * time.Millisecond
 
 // forever is as long as a context.
@@ -328,7 +329,7 @@ func (p *Process) Close() error {
 	if p.cmd != nil {
 		p.cmd.Process.Kill()
 		<-p.ended
-		if !p.Conn.passed.Load() { // nobody will read the messages
+		if !p.Conn.passed.Load() { // no other process will read the messages
 			p.ahead.drop()
 		}
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// A stack is a StackDataset: data sets beside each other. A sample is a tuple with one of each, or
-// a dict where they have names.
+// A stack is a StackDataset: data sets beside each other. A sample is a tuple with one sample of
+// each, or a dict if the data sets have names.
 type stack struct {
-	names []any // of the data sets, in their order; nil without
+	names []any // of the data sets, in their order; nil if they have none
 	sets  []data.Dataset
 }
 
@@ -48,10 +48,10 @@ func stackDataset(s *source, ctx context.Context, r *python.Record) (data.Datase
 	return data.Structured(k), nil
 }
 
-// Len is that of each.
+// Len is the length of each data set.
 func (k *stack) Len() int { return k.sets[0].Len() }
 
-// Value returns sample i of each.
+// Value returns sample i of each data set.
 func (k *stack) Value(ctx context.Context, i int) (any, error) {
 	parts := make(python.Tuple, len(k.sets))
 	for n, ds := range k.sets {

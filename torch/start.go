@@ -13,18 +13,18 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Handing over to Python] A program that set_executable names is started for every process of
-// a spawn context: workers of other data sets, pools, mp.spawn, managers. What Go does not serve it
-// hands over: it executes the interpreter that started it, with the same arguments. By then it has
-// read what to do from the start pipe, and nothing can be put back there. So all that has come was
-// kept in a memory file, from which Python reads it. The pipe stays open: Python still sees by it
-// that its parent has ended.
+// Note [Handing over to Python] Python starts a program that set_executable names for every process
+// of a spawn context: workers of other data sets, pools, mp.spawn, managers. If Go does not serve
+// the process, it hands over: it executes the interpreter that started it, with the same arguments.
+// By then Go has read the pickles from the start pipe, and cannot put them back. So it has kept all
+// bytes in a memory file, from which Python reads them. The pipe stays open: Python still notices
+// by it that its parent has ended.
 
-// A start is what a process of a spawn context was started with.
+// A start has the input with which a process of a spawn context was started.
 type start struct {
-	code string   // of python -c
-	pipe *os.File // what to do came through it, and it ends with the parent
-	said *os.File // all that has come, in memory
+	code string   // the code of python -c
+	pipe *os.File // the pickles came through it, and it ends with the parent
+	said *os.File // all bytes that have come, in a memory file
 }
 
 // readStart reads the two pickles that the parent writes to the pipe with that number: see Note
@@ -44,7 +44,7 @@ func readStart(code string, pipe int) (*start, error) {
 	return s, nil
 }
 
-// decode returns what the parent has said: what the interpreter shall be like, and the process
+// decode returns the two pickles of the parent: the preparation of the interpreter, and the process
 // object.
 func (s *start) decode() (preparation *python.Dict, process any, err error) {
 	if _, err := s.said.Seek(0, io.SeekStart); err != nil {
@@ -64,7 +64,7 @@ func (s *start) decode() (preparation *python.Dict, process any, err error) {
 	return preparation, process, err
 }
 
-// mentions reports whether one of the words is in what the parent has said.
+// mentions reports whether one of the words is in the parent's pickles.
 func (s *start) mentions(words ...string) bool {
 	st, err := s.said.Stat()
 	if err != nil {
@@ -78,14 +78,14 @@ func (s *start) mentions(words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(b, []byte(w)) })
 }
 
-// reads has spawn_main read what to do from another descriptor than the pipe that it takes for the
-// parent's life.
+// reads makes spawn_main read the pickles from another descriptor than the pipe by which it notices
+// the parent's end.
 const reads = "import os, multiprocessing.spawn as s; " +
 	"s._main = lambda pipe, *rest, main=s._main: (os.close(pipe), main(%d, *rest))[1]; "
 
-// handOver replaces the program by the Python that started it, which does what it was started for:
-// see Note [Handing over to Python]. Nothing of the start may have been used but by decode. It
-// returns only on an error.
+// handOver replaces the program by the Python that started it, which runs the target: see Note
+// [Handing over to Python]. Before it only decode may have used the start. It returns only on an
+// error.
 func (s *start) handOver() error {
 	if _, err := s.said.Seek(0, io.SeekStart); err != nil {
 		return err
