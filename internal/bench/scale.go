@@ -15,11 +15,15 @@ import (
 
 var scale = Suite{
 	Name: "scale",
-	Doc:  "the same work with little and with much of it: names, entries of a dict, samples",
+	Doc:  "the same work with little and with much of it: names, entries of a dict, samples, processes",
+	peer: "torch_core.py",
 	groups: []func(context.Context, *environment) (group, error){
 		nameRows("names_lookup_16", 16, nil),
 		nameRows("names_lookup_2k", 2000, asFlatAs("names_lookup_16", 1.5)),
 		dictRows, firstBatchRows,
+		barrierRow(8), barrierRow(32), barrierRow(64),
+		producersRow(1, nil), producersRow(2, keeps(0.7, "producers_1")),
+		producersRow(4, keeps(0.7, "producers_1")), producersRow(8, keeps(0.7, "producers_1")),
 	},
 }
 

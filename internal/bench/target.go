@@ -69,6 +69,17 @@ func besidesFloor(more float64, text string) Target {
 	return func(r Result, _ []Result) (string, bool) { return "≤ floor + " + text, r.Value <= r.Floor+more }
 }
 
+// keeps wants at least that share of the rate of another row, which comes before.
+func keeps(share float64, other string) Target {
+	return func(r Result, before []Result) (string, bool) {
+		met := false
+		for _, b := range before {
+			met = met || b.Name == other && r.Value >= share*b.Value
+		}
+		return fmt.Sprintf("≥ %.3g × %s", share, other), met
+	}
+}
+
 // asFlatAs wants at most limit times the value of another row, which is measured in the same group
 // and comes before.
 func asFlatAs(other string, limit float64) Target {

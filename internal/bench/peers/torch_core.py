@@ -14,6 +14,7 @@ import torch
 import torch.multiprocessing as mp
 
 import torch_manager
+import torch_many
 import torch_pool
 import torch_sync
 
@@ -205,6 +206,7 @@ def main():
     variants.update(torch_pool.VARIANTS)
     variants.update((op, ["multiprocessing"]) for op in torch_sync.OPS)
     variants.update(torch_manager.VARIANTS)
+    variants.update(torch_many.VARIANTS)
     print(json.dumps({"Name": "torch " + torch.__version__,
                       "Detail": "Python %s, spawn, one thread a process" % sys.version.split()[0],
                       "Variants": variants}), file=out, flush=True)
@@ -218,6 +220,8 @@ def main():
                 value = torch_pool.measure(r["op"], r["variant"], r["size"], r["rounds"])
             elif r["op"] in torch_manager.VARIANTS:
                 value = torch_manager.measure(r["op"], r["rounds"])
+            elif r["op"] in torch_many.VARIANTS:
+                value = torch_many.measure(r["op"], r["size"], r["rounds"])
             elif r["op"] == "pss":
                 value = brood(1, lambda ns, pids: pss(pids[0]))
             elif r["op"] in torch_sync.OPS:
@@ -238,6 +242,7 @@ def main():
             p.close()
     torch_pool.close()
     torch_manager.close()
+    torch_many.close()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,117 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/ipc"
+)
+
+// A party is what many processes share that do the same work, round by round.
+type party struct {
+	Barrier *ipc.Barrier    // of the processes and of the one that measures; a round begins there
+	Queue   *ipc.Queue[int] // of numbers; unused where a round is turns of the barrier
+	Puts    int             // numbers that each process puts in a round, or 0
+	Turns   int             // turns of the barrier in a round, or 0
+}
+
+// guest takes part in rounds until the barrier is aborted.
+var guest = shoal.Register("bench guest", func(ctx context.Context, rank int, p party) error {
+	for {
+		_, err := p.Barrier.Wait(ctx)
+		for i := 0; i < p.Puts && err == nil; i++ {
+			err = p.Queue.Put(ctx, i)
+		}
+		for i := 0; i < p.Turns && err == nil; i++ {
+			_, err = p.Barrier.Wait(ctx)
+		}
+		if err != nil {
+			if errors.Is(err, ipc.ErrBroken) {
+				return nil
+			}
+			return err
+		}
+	}
+})
+
+// start has n processes take part in p, and returns what ends that. Puts and Turns are set.
+func (p *party) start(ctx context.Context, n int) (end func() error, err error) {
+	if p.Barrier, err = ipc.NewBarrier(n + 1); err != nil {
+		return nil, err
+	}
+	if p.Queue, err = ipc.NewQueue[int](ringSlots); err != nil {
+		return nil, errors.Join(err, p.Barrier.Close())
+	}
+	g, err := guest.Start(ctx, n, *p, shoal.Options{Threads: 1})
+	if err != nil {
+		return nil, errors.Join(err, p.Queue.Close(), p.Barrier.Close())
+	}
+	return func() error {
+		p.Barrier.Abort()
+		return errors.Join(g.Wait(), p.Queue.Close(), p.Barrier.Close())
+	}, nil
+}
+
+// round measures what the process that measures does in a round, in ns.
+func (p *party) round(ctx context.Context) (float64, error) {
+	if _, err := p.Barrier.Wait(ctx); err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	for range p.Turns {
+		if _, err := p.Barrier.Wait(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return float64(time.Since(begin)), nil
+}
+
+// barrierRow is a turn of a barrier of n processes, for each of them.
+func barrierRow(n int) func(context.Context, *environment) (group, error) {
+	return func(ctx context.Context, h *environment) (group, error) {
+		p := &party{Turns: h.scale(1000)}
+		end, err := p.start(ctx, n-1)
+		c := Case{
+			Name: fmt.Sprintf("barrier_%d", n), Unit: Nanoseconds,
+			Ours:   each(float64(p.Turns*n), &Probe{Measure: p.round}),
+			Target: atMost(15_000, "15 µs"),
+		}
+		if n <= 8 { // each process of the peer takes a few hundred MB
+			c.Peer = &peerWork{op: "barrier_many", Size: n, Rounds: h.scale(300)}
+		}
+		return group{rounds: 7, close: end, cases: []Case{c}}, err
+	}
+}
+
+// producersRow is how many numbers a second one process gets that n others put.
+func producersRow(n int, target Target) func(context.Context, *environment) (group, error) {
+	return func(ctx context.Context, h *environment) (group, error) {
+		p := &party{Puts: h.scale(400_000) / n}
+		end, err := p.start(ctx, n)
+		return group{rounds: 7, close: end, cases: []Case{{
+			Name: fmt.Sprintf("producers_%d", n), Unit: PerSecond,
+			Ours:   &Probe{Measure: p.numbers(n)},
+			Target: target,
+			Peer:   &peerWork{op: "producers", Size: n, Rounds: h.scale(20_000)},
+		}}}, err
+	}
+}
+
+// numbers measures a round in numbers a second.
+func (p *party) numbers(n int) func(context.Context) (float64, error) {
+	return func(ctx context.Context) (float64, error) {
+		if _, err := p.Barrier.Wait(ctx); err != nil {
+			return 0, err
+		}
+		begin, all := time.Now(), n*p.Puts
+		for range all {
+			if _, err := p.Queue.Get(ctx); err != nil {
+				return 0, err
+			}
+		}
+		return float64(all) / time.Since(begin).Seconds(), nil
+	}
+}
