@@ -2,12 +2,16 @@ package model
 
 import "fmt"
 
-// The barrier model: participants, each of them a member, meet in turns; waits end, a participant
-// resets, a seat is used again. A member that is gone breaks the barrier. What must hold: a turn
-// ends well or badly for all who came in it, well for as many as there are parties, and after its
-// action; a party that comes after a death that nobody has reset does not pass; and nobody waits
-// where a member is gone. Waits are steps that are not enabled; wakeups are the matter of the wake
-// model.
+// The barrier model: participants, each of them a member, meet in turns. Waits end, a participant
+// resets, a seat is used again. A member that is gone breaks the barrier.
+//
+// What must hold:
+//  - A turn ends well for all who came in it, or badly for all. It ends well for as many as there
+//    are parties, and after its action.
+//  - A party that comes after a death does not pass before a reset.
+//  - No party waits for a member that is gone.
+//
+// Waits are steps that are not enabled. The wake model covers wakeups.
 
 type barPC uint8
 
@@ -17,7 +21,7 @@ const (
 	brIdle
 	brLoad
 	brJudge
-	brSettle // all have come, and the turn has not ended
+	brSettle // all parties have come, and the turn has not ended
 	brArrive
 	brAwait
 	brWoken
@@ -54,10 +58,10 @@ type barUser struct {
 	then   barPC // after a look for the dead
 	left   uint8
 	seen   barWord
-	turn   uint8 // in which it has come
+	turn   uint8 // the turn in which it has come
 	came   bool
-	ended  bool  // its wait
-	at     uint8 // whose share it forgets
+	ended  bool  // its wait ended
+	at     uint8 // the seat whose share it forgets
 	abort  uint8 // the turn that it breaks
 	doomed bool  // ghost: a member was gone when it came
 }
@@ -189,7 +193,7 @@ func (c Barrier) step(s *barState, i int) bool {
 	return true
 }
 
-// come is a participant until it is counted.
+// come does the steps of a participant until it is counted.
 func (c Barrier) come(s *barState, p *barUser) bool {
 	switch p.pc {
 	case brLoad:
@@ -226,7 +230,7 @@ func (c Barrier) come(s *barState, p *barUser) bool {
 	return true
 }
 
-// wait is a participant that has come and is not the last one.
+// wait does the steps of a participant that has come and is not the last one.
 func (c Barrier) wait(s *barState, p *barUser) bool {
 	switch p.pc {
 	case brAwait:
@@ -259,7 +263,7 @@ func (c Barrier) wait(s *barState, p *barUser) bool {
 	return true
 }
 
-// end is the last one to come.
+// end does the steps of the last participant to come.
 func (c Barrier) end(s *barState, p *barUser) {
 	switch p.pc {
 	case brAct:

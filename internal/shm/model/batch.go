@@ -6,16 +6,20 @@ import (
 )
 
 // The batch model: two producers put messages into a ring of a few slots, and two consumers take
-// them, some at a time. One CAS of the first slot's word claims a span of slots. Any of them may be
-// killed; a reaper mends what it left, slot by slot, and may be killed itself. What must hold:
-// nobody writes a slot that another one is at, the messages of each producer are taken in their
-// order, each once and none left out, and in the end all are that a producer had put: of one that
-// was killed, those of the claims that it had ended.
+// them, several at a time. One CAS of the first slot's word claims a span of slots. Any of the four
+// may be killed. A reaper mends what a dead one left, slot by slot, and may be killed itself.
+//
+// What must hold:
+//  - No actor writes a slot that another one is at.
+//  - The consumers take the messages of each producer in their order, each once, and leave none
+//    out.
+//  - In the end they have taken all messages that a producer put. Of a killed producer these are
+//    the messages of the claims that it had ended.
 
 const (
 	batchPeers  = 2 // producers, and as many consumers
 	batchActors = 2 * batchPeers
-	batchSlots  = 4 // at most
+	batchSlots  = 4 // at most so many
 )
 
 type batchStatus uint8
@@ -28,7 +32,7 @@ const (
 	batchSkip
 )
 
-// A batchSlot is a slot's word, and the message in it: that of producer from with number id.
+// A batchSlot is a slot's word, and the message in it: message number id of producer from.
 type batchSlot struct {
 	lap    uint8
 	status batchStatus
@@ -42,10 +46,10 @@ type batchPC uint8
 
 const (
 	btIdle batchPC = iota
-	btLook         // at the slots from the ticket on
+	btLook         // looks at the slots from the ticket on
 	btClaim
-	btMove // the hint
-	btFill // or give back: slot after slot, the first one last
+	btMove // moves the hint
+	btFill // fills or gives back: slot after slot, the first one last
 	btDead // the steps of its reaper are its own
 )
 
@@ -125,8 +129,8 @@ func (c Batch) steps(s batchState, emit func(batchState)) {
 	}
 }
 
-// events: somebody is killed in the middle of an operation, or the reaper, after which another one
-// begins anew.
+// events: an actor is killed in the middle of an operation. The reaper may be killed as well, and
+// then another one begins anew.
 func (c Batch) events(s batchState, emit func(batchState)) {
 	for i := range s.a {
 		n, p := s, s.a[i]
@@ -147,7 +151,7 @@ func floor(n uint8) uint8 {
 	return p
 }
 
-// taken is how far a hint moves past a slot that is used up.
+// taken returns how far a hint moves past a slot that is used up.
 func (c Batch) taken(w batchSlot, tk uint8, status batchStatus, bug string) uint8 {
 	switch {
 	case c.Bug == bug:
@@ -205,7 +209,7 @@ func (c Batch) put(s *batchState, i int) bool {
 	return true
 }
 
-// fill writes one message; that of the first slot is the last to be there.
+// fill writes one message. The message of the first slot appears last.
 func (c Batch) fill(s *batchState, p *batchActor, i uint8) {
 	at := c.turn(p, BatchFirst)
 	w := c.slot(s, p.tk+at)
@@ -218,7 +222,7 @@ func (c Batch) fill(s *batchState, p *batchActor, i uint8) {
 	}
 }
 
-// turn says which slot of its span comes next.
+// turn says which slot of the span comes next.
 func (c Batch) turn(p *batchActor, bug string) uint8 {
 	if c.Bug == bug {
 		return p.step
@@ -263,7 +267,7 @@ func (c Batch) get(s *batchState, i int) bool {
 	return true
 }
 
-// pending reports whether a get would find something to do: a wait is a step that is not enabled.
+// pending reports whether a get would find something to do. A wait is a step that is not enabled.
 func (c Batch) pending(s *batchState) bool {
 	w, lap := *c.slot(s, s.head), c.lap(s.head)
 	return w.lap > lap || w.lap == lap && w.status >= batchFull
@@ -279,7 +283,7 @@ func (c Batch) claimRead(s *batchState, p *batchActor, i int) {
 		w.status, w.span, w.by = batchReading, p.n, uint8(i+1)
 		p.word, p.pc = batchSlot{}, btMove
 		return
-	case p.n > 0: // somebody was quicker
+	case p.n > 0: // another actor was quicker
 	case w.lap == lap && w.status == batchSkip:
 		*w = batchSlot{lap: lap + 1}
 		if s.head == p.tk {
@@ -304,7 +308,7 @@ func (s *batchState) take(w batchSlot) {
 	}
 }
 
-// reap mends one slot of the span of a dead one; another producer has nothing to put, another
+// reap mends one slot of the span of a dead actor. The next producer has nothing to put. The next
 // consumer takes.
 func (c Batch) reap(s *batchState, i int) bool {
 	p := &s.a[i]
@@ -350,7 +354,7 @@ func (c Batch) check(s *batchState) error {
 	return nil
 }
 
-// done: the ring is empty, and nobody waits.
+// done: the ring is empty, and no actor waits.
 func (c Batch) done(s *batchState) error {
 	for i, w := range s.slots[:c.Slots] {
 		if w.status != batchEmpty && w.status != batchSkip {

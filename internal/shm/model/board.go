@@ -5,12 +5,12 @@ import (
 	"math/bits"
 )
 
-// The board model: names. Blocks 0 and 1 can be the board, 2 and 3 are what names stand for. A
-// board has two slots. Three workers bind, look up and unlink; a reaper that can be killed, and one
-// that cannot.
+// The board model: names. Blocks 0 and 1 can be the board. Names stand for blocks 2 and 3. A board
+// has two slots. Three workers bind, look up and unlink. There are two reapers, of which one can be
+// killed.
 //
-// What the lifetime model has shown is coarser here: a block is allocated in one step, a get does
-// not take over from its sender, and the reaper ends one slot or one block in a step.
+// Parts that the lifetime model has shown are coarser here: a block is allocated in one step, a get
+// does not take over from its sender, and the reaper ends one slot or one block in a step.
 
 const (
 	boards     = 2
@@ -80,7 +80,7 @@ type boardThread struct {
 	process
 	pc         boardPC
 	op, seq    uint8
-	board, gen uint8 // 1 + index, generation: what the header said
+	board, gen uint8 // 1 + index, generation: as the header said
 	made       uint8 // 1 + index
 	k          uint8
 	at, lap    uint8
@@ -88,8 +88,8 @@ type boardThread struct {
 	count      [boardWords]uint8
 	let        uint8   // blocks to release
 	free       uint8   // 1 + index of the block that may be free
-	fpc        boardPC // how far that is
-	set, pub   uint8   // of a reaper: whom it reaps, whose puts were published
+	fpc        boardPC // the step of its freeing
+	set, pub   uint8   // of a reaper: the participants that it reaps, and those whose puts were published
 	waits      bool    // of a reaper: a living lane was in the way
 }
 
@@ -107,9 +107,9 @@ type NameVerb uint8
 
 // The verbs of the board model.
 const (
-	BindName   NameVerb = iota // to a new block, which is let go then
-	LookUp                     // and hold the block for a while
-	UnlinkName                 // and release the block
+	BindName   NameVerb = iota // to a new block, which is released then
+	LookUp                     // and holds the block for a while
+	UnlinkName                 // and releases the block
 )
 
 // A NameOp is one line of a worker's program.
@@ -209,7 +209,7 @@ func (c Board) order(board, data uint8) []uint8 {
 	return []uint8{board - 1, data}
 }
 
-// bind does a step of what all operations begin with, or of a bind.
+// bind does a step that all operations begin with, or a step of a bind.
 func (c Board) bind(s *boardState, i int) bool {
 	p, me := &s.p[i], uint8(1)<<i
 	op := c.Programs[i][p.op]
@@ -224,7 +224,7 @@ func (c Board) bind(s *boardState, i int) bool {
 		goTo(dHeader)
 		if w := &s.w[data]; op.Do == BindName {
 			if w.alloc || w.kind != nobody {
-				goTo(dEnd) // it has a name still
+				goTo(dEnd) // the block has a name still
 				break
 			}
 			w.alloc = true
@@ -479,7 +479,8 @@ func (s *boardState) release(b uint8) {
 	s.q[b] = [boardSlots]boardSlot{}
 }
 
-// check: a name is bound once, on the board that the header names, and what it stands for is there.
+// check: a name is bound once, on the board that the header names, and the block of the name is
+// there.
 func (c Board) check(s *boardState) error {
 	if s.bad {
 		return fmt.Errorf("a board was freed with a name on it, or written after it was freed")
@@ -514,7 +515,7 @@ func (c Board) check(s *boardState) error {
 	return nil
 }
 
-// done: what is left are names and nothing else.
+// done: names are left and nothing else.
 func (c Board) done(s *boardState) error {
 	for i := range threads {
 		if s.p[i].life == killed || s.p[i].lives() && c.enabled(s, i) {

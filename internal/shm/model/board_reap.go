@@ -83,7 +83,7 @@ func (c Board) reapSlot(s *boardState, p *boardThread) {
 	}
 }
 
-// reapReading ends a get, or passes it over.
+// reapReading ends a get, or passes over it.
 func (c Board) reapReading(s *boardState, p *boardThread) {
 	sl := p.dead(s)
 	if sl == nil || sl.state != reading || !p.reaps(sl.lane) {
@@ -106,7 +106,7 @@ func (c Board) reapReading(s *boardState, p *boardThread) {
 	*sl = boardSlot{lap: sl.lap + 1}
 }
 
-// unblocked reports whether a slot that was passed over need not be now.
+// unblocked reports whether a slot that was passed over can be ended now.
 func (c Board) unblocked(s *boardState, p *boardThread) bool {
 	for b := range s.q {
 		for _, sl := range s.q[b] {

@@ -2,10 +2,10 @@ package model
 
 import "fmt"
 
-// The budget model: two blocks, two workers that grow and punch them, a reaper that can be killed
-// and one that cannot. A worker that was reaped is followed by another one with the same lane,
-// which goes on with the program: what a dead lane leaves in its record must not harm the next.
-// Every fallocate of a page may fail.
+// The budget model: two blocks, two workers that grow and punch them, and two reapers, of which one
+// can be killed. Another worker follows a reaped one in the same lane, and goes on with the
+// program. The record that the dead lane left must not harm the next worker. Every fallocate of a
+// page may fail.
 
 const (
 	budgetLimit = 3 // pages
@@ -47,9 +47,9 @@ const (
 )
 
 type budgetBlock struct {
-	lane      uint8 // of xo
+	lane      uint8 // the lane of xo
 	committed uint8
-	backed    uint8 // ghost: what the kernel has given
+	backed    uint8 // ghost: the pages that the kernel has given
 }
 
 type record struct{ block, from, target, phase uint8 }
@@ -290,7 +290,7 @@ func (c Budget) allocate(s *budgetState, i int, fail bool) {
 func (c Budget) reap(s *budgetState, i int) bool {
 	p := &s.p[i]
 	b := &s.b[p.k%2]
-	r := &s.rec[max(b.lane, 1)-1] // of the lane whose xo is on the block
+	r := &s.rec[max(b.lane, 1)-1] // the record of the lane whose xo is on the block
 	name := int(max(b.lane, 1)) - 1
 	if c.Bug == ReaperStamp {
 		name = i
@@ -304,7 +304,7 @@ func (c Budget) reap(s *budgetState, i int) bool {
 			p.pc = bReapStamp
 		}
 	case bReapStamp:
-		if s.lane == 0 { // with two at once, the other one has been here
+		if s.lane == 0 { // another reaper has been here
 			p.pc = bReapBlock
 			break
 		}
@@ -316,7 +316,7 @@ func (c Budget) reap(s *budgetState, i int) bool {
 		}
 		p.pc = bReapUnstamp
 	case bReapUnstamp:
-		if dead(s.lane) { // with two at once, the other one may have been here
+		if dead(s.lane) { // another reaper may have been here
 			s.lane = 0
 		}
 		p.pc = bReapBlock
@@ -344,7 +344,7 @@ func (c Budget) reap(s *budgetState, i int) bool {
 		b.committed = r.target
 		p.pc = bReapSub
 	case bReapSub:
-		if s.lane != 0 && s.dead() != p.set { // whose stamp it is may have died: begin again
+		if s.lane != 0 && s.dead() != p.set { // the stamp's lane may have died: begin again
 			p.pc = bBegin
 			return true
 		}
@@ -370,7 +370,7 @@ func (c Budget) reap(s *budgetState, i int) bool {
 				continue
 			}
 			s.p[j].life = reaped
-			if j < 2 { // somebody else gets the seat
+			if j < 2 { // another worker gets the seat
 				s.p[j] = budgetThread{op: s.p[j].op + 1}
 			}
 		}
@@ -386,7 +386,7 @@ func (p *budgetThread) nextBlock() {
 	}
 }
 
-// check: no page is there that is not charged.
+// check: every page is charged.
 func (c Budget) check(s *budgetState) error {
 	if backed := s.b[0].backed + s.b[1].backed; backed > s.pages || s.pages > budgetLimit {
 		return fmt.Errorf("%d pages are backed, %d are charged", backed, s.pages)
@@ -394,7 +394,7 @@ func (c Budget) check(s *budgetState) error {
 	return nil
 }
 
-// done: what is charged, what is committed and what is backed are the same.
+// done: the charged, the committed and the backed pages are the same.
 func (c Budget) done(s *budgetState) error {
 	for i := range 2 {
 		if b := s.b[i]; b.lane != 0 || b.committed != b.backed {

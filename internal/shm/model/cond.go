@@ -2,10 +2,12 @@ package model
 
 import "fmt"
 
-// The cond model: one participant adds things under a lock and notifies for each, still under it;
-// up to three take one each, and wait while there is none. What must hold: when nothing moves any
-// more, nobody that lives waits while there is something. Waits are steps that are not enabled;
-// the mutex and wake models show that the one that may go on is woken.
+// The cond model: one participant adds things under a lock and notifies for each, still under the
+// lock. Up to three participants take one thing each, and wait while there is none.
+//
+// What must hold: when nothing moves any more, no living participant waits while there is a thing.
+// Waits are steps that are not enabled. The mutex and wake models show that a participant that may
+// go on is woken.
 
 type condPC uint8
 
@@ -20,7 +22,7 @@ const (
 	cwArrive
 	cwLetGo
 	cwWait
-	cwServe // everybody, one after the other
+	cwServe // it serves everybody, one after the other
 	cwForget
 	cwForgo
 	cwUnlock
@@ -36,11 +38,11 @@ type condUser struct {
 	process
 	pc      condPC
 	left    uint8
-	shared  bool // its share
+	shared  bool // it has a share
 	ticket  uint8
 	arrived uint8
 	served  uint8
-	at      uint8 // whom it serves
+	at      uint8 // the seat that it serves
 	then    condPC
 }
 
@@ -138,7 +140,7 @@ func (c Cond) step(s *condState, i int) bool {
 		}
 		s.dirty = s.dirty || s.holder != 0
 		s.holder, p.pc = uint8(i+1), cwUnshare
-	case cwUnshare: // who has to repair has none any more
+	case cwUnshare: // a participant that has to repair has no share any more
 		p.shared, p.pc = false, cwMark
 		if s.dirty && c.Bug != RepairQuiet {
 			p.pc, p.then, p.at = cwServe, cwMark, 0
@@ -196,7 +198,7 @@ func (c Cond) step(s *condState, i int) bool {
 	return true
 }
 
-// wake ends a wait: served, or for the sake of a death.
+// wake ends a wait, because its ticket is served or because of a death.
 func (c Cond) wake(s *condState, p *condUser) bool {
 	served := p.served > p.ticket
 	bereft := s.bereft() && c.Bug != CondDeaf
@@ -217,7 +219,7 @@ func (c Cond) wake(s *condState, p *condUser) bool {
 	return true
 }
 
-// grieve serves everybody if somebody is gone who waited, and then goes on.
+// grieve serves everybody if a waiter is gone, and then goes on.
 func (c Cond) grieve(s *condState, p *condUser, then condPC) {
 	p.pc = then
 	if !s.bereft() || c.Bug == CondDeaf || c.Bug == NotifyBlindly && then == cwNotify {
@@ -229,7 +231,7 @@ func (c Cond) grieve(s *condState, p *condUser, then condPC) {
 	}
 }
 
-// settle is one step of serving everybody, and then of forgetting who is gone.
+// settle is one step of serving everybody, and then of forgetting the participants that are gone.
 func (c Cond) settle(s *condState, p *condUser) {
 	q := &s.p[p.at]
 	if p.pc == cwServe {
@@ -252,7 +254,7 @@ func (c Cond) settle(s *condState, p *condUser) {
 	}
 }
 
-// notify serves one ticket of anybody.
+// notify serves one ticket of any participant.
 func (c Cond) notify(s condState, i int, emit func(condState)) {
 	s.p[i].pc = cwUnlock
 	found := false

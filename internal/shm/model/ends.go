@@ -6,11 +6,12 @@ import (
 )
 
 // The ends model: objects. Block 0 is a message's, 1 a ring, 2 the token of the ring's sending end,
-// 3 a second ring, in which an end of the first may travel. Three workers, a reaper that can be
-// killed and one that cannot. A lane does one thing at a time, but finalising nests: a ring that is
-// freed drops its messages, which may free a token, which tells another ring.
+// 3 a second ring, in which an end of the first may travel. There are three workers and two
+// reapers, of which one can be killed. A lane does one thing at a time, but finalising nests: a
+// ring that is freed drops its messages, a dropped message may free a token, and the token's
+// finaliser tells another ring.
 //
-// What the lifetime model has already shown about a single message is coarser here: the blocks of a
+// Parts that the lifetime model has shown about a single message are coarser here: the blocks of a
 // message are stamped, counted and cleared in one step each, a ring has one slot, and the owner
 // bits of a block are read at once.
 
@@ -77,7 +78,7 @@ type frame struct {
 	pc   endPC
 	b    uint8
 	mask uint8
-	keep bool // a get that keeps what it takes
+	keep bool // a get that keeps the blocks that it takes
 }
 
 type endThread struct {
@@ -100,7 +101,7 @@ type endWord struct {
 	alloc   bool
 	t, lane uint8
 	kind    kind
-	gone    bool // beside a FREE stamp: nobody holds it, and its end may take long
+	gone    bool // beside a FREE stamp: no participant holds it, and its end may take long
 	own     uint8
 }
 
@@ -122,10 +123,10 @@ type EndVerb uint8
 // The verbs of the ends model. An operation on a block that the worker does not hold is left out.
 const (
 	PutIn     EndVerb = iota // moves the blocks as one message into the ring
-	CopyIn                   // the same, and keeps them
-	Receive                  // and drop messages until the ring has no sender
-	TakeFrom                 // one message and keep its blocks, if one may come
-	LetGo                    // of the blocks
+	CopyIn                   // the same, and keeps the blocks
+	Receive                  // takes and drops messages until the ring has no sender
+	TakeFrom                 // takes one message and keeps its blocks, if one may come
+	LetGo                    // releases the blocks
 	endVerbsN = iota
 )
 
@@ -192,7 +193,7 @@ func (c Ends) kills(s endState, emit func(endState)) {
 	}
 }
 
-// lose forgets what participant i knew: it was killed.
+// lose forgets what participant i knew, because it was killed.
 func (s *endState) lose(i int) {
 	s.p[i] = endThread{process: s.p[i].process, seq: s.p[i].seq}
 	if i == second {
@@ -243,7 +244,7 @@ func (s *endState) all(mask uint8, f func(*endWord) bool) bool {
 
 func unstamped(w *endWord) bool { return w.kind == nobody }
 
-// each does f to all blocks of mask.
+// each calls f for all blocks of mask.
 func (s *endState) each(mask uint8, f func(*endWord)) {
 	for ; mask != 0; mask &= mask - 1 {
 		f(&s.w[bits.TrailingZeros8(mask)])
@@ -315,7 +316,7 @@ func (c Ends) work(s *endState, i int) bool {
 		default:
 			return false
 		}
-	case eRecvWait: // it was empty: until a message is there or no sender is left
+	case eRecvWait: // the ring was empty: it waits until a message is there or no sender is left
 		switch {
 		case s.noSenders && c.Bug == NoSecondLook:
 			c.closed(s)
@@ -357,7 +358,8 @@ func (c Ends) work(s *endState, i int) bool {
 	return true
 }
 
-// closed notes whether a receiver was right to say that the ring is closed: no message, no sender.
+// closed notes whether a receiver was right to report that the ring is closed: no message, no
+// sender.
 func (c Ends) closed(s *endState) {
 	s.bad = s.bad || s.q[0].state == full || s.w[token].own != 0 || s.w[token].t != 0
 }
@@ -377,7 +379,7 @@ func (c Ends) coming(s *endState, ring uint8) bool {
 	return false
 }
 
-// check: what is held and what is in a message is allocated.
+// check: every block that is held or is in a message is allocated.
 func (c Ends) check(s *endState) error {
 	if s.bad {
 		return fmt.Errorf("closed was reported too early, or a freed ring was written")

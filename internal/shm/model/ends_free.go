@@ -14,7 +14,7 @@ func (p *endThread) pop() {
 	p.settle()
 }
 
-// settle leaves releases that are complete.
+// settle leaves the releases that are complete.
 func (p *endThread) settle() {
 	for p.sp > 0 && p.stack[p.sp-1].pc == fRelease && p.stack[p.sp-1].mask == 0 {
 		p.sp--
@@ -128,7 +128,7 @@ func (c Ends) frame(s *endState, i int) bool {
 	return true
 }
 
-// freeBlock is the CAS that frees. The bytes of a ring are somebody else's from then on.
+// freeBlock is the CAS that frees. From then on the bytes of a ring may belong to another block.
 func (c Ends) freeBlock(s *endState, b uint8) {
 	s.w[b].alloc = false
 	s.w[b].clear()
@@ -140,8 +140,8 @@ func (c Ends) freeBlock(s *endState, b uint8) {
 	}
 }
 
-// get does a step of a get from the ring f.b: of a user, who may keep the blocks, or of a
-// finaliser.
+// get does a step of a get from the ring f.b. The get is a user's, who may keep the blocks, or a
+// finaliser's.
 func (c Ends) get(s *endState, i int, f *frame) bool {
 	p := &s.p[i]
 	sl := s.slotOf(f.b)
@@ -180,8 +180,8 @@ func (c Ends) get(s *endState, i int, f *frame) bool {
 	return true
 }
 
-// wait is for an xo. A worker just waits. A reaper, which waits in a finaliser of step 7, makes a
-// pass when somebody has died since.
+// wait waits for an xo to clear. A worker only waits. A reaper, which waits in a finaliser of step
+// 7, makes a pass if a participant has died since.
 func (c Ends) wait(s *endState, i int) bool {
 	if i < workers || c.Bug == NoNestedPass || s.unreaped() == s.r.pub && !s.woken() {
 		return false

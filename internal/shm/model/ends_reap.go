@@ -1,7 +1,7 @@
 package model
 
-// reap does a step of the reaper. During step 7 the field pub of the run holds who was dead at the
-// last pass, for the wait in a finaliser.
+// reap does a step of the reaper. During step 7 the field pub of the run holds the participants
+// that were dead at the last pass, for the wait in a finaliser.
 func (c Ends) reap(s *endState, i int) bool {
 	r, p := &s.r, &s.p[i]
 	switch p.pc {
@@ -59,7 +59,7 @@ func (c Ends) reap(s *endState, i int) bool {
 	return true
 }
 
-// passed ends a pass: a nested one goes back to the finaliser, a first one goes on to step 7 or
+// passed ends a pass. A nested pass goes back to the finaliser. A first pass goes on to step 7 or
 // waits.
 func (c Ends) passed(s *endState, i int) {
 	r := &s.r

@@ -12,9 +12,9 @@ import (
 type Model[S comparable] struct {
 	Init   S
 	Steps  func(s S, emit func(S)) // emits every state that one step of a participant leads to
-	Events func(s S, emit func(S)) // the same for what may happen and need not: a kill, somebody joins
-	Check  func(s *S) error        // what must hold in every state
-	Done   func(s *S) error        // what must hold where no participant has a step left
+	Events func(s S, emit func(S)) // the same for events that need not happen: a kill, a join
+	Check  func(s *S) error        // the invariant of every state
+	Done   func(s *S) error        // the invariant of states in which no participant has a step left
 }
 
 // A Result says what an exploration found.
@@ -43,9 +43,9 @@ func (r Result) String() string {
 	return b.String()
 }
 
-// Explore visits every state that m can reach, breadth first, until a violation or limit states.
-// States are told apart by a 64-bit fingerprint: among 50 million the chance that two share one is
-// below 1 in 10,000.
+// Explore visits every state that m can reach, breadth first, until it finds a violation or has
+// seen limit states. It tells states apart by a 64-bit fingerprint. Among 50 million states the
+// chance that two share a fingerprint is below 1 in 10,000.
 func Explore[S comparable](m Model[S], limit int) Result {
 	e := explorer[S]{Model: m, seed: maphash.MakeSeed(), seen: newFingerprints(1 << 12)}
 	start := time.Now()
@@ -109,8 +109,8 @@ func (e *explorer[S]) hash(s *S) uint64 {
 	return max(1, maphash.Comparable(e.seed, *s)) // 0 marks an empty entry
 }
 
-// trace walks from s back to the initial state by the remembered parents and then forward again,
-// describing each step.
+// trace walks from s back to the initial state by the remembered parents, and then forward again.
+// It describes each step.
 func (e *explorer[S]) trace(s S) []string {
 	var path []uint64
 	for h := e.hash(&s); h != 0; h = e.seen.parent(h) {

@@ -1,7 +1,7 @@
 package model
 
-// fingerprints is a set of non-zero 64-bit hashes, each with the hash of the state it was reached
-// from. Open addressing, 16 bytes an entry.
+// fingerprints is a set of non-zero 64-bit hashes. Each has the hash of the state from which it was
+// reached. The table uses open addressing, with 16 bytes for an entry.
 type fingerprints struct {
 	entries []entry
 	n       int
@@ -27,7 +27,7 @@ func (f *fingerprints) add(hash, parent uint64) bool {
 	return true
 }
 
-// parent returns the hash that hash was reached from, 0 for the initial state.
+// parent returns the hash from which hash was reached, 0 for the initial state.
 func (f *fingerprints) parent(hash uint64) uint64 { return f.find(hash).parent }
 
 func (f *fingerprints) find(hash uint64) *entry {

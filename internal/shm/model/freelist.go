@@ -3,9 +3,11 @@ package model
 import "fmt"
 
 // The free list model: a Treiber stack of hints over the blocks, whose state words are the truth.
-// Three workers allocate and free, or punch: stamp a free block for a moment. A worker that finds
-// the hints lost after a death sweeps. Participant 3 cannot be killed: it sweeps at the end if
-// nobody has. What must be true when nothing moves: every free block is in the list, once.
+// Three workers allocate and free, or punch: a punch stamps a free block for a moment. A worker
+// that finds the hints lost after a death sweeps. Participant 3 cannot be killed. It sweeps at the
+// end if no worker has done so.
+//
+// What must hold when nothing moves any more: every free block is in the list, once.
 
 const (
 	listBlocks  = 2
@@ -50,7 +52,7 @@ type listThread struct {
 	b, k     uint8 // the block at hand; the sweep's position, 0 outside
 	e        uint8 // the sweep's epoch
 	h        top
-	m, wrote mark // as read, and as it wrote it itself
+	m, wrote mark // the mark as read, and as it wrote the mark itself
 	holds    bool
 }
 
@@ -131,7 +133,8 @@ func (c FreeList) events(s listState, emit func(listState)) {
 	}
 }
 
-// reap frees what the dead worker held. Whether it was about to list it nobody knows.
+// reap frees the blocks that the dead worker held. No participant knows whether it was about to
+// list one.
 func (c FreeList) reap(s *listState, i int) {
 	for b := range s.owner {
 		if s.owner[b] == lane(i) {
@@ -236,8 +239,8 @@ func (c FreeList) push() listPC {
 	return lMark
 }
 
-// list does a step of listing block p.b: the mark is read before the head, so that it is never of a
-// newer epoch; the one that changes the mark links the block.
+// list does a step of listing block p.b. It reads the mark before the head, so the mark is never of
+// a newer epoch. The participant that changes the mark links the block.
 func (c FreeList) list(s *listState, i int) {
 	p := &s.p[i]
 	m := &s.marks[p.b]
@@ -266,7 +269,7 @@ func (c FreeList) list(s *listState, i int) {
 	}
 }
 
-// judge leaves a block alone that somebody else has listed, or is about to.
+// judge leaves a block alone that another participant has listed, or is about to list.
 func (c FreeList) judge(p *listThread) {
 	p.pc = lLink
 	if p.m.listed && p.m.epoch == p.h.epoch && (p.m != p.wrote || c.Bug == OwnMark) {

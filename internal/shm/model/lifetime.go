@@ -6,17 +6,17 @@ import "fmt"
 // participants that reap.
 //
 // Workers 0–2 run a program each and can be killed between any two steps. Participant 3 reaps and
-// can be killed too; then participant 4, which cannot, reaps everybody. When all is done
-// participant 4 drains the ring. What must then be left is nothing at all.
+// can be killed as well. Then participant 4, which cannot be killed, reaps everybody. When all is
+// done participant 4 drains the ring. After that nothing may be left.
 //
-// A load and the CAS that depends on that word alone are one step: a CAS that fails changes nothing
-// and is tried again. Ticket hints are read in a step of their own, because the CAS that follows
-// does not check them.
+// A load and the CAS that depends on that word alone are one step, because a CAS that fails changes
+// nothing and is tried again. Ticket hints are read in a step of their own, because the CAS that
+// follows does not check them.
 
 const (
 	workers = 3
 	second  = workers     // the reaper that can be killed
-	closer  = workers + 1 // the one that cannot, and that drains the ring at the end
+	closer  = workers + 1 // the reaper that cannot be killed, and that drains the ring at the end
 	threads = workers + 2
 	slots   = 2
 	blocks  = 2
@@ -57,8 +57,8 @@ const (
 type slot struct {
 	state     slotState
 	lap       uint8
-	lane      uint8 // of the word
-	from, seq uint8 // of the body
+	lane      uint8 // the lane of the word
+	from, seq uint8 // the evidence in the body
 	mask      uint8 // the blocks
 	gens      [blocks]uint8
 }
@@ -68,21 +68,21 @@ type thread struct {
 	op    uint8
 	pc    pc
 	block uint8
-	mask  uint8 // blocks still to do
+	mask  uint8 // the blocks still to do
 	h     uint8 // ticket
 	seq   uint8 // the lane's opseq
-	own   bool  // an owner word read under a FREE stamp was not 0
-	saw   uint8 // the t that came with the stamp whose place is to be taken
+	own   bool  // an owner word that was read under a FREE stamp was not 0
+	saw   uint8 // the t beside the stamp that the get is to replace
 	count [blocks]uint8
-	gens  [blocks]uint8 // of what is counted
+	gens  [blocks]uint8 // the generations of the counted blocks
 }
 
-// recovery is what the running reaper remembers. It is lost when the reaper is killed.
+// recovery is what the running reaper remembers. A kill of the reaper loses it.
 type recovery struct {
 	set   uint8 // participants of this run
-	pub   uint8 // whose current put was published
-	pass  uint8 // who was passed over
-	waits uint8 // at which blocks
+	pub   uint8 // lanes whose current put was published
+	pass  uint8 // lanes that were passed over
+	waits uint8 // the blocks at which the reaper waits
 	k     uint8
 }
 
@@ -113,21 +113,21 @@ const (
 	Alloc   Verb = iota // a block by number, if it is free
 	Put                 // a copy of the reference
 	Move                // put, the reference goes with the message
-	Get                 // or go on if the ring is empty
+	Get                 // gets, or goes on if the ring is empty
 	Release             // all references to the blocks
-	Send                // a handle by a side channel, hold until it is confirmed
+	Send                // a handle by a side channel, held until it is confirmed
 	Import              // a handle from the side channel
 	drain               // get and release until the ring is empty
 )
 
-// Programs are what the three workers do.
+// Programs are the programs of the three workers.
 type Programs [workers][]Op
 
 // Lifetime is a configuration of the lifetime model.
 type Lifetime struct {
 	Programs Programs
 	Kills    int
-	Peek     bool   // release reads own before it stamps, and stops there if somebody else holds the block
+	Peek     bool   // release reads own before it stamps, and stops there if another participant holds the block
 	NoSkip   bool   // the reaper turns WRITING(dead) into EMPTY of the next lap, not into SKIP
 	AnySeq   bool   // get takes the place of its sender's stamp without a look at the sender's opseq
 	Reuse    bool   // a reaped seat gets a new participant, which goes on with the program
@@ -193,7 +193,7 @@ func (c Lifetime) kills(s lifeState, emit func(lifeState)) {
 	}
 }
 
-// lose forgets what participant i knew: it was killed.
+// lose forgets what participant i knew, because it was killed.
 func (s *lifeState) lose(i int) {
 	s.p[i] = thread{process: s.p[i].process, seq: s.p[i].seq, op: s.p[i].op}
 	if i == second {
@@ -267,8 +267,8 @@ func (p *thread) held() (mask uint8) {
 	return mask
 }
 
-// check: what somebody counts as held, and what a full slot carries, is allocated and still the
-// same block.
+// check: every block that a participant counts as held, or that a full slot carries, is allocated
+// and still the same block.
 func (c Lifetime) check(s *lifeState) error {
 	for i := range threads {
 		for b := range blocks {
@@ -294,12 +294,12 @@ func (c Lifetime) check(s *lifeState) error {
 	return nil
 }
 
-// tentative stands for the generation of what is counted but not yet confirmed.
+// tentative stands for the generation of a block that is counted but not yet confirmed.
 const tentative = 255
 
 func (w *word) is(generation uint8) bool { return w.alloc && w.generation == generation }
 
-// done: nobody waits, everybody dead is reaped, and nothing is left.
+// done: no participant waits, every dead one is reaped, and nothing is left.
 func (c Lifetime) done(s *lifeState) error {
 	if !c.workersDone(s) || s.p[closer].op == 0 || s.unreaped() != 0 {
 		return fmt.Errorf("stuck")

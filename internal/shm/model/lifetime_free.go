@@ -1,6 +1,6 @@
 package model
 
-// free does a step of release and try-free, for the blocks in the participant's mask one after the
+// free does a step of release and try-free, for one block in the participant's mask after the
 // other.
 func (c Lifetime) free(s *lifeState, i int) {
 	p := &s.p[i]
@@ -76,7 +76,7 @@ func (c Lifetime) free(s *lifeState, i int) {
 	}
 }
 
-// freed goes to the next reference to release, or to what comes after the last.
+// freed goes to the next reference to release, or to the step after the last release.
 func (c Lifetime) freed(s *lifeState, i int) {
 	p := &s.p[i]
 	p.own = false
@@ -108,7 +108,7 @@ func (c Lifetime) side(s *lifeState, i int) bool {
 	case sendHandle:
 		s.side, s.sideGen = 1, p.gens[b]
 		p.pc = sendWait
-	case sendWait: // until it is answered or the importer is gone
+	case sendWait: // it waits until the handle is answered or the importer is gone
 		if s.side == 1 && c.importing(s) {
 			return false
 		}

@@ -73,8 +73,8 @@ func (c Lifetime) get(s *lifeState, i int) bool {
 	return true
 }
 
-// receive takes the message's reference of the lowest block in the mask out of its count, and goes
-// to the next.
+// receive takes the message's reference of the lowest block in the mask out of the block's count,
+// and goes to the next block.
 func (c Lifetime) receive(s *lifeState, i int) {
 	p := &s.p[i]
 	b := c.first(p.mask, i)
@@ -97,7 +97,7 @@ func (s *lifeState) helpHead(h uint8) {
 	}
 }
 
-// got ends a get when no block is left; the closer drops what it got and goes on.
+// got ends a get when no block is left. The closer drops the blocks that it got and goes on.
 func (c Lifetime) got(s *lifeState, i int, left uint8) {
 	p := &s.p[i]
 	if p.mask = left; left != 0 {

@@ -85,8 +85,8 @@ func (c Lifetime) step(s *lifeState, i int) bool {
 	return true
 }
 
-// wake starts a participant that reaps: a run of the reaper if somebody is dead, else the last
-// drain.
+// wake starts a participant that reaps. It runs the reaper if a participant is dead, and else the
+// last drain.
 func (c Lifetime) wake(s *lifeState, i int) {
 	if set := s.unreaped(); set != 0 {
 		s.r = recovery{set: set}
@@ -101,7 +101,8 @@ func (c Lifetime) wake(s *lifeState, i int) {
 
 func lane(i int) uint8 { return uint8(i + 1) }
 
-// first returns the lowest block of mask, any if it is empty: stamps are taken in ascending order.
+// first returns the lowest block of mask, or any block if mask is empty. Stamps are taken in
+// ascending order.
 func (c Lifetime) first(mask uint8, i int) uint8 {
 	if mask == 0 {
 		return 0

@@ -79,7 +79,7 @@ func (c Lifetime) put(s *lifeState, i int) bool {
 		w.t--
 		w.clear()
 		if c.Bug == DropEarly && c.moves(s, i) {
-			p.count[b]++ // the caller holds it still, the bit says no
+			p.count[b]++ // the caller still holds the block, and the bit denies it
 		}
 		if p.mask = done; done == 0 {
 			c.advance(s, i)
@@ -96,7 +96,7 @@ func (c Lifetime) claim(s *lifeState, i int) {
 	case sl.lap == lap && sl.state == empty:
 		sl.state, sl.lane = writing, lane(i)
 		p.pc = putHelpOwn
-	case sl.lap >= lap: // another one has this ticket
+	case sl.lap >= lap: // another participant has this ticket
 		p.pc = putHelp
 	default: // the message of the lap before is still there: full
 		p.mask = c.Programs[i][p.op].Blocks
@@ -107,7 +107,7 @@ func (c Lifetime) claim(s *lifeState, i int) {
 // moves reports whether the put of worker i gives its own reference away with the message.
 func (c Lifetime) moves(s *lifeState, i int) bool { return c.Programs[i][s.p[i].op].Do == Move }
 
-// afterBody is the step that follows the body of a message, and the drop of what was moved with it.
+// afterBody is the step after the body of a message and after the drop of the moved blocks.
 func (c Lifetime) afterBody() pc {
 	if c.Bug == ClearBeforeFull {
 		return putClear
@@ -115,14 +115,14 @@ func (c Lifetime) afterBody() pc {
 	return putFull
 }
 
-// drop takes a reference away without a try-free: the message holds the block.
+// drop takes a reference away without a try-free, because the message holds the block.
 func (c Lifetime) drop(s *lifeState, i int, b uint8) {
 	p := &s.p[i]
 	if p.count[b]--; p.count[b] > 0 {
 		return
 	}
 	s.own[b][i%2] &^= 1 << i
-	if c.Bug != DropEarly { // which has still to write it into the slot
+	if c.Bug != DropEarly { // which still has to write the block into the slot
 		p.gens[b] = 0
 	}
 }

@@ -1,7 +1,7 @@
 package model
 
-// reap does a step of the reaper of docs/memory.md. Step 1, the set of the dead, was taken when the
-// run began.
+// reap does a step of the reaper of docs/memory.md. Step 1 was done when the run began: it takes
+// the set of the dead.
 func (c Lifetime) reap(s *lifeState, i int) bool {
 	r, p := &s.r, &s.p[i]
 	switch p.pc {
@@ -18,7 +18,7 @@ func (c Lifetime) reap(s *lifeState, i int) bool {
 		c.nextSlot(s, i, reapWords)
 	case reapWords: // step 4
 		if w := &s.w[r.k]; w.kind == kPut && r.has(w.lane) {
-			p.h, p.pc = w.lane, reapPut // what follows depends on more than the word
+			p.h, p.pc = w.lane, reapPut // the next step depends on more than the word
 			break
 		}
 		c.reapWord(s, &s.w[r.k])
@@ -53,7 +53,7 @@ func (c Lifetime) reap(s *lifeState, i int) bool {
 				}
 			}
 		}
-	case reapWait: // for a living lane to clear its xo, then a new pass
+	case reapWait: // it waits for a living lane to clear its xo, then makes a new pass
 		return c.woken(s, i)
 	case reapBits0: // step 7
 		s.own[r.k][0] &^= r.set
@@ -77,8 +77,8 @@ func (c Lifetime) reap(s *lifeState, i int) bool {
 	return true
 }
 
-// vacate frees the seat of participant j, for another one if seats are reused. The lane's opseq
-// goes on.
+// vacate frees the seat of participant j, for another participant if seats are reused. The lane's
+// opseq goes on.
 func (c Lifetime) vacate(s *lifeState, j int) {
 	p := &s.p[j]
 	op := p.op
@@ -93,7 +93,7 @@ func (c Lifetime) vacate(s *lifeState, j int) {
 	c.advance(s, j)
 }
 
-// afterStamps and afterBits give the order of steps 3–6 and 7, which one mutation turns round.
+// afterStamps and afterBits give the order of steps 3–6 and 7. One mutation reverses this order.
 func (c Lifetime) afterStamps() pc {
 	if c.Bug == BitsFirst {
 		return reapEnd
@@ -110,7 +110,7 @@ func (c Lifetime) afterBits() pc {
 
 func (r *recovery) has(lane uint8) bool { return lane != 0 && r.set>>(lane-1)&1 == 1 }
 
-// reapWord ends what a dead lane was doing to a block, unless it was a put or a get.
+// reapWord ends the operation of a dead lane on a block, unless it was a put or a get.
 func (c Lifetime) reapWord(s *lifeState, w *word) {
 	if w.kind != nobody && w.kind != kGet && s.r.has(w.lane) {
 		w.clear()
@@ -118,8 +118,8 @@ func (c Lifetime) reapWord(s *lifeState, w *word) {
 }
 
 // reapPut ends the put of a dead lane that was seen on a block, by the evidence. A published
-// message may have got a reader, whose stamp stands there by now; one that was not published has
-// nobody who would take the stamp's place.
+// message may have got a reader, whose stamp stands on the block by now. A message that was not
+// published has no reader that could take the stamp's place.
 func (c Lifetime) reapPut(s *lifeState, w *word, lane uint8) {
 	published := s.r.pub>>(lane-1)&1 == 1
 	switch {
@@ -131,7 +131,7 @@ func (c Lifetime) reapPut(s *lifeState, w *word, lane uint8) {
 	}
 }
 
-// reapSlot takes the references out of a slot that a dead lane was reading, in its name.
+// reapSlot takes the references out of a slot that a dead lane was reading, in the lane's name.
 func (c Lifetime) reapSlot(s *lifeState, i int) bool {
 	r, p := &s.r, &s.p[i]
 	sl := &s.q[r.k]
@@ -165,8 +165,8 @@ func (c Lifetime) reapSlot(s *lifeState, i int) bool {
 	return true
 }
 
-// woken begins a new pass when one of the words waited for is clear, or when somebody else has
-// died.
+// woken begins a new pass when one of the words for which it waits is clear, or when another
+// participant has died.
 func (c Lifetime) woken(s *lifeState, i int) bool {
 	ring := s.unreaped() != s.r.set && c.Bug != DeafReaper
 	for b := range blocks {

@@ -2,10 +2,10 @@ package model
 
 import "fmt"
 
-// The local count model: three goroutines of one process share its owner bit of one block through a
-// count under the entry's lock. Goroutine 0 holds a reference, 1 and 2 receive one each;
-// participant 3 is another process, which holds the block and lets go. Nobody is killed: a process
-// dies with all its goroutines.
+// The local count model: three goroutines of one process share the owner bit that the process has
+// of one block, through a count under the entry's lock. Goroutine 0 holds a reference, and 1 and 2
+// receive one each. Participant 3 is another process, which holds the block and releases it. There
+// are no kills, because a process dies with all its goroutines.
 
 const counters = 4
 
@@ -41,7 +41,7 @@ type counter struct {
 type countState struct {
 	alloc      bool
 	t, lane    uint8
-	own        uint8 // bit 0 of the process with the goroutines, bit 1 of the other one
+	own        uint8 // bit 0 of the process with the goroutines, bit 1 of the other process
 	count      uint8
 	lock       uint8
 	goroutines [counters]counter

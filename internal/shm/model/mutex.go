@@ -2,10 +2,14 @@ package model
 
 import "fmt"
 
-// The mutex model: participants take a lock whose word names its holder, change what it guards in
-// two steps, and give it back. A seat may be used again. The reaper touches no lock: it marks the
-// dead, takes their bits from the bitmap and wakes everybody. What must hold: one at a time; nobody
-// finds things half done and is not told; nothing is lost for who waits.
+// The mutex model: participants take a lock whose word names its holder, change what the lock
+// guards in two steps, and give the lock back. A seat may be used again. The reaper touches no
+// lock: it marks the dead, takes their bits from the bitmap and wakes everybody.
+//
+// What must hold:
+//  - One participant has the lock at a time.
+//  - A participant that finds the guarded data half changed is told so.
+//  - No wakeup is lost for a waiter.
 
 type mutexPC uint8
 
@@ -14,7 +18,7 @@ const (
 	mSetBit
 	mAgain
 	mParked
-	mFirst // of the two steps of the change
+	mFirst // the first of the two steps of the change
 	mSecond
 	mMarkGood
 	mWithdraw
@@ -31,7 +35,7 @@ type locker struct {
 	told   bool
 	woken  bool
 	chosen uint8
-	was    lockWord // whose lock it took over
+	was    lockWord // the holder whose lock it took over
 }
 
 type lockWord struct {
@@ -98,14 +102,14 @@ func (c Mutex) steps(s mutexState, emit func(mutexState)) {
 				emit(n)
 			}
 		}
-		if p.lives() && p.woken && p.pc != mAgain && p.pc != mParked { // nobody of it is in the queue
+		if p.lives() && p.woken && p.pc != mAgain && p.pc != mParked { // it has no goroutine in the queue
 			c.answer(s, i, emit)
 		}
 	}
 }
 
 // events: a death, a new participant in a seat that is free, a reaper that dies and is followed by
-// another one, a lock given back untouched.
+// another one, a lock that is given back untouched.
 func (c Mutex) events(s mutexState, emit func(mutexState)) {
 	for i := range s.p {
 		n := s
@@ -185,7 +189,7 @@ func (c Mutex) step(s *mutexState, i int) bool {
 		n := &s.p[p.chosen-1]
 		n.woken = n.woken || n.lives()
 		if p.chosen, p.pc = 0, mTry; s.word.lost {
-			p.pc = mPick // all of them
+			p.pc = mPick // it wakes all of them
 		}
 	default:
 		return false
@@ -206,7 +210,7 @@ func (c Mutex) try(s *mutexState, i int) {
 		s.word = lockWord{holder: uint8(i + 1), epoch: p.epoch, dirty: c.Bug != NotTold}
 		p.told, p.was = c.Bug != NotTold, w
 		p.left--
-		if p.pc = mFirst; i == lockers-1 { // who repairs nothing, and does not say that all is well
+		if p.pc = mFirst; i == lockers-1 { // this one repairs nothing, and does not mark the lock consistent
 			p.pc = mUnlock
 		}
 	default:
@@ -214,7 +218,7 @@ func (c Mutex) try(s *mutexState, i int) {
 	}
 }
 
-// pick clears the bit of somebody who waits, or goes on if there is none.
+// pick clears the bit of a waiting participant, or goes on if there is none.
 func (c Mutex) pick(s mutexState, i int, emit func(mutexState)) {
 	if s.bits == 0 {
 		s.p[i].pc = mTry
@@ -230,8 +234,8 @@ func (c Mutex) pick(s mutexState, i int, emit func(mutexState)) {
 	}
 }
 
-// answer is a wakeup for a participant that does not wait any more: it goes to another one if there
-// is something to be had.
+// answer is a wakeup for a participant that does not wait any more. It passes the wakeup on if the
+// lock is free.
 func (c Mutex) answer(s mutexState, i int, emit func(mutexState)) {
 	s.p[i].woken = false
 	if !c.free(&s) || s.bits == 0 || c.Bug == LockNoPassOn {

@@ -2,7 +2,7 @@ package model
 
 import "reflect"
 
-// names gives the constants of the types that traces show, in order.
+// names has the names of the constants in traces, by type and in order.
 var names = map[reflect.Type][]string{
 	reflect.TypeFor[pc](): {
 		"idle", "allocCAS", "allocOwn", "allocClear", "putSeq", "putStamp", "putTail", "putClaim", "putHelp",

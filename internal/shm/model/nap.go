@@ -5,20 +5,23 @@ import (
 	"fmt"
 )
 
-// The nap model: in one participant a napper waits for messages of queue 0 and another goroutine,
-// which only parks, for those of queue 1. For each that it gets it puts one into queue 0. A third
-// goroutine answers the doorbell, and a fourth is called when the napper's context ends. Two other
-// participants publish, one for each queue. Anybody may be killed, and a new participant takes the
-// seat of a dead one. What must hold: when nothing moves any more, nobody sleeps while a message is
-// there for it. Unless somebody was killed, that must not need the end of a nap either, and nobody
-// sleeps whose context has ended.
+// The nap model: in one participant a napper waits for messages of queue 0. Another goroutine,
+// which only parks, waits for messages of queue 1. For each message that it gets it puts one into
+// queue 0. A third goroutine answers the doorbell, and a fourth is called when the napper's context
+// ends. Two other participants publish, one for each queue. Any participant may be killed, and a
+// new participant takes the seat of a dead one.
+//
+// What must hold when nothing moves any more:
+//  - No goroutine sleeps while a message is there for it. If there was no kill, this must hold
+//    without the end of a nap.
+//  - No goroutine sleeps whose context has ended.
 
 const (
 	napper = iota
 	parker
 	answerer
 	alarmer
-	napWakers // two: of queue 0 and of queue 1
+	napWakers // two wakers: of queue 0 and of queue 1
 	napActors = napWakers + 2
 	queues    = 2
 )
@@ -39,13 +42,13 @@ const (
 	nParked
 	nPublish
 	nTake
-	aWait // for the doorbell
+	aWait // it waits for the doorbell
 	aLook
 	aBit
 	aAgain
 	aRouse
 	aRouseWake
-	eWait // for the end of the context
+	eWait // it waits for the end of the context
 	eRouse
 	eWake
 	rPublish
@@ -63,19 +66,19 @@ const (
 )
 
 type napActor struct {
-	pc, back napPC // back: where to go on when all queues are answered
+	pc, back napPC // back is the step after all queues are answered
 	queue    uint8
 	left     uint8 // messages that a publisher has still to publish
 }
 
 type napState struct {
-	word, kills, owed uint8 // owed: deaths that the reaper has not told of
+	word, kills, owed uint8 // owed: deaths that the reaper has not announced
 	messages          [queues]uint8
 	bits              [queues]bool
 	queued, woken     [queues]bool
 	bell, asleep      bool
-	ended             bool // the napper's context
-	process           life // of all but the publishers
+	ended             bool // the napper's context has ended
+	process           life // the life of all but the publishers
 	a                 [napActors]napActor
 }
 
@@ -83,7 +86,7 @@ type napState struct {
 type Nap struct {
 	Messages [queues]int // to publish
 	Kills    int
-	Ends     bool // the napper's context, some time
+	Ends     bool // the napper's context ends at some time
 	Bug      string
 }
 
@@ -133,7 +136,7 @@ func (c Nap) steps(s napState, emit func(napState)) {
 	}
 }
 
-// events: a nap ends, the context ends, and somebody is killed.
+// events: a nap ends, the context ends, or a participant is killed.
 func (c Nap) events(s napState, emit func(napState)) {
 	c.wakeUp(s, emit)
 	if n := s; c.Ends && !s.ended && s.process == alive {
@@ -164,8 +167,8 @@ func (c Nap) wakeUp(s napState, emit func(napState)) {
 	}
 }
 
-// recover: the reaper takes a dead participant's bits, its doorbell is gone, and another process
-// takes the seat; or it wakes everybody.
+// recover is the reaper. It takes a dead participant's bits, its doorbell is gone, and another
+// process takes the seat. Or it wakes everybody.
 func (c Nap) recover(s *napState) bool {
 	switch {
 	case s.process == killed:
@@ -200,7 +203,7 @@ func (c Nap) step(s *napState, i int) bool {
 	return c.rest(s, p, i)
 }
 
-// rest is a wait up to the parking, of the napper by way of its nap.
+// rest is a wait up to the parking. The napper parks after its nap.
 func (c Nap) rest(s *napState, p *napActor, i int) bool {
 	switch p.pc {
 	case nTry:
@@ -276,8 +279,8 @@ func (c Nap) rest(s *napState, p *napActor, i int) bool {
 	return true
 }
 
-// wait is the rest of it, and what the parker does with a message: it publishes one for the napper,
-// without leaving the process.
+// wait is the part of a wait after that, and the parker's answer to a message: it publishes one for
+// the napper, within its process.
 func (c Nap) wait(s *napState, p *napActor, i int) bool {
 	switch p.pc {
 	case nParked:
@@ -300,7 +303,7 @@ func (c Nap) wait(s *napState, p *napActor, i int) bool {
 
 func (p *napActor) goBack() { p.pc, p.back, p.queue = p.back, 0, 0 }
 
-// answer looks at one queue after the other, as every woken participant does.
+// answer looks at one queue after the other, as every participant does that is woken.
 func (c Nap) answer(s *napState, p *napActor) bool {
 	next := func() {
 		p.queue++
@@ -366,7 +369,7 @@ func (c Nap) alarm(s *napState, p *napActor) bool {
 	return true
 }
 
-// wake is a publisher of another participant.
+// wake is the step of a publisher in another participant.
 func (c Nap) wake(s *napState, p *napActor, queue int) bool {
 	switch p.pc {
 	case rPublish:

@@ -6,16 +6,19 @@ import (
 )
 
 // The news model: two writers store values one after the other, under a mutex that is free again
-// when its owner dies, and two readers load the newest. A store drops the old messages, puts its
+// when its owner dies. Two readers load the newest value. A store drops the old messages, puts its
 // own, drops again and looks for its version. A load looks at one slot after another, from the tail
-// down. Writers may be killed; a reaper mends their slots some time later. What must hold: no load
-// comes back with nothing, or with a version older than one that anybody had before the load began,
-// and no store fails for want of a message to look at.
+// down. Writers may be killed. A reaper mends their slots some time later.
+//
+// What must hold:
+//  - Every load finds a value.
+//  - No load returns a version older than one that was returned before the load began.
+//  - Every store finds a message when it looks for its version.
 
 const (
 	newsWriters = 2
 	newsActors  = newsWriters + 2
-	newsTickets = 6 // and as many slots: a slot of a later lap is a dropped one to a reader
+	newsTickets = 6 // and as many slots: to a reader, a slot of a later lap is a dropped one
 )
 
 // The words of a slot only grow.
@@ -35,35 +38,35 @@ type newsPC uint8
 const (
 	nwIdle newsPC = iota
 	nwLock
-	nwLook   // is there a message besides the newest?
-	nwTake   // the one at the head
-	nwTaken  // it is out
-	nwClaim  // a slot for the new one
-	nwTail   // the hint
-	nwFull   // the message is there
-	nwTell   // look for the version, and unlock
+	nwLook   // looks for a message besides the newest
+	nwTake   // takes the message at the head
+	nwTaken  // the message is out
+	nwClaim  // claims a slot for the new message
+	nwTail   // moves the hint
+	nwFull   // makes the slot FULL
+	nwTell   // looks for the version, and unlocks
 	nwBegin  // a load begins
-	nwTop    // it reads the tail
-	nwScan   // it looks at a slot
-	nwPeeked // it looks again, having taken references of its blocks
+	nwTop    // reads the tail
+	nwScan   // looks at a slot
+	nwPeeked // looks at the slot again, after it took references of the blocks
 	nwDead
 )
 
 type newsActor struct {
 	pc       newsPC
-	stored   bool  // the second time that it drops
-	ticket   uint8 // of its message, or that it takes out or looks at
-	top, sum uint8 // of this look
+	stored   bool  // it has put its message, and drops for the second time
+	ticket   uint8 // the ticket of its message, or of the message that it takes out or looks at
+	top, sum uint8 // the tail and the sum of this look
 	last     uint8 // of a reader: the sum of the look before, +1, or 0; of a dead writer: its pc
-	floor    uint8 // the greatest version that anybody had when the load began
+	floor    uint8 // the greatest version that was returned before the load began
 	left     uint8
 }
 
 type newsState struct {
 	slots      [newsTickets]newsSlot
 	tail, head uint8
-	owner      uint8 // of the mutex, +1
-	seen       uint8 // the greatest version that anybody has had
+	owner      uint8 // the owner of the mutex, +1
+	seen       uint8 // the greatest version that was returned
 	kills      uint8
 	fault      uint8
 	a          [newsActors]newsActor
@@ -92,7 +95,7 @@ const (
 	NewsUnlocked = "writers do not exclude one another"
 )
 
-// Model returns the transition system of c. The first version is there.
+// Model returns the transition system of c. The first version is there from the beginning.
 func (c News) Model() Model[newsState] {
 	s := newsState{tail: 1, seen: 1}
 	s.slots[0] = newsFull
@@ -119,8 +122,8 @@ func (c News) steps(s newsState, emit func(newsState)) {
 	}
 }
 
-// events: a writer is killed. Another one with what it had left to store takes its place, once its
-// slots are mended.
+// events: a writer is killed. When its slots are mended, another writer takes its place with the
+// values that it still had to store.
 func (c News) events(s newsState, emit func(newsState)) {
 	for i := range newsWriters {
 		if n := s; int(s.kills) < c.Kills && s.a[i].pc != nwIdle && s.a[i].pc != nwDead {
@@ -134,7 +137,7 @@ func (c News) events(s newsState, emit func(newsState)) {
 	}
 }
 
-// mend is the reaper: a message that was being written is none, one that was being read is gone.
+// mend is the reaper. It drops a message that was being written, and a message that was being read.
 func (s *newsState) mend(i int) bool {
 	p := &s.a[i]
 	w := &s.slots[p.ticket]
@@ -148,7 +151,7 @@ func (s *newsState) mend(i int) bool {
 	return true
 }
 
-// newest is what a writer that has the mutex sees: one look at all slots, below top.
+// newest is the look of a writer that has the mutex: one look at all slots, below top.
 func (s *newsState) newest(top uint8) (ticket uint8, ok bool) {
 	for t := int(top) - 1; t >= 0; t-- {
 		if s.slots[t] == newsFull {
@@ -186,9 +189,9 @@ func (c News) store(s *newsState, i int) bool {
 		p.pc = nwLook
 	case nwClaim:
 		switch {
-		case int(s.tail) == newsTickets: // another writer was quicker
+		case int(s.tail) == newsTickets: // another writer claimed the last slot
 			p.pc = nwTell
-		case s.slots[s.tail] != newsEmpty: // the one that claimed it died before it moved the tail
+		case s.slots[s.tail] != newsEmpty: // the claimer of the slot died before it moved the tail
 			s.tail++
 		default:
 			p.ticket = s.tail
@@ -230,8 +233,8 @@ func (c News) look(s *newsState, p *newsActor) {
 	}
 }
 
-// take takes the message at the head out, past those that are gone. One that is being written, also
-// by the dead, ends the dropping.
+// take takes the message at the head out, past messages that are gone. A message that is being
+// written, even by a dead writer, ends the dropping.
 func (c News) take(s *newsState, p *newsActor) {
 	if s.head < s.tail {
 		switch s.slots[s.head] {
@@ -271,7 +274,7 @@ func (c News) load(s *newsState, p *newsActor) bool {
 	case nwScan:
 		c.scan(s, p)
 	case nwPeeked:
-		if s.slots[p.ticket] != newsFull { // what its references are for is in the lifetime model
+		if s.slots[p.ticket] != newsFull { // the lifetime model shows what the references are for
 			*p = newsActor{pc: nwTop, floor: p.floor, left: p.left}
 			break
 		}
@@ -323,7 +326,8 @@ func (c News) check(s *newsState) error {
 	return nil
 }
 
-// done: all is stored, and at most one message is there besides what the dead have left.
+// done: all values are stored, and at most one message is there besides those that the dead have
+// left.
 func (c News) done(s *newsState) error {
 	full := 0
 	for _, w := range s.slots {

@@ -2,16 +2,20 @@ package model
 
 import "fmt"
 
-// The notice model: four participants, each watching the next two in the ring of seats. Seat 3 may
-// join, the others may leave, anybody may be killed, and its process number be somebody else's at
-// once. Anybody but the holder of the recovery lock may be stopped for good, and one that waits for
-// somebody may doubt that it lives. Reaping itself is one step a seat here, and a participant that
-// reaps does not watch meanwhile. What must hold: one reaps at a time, and when nothing moves any
-// more and somebody lives and is not stopped, nobody dead is left in the table.
+// The notice model: four participants, each watching the next two, round the table of seats. Seat 3
+// may join, and the others may leave. Any participant may be killed, and another process may get
+// its process number at once. Any participant but the holder of the recovery lock may be stopped
+// for good. A participant that waits for another may doubt that it lives. Reaping is one step a
+// seat here, and a participant that reaps does not watch meanwhile.
+//
+// What must hold:
+//  - One participant reaps at a time.
+//  - When nothing moves any more and a participant lives and is not stopped, no dead one is left in
+//    the table.
 
 const members = 4
 
-type entryState uint8 // of a seat in the participant table
+type entryState uint8 // the state of a seat in the participant table
 
 const (
 	vacant entryState = iota
@@ -20,13 +24,13 @@ const (
 	dead
 )
 
-type fate uint8 // of the process
+type fate uint8 // the fate of the process
 
 const (
 	outside fate = iota
 	running
 	gone // killed
-	away // left, its process lives on
+	away // the participant left, and its process lives on
 )
 
 type noticePC uint8
@@ -58,13 +62,13 @@ const (
 type member struct {
 	fate    fate
 	pc      noticePC
-	watch   [watched]uint8 // seat + 1, 0 nobody
-	n       uint8          // of them, in a walk
+	watch   [watched]uint8 // seat + 1, or 0 for no seat
+	n       uint8          // how many it has found in a walk
 	woken   bool
 	stopped bool
-	other   [watched]bool // what it watches is another process, which has got the number of the dead
+	other   [watched]bool // it watches another process, which has got the number of the dead one
 	seen    uint8         // the death epoch when the run began
-	known   uint8         // the dead of whom it has doubted, as bits
+	known   uint8         // the dead whose lives it has doubted, as bits
 	k       uint8
 }
 
@@ -81,13 +85,13 @@ type noticeState struct {
 
 // Notice is a configuration of the notice model.
 type Notice struct {
-	Blind bool // seat 3 lives, and those that watch it are stopped from the beginning
-	One   bool // each watches only the next one, as where every second watcher is stopped
+	Blind bool // seat 3 lives, and its watchers are stopped from the beginning
+	One   bool // each watches only the next one, as if every second watcher were stopped
 	Join  bool // seat 3 joins at some time
 	Leave int  // so many of seats 0 to 2 may leave
 	Kills int
 	Stops int  // participants that are stopped for good
-	Doubt bool // those that wait for a while ask for the proof of life of everybody
+	Doubt bool // a participant that waits for a while asks for the proof of life of everybody
 	Bug   string
 }
 
@@ -142,7 +146,7 @@ func (c Notice) steps(s noticeState, emit func(noticeState)) {
 
 func (s *noticeState) runs(i int) bool { return s.p[i].fate == running && !s.p[i].stopped }
 
-// events: seat 3 joins, another one leaves, somebody is killed or stopped.
+// events: seat 3 joins, another participant leaves, or one is killed or stopped.
 func (c Notice) events(s noticeState, emit func(noticeState)) {
 	if n := s; c.Join && s.p[3].fate == outside {
 		n.p[3].fate, n.p[3].pc = running, nJoining
@@ -171,7 +175,7 @@ func (c Notice) events(s noticeState, emit func(noticeState)) {
 	}
 }
 
-// fired reports whether one that participant i watches has ended.
+// fired reports whether a participant that i watches has ended.
 func (s *noticeState) fired(i int) bool {
 	for n, w := range s.p[i].watch {
 		if w != 0 && s.p[w-1].fate == gone && !s.p[i].other[n] {
@@ -181,8 +185,9 @@ func (s *noticeState) fired(i int) bool {
 	return false
 }
 
-// doubts reports whether participant i, which waits for somebody, finds a proof of life gone. It
-// tells a holder of the recovery lock once of each, and tries again when the lock is free.
+// doubts reports whether participant i, which waits for another, finds a proof of life gone. It
+// tells a holder of the recovery lock once of each dead participant, and tries again when the lock
+// is free.
 func (c Notice) doubts(s *noticeState, i int) bool {
 	if !c.Doubt || c.Bug == DoubtLess {
 		return false
@@ -231,7 +236,7 @@ func (c Notice) step(s *noticeState, i int) bool {
 		case c.Bug == StopAtDead:
 			p.watch = [watched]uint8{}
 			p.unwatch()
-		default: // whoever has it will see the death epoch
+		default: // the holder of the lock will see the death epoch
 			p.pc = nLink
 			p.walk()
 		}
@@ -254,7 +259,7 @@ func (c Notice) step(s *noticeState, i int) bool {
 		p.link()
 	case nLink:
 		c.look(s, i)
-	case nOpen: // by its number
+	case nOpen: // opens the pidfd by its number
 		p.other[p.n] = s.p[p.watch[p.n]-1].fate == gone
 		if p.pc = nProof; c.Bug == NumberTrusted {
 			c.linked(p)
@@ -273,7 +278,7 @@ func (p *member) link() {
 	p.k, p.n, p.seen, p.watch, p.other, p.pc = 1, 0, 0, [watched]uint8{}, [watched]bool{}, nLink
 }
 
-// linked goes on to the second one.
+// linked goes on to the second participant to watch.
 func (c Notice) linked(p *member) {
 	if p.n++; int(p.n) == watched || c.one() {
 		p.k, p.n, p.pc = 0, 0, nIdle
@@ -283,7 +288,7 @@ func (c Notice) linked(p *member) {
 	p.walk()
 }
 
-// unwatch ends a walk that has found nobody else to watch.
+// unwatch ends a walk that has found no other participant to watch.
 func (p *member) unwatch() { p.k, p.n, p.pc = 0, 0, nIdle }
 
 func (s *noticeState) unlock(i int) {
@@ -308,9 +313,9 @@ func (c Notice) reap(s *noticeState, i int) {
 	}
 }
 
-// look reads one seat of the table for whom to watch: the next one that lives. A dead one is
-// announced, and reaped if nobody else is reaping; if somebody is, the walk goes on behind it, so
-// that nobody spins on a seat that another one is about to free.
+// look reads one seat of the table and finds the participant to watch: the next one that lives. It
+// announces a dead one, and reaps it if no other participant is reaping. If another one is reaping,
+// the walk goes on behind that seat, so it does not spin on a seat that is about to be free.
 func (c Notice) look(s *noticeState, i int) {
 	p := &s.p[i]
 	k := (i + int(p.k)) % members
@@ -330,7 +335,7 @@ func (c Notice) look(s *noticeState, i int) {
 	}
 }
 
-// walk goes on to the seat after.
+// walk goes on to the next seat.
 func (p *member) walk() {
 	if p.k++; p.k >= members {
 		p.unwatch()
@@ -407,7 +412,7 @@ func (c Notice) door(s *noticeState, i int) bool {
 	return true
 }
 
-// check: of those who live, one has the recovery lock, or thinks so.
+// check: of the living, at most one has the recovery lock, or acts as if it had the lock.
 func (c Notice) check(s *noticeState) error {
 	for i := range s.p {
 		if pc := s.p[i].pc; (pc == nReap || pc == nUnlock || pc == nLeaveUnlock) && s.lock != uint8(i+1) &&

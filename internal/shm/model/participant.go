@@ -1,26 +1,27 @@
 package model
 
-// life is what the others can know of a process: killed is a death that nobody has noticed.
+// life is what the other participants can know of a process. killed is a death that no other has
+// noticed.
 type life uint8
 
 const (
 	alive life = iota
 	killed
-	marked // a reaper has said that it is dead, and is not done with it
-	reaped // its seat is free
+	marked // a reaper has marked it dead, and is not done with it
+	reaped // the seat of the process is free
 )
 
-// A process is what every model with deaths has of each of its processes.
+// A process is the state that every model with deaths has of each of its processes.
 type process struct{ life life }
 
 func (p process) lives() bool    { return p.life == alive }
 func (p process) is(l life) bool { return p.life == l }
 
-// dead reports whether the others know that it has died.
+// dead reports whether the others know that the process has died.
 func (p process) dead() bool { return p.life == marked || p.life == reaped }
 
-// reap is the next step of a reaper that does one process after the other: it marks the dead one,
-// then it frees the seat.
+// reap is the next step of a reaper that does one process after the other. It marks the dead
+// process, and then frees its seat.
 func (p *process) reap() bool {
 	if p.life != killed && p.life != marked {
 		return false
@@ -29,7 +30,8 @@ func (p *process) reap() bool {
 	return true
 }
 
-// A participant is a process in a seat that may be taken again. Its epoch says how often it was.
+// A participant is a process in a seat that may be taken again. Its epoch says how often the seat
+// was taken.
 type participant struct {
 	process
 	epoch uint8
@@ -38,10 +40,11 @@ type participant struct {
 // gone reports whether the participant that had this seat in the epoch is known to be dead.
 func (p participant) gone(epoch uint8) bool { return p.dead() || p.epoch != epoch }
 
-// A toll counts how often something has happened, of as many times as a configuration allows.
+// A toll counts how often an event has happened, up to the number that a configuration allows.
 type toll uint8
 
-// kill kills a process that lives, if it may. What else of its state is lost is the model's affair.
+// kill kills a process that lives, if a kill is left. The model decides what else of its state is
+// lost.
 func (n *toll) kill(p *process, most int) bool {
 	if !p.lives() || int(*n) >= most {
 		return false
@@ -51,7 +54,7 @@ func (n *toll) kill(p *process, most int) bool {
 	return true
 }
 
-// rejoin puts a new participant into a seat that is free, if one may come.
+// rejoin puts a new participant into a free seat, if one may come.
 func (n *toll) rejoin(p *participant, most int) bool {
 	if p.life != reaped || int(*n) >= most {
 		return false
@@ -61,7 +64,7 @@ func (n *toll) rejoin(p *participant, most int) bool {
 	return true
 }
 
-// withLife returns the processes of which that is known, as bits.
+// withLife returns the processes with this life, as bits.
 func withLife[T interface{ is(life) bool }](all []T, l life) (set uint8) {
 	for i := range all {
 		if all[i].is(l) {

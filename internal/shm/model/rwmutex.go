@@ -2,11 +2,16 @@ package model
 
 import "fmt"
 
-// The rwmutex model: writers take a lock whose word names them and then wait until nobody who lives
-// has a share; readers add to their share and then look at the lock. What the lock guards is
-// changed in two steps. What must hold: no reader beside a writer, nobody reads what is half done,
-// a writer that finds it so was told, and nobody waits for the dead, nor for ever. Waits are steps
-// that are not enabled; wakeups are the matter of the mutex and wake models.
+// The rwmutex model: a writer takes a lock whose word names it, and then waits until no living
+// participant has a share. A reader adds to its share and then looks at the lock. What the lock
+// guards is changed in two steps.
+//
+// What must hold:
+//  - No reader is beside a writer, and no reader reads data that are half changed.
+//  - A writer that finds the data half changed was told so.
+//  - No participant waits for the dead, and none waits for ever.
+//
+// Waits are steps that are not enabled. The mutex and wake models cover wakeups.
 
 type rwPC uint8
 
@@ -40,8 +45,8 @@ type rwUser struct {
 	left  uint8
 	write bool
 	told  bool
-	at    uint8    // which share a writer looks at
-	was   lockWord // whose lock it took over
+	at    uint8    // the share that a writer looks at
+	was   lockWord // the holder whose lock it took over
 }
 
 type rwState struct {
@@ -55,8 +60,8 @@ type rwState struct {
 
 // RWMutex is a configuration of the rwmutex model.
 type RWMutex struct {
-	Writers int // the others read
-	Rounds  int // of each
+	Writers int // the other participants read
+	Rounds  int // the rounds of each participant
 	Kills   int
 	Rejoins int
 	Bug     string
@@ -125,7 +130,7 @@ func (c RWMutex) orphan(s *rwState) bool {
 	return s.word.holder != 0 && c.gone(s, int(s.word.holder-1), s.word.epoch)
 }
 
-// drained reports whether nobody who lives has this share.
+// drained reports whether no living participant has this share.
 func (c RWMutex) drained(s *rwState, seat int) bool {
 	h := s.shares[seat]
 	switch {
@@ -177,7 +182,7 @@ func (c RWMutex) next(s *rwState, p *rwUser) bool {
 	case s.word.holder == 0 || c.Bug == ReadTorn && c.orphan(s):
 		p.pc = rwShare
 	case c.orphan(s):
-		p.pc, p.left = rwDone, 0 // with the error that says so
+		p.pc, p.left = rwDone, 0 // with the error of a lock that is lost
 	default:
 		return false
 	}

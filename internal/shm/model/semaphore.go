@@ -3,20 +3,25 @@ package model
 import "fmt"
 
 // The semaphore model: participants take a permit and give it back, under a lock that is held for a
-// few steps. The state word is written before the share that it names; the next holder of a dead
-// one's lock writes that share again. What must hold: no more permits are out than there are, none
-// is lost with a death, and nobody waits for one that is there. Waiting is a step that is not
-// enabled; how a waiter is woken is the matter of the mutex model.
+// few steps. The state word is written before the share that it names. The next holder of a dead
+// participant's lock writes that share again.
+//
+// What must hold:
+//  - No more permits are out than there are.
+//  - A death loses no permit.
+//  - No participant waits for a permit that is there.
+//
+// Waiting is a step that is not enabled. The mutex model shows how a waiter is woken.
 
 type semPC uint8
 
 const (
-	sWait semPC = iota // for a permit
+	sWait semPC = iota // waits for a permit
 	sEnter
 	sRedo
 	sLook
-	sSettle // the share of somebody gone: the state is written
-	sGrant  // the same of our own
+	sSettle // the share of a dead participant: the state is written
+	sGrant  // the same for its own share
 	sExit
 	sHold
 	sDone
@@ -39,8 +44,8 @@ type semUser struct {
 	left    uint8
 	release bool
 	has     uint8
-	from    lockWord // whose lock it took over
-	seat    uint8    // whose share it settles
+	from    lockWord // the holder whose lock it took over
+	seat    uint8    // the seat whose share it settles
 }
 
 const semUsers = 3
@@ -116,7 +121,7 @@ func (c Semaphore) gone(s *semState, seat int, epoch uint8) bool {
 	return p.gone(epoch) || c.Bug == SettleLiving && p.pc == sHold
 }
 
-// shareOfDead returns who is gone and has a share.
+// shareOfDead returns a participant that is gone and has a share.
 func (c Semaphore) shareOfDead(s *semState) (seat int, found bool) {
 	for i, h := range s.shares {
 		if h.count > 0 && c.gone(s, i, h.epoch) && c.Bug != NoSettle {
@@ -281,7 +286,7 @@ func (c Semaphore) done(s *semState) error {
 		}
 	}
 	if w := s.lock; w.holder != 0 {
-		c.redo(s, w) // as the next one would
+		c.redo(s, w) // as the next holder would
 	}
 	sum := s.word.permits
 	for _, h := range s.shares {

@@ -2,30 +2,32 @@ package model
 
 import "fmt"
 
-// The wake model: two publishers and three goroutines that wait for messages of one ring, which is
-// a count here; two of them are in one participant. A goroutine takes one message and ends; it may
-// give up while it is parked. The answerer of a participant's doorbell is an actor of its own. A
-// participant may be killed, or stopped for good. What must hold: when nothing moves any more, no
-// message is there while a goroutine is parked that lives and is not stopped.
+// The wake model: two publishers and three goroutines that wait for messages of one ring. The ring
+// is a count here. Two of the goroutines are in one participant. A goroutine takes one message and
+// ends. It may give up while it is parked. The goroutine that answers a participant's doorbell is
+// an actor of its own. A participant may be killed, or stopped for good.
+//
+// What must hold: when nothing moves any more and a message is there, no living goroutine is
+// parked, unless its participant is stopped.
 
 const (
 	publishers = 2
 	waiters    = 3
-	homes      = 2 // participants of the waiters
+	homes      = 2 // the participants of the waiters
 )
 
-// homeOf says in which participant a waiter is.
+// homeOf returns the participant of a waiter.
 var homeOf = [waiters]uint8{0, 0, 1}
 
 type wakePC uint8
 
 const (
 	wStart wakePC = iota
-	wPick         // somebody to wake
+	wPick         // picks a participant to wake
 	wRing
-	wRewake // again, as long as there is something to be had
+	wRewake // wakes again, as long as there is a message
 	wTry
-	wBit // and into the queue of the process, which is the step before
+	wBit // sets its bit; the step before put it into the queue of the process
 	wAgain
 	wParked
 	wLeave
@@ -41,11 +43,11 @@ const (
 	wReapRing
 )
 
-// A waker wakes participants: a publisher, a waiter that passes on, the goroutine that answers a
-// doorbell.
+// A waker wakes participants. It is a publisher, a waiter that passes a wakeup on, or the goroutine
+// that answers a doorbell.
 type waker struct {
 	pc     wakePC
-	back   wakePC // after the wakeup
+	back   wakePC // the step after the wakeup
 	chosen uint8
 	left   uint8 // messages that a publisher has still to publish
 	queued bool
@@ -177,7 +179,7 @@ func (c Wake) events(s wakeState, emit func(wakeState)) {
 		}
 	}
 	for i := range s.pubs {
-		// Before and after it has nothing that could be lost.
+		// Before and after that it has nothing to lose.
 		if n := s; s.writers[i].lives() && s.pubs[i].pc != wStart {
 			n.writers[i].life, n.pubs[i] = killed, waker{}
 			emit(n)
@@ -185,8 +187,8 @@ func (c Wake) events(s wakeState, emit func(wakeState)) {
 	}
 }
 
-// wakes reports whether a waker of the participant is between the two steps of a wakeup. One that
-// is stopped there keeps the wakeup.
+// wakes reports whether a waker of the participant is between the two steps of a wakeup. A
+// participant that is stopped there keeps the wakeup.
 func (s *wakeState) wakes(home int) bool {
 	for i := range s.w {
 		if int(homeOf[i]) == home && s.w[i].pc == wRing {
@@ -196,8 +198,8 @@ func (s *wakeState) wakes(home int) bool {
 	return s.bell[home].pc == wRing
 }
 
-// locked reports whether who answers the doorbell has the lock of the queue: it keeps it while it
-// looks again.
+// locked reports whether the goroutine that answers the doorbell has the lock of the queue. It
+// keeps the lock while it looks again.
 func (s *wakeState) locked(home uint8) bool { pc := s.bell[home].pc; return pc == bBit || pc == bAgain }
 
 // pick clears the bit of any participant, or goes on if there is none.
@@ -218,32 +220,32 @@ func (c Wake) pick(s *wakeState, r *waker, emit func(wakeState)) {
 	}
 }
 
-// wake is the second step of it.
+// wake is the second step of a wakeup.
 func (c Wake) wake(s *wakeState, r *waker) {
 	if h := &s.homes[r.chosen]; h.lives() {
 		h.woken = true
 	}
 	r.chosen, r.pc = 0, wRewake
-	if c.Stops == 0 && c.Bug != BitFirst || c.Bug == NoRewake { // all else must do without it
+	if c.Stops == 0 && c.Bug != BitFirst || c.Bug == NoRewake { // every other configuration must do without rewake
 		c.afterWake(s, r)
 	}
 }
 
-// rewake wakes the next one if there is still something to be had.
+// rewake wakes the next participant if there is still a message.
 func (c Wake) rewake(s *wakeState, r *waker) {
 	if r.pc = wPick; s.messages == 0 || s.bits == 0 {
 		c.afterWake(s, r)
 	}
 }
 
-// afterWake goes on after it.
+// afterWake goes on after a wakeup.
 func (c Wake) afterWake(s *wakeState, r *waker) {
 	if r.pc, r.back = r.back, 0; r.pc == wStart && c.Bug == BitFirst {
 		s.messages++
 	}
 }
 
-// publish is a publisher.
+// publish is a step of a publisher.
 func (c Wake) publish(s *wakeState, r *waker) bool {
 	switch r.pc {
 	case wStart:
@@ -263,7 +265,7 @@ func (c Wake) publish(s *wakeState, r *waker) bool {
 	return true
 }
 
-// wait is a goroutine that wants a message.
+// wait is a step of a goroutine that wants a message.
 func (c Wake) wait(s *wakeState, i int) bool {
 	p, bit := &s.w[i], uint8(1)<<homeOf[i]
 	switch p.pc {
@@ -307,7 +309,7 @@ func (c Wake) wait(s *wakeState, i int) bool {
 		if p.pc = wPassOn; c.Bug == NoPassOn {
 			p.pc = wEnd
 		}
-	case wPassOn: // to another goroutine here, or to another participant
+	case wPassOn: // passes the wakeup on to another goroutine here, or to another participant
 		if p.pc = wEnd; s.waiting(homeOf[i]) {
 			s.homes[homeOf[i]].woken = true
 		} else if s.messages > 0 {
@@ -342,7 +344,7 @@ func (s *wakeState) wakeOne(home uint8) {
 	}
 }
 
-// answer is the goroutine at the doorbell of a participant.
+// answer is a step of the goroutine at the doorbell of a participant.
 func (c Wake) answer(s *wakeState, i int) bool {
 	b, h := &s.bell[i], uint8(i)
 	switch b.pc {
@@ -360,7 +362,7 @@ func (c Wake) answer(s *wakeState, i int) bool {
 		}
 	case bLook:
 		switch b.pc = bIdle; {
-		case !s.waiting(h): // it will look for others itself
+		case !s.waiting(h): // that goroutine will look for others itself
 		case s.messages > 0:
 			s.wakeOne(h)
 		case c.Bug != NoBitAgain:

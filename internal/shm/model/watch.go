@@ -2,12 +2,13 @@ package model
 
 import "fmt"
 
-// The watch model: one or two processes watch a barrier at which they do not meet, to learn who
-// leaves or dies. Two others leave: each says so in memory that the barrier knows nothing of,
-// counts itself, and aborts the barrier, which the other one may have broken before. They are
-// killed anywhere; a reaper, which may be killed too, marks the dead, wakes everybody and frees
-// their seats. What must hold: when nothing moves any more, every watcher knows everybody who is
-// gone.
+// The watch model: one or two processes watch a barrier at which they do not meet, to learn which
+// participants leave or die. Two others leave. Each of these says so in memory of which the barrier
+// knows nothing, counts itself, and aborts the barrier, which the other one may have broken before.
+// They are killed anywhere. A reaper, which may be killed as well, marks the dead, wakes everybody
+// and frees their seats.
+//
+// What must hold: when nothing moves any more, every watcher knows each participant that is gone.
 
 const (
 	watchers = 2
@@ -17,9 +18,9 @@ const (
 type watchPC uint8
 
 const (
-	waCensus watchPC = iota // of what it will look at
+	waCensus watchPC = iota // takes the census that it compares later
 	waLook
-	waFirst // before it parks
+	waFirst // looks before it parks
 	waSetBit
 	waAgain
 	waParked
@@ -34,7 +35,7 @@ const (
 	lvSay leavePC = iota
 	lvCount
 	lvBreak
-	lvTake // the bits of who watches
+	lvTake // takes the bits of the watchers
 	lvWake
 	lvGone
 )
@@ -42,7 +43,7 @@ const (
 type watcher struct {
 	pc    watchPC
 	seen  watchCensus
-	knows uint8 // who is gone, as bits
+	knows uint8 // the participants that are gone, as bits
 	bell  bool
 }
 
@@ -51,20 +52,20 @@ type watchCensus struct{ lost, left uint8 }
 type leaver struct {
 	process
 	pc    leavePC
-	woken uint8 // whom it still has to ring, as bits
+	woken uint8 // the watchers that it still has to wake, as bits
 }
 
 type watchState struct {
 	w      [watchers]watcher
 	l      [leavers]leaver
 	bits   uint8 // of the participants that ask to be woken
-	said   uint8 // who has left, as bits
-	left   uint8 // how many
+	said   uint8 // the participants that have left, as bits
+	left   uint8 // how many have left
 	broken bool
 
-	reaping uint8 // whom it still has to ring, as bits; with dead
-	freeing bool  // it has woken, and frees
-	dead    bool  // somebody is marked, and not free yet
+	reaping uint8 // the watchers that it still has to wake, as bits; set with dead
+	freeing bool  // it has woken them, and frees the seats
+	dead    bool  // a participant is marked, and its seat is not free yet
 	kills   toll
 	reaps   uint8 // kills of the reaper
 }
@@ -110,7 +111,7 @@ func (c Watch) steps(s watchState, emit func(watchState)) {
 	c.reap(s, emit)
 }
 
-// events: a death, and that of the reaper, whose work another one takes up.
+// events: a death of a participant, or of the reaper, whose work another reaper continues.
 func (c Watch) events(s watchState, emit func(watchState)) {
 	for i := range s.l {
 		if n := s; s.l[i].pc != lvGone && n.kills.kill(&n.l[i].process, c.Kills) {
@@ -121,7 +122,7 @@ func (c Watch) events(s watchState, emit func(watchState)) {
 	if n := s; (s.dead || s.reaping != 0) && int(s.reaps) < c.Reaps {
 		n.reaps++
 		if n.reaping, n.freeing = 0, false; s.dead {
-			n.reaping = c.all() // the finder of a mark wakes
+			n.reaping = c.all() // the reaper that finds a mark wakes
 		}
 		emit(n)
 	}
@@ -137,7 +138,7 @@ func (s *watchState) census() watchCensus {
 	return n
 }
 
-// look returns who is gone.
+// look returns the participants that are gone.
 func (s *watchState) look() (gone uint8) {
 	gone = s.said
 	for i := range s.l {
@@ -148,7 +149,7 @@ func (s *watchState) look() (gone uint8) {
 	return gone
 }
 
-// watch takes a step of a watcher. What is ready for it is a census that is not the one that it has
+// watch takes a step of a watcher. It is ready when the census differs from the one that it has
 // seen.
 func (c Watch) watch(s *watchState, i int) bool {
 	w := &s.w[i]
@@ -198,7 +199,7 @@ func (c Watch) watch(s *watchState, i int) bool {
 	return true
 }
 
-// leave takes a step of one that leaves.
+// leave takes a step of a participant that leaves.
 func (c Watch) leave(s *watchState, l *leaver, bit uint8) bool {
 	switch l.pc {
 	case lvSay:

@@ -2,9 +2,9 @@ package model
 
 import "fmt"
 
-// The xo wait model: three participants stamp and clear two words in turn, one after the other, and
-// wait by the WAIT bit and the one bitmap for all words. Killed holders are cleared by the reaper,
-// which then wakes everybody. What must hold: nobody that lives waits for ever.
+// The xo wait model: three participants stamp and clear two words in turn, one after the other.
+// They wait by the WAIT bit and the one bitmap for all words. The reaper clears the stamps of
+// killed holders, and then wakes everybody. What must hold: no living participant waits for ever.
 
 type xoPC uint8
 
@@ -30,7 +30,7 @@ type xoThread struct {
 	op     uint8
 	chosen uint8 // the participants still to wake
 	woken  bool
-	saw    bool // WAIT, when it found the word stamped; in a mutation
+	saw    bool // whether WAIT was set when it found the word stamped; in a mutation
 }
 
 type xoState struct {
@@ -93,7 +93,7 @@ func (c XOWait) events(s xoState, emit func(xoState)) {
 	}
 }
 
-// reap clears what dead participant i has stamped.
+// reap clears the stamps of dead participant i.
 func (c XOWait) reap(s *xoState, i int) {
 	for w := range s.w {
 		if s.w[w].lane == lane(i) {
