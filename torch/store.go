@@ -10,13 +10,13 @@ import (
 
 // A Store is torch.distributed.TCPStore, of PyTorch 1.13 or of 2: keys and values, by which the
 // ranks of a job find each other. DialStore makes a client of a store that another process serves;
-// ServeStore serves a store. Values that PyTorch writes by set and Go by Set are the same. Several
-// goroutines may call the methods of a Store; one that waits does not keep others waiting. Each
-// call ends with its context, or after StoreOptions.Timeout. The error of a call is a
+// ServeStore serves a store. Values that PyTorch writes by set are the same as those that Go writes
+// by Set. Several goroutines may call the methods of a Store, and a waiting call does not block the
+// others. Each call ends with its context, or after StoreOptions.Timeout. The error of a call is a
 // *[StoreError].
 //
 // A store has no password: any program that reaches its port reads and writes all of it. A store is
-// for small things. Large ones travel by a connection whose address is in the store.
+// for small values. Large ones travel by a connection whose address is in the store.
 type Store struct {
 	shared *storeShared
 	prefix string // before every key, with the slash after it
@@ -46,21 +46,21 @@ type StoreOptions struct {
 	// Timeout ends a call whose context has no deadline; 0 stands for 5 minutes, as in PyTorch, and
 	// a negative one for never.
 	Timeout time.Duration
-	// MaxValue bounds the bytes of a value that is read, and of one that clients send to a store
-	// that is served here. 0 stands for 64 MiB of what is read, and, as in PyTorch's server, for 8
-	// MiB of what clients send. Keys have 8 KiB at most.
+	// MaxValue bounds the bytes of a value that is read, and of a value that clients send to a
+	// store that is served here. 0 stands for 64 MiB of a value that is read. As in PyTorch's
+	// server, 0 stands for 8 MiB of a value that clients send. Keys have at most 8 KiB.
 	MaxValue int64
 	// Listen is where Rendezvous serves the store, if this rank has to; "" stands for MASTER_ADDR
 	// and MASTER_PORT. ":29500" takes clients of all networks, as PyTorch does.
 	Listen string
 
-	// The rest bounds what clients may ask for of a store that is served here. A client that asks
-	// for more is disconnected.
+	// The other fields bound what clients may ask of a store that is served here. A client that
+	// asks for more is disconnected.
 
 	MaxClients int   // connections at once; 0 stands for 16,384. PyTorch 1.13 has two for each rank
 	MaxBytes   int64 // of keys, values, queues, waits and queries together; 0 stands for 1 GiB
-	// Refused is told, where it is not nil, why a client was disconnected, or not taken. It may be
-	// called by several goroutines.
+	// Refused, if not nil, is called with the reason when a client was disconnected, or not
+	// accepted. Several goroutines may call it.
 	Refused func(client net.Addr, err error)
 }
 
@@ -71,11 +71,11 @@ func (o StoreOptions) maxValue() int64 {
 	return o.MaxValue
 }
 
-// storeShared is what a store and those with a prefix have together.
+// storeShared is the part that a store shares with its stores with a prefix.
 type storeShared struct {
 	addr   string
 	opts   StoreOptions
-	server *storeServer // nil where another process serves the store
+	server *storeServer // nil if another process serves the store
 
 	mu     sync.Mutex
 	first  *bool // the server speaks PyTorch 1; nil until the first connection knows
@@ -83,10 +83,10 @@ type storeShared struct {
 	closed bool
 }
 
-// maxIdle is how many connections wait for the next call.
+// maxIdle is how many connections are kept for later calls.
 const maxIdle = 4
 
-// DialStore connects to the TCPStore at "host:port". It waits until a server listens there, since
+// DialStore connects to the TCPStore at "host:port". It waits until a server listens there, because
 // ranks start in any order. The caller closes the Store.
 func DialStore(ctx context.Context, addr string, o StoreOptions) (*Store, error) {
 	s := &Store{shared: &storeShared{addr: addr, opts: o}}
@@ -108,9 +108,9 @@ func (s *Store) Prefix(name string) *Store { return &Store{s.shared, s.prefix + 
 func (s *Store) Addr() string { return s.shared.addr }
 
 // Close closes the store's connections, also those of stores that Prefix has returned. Calls that
-// wait end with an error that wraps ErrClosed, at the latest with their contexts. A store of
-// ServeStore ends: calls of its clients fail then, and Drain waits for them before. Another
-// process's server goes on. Close is idempotent.
+// wait end with an error that wraps ErrClosed, at the latest with their contexts. Close ends a
+// store of ServeStore: calls of its clients fail from then on, so call Drain before. The server of
+// another process goes on. Close is idempotent.
 func (s *Store) Close() error {
 	s.shared.close()
 	if s.shared.server == nil {
@@ -123,7 +123,7 @@ func (s *Store) Close() error {
 // waits until no client is connected to a store of ServeStore; processes of PyTorch are connected
 // until they end. A program whose part of a job is done calls Drain before Close, so that the
 // others can end their parts. The error wraps the cause of ctx's end and says how many clients are
-// left. Drain returns at once where another process serves the store.
+// left. If another process serves the store, Drain returns at once.
 func (s *Store) Drain(ctx context.Context) error {
 	s.shared.close()
 	if s.shared.server == nil {
@@ -143,7 +143,7 @@ func (h *storeShared) close() {
 	h.idle = nil
 }
 
-// bound gives a context that has none a deadline.
+// bound gives a deadline to a context that has none.
 func (h *storeShared) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout := h.opts.Timeout
 	if timeout == 0 {
@@ -156,7 +156,7 @@ func (h *storeShared) bound(ctx context.Context) (context.Context, context.Cance
 		fmt.Errorf("%w after StoreOptions.Timeout, %v", context.DeadlineExceeded, timeout))
 }
 
-// take returns a connection that nobody else uses.
+// take returns a connection that no other call uses.
 func (h *storeShared) take(ctx context.Context) (*storeConn, error) {
 	h.mu.Lock()
 	known, closed := h.first, h.closed
@@ -198,7 +198,7 @@ func (s *Store) fail(op, key string, err error) error {
 	return &StoreError{op, key, s.shared.addr, err}
 }
 
-// key is what the server calls a key: TCPStore puts a slash before all.
+// key is the server's form of a key: TCPStore puts a slash before all keys.
 func (s *Store) key(key string) string { return "/" + s.prefix + key }
 
 func (s *Store) keys(keys []string) []string {
@@ -209,8 +209,8 @@ func (s *Store) keys(keys []string) []string {
 	return all
 }
 
-// A storeStep is one request and what reads its reply. What follows a wait must not be sent before
-// the wait has ended: a server answers at once.
+// A storeStep is one request, and the function that reads its reply. A request behind a wait must
+// not be sent before the wait has ended: a server answers at once.
 type storeStep struct {
 	make func(r *storeRequest)
 	read func(storeReply) error
@@ -243,7 +243,7 @@ func (s *Store) do(ctx context.Context, steps ...storeStep) error {
 	return nil
 }
 
-// forget closes idle connections, since one to the same server has failed.
+// forget closes idle connections, because one to the same server has failed.
 func (h *storeShared) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -253,9 +253,9 @@ func (h *storeShared) forget() {
 	h.idle = nil
 }
 
-// change is the step of a query that has no answer. A second query, that has one, sees to it that
-// the first was done when the call returns, since what is called next may go by another connection,
-// or the process end.
+// change is the step of a query without an answer. It sends a second query that has one, so the
+// first was done when the call returns. Without that, the next call might overtake it by another
+// connection, or the process might end before.
 func change(make func(r *storeRequest)) storeStep {
 	return storeStep{func(r *storeRequest) { make(r); r.query(queryNumKeys) }, func(r storeReply) error {
 		_, err := r.number()
@@ -285,8 +285,8 @@ func (s *Store) Get(ctx context.Context, key string) (value []byte, err error) {
 	return value, s.fail("get", key, err)
 }
 
-// Add adds n to the whole number that a key has as text, or to 0 where the key has no value, and
-// returns the sum.
+// Add adds n to the whole number that a key has as text, and returns the sum. A key without a value
+// counts as 0.
 func (s *Store) Add(ctx context.Context, key string, n int64) (sum int64, err error) {
 	err = s.do(ctx, storeStep{func(r *storeRequest) { r.query(queryAdd).key(s.key(key)).number(n) },
 		func(r storeReply) error {
@@ -322,7 +322,7 @@ func firstOf(keys []string) string {
 }
 
 // CompareSet gives a key the desired value if it has the expected one, or if it has no value and
-// the expected one is empty. It returns the key's value then, or expected where the key has none.
+// the expected one is empty. It returns the key's value then, or expected if the key has no value.
 func (s *Store) CompareSet(ctx context.Context, key string, expected, desired []byte) (now []byte, err error) {
 	err = s.do(ctx,
 		storeStep{func(r *storeRequest) {
@@ -334,8 +334,8 @@ func (s *Store) CompareSet(ctx context.Context, key string, expected, desired []
 	return now, s.fail("compare and set", key, err)
 }
 
-// Append adds bytes to the end of a key's value, or sets the value where the key has none. The
-// error wraps ErrUnsupported where the server is PyTorch 1.13's.
+// Append adds bytes to the end of a key's value, or sets the value if the key has none. If the
+// server is PyTorch 1.13's, the error wraps ErrUnsupported.
 func (s *Store) Append(ctx context.Context, key string, value []byte) error {
 	return s.fail("append to", key, s.do(ctx,
 		change(func(r *storeRequest) { r.query(queryAppend).key(s.key(key)).value(value) })))
@@ -384,7 +384,7 @@ func (s *Store) MultiGet(ctx context.Context, keys ...string) (values [][]byte, 
 	return values, s.fail("get several of", firstOf(keys), err)
 }
 
-// MultiSet gives keys[i] the value values[i]. The error says so where the lengths differ.
+// MultiSet gives keys[i] the value values[i]. If the lengths differ, it returns an error.
 func (s *Store) MultiSet(ctx context.Context, keys []string, values [][]byte) error {
 	if len(keys) != len(values) {
 		return s.fail("set several of", firstOf(keys), fmt.Errorf("%d keys and %d values", len(keys), len(values)))

@@ -11,14 +11,15 @@ import (
 	"time"
 )
 
-// Note [Dialects of TCPStore] A query is a byte and its operands, in the machine's byte order: a
+// Note [Dialects of TCPStore] A query is a byte and its operands, in the machine's byte order. A
 // string, or a value, is its length in 64 bits and its bytes. PyTorch 2 has put VALIDATE before all
-// other queries, and a number that a client says first. What a server speaks it does not say, so a
-// client asks in a way that harms none: VALIDATE and PING, whose nonce makes the bytes a SET of a
-// key of more than 2^63 bytes for PyTorch 1, which closes the connection at once. So does PyTorch
-// 2.0 to 2.4, which has no PING; it is known by an answer to GETNUMKEYS in the second try.
+// other queries, with a number that a client sends first. A server does not say which dialect it
+// speaks, so a client asks in a way that harms no server: VALIDATE and PING with a nonce. For
+// PyTorch 1 these bytes are a SET of a key of more than 2^63 bytes, and it closes the connection at
+// once. So does PyTorch 2.0 to 2.4, which has no PING. The client knows it by an answer to
+// GETNUMKEYS in the second try.
 
-// A query is its number in PyTorch 2; in PyTorch 1 it is less.
+// A query is its number in PyTorch 2. firstQueries has the numbers of PyTorch 1.
 type query byte
 
 const (
@@ -34,31 +35,31 @@ const (
 	queryAppend
 	queryMultiGet
 	queryMultiSet
-	queryCancelWait // a client of ours that waits no longer closes the connection, which all versions understand
+	queryCancelWait // our client closes the connection to end a wait, which all versions understand
 	queryPing
-	queryQueuePush // from here on those of PyTorch 2.6 and later
+	queryQueuePush // this and the following are queries of PyTorch 2.6 and later
 	queryQueuePop
 	queryQueueLen
 	queryListKeys
 	queryBarrier
 )
 
-// storeMagic is what a client of PyTorch 2 says after VALIDATE.
+// storeMagic is the number that a client of PyTorch 2 sends after VALIDATE.
 const storeMagic = 0x3c85f7ce
 
-// firstQueries are the numbers of PyTorch 1, which has a WATCH_KEY before DELETE_KEY and nothing
+// firstQueries are the numbers of PyTorch 1, which has a WATCH_KEY before DELETE_KEY and no query
 // after it.
 var firstQueries = map[query]byte{querySet: 0, queryCompareSet: 1, queryGet: 2, queryAdd: 3, queryCheck: 4,
 	queryWait: 5, queryNumKeys: 6, queryDelete: 8}
 
-// What servers of PyTorch take.
+// These are the limits of PyTorch's servers.
 const (
 	maxStoreKey   = 8 << 10
 	maxStoreValue = 8 << 20
 	maxStoreKeys  = 128 << 10
 )
 
-// A storeRequest is what is sent for one query, or several.
+// A storeRequest has the bytes of one query, or several.
 type storeRequest struct {
 	b     []byte
 	first bool // for PyTorch 1
@@ -135,7 +136,8 @@ func (r storeReply) number() (int64, error) {
 	return int64(binary.LittleEndian.Uint64(b[:])), err
 }
 
-// value reads a value. Memory is taken as its bytes arrive, and not for what its length claims.
+// value reads a value. It allocates memory as the bytes arrive, and not for the length that is
+// claimed.
 func (r storeReply) value() ([]byte, error) {
 	n, err := r.number()
 	if err != nil {
@@ -154,7 +156,7 @@ func (r storeReply) value() ([]byte, error) {
 	return b, err
 }
 
-// ready reads whether keys are there (CHECK): 0 says that they are.
+// ready reads the answer to CHECK: 0 says that the keys have values.
 func (r storeReply) ready() (bool, error) {
 	b, err := r.byte()
 	if err == nil && b > 1 {
@@ -178,7 +180,7 @@ type storeConn struct {
 	first bool // it speaks PyTorch 1
 }
 
-// dialStore connects and finds the dialect, unless that is known.
+// dialStore connects and finds the dialect, unless it is known.
 func dialStoreConn(ctx context.Context, addr string, known *bool) (*storeConn, error) {
 	if known != nil {
 		c, err := connectStore(ctx, addr)
@@ -202,7 +204,7 @@ func dialStoreConn(ctx context.Context, addr string, known *bool) (*storeConn, e
 		return nil, err
 	}
 	const four = byte(queryNumKeys)
-	_, err = probe(ctx, c, four, four, four, 0xff) // the last is no query: the connection ends here
+	_, err = probe(ctx, c, four, four, four, 0xff) // the last byte is no query: the connection ends here
 	c.Close()
 	if ctx.Err() != nil {
 		return nil, errors.Join(err, context.Cause(ctx))
@@ -211,7 +213,7 @@ func dialStoreConn(ctx context.Context, addr string, known *bool) (*storeConn, e
 	return dialStoreConn(ctx, addr, &first)
 }
 
-// probe sends VALIDATE and what follows it, and reads four bytes of the answer.
+// probe sends VALIDATE and the bytes behind it, and reads four bytes of the answer.
 func probe(ctx context.Context, c net.Conn, after ...byte) (answer []byte, err error) {
 	defer cutOff(ctx, c)()
 	if _, err := c.Write(append(binary.LittleEndian.AppendUint32([]byte{byte(queryValidate)}, storeMagic),
@@ -246,8 +248,8 @@ func sendOrClose(c net.Conn, b []byte) error {
 	return nil
 }
 
-// cutOff lets the end of the context end what reads and writes, until stop is called. The
-// connection cannot be used after that.
+// cutOff lets the end of the context end reads and writes, until stop is called. The connection
+// cannot be used after that.
 func cutOff(ctx context.Context, c net.Conn) (stop func()) {
 	past := time.Unix(1, 0)
 	end := context.AfterFunc(ctx, func() { c.SetDeadline(past) })

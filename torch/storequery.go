@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// A storeQuery is what a client of a TCPStore asks for.
+// A storeQuery is one query of a client of a TCPStore.
 type storeQuery struct {
 	code   query
 	keys   []string
@@ -15,8 +15,8 @@ type storeQuery struct {
 	number int64
 }
 
-// storeOperands are what follows a query: k a key, v a value, n a number of 64 bits and p one of
-// 32; after * a count, and so many times the rest.
+// storeOperands are the operands of a query: k is a key, v a value, n a number of 64 bits and p one
+// of 32. After * comes a count, and the rest is repeated so many times.
 var storeOperands = map[query]string{
 	querySet: "kv", queryCompareSet: "kvv", queryGet: "k", queryAdd: "kn", queryCheck: "*k", queryWait: "*k",
 	queryNumKeys: "", queryDelete: "k",
@@ -28,19 +28,19 @@ var storeOperands = map[query]string{
 const watchKey = 7
 
 // A storeReader reads the queries of one client, of PyTorch 1 or 2: see Note [Dialects of
-// TCPStore]. The first five bytes say which. For PyTorch 1 those of VALIDATE are the beginning of a
+// TCPStore]. The first five bytes say which. For PyTorch 1 the bytes of VALIDATE are the begin of a
 // SET, of a key that is longer than any.
 type storeReader struct {
 	r     *bufio.Reader
-	room  *storeRoom // of what is being read
+	room  *storeRoom // for the query that is being read
 	most  int64      // bytes of a value
 	begun bool
 	first bool // for PyTorch 1
 	taken int64
 }
 
-// next reads a query. The error is io.EOF where the client has ended between two. What the query
-// holds is in the room until done is called.
+// next reads a query. The error is io.EOF if the client has ended between two queries. The room has
+// the bytes of the query until done is called.
 func (r *storeReader) next() (q storeQuery, err error) {
 	if !r.begun {
 		if err := r.dialect(); err != nil {
@@ -67,7 +67,7 @@ func (r *storeReader) done() {
 	r.taken = 0
 }
 
-// dialect reads what a client of PyTorch 2 says first.
+// dialect reads the first bytes of a client of PyTorch 2.
 func (r *storeReader) dialect() error {
 	b, err := r.r.Peek(1)
 	if err != nil {
@@ -156,8 +156,8 @@ func (r *storeReader) uint64() (uint64, error) {
 // storePiece is how much room is taken at a time for bytes that are still to come.
 const storePiece = 64 << 10
 
-// bytes reads a length and as many bytes. Memory is taken as they arrive, and not for what the
-// length claims.
+// bytes reads a length and as many bytes. It allocates memory as they arrive, and not for the
+// length that is claimed.
 func (r *storeReader) bytes(what string, most int64) ([]byte, error) {
 	n, err := r.uint64()
 	if err != nil {

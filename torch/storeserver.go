@@ -22,13 +22,13 @@ type storeServer struct {
 
 	mu      sync.Mutex
 	clients map[*storeClient]bool
-	changed chan struct{} // closed when a client has gone
+	changed chan struct{} // closed when a client has left
 	closed  bool
-	stop    func() bool // forgets the context
+	stop    func() bool // releases the context
 	serving sync.WaitGroup
 }
 
-// served is the options with what stands for 0 in a server.
+// served returns the options with a server's values in the place of 0.
 func (o StoreOptions) served() StoreOptions {
 	if o.MaxClients <= 0 {
 		o.MaxClients = 16 << 10
@@ -45,12 +45,12 @@ func (o StoreOptions) served() StoreOptions {
 	return o
 }
 
-// ServeStore serves a store at "host:port" until Close, or until ctx is done; with port 0 the
+// ServeStore serves a store at "host:port" until Close, or until ctx is done. With port 0 the
 // system chooses one. It is TCPStore(host, port, is_master=True) of PyTorch. Its clients are
-// TCPStore of PyTorch 1.13 or of 2 with is_master=False, and DialStore; the server refuses PyTorch
-// 1.13's watch_key. The keys and values are in this process, and end with it. The server listens at
-// that address alone, since a store has no password. The error says so where another process
-// listens there. The caller closes the Store.
+// TCPStore of PyTorch 1.13 or of 2 with is_master=False, and DialStore. The server refuses PyTorch
+// 1.13's watch_key. The keys and values are in this process, and end with it. The server listens
+// only at that address, because a store has no password. If another process listens there, the
+// error says so. The caller closes the Store.
 func ServeStore(ctx context.Context, addr string, o StoreOptions) (*Store, error) {
 	server, err := newStoreServer(ctx, addr, o)
 	if err != nil {
@@ -108,8 +108,8 @@ func (s *storeServer) drain(ctx context.Context) error {
 	}
 }
 
-// close disconnects all clients, whose calls fail, and waits until nothing of the server runs. It
-// is idempotent.
+// close disconnects all clients, whose calls fail, and waits until no goroutine of the server runs.
+// It is idempotent.
 func (s *storeServer) close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -133,7 +133,7 @@ func (s *storeServer) accept() {
 			s.enter(conn)
 		case errors.Is(err, net.ErrClosed):
 			return
-		default: // too many files are open: some may be closed soon
+		default: // too many files are open; some may be closed soon
 			s.opts.Refused(nil, err)
 			time.Sleep(pause)
 			pause = min(2*pause, time.Second)
@@ -141,7 +141,7 @@ func (s *storeServer) accept() {
 	}
 }
 
-// enter serves a client, if there may be one more.
+// enter serves a client, unless there are too many.
 func (s *storeServer) enter(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,8 +174,8 @@ type storeClient struct {
 	conn   net.Conn
 	in     storeReader
 	out    []byte     // the answer
-	wait   *storeWait // that the client is in, or nil
-	woken  []string   // the keys of its last wait, of which it may have been told
+	wait   *storeWait // the wait that the client is in, or nil
+	woken  []string   // the keys of its last wait, whose end the client may have been told
 }
 
 func (c *storeClient) serve() {
@@ -192,14 +192,14 @@ func (c *storeClient) serve() {
 	}
 }
 
-// answers serves queries until one cannot be served.
+// answers serves queries until it cannot serve one.
 func (c *storeClient) answers() error {
 	for {
 		q, err := c.in.next()
 		if err != nil {
 			return err
 		}
-		c.server.table.cancel(c.wait) // PyTorch 1 has no CANCEL_WAIT; its next query says that it waits no longer
+		c.server.table.cancel(c.wait) // PyTorch 1 has no CANCEL_WAIT; its next query ends the wait
 		c.wait = nil
 		err = c.do(q)
 		c.in.done()
@@ -217,13 +217,13 @@ func (c *storeClient) answers() error {
 	}
 }
 
-// What a WAIT, and its cancellation, are answered.
+// These are the answers to a WAIT and to its cancellation.
 const (
 	stopWaiting byte = iota
 	waitCanceled
 )
 
-// do does what a query asks for, and makes the answer.
+// do does a query, and makes the answer.
 func (c *storeClient) do(q storeQuery) (err error) {
 	t := c.server.table
 	switch q.code {
@@ -253,7 +253,7 @@ func (c *storeClient) do(q storeQuery) (err error) {
 	return c.look(q)
 }
 
-// look does what changes no value.
+// look does a query that changes no value.
 func (c *storeClient) look(q storeQuery) error {
 	t := c.server.table
 	switch q.code {
@@ -291,7 +291,7 @@ func (c *storeClient) look(q storeQuery) error {
 	return nil
 }
 
-// waits answers at once where there is nothing to wait for.
+// waits answers at once if there is nothing to wait for.
 func (c *storeClient) waits(keys []string, err error) error {
 	if err == nil && c.wait == nil {
 		c.out = append(c.out, stopWaiting)
@@ -300,11 +300,11 @@ func (c *storeClient) waits(keys []string, err error) error {
 	return err
 }
 
-// tellTime is how long a client may take for one byte.
+// tellTime is how long a client may take to read one byte.
 const tellTime = 5 * time.Second
 
-// tell says that the wait is over. The client reads nothing else meanwhile, so it takes the byte at
-// once, or is lost.
+// tell sends the end of the wait. The client reads nothing else meanwhile, so it reads the byte at
+// once, or is disconnected.
 func (c *storeClient) tell() {
 	c.conn.SetWriteDeadline(time.Now().Add(tellTime))
 	if _, err := c.conn.Write([]byte{stopWaiting}); err != nil {
@@ -320,7 +320,8 @@ func (c *storeClient) value(v []byte) {
 	c.out = append(c.out, v...)
 }
 
-// values answers with one after another, which together may be more than is kept.
+// values sends the values one after another. Together they may be larger than the answer that is
+// kept.
 func (c *storeClient) values(all [][]byte) error {
 	for _, v := range all {
 		if c.value(v); len(c.out) > storePiece {

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// A storeRoom says how many bytes a server of a store may still take.
+// A storeRoom counts the bytes that a server of a store may still take.
 type storeRoom struct {
 	mu         sync.Mutex
 	left, most int64
@@ -32,11 +32,12 @@ func (r *storeRoom) give(n int64) {
 	r.left += n
 }
 
-// storeCost is what a key, a value in a queue or a wait for a key takes beside its bytes, about.
+// storeCost is about the memory of a key, of a value in a queue or of a wait for a key, beside its
+// bytes.
 const storeCost = 128
 
-// A storeTable is what a store has: values by keys, queues, and who waits. Its methods do to it
-// what those of TCPStore's server do.
+// A storeTable is the content of a store: values by keys, queues, and waits. Its methods are the
+// queries of TCPStore's server.
 type storeTable struct {
 	mu      sync.Mutex
 	values  map[string][]byte
@@ -45,14 +46,13 @@ type storeTable struct {
 	room    *storeRoom
 }
 
-// A storeEvent is what is waited for: that there is something under a key, or that all have come to
-// a barrier.
+// A storeEvent is the aim of a wait: a value under a key, or the last arrival at a barrier.
 type storeEvent struct {
 	key     string
 	barrier bool
 }
 
-// A storeWait is one client's. It is over when nothing is missing.
+// A storeWait is the wait of one client. It is over when no event is missing.
 type storeWait struct {
 	missing map[storeEvent]bool
 	cost    int64
@@ -65,7 +65,7 @@ func newStoreTable(room *storeRoom) *storeTable {
 		waiting: map[storeEvent][]*storeWait{}, room: room}
 }
 
-// change calls f under the lock, and then tells those whose waits are over.
+// change calls f under the lock, and then tells the clients whose waits are over.
 func (t *storeTable) change(f func() (over []*storeWait, err error)) error {
 	t.mu.Lock()
 	over, err := f()
@@ -77,7 +77,7 @@ func (t *storeTable) change(f func() (over []*storeWait, err error)) error {
 	return err
 }
 
-// put gives a key a value, and returns those whose waits are over.
+// put gives a key a value, and returns the waits that are over.
 func (t *storeTable) put(key string, value []byte) ([]*storeWait, error) {
 	old, there := t.values[key]
 	more := int64(len(value) - len(old))
@@ -91,8 +91,8 @@ func (t *storeTable) put(key string, value []byte) ([]*storeWait, error) {
 	return t.happened(storeEvent{key: key}, -1), nil
 }
 
-// happened takes an event off what is waited for, until so many waits are over or, below 0, from
-// all. It returns those that are over, in the order in which they came.
+// happened takes an event off the waits until n waits are over, or off all of them if n is below 0.
+// It returns the waits that are over, in the order in which they came.
 func (t *storeTable) happened(e storeEvent, most int) (over []*storeWait) {
 	for _, w := range slices.Clone(t.waiting[e]) {
 		if len(over) == most {
@@ -106,7 +106,7 @@ func (t *storeTable) happened(e storeEvent, most int) (over []*storeWait) {
 	return over
 }
 
-// arrived takes an event off what a wait misses.
+// arrived takes an event off the missing events of a wait.
 func (t *storeTable) arrived(w *storeWait, e storeEvent) {
 	delete(w.missing, e)
 	others := slices.DeleteFunc(t.waiting[e], func(other *storeWait) bool { return other == w })
@@ -131,7 +131,7 @@ func (t *storeTable) set(keys []string, values [][]byte) error {
 	})
 }
 
-// compareSet returns what the key has then; where it has none, what was expected.
+// compareSet returns the key's value then, or the expected value if the key has none.
 func (t *storeTable) compareSet(key string, expected, desired []byte) (now []byte, err error) {
 	err = t.change(func() ([]*storeWait, error) {
 		old, there := t.values[key]
@@ -148,7 +148,7 @@ func (t *storeTable) compareSet(key string, expected, desired []byte) (now []byt
 	return now, err
 }
 
-// get returns values; one that is not there is empty.
+// get returns values. A missing value is empty.
 func (t *storeTable) get(keys []string) [][]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -159,7 +159,7 @@ func (t *storeTable) get(keys []string) [][]byte {
 	return values
 }
 
-// add adds to a number that is there as text.
+// add adds to a number that the key has as text.
 func (t *storeTable) add(key string, n int64) (sum int64, err error) {
 	err = t.change(func() ([]*storeWait, error) {
 		if sum, err = t.count(key); err != nil {
@@ -183,13 +183,13 @@ func (t *storeTable) count(key string) (int64, error) {
 	return n, nil
 }
 
-// append puts bytes behind a value. The old one may be on its way to a client, and is not written
-// to.
+// append puts bytes behind a value. The old value may be on its way to a client, so append does not
+// write to it.
 func (t *storeTable) append(key string, more []byte) error {
 	return t.change(func() ([]*storeWait, error) { return t.put(key, slices.Concat(t.values[key], more)) })
 }
 
-// remove reports whether the key was there.
+// remove removes a key, and reports whether the key had a value.
 func (t *storeTable) remove(key string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,7 +201,7 @@ func (t *storeTable) remove(key string) bool {
 	return there
 }
 
-// keys returns them in their order.
+// keys returns the keys in their order.
 func (t *storeTable) keys() [][]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -219,7 +219,7 @@ func (t *storeTable) len() int {
 	return len(t.values)
 }
 
-// has reports whether all keys have values, or something in their queues.
+// has reports whether all keys have values, or values in their queues.
 func (t *storeTable) has(keys []string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -231,7 +231,7 @@ func (t *storeTable) lacks(key string) bool {
 	return !there && len(t.queues[key]) == 0
 }
 
-// push puts a value into a queue, and tells the first that waits for one.
+// push puts a value into a queue, and tells the first client that waits for one.
 func (t *storeTable) push(key string, value []byte) error {
 	return t.change(func() ([]*storeWait, error) {
 		if err := t.room.take(int64(len(key)+len(value)) + storeCost); err != nil {
@@ -264,8 +264,8 @@ func (t *storeTable) queued(key string) int {
 	return len(t.queues[key])
 }
 
-// offer tells another one that waits what is in queues, since the one that was told has gone
-// without it.
+// offer tells another waiting client that queues have values, because the client that was told has
+// left without them.
 func (t *storeTable) offer(keys []string) {
 	t.change(func() (over []*storeWait, err error) {
 		for _, key := range keys {
@@ -275,14 +275,14 @@ func (t *storeTable) offer(keys []string) {
 	})
 }
 
-// wait begins a wait for keys. It is nil where all are there.
+// wait begins a wait for keys. It returns nil if all keys have values.
 func (t *storeTable) wait(keys []string, over func()) (w *storeWait, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.await(slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !t.lacks(key) }), false, over)
 }
 
-// barrier adds one to those that have come. The wait is nil where that makes it complete.
+// barrier adds one arrival. The wait is nil if that makes the barrier complete.
 func (t *storeTable) barrier(key string, members int64, over func()) (w *storeWait, err error) {
 	err = t.change(func() (all []*storeWait, err error) {
 		n, err := t.count(key)
@@ -322,7 +322,7 @@ func (t *storeTable) await(keys []string, barrier bool, over func()) (*storeWait
 	return w, nil
 }
 
-// cancel ends a wait. Where it was over before, the client has been told when cancel returns.
+// cancel ends a wait. If the wait was over before, the client has been told when cancel returns.
 func (t *storeTable) cancel(w *storeWait) {
 	if w == nil {
 		return

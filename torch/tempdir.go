@@ -11,20 +11,21 @@ import (
 )
 
 // A tempDir is the directory where multiprocessing puts the sockets of a process that this one has
-// started. It is made here and not by Python, so that it goes however that process ends: with the
-// last of those who need it, the process, its heir, and the sharer that serves what it has left.
-// Where this process ends first, leave.py removes it. Where that is too late, the next program of
-// Shoal's that starts a Python does: it sees by the marks in it whose it was.
+// started. Go makes it, and not Python, so that it is removed however that process ends. It goes
+// with the last that needs it: the process, this process while it takes over, and the sharer that
+// serves the descriptors left. If this process ends first, leave.py removes it. If leave.py cannot,
+// the next program of Shoal's that starts a Python does. The marks in the directory say whose it
+// was.
 type tempDir struct {
-	path string // "" where none could be made, and Python makes its own
+	path string // "" if Go could not make one, and Python makes its own
 	mu   sync.Mutex
 	in   int
 }
 
-// tempPrefix is how the names of Python's own begin as well.
+// tempPrefix is also the prefix of Python's own directories.
 const tempPrefix = "pymp-"
 
-// newTempDir makes one where Python would with that environment. The caller leaves it.
+// newTempDir makes a tempDir where Python would with that environment. The caller leaves it.
 func newTempDir(env []string) *tempDir {
 	d := &tempDir{in: 1}
 	for _, parent := range temporaryPlaces(env) {
@@ -75,7 +76,7 @@ func (d *tempDir) leave() {
 	}
 }
 
-// swept are the places where that was done.
+// swept are the places where sweepTempDirs has run.
 var swept sync.Map
 
 // sweepTempDirs removes the directories whose processes have all been killed.
@@ -93,8 +94,8 @@ func sweepTempDirs(parent string) {
 	}
 }
 
-// mark says that a process needs the directory, as long as it lives. A directory without marks
-// stays where all who would remove it are killed.
+// mark says that a process needs the directory as long as it lives. A directory without marks stays
+// if all processes that would remove it are killed.
 func (d *tempDir) mark(pid int) {
 	if start, err := sys.StartTime(pid); err == nil && d.path != "" {
 		os.WriteFile(filepath.Join(d.path, fmt.Sprintf("%s%d_%d_0", namePrefix, pid, start)), nil, 0o600)

@@ -89,8 +89,8 @@ func (i *importer) typedStorage(o *pickle.Object) (hold *tensor.Tensor, dt tenso
 	return hold, dt, err
 }
 
-// bareStorage makes a storage that was sent by itself a tensor of one dimension, of bytes if it has
-// no dtype.
+// bareStorage makes a tensor of one dimension of a storage that was sent by itself. Its dtype is
+// bytes if the storage has none.
 func (i *importer) bareStorage(o *pickle.Object) (any, error) {
 	dt := tensor.Uint8
 	var hold *tensor.Tensor
@@ -106,7 +106,7 @@ func (i *importer) bareStorage(o *pickle.Object) (any, error) {
 	return hold.Storage().View(dt, []int{len(hold.Storage().Bytes()) / dt.Size()}, []int{1}, 0)
 }
 
-// untypedStorage returns a tensor of no elements on a storage, once for each.
+// untypedStorage returns a tensor of no elements on a storage, the same for each occurrence.
 func (i *importer) untypedStorage(o *pickle.Object) (hold *tensor.Tensor, err error) {
 	if hold := i.storages[o]; hold != nil {
 		return hold, nil
@@ -139,7 +139,7 @@ func (i *importer) storageByDescriptor(o *pickle.Object) (*tensor.Tensor, error)
 		return nil, err
 	}
 	var f *os.File
-	if fd, ok := i.inheritedFD(df); ok { // which another view of the storage may name again
+	if fd, ok := i.inheritedFD(df); ok { // another view of the storage may name it again
 		f, err = sys.DuplicateNumber(fd)
 	} else {
 		f, err = i.fetch(df)
@@ -150,8 +150,8 @@ func (i *importer) storageByDescriptor(o *pickle.Object) (*tensor.Tensor, error)
 	return regions.receive(f, n, "", nil)
 }
 
-// storageByName reads rebuild_storage_filename(class, manager, name, bytes), where a fifth argument
-// would make the bytes elements.
+// storageByName reads rebuild_storage_filename(class, manager, name, bytes). With a fifth argument
+// bytes would be elements.
 func (i *importer) storageByName(o *pickle.Object) (*tensor.Tensor, error) {
 	manager, err := value.Arg[[]byte](o, 1)
 	if err != nil {

@@ -71,8 +71,8 @@ func (e *exporter) newStorage(s *tensor.Storage) (*pickle.Object, error) {
 	return e.byDescriptor(home.region)
 }
 
-// byName writes rebuild_storage_filename, for which the message has one of the file's count. An
-// empty manager is the receiver's.
+// byName writes rebuild_storage_filename. The message has one of the file's count. An empty manager
+// stands for the receiver's.
 func (e *exporter) byName(r *region) (*pickle.Object, error) {
 	if !r.named() {
 		return nil, fmt.Errorf("name %s: %w", r.name, ErrGone)
@@ -96,8 +96,8 @@ func (e *exporter) byDescriptor(r *region) (*pickle.Object, error) {
 }
 
 // promise promises a descriptor. Memory that is under way through /proc goes through the sharer
-// meanwhile: of two openings the kernel may tell one, and then it would seem to be under way for
-// ever.
+// meanwhile. The kernel may tell two openings as one, and then the memory would seem to be under
+// way for ever.
 func (e *exporter) promise(r *region) (*pickle.Object, error) {
 	proc := e.opts.Strategy == Proc || e.opts.Strategy == Auto && e.peer.seesProc
 	if proc && !(len(e.opts.AuthKey) > 0 && regions.openLater(r)) {
@@ -109,7 +109,7 @@ func (e *exporter) promise(r *region) (*pickle.Object, error) {
 		regions.recall(r)
 		return nil, err
 	}
-	regions.notice() // that opening, before the receiver's can be told as one with it
+	regions.notice() // notices that opening before the kernel can tell it and the receiver's as one
 	return e.offer(again)
 }
 
@@ -125,8 +125,8 @@ func (e *exporter) offer(f *os.File) (*pickle.Object, error) {
 	return withState(sharedFD, python.NewDict("_id", python.Tuple{s.address(), key})), nil
 }
 
-// promiseProc writes what makes PyTorch open the descriptor in this process's /proc: an object that
-// has the method detach.
+// promiseProc writes an object with the method detach, by which PyTorch opens the descriptor in
+// this process's /proc.
 func (e *exporter) promiseProc(r *region) (*pickle.Object, error) {
 	regions.expect(r, &e.peer.process)
 	e.undoing = append(e.undoing, func() { regions.recall(r) })

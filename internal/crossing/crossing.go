@@ -12,17 +12,17 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Block is what stands for a block of a message: a number that the receiver knows, or Copied and
-// the place of the bytes that follow the message.
+// A Block describes a block of a message. It has a number that the receiver knows, or Copied and
+// the span of the bytes that follow the message.
 type Block struct {
 	Number uint64
 	wire.Span
 }
 
-// Copied is the number of a block of which the receiver gets a copy.
+// Copied is the number of a block that the receiver copies.
 const Copied = math.MaxUint64
 
-func init() { // a gateway says so to who has sent too much
+func init() { // a gateway returns these errors to a client that has sent too much
 	wire.RegisterError("shm.ErrNoSpace", shm.ErrNoSpace)
 	wire.RegisterError("shm.ErrTooLarge", shm.ErrTooLarge)
 }
@@ -33,8 +33,8 @@ const (
 	maxBytes  = 1 << 48 // of a block; no address is larger
 )
 
-// Send sends a message in a frame of some kind. Somebody holds its blocks until it returns. It
-// waits while the receiver has no time.
+// Send sends a message in a frame of some kind. The caller holds its blocks until Send returns.
+// Send waits while the receiver does not read.
 func Send(ctx context.Context, conn *link.Conn, kind byte, m wire.Message, blocks []Block) error {
 	head := binary.LittleEndian.AppendUint32(make([]byte, 0, countSize+blockSize*len(blocks)+len(m.Body)),
 		uint32(len(blocks)))
@@ -70,11 +70,11 @@ func bytesOf(h shm.Handle, s wire.Span) ([]byte, error) {
 	return b[s.Begin:s.End], nil
 }
 
-// Recv receives a message in a frame of that kind, and waits for it until ctx ends. Of each copied
-// block the caller has one reference, in m.Blocks; what stands for the others it finds in blocks.
+// Recv receives a message in a frame of that kind, and waits for it until ctx ends. The caller has
+// one reference of each copied block, in m.Blocks. It finds the numbers of the others in blocks.
 //
-// Where there is no room for a copy, the message is passed over, and the error is that of the
-// domain. A message that is malformed ends the stream.
+// If there is no room for a copy, Recv passes the message over and returns the domain's error. A
+// malformed message ends the stream.
 func Recv(ctx context.Context, conn *link.Conn, kind byte) (m wire.Message, blocks []Block, err error) {
 	_, body, load, err := conn.RecvLoad(ctx, func(got byte, body []byte) (link.Load, int64, error) {
 		if got != kind {
@@ -88,7 +88,7 @@ func Recv(ctx context.Context, conn *link.Conn, kind byte) (m wire.Message, bloc
 	})
 	if err != nil {
 		if errors.Is(err, wire.ErrFormat) {
-			conn.Close() // nobody knows where the next frame begins
+			conn.Close() // the begin of the next frame is unknown
 		}
 		if host := conn.Host(); host != "" && !errors.Is(err, link.ErrClosed) {
 			err = fmt.Errorf("from %s: %w", host, err)
@@ -105,7 +105,7 @@ func Recv(ctx context.Context, conn *link.Conn, kind byte) (m wire.Message, bloc
 }
 
 // Check returns an error, ErrFormat, unless the bytes that a message uses of its copied blocks are
-// among those that came. place says where its blocks stand in blocks.
+// among those that came. place returns the index in blocks of a block of the message.
 func Check(m wire.Message, blocks []Block, place func(i int) (k int)) error {
 	if len(m.Blocks) == 0 {
 		return nil
@@ -159,7 +159,7 @@ type copies struct {
 	parts   [][]byte
 }
 
-// room allocates what a table asks for.
+// room allocates the copies that a table asks for.
 func room(table []Block) (link.Load, int64, error) {
 	var size int64
 	any := false
@@ -199,11 +199,11 @@ func (c *copies) Parts() [][]byte { return c.parts }
 // Drop implements link.Load.
 func (c *copies) Drop() { Release(c.handles) }
 
-// Release gives back the copies of a message that nobody takes.
+// Release gives back the copies of a message that was not taken.
 func Release(handles []shm.Handle) {
 	d, err := shm.Default()
 	if err != nil {
-		return // then there are none
+		return // without a domain there are no copies
 	}
 	for _, h := range handles {
 		if h != 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A replay is a stream of which the other side was recorded.
+// A replay is a stream with recorded bytes of the other side.
 type replay struct{ bytes.Reader }
 
 func (r *replay) Write(b []byte) (int, error)      { return len(b), nil }
@@ -21,7 +21,7 @@ func (r *replay) Close() error                     { r.Reset(nil); return nil }
 func (r *replay) SetReadDeadline(time.Time) error  { return nil }
 func (r *replay) SetWriteDeadline(time.Time) error { return nil }
 
-// FuzzRecv has a receiver hear arbitrary bytes: it returns messages, or an error of a type, and
+// FuzzRecv lets a receiver read arbitrary bytes. It returns messages, or an error of a type, and
 // keeps no block.
 func FuzzRecv(f *testing.F) {
 	d := domain(f)

@@ -31,7 +31,7 @@ func domain(t testing.TB) *shm.Domain {
 	return d
 }
 
-// frame is the frame of a message with blocks of three numbers each, and what follows it.
+// frame is the frame of a message with blocks of three numbers each, and the bytes that follow it.
 func frame(load []byte, body []byte, numbers ...uint64) []byte {
 	head := binary.LittleEndian.AppendUint32(nil, uint32(len(numbers)/3))
 	for _, n := range numbers {
@@ -42,12 +42,12 @@ func frame(load []byte, body []byte, numbers ...uint64) []byte {
 	return append(append(b, head...), load...)
 }
 
-// A stalled is the stream of a peer that says something and no more. The deadline of
-// its reads is when end is closed: no test waits for 30 seconds.
+// A stalled is the stream of a peer that sends some bytes and no more. Closing end is the deadline
+// of its reads, so no test waits for 30 seconds.
 type stalled struct {
 	said    *bytes.Reader
 	end     <-chan struct{}
-	waiting chan<- struct{} // hears of each read that waits
+	waiting chan<- struct{} // gets a signal for each read that waits
 }
 
 func (s *stalled) Read(b []byte) (int, error) {
@@ -64,11 +64,11 @@ func (s *stalled) SetReadDeadline(time.Time) error  { return nil }
 func (s *stalled) SetWriteDeadline(time.Time) error { return nil }
 
 // Peers that have proven the key announce more than there is, and stall. All of them together have
-// no more than the budget, those for whom there is no room are told so, and at the deadline
-// everything is there again.
+// no more than the budget. Peers without room get an error. At the deadline all blocks are free
+// again.
 func TestRecv_PeersThatStallTakeNoMoreThanTheBudget(t *testing.T) {
 	d := domain(t)
-	const peers, announced = 8, 24 << 20 // two have room
+	const peers, announced = 8, 24 << 20 // two of them have room
 	tensor := []byte{0x96, 0, 0, 0xd4, 'S', 0, 0, 0x91, 1, 0xc0}
 	deadline, waiting := make(chan struct{}), make(chan struct{}, peers)
 	results := make(chan error, peers)
@@ -81,7 +81,7 @@ func TestRecv_PeersThatStallTakeNoMoreThanTheBudget(t *testing.T) {
 			results <- err
 		}()
 	}
-	for range peers { // some to fill their room, the others to pass over what they have none for
+	for range peers { // some fill their room, the others pass their tensor over
 		<-waiting
 	}
 	if s := d.Stats(); s.Blocks != 2 || s.Committed > budget {

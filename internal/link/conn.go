@@ -14,13 +14,13 @@ import (
 )
 
 var (
-	// ErrClosed is returned once the stream is closed, by either side or by the end of a process.
+	// ErrClosed is returned when the stream is closed, by either side or by the end of a process.
 	ErrClosed = fmt.Errorf("link: closed%.0w", os.ErrClosed)
 	// ErrFrame is returned for a frame that is longer than the limit. The stream is closed then.
 	ErrFrame = errors.New("link: frame too long")
 )
 
-// A Stream is a connection of any sort. Both net.Conn and sys.Conn are.
+// A Stream is a connection of any sort. Both net.Conn and sys.Conn are Streams.
 type Stream interface {
 	io.ReadWriteCloser
 	SetReadDeadline(t time.Time) error
@@ -33,8 +33,8 @@ type Stream interface {
 //	4  kind, 1 byte
 //	5  body
 //
-// Behind the body of some frames follows a load, of which the body says how long it is: bytes that
-// are written from where they lie and read to where they are to lie.
+// A load follows the body of some frames, and the body says how long it is. Its bytes are written
+// from their place in the sender's memory and read to their place in the receiver's.
 //
 // Its methods may be called by several goroutines.
 type Conn struct {
@@ -44,11 +44,11 @@ type Conn struct {
 
 	reading sync.Mutex
 	r       *bufio.Reader
-	half    *arrival // a frame of which the load is not all here
+	half    *arrival // a frame whose load is not all here
 	writing sync.Mutex
 }
 
-// A Load is where the bytes go that follow a frame.
+// A Load is the memory for the bytes that follow a frame.
 type Load interface {
 	// Parts returns the memory, in the order of the bytes.
 	Parts() [][]byte
@@ -56,16 +56,16 @@ type Load interface {
 	Drop()
 }
 
-// An Accept looks at the body of a frame and returns where its load goes. A load that is not wanted
-// is passed over: then the error says why, and skip how long it is.
+// An Accept looks at the body of a frame and returns the memory for its load. A load that is not
+// wanted is passed over. Then err says why, and skip how long the load is.
 type Accept func(kind byte, body []byte) (load Load, skip int64, err error)
 
-// An arrival is a frame, and what is missing of its load.
+// An arrival is a frame, and the missing part of its load.
 type arrival struct {
 	kind   byte
 	body   []byte
 	load   Load
-	parts  [][]byte // what is missing
+	parts  [][]byte // the missing part
 	skip   int64
 	err    error
 	size   int64 // of the load
@@ -75,7 +75,7 @@ type arrival struct {
 
 const frameHeader = 5
 
-// frameTime is how long a frame may take that has begun to arrive, and how long its load may pause.
+// frameTime is how long a frame may take after its first byte, and how long its load may pause.
 var frameTime = 30 * time.Second
 
 // piece is how much of a load is read before the deadline moves on.
@@ -91,10 +91,11 @@ func NewConn(s Stream, limit int) *Conn {
 	return c
 }
 
-// Host returns the address of the other side, empty if it is on this machine.
+// Host returns the address of the other side. It is empty if the other side is on this machine.
 func (c *Conn) Host() string { return c.host }
 
-// Close ends the stream, and what goes on with it. What half a frame has taken is dropped.
+// Close ends the stream and the calls that wait on it. It drops the memory that half a frame has
+// taken.
 func (c *Conn) Close() error {
 	err := c.s.Close()
 	c.reading.Lock() // no read outlives its stream
@@ -103,7 +104,7 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// drop lets go of a frame of which the rest never comes.
+// drop lets go of a frame that stays incomplete.
 func (c *Conn) drop() {
 	if h := c.half; h != nil {
 		c.half = nil
@@ -114,7 +115,7 @@ func (c *Conn) drop() {
 }
 
 // Send writes a frame and its load. It waits while the other side does not read. If ctx ends before
-// all is written, the stream is closed: half a frame is of no use.
+// all is written, Send closes the stream, because half a frame is of no use.
 func (c *Conn) Send(ctx context.Context, kind byte, body []byte, load ...[]byte) error {
 	if len(body) > c.limit {
 		return fmt.Errorf("send %d bytes, of at most %d: %w", len(body), c.limit, ErrFrame)
@@ -138,8 +139,8 @@ func (c *Conn) Send(ctx context.Context, kind byte, body []byte, load ...[]byte)
 	return nil
 }
 
-// Await waits for the first byte of a frame, or the end of the stream. If ctx has ended it says
-// whether either is there already, as far as the stream can tell.
+// Await waits for the first byte of a frame, or the end of the stream. If ctx has ended, Await
+// returns nil if either is there already, as far as the stream can tell.
 func (c *Conn) Await(ctx context.Context) error {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -149,7 +150,7 @@ func (c *Conn) Await(ctx context.Context) error {
 	return c.await(ctx)
 }
 
-// ready reports whether there is something to be read.
+// ready reports whether there are bytes to read.
 func (c *Conn) ready() bool {
 	if c.r.Buffered() > 0 {
 		return true
@@ -179,9 +180,10 @@ func (c *Conn) Recv(ctx context.Context) (kind byte, body []byte, err error) {
 	return kind, body, err
 }
 
-// RecvLoad reads a frame and what follows it, to where accept says, and waits until ctx ends. If
-// that is in the middle of a load, the next call goes on there. Where accept returns an error, that
-// is the error once the load is passed over, and the stream is good for the next frame.
+// RecvLoad reads a frame and its load, into the memory that accept returns, and waits until ctx
+// ends. If ctx ends in the middle of a load, the next call goes on there. If accept returns an
+// error, RecvLoad passes the load over and returns that error, and the stream is good for the next
+// frame.
 func (c *Conn) RecvLoad(ctx context.Context, accept Accept) (kind byte, body []byte, load Load, err error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -208,7 +210,7 @@ func (c *Conn) RecvLoad(ctx context.Context, accept Accept) (kind byte, body []b
 	return h.kind, h.body, h.load, h.err
 }
 
-// readLoad reads what is missing of c.half, piece by piece.
+// readLoad reads the missing part of c.half, piece by piece.
 func (c *Conn) readLoad(ctx context.Context) error {
 	h := c.half
 	if h.unread == 0 {
@@ -229,8 +231,8 @@ func (c *Conn) readLoad(ctx context.Context) error {
 			p = h.parts[0]
 		}
 		p = p[:min(int64(len(p)), piece, h.unread)]
-		// First the deadline, then the look at ctx: what ends ctx later sets the deadline later.
-		// Of a receiver that waits for a moment at a time, all moments count.
+		// First the deadline, then the look at ctx: a later end of ctx sets the deadline later. For
+		// a receiver that polls, the waits of all its calls add up.
 		begin := time.Now()
 		c.s.SetReadDeadline(begin.Add(max(frameTime-h.paused, time.Millisecond)))
 		if err := context.Cause(ctx); err != nil {
@@ -258,7 +260,7 @@ func (c *Conn) readLoad(ctx context.Context) error {
 	return nil
 }
 
-// cut is the end of a stream in the middle of a load, which nobody gets.
+// cut ends a stream in the middle of a load, which is dropped.
 func (c *Conn) cut(h *arrival, err error) error {
 	c.drop()
 	c.s.Close()
@@ -299,7 +301,7 @@ func (c *Conn) frame(ctx context.Context) (kind byte, body []byte, err error) {
 		c.s.SetReadDeadline(time.Now().Add(frameTime))
 		defer c.s.SetReadDeadline(time.Time{})
 	}
-	// What is announced is not allocated before it is there.
+	// The body grows as its bytes arrive, and not to its announced length at once.
 	body, err = io.ReadAll(io.LimitReader(c.r, n))
 	if err == nil && int64(len(body)) < n {
 		err = io.ErrUnexpectedEOF
@@ -310,7 +312,7 @@ func (c *Conn) frame(ctx context.Context) (kind byte, body []byte, err error) {
 	return h[4], body, nil
 }
 
-// broken is the end of a stream within a frame.
+// broken ends a stream within a frame.
 func (c *Conn) broken(err error) error {
 	c.s.Close()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -319,19 +321,19 @@ func (c *Conn) broken(err error) error {
 	return fmt.Errorf("%w%s: %w", ErrClosed, from(c.host), err)
 }
 
-// why is ctx, if that is why a read or a write has ended, and otherwise the end of the stream.
+// why returns the cause of ctx if ctx has ended a read or a write, and otherwise the end of the
+// stream.
 func (c *Conn) why(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) { // so TLS calls an end without a word, between frames as well
+	if errors.Is(err, io.ErrUnexpectedEOF) { // TLS says so of an end without an alert, between frames as well
 		err = io.EOF
 	}
 	return fmt.Errorf("%w%s: %w", ErrClosed, from(c.host), err)
 }
 
-// until has ctx end what is going on by a deadline. The function that it returns takes the deadline
-// back.
+// until lets ctx end a read or write by a deadline. The returned function takes the deadline back.
 func until(ctx context.Context, setDeadline func(time.Time) error) func() {
 	if ctx.Done() == nil {
 		return func() {}

@@ -1,3 +1,3 @@
-// Package link is what two processes that were not started by each other need of a stream before
-// they trust it: both prove that they know a key, and then they exchange frames.
+// Package link connects two processes neither of which started the other. Over a stream both prove
+// that they know a key, and then they exchange frames.
 package link

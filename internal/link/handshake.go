@@ -13,11 +13,11 @@ import (
 )
 
 var (
-	// ErrKey is returned on both sides when they do not have the same key, or somebody between them
-	// has passed the proof of it on.
+	// ErrKey is returned on both sides if they do not have the same key, or if a process between
+	// them has passed the proof on.
 	ErrKey = errors.New("link: wrong key")
-	// ErrPeer is returned when the other side does not speak this protocol, or another version of
-	// it.
+	// ErrPeer is returned if the other side does not speak this protocol, or speaks another version
+	// of it.
 	ErrPeer = errors.New("link: not a peer of this version")
 )
 
@@ -28,21 +28,21 @@ var (
 //	server   status 1 | proof 32         status 0, or 1 and zeroes
 //
 // A proof is HMAC-SHA256 by the key of: the name of the side that proves it, the server's place and
-// nonce, those of the client, the binding. The names of the two sides keep one side's proof from
-// being sent back to it, the nonces keep an old one from being used again, and the binding keeps a
-// proof from being passed on by somebody in the middle: in TLS it is a secret of this very
-// connection, on a Unix socket it names the processes at its two ends, if they are in one place.
+// nonce, the client's place and nonce, the binding. The names prevent that one side's proof is sent
+// back to it, and the nonces that an old proof is used again. The binding prevents that a process
+// in the middle passes a proof on. In TLS it is a secret of this very connection. On a Unix socket
+// it names the processes at its two ends, if they are in one place.
 const (
 	placeSize = 8
 	nonceSize = 32
-	saidSize  = placeSize + nonceSize // what a side says of itself
+	saidSize  = placeSize + nonceSize // the place and the nonce of a side
 	proofSize = sha256.Size
 )
 
 var helloBytes = []byte{'s', 'h', 'o', 'a', 'l', 'L', 5, 0} // the last two are the version, little-endian
 
-// Server proves the key to the client at the other end of rw, and has it proven. The caller sets a
-// deadline.
+// Server proves the key to the client at the other end of rw, and checks the client's proof. The
+// caller sets a deadline.
 func Server(rw io.ReadWriter, key []byte, bound Binding) error {
 	if err := usable(key); err != nil {
 		return err
@@ -124,7 +124,7 @@ func read(r io.Reader, b []byte) error {
 	return nil
 }
 
-// said is what a side says of itself: its place and a new nonce.
+// said returns the place of a side and a new nonce.
 func (b Binding) said() ([]byte, error) {
 	said := binary.LittleEndian.AppendUint64(make([]byte, 0, saidSize), b.place)[:saidSize]
 	return said, sys.Random(said[placeSize:])

@@ -38,7 +38,7 @@ func pair(t testing.TB) (a, b net.Conn) {
 	return a, b
 }
 
-// shake has both sides prove their keys, and ends when both have.
+// shake lets both sides prove their keys, and ends when both have.
 func shake(t testing.TB, server, client, sb, cb string) (serr, cerr error) {
 	a, b := pair(t)
 	done := make(chan error)
@@ -69,7 +69,7 @@ func TestBothSidesProveTheKey(t *testing.T) {
 	wantErr(t, serr, link.ErrKey)
 }
 
-// A server that does not know the key cannot answer with what the client has proven.
+// A server that does not know the key cannot answer with the client's proof.
 func TestAProofSentBackIsNone(t *testing.T) {
 	a, b := pair(t)
 	go func() {
@@ -123,7 +123,7 @@ func TestFramesArrive(t *testing.T) {
 	wantErr(t, x.Send(ctx, 0, make([]byte, 1<<20+1)), link.ErrFrame)
 }
 
-// A receiver that stops waiting loses nothing: the frame is the next one's.
+// A receiver that stops waiting loses nothing: the next receive gets the frame.
 func TestACancelledRecvLosesNoFrame(t *testing.T) {
 	ctx := watched(t)
 	a, b := pair(t)
@@ -157,7 +157,7 @@ func TestACancelledRecvLosesNoFrame(t *testing.T) {
 	}
 }
 
-// A deadline that is over does not hide what is there, in the kernel or in a buffer.
+// A past deadline does not hide bytes that have come, in the kernel or in a buffer.
 func TestAwaitSeesWhatIsThereAfterItsContext(t *testing.T) {
 	ours, theirs, err := sys.Pair()
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -191,7 +191,7 @@ func TestAwaitSeesWhatIsThereAfterItsContext(t *testing.T) {
 	}
 	wantErr(t, conn.Await(over), context.Canceled)
 	sender.Close()
-	if err := conn.Await(over); err != nil { // the end is something to be had as well
+	if err := conn.Await(over); err != nil { // Await reports the end of the stream as well
 		t.Error(err)
 	}
 }
@@ -230,9 +230,8 @@ func FuzzRecv(f *testing.F) {
 	})
 }
 
-// FuzzHandshake changes a byte of a true handshake, or ends one side's stream there: then who reads
-// it does not believe the other one, and a handshake of which nothing was changed is believed by
-// both.
+// FuzzHandshake changes a byte of a true handshake, or ends one side's stream there. Then the side
+// that reads it does not believe the other one. Both sides believe a handshake without a change.
 func FuzzHandshake(f *testing.F) {
 	for _, at := range []uint8{0, 6, 8, 39, 40, 71, 72, 200} {
 		f.Add(true, at, uint8(1), false, []byte("key"), []byte("binding"))
@@ -273,7 +272,7 @@ func FuzzHandshake(f *testing.F) {
 	})
 }
 
-// A spoiler changes a byte of what is written to a connection, or ends it there.
+// A spoiler changes a byte that is written to a connection, or ends the connection there.
 type spoiler struct {
 	net.Conn
 	at   int
@@ -316,7 +315,7 @@ func FuzzBytes(f *testing.F) {
 	})
 }
 
-// A replay is a stream of which the other side was recorded.
+// A replay is a stream with recorded bytes of the other side.
 type replay struct {
 	bytes.Reader
 	closed bool

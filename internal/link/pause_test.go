@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// room is where a load goes in tests.
+// room is the memory for a load in tests.
 type room struct {
 	bytes   []byte
 	dropped int
@@ -62,7 +62,7 @@ func TestRecvLoad_ALoadArrives(t *testing.T) {
 	}
 }
 
-// A receiver may look in for a moment at a time. A peer that has stopped is left all the same.
+// A receiver may poll, with a moment for each call. It still leaves a peer that has stopped.
 func TestRecvLoad_APeerThatPausesIsLeftByOneThatPolls(t *testing.T) {
 	before := frameTime
 	frameTime = 300 * time.Millisecond

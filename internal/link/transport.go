@@ -8,15 +8,15 @@ import (
 
 // A Transport reaches other machines. Its streams have proven the key.
 //
-// It is entered by the package that has it, which programs link for that: most need none, and with
-// package net they would link the C library.
+// The package that implements a Transport adds it, and programs link that package for it. Most
+// programs need none. With package net they would link the C library.
 type Transport struct {
-	// Listen has met called with each stream, in a goroutine of its own.
+	// Listen calls met for each stream, in a goroutine of its own.
 	Listen func(addr string, key []byte, met func(Stream)) (Listener, error)
 	Dial   func(ctx context.Context, addr string, key []byte) (Stream, error)
 }
 
-// A Listener of a Transport. Close waits until no met is going on.
+// A Listener of a Transport accepts streams. Close waits until no call of met runs.
 type Listener interface {
 	Addr() string
 	Close() error
@@ -24,8 +24,8 @@ type Listener interface {
 
 var transports registry.Table[Transport]
 
-// AddTransport enters a Transport under the scheme of its addresses.
+// AddTransport adds a Transport under the scheme of its addresses.
 func AddTransport(scheme string, t Transport) { transports.Add("link.AddTransport", scheme, t) }
 
-// TransportOf returns what was entered under a scheme.
+// TransportOf returns the Transport of a scheme.
 func TransportOf(scheme string) (Transport, bool) { return transports.Get(scheme) }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// serverConfig returns given, or one with a certificate that is made for this listener and never
-// written anywhere.
+// serverConfig returns given, or a configuration with a certificate that is made for this listener
+// and never written to a file.
 func serverConfig(given *tls.Config) (*tls.Config, error) {
 	if given != nil {
 		config := given.Clone()
@@ -28,8 +28,8 @@ func serverConfig(given *tls.Config) (*tls.Config, error) {
 	return config, nil
 }
 
-// harden keeps older versions out, and has records of their full size from the first on: what is
-// sent is bulk.
+// harden refuses older versions of TLS. It makes records have their full size from the first on,
+// because the traffic is bulk.
 func harden(config *tls.Config) {
 	config.MinVersion = max(config.MinVersion, tls.VersionTLS13)
 	config.DynamicRecordSizingDisabled = true

@@ -16,7 +16,7 @@ var ErrFingerprint = errors.New("remote: certificate of another fingerprint")
 type Options struct {
 	// Key is the secret that both sides know. It is not empty.
 	Key []byte
-	// TLS is nil or configures the connection.
+	// TLS configures the connection, unless it is nil.
 	TLS *tls.Config
 	// Fingerprint is the SHA-256 of the listener's certificate. Dial checks it if it is not zero.
 	Fingerprint [sha256.Size]byte
@@ -31,7 +31,7 @@ type Conn struct{ *tls.Conn }
 // Host returns the address of the other side.
 func (c *Conn) Host() string { return c.RemoteAddr().String() }
 
-// binding is a secret that only the two ends of this connection know.
+// binding returns a secret that only the two ends of this connection know.
 func binding(s *tls.Conn) ([]byte, error) {
 	state := s.ConnectionState()
 	return state.ExportKeyingMaterial("EXPORTER-shoal-manager", nil, 32)

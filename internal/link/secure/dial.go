@@ -63,16 +63,16 @@ func dial(ctx context.Context, addr string, config *tls.Config, key []byte) (_ *
 	return &Conn{s}, link.Client(s, key, link.Bound(b))
 }
 
-// notTLS reports whether what answers does not speak TLS at all.
+// notTLS reports whether the other side does not speak TLS at all.
 func notTLS(err error) bool {
 	var header tls.RecordHeaderError
 	return errors.As(err, &header)
 }
 
-// clientConfig returns what Dial needs, with the checks of opts.
+// clientConfig returns a configuration for Dial, with the checks of opts.
 func clientConfig(opts Options) *tls.Config {
-	// the key proves more than a certificate authority would: an attacker in the middle has two
-	// connections with two secrets, and can prove it on neither
+	// the key proves more than a certificate authority would: a process in the middle has two
+	// connections with two secrets, and can prove the key on neither
 	config := &tls.Config{InsecureSkipVerify: true}
 	if opts.TLS != nil {
 		config = opts.TLS.Clone()

@@ -18,7 +18,7 @@ import (
 // maxStrangers is how many connections may be busy proving the key, see [sys.Strangers].
 const maxStrangers = 64
 
-// A Listener is where those that know the key connect.
+// A Listener accepts connections of processes that know the key.
 type Listener struct {
 	key  []byte
 	met  func(*Conn)
@@ -32,8 +32,8 @@ type Listener struct {
 	strangers *sys.Strangers
 }
 
-// Listen has met called with each connection that has proven the key, in a goroutine of its own.
-// The connection is met's to close.
+// Listen calls met for each connection that has proven the key, in a goroutine of its own. met
+// closes the connection.
 func Listen(addr string, opts Options, met func(*Conn)) (*Listener, error) {
 	if len(opts.Key) == 0 {
 		return nil, fmt.Errorf("listen: %w: it is empty", link.ErrKey)
@@ -63,7 +63,7 @@ func (l *Listener) Addr() string { return l.tcp.Addr().String() }
 // Fingerprint returns the SHA-256 of the certificate, zero if there are several.
 func (l *Listener) Fingerprint() [sha256.Size]byte { return l.cert }
 
-// Close ends the listener and waits until no met is going on. It closes no connection of theirs.
+// Close ends the listener and waits until no call of met runs. It does not close their connections.
 func (l *Listener) Close() error {
 	l.end()
 	err := l.tcp.Close()
@@ -91,7 +91,7 @@ func (l *Listener) meet(c net.Conn) {
 		l.strangers.Leave(c)
 		if !stop() || err != nil {
 			c.Close()
-			return // the client knows why, if it is one
+			return // a client with the key knows why
 		}
 		l.met(&Conn{s})
 	})
