@@ -16,19 +16,19 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Class is the class whose objects Open knows.
+// Class is the class of the objects that Open takes.
 var Class = value.Named("datasets.arrow_dataset.Dataset")
 
-// used are the attributes that say what samples are. Others, the fingerprint and the licence, say
-// where they come from.
+// used are the attributes that say what samples are. Others, such as the fingerprint and the
+// licence, say where the samples come from.
 var used = []string{"_data", "_indices", "_format_type", "_format_kwargs", "_format_columns",
 	"_output_all_columns", "_indexes"}
 
-// A dataset is a table and what is made of its rows.
+// A dataset is a table and the format of its rows.
 type dataset struct {
 	table   *table
-	indices []int // the row of each sample; nil if they are all rows, in their order
-	columns []int // of the table, those that a sample has
+	indices []int // the row of each sample; nil if the samples are all rows, in their order
+	columns []int // the columns of the table that a sample has
 	sample  maker
 }
 
@@ -37,7 +37,7 @@ var (
 	_ io.Closer         = (*dataset)(nil)
 )
 
-// Check returns nil, or why Open would refuse an object of the class: the error wraps
+// Check returns nil, or the reason why Open would refuse an object of the class: the error wraps
 // ErrUnsupported. It opens the files and closes them.
 func Check(o *pickle.Object) error {
 	state, _ := o.State.(*value.Dict)
@@ -80,9 +80,9 @@ func lift(l *value.Lifter, to, from *value.Dict, name string) error {
 	return to.Set(name, lifted)
 }
 
-// Open returns the data set that an object of the class is: a data.ValueDataset whose values are
-// dicts. The error wraps ErrUnsupported where its samples would not be those of Python, or the
-// files are none. The caller closes it.
+// Open returns the data set of an object of the class: a data.ValueDataset whose values are dicts.
+// The error wraps ErrUnsupported if its samples would not be those of Python, or a file is not a
+// file of Arrow. The caller closes the data set.
 func Open(r *value.Record) (data.DatasetCloser, error) {
 	d := new(dataset)
 	err := guard(func() error { return d.open(r) })
@@ -96,7 +96,7 @@ func Open(r *value.Record) (data.DatasetCloser, error) {
 	return data.Structured(d), nil
 }
 
-// open reads the attributes, in the order in which a person would ask for them.
+// open reads the attributes, in the order in which a person would read them.
 func (d *dataset) open(r *value.Record) error {
 	format, _ := r.Attr("_format_type")
 	switch format {
@@ -194,7 +194,8 @@ func indicesOf(t *table, rows int) ([]int, error) {
 	return list, nil
 }
 
-// decodes refuses what Python decodes after it has read it: pictures, sound, arrays of fixed shape.
+// decodes refuses features that Python decodes after it has read them: pictures, sound, arrays of
+// fixed shape.
 func decodes(info any) error {
 	r, _ := info.(*value.Record)
 	if r == nil {
@@ -274,8 +275,8 @@ func (d *dataset) Value(_ context.Context, i int) (any, error) {
 	return sample, nil
 }
 
-// Columns makes what the library makes of a list of samples, where no collate_fn does: a dict of
-// columns. Tensors of one shape become one; all else is a list.
+// Columns makes the batch that the library makes of a list of samples without a collate_fn: a dict
+// of columns. Tensors of one shape become one tensor. Other values become a list.
 func Columns(samples []any) (any, error) {
 	first, _ := samples[0].(*value.Dict)
 	columns := new(value.Dict)
@@ -291,7 +292,7 @@ func Columns(samples []any) (any, error) {
 	return columns, nil
 }
 
-// stacked makes one tensor of those in a list, or returns the list.
+// stacked makes one tensor of the tensors in a list, or returns the list.
 func stacked(list []any) any {
 	all := make([]*tensor.Tensor, len(list))
 	for k, v := range list {
@@ -312,7 +313,7 @@ func (d *dataset) Close() error {
 	return nil
 }
 
-// guard makes errors of what a damaged file, or one that is cut short, makes go wrong in f.
+// guard turns panics and faults in f, which a damaged or cut file causes, into errors.
 func guard(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -22,7 +22,7 @@ type mapping struct {
 
 func (m *mapping) close() { m.bytes.Close() }
 
-// read maps a file, a stream of Arrow's IPC format, whose batches of rows stay where they are.
+// read maps a file, a stream of Arrow's IPC format. Its batches of rows are not copied.
 func read(path string) (_ *table, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func read(path string) (_ *table, err error) {
 	return t, nil
 }
 
-// decode makes a table of a stream, whose bytes it refers to.
+// decode makes a table of a stream. The table refers to the bytes of the stream.
 func decode(stream []byte) (*table, error) {
 	r, err := ipc.NewReaderFromMessageReader(&messages{rest: stream})
 	if err != nil {
@@ -78,7 +78,7 @@ type messages struct {
 	rest []byte
 }
 
-// continues begins a message since version 0.15 of the format.
+// continues is the begin of a message since version 0.15 of the format.
 const continues = 0xFFFFFFFF
 
 // Retain does nothing: the mapping outlives the messages.
@@ -87,7 +87,7 @@ func (*messages) Retain() {}
 // Release does nothing.
 func (*messages) Release() {}
 
-// Message returns the next message; io.EOF at the end, which a file may mark or not.
+// Message returns the next message. It returns io.EOF at the end, which a file may mark or not.
 func (m *messages) Message() (*ipc.Message, error) {
 	if len(m.rest) == 0 {
 		return nil, io.EOF

@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// restored is a table of pyarrow's that is in the pickle itself.
+// restored makes a table of a table of pyarrow's that is in the pickle itself.
 func restored(v any) (*table, error) {
 	args, err := called(v, "_reconstruct_table", 2)
 	if err != nil {
@@ -46,7 +46,8 @@ func restored(v any) (*table, error) {
 	return t, nil
 }
 
-// chunked is a column, whose chunks need not be those of the others: they become one.
+// chunked makes a column. Its chunks may differ from those of the other columns, so they become
+// one.
 func chunked(v any) (arrow.Array, error) {
 	args, err := called(v, "chunked_array", 2)
 	if err != nil {
@@ -78,7 +79,7 @@ func chunked(v any) (arrow.Array, error) {
 	return array.Concatenate(parts, memory.DefaultAllocator)
 }
 
-// dataOf is an array's: its type, length, nulls, offset, buffers, children and dictionary.
+// dataOf reads an array: its type, length, nulls, offset, buffers, children and dictionary.
 func dataOf(v any) (*array.Data, error) {
 	parts, _ := v.(value.Tuple)
 	if len(parts) != 7 || parts[6] != nil {
@@ -126,7 +127,7 @@ func dataOf(v any) (*array.Data, error) {
 		children = append(children, child)
 	}
 	length, nulls, offset := numbers[0], numbers[1], numbers[2]
-	if nulls < 0 && (len(buffers) == 0 || buffers[0] == nil) { // not counted, and none
+	if nulls < 0 && (len(buffers) == 0 || buffers[0] == nil) { // the nulls are not counted, and there are none
 		nulls = 0
 	}
 	return array.NewData(of, length, buffers, children, nulls, offset), nil
@@ -143,7 +144,7 @@ var aliases = map[string]arrow.DataType{
 	"float": arrow.PrimitiveTypes.Float32, "double": arrow.PrimitiveTypes.Float64,
 }
 
-// typeOf is a type of pyarrow's, of those that samples have.
+// typeOf reads a type of pyarrow's that samples may have.
 func typeOf(v any) (arrow.DataType, error) {
 	if args, err := called(v, "type_for_alias", 1); err == nil {
 		if name, ok := args[0].(string); ok && aliases[name] != nil {
@@ -205,8 +206,8 @@ func fieldOf(v any) (f arrow.Field, err error) {
 	return f, err
 }
 
-// called returns the arguments of a call of a function of pyarrow's, which has least of them or
-// more.
+// called returns the arguments of a call of a function of pyarrow's, which must have at least least
+// of them.
 func called(v any, name string, least int) (value.Tuple, error) {
 	r, _ := v.(*value.Record)
 	if r == nil || r.Class != value.Named("pyarrow.lib."+name) || len(r.Args) < least {

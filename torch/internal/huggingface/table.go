@@ -10,11 +10,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// A table is rows in chunks, one after the other.
+// A table has rows in chunks, one after the other.
 type table struct {
 	names  []string
 	chunks [][]arrow.Array // columns of the same length
-	ends   []int           // numbers of the rows up to the end of each chunk
+	ends   []int           // the number of rows up to the end of each chunk
 	files  []*mapping
 }
 
@@ -51,7 +51,7 @@ func (t *table) close() {
 	t.chunks, t.ends, t.files = nil, nil, nil
 }
 
-// tableOf makes one of the tables of the library.
+// tableOf makes a table of one of the library's tables.
 func tableOf(v any) (t *table, err error) {
 	r, _ := v.(*value.Record)
 	if r == nil {
@@ -69,7 +69,7 @@ func tableOf(v any) (t *table, err error) {
 	return nil, refuse("its table is a %s", r.Class)
 }
 
-// mapped is a file, and what was done to the table after.
+// mapped reads a file, and repeats the methods that were called on its table after.
 func mapped(r *value.Record) (*table, error) {
 	path, _ := r.Attr("path")
 	name, ok := path.(string)
@@ -91,7 +91,7 @@ func mapped(r *value.Record) (*table, error) {
 	return t, nil
 }
 
-// replay does again what a method of pyarrow's Table did.
+// replay repeats a call of a method of pyarrow's Table.
 func (t *table) replay(v any) error {
 	call, _ := v.(value.Tuple)
 	if len(call) != 3 || !empty(call[2]) {
@@ -121,7 +121,7 @@ func (t *table) replay(v any) error {
 	}
 }
 
-// slice keeps some rows.
+// slice keeps a range of rows.
 func (t *table) slice(args value.Tuple) error {
 	var part [2]int64 // the first row, and how many
 	part[1] = int64(t.rows())
@@ -155,7 +155,7 @@ func (t *table) slice(args value.Tuple) error {
 	return nil
 }
 
-// pick keeps the columns that are named, in that order, or those that are not.
+// pick keeps the named columns in that order, or drops them.
 func (t *table) pick(v any, named bool) error {
 	names, err := texts(v)
 	if err != nil {
@@ -194,7 +194,7 @@ func chosen[T any](of []T, keep []int) []T {
 	return list
 }
 
-// concatenated is tables below each other, each of which may be several beside each other.
+// concatenated puts tables below each other. Each of them may be several tables beside each other.
 func concatenated(r *value.Record) (_ *table, err error) {
 	v, _ := r.Attr("blocks")
 	rows, ok := v.([]any)
@@ -229,7 +229,7 @@ func concatenated(r *value.Record) (_ *table, err error) {
 	return whole, nil
 }
 
-// besideEachOther is a table whose columns are those of several, as add_column makes it.
+// besideEachOther makes a table with the columns of several, as add_column does.
 func besideEachOther(v any) (_ *table, err error) {
 	parts, _ := v.([]any)
 	if len(parts) == 0 {
@@ -253,8 +253,8 @@ func besideEachOther(v any) (_ *table, err error) {
 	return whole, nil
 }
 
-// widen adds the columns of another table of as many rows. A chunk then ends wherever one of either
-// table did.
+// widen adds the columns of another table of as many rows. A chunk then ends at each end of a chunk
+// of either table.
 func (t *table) widen(by *table) error {
 	if by.rows() != t.rows() {
 		return refuse("parts of its table beside each other have %d and %d rows", t.rows(), by.rows())

@@ -10,14 +10,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A maker is a format: what becomes of a column.
+// A maker is a format: it makes values of a column.
 type maker struct {
-	makes func(t *table, column int) error // refuses what value cannot make
+	makes func(t *table, column int) error // refuses a column that value cannot make
 	value func(a arrow.Array, i int) (any, error)
 }
 
-// ofPython makes what pyarrow's to_pylist makes: bool, int64, float64, string, lists and dicts, and
-// nil where nothing is.
+// ofPython makes the values of pyarrow's to_pylist: bool, int64, float64, string, lists and dicts,
+// and nil for a missing value.
 var ofPython = maker{
 	makes: func(t *table, column int) error {
 		for _, c := range t.chunks {
@@ -50,8 +50,8 @@ func pythonic(of arrow.DataType) error {
 	return number(of)
 }
 
-// number refuses what is no number. Those of 64 bits without a sign are Python's: some of them are
-// no int64.
+// number refuses a type that is no number. Numbers of 64 bits without a sign are left to Python,
+// because some of them do not fit an int64.
 func number(of arrow.DataType) error {
 	switch of.ID() {
 	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16,
@@ -112,8 +112,8 @@ func pythonList(items arrow.Array, of array.ListLike, i int) (any, error) {
 	return list, nil
 }
 
-// ofTorch makes what the library's format of torch makes: tensors of bool, int64 and float32, and
-// strings.
+// ofTorch makes the values of the library's format of torch: tensors of bool, int64 and float32,
+// and strings.
 var ofTorch = maker{
 	makes: func(t *table, column int) error {
 		for _, c := range t.chunks {
@@ -164,7 +164,7 @@ func torchValue(a arrow.Array, i int) (any, error) {
 	return one.tensor(), nil
 }
 
-// A list is elements of a column, copied: a bools, ints or floats.
+// A list has copied elements of a column: bools, ints or floats.
 type list interface {
 	each(to []any) []any
 	tensor(shape ...int) *tensor.Tensor // in PyTorch's own precision
@@ -193,7 +193,7 @@ func (l floats) tensor(shape ...int) *tensor.Tensor {
 	return tensor.FromSlice(converted[float32](l), shape...)
 }
 
-// numbers returns the elements of a from from to to.
+// numbers returns the elements of a from index from up to index to.
 func numbers(a arrow.Array, from, to int) (list, error) {
 	switch a := a.(type) {
 	case *array.Boolean:

@@ -7,13 +7,14 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// Note [What Arrow's reader believes] The head of a message is a flatbuffer. Arrow's reader takes
-// memory for as many fields as a vector says that it has, and follows fields in fields wherever
-// they lead, so a damaged file ends the program, for want of memory. So the lengths of vectors are
-// held against the bytes first, and fields counted. What else is wrong makes the reader panic at
-// the bounds of a slice, of which guard makes an error.
+// Note [What Arrow's reader believes] The head of a message is a flatbuffer. Arrow's reader
+// allocates memory for as many fields as a vector says that it has, and follows fields within
+// fields without a limit. So a damaged file ends the program, because memory runs out. This file
+// therefore compares the lengths of vectors with the bytes first, and counts fields. Any other
+// damage makes the reader panic at the bounds of a slice, and guard turns the panic into an error.
 
-// The numbers of fields in the tables of Message.fbs and Schema.fbs, as offsets in a vtable.
+// These are the numbers of fields in the tables of Message.fbs and Schema.fbs, as offsets in a
+// vtable.
 const (
 	messageHeaderType, messageHeader, messageMetadata = 6, 8, 12
 	schemaEndianness, schemaFields, schemaMetadata    = 4, 6, 8
@@ -24,12 +25,12 @@ const (
 )
 
 const (
-	mostFields = 10_000 // of a table, with those in others
-	mostDepth  = 64     // of fields in one another
+	mostFields = 10_000 // fields of a table, with the fields within them
+	mostDepth  = 64     // levels of fields within fields
 )
 
-// verify refuses the head of a message of which the reader would make more than its bytes say, and
-// what the library datasets writes into no file.
+// verify refuses the head of a message for which the reader would allocate more than its bytes say.
+// It also refuses forms that the library datasets writes into no file.
 func verify(meta []byte) error {
 	if len(meta) < flatbuffers.SizeUOffsetT {
 		return errors.New("the head of a message is too short")
@@ -64,7 +65,7 @@ func verify(meta []byte) error {
 // A flat is a table of a flatbuffer.
 type flat = flatbuffers.Table
 
-// fields verifies a vector of fields, and those in them.
+// fields verifies a vector of fields, and the fields within them.
 func fields(t flat, slot flatbuffers.VOffsetT, depth int, left *int) error {
 	if err := fits(t, slot, 4); err != nil {
 		return err
@@ -93,7 +94,7 @@ func fields(t flat, slot flatbuffers.VOffsetT, depth int, left *int) error {
 	return nil
 }
 
-// fits holds the length of a vector against the bytes that are left.
+// fits compares the length of a vector with the bytes that are left.
 func fits(t flat, slot flatbuffers.VOffsetT, size int) error {
 	o := flatbuffers.UOffsetT(t.Offset(slot))
 	if o == 0 {

@@ -11,8 +11,8 @@ import (
 // divided is the arithmetic of the first generation.
 const divided = image.Divided
 
-// toTensor makes numbers of a picture; the second generation's does the same, and leaves tensors
-// alone.
+// toTensor makes numbers of a picture. That of the second generation does the same, and leaves
+// tensors unchanged.
 func toTensor(f *fields, r *route) {
 	switch {
 	case r.now == picture:
@@ -33,7 +33,7 @@ func toImage(_ *fields, r *route) { r.now = max(r.now, bytes) }
 
 func toPureTensor(*fields, *route) {}
 
-// toDType makes numbers of tensors. Pictures and numbers stay what they are.
+// toDType makes numbers of tensors. Pictures and numbers stay unchanged.
 func toDType(f *fields, r *route) {
 	scaled := f.flag("scale")
 	dtype := f.get("dtype")
@@ -50,7 +50,7 @@ func toDType(f *fields, r *route) {
 	r.become(f, dtype, as)
 }
 
-// imageDType finds the dtype that a ToDtype has for images.
+// imageDType finds the dtype for images in a ToDtype.
 func imageDType(d *value.Dict) (any, bool) {
 	for _, class := range []any{value.Named("torchvision.tv_tensors._image.Image"),
 		value.Named("torch.Tensor"), "others"} {
@@ -84,7 +84,7 @@ func (r *route) become(f *fields, dtype any, as image.Arithmetic) {
 	}
 }
 
-// normalize takes away a mean and divides by a deviation.
+// normalize subtracts a mean and divides by a deviation.
 func normalize(f *fields, r *route) {
 	mean, std := r.planes(f, "mean"), r.planes(f, "std")
 	if f.err != nil {
@@ -98,7 +98,7 @@ func normalize(f *fields, r *route) {
 		f.refuse("a deviation of 0")
 	case !r.made && len(r.last.Mean) == 0:
 		r.last = s
-	default: // a second one
+	default: // a second normalize
 		r.after(f, s)
 	}
 }

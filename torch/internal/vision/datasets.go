@@ -28,11 +28,11 @@ var readers = map[value.Global]func(f *fields) data.Dataset{
 	value.Named("torchvision.datasets.cifar.CIFAR100"):     colours,
 }
 
-// Module is how the modules of the classes begin that Open knows.
+// Module is the prefix of the modules whose classes Open knows.
 const Module = "torchvision.datasets."
 
-// Check returns nil, or why Open would refuse an object of a known class, by its pickle alone: the
-// error wraps ErrUnsupported. The data are not looked at.
+// Check returns nil, or the reason why Open would refuse an object of a known class, by its pickle
+// alone: the error wraps ErrUnsupported. It does not look at the data.
 func Check(o *pickle.Object) error {
 	state, _ := o.State.(*value.Dict)
 	l := new(value.Lifter)
@@ -90,8 +90,8 @@ func Datasets() []string {
 	return names
 }
 
-// Open returns the data set that an object of a known class is: an image and the number of its
-// class, int64. The error wraps ErrUnsupported where its samples would not be those of Python.
+// Open returns the data set of an object of a known class. A sample is an image and the number of
+// its class, int64. The error wraps ErrUnsupported if its samples would not be those of Python.
 func Open(r *value.Record) (data.Dataset, error) {
 	f := &fields{of: r}
 	ds := readers[r.Class](f)
@@ -101,7 +101,7 @@ func Open(r *value.Record) (data.Dataset, error) {
 	return ds, nil
 }
 
-// transformed reads what happens to images of channels planes.
+// transformed reads the transform of images of channels planes.
 func (f *fields) transformed(channels int) image.Pipeline {
 	steps, ready, err := Steps(f.maybe("transform"), channels)
 	if f.err == nil && err != nil {
@@ -113,7 +113,7 @@ func (f *fields) transformed(channels int) image.Pipeline {
 	return steps
 }
 
-// imageFolder has its files in its list of samples, so that no folder is read again.
+// imageFolder opens an ImageFolder. The files are in its list of samples, so it reads no folder.
 func imageFolder(f *fields) data.Dataset {
 	d := &datasets.ImageFolder{Steps: f.transformed(3)}
 	f.loader()
@@ -161,7 +161,7 @@ func sample(v any) (path string, label any, ok bool) {
 	return path, t[1], ok && path != "" && !strings.ContainsRune(path, 0)
 }
 
-// loader refuses what loads files in another way.
+// loader refuses a loader that reads files in another way.
 func (f *fields) loader() {
 	switch v := f.get("loader"); v {
 	case value.Named("torchvision.datasets.folder.default_loader"),
@@ -171,13 +171,13 @@ func (f *fields) loader() {
 	}
 }
 
-// grey is images of one plane in memory: MNIST's, and those of its form.
+// grey opens images of one plane in memory: MNIST's, and those of its form.
 func grey(f *fields) data.Dataset { return f.inMemory(1, f.get("targets")) }
 
-// colours is images of three planes in memory: CIFAR's.
+// colours opens images of three planes in memory: CIFAR's.
 func colours(f *fields) data.Dataset { return f.inMemory(3, f.get("targets")) }
 
-// qmnist has eight numbers for each image, of which the first is its class.
+// qmnist opens a QMNIST, which has eight numbers for each image; the first is its class.
 func qmnist(f *fields) data.Dataset {
 	f.compatible()
 	t, ok := f.get("targets").(*tensor.Tensor)
@@ -194,7 +194,7 @@ func (f *fields) compatible() {
 	}
 }
 
-// inMemory is images that the object holds.
+// inMemory opens images that the object holds.
 func (f *fields) inMemory(channels int, targets any) data.Dataset {
 	d := &pictures{channels: channels, steps: f.transformed(channels)}
 	var labels []any
@@ -216,7 +216,7 @@ func (f *fields) inMemory(channels int, targets any) data.Dataset {
 	return d
 }
 
-// elements are the classes in a tensor.
+// elements returns the classes in a tensor.
 func (f *fields) elements(t *tensor.Tensor) []any {
 	if t.Dims() != 1 || !integers[t.DType()] || t.Device() != nil {
 		f.refuse("targets are %v of %v, and not whole numbers, one for each image", t.Shape(), t.DType())

@@ -1,6 +1,7 @@
-// Package vision makes torchvision's data sets and transforms, as they stand in a pickle, Go's own.
+// Package vision converts torchvision's data sets and transforms, as a pickle has them, to Go's
+// own.
 //
-// A pickle comes from outside, so every attribute is looked at, and an object is refused by name
-// where Go would make other samples than Python: the refusal says what is known instead. Nothing
-// here opens a file, but for the images of an ImageFolder when they are asked for.
+// A pickle comes from outside, so the package looks at every attribute. If Go would make other
+// samples than Python, it refuses the object by name, and the error says what the package knows. It
+// opens no file, except the images of an ImageFolder when a sample is read.
 package vision

@@ -11,14 +11,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// fields reads the attributes of an object. The first error stays, so that it is asked for once, at
-// the end.
+// fields reads the attributes of an object. It keeps the first error, so that a caller checks once,
+// at the end.
 type fields struct {
 	of  *value.Record
 	err error
 }
 
-// name is what the object is called in errors, as a script writes it.
+// name is the name of the object in errors, as a script writes it.
 func (f *fields) name() string { return called(f.of.Class) }
 
 // called is the name under which scripts know a class: v2.Resize, transforms.Resize,
@@ -35,7 +35,7 @@ func called(g value.Global) string {
 	return g.String()
 }
 
-// refuse notes why the object is not made.
+// refuse notes the reason why the object is not made.
 func (f *fields) refuse(format string, args ...any) {
 	if f.err == nil {
 		f.err = value.Unsupported("%s: %s", f.name(), fmt.Sprintf(format, args...))
@@ -51,7 +51,7 @@ func (f *fields) get(name string) any {
 	return v
 }
 
-// maybe returns an attribute, nil where it is missing.
+// maybe returns an attribute, or nil if it is missing.
 func (f *fields) maybe(name string) any {
 	v, _ := f.of.Attr(name)
 	return v
@@ -206,7 +206,7 @@ func numbersOf(v any) ([]float64, bool) {
 	return all, true
 }
 
-// shown is a value in an error.
+// shown formats a value for an error.
 func shown(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// filters are torchvision's InterpolationModes. Of images of Pillow both nearest ones are Pillow's.
+// filters are torchvision's InterpolationModes. For images of Pillow both nearest modes are
+// Pillow's.
 var filters = map[string]image.Filter{
 	"nearest": image.Nearest, "nearest-exact": image.Nearest, "bilinear": image.Bilinear,
 	"bicubic": image.Bicubic, "box": image.Box, "lanczos": image.Lanczos,
@@ -141,12 +142,12 @@ func randomResizedCrop(f *fields, r *route) {
 	r.blend(f, s)
 }
 
-// flip makes left right, or the top the bottom.
+// flip turns left to right, or top to bottom.
 func flip(horizontal bool) builder {
 	return func(f *fields, r *route) { r.flip(f, horizontal, f.probability("p")) }
 }
 
-// always is a function that does so to each image.
+// always returns a builder that flips each image.
 func always(horizontal bool) builder {
 	return func(f *fields, r *route) { r.flip(f, horizontal, 1) }
 }
@@ -185,16 +186,16 @@ func randomAffine(f *fields, r *route) {
 	r.blend(f, s)
 }
 
-// turned is a filter for turning, which Go has two of.
+// turned reads a filter for turning; Go has two.
 func (f *fields) turned(r *route) image.Filter {
-	filter := f.filter(&route{now: picture}) // nearest is the same for both
+	filter := f.filter(&route{now: picture}) // nearest is the same for both kinds of image
 	if filter != image.Nearest && filter != image.Bilinear {
 		f.refuse("interpolation=%s; Go turns by nearest and bilinear", shown(f.maybe("interpolation")))
 	}
 	return filter
 }
 
-// either reads a range of degrees that is as far to both sides.
+// either reads a range of degrees that is symmetric around 0.
 func (f *fields) either(name string) float64 {
 	x := f.pair(name)
 	if x[0] != -x[1] || x[1] < 0 || x[1] > 360 {

@@ -13,8 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// pictures is images of one size in memory, with the number of a class for each. A sample is the
-// image as its steps leave it, and its class.
+// pictures has images of one size in memory, with the number of a class for each. A sample is the
+// image after its steps, and its class.
 type pictures struct {
 	pixels   *tensor.Tensor // (n, h, w) or (n, h, w, 3) of uint8
 	labels   []int64
@@ -111,7 +111,7 @@ func (d *pictures) packed(i int) []uint8 {
 	return tensor.Data[uint8](d.pixels)[i*n:][:n]
 }
 
-// outside is the error of a sample that there is not.
+// outside is the error for a sample that does not exist.
 func outside(i, n int) error { return fmt.Errorf("sample %d of %d: out of range", i, n) }
 
 // Gather makes images in the rows of a batch.

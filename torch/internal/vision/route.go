@@ -5,7 +5,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// A stage is what an image is between two transforms.
+// A stage is the form of an image between two transforms.
 type stage uint8
 
 const (
@@ -14,9 +14,9 @@ const (
 	numbers              // a tensor of float32
 )
 
-// A route is the steps that become of transforms, one after the other. Numbers are made of bytes by
-// the last step, which writes them to the row of the batch; so what torchvision does to numbers is
-// done to bytes before, where that is the same.
+// A route has the steps for several transforms, one after the other. The last step makes numbers of
+// bytes, and writes them to the row of the batch. So a step that torchvision applies to numbers is
+// applied to bytes before, if the result is the same.
 type route struct {
 	steps    image.Pipeline
 	now      stage
@@ -26,9 +26,9 @@ type route struct {
 	depth    int
 }
 
-// Steps returns what transform, which is None or an object or function of torchvision, does to
-// images of channels planes. ready says that it makes tensors. The error wraps ErrUnsupported, and
-// names what Go does not do and why.
+// Steps returns the steps of transform for images of channels planes. transform is None or an
+// object or function of torchvision. ready says that the steps make tensors. The error wraps
+// ErrUnsupported, and names the part that Go does not do and why.
 func Steps(transform any, channels int) (steps image.Pipeline, ready bool, err error) {
 	r := &route{channels: channels}
 	if transform != nil {
@@ -40,7 +40,7 @@ func Steps(transform any, channels int) (steps image.Pipeline, ready bool, err e
 	return r.steps, r.now != picture, nil
 }
 
-// add appends what a transform does.
+// add appends the steps of a transform.
 func (r *route) add(transform any) error {
 	if r.depth++; r.depth > mostNested {
 		return value.Unsupported("transforms in transforms, %d deep", mostNested)
@@ -65,13 +65,13 @@ func (r *route) add(transform any) error {
 	return f.err
 }
 
-// mostNested bounds transforms in transforms; mostSteps how many there are.
+// mostNested bounds the levels of transforms within transforms; mostSteps bounds their number.
 const (
 	mostNested = 16
 	mostSteps  = 1024
 )
 
-// remedy is what to do about what Go does not do.
+// remedy says what to do about a transform that Go does not do.
 const remedy = "leave it out and apply it to the batch"
 
 // put appends a step that changes bytes, and numbers in the same way.
@@ -86,7 +86,7 @@ func (r *route) put(f *fields, s image.Step) {
 	}
 }
 
-// blend appends a step that makes new colours, which is another one for numbers than for bytes.
+// blend appends a step that makes new colours. It differs for numbers and for bytes.
 func (r *route) blend(f *fields, s image.Step) {
 	if r.now == numbers {
 		f.refuse("Go does this to bytes; put it before what makes float32 of them")
@@ -95,8 +95,8 @@ func (r *route) blend(f *fields, s image.Step) {
 	r.put(f, s)
 }
 
-// paint appends a step that paints what is outside of the image. In numbers black is 0, and stays
-// that unless a mean is taken away.
+// paint appends a step that paints the part outside of the image. In numbers black is 0, and stays
+// 0 unless a mean is subtracted.
 func (r *route) paint(f *fields, s image.Step, black bool) {
 	if r.now == numbers && (!black || len(r.last.Mean) > 0 || r.last.As == image.Fused) {
 		f.refuse("Go paints bytes; put it before what makes float32 of them")

@@ -5,9 +5,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// targets returns what the target_transform makes of classes. Whatever it is, it is done once for
-// each class and not for each sample, which is the same for all that Go knows: they are functions
-// of the class alone.
+// targets applies the target_transform to classes, once for each class and not for each sample. The
+// result is the same for all transforms that Go knows, because they are functions of the class
+// alone.
 func (f *fields) targets(labels []any) []int64 {
 	look := f.lookUp(f.maybe("target_transform"))
 	all := make([]int64, 0, len(labels))
@@ -38,8 +38,8 @@ func whole(v any) (n int64, ok bool) {
 	return n, ok
 }
 
-// lookUp returns what a target_transform does: int, or the method of a list or a dict that finds
-// what it has for a class. It is nil where that is nothing.
+// lookUp returns the function of a target_transform: int, or the method of a list or a dict that
+// finds the value of a class. It returns nil if the target_transform changes nothing.
 func (f *fields) lookUp(transform any) func(n int64) (int64, bool) {
 	switch t := transform.(type) {
 	case nil:

@@ -9,11 +9,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// A builder appends what a transform does to a route.
+// A builder appends the steps of a transform to a route.
 type builder func(f *fields, r *route)
 
-// transforms are those of torchvision that Go does, by the names of their classes, which are the
-// same in both of its generations, and of the functions that some write instead.
+// transforms are the transforms of torchvision that Go does. The names of their classes are the
+// same in both of its generations. The table also has the functions that some scripts use in place
+// of classes.
 var transforms map[string]builder
 
 func init() {
@@ -37,7 +38,7 @@ func init() {
 	}
 }
 
-// The modules of the two generations.
+// These are the modules of the two generations.
 const (
 	v1Module = "torchvision.transforms.transforms"
 	v2Module = "torchvision.transforms.v2."
@@ -46,7 +47,7 @@ const (
 // second reports whether an object is of the second generation.
 func (f *fields) second() bool { return strings.HasPrefix(f.of.Class.Module, v2Module) }
 
-// ours reports whether a class is torchvision's own, and not one of a script that has the same
+// ours reports whether a class is torchvision's own, and not a class of a script with the same
 // name.
 func ours(g value.Global) bool {
 	switch g.Module {
@@ -68,11 +69,11 @@ func Transforms() []string {
 
 func known() string { return strings.Join(Transforms(), ", ") }
 
-// compose is transforms one after the other.
+// compose appends transforms one after the other.
 func compose(f *fields, r *route) { f.addAll(r, f.parts()) }
 
-// parts are the transforms in a transform: a list, or an nn.ModuleList, which is no attribute but a
-// module.
+// parts returns the transforms in a transform: a list, or an nn.ModuleList, which is a module and
+// no attribute.
 func (f *fields) parts() []any {
 	v, ok := f.of.Attr("transforms")
 	if modules, is := f.maybe("_modules").(*value.Dict); is && !ok {
@@ -91,7 +92,7 @@ func (f *fields) parts() []any {
 	return items
 }
 
-// modules are the modules in a module.
+// modules returns the modules in a module.
 func (f *fields) modules() (items []any) {
 	modules, ok := f.get("_modules").(*value.Dict)
 	if !ok {
@@ -103,7 +104,7 @@ func (f *fields) modules() (items []any) {
 	return items
 }
 
-// addAll appends what transforms do.
+// addAll appends the steps of transforms.
 func (f *fields) addAll(r *route, items []any) {
 	if len(items) > mostSteps {
 		f.refuse("it has %d transforms", len(items))
@@ -115,7 +116,7 @@ func (f *fields) addAll(r *route, items []any) {
 	}
 }
 
-// sequential is nn.Sequential of transforms.
+// sequential appends an nn.Sequential of transforms.
 func sequential(f *fields, r *route) { f.addAll(r, f.modules()) }
 
 func identity(*fields, *route) {}
@@ -141,7 +142,8 @@ func first(errs ...error) error {
 	return nil
 }
 
-// imageClassification is what the weights of a model bring along: weights.transforms().
+// imageClassification appends the transforms that the weights of a model have:
+// weights.transforms().
 func imageClassification(f *fields, r *route) {
 	resized := &fields{of: f.with("size", f.get("resize_size"), "interpolation", f.get("interpolation"),
 		"antialias", f.maybe("antialias"))}
@@ -155,7 +157,7 @@ func imageClassification(f *fields, r *route) {
 	f.err = first(f.err, resized.err, cropped.err)
 }
 
-// with is an object of the same class with other attributes.
+// with returns an object of the same class with other attributes.
 func (f *fields) with(pairs ...any) *value.Record {
 	d := new(value.Dict)
 	for i := 0; i < len(pairs); i += 2 {

@@ -39,10 +39,10 @@ func captures(t testing.TB) map[string][]byte {
 	return all
 }
 
-// anyName lets all names be, as a worker does.
+// anyName allows all names, as a worker does.
 func anyName(g value.Global) (pickle.Constructor, bool) { return value.Names()[g], true }
 
-// lifted is the object in a pickle.
+// lifted returns the object in a pickle.
 func lifted(b []byte) (any, error) {
 	tree, err := pickle.Unmarshal(b, anyName, pickle.Limits{Bytes: 1 << 20, Items: 1 << 14})
 	if err != nil {
@@ -54,8 +54,7 @@ func lifted(b []byte) (any, error) {
 	return l.Lift(tree)
 }
 
-// use makes the samples of a data set, or applies steps to an image, and wants errors that are
-// known.
+// use makes the samples of a data set, or applies steps to an image. Any error must be a known one.
 func use(t *testing.T, v any) error {
 	t.Helper()
 	if r, ok := v.(*value.Record); ok && Known(r.Class) {
@@ -96,7 +95,7 @@ func unsupported(t *testing.T, err error) error {
 	return err
 }
 
-// What Python wrote is understood, all of it.
+// Go reads all objects that Python wrote.
 func TestOpen_TakesWhatPythonWrote(t *testing.T) {
 	known := map[string]bool{}
 	for name, b := range captures(t) {
@@ -126,7 +125,7 @@ func must(t *testing.T, b []byte) any {
 	return tree
 }
 
-// hostile are values that no attribute has, or none of a good object.
+// hostile are values that no attribute has, or no attribute of a good object.
 func hostile() []any {
 	self := &value.Record{Class: value.Named("torchvision.transforms.transforms.Compose")}
 	d := new(value.Dict)
@@ -148,7 +147,7 @@ func hostile() []any {
 }
 
 // TestOpen_RefusesHostileAttributes puts each hostile value in the place of each attribute, and
-// takes each away.
+// removes each attribute.
 func TestOpen_RefusesHostileAttributes(t *testing.T) {
 	for name, b := range captures(t) {
 		whole, err := lifted(b)
@@ -162,7 +161,7 @@ func TestOpen_RefusesHostileAttributes(t *testing.T) {
 			}
 			for k, good := range d.All() {
 				if k != "_modules" && strings.HasPrefix(k.(string), "_") {
-					continue // of nn.Module, which nobody looks at
+					continue // an attribute of nn.Module, which Go ignores
 				}
 				for _, bad := range hostile() {
 					d.Set(k, bad)
@@ -211,8 +210,8 @@ func object(class string, pairs ...any) *value.Record {
 	return &value.Record{Class: value.Named(class), State: pickle.NewDict(pairs...)}
 }
 
-// What Go does otherwise than Python, or not at all, is refused before anything is loaded, and the
-// text says what to do.
+// Go refuses the transforms that it does differently from Python, or not at all, before it loads
+// anything. The text says what to do.
 func TestCheck_SaysWhatGoDoesNot(t *testing.T) {
 	v1 := func(name string, pairs ...any) *value.Record {
 		return object("torchvision.transforms.transforms."+name, pairs...)
@@ -291,7 +290,7 @@ func check(t *testing.T, r *value.Record, want string) {
 	}
 }
 
-// raw is what a record is in a pickle.
+// raw returns the form of a record in a pickle.
 func raw(v any) any {
 	switch v := v.(type) {
 	case *value.Record:
@@ -314,7 +313,7 @@ func raw(v any) any {
 	return v
 }
 
-// Gather makes what Get makes, of tensors that are views as well.
+// Gather makes the same samples as Get, also of tensors that are views.
 func TestPictures_GatherWhatTheyGet(t *testing.T) {
 	pixels := tensor.New(tensor.Uint8, 8, 6, 7)
 	for i := range tensor.Data[uint8](pixels) {
