@@ -57,10 +57,10 @@ var ways = []struct {
 }{
 	{"memory by descriptors (how tensors are shared)",
 		"tensors of this device cannot be sent to other processes", tryDescriptors},
-	{"numbers that a stream waits for (a sender need not)", "Put waits for the device", tryNumbers},
+	{"numbers in shared memory of the host (a sender need not wait)", "Put waits for the device", tryNumbers},
 	{"legacy handles of memory (PyTorch, CuPy)", "nothing can be shared with PyTorch and CuPy here", tryLegacy},
 	{"events of several processes (PyTorch's)", "what is sent to PyTorch waits for the device", tryEvents},
-	{"host memory registered (pinned batches)", "nothing can be pinned: look at ulimit -l", tryHost},
+	{"host memory registered (pinned batches)", "nothing can be pinned, so copies keep the host waiting", tryHost},
 }
 
 // Examine looks at the driver and all devices, and tries each way of sharing on each. It makes
@@ -184,14 +184,40 @@ func (d device) onLegacy(f func(p cudriver.Ptr) error) error {
 	return errors.Join(f(p), d.driver.MemFree(p))
 }
 
-func tryNumbers(d device, s cudriver.Stream) error {
-	return d.onLegacy(func(p cudriver.Ptr) error {
-		err := d.driver.StreamWriteValue32(s, p, 1)
-		if err == nil {
-			err = d.driver.StreamWaitValue32(s, p, 1)
-		}
-		return errors.Join(err, d.driver.StreamSynchronize(s))
-	})
+// tryNumbers does what the clock of package cuda does: a stream writes a number to a page that
+// processes share, and waits for it, and the host reads it.
+func tryNumbers(d device, s cudriver.Stream) (err error) {
+	f, err := sys.Memfd("number")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := sys.Resize(f, int64(os.Getpagesize())); err != nil {
+		return err
+	}
+	page, err := sys.MapRange(f, 0, os.Getpagesize())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sys.Unmap(page)) }()
+	if err := d.driver.MemHostRegister(page, cudriver.HostPortable|cudriver.HostDeviceMap); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.driver.MemHostUnregister(page)) }()
+	at, err := d.driver.MemHostGetDevicePointer(page)
+	if err == nil {
+		err = d.driver.StreamWriteValue32(s, at, 1)
+	}
+	if err == nil {
+		err = d.driver.StreamWaitValue32(s, at, 1)
+	}
+	if err = errors.Join(err, d.driver.StreamSynchronize(s)); err != nil {
+		return err
+	}
+	if n := sys.Counter(page).Load(); n != 1 {
+		return fmt.Errorf("the host reads %d where the device has written 1", n)
+	}
+	return nil
 }
 
 func tryLegacy(d device, _ cudriver.Stream) error {

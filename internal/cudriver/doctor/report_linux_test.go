@@ -75,6 +75,22 @@ func TestExamine_TriesEveryWay(t *testing.T) {
 	}
 }
 
+// The numbers are tried where the clock of package cuda has them: in shared memory of the host.
+func TestExamine_TriesNumbersInMemoryOfTheHost(t *testing.T) {
+	for _, call := range []string{"cuMemHostRegister", "cuMemHostGetDevicePointer", "cuStreamWriteValue32",
+		"cuStreamWaitValue32"} {
+		driver := simulate(t, 1)
+		driver.Fail(call, 1, cudriver.ErrorNotSupported)
+		w := examine(driver).Devices[0].Ways[1]
+		if !strings.Contains(w.Err, call) || w.Lost != "Put waits for the device" {
+			t.Errorf("%s is refused: %+v", call, w)
+		}
+		if n := driver.Open().Mappings; n != 0 {
+			t.Errorf("%s is refused: %d pages are left registered", call, n)
+		}
+	}
+}
+
 // What hinders a driver mostly has one cause, and the report names it.
 func TestAdvise_NamesTheCause(t *testing.T) {
 	for err, want := range map[error]string{

@@ -242,6 +242,51 @@ func TestContext_ReachesItsOwnMemory(t *testing.T) {
 	}
 }
 
+// What maps, unmaps, loads, allocates or registers waits as long as a stream does.
+func TestDriver_CallsWaitWhereAStreamDoes(t *testing.T) {
+	_, d := open(t, 1)
+	w, s := hostWord(t, d), stream(t, d)
+	h, err := d.MemCreate(2*mib, cudriver.Pinned(0, true))
+	check(t, err)
+	p, err := mapped(d, h, 2*mib, 0)
+	check(t, err)
+	legacy, err := d.MemAlloc(4096)
+	check(t, err)
+	m, err := d.ModuleLoadData([]byte(counting + "\x00"))
+	check(t, err)
+	b := d.BLAS()
+	blas, err := b.Create()
+	check(t, err)
+	host := make([]byte, 8192)
+	for i, c := range []struct {
+		name string
+		call func() error
+	}{
+		{"cuMemSetAccess", func() error {
+			return d.MemSetAccess(p, 2*mib, []cudriver.AccessDesc{cudriver.Access(0, cudriver.AccessReadWrite)})
+		}},
+		{"cuMemUnmap", func() error { return d.MemUnmap(p, 2*mib) }},
+		{"cuMemAlloc", func() error { return second(d.MemAlloc(4096)) }},
+		{"cuMemFree", func() error { return d.MemFree(legacy) }},
+		{"cuMemHostRegister", func() error { return d.MemHostRegister(host, 0) }},
+		{"cuMemHostUnregister", func() error { return d.MemHostUnregister(host) }},
+		{"cuModuleLoadDataEx", func() error { return second(d.ModuleLoadData([]byte(counting + "\x00"))) }},
+		{"cuModuleUnload", func() error { return d.ModuleUnload(m) }},
+		{"cublasCreate", func() error { return second(b.Create()) }},
+		{"cublasDestroy", func() error { return b.Destroy(blas) }},
+	} {
+		want := uint32(i + 1)
+		check(t, d.StreamWaitValue32(s, w.at, want))
+		done := beside(t, d, c.call)
+		if !stays(done) {
+			t.Errorf("%s does not wait", c.name)
+			return
+		}
+		w.Store(want)
+		check(t, <-done)
+	}
+}
+
 // What is left counts, also when its context has ended.
 func TestDriver_CountsWhatIsOpen(t *testing.T) {
 	_, d := open(t, 1)
