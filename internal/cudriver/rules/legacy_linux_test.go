@@ -73,6 +73,20 @@ var legacy = []rule{
 		o.kill()
 		return p.reads(a)
 	}},
+	{step: "T5", asked: "opening by another device, which reaches the memory", want: "reads 7", needs: 2,
+		ask: func(p *process) string {
+			o, h, _ := p.lender()
+			defer o.kill()
+			p.enterFar()
+			return p.reads(get(p.IPCOpenMemHandle(h)))
+		}},
+	{step: "T5", asked: "a kernel of another device that was given no access",
+		want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)", needs: 2, ask: func(p *process) string {
+			p.enter()
+			a := get(p.MemAlloc(4096))
+			p.enterFar()
+			return p.stray(&shared{base: a}, 0)
+		}},
 	{step: "T5", asked: "opening what its owner has freed", want: "CUDA_ERROR_INVALID_HANDLE (400)",
 		ask: func(p *process) string {
 			o, h, _ := p.lender()
@@ -122,6 +136,12 @@ func (p *process) lender() (o *other, h cudriver.IPCHandle, neighbour int64) {
 	hex.Decode(h[:], []byte(text[:128]))
 	get(fmt.Sscan(text[128:], &neighbour))
 	return o, h, neighbour
+}
+
+// enterFar makes the context of the second device current, and a stream there.
+func (p *process) enterFar() {
+	must(p.CtxSetCurrent(get(p.PrimaryCtxRetain(1))))
+	p.stream = get(p.StreamCreate(cudriver.StreamNonBlocking))
 }
 
 // signaller starts a process that fills memory and records an event behind that.

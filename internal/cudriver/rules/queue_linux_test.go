@@ -71,6 +71,38 @@ var queues = []rule{
 			w.word.Store(1)
 			return p.idle(side, "waits for ever")
 		}},
+	{step: "Q8", asked: "a page of the host that is registered already",
+		want: "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED (712)", ask: func(p *process) string {
+			p.enter()
+			_, page := sharedPage()
+			must(p.MemHostRegister(page, cudriver.HostPortable|cudriver.HostDeviceMap))
+			return said(p.MemHostRegister(page, cudriver.HostPortable|cudriver.HostDeviceMap))
+		}},
+	{step: "Q8", asked: "a page and a half of the host", want: "CUDA_SUCCESS (0)", ask: func(p *process) string {
+		p.enter()
+		f, size := get(sys.Memfd("pages")), os.Getpagesize()
+		must(sys.Resize(f, int64(2*size)))
+		pages := get(sys.MapRange(f, 0, 2*size))
+		return said(p.MemHostRegister(pages[:size+size/2], cudriver.HostPortable|cudriver.HostDeviceMap))
+	}},
+	{step: "Q9", asked: "what the stream of a killed process still writes to memory of the host when it has been waited for",
+		want: "nothing", ask: func(p *process) string {
+			p.enter()
+			f, page := sharedPage()
+			w, o := p.register(f, page), p.start("write for long")
+			o.say("write", f)
+			if said := when(func() bool { return w.word.Load() > 0 }, "", "it writes nothing"); said != "" {
+				o.kill()
+				return said
+			}
+			o.kill()
+			first := w.word.Load()
+			time.Sleep(200 * time.Millisecond)
+			if second := w.word.Load(); second != first {
+				return fmt.Sprintf("%d, and later %d", first, second)
+			}
+			return "nothing"
+		}},
 	{step: "Q6", asked: "calls that do not return while a stream waits for a number", ask: func(p *process) string {
 		p.enter()
 		p.kernel("toil")
@@ -198,6 +230,18 @@ func init() {
 		must(p.StreamWriteValue32(p.stream, w.at, 5))
 		must(p.StreamSynchronize(p.stream))
 		must(p.line.say("written"))
+		p.line.hear()
+	}
+	helpers["write for long"] = func(p *process) {
+		p.enter()
+		_, f, err := p.line.hear()
+		must(err)
+		m, toil := p.create(0), p.kernel("toil")
+		w := p.register(f, get(sys.MapRange(f, 0, os.Getpagesize())))
+		for n := range uint32(200) { // more than there is time for
+			toil.launch(1, 1, uint64(m.base), onDevice[uint64](p, 1e5, 1e3))
+			must(p.StreamWriteValue32(p.stream, w.at, n+1))
+		}
 		p.line.hear()
 	}
 	helpers["promise and die"] = func(p *process) {
