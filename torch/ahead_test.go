@@ -90,7 +90,8 @@ func TestAhead_TakesDescriptorsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestAhead_IsGivenToOthers has another process, which this one stands for, fetch what came ahead.
+// TestAhead_IsGivenToOthers lets another process, for which this one stands, fetch a descriptor
+// that was sent ahead.
 func TestAhead_IsGivenToOthers(t *testing.T) {
 	a, c := sender(t)
 	defer a.end()
@@ -112,7 +113,7 @@ func TestAhead_IsGivenToOthers(t *testing.T) {
 	waitFor(t, func() bool { files, _ := promised(); return files == 0 }, "nothing to be promised")
 }
 
-// TestAhead_IsBounded sends what no message names that is received.
+// TestAhead_IsBounded sends descriptors that no received message names.
 func TestAhead_IsBounded(t *testing.T) {
 	a, c := sender(t)
 	before := openFiles(t)
@@ -129,14 +130,14 @@ func TestAhead_IsBounded(t *testing.T) {
 		t.Errorf("%d descriptors are open where %d may wait", now-before, maxCame)
 	}
 	a.end()
-	a.drop() // as after keepFor
+	a.drop() // the end of keepFor
 	if after := openFiles(t); after > before {
 		t.Errorf("%d descriptors were open, and %d are", before, after)
 	}
 }
 
-// FuzzAhead sends anything, with descriptors or without, before what a message names: nothing stays
-// open, and it is found.
+// FuzzAhead sends anything, with descriptors or without, before a descriptor that a message names.
+// Nothing stays open, and the descriptor is found.
 func FuzzAhead(f *testing.F) {
 	f.Add([]byte("12345678"), uint8(0))
 	f.Add([]byte("1234567"), uint8(1))
@@ -170,7 +171,7 @@ func FuzzAhead(f *testing.F) {
 	})
 }
 
-// numberThrough receives a connection, and through it a number.
+// numberThrough receives a connection, and a number through it.
 func numberThrough(t *testing.T, c *Conn) int64 {
 	t.Helper()
 	ctx := testContext(t)
@@ -186,7 +187,7 @@ func numberThrough(t *testing.T, c *Conn) int64 {
 	return n
 }
 
-// TestAhead_IsPassedOn has another process receive what was sent to this one: bytes of a message,
+// TestAhead_IsPassedOn lets another process receive a message that was sent to this one: as bytes,
 // and through the connection itself.
 func TestAhead_IsPassedOn(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
@@ -221,8 +222,8 @@ func TestAhead_IsPassedOn(t *testing.T) {
 	})
 }
 
-// TestAhead_AForkSendsAsPyTorchDoes has a process that Python has forked send through the
-// connection: it keeps its descriptors itself.
+// TestAhead_AForkSendsAsPyTorchDoes lets a process that Python has forked send through the
+// connection. The forked process keeps its descriptors itself.
 func TestAhead_AForkSendsAsPyTorchDoes(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		p := spawnPlain(t, py, "plain:give_in_fork", 3)
@@ -241,7 +242,7 @@ func TestAhead_AForkSendsAsPyTorchDoes(t *testing.T) {
 }
 
 // TestAhead_KeepsWhatIsTooMany sends more descriptors in one message than go ahead of it, and ends
-// before it is received.
+// before the message is received.
 func TestAhead_KeepsWhatIsTooMany(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		const n = 400
@@ -262,7 +263,7 @@ func TestAhead_KeepsWhatIsTooMany(t *testing.T) {
 			x.Close()
 		}
 		p.Close()
-		// the sharer and the poller may have come
+		// the sharer and the poller may have opened a descriptor each
 		waitFor(t, func() bool { return openFiles(t) <= before+2 }, "all descriptors to be closed")
 	})
 }

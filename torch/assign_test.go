@@ -13,7 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A config is what a dict becomes.
+// A config is a struct for a dict.
 type config struct {
 	LR     float32 `torch:"lr"`
 	Betas  betas   `torch:"betas"`
@@ -22,13 +22,13 @@ type config struct {
 	Hidden int `torch:"-"`
 }
 
-// betas are a tuple.
+// betas are a struct for a tuple.
 type betas struct {
 	_    struct{} `torch:",tuple"`
 	A, B float64
 }
 
-// TestAs_MakesStructs go to Python and come back, by their tags.
+// TestAs_MakesStructs sends structs to Python and back, by their tags.
 func TestAs_MakesStructs(t *testing.T) {
 	three := 3
 	want := config{LR: 0.5, Betas: betas{A: 0.9, B: 0.75}, Names: []string{"a", "b"}, Depth: &three, Hidden: 7}
@@ -45,13 +45,13 @@ func TestAs_MakesStructs(t *testing.T) {
 	}
 }
 
-// TestAs_ConvertsWhatFits converts what was received to types of the user's, or says why not.
+// TestAs_ConvertsWhatFits converts received values to types of the user's, or says why it cannot.
 func TestAs_ConvertsWhatFits(t *testing.T) {
 	x := tensor.New(tensor.Float32, 2)
 	for _, c := range []struct {
 		v    any
-		want any    // of the type that it becomes
-		why  string // what the error says instead
+		want any    // a value of the type to convert to
+		why  string // the text of the error, if there is no conversion
 	}{
 		{int64(200), uint8(200), ""}, {int64(300), uint8(0), "300 does not fit uint8"},
 		{int64(-1), uint(0), "does not fit"}, {int64(128), int8(0), "does not fit"},
@@ -119,7 +119,8 @@ func TestAs_TakesNumbersOfNumpy(t *testing.T) {
 	}
 }
 
-// TestAs_TakesArraysOfNumpy copies tensors to arrays and back, and refuses what either side lacks.
+// TestAs_TakesArraysOfNumpy copies tensors to arrays and back, and refuses dtypes that either side
+// lacks.
 func TestAs_TakesArraysOfNumpy(t *testing.T) {
 	x := tensor.FromSlice([]int16{1, 2, 3, 4, 5, 6}, 2, 3)
 	a := must(value.ArrayOf(x.T()))(t)

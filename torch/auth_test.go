@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestAuth_HasPythonsDigests has what Python computes for the key wire-secret.
+// TestAuth_HasPythonsDigests compares with digests that Python computes for the key wire-secret.
 func TestAuth_HasPythonsDigests(t *testing.T) {
 	key := []byte("wire-secret")
 	count := func(n int) []byte {
@@ -116,7 +116,8 @@ func pair(t testing.TB, network string, opts Options) (accepted, dialled *Conn) 
 	return accepted, dialled
 }
 
-// TestAuth_RefusesAnotherKey wants an error on the side that dials, and that Accept passes over it.
+// TestAuth_RefusesAnotherKey wants an error on the side that dials, and Accept to pass the
+// connection over.
 func TestAuth_RefusesAnotherKey(t *testing.T) {
 	ctx := testContext(t)
 	l, err := Listen("tcp", "127.0.0.1:0", Options{AuthKey: []byte("right")})
@@ -155,7 +156,7 @@ func TestAuth_RefusesAnotherKey(t *testing.T) {
 	}
 }
 
-// TestConn_EndsWithItsContext ends a wait without harm where no message has begun.
+// TestConn_EndsWithItsContext ends a wait without harm if no message has begun.
 func TestConn_EndsWithItsContext(t *testing.T) {
 	for _, network := range []string{"unix", "tcp"} {
 		a, b := pair(t, network, Options{})
@@ -178,7 +179,7 @@ func TestConn_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestConn_BoundsMessages crosses sizes at which the form of a message changes, and limits.
+// TestConn_BoundsMessages crosses the sizes at which the form of a message changes, and the limits.
 func TestConn_BoundsMessages(t *testing.T) {
 	a, b := pair(t, "unix", Options{AuthKey: []byte("k"), MaxMessage: 3 << 20})
 	ctx := testContext(t)
@@ -196,7 +197,7 @@ func TestConn_BoundsMessages(t *testing.T) {
 	}
 }
 
-// TestFrame_MayBeLong writes and reads lengths that have no room in 4 bytes.
+// TestFrame_MayBeLong writes and reads lengths that do not fit 4 bytes.
 func TestFrame_MayBeLong(t *testing.T) {
 	for n, want := range map[int]string{
 		0: "00000000", 1<<31 - 1: "7fffffff", 1 << 31: "ffffffff" + "0000000080000000",
@@ -213,8 +214,8 @@ func TestFrame_MayBeLong(t *testing.T) {
 	}
 }
 
-// TestListen_TakesPythonsAddresses are those of Python's sockets, which are paths or abstract
-// names.
+// TestListener_TakesPythonsAddresses listens at addresses of Python's sockets, which are paths or
+// abstract names.
 func TestListen_TakesPythonsAddresses(t *testing.T) {
 	for _, c := range []struct {
 		python any
@@ -239,7 +240,7 @@ func TestListen_TakesPythonsAddresses(t *testing.T) {
 	}
 }
 
-// FuzzFrame wants a message or an error, and no more memory than bytes came.
+// FuzzFrame wants a message or an error, and no more memory than the bytes that came.
 func FuzzFrame(f *testing.F) {
 	for _, s := range []string{"", "\x00\x00\x00\x01x", "\xff\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x02xy",
 		"\x7f\xff\xff\xffx", "\x80\x00\x00\x00"} {

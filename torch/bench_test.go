@@ -10,8 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// BenchmarkToTorch writes a tensor, sends it and waits until PyTorch has it: in warm memory, which
-// PyTorch has dropped before, and in memory that is fresh each time.
+// BenchmarkToTorch writes a tensor, sends it and waits until PyTorch has it. Warm memory is memory
+// that PyTorch has dropped before; fresh memory is new each time.
 func BenchmarkToTorch(b *testing.B) {
 	if len(torchPythons()) == 0 {
 		b.Skip("python3 has no PyTorch")

@@ -12,13 +12,13 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// takeTools is what child.py starts: it uses one of each object of multiprocessing's.
+// takeTools is a function that child.py starts. It uses one of each object of multiprocessing's.
 func takeTools(ctx context.Context, args python.Tuple, kwargs *python.Dict) error {
 	conn, work, done := args[0].(*Conn), args[1].(Queue), args[2].(Queue)
 	lock, rlock, semaphore, bounded := args[3].(Semaphore), args[4].(Semaphore), args[5].(Semaphore),
 		args[6].(Semaphore)
 	event, cond := args[7].(Event), args[8].(Cond)
-	err := holding(ctx, cond.(*condition).semaphore, func() error { // which Python gives up by waiting
+	err := holding(ctx, cond.(*condition).semaphore, func() error { // Python gives it up by waiting
 		return errors.Join(cond.Notify(ctx, 1), cond.Wait(ctx))
 	})
 	scale, _ := kwargs.Get("scale")
@@ -45,8 +45,8 @@ func takeTools(ctx context.Context, args python.Tuple, kwargs *python.Dict) erro
 	return err
 }
 
-// TestChild_RunsFunctionsForPython is started by an ordinary Python, which gives it objects that it
-// has made under either start method.
+// TestChild_RunsFunctionsForPython lets an ordinary Python start this program, with objects that
+// Python has made under either start method.
 func TestChild_RunsFunctionsForPython(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		cmd := exec.CommandContext(testContext(t), py.path, "testdata/child.py", os.Args[0])

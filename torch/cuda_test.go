@@ -19,7 +19,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// cudaMessage is what a PyTorch with a GPU would send: 15 arguments in this order.
+// cudaMessage is a message of a PyTorch with a GPU: 15 arguments in this order.
 func cudaMessage(change func(args python.Tuple)) *pickle.Object {
 	size := &pickle.Object{Class: named("torch.Size"), Args: python.Tuple{python.Tuple{2, 3}}}
 	args := python.Tuple{tensorClass, size, python.Tuple{3, 1}, 4, typedStorage, named("torch.float32"), 1,
@@ -52,7 +52,7 @@ func TestCUDATensor_IsReadFromItsForm(t *testing.T) {
 	if err := assign(&as, v); !errors.Is(err, ErrCUDA) || !errors.Is(err, ErrUnsupported) {
 		t.Errorf("as a tensor: %v", err)
 	}
-	if err := want.Close(); err != nil { // its sender has ended long since
+	if err := want.Close(); err != nil { // its sender has ended before
 		t.Error(err)
 	}
 	if _, err := pt.Marshal(v, 4); !errors.Is(err, ErrUnsupported) {
@@ -64,7 +64,7 @@ func TestCUDATensor_IsReadFromItsForm(t *testing.T) {
 	if c, ok := v.(*CUDATensor); !ok || c.Event != nil || !c.Parameter || !c.RequiresGrad {
 		t.Errorf("whose sender has waited: %+v, %v", v, err)
 	}
-	v, err = received(t, cudaMessage(func(args python.Tuple) { // as PyTorch sends an empty one
+	v, err = received(t, cudaMessage(func(args python.Tuple) { // the form in which PyTorch sends an empty tensor
 		args[3], args[7], args[8], args[9], args[11], args[12], args[13], args[14] = 0, nil, 0, 0, nil, 0, nil, nil
 	}))
 	if c, ok := v.(*CUDATensor); !ok || c.Handle != nil || c.Close() != nil {
@@ -131,7 +131,7 @@ func counters(t *testing.T, size int) string {
 	return name
 }
 
-// TestCUDATensor_IsGivenBackOnce gives memory back: once, also where the message could not be used.
+// TestCUDATensor_IsGivenBackOnce gives memory back once, also if the message could not be used.
 func TestCUDATensor_IsGivenBackOnce(t *testing.T) {
 	const size = headerSize + 8*counterSlots
 	count := func(name string) (openers uint32, slot int64) {
@@ -164,7 +164,7 @@ func TestCUDATensor_IsGivenBackOnce(t *testing.T) {
 		t.Errorf("counters that are cut short: %v", err)
 	}
 	name = counters(t, size)
-	if err := os.WriteFile(shmDir+name, make([]byte, size), 0o600); err != nil { // nobody has it open
+	if err := os.WriteFile(shmDir+name, make([]byte, size), 0o600); err != nil { // no process has it open
 		t.Fatal(err)
 	}
 	if err := must(received(t, cudaMessage(with)))(t).(*CUDATensor).Close(); err != nil {
@@ -188,7 +188,7 @@ func init() {
 	}})
 }
 
-// fakeCUDA has memory without bytes, and notes what was asked of it.
+// fakeCUDA has memory without bytes, and notes its calls.
 type fakeCUDA struct {
 	opened []string
 	fails  error
@@ -218,7 +218,7 @@ func (f *fakeCUDA) Open(_ context.Context, ordinal int, handle [64]byte, off, n 
 	return &fakeMemory{of: f, size: n, done: done}, nil
 }
 
-// newFakeCUDA returns what opens and shares memory during a test.
+// newFakeCUDA returns functions that open and share memory during a test.
 func newFakeCUDA(t *testing.T) *fakeCUDA {
 	f := &fakeCUDA{}
 	device.Register("cuda", device.Backend{IPC: f})
@@ -325,7 +325,7 @@ func TestOptions_CUDANeedsPackageCUDA(t *testing.T) {
 	}
 }
 
-// A message that is not sent gives back what it promised.
+// A message that is not sent gives back its promises.
 func TestCUDATensor_IsGivenBackWhereNothingIsSent(t *testing.T) {
 	f := newFakeCUDA(t)
 	x := must(tensor.On(f).Zeros(tensor.Float32, 2))(t)
@@ -340,8 +340,8 @@ func TestCUDATensor_IsGivenBackWhereNothingIsSent(t *testing.T) {
 	x.Close()
 }
 
-// cudaForm lets PyTorch write and read the form, whose function is replaced there: it would open a
-// GPU.
+// cudaForm lets PyTorch write and read the form. The function that would open a GPU is replaced
+// there.
 func cudaForm(t *testing.T, k *talk) {
 	k.wantEval("','.join(__import__('inspect').signature(torch.multiprocessing.reductions.rebuild_cuda_tensor).parameters)",
 		"tensor_cls,tensor_size,tensor_stride,tensor_offset,storage_cls,dtype,storage_device,storage_handle,storage_size_bytes,"+

@@ -14,7 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// leaveTensors is what late.py starts: it sends n tensors, says so, and returns.
+// leaveTensors is a function that late.py starts. It sends n tensors, says so, and returns.
 func leaveTensors(ctx context.Context, args python.Tuple, _ *python.Dict) error {
 	conn, queue := args[0].(*Conn), args[1].(Queue)
 	for _, s := range []Strategy{FileDescriptor, FileSystem, Proc} {
@@ -30,7 +30,7 @@ func leaveTensors(ctx context.Context, args python.Tuple, _ *python.Dict) error 
 		if err := conn.Send(ctx, x.Fill(float64(i))); err != nil {
 			return err
 		}
-		if i%2 == 0 { // of some the memory is in use here to the end
+		if i%2 == 0 { // some of the memory is in use here to the end
 			x.Close()
 		}
 	}
@@ -51,7 +51,7 @@ func late(t *testing.T, py peerPython, limit time.Duration, strategies, fetch st
 	return strings.TrimSpace(string(out)), errs.String()
 }
 
-// TestChild_WaitsUntilItsTensorsAreFetched receives in Python what a Go process has sent whose
+// TestChild_WaitsUntilItsTensorsAreFetched receives in Python the tensors of a Go process whose
 // function has returned, by each strategy.
 func TestChild_WaitsUntilItsTensorsAreFetched(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
@@ -63,7 +63,7 @@ func TestChild_WaitsUntilItsTensorsAreFetched(t *testing.T) {
 	})
 }
 
-// TestChild_WaitsNoLongerThanLinger has Python fetch nothing: the process ends after its limit,
+// TestChild_WaitsNoLongerThanLinger has Python fetch nothing. The process ends after its limit,
 // fails and says what is lost. Names are left.
 func TestChild_WaitsNoLongerThanLinger(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
@@ -78,15 +78,15 @@ func TestChild_WaitsNoLongerThanLinger(t *testing.T) {
 				t.Errorf("a process that gives up says nothing of %q: %s", part, errs)
 			}
 		}
-		for _, f := range deadFiles(t) { // which a sweep leaves to their receivers for ten minutes
+		for _, f := range deadFiles(t) { // a sweep leaves them to their receivers for ten minutes
 			os.Remove(shmDir + "/" + f[strings.LastIndexByte(f, '/')+1:])
 		}
 	})
 }
 
 // TestChild_AWorkerWaitsForItsDataLoader has a worker of a DataLoader end while its batches are
-// under way. It waits until they are fetched, for as long as it may, and then says what is lost;
-// not where the DataLoader wants no more.
+// under way. The worker waits until they are fetched, as long as it may, and then says what is
+// lost. If the DataLoader wants no more, the worker does not wait.
 func TestChild_AWorkerWaitsForItsDataLoader(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		run := func(limit string, how ...string) (stdout, stderr string) {
@@ -115,8 +115,8 @@ func TestChild_AWorkerWaitsForItsDataLoader(t *testing.T) {
 	})
 }
 
-// TestDrain_WaitsForReceivers waits for what is under way in this process, and says what that is
-// where it may not.
+// TestDrain_WaitsForReceivers waits for messages under way in this process. If it may not wait so
+// long, it lists them.
 func TestDrain_WaitsForReceivers(t *testing.T) {
 	for _, s := range []Strategy{FileDescriptor, Proc, FileSystem} {
 		opts := Options{AuthKey: testKey, Strategy: s}
@@ -150,7 +150,7 @@ func TestDrain_WaitsForReceivers(t *testing.T) {
 	}
 }
 
-// fetch receives a tensor; one through /proc as Python does.
+// fetch receives a tensor. A tensor through /proc is received as Python receives it.
 func fetch(t *testing.T, c *Conn, s Strategy) {
 	t.Helper()
 	if s != Proc {

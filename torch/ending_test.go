@@ -79,7 +79,7 @@ func TestConn_SendSaysWhyPythonEnded(t *testing.T) {
 	})
 }
 
-// TestSpawn_NeedsNoPyTorch sends a tensor to a process that cannot have it.
+// TestSpawn_NeedsNoPyTorch sends a tensor to a process that cannot use it.
 func TestSpawn_NeedsNoPyTorch(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		p := spawnPlain(t, py, "plain:without_torch")
@@ -98,7 +98,7 @@ func TestSpawn_NeedsNoPyTorch(t *testing.T) {
 }
 
 // TestProcess_WaitReadsOn waits for a function that polls until Go has nothing more to send, and
-// that has sent more than a socket holds; then it receives all of it.
+// that has sent more than a socket holds. Then it receives all of it.
 func TestProcess_WaitReadsOn(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		const n = 200
@@ -145,8 +145,7 @@ func TestProcess_WaitLeavesMessagesToRecv(t *testing.T) {
 	})
 }
 
-// TestEstate_ImportsNothing starts a function without PyTorch: nothing is imported for its
-// end.
+// TestEstate_ImportsNothing starts a function without PyTorch. Python imports nothing for its end.
 func TestEstate_ImportsNothing(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		k := chat(t, py, Options{})
@@ -158,7 +157,7 @@ func TestEstate_ImportsNothing(t *testing.T) {
 	})
 }
 
-// holdTools is what terminated.py starts: it uses what it has, and waits.
+// holdTools is a function that terminated.py starts. It uses its arguments, and waits.
 func holdTools(ctx context.Context, args python.Tuple, _ *python.Dict) error {
 	conn, queue, lock, event := args[0].(*Conn), args[1].(Queue), args[2].(Semaphore), args[3].(Event)
 	if err := errors.Join(queue.Put(ctx, "x"), lock.Acquire(ctx), event.Set(ctx), conn.Send(ctx, "ready")); err != nil {
@@ -168,8 +167,8 @@ func holdTools(ctx context.Context, args python.Tuple, _ *python.Dict) error {
 	return err
 }
 
-// TestSpawn_ThePythonTrackerIsSilent ends processes in every way, on both sides: Python's resource
-// tracker removes what is left, without a word.
+// TestSpawn_ThePythonTrackerIsSilent ends processes in every way, on both sides. Python's resource
+// tracker removes the rest, without a message.
 func TestSpawn_ThePythonTrackerIsSilent(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
@@ -216,14 +215,13 @@ func must2[A, B any](a A, b B, err error) func(t *testing.T) (A, B) {
 	}
 }
 
-// pythonEnvWithout is pythonEnv less a variable.
+// pythonEnvWithout is pythonEnv without one variable.
 func pythonEnvWithout(variable string) []string {
 	return slices.DeleteFunc(pythonEnv(), func(v string) bool { return strings.HasPrefix(v, variable+"=") })
 }
 
-// TestEstate_WaitsForThreadsInEveryPython receives descriptors that threads have sent after
-// their function had ended, with each version of Python: what its end looks like differs between
-// them.
+// TestEstate_WaitsForThreadsInEveryPython receives descriptors that threads have sent after their
+// function had ended, with each version of Python: the end of a process differs between versions.
 func TestEstate_WaitsForThreadsInEveryPython(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		for _, pooled := range []bool{false, true} {

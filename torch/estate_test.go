@@ -21,7 +21,7 @@ import (
 // parting starts a function of parting.py, which has a directory for temporary files of its own.
 func parting(t *testing.T, py peerPython, function string, args ...any) (p *Process, temporary string) {
 	t.Helper()
-	temporary, err := os.MkdirTemp("", "p") // a short path: sockets are there
+	temporary, err := os.MkdirTemp("", "p") // a short path, because sockets are in it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +36,8 @@ func parting(t *testing.T, py peerPython, function string, args ...any) (p *Proc
 	return p, temporary
 }
 
-// TestEstate_MessagesOutlivePython receives what Python has sent through anything when its process
-// has ended, however that ended.
+// TestEstate_MessagesOutlivePython receives messages that Python has sent in any way when its
+// process has ended, however it ended.
 func TestEstate_MessagesOutlivePython(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, c := range [][2]string{{"file_descriptor", "return"}, {"file_system", "raise"},
@@ -87,7 +87,7 @@ func outlives(t *testing.T, py peerPython, strategy, end string) {
 	waitFor(t, func() bool { return len(leftBehind(t, p, temporary)) == 0 }, "what the process has left to go")
 }
 
-// leftBehind are the files that are left of a process of PyTorch: names, sockets and managers'.
+// leftBehind are the files that a process of PyTorch has left: names, sockets and managers'.
 func leftBehind(t *testing.T, p *Process, temporary string) (all []string) {
 	t.Helper()
 	for _, pattern := range []string{fmt.Sprintf("%s/torch_%d_*", shmDir, p.PID()), temporary + "/*"} {
@@ -100,7 +100,8 @@ func leftBehind(t *testing.T, p *Process, temporary string) (all []string) {
 	return all
 }
 
-// TestEstate_MessagesOutlivePythonForPython has one Python process receive what another has left.
+// TestEstate_MessagesOutlivePythonForPython lets one Python process receive the messages that
+// another has left.
 func TestEstate_MessagesOutlivePythonForPython(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
@@ -158,8 +159,8 @@ func TestEstate_PythonWaitsNoLongerThanLinger(t *testing.T) {
 	})
 }
 
-// TestEstate_WhatAKilledPythonSentIsGone loses what was to be fetched, with an error that says why,
-// and not what has gone ahead.
+// TestEstate_WhatAKilledPythonSentIsGone loses the descriptors that were not fetched, with an error
+// that says why. It does not lose those that were sent ahead.
 func TestEstate_WhatAKilledPythonSentIsGone(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		near, far := pair(t, "unix", Options{AuthKey: processKey()})
@@ -184,7 +185,7 @@ func TestEstate_WhatAKilledPythonSentIsGone(t *testing.T) {
 	})
 }
 
-// FuzzWill reads what a process leaves, which may be anything.
+// FuzzWill reads a will, which may be any bytes.
 func FuzzWill(f *testing.F) {
 	b, err := pt.Marshal(python.Tuple{"/tmp/pymp-x/listener-y", []byte("key"), []any{1, 2}, []any{python.Tuple{"torch_1_2_3", 1}}, 1}, 4)
 	if err != nil {
@@ -204,8 +205,8 @@ func FuzzWill(f *testing.F) {
 	})
 }
 
-// TestEstate_WaitsForThreads receives what threads of Python have sent after their function had
-// ended: Python waits for them at its end, and hands over after that.
+// TestEstate_WaitsForThreads receives messages that threads of Python have sent after their
+// function had ended. Python waits for the threads at its end, and hands over after that.
 func TestEstate_WaitsForThreads(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, c := range [][3]string{{"thread", "file_descriptor", "return"},
@@ -245,8 +246,8 @@ func receiveElements(t *testing.T, through string, next func(context.Context) (a
 	CloseAll(v)
 }
 
-// TestEstate_DoesNotWaitForDaemonThreads keeps what a daemon thread has sent before the hand-over,
-// and what it sends later by descriptor to Go, where it goes ahead.
+// TestEstate_DoesNotWaitForDaemonThreads keeps the messages that a daemon thread has sent before
+// the hand-over, and those that it sends later by descriptor to Go, which go ahead.
 func TestEstate_DoesNotWaitForDaemonThreads(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)

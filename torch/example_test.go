@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
-// must returns v where there is no error.
+// must returns v if err is nil.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -18,7 +18,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// A program of Python would be multiprocessing.connection.Client with the same key.
+// A program of Python would use multiprocessing.connection.Client with the same key.
 func ExampleListener() {
 	ctx := context.Background()
 	opts := torch.Options{AuthKey: []byte("between us"), Strategy: torch.FileDescriptor}
@@ -93,7 +93,7 @@ func ExampleQueue() {
 	// a word <nil>
 }
 
-// A job of one rank. torchrun sets these variables for each of its workers.
+// This is a job of one rank. torchrun sets these variables for each of its workers.
 func ExampleRank() {
 	for name, value := range map[string]string{"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0",
 		"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"} {

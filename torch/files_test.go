@@ -83,8 +83,8 @@ func farthest(a, b *tensor.Tensor) (d float64) {
 	return d
 }
 
-// TestSave_AnMNISTModelCrosses trains on one side and wants the same logits of the other, from a
-// file.
+// TestSave_AnMNISTModelCrosses trains on one side and wants the same logits from the other side, by
+// a file.
 func TestSave_AnMNISTModelCrosses(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		dir := t.TempDir()
@@ -147,7 +147,7 @@ func TestSave_AnMNISTModelCrosses(t *testing.T) {
 	})
 }
 
-// TestSave_FilesCrossBothWays wants PyTorch to read what was saved, in all the ways it has.
+// TestSave_FilesCrossBothWays wants PyTorch to read the saved files, in all the ways that it has.
 func TestSave_FilesCrossBothWays(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		path := filepath.Join(t.TempDir(), "saved.pt")

@@ -18,7 +18,7 @@ import (
 )
 
 // fileLibraries is an interpreter that has the libraries of the other formats: SHOAL_FILES_PYTHON,
-// or one of those with PyTorch.
+// or one of the interpreters with PyTorch.
 func fileLibraries(t *testing.T) peerPython {
 	t.Helper()
 	candidates := torchPythons()
@@ -39,11 +39,11 @@ func fileLibraries(t *testing.T) peerPython {
 
 type tensors = map[string]*tensor.Tensor
 
-// A fileFormat is one that Python's libraries have as well.
+// A fileFormat is a format that Python's libraries have as well.
 type fileFormat struct {
 	save func(path string, all tensors) error
 	load func(path string) (tensors, error)
-	lack tensor.DType // which it does not have, besides bfloat16 where Python has none
+	lack tensor.DType // a dtype that it lacks, besides bfloat16 if Python has none
 }
 
 var fileFormats = map[string]fileFormat{
@@ -68,7 +68,7 @@ var fileFormats = map[string]fileFormat{
 		}, tensor.Complex128},
 }
 
-// describe is what formats.py says of an array.
+// describe returns what formats.py prints of an array.
 func describe(x *tensor.Tensor) string {
 	var shape, numbers []string
 	for _, n := range x.Shape() {
@@ -81,8 +81,8 @@ func describe(x *tensor.Tensor) string {
 		strings.Join(numbers, ", "))
 }
 
-// TestFormats_CrossBothWays wants Python's libraries to read what was saved, and the other way
-// round.
+// TestFormats_CrossBothWays wants Python's libraries to read the saved files, and Go to read
+// theirs.
 func TestFormats_CrossBothWays(t *testing.T) {
 	py := fileLibraries(t)
 	for name, format := range fileFormats {
@@ -149,9 +149,9 @@ func TestFormats_CrossBothWays(t *testing.T) {
 	}
 }
 
-// TestFormats_LatestHDF5 wants what h5py writes with libver="latest" into structures of several
-// levels to be read, and the other way round what h5py's tests would not make: text, attributes and
-// lzf.
+// TestFormats_LatestHDF5 reads the files that h5py writes with libver="latest", with structures of
+// several levels. The other way round it writes forms that h5py's tests do not: text, attributes
+// and lzf.
 func TestFormats_LatestHDF5(t *testing.T) {
 	py := fileLibraries(t)
 	run := func(t *testing.T, task, path string) string {

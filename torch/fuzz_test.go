@@ -33,8 +33,8 @@ func captures(t testing.TB) map[string][]byte {
 	return all
 }
 
-// TestConn_ReadsWhatPyTorchWrote understands every message of PyTorch's: its memory is gone long
-// since, and whatever has none is a value or an error that says why not.
+// TestConn_ReadsWhatPyTorchWrote reads every message of PyTorch's. The memory is gone, so a message
+// with memory is an error. Any other message is a value, or an error that says why not.
 func TestConn_ReadsWhatPyTorchWrote(t *testing.T) {
 	for name, b := range captures(t) {
 		i := &importer{ctx: testContext(t), opts: Options{AuthKey: testKey}}

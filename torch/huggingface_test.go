@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// arrowRefusals are what Go says about the data sets of Hugging Face that it leaves to Python.
+// arrowRefusals are Go's messages about the data sets of Hugging Face that it leaves to Python.
 var arrowRefusals = map[string]string{
 	"numpy":        "by Python: Python loads the samples, and not Go: datasets.Dataset: the format numpy is made by Python",
 	"arguments":    "the arguments of its format",
@@ -17,7 +17,7 @@ var arrowRefusals = map[string]string{
 	"structs":      "the Arrow type struct<",
 	"unsigned":     "the Arrow type uint64 is read by Python",
 	"no columns":   "its format has no columns",
-	"fixed arrays": "by Python: ", // its pickle calls what Go does not know,
+	"fixed arrays": "by Python: ", // its pickle calls functions that Go does not know
 }
 
 // TestChild_SamplesOfHuggingFaceAreThoseOfPython loads data sets of the library datasets by Python

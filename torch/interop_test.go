@@ -19,8 +19,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestRegion_IsUsedAgain closes tensors that PyTorch still has, or has not received yet, and wants
-// their memory left alone; and used again once PyTorch has dropped them.
+// TestRegion_IsUsedAgain closes tensors that PyTorch still has, or has not received yet. Go must
+// leave their memory alone, and use it again when PyTorch has dropped the tensors.
 func TestRegion_IsUsedAgain(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, s := range []Strategy{Proc, FileDescriptor, FileSystem} {
@@ -79,16 +79,16 @@ func warmMemory(t *testing.T, k *talk) {
 	k.bye()
 }
 
-// TestConn_RefusesOddTensors wants typed errors for what cannot cross, nothing of it left open in
-// PyTorch, and the next message.
+// TestConn_RefusesOddTensors wants typed errors for tensors that cannot cross. Nothing of them
+// stays open in PyTorch, and the next message comes.
 func TestConn_RefusesOddTensors(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, theirs := range []string{"fetched", "file_descriptor", "file_system"} {
 			k := converse(t, py, Options{}, theirs)
-			k.ask("make", "plain", "float32") // starts what PyTorch starts once
+			k.ask("make", "plain", "float32") // starts the parts that PyTorch starts once
 			k.ask("drop")
 			before := asked[[]int](k, "open")
-			leaks := 0 // of PyTorch's own, where it gives up in the middle of a message
+			leaks := 0 // leaks of PyTorch's own, when it gives up in the middle of a message
 			for _, kind := range []string{"sparse", "meta", "quantized", "subclass", "class", "float8_e4m3fnuz"} {
 				cell(t, theirs+" "+kind, func(t *testing.T) {
 					if oddTensor(t, k, kind) {
@@ -104,7 +104,7 @@ func TestConn_RefusesOddTensors(t *testing.T) {
 	})
 }
 
-// oddTensor reports whether it was PyTorch itself that refused, which depends on the version.
+// oddTensor reports whether PyTorch itself refused, which depends on the version.
 func oddTensor(t *testing.T, k *talk, kind string) (refused bool) {
 	if err := k.Send(k.ctx, python.Tuple{"odd", kind}); err != nil {
 		t.Fatal(err)
@@ -129,8 +129,8 @@ func oddTensor(t *testing.T, k *talk, kind string) (refused bool) {
 	return refused
 }
 
-// TestConn_ValuesCross sends values that only PyTorch and numpy have, besides what Go makes of its
-// own types, and wants Python's repr of them.
+// TestConn_ValuesCross sends values that only PyTorch and numpy have, and those that Go makes of
+// its own types, and wants Python's repr of them.
 func TestConn_ValuesCross(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for protocol := 2; protocol <= 5; protocol++ {
@@ -192,7 +192,7 @@ func numpyValues(t *testing.T, k *talk, protocol int) {
 	}
 }
 
-// TestConn_AvoidsTheTrapsOfPyTorch are those of the wire protocol that need a PyTorch.
+// TestConn_AvoidsTheTrapsOfPyTorch tries those traps of the protocol that need a PyTorch.
 func TestConn_AvoidsTheTrapsOfPyTorch(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{Strategy: FileDescriptor}, "fetched")
@@ -248,13 +248,13 @@ func TestConn_AvoidsTheTrapsOfPyTorch(t *testing.T) {
 	})
 }
 
-// TestGuard_PyTorchTruncates has PyTorch cut its own memory, while a tensor here is on it, and
-// before one arrives.
+// TestGuard_PyTorchTruncates lets PyTorch cut its own memory short, while a tensor here is on it,
+// and before one arrives.
 func TestGuard_PyTorchTruncates(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{}, "file_system")
 		x := k.ask("make", "plain", "float32").(*tensor.Tensor)
-		// and keep it: to free it is a fault
+		// and keep it: freeing it is a fault
 		cut := fmt.Sprintf("(globals().update(cut=kept), os.truncate(%q, 0))[1]", foreignTensors.LoanOf(x.Storage()).(tenant).path())
 		k.wantEval(cut, nil)
 		if err := Guard(func() { x.Fill(1) }); !errors.Is(err, ErrTruncated) {
@@ -273,7 +273,7 @@ func TestGuard_PyTorchTruncates(t *testing.T) {
 		}
 		for o := range pickle.Each[*pickle.Object](tree) {
 			if o.Class == rebuildFilename {
-				k.p.Signal(syscall.SIGKILL) // it would fault itself
+				k.p.Signal(syscall.SIGKILL) // PyTorch would fault itself
 				k.p.Wait(k.ctx)
 				if err := os.Truncate(shmDir+string(o.Args[2].([]byte)), 8); err != nil {
 					t.Fatal(err)
@@ -311,7 +311,7 @@ func flood(t *testing.T, k *talk) {
 		})
 	}
 	wg.Wait()
-	if after := openFiles(t); after > before+2 { // the poller may have come meanwhile
+	if after := openFiles(t); after > before+2 { // the poller may have opened one meanwhile
 		t.Errorf("%d descriptors were open, and %d are", before, after)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestRegion_AKilledPythonLeavesNothing kills PyTorch while Go has its tensors, and lets go of
-// everything after that.
+// TestRegion_AKilledPythonLeavesNothing kills PyTorch while Go has its tensors, and closes all
+// tensors after that.
 func TestRegion_AKilledPythonLeavesNothing(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, theirs := range []string{"fetched", "file_descriptor", "file_system"} {
@@ -47,8 +47,8 @@ func TestRegion_AKilledPythonLeavesNothing(t *testing.T) {
 				if err := Trim(); err != nil {
 					t.Fatal(err)
 				}
-				// What others do beside this, the sharer and the runtime, comes to its end when it
-				// does.
+				// The sharer and the runtime work in the background. Their files are closed when
+				// they have ended.
 				waitFor(t, func() bool { return openFiles(t) <= files },
 					fmt.Sprintf("no more than %d descriptors", files))
 				waitFor(t, func() bool { return mappings(t) <= maps }, fmt.Sprintf("no more than %d mappings", maps))
@@ -58,8 +58,8 @@ func TestRegion_AKilledPythonLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestRegion_AKilledGoLeavesNothing kills a Go process while PyTorch has its tensors: they stay,
-// and nothing else does.
+// TestRegion_AKilledGoLeavesNothing kills a Go process while PyTorch has its tensors. The tensors
+// stay, and nothing else does.
 func TestRegion_AKilledGoLeavesNothing(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, s := range []Strategy{Proc, FileDescriptor, FileSystem} {
@@ -140,7 +140,7 @@ func victim(t *testing.T, k *talk, addr string, s Strategy) {
 	cmd.Wait()
 }
 
-// TestRegion_Victim is what the process of TestRegion_AKilledGoLeavesNothing does.
+// TestRegion_Victim is the process of TestRegion_AKilledGoLeavesNothing.
 func TestRegion_Victim(t *testing.T) {
 	s := os.Getenv("SHOAL_TORCH_VICTIM")
 	if s == "" {
@@ -191,7 +191,7 @@ func deadFiles(t *testing.T) (dead []string) {
 	return dead
 }
 
-// mappings counts those of shared memory in this process.
+// mappings counts the mappings of shared memory in this process.
 func mappings(t *testing.T) (n int) {
 	t.Helper()
 	f, err := os.Open("/proc/self/maps")

@@ -115,8 +115,8 @@ var crossings = map[string]crossing{
 }
 
 // layersCross saves a module of each kind here, which PyTorch loads strictly, and the other way
-// round: what they compute is the same, and their parameters have the same order, which optimizers
-// know them by.
+// round. Both compute the same results. Their parameters have the same order, by which optimizers
+// know them.
 func layersCross(t *testing.T, k *talk) {
 	dir := t.TempDir()
 	ours, theirs := filepath.Join(dir, "ours.pt"), filepath.Join(dir, "theirs.pt")
@@ -141,8 +141,8 @@ func layersCross(t *testing.T, k *talk) {
 	}
 }
 
-// What PyTorch has computed with our state, in which order it has parameters, a state of its own,
-// and what that computes.
+// These are the results of PyTorch with our state, the order of its parameters, a state of its own,
+// and the results of that.
 type crossed struct {
 	Outputs []*tensor.Tensor          `torch:"outputs"`
 	Order   []string                  `torch:"order"`
@@ -166,7 +166,7 @@ func (c crossing) compare(t *testing.T, m nn.Module, in []*tensor.Tensor, theirs
 	sameOutputs(t, "from PyTorch", c.compute(fresh, in), theirs.Own)
 }
 
-// worn is a module none of whose parameters and statistics are what they begin with.
+// worn returns a module none of whose parameters and statistics have their first values.
 func worn(c crossing) nn.Module {
 	m, g := c.module(), tensor.NewGenerator(7)
 	for _, p := range nn.Named(m) {

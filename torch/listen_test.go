@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestListener_AcceptEndsWithItsContext cancels one of two who wait.
+// TestListener_AcceptEndsWithItsContext cancels one of two waiting calls.
 func TestListener_AcceptEndsWithItsContext(t *testing.T) {
 	for network, addr := range map[string]string{"unix": "", "tcp": "127.0.0.1:0"} {
 		l := must(Listen(network, addr, Options{AuthKey: testKey}))(t)
@@ -45,7 +45,7 @@ func TestListener_AcceptEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestListener_AStrangerKeepsNobodyWaiting has a client say nothing before another one
+// TestListener_AStrangerKeepsNobodyWaiting lets a client say nothing before another client
 // authenticates itself.
 func TestListener_AStrangerKeepsNobodyWaiting(t *testing.T) {
 	l := must(Listen("unix", "", Options{AuthKey: testKey}))(t)
@@ -66,8 +66,8 @@ func TestListener_AStrangerKeepsNobodyWaiting(t *testing.T) {
 	c.Close()
 }
 
-// TestListen_TakesOverADeadSocket lets several programs begin at once where the socket of a dead
-// one is left: one of them listens.
+// TestListen_TakesOverADeadSocket starts several programs at once at the path of a dead program's
+// socket: one of them listens.
 func TestListen_TakesOverADeadSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	dead := must(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
@@ -102,8 +102,8 @@ func TestListen_TakesOverADeadSocket(t *testing.T) {
 	}
 }
 
-// TestListen_Refuses what is in use: without a word to whoever listens, and files that are no
-// sockets stay.
+// TestListen_Refuses listens at addresses in use. The process that listens there gets no message,
+// and files that are no sockets stay.
 func TestListen_Refuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	living := must(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// testChild is what this test program does when PyTorch starts it.
+// testChild is the Child of this test program when PyTorch starts it.
 var testChild = Child{
 	Functions: map[string]func(context.Context, python.Tuple, *python.Dict) error{
 		"__main__.rows": scaleAll, "__main__.error": takeTurns, // of loader.py
@@ -87,7 +87,7 @@ func (s *squares) Get(_ context.Context, i int) (data.Sample, error) {
 	return data.Sample{tensor.Scalar(tensor.Int64, float64(i)), tensor.Full(tensor.Float32, float64(i*i), 2)}, nil
 }
 
-// scaleAll multiplies what comes through a queue, until None.
+// scaleAll multiplies the tensors that come through a queue, until None.
 func scaleAll(ctx context.Context, args python.Tuple, kwargs *python.Dict) error {
 	work, done, event, lock := args[0].(Queue), args[1].(Queue), args[2].(Event), args[3].(Semaphore)
 	scale, _ := kwargs.Get("scale")
@@ -118,10 +118,11 @@ func scaleAll(ctx context.Context, args python.Tuple, kwargs *python.Dict) error
 	return lock.Release()
 }
 
-// takeTurns is the other side of what loader.py does with a Condition, an RLock and an Event.
+// takeTurns is the other side of the turns that loader.py takes with a Condition, an RLock and an
+// Event.
 func takeTurns(ctx context.Context, args python.Tuple, _ *python.Dict) error {
 	cond, rlock, event, back := args[0].(Cond), args[1].(Semaphore), args[2].(Event), args[3].(Queue)
-	err := holding(ctx, cond.(*condition).semaphore, func() error { // which Python gives up by waiting
+	err := holding(ctx, cond.(*condition).semaphore, func() error { // Python gives it up by waiting
 		if err := cond.Notify(ctx, 1); err != nil {
 			return err
 		}
@@ -217,8 +218,8 @@ func dataLoader(t *testing.T, py peerPython, theirs string) {
 	}
 }
 
-// TestChild_BecomesTheResourceTracker wants that helper of Python's to have no time in which Ctrl-C
-// ends it, as Python sees to when it starts it itself.
+// TestChild_BecomesTheResourceTracker starts that helper of Python's. Ctrl-C must not end it at any
+// time, as Python arranges when it starts the helper itself.
 func TestChild_BecomesTheResourceTracker(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		code := "import subprocess, sys\n" +
@@ -294,7 +295,7 @@ func TestChild_EndsWithItsParent(t *testing.T) {
 	})
 }
 
-// running is alive for a process whose end nobody waits for.
+// running is alive for a process for which no process waits.
 func (p process) running() bool {
 	if !p.alive() {
 		return false

@@ -34,7 +34,7 @@ func transmit(t *testing.T, opts Options, v any) (any, error) {
 func TestConn_TensorsCrossBetweenGoPrograms(t *testing.T) {
 	for _, s := range []Strategy{FileDescriptor, FileSystem} {
 		opts := Options{AuthKey: testKey, Strategy: s}
-		x := tensor.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 2, 3) // moves
+		x := tensor.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 2, 3) // moves to memory that can be mapped
 		turned := x.T()
 		got, err := transmit(t, opts, python.Tuple{x, turned})
 		if err != nil {
@@ -70,7 +70,8 @@ func shmFiles(t *testing.T) (mine []string) {
 	return mine
 }
 
-// TestConn_SendRefuses wants errors that say what cannot be sent, and nothing on the wire.
+// TestConn_SendRefuses wants errors that name the value which cannot be sent, and nothing on the
+// wire.
 func TestConn_SendRefuses(t *testing.T) {
 	a, b := pair(t, "unix", Options{AuthKey: testKey})
 	ctx := testContext(t)
@@ -233,7 +234,7 @@ func TestRegion_EndsWithItsLastTensor(t *testing.T) {
 	}
 }
 
-// TestSweep_RemovesWhatTheDeadLeft removes what a process left in /dev/shm that has ended.
+// TestSweep_RemovesWhatTheDeadLeft removes the names that an ended process has left in /dev/shm.
 func TestSweep_RemovesWhatTheDeadLeft(t *testing.T) {
 	var dead []string
 	for _, kind := range []string{"", semaphorePrefix} {
@@ -267,9 +268,8 @@ func TestSweep_RemovesWhatTheDeadLeft(t *testing.T) {
 	}
 }
 
-// TestRegion_ArrivedMemoryIsLetGo closes a tensor of PyTorch's while it is under way back, and
-// wants it to be kept until it was opened, and then to go though nobody sends or closes anything
-// more.
+// TestRegion_ArrivedMemoryIsLetGo closes a tensor of PyTorch's while it is under way back. The
+// memory is kept until it was opened. Then it goes, although no tensor is sent or closed after.
 func TestRegion_ArrivedMemoryIsLetGo(t *testing.T) {
 	first := memfile(t)
 	if err := sys.Resize(first, 4096); err != nil {
@@ -311,7 +311,7 @@ func TestRegion_ArrivedMemoryIsLetGo(t *testing.T) {
 }
 
 // TestRegion_WhatIsUnderWayDisplacesNothing has more of PyTorch's memory under way back to it than
-// may wait here to be sent again: that is another's, and what waits is not given up for it.
+// may wait here to be sent again. It does not count against the waiting memory, which stays.
 func TestRegion_WhatIsUnderWayDisplacesNothing(t *testing.T) {
 	if err := Trim(); err != nil {
 		t.Fatal(err)
@@ -324,7 +324,7 @@ func TestRegion_WhatIsUnderWayDisplacesNothing(t *testing.T) {
 	if err := ours.Close(); err != nil {
 		t.Fatal(err)
 	}
-	const large = idleBytes + 4096 // of nothing but a size
+	const large = idleBytes + 4096 // a size that no other test uses
 	first := memfile(t)
 	if err := sys.Resize(first, large); err != nil {
 		t.Fatal(err)

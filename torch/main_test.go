@@ -16,7 +16,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// interop says what `make interop` has found: with it, a missing PyTorch is a failure and the last
+// interop says that `make interop` runs the tests: then a missing PyTorch is a failure and the last
 // line is a summary.
 var interop = os.Getenv("SHOAL_INTEROP") != ""
 
@@ -28,7 +28,7 @@ var summary struct {
 	Cells  int      `json:"cells"`
 	Pass   int      `json:"pass"`
 	Skip   int      `json:"skip"`
-	Unable []string `json:"unable"` // what a peer cannot do, of any version of Shoal
+	Unable []string `json:"unable"` // what a peer cannot do, with any version of Shoal
 	Python []string `json:"python"` // without PyTorch
 }
 
@@ -60,8 +60,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leftNames are this process's names in /dev/shm, when those are gone that a manager of PyTorch's
-// removes two seconds after its last process was killed.
+// leftNames are this process's names in /dev/shm. A manager of PyTorch's removes names two seconds
+// after its last process was killed, so leftNames waits for that.
 func leftNames() (left []string) {
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		left, _ = filepath.Glob(fmt.Sprintf("%s/%s%d_*", shmDir, namePrefix, os.Getpid()))
@@ -94,7 +94,7 @@ func cell(t *testing.T, name string, test func(t *testing.T)) {
 	}
 }
 
-// unable skips a cell for what its peer cannot do, whatever Shoal did. The summary names it: any
+// unable skips a cell that its peer cannot do with any version of Shoal. The summary names it: any
 // other skip is a failure of make interop.
 func unable(t *testing.T, why string) {
 	summary.Lock()
@@ -130,7 +130,7 @@ func flat(v any) (all []*tensor.Tensor) {
 	return all
 }
 
-// elements returns what is in a tensor; of complex numbers the real parts.
+// elements returns the elements of a tensor, and the real parts of complex numbers.
 func elements(t *tensor.Tensor) []float64 {
 	return append([]float64{}, tensor.Data[float64](t.Clone().To(tensor.Float64))...)
 }

@@ -30,7 +30,7 @@ func managed(t *testing.T, py peerPython, network string) (*Manager, *talk) {
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
-		k.bye() // and the server ends with the process that has started it
+		k.bye() // the server ends with the process that has started it
 	})
 	return m, k
 }
@@ -334,7 +334,7 @@ func managedReferences(t *testing.T, m *Manager, k *talk) {
 	before := objects()
 	c := must(m.Create(k.ctx, "Counter"))(t)
 	give(k, "c", c)
-	theirs := k.tell("c").(*Proxy) // of a manager of its own
+	theirs := k.tell("c").(*Proxy) // a client of its own manager
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}

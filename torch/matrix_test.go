@@ -11,26 +11,26 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// dtypes are those that every PyTorch has.
+// dtypes are the dtypes that every PyTorch has.
 var dtypes = []tensor.DType{tensor.Bool, tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64,
 	tensor.Float16,
 	tensor.BFloat16, tensor.Float32, tensor.Float64, tensor.Complex64, tensor.Complex128}
 
-// youngDTypes are those that PyTorch has not always had.
+// youngDTypes are the dtypes that old versions of PyTorch lack.
 var youngDTypes = []tensor.DType{tensor.Uint16, tensor.Uint32, tensor.Uint64, tensor.Float8E4M3FN, tensor.Float8E5M2}
 
-// objects are what crosses, besides one plain tensor of each dtype: what peer.py's make makes.
+// objects are the objects that make of peer.py makes, besides one plain tensor of each dtype.
 var objects = []string{"view", "transposed", "scalar", "empty", "parameter", "frozen", "dict", "tuple",
 	"list", "two views", "same twice", "state_dict"}
 
-// modes are how each side shares: ours, and PyTorch's; see run in peer.py.
+// modes are the ways in which each side shares: ours, and PyTorch's; see run in peer.py.
 var modes = []struct {
 	ours   Strategy
 	theirs string
 }{{FileDescriptor, "fetched"}, {FileSystem, "file_system"}, {Proc, "file_descriptor"}}
 
-// TestConn_EveryTensorCrosses sends every kind of value to PyTorch, from it, and there and back,
-// and wants one memory: what either side writes the other sees.
+// TestConn_EveryTensorCrosses sends every kind of value to PyTorch, from it, and there and back.
+// The memory must be one: each side sees the writes of the other.
 func TestConn_EveryTensorCrosses(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		for _, m := range modes {
@@ -76,8 +76,8 @@ func pattern(k *talk, dt tensor.DType, shape ...int) *tensor.Tensor {
 	return t
 }
 
-// build makes in Go what peer.py makes in Python. The heap is also moved into memory that crosses:
-// once.
+// build makes in Go the objects that peer.py makes in Python. A heap tensor is also moved, once,
+// into memory that crosses.
 func build(k *talk, kind string, dt tensor.DType) any {
 	switch kind {
 	case "plain":
@@ -126,7 +126,8 @@ func contents(v any) (all [][]float64) {
 	return all
 }
 
-// builtTensors is flat for what build makes, which may have a map in it.
+// builtTensors returns the tensors of an object of build, as flat does. The object may have a map
+// in it.
 func builtTensors(v any) []*tensor.Tensor {
 	if d, ok := v.(*python.Dict); ok {
 		var all []*tensor.Tensor
@@ -166,7 +167,8 @@ func toTorch(t *testing.T, k *talk, kind string, dt tensor.DType) {
 	k.ask("drop")
 }
 
-// checkDescription compares what PyTorch says of its tensors, in shared memory or not, with ours.
+// checkDescription compares PyTorch's description of its tensors, in shared memory or not, with
+// ours.
 func checkDescription(t *testing.T, v any, mine []*tensor.Tensor, theirs []any, shared bool) {
 	t.Helper()
 	class, learned := "Tensor", false
@@ -227,7 +229,7 @@ func fromTorch(t *testing.T, k *talk, kind string, dt tensor.DType) {
 	wantAll(t, theirs, 1, "memory that PyTorch has dropped")
 }
 
-// checkMade checks the form of what peer.py made.
+// checkMade checks the form of an object that peer.py made.
 func checkMade(t *testing.T, v any, kind string, dt tensor.DType) {
 	t.Helper()
 	want := func(x *tensor.Tensor, shape, strides []int) {

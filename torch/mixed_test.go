@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// mixed runs testdata/mixed.py, and returns what it says and what is on its stderr.
+// mixed runs testdata/mixed.py, and returns its output and its stderr.
 func mixed(t *testing.T, py, program string, flags ...string) (said map[string]json.RawMessage, stderr string) {
 	t.Helper()
 	cmd := exec.CommandContext(testContext(t), py, append(flags, "testdata/mixed.py", program)...)
@@ -28,7 +28,7 @@ func mixed(t *testing.T, py, program string, flags ...string) (said map[string]j
 }
 
 // TestChild_OtherProcessesArePythons starts processes of every kind with this program as
-// executable, none of which is its own, and wants them to be as without it.
+// executable. None of them is Go's, and each must be the same as without Go.
 func TestChild_OtherProcessesArePythons(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		want, complaints := mixed(t, py.path, "-", "-O", "-W", "ignore")
@@ -72,8 +72,8 @@ func TestChild_OtherProcessesSeeTheirParentsEnd(t *testing.T) {
 }
 
 // TestChild_OtherProcessesHaveTheVirtualEnvironment starts a script by each path that its
-// interpreter may have, one of which is a link out of the environment, and wants the processes to
-// have the same one.
+// interpreter may have. One of the paths is a link out of the environment. The processes must have
+// the same path.
 func TestChild_OtherProcessesHaveTheVirtualEnvironment(t *testing.T) {
 	code := "import multiprocessing, os, sys\n" +
 		"def tell(): print(sys.executable, sys.prefix, 'only_there' in sys.modules, flush=True)\n" +

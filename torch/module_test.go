@@ -14,8 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// savedNet is a module of all that stands in modules: layers by pointer and by value, in
-// interfaces, twice, and buffers.
+// savedNet is a module with all kinds of parts: layers by pointer and by value, in interfaces,
+// twice, and buffers.
 type savedNet struct {
 	Features *nn.Sequential
 	Head     nn.Layer
@@ -80,10 +80,10 @@ func TestAs_AWholeModuleIsLoadedAgain(t *testing.T) {
 	}
 }
 
-// A foreign layer is one that nobody has registered.
+// A foreign layer is a layer that nobody has registered.
 type foreignLayer struct{ nn.Func }
 
-// What Load could not make again is an error at Save, which writes nothing.
+// Save returns an error for a module that Load could not make again, and writes nothing.
 func TestSave_RefusesWhatCannotBeLoadedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.pt")
 	deep := []any{}
@@ -121,7 +121,7 @@ func TestSave_RefusesWhatCannotBeLoadedAgain(t *testing.T) {
 	}
 }
 
-// A file may name a type in the place of another: that is an error, and nothing is made.
+// A file may name a type in the place of another. That is an error, and nothing is made.
 func TestAs_AFileCannotPutAnotherTypeInAField(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.pt")
 	for _, head := range []any{

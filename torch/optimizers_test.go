@@ -13,8 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// What testdata/optimizers.py records: an optimizer before its first step, after some, and where
-// more of them lead.
+// testdata/optimizers.py records these states: an optimizer before its first step, after some
+// steps, and after further ones.
 type trainedOptimizer struct {
 	Kind   string                    `torch:"kind"`
 	Begin  any                       `torch:"begin"`
@@ -40,14 +40,14 @@ type recordedOptimizers struct {
 	} `torch:"plateau"`
 }
 
-// The numbers of the script.
+// These are the numbers of the script.
 const (
 	optimizerSteps, optimizerMore = 3, 2
 	scheduleEpochs, scheduleLater = 5, 8
 )
 
-// TestRegression_S3_4_OptimizersGoOnFromPyTorchsStateDicts reads what two versions of PyTorch have
-// recorded, and goes on.
+// TestRegression_S3_4_OptimizersGoOnFromPyTorchsStateDicts reads the records of two versions of
+// PyTorch, and goes on from them.
 func TestRegression_S3_4_OptimizersGoOnFromPyTorchsStateDicts(t *testing.T) {
 	for _, version := range []string{"1.13", "2.15"} {
 		t.Run(version, func(t *testing.T) { goOn(t, filepath.Join("testdata", "optimizers-"+version+".pt")) })
@@ -116,7 +116,7 @@ func goOn(t *testing.T, path string) recordedOptimizers {
 	return r
 }
 
-// Work done here: what PyTorch is to go on from, and where that leads here.
+// Go's part: the state from which PyTorch goes on, and Go's own result from there.
 type work struct {
 	saved struct {
 		Cases     []map[string]any `torch:"cases"`
@@ -161,7 +161,7 @@ func trainHere(t *testing.T, r recordedOptimizers) (w work) {
 	return w
 }
 
-// compare wants that PyTorch has come where we have.
+// compare wants PyTorch to have the same result.
 func (w work) compare(t *testing.T, path string) {
 	t.Helper()
 	type result struct {
@@ -260,7 +260,7 @@ func scheduleOf(kind string) []optim.Schedule {
 
 func reciprocal(epoch int) float64 { return 1 / float64(1+epoch) }
 
-// loadSchedules loads a state into a schedule that has nothing of it but its class.
+// loadSchedules loads a state into a schedule that has only the class of it.
 func loadSchedules(t *testing.T, kind string, state any) (at []func(int) float64, epoch int) {
 	t.Helper()
 	switch scheduleOf(kind)[0].(type) {
@@ -300,7 +300,7 @@ func loaded[S optim.Schedule](t *testing.T, like S, state any) (at []func(int) f
 	return ratesAndMomenta(schedules), epoch
 }
 
-// ratesAndMomenta are the rates of the groups, and behind them their momenta.
+// ratesAndMomenta are the rates of the groups, and then their momenta.
 func ratesAndMomenta[S optim.Schedule](schedules []S) (at []func(epoch int) float64) {
 	for _, s := range schedules {
 		at = append(at, func(epoch int) float64 { return optim.LR(s, epoch) })
@@ -336,7 +336,7 @@ func plateauRates(p *optim.ReduceLROnPlateau, measures []float64) (rates []float
 	return rates
 }
 
-// pseudo returns the numbers that the script calls values.
+// pseudo returns the numbers that values of the script returns.
 func pseudo(seed int, shape ...int) *tensor.Tensor {
 	t := tensor.New(tensor.Float64, shape...)
 	for i, d := 0, tensor.Data[float64](t); i < len(d); i++ {
@@ -345,7 +345,7 @@ func pseudo(seed int, shape ...int) *tensor.Tensor {
 	return t
 }
 
-// startParams are the script's parameters, with values or with those they begin with.
+// startParams are the script's parameters, with values or with their first values.
 func startParams(values map[string]*tensor.Tensor) (params []*autograd.Param) {
 	for j, shape := range [][]int{{3, 2}, {2}, {4}, {3}} {
 		x := pseudo(j, shape...)
@@ -383,7 +383,7 @@ func copies(params []*autograd.Param) map[string]*tensor.Tensor {
 	return m
 }
 
-// cloned is a state that stays as it is.
+// cloned is a copy of a state, which later steps do not change.
 func cloned(d optim.StateDict) optim.StateDict {
 	for _, s := range d.State {
 		for key, v := range s {

@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestPickle_CrossesBothWays reads what pickle.dumps of PyTorch has written of tensors, and has
+// TestPickle_CrossesBothWays reads tensors that pickle.dumps of PyTorch has written, and lets
 // pickle.loads read Go's, in each protocol.
 func TestPickle_CrossesBothWays(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
@@ -41,7 +41,7 @@ func pickled(t *testing.T, k *talk, kind string, dt tensor.DType, protocol int) 
 	if got := k.ask("read"); !sameNumbers(got, contents(v)) {
 		t.Errorf("%s %v: PyTorch has pickled %v, and here is %v", kind, dt, got, contents(v))
 	}
-	if kind != "two views" { // which PyTorch pickles as two storages
+	if kind != "two views" { // PyTorch pickles these as two storages
 		checkMade(t, v, kind, dt)
 	}
 

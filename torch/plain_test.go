@@ -57,7 +57,8 @@ func newAddress(t *testing.T, network string) string {
 	return filepath.Join(t.TempDir(), "socket")
 }
 
-// meetClient is dialled with another key, which Accept passes over, and then with its own.
+// meetClient accepts a client with another key, which Accept passes over, and then one with its
+// own.
 func meetClient(t *testing.T, py peerPython, network string) {
 	l := must(Listen(network, newAddress(t, network), Options{AuthKey: testKey}))(t)
 	defer l.Close()
@@ -82,8 +83,8 @@ func meetServer(t *testing.T, py peerPython, network string) {
 	descriptorsTravel(t, &talk{t: t, ctx: ctx, Conn: must(Dial(ctx, network, addr, Options{AuthKey: testKey}))(t)})
 }
 
-// descriptorsTravel takes the end of a pipe and gives an open file away: sharers of both sides do
-// their handshakes.
+// descriptorsTravel takes the end of a pipe and gives an open file away. The sharers of both sides
+// do their handshakes.
 func descriptorsTravel(t *testing.T, k *talk) {
 	defer k.Close()
 	usePipe(t, k)
@@ -124,7 +125,7 @@ type form struct {
 	repr string
 }
 
-// plainForms are of all types that have no need of PyTorch or numpy.
+// plainForms are values of all types that need neither PyTorch nor numpy.
 func plainForms(t *testing.T) []form {
 	shared := []any{"x"}
 	ordered := &python.Dict{Ordered: true}
@@ -148,7 +149,7 @@ func plainForms(t *testing.T) []form {
 	}
 }
 
-// TestConn_PlainValuesCross has plain values read in Python that Go has written, and the other way
+// TestConn_PlainValuesCross lets Python read plain values that Go has written, and the other way
 // round, in each protocol of pickle.
 func TestConn_PlainValuesCross(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
@@ -179,7 +180,7 @@ func plainValue(t *testing.T, k *talk, c form, protocol int) {
 	if err != nil {
 		t.Fatalf("%.60s: %v", c.repr, err)
 	}
-	// which differs also where one object became two
+	// it differs also if one object became two
 	if !bytes.Equal(must(pt.Marshal(v, 4))(t), must(pt.Marshal(c.v, 4))(t)) {
 		t.Errorf("%.60s was read as %T %.60v", c.repr, v, v)
 	}

@@ -13,7 +13,7 @@ import (
 // regionOf is where a tensor of ours lives.
 func regionOf(x *tensor.Tensor) *region { return foreignTensors.LoanOf(x.Storage()).(tenant).region }
 
-// newTable is a table that no other test's forgotten tensors come into.
+// newTable is a table without the forgotten tensors of other tests.
 func newTable() *regionTable {
 	return &regionTable{byID: map[sys.FileID]*region{}, watched: map[int]*region{}}
 }
@@ -29,8 +29,8 @@ func (t *regionTable) letGo(list []*region) (err error) {
 	return err
 }
 
-// TestRegion_FewWait lets more tensors go than may wait: the youngest wait, of both kinds together,
-// and the files of the others are closed.
+// TestRegion_FewWait lets more tensors go than may wait. The youngest wait, of both kinds together.
+// The files of the others are closed.
 func TestRegion_FewWait(t *testing.T) {
 	table := newTable()
 	var homes []*region
@@ -53,7 +53,8 @@ func TestRegion_FewWait(t *testing.T) {
 	}
 }
 
-// TestRegion_LittleWaits lets more memory go than may wait. It has a size, and hardly any pages.
+// TestRegion_LittleWaits lets more memory go than may wait. The memory has a size, and hardly any
+// pages.
 func TestRegion_LittleWaits(t *testing.T) {
 	table := newTable()
 	var homes []*region
@@ -76,8 +77,8 @@ func TestRegion_LittleWaits(t *testing.T) {
 	}
 }
 
-// TestRegion_ANameThatIsGoneIsAnError sends a tensor whose name a manager of PyTorch's has removed,
-// and uses its memory no more.
+// TestRegion_ANameThatIsGoneIsAnError sends a tensor whose name a manager of PyTorch's has removed.
+// Its memory is not used again.
 func TestRegion_ANameThatIsGoneIsAnError(t *testing.T) {
 	opts := Options{Strategy: FileSystem}
 	x := must(opts.Empty(tensor.Uint8, 5000))(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A toolbox is one of each that Go makes for Python.
+// A toolbox has one of each object that Go makes for Python.
 type toolbox struct {
 	queue, simple                   Queue
 	lock, rlock, semaphore, bounded Semaphore
@@ -52,7 +52,7 @@ func equip(t *testing.T, py peerPython) (*talk, toolbox) {
 	return &talk{t, ctx, p, p.Conn}, b
 }
 
-// wantEval wants what an expression has for value in Python.
+// wantEval evaluates an expression in Python and compares its value.
 func (k *talk) wantEval(code string, want any) {
 	k.t.Helper()
 	if got := k.ask("eval", code); !reflect.DeepEqual(got, want) {
@@ -60,8 +60,8 @@ func (k *talk) wantEval(code string, want any) {
 	}
 }
 
-// TestSemaphore_AndItsKindAreSharedWithPython gives what Go makes to a Python process, and uses it
-// on both sides.
+// TestSemaphore_AndItsKindAreSharedWithPython gives objects that Go has made to a Python process,
+// and uses them on both sides.
 func TestSemaphore_AndItsKindAreSharedWithPython(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		k, b := equip(t, py)
@@ -239,8 +239,8 @@ func sharedCondition(t *testing.T, k *talk, c Cond) {
 	}
 }
 
-// lostLock kills the holder of a lock: a process that wants it waits as long as it wishes to, and
-// no longer.
+// lostLock kills the holder of a lock. A process that wants the lock waits as long as it wishes to,
+// and no longer.
 func lostLock(t *testing.T, k *talk, b toolbox) {
 	k.wantEval("lock.acquire()", true)
 	k.p.Signal(syscall.SIGKILL)
@@ -256,7 +256,7 @@ func lostLock(t *testing.T, k *talk, b toolbox) {
 	}
 }
 
-// TestConn_FormsCross sends and receives what is more than a tensor, or less.
+// TestConn_FormsCross sends and receives values that are more than a tensor, or less.
 func TestConn_FormsCross(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		k := converse(t, py, Options{}, "file_descriptor")

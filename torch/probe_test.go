@@ -38,7 +38,7 @@ func photosIn(t *testing.T, dir string) {
 	}
 }
 
-// probeSelf runs this program as Python does.
+// probeSelf runs this program with the flag of a probe, as Python does.
 func probeSelf(t *testing.T, args ...string) (stdout string, err error) {
 	t.Helper()
 	out, err := exec.CommandContext(testContext(t), os.Args[0], append([]string{probeFlag}, args...)...).Output()
@@ -87,7 +87,8 @@ func openLettered(context.Context, Worker) (data.Dataset, error) {
 	return lettered{&squares{n: 3}}, nil
 }
 
-// TestChild_AProbeIsAsDocumented runs the Python of docs/torch.md, and loads what it says.
+// TestChild_AProbeIsAsDocumented runs the Python of docs/torch.md, and loads the data set that the
+// probe describes.
 func TestChild_AProbeIsAsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/torch.md")
 	if err != nil {

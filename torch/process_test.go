@@ -60,7 +60,7 @@ func TestSpawn_CallsAFunctionOfPython(t *testing.T) {
 	})
 }
 
-// TestSpawn_SaysWhyItFailed never gets as far as the function, or not to its end.
+// TestSpawn_SaysWhyItFailed starts processes that fail before the function begins, or within it.
 func TestSpawn_SaysWhyItFailed(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
@@ -170,7 +170,8 @@ func TestConn_TensorsGoThroughGivenConnections(t *testing.T) {
 	})
 }
 
-// giveConnection gives one end of a connection away, and returns what Python says through it.
+// giveConnection gives one end of a connection away, and returns the text that Python sends through
+// it.
 func giveConnection(t *testing.T, k *talk, says string) any {
 	near, far := pair(t, "unix", k.opts)
 	if err := k.Send(k.ctx, python.Tuple{"use", far, says}); err != nil {

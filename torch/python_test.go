@@ -17,23 +17,23 @@ import (
 // A peerPython is an interpreter: its path, and the version of its PyTorch or of itself.
 type peerPython struct{ path, version string }
 
-// torchPythons have a PyTorch: those of SHOAL_TORCH_PYTHONS, paths with colons between them, or
-// else python3.
+// torchPythons are the interpreters with a PyTorch: those of SHOAL_TORCH_PYTHONS, paths with colons
+// between them, or else python3.
 var torchPythons = sync.OnceValue(func() []peerPython {
 	return found("SHOAL_TORCH_PYTHONS", "import sys, torch; print(sys.executable, torch.__version__)")
 })
 
-// plainPythons need none: those of SHOAL_PYTHONS, or else python3.
+// plainPythons are interpreters for tests without PyTorch: those of SHOAL_PYTHONS, or else python3.
 var plainPythons = sync.OnceValue(func() []peerPython {
 	return found("SHOAL_PYTHONS",
 		"import sys, multiprocessing.synchronize; print(sys.executable, sys.version.split()[0])")
 })
 
-// withoutLibuv reports whether it is Debian's build of a PyTorch whose TCPStore asks for libuv
-// unless it is told not to, which torchrun does not tell it.
+// withoutLibuv reports whether py has Debian's build of a PyTorch without libuv. Its TCPStore asks
+// for libuv unless use_libuv=False is given, and its torchrun does not give it.
 func (py peerPython) withoutLibuv() bool { return strings.HasSuffix(py.version, "+debian") }
 
-// environ returns the environment of what py starts, and more.
+// environ returns the environment for a process that py starts, with further variables.
 func (py peerPython) environ(more ...string) []string {
 	env := append(os.Environ(), "OMP_NUM_THREADS=1")
 	if py.withoutLibuv() {
@@ -52,8 +52,8 @@ func eachTorchrun(t *testing.T, test func(t *testing.T, py peerPython)) {
 	})
 }
 
-// found are the interpreters of an environment variable that can run code, which prints what they
-// are.
+// found are the interpreters of an environment variable that can run code, which prints their
+// versions.
 func found(variable, code string) (all []peerPython) {
 	paths := filepath.SplitList(os.Getenv(variable))
 	if len(paths) == 0 {
@@ -65,7 +65,7 @@ func found(variable, code string) (all []peerPython) {
 		switch {
 		case ok && err == nil:
 			all = append(all, peerPython{path, version})
-		case interop: // it was looked at when it was named
+		case interop: // make interop has looked at it
 			panic(fmt.Sprintf("%s of %s: %v", p, variable, err))
 		}
 	}
@@ -79,14 +79,14 @@ func versions(all []peerPython) (list []string) {
 	return list
 }
 
-// eachTorch runs a test with every PyTorch there is, and counts it.
+// eachTorch runs a test with every PyTorch that is found, and counts it.
 func eachTorch(t *testing.T, test func(t *testing.T, py peerPython)) {
 	t.Helper()
 	each(t, torchPythons(), "python3 has no PyTorch (make interop installs one, SHOAL_TORCH_PYTHONS names one)", test)
 }
 
-// eachPython runs a test with every Python there is, whether it has a PyTorch or not, and counts
-// it.
+// eachPython runs a test with every Python that is found, whether it has a PyTorch or not, and
+// counts it.
 func eachPython(t *testing.T, test func(t *testing.T, py peerPython)) {
 	t.Helper()
 	each(t, plainPythons(), "there is no python3 (SHOAL_PYTHONS names others)", test)
@@ -105,7 +105,7 @@ func each(t *testing.T, all []peerPython, missing string, test func(t *testing.T
 	}
 }
 
-// testContext ends what hangs.
+// testContext ends calls that hang.
 func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
@@ -161,7 +161,7 @@ func (k *talk) ask(request ...any) any {
 	return v
 }
 
-// asked is ask for an answer of type T.
+// asked sends a request and returns the answer as a T.
 func asked[T any](k *talk, request ...any) (v T) {
 	k.t.Helper()
 	if err := assign(&v, k.ask(request...)); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// init makes the test's own program a rank, where torchrun starts it as one.
+// init makes the test's own program a rank, if torchrun starts it as one.
 func init() {
 	play := map[string]func(ctx context.Context, r *Rank) error{
 		"mixed": evaluate, "serve": serve,
@@ -41,7 +41,7 @@ func init() {
 	os.Exit(0)
 }
 
-// evaluate is what the rank of Go does beside testdata/ranks.py: it is killed in the first start,
+// evaluate is the part of the rank of Go beside testdata/ranks.py. It is killed in the first start,
 // and does its part in the second.
 func evaluate(ctx context.Context, r *Rank) error {
 	defer r.Close()
@@ -85,7 +85,7 @@ func evaluate(ctx context.Context, r *Rank) error {
 	return nil
 }
 
-// receiveWeights maps what rank 0 trains.
+// receiveWeights maps the weights that rank 0 trains.
 func receiveWeights(ctx context.Context, r *Rank) error {
 	c, err := r.Connect(ctx, "weights", Options{})
 	if err != nil {
@@ -110,7 +110,7 @@ func receiveWeights(ctx context.Context, r *Rank) error {
 	return c.Send(ctx, "changed")
 }
 
-// giveBatch shares what rank 1 changes.
+// giveBatch shares a batch that rank 1 changes.
 func giveBatch(ctx context.Context, l *Listener) error {
 	c, err := l.Accept(ctx)
 	if err != nil {
@@ -135,8 +135,9 @@ func giveBatch(ctx context.Context, l *Listener) error {
 	return nil
 }
 
-// torchrun runs a command in so many ranks, and returns what it printed. Options are spelled as
-// PyTorch 1.13 reads them, which under Python 3.11 starts nothing unless output is redirected.
+// torchrun runs a command in so many ranks, and returns their output. Options are spelled as
+// PyTorch 1.13 reads them. Under Python 3.11 its torchrun starts nothing unless output is
+// redirected.
 func torchrun(t *testing.T, py peerPython, part string, ranks, restarts int,
 	command ...string) (output string, err error) {
 	t.Helper()
@@ -156,7 +157,7 @@ func torchrun(t *testing.T, py peerPython, part string, ranks, restarts int,
 	return string(b), err
 }
 
-// freePort returns the number of a port that nobody uses at the moment.
+// freePort returns the number of a port that no process uses at the moment.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -171,7 +172,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// Ranks of PyTorch and one of Go's do a job together. In the first start the rank of Go is killed;
+// Ranks of PyTorch and one of Go's do a job together. In the first start the rank of Go is killed.
 // torchrun starts all of them anew.
 func TestRank_TorchrunStartsGoBesidePyTorch(t *testing.T) {
 	eachTorchrun(t, func(t *testing.T, py peerPython) {
@@ -197,7 +198,7 @@ func TestRank_TorchrunStartsGoBesidePyTorch(t *testing.T) {
 	})
 }
 
-// What a rank of Go has failed with is in torchrun's report.
+// torchrun's report has the error with which a rank of Go has failed.
 func TestRank_TorchrunReportsWhatGoFailedWith(t *testing.T) {
 	eachTorchrun(t, func(t *testing.T, py peerPython) {
 		self, err := os.Executable()
@@ -254,8 +255,8 @@ func (s *pythonStore) call(args ...any) string {
 	return s.line()
 }
 
-// Every call of a Store does what PyTorch's does, in both dialects, and each sees what the other
-// has done.
+// Every call of a Store has the effect of PyTorch's, in both dialects, and each side sees the
+// changes of the other.
 func TestStore_SpeaksToPyTorch(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -309,7 +310,7 @@ func TestStore_SpeaksToPyTorch(t *testing.T) {
 		} else {
 			want("append", server.call("get", "b"), `"23"`, err)
 		}
-		// A wait ends when the key comes, and with its context; meanwhile others go on.
+		// A wait ends when the key comes, and with its context. Meanwhile other calls go on.
 		done := make(chan error)
 		go func() { done <- s.Wait(ctx, "n", "late") }()
 		soon, stop := context.WithTimeout(ctx, 50*time.Millisecond)
@@ -321,7 +322,7 @@ func TestStore_SpeaksToPyTorch(t *testing.T) {
 		}
 		server.call("set", "late", "")
 		want("wait", nil, nil, <-done)
-		// What is too large is refused here, and what is too large of theirs is not read.
+		// Go refuses to send a value that is too large, and does not read one of PyTorch's.
 		if err := s.Set(ctx, "large", make([]byte, maxStoreValue+1)); !errors.Is(err, ErrTooLong) {
 			t.Errorf("%v", err)
 		}
@@ -332,7 +333,7 @@ func TestStore_SpeaksToPyTorch(t *testing.T) {
 		if _, err := s.Get(ctx, "large"); !errors.Is(err, ErrTooLong) {
 			t.Errorf("%v", err)
 		}
-		// The server's end is an error, also of who waits.
+		// When the server ends, all calls return an error, also those that wait.
 		go func() { done <- s.Wait(ctx, "never") }()
 		v, err = s.Get(ctx, "theirs")
 		want("get", string(v), "changed", err)
@@ -346,7 +347,7 @@ func TestReadRank_WithoutTorchrunSaysSo(t *testing.T) {
 	set := func(pairs ...string) {
 		for _, name := range []string{"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK",
 			"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE"} {
-			t.Setenv(name, "") // which brings it back
+			t.Setenv(name, "") // the end of the test restores it
 			os.Unsetenv(name)
 		}
 		for i := 0; i < len(pairs); i += 2 {

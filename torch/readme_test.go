@@ -15,7 +15,7 @@ import (
 var readmeRuns = flag.Int("torch.readme", 8, "how often TestSpawn_TheProgramOfTheReadmeRuns runs the program of README.md")
 
 // TestSpawn_TheProgramOfTheReadmeRuns runs the program of README.md as a reader types it, several
-// at once, and counts what fails.
+// at once, and counts failures.
 func TestSpawn_TheProgramOfTheReadmeRuns(t *testing.T) {
 	pythons := torchPythons()
 	if len(pythons) == 0 {
@@ -26,7 +26,7 @@ func TestSpawn_TheProgramOfTheReadmeRuns(t *testing.T) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	runs := make(chan peerPython)
-	for range 3 { // on a machine with two processors that is a load
+	for range 3 { // that loads a machine with two processors
 		wg.Go(func() {
 			for py := range runs {
 				out, err := runReadme(t, dir, py)
@@ -59,7 +59,7 @@ func TestSpawn_TheProgramOfTheReadmeRuns(t *testing.T) {
 	fmt.Println(string(line))
 }
 
-// readmeProgram makes a directory with the program, whose text README.md must have.
+// readmeProgram makes a directory with the program. README.md must have its text.
 func readmeProgram(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -18,8 +18,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestSharer_GivesADescriptorOnce wants an error where a message is read a second time, and no
-// fault.
+// TestSharer_GivesADescriptorOnce wants an error if a message is read a second time, and no fault.
 func TestSharer_GivesADescriptorOnce(t *testing.T) {
 	a, b := pair(t, "unix", Options{AuthKey: testKey, Strategy: FileDescriptor})
 	ctx := testContext(t)
@@ -41,8 +40,8 @@ func TestSharer_GivesADescriptorOnce(t *testing.T) {
 	}
 }
 
-// TestSharer_EndsWhileItIsAsked wants ErrGone where a sender ends at any point of handing a
-// descriptor over.
+// TestSharer_EndsWhileItIsAsked wants ErrGone if a sender ends at any point of handing a descriptor
+// over.
 func TestSharer_EndsWhileItIsAsked(t *testing.T) {
 	for name, serve := range map[string]func(c *sys.Conn){
 		"at once":         func(*sys.Conn) {},
@@ -51,7 +50,7 @@ func TestSharer_EndsWhileItIsAsked(t *testing.T) {
 	} {
 		l := must(sys.Listen(abstractName()))(t)
 		go sys.Accept(l.Accept, func(c *sys.Conn) { serve(c); c.Close() })
-		for range 20 { // what has come by the end depends on who runs
+		for range 20 { // the order of goroutines decides which bytes have come by the end
 			if _, err := detach(testContext(t), l.Addr(), 1, testKey); !errors.Is(err, ErrGone) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -88,8 +87,8 @@ func TestSharer_ServesBesideAStalledClient(t *testing.T) {
 	}
 }
 
-// TestSharer_WaitsForAcknowledgement keeps the connection of a receiver open until it says that it
-// has the descriptor, which Python 3.14 needs.
+// TestSharer_WaitsForAcknowledgement keeps the connection of a receiver open until the receiver
+// says that it has the descriptor. Python 3.14 needs that.
 func TestSharer_WaitsForAcknowledgement(t *testing.T) {
 	s, err := sharerFor(testKey)
 	if err != nil {
@@ -127,8 +126,7 @@ func TestSharer_WaitsForAcknowledgement(t *testing.T) {
 	}
 }
 
-// TestSharer_PromisesEnd keeps a descriptor for whoever was promised it for ten minutes, and then
-// closes it.
+// TestSharer_PromisesEnd keeps a promised descriptor for ten minutes, and then closes it.
 func TestSharer_PromisesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sharer{waiting: map[int64]*waiting{}}
@@ -162,8 +160,8 @@ func memfile(t *testing.T) *os.File {
 	return f
 }
 
-// TestSharer_WaitsForASmallBacklog fetches from a listener with a backlog of one, as Python's up to
-// 3.12 is, from many goroutines at once.
+// TestSharer_WaitsForASmallBacklog fetches from a listener with a backlog of one from many
+// goroutines at once. Python's listener up to 3.12 has such a backlog.
 func TestSharer_WaitsForASmallBacklog(t *testing.T) {
 	s, err := sharerFor(testKey)
 	if err != nil {
@@ -189,7 +187,7 @@ func TestSharer_WaitsForASmallBacklog(t *testing.T) {
 	wg.Wait()
 }
 
-// stranger is a sharer that does with its first caller what do says, until the test ends.
+// stranger is a sharer that calls do with its first caller, until the test ends.
 func stranger(t *testing.T, do func(c *sys.Conn)) (addr string) {
 	t.Helper()
 	l := must(sys.Listen("@shoal-torch-test/" + rand.Text()))(t)
@@ -212,15 +210,15 @@ func TestDetach_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(testContext(t))
 	addr := stranger(t, func(c *sys.Conn) {
 		cancel()
-		c.Read(make([]byte, 1)) // until the caller has gone
+		c.Read(make([]byte, 1)) // until the caller has closed
 	})
 	if _, err := detach(ctx, addr, 1, testKey); !errors.Is(err, context.Canceled) {
 		t.Errorf("a fetch that was cancelled: %v", err)
 	}
 }
 
-// TestDetach_OfWhatCameTooEarly has descriptors with other bytes than the last: nothing of it stays
-// open here.
+// TestDetach_OfWhatCameTooEarly sends descriptors with earlier bytes than the last one. None of
+// them stays open here.
 func TestDetach_OfWhatCameTooEarly(t *testing.T) {
 	mine, theirs := memfile(t), make(chan error, 1)
 	addr := stranger(t, func(c *sys.Conn) {
@@ -244,7 +242,7 @@ func TestDetach_OfWhatCameTooEarly(t *testing.T) {
 	waitFor(t, func() bool { return openFiles(t) <= before }, "what came to be closed")
 }
 
-// TestDetach_Acknowledges says that it has the descriptor, without which a sharer of Python 3.14
+// TestDetach_Acknowledges says that it has the descriptor. Without that a sharer of Python 3.14
 // complains.
 func TestDetach_Acknowledges(t *testing.T) {
 	mine, said := memfile(t), make(chan error, 1)

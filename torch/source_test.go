@@ -19,7 +19,7 @@ func object(class string, attributes ...any) *python.Record {
 	return &python.Record{Class: named(class), State: python.NewDict(attributes...)}
 }
 
-// counted is numbers from First on, and says how often it was opened and closed.
+// counted is numbers from First on. It counts how often it was opened and closed.
 type counted struct {
 	first, n       int
 	opened, closed *int
@@ -38,7 +38,7 @@ func (d counted) Open(context.Context) (any, error) { *d.opened++; return d, nil
 
 func (d counted) Close() error { *d.closed++; return nil }
 
-// opening is a source of a program that has the data set "counted", and counts.
+// opening is a source of a program that has the data set "counted", and counts its openings.
 func opening(t *testing.T) (s *source, opened, closed *int) {
 	t.Helper()
 	opened, closed = new(int), new(int)
@@ -132,7 +132,7 @@ func TestChild_DataSetsAreAroundDataSets(t *testing.T) {
 func TestChild_OneObjectIsOpenedOnce(t *testing.T) {
 	s, opened, closed := opening(t)
 	set := object("__main__.X", datasetName, "counted")
-	for range 40 { // 2^40 times in all, by the way to it
+	for range 40 { // there are 2^40 ways to it
 		set = object(concatClass, "datasets", []any{set, subsetOf(set, []any{})})
 	}
 	ds, err := s.dataset(testContext(t), set)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestChild_ReadsItsParentToTheEnd has Python start processes that end at once, with more to say to
-// them than a pipe holds: a program that ends before it has read all hangs its parent.
+// TestChild_ReadsItsParentToTheEnd lets Python start processes that end at once, with longer
+// pickles than a pipe holds. A program that ends before it has read all would hang its parent.
 func TestChild_ReadsItsParentToTheEnd(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		cmd := exec.CommandContext(testContext(t), py.path, "testdata/early.py", os.Args[0])

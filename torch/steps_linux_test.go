@@ -19,13 +19,13 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An ending is a function of steps.py at a step of whose hand-over something happens.
+// An ending is a function of steps.py, and an event at a step of its hand-over.
 type ending struct {
-	Path   string        // of Python
-	Target string        // in steps.py
-	Whom   string        // python and go are killed, stop is for Go
+	Path   string        // path of Python
+	Target string        // function in steps.py
+	Whom   string        // python and go are killed, and stop stops Go
 	At     int           // step, from 1; 0 for none
-	Dir    string        // for temporary files, and for the note
+	Dir    string        // for temporary files, and for the notes
 	Linger time.Duration // of Python
 }
 
@@ -37,7 +37,7 @@ func (e ending) spawn(ctx context.Context) (*Process, error) {
 	return py.Spawn(ctx, "steps:"+e.Target, e.Whom, e.At, e.note())
 }
 
-// noted are the process that has ended, and how many steps it came to.
+// noted returns the process that has ended, and the number of steps that it came to.
 func (e ending) noted(t *testing.T) (pid, steps int) {
 	t.Helper()
 	if _, err := fmt.Sscanf(string(must(os.ReadFile(e.note()))(t)), "%d %d", &pid, &steps); err != nil {
@@ -46,12 +46,12 @@ func (e ending) noted(t *testing.T) (pid, steps int) {
 	return pid, steps
 }
 
-// clean wants nothing of Python's, nor of multiprocessing's, to be left behind.
+// clean wants no file of Python's, nor of multiprocessing's, to be left.
 func (e ending) clean(t *testing.T, pid int) {
 	t.Helper()
 	left := func() (all []string) {
 		if e.Whom == "go" {
-			sweepTempDirs(e.Dir) // as the next program of Shoal's does
+			sweepTempDirs(e.Dir) // the next program of Shoal's does this
 		}
 		names := must(filepath.Glob(fmt.Sprintf("%s/torch_%d_*", shmDir, pid)))(t)
 		files := must(filepath.Glob(e.Dir + "/*"))(t)
@@ -68,17 +68,17 @@ func (e ending) clean(t *testing.T, pid int) {
 	}
 }
 
-// An outcome is what comes of an ending.
+// An outcome is the result of an ending.
 type outcome struct {
 	Came, Gone int
 	Wrong      []string
-	Ended      string // by Wait, in words
+	Ended      string // the error of Wait, in words
 	Killed     bool
-	Lost       bool // as the process says
+	Lost       bool // the process has said so
 }
 
-// receive waits for p and receives what it has sent, through a connection that comes first but
-// where that goes ahead.
+// receive waits for p and receives its messages. They come through a connection that is sent first,
+// unless the case is that of descriptors that go ahead.
 func (e ending) receive(ctx context.Context, p *Process) (o outcome) {
 	err := p.Wait(ctx)
 	var failed *ProcessError
@@ -115,7 +115,7 @@ func (e ending) receive(ctx context.Context, p *Process) (o outcome) {
 	}
 }
 
-// check looks at a value that came, which has a number.
+// check checks a value that came, which has a number.
 func (o *outcome) check(ctx context.Context, v any) error {
 	want := int64(o.Came % 3)
 	o.Came++
@@ -134,8 +134,8 @@ func (o *outcome) check(ctx context.Context, v any) error {
 	return nil
 }
 
-// endings runs test for the steps of a function's end, every so many-th, and once for none. The
-// steps are dealt out among the Pythons.
+// endings runs test for every n-th step of a function's end, and once for none. The steps are dealt
+// out among the Pythons.
 func endings(t *testing.T, whom, target string, sent, stride int,
 	each func(*testing.T, func(*testing.T, peerPython)), test func(*testing.T, ending)) {
 	var mu sync.Mutex
@@ -160,7 +160,7 @@ func endings(t *testing.T, whom, target string, sent, stride int,
 	})
 }
 
-// unharmed has a function end as it should, and counts the steps.
+// unharmed lets a function end without an event, and counts the steps.
 func unharmed(t *testing.T, e ending, sent int) int {
 	t.Helper()
 	e.Dir = t.TempDir()
@@ -178,7 +178,7 @@ func unharmed(t *testing.T, e ending, sent int) int {
 	return steps
 }
 
-// TestEstate_PythonKilledWhileItHandsOver kills Python at each line of its end. What was sent comes
+// TestEstate_PythonKilledWhileItHandsOver kills Python at each line of its end. Each message comes
 // whole, or is gone with an error that says so.
 func TestEstate_PythonKilledWhileItHandsOver(t *testing.T) {
 	endings(t, "python", "connections", 3, 1, eachPython, func(t *testing.T, e ending) { killedAt(t, e, 3) })
@@ -190,7 +190,7 @@ func TestEstate_PyTorchKilledWhileItHandsOver(t *testing.T) {
 	endings(t, "python", "tensors", 6, 25, eachTorch, func(t *testing.T, e ending) { killedAt(t, e, 6) })
 }
 
-// killedAt has Python killed after it has sent so much, or while it sends that ahead.
+// killedAt kills Python after it has sent so many values, or while it sends them ahead.
 func killedAt(t *testing.T, e ending, sent int) outcome {
 	t.Helper()
 	if err := Trim(); err != nil {
@@ -211,8 +211,8 @@ func killedAt(t *testing.T, e ending, sent int) outcome {
 	return o
 }
 
-// TestAhead_PythonKilledWhileItSends kills Python at each line of what it does to send. What Go has
-// is whole, and nothing stays open for the rest.
+// TestAhead_PythonKilledWhileItSends kills Python at each line of its sending. The messages that Go
+// has are whole, and no descriptor stays open for the others.
 func TestAhead_PythonKilledWhileItSends(t *testing.T) {
 	endings(t, "python", "connections_ahead", 3, 1, eachPython, func(t *testing.T, e ending) {
 		if o := killedAt(t, e, 3); o.Gone > 0 {
@@ -226,7 +226,7 @@ func TestAhead_PyTorchKilledWhileItSends(t *testing.T) {
 	endings(t, "python", "tensors_ahead", 6, 5, eachTorch, func(t *testing.T, e ending) { killedAt(t, e, 6) })
 }
 
-// TestEstate_Heir is the Go process of those tests that kill or stop it.
+// TestEstate_Heir is the Go process of the tests that kill or stop Go.
 func TestEstate_Heir(t *testing.T) {
 	said := os.Getenv("SHOAL_TORCH_HEIR")
 	if said == "" {
@@ -244,7 +244,7 @@ func TestEstate_Heir(t *testing.T) {
 	fmt.Printf("outcome %s\n", b)
 }
 
-// heir starts TestEstate_Heir. The reader ends when all have ended that it has started.
+// heir starts TestEstate_Heir. The reader ends when all processes have ended that it has started.
 func heir(t *testing.T, e ending) (cmd *exec.Cmd, out *os.File) {
 	t.Helper()
 	out, theirs := must2(os.Pipe())(t)
@@ -274,8 +274,8 @@ func TestEstate_GoKilledWhileItTakesOver(t *testing.T) {
 	})
 }
 
-// TestEstate_GoStoppedWhileItTakesOver stops Go at lines of the hand-over, and has it go on: all
-// that was sent comes.
+// TestEstate_GoStoppedWhileItTakesOver stops Go at lines of the hand-over, and lets it go on. All
+// messages come.
 func TestEstate_GoStoppedWhileItTakesOver(t *testing.T) {
 	endings(t, "stop", "connections", 3, 2, eachPython, func(t *testing.T, e ending) {
 		o := stopped(t, e, func(int) {})
@@ -285,8 +285,8 @@ func TestEstate_GoStoppedWhileItTakesOver(t *testing.T) {
 	})
 }
 
-// TestEstate_GoStoppedForTooLong has Go go on when Python has given up: the loss is what Wait
-// returns, and nobody hangs.
+// TestEstate_GoStoppedForTooLong lets Go go on when Python has given up. Wait returns the loss, and
+// nobody hangs.
 func TestEstate_GoStoppedForTooLong(t *testing.T) {
 	endings(t, "stop", "connections", 3, 6, eachPython, func(t *testing.T, e ending) {
 		e.Linger = 300 * time.Millisecond
@@ -322,7 +322,7 @@ func stopped(t *testing.T, e ending, pause func(python int)) (o outcome) {
 	return o
 }
 
-// state is the letter that the kernel has for what a process does; "" if there is none.
+// state is the kernel's letter for the state of a process; "" if there is no such process.
 func state(pid int) string {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(stat), ") ")

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// FuzzStoreReply wants values and errors of what a server may say, and no more memory than it
-// sends.
+// FuzzStoreReply wants values or errors for any bytes of a server, and no more memory than the
+// server sends.
 func FuzzStoreReply(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0, 1, 2})
@@ -39,13 +39,13 @@ func FuzzStoreReply(f *testing.F) {
 	})
 }
 
-// A saidOnly is a client that has said some bytes, and takes what it is answered.
+// A saidOnly is a client that has sent some bytes, and accepts any answer.
 type saidOnly struct {
 	net.Conn
 	said *bytes.Reader
 }
 
-// Read reads what was said.
+// Read reads those bytes.
 func (c saidOnly) Read(b []byte) (int, error) { return c.said.Read(b) }
 
 // Write takes everything.
@@ -60,8 +60,8 @@ func (c saidOnly) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 // SetWriteDeadline does nothing.
 func (c saidOnly) SetWriteDeadline(time.Time) error { return nil }
 
-// FuzzStoreQueries serves a client that says anything. It gets no more memory than there is, and
-// what it has left when it is gone is what the table has.
+// FuzzStoreQueries serves a client that sends anything. It gets no more memory than the limit. When
+// it has left, the room that is taken is that of the table.
 func FuzzStoreQueries(f *testing.F) {
 	hello := helloStore
 	f.Add([]byte{})
@@ -109,7 +109,7 @@ func FuzzStoreQueries(f *testing.F) {
 	})
 }
 
-// serveOnce lets serve have each connection.
+// serveOnce calls serve for each connection.
 func serveOnce(t *testing.T, serve func(c net.Conn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -127,14 +127,15 @@ func serveOnce(t *testing.T, serve func(c net.Conn)) (addr string) {
 				defer c.Close()
 				serve(c)
 				c.(*net.TCPConn).CloseWrite()
-				io.Copy(io.Discard, c) // what has not been read would break off what was written
+				io.Copy(io.Discard, c) // unread bytes would cut off the answer
 			}()
 		}
 	}()
 	return l.Addr().String()
 }
 
-// A server that is none, that says nothing, or that lies is an error of its own each.
+// There is an error of its own for a server of another kind, for one that says nothing, and for one
+// that lies.
 func TestStore_SaysThatAServerIsNone(t *testing.T) {
 	hello := func(c net.Conn) {
 		b := make([]byte, 10)

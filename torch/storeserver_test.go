@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// serveStore serves a store at a free port, and keeps what it refuses.
+// serveStore serves a store at a free port, and keeps the reasons of its refusals.
 func serveStore(t *testing.T, o StoreOptions) (s *storeServer, refused chan error) {
 	t.Helper()
 	refused = make(chan error, 100)
@@ -40,7 +40,7 @@ func dialServer(t *testing.T, s *storeServer) *Store {
 	return c
 }
 
-// TestServeStore_AnswersEveryQuery has Go's client ask Go's server for everything.
+// TestServeStore_AnswersEveryQuery lets Go's client send every query to Go's server.
 func TestServeStore_AnswersEveryQuery(t *testing.T) {
 	server, _ := serveStore(t, StoreOptions{})
 	s, ctx := dialServer(t, server).Prefix("job"), testContext(t)
@@ -149,10 +149,10 @@ func (c rawClient) hear(want ...byte) {
 	}
 }
 
-// hello is what a client of PyTorch 2 says first.
+// hello is the first message of a client of PyTorch 2.
 var helloStore = binary.LittleEndian.AppendUint32([]byte{byte(queryValidate)}, storeMagic)
 
-// ask is a query of a client of PyTorch 2, of keys after a count where they are several.
+// ask is a query of a client of PyTorch 2. Several keys come after their count.
 func ask(code query, parts ...string) []byte {
 	r := storeRequest{}
 	r.query(code)
@@ -183,7 +183,7 @@ func TestServeStore_WaitsAreCancelled(t *testing.T) {
 	c.hear(stopWaiting, waitCanceled)
 	c.say(byte(queryPing), 1, 2, 3, 4)
 	c.hear(1, 2, 3, 4)
-	// PyTorch 1 has no CANCEL_WAIT: the next query ends the wait.
+	// PyTorch 1 has no CANCEL_WAIT. The next query ends the wait.
 	old := dialRaw(t, server, append([]byte{firstQueries[queryWait]}, one("/late")...)...)
 	old.say(firstQueries[queryNumKeys])
 	old.hear(1, 0, 0, 0, 0, 0, 0, 0)
@@ -194,7 +194,7 @@ func TestServeStore_WaitsAreCancelled(t *testing.T) {
 	old.hear(2, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// TestServeStore_HasQueuesAndBarriers speaks what the latest clients of PyTorch do.
+// TestServeStore_HasQueuesAndBarriers speaks the protocol of the latest clients of PyTorch.
 func TestServeStore_HasQueuesAndBarriers(t *testing.T) {
 	server, _ := serveStore(t, StoreOptions{})
 	a, b, c := dialRaw(t, server, helloStore...), dialRaw(t, server, helloStore...), dialRaw(t, server, helloStore...)
@@ -205,8 +205,8 @@ func TestServeStore_HasQueuesAndBarriers(t *testing.T) {
 	waitFor(t, func() bool { return waits(server) == 2 }, "the second to wait")
 	c.say(ask(queryQueuePush, "q", "v")...)
 	ping(c)
-	a.hear(stopWaiting) // who came first
-	a.Close()           // without it
+	a.hear(stopWaiting) // the client that came first
+	a.Close()           // without the value
 	b.hear(stopWaiting)
 	b.say(ask(queryQueuePop, "q")...)
 	b.hear(1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 'v')
@@ -231,8 +231,8 @@ func waits(s *storeServer) (n int) {
 	return n
 }
 
-// TestServeStore_Refuses has clients that say what is none, or too much. Each is disconnected, with
-// a reason; the others go on.
+// TestServeStore_Refuses has clients that send no query, or too much. Each is disconnected, with a
+// reason. The others go on.
 func TestServeStore_Refuses(t *testing.T) {
 	server, refused := serveStore(t, StoreOptions{MaxClients: 3, MaxValue: 100, MaxBytes: 4000})
 	s, ctx := dialServer(t, server), testContext(t)
@@ -378,7 +378,7 @@ func (s *synced) Write(b []byte) (int, error) {
 	return s.w.Write(b)
 }
 
-// serve is what a rank 0 of Go does beside testdata/storeranks.py.
+// serve is the part of a rank 0 of Go beside testdata/storeranks.py.
 func serve(ctx context.Context, r *Rank) error {
 	defer r.Close()
 	if v, err := r.Store.Get(ctx, "python"); err != nil || string(v) != "is here" {
@@ -404,8 +404,8 @@ func serve(ctx context.Context, r *Rank) error {
 	return r.Store.Drain(ctx)
 }
 
-// TestServeStore_ServesPyTorch has ranks of PyTorch, without torchrun, ask a store of Go's for
-// everything, and meet in a process group by it.
+// TestServeStore_ServesPyTorch lets ranks of PyTorch, without torchrun, send every query to a store
+// of Go's, and meet in a process group by it.
 func TestServeStore_ServesPyTorch(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		port := freePort(t)
@@ -429,8 +429,8 @@ func TestServeStore_ServesPyTorch(t *testing.T) {
 	})
 }
 
-// TestServeStore_UnderTorchrunStandalone has torchrun start all three. Before PyTorch 2.5 rank 0
-// serves the store, later torchrun does.
+// TestServeStore_UnderTorchrunStandalone lets torchrun start all three ranks. Before PyTorch 2.5
+// rank 0 serves the store, later torchrun does.
 func TestServeStore_UnderTorchrunStandalone(t *testing.T) {
 	eachTorchrun(t, func(t *testing.T, py peerPython) {
 		self, err := os.Executable()
@@ -443,7 +443,7 @@ func TestServeStore_UnderTorchrunStandalone(t *testing.T) {
 		args := []string{"-m", "torch.distributed.run", "--standalone", "--nproc_per_node=3",
 			"--monitor_interval=0.2", "--log_dir", t.TempDir(), "-r", "3", "-t", "3",
 			"--no_python", "/bin/sh", "-c", choose}
-		if strings.HasPrefix(py.version, "1.") { // under Python 3.11 it redirects what is output, and nothing else
+		if strings.HasPrefix(py.version, "1.") { // under Python 3.11 it starts nothing unless output is redirected
 			args[8], args[10] = "1", "1"
 		}
 		cmd := exec.CommandContext(ctx, py.path, args...)

@@ -17,7 +17,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// valueOf is sample i as value in structured.py makes it.
+// valueOf is sample i as value of structured.py makes it.
 func valueOf(i int, kind string) (any, error) {
 	switch kind {
 	case "dict":
@@ -130,7 +130,7 @@ func init() {
 }
 
 // TestChild_BatchesOfAnyStructure runs an unmodified script once with Python's workers and once
-// with Go's, and wants the same batches, of the same types.
+// with Go's. The batches must be the same, of the same types.
 func TestChild_BatchesOfAnyStructure(t *testing.T) {
 	eachTorch(t, structured)
 }
@@ -139,7 +139,7 @@ func structured(t *testing.T, py peerPython) {
 	cmd := exec.CommandContext(testContext(t), py.path, "testdata/structured.py")
 	cmd.Env = append(pythonEnv(), "SHOAL_TEST_PROGRAM="+os.Args[0])
 	var stderr strings.Builder
-	// for workers that the script has left, which notice within seconds
+	// for the workers that the script has left, which notice within seconds
 	cmd.Stderr, cmd.WaitDelay = &stderr, time.Minute
 	b, err := cmd.Output()
 	if err != nil {

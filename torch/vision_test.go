@@ -27,8 +27,8 @@ func openPhotos(_ context.Context, w Worker) (data.Dataset, error) {
 	return datasets.NewImageFolder(args.Root, args.Transform)
 }
 
-// refusals are what Go says about what it does not do as Python does it; package vision tests the
-// others.
+// refusals are Go's messages about transforms and data sets that it does not make as Python does.
+// Package vision tests the others.
 var refusals = map[string]string{
 	"unknown transform": "by Python: Python loads the samples, and not Go: the transform transforms.GaussianBlur is not one of Go's, which are CenterCrop, ColorJitter,",
 	"index":             "index 20 of a Subset, at 1, is outside of its data set, which has 20 samples",
@@ -49,8 +49,8 @@ func TestChild_SamplesOfTorchvisionAreThoseOfPython(t *testing.T) {
 		func(t *testing.T, py peerPython) { compare(t, py, "vision", 60, refusals) })
 }
 
-// compare runs a script of testdata that loads data sets by Python and by Go and prints, by the
-// names of least comparisons or more, how the batches differ, or what Go refused.
+// compare runs a script of testdata that loads data sets by Python and by Go. The script prints how
+// the batches differ, by the names of at least least comparisons, or Go's refusal.
 func compare(t *testing.T, py peerPython, script string, least int, refusals map[string]string) {
 	cmd := exec.CommandContext(testContext(t), py.path, "testdata/"+script+".py", os.Args[0], t.TempDir())
 	cmd.Env = pythonEnv()

@@ -25,7 +25,7 @@ type script struct {
 	ended            chan error
 }
 
-// hire starts a worker of child for the data set "set", of the base seed 7.
+// hire starts a worker of child for the data set "set", with the base seed 7.
 func hire(t *testing.T, child Child, kind, id, workers int64) *script {
 	t.Helper()
 	s := &script{t: t, ended: make(chan error, 1)}
@@ -97,7 +97,7 @@ func (s *script) failure(v any) string {
 
 func (s *script) bye() {
 	s.t.Helper()
-	if err := s.indices.Put(testContext(s.t), nil); err != nil { // the other one ends with the worker
+	if err := s.indices.Put(testContext(s.t), nil); err != nil { // the other end closes with the worker
 		s.t.Fatal(err)
 	}
 	if err := <-s.ended; err != nil {
@@ -105,7 +105,7 @@ func (s *script) bye() {
 	}
 }
 
-// A drawn data set has in each sample what is random in it.
+// A drawn data set has random numbers in each sample.
 type drawn struct {
 	gathers bool
 	opened  int
@@ -159,7 +159,7 @@ func (g gathering) Gather(ctx context.Context, indices []int, into data.Batch) e
 	return nil
 }
 
-// What is random in a sample depends on PyTorch's base seed, the epoch and the sample, and on
+// The random numbers in a sample depend on PyTorch's base seed, the epoch and the sample, and on
 // nothing else.
 func TestChild_WorkersDrawBySample(t *testing.T) {
 	var want [2][][]float64
@@ -191,7 +191,7 @@ func TestChild_WorkersDrawBySample(t *testing.T) {
 			if text := s.failure(s.say(python.Tuple{0, []int{1, 99}})); !strings.Contains(text, "EOF") {
 				t.Errorf("the error of a sample is %q", text)
 			}
-			s.batch(6) // it goes on
+			s.batch(6) // the worker goes on
 			if s.bye(); closed != 1 {
 				t.Errorf("closed %d times", closed)
 			}
@@ -202,14 +202,14 @@ func TestChild_WorkersDrawBySample(t *testing.T) {
 	}
 }
 
-// A stream's generator is its worker's and its epoch's, an error in it is raised, and it ends once.
+// A stream's generator is that of its worker and epoch. An error in it is raised, and it ends once.
 func TestChild_StreamsDrawByWorker(t *testing.T) {
 	draw := func(id int64) (firsts []float64) {
 		s := hire(t,
 			Child{Streams: map[string]OpenStream{"set": func(ctx context.Context, w Worker) iter.Seq2[data.Sample, error] {
 				return func(yield func(data.Sample, error) bool) {
 					if yield(data.Sample{tensor.Scalar(tensor.Int64, float64(data.Rand(ctx).Uint64()>>40))}, nil) {
-						yield(nil, io.EOF) // of a file that it reads, say
+						yield(nil, io.EOF) // for example of a file that it reads
 					}
 				}
 			}}}, kindStream, id, 2)
