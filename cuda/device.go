@@ -99,9 +99,6 @@ func initialise() (*system, error) {
 // String returns the device's name as PyTorch writes it, such as cuda:0.
 func (d *Device) String() string { return fmt.Sprintf("cuda:%d", d.ordinal) }
 
-// Ordinal returns the device's number among the devices that this process sees, from 0 on.
-func (d *Device) Ordinal() int { return d.ordinal }
-
 // Name returns the name that the maker gives the device.
 func (d *Device) Name() (string, error) { return d.driver.DeviceName(d.id) }
 

@@ -34,22 +34,30 @@ func (p Policy) String() string {
 }
 
 // put puts a message, as the queue's policy says.
-func (p *port) put(ctx context.Context, m wire.Message, wait bool) error {
+func (p *port) put(ctx context.Context, m wire.Message, wait bool) (err error) {
+	move := len(m.Given) == len(m.Blocks)
 	switch {
 	case p.policy == DropOldest:
-		return p.putDropping(ctx, m)
+		err = p.putDropping(ctx, m, move)
 	case wait && p.policy == Block:
-		return p.ring.Put(ctx, m.Body, m.Blocks, false)
+		err = p.ring.Put(ctx, m.Body, m.Blocks, move)
+	default:
+		err = p.ring.TryPut(m.Body, m.Blocks, move)
 	}
-	return p.ring.TryPut(m.Body, m.Blocks, false)
+	if err == nil && !move {
+		for _, h := range m.Given {
+			err = errors.Join(err, p.d.Release(h))
+		}
+	}
+	return err
 }
 
 // putDropping takes the oldest message out until there is room. It waits only where somebody is in
 // the middle of putting or getting that one.
-func (p *port) putDropping(ctx context.Context, m wire.Message) error {
+func (p *port) putDropping(ctx context.Context, m wire.Message, move bool) error {
 	var old shm.Message
 	for {
-		err := p.ring.TryPut(m.Body, m.Blocks, false)
+		err := p.ring.TryPut(m.Body, m.Blocks, move)
 		if err != shm.ErrFull {
 			return err
 		}

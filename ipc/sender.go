@@ -21,7 +21,8 @@ type sender[T any] struct {
 
 // Put puts v and waits while the queue is full, or does what the queue's Policy says instead. v is
 // copied, but not the blocks of shared memory that it holds: the message holds those blocks, and
-// the caller still closes v.
+// the caller still closes v. A tensor that v gives away (see its method Give) is closed with the
+// put, and stays the caller's if there is an error.
 //
 // The error is ErrClosed if no get can follow; ErrFull and context.DeadlineExceeded if ctx
 // had a deadline.
@@ -100,6 +101,7 @@ func (s *sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error 
 		return contextError(ctx, "put", ErrFull)
 	}
 	o.enc.Reset(o.buf)
+	o.enc.Moves = true
 	err := s.plan.Encode(&o.enc, v)
 	if err == nil {
 		err = shmError(ctx, "put", s.end.put(ctx, o.enc.Message(), wait), ErrFull)

@@ -1,8 +1,11 @@
 package tensor_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
+	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -19,6 +22,31 @@ func ExampleTensor() {
 	//         [9, 5, 6]])
 	// [3 2] [1 3] false
 	// 6 2
+}
+
+// A tensor that is given away is closed with the put. The deferred Close is for a put that fails.
+func ExampleTensor_Give() {
+	ctx := context.Background()
+	q, err := ipc.NewQueue[*tensor.Tensor](8)
+	if err != nil {
+		panic(err)
+	}
+	defer q.Close()
+	t, err := tensor.NewShared(tensor.Float32, 4)
+	if err != nil {
+		panic(err)
+	}
+	defer t.Close()
+	if err := q.Put(ctx, t.Fill(2).Give()); err != nil {
+		panic(err)
+	}
+	got, err := q.Get(ctx)
+	if err != nil {
+		panic(err)
+	}
+	defer got.Close()
+	fmt.Println(got.Sum(), errors.Is(t.Share(), tensor.ErrClosed))
+	// Output: 8 true
 }
 
 func ExampleDType() {

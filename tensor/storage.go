@@ -27,7 +27,8 @@ type Storage struct {
 	life    atomic.Uint64 // its number; in the low 32 bits the open tensors and messages under way
 	onClose atomic.Pointer[func()]
 	version atomic.Uint64
-	own     *lease // of its blocks, one after the other; nil before it has one
+	own     *lease  // of its blocks, one after the other; nil before it has one
+	giver   *Tensor // that gave it to a message which is under way
 }
 
 // A memory is where bytes are. It does not change.
@@ -229,10 +230,25 @@ func (s *Storage) retainOpen() bool {
 }
 
 // release counts one view less. With the last one the storage's life ends.
-func (s *Storage) release() error {
-	n := s.life.Add(^uint64(0))
-	if uint32(n) != 0 || !s.life.CompareAndSwap(n, n+1<<lifeBits) {
-		return nil
+func (s *Storage) release() error { return s.releaseOf(s.number()) }
+
+// releaseOf is release of a view that may have been given away since: then that life is over.
+func (s *Storage) releaseOf(number uint32) error {
+	for {
+		n := s.life.Load()
+		if uint32(n>>lifeBits) != number || uint32(n) == 0 {
+			return nil
+		}
+		next := n - 1
+		if uint32(next) == 0 {
+			next += 1 << lifeBits
+		}
+		if s.life.CompareAndSwap(n, next) {
+			if uint32(next) != 0 {
+				return nil
+			}
+			break
+		}
 	}
 	f := s.onClose.Swap(nil)
 	var err error
@@ -268,6 +284,14 @@ func (l *lease) end() error {
 	}
 	if err = errors.Join(unlocked, err); err != nil {
 		return fmt.Errorf("close tensor: %w", err)
+	}
+	return nil
+}
+
+// check returns an error unless the block is in the domain that this process has now.
+func (l *lease) check() error {
+	if d, err := shm.Default(); err != nil || d != l.domain {
+		return errors.Join(fmt.Errorf("send tensor: %w", ErrDomain), err)
 	}
 	return nil
 }

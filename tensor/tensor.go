@@ -14,6 +14,7 @@ import (
 // The zero Tensor is closed. Tensors are used by pointer: do not copy them.
 type Tensor struct {
 	dtype   DType
+	given   bool // the next message takes it
 	shape   []int
 	strides []int
 	offset  int
@@ -193,7 +194,7 @@ func (t *Tensor) Close() error {
 	if s == nil {
 		return nil
 	}
-	return s.release()
+	return s.releaseOf(t.life)
 }
 
 // Data returns the elements of a contiguous tensor as a slice. The slice is borrowed: t must stay

@@ -1,7 +1,6 @@
 package tensor
 
 import (
-	"errors"
 	"fmt"
 	"math/bits"
 
@@ -24,6 +23,12 @@ var wireTags = &wire.Tags{Type: "tensor", Fields: []int{inBlock: 5, inFile: 8, a
 // marshal writes the tensor's dtype, shape, strides and place in its storage, which is shared first
 // if it is not yet: the tensor's receiver has the same memory.
 func (t *Tensor) marshal(e *wire.Encoder) error {
+	if t.marshalGiven(e) {
+		return nil
+	}
+	if t.given {
+		e.OnDone((*parting)(t))
+	}
 	if e.ByValue {
 		c, err := t.compact()
 		if err != nil {
@@ -55,13 +60,19 @@ func (t *Tensor) marshal(e *wire.Encoder) error {
 			return fmt.Errorf("send tensor: %w", err)
 		}
 	case *lease:
-		if d, err := shm.Default(); err != nil || d != l.domain {
-			return errors.Join(fmt.Errorf("send tensor: %w", ErrDomain), err)
+		if err := l.check(); err != nil {
+			return err
 		}
 		e.Tag(wireTags, inBlock)
 		e.Uint(uint64(t.dtype))
 		e.Block(l.block)
 	}
+	t.writeLayout(e)
+	return nil
+}
+
+// writeLayout writes the offset, the sizes, and the strides or nil.
+func (t *Tensor) writeLayout(e *wire.Encoder) {
 	e.Uint(uint64(t.offset))
 	writeNumbers(e, t.shape)
 	if t.IsContiguous() {
@@ -69,7 +80,6 @@ func (t *Tensor) marshal(e *wire.Encoder) error {
 	} else {
 		writeNumbers(e, t.strides)
 	}
-	return nil
 }
 
 // compact returns t, or a copy of it where a receiver that has none of our memory would be sent or

@@ -62,13 +62,10 @@ func touched(size int) (*tensor.Tensor, error) {
 	return t.Fill(1), nil
 }
 
-// deliver writes to both ends of a tensor and sends it. This process then lets go of it.
+// deliver writes to both ends of a tensor and gives it away.
 func (s *side) deliver(t *tensor.Tensor) error {
 	edges(tensor.Data[uint8](t))
-	if err := s.send.Put(s.ctx, t); err != nil {
-		return err
-	}
-	return t.Close()
+	return s.send.Put(s.ctx, t.Give())
 }
 
 // edges writes the first and the last 64 bytes.
@@ -115,10 +112,7 @@ func leadTensors(s *side, o order) (time.Duration, error) {
 			if err != nil {
 				return err
 			}
-			if err := s.send.Put(s.ctx, t); err != nil {
-				return err
-			}
-			return t.Close()
+			return s.send.Put(s.ctx, t.Give())
 		})
 		return err
 	})
@@ -152,7 +146,7 @@ func (s *side) stream(do func() error) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// tensorLife goes the whole way of a tensor in one process: made, put, got, closed twice.
+// tensorLife goes the whole way of a tensor in one process: made, given away, got, closed.
 func tensorLife(s *side, o order) (d time.Duration, err error) {
 	q, err := ipc.NewQueue[*tensor.Tensor](ringSlots)
 	if err != nil {
@@ -164,14 +158,14 @@ func tensorLife(s *side, o order) (d time.Duration, err error) {
 		if err != nil {
 			return err
 		}
-		if err := q.Put(s.ctx, t); err != nil {
+		if err := q.Put(s.ctx, t.Give()); err != nil {
 			return err
 		}
 		got, err := q.Get(s.ctx)
 		if err != nil {
 			return err
 		}
-		return errors.Join(t.Close(), got.Close())
+		return got.Close()
 	})
 }
 

@@ -24,7 +24,11 @@ func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
 		}
 		return r.putSpilled(body, blocks, move)
 	}
-	return r.put(parcel{body: body, table: blocks, blocks: blocks, move: move})
+	p := parcel{body: body, table: blocks, blocks: blocks}
+	if move {
+		p.moved = blocks
+	}
+	return r.put(p)
 }
 
 // A parcel is a message on its way into a slot.
@@ -33,8 +37,8 @@ type parcel struct {
 	body   []byte
 	table  []Handle // what stands in the slot
 	blocks []Handle // every block that the message holds
+	moved  []Handle // those of them whose reference goes with it
 	flags  uint64
-	move   bool
 }
 
 // put is in docs/memory.md: stamp, claim, write, publish, clear the stamps.
@@ -52,7 +56,7 @@ func (r *Ring) put(p parcel) error {
 	} else if err == nil {
 		r.notEmpty.rewake() // in the lane, so that Close waits for it: the ring may be gone after that
 	}
-	if err == nil && p.move && slices.Contains(order, r.index()) {
+	if err == nil && r.among(p.moved) {
 		l.release(r.index())
 	}
 	l.unlock()
@@ -64,6 +68,11 @@ func (r *Ring) put(p parcel) error {
 
 // count gives the put that begins the lane's next number.
 func (l *lane) count() { l.rec.opseq.Set(l.rec.opseq.Load() + 1) }
+
+// among reports whether the ring itself is one of the blocks.
+func (r *Ring) among(blocks []Handle) bool {
+	return slices.ContainsFunc(blocks, func(h Handle) bool { return h.index() == r.index() })
+}
 
 func (r *Ring) index() uint32 { return r.d.indexOf(r.b) }
 
@@ -80,14 +89,12 @@ func (r *Ring) deliver(l *lane, p parcel, order []uint32) error {
 		s, lap, err := r.claimFor(l, p)
 		if err == nil {
 			r.write(l, s, p)
-			if p.move {
-				// The message holds them; its receiver will want their headers, so we do not touch
-				// those afterwards. The ring itself, if it goes through itself, is held as long as
-				// we are in its slots: a reaper looks at rings that the dead hold.
-				for _, i := range order {
-					if i != r.index() {
-						r.d.drop(i)
-					}
+			// The message holds what moves; its receiver will want the headers, so we do not touch
+			// those afterwards. The ring itself, if it goes through itself, is held as long as we
+			// are in its slots: a reaper looks at rings that the dead hold.
+			for _, h := range p.moved {
+				if i := h.index(); i != r.index() {
+					r.d.drop(i)
 				}
 			}
 			s.leave(makeSlotWord(lap, slotFull, l.id), order)

@@ -20,8 +20,11 @@ func (r *Ring) putSpilled(body []byte, blocks []Handle, move bool) error {
 		return err
 	}
 	all := append(append(make([]Handle, 0, len(blocks)+1), blocks...), h)
-	err = r.put(parcel{table: all[len(blocks):], blocks: all, flags: metaSpill, move: move})
-	if err != nil || !move {
+	moved := all
+	if !move {
+		moved = all[len(blocks):] // its own block goes with the message in any case
+	}
+	if err = r.put(parcel{table: all[len(blocks):], blocks: all, flags: metaSpill, moved: moved}); err != nil {
 		r.d.Release(h)
 	}
 	return err

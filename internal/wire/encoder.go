@@ -22,8 +22,13 @@ type Encoder struct {
 	// domain cannot, by copies of what it uses of them; see Spans.
 	ByValue bool
 
+	// Moves, set after Reset, says that the sender of the message takes the references that are
+	// given with it; see Give.
+	Moves bool
+
 	buf    []byte
 	blocks []shm.Handle
+	given  []shm.Handle
 	index  map[shm.Handle]int // of blocks, once they are many
 	seen   map[any]int        // pointers to values that are written once
 	hooks  []Watcher
@@ -39,7 +44,8 @@ func (e *Encoder) Reset(buf []byte) {
 	if len(e.hooks) != 0 {
 		panic("wire: Encoder.Reset before Done of the message before it")
 	}
-	e.buf, e.blocks, e.depth, e.local, e.err = buf[:0], e.blocks[:0], 0, false, nil
+	e.buf, e.blocks, e.given = buf[:0], e.blocks[:0], e.given[:0]
+	e.depth, e.local, e.err, e.Moves = 0, false, nil, false
 	empty(e.index)
 	empty(e.seen)
 }
@@ -54,7 +60,9 @@ func empty[K comparable, V any](m map[K]V) {
 
 // Message returns what was encoded since Reset, until the next Reset. After an error it is of no
 // use.
-func (e *Encoder) Message() Message { return Message{Body: e.buf, Blocks: e.blocks} }
+func (e *Encoder) Message() Message {
+	return Message{Body: e.buf, Blocks: e.blocks, Given: e.given}
+}
 
 // StaysHere says that what is written has a meaning on this machine alone, such as a path.
 func (e *Encoder) StaysHere() { e.local = true }
@@ -78,6 +86,9 @@ func (f WatcherFunc) Done(ok bool) { f(ok) }
 // OnDone has w told by Done. What writes a value uses it to keep something alive until the message
 // was sent (or could not be) and to undo what it did for the message when it was not.
 func (e *Encoder) OnDone(w Watcher) { e.hooks = append(e.hooks, w) }
+
+// Watches reports whether w, a pointer, was given to OnDone since Reset.
+func (e *Encoder) Watches(w Watcher) bool { return slices.Contains(e.hooks, w) }
 
 // Keep has who sends the message keep v reachable for as long as the work lasts for which it sends
 // it: v is part of something that closes itself when the garbage collector finds it, such as a

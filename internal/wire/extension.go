@@ -42,6 +42,14 @@ func (e *Encoder) Block(h shm.Handle) {
 	}
 }
 
+// Give is Block of a block whose reference the message takes. It is for an Encoder that Moves: once
+// the message is sent, the caller has that reference no more. No other value of the message gives
+// the same block.
+func (e *Encoder) Give(h shm.Handle) {
+	e.Block(h)
+	e.given = append(e.given, h)
+}
+
 // fewBlocks is up to where looking through the table is quicker than a map.
 const fewBlocks = 32
 

@@ -14,6 +14,7 @@ import (
 type Message struct {
 	Body   []byte       // MessagePack, see PROTOCOL.md
 	Blocks []shm.Handle // at most MaxBlocks, none of them 0
+	Given  []shm.Handle // those of Blocks whose reference the message takes, once it is sent
 }
 
 // MaxBlocks is how many distinct blocks one message can carry.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strconv"
+	"strings"
 
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/cudriver"
@@ -32,7 +34,11 @@ func newBare(dev *cuda.Device, size int) (b *bare, err error) {
 	if err = b.Init(); err != nil {
 		return nil, err
 	}
-	if b.dev, err = b.DeviceGet(dev.Ordinal()); err != nil {
+	number, err := strconv.Atoi(strings.TrimPrefix(dev.String(), "cuda:"))
+	if err != nil {
+		return nil, err
+	}
+	if b.dev, err = b.DeviceGet(number); err != nil {
 		return nil, err
 	}
 	if b.ctx, err = b.PrimaryCtxRetain(b.dev); err != nil {
