@@ -59,7 +59,8 @@ func TestSharer_EndsWhileItIsAsked(t *testing.T) {
 	}
 }
 
-// TestSharerServesBesideAStalled client, and wants no descriptor of a client that went away.
+// TestSharer_ServesBesideAStalledClient serves another client meanwhile, and keeps no descriptor of
+// a client that has left.
 func TestSharer_ServesBesideAStalledClient(t *testing.T) {
 	s, err := sharerFor(testKey)
 	if err != nil {

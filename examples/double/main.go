@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// What runs in another process is a package-level variable.
+// A function that runs in another process is a package-level variable.
 var double = shoal.Register("double", func(ctx context.Context, rank int, q *ipc.Queue[*tensor.Tensor]) error {
 	t, err := q.Get(ctx) // the tensor of the other process, not a copy
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/shoal-mp/shoal/pool"
 )
 
-// What a worker runs is a package-level variable.
+// A function that a worker runs is a package-level variable.
 var collatz = pool.Register("collatz", func(_ context.Context, n int) (steps int, err error) {
 	for ; n > 1; steps++ {
 		if n%2 == 0 {

@@ -16,7 +16,7 @@ type job struct {
 	Out  *ipc.Sender[string]
 }
 
-// What runs in another process is a package-level variable.
+// A function that runs in another process is a package-level variable.
 var square = shoal.Register("square", func(ctx context.Context, rank int, j job) error {
 	// ends after Finish, or when nobody can send any more, also if they were killed
 	for n, err := range j.Work.All(ctx) {

@@ -52,7 +52,7 @@ func shake(t testing.TB, server, client, sb, cb string) (serr, cerr error) {
 	return <-done, cerr
 }
 
-func TestBothSidesProveTheKey(t *testing.T) {
+func TestHandshake_BothSidesProveTheKey(t *testing.T) {
 	serr, cerr := shake(t, "key", "key", "same", "same")
 	if serr != nil || cerr != nil {
 		t.Errorf("%v, %v", serr, cerr)
@@ -70,7 +70,7 @@ func TestBothSidesProveTheKey(t *testing.T) {
 }
 
 // A server that does not know the key cannot answer with the client's proof.
-func TestAProofSentBackIsNone(t *testing.T) {
+func TestHandshake_RefusesAProofSentBack(t *testing.T) {
 	a, b := pair(t)
 	go func() {
 		a.Write(append([]byte("shoalL\x05\x00"), make([]byte, 8+32)...))
@@ -87,7 +87,7 @@ func TestAProofSentBackIsNone(t *testing.T) {
 	wantErr(t, link.Client(b, []byte("key"), link.Binding{}), link.ErrKey)
 }
 
-func TestWhoSpeaksOtherwiseIsNoPeer(t *testing.T) {
+func TestHandshake_RefusesOtherProtocols(t *testing.T) {
 	for _, text := range []string{"", "sho", "HTTP/1.1 400 Bad Request\r\n\r\n with more",
 		"shoalL\x01\x00" + string(make([]byte, 100)),
 		"shoalL\x02\x00" + string(make([]byte, 100)), "shoalL\x03\x00" + string(make([]byte, 100)),
@@ -98,7 +98,7 @@ func TestWhoSpeaksOtherwiseIsNoPeer(t *testing.T) {
 	}
 }
 
-func TestFramesArrive(t *testing.T) {
+func TestConn_FramesArrive(t *testing.T) {
 	ctx := watched(t)
 	a, b := pair(t)
 	x, y := link.NewConn(a, 1<<20), link.NewConn(b, 1<<20)
@@ -124,7 +124,7 @@ func TestFramesArrive(t *testing.T) {
 }
 
 // A receiver that stops waiting loses nothing: the next receive gets the frame.
-func TestACancelledRecvLosesNoFrame(t *testing.T) {
+func TestRecv_CancelledLosesNoFrame(t *testing.T) {
 	ctx := watched(t)
 	a, b := pair(t)
 	x, y := link.NewConn(a, 100), link.NewConn(b, 100)
@@ -158,7 +158,7 @@ func TestACancelledRecvLosesNoFrame(t *testing.T) {
 }
 
 // A past deadline does not hide bytes that have come, in the kernel or in a buffer.
-func TestAwaitSeesWhatIsThereAfterItsContext(t *testing.T) {
+func TestAwait_SeesBytesThatCameBeforeItsContextEnded(t *testing.T) {
 	ours, theirs, err := sys.Pair()
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip("a pair of sockets needs Linux: ", err)
@@ -196,7 +196,7 @@ func TestAwaitSeesWhatIsThereAfterItsContext(t *testing.T) {
 	}
 }
 
-func TestAFrameThatIsTooLongEndsTheStream(t *testing.T) {
+func TestRecv_TooLongAFrameEndsTheStream(t *testing.T) {
 	ctx := watched(t)
 	a, b := pair(t)
 	go a.Write(append(binary.LittleEndian.AppendUint32(nil, 1<<31), 'V'))
