@@ -35,6 +35,7 @@ func startChild(b launch) (_ *child, err error) {
 			Files: files,
 			Dir:   b.workDir,
 			Env:   mergeEnv(os.Environ(), budgetEnv(b.threads), b.env, []string{m.String()}),
+			Sys:   sys.GoesOnAsOrphan(),
 		})
 	if err != nil {
 		return nil, fmt.Errorf("start process: %w", err)

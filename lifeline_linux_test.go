@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // chain is a line of processes: each starts the next, and the last is busy.
@@ -25,6 +27,19 @@ func init() {
 	programs["chain"] = func() {
 		shoal.Main(func(ctx context.Context) error {
 			return descend.Spawn(ctx, 1, chain{os.Getenv("SHOAL_TEST_DIR"), 2})
+		})
+	}
+	programs["chain of a thread that ends"] = func() {
+		shoal.Main(func(ctx context.Context) error {
+			g := shoal.NewGroup(ctx, shoal.Options{})
+			started := make(chan struct{})
+			go func() {
+				defer close(started)
+				runtime.LockOSThread() // for good
+				descend.Go(g, chain{os.Getenv("SHOAL_TEST_DIR"), 2})
+			}()
+			<-started
+			return g.Wait()
 		})
 	}
 	descend = shoal.Register("descend", func(ctx context.Context, _ int, c chain) error {
@@ -83,6 +98,37 @@ func TestProcess_EndsWithAnyAncestor(t *testing.T) {
 			}
 			t.Logf("%d descendants were gone after %v", victim, untilGone(t, pids[:victim]...))
 			cmd.Wait() // the ancestors of the victim end with its failure
+			untilGone(t, pids...)
+		})
+	}
+}
+
+// TestProcess_StoppedOnesEndWithTheirRoot stops all processes below a program and kills that.
+func TestProcess_StoppedOnesEndWithTheirRoot(t *testing.T) {
+	for _, name := range []string{"chain", "chain of a thread that ends"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			cmd := program(t, name, "SHOAL_TEST_DIR="+dir)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			pids := []int{pidAt(t, dir, 0), pidAt(t, dir, 1), pidAt(t, dir, 2)}
+			for _, pid := range pids {
+				defer send(pid, os.Kill)
+				if err := send(pid, syscall.SIGSTOP); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, pid := range pids {
+				for begin := time.Now(); !sys.Stopped(pid); time.Sleep(time.Millisecond) {
+					if time.Since(begin) > watchdog {
+						t.Fatalf("process %d does not stop", pid)
+					}
+				}
+			}
+			cmd.Process.Kill()
+			cmd.Wait()
 			untilGone(t, pids...)
 		})
 	}

@@ -134,6 +134,7 @@ func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 	p.cmd.Stdout, p.cmd.Stderr = orStandard(py.Stdout, os.Stdout),
 		io.MultiWriter(&p.stderr, orStandard(py.Stderr, os.Stderr))
 	p.cmd.ExtraFiles = []*os.File{read, theirs, leaves, sends}
+	p.cmd.SysProcAttr = sys.GoesOnAsOrphan()
 	p.cmd.WaitDelay = time.Second // for grandchildren that have its stderr
 	if err := p.cmd.Start(); err != nil {
 		write.Close()

@@ -79,3 +79,8 @@ func (o *Orphanage) Watch() {
 		syscall.RawSyscall(unix.SYS_EXIT_GROUP, code, 0, 0)
 	}
 }
+
+// GoesOnAsOrphan has a child go on when this process dies, if it is stopped then: so it comes to
+// see that an ancestor has died. SIGCONT does nothing to a child that runs, so it does no harm that
+// the kernel sends it also when the thread ends that has started the child.
+func GoesOnAsOrphan() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGCONT} }

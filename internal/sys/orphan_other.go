@@ -2,7 +2,10 @@
 
 package sys
 
-import "time"
+import (
+	"syscall"
+	"time"
+)
 
 // An Orphanage ends this process when one of its ancestors has died.
 type Orphanage struct{}
@@ -14,3 +17,6 @@ func NewOrphanage(lifelines []int, wake int, grace time.Duration, code int) (*Or
 
 // Watch needs Linux.
 func (o *Orphanage) Watch() {}
+
+// GoesOnAsOrphan is nil: only Linux has a signal for those whose parent dies.
+func GoesOnAsOrphan() *syscall.SysProcAttr { return nil }
