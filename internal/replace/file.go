@@ -3,10 +3,8 @@ package replace
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 
@@ -25,6 +23,9 @@ var unfinished = struct {
 	sync.Mutex
 	files map[*File]bool
 }{files: map[*File]bool{}}
+
+// openUnnamed is sys.OpenUnnamed, but for tests of file systems that have no files without names.
+var openUnnamed = sys.OpenUnnamed
 
 var errDiscarded = errors.New("it was discarded")
 
@@ -53,9 +54,10 @@ func (f *File) finish(do func() error) error {
 }
 
 // Create makes a file in the directory of path, without a name where the file system has such
-// files, so that a program that is killed leaves nothing, and otherwise of a hidden one. It takes
-// path's place by Commit, and is removed by Discard. Its permissions are as if it were written in
-// its place: what the file that is there allows, or else what the umask leaves.
+// files, so that a program that is killed leaves nothing, and otherwise of a hidden one. What
+// killed programs have left of those is removed by the next that writes to that directory. The file
+// takes path's place by Commit, and is removed by Discard. Its permissions are as if it were
+// written in its place: what the file that is there allows, or else what the umask leaves.
 //
 // Where path is a symbolic link, what it points to is replaced, and the link stays. A path of
 // something else than a file, a FIFO say, is an error, as is a link that leads nowhere.
@@ -64,9 +66,10 @@ func Create(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("save %s: %w", path, err)
 	}
-	dir, other := filepath.Dir(place), "."+filepath.Base(place)+"."+strconv.FormatUint(rand.Uint64(), 36)
+	dir, other := filepath.Dir(place), hidden(filepath.Base(place))
+	sweep(dir, filepath.Base(place))
 	file := &File{path: place, unnamed: true}
-	if file.File, err = sys.OpenUnnamed(dir, other); err != nil {
+	if file.File, err = openUnnamed(dir, other); err != nil {
 		file.unnamed = false
 		file.File, err = os.OpenFile(filepath.Join(dir, other), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	}

@@ -13,6 +13,9 @@ import (
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv("REPLACE_TEST_DIES"); path != "" {
+		if os.Getenv("REPLACE_TEST_NAMED") != "" {
+			openUnnamed = noneUnnamed
+		}
 		f, err := Create(path)
 		if err != nil {
 			os.Exit(1)
@@ -83,5 +86,78 @@ func TestCreate_FollowsALinkAndReplacesNothingButFiles(t *testing.T) {
 	}
 	if after, _ := os.ReadDir(dir); len(after) != len(before) {
 		t.Errorf("%d entries, and there were %d", len(after), len(before))
+	}
+}
+
+func noneUnnamed(string, string) (*os.File, error) { return nil, syscall.EOPNOTSUPP }
+
+// killedAt has a program killed while it writes a file, which has a name from its beginning.
+func killedAt(t *testing.T, path string) {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), "REPLACE_TEST_NAMED=1", "REPLACE_TEST_DIES="+path)
+	if err := cmd.Run(); err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("it was to be killed: %v", err)
+	}
+}
+
+// What killed programs have left is gone once another one writes there. What looks alike stays:
+// files that are being written, by this program or by another, and those that are something else.
+func TestCreate_SweepsWhatKilledProgramsHaveLeft(t *testing.T) {
+	dir := t.TempDir()
+	probe, err := os.Create(filepath.Join(t.TempDir(), "probe"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer probe.Close()
+	if !sys.Abandoned(probe) {
+		t.Skip("this file system does not say whether a file is open elsewhere")
+	}
+	path := filepath.Join(dir, "x.npz")
+	stay := []string{".x.npz.backup", ".x.npz.0123456789ABC", ".y.npz.0123456789abc", ".x.npz.0123456789abcd", "0.shoal-part"}
+	for _, name := range append([]string{".x.npz.0123456789abc"}, stay...) { // the first by an older version
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("it"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, ".d.0123456789abc.shoal-part"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("0.shoal-part", filepath.Join(dir, ".l.0123456789abc.shoal-part")); err != nil {
+		t.Fatal(err)
+	}
+	killedAt(t, path)
+	killedAt(t, filepath.Join(dir, "another"))
+	left := func() []string {
+		names, _ := filepath.Glob(filepath.Join(dir, ".*.shoal-part"))
+		return names
+	}
+	if n := len(left()); n != 2+1 { // the second program has swept what the first one had left
+		t.Fatalf("%d hidden entries: %v", n, left())
+	}
+	defer func(was func(string, string) (*os.File, error)) { openUnnamed = was }(openUnnamed)
+	openUnnamed = noneUnnamed
+	mine, err := Create(filepath.Join(dir, "mine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Discard()
+	if n := len(left()); n != 2+1 {
+		t.Errorf("%d hidden entries: %v", n, left())
+	}
+	swept.Clear()
+	if err := put(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".x.npz.0123456789abc")); err == nil {
+		t.Error("what an older version has left is still there")
+	}
+	for _, name := range stay {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := mine.Commit(); err != nil {
+		t.Errorf("a file that was being written is lost: %v", err)
 	}
 }
