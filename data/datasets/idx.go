@@ -12,14 +12,12 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding"
+	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // gzipMagic begins a gzip file, which is known by it and not by its name.
 const gzipMagic = "\x1f\x8b"
-
-// maxInflation bounds what a byte of a deflate stream can become: 258 bytes from two bits.
-const maxInflation = 1032
 
 // maxBytes bounds what the dimensions of an empty file, which may be any, are multiplied to.
 const maxBytes = 1 << 46
@@ -56,7 +54,8 @@ func decode[T int8 | int16 | int32 | float32 | float64](raw []byte, shape []int)
 // file's dtype and shape. It reads all six dtypes of the format. The caller closes the tensor. If
 // the file contradicts its header, the error is an [*encoding.FileError] that wraps ErrMagic,
 // data.ErrTruncated or data.ErrTrailing. OpenIDX allocates no more memory than a file of this
-// length can fill.
+// length can fill and the process may take. A gzipped file may have 1 GiB, or 100 bytes for each of
+// its own where that is more: the error for others wraps ErrLimit.
 func OpenIDX(path string) (*tensor.Tensor, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -69,23 +68,32 @@ func OpenIDX(path string) (*tensor.Tensor, error) {
 	}
 	t, offset, err := readIDX(f, st.Size())
 	if err != nil {
-		return nil, &encoding.FileError{Path: path, Offset: offset, Err: fmt.Errorf("%w; get the file again", err)}
+		return nil, &encoding.FileError{Path: path, Offset: offset, Err: advised(err)}
 	}
 	return t, nil
+}
+
+// advised says what to do where a file is damaged.
+func advised(err error) error {
+	if errors.Is(err, ErrLimit) {
+		return err
+	}
+	return fmt.Errorf("%w; get the file again", err)
 }
 
 // readIDX reads the file r of size bytes. offset is how far it came, in the decompressed file.
 func readIDX(r io.Reader, size int64) (t *tensor.Tensor, offset int64, err error) {
 	in := bufio.NewReader(r)
-	most := size
+	most, fills := size, size
 	if magic, _ := in.Peek(len(gzipMagic)); string(magic) == gzipMagic {
 		z, err := gzip.NewReader(in)
 		if err != nil {
 			return nil, 0, early(err)
 		}
-		in, most = bufio.NewReader(z), saturated(size, maxInflation)
+		in, most = bufio.NewReader(z), saturated(size, room.Expansion)
+		fills = room.Inflated(size)
 	}
-	f := idxFile{r: in, most: most}
+	f := idxFile{r: in, most: most, fills: fills}
 	t, err = f.read()
 	return t, f.offset, err
 }
@@ -94,6 +102,7 @@ func readIDX(r io.Reader, size int64) (t *tensor.Tensor, offset int64, err error
 type idxFile struct {
 	r      io.Reader
 	most   int64 // bytes that it can have
+	fills  int64 // bytes that it may have
 	offset int64 // bytes that have been read
 }
 
@@ -148,9 +157,9 @@ func (f *idxFile) shape(dims int, size int64) (shape []int, bytes int64, err err
 		return nil, 0, fmt.Errorf("%w: it cannot hold the %v elements of its header", data.ErrTruncated, shape)
 	}
 	if empty {
-		bytes = 0
+		return shape, 0, nil
 	}
-	return shape, bytes, nil
+	return shape, bytes, room.Check(bytes, f.fills, 0, "unpack it by gunzip, if that is meant")
 }
 
 // fill reads as many bytes as p has.

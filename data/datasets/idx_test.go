@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -136,4 +137,27 @@ func FuzzIDX(f *testing.F) {
 			t.Errorf("%d bytes out of %d", n, len(file))
 		}
 	})
+}
+
+// 12 MB that say that they become 12 GiB are refused before there is memory for those.
+func TestOpenIDX_AGzippedFileHasALimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.gz")
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.NoCompression)
+	z.Write([]byte{0, 0, 8, 2, 0, 0, 0x30, 0, 0, 0x10, 0, 0}) // 12,288 times 1 MiB
+	z.Write(make([]byte, 12<<20))
+	z.Close()
+	put(t, path, b.Bytes())
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := datasets.OpenIDX(path)
+	runtime.ReadMemStats(&after)
+	var file *encoding.FileError
+	if !errors.Is(err, datasets.ErrLimit) || !errors.As(err, &file) || !strings.Contains(err.Error(), "gunzip") ||
+		strings.Contains(err.Error(), "get the file again") {
+		t.Errorf("%v", err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {
+		t.Errorf("%d bytes were allocated for it", n)
+	}
 }

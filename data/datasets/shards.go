@@ -34,6 +34,9 @@ type shards struct {
 // ranks and workers, divide the shards among them. Set data.Options.Parts to the number of shards,
 // or less.
 //
+// Entries other than files, links and devices say, are passed over. A name of a file that is
+// absolute, or has a zero or a part ".." in it, is an error that wraps ErrKey.
+//
 // For a damaged file the error is an [*encoding.FileError] with the offset of the fault.
 func NewShards(d Decoder, paths ...string) data.Stream {
 	return &shards{paths, data.Any[Decoder]{Value: d}}
@@ -67,7 +70,8 @@ func (d *shards) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Sample
 	}
 }
 
-// Records yields the records of a tar file. An error, which is an [*encoding.FileError], ends the
+// Records yields the records of a tar file, whose keys never lead out of the folder into which
+// somebody unpacks them; see [NewShards]. An error, which is an [*encoding.FileError], ends the
 // sequence.
 func Records(path string) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
@@ -132,8 +136,12 @@ func (s *shardReader) next() (Record, error) {
 		if !regular || !ok {
 			continue
 		}
+		if !inside(name) {
+			return Record{}, fmt.Errorf("%w: %q; give the file another name, and make the shard anew", ErrKey, name)
+		}
 		if size > maxFile {
-			return Record{}, fmt.Errorf("file %s has %d bytes", name, size)
+			return Record{}, fmt.Errorf("%w: file %s has %d bytes, and %d are the limit; divide it, or unpack the shard",
+				ErrLimit, name, size, maxFile)
 		}
 		body, err := s.tar.content(size)
 		if err != nil {
@@ -165,6 +173,14 @@ func readAll(r io.Reader, n int64) ([]byte, error) {
 		}
 	}
 	return all, nil
+}
+
+// inside reports whether a file of that name is unpacked into the folder where that is done, on any
+// system. "./a" is: tar writes such names.
+func inside(name string) bool {
+	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '/' || r == '\\' })
+	return !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, `\`) && !strings.Contains(name, "\x00") &&
+		!slices.Contains(parts, "..")
 }
 
 // split cuts a path at the first dot of its last part. Files that begin with a dot belong to no

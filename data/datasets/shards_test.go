@@ -242,3 +242,81 @@ func TestRegression_S4_4_AShardWithoutItsEndIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// A key may become the path of a file that somebody writes.
+func TestRecords_KeysLeadNowhereElse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.tar")
+	for _, name := range []string{"../x.jpg", "a/../../x.jpg", "a/..", "/etc/x.conf", `\x.jpg`, `a\..\x.jpg`,
+		strings.Repeat("long/", 60) + "../x.jpg"} {
+		put(t, path, archive(t, "a/1.jpg", "x", name, "y"))
+		var err error
+		n := 0
+		for _, err = range datasets.Records(path) {
+			if err == nil {
+				n++
+			}
+		}
+		var file *encoding.FileError
+		if strings.HasSuffix(name, "/..") { // a file without a key: it belongs to no sample
+			if err != nil || n != 1 {
+				t.Errorf("%s: %v after %d records", name, err, n)
+			}
+			continue
+		}
+		if !errors.Is(err, datasets.ErrKey) || !errors.As(err, &file) || n != 0 {
+			t.Errorf("%s: %v after %d records", name, err, n)
+		}
+	}
+	// archive/tar writes no zero; a record of an extended header has a length.
+	zero := archive(t, strings.Repeat("n", 120)+"_x.jpg", "y")
+	put(t, path, bytes.ReplaceAll(zero, []byte("n_x.jpg"), []byte("n\x00x.jpg")))
+	for _, err := range datasets.Records(path) {
+		if !errors.Is(err, datasets.ErrKey) {
+			t.Errorf("a zero: %v", err)
+		}
+	}
+	// What is in no folder of its own, or looks like the way up, is good.
+	put(t, path, archive(t, "./1.jpg", "x", "..a/2.jpg", "y", "a..b/3..jpg", "z"))
+	n := 0
+	for r, err := range datasets.Records(path) {
+		if n++; err != nil {
+			t.Errorf("%v: %v", r.Key, err)
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d records", n)
+	}
+}
+
+// A link to a file outside, a device or a FIFO is no file of a sample.
+func TestRecords_PassesOverWhatIsNoFile(t *testing.T) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range []*tar.Header{
+		{Name: "1.jpg", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"},
+		{Name: "2.jpg", Typeflag: tar.TypeLink, Linkname: "../../etc/passwd"},
+		{Name: "3.jpg", Typeflag: tar.TypeFifo}, {Name: "4.jpg", Typeflag: tar.TypeChar}, {Name: "5.d/", Typeflag: tar.TypeDir},
+		{Name: "6.jpg", Typeflag: tar.TypeReg, Size: 1},
+	} {
+		h.Mode = 0o644
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Write([]byte("x"))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "a.tar")
+	put(t, path, b.Bytes())
+	var keys []string
+	for r, err := range datasets.Records(path) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, r.Key)
+	}
+	if !slices.Equal(keys, []string{"6"}) {
+		t.Errorf("%q", keys)
+	}
+}

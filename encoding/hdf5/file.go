@@ -19,7 +19,8 @@ import (
 type File struct {
 	// MaxBytes is how many bytes of elements one call that reads may ask for. 0 stands for as many
 	// as the file can fill, and at most the memory that the machine and the cgroup have left for
-	// this process. 64 MiB are always allowed, also for a data set of fill values alone.
+	// this process. What is compressed fills 1 GiB, or 100 bytes for each compressed one where that
+	// is more. 64 MiB are always allowed, also for a data set of fill values alone.
 	MaxBytes int64
 	// UserBlock is how many bytes of another program stand before the HDF5 file itself: 512 in a
 	// file of MATLAB 7.3.

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zlib" // compresses in a third of the time that Go's own takes
+
+	"github.com/shoal-mp/shoal/internal/room"
 )
 
 // The filters that are known.
@@ -123,9 +125,6 @@ func encode(b []byte, list []filter, element int) (out []byte, skipped uint32, e
 	return b, skipped, err
 }
 
-// expansion is more than deflate can make of one byte.
-const expansion = 1040
-
 // inflaters are those of chunks before: each has a window of 32 KiB, and chunks may be small.
 var inflaters sync.Pool
 
@@ -138,7 +137,7 @@ func inflater(r io.Reader) (io.Reader, error) {
 
 // inflate decompresses to a chunk, which a checksum may follow.
 func inflate(b []byte, size int) ([]byte, error) {
-	if size/expansion > len(b) {
+	if size/room.Expansion > len(b) {
 		return nil, malformed("%d bytes cannot come out of %d", size, len(b))
 	}
 	z, err := inflater(bytes.NewReader(b))

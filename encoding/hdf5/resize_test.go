@@ -207,3 +207,39 @@ func TestRegression_S4_2_WhatWasNeverWrittenHasALimit(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A megabyte of compressed chunks that become more than 1 GiB is refused, unless it is meant.
+func TestFile_CompressedChunksHaveALimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.h5")
+	w, err := hdf5.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Discard()
+	const chunk, n = 4 << 20, 1<<30>>22 + 2
+	d, err := w.Dataset("zeros", tensor.Uint8, []int{n * chunk}, hdf5.Options{Chunk: []int{chunk}, Gzip: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	zeros := tensor.Empty(tensor.Uint8, chunk).Fill(0)
+	for i := range n {
+		if err := d.WriteSlab(zeros, i*chunk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, path)
+	for what, read := range map[string]func() error{
+		"Read": func() error { _, err := dataset(t, f, "zeros").Read(); return err },
+		"Load": func() error { _, err := hdf5.Load(path); return err },
+	} {
+		if err := read(); !errors.Is(err, hdf5.ErrLimit) || !strings.Contains(err.Error(), fmt.Sprint(1<<30)) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := dataset(t, f, "zeros").ReadSlab(tensor.Ones(tensor.Uint8, 3), n*chunk-3); err != nil {
+		t.Error(err)
+	}
+}

@@ -43,7 +43,7 @@ func (d *Dataset) fills() (n int64) {
 		n += int64(d.size)
 	}
 	if n = min(n, d.tree.size); len(d.filters) > 0 {
-		n *= expansion
+		n = room.Inflated(n)
 	}
 	return n
 }
@@ -176,7 +176,7 @@ func (d *Dataset) readChunk(index int) ([]byte, error) {
 		d.blank(b)
 		return b, nil
 	}
-	if err := room.Check(int64(size), int64(s.size)*expansion, d.most,
+	if err := room.Check(int64(size), room.Inflated(int64(s.size)), d.most,
 		"raise File.MaxBytes if a chunk of that size is meant"); err != nil {
 		return nil, err
 	}

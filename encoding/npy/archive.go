@@ -46,8 +46,9 @@ type Info struct {
 // Close after all others.
 type Archive struct {
 	// MaxBytes is how many bytes of elements one call of Tensor or Tensors may read. It matters
-	// since a compressed archive of 12 MB may have 12 GiB of zeros. 0 stands for the memory that
-	// the machine and the cgroup have left for this process, and for 64 MiB where they have less.
+	// since a compressed archive of 12 MB may have 12 GiB of zeros. 0 stands for 1 GiB, or 100
+	// bytes for each compressed one where that is more, but for no more than the memory that the
+	// machine and the cgroup have left for this process. 64 MiB are always allowed.
 	MaxBytes int64
 
 	path    string
@@ -129,15 +130,7 @@ func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
 
 // allow says whether so many bytes may come out of so many.
 func (a *Archive) allow(bytes, packed int64) error {
-	return room.Check(bytes, saturated(packed, zipfile.Expansion), a.MaxBytes,
-		"raise Archive.MaxBytes if that is meant")
-}
-
-func saturated(n, times int64) int64 {
-	if n > math.MaxInt64/times {
-		return math.MaxInt64
-	}
-	return n * times
+	return room.Check(bytes, room.Inflated(packed), a.MaxBytes, "raise Archive.MaxBytes if that is meant")
 }
 
 // Close closes the file that OpenArchive has opened. Tensors that were read stay valid.

@@ -3,10 +3,12 @@ package npy_test
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -100,6 +102,50 @@ func TestRegression_S4_2_AnArchiveInflatesNoFurtherThanItsLimit(t *testing.T) {
 	a.MaxBytes++
 	if x, err := a.Tensor("x"); err != nil || x.Numel() != 1_000_000 {
 		t.Errorf("%v, %v", x, err)
+	}
+}
+
+// 12 MB that say that they become 12 GiB are refused, whatever memory the machine has, before there
+// is memory for those.
+func TestArchive_InflatesByDefaultNoFurtherThanALimit(t *testing.T) {
+	head := file(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3221225472,), }", 0)
+	var packed bytes.Buffer
+	f, _ := flate.NewWriter(&packed, flate.NoCompression)
+	f.Write(head)
+	f.Write(make([]byte, 12<<20))
+	f.Close()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	w, err := z.CreateRaw(&zip.FileHeader{Name: "x.npy", Method: zip.Deflate, CompressedSize64: uint64(packed.Len()),
+		UncompressedSize64: uint64(len(head)) + 12<<30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Write(packed.Bytes())
+	z.Close()
+	path := write(t, "zeros.npz", b.Bytes())
+	a, err := npy.OpenArchive(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	for what, read := range map[string]func() error{
+		"Tensor":  func() error { _, err := a.Tensor("x"); return err },
+		"Tensors": func() error { _, err := a.Tensors(); return err },
+		"LoadAll": func() error { _, err := npy.LoadAll(path); return err },
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := read()
+		runtime.ReadMemStats(&after)
+		var file *encoding.FileError
+		if !errors.Is(err, npy.ErrLimit) || !errors.As(err, &file) || !strings.Contains(err.Error(), "raise Archive.MaxBytes") ||
+			!strings.Contains(err.Error(), fmt.Sprint(packed.Len()*100)) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {
+			t.Errorf("%s: %d bytes were allocated for it", what, n)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package room
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -15,6 +16,24 @@ const Always = 64 << 20
 
 // Unknown stands for what a file can fill where nobody can say.
 const Unknown = -1
+
+// Expansion is more than deflate makes of a byte, which is 258 bytes from two bits.
+const Expansion = 1040
+
+// What comes out of compressed bytes may be so many, or so many times as many: a file of 12 MB
+// could have 12 GiB of zeros, and hardly anybody who reads it wants those.
+const (
+	inflates = 1 << 30
+	times    = 100
+)
+
+// Inflated is how much so many compressed bytes can fill, as far as nobody has raised the limit.
+func Inflated(packed int64) int64 {
+	if packed > math.MaxInt64/Expansion {
+		return math.MaxInt64
+	}
+	return min(packed*Expansion, max(inflates, packed*times))
+}
 
 // Check returns an error that wraps ErrLimit where the elements of a file are too many bytes: more
 // than most, or where that is 0 than the file can fill or this process may take without somebody
@@ -36,7 +55,7 @@ func Plausible(bytes, fills, most int64, remedy string) error {
 	case most > 0 && bytes > most:
 		return refuse(bytes, remedy, "the limit is %d", most)
 	case most == 0 && bytes > Always && fills != Unknown && bytes > fills:
-		return refuse(bytes, remedy, "the file can fill only %d", fills)
+		return refuse(bytes, remedy, "a file of its size may have %d", fills)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ func TestCheck(t *testing.T) {
 		want               string // in the error; none if empty
 	}{
 		"little":                      {Always, 0, 0, ""},
-		"more than the file has":      {Always + 1, 1000, 0, "the file can fill only 1000"},
+		"more than the file has":      {Always + 1, 1000, 0, "a file of its size may have 1000"},
 		"as much as the file has":     {Always + 1, Always + 1, 0, ""},
 		"more than any machine has":   {1 << 60, 1 << 61, 0, "this process may take"},
 		"nobody knows what it has":    {1 << 60, Unknown, 0, "this process may take"},
@@ -28,6 +28,17 @@ func TestCheck(t *testing.T) {
 		case c.want != "" && (!errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), c.want) ||
 			!strings.Contains(err.Error(), "raise MaxBytes")):
 			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+func TestInflated(t *testing.T) {
+	for packed, want := range map[int64]int64{
+		0: 0, 1: 1040, 1 << 20: 1 << 30, 10 << 20: 1 << 30, 12 << 20: 1200 << 20, 1 << 40: 100 << 40,
+		1 << 62: math.MaxInt64,
+	} {
+		if got := Inflated(packed); got != want {
+			t.Errorf("%d bytes become %d, want %d", packed, got, want)
 		}
 	}
 }

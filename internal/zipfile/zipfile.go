@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/shoal-mp/shoal/internal/room"
 )
 
 // ErrFormat is wrapped where an archive is malformed, or made to deceive.
@@ -17,9 +19,6 @@ type Entry struct {
 	*zip.File
 	Offset int64 // of its bytes in the archive
 }
-
-// Expansion is more than deflate can make of one byte.
-const Expansion = 1040
 
 // Read returns the entries by name. Each is stored or deflated, and as long as it can be.
 func Read(r io.ReaderAt, size int64) (entries map[string]Entry, err error) {
@@ -56,7 +55,7 @@ func plausible(f *zip.File, at, size int64) error {
 		return malformed(f, "%d bytes at %d are beyond the end of the file", packed, at)
 	case f.Method == zip.Store && packed != whole:
 		return malformed(f, "%d bytes are stored as %d", whole, packed)
-	case f.Method == zip.Deflate && whole/Expansion > packed:
+	case f.Method == zip.Deflate && whole/room.Expansion > packed:
 		return malformed(f, "%d bytes cannot come out of %d", whole, packed)
 	case f.Method != zip.Store && f.Method != zip.Deflate:
 		return malformed(f, "it is compressed by method %d", f.Method)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/shoal-mp/shoal/encoding/hdf5"
 	"github.com/shoal-mp/shoal/internal/room"
-	"github.com/shoal-mp/shoal/internal/zipfile"
 )
 
 // loadHDF5 takes text among the attributes of the file for what is said of its tensors. Other
@@ -73,7 +72,7 @@ func allowance(path string, most int64) (allow func(bytes int64) error, err erro
 	total := int64(0)
 	return func(bytes int64) error {
 		total = min(total+bytes, math.MaxInt64/2)
-		return room.Check(total, info.Size()*zipfile.Expansion, most, raise)
+		return room.Check(total, room.Inflated(info.Size()), most, raise)
 	}, nil
 }
 
