@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// Note [Controlled schedules] A test takes control of the goroutines that use one domain: it lets
-// one of them run at a time and decides before every access to a shared word, and wherever one
-// would block, which goes on. So it can try all the orders of their steps in this very code, where
-// the models of internal/shm/model only try those of its description. What a goroutine does between
-// two accesses to shared words concerns its own process alone and needs no decision. Time is not
-// controlled: nobody spins or naps, and no timer rings a second time.
+// Note [Controlled schedules] A test takes control of the goroutines that use one domain. It lets
+// one of them run at a time. Before every access to a shared word, and wherever a goroutine would
+// block, the test decides which one goes on. So it tries all orders of their steps in this very
+// code, whereas the models of internal/shm/model try those of a description. What a goroutine does
+// between two accesses to shared words concerns its own process alone and needs no decision. Time
+// is not controlled: nobody spins or naps, and no timer wakes a second time.
 
-// A controller decides who goes on.
+// A controller decides which goroutine goes on.
 type controller interface {
 	access(w *Word, writes bool) // is called before it
 	block(ready func() bool)     // returns when ready, which reads no Word

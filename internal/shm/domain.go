@@ -47,7 +47,7 @@ type Domain struct {
 	services    []io.Closer
 	files       descriptors
 	lastCollect atomic.Int64
-	collecting  sync.Mutex // held by who collects garbage for memory
+	collecting  sync.Mutex // held by the goroutine that collects garbage for memory
 	collected   atomic.Uint64
 }
 
@@ -119,14 +119,14 @@ func (d *Domain) checkLayout() error {
 	return nil
 }
 
-// joinWait is how long who joins a full domain waits for the others to reap those of them that are
-// dead.
+// joinWait is how long a process that joins a full domain waits until the others have reaped the
+// dead among them.
 const joinWait = time.Second
 
-// join takes a free participant seat. Where all are taken, the living are asked to reap the dead: a
-// newcomer without a seat has no name for the recovery lock, so it cannot do it itself. The last
-// look for a seat comes after nobody was found dead: those that were may have been reaped since the
-// look before.
+// join takes a free seat. Where all are taken, it asks the living to reap the dead: a newcomer
+// without a seat has no name for the recovery lock, so it cannot reap by itself. The last look for
+// a seat comes after a look that found nobody dead, since the dead may have been reaped after the
+// look for a seat before it.
 func (d *Domain) join() error {
 	begun, dead := time.Now(), 1
 	for {
@@ -194,9 +194,9 @@ func (d *Domain) claimSeat(s int) (bool, error) {
 	return true, nil
 }
 
-// start begins to listen to the doorbell and to watch the next living participant. Everybody is
-// woken before this participant is LIVE: killed before that wakeup it holds nothing yet, killed
-// after it somebody watches it.
+// start begins to listen to the doorbell and to watch the next living participants. It wakes
+// everybody before this participant is LIVE. A participant that is killed before that wakeup holds
+// nothing yet, and one that is killed after it has a watcher.
 func (d *Domain) start() error {
 	b, name, err := d.store.listen()
 	if err != nil {
@@ -231,12 +231,13 @@ func (d *Domain) Token() [16]byte {
 	return t
 }
 
-// Close leaves the domain: every reference that this process holds is dropped, by the same code
-// that reaps the dead. Bytes that Bytes returned belong to others from now on. They stay mapped as
-// long as the Domain, or an object that refers to it, can be reached. Close is idempotent.
+// Close leaves the domain: the code that reaps the dead drops every reference that this process
+// holds. The slices that Bytes returned may show other processes' bytes from now on. They stay
+// mapped as long as the Domain, or an object that refers to it, can be reached. Close is
+// idempotent.
 //
-// The lanes are taken for good and not given back: no operation of this participant is in the
-// middle of anything when its place goes to another one, and none begins.
+// Close takes all lanes and does not give them back: no operation of this participant is under way
+// when its seat goes to another one, and none begins.
 func (d *Domain) Close() error {
 	d.closing.Lock()
 	defer d.closing.Unlock()

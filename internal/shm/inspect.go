@@ -13,7 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Report reads the domain's counters and who holds how much.
+// Report reads the domain's counters, and what each participant holds.
 func (d *Domain) Report() Report {
 	return Report{PID: os.Getpid(), Seat: d.seat, Stats: d.Stats(), Holders: d.holders(maxParticipants),
 		Names: d.Names()}

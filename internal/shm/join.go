@@ -13,10 +13,10 @@ import (
 )
 
 // Join joins the domain whose [Listener] has the address addr and the token, for a process that has
-// not inherited it. It ends with ctx, or when the other side does not answer for five seconds. The
-// error wraps ErrToken, ErrUser, ErrVersion, ErrNamespace or ErrTooManyParticipants where that is
-// why. The caller closes the domain; the others notice the death of this process as they do that of
-// their own children.
+// not inherited it. Join ends with ctx, or when the other side does not answer for five seconds.
+// The error wraps ErrToken, ErrUser, ErrVersion, ErrNamespace or ErrTooManyParticipants where one
+// of these is the reason. The caller closes the domain. The other participants notice the death of
+// this process as they notice that of their children.
 func Join(ctx context.Context, addr string, token Token) (*Domain, error) {
 	d, err := join(ctx, addr, token)
 	if err != nil {
@@ -41,8 +41,8 @@ func join(ctx context.Context, addr string, token Token) (*Domain, error) {
 	return d, nil
 }
 
-// call connects, makes sure that the peer is of this user, who may know a token, sends the request
-// and lets hear read the answer, all before ctx ends.
+// call connects, checks that the peer is of this user, since only this user may know the token,
+// sends the request and has hear read the answer, all before ctx ends.
 func call(ctx context.Context, addr string, req [requestSize]byte, hear func(*sys.Conn) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -57,7 +57,7 @@ func call(ctx context.Context, addr string, req [requestSize]byte, hear func(*sy
 	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
 	err = sameUser(c)
 	if err == nil {
-		c.Write(req[:]) // a peer that has closed already may have said why
+		c.Write(req[:]) // a peer that has closed already may have sent the reason
 		err = hear(c)
 	}
 	if err != nil {
@@ -66,8 +66,8 @@ func call(ctx context.Context, addr string, req [requestSize]byte, hear func(*sy
 	return nil
 }
 
-// sameUser returns an error where another user's process listens at the other end: the name of one
-// that has ended is free for everybody.
+// sameUser returns an error where another user's process listens at the other end: the abstract
+// name of a listener that has ended is free for everybody.
 func sameUser(c *sys.Conn) error {
 	uid, _, err := sys.PeerUID(c)
 	if err == nil && uid != os.Getuid() {
@@ -76,7 +76,7 @@ func sameUser(c *sys.Conn) error {
 	return err
 }
 
-// because adds the reason for which ctx has ended.
+// because adds the cause of ctx's end.
 func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return errors.Join(cause, err)

@@ -11,23 +11,24 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Who keeps a descriptor] A message cannot hold a descriptor, so a file that is under way
-// must be open in some process: the sender may have ended, the receiver not begun. That is the
-// process that made the domain, without which the domain's processes are not there either. The
-// memory of a device is such a file as well. A file is named by a block of the domain, which
-// whoever uses the file or has it under way holds, in processes and messages. When that block is
-// stale nobody can come any more, and the file is closed. The keeper looks when somebody asks it
-// to, who has let go of the last that he had, when a process has ended and was reaped, and now and
-// then, since a message may be dropped by somebody who knows nothing of files. So nothing is
-// counted twice, and no death is missed.
+// Note [Who keeps a descriptor] A message cannot hold a descriptor. So some process must keep a
+// file open while it is under way, when its sender may have ended and its receiver may not have
+// begun. That process is the one that made the domain, the keeper: without it the other processes
+// of the domain have ended as well. The memory of a device is such a file. Each file is named by a
+// block of the domain. Processes that use the file hold the block, and so do messages with the
+// file. When nobody holds the block, no further process can ask for the file, and the keeper closes
+// it. The keeper looks for such blocks when a client asks it to, when a client has let go of its
+// last block, after a process was reaped, and now and then: a message may be dropped by a process
+// that knows nothing of files. So the keeper counts nothing, and it misses no death.
 
 const (
-	// keeperAgain is when to try once more what another process is in the way of.
+	// keeperAgain is when to try once more where another process holds the recovery lock.
 	keeperAgain = 10 * time.Millisecond
-	// keeperOften and keeperSeldom are how soon the keeper looks whose block nobody holds after a
-	// file came, and how long it waits at most.
+	// The keeper looks for blocks that nobody holds keeperOften after a file came, and then less
+	// and less often, each keeperSeldom at last.
 	keeperOften, keeperSeldom = 10 * time.Millisecond, time.Second
-	// maxKept is how many files a keeper has at most. Beyond that, receivers are gone or too slow.
+	// maxKept is how many files a keeper has at most. A domain with more has lost its receivers, or
+	// they are too slow.
 	maxKept = 1 << 12
 )
 
@@ -61,7 +62,7 @@ func newKeeper(d *Domain) (*keeper, error) {
 	return k, nil
 }
 
-// Close forgets all files and waits until nobody is served any more.
+// Close closes all files and waits until the last client is served.
 func (k *keeper) Close() error {
 	k.end()
 	err := k.sock.Close()
@@ -92,7 +93,7 @@ func (k *keeper) greet(c *sys.Conn) {
 	k.done.Go(func() { k.serve(l) })
 }
 
-// serve answers one process, and outlives it to take back what it had.
+// serve answers one process, and goes on after that has ended until its blocks are taken back.
 func (k *keeper) serve(l *line) {
 	defer k.sweep()
 	if uid, _, err := sys.PeerUID(l.conn); err != nil || uid != os.Getuid() {
@@ -119,7 +120,7 @@ func (k *keeper) serve(l *line) {
 		if more, err := k.d.Unreaped(); !more || err != nil {
 			return
 		}
-		time.Sleep(keeperAgain) // another process is at it
+		time.Sleep(keeperAgain) // another process reaps
 	}
 }
 
@@ -132,7 +133,7 @@ func (k *keeper) hangUp(l *line) {
 	}
 }
 
-// answer does what a record asks for. lost says that its file did not come.
+// answer does what a record asks for. lost reports that the record's file did not come.
 func (k *keeper) answer(l *line, r record, f *os.File, lost error) error {
 	if r.op == opKeep {
 		op := uint64(opFull)
@@ -186,8 +187,8 @@ func (k *keeper) keep(r record, f *os.File) uint64 {
 	return opDone
 }
 
-// watch looks now and then whose block nobody holds any more, as long as there are files, and soon
-// after one has come: most are fetched at once.
+// watch looks now and then for blocks that nobody holds, as long as there are files. It looks soon
+// after a file has come, since most files are fetched at once.
 func (k *keeper) watch() {
 	for pause := keeperOften; ; pause = min(2*pause, keeperSeldom) {
 		select {
@@ -203,7 +204,7 @@ func (k *keeper) watch() {
 	}
 }
 
-// give sends a file. It is a duplicate, so that it stays open meanwhile.
+// give sends a duplicate of a file, so that the file may be closed meanwhile.
 func (k *keeper) give(l *line, b Handle) error {
 	k.mu.Lock()
 	m, ok := k.kept[b]
@@ -221,8 +222,8 @@ func (k *keeper) give(l *line, b Handle) error {
 	return l.say(record{op: opDone, block: b, note: m.note}, f)
 }
 
-// sweep closes the files of blocks that nobody holds any more, says so to those that watch, and
-// returns how many there are left.
+// sweep closes the files of blocks that nobody holds any more, tells the clients that watch, and
+// returns how many files are left.
 func (k *keeper) sweep() (left int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -35,8 +35,8 @@ func (d *Domain) Fetch(h Handle) (*os.File, Note, error) {
 	return a.file, a.note, err
 }
 
-// Sweep has the keeper look for files whose block nobody holds any more. It does so on its own,
-// within a second.
+// Sweep has the keeper look for files whose block nobody holds any more. The keeper also looks
+// without it, within a second.
 func (d *Domain) Sweep() error {
 	_, err := d.askKeeper(record{op: opSweep})
 	return err

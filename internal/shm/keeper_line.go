@@ -13,12 +13,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Note is what is kept beside a descriptor. It means what who keeps it wants it to mean.
+// A Note is kept beside a descriptor. Its meaning is the matter of the process that calls Keep.
 type Note [24]byte
 
-// A record is what the keeper and its clients say to each other, at times with a file. Of the
-// operations, keep, fetch, sweep and watch ask, done, unknown and full answer, and dropped is said,
-// without being asked, to those that watch.
+// A record is a message between the keeper and a client, some with a file. A client asks keep,
+// fetch, sweep and watch; the keeper answers done, unknown and full. The keeper says dropped
+// without being asked, to the clients that watch.
 type record struct {
 	op    uint64
 	block Handle
@@ -28,9 +28,9 @@ type record struct {
 const (
 	opKeep    = iota + 1 // keep the file, as long as somebody holds the block
 	opFetch              // give it
-	opSweep              // look whose block nobody holds any more
-	opWatch              // say from now on which are dropped
-	opDone               // so it is, with the file that was asked for
+	opSweep              // look for blocks that nobody holds any more
+	opWatch              // say from now on which blocks are dropped
+	opDone               // yes, with the file that was asked for
 	opUnknown            // no file is kept for the block
 	opFull               // too many are kept
 	opDropped            // nobody holds this block any more, and its file is closed
@@ -48,7 +48,7 @@ func keeperAddress(d *Domain) string { return fmt.Sprintf("@shoal/%x/keeper", d.
 type line struct {
 	conn    *sys.Conn
 	mu      sync.Mutex // of saying
-	watches bool       // it is told what is dropped; under keeper.mu
+	watches bool       // the client is told which blocks are dropped; under keeper.mu
 }
 
 func (l *line) say(r record, files ...*os.File) error {
@@ -104,8 +104,8 @@ type keeperAnswer struct {
 	err  error
 }
 
-// dialKeeper connects to the keeper; dropped is called, on a goroutine, for each block that nobody
-// holds any more, once the client watches.
+// dialKeeper connects to the keeper. Once the client watches, dropped is called, on a goroutine,
+// for each block that nobody holds any more.
 func dialKeeper(d *Domain, dropped func(Handle)) (*keeperClient, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), keeperPatience)
 	defer cancel()
@@ -148,8 +148,8 @@ func (c *keeperClient) Close() error {
 	return err
 }
 
-// ask says something and waits for the answer. All blocks that were dropped before it are known
-// then, to who watches.
+// ask sends a record and waits for the answer. A client that watches has been told of all blocks
+// that were dropped before the answer.
 func (c *keeperClient) ask(r record, files ...*os.File) (keeperAnswer, error) {
 	c.asking.Lock()
 	defer c.asking.Unlock()

@@ -21,9 +21,10 @@ import (
 // Note [Sockets] A client says one request of 32 bytes: "shoal", what it wants ('I' inspect, 'J'
 // join), two bytes version, the layout hash and the token (both zero to inspect). The answer to 'I'
 // is a Report in JSON and the end of the stream. The answer to 'J' is an answer of 32 bytes, with
-// the control and the data file attached when its status is 0. A client of another user is sent
-// away before it is read. Each connection has a deadline, and when too many are open the oldest of
-// the user who has the most goes: a client that connects and says nothing is in nobody's way.
+// the control and the data file attached when its status is 0. The listener closes a connection of
+// another user before it reads anything. Each connection has a deadline. When too many are open,
+// the listener closes the oldest one of the user who has the most. So a client that connects and
+// says nothing keeps nobody out.
 const (
 	requestSize    = 32
 	answerSize     = 32
@@ -67,9 +68,9 @@ type Listener struct {
 
 // ListenOptions say where to listen.
 type ListenOptions struct {
-	// Path is a socket in the file system; a lock file beside it, Path + ".lock", stays. What a
-	// killed process has left at Path is removed. Empty means an abstract address, which is gone
-	// with the process.
+	// Path is a socket in the file system. A lock file beside it, Path + ".lock", stays. The
+	// listener removes the socket that a killed process has left at Path. Empty means an abstract
+	// address, which ends with the process.
 	Path string
 }
 
@@ -80,8 +81,9 @@ type ListenOptions struct {
 func (d *Domain) Serve() (*Listener, error) { return d.listen("", false) }
 
 // Listen lets processes of the same user, and of the same network and PID namespace, join the
-// domain by [Join] if they know the listener's token, which is new and random. It answers [Inspect]
-// too. The listener is closed with the domain at the latest; participants that have joined stay.
+// domain by [Join] if they know the listener's token, which is new and random. It also answers
+// [Inspect]. The listener is closed with the domain at the latest; participants that have joined
+// stay.
 func (d *Domain) Listen(opts ListenOptions) (*Listener, error) {
 	if d.Files() == nil {
 		return nil, fmt.Errorf("listen for joins: a local domain has no files to share: %w", errors.ErrUnsupported)
@@ -215,7 +217,7 @@ func (l *Listener) meet(c *sys.Conn) {
 	})
 }
 
-// answer serves one connection. What goes wrong is the client's matter, which sees the stream end.
+// answer serves one connection. After an error the client sees the stream end.
 func (l *Listener) answer(c *sys.Conn, uid int) {
 	c.SetDeadline(time.Now().Add(handshakeTime))
 	if uid != l.user() {
@@ -242,7 +244,7 @@ func (l *Listener) user() int {
 	return l.uid
 }
 
-// admit gives the domain's files to who knows the token and has the same layout.
+// admit gives the domain's files to a client that knows the token and has the same layout.
 func (l *Listener) admit(c *sys.Conn, req [requestSize]byte) {
 	status := byte(statusOK)
 	switch {
@@ -260,7 +262,8 @@ func (l *Listener) admit(c *sys.Conn, req [requestSize]byte) {
 	sys.SendFiles(c, answerOf(statusOK), l.d.Files()...)
 }
 
-// reported returns the report in JSON, at most so often, since it reads every block.
+// reported returns the report in JSON. It makes one each reportAge at most, since that reads every
+// block.
 func (l *Listener) reported() ([]byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -298,7 +301,7 @@ func answerOf(status byte) []byte {
 // namespace returns the number of one of this process's namespaces, or 0.
 func namespace(kind string) uint64 { return sys.Namespace(kind) }
 
-// listeners are those of a domain.
+// listeners are the listeners of a domain.
 type listeners struct {
 	mu     sync.Mutex
 	all    map[*Listener]bool

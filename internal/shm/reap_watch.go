@@ -6,11 +6,11 @@ import (
 )
 
 // Note [Notice of death] Every participant watches the next two living ones, seat by seat round the
-// table, through pidfds in Go's netpoller: two descriptors each, however many they are. So each is
-// watched by two, of which one may be stopped. When a pidfd fires, its watcher reaps, and everybody
-// who was dead on the way is found with it. A participant that joins or leaves rings everybody, and
-// each looks again whom to watch. Where both watchers are stopped, those who wait find the death
-// (Note [Doubt]).
+// table, through pidfds in Go's netpoller: two descriptors each, however many participants there
+// are. So each participant has two watchers, of which one may be stopped. When a pidfd fires, its
+// watcher reaps, and finds all others that are dead as well. A participant that joins or leaves
+// wakes everybody, and each one looks again which participants to watch. Where both watchers are
+// stopped, waiters find the death (Note [Doubt]).
 
 // watched is how many participants each one watches.
 const watched = 2

@@ -285,8 +285,8 @@ func (b Barrier) breakIfDead() {
 	})
 }
 
-// lose breaks the barrier for good because of a process that was to be a member. That of somebody
-// who died before is not forgotten.
+// lose breaks the barrier for good because of the death of a process that was to become a member.
+// An earlier death stays the reason.
 func (b Barrier) lose(pid int) {
 	b.c.dead.CAS(0, unborn(pid))
 	b.Abort()
