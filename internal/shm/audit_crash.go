@@ -215,7 +215,7 @@ func (a *auditor) pages() {
 	}
 }
 
-// hints looks for free blocks that no allocation of anybody living would find. Only our own
+// hints looks for free blocks that no allocation of a living participant would find. Only our own
 // magazines are known, so we must be the only participant.
 func (a *auditor) hints() {
 	if a.d.hdr.lost.Load() != 0 || a.living != a.d.own() {
@@ -271,10 +271,10 @@ func (s *Sync) Parked() bool {
 	return (s.c.waiting[0].Load()|s.c.watching[0].Load())&^s.d.bit != 0
 }
 
-// WaitsForMemory reports whether somebody waits for memory.
+// WaitsForMemory reports whether a participant waits for memory.
 func (d *Domain) WaitsForMemory() bool { return !empty(&d.hdr.memwait) }
 
-// Collected reports whether this process has collected for everybody who ran out of budget.
+// Collected reports whether this process has collected garbage for all that ran out of budget.
 func (d *Domain) Collected() bool {
 	n := d.hdr.pressure.Load()
 	return n != 0 && d.parts[d.seat].collected.Load() == n
@@ -331,8 +331,8 @@ func (d *Domain) HoldRecovery(most time.Duration) (wait func()) {
 	}
 }
 
-// StrayBits returns a sentence for each bitmap in which somebody waits who does not live. Others
-// may be at work.
+// StrayBits returns a sentence for each bitmap in which a participant waits that does not live.
+// Others may be at work.
 func (d *Domain) StrayBits() []string {
 	a := &auditor{d: d, transit: make(map[uint32]uint64)}
 	a.participants()

@@ -7,12 +7,12 @@ import (
 
 // process is the domain of this process. Each message asks for it, so to ask takes no lock.
 var process struct {
-	mu sync.Mutex // of who sets d
+	mu sync.Mutex // held to set d
 	d  atomic.Pointer[Domain]
 }
 
-// Default returns the domain of this process: the one that it inherited, or one that is made at the
-// first call.
+// Default returns the domain of this process: the one that it inherited, or one that the first call
+// makes.
 func Default() (*Domain, error) {
 	if d := process.d.Load(); d != nil {
 		return d, nil

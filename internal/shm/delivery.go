@@ -3,11 +3,12 @@ package shm
 import "errors"
 
 // Note [Early deaths] A process that is being started holds nothing of its argument until it has
-// read it. Until then its starter holds it in its place, in a Delivery: the blocks, a membership of
-// each barrier, and the ends of queues. A process that dies before it has read anything was known
-// to nobody but the starter. So the starter says it where the reaper would have, had the process
-// lived longer: barriers are broken, and a ring whose last end goes with it says with whom. If the
-// starter dies as well, the membership is its own, and breaks the barrier.
+// read it. Until then its starter holds in a Delivery, in place of the process, the blocks, a
+// membership of each barrier, and the ends of queues. Only the starter knows of a process that dies
+// before it has read anything. So the starter does what the reaper would have done for a process
+// that lived longer: it breaks barriers, and writes into a ring, whose last end goes with the
+// process, whose death that was. If the starter dies as well, the membership counts as its own, and
+// breaks the barrier.
 
 // A Delivery holds blocks for processes that are being started. Its methods are called by one
 // goroutine at a time.
@@ -50,7 +51,7 @@ func (d *Domain) formOf(h Handle) Form {
 	return Form(c.form.Load())
 }
 
-// Lost says that a process has died that was to get the blocks, and may have had no seat yet.
+// Lost is called when a process died to which the blocks were to go. It may have had no seat yet.
 func (v *Delivery) Lost(pid int) {
 	if v.d.closed.Load() {
 		return
@@ -74,8 +75,9 @@ func (v *Delivery) LostLast(pid int) error {
 	return v.Close()
 }
 
-// blameUnborn writes into the ring of an end with whom it goes, if only this delivery holds it.
-// Nobody can get hold of the end meanwhile: they would have to get it from here.
+// blameUnborn writes into the ring of an end with which process the end goes, if only this delivery
+// holds the end. No other process can get the end meanwhile, since it would have to get it from
+// here.
 func (l *lane) blameUnborn(h Handle, pid int) {
 	d, i := l.d, h.index()
 	b := &d.blocks[i]

@@ -4,7 +4,7 @@ import "fmt"
 
 // NewLocal makes a domain of this process alone, of size bytes on the Go heap, and joins it. Its
 // workers are goroutines: no other process can attach to it. It works on every operating system,
-// and the race detector, which is blind to mapped memory, sees what happens in it. The caller
+// and the race detector, which is blind to mapped memory, sees its accesses. The caller
 // closes it.
 func NewLocal(size int) (*Domain, error) {
 	if size < slabSize {

@@ -14,8 +14,8 @@ func (d *Domain) allocObject(size, commit uint64, kind objectKind) (Handle, erro
 	return h, nil
 }
 
-// prepare gives a block that is stamped (l, ALLOC) its kind. The bytes of a ring or a Sync are
-// cleared first: zeroes are an empty one, and from here on a reaper reads them.
+// prepare gives a block that is stamped (l, ALLOC) its kind. It clears the bytes of a ring or a
+// Sync first: zeroes are an empty one, and a reaper reads them once the kind is there.
 func (l *lane) prepare(b *block, need uint64, kind objectKind) error {
 	if kind == objectRing {
 		l.shrink(b, need) // what lies beyond must be zero when the ring grows into it
@@ -42,8 +42,8 @@ func (d *Domain) newEnd(ring Handle, kind objectKind) (Handle, error) {
 	return h, nil
 }
 
-// endGone tells a ring that its last sending or receiving end is gone, and wakes who waits for the
-// other one.
+// endGone tells a ring that its last sending or receiving end is gone, and wakes the waiters at the
+// other end.
 func (l *lane) endGone(token *block, flag uint64) {
 	l.withRing(token, func(hdr *ring) {
 		hdr.flags.Or(flag)
@@ -52,8 +52,8 @@ func (l *lane) endGone(token *block, flag uint64) {
 	})
 }
 
-// withRing calls f with the ring of an end. The ring may be gone, or its block may be something
-// else by now: it is held while we look.
+// withRing calls f with the ring of an end. The ring may be gone, or its block may be
+// another object by now, so withRing holds the block while it looks.
 //
 // An end does not hold its ring (docs/memory.md, "Rings, ends and other objects"), so the ring may
 // be freed while its end is finalised. Our bit comes first and the look after it, as in Import; and
@@ -80,12 +80,11 @@ func (l *lane) withRing(token *block, f func(*ring)) {
 	}
 }
 
-// stays reports whether a block on which we have just set our bit is there, and will be. A FREE
-// stamp of somebody who may have missed the bit is waited for, but not the end of a block that is
-// gone: ring R may hold the last end of ring S, and S that of R or its own.
+// stays reports whether a block on which we have just set our bit is there, and will be. stays
+// waits for the end of a FREE stamp, whose lane may have missed the bit. It does not wait for the
+// end of a block that is GONE: ring R may hold the last end of ring S, and S that of R or its own.
 //
-// It waits for the FREE stamp alone, and not at all for GONE: every other stamp is of somebody that
-// holds the block, which stays then.
+// It waits for no other stamp: the lane of any other one holds the block, which stays then.
 func (l *lane) stays(b *block) bool {
 	decided := func(w stateWord) bool { return w.kind() != kindFree || w&goneBit != 0 }
 	for {
@@ -98,7 +97,7 @@ func (l *lane) stays(b *block) bool {
 	}
 }
 
-// drain takes every message out of a ring that nobody holds, and keeps nothing.
+// drain takes every message out of a ring that nobody holds, and drops it.
 //
 // Each message is over, its slot EMPTY and its stamps clear, before its blocks are released
 // (docs/memory.md, "Rings, ends and other objects"): to release one may finalise the next object,

@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// AtClose has c closed when this process leaves the domain, before what it holds is given up. It is
-// for packages whose references need something to be done first. Of a domain that was left already
-// it is ErrClosed.
+// AtClose has c closed when this process leaves the domain, before the process gives up what it
+// holds. It is for packages that must act before their references end. The error is ErrClosed where
+// the process has left the domain.
 func (d *Domain) AtClose(c io.Closer) error {
 	d.closing.Lock()
 	defer d.closing.Unlock()

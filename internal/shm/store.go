@@ -23,7 +23,7 @@ type store interface {
 	close() error
 }
 
-// A bell is what wakes a process: any number of rings before Wait are one.
+// A bell wakes a process. Any number of wakeups before Wait are one.
 type bell interface {
 	Wait() error
 	Close() error

@@ -9,14 +9,13 @@ import (
 	"unsafe"
 )
 
-// heap is a store inside one process, on the Go heap, so that the race detector sees the protocol
-// at work: it is blind to mapped memory. Its participants are Domain values, and one of them dies
-// when kill is called and nothing of it runs any more. Unlike a killed process it leaves its
-// goroutines behind, so it must be idle when it is killed.
+// heap is a store inside one process, on the Go heap: the race detector, which is blind to mapped
+// memory, sees the protocol at work there. Its participants are Domain values. A participant dies
+// when kill is called. Unlike a killed process it leaves its goroutines behind, so it must be idle
+// then.
 //
-// It keeps the promises that the protocol relies on: a proof of life goes at once with its holder,
-// memory is zero where it was punched, and a ring of a bell that nobody waits at is kept for the
-// next Wait.
+// It keeps the promises on which the protocol relies: a proof of life ends at once with its holder,
+// punched memory is zero, and a wakeup that finds nobody in Wait is kept for the next Wait.
 type heap struct {
 	mu       sync.Mutex
 	ctl, mem []byte

@@ -7,7 +7,7 @@ type Holding struct {
 	Block Handle
 	Bytes int64  // committed
 	Kind  string // block, ring, sending end or receiving end
-	Stack string // of who allocated or received it, with SHOAL_DEBUG=lifetime; otherwise empty
+	Stack string // where it was allocated or received, with SHOAL_DEBUG=lifetime; otherwise empty
 }
 
 // String says it in one line, and the stack in more.

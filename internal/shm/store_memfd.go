@@ -52,8 +52,8 @@ func New(opts Options) (*Domain, error) {
 	return d, nil
 }
 
-// leastDefault is the smallest budget that a domain is given where nobody has said one: with less,
-// a program would begin, and have no space a little later.
+// leastDefault is the smallest budget that a domain is given by default: with less, a program would
+// begin, and have no space a little later.
 const leastDefault = 256 << 20
 
 // newMemfds makes both files and maps them. Where the system refuses the address space, the reserve
@@ -103,7 +103,7 @@ func reserveFor(total int64) int64 {
 }
 
 // mapMemfds maps files with as much address space between least and reserve as there is, and with
-// the whole budget if that fits. Closed domains are unmapped first.
+// the whole budget if that fits. It unmaps closed domains first.
 func mapMemfds(reserve, budget, least int64) (*memfds, error) {
 	if lingering.Load() >= maxLingering {
 		unmapClosed()
@@ -153,7 +153,7 @@ func newFile(name string, size int64) (*os.File, error) {
 	return f, nil
 }
 
-// openMemfds maps the two files, which it owns when it succeeds.
+// openMemfds maps the two files. It owns them when it succeeds.
 func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
 	info, err := data.Stat()
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *memfds) punch(off, n uint64) error { return sys.Punch(s.dataFile, int64
 
 func (s *memfds) headroom() int64 { return s.room.get() }
 
-// roomCache remembers the machine's answer for a moment: to ask costs as much as to commit a
+// roomCache keeps the machine's answer for a moment: a question costs as much as committing a
 // megabyte.
 type roomCache struct {
 	mu    sync.Mutex
@@ -246,7 +246,7 @@ func (r *roomCache) get() int64 {
 	if time.Since(r.asked) < roomAge {
 		return r.bytes
 	}
-	r.asked, r.bytes = time.Now(), 1<<62 // where nothing is known, the domain's own budget is what guards
+	r.asked, r.bytes = time.Now(), 1<<62 // where nothing is known, only the domain's own budget guards
 	if m, err := sys.MemoryLimit(); err == nil {
 		r.bytes = m.Headroom()
 	}
@@ -260,9 +260,9 @@ func (s *memfds) enter(seat int) (bool, error) { return sys.LockByte(s.life, int
 func (s *memfds) leave(seat int) error         { return sys.UnlockByte(s.life, int64(seat)) }
 func (s *memfds) alive(seat int) (bool, error) { return sys.ByteLocked(s.life, int64(seat)) }
 
-// listen draws the name of a doorbell, since any user of the machine may bind names in the abstract
-// namespace, and sees in /proc/net/unix those that are bound: one that could be guessed could be
-// taken beforehand.
+// listen draws the name of a doorbell at random. Any user of the machine may bind names in the
+// abstract namespace, and sees in /proc/net/unix which names are bound. So a name that could be
+// guessed could be taken beforehand.
 func (s *memfds) listen() (bell, uint64, error) { return hangBell(drawBell) }
 
 func hangBell(draw func() (uint64, error)) (bell, uint64, error) {
@@ -292,8 +292,8 @@ const bellTries = 8
 
 func bellName(name uint64) string { return fmt.Sprintf("shoal/bell/%016x", name) }
 
-// The address of a doorbell is kept with the name that it was made for: the next participant in the
-// seat has another one, and a datagram to the old one goes nowhere.
+// The address of a doorbell is kept with the name for which it was made: the next participant in
+// the seat has another name, and a datagram to the old one goes nowhere.
 func (s *memfds) wakeBell(seat int, name uint64) {
 	if name == 0 {
 		return
@@ -306,8 +306,8 @@ func (s *memfds) wakeBell(seat int, name uint64) {
 	s.ringer.Ring(&a.addr)
 }
 
-// await opens the pidfd first and asks for the proof of life then: while the participant lives, the
-// number is its own.
+// await opens the pidfd first, and asks for the proof of life then: while the participant lives,
+// the process number is its own.
 func (s *memfds) await(ctx context.Context, pid, seat int) error {
 	p, err := sys.OpenPidfd(pid)
 	if err != nil {

@@ -2,7 +2,8 @@ package shm
 
 // Stats reads the counters from the words of the domain itself.
 //
-// Nothing is locked: others go on meanwhile, so the figures are of moments that lie close together.
+// It locks nothing. Other participants go on meanwhile, so the figures are of moments that lie
+// close together.
 func (d *Domain) Stats() Stats {
 	s := Stats{
 		Limit:     int64(d.hdr.limit.Load() * pageSize),

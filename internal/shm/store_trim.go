@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Free blocks stay warm, since pages cost ten times a copy. Big ones are given back when they have
-// lain idle for a while: a look notes which are free, and the next one, trimAge later, gives back
-// those that nobody has used since.
+// Free blocks keep their pages, since fresh pages cost ten times a copy. The trimmer gives the
+// pages of big blocks back that were idle for a while: one look notes which blocks are free, and
+// the next one, trimAge later, gives back those that nobody has used since.
 const (
 	trimAge  = 5 * time.Second
 	trimSize = 32 << 20
 )
 
-// trimmer gives idle big blocks back. It has a timer only while there are some.
+// trimmer gives the pages of idle big blocks back. It has a timer only while there are such blocks.
 type trimmer struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	idle  map[uint32]uint32 // index to generation, at the last look
 }
 
-// freed is told of every block that this process frees.
+// freed is called for every block that this process frees.
 func (t *trimmer) freed(d *Domain, b *block) {
 	if b.committed.Load() < trimSize {
 		return

@@ -8,18 +8,19 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Unmapping] Slices that Bytes returned may be looked at after Close, and operations of other
-// goroutines that Close overtook still read words. Both have the Domain, or an object that refers
-// to it: so the segments stay mapped until the garbage collector finds that nothing refers to a
+// Note [Unmapping] A user may read slices that Bytes returned after Close, and operations of other
+// goroutines that Close overtook still read words. Both refer to the Domain, or to an object that
+// does. So the segments stay mapped until the garbage collector finds that nothing refers to a
 // closed Domain. A closed domain costs its pages and its addresses until then, and the collector
-// knows neither. So New has it look where many such domains linger, or the addresses are used up.
-// A domain of SHOAL_DEBUG=lifetime stays mapped: its faults are explained until the process ends.
+// knows of neither. So New runs the collector where many such domains linger, or where the
+// addresses are used up. A domain of SHOAL_DEBUG=lifetime stays mapped: its faults are explained
+// until the process ends.
 
 // lingering counts the domains of this process that are closed and still mapped.
 var lingering atomic.Int64
 
-// maxLingering is how many of them New lets be: some 10 MB of pages each, and 1 TiB of addresses of
-// 128 at most.
+// maxLingering is how many of them New tolerates. Each has some 10 MB of pages and 1 TiB of
+// addresses; a process has 128 TiB.
 const maxLingering = 32
 
 // unmapAfter unmaps the segments when d can no longer be reached. A domain that was not closed is

@@ -115,8 +115,8 @@ func (w *Word) AndNot(bits uint64) {
 	}
 }
 
-// sleep sleeps in the kernel, with the thread, until wake, at most for d, and not at all if the
-// word is not v. It may end early, and where there is no futex it does so at once.
+// sleep puts the thread to sleep in the kernel until wake, for d at most, and not at all if the
+// lower half of the word is not v. It may end early, and does so at once where there is no futex.
 func (w *Word) sleep(v uint32, d time.Duration) { sys.FutexWait(&w.v, v, d) }
 
 // wake ends one sleep.

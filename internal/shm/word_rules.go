@@ -2,9 +2,9 @@ package shm
 
 import "fmt"
 
-// Note [Legal transitions] What a word may become, by the operation that does it. Crash builds
-// check each change of these words by its table: so a table is what the protocol of docs/memory.md
-// does, and no more. A release build has the names alone.
+// Note [Legal transitions] A table says what a word may become, by the operation that changes it.
+// Crash builds check each change of these words by its table. So a table has what the protocol of
+// docs/memory.md does, and no more. A release build has only the names.
 
 var stampNames = [8]string{"", "ALLOC", "PUT", "GET", "FREE", "PUNCH", "GROW", "?"}
 
@@ -103,8 +103,8 @@ func (w lockWord) String() string {
 		w.seat())
 }
 
-// The rules of a lock word (docs/memory.md, "Cells"): nobody but its holder gives it back, and who
-// takes it from a holder takes it from another one.
+// The rules of a lock word (docs/memory.md, "Cells"): only its holder gives it back, and a
+// participant takes it only from another one.
 var lockRules = []rule[lockWord]{
 	{"lock", func(o, n lockWord) bool { return o == lockFree && n.state() == lockHeld }},
 	{"unlock", func(o, n lockWord) bool { return o.state() == lockHeld && n == lockFree }},

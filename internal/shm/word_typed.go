@@ -1,7 +1,7 @@
 package shm
 
-// A wordOf is a Word whose values are all of one kind, with methods for what they say. In crash
-// builds it knows which value may follow which, and panics where another one does.
+// A wordOf is a Word whose values are all of one kind, with methods that name their parts. In crash
+// builds it panics where a value follows another one that it may not follow.
 type wordOf[T law[T]] struct{ Word }
 
 // A law says of a kind of words how they may change.
