@@ -2,7 +2,7 @@
 
 
 def precede(fd, conn, address, key):
-    """Has what conn.send would leave to be fetched go to Go before the message, over the socket fd. The message names it by keys from this one on."""
+    """Makes conn.send send each descriptor to Go before its message, over the socket fd. The message names descriptors by keys from this one on."""
     import array
     import itertools
     import os
@@ -25,13 +25,13 @@ def precede(fd, conn, address, key):
             to_go.now = False
 
     def dup_ahead(fd):
-        if not getattr(to_go, "now", False) or os.getpid() != me:  # another connection, or a process that was forked
+        if not getattr(to_go, "now", False) or os.getpid() != me:  # another connection, or a forked process
             return dup_fd(fd)
         key = next(keys)
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
         try:
             heir.sendmsg([struct.pack("!q", key)], rights, socket.MSG_DONTWAIT)
-        except OSError:  # many wait there already, or Go has ended
+        except OSError:  # the queue of the socket is full, or Go has ended
             return dup_fd(fd)
         from multiprocessing.resource_sharer import DupFd
 
@@ -42,4 +42,4 @@ def precede(fd, conn, address, key):
     connection.Connection.send, reduction.DupFd = send_marked, dup_ahead
 
 
-precede(fd, conn, address, key)  # which Go defines
+precede(fd, conn, address, key)  # Go defines these names

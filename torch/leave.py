@@ -1,14 +1,14 @@
-"""What a process that Go has started does at its end: see Note [What a process leaves] in estate.go."""
+"""Runs at the end of a process that Go has started: see Note [What a process leaves] in estate.go."""
 
 
 def arrange(fd, conn, limit):
-    """Has the process hand over at its end what its messages promise. PyTorch's manager gets neither descriptor."""
+    """Makes the process hand over at its end the descriptors and names that its messages promise. PyTorch's manager gets neither fd nor conn."""
     import os
     import sys
     import threading
     from multiprocessing import process, util
 
-    # The resource tracker removes what a process that Go ends has made, and has nothing to complain of. It is started with these options.
+    # The resource tracker removes the names of a process that Go ends, and must print no warning. It is started with these options.
     sys.warnoptions.append("ignore:resource_tracker:UserWarning")
     me, run, wait_for_threads = os.getpid(), process.BaseProcess.run, threading._shutdown
     failed, left = [], []
@@ -23,7 +23,7 @@ def arrange(fd, conn, limit):
                 failed.append(True)
             raise
         finally:
-            if os.getpid() == me:  # and not one that it has forked
+            if os.getpid() == me:  # not in a process that this one has forked
                 util.Finalize(None, keep_address, args=(2,), exitpriority=FIRST)
 
     def wait_and_leave():
@@ -31,7 +31,7 @@ def arrange(fd, conn, limit):
             wait_for_threads()
             wait_for_pools()
         finally:
-            if os.getpid() == me and not left:  # the interpreter calls it again
+            if os.getpid() == me and not left:  # the interpreter calls this function again
                 left.append(True)
                 leave(fd, limit, failed)
 
@@ -59,7 +59,7 @@ def keep_address(times):
 
 
 def wait_for_pools():
-    """Waits for the threads of a ThreadPoolExecutor as Python 3.9 and later do in threading._shutdown; 3.8 has them as daemons until atexit."""
+    """Waits for the threads of a ThreadPoolExecutor, as Python 3.9 and later do in threading._shutdown. In 3.8 they are daemons until atexit."""
     import sys
 
     pools = sys.modules.get("concurrent.futures.thread")
@@ -82,7 +82,7 @@ def leave(fd, limit, failed):
     try:
         if will.begin():
             will.hand_over()
-    except (BrokenPipeError, ConnectionResetError):  # Go has ended: nobody is left who would fetch it
+    except (BrokenPipeError, ConnectionResetError):  # Go has ended: no process is left that would fetch them
         clear()
     except Exception as e:
         lost = "lost at the end of the process, since Go did not take them over: %s (%s: %s)" % (will, type(e).__name__, e)
@@ -92,7 +92,7 @@ def leave(fd, limit, failed):
 
 
 def clear():
-    """Removes the process's directory for temporary files, as one does that Go has not started. Go would do it, and has ended."""
+    """Removes the process's directory for temporary files, as any process does that Go has not started. Go would remove it, but has ended."""
     import shutil
     from multiprocessing import process
 
@@ -102,7 +102,7 @@ def clear():
 
 
 def flush():
-    """Lets queues write what threads have put into them since the finalizers were run."""
+    """Lets queues write the messages that threads have put into them since the finalizers were run."""
     from multiprocessing import util
 
     finalizers = util._finalizer_registry
@@ -113,7 +113,7 @@ def flush():
 
 
 class Will:
-    """What is left: descriptors with the socket where they are fetched, and the connections that keep named memory."""
+    """The descriptors that the process leaves, with the socket where they are fetched, and the connections that keep named memory."""
 
     def __init__(self, fd, limit):
         import socket
@@ -133,7 +133,7 @@ class Will:
         return ", ".join(parts) or "what was sent"
 
     def begin(self):
-        """Collects it, and reports whether there is any."""
+        """Collects them, and reports whether there are any."""
         if self.sharer is not None and self.sharer._address is not None and self.sharer._cache:
             self.take_sharer()
         self.names = names()
@@ -150,7 +150,7 @@ class Will:
         return max(self.deadline - time.monotonic(), 0.001)
 
     def take_sharer(self):
-        """Ends the thread that serves descriptors, after those that it was asked for, and keeps its socket."""
+        """Ends the thread that serves descriptors, after the requests that it has got, and keeps its socket."""
         import threading
         from multiprocessing.connection import Client
 
@@ -173,7 +173,7 @@ class Will:
         self.address, self.authkey = sharer._address, bytes(listener._authkey)
         self.files.append(listener._listener._socket.fileno())
         self.files += [descriptor(send) for _, (send, _) in promised]
-        listener._listener._unlink.cancel()  # the socket's path is Go's to remove
+        listener._listener._unlink.cancel()  # Go removes the socket's path
 
     def hand_over(self):
         import array
@@ -194,7 +194,7 @@ class Will:
                 try:
                     self.heir.sendmsg([b"f"], rights)
                     break
-                except OSError as e:  # as many are under way as a user may have
+                except OSError as e:  # a user may have no more descriptors under way
                     if e.errno != errno.ETOOMANYREFS or self.left() <= 0.001:
                         raise
                     time.sleep(0.001)
@@ -205,14 +205,14 @@ class Will:
 
 
 def descriptor(send):
-    """Returns what a sharer's entry would send."""
+    """Returns the descriptor that a sharer's entry would send."""
     import array
     import os
     import socket
 
     near, far = socket.socketpair()
     with near, far:
-        far.send(b"A")  # from 3.14 on the sender waits for it
+        far.send(b"A")  # from 3.14 on the sender waits for this byte
         send(near, os.getpid())
         _, [(_, _, data)], _, _ = far.recvmsg(1, socket.CMSG_SPACE(4))
     return array.array("i", data)[0]
@@ -234,7 +234,7 @@ def names():
 
 
 def managers():
-    """Returns the connections to PyTorch's managers, which remove the names of memory when nobody is connected any more."""
+    """Returns the connections to PyTorch's managers, which remove the names of memory when no process is connected any more."""
     import os
     import socket
 
@@ -252,4 +252,4 @@ def managers():
     return found
 
 
-arrange(fd, conn, limit)  # which Go defines
+arrange(fd, conn, limit)  # Go defines these names

@@ -1,11 +1,11 @@
 import multiprocessing.connection, multiprocessing.process, os, socket, subprocess
 
-# What a worker of a DataLoader does whose script has a collate_fn or a worker_init_fn of its own: PyTorch's loop as it is, over a data set
-# whose samples come from another process of the Go program. See samples.go.
+# Runs a worker of a DataLoader if the script has a collate_fn or a worker_init_fn of its own. The worker is PyTorch's loop, unchanged, over a
+# data set whose samples come from another process of the Go program. See samples.go.
 
 
 class Samples:
-    """The process that has the data set, and what is asked of it."""
+    """The process that has the data set, and the requests to it."""
 
     def __init__(self, program, flag):
         ours, theirs = socket.socketpair()
@@ -16,7 +16,7 @@ class Samples:
         self.epoch = 0
 
     def begin(self, worker_args):
-        """Takes what the worker knows of itself: the data set is sent with it when its first sample is wanted, after worker_init_fn."""
+        """Keeps the description of the worker. It is sent, with the data set, when the first sample is wanted, after worker_init_fn."""
         self.kind, self.dataset, self.base_seed, self.id, self.workers = worker_args
 
     def ask(self, what, *args):
@@ -60,7 +60,7 @@ class Indices:
 
 def original(dataset):
     """A copy of the data set as it is now, of the class that the script has given it. In a spawned process the names of the script's own
-    classes are those of __mp_main__, which the Go program takes for what they are."""
+    classes are those of __mp_main__, and the Go program knows that."""
     import copy
 
     own = copy.copy(dataset)
@@ -69,7 +69,7 @@ def original(dataset):
 
 
 def over(dataset, samples):
-    """Has the samples of a data set come from Go: by a class of its own, since Python looks for these methods there."""
+    """Makes the samples of a data set come from Go: by a class of its own, because Python looks for these methods in the class."""
 
     def numbers(self, indices):
         return samples.ask("get", [int(i) for i in indices])
@@ -96,7 +96,7 @@ def over(dataset, samples):
 
 
 def begin(program, flag):
-    samples = Samples(program, flag)  # which starts while Python imports the script
+    samples = Samples(program, flag)  # its process starts while Python imports the script
     bootstrap = multiprocessing.process.BaseProcess._bootstrap
 
     def taken_over(self, *args, **kwargs):

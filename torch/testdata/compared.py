@@ -1,4 +1,4 @@
-"""What compares batches that Python makes with those that a Go program makes, bit by bit."""
+"""Compares batches that Python makes with those that a Go program makes, bit by bit."""
 import os
 import tempfile
 
@@ -40,7 +40,7 @@ def unlike(want, got, where=""):
 
 
 class Stderr:
-    """What processes write to stderr, which is theirs, too."""
+    """The text that processes, and this one, write to stderr."""
     def __enter__(self):
         self.kept, self.file = os.dup(2), tempfile.TemporaryFile()
         os.dup2(self.file.fileno(), 2)

@@ -1,4 +1,4 @@
-"""Receives what a Go process has sent when its function has returned."""
+"""Receives the tensors of a Go process whose function has returned."""
 import json
 import multiprocessing
 import sys

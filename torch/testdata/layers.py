@@ -63,7 +63,7 @@ def exchange(path, out):
             fresh(*c["inputs"])  # has seen something
         with torch.no_grad():
             for p in fresh.parameters():
-                p.add_(torch.rand_like(p) / 8)  # what begins with 0 or 1, too
+                p.add_(torch.rand_like(p) / 8)  # also the parameters that begin with 0 or 1
         got["state"] = fresh.state_dict()
         got["own"] = computed(fresh, name, c["inputs"])
         ours[name] = got

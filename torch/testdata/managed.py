@@ -1,4 +1,4 @@
-"""A SyncManager, and a Python client of it that does what it is told."""
+"""A SyncManager, and a Python client of it that runs the calls it is sent."""
 import multiprocessing
 import queue
 from multiprocessing.managers import AutoProxy, SyncManager

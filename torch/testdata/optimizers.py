@@ -14,7 +14,7 @@ OLD = torch.__version__.startswith("1.")
 
 
 def values(seed, *shape):
-    """Numbers in [-1, 1) that Go computes too, exactly."""
+    """Numbers in [-1, 1) that Go computes as well, exactly."""
     n = 1
     for s in shape:
         n *= s

@@ -89,7 +89,7 @@ class Late:
 
 
 def thread(conn, queue, simple, strategy, end):
-    """Has a thread that sends when it has ended; before that it sends, too."""
+    """Has a thread that sends when the function has ended. The function also sends before that."""
     torch.multiprocessing.set_sharing_strategy(strategy)
     conn.send(torch.full((2,), 0.0))
     threading.Thread(target=Late(conn, queue, simple, strategy).send).start()

@@ -1,4 +1,4 @@
-"""The other side of the interoperability tests: ordinary PyTorch, which does what it is told."""
+"""The other side of the interoperability tests: ordinary PyTorch, which runs the calls it is sent."""
 import gc
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""The other side of the interoperability tests: ordinary Python, which does what it is told."""
+"""The other side of the interoperability tests: ordinary Python, which runs the calls it is sent."""
 import multiprocessing
 import os
 import pickle
