@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// taggedLen is the length of the array [name, value] as which the value of an any is written.
+// taggedLen is the length of the array [name, value]. The value of an any is written as this array.
 const taggedLen = 2
 
 // An anyCodec writes nil or the name of the dynamic type and the value.
@@ -51,8 +51,8 @@ func (anyCodec) decode(d *Decoder, v reflect.Value) error {
 	return err
 }
 
-// decodeTagged reads a name and a value. It skips the value and returns nil if nothing is
-// registered by that name.
+// decodeTagged reads a name and a value. If no type is registered by that name, it skips the value
+// and returns nil.
 func decodeTagged(d *Decoder) (v any, name string, err error) {
 	if err := d.enter(); err != nil {
 		return nil, "", err

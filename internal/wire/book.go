@@ -2,12 +2,12 @@ package wire
 
 import "sync"
 
-// A book holds what is registered. In a worker nothing is entered before somebody looks something
-// up: the starter, which is the same program, has made sure that it fits, and most workers look up
-// little or nothing.
+// A book holds what is registered. In a worker no entry is made before the first look-up: the
+// starter is the same program and has checked the entries, and most workers look up little or
+// nothing.
 type book[T any] struct {
 	sync.RWMutex
-	late  []T // not entered yet
+	late  []T // registered, but not entered yet
 	enter func(T)
 }
 
@@ -21,7 +21,7 @@ func (b *book[T]) add(more ...T) {
 	}
 }
 
-// settle enters what is late. b is locked.
+// settle enters the late entries. b is locked.
 func (b *book[T]) settle() {
 	late := b.late
 	b.late = nil
@@ -30,7 +30,7 @@ func (b *book[T]) settle() {
 	}
 }
 
-// open locks b for reading when all is entered.
+// open locks b for reading when all entries are made.
 func (b *book[T]) open() {
 	for b.RLock(); len(b.late) > 0; b.RLock() {
 		b.RUnlock()

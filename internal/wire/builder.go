@@ -18,7 +18,7 @@ type codec interface {
 // A node is one type of a plan. Nodes of recursive types refer to themselves.
 type node struct {
 	codec
-	min int  // fewest bytes of a value
+	min int  // the fewest bytes of a value
 	nil bool // a value may be written as nil, so a pointer to it must not be
 	key bool // equal values are written as equal bytes, and the other way round
 }
@@ -40,7 +40,7 @@ func nodeOf(t reflect.Type) (*node, error) {
 	return n, nil
 }
 
-// nameOf is how errors call t: job rather than main.job.
+// nameOf returns the name of t in errors: job rather than main.job.
 func nameOf(t reflect.Type) string {
 	if t.Name() != "" {
 		return t.Name()
@@ -48,7 +48,7 @@ func nameOf(t reflect.Type) string {
 	return t.String()
 }
 
-// A builder makes the nodes of one type and of all it consists of.
+// A builder makes the nodes of one type and of all types that it consists of.
 type builder struct {
 	seen map[reflect.Type]*node // begun or finished
 }
@@ -115,7 +115,7 @@ func (b *builder) fillCustom(n *node, t reflect.Type, path string) (done bool, e
 			return false, &typeError{path, t, advice}
 		}
 		return false, nil
-	case reflect.Pointer: // the methods are those of what it points to
+	case reflect.Pointer: // its methods are those of the type that it points to
 		return false, nil
 	}
 	if done, err := b.fillMethods(n, t, path); done || err != nil {
@@ -153,9 +153,9 @@ func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, 
 	return false, nil
 }
 
-// promoted returns the embedded field of a struct with several from which the struct probably has
-// its methods. Used as they are, they would drop the other fields in silence. Fields that stay at
-// home do not count.
+// promoted returns the embedded field of a struct with several fields from which the struct
+// probably has its methods. These methods would drop the other fields in silence. Fields that stay
+// at home do not count.
 func promoted(t, method reflect.Type) (name string, ok bool) {
 	if t.Kind() != reflect.Struct {
 		return "", false

@@ -11,25 +11,25 @@ import (
 // customs are the codecs that Custom and CustomOnce were given, by the type of the values.
 var customs sync.Map
 
-// A custom is what customs holds: the codec of a type, that of pointers to it, and whether a
-// message has each value once.
+// A custom has the codec of a type, the codec of pointers to the type, and whether a message has
+// each value once.
 type custom struct {
 	codec
 	pointer codec
 	once    bool
 }
 
-// Custom has values of T written by write and read by read, as MarshalWire and UnmarshalWire of a
-// Marshaler do: a type whose package's users need not see how it travels has no such methods. A
-// package calls Custom for its own types, from init, before anything asks for a plan of T.
+// Custom makes write and read the codec of T, as MarshalWire and UnmarshalWire of a Marshaler would
+// be. It is for types whose users need not see how they travel, and which have no such methods. A
+// package calls Custom for its own types, from init, before any plan of T is asked for.
 func Custom[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decoder) error) {
 	c := customCodec[T]{write, read}
 	know[T](custom{c, flat{{kind: reflect.Pointer, pointer: c, typ: reflect.TypeFor[*T]()}}, false})
 }
 
-// CustomOnce is Custom of values of which a message has one, however many pointers lead to it: they
-// arrive as pointers to one value. Pointers to other values are trees. Such a value does not lead
-// to itself.
+// CustomOnce is Custom of values that a message has once, however many pointers lead to them. These
+// pointers arrive as pointers to one value. Pointers to other values are trees. Such a value must
+// not lead to itself.
 func CustomOnce[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decoder) error) {
 	know[T](custom{customCodec[T]{write, read}, nil, true})
 }
@@ -42,7 +42,7 @@ func know[T any](c custom) {
 	customs.Store(t, c)
 }
 
-// customOf returns what Custom or CustomOnce was told of a type.
+// customOf returns the custom that Custom or CustomOnce made for a type.
 func customOf(t reflect.Type) (c custom, ok bool) {
 	found, _ := customs.Load(t)
 	c, ok = found.(custom)
@@ -82,7 +82,7 @@ func (c customCodec[T]) writeValue(e *Encoder, v *T) error {
 	return e.err
 }
 
-// writePointer writes nil, or what p points to. A pointer and its value are two levels.
+// writePointer writes nil, or the value that p points to. A pointer and its value are two levels.
 func (c customCodec[T]) writePointer(e *Encoder, p *T) error {
 	if p == nil {
 		e.Nil()
@@ -122,7 +122,7 @@ func (c customCodec[T]) readPointer(d *Decoder) (*T, error) {
 	return p, c.read(p, d)
 }
 
-// writeAt and readAt are what a flat needs of pointers to T.
+// writeAt and readAt are the steps of a flat for pointers to T.
 func (c customCodec[T]) writeAt(e *Encoder, p unsafe.Pointer) error {
 	return c.writePointer(e, (*T)(p))
 }
@@ -137,7 +137,7 @@ var methodPairs = []struct {
 	writer, reader reflect.Type
 	codec          codec
 	keys           bool // comparable types of this sort may be keys of a map
-	both           bool // having one of the two is a mistake
+	both           bool // a type with only one of the two is a mistake
 }{
 	{reflect.TypeFor[Marshaler](), reflect.TypeFor[Unmarshaler](), marshalerCodec{}, false, true},
 	{reflect.TypeFor[encoding.BinaryMarshaler](), reflect.TypeFor[encoding.BinaryUnmarshaler](),

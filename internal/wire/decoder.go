@@ -10,11 +10,10 @@ import (
 )
 
 // A Decoder reads values from the body of one message. The zero Decoder is ready for Reset, which
-// also makes it ready again. One goroutine at a time.
+// also makes it ready again. One goroutine at a time may use it.
 //
-// Every method checks what it reads before it believes it: a wrong kind, an end too soon and a
-// length beyond the body are ErrFormat with the byte's offset. Nothing returned refers to the
-// body's memory.
+// Every method checks what it reads. A wrong kind, an early end and a length beyond the body are
+// ErrFormat with the byte's offset. Returned values do not refer to the body's memory.
 type Decoder struct {
 	Limits Limits // set before Reset
 
@@ -25,12 +24,12 @@ type Decoder struct {
 	seen   []reflect.Value // values that others may refer to
 	hooks  []Watcher
 	depth  int
-	spare  int   // bytes that may still be allocated for what the message only announces
+	spare  int   // bytes that may still be allocated for elements that the message only announces
 	err    error // the message as a whole is refused
 }
 
-// Reset starts to read m, whose body nobody may change meanwhile. blocks is how its blocks are
-// taken; nil accepts none.
+// Reset starts to read m. Nobody may change the body meanwhile. The Decoder takes the blocks of m
+// by blocks; nil accepts none.
 func (d *Decoder) Reset(m Message, blocks Blocks) {
 	if len(d.hooks) != 0 {
 		panic("wire: Decoder.Reset before Done of the message before it")
@@ -43,8 +42,9 @@ func (d *Decoder) Reset(m Message, blocks Blocks) {
 	}
 }
 
-// memoryPerByte is how much memory a byte of a message may claim before what it announces was read.
-// An honest message rarely needs more: a string or a slice takes 16 or 24 bytes beside its own.
+// memoryPerByte is how much memory a byte of a message may claim before the announced elements are
+// read. An honest message rarely needs more: a string or a slice takes 16 or 24 bytes beside its
+// own.
 const memoryPerByte = 32
 
 // Finish returns an error if part of the message was not read.
@@ -55,13 +55,14 @@ func (d *Decoder) Finish() error {
 	return d.err
 }
 
-// OnDone has w told by Done. What took a block uses it to release the block when the values are not
-// kept: then a later part of the message was malformed and nobody gets what was decoded.
+// OnDone has w told by Done. A value that took a block releases it there when the decoded values
+// are not used. In that case a later part of the message was malformed, and the caller gets no
+// value.
 func (d *Decoder) OnDone(w Watcher) { d.hooks = append(d.hooks, w) }
 
-// Done says whether the decoded values are used and runs the functions given to OnDone, the last
-// one first. The caller of Reset calls it exactly once for each message, then releases the blocks
-// of the table that nobody took.
+// Done says whether the decoded values are used, and runs the functions given to OnDone, the last
+// one first. The caller of Reset calls Done exactly once for each message, and then releases the
+// blocks of the table that no value took.
 func (d *Decoder) Done(kept bool) {
 	runHooks(&d.hooks, kept)
 	d.forget()
@@ -112,7 +113,7 @@ func (d *Decoder) Uint() (uint64, error) {
 	return bits, err
 }
 
-// integer reads 64 bits, which are those of a negative int64 if negative.
+// integer reads 64 bits. If negative is true, they are the bits of a negative int64.
 func (d *Decoder) integer() (bits uint64, negative bool, err error) {
 	c, err := d.code()
 	switch {
@@ -152,8 +153,8 @@ func (d *Decoder) Float() (float64, error) {
 	return 0, d.unexpected("a float", c)
 }
 
-// Float32 reads a number of 32 bits, or one of 64 that loses nothing in 32: writers in other
-// languages often have only the latter.
+// Float32 reads a number of 32 bits, or a number of 64 bits that loses nothing in 32. Writers in
+// other languages often have only 64 bits.
 func (d *Decoder) Float32() (float32, error) {
 	at := d.off
 	if at < len(d.body) && d.body[at] == codeFloat32 {
@@ -168,7 +169,8 @@ func (d *Decoder) Float32() (float32, error) {
 	return float32(v), err
 }
 
-// String reads a string, or bytes, as which Encoder.String writes text that is not UTF-8.
+// String reads a string. It also reads bytes, because Encoder.String writes text that is not UTF-8
+// as bytes.
 func (d *Decoder) String() (string, error) {
 	at := d.off
 	c, err := d.code()
@@ -202,7 +204,7 @@ func (d *Decoder) stringLen(c byte) (n int, text bool, err error) {
 	return 0, false, d.unexpected("a string", c)
 }
 
-// Bytes reads bytes into memory of their own, which is not nil.
+// Bytes reads bytes into memory of their own. The result is never nil.
 func (d *Decoder) Bytes() ([]byte, error) {
 	b, err := d.BytesInPlace()
 	if err != nil {
@@ -211,8 +213,8 @@ func (d *Decoder) Bytes() ([]byte, error) {
 	return append(make([]byte, 0, len(b)), b...), nil
 }
 
-// BytesInPlace reads bytes and returns them where they lie in the message, as long as that is
-// there.
+// BytesInPlace reads bytes and returns their place in the message. They are valid as long as the
+// message's body is.
 func (d *Decoder) BytesInPlace() ([]byte, error) {
 	c, err := d.code()
 	if err != nil {

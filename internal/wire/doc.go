@@ -1,36 +1,36 @@
-// Package wire turns values into bytes and handles, and back: it is what a process says to another.
+// Package wire turns values into the bytes and handles of messages between processes, and back.
 //
-// A [Plan] is made once for each Go type and says whether values of the type can cross at all, so a
-// program that passes what cannot be passed fails when it starts and names the field. A [Message]
-// is MessagePack, which a Python peer reads as it is, and a table of the blocks of shared memory
-// that the bytes refer to by index.
+// A [Plan] is made once for each Go type, and says whether values of the type can cross at all. So
+// a program that passes a value that cannot cross fails when it starts, and names the field. A
+// [Message] is MessagePack, which a Python peer reads as it is, and a table of the blocks of shared
+// memory to which the bytes refer by index.
 //
 // # What can cross
 //
 // Booleans, numbers, strings, slices, arrays, maps, pointers, structs, time.Time, types with
 // MarshalBinary or MarshalText, errors, an any that holds a type known to [RegisterType], open
-// files (*os.File), and types with MarshalWire, such as tensors and queues. Nil stays nil.
-// Functions, channels, other interfaces, addresses, locks, contexts and structs with unexported
-// fields cannot; a field tagged `wire:"-"` stays at home.
+// files (*os.File), and types with MarshalWire, such as tensors and queues, can cross. Nil stays
+// nil. Functions, channels, other interfaces, addresses, locks, contexts and structs with
+// unexported fields cannot cross. A field tagged `wire:"-"` stays at home.
 //
-// A file arrives as another descriptor of the same open file, under its name. The sender's stays
-// the sender's, and the receiver's is the receiver's to close. The process that made the domain
-// keeps one while it is under way, and closes it within a second if nobody receives it. A
-// connection or a listener of package net travels as what its method File returns, of which
-// net.FileConn and net.FileListener make one again.
+// A file arrives as another descriptor of the same open file, under its name. The sender keeps its
+// own descriptor, and the receiver closes the new one. The process that made the domain keeps a
+// descriptor while the file is under way. It closes this one within a second if no process receives
+// the file. A connection or a listener of package net travels as the file that its method File
+// returns, and net.FileConn and net.FileListener make one of it again.
 //
 // # What is lost
 //
-// Pointers are trees: two pointers to one value arrive as two values, unless [CustomOnce] says so,
-// and a cycle is [ErrTooDeep]. A time keeps its instant, not its location. Of an error arrive its
-// text, the sentinels that [RegisterError] knows, and its causes of registered types.
+// Pointers are trees: two pointers to one value arrive as two values, unless the type was given to
+// [CustomOnce]. A cycle is [ErrTooDeep]. A time keeps its instant, not its location. An error keeps
+// its text, the sentinels that [RegisterError] knows, and its causes of registered types.
 //
 // # The trap
 //
-// A struct is written as the list of its fields, without names, so both processes must have been
+// A struct is written as the list of its fields, without names. So both processes must have been
 // built from the same declaration: workers started by package shoal are the same executable. For
-// peers that are not, write a type with MarshalWire, or a map.
+// other peers write a type with MarshalWire, or a map.
 //
-// Blocks are counted. An [Encoder] takes no reference of a block: hold it until Done. A [Decoder]
-// takes one for each use: the value's decoder releases it.
+// Blocks are counted. An [Encoder] takes no reference of a block, so hold the block until Done. A
+// [Decoder] takes one reference for each use, and the value's decoder releases it.
 package wire

@@ -11,15 +11,16 @@ import (
 )
 
 // An Encoder appends values to the body of one message and collects its blocks. The zero Encoder is
-// ready to use; Reset makes it ready again and keeps its memory. One goroutine at a time.
+// ready to use. Reset makes it ready again and keeps its memory. One goroutine at a time may use
+// it.
 //
-// The methods that write a value return nothing: the first that fails is remembered, later ones
-// write nothing more that matters, and Err, like Plan.Encode, returns it.
+// The methods that write a value return nothing. The Encoder remembers the first failure, and later
+// methods write nothing more that matters. Err returns the failure, and so does Plan.Encode.
 type Encoder struct {
 	Limits Limits // set before the first value
 
-	// ByValue, set before the first value, says that the message goes where the blocks of this
-	// domain cannot, by copies of what it uses of them; see Spans.
+	// ByValue, set before the first value, says that the message goes to a domain that the blocks
+	// cannot reach. It goes with copies of the bytes that it uses of them; see Spans.
 	ByValue bool
 
 	// Moves, set after Reset, says that the sender of the message takes the references that are
@@ -29,7 +30,7 @@ type Encoder struct {
 	buf    []byte
 	blocks []shm.Handle
 	given  []shm.Handle
-	index  map[shm.Handle]int // of blocks, once they are many
+	index  map[shm.Handle]int // the places of blocks, once they are many
 	seen   map[any]int        // pointers to values that are written once
 	hooks  []Watcher
 	kept   []any
@@ -38,8 +39,8 @@ type Encoder struct {
 	err    error
 }
 
-// Reset starts a new message, whose body is written over buf and grows out of it where need be. buf
-// may be nil: pass Message().Body of a message that is done to use its memory again.
+// Reset starts a new message. Its body is written over buf, and grows out of buf if need be. buf
+// may be nil. To use the memory of a message that is done, pass its Message().Body.
 func (e *Encoder) Reset(buf []byte) {
 	if len(e.hooks) != 0 {
 		panic("wire: Encoder.Reset before Done of the message before it")
@@ -50,7 +51,7 @@ func (e *Encoder) Reset(buf []byte) {
 	empty(e.seen)
 }
 
-// empty clears a map that most messages do not use: to clear an empty one takes longer than to
+// empty clears a map that most messages do not use. To clear an empty map takes longer than to
 // write a number.
 func empty[K comparable, V any](m map[K]V) {
 	if len(m) > 0 {
@@ -58,23 +59,24 @@ func empty[K comparable, V any](m map[K]V) {
 	}
 }
 
-// Message returns what was encoded since Reset, until the next Reset. After an error it is of no
-// use.
+// Message returns what was encoded since Reset, until the next Reset. After an error the message is
+// of no use.
 func (e *Encoder) Message() Message {
 	return Message{Body: e.buf, Blocks: e.blocks, Given: e.given}
 }
 
-// StaysHere says that what is written has a meaning on this machine alone, such as a path.
+// StaysHere says that the written value has a meaning on this machine alone, such as a path.
 func (e *Encoder) StaysHere() { e.local = true }
 
-// Local reports whether the message would be another one with ByValue, because it has blocks, or
-// something that stays here.
+// Local reports whether ByValue would change the message, because it has blocks or a value that
+// stays here.
 func (e *Encoder) Local() bool { return e.local || len(e.blocks) > 0 }
 
 // Err returns the first error of a value written since Reset.
 func (e *Encoder) Err() error { return e.err }
 
-// A Watcher is told once what became of a message: whether it was sent, or its values are used.
+// A Watcher is told once what became of a message: whether it was sent, or whether its values are
+// used.
 type Watcher interface{ Done(ok bool) }
 
 // WatcherFunc is a function as a Watcher.
@@ -83,24 +85,25 @@ type WatcherFunc func(ok bool)
 // Done calls f.
 func (f WatcherFunc) Done(ok bool) { f(ok) }
 
-// OnDone has w told by Done. What writes a value uses it to keep something alive until the message
-// was sent (or could not be) and to undo what it did for the message when it was not.
+// OnDone has w told by Done. The writer of a value uses it to keep an object alive until the
+// message was sent (or could not be sent), and to undo its steps for a message that was not sent.
 func (e *Encoder) OnDone(w Watcher) { e.hooks = append(e.hooks, w) }
 
 // Watches reports whether w, a pointer, was given to OnDone since Reset.
 func (e *Encoder) Watches(w Watcher) bool { return slices.Contains(e.hooks, w) }
 
-// Keep has who sends the message keep v reachable for as long as the work lasts for which it sends
-// it: v is part of something that closes itself when the garbage collector finds it, such as a
-// queue of which only one end is sent.
+// Keep has the sender of the message keep v reachable. The sender keeps v as long as the work lasts
+// for which it sends the message. v is part of an object that closes itself when the garbage
+// collector finds it, such as a queue of which only one end is sent.
 func (e *Encoder) Keep(v any) { e.kept = append(e.kept, v) }
 
-// Kept returns what Keep was given since Reset, until Done. The starter of a worker keeps it until
-// the worker has ended. The sender of a message need not: what is closed then is not the message's.
+// Kept returns the values that Keep was given since Reset, until Done. The starter of a worker
+// keeps them until the worker has ended. The sender of a message need not keep them, because the
+// message does not hold what is then closed.
 func (e *Encoder) Kept() []any { return e.kept }
 
-// Done says what became of the message and tells those given to OnDone, the last one first.
-// The caller of Reset calls it exactly once for each message, after an error of Encode as well.
+// Done says what became of the message, and tells the watchers given to OnDone, the last one first.
+// The caller of Reset calls it exactly once for each message, even after an error of Encode.
 func (e *Encoder) Done(sent bool) {
 	runHooks(&e.hooks, sent)
 	empty(e.seen)
@@ -118,7 +121,7 @@ func runAll(hooks *[]Watcher, ok bool) {
 	for _, w := range slices.Backward(*hooks) {
 		w.Done(ok)
 	}
-	clear(*hooks) // what they refer to may now be collected
+	clear(*hooks) // the values to which they refer may now be collected
 	*hooks = (*hooks)[:0]
 }
 
@@ -175,8 +178,8 @@ func (e *Encoder) Float32(v float32) {
 	e.buf = binary.BigEndian.AppendUint32(append(e.buf, codeFloat32), math.Float32bits(v))
 }
 
-// String writes s as a string if it is UTF-8 and as bytes otherwise, because MessagePack readers
-// in other languages refuse a string that is not. Decoder.String takes both.
+// String writes s as a string if it is UTF-8, and as bytes otherwise, because MessagePack readers
+// in other languages refuse a string that is not UTF-8. Decoder.String takes both.
 func (e *Encoder) String(s string) {
 	if !e.room(len(s)) {
 		return
@@ -192,7 +195,7 @@ func (e *Encoder) String(s string) {
 	e.buf = append(e.buf, s...)
 }
 
-// Bytes writes bytes, none for nil.
+// Bytes writes bytes. It writes no bytes for nil.
 func (e *Encoder) Bytes(b []byte) {
 	if e.room(len(b)) {
 		e.length(uint64(len(b)), codeBin8)
@@ -211,7 +214,7 @@ func (e *Encoder) ArrayLen(n int) {
 	}
 }
 
-// MapLen begins a map: the caller writes n keys, each followed by its value, in an order that
+// MapLen begins a map. The caller writes n keys, each followed by its value, in an order that
 // depends on the keys only.
 func (e *Encoder) MapLen(n int) {
 	switch {
@@ -241,8 +244,8 @@ func (e *Encoder) length16(n uint64, code byte) {
 	e.buf = binary.BigEndian.AppendUint32(append(e.buf, code+1), uint32(n))
 }
 
-// room reports whether n more bytes stay within the limit. It is asked before anything whose size
-// the caller's data decides, so a hopeless message stops early.
+// room reports whether n more bytes stay within the limit. Each write whose size depends on the
+// caller's data asks it first, so a hopeless message stops early.
 func (e *Encoder) room(n int) bool {
 	if n < 0 {
 		panic("wire: negative length")
@@ -260,7 +263,7 @@ func (e *Encoder) fail(err error) {
 	}
 }
 
-// enter goes one level deeper; each call needs a leave.
+// enter goes one level deeper. Each call needs a leave.
 func (e *Encoder) enter() error {
 	e.depth++
 	if e.depth > e.Limits.depth() {

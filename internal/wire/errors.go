@@ -6,12 +6,12 @@ import (
 	"reflect"
 )
 
-// The ways in which a value does not cross. Test for them with errors.Is.
+// The reasons why a value cannot cross. Test for them with errors.Is.
 var (
-	// ErrType is wrapped by what PlanOf and Check return for a type that cannot cross processes.
+	// ErrType is wrapped by the errors of PlanOf and Check for a type that cannot cross processes.
 	ErrType = errors.New("wire: type cannot cross processes")
 
-	// ErrFormat is wrapped, with the byte's offset, by what a Decoder returns for bytes that are
+	// ErrFormat is wrapped, with the byte's offset, by the errors of a Decoder for bytes that are
 	// not a message of the wanted type.
 	ErrFormat = errors.New("wire: malformed message")
 
@@ -39,9 +39,8 @@ var (
 	ErrNoBlock = errors.New("wire: no such block")
 )
 
-// A typeError says which part of a type cannot cross. Its text carries no package prefix, because
-// callers put the name of what is being registered in front:
-// `shoal: Register("train"): job.Log: func() cannot …`.
+// A typeError says which part of a type cannot cross. Its text has no package prefix, because
+// callers put the registered name in front: `shoal: Register("train"): job.Log: func() cannot …`.
 type typeError struct {
 	path   string
 	typ    reflect.Type

@@ -25,8 +25,9 @@ func (e *Encoder) Time(t time.Time) {
 	}
 }
 
-// Block writes a reference to block h and puts h into the message's table, once however often it is
-// written. It takes no reference of h: the message's sender does, so h must stay held until Done.
+// Block writes a reference to block h, and puts h into the message's table, once however often it
+// is written. It takes no reference of h, because the message's sender does. So h must stay held
+// until Done.
 func (e *Encoder) Block(h shm.Handle) {
 	if h == 0 {
 		e.fail(fmt.Errorf("encode handle 0: %w", ErrNoBlock))
@@ -50,10 +51,10 @@ func (e *Encoder) Give(h shm.Handle) {
 	e.given = append(e.given, h)
 }
 
-// fewBlocks is up to where looking through the table is quicker than a map.
+// fewBlocks is the number of blocks up to which a look through the table is quicker than a map.
 const fewBlocks = 32
 
-// blockIndex returns the place of h in the table, where it adds h if need be.
+// blockIndex returns the place of h in the table. It adds h if the table does not have h.
 func (e *Encoder) blockIndex(h shm.Handle) int {
 	if len(e.blocks) <= fewBlocks {
 		if i := slices.Index(e.blocks, h); i >= 0 {
@@ -69,7 +70,7 @@ func (e *Encoder) blockIndex(h shm.Handle) int {
 	return len(e.blocks) - 1
 }
 
-// indexBlocks enters into the index what the table has and the index has not.
+// indexBlocks enters the blocks of the table that the index does not have yet.
 func (e *Encoder) indexBlocks() {
 	if e.index == nil {
 		e.index = make(map[shm.Handle]int)

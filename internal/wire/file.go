@@ -14,10 +14,10 @@ func init() {
 }
 
 // A fileCodec writes an open file: its name, and the block for which the domain keeps a descriptor
-// of it.
+// of the file.
 type fileCodec struct{}
 
-// fileTags are those of [name, block].
+// fileTags are the tags of [name, block].
 var fileTags = &Tags{"file", []int{2}}
 
 func (fileCodec) encode(e *Encoder, v reflect.Value) error {
@@ -30,7 +30,7 @@ func (fileCodec) encode(e *Encoder, v reflect.Value) error {
 	if err != nil {
 		return fmt.Errorf("send file %s: %w", f.Name(), err)
 	}
-	e.OnDone(WatcherFunc(func(bool) { d.LetGo(h) })) // the message holds it, or nobody
+	e.OnDone(WatcherFunc(func(bool) { d.LetGo(h) })) // the message holds the block now, or nobody does
 	e.Tag(fileTags, 0)
 	e.String(f.Name())
 	e.Block(h)
@@ -66,10 +66,10 @@ func (fileCodec) decode(d *Decoder, v reflect.Value) error {
 	return nil
 }
 
-// filer is what connections and listeners of package net are, of which the file can be sent.
+// A filer is a connection or a listener of package net, whose file can be sent.
 type filer interface{ File() (*os.File, error) }
 
-// netAdvice says so of those types, which cannot be sent themselves.
+// netAdvice says for these types, which cannot be sent themselves, what to send.
 func netAdvice(t reflect.Type) (advice string, ok bool) {
 	if t.PkgPath() != "net" || t.Kind() != reflect.Interface &&
 		!reflect.PointerTo(t).Implements(reflect.TypeFor[filer]()) {

@@ -7,12 +7,12 @@ import (
 	"unsafe"
 )
 
-// A flat writes and reads the values that are of one size and have nothing behind them but text and
-// what Custom knows: numbers, strings, instants, pointers of Custom, and structs of these. It does
-// so field by field, at their places in memory: reflection would take longer than the rest of a
-// small message, and would need values that it can address.
+// A flat writes and reads values of one size. Only text, and values that Custom knows, may lie
+// outside of them: numbers, strings, instants, pointers of Custom, and structs of these. A flat
+// does so field by field, at their places in memory. Reflection would take longer than the rest of
+// a small message, and would need addressable values.
 //
-// unsafe: a step's kind is that of the field at its place, which reflection said when the plan was
+// unsafe: a step's kind is that of the field at its place, as reflection said when the plan was
 // built, and no step leads out of the value. The steps call nothing by a variable that gets the
 // value's address, so the value may stay on its goroutine's stack.
 type flat []step
@@ -20,7 +20,7 @@ type flat []step
 // A step is one number, string, instant or pointer, or the beginning of a struct.
 type step struct {
 	kind    reflect.Kind
-	at      uintptr // from the beginning of the value
+	at      uintptr // the place from the beginning of the value
 	fields  int     // of a struct
 	pointer pointed // of a pointer
 	typ     reflect.Type
@@ -30,20 +30,20 @@ type step struct {
 // kindTime is time.Time, for which reflection has no kind.
 const kindTime = reflect.UnsafePointer + 1
 
-// pointed is what a pointer leads to, if Custom knows it.
+// pointed is the type that a pointer leads to, if Custom knows it.
 type pointed interface {
 	writeAt(e *Encoder, p unsafe.Pointer) error
 	readAt(d *Decoder) (unsafe.Pointer, error)
 }
 
-// scalarOf returns the codec of a type whose values are single numbers or strings, and their fewest
-// bytes; nil for others.
+// scalarOf returns the codec of a type whose values are single numbers or strings, and the fewest
+// bytes of a value. It returns nil for other types.
 func scalarOf(t reflect.Type) (f flat, min int) {
 	switch k := t.Kind(); {
 	case k >= reflect.Bool && k <= reflect.Uint64, k == reflect.String:
 		min = 1
 	case k == reflect.Float32, k == reflect.Float64:
-		min = 5 // a reader takes 32 bits too
+		min = 5 // a reader takes 32 bits as well
 	case k == reflect.Complex64, k == reflect.Complex128:
 		min = 11
 	default:
@@ -52,7 +52,7 @@ func scalarOf(t reflect.Type) (f flat, min int) {
 	return flat{{kind: t.Kind(), typ: t}}, min
 }
 
-// structOf returns the codec of a struct, nil unless all of its fields are flat.
+// structOf returns the codec of a struct. It returns nil unless all fields are flat.
 func structOf(t reflect.Type, fields []field) flat {
 	f := flat{{kind: reflect.Struct, fields: len(fields), typ: t}}
 	for _, in := range fields {
@@ -214,7 +214,8 @@ func readUint[U uint | uint8 | uint16 | uint32](d *Decoder, t reflect.Type) (U, 
 	return U(x), err
 }
 
-// complexLen is the length of the array [real, imaginary] as which a complex number is written.
+// complexLen is the length of the array [real, imaginary]. A complex number is written as this
+// array.
 const complexLen = 2
 
 // pair reads an array of two numbers.

@@ -46,14 +46,14 @@ const (
 	ExtBlock = 'S'
 
 	// extAgain, the letter A, stands for a value that was written before in the message, see
-	// CustomOnce. Its payload of one or four bytes is the value's number among them.
+	// CustomOnce. Its payload of one or four bytes is the number of the value among these.
 	extAgain = 'A'
 
 	// extTime is MessagePack's own timestamp, type −1.
 	extTime = 0xff
 )
 
-// form names the kind of value that a leading byte begins, for errors.
+// form names the kind of value that begins with a leading byte, for errors.
 func form(c byte) string {
 	switch {
 	case c <= fixintMax, c >= negFixint, c >= codeUint8 && c <= codeInt64:

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A mapCodec writes the entries of a map in the order of their keys' bytes: equal maps are equal
+// A mapCodec writes the entries of a map in the order of their keys' bytes, so equal maps are equal
 // bytes.
 type mapCodec struct {
 	key, elem *node
@@ -46,15 +46,15 @@ func (c *mapCodec) encode(e *Encoder, v reflect.Value) error {
 	return e.err
 }
 
-// An entry is a key's bytes and a copy of its value, which unlike the value in the map is
-// addressable.
+// An entry is a key's bytes and a copy of its value. The copy is addressable, and the value in the
+// map is not.
 type entry struct {
 	key   []byte
 	value reflect.Value
 }
 
-// sorted returns the entries of v in the order in which they are written. Only then may values be
-// written, because the order in which blocks enter the table is part of the message.
+// sorted returns the entries of v in the order in which they are written. Values may be written
+// only after that, because the order in which blocks enter the table is part of the message.
 func (c *mapCodec) sorted(e *Encoder, v reflect.Value) ([]entry, error) {
 	if e.err != nil {
 		return nil, e.err

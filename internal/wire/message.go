@@ -6,11 +6,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-// A Message is what crosses a process boundary: bytes, and the blocks that the bytes refer to by
+// A Message crosses a process boundary. It is bytes, and the blocks to which the bytes refer by
 // index.
 //
-// A message in a queue holds one reference of each entry of Blocks, which are distinct however many
-// values in Body share them. An Encoder makes messages and a Decoder reads them.
+// A message in a queue holds one reference of each entry of Blocks. The entries are distinct,
+// however many values in Body share a block. An Encoder makes messages and a Decoder reads them.
 type Message struct {
 	Body   []byte       // MessagePack, see PROTOCOL.md
 	Blocks []shm.Handle // at most MaxBlocks, none of them 0
@@ -20,7 +20,7 @@ type Message struct {
 // MaxBlocks is how many distinct blocks one message can carry.
 const MaxBlocks = 1 << 16
 
-// Limits bound what an Encoder writes and a Decoder reads. The zero value stands for the defaults.
+// Limits bound what an Encoder writes and a Decoder reads. The zero value means the defaults.
 type Limits struct {
 	Depth int // how deep values may nest by pointers, slices, maps, interfaces and Marshalers; default 100
 	Bytes int // length of Message.Body; default 64 MiB
@@ -38,7 +38,7 @@ func (l Limits) depth() int {
 	return defaultDepth
 }
 
-// bytes is at most the longest string MessagePack has a header for, so that no length needs a
+// bytes is at most the longest string for which MessagePack has a header, so no length needs a
 // second check.
 func (l Limits) bytes() int {
 	if l.Bytes > 0 {
@@ -47,25 +47,25 @@ func (l Limits) bytes() int {
 	return defaultBytes
 }
 
-// A Marshaler writes itself as exactly one MessagePack value, which must not be nil. A type that
-// has MarshalWire needs UnmarshalWire as well; both may stand on the value or on the pointer.
+// A Marshaler writes itself as exactly one MessagePack value, which must not be nil. A type with
+// MarshalWire needs UnmarshalWire as well. Both may be methods of the value or of the pointer.
 type Marshaler interface {
 	MarshalWire(e *Encoder) error
 }
 
-// An Unmarshaler reads what its type's MarshalWire wrote, into its zero value. What it takes from d
-// (see Decoder.Block) and would have to give back if a later part of the message is malformed, it
-// says with d.OnDone.
+// An Unmarshaler reads what its type's MarshalWire wrote, into its zero value. It may take blocks
+// from d (see Decoder.Block) that it has to give back if a later part of the message is malformed.
+// It says so with d.OnDone.
 type Unmarshaler interface {
 	UnmarshalWire(d *Decoder) error
 }
 
-// Blocks is how a Decoder takes blocks out of a message.
+// Blocks takes blocks out of a message, for a Decoder.
 //
 // The receiver of a message owns one reference of each block in its table. Take returns the i-th
-// handle together with a reference of its own: it is called once for each use, so an implementation
-// retains on every call, or hands over the message's reference on the first. i is always within the
-// table.
+// handle together with a reference of its own. The Decoder calls Take once for each use. So an
+// implementation retains the block on every call, or hands over the message's reference on the
+// first one. i is always within the table.
 type Blocks interface {
 	Take(i int) (shm.Handle, error)
 }

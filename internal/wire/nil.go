@@ -2,8 +2,8 @@ package wire
 
 import "reflect"
 
-// A nilCodec writes nil, or what its codec writes of a value that is not nil: one level deeper in
-// the message.
+// A nilCodec writes nil, or else what its codec writes of the value, one level deeper in the
+// message.
 type nilCodec struct{ codec }
 
 func (c nilCodec) encode(e *Encoder, v reflect.Value) error {

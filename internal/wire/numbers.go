@@ -2,14 +2,15 @@ package wire
 
 import "reflect"
 
-// A bulk writes and reads the elements of a slice without reflection for each: about twice as fast.
+// A bulk writes and reads the elements of a slice without reflection for each. This is about twice
+// as fast.
 type bulk interface {
 	encode(e *Encoder, v reflect.Value)
 	decode(d *Decoder, v reflect.Value) error // all of v's elements
 }
 
-// bulks are the element types for which that pays. Types defined as one of them may have methods,
-// so are not among them.
+// bulks are the element types for which a bulk pays. Types defined as one of them may have methods,
+// so they are not among them.
 var bulks = map[reflect.Type]bulk{
 	reflect.TypeFor[float64](): bulkOf[float64]{(*Encoder).Float, (*Decoder).Float},
 	reflect.TypeFor[float32](): bulkOf[float32]{(*Encoder).Float32, (*Decoder).Float32},
@@ -42,7 +43,7 @@ func (b bulkOf[T]) decode(d *Decoder, v reflect.Value) error {
 	return nil
 }
 
-// as returns the address of v, whose type is T or defined as T.
+// as returns the address of v. The type of v is T, or a type defined as T.
 func as[T any](v reflect.Value) *T {
 	return v.Addr().Convert(reflect.TypeFor[*T]()).Interface().(*T)
 }

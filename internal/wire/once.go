@@ -6,7 +6,8 @@ import (
 	"reflect"
 )
 
-// A onceCodec writes what a pointer leads to, or where that was written before in the message.
+// A onceCodec writes the value that a pointer leads to, or the place where the message already has
+// it.
 type onceCodec struct{ codec }
 
 func (c onceCodec) encode(e *Encoder, v reflect.Value) error {
@@ -31,13 +32,13 @@ func (c onceCodec) decode(d *Decoder, v reflect.Value) error {
 		return err
 	}
 	i := len(d.seen)
-	d.seen = append(d.seen, reflect.Value{}) // not yet
+	d.seen = append(d.seen, reflect.Value{}) // the value comes later
 	err := c.codec.decode(d, v)
 	d.seen[i] = reflect.ValueOf(v.Interface())
 	return err
 }
 
-// again sets v to a value that was read before in this message, if that is what comes next.
+// again sets v to a value that was read before in this message, if a reference to one comes next.
 func (d *Decoder) again(v reflect.Value) (bool, error) {
 	at := d.off
 	if at+1 >= len(d.body) || d.body[at+1] != extAgain || d.body[at] != codeFixext1 && d.body[at] != codeFixext4 {

@@ -2,11 +2,11 @@ package wire
 
 import "github.com/shoal-mp/shoal/internal/shm"
 
-// parcelTags are those of [body, [block …]].
+// parcelTags are the tags of [body, [block …]].
 var parcelTags = &Tags{"parcel", []int{2}}
 
-// Parcel writes a message as a part of this one. Its blocks must be held until this message is
-// sent, which is another holder of them.
+// Parcel writes a message as a part of this one. The caller holds the blocks of m until this
+// message is sent. After that this message holds them as well.
 func (e *Encoder) Parcel(m Message) error {
 	e.Tag(parcelTags, 0)
 	e.Bytes(m.Body)
@@ -17,8 +17,8 @@ func (e *Encoder) Parcel(m Message) error {
 	return e.Err()
 }
 
-// Parcel reads what Encoder.Parcel wrote. The message holds its blocks, which release gives back,
-// one by one, if they are not kept.
+// Parcel reads what Encoder.Parcel wrote. The message holds its blocks. If they are not kept,
+// release gives them back, one by one.
 func (d *Decoder) Parcel(release func(shm.Handle)) (m Message, err error) {
 	if err := d.OnlyTag(parcelTags); err != nil {
 		return m, err

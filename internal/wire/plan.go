@@ -13,20 +13,20 @@ import (
 )
 
 // A Plan knows how values of type T are written and read. There is one for each type, and it never
-// changes; any number of goroutines may use it at once, each with its own Encoder or Decoder.
+// changes. Any number of goroutines may use it at once, each with its own Encoder or Decoder.
 type Plan[T any] struct {
-	built   atomic.Pointer[node] // nil until somebody needs it
+	built   atomic.Pointer[node] // nil until the first use
 	pointer bool                 // T is a pointer: it travels in an interface without allocation
-	// of *T: reflection needs an addressable value, and &v of an argument would be a new one each
-	// time
+	// scratch has values of *T. Reflection needs an addressable value, and &v of an argument would be
+	// a new one each time.
 	scratch sync.Pool
 }
 
 // plans holds a *Plan[T] for each T by its reflect.Type.
 var plans sync.Map
 
-// trusted is what Trust was told. In a worker it is so from the start: the packages that register
-// types are initialised before package shoal.
+// trusted is what Trust was told. In a worker it is true from the start, because the packages that
+// register types are initialised before package shoal.
 var trusted atomic.Bool
 
 func init() {
@@ -34,10 +34,10 @@ func init() {
 	Trust(worker)
 }
 
-// Trust has PlanOf and RegisterType believe that types can cross, or not believe it any more; those
-// that cannot are found out when they are used. It is for package shoal: the starter of a worker is
-// the same program and has looked at its types, and the worker begins sooner if it does not look
-// again.
+// Trust has PlanOf and RegisterType believe that types can cross, or not believe it any more. A
+// type that cannot cross then fails when it is used. Trust is for package shoal: the starter of a
+// worker is the same program and has checked its types, so the worker begins sooner without a
+// second check.
 func Trust(types bool) { trusted.Store(types) }
 
 // PlanOf returns the plan of T. If T cannot cross, the error wraps ErrType and names the part that
@@ -68,7 +68,7 @@ func planOf[T any]() *Plan[T] {
 	return kept.(*Plan[T])
 }
 
-// node builds the plan, unless that is done.
+// node builds the plan, unless it is built already.
 func (p *Plan[T]) node() (*node, error) {
 	if n := p.built.Load(); n != nil {
 		return n, nil
@@ -86,7 +86,7 @@ func Check[T any]() error {
 	return err
 }
 
-// Encode writes v as one value. It may be called several times for one message, and by a
+// Encode writes v as one value. A caller may call it several times for one message, and a
 // MarshalWire for a part of its value. After an error the message is of no use; call e.Done(false).
 func (p *Plan[T]) Encode(e *Encoder, v T) error {
 	err := p.encode(e, v)
@@ -102,9 +102,9 @@ func (p *Plan[T]) Encode(e *Encoder, v T) error {
 	return nil
 }
 
-// Plain reports whether a value of T is its bytes alone: it has no blocks, its parts refer to no
-// other part, and no code of a user's writes or reads it. So values may be written one behind the
-// other into one body, and read from parts of it.
+// Plain reports whether a value of T is its bytes alone. It then has no blocks, its parts refer to
+// no other part, and no code of a user's writes or reads it. So values may be written one behind
+// the other into one body, and read from parts of this body.
 func (p *Plan[T]) Plain() bool {
 	n, err := p.node()
 	if err != nil {
@@ -132,8 +132,8 @@ func (p *Plan[T]) encode(e *Encoder, v T) error {
 	return err
 }
 
-// Decode reads one value. The caller says d.Finish after the last value of a message and d.Done in
-// any case. On an error nothing that was decoded is returned.
+// Decode reads one value. The caller calls d.Finish after the last value of a message, and d.Done
+// in any case. After an error Decode returns the zero value.
 func (p *Plan[T]) Decode(d *Decoder) (T, error) {
 	v, err := p.decode(d)
 	if err != nil {
@@ -159,7 +159,7 @@ func (p *Plan[T]) decode(d *Decoder) (v T, err error) {
 	return v, err
 }
 
-// lend returns zeroed memory for a value, see recycle.
+// lend returns zeroed memory for a value; see recycle.
 func (p *Plan[T]) lend() *T {
 	if ptr, ok := p.scratch.Get().(*T); ok {
 		return ptr
@@ -167,7 +167,7 @@ func (p *Plan[T]) lend() *T {
 	return new(T)
 }
 
-// recycle forgets the value, so that the pool keeps none alive, and lends the memory to the next
+// recycle clears the value, so that the pool keeps nothing alive, and lends the memory to the next
 // call.
 func (p *Plan[T]) recycle(ptr *T) {
 	var zero T
@@ -175,7 +175,7 @@ func (p *Plan[T]) recycle(ptr *T) {
 	p.scratch.Put(ptr)
 }
 
-// Encode writes v as a part of a value: it is for the write of a Custom, and for a MarshalWire.
+// Encode writes v as a part of a value. It is for the write of a Custom, and for a MarshalWire.
 func Encode[T any](e *Encoder, v T) error { return planOf[T]().Encode(e, v) }
 
 // Decode reads what Encode wrote.

@@ -5,11 +5,11 @@ import (
 	"reflect"
 )
 
-// A pointerCodec writes what the pointer points to. Where that may itself be nil, it stands in an
-// array of one, so that the two nils differ.
+// A pointerCodec writes the value to which the pointer points. If that value may itself be nil, it
+// stands in an array of one, so that the two nils differ.
 type pointerCodec struct {
 	elem    *node
-	typ     reflect.Type // of elem
+	typ     reflect.Type // the type of elem
 	wrapped bool
 }
 

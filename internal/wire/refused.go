@@ -37,7 +37,7 @@ var refusedTypes = map[reflect.Type]string{
 	reflect.TypeFor[chan struct{}]():   "use an ipc.Event",
 }
 
-// refusedKinds say the same for what is refused whatever its type.
+// refusedKinds say the same for kinds that are refused whatever their type.
 var refusedKinds = map[reflect.Kind]string{
 	reflect.Func:          "a function crosses by its registered name, its data as an argument",
 	reflect.Chan:          "a channel is memory of one process; use an ipc.Queue",

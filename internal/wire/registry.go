@@ -21,7 +21,7 @@ type kind interface {
 	decode(d *Decoder) (any, error)
 }
 
-// of is the kind of T. It takes no memory, and T's plan is not made before it is used.
+// of is the kind of T. It takes no memory, and the plan of T is made at its first use.
 type of[T any] struct{}
 
 func (of[T]) typ() reflect.Type              { return reflect.TypeFor[T]() }
@@ -31,7 +31,7 @@ func (of[T]) decode(d *Decoder) (any, error) { return planOf[T]().Decode(d) }
 // types are the registered types.
 var types = book[registered]{enter: enterType}
 
-// typesBy finds them by either of their two keys. It is guarded by types.
+// typesBy finds the types by either of their two keys. types guards it.
 var typesBy struct {
 	name map[string]registered
 	typ  map[reflect.Type]registered
@@ -55,7 +55,8 @@ func RegisterType[T any](name string) {
 	types.add(registered{name, of[T]{}})
 }
 
-// TypeName returns the name under which a type was registered; ok tells whether it was.
+// TypeName returns the name under which a type was registered. ok tells whether the type was
+// registered.
 func TypeName(t reflect.Type) (name string, ok bool) {
 	types.open()
 	defer types.RUnlock()
@@ -63,7 +64,7 @@ func TypeName(t reflect.Type) (name string, ok bool) {
 	return r.name, ok
 }
 
-// TypeNamed returns the type that was registered under a name; ok tells whether there is one.
+// TypeNamed returns the type that was registered under a name. ok tells whether there is one.
 func TypeNamed(name string) (t reflect.Type, ok bool) {
 	r, ok := typeNamed(name)
 	if !ok {

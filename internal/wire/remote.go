@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// A RemoteError is an error that arrived from another process: its text, and those of its causes
-// that this process knows, so that errors.Is and errors.As answer as they did there.
+// A RemoteError is an error that arrived from another process. It has the error's text, and those
+// of its causes that this process knows. So errors.Is and errors.As answer as they did there.
 //
 // An error that is nothing but one cause, such as io.EOF or a value of a registered type, arrives
 // as that cause.
@@ -23,7 +23,7 @@ func (e *RemoteError) Error() string { return e.Text }
 // Unwrap returns the causes.
 func (e *RemoteError) Unwrap() []error { return e.Causes }
 
-// errorTags are those of [text, names of sentinels, registered values].
+// errorTags are the tags of [text, names of sentinels, registered values].
 var errorTags = &Tags{"error", []int{3}}
 
 // An errorCodec writes an error.
@@ -60,8 +60,8 @@ func encodeTyped(e *Encoder, err error) error {
 	return e.err
 }
 
-// typedIn appends to list the values of registered types in the tree of err. Below such a value it
-// does not look: what is there travels as part of the value, and a second copy at each level would
+// typedIn appends to list the values of registered types in the tree of err. It does not look below
+// such a value. Errors below it travel as part of the value, and a second copy at each level would
 // double a chain at each level.
 func typedIn(list []error, err error) []error {
 	if isNilPointer(err) {
@@ -109,8 +109,8 @@ func (errorCodec) decode(d *Decoder, v reflect.Value) error {
 	return err
 }
 
-// decodeNames returns the sentinels of those names that are registered here. The others stay in the
-// text. Names come sorted and once each, so known is no longer than the list of sentinels.
+// decodeNames returns the sentinels of the names that are registered here. The text keeps the other
+// names. Names come sorted and once each, so known is no longer than the list of sentinels.
 func decodeNames(d *Decoder) (known []error, err error) {
 	n, err := d.ArrayLen()
 	for last := ""; n > 0 && err == nil; n-- {
@@ -131,7 +131,7 @@ func decodeNames(d *Decoder) (known []error, err error) {
 func decodeTyped(d *Decoder) (typed []error, err error) {
 	n, err := d.ArrayLen()
 	for ; n > 0 && err == nil; n-- {
-		if d.IsNil() { // could not be sent
+		if d.IsNil() { // the sender could not send it
 			continue
 		}
 		var cause error
@@ -156,7 +156,8 @@ func decodeCause(d *Decoder) (error, error) {
 	return cause, nil
 }
 
-// remote returns the error with this text and these causes: the cause itself where one says it all.
+// remote returns the error with this text and these causes. If one cause says it all, remote
+// returns that cause.
 func remote(text string, known, typed []error) error {
 	candidates := known
 	if len(typed) > 0 {
@@ -175,7 +176,7 @@ func isAll(err error, known []error) bool {
 }
 
 // textOf returns err.Error(). Methods of an error that was decoded, or that is a nil pointer, may
-// find nil where they expect a cause; that must not take the process down.
+// find nil in the place of a cause. Such a method must not end the process.
 func textOf(err error) (text string) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -185,7 +186,7 @@ func textOf(err error) (text string) {
 	return err.Error()
 }
 
-// is is errors.Is, false where a method panics, see textOf.
+// is is errors.Is, but false if a method panics; see textOf.
 func is(err, target error) (found bool) {
 	defer func() {
 		if recover() != nil {

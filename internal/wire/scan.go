@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// This file is how a Decoder moves through the body: everything else goes through these methods,
-// so that a length is compared with what is left in one place.
+// This file is how a Decoder moves through the body. All other code uses these methods, so one
+// place compares lengths with the bytes that are left.
 
 // code reads a leading byte.
 func (d *Decoder) code() (byte, error) {
@@ -44,7 +44,7 @@ func (d *Decoder) bigEndian(size int) (v uint64, err error) {
 	return v, err
 }
 
-// length reads a count of size bytes, of things that take at least min bytes each.
+// length reads a count of size bytes. It counts elements of at least min bytes each.
 func (d *Decoder) length(size, min int) (int, error) {
 	n, err := d.bigEndian(size)
 	if err != nil {
@@ -53,8 +53,8 @@ func (d *Decoder) length(size, min int) (int, error) {
 	return d.fits(int64(n), min)
 }
 
-// fits returns n if so many things of at least min bytes can follow. Whatever is allocated for n
-// things is allocated after this.
+// fits returns n if n elements of at least min bytes can follow. Memory for n elements is allocated
+// only after this check.
 func (d *Decoder) fits(n int64, min int) (int, error) {
 	if left := len(d.body) - d.off; n > int64(left/min) {
 		return 0, d.fail(d.off, "%d of at least %d bytes each announced, %d bytes left", n, min, left)
@@ -62,7 +62,7 @@ func (d *Decoder) fits(n int64, min int) (int, error) {
 	return int(n), nil
 }
 
-// skip reads one value of any kind, without recursion: left counts the values still to read.
+// skip reads one value of any kind, without recursion. left counts the values still to read.
 func (d *Decoder) skip() error {
 	for left := int64(1); left > 0; left-- {
 		nested, err := d.skipOne()
@@ -74,8 +74,8 @@ func (d *Decoder) skip() error {
 	return nil
 }
 
-// skipOne reads one value, of an array or a map only the beginning, and returns how many values are
-// in it.
+// skipOne reads one value and returns how many values are in it. Of an array or a map it reads only
+// the beginning.
 func (d *Decoder) skipOne() (nested int, err error) {
 	c, err := d.code()
 	if err != nil {
@@ -110,7 +110,7 @@ func (d *Decoder) skipOne() (nested int, err error) {
 	return 0, err
 }
 
-// enter goes one level deeper; each call needs a leave.
+// enter goes one level deeper. Each call needs a leave.
 func (d *Decoder) enter() error {
 	d.depth++
 	if d.depth > d.Limits.depth() {

@@ -17,11 +17,10 @@ type sentinel struct {
 	err  error
 }
 
-// sentinels are what is registered.
+// sentinels are the registered sentinels.
 var sentinels = book[sentinel]{enter: enterSentinel}
 
-// sentinelList is sorted by name, so that a message lists them in one order. It is guarded by
-// sentinels.
+// sentinelList is sorted by name, so that a message lists them in one order. sentinels guards it.
 var sentinelList []sentinel
 
 // RegisterError makes errors.Is(e, err) true for an error e that arrives from a process in which it
@@ -72,7 +71,8 @@ func init() {
 	)
 }
 
-// findSentinel returns where in the list name is or belongs. The caller holds the lock.
+// findSentinel returns the place of name in the list, or the place at which it belongs. The caller
+// holds the lock.
 func findSentinel(name string) (i int, found bool) {
 	return slices.BinarySearchFunc(sentinelList, name,
 		func(s sentinel, name string) int { return strings.Compare(s.name, name) })

@@ -87,10 +87,10 @@ func (c *sliceCodec) decodeAll(d *Decoder, v reflect.Value, n, ahead int) error 
 	return nil
 }
 
-// ahead returns for how many of n elements to allocate before the first is read: a few bytes may
-// stand for an element that is large in memory, and a whole message must not buy more than a small
-// multiple of its own size, at all levels together. Longer slices grow while their elements prove
-// to be there.
+// ahead returns for how many of n elements to allocate memory before the first is read. A few bytes
+// may stand for an element that is large in memory. A whole message must not claim more than a
+// small multiple of its own size, at all levels together. Longer slices grow as their elements
+// arrive.
 func (c *sliceCodec) ahead(d *Decoder, n int) int {
 	n = min(n, d.spare/max(c.size, 1))
 	d.spare -= n * c.size

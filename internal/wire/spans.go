@@ -1,6 +1,6 @@
 package wire
 
-// A Span is which bytes of a block a message uses. It is empty if End is 0.
+// A Span says which bytes of a block a message uses. It is empty if End is 0.
 type Span struct{ Begin, End uint64 }
 
 // itemSizes are the bytes of an element, by dtype.
@@ -11,11 +11,11 @@ const (
 	spanMax  = 1 << 48 // no number in the form of a tensor is larger
 )
 
-// Spans returns which bytes of each block the values of a message are made of, so that the message
-// can go where its blocks cannot: with copies of those bytes. ok is false for a block that stands
-// for something else as well, such as a queue or a lock, of which a copy would be another one.
+// Spans returns which bytes of each block the values of a message use. With copies of these bytes
+// the message can go where its blocks cannot. ok is false for a block that stands for more than its
+// bytes, such as a queue or a lock, because a copy of it would be another queue or lock.
 //
-// Those forms name a block and say how much of it they use:
+// These forms name a block and say how much of it they use:
 //
 //	[0, dtype, block, offset, sizes, strides or nil]    a tensor
 //	[0, block, size]                                    a Memory
@@ -40,7 +40,7 @@ func Spans(m Message) (spans []Span, ok []bool, err error) {
 			continue
 		}
 		d.off = at
-		if _, err := d.skipOne(); err != nil { // of an array or a map the beginning
+		if _, err := d.skipOne(); err != nil { // of an array or a map it skips the beginning
 			return nil, nil, err
 		}
 	}
@@ -50,7 +50,7 @@ func Spans(m Message) (spans []Span, ok []bool, err error) {
 	return spans, ok, nil
 }
 
-// Union returns the least span that has both.
+// Union returns the least span that contains both.
 func (s Span) Union(t Span) Span {
 	switch {
 	case s.End == 0:
@@ -78,7 +78,7 @@ func (d *Decoder) blockPlace() (int, error) {
 	return i, nil
 }
 
-// spanned reads one of the forms that say how much of a block they use, or nothing.
+// spanned reads one of the forms that say how much of a block they use, or reads nothing.
 func (d *Decoder) spanned() (i int, s Span, is bool) {
 	at := d.off
 	n, err := d.ArrayLen()
@@ -148,7 +148,7 @@ func (d *Decoder) tensorSpan() (i int, s Span, err error) {
 		}
 		last += (n - 1) * step
 		if strides == nil {
-			step *= n // below spanMax: it is one more than the last element's place
+			step *= n // below spanMax: the product is one more than the last element's place
 		}
 	}
 	size := itemSizes[dtype]

@@ -7,9 +7,9 @@ import (
 
 // A structCodec writes a struct as the array of its fields in the order in which they are declared.
 //
-// Without their names a small struct fits into the slot of a queue, and finding a field costs
-// nothing. The price, that both sides must have the same declaration, is none where a worker is the
-// same executable as its parent.
+// Without their names a small struct fits into the slot of a queue, and no search for a field is
+// needed. The price is that both sides must have the same declaration. A worker that is the same
+// executable as its parent always has.
 type structCodec struct{ fields []field }
 
 type field struct {
@@ -51,7 +51,7 @@ func (b *builder) fillStruct(n *node, t reflect.Type, path string) error {
 	return nil
 }
 
-// advice prefers what is known of the type to what is said of its place.
+// advice prefers a hint about the type to a hint about its place.
 func advice(t reflect.Type, otherwise string) string {
 	if a, refused := refusedTypes[t]; refused {
 		return a

@@ -5,21 +5,21 @@ import "fmt"
 // Tags are the forms in which values of one type are written: [tag, field …]. The tag says which
 // fields follow, so the number of fields decides nothing.
 //
-// The fields of a tag never change once it is released: a value with one more field has a new tag,
-// and readers know the old tags for as long as there are writers of them.
+// The fields of a tag never change once it is released. A value with one more field has a new tag,
+// and readers know the old tags as long as programs write them.
 type Tags struct {
 	Type   string // as errors name it
 	Fields []int  // how many fields follow each tag
 }
 
-// Tag begins a value: the caller writes the fields of that tag after it.
+// Tag begins a value. The caller writes the fields of that tag after it.
 func (e *Encoder) Tag(of *Tags, tag int) {
 	e.ArrayLen(1 + of.Fields[tag])
 	e.Uint(uint64(tag))
 }
 
-// Tag reads the beginning of a value; the fields of its tag follow. The error wraps ErrTag if
-// it is a tag that this program does not know.
+// Tag reads the beginning of a value. The fields of its tag follow. The error wraps ErrTag if this
+// program does not know the tag.
 func (d *Decoder) Tag(of *Tags) (tag int, err error) {
 	at := d.off
 	n, err := d.ArrayLen()

@@ -5,8 +5,8 @@ import (
 	"reflect"
 )
 
-// A TypePlan is a Plan of a type that is known only when the program runs, such as that of a
-// function's parameter.
+// A TypePlan is a Plan of a type that is known only at run time, such as the type of a function's
+// parameter.
 type TypePlan struct {
 	node *node
 	typ  reflect.Type
