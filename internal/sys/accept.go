@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Accept gives serve each connection that accept returns, until its error is os.ErrClosed. Any
-// other passes, such as that no descriptor is free: accept is called again, a second later at most.
+// Accept gives serve each connection that accept returns, until the error of accept is
+// os.ErrClosed. Other errors pass, such as that no descriptor is free. After such an error Accept
+// calls accept again, a second later at most.
 func Accept[C any](accept func() (C, error), serve func(C)) {
 	for pause := time.Duration(0); ; {
 		c, err := accept()

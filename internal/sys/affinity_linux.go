@@ -25,8 +25,8 @@ func Affinity() ([]int, error) {
 
 const wordBytes = 8
 
-// SetAffinity confines every thread of this process, and those that it starts later, to the given
-// processors. Goroutines move between threads, so one thread alone would not do.
+// SetAffinity confines every thread of this process, and every later thread, to the given
+// processors. To confine one thread is not enough, because goroutines move between threads.
 func SetAffinity(cpus ...int) error {
 	var set unix.CPUSet
 	for _, c := range cpus {
@@ -42,8 +42,8 @@ func SetAffinity(cpus ...int) error {
 	return nil
 }
 
-// SetNice sets the niceness of every thread of this process, and of those that it starts later: -20
-// to 19, less than now only with the privilege. On Linux it belongs to threads.
+// SetNice sets the niceness of every thread of this process, and of every later thread: -20 to 19.
+// A value below the present one needs the privilege. On Linux each thread has its own niceness.
 func SetNice(n int) error {
 	err := eachThread(func(tid int) error { return unix.Setpriority(unix.PRIO_PROCESS, tid, n) })
 	if err != nil {
@@ -61,8 +61,8 @@ func Nice() (int, error) {
 	return 20 - n, nil
 }
 
-// eachThread calls do for every thread of this process. A thread that one of the others starts
-// meanwhile inherits what that one had: it goes on until a round finds nobody new.
+// eachThread calls do for every thread of this process. A thread that another one starts meanwhile
+// inherits what that one had. So eachThread goes on until a round finds no new thread.
 func eachThread(do func(tid int) error) error {
 	done := make(map[int]bool)
 	for fresh := true; fresh; {

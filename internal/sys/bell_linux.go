@@ -11,7 +11,7 @@ import (
 )
 
 // A Bell is a process's doorbell: a datagram socket on an abstract address, which vanishes with the
-// process. One goroutine waits on it; Close may be called from any.
+// process. One goroutine waits on it. Any goroutine may call Close.
 type Bell struct {
 	sock  *os.File
 	raw   syscall.RawConn
@@ -19,12 +19,12 @@ type Bell struct {
 	buf   [8]byte
 }
 
-// ListenBell binds the abstract address @name. The error wraps EADDRINUSE where somebody has it
-// already.
+// ListenBell binds the abstract address @name. The error wraps EADDRINUSE if another socket has the
+// address.
 func ListenBell(name string) (*Bell, error) {
 	fd, err := datagramSocket()
 	if err == nil {
-		// That of package syscall, because unix's takes one byte less.
+		// The address is package syscall's, because unix's takes one byte less.
 		if err = syscall.Bind(fd, &syscall.SockaddrUnix{Name: "@" + name}); err != nil {
 			unix.Close(fd)
 		}
@@ -43,13 +43,14 @@ func ListenBell(name string) (*Bell, error) {
 	return b, nil
 }
 
-// Wait blocks in Go's poller until the bell has been rung since the last Wait, and takes all rings
-// that are pending: many may end one Wait. A ring may also come from a stranger, so what was waited
-// for must be checked after it. After Close the error is os.ErrClosed. It allocates nothing.
+// Wait blocks in Go's poller until a datagram has come since the last Wait, and takes all datagrams
+// that are pending. So many wakes may end one Wait. A datagram may also come from a stranger, so
+// the caller must check its condition after Wait. After Close the error is os.ErrClosed. Wait
+// allocates nothing.
 func (b *Bell) Wait() error { return pollError(b.raw.Read(b.drain)) }
 
-// takeAll reports whether at least one datagram was there. Any error but "empty" ends the wait too:
-// the next look at the shared memory decides, and a broken socket shows up at the next Wait.
+// takeAll reports whether at least one datagram was there. Any error but "empty" ends the wait as
+// well. The next look at the shared memory decides, and a broken socket shows up at the next Wait.
 func (b *Bell) takeAll(fd uintptr) (rung bool) {
 	for {
 		_, err := unix.Read(int(fd), b.buf[:])
@@ -77,8 +78,7 @@ type BellAddr struct {
 	len uint32
 }
 
-// NewBellAddr returns the address of the bell that was hung as name, which may have at most 107
-// bytes.
+// NewBellAddr returns the address of the bell with this name, which may have at most 107 bytes.
 func NewBellAddr(name string) BellAddr {
 	var a BellAddr
 	if len(name) > len(a.raw.path)-1 {
@@ -90,7 +90,7 @@ func NewBellAddr(name string) BellAddr {
 	return a
 }
 
-// A Ringer rings bells. All methods may be called at the same time.
+// A Ringer wakes processes by their bells. All methods may be called at the same time.
 type Ringer struct {
 	mu sync.RWMutex // held for reading while fd is in use
 	fd int          // -1 after Close
@@ -115,7 +115,7 @@ func datagramSocket() (int, error) {
 }
 
 // Ring wakes the process that waits on the bell. It never blocks and allocates nothing. A bell
-// whose queue is full has a wake pending, and a bell that is gone has nobody to wake: both are
+// whose queue is full has a wake pending, and a bell that is gone has no process to wake. Both are
 // success. After Close the error is os.ErrClosed.
 func (r *Ringer) Ring(addr *BellAddr) error {
 	r.mu.RLock()
@@ -130,10 +130,10 @@ func (r *Ringer) Ring(addr *BellAddr) error {
 	return ringAfresh(addr)
 }
 
-// ringAfresh rings once more from a new socket. "Would block" means that the queue of the bell is
-// full, or that our own send buffer is: it holds every datagram that other, sleeping or stopped,
-// processes have not taken yet, and then this wake would be lost. A socket without such debts tells
-// the two apart.
+// ringAfresh sends once more from a new socket. "Would block" has two causes. The queue of the bell
+// may be full. Or our own send buffer may be full of datagrams that other processes, asleep or
+// stopped, have not taken yet, and then this wake would be lost. A new socket has an empty send
+// buffer, so it tells the two causes apart.
 func ringAfresh(addr *BellAddr) error {
 	fd, err := datagramSocket()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// control runs do with c's descriptor, which stays open until do returns. It is used in place of
-// os.File.Fd, which puts a file into blocking mode and takes it away from Go's poller.
+// control runs do with c's descriptor, which stays open until do returns. It serves in place of
+// os.File.Fd, which puts a file into blocking mode and takes the file away from Go's poller.
 func control(c syscall.Conn, do func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -22,8 +22,8 @@ func control(c syscall.Conn, do func(fd int) error) error {
 	return failed
 }
 
-// poll repeats a call on a non-blocking descriptor until it need not wait. wait is Read or Write of
-// the descriptor's RawConn.
+// poll repeats a call on a non-blocking descriptor until the call need not wait. wait is Read or
+// Write of the descriptor's RawConn.
 func poll(wait func(func(fd uintptr) (done bool)) error, call func(fd int) error) error {
 	var failed error
 	err := wait(func(fd uintptr) bool {
@@ -36,8 +36,7 @@ func poll(wait func(func(fd uintptr) (done bool)) error, call func(fd int) error
 	return failed
 }
 
-// pollError gives a name to the one error of a file's RawConn that has none: that the file is
-// closed.
+// pollError gives a name to the one error of a file's RawConn that has no name: the file is closed.
 func pollError(err error) error {
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
@@ -54,7 +53,7 @@ func retry(call func() error) error {
 	}
 }
 
-// missing turns the answers of an old kernel and of a seccomp filter into a MissingCallError.
+// missing makes a MissingCallError of the answers of an old kernel and of a seccomp filter.
 func missing(call string, err error) error {
 	if err == unix.ENOSYS || err == unix.EPERM {
 		return &MissingCallError{Call: call, Err: err}

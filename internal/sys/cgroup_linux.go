@@ -19,13 +19,13 @@ type cgroup struct {
 
 // cgroups returns the groups of this process that govern controller ("memory", "cpu"): in every
 // mounted hierarchy, the process's own group first and then each ancestor up to the mount point.
-// What lies above that is not visible. A machine without control groups has none.
+// Groups above the mount point are not visible. A machine without control groups has none.
 func cgroups(root fs.FS, controller string) ([]cgroup, error) {
 	return cgroupsOf(root, "proc/self/cgroup", controller)
 }
 
-// cgroupsOf returns those of the process whose memberships are in the file members, as far as this
-// process sees them.
+// cgroupsOf returns the groups of the process whose memberships are in the file members, as far as
+// this process sees them.
 func cgroupsOf(root fs.FS, members, controller string) ([]cgroup, error) {
 	own, err := fs.ReadFile(root, members)
 	if err != nil {
@@ -68,14 +68,14 @@ func memberships(data []byte, controller string) map[bool]string {
 	return paths
 }
 
-// A cgroupMount is a mounted hierarchy: the group top of it is seen at point.
+// A cgroupMount is a mounted hierarchy. Its group top is seen at point.
 type cgroupMount struct {
 	top, point string
 	unified    bool
 }
 
 // cgroupMounts parses /proc/self/mountinfo. A line is: id parent device top point options fields… -
-// type source options; version 1 names the controllers in the last.
+// type source options. In version 1 the last options name the controllers.
 func cgroupMounts(data []byte, controller string) []cgroupMount {
 	var all []cgroupMount
 	for line := range strings.Lines(string(data)) {
@@ -96,8 +96,8 @@ func cgroupMounts(data []byte, controller string) []cgroupMount {
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
 
 // lineage returns the directories of the group member and its ancestors, innermost first. A member
-// outside of what is mounted, as in a container with the host's view in /proc, leaves the mount
-// point alone.
+// may lie outside of the mounted part, as in a container with the host's view in /proc. Then
+// lineage returns the mount point alone.
 func lineage(m cgroupMount, member string) []string {
 	point := strings.Trim(path.Clean(m.point), "/")
 	top := path.Clean("/" + m.top)
@@ -115,8 +115,8 @@ func lineage(m cgroupMount, member string) []string {
 	return append(dirs, path.Join(point, "."))
 }
 
-// number reads a file that holds one number; ok is false where the file is missing or says that
-// there is no limit, "max" or -1.
+// number reads a file that holds one number. ok is false if the file is missing, or says "max" or
+// -1, which means no limit.
 func (g cgroup) number(file string) (n int64, ok bool) {
 	data, err := fs.ReadFile(g.root, path.Join(g.dir, file))
 	if err != nil {
@@ -126,7 +126,7 @@ func (g cgroup) number(file string) (n int64, ok bool) {
 	return n, err == nil && n >= 0
 }
 
-// frozen reports whether the processes in g stand still until somebody thaws them.
+// frozen reports whether the processes in g stand still until a process thaws them.
 func (g cgroup) frozen() bool {
 	if g.unified {
 		data, err := fs.ReadFile(g.root, path.Join(g.dir, "cgroup.events"))
@@ -137,7 +137,8 @@ func (g cgroup) frozen() bool {
 }
 
 // shared reports whether g holds a process that is neither this one nor its descendant, or another
-// group besides inner, the directory of ours in it. What cannot be read counts as shared.
+// group besides inner, which is the directory of our group in g. A group that cannot be read counts
+// as shared.
 func (g cgroup) shared(self int, inner string) bool {
 	entries, err := fs.ReadDir(g.root, g.dir)
 	if err != nil {
@@ -161,8 +162,8 @@ func (g cgroup) shared(self int, inner string) bool {
 	return false
 }
 
-// descends reports whether pid is self or a descendant of it. One that has ended meanwhile shares
-// nothing.
+// descends reports whether pid is self or a descendant of self. A process that has ended meanwhile
+// shares nothing.
 func descends(root fs.FS, pid, self int) bool {
 	for range 1 << 10 { // deeper than any tree of processes; the numbers may change while we read
 		if pid == self {
@@ -181,8 +182,8 @@ func descends(root fs.FS, pid, self int) bool {
 }
 
 // readKeys parses a file of lines that begin with a name and a number, as /proc/meminfo and
-// memory.stat are. Names keep their colons; lines of another form and negative numbers, which no
-// counter has, are left out.
+// memory.stat do. Names keep their colons. Lines of another form are left out, and so are negative
+// numbers, which no counter has.
 func readKeys(root fs.FS, name string) (map[string]int64, error) {
 	data, err := fs.ReadFile(root, name)
 	if err != nil {
@@ -212,7 +213,7 @@ func readKey(root fs.FS, name, key string) (int64, error) {
 	return n, nil
 }
 
-// kibibytes converts to bytes; a number that cannot be is taken for the largest that can.
+// kibibytes converts to bytes. A number that is too large for bytes becomes the largest one.
 func kibibytes(n int64) int64 { return min(n, math.MaxInt64>>10) << 10 }
 
 func ignoreMissing(err error) error {

@@ -23,8 +23,8 @@ func cpus(root fs.FS, affinity int) int {
 	return max(affinity, 1)
 }
 
-// CPUQuota returns how many processors' time the control groups of this process and all their
-// visible ancestors allow, 0 where there is no limit.
+// CPUQuota returns the time of how many processors the control groups of this process and all their
+// visible ancestors allow. It returns 0 if there is no limit.
 func CPUQuota() float64 { return quotaCPUs(rootFS()) }
 
 func quotaCPUs(root fs.FS) (least float64) {
@@ -42,7 +42,8 @@ func quotaCPUs(root fs.FS) (least float64) {
 	return least
 }
 
-// MachineCPUs returns how many processors the machine has running, whoever may use them.
+// MachineCPUs returns how many processors the machine has running, whether this process may use
+// them or not.
 func MachineCPUs() int { return machineCPUs(rootFS()) }
 
 func machineCPUs(root fs.FS) (n int) {
@@ -63,7 +64,7 @@ type CPUTime struct{ Busy, Idle time.Duration }
 func MachineTime() (CPUTime, error) { return machineTime(rootFS()) }
 
 // machineTime reads the first line of /proc/stat: user nice system idle iowait irq softirq steal,
-// in ticks of 10 ms. What follows is part of the first two.
+// in ticks of 10 ms. The later fields are part of the first two.
 func machineTime(root fs.FS) (t CPUTime, err error) {
 	data, err := fs.ReadFile(root, "proc/stat")
 	if err != nil {
@@ -88,8 +89,8 @@ func machineTime(root fs.FS) (t CPUTime, err error) {
 	return t, nil
 }
 
-// cpuQuota returns the microseconds of processor time that the group has in each period; quota is 0
-// where there is no limit.
+// cpuQuota returns the microseconds of processor time that the group has in each period. quota is 0
+// if there is no limit.
 func (g cgroup) cpuQuota() (quota, period int64) {
 	if !g.unified {
 		quota, _ = g.number("cpu.cfs_quota_us") // -1: none
@@ -106,15 +107,16 @@ func (g cgroup) cpuQuota() (quota, period int64) {
 	return max(quota, 0), period
 }
 
-// defaultAddressBits is what amd64 gives a process that does not ask for more, and arm64 at least
-// where it has 48-bit addresses.
+// defaultAddressBits is what amd64 gives a process that does not ask for more. arm64 gives at least
+// as much if it has 48-bit addresses.
 const defaultAddressBits = 47
 
 // AddressBits returns how many bits of address a mapping of this process can have at most.
 func AddressBits() int { return addressBits(rootFS()) }
 
-// addressBits reads the processor's virtual width, of which the kernel keeps half, one bit. With
-// five-level page tables (57 bits) the kernel still places mappings below 47 unless told otherwise.
+// addressBits reads the processor's virtual width. The kernel keeps half of this width, one bit,
+// for itself. With five-level page tables (57 bits) the kernel still places mappings below 47 bits
+// unless a process asks for more.
 func addressBits(root fs.FS) int {
 	data, err := fs.ReadFile(root, "proc/cpuinfo")
 	if err != nil {

@@ -2,9 +2,9 @@
 // handles that prove the death of a process, doorbells, descriptors sent over a socket, and what
 // the machine and its control groups allow.
 //
-// Each function is one idea and a thin one: it retries interrupted calls, keeps descriptors out of
+// Each function is one idea, and a thin one. It retries interrupted calls, keeps descriptors out of
 // other programs (everything is close-on-exec), never changes the blocking mode of a file, and says
-// in its error what was being done. Policy lives above, in shm and shoal.
+// in its error what it was doing. Policy lives above, in shm and shoal.
 //
 //	f, err := sys.Memfd("arena")
 //	if err != nil {
@@ -19,10 +19,10 @@
 //	}
 //	mem, err := sys.Map(f, 1<<30)
 //
-// The trap: mapped memory that was not committed is still writable, and the kernel's answer to a
-// write that it cannot back is a signal, not an error. [Commit] a range before anybody touches it,
-// and know that a control group's limit is not an error of Commit either: the kernel kills.
-// [MemoryLimit] is how to ask beforehand.
+// There is one trap: mapped memory that was not committed is writable as well. If the kernel cannot
+// back a write, it answers with a signal, not an error. [Commit] a range before any code touches
+// it. A control group's limit is not an error of Commit either: the kernel kills. [MemoryLimit]
+// tells the limit beforehand.
 //
 // Linux 5.10 is the oldest kernel that works. Elsewhere the package compiles and every call returns
 // an error that wraps [errors.ErrUnsupported].

@@ -6,7 +6,7 @@ import (
 )
 
 // ErrNoDescriptors means that a peer sent descriptors and this process had no room for all of them.
-// None was kept; raise RLIMIT_NOFILE or close files.
+// None was kept. Raise RLIMIT_NOFILE or close files.
 var ErrNoDescriptors = errors.New(
 	"sys: no room for the received descriptors: raise the limit of open files (ulimit -n) or close some")
 
@@ -15,7 +15,7 @@ var ErrNoDescriptors = errors.New(
 var ErrTooManyFiles = errors.New("sys: more descriptors received than the message may carry")
 
 // A MissingCallError says that the kernel, or a filter in front of it, does not offer a call that
-// nothing can replace. It is [errors.ErrUnsupported] to errors.Is.
+// has no substitute. It is [errors.ErrUnsupported] to errors.Is.
 type MissingCallError struct {
 	Call string // as in the manual: "memfd_create"
 	Err  error  // what the kernel answered

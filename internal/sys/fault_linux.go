@@ -12,13 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Faults explains accesses to memory that nobody may access any more. Go ends a process that makes
-// one, with the address and the stacks; this adds what was said of the address before.
+// Faults explains accesses to memory that no code may access any more. Go ends the process after
+// such an access, with the address and the stacks. Faults adds the text that was given for the
+// address.
 //
-// Note [A handler before Go's]: os/signal does not get faults and debug.SetPanicOnFault is for one
-// goroutine, so a few lines of assembly stand before Go's own handler: they write the text of the
-// faulting page, if it has one, to standard error, and jump to Go's, with the registers as the
-// kernel has set them. What they read is laid out before and never moves or goes away.
+// Note [A handler before Go's]: os/signal does not get faults, and debug.SetPanicOnFault is for one
+// goroutine. So a few lines of assembly stand before Go's own handler. They write the text of the
+// faulting page, if it has one, to standard error. Then they jump to Go's handler, with the
+// registers as the kernel has set them. The memory that they read is laid out before, and it never
+// moves or goes away.
 type Faults struct {
 	base, size uintptr
 	table      uintptr // address of pages
@@ -26,10 +28,10 @@ type Faults struct {
 
 	mu    sync.Mutex
 	pages []uintptr       // for each page of the memory the address of a text, or 0
-	texts map[int]*string // keeps them alive: by their first page
+	texts map[int]*string // keeps the texts alive, by their first page
 }
 
-// watched is the newest Faults; they are never removed, and their memory is never unmapped.
+// watched is the newest Faults. A Faults is never removed, and its memory is never unmapped.
 var watched *Faults
 
 var (
@@ -64,8 +66,8 @@ func WatchFaults(mem []byte) (*Faults, error) {
 	return f, nil
 }
 
-// Explain says what is written before the process dies of an access to the n bytes at off, which
-// are whole pages. The text of a range replaces one of the same range.
+// Explain sets the text that is written before the process dies of an access to the n bytes at off,
+// which are whole pages. The text of a range replaces an earlier text of the same range.
 func (f *Faults) Explain(off, n int, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

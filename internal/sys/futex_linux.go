@@ -17,7 +17,7 @@ const (
 )
 
 // FutexWait sleeps while the lower half of w is old, until FutexWake or for at most d. It keeps the
-// thread, and may return early: look at w again after it.
+// thread. It may return early, so look at w again after it.
 func FutexWait(w *atomic.Uint64, old uint32, d time.Duration) error {
 	return futexSleep(lowerHalf(w), old, d)
 }
@@ -52,8 +52,8 @@ func futexRouse(half unsafe.Pointer, most uintptr) error {
 	return nil
 }
 
-// lowerHalf is the address of the 32 bits that the kernel compares. Every machine that Go runs
-// Linux and this package on is little endian, so it is the address of the word.
+// lowerHalf returns the address of the 32 bits that the kernel compares. Every machine on which Go
+// runs Linux and this package is little endian, so it is the address of the word.
 func lowerHalf(w *atomic.Uint64) unsafe.Pointer { return unsafe.Pointer(w) }
 
 func upperHalf(w *atomic.Uint64) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(w), 4) }

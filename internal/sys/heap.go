@@ -6,22 +6,21 @@ import (
 	"unsafe"
 )
 
-// hugeFrom is how much memory is asked for in huge pages, as numpy does it.
+// hugeFrom is the size from which memory is asked for in huge pages, as numpy does.
 const hugeFrom = 4 << 20
 
-// HeapBytes returns n zeros on Go's heap. Where they are many they come in huge pages, which the
-// heap does not ask for by itself: the faults of small ones cost more than filling them.
+// HeapBytes returns n zeros on Go's heap. Large memory comes in huge pages, for which the heap does
+// not ask by itself. The faults of small pages cost more than filling them.
 func HeapBytes(n int) []byte {
 	return inHugePages(make([]byte, n))
 }
 
-// unclearedFrom is from how many bytes on clearing memory takes longer than everything else about
-// it.
+// unclearedFrom is the size from which clearing memory takes longer than all other steps of an
+// allocation.
 const unclearedFrom = 32 << 10
 
-// UnclearedBytes returns n bytes on Go's heap that hold anything, where they are many. What a
-// [strings.Builder] grows by is the one memory that Go does not clear; no string is made of more
-// than its first byte.
+// UnclearedBytes returns n bytes on Go's heap. Large memory may hold anything. A [strings.Builder]
+// grows by the only memory that Go does not clear. No string is made of more than its first byte.
 func UnclearedBytes(n int) []byte {
 	if n < unclearedFrom {
 		return make([]byte, n)
@@ -39,8 +38,8 @@ func inHugePages(b []byte) []byte {
 	return b
 }
 
-// Ready prepares memory of the heap to be written whole, where it is much, new and not in huge
-// pages: all of its pages come at once, which takes half as long as a fault for each.
+// Ready prepares memory of the heap to be written whole, if it is large, new and not in huge pages.
+// All of its pages come at once, which takes half as long as a fault for each.
 func Ready(b []byte) {
 	if len(b) < readyFrom || len(b) >= hugeFrom {
 		return
@@ -48,7 +47,7 @@ func Ready(b []byte) {
 	page := os.Getpagesize()
 	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % uintptr(page))
 	whole := b[skip : skip+(len(b)-skip)/page*page]
-	if !resident(whole[len(whole)-page:]) { // what the heap gives out again is there
+	if !resident(whole[len(whole)-page:]) { // memory that the heap gives out again is there
 		Populate(whole)
 	}
 }

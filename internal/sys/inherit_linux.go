@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inherited are descriptors of device files that a program which this process starts would get.
+// Inherited are the descriptors of device files that a program started by this process would get.
 type Inherited map[int]bool
 
-// InheritedDevices lists them. It is empty where /proc is not mounted.
+// InheritedDevices lists these descriptors. The list is empty if /proc is not mounted.
 func InheritedDevices() Inherited {
 	all := Inherited{}
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -32,8 +32,8 @@ func InheritedDevices() Inherited {
 	return all
 }
 
-// Seclude keeps those that were opened since before from programs that are started. The caller
-// holds syscall.ForkLock for reading since then, so that none was started in between.
+// Seclude keeps descriptors that were opened since before from programs that are started. The
+// caller has held syscall.ForkLock for reading since then, so no program was started in between.
 func (before Inherited) Seclude() {
 	for fd := range InheritedDevices() {
 		if !before[fd] {

@@ -2,24 +2,24 @@ package sys
 
 // Memory is what the machine and the control groups of this process have, in bytes.
 type Memory struct {
-	Total     int64 // of the machine
-	Available int64 // of the machine, without swapping
+	Total     int64 // memory of the machine
+	Available int64 // memory of the machine that is free without swapping
 
-	// The control group with the least room, of all versions and ancestors that are visible; the
-	// limit is -1 where there is none.
+	// The control group with the least room, of all versions and visible ancestors. The limit is -1
+	// if there is none.
 	CgroupLimit       int64
 	CgroupUsage       int64
 	CgroupReclaimable int64 // part of the usage: file cache, which the kernel drops before it kills
 
-	// Shared reports that others use the same room too: the machine's, or a control group that also
-	// holds processes that are not this one or its descendants.
+	// Shared reports that others use the same room as well. The room is the machine's, or that of a
+	// control group that also holds processes other than this one and its descendants.
 	Shared bool
 }
 
-// Headroom returns how many bytes this process may commit before the kernel would have to kill: the
-// smaller of what the machine and what the control group have left, each less a reserve. The
+// Headroom returns how many bytes this process may commit before the kernel would have to kill. It
+// is the smaller of what the machine and what the control group have left, each less a reserve. The
 // reserve is 10 % or 256 MiB, whichever is more, but never above a quarter of the whole, so that a
-// small container can work at all. It is never negative.
+// small container can work at all. Headroom is never negative.
 func (m Memory) Headroom() int64 {
 	room := m.Available - reserve(m.Total)
 	if m.CgroupLimit >= 0 {

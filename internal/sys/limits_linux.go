@@ -9,12 +9,12 @@ import (
 	"path"
 )
 
-// unlimited is the least version 1 limit that means none: the kernel writes the largest multiple of
+// unlimited is the least version 1 limit that means none. The kernel writes the largest multiple of
 // a page.
 const unlimited = math.MaxInt64 &^ (1<<20 - 1)
 
-// MemoryLimit returns what memory there is for this process now: the machine's, and that of the
-// control group with the least room among versions 1 and 2 and all visible ancestors.
+// MemoryLimit returns the memory that this process has now: the machine's, and that of the control
+// group with the least room among versions 1 and 2 and all visible ancestors.
 func MemoryLimit() (Memory, error) { return memoryLimit(rootFS(), os.Getpid()) }
 
 func memoryLimit(root fs.FS, self int) (Memory, error) {
@@ -48,9 +48,9 @@ func memoryLimit(root fs.FS, self int) (Memory, error) {
 	return m, nil
 }
 
-// memory reads one group; its limit is -1 where it has none. File cache is counted by its LRU
-// lists, which leave out shared memory: that is in the "file" and "cache" counters but cannot be
-// dropped.
+// memory reads one group. The limit is -1 if the group has none. memory counts file cache by its
+// LRU lists, which leave out shared memory. Shared memory is in the "file" and "cache" counters,
+// but the kernel cannot drop it.
 func (g cgroup) memory() Memory {
 	m := Memory{CgroupLimit: -1}
 	stat, _ := readKeys(g.root, path.Join(g.dir, "memory.stat")) // missing: nothing is known to be reclaimable
@@ -61,7 +61,7 @@ func (g cgroup) memory() Memory {
 	} else {
 		usage, cache = "memory.usage_in_bytes", stat["total_active_file"]+stat["total_inactive_file"]
 		m.restrict(g.number("memory.limit_in_bytes"))
-		ancestors, ok := stat["hierarchical_memory_limit"] // of those that are not visible as well
+		ancestors, ok := stat["hierarchical_memory_limit"] // the limit of invisible ancestors as well
 		m.restrict(ancestors, ok)
 	}
 	if m.CgroupLimit >= 0 {
@@ -78,8 +78,8 @@ func (m *Memory) restrict(limit int64, ok bool) {
 }
 
 // OOMKills returns how many processes the kernel has killed for lack of memory in the control group
-// of this process, and whether others share that group, so that a rise may not be about us. Without
-// a memory control group it counts the whole machine, shared.
+// of this process. It also returns whether others share the group, so that a rise may not be about
+// this process. Without a memory control group it counts the whole machine, as shared.
 func OOMKills() (n int64, shared bool, err error) { return oomKills(rootFS(), os.Getpid()) }
 
 func oomKills(root fs.FS, self int) (n int64, shared bool, err error) {
@@ -87,7 +87,7 @@ func oomKills(root fs.FS, self int) (n int64, shared bool, err error) {
 	if err != nil {
 		return 0, true, fmt.Errorf("find the control groups: %w", err)
 	}
-	for _, g := range groups { // the innermost with a count: that is where the kernel counts a victim
+	for _, g := range groups { // the innermost group with a count: there the kernel counts a victim
 		file := "memory.oom_control"
 		if g.unified {
 			file = "memory.events"

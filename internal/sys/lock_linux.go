@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LockByte takes the exclusive lock of byte i of f and reports false where another open file
-// description holds it. It never waits. The lock belongs to f's open file description: the kernel
-// lets go of it when the last descriptor of that closes, so also at any death of the process,
-// before it is reaped. The byte need not exist in the file.
+// LockByte takes the exclusive lock of byte i of f. It returns false if another open file
+// description holds the lock. It never waits. The lock belongs to f's open file description. The
+// kernel lets go of the lock when the last descriptor of that description closes. So it does at any
+// death of the process, before the process is reaped. The byte need not exist in the file.
 func LockByte(f *os.File, i int64) (bool, error) {
 	switch err := setLock(f, i, unix.F_WRLCK); err {
 	case nil:
@@ -23,7 +23,7 @@ func LockByte(f *os.File, i int64) (bool, error) {
 	}
 }
 
-// UnlockByte lets go of byte i; it is no error if it was not held.
+// UnlockByte lets go of byte i. It is no error if the byte was not locked.
 func UnlockByte(f *os.File, i int64) error {
 	if err := setLock(f, i, unix.F_UNLCK); err != nil {
 		return fmt.Errorf("unlock byte %d of %s: %w", i, f.Name(), err)
@@ -53,7 +53,7 @@ func setLock(f *os.File, i int64, kind int16) error {
 	})
 }
 
-// byteLock leaves Pid 0, which open-file-description locks demand.
+// byteLock leaves Pid 0, as open-file-description locks demand.
 func byteLock(i int64, kind int16) unix.Flock_t {
 	return unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: i, Len: 1}
 }

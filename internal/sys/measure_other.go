@@ -37,9 +37,9 @@ func FutexWakeUpper(w *atomic.Uint64) error { return unsupported("futex") }
 
 var begin = time.Now()
 
-// Monotonic returns the time since this process began; that all processes share a clock needs
+// Monotonic returns the time since this process began. A clock that all processes share needs
 // Linux.
 func Monotonic() time.Duration { return time.Since(begin) }
 
-// ProcessTime is Monotonic; that computing has a clock needs Linux.
+// ProcessTime is Monotonic. A clock of the time that was computed needs Linux.
 func ProcessTime() time.Duration { return Monotonic() }

@@ -8,13 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// commitPiece bounds one fallocate call: about a millisecond of work, so that an interruption costs
-// little and a competing process is not kept out for long.
+// commitPiece bounds one fallocate call to about a millisecond of work. So an interruption costs
+// little, and a competing process is not kept out for long.
 const commitPiece = 4 << 20
 
-// Memfd returns a new empty file that lives in memory and has no name: when its last descriptor and
-// mapping go, by whatever death, the kernel frees it. The name is only seen in /proc. The caller
-// closes it. The error is a *MissingCallError where the kernel has no memfd_create.
+// Memfd returns a new empty file that lives in memory and has no name. When the last descriptor and
+// the last mapping of the file go, by whatever death, the kernel frees the file. The name is only
+// seen in /proc. The caller closes the file. The error is a *MissingCallError if the kernel has no
+// memfd_create.
 func Memfd(name string) (*os.File, error) {
 	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
@@ -24,8 +25,8 @@ func Memfd(name string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create memory file %q: %w", name, missing("memfd_create", err))
 	}
-	// The descriptor is in blocking mode, so NewFile leaves it out of Go's poller, where a
-	// memory file has no business.
+	// The descriptor is in blocking mode, so NewFile leaves it out of Go's poller, which is of no
+	// use for a memory file.
 	return os.NewFile(uintptr(fd), name), nil
 }
 
@@ -40,7 +41,8 @@ func Resize(f *os.File, size int64) error {
 	})
 }
 
-// Seal fixes the size of f for ever, for every process: nobody can truncate it under a mapping.
+// Seal fixes the size of f for ever, for every process, so that no process can truncate f under a
+// mapping.
 func Seal(f *os.File) error {
 	return control(f, func(fd int) error {
 		seals := unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
@@ -51,12 +53,12 @@ func Seal(f *os.File) error {
 	})
 }
 
-// Map maps the first size bytes of f for reading and writing, shared with every other mapping of
-// the file and left out of core dumps. The garbage collector does not know the memory: the caller
-// ends it with [Unmap], and no slice of it may be used afterwards.
+// Map maps the first size bytes of f for reading and writing. Every other mapping of the file
+// shares them, and core dumps leave them out. The garbage collector does not know this memory. The
+// caller ends the mapping with [Unmap], and must not use a slice of it afterwards.
 func Map(f *os.File, size int) ([]byte, error) { return mapFile(f, size, unix.MAP_SHARED) }
 
-// MapPrivate is Map of a file that need not be writable: what is written stays in this process.
+// MapPrivate is Map of a file that need not be writable. Writes stay in this process.
 func MapPrivate(f *os.File, size int) ([]byte, error) { return mapFile(f, size, unix.MAP_PRIVATE) }
 
 func mapFile(f *os.File, size, flags int) (mem []byte, err error) {
@@ -75,11 +77,10 @@ func mapFile(f *os.File, size, flags int) (mem []byte, err error) {
 }
 
 // Populate prepares this process to write b, which begins at a page of a mapping, so that no page
-// of it is a fault later. It is advice: where the kernel has none of it (before Linux 5.14) the
-// faults come.
+// of b is a fault later. It is advice: on a kernel without it (before Linux 5.14) the faults come.
 func Populate(b []byte) { _ = unix.Madvise(b, unix.MADV_POPULATE_WRITE) }
 
-// resident reports whether a page, b, is there.
+// resident reports whether the page b is in memory.
 func resident(b []byte) bool {
 	var in [1]byte
 	_, _, err := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
@@ -95,8 +96,8 @@ func Unmap(b []byte) error {
 	return nil
 }
 
-// wantHugePages asks that memory come in huge pages when it is touched, where the kernel has such
-// to give. It is advice, so what the kernel says to it is nobody's error.
+// wantHugePages asks that memory come in huge pages at its first touch, if the kernel has such
+// pages to give. It is advice, so an error of the kernel is not passed on.
 func wantHugePages(b []byte) {
 	page := os.Getpagesize()
 	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % uintptr(page))
@@ -118,9 +119,10 @@ func protect(b []byte, prot int) error {
 	return nil
 }
 
-// Commit backs the n bytes at off with pages, which are zero where they were not backed before. On
-// an error part of the range may be backed: the caller gives it back with [Punch]. A control group
-// that is full is not an error here, the kernel kills instead: ask [MemoryLimit] before.
+// Commit backs the n bytes at off with pages, which are zero where they were not backed before.
+// After an error part of the range may be backed: the caller gives the range back with [Punch]. A
+// full control group is not an error here, because the kernel kills instead: ask [MemoryLimit]
+// before.
 func Commit(f *os.File, off, n int64) error {
 	return control(f, func(fd int) error {
 		for end := off + n; off < end; off += commitPiece {
@@ -163,9 +165,9 @@ func Allocated(f *os.File) (bytes int64, err error) {
 	return bytes, err
 }
 
-// Reopen returns a second open file description of f, with locks of its own: what [LockByte] takes
-// through it is not shared with the processes that f was passed to. It needs /proc. The caller
-// closes it.
+// Reopen returns a second open file description of f, with locks of its own. A lock that [LockByte]
+// takes through it is not shared with the processes to which f was passed. Reopen needs /proc. The
+// caller closes the file.
 func Reopen(f *os.File) (again *os.File, err error) {
 	err = control(f, func(fd int) error {
 		path := fmt.Sprintf("/proc/self/fd/%d", fd)

@@ -19,9 +19,9 @@ type Orphanage struct {
 }
 
 // NewOrphanage watches lifelines: read ends of pipes whose write ends exist only in the ancestors.
-// When one hangs up, the reading side of the socket wake is shut down, so that a goroutine that
-// reads it learns of it, and after grace the process exits with code, whatever its other threads
-// do.
+// When a lifeline hangs up, the Orphanage shuts down the reading side of the socket wake, so that a
+// goroutine that reads from it learns of the death. After grace the process exits with code,
+// whatever its other threads do.
 func NewOrphanage(lifelines []int, wake int, grace time.Duration, code int) (*Orphanage, error) {
 	o := &Orphanage{grace: unix.NsecToTimespec(int64(grace)), wake: uintptr(wake), code: uintptr(code)}
 	for _, fd := range lifelines {
@@ -30,32 +30,32 @@ func NewOrphanage(lifelines []int, wake int, grace time.Duration, code int) (*Or
 	if len(o.fds) == 0 {
 		return nil, fmt.Errorf("watch lifelines: %w", unix.EINVAL)
 	}
-	// Tried once where an error can still be returned: the watching itself cannot fail in another
-	// way than by EINTR.
+	// The watching is tried once here, where an error can still be returned. It cannot fail in
+	// another way than by EINTR.
 	if err := retry(func() error { _, err := unix.Ppoll(o.fds, &unix.Timespec{}, nil); return err }); err != nil {
 		return nil, fmt.Errorf("watch lifelines: %w", missing("ppoll", err))
 	}
 	return o, nil
 }
 
-// The runtime keeps this name stable for others that need a thread without the scheduler.
+// The runtime keeps this name stable for other users that need a thread without the scheduler.
 //
 //go:linkname entersyscallblock runtime.entersyscallblock
 func entersyscallblock()
 
 // Watch blocks for ever. Call it on a goroutine of its own, locked to its thread.
 //
-// Note [Watching without a P]: a goroutine that comes back from a system call must first get a P,
-// and with GOMAXPROCS=1 the only P may be inside a second of assembly, which nothing preempts. So
-// this thread gives its P away before it waits and never asks for one again: from there to the exit
-// it makes raw system calls only, on memory that was laid out before, and grows no stack.
+// Note [Watching without a P]: a goroutine that comes back from a system call must first get a P.
+// With GOMAXPROCS=1 the only P may be inside a second of assembly, which nothing preempts. So this
+// thread gives its P away before it waits, and never asks for one again. From there to the exit it
+// makes raw system calls only, on memory that was laid out before, and grows no stack.
 //
 //go:nosplit
 //go:norace
 func (o *Orphanage) Watch() {
 	// Neither moves: both are on the heap, because o came from NewOrphanage. Neither goes away,
-	// because each loop keeps o: without that the collector would find it dead here, and a signal
-	// has the kernel read and write the memory once more.
+	// because each loop keeps o. Without that the collector would find o dead here, and after a
+	// signal the kernel reads and writes the memory once more.
 	fds, grace := uintptr(unsafe.Pointer(&o.fds[0])), uintptr(unsafe.Pointer(&o.grace))
 	n, wake, code := uintptr(len(o.fds)), o.wake, o.code
 	entersyscallblock()

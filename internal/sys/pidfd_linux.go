@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Pidfd is a handle on one process that no other process can inherit by having the same number
-// later. All methods may be called at the same time.
+// A Pidfd is a handle on one process. No later process with the same number can inherit it. All
+// methods may be called at the same time.
 type Pidfd struct {
 	file  *os.File
 	watch sync.Once
@@ -19,9 +19,9 @@ type Pidfd struct {
 	err   error
 }
 
-// OpenPidfd returns a handle on the running or not yet reaped process pid. The caller closes it.
-// Whoever is not the parent of pid must prove otherwise that the number still means the same
-// process, see [StartTime].
+// OpenPidfd returns a handle on the process pid, which runs or is not reaped yet. The caller closes
+// it. A caller that is not the parent of pid must prove otherwise that the number still means the
+// same process, see [StartTime].
 func OpenPidfd(pid int) (*Pidfd, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err == unix.EINVAL { // before Linux 5.10
@@ -33,7 +33,7 @@ func OpenPidfd(pid int) (*Pidfd, error) {
 	return newPidfd(fd)
 }
 
-// newPidfd owns fd. Non-blocking mode is what makes os.NewFile put it into Go's poller.
+// newPidfd owns fd. Because of its non-blocking mode os.NewFile puts it into Go's poller.
 func newPidfd(fd int) (*Pidfd, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
@@ -42,9 +42,9 @@ func newPidfd(fd int) (*Pidfd, error) {
 	return &Pidfd{file: os.NewFile(uintptr(fd), "pidfd"), ended: make(chan struct{})}, nil
 }
 
-// Wait blocks until the process has ended, ctx is done or p is closed. No thread waits, only the
-// goroutine and, from the first call on, one more that ends with the process or with Close. It does
-// not reap.
+// Wait blocks until the process has ended, ctx is done or p is closed. No thread waits. Only the
+// goroutine waits and, from the first call on, one more goroutine, which ends with the process or
+// with Close. Wait does not reap.
 func (p *Pidfd) Wait(ctx context.Context) error {
 	p.watch.Do(func() { go p.park() })
 	select {
@@ -88,7 +88,7 @@ func (p *Pidfd) Exited() (ended bool, err error) {
 	return ended, nil
 }
 
-// Signal sends sig to the process; os.ErrProcessDone where it has been reaped.
+// Signal sends sig to the process. The error is os.ErrProcessDone if the process has been reaped.
 func (p *Pidfd) Signal(sig syscall.Signal) error {
 	err := control(p.file, func(fd int) error { return unix.PidfdSendSignal(fd, sig, nil, 0) })
 	if err == unix.ESRCH {
@@ -100,11 +100,11 @@ func (p *Pidfd) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// File returns the descriptor, to be passed on with [SendFiles]. It stays p's: do not close it.
+// File returns the descriptor, to be passed on with [SendFiles]. It stays p's, so do not close it.
 func (p *Pidfd) File() *os.File { return p.file }
 
-// PidfdFromFile makes a Pidfd of a descriptor that came by [RecvFiles] and takes it over: f must
-// not be used afterwards.
+// PidfdFromFile makes a Pidfd of a descriptor that came by [RecvFiles], and takes the descriptor
+// over. f must not be used afterwards.
 func PidfdFromFile(f *os.File) (*Pidfd, error) {
 	defer f.Close()
 	var fd int
@@ -118,8 +118,8 @@ func PidfdFromFile(f *os.File) (*Pidfd, error) {
 	return newPidfd(fd)
 }
 
-// Close ends the handle and every Wait on it, which return an error that wraps os.ErrClosed. The
-// process is not touched.
+// Close ends the handle and every Wait on it, which return an error that wraps os.ErrClosed. It
+// does not touch the process.
 func (p *Pidfd) Close() error { return p.file.Close() }
 
 // readable polls a descriptor without waiting.

@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rootFS is what everything about processes and control groups is read from.
+// rootFS is the file system from which everything about processes and control groups is read.
 func rootFS() fs.FS { return os.DirFS("/") }
 
-// StartTime returns when process pid started, in clock ticks since boot: together with pid it names
-// one process.
+// StartTime returns when process pid started, in clock ticks since boot. Together with pid this
+// time names one process.
 func StartTime(pid int) (uint64, error) { return startTime(rootFS(), pid) }
 
 func startTime(root fs.FS, pid int) (uint64, error) {
@@ -34,7 +34,8 @@ func startTime(root fs.FS, pid int) (uint64, error) {
 	return ticks, nil
 }
 
-// Exiting reports whether process pid has ended, or is about to: what it has open is being closed.
+// Exiting reports whether process pid has ended, or is about to end: its open files are being
+// closed.
 func Exiting(pid int) bool {
 	const exiting = 0x4 // PF_EXITING
 	fields, err := statFields(rootFS(), pid)
@@ -45,8 +46,8 @@ func Exiting(pid int) bool {
 	return err != nil || flags&exiting != 0
 }
 
-// Stopped reports whether process pid stands still until somebody lets it go on: a signal or a
-// debugger has stopped it, or its control group is frozen.
+// Stopped reports whether process pid stands still until another process lets it go on. A signal or
+// a debugger has stopped it, or its control group is frozen.
 func Stopped(pid int) bool { return stopped(rootFS(), pid) }
 
 func stopped(root fs.FS, pid int) bool {
@@ -57,7 +58,7 @@ func stopped(root fs.FS, pid int) bool {
 	if fields[0] == "T" || fields[0] == "t" {
 		return true
 	}
-	groups, _ := cgroupsOf(root, procFile(pid, "cgroup"), "freezer") // what cannot be read is not frozen
+	groups, _ := cgroupsOf(root, procFile(pid, "cgroup"), "freezer") // a group that cannot be read is not frozen
 	return slices.ContainsFunc(groups, cgroup.frozen)
 }
 
@@ -70,7 +71,7 @@ func parentOf(root fs.FS, pid int) (int, error) {
 }
 
 // statFields returns the fields of /proc/pid/stat from the third on. The second is the program's
-// name in parentheses, which may itself hold blanks and parentheses.
+// name in parentheses, and the name itself may hold blanks and parentheses.
 func statFields(root fs.FS, pid int) ([]string, error) {
 	name := procFile(pid, "stat")
 	data, err := fs.ReadFile(root, name)
@@ -89,8 +90,8 @@ func procFile(pid int, elem ...string) string {
 	return path.Join("proc", strconv.Itoa(pid), path.Join(elem...))
 }
 
-// PSS returns the proportional set size of process pid in bytes: what it maps, pages that n
-// processes map counted 1/n.
+// PSS returns the proportional set size of process pid in bytes: its mapped pages, where a page
+// that n processes map counts 1/n.
 func PSS(pid int) (int64, error) { return pss(rootFS(), pid) }
 
 func pss(root fs.FS, pid int) (int64, error) {
@@ -100,11 +101,11 @@ func pss(root fs.FS, pid int) (int64, error) {
 
 // A Resident is the memory of a process that is in RAM, in bytes.
 type Resident struct {
-	Peak    int64 // most that there ever was, shared pages included
-	Private int64 // anonymous pages now: what the process shares with nobody
+	Peak    int64 // the most that there ever was, shared pages included
+	Private int64 // anonymous pages now, which the process shares with no other
 }
 
-// ResidentMemory returns what process pid has in RAM.
+// ResidentMemory returns the memory of process pid that is in RAM.
 func ResidentMemory(pid int) (Resident, error) { return residentMemory(rootFS(), pid) }
 
 func residentMemory(root fs.FS, pid int) (Resident, error) {
@@ -141,9 +142,9 @@ func contextSwitches(root fs.FS, pid int) (total Switches, err error) {
 	return total, nil
 }
 
-// A Load is what a process asks of the processors.
+// A Load is how much a process asks of the processors.
 type Load struct {
-	CPU      time.Duration // that it has had, in its life, to the hundredth of a second
+	CPU      time.Duration // processor time that it has had, in its life, to the hundredth of a second
 	Threads  int
 	Runnable int // threads that run or could, at this moment
 }
@@ -177,7 +178,7 @@ func processLoad(root fs.FS, pid int) (l Load, err error) {
 	return l, nil
 }
 
-// ProcessName returns what ps calls process pid, at most 15 bytes of it.
+// ProcessName returns the name of process pid in ps, at most 15 bytes of it.
 func ProcessName(pid int) (string, error) {
 	data, err := os.ReadFile("/" + procFile(pid, "comm"))
 	if err != nil {
@@ -233,15 +234,15 @@ func OpenFiles(pid int) (int, error) {
 	return n, nil
 }
 
-// KillSelf ends the process by SIGKILL, at once: no deferred call runs, nothing is flushed. It
-// panics where the kernel does not obey, which it does not for process 1 of a container.
+// KillSelf ends the process by SIGKILL, at once: no deferred call runs, and nothing is flushed. It
+// panics if the kernel does not obey, as for process 1 of a container.
 func KillSelf() {
 	unix.Kill(unix.Getpid(), unix.SIGKILL)
 	panic("sys: KillSelf: this process does not die of SIGKILL; do not run it as process 1 of a container")
 }
 
-// SetThreadName names the calling thread, and those that it starts later, in ps and top; of the
-// main thread it names the process. Of a longer name the kernel keeps 15 bytes.
+// SetThreadName names the calling thread, and the threads that it starts later, in ps and top. The
+// name of the main thread is the name of the process. The kernel keeps 15 bytes of a longer name.
 func SetThreadName(name string) error {
 	b := append([]byte(name), 0)
 	_, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&b[0])), 0)
@@ -251,11 +252,12 @@ func SetThreadName(name string) error {
 	return nil
 }
 
-// OpenProcessName opens the name of the main thread, which is that of this process: what is written
-// there by one Write, from any thread, is the name. Of a longer one the kernel keeps 15 bytes. To
-// open it takes four times as long as to write, so that may be done ahead. The caller closes it.
+// OpenProcessName opens the name of the main thread, which is the name of this process. One Write
+// to the file, from any thread, sets the name. The kernel keeps 15 bytes of a longer name. To open
+// the file takes four times as long as to write it, so a caller may open it ahead. The caller
+// closes it.
 func OpenProcessName() (*os.File, error) {
-	const path = "/proc/self/comm" // opened without package os, whose poller would have a look at it first
+	const path = "/proc/self/comm" // opened without package os, whose poller would look at the file first
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
@@ -271,7 +273,7 @@ func SetSubreaper() error {
 	return nil
 }
 
-// FileSizeLimit returns RLIMIT_FSIZE in bytes, -1 if unlimited: no file, in memory or not, may be
+// FileSizeLimit returns RLIMIT_FSIZE in bytes, -1 if unlimited. No file, in memory or not, may be
 // made larger.
 func FileSizeLimit() int64 { return limit(unix.RLIMIT_FSIZE) }
 
@@ -290,8 +292,8 @@ func KernelRelease() (string, error) {
 // AddressSpaceLimit returns RLIMIT_AS in bytes, -1 if unlimited.
 func AddressSpaceLimit() int64 { return limit(unix.RLIMIT_AS) }
 
-// AddressSpaceLeft returns how much of RLIMIT_AS this process has not used, in bytes, -1 if it is
-// unlimited.
+// AddressSpaceLeft returns how much of RLIMIT_AS this process has not used, in bytes. It returns -1
+// if the limit is unlimited.
 func AddressSpaceLeft() int64 { return addressSpaceLeft(rootFS(), AddressSpaceLimit()) }
 
 func addressSpaceLeft(root fs.FS, limit int64) int64 {
@@ -300,7 +302,7 @@ func addressSpaceLeft(root fs.FS, limit int64) int64 {
 	}
 	kb, err := readKey(root, procFile(os.Getpid(), "status"), "VmSize:")
 	if err != nil {
-		return limit // without /proc, what the mapping says must do
+		return limit // without /proc, the limit alone must do
 	}
 	return max(0, limit-kibibytes(kb))
 }

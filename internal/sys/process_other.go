@@ -22,8 +22,8 @@ func PSS(pid int) (int64, error) { return 0, unsupported("/proc") }
 
 // A Resident is the memory of a process that is in RAM, in bytes.
 type Resident struct {
-	Peak    int64 // most that there ever was, shared pages included
-	Private int64 // anonymous pages now: what the process shares with nobody
+	Peak    int64 // the most that there ever was, shared pages included
+	Private int64 // anonymous pages now, which the process shares with no other
 }
 
 // ResidentMemory needs Linux.
@@ -38,9 +38,9 @@ type Switches struct {
 // ContextSwitches needs Linux.
 func ContextSwitches(pid int) (Switches, error) { return Switches{}, unsupported("/proc") }
 
-// A Load is what a process asks of the processors.
+// A Load is how much a process asks of the processors.
 type Load struct {
-	CPU      time.Duration // that it has had, in its life
+	CPU      time.Duration // processor time that it has had, in its life
 	Threads  int
 	Runnable int // threads that run or could, at this moment
 }
@@ -60,7 +60,7 @@ func Processes() ([]int, error) { return nil, unsupported("/proc") }
 // OpenFiles needs Linux.
 func OpenFiles(pid int) (int, error) { return 0, unsupported("/proc") }
 
-// KillSelf ends the process at once: no deferred call runs, nothing is flushed.
+// KillSelf ends the process at once: no deferred call runs, and nothing is flushed.
 func KillSelf() {
 	if p, err := os.FindProcess(os.Getpid()); err == nil {
 		p.Kill()

@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxRandom is what the kernel gives whole, whatever signals come.
+// maxRandom is the most that the kernel gives in one piece, whatever signals come.
 const maxRandom = 256
 
-// Random fills b, at most 256 bytes, with what nobody can guess. Package crypto/rand does the same,
-// and has every process initialise a module of cryptography at its start.
+// Random fills b, at most 256 bytes, with unpredictable bytes. Package crypto/rand does the same,
+// and makes every process initialise a module of cryptography at its start.
 func Random(b []byte) error {
 	if len(b) > maxRandom {
 		panic("sys: Random gives at most 256 bytes at once")

@@ -4,7 +4,7 @@ package sys
 
 import "crypto/rand"
 
-// Random fills b with what nobody can guess.
+// Random fills b with unpredictable bytes.
 func Random(b []byte) error {
 	_, err := rand.Read(b)
 	return err

@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LockRange takes the exclusive lock of n bytes of f and reports false where another open file
-// description holds one of them. The kernel lets go of it when the last descriptor and the last
-// mapping of this description are gone, in whatever process they are: so it counts what nobody
-// could count who may be killed.
+// LockRange takes the exclusive lock of n bytes of f. It returns false if another open file
+// description holds one of these bytes. The kernel lets go of the lock when the last descriptor and
+// the last mapping of this description are gone, in whatever process they are. So the lock counts
+// users that may be killed at any time, which no user could count.
 func LockRange(f *os.File, off, n int64) (ok bool, err error) {
 	return lockRange(f, off, n, unix.F_WRLCK)
 }
 
-// ShareRange is LockRange of a lock that other descriptions may hold as well, by ShareRange. One
-// that holds it alone shares it from then on.
+// ShareRange is LockRange of a lock that other descriptions may hold as well, by ShareRange. A
+// description that holds the lock alone shares it from then on.
 func ShareRange(f *os.File, off, n int64) (ok bool, err error) {
 	return lockRange(f, off, n, unix.F_RDLCK)
 }
@@ -38,7 +38,8 @@ func lockRange(f *os.File, off, n int64, how int16) (ok bool, err error) {
 }
 
 // LockedRange returns one range that another open file description than f's has locked among the n
-// bytes at off; size is 0 if there is none. It may begin before them and end behind.
+// bytes at off. size is 0 if there is none. The range may begin before these bytes and end behind
+// them.
 func LockedRange(f *os.File, off, n int64) (start, size int64, err error) {
 	lk := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: off, Len: n}
 	err = control(f, func(fd int) error {
@@ -53,8 +54,8 @@ func LockedRange(f *os.File, off, n int64) (start, size int64, err error) {
 	return lk.Start, lk.Len, nil
 }
 
-// MapRange maps n bytes of f from off on, which is a multiple of the page, as [Map] maps them from
-// the start.
+// MapRange maps n bytes of f from off on, as [Map] maps bytes from the start. off is a multiple of
+// the page size.
 func MapRange(f *os.File, off int64, n int) (mem []byte, err error) {
 	err = control(f, func(fd int) error {
 		mem, err = unix.Mmap(fd, off, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -69,8 +70,8 @@ func MapRange(f *os.File, off int64, n int) (mem []byte, err error) {
 // Duplicate returns another descriptor, close-on-exec, of f's open file description.
 func Duplicate(f *os.File) (again int, err error) { return duplicate(f, unix.F_DUPFD_CLOEXEC) }
 
-// DuplicateInherited is Duplicate as foreign code may do it: programs that are started have the
-// descriptor as well.
+// DuplicateInherited is Duplicate as foreign code may do it: started programs have the descriptor
+// as well.
 func DuplicateInherited(f *os.File) (again int, err error) { return duplicate(f, unix.F_DUPFD) }
 
 func duplicate(f *os.File, how int) (again int, err error) {
@@ -97,7 +98,8 @@ func DuplicateNumber(fd int) (*os.File, error) {
 }
 
 // FileOf makes a file of a descriptor that foreign code opens in f. The descriptor may be
-// inheritable at first, so no child is started meanwhile: it would have it for ever.
+// inheritable at first. No child is started meanwhile, because it would keep the descriptor for
+// ever.
 func FileOf(name string, f func() (fd int, err error)) (*os.File, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

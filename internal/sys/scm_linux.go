@@ -13,8 +13,8 @@ import (
 // scmMaxFiles is the kernel's SCM_MAX_FD: no message carries more descriptors.
 const scmMaxFiles = 253
 
-// SendFiles sends msg, at least one byte, and with its first byte the files over c. The files stay
-// the caller's. At most 253 go in one message.
+// SendFiles sends msg, at least one byte, over c, and the files with its first byte. The files stay
+// the caller's. At most 253 files go in one message.
 func SendFiles(c *Conn, msg []byte, files ...*os.File) error {
 	if len(msg) == 0 {
 		panic("sys: SendFiles needs at least one byte to attach the files to")
@@ -72,7 +72,7 @@ func withDescriptors(files []*os.File, fds []int, do func(fds []int) error) erro
 	})
 }
 
-// controlRooms have room for as many descriptors as the kernel ever sends: so a truncated list has
+// controlRooms have room for as many descriptors as the kernel ever sends. So a truncated list has
 // one cause only, a full descriptor table.
 var controlRooms = sync.Pool{New: func() any {
 	b := make([]byte, unix.CmsgSpace(4*scmMaxFiles))
@@ -80,15 +80,15 @@ var controlRooms = sync.Pool{New: func() any {
 }}
 
 // RecvFiles reads one message into msg and the files that came with it, close-on-exec, at most
-// limit. The caller closes them. On any error all received files are closed already:
-// ErrNoDescriptors where this process could not take them all, ErrTooManyFiles where the peer sent
+// limit. The caller closes them. On an error all received files are closed already. The error is
+// ErrNoDescriptors if this process could not take them all, and ErrTooManyFiles if the peer sent
 // more than limit.
 func RecvFiles(c *Conn, msg []byte, limit int) (n int, files []*os.File, err error) {
 	return received(limit, func(oob []byte) (n, oobn, flags int, err error) { return c.receiveMessage(msg, oob) })
 }
 
-// TakeFiles is RecvFiles from a socket of BlockingPair, and never waits: the error wraps EAGAIN
-// where nothing has come.
+// TakeFiles is RecvFiles from a socket of BlockingPair, and never waits. The error wraps EAGAIN if
+// no message has come.
 func TakeFiles(socket *os.File, msg []byte, limit int) (n int, files []*os.File, err error) {
 	return received(limit, func(oob []byte) (n, oobn, flags int, err error) {
 		err = control(socket, func(fd int) error {
@@ -104,7 +104,7 @@ func TakeFiles(socket *os.File, msg []byte, limit int) (n int, files []*os.File,
 	})
 }
 
-// received makes files of what a system call has received.
+// received makes files of the descriptors that a system call has received.
 func received(limit int, receive func(oob []byte) (n, oobn, flags int, err error)) (n int, files []*os.File,
 	err error) {
 	oob := controlRooms.Get().(*[]byte)
@@ -134,7 +134,7 @@ func received(limit int, receive func(oob []byte) (n, oobn, flags int, err error
 	return n, files, nil
 }
 
-// descriptors returns all descriptors in a control message buffer, those before an error too.
+// descriptors returns all descriptors in a control message buffer, even those before an error.
 func descriptors(oob []byte) (fds []int, err error) {
 	msgs, err := unix.ParseSocketControlMessage(oob)
 	for i := range msgs {
@@ -148,8 +148,8 @@ func descriptors(oob []byte) (fds []int, err error) {
 	return fds, err
 }
 
-// PeerUID returns the user and the process that connected c, or listened for it, as the kernel
-// noted then.
+// PeerUID returns the user and the process that connected c, or listened for c, as the kernel noted
+// at that time.
 func PeerUID(c *Conn) (uid, pid int, err error) {
 	err = control(c, func(fd int) error {
 		cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
@@ -164,7 +164,7 @@ func PeerUID(c *Conn) (uid, pid int, err error) {
 	return uid, pid, nil
 }
 
-// PeerPidfd returns a handle on the process at the other end of c; the caller closes it.
+// PeerPidfd returns a handle on the process at the other end of c. The caller closes it.
 func PeerPidfd(c *Conn) (*Pidfd, error) {
 	fd := -1
 	err := control(c, func(s int) (err error) {
@@ -180,11 +180,11 @@ func PeerPidfd(c *Conn) (*Pidfd, error) {
 	return nil, fmt.Errorf("open the peer's process: %w", err)
 }
 
-// peerByNumber opens the peer by its process number and makes sure that the number was not given to
-// another process in between: its start time has not changed, and the peer's end of the socket is
-// still open, so the process that was noted when it connected has not ended. (A child that
-// inherited the socket can keep it open; the lock byte of the slot, not this handle, is the proof
-// of death then.)
+// peerByNumber opens the peer by its process number, and makes sure that the number was not given
+// to another process in between. The start time of the process has not changed, and the peer's end
+// of the socket is still open. So the process that was noted when it connected has not ended. (A
+// child that inherited the socket can keep it open. In that case the lock byte of the seat, not
+// this handle, is the proof of death.)
 func peerByNumber(c *Conn) (*Pidfd, error) {
 	_, pid, err := PeerUID(c)
 	if err != nil {

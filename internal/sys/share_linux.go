@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Share returns another descriptor of c, for a program that expects its files to block: the file
-// blocks from then on, for all who have it. The caller closes the descriptor.
+// Share returns another descriptor of c, for a program that expects its files to block. From then
+// on the file blocks for all who have it. The caller closes the descriptor.
 func Share(c syscall.Conn) (again *os.File, err error) {
 	err = control(c, func(fd int) error {
 		n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
@@ -25,8 +25,8 @@ func Share(c syscall.Conn) (again *os.File, err error) {
 	return again, nil
 }
 
-// ShareEnd is Share for one end of a pipe: what it returns blocks, and is a description of its own,
-// so that c does not begin to block.
+// ShareEnd is Share for one end of a pipe. The returned file blocks, and is a description of its
+// own, so that c does not begin to block.
 func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
 	mode := unix.O_RDONLY
 	if writes {
@@ -53,7 +53,7 @@ func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
 	return again, nil
 }
 
-// SocketKind returns what a socket was made with.
+// SocketKind returns the domain and the type with which a socket was made.
 func SocketKind(c syscall.Conn) (family, kind, protocol int, err error) {
 	err = control(c, func(fd int) (err error) {
 		for option, dst := range map[int]*int{unix.SO_DOMAIN: &family, unix.SO_TYPE: &kind,

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signals is what the process does on each signal, and the stack on which one thread does it.
+// Signals is the action of the process for each signal, and the stack on which one thread handles
+// signals.
 type Signals struct {
 	actions [lastSignal + 1]sigaction
 	stack   signalStack
@@ -19,9 +20,9 @@ type Signals struct {
 // lastSignal is the kernel's _NSIG.
 const lastSignal = 64
 
-// The C library takes signals 32 to 34 for its threads, when it first needs them: a process whose C
-// library has lost them cannot cancel a thread or change its user. onStack is SA_ONSTACK, without
-// which a handler runs on the small stack of whatever goroutine the signal meets.
+// The C library takes signals 32 to 34 for its threads when it first needs them. A process whose C
+// library has lost them cannot cancel a thread or change its user. onStack is SA_ONSTACK. Without
+// it a handler runs on the small stack of the goroutine that the signal meets.
 const (
 	firstOfLibc = 32
 	lastOfLibc  = 34
@@ -53,8 +54,8 @@ func SaveSignals() (*Signals, error) {
 	return s, nil
 }
 
-// Restore writes back what has changed since SaveSignals, and returns the signals that somebody had
-// taken. Those of the C library stay its own: their handlers only learn to run on Go's signal
+// Restore writes back what has changed since SaveSignals, and returns the signals that foreign code
+// had taken. The C library keeps its own signals. Their handlers only learn to run on Go's signal
 // stack.
 func (s *Signals) Restore() (taken []syscall.Signal, err error) {
 	now, err := SaveSignals()

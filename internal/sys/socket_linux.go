@@ -15,20 +15,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Note [No package net] These are the sockets of package net less what costs there: with a C
-// compiler on the machine it makes every program dynamic, so that each process loads the C library
-// before its first statement, 0.6 ms. A file on a non-blocking descriptor is in Go's poller just as
-// well.
+// Note [No package net] These are the sockets of package net without its cost. With a C compiler on
+// the machine, net makes every program dynamic, so that each process loads the C library before its
+// first statement, 0.6 ms. A file on a non-blocking descriptor is in Go's poller just as well.
 
 // A Conn is one end of a connection between two processes of this machine, a Unix stream socket.
-// Its reads and writes park the goroutine only. All methods may be called at the same time.
+// Its reads and writes park only the goroutine. All methods may be called at the same time.
 type Conn struct{ file *os.File }
 
 // Dial connects to the listener at addr: "@" and an abstract name, or the path of a socket. It
-// waits only where more have called than the listener has room for, and until ctx ends: then the
-// error wraps EAGAIN, and the cause of that end. The caller closes the connection.
+// waits only if the listener has no room for more callers, and until ctx ends. Then the error wraps
+// EAGAIN and the cause of that end. The caller closes the connection.
 func Dial(ctx context.Context, addr string) (*Conn, error) {
-	// the kernel tells nobody that there is room again
+	// the kernel does not tell when there is room again
 	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		fd, err := streamSocket(addr, syscall.Connect)
 		if err == nil {
@@ -46,8 +45,8 @@ func Dial(ctx context.Context, addr string) (*Conn, error) {
 	}
 }
 
-// SocketConn makes a connection of a socket that came from elsewhere, and of which it is the owner
-// from then on, also on an error. The socket becomes non-blocking, for all who have it.
+// SocketConn makes a connection of a socket that came from elsewhere. It owns the socket from then
+// on, even after an error. The socket becomes non-blocking, for all who have it.
 func SocketConn(f *os.File) (*Conn, error) {
 	defer f.Close()
 	var again int
@@ -77,8 +76,8 @@ func Pair() (ours *Conn, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// BlockingPair is Pair of ends that are both for system calls that wait: neither is in Go's poller,
-// and what comes there wakes nobody.
+// BlockingPair is Pair with two ends for system calls that wait. Neither is in Go's poller, so a
+// message wakes no goroutine.
 func BlockingPair() (a, b *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -105,7 +104,7 @@ func streamSocket(addr string, use func(fd int, sa syscall.Sockaddr) error) (int
 	return fd, nil
 }
 
-// Read reads at least one byte; io.EOF once the other end is closed for writing.
+// Read reads at least one byte. It returns io.EOF once the other end is closed for writing.
 func (c *Conn) Read(b []byte) (int, error) { return c.file.Read(b) }
 
 // Write writes all of b or returns an error.
@@ -123,7 +122,7 @@ func (c *Conn) SetWriteDeadline(t time.Time) error { return c.file.SetWriteDeadl
 // SyscallConn gives access to the descriptor.
 func (c *Conn) SyscallConn() (syscall.RawConn, error) { return c.file.SyscallConn() }
 
-// Readable reports whether a read would not wait: there is something, or the other end is closed.
+// Readable reports whether a read would not wait: bytes are there, or the other end is closed.
 func (c *Conn) Readable() bool {
 	var readable bool
 	err := control(c, func(fd int) error {
@@ -144,7 +143,7 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close ends the connection, and with os.ErrClosed what is under way on it.
+// Close ends the connection. Calls on it that are under way return os.ErrClosed.
 func (c *Conn) Close() error { return c.file.Close() }
 
 // A Listener accepts connections. All methods may be called at the same time.
@@ -155,7 +154,7 @@ type Listener struct {
 }
 
 // Listen binds addr: "@" and an abstract name, which is gone with the process, or a path, which
-// Close removes. The error wraps EADDRINUSE where the address is taken. The caller closes the
+// Close removes. The error wraps EADDRINUSE if the address is taken. The caller closes the
 // listener.
 func Listen(addr string) (*Listener, error) {
 	fd, err := streamSocket(addr, func(fd int, sa syscall.Sockaddr) error {
@@ -171,7 +170,7 @@ func Listen(addr string) (*Listener, error) {
 }
 
 // ListenAnew is Listen that takes the place of a socket whose listener has ended without removing
-// its path. Where somebody listens there, or the path is no socket, the error wraps EADDRINUSE.
+// its path. If a process listens there, or the path is no socket, the error wraps EADDRINUSE.
 func ListenAnew(addr string) (*Listener, error) {
 	l, err := Listen(addr)
 	if !errors.Is(err, unix.EADDRINUSE) || strings.HasPrefix(addr, "@") {
@@ -204,7 +203,7 @@ func ListenAnew(addr string) (*Listener, error) {
 }
 
 // bound reports whether a living socket has a path. A socket of another type is refused for its
-// type before its listener hears of it; where nobody is, the connection is.
+// type before its listener hears of it. Without a listener the connection is refused.
 func bound(path string) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -215,9 +214,9 @@ func bound(path string) bool {
 	return !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, unix.ENOENT)
 }
 
-// ListenerOn makes a listener of a socket that listens at addr already, and of which it is the
-// owner from then on, also on an error. The socket becomes non-blocking, for all who have it, and
-// has room for as many callers as one of Listen.
+// ListenerOn makes a listener of a socket that listens at addr already. It owns the socket from
+// then on, even after an error. The socket becomes non-blocking, for all who have it, and has room
+// for as many callers as one of Listen.
 func ListenerOn(f *os.File, addr string) (*Listener, error) {
 	defer f.Close()
 	var again int
@@ -257,10 +256,10 @@ func (l *Listener) Accept() (*Conn, error) {
 	return newConn(fd), nil
 }
 
-// Close ends the listener, and with os.ErrClosed an Accept that is under way.
+// Close ends the listener. An Accept that is under way returns os.ErrClosed.
 func (l *Listener) Close() error {
 	if !strings.HasPrefix(l.addr, "@") {
-		l.once.Do(func() { unix.Unlink(l.addr) }) // before the socket: whoever finds it can connect
+		l.once.Do(func() { unix.Unlink(l.addr) }) // before the socket, so that a program that finds the path can connect
 	}
 	return l.file.Close()
 }

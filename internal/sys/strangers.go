@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Strangers are the connections of a listener that have not proven yet that they may be there. One
-// more than the limit throws another one out: the oldest of the source that has the most, itself
-// counted. So connections that say nothing are in nobody's way, and one source pushes out none of
-// another that has fewer. All methods may be called at the same time.
+// Strangers are the connections of a listener that have not proven yet that they may be there. If
+// one more than the limit enters, another one is closed: the oldest of the source that has the
+// most, the new one counted. So silent connections do not keep others out, and a source pushes out
+// no connection of a source that has fewer. All methods may be called at the same time.
 type Strangers struct {
 	limit int
 
@@ -25,9 +25,9 @@ type stranger struct {
 // NewStrangers returns a set of at most limit connections.
 func NewStrangers(limit int) *Strangers { return &Strangers{limit: limit} }
 
-// Enter notes a connection from a source, which is comparable: a user, a network address. It
-// closes the connection for which there is no room, which after Close is c. The caller closes c in
-// any case.
+// Enter notes a connection from a source, which is comparable: a user, a network address. It closes
+// the connection for which there is no room. After Close this is c. The caller closes c in any
+// case.
 func (s *Strangers) Enter(c io.Closer, source any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *Strangers) Enter(c io.Closer, source any) {
 	}
 }
 
-// worst returns the place of the oldest one of the source that has the most.
+// worst returns the place of the oldest connection of the source that has the most.
 func (s *Strangers) worst() (place int) {
 	count := make(map[any]int)
 	for _, x := range s.here {
@@ -63,7 +63,7 @@ func (s *Strangers) remove(i int) {
 	s.here = s.here[:len(s.here)-1]
 }
 
-// Leave ends the counting of c: it is no stranger any more, or closed.
+// Leave ends the counting of c, which is no stranger any more or is closed.
 func (s *Strangers) Leave(c io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *Strangers) Leave(c io.Closer) {
 	}
 }
 
-// Close closes all of them, and each that enters from then on.
+// Close closes all strangers, and each that enters from then on.
 func (s *Strangers) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 )
 
 // OpenUnnamed opens a file in dir that has no name until LinkUnnamed gives it one, so that a killed
-// program leaves nothing. It fails where the file system has no such files, and without /proc.
+// program leaves no file. It fails if the file system has no such files, and without /proc.
 func OpenUnnamed(dir, name string) (*os.File, error) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An OpenWatch tells which of its files were opened, through /proc for those without a name. The
-// caller closes it.
+// An OpenWatch tells which of its files were opened. It watches files without a name through /proc.
+// The caller closes it.
 type OpenWatch struct {
 	mu sync.Mutex
 	fd int
@@ -26,7 +26,7 @@ func NewOpenWatch() (*OpenWatch, error) {
 	return &OpenWatch{fd: fd}, nil
 }
 
-// Add watches f, and returns the number by which Opened will name it. It needs /proc.
+// Add watches f, and returns the number by which Opened will name f. It needs /proc.
 func (w *OpenWatch) Add(f *os.File) (id int, err error) {
 	err = control(f, func(fd int) error {
 		id, err = unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", fd), unix.IN_OPEN)
@@ -45,7 +45,7 @@ func (w *OpenWatch) Remove(id int) { unix.InotifyRmWatch(w.fd, uint32(id)) }
 func (w *OpenWatch) Close() error { return unix.Close(w.fd) }
 
 // Opened calls opened with the number of each file that was opened since the last call. It does not
-// wait. Of several openings in a row the kernel may tell one.
+// wait. Of several openings in a row the kernel may report one.
 func (w *OpenWatch) Opened(opened func(id int)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,9 +68,9 @@ func (w *OpenWatch) Opened(opened func(id int)) {
 	}
 }
 
-// OpenElsewhere reports whether an open file description other than f's can write to the file, a
-// mapping without a descriptor included. f must come from [Reopen]: the kernel does not count the
-// description that memfd_create makes.
+// OpenElsewhere reports whether an open file description other than f's can write to the file. A
+// mapping without a descriptor counts. f must come from [Reopen], because the kernel does not count
+// the description that memfd_create makes.
 func OpenElsewhere(f *os.File) (open bool, err error) {
 	err = control(f, func(fd int) error {
 		_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK)
@@ -88,7 +88,7 @@ func OpenElsewhere(f *os.File) (open bool, err error) {
 	return false, nil
 }
 
-// A FileID names a file while somebody has it.
+// A FileID names a file while a process has the file.
 type FileID struct{ Device, Inode uint64 }
 
 // Identify returns the file behind f, and its size in bytes.

@@ -16,7 +16,7 @@ func Counter(mem []byte) *atomic.Int32 {
 }
 
 // Words returns mem as 64-bit words that several processes may change at once. mem must begin at a
-// multiple of 8 bytes, as every mapping and block does; bytes beyond the last whole word are left
+// multiple of 8 bytes, as every mapping and block does. Bytes beyond the last whole word are left
 // out.
 func Words(mem []byte) []atomic.Uint64 {
 	p := unsafe.Pointer(unsafe.SliceData(mem))

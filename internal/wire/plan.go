@@ -17,8 +17,8 @@ import (
 type Plan[T any] struct {
 	built   atomic.Pointer[node] // nil until the first use
 	pointer bool                 // T is a pointer: it travels in an interface without allocation
-	// scratch has values of *T. Reflection needs an addressable value, and &v of an argument would be
-	// a new one each time.
+	// scratch has values of *T. Reflection needs an addressable value, and &v of an argument would
+	// be a new one each time.
 	scratch sync.Pool
 }
 
