@@ -13,8 +13,8 @@ import (
 const alignment = 512
 
 // Alloc returns n bytes of the device's memory, which hold anything. The error wraps
-// ErrorOutOfMemory where there are none, and ErrKeeper, or what allocating a block in the domain
-// says.
+// ErrorOutOfMemory where the device has not so many free, ErrKeeper, or an error of the domain, in
+// which each allocation has a block.
 func (d engine) Alloc(n int) (device.Memory, error) {
 	domain, err := shm.Default()
 	if err != nil {
@@ -68,8 +68,8 @@ func (d *Device) place(domain *shm.Domain, n int, block shm.Handle) (*memory, er
 	return nil, nil
 }
 
-// take finds room for n bytes: first between what is in use as far as is known, and then between
-// what is.
+// take finds room for n bytes between the extents of the segment. Where there is none it forgets
+// the extents that nobody has any more, and looks again.
 func (s *segment) take(n int, block shm.Handle) (off int, ok bool) {
 	if off, ok = s.fit(n, block); !ok && s.collect() {
 		off, ok = s.fit(n, block)
@@ -112,7 +112,8 @@ func emptyCaches() error {
 	return errors.Join(err, emptyCache(), sweep())
 }
 
-// emptyCache waits again for the device: what was closed since may still be used there.
+// emptyCache gives back the segments in which there is nothing. It waits for the device first,
+// which may still use what was closed.
 func emptyCache() (err error) {
 	var empty []*segment
 	segments.Lock()

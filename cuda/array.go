@@ -20,8 +20,8 @@ type ArrayInterface struct {
 	Data     uint64 // address; 0 where there is no element
 	ReadOnly bool
 	Strides  []int // in bytes; nil is row-major
-	// that the memory is ready behind: 1 the legacy one, 2 the thread's, else a CUstream; nil says
-	// that it is ready
+	// the stream behind whose work the memory is ready: 1 is the legacy stream, 2 the thread's, and
+	// any other a CUstream. Where it is nil the memory is ready.
 	Stream *uint64
 }
 
@@ -159,7 +159,7 @@ func (d *Device) adopt(at uint64, dt tensor.DType, shape, strides []int, done fu
 	return t, err
 }
 
-// waitStream lets the device wait for what another stream has now.
+// waitStream has the device wait for the work that another stream has now.
 func (d *Device) waitStream(s cudriver.Stream) error {
 	e, err := d.record(s)
 	if err != nil {

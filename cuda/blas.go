@@ -17,7 +17,7 @@ import (
 // have a cuBLAS of their own, unless it is "none".
 const BLASKey = "SHOAL_CUBLAS"
 
-// products are by cuBLAS, which is looked for when it is needed first.
+// products makes products by cuBLAS. The library is loaded when the first product is asked for.
 type products struct {
 	sync.Mutex // of the handle
 	begun      bool
@@ -46,7 +46,7 @@ func loadBLAS(driver cudriver.Driver) (cublas.BLAS, error) {
 	return lib, nil
 }
 
-// loadProducts loads the library and makes a handle, once. The products are locked.
+// loadProducts loads the library and makes a handle, once. Its caller has locked the products.
 func (d *Device) loadProducts(r *ready) {
 	p := &r.products
 	if p.begun {

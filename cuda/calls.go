@@ -7,12 +7,13 @@ import (
 )
 
 // Note [Calls that wait] Some calls may return only when the device has done what is queued: copies
-// between it and memory of the host whose pages are not locked, loading code, a first product of
-// its shape, allocating, mapping and unmapping, and any that finds the queue full. NVIDIA names
-// them nowhere. None hangs where a stream waits for the number of a process that was killed: as
-// long as there is such a wait a goroutine watches, which needs neither the driver nor a lock that
-// is held for one of its calls, and ends the wait; see Device.watch. Those that are known to wait
-// do it here, and not in the driver, whose own locks would keep other calls of this process.
+// between the device and memory of the host whose pages are not locked, loading code, a first
+// product of its shape, allocating, mapping and unmapping, and any call that finds the queue full.
+// NVIDIA has no list of them. None of them hangs where a stream waits for the number of a process
+// that was killed: as long as a stream waits, a goroutine watches and ends the wait; see
+// Device.watch. The goroutine needs neither the driver nor a lock that is held for a call of the
+// driver. Calls that are known to wait are made when nothing is left to wait for. They would keep
+// locks of the driver meanwhile, which other calls of this process need.
 
 // settled makes such calls when all that the stream waits for has been judged.
 func (d *Device) settled(r *ready, calls func() error) error {

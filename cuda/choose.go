@@ -43,8 +43,9 @@ func Get(ordinal int) (*Device, error) {
 	return s.devices[ordinal], nil
 }
 
-// SetDevice chooses by its number what "cuda" without one means in this process, as
-// torch.cuda.set_device does; at first it is cuda:0. The error wraps ErrUnavailable or ErrDevice.
+// SetDevice chooses, by its number, the device that "cuda" without a number means in this process,
+// as torch.cuda.set_device does; at first it is cuda:0. The error wraps ErrUnavailable or
+// ErrDevice.
 func SetDevice(ordinal int) error {
 	if _, err := Get(ordinal); err != nil {
 		return err
@@ -63,9 +64,9 @@ func Current() (*Device, error) {
 	return Get(n)
 }
 
-// absent reports whether why there is no device is that this machine has none, or that
-// CUDA_VISIBLE_DEVICES hides all of them on purpose. A machine whose devices cannot be used, as
-// with a driver that does not fit or a list that names none of them, is another matter: a program
+// absent reports whether there is no device because this machine has none, or because
+// CUDA_VISIBLE_DEVICES hides all of them on purpose. A machine whose devices cannot be used is
+// another matter, as with a driver that does not fit or a list that names none of them: a program
 // that takes the host there computes for days where its user paid for a device.
 func absent(why error) bool {
 	if errors.Is(why, dl.ErrNotLoaded) {

@@ -13,30 +13,30 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-// Note [An event that travels] Who sends memory does not wait until its device has written it.
-// Behind that work its stream writes the next number to a word of shared memory, its clock, and the
-// message says which number of which clock; the receiver's stream waits for it before anything
-// else. The clock is a page of its own, a block of the domain that message and receiver hold, so it
-// is there as long as somebody waits, whichever process has died. Each process registers the page
-// with its driver, which gives it an address on every device.
+// Note [An event that travels] A sender does not wait until its device has written the memory that
+// it sends. Its stream writes the next number to a word of shared memory, the clock of its process,
+// behind that work. The message says which number of which clock. The receiver's stream waits for
+// the number before it does anything else. The clock is a page of its own, a block of the domain
+// that message and receiver hold, so it is there as long as a process waits, whichever process has
+// died. Each process registers the page with its driver, which gives it an address on every device.
 //
-// CUDA has events for several processes. What becomes of one whose process has died is said
-// nowhere, and a stream that waits for it may wait for ever. With a word of the host's somebody can
-// help: the host reads it and ends the wait by an atomic operation, without the driver. No word of
-// the device's will do, since it is read and written by streams. Streams share a few queues of the
-// hardware, or one (CUDA_DEVICE_MAX_CONNECTIONS), so what is to end a wait may stand behind it.
+// CUDA has events for several processes. CUDA says nowhere what becomes of an event whose process
+// has died, and a stream that waits for it may wait for ever. The host can end the wait for a word
+// of its own: it reads the word and changes it by an atomic operation, without the driver. A word
+// of the device's will not do, since only streams read and write it. Streams share a few queues of
+// the hardware, or one (CUDA_DEVICE_MAX_CONNECTIONS), so the stream that is to end a wait may stand
+// behind it.
 //
-// The first that sees that a process has ended, whose life is a block that it alone holds, adds
-// abandoned to its clock: every wait ends, and everybody can tell what had been done from what had
-// not.
+// The life of a process is a block that no other process holds. The first process that sees that
+// another one has ended adds abandoned to the other one's clock. That mark ends every wait for the
+// clock, and tells all receivers how far the device had come. They mark the clock again as long as
+// a stream of theirs may have to come to it: see events.mark.
 //
-// The mark is made again as long as a stream may have to come to it: see events.mark.
-//
-// An orderly end waits for the device. The receivers of one that was killed get ErrUnfinished,
-// unless its device was quicker.
+// A process that ends by itself waits for its device first. The receivers of one that was killed
+// get ErrUnfinished, unless its device was quicker.
 //
 // Where the driver refuses to register the page, or has no such numbers, the host waits: the
-// sender's before it sends, the receiver's before it returns the memory.
+// sender's before it sends, or the receiver's before it returns the memory.
 
 // abandoned is added to a clock whose process has ended. A clock is replaced before it has come
 // that far.
@@ -125,8 +125,8 @@ type events struct {
 	foreign map[key]*foreignClock
 }
 
-// refused reports whether a driver that has no numbers for streams, or registers no shared memory,
-// says so, or that another library of this process has registered it for itself.
+// refused reports whether an error is that of a driver that has no numbers for streams, or does not
+// register shared memory; or that another library of this process has registered the page.
 func refused(err error) bool {
 	for _, r := range []cudriver.Result{cudriver.ErrorNotSupported, cudriver.ErrorNotPermitted,
 		cudriver.ErrorInvalidValue, cudriver.ErrorOutOfMemory, cudriver.ErrorOperatingSystem,
@@ -138,9 +138,9 @@ func refused(err error) bool {
 	return false
 }
 
-// tick returns a number that the stream reaches when it has done what it has now; nil where there
-// is nothing to wait for. What this process itself was promised has come, or it says that it has
-// not.
+// tick returns the clock and the number that the stream writes there behind the work that it has
+// now; no clock where it has none. What this process itself was promised has come by then, or the
+// error says that it has not.
 func (d *Device) tick(domain *shm.Domain) (*clock, uint32, error) {
 	r, err := d.use()
 	if err != nil {
@@ -169,7 +169,7 @@ func (d *Device) next(r *ready, domain *shm.Domain) (c *clock, n uint32, err err
 	d.events.number.Lock()
 	defer d.events.number.Unlock()
 	if c = d.events.clock; c == nil || c.d != domain || c.now >= abandoned-1 {
-		// one that was there stays with its life: somebody may wait for it
+		// the clock of before stays, with its life: a process may wait for it
 		if c, err = d.newClock(domain); err != nil {
 			return nil, 0, err
 		}
@@ -224,8 +224,8 @@ func (c *clock) drop() error {
 	return errors.Join(released(c.d, c.life), c.unlock(), c.giveBack())
 }
 
-// dropClock gives the clock back when the stream has written all its numbers: then nobody asks
-// whether this process lives. Unless it is of the domain, if that is not nil, it stays.
+// dropClock gives the clock back when the stream has written all its numbers: from then on nobody
+// asks whether this process lives. A clock of another domain than of stays, unless of is nil.
 func (d *Device) dropClock(of *shm.Domain) error {
 	d.events.number.Lock()
 	defer d.events.number.Unlock()
@@ -238,8 +238,8 @@ func (d *Device) dropClock(of *shm.Domain) error {
 	return errors.Join(err, c.drop())
 }
 
-// leaveLate has this process finish what it does to memory that others have as well before it
-// leaves the domain, and give up its clocks, whose pages go with the domain.
+// leaveLate has this process, before it leaves the domain, finish what it does to memory that other
+// processes have, and give up its clocks, whose pages go with the domain.
 func (d *Device) leaveLate(domain *shm.Domain) error {
 	if d.events.left.Swap(domain) == domain {
 		return nil
@@ -261,8 +261,8 @@ func (l leaving) Close() error {
 		l.forgetClocks(func(k *foreignClock) bool { return k.d == l.of }))
 }
 
-// many is from how many clocks on a process lets go of those that it has before it takes another
-// one.
+// many is how many clocks of other processes a process keeps before it lets go of those that it
+// does not wait for.
 const many = 64
 
 // await lets the stream wait for what a sender has not done yet. It has taken over the clock's
@@ -351,14 +351,14 @@ func (d *Device) forgetClocks(which func(k *foreignClock) bool) (err error) {
 	return err
 }
 
-// awaits returns for how much that was sent the stream waits, or has waited.
+// awaits returns how many sent things the stream waits for, or has waited for.
 func (d *Device) awaits() int {
 	d.events.Lock()
 	defer d.events.Unlock()
 	return len(d.events.awaited)
 }
 
-// tell returns, once, that something was lost which work of this process may have used.
+// tell returns, once, that something was lost which this process may have used.
 func (d *Device) tell() error {
 	d.events.Lock()
 	defer d.events.Unlock()

@@ -31,7 +31,7 @@ type Device struct {
 	events  events
 }
 
-// ready is what a device has that is in use.
+// ready is what a device has from its first use on.
 type ready struct {
 	ctx         cudriver.Context
 	stream      cudriver.Stream
@@ -156,8 +156,8 @@ func (d *Device) begin() (*ready, error) {
 	return r, nil
 }
 
-// do runs calls of the driver with the device's context. What is current belongs to a thread, and a
-// goroutine has none of its own: so it is set each time.
+// do runs calls of the driver with the device's context. A context is current on a thread, and a
+// goroutine has no thread of its own: so do sets the context each time.
 func (d *Device) do(calls func(s cudriver.Stream) error) error {
 	r, err := d.use()
 	if err != nil {

@@ -20,24 +20,24 @@ var (
 	// ErrUnfinished is wrapped where the process that sent memory ended before its device had
 	// written it. What was computed from it is wrong.
 	ErrUnfinished = errors.New("cuda: the sender of this memory ended before its device had written it")
-	// ErrNotLegacy is wrapped where memory was to be opened by other programs that is not a
-	// LegacyDevice's, and ErrForeign where memory was to be sent to a process of the domain that
-	// is: its tensor's Clone can be.
+	// ErrNotLegacy is wrapped where other programs are to open memory that is not a LegacyDevice's.
+	// ErrForeign is wrapped where memory of a LegacyDevice is to be sent to a process of the
+	// domain; a Clone of its tensor can be sent.
 	ErrNotLegacy = errors.New("cuda: other programs cannot open this memory")
 	ErrForeign   = errors.New("cuda: this memory is not the domain's, so its allocator would have to stay alive")
 	// ErrNotPageable is wrapped where memory was to be pinned that is not whole pages of shared
 	// memory.
 	ErrNotPageable = errors.New("cuda: cannot be pinned")
-	// ErrArray is wrapped where what another library says of an array makes no sense, or cannot be
-	// had here.
+	// ErrArray is wrapped where another library's description of an array makes no sense, or
+	// describes what a device cannot have.
 	ErrArray = errors.New("cuda: not an array of a device that can be used")
 	// ErrRange is wrapped where memory arrives that is not within its segment.
 	ErrRange = errors.New("cuda: memory outside of its segment")
 )
 
-// What the driver answered, with CUDA's own names, is wrapped where a call of it failed:
-// errors.Is(err, cuda.ErrorOutOfMemory). After ErrorIllegalAddress this process cannot use the
-// device any more: another one has to.
+// These are the results of the driver by which programs decide, with CUDA's own names. The error of
+// a call of the driver wraps its result: errors.Is(err, cuda.ErrorOutOfMemory). After
+// ErrorIllegalAddress this process cannot use the device any more; another process can.
 var (
 	ErrorOutOfMemory       error = cudriver.ErrorOutOfMemory
 	ErrorDeviceUnavailable error = cudriver.ErrorDeviceUnavailable // another process has it for itself

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Waiting grows from the first to the second of these, and to the third for what was lost.
+// The pause between two looks grows from soon to late, and to seldom where only the lost are left.
 const (
 	soon   = 20 * time.Microsecond
 	late   = 2 * time.Millisecond
 	seldom = 50 * time.Millisecond
 )
 
-// open returns what the stream waits for, as far as nobody has judged it.
+// open returns what the stream waits for and nobody has judged.
 func (e *events) open() []*sent {
 	e.Lock()
 	defer e.Unlock()
 	return slices.DeleteFunc(slices.Clone(e.awaited), func(s *sent) bool { return s.judged.Load() })
 }
 
-// judge waits until all that the stream waits for has come, or will never. It makes no call of the
-// driver.
+// judge waits until it is known of all that the stream waits for whether it has come or never will.
+// It makes no call of the driver.
 func (d *Device) judge() {
 	for pause := soon; ; pause = min(2*pause, late) {
 		if all := d.events.open(); !d.judgeAll(all, pause == late) {
@@ -32,8 +32,8 @@ func (d *Device) judge() {
 }
 
 // watch judges for as long as the stream waits for something: so each wait ends, whichever call of
-// the driver stands behind it. One goroutine of a device does. It goes on as long as the stream may
-// have to come to the clock of a dead process; see events.mark.
+// the driver stands behind it. A device has one goroutine that watches. The goroutine goes on as
+// long as the stream may have to come to the clock of a dead process; see events.mark.
 func (d *Device) watch() {
 	for pause := soon; ; pause *= 2 {
 		if pause = min(pause, seldom); d.judgeAll(d.events.open(), pause >= late) {
@@ -46,10 +46,10 @@ func (d *Device) watch() {
 	}
 }
 
-// mark marks again the clocks of what was lost, and reports whether there is nothing to watch any
-// more: then nobody does. A process that was killed has ended before all that its device had been
-// told has: the kernel module of NVIDIA may close its files later. A number that the device writes
-// then takes the mark away, and a stream that comes to the clock after that would wait for ever.
+// mark marks the clocks of the lost again, and reports whether there is nothing to watch any more:
+// then nobody does. The device of a killed process may write a number after others have seen the
+// process end, since the kernel module of NVIDIA may close its files later. The number takes the
+// mark away, and a stream that came to the clock after that would wait for ever.
 func (e *events) mark() (over bool) {
 	e.Lock() // so that no clock is given back meanwhile
 	defer e.Unlock()
@@ -64,8 +64,8 @@ func (e *events) mark() (over bool) {
 	return over
 }
 
-// judgeAll reports whether one of them has not been judged. For one that is late somebody has to
-// look which processes have died.
+// judgeAll reports whether one of them is not judged yet. Where that takes long it has the domain
+// look which processes have died, since this one waits for the answer.
 func (d *Device) judgeAll(all []*sent, isLate bool) (left bool) {
 	for _, s := range all {
 		if d.judgeOne(s) {
@@ -78,16 +78,16 @@ func (d *Device) judgeAll(all []*sent, isLate bool) (left bool) {
 	return left
 }
 
-// lose notes that work has used what is not there. It is told once to who waits for the device:
-// nobody knows which memory holds what became of it.
+// lose notes that work has used memory that its sender's device had not written. The next wait for
+// the device returns that, once: nobody knows which memory holds what came of it.
 func (d *Device) lose(m *memory) {
 	d.events.Lock()
 	defer d.events.Unlock()
 	d.events.lost = fmt.Errorf("%d bytes on %v: %w", m.size, d, ErrUnfinished)
 }
 
-// judgeOne reports whether it is known that the number has come, or will never. A goroutine that
-// finds that another one knows does not look at the clock, whose block may have been given back.
+// judgeOne reports whether it is known that the number has come, or never will. A goroutine that
+// finds s judged does not look at the clock, whose block may have been given back.
 func (d *Device) judgeOne(s *sent) (judged bool) {
 	d.events.look.Lock()
 	defer d.events.look.Unlock()

@@ -13,9 +13,9 @@ import (
 
 // Note [Legacy memory] PyTorch, CuPy and Numba know no other memory than cuMemAlloc's, which
 // another process opens by a handle of 64 bytes. The driver counts no openers: the allocating
-// process must keep it, and live, until all others have closed it. CUDA does not say what becomes
-// of those that have not. So it is for them alone. Between processes of this module it does not
-// travel.
+// process must live and keep the memory until all others have closed it. CUDA does not say what
+// becomes of those that have not closed it. So such memory is for other programs alone, and does
+// not travel between processes of this module.
 
 // legacyUnit is what the driver cuts smaller allocations from: a process that opens one of those
 // sees its neighbours.
@@ -44,13 +44,13 @@ func (d legacyEngine) Alloc(n int) (device.Memory, error) {
 	return d.foreign(p, 0, n, free), nil
 }
 
-// foreign returns memory at an address that the domain knows nothing of. end is called when nobody
-// uses it any more and the device has finished.
+// foreign returns memory at an address that the domain does not know. end is called when nobody
+// uses the memory any more and the device has finished.
 func (d *Device) foreign(base cudriver.Ptr, off, n int, end func() error) *memory {
 	return &memory{segment: &segment{dev: d, base: base, size: off + n, end: end}, off: off, size: n, fate: new(fate)}
 }
 
-// An address is how memory is known, that the domain does not know, when it arrives again.
+// An address names memory that the domain does not know, so that it is known when it arrives again.
 type address struct {
 	dev  *Device
 	at   uint64
@@ -109,8 +109,8 @@ var openings = struct {
 	m map[opened]*opening
 }{m: map[opened]*opening{}}
 
-// opened is which memory, and the device that has it open: not always the one that it is of, where
-// the other program numbers them otherwise.
+// opened names memory that a device has open. The memory may be another device's, where the other
+// program numbers the devices otherwise.
 type opened struct {
 	dev    *Device
 	handle [64]byte

@@ -12,13 +12,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Events of other programs] An event for several processes is all that PyTorch sends. Nobody
-// can end a stream's wait for one, and that of a process that was killed may never come: then each
-// call that waits for the stream hangs. So no stream waits for such an event. The host asks for it,
-// beside the life of its process, before anybody has the memory.
+// Note [Events of other programs] PyTorch sends an event for several processes, and nothing else to
+// wait for. Nobody can end a stream's wait for such an event, and the event of a process that was
+// killed may never come: then each call that waits for the stream hangs. So no stream waits for
+// such an event. The host asks for it, and for the life of its process, before anybody has the
+// memory.
 
-// eventPatience is how long an event may take whose process is not known, so that nobody can tell
-// whether it lives.
+// eventPatience is how long the host waits for the event of a process that it does not know: nobody
+// can tell whether that process lives.
 var eventPatience = time.Minute
 
 // openLife opens what says whether a process lives.
@@ -47,7 +48,7 @@ func (d *Device) waitHandle(ctx context.Context, event cudriver.IPCHandle, sende
 	return errors.Join(err, d.do(func(cudriver.Stream) error { return d.driver.EventDestroy(e) }))
 }
 
-// comes waits until an event has come, or will not, or nobody wants to wait any more.
+// comes waits until an event has come, or never will, or ctx has ended.
 func (d *Device) comes(ctx context.Context, e cudriver.Event, life *sys.Pidfd) error {
 	begin := time.Now()
 	for pause := soon; ; pause = min(2*pause, late) {
@@ -121,9 +122,9 @@ func (legacy) Share(m device.Memory) (ordinal int, handle [64]byte, off int, eve
 	return own.dev.ordinal, handle, off, event, done, err
 }
 
-// promise returns the handle of an event that comes to pass when the device has done what it has
-// now, and what ends the event; nil if it has done that. What this process itself was promised has
-// come, or the error says that it has not.
+// promise returns the handle of an event that comes when the device has done the work that it has
+// now, and a function that ends the event; no handle where the device has no work. What this
+// process itself was promised has come by then, or the error says that it has not.
 func (d *Device) promise() (event []byte, done func() error, err error) {
 	r, err := d.use()
 	if err == nil {

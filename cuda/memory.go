@@ -24,7 +24,8 @@ type memory struct {
 	fate      *fate
 }
 
-// A fate is what an allocation has met in this process, however often it has arrived.
+// A fate is what has become of an allocation in this process, at which it may have arrived several
+// times.
 type fate struct {
 	holders    int          // under the lock of the segments, as open is
 	open       int          // holders that have not begun to end
@@ -212,9 +213,9 @@ func (m *memory) giveBack() (err error) {
 	return err
 }
 
-// The forms of memory in a message: its segment, block, offset and size; where the device is not
-// idle also the block of a clock, that of the process that the clock is of, and the number that the
-// receiver's stream waits for. See Note [An event that travels].
+// The forms of memory in a message. Both have its segment, block, offset and size. Where the device
+// is not idle there are also the block of a clock, the life of the clock's process, and the number
+// that the receiver's stream waits for. See Note [An event that travels].
 const (
 	writtenMemory = iota
 	awaitedMemory

@@ -44,8 +44,8 @@ func (d *Device) copyBehind(other *Device, to, from cudriver.Ptr, n int) error {
 	return d.ask(func(s cudriver.Stream) error { return d.driver.MemcpyAsync(to, from, uint64(n), s) })
 }
 
-// letIn gives another device access to the segment, once. It reports whether that can have it.
-// Memory that is not a segment needs none.
+// letIn gives another device access to the segment, once. It reports whether that device can reach
+// it. Memory that is not a segment needs no access.
 func (s *segment) letIn(peer *Device) (bool, error) {
 	can, err := s.dev.driver.DeviceCanAccessPeer(peer.id, s.dev.id)
 	if err != nil || !can || s.end != nil {

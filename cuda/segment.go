@@ -12,18 +12,18 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Who keeps a segment] The memory of a device lives as long as a descriptor, an import or a
-// mapping of it does, in whatever process. It is the domain's keeper that has a descriptor of each
-// segment, also for those who come when its maker has ended; it needs no GPU, since it only holds
-// files. A segment is named by a block of the domain, which every tensor in it holds, in processes
-// and messages, and so does the process that allocates in it.
+// Note [The keeper of segments] The memory of a device lives as long as a descriptor, an import or
+// a mapping of it lives, in any process. The domain's keeper has a descriptor of each segment, also
+// for processes that come when the segment's maker has ended. The keeper needs no GPU, since it
+// only holds files. A block of the domain names the segment. Every tensor in the segment holds that
+// block, in processes and messages, and so does the process that allocates there.
 
 // A segment is a large piece of a device's memory, mapped in this process. One process allocates in
 // it, its maker; all that use it map the whole of it once.
 type segment struct {
 	dev   *Device
 	d     *shm.Domain
-	block shm.Handle // see Note [Who keeps a segment]
+	block shm.Handle // see Note [The keeper of segments]
 	base  cudriver.Ptr
 	size  int
 

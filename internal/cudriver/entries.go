@@ -68,9 +68,10 @@ const (
 	entries = iota
 )
 
-// symbols are the names of the entries. Where there is one with _v2, C means it by the name
-// without: the symbol without is an older interface, in most cases that of 2008, with addresses of
-// 32 bits. That of cuDeviceGetUuid returns the same for all parts of a device.
+// symbols are the names of the entries. Where a function has a symbol with _v2, C's header means
+// that one by the name without. The symbol without is an older interface, in most cases that of
+// 2008, with addresses of 32 bits. The older cuDeviceGetUuid returns the same for all parts of a
+// device.
 var symbols = [entries]string{
 	cuInit:                        "cuInit",
 	cuDriverGetVersion:            "cuDriverGetVersion",

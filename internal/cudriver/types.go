@@ -54,7 +54,8 @@ const (
 // A Granularity is a CUmemAllocationGranularity_flags.
 type Granularity int32
 
-// The granularities: of what is possible, and of what is quick.
+// GranularityMinimum is the unit of the sizes that are permitted, and GranularityRecommended of
+// those that are quick.
 const (
 	GranularityMinimum     Granularity = 0
 	GranularityRecommended Granularity = 1
@@ -116,7 +117,7 @@ func (p AllocationProp) Valid() bool {
 		p.handles|handlePosixFile == handlePosixFile
 }
 
-// Access returns a description of who may do what.
+// Access returns what a device may do with memory, by the flags.
 func Access(d Device, flags int32) AccessDesc {
 	return AccessDesc{Location{locationDevice, d}, flags}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // An event counts how often it was recorded and how often that came to pass. One for several
-// processes has its counts behind the memory of the device, where whoever made it holds the lock of
+// processes has its counts behind the memory of the device, where its maker holds the lock of
 // its place.
 type event struct {
 	ctx      *context
