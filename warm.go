@@ -106,7 +106,7 @@ func (w *warmPool) keep(ctx context.Context, b launch, n int) error {
 }
 
 // refillDelay is how long the start of a successor is put off, so that it does not take the
-// processor from who begins.
+// processor from the worker that begins.
 const refillDelay = time.Millisecond
 
 // take returns a process that waits, nil if there is none. Refill is for when it has its job.

@@ -52,7 +52,7 @@ func TestWarm_ProcessIsThereBeforeItsJob(t *testing.T) {
 			t.Errorf("%q was not among %v, or has no name", strings.TrimSpace(line), before)
 		}
 	}
-	if err := shoal.Warm(deadline(t), 1, opts); err != nil { // another takes the place of who has served
+	if err := shoal.Warm(deadline(t), 1, opts); err != nil { // another one takes the place of the one that has served
 		t.Error(err)
 	}
 	if err := shoal.Warm(deadline(t), 0, opts); err != nil {

@@ -112,7 +112,7 @@ type foreignClock struct {
 // first two locks, so they are held for no call of the driver; see Note [Calls that wait].
 type events struct {
 	sync.Mutex
-	look    sync.Mutex // of who judges; see judgeOne
+	look    sync.Mutex // held by the goroutine that judges; see judgeOne
 	number  sync.Mutex // of the clock
 	clock   *clock
 	left    atomic.Pointer[shm.Domain] // the one that is left only when the device has finished

@@ -196,7 +196,7 @@ func (m *memory) End() (err error) {
 	last := m.fate.open == 0
 	segments.Unlock()
 	if r := m.dev.ready.Load(); last && r != nil && (!m.mine || m.dev.awaits() > 0) {
-		err = m.dev.finish(r) // what was lost is told to who wants to know what the device has done
+		err = m.dev.finish(r) // a caller that waits for the device is told what was lost
 	}
 	return errors.Join(err, m.giveBack())
 }

@@ -30,8 +30,8 @@ func (d uneven) Get(_ context.Context, i int) (data.Sample, error) {
 }
 
 // TestLoader_SlowSamplesCostTheirTimeAndNoMore loads in a time of its own, which goes on when
-// everybody waits: so how long an epoch takes depends on who waits for whom, and not on the
-// machine.
+// everybody waits: so how long an epoch takes depends on which side waits for the other, and not on
+// the machine.
 func TestLoader_SlowSamplesCostTheirTimeAndNoMore(t *testing.T) {
 	const n = 10_000
 	work := time.Duration(0)

@@ -145,7 +145,7 @@ func (b *box) next() (context.Context, []error, bool) {
 	return ctx, gone, true
 }
 
-// expire ends the waiting of those for whom nothing will come, as was known before the inbox was
+// expire ends the waiting of those for which nothing will come, as was known before the inbox was
 // emptied.
 func (b *box) expire(gone []error) {
 	b.mu.Lock()

@@ -142,7 +142,7 @@ func (g *Group) fold(c *call, into, from, n int) error {
 	return nil
 }
 
-// root says from or to whom the call goes.
+// root is the rank from or to which the call goes.
 func (c *call) root(g *Group, root int) {
 	if root != everyRank && (root < 0 || root >= g.Size()) {
 		c.cannot("the ranks are 0 to %d", g.Size()-1)

@@ -131,7 +131,7 @@ func TestGroup_CloseFailsTheCallsOfOthers(t *testing.T) {
 	groups, ctx := handles(t, 3), deadline(t)
 	errs := together(groups, func(g *dist.Group) error {
 		if err := g.AllReduce(ctx, dist.Sum, ones(1000)); err != nil {
-			return err // nobody who takes part is disturbed by who has finished
+			return err // a rank that has finished disturbs none that takes part
 		}
 		if g.Rank() == 2 {
 			return g.Close()

@@ -256,7 +256,7 @@ func (g *Group) expect(w *wanted) func(ctx context.Context, what string) (letter
 	}
 }
 
-// ranks returns from whom w waits, if it is one rank.
+// ranks returns the rank from which w waits, if it is one.
 func (w *wanted) ranks() []int {
 	if w.from == AnyRank {
 		return nil

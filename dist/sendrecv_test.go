@@ -181,7 +181,7 @@ func TestRegression_S3_3_ValuesAreSent(t *testing.T) {
 			return nil
 		}))
 		check(t, errors.Join(x.Close(), part.Close()))
-		// What nobody receives is given back: by the inbox, and by who had it in hand.
+		// What nobody receives is given back: by the inbox, and by the call that had it in hand.
 		check(t, dist.SendValue(ctx, groups[0], 1, 1, y))
 		check(t, y.Close())
 		check(t, dist.SendValue(ctx, groups[0], 1, 2, 1))

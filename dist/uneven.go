@@ -127,8 +127,8 @@ func dtypeOf(lists ...[]*tensor.Tensor) tensor.DType {
 }
 
 // An uneven is a call by which ranks exchange parts of different lengths. In its first turn each
-// says how many bytes it sends to whom, and gets from whom; so all find the same pairs that do not
-// agree, and the same number of turns.
+// says how many bytes it sends to each other rank, and gets from each; so all find the same pairs
+// that do not agree, and the same number of turns.
 type uneven struct {
 	g       *Group
 	c       *call

@@ -77,7 +77,7 @@ func (v victimPart) there() { v.There.Set() }
 
 func (v victimPart) soon() {
 	go func() {
-		for parked() < 2 { // it, and who waits to be told how to die
+		for parked() < 2 { // it, and the goroutine that waits to be told how to die
 			time.Sleep(time.Millisecond)
 		}
 		v.There.Set()
@@ -169,7 +169,7 @@ func die(t *testing.T, p place, how string) {
 	judge(t, p, how, cmd, err)
 }
 
-// patience is the deadline of who waits for a process that is stopped.
+// patience is the deadline of a waiter for a process that is stopped.
 const patience = 30 * time.Millisecond
 
 // diedOf checks that the victim died of what it was to die of, and not of an error on its way.

@@ -70,7 +70,7 @@ func TestBind_RefusesNames(t *testing.T) {
 	wantErr(t, ipc.Bind("m", &zero), ipc.ErrClosed)
 }
 
-// A queue whose end has a name stays open for whoever looks it up.
+// A queue whose end has a name stays open for processes that look it up.
 func TestLookup_FindsAQueue(t *testing.T) {
 	each(t, func(t *testing.T, _ *shm.Domain) {
 		q := newQueue[string](t, 4)

@@ -125,7 +125,7 @@ func TestWait_IsFair(t *testing.T) {
 	})
 }
 
-// A stream between two domains, and whoever has called a listener, are seen without waiting.
+// A stream between two domains, and a caller of a listener, are seen without waiting.
 func TestWait_SeesStreamsAndCallersThatAreReady(t *testing.T) {
 	local(t)
 	ctx := watched(t)

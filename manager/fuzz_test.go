@@ -70,8 +70,8 @@ func session(f *testing.F, m *manager.Manager) (said [][]byte) {
 	return said
 }
 
-// FuzzServe_Stream has a gateway, and the server behind it, hear arbitrary bytes from who has
-// proven the key. They answer or end the stream; the server lives on, and nothing is left.
+// FuzzServe_Stream has a gateway, and the server behind it, hear arbitrary bytes from a client that
+// has proven the key. They answer or end the stream; the server lives on, and nothing is left.
 func FuzzServe_Stream(f *testing.F) {
 	ctx := context.Background()
 	m, err := manager.New(ctx)

@@ -4,7 +4,7 @@ import "fmt"
 
 // A PeerError says that another process died, and which process it was.
 type PeerError struct {
-	PID   int   // process id, in the namespace of who noticed; 0 on another machine, or not started
+	PID   int   // process id, in the namespace of the process that noticed; 0 on another machine, or not started
 	Seat  int   // its seat in the domain, 0 to 255; -1 if it is not known by its seat
 	Cause error // what its death means for the caller
 }

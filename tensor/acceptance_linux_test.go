@@ -104,7 +104,7 @@ var hoard = shoal.Register("hoard", func(ctx context.Context, _ int, in *ipc.Rec
 	return nil
 })
 
-// few descriptors come and go with who watches whom, however many tensors there are.
+// few descriptors come and go with the watchers of participants, however many tensors there are.
 const few = 8
 
 // Tensors that are kept need no descriptors and no mappings.

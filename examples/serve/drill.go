@@ -44,8 +44,8 @@ func drill(ctx context.Context, url string) error {
 	return ctx.Err()
 }
 
-// kill kills the worker with that rank, or who reloads, once there is an answer by which it can be
-// known. It is at another request by then.
+// kill kills the worker with that rank, or the process that reloads, once there is an answer by
+// which it can be known. It is at another request by then.
 func (l *ledger) kill(ctx context.Context, rank int, killed map[int]bool) {
 	for ctx.Err() == nil {
 		a := l.await(ctx, 1)

@@ -10,8 +10,8 @@
 // does. It is never refused, since the listener lives on. Both end with the first process, which
 // does little that can fail.
 //
-// With -addr it serves until it is interrupted, and whoever asks for /predict?x=0.5 reads whom to
-// kill.
+// With -addr it serves until it is interrupted, and a client that asks for /predict?x=0.5 reads
+// whom to kill.
 package main
 
 import (

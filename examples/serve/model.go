@@ -34,8 +34,8 @@ func publish(ctx context.Context, weights *ipc.Latest[Weights], n int) error {
 	return err
 }
 
-// An answer is x times the weights, for a vector of which all elements are x, and who has computed
-// it by which weights.
+// An answer is x times the weights, for a vector of which all elements are x, and the worker that
+// has computed it by which weights.
 type answer struct {
 	Y             []float32
 	Number        int

@@ -14,7 +14,7 @@ import (
 
 const rows, columns, workers = 1000, 100, 4
 
-// sumColumns returns a row of sums, which is shared with whoever gets it.
+// sumColumns returns a row of sums, which is shared with the process that gets it.
 var sumColumns = pool.Register2("sumColumns",
 	func(_ context.Context, i int, chunk *tensor.Tensor) (*tensor.Tensor, error) {
 		defer chunk.Close()

@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/archtest"
 )
 
-// The environment is that of whoever runs the tests: with a C compiler this is the case that
+// The environment is that of the tests: with a C compiler this is the case that
 // matters.
 func goTool(t *testing.T, args ...string) string {
 	t.Helper()

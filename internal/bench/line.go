@@ -58,7 +58,7 @@ func (s *side) await(w *atomic.Uint64, v uint64) error {
 const bareRing = 1024
 
 // leadBare and followBare are the least that a queue can be: words in a ring, one writer, one
-// reader, each of whom looks at the other's ticket only when it has to.
+// reader, each of which looks at the other's ticket only when it has to.
 func leadBare(s *side, o order) (time.Duration, error) {
 	tail, head := s.mine(tickets), s.theirs(tickets)
 	ring := s.words[bareSlots : bareSlots+bareRing]

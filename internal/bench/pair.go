@@ -132,8 +132,8 @@ func (p *pair) later(f func() error) { p.undo = append(p.undo, f) }
 
 var pairs atomic.Int64
 
-// serveEventfds gives two eventfds to whoever dials the address that it returns: an argument cannot
-// carry files.
+// serveEventfds gives two eventfds to a process that dials the address that it returns: an argument
+// cannot carry files.
 func (p *pair) serveEventfds(h *environment) (address string, err error) {
 	there, err := sys.Eventfd("there")
 	if err != nil {

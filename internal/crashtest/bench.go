@@ -20,7 +20,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A trial is one death, or two: of who plays the scenario, and of who reaps that one.
+// A trial is one death, or two: of the process that plays the scenario, and of its reaper.
 type trial struct {
 	Scenario string
 	Site     string `json:",omitempty"`

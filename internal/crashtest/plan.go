@@ -180,7 +180,8 @@ func pointsMain(only string) error {
 	return errors.Join(err, p.report(sites, len(first)+len(second), caught, only))
 }
 
-// rareRounds is how often points are looked for that nobody came to: some depend on who is quicker.
+// rareRounds is how often points are looked for that nobody came to: some depend on which process
+// is quicker.
 const rareRounds = 20
 
 // missed returns the points at which nobody died, each with its name for people.

@@ -76,7 +76,7 @@ func briefly(f func(context.Context) error) error {
 	return wants(f(ctx), context.DeadlineExceeded)
 }
 
-// locksAgain takes the lock of whoever died, and gives it back in order.
+// locksAgain takes the lock of the dead one, and gives it back in order.
 func locksAgain(i int) func(*world) {
 	return func(w *world) {
 		m := shm.Mutex{Sync: w.syncs[i]}

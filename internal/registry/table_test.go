@@ -24,7 +24,7 @@ func TestNamesAreUniqueAndGivenBeforeTheProgramBegins(t *testing.T) {
 		t.Error(text)
 	}
 	Seal()
-	defer begun.Store(false) // for who runs this more than once
+	defer begun.Store(false) // for -count above 1
 	if text := add("c", 4); text != `x: Register("c"): Main has begun; declare it as a package-level variable` {
 		t.Error(text)
 	}

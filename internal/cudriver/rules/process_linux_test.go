@@ -23,7 +23,7 @@ const (
 	failure    = "failed: " // before an answer that is none
 )
 
-// A process is this one: a driver, a context of the first device, and who started it.
+// A process is this one: a driver, a context of the first device, and its starter.
 type process struct {
 	cudriver.Driver
 	paths  string // of simulated devices

@@ -17,7 +17,7 @@ type Driver struct {
 	times Times
 
 	mu        sync.Mutex
-	pid       int // of who called Init
+	pid       int // of the process that called Init
 	devices   []*device
 	contexts  map[cudriver.Context]*context
 	current   map[int]cudriver.Context // by thread

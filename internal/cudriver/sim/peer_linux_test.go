@@ -62,7 +62,7 @@ func handle(text string) (h cudriver.IPCHandle) {
 	return h
 }
 
-// Memory lives while anybody has a handle, a descriptor or a mapping, and whoever is killed has
+// Memory lives while a process has a handle, a descriptor or a mapping of it. A killed process has
 // none.
 func TestVirtualMemory_OutlivesItsMaker(t *testing.T) {
 	devices, d := open(t, 1)

@@ -14,7 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/domains"
 )
 
-// Options say how often, and for whom.
+// Options say how often to print, and where.
 type Options struct {
 	Every time.Duration // from one picture to the next
 	Count int           // pictures; 0 is until the context is done
