@@ -30,8 +30,8 @@ func NewDecoder(r io.Reader, allowed Globals, limits Limits) *Decoder {
 const buffer = 4096
 
 // Decode reads one pickle. The error is io.EOF where there is none. On a *GlobalError, and only
-// then, Decode returns the value as well, for a caller that must give back what the value names: the
-// refused name and its calls are a Global and Objects in it.
+// then, Decode returns the value as well, for a caller that must give back what the value names:
+// the refused name and its calls are a Global and Objects in it.
 func (d *Decoder) Decode() (any, error) {
 	if err := d.src.fill(); err != nil {
 		return nil, err
