@@ -259,7 +259,7 @@ func (l *Listener) Accept() (*Conn, error) {
 // Close ends the listener. An Accept that is under way returns os.ErrClosed.
 func (l *Listener) Close() error {
 	if !strings.HasPrefix(l.addr, "@") {
-		l.once.Do(func() { unix.Unlink(l.addr) }) // before the socket, so that a program that finds the path can connect
+		l.once.Do(func() { unix.Unlink(l.addr) }) // first: a program that finds the path can connect
 	}
 	return l.file.Close()
 }
