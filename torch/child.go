@@ -54,9 +54,9 @@ const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
 // as its interpreter Main does not return: it serves what the Child has, and becomes the
 // interpreter for all else. Main comes first in main.
 //
-// If a user calls the program as "program --shoal-probe NAME ARGS", Main prints as JSON how many
-// samples the data set NAME has, and the names of its classes, which the method Classes() []string
-// of a data set returns.
+// A user may call the program as "program --shoal-probe NAME ARGS". Then Main prints as JSON how
+// many samples the data set NAME has, and the names of its classes. The method Classes() []string
+// of a data set returns these names.
 func (c Child) Main() {
 	c.answerProbe()
 	code, ok := pythonCode(os.Args)

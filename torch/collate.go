@@ -74,9 +74,8 @@ func (w *loaderWorker) values(ctx context.Context, ds data.Dataset, numbers []in
 	return all, nil
 }
 
-// made makes the batch that the script would have had from its collate_fn. numbers are those of the
-// samples, if the samples have numbers. single says that there is one sample, which becomes no
-// batch.
+// made makes the batch that the script would have had from its collate_fn. numbers are the numbers
+// of the samples, or nil. single says that there is one sample, which becomes no batch.
 func (w *loaderWorker) made(ctx context.Context, samples []any, numbers []int, single bool) (any, error) {
 	if w.raw {
 		return forPython(samples, numbers)

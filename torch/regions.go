@@ -109,10 +109,9 @@ func (t *regionTable) leave(r *region) error {
 	return t.trim(idleBytes)
 }
 
-// A tensor of PyTorch's may be closed here while it is under way back. tidyFirst is how long after
-// that this process first looks whether it has arrived, and tidyLast is the longest pause between
-// two looks. Without these looks PyTorch's memory would be kept until the next send or close of a
-// tensor.
+// A tensor of PyTorch's may be closed here while it is under way back. This process then looks
+// whether the tensor has arrived: first after tidyFirst, and then after pauses of at most tidyLast.
+// Without these looks PyTorch's memory would be kept until the next send or close of a tensor.
 const (
 	tidyFirst = 20 * time.Millisecond
 	tidyLast  = time.Second

@@ -46,9 +46,9 @@ type StoreOptions struct {
 	// Timeout ends a call whose context has no deadline; 0 stands for 5 minutes, as in PyTorch, and
 	// a negative one for never.
 	Timeout time.Duration
-	// MaxValue bounds the bytes of a value that is read, and of a value that clients send to a
-	// store that is served here. 0 stands for 64 MiB of a value that is read. As in PyTorch's
-	// server, 0 stands for 8 MiB of a value that clients send. Keys have at most 8 KiB.
+	// MaxValue bounds the bytes of a value. For a value that this process reads, 0 stands for 64
+	// MiB. For a value that clients send to a store of ServeStore, 0 stands for 8 MiB, as in
+	// PyTorch's server. Keys have at most 8 KiB.
 	MaxValue int64
 	// Listen is where Rendezvous serves the store, if this rank has to; "" stands for MASTER_ADDR
 	// and MASTER_PORT. ":29500" takes clients of all networks, as PyTorch does.
