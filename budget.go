@@ -12,9 +12,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Threads returns how many threads this process may keep busy: its share of what its starter had,
-// and in the first process the number of CPUs that affinity and the control group's quota allow. In
-// a worker GOMAXPROCS is set to it. SetThreads changes it.
+// Threads returns how many threads this process may keep busy. In a worker this is its share of
+// what its starter had. In the first process it is the number of CPUs that affinity and the control
+// group's quota allow. In a worker GOMAXPROCS is set to the share. SetThreads changes the number.
 func Threads() int {
 	if n := chosenThreads.Load(); n > 0 {
 		return int(n)
@@ -22,7 +22,7 @@ func Threads() int {
 	return granted()
 }
 
-// granted is what this process has been given.
+// granted is the number of threads that this process has been given.
 func granted() int {
 	if self != nil {
 		return self.threads
@@ -31,9 +31,9 @@ func granted() int {
 }
 
 // SetThreads sets how many threads this process may keep busy, at least 1: torch.set_num_threads.
-// It sets GOMAXPROCS, which also bounds the kernels of package tensor; processes that are started
-// later share the new number. With more threads than this process was given all processes get
-// slower: then it logs a warning.
+// It sets GOMAXPROCS, which also bounds the kernels of package tensor. Processes that are started
+// later share the new number. If the number is above what this process was given, all processes get
+// slower, and SetThreads logs a warning.
 func SetThreads(n int) {
 	if n < 1 {
 		panic(fmt.Sprintf("shoal: SetThreads(%d): at least 1 thread is needed", n))
@@ -46,14 +46,15 @@ func SetThreads(n int) {
 	}
 }
 
-var chosenThreads atomic.Int64 // 0: nobody has chosen
+var chosenThreads atomic.Int64 // 0: the program has not chosen
 
 var machineThreads = sync.OnceValue(sys.CPUs)
 
-// share divides a budget among workers. Nobody gets less than one thread.
+// share divides a budget among workers. Each worker gets at least one thread.
 func share(total, workers int) int { return max(1, total/max(1, workers)) }
 
-// budgetEnv tells Go and the usual numeric libraries, which read these at their start.
+// budgetEnv tells the budget to Go and to the usual numeric libraries, which read these variables
+// at their start.
 func budgetEnv(threads int) []string {
 	n := strconv.Itoa(threads)
 	return []string{
@@ -64,7 +65,7 @@ func budgetEnv(threads int) []string {
 	}
 }
 
-// mergeEnv joins lists of KEY=VALUE; of equal keys the last stands.
+// mergeEnv joins lists of KEY=VALUE. Of equal keys the last one counts.
 func mergeEnv(lists ...[]string) []string {
 	var env []string
 	at := make(map[string]int)

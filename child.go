@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// A child is a life of a Process in an operating system process: that one itself, and our ends of
-// what connects us.
+// A child is a life of a Process in an operating system process. It has that process, and our ends
+// of the files that connect us with it.
 type child struct {
 	process *os.Process
 	death   death
-	control *os.File   // socket, frames both ways
+	control *os.File   // socket, control frames both ways
 	crash   *os.File   // memory file that the runtime of the child writes to when it gives up
 	stdout  *os.File   // pipe, nil with Files
 	stderr  *os.File   // pipe, or the file itself
-	tail    *tail      // of stderr, nil with Files
+	tail    *tail      // the tail of stderr, nil with Files
 	theirs  []*os.File // the ends that only the child needs once it runs
 	pumps   sync.WaitGroup
 
 	warm   bool     // it was started before its job was known
-	owner  *Process // nil while it waits for that
+	owner  *Process // nil while it waits for its job
 	reply  reply
 	forced atomic.Pointer[string] // why the owner made it end
 	told   chan struct{}          // closed when the job is written
-	ended  chan struct{}          // closed when there is nobody to tell anything
+	ended  chan struct{}          // closed when no process is left to be told anything
 }
 
-// newChild gives the job of p to a child: a new one, or one that waits for it.
+// newChild gives the job of p to a child: a new one, or one that waits for a job.
 func newChild(p *Process, s *encodedArg) (life, error) {
 	opts := p.group.opts
 	body, err := encode(jobPlan, job{
@@ -60,11 +60,11 @@ func newChild(p *Process, s *encodedArg) (life, error) {
 	return c, nil
 }
 
-// atOnce is what certainly fits into the buffer of a fresh socket.
+// atOnce is the size that certainly fits into the buffer of a new socket.
 const atOnce = 32 << 10
 
 // serve writes the job, on a goroutine if that may block, and begins to read what the child writes.
-// What cannot be written has no reader any more.
+// If the job cannot be written, no process is left to read it.
 func (c *child) serve(p *Process, job []byte) {
 	c.owner = p
 	write := func() {
@@ -90,7 +90,7 @@ func (c *child) end(sig os.Signal, why string) error {
 	return c.signal(sig)
 }
 
-// cancel writes behind the job, which a process that hangs may never have read.
+// cancel writes a cancellation behind the job. A process that hangs may never have read the job.
 func (c *child) cancel(cause error) {
 	go func() {
 		select {
@@ -101,7 +101,7 @@ func (c *child) cancel(cause error) {
 	}()
 }
 
-// cancelFrame carries the cause, or its text if it does not cross.
+// cancelFrame carries the cause. If the cause cannot cross, it carries the text of the cause.
 func cancelFrame(cause error) []byte {
 	body, err := encode(cancellationPlan, cancellation{cause})
 	if err != nil {
@@ -126,9 +126,9 @@ func (c *child) listen() {
 	c.pump(c.stderr, &lines{to: p.group.err, prefix: prefix, tail: c.tail})
 }
 
-// pump copies r to w on a goroutine until the other end is closed, or the process is dead and what
-// it wrote is read. The second is not the first: another program that the child started may hold
-// the other end, and live.
+// pump copies r to w on a goroutine, until the other end is closed, or until the process is dead
+// and everything that it wrote is read. These differ: another program that the child started may
+// hold the other end, and live.
 func (c *child) pump(r *os.File, w io.Writer) {
 	c.pumps.Go(func() {
 		buf := make([]byte, 16<<10)
@@ -148,7 +148,7 @@ func (c *child) pump(r *os.File, w io.Writer) {
 	})
 }
 
-// wait blocks until the child has ended and all that it wrote was passed on.
+// wait blocks until the child has ended and all its output was passed on.
 func (c *child) wait() error { return c.exitError(c.await()) }
 
 func (c *child) await() ending {
@@ -159,7 +159,7 @@ func (c *child) await() ending {
 	close(c.ended)
 	for _, r := range []*os.File{c.control, c.stdout, c.stderr} {
 		if r != nil {
-			r.SetReadDeadline(time.Unix(1, 0)) // a file has none, and no pump
+			r.SetReadDeadline(time.Unix(1, 0)) // a file has no deadline, and no pump
 		}
 	}
 	c.pumps.Wait()
@@ -179,7 +179,7 @@ func (c *child) close() {
 	c.death.close()
 }
 
-// maxCrash is how much of a crash is read. The goroutine that is to blame comes first.
+// maxCrash is how much of a crash is read. The goroutine that caused the crash comes first.
 const maxCrash = 64 << 10
 
 func readCrash(f *os.File) string {
@@ -187,7 +187,7 @@ func readCrash(f *os.File) string {
 	return string(b)
 }
 
-// closeAll closes what is not nil.
+// closeAll closes the files that are not nil.
 func closeAll(files []*os.File) {
 	for _, f := range files {
 		if f != nil {

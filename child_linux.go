@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// image is the running program itself, so that a rebuilt or deleted file cannot mismatch. The link
-// is resolved in the new process, whose image is still its starter's at that moment.
+// image is the running program itself, so a rebuilt or deleted file cannot mismatch. The new
+// process resolves the link, and its image is still its starter's at that moment.
 const image = "/proc/self/exe"
 
 // startChild runs the program again.
@@ -92,8 +92,8 @@ func (c *child) openOutput(b launch) (out, errs *os.File, err error) {
 	return out, errs, nil
 }
 
-// openControl returns the worker's end of the control socket. Only ours is non-blocking, which puts
-// it into Go's poller; the worker does the same with its own.
+// openControl returns the worker's end of the control socket. Only our end is non-blocking, which
+// puts it into Go's poller. The worker does the same with its own end.
 func (c *child) openControl() (*os.File, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -105,25 +105,25 @@ func (c *child) openControl() (*os.File, error) {
 	return their, err
 }
 
-// pollable makes a file whose reads park the goroutine only.
+// pollable makes a file whose reads park only the goroutine.
 func pollable(fd int, name string) (*os.File, error) {
 	err := syscall.SetNonblock(fd, true)
 	return os.NewFile(uintptr(fd), name), err
 }
 
-// A legacy is what every worker of this process inherits from it.
+// An inheritedFiles has the files that every worker of this process inherits from it.
 type inheritedFiles struct {
 	null      *os.File   // stdin
 	lifelines []*os.File // read ends, the root's first, this process's own last
 	own       *os.File   // write end of our lifeline; nothing is ever written to it
 }
 
-// heritage opens what stays open as long as this process lives.
+// inherited opens the files that stay open as long as this process lives.
 //
-// Note [Lifelines]: the write end of a process's lifeline exists in that process alone, so the
-// kernel closes it at the process's death, however it dies; everybody below has the read end. A
-// program that is just being started holds a copy between its fork and its exec, which ends by
-// close-on-exec.
+// Note [Lifelines]: the write end of a process's lifeline exists in that process alone. So the
+// kernel closes it at the process's death, however the process dies. All processes below it have
+// the read end. A program that is just being started holds a copy between its fork and its exec,
+// which ends by close-on-exec.
 var inherited = sync.OnceValues(func() (*inheritedFiles, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -142,7 +142,8 @@ var inherited = sync.OnceValues(func() (*inheritedFiles, error) {
 	return l, nil
 })
 
-// drain reads what is left in r without waiting. It is bounded, because somebody may go on writing.
+// drain reads what is left in r, without waiting. It is bounded, because a process may go on
+// writing.
 func drain(r *os.File, w io.Writer, buf []byte) {
 	raw, err := r.SyscallConn()
 	if err != nil {
@@ -169,7 +170,8 @@ const maxLeft = 8 << 20
 // death is the parent's proof that a process has ended.
 type death struct{ pidfd *sys.Pidfd }
 
-// wait parks the goroutine, not a thread, until the process has ended. It does not reap it.
+// wait parks the goroutine, not a thread, until the process has ended. It does not reap the
+// process.
 func (d death) wait() error { return d.pidfd.Wait(context.Background()) }
 
 // over reports whether the process has ended, without waiting.

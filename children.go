@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/registry"
 )
 
-// Package shoaltest asks the root for these by internal/leak.
+// Package shoaltest asks the root for the children by internal/leak.
 func init() {
 	leak.Processes = leak.Program{
 		Begin: func() {
@@ -19,7 +19,7 @@ func init() {
 				self.serve()
 			}
 			registry.Seal()
-			inherited() // what a process opens once and for ever is opened now
+			inherited() // it opens now the files that a process opens once and for ever
 		},
 		Rest:     reserve.rest,
 		Children: children,
@@ -28,7 +28,7 @@ func init() {
 	}
 }
 
-// children describes every child process that is still there.
+// children describes every child process that has not ended.
 func children() []string {
 	var left []string
 	known := make(map[string]bool)
@@ -48,8 +48,8 @@ func children() []string {
 	return left
 }
 
-// A trail is the calls that led somewhere, the last one first. Taking it does not wait until their
-// places are looked up.
+// A trail is a list of calls, the last one first. It is taken without waiting for the look-up of
+// their places.
 type trail []uintptr
 
 func callers() trail {

@@ -12,7 +12,7 @@ import (
 // This file is all that the package knows of wire: how an argument and the control messages become
 // bytes.
 
-// A parcel is an argument on its way: bytes, and the blocks they refer to by index.
+// A parcel is an argument on its way: bytes, and the blocks to which they refer by index.
 type parcel struct {
 	Body   []byte
 	Blocks []uint64
@@ -25,20 +25,20 @@ type job struct {
 	Arg  parcel
 
 	Threads int
-	Nice    int   // 0: as it is
+	Nice    int   // 0: unchanged
 	CPUs    []int // nil: all
 	Parent  Identity
-	Seed    uint64 // of the random numbers
+	Seed    uint64 // the seed of the random numbers
 }
 
 // ready is the first message of a process.
-type ready struct{ Seat int } // in the domain; of one that waits for its job, the first two
+type ready struct{ Seat int } // the seat in the domain; a process that waits for its job sends two such messages
 
 // outcome is the last message of a process.
 type outcome struct {
 	Kind  string // one of the kinds below
-	Text  string // of a panic
-	Err   error  // returned, or the value of the panic if that was an error
+	Text  string // the text of a panic
+	Err   error  // the returned error, or the value of the panic if it was an error
 	Stack string
 }
 
@@ -69,7 +69,7 @@ func mustPlan[T any]() *wire.Plan[T] {
 	return p
 }
 
-// encode makes the body of a control message, which holds no blocks.
+// encode makes the body of a control message. It holds no blocks.
 func encode[T any](p *wire.Plan[T], v T) ([]byte, error) {
 	e := wire.Encoder{Limits: wire.Limits{Bytes: maxFrame}}
 	e.Reset(nil)
@@ -90,20 +90,20 @@ func decode[T any](p *wire.Plan[T], body []byte) (v T, err error) {
 // argument moves values of one type.
 type argument[In any] struct{}
 
-// check has the plan built, and says why if that is not possible.
+// check has the plan built, and returns an error if that is not possible.
 func (argument[In]) check() error { return wire.Check[In]() }
 
-// An encodedArg is an encoded argument that holds its blocks until each of its receivers holds
-// them as well, or is dead.
+// An encodedArg is an encoded argument. It holds the argument's blocks until each of its receivers
+// holds them as well, or is dead.
 type encodedArg struct {
 	parcel
 	mu        sync.Mutex
 	receivers int
 	delivery  *shm.Delivery // nil if there are no blocks
-	kept      []any         // what must not be collected before the receivers have ended
+	kept      []any         // values that must not be collected before the receivers have ended
 }
 
-// encode packs in, and the files that go with it, for n receivers. Each of them calls done once.
+// encode packs in, and its files, for n receivers. Each receiver calls done once.
 func (argument[In]) encode(in In, files []*os.File, n int) (*encodedArg, error) {
 	var e wire.Encoder
 	e.Reset(nil)
@@ -151,12 +151,12 @@ func (s *encodedArg) done() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.receivers--; s.receivers == 0 && s.delivery != nil {
-		s.delivery.Close() // that a block is unknown by now is not this caller's affair
+		s.delivery.Close() // an unknown block is not an error of this caller
 	}
 }
 
-// lost is called when one receiver has ended and never held the blocks, which those who do are
-// told. pid is 0 if it could not be started.
+// lost is called when one receiver has ended and never held the blocks. The processes that hold
+// them are told of this. pid is 0 if the receiver could not be started.
 func (s *encodedArg) lost(pid int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +190,7 @@ func (argument[In]) decode(m parcel) (in In, files []*os.File, err error) {
 	return in, files, err
 }
 
-// imported are the blocks of a parcel, held by this process.
+// imported has the blocks of a parcel, which this process holds.
 type imported struct {
 	domain  *shm.Domain
 	handles []shm.Handle
@@ -215,7 +215,7 @@ func importBlocks(blocks []uint64) (*imported, error) {
 	return b, nil
 }
 
-// Take returns a block with a reference of its own, as wire.Blocks wants it.
+// Take returns a block with a reference of its own, as wire.Blocks demands.
 func (b *imported) Take(i int) (shm.Handle, error) {
 	h := b.handles[i]
 	return h, b.domain.Retain(h)

@@ -6,18 +6,19 @@ import (
 	"syscall"
 )
 
-// A completion is the end of a Process, which others wait for.
+// A completion is the end of a Process, for which others wait.
 type completion struct {
 	ended chan struct{} // closed when the process has ended for good
 	err   error         // set before ended is closed
 }
 
-// Done is closed when the process has ended and all that it printed was passed on: Python's
+// Done is closed when the process has ended and all its output was passed on. It is Python's
 // sentinel, for a select.
 func (p *completion) Done() <-chan struct{} { return p.ended }
 
-// ExitCode returns the exit status, -N if signal N has ended the process, -1 too if it could not be
-// started; false while it runs. A goroutine has the one that a process would have had.
+// ExitCode returns the exit status. It is -N if signal N has ended the process, and -1 if the
+// process could not be started. The bool is false while the process runs. A goroutine has the exit
+// status that a process would have.
 func (p *completion) ExitCode() (code int, ended bool) {
 	select {
 	case <-p.ended:
@@ -34,9 +35,9 @@ func (p *completion) ExitCode() (code int, ended bool) {
 	return pe.ExitCode, true
 }
 
-// Wait blocks until the process has ended and all that it printed was passed on, or ctx is done. It
-// returns nil, a *ProcessError, or the cause of ctx. It may be called any number of times; it does
-// not replace Group.Wait.
+// Wait blocks until the process has ended and all its output was passed on, or until ctx is done.
+// It returns nil, a *ProcessError, or the cause of ctx. It may be called any number of times. It
+// does not replace Group.Wait.
 func (p *completion) Wait(ctx context.Context) error {
 	select {
 	case <-p.ended:
@@ -51,9 +52,9 @@ func (p *completion) Wait(ctx context.Context) error {
 	}
 }
 
-// Poll waits until the process has ended and all that it printed was passed on, so that ipc.Wait
-// can wait for it among queues and pipes: Python's connection.wait with a sentinel. It returns nil,
-// however the process ended, or the cause of ctx.
+// Poll waits until the process has ended and all its output was passed on. With it ipc.Wait can
+// wait for a process among queues and pipes, as Python's connection.wait does with a sentinel. Poll
+// returns nil, however the process ended, or the cause of ctx.
 func (p *completion) Poll(ctx context.Context) error {
 	p.Wait(ctx)
 	select {

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// Frames on the control socket between a process and one that it started. PROTOCOL.md, section
-// Spawn, has the picture:
+// Control frames travel on the control socket between a process and a worker that it started.
+// PROTOCOL.md, section Spawn, has the picture:
 //
 //	0  length of the body, 4 bytes, little endian
 //	4  kind, 1 byte
@@ -20,10 +20,10 @@ const (
 	frameJob    frameKind = 1 // to the worker: what to run
 	frameCancel frameKind = 2 // to the worker: stop, and why
 	frameReady  frameKind = 3 // from the worker: the argument is decoded, its blocks are held
-	frameDone   frameKind = 4 // from the worker: the outcome
+	frameDone   frameKind = 4 // from the worker: the result of the job
 )
 
-// maxFrame bounds what a reader believes: an argument's default limit and some more.
+// maxFrame bounds the length that a reader accepts: an argument's default limit and some more.
 const maxFrame = 96 << 20
 
 func appendFrame(b []byte, kind frameKind, body []byte) []byte {
@@ -56,11 +56,11 @@ func readFrame(r io.Reader) (frameKind, []byte, error) {
 	return kind, body, err
 }
 
-// frames cuts a stream that arrives piecemeal.
+// frames cuts a stream into control frames. The stream arrives piecemeal.
 type controlFrames struct {
 	part []byte
 	each func(kind frameKind, body []byte)
-	err  error // after it everything is swallowed, so that the writer does not block
+	err  error // after an error everything is read and dropped, so that the writer does not block
 }
 
 func (f *controlFrames) Write(p []byte) (int, error) {
@@ -72,7 +72,7 @@ func (f *controlFrames) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// next hands one whole frame on and reports whether there was one.
+// next hands one whole frame on, and reports whether there was one.
 func (f *controlFrames) next() bool {
 	if len(f.part) < frameHeader {
 		return false

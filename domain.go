@@ -7,15 +7,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-// This file is all that the package knows of domains: every process that it starts joins its
-// starter's.
+// This file is all that the package knows of domains. Every process that it starts joins its
+// starter's domain.
 
-// home tells the domains apart that this process has had: what a process inherits is the one that
-// its starter has then.
+// home tells apart the domains that this process has had. A process inherits the domain that its
+// starter has at that time.
 func home() shm.Token {
 	d, err := shm.Default()
 	if err != nil {
-		return shm.Token{} // whoever starts a process hears of it
+		return shm.Token{} // the call that starts a process returns this error
 	}
 	return d.Token()
 }
@@ -32,8 +32,8 @@ func domainFiles() ([]*os.File, error) {
 	return d.Files(), nil
 }
 
-// inspectable makes the domain of a family answer to shm.Inspect, which is its root's affair. Where
-// it cannot, nobody depends on it; the listener ends with the domain.
+// inspectable makes the domain of a family answer to shm.Inspect. This is the task of the family's
+// root. If it fails, nothing depends on it. The listener ends with the domain.
 var inspectable sync.Once
 
 // joinDomain makes the inherited domain this process's default and returns its seat there.
@@ -46,7 +46,7 @@ func joinDomain(control, data *os.File) (seat int, err error) {
 	return d.Seat(), nil
 }
 
-// leaveDomain gives up all that this process holds.
+// leaveDomain releases all that this process holds.
 func leaveDomain() {
 	if d := shm.Current(); d != nil {
 		d.Close()

@@ -8,68 +8,69 @@ import (
 	"strings"
 )
 
-// How a process can fail that is not an error of its function. Test for them with errors.Is.
+// The ways in which a process can fail that are no error of its function. Test for them with
+// errors.Is.
 var (
-	// ErrMemoryInUse is returned by SetMemory where this process has shared memory already.
+	// ErrMemoryInUse is returned by SetMemory if this process has shared memory already.
 	ErrMemoryInUse = errors.New("shoal: this process has shared memory already")
-	// ErrPanic is wrapped where the function, or any goroutine of its process, panicked, or the Go
+	// ErrPanic is wrapped if the function, or any goroutine of its process, panicked, or if the Go
 	// runtime gave up.
 	ErrPanic = errors.New("shoal: panic")
 
-	// ErrExited is wrapped where a process ended, by os.Exit or by a signal, before its function
-	// had returned.
+	// ErrExited is wrapped if a process ended, by os.Exit or by a signal, before its function had
+	// returned.
 	ErrExited = errors.New("shoal: process ended early")
 
-	// ErrOOM is wrapped where the kernel's out-of-memory killer has ended a process, by all that
-	// can be known.
+	// ErrOOM is wrapped if, as far as can be known, the kernel's out-of-memory killer has ended a
+	// process.
 	ErrOOM = errors.New("shoal: out of memory")
 
-	// ErrNoMain is returned by whatever starts a process in a program that has not called Main or
-	// TestMain yet. Without Main the new process would run the program from its beginning, and
-	// start processes in its turn.
+	// ErrNoMain is returned by each call that starts a process in a program that has not called
+	// Main or TestMain yet. Without Main the new process would run the program from its beginning,
+	// and would start processes in its turn.
 	ErrNoMain = errors.New("shoal: call shoal.Main first in main, or shoaltest.TestMain first in TestMain")
 
-	// ErrNotRegistered is wrapped where the new process does not know the function: it was
-	// registered under a condition that does not hold there.
+	// ErrNotRegistered is wrapped if the new process does not know the function: it was registered
+	// under a condition that does not hold there.
 	ErrNotRegistered = errors.New("shoal: function is not registered in the new process")
 
-	// ErrArgument is wrapped where the argument of a function could not be sent or read.
+	// ErrArgument is wrapped if the argument of a function could not be sent or read.
 	ErrArgument = errors.New("shoal: argument did not cross")
 
 	// ErrOrphaned is the cause (see context.Cause) of a worker's context when the process that
-	// started it, or an ancestor of that one, has died. The worker ends a moment later, see
+	// started it, or an ancestor of that process, has died. The worker ends a moment later, see
 	// Options.OrphanGrace.
 	ErrOrphaned = errors.New("shoal: a parent process has died")
 
 	// ErrInterrupted is the cause of a worker's context after Process.Interrupt.
 	ErrInterrupted = errors.New("shoal: interrupted")
 
-	// ErrAbandoned is wrapped where a goroutine did not stop when it was told to, so that it was
-	// left alone and runs on.
+	// ErrAbandoned is wrapped if a goroutine did not stop when it was told to. It was left alone
+	// and runs on.
 	ErrAbandoned = errors.New("shoal: goroutine left alone")
 
-	// ErrClosed is wrapped by what a Group answers after Wait or Close, and is the cause of its
+	// ErrClosed is wrapped by the errors of a Group after Wait or Close, and is the cause of its
 	// workers' cancellation. It wraps os.ErrClosed.
 	ErrClosed = fmt.Errorf("shoal: group is closed%.0w", os.ErrClosed)
 )
 
-// A ProcessError says which process failed, and how. Error is one line; %+v adds the remote stack
-// and the last words on stderr. errors.Is and errors.As look into Err.
+// A ProcessError says which process failed, and how. Error is one line. %+v adds the remote stack
+// and the last lines of stderr. errors.Is and errors.As look into Err.
 type ProcessError struct {
 	Func string // name given to Register
 	Rank int
 	PID  int // 0 if the process could not be started
 
-	// Err is what the function returned, or wraps ErrPanic, ErrExited, ErrOOM, ErrNotRegistered,
-	// ErrArgument or ErrAbandoned. Of a returned error there are the text and every sentinel that
-	// is known to wire.RegisterError.
+	// Err is the error that the function returned, or wraps ErrPanic, ErrExited, ErrOOM,
+	// ErrNotRegistered, ErrArgument or ErrAbandoned. A returned error has its text and every
+	// sentinel that wire.RegisterError knows.
 	Err error
 
-	Stack    string    // of the panic, the user's frames first; empty if there was none
+	Stack    string    // the stack of the panic, the user's frames first; empty if there was none
 	Stderr   string    // the last lines: at most 64, at most 8 KiB
 	ExitCode int       // -1 if a signal ended it or it could not be started
-	Signal   os.Signal // that ended it, or nil
-	OOM      bool      // the kernel's out-of-memory killer has probably been it, see Err for how probably
+	Signal   os.Signal // the signal that ended it, or nil
+	OOM      bool      // the kernel's out-of-memory killer has probably ended it; Err says how probably
 }
 
 // Error returns one line.
@@ -104,7 +105,7 @@ func oneLine(err error) string {
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
-// failures is the error of several processes, the first failure first.
+// failures is the error of several processes. The first failure comes first.
 type failures []error
 
 func (f failures) Error() string {
@@ -131,7 +132,7 @@ func (f failures) Format(s fmt.State, verb rune) {
 	}
 }
 
-// join makes one error of a group's.
+// join makes one error of the errors of a group.
 func join(errs []error) error {
 	switch len(errs) {
 	case 0:
@@ -142,7 +143,7 @@ func join(errs []error) error {
 	return failures(errs)
 }
 
-// A described error has a text of its own and is, for errors.Is and errors.As, everything in kinds.
+// A described error has a text of its own. For errors.Is and errors.As it is everything in kinds.
 type described struct {
 	text  string
 	kinds []error

@@ -7,17 +7,17 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-// An ending is what is known of a process that has ended besides its own words on the control
-// socket.
+// An ending is what the starter knows of an ended process besides the process's own words on the
+// control socket.
 type ending struct {
 	state  *os.ProcessState // nil if it could not be read
-	err    error            // why not
+	err    error            // why the state could not be read
 	crash  string           // what the runtime wrote when it gave up
 	fatal  string           // its reason, if it was not a panic
 	stderr string
 }
 
-// exitError makes an error of an ending and the reply, or nil where all went well.
+// exitError makes an error of an ending and the reply. It is nil if all went well.
 func (c *child) exitError(e ending) error {
 	pe := &ProcessError{Func: c.owner.name, Rank: c.owner.rank, PID: c.pid(), Stderr: e.stderr, ExitCode: -1}
 	if e.state != nil {
@@ -38,8 +38,7 @@ func (c *child) exitError(e ending) error {
 	return pe
 }
 
-// died adds that a participant of the domain has gone without taking leave: what it held was
-// reaped.
+// died adds that a participant has left the domain by its death. What it held was reaped.
 func (c *child) died(how error) error {
 	if !c.reply.member {
 		return how
@@ -47,7 +46,7 @@ func (c *child) died(how error) error {
 	return describe(how.Error(), how, &shm.PeerError{PID: c.pid(), Seat: c.reply.seat, Cause: how})
 }
 
-// untimely is the error of a process that ended without a word, or badly after it.
+// untimely is the error of a process that ended without a reply, or badly after its reply.
 func (c *child) untimely(e ending, pe *ProcessError) error {
 	if e.state == nil {
 		return describe(fmt.Sprintf("its end could not be read: %v", e.err), ErrExited, e.err)
@@ -87,7 +86,7 @@ func (c *oomCounter) explain() (rose bool, text string) {
 // failed reports whether the process said that something went wrong.
 func (o outcome) failed() bool { return o.Kind != kindReturned || o.Err != nil }
 
-// err puts an outcome that failed into an error.
+// err makes an error of an outcome that failed.
 func (o outcome) err() error {
 	switch o.Kind {
 	case kindReturned:

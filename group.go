@@ -12,18 +12,18 @@ import (
 	"github.com/shoal-mp/shoal/internal/seed"
 )
 
-// A Group is a set of processes that live and end together: the first that fails cancels the
-// others. Its methods may be called by several goroutines. Every group needs a Wait or a Close.
+// A Group is a set of processes that live and end together: the first one that fails cancels the
+// others. Several goroutines may call its methods. Every group needs a Wait or a Close.
 type Group struct {
 	opts     Options
 	out, err *stream
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	seed   func() uint64 // what those of its processes follow from; drawn when the first one starts
+	seed   func() uint64 // the seeds of its processes follow from it; drawn when the first process starts
 
 	mu       sync.Mutex
-	changed  sync.Cond // of live
+	changed  sync.Cond // signals a change of live
 	live     map[*Process]struct{}
 	all      []*Process // in the order of their start
 	ranks    map[string]int
@@ -49,11 +49,11 @@ func NewGroup(ctx context.Context, opts Options) *Group {
 }
 
 // Spawn runs n processes with ranks 0 to n-1 and the same argument, and waits for all of them. The
-// first failure cancels the others; the error joins all failures, the first one first, each a
+// first failure cancels the others. The error joins all failures, the first one first, each a
 // *ProcessError. The thread budget of this process is divided by n.
 //
-// Tensors and whatever else is shared in the argument are not copied: every process works on the
-// same memory.
+// Tensors and other shared values in the argument are not copied: every process works on the same
+// memory.
 func (f *Func[In]) Spawn(ctx context.Context, n int, in In) error {
 	if n < 1 {
 		return fmt.Errorf("shoal: %s.Spawn: %d processes; at least 1 is needed", f.name, n)
@@ -67,7 +67,7 @@ func (f *Func[In]) Spawn(ctx context.Context, n int, in In) error {
 }
 
 // Start starts n processes with ranks 0 to n-1, the same argument and Options, and does not wait:
-// Python's start_processes. The caller Joins, Waits for or closes the group.
+// it is Python's start_processes. The caller Joins, Waits for or closes the group.
 func (f *Func[In]) Start(ctx context.Context, n int, in In, opts Options) (*Group, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("shoal: %s.Start: %d processes; at least 1 is needed", f.name, n)
@@ -93,9 +93,9 @@ func (f *Func[In]) startIn(g *Group, n int, in In) error {
 	return nil
 }
 
-// Go starts one more process in g. Ranks count per function within a group. It does not wait for
-// the process, and never returns nil: a process that could not be started has failed, which
-// Process.Wait and Group.Wait say.
+// Go starts one more process in g. Ranks count per function within a group. Go does not wait for
+// the process, and never returns nil. A process that could not be started has failed, and
+// Process.Wait and Group.Wait return the error.
 func (f *Func[In]) Go(g *Group, in In) *Process {
 	s, err := f.ship(g, in, 1)
 	if err != nil {
@@ -154,7 +154,7 @@ func (g *Group) enter(name string) (*Process, error) {
 	return p, g.opts.check()
 }
 
-// leave is the end of a process.
+// leave takes note of the end of a process.
 func (g *Group) leave(p *Process, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -177,10 +177,10 @@ func (g *Group) echo(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(g.ctx)) || errors.Is(err, ErrClosed)
 }
 
-// Wait blocks until every process of the group has ended, and closes the group. Its error joins all
-// failures, the first one first, each a *ProcessError, or is nil. What a process returned only
-// because it was cancelled is no failure; the cancellation of the group's context is one, whatever
-// the processes made of it.
+// Wait blocks until every process of the group has ended, and closes the group. Its error is nil,
+// or joins all failures, the first one first, each a *ProcessError. An error that a process
+// returned only because it was cancelled is no failure. The cancellation of the group's context is
+// a failure, whatever the processes returned after it.
 func (g *Group) Wait() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -202,8 +202,8 @@ func (g *Group) conclude() error {
 	return join(g.failures)
 }
 
-// Join waits as Wait does, until ctx is done: it returns false and no error if no process has
-// failed by then, and may be called again. Once a process has failed it waits, for as long as Grace
+// Join waits as Wait does, until ctx is done. If no process has failed by then, it returns false
+// and no error, and may be called again. Once a process has failed, Join waits as long as Grace
 // lets the others live, and returns true and the error of Wait. With context.WithTimeout it is
 // Python's ProcessContext.join(timeout).
 func (g *Group) Join(ctx context.Context) (ended bool, err error) {
@@ -220,9 +220,9 @@ func (g *Group) Join(ctx context.Context) (ended bool, err error) {
 	return true, g.conclude()
 }
 
-// Poll waits until no process of the group runs, so that ipc.Wait can wait for it among queues and
-// pipes. A Wait then returns at once; Poll leaves the group open. It returns nil or the cause of
-// ctx.
+// Poll waits until no process of the group runs. With it ipc.Wait can wait for a group among queues
+// and pipes. A Wait then returns at once. Poll leaves the group open. It returns nil or the cause
+// of ctx.
 func (g *Group) Poll(ctx context.Context) error {
 	stop := g.wakeAfter(ctx)
 	defer stop()
@@ -237,7 +237,7 @@ func (g *Group) Poll(ctx context.Context) error {
 	return nil
 }
 
-// wakeAfter wakes the goroutines that wait for a change when ctx is done.
+// wakeAfter wakes the goroutines that wait for a change of the group when ctx is done.
 func (g *Group) wakeAfter(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		g.mu.Lock()
@@ -246,15 +246,16 @@ func (g *Group) wakeAfter(ctx context.Context) (stop func() bool) {
 	})
 }
 
-// Processes returns the processes that were started, in that order; with one function it is the
-// order of ranks.
+// Processes returns the processes in the order in which they were started. With one function this
+// is the order of ranks.
 func (g *Group) Processes() []*Process {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.all)
 }
 
-// A halt is the cause of a cancellation by the group itself, not by the context that it was given.
+// A halt is the cause of a cancellation by the group itself, not by the context that the group was
+// given.
 type halt struct{ error }
 
 func (h *halt) Unwrap() error { return h.error }
@@ -264,9 +265,9 @@ func (g *Group) halted() bool {
 	return own
 }
 
-// Close ends what still runs, by a cancel message, SIGTERM after Grace and SIGKILL after Grace
-// again, and waits for it. It returns what Wait does. It is meant for defer: after Wait it does
-// nothing.
+// Close ends the processes that still run, by a cancel message, by SIGTERM after Grace and by
+// SIGKILL after Grace again, and waits for them. It returns what Wait returns. It is meant for
+// defer: after Wait it does nothing.
 func (g *Group) Close() error {
 	g.cancel(&halt{ErrClosed})
 	return g.Wait()

@@ -2,7 +2,7 @@ package shoal
 
 import "sync"
 
-// groupSet are the groups with processes.
+// A groupSet has the groups with processes.
 type groupSet struct {
 	mu  sync.Mutex
 	set map[*Group]struct{}
@@ -25,7 +25,7 @@ func (l *groupSet) remove(g *Group) {
 	delete(l.set, g)
 }
 
-// list returns them.
+// list returns the groups.
 func (l *groupSet) list() []*Group {
 	l.mu.Lock()
 	defer l.mu.Unlock()

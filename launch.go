@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A launch is what must be known to start a process, before anybody knows what it is for.
+// A launch has the facts that are needed to start a process, before the process has a job.
 type launch struct {
 	executable, workDir string
 	env                 []string
 	threads             int
 	orphanGrace         time.Duration
 
-	title string                                 // what ps shows
-	warm  bool                                   // it is to wait for its job
-	files func() (out, errs *os.File, err error) // for the output; nil for pipes
+	title string                                 // the name in ps
+	warm  bool                                   // the process is to wait for its job
+	files func() (out, errs *os.File, err error) // makes the files for the output; nil for pipes
 }
 
 func launchOf(o Options) launch {
@@ -31,5 +31,5 @@ func (b launch) kind() string {
 
 const titlePrefix = "shoal: "
 
-// title is what ps shows of a worker.
+// title is the name of a worker in ps.
 func title(name string, rank int) string { return fmt.Sprintf("%s%s %d", titlePrefix, name, rank) }

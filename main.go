@@ -17,12 +17,13 @@ import (
 // Main runs a program that starts processes. Call it first in main; it never returns.
 //
 // Package-level initialisers, init functions and the statements of main before Main run in every
-// worker as well, as unguarded statements do in Python; IsWorker tells the processes apart. In a
-// worker Main runs the function that was asked for and exits.
+// worker as well, as unguarded statements do in Python. IsWorker tells the processes apart. In a
+// worker Main runs the function of the worker and exits.
 //
-// In the first process it calls run, with a context that the first SIGINT or SIGTERM cancels, and
-// exits with status 0; with 1, after printing the error, if run fails; and with 130 or 143 after
-// those signals. A second signal kills. Processes that still run when run has returned are ended.
+// In the first process Main calls run, with a context that the first SIGINT or SIGTERM cancels. It
+// exits with status 0. If run fails, it prints the error and exits with status 1. After those
+// signals it exits with status 130 or 143. A second signal kills. When run has returned, Main ends
+// the processes that still run.
 //
 // Flags are not parsed in workers, although they have the same os.Args[1:]: pass values in the
 // argument.
@@ -63,7 +64,7 @@ func runRoot(run func(ctx context.Context) error) int {
 	return 0
 }
 
-// leave ends what this process has started and gives up its place in the domain.
+// leave ends the processes that this one has started, and gives up its seat in the domain.
 func leave() {
 	groups.close()
 	reserve.close()
@@ -79,8 +80,8 @@ func report(err error) {
 	fmt.Fprintf(os.Stderr, "%s: %s\n", name, strings.TrimPrefix(text, name+": "))
 }
 
-// details returns what %+v adds to err, or to what err wraps: fmt.Errorf and errors.Join do not
-// hand it on.
+// details returns what %+v adds to err, or to an error that err wraps: fmt.Errorf and errors.Join
+// do not hand %+v on.
 func details(err error) string {
 	if _, ok := err.(fmt.Formatter); ok {
 		if text := fmt.Sprintf("%+v", err); text != err.Error() {
@@ -102,13 +103,13 @@ func details(err error) string {
 	return ""
 }
 
-// An interrupt is the cause of the context that a signal has cancelled.
+// An interrupt is the cause of a context that a signal has cancelled.
 type interrupt struct{ sig os.Signal }
 
 func (i *interrupt) Error() string        { return i.sig.String() }
 func (i *interrupt) Is(target error) bool { return target == context.Canceled }
 
-// unlessIn returns i if err does not say it already: one interrupt, one report.
+// unlessIn returns i if err does not have it already, so that one interrupt is reported once.
 func (i *interrupt) unlessIn(err error) error {
 	p, ok := errors.AsType[*ProcessError](err) // a terminal's signal reaches a worker that does not catch it yet
 	if errors.Is(err, context.Canceled) || ok && p.Signal == i.sig {
@@ -117,7 +118,7 @@ func (i *interrupt) unlessIn(err error) error {
 	return i
 }
 
-// status is what a shell would say of a process that the signal has killed.
+// status returns the exit status that a shell reports for a process that the signal has killed.
 func (i *interrupt) status() int {
 	if s, ok := i.sig.(syscall.Signal); ok {
 		return 128 + int(s)

@@ -13,8 +13,8 @@ import (
 )
 
 // SetMemory gives the shared memory of this program other limits than the default ones. Call it
-// before Main: workers inherit the memory of the process that starts them, so in a worker it does
-// nothing. It returns ErrMemoryInUse where this process has shared memory already.
+// before Main. Workers inherit the memory of the process that starts them, so in a worker SetMemory
+// does nothing. It returns ErrMemoryInUse if this process has shared memory already.
 func SetMemory(o shm.Options) error {
 	if IsWorker() {
 		return nil
@@ -31,7 +31,7 @@ func SetMemory(o shm.Options) error {
 }
 
 // MemoryStats returns the figures of the memory that this process shares with others, in bytes and
-// blocks. They are zero as long as nothing was shared.
+// blocks. They are zero as long as no memory was shared.
 func MemoryStats() shm.Stats {
 	if d := internal.Current(); d != nil {
 		return d.Stats()
@@ -39,10 +39,10 @@ func MemoryStats() shm.Stats {
 	return shm.Stats{}
 }
 
-// Inspect asks all programs of this user that have a process started by Shoal, in this network
-// namespace, which processes hold how much shared memory. It maps nothing. The reports are those of
-// the programs that answer within five seconds and before ctx ends; the error says why others do
-// not.
+// Inspect asks which processes hold how much shared memory. It asks all programs of this user, in
+// this network namespace, that have a process started by Shoal. It maps no memory. The reports are
+// those of the programs that answer within five seconds and before ctx ends. The error says why
+// others do not answer.
 func Inspect(ctx context.Context) ([]shm.Report, error) {
 	addresses, err := internal.Domains()
 	if err != nil {

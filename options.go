@@ -13,7 +13,7 @@ import (
 
 // Options of a Group. The zero value is good.
 type Options struct {
-	// Start is how processes come to life.
+	// Start is how processes are started.
 	Start StartMethod
 
 	// Workers is how many processes are expected, for the thread budget: each gets
@@ -23,29 +23,30 @@ type Options struct {
 	// Threads replaces the share that a worker would get.
 	Threads int
 
-	// Grace is how long a cancelled worker has until SIGTERM, and from there to SIGKILL. Default 2
-	// s.
+	// Grace is how long a cancelled worker has until SIGTERM, and then until SIGKILL. The default
+	// is 2 s.
 	Grace time.Duration
 
 	// OrphanGrace is how long a worker, and its descendants, live on after their starter has died,
-	// however it died. Default 50 ms.
+	// however it died. The default is 50 ms.
 	OrphanGrace time.Duration
 
-	// Restart says what is done about a process that fails. The zero value does nothing.
+	// Restart is the policy for a process that fails. The zero value does nothing.
 	Restart Restart
 
-	// FirstRank is the rank of the first process of each function; 0 unless a group replaces a
-	// process of another one.
+	// FirstRank is the rank of the first process of each function. It is 0, unless a group replaces
+	// a process of another one.
 	FirstRank int
 
-	// Files are given to each process, which gets them by [File]: ExtraFiles' counterpart, whatever
-	// the start method. They stay the caller's, and must be open while processes are started; a
-	// process that is started again has them again, also if the caller has closed them. A listener
-	// is passed as what its method File returns; net.FileListener makes one of it in the worker.
+	// Files are given to each process, which gets them by [File]. They are the counterpart of
+	// ExtraFiles, for every start method. They stay the caller's, and must be open while processes
+	// are started. A process that is started again has them again, even if the caller has closed
+	// them. Pass a listener as the file that its method File returns. net.FileListener makes a
+	// listener of it in the worker.
 	Files []*os.File
 
-	// Executable is the program that is started, which must be a build of this one: with the same
-	// functions and the same types. Empty means the running one.
+	// Executable is the program that is started. It must be a build of this one, with the same
+	// functions and the same types. Empty means the running program.
 	Executable string
 
 	// Env has entries KEY=VALUE that replace or add to those of this process.
@@ -54,20 +55,20 @@ type Options struct {
 	// WorkDir is the working directory; empty means that of this process.
 	WorkDir string
 
-	// Nice is the niceness, -20 to 19, 0 to leave it as it is. Less than this process's needs the
-	// privilege.
+	// Nice is the niceness, -20 to 19. 0 leaves it unchanged. A value below that of this process
+	// needs the privilege.
 	Nice int
 
 	// CPUs are the sets of processors to which workers are confined: worker r gets CPUs[r %
-	// len(CPUs)]. Empty means no confinement. A worker that shall have threads for its processors
-	// also needs Threads.
+	// len(CPUs)]. Empty means no confinement. To have threads for all its processors a worker also
+	// needs Threads.
 	CPUs [][]int
 
 	// Stdout and Stderr receive what workers print. Defaults are os.Stdout and os.Stderr. A group
 	// writes to each from one goroutine at a time.
 	Stdout, Stderr io.Writer
 
-	// Output is what is done with it, and Dir the folder for Files.
+	// Output is the way of that output, and Dir the folder for Files.
 	Output Output
 	Dir    string
 }
@@ -79,7 +80,7 @@ const (
 	defaultMaxBackoff  = 10 * time.Second
 )
 
-// withDefaults fills in what is not set.
+// withDefaults fills in the fields that are not set.
 func (o Options) withDefaults() Options {
 	if o.Start == DefaultStart {
 		o.Start = CurrentStartMethod()
@@ -97,7 +98,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// check finds what no process could be started with.
+// check finds options with which no process could be started.
 func (o Options) check() error {
 	switch {
 	case !o.Start.valid():
@@ -133,7 +134,7 @@ func (o Options) threads() int {
 	return 1
 }
 
-// cpus returns the processors of the worker with that rank, nil for all.
+// cpus returns the processors of the worker with that rank. It returns nil for all.
 func (o Options) cpus(rank int) []int {
 	if len(o.CPUs) == 0 {
 		return nil
@@ -141,21 +142,22 @@ func (o Options) cpus(rank int) []int {
 	return o.CPUs[rank%len(o.CPUs)]
 }
 
-// Restart is a policy about processes that fail. One that the group has cancelled, or that its
+// Restart is a policy for processes that fail. A process that the group has cancelled, or that its
 // starter has ended, is not started again.
 type Restart struct {
-	// Max is how often a process is started again after a failure, with its rank and its argument
-	// as it was first: 0 never, -1 without limit. What changes meanwhile is passed as an
-	// ipc.Latest, of which the process then loads the newest. The group notices only the failure
-	// after the last.
+	// Max is how often a process is started again after a failure, with its rank and its first
+	// argument: 0 never, -1 without limit. Pass values that change meanwhile as an ipc.Latest, of
+	// which the process then loads the newest. The group notices only the failure after the last
+	// restart.
 	Max int
 
-	// Backoff is the pause before the first time, default 100 ms. It doubles each time, up to
-	// MaxBackoff, default 10 s.
+	// Backoff is the pause before the first restart, 100 ms by default. It doubles each time, up to
+	// MaxBackoff, 10 s by default.
 	Backoff, MaxBackoff time.Duration
 }
 
-// pause returns how long to wait before restart n, the first being 0, and whether there is one.
+// pause returns how long to wait before restart n, and whether there is such a restart. The first
+// one is 0.
 func (r Restart) pause(n int) (time.Duration, bool) {
 	if r.Max >= 0 && n >= r.Max {
 		return 0, false
