@@ -18,7 +18,6 @@ type Driver interface {
 	CtxSetCurrent(c Context) error // of this thread
 	CtxGetCurrent() (Context, error)
 	CtxSynchronize() error
-	CtxEnablePeerAccess(peer Context) error
 
 	MemGetInfo() (free, total uint64, err error)
 	MemAlloc(n uint64) (Ptr, error)

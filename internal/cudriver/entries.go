@@ -18,7 +18,6 @@ const (
 	cuCtxSetCurrent
 	cuCtxGetCurrent
 	cuCtxSynchronize
-	cuCtxEnablePeerAccess
 	cuMemGetInfo
 	cuMemAlloc
 	cuMemFree
@@ -87,7 +86,6 @@ var symbols = [entries]string{
 	cuCtxSetCurrent:               "cuCtxSetCurrent",
 	cuCtxGetCurrent:               "cuCtxGetCurrent",
 	cuCtxSynchronize:              "cuCtxSynchronize",
-	cuCtxEnablePeerAccess:         "cuCtxEnablePeerAccess",
 	cuMemGetInfo:                  "cuMemGetInfo_v2",
 	cuMemAlloc:                    "cuMemAlloc_v2",
 	cuMemFree:                     "cuMemFree_v2",

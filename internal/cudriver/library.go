@@ -121,10 +121,6 @@ func (l *library) CtxGetCurrent() (Context, error) { return get[Context](l, cuCt
 
 func (l *library) CtxSynchronize() error { return l.call(cuCtxSynchronize) }
 
-func (l *library) CtxEnablePeerAccess(peer Context) error {
-	return l.call(cuCtxEnablePeerAccess, uintptr(peer), 0)
-}
-
 func (l *library) StreamCreate(f StreamFlags) (Stream, error) {
 	return get[Stream](l, cuStreamCreate, uintptr(f))
 }

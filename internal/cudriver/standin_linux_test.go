@@ -95,7 +95,6 @@ func callEach(t *testing.T, flags ...string) {
 	c, err = d.CtxGetCurrent()
 	check(c, err, "cuCtxGetCurrent", 0x7a0000000002)
 	call(d.CtxSynchronize(), "cuCtxSynchronize")
-	call(d.CtxEnablePeerAccess(peer), "cuCtxEnablePeerAccess 0x1a0000000002 0")
 
 	free, total, err := d.MemGetInfo()
 	check([]uint64{free, total}, err, "cuMemGetInfo_v2", "[111 222]")

@@ -172,13 +172,3 @@ func (d *Driver) CtxGetCurrent() (id cudriver.Context, err error) {
 	})
 	return id, err
 }
-
-// CtxEnablePeerAccess checks; here every device can reach every other's memory.
-func (d *Driver) CtxEnablePeerAccess(peer cudriver.Context) error {
-	return d.do("cuCtxEnablePeerAccess", inContext, func(c *context) cudriver.Result {
-		if peer == c.id || d.contexts[peer] == nil {
-			return cudriver.ErrorInvalidContext
-		}
-		return cudriver.Success
-	})
-}

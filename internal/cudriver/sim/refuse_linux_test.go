@@ -80,8 +80,6 @@ func TestDriver_RefusesWhatMeansNothing(t *testing.T) {
 		{"a peer behind the last", device, func() error { return second(m.DeviceCanAccessPeer(0, 2)) }},
 		{"an attribute that is none", value, func() error { return second(m.DeviceAttribute(9999, 0)) }},
 		{"a context that is none", context, func() error { return m.CtxSetCurrent(1) }},
-		{"its own context as a peer", context, func() error { return m.CtxEnablePeerAccess(m.ctx) }},
-		{"no context as a peer", context, func() error { return m.CtxEnablePeerAccess(1) }},
 		{"no bytes of memory", value, func() error { return second(m.MemCreate(0, cudriver.Pinned(0, true))) }},
 		{"memory of no kind", value, func() error { return second(m.MemCreate(2*mib, cudriver.AllocationProp{})) }},
 		{"memory of a device before the first", device,

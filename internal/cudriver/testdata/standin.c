@@ -71,7 +71,6 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) { return say("cuDevicePrimar
 CUresult cuCtxSetCurrent(CUcontext c) { return say("cuCtxSetCurrent %p", c); }
 CUresult cuCtxGetCurrent(CUcontext *out) { *out = (CUcontext)0x7a0000000002ull; return say("cuCtxGetCurrent"); }
 CUresult cuCtxSynchronize(void) { return say("cuCtxSynchronize"); }
-CUresult cuCtxEnablePeerAccess(CUcontext c, unsigned flags) { return say("cuCtxEnablePeerAccess %p %u", c, flags); }
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total) { *free = 111; *total = 222; return say("cuMemGetInfo_v2"); }
 CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t n) { *out = 0x7b0000000001ull; return say("cuMemAlloc_v2 %zu", n); }
 CUresult cuMemFree_v2(CUdeviceptr p) { return say("cuMemFree_v2 %llx", p); }
