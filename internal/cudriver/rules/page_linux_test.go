@@ -9,8 +9,9 @@ import (
 )
 
 // The page on GPUs says of each rule which question decides it. A question that no rule is decided
-// by, or a rule whose question is gone, is a page that is out of date.
-func TestRules_AreThoseOfThePage(t *testing.T) {
+// by, or a rule whose question is gone, is a page that is out of date. The name keeps this test out
+// of gpu-suite, which has no page.
+func TestPage_SaysWhatDecidesEachRule(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/cuda.md")
 	if err != nil {
 		t.Fatal(err)
