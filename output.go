@@ -10,26 +10,26 @@ import (
 	"sync"
 )
 
-// Output says what becomes of what workers print.
+// Output says what becomes of the output of workers.
 type Output int
 
 const (
 	// Lines copies whole lines to the starter's stdout and stderr.
 	Lines Output = iota
 
-	// PrefixRank does, with "[train 3] " in front of each.
+	// PrefixRank does the same, with "[train 3] " in front of each line.
 	PrefixRank
 
-	// Files writes to Options.Dir: train.3.out and train.3.err, without the starter having a hand
+	// Files writes to files in Options.Dir: train.3.out and train.3.err. The starter takes no part
 	// in it.
 	Files
 )
 
-// Note [Whole lines]: a line of a worker is never cut by another's, and never cuts one of the
-// starter's that was written by one call, as fmt.Println and json.Encoder do. Each chunk of whole
-// lines is one Write: on an *os.File its own lock orders the Writes of one process, on another
-// writer the lock of the stream does. A line longer than maxLine is passed on in pieces, and a last
-// line without an end gets one.
+// Note [Whole lines]: a line of a worker is never cut by another worker's line. It never cuts a
+// line of the starter that one call wrote, as fmt.Println and json.Encoder do. Each chunk of whole
+// lines is one Write. On an *os.File its own lock orders the Writes of one process. On another
+// writer the lock of the stream orders them. A line longer than maxLine is passed on in pieces, and
+// a last line without an end gets one.
 const maxLine = 1 << 20
 
 // A stream is a destination that several workers write to.
@@ -38,7 +38,7 @@ type stream struct {
 	w  io.Writer
 }
 
-// newStreams makes the two of a group. Equal writers share a lock.
+// newStreams makes the two streams of a group. Equal writers share a lock.
 func newStreams(stdout, stderr io.Writer) (out, err *stream) {
 	out = &stream{new(sync.Mutex), stdout}
 	err = &stream{new(sync.Mutex), stderr}
@@ -48,13 +48,13 @@ func newStreams(stdout, stderr io.Writer) (out, err *stream) {
 	return out, err
 }
 
-// same compares two writers; those of a type that cannot be compared are not the same.
+// same compares two writers. Writers of a type that cannot be compared are not the same.
 func same(a, b io.Writer) bool {
 	defer func() { recover() }()
 	return a == b
 }
 
-// write never fails: a worker does not have to die because nobody listens.
+// write never fails: a worker need not die because no process reads its output.
 func (s *stream) write(p []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ type lines struct {
 	to     *stream
 	prefix string
 	part   []byte
-	tail   *tail // keeps the last of them, or nil
+	tail   *tail // keeps the last lines, or nil
 }
 
 func (l *lines) Write(p []byte) (int, error) {
@@ -115,8 +115,9 @@ const (
 	tailLines = 64
 )
 
-// tail keeps the end of a stream, and the line by which the runtime says why it gives up: it writes
-// that before it turns to the crash output, and the goroutines that follow may be long.
+// tail keeps the end of a stream, and the line by which the runtime says why it gives up. The
+// runtime writes that line before it turns to the crash output, and the goroutines that follow may
+// be long.
 type tail struct {
 	b     []byte
 	fatal string
@@ -141,8 +142,8 @@ func (t *tail) add(p []byte) {
 // String returns the last lines.
 func (t *tail) String() string { return lastLines(t.b) }
 
-// lastLines cuts to the last tailLines lines and tailBytes bytes, and drops a line whose beginning
-// is lost unless it is the only one.
+// lastLines cuts to the last tailLines lines and tailBytes bytes. It drops a line whose beginning
+// is lost, unless it is the only line.
 func lastLines(b []byte) string {
 	b = bytes.TrimRight(b, "\n")
 	if len(b) > tailBytes {

@@ -10,18 +10,19 @@ import (
 )
 
 // Note [Too many threads]: more busy threads than processors make every process slower, by far more
-// than their number, because whoever is sent away in the middle of something lets others wait for
-// it. A group that shares the budget among its workers cannot come to it; one that is told Threads,
-// or more workers than there are processors, can. But workers that wait, as servers do, disturb
-// nobody, however many there are. So where there could be too many, the threads that run or could
-// are counted now and then. If they are too many, that is said once; and once more if it is seen to
-// hurt, which is when the kernel takes processors away from the workers all the time.
+// than their number. A thread that loses its processor in the middle of a step lets others wait for
+// that step. A group that shares the budget among its workers does not oversubscribe. A group with
+// the option Threads, or with more workers than processors, can. But workers that wait, as servers
+// do, disturb no process, however many there are. So if there could be too many threads, this
+// process now and then counts the threads that run or could run. If they are too many, it says so
+// once. It says so once more if it sees that they do harm, which is when the kernel takes
+// processors away from the workers all the time.
 
 const (
-	// involuntary switches a second for each CPU, of all workers together: more than that is a
-	// queue
+	// involuntary switches a second for each CPU, of all workers together: more than this means
+	// that threads queue for processors
 	oversubscribedSwitches = 100
-	oversubscriptionLooks  = 5 // in a row: what runs at one moment may wait at the next
+	oversubscriptionLooks  = 5 // in a row: a thread that runs at one moment may wait at the next
 )
 
 var oversubscriptionPeriod = 5 * time.Second
@@ -30,14 +31,14 @@ var oversubscriptionPeriod = 5 * time.Second
 var oversubscription struct {
 	mu       sync.Mutex
 	off      bool
-	warned   bool // that there are too many
+	warned   bool // it has warned that there are too many
 	watching bool
-	hurt     bool // that it is seen
+	hurt     bool // it has warned that they do harm
 	looks    int  // periods that are over
 }
 
 // SetThreadWarning says whether this process warns, by package slog, when its workers keep more
-// threads busy than there are CPUs. It does until it is told not to.
+// threads busy than there are CPUs. It warns unless it is told not to.
 func SetThreadWarning(on bool) {
 	oversubscription.mu.Lock()
 	oversubscription.off = !on
@@ -53,13 +54,13 @@ func allowed() (threads int) {
 	return threads
 }
 
-// busyProcesses are the workers that are processes.
+// busyProcesses returns the workers that are processes.
 func busyProcesses() []*Process {
 	return slices.DeleteFunc(ActiveChildren(), func(p *Process) bool { return p.group.opts.Start == GoroutineStart })
 }
 
-// busy counts the threads of workers that run or could, and the workers that have any. What they
-// are during all looks counts.
+// busy counts the threads of workers that run or could run, and the workers that have such threads.
+// Only threads that are busy in all looks count.
 func busy(cpus int) (workers, threads int) {
 	for n := range oversubscriptionLooks {
 		if n > 0 {
@@ -91,7 +92,7 @@ func watchOversubscription() {
 }
 
 // watchBusy looks now and then, as long as there may be too many threads, and until it has said
-// all. Nothing waits in between.
+// all. No goroutine waits in between.
 func watchBusy(before map[int]int64, cpus int) {
 	time.AfterFunc(oversubscriptionPeriod, func() {
 		workers, threads := busy(cpus)
@@ -114,7 +115,7 @@ func judgeBusy(workers, threads, cpus int, switches float64) (over bool) {
 	return !oversubscription.watching
 }
 
-// sayOversubscription says what has not been said. mu is held.
+// sayOversubscription gives the warnings that were not given yet. mu is held.
 func sayOversubscription(workers, threads, cpus int, switches float64) {
 	if !oversubscription.warned {
 		oversubscription.warned = true
@@ -150,7 +151,7 @@ func workerSwitches() map[int]int64 {
 	return all
 }
 
-// switchesPerSecond counts those who were there before.
+// switchesPerSecond counts the workers that were there before.
 func switchesPerSecond(before, now map[int]int64, d time.Duration) float64 {
 	var n int64
 	for pid, then := range before {

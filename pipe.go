@@ -14,11 +14,11 @@ import (
 //	conn, group, err := shoal.StartPiped(ctx, echo, ipc.Pipe[string, string], shoal.Options{})
 //
 // pipe makes both sides, of which the first stays here: [ipc.Pipe]. The process alone has the other
-// one, so a Recv here ends when the process does. What else the process is to know is the first
-// thing to send.
+// side, so a Recv here ends when the process does. Send all else that the process needs as the
+// first value.
 //
 // The caller closes the side, and Joins, Waits for or Closes the group. After an error there is
-// neither.
+// neither a side nor a group.
 //
 // [ipc.Pipe]: https://pkg.go.dev/github.com/shoal-mp/shoal/ipc#Pipe
 func StartPiped[Here, There io.Closer](ctx context.Context, f *Func[There], pipe func() (Here, There, error),

@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/seed"
 )
 
-// A Process is a process that this one has started, or a goroutine that stands for one. Its methods
-// may be called by several goroutines.
+// A Process is a process that this one has started, or a goroutine that stands for one. Several
+// goroutines may call its methods.
 type Process struct {
 	completion
 	group *Group
@@ -23,11 +23,11 @@ type Process struct {
 	origin trail       // the calls that started it
 	settle func()      // says once what became of the argument
 	got    atomic.Bool // the latest life holds the argument, or did
-	kept   []any       // what of the argument the garbage collector would close, until the process has ended
-	asked  atomic.Bool // its end was asked for by one of its methods, so it is no failure of the group
+	kept   []any       // parts of the argument that the garbage collector would close, kept until the process has ended
+	asked  atomic.Bool // one of its methods asked for its end, so the end is no failure of the group
 
 	mu       sync.Mutex
-	life     life // the latest; nil if it could not be started
+	life     life // the latest life; nil if it could not be started
 	restarts int
 }
 
@@ -37,18 +37,18 @@ type life interface {
 	pid() int
 	cancel(cause error)                  // tells the function to stop, without waiting
 	signal(sig os.Signal) error          // any signal
-	end(sig os.Signal, why string) error // one that is to end it; why goes into the error if it is not empty
-	wait() error                         // until the end; nil or a *ProcessError; called once
+	end(sig os.Signal, why string) error // a signal that is to end it; why goes into the error if it is not empty
+	wait() error                         // waits for the end; nil or a *ProcessError; called once
 }
 
-// Name returns the name of its function.
+// Name returns the name of the process's function.
 func (p *Process) Name() string { return p.name }
 
 // Rank returns the number of the process among those of its function in its group.
 func (p *Process) Rank() int { return p.rank }
 
-// PID returns its process id, after a restart the new one, 0 if it could not be started. That of a
-// goroutine is this process's.
+// PID returns the process id, and after a restart the new one. It is 0 if the process could not be
+// started. A goroutine has the id of this process.
 func (p *Process) PID() int {
 	if l := p.now(); l != nil {
 		return l.pid()
@@ -56,7 +56,7 @@ func (p *Process) PID() int {
 	return 0
 }
 
-// Restarts returns how often the process was started again, as Options.Restart says.
+// Restarts returns how often the process was started again under Options.Restart.
 func (p *Process) Restarts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,9 +73,9 @@ func (p *Process) Alive() bool {
 	}
 }
 
-// Signal sends sig to the process; os.ErrProcessDone if it has ended. A worker ignores SIGINT,
-// which a terminal sends to every process; Interrupt cancels one. For a goroutine any signal is
-// errors.ErrUnsupported.
+// Signal sends sig to the process. The error is os.ErrProcessDone if the process has ended. A
+// worker ignores SIGINT, which a terminal sends to every process; Interrupt cancels a worker. For a
+// goroutine any signal is errors.ErrUnsupported.
 func (p *Process) Signal(sig os.Signal) error {
 	l := p.now()
 	if l == nil || !p.Alive() {
@@ -84,9 +84,9 @@ func (p *Process) Signal(sig os.Signal) error {
 	return l.signal(sig)
 }
 
-// Interrupt cancels the context of this process alone, with the cause ErrInterrupted. Like
-// Terminate and Kill it makes the end of the process what its starter wanted: it is not started
-// again, and the group takes it for no failure.
+// Interrupt cancels the context of this process alone, with the cause ErrInterrupted. After
+// Interrupt, Terminate or Kill the end of the process is what its starter wanted: the process is
+// not started again, and its end is no failure of the group.
 func (p *Process) Interrupt() error {
 	p.asked.Store(true)
 	if !p.Alive() {
@@ -96,8 +96,8 @@ func (p *Process) Interrupt() error {
 	return nil
 }
 
-// Terminate sends SIGTERM, which ends a worker that does not catch it. A goroutine has its context
-// cancelled.
+// Terminate sends SIGTERM, which ends a worker that does not catch it. The context of a goroutine
+// is cancelled instead.
 func (p *Process) Terminate() error { return p.end(syscall.SIGTERM) }
 
 // Kill ends the process at once, by SIGKILL. A goroutine cannot be ended: its context is cancelled
@@ -112,7 +112,7 @@ func (p *Process) end(sig os.Signal) error {
 	return p.now().end(sig, "")
 }
 
-// seed returns what the random numbers of the next life begin with.
+// seed returns the seed of the random numbers of the next life.
 func (p *Process) seed() uint64 {
 	return seed.Of(p.group.seed(), p.name, p.rank, p.Restarts())
 }
@@ -123,7 +123,7 @@ func (p *Process) now() life {
 	return p.life
 }
 
-// start begins the first life. Those that follow, and the end, are a goroutine's.
+// start begins the first life. A goroutine begins the later lives, and handles the end.
 func (p *Process) start(s *encodedArg) error {
 	p.kept = s.kept
 	p.settle = sync.OnceFunc(func() {
@@ -161,7 +161,7 @@ func (p *Process) begin(s *encodedArg) (l life, err error) {
 	p.mu.Lock()
 	p.life = l
 	p.mu.Unlock()
-	if p.group.ctx.Err() != nil { // stop may have spoken to the life before
+	if p.group.ctx.Err() != nil { // stop may have told the life before this one
 		l.cancel(context.Cause(p.group.ctx))
 	}
 	return l, nil
@@ -172,7 +172,7 @@ func (p *Process) live(l life, s *encodedArg) error {
 	for n := 0; ; {
 		err := l.wait()
 		if c, ok := l.(*child); ok && c.unused() && p.wanted() {
-			// Another one takes its place.
+			// Another life takes its place.
 		} else if err == nil || !p.mayRestart(n) {
 			return err
 		} else {
@@ -191,10 +191,10 @@ func (p *Process) countRestart() {
 	p.restarts++
 }
 
-// wanted reports whether nobody has asked for the end of p.
+// wanted reports whether no method has asked for the end of p.
 func (p *Process) wanted() bool { return !p.asked.Load() && p.group.ctx.Err() == nil }
 
-// mayRestart waits until it is time for restart n and reports whether there shall be one.
+// mayRestart waits until it is time for restart n, and reports whether p is started again.
 func (p *Process) mayRestart(n int) bool {
 	pause, ok := p.group.opts.Restart.pause(n)
 	if !ok || !p.wanted() {
@@ -209,7 +209,7 @@ func (p *Process) mayRestart(n int) bool {
 }
 
 // arrived is called when the process holds the argument. A group that may have to start another
-// process keeps it.
+// process keeps the argument.
 func (p *Process) arrived() {
 	p.got.Store(true)
 	if p.group.opts.Restart.Max == 0 {
@@ -217,8 +217,8 @@ func (p *Process) arrived() {
 	}
 }
 
-// stop runs when the group is cancelled. It tells the process, and if that does not help, makes it
-// end.
+// stop runs when the group is cancelled. It tells the process to stop, and if that does not help,
+// ends it.
 func (p *Process) stop() {
 	p.now().cancel(context.Cause(p.group.ctx))
 	for _, sig := range []os.Signal{syscall.SIGTERM, os.Kill} {

@@ -7,8 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/registry"
 )
 
-// A Func is a function that runs in a process of its own. It is made by Register and may be used by
-// several goroutines.
+// A Func is a function that runs in a process of its own. Register makes it. Several goroutines may
+// use it.
 type Func[In any] struct {
 	name string
 	arg  argument[In]
@@ -19,10 +19,10 @@ type Func[In any] struct {
 //
 //	var train = shoal.Register("train", func(ctx context.Context, rank int, j job) error { … })
 //
-// so that every process of the program, which is the same binary, has registered the same functions
-// under the same names when Main takes over. name is shown by ps and in every error. Whatever fn
-// needs comes in its argument: what it captures is not the starter's, because the variables of the
-// other process start anew. See package wire for what In may hold.
+// Every process of the program is the same binary. So each has registered the same functions under
+// the same names when Main takes over. ps and every error show name. All values that fn needs come
+// in its argument. Variables that fn captures are not the starter's, because the variables of the
+// other process start anew. See package wire for the values that In may hold.
 //
 // Register panics if the name is taken, if In cannot cross processes (with the path to the part
 // that cannot), and after Main has begun. A function that starts itself is an initialisation cycle
@@ -32,7 +32,7 @@ func Register[In any](name string, fn func(ctx context.Context, rank int, in In)
 		panic(fmt.Sprintf("shoal: Register(%q): a name and a function are needed", name))
 	}
 	f := &Func[In]{name: name, body: fn}
-	if self == nil { // the starter of a worker, which is the same program, has looked
+	if self == nil { // the starter of a worker is the same program, and has checked this
 		if err := f.arg.check(); err != nil {
 			panic(fmt.Sprintf("shoal: Register(%q): %v", name, err))
 		}
@@ -41,7 +41,7 @@ func Register[In any](name string, fn func(ctx context.Context, rank int, in In)
 	return f
 }
 
-// prepare decodes the argument in the new process. What it returns runs the function.
+// prepare decodes the argument in the new process. The returned function runs fn.
 func (f *Func[In]) prepare(m parcel) (run task, err error) {
 	in, files, err := f.arg.decode(m)
 	if err != nil {
@@ -56,14 +56,14 @@ func (f *Func[In]) prepare(m parcel) (run task, err error) {
 // A task is a function with its argument bound.
 type task func(ctx context.Context, rank int) error
 
-// practise has the plan of the argument built. What is wrong with it is found when it is used.
+// practise has the plan of the argument built. An error of the plan shows up when it is used.
 func (f *Func[In]) practise() { f.arg.check() }
 
-// runnable is what the new process needs of a Func.
+// runnable is the part of a Func that the new process needs.
 type runnable interface {
 	practise()
 	prepare(m parcel) (task, error)
 }
 
-// functions are those of this program.
+// functions are the functions of this program.
 var functions registry.Table[runnable]

@@ -2,10 +2,10 @@ package shoal
 
 import "fmt"
 
-// A reply is what a child has told on the control socket. It is written by the goroutine that reads
-// there, and read when that has ended.
+// A reply is what a child has told on the control socket. The goroutine that reads from the socket
+// writes the reply. Others read it when that goroutine has ended.
 type reply struct {
-	member bool // of the domain, in seat
+	member bool // it is a member of the domain, in seat
 	seat   int
 	begun  bool // it has the argument
 	done   bool
@@ -13,7 +13,7 @@ type reply struct {
 	err    error // the reply made no sense
 }
 
-// receive takes a frame of the child.
+// receive takes a control frame of the child.
 func (c *child) receive(kind frameKind, body []byte) {
 	switch kind {
 	case frameReady:
@@ -28,8 +28,8 @@ func (c *child) receive(kind frameKind, body []byte) {
 	}
 }
 
-// unused reports whether the child has died before it had its job, so that the function has not
-// begun. That is nobody's failure where it had been waiting for one.
+// unused reports whether the child died before it had its job, so that the function has not begun.
+// If the child had been waiting for a job, this is no failure of the function.
 func (c *child) unused() bool { return c.warm && !c.reply.begun && !c.reply.done }
 
 // join notes the seat in the domain.

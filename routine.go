@@ -20,7 +20,8 @@ type routine struct {
 	err      error
 }
 
-// newRoutine reads the argument before it returns: who is left alone has no right to it any more.
+// newRoutine reads the argument before it returns: a goroutine that is left alone has no right to
+// the argument any more.
 func newRoutine(p *Process, s *encodedArg) *routine {
 	r := &routine{p: p, ended: make(chan struct{})}
 	var ctx context.Context
@@ -29,7 +30,8 @@ func newRoutine(p *Process, s *encodedArg) *routine {
 	return r
 }
 
-// prepare returns what does the job, or says why it cannot be done.
+// prepare returns a function that does the job. If the job cannot be done, the function reports
+// why.
 func (r *routine) prepare(s *encodedArg) (do func(ctx context.Context) outcome) {
 	fail := func(o outcome) func(context.Context) outcome { return func(context.Context) outcome { return o } }
 	defer func() {
@@ -86,8 +88,8 @@ func (r *routine) signal(sig os.Signal) error {
 	return fmt.Errorf("send %v to a goroutine: %w", sig, errors.ErrUnsupported)
 }
 
-// end cancels. There is no way to end a goroutine, so that the last signal only ends the waiting
-// for it.
+// end cancels the context. A goroutine cannot be ended, so the last signal only ends the wait for
+// the goroutine.
 func (r *routine) end(sig os.Signal, why string) error {
 	r.cancel(ErrInterrupted)
 	if sig != os.Kill {

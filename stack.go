@@ -2,9 +2,9 @@ package shoal
 
 import "strings"
 
-// splitCrash separates what the runtime writes when it gives up: the reason, up to the first empty
-// line, and the goroutines. Of a fatal error there are only the goroutines; the reason stood on
-// stderr.
+// splitCrash separates the parts of what the runtime writes when it gives up: the reason, up to the
+// first empty line, and the goroutines. For a fatal error it writes only the goroutines here, and
+// the reason on stderr.
 func splitCrash(text, fatal string) (reason, stack string) {
 	stack = strings.TrimSpace(text)
 	if !strings.HasPrefix(stack, "goroutine ") {
@@ -21,9 +21,9 @@ func splitCrash(text, fatal string) (reason, stack string) {
 }
 
 // userFrames drops the frames at the top of a stack that belong to the runtime and to the panic
-// itself, so that the first is where the user's code was.
+// itself, so that the first frame is where the user's code was.
 //
-// A frame is a line with the function and an indented one with the file.
+// A frame is a line with the function and an indented line with the file.
 func userFrames(stack string) string {
 	rest := stack
 	for rest != "" {

@@ -10,8 +10,8 @@ import (
 // oomCounter remembers how often the kernel has killed for lack of memory.
 type oomCounter struct{ seen atomic.Int64 }
 
-// oom is read for the first time when the first group is made, before any process that it could be
-// about.
+// oom is read for the first time when the first group is made, before the start of any process that
+// it could be about.
 var oom = sync.OnceValue(func() *oomCounter {
 	c := new(oomCounter)
 	n, _, err := sys.OOMKills()
@@ -23,7 +23,7 @@ var oom = sync.OnceValue(func() *oomCounter {
 })
 
 // blame is asked after a process was killed. It reports whether there were more such kills than
-// before, and whether they may have hit a process of somebody else.
+// before, and whether they may have hit a process of another program.
 func (c *oomCounter) blame() (rose, shared bool) {
 	n, shared, err := sys.OOMKills()
 	if err != nil {

@@ -13,13 +13,14 @@ import (
 )
 
 // Warm keeps n started processes of the kind that opts describe ready for groups with WarmStart,
-// and returns when they are. A job that one of them gets begins as soon as it has read it; its
-// successor is started meanwhile. Kinds differ by Executable, Env, WorkDir and OrphanGrace.
-// Threads, and Workers, which is n if it is 0, are what most jobs will have: another number costs a
-// moment. With n = 0 those that wait are ended. They end with this process at the latest, and each
-// costs its memory and a seat of the domain's 256.
+// and returns when they are ready. A job begins as soon as one of these processes has read it. A
+// successor of this process is started meanwhile. Kinds differ by Executable, Env, WorkDir and
+// OrphanGrace. Threads and Workers give the number of threads of most jobs, as in a group. Workers
+// is n if it is 0. A job with another number of threads costs a moment. With n = 0 Warm ends the
+// processes that wait. They end with this process at the latest. Each costs its memory and a seat
+// of the domain's 256.
 //
-// A group with WarmStart that finds none of its kind starts a process, and from then on one waits.
+// A group with WarmStart that finds no process of its kind starts one, and from then on one waits.
 func Warm(ctx context.Context, n int, opts Options) error {
 	switch {
 	case n < 0:
@@ -31,31 +32,31 @@ func Warm(ctx context.Context, n int, opts Options) error {
 	return reserve.keep(ctx, launchOf(opts.withDefaults()), n)
 }
 
-// reserve are the processes that wait for a job.
+// reserve has the processes that wait for a job.
 var reserve = warmPool{kinds: make(map[string]*warmKind)}
 
 type warmPool struct {
 	mu     sync.Mutex
-	home   shm.Token            // the domain of those who wait
+	home   shm.Token            // the domain of the processes that wait
 	kinds  map[string]*warmKind // by domain and kind of launch
 	closed bool
 }
 
-// A warmKind holds those of one kind.
+// A warmKind has the processes of one kind.
 type warmKind struct {
 	launch launch
 	want   int
-	asked  int // how often Warm has said how many are wanted
+	asked  int // how often Warm has set how many are wanted
 	ready  []*child
-	busy   bool // somebody is starting more
+	busy   bool // a goroutine is starting more
 	err    error
 	more   chan struct{} // closed and made anew at each change
 }
 
-// kindOf returns the warmKind for a kind of launch. Those who come next have as many threads as are
-// wanted now: to change that stops the world. mu is held.
+// kindOf returns the warmKind for a kind of launch. Processes that are started from now on have as
+// many threads as are wanted now, because a later change of the number stops the world. mu is held.
 func (w *warmPool) kindOf(b launch) *warmKind {
-	if h := home(); h != w.home { // those who wait are in another domain, where nobody has a job for them
+	if h := home(); h != w.home { // the processes that wait are in another domain, where no job comes for them
 		w.home = h
 		for _, r := range w.kinds {
 			r.want = 0
@@ -78,7 +79,8 @@ func (r *warmKind) changed() {
 	r.more = make(chan struct{})
 }
 
-// keep sets how many shall wait, and waits until they do and nobody starts another one.
+// keep sets how many processes wait, and returns when so many wait and no goroutine starts another
+// one.
 func (w *warmPool) keep(ctx context.Context, b launch, n int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,7 +111,8 @@ func (w *warmPool) keep(ctx context.Context, b launch, n int) error {
 // processor from the worker that begins.
 const refillDelay = time.Millisecond
 
-// take returns a process that waits, nil if there is none. Refill is for when it has its job.
+// take returns a process that waits, or nil if there is none. Call refill when the process has its
+// job.
 func (w *warmPool) take(b launch) *child {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,13 +123,13 @@ func (w *warmPool) take(b launch) *child {
 		if !c.death.over() {
 			return c
 		}
-		go c.await() // it has died while it waited
+		go c.await() // the process has died while it waited
 	}
 	return nil
 }
 
-// refill has another process started in the place of one that was taken, unless Warm says meanwhile
-// how many are wanted.
+// refill has another process started in the place of one that was taken, unless Warm sets a new
+// number meanwhile.
 func (w *warmPool) refill(b launch) {
 	w.mu.Lock()
 	r := w.kindOf(b)
@@ -143,7 +146,8 @@ func (w *warmPool) refill(b launch) {
 	})
 }
 
-// fill starts what is missing, one after the other, unless somebody does already. mu is held.
+// fill starts the missing processes, one after the other, unless a goroutine does so already. mu is
+// held.
 func (w *warmPool) fill(r *warmKind) {
 	if r.busy || w.closed || len(r.ready) >= r.want {
 		return
@@ -155,7 +159,7 @@ func (w *warmPool) fill(r *warmKind) {
 	}()
 }
 
-// add starts one process, unless there are enough, and reports whether it did.
+// add starts one process, unless there are enough, and reports whether it did so.
 func (w *warmPool) add(r *warmKind) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,7 +177,7 @@ func (w *warmPool) add(r *warmKind) bool {
 		r.err = err
 	default:
 		r.ready = append(r.ready, c)
-		r.clear() // it may be of no use any more
+		r.clear() // the new process may be of no use any more
 	}
 	r.changed()
 	return true
@@ -207,14 +211,14 @@ func (c *child) stillborn(err error) error {
 	return fmt.Errorf("a process ended before it could wait for a job: %w: %s", err, lastLines([]byte(said.String())))
 }
 
-// clear ends those that are too many. mu is held.
+// clear ends the processes beyond the wanted number. mu is held.
 func (r *warmKind) clear() {
 	for len(r.ready) > r.want {
 		r.dismiss()
 	}
 }
 
-// dismiss ends one that waits. mu is held.
+// dismiss ends one process that waits. mu is held.
 func (r *warmKind) dismiss() {
 	c := r.ready[len(r.ready)-1]
 	r.ready = r.ready[:len(r.ready)-1]
@@ -222,7 +226,7 @@ func (r *warmKind) dismiss() {
 	c.await()
 }
 
-// close ends them all. Those that are being started follow.
+// close ends all processes that wait. Those that are being started follow.
 func (w *warmPool) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -241,7 +245,7 @@ func (w *warmPool) close() {
 	}
 }
 
-// rest ends them all, and lets the next start make more unless it is for good.
+// rest ends all processes that wait. The next start may make more, unless the end is for good.
 func (w *warmPool) rest(forGood bool) {
 	w.close()
 	w.mu.Lock()

@@ -16,8 +16,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// self is this process as a worker, nil in a process that was not started by this package. It is
-// set before anything of a package that imports this one runs: its initialisers may ask IsWorker.
+// self is this process as a worker. It is nil in a process that was not started by this package. It
+// is set before any code of a package that imports this one runs, because initialisers may ask
+// IsWorker.
 var self = adopt()
 
 // A worker is this process, seen from inside.
@@ -27,20 +28,20 @@ type worker struct {
 	domain    [2]*os.File    // control and data
 	lifelines []*os.File     // of the ancestors, passed on to every descendant
 	guarded   sync.WaitGroup // until ancestors are watched and SIGINT is caught
-	title     *os.File       // of one that waits for its job: where its name goes, nil if that cannot be written
+	title     *os.File       // the name of a worker that waits for its job; nil if it cannot be written
 	seat      int
 	job       job
 }
 
-// Exit statuses of a worker whose function did not return nil. The starter goes by the reply; these
-// are for ps and the shell.
+// Exit statuses of a worker whose function did not return nil. The starter goes by the reply. These
+// statuses are for ps and the shell.
 const (
 	exitFailed   = 1
 	exitPanicked = 2
 	exitOrphaned = 3
 )
 
-// serve does the job that this process was started for, and never returns.
+// serve does the job for which this process was started, and never returns.
 func (w *worker) serve() {
 	wire.Trust(false)
 	registry.Seal()
@@ -76,7 +77,8 @@ func (w *worker) enter() (err error) {
 	return err
 }
 
-// enterEarly does it before the job is known, and what else a job needs that is the same for all.
+// enterEarly makes it a participant before the job is known. It also does the other steps that are
+// the same for all jobs.
 func (w *worker) enterEarly() error {
 	if err := w.enter(); err != nil {
 		return err
@@ -86,7 +88,8 @@ func (w *worker) enterEarly() error {
 	return w.ready()
 }
 
-// practise has the plans built by which a job is read and done, now that nobody waits for it.
+// practise has the plans built by which a job is read and done. It runs when no process waits for
+// this one.
 func practise() {
 	for f := range functions.All {
 		f.practise()
@@ -98,8 +101,8 @@ func practise() {
 	startThreads(2)
 }
 
-// startThreads has the runtime start so many threads besides this one's, which it keeps: one to
-// wait for the control socket and one for what the job wakes first.
+// startThreads has the runtime start so many threads besides the present one, which the runtime
+// keeps: one to wait for the control socket, and one for the goroutine that the job wakes first.
 func startThreads(n int) {
 	var locked sync.WaitGroup
 	enough := make(chan struct{})
@@ -116,7 +119,7 @@ func startThreads(n int) {
 	close(enough)
 }
 
-// ready tells the starter that this process is ready for what comes next.
+// ready tells the starter that this process is ready for the next message.
 func (w *worker) ready() error {
 	body, err := encode(readyPlan, ready{w.seat})
 	if err != nil {
@@ -128,8 +131,8 @@ func (w *worker) ready() error {
 	return nil
 }
 
-// listen waits for the end of the parent, which is also what a lifeline that hung up looks like,
-// and for a cancellation.
+// listen waits for a cancellation and for the end of the parent. A lifeline that hung up looks like
+// the end of the parent.
 func (w *worker) listen(cancel context.CancelCauseFunc) {
 	for {
 		kind, body, err := readFrame(w.control)
@@ -144,7 +147,8 @@ func (w *worker) listen(cancel context.CancelCauseFunc) {
 	}
 }
 
-// cancelled is the cause that a worker sees: what its starter said, and always a context.Canceled.
+// cancelled is the cause that a worker sees: the cause that its starter sent, and always a
+// context.Canceled.
 type cancelled struct{ error }
 
 func (c *cancelled) Unwrap() []error { return []error{c.error, context.Canceled} }
@@ -166,7 +170,7 @@ func (w *worker) run(ctx context.Context) {
 }
 
 func (w *worker) perform(ctx context.Context) outcome {
-	seed.Process.Set(w.job.Seed) // before the argument is read: what that draws is the worker's as well
+	seed.Process.Set(w.job.Seed) // before the argument is read, which may draw random numbers of the worker
 	f, ok := functions.Get(w.job.Func)
 	if !ok {
 		return outcome{Kind: kindNotRegistered}
@@ -184,7 +188,7 @@ func (w *worker) perform(ctx context.Context) outcome {
 	return outcome{Kind: kindReturned, Err: run(ctx, w.job.Rank)}
 }
 
-// prepare makes of this process what the job wants.
+// prepare sets up this process as the job demands.
 func (w *worker) prepare() error {
 	if w.warm {
 		w.dress()
@@ -202,8 +206,8 @@ func (w *worker) prepare() error {
 	return nil
 }
 
-// dress gives a process that was started without a job what others get at their start: the name of
-// its function, as far as that is possible, and its threads.
+// dress gives a process that was started without a job what other workers get at their start: the
+// name of its function, as far as that is possible, and its threads.
 func (w *worker) dress() {
 	os.Args[0] = title(w.job.Func, w.job.Rank)
 	w.title.WriteString(strings.TrimPrefix(os.Args[0], titlePrefix)) // os.ErrInvalid of nil
@@ -218,7 +222,7 @@ func (w *worker) dress() {
 	}
 }
 
-// panicked describes what was recovered.
+// panicked describes the recovered value.
 func panicked(v any, stack []byte) outcome {
 	o := outcome{Kind: kindPanicked, Stack: panicStack(stack)}
 	if err, ok := v.(error); ok {
@@ -244,7 +248,7 @@ func textOf(v any) (s string) {
 	return fmt.Sprint(v)
 }
 
-// end tells the outcome, leaves and exits.
+// end tells the outcome, leaves the domain and exits.
 func (w *worker) end(o outcome) {
 	leave()
 	w.control.Write(appendFrame(nil, frameDone, encodeOutcome(o)))
@@ -257,11 +261,11 @@ func (w *worker) end(o outcome) {
 	os.Exit(exitFailed)
 }
 
-// maxText is how much is sent of the text of an error that does not cross as it is.
+// maxText is the longest text that is sent of an error that does not cross as it is.
 const maxText = 64 << 10
 
-// encodeOutcome always finds something to send: an error may be too long, or panic when asked for
-// its text.
+// encodeOutcome always finds a message to send: an error may be too long, or may panic when it is
+// asked for its text.
 func encodeOutcome(o outcome) []byte {
 	if body, err := tryEncode(o); err == nil {
 		return body

@@ -11,12 +11,13 @@ import (
 // starts are not mistaken for workers.
 const workerEnvKey = sys.WorkerKey
 
-// workerEnvVersion changes whenever the meaning of the mark, the descriptors or the frames does.
+// workerEnvVersion changes whenever the meaning of the variable, the descriptors or the frames
+// does.
 const workerEnvVersion = 4
 
-// A mark is what a worker must know before it has read its job.
+// A workerEnv is what a worker must know before it has read its job.
 type workerEnv struct {
-	lifelines   int // how many descriptors from fdLifelines on
+	lifelines   int // the number of descriptors from fdLifelines on
 	threads     int
 	orphanGrace time.Duration
 	warm        bool // it waits for its job when it has joined the domain, and says so

@@ -13,9 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// adopt makes a worker of this process if it was started as one: the mark and the descriptors are
-// hidden from everything that runs later, and from now on a panic of any goroutine and the death of
-// an ancestor are seen.
+// adopt makes a worker of this process if it was started as one. It hides the variable and the
+// descriptors from all code that runs later. From now on this process notices a panic of any
+// goroutine and the death of an ancestor.
 func adopt() *worker {
 	value, ok := os.LookupEnv(workerEnvKey)
 	if !ok {
@@ -29,8 +29,8 @@ func adopt() *worker {
 	if err != nil {
 		fatal(err)
 	}
-	// What ps -e and top show would be "exe". Package initialisation runs on the main thread, whose
-	// name is the process's.
+	// ps -e and top would show "exe". Package initialisation runs on the main thread, whose name is
+	// the name of the process.
 	sys.SetThreadName(strings.TrimPrefix(os.Args[0], titlePrefix))
 	w := &worker{workerEnv: m}
 	for fd := fdControl; fd < fdLifelines+m.lifelines; fd++ {
@@ -43,9 +43,10 @@ func adopt() *worker {
 	if err := catchCrashes(os.NewFile(fdCrash, "crash")); err != nil {
 		fatal(err)
 	}
-	// A terminal sends SIGINT to everybody; the root turns it into a cancellation. It is caught,
-	// not ignored, because what is ignored stays so in other programs that a worker starts. On the
-	// side, because the runtime takes its time for it.
+	// A terminal sends SIGINT to every process, and the root turns it into a cancellation. The
+	// worker catches SIGINT and does not ignore it, because an ignored signal stays ignored in
+	// programs that the worker starts. It does so on another goroutine, because the runtime takes
+	// its time for it.
 	w.guarded.Go(func() { signal.Notify(make(chan os.Signal, 1), os.Interrupt) })
 	w.domain = [2]*os.File{os.NewFile(fdDomainControl, "domain"), os.NewFile(fdDomainData, "domain")}
 	return w
@@ -62,8 +63,8 @@ func isSocket(fd int) bool {
 	return err == nil
 }
 
-// watchOver starts the thread that ends this process when an ancestor has died, whatever else it is
-// doing.
+// watchOver starts the thread that ends this process when an ancestor has died, whatever else the
+// process is doing.
 func (w *worker) watchOver() {
 	fds := make([]int, w.workerEnv.lifelines)
 	for i := range fds {
@@ -82,7 +83,8 @@ func (w *worker) watchOver() {
 	}()
 }
 
-// catchCrashes has the runtime write to f when it gives up. It makes a duplicate of its own.
+// catchCrashes has the runtime write to f when it gives up. The runtime makes a duplicate of its
+// own.
 func catchCrashes(f *os.File) error {
 	defer f.Close()
 	if err := debug.SetCrashOutput(f, debug.CrashOptions{}); err != nil {
