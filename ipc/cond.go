@@ -43,13 +43,14 @@ func NewCond(m *Mutex) (c *Cond, err error) {
 func (c *Cond) Mutex() *Mutex { return &c.mu }
 
 // Wait unlocks the Mutex, which this process holds, waits until it is notified or ctx ends, and
-// locks it again in any case, however long that takes. It may return without a notification, in
-// particular when another process that waited dies, so the caller checks its condition in a loop.
-// WaitFor has that loop.
+// locks it again. It may return without a notification, in particular when another process that
+// waited dies, so the caller checks its condition in a loop. WaitFor has that loop.
 //
 // When Wait returns nil or an error of ctx, the caller holds the Mutex. It also holds the Mutex
 // with ErrOwnerDied, which Wait returns without a notification if the holder of the Mutex dies;
-// Mutex.Lock says what to do then. It does not hold the Mutex with ErrNotRecoverable or ErrClosed.
+// Mutex.Lock says what to do then. It does not hold the Mutex with ErrNotRecoverable or ErrClosed,
+// nor with ErrLocked, which comes with the error of ctx: another process has kept the Mutex for
+// more than a second after the end of ctx, as one does that is stopped.
 func (c *Cond) Wait(ctx context.Context) error {
 	return c.obj.do(ctx, "wait", nil, func() error {
 		if !c.mu.obj.kept() {
@@ -58,6 +59,9 @@ func (c *Cond) Wait(ctx context.Context) error {
 		held, err := shm.Cond{Sync: c.obj.sync}.Wait(ctx, c.mu.shm())
 		if !held {
 			c.mu.obj.drop()
+			if end := context.Cause(ctx); end != nil && errors.Is(err, end) {
+				err = fmt.Errorf("%w: %w", ErrLocked, err)
+			}
 		}
 		return err
 	})

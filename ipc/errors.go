@@ -100,8 +100,12 @@ func shmError(ctx context.Context, op string, err, state error) error {
 	if p := new(shm.PeerError); errors.As(err, &p) && p.Cause == shm.ErrFinished {
 		return &shm.PeerError{PID: p.PID, Seat: p.Seat, Cause: ErrClosed}
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+	switch cause := context.Cause(ctx); {
+	case cause == nil:
+	case err == cause:
 		return contextError(ctx, op, state)
+	case errors.Is(err, cause) && !errors.Is(err, ctx.Err()): // it says for what was waited
+		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
 	return fmt.Errorf("%s: %w", op, err)
 }

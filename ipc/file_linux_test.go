@@ -168,7 +168,7 @@ func TestFile_ThatNobodyReceivesIsClosed(t *testing.T) {
 func TestFile_MayHaveAName(t *testing.T) {
 	shared(t)
 	r, w := openPipe(t)
-	check(t, ipc.Bind("log", w))
+	check(t, ipc.Bind(t.Context(), "log", w))
 	check(t, w.Close())
 	for range 3 {
 		f, err := ipc.Lookup[*os.File]("log")

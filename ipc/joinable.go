@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
@@ -68,8 +69,13 @@ func (j *JoinableQueue[T]) Get(ctx context.Context) (T, error) {
 	}
 }
 
-// TryGet takes the oldest task, or returns ErrEmpty at once.
-func (j *JoinableQueue[T]) TryGet() (T, error) { return j.take(context.Background()) }
+// TryGet takes the oldest task, or returns ErrEmpty at once. The error is context.DeadlineExceeded
+// where a process is stopped in the middle of a get, and does not go on within a second.
+func (j *JoinableQueue[T]) TryGet() (T, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return j.take(ctx)
+}
 
 // take takes a permit before the task: between the two the task is in the queue, and Join waits for
 // it there.
@@ -78,7 +84,7 @@ func (j *JoinableQueue[T]) take(ctx context.Context) (v T, err error) {
 		return v, err
 	}
 	defer j.mu.Unlock()
-	err = j.permits(ctx, "get", func(s shm.Semaphore) error { return s.TryAcquire() })
+	err = j.permits(ctx, "get", func(s shm.Semaphore) error { return s.Take(ctx) })
 	if err != nil {
 		return v, err
 	}

@@ -248,7 +248,7 @@ func TestLatest_IsReceivedAsWhatItIs(t *testing.T) {
 	l, err := ipc.NewLatest(5)
 	check(t, err)
 	defer l.Close()
-	check(t, ipc.Bind("latest", l))
+	check(t, ipc.Bind(t.Context(), "latest", l))
 	defer ipc.Unlink("latest")
 	_, err = ipc.Lookup[*ipc.Latest[string]]("latest")
 	wantErr(t, err, ipc.ErrType)

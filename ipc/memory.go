@@ -63,7 +63,7 @@ func NewMemory(name string, size int) (*Memory, error) {
 	if name == "" {
 		return m, nil
 	}
-	if err := Bind(name, m); err != nil {
+	if err := Bind(shm.Briefly, name, m); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil

@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 
@@ -14,8 +15,10 @@ import (
 // name, and what it holds of shared memory, outlive this process.
 //
 // The error is shm.ErrExist if the name is taken; of several processes that bind it at once one
-// succeeds. It is shm.ErrName unless the name is 1 to 192 bytes of UTF-8.
-func Bind[T any](name string, v T) error {
+// succeeds. It is shm.ErrName unless the name is 1 to 192 bytes of UTF-8. Where another process is
+// stopped in the middle of a Bind, or of an operation on what v holds, Bind waits for it until ctx
+// ends. A Bind that returns an error has bound nothing.
+func Bind[T any](ctx context.Context, name string, v T) error {
 	plan, err := wire.PlanOf[named[T]]()
 	if err != nil {
 		return fmt.Errorf("bind name %q: %w", name, err)
@@ -30,7 +33,7 @@ func Bind[T any](name string, v T) error {
 	err = plan.Encode(&o.enc, named[T]{v})
 	if err == nil {
 		m := o.enc.Message()
-		err = d.Bind(name, m.Body, m.Blocks)
+		err = d.Bind(ctx, name, m.Body, m.Blocks)
 	}
 	o.done(err == nil)
 	runtime.KeepAlive(v)

@@ -98,7 +98,7 @@ func TestLookup_StrangersShareByName(t *testing.T) {
 	check(t, err)
 	copy(m.Bytes()[8:], "for you")
 	q := newQueue[string](t, 1)
-	check(t, ipc.Bind("answers", q.Sender()))
+	check(t, ipc.Bind(t.Context(), "answers", q.Sender()))
 	wait(t, stranger.start(t, d, invitation{l.Addr(), l.Token()}))
 	if s, err := q.Get(watched(t)); s != "for y" || err != nil {
 		t.Errorf("it read %q, %v", s, err)

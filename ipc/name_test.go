@@ -45,12 +45,12 @@ func TestBind_RefusesNames(t *testing.T) {
 	_, err := ipc.Lookup[*ipc.Memory]("m")
 	wantErr(t, err, shm.ErrNotExist, fs.ErrNotExist)
 	wantErr(t, ipc.Unlink("m"), shm.ErrNotExist)
-	wantErr(t, ipc.Bind("", 5), shm.ErrName)
+	wantErr(t, ipc.Bind(t.Context(), "", 5), shm.ErrName)
 	_, err = ipc.NewMemory("m", -1)
 	wantErr(t, err, ipc.ErrSize)
 	_, err = ipc.NewMemory("m", 1<<40)
 	wantErr(t, err, shm.ErrTooLarge)
-	check(t, ipc.Bind("m", 5))
+	check(t, ipc.Bind(t.Context(), "m", 5))
 	_, err = ipc.NewMemory("m", 10)
 	wantErr(t, err, shm.ErrExist, fs.ErrExist)
 	_, err = ipc.Lookup[*ipc.Memory]("m")
@@ -58,7 +58,7 @@ func TestBind_RefusesNames(t *testing.T) {
 	if n, err := ipc.Lookup[int]("m"); n != 5 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if err := ipc.Bind("f", func() {}); err == nil {
+	if err := ipc.Bind(t.Context(), "f", func() {}); err == nil {
 		t.Error("a function has a name")
 	}
 	if names, err := ipc.Names(); err != nil || len(names) != 1 || names[0] != "m" {
@@ -67,14 +67,14 @@ func TestBind_RefusesNames(t *testing.T) {
 	check(t, ipc.Unlink("m"))
 	var zero ipc.Memory
 	check(t, zero.Close())
-	wantErr(t, ipc.Bind("m", &zero), ipc.ErrClosed)
+	wantErr(t, ipc.Bind(t.Context(), "m", &zero), ipc.ErrClosed)
 }
 
 // A queue whose end has a name stays open for processes that look it up.
 func TestLookup_FindsAQueue(t *testing.T) {
 	each(t, func(t *testing.T, _ *shm.Domain) {
 		q := newQueue[string](t, 4)
-		check(t, ipc.Bind("q", q.Sender()))
+		check(t, ipc.Bind(t.Context(), "q", q.Sender()))
 		check(t, q.Sender().Close())
 		for i := range 3 {
 			s, err := ipc.Lookup[*ipc.Sender[string]]("q")
@@ -102,7 +102,7 @@ func TestMemory_ThatIsForgottenIsClosed(t *testing.T) {
 	d := local(t)
 	m, err := ipc.NewMemory("", 100)
 	check(t, err)
-	check(t, ipc.Bind("m", m))
+	check(t, ipc.Bind(t.Context(), "m", m))
 	if _, err := ipc.Lookup[*ipc.Memory]("m"); err != nil {
 		t.Fatal(err)
 	}

@@ -740,7 +740,7 @@ func TestRegression_S2_5_ABudgetErrorNamesTheQueue(t *testing.T) {
 	check(t, err)
 	check(t, q.TryPut(&blob{big}))
 	check(t, d.Release(big))
-	check(t, ipc.Bind("results", q))
+	check(t, ipc.Bind(t.Context(), "results", q))
 	defer ipc.Unlink("results")
 	_, err = d.Alloc(1 << 30)
 	var full *shm.SpaceError

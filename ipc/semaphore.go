@@ -48,18 +48,22 @@ func (s *Semaphore) Acquire(ctx context.Context) error {
 	return s.obj.do(ctx, "acquire", ErrLocked, func() error { return s.shm().Acquire(ctx) })
 }
 
-// TryAcquire takes a permit, or returns ErrLocked at once.
+// TryAcquire takes a permit, or returns ErrLocked at once. It returns ErrLocked a second later
+// where a process is stopped in the middle of an operation on the semaphore.
 func (s *Semaphore) TryAcquire() error {
 	return s.obj.do(context.Background(), "acquire", ErrLocked, func() error { return s.shm().TryAcquire() })
 }
 
 // Release gives a permit back. The error is ErrReleased if a bounded semaphore has all its permits.
+// Where a process is stopped in the middle of an operation on the semaphore, Release does not wait
+// for it: it returns nil, and the permit comes back when that process goes on or dies.
 func (s *Semaphore) Release() error {
 	return s.obj.do(context.Background(), "release", nil, func() error { return s.shm().Release() })
 }
 
 // Permits returns how many permits there are to be taken, which may be another number by the time
-// it returns.
+// it returns. Where a process is stopped in the middle of an operation on the semaphore, the
+// permits of dead processes may be missing.
 func (s *Semaphore) Permits() (n int, err error) {
 	err = s.obj.do(context.Background(), "count permits", nil, func() (err error) {
 		n, err = s.shm().Permits()

@@ -24,8 +24,10 @@ type sender[T any] struct {
 // the caller still closes v. A tensor that v gives away (see its method Give) is closed with the
 // put, and stays the caller's if there is an error.
 //
-// The error is ErrClosed if no get can follow; ErrFull and context.DeadlineExceeded if ctx
-// had a deadline.
+// The error is ErrClosed if no get can follow; ErrFull and context.DeadlineExceeded if ctx had a
+// deadline. Another process that is stopped in the middle of a put or a get of the same shared
+// memory is waited for as well; the error is context.DeadlineExceeded alone then. A Put that
+// returns an error has put nothing.
 func (s *sender[T]) Put(ctx context.Context, v T) error {
 	if err := s.end.enter(); err != nil {
 		return err
@@ -37,7 +39,8 @@ func (s *sender[T]) Put(ctx context.Context, v T) error {
 	return err
 }
 
-// TryPut puts v as Put does, or returns ErrFull at once.
+// TryPut puts v as Put does, or returns ErrFull at once. A process that is stopped in the middle of
+// a put or a get of the same shared memory is waited for, for a second.
 func (s *sender[T]) TryPut(v T) error {
 	if err := s.end.enter(); err != nil {
 		return err

@@ -22,7 +22,7 @@ func TestShareableList_IsPythons(t *testing.T) {
 		l, err := ipc.NewShareableList("howdy", []byte("HoWdY\x00\x00"), -273.154, 100, nil, true, 42,
 			uint8(7), float32(0.5), "")
 		check(t, err)
-		check(t, ipc.Bind("list", l))
+		check(t, ipc.Bind(t.Context(), "list", l))
 		again, err := ipc.Lookup[*ipc.ShareableList]("list")
 		check(t, err)
 		want := []any{"howdy", []byte("HoWdY\x00\x00"), -273.154, 100, nil, true, 42, 7, 0.5, ""}
@@ -58,7 +58,7 @@ func TestShareableList_IsPythons(t *testing.T) {
 		_, err = l.At(0)
 		wantErr(t, err, ipc.ErrClosed)
 		wantErr(t, l.Set(0, 1), ipc.ErrClosed)
-		wantErr(t, ipc.Bind("list", l), ipc.ErrClosed)
+		wantErr(t, ipc.Bind(t.Context(), "list", l), ipc.ErrClosed)
 		if l.Len() != 0 || values(l) != nil {
 			t.Error("a closed list has elements")
 		}
@@ -70,7 +70,7 @@ func TestShareableList_OfNonsenseIsRefused(t *testing.T) {
 	local(t)
 	plain, err := ipc.NewMemory("", 4)
 	check(t, err)
-	check(t, ipc.Bind("plain", plain))
+	check(t, ipc.Bind(t.Context(), "plain", plain))
 	_, err = ipc.Lookup[*ipc.ShareableList]("plain")
 	wantErr(t, err, ipc.ErrType)
 	l, err := ipc.NewShareableList(1, 2, 3)

@@ -132,7 +132,7 @@ func TestFromBuffer_IsTheSameMemoryElsewhere(t *testing.T) {
 func TestTensor_IsFoundByName(t *testing.T) {
 	local(t)
 	x := tensor.Arange(tensor.Float32, 0, 24, 1).Reshape(2, 3, 4).Transpose(0, 2)
-	check(t, ipc.Bind("x", x))
+	check(t, ipc.Bind(t.Context(), "x", x))
 	y, err := ipc.Lookup[*tensor.Tensor]("x")
 	check(t, err)
 	if y.DType() != tensor.Float32 || !slices.Equal(y.Shape(), []int{4, 3, 2}) ||

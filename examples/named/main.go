@@ -30,7 +30,7 @@ func main() { shoal.Main(run) }
 func run(ctx context.Context) error {
 	t := tensor.Arange(tensor.Float32, 0, 24, 1).Reshape(2, 3, 4)
 	defer t.Close()
-	if err := ipc.Bind(name, t); err != nil { // moves it to shared memory
+	if err := ipc.Bind(ctx, name, t); err != nil { // moves it to shared memory
 		return err
 	}
 	amounts := []float64{10, 20}

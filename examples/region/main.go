@@ -57,7 +57,7 @@ func run(ctx context.Context) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	if err := ipc.Bind("permit", permit); err != nil {
+	if err := ipc.Bind(ctx, "permit", permit); err != nil {
 		return err
 	}
 	var death *shoal.ProcessError

@@ -52,7 +52,7 @@ const stride = 7919
 func nameRows(name string, n int, target Target) func(context.Context, *environment) (group, error) {
 	return func(_ context.Context, h *environment) (group, error) {
 		for i := range n {
-			if err := ipc.Bind(benchName(i), i); err != nil {
+			if err := ipc.Bind(context.Background(), benchName(i), i); err != nil {
 				return group{}, errors.Join(err, unbind(i))
 			}
 		}

@@ -22,14 +22,14 @@ func ipcScenarios() map[string]*scenario {
 		if news, err = ipc.NewLatest(edition{}); err != nil {
 			return err
 		}
-		return errors.Join(store(news, 1), ipc.Bind(name, news))
+		return errors.Join(store(news, 1), ipc.Bind(context.Background(), name, news))
 	}
 	return map[string]*scenario{
 		"ipc once": {
 			most: 1,
 			setup: func(*world) (err error) {
 				once, err = ipc.NewOnce()
-				return errors.Join(err, ipc.Bind(name, once))
+				return errors.Join(err, ipc.Bind(context.Background(), name, once))
 			},
 			act: func(v *victim) error {
 				o, err := ipc.Lookup[*ipc.Once](name)
@@ -52,7 +52,7 @@ func ipcScenarios() map[string]*scenario {
 			most: 1, drops: 1,
 			setup: func(*world) (err error) {
 				tasks, err = ipc.NewJoinableQueue[int](4)
-				return errors.Join(err, ipc.Bind(name, tasks), tasks.TryPut(1), tasks.TryPut(2))
+				return errors.Join(err, ipc.Bind(context.Background(), name, tasks), tasks.TryPut(1), tasks.TryPut(2))
 			},
 			act: func(v *victim) error {
 				q, err := ipc.Lookup[*ipc.JoinableQueue[int]](name)

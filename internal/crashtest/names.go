@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -49,7 +50,7 @@ func nameScenarios() map[string]*scenario {
 		"bind a taken name": {
 			setup: bound(1, 0, "a"), after: (*world).names,
 			act: func(v *victim) error {
-				if err := v.d.Bind("a", nil, nil); !errors.Is(err, shm.ErrExist) {
+				if err := v.d.Bind(context.Background(), "a", nil, nil); !errors.Is(err, shm.ErrExist) {
 					return errors.Join(errors.New("a name was bound twice"), err)
 				}
 				return nil
@@ -82,7 +83,7 @@ func bindName(d *shm.Domain, name string, carry, long int) error {
 	id := uint64(len(name))<<8 + uint64(name[0])
 	hs, err := blocks(d, id, carry, 5000)
 	if err == nil {
-		err = d.Bind(name, body(id, carry, long), hs)
+		err = d.Bind(context.Background(), name, body(id, carry, long), hs)
 	}
 	return errors.Join(err, release(d, hs...))
 }

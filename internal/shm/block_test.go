@@ -248,7 +248,8 @@ func TestDomain_ClosedKeepsNobodyWaiting(t *testing.T) {
 }
 
 // More operations than there are lanes wait: none of them is forgotten when lanes are free again.
-func TestLane_MoreOperationsThanLanesWait(t *testing.T) {
+// However many wait for somebody's operation on a block, they keep no lanes: the others go on.
+func TestLane_WaitersForAStampKeepNone(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		r, s, v := newRing(t, a, 128)
@@ -260,12 +261,13 @@ func TestLane_MoreOperationsThanLanesWait(t *testing.T) {
 		var g sync.WaitGroup
 		for range 100 {
 			g.Go(func() {
-				if err := other.TryPut(nil, []shm.Handle{h}, false); err != nil {
+				if err := other.Put(watchdog(t), nil, []shm.Handle{h}, false); err != nil {
 					t.Error(err)
 				}
 			})
 		}
-		eventually(t, "no lane of all is left", func() bool { return b.BusyLanes() == shm.LanesPerSeat-1 })
+		eventually(t, "not all wait", func() bool { return b.Parked() == 100 })
+		check(t, b.Release(alloc(t, b, 64, "y")))
 		end()
 		g.Wait()
 		if n := r.Len(); n != 100 {

@@ -34,7 +34,7 @@ func TestGarbage_IsAnErrorThatNamesTheWord(t *testing.T) {
 		"a cell of no bytes":               {"committed", 0, opens, "committed length of a cell"},
 		"budget by a lane that idles":      {"budget", 1<<24 | 1<<14 | 5, allocs, "the budget: "},
 		"budget by the lane of nobody":     {"budget", 1<<24 | 1<<14 | 200*64, allocs, "the budget: "},
-		"names of a block that is no ring": {"names", 0, func(d *shm.Domain, h shm.Handle) error { return d.Bind("a name", nil, nil) }, "board of names"},
+		"names of a block that is no ring": {"names", 0, func(d *shm.Domain, h shm.Handle) error { return d.Bind(context.Background(), "a name", nil, nil) }, "board of names"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDomain(t, 8<<20)

@@ -91,7 +91,7 @@ func TestRegression_S2_5_ABudgetErrorSaysInWhichQueuesItWaits(t *testing.T) {
 		jobs := ring("*tensor.Tensor", 3, nil)
 		spilled := ring(strings.Repeat("long", 30), 2, make([]byte, 1000))
 		ring("nothing waits", 0, nil)
-		check(t, d.Bind("jobs", []byte{1}, []shm.Handle{jobs.Handle()}))
+		check(t, d.Bind(context.Background(), "jobs", []byte{1}, []shm.Handle{jobs.Handle()}))
 		_, err := d.Alloc(4 << 20)
 		var full *shm.SpaceError
 		if !errors.As(err, &full) || len(full.Queues) != 3 {

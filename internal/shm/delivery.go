@@ -95,7 +95,7 @@ func (l *lane) blameUnborn(h Handle, pid int) {
 			return
 		}
 	}
-	l.withRing(b, func(hdr *ring) { hdr.dead[kind-objectSenders].Store(unborn(pid)) })
+	l.withRing(briefly, b, func(hdr *ring) { hdr.dead[kind-objectSenders].Store(unborn(pid)) })
 }
 
 // Close gives the blocks back.

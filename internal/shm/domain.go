@@ -36,19 +36,23 @@ type Domain struct {
 	lives *lifetimes
 	park  parking
 
-	closed      atomic.Bool
-	closing     sync.Mutex
-	watching    context.CancelFunc
-	relink      chan struct{}
-	done        sync.WaitGroup
-	unfinished  atomic.Bool // a reap waits for a living lane
-	trimmer     trimmer
-	listeners   listeners
-	services    []io.Closer
-	files       descriptors
-	lastCollect atomic.Int64
-	collecting  sync.Mutex // held by the goroutine that collects garbage for memory
-	collected   atomic.Uint64
+	closed         atomic.Bool
+	closing        sync.Mutex
+	lingering      context.Context // of who has to end an operation: it ends some time after closed is set
+	hurry          context.CancelFunc
+	debt           atomic.Uint64 // bytes that are to be uncharged: see uncharge
+	unfinishedGets atomic.Int32  // by goroutines: see takeLater
+	watching       context.CancelFunc
+	relink         chan struct{}
+	done           sync.WaitGroup
+	unfinished     atomic.Bool // a reap waits for a living lane
+	trimmer        trimmer
+	listeners      listeners
+	services       []io.Closer
+	files          descriptors
+	lastCollect    atomic.Int64
+	collecting     sync.Mutex // held by who collects garbage for memory
+	collected      atomic.Uint64
 }
 
 // create lays out a new domain in s, whose memory is all zero, and joins it as the first
@@ -95,6 +99,7 @@ func attach(s store) (*Domain, error) {
 func overlay(s store) *Domain {
 	c := s.control()
 	d := &Domain{store: s, bytes: s.data(), relink: make(chan struct{}, 1), seat: -1}
+	d.lingering, d.hurry = context.WithCancel(context.Background())
 	d.hdr = (*header)(unsafe.Pointer(&c[0]))
 	d.parts = (*[maxParticipants]participant)(unsafe.Pointer(&c[offParticipants]))
 	d.recs = (*[maxLanes]laneRec)(unsafe.Pointer(&c[offLanes]))
@@ -236,8 +241,9 @@ func (d *Domain) Token() [16]byte {
 // mapped as long as the Domain, or an object that refers to it, can be reached. Close is
 // idempotent.
 //
-// Close takes all lanes and does not give them back: no operation of this participant is under way
-// when its seat goes to another one, and none begins.
+// The lanes are taken for good and not given back: no operation of this participant is in the
+// middle of anything when its place goes to another one, and none begins. What waits for a process
+// that is stopped is left as it is after a second: then another participant reaps this one.
 func (d *Domain) Close() error {
 	d.closing.Lock()
 	defer d.closing.Unlock()
@@ -245,8 +251,14 @@ func (d *Domain) Close() error {
 		return nil
 	}
 	unheard := errors.Join(d.listeners.close(), d.closeServices())
+	defer d.hurry()
+	if !(crashing && controlled()) {
+		defer time.AfterFunc(time.Duration(briefly), d.hurry).Stop()
+	}
+	d.park.wakeup()
 	for i := range commonLanes {
-		d.lanes[i].lock() // waits for the operation that is going on
+		l := &d.lanes[i]
+		eventually(func() bool { return l.tryLock() || l.left.Load() }) // waits for the operation that is going on
 	}
 	d.trimmer.stop()
 	d.noNaps()

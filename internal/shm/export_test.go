@@ -184,19 +184,19 @@ var Halts = []Halt{
 	{"get stamped", func(d *Domain, r *Ring, h Handle) error { return halfGet(d, r, 2) }},
 	{"get emptied", func(d *Domain, r *Ring, h Handle) error { return halfGet(d, r, 3) }},
 	{"free stamped", func(d *Domain, r *Ring, h Handle) error {
-		l := d.anyLane()
+		l := d.anyLane(context.Background())
 		d.drop(h.index())
 		b := &d.blocks[h.index()]
 		b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindFree))
 		return nil
 	}},
 	{"alloc stamped", func(d *Domain, r *Ring, h Handle) error {
-		l := d.anyLane()
+		l := d.anyLane(context.Background())
 		_, err := l.carve(context.Background(), classOf(1<<20))
 		return err
 	}},
 	{"alloc charged", func(d *Domain, r *Ring, h Handle) error {
-		l := d.anyLane()
+		l := d.anyLane(context.Background())
 		index, err := l.carve(context.Background(), classOf(1<<20))
 		if err != nil {
 			return err
@@ -210,7 +210,7 @@ var Halts = []Halt{
 		return d.store.commit(extOffset(d.blocks[index].ext.Load()), 512<<10)
 	}},
 	{"alloc committed", func(d *Domain, r *Ring, h Handle) error {
-		l := d.anyLane()
+		l := d.anyLane(context.Background())
 		index, err := l.carve(context.Background(), classOf(1<<20))
 		if err != nil {
 			return err
@@ -230,7 +230,7 @@ var Halts = []Halt{
 		if err := d.Release(idle); err != nil {
 			return err
 		}
-		l := d.anyLane()
+		l := d.anyLane(context.Background())
 		b := &d.blocks[idle.index()]
 		b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindPunch))
 		l.rec.block.Set(uint64(idle.index()))
@@ -246,7 +246,7 @@ var Halts = []Halt{
 		return nil
 	}},
 	{"budget stamped", func(d *Domain, r *Ring, h Handle) error {
-		l := d.anyLane()
+		l := d.anyLane(context.Background())
 		index, err := l.carve(context.Background(), classOf(1<<20))
 		if err != nil {
 			return err
@@ -261,7 +261,7 @@ var Halts = []Halt{
 }
 
 func halfPut(d *Domain, r *Ring, h Handle, steps int) (*lane, error) {
-	l := d.anyLane()
+	l := d.anyLane(context.Background())
 	l.count()
 	if err := l.send([]uint32{h.index()}); err != nil || steps == 0 {
 		return l, err
@@ -277,7 +277,7 @@ func halfPut(d *Domain, r *Ring, h Handle, steps int) (*lane, error) {
 }
 
 func halfGet(d *Domain, r *Ring, steps int) error {
-	l := d.anyLane()
+	l := d.anyLane(context.Background())
 	s, lap, err := r.next(l)
 	if err != nil {
 		return err
@@ -301,7 +301,7 @@ func halfGet(d *Domain, r *Ring, steps int) error {
 
 // StampPut stamps h as the put of a living lane does, until the returned function is called.
 func (d *Domain) StampPut(h Handle) (end func(), err error) {
-	l := d.anyLane()
+	l := d.anyLane(context.Background())
 	order := []uint32{h.index()}
 	err = l.send(order)
 	return func() {
@@ -313,7 +313,7 @@ func (d *Domain) StampPut(h Handle) (end func(), err error) {
 // StampPunch stamps a free block as who gives its pages back does, until the returned function has
 // given them back.
 func (d *Domain) StampPunch(h Handle) (end func()) {
-	l, b := d.anyLane(), &d.blocks[h.index()]
+	l, b := d.anyLane(context.Background()), &d.blocks[h.index()]
 	b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindPunch))
 	return func() {
 		l.shrink(b, 0)
@@ -616,3 +616,6 @@ func NapAtBarriers(most time.Duration) (restore func()) {
 
 // Napped reports whether a participant naps at the barrier, or did in this turn.
 func (b Barrier) Napped() bool { return b.c.state.Load()&barrierNapping != 0 }
+
+// LockCell takes the lock of a semaphore's cell, as each change of it does for a few instructions.
+func (s *Sync) LockCell() error { return Semaphore{s}.enter(context.Background()) }

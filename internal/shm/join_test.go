@@ -221,7 +221,7 @@ func TestListen_SparesFilesThatAreNoSockets(t *testing.T) {
 func TestInspect_TellsTheStatistics(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	alloc(t, d, 1<<20, "x")
-	check(t, d.Bind("a name", nil, nil))
+	check(t, d.Bind(context.Background(), "a name", nil, nil))
 	s, err := d.Serve()
 	check(t, err)
 	all, err := shm.Domains()

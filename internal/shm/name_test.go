@@ -28,7 +28,7 @@ func TestName_OutlivesItsBinder(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		h := alloc(t, b, 100, "by b")
-		check(t, b.Bind("n", []byte("meta"), []shm.Handle{h}))
+		check(t, b.Bind(context.Background(), "n", []byte("meta"), []shm.Handle{h}))
 		check(t, b.Abandon())
 		reap(t, a)
 		for range 2 { // as often as one likes
@@ -49,12 +49,12 @@ func TestName_HoldersGoOnAfterUnlink(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		h := alloc(t, a, 100, "first")
-		check(t, a.Bind("n", nil, []shm.Handle{h}))
+		check(t, a.Bind(context.Background(), "n", nil, []shm.Handle{h}))
 		check(t, a.Release(h))
 		m := lookup(t, b, "n")
 		check(t, a.Unlink("n"))
 		second := alloc(t, a, 100, "second")
-		check(t, a.Bind("n", nil, []shm.Handle{second}))
+		check(t, a.Bind(context.Background(), "n", nil, []shm.Handle{second}))
 		wantMark(t, b, m.Blocks[0], "first")
 		m.Discard()
 		m = lookup(t, b, "n")
@@ -75,9 +75,9 @@ func TestName_HasManyBlocksAndLongBodies(t *testing.T) {
 		}
 		long := bytes.Repeat([]byte("long"), 5000)
 		name := strings.Repeat("n", shm.MaxName)
-		check(t, a.Bind("few", long, hs[:1]))
-		check(t, a.Bind(name, []byte("12345678"), hs))
-		check(t, a.Bind("none", nil, nil))
+		check(t, a.Bind(context.Background(), "few", long, hs[:1]))
+		check(t, a.Bind(context.Background(), name, []byte("12345678"), hs))
+		check(t, a.Bind(context.Background(), "none", nil, nil))
 		for n, want := range map[string]struct {
 			body   []byte
 			blocks int
@@ -115,21 +115,21 @@ func TestName_IsRefused(t *testing.T) {
 	wantErrs(d.Lookup("n", &m), shm.ErrNotExist, fs.ErrNotExist)
 	wantErrs(d.Unlink("n"), shm.ErrNotExist)
 	for _, name := range []string{"", strings.Repeat("n", shm.MaxName+1), "\xff"} {
-		wantErrs(d.Bind(name, nil, nil), shm.ErrName)
+		wantErrs(d.Bind(context.Background(), name, nil, nil), shm.ErrName)
 	}
 	h := alloc(t, d, 10, "")
-	wantErrs(d.Bind("n", nil, []shm.Handle{shm.HandleAt(shm.Index(h), 7)}), shm.ErrStale)
-	check(t, d.Bind("n", nil, []shm.Handle{h}))
-	wantErrs(d.Bind("n", nil, nil), shm.ErrExist, fs.ErrExist)
-	wantErrs(d.Bind("n", make([]byte, 300), nil), shm.ErrExist)
+	wantErrs(d.Bind(context.Background(), "n", nil, []shm.Handle{shm.HandleAt(shm.Index(h), 7)}), shm.ErrStale)
+	check(t, d.Bind(context.Background(), "n", nil, []shm.Handle{h}))
+	wantErrs(d.Bind(context.Background(), "n", nil, nil), shm.ErrExist, fs.ErrExist)
+	wantErrs(d.Bind(context.Background(), "n", make([]byte, 300), nil), shm.ErrExist)
 	wantErrs(d.Lookup("m", &m), shm.ErrNotExist)
 	check(t, d.Release(h))
-	wantErrs(d.Bind("o", nil, []shm.Handle{h}), shm.ErrClosed)
-	wantErrs(d.Bind("o", make([]byte, 9<<20), nil), shm.ErrNoSpace)
+	wantErrs(d.Bind(context.Background(), "o", nil, []shm.Handle{h}), shm.ErrClosed)
+	wantErrs(d.Bind(context.Background(), "o", make([]byte, 9<<20), nil), shm.ErrNoSpace)
 	check(t, d.Unlink("n"))
 	wantRest(t, d, 0)
 	check(t, d.Close())
-	wantErrs(d.Bind("n", nil, nil), shm.ErrClosed)
+	wantErrs(d.Bind(context.Background(), "n", nil, nil), shm.ErrClosed)
 	wantErrs(d.Lookup("n", &m), shm.ErrClosed)
 	wantErrs(d.Unlink("n"), shm.ErrClosed)
 }
@@ -138,9 +138,9 @@ func TestBoard_GrowsToItsLimit(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d := f.first
 		for i := range shm.MaxNames {
-			check(t, d.Bind(fmt.Sprint("name ", i), []byte{byte(i)}, nil))
+			check(t, d.Bind(context.Background(), fmt.Sprint("name ", i), []byte{byte(i)}, nil))
 		}
-		if err := d.Bind("one more", nil, nil); !errors.Is(err, shm.ErrTooManyNames) {
+		if err := d.Bind(context.Background(), "one more", nil, nil); !errors.Is(err, shm.ErrTooManyNames) {
 			t.Errorf("one name more than there is room: %v", err)
 		}
 		m := lookup(t, f.join(), "name 1999")
@@ -199,7 +199,7 @@ func juggle(d *shm.Domain, name string, what int, bound *atomic.Int64) error {
 			return err
 		}
 		copy(p, name)
-		err = d.Bind(name, []byte(name), []shm.Handle{h})
+		err = d.Bind(context.Background(), name, []byte(name), []shm.Handle{h})
 		if err == nil {
 			bound.Add(1)
 		} else if errors.Is(err, shm.ErrExist) {

@@ -6,10 +6,10 @@ import (
 )
 
 // allocObject is Alloc for a block that means something to the protocol.
-func (d *Domain) allocObject(size, commit uint64, kind objectKind) (Handle, error) {
-	h, err := d.alloc(context.Background(), size, commit, kind)
+func (d *Domain) allocObject(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
+	h, err := d.alloc(ctx, size, commit, kind)
 	if err != nil {
-		return d.allocUnderPressure(context.Background(), size, commit, kind, err)
+		return d.allocUnderPressure(ctx, size, commit, kind, err)
 	}
 	return h, nil
 }
@@ -33,7 +33,7 @@ func (l *lane) prepare(b *block, need uint64, kind objectKind) error {
 
 // newEnd makes the token of one end of a ring: a block without bytes whose extent names the ring.
 func (d *Domain) newEnd(ring Handle, kind objectKind) (Handle, error) {
-	h, err := d.allocObject(0, 0, kind)
+	h, err := d.allocObject(briefly, 0, 0, kind)
 	if err != nil {
 		return 0, err
 	}
@@ -42,73 +42,86 @@ func (d *Domain) newEnd(ring Handle, kind objectKind) (Handle, error) {
 	return h, nil
 }
 
-// endGone tells a ring that its last sending or receiving end is gone, and wakes the waiters at the
-// other end.
-func (l *lane) endGone(token *block, flag uint64) {
-	l.withRing(token, func(hdr *ring) {
+// endGone tells a ring that its last sending or receiving end is gone, and wakes who waits for the
+// other one. It reports false if the domain was closed before.
+func (l *lane) endGone(token *block, flag uint64) bool {
+	return l.withRing(l.d.lingering, token, func(hdr *ring) {
 		hdr.flags.Or(flag)
 		l.d.wakeBits(&hdr.notEmpty)
 		l.d.wakeBits(&hdr.notFull)
 	})
 }
 
-// withRing calls f with the ring of an end. The ring may be gone, or its block may be
-// another object by now, so withRing holds the block while it looks.
+// withRing calls f with the ring of an end. The ring may be gone, or its block may be something
+// else by now: it is held while we look. It reports false if ctx ends before that is known.
 //
 // An end does not hold its ring (docs/memory.md, "Rings, ends and other objects"), so the ring may
 // be freed while its end is finalised. Our bit comes first and the look after it, as in Import; and
 // the ring must still name this very end.
-func (l *lane) withRing(token *block, f func(*ring)) {
+func (l *lane) withRing(ctx context.Context, token *block, f func(*ring)) bool {
 	d := l.d
 	i := uint32(extOffset(token.ext.Load()) / 64)
 	if i == 0 || uint64(i) >= d.count() {
-		return
+		return true
 	}
 	b := &d.blocks[i]
 	d.acquire(i)
 	defer l.release(i)
-	if !l.stays(b) || extKind(b.ext.Load()) != objectRing {
-		return
+	stays, known := l.stays(ctx, b)
+	if !known {
+		return false
+	}
+	if !stays || extKind(b.ext.Load()) != objectRing {
+		return true
 	}
 	hdr, err := d.ringHeader(b)
 	if err != nil {
-		return
+		return true
 	}
 	me := uint64(makeHandle(d.indexOf(token), token.w.Load().generation()))
 	if hdr.senders.Load() == me || hdr.receivers.Load() == me {
 		f(hdr)
 	}
+	return true
 }
 
-// stays reports whether a block on which we have just set our bit is there, and will be. stays
-// waits for the end of a FREE stamp, whose lane may have missed the bit. It does not wait for the
-// end of a block that is GONE: ring R may hold the last end of ring S, and S that of R or its own.
+// stays reports whether a block on which we have just set our bit is there, and will be; known is
+// false if ctx ends before somebody's FREE stamp. A FREE
+// stamp of somebody who may have missed the bit is waited for, but not the end of a block that is
+// gone: ring R may hold the last end of ring S, and S that of R or its own.
 //
-// It waits for no other stamp: the lane of any other one holds the block, which stays then.
-func (l *lane) stays(b *block) bool {
-	decided := func(w stateWord) bool { return w.kind() != kindFree || w&goneBit != 0 }
+// It waits for the FREE stamp alone, and not at all for GONE: every other stamp is of somebody that
+// holds the block, which stays then.
+func (l *lane) stays(ctx context.Context, b *block) (stays, known bool) {
 	for {
-		if patience(context.Background(), l, &b.w, decided, waitBit) != nil {
-			return false // garbage is nothing to rely on
+		if err := patience(ctx, l.d, l, &b.w, decided, waitBit); err != nil {
+			return false, errors.Is(err, ErrCorrupt) // garbage is nothing to rely on
 		}
 		if w := b.w.Load(); decided(w) {
-			return w&allocBit != 0 && w.kind() != kindFree
+			return w.staying(), true
 		}
 	}
 }
 
-// drain takes every message out of a ring that nobody holds, and drops it.
+// decided reports whether nobody is finding out whether the block is free.
+func decided(w stateWord) bool { return w.kind() != kindFree || w&goneBit != 0 }
+
+// staying reports whether the block whose word is decided is there, and will be for who holds it.
+func (w stateWord) staying() bool { return w.allocated() && w.kind() != kindFree }
+
+// drain takes every message out of a ring that nobody holds, and keeps nothing. It reports false if
+// the domain was closed meanwhile.
 //
 // Each message is over, its slot EMPTY and its stamps clear, before its blocks are released
 // (docs/memory.md, "Rings, ends and other objects"): to release one may finalise the next object,
 // and a lane reads one slot at a time.
-func (l *lane) drain(b *block) {
+func (l *lane) drain(b *block) bool {
 	r, err := l.d.ringOf(b)
 	if err != nil {
-		return // never finished: it has no messages
+		return true // never finished: it has no messages
 	}
 	if r.finished(ringBoard) {
-		return // its messages hold it: it has none
+		return true // its messages hold it: it has none
 	}
 	var m Message
 	for {
@@ -117,9 +130,12 @@ func (l *lane) drain(b *block) {
 			for _, i := range m.order {
 				l.release(i)
 			}
+			if l.left.Load() {
+				return false
+			}
 		case errors.Is(err, ErrCorrupt):
 		default:
-			return
+			return !errors.Is(err, ErrClosed)
 		}
 	}
 }

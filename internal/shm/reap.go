@@ -183,7 +183,9 @@ func (d *Domain) reap(l *lane, dead *deadSet) bool {
 	d.unfinished.Store(false)
 	r.resign()
 	r.waiters()
-	r.owners()
+	if !r.owners() {
+		return false
+	}
 	r.hints()
 	return true
 }

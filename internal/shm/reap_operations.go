@@ -9,8 +9,9 @@ package shm
 // stamp. Each step may be done twice: it asks the word whether it was done.
 func (r *reaper) operations() bool {
 	r.budget()
-	r.rings()
-	r.stamps()
+	if !r.rings() || !r.stamps() {
+		return false
+	}
 	pending := r.readers()
 	r.strayGets(pending)
 	return len(pending) == 0
@@ -39,11 +40,19 @@ func (r *reaper) budget() {
 
 // rings turns slots that the dead were writing into holes, and notes which of their puts were
 // published. Only rings that one of the dead holds can have such slots, also while it finalises
-// one; and those cannot be freed while we look, as others can.
-func (r *reaper) rings() {
+// one; and those cannot be freed while we look, as others can. It reports false where a living lane
+// is finding out whether one of them is free.
+func (r *reaper) rings() bool {
 	for i := uint32(1); uint64(i) < r.d.count(); i++ {
 		b := &r.d.blocks[i]
-		if !r.heldByDead(b) || !r.stays(b) {
+		if !r.heldByDead(b) {
+			continue
+		}
+		stays, known := r.stays(b)
+		if !known {
+			return false
+		}
+		if !stays {
 			continue
 		}
 		switch extKind(b.ext.Load()) {
@@ -61,13 +70,24 @@ func (r *reaper) rings() {
 			v.each(func(s *slot, w slotWord) { r.slot(v, s, w) })
 		}
 	}
+	return true
 }
 
 // stays reports whether b will not be freed: the bit of a dead one that looked at the ring in
-// endGone may have come too late to keep it.
-func (r *reaper) stays(b *block) bool {
-	w := b.w.Load()
-	return w.kind() == kindFree && r.l.reaping.lane(w.lane()) || r.l.stays(b)
+// endGone may have come too late to keep it. What is not known yet is waited for, as all is,
+// without the recovery lock.
+func (r *reaper) stays(b *block) (stays, known bool) {
+	for {
+		w := b.w.Load()
+		switch {
+		case w.kind() == kindFree && r.l.reaping.lane(w.lane()):
+			return true, true
+		case decided(w):
+			return w.staying(), true
+		case !polled(&b.w, decided) && r.waitFor(b, b.w.Load()):
+			return false, false
+		}
+	}
 }
 
 func (r *reaper) heldByDead(b *block) bool {
@@ -115,8 +135,8 @@ func (r *reaper) slot(v *Ring, s *slot, w slotWord) {
 }
 
 // stamps ends or undoes what the dead were in the middle of on each block, except gets, which
-// readers ends.
-func (r *reaper) stamps() {
+// readers ends. It reports false where a living lane is in the middle of a change of the budget.
+func (r *reaper) stamps() bool {
 	for i := uint32(1); uint64(i) < r.d.count(); i++ {
 		b := &r.d.blocks[i]
 		w := b.w.Load()
@@ -126,7 +146,9 @@ func (r *reaper) stamps() {
 		}
 		switch w.kind() {
 		case kindAlloc, kindGrow, kindPunch:
-			r.finishCommit(b, i, id)
+			if !r.finishCommit(b, i, id) {
+				return false
+			}
 			r.d.unstamp(b)
 		case kindPut:
 			r.finishPut(b, id)
@@ -136,6 +158,7 @@ func (r *reaper) stamps() {
 			}
 		}
 	}
+	return true
 }
 
 // Invariant (docs/memory.md, "The reaper"): a put is published or not, and its slot is the
@@ -157,20 +180,25 @@ func (r *reaper) finishPut(b *block, id uint32) {
 //
 // The lane's record is believed only if it names this block: the lane may have died stamped and
 // before it wrote the record, and then nothing of this commit was charged.
-func (r *reaper) finishCommit(b *block, i, id uint32) {
+//
+// What it uncharges it does in the dead lane's name. The lane that is in the middle of a change of
+// the budget wakes it.
+func (r *reaper) finishCommit(b *block, i, id uint32) bool {
 	rec := &r.d.recs[id]
 	if rec.block.Load() != uint64(i) {
-		return
+		return true
 	}
+	var err error
 	done := b.committed.Load() == rec.target.Load()
 	switch phase := rec.phase.Load(); {
 	case phase == phaseCharged && done && !disabled("commit done"):
 		rec.phase.Store(phaseIdle)
 	case phase == phaseCharged && !done && !disabled("commit undo"):
-		r.l.refund(b, id)
+		err = r.l.refund(b, id)
 	case phase == phaseShrink && !disabled("shrink"):
-		r.l.finishShrink(b, id)
+		err = r.l.finishShrink(b, id)
 	}
+	return err == nil
 }
 
 // readers ends the gets of the dead: the message is dropped, never delivered twice. It returns the
@@ -252,7 +280,7 @@ func (r *reaper) finishGet(v *Ring, s *slot, w slotWord) bool {
 // goes on, because the living lane that it would wait for may itself wait for a stamp of the dead.
 func (r *reaper) waitFor(b *block, w stateWord) bool {
 	r.d.setBit(&r.d.hdr.xowait)
-	if !b.w.CAS(w, w|waitBit) {
+	if !w.stamped() || !b.w.CAS(w, w|waitBit) {
 		return false
 	}
 	r.stuck = obstacle{b, w & xoMask}

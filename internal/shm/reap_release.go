@@ -1,6 +1,9 @@
 package shm
 
-import "math/bits"
+import (
+	"math/bits"
+	"time"
+)
 
 // resign takes this participant, which leaves in order, from the members of barriers in which it
 // does not wait: only a death breaks them.
@@ -48,19 +51,37 @@ func (r *reaper) waiters() {
 // The operations of the dead are over: so t is right, no stamp of theirs stands, and a bit that
 // goes now is all that they had of the block. The bits go one block at a time, each followed by its
 // try-free: a reaper that is killed in between leaves the next one the rest.
-func (r *reaper) owners() {
+//
+// The end of a ring may have to wait for living participants, so it goes on in another lane, of
+// which the reaper waits for no longer than a second for all of them. One that leaves has no other
+// lane.
+//
+// It reports false where a living lane is finding out whether the ring of a dead one's end is free,
+// or where this participant leaves, and cannot wait any longer.
+func (r *reaper) owners() bool {
+	left := time.Duration(briefly)
+	r.l.aside = r.d.closed.Load()
 	for i := uint32(1); uint64(i) < r.d.count(); i++ {
 		b := &r.d.blocks[i]
 		for j, dead := range r.bits {
 			if held := b.own[j].Load() & dead; held != 0 && !disabled("owner bits") {
-				r.blame(b, j*64+bits.TrailingZeros64(held))
+				if !r.blame(b, j*64+bits.TrailingZeros64(held)) {
+					return false
+				}
 				b.own[j].AndNot(dead)
 			}
 		}
-		if !disabled("try free") {
-			r.l.tryFree(i)
+		switch w := b.w.Load(); {
+		case disabled("try free"):
+		case !r.l.aside && w&(allocBit|tMask|xoMask) == allocBit && extKind(b.ext.Load()).ends() && !b.owned():
+			left = r.d.finaliseAside(i, left)
+		default:
+			if r.l.tryFree(i); r.l.left.Load() {
+				return false
+			}
 		}
 	}
+	return true
 }
 
 // blame writes into a ring with whom its last sender or receiver goes, before the bit goes that
@@ -68,15 +89,18 @@ func (r *reaper) owners() {
 //
 // It is written while the dead one's bit still holds the end, and before the finaliser says that
 // nobody sends or receives: a process that hears of the end finds the reason there.
-func (r *reaper) blame(b *block, seat int) {
+func (r *reaper) blame(b *block, seat int) bool {
 	kind := extKind(b.ext.Load())
 	if kind != objectSenders && kind != objectReceivers || seat == r.d.seat || b.w.Load().transit() != 0 ||
 		r.heldByLiving(b) {
-		return
+		return true
 	}
 	p := &r.d.parts[seat]
 	who := identity(p.pid.Load(), uint64(p.state.Load().epoch())) | uint64(seat)<<idSeatShift
-	r.l.withRing(b, func(hdr *ring) { hdr.dead[kind-objectSenders].Store(who) })
+	r.d.unfinished.Store(true) // before we ask to be woken
+	known := r.l.withRing(briefly/20, b, func(hdr *ring) { hdr.dead[kind-objectSenders].Store(who) })
+	r.d.unfinished.Store(!known)
+	return known
 }
 
 func (r *reaper) heldByLiving(b *block) bool {

@@ -166,7 +166,7 @@ func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, 
 	if opts.Grow {
 		commit = min(size, 16*pageSize)
 	}
-	h, err := d.allocObject(size, commit, objectRing)
+	h, err := d.allocObject(briefly, size, commit, objectRing)
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -373,12 +373,13 @@ func (r *Ring) writable() bool {
 	return w.lap() >= tk>>r.bits && !r.limited(tk) || r.finished(ringFinished|ringNoReceivers) || r.over()
 }
 
-// Put is TryPut that waits for a free slot until ctx ends. What ends then is the waiting: there is
-// one more try.
+// Put is TryPut that waits for a free slot, and for other processes' operations on the blocks,
+// until ctx ends. What ends then is the waiting: there is one more try. A Put that returns an error
+// has not put.
 func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool) error {
 	var ended error
 	for waited := false; ; waited = true {
-		err := r.TryPut(body, blocks, move)
+		err := r.tryPut(ctx, body, blocks, move)
 		if !errors.Is(err, ErrFull) {
 			if waited {
 				r.notFull.passWakeup()
@@ -394,11 +395,12 @@ func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool)
 	}
 }
 
-// Get is TryGet that waits for a message until ctx ends, and then tries once more.
+// Get is TryGet that waits for a message until ctx ends, and then tries once more. A Get that
+// returns an error has not taken a message, unless it is ErrCorrupt.
 func (r *Ring) Get(ctx context.Context, m *Message) error {
 	var ended error
 	for waited := false; ; waited = true {
-		err := r.TryGet(m)
+		err := r.tryGet(ctx, m)
 		if !errors.Is(err, ErrEmpty) {
 			if waited {
 				r.notEmpty.passWakeup()

@@ -35,6 +35,19 @@ func (r *Ring) Room() int { return int(r.limit) - r.Len() }
 // A claim takes a power of two of slots by one CAS, of the first one's word. Of a process that is
 // killed meanwhile the messages of its claims that have ended are put, and none of the last one.
 func (r *Ring) TryPutBatch(b *Batch) (n int, err error) {
+	for {
+		n, err = r.putBatch(b)
+		i, ok := err.(inTheWay)
+		if !ok {
+			return n, err
+		}
+		if err := r.d.await(briefly, i); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (r *Ring) putBatch(b *Batch) (n int, err error) {
 	if r.finished(ringFinished | ringNoReceivers) {
 		return 0, r.lonely(ringNoReceivers)
 	}
@@ -66,7 +79,7 @@ func (r *Ring) putSpan(l *lane, b *Batch, i int) (int, error) {
 	l.count()
 	tk, n, err := r.claim(l, uint64(len(b.Ends)-i))
 	if tk, ok := err.(unbacked); ok {
-		return 0, r.extend(l, uint64(tk))
+		return 0, r.extend(briefly, l, uint64(tk))
 	}
 	if err != nil {
 		return 0, err

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -37,11 +38,11 @@ const (
 
 // board returns a view of the board, whose block this process then holds once more. Where there is
 // none it makes one, or returns ErrNotExist.
-func (d *Domain) board(make bool) (*Ring, error) {
+func (d *Domain) board(ctx context.Context, make bool) (*Ring, error) {
 	for {
 		h := Handle(d.hdr.names.Load())
 		if h != 0 {
-			r, err := d.openBoard(h)
+			r, err := d.openBoard(ctx, h)
 			if !errors.Is(err, ErrStale) {
 				return r, err
 			}
@@ -49,14 +50,14 @@ func (d *Domain) board(make bool) (*Ring, error) {
 		if !make {
 			return nil, ErrNotExist
 		}
-		if r, err := d.replaceBoard(h); r != nil || err != nil {
+		if r, err := d.replaceBoard(ctx, h); r != nil || err != nil {
 			return r, err
 		}
 	}
 }
 
-func (d *Domain) openBoard(h Handle) (*Ring, error) {
-	if err := d.Import(h); err != nil {
+func (d *Domain) openBoard(ctx context.Context, h Handle) (*Ring, error) {
+	if err := d.importFor(ctx, h); err != nil {
 		return nil, err
 	}
 	b := &d.blocks[h.index()]
@@ -78,8 +79,8 @@ func (d *Domain) openBoard(h Handle) (*Ring, error) {
 // The CAS is from the stale handle (docs/memory.md, "Rings, ends and other objects"), so of two
 // processes that find no board one puts its own there, and the other one lets go of what it has
 // made.
-func (d *Domain) replaceBoard(old Handle) (*Ring, error) {
-	h, err := d.allocObject(ringHead+boardSlots*slotSize, 16*pageSize, objectRing)
+func (d *Domain) replaceBoard(ctx context.Context, old Handle) (*Ring, error) {
+	h, err := d.allocObject(ctx, ringHead+boardSlots*slotSize, 16*pageSize, objectRing)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (d *Domain) replaceBoard(old Handle) (*Ring, error) {
 	if !d.hdr.names.CAS(uint64(old), uint64(h)) {
 		return nil, d.Release(h)
 	}
-	r, err := d.openBoard(h)
+	r, err := d.openBoard(ctx, h)
 	return r, errors.Join(err, d.Release(h))
 }
 

@@ -43,13 +43,35 @@ func (m *Message) Discard() {
 
 // TryGet takes the next message, or returns ErrEmpty, or ErrFinished if the ring is empty and
 // nobody will put any more. ErrCorrupt means that the message was taken out of the ring and cannot
-// be read.
-func (r *Ring) TryGet(m *Message) error {
-	l, err := r.d.enter()
+// be read. Where so many gets of this process wait already for processes that are stopped that this
+// one has to, it does for a second: then the error is context.DeadlineExceeded.
+func (r *Ring) TryGet(m *Message) error { return r.tryGet(briefly, m) }
+
+// tryGet is TryGet that waits for other lanes' operations until ctx ends.
+func (r *Ring) tryGet(ctx context.Context, m *Message) error {
+	for {
+		err := r.getOnce(ctx, m)
+		i, ok := err.(inTheWay)
+		if !ok {
+			return err
+		}
+		if err := r.d.await(ctx, i); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Ring) getOnce(ctx context.Context, m *Message) error {
+	l, err := r.d.enterFor(ctx)
 	if err != nil {
 		return err
 	}
-	err = r.get(l, m)
+	if r.d.unfinishedGets.Load() >= mostUnfinished {
+		err = r.obstacle()
+	}
+	if err == nil {
+		err = r.get(l, m)
+	}
 	if err == nil || errors.Is(err, ErrCorrupt) {
 		r.notFull.rewake()
 	}
@@ -67,11 +89,39 @@ func (r *Ring) get(l *lane, m *Message) error {
 	return r.take(l, m, s, lap)
 }
 
+// mostUnfinished is how many gets a process leaves to goroutines before the next one looks whether
+// it could end by itself. Each keeps a lane.
+const mostUnfinished = lanesPerSeat / 4
+
+// obstacle returns inTheWay if somebody else is in the middle of an operation on a block of the
+// message that is next.
+func (r *Ring) obstacle() error {
+	tk := r.hdr.head.Load()
+	if !r.backed(tk) {
+		return nil
+	}
+	s := r.slot(tk)
+	w := s.word.Load()
+	if w.lap() != tk>>r.bits || w.state() != slotFull {
+		return nil
+	}
+	m := &Message{sender: uint32(s.meta.Load()>>32) & laneMask, opseq: s.opseq.Load()}
+	for _, h := range r.d.carried(s, w) {
+		if w := r.d.blocks[h.index()].w.Load(); w.stamped() && !m.sentBy(r.d, w) {
+			return inTheWay(h.index())
+		}
+	}
+	return nil
+}
+
 // take is what a get does once the slot is READING.
 //
 // The order is what a reaper relies on (docs/memory.md, "Operations"): own bit first, then t, then
 // the slot, then the stamps. As long as the slot is READING its reader can be finished by another;
 // from EMPTY on only stamps are left, and the reaper clears those (strayGets).
+//
+// From READING on there is no way back. So where another lane's stamp is in the way for more than a
+// moment, the caller has its message all the same, and a goroutine ends the get.
 func (r *Ring) take(l *lane, m *Message, s *slot, lap uint64) error {
 	m.d = r.d
 	err, taken := m.read(s), 0
@@ -80,18 +130,86 @@ func (r *Ring) take(l *lane, m *Message, s *slot, lap uint64) error {
 			taken++
 		}
 	}
-	if err != nil {
-		s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
-		for _, i := range m.order[:taken] {
-			r.d.unstamp(&r.d.blocks[i])
-			l.release(i)
-		}
+	switch {
+	case err == nil:
+		r.endTake(m, s, lap)
+		return nil
+	case errors.Is(err, ErrCorrupt):
+		r.lose(l, m, s, lap, taken)
 		return err
+	case l.aside:
+		return r.takeRest(l, m, s, lap, taken)
 	}
+	r.takeLater(l, m, s, lap, taken)
+	return nil
+}
+
+// endTake gives the slot back, and then the blocks of its message.
+func (r *Ring) endTake(m *Message, s *slot, lap uint64) {
 	s.leave(makeSlotWord(lap+1, slotEmpty, 0), m.order)
 	for _, i := range m.order {
 		r.d.unstamp(&r.d.blocks[i])
 	}
+}
+
+// lose ends the get of a message that cannot be read.
+func (r *Ring) lose(l *lane, m *Message, s *slot, lap uint64, taken int) {
+	s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
+	for _, i := range m.order[:taken] {
+		r.d.unstamp(&r.d.blocks[i])
+		l.release(i)
+	}
+}
+
+// takeLater gives the message to the caller and has a goroutine end the get, in the same lane. Each
+// of the two holds each block. The goroutine holds the ring as well, in whose slot it is.
+func (r *Ring) takeLater(l *lane, m *Message, s *slot, lap uint64, taken int) {
+	rest := &Message{d: r.d, sender: m.sender, opseq: m.opseq, order: slices.Clone(m.order)}
+	for _, i := range m.order[taken:] {
+		r.d.acquire(i) // the caller's, which receive takes only where it succeeds
+	}
+	for _, i := range m.order[:taken] {
+		r.d.acquire(i)
+	}
+	r.d.acquire(r.index())
+	r.d.unfinishedGets.Add(1)
+	l.lend(func() {
+		defer r.d.unfinishedGets.Add(-1)
+		err := r.takeRest(l, rest, s, lap, taken)
+		if errors.Is(err, ErrClosed) {
+			l.abandon()
+			return
+		}
+		if err == nil {
+			for _, i := range rest.order {
+				l.release(i)
+			}
+		}
+		r.notFull.rewake()
+		l.release(r.index())
+		l.leave()
+	})
+}
+
+// takeRest waits for what is in the way of a get and ends it, unless the domain is closed before.
+func (r *Ring) takeRest(l *lane, m *Message, s *slot, lap uint64, taken int) error {
+	for ; taken < len(m.order); taken++ {
+		b := &r.d.blocks[m.order[taken]]
+		err := error(inTheWay(0))
+		for err != nil {
+			if err = patience(r.d.lingering, r.d, l, &b.w, unstamped, waitBit); err == nil {
+				err = l.receive(m.order[taken], m)
+			}
+			if errors.Is(err, ErrCorrupt) {
+				r.lose(l, m, s, lap, taken)
+				return err
+			}
+			if r.d.lingering.Err() != nil {
+				return ErrClosed
+			}
+		}
+	}
+	r.endTake(m, s, lap)
 	return nil
 }
 
@@ -241,17 +359,19 @@ func (d *Domain) allocated(h Handle) bool { return d.inTransit(h, 0) }
 // neither.
 //
 // Where the word is garbage the reference cannot be taken: from READING on there is no way back,
-// and the message is lost.
+// and the message is lost. Where another lane's stamp is in the way for more than a moment it
+// returns inTheWay, and has taken nothing.
 func (l *lane) receive(index uint32, m *Message) error {
 	l.d.acquire(index)
 	b := &l.d.blocks[index]
 	for {
 		w := b.w.Load()
-		if w&xoMask != 0 && !m.sentBy(w) {
-			var err error
-			if w, err = l.settle(context.Background(), b); err != nil {
-				return errors.Join(err, l.release(index))
+		if w.stamped() && !m.sentBy(l.d, w) {
+			if !b.idle() {
+				l.d.drop(index)
+				return inTheWay(index)
 			}
+			continue
 		}
 		if w&tMask == 0 {
 			return errors.Join(corrupt("the state of a block", uint64(w)), l.release(index))
@@ -264,6 +384,6 @@ func (l *lane) receive(index uint32, m *Message) error {
 
 // sentBy reports whether the state word w carries the stamp of the put of this very message, and of
 // no other message.
-func (m *Message) sentBy(w stateWord) bool {
-	return w&(tMask|xoMask) == tOne|stamp(m.sender, kindPut) && m.d.recs[m.sender].opseq.Load() == m.opseq
+func (m *Message) sentBy(d *Domain, w stateWord) bool {
+	return w&(tMask|xoMask) == tOne|stamp(m.sender, kindPut) && d.recs[m.sender].opseq.Load() == m.opseq
 }

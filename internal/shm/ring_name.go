@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,15 +11,16 @@ import (
 // Bind gives a message a name, under which every participant can look it up, also when this process
 // is dead, until somebody unlinks it. The caller holds each block; they are distinct, and stay the
 // caller's. The error is ErrExist if the name is taken, ErrName, ErrTooManyNames,
-// ErrTooManyInTransit or ErrNoSpace.
-func (d *Domain) Bind(name string, body []byte, blocks []Handle) error {
-	if err := d.bind(name, body, blocks); err != nil {
+// ErrTooManyInTransit or ErrNoSpace. It waits for other processes' binds, and for their operations
+// on the blocks, until ctx ends; a Bind that returns an error has bound nothing.
+func (d *Domain) Bind(ctx context.Context, name string, body []byte, blocks []Handle) error {
+	if err := d.bind(ctx, name, body, blocks); err != nil {
 		return fmt.Errorf("bind name %q: %w", name, err)
 	}
 	return nil
 }
 
-func (d *Domain) bind(name string, body []byte, blocks []Handle) error {
+func (d *Domain) bind(ctx context.Context, name string, body []byte, blocks []Handle) error {
 	if name == "" || len(name) > MaxName || !utf8.ValidString(name) {
 		return ErrName
 	}
@@ -27,27 +29,27 @@ func (d *Domain) bind(name string, body []byte, blocks []Handle) error {
 			return err
 		}
 	}
-	r, err := d.board(true)
+	r, err := d.board(ctx, true)
 	if err != nil {
 		return err
 	}
 	defer d.Release(r.h)
 	all := append([]Handle{r.h}, blocks...)
 	if len(makeLabel(name, body)) <= slotBody && len(all) <= slotBlocks {
-		return r.putName(parcel{name: name, body: makeLabel(name, body), table: all, blocks: all})
+		return r.putName(ctx, parcel{name: name, body: makeLabel(name, body), table: all, blocks: all})
 	}
-	h, err := d.spill(body, all)
+	h, err := d.spill(ctx, body, all)
 	if err != nil {
 		return err
 	}
 	defer d.Release(h)
-	return r.putName(parcel{name: name, body: makeLabel(name, nil), table: []Handle{h}, blocks: append(all, h),
+	return r.putName(ctx, parcel{name: name, body: makeLabel(name, nil), table: []Handle{h}, blocks: append(all, h),
 		flags: metaSpill})
 }
 
 // putName puts a name's message on the board.
-func (r *Ring) putName(p parcel) error {
-	err := r.put(p)
+func (r *Ring) putName(ctx context.Context, p parcel) error {
+	err := r.put(ctx, p)
 	if errors.Is(err, ErrTooManyInTransit) && r.b.w.Load().transit() == maxTransit {
 		return ErrTooManyNames
 	}
@@ -55,7 +57,8 @@ func (r *Ring) putName(p parcel) error {
 }
 
 // Lookup copies the message that has the name. This process then holds each of its blocks once
-// more, as after a get. The error is ErrNotExist if nobody has bound the name.
+// more, as after a get. The error is ErrNotExist if nobody has bound the name. It waits for no
+// process that is stopped.
 func (d *Domain) Lookup(name string, m *Message) error {
 	err := d.named(name, func(l *lane, r *Ring) error { return r.copyName(l, name, m) })
 	if err != nil {
@@ -65,7 +68,8 @@ func (d *Domain) Lookup(name string, m *Message) error {
 }
 
 // Unlink frees a name. A process that has looked it up goes on with what it holds. The error is
-// ErrNotExist if nobody has bound the name.
+// ErrNotExist if nobody has bound the name. It waits for no process that is stopped: where one is
+// in the middle of a put of what had the name, that is free only when it goes on.
 func (d *Domain) Unlink(name string) error {
 	var m Message
 	err := d.named(name, func(l *lane, r *Ring) error { return r.takeName(l, name, &m) })
@@ -78,7 +82,7 @@ func (d *Domain) Unlink(name string) error {
 
 // named runs an operation on the board, if there is one.
 func (d *Domain) named(name string, f func(*lane, *Ring) error) error {
-	r, err := d.board(false)
+	r, err := d.board(briefly, false)
 	if err != nil {
 		return err
 	}

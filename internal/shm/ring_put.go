@@ -8,8 +8,15 @@ import (
 
 // TryPut puts a message of body and blocks, or returns ErrFull, ErrFinished, ErrTooManyInTransit or
 // ErrNoSpace. The caller holds each block; they are distinct. With move, the caller's reference of
-// each block goes with the message when TryPut succeeds.
+// each block goes with the message when TryPut succeeds. A block in the middle of whose put or get
+// another process is stopped is waited for, for a second: then the error is
+// context.DeadlineExceeded.
 func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
+	return r.tryPut(briefly, body, blocks, move)
+}
+
+// tryPut is TryPut that waits for other lanes' operations until ctx ends.
+func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bool) error {
 	if r.finished(ringFinished | ringNoReceivers) {
 		return r.lonely(ringNoReceivers)
 	}
@@ -22,13 +29,13 @@ func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
 		if !r.writable() {
 			return ErrFull // before the message is copied
 		}
-		return r.putSpilled(body, blocks, move)
+		return r.putSpilled(ctx, body, blocks, move)
 	}
 	p := parcel{body: body, table: blocks, blocks: blocks}
 	if move {
 		p.moved = blocks
 	}
-	return r.put(p)
+	return r.put(ctx, p)
 }
 
 // A parcel is a message on its way into a slot.
@@ -41,16 +48,30 @@ type parcel struct {
 	flags  uint64
 }
 
-// put is in docs/memory.md: stamp, claim, write, publish, clear the stamps.
-func (r *Ring) put(p parcel) error {
+// put is in docs/memory.md: stamp, claim, write, publish, clear the stamps. Where another lane's
+// stamp is in the way for more than a moment, it takes its own back and waits without a lane.
+func (r *Ring) put(ctx context.Context, p parcel) error {
 	var few [slotBlocks]uint32
 	order := lockOrder(few[:0], p.blocks)
-	l, err := r.d.enter()
+	for {
+		err := r.putOnce(ctx, p, order)
+		i, ok := err.(inTheWay)
+		if !ok {
+			return err
+		}
+		if err := r.d.await(ctx, i); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Ring) putOnce(ctx context.Context, p parcel, order []uint32) error {
+	l, err := r.d.enterFor(ctx)
 	if err != nil {
 		return err
 	}
 	l.count()
-	err = r.deliver(l, p, order)
+	err = r.deliver(ctx, l, p, order)
 	if err == nil && r.news {
 		r.d.wakeBits(&r.hdr.notEmpty)
 	} else if err == nil {
@@ -81,7 +102,7 @@ func (r *Ring) index() uint32 { return r.d.indexOf(r.b) }
 // FULL before a stamp clears. So a dead sender's stamp stands either beside a slot that names its
 // put, and the message is sent, or beside none, and the reaper takes t back. Nothing is dropped
 // before a slot is claimed: a put that is refused has nothing to restore.
-func (r *Ring) deliver(l *lane, p parcel, order []uint32) error {
+func (r *Ring) deliver(ctx context.Context, l *lane, p parcel, order []uint32) error {
 	for {
 		if err := l.send(order); err != nil {
 			return err
@@ -108,7 +129,7 @@ func (r *Ring) deliver(l *lane, p parcel, order []uint32) error {
 		if !ok {
 			return err
 		}
-		if err := r.extend(l, uint64(tk)); err != nil {
+		if err := r.extend(ctx, l, uint64(tk)); err != nil {
 			return err
 		}
 	}
@@ -174,9 +195,12 @@ func (l *lane) send(order []uint32) error {
 // whose change was the last.
 func (l *lane) sendOne(b *block) error {
 	for {
-		w, err := l.settle(context.Background(), b)
-		if err != nil {
-			return err
+		w := b.w.Load()
+		if w.stamped() {
+			if !b.idle() {
+				return inTheWay(l.d.indexOf(b))
+			}
+			continue
 		}
 		if w&tMask == tMask {
 			return ErrTooManyInTransit
@@ -241,12 +265,15 @@ func (r *Ring) claim(l *lane, most uint64) (tk, n uint64, err error) {
 
 // extend commits more of a growing ring's slots, unless that of ticket tk has pages by now. Its
 // stamp GROW keeps others from doing it too.
-func (r *Ring) extend(l *lane, tk uint64) error {
+func (r *Ring) extend(ctx context.Context, l *lane, tk uint64) error {
 	size := ringHead + r.cap*slotSize
 	for {
-		w, err := l.settle(context.Background(), r.b)
-		if err != nil {
-			return err
+		w := r.b.w.Load()
+		if w.stamped() {
+			if !r.b.idle() {
+				return inTheWay(r.index())
+			}
+			continue
 		}
 		if r.backed(tk) {
 			return nil
@@ -256,7 +283,7 @@ func (r *Ring) extend(l *lane, tk uint64) error {
 		}
 	}
 	n := r.b.committed.Load()
-	err := l.grow(context.Background(), r.b, roundUp(min(n+min(max(n, 64<<10), 4<<20), size), pageSize))
+	err := l.grow(ctx, r.b, roundUp(min(n+min(max(n, 64<<10), 4<<20), size), pageSize))
 	r.d.unstamp(r.b)
 	return err
 }

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,11 +12,11 @@ import (
 // last in lock order, whatever its index: nobody but the message's sender and its reader ever knows
 // it.
 
-func (r *Ring) putSpilled(body []byte, blocks []Handle, move bool) error {
+func (r *Ring) putSpilled(ctx context.Context, body []byte, blocks []Handle, move bool) error {
 	if !r.writable() {
 		return ErrFull // before the copy
 	}
-	h, err := r.d.spill(body, blocks)
+	h, err := r.d.spill(ctx, body, blocks)
 	if err != nil {
 		return err
 	}
@@ -24,7 +25,7 @@ func (r *Ring) putSpilled(body []byte, blocks []Handle, move bool) error {
 	if !move {
 		moved = all[len(blocks):] // its own block goes with the message in any case
 	}
-	if err = r.put(parcel{table: all[len(blocks):], blocks: all, flags: metaSpill, moved: moved}); err != nil {
+	if err = r.put(ctx, parcel{table: all[len(blocks):], blocks: all, flags: metaSpill, moved: moved}); err != nil {
 		r.d.Release(h)
 	}
 	return err
@@ -35,8 +36,8 @@ func (r *Ring) putSpilled(body []byte, blocks []Handle, move bool) error {
 // The block of a spilled message is known to its sender and its reader alone, so it may come last
 // in lock order (docs/memory.md, "Operations"): nobody who waits for its stamp holds one that they
 // wait for.
-func (d *Domain) spill(body []byte, blocks []Handle) (Handle, error) {
-	h, err := d.Alloc(8 + 8*len(blocks) + 8 + len(body))
+func (d *Domain) spill(ctx context.Context, body []byte, blocks []Handle) (Handle, error) {
+	h, err := d.allocFor(ctx, 8+8*len(blocks)+8+len(body))
 	if err != nil {
 		return 0, fmt.Errorf("put a message of %d bytes and %d blocks: %w", len(body), len(blocks), err)
 	}

@@ -494,7 +494,7 @@ func (w *scribbledWorker) name() error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(w.d.Bind(name, nil, []shm.Handle{h}), w.d.Release(h))
+		return errors.Join(w.d.Bind(context.Background(), name, nil, []shm.Handle{h}), w.d.Release(h))
 	case 1:
 		return w.d.Unlink(name)
 	case 2:

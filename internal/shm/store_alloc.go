@@ -8,12 +8,15 @@ import (
 // Alloc returns a block of at least size bytes, held once by this process. Its bytes are not
 // cleared: a block that was used before holds what it held. 0 bytes are a block without memory. The
 // error is a *SpaceError when the budget or the address space is used up, after idle memory was
-// given back and garbage collected.
-func (d *Domain) Alloc(size int) (Handle, error) {
+// given back and garbage collected. It is context.DeadlineExceeded where a process is stopped in
+// the middle of a change of the budget, and does not go on within a second.
+func (d *Domain) Alloc(size int) (Handle, error) { return d.allocFor(briefly, size) }
+
+func (d *Domain) allocFor(ctx context.Context, size int) (Handle, error) {
 	n := d.lives.pad(uint64(size))
-	h, err := d.alloc(context.Background(), n, n, objectNone)
+	h, err := d.alloc(ctx, n, n, objectNone)
 	if err != nil {
-		return d.allocUnderPressure(context.Background(), n, n, objectNone, err)
+		return d.allocUnderPressure(ctx, n, n, objectNone, err)
 	}
 	return h, nil
 }
@@ -21,7 +24,7 @@ func (d *Domain) Alloc(size int) (Handle, error) {
 // alloc finds or makes a block of size bytes, with commit bytes of pages behind it, and gives it
 // its kind.
 func (d *Domain) alloc(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
-	l, err := d.enter()
+	l, err := d.enterFor(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -2,6 +2,7 @@ package shm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -103,13 +104,13 @@ func (l *lane) charge(ctx context.Context, bytes uint64) error {
 
 // refund undoes a charge of lane id whose pages did not become the block's. l may stand in for a
 // dead lane.
-func (l *lane) refund(b *block, id uint32) {
+func (l *lane) refund(b *block, id uint32) error {
 	rec := &l.d.recs[id]
 	off, n, err := l.d.pages(b, rec.from.Load(), rec.target.Load())
 	if err == nil { // of garbage nobody knows what was charged: n is 0
 		l.d.store.punch(off, n)
 	}
-	l.uncharge(id, n)
+	return l.uncharge(id, n)
 }
 
 // shrink gives the block's pages beyond target back. The caller's stamp, PUNCH, stands on the
@@ -132,7 +133,7 @@ func (l *lane) shrink(b *block, target uint64) {
 // finishShrink gives back what lane id was giving back. Where its record is garbage, the block
 // keeps what it has.
 
-func (l *lane) finishShrink(b *block, id uint32) {
+func (l *lane) finishShrink(b *block, id uint32) error {
 	rec := &l.d.recs[id]
 	target := rec.target.Load()
 	off, n, err := l.d.pages(b, target, rec.from.Load())
@@ -140,26 +141,68 @@ func (l *lane) finishShrink(b *block, id uint32) {
 		l.d.store.punch(off, n)
 		b.committed.Store(target)
 	}
-	l.uncharge(id, n)
+	return l.uncharge(id, n)
 }
 
-// uncharge takes bytes from the budget in the name of lane id and ends its commit. Where the budget
-// cannot be had, the bytes stay charged: a budget says too much rather than too little.
-func (l *lane) uncharge(id uint32, bytes uint64) {
+// uncharge takes bytes from the budget in the name of lane id and ends its commit. Where another
+// process is stopped in the middle of a change of the budget, it takes nothing. In its own lane it
+// then owes them, which a goroutine pays; for a dead lane it returns the error, and has changed
+// nothing.
+//
+// A budget says too much rather than too little: what is owed by a process that dies stays charged.
+func (l *lane) uncharge(id uint32, bytes uint64) error {
 	d := l.d
-	w, err := l.settleBudget(context.Background())
-	for err == nil {
-		pages := min(bytes/pageSize, w.pages())
-		if d.hdr.budget.CAS(w, w-budgetOf(pages, 0, 0)|budgetOf(0, budgetSub, id)) {
-			break
-		}
-		w, err = l.settleBudget(context.Background())
+	most := briefly / 50
+	if d.debt.Load() != 0 {
+		most = 0
+	}
+	err := l.takeFromBudget(most, id, bytes)
+	if err != nil && id != l.id && !errors.Is(err, ErrCorrupt) {
+		return err
 	}
 	d.recs[id].phase.Store(phaseIdle)
-	if err == nil {
+	switch {
+	case err == nil:
 		d.unstampBudget()
+	case !errors.Is(err, ErrCorrupt) && d.debt.Add(bytes) == bytes && bytes != 0:
+		spawn(d.payDebt)
 	}
 	d.relieve()
+	return nil
+}
+
+// takeFromBudget leaves its stamp on the budget.
+func (l *lane) takeFromBudget(ctx context.Context, id uint32, bytes uint64) error {
+	for {
+		w, err := l.settleBudget(ctx)
+		if err != nil {
+			return err
+		}
+		pages := min(bytes/pageSize, w.pages())
+		if l.d.hdr.budget.CAS(w, w-budgetOf(pages, 0, 0)|budgetOf(0, budgetSub, id)) {
+			return nil
+		}
+	}
+}
+
+// payDebt uncharges what could not be uncharged in its time.
+func (d *Domain) payDebt() {
+	l, err := d.enter()
+	if err != nil {
+		return
+	}
+	defer l.unlock()
+	for {
+		bytes := d.debt.Load()
+		if err := l.takeFromBudget(d.lingering, l.id, bytes); err != nil {
+			return
+		}
+		d.unstampBudget()
+		d.relieve()
+		if d.debt.Add(-bytes) == 0 {
+			return
+		}
+	}
 }
 
 // settleBudget returns the budget word once nobody is changing it.
@@ -169,7 +212,7 @@ func (l *lane) settleBudget(ctx context.Context) (budgetWord, error) {
 		if w := budget.Load(); !w.stamped() {
 			return w, nil
 		}
-		err := patience(ctx, l, budget, func(w budgetWord) bool { return !w.stamped() }, budgetWait)
+		err := patience(ctx, l.d, l, budget, func(w budgetWord) bool { return !w.stamped() }, budgetWait)
 		if err != nil {
 			return 0, fmt.Errorf("the budget: %w", err)
 		}

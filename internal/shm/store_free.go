@@ -1,5 +1,7 @@
 package shm
 
+import "time"
+
 func (b *block) owned() bool {
 	return b.own[0].Load()|b.own[1].Load()|b.own[2].Load()|b.own[3].Load() != 0
 }
@@ -15,6 +17,10 @@ func (l *lane) tryFree(index uint32) {
 		if w&(allocBit|tMask|xoMask) != allocBit || b.owned() {
 			return
 		}
+		if !l.aside && extKind(b.ext.Load()).ends() {
+			l.d.finaliseAside(index, time.Duration(briefly))
+			return
+		}
 		if !b.w.CAS(w, w|stamp(l.id, kindFree)) {
 			continue
 		}
@@ -24,7 +30,10 @@ func (l *lane) tryFree(index uint32) {
 		}
 		if extKind(b.ext.Load()) != objectNone {
 			l.d.markGone(b)
-			l.finalise(b)
+			if !l.finalise(b) {
+				l.abandon()
+				return
+			}
 		}
 		l.d.change(b, allocBit, genOne)
 		l.d.trimmer.freed(l.d, b)
@@ -49,28 +58,74 @@ func (d *Domain) markGone(b *block) {
 	}
 }
 
+// finaliseAside is tryFree of an object in a goroutine, which it waits for no longer than most: the
+// end of a ring is that of its messages, and other processes may be in the middle of operations on
+// their blocks. It returns what is left of that time.
+func (d *Domain) finaliseAside(index uint32, most time.Duration) time.Duration {
+	if crashing && controlled() {
+		if l, err := d.enter(); err == nil {
+			l.finaliseHere(index)
+		}
+		return most
+	}
+	done, begun := make(chan struct{}), time.Now()
+	go func() {
+		defer close(done)
+		if l, err := d.enter(); err == nil {
+			l.finaliseHere(index)
+		}
+	}()
+	t := time.NewTimer(most)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+	return max(0, most-time.Since(begun))
+}
+
+// finaliseHere is tryFree of an object in this lane, and gives the lane back unless the domain was
+// closed in the middle.
+func (l *lane) finaliseHere(index uint32) {
+	l.aside = true
+	l.tryFree(index)
+	if l.left.Load() {
+		return
+	}
+	l.aside = false
+	l.unlock()
+}
+
 // finalise ends what the block means to the protocol: it runs under the FREE stamp, and again from
-// the start in a reaper if its process dies in the middle.
-func (l *lane) finalise(b *block) {
+// the start in a reaper if its process dies in the middle. It reports false if the domain was
+// closed meanwhile, and this is left to a reaper.
+func (l *lane) finalise(b *block) bool {
 	e := b.ext.Load()
 	switch extKind(e) {
 	case objectNone:
-		return
+		return true
 	case objectRing:
 		// Held while it is drained: if we die in a slot of it, nobody who is late with its try-free
 		// may free the ring before a reaper has ended our get.
 		i := l.d.indexOf(b)
 		l.d.acquire(i)
-		l.drain(b)
+		if !l.drain(b) {
+			return false
+		}
 		l.d.drop(i)
 	case objectSenders:
-		l.endGone(b, ringNoSenders)
+		if !l.endGone(b, ringNoSenders) {
+			return false
+		}
 	case objectReceivers:
-		l.endGone(b, ringNoReceivers)
+		if !l.endGone(b, ringNoReceivers) {
+			return false
+		}
 	}
 	if extClass(e) == 0 {
 		b.ext.Store(0)
 	} else {
 		b.ext.Store(e &^ extKindMask)
 	}
+	return true
 }

@@ -1,6 +1,8 @@
 package shm
 
 import (
+	"cmp"
+	"context"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -22,7 +24,10 @@ type lane struct {
 	mags *[magazineClasses]magazine // nil until it frees: a process that joins should not touch 100 KiB first
 	// reaping is set while a reaper runs in this lane, with the recovery lock: whom it reaps.
 	reaping *deadSet
-	handed  uint64 // bytes of the blocks that were made here since garbage was last collected for them
+	handed  uint64       // bytes of the blocks that were made here since garbage was last collected for them
+	users   atomic.Int32 // 0, or how many have to leave a lane that one of two goroutines was lent
+	aside   bool         // it ends objects by itself: see finaliseAside
+	left    atomic.Bool  // for good, in the middle of an operation that the reaper ends
 	_       [64]byte
 }
 
@@ -32,7 +37,29 @@ func (l *lane) lock() { eventually(l.tryLock) }
 
 // unlock wakes nobody: to look for who waits would take a barrier in every operation, and hardly
 // ever does anybody.
-func (l *lane) unlock() { set32(&l.busy, 0) }
+func (l *lane) unlock() {
+	if l.users.Load() != 0 {
+		l.leave()
+		return
+	}
+	set32(&l.busy, 0)
+}
+
+// lend has a goroutine end the operation that goes on in the lane, which is free again when both
+// the goroutine and the caller have unlocked it. The caller does nothing else in it.
+func (l *lane) lend(f func()) {
+	l.users.Store(2)
+	spawn(f)
+}
+
+func (l *lane) leave() {
+	if l.users.Add(-1) == 0 {
+		l.busy.Store(0)
+	}
+}
+
+// abandon leaves the operation that goes on in the lane to the reaper: the domain is closed.
+func (l *lane) abandon() { l.left.Store(true) }
 
 // eventually tries until it succeeds, less and less often.
 func eventually(try func() bool) {
@@ -46,13 +73,16 @@ func eventually(try func() bool) {
 //
 // closed is looked at again with the lane taken: Close takes every lane after it has set it, so an
 // operation either ends before the participant leaves or never begins.
-func (d *Domain) enter() (*lane, error) {
+func (d *Domain) enter() (*lane, error) { return d.enterFor(context.Background()) }
+
+// enterFor waits for a lane no longer than ctx.
+func (d *Domain) enterFor(ctx context.Context) (*lane, error) {
 	if d.closed.Load() {
 		return nil, ErrClosed
 	}
-	l := d.anyLane()
+	l := d.anyLane(ctx)
 	if l == nil {
-		return nil, ErrClosed
+		return nil, cmp.Or(context.Cause(ctx), ErrClosed)
 	}
 	if d.closed.Load() { // Close holds all lanes but one
 		l.unlock()
@@ -61,20 +91,20 @@ func (d *Domain) enter() (*lane, error) {
 	return l, nil
 }
 
-func (d *Domain) anyLane() *lane {
+func (d *Domain) anyLane(ctx context.Context) *lane {
 	if crashing && controlled() {
-		return d.otherLane(controlledLane())
+		return d.otherLane(ctx, controlledLane())
 	}
 	var here byte
 	at := int(uintptr(unsafe.Pointer(&here))>>13) % commonLanes
 	if l := &d.lanes[at]; l.tryLock() {
 		return l
 	}
-	return d.otherLane(at)
+	return d.otherLane(ctx, at)
 }
 
-// otherLane returns nil when the domain is closed, since Close keeps the lanes.
-func (d *Domain) otherLane(at int) (l *lane) {
+// otherLane returns nil when the domain is closed, since Close keeps the lanes, or when ctx ends.
+func (d *Domain) otherLane(ctx context.Context, at int) (l *lane) {
 	eventually(func() bool {
 		for i := range commonLanes {
 			if l = &d.lanes[(at+i)%commonLanes]; l.tryLock() {
@@ -82,7 +112,7 @@ func (d *Domain) otherLane(at int) (l *lane) {
 			}
 		}
 		l = nil
-		return d.closed.Load()
+		return d.closed.Load() || ctx.Err() != nil
 	})
 	return l
 }

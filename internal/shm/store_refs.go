@@ -118,7 +118,8 @@ func (d *Domain) Retain(h Handle) error {
 }
 
 // Release drops one reference of this process. The block is free when no participant and no message
-// holds it.
+// holds it. It waits for no process that is stopped: a ring that has to, for the messages in it, is
+// free some time later.
 func (d *Domain) Release(h Handle) error {
 	l, err := d.enter()
 	if err != nil {
@@ -149,8 +150,13 @@ func (l *lane) release(index uint32) error {
 // The bit comes first and the look after it: a try-free that stamped the block before our bit was
 // there may have read own without it, so its stamp is waited for; one that comes later sees the
 // bit.
-func (d *Domain) Import(h Handle) error {
-	l, err := d.enter()
+//
+// A process that is stopped while it finds out whether the block is free is waited for, for a
+// second: then the error is context.DeadlineExceeded.
+func (d *Domain) Import(h Handle) error { return d.importFor(briefly, h) }
+
+func (d *Domain) importFor(ctx context.Context, h Handle) error {
+	l, err := d.enterFor(ctx)
 	if err != nil {
 		return err
 	}
@@ -171,7 +177,7 @@ func (d *Domain) Import(h Handle) error {
 			return nil
 		}
 		// Somebody is finding out whether it is free, and may have missed our bit.
-		if _, err := l.settle(context.Background(), b); err != nil {
+		if _, err := l.settle(ctx, b); err != nil {
 			return errors.Join(err, l.release(i))
 		}
 	}

@@ -4,7 +4,50 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
+
+// Note [Stopped processes] A process may be stopped (SIGSTOP, a debugger, a frozen control group)
+// in the middle of an operation, and its stamp stands until it goes on or dies. Nobody waits for
+// that longer than the context of the call: a put takes its own stamps back, and a get, which can
+// take nothing back, leaves what it has to do yet to a goroutine (take). A call without a context
+// waits briefly, and so does the end of a ring, which then goes on in a goroutine (finaliseAside).
+// Goroutines of that sort end when the domain is closed (Domain.lingering): the reaper does the
+// rest for them.
+
+// brief is the context of a wait that has none: it ends so long after the wait has begun.
+type brief time.Duration
+
+const briefly = brief(time.Second)
+
+// Briefly is the context of calls that have none, and wait for what another process does for a
+// second at most: it may be stopped.
+var Briefly context.Context = briefly
+
+func (brief) Deadline() (end time.Time, ok bool) { return }
+func (brief) Done() <-chan struct{}              { return nil }
+func (brief) Err() error                         { return nil }
+func (brief) Value(any) any                      { return nil }
+
+// begin returns the context of a wait that begins now.
+func begin(ctx context.Context) (context.Context, context.CancelFunc) {
+	b, ok := ctx.(brief)
+	switch {
+	case !ok:
+		return ctx, func() {}
+	case crashing && controlled(): // there is no time
+		return context.Background(), func() {}
+	}
+	return context.WithTimeout(context.Background(), time.Duration(b))
+}
+
+// inTheWay is the index of a block on which another lane's stamp stands, as an error of an attempt
+// that has changed nothing.
+type inTheWay uint32
+
+func (i inTheWay) Error() string { return fmt.Sprintf("shm: block %d is in use", uint32(i)) }
 
 // settle returns b's state word once nobody is in the middle of an operation on it.
 func (l *lane) settle(ctx context.Context, b *block) (stateWord, error) {
@@ -18,8 +61,8 @@ func (l *lane) settle(ctx context.Context, b *block) (stateWord, error) {
 // too.
 func (l *lane) awaitStamp(ctx context.Context, b *block) (stateWord, error) {
 	for {
-		if err := patience(ctx, l, &b.w, unstamped, waitBit); err != nil {
-			return 0, fmt.Errorf("block %d: %w", l.d.indexOf(b), err)
+		if err := patience(ctx, l.d, l, &b.w, unstamped, waitBit); err != nil {
+			return 0, l.d.busy(b, err)
 		}
 		if w := b.w.Load(); unstamped(w) {
 			return w, nil
@@ -27,7 +70,50 @@ func (l *lane) awaitStamp(ctx context.Context, b *block) (stateWord, error) {
 	}
 }
 
+// await waits until the stamp that is in the way has gone, and keeps no lane meanwhile: however
+// many goroutines wait, the others go on.
+func (d *Domain) await(ctx context.Context, i inTheWay) error {
+	b := &d.blocks[i]
+	if err := patience(ctx, d, nil, &b.w, unstamped, waitBit); err != nil {
+		return d.busy(b, err)
+	}
+	return nil
+}
+
+// busy says who is in the middle of an operation on the block.
+func (d *Domain) busy(b *block, err error) error {
+	w := b.w.Load()
+	if !w.stamped() {
+		return fmt.Errorf("block %d: %w", d.indexOf(b), err)
+	}
+	pid, how := int(d.parts[w.lane()/lanesPerSeat].pid.Load()), ""
+	if sys.Stopped(pid) {
+		how = ", which is stopped"
+	}
+	return fmt.Errorf("block %d, of which process %d%s is in the middle of a %s: %w", d.indexOf(b), pid, how,
+		stampNames[w.kind()], err)
+}
+
+// idle polls for a moment, and reports whether there is no stamp on the block then.
+func (b *block) idle() bool { return polled(&b.w, unstamped) }
+
 func unstamped(w stateWord) bool { return !w.stamped() }
+
+// polled looks for what is a matter of another lane's next step.
+func polled[T law[T]](w *wordOf[T], done func(T) bool) bool {
+	for i := range 256 {
+		if done(w.Load()) {
+			return true
+		}
+		if i >= 64 {
+			runtime.Gosched()
+		}
+		if crashing && controlled() {
+			break
+		}
+	}
+	return false
+}
 
 // markUnless asks to be woken when the word changes, by its bit wait, and reports false, or true if
 // the word is done. Both are said of one and the same value: between a mark and a look of its own,
@@ -55,23 +141,23 @@ type stampWord[T any] interface {
 // that it rings. If that lane died, its reaper ends it; and if it is the reaper that waits here, it
 // first ends what the newly dead are in the middle of.
 //
-// A stamp that nobody will end is garbage, and the error is ErrCorrupt: see suspicion.
-func patience[T stampWord[T]](ctx context.Context, l *lane, w *wordOf[T], done func(T) bool, wait T) error {
-	for i := range 256 {
-		if done(w.Load()) {
-			return nil
-		}
-		if i >= 64 {
-			runtime.Gosched()
-		}
-		if crashing && controlled() {
-			break
-		}
+// A stamp that nobody will end is garbage, and the error is ErrCorrupt: see suspicion. Where the
+// domain is closed the error is ErrClosed, but for who has to end an operation (lingering).
+func patience[T stampWord[T]](ctx context.Context, d *Domain, l *lane, w *wordOf[T], done func(T) bool,
+	wait T) error {
+	if polled(w, done) {
+		return nil
 	}
 	// a goroutine that rings looks at the condition too, even when this one has gone on; so it
 	// reads no field of the lane
-	d, reaping, suspect := l.d, l.reaping != nil, suspicion[T]{d: l.d, l: l, wait: wait}
+	reaping, suspect := l != nil && l.reaping != nil, suspicion[T]{d: d, l: l, wait: wait}
+	closes := func() bool { return !reaping && ctx != d.lingering && d.closed.Load() }
+	ctx, cancel := begin(ctx)
+	defer cancel()
 	for !done(w.Load()) {
+		if closes() {
+			return ErrClosed
+		}
 		if err := suspect.look(w); err != nil {
 			return err
 		}
@@ -81,7 +167,7 @@ func patience[T stampWord[T]](ctx context.Context, l *lane, w *wordOf[T], done f
 		}
 		again, cancel := suspect.nextLook(ctx)
 		err := d.park.await(again, d, &d.hdr.xowait, func() bool {
-			return markUnless(w, done, wait) || stuck.gone() || reaping && d.hdr.deathEpoch.Load() != seen
+			return markUnless(w, done, wait) || closes() || stuck.gone() || reaping && d.hdr.deathEpoch.Load() != seen
 		}, nil)
 		cancel()
 		if err != nil && ctx.Err() != nil && !done(w.Load()) {

@@ -75,6 +75,9 @@ const (
 	objectSync
 )
 
+// ends reports whether the end of such an object may have to wait for other processes.
+func (k objectKind) ends() bool { return k >= objectRing && k <= objectReceivers }
+
 func makeExt(offset uint64, class int) uint64 {
 	return offset/64<<extOffsetShift | uint64(class)<<extClassShift
 }

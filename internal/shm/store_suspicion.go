@@ -20,8 +20,9 @@ var stampTime = 10 * time.Second
 
 // A suspicion is of a waiter for a stamp: whether there is somebody who will end it. It is garbage
 // if it stays, look after look, and names a lane of this process in which nothing goes on, or the
-// seat of nobody; or if it stays for longer than any step takes and its participant is not stopped.
-// A participant that was stopped goes on some day, so its stamp is waited for.
+// seat of nobody; or if it stays for longer than any step takes and no participant is stopped. One
+// that was stopped goes on some day, so its stamp is waited for, and so are those of others, which
+// may themselves wait for it.
 type suspicion[T stampWord[T]] struct {
 	d     *Domain
 	l     *lane
@@ -63,14 +64,21 @@ func (x *suspicion[T]) look(at *wordOf[T]) error {
 		return nil
 	}
 	x.since = time.Now()
-	if x.d.stopped(seat) || x.d.stopped(int(x.d.hdr.recovery.Load()&recoverySeat)-1) {
-		return nil // it, or the reaper, on whom it depends if it is dead
+	if x.d.anyStopped() {
+		return nil
 	}
 	return corrupt("a stamp", uint64(w))
 }
 
-func (d *Domain) stopped(seat int) bool {
-	return seat >= 0 && seat < maxParticipants && sys.Stopped(int(d.parts[seat].pid.Load()))
+// anyStopped reports whether a participant is stopped.
+func (d *Domain) anyStopped() bool {
+	for s := range d.parts {
+		p := &d.parts[s]
+		if s != d.seat && !p.state.Load().is(participantFree) && sys.Stopped(int(p.pid.Load())) {
+			return true
+		}
+	}
+	return false
 }
 
 // impossible reports whether nothing goes on in the lane now, or it is that of the waiter.

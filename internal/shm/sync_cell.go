@@ -91,7 +91,7 @@ func (d *Domain) NewSync(opts SyncOptions) (*Sync, error) {
 		return nil, fmt.Errorf("shm: a limit of %d: want at most %d", opts.Limit, countMask)
 	}
 	size := opts.Form.size() + uint64(max(opts.Bytes, 0))
-	h, err := d.allocObject(size, size, objectSync)
+	h, err := d.allocObject(briefly, size, size, objectSync)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,9 @@
 package shm
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // A Cond lets participants wait, having let go of a Mutex, until another notifies them. Each
 // participant has a word of two numbers: tickets that its goroutines took, and how many of them
@@ -15,9 +18,13 @@ const (
 	allTickets  = 1 << 31
 )
 
-// Wait unlocks m, waits for a notification or until ctx ends, and locks m again in any case. It may
-// return nil without a notification, so the caller looks at its condition again. Where m could not
-// be locked again, held is false.
+// relockTime is for how long after the end of its context a Wait tries to lock the Mutex again,
+// whose holder may be stopped.
+const relockTime = time.Second
+
+// Wait unlocks m, waits for a notification or until ctx ends, and locks m again, for which it has a
+// second more. It may return nil without a notification, so the caller looks at its condition
+// again. Where m could not be locked again, held is false.
 func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 	if !m.holds() {
 		return false, ErrNotOwner
@@ -46,7 +53,7 @@ func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 	} else if !c.d.closed.Load() {
 		c.forgo()
 	}
-	e := m.Lock(context.Background())
+	e := c.relock(ctx, m)
 	if e != nil {
 		err = e
 	}
@@ -54,6 +61,21 @@ func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 		c.unshare() // not before: who dies until then takes a notification with it
 	}
 	return got(e), err
+}
+
+// relock locks m until a second after the end of ctx.
+func (c Cond) relock(ctx context.Context, m Mutex) error {
+	if err := m.TryLock(); err != ErrLocked {
+		return err
+	}
+	more, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		if !(crashing && controlled()) { // there is no time
+			time.AfterFunc(relockTime, func() { cancel(context.Cause(ctx)) })
+		}
+	})()
+	return m.Lock(more)
 }
 
 // Notify wakes n of those who wait, and returns how many it found. It need not hold the Mutex.

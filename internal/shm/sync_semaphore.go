@@ -2,6 +2,7 @@ package shm
 
 import (
 	"context"
+	"errors"
 	"runtime"
 )
 
@@ -21,13 +22,21 @@ type Semaphore struct{ *Sync }
 // Acquire waits for a permit and takes it, or until ctx ends. The participant has it until a
 // Release, and gives it back when it dies.
 func (m Semaphore) Acquire(ctx context.Context) error {
-	return m.acquire(ctx, func() error { return m.take(ctx) })
+	return m.acquire(ctx, func() error { return m.Take(ctx) })
 }
 
-// TryAcquire is Acquire that returns ErrLocked instead of waiting for a permit.
-func (m Semaphore) TryAcquire() error { return m.take(context.Background()) }
+// TryAcquire is Acquire that returns ErrLocked instead of waiting for a permit. It returns that a
+// second later where a process is stopped in the middle of an operation on the semaphore.
+func (m Semaphore) TryAcquire() error {
+	err := m.Take(briefly)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return ErrLocked
+	}
+	return err
+}
 
-func (m Semaphore) take(ctx context.Context) error {
+// Take is TryAcquire that waits for other processes' operations until ctx ends.
+func (m Semaphore) Take(ctx context.Context) error {
 	if err := m.enter(ctx); err != nil {
 		return err
 	}
@@ -46,11 +55,42 @@ func (m Semaphore) take(ctx context.Context) error {
 
 // Release gives a permit back: one of this participant's; if it has none, one of another's, for
 // which it acts; and if nobody has any, a new one, which is how a semaphore is a signal.
-// ErrReleased says that a bounded semaphore has no room for it.
+// ErrReleased says that a bounded semaphore has no room for it. Where a process is stopped in the
+// middle of an operation on the semaphore, Release returns nil a moment later, and gives the permit
+// back when that one goes on or dies.
 func (m Semaphore) Release() error {
-	if err := m.enter(context.Background()); err != nil {
+	err := m.enter(briefly / 50)
+	switch {
+	case err == nil:
+		return m.giveBack()
+	case errors.Is(err, context.DeadlineExceeded):
+		return m.releaseLater()
+	}
+	return err
+}
+
+// releaseLater has a goroutine give the permit back, by a view of its own: the caller's may be
+// closed before.
+func (m Semaphore) releaseLater() error {
+	if err := m.d.Retain(m.h); err != nil {
 		return err
 	}
+	s, err := m.d.OpenSync(m.h, FormSemaphore)
+	if err != nil {
+		return errors.Join(err, m.d.Release(m.h))
+	}
+	go func() {
+		if (Semaphore{s}).enter(context.Background()) == nil { // ErrClosed when the domain is closed
+			(Semaphore{s}).giveBack() // too many are as if they had never been
+		}
+		s.Close()
+		m.d.Release(s.h)
+	}()
+	return nil
+}
+
+// giveBack is a Release by who has the cell's lock.
+func (m Semaphore) giveBack() error {
 	seat, v := m.d.seat, m.c.shares[m.d.seat].Load()
 	if v&idMask != m.id || v&countMask == 0 {
 		m.reclaimPermits()
@@ -71,8 +111,18 @@ func (m Semaphore) Release() error {
 }
 
 // Permits returns how many there are to be had, which may be another number by the time it returns.
+// Where a process is stopped in the middle of an operation on the semaphore, permits of the dead
+// may be missing.
 func (m Semaphore) Permits() (int, error) {
-	if err := m.enter(context.Background()); err != nil {
+	n, err := m.count(briefly / 50)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return int(m.permits()), nil
+	}
+	return n, err
+}
+
+func (m Semaphore) count(ctx context.Context) (int, error) {
+	if err := m.enter(ctx); err != nil {
 		return 0, err
 	}
 	defer m.exit()
@@ -84,7 +134,7 @@ func (m Semaphore) Permits() (int, error) {
 // whenever somebody takes a permit, gives one back, or has died with one.
 func (m Semaphore) Watch(ctx context.Context, ready func(permits int) bool) error {
 	for {
-		n, err := m.Permits()
+		n, err := m.count(ctx)
 		if err != nil || ready(n) {
 			return err
 		}
@@ -159,6 +209,11 @@ func (m Semaphore) enter(ctx context.Context) error {
 		case i < 64:
 			runtime.Gosched()
 		default:
+			if i == 64 {
+				var cancel context.CancelFunc
+				ctx, cancel = begin(ctx)
+				defer cancel()
+			}
 			if err := m.watch(ctx, m.lockReady); err != nil {
 				return err
 			}

@@ -96,6 +96,7 @@ type lifeState struct {
 	side       uint8 // side channel: 0 nothing, 1 handle sent, 2 confirmed, 3 refused
 	sideGen    uint8
 	kills      toll
+	ends       uint8 // puts that have given up
 }
 
 // An Op is one line of a worker's program. Blocks is a bit mask.
@@ -130,6 +131,7 @@ type Lifetime struct {
 	Peek     bool   // release reads own before it stamps, and stops there if another participant holds the block
 	NoSkip   bool   // the reaper turns WRITING(dead) into EMPTY of the next lap, not into SKIP
 	AnySeq   bool   // get takes the place of its sender's stamp without a look at the sender's opseq
+	Ends     int    // puts that give up while they wait for a stamp; gets let go of what they wait for then
 	Reuse    bool   // a reaped seat gets a new participant, which goes on with the program
 	Bug      string // a mutation, or ""
 }
@@ -160,6 +162,8 @@ const (
 	ReapTaken       = "the reaper clears xo of a put after the reader has taken its place"
 	DropEarly       = "a move drops the own bit before it claims a slot, and a full ring does not bring it back"
 	AnyOrder        = "a worker stamps blocks in descending order"
+	EndStamped      = "a put that gives up leaves the count of what it has stamped"
+	LateUnheld      = "a get that has let go of a block takes t-1 without holding it again"
 )
 
 // Model returns the transition system of c.
@@ -169,7 +173,7 @@ func (c Lifetime) Model() Model[lifeState] {
 		s.p[i].op = 255
 		c.advance(&s, i)
 	}
-	return Model[lifeState]{Init: s, Steps: c.steps, Events: c.kills, Check: c.check, Done: c.done}
+	return Model[lifeState]{Init: s, Steps: c.steps, Events: c.events, Check: c.check, Done: c.done}
 }
 
 func (c Lifetime) steps(s lifeState, emit func(lifeState)) {
@@ -179,6 +183,16 @@ func (c Lifetime) steps(s lifeState, emit func(lifeState)) {
 		}
 		n := s
 		if c.step(&n, i) {
+			emit(n)
+		}
+	}
+}
+
+// events: a death, the end of a context, and a caller that releases what its get still waits for.
+func (c Lifetime) events(s lifeState, emit func(lifeState)) {
+	c.kills(s, emit)
+	for i := range workers {
+		if n := s; c.Ends > 0 && s.p[i].lives() && c.enabled(&s, i) && c.giveUp(&n, i) {
 			emit(n)
 		}
 	}

@@ -76,7 +76,9 @@ func (c Lifetime) put(s *lifeState, i int) bool {
 		}
 		c.advance(s, i)
 	case putUndo:
-		w.t--
+		if w.t--; c.Bug == EndStamped {
+			w.t++
+		}
 		w.clear()
 		if c.Bug == DropEarly && c.moves(s, i) {
 			p.count[b]++ // the caller still holds the block, and the bit denies it
@@ -84,6 +86,37 @@ func (c Lifetime) put(s *lifeState, i int) bool {
 		if p.mask = done; done == 0 {
 			c.advance(s, i)
 		}
+	}
+	return true
+}
+
+// giveUp is a worker that waits for a stamp and does so no longer. A put takes its own stamps back.
+// A get cannot: its caller has the message and may release a block before the get has ended, which
+// then holds it anew.
+func (c Lifetime) giveUp(s *lifeState, i int) bool {
+	p := &s.p[i]
+	b := c.first(p.mask, i)
+	if s.w[b].kind == nobody {
+		return false
+	}
+	switch p.pc {
+	case putStamp:
+		if int(s.ends) >= c.Ends {
+			return false
+		}
+		s.ends++
+		if p.mask = c.Programs[i][p.op].Blocks &^ p.mask; p.mask == 0 {
+			c.advance(s, i)
+		} else {
+			p.pc = putUndo
+		}
+	case getStamp, getWait:
+		c.drop(s, i, b)
+		if p.pc = getOwn; c.Bug == LateUnheld {
+			p.pc = getStamp
+		}
+	default:
+		return false
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm/model"
@@ -110,6 +111,27 @@ func TestLifetime(t *testing.T) {
 	for name, p := range programs {
 		t.Run(name, func(t *testing.T) {
 			holds(t, model.Explore(model.Lifetime{Programs: p, Kills: kills(2)}.Model(), limit))
+		})
+	}
+}
+
+// Calls keep their deadlines where others are stopped: puts give up, and gets end late. What a put
+// that gave up was to move is its worker's to release.
+func TestLifetimeDeadlines(t *testing.T) {
+	for name, p := range programs {
+		t.Run(name, func(t *testing.T) {
+			for i := range p {
+				p[i] = append(slices.Clone(p[i]), model.Op{Do: model.Release, Blocks: both})
+			}
+			holds(t, model.Explore(model.Lifetime{Programs: p, Kills: kills(1), Ends: 1}.Model(), limit))
+		})
+	}
+}
+
+func TestLifetimeDeadlineMutations(t *testing.T) {
+	for bug, p := range map[string]model.Programs{model.EndStamped: swap, model.LateUnheld: overlap} {
+		t.Run(bug, func(t *testing.T) {
+			fails(t, model.Explore(model.Lifetime{Programs: p, Kills: 1, Ends: 1, Bug: bug}.Model(), limit))
 		})
 	}
 }
