@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -58,15 +59,15 @@ const lockedCell = "semaphore changing"
 
 // A deadlined is what the calls of a survivor go to.
 type deadlined struct {
-	d               *shm.Domain
-	ring, other     *shm.Ring
-	held            []shm.Handle
-	h               shm.Handle
-	sem             shm.Semaphore
-	mu              sync.Mutex
-	put             []byte // bodies of messages
-	got             []byte
-	dropped, extras int
+	d           *shm.Domain
+	ring, other *shm.Ring
+	held        []shm.Handle
+	h           shm.Handle
+	sem         shm.Semaphore
+	mu          sync.Mutex
+	put         []byte // bodies of messages
+	got         []byte
+	dropped     int
 }
 
 func newDeadlined(t *testing.T) *deadlined {
@@ -133,20 +134,20 @@ func (x *deadlined) calls(ctx context.Context) map[string]func() error {
 		"put without blocks": put(x.ring, 12, func(b []byte, _ []shm.Handle) error {
 			return x.ring.Put(ctx, b, nil, false)
 		}),
-		"try put":  put(x.ring, 13, func(b []byte, hs []shm.Handle) error { return x.ring.TryPut(b, hs, false) }),
-		"try get":  get(x.ring.TryGet),
-		"bind":     func() error { return x.d.Bind(ctx, "another", nil, []shm.Handle{x.h}) },
-		"unlink":   func() error { return x.d.Unlink("bound") },
-		"look up":  get(func(m *shm.Message) error { return x.d.Lookup("bound", m) }),
-		"retain":   func() error { return errors.Join(x.d.Retain(x.h), x.d.Release(x.h)) },
-		"acquire":  func() error { return errors.Join(x.sem.Acquire(ctx), x.sem.Release()) },
-		"release":  func() error { return x.sem.Release() },
-		"permits":  func() error { _, err := x.sem.Permits(); return err },
-		"permit":   x.sem.TryAcquire,
-		"watch":    func() error { return x.sem.Watch(ctx, func(int) bool { return true }) },
-		"names":    func() error { x.d.Names(); return nil },
-		"statures": func() error { x.d.Report(); return nil },
-		"alloc":    func() error { return x.alloc(x.d.Alloc(3 << 20)) },
+		"try put": put(x.ring, 13, func(b []byte, hs []shm.Handle) error { return x.ring.TryPut(b, hs, false) }),
+		"try get": get(x.ring.TryGet),
+		"bind":    func() error { return x.d.Bind(ctx, "another", nil, []shm.Handle{x.h}) },
+		"unlink":  func() error { return x.d.Unlink("bound") },
+		"look up": get(func(m *shm.Message) error { return x.d.Lookup("bound", m) }),
+		"retain":  func() error { return errors.Join(x.d.Retain(x.h), x.d.Release(x.h)) },
+		"acquire": func() error { return errors.Join(x.sem.Acquire(ctx), x.sem.Release()) },
+		"release": func() error { return x.sem.Release() },
+		"permits": func() error { _, err := x.sem.Permits(); return err },
+		"permit":  x.sem.TryAcquire,
+		"watch":   func() error { return x.sem.Watch(ctx, func(int) bool { return true }) },
+		"names":   func() error { x.d.Names(); return nil },
+		"report":  func() error { x.d.Report(); return nil },
+		"alloc":   func() error { return x.alloc(x.d.Alloc(3 << 20)) },
 		"alloc ring": func() error {
 			r, a, b, err := x.d.NewRing(shm.RingOptions{Capacity: 100})
 			if err != nil {
@@ -172,9 +173,10 @@ func (x *deadlined) alloc(h shm.Handle, err error) error {
 	return x.d.Release(h)
 }
 
-// settle takes what is left and compares.
+// settle waits until the dead are reaped, takes what is left and compares.
 func (x *deadlined) settle(t *testing.T) {
 	t.Helper()
+	eventually(t, "not all who died are reaped", func() bool { return x.d.Stats().Participants == 1 })
 	var m shm.Message
 	for x.ring.TryGet(&m) == nil {
 		x.take(&m)
@@ -220,40 +222,69 @@ func TestDeadline_IsKeptWhereAProcessIsStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			x := newDeadlined(t)
-			a := start(t, x.d, "halted", name, argOf(x.ring.Handle()), argOf(x.ring.Senders()),
-				argOf(x.ring.Receivers()), argOf(x.h), argOf(x.sem.Handle()))
-			a.hear()
+			a := x.halt(t, name)
 			a.stop()
-			if len(name) > 3 && name[:3] == "get" {
-				x.dropped = 1
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), deadlineOf)
-			defer cancel()
-			ended := make(map[string]<-chan error)
-			for call, f := range x.calls(ctx) {
-				ended[call] = async(f)
-			}
-			late := time.After(deadlineSlack)
-			kept := 0
-			for call, e := range ended {
-				select {
-				case err := <-e:
-					if err == nil || errors.Is(err, context.DeadlineExceeded) {
-						kept++
-					}
-				case <-late:
-					t.Errorf("%s has not ended %v after its deadline", call, deadlineSlack)
-					late = time.After(0)
-				}
-			}
-			if kept < len(ended)/2 {
-				t.Errorf("only %d of %d calls succeeded or ended with their deadline", kept, len(ended))
-			}
+			x.keep(t)
 			a.kill()
-			eventually(t, "it is not reaped", func() bool { return x.d.Stats().Participants == 1 })
-			if !t.Failed() {
-				x.settle(t)
-			}
+			x.settle(t)
 		})
+	}
+}
+
+// A reaper is stopped and keeps the recovery lock, and another process has been killed in the
+// middle of an operation, which nobody can end meanwhile.
+func TestDeadline_IsKeptWhereTheReaperIsStopped(t *testing.T) {
+	for _, halt := range shm.Halts[:len(shm.Halts)-1] {
+		if halt.Name == "reaping" {
+			continue
+		}
+		t.Run(halt.Name, func(t *testing.T) {
+			t.Parallel()
+			x := newDeadlined(t)
+			reaper := x.halt(t, "reaping")
+			reaper.stop()
+			x.halt(t, halt.Name).kill()
+			x.keep(t)
+			reaper.kill()
+			x.settle(t)
+		})
+	}
+}
+
+// halt starts a process that goes up to a point in an operation.
+func (x *deadlined) halt(t *testing.T, name string) *actor {
+	t.Helper()
+	a := start(t, x.d, "halted", name, argOf(x.ring.Handle()), argOf(x.ring.Senders()),
+		argOf(x.ring.Receivers()), argOf(x.h), argOf(x.sem.Handle()))
+	a.hear()
+	if strings.HasPrefix(name, "get") {
+		x.dropped++
+	}
+	return a
+}
+
+// keep makes all calls at once, and fails unless all return.
+func (x *deadlined) keep(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadlineOf)
+	defer cancel()
+	ended := make(map[string]<-chan error)
+	for call, f := range x.calls(ctx) {
+		ended[call] = async(f)
+	}
+	late := time.After(deadlineSlack)
+	kept := 0
+	for call, e := range ended {
+		select {
+		case err := <-e:
+			if err == nil || errors.Is(err, context.DeadlineExceeded) {
+				kept++
+			}
+		case <-late:
+			t.Fatalf("%s, and maybe others, has not ended %v after its deadline", call, deadlineSlack)
+		}
+	}
+	if kept < len(ended)/2 {
+		t.Errorf("only %d of %d calls succeeded or ended with their deadline", kept, len(ended))
 	}
 }

@@ -51,7 +51,7 @@ type Domain struct {
 	services       []io.Closer
 	files          descriptors
 	lastCollect    atomic.Int64
-	collecting     sync.Mutex // held by who collects garbage for memory
+	collecting     sync.Mutex // held by the goroutine that collects garbage for memory
 	collected      atomic.Uint64
 }
 
