@@ -3,7 +3,7 @@ KILLS ?= 1000
 PYTHON ?= $(if $(wildcard $(HOME)/.cache/shoal/interop/torch/bin/python),$(HOME)/.cache/shoal/interop/torch/bin/python,python3)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
 
-.PHONY: test check race crashpoints storm scribbles schedules model fuzz lint bench interop interop-full userscripts loader pictures ptxas gpu gpu-build
+.PHONY: test check race crashpoints storm scribbles torture schedules model fuzz lint bench interop interop-full userscripts loader pictures ptxas gpu gpu-build
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go vet ./...
@@ -23,6 +23,12 @@ storm: ## kill processes at random under load
 
 scribbles: ## garbage in the control segment of 2,000 domains while processes work: nobody crashes or hangs
 	go test ./internal/shm -run '^TestScribble' -v -timeout 30m -scribble.trials 2000
+
+# How many minutes make torture takes: 15, with TORTURE=night 6 hours.
+TORTURE_MINUTES ?= $(if $(filter night,$(TORTURE)),360,15)
+
+torture: ## kills, stops, deaths at birth and garbage, for 15 minutes (TORTURE_MINUTES), or 6 hours (TORTURE=night): one line of JSON
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && go test -c -o "$$dir/shm.test" ./internal/shm && go build -tags shoalcrash -o "$$dir/crashtest" ./internal/crashtest && cd "$$dir" && ./crashtest torture -time $(TORTURE_MINUTES)m -scribbles ./shm.test
 
 interop: ## every test of torch against real PyTorch, an old and a current one, and a short list against 2.4 and Python 3.14, which are installed where they are missing; every Python that is found; the scripts of users at a small scale
 	./scripts/interop

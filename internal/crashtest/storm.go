@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,6 +36,25 @@ type storm struct {
 	next    uint64 // number of the next worker
 	violate []string
 	files   int // descriptors at rest
+	seen    tally
+	report  io.Writer // gets the line of figures
+}
+
+// A tally has what truly happened to workers, and what went wrong. A worker counts as killed or
+// stopped where it had begun its work, and as early where it was killed before.
+type tally struct {
+	Kills     int `json:"kills"`
+	Stops     int `json:"stops"`
+	Early     int `json:"births"`
+	Scribbles int `json:"scribbles"`
+	Hangs     int `json:"hangs"`
+	Crashes   int `json:"crashes"`
+	Lost      int `json:"lost_unexplained"`
+	Twice     int `json:"duplicates"`
+	Blocks    int `json:"leaked_blocks"`
+	Bytes     int `json:"leaked_bytes"`
+	FDs       int `json:"leaked_fds"`
+	Files     int `json:"leaked_files"`
 }
 
 const (
@@ -51,19 +71,27 @@ func stormMain(arg string) error {
 		return err
 	}
 	signal.Ignore(syscall.SIGPIPE)
-	s := &storm{rand: rand.New(rand.NewPCG(*seed, 0)), ledger: newLedger()}
-	if err := s.open(); err != nil {
+	s, took, err := newStorm(*seed, *kills)
+	if err != nil {
 		return err
+	}
+	return s.judge(*kills, took)
+}
+
+// newStorm has a storm of so many deaths over a domain of its own, and says how long it took.
+func newStorm(seed uint64, kills int) (*storm, time.Duration, error) {
+	s := &storm{rand: rand.New(rand.NewPCG(seed, 0)), ledger: newLedger(), report: os.Stdout}
+	if err := s.open(); err != nil {
+		return nil, 0, err
 	}
 	var err error
 	if s.files, err = s.warmUp(); err != nil {
-		return err
+		return nil, 0, err
 	}
+	s.seen = tally{} // without the one that has warmed up
 	begin := time.Now()
-	if err = s.blow(*kills); err != nil {
-		return err
-	}
-	return s.judge(*kills, time.Since(begin))
+	err = s.blow(kills)
+	return s, time.Since(begin), err
 }
 
 func (s *storm) open() (err error) {
@@ -89,6 +117,7 @@ func (s *storm) open() (err error) {
 type stormer struct {
 	*child
 	said chan struct{} // closed when all of its lines are in the ledger
+	work atomic.Int64  // how often it has said something
 }
 
 func (s *storm) spawn() (*stormer, error) {
@@ -97,13 +126,13 @@ func (s *storm) spawn() (*stormer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &stormer{c, make(chan struct{})}
-	go func() { defer close(w.said); s.listen(up) }()
+	w := &stormer{child: c, said: make(chan struct{})}
+	go func() { defer close(w.said); s.listen(w, up) }()
 	return w, nil
 }
 
 // listen enters what a worker says into the ledger until it is dead.
-func (s *storm) listen(up *os.File) {
+func (s *storm) listen(w *stormer, up *os.File) {
 	defer up.Close()
 	r := bufio.NewReaderSize(up, 64<<10)
 	reading := 0
@@ -112,6 +141,7 @@ func (s *storm) listen(up *os.File) {
 		if _, err := io.ReadFull(r, rec[:]); err != nil {
 			break // what was cut off by the death was not said
 		}
+		w.work.Add(1)
 		id := binary.LittleEndian.Uint64(rec[1:])
 		switch rec[0] {
 		case saysTake:
@@ -144,8 +174,16 @@ func (s *storm) blow(kills int) error {
 		if workers[i], err = s.spawn(); err != nil {
 			return err
 		}
-		if j := s.rand.IntN(4 * len(workers)); j < len(workers) && workers[j] != nil {
-			s.stop(workers[j])
+		if w := workers[s.rand.IntN(len(workers))]; w != nil {
+			s.stop(w)
+		}
+		if s.rand.IntN(4) == 0 { // one that dies at its start
+			w, err := s.spawn()
+			if err != nil {
+				return err
+			}
+			time.Sleep(time.Duration(s.rand.IntN(6000)) * time.Microsecond)
+			s.kill(w)
 		}
 		time.Sleep(time.Duration(s.rand.IntN(4000)) * time.Microsecond)
 		if n > 0 && n%200 == 0 {
@@ -155,25 +193,56 @@ func (s *storm) blow(kills int) error {
 	fmt.Fprintln(os.Stderr)
 	for _, w := range workers {
 		if w != nil {
+			s.goesOn(w)
 			s.kill(w)
 		}
 	}
 	return nil
 }
 
+// goesOn wants a worker to be at work, after all the deaths around it.
+func (s *storm) goesOn(w *stormer) {
+	was := w.work.Load()
+	for end := time.Now().Add(patience); w.work.Load() == was; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			s.seen.Hangs++
+			s.violate = append(s.violate, "a worker hangs")
+			w.cmd.Process.Signal(syscall.SIGQUIT) // its goroutines go to stderr
+			return
+		}
+	}
+}
+
 // stop halts a worker wherever it is for a moment.
 func (s *storm) stop(w *stormer) {
-	w.cmd.Process.Signal(syscall.SIGSTOP)
+	begun, p := w.work.Load() > 0, w.cmd.Process
+	p.Signal(syscall.SIGSTOP)
 	wake := time.Duration(s.rand.IntN(3000)) * time.Microsecond
-	p := w.cmd.Process
-	time.AfterFunc(wake, func() { p.Signal(syscall.SIGCONT) })
+	time.AfterFunc(wake, func() {
+		stopped := sys.Stopped(p.Pid)
+		if p.Signal(syscall.SIGCONT) == nil && stopped && begun {
+			s.mu.Lock()
+			s.seen.Stops++
+			s.mu.Unlock()
+		}
+	})
 }
 
 func (s *storm) kill(w *stormer) {
+	begun := w.work.Load() > 0
 	w.cmd.Process.Kill()
 	<-w.said
-	if !w.end() {
+	died := w.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !died:
+		s.seen.Crashes++
 		s.violate = append(s.violate, fmt.Sprintf("a worker ended by itself: %v", w.cmd.ProcessState))
+	case begun:
+		s.seen.Kills++
+	default:
+		s.seen.Early++
 	}
 }
 
@@ -222,14 +291,18 @@ func (s *storm) judge(kills int, took time.Duration) error {
 			corrupt++
 		}
 	}
+	s.seen.Hangs += left // seats that nobody takes back
+	s.seen.Twice, s.seen.Lost = duplicates, max(0, lost-s.ledger.read)
+	s.seen.Blocks, s.seen.Bytes, s.seen.FDs = int(st.Blocks), int(st.Bytes), max(0, files-s.files)
 	out, _ := json.Marshal(map[string]any{
-		"kills": kills, "recovered": kills - left, "reaped": st.Reaped, "messages": s.ledger.messages,
+		"kills": s.seen.Kills, "stops": s.seen.Stops, "births": s.seen.Early,
+		"recovered": kills - left, "reaped": st.Reaped, "messages": s.ledger.messages,
 		"leaked_bytes":  st.Bytes,
 		"leaked_blocks": st.Blocks, "leaked_fds": files - s.files, "duplicates": duplicates,
 		"corrupt": corrupt, "lost": lost,
 		"dropped": st.Dropped, "violations": s.violate[:min(len(s.violate), 3)], "seconds": took.Seconds(),
 	})
-	fmt.Printf("%s\n", out)
+	fmt.Fprintf(s.report, "%s\n", out)
 	if len(s.violate) > 0 || st.Blocks != 0 || files > s.files {
 		return fmt.Errorf("%d violations", len(s.violate))
 	}
