@@ -63,6 +63,7 @@ type barUser struct {
 	ended  bool  // its wait ended
 	at     uint8 // the seat whose share it forgets
 	abort  uint8 // the turn that it breaks
+	early  bool  // it breaks the barrier for a process that it started, and that died at its start
 	doomed bool  // ghost: a member was gone when it came
 }
 
@@ -74,8 +75,10 @@ type barState struct {
 	rejoins toll
 	ends    uint8
 	resets  uint8
+	early   toll
 
 	// Ghosts.
+	lost   bool // a process died at its start, its starter has said so, and nobody has reset the barrier
 	passes [barTurns]uint8
 	failed uint8 // turns, as bits
 	acted  uint8
@@ -90,6 +93,7 @@ type Barrier struct {
 	Rejoins int
 	Ends    int // waits that end with their context
 	Resets  int
+	Early   int // processes that die at their start: their starter is a member in their place
 	Bug     string
 }
 
@@ -104,6 +108,7 @@ const (
 	Overrun     = "a participant that comes when all are there does not wait for the end of the turn"
 	ResetInTurn = "a reset does not begin a new turn"
 	ActLate     = "the action comes after the end of the turn"
+	EarlyQuiet  = "a starter does not break the barrier for a process that died at its start"
 )
 
 // Model returns the transition system of c.
@@ -153,6 +158,13 @@ func (c Barrier) events(s barState, emit func(barState)) {
 			n.resets++
 			emit(n)
 		}
+		if n := s; s.p[i].lives() && s.p[i].pc == brIdle && s.p[i].left > 0 && int(s.early) < c.Early {
+			n.early++
+			if n.p[i].pc, n.p[i].then, n.p[i].early = brAbort, brIdle, true; c.Bug == EarlyQuiet {
+				n.p[i].pc, n.p[i].then, n.p[i].early, n.lost = brIdle, 0, false, true
+			}
+			emit(n)
+		}
 	}
 }
 
@@ -174,7 +186,7 @@ func (c Barrier) step(s *barState, i int) bool {
 		s.shares[i] = rwShareWord{p.epoch, 1}
 		p.then, p.pc = 0, brIdle
 	case brIdle:
-		p.doomed = s.must
+		p.doomed = s.must || s.lost
 		if p.pc = brLoad; p.left == 0 {
 			s.shares[i].count = 0 // it leaves in order
 			p.pc, p.doomed = brDone, false
@@ -325,9 +337,9 @@ func (c Barrier) reset(s *barState, p *barUser) {
 			s.word.turn--
 			s.word.resets >>= 1
 		}
-		s.must = false
+		s.must, s.lost = false, false
 	}
-	if !s.must {
+	if !s.must && !s.lost {
 		for i := range s.p {
 			s.p[i].doomed = false
 		}
@@ -355,6 +367,9 @@ func (c Barrier) breakIfDead(s *barState, p *barUser) {
 		}
 		if p.pc != brAbort {
 			p.abort = 0
+			if p.early {
+				s.lost, p.early, p.then = true, false, 0
+			}
 		}
 	case brFail:
 		if p.came {

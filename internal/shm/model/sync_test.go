@@ -98,13 +98,14 @@ func TestBarrier(t *testing.T) {
 	holds(t, model.Explore(model.Barrier{Parties: 2, Rounds: 2, Kills: kills(1), Ends: 1}.Model(), limit))
 	holds(t, model.Explore(model.Barrier{Parties: 2, Rounds: 1, Kills: kills(1), Rejoins: 1, Resets: 1}.Model(), limit))
 	holds(t, model.Explore(model.Barrier{Parties: 3, Rounds: 2, Kills: kills(1), Ends: 1, Resets: 1}.Model(), limit))
+	holds(t, model.Explore(model.Barrier{Parties: 2, Rounds: 1, Kills: kills(1), Resets: 1, Early: 1}.Model(), limit))
 }
 
 func TestBarrierMutations(t *testing.T) {
 	for _, bug := range []string{
 		model.BarrierDeaf, model.JoinForgets, model.AbortOnce, model.NoHistory, model.EndBlind,
 		model.FailQuiet, model.Overrun, model.ResetInTurn,
-		model.ActLate,
+		model.ActLate, model.EarlyQuiet,
 	} {
 		t.Run(bug, func(t *testing.T) {
 			b := model.Barrier{Parties: 2, Rounds: 2, Kills: 1, Resets: 1, Bug: bug}
@@ -113,6 +114,8 @@ func TestBarrierMutations(t *testing.T) {
 				b.Rounds, b.Rejoins, b.Resets = 1, 1, 0
 			case model.EndBlind, model.FailQuiet:
 				b.Ends = 1
+			case model.EarlyQuiet:
+				b.Early = 1
 			}
 			fails(t, model.Explore(b.Model(), limit))
 		})
