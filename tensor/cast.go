@@ -107,17 +107,16 @@ func plainCaster(d, s DType) castFunc {
 }
 
 func copier(size int) castFunc {
-	switch size {
-	case 1:
-		return castReal[uint8, uint8]
-	case 2:
-		return castReal[int16, int16]
-	case 4:
-		return castReal[int32, int32]
-	case 8:
-		return castReal[int64, int64]
+	return bySize[castFunc](size, copying[uint8], copying[uint16], copying[uint32], copying[uint64], copying[complex128])
+}
+
+func copying[T any](dst []byte, ds int, src []byte, ss, n int) {
+	d, s := typed[T](dst), typed[T](src)
+	if ds == 1 && ss == 1 {
+		copy(d[:n], s[:n])
+		return
 	}
-	return castComplex[complex128, complex128]
+	move(d, ds, s, ss, n, func(v T) T { return v })
 }
 
 func fromInteger[S integer](d, s DType) castFunc {
@@ -306,6 +305,13 @@ func (t *Tensor) copyLoops(src *Tensor) *Tensor {
 		copy(t.span(), src.span())
 		runtime.KeepAlive(src)
 		return t.Touch()
+	}
+	if t.dtype == src.dtype {
+		t.wantDistinct()
+		if from := t.apart(src); t.move(from) {
+			runtime.KeepAlive(from)
+			return t.Touch()
+		}
 	}
 	return rows{in: [3]DType{t.dtype}, out: t.dtype, copies: true,
 		run: func(out []byte, in [3][]byte) { copy(out, in[0]) }}.apply(t, src)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/internal/device"
+	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
 // A reduction makes one element of a row of them.
@@ -118,6 +119,12 @@ func (f fold) combined(o op, t *Tensor, dim int) *Tensor {
 	row := w.dims[len(w.dims)-1]
 	x := newOperand(t, f.out, row.Steps[output], make([]byte, chunk*f.out.Size()), false)
 	step, sums, size := o.rows(f.out).run, out.span(), f.out.Size()
+	if t.dtype == Float32 && f.out == Float64 && o == opAdd && row.Steps[output] == 1 && row.Steps[0] == 1 {
+		from, to := typed[float32](t.bytes()), typed[float64](sums)
+		w.rows(func(at [4]int) { kernel.AddTo64(from[at[output]:][:row.Size], to[at[0]:]) })
+		runtime.KeepAlive(t)
+		return out
+	}
 	w.rows(func(at [4]int) {
 		for from := 0; from < row.Size; from += chunk {
 			n := min(chunk, row.Size-from)

@@ -3,15 +3,19 @@ package tensor
 import (
 	"runtime"
 	"slices"
+	"sync"
 )
 
 // A visitor is shown elements of one tensor together with elements of another. neighbours gets n of
 // them with the places of the first ones and the distances of the others, scattered those of the
-// first tensor at places.
+// first tensor at places from at on.
 type visitor struct {
 	neighbours func(at, step, oAt, oStep, n int)
-	scattered  func(places []int, oAt, oStep int)
+	scattered  func(at int, places []int, oAt, oStep int)
 }
+
+// placesPool has room for places.
+var placesPool = sync.Pool{New: func() any { return new([chunk]int) }}
 
 // along visits, for each element of idx (Int64), the element of t at the same indices but that
 // along dim, which idx says, and the element of o at the same indices. Other dimensions of idx are
@@ -24,7 +28,8 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	w := newWalk(frame, []*Tensor{idx, t.peek(idx.shape, strides, t.offset)})
 	row := w.dims[len(w.dims)-1]
 	index, size, stride := typed[int64](idx.bytes()), t.shape[dim], t.strides[dim]
-	places := make([]int, min(row.Size, chunk))
+	room, known := placesPool.Get().(*[chunk]int), -1
+	defer placesPool.Put(room)
 	w.rows(func(at [4]int) {
 		if row.Steps[0] == 0 { // one index for the whole row
 			k := wrap(int(index[at[0]]), size, what+" index")
@@ -32,15 +37,18 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 			return
 		}
 		for from := 0; from < row.Size; from += chunk {
-			some := places[:min(chunk, row.Size-from)]
-			for i := range some {
-				k := int(index[at[0]+(from+i)*row.Steps[0]])
-				if uint(k) >= uint(size) {
-					k = wrap(k, size, what+" index")
+			places := room[:min(chunk, row.Size-from)]
+			if first := at[0] + from*row.Steps[0]; first != known { // rows may have the same indices
+				known = first
+				for i := range places {
+					k := int(index[first+i*row.Steps[0]])
+					if uint(k) >= uint(size) {
+						k = wrap(k, size, what+" index")
+					}
+					places[i] = i*row.Steps[1] + k*stride
 				}
-				some[i] = at[1] + (from+i)*row.Steps[1] + k*stride
 			}
-			v.scattered(some, at[output]+from*row.Steps[output], row.Steps[output])
+			v.scattered(at[1]+from*row.Steps[1], places, at[output]+from*row.Steps[output], row.Steps[output])
 		}
 	})
 	runtime.KeepAlive(t)
@@ -100,11 +108,19 @@ func bySize[F any](size int, one, two, four, eight, sixteen F) F {
 	return sixteen
 }
 
-func gathering[T any](dst, src []byte) func(places []int, to, step int) {
+func gathering[T any](dst, src []byte) func(at int, places []int, to, step int) {
 	d, s := typed[T](dst), typed[T](src)
-	return func(places []int, to, step int) {
-		for _, at := range places {
-			d[to] = s[at]
+	return func(at int, places []int, to, step int) {
+		s := s[at:]
+		if step == 1 {
+			d := d[to:][:len(places)]
+			for i, p := range places {
+				d[i] = s[p]
+			}
+			return
+		}
+		for _, p := range places {
+			d[to] = s[p]
 			to += step
 		}
 	}
@@ -147,9 +163,9 @@ func (t *Tensor) scatterLoops(what string, dim int, idx, src *Tensor, move castF
 	size, from, to := t.dtype.Size(), src.bytes(), t.bytes()
 	t.along(what, dim, idx, src, visitor{
 		func(at, step, srcAt, srcStep, n int) { move(to[at*size:], step, from[srcAt*size:], srcStep, n) },
-		func(places []int, srcAt, srcStep int) {
-			for i, at := range places {
-				move(to[at*size:], 1, from[(srcAt+i*srcStep)*size:], 1, 1)
+		func(at int, places []int, srcAt, srcStep int) {
+			for i, p := range places {
+				move(to[(at+p)*size:], 1, from[(srcAt+i*srcStep)*size:], 1, 1)
 			}
 		},
 	})

@@ -11,6 +11,7 @@ import (
 // none.
 type numeric struct {
 	rows    []rowFunc // one for each operation
+	byOne   []oneFunc // of those of two operands, for which it is quicker; others nil
 	folds   [reductions]foldFunc
 	total   DType                 // in which sums, products and variances are computed
 	add     castFunc              // adds src to dst, which is of the same dtype
@@ -74,6 +75,8 @@ func floatNumeric[T float]() *numeric {
 	orderedRows[T](n.rows)
 	floatRows[T](n.rows)
 	orderedFolds[T, float64](&n.folds)
+	n.byOne = make([]oneFunc, len(operations))
+	n.byOne[opAdd], n.byOne[opMul] = byOne(kernel.Shift[T]), byOne(kernel.ScaleTo[T])
 	n.clamp = func(lo, hi float64) rowFunc { return kernels1(func(x, y []T) { kernel.Clamp(T(lo), T(hi), x, y) }) }
 	n.folds[redSum] = folding(kernel.Sum64[T])
 	n.folds[redVar] = folding(varianceOf[T])

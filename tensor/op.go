@@ -79,11 +79,15 @@ func (o op) result(dt DType) DType { return operations[o].result.of(dt) }
 // rows returns how o is computed for operands that meet in dt.
 func (o op) rows(dt DType) rows {
 	dt = dt.computed()
-	run := dt.numeric().rows[o]
-	if run == nil {
+	n := dt.numeric()
+	r := rows{op: o, in: [3]DType{dt, dt, dt}, out: o.result(dt), run: n.rows[o]}
+	if r.run == nil {
 		misuse("%v is not defined for %v", o, dt)
 	}
-	return rows{op: o, in: [3]DType{dt, dt, dt}, out: o.result(dt), run: run}
+	if n.byOne != nil {
+		r.byOne = n.byOne[o]
+	}
+	return r
 }
 
 // meet returns the dtype that o computes in for a and b.

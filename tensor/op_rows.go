@@ -10,6 +10,14 @@ import (
 // A rowFunc computes a row from up to three rows of its length, of which it may be one itself.
 type rowFunc = func(out []byte, in [3][]byte)
 
+// A oneFunc computes a row from a row and one element, of an operation whose operands may change
+// places.
+type oneFunc = func(out, in, one []byte)
+
+func byOne[T float](f func(alpha T, x, y []T)) oneFunc {
+	return func(out, in, one []byte) { f(typed[T](one)[0], typed[T](in), typed[T](out)) }
+}
+
 func pairwise[R, T any](f func(r []R, a, b []T)) rowFunc {
 	return func(out []byte, in [3][]byte) { f(typed[R](out), typed[T](in[0]), typed[T](in[1])) }
 }

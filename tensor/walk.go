@@ -94,7 +94,8 @@ type rows struct {
 	out DType
 	run func(out []byte, in [3][]byte)
 
-	copies bool // out is the input
+	byOne  oneFunc // may be nil
+	copies bool    // out is the input
 }
 
 // chunk is how many elements are converted or gathered at a time.
@@ -112,6 +113,7 @@ type operand struct {
 	size   int      // of its elements
 	width  int      // of the elements computed with
 	cast   castFunc // nil if rows are used where they are
+	same   bool     // elements are computed with as they are
 	buf    []byte
 	filled bool // buf holds copies of the row's only element
 }
@@ -128,6 +130,13 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 		return r.onDevice(dev, out, slices.Clone(in))
 	}
 	w := newWalk(out, in)
+	for i, t := range in {
+		if w.turned(i) && t.dtype == r.in[i] {
+			in[i] = Empty(t.dtype, t.shape...).CopyFrom(t)
+			defer in[i].release()
+			w = newWalk(out, in)
+		}
+	}
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
 	row := w.dims[len(w.dims)-1]
@@ -144,6 +153,12 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 		r.blocks(&w, &ops, len(in))
 		return out.Touch()
 	}
+	if one := r.lone(&ops, row); one >= 0 {
+		w.rows(func(at [4]int) {
+			r.byOne(ops[output].here(at[output], row.Size), ops[1-one].here(at[1-one], row.Size), ops[one].here(at[one], 1))
+		})
+		return out.Touch()
+	}
 	length := chunk
 	if direct {
 		length = max(row.Size, 1)
@@ -157,6 +172,35 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 		}
 	})
 	return out.Touch()
+}
+
+// lone returns which operand has one element for a row of the other, where there is a function for
+// that, or -1.
+func (r rows) lone(ops *[4]operand, row walkDim) int {
+	if r.byOne == nil || ops[output].cast != nil {
+		return -1
+	}
+	for i := range 2 {
+		if row.Steps[i] == 0 && ops[i].same && ops[1-i].cast == nil {
+			return i
+		}
+	}
+	return -1
+}
+
+// turned reports whether the elements of operand i are neighbours along another dimension than the
+// last one, so that a copy with rows and columns exchanged is quicker than to read it as it is.
+func (w *walk) turned(i int) bool {
+	const from = 4096 // elements
+	last, n := len(w.dims)-1, 1
+	for _, d := range w.dims {
+		if d.Steps[i] == 0 {
+			return false // a copy would be larger, or the rest of it small
+		}
+		n *= d.Size
+	}
+	return n >= from && w.dims[last].Steps[i] > 1 && w.dims[last].Size >= turnedFrom &&
+		slices.ContainsFunc(w.dims[:last], func(d walkDim) bool { return d.Steps[i] == 1 && d.Size >= turnedFrom })
 }
 
 func (r rows) chunk(ops *[4]operand, at [4]int, from, n, inputs int) {
@@ -179,7 +223,8 @@ func (r rows) chunk(ops *[4]operand, at [4]int, from, n, inputs int) {
 }
 
 func newOperand(t *Tensor, dt DType, step int, buf []byte, store bool) operand {
-	o := operand{mem: t.bytes(), step: step, size: t.dtype.Size(), width: dt.Size(), buf: buf}
+	o := operand{mem: t.bytes(), step: step, size: t.dtype.Size(), width: dt.Size(), buf: buf,
+		same: dt == t.dtype}
 	switch {
 	case dt == t.dtype && step == 1:
 	case store:

@@ -26,10 +26,11 @@ type pass struct {
 }
 
 func passRows(_ context.Context, h *environment) (group, error) {
-	return group{rounds: 9, cases: passCases(h, "layer_", passes(), timesPeer(1/1.5))}, nil
+	return group{rounds: 9, cases: passCases(h, "layer_", passes(), processorTime, timesPeer(1/1.5))}, nil
 }
 
-func passCases(h *environment, prefix string, passes []pass, target Target) (cases []Case) {
+func passCases(h *environment, prefix string, passes []pass, time func(rounds int, do func()) *Probe,
+	target Target) (cases []Case) {
 	for _, p := range passes {
 		rounds, slope := h.scale(p.rounds), p.slope()
 		for _, row := range []struct {
@@ -42,9 +43,7 @@ func passCases(h *environment, prefix string, passes []pass, target Target) (cas
 			s := autograd.NewScope()
 			cases = append(cases, Case{
 				Name: prefix + p.name + row.suffix, Unit: Nanoseconds, Target: target,
-				Ours: &Probe{Measure: func(context.Context) (float64, error) {
-					return float64(cpuTime(rounds, func() { row.do(s); s.Reset() })) / float64(rounds), nil
-				}},
+				Ours: time(rounds, func() { row.do(s); s.Reset() }),
 				Peer: &peerWork{op: p.name + row.suffix, Rounds: rounds},
 			})
 		}

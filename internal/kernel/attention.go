@@ -213,7 +213,7 @@ func (g *headGradient[F]) block(i, m int) {
 			} else {
 				expTo(F(log), row, row)
 			}
-			shiftTo(-along[r], d, d)
+			Shift(-along[r], d, d)
 			Mul(d, row, d)
 			if g.dbias != nil {
 				g.dbias(g.number, i+r, j, d)

@@ -12,7 +12,7 @@ func dilatedConv2d[F Float](g *geometry, x, w, bias, y []F, scratch *Scratch) {
 			to := y[n*g.outStep+out:][:g.OutC*g.area]
 			Gemm(false, false, g.OutC, g.area, g.patch, 1, w[filters:], g.patch, columns, g.area, 0, to, g.area)
 			for o, v := range from(bias, b)[:min(g.OutC, len(bias))] {
-				shiftTo(v, to[o*g.area:][:g.area], to[o*g.area:][:g.area])
+				Shift(v, to[o*g.area:][:g.area], to[o*g.area:][:g.area])
 			}
 		})
 	}

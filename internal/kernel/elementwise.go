@@ -78,14 +78,30 @@ func Sum64[F Float](x []F) (sum float64) {
 	return sum
 }
 
-// Scale multiplies x by alpha in place.
-func Scale[F Float](alpha F, x []F) { scaleTo(alpha, x, x) }
+// AddTo64 adds x to sum, element by element, in double precision.
+func AddTo64[F Float](x []F, sum []float64) {
+	sum = sum[:len(x)]
+	for i, n := range short(len(x)) {
+		inner[F]().addTo64(n, &x[i], &sum[i])
+	}
+}
 
-// scaleTo overwrites y with alpha·x.
-func scaleTo[F Float](alpha F, x, y []F) {
+// Scale multiplies x by alpha in place.
+func Scale[F Float](alpha F, x []F) { ScaleTo(alpha, x, x) }
+
+// ScaleTo overwrites y with alpha·x. y may be x.
+func ScaleTo[F Float](alpha F, x, y []F) {
 	y = y[:len(x)]
 	for i, n := range short(len(x)) {
 		inner[F]().scale(n, alpha, &x[i], &y[i])
+	}
+}
+
+// Shift overwrites y with x+alpha. y may be x.
+func Shift[F Float](alpha F, x, y []F) {
+	y = y[:len(x)]
+	for i, n := range short(len(x)) {
+		inner[F]().shift(n, alpha, &x[i], &y[i])
 	}
 }
 
@@ -94,7 +110,7 @@ func scaleTo[F Float](alpha F, x, y []F) {
 func Dropout[F Float](run int, factor F, kept, x, y []F) {
 	if run > 1 {
 		for i, m := range kept {
-			scaleTo(m*factor, x[i*run:][:run], y[i*run:][:run])
+			ScaleTo(m*factor, x[i*run:][:run], y[i*run:][:run])
 		}
 		return
 	}

@@ -53,6 +53,7 @@ type loops[F Float] struct {
 	reluBackward func(n int, y, dy, dx *F)      // writes dy to dx where y is above zero, and zero elsewhere
 	sum          func(n int, x *F) F            // of x
 	sum64        func(n int, x *F) float64      // of x, in double precision
+	addTo64      func(n int, x *F, y *float64)  // adds x to y, in double precision
 	dot          func(n int, x, y *F) F         // the sum of the products of x and y
 
 	functions [functions]func(n int, x, y *F) // of Map

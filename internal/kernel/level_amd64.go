@@ -19,7 +19,7 @@ var avx2 = level{
 		max: asm.MaxAVX2F32, min: asm.MinAVX2F32, largest: asm.LargestAVX2F32, smallest: asm.SmallestAVX2F32,
 		clamp: asm.ClampAVX2F32, functions: asm.FunctionsAVX2F32,
 		relu: asm.ReluAVX2F32, reluBackward: asm.ReluBackwardAVX2F32, sum: asm.SumAVX2F32,
-		sum64: asm.Sum64AVX2F32, dot: asm.DotAVX2F32,
+		sum64: asm.Sum64AVX2F32, addTo64: asm.AddTo64AVX2F32, dot: asm.DotAVX2F32,
 		exp: asm.ExpAVX2F32, sigmoid: asm.SigmoidAVX2F32, tanh: asm.TanhAVX2F32, expSum: asm.ExpSumAVX2F32,
 		expTo: asm.ExpToAVX2F32, lessExp: asm.LessExpAVX2F32,
 		gelu: asm.GELUAVX2F32, geluSlope: asm.GELUSlopeAVX2F32, gated: asm.GatedAVX2F32,
@@ -40,7 +40,7 @@ var avx2 = level{
 		max: asm.MaxAVX2F64, min: asm.MinAVX2F64, largest: asm.LargestAVX2F64, smallest: asm.SmallestAVX2F64,
 		clamp: asm.ClampAVX2F64, functions: asm.FunctionsAVX2F64,
 		relu: asm.ReluAVX2F64, reluBackward: asm.ReluBackwardAVX2F64, sum: asm.SumAVX2F64,
-		sum64: asm.SumAVX2F64, dot: asm.DotAVX2F64,
+		sum64: asm.SumAVX2F64, addTo64: addTo64By(asm.AddAVX2F64), dot: asm.DotAVX2F64,
 		exp: asm.ExpAVX2F64, sigmoid: asm.SigmoidAVX2F64, tanh: asm.TanhAVX2F64, expSum: asm.ExpSumAVX2F64,
 		expTo: asm.ExpToAVX2F64, lessExp: asm.LessExpAVX2F64,
 		gelu: gelu[float64], geluSlope: geluSlope[float64], gated: asm.GatedAVX2F64, gatedSlope: asm.GatedSlopeAVX2F64,
@@ -67,7 +67,7 @@ var avx512 = level{
 		max: asm.MaxAVX512F32, min: asm.MinAVX512F32, largest: asm.LargestAVX512F32,
 		smallest: asm.SmallestAVX512F32, clamp: asm.ClampAVX512F32, functions: asm.FunctionsAVX512F32,
 		relu: asm.ReluAVX512F32, reluBackward: asm.ReluBackwardAVX512F32, sum: asm.SumAVX512F32,
-		sum64: asm.Sum64AVX512F32, dot: asm.DotAVX512F32,
+		sum64: asm.Sum64AVX512F32, addTo64: asm.AddTo64AVX512F32, dot: asm.DotAVX512F32,
 		exp: asm.ExpAVX512F32, sigmoid: asm.SigmoidAVX512F32, tanh: asm.TanhAVX512F32,
 		expSum: asm.ExpSumAVX512F32, expTo: asm.ExpToAVX512F32, lessExp: asm.LessExpAVX512F32,
 		gelu: asm.GELUAVX512F32, geluSlope: asm.GELUSlopeAVX512F32, gated: asm.GatedAVX512F32,
@@ -88,7 +88,7 @@ var avx512 = level{
 		max: asm.MaxAVX512F64, min: asm.MinAVX512F64, largest: asm.LargestAVX512F64,
 		smallest: asm.SmallestAVX512F64, clamp: asm.ClampAVX512F64, functions: asm.FunctionsAVX512F64,
 		relu: asm.ReluAVX512F64, reluBackward: asm.ReluBackwardAVX512F64, sum: asm.SumAVX512F64,
-		sum64: asm.SumAVX512F64, dot: asm.DotAVX512F64,
+		sum64: asm.SumAVX512F64, addTo64: addTo64By(asm.AddAVX512F64), dot: asm.DotAVX512F64,
 		exp: asm.ExpAVX512F64, sigmoid: asm.SigmoidAVX512F64, tanh: asm.TanhAVX512F64,
 		expSum: asm.ExpSumAVX512F64, expTo: asm.ExpToAVX512F64, lessExp: asm.LessExpAVX512F64,
 		gelu: gelu[float64], geluSlope: geluSlope[float64], gated: asm.GatedAVX512F64,
@@ -130,4 +130,9 @@ func tiles[F Float](table [][]asm.Tile[F]) [][]tile[F] {
 		}
 	}
 	return all
+}
+
+// addTo64By makes of an addition one to what is there.
+func addTo64By(add func(n int, x, y, z *float64)) func(n int, x, y *float64) {
+	return func(n int, x, y *float64) { add(n, x, y, y) }
 }

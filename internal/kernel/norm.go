@@ -59,7 +59,7 @@ func normalize[F Float](n Norm, r int, x, w, b, y []F) (mean, scale float64) {
 		}
 	} else {
 		Scale(F(scale), y)
-		shiftTo(F(-left*scale), y, y)
+		Shift(F(-left*scale), y, y)
 		affine(n, r, y, w, b)
 	}
 	return float64(first) + left, scale
@@ -74,13 +74,6 @@ func centreTo[F Float](shift F, x, y []F) (sum, squares float64) {
 	return sum, squares
 }
 
-// shiftTo overwrites y with x+alpha.
-func shiftTo[F Float](alpha F, x, y []F) {
-	for i, n := range short(len(x)) {
-		inner[F]().shift(n, alpha, &x[i], &y[i])
-	}
-}
-
 // affine multiplies row r by its weights and adds its biases.
 func affine[F Float](n Norm, r int, y, w, b []F) {
 	lo, hi := n.params(r)
@@ -91,7 +84,7 @@ func affine[F Float](n Norm, r int, y, w, b []F) {
 				Scale(w[p], run)
 			}
 			if b != nil {
-				shiftTo(b[p], run, run)
+				Shift(b[p], run, run)
 			}
 		}
 		return

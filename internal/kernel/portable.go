@@ -12,7 +12,7 @@ func portableLoops[F Float]() loops[F] {
 		axpy: axpy[F], scale: scale[F], shift: shift[F], add: add[F], sub: sub[F], mul: mul[F], div: div[F],
 		max: larger[F], min: smaller[F], largest: largest[F], smallest: smallest[F], clamp: clamp[F],
 		functions: portableFunctions[F](),
-		relu:      relu[F], reluBackward: reluBackward[F], sum: sum[F], sum64: sum64[F], dot: dot[F],
+		relu:      relu[F], reluBackward: reluBackward[F], sum: sum[F], sum64: sum64[F], addTo64: addTo64[F], dot: dot[F],
 		exp: exp[F], sigmoid: sigmoid[F], tanh: tanh[F], expSum: expSum[F], expTo: expEach[F], lessExp: lessExp[F],
 		gelu: gelu[F], geluSlope: geluSlope[F], gated: gated[F], gatedSlope: gatedSlope[F], lstm: lstm[F],
 		lstmBackward: lstmBackward[F], gru: gru[F], gruBackward: gruBackward[F],

@@ -115,7 +115,14 @@ func passPositive[F Float, B uint32 | uint64](y []F, dy, dx []B) {
 	}
 }
 
-func sum[F Float](n int, x *F) F         { return total[F](unsafe.Slice(x, n)) }
+func sum[F Float](n int, x *F) F { return total[F](unsafe.Slice(x, n)) }
+func addTo64[F Float](n int, x *F, y *float64) {
+	to := unsafe.Slice(y, n)
+	for i, v := range unsafe.Slice(x, n) {
+		to[i] += float64(v)
+	}
+}
+
 func sum64[F Float](n int, x *F) float64 { return total[float64](unsafe.Slice(x, n)) }
 
 // total adds up in four strands, which a processor works on at once; so does dot.

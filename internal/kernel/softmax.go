@@ -16,7 +16,7 @@ func Softmax[F Float](rows, cols int, x, y []F) {
 func SoftmaxBackward[F Float](rows, cols int, y, dy, dx []F) {
 	rowwise(rows, cols, func(r int) {
 		y, dy, dx := y[r*cols:][:cols], dy[r*cols:][:cols], dx[r*cols:][:cols]
-		shiftTo(-Dot(y, dy), dy, dx)
+		Shift(-Dot(y, dy), dy, dx)
 		Mul(y, dx, dx)
 	})
 }

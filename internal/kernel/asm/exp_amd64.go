@@ -39,6 +39,11 @@ func LessExpAVX2F32(n int, alpha float32, x *float32, y *float32, z *float32)
 //go:noescape
 func Sum64AVX2F32(n int, x *float32) float64
 
+// AddTo64AVX2F32 adds x to y in double precision, element by element.
+//
+//go:noescape
+func AddTo64AVX2F32(n int, x *float32, y *float64)
+
 // ExpAVX2F64 writes e to the power of x to y, element by element.
 //
 //go:noescape
@@ -103,6 +108,11 @@ func LessExpAVX512F32(n int, alpha float32, x *float32, y *float32, z *float32)
 //
 //go:noescape
 func Sum64AVX512F32(n int, x *float32) float64
+
+// AddTo64AVX512F32 adds x to y in double precision, element by element.
+//
+//go:noescape
+func AddTo64AVX512F32(n int, x *float32, y *float64)
 
 // ExpAVX512F64 writes e to the power of x to y, element by element.
 //

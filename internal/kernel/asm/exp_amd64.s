@@ -840,6 +840,40 @@ end:
 	VZEROUPPER
 	RET
 
+// func AddTo64AVX2F32(n int, x *float32, y *float64)
+// Requires: AVX
+TEXT ·AddTo64AVX2F32(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+
+whole:
+	CMPQ      AX, $0x04
+	JL        one
+	VCVTPS2PD (CX), Y0
+	VADDPD    (DX), Y0, Y0
+	VMOVUPD   Y0, (DX)
+	ADDQ      $0x10, CX
+	ADDQ      $0x20, DX
+	SUBQ      $0x04, AX
+	JMP       whole
+
+one:
+	TESTQ     AX, AX
+	JZ        end
+	VXORPS    X0, X0, X0
+	VCVTSS2SD (CX), X0, X0
+	VADDSD    (DX), X0, X0
+	VMOVSD    X0, (DX)
+	ADDQ      $0x04, CX
+	ADDQ      $0x08, DX
+	DECQ      AX
+	JMP       one
+
+end:
+	VZEROUPPER
+	RET
+
 // func ExpAVX2F64(n int, x *float64, y *float64)
 // Requires: AVX, AVX2, FMA3
 TEXT ·ExpAVX2F64(SB), NOSPLIT, $0-24
@@ -2255,6 +2289,40 @@ one:
 
 end:
 	MOVSD X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func AddTo64AVX512F32(n int, x *float32, y *float64)
+// Requires: AVX, AVX512F
+TEXT ·AddTo64AVX512F32(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+
+whole:
+	CMPQ      AX, $0x08
+	JL        one
+	VCVTPS2PD (CX), Z0
+	VADDPD    (DX), Z0, Z0
+	VMOVUPD   Z0, (DX)
+	ADDQ      $0x20, CX
+	ADDQ      $0x40, DX
+	SUBQ      $0x08, AX
+	JMP       whole
+
+one:
+	TESTQ     AX, AX
+	JZ        end
+	VXORPS    X0, X0, X0
+	VCVTSS2SD (CX), X0, X0
+	VADDSD    (DX), X0, X0
+	VMOVSD    X0, (DX)
+	ADDQ      $0x04, CX
+	ADDQ      $0x08, DX
+	DECQ      AX
+	JMP       one
+
+end:
 	VZEROUPPER
 	RET
 

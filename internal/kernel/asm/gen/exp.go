@@ -19,6 +19,7 @@ func writeExps(vectors []vector) {
 		v.expTo()
 		v.lessExp()
 		v.sum64()
+		v.addTo64()
 	}
 }
 
@@ -213,10 +214,7 @@ func (v vector) sum64() {
 	TEXT("Sum64"+v.suffix, NOSPLIT, "func(n int, x *float32) float64")
 	Pragma("noescape")
 	v.doc("Sum64", "returns the sum of x in double precision.")
-	wide := avx2(8)
-	if v.wide {
-		wide = avx512(8)
-	}
+	wide := v.double()
 	n, x := pointer("n"), pointer("x")
 	acc := make([]reg.VecVirtual, ways)
 	for i := range acc {
@@ -252,6 +250,51 @@ func (v vector) sum64() {
 	Label("end")
 	wide.result(sum)
 	v.end()
+}
+
+// addTo64 adds numbers to numbers in double precision.
+func (v vector) addTo64() {
+	if !v.single() {
+		return // Add does
+	}
+	TEXT("AddTo64"+v.suffix, NOSPLIT, "func(n int, x *float32, y *float64)")
+	Pragma("noescape")
+	v.doc("AddTo64", "adds x to y in double precision, element by element.")
+	wide := v.double()
+	n, x, y := pointer("n"), pointer("x"), pointer("y")
+	Label("whole")
+	CMPQ(n, Imm(uint64(wide.lanes)))
+	JL(LabelRef("one"))
+	sum := wide.fresh()
+	VCVTPS2PD(Mem{Base: x}, sum)
+	wide.add(Mem{Base: y}, sum, sum)
+	wide.move(sum, Mem{Base: y})
+	ADDQ(Imm(uint64(wide.lanes*v.size)), x)
+	ADDQ(Imm(uint64(wide.lanes*wide.size)), y)
+	SUBQ(Imm(uint64(wide.lanes)), n)
+	JMP(LabelRef("whole"))
+	Label("one")
+	TESTQ(n, n)
+	JZ(LabelRef("end"))
+	last := XMM()
+	VXORPS(last, last, last)
+	VCVTSS2SD(Mem{Base: x}, last, last)
+	VADDSD(Mem{Base: y}, last, last)
+	VMOVSD(last, Mem{Base: y})
+	ADDQ(Imm(uint64(v.size)), x)
+	ADDQ(Imm(uint64(wide.size)), y)
+	DECQ(n)
+	JMP(LabelRef("one"))
+	Label("end")
+	v.end()
+}
+
+// double is the vector of the same registers in double precision.
+func (v vector) double() vector {
+	if v.wide {
+		return avx512(8)
+	}
+	return avx2(8)
 }
 
 // everywhere is constants in memory: in all lanes of a register of AVX2, and once for AVX-512.

@@ -1,0 +1,57 @@
+package kernel_test
+
+import (
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"pgregory.net/rapid"
+)
+
+func checkTranspose[F kernel.Float](t *rapid.T) {
+	onSomeMachine(t)
+	rows, cols := rapid.IntRange(0, 40).Draw(t, "rows"), rapid.IntRange(0, 70).Draw(t, "cols")
+	lds, ldd := cols+rapid.IntRange(0, 3).Draw(t, "lds"), rows+rapid.IntRange(0, 3).Draw(t, "ldd")
+	src, dst := drawNumbers[F](t, "src", rows*lds), noise[F](3, cols*ldd)
+	before := append([]F{}, dst...)
+	kernel.Transpose(rows, cols, src, lds, dst, ldd)
+	for j := range cols {
+		for i := range ldd {
+			want := before[j*ldd+i]
+			if i < rows {
+				want = src[i*lds+j]
+			}
+			if got := dst[j*ldd+i]; got != want && !(got != got && want != want) {
+				t.Fatalf("(%d, %d) is %v, want %v", j, i, got, want)
+			}
+		}
+	}
+}
+
+func TestTranspose_ExchangesRowsAndColumns(t *testing.T) {
+	t.Run("float32", rapid.MakeCheck(checkTranspose[float32]))
+	t.Run("float64", rapid.MakeCheck(checkTranspose[float64]))
+}
+
+func checkByOne[F kernel.Float](t *rapid.T) {
+	onSomeMachine(t)
+	n := rapid.IntRange(0, 150).Draw(t, "n")
+	x, alpha := drawNumbers[F](t, "x", n), F(rapid.Float64Range(-2, 2).Draw(t, "alpha"))
+	sum := widen(drawNumbers[F](t, "sum", n))
+	scaled, shifted, sums := make([]float64, n), make([]float64, n), append([]float64{}, sum...)
+	for i, v := range x {
+		scaled[i], shifted[i] = float64(alpha*v), float64(alpha+v)
+		sums[i] += float64(v)
+	}
+	got := make([]F, n)
+	kernel.ScaleTo(alpha, x, got)
+	near(t, "ScaleTo", got, scaled, 0)
+	kernel.Shift(alpha, x, got)
+	near(t, "Shift", got, shifted, 0)
+	kernel.AddTo64(x, sum)
+	near(t, "AddTo64", sum, sums, 0)
+}
+
+func TestByOne_IsWhatTheElementsSay(t *testing.T) {
+	t.Run("float32", rapid.MakeCheck(checkByOne[float32]))
+	t.Run("float64", rapid.MakeCheck(checkByOne[float64]))
+}

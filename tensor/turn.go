@@ -1,0 +1,56 @@
+package tensor
+
+import "github.com/shoal-mp/shoal/internal/kernel"
+
+// move copies the elements of src, of t's dtype, where rows of both are in one piece, or where the
+// rows of one are the columns of the other. Otherwise it returns false and has done nothing.
+func (t *Tensor) move(src *Tensor) bool {
+	w := newWalk(t, []*Tensor{src})
+	last := len(w.dims) - 1
+	row, size := w.dims[last], t.dtype.Size()
+	if row.Steps[output] != 1 {
+		return false
+	}
+	dst, from := t.bytes(), src.bytes()
+	if row.Steps[0] == 1 {
+		if row.Size <= shortRow && last > 0 {
+			return false
+		}
+		w.rows(func(at [4]int) {
+			copy(dst[at[output]*size:][:row.Size*size], from[at[0]*size:])
+		})
+		return true
+	}
+	column, ok := w.column()
+	if !ok || size != 4 && size != 8 {
+		return false
+	}
+	turn := turning[float32]
+	if size == 8 {
+		turn = turning[float64]
+	}
+	w.rows(func(at [4]int) {
+		turn(row.Size, column.Size, from[at[0]*size:], row.Steps[0], dst[at[output]*size:], column.Steps[output])
+	})
+	return true
+}
+
+// turnedFrom is from how many rows and columns on it is worth while to exchange them.
+const turnedFrom = 4
+
+// column takes out the dimension along which the elements of the input are neighbours, if it is not
+// the last one, in which those of the output are.
+func (w *walk) column() (walkDim, bool) {
+	last := len(w.dims) - 1
+	for i, d := range w.dims[:last] {
+		if d.Steps[0] == 1 && min(d.Size, w.dims[last].Size) >= turnedFrom && w.dims[last].Steps[0] > 0 {
+			w.dims = append(w.dims[:i], w.dims[i+1:]...)
+			return d, true
+		}
+	}
+	return walkDim{}, false
+}
+
+func turning[F kernel.Float](rows, cols int, src []byte, lds int, dst []byte, ldd int) {
+	kernel.Transpose(rows, cols, typed[F](src), lds, typed[F](dst), ldd)
+}

@@ -1,0 +1,157 @@
+package tensor_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/shoal-mp/shoal/tensor"
+	"pgregory.net/rapid"
+)
+
+// strange are numbers whose bits a copy or a sum must not change on its way.
+var strange = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.Copysign(0, -1)), 1e-40}
+
+// drawWide is a tensor of two or three dimensions, permuted and narrowed, large enough for the ways
+// that only large ones take.
+func drawWide(t *rapid.T, dt tensor.DType) *tensor.Tensor {
+	shape := []int{rapid.IntRange(1, 2).Draw(t, "n"), rapid.IntRange(1, 40).Draw(t, "h"), rapid.IntRange(1, 150).Draw(t, "w")}
+	x := tensor.RandN(tensor.Float32, tensor.NewGenerator(rapid.Uint64().Draw(t, "seed")), shape...)
+	for i, v := range strange {
+		tensor.Data[float32](x)[i*7919%x.Numel()] = v
+	}
+	y := x.To(dt).Permute(rapid.Permutation([]int{0, 1, 2}).Draw(t, "order")...)
+	for d, n := range y.Shape() {
+		from := rapid.IntRange(0, min(3, n-1)).Draw(t, "from")
+		y = y.Narrow(d, from, n-from)
+	}
+	return y
+}
+
+// each calls f with all indices of a shape of three dimensions.
+func each(shape []int, f func(at ...int)) {
+	for i := range shape[0] {
+		for j := range shape[1] {
+			for k := range shape[2] {
+				f(i, j, k)
+			}
+		}
+	}
+}
+
+// element returns an element of any dtype.
+func element(t *tensor.Tensor, at ...int) float64 {
+	for _, i := range at {
+		t = t.Select(0, i)
+	}
+	return t.Item()
+}
+
+// alike reports whether two numbers are equal, or both NaN; zeros have one sign.
+func alike(a, b float64) bool {
+	return a == b && math.Signbit(a) == math.Signbit(b) || math.IsNaN(a) && math.IsNaN(b)
+}
+
+func TestContiguous_OfAnyOrderAndSize(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dt := rapid.SampledFrom([]tensor.DType{tensor.Float16, tensor.Float32, tensor.Float64, tensor.Complex64}).Draw(t, "dtype")
+		x := drawWide(t, dt)
+		y := x.Clone()
+		if !y.IsContiguous() {
+			t.Fatal("a clone is not contiguous")
+		}
+		each(x.Shape(), func(at ...int) {
+			if a, b := element(x, at...), element(y, at...); !alike(a, b) {
+				t.Fatalf("at %v of %v, strides %v: %v, want %v", at, x.Shape(), x.Strides(), b, a)
+			}
+		})
+	})
+}
+
+func TestAddAndMul_OfOperandsOfAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := drawWide(t, tensor.Float32)
+		shape := append([]int{}, x.Shape()...)
+		for d := range shape { // what is broadcast
+			if rapid.Bool().Draw(t, "one") {
+				shape[d] = 1
+			}
+		}
+		y := tensor.RandN(tensor.Float32, tensor.NewGenerator(2), shape[2], shape[1], shape[0]).Permute(2, 1, 0)
+		for name, op := range map[string]struct {
+			of   func(a, b *tensor.Tensor) *tensor.Tensor
+			want func(a, b float32) float32
+		}{
+			"Add": {tensor.Add, func(a, b float32) float32 { return a + b }},
+			"Mul": {tensor.Mul, func(a, b float32) float32 { return a * b }},
+			"Sub": {tensor.Sub, func(a, b float32) float32 { return a - b }},
+		} {
+			xy, yx := op.of(x, y), op.of(y, x)
+			each(x.Shape(), func(at ...int) {
+				var k [3]int
+				for d := range k {
+					k[d] = min(at[d], shape[d]-1)
+				}
+				a, b := float32(element(x, at...)), float32(element(y, k[:]...))
+				for _, c := range []struct{ got, want float64 }{{element(xy, at...), float64(op.want(a, b))}, {element(yx, at...), float64(op.want(b, a))}} {
+					if !alike(c.got, c.want) {
+						t.Fatalf("%s at %v of %v and %v: %v, want %v", name, at, x.Shape(), shape, c.got, c.want)
+					}
+				}
+			})
+		}
+	})
+}
+
+func TestIndexSelectAndGather_OfAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := drawWide(t, rapid.SampledFrom([]tensor.DType{tensor.Float16, tensor.Float32, tensor.Float64}).Draw(t, "dtype"))
+		dim, n := rapid.IntRange(0, 2).Draw(t, "dim"), rapid.IntRange(1, 300).Draw(t, "n")
+		size := x.Dim(dim)
+		picks := make([]int64, n)
+		for i := range picks {
+			picks[i] = int64(rapid.IntRange(-size, size-1).Draw(t, "pick"))
+		}
+		got := tensor.IndexSelect(x, dim, tensor.FromSlice(picks, n))
+		shape := append([]int{}, got.Shape()...)
+		wide := make([]int, 3)
+		for d := range wide {
+			wide[d] = 1
+		}
+		wide[dim] = n
+		gathered := tensor.Gather(x, dim, tensor.FromSlice(picks, wide...).Expand(shape...).Clone())
+		each(shape, func(at ...int) {
+			from := append([]int{}, at...)
+			from[dim] = int(picks[at[dim]])
+			if from[dim] < 0 {
+				from[dim] += size
+			}
+			want := element(x, from...)
+			if a, b := element(got, at...), element(gathered, at...); !alike(a, want) || !alike(b, want) {
+				t.Fatalf("at %v: %v and %v, want %v", at, a, b, want)
+			}
+		})
+	})
+}
+
+func TestSum_OfColumnsIsInDoublePrecision(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := drawWide(t, tensor.Float32)
+		for dim := range 3 {
+			shape := append([]int{}, x.Shape()...)
+			got := tensor.Keep(tensor.Sum, x, dim)
+			n := shape[dim]
+			shape[dim] = 1
+			each(shape, func(at ...int) {
+				from, sum, size := append([]int{}, at...), 0., 0.
+				for i := range n {
+					from[dim] = i
+					sum += element(x, from...)
+					size += math.Abs(element(x, from...))
+				}
+				if g := element(got, at...); g != sum && !(math.IsNaN(g) && math.IsNaN(sum)) && !(math.Abs(g-sum) <= 1e-7*math.Abs(sum)+1e-14*size) {
+					t.Fatalf("along %d at %v: %v, want %v", dim, at, g, sum)
+				}
+			})
+		}
+	})
+}
