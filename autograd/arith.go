@@ -4,7 +4,7 @@ import "github.com/shoal-mp/shoal/tensor"
 
 // Add returns a + b. All operations of two values broadcast their shapes as PyTorch does.
 func Add(a, b *Var) *Var {
-	v := wrap("Add", tensor.Add(a.t, b.t), a, b)
+	v := made("Add", tensor.Add(a.t, b.t), a, b)
 	if v.needs {
 		v.backward = func(dy *tensor.Tensor) {
 			a.add(dy)
@@ -16,12 +16,12 @@ func Add(a, b *Var) *Var {
 
 // Sub returns a - b.
 func Sub(a, b *Var) *Var {
-	v := wrap("Sub", tensor.Sub(a.t, b.t), a, b)
+	v := made("Sub", tensor.Sub(a.t, b.t), a, b)
 	if v.needs {
 		v.backward = func(dy *tensor.Tensor) {
 			a.add(dy)
 			if b.wanted() {
-				b.add(tensor.Neg(dy))
+				b.take(tensor.Neg(dy))
 			}
 		}
 	}
@@ -30,15 +30,15 @@ func Sub(a, b *Var) *Var {
 
 // Mul returns a · b, elementwise.
 func Mul(a, b *Var) *Var {
-	v := wrap("Mul", tensor.Mul(a.t, b.t), a, b)
+	v := made("Mul", tensor.Mul(a.t, b.t), a, b)
 	if v.needs {
 		v.save(a.t, b.t)
 		v.backward = func(dy *tensor.Tensor) {
 			if a.wanted() {
-				a.add(tensor.Mul(dy, b.t))
+				a.take(tensor.Mul(dy, b.t))
 			}
 			if b.wanted() {
-				b.add(tensor.Mul(dy, a.t))
+				b.take(tensor.Mul(dy, a.t))
 			}
 		}
 	}
@@ -47,15 +47,16 @@ func Mul(a, b *Var) *Var {
 
 // Div returns a / b, elementwise.
 func Div(a, b *Var) *Var {
-	v := wrap("Div", tensor.Div(a.t, b.t), a, b)
+	v := made("Div", tensor.Div(a.t, b.t), a, b)
 	if v.needs {
 		v.save(b.t, v.t)
 		v.backward = func(dy *tensor.Tensor) {
 			da := tensor.Div(dy, b.t)
 			a.add(da)
 			if b.wanted() {
-				b.add(tensor.Mul(da, v.t).Neg())
+				b.take(tensor.Mul(da, v.t).Neg())
 			}
+			da.Close()
 		}
 	}
 	return v.twice(func(y, dy *Var) []*Var {
@@ -111,7 +112,7 @@ func Abs(x *Var) *Var {
 
 // Power returns a to the power of b, elementwise.
 func Power(a, b *Var) *Var {
-	v := wrap("Power", tensor.Power(a.t, b.t), a, b)
+	v := made("Power", tensor.Power(a.t, b.t), a, b)
 	if v.needs {
 		v.save(a.t, b.t, v.t)
 		v.backward = func(dy *tensor.Tensor) {
@@ -171,7 +172,7 @@ func Tanh(x *Var) *Var {
 func Sigmoid(x *Var) *Var {
 	y := tensor.Sigmoid(x.t)
 	return unary("Sigmoid", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor { // y · (1 - y)
-		return tensor.Mul(y, tensor.Neg(y).AddScalar(1)).Mul(dy)
+		return tensor.Neg(y).AddScalar(1).Mul(y).Mul(dy)
 	}).twice(func(y, dy *Var) []*Var { return of(Mul(dy, Mul(y, AddScalar(Neg(y), 1)))) })
 }
 
@@ -181,7 +182,7 @@ func same(_, dy *Var) []*Var { return of(dy) }
 // ruled records t as computed from inputs, with one rule for derivatives of any order: those of
 // Backward are computed by it from values that need no gradient.
 func ruled(op string, t *tensor.Tensor, r rule, inputs ...*Var) *Var {
-	v := wrap(op, t, inputs...)
+	v := made(op, t, inputs...)
 	if v.needs {
 		y := &Var{t: t, inputs: make([]*Var, len(inputs))}
 		for i, in := range inputs {
@@ -198,14 +199,20 @@ func ruled(op string, t *tensor.Tensor, r rule, inputs ...*Var) *Var {
 }
 
 // unary records y as computed from x, where derive turns the gradient of y into that of x and reads
-// keep, unless it is nil.
+// keep, unless it is nil. What derive returns is made for it, or is what it was given.
 func unary(op string, x *Var, y, keep *tensor.Tensor, derive func(dy *tensor.Tensor) *tensor.Tensor) *Var {
-	v := wrap(op, y, x)
+	v := made(op, y, x)
 	if v.needs {
 		if keep != nil {
 			v.save(keep)
 		}
-		v.backward = func(dy *tensor.Tensor) { x.add(derive(dy)) }
+		v.backward = func(dy *tensor.Tensor) {
+			if dx := derive(dy); dx == dy {
+				x.add(dx)
+			} else {
+				x.take(dx)
+			}
+		}
 	}
 	return v
 }

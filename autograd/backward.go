@@ -250,6 +250,12 @@ func (v *Var) add(dx *tensor.Tensor) {
 	}
 }
 
+// take adds a gradient that was made for it, and closes it.
+func (v *Var) take(dx *tensor.Tensor) {
+	v.add(dx)
+	dx.Close()
+}
+
 // room returns a tensor like v's, whose elements are anything.
 func (v *Var) room() *tensor.Tensor { return v.scope.empty(v.t.Device(), v.t.DType(), v.t.Shape()) }
 

@@ -5,7 +5,7 @@ import "github.com/shoal-mp/shoal/tensor"
 // Where returns the elements of a where c (Bool) is true and those of b elsewhere. All three are
 // broadcast.
 func Where(c *tensor.Tensor, a, b *Var) *Var {
-	v := wrap("Where", tensor.Where(c, a.t, b.t), a, b)
+	v := made("Where", tensor.Where(c, a.t, b.t), a, b)
 	if v.needs {
 		v.save(c)
 		v.backward = func(dy *tensor.Tensor) {
@@ -26,7 +26,7 @@ func Maximum(a, b *Var) *Var { return prefer("Maximum", a, b, tensor.Maximum, te
 func Minimum(a, b *Var) *Var { return prefer("Minimum", a, b, tensor.Minimum, tensor.Gt) }
 
 func prefer(op string, a, b *Var, f, worse func(a, b *tensor.Tensor) *tensor.Tensor) *Var {
-	v := wrap(op, f(a.t, b.t), a, b)
+	v := made(op, f(a.t, b.t), a, b)
 	if v.needs {
 		v.save(a.t, b.t)
 		v.backward = func(dy *tensor.Tensor) {

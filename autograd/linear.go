@@ -83,7 +83,7 @@ func linearTwice(y, dy *Var) []*Var {
 // MatMul returns the matrix product of a, (..., n, k), and b, (..., k, m), as torch.matmul does.
 // Leading dimensions broadcast. A vector is a row on the left and a column on the right.
 func MatMul(a, b *Var) *Var {
-	v := wrap("MatMul", tensor.MatMul(a.t, b.t), a, b)
+	v := made("MatMul", tensor.MatMul(a.t, b.t), a, b)
 	if v.needs {
 		v.save(a.t, b.t)
 		v.backward = func(dy *tensor.Tensor) { matMulBackward(a, b, dy) }

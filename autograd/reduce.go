@@ -28,7 +28,7 @@ func Sum(x *Var, dims ...int) *Var {
 	if len(dims) == 0 {
 		dims = allDims(x)
 	}
-	v := wrap("Sum", sumOver(x.t, dims), x)
+	v := made("Sum", sumOver(x.t, dims), x)
 	if v.needs {
 		v.backward = func(dy *tensor.Tensor) { x.add(stretch(dy, x.Shape(), dims)) }
 	}
@@ -196,7 +196,7 @@ func shared(op string, x *Var, f func(t *tensor.Tensor, dims ...int) *tensor.Ten
 func reduction(op string, x *Var, f func(t *tensor.Tensor, dims ...int) *tensor.Tensor, dims []int,
 	derive func(y *tensor.Tensor) *tensor.Tensor) *Var {
 	y := f(x.t, dims...)
-	v := wrap(op, y, x)
+	v := made(op, y, x)
 	if v.needs {
 		v.save(x.t, y)
 		v.backward = func(dy *tensor.Tensor) {

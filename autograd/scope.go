@@ -24,6 +24,7 @@ type Scope struct {
 	free  map[form][]*tensor.Tensor
 	views map[look]*tensor.Tensor
 	lent  []*tensor.Tensor
+	made  []*tensor.Tensor // by operations of package tensor, to be closed
 	vars  []*Var
 	used  int // of vars
 	stack []*Var
@@ -85,6 +86,11 @@ func (s *Scope) Reset() {
 	}
 	clear(s.lent)
 	s.lent = s.lent[:0]
+	for _, t := range s.made {
+		t.Close() // of the heap: it cannot fail
+	}
+	clear(s.made)
+	s.made = s.made[:0]
 }
 
 func (s *Scope) newVar() *Var {
@@ -126,7 +132,11 @@ func (s *Scope) empty(dev tensor.Device, dt tensor.DType, shape []int) *tensor.T
 // recycle takes a tensor back before Reset. Only who called empty for it may, as nobody else can
 // have seen it.
 func (s *Scope) recycle(t *tensor.Tensor) {
-	if s == nil || t == nil {
+	if t == nil {
+		return
+	}
+	if s == nil {
+		t.Close()
 		return
 	}
 	for i := len(s.lent) - 1; i >= 0; i-- {

@@ -51,3 +51,31 @@ func TestScope_ResetEndsItsValues(t *testing.T) {
 		t.Error("a stale value still has a tensor that is lent to others")
 	}
 }
+
+// The memory of results that operations of package tensor make comes back at Reset, and that of
+// gradients on the way as soon as they are added.
+func TestScope_TakesMemoryOfAllResultsBack(t *testing.T) {
+	x, target := values(1, 1, 64, 64), values(2, 1, 64, 64)
+	w, s := autograd.NewParam("w", values(3, 1, 64, 64)), autograd.NewScope()
+	step := func() {
+		h := autograd.Mul(s.Const(x), w.Var())
+		h = autograd.Div(autograd.Tanh(autograd.Add(h, w.Var())), autograd.AddScalar(autograd.Exp(h), 1))
+		h = autograd.MulScalar(autograd.Neg(autograd.Sub(h, s.Const(target))), 2)
+		autograd.Sum(autograd.Sigmoid(h)).Backward()
+		s.Reset()
+	}
+	made := func() int {
+		m := tensor.MemoryStats()
+		return m["num_host_alloc"] - m["num_alloc_reused"]
+	}
+	for range 3 {
+		step()
+	}
+	before := made()
+	for range 20 {
+		step()
+	}
+	if n := made() - before; n > 20 { // a collection may find a view first
+		t.Errorf("20 steps made %d tensors of new memory, want at most one each", n)
+	}
+}

@@ -117,7 +117,7 @@ func Transpose(x *Var, a, b int) *Var {
 
 // Flip returns x with its elements in reverse order along dims, as [tensor.Flip] does.
 func Flip(x *Var, dims ...int) *Var {
-	v := wrap("Flip", tensor.Flip(x.t, dims...), x)
+	v := made("Flip", tensor.Flip(x.t, dims...), x)
 	if v.needs {
 		dims = slices.Clone(dims)
 		v.backward = func(dy *tensor.Tensor) { x.add(tensor.Flip(dy, dims...)) }
@@ -182,7 +182,7 @@ func Cat(dim int, xs ...*Var) *Var {
 	for i, x := range xs {
 		ts[i] = x.t
 	}
-	v := wrap("Cat", tensor.Cat(dim, ts...), xs...)
+	v := made("Cat", tensor.Cat(dim, ts...), xs...)
 	if v.needs {
 		v.backward = func(dy *tensor.Tensor) {
 			start := 0

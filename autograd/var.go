@@ -118,6 +118,16 @@ func wrap(op string, t *tensor.Tensor, inputs ...*Var) *Var {
 	return v
 }
 
+// made is wrap for a tensor that an operation of package tensor has just made. A scope closes it at
+// Reset, so that its memory is there for the next step.
+func made(op string, t *tensor.Tensor, inputs ...*Var) *Var {
+	v := wrap(op, t, inputs...)
+	if v.scope != nil && t.Device() == nil {
+		v.scope.made = append(v.scope.made, t)
+	}
+	return v
+}
+
 // from records what v is computed from. Nil inputs, such as a bias that is not there, are left out.
 func (v *Var) from(op string, inputs []*Var) {
 	v.op, v.inputs, v.saved = op, v.inputRoom[:0], v.savedRoom[:0]

@@ -121,7 +121,12 @@ func (f fold) combined(o op, t *Tensor, dim int) *Tensor {
 	step, sums, size := o.rows(f.out).run, out.span(), f.out.Size()
 	if t.dtype == Float32 && f.out == Float64 && o == opAdd && row.Steps[output] == 1 && row.Steps[0] == 1 {
 		from, to := typed[float32](t.bytes()), typed[float64](sums)
-		w.rows(func(at [4]int) { kernel.AddTo64(from[at[output]:][:row.Size], to[at[0]:]) })
+		rows, ld := 1, 0
+		if d := len(w.dims) - 2; d >= 0 && w.dims[d].Steps[0] == 0 { // rows of the same sums
+			rows, ld = w.dims[d].Size, w.dims[d].Steps[output]
+			w.dims = slices.Delete(w.dims, d, d+1)
+		}
+		w.rows(func(at [4]int) { kernel.ColumnSums(rows, row.Size, from[at[output]:], ld, to[at[0]:]) })
 		runtime.KeepAlive(t)
 		return out
 	}

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
 // A visitor is shown elements of one tensor together with elements of another. neighbours gets n of
@@ -88,7 +90,7 @@ func (t *Tensor) gatherLoops(what string, dim int, idx, out *Tensor) {
 	size, src, dst, move := t.dtype.Size(), t.bytes(), out.span(), copier(t.dtype.Size())
 	t.along(what, dim, idx, out, visitor{
 		func(at, step, to, toStep, n int) { move(dst[to*size:], toStep, src[at*size:], step, n) },
-		bySize(size, gathering[uint8], gathering[uint16], gathering[uint32], gathering[uint64],
+		bySize(size, gathering[uint8], gathering[uint16], gathering4, gathering[uint64],
 			gathering[complex128])(dst, src),
 	})
 }
@@ -106,6 +108,18 @@ func bySize[F any](size int, one, two, four, eight, sixteen F) F {
 		return eight
 	}
 	return sixteen
+}
+
+// gathering4 is gathering of elements of four bytes.
+func gathering4(dst, src []byte) func(at int, places []int, to, step int) {
+	others := gathering[uint32](dst, src)
+	return func(at int, places []int, to, step int) {
+		if step != 1 {
+			others(at, places, to, step)
+			return
+		}
+		kernel.Gather(places, src[4*at:], dst[4*to:])
+	}
 }
 
 func gathering[T any](dst, src []byte) func(at int, places []int, to, step int) {

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"math"
+	"runtime"
 	"slices"
 )
 
@@ -30,15 +31,38 @@ func Cat(dim int, ts ...*Tensor) *Tensor {
 		shape[dim] += t.shape[dim]
 	}
 	out := emptyFor(dt, shape, ts...)
+	ts = slices.DeleteFunc(slices.Clone(ts), (*Tensor).legacy)
+	if inPieces(out, ts) {
+		out.catPieces(dim, ts)
+		return out
+	}
 	at := 0
 	for _, t := range ts {
-		if t.legacy() {
-			continue
-		}
 		out.peek(t.shape, out.strides, at*out.strides[dim]).CopyFrom(t)
 		at += t.shape[dim]
 	}
 	return out
+}
+
+// inPieces reports whether tensors to be joined are on the host and contiguous, of out's dtype.
+func inPieces(out *Tensor, ts []*Tensor) bool {
+	return home(ts) == nil && out.Device() == nil &&
+		!slices.ContainsFunc(ts, func(t *Tensor) bool { return t.dtype != out.dtype || !t.IsContiguous() })
+}
+
+// catPieces joins in the order of out's memory.
+func (t *Tensor) catPieces(dim int, ts []*Tensor) {
+	to := t.span()
+	for i := range product(t.shape[:dim]) {
+		for _, x := range ts {
+			n := product(x.shape[dim:]) * x.dtype.Size()
+			to = to[copy(to, x.span()[i*n:][:n]):]
+		}
+	}
+	for _, x := range ts {
+		runtime.KeepAlive(x)
+	}
+	t.Touch()
 }
 
 // legacy reports whether t is what an empty tensor was in PyTorch before there were others: Cat

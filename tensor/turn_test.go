@@ -9,12 +9,14 @@ import (
 )
 
 // strange are numbers whose bits a copy or a sum must not change on its way.
-var strange = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.Copysign(0, -1)), 1e-40}
+var strange = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)),
+	float32(math.Copysign(0, -1)), 1e-40}
 
 // drawWide is a tensor of two or three dimensions, permuted and narrowed, large enough for the ways
 // that only large ones take.
 func drawWide(t *rapid.T, dt tensor.DType) *tensor.Tensor {
-	shape := []int{rapid.IntRange(1, 2).Draw(t, "n"), rapid.IntRange(1, 40).Draw(t, "h"), rapid.IntRange(1, 150).Draw(t, "w")}
+	shape := []int{rapid.IntRange(1, 2).Draw(t, "n"), rapid.IntRange(1, 40).Draw(t, "h"),
+		rapid.IntRange(1, 150).Draw(t, "w")}
 	x := tensor.RandN(tensor.Float32, tensor.NewGenerator(rapid.Uint64().Draw(t, "seed")), shape...)
 	for i, v := range strange {
 		tensor.Data[float32](x)[i*7919%x.Numel()] = v
@@ -53,7 +55,9 @@ func alike(a, b float64) bool {
 
 func TestContiguous_OfAnyOrderAndSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		dt := rapid.SampledFrom([]tensor.DType{tensor.Float16, tensor.Float32, tensor.Float64, tensor.Complex64}).Draw(t, "dtype")
+		all := []tensor.DType{tensor.Uint8, tensor.Float16, tensor.Float32, tensor.Float64, tensor.Complex64,
+			tensor.Complex128}
+		dt := rapid.SampledFrom(all).Draw(t, "dtype")
 		x := drawWide(t, dt)
 		y := x.Clone()
 		if !y.IsContiguous() {
@@ -92,7 +96,10 @@ func TestAddAndMul_OfOperandsOfAnyOrder(t *testing.T) {
 					k[d] = min(at[d], shape[d]-1)
 				}
 				a, b := float32(element(x, at...)), float32(element(y, k[:]...))
-				for _, c := range []struct{ got, want float64 }{{element(xy, at...), float64(op.want(a, b))}, {element(yx, at...), float64(op.want(b, a))}} {
+				for _, c := range []struct{ got, want float64 }{
+					{element(xy, at...), float64(op.want(a, b))},
+					{element(yx, at...), float64(op.want(b, a))},
+				} {
 					if !alike(c.got, c.want) {
 						t.Fatalf("%s at %v of %v and %v: %v, want %v", name, at, x.Shape(), shape, c.got, c.want)
 					}
@@ -104,7 +111,8 @@ func TestAddAndMul_OfOperandsOfAnyOrder(t *testing.T) {
 
 func TestIndexSelectAndGather_OfAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		x := drawWide(t, rapid.SampledFrom([]tensor.DType{tensor.Float16, tensor.Float32, tensor.Float64}).Draw(t, "dtype"))
+		all := []tensor.DType{tensor.Float16, tensor.Float32, tensor.Float64}
+		x := drawWide(t, rapid.SampledFrom(all).Draw(t, "dtype"))
 		dim, n := rapid.IntRange(0, 2).Draw(t, "dim"), rapid.IntRange(1, 300).Draw(t, "n")
 		size := x.Dim(dim)
 		picks := make([]int64, n)
@@ -148,10 +156,32 @@ func TestSum_OfColumnsIsInDoublePrecision(t *testing.T) {
 					sum += element(x, from...)
 					size += math.Abs(element(x, from...))
 				}
-				if g := element(got, at...); g != sum && !(math.IsNaN(g) && math.IsNaN(sum)) && !(math.Abs(g-sum) <= 1e-7*math.Abs(sum)+1e-14*size) {
+				g := element(got, at...)
+				if g != sum && !(g != g && sum != sum) && !(math.Abs(g-sum) <= 1e-7*math.Abs(sum)+1e-14*size) {
 					t.Fatalf("along %d at %v: %v, want %v", dim, at, g, sum)
 				}
 			})
 		}
+	})
+}
+
+func TestCat_OfPiecesAndOfViews(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dim, x := rapid.IntRange(0, 2).Draw(t, "dim"), drawWide(t, tensor.Float32)
+		y := tensor.RandN(tensor.Float64, nil, x.Shape()...).To(rapid.SampledFrom([]tensor.DType{
+			tensor.Float32, tensor.Float64}).Draw(t, "dtype"))
+		if rapid.Bool().Draw(t, "pieces") {
+			x = x.Contiguous()
+		}
+		got, n := tensor.Cat(dim, x, tensor.New(tensor.Float32, 0), y), x.Dim(dim)
+		each(got.Shape(), func(at ...int) {
+			from, want := x, append([]int{}, at...)
+			if at[dim] >= n {
+				from, want[dim] = y, at[dim]-n
+			}
+			if a, b := element(got, at...), element(from, want...); !alike(a, b) {
+				t.Fatalf("along %d at %v: %v, want %v", dim, at, a, b)
+			}
+		})
 	})
 }

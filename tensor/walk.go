@@ -131,7 +131,7 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	}
 	w := newWalk(out, in)
 	for i, t := range in {
-		if w.turned(i) && t.dtype == r.in[i] {
+		if size := t.dtype.Size(); !r.copies && t.dtype == r.in[i] && (size == 4 || size == 8) && w.turned(i) {
 			in[i] = Empty(t.dtype, t.shape...).CopyFrom(t)
 			defer in[i].release()
 			w = newWalk(out, in)
@@ -155,7 +155,8 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	}
 	if one := r.lone(&ops, row); one >= 0 {
 		w.rows(func(at [4]int) {
-			r.byOne(ops[output].here(at[output], row.Size), ops[1-one].here(at[1-one], row.Size), ops[one].here(at[one], 1))
+			r.byOne(ops[output].here(at[output], row.Size), ops[1-one].here(at[1-one], row.Size),
+				ops[one].here(at[one], 1))
 		})
 		return out.Touch()
 	}

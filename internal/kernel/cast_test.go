@@ -34,6 +34,10 @@ func TestCasts(t *testing.T) {
 					func(i int) float64 { return float64(float32(int32(binary.LittleEndian.Uint32(ints[4*i:])))) }},
 				"float32": {kernel.Float32ToFloat64, singles, 8,
 					func(i int) float64 { return float64(float32(values[i%len(values)])) }},
+				"int64": {kernel.Float32ToInt64, singles, 8, func(i int) float64 {
+					// Of what is out of range the instruction makes the least number, as Go does.
+					return math.Float64frombits(uint64(int64(float32(values[i%len(values)]))))
+				}},
 				"float64": {kernel.Float64ToFloat32, doubles, 4,
 					func(i int) float64 { return float64(float32(values[i%len(values)])) }},
 			} {

@@ -78,11 +78,17 @@ func Sum64[F Float](x []F) (sum float64) {
 	return sum
 }
 
-// AddTo64 adds x to sum, element by element, in double precision.
-func AddTo64[F Float](x []F, sum []float64) {
-	sum = sum[:len(x)]
-	for i, n := range short(len(x)) {
-		inner[F]().addTo64(n, &x[i], &sum[i])
+// ColumnSums adds the columns of rows×cols, whose rows are ld apart, to sums, in double precision.
+func ColumnSums[F Float](rows, cols int, x []F, ld int, sums []float64) {
+	if rows == 0 || cols == 0 {
+		return
+	}
+	_, sums = x[(rows-1)*ld+cols-1], sums[:cols]
+	step := max(longest/cols, 1) // rows of a call
+	for r := 0; r < rows; r += step {
+		for i, n := range short(cols) {
+			inner[F]().columnSums(min(step, rows-r), n, &x[r*ld+i], ld, &sums[i])
+		}
 	}
 }
 

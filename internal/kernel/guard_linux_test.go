@@ -52,7 +52,9 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.Axpy(2, x, y)
 			kernel.Sum(x)
 			kernel.Sum64(x)
-			kernel.AddTo64(x, guarded[float64](t, n, atEnd))
+			kernel.ColumnSums(1, n, x, n, guarded[float64](t, n, atEnd))
+			kernel.Gather([]int{n - 1, 0, n - 1, 0, 0, 0, 0, 0}, memory(guarded[float32](t, n, atEnd)),
+				memory(guarded[float32](t, 8, atEnd)))
 			kernel.ScaleTo(2, x, y)
 			kernel.Shift(2, x, y)
 			kernel.Transpose(1, n, x, n, y, 1)
@@ -141,11 +143,6 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.MaxPool2dBackward(2, 1, side, side, 2, 2, 2, 2, 0, 0, y, idx, x)
 		}
 	}
-}
-
-// memory is x as bytes.
-func memory[F kernel.Float](x []F) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(F(0))))
 }
 
 func guardedIndices(t *testing.T, n int, atEnd bool) []int32 {

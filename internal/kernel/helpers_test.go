@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"pgregory.net/rapid"
@@ -89,4 +90,9 @@ func panics(f func()) (reason any) {
 	defer func() { reason = recover() }()
 	f()
 	return nil
+}
+
+// memory is x as bytes.
+func memory[F kernel.Float](x []F) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(F(0))))
 }

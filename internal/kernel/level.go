@@ -16,6 +16,8 @@ type level struct {
 
 	// convert n elements, a multiple of 8; nil where there are no instructions for it
 	casts [casts]func(n int, x, y *byte)
+	// writes the element of src, of four bytes, at each of n places, a multiple of 8; may be nil
+	gather func(n int, places *int, src, dst *byte)
 	// fills whole lines of 128 bytes past the caches, with 32; nil where there is no such store
 	stream func(n int, pattern, dst *byte)
 }
@@ -37,6 +39,9 @@ type loops[F Float] struct {
 	transpose func(rows, cols int, src *F, off *int, dst *F, ldd int)
 	columns   int
 
+	// columnSums adds the columns of rows of n elements, ld apart, to y, in double precision.
+	columnSums func(rows, n int, x *F, ld int, y *float64)
+
 	axpy         func(n int, alpha F, x, y *F)  // adds alpha·x to y
 	scale        func(n int, alpha F, x, y *F)  // writes alpha·x to y
 	shift        func(n int, alpha F, x, y *F)  // writes x+alpha to y
@@ -53,7 +58,6 @@ type loops[F Float] struct {
 	reluBackward func(n int, y, dy, dx *F)      // writes dy to dx where y is above zero, and zero elsewhere
 	sum          func(n int, x *F) F            // of x
 	sum64        func(n int, x *F) float64      // of x, in double precision
-	addTo64      func(n int, x *F, y *float64)  // adds x to y, in double precision
 	dot          func(n int, x, y *F) F         // the sum of the products of x and y
 
 	functions [functions]func(n int, x, y *F) // of Map

@@ -10,6 +10,7 @@ var avx2 = level{
 	name:   "avx2",
 	casts:  castsAVX2,
 	stream: asm.StreamAVX2,
+	gather: asm.GatherAVX2,
 	f32: loops[float32]{
 		lanes: 8, tiles: tiles(asm.TilesAVX2F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32,
 		addRows:   asm.AddRowsAVX2F32,
@@ -19,7 +20,7 @@ var avx2 = level{
 		max: asm.MaxAVX2F32, min: asm.MinAVX2F32, largest: asm.LargestAVX2F32, smallest: asm.SmallestAVX2F32,
 		clamp: asm.ClampAVX2F32, functions: asm.FunctionsAVX2F32,
 		relu: asm.ReluAVX2F32, reluBackward: asm.ReluBackwardAVX2F32, sum: asm.SumAVX2F32,
-		sum64: asm.Sum64AVX2F32, addTo64: asm.AddTo64AVX2F32, dot: asm.DotAVX2F32,
+		sum64: asm.Sum64AVX2F32, columnSums: asm.ColumnSumsAVX2F32, dot: asm.DotAVX2F32,
 		exp: asm.ExpAVX2F32, sigmoid: asm.SigmoidAVX2F32, tanh: asm.TanhAVX2F32, expSum: asm.ExpSumAVX2F32,
 		expTo: asm.ExpToAVX2F32, lessExp: asm.LessExpAVX2F32,
 		gelu: asm.GELUAVX2F32, geluSlope: asm.GELUSlopeAVX2F32, gated: asm.GatedAVX2F32,
@@ -40,7 +41,7 @@ var avx2 = level{
 		max: asm.MaxAVX2F64, min: asm.MinAVX2F64, largest: asm.LargestAVX2F64, smallest: asm.SmallestAVX2F64,
 		clamp: asm.ClampAVX2F64, functions: asm.FunctionsAVX2F64,
 		relu: asm.ReluAVX2F64, reluBackward: asm.ReluBackwardAVX2F64, sum: asm.SumAVX2F64,
-		sum64: asm.SumAVX2F64, addTo64: addTo64By(asm.AddAVX2F64), dot: asm.DotAVX2F64,
+		sum64: asm.SumAVX2F64, columnSums: columnSums[float64], dot: asm.DotAVX2F64,
 		exp: asm.ExpAVX2F64, sigmoid: asm.SigmoidAVX2F64, tanh: asm.TanhAVX2F64, expSum: asm.ExpSumAVX2F64,
 		expTo: asm.ExpToAVX2F64, lessExp: asm.LessExpAVX2F64,
 		gelu: gelu[float64], geluSlope: geluSlope[float64], gated: asm.GatedAVX2F64, gatedSlope: asm.GatedSlopeAVX2F64,
@@ -56,8 +57,9 @@ var avx2 = level{
 // there AVX2 is faster.
 var avx512 = level{
 	name:   "avx512",
-	casts:  castsAVX2,
+	casts:  castsAVX512,
 	stream: asm.StreamAVX2,
+	gather: asm.GatherAVX512,
 	f32: loops[float32]{
 		lanes: 16, tiles: tiles(asm.TilesAVX512F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32,
 		addRows:   asm.AddRowsAVX2F32,
@@ -67,7 +69,7 @@ var avx512 = level{
 		max: asm.MaxAVX512F32, min: asm.MinAVX512F32, largest: asm.LargestAVX512F32,
 		smallest: asm.SmallestAVX512F32, clamp: asm.ClampAVX512F32, functions: asm.FunctionsAVX512F32,
 		relu: asm.ReluAVX512F32, reluBackward: asm.ReluBackwardAVX512F32, sum: asm.SumAVX512F32,
-		sum64: asm.Sum64AVX512F32, addTo64: asm.AddTo64AVX512F32, dot: asm.DotAVX512F32,
+		sum64: asm.Sum64AVX512F32, columnSums: asm.ColumnSumsAVX512F32, dot: asm.DotAVX512F32,
 		exp: asm.ExpAVX512F32, sigmoid: asm.SigmoidAVX512F32, tanh: asm.TanhAVX512F32,
 		expSum: asm.ExpSumAVX512F32, expTo: asm.ExpToAVX512F32, lessExp: asm.LessExpAVX512F32,
 		gelu: asm.GELUAVX512F32, geluSlope: asm.GELUSlopeAVX512F32, gated: asm.GatedAVX512F32,
@@ -88,7 +90,7 @@ var avx512 = level{
 		max: asm.MaxAVX512F64, min: asm.MinAVX512F64, largest: asm.LargestAVX512F64,
 		smallest: asm.SmallestAVX512F64, clamp: asm.ClampAVX512F64, functions: asm.FunctionsAVX512F64,
 		relu: asm.ReluAVX512F64, reluBackward: asm.ReluBackwardAVX512F64, sum: asm.SumAVX512F64,
-		sum64: asm.SumAVX512F64, addTo64: addTo64By(asm.AddAVX512F64), dot: asm.DotAVX512F64,
+		sum64: asm.SumAVX512F64, columnSums: columnSums[float64], dot: asm.DotAVX512F64,
 		exp: asm.ExpAVX512F64, sigmoid: asm.SigmoidAVX512F64, tanh: asm.TanhAVX512F64,
 		expSum: asm.ExpSumAVX512F64, expTo: asm.ExpToAVX512F64, lessExp: asm.LessExpAVX512F64,
 		gelu: gelu[float64], geluSlope: geluSlope[float64], gated: asm.GatedAVX512F64,
@@ -106,8 +108,15 @@ var avx512 = level{
 // help.
 var castsAVX2 = [casts]func(n int, x, y *byte){
 	asm.HalfToFloat32AVX2, asm.Float32ToHalfAVX2, asm.BrainToFloat32AVX2, asm.Float32ToBrainAVX2,
-	asm.Uint8ToFloat32AVX2, asm.Int32ToFloat32AVX2, asm.Float32ToFloat64AVX2, asm.Float64ToFloat32AVX2,
+	asm.Uint8ToFloat32AVX2, asm.Int32ToFloat32AVX2, asm.Float32ToFloat64AVX2, asm.Float64ToFloat32AVX2, nil,
 }
+
+// castsAVX512 has one that AVX2 has no instruction for.
+var castsAVX512 = func() [casts]func(n int, x, y *byte) {
+	all := castsAVX2
+	all[Float32ToInt64] = asm.Float32ToInt64AVX512
+	return all
+}()
 
 // native returns the levels of this processor. cpu also asks the operating system whether it saves
 // the registers.
@@ -130,9 +139,4 @@ func tiles[F Float](table [][]asm.Tile[F]) [][]tile[F] {
 		}
 	}
 	return all
-}
-
-// addTo64By makes of an addition one to what is there.
-func addTo64By(add func(n int, x, y, z *float64)) func(n int, x, y *float64) {
-	return func(n int, x, y *float64) { add(n, x, y, y) }
 }

@@ -116,10 +116,12 @@ func passPositive[F Float, B uint32 | uint64](y []F, dy, dx []B) {
 }
 
 func sum[F Float](n int, x *F) F { return total[F](unsafe.Slice(x, n)) }
-func addTo64[F Float](n int, x *F, y *float64) {
+func columnSums[F Float](rows, n int, x *F, ld int, y *float64) {
 	to := unsafe.Slice(y, n)
-	for i, v := range unsafe.Slice(x, n) {
-		to[i] += float64(v)
+	for r := range rows {
+		for i, v := range unsafe.Slice(at(x, r*ld), n) {
+			to[i] += float64(v)
+		}
 	}
 }
 

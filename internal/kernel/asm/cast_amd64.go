@@ -39,6 +39,21 @@ func Int32ToFloat32AVX2(n int, x *byte, y *byte)
 //go:noescape
 func Float32ToFloat64AVX2(n int, x *byte, y *byte)
 
+// Float32ToInt64AVX512 converts n elements, a multiple of 8.
+//
+//go:noescape
+func Float32ToInt64AVX512(n int, x *byte, y *byte)
+
+// GatherAVX2 writes the element of src at each of n places, a multiple of 8, to dst. Elements have four bytes.
+//
+//go:noescape
+func GatherAVX2(n int, places *int, src *byte, dst *byte)
+
+// GatherAVX512 writes the element of src at each of n places, a multiple of 8, to dst. Elements have four bytes.
+//
+//go:noescape
+func GatherAVX512(n int, places *int, src *byte, dst *byte)
+
 // Float64ToFloat32AVX2 converts n elements, a multiple of 8.
 //
 //go:noescape

@@ -11,6 +11,22 @@ TEXT ·HalfToFloat32AVX2(SB), NOSPLIT, $0-24
 	MOVQ x+8(FP), CX
 	MOVQ y+16(FP), DX
 
+ways:
+	CMPQ      AX, $0x20
+	JL        loop
+	VCVTPH2PS (CX), Y0
+	VMOVUPS   Y0, (DX)
+	VCVTPH2PS 16(CX), Y0
+	VMOVUPS   Y0, 32(DX)
+	VCVTPH2PS 32(CX), Y0
+	VMOVUPS   Y0, 64(DX)
+	VCVTPH2PS 48(CX), Y0
+	VMOVUPS   Y0, 96(DX)
+	ADDQ      $+64, CX
+	ADDQ      $+128, DX
+	SUBQ      $0x20, AX
+	JMP       ways
+
 loop:
 	TESTQ     AX, AX
 	JLE       done
@@ -32,6 +48,22 @@ TEXT ·Float32ToHalfAVX2(SB), NOSPLIT, $0-24
 	MOVQ x+8(FP), CX
 	MOVQ y+16(FP), DX
 
+ways:
+	CMPQ      AX, $0x20
+	JL        loop
+	VMOVUPS   (CX), Y0
+	VCVTPS2PH $0x00, Y0, (DX)
+	VMOVUPS   32(CX), Y0
+	VCVTPS2PH $0x00, Y0, 16(DX)
+	VMOVUPS   64(CX), Y0
+	VCVTPS2PH $0x00, Y0, 32(DX)
+	VMOVUPS   96(CX), Y0
+	VCVTPS2PH $0x00, Y0, 48(DX)
+	ADDQ      $+128, CX
+	ADDQ      $+64, DX
+	SUBQ      $0x20, AX
+	JMP       ways
+
 loop:
 	TESTQ     AX, AX
 	JLE       done
@@ -52,6 +84,26 @@ TEXT ·BrainToFloat32AVX2(SB), NOSPLIT, $0-24
 	MOVQ n+0(FP), AX
 	MOVQ x+8(FP), CX
 	MOVQ y+16(FP), DX
+
+ways:
+	CMPQ      AX, $0x20
+	JL        loop
+	VPMOVZXWD (CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (DX)
+	VPMOVZXWD 16(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, 32(DX)
+	VPMOVZXWD 32(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, 64(DX)
+	VPMOVZXWD 48(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, 96(DX)
+	ADDQ      $+64, CX
+	ADDQ      $+128, DX
+	SUBQ      $0x20, AX
+	JMP       ways
 
 loop:
 	TESTQ     AX, AX
@@ -77,6 +129,58 @@ TEXT ·Float32ToBrainAVX2(SB), NOSPLIT, $0-24
 	VMOVDQU pixelOne<>+0(SB), Y0
 	VMOVDQU pixelAlmostHalf<>+0(SB), Y1
 	VMOVDQU pixelBrainNaN<>+0(SB), Y2
+
+ways:
+	CMPQ         AX, $0x20
+	JL           loop
+	VMOVUPS      (CX), Y3
+	VCMPPS       $0x03, Y3, Y3, Y5
+	VPSRLD       $0x10, Y3, Y4
+	VPAND        Y0, Y4, Y4
+	VPADDD       Y1, Y3, Y3
+	VPADDD       Y4, Y3, Y3
+	VPSRLD       $0x10, Y3, Y3
+	VPBLENDVB    Y5, Y2, Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X4
+	VPACKUSDW    X4, X3, X4
+	VMOVDQU      X4, (DX)
+	VMOVUPS      32(CX), Y3
+	VCMPPS       $0x03, Y3, Y3, Y5
+	VPSRLD       $0x10, Y3, Y4
+	VPAND        Y0, Y4, Y4
+	VPADDD       Y1, Y3, Y3
+	VPADDD       Y4, Y3, Y3
+	VPSRLD       $0x10, Y3, Y3
+	VPBLENDVB    Y5, Y2, Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X4
+	VPACKUSDW    X4, X3, X4
+	VMOVDQU      X4, 16(DX)
+	VMOVUPS      64(CX), Y3
+	VCMPPS       $0x03, Y3, Y3, Y5
+	VPSRLD       $0x10, Y3, Y4
+	VPAND        Y0, Y4, Y4
+	VPADDD       Y1, Y3, Y3
+	VPADDD       Y4, Y3, Y3
+	VPSRLD       $0x10, Y3, Y3
+	VPBLENDVB    Y5, Y2, Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X4
+	VPACKUSDW    X4, X3, X4
+	VMOVDQU      X4, 32(DX)
+	VMOVUPS      96(CX), Y3
+	VCMPPS       $0x03, Y3, Y3, Y5
+	VPSRLD       $0x10, Y3, Y4
+	VPAND        Y0, Y4, Y4
+	VPADDD       Y1, Y3, Y3
+	VPADDD       Y4, Y3, Y3
+	VPSRLD       $0x10, Y3, Y3
+	VPBLENDVB    Y5, Y2, Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X4
+	VPACKUSDW    X4, X3, X4
+	VMOVDQU      X4, 48(DX)
+	ADDQ         $+128, CX
+	ADDQ         $+64, DX
+	SUBQ         $0x20, AX
+	JMP          ways
 
 loop:
 	TESTQ        AX, AX
@@ -138,6 +242,26 @@ TEXT ·Uint8ToFloat32AVX2(SB), NOSPLIT, $0-24
 	MOVQ x+8(FP), CX
 	MOVQ y+16(FP), DX
 
+ways:
+	CMPQ      AX, $0x20
+	JL        loop
+	VPMOVZXBD (CX), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, (DX)
+	VPMOVZXBD 8(CX), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, 32(DX)
+	VPMOVZXBD 16(CX), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, 64(DX)
+	VPMOVZXBD 24(CX), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, 96(DX)
+	ADDQ      $+32, CX
+	ADDQ      $+128, DX
+	SUBQ      $0x20, AX
+	JMP       ways
+
 loop:
 	TESTQ     AX, AX
 	JLE       done
@@ -160,6 +284,22 @@ TEXT ·Int32ToFloat32AVX2(SB), NOSPLIT, $0-24
 	MOVQ x+8(FP), CX
 	MOVQ y+16(FP), DX
 
+ways:
+	CMPQ      AX, $0x20
+	JL        loop
+	VCVTDQ2PS (CX), Y0
+	VMOVUPS   Y0, (DX)
+	VCVTDQ2PS 32(CX), Y0
+	VMOVUPS   Y0, 32(DX)
+	VCVTDQ2PS 64(CX), Y0
+	VMOVUPS   Y0, 64(DX)
+	VCVTDQ2PS 96(CX), Y0
+	VMOVUPS   Y0, 96(DX)
+	ADDQ      $+128, CX
+	ADDQ      $+128, DX
+	SUBQ      $0x20, AX
+	JMP       ways
+
 loop:
 	TESTQ     AX, AX
 	JLE       done
@@ -181,6 +321,30 @@ TEXT ·Float32ToFloat64AVX2(SB), NOSPLIT, $0-24
 	MOVQ x+8(FP), CX
 	MOVQ y+16(FP), DX
 
+ways:
+	CMPQ      AX, $0x20
+	JL        loop
+	VCVTPS2PD (CX), Y0
+	VMOVUPD   Y0, (DX)
+	VCVTPS2PD 16(CX), Y0
+	VMOVUPD   Y0, 32(DX)
+	VCVTPS2PD 32(CX), Y0
+	VMOVUPD   Y0, 64(DX)
+	VCVTPS2PD 48(CX), Y0
+	VMOVUPD   Y0, 96(DX)
+	VCVTPS2PD 64(CX), Y0
+	VMOVUPD   Y0, 128(DX)
+	VCVTPS2PD 80(CX), Y0
+	VMOVUPD   Y0, 160(DX)
+	VCVTPS2PD 96(CX), Y0
+	VMOVUPD   Y0, 192(DX)
+	VCVTPS2PD 112(CX), Y0
+	VMOVUPD   Y0, 224(DX)
+	ADDQ      $+128, CX
+	ADDQ      $+256, DX
+	SUBQ      $0x20, AX
+	JMP       ways
+
 loop:
 	TESTQ     AX, AX
 	JLE       done
@@ -197,12 +361,128 @@ done:
 	VZEROUPPER
 	RET
 
+// func Float32ToInt64AVX512(n int, x *byte, y *byte)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·Float32ToInt64AVX512(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+
+ways:
+	CMPQ       AX, $0x20
+	JL         loop
+	VCVTTPS2QQ (CX), Z0
+	VMOVDQU64  Z0, (DX)
+	VCVTTPS2QQ 32(CX), Z0
+	VMOVDQU64  Z0, 64(DX)
+	VCVTTPS2QQ 64(CX), Z0
+	VMOVDQU64  Z0, 128(DX)
+	VCVTTPS2QQ 96(CX), Z0
+	VMOVDQU64  Z0, 192(DX)
+	ADDQ       $+128, CX
+	ADDQ       $+256, DX
+	SUBQ       $0x20, AX
+	JMP        ways
+
+loop:
+	TESTQ      AX, AX
+	JLE        done
+	VCVTTPS2QQ (CX), Z0
+	VMOVDQU64  Z0, (DX)
+	ADDQ       $0x20, CX
+	ADDQ       $0x40, DX
+	SUBQ       $0x08, AX
+	JMP        loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func GatherAVX2(n int, places *int, src *byte, dst *byte)
+// Requires: AVX, AVX2
+TEXT ·GatherAVX2(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), AX
+	MOVQ places+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ dst+24(FP), BX
+
+loop:
+	TESTQ      AX, AX
+	JLE        done
+	VMOVDQU    (CX), Y0
+	VPCMPEQD   X1, X1, X1
+	VXORPS     X2, X2, X2
+	VGATHERQPS X1, (DX)(Y0*4), X2
+	VMOVUPS    X2, (BX)
+	VMOVDQU    32(CX), Y0
+	VPCMPEQD   X1, X1, X1
+	VXORPS     X2, X2, X2
+	VGATHERQPS X1, (DX)(Y0*4), X2
+	VMOVUPS    X2, 16(BX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x20, BX
+	SUBQ       $0x08, AX
+	JMP        loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func GatherAVX512(n int, places *int, src *byte, dst *byte)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·GatherAVX512(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), AX
+	MOVQ places+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ dst+24(FP), BX
+
+loop:
+	TESTQ      AX, AX
+	JLE        done
+	VMOVDQU64  (CX), Z0
+	KXNORB     K1, K1, K1
+	VXORPS     Y1, Y1, Y1
+	VGATHERQPS (DX)(Z0*4), K1, Y1
+	VMOVUPS    Y1, (BX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x20, BX
+	SUBQ       $0x08, AX
+	JMP        loop
+
+done:
+	VZEROUPPER
+	RET
+
 // func Float64ToFloat32AVX2(n int, x *byte, y *byte)
 // Requires: AVX
 TEXT ·Float64ToFloat32AVX2(SB), NOSPLIT, $0-24
 	MOVQ n+0(FP), AX
 	MOVQ x+8(FP), CX
 	MOVQ y+16(FP), DX
+
+ways:
+	CMPQ       AX, $0x20
+	JL         loop
+	VCVTPD2PSY (CX), X0
+	VMOVUPS    X0, (DX)
+	VCVTPD2PSY 32(CX), X0
+	VMOVUPS    X0, 16(DX)
+	VCVTPD2PSY 64(CX), X0
+	VMOVUPS    X0, 32(DX)
+	VCVTPD2PSY 96(CX), X0
+	VMOVUPS    X0, 48(DX)
+	VCVTPD2PSY 128(CX), X0
+	VMOVUPS    X0, 64(DX)
+	VCVTPD2PSY 160(CX), X0
+	VMOVUPS    X0, 80(DX)
+	VCVTPD2PSY 192(CX), X0
+	VMOVUPS    X0, 96(DX)
+	VCVTPD2PSY 224(CX), X0
+	VMOVUPS    X0, 112(DX)
+	ADDQ       $+256, CX
+	ADDQ       $+128, DX
+	SUBQ       $0x20, AX
+	JMP        ways
 
 loop:
 	TESTQ      AX, AX

@@ -39,10 +39,10 @@ func LessExpAVX2F32(n int, alpha float32, x *float32, y *float32, z *float32)
 //go:noescape
 func Sum64AVX2F32(n int, x *float32) float64
 
-// AddTo64AVX2F32 adds x to y in double precision, element by element.
+// ColumnSumsAVX2F32 adds the columns of rows of n elements, ld apart, to y, in double precision.
 //
 //go:noescape
-func AddTo64AVX2F32(n int, x *float32, y *float64)
+func ColumnSumsAVX2F32(rows int, n int, x *float32, ld int, y *float64)
 
 // ExpAVX2F64 writes e to the power of x to y, element by element.
 //
@@ -109,10 +109,10 @@ func LessExpAVX512F32(n int, alpha float32, x *float32, y *float32, z *float32)
 //go:noescape
 func Sum64AVX512F32(n int, x *float32) float64
 
-// AddTo64AVX512F32 adds x to y in double precision, element by element.
+// ColumnSumsAVX512F32 adds the columns of rows of n elements, ld apart, to y, in double precision.
 //
 //go:noescape
-func AddTo64AVX512F32(n int, x *float32, y *float64)
+func ColumnSumsAVX512F32(rows int, n int, x *float32, ld int, y *float64)
 
 // ExpAVX512F64 writes e to the power of x to y, element by element.
 //

@@ -840,34 +840,102 @@ end:
 	VZEROUPPER
 	RET
 
-// func AddTo64AVX2F32(n int, x *float32, y *float64)
+// func ColumnSumsAVX2F32(rows int, n int, x *float32, ld int, y *float64)
 // Requires: AVX
-TEXT ·AddTo64AVX2F32(SB), NOSPLIT, $0-24
-	MOVQ n+0(FP), AX
-	MOVQ x+8(FP), CX
-	MOVQ y+16(FP), DX
+TEXT ·ColumnSumsAVX2F32(SB), NOSPLIT, $0-40
+	MOVQ rows+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ x+16(FP), DX
+	MOVQ ld+24(FP), BX
+	SHLQ $0x02, BX
+	MOVQ y+32(FP), SI
 
-whole:
-	CMPQ      AX, $0x04
-	JL        one
-	VCVTPS2PD (CX), Y0
-	VADDPD    (DX), Y0, Y0
-	VMOVUPD   Y0, (DX)
-	ADDQ      $0x10, CX
-	ADDQ      $0x20, DX
-	SUBQ      $0x04, AX
-	JMP       whole
+many:
+	CMPQ    CX, $0x20
+	JL      manyend
+	VMOVUPD (SI), Y0
+	VMOVUPD 32(SI), Y1
+	VMOVUPD 64(SI), Y2
+	VMOVUPD 96(SI), Y3
+	VMOVUPD 128(SI), Y4
+	VMOVUPD 160(SI), Y5
+	VMOVUPD 192(SI), Y6
+	VMOVUPD 224(SI), Y7
+	MOVQ    DX, DI
+	MOVQ    AX, R8
 
+manyrow:
+	VCVTPS2PD (DI), Y8
+	VADDPD    Y8, Y0, Y0
+	VCVTPS2PD 16(DI), Y8
+	VADDPD    Y8, Y1, Y1
+	VCVTPS2PD 32(DI), Y8
+	VADDPD    Y8, Y2, Y2
+	VCVTPS2PD 48(DI), Y8
+	VADDPD    Y8, Y3, Y3
+	VCVTPS2PD 64(DI), Y8
+	VADDPD    Y8, Y4, Y4
+	VCVTPS2PD 80(DI), Y8
+	VADDPD    Y8, Y5, Y5
+	VCVTPS2PD 96(DI), Y8
+	VADDPD    Y8, Y6, Y6
+	VCVTPS2PD 112(DI), Y8
+	VADDPD    Y8, Y7, Y7
+	ADDQ      BX, DI
+	DECQ      R8
+	JNZ       manyrow
+	VMOVUPD   Y0, (SI)
+	VMOVUPD   Y1, 32(SI)
+	VMOVUPD   Y2, 64(SI)
+	VMOVUPD   Y3, 96(SI)
+	VMOVUPD   Y4, 128(SI)
+	VMOVUPD   Y5, 160(SI)
+	VMOVUPD   Y6, 192(SI)
+	VMOVUPD   Y7, 224(SI)
+	ADDQ      $+128, DX
+	ADDQ      $+256, SI
+	SUBQ      $0x20, CX
+	JMP       many
+
+manyend:
+some:
+	CMPQ    CX, $0x04
+	JL      someend
+	VMOVUPD (SI), Y0
+	MOVQ    DX, DI
+	MOVQ    AX, R8
+
+somerow:
+	VCVTPS2PD (DI), Y1
+	VADDPD    Y1, Y0, Y0
+	ADDQ      BX, DI
+	DECQ      R8
+	JNZ       somerow
+	VMOVUPD   Y0, (SI)
+	ADDQ      $+16, DX
+	ADDQ      $+32, SI
+	SUBQ      $0x04, CX
+	JMP       some
+
+someend:
 one:
-	TESTQ     AX, AX
-	JZ        end
-	VXORPS    X0, X0, X0
-	VCVTSS2SD (CX), X0, X0
-	VADDSD    (DX), X0, X0
-	VMOVSD    X0, (DX)
-	ADDQ      $0x04, CX
-	ADDQ      $0x08, DX
-	DECQ      AX
+	TESTQ  CX, CX
+	JZ     end
+	VMOVSD (SI), X0
+	VXORPS X1, X1, X1
+	MOVQ   DX, DI
+	MOVQ   AX, R8
+
+onerow:
+	VCVTSS2SD (DI), X1, X1
+	VADDSD    X1, X0, X0
+	ADDQ      BX, DI
+	DECQ      R8
+	JNZ       onerow
+	VMOVSD    X0, (SI)
+	ADDQ      $0x04, DX
+	ADDQ      $0x08, SI
+	DECQ      CX
 	JMP       one
 
 end:
@@ -2292,34 +2360,102 @@ end:
 	VZEROUPPER
 	RET
 
-// func AddTo64AVX512F32(n int, x *float32, y *float64)
+// func ColumnSumsAVX512F32(rows int, n int, x *float32, ld int, y *float64)
 // Requires: AVX, AVX512F
-TEXT ·AddTo64AVX512F32(SB), NOSPLIT, $0-24
-	MOVQ n+0(FP), AX
-	MOVQ x+8(FP), CX
-	MOVQ y+16(FP), DX
+TEXT ·ColumnSumsAVX512F32(SB), NOSPLIT, $0-40
+	MOVQ rows+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ x+16(FP), DX
+	MOVQ ld+24(FP), BX
+	SHLQ $0x02, BX
+	MOVQ y+32(FP), SI
 
-whole:
-	CMPQ      AX, $0x08
-	JL        one
-	VCVTPS2PD (CX), Z0
-	VADDPD    (DX), Z0, Z0
-	VMOVUPD   Z0, (DX)
-	ADDQ      $0x20, CX
-	ADDQ      $0x40, DX
-	SUBQ      $0x08, AX
-	JMP       whole
+many:
+	CMPQ    CX, $0x40
+	JL      manyend
+	VMOVUPD (SI), Z0
+	VMOVUPD 64(SI), Z1
+	VMOVUPD 128(SI), Z2
+	VMOVUPD 192(SI), Z3
+	VMOVUPD 256(SI), Z4
+	VMOVUPD 320(SI), Z5
+	VMOVUPD 384(SI), Z6
+	VMOVUPD 448(SI), Z7
+	MOVQ    DX, DI
+	MOVQ    AX, R8
 
+manyrow:
+	VCVTPS2PD (DI), Z8
+	VADDPD    Z8, Z0, Z0
+	VCVTPS2PD 32(DI), Z8
+	VADDPD    Z8, Z1, Z1
+	VCVTPS2PD 64(DI), Z8
+	VADDPD    Z8, Z2, Z2
+	VCVTPS2PD 96(DI), Z8
+	VADDPD    Z8, Z3, Z3
+	VCVTPS2PD 128(DI), Z8
+	VADDPD    Z8, Z4, Z4
+	VCVTPS2PD 160(DI), Z8
+	VADDPD    Z8, Z5, Z5
+	VCVTPS2PD 192(DI), Z8
+	VADDPD    Z8, Z6, Z6
+	VCVTPS2PD 224(DI), Z8
+	VADDPD    Z8, Z7, Z7
+	ADDQ      BX, DI
+	DECQ      R8
+	JNZ       manyrow
+	VMOVUPD   Z0, (SI)
+	VMOVUPD   Z1, 64(SI)
+	VMOVUPD   Z2, 128(SI)
+	VMOVUPD   Z3, 192(SI)
+	VMOVUPD   Z4, 256(SI)
+	VMOVUPD   Z5, 320(SI)
+	VMOVUPD   Z6, 384(SI)
+	VMOVUPD   Z7, 448(SI)
+	ADDQ      $+256, DX
+	ADDQ      $+512, SI
+	SUBQ      $0x40, CX
+	JMP       many
+
+manyend:
+some:
+	CMPQ    CX, $0x08
+	JL      someend
+	VMOVUPD (SI), Z0
+	MOVQ    DX, DI
+	MOVQ    AX, R8
+
+somerow:
+	VCVTPS2PD (DI), Z1
+	VADDPD    Z1, Z0, Z0
+	ADDQ      BX, DI
+	DECQ      R8
+	JNZ       somerow
+	VMOVUPD   Z0, (SI)
+	ADDQ      $+32, DX
+	ADDQ      $+64, SI
+	SUBQ      $0x08, CX
+	JMP       some
+
+someend:
 one:
-	TESTQ     AX, AX
-	JZ        end
-	VXORPS    X0, X0, X0
-	VCVTSS2SD (CX), X0, X0
-	VADDSD    (DX), X0, X0
-	VMOVSD    X0, (DX)
-	ADDQ      $0x04, CX
-	ADDQ      $0x08, DX
-	DECQ      AX
+	TESTQ  CX, CX
+	JZ     end
+	VMOVSD (SI), X0
+	VXORPS X1, X1, X1
+	MOVQ   DX, DI
+	MOVQ   AX, R8
+
+onerow:
+	VCVTSS2SD (DI), X1, X1
+	VADDSD    X1, X0, X0
+	ADDQ      BX, DI
+	DECQ      R8
+	JNZ       onerow
+	VMOVSD    X0, (SI)
+	ADDQ      $0x04, DX
+	ADDQ      $0x08, SI
+	DECQ      CX
 	JMP       one
 
 end:

@@ -45,12 +45,49 @@ func writeCasts([]vector) {
 			VMOVUPD(v, y.Offset(32*half))
 		}
 	})
+	cast("Float32ToInt64AVX512", 4, 8, func(x, y Mem) {
+		v := ZMM()
+		VCVTTPS2QQ(x, v) // what is out of range is the least number, as in Go on this processor
+		VMOVDQU64(v, y)
+	})
+	gathers()
 	cast("Float64ToFloat32AVX2", 8, 4, func(x, y Mem) {
 		for half := range 2 {
 			v := XMM()
 			VCVTPD2PSY(x.Offset(32*half), v)
 			VMOVUPS(v, y.Offset(16*half))
 		}
+	})
+}
+
+// gathers writes dst[i] = src[places[i]] for elements of four bytes.
+func gathers() {
+	const doc = "writes the element of src at each of n places, a multiple of 8, to dst. Elements have four bytes."
+	pixels("GatherAVX2", "n int, places *int, src, dst *byte", doc)
+	n, places, src, dst := pointer("n"), pointer("places"), pointer("src"), pointer("dst")
+	loop(n, 8, func() {
+		for half := range 2 {
+			index, all, x := YMM(), XMM(), XMM()
+			VMOVDQU(Mem{Base: places, Disp: 32 * half}, index)
+			VPCMPEQD(all, all, all)
+			VXORPS(x, x, x)
+			VGATHERQPS(all, Mem{Base: src, Index: index, Scale: 4}, x)
+			VMOVUPS(x, Mem{Base: dst, Disp: 16 * half})
+		}
+		ADDQ(Imm(64), places)
+		ADDQ(Imm(32), dst)
+	})
+	pixels("GatherAVX512", "n int, places *int, src, dst *byte", doc)
+	n, places, src, dst = pointer("n"), pointer("places"), pointer("src"), pointer("dst")
+	loop(n, 8, func() {
+		index, all, x := ZMM(), K(), YMM()
+		VMOVDQU64(Mem{Base: places}, index)
+		KXNORB(all, all, all)
+		VXORPS(x, x, x)
+		VGATHERQPS(Mem{Base: src, Index: index, Scale: 4}, all, x)
+		VMOVUPS(x, Mem{Base: dst})
+		ADDQ(Imm(64), places)
+		ADDQ(Imm(32), dst)
 	})
 }
 
@@ -66,6 +103,17 @@ func castBegin(name string) (n, x, y reg.GPVirtual) {
 }
 
 func castLoop(n, x, y reg.GPVirtual, from, to int, eight func(x, y Mem)) {
+	const ways = 4
+	Label("ways")
+	CMPQ(n, Imm(8*ways))
+	JL(LabelRef("loop"))
+	for i := range ways {
+		eight(at(x, 8*from*i), at(y, 8*to*i))
+	}
+	ADDQ(I32(int32(8*from*ways)), x)
+	ADDQ(I32(int32(8*to*ways)), y)
+	SUBQ(Imm(8*ways), n)
+	JMP(LabelRef("ways"))
 	loop(n, 8, func() {
 		eight(at(x, 0), at(y, 0))
 		ADDQ(Imm(uint64(8*from)), x)

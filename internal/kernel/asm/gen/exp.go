@@ -19,7 +19,7 @@ func writeExps(vectors []vector) {
 		v.expTo()
 		v.lessExp()
 		v.sum64()
-		v.addTo64()
+		v.columnSums()
 	}
 }
 
@@ -252,35 +252,65 @@ func (v vector) sum64() {
 	v.end()
 }
 
-// addTo64 adds numbers to numbers in double precision.
-func (v vector) addTo64() {
+// columnSums adds up columns in double precision: of as many columns as registers hold at a time,
+// row by row.
+func (v vector) columnSums() {
 	if !v.single() {
-		return // Add does
+		return // for tests of gradients
 	}
-	TEXT("AddTo64"+v.suffix, NOSPLIT, "func(n int, x *float32, y *float64)")
+	TEXT("ColumnSums"+v.suffix, NOSPLIT, "func(rows, n int, x *float32, ld int, y *float64)")
 	Pragma("noescape")
-	v.doc("AddTo64", "adds x to y in double precision, element by element.")
+	v.doc("ColumnSums", "adds the columns of rows of n elements, ld apart, to y, in double precision.")
 	wide := v.double()
-	n, x, y := pointer("n"), pointer("x"), pointer("y")
-	Label("whole")
-	CMPQ(n, Imm(uint64(wide.lanes)))
-	JL(LabelRef("one"))
-	sum := wide.fresh()
-	VCVTPS2PD(Mem{Base: x}, sum)
-	wide.add(Mem{Base: y}, sum, sum)
-	wide.move(sum, Mem{Base: y})
-	ADDQ(Imm(uint64(wide.lanes*v.size)), x)
-	ADDQ(Imm(uint64(wide.lanes*wide.size)), y)
-	SUBQ(Imm(uint64(wide.lanes)), n)
-	JMP(LabelRef("whole"))
+	rows, n, x, ld, y := pointer("rows"), pointer("n"), pointer("x"), v.elements("ld"), pointer("y")
+	columns := func(name string, registers int) {
+		Label(name)
+		count := registers * wide.lanes
+		CMPQ(n, Imm(uint64(count)))
+		JL(LabelRef(name + "end"))
+		sums := make([]reg.VecVirtual, registers)
+		for i := range sums {
+			sums[i] = wide.fresh()
+			wide.move(Mem{Base: y, Disp: i * wide.bytes()}, sums[i])
+		}
+		from, left := GP64(), GP64()
+		MOVQ(x, from)
+		MOVQ(rows, left)
+		Label(name + "row")
+		for i := range sums {
+			double := wide.fresh()
+			VCVTPS2PD(Mem{Base: from, Disp: i * wide.lanes * v.size}, double)
+			wide.add(double, sums[i], sums[i])
+		}
+		ADDQ(ld, from)
+		DECQ(left)
+		JNZ(LabelRef(name + "row"))
+		for i := range sums {
+			wide.move(sums[i], Mem{Base: y, Disp: i * wide.bytes()})
+		}
+		ADDQ(I32(int32(count*v.size)), x)
+		ADDQ(I32(int32(count*wide.size)), y)
+		SUBQ(Imm(uint64(count)), n)
+		JMP(LabelRef(name))
+		Label(name + "end")
+	}
+	columns("many", 8)
+	columns("some", 1)
 	Label("one")
 	TESTQ(n, n)
 	JZ(LabelRef("end"))
-	last := XMM()
+	sum, last, from, left := XMM(), XMM(), GP64(), GP64()
+	VMOVSD(Mem{Base: y}, sum)
 	VXORPS(last, last, last)
-	VCVTSS2SD(Mem{Base: x}, last, last)
-	VADDSD(Mem{Base: y}, last, last)
-	VMOVSD(last, Mem{Base: y})
+	MOVQ(x, from)
+	MOVQ(rows, left)
+	Label("onerow")
+	VCVTSS2SD(Mem{Base: from}, last, last)
+	VADDSD(last, sum, sum)
+	ADDQ(ld, from)
+	DECQ(left)
+	JNZ(LabelRef("onerow"))
+	VMOVSD(sum, Mem{Base: y})
 	ADDQ(Imm(uint64(v.size)), x)
 	ADDQ(Imm(uint64(wide.size)), y)
 	DECQ(n)
