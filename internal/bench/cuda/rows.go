@@ -77,7 +77,7 @@ func probe(measure func(ctx context.Context, rounds int) error, rounds int) *ben
 func handedOver(r bench.Result, _ []bench.Result) (text string, met bool) {
 	text, met = "≤ 20 µs", r.Value <= 20_000
 	if r.Peer != "" {
-		text, met = text+", ≥ 10 × peer", met && r.RatioToPeer >= 10
+		text, met = text+", ≥ 20 × peer", met && r.RatioToPeer >= 20
 	}
 	return text, met
 }
