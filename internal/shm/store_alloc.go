@@ -33,6 +33,11 @@ func (d *Domain) alloc(ctx context.Context, size, commit uint64, kind objectKind
 		return 0, ErrTooLarge
 	}
 	c := classOf(size)
+	if kind == objectNone {
+		if h := l.take(c, commit); h != 0 {
+			return h, nil
+		}
+	}
 	index := l.reuse(c)
 	if index == 0 && l.collectAhead() {
 		index = l.reuse(c)
@@ -66,13 +71,7 @@ func (l *lane) handOut(ctx context.Context, index uint32, commit uint64, kind ob
 	d := l.d
 	b := &d.blocks[index]
 	e := b.ext.Load()
-	need := roundUp(commit, pageSize)
-	switch {
-	case e&extLead != 0:
-		need = slabSize
-	case e&extSmall != 0:
-		need = 0
-	}
+	need := pagesOf(e, commit)
 	err := l.grow(ctx, b, need)
 	if err == nil && kind != objectNone {
 		err = l.prepare(b, need, kind)
@@ -84,9 +83,56 @@ func (l *lane) handOut(ctx context.Context, index uint32, commit uint64, kind ob
 	}
 	d.acquire(index)
 	d.unstamp(b)
-	l.handed += need
+	return l.counted(index, b.w.Load().generation(), need), nil
+}
+
+// counted notes that a block with so many bytes of pages was handed out, and returns its handle.
+func (l *lane) counted(index, generation uint32, pages uint64) Handle {
+	l.handed += pages
 	l.rec.allocs.Set(l.rec.allocs.Load() + 1)
-	return makeHandle(index, b.w.Load().generation()), nil
+	return makeHandle(index, generation)
+}
+
+// pagesOf returns how many bytes of pages a block of extent e carries when commit bytes of it are to
+// have some.
+func pagesOf(e, commit uint64) uint64 {
+	switch {
+	case e&extLead != 0:
+		return slabSize
+	case e&extSmall != 0:
+		return 0
+	}
+	return roundUp(commit, pageSize)
+}
+
+// take makes a free block the caller's that has its pages already, or returns 0. Our bit comes
+// first and ALLOC after it, so no stamp is needed: a death between the two leaves a bit on a free
+// block, and one after them a block that only the dead one holds.
+//
+// Invariant (docs/memory.md, "Operations"): a lane that has not got the block tries to free it. The
+// lane that has may have let go of it since, and left it because of our bit.
+func (l *lane) take(c int, commit uint64) Handle {
+	index := l.next(c)
+	if index == 0 {
+		return 0
+	}
+	d, b := l.d, &l.d.blocks[index]
+	w, e := b.w.Load(), b.ext.Load()
+	if w&(allocBit|xoMask) != 0 || extClass(e) != c {
+		return 0
+	}
+	need := pagesOf(e, commit)
+	if need > b.committed.Load() {
+		l.putBack(index) // it needs a stamp
+		return 0
+	}
+	d.acquire(index)
+	// a punch leaves the word as it was, so its pages are sure only once the block is ours
+	if !b.w.CAS(w, w|allocBit) || need > b.committed.Load() {
+		l.release(index)
+		return 0
+	}
+	return l.counted(index, w.generation(), need)
 }
 
 // reuse claims a free block of class c, warm ones first, or returns 0.

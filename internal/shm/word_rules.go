@@ -31,6 +31,7 @@ var stateRules = []rule[stateWord]{
 	{"alloc", func(o, n stateWord) bool {
 		return !o.stamped() && !o.allocated() && n == o|allocBit|stamp(n.lane(), kindAlloc)
 	}},
+	{"take", func(o, n stateWord) bool { return !o.stamped() && !o.allocated() && n == o|allocBit }},
 	{"put", func(o, n stateWord) bool {
 		return !o.stamped() && o.allocated() && o.transit() < maxTransit && n == o+tOne|stamp(n.lane(), kindPut)
 	}},

@@ -112,6 +112,7 @@ type Verb uint8
 // out.
 const (
 	Alloc   Verb = iota // a block by number, if it is free
+	Take                // the same without a stamp: the own bit first
 	Put                 // a copy of the reference
 	Move                // put, the reference goes with the message
 	Get                 // gets, or goes on if the ring is empty
@@ -164,6 +165,8 @@ const (
 	AnyOrder        = "a worker stamps blocks in descending order"
 	EndStamped      = "a put that gives up leaves the count of what it has stamped"
 	LateUnheld      = "a get that has let go of a block takes t-1 without holding it again"
+	TakeUnowned     = "a block is taken without a stamp before the own bit is set"
+	TakeForgets     = "a lane that has not got the block it wanted takes its bit back without try-free"
 )
 
 // Model returns the transition system of c.
@@ -259,6 +262,10 @@ func (c Lifetime) advance(s *lifeState, i int) {
 		switch op.Do {
 		case Put, Move, Send:
 			if p.held()&op.Blocks == op.Blocks {
+				return
+			}
+		case Take:
+			if p.mask &^= p.held(); p.mask != 0 {
 				return
 			}
 		case Release:

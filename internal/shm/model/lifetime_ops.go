@@ -10,6 +10,8 @@ const (
 	allocCAS
 	allocOwn
 	allocClear
+	takeOwn
+	takeCAS
 	putSeq
 	putStamp
 	putTail
@@ -59,7 +61,7 @@ const (
 	reapEnd
 )
 
-var begin = [...]pc{Alloc: allocCAS, Put: putSeq, Move: putSeq, Get: getHead, Release: relBit,
+var begin = [...]pc{Alloc: allocCAS, Take: takeOwn, Put: putSeq, Move: putSeq, Get: getHead, Release: relBit,
 	Send: sendHandle, Import: importOwn, drain: getHead}
 
 // step does one step of participant i in place and reports whether it could.
@@ -133,5 +135,45 @@ func (c Lifetime) alloc(s *lifeState, i int) {
 	case allocClear:
 		w.clear()
 		c.advance(s, i)
+	case takeOwn: // of a block that looks free, so the CAS mostly succeeds
+		switch {
+		case w.alloc && c.Bug != TakeUnowned || w.kind != nobody:
+			c.advance(s, i)
+		case c.Bug == TakeUnowned && p.h == 0:
+			p.h, p.pc = 1, takeCAS
+		default:
+			c.acquire(s, i, b, tentative)
+			if p.pc = takeCAS; p.h == 1 {
+				p.gens[b] = w.generation
+				c.advance(s, i)
+			}
+		}
+	case takeCAS:
+		if w.alloc || w.kind != nobody {
+			c.leave(s, i, b)
+			return
+		}
+		w.alloc = true
+		w.generation++
+		if c.Bug == TakeUnowned {
+			p.pc = takeOwn
+			return
+		}
+		p.gens[b] = w.generation
+		c.advance(s, i)
+	}
+}
+
+// leave ends the allocation of a block that another one has got.
+func (c Lifetime) leave(s *lifeState, i int, b uint8) {
+	p := &s.p[i]
+	switch c.Bug {
+	case TakeUnowned:
+		c.advance(s, i)
+	case TakeForgets:
+		c.drop(s, i, b)
+		c.advance(s, i)
+	default:
+		p.mask, p.pc = 1<<b, relBit
 	}
 }

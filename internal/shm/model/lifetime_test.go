@@ -102,6 +102,49 @@ func TestSeatReuseMutations(t *testing.T) {
 	}
 }
 
+// contest: workers want the same block, and one sends it.
+var contest = model.Programs{
+	{{model.Take, a}, {model.Move, a}, {model.Take, a}, {model.Release, a}},
+	{{model.Take, a}, {model.Release, a}, {model.Get, 0}, {model.Release, a}},
+	{{model.Get, 0}, {model.Release, a}, {model.Take, a}, {model.Release, a}},
+}
+
+// byTake returns the program with the allocations of Take.
+func byTake(p model.Programs) model.Programs {
+	for i := range p {
+		p[i] = slices.Clone(p[i])
+		for j := range p[i] {
+			if p[i][j].Do == model.Alloc {
+				p[i][j].Do = model.Take
+			}
+		}
+	}
+	return p
+}
+
+// TestLifetimeTake allocates by the own bit first, without a stamp, all blocks or some.
+func TestLifetimeTake(t *testing.T) {
+	all := map[string]model.Programs{"hand": byTake(hand), "forward": byTake(forward), "again": byTake(again),
+		"lend": byTake(lend)}
+	mixed := contest
+	mixed[1] = slices.Clone(contest[1])
+	mixed[1][0].Do = model.Alloc
+	all["contest"], all["contest, one with a stamp"] = contest, mixed
+	for name, p := range all {
+		t.Run(name, func(t *testing.T) {
+			holds(t, model.Explore(model.Lifetime{Programs: p, Kills: kills(2)}.Model(), limit))
+		})
+	}
+}
+
+func TestLifetimeTakeMutations(t *testing.T) {
+	for _, bug := range []string{model.TakeUnowned, model.TakeForgets} {
+		t.Run(bug, func(t *testing.T) {
+			fails(t, model.Explore(model.Lifetime{Programs: contest, Kills: 2, Bug: bug}.Model(), limit))
+		})
+	}
+}
+
 var programs = map[string]model.Programs{
 	"hand": hand, "forward": forward, "again": again, "pair": pair, "cross": cross, "lend": lend,
 	"repeat": repeat, "thrice": thrice, "overlap": overlap, "swap": swap,
