@@ -93,8 +93,8 @@ func (l *lane) counted(index, generation uint32, pages uint64) Handle {
 	return makeHandle(index, generation)
 }
 
-// pagesOf returns how many bytes of pages a block of extent e carries when commit bytes of it are to
-// have some.
+// pagesOf returns how many bytes of pages a block of extent e carries when commit bytes of it are
+// to have some.
 func pagesOf(e, commit uint64) uint64 {
 	switch {
 	case e&extLead != 0:
