@@ -22,8 +22,8 @@ type inheritedEnds struct {
 var inherits = shoal.Register("inherits", func(ctx context.Context, _ int, l inheritedEnds) error {
 	defer l.Sender.Close()
 	defer l.Receiver.Close()
-	_, err := l.Barrier.Wait(ctx)
-	return err
+	<-ctx.Done() // a kill may be slower than this start, and must find that it has not come to the barrier
+	return ctx.Err()
 })
 
 // Those that wait for a process are told if it dies before it has read its argument, or cannot be
