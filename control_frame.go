@@ -56,7 +56,7 @@ func readFrame(r io.Reader) (frameKind, []byte, error) {
 	return kind, body, err
 }
 
-// frames cuts a stream into control frames. The stream arrives piecemeal.
+// controlFrames cuts a stream, which arrives piecemeal, into control frames.
 type controlFrames struct {
 	part []byte
 	each func(kind frameKind, body []byte)

@@ -61,7 +61,7 @@ func (m *member) timeout(t *task) {
 	}
 }
 
-// bury takes leave of a worker that has ended, and starts its successor.
+// remove forgets a worker that has ended, and starts its successor.
 func (m *member) remove() {
 	p := m.p
 	err := m.process.Wait(context.Background())

@@ -180,7 +180,7 @@ type storeConn struct {
 	first bool // it speaks PyTorch 1
 }
 
-// dialStore connects and finds the dialect, unless it is known.
+// dialStoreConn connects and finds the dialect, unless it is known.
 func dialStoreConn(ctx context.Context, addr string, known *bool) (*storeConn, error) {
 	if known != nil {
 		c, err := connectStore(ctx, addr)

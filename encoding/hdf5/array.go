@@ -19,7 +19,7 @@ func (a array) entries(c *cursor, n int) {
 	}
 }
 
-// parse reads what both kinds of headers begin with.
+// parseArray reads the beginning that both kinds of headers have.
 func (d *Dataset) parseArray(c *cursor) (a array, err error) {
 	version, client, size := c.int(1), c.int(1), c.int(1)
 	a = array{Dataset: d, filtered: client == 1, size: size}

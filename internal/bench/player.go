@@ -136,7 +136,7 @@ const (
 	wordsBytes = 8 * (bareSlots + bareRing)
 )
 
-// word returns one of two words, mine or the other side's.
+// mine returns one of two words, this side's or the other side's.
 func (s *side) mine(base int) *atomic.Uint64   { return &s.words[base+s.rank*wordsApart] }
 func (s *side) theirs(base int) *atomic.Uint64 { return &s.words[base+(1-s.rank)*wordsApart] }
 

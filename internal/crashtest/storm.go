@@ -321,7 +321,7 @@ func (s *storm) warmUp() (int, error) {
 	return sys.OpenFiles(os.Getpid())
 }
 
-// bury waits until every worker's seat is free and returns how many are not.
+// awaitRelease waits until every worker's seat is free and returns how many are not.
 func (s *storm) awaitRelease() (left int) {
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		s.d.Reap()

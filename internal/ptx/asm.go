@@ -125,7 +125,7 @@ func (a *asm) while(test func() string, body func()) {
 	a.mark(end)
 }
 
-// count runs a body with i from a value on, in steps, below an end. They are u32.
+// loop runs a body with i from a value on, in steps, below an end. They are u32.
 func (a *asm) loop(from, end, step string, body func(i string)) {
 	i := a.do("mov.u32", from)
 	a.while(func() string { return a.do("setp.lt.u32", i, end) }, func() {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Reap takes back what participants that are proven dead have held, and returns how many it
-// finished. Any process may call it at any time; a participant calls it by itself when it learns of
+// Reap takes back what participants that are proven dead have held, and returns how many of them it
+// finished. Any process may call it at any time. A participant calls it by itself when it learns of
 // a death. docs/memory.md has the steps.
 func (d *Domain) Reap() (int, error) {
 	if crashing && reaperHeld() {
@@ -24,13 +24,12 @@ func (d *Domain) Reap() (int, error) {
 	}
 }
 
-// reapDead reaps under the recovery lock. The holder of that looks at the death epoch when it lets
-// go, so others leave it at that. The lane comes first: once Close has it, this process reaps
-// nobody but itself.
+// reapDead reaps under the recovery lock. Where the lock is taken it does nothing. The lane comes
+// first: once Close has it, this process reaps nobody but itself.
 //
 // A process that finds the lock taken leaves its dead to the holder (docs/memory.md, "Notice"),
-// which looks at the death epoch before it stops: so a death that is noticed is reaped, by one of
-// the two.
+// which looks at the death epoch before it stops: so one of the two reaps each death that is
+// noticed.
 func (d *Domain) reapDead() (int, error) {
 	l := &d.lanes[reaperLane]
 	if !l.tryLock() {
@@ -61,7 +60,7 @@ func (d *Domain) reapLocked(l *lane) (int, error) {
 	return n, nil
 }
 
-// deadSet says which participants are being reaped.
+// deadSet is the participants that are being reaped.
 type deadSet [maxParticipants]bool
 
 func (s *deadSet) lane(id uint32) bool { return s[id/lanesPerSeat] }
@@ -105,8 +104,8 @@ func (d *Domain) findDead() (*deadSet, int, error) {
 	return &dead, n, nil
 }
 
-// Unreaped reports whether somebody has died of whom not everything was taken back yet, because
-// another process is at it or has to wait.
+// Unreaped reports whether a participant has died from which not everything was taken back yet,
+// because another process reaps it or has to wait.
 func (d *Domain) Unreaped() (bool, error) {
 	if d.closed.Load() {
 		return false, ErrClosed
@@ -123,15 +122,15 @@ func (d *Domain) Unreaped() (bool, error) {
 	return false, nil
 }
 
-// depart reaps this process itself, in whose lanes nothing goes on any more. Others who learn of a
-// death meanwhile leave it to the holder of the recovery lock: so they are told to look again when
-// we let go of it, and until they are, somebody watches us.
+// depart reaps this process itself, in whose lanes nothing goes on any more. Participants that
+// learn of a death meanwhile leave it to the holder of the recovery lock, which is this one. So it
+// tells them to look again when it lets go of the lock, and until then it has a watcher.
 //
-// A participant that leaves is reaped as the dead are, by itself: there is one way in which what a
-// participant has is taken back.
+// A participant that leaves reaps itself as the dead are reaped: there is one way to take back what
+// a participant has.
 func (d *Domain) depart() {
 	l := &d.lanes[reaperLane]
-	l.lock() // for good: what is woken late must not reap under a name that is another participant's
+	l.lock() // for good: a goroutine that wakes late must not reap under a name that is another participant's
 	p := &d.parts[d.seat]
 	v := p.state.Load()
 	p.state.CAS(v, v.become(participantDead))
@@ -144,7 +143,7 @@ func (d *Domain) depart() {
 			break
 		}
 		if d.park.await(ctx, d, &d.hdr.xowait, d.freeRecovery, nil) != nil {
-			d.announce() // our proof of life goes: another one reaps us as it does the dead
+			d.announce() // our proof of life ends: another participant reaps us like the dead
 			return
 		}
 	}
@@ -166,12 +165,12 @@ func (d *Domain) departureTime() (context.Context, context.CancelFunc) {
 }
 
 // reap is one pass of the reaper over the dead, in lane l. Every step may be repeated by another
-// reaper after this one died in it. It reports false if a living lane is in the way; its end rings
-// us.
+// reaper after this one died in it. It reports false where a living lane is in the way, whose end
+// wakes this process.
 //
-// Steps 1 to 6 wait for nobody and steps 7 and 8 follow only when they are done (docs/memory.md,
-// "The reaper"): the bits of the dead keep what they used from being freed as long as an operation
-// of theirs is unfinished.
+// Steps 1 to 6 wait for nobody, and steps 7 and 8 follow only when they are done (docs/memory.md,
+// "The reaper"): as long as an operation of the dead is unfinished, their bits keep the blocks that
+// it used from being freed.
 func (d *Domain) reap(l *lane, dead *deadSet) bool {
 	l.reaping = dead
 	defer func() { l.reaping = nil }()
@@ -190,9 +189,9 @@ func (d *Domain) reap(l *lane, dead *deadSet) bool {
 	return true
 }
 
-// reapStamps ends what the newly dead were in the middle of, for a reaper in lane l that has to
-// wait for one of them. Those that it is reaping already it must leave alone: it is in the middle
-// of one of their operations, which would be done twice.
+// reapStamps ends the operations of the newly dead, for a reaper in lane l that has to wait for one
+// of them. It leaves the dead alone that it reaps already: it is in the middle of one of their
+// operations, which would be done twice.
 func (d *Domain) reapStamps(l *lane) obstacle {
 	dead, _, err := d.findDead()
 	if err != nil {

@@ -1,7 +1,7 @@
 package shm
 
-// operations ends or undoes every operation of the dead. It waits for nobody: it reports false if a
-// living lane stands in the way of one.
+// operations ends or undoes every operation of the dead. It waits for nobody, and reports false
+// where a living lane stands in the way.
 //
 // The order is part of the protocol (docs/memory.md, "The reaper"): the budget first, because a
 // commit is ended by the phase that the budget's stamp stands for; slots before stamps, because a
@@ -21,8 +21,8 @@ func (r *reaper) operations() bool {
 // taken.
 //
 // Invariant (docs/memory.md, "Budget and commit"): the stamp is the evidence that the pages of the
-// lane's record were added or taken. The phase says the same from here on, so the stamp can go
-// before anybody else wants the budget.
+// lane's record were added or taken. The phase says the same from then on, so the stamp can go
+// before another lane wants the budget.
 func (r *reaper) budget() {
 	w := r.d.hdr.budget.Load()
 	if !w.stamped() || !r.dead.lane(w.lane()) {
@@ -39,9 +39,9 @@ func (r *reaper) budget() {
 }
 
 // rings turns slots that the dead were writing into holes, and notes which of their puts were
-// published. Only rings that one of the dead holds can have such slots, also while it finalises
-// one; and those cannot be freed while we look, as others can. It reports false where a living lane
-// is finding out whether one of them is free.
+// published. Only rings that a dead participant holds can have such slots. Such a ring cannot be
+// freed during the look, as others can. rings reports false where a living lane is finding out
+// whether one of them is free.
 func (r *reaper) rings() bool {
 	for i := uint32(1); uint64(i) < r.d.count(); i++ {
 		b := &r.d.blocks[i]
@@ -73,9 +73,9 @@ func (r *reaper) rings() bool {
 	return true
 }
 
-// stays reports whether b will not be freed: the bit of a dead one that looked at the ring in
-// endGone may have come too late to keep it. What is not known yet is waited for, as all is,
-// without the recovery lock.
+// stays reports whether b will not be freed: the bit of a dead participant that looked at the ring
+// in endGone may have come too late to keep it. A reaper that cannot tell yet waits, without the
+// recovery lock.
 func (r *reaper) stays(b *block) (stays, known bool) {
 	for {
 		w := b.w.Load()
@@ -126,7 +126,7 @@ func (r *reaper) slot(v *Ring, s *slot, w slotWord) {
 	case slotFull, slotReading:
 		id, opseq := uint32(s.meta.Load()>>32), s.opseq.Load()
 		if s.word.Load() != w && s.word.Load().lap() != w.lap() {
-			return // another message by now: lane and number may be of different ones
+			return // another message by now: lane and number may be of two messages
 		}
 		if id < maxLanes && r.dead.lane(id) && opseq == r.d.recs[id].opseq.Load() && !disabled("published") {
 			r.published[id] = true
@@ -134,8 +134,8 @@ func (r *reaper) slot(v *Ring, s *slot, w slotWord) {
 	}
 }
 
-// stamps ends or undoes what the dead were in the middle of on each block, except gets, which
-// readers ends. It reports false where a living lane is in the middle of a change of the budget.
+// stamps ends or undoes the operations of the dead on each block, except gets, which readers ends.
+// It reports false where a living lane is in the middle of a change of the budget.
 func (r *reaper) stamps() bool {
 	for i := uint32(1); uint64(i) < r.d.count(); i++ {
 		b := &r.d.blocks[i]
@@ -162,14 +162,14 @@ func (r *reaper) stamps() bool {
 }
 
 // Invariant (docs/memory.md, "The reaper"): a put is published or not, and its slot is the
-// evidence. A published one has its message, whose reference t counts: only the stamp goes. One
-// that was not is undone. A dead lane's WRITING slot has been made a hole before, so no message of
-// it can appear any more.
+// evidence. A published put has its message, whose reference t counts: only the stamp goes. A put
+// that was not published is undone. A dead lane's WRITING slot has been made a hole before, so no
+// message of it can appear any more.
 func (r *reaper) finishPut(b *block, id uint32) {
 	switch {
 	case r.published[id] && !disabled("put published"):
 		r.d.endPut(b, id)
-	case b.w.Load().transit() == 0: // garbage, which counts nothing
+	case b.w.Load().transit() == 0: // garbage: no put has counted a reference
 		r.d.unstamp(b)
 	case !r.published[id] && !disabled("put undone"):
 		r.d.change(b, 0, ^stateWord(tOne)+1)
@@ -181,8 +181,8 @@ func (r *reaper) finishPut(b *block, id uint32) {
 // The lane's record is believed only if it names this block: the lane may have died stamped and
 // before it wrote the record, and then nothing of this commit was charged.
 //
-// What it uncharges it does in the dead lane's name. The lane that is in the middle of a change of
-// the budget wakes it.
+// It uncharges in the dead lane's name. Where another lane is in the middle of a change of the
+// budget, that lane's end wakes the reaper.
 func (r *reaper) finishCommit(b *block, i, id uint32) bool {
 	rec := &r.d.recs[id]
 	if rec.block.Load() != uint64(i) {
@@ -203,7 +203,7 @@ func (r *reaper) finishCommit(b *block, i, id uint32) bool {
 
 // readers ends the gets of the dead: the message is dropped, never delivered twice. It returns the
 // lanes for which it has to come back, because a living lane stands in the way. A message that
-// waits for another dead reader's comes round again.
+// waits for another dead reader's message comes round again.
 func (r *reaper) readers() map[uint32]bool {
 	for {
 		pending, progress := make(map[uint32]bool), false
@@ -227,9 +227,9 @@ func (r *reaper) readers() map[uint32]bool {
 
 // finishGet takes the references of a message in the name of the dead reader, whose bits go later.
 //
-// Blocks that carry the dead reader's own stamp have been taken already, by it or by a reaper
-// before us. Either way t goes down once for each (docs/memory.md, "The reaper"), and the message
-// is counted as dropped, never delivered twice.
+// The dead reader, or a reaper before this one, has taken the blocks already that carry the dead
+// reader's own stamp. Either way t goes down once for each (docs/memory.md, "The reaper"), and the
+// message is counted as dropped, never delivered twice.
 //
 // Of a span, whose messages have no blocks, the first slot is given back last, as by its reader.
 func (r *reaper) finishGet(v *Ring, s *slot, w slotWord) bool {
@@ -276,8 +276,8 @@ func (r *reaper) finishGet(v *Ring, s *slot, w slotWord) bool {
 // waitFor asks to be woken when the stamp in w clears, and reports false if it has cleared already:
 // the CAS is the second look, also where somebody else has set WAIT.
 //
-// A pass waits for no operation (docs/memory.md, "The reaper"): it notes what is in the way and
-// goes on, because the living lane that it would wait for may itself wait for a stamp of the dead.
+// A pass waits for no operation (docs/memory.md, "The reaper"): it notes the obstacle and goes on,
+// because the living lane for which it would wait may itself wait for a stamp of the dead.
 func (r *reaper) waitFor(b *block, w stateWord) bool {
 	r.d.setBit(&r.d.hdr.xowait)
 	if !w.stamped() || !b.w.CAS(w, w|waitBit) {
@@ -290,7 +290,8 @@ func (r *reaper) waitFor(b *block, w stateWord) bool {
 // strayGets clears the stamps of gets whose slot has been given back already.
 //
 // A get's stamp may outlive its slot by some instructions: the slot is EMPTY then and t is right,
-// so only the stamp is left. Lanes that readers has to come back for still need theirs as evidence.
+// so only the stamp is left. Lanes for which readers has to come back still need their stamps as
+// evidence.
 func (r *reaper) strayGets(pending map[uint32]bool) {
 	for i := uint32(1); uint64(i) < r.d.count(); i++ {
 		b := &r.d.blocks[i]

@@ -1,8 +1,8 @@
 package shm
 
-// wakeReaper tells the holder of the recovery lock of the new entry in the death epoch: it looks
-// there when it is done, or when it waits. In this process it is not woken, since the answer to
-// that may be another Reap.
+// wakeReaper tells the holder of the recovery lock of the new entry in the death epoch, at which
+// the holder looks when it is done, or when it waits. A holder in this process is not woken, since
+// a wakeup may begin another Reap.
 func (d *Domain) wakeReaper(holder int) {
 	if holder == d.seat {
 		d.park.wakeup()
@@ -11,8 +11,8 @@ func (d *Domain) wakeReaper(holder int) {
 	}
 }
 
-// The recovery word: epoch 32 | WAIT 1 | 0 15 | seat + 1 16. WAIT says that somebody who leaves
-// waits for the lock.
+// The recovery word: epoch 32 | WAIT 1 | 0 15 | seat + 1 16. WAIT says that a participant that
+// leaves waits for the lock.
 const (
 	recoverySeat = 1<<16 - 1
 	recoveryWait = 1 << 31
@@ -22,9 +22,9 @@ func (d *Domain) reaperName() uint64 { return uint64(d.epoch)<<32 | uint64(d.sea
 
 // lockRecovery takes the recovery lock, also from a holder that is proven dead.
 //
-// Invariant (docs/memory.md, "Notice"): the holder of this lock is watched by somebody, because
-// others leave the dead to it. The word names seat and epoch, so a holder that was reaped, and
-// whose place another one has, is told from one that lives.
+// Invariant (docs/memory.md, "Notice"): the holder of this lock has a watcher, because others leave
+// the dead to it. The word names seat and epoch, so a holder that was reaped, and whose seat
+// another one has, is told from a living one.
 func (d *Domain) lockRecovery() (holder int, ok bool) {
 	for {
 		v := d.hdr.recovery.Load()
@@ -67,11 +67,11 @@ func (d *Domain) freeRecovery() bool {
 	}
 }
 
-// unlockRecovery rings nobody but those who leave: to who has found something in its way it would
-// be no news.
+// unlockRecovery gives the lock back. It wakes only participants that leave: a reaper that has
+// found an obstacle would learn nothing.
 //
-// The CAS is from our own name: a lock that was taken from us because we were proven dead is not
-// ours to give back.
+// The CAS is from this participant's name: a lock that another one took, because this participant
+// was proven dead, is not given back.
 func (d *Domain) unlockRecovery() {
 	for {
 		v := d.hdr.recovery.Load()

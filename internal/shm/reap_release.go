@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// resign takes this participant, which leaves in order, from the members of barriers in which it
-// does not wait: only a death breaks them.
+// resign takes this participant, which leaves in order, from the members of barriers at which it
+// does not wait: only a death breaks a barrier.
 func (r *reaper) resign() {
 	s := r.d.seat
 	for _, c := range r.cells {
@@ -19,8 +19,8 @@ func (r *reaper) resign() {
 	}
 }
 
-// waiters takes the dead from those who wait, while their bits still keep what they wait for from
-// being freed.
+// waiters takes the dead from the waiters, while their own bits still keep the blocks from being
+// freed for which they wait.
 //
 // Invariant (docs/memory.md, "The reaper"): no bit of a dead participant outlives it. The next one
 // in its place would be woken in its stead, and the waiter that should have been woken would not
@@ -46,15 +46,15 @@ func (r *reaper) waiters() {
 	}
 }
 
-// owners takes the dead from every block's holders and frees what nobody holds.
+// owners takes the dead from every block's holders and frees the blocks that nobody holds.
 //
-// The operations of the dead are over: so t is right, no stamp of theirs stands, and a bit that
-// goes now is all that they had of the block. The bits go one block at a time, each followed by its
+// The operations of the dead are over: so t is right, no stamp of theirs stands, and the bit is all
+// that they had of the block. The bits go one block at a time, each followed by its
 // try-free: a reaper that is killed in between leaves the next one the rest.
 //
 // The end of a ring may have to wait for living participants, so it goes on in another lane, of
-// which the reaper waits for no longer than a second for all of them. One that leaves has no other
-// lane.
+// which the reaper waits for no longer than a second for all of them. A
+// participant that leaves has no other lane.
 //
 // It reports false where a living lane is finding out whether the ring of a dead one's end is free,
 // or where this participant leaves, and cannot wait any longer.
@@ -84,8 +84,8 @@ func (r *reaper) owners() bool {
 	return true
 }
 
-// blame writes into a ring with whom its last sender or receiver goes, before the bit goes that
-// says so. A participant that leaves in order is not blamed.
+// blame writes into a ring with which participant its last sender or receiver goes, before the bit
+// of that participant goes. A participant that leaves in order is not blamed.
 //
 // It is written while the dead one's bit still holds the end, and before the finaliser says that
 // nobody sends or receives: a process that hears of the end finds the reason there.
@@ -112,7 +112,8 @@ func (r *reaper) heldByLiving(b *block) bool {
 	return false
 }
 
-// hints takes the dead from what is not of a ring or a cell, and says what they may not have said.
+// hints takes the dead from words that are not of a ring or a cell, and wakes waiters that they may
+// not have woken.
 func (r *reaper) hints() {
 	d := r.d
 	for i := range d.hdr.spinners {
@@ -127,16 +128,15 @@ func (r *reaper) hints() {
 		d.loseHints()
 	}
 	if !disabled("relief") {
-		d.relieve() // one of the dead may have freed a block and told nobody
+		d.relieve() // a dead participant may have freed a block and woken nobody
 	}
 }
 
-// releaseDead makes the seats of the dead free again and wakes everybody: a ring that the dead owed
-// is woken now. That comes before the seats are free: a reaper that dies in between leaves them to
-// the next one, which rings.
+// releaseDead wakes everybody, also for wakeups that the dead owed, and then makes the seats of the
+// dead free again. A reaper that dies in between leaves the seats to the next one, which wakes
+// everybody again.
 //
-// The order is the last part of step 8 (docs/memory.md, "The reaper"): everybody is woken, and only
-// then is a place free.
+// The order is the last part of step 8 (docs/memory.md, "The reaper").
 func (d *Domain) releaseDead(dead *deadSet) (n int) {
 	if !disabled("ring all") {
 		d.wakeAll()
@@ -154,7 +154,7 @@ func (d *Domain) releaseDead(dead *deadSet) (n int) {
 //
 // Invariant (docs/memory.md, "The reaper"): this is the last step, and it raises the epoch. Until
 // then every word that names the dead still means the dead; after it, a word with the old epoch
-// means somebody gone, for ever.
+// means a participant that is gone, for ever.
 func (d *Domain) vacate(seat int) bool {
 	p := &d.parts[seat]
 	v := p.state.Load()

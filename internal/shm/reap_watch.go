@@ -28,8 +28,8 @@ func (d *Domain) watch(ctx context.Context) {
 	}
 }
 
-// watchNext reports false if one of the next participants has ended, as far as can be seen, and its
-// proof of life stands.
+// watchNext reports false where one of the next participants seems to have ended, and its proof of
+// life stands.
 func (d *Domain) watchNext(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -66,8 +66,8 @@ func (d *Domain) reapSoon() {
 	d.done.Go(func() { d.Reap() })
 }
 
-// lookAgain is for the moments in which a process has ended and its proof of life stands, because a
-// child that it was just making has not reached exec.
+// lookAgain is the pause before another look, where a process has ended and its proof of life
+// stands: a child that it was making has not reached exec.
 func (d *Domain) lookAgain(ctx context.Context, after time.Duration) {
 	t := time.NewTimer(after)
 	defer t.Stop()
@@ -81,7 +81,7 @@ func (d *Domain) lookAgain(ctx context.Context, after time.Duration) {
 // nextLiving returns the seats of the next participants after us that live.
 //
 // Invariant (docs/memory.md, "Notice"): every living participant is watched by the two before it in
-// the table. The dead between them have no watcher, so who finds them reaps them.
+// the table. The dead between them have no watcher, so the participant that finds them reaps them.
 func (d *Domain) nextLiving() (seats []int) {
 	dead := false
 	for i := 1; i < maxParticipants && len(seats) < watched; i++ {
@@ -101,16 +101,16 @@ func (d *Domain) nextLiving() (seats []int) {
 	return seats
 }
 
-// announce has every other participant look again whom to watch.
+// announce has every other participant look again which ones to watch.
 func (d *Domain) announce() {
 	d.hdr.members.Add(1)
 	d.wakeAll()
 }
 
-// news is what a process has already answered to.
+// news is the events to which a process has already answered.
 type news struct{ members, pressure uint64 }
 
-// hear looks why the doorbell may have woken, besides the wait queues.
+// hear looks for what the doorbell may have announced besides the wait queues.
 func (d *Domain) hear(seen news) news {
 	now := news{d.hdr.members.Load(), d.hdr.pressure.Load()}
 	if now.members != seen.members {

@@ -22,15 +22,15 @@ const (
 )
 
 // A Barrier lets so many goroutines of its participants go on together. Each participant that has a
-// view of it is a member: its share counts the views, and its ticket word those who wait inside.
+// view of it is a member: its share counts the views, and its ticket word its waiting goroutines.
 // The death of a member breaks the barrier.
 type Barrier struct{ *Sync }
 
 func turnOf(v uint64) uint64 { return v >> turnShift }
 func arrived(v uint64) int   { return int(v & arrivedMask >> arrivedShift) }
 
-// join makes this participant a member. One that was in the same seat before, and died, must not be
-// forgotten by that.
+// join makes this participant a member. It does not hide the death of a member that was in the same
+// seat before.
 func (b Barrier) join() {
 	b.breakIfDead()
 	b.share()
@@ -38,8 +38,8 @@ func (b Barrier) join() {
 
 // Wait waits until as many have come as the barrier has parties, of which the last calls action,
 // unless it is nil, before anybody goes on. It returns how many had come before. If ctx ends first,
-// if action fails, or when a member dies, the barrier is broken: the error of everybody who is
-// there or comes, until Reset, is ErrBroken, in a *PeerError if it was a death.
+// if action fails, or when a member dies, the barrier is broken: until Reset, the error of all
+// that are there or come is ErrBroken, in a *PeerError if it was a death.
 func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
 	if b.over() {
 		return 0, ErrClosed
@@ -276,7 +276,7 @@ func (b Barrier) Dead() (dead []*PeerError) {
 
 func (b Barrier) broken(v uint64) bool { return v&barrierBroken != 0 || b.bereft() }
 
-// mourn breaks the barrier for good if a member is gone.
+// breakIfDead breaks the barrier for good if a member is gone.
 func (b Barrier) breakIfDead() {
 	b.sharesOfDead(func(i int, v uint64) bool {
 		b.c.dead.Store(v&idMask | uint64(i)<<idSeatShift)

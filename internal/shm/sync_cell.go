@@ -18,13 +18,13 @@ type cell struct {
 	state Word             // of the form: permits, a turn, a flag
 	limit Word             // never changes: the permits of a semaphore at first, the parties of a barrier
 	form  Word             // never changes: Form, and whether a semaphore is bounded
-	dead  Word             // whose death it suffers from, as in lock
+	dead  Word             // the participant whose death it suffers from, as in lock
 	owner Word             // of a recursive mutex: which owner in the process that holds it
 	depth Word             // and how often
 	_     [8]byte
 
-	waiting  [ownWords]Word // who waits for what one can have: one is woken
-	watching [ownWords]Word // who waits for what everybody sees: all are woken
+	waiting  [ownWords]Word // waiters for what one of them can have: one is woken
+	watching [ownWords]Word // waiters for what all of them see: all are woken
 
 	shares  [maxParticipants]Word // what each has of it: identity 44 | count 20
 	tickets [maxParticipants]Word // who waits in each: arrived 32 | served 32
@@ -33,8 +33,7 @@ type cell struct {
 // A Form says what a Sync is.
 type Form uint8
 
-// The forms. FormMutex is also that of anything that needs a lock, a word and data, and nothing
-// else.
+// The forms. An object that needs a lock, a word and data has FormMutex as well.
 const (
 	FormMutex Form = iota + 1
 	FormRWMutex
@@ -70,8 +69,8 @@ type SyncOptions struct {
 // A Sync is this process's view of a block by which processes synchronise: a [Mutex], an [RWMutex],
 // a [Semaphore], a [Cond], an [Event] or a [Barrier]. Like a [Ring] it does not hold the block.
 //
-// What a process has of it carries the process's identity. So anybody can tell what belongs to one
-// that has died, and goes on without it: a reaper only wakes those who wait.
+// The words that say what a process has of it carry the process's identity. So any participant can
+// tell what belongs to a dead one, and goes on without it: a reaper only wakes the waiters.
 type Sync struct {
 	d      *Domain
 	h      Handle
@@ -175,14 +174,14 @@ func (s *Sync) Data() []byte {
 	return p[cellHead:]
 }
 
-// Close forgets the view: those that wait on it get ErrClosed. It releases nothing, and the block
-// must stay held until they have returned.
+// Close forgets the view: calls that wait on it return ErrClosed. It releases nothing, and the
+// caller holds the block until these calls have returned.
 func (s *Sync) Close() {
 	s.closed.Store(true)
 	s.d.park.remove(&s.waiting)
 	s.waiting.shut()
 	watch := waitQueue{d: s.d, bits: &s.c.watching, ready: s.over}
-	watch.leave() // wakes those who watch as well
+	watch.leave() // wakes the watchers as well
 	s.d.park.wakeBarrier()
 	if Form(s.c.form.Load()) == FormBarrier {
 		s.unshare()
@@ -191,12 +190,12 @@ func (s *Sync) Close() {
 
 func (s *Sync) over() bool { return s.closed.Load() || s.d.closed.Load() }
 
-// acquire calls try until it returns anything but ErrLocked. What ends with ctx is the waiting:
-// there is one more try.
+// acquire calls try until it returns anything but ErrLocked. After the end of ctx there is one more
+// try.
 //
 // Invariant (docs/memory.md, "Cells"): a goroutine that has waited and goes, with what it wanted or
-// without, passes the wake on. A wake that reached a goroutine whose context ended just then is not
-// lost for the others.
+// without, passes the wakeup on. A wakeup that reached a goroutine whose context ended just then is
+// not lost for the others.
 func (s *Sync) acquire(ctx context.Context, try func() error) error {
 	var ended error
 	for waited := false; ; waited = true {
@@ -217,10 +216,9 @@ func (s *Sync) acquire(ctx context.Context, try func() error) error {
 	}
 }
 
-// watch waits until ready, whose coming true rings everybody who watches.
+// watch waits until ready. The participant that makes ready true wakes all watchers.
 //
-// What is watched concerns everybody: so all are woken, no wake has to be passed on, and one that
-// is for nothing costs a look.
+// So no wakeup has to be passed on, and one that comes for nothing costs a look.
 func (s *Sync) watch(ctx context.Context, ready func() bool) error {
 	wake := func() bool { return ready() || s.over() }
 	if s.d.spin(&s.watches.spin, wake) {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// A Cond lets participants wait, having let go of a Mutex, until another notifies them. Each
+// A Cond lets participants let go of a Mutex and wait until another one notifies them. Each
 // participant has a word of two numbers: tickets that its goroutines took, and how many of them
 // were served. Its share counts those that wait.
 //
-// A notification that went to one who died is not lost: a participant that finds that a waiter is
-// gone serves everybody, and a waiter sees it if the holder of the Mutex dies.
+// A notification that went to a dead waiter is not lost: a participant that finds a waiter gone
+// serves everybody, and a waiter sees the death of the Mutex's holder.
 type Cond struct{ *Sync }
 
 const (
@@ -22,9 +22,9 @@ const (
 // whose holder may be stopped.
 const relockTime = time.Second
 
-// Wait unlocks m, waits for a notification or until ctx ends, and locks m again, for which it has a
-// second more. It may return nil without a notification, so the caller looks at its condition
-// again. Where m could not be locked again, held is false.
+// Wait unlocks m, waits for a notification or until ctx ends, and locks m again. The last step may
+// take a second after the end of ctx. It may return nil without a notification, so the caller looks
+// at its condition again. Where m could not be locked again, held is false.
 func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 	if !m.holds() {
 		return false, ErrNotOwner
@@ -42,7 +42,7 @@ func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 		return false, err
 	}
 	served := func() bool { return int32(uint32(c.c.tickets[c.d.seat].Load())-t) > 0 }
-	// The death of who holds m is news as well: it may have been notified, and have given up its
+	// The death of m's holder counts as well: it may have been notified, and have given up its
 	// share.
 	err = c.watch(ctx, func() bool { return served() || c.bereft() || m.troubled() })
 	if c.bereft() {
@@ -58,7 +58,7 @@ func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 		err = e
 	}
 	if !c.d.closed.Load() {
-		c.unshare() // not before: who dies until then takes a notification with it
+		c.unshare() // not before: a waiter that dies until then takes a notification with it
 	}
 	return got(e), err
 }
@@ -78,7 +78,7 @@ func (c Cond) relock(ctx context.Context, m Mutex) error {
 	return m.Lock(more)
 }
 
-// Notify wakes n of those who wait, and returns how many it found. It need not hold the Mutex.
+// Notify wakes n of the waiters, and returns how many it found. It need not hold the Mutex.
 func (c Cond) Notify(n int) (woken int) {
 	if c.bereft() {
 		c.serveAll()
@@ -96,7 +96,7 @@ func (c Cond) Notify(n int) (woken int) {
 	return woken
 }
 
-// forgo serves all who wait in this participant: the ticket of one that gives up must not be served
+// forgo serves all waiters of this participant: the ticket of one that gives up must not be served
 // in the place of another one's.
 func (c Cond) forgo() {
 	c.serve(c.d.seat, allTickets)
@@ -121,7 +121,7 @@ func (c Cond) serve(seat, n int) int {
 	}
 }
 
-// serveAll serves everybody and then forgets who is gone.
+// serveAll serves everybody and then forgets the waiters that are gone.
 func (c Cond) serveAll() {
 	for i := range c.seats() {
 		c.serve(i, allTickets)
@@ -133,7 +133,7 @@ func (c Cond) serveAll() {
 	})
 }
 
-// wake rings a participant if it is parked here.
+// wake wakes a participant if it is parked here.
 func (c Cond) wake(seat int) {
 	w, bit := &c.c.watching[seat/64], uint64(1)<<(seat%64)
 	if w.Load()&bit != 0 {

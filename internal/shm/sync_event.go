@@ -8,7 +8,7 @@ type Event struct{ *Sync }
 // IsSet reports whether the flag is set.
 func (e Event) IsSet() bool { return e.c.state.Load()&1 != 0 }
 
-// Set sets the flag and wakes all who wait, also those who come to look only after it was cleared
+// Set sets the flag and wakes all waiters, also those that look only after the flag was cleared
 // again.
 func (e Event) Set() {
 	for v := e.c.state.Load(); v&1 == 0; v = e.c.state.Load() {
@@ -41,8 +41,8 @@ func (e Event) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Flag returns the state word of a FormMutex, which means what its user says, and SetFlag sets it,
-// by who holds the lock.
+// Flag returns the state word of a FormMutex, whose meaning is the matter of its user. The holder
+// of the lock sets it by SetFlag.
 func (s *Sync) Flag() uint64 { return s.c.state.Load() }
 
 // SetFlag is the counterpart of Flag.

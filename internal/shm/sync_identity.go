@@ -1,7 +1,7 @@
 package shm
 
-// The identity of a participant, in the upper bits of a word that says what it has. Its seat, which
-// is used again, is not enough, and its process number, which others are told of, is neither.
+// The identity of a participant, in the upper bits of a word that says what it has. Its seat alone
+// is not enough, since another participant may take it, and neither is its process number.
 //
 //	63    42 41    20 19              0
 //	| pid  | epoch  | what it is about |
@@ -23,8 +23,8 @@ func identity(pid, epoch uint64) uint64 { return pid<<idPIDShift | epoch&idEpoch
 // gone reports whether the participant of this identity has died, or has left, and a reaper has
 // proof of it.
 //
-// Identity is process number and epoch: a place that has a new participant has a new epoch, and
-// what the old one had stays that of somebody gone.
+// Identity is process number and epoch. A seat that has a new participant has a new epoch, so the
+// words of the old one still name a participant that is gone.
 func (d *Domain) gone(seat int, id uint64) bool {
 	v := d.parts[seat].state.Load()
 	return !v.is(participantLive) && !v.is(participantJoining) ||
@@ -37,7 +37,7 @@ func (d *Domain) holderGone(w lockWord) bool { return d.gone(w.seat(), uint64(w)
 // unborn names a process that died before it was known by a seat.
 func unborn(pid int) uint64 { return identity(uint64(pid), 0) | idUnborn }
 
-// bereaved returns an error that says who is dead, as in a lock word, and what it means.
+// bereaved returns an error that names the dead participant, as in a lock word, and the cause.
 func bereaved(w lockWord, cause error) error {
 	if w&idUnborn != 0 {
 		return &PeerError{PID: w.pid(), Seat: -1, Cause: cause}
@@ -50,12 +50,12 @@ func bereaved(w lockWord, cause error) error {
 func (s *Sync) share() bool  { return s.more(&s.c.shares[s.d.seat]) }
 func (s *Sync) unshare() int { return s.less(&s.c.shares[s.d.seat]) }
 
-// more adds one to a count of this participant, which begins anew where the word is that of
-// somebody gone.
+// more adds one to a count of this participant. The count begins anew where the word is of a
+// participant that is gone.
 //
-// Only this participant changes its own word, besides those who find it gone (docs/memory.md,
-// "Cells"): a word of another identity is that of a dead one in this place, whose share has been or
-// will be taken as gone.
+// Only this participant changes its own word, besides those that find it gone (docs/memory.md,
+// "Cells"). A word of another identity is of a dead participant in this seat, whose share counts as
+// gone.
 func (s *Sync) more(w *Word) bool {
 	for {
 		v := w.Load()
@@ -84,7 +84,7 @@ func (s *Sync) less(w *Word) int {
 	}
 }
 
-// estates calls f for each participant that has a share and is gone, until f returns false.
+// sharesOfDead calls f for each participant that has a share and is gone, until f returns false.
 func (s *Sync) sharesOfDead(f func(seat int, v uint64) bool) {
 	for i := range s.seats() {
 		if v := s.c.shares[i].Load(); v&countMask != 0 && s.d.gone(i, v) && !f(i, v) {
@@ -93,7 +93,7 @@ func (s *Sync) sharesOfDead(f func(seat int, v uint64) bool) {
 	}
 }
 
-// bereft reports whether somebody who has a share is gone.
+// bereft reports whether a participant with a share is gone.
 func (s *Sync) bereft() (found bool) {
 	s.sharesOfDead(func(int, uint64) bool { found = true; return false })
 	return found

@@ -10,7 +10,7 @@ const (
 	lockFree  = iota
 	lockHeld  // by a participant, which may be gone
 	lockDirty // the same, after one before it died and what the lock guards was not said to be consistent since
-	lockLost  // for ever: somebody unlocked it without saying so. The word names the dead
+	lockLost  // for ever: a dirty lock was unlocked without MarkConsistent. The word names the dead
 	lockMask  = 3
 )
 
@@ -22,7 +22,7 @@ func (w lockWord) holder() lockWord { return w &^ lockMask }
 func (w lockWord) pid() int         { return int(w >> idPIDShift) }
 func (w lockWord) seat() int        { return int(w >> idSeatShift & (maxParticipants - 1)) }
 
-// held reports whether somebody has the lock, who may be gone.
+// held reports whether a participant has the lock, which may be gone.
 func (w lockWord) held() bool { return w.state() == lockHeld || w.state() == lockDirty }
 
 // A Mutex is a lock that survives its holder. A participant holds it, not a goroutine; any
@@ -30,9 +30,9 @@ func (w lockWord) held() bool { return w.state() == lockHeld || w.state() == loc
 type Mutex struct{ *Sync }
 
 // Lock waits until the lock is this participant's, or until ctx ends. A *PeerError with
-// ErrOwnerDied means that it is, and that its holder died before: MarkConsistent says that what it
-// guards is all right again, and an Unlock without it ends the lock. With ErrNotRecoverable that
-// has happened; the lock is not held.
+// ErrOwnerDied means that the lock is held, and that its last holder died. The caller then repairs
+// what the lock guards and calls MarkConsistent; an Unlock without it ends the lock for good. The
+// error of a lock that has ended wraps ErrNotRecoverable, and the lock is not held.
 func (m Mutex) Lock(ctx context.Context) error {
 	if !m.over() && m.c.lock.CAS(lockFree, m.me|lockHeld) {
 		return nil
@@ -43,8 +43,8 @@ func (m Mutex) Lock(ctx context.Context) error {
 // TryLock is Lock that returns ErrLocked instead of waiting.
 //
 // Invariant (docs/memory.md, "Cells"): the word names its holder from the CAS that takes the lock
-// on. So a lock never needs a reaper: a process that wants it asks whether the holder is gone, and
-// takes it from it by the same word.
+// on. So a lock never needs a reaper: a participant that wants it asks whether the holder is gone,
+// and takes the lock by the same word.
 func (m Mutex) TryLock() error {
 	for {
 		w := m.c.lock.Load()
@@ -99,7 +99,7 @@ func (m Mutex) Holder() (pid int) {
 // got reports whether the error of a Lock means that the lock is held.
 func got(err error) bool { return err == nil || errors.Is(err, ErrOwnerDied) }
 
-// withdraw undoes a Lock as if it had never been: the next one finds the same death.
+// withdraw undoes a Lock: the next holder finds the same death.
 func (m Mutex) withdraw() {
 	if !m.c.lock.CAS(m.me|lockHeld, lockFree) {
 		m.c.lock.CAS(m.me|lockDirty, lockWord(m.c.dead.Load()))
@@ -113,7 +113,7 @@ func (s *Sync) orphaned() bool {
 	return w != lockFree && w.state() != lockLost && s.d.holderGone(w)
 }
 
-// troubled reports whether a holder died and nobody has said yet that all is well.
+// troubled reports whether a holder died and nobody has called MarkConsistent since.
 func (m Mutex) troubled() bool { return m.c.lock.Load()&lockMask > lockHeld || m.orphaned() }
 
 // lockReady reports whether a TryLock would not return ErrLocked.

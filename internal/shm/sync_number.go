@@ -5,14 +5,14 @@ import (
 	"unsafe"
 )
 
-// A Number is what can be read and changed as a whole in shared memory.
+// A Number is a type whose values can be read and changed as a whole in shared memory.
 type Number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
 		~float32 | ~float64
 }
 
-// Numbers are numbers in shared memory, that several processes read and change at the same time:
-// each as a whole.
+// Numbers are numbers in shared memory. Several processes read and change each of them as a whole
+// at the same time.
 type Numbers[T Number] []T
 
 // NumbersIn returns the numbers that fit into b, the bytes of a block: its beginning is aligned for
@@ -54,9 +54,9 @@ func (n Numbers[T]) CompareAndSwap(i int, old, v T) (swapped bool) {
 	return swapped
 }
 
-// update replaces the number at p by what f makes of it, at once for everybody, and returns it; it
-// leaves it as it is where f says no. Small numbers are changed with the 32-bit word around them:
-// processors have no less.
+// update replaces the number at p by what f makes of it, in one step for all processes, and returns
+// the new number. It leaves the number as it is where f reports false. Small numbers are changed
+// with the 32-bit word around them: processors have no less.
 func update[T Number](p unsafe.Pointer, f func(T) (T, bool)) T {
 	if unsafe.Sizeof(*new(T)) == 8 {
 		for w := (*uint64)(p); ; {

@@ -2,8 +2,8 @@ package shm
 
 import "context"
 
-// A RecursiveMutex is a Mutex that its owner may lock again. An owner is a number that nobody else
-// uses and not 0: a goroutine has no name that could be asked for.
+// A RecursiveMutex is a Mutex that its owner may lock again. An owner is a number other than 0 that
+// nobody else uses, since a goroutine has no number that a program can ask for.
 type RecursiveMutex struct{ *Sync }
 
 // Lock is Mutex.Lock for owner, at once if the lock is owner's already. There must be an Unlock for

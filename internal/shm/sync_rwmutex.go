@@ -7,8 +7,7 @@ import "context"
 // no reader gets past a writer that waits.
 type RWMutex struct{ *Sync }
 
-// Lock is Mutex.Lock, and waits for the readers. Those that died are not waited for: they have
-// changed nothing.
+// Lock is Mutex.Lock, and waits for the living readers. Dead ones have changed nothing.
 func (m RWMutex) Lock(ctx context.Context) error {
 	err := Mutex(m).Lock(ctx)
 	if !got(err) {
@@ -42,8 +41,8 @@ func (m RWMutex) Unlock() error {
 func (m RWMutex) MarkConsistent() error { return Mutex(m).MarkConsistent() }
 
 // RLock waits until this participant may read beside others, or until ctx ends. With any error it
-// may not: a *PeerError with ErrOwnerDied says that a writer died, and that only a Lock can make it
-// good.
+// may not: a *PeerError with ErrOwnerDied says that a writer died, and that only the next writer
+// can repair what the lock guards.
 func (m RWMutex) RLock(ctx context.Context) error { return m.acquire(ctx, m.TryRLock) }
 
 // TryRLock is RLock that returns ErrLocked instead of waiting.
@@ -80,7 +79,7 @@ func (m RWMutex) RUnlock() error {
 	return nil
 }
 
-// drained reports whether nobody who lives reads.
+// drained reports whether no living participant reads.
 func (m RWMutex) drained() bool {
 	for i := range m.seats() {
 		if v := m.c.shares[i].Load(); v&countMask != 0 && !m.d.gone(i, v) {

@@ -53,8 +53,9 @@ func (m Semaphore) Take(ctx context.Context) error {
 	return nil
 }
 
-// Release gives a permit back: one of this participant's; if it has none, one of another's, for
-// which it acts; and if nobody has any, a new one, which is how a semaphore is a signal.
+// Release gives a permit back: one of this participant's, or else one of another participant's, for
+// which it acts. If no participant has one, Release adds a permit, which is how a semaphore is a
+// signal.
 // ErrReleased says that a bounded semaphore has no room for it. Where a process is stopped in the
 // middle of an operation on the semaphore, Release returns nil a moment later, and gives the permit
 // back when that one goes on or dies.
@@ -81,7 +82,7 @@ func (m Semaphore) releaseLater() error {
 	}
 	go func() {
 		if (Semaphore{s}).enter(context.Background()) == nil { // ErrClosed when the domain is closed
-			(Semaphore{s}).giveBack() // too many are as if they had never been
+			(Semaphore{s}).giveBack() // a permit too many is dropped
 		}
 		s.Close()
 		m.d.Release(s.h)
@@ -89,7 +90,7 @@ func (m Semaphore) releaseLater() error {
 	return nil
 }
 
-// giveBack is a Release by who has the cell's lock.
+// giveBack is a Release by the holder of the cell's lock.
 func (m Semaphore) giveBack() error {
 	seat, v := m.d.seat, m.c.shares[m.d.seat].Load()
 	if v&idMask != m.id || v&countMask == 0 {
@@ -130,8 +131,8 @@ func (m Semaphore) count(ctx context.Context) (int, error) {
 	return int(m.permits()), nil
 }
 
-// Watch waits until ready is true of the permits there are, or until ctx ends. ready is asked again
-// whenever somebody takes a permit, gives one back, or has died with one.
+// Watch waits until ready is true of the permits there are, or until ctx ends. Watch
+// calls ready again whenever a participant takes a permit, gives one back, or has died with one.
 func (m Semaphore) Watch(ctx context.Context, ready func(permits int) bool) error {
 	for {
 		n, err := m.count(ctx)
@@ -166,8 +167,8 @@ func (m Semaphore) debtor() (seat int, share uint64) {
 	return 0, 0
 }
 
-// settleEstates gives back the permits of participants that are gone, as long as there are no more
-// than there were at first: those beyond were signals, and a signal is not heard twice.
+// reclaimPermits gives back the permits of participants that are gone, as long as there are no more
+// than there were at first. Permits beyond were signals, and no signal counts twice.
 func (m Semaphore) reclaimPermits() {
 	m.sharesOfDead(func(i int, v uint64) bool {
 		m.c.dead.Store(v&idMask | uint64(i)<<idSeatShift) // whose it was, for TakeDeath
@@ -194,8 +195,7 @@ func (m Semaphore) ready() bool {
 	return m.permits() > 0 || m.orphaned() || m.bereft() || m.over()
 }
 
-// enter takes the lock, which is never held for long, and ends what a dead holder was in the middle
-// of.
+// enter takes the lock, which is never held for long, and finishes the change of a dead holder.
 func (m Semaphore) enter(ctx context.Context) error {
 	for i := 0; !m.c.lock.CAS(lockFree, m.me|lockHeld); i++ {
 		w := m.c.lock.Load()
