@@ -149,7 +149,7 @@ var refused = map[string]func(x *tensor.Tensor) any{
 
 // elsewhere is what has tests of its own: random numbers, which are others on the host; what
 // another process sees; and locked pages.
-var elsewhere = []string{".Uniform", ".Normal", ".Bernoulli", ".IsShared",
+var elsewhere = []string{".Uniform", ".Normal", ".Bernoulli", ".IsShared", ".Give",
 	".PinMemory"}
 
 func all(ts ...*tensor.Tensor) []*tensor.Tensor { return ts }

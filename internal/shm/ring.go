@@ -19,14 +19,14 @@ type ring struct {
 	senders   Word // handle of the token that stands for the sending end
 	receivers Word
 	limit     Word     // messages, at most capacity
-	dead      [2]Word  // with whom the last sender and the last receiver went, if they died: as in a cell
+	dead      [2]Word  // the processes with which the last sender and receiver died
 	text      [72]byte // RingOptions.Label
 	tail      Word     // hint: the next ticket to claim
 	_         [120]byte
 	head      Word // hint: the next ticket to read
 	_         [120]byte
-	notEmpty  [ownWords]Word // who waits for a message
-	notFull   [ownWords]Word // who waits for a slot
+	notEmpty  [ownWords]Word // participants that wait for a message
+	notFull   [ownWords]Word // participants that wait for a slot
 	_         [64]byte
 }
 
@@ -59,9 +59,9 @@ const (
 	metaSpill  = 1 // body and table of blocks are in a block of their own, blocks[0]
 )
 
-// leave writes the word with which a message's put or get ends. The caller looks next at who waits,
-// which the write must not come after: the CAS that clears the stamps of the message's blocks sees
-// to it, if it has any.
+// leave writes the word with which a message's put or get ends. The caller looks at the waiters
+// next, and the write must be seen before that look. Where the message has blocks, the CAS that
+// clears their stamps orders the two.
 func (s *slot) leave(w slotWord, order []uint32) {
 	if len(order) == 0 {
 		s.word.Store(w)
@@ -85,7 +85,7 @@ const (
 	slotStateShift = 14
 )
 
-// A slotWord says which message is in a slot, and who is writing or reading it.
+// A slotWord says which message is in a slot, and which lane is writing or reading it.
 type slotWord uint64
 
 func makeSlotWord(lap, state uint64, lane uint32) slotWord {
@@ -113,8 +113,8 @@ func (w slotWord) taken(lap, state uint64) uint64 {
 }
 
 // A Ring is a bounded queue of messages for any number of senders and receivers in any participants
-// of the domain. A message owns one reference of each block that it carries: its sender may die
-// before it is received.
+// of the domain. A message owns one reference of each block that it carries, so its sender may
+// die before it is received.
 //
 // A Ring value is this process's view; it does not hold the ring's block. Its user holds the block
 // by its handle.
@@ -218,7 +218,7 @@ func (d *Domain) OpenRing(h Handle) (*Ring, error) {
 	r.h = h
 	r.notEmpty = waitQueue{d: d, bits: &r.hdr.notEmpty, ready: r.readable, backoffs: new(backoffs)}
 	if r.news {
-		r.notEmpty.ready = r.over // nobody takes what there is, so nobody passes it on
+		r.notEmpty.ready = r.over // no message is taken, so no wakeup is passed on
 	}
 	r.notFull = waitQueue{d: d, bits: &r.hdr.notFull, ready: r.writable, backoffs: new(backoffs)}
 	d.park.add(&r.notEmpty, &r.notFull)
@@ -261,8 +261,8 @@ func (d *Domain) ringHeader(b *block) (*ring, error) {
 	return (*ring)(unsafe.Pointer(&p[0])), nil
 }
 
-// Close forgets the view: those that wait on it get ErrClosed. It releases nothing, and the ring's
-// block must stay held until they have returned.
+// Close forgets the view: calls that wait on it return ErrClosed. It releases nothing, and the
+// caller holds the ring's block until these calls have returned.
 func (r *Ring) Close() {
 	r.gone.Store(true)
 	r.d.park.remove(&r.notEmpty, &r.notFull)
@@ -301,19 +301,20 @@ func (r *Ring) Empty() bool {
 	return w.lap() == tk>>r.bits && st != slotFull && st != slotSkip
 }
 
-// Finish says that nobody puts any more: puts fail, and gets fail once the ring is empty.
+// Finish ends the puts: further puts fail, and gets fail once the ring is empty.
 func (r *Ring) Finish() {
 	r.hdr.flags.Or(ringFinished)
 	r.d.wakeBits(&r.hdr.notEmpty)
 	r.d.wakeBits(&r.hdr.notFull)
 }
 
-// over reports whether nothing can be waited for on this view any more.
+// over reports whether waits on this view end.
 func (r *Ring) over() bool { return r.gone.Load() || r.d.closed.Load() }
 
 func (r *Ring) finished(flags uint64) bool { return r.hdr.flags.Load()&flags != 0 }
 
-// lonely returns why nobody puts, or gets, any more: ErrFinished, and who died if that was it.
+// lonely returns why no participant puts, or gets, any more: ErrFinished, with the death that was
+// the reason, if one was.
 func (r *Ring) lonely(without uint64) error {
 	w := r.hdr.dead[0].Load()
 	if without == ringNoReceivers {
@@ -334,8 +335,8 @@ func (r *Ring) place(s *slot) uint64 {
 	return uint64(uintptr(unsafe.Pointer(s))-uintptr(r.slots)) / slotSize
 }
 
-// backed reports whether the slot of ticket has pages behind it. Touching one that has none would
-// take memory that nobody has charged.
+// backed reports whether the slot of ticket has pages behind it. A touch of a slot without pages
+// would take memory that is not charged.
 func (r *Ring) backed(ticket uint64) bool {
 	i := ticket & (r.cap - 1)
 	if i < r.ready.Load() {
@@ -374,8 +375,7 @@ func (r *Ring) writable() bool {
 }
 
 // Put is TryPut that waits for a free slot, and for other processes' operations on the blocks,
-// until ctx ends. What ends then is the waiting: there is one more try. A Put that returns an error
-// has not put.
+// until ctx ends, and then tries once more. A Put that returns an error has not put.
 func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool) error {
 	var ended error
 	for waited := false; ; waited = true {
@@ -417,11 +417,11 @@ func (r *Ring) Get(ctx context.Context, m *Message) error {
 }
 
 // Await waits until a get would not: there is a message, or there will never be one. Another
-// receiver may be quicker than who was told so.
+// receiver may take the message first.
 func (r *Ring) Await(ctx context.Context) error { return r.await(ctx, &r.notEmpty, r.pending) }
 
 // AwaitRoom waits until a put would not: there is a free slot, or it would fail. Another sender may
-// be quicker than who was told so.
+// take the slot first.
 func (r *Ring) AwaitRoom(ctx context.Context) error { return r.await(ctx, &r.notFull, r.writable) }
 
 func (r *Ring) await(ctx context.Context, l *waitQueue, ready func() bool) error {
@@ -434,22 +434,22 @@ func (r *Ring) await(ctx context.Context, l *waitQueue, ready func() bool) error
 		l.leave()
 		return ErrClosed
 	}
-	l.passWakeup() // what we were told of is still there for somebody
+	l.passWakeup() // the message or the slot is still there
 	return nil
 }
 
-// pending is readable, but sure: it does not mean a message that somebody is reading.
+// pending is readable without messages that are being read.
 func (r *Ring) pending() bool {
 	r.passRead()
 	return r.readable()
 }
 
 // limited reports whether the message with ticket tk would be one more than the ring's limit, which
-// may be fewer than its slots. The head only moves on, and its line is its readers': it is looked
-// at when what was seen of it last leaves no room.
+// may be fewer than its slots. The head only moves on, and its cache line is its readers'. So
+// limited reads the head only where the value that it has seen last leaves no room.
 //
-// A stale head is never ahead of the true one, so a put that is let in by it is let in rightly, and
-// one that is refused looks again first.
+// A stale head is never ahead of the true one. So a put that it admits has room, and a put that it
+// refuses looks again first.
 func (r *Ring) limited(tk uint64) bool {
 	// a tail that lags may be before the head
 	full := func(head uint64) bool { return int64(tk-head) >= int64(r.limit) }
@@ -465,7 +465,7 @@ func (r *Ring) limited(tk uint64) bool {
 	return full(head)
 }
 
-// passRead moves the head past messages that somebody is reading or has read.
+// passRead moves the head past messages that are being read or were read.
 //
 // Invariant (docs/memory.md, "Rings, ends and other objects"): only READING of the head's own lap
 // may be passed. A slot that is READING for the lap before has not been emptied for this ticket: to

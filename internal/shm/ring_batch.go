@@ -32,8 +32,9 @@ func (r *Ring) Room() int { return int(r.limit) - r.Len() }
 // TryPutBatch puts the first messages of the batch, one after the other, and returns how many: as
 // many as there is room for. The error is that of a TryPut if it has put none.
 //
-// A claim takes a power of two of slots by one CAS, of the first one's word. Of a process that is
-// killed meanwhile the messages of its claims that have ended are put, and none of the last one.
+// A claim takes a power of two of slots by one CAS, of the first one's word. Where the
+// process is killed meanwhile, the messages of the claims that have ended are put, and none of the
+// last claim.
 func (r *Ring) TryPutBatch(b *Batch) (n int, err error) {
 	for {
 		n, err = r.putBatch(b)
@@ -66,7 +67,7 @@ func (r *Ring) putBatch(b *Batch) (n int, err error) {
 	}
 	l.unlock()
 	if n > 0 {
-		return n, nil // what is left meets the error again
+		return n, nil // the next put meets the error again
 	}
 	return 0, r.d.explain(err)
 }
@@ -99,8 +100,8 @@ func (r *Ring) putSpan(l *lane, b *Batch, i int) (int, error) {
 // free returns how many slots from ticket tk on one claim can take: a power of two, 1 where the
 // first one is taken as well.
 //
-// They stay free until somebody claims the first: nobody comes to a slot but by the tail, and the
-// tail passes none that is not claimed.
+// They stay free until a lane claims the first: a put comes to a slot only by the tail, and the
+// tail passes no slot that is not claimed.
 func (r *Ring) free(tk, most uint64) uint64 {
 	n, most := uint64(1), min(most, MaxBatch, r.cap)
 	for n < most && r.backed(tk+n) && !r.limited(tk+n) &&
@@ -112,8 +113,8 @@ func (r *Ring) free(tk, most uint64) uint64 {
 
 func floorPower(n uint64) uint64 { return 1 << (bits.Len64(n) - 1) }
 
-// TryGetBatch takes the next messages, at most so many, and adds them to the batch. It stops at one
-// that has blocks or that is no message: 0 means that TryGet knows more.
+// TryGetBatch takes the next messages, at most so many, and adds them to the batch. It stops at a
+// message that has blocks, and where there is none. Where it took 0, TryGet says more.
 func (r *Ring) TryGetBatch(b *Batch, most int) (n int, err error) {
 	l, err := r.d.enter()
 	if err != nil {

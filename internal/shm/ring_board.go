@@ -9,19 +9,19 @@ import (
 	"unsafe"
 )
 
-// A board is the directory of a domain's names: a ring in which a put takes any free slot, whose
-// message stays there for everybody to read until a get takes it out by its name. Each message
-// carries the board itself first, for two reasons. The board lives as long as it has a message,
-// even when its maker is gone. And the put's stamp on the board keeps other puts out, so that a
-// name is on it once.
+// A board is the directory of a domain's names: a ring in which a put takes any free slot. The
+// message stays there, and everybody can read it, until a get takes it out by its name. Each
+// message carries the board itself first, for two reasons. The board lives as long as it has a
+// message, even when its maker is gone. And the put's stamp on the board keeps other puts out, so
+// that a name is on it once.
 
 // A name's slot: its body is a label, the length of the name, the name, and what the name stands
-// for unless that is spilled. A reader that looks a name up reads the label while it may change,
-// and finds out afterwards: so it is read and written by words.
+// for unless that is spilled. A lookup reads the label while it may change, and finds
+// that out afterwards. So the label is read and written by words.
 //
-// A name stands in one of a few slots of each level of the board, of which there is one more
-// whenever all of these are taken: so it is found as quickly among thousands as alone, and no name
-// ever moves. Levels follow each other in the ring; each is twice as long as the one before.
+// A name stands in one of a few slots of each level of the board. Where all of these are taken, the
+// board gets another level. So a lookup takes as long among thousands of names as among few, and no
+// name ever moves. Levels follow each other in the ring; each is twice as long as the one before.
 
 const (
 	// MaxName is the most bytes of a name.
@@ -72,13 +72,12 @@ func (d *Domain) openBoard(ctx context.Context, h Handle) (*Ring, error) {
 	return r, nil
 }
 
-// replaceBoard makes a board in the place of old, which is gone, or returns nil if somebody has.
-// The new one is free again if its maker dies, or lets go before there is a name on it, and is
-// replaced in turn.
+// replaceBoard makes a board in the place of old, which is gone, or returns nil where another
+// process has made one. The new board is freed if its maker dies, or lets go before there is a name
+// on it. Then it is replaced in turn.
 //
 // The CAS is from the stale handle (docs/memory.md, "Rings, ends and other objects"), so of two
-// processes that find no board one puts its own there, and the other one lets go of what it has
-// made.
+// processes that find no board one puts its own there, and the other one releases its own.
 func (d *Domain) replaceBoard(ctx context.Context, old Handle) (*Ring, error) {
 	h, err := d.allocObject(ctx, ringHead+boardSlots*slotSize, 16*pageSize, objectRing)
 	if err != nil {
@@ -107,15 +106,15 @@ func levels(slots uint64) int { return bits.Len64(slots/firstLevel+1) - 1 }
 func levelAt(k int) level { return level{firstLevel<<k - firstLevel, firstLevel << k} }
 
 // choice returns the first of the slots in which a name with a hash may stand in level k. Each
-// level looks at other bits of the hash, so that names that are in each other's way in one are not
-// in the next.
+// level looks at other bits of the hash, so that names with the same slots in one level
+// have others in the next.
 func (v level) choice(k int, hash uint64) uint64 {
 	return v.begin + bits.RotateLeft64(hash, -9*k)%(v.slots/levelChoice)*levelChoice
 }
 
 // hashName returns the same number in all processes.
 func hashName(name string) uint64 {
-	h := uint64(14695981039346656037) // FNV-1a, and then what mixes its bits
+	h := uint64(14695981039346656037) // FNV-1a, and then a step that mixes its bits
 	for i := range len(name) {
 		h = (h ^ uint64(name[i])) * 1099511628211
 	}
@@ -148,8 +147,8 @@ func (r *Ring) backedSlots() uint64 {
 	return r.ready.Load()
 }
 
-// claimName takes a free slot for the name. Our stamp on the board keeps others from putting one
-// meanwhile; what the dead left is free once their stamp is cleared.
+// claimName takes a free slot for the name. This lane's stamp on the board keeps others from
+// putting a name meanwhile. A slot that a dead lane has claimed is free once its stamp is cleared.
 func (r *Ring) claimName(l *lane, name string) (*slot, uint64, error) {
 	if s, _ := r.find(name); s != nil {
 		return nil, 0, ErrExist
@@ -264,8 +263,8 @@ func (r *Ring) peekSpilled(l *lane, s *slot, w slotWord, m *Message, own int) (o
 	return ok && err == nil, err
 }
 
-// hold takes a reference of each block and looks at the slot once more: if its word is still w, its
-// message has held them when our bits were set, and they stay.
+// hold takes a reference of each block and looks at the slot once more: where its word is still w,
+// the message held the blocks when this participant's bits were set, so they stay.
 func (r *Ring) hold(l *lane, s *slot, w slotWord, blocks []Handle) (bool, error) {
 	for _, h := range blocks {
 		if !h.wellFormed() || uint64(h.index()) >= r.d.hdr.blocks.Load() {

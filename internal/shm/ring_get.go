@@ -32,7 +32,7 @@ func (m *Message) Done() {
 	}
 }
 
-// Discard is Done that releases the blocks too.
+// Discard is Done that also releases the blocks.
 func (m *Message) Discard() {
 	m.Done()
 	for _, h := range m.Blocks {
@@ -43,8 +43,8 @@ func (m *Message) Discard() {
 
 // TryGet takes the next message, or returns ErrEmpty, or ErrFinished if the ring is empty and
 // nobody will put any more. ErrCorrupt means that the message was taken out of the ring and cannot
-// be read. Where so many gets of this process wait already for processes that are stopped that this
-// one has to, it does for a second: then the error is context.DeadlineExceeded.
+// be read. Where 16 gets of this process wait for stopped processes already, and this one has to as
+// well, it waits for a second. Then the error is context.DeadlineExceeded.
 func (r *Ring) TryGet(m *Message) error { return r.tryGet(briefly, m) }
 
 // tryGet is TryGet that waits for other lanes' operations until ctx ends.
@@ -93,8 +93,8 @@ func (r *Ring) get(l *lane, m *Message) error {
 // it could end by itself. Each keeps a lane.
 const mostUnfinished = lanesPerSeat / 4
 
-// obstacle returns inTheWay if somebody else is in the middle of an operation on a block of the
-// message that is next.
+// obstacle returns inTheWay where another lane is in the middle of an operation on a block of the
+// next message.
 func (r *Ring) obstacle() error {
 	tk := r.hdr.head.Load()
 	if !r.backed(tk) {
@@ -114,9 +114,9 @@ func (r *Ring) obstacle() error {
 	return nil
 }
 
-// take is what a get does once the slot is READING.
+// take ends a get whose slot is READING.
 //
-// The order is what a reaper relies on (docs/memory.md, "Operations"): own bit first, then t, then
+// A reaper relies on the order (docs/memory.md, "Operations"): own bit first, then t, then
 // the slot, then the stamps. As long as the slot is READING its reader can be finished by another;
 // from EMPTY on only stamps are left, and the reaper clears those (strayGets).
 //
@@ -166,7 +166,7 @@ func (r *Ring) lose(l *lane, m *Message, s *slot, lap uint64, taken int) {
 func (r *Ring) takeLater(l *lane, m *Message, s *slot, lap uint64, taken int) {
 	rest := &Message{d: r.d, sender: m.sender, opseq: m.opseq, order: slices.Clone(m.order)}
 	for _, i := range m.order[taken:] {
-		r.d.acquire(i) // the caller's, which receive takes only where it succeeds
+		r.d.acquire(i) // for the caller: receive has taken none where it did not succeed
 	}
 	for _, i := range m.order[:taken] {
 		r.d.acquire(i)
@@ -191,7 +191,7 @@ func (r *Ring) takeLater(l *lane, m *Message, s *slot, lap uint64, taken int) {
 	})
 }
 
-// takeRest waits for what is in the way of a get and ends it, unless the domain is closed before.
+// takeRest waits for the obstacle of a get and ends the get, unless the domain is closed before.
 func (r *Ring) takeRest(l *lane, m *Message, s *slot, lap uint64, taken int) error {
 	for ; taken < len(m.order); taken++ {
 		b := &r.d.blocks[m.order[taken]]
@@ -232,7 +232,7 @@ func (r *Ring) next(l *lane) (*slot, uint64, error) {
 			}
 		case w.lap() == lap && st == slotSkip:
 			if s.word.CAS(w, makeSlotWord(lap+1, slotEmpty, 0)) {
-				r.d.wakeOne(&r.hdr.notFull, r.d.seat) // a hole is room too
+				r.d.wakeOne(&r.hdr.notFull, r.d.seat) // a hole is room as well
 			}
 			r.hdr.head.CAS(tk, tk+1)
 		case w.lap() > lap, w.lap() == lap && st == slotReading:
@@ -264,7 +264,7 @@ func (m *Message) readAgain(s *slot) error {
 // readBy checks that every block is there and that at least least messages, as a field of its state
 // word, hold it.
 //
-// A message is what another process wrote, so nothing of it is believed: an index beyond the
+// Another process wrote the message, so nothing of it is believed: an index beyond the
 // headers, a stale handle, a block that no message holds or one block twice would lead this process
 // out of its memory, or let it wait for its own stamp.
 func (m *Message) readBy(s *slot, least uint64) error {
@@ -294,7 +294,7 @@ func (m *Message) readBy(s *slot, least uint64) error {
 		}
 	}
 	if hasTwice(m.order) || m.spill != 0 && slices.Contains(m.Blocks, m.spill) {
-		return ErrCorrupt // we would wait for our own stamp
+		return ErrCorrupt // the get would wait for its own stamp
 	}
 	return nil
 }
@@ -348,11 +348,11 @@ func (d *Domain) inTransit(h Handle, least uint64) bool {
 // allocated reports whether h is a block that is not free.
 func (d *Domain) allocated(h Handle) bool { return d.inTransit(h, 0) }
 
-// receive turns the message's reference of a block into one of this process. A sender that has
-// published the message, and not yet cleared its stamp, is not waited for: our stamp takes the
-// place of its, since the slot that we are reading is the evidence that the stamp stood for. That
-// is for t = 1 only: while we hold the message unread, another put of the same lane would make it
-// 2, so the word cannot have come back to what we saw.
+// receive turns the message's reference of a block into one of this process. A sender may have
+// published the message and not yet cleared its stamp. receive does not wait for it: the new stamp
+// takes the place of the sender's, since the slot that is being read is the evidence for which that
+// stamp stood. This holds for t = 1 only: as long as the message is unread, another put of the same
+// lane would make t 2, so the word cannot have come back to the value that was seen.
 //
 // Invariant (docs/memory.md, "Operations"): acquire comes before t goes down. A block therefore is
 // held by the message or by this participant at every moment, and no try-free finds it held by

@@ -57,8 +57,8 @@ func (r *Ring) putName(ctx context.Context, p parcel) error {
 }
 
 // Lookup copies the message that has the name. This process then holds each of its blocks once
-// more, as after a get. The error is ErrNotExist if nobody has bound the name. It waits for no
-// process that is stopped.
+// more, as after a get. The error is ErrNotExist if nobody has bound the name. Where a process is
+// stopped while it frees or replaces the board, Lookup waits for a second at most.
 func (d *Domain) Lookup(name string, m *Message) error {
 	err := d.named(name, func(l *lane, r *Ring) error { return r.copyName(l, name, m) })
 	if err != nil {
@@ -68,8 +68,9 @@ func (d *Domain) Lookup(name string, m *Message) error {
 }
 
 // Unlink frees a name. A process that has looked it up goes on with what it holds. The error is
-// ErrNotExist if nobody has bound the name. It waits for no process that is stopped: where one is
-// in the middle of a put of what had the name, that is free only when it goes on.
+// ErrNotExist if nobody has bound the name. Where a process is stopped while it frees or replaces
+// the board, Unlink waits for a second at most. Where one is stopped in the middle of a put of a
+// block that had the name, the block is free only when that process goes on.
 func (d *Domain) Unlink(name string) error {
 	var m Message
 	err := d.named(name, func(l *lane, r *Ring) error { return r.takeName(l, name, &m) })

@@ -3,9 +3,9 @@ package shm
 import "context"
 
 // A ring of news is one whose newest message everybody can read, while it stays in its slot. A
-// message is the newest until a later one is FULL, and only who puts takes the older ones out: so
-// there is a newest one from the first put on, whoever dies. Reading is a lookup on the board:
-// copy, acquire, and look at the slot's word again.
+// message is the newest until a later one is FULL, and only a process that puts takes the older
+// ones out. So there is a newest one from the first put on, whichever process dies. Reading is a
+// lookup on the board: copy, acquire, and look at the slot's word again.
 
 // News reports whether r is a ring of news.
 func (r *Ring) News() bool { return r.news }
@@ -76,8 +76,8 @@ func (r *Ring) Version() uint64 {
 	return 0
 }
 
-// DropOld takes all messages out but the newest. One process at a time puts and drops: that is the
-// caller's affair.
+// DropOld takes all messages out but the newest. The caller sees to it that one
+// process at a time puts and drops.
 func (r *Ring) DropOld() {
 	var m Message
 	for r.hasOld() && r.TryGet(&m) == nil {
@@ -95,8 +95,8 @@ func (r *Ring) hasOld() bool {
 	return s != nil
 }
 
-// AwaitNews waits until the version is greater than that one, until ctx ends, or until nobody can
-// put any more.
+// AwaitNews waits until the version is greater than that one, until ctx ends, or until no
+// process can put any more.
 func (r *Ring) AwaitNews(ctx context.Context, version uint64) error {
 	news := func() bool { return r.Version() > version || r.over() || r.finished(ringFinished) }
 	if err := r.d.park.await(ctx, r.d, &r.hdr.notEmpty, news, nil); err != nil && !news() {

@@ -8,8 +8,8 @@ import (
 
 // TryPut puts a message of body and blocks, or returns ErrFull, ErrFinished, ErrTooManyInTransit or
 // ErrNoSpace. The caller holds each block; they are distinct. With move, the caller's reference of
-// each block goes with the message when TryPut succeeds. A block in the middle of whose put or get
-// another process is stopped is waited for, for a second: then the error is
+// each block goes with the message when TryPut succeeds. Where another process is stopped in the
+// middle of a put or get of a block, TryPut waits for a second. Then the error is
 // context.DeadlineExceeded.
 func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
 	return r.tryPut(briefly, body, blocks, move)
@@ -42,7 +42,7 @@ func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bo
 type parcel struct {
 	name   string // of a message for a board
 	body   []byte
-	table  []Handle // what stands in the slot
+	table  []Handle // the handles that stand in the slot
 	blocks []Handle // every block that the message holds
 	moved  []Handle // those of them whose reference goes with it
 	flags  uint64
@@ -99,8 +99,8 @@ func (r *Ring) index() uint32 { return r.d.indexOf(r.b) }
 
 // deliver keeps the order by which a reaper tells a message that was sent from one that was not
 // (docs/memory.md, "Operations"): every block is stamped before a slot is claimed, and the slot is
-// FULL before a stamp clears. So a dead sender's stamp stands either beside a slot that names its
-// put, and the message is sent, or beside none, and the reaper takes t back. Nothing is dropped
+// FULL before a stamp clears. So a dead sender's stamp stands beside a slot that names its put,
+// and the message is sent, or beside none, and the reaper takes t back. Nothing is dropped
 // before a slot is claimed: a put that is refused has nothing to restore.
 func (r *Ring) deliver(ctx context.Context, l *lane, p parcel, order []uint32) error {
 	for {
@@ -110,9 +110,9 @@ func (r *Ring) deliver(ctx context.Context, l *lane, p parcel, order []uint32) e
 		s, lap, err := r.claimFor(l, p)
 		if err == nil {
 			r.write(l, s, p)
-			// The message holds what moves; its receiver will want the headers, so we do not touch
-			// those afterwards. The ring itself, if it goes through itself, is held as long as we
-			// are in its slots: a reaper looks at rings that the dead hold.
+			// The message holds the blocks that move. Its receiver will want their headers, so the
+			// put does not touch them afterwards. A ring that goes through itself is held until the
+			// put has left its slots: a reaper looks at rings that the dead hold.
 			for _, h := range p.moved {
 				if i := h.index(); i != r.index() {
 					r.d.drop(i)
@@ -151,14 +151,14 @@ func (r *Ring) write(l *lane, s *slot, p parcel) {
 	for i, h := range p.table {
 		s.blocks[i].Set(uint64(h))
 	}
-	if p.name != "" || r.news { // who peeks reads it while it may change
+	if p.name != "" || r.news { // a peek reads it while it may change
 		s.setLabel(p.body)
 		return
 	}
 	copy(s.body[:], p.body)
 }
 
-// begin writes of whose put the message is, and what it consists of.
+// begin writes which put the message is of, and of what it consists.
 func (s *slot) begin(l *lane, length int, rest uint64) {
 	s.opseq.Set(l.rec.opseq.Load())
 	s.meta.Set(uint64(l.id)<<32 | uint64(length)<<16 | rest)
@@ -192,7 +192,7 @@ func (l *lane) send(order []uint32) error {
 
 // Invariant (docs/memory.md, "Words, stamps, evidence"): t changes only in the CAS that installs a
 // stamp where none was. Two senders of one block go one after the other, and the word alone says
-// whose change was the last.
+// which change was the last.
 func (l *lane) sendOne(b *block) error {
 	for {
 		w := b.w.Load()
@@ -248,14 +248,14 @@ func (r *Ring) claim(l *lane, most uint64) (tk, n uint64, err error) {
 		}
 		s, lap := r.slot(tk), tk>>r.bits
 		empty := makeSlotWord(lap, slotEmpty, 0)
-		// not looked at before, which would fetch its line twice
+		// without a load before the CAS, which would fetch the line twice
 		if s.word.CAS(empty, makeSlotWord(lap, slotWriting, l.id).over(n)) {
 			r.hdr.tail.CAS(tk, tk+n)
 			return tk, n, nil
 		}
 		switch w := s.word.Load(); {
 		case w == empty: // it has just been read
-		case w.lap() >= lap: // somebody has claimed this ticket, or the ring has gone on: help
+		case w.lap() >= lap: // the ticket is claimed, or the ring has gone on: help
 			r.hdr.tail.CAS(tk, tk+w.taken(lap, slotWriting))
 		case r.hdr.tail.Load() == tk: // the message of the lap before is still there
 			return 0, 0, ErrFull
@@ -264,7 +264,7 @@ func (r *Ring) claim(l *lane, most uint64) (tk, n uint64, err error) {
 }
 
 // extend commits more of a growing ring's slots, unless that of ticket tk has pages by now. Its
-// stamp GROW keeps others from doing it too.
+// stamp GROW keeps others from the same.
 func (r *Ring) extend(ctx context.Context, l *lane, tk uint64) error {
 	size := ringHead + r.cap*slotSize
 	for {

@@ -9,8 +9,7 @@ import (
 
 // A message that does not fit into a slot is written into a block of its own: the number of blocks,
 // their handles, the length of the body, all 8 bytes, and the body. That block is the message's
-// last in lock order, whatever its index: nobody but the message's sender and its reader ever knows
-// it.
+// last in lock order, whatever its index: only the message's sender and its reader know it.
 
 func (r *Ring) putSpilled(ctx context.Context, body []byte, blocks []Handle, move bool) error {
 	if !r.writable() {
@@ -23,7 +22,7 @@ func (r *Ring) putSpilled(ctx context.Context, body []byte, blocks []Handle, mov
 	all := append(append(make([]Handle, 0, len(blocks)+1), blocks...), h)
 	moved := all
 	if !move {
-		moved = all[len(blocks):] // its own block goes with the message in any case
+		moved = all[len(blocks):] // the block of the body always moves with the message
 	}
 	if err = r.put(ctx, parcel{table: all[len(blocks):], blocks: all, flags: metaSpill, moved: moved}); err != nil {
 		r.d.Release(h)
@@ -34,8 +33,8 @@ func (r *Ring) putSpilled(ctx context.Context, body []byte, blocks []Handle, mov
 // spill writes the body and the table of a message into a block, which the caller holds.
 //
 // The block of a spilled message is known to its sender and its reader alone, so it may come last
-// in lock order (docs/memory.md, "Operations"): nobody who waits for its stamp holds one that they
-// wait for.
+// in lock order (docs/memory.md, "Operations"): a lane that waits for its stamp holds no stamp for
+// which the other one waits.
 func (d *Domain) spill(ctx context.Context, body []byte, blocks []Handle) (Handle, error) {
 	h, err := d.allocFor(ctx, 8+8*len(blocks)+8+len(body))
 	if err != nil {

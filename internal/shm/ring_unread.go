@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// unreadByQueue returns the n queues in whose messages most memory waits. It takes no lock and
-// holds nothing: what changes meanwhile may be missed, or counted twice.
+// unreadByQueue returns the n queues whose unread messages hold most memory. It takes no lock and
+// holds nothing, so it may miss changes, or count memory twice.
 func (d *Domain) unreadByQueue(n int) (all []Unread) {
 	names := d.queueNames()
 	for i := uint32(1); uint64(i) < d.count(); i++ {
@@ -72,8 +72,8 @@ func (d *Domain) carried(s *slot, w slotWord) (all []Handle) {
 	return slices.Compact(all)
 }
 
-// spilled returns the table of a spilled message without holding it: what is no table any more is
-// refused by those who use it.
+// spilled returns the table of a spilled message without holding it. Its callers check it, since it
+// may be no table any more.
 //
 //go:norace
 func (d *Domain) spilled(h Handle) (table []Handle) {
@@ -93,7 +93,7 @@ func (d *Domain) spilled(h Handle) (table []Handle) {
 // setLabel comes before the ring has a capacity, so before anybody else reads it.
 func (h *ring) setLabel(label string) { clear(h.text[copy(h.text[:], label):]) }
 
-// label returns what the ring was called by its maker, whom nobody has to believe.
+// label returns the name that the ring's maker gave it, which may be garbage.
 func (r *Ring) label() string {
 	text, _, _ := bytes.Cut(r.hdr.text[:], []byte{0})
 	return strings.ToValidUTF8(string(text), "")

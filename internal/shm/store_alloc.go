@@ -44,7 +44,7 @@ func (d *Domain) alloc(ctx context.Context, size, commit uint64, kind objectKind
 	}
 	if index == 0 {
 		if err := d.room(charged(size, commit)); err != nil {
-			return 0, err // before address space is spent on it
+			return 0, err // before it takes address space
 		}
 		if index, err = l.carve(ctx, c); err != nil {
 			return 0, err
@@ -64,9 +64,9 @@ func (d *Domain) room(bytes uint64) error {
 // handOut makes a block that is stamped (l, ALLOC) the caller's: pages first, then our bit, then
 // the stamp goes.
 //
-// Invariant (docs/memory.md, "Operations"): the own bit is set while the stamp still stands. A
-// block that is ALLOC and neither stamped nor held is nobody's, and the next try-free would take
-// it.
+// Invariant (docs/memory.md, "Operations"): the own bit is set while the stamp still stands. No
+// lane holds a block that is ALLOC, without stamp and without own bit, and the next try-free would
+// take it.
 func (l *lane) handOut(ctx context.Context, index uint32, commit uint64, kind objectKind) (Handle, error) {
 	d := l.d
 	b := &d.blocks[index]
@@ -110,7 +110,7 @@ func pagesOf(e, commit uint64) uint64 {
 // block, and one after them a block that only the dead one holds.
 //
 // Invariant (docs/memory.md, "Operations"): a lane that has not got the block tries to free it. The
-// lane that has may have let go of it since, and left it because of our bit.
+// lane that got it may have released it since, and not freed it because of this one's bit.
 func (l *lane) take(c int, commit uint64) Handle {
 	index := l.next(c)
 	if index == 0 {
@@ -127,7 +127,7 @@ func (l *lane) take(c int, commit uint64) Handle {
 		return 0
 	}
 	d.acquire(index)
-	// a punch leaves the word as it was, so its pages are sure only once the block is ours
+	// a punch leaves the word as it was, so the pages are certain only once this lane has the block
 	if !b.w.CAS(w, w|allocBit) || need > b.committed.Load() {
 		l.release(index)
 		return 0

@@ -2,10 +2,10 @@ package shm
 
 import "fmt"
 
-// Note [Garbage] A participant that has gone mad may have written anything into the control
-// segment. So no count, class, offset, length or seat that is read there is believed before it was
-// compared with its bounds. What fails is an operation, with an ErrCorrupt that names the word; no
-// process ends by it or waits for ever. What users keep in their blocks is not protected.
+// Note [Garbage] A faulty participant may have written anything into the control segment. So every
+// count, class, offset, length and seat that is read there is compared with its bounds first. An
+// operation that meets garbage fails with an ErrCorrupt that names the word. No process crashes by
+// it or waits for ever. The bytes that users keep in their blocks are not protected.
 
 // corrupt returns the error for a word that holds what no participant writes.
 func corrupt(word string, v uint64) error {
@@ -14,8 +14,8 @@ func corrupt(word string, v uint64) error {
 }
 
 // count returns the end of the indices in use, for those that look at every block: no more than
-// there are headers with pages. A handle that somebody sent is compared with the word itself; its
-// bits cannot say more than there are headers.
+// there are headers with pages. A handle that was sent is compared with the word itself; its bits
+// cannot name more blocks than there are headers.
 func (d *Domain) count() uint64 {
 	if n := d.hdr.blocks.Load(); n <= d.ready.Load() {
 		return n

@@ -19,14 +19,14 @@ const (
 	budgetSub       = 2
 )
 
-// A budgetWord says how many pages are charged, and who is changing that.
+// A budgetWord says how many pages are charged, and which lane is changing that.
 type budgetWord uint64
 
 func (w budgetWord) pages() uint64 { return uint64(w >> budgetPageShift) }
 func (w budgetWord) lane() uint32  { return uint32(w & budgetLaneMask) }
 func (w budgetWord) kind() uint64  { return uint64(w >> budgetKindShift & 3) }
 
-// stamped reports whether somebody is in the middle of a change.
+// stamped reports whether a lane is in the middle of a change.
 func (w budgetWord) stamped() bool { return w&budgetStamp != 0 }
 
 func budgetOf(pages, kind uint64, lane uint32) budgetWord {
@@ -75,7 +75,7 @@ func (l *lane) grow(ctx context.Context, b *block, target uint64) error {
 //
 // Invariant (docs/memory.md, "Budget and commit"): pages are charged before they are committed, and
 // the budget's stamp stands until the phase says so. A death in between leaves pages that are
-// charged and unused, which a reaper gives back, and never pages that nobody has charged.
+// charged and unused, which a reaper gives back, and never pages that are not charged.
 func (l *lane) charge(ctx context.Context, bytes uint64) error {
 	d := l.d
 	pages := bytes / pageSize
@@ -107,7 +107,7 @@ func (l *lane) charge(ctx context.Context, bytes uint64) error {
 func (l *lane) refund(b *block, id uint32) error {
 	rec := &l.d.recs[id]
 	off, n, err := l.d.pages(b, rec.from.Load(), rec.target.Load())
-	if err == nil { // of garbage nobody knows what was charged: n is 0
+	if err == nil { // for garbage n is 0: the charge is not known
 		l.d.store.punch(off, n)
 	}
 	return l.uncharge(id, n)
@@ -130,8 +130,8 @@ func (l *lane) shrink(b *block, target uint64) {
 	l.finishShrink(b, l.id)
 }
 
-// finishShrink gives back what lane id was giving back. Where its record is garbage, the block
-// keeps what it has.
+// finishShrink finishes the shrink of lane id. Where its record is garbage, the block keeps its
+// pages.
 
 func (l *lane) finishShrink(b *block, id uint32) error {
 	rec := &l.d.recs[id]
@@ -149,7 +149,7 @@ func (l *lane) finishShrink(b *block, id uint32) error {
 // then owes them, which a goroutine pays; for a dead lane it returns the error, and has changed
 // nothing.
 //
-// A budget says too much rather than too little: what is owed by a process that dies stays charged.
+// A budget says too much rather than too little: the debt of a process that dies stays charged.
 func (l *lane) uncharge(id uint32, bytes uint64) error {
 	d := l.d
 	most := briefly / 50
@@ -185,7 +185,7 @@ func (l *lane) takeFromBudget(ctx context.Context, id uint32, bytes uint64) erro
 	}
 }
 
-// payDebt uncharges what could not be uncharged in its time.
+// payDebt uncharges the bytes that an uncharge could not take.
 func (d *Domain) payDebt() {
 	l, err := d.enter()
 	if err != nil {

@@ -8,8 +8,8 @@ func (b *block) owned() bool {
 
 // tryFree frees the block if nobody holds it: no participant's bit, no message. The stamp freezes
 // arrivals, since with t = 0 only a holder could send the block, so the four words of own may be
-// read one after the other. A holder that clears its bit while we look sees the stamp and leaves,
-// so we look once more after we have cleared it.
+// read one after the other. A holder that clears its bit meanwhile sees the stamp and does not try
+// to free. So tryFree looks once more after it has cleared the stamp.
 func (l *lane) tryFree(index uint32) {
 	b := &l.d.blocks[index]
 	for {
@@ -43,11 +43,11 @@ func (l *lane) tryFree(index uint32) {
 	}
 }
 
-// markGone tells who waits for the FREE stamp that there is no use in it.
+// markGone tells the waiters for the FREE stamp that the block will be freed.
 //
-// A lane that waits for the stamp may itself hold what this finaliser waits for (docs/memory.md,
-// "Rings, ends and other objects"): rings may carry each other's ends. GONE lets it go on, since
-// the answer "it is gone" is final.
+// A lane that waits for the stamp may itself hold an end for which this finaliser waits
+// (docs/memory.md, "Rings, ends and other objects"): rings may carry each other's ends. GONE lets
+// it go on, since the answer "it is gone" is final.
 func (d *Domain) markGone(b *block) {
 	w := b.w.Load()
 	for !b.w.CAS(w, w|goneBit) {
@@ -58,9 +58,9 @@ func (d *Domain) markGone(b *block) {
 	}
 }
 
-// finaliseAside is tryFree of an object in a goroutine, which it waits for no longer than most: the
-// end of a ring is that of its messages, and other processes may be in the middle of operations on
-// their blocks. It returns what is left of that time.
+// finaliseAside is tryFree of an object in a goroutine, for which it waits no longer than most:
+// with a ring end its messages, and other processes may be in the middle of operations on their
+// blocks. It returns the rest of that time.
 func (d *Domain) finaliseAside(index uint32, most time.Duration) time.Duration {
 	if crashing && controlled() {
 		if l, err := d.enter(); err == nil {
@@ -96,17 +96,17 @@ func (l *lane) finaliseHere(index uint32) {
 	l.unlock()
 }
 
-// finalise ends what the block means to the protocol: it runs under the FREE stamp, and again from
-// the start in a reaper if its process dies in the middle. It reports false if the domain was
-// closed meanwhile, and this is left to a reaper.
+// finalise ends the object in a block. It runs under the FREE stamp, and again from the start in a
+// reaper if its process dies in the middle. It reports false if the domain was closed meanwhile: a
+// reaper does the rest.
 func (l *lane) finalise(b *block) bool {
 	e := b.ext.Load()
 	switch extKind(e) {
 	case objectNone:
 		return true
 	case objectRing:
-		// Held while it is drained: if we die in a slot of it, nobody who is late with its try-free
-		// may free the ring before a reaper has ended our get.
+		// The ring is held while it is drained: if this process dies in a slot of it, a late
+		// try-free must not free the ring before a reaper has ended the get.
 		i := l.d.indexOf(b)
 		l.d.acquire(i)
 		if !l.drain(b) {

@@ -1,9 +1,9 @@
 package shm
 
 // Free blocks of one class hang on a list whose head is a word {tag 32 | index 32}, and whose links
-// are the blocks' next words {epoch 31 | listed 1 | index 32}. The lists are hints: a popped block
-// is ours only when the CAS of its state word says so, and a block whose finder died is found again
-// by a sweep. A block is pushed only by who turns its mark to listed, so it hangs at one place at
+// are the blocks' next words {epoch 31 | listed 1 | index 32}. The lists are hints: a lane has a
+// popped block only after the CAS of its state word, and a sweep finds a block again whose finder
+// died. Only the lane that turns a block's mark to listed pushes it, so a block is on one list at
 // most.
 const (
 	hintListed     = 1 << 32
@@ -22,7 +22,7 @@ type magazine struct {
 	index [magazineSize]uint32
 }
 
-// putBack offers a block that has become free.
+// putBack lists a block that has become free.
 func (l *lane) putBack(index uint32) {
 	c := extClass(l.d.blocks[index].ext.Load())
 	if c < magazineClasses {
@@ -61,17 +61,17 @@ func nextHead(head uint64, index uint64) uint64 {
 
 func (d *Domain) push(c int, index uint32) {
 	if c >= classCount {
-		return // garbage: the block is lost, and whoever asks where it lies is told
+		return // garbage: the block is lost, and an operation that needs its place returns ErrCorrupt
 	}
 	head, next := &d.hdr.lists[c], &d.blocks[index].next
 	for wrote := uint64(0); ; {
-		// before the head: so its epoch is never newer, and a block that hangs in the new list is
-		// not hung up twice
+		// before the head: so its epoch is never newer, and a block of the new list is not listed
+		// twice
 		mark := next.Load()
 		top := head.Load()
 		here := headEpoch(top)<<hintEpochShift | hintListed
 		if mark&^0xffffffff == here && mark != wrote {
-			return // it hangs there already
+			return // it is listed already
 		}
 		link := here | top&0xffffffff
 		if !next.CAS(mark, link) {
@@ -111,12 +111,12 @@ func (d *Domain) pop(c int) uint32 {
 	}
 }
 
-// loseHints has who next finds a list empty look at all blocks.
+// loseHints has the next lane that finds a list empty look at all blocks.
 func (d *Domain) loseHints() { d.hdr.lost.Store(1) }
 
 // sweep puts every free block on its list again. Lists lose blocks when a process dies between two
-// steps, so the reaper says so in the header, and who next finds a list empty sweeps. It reports
-// whether there was anything to do.
+// steps, so the reaper says so in the header, and the next lane that finds a list empty sweeps.
+// sweep reports whether there was anything to do.
 func (d *Domain) sweep() bool {
 	if d.hdr.lost.Load() == 0 || !d.hdr.lost.CAS(1, 0) {
 		return false

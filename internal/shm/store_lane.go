@@ -22,10 +22,10 @@ type lane struct {
 	d    *Domain
 	rec  *laneRec
 	mags *[magazineClasses]magazine // nil until it frees: a process that joins should not touch 100 KiB first
-	// reaping is set while a reaper runs in this lane, with the recovery lock: whom it reaps.
+	// reaping is the participants that a reaper in this lane reaps, with the recovery lock, or nil.
 	reaping *deadSet
 	handed  uint64       // bytes of the blocks that were made here since garbage was last collected for them
-	users   atomic.Int32 // 0, or how many have to leave a lane that one of two goroutines was lent
+	users   atomic.Int32 // 0, or how many of two goroutines have yet to leave a lane that was lent
 	aside   bool         // it ends objects by itself: see finaliseAside
 	left    atomic.Bool  // for good, in the middle of an operation that the reaper ends
 	_       [64]byte
@@ -35,8 +35,8 @@ func (l *lane) tryLock() bool { return l.busy.Load() == 0 && l.busy.CompareAndSw
 
 func (l *lane) lock() { eventually(l.tryLock) }
 
-// unlock wakes nobody: to look for who waits would take a barrier in every operation, and hardly
-// ever does anybody.
+// unlock wakes nobody: a look for waiters would take a barrier in every operation, and there hardly
+// ever is one.
 func (l *lane) unlock() {
 	if l.users.Load() != 0 {
 		l.leave()
@@ -71,8 +71,8 @@ func eventually(try func() bool) {
 // enter takes a free lane. The address of a local variable tells goroutines apart well enough to
 // spread them.
 //
-// closed is looked at again with the lane taken: Close takes every lane after it has set it, so an
-// operation either ends before the participant leaves or never begins.
+// enter reads closed again once it has the lane: Close sets closed and then takes every lane, so an
+// operation ends before the participant leaves, or never begins.
 func (d *Domain) enter() (*lane, error) { return d.enterFor(context.Background()) }
 
 // enterFor waits for a lane no longer than ctx.

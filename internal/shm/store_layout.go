@@ -47,20 +47,20 @@ type header struct {
 	hints      Word // 88   epoch of the free lists
 	lost       Word // 96   1: blocks may be free that are on no list
 	_          [24]byte
-	budget     wordOf[budgetWord] // 128  pages charged, with the stamp of who is changing it
+	budget     wordOf[budgetWord] // 128  pages charged, with the stamp of the lane that changes them
 	_          [56]byte
-	recovery   Word           // 192  who reaps: epoch 32 | WAIT 1 | seat + 1
+	recovery   Word           // 192  the reaper: epoch 32 | WAIT 1 | seat + 1
 	deathEpoch Word           // 200  deaths noticed
 	members    Word           // 208  joins and leaves
-	pressure   Word           // 216  times somebody ran out of budget
+	pressure   Word           // 216  times a participant ran out of budget
 	reaped     Word           // 224  participants reaped after a death
 	dropped    Word           // 232  messages dropped because their reader died
 	lanes      Word           // 240  participants whose lanes were ever committed: seats below
 	cpus       Word           // 248  processors that the root can keep busy
-	spinners   [ownWords]Word // 256  who spins
-	xowait     [ownWords]Word // 288  who waits for a stamp to clear
-	memwait    [ownWords]Word // 320  who waits for memory
-	relief     Word           // 352  0, or 1 and the blocks that became free since somebody first wanted memory in vain
+	spinners   [ownWords]Word // 256  participants that spin
+	xowait     [ownWords]Word // 288  participants that wait for a stamp to clear
+	memwait    [ownWords]Word // 320  participants that wait for memory
+	relief     Word           // 352  0, or 1 and the blocks that became free since the first wait for memory
 	names      Word           // 360  handle of the board of names, which may be stale; 0: there never was one
 	_          [16]byte
 	lists      [classCount]Word // 384  heads of the free lists: epoch 12 | tag 20 | index 32
@@ -88,7 +88,7 @@ const (
 	participantJoining // has its proof of life, and holds nothing yet
 )
 
-// A participantWord says who has a seat: epoch 32 | state 32.
+// A participantWord says whether a seat is taken: epoch 32 | state 32.
 type participantWord uint64
 
 func (w participantWord) epoch() uint32        { return uint32(w >> 32) }
@@ -101,11 +101,11 @@ func (w participantWord) become(state uint64) participantWord {
 // next returns the word of the seat when it is free again.
 func (w participantWord) next() participantWord { return w&^0xff + 1<<32 }
 
-// laneRec is what a reaper needs to know about a lane. Only its lane writes it, or a reaper in
+// laneRec has what a reaper must know about a lane. Only its lane writes it, or a reaper in the
 // place of a dead one.
 //
 // Invariant (docs/memory.md, "Control segment"): opseq only grows, and no record is reset when the
-// place has another participant. A slot that names a lane and an opseq names one put of the
+// seat has another participant. A slot that names a lane and an opseq names one put of the
 // domain's whole life.
 type laneRec struct {
 	_ structs.HostLayout

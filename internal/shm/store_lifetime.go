@@ -10,11 +10,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Lifetime] A slice that Bytes returned is borrowed: when this process has let go of the
-// block, the slice still points at memory that is somebody else's. With SHOAL_DEBUG=lifetime in the
-// environment, a process maps the data segment once more, for Bytes alone, and there a block can be
-// accessed only while the process holds it. The protocol itself goes through the first mapping, and
-// never faults. Blocks below a page would share one, so they are a page then.
+// Note [Lifetime] A slice that Bytes returned is borrowed: after this process has let go of the
+// block, the slice still points at memory that another process may have. With SHOAL_DEBUG=lifetime
+// in the environment, a process maps the data segment once more, for Bytes alone. In this mapping a
+// block can be accessed only while the process holds it. The protocol itself uses the first
+// mapping, and never faults. Blocks smaller than a page would share one, so they take a page then.
 
 // lifetimes is one process's second view of the data segment. It is nil, and its methods do
 // nothing, unless asked for.
@@ -32,7 +32,7 @@ type life struct {
 	off, n uint64 // what of the view is open
 }
 
-// debugLifetime reports whether SHOAL_DEBUG, a list of words, has the one word that there is.
+// debugLifetime reports whether SHOAL_DEBUG, a list of words, has the word lifetime.
 func debugLifetime() (bool, error) {
 	on := false
 	for word := range strings.SplitSeq(os.Getenv("SHOAL_DEBUG"), ",") {
@@ -74,7 +74,7 @@ func (t *lifetimes) pad(size uint64) uint64 {
 	return max(size, pageSize)
 }
 
-// begin is told, with the block's entry locked, that this process holds the block from now on.
+// begin is called, with the block's entry locked, when this process begins to hold the block.
 func (t *lifetimes) begin(index uint32) {
 	if t == nil {
 		return
@@ -107,7 +107,7 @@ func (t *lifetimes) bytes(b []byte, index uint32, off uint64) ([]byte, error) {
 	return mine, nil
 }
 
-// end is told, with the block's entry locked, that this process holds the block no more.
+// end is called, with the block's entry locked, when this process holds the block no more.
 func (t *lifetimes) end(index uint32) {
 	if t == nil {
 		return
@@ -117,7 +117,7 @@ func (t *lifetimes) end(index uint32) {
 	t.shut(index, here())
 }
 
-// endAll is told that this process leaves the domain.
+// endAll is called when this process leaves the domain.
 func (t *lifetimes) endAll() {
 	if t == nil {
 		return
@@ -144,7 +144,7 @@ func (t *lifetimes) shut(index uint32, by callers) {
 	_ = sys.ProtectNone(t.view[l.off : l.off+l.n])
 }
 
-// stack returns by what a block that this process holds was allocated or received.
+// stack returns the calls that allocated or received a block that this process holds.
 func (t *lifetimes) stack(index uint32) string {
 	if t == nil {
 		return ""

@@ -12,19 +12,20 @@ import (
 	"time"
 )
 
-// Note [Memory pressure] A tensor is some hundred bytes of Go heap, whatever its size, so forgotten
-// ones start no garbage collection. When a block cannot be had, the allocator gives idle pages
-// back, collects garbage here and lets every other participant collect too, and only then says
-// ErrNoSpace. From 80 % of the budget on it also collects ahead of need, in the background.
+// Note [Memory pressure] A tensor is some hundred bytes of Go heap, whatever its size, so tensors
+// that a program forgets start no garbage collection. Where no block can be had, the allocator
+// gives idle pages back, collects garbage in this process, has every other participant collect as
+// well, and only then returns ErrNoSpace. From 80 % of the budget on it also collects ahead of
+// need, in the background.
 //
-// Long before that, fresh pages cost more than to find out who needs no more what was handed out.
-// So where no block is warm, the allocator lets the collector come as often as it would come if
-// blocks were heap.
+// Long before that, fresh pages cost more than a collection that finds forgotten blocks. So where
+// no block is warm, the allocator has the collector run as often as it would run if blocks were
+// heap.
 
-const collectWait = time.Second // for others that are stopped, and for cleanups that wait for who allocates
+const collectWait = time.Second // for others that are stopped, and for cleanups that wait for the allocating goroutine
 
-// Whoever is short of memory tries again as long as others take what it finds, so many times and so
-// long at least: goroutines that forget all they allocate can be quicker than one of them for many
+// A goroutine that is short of memory tries again as long as others take what it finds, so many
+// times and so long at least: goroutines that forget all that they allocate may be quicker for many
 // rounds.
 const (
 	pressureRounds = 16
@@ -91,8 +92,8 @@ const (
 	forgottenWait  = 10 * time.Millisecond // at most, for a collection to be over
 )
 
-// collectAhead collects garbage if so much was handed out since it last did that there is likely
-// something to be found, and reports whether there may be warm blocks now. A program that closes
+// collectAhead collects garbage where so much was handed out since the last time that a collection
+// is likely to find blocks. It reports whether there may be warm blocks now. A program that closes
 // its tensors hardly ever comes here: its blocks are warm.
 func (l *lane) collectAhead() bool {
 	d := l.d
@@ -108,13 +109,13 @@ func (l *lane) collectAhead() bool {
 	select {
 	case <-done:
 		return true
-	case <-time.After(forgottenWait): // the heap is large: what it finds is for those who come later
+	case <-time.After(forgottenWait): // the heap is large: later allocations have what it finds
 		return false
 	}
 }
 
-// heapGoal returns how many bytes of heap make the collector come; no number is so large if it
-// never comes.
+// heapGoal returns the bytes of heap at which the collector runs, and the largest number if it
+// never does.
 func heapGoal() uint64 {
 	m := []metrics.Sample{{Name: "/gc/gogc:percent"}, {Name: "/gc/heap/goal:bytes"}}
 	metrics.Read(m)
@@ -150,8 +151,8 @@ func (d *Domain) AllocWait(ctx context.Context, size int) (Handle, error) {
 	}
 }
 
-// seekRelief returns how many blocks became free so far. Each one that becomes free from now on is
-// counted, and the next one rings this participant.
+// seekRelief returns how many blocks became free so far. From now on the
+// domain counts each one that becomes free, and the next one wakes this participant.
 func (d *Domain) seekRelief() uint64 {
 	if d.hdr.relief.Load() == 0 {
 		d.hdr.relief.CAS(0, 1)
@@ -160,10 +161,10 @@ func (d *Domain) seekRelief() uint64 {
 	return d.hdr.relief.Load()
 }
 
-// relieve tells who waits for memory that a block has become free, or pages of the budget. In a
-// domain that was never short of it, that is nobody. In others every block counts, whether somebody
-// is to be woken or not: the participant that takes the bits off the bitmap may be slow to wake,
-// and what becomes free meanwhile must not escape those who look.
+// relieve tells the waiters for memory that a block, or pages of the budget, have become free. A
+// domain that was never short of memory has no waiters. In others every block counts, whether a
+// participant is to be woken or not: the one that takes the bits off the bitmap may be slow to wake
+// the waiters, which must not miss what becomes free meanwhile.
 //
 // Invariant (docs/memory.md, "Budget and commit"): relief grows after the block is free, or the
 // pages are uncharged. A look that read it before and found nothing either saw that block or sees
@@ -197,8 +198,8 @@ func (d *Domain) giveBack(bytes uint64) {
 	}
 }
 
-// punchIdle gives the pages of a free block back, and returns their bytes. The block is listed,
-// cold: an allocator that has found it by a list meanwhile has left it to us.
+// punchIdle gives the pages of a free block back, and returns their bytes. The block is
+// listed, cold: an allocator that has found it by a list meanwhile has left it alone.
 //
 // The stamp PUNCH keeps allocators off (docs/memory.md, "Budget and commit"), and the push comes
 // after it has gone: one that popped the block meanwhile has found it stamped and gone on, so the
@@ -218,7 +219,7 @@ func (l *lane) punchIdle(b *block) uint64 {
 }
 
 // collect runs garbage collections, each until the cleanups that it found have run. A goroutine
-// that comes while another one is at it waits for it, and for one that began after it came.
+// that comes during a collection waits for it, and for another one that begins after it came.
 func (d *Domain) collect() {
 	begun := d.collected.Load() + 1
 	d.collecting.Lock()
@@ -273,11 +274,11 @@ func (d *Domain) allCollected(n uint64) bool {
 	return true
 }
 
-// collectForOthers collects because somebody ran out of budget, and tells who waits for that.
+// collectForOthers collects because a participant ran out of budget, and tells the waiters.
 func (d *Domain) collectForOthers() {
 	n := d.hdr.pressure.Load()
 	d.collect()
-	l, err := d.enter() // the seat may be somebody else's after Close
+	l, err := d.enter() // the seat may be another participant's after Close
 	if err != nil {
 		return
 	}
@@ -298,8 +299,8 @@ func (d *Domain) alone() bool {
 	return true
 }
 
-// A shortage is why an allocation failed, in bytes wanted. What to tell the caller is found out
-// when all is tried.
+// A shortage is why an allocation failed, in bytes wanted. explain makes the caller's error of it,
+// once all was tried.
 type shortage uint64
 
 func (s shortage) Error() string { return fmt.Sprintf("shm: no space for %d bytes", uint64(s)) }
@@ -319,7 +320,7 @@ func (d *Domain) explain(err error) error {
 	}
 }
 
-// unread returns the bytes of blocks that nobody but messages holds.
+// unread returns the bytes of blocks that only messages hold.
 func (d *Domain) unread() (bytes int64) {
 	for i := uint64(1); i < d.count(); i++ {
 		b := &d.blocks[i]

@@ -58,9 +58,9 @@ func (d *Domain) held(index uint32) bool { return d.refs.entry(index).Load()&^re
 
 // acquire adds one of this process's references.
 //
-// Invariant (docs/memory.md, "Operations"): our bit is set exactly while the count is not 0. The
-// entry's lock makes the two steps one for the goroutines of this process; other processes see only
-// the bit.
+// Invariant (docs/memory.md, "Operations"): the process's bit is set exactly while the count is not
+// 0. The entry's lock makes the two steps one for the goroutines of this process; other processes
+// see only the bit.
 func (d *Domain) acquire(index uint32) {
 	e := d.refs.entry(index)
 	n := lockRef(e)
@@ -118,8 +118,8 @@ func (d *Domain) Retain(h Handle) error {
 }
 
 // Release drops one reference of this process. The block is free when no participant and no message
-// holds it. It waits for no process that is stopped: a ring that has to, for the messages in it, is
-// free some time later.
+// holds it. It waits for no stopped process: a ring whose messages are in the way of one is freed
+// later.
 func (d *Domain) Release(h Handle) error {
 	l, err := d.enter()
 	if err != nil {
@@ -147,12 +147,11 @@ func (l *lane) release(index uint32) error {
 // block until Import has returned; otherwise it may return ErrStale, and never a block that means
 // something else.
 //
-// The bit comes first and the look after it: a try-free that stamped the block before our bit was
-// there may have read own without it, so its stamp is waited for; one that comes later sees the
-// bit.
+// The bit comes first and the look after it. A try-free that stamped the block before the bit was
+// there may have read own without it, so Import waits for its stamp. A later one sees the bit.
 //
-// A process that is stopped while it finds out whether the block is free is waited for, for a
-// second: then the error is context.DeadlineExceeded.
+// Where a process is stopped while it finds out whether the block is free, Import waits for a
+// second. Then the error is context.DeadlineExceeded.
 func (d *Domain) Import(h Handle) error { return d.importFor(briefly, h) }
 
 func (d *Domain) importFor(ctx context.Context, h Handle) error {
@@ -176,16 +175,16 @@ func (d *Domain) importFor(ctx context.Context, h Handle) error {
 		if k := w.kind(); k != kindFree {
 			return nil
 		}
-		// Somebody is finding out whether it is free, and may have missed our bit.
+		// Another lane is finding out whether the block is free, and may have missed the bit.
 		if _, err := l.settle(ctx, b); err != nil {
 			return errors.Join(err, l.release(i))
 		}
 	}
 }
 
-// Stale reports whether the block of h has been freed: once it is, it stays so. It is how to find
-// out that nobody uses something any more for which a block stands. A handle that is not stale may
-// be the next moment.
+// Stale reports whether the block of h has been freed; a stale handle stays stale. A package for
+// whose object a block stands learns by it that nobody uses the object any more. A handle that is
+// not stale may be a moment later.
 func (d *Domain) Stale(h Handle) bool {
 	if !h.wellFormed() || uint64(h.index()) >= d.hdr.blocks.Load() {
 		return true
@@ -195,8 +194,8 @@ func (d *Domain) Stale(h Handle) bool {
 }
 
 // Bytes returns the bytes of a block that this process holds. The slice is borrowed: it must not be
-// used after the process has released its last reference; SHOAL_DEBUG=lifetime finds who does. Its
-// length is that of the pages committed, at least what was asked for.
+// used after the process has released its last reference; SHOAL_DEBUG=lifetime finds later uses.
+// Its length is that of the pages committed, at least the size that was asked for.
 func (d *Domain) Bytes(h Handle) ([]byte, error) {
 	b, err := d.check(h)
 	if err != nil {

@@ -10,20 +10,20 @@ import (
 )
 
 // Note [Stopped processes] A process may be stopped (SIGSTOP, a debugger, a frozen control group)
-// in the middle of an operation, and its stamp stands until it goes on or dies. Nobody waits for
-// that longer than the context of the call: a put takes its own stamps back, and a get, which can
-// take nothing back, leaves what it has to do yet to a goroutine (take). A call without a context
+// in the middle of an operation, and its stamp stands until it goes on or dies. No call
+// waits for that longer than its context. A put takes its own stamps back. A get, which can take
+// nothing back, leaves the rest to a goroutine (take). A call without a context
 // waits briefly, and so does the end of a ring, which then goes on in a goroutine (finaliseAside).
-// Goroutines of that sort end when the domain is closed (Domain.lingering): the reaper does the
-// rest for them.
+// Goroutines of that sort end when the domain is closed (Domain.lingering): the reaper does
+// the rest for them.
 
 // brief is the context of a wait that has none: it ends so long after the wait has begun.
 type brief time.Duration
 
 const briefly = brief(time.Second)
 
-// Briefly is the context of calls that have none, and wait for what another process does for a
-// second at most: it may be stopped.
+// Briefly is the context of calls that have none. They wait for an operation of another process,
+// which may be stopped, for a second at most.
 var Briefly context.Context = briefly
 
 func (brief) Deadline() (end time.Time, ok bool) { return }
@@ -49,7 +49,7 @@ type inTheWay uint32
 
 func (i inTheWay) Error() string { return fmt.Sprintf("shm: block %d is in use", uint32(i)) }
 
-// settle returns b's state word once nobody is in the middle of an operation on it.
+// settle returns b's state word once no lane is in the middle of an operation on it.
 func (l *lane) settle(ctx context.Context, b *block) (stateWord, error) {
 	if w := b.w.Load(); w&xoMask == 0 {
 		return w, nil
@@ -57,8 +57,8 @@ func (l *lane) settle(ctx context.Context, b *block) (stateWord, error) {
 	return l.awaitStamp(ctx, b)
 }
 
-// awaitStamp asks for the word once more at the end: the ringing goroutine looks at the condition
-// too.
+// awaitStamp reads the word once more at the end, since the goroutine that wakes it also evaluates
+// the condition.
 func (l *lane) awaitStamp(ctx context.Context, b *block) (stateWord, error) {
 	for {
 		if err := patience(ctx, l.d, l, &b.w, unstamped, waitBit); err != nil {
@@ -70,8 +70,8 @@ func (l *lane) awaitStamp(ctx context.Context, b *block) (stateWord, error) {
 	}
 }
 
-// await waits until the stamp that is in the way has gone, and keeps no lane meanwhile: however
-// many goroutines wait, the others go on.
+// await waits until the stamp that is in the way has gone, and keeps no lane meanwhile: any number
+// of goroutines may wait, and the others go on.
 func (d *Domain) await(ctx context.Context, i inTheWay) error {
 	b := &d.blocks[i]
 	if err := patience(ctx, d, nil, &b.w, unstamped, waitBit); err != nil {
@@ -80,7 +80,7 @@ func (d *Domain) await(ctx context.Context, i inTheWay) error {
 	return nil
 }
 
-// busy says who is in the middle of an operation on the block.
+// busy says which process is in the middle of an operation on the block.
 func (d *Domain) busy(b *block, err error) error {
 	w := b.w.Load()
 	if !w.stamped() {
@@ -99,7 +99,7 @@ func (b *block) idle() bool { return polled(&b.w, unstamped) }
 
 func unstamped(w stateWord) bool { return !w.stamped() }
 
-// polled looks for what is a matter of another lane's next step.
+// polled polls for a condition that another lane's next step makes true.
 func polled[T law[T]](w *wordOf[T], done func(T) bool) bool {
 	for i := range 256 {
 		if done(w.Load()) {
@@ -116,9 +116,9 @@ func polled[T law[T]](w *wordOf[T], done func(T) bool) bool {
 }
 
 // markUnless asks to be woken when the word changes, by its bit wait, and reports false, or true if
-// the word is done. Both are said of one and the same value: between a mark and a look of its own,
-// the stamp that was marked could clear and another one, which nobody has marked, take its place,
-// and the waiter would sleep for ever (docs/memory.md, "Words, stamps, evidence").
+// the word is done. One CAS does both: between a mark and a separate look the marked stamp could
+// clear and another one, without a mark, take its place, and the waiter would sleep for ever
+// (docs/memory.md, "Words, stamps, evidence").
 func markUnless[T law[T]](w *wordOf[T], done func(T) bool, wait T) bool {
 	for {
 		switch v := w.Load(); {
@@ -136,20 +136,21 @@ type stampWord[T any] interface {
 	lane() uint32
 }
 
-// patience polls, yields, and then parks until the word is done, which is a matter of another
-// lane's next step, or until ctx ends. The bit wait is a mark for the lane that will end it, so
-// that it rings. If that lane died, its reaper ends it; and if it is the reaper that waits here, it
-// first ends what the newly dead are in the middle of.
+// patience polls, yields, and then parks until another lane's next step makes the word done, or
+// until ctx ends. The bit wait asks the lane that ends its operation for a wakeup. If that lane
+// died, its reaper ends the operation. A reaper that waits here first ends the operations of the
+// newly dead.
 //
-// A stamp that nobody will end is garbage, and the error is ErrCorrupt: see suspicion. Where the
-// domain is closed the error is ErrClosed, but for who has to end an operation (lingering).
+// A stamp that no lane will end is garbage, and the error is ErrCorrupt: see suspicion. Where the
+// domain is closed the error is ErrClosed, except for a lane that has to end an operation
+// (lingering).
 func patience[T stampWord[T]](ctx context.Context, d *Domain, l *lane, w *wordOf[T], done func(T) bool,
 	wait T) error {
 	if polled(w, done) {
 		return nil
 	}
-	// a goroutine that rings looks at the condition too, even when this one has gone on; so it
-	// reads no field of the lane
+	// a goroutine that wakes this one evaluates the condition as well, even after this one has gone
+	// on; so the condition reads no field of the lane
 	reaping, suspect := l != nil && l.reaping != nil, suspicion[T]{d: d, l: l, wait: wait}
 	closes := func() bool { return !reaping && ctx != d.lingering && d.closed.Load() }
 	ctx, cancel := begin(ctx)
@@ -198,8 +199,8 @@ func (d *Domain) endPut(b *block, id uint32) {
 }
 
 // change clears the stamp and adds to the word what the end of the operation changes, in one CAS.
-// Only the lane named by the stamp, or its reaper, may call it: nobody else changes the word
-// meanwhile, but for WAIT.
+// Only the lane named by the stamp, or its reaper, may call it: no other
+// lane changes the word meanwhile, except for WAIT.
 func (d *Domain) change(b *block, clear, add stateWord) {
 	for {
 		w := b.w.Load()

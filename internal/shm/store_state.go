@@ -5,9 +5,9 @@ package shm
 //	63          32 31      20  19      18     17   16    14 13     0
 //	| generation | transit t | ALLOC | WAIT | GONE | kind  | lane  |
 //
-// GONE, kind and lane are the stamp, called xo: who is in the middle of which operation on the
-// block. GONE goes with FREE: nobody holds the block, and its end may take as long as that of all
-// that it holds.
+// GONE, kind and lane are the stamp, called xo: which lane is in the middle of which operation on
+// the block. GONE goes with FREE: nobody holds the block, and its end may take as long as the end
+// of all that it holds.
 const (
 	laneMask  = 1<<14 - 1
 	kindShift = 14
@@ -36,18 +36,18 @@ type stateWord uint64
 
 func stamp(lane uint32, kind uint64) stateWord { return stateWord(kind<<kindShift | uint64(lane)) }
 
-// lane returns who is in the middle of the operation kind on the block, if there is one.
+// lane returns the lane that is in the middle of the operation kind on the block, if there is one.
 func (w stateWord) lane() uint32 { return uint32(w & laneMask) }
 func (w stateWord) kind() uint64 { return uint64(w >> kindShift & 7) }
 
-// stamped reports whether somebody is in the middle of an operation on the block.
+// stamped reports whether a lane is in the middle of an operation on the block.
 func (w stateWord) stamped() bool { return w&xoMask != 0 }
 
 // transit returns how many messages hold the block.
 func (w stateWord) transit() uint64    { return uint64(w & tMask / tOne) }
 func (w stateWord) generation() uint32 { return uint32(w >> 32) }
 
-// allocated reports whether the block is somebody's.
+// allocated reports whether the block is in use.
 func (w stateWord) allocated() bool { return w&allocBit != 0 }
 
 // The extent word of a block:

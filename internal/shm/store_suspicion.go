@@ -7,33 +7,32 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// How soon and how often a waiter looks whether the stamp for which it waits is one that somebody
-// will end.
+// How soon and how often a waiter looks whether a lane will end the stamp for which it waits.
 const (
 	suspicionPause = 20 * time.Millisecond // grows by half, to a second
-	suspicionLooks = 5                     // for a stamp that nobody can have set
+	suspicionLooks = 5                     // for a stamp that no lane can have set
 )
 
 // stampTime is for how long a waiter believes in the stamp of a participant that goes on with other
 // things. Tests make it short.
 var stampTime = 10 * time.Second
 
-// A suspicion is of a waiter for a stamp: whether there is somebody who will end it. It is garbage
-// if it stays, look after look, and names a lane of this process in which nothing goes on, or the
-// seat of nobody; or if it stays for longer than any step takes and no participant is stopped. One
-// that was stopped goes on some day, so its stamp is waited for, and so are those of others, which
-// may themselves wait for it.
+// A suspicion is a waiter's doubt whether a lane will end the stamp for which it waits. The stamp
+// is garbage if it stays, look after look, and names a lane of this process in which nothing goes
+// on, or a free seat; or if it stays for longer than any step takes and no participant is stopped.
+// A stopped participant may go on, so waiters wait for its stamp, and for the stamps of others,
+// which may themselves wait for it.
 type suspicion[T stampWord[T]] struct {
 	d     *Domain
 	l     *lane
 	wait  T // the bit that waiters set
 	word  T
-	looks int // at this word, while nobody can have set it
+	looks int // at this word, while no lane can have set it
 	since time.Time
 	pause time.Duration
 }
 
-// nextLook returns a context that ends when it is time for one.
+// nextLook returns a context that ends when the next look is due.
 func (x *suspicion[T]) nextLook(ctx context.Context) (context.Context, context.CancelFunc) {
 	if crashing && controlled() { // there is no time
 		return ctx, func() {}
@@ -42,7 +41,7 @@ func (x *suspicion[T]) nextLook(ctx context.Context) (context.Context, context.C
 	return context.WithTimeout(ctx, x.pause)
 }
 
-// look looks at the word, and returns an error if what it says is garbage.
+// look looks at the word, and returns an error if it is garbage.
 func (x *suspicion[T]) look(at *wordOf[T]) error {
 	if crashing && controlled() {
 		return nil

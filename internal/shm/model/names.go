@@ -5,15 +5,13 @@ import "reflect"
 // names has the names of the constants in traces, by type and in order.
 var names = map[reflect.Type][]string{
 	reflect.TypeFor[pc](): {
-		"idle", "allocCAS", "allocOwn", "allocClear", "putSeq", "putStamp", "putTail", "putClaim", "putHelp",
-		"putHelpOwn", "putBody", "putDrop", "putFull",
-		"putClear", "putUndo", "getHead", "getTake", "getHelp", "getHelpOwn", "getOwn", "getStamp", "getSeq",
-		"getTakeOver", "getWait", "getEmpty", "getClear", "getOwnLate", "relBit",
-		"peekOwn0", "peekOwn1", "freeStamp", "freeOwn0", "freeOwn1", "freeCAS", "freeClear", "freeAgain0",
-		"freeAgain1", "sendHandle", "sendWait",
-		"importOwn", "importCheck", "reapSlots", "reapWords", "reapPut", "reapReading", "reapReadingClear",
-		"reapStamps", "reapWait", "reapBits0", "reapBits1",
-		"reapEnd",
+		"idle", "allocCAS", "allocOwn", "allocClear", "takeOwn", "takeCAS", "putSeq", "putStamp", "putTail",
+		"putClaim", "putHelp", "putHelpOwn", "putBody", "putDrop", "putFull", "putClear", "putUndo",
+		"getHead", "getTake", "getHelp", "getHelpOwn", "getOwn", "getStamp", "getSeq", "getTakeOver",
+		"getWait", "getEmpty", "getClear", "getOwnLate", "relBit", "peekOwn0", "peekOwn1", "freeStamp",
+		"freeOwn0", "freeOwn1", "freeCAS", "freeClear", "freeAgain0", "freeAgain1", "sendHandle",
+		"sendWait", "importOwn", "importCheck", "reapSlots", "reapWords", "reapPut", "reapReading",
+		"reapReadingClear", "reapStamps", "reapWait", "reapBits0", "reapBits1", "reapEnd",
 	},
 	reflect.TypeFor[endPC](): {
 		"eIdle", "ePut", "ePutStamp", "ePutClaim", "ePutFull", "ePutClear", "ePutUndo", "eRecv", "eRecvWait",
@@ -37,9 +35,8 @@ var names = map[reflect.Type][]string{
 		"nLeaveRing",
 	},
 	reflect.TypeFor[wakePC](): {
-		"wStart", "wPick", "wRing", "wOffer", "wTry", "wBit", "wAgain", "wParked", "wLeave", "wPassOn", "wEnd",
-		"bIdle", "bWaiters", "bLook", "bBit", "bAgain",
-		"bPassOn", "wReapBits", "wReapRing",
+		"wStart", "wPick", "wRing", "wRewake", "wTry", "wBit", "wAgain", "wParked", "wLeave", "wPassOn",
+		"wEnd", "bIdle", "bWaiters", "bLook", "bBit", "bAgain", "bPassOn", "wReapBits", "wReapRing",
 	},
 	reflect.TypeFor[newsPC](): {
 		"nwIdle", "nwLock", "nwLook", "nwTake", "nwTaken", "nwClaim", "nwTail", "nwFull", "nwTell", "nwBegin",
@@ -74,6 +71,9 @@ var names = map[reflect.Type][]string{
 	reflect.TypeFor[condPC](): {
 		"cwLock", "cwMark", "cwUnshare", "cwCheck", "cwAdd", "cwNotify", "cwShare", "cwArrive", "cwLetGo",
 		"cwWait", "cwServe", "cwForget", "cwForgo", "cwUnlock", "cwEnd",
+	},
+	reflect.TypeFor[bnPC](): {
+		"bnCome", "bnEnter", "bnLook", "bnSay", "bnSleep", "bnAsleep", "bnLoad", "bnEnd", "bnWake",
 	},
 	reflect.TypeFor[life](): {
 		"alive", "killed", "marked", "reaped",

@@ -1,0 +1,56 @@
+package model
+
+import (
+	"go/ast"
+	"go/parser"
+	gotoken "go/token"
+	"io/fs"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// The names of constants in traces are those of the source, in its order.
+func TestNames_AreThoseOfTheConstants(t *testing.T) {
+	source, err := parser.ParseDir(gotoken.NewFileSet(), ".",
+		func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := make(map[string][]string) // by type
+	for _, file := range source["model"].Files {
+		for _, d := range file.Decls {
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == gotoken.CONST {
+				kind := ""
+				for _, s := range g.Specs {
+					v := s.(*ast.ValueSpec)
+					if id, ok := v.Type.(*ast.Ident); ok {
+						kind = id.Name
+					} else if v.Values != nil {
+						kind = "" // of another type
+					}
+					for _, name := range v.Names {
+						declared[kind] = append(declared[kind], name.Name)
+					}
+				}
+			}
+		}
+	}
+	seen := 0
+	for kind, list := range names {
+		constants := declared[kind.Name()]
+		if kind.Kind() != reflect.Uint8 || len(constants) != len(list) {
+			t.Errorf("%v has the constants %q, and the names %q", kind, constants, list)
+			continue
+		}
+		for i, name := range list {
+			seen++
+			if !strings.HasSuffix(strings.ToLower(constants[i]), strings.ToLower(name)) {
+				t.Errorf("%v: constant %s is called %q", kind, constants[i], name)
+			}
+		}
+	}
+	if seen < 200 {
+		t.Errorf("%d names", seen)
+	}
+}
