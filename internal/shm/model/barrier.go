@@ -101,7 +101,7 @@ type Barrier struct {
 const (
 	BarrierDeaf = "a waiter does not see that a member is gone"
 	JoinForgets = "a participant that comes into the seat of a dead member does not break the barrier first"
-	AbortOnce   = "who breaks the barrier gives up when the turn ends meanwhile"
+	AbortOnce   = "a participant that breaks the barrier gives up when the turn ends meanwhile"
 	NoHistory   = "a waiter that wakes late takes every turn that is over for one that ended well"
 	EndBlind    = "the last one to come ends the turn without looking for deaths"
 	FailQuiet   = "a waiter that fails because a member is gone leaves the turn to end well"

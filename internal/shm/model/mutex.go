@@ -24,7 +24,7 @@ const (
 	mWithdraw
 	mUnlock
 	mPick
-	mRing
+	mWake
 	mDone
 )
 
@@ -185,7 +185,7 @@ func (c Mutex) step(s *mutexState, i int) bool {
 		if p.was, p.told, p.pc = (lockWord{}), false, mPick; c.Bug == UnlockQuiet {
 			p.pc = mTry
 		}
-	case mRing:
+	case mWake:
 		n := &s.p[p.chosen-1]
 		n.woken = n.woken || n.lives()
 		if p.chosen, p.pc = 0, mTry; s.word.lost {
@@ -228,7 +228,7 @@ func (c Mutex) pick(s mutexState, i int, emit func(mutexState)) {
 	for w := range lockers {
 		if n := s; s.bits>>w&1 == 1 {
 			n.bits &^= 1 << w
-			n.p[i].chosen, n.p[i].pc = uint8(w+1), mRing
+			n.p[i].chosen, n.p[i].pc = uint8(w+1), mWake
 			emit(n)
 		}
 	}

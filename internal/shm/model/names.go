@@ -30,20 +30,20 @@ var names = map[reflect.Type][]string{
 	},
 	reflect.TypeFor[noticePC](): {
 		"nIdle", "nDeathEpoch", "nLock", "nSeen", "nReap", "nUnlock", "nAgain", "nLink", "nOpen", "nProof",
-		"nJoinLock", "nJoining", "nJoinRing",
+		"nJoinLock", "nJoining", "nJoinWake",
 		"nJoinLive", "nJoinUnlock", "nLeaveDead", "nLeaveLock", "nLeaveUnlock", "nLeaveTell", "nLeaveFree",
-		"nLeaveRing",
+		"nLeaveWake",
 	},
 	reflect.TypeFor[wakePC](): {
-		"wStart", "wPick", "wRing", "wRewake", "wTry", "wBit", "wAgain", "wParked", "wLeave", "wPassOn",
-		"wEnd", "bIdle", "bWaiters", "bLook", "bBit", "bAgain", "bPassOn", "wReapBits", "wReapRing",
+		"wStart", "wPick", "wWake", "wRewake", "wTry", "wBit", "wAgain", "wParked", "wLeave", "wPassOn",
+		"wEnd", "bIdle", "bWaiters", "bLook", "bBit", "bAgain", "bPassOn", "wReapBits", "wReapWake",
 	},
 	reflect.TypeFor[newsPC](): {
 		"nwIdle", "nwLock", "nwLook", "nwTake", "nwTaken", "nwClaim", "nwTail", "nwFull", "nwTell", "nwBegin",
 		"nwTop", "nwScan", "nwPeeked", "nwDead",
 	},
 	reflect.TypeFor[xoPC](): {
-		"xTry", "xBit", "xWait", "xParked", "xClear", "xTake", "xRing", "xEnd",
+		"xTry", "xBit", "xWait", "xParked", "xClear", "xTake", "xWake", "xEnd",
 	},
 	reflect.TypeFor[listPC](): {
 		"lBegin", "lEpoch", "lReset", "lSweep", "lPunch", "lHead", "lNext", "lPop", "lUnlist", "lTake",
@@ -63,7 +63,7 @@ var names = map[reflect.Type][]string{
 	},
 	reflect.TypeFor[mutexPC](): {
 		"mTry", "mSetBit", "mAgain", "mParked", "mFirst", "mSecond", "mMarkGood", "mWithdraw", "mUnlock",
-		"mPick", "mRing", "mDone",
+		"mPick", "mWake", "mDone",
 	},
 	reflect.TypeFor[semPC](): {
 		"sWait", "sEnter", "sRedo", "sLook", "sSettle", "sGrant", "sExit", "sHold", "sDone",

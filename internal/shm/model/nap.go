@@ -62,7 +62,7 @@ const (
 const (
 	wordAwake = iota
 	wordNapping
-	wordRung
+	wordRoused
 )
 
 type napActor struct {
@@ -264,7 +264,7 @@ func (c Nap) rest(s *napState, p *napActor, i int) bool {
 			p.goBack()
 		}
 	case nHeard:
-		if s.word == wordRung {
+		if s.word == wordRoused {
 			s.word = wordAwake
 			if c.Bug != NapDeaf {
 				p.pc = aLook
@@ -387,7 +387,7 @@ func (c Nap) wake(s *napState, p *napActor, queue int) bool {
 	case rNap:
 		if p.pc = rBell; s.word == wordNapping {
 			if c.Bug != NapBlind {
-				s.word = wordRung
+				s.word = wordRoused
 			}
 			p.pc = rWake
 		}

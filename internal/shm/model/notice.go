@@ -48,7 +48,7 @@ const (
 	nProof
 	nJoinLock // of a mutation
 	nJoining
-	nJoinRing
+	nJoinWake
 	nJoinLive
 	nJoinUnlock
 	nLeaveDead
@@ -56,7 +56,7 @@ const (
 	nLeaveUnlock
 	nLeaveTell
 	nLeaveFree
-	nLeaveRing
+	nLeaveWake
 )
 
 type member struct {
@@ -98,7 +98,7 @@ type Notice struct {
 // The mutations of the notice model.
 const (
 	NoDeathEpochCheck = "a reaper that lets go of the recovery lock does not look at the death epoch again"
-	DeathEpochLate    = "the death epoch is raised only by who gets the lock"
+	DeathEpochLate    = "only a participant that gets the lock raises the death epoch"
 	NoWalk            = "a watcher looks only at the seats right after its own"
 	JoinLocked        = "a joiner holds the recovery lock before anybody watches it"
 	LeaveUntold       = "a participant that leaves frees its seat before it has told those that left deaths to it"
@@ -367,10 +367,10 @@ func (c Notice) door(s *noticeState, i int) bool {
 		}
 	case nJoining:
 		s.table[i] = joining
-		if p.pc = nJoinRing; c.Bug == WakeLate {
+		if p.pc = nJoinWake; c.Bug == WakeLate {
 			p.pc = nJoinLive
 		}
-	case nJoinRing:
+	case nJoinWake:
 		c.wake(s, i)
 		p.pc = nJoinLive
 		if s.table[i] == live {
@@ -379,7 +379,7 @@ func (c Notice) door(s *noticeState, i int) bool {
 	case nJoinLive:
 		s.table[i] = live
 		if p.pc = nJoinUnlock; c.Bug == WakeLate {
-			p.pc = nJoinRing
+			p.pc = nJoinWake
 		}
 	case nJoinUnlock:
 		s.unlock(i)
@@ -391,7 +391,7 @@ func (c Notice) door(s *noticeState, i int) bool {
 		s.unlock(i)
 		switch p.pc = nLeaveTell; c.Bug {
 		case LeaveUntold:
-			p.pc = nLeaveRing
+			p.pc = nLeaveWake
 		case LeaveHolding:
 			p.pc = nLeaveFree
 		}
@@ -402,10 +402,10 @@ func (c Notice) door(s *noticeState, i int) bool {
 		}
 	case nLeaveFree:
 		s.table[i] = vacant
-		if p.pc = nLeaveRing; c.Bug == LeaveQuiet {
+		if p.pc = nLeaveWake; c.Bug == LeaveQuiet {
 			*p = member{fate: away}
 		}
-	case nLeaveRing:
+	case nLeaveWake:
 		c.wake(s, i)
 		*p = member{fate: away}
 	}

@@ -24,7 +24,7 @@ type wakePC uint8
 const (
 	wStart wakePC = iota
 	wPick         // picks a participant to wake
-	wRing
+	wWake
 	wRewake // wakes again, as long as there is a message
 	wTry
 	wBit // sets its bit; the step before put it into the queue of the process
@@ -40,7 +40,7 @@ const (
 	bAgain
 	bPassOn
 	wReapBits
-	wReapRing
+	wReapWake
 )
 
 // A waker wakes participants. It is a publisher, a waiter that passes a wakeup on, or the goroutine
@@ -191,11 +191,11 @@ func (c Wake) events(s wakeState, emit func(wakeState)) {
 // participant that is stopped there keeps the wakeup.
 func (s *wakeState) wakes(home int) bool {
 	for i := range s.w {
-		if int(homeOf[i]) == home && s.w[i].pc == wRing {
+		if int(homeOf[i]) == home && s.w[i].pc == wWake {
 			return true
 		}
 	}
-	return s.bell[home].pc == wRing
+	return s.bell[home].pc == wWake
 }
 
 // locked reports whether the goroutine that answers the doorbell has the lock of the queue. It
@@ -214,7 +214,7 @@ func (c Wake) pick(s *wakeState, r *waker, emit func(wakeState)) {
 		if before>>h&1 == 1 {
 			s.bits = before &^ (1 << h)
 			*r = was
-			r.chosen, r.pc = uint8(h), wRing
+			r.chosen, r.pc = uint8(h), wWake
 			emit(*s)
 		}
 	}
@@ -257,7 +257,7 @@ func (c Wake) publish(s *wakeState, r *waker) bool {
 			s.messages++
 		}
 		r.pc, r.back = wPick, wStart
-	case wRing:
+	case wWake:
 		c.wake(s, r)
 	case wRewake:
 		c.rewake(s, r)
@@ -315,7 +315,7 @@ func (c Wake) wait(s *wakeState, i int) bool {
 		} else if s.messages > 0 {
 			p.pc, p.back = wPick, wEnd
 		}
-	case wRing:
+	case wWake:
 		c.wake(s, p)
 	case wRewake:
 		c.rewake(s, p)
@@ -379,7 +379,7 @@ func (c Wake) answer(s *wakeState, i int) bool {
 		if b.pc = bIdle; s.messages > 0 {
 			b.pc, b.back = wPick, bIdle
 		}
-	case wRing:
+	case wWake:
 		c.wake(s, b)
 	case wRewake:
 		c.rewake(s, b)
@@ -400,18 +400,18 @@ func (c Wake) reap(s wakeState, emit func(wakeState)) {
 			return
 		}
 		if s.reaper = wReapBits; c.Bug == WakeFirst {
-			s.reaper = wReapRing
+			s.reaper = wReapWake
 		}
 	case wReapBits:
 		s.bits &^= s.set
-		switch s.reaper = wReapRing; c.Bug {
+		switch s.reaper = wReapWake; c.Bug {
 		case WakeFirst, NoReaperWake:
 			s.reaped()
 		case FreeBeforeWake:
 			s.reaped()
-			s.reaper = wReapRing
+			s.reaper = wReapWake
 		}
-	case wReapRing:
+	case wReapWake:
 		for i := range s.homes {
 			s.homes[i].woken = s.homes[i].woken || s.homes[i].lives()
 		}

@@ -24,9 +24,9 @@ const (
 	waSetBit
 	waAgain
 	waParked
-	waRung
-	waRungBit
-	waRungAgain
+	waWoken
+	waWokenBit
+	waWokenAgain
 )
 
 type leavePC uint8
@@ -185,15 +185,15 @@ func (c Watch) watch(s *watchState, i int) bool {
 		if !w.bell {
 			return false
 		}
-		w.bell, w.pc = false, waRung
-	case waRung:
-		if park(waRungBit); c.Bug == WatchOnce && !ready {
+		w.bell, w.pc = false, waWoken
+	case waWoken:
+		if park(waWokenBit); c.Bug == WatchOnce && !ready {
 			w.pc = waParked
 		}
-	case waRungBit:
+	case waWokenBit:
 		s.bits |= 1 << i
-		w.pc = waRungAgain
-	case waRungAgain:
+		w.pc = waWokenAgain
+	case waWokenAgain:
 		park(waParked)
 	}
 	return true

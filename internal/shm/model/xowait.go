@@ -15,7 +15,7 @@ const (
 	xParked
 	xClear
 	xTake
-	xRing
+	xWake
 	xEnd
 )
 
@@ -150,8 +150,8 @@ func (c XOWait) step(s *xoState, i int) bool {
 		*w = xoWord{}
 	case xTake:
 		p.chosen, s.bits = s.bits, 0
-		p.pc = xRing
-	case xRing:
+		p.pc = xWake
+	case xWake:
 		if p.chosen == 0 {
 			p.next()
 			break
