@@ -25,12 +25,13 @@ const (
 )
 
 var (
-	ClassOf     = classOf
-	ClassSize   = classSize
-	ExtentSize  = extentSize
-	ExtentAlign = extentAlign
-	LayoutHash  = layoutHash
-	Unspill     = unspill
+	ClassOf      = classOf
+	ClassSize    = classSize
+	RingHeadSize = int(ringHead)
+	ExtentSize   = extentSize
+	ExtentAlign  = extentAlign
+	LayoutHash   = layoutHash
+	Unspill      = unspill
 )
 
 // A Heap is a domain inside one process, on the Go heap.

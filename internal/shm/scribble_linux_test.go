@@ -27,7 +27,7 @@ import (
 var (
 	scribbleTrials = flag.Int("scribble.trials", 200, "domains into which garbage is written")
 	scribbleSeed   = flag.Uint64("scribble.seed", 1, "of the random choices")
-	scribbleOnly   = flag.String("scribble.only", "", "a region: header, participants, lanes or blocks")
+	scribbleOnly   = flag.String("scribble.only", "", "a region: header, participants, lanes, blocks, rings or cells")
 	scribbleJSON   = flag.Bool("scribble.json", false, "print the figures as a line of JSON")
 )
 
@@ -40,8 +40,8 @@ const (
 
 func init() { actors["scribbled"] = actScribbled }
 
-// TestScribble_NobodyCrashesOrHangs writes garbage into the words of the control segment while
-// processes work, and one of them is killed, so that the others reap it by those words. They may
+// TestScribble_NobodyCrashesOrHangs writes garbage into the words of the control segment, and of the
+// rings and cells in the data segment, while processes work, and one of them is killed, so that the others reap it by those words. They may
 // fail in what they do, and must be able to go on and to leave.
 func TestScribble_NobodyCrashesOrHangs(t *testing.T) {
 	s := &scribbles{faults: map[string]int{}, words: map[string]int{}}
@@ -91,7 +91,7 @@ func (s *scribbles) trial(t *testing.T, n int) {
 	r := rand.New(rand.NewPCG(*scribbleSeed, uint64(n)))
 	d, err := shm.New(shm.Options{Budget: 24 << 20, Reserve: 256 << 20})
 	check(t, err)
-	args, free, err := scribbledObjects(d)
+	args, objects, free, err := scribbledObjects(d)
 	check(t, err)
 	control, data, err := d.Dup(sys.Reopen)
 	check(t, err)
@@ -100,6 +100,9 @@ func (s *scribbles) trial(t *testing.T, n int) {
 	words, err := sys.Map(control, shm.ControlSize)
 	check(t, err)
 	defer sys.Unmap(words)
+	bytes, err := sys.Map(data, objectsEnd(objects))
+	check(t, err)
+	defer sys.Unmap(bytes)
 
 	var all []*scribbled
 	for i := range 3 {
@@ -116,7 +119,7 @@ func (s *scribbles) trial(t *testing.T, n int) {
 	var said []string
 	for range 1 + r.IntN(6) {
 		time.Sleep(time.Duration(r.IntN(12)) * time.Millisecond)
-		said = append(said, s.scribble(r, words))
+		said = append(said, s.scribble(r, words, bytes, objects))
 		if victim < len(all) && r.IntN(3) == 0 {
 			all[victim].cmd.Process.Kill()
 			all[victim].killed = true
@@ -131,25 +134,40 @@ func (s *scribbles) trial(t *testing.T, n int) {
 	s.mu.Unlock()
 }
 
-// A region is a part of the control segment with words that matter.
+// A region is a part of a segment with words that matter.
 type region struct {
 	name     string
 	off, len int
+	data     bool // of the data segment
 }
 
-func regions(words []byte) []region {
+// objectsEnd returns how many bytes of the data segment have all objects in them, in whole pages.
+func objectsEnd(objects []region) (end int) {
+	for _, o := range objects {
+		end = max(end, o.off+o.len)
+	}
+	return (end + 1<<16 - 1) &^ (1<<16 - 1)
+}
+
+func regions(words []byte, objects []region) []region {
 	load := func(off int) int { return int(*(*uint64)(unsafe.Pointer(&words[off]))) }
 	blocks := min(max(load(shm.BlocksWord), 2), 400)
-	return slices.DeleteFunc([]region{
-		{"header", 0, shm.HeaderSize}, {"participants", shm.ParticipantsAt, 4 * 256},
-		{"lanes", shm.LanesAt, 4 * 64 * 64}, {"blocks", shm.BlocksAt, 64 * blocks}, {"blocks", shm.BlocksAt, 64 * 40},
-	}, func(r region) bool { return *scribbleOnly != "" && r.name != *scribbleOnly })
+	all := []region{
+		{"header", 0, shm.HeaderSize, false}, {"participants", shm.ParticipantsAt, 4 * 256, false},
+		{"lanes", shm.LanesAt, 4 * 64 * 64, false}, {"blocks", shm.BlocksAt, 64 * blocks, false},
+		{"blocks", shm.BlocksAt, 64 * 40, false},
+	}
+	return slices.DeleteFunc(append(all, objects...),
+		func(r region) bool { return *scribbleOnly != "" && r.name != *scribbleOnly })
 }
 
 // scribble writes garbage into a word and says which.
-func (s *scribbles) scribble(r *rand.Rand, words []byte) string {
-	all := regions(words)
+func (s *scribbles) scribble(r *rand.Rand, words, bytes []byte, objects []region) string {
+	all := regions(words, objects)
 	in := all[r.IntN(len(all))]
+	if in.data {
+		words = bytes
+	}
 	at := func(i int) *uint64 { return (*uint64)(unsafe.Pointer(&words[in.off+8*i])) }
 	n := in.len / 8
 	i := r.IntN(n)
@@ -284,8 +302,12 @@ func whereHung(said string) string {
 }
 
 // scribbledObjects makes what the workers use together; free lets go of it.
-func scribbledObjects(d *shm.Domain) (args []string, free func(), err error) {
+func scribbledObjects(d *shm.Domain) (args []string, objects []region, free func(), err error) {
 	var held []shm.Handle
+	words := func(name string, h shm.Handle, most int) {
+		off, size := d.Extent(h)
+		objects = append(objects, region{name, int(off), min(int(size), most), true})
+	}
 	add := func(hs ...shm.Handle) {
 		for _, h := range hs {
 			held = append(held, h)
@@ -295,20 +317,22 @@ func scribbledObjects(d *shm.Domain) (args []string, free func(), err error) {
 	for _, opts := range []shm.RingOptions{{Capacity: 8}, {Capacity: 300, Grow: true}, {Capacity: 4, News: true}} {
 		r, a, b, err := d.NewRing(opts)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		add(r.Handle(), a, b)
+		words("rings", r.Handle(), shm.RingHeadSize+4*shm.SlotSize)
 		r.Close()
 	}
 	for form := shm.FormMutex; form <= shm.FormBarrier; form++ {
 		s, err := d.NewSync(shm.SyncOptions{Form: form, Limit: 2})
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		add(s.Handle())
+		words("cells", s.Handle(), 1<<10)
 		s.Close()
 	}
-	return args, func() {
+	return args, objects, func() {
 		for _, h := range held {
 			d.Release(h)
 		}
