@@ -40,9 +40,10 @@ const (
 
 func init() { actors["scribbled"] = actScribbled }
 
-// TestScribble_NobodyCrashesOrHangs writes garbage into the words of the control segment, and of the
-// rings and cells in the data segment, while processes work, and one of them is killed, so that the others reap it by those words. They may
-// fail in what they do, and must be able to go on and to leave.
+// TestScribble_NobodyCrashesOrHangs writes garbage into the words of the control segment, and of
+// the rings and cells in the data segment, while processes work, and one of them is killed, so that
+// the others reap it by those words. They may fail in what they do, and must be able to go on and
+// to leave.
 func TestScribble_NobodyCrashesOrHangs(t *testing.T) {
 	s := &scribbles{faults: map[string]int{}, words: map[string]int{}}
 	var next atomic.Int64
