@@ -276,3 +276,24 @@ func TestDeath_IsNoticedByItself(t *testing.T) {
 		func() bool { s := a.Stats(); return s.Participants == 1 && s.Reaped == 8 })
 	wantRest(t, a, 0)
 }
+
+// An object that a killed process had freed but for the last write is gone for a process that has
+// come in the meantime: it has lost its messages, and the mark of what it was.
+func TestReaper_EndsAFreeThatWasDoneButForItsEnd(t *testing.T) {
+	everyWorld(t, 16<<20, func(t *testing.T, f *family) {
+		d, late := f.join(), f.first
+		r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 1})
+		check(t, err)
+		h := r.Handle()
+		r.Close()
+		d.AlmostFree(h)
+		imported := async(func() error { return late.Import(h) })
+		eventually(t, "nobody waits for the stamp", func() bool { return late.WaitsForStamp(h) })
+		died(t, d, late)
+		wantIs(t, <-imported, shm.ErrStale)
+		if !late.Stale(h) || !late.Stale(senders) || !late.Stale(receivers) {
+			t.Error("the ring or its ends are left")
+		}
+		wantRest(t, late, 0)
+	})
+}

@@ -334,6 +334,21 @@ func (d *Domain) BusyLanes() (n int) {
 // DeathEpoch returns how often somebody was told of a death.
 func (d *Domain) DeathEpoch() uint64 { return d.hdr.deathEpoch.Load() }
 
+// AlmostFree does all of a free of the object h but its last write. This process holds h once.
+func (d *Domain) AlmostFree(h Handle) {
+	l, err := d.enter()
+	if err != nil {
+		panic(err)
+	}
+	b := &d.blocks[h.index()]
+	d.drop(h.index())
+	b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindFree))
+	d.markGone(b)
+	if !l.finalise(b) {
+		panic("not finalised")
+	}
+}
+
 // WaitsForStamp reports whether somebody asked to be woken when the stamp on h clears.
 func (d *Domain) WaitsForStamp(h Handle) bool { return d.blocks[h.index()].w.Load()&waitBit != 0 }
 

@@ -153,7 +153,12 @@ func (r *reaper) stamps() bool {
 		case kindPut:
 			r.finishPut(b, id)
 		case kindFree:
-			if !disabled("free") {
+			switch {
+			case disabled("free"):
+			case w&goneBit != 0 && extKind(b.ext.Load()) == objectNone: // all but the last write of a free
+				r.d.change(b, allocBit, genOne)
+				r.d.loseHints()
+			default:
 				r.d.unstamp(b)
 			}
 		}
