@@ -24,7 +24,7 @@ func (t *Tensor) AddAtomic(o *Tensor) *Tensor {
 // addAtomicLoops is AddAtomic on the host.
 func (t *Tensor) addAtomicLoops(o *Tensor) {
 	add := t.adder()
-	w := newWalk(t, []*Tensor{o})
+	w := newWalk(nil, t, []*Tensor{o})
 	row := w.dims[len(w.dims)-1]
 	size, dst, src := t.dtype.Size(), t.bytes(), o.bytes()
 	w.rows(func(at [4]int) {

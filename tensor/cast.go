@@ -45,7 +45,7 @@ func fillKernelCasts() {
 		kernel.HalfToFloat32: {Float16, Float32}, kernel.Float32ToHalf: {Float32, Float16},
 		kernel.BrainToFloat32: {BFloat16, Float32}, kernel.Float32ToBrain: {Float32, BFloat16},
 		kernel.Uint8ToFloat32: {Uint8, Float32}, kernel.Int32ToFloat32: {Int32, Float32},
-		kernel.Float32ToInt64:   {Float32, Int64},
+		kernel.Float32ToInt64: {Float32, Int64}, kernel.Int64ToFloat32: {Int64, Float32},
 		kernel.Float32ToFloat64: {Float32, Float64}, kernel.Float64ToFloat32: {Float64, Float32},
 	} {
 		s, d := dts[0], dts[1]

@@ -77,7 +77,7 @@ func emptyOn(dev Device, dt DType, shape ...int) *Tensor {
 	if dev == nil {
 		return Empty(dt, shape...)
 	}
-	t, err := On(dev).Empty(dt, shape...)
+	t, err := On(dev).Empty(dt, slices.Clone(shape)...) // the copy lets shape stay off the heap
 	must(err)
 	return t
 }
@@ -124,7 +124,7 @@ func (r rows) onDevice(there Device, out *Tensor, in []*Tensor) *Tensor {
 			defer in[i].release()
 		}
 	}
-	w := newWalk(out, in)
+	w := newWalk(nil, out, in)
 	operands := make([]deviceOperand, len(in))
 	for i, t := range in {
 		operands[i] = w.operand(t, i)

@@ -38,6 +38,16 @@ func folding[T, R any](f func(row []T) R) foldFunc {
 	}
 }
 
+// A columnsFunc puts together what a row has and what the columns of other rows have, ld elements
+// apart, exactly if it can do so only by more work.
+type columnsFunc = func(rows, cols int, x []byte, ld int, to []byte, exact bool)
+
+func columns[T any](f func(rows, cols int, x []T, ld int, to []T)) columnsFunc {
+	return func(rows, cols int, x []byte, ld int, to []byte, _ bool) {
+		f(rows, cols, typed[T](x), ld, typed[T](to))
+	}
+}
+
 // A fold is a reduction of elements of one dtype into those of another.
 type fold struct {
 	in, out DType
@@ -87,7 +97,7 @@ func (r reduction) loops(t *Tensor, dims []int) *Tensor {
 		part := f.over(t, from(last, reduced))
 		return r.loops(part, from(0, reduced[:last]))
 	case t.strides[last-1] == 1 && t.shape[last-1] >= wideRow && slices.Min(t.strides) > 0:
-		part := f.combined(combine, t, first)
+		part := f.combined(r, combine, t, first)
 		if rest := slices.Delete(reduced, first, first+1); slices.Contains(rest, true) {
 			return r.loops(part, from(0, rest))
 		}
@@ -107,29 +117,38 @@ func from(i int, marked []bool) (dims []int) {
 }
 
 // combined puts together what t has at each index of dimension dim.
-func (f fold) combined(o op, t *Tensor, dim int) *Tensor {
+func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
 	shape, strides := without(t.shape, dim), without(t.strides, dim)
-	out := Empty(f.out, shape...).CopyFrom(t.peek(shape, strides, t.offset))
+	begin := t.peek(shape, strides, t.offset)
+	out := Empty(f.out, shape...).CopyFrom(begin)
 	if t.shape[dim] == 1 {
 		return out
 	}
 	rest, over := slices.Clone(t.shape), slices.Insert(slices.Clone(out.strides), dim, 0)
 	rest[dim]--
-	w := newWalk(t.peek(rest, t.strides, t.offset+t.strides[dim]), []*Tensor{out.peek(rest, over, 0)})
+	w := newWalk(nil, t.peek(rest, t.strides, t.offset+t.strides[dim]), []*Tensor{out.peek(rest, over, 0)})
 	row := w.dims[len(w.dims)-1]
-	x := newOperand(t, f.out, row.Steps[output], make([]byte, chunk*f.out.Size()), false)
-	step, sums, size := o.rows(f.out).run, out.span(), f.out.Size()
-	if t.dtype == Float32 && f.out == Float64 && o == opAdd && row.Steps[output] == 1 && row.Steps[0] == 1 {
-		from, to := typed[float32](t.bytes()), typed[float64](sums)
-		rows, ld := 1, 0
+	sums, size := out.span(), f.out.Size()
+	defer runtime.KeepAlive(t)
+	if do := f.in.numeric().columns[r]; do != nil && t.dtype == f.in && row.Steps[output] == 1 && row.Steps[0] == 1 {
+		from, rows, ld := t.bytes(), 1, 0
 		if d := len(w.dims) - 2; d >= 0 && w.dims[d].Steps[0] == 0 { // rows of the same sums
 			rows, ld = w.dims[d].Size, w.dims[d].Steps[output]
 			w.dims = slices.Delete(w.dims, d, d+1)
 		}
-		w.rows(func(at [4]int) { kernel.ColumnSums(rows, row.Size, from[at[output]:], ld, to[at[0]:]) })
-		runtime.KeepAlive(t)
+		add := func(exact bool) {
+			w.rows(func(at [4]int) {
+				do(rows, row.Size, from[at[output]*t.dtype.Size():], ld, sums[at[0]*size:], exact)
+			})
+		}
+		if add(false); r == redSum && !kernel.Finite(typed[float64](sums)) {
+			out.CopyFrom(begin)
+			add(true)
+		}
 		return out
 	}
+	x := newOperand(t, f.out, row.Steps[output], make([]byte, chunk*size), false)
+	step := o.rows(f.out).run
 	w.rows(func(at [4]int) {
 		for from := 0; from < row.Size; from += chunk {
 			n := min(chunk, row.Size-from)
@@ -137,7 +156,6 @@ func (f fold) combined(o op, t *Tensor, dim int) *Tensor {
 			step(sum, [3][]byte{sum, x.load(at[output], from, n)})
 		}
 	})
-	runtime.KeepAlive(t)
 	return out
 }
 

@@ -27,7 +27,7 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	strides := slices.Clone(t.strides)
 	strides[dim] = 0
 	frame := o.peek(idx.shape, o.strides, o.offset)
-	w := newWalk(frame, []*Tensor{idx, t.peek(idx.shape, strides, t.offset)})
+	w := newWalk(nil, frame, []*Tensor{idx, t.peek(idx.shape, strides, t.offset)})
 	row := w.dims[len(w.dims)-1]
 	index, size, stride := typed[int64](idx.bytes()), t.shape[dim], t.strides[dim]
 	room, known := placesPool.Get().(*[chunk]int), -1

@@ -86,19 +86,24 @@ func (t *Tensor) axis(i int) int { return wrap(i, len(t.shape), "dimension") }
 
 // broadcast returns the common shape of operands: sizes are aligned at the last dimension, and
 // those of 1 stretch.
-func broadcast(shapes ...[]int) []int {
-	var out []int
+func broadcast(shapes ...[]int) []int { return broadcastInto(nil, shapes...) }
+
+// broadcastInto is broadcast with the shape in room, if it fits there.
+func broadcastInto(room []int, shapes ...[]int) []int {
+	out := room[:0]
 	for _, s := range shapes {
 		for len(out) < len(s) {
-			out = slices.Insert(out, 0, 1)
+			out = append(out, 1)
 		}
+	}
+	for _, s := range shapes {
 		tail := out[len(out)-len(s):]
 		for i, n := range s {
 			switch {
 			case tail[i] == 1:
 				tail[i] = n
 			case n != 1 && n != tail[i]:
-				misuse("shapes %v do not broadcast", shapes)
+				misuse("shapes %v do not broadcast", slices.Clone(shapes)) // the copy lets shapes stay off the heap
 			}
 		}
 	}
@@ -106,18 +111,22 @@ func broadcast(shapes ...[]int) []int {
 }
 
 // stretched returns the strides of t seen in a shape that it broadcasts to.
-func (t *Tensor) stretched(shape []int) []int {
+func (t *Tensor) stretched(shape []int) []int { return t.stretch(nil, shape) }
+
+// stretch is stretched with the strides in room, if they fit there.
+func (t *Tensor) stretch(room, shape []int) []int {
 	extra := len(shape) - len(t.shape)
 	if extra < 0 {
-		misuse("shape %v does not broadcast to %v", t.shape, shape)
+		misuse("shape %v does not broadcast to %v", t.shape, slices.Clone(shape))
 	}
-	strides := make([]int, len(shape))
+	strides := slices.Grow(room[:0], len(shape))[:len(shape)]
+	clear(strides)
 	for i, n := range t.shape {
 		switch {
 		case n == shape[extra+i]:
 			strides[extra+i] = t.strides[i]
 		case n != 1:
-			misuse("shape %v does not broadcast to %v", t.shape, shape)
+			misuse("shape %v does not broadcast to %v", t.shape, slices.Clone(shape))
 		}
 	}
 	return strides

@@ -1,6 +1,10 @@
 package tensor
 
-import "runtime"
+import (
+	"encoding/binary"
+	"math/bits"
+	"runtime"
+)
 
 // Nonzero returns the indices (Int64) of the nonzero elements, (n, dimensions), one element a row.
 func Nonzero(t *Tensor) *Tensor { return backendOf(t).nearby(t, nonzero) }
@@ -12,16 +16,17 @@ func nonzero(t *Tensor) *Tensor {
 	}
 	truth := t.rowsOf(Bool, all, nil)
 	mask := truth.span()
-	out := New(Int64, countTrue(mask), len(t.shape))
+	out := Empty(Int64, countTrue(mask), len(t.shape))
 	found, last := typed[int64](out.span()), len(t.shape)-1
 	index := make([]int64, len(t.shape))
-	for _, yes := range mask {
-		if yes != 0 {
-			copy(found, index)
+	for at := 0; len(found) > 0; at += t.shape[last] {
+		n := placesOf(found, len(index), mask[at:][:t.shape[last]])
+		for range n {
+			copy(found, index[:last])
 			found = found[len(index):]
 		}
-		for d := last; d >= 0; d-- {
-			if index[d]++; d == 0 || int(index[d]) < t.shape[d] {
+		for d := last - 1; d >= 0; d-- {
+			if index[d]++; int(index[d]) < t.shape[d] {
 				break
 			}
 			index[d] = 0
@@ -31,7 +36,28 @@ func nonzero(t *Tensor) *Tensor {
 	return out
 }
 
+// placesOf writes the places in mask that are true to the last ones of each step elements of found,
+// and returns how many they are. It writes each place, and goes on to the next element where it is
+// true: a branch would be taken at random.
+func placesOf(found []int64, step int, mask []byte) int {
+	at := step - 1
+	for i, yes := range mask {
+		if at >= len(found) {
+			break
+		}
+		found[at] = int64(i)
+		at += step * int(number(yes != 0))
+	}
+	return at / step
+}
+
+// countTrue counts eight bytes at a time: those that are not 0 have their highest bit then.
 func countTrue(mask []byte) (n int) {
+	const low, high = 0x7f7f7f7f7f7f7f7f, 0x8080808080808080
+	for ; len(mask) >= 8; mask = mask[8:] {
+		w := binary.NativeEndian.Uint64(mask)
+		n += bits.OnesCount64((w&low + low | w) & high)
+	}
 	for _, yes := range mask {
 		n += int(number(yes != 0))
 	}
@@ -66,11 +92,16 @@ func MaskedSelect(t, mask *Tensor) *Tensor {
 	return out
 }
 
+// selecting writes each element, and goes on to the next place where it is chosen.
 func selecting[T any](dst, src, chosen []byte) {
 	d, s := typed[T](dst), typed[T](src)
+	s = s[:len(chosen)]
+	at := 0
 	for i, yes := range chosen {
-		if yes != 0 {
-			d[0], d = s[i], d[1:]
+		if at >= len(d) {
+			break
 		}
+		d[at] = s[i]
+		at += int(number(yes != 0))
 	}
 }

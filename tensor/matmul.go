@@ -107,7 +107,7 @@ func (t *Tensor) multiplyLoops(x, y *Tensor, batch []int) {
 	xs, ys := x.bytes(), y.bytes()
 	frame := New(Bool, batch...) // only its shape counts
 	stacks := []*Tensor{x.stack(), y.stack()}
-	w := newWalk(frame, stacks)
+	w := newWalk(nil, frame, stacks)
 	last := w.dims[len(w.dims)-1]
 	w.rows(func(at [4]int) {
 		for i := range last.Size {

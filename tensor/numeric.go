@@ -13,9 +13,10 @@ type numeric struct {
 	rows    []rowFunc // one for each operation
 	byOne   []oneFunc // of those of two operands, for which it is quicker; others nil
 	folds   [reductions]foldFunc
-	total   DType                 // in which sums, products and variances are computed
-	add     castFunc              // adds src to dst, which is of the same dtype
-	running func(out, row []byte) // the running sums of a row: of integers in total, of others in their own dtype
+	columns [reductions]columnsFunc // where they are quicker than the operation on rows; others nil
+	total   DType                   // in which sums, products and variances are computed
+	add     castFunc                // adds src to dst, which is of the same dtype
+	running func(out, row []byte)   // the running sums of a row: of integers in total, of others in their own dtype
 	keys    keysFunc
 	clamp   func(lo, hi float64) rowFunc // of floats only
 	product func(p matrixProduct, a, b, c []byte)
@@ -78,7 +79,11 @@ func floatNumeric[T float]() *numeric {
 	n.byOne = make([]oneFunc, len(operations))
 	n.byOne[opAdd], n.byOne[opMul] = byOne(kernel.Shift[T]), byOne(kernel.ScaleTo[T])
 	n.clamp = func(lo, hi float64) rowFunc { return kernels1(func(x, y []T) { kernel.Clamp(T(lo), T(hi), x, y) }) }
-	n.folds[redSum] = folding(kernel.Sum64[T])
+	n.folds[redSum] = func(out, rows []byte, each int) { kernel.RowSums(each, typed[T](rows), typed[float64](out)) }
+	n.columns[redSum] = func(rows, cols int, x []byte, ld int, to []byte, exact bool) {
+		kernel.ColumnSums(rows, cols, typed[T](x), ld, typed[float64](to), exact)
+	}
+	n.columns[redMax], n.columns[redMin] = columns(kernel.LargestColumns[T]), columns(kernel.SmallestColumns[T])
 	n.folds[redVar] = folding(varianceOf[T])
 	n.folds[redMax] = folding(kernel.Largest[T])
 	n.folds[redMin] = folding(kernel.Smallest[T])

@@ -101,7 +101,8 @@ func (o op) meet(a, b *Tensor) DType {
 // two returns a new tensor of o applied to a and b, broadcast and promoted.
 func (o op) two(a, b *Tensor) *Tensor {
 	dt := o.meet(a, b)
-	return o.rows(dt).apply(emptyFor(o.result(dt), broadcast(a.shape, b.shape), a, b), a, b)
+	var room [2 * fewDims]int
+	return o.rows(dt).apply(emptyFor(o.result(dt), broadcastInto(room[:0], a.shape, b.shape), a, b), a, b)
 }
 
 // one returns a new tensor of o applied to a.

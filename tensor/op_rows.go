@@ -41,6 +41,19 @@ func each[R, T any](r []R, a []T, f func(x T) R) {
 	}
 }
 
+// comparing lets a kernel begin rows, and end do the rest.
+func comparing[T any](c kernel.Comparison, end func(r []uint8, a, b []T)) rowFunc {
+	return pairwise(func(r []uint8, a, b []T) {
+		done := kernel.Compare(c, a, b, r)
+		end(r[done:], a[done:], b[done:])
+	})
+}
+
+// exchanged is f of the second operand and the first one.
+func exchanged(f rowFunc) rowFunc {
+	return func(out []byte, in [3][]byte) { f(out, [3][]byte{in[1], in[0]}) }
+}
+
 // lift makes rows of a function of package math, and lift2 of one of two numbers.
 func lift[T float](f func(float64) float64) rowFunc {
 	return single(func(r, a []T) { each(r, a, func(x T) T { return T(f(float64(x))) }) })
@@ -65,8 +78,10 @@ func arithmeticRows[T ordered | cplx](rows []rowFunc) {
 	rows[opAdd] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x + y }) })
 	rows[opSub] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x - y }) })
 	rows[opMul] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x * y }) })
-	rows[opEq] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x == y) }) })
-	rows[opNe] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x != y) }) })
+	rows[opEq] = comparing(kernel.Equal,
+		func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x == y) }) })
+	rows[opNe] = comparing(kernel.NotEqual,
+		func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x != y) }) })
 	rows[opNeg] = single(func(r, a []T) { each(r, a, func(x T) T { return -x }) })
 }
 
@@ -75,10 +90,12 @@ func orderedRows[T ordered](rows []rowFunc) {
 	arithmeticRows[T](rows)
 	rows[opMaximum] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return max(x, y) }) })
 	rows[opMinimum] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return min(x, y) }) })
-	rows[opLt] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x < y) }) })
-	rows[opLe] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x <= y) }) })
-	rows[opGt] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x > y) }) })
-	rows[opGe] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x >= y) }) })
+	rows[opLt] = comparing(kernel.Less,
+		func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x < y) }) })
+	rows[opLe] = comparing(kernel.LessOrEqual,
+		func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x <= y) }) })
+	rows[opGt] = exchanged(rows[opLt])
+	rows[opGe] = exchanged(rows[opLe])
 	rows[opReLU] = single(func(r, a []T) { each(r, a, func(x T) T { return max(x, 0) }) })
 	rows[opAbs] = single(func(r, a []T) { each(r, a, absolute[T]) })
 	rows[opSign] = single(func(r, a []T) { each(r, a, sign[T]) })

@@ -23,18 +23,20 @@ type walkDim = device.Dim[[4]int]
 
 const output = 3
 
-func newWalk(out *Tensor, in []*Tensor) walk {
-	var w walk
+// newWalk returns a walk whose dimensions are in room, if they fit there.
+func newWalk(room []walkDim, out *Tensor, in []*Tensor) walk {
+	w := walk{dims: slices.Grow(room[:0], len(out.shape))}
 	for d, n := range out.shape {
 		if n != 1 {
 			w.dims = append(w.dims, walkDim{Size: n, Steps: [4]int{output: out.strides[d]}})
 		}
 	}
 	w.at[output] = out.offset
+	var few [2 * fewDims]int
 	for i, t := range in {
 		w.at[i] = t.offset
 		k := 0
-		for d, step := range t.stretched(out.shape) {
+		for d, step := range t.stretch(few[:0], out.shape) {
 			if out.shape[d] != 1 {
 				w.dims[k].Steps[i] = step
 				k++
@@ -43,7 +45,7 @@ func newWalk(out *Tensor, in []*Tensor) walk {
 	}
 	slices.SortStableFunc(w.dims, func(a, b walkDim) int { return cmp.Compare(b.Steps[output], a.Steps[output]) })
 	if w.dims = device.Merge(w.dims, stepsOf); len(w.dims) == 0 {
-		w.dims = []walkDim{{Size: 1, Steps: [4]int{1, 1, 1, 1}}}
+		w.dims = append(w.dims, walkDim{Size: 1, Steps: [4]int{1, 1, 1, 1}})
 	}
 	return w
 }
@@ -101,7 +103,11 @@ type rows struct {
 // chunk is how many elements are converted or gathered at a time.
 const chunk = 512
 
-type buffers [4][chunk * 16]byte
+// buffers are what applying an operation needs.
+type buffers struct {
+	rows [4][chunk * 16]byte
+	dims [2 * fewDims]walkDim
+}
 
 var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 
@@ -129,25 +135,25 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	if dev := home(in); dev != nil || out.Device() != nil {
 		return r.onDevice(dev, out, slices.Clone(in))
 	}
-	w := newWalk(out, in)
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
+	w := newWalk(bufs.dims[:], out, in)
 	for i, t := range in {
 		if size := t.dtype.Size(); !r.copies && t.dtype == r.in[i] && (size == 4 || size == 8) && w.turned(i) {
 			in[i] = Empty(t.dtype, t.shape...).CopyFrom(t)
 			defer in[i].release()
-			w = newWalk(out, in)
+			w = newWalk(bufs.dims[:], out, in)
 		}
 	}
-	bufs := bufferPool.Get().(*buffers)
-	defer bufferPool.Put(bufs)
 	row := w.dims[len(w.dims)-1]
 	var ops [4]operand
 	direct := true
 	for i, t := range in {
-		ops[i] = newOperand(t, r.in[i], row.Steps[i], bufs[i][:], false)
+		ops[i] = newOperand(t, r.in[i], row.Steps[i], bufs.rows[i][:], false)
 		direct = direct && ops[i].cast == nil
 		defer runtime.KeepAlive(t)
 	}
-	ops[output] = newOperand(out, r.out, row.Steps[output], bufs[output][:], true)
+	ops[output] = newOperand(out, r.out, row.Steps[output], bufs.rows[output][:], true)
 	direct = direct && ops[output].cast == nil
 	if len(w.dims) > 1 && row.Size <= shortRow {
 		r.blocks(&w, &ops, len(in))
@@ -160,9 +166,20 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 		})
 		return out.Touch()
 	}
-	length := chunk
 	if direct {
-		length = max(row.Size, 1)
+		n := row.Size
+		w.rows(func(at [4]int) {
+			var x [3][]byte
+			for i := range in {
+				x[i] = ops[i].here(at[i], n)
+			}
+			r.run(ops[output].here(at[output], n), x)
+		})
+		return out.Touch()
+	}
+	length := chunk
+	if ops[output].cast == nil && r.copies && row.Steps[0] != 0 {
+		length = max(row.Size, 1) // no element waits in a buffer
 	}
 	w.rows(func(at [4]int) {
 		for i := range len(in) {

@@ -15,12 +15,13 @@ const (
 	Float32ToFloat64
 	Float64ToFloat32
 	Float32ToInt64
+	Int64ToFloat32
 
 	casts = iota
 )
 
 // castSizes are the bytes of an element before and after.
-var castSizes = [casts][2]int{{2, 4}, {4, 2}, {2, 4}, {4, 2}, {1, 4}, {4, 4}, {4, 8}, {8, 4}, {4, 8}}
+var castSizes = [casts][2]int{{2, 4}, {4, 2}, {2, 4}, {4, 2}, {1, 4}, {4, 4}, {4, 8}, {8, 4}, {4, 8}, {8, 4}}
 
 // Do converts elements of src, the first of n, to dst, and returns how many: on a machine with
 // instructions for it all but the last few, on others none. It leaves the others to its caller, who

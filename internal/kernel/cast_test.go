@@ -15,12 +15,13 @@ func TestCasts(t *testing.T) {
 		values := []float64{0, math.Copysign(0, -1), 1, -1.5, 255, 1 << 24, 1<<24 + 1, 1e-40, -1e300,
 			math.Inf(1), math.Inf(-1), math.NaN(), math.Pi}
 		for n := range 40 {
-			var bytes, ints, singles, doubles []byte
+			var bytes, ints, longs, singles, doubles []byte
 			for i := range n {
 				v := values[i%len(values)]
 				bytes = append(bytes, byte(37*i))
 				ints = binary.LittleEndian.AppendUint32(ints, uint32(i)*0x9e3779b9)
 				singles = binary.LittleEndian.AppendUint32(singles, math.Float32bits(float32(v)))
+				longs = binary.LittleEndian.AppendUint64(longs, uint64(i)*0x9e3779b97f4a7c15>>(i%64))
 				doubles = binary.LittleEndian.AppendUint64(doubles, math.Float64bits(v))
 			}
 			for name, c := range map[string]struct {
@@ -38,6 +39,8 @@ func TestCasts(t *testing.T) {
 					// Of what is out of range the instruction makes the least number, as Go does.
 					return math.Float64frombits(uint64(int64(float32(values[i%len(values)]))))
 				}},
+				"int64 to float32": {kernel.Int64ToFloat32, longs, 4,
+					func(i int) float64 { return float64(float32(int64(binary.LittleEndian.Uint64(longs[8*i:])))) }},
 				"float64": {kernel.Float64ToFloat32, doubles, 4,
 					func(i int) float64 { return float64(float32(values[i%len(values)])) }},
 			} {

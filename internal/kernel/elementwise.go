@@ -31,6 +31,12 @@ func Div[F Float](x, y, z []F) { pairwise(inner[F]().div, x, y, z) }
 
 func pairwise[F Float](do func(n int, x, y, z *F), x, y, z []F) {
 	y, z = y[:len(x)], z[:len(x)]
+	if n := len(x); n <= longest { // rows are mostly short, and there are many
+		if n > 0 {
+			do(n, &x[0], &y[0], &z[0])
+		}
+		return
+	}
 	for i, n := range short(len(x)) {
 		do(n, &x[i], &y[i], &z[i])
 	}
@@ -59,37 +65,6 @@ func Dot[F Float](x, y []F) (sum F) {
 		sum += inner[F]().dot(n, &x[i], &y[i])
 	}
 	return sum
-}
-
-// fewSummed is up to how many numbers are added up before a kernel could begin.
-const fewSummed = 16
-
-// Sum64 is the sum of x in double precision.
-func Sum64[F Float](x []F) (sum float64) {
-	if len(x) <= fewSummed {
-		for _, v := range x {
-			sum += float64(v)
-		}
-		return sum
-	}
-	for i, n := range short(len(x)) {
-		sum += inner[F]().sum64(n, &x[i])
-	}
-	return sum
-}
-
-// ColumnSums adds the columns of rows×cols, whose rows are ld apart, to sums, in double precision.
-func ColumnSums[F Float](rows, cols int, x []F, ld int, sums []float64) {
-	if rows == 0 || cols == 0 {
-		return
-	}
-	_, sums = x[(rows-1)*ld+cols-1], sums[:cols]
-	step := max(longest/cols, 1) // rows of a call
-	for r := 0; r < rows; r += step {
-		for i, n := range short(cols) {
-			inner[F]().columnSums(min(step, rows-r), n, &x[r*ld+i], ld, &sums[i])
-		}
-	}
 }
 
 // Scale multiplies x by alpha in place.

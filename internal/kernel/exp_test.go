@@ -135,3 +135,43 @@ func TestExponentialsOfAllSizes(t *testing.T) {
 		}
 	})
 }
+
+// The root of each number between 1 and 4 is that of IEEE 754, and so are those of numbers that
+// differ from them by powers of four. Others are those of an instruction.
+func TestSqrt_IsRoundedAsTheStandardSays(t *testing.T) {
+	onEachLevel(t, func(t *testing.T) {
+		x, y := make([]float32, 1<<12), make([]float32, 1<<12)
+		step, first := 1, math.Float32bits(1)
+		if kernel.Level() == "portable" || testing.Short() {
+			step = 97 // there it is the root of float64, rounded
+		}
+		check := func() {
+			t.Helper()
+			kernel.Map(kernel.Sqrt, x, y)
+			for i, v := range x {
+				if want := float32(math.Sqrt(float64(v))); y[i] != want && !(want != want && y[i] != y[i]) ||
+					math.Signbit(float64(y[i])) != math.Signbit(float64(want)) && want == want {
+					t.Fatalf("the root of %v is %v, want %v", v, y[i], want)
+				}
+			}
+		}
+		for from := 0; from < 1<<24; from += len(x) * step {
+			for i := range x {
+				x[i] = math.Float32frombits(first + uint32((from+i*step)%(1<<24)))
+			}
+			check()
+		}
+		for round := range 64 { // numbers of all sizes and signs
+			for i := range x {
+				x[i] = math.Float32frombits(uint32(round*len(x)+i) * 0x9e3779b1)
+			}
+			check()
+			for i := range x { // and registers with one of them
+				x[i] = 2
+			}
+			x[round] = []float32{0, float32(math.Copysign(0, -1)), 1e-45, -1, float32(math.Inf(1)), 1e-38, 0x1p-100,
+				math.MaxFloat32}[round%8]
+			check()
+		}
+	})
+}

@@ -52,7 +52,12 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.Axpy(2, x, y)
 			kernel.Sum(x)
 			kernel.Sum64(x)
-			kernel.ColumnSums(1, n, x, n, guarded[float64](t, n, atEnd))
+			kernel.RowSums(n, x, guarded[float64](t, 1, atEnd))
+			kernel.RowSums(1, x, guarded[float64](t, n, atEnd))
+			kernel.ColumnSums(1, n, x, n, guarded[float64](t, n, atEnd), false)
+			kernel.ColumnSums(4, n, make(4*n), n, guarded[float64](t, n, atEnd), false)
+			kernel.LargestColumns(1, n, x, n, y)
+			kernel.SmallestColumns(4, n, make(4*n), n, y)
 			kernel.Gather([]int{n - 1, 0, n - 1, 0, 0, 0, 0, 0}, memory(guarded[float32](t, n, atEnd)),
 				memory(guarded[float32](t, 8, atEnd)))
 			kernel.ScaleTo(2, x, y)
@@ -148,4 +153,33 @@ func checkInside[F kernel.Float](t *testing.T) {
 func guardedIndices(t *testing.T, n int, atEnd bool) []int32 {
 	x := guarded[float32](t, n, atEnd)
 	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(x))), n)
+}
+
+// compareInside has each comparison read and write guarded memory.
+func compareInside[T compared](t *testing.T, atEnd bool) {
+	var size T
+	for _, n := range []int{32, 64, 96} {
+		numbers := func() []T {
+			x := guarded[float32](t, n*int(unsafe.Sizeof(size))/4, atEnd)
+			return unsafe.Slice((*T)(unsafe.Pointer(&x[0])), n)
+		}
+		z := guarded[float32](t, n/4, atEnd)
+		for c := range relations {
+			kernel.Compare(c, numbers(), numbers(), memory(z))
+		}
+	}
+}
+
+func TestCompare_StaysInsideItsSlices(t *testing.T) {
+	onEachLevel(t, func(t *testing.T) {
+		for _, atEnd := range []bool{false, true} {
+			compareInside[uint8](t, atEnd)
+			compareInside[int8](t, atEnd)
+			compareInside[int16](t, atEnd)
+			compareInside[int32](t, atEnd)
+			compareInside[int64](t, atEnd)
+			compareInside[float32](t, atEnd)
+			compareInside[float64](t, atEnd)
+		}
+	})
 }

@@ -16,6 +16,9 @@ type level struct {
 
 	// convert n elements, a multiple of 8; nil where there are no instructions for it
 	casts [casts]func(n int, x, y *byte)
+	// compare n elements, a multiple of 32, of each kind; nil where there are no instructions for
+	// it
+	compare [comparisons][elements]func(n int, x, y, z *byte)
 	// writes the element of src, of four bytes, at each of n places, a multiple of 8; may be nil
 	gather func(n int, places *int, src, dst *byte)
 	// fills whole lines of 128 bytes past the caches, with 32; nil where there is no such store
@@ -39,8 +42,12 @@ type loops[F Float] struct {
 	transpose func(rows, cols int, src *F, off *int, dst *F, ldd int)
 	columns   int
 
-	// columnSums adds the columns of rows of n elements, ld apart, to y, in double precision.
-	columnSums func(rows, n int, x *F, ld int, y *float64)
+	// rowSums writes the sums of rows of n elements to y; nil where sum64 does as well. columnSums
+	// adds the columns of rows of n elements, ld apart, to y. columnsLargest and columnsSmallest
+	// make y the largest and smallest of itself and of columns, NaN if one is.
+	rowSums                         func(rows, n int, x *F, y *float64)
+	columnSums                      func(rows, n int, x *F, ld int, y *float64)
+	columnsLargest, columnsSmallest func(rows, n int, x *F, ld int, y *F)
 
 	axpy         func(n int, alpha F, x, y *F)  // adds alpha·x to y
 	scale        func(n int, alpha F, x, y *F)  // writes alpha·x to y

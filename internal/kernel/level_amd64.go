@@ -7,10 +7,11 @@ import (
 )
 
 var avx2 = level{
-	name:   "avx2",
-	casts:  castsAVX2,
-	stream: asm.StreamAVX2,
-	gather: asm.GatherAVX2,
+	name:    "avx2",
+	casts:   castsAVX2,
+	compare: compareAVX2,
+	stream:  asm.StreamAVX2,
+	gather:  asm.GatherAVX2,
 	f32: loops[float32]{
 		lanes: 8, tiles: tiles(asm.TilesAVX2F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32,
 		addRows:   asm.AddRowsAVX2F32,
@@ -20,7 +21,9 @@ var avx2 = level{
 		max: asm.MaxAVX2F32, min: asm.MinAVX2F32, largest: asm.LargestAVX2F32, smallest: asm.SmallestAVX2F32,
 		clamp: asm.ClampAVX2F32, functions: asm.FunctionsAVX2F32,
 		relu: asm.ReluAVX2F32, reluBackward: asm.ReluBackwardAVX2F32, sum: asm.SumAVX2F32,
-		sum64: asm.Sum64AVX2F32, columnSums: asm.ColumnSumsAVX2F32, dot: asm.DotAVX2F32,
+		sum64: sum64AVX2, rowSums: asm.RowSumsAVX2F32, columnSums: asm.ColumnSumsAVX2F32,
+		columnsLargest:  asm.ColumnsLargestAVX2F32,
+		columnsSmallest: asm.ColumnsSmallestAVX2F32, dot: asm.DotAVX2F32,
 		exp: asm.ExpAVX2F32, sigmoid: asm.SigmoidAVX2F32, tanh: asm.TanhAVX2F32, expSum: asm.ExpSumAVX2F32,
 		expTo: asm.ExpToAVX2F32, lessExp: asm.LessExpAVX2F32,
 		gelu: asm.GELUAVX2F32, geluSlope: asm.GELUSlopeAVX2F32, gated: asm.GatedAVX2F32,
@@ -41,7 +44,8 @@ var avx2 = level{
 		max: asm.MaxAVX2F64, min: asm.MinAVX2F64, largest: asm.LargestAVX2F64, smallest: asm.SmallestAVX2F64,
 		clamp: asm.ClampAVX2F64, functions: asm.FunctionsAVX2F64,
 		relu: asm.ReluAVX2F64, reluBackward: asm.ReluBackwardAVX2F64, sum: asm.SumAVX2F64,
-		sum64: asm.SumAVX2F64, columnSums: columnSums[float64], dot: asm.DotAVX2F64,
+		sum64: asm.SumAVX2F64, columnSums: columnSumsF64, columnsLargest: asm.ColumnsLargestAVX2F64,
+		columnsSmallest: asm.ColumnsSmallestAVX2F64, dot: asm.DotAVX2F64,
 		exp: asm.ExpAVX2F64, sigmoid: asm.SigmoidAVX2F64, tanh: asm.TanhAVX2F64, expSum: asm.ExpSumAVX2F64,
 		expTo: asm.ExpToAVX2F64, lessExp: asm.LessExpAVX2F64,
 		gelu: gelu[float64], geluSlope: geluSlope[float64], gated: asm.GatedAVX2F64, gatedSlope: asm.GatedSlopeAVX2F64,
@@ -56,10 +60,11 @@ var avx2 = level{
 // Rows of images are short, and a store that a mask cuts off holds up the load of the next row:
 // there AVX2 is faster.
 var avx512 = level{
-	name:   "avx512",
-	casts:  castsAVX512,
-	stream: asm.StreamAVX2,
-	gather: asm.GatherAVX512,
+	name:    "avx512",
+	casts:   castsAVX512,
+	compare: compareAVX2,
+	stream:  asm.StreamAVX2,
+	gather:  asm.GatherAVX512,
 	f32: loops[float32]{
 		lanes: 16, tiles: tiles(asm.TilesAVX512F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32,
 		addRows:   asm.AddRowsAVX2F32,
@@ -69,7 +74,9 @@ var avx512 = level{
 		max: asm.MaxAVX512F32, min: asm.MinAVX512F32, largest: asm.LargestAVX512F32,
 		smallest: asm.SmallestAVX512F32, clamp: asm.ClampAVX512F32, functions: asm.FunctionsAVX512F32,
 		relu: asm.ReluAVX512F32, reluBackward: asm.ReluBackwardAVX512F32, sum: asm.SumAVX512F32,
-		sum64: asm.Sum64AVX512F32, columnSums: asm.ColumnSumsAVX512F32, dot: asm.DotAVX512F32,
+		sum64: sum64AVX512, rowSums: asm.RowSumsAVX512F32, columnSums: asm.ColumnSumsAVX512F32,
+		columnsLargest:  asm.ColumnsLargestAVX512F32,
+		columnsSmallest: asm.ColumnsSmallestAVX512F32, dot: asm.DotAVX512F32,
 		exp: asm.ExpAVX512F32, sigmoid: asm.SigmoidAVX512F32, tanh: asm.TanhAVX512F32,
 		expSum: asm.ExpSumAVX512F32, expTo: asm.ExpToAVX512F32, lessExp: asm.LessExpAVX512F32,
 		gelu: asm.GELUAVX512F32, geluSlope: asm.GELUSlopeAVX512F32, gated: asm.GatedAVX512F32,
@@ -90,7 +97,8 @@ var avx512 = level{
 		max: asm.MaxAVX512F64, min: asm.MinAVX512F64, largest: asm.LargestAVX512F64,
 		smallest: asm.SmallestAVX512F64, clamp: asm.ClampAVX512F64, functions: asm.FunctionsAVX512F64,
 		relu: asm.ReluAVX512F64, reluBackward: asm.ReluBackwardAVX512F64, sum: asm.SumAVX512F64,
-		sum64: asm.SumAVX512F64, columnSums: columnSums[float64], dot: asm.DotAVX512F64,
+		sum64: asm.SumAVX512F64, columnSums: columnSumsF64, columnsLargest: asm.ColumnsLargestAVX512F64,
+		columnsSmallest: asm.ColumnsSmallestAVX512F64, dot: asm.DotAVX512F64,
 		exp: asm.ExpAVX512F64, sigmoid: asm.SigmoidAVX512F64, tanh: asm.TanhAVX512F64,
 		expSum: asm.ExpSumAVX512F64, expTo: asm.ExpToAVX512F64, lessExp: asm.LessExpAVX512F64,
 		gelu: gelu[float64], geluSlope: geluSlope[float64], gated: asm.GatedAVX512F64,
@@ -108,15 +116,44 @@ var avx512 = level{
 // help.
 var castsAVX2 = [casts]func(n int, x, y *byte){
 	asm.HalfToFloat32AVX2, asm.Float32ToHalfAVX2, asm.BrainToFloat32AVX2, asm.Float32ToBrainAVX2,
-	asm.Uint8ToFloat32AVX2, asm.Int32ToFloat32AVX2, asm.Float32ToFloat64AVX2, asm.Float64ToFloat32AVX2, nil,
+	asm.Uint8ToFloat32AVX2, asm.Int32ToFloat32AVX2, asm.Float32ToFloat64AVX2, asm.Float64ToFloat32AVX2, nil, nil,
 }
 
-// castsAVX512 has one that AVX2 has no instruction for.
+// castsAVX512 has those that AVX2 has no instruction for.
 var castsAVX512 = func() [casts]func(n int, x, y *byte) {
 	all := castsAVX2
-	all[Float32ToInt64] = asm.Float32ToInt64AVX512
+	all[Float32ToInt64], all[Int64ToFloat32] = asm.Float32ToInt64AVX512, asm.Int64ToFloat32AVX512
 	return all
 }()
+
+// compareAVX2 are in the order of the constants, and of kind.
+var compareAVX2 = [comparisons][elements]func(n int, x, y, z *byte){
+	{asm.EqualUint8AVX2, asm.EqualInt8AVX2, asm.EqualInt16AVX2, asm.EqualInt32AVX2,
+		asm.EqualInt64AVX2, asm.EqualFloat32AVX2, asm.EqualFloat64AVX2},
+	{asm.NotEqualUint8AVX2, asm.NotEqualInt8AVX2, asm.NotEqualInt16AVX2, asm.NotEqualInt32AVX2,
+		asm.NotEqualInt64AVX2, asm.NotEqualFloat32AVX2, asm.NotEqualFloat64AVX2},
+	{asm.LessUint8AVX2, asm.LessInt8AVX2, asm.LessInt16AVX2, asm.LessInt32AVX2,
+		asm.LessInt64AVX2, asm.LessFloat32AVX2, asm.LessFloat64AVX2},
+	{asm.LessOrEqualUint8AVX2, asm.LessOrEqualInt8AVX2, asm.LessOrEqualInt16AVX2, asm.LessOrEqualInt32AVX2,
+		asm.LessOrEqualInt64AVX2, asm.LessOrEqualFloat32AVX2, asm.LessOrEqualFloat64AVX2},
+}
+
+// sum64AVX2 and sum64AVX512 are the sums of one row. Called by their names, the loops let what they
+// write to stay on the stack.
+func sum64AVX2(n int, x *float32) (sum float64) {
+	asm.RowSumsAVX2F32(1, n, x, &sum)
+	return sum
+}
+
+func sum64AVX512(n int, x *float32) (sum float64) {
+	asm.RowSumsAVX512F32(1, n, x, &sum)
+	return sum
+}
+
+// columnSumsF64 adds all rows to one.
+func columnSumsF64(rows, n int, x *float64, ld int, y *float64) {
+	asm.AddRowsAVX2F64(rows, n, x, ld, y, 0)
+}
 
 // native returns the levels of this processor. cpu also asks the operating system whether it saves
 // the registers.

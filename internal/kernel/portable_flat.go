@@ -116,6 +116,7 @@ func passPositive[F Float, B uint32 | uint64](y []F, dy, dx []B) {
 }
 
 func sum[F Float](n int, x *F) F { return total[F](unsafe.Slice(x, n)) }
+
 func columnSums[F Float](rows, n int, x *F, ld int, y *float64) {
 	to := unsafe.Slice(y, n)
 	for r := range rows {

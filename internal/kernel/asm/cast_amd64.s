@@ -398,6 +398,43 @@ done:
 	VZEROUPPER
 	RET
 
+// func Int64ToFloat32AVX512(n int, x *byte, y *byte)
+// Requires: AVX, AVX512DQ
+TEXT ·Int64ToFloat32AVX512(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+
+ways:
+	CMPQ      AX, $0x20
+	JL        loop
+	VCVTQQ2PS (CX), Y0
+	VMOVUPS   Y0, (DX)
+	VCVTQQ2PS 64(CX), Y0
+	VMOVUPS   Y0, 32(DX)
+	VCVTQQ2PS 128(CX), Y0
+	VMOVUPS   Y0, 64(DX)
+	VCVTQQ2PS 192(CX), Y0
+	VMOVUPS   Y0, 96(DX)
+	ADDQ      $+256, CX
+	ADDQ      $+128, DX
+	SUBQ      $0x20, AX
+	JMP       ways
+
+loop:
+	TESTQ     AX, AX
+	JLE       done
+	VCVTQQ2PS (CX), Y0
+	VMOVUPS   Y0, (DX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x20, DX
+	SUBQ      $0x08, AX
+	JMP       loop
+
+done:
+	VZEROUPPER
+	RET
+
 // func GatherAVX2(n int, places *int, src *byte, dst *byte)
 // Requires: AVX, AVX2
 TEXT ·GatherAVX2(SB), NOSPLIT, $0-32

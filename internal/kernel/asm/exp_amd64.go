@@ -34,16 +34,6 @@ func ExpToAVX2F32(n int, x *float32, shift float32, y *float32) float32
 //go:noescape
 func LessExpAVX2F32(n int, alpha float32, x *float32, y *float32, z *float32)
 
-// Sum64AVX2F32 returns the sum of x in double precision.
-//
-//go:noescape
-func Sum64AVX2F32(n int, x *float32) float64
-
-// ColumnSumsAVX2F32 adds the columns of rows of n elements, ld apart, to y, in double precision.
-//
-//go:noescape
-func ColumnSumsAVX2F32(rows int, n int, x *float32, ld int, y *float64)
-
 // ExpAVX2F64 writes e to the power of x to y, element by element.
 //
 //go:noescape
@@ -103,16 +93,6 @@ func ExpToAVX512F32(n int, x *float32, shift float32, y *float32) float32
 //
 //go:noescape
 func LessExpAVX512F32(n int, alpha float32, x *float32, y *float32, z *float32)
-
-// Sum64AVX512F32 returns the sum of x in double precision.
-//
-//go:noescape
-func Sum64AVX512F32(n int, x *float32) float64
-
-// ColumnSumsAVX512F32 adds the columns of rows of n elements, ld apart, to y, in double precision.
-//
-//go:noescape
-func ColumnSumsAVX512F32(rows int, n int, x *float32, ld int, y *float64)
 
 // ExpAVX512F64 writes e to the power of x to y, element by element.
 //

@@ -79,6 +79,16 @@ func LargestAVX2F32(n int, x *float32) float32
 //go:noescape
 func SmallestAVX2F32(n int, x *float32) float32
 
+// ColumnsLargestAVX2F32 makes y the largest of y and of the columns of rows of n elements, ld apart, NaN if one is.
+//
+//go:noescape
+func ColumnsLargestAVX2F32(rows int, n int, x *float32, ld int, y *float32)
+
+// ColumnsSmallestAVX2F32 makes y the smallest of y and of the columns of rows of n elements, ld apart, NaN if one is.
+//
+//go:noescape
+func ColumnsSmallestAVX2F32(rows int, n int, x *float32, ld int, y *float32)
+
 // NegAVX2F64 writes -x to y, element by element.
 //
 //go:noescape
@@ -153,6 +163,16 @@ func LargestAVX2F64(n int, x *float64) float64
 //
 //go:noescape
 func SmallestAVX2F64(n int, x *float64) float64
+
+// ColumnsLargestAVX2F64 makes y the largest of y and of the columns of rows of n elements, ld apart, NaN if one is.
+//
+//go:noescape
+func ColumnsLargestAVX2F64(rows int, n int, x *float64, ld int, y *float64)
+
+// ColumnsSmallestAVX2F64 makes y the smallest of y and of the columns of rows of n elements, ld apart, NaN if one is.
+//
+//go:noescape
+func ColumnsSmallestAVX2F64(rows int, n int, x *float64, ld int, y *float64)
 
 // NegAVX512F32 writes -x to y, element by element.
 //
@@ -229,6 +249,16 @@ func LargestAVX512F32(n int, x *float32) float32
 //go:noescape
 func SmallestAVX512F32(n int, x *float32) float32
 
+// ColumnsLargestAVX512F32 makes y the largest of y and of the columns of rows of n elements, ld apart, NaN if one is.
+//
+//go:noescape
+func ColumnsLargestAVX512F32(rows int, n int, x *float32, ld int, y *float32)
+
+// ColumnsSmallestAVX512F32 makes y the smallest of y and of the columns of rows of n elements, ld apart, NaN if one is.
+//
+//go:noescape
+func ColumnsSmallestAVX512F32(rows int, n int, x *float32, ld int, y *float32)
+
 // NegAVX512F64 writes -x to y, element by element.
 //
 //go:noescape
@@ -303,3 +333,13 @@ func LargestAVX512F64(n int, x *float64) float64
 //
 //go:noescape
 func SmallestAVX512F64(n int, x *float64) float64
+
+// ColumnsLargestAVX512F64 makes y the largest of y and of the columns of rows of n elements, ld apart, NaN if one is.
+//
+//go:noescape
+func ColumnsLargestAVX512F64(rows int, n int, x *float64, ld int, y *float64)
+
+// ColumnsSmallestAVX512F64 makes y the smallest of y and of the columns of rows of n elements, ld apart, NaN if one is.
+//
+//go:noescape
+func ColumnsSmallestAVX512F64(rows int, n int, x *float64, ld int, y *float64)

@@ -870,26 +870,51 @@ TEXT ·LargestAVX2F32(SB), NOSPLIT, $0-20
 	MOVQ         n+0(FP), AX
 	MOVQ         x+8(FP), CX
 	VBROADCASTSS (CX), Y0
-	VXORPS       Y1, Y1, Y1
+	VBROADCASTSS (CX), Y1
+	VBROADCASTSS (CX), Y2
+	VBROADCASTSS (CX), Y3
+	VCMPPS       $0x03, Y0, Y0, Y4
+
+ways:
+	CMPQ    AX, $0x20
+	JLE     whole
+	VMOVUPS (CX), Y5
+	VMOVUPS 32(CX), Y6
+	VCMPPS  $0x03, Y5, Y6, Y7
+	VORPS   Y7, Y4, Y4
+	VMAXPS  Y0, Y5, Y0
+	VMAXPS  Y1, Y6, Y1
+	VMOVUPS 64(CX), Y5
+	VMOVUPS 96(CX), Y6
+	VCMPPS  $0x03, Y5, Y6, Y7
+	VORPS   Y7, Y4, Y4
+	VMAXPS  Y2, Y5, Y2
+	VMAXPS  Y3, Y6, Y3
+	ADDQ    $+128, CX
+	SUBQ    $0x20, AX
+	JMP     ways
 
 whole:
 	CMPQ    AX, $0x08
 	JLE     rest
-	VMOVUPS (CX), Y2
-	VMAXPS  Y0, Y2, Y0
-	VCMPPS  $0x03, Y2, Y2, Y3
-	VANDPS  Y3, Y2, Y2
-	VORPS   Y2, Y1, Y1
+	VMOVUPS (CX), Y5
+	VCMPPS  $0x03, Y5, Y5, Y6
+	VORPS   Y6, Y4, Y4
+	VMAXPS  Y0, Y5, Y0
 	ADDQ    $+32, CX
 	SUBQ    $0x08, AX
 	JMP     whole
 
 rest:
-	VMOVUPS      -32(CX)(AX*4), Y2
-	VMAXPS       Y0, Y2, Y0
-	VCMPPS       $0x03, Y2, Y2, Y3
-	VANDPS       Y3, Y2, Y2
-	VORPS        Y2, Y1, Y1
+	VMOVUPS      -32(CX)(AX*4), Y5
+	VCMPPS       $0x03, Y5, Y5, Y6
+	VORPS        Y6, Y4, Y4
+	VMAXPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y0, Y0
+	VMAXPS       Y3, Y2, Y2
+	VMAXPS       Y2, Y0, Y0
+	VMOVUPS      all256_32_7fc00000<>+0(SB), Y1
+	VANDPS       Y4, Y1, Y1
 	VORPS        Y1, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VCMPPS       $0x03, X0, X0, X2
@@ -916,26 +941,51 @@ TEXT ·SmallestAVX2F32(SB), NOSPLIT, $0-20
 	MOVQ         n+0(FP), AX
 	MOVQ         x+8(FP), CX
 	VBROADCASTSS (CX), Y0
-	VXORPS       Y1, Y1, Y1
+	VBROADCASTSS (CX), Y1
+	VBROADCASTSS (CX), Y2
+	VBROADCASTSS (CX), Y3
+	VCMPPS       $0x03, Y0, Y0, Y4
+
+ways:
+	CMPQ    AX, $0x20
+	JLE     whole
+	VMOVUPS (CX), Y5
+	VMOVUPS 32(CX), Y6
+	VCMPPS  $0x03, Y5, Y6, Y7
+	VORPS   Y7, Y4, Y4
+	VMINPS  Y0, Y5, Y0
+	VMINPS  Y1, Y6, Y1
+	VMOVUPS 64(CX), Y5
+	VMOVUPS 96(CX), Y6
+	VCMPPS  $0x03, Y5, Y6, Y7
+	VORPS   Y7, Y4, Y4
+	VMINPS  Y2, Y5, Y2
+	VMINPS  Y3, Y6, Y3
+	ADDQ    $+128, CX
+	SUBQ    $0x20, AX
+	JMP     ways
 
 whole:
 	CMPQ    AX, $0x08
 	JLE     rest
-	VMOVUPS (CX), Y2
-	VMINPS  Y0, Y2, Y0
-	VCMPPS  $0x03, Y2, Y2, Y3
-	VANDPS  Y3, Y2, Y2
-	VORPS   Y2, Y1, Y1
+	VMOVUPS (CX), Y5
+	VCMPPS  $0x03, Y5, Y5, Y6
+	VORPS   Y6, Y4, Y4
+	VMINPS  Y0, Y5, Y0
 	ADDQ    $+32, CX
 	SUBQ    $0x08, AX
 	JMP     whole
 
 rest:
-	VMOVUPS      -32(CX)(AX*4), Y2
-	VMINPS       Y0, Y2, Y0
-	VCMPPS       $0x03, Y2, Y2, Y3
-	VANDPS       Y3, Y2, Y2
-	VORPS        Y2, Y1, Y1
+	VMOVUPS      -32(CX)(AX*4), Y5
+	VCMPPS       $0x03, Y5, Y5, Y6
+	VORPS        Y6, Y4, Y4
+	VMINPS       Y0, Y5, Y0
+	VMINPS       Y1, Y0, Y0
+	VMINPS       Y3, Y2, Y2
+	VMINPS       Y2, Y0, Y0
+	VMOVUPS      all256_32_7fc00000<>+0(SB), Y1
+	VANDPS       Y4, Y1, Y1
 	VORPS        Y1, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VCMPPS       $0x03, X0, X0, X2
@@ -953,6 +1003,242 @@ rest:
 	VMINPS       X1, X0, X1
 	VORPS        X2, X1, X1
 	MOVSS        X1, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func ColumnsLargestAVX2F32(rows int, n int, x *float32, ld int, y *float32)
+// Requires: AVX
+TEXT ·ColumnsLargestAVX2F32(SB), NOSPLIT, $0-40
+	MOVQ    rows+0(FP), AX
+	MOVQ    n+8(FP), CX
+	MOVQ    x+16(FP), DX
+	MOVQ    ld+24(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    y+32(FP), SI
+	MOVQ    CX, DI
+	ANDQ    $0x07, DI
+	SUBQ    DI, CX
+	MOVQ    DI, R8
+	LEAQ    lanes32<>+0(SB), R9
+	NEGQ    R8
+	VMOVUPS 64(R9)(R8*4), Y0
+	LEAQ    (BX)(BX*2), R8
+
+rows:
+	CMPQ AX, $0x04
+	JL   row
+	MOVQ DX, R9
+	MOVQ SI, R10
+	MOVQ CX, R11
+
+fourwhole:
+	TESTQ   R11, R11
+	JZ      fourrest
+	VMOVUPS (R9), Y1
+	VMOVUPS (R9)(BX*1), Y2
+	VMOVUPS (R9)(BX*2), Y3
+	VMOVUPS (R9)(R8*1), Y4
+	VCMPPS  $0x03, Y2, Y1, Y5
+	VCMPPS  $0x03, Y4, Y3, Y6
+	VORPS   Y6, Y5, Y5
+	VMAXPS  Y2, Y1, Y1
+	VMAXPS  Y4, Y3, Y3
+	VMAXPS  Y3, Y1, Y1
+	VMOVUPS (R10), Y2
+	VMAXPS  Y2, Y1, Y1
+	VMOVUPS all256_32_7fc00000<>+0(SB), Y2
+	VANDPS  Y5, Y2, Y2
+	VORPS   Y2, Y1, Y1
+	VMOVUPS Y1, (R10)
+	ADDQ    $+32, R9
+	ADDQ    $+32, R10
+	SUBQ    $+8, R11
+	JMP     fourwhole
+
+fourrest:
+	TESTQ      DI, DI
+	JZ         fournext
+	VMASKMOVPS (R9), Y0, Y1
+	VMASKMOVPS (R9)(BX*1), Y0, Y2
+	VMASKMOVPS (R9)(BX*2), Y0, Y3
+	VMASKMOVPS (R9)(R8*1), Y0, Y4
+	VCMPPS     $0x03, Y2, Y1, Y5
+	VCMPPS     $0x03, Y4, Y3, Y6
+	VORPS      Y6, Y5, Y5
+	VMAXPS     Y2, Y1, Y1
+	VMAXPS     Y4, Y3, Y3
+	VMAXPS     Y3, Y1, Y1
+	VMASKMOVPS (R10), Y0, Y2
+	VMAXPS     Y2, Y1, Y1
+	VMOVUPS    all256_32_7fc00000<>+0(SB), Y2
+	VANDPS     Y5, Y2, Y2
+	VORPS      Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R10)
+
+fournext:
+	LEAQ (DX)(BX*4), DX
+	SUBQ $0x04, AX
+	JMP  rows
+
+row:
+	TESTQ AX, AX
+	JZ    end
+	MOVQ  DX, R8
+	MOVQ  SI, R9
+	MOVQ  CX, R10
+
+onewhole:
+	TESTQ   R10, R10
+	JZ      onerest
+	VMOVUPS (R8), Y1
+	VCMPPS  $0x03, Y1, Y1, Y2
+	VMOVUPS (R9), Y3
+	VMAXPS  Y3, Y1, Y1
+	VMOVUPS all256_32_7fc00000<>+0(SB), Y3
+	VANDPS  Y2, Y3, Y3
+	VORPS   Y3, Y1, Y1
+	VMOVUPS Y1, (R9)
+	ADDQ    $+32, R8
+	ADDQ    $+32, R9
+	SUBQ    $+8, R10
+	JMP     onewhole
+
+onerest:
+	TESTQ      DI, DI
+	JZ         onenext
+	VMASKMOVPS (R8), Y0, Y1
+	VCMPPS     $0x03, Y1, Y1, Y2
+	VMASKMOVPS (R9), Y0, Y3
+	VMAXPS     Y3, Y1, Y1
+	VMOVUPS    all256_32_7fc00000<>+0(SB), Y3
+	VANDPS     Y2, Y3, Y3
+	VORPS      Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R9)
+
+onenext:
+	ADDQ BX, DX
+	DECQ AX
+	JMP  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func ColumnsSmallestAVX2F32(rows int, n int, x *float32, ld int, y *float32)
+// Requires: AVX
+TEXT ·ColumnsSmallestAVX2F32(SB), NOSPLIT, $0-40
+	MOVQ    rows+0(FP), AX
+	MOVQ    n+8(FP), CX
+	MOVQ    x+16(FP), DX
+	MOVQ    ld+24(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    y+32(FP), SI
+	MOVQ    CX, DI
+	ANDQ    $0x07, DI
+	SUBQ    DI, CX
+	MOVQ    DI, R8
+	LEAQ    lanes32<>+0(SB), R9
+	NEGQ    R8
+	VMOVUPS 64(R9)(R8*4), Y0
+	LEAQ    (BX)(BX*2), R8
+
+rows:
+	CMPQ AX, $0x04
+	JL   row
+	MOVQ DX, R9
+	MOVQ SI, R10
+	MOVQ CX, R11
+
+fourwhole:
+	TESTQ   R11, R11
+	JZ      fourrest
+	VMOVUPS (R9), Y1
+	VMOVUPS (R9)(BX*1), Y2
+	VMOVUPS (R9)(BX*2), Y3
+	VMOVUPS (R9)(R8*1), Y4
+	VCMPPS  $0x03, Y2, Y1, Y5
+	VCMPPS  $0x03, Y4, Y3, Y6
+	VORPS   Y6, Y5, Y5
+	VMINPS  Y2, Y1, Y1
+	VMINPS  Y4, Y3, Y3
+	VMINPS  Y3, Y1, Y1
+	VMOVUPS (R10), Y2
+	VMINPS  Y2, Y1, Y1
+	VMOVUPS all256_32_7fc00000<>+0(SB), Y2
+	VANDPS  Y5, Y2, Y2
+	VORPS   Y2, Y1, Y1
+	VMOVUPS Y1, (R10)
+	ADDQ    $+32, R9
+	ADDQ    $+32, R10
+	SUBQ    $+8, R11
+	JMP     fourwhole
+
+fourrest:
+	TESTQ      DI, DI
+	JZ         fournext
+	VMASKMOVPS (R9), Y0, Y1
+	VMASKMOVPS (R9)(BX*1), Y0, Y2
+	VMASKMOVPS (R9)(BX*2), Y0, Y3
+	VMASKMOVPS (R9)(R8*1), Y0, Y4
+	VCMPPS     $0x03, Y2, Y1, Y5
+	VCMPPS     $0x03, Y4, Y3, Y6
+	VORPS      Y6, Y5, Y5
+	VMINPS     Y2, Y1, Y1
+	VMINPS     Y4, Y3, Y3
+	VMINPS     Y3, Y1, Y1
+	VMASKMOVPS (R10), Y0, Y2
+	VMINPS     Y2, Y1, Y1
+	VMOVUPS    all256_32_7fc00000<>+0(SB), Y2
+	VANDPS     Y5, Y2, Y2
+	VORPS      Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R10)
+
+fournext:
+	LEAQ (DX)(BX*4), DX
+	SUBQ $0x04, AX
+	JMP  rows
+
+row:
+	TESTQ AX, AX
+	JZ    end
+	MOVQ  DX, R8
+	MOVQ  SI, R9
+	MOVQ  CX, R10
+
+onewhole:
+	TESTQ   R10, R10
+	JZ      onerest
+	VMOVUPS (R8), Y1
+	VCMPPS  $0x03, Y1, Y1, Y2
+	VMOVUPS (R9), Y3
+	VMINPS  Y3, Y1, Y1
+	VMOVUPS all256_32_7fc00000<>+0(SB), Y3
+	VANDPS  Y2, Y3, Y3
+	VORPS   Y3, Y1, Y1
+	VMOVUPS Y1, (R9)
+	ADDQ    $+32, R8
+	ADDQ    $+32, R9
+	SUBQ    $+8, R10
+	JMP     onewhole
+
+onerest:
+	TESTQ      DI, DI
+	JZ         onenext
+	VMASKMOVPS (R8), Y0, Y1
+	VCMPPS     $0x03, Y1, Y1, Y2
+	VMASKMOVPS (R9), Y0, Y3
+	VMINPS     Y3, Y1, Y1
+	VMOVUPS    all256_32_7fc00000<>+0(SB), Y3
+	VANDPS     Y2, Y3, Y3
+	VORPS      Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R9)
+
+onenext:
+	ADDQ BX, DX
+	DECQ AX
+	JMP  row
+
+end:
 	VZEROUPPER
 	RET
 
@@ -1728,26 +2014,51 @@ TEXT ·LargestAVX2F64(SB), NOSPLIT, $0-24
 	MOVQ         n+0(FP), AX
 	MOVQ         x+8(FP), CX
 	VBROADCASTSD (CX), Y0
-	VXORPS       Y1, Y1, Y1
+	VBROADCASTSD (CX), Y1
+	VBROADCASTSD (CX), Y2
+	VBROADCASTSD (CX), Y3
+	VCMPPD       $0x03, Y0, Y0, Y4
+
+ways:
+	CMPQ    AX, $0x10
+	JLE     whole
+	VMOVUPD (CX), Y5
+	VMOVUPD 32(CX), Y6
+	VCMPPD  $0x03, Y5, Y6, Y7
+	VORPS   Y7, Y4, Y4
+	VMAXPD  Y0, Y5, Y0
+	VMAXPD  Y1, Y6, Y1
+	VMOVUPD 64(CX), Y5
+	VMOVUPD 96(CX), Y6
+	VCMPPD  $0x03, Y5, Y6, Y7
+	VORPS   Y7, Y4, Y4
+	VMAXPD  Y2, Y5, Y2
+	VMAXPD  Y3, Y6, Y3
+	ADDQ    $+128, CX
+	SUBQ    $0x10, AX
+	JMP     ways
 
 whole:
 	CMPQ    AX, $0x04
 	JLE     rest
-	VMOVUPD (CX), Y2
-	VMAXPD  Y0, Y2, Y0
-	VCMPPD  $0x03, Y2, Y2, Y3
-	VANDPS  Y3, Y2, Y2
-	VORPD   Y2, Y1, Y1
+	VMOVUPD (CX), Y5
+	VCMPPD  $0x03, Y5, Y5, Y6
+	VORPS   Y6, Y4, Y4
+	VMAXPD  Y0, Y5, Y0
 	ADDQ    $+32, CX
 	SUBQ    $0x04, AX
 	JMP     whole
 
 rest:
-	VMOVUPD      -32(CX)(AX*8), Y2
-	VMAXPD       Y0, Y2, Y0
-	VCMPPD       $0x03, Y2, Y2, Y3
-	VANDPS       Y3, Y2, Y2
-	VORPD        Y2, Y1, Y1
+	VMOVUPD      -32(CX)(AX*8), Y5
+	VCMPPD       $0x03, Y5, Y5, Y6
+	VORPS        Y6, Y4, Y4
+	VMAXPD       Y0, Y5, Y0
+	VMAXPD       Y1, Y0, Y0
+	VMAXPD       Y3, Y2, Y2
+	VMAXPD       Y2, Y0, Y0
+	VMOVUPD      all256_64_7ff8000000000001<>+0(SB), Y1
+	VANDPS       Y4, Y1, Y1
 	VORPD        Y1, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VCMPPD       $0x03, X0, X0, X2
@@ -1769,26 +2080,51 @@ TEXT ·SmallestAVX2F64(SB), NOSPLIT, $0-24
 	MOVQ         n+0(FP), AX
 	MOVQ         x+8(FP), CX
 	VBROADCASTSD (CX), Y0
-	VXORPS       Y1, Y1, Y1
+	VBROADCASTSD (CX), Y1
+	VBROADCASTSD (CX), Y2
+	VBROADCASTSD (CX), Y3
+	VCMPPD       $0x03, Y0, Y0, Y4
+
+ways:
+	CMPQ    AX, $0x10
+	JLE     whole
+	VMOVUPD (CX), Y5
+	VMOVUPD 32(CX), Y6
+	VCMPPD  $0x03, Y5, Y6, Y7
+	VORPS   Y7, Y4, Y4
+	VMINPD  Y0, Y5, Y0
+	VMINPD  Y1, Y6, Y1
+	VMOVUPD 64(CX), Y5
+	VMOVUPD 96(CX), Y6
+	VCMPPD  $0x03, Y5, Y6, Y7
+	VORPS   Y7, Y4, Y4
+	VMINPD  Y2, Y5, Y2
+	VMINPD  Y3, Y6, Y3
+	ADDQ    $+128, CX
+	SUBQ    $0x10, AX
+	JMP     ways
 
 whole:
 	CMPQ    AX, $0x04
 	JLE     rest
-	VMOVUPD (CX), Y2
-	VMINPD  Y0, Y2, Y0
-	VCMPPD  $0x03, Y2, Y2, Y3
-	VANDPS  Y3, Y2, Y2
-	VORPD   Y2, Y1, Y1
+	VMOVUPD (CX), Y5
+	VCMPPD  $0x03, Y5, Y5, Y6
+	VORPS   Y6, Y4, Y4
+	VMINPD  Y0, Y5, Y0
 	ADDQ    $+32, CX
 	SUBQ    $0x04, AX
 	JMP     whole
 
 rest:
-	VMOVUPD      -32(CX)(AX*8), Y2
-	VMINPD       Y0, Y2, Y0
-	VCMPPD       $0x03, Y2, Y2, Y3
-	VANDPS       Y3, Y2, Y2
-	VORPD        Y2, Y1, Y1
+	VMOVUPD      -32(CX)(AX*8), Y5
+	VCMPPD       $0x03, Y5, Y5, Y6
+	VORPS        Y6, Y4, Y4
+	VMINPD       Y0, Y5, Y0
+	VMINPD       Y1, Y0, Y0
+	VMINPD       Y3, Y2, Y2
+	VMINPD       Y2, Y0, Y0
+	VMOVUPD      all256_64_7ff8000000000001<>+0(SB), Y1
+	VANDPS       Y4, Y1, Y1
 	VORPD        Y1, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VCMPPD       $0x03, X0, X0, X2
@@ -1801,6 +2137,242 @@ rest:
 	VMINPD       X1, X0, X1
 	VORPS        X2, X1, X1
 	MOVSD        X1, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func ColumnsLargestAVX2F64(rows int, n int, x *float64, ld int, y *float64)
+// Requires: AVX
+TEXT ·ColumnsLargestAVX2F64(SB), NOSPLIT, $0-40
+	MOVQ    rows+0(FP), AX
+	MOVQ    n+8(FP), CX
+	MOVQ    x+16(FP), DX
+	MOVQ    ld+24(FP), BX
+	SHLQ    $0x03, BX
+	MOVQ    y+32(FP), SI
+	MOVQ    CX, DI
+	ANDQ    $0x03, DI
+	SUBQ    DI, CX
+	MOVQ    DI, R8
+	LEAQ    lanes64<>+0(SB), R9
+	NEGQ    R8
+	VMOVUPS 64(R9)(R8*8), Y0
+	LEAQ    (BX)(BX*2), R8
+
+rows:
+	CMPQ AX, $0x04
+	JL   row
+	MOVQ DX, R9
+	MOVQ SI, R10
+	MOVQ CX, R11
+
+fourwhole:
+	TESTQ   R11, R11
+	JZ      fourrest
+	VMOVUPD (R9), Y1
+	VMOVUPD (R9)(BX*1), Y2
+	VMOVUPD (R9)(BX*2), Y3
+	VMOVUPD (R9)(R8*1), Y4
+	VCMPPD  $0x03, Y2, Y1, Y5
+	VCMPPD  $0x03, Y4, Y3, Y6
+	VORPS   Y6, Y5, Y5
+	VMAXPD  Y2, Y1, Y1
+	VMAXPD  Y4, Y3, Y3
+	VMAXPD  Y3, Y1, Y1
+	VMOVUPD (R10), Y2
+	VMAXPD  Y2, Y1, Y1
+	VMOVUPD all256_64_7ff8000000000001<>+0(SB), Y2
+	VANDPS  Y5, Y2, Y2
+	VORPD   Y2, Y1, Y1
+	VMOVUPD Y1, (R10)
+	ADDQ    $+32, R9
+	ADDQ    $+32, R10
+	SUBQ    $+4, R11
+	JMP     fourwhole
+
+fourrest:
+	TESTQ      DI, DI
+	JZ         fournext
+	VMASKMOVPD (R9), Y0, Y1
+	VMASKMOVPD (R9)(BX*1), Y0, Y2
+	VMASKMOVPD (R9)(BX*2), Y0, Y3
+	VMASKMOVPD (R9)(R8*1), Y0, Y4
+	VCMPPD     $0x03, Y2, Y1, Y5
+	VCMPPD     $0x03, Y4, Y3, Y6
+	VORPS      Y6, Y5, Y5
+	VMAXPD     Y2, Y1, Y1
+	VMAXPD     Y4, Y3, Y3
+	VMAXPD     Y3, Y1, Y1
+	VMASKMOVPD (R10), Y0, Y2
+	VMAXPD     Y2, Y1, Y1
+	VMOVUPD    all256_64_7ff8000000000001<>+0(SB), Y2
+	VANDPS     Y5, Y2, Y2
+	VORPD      Y2, Y1, Y1
+	VMASKMOVPD Y1, Y0, (R10)
+
+fournext:
+	LEAQ (DX)(BX*4), DX
+	SUBQ $0x04, AX
+	JMP  rows
+
+row:
+	TESTQ AX, AX
+	JZ    end
+	MOVQ  DX, R8
+	MOVQ  SI, R9
+	MOVQ  CX, R10
+
+onewhole:
+	TESTQ   R10, R10
+	JZ      onerest
+	VMOVUPD (R8), Y1
+	VCMPPD  $0x03, Y1, Y1, Y2
+	VMOVUPD (R9), Y3
+	VMAXPD  Y3, Y1, Y1
+	VMOVUPD all256_64_7ff8000000000001<>+0(SB), Y3
+	VANDPS  Y2, Y3, Y3
+	VORPD   Y3, Y1, Y1
+	VMOVUPD Y1, (R9)
+	ADDQ    $+32, R8
+	ADDQ    $+32, R9
+	SUBQ    $+4, R10
+	JMP     onewhole
+
+onerest:
+	TESTQ      DI, DI
+	JZ         onenext
+	VMASKMOVPD (R8), Y0, Y1
+	VCMPPD     $0x03, Y1, Y1, Y2
+	VMASKMOVPD (R9), Y0, Y3
+	VMAXPD     Y3, Y1, Y1
+	VMOVUPD    all256_64_7ff8000000000001<>+0(SB), Y3
+	VANDPS     Y2, Y3, Y3
+	VORPD      Y3, Y1, Y1
+	VMASKMOVPD Y1, Y0, (R9)
+
+onenext:
+	ADDQ BX, DX
+	DECQ AX
+	JMP  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func ColumnsSmallestAVX2F64(rows int, n int, x *float64, ld int, y *float64)
+// Requires: AVX
+TEXT ·ColumnsSmallestAVX2F64(SB), NOSPLIT, $0-40
+	MOVQ    rows+0(FP), AX
+	MOVQ    n+8(FP), CX
+	MOVQ    x+16(FP), DX
+	MOVQ    ld+24(FP), BX
+	SHLQ    $0x03, BX
+	MOVQ    y+32(FP), SI
+	MOVQ    CX, DI
+	ANDQ    $0x03, DI
+	SUBQ    DI, CX
+	MOVQ    DI, R8
+	LEAQ    lanes64<>+0(SB), R9
+	NEGQ    R8
+	VMOVUPS 64(R9)(R8*8), Y0
+	LEAQ    (BX)(BX*2), R8
+
+rows:
+	CMPQ AX, $0x04
+	JL   row
+	MOVQ DX, R9
+	MOVQ SI, R10
+	MOVQ CX, R11
+
+fourwhole:
+	TESTQ   R11, R11
+	JZ      fourrest
+	VMOVUPD (R9), Y1
+	VMOVUPD (R9)(BX*1), Y2
+	VMOVUPD (R9)(BX*2), Y3
+	VMOVUPD (R9)(R8*1), Y4
+	VCMPPD  $0x03, Y2, Y1, Y5
+	VCMPPD  $0x03, Y4, Y3, Y6
+	VORPS   Y6, Y5, Y5
+	VMINPD  Y2, Y1, Y1
+	VMINPD  Y4, Y3, Y3
+	VMINPD  Y3, Y1, Y1
+	VMOVUPD (R10), Y2
+	VMINPD  Y2, Y1, Y1
+	VMOVUPD all256_64_7ff8000000000001<>+0(SB), Y2
+	VANDPS  Y5, Y2, Y2
+	VORPD   Y2, Y1, Y1
+	VMOVUPD Y1, (R10)
+	ADDQ    $+32, R9
+	ADDQ    $+32, R10
+	SUBQ    $+4, R11
+	JMP     fourwhole
+
+fourrest:
+	TESTQ      DI, DI
+	JZ         fournext
+	VMASKMOVPD (R9), Y0, Y1
+	VMASKMOVPD (R9)(BX*1), Y0, Y2
+	VMASKMOVPD (R9)(BX*2), Y0, Y3
+	VMASKMOVPD (R9)(R8*1), Y0, Y4
+	VCMPPD     $0x03, Y2, Y1, Y5
+	VCMPPD     $0x03, Y4, Y3, Y6
+	VORPS      Y6, Y5, Y5
+	VMINPD     Y2, Y1, Y1
+	VMINPD     Y4, Y3, Y3
+	VMINPD     Y3, Y1, Y1
+	VMASKMOVPD (R10), Y0, Y2
+	VMINPD     Y2, Y1, Y1
+	VMOVUPD    all256_64_7ff8000000000001<>+0(SB), Y2
+	VANDPS     Y5, Y2, Y2
+	VORPD      Y2, Y1, Y1
+	VMASKMOVPD Y1, Y0, (R10)
+
+fournext:
+	LEAQ (DX)(BX*4), DX
+	SUBQ $0x04, AX
+	JMP  rows
+
+row:
+	TESTQ AX, AX
+	JZ    end
+	MOVQ  DX, R8
+	MOVQ  SI, R9
+	MOVQ  CX, R10
+
+onewhole:
+	TESTQ   R10, R10
+	JZ      onerest
+	VMOVUPD (R8), Y1
+	VCMPPD  $0x03, Y1, Y1, Y2
+	VMOVUPD (R9), Y3
+	VMINPD  Y3, Y1, Y1
+	VMOVUPD all256_64_7ff8000000000001<>+0(SB), Y3
+	VANDPS  Y2, Y3, Y3
+	VORPD   Y3, Y1, Y1
+	VMOVUPD Y1, (R9)
+	ADDQ    $+32, R8
+	ADDQ    $+32, R9
+	SUBQ    $+4, R10
+	JMP     onewhole
+
+onerest:
+	TESTQ      DI, DI
+	JZ         onenext
+	VMASKMOVPD (R8), Y0, Y1
+	VCMPPD     $0x03, Y1, Y1, Y2
+	VMASKMOVPD (R9), Y0, Y3
+	VMINPD     Y3, Y1, Y1
+	VMOVUPD    all256_64_7ff8000000000001<>+0(SB), Y3
+	VANDPS     Y2, Y3, Y3
+	VORPD      Y3, Y1, Y1
+	VMASKMOVPD Y1, Y0, (R9)
+
+onenext:
+	ADDQ BX, DX
+	DECQ AX
+	JMP  row
+
+end:
 	VZEROUPPER
 	RET
 
@@ -2025,27 +2597,74 @@ TEXT ·SqrtAVX512F32(SB), NOSPLIT, $0-24
 	XORQ SI, SI
 
 whole:
-	CMPQ    SI, DX
-	JGE     rest
-	VMOVUPS (AX)(SI*4), Z0
+	CMPQ         SI, DX
+	JGE          rest
+	VMOVUPS      (AX)(SI*4), Z0
+	VPSUBD.BCST  one32_d800000<>+0(SB), Z0, Z1
+	VPCMPUD.BCST $0x01, one32_72000000<>+0(SB), Z1, K1
+	KORTESTW     K1, K1
+	JCC          slow1
+	VRSQRT14PS   Z0, Z2
+	VMULPS       Z2, Z0, Z1
+	VMULPS.BCST  one32_3f000000<>+0(SB), Z2, Z2
+	VBROADCASTSS one32_3f000000<>+0(SB), Z3
+	VFNMADD231PS Z2, Z1, Z3
+	VFMADD231PS  Z3, Z1, Z1
+	VFMADD231PS  Z3, Z2, Z2
+	VFNMADD231PS Z1, Z1, Z0
+	VFMADD231PS  Z2, Z0, Z1
+	VMOVAPS      Z1, Z0
+	JMP          root1
+
+slow1:
 	VSQRTPS Z0, Z0
+
+root1:
 	VMOVUPS Z0, (CX)(SI*4)
 	ADDQ    $0x10, SI
 	JMP     whole
 
 rest:
-	TESTQ     BX, BX
-	JZ        end
-	MOVQ      $-1, DX
-	BZHIQ     BX, DX, DX
-	KMOVW     DX, K1
-	VMOVUPS.Z (AX)(SI*4), K1, Z0
-	VSQRTPS   Z0, Z0
-	VMOVUPS   Z0, K1, (CX)(SI*4)
+	TESTQ        BX, BX
+	JZ           end
+	MOVQ         $-1, DX
+	BZHIQ        BX, DX, DX
+	KMOVW        DX, K1
+	VMOVUPS.Z    (AX)(SI*4), K1, Z0
+	VPSUBD.BCST  one32_d800000<>+0(SB), Z0, Z1
+	VPCMPUD.BCST $0x01, one32_72000000<>+0(SB), Z1, K2
+	KORTESTW     K2, K2
+	JCC          slow2
+	VRSQRT14PS   Z0, Z2
+	VMULPS       Z2, Z0, Z1
+	VMULPS.BCST  one32_3f000000<>+0(SB), Z2, Z2
+	VBROADCASTSS one32_3f000000<>+0(SB), Z3
+	VFNMADD231PS Z2, Z1, Z3
+	VFMADD231PS  Z3, Z1, Z1
+	VFMADD231PS  Z3, Z2, Z2
+	VFNMADD231PS Z1, Z1, Z0
+	VFMADD231PS  Z2, Z0, Z1
+	VMOVAPS      Z1, Z0
+	JMP          root2
+
+slow2:
+	VSQRTPS Z0, Z0
+
+root2:
+	VMOVUPS Z0, K1, (CX)(SI*4)
 
 end:
 	VZEROUPPER
 	RET
+
+DATA one32_d800000<>+0(SB)/4, $0x0d800000
+GLOBL one32_d800000<>(SB), RODATA|NOPTR, $4
+
+DATA one32_72000000<>+0(SB)/4, $0x72000000
+GLOBL one32_72000000<>(SB), RODATA|NOPTR, $4
+
+DATA one32_3f000000<>+0(SB)/4, $0x3f000000
+GLOBL one32_3f000000<>(SB), RODATA|NOPTR, $4
 
 // func RsqrtAVX512F32(n int, x *float32, y *float32)
 // Requires: AVX, AVX512F, BMI2
@@ -2062,7 +2681,26 @@ whole:
 	CMPQ         SI, DX
 	JGE          rest
 	VMOVUPS      (AX)(SI*4), Z0
-	VSQRTPS      Z0, Z0
+	VPSUBD.BCST  one32_d800000<>+0(SB), Z0, Z1
+	VPCMPUD.BCST $0x01, one32_72000000<>+0(SB), Z1, K1
+	KORTESTW     K1, K1
+	JCC          slow3
+	VRSQRT14PS   Z0, Z2
+	VMULPS       Z2, Z0, Z1
+	VMULPS.BCST  one32_3f000000<>+0(SB), Z2, Z2
+	VBROADCASTSS one32_3f000000<>+0(SB), Z3
+	VFNMADD231PS Z2, Z1, Z3
+	VFMADD231PS  Z3, Z1, Z1
+	VFMADD231PS  Z3, Z2, Z2
+	VFNMADD231PS Z1, Z1, Z0
+	VFMADD231PS  Z2, Z0, Z1
+	VMOVAPS      Z1, Z0
+	JMP          root3
+
+slow3:
+	VSQRTPS Z0, Z0
+
+root3:
 	VBROADCASTSS one32_3f800000<>+0(SB), Z1
 	VDIVPS       Z0, Z1, Z0
 	VMOVUPS      Z0, (CX)(SI*4)
@@ -2076,7 +2714,26 @@ rest:
 	BZHIQ        BX, DX, DX
 	KMOVW        DX, K1
 	VMOVUPS.Z    (AX)(SI*4), K1, Z0
-	VSQRTPS      Z0, Z0
+	VPSUBD.BCST  one32_d800000<>+0(SB), Z0, Z1
+	VPCMPUD.BCST $0x01, one32_72000000<>+0(SB), Z1, K2
+	KORTESTW     K2, K2
+	JCC          slow4
+	VRSQRT14PS   Z0, Z2
+	VMULPS       Z2, Z0, Z1
+	VMULPS.BCST  one32_3f000000<>+0(SB), Z2, Z2
+	VBROADCASTSS one32_3f000000<>+0(SB), Z3
+	VFNMADD231PS Z2, Z1, Z3
+	VFMADD231PS  Z3, Z1, Z1
+	VFMADD231PS  Z3, Z2, Z2
+	VFNMADD231PS Z1, Z1, Z0
+	VFMADD231PS  Z2, Z0, Z1
+	VMOVAPS      Z1, Z0
+	JMP          root4
+
+slow4:
+	VSQRTPS Z0, Z0
+
+root4:
 	VBROADCASTSS one32_3f800000<>+0(SB), Z1
 	VDIVPS       Z0, Z1, Z0
 	VMOVUPS      Z0, K1, (CX)(SI*4)
@@ -2377,26 +3034,51 @@ TEXT ·LargestAVX512F32(SB), NOSPLIT, $0-20
 	MOVQ         n+0(FP), AX
 	MOVQ         x+8(FP), CX
 	VBROADCASTSS (CX), Z0
-	VPXORD       Z1, Z1, Z1
+	VBROADCASTSS (CX), Z1
+	VBROADCASTSS (CX), Z2
+	VBROADCASTSS (CX), Z3
+	VCMPPS       $0x03, Z0, Z0, K1
+
+ways:
+	CMPQ    AX, $0x40
+	JLE     whole
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	VCMPPS  $0x03, Z4, Z5, K2
+	KORW    K2, K1, K1
+	VMAXPS  Z0, Z4, Z0
+	VMAXPS  Z1, Z5, Z1
+	VMOVUPS 128(CX), Z4
+	VMOVUPS 192(CX), Z5
+	VCMPPS  $0x03, Z4, Z5, K2
+	KORW    K2, K1, K1
+	VMAXPS  Z2, Z4, Z2
+	VMAXPS  Z3, Z5, Z3
+	ADDQ    $+256, CX
+	SUBQ    $0x40, AX
+	JMP     ways
 
 whole:
-	CMPQ      AX, $0x10
-	JLE       rest
-	VMOVUPS   (CX), Z2
-	VMAXPS    Z0, Z2, Z0
-	VCMPPS    $0x03, Z2, Z2, K1
-	VMOVAPS.Z Z2, K1, Z2
-	VORPS     Z2, Z1, Z1
-	ADDQ      $+64, CX
-	SUBQ      $0x10, AX
-	JMP       whole
+	CMPQ    AX, $0x10
+	JLE     rest
+	VMOVUPS (CX), Z4
+	VCMPPS  $0x03, Z4, Z4, K2
+	KORW    K2, K1, K1
+	VMAXPS  Z0, Z4, Z0
+	ADDQ    $+64, CX
+	SUBQ    $0x10, AX
+	JMP     whole
 
 rest:
-	VMOVUPS       -64(CX)(AX*4), Z2
-	VMAXPS        Z0, Z2, Z0
-	VCMPPS        $0x03, Z2, Z2, K1
-	VMOVAPS.Z     Z2, K1, Z2
-	VORPS         Z2, Z1, Z1
+	VMOVUPS       -64(CX)(AX*4), Z4
+	VCMPPS        $0x03, Z4, Z4, K2
+	KORW          K2, K1, K1
+	VMAXPS        Z0, Z4, Z0
+	VMAXPS        Z1, Z0, Z0
+	VMAXPS        Z3, Z2, Z2
+	VMAXPS        Z2, Z0, Z0
+	VBROADCASTSS  one32_7fc00000<>+0(SB), Z1
+	VMOVAPS.Z     Z1, K1, Z1
 	VORPS         Z1, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCMPPS        $0x03, Y0, Y0, Y2
@@ -2422,32 +3104,60 @@ rest:
 	VZEROUPPER
 	RET
 
+DATA one32_7fc00000<>+0(SB)/4, $0x7fc00000
+GLOBL one32_7fc00000<>(SB), RODATA|NOPTR, $4
+
 // func SmallestAVX512F32(n int, x *float32) float32
 // Requires: AVX, AVX512DQ, AVX512F, SSE
 TEXT ·SmallestAVX512F32(SB), NOSPLIT, $0-20
 	MOVQ         n+0(FP), AX
 	MOVQ         x+8(FP), CX
 	VBROADCASTSS (CX), Z0
-	VPXORD       Z1, Z1, Z1
+	VBROADCASTSS (CX), Z1
+	VBROADCASTSS (CX), Z2
+	VBROADCASTSS (CX), Z3
+	VCMPPS       $0x03, Z0, Z0, K1
+
+ways:
+	CMPQ    AX, $0x40
+	JLE     whole
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	VCMPPS  $0x03, Z4, Z5, K2
+	KORW    K2, K1, K1
+	VMINPS  Z0, Z4, Z0
+	VMINPS  Z1, Z5, Z1
+	VMOVUPS 128(CX), Z4
+	VMOVUPS 192(CX), Z5
+	VCMPPS  $0x03, Z4, Z5, K2
+	KORW    K2, K1, K1
+	VMINPS  Z2, Z4, Z2
+	VMINPS  Z3, Z5, Z3
+	ADDQ    $+256, CX
+	SUBQ    $0x40, AX
+	JMP     ways
 
 whole:
-	CMPQ      AX, $0x10
-	JLE       rest
-	VMOVUPS   (CX), Z2
-	VMINPS    Z0, Z2, Z0
-	VCMPPS    $0x03, Z2, Z2, K1
-	VMOVAPS.Z Z2, K1, Z2
-	VORPS     Z2, Z1, Z1
-	ADDQ      $+64, CX
-	SUBQ      $0x10, AX
-	JMP       whole
+	CMPQ    AX, $0x10
+	JLE     rest
+	VMOVUPS (CX), Z4
+	VCMPPS  $0x03, Z4, Z4, K2
+	KORW    K2, K1, K1
+	VMINPS  Z0, Z4, Z0
+	ADDQ    $+64, CX
+	SUBQ    $0x10, AX
+	JMP     whole
 
 rest:
-	VMOVUPS       -64(CX)(AX*4), Z2
-	VMINPS        Z0, Z2, Z0
-	VCMPPS        $0x03, Z2, Z2, K1
-	VMOVAPS.Z     Z2, K1, Z2
-	VORPS         Z2, Z1, Z1
+	VMOVUPS       -64(CX)(AX*4), Z4
+	VCMPPS        $0x03, Z4, Z4, K2
+	KORW          K2, K1, K1
+	VMINPS        Z0, Z4, Z0
+	VMINPS        Z1, Z0, Z0
+	VMINPS        Z3, Z2, Z2
+	VMINPS        Z2, Z0, Z0
+	VBROADCASTSS  one32_7fc00000<>+0(SB), Z1
+	VMOVAPS.Z     Z1, K1, Z1
 	VORPS         Z1, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCMPPS        $0x03, Y0, Y0, Y2
@@ -2470,6 +3180,242 @@ rest:
 	VMINPS        X0, X1, X0
 	VORPS         X2, X0, X0
 	MOVSS         X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func ColumnsLargestAVX512F32(rows int, n int, x *float32, ld int, y *float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·ColumnsLargestAVX512F32(SB), NOSPLIT, $0-40
+	MOVQ  rows+0(FP), AX
+	MOVQ  n+8(FP), CX
+	MOVQ  x+16(FP), DX
+	MOVQ  ld+24(FP), BX
+	SHLQ  $0x02, BX
+	MOVQ  y+32(FP), SI
+	MOVQ  CX, DI
+	ANDQ  $0x0f, DI
+	SUBQ  DI, CX
+	MOVQ  DI, R8
+	MOVQ  $-1, R9
+	BZHIQ R8, R9, R9
+	KMOVW R9, K1
+	LEAQ  (BX)(BX*2), R8
+
+rows:
+	CMPQ AX, $0x04
+	JL   row
+	MOVQ DX, R9
+	MOVQ SI, R10
+	MOVQ CX, R11
+
+fourwhole:
+	TESTQ        R11, R11
+	JZ           fourrest
+	VMOVUPS      (R9), Z0
+	VMOVUPS      (R9)(BX*1), Z1
+	VMOVUPS      (R9)(BX*2), Z2
+	VMOVUPS      (R9)(R8*1), Z3
+	VCMPPS       $0x03, Z1, Z0, K2
+	VCMPPS       $0x03, Z3, Z2, K3
+	KORW         K3, K2, K2
+	VMAXPS       Z1, Z0, Z0
+	VMAXPS       Z3, Z2, Z2
+	VMAXPS       Z2, Z0, Z0
+	VMOVUPS      (R10), Z1
+	VMAXPS       Z1, Z0, Z0
+	VBROADCASTSS one32_7fc00000<>+0(SB), Z1
+	VMOVAPS.Z    Z1, K2, Z1
+	VORPS        Z1, Z0, Z0
+	VMOVUPS      Z0, (R10)
+	ADDQ         $+64, R9
+	ADDQ         $+64, R10
+	SUBQ         $+16, R11
+	JMP          fourwhole
+
+fourrest:
+	TESTQ        DI, DI
+	JZ           fournext
+	VMOVUPS.Z    (R9), K1, Z0
+	VMOVUPS.Z    (R9)(BX*1), K1, Z1
+	VMOVUPS.Z    (R9)(BX*2), K1, Z2
+	VMOVUPS.Z    (R9)(R8*1), K1, Z3
+	VCMPPS       $0x03, Z1, Z0, K2
+	VCMPPS       $0x03, Z3, Z2, K3
+	KORW         K3, K2, K2
+	VMAXPS       Z1, Z0, Z0
+	VMAXPS       Z3, Z2, Z2
+	VMAXPS       Z2, Z0, Z0
+	VMOVUPS.Z    (R10), K1, Z1
+	VMAXPS       Z1, Z0, Z0
+	VBROADCASTSS one32_7fc00000<>+0(SB), Z1
+	VMOVAPS.Z    Z1, K2, Z1
+	VORPS        Z1, Z0, Z0
+	VMOVUPS      Z0, K1, (R10)
+
+fournext:
+	LEAQ (DX)(BX*4), DX
+	SUBQ $0x04, AX
+	JMP  rows
+
+row:
+	TESTQ AX, AX
+	JZ    end
+	MOVQ  DX, R8
+	MOVQ  SI, R9
+	MOVQ  CX, R10
+
+onewhole:
+	TESTQ        R10, R10
+	JZ           onerest
+	VMOVUPS      (R8), Z0
+	VCMPPS       $0x03, Z0, Z0, K2
+	VMOVUPS      (R9), Z1
+	VMAXPS       Z1, Z0, Z0
+	VBROADCASTSS one32_7fc00000<>+0(SB), Z1
+	VMOVAPS.Z    Z1, K2, Z1
+	VORPS        Z1, Z0, Z0
+	VMOVUPS      Z0, (R9)
+	ADDQ         $+64, R8
+	ADDQ         $+64, R9
+	SUBQ         $+16, R10
+	JMP          onewhole
+
+onerest:
+	TESTQ        DI, DI
+	JZ           onenext
+	VMOVUPS.Z    (R8), K1, Z0
+	VCMPPS       $0x03, Z0, Z0, K2
+	VMOVUPS.Z    (R9), K1, Z1
+	VMAXPS       Z1, Z0, Z0
+	VBROADCASTSS one32_7fc00000<>+0(SB), Z1
+	VMOVAPS.Z    Z1, K2, Z1
+	VORPS        Z1, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+
+onenext:
+	ADDQ BX, DX
+	DECQ AX
+	JMP  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func ColumnsSmallestAVX512F32(rows int, n int, x *float32, ld int, y *float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·ColumnsSmallestAVX512F32(SB), NOSPLIT, $0-40
+	MOVQ  rows+0(FP), AX
+	MOVQ  n+8(FP), CX
+	MOVQ  x+16(FP), DX
+	MOVQ  ld+24(FP), BX
+	SHLQ  $0x02, BX
+	MOVQ  y+32(FP), SI
+	MOVQ  CX, DI
+	ANDQ  $0x0f, DI
+	SUBQ  DI, CX
+	MOVQ  DI, R8
+	MOVQ  $-1, R9
+	BZHIQ R8, R9, R9
+	KMOVW R9, K1
+	LEAQ  (BX)(BX*2), R8
+
+rows:
+	CMPQ AX, $0x04
+	JL   row
+	MOVQ DX, R9
+	MOVQ SI, R10
+	MOVQ CX, R11
+
+fourwhole:
+	TESTQ        R11, R11
+	JZ           fourrest
+	VMOVUPS      (R9), Z0
+	VMOVUPS      (R9)(BX*1), Z1
+	VMOVUPS      (R9)(BX*2), Z2
+	VMOVUPS      (R9)(R8*1), Z3
+	VCMPPS       $0x03, Z1, Z0, K2
+	VCMPPS       $0x03, Z3, Z2, K3
+	KORW         K3, K2, K2
+	VMINPS       Z1, Z0, Z0
+	VMINPS       Z3, Z2, Z2
+	VMINPS       Z2, Z0, Z0
+	VMOVUPS      (R10), Z1
+	VMINPS       Z1, Z0, Z0
+	VBROADCASTSS one32_7fc00000<>+0(SB), Z1
+	VMOVAPS.Z    Z1, K2, Z1
+	VORPS        Z1, Z0, Z0
+	VMOVUPS      Z0, (R10)
+	ADDQ         $+64, R9
+	ADDQ         $+64, R10
+	SUBQ         $+16, R11
+	JMP          fourwhole
+
+fourrest:
+	TESTQ        DI, DI
+	JZ           fournext
+	VMOVUPS.Z    (R9), K1, Z0
+	VMOVUPS.Z    (R9)(BX*1), K1, Z1
+	VMOVUPS.Z    (R9)(BX*2), K1, Z2
+	VMOVUPS.Z    (R9)(R8*1), K1, Z3
+	VCMPPS       $0x03, Z1, Z0, K2
+	VCMPPS       $0x03, Z3, Z2, K3
+	KORW         K3, K2, K2
+	VMINPS       Z1, Z0, Z0
+	VMINPS       Z3, Z2, Z2
+	VMINPS       Z2, Z0, Z0
+	VMOVUPS.Z    (R10), K1, Z1
+	VMINPS       Z1, Z0, Z0
+	VBROADCASTSS one32_7fc00000<>+0(SB), Z1
+	VMOVAPS.Z    Z1, K2, Z1
+	VORPS        Z1, Z0, Z0
+	VMOVUPS      Z0, K1, (R10)
+
+fournext:
+	LEAQ (DX)(BX*4), DX
+	SUBQ $0x04, AX
+	JMP  rows
+
+row:
+	TESTQ AX, AX
+	JZ    end
+	MOVQ  DX, R8
+	MOVQ  SI, R9
+	MOVQ  CX, R10
+
+onewhole:
+	TESTQ        R10, R10
+	JZ           onerest
+	VMOVUPS      (R8), Z0
+	VCMPPS       $0x03, Z0, Z0, K2
+	VMOVUPS      (R9), Z1
+	VMINPS       Z1, Z0, Z0
+	VBROADCASTSS one32_7fc00000<>+0(SB), Z1
+	VMOVAPS.Z    Z1, K2, Z1
+	VORPS        Z1, Z0, Z0
+	VMOVUPS      Z0, (R9)
+	ADDQ         $+64, R8
+	ADDQ         $+64, R9
+	SUBQ         $+16, R10
+	JMP          onewhole
+
+onerest:
+	TESTQ        DI, DI
+	JZ           onenext
+	VMOVUPS.Z    (R8), K1, Z0
+	VCMPPS       $0x03, Z0, Z0, K2
+	VMOVUPS.Z    (R9), K1, Z1
+	VMINPS       Z1, Z0, Z0
+	VBROADCASTSS one32_7fc00000<>+0(SB), Z1
+	VMOVAPS.Z    Z1, K2, Z1
+	VORPS        Z1, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+
+onenext:
+	ADDQ BX, DX
+	DECQ AX
+	JMP  row
+
+end:
 	VZEROUPPER
 	RET
 
@@ -3143,26 +4089,51 @@ TEXT ·LargestAVX512F64(SB), NOSPLIT, $0-24
 	MOVQ         n+0(FP), AX
 	MOVQ         x+8(FP), CX
 	VBROADCASTSD (CX), Z0
-	VPXORD       Z1, Z1, Z1
+	VBROADCASTSD (CX), Z1
+	VBROADCASTSD (CX), Z2
+	VBROADCASTSD (CX), Z3
+	VCMPPD       $0x03, Z0, Z0, K1
+
+ways:
+	CMPQ    AX, $0x20
+	JLE     whole
+	VMOVUPD (CX), Z4
+	VMOVUPD 64(CX), Z5
+	VCMPPD  $0x03, Z4, Z5, K2
+	KORW    K2, K1, K1
+	VMAXPD  Z0, Z4, Z0
+	VMAXPD  Z1, Z5, Z1
+	VMOVUPD 128(CX), Z4
+	VMOVUPD 192(CX), Z5
+	VCMPPD  $0x03, Z4, Z5, K2
+	KORW    K2, K1, K1
+	VMAXPD  Z2, Z4, Z2
+	VMAXPD  Z3, Z5, Z3
+	ADDQ    $+256, CX
+	SUBQ    $0x20, AX
+	JMP     ways
 
 whole:
-	CMPQ      AX, $0x08
-	JLE       rest
-	VMOVUPD   (CX), Z2
-	VMAXPD    Z0, Z2, Z0
-	VCMPPD    $0x03, Z2, Z2, K1
-	VMOVAPD.Z Z2, K1, Z2
-	VORPD     Z2, Z1, Z1
-	ADDQ      $+64, CX
-	SUBQ      $0x08, AX
-	JMP       whole
+	CMPQ    AX, $0x08
+	JLE     rest
+	VMOVUPD (CX), Z4
+	VCMPPD  $0x03, Z4, Z4, K2
+	KORW    K2, K1, K1
+	VMAXPD  Z0, Z4, Z0
+	ADDQ    $+64, CX
+	SUBQ    $0x08, AX
+	JMP     whole
 
 rest:
-	VMOVUPD       -64(CX)(AX*8), Z2
-	VMAXPD        Z0, Z2, Z0
-	VCMPPD        $0x03, Z2, Z2, K1
-	VMOVAPD.Z     Z2, K1, Z2
-	VORPD         Z2, Z1, Z1
+	VMOVUPD       -64(CX)(AX*8), Z4
+	VCMPPD        $0x03, Z4, Z4, K2
+	KORW          K2, K1, K1
+	VMAXPD        Z0, Z4, Z0
+	VMAXPD        Z1, Z0, Z0
+	VMAXPD        Z3, Z2, Z2
+	VMAXPD        Z2, Z0, Z0
+	VBROADCASTSD  one64_7ff8000000000001<>+0(SB), Z1
+	VMOVAPD.Z     Z1, K1, Z1
 	VORPD         Z1, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCMPPD        $0x03, Y0, Y0, Y2
@@ -3189,26 +4160,51 @@ TEXT ·SmallestAVX512F64(SB), NOSPLIT, $0-24
 	MOVQ         n+0(FP), AX
 	MOVQ         x+8(FP), CX
 	VBROADCASTSD (CX), Z0
-	VPXORD       Z1, Z1, Z1
+	VBROADCASTSD (CX), Z1
+	VBROADCASTSD (CX), Z2
+	VBROADCASTSD (CX), Z3
+	VCMPPD       $0x03, Z0, Z0, K1
+
+ways:
+	CMPQ    AX, $0x20
+	JLE     whole
+	VMOVUPD (CX), Z4
+	VMOVUPD 64(CX), Z5
+	VCMPPD  $0x03, Z4, Z5, K2
+	KORW    K2, K1, K1
+	VMINPD  Z0, Z4, Z0
+	VMINPD  Z1, Z5, Z1
+	VMOVUPD 128(CX), Z4
+	VMOVUPD 192(CX), Z5
+	VCMPPD  $0x03, Z4, Z5, K2
+	KORW    K2, K1, K1
+	VMINPD  Z2, Z4, Z2
+	VMINPD  Z3, Z5, Z3
+	ADDQ    $+256, CX
+	SUBQ    $0x20, AX
+	JMP     ways
 
 whole:
-	CMPQ      AX, $0x08
-	JLE       rest
-	VMOVUPD   (CX), Z2
-	VMINPD    Z0, Z2, Z0
-	VCMPPD    $0x03, Z2, Z2, K1
-	VMOVAPD.Z Z2, K1, Z2
-	VORPD     Z2, Z1, Z1
-	ADDQ      $+64, CX
-	SUBQ      $0x08, AX
-	JMP       whole
+	CMPQ    AX, $0x08
+	JLE     rest
+	VMOVUPD (CX), Z4
+	VCMPPD  $0x03, Z4, Z4, K2
+	KORW    K2, K1, K1
+	VMINPD  Z0, Z4, Z0
+	ADDQ    $+64, CX
+	SUBQ    $0x08, AX
+	JMP     whole
 
 rest:
-	VMOVUPD       -64(CX)(AX*8), Z2
-	VMINPD        Z0, Z2, Z0
-	VCMPPD        $0x03, Z2, Z2, K1
-	VMOVAPD.Z     Z2, K1, Z2
-	VORPD         Z2, Z1, Z1
+	VMOVUPD       -64(CX)(AX*8), Z4
+	VCMPPD        $0x03, Z4, Z4, K2
+	KORW          K2, K1, K1
+	VMINPD        Z0, Z4, Z0
+	VMINPD        Z1, Z0, Z0
+	VMINPD        Z3, Z2, Z2
+	VMINPD        Z2, Z0, Z0
+	VBROADCASTSD  one64_7ff8000000000001<>+0(SB), Z1
+	VMOVAPD.Z     Z1, K1, Z1
 	VORPD         Z1, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCMPPD        $0x03, Y0, Y0, Y2
@@ -3226,5 +4222,241 @@ rest:
 	VMINPD        X0, X1, X0
 	VORPS         X2, X0, X0
 	MOVSD         X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func ColumnsLargestAVX512F64(rows int, n int, x *float64, ld int, y *float64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·ColumnsLargestAVX512F64(SB), NOSPLIT, $0-40
+	MOVQ  rows+0(FP), AX
+	MOVQ  n+8(FP), CX
+	MOVQ  x+16(FP), DX
+	MOVQ  ld+24(FP), BX
+	SHLQ  $0x03, BX
+	MOVQ  y+32(FP), SI
+	MOVQ  CX, DI
+	ANDQ  $0x07, DI
+	SUBQ  DI, CX
+	MOVQ  DI, R8
+	MOVQ  $-1, R9
+	BZHIQ R8, R9, R9
+	KMOVW R9, K1
+	LEAQ  (BX)(BX*2), R8
+
+rows:
+	CMPQ AX, $0x04
+	JL   row
+	MOVQ DX, R9
+	MOVQ SI, R10
+	MOVQ CX, R11
+
+fourwhole:
+	TESTQ        R11, R11
+	JZ           fourrest
+	VMOVUPD      (R9), Z0
+	VMOVUPD      (R9)(BX*1), Z1
+	VMOVUPD      (R9)(BX*2), Z2
+	VMOVUPD      (R9)(R8*1), Z3
+	VCMPPD       $0x03, Z1, Z0, K2
+	VCMPPD       $0x03, Z3, Z2, K3
+	KORW         K3, K2, K2
+	VMAXPD       Z1, Z0, Z0
+	VMAXPD       Z3, Z2, Z2
+	VMAXPD       Z2, Z0, Z0
+	VMOVUPD      (R10), Z1
+	VMAXPD       Z1, Z0, Z0
+	VBROADCASTSD one64_7ff8000000000001<>+0(SB), Z1
+	VMOVAPD.Z    Z1, K2, Z1
+	VORPD        Z1, Z0, Z0
+	VMOVUPD      Z0, (R10)
+	ADDQ         $+64, R9
+	ADDQ         $+64, R10
+	SUBQ         $+8, R11
+	JMP          fourwhole
+
+fourrest:
+	TESTQ        DI, DI
+	JZ           fournext
+	VMOVUPD.Z    (R9), K1, Z0
+	VMOVUPD.Z    (R9)(BX*1), K1, Z1
+	VMOVUPD.Z    (R9)(BX*2), K1, Z2
+	VMOVUPD.Z    (R9)(R8*1), K1, Z3
+	VCMPPD       $0x03, Z1, Z0, K2
+	VCMPPD       $0x03, Z3, Z2, K3
+	KORW         K3, K2, K2
+	VMAXPD       Z1, Z0, Z0
+	VMAXPD       Z3, Z2, Z2
+	VMAXPD       Z2, Z0, Z0
+	VMOVUPD.Z    (R10), K1, Z1
+	VMAXPD       Z1, Z0, Z0
+	VBROADCASTSD one64_7ff8000000000001<>+0(SB), Z1
+	VMOVAPD.Z    Z1, K2, Z1
+	VORPD        Z1, Z0, Z0
+	VMOVUPD      Z0, K1, (R10)
+
+fournext:
+	LEAQ (DX)(BX*4), DX
+	SUBQ $0x04, AX
+	JMP  rows
+
+row:
+	TESTQ AX, AX
+	JZ    end
+	MOVQ  DX, R8
+	MOVQ  SI, R9
+	MOVQ  CX, R10
+
+onewhole:
+	TESTQ        R10, R10
+	JZ           onerest
+	VMOVUPD      (R8), Z0
+	VCMPPD       $0x03, Z0, Z0, K2
+	VMOVUPD      (R9), Z1
+	VMAXPD       Z1, Z0, Z0
+	VBROADCASTSD one64_7ff8000000000001<>+0(SB), Z1
+	VMOVAPD.Z    Z1, K2, Z1
+	VORPD        Z1, Z0, Z0
+	VMOVUPD      Z0, (R9)
+	ADDQ         $+64, R8
+	ADDQ         $+64, R9
+	SUBQ         $+8, R10
+	JMP          onewhole
+
+onerest:
+	TESTQ        DI, DI
+	JZ           onenext
+	VMOVUPD.Z    (R8), K1, Z0
+	VCMPPD       $0x03, Z0, Z0, K2
+	VMOVUPD.Z    (R9), K1, Z1
+	VMAXPD       Z1, Z0, Z0
+	VBROADCASTSD one64_7ff8000000000001<>+0(SB), Z1
+	VMOVAPD.Z    Z1, K2, Z1
+	VORPD        Z1, Z0, Z0
+	VMOVUPD      Z0, K1, (R9)
+
+onenext:
+	ADDQ BX, DX
+	DECQ AX
+	JMP  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func ColumnsSmallestAVX512F64(rows int, n int, x *float64, ld int, y *float64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·ColumnsSmallestAVX512F64(SB), NOSPLIT, $0-40
+	MOVQ  rows+0(FP), AX
+	MOVQ  n+8(FP), CX
+	MOVQ  x+16(FP), DX
+	MOVQ  ld+24(FP), BX
+	SHLQ  $0x03, BX
+	MOVQ  y+32(FP), SI
+	MOVQ  CX, DI
+	ANDQ  $0x07, DI
+	SUBQ  DI, CX
+	MOVQ  DI, R8
+	MOVQ  $-1, R9
+	BZHIQ R8, R9, R9
+	KMOVW R9, K1
+	LEAQ  (BX)(BX*2), R8
+
+rows:
+	CMPQ AX, $0x04
+	JL   row
+	MOVQ DX, R9
+	MOVQ SI, R10
+	MOVQ CX, R11
+
+fourwhole:
+	TESTQ        R11, R11
+	JZ           fourrest
+	VMOVUPD      (R9), Z0
+	VMOVUPD      (R9)(BX*1), Z1
+	VMOVUPD      (R9)(BX*2), Z2
+	VMOVUPD      (R9)(R8*1), Z3
+	VCMPPD       $0x03, Z1, Z0, K2
+	VCMPPD       $0x03, Z3, Z2, K3
+	KORW         K3, K2, K2
+	VMINPD       Z1, Z0, Z0
+	VMINPD       Z3, Z2, Z2
+	VMINPD       Z2, Z0, Z0
+	VMOVUPD      (R10), Z1
+	VMINPD       Z1, Z0, Z0
+	VBROADCASTSD one64_7ff8000000000001<>+0(SB), Z1
+	VMOVAPD.Z    Z1, K2, Z1
+	VORPD        Z1, Z0, Z0
+	VMOVUPD      Z0, (R10)
+	ADDQ         $+64, R9
+	ADDQ         $+64, R10
+	SUBQ         $+8, R11
+	JMP          fourwhole
+
+fourrest:
+	TESTQ        DI, DI
+	JZ           fournext
+	VMOVUPD.Z    (R9), K1, Z0
+	VMOVUPD.Z    (R9)(BX*1), K1, Z1
+	VMOVUPD.Z    (R9)(BX*2), K1, Z2
+	VMOVUPD.Z    (R9)(R8*1), K1, Z3
+	VCMPPD       $0x03, Z1, Z0, K2
+	VCMPPD       $0x03, Z3, Z2, K3
+	KORW         K3, K2, K2
+	VMINPD       Z1, Z0, Z0
+	VMINPD       Z3, Z2, Z2
+	VMINPD       Z2, Z0, Z0
+	VMOVUPD.Z    (R10), K1, Z1
+	VMINPD       Z1, Z0, Z0
+	VBROADCASTSD one64_7ff8000000000001<>+0(SB), Z1
+	VMOVAPD.Z    Z1, K2, Z1
+	VORPD        Z1, Z0, Z0
+	VMOVUPD      Z0, K1, (R10)
+
+fournext:
+	LEAQ (DX)(BX*4), DX
+	SUBQ $0x04, AX
+	JMP  rows
+
+row:
+	TESTQ AX, AX
+	JZ    end
+	MOVQ  DX, R8
+	MOVQ  SI, R9
+	MOVQ  CX, R10
+
+onewhole:
+	TESTQ        R10, R10
+	JZ           onerest
+	VMOVUPD      (R8), Z0
+	VCMPPD       $0x03, Z0, Z0, K2
+	VMOVUPD      (R9), Z1
+	VMINPD       Z1, Z0, Z0
+	VBROADCASTSD one64_7ff8000000000001<>+0(SB), Z1
+	VMOVAPD.Z    Z1, K2, Z1
+	VORPD        Z1, Z0, Z0
+	VMOVUPD      Z0, (R9)
+	ADDQ         $+64, R8
+	ADDQ         $+64, R9
+	SUBQ         $+8, R10
+	JMP          onewhole
+
+onerest:
+	TESTQ        DI, DI
+	JZ           onenext
+	VMOVUPD.Z    (R8), K1, Z0
+	VCMPPD       $0x03, Z0, Z0, K2
+	VMOVUPD.Z    (R9), K1, Z1
+	VMINPD       Z1, Z0, Z0
+	VBROADCASTSD one64_7ff8000000000001<>+0(SB), Z1
+	VMOVAPD.Z    Z1, K2, Z1
+	VORPD        Z1, Z0, Z0
+	VMOVUPD      Z0, K1, (R9)
+
+onenext:
+	ADDQ BX, DX
+	DECQ AX
+	JMP  row
+
+end:
 	VZEROUPPER
 	RET

@@ -79,6 +79,16 @@ func SumAVX2F32(n int, x *float32) float32
 //go:noescape
 func DotAVX2F32(n int, x *float32, y *float32) float32
 
+// RowSumsAVX2F32 writes the sums of rows of n elements to y: four registers are added, and such sums in double precision.
+//
+//go:noescape
+func RowSumsAVX2F32(rows int, n int, x *float32, y *float64)
+
+// ColumnSumsAVX2F32 adds the columns of rows of n elements, ld apart, to y: four rows are added, and such sums in double precision.
+//
+//go:noescape
+func ColumnSumsAVX2F32(rows int, n int, x *float32, ld int, y *float64)
+
 // PoolAVX2F32 writes the largest pixels of windows of 2×2, n to a row, and their indices, where the first pixel has index base.
 //
 //go:noescape
@@ -228,6 +238,16 @@ func SumAVX512F32(n int, x *float32) float32
 //
 //go:noescape
 func DotAVX512F32(n int, x *float32, y *float32) float32
+
+// RowSumsAVX512F32 writes the sums of rows of n elements to y: four registers are added, and such sums in double precision.
+//
+//go:noescape
+func RowSumsAVX512F32(rows int, n int, x *float32, y *float64)
+
+// ColumnSumsAVX512F32 adds the columns of rows of n elements, ld apart, to y: four rows are added, and such sums in double precision.
+//
+//go:noescape
+func ColumnSumsAVX512F32(rows int, n int, x *float32, ld int, y *float64)
 
 // PoolAVX512F32 writes the largest pixels of windows of 2×2, n to a row, and their indices, where the first pixel has index base.
 //

@@ -667,6 +667,219 @@ rest:
 	VZEROUPPER
 	RET
 
+// func RowSumsAVX2F32(rows int, n int, x *float32, y *float64)
+// Requires: AVX
+TEXT ·RowSumsAVX2F32(SB), NOSPLIT, $0-32
+	MOVQ    rows+0(FP), AX
+	MOVQ    n+8(FP), CX
+	MOVQ    x+16(FP), DX
+	MOVQ    y+24(FP), BX
+	MOVQ    CX, SI
+	ANDQ    $0x07, SI
+	SUBQ    SI, CX
+	MOVQ    SI, DI
+	LEAQ    lanes32<>+0(SB), R8
+	NEGQ    DI
+	VMOVUPS 64(R8)(DI*4), Y0
+
+row:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   CX, DI
+
+together:
+	CMPQ         DI, $+32
+	JL           one
+	VMOVUPS      (DX), Y3
+	VADDPS       32(DX), Y3, Y3
+	VMOVUPS      64(DX), Y4
+	VADDPS       96(DX), Y4, Y4
+	VADDPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VCVTPS2PD    X3, Y3
+	VCVTPS2PD    X4, Y4
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y4, Y2, Y2
+	ADDQ         $+128, DX
+	SUBQ         $+32, DI
+	JMP          together
+
+one:
+	TESTQ        DI, DI
+	JZ           rest
+	VMOVUPS      (DX), Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VCVTPS2PD    X3, Y3
+	VCVTPS2PD    X4, Y4
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y4, Y2, Y2
+	ADDQ         $+32, DX
+	SUBQ         $+8, DI
+	JMP          one
+
+rest:
+	TESTQ        SI, SI
+	JZ           next
+	VMASKMOVPS   (DX), Y0, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VCVTPS2PD    X3, Y3
+	VCVTPS2PD    X4, Y4
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y4, Y2, Y2
+	LEAQ         (DX)(SI*4), DX
+
+next:
+	VADDPD       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPD       X1, X2, X2
+	VUNPCKHPD    X2, X2, X1
+	VADDPD       X1, X2, X2
+	VMOVSD       X2, (BX)
+	ADDQ         $0x08, BX
+	DECQ         AX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func ColumnSumsAVX2F32(rows int, n int, x *float32, ld int, y *float64)
+// Requires: AVX
+TEXT ·ColumnSumsAVX2F32(SB), NOSPLIT, $0-40
+	MOVQ    rows+0(FP), AX
+	MOVQ    n+8(FP), CX
+	MOVQ    x+16(FP), DX
+	MOVQ    ld+24(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    y+32(FP), SI
+	MOVQ    CX, DI
+	ANDQ    $0x07, DI
+	SUBQ    DI, CX
+	MOVQ    DI, R8
+	LEAQ    lanes32<>+0(SB), R9
+	NEGQ    R8
+	VMOVUPS 64(R9)(R8*4), Y0
+	MOVQ    DI, R8
+	LEAQ    lanes64<>+0(SB), R9
+	NEGQ    R8
+	VMOVUPS 64(R9)(R8*8), Y1
+	VMOVUPS 96(R9)(R8*8), Y2
+	LEAQ    (BX)(BX*2), R8
+
+rows:
+	CMPQ AX, $0x04
+	JL   row
+	MOVQ DX, R9
+	MOVQ SI, R10
+	MOVQ CX, R11
+
+fourwhole:
+	TESTQ        R11, R11
+	JZ           fourrest
+	VMOVUPS      (R9), Y3
+	VADDPS       (R9)(BX*1), Y3, Y3
+	VMOVUPS      (R9)(BX*2), Y4
+	VADDPS       (R9)(R8*1), Y4, Y4
+	VADDPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VCVTPS2PD    X3, Y3
+	VCVTPS2PD    X4, Y4
+	VADDPD       (R10), Y3, Y3
+	VMOVUPD      Y3, (R10)
+	VADDPD       32(R10), Y4, Y4
+	VMOVUPD      Y4, 32(R10)
+	ADDQ         $+32, R9
+	ADDQ         $+64, R10
+	SUBQ         $+8, R11
+	JMP          fourwhole
+
+fourrest:
+	TESTQ        DI, DI
+	JZ           fournext
+	VMASKMOVPS   (R9), Y0, Y3
+	VMASKMOVPS   (R9)(BX*1), Y0, Y4
+	VMASKMOVPS   (R9)(BX*2), Y0, Y5
+	VMASKMOVPS   (R9)(R8*1), Y0, Y6
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y6, Y5, Y5
+	VADDPS       Y5, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VCVTPS2PD    X3, Y3
+	VCVTPS2PD    X4, Y4
+	VMASKMOVPD   (R10), Y1, Y5
+	VADDPD       Y5, Y3, Y3
+	VMASKMOVPD   Y3, Y1, (R10)
+	VMASKMOVPD   32(R10), Y2, Y3
+	VADDPD       Y3, Y4, Y4
+	VMASKMOVPD   Y4, Y2, 32(R10)
+
+fournext:
+	LEAQ (DX)(BX*4), DX
+	SUBQ $0x04, AX
+	JMP  rows
+
+row:
+	TESTQ AX, AX
+	JZ    end
+	MOVQ  DX, R8
+	MOVQ  SI, R9
+	MOVQ  CX, R10
+
+onewhole:
+	TESTQ        R10, R10
+	JZ           onerest
+	VMOVUPS      (R8), Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VCVTPS2PD    X3, Y3
+	VCVTPS2PD    X4, Y4
+	VADDPD       (R9), Y3, Y3
+	VMOVUPD      Y3, (R9)
+	VADDPD       32(R9), Y4, Y4
+	VMOVUPD      Y4, 32(R9)
+	ADDQ         $+32, R8
+	ADDQ         $+64, R9
+	SUBQ         $+8, R10
+	JMP          onewhole
+
+onerest:
+	TESTQ        DI, DI
+	JZ           onenext
+	VMASKMOVPS   (R8), Y0, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VCVTPS2PD    X3, Y3
+	VCVTPS2PD    X4, Y4
+	VMASKMOVPD   (R9), Y1, Y5
+	VADDPD       Y5, Y3, Y3
+	VMASKMOVPD   Y3, Y1, (R9)
+	VMASKMOVPD   32(R9), Y2, Y3
+	VADDPD       Y3, Y4, Y4
+	VMASKMOVPD   Y4, Y2, 32(R9)
+
+onenext:
+	ADDQ BX, DX
+	DECQ AX
+	JMP  row
+
+end:
+	VZEROUPPER
+	RET
+
+DATA lanes64<>+0(SB)/8, $0xffffffffffffffff
+DATA lanes64<>+8(SB)/8, $0xffffffffffffffff
+DATA lanes64<>+16(SB)/8, $0xffffffffffffffff
+DATA lanes64<>+24(SB)/8, $0xffffffffffffffff
+DATA lanes64<>+32(SB)/8, $0xffffffffffffffff
+DATA lanes64<>+40(SB)/8, $0xffffffffffffffff
+DATA lanes64<>+48(SB)/8, $0xffffffffffffffff
+DATA lanes64<>+56(SB)/8, $0xffffffffffffffff
+DATA lanes64<>+64(SB)/8, $0x0000000000000000
+DATA lanes64<>+72(SB)/8, $0x0000000000000000
+DATA lanes64<>+80(SB)/8, $0x0000000000000000
+DATA lanes64<>+88(SB)/8, $0x0000000000000000
+DATA lanes64<>+96(SB)/8, $0x0000000000000000
+DATA lanes64<>+104(SB)/8, $0x0000000000000000
+DATA lanes64<>+112(SB)/8, $0x0000000000000000
+DATA lanes64<>+120(SB)/8, $0x0000000000000000
+GLOBL lanes64<>(SB), RODATA|NOPTR, $128
+
 // func PoolAVX2F32(rows int, n int, x *float32, w int, y *float32, idx *int32, base int)
 // Requires: AVX, AVX2
 TEXT ·PoolAVX2F32(SB), NOSPLIT, $0-56
@@ -961,24 +1174,6 @@ rest:
 end:
 	VZEROUPPER
 	RET
-
-DATA lanes64<>+0(SB)/8, $0xffffffffffffffff
-DATA lanes64<>+8(SB)/8, $0xffffffffffffffff
-DATA lanes64<>+16(SB)/8, $0xffffffffffffffff
-DATA lanes64<>+24(SB)/8, $0xffffffffffffffff
-DATA lanes64<>+32(SB)/8, $0xffffffffffffffff
-DATA lanes64<>+40(SB)/8, $0xffffffffffffffff
-DATA lanes64<>+48(SB)/8, $0xffffffffffffffff
-DATA lanes64<>+56(SB)/8, $0xffffffffffffffff
-DATA lanes64<>+64(SB)/8, $0x0000000000000000
-DATA lanes64<>+72(SB)/8, $0x0000000000000000
-DATA lanes64<>+80(SB)/8, $0x0000000000000000
-DATA lanes64<>+88(SB)/8, $0x0000000000000000
-DATA lanes64<>+96(SB)/8, $0x0000000000000000
-DATA lanes64<>+104(SB)/8, $0x0000000000000000
-DATA lanes64<>+112(SB)/8, $0x0000000000000000
-DATA lanes64<>+120(SB)/8, $0x0000000000000000
-GLOBL lanes64<>(SB), RODATA|NOPTR, $128
 
 // func ScaleAVX2F64(n int, alpha float64, x *float64, y *float64)
 // Requires: AVX
@@ -2190,6 +2385,204 @@ rest:
 	VMOVSHDUP     X0, X1
 	VADDPS        X1, X0, X0
 	MOVSS         X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func RowSumsAVX512F32(rows int, n int, x *float32, y *float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·RowSumsAVX512F32(SB), NOSPLIT, $0-32
+	MOVQ  rows+0(FP), AX
+	MOVQ  n+8(FP), CX
+	MOVQ  x+16(FP), DX
+	MOVQ  y+24(FP), BX
+	MOVQ  CX, SI
+	ANDQ  $0x0f, SI
+	SUBQ  SI, CX
+	MOVQ  SI, DI
+	MOVQ  $-1, R8
+	BZHIQ DI, R8, R8
+	KMOVW R8, K1
+
+row:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   CX, DI
+
+together:
+	CMPQ          DI, $+64
+	JL            one
+	VMOVUPS       (DX), Z2
+	VADDPS        64(DX), Z2, Z2
+	VMOVUPS       128(DX), Z3
+	VADDPS        192(DX), Z3, Z3
+	VADDPS        Z3, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VCVTPS2PD     Y2, Z2
+	VCVTPS2PD     Y3, Z3
+	VADDPD        Z2, Z0, Z0
+	VADDPD        Z3, Z1, Z1
+	ADDQ          $+256, DX
+	SUBQ          $+64, DI
+	JMP           together
+
+one:
+	TESTQ         DI, DI
+	JZ            rest
+	VMOVUPS       (DX), Z2
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VCVTPS2PD     Y2, Z2
+	VCVTPS2PD     Y3, Z3
+	VADDPD        Z2, Z0, Z0
+	VADDPD        Z3, Z1, Z1
+	ADDQ          $+64, DX
+	SUBQ          $+16, DI
+	JMP           one
+
+rest:
+	TESTQ         SI, SI
+	JZ            next
+	VMOVUPS.Z     (DX), K1, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VCVTPS2PD     Y2, Z2
+	VCVTPS2PD     Y3, Z3
+	VADDPD        Z2, Z0, Z0
+	VADDPD        Z3, Z1, Z1
+	LEAQ          (DX)(SI*4), DX
+
+next:
+	VADDPD        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y2
+	VADDPD        Y2, Y0, Y2
+	VEXTRACTF128  $0x01, Y2, X3
+	VADDPD        X2, X3, X3
+	VUNPCKHPD     X3, X3, X2
+	VADDPD        X2, X3, X3
+	VMOVSD        X3, (BX)
+	ADDQ          $0x08, BX
+	DECQ          AX
+	JNZ           row
+	VZEROUPPER
+	RET
+
+// func ColumnSumsAVX512F32(rows int, n int, x *float32, ld int, y *float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·ColumnSumsAVX512F32(SB), NOSPLIT, $0-40
+	MOVQ  rows+0(FP), AX
+	MOVQ  n+8(FP), CX
+	MOVQ  x+16(FP), DX
+	MOVQ  ld+24(FP), BX
+	SHLQ  $0x02, BX
+	MOVQ  y+32(FP), SI
+	MOVQ  CX, DI
+	ANDQ  $0x0f, DI
+	SUBQ  DI, CX
+	MOVQ  DI, R8
+	MOVQ  $-1, R9
+	BZHIQ R8, R9, R9
+	KMOVW R9, K1
+	MOVQ  DI, R8
+	MOVQ  $-1, R9
+	BZHIQ R8, R9, R9
+	KMOVW R9, K2
+	SHRQ  $0x08, R9
+	KMOVW R9, K3
+	LEAQ  (BX)(BX*2), R8
+
+rows:
+	CMPQ AX, $0x04
+	JL   row
+	MOVQ DX, R9
+	MOVQ SI, R10
+	MOVQ CX, R11
+
+fourwhole:
+	TESTQ         R11, R11
+	JZ            fourrest
+	VMOVUPS       (R9), Z0
+	VADDPS        (R9)(BX*1), Z0, Z0
+	VMOVUPS       (R9)(BX*2), Z1
+	VADDPS        (R9)(R8*1), Z1, Z1
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VCVTPS2PD     Y0, Z0
+	VCVTPS2PD     Y1, Z1
+	VADDPD        (R10), Z0, Z0
+	VMOVUPD       Z0, (R10)
+	VADDPD        64(R10), Z1, Z1
+	VMOVUPD       Z1, 64(R10)
+	ADDQ          $+64, R9
+	ADDQ          $+128, R10
+	SUBQ          $+16, R11
+	JMP           fourwhole
+
+fourrest:
+	TESTQ         DI, DI
+	JZ            fournext
+	VMOVUPS.Z     (R9), K1, Z0
+	VMOVUPS.Z     (R9)(BX*1), K1, Z1
+	VMOVUPS.Z     (R9)(BX*2), K1, Z2
+	VMOVUPS.Z     (R9)(R8*1), K1, Z3
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VCVTPS2PD     Y0, Z0
+	VCVTPS2PD     Y1, Z1
+	VMOVUPD.Z     (R10), K2, Z2
+	VADDPD        Z2, Z0, Z0
+	VMOVUPD       Z0, K2, (R10)
+	VMOVUPD.Z     64(R10), K3, Z0
+	VADDPD        Z0, Z1, Z1
+	VMOVUPD       Z1, K3, 64(R10)
+
+fournext:
+	LEAQ (DX)(BX*4), DX
+	SUBQ $0x04, AX
+	JMP  rows
+
+row:
+	TESTQ AX, AX
+	JZ    end
+	MOVQ  DX, R8
+	MOVQ  SI, R9
+	MOVQ  CX, R10
+
+onewhole:
+	TESTQ         R10, R10
+	JZ            onerest
+	VMOVUPS       (R8), Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VCVTPS2PD     Y0, Z0
+	VCVTPS2PD     Y1, Z1
+	VADDPD        (R9), Z0, Z0
+	VMOVUPD       Z0, (R9)
+	VADDPD        64(R9), Z1, Z1
+	VMOVUPD       Z1, 64(R9)
+	ADDQ          $+64, R8
+	ADDQ          $+128, R9
+	SUBQ          $+16, R10
+	JMP           onewhole
+
+onerest:
+	TESTQ         DI, DI
+	JZ            onenext
+	VMOVUPS.Z     (R8), K1, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VCVTPS2PD     Y0, Z0
+	VCVTPS2PD     Y1, Z1
+	VMOVUPD.Z     (R9), K2, Z2
+	VADDPD        Z2, Z0, Z0
+	VMOVUPD       Z0, K2, (R9)
+	VMOVUPD.Z     64(R9), K3, Z0
+	VADDPD        Z0, Z1, Z1
+	VMOVUPD       Z1, K3, 64(R9)
+
+onenext:
+	ADDQ BX, DX
+	DECQ AX
+	JMP  row
+
+end:
 	VZEROUPPER
 	RET
 

@@ -50,6 +50,11 @@ func writeCasts([]vector) {
 		VCVTTPS2QQ(x, v) // what is out of range is the least number, as in Go on this processor
 		VMOVDQU64(v, y)
 	})
+	cast("Int64ToFloat32AVX512", 8, 4, func(x, y Mem) {
+		v := YMM()
+		VCVTQQ2PS(x, v) // of a register in memory
+		VMOVUPS(v, y)
+	})
 	gathers()
 	cast("Float64ToFloat32AVX2", 8, 4, func(x, y Mem) {
 		for half := range 2 {

@@ -18,8 +18,6 @@ func writeExps(vectors []vector) {
 		v.expSum()
 		v.expTo()
 		v.lessExp()
-		v.sum64()
-		v.columnSums()
 	}
 }
 
@@ -27,10 +25,12 @@ func writeExps(vectors []vector) {
 // e^r - 1.
 type reduced struct {
 	vector
-	k, q reg.VecVirtual
+	k, q   reg.VecVirtual
+	lifted reg.VecVirtual // k + large
 }
 
-// reduce cuts x, except NaN, to [lo, hi] first. It uses x up.
+// reduce cuts x, except NaN, to [lo, hi] first, or to what is at least lo if hi is 0, above which
+// there are no x. It uses x up.
 //
 // k is found by adding so large a number that only whole ones can be told apart. q is the sum of
 // r^n/n! for n from 1 on, until what is left out is less than a tenth of a unit in the last place.
@@ -42,13 +42,14 @@ func (v vector) reduce(x reg.VecVirtual, lo, hi float64) reduced {
 	limit := v.fresh()
 	v.move(v.constant(lo), limit)
 	v.largest(x, limit, x) // of a NaN and a number it is the first operand in this order
-	v.move(v.constant(hi), limit)
-	v.least(x, limit, x)
-
-	k := v.fresh()
-	v.move(v.constant(v.large()), k)
-	v.fma231(v.constant(math.Log2E), x, k)
-	v.sub(v.constant(v.large()), k, k)
+	if hi != 0 {
+		v.move(v.constant(hi), limit)
+		v.least(x, limit, x)
+	}
+	lifted, k := v.fresh(), v.fresh()
+	v.move(v.constant(v.large()), lifted)
+	v.fma231(v.constant(math.Log2E), x, lifted)
+	v.sub(v.constant(v.large()), lifted, k)
 	v.less231(v.constant(high), k, x)
 	v.less231(v.constant(low), k, x)
 
@@ -59,7 +60,7 @@ func (v vector) reduce(x reg.VecVirtual, lo, hi float64) reduced {
 	}
 	v.mul(x, q, q)
 	v.fma213(x, x, q)
-	return reduced{v, k, q}
+	return reduced{v, k, q, lifted}
 }
 
 // large is so large that neighbours are 1 apart; it is positive with any k added, and the lowest
@@ -75,6 +76,11 @@ func (v vector) large() float64 {
 // exponents. It uses k up.
 func (v vector) power(k reg.VecVirtual) reg.VecVirtual {
 	v.add(v.constant(v.large()), k, k)
+	return v.powerOf(k)
+}
+
+// powerOf is power of k + large.
+func (v vector) powerOf(k reg.VecVirtual) reg.VecVirtual {
 	digits := uint8(52)
 	if v.single() {
 		digits = 23
@@ -139,16 +145,25 @@ func (v vector) tanh(x reg.VecVirtual) reg.VecVirtual {
 	v.or(sign, x, twice)
 	v.add(twice, twice, twice)
 	r := v.reduce(twice, -40, 0)
-	m, scale := v.fresh(), v.power(r.k)
+	m, scale := v.fresh(), v.powerOf(r.lifted)
 	v.sub(v.constant(1), scale, m)
 	v.fma231(scale, r.q, m)
 	sum := v.fresh()
 	v.add(v.constant(2), m, sum)
 	v.div(sum, m, m)
-	v.andNot(m, sign, m)
-	v.and(sign, x, x)
-	v.or(x, m, m)
+	v.withSign(sign, x, m)
 	return m
+}
+
+// withSign gives y the sign of x, where sign is its bit. It uses x up.
+func (v vector) withSign(sign, x, y reg.VecVirtual) {
+	if v.wide {
+		VPTERNLOGD(U8(0xd8), sign, x, y) // x where the bit of sign is set, and y elsewhere
+		return
+	}
+	v.andNot(y, sign, y)
+	v.and(sign, x, x)
+	v.or(x, y, y)
 }
 
 // expSum is the sum in a softmax.
@@ -203,128 +218,6 @@ func (v vector) lessExp() {
 		f.write(y, "z")
 	})
 	v.end()
-}
-
-// sum64 adds up numbers in double precision.
-func (v vector) sum64() {
-	if !v.single() {
-		return // Sum does
-	}
-	const ways = 4
-	TEXT("Sum64"+v.suffix, NOSPLIT, "func(n int, x *float32) float64")
-	Pragma("noescape")
-	v.doc("Sum64", "returns the sum of x in double precision.")
-	wide := v.double()
-	n, x := pointer("n"), pointer("x")
-	acc := make([]reg.VecVirtual, ways)
-	for i := range acc {
-		acc[i] = wide.fresh()
-		wide.zero(acc[i])
-	}
-	Label("ways")
-	CMPQ(n, I32(int32(ways*wide.lanes)))
-	JL(LabelRef("ones"))
-	for i := range acc {
-		double := wide.fresh()
-		VCVTPS2PD(Mem{Base: x, Disp: i * wide.lanes * v.size}, double)
-		wide.add(double, acc[i], acc[i])
-	}
-	ADDQ(I32(int32(ways*wide.lanes*v.size)), x)
-	SUBQ(I32(int32(ways*wide.lanes)), n)
-	JMP(LabelRef("ways"))
-	Label("ones")
-	for i := 1; i < ways; i++ {
-		wide.add(acc[i], acc[0], acc[0])
-	}
-	sum := wide.added(acc[0])
-	one := XMM()
-	VXORPS(one, one, one)
-	Label("one")
-	TESTQ(n, n)
-	JZ(LabelRef("end"))
-	VCVTSS2SD(Mem{Base: x}, one, one)
-	VADDSD(one, sum, sum)
-	ADDQ(Imm(uint64(v.size)), x)
-	DECQ(n)
-	JMP(LabelRef("one"))
-	Label("end")
-	wide.result(sum)
-	v.end()
-}
-
-// columnSums adds up columns in double precision: of as many columns as registers hold at a time,
-// row by row.
-func (v vector) columnSums() {
-	if !v.single() {
-		return // for tests of gradients
-	}
-	TEXT("ColumnSums"+v.suffix, NOSPLIT, "func(rows, n int, x *float32, ld int, y *float64)")
-	Pragma("noescape")
-	v.doc("ColumnSums", "adds the columns of rows of n elements, ld apart, to y, in double precision.")
-	wide := v.double()
-	rows, n, x, ld, y := pointer("rows"), pointer("n"), pointer("x"), v.elements("ld"), pointer("y")
-	columns := func(name string, registers int) {
-		Label(name)
-		count := registers * wide.lanes
-		CMPQ(n, Imm(uint64(count)))
-		JL(LabelRef(name + "end"))
-		sums := make([]reg.VecVirtual, registers)
-		for i := range sums {
-			sums[i] = wide.fresh()
-			wide.move(Mem{Base: y, Disp: i * wide.bytes()}, sums[i])
-		}
-		from, left := GP64(), GP64()
-		MOVQ(x, from)
-		MOVQ(rows, left)
-		Label(name + "row")
-		for i := range sums {
-			double := wide.fresh()
-			VCVTPS2PD(Mem{Base: from, Disp: i * wide.lanes * v.size}, double)
-			wide.add(double, sums[i], sums[i])
-		}
-		ADDQ(ld, from)
-		DECQ(left)
-		JNZ(LabelRef(name + "row"))
-		for i := range sums {
-			wide.move(sums[i], Mem{Base: y, Disp: i * wide.bytes()})
-		}
-		ADDQ(I32(int32(count*v.size)), x)
-		ADDQ(I32(int32(count*wide.size)), y)
-		SUBQ(Imm(uint64(count)), n)
-		JMP(LabelRef(name))
-		Label(name + "end")
-	}
-	columns("many", 8)
-	columns("some", 1)
-	Label("one")
-	TESTQ(n, n)
-	JZ(LabelRef("end"))
-	sum, last, from, left := XMM(), XMM(), GP64(), GP64()
-	VMOVSD(Mem{Base: y}, sum)
-	VXORPS(last, last, last)
-	MOVQ(x, from)
-	MOVQ(rows, left)
-	Label("onerow")
-	VCVTSS2SD(Mem{Base: from}, last, last)
-	VADDSD(last, sum, sum)
-	ADDQ(ld, from)
-	DECQ(left)
-	JNZ(LabelRef("onerow"))
-	VMOVSD(sum, Mem{Base: y})
-	ADDQ(Imm(uint64(v.size)), x)
-	ADDQ(Imm(uint64(wide.size)), y)
-	DECQ(n)
-	JMP(LabelRef("one"))
-	Label("end")
-	v.end()
-}
-
-// double is the vector of the same registers in double precision.
-func (v vector) double() vector {
-	if v.wide {
-		return avx512(8)
-	}
-	return avx2(8)
 }
 
 // everywhere is constants in memory: in all lanes of a register of AVX2, and once for AVX-512.

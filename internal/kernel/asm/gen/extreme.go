@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -22,33 +23,111 @@ func (v vector) extreme(name, what string, do func(ops ...Op)) {
 }
 
 // extremes is the largest or smallest of numbers, which fill a register at least. The last one is
-// read whole, so that some numbers count twice.
+// read whole, so that some numbers count twice. Where a number is NaN is known from comparisons of
+// two numbers each, and put in at the end.
 func (v vector) extremes(name, what string, do func(ops ...Op)) {
+	const ways = 4
 	TEXT(name+v.suffix, NOSPLIT, strings.ReplaceAll("func(n int, x *F) F", "F", v.goType))
 	Pragma("noescape")
 	v.doc(name, "returns the "+what+" element of x, NaN if one is. There are as many as a register has lanes, or more.")
 	n, from := pointer("n"), pointer("x")
-	best, none := v.fresh(), v.fresh()
-	v.broadcast(Mem{Base: from}, best)
-	v.zero(none)
-	take := func(at Mem) {
+	var best [ways]reg.VecVirtual
+	for i := range best {
+		best[i] = v.fresh()
+		v.broadcast(Mem{Base: from}, best[i])
+	}
+	none := v.compare(unordered, best[0], best[0])
+	Label("ways")
+	CMPQ(n, Imm(uint64(ways*v.lanes)))
+	JLE(LabelRef("whole"))
+	for i := 0; i < ways; i += 2 {
+		x, y := v.fresh(), v.fresh()
+		v.move(at(from, i*v.bytes()), x)
+		v.move(at(from, (i+1)*v.bytes()), y)
+		v.either(v.compare(unordered, x, y), none)
+		do(best[i], x, best[i])
+		do(best[i+1], y, best[i+1])
+	}
+	ADDQ(I32(int32(ways*v.bytes())), from)
+	SUBQ(Imm(uint64(ways*v.lanes)), n)
+	JMP(LabelRef("ways"))
+	one := func(at Mem) {
 		x := v.fresh()
 		v.move(at, x)
-		do(best, x, best)
-		v.or(v.where(v.compare(unordered, x, x), x), none, none)
+		v.either(v.compare(unordered, x, x), none)
+		do(best[0], x, best[0])
 	}
 	Label("whole")
 	CMPQ(n, Imm(uint64(v.lanes)))
 	JLE(LabelRef("rest"))
-	take(Mem{Base: from})
+	one(Mem{Base: from})
 	ADDQ(I32(int32(v.bytes())), from)
 	SUBQ(Imm(uint64(v.lanes)), n)
 	JMP(LabelRef("whole"))
 	Label("rest")
-	take(Mem{Base: from, Index: n, Scale: uint8(v.size), Disp: -v.bytes()})
-	v.or(none, best, best)
-	v.result(v.extremeLane(best, do))
+	one(Mem{Base: from, Index: n, Scale: uint8(v.size), Disp: -v.bytes()})
+	do(best[1], best[0], best[0])
+	do(best[3], best[2], best[2])
+	do(best[2], best[0], best[0])
+	v.or(v.noneWhere(none), best[0], best[0])
+	v.result(v.extremeLane(best[0], do))
 	v.end()
+}
+
+// columnExtremes makes y the largest or smallest of itself and of columns. do is of a NaN and a
+// number the first operand.
+func (v vector) columnExtremes(name, what string, do func(ops ...Op)) {
+	v.text(name, "rows, n int, x *F, ld int, y *F")
+	v.doc(name, "makes y the "+what+" of y and of the columns of rows of n elements, ld apart, NaN if one is.")
+	rows, n, x, ld, y := pointer("rows"), pointer("n"), pointer("x"), v.elements("ld"), pointer("y")
+	rest := v.split(n)
+	last := v.first(twin(rest))
+	v.downwards(rows, n, rest, x, ld, y, v.size, func(row func(i int) Mem, to reg.GPVirtual, n int, whole bool) {
+		read := func(at Mem) reg.VecVirtual {
+			r := v.fresh()
+			if whole {
+				v.move(at, r)
+			} else {
+				v.load(at, last, r)
+			}
+			return r
+		}
+		best := read(row(0))
+		none := mask{}
+		if n == 1 {
+			none = v.compare(unordered, best, best)
+		} else {
+			second, third, fourth := read(row(1)), read(row(2)), read(row(3))
+			none = v.compare(unordered, second, best)
+			v.either(v.compare(unordered, fourth, third), none)
+			do(second, best, best)
+			do(fourth, third, third)
+			do(third, best, best)
+		}
+		do(read(at(to, 0)), best, best) // what is NaN stays
+		v.or(v.noneWhere(none), best, best)
+		if whole {
+			v.move(best, at(to, 0))
+		} else {
+			v.store(best, last, at(to, 0))
+		}
+	})
+}
+
+// either adds the lanes of one mask to those of another.
+func (v vector) either(one, other mask) {
+	if v.wide {
+		KORW(one.k, other.k, other.k)
+	} else {
+		VORPS(one.y, other.y, other.y)
+	}
+}
+
+// noneWhere returns NaN in the lanes of a mask and zero in others.
+func (v vector) noneWhere(m mask) reg.VecVirtual {
+	none := v.fresh()
+	v.move(v.constant(math.NaN()), none)
+	return v.where(m, none)
 }
 
 // extremeLane returns the largest or smallest lane, in the lowest one.

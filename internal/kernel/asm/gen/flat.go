@@ -148,14 +148,17 @@ func (v vector) reluBackward() {
 	v.end()
 }
 
-// The predicates of comparisons. Of NaN, unordered, notAtMost and notAtLeast are true, the others
-// false.
+// The predicates of comparisons. Of NaN, unordered, notEqualOrNone, notAtMost and notAtLeast are
+// true, the others false.
 const (
-	equal      = 0x00
-	greater    = 0x1e
-	unordered  = 0x03
-	notAtMost  = 0x16
-	notAtLeast = 0x19
+	equal          = 0x00
+	notEqualOrNone = 0x04
+	below          = 0x11
+	atMost         = 0x12
+	greater        = 0x1e
+	unordered      = 0x03
+	notAtMost      = 0x16
+	notAtLeast     = 0x19
 )
 
 // compare returns in which lanes b is related to a as the predicate says.

@@ -18,7 +18,9 @@ func writeLoops(vectors []vector) {
 		v.rmsprop()
 		v.sum()
 		v.dot()
-		if v.single() { // pooling in float64 is for tests
+		if v.single() { // in float64 Sum adds rows, and the rest is for tests
+			v.rowSums()
+			v.columnSums()
 			v.pool()
 			v.poolBackward()
 		}

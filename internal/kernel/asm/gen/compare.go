@@ -1,0 +1,133 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// An element is a kind of numbers that are compared.
+type element struct {
+	name    string
+	size    int
+	equal   instruction // of integers
+	greater instruction // of signed ones
+	least   instruction // of others, the smaller of two
+	ordered instruction // of floats, by a predicate
+}
+
+// elements are in the order of the tables of package kernel.
+var elements = []element{
+	{name: "Uint8", size: 1, equal: VPCMPEQB, least: VPMINUB},
+	{name: "Int8", size: 1, equal: VPCMPEQB, greater: VPCMPGTB},
+	{name: "Int16", size: 2, equal: VPCMPEQW, greater: VPCMPGTW},
+	{name: "Int32", size: 4, equal: VPCMPEQD, greater: VPCMPGTD},
+	{name: "Int64", size: 8, equal: VPCMPEQQ, greater: VPCMPGTQ},
+	{name: "Float32", size: 4, ordered: VCMPPS},
+	{name: "Float64", size: 8, ordered: VCMPPD},
+}
+
+// A comparison is a relation of two numbers. Of a NaN and a number only notEqual is true.
+type comparison int
+
+const (
+	isEqual comparison = iota
+	notEqual
+	isLess
+	notGreater
+)
+
+var comparisonNames = []string{"Equal", "NotEqual", "Less", "LessOrEqual"}
+
+// writeComparisons writes comparisons of numbers, which make bytes of 1 and 0. They read more than
+// they compute, so registers of AVX2 are wide enough.
+func writeComparisons([]vector) {
+	for _, e := range elements {
+		for c := range comparisonNames {
+			e.compare(comparison(c))
+		}
+	}
+}
+
+// compare writes a loop that compares 32 elements at a time.
+func (e element) compare(c comparison) {
+	pixels(comparisonNames[c]+e.name+"AVX2", "n int, x, y, z *byte",
+		"compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.")
+	n, x, y, z := pointer("n"), pointer("x"), pointer("y"), pointer("z")
+	ones, order := YMM(), YMM()
+	VMOVDQU(words("Ones", 0x01010101), ones)
+	if e.size >= 4 {
+		VMOVDQU(words("Narrowed", 0, 4, 1, 5, 2, 6, 3, 7), order)
+	}
+	loop(n, 32, func() {
+		var masks []reg.VecVirtual
+		no := false // the masks are the opposite
+		for i := range e.size {
+			var m reg.VecVirtual
+			m, no = e.mask(c, at(x, 32*i), at(y, 32*i))
+			masks = append(masks, m)
+		}
+		m := e.narrow(masks, order)
+		if no {
+			VPANDN(ones, m, m)
+		} else {
+			VPAND(ones, m, m)
+		}
+		VMOVDQU(m, at(z, 0))
+		ADDQ(I32(int32(32*e.size)), x)
+		ADDQ(I32(int32(32*e.size)), y)
+		ADDQ(Imm(32), z)
+	})
+}
+
+// mask returns ones in all bits of the elements of a register for which c is true, or, if not is
+// true, for which it is false.
+func (e element) mask(c comparison, x, y Mem) (m reg.VecVirtual, not bool) {
+	m = YMM()
+	first, second := x, y
+	if e.greater != nil && c == isLess || e.least != nil && c == isLess {
+		first, second = y, x // x < y is y > x, and not y ≤ x
+	}
+	VMOVDQU(first, m)
+	switch {
+	case e.ordered != nil:
+		e.ordered(U8([]uint8{equal, notEqualOrNone, below, atMost}[c]), second, m, m)
+		return m, false
+	case c == isEqual, c == notEqual:
+		e.equal(second, m, m)
+		return m, c == notEqual
+	case e.greater != nil:
+		e.greater(second, m, m)
+		return m, c == notGreater
+	default: // the smaller of both is the first one
+		low := YMM()
+		e.least(second, m, low)
+		e.equal(low, m, m)
+		return m, c == isLess
+	}
+}
+
+// narrow returns masks of 32 elements as bytes. Instructions that narrow do so in each half of a
+// register.
+func (e element) narrow(masks []reg.VecVirtual, order reg.VecVirtual) reg.VecVirtual {
+	halves := func(m reg.VecVirtual) { VPERMQ(Imm(0xd8), m, m) }
+	switch e.size {
+	case 8:
+		for i := range 4 {
+			m := masks[2*i]
+			VSHUFPS(Imm(0x88), masks[2*i+1], m, m)
+			halves(m)
+			masks[i] = m
+		}
+		fallthrough
+	case 4:
+		VPACKSSDW(masks[1], masks[0], masks[0])
+		VPACKSSDW(masks[3], masks[2], masks[2])
+		VPACKSSWB(masks[2], masks[0], masks[0])
+		VPERMD(masks[0], order, masks[0])
+	case 2:
+		VPACKSSWB(masks[1], masks[0], masks[0])
+		halves(masks[0])
+	}
+	return masks[0]
+}
