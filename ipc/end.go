@@ -14,7 +14,9 @@ import (
 // any more, its port is closed: the Sender itself may be copied, so it cannot be what is watched.
 type end struct {
 	*port
-	other *end // of the same Queue, which is in use as long as one of its ends is; or nil
+	other *end      // of the same Queue, which is in use as long as one of its ends is; or nil
+	out   *outgoing // of the operation that is alone in the end; or nil
+	in    *incoming // likewise
 }
 
 func newEnd(p *port) *end {
@@ -44,10 +46,16 @@ type port struct {
 
 // enter begins an operation; each needs a leave, unless enter returns ErrClosed.
 func (e *end) enter() error {
+	_, err := e.enterAlone()
+	return err
+}
+
+// enterAlone is that of the hold.
+func (e *end) enterAlone() (alone bool, err error) {
 	if e == nil { // a zero Sender or Receiver
-		return ErrClosed
+		return false, ErrClosed
 	}
-	return e.port.enter()
+	return e.port.enterAlone()
 }
 
 // leave ends an operation. It is the end's method because the end must not be collected before.

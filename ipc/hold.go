@@ -26,11 +26,19 @@ const (
 
 // enter begins an operation; each needs a leave, or a keep, unless enter returns ErrClosed.
 func (h *hold) enter() error {
-	if h.users.Add(1)&holdClosed != 0 {
+	_, err := h.enterAlone()
+	return err
+}
+
+// enterAlone is enter that reports whether no other operation goes on. Until that one leaves, no
+// other is told so.
+func (h *hold) enterAlone() (alone bool, err error) {
+	n := h.users.Add(1)
+	if n&holdClosed != 0 {
 		h.leave()
-		return ErrClosed
+		return false, ErrClosed
 	}
-	return nil
+	return n == 1, nil
 }
 
 // keep makes of an operation something that lasts until it is dropped: a lock that is held.

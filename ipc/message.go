@@ -15,6 +15,7 @@ type outgoing struct {
 	enc  wire.Encoder
 	buf  []byte
 	ends []int // of the values of a batch
+	own  bool  // of an end, not of the pool
 }
 
 var outgoings = sync.Pool{New: func() any { return &outgoing{buf: make([]byte, 0, shm.SlotSize)} }}
@@ -32,6 +33,54 @@ func (o *outgoing) done(sent bool) {
 
 func (o *outgoing) free() { outgoings.Put(o) }
 
+// keepOwn is the most memory that an end keeps between two messages.
+const keepOwn = 64 << 10
+
+// outgoing returns where an operation that has entered the end makes its message. The end keeps one
+// for operations that are alone in it: to take one from a pool and to give it back takes longer
+// than to write a number. A value's own code may panic; then the end has none any more.
+func (e *end) outgoing(alone bool) *outgoing {
+	o := e.out
+	if !alone || o == nil {
+		o = newOutgoing()
+		o.own = alone
+	}
+	if alone {
+		e.out = nil
+	}
+	return o
+}
+
+func (e *end) freeOutgoing(o *outgoing) {
+	if o.own && cap(o.buf) <= keepOwn {
+		e.out = o
+		return
+	}
+	o.own = false
+	o.free()
+}
+
+// incoming is outgoing of an operation that gets messages.
+func (e *end) incoming(alone bool) *incoming {
+	in := e.in
+	if !alone || in == nil {
+		in = newIncoming(e.d)
+		in.own = alone
+	}
+	if alone {
+		e.in = nil
+	}
+	return in
+}
+
+func (e *end) freeIncoming(in *incoming) {
+	if in.own {
+		e.in = in
+		return
+	}
+	in.free()
+}
+
 // An incoming is where a message becomes a value. It is how the value's objects take their blocks:
 // the first gets the message's reference, each other one gets its own.
 type incoming struct {
@@ -40,6 +89,7 @@ type incoming struct {
 	dec   wire.Decoder
 	taken []bool
 	batch shm.Batch
+	own   bool // of an end, not of the pool
 }
 
 var incomings = sync.Pool{New: func() any { return new(incoming) }}

@@ -26,42 +26,45 @@ type receiver[T any] struct {
 // context.DeadlineExceeded if ctx had a deadline. Any other error means that one message was taken
 // and could not be read.
 func (r *receiver[T]) Get(ctx context.Context) (T, error) {
-	if err := r.end.enter(); err != nil {
+	alone, err := r.end.enterAlone()
+	if err != nil {
 		var zero T
 		return zero, err
 	}
 	defer r.end.leave()
-	in := newIncoming(r.end.d)
+	in := r.end.incoming(alone)
 	v, err := r.get(ctx, in)
-	in.free()
+	r.end.freeIncoming(in)
 	return v, err
 }
 
 // TryGet takes the oldest value, or returns ErrEmpty at once.
 func (r *receiver[T]) TryGet() (T, error) {
-	if err := r.end.enter(); err != nil {
+	alone, err := r.end.enterAlone()
+	if err != nil {
 		var zero T
 		return zero, err
 	}
 	defer r.end.leave()
-	in := newIncoming(r.end.d)
+	in := r.end.incoming(alone)
 	v, err := r.tryGet(in)
-	in.free()
+	r.end.freeIncoming(in)
 	return v, err
 }
 
 // GetN waits for a value and takes as many as there are, up to len(vs), into vs. It returns how
 // many values it took, at least 1 if err is nil. If vs is empty, it returns 0 at once.
 func (r *receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
-	if err := r.end.enter(); err != nil {
+	alone, err := r.end.enterAlone()
+	if err != nil {
 		return 0, err
 	}
 	defer r.end.leave()
 	if len(vs) == 0 {
 		return 0, nil
 	}
-	in := newIncoming(r.end.d)
-	defer in.free()
+	in := r.end.incoming(alone)
+	defer r.end.freeIncoming(in)
 	for err == nil && n < len(vs) {
 		if ctx.Err() == nil && r.plan.Plain() {
 			var k int

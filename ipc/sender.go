@@ -29,26 +29,28 @@ type sender[T any] struct {
 // memory is waited for as well; the error is context.DeadlineExceeded alone then. A Put that
 // returns an error has put nothing.
 func (s *sender[T]) Put(ctx context.Context, v T) error {
-	if err := s.end.enter(); err != nil {
+	alone, err := s.end.enterAlone()
+	if err != nil {
 		return err
 	}
 	defer s.end.leave()
-	o := newOutgoing()
-	err := s.put(ctx, o, v, true)
-	o.free()
+	o := s.end.outgoing(alone)
+	err = s.put(ctx, o, v, true)
+	s.end.freeOutgoing(o)
 	return err
 }
 
 // TryPut puts v as Put does, or returns ErrFull at once. A process that is stopped in the middle of
 // a put or a get of the same shared memory is waited for, for a second.
 func (s *sender[T]) TryPut(v T) error {
-	if err := s.end.enter(); err != nil {
+	alone, err := s.end.enterAlone()
+	if err != nil {
 		return err
 	}
 	defer s.end.leave()
-	o := newOutgoing()
-	err := s.put(context.Background(), o, v, false)
-	o.free()
+	o := s.end.outgoing(alone)
+	err = s.put(context.Background(), o, v, false)
+	s.end.freeOutgoing(o)
 	return err
 }
 
@@ -57,12 +59,13 @@ func (s *sender[T]) TryPut(v T) error {
 // structs of these go many at a time; so of a process that is killed meanwhile the first of the
 // values may be there, and the others are not.
 func (s *sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
-	if err := s.end.enter(); err != nil {
+	alone, err := s.end.enterAlone()
+	if err != nil {
 		return 0, err
 	}
 	defer s.end.leave()
-	o := newOutgoing()
-	defer o.free()
+	o := s.end.outgoing(alone)
+	defer s.end.freeOutgoing(o)
 	for n < len(vs) {
 		k := s.tryPutN(ctx, o, vs[n:])
 		if k == 0 { // there is no room, or the next is no value for a batch

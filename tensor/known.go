@@ -75,11 +75,20 @@ func (t *blockTable) openOrPut(l *lease) *Storage {
 	}
 }
 
-// put makes l the lease of its block, of which no other storage is.
-func (t *blockTable) put(l *lease) { t.place(l.block).Store(l) }
+// put makes l the lease of its block, of which no other storage is. A block that no message has had
+// yet cannot arrive: so the storage is put where its first message is written.
+func (t *blockTable) put(l *lease) {
+	if at := t.place(l.block); at.Load() != l {
+		at.Store(l)
+	}
+}
 
 // drop forgets l.
-func (t *blockTable) drop(l *lease) { t.place(l.block).CompareAndSwap(l, nil) }
+func (t *blockTable) drop(l *lease) {
+	if at := t.place(l.block); at.Load() == l {
+		at.CompareAndSwap(l, nil)
+	}
+}
 
 // open returns the lease's storage with one view more, if it has that block now.
 func (l *lease) open(d *shm.Domain, h shm.Handle) *Storage {

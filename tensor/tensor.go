@@ -45,10 +45,13 @@ func newContiguous(s *Storage, dt DType, shape []int) *Tensor {
 	return t
 }
 
-// hold makes one of the views which s counts that of t.
+// hold makes one of the views which s counts that of t, which is new.
+//
+// unsafe: an atomic.Pointer is a pointer behind fields without size. As long as nobody else has t,
+// a plain store does, and an atomic one would take as long as all the rest.
 func (t *Tensor) hold(s *Storage) {
 	t.life = s.number()
-	t.storage.Store(s)
+	*(**Storage)(unsafe.Pointer(&t.storage)) = s
 }
 
 // lay gives t copies of sizes and strides, of which there are as many.

@@ -63,6 +63,7 @@ func (t *Tensor) marshal(e *wire.Encoder) error {
 		if err := l.check(); err != nil {
 			return err
 		}
+		known.of(l.domain).put(l)
 		e.Tag(wireTags, inBlock)
 		e.Uint(uint64(t.dtype))
 		e.Block(l.block)
