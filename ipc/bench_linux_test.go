@@ -78,7 +78,7 @@ var counter = newRole("counter", func(ctx context.Context, c *counting) error {
 // the time of their processors.
 func BenchmarkBarrier(b *testing.B) {
 	d := shared(b)
-	for _, n := range []int{8, 32} {
+	for _, n := range []int{1, 8, 32} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			barrier, err := ipc.NewBarrier(n + 1)
 			check(b, err)

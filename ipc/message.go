@@ -39,14 +39,13 @@ const keepOwn = 64 << 10
 // outgoing returns where an operation that has entered the end makes its message. The end keeps one
 // for operations that are alone in it: to take one from a pool and to give it back takes longer
 // than to write a number. A value's own code may panic; then the end has none any more.
-func (e *end) outgoing(alone bool) *outgoing {
-	o := e.out
-	if !alone || o == nil {
+func (e *end) outgoing(alone bool) (o *outgoing) {
+	if alone {
+		o, e.out = e.out, nil
+	}
+	if o == nil {
 		o = newOutgoing()
 		o.own = alone
-	}
-	if alone {
-		e.out = nil
 	}
 	return o
 }
@@ -61,14 +60,13 @@ func (e *end) freeOutgoing(o *outgoing) {
 }
 
 // incoming is outgoing of an operation that gets messages.
-func (e *end) incoming(alone bool) *incoming {
-	in := e.in
-	if !alone || in == nil {
+func (e *end) incoming(alone bool) (in *incoming) {
+	if alone {
+		in, e.in = e.in, nil
+	}
+	if in == nil {
 		in = newIncoming(e.d)
 		in.own = alone
-	}
-	if alone {
-		e.in = nil
 	}
 	return in
 }

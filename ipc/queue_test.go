@@ -778,3 +778,57 @@ func TestQueue_WithoutACapacityKeepsTheOrder(t *testing.T) {
 	check(t, q.Close())
 	wantErr(t, q.Put(ctx, 1), ipc.ErrClosed)
 }
+
+// A value whose own code panics leaves nothing behind that the next value would be written over or
+// read from: the queue goes on.
+func TestQueue_GoesOnAfterAPanicOfAValue(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx, q := watched(t), newQueue[touchy](t, 4)
+		panics := func(f func()) (p any) {
+			defer func() { p = recover() }()
+			f()
+			return nil
+		}
+		put := func(v touchy) func() { return func() { check(t, q.Put(ctx, v)) } }
+		get := func() { _, err := q.Get(ctx); check(t, err) }
+		for range 3 {
+			if p := panics(put(panicsAtPut)); p == nil {
+				t.Fatal("Put of a value whose MarshalWire panics returned")
+			}
+			put(panicsAtGet)()
+			if p := panics(get); p == nil {
+				t.Fatal("Get of a value whose UnmarshalWire panics returned")
+			}
+			put(7)()
+			if v, err := q.Get(ctx); err != nil || v != 7 {
+				t.Fatalf("after the panics the queue gives %v, %v; want 7", v, err)
+			}
+		}
+	})
+}
+
+// A touchy panics at one of two ends.
+type touchy int
+
+const (
+	panicsAtPut touchy = -1
+	panicsAtGet touchy = -2
+)
+
+func (v touchy) MarshalWire(e *wire.Encoder) error {
+	if v == panicsAtPut {
+		e.OnDone(wire.WatcherFunc(func(bool) {}))
+		panic("at put")
+	}
+	e.Int(int64(v))
+	return nil
+}
+
+func (v *touchy) UnmarshalWire(d *wire.Decoder) error {
+	n, err := d.Int()
+	if *v = touchy(n); *v == panicsAtGet {
+		d.OnDone(wire.WatcherFunc(func(bool) {}))
+		panic("at get")
+	}
+	return err
+}

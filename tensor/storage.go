@@ -168,8 +168,8 @@ func (s *Storage) rent(m *memory) {
 	runtime.AddCleanup(s, func(h holder) { h.end() }, m.lease)
 }
 
-// share moves the storage's bytes into shared memory, unless they are there. They stay there as long
-// as the storage lives.
+// share moves the storage's bytes into shared memory, unless they are there. They stay there as
+// long as the storage lives.
 func (s *Storage) share() error {
 	if _, ok := s.mem.Load().block(); ok {
 		return nil // without the lock, which takes a fifth of the time to write a tensor

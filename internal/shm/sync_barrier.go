@@ -72,9 +72,15 @@ func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
 
 // await waits for the end of the turn.
 func (b Barrier) await(ctx context.Context, turn uint64) error {
-	ready := func() bool { v := b.c.state.Load(); return turnOf(v) != turn || b.broken(v) }
-	b.nap(ctx, turn, ready)
-	err := b.watch(ctx, ready)
+	ready := func() bool { v := b.c.state.Load(); return turnOf(v) != turn || b.broken(v) || b.over() }
+	var err error
+	if !b.d.spin(&b.watches.spin, ready) {
+		b.nap(ctx, turn, ready)
+		err = b.d.park.await(ctx, b.d, &b.c.watching, ready, &b.watches)
+	}
+	if err == nil {
+		err = b.ended()
+	}
 	switch {
 	case b.d.closed.Load():
 		return err
@@ -109,7 +115,7 @@ func (b Barrier) nap(ctx context.Context, turn uint64, ready func() bool) {
 	defer p.napsAt.Store(nil)
 	p.alarm.set(ctx, b.d.wakeUp)
 	end := time.Now().Add(barrierNap)
-	for ctx.Err() == nil && !b.over() && !ready() {
+	for ctx.Err() == nil && !ready() {
 		v := b.c.state.Load()
 		left := time.Until(end)
 		switch {
