@@ -58,16 +58,6 @@ func NewRecords[T any](n int) (*Records[T], error) {
 	return &Records[T]{sequenceOf[recordsCell[T]](o)}, nil
 }
 
-// RecordsOf makes records of the values in from. The caller closes them. The error is ErrType if T
-// has no fixed layout.
-func RecordsOf[T any](from []T) (*Records[T], error) {
-	r, err := NewRecords[T](len(from))
-	if err != nil {
-		return nil, err
-	}
-	return r, r.Write(0, from)
-}
-
 // newElements makes an object of a lock and n values of T, after a look at its layout.
 func newElements[T any](kind string, n int) (*object, error) {
 	name, err := recordName[T](kind)

@@ -40,9 +40,10 @@ func TestRegression_S3_2_ABoolAndAStructAreShared(t *testing.T) {
 		}
 		cod := fish{At: [2]float64{1, -2}, Name: [6]byte{'c', 'o', 'd'}, Alive: true, number: -7}
 		cod.Weight.Grams = 12.5
-		all, err := ipc.RecordsOf([]fish{{}, {}, cod})
+		all, err := ipc.NewRecords[fish](3)
 		check(t, err)
 		defer all.Close()
+		check(t, all.Write(0, []fish{{}, {}, cod}))
 		var there ipc.Records[fish]
 		check(t, there.UnmarshalWire(decoderOf(t, all)))
 		if v, err := there.At(-1); v != cod || err != nil {
