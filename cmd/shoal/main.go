@@ -14,6 +14,8 @@ import (
 var commands = []subcommand.Command{
 	{Name: "hogwild", Help: "Train one network on handwritten digits by several processes without locks.",
 		Runner: new(hogwildCommand)},
+	{Name: "run", Help: "Run a program as the ranks of a job: on this machine, by ssh, or by mpirun.",
+		Runner: new(runCommand)},
 	{Name: "bench", Help: "Measure Shoal against this machine, and against PyTorch.", Runner: new(benchCommand)},
 	{Name: "loader",
 		Help:   "Say where the ready-made loader for PyTorch's DataLoader is, and how a script uses it.",

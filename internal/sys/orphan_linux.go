@@ -2,6 +2,7 @@ package sys
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"syscall"
 	"time"
@@ -84,3 +85,13 @@ func (o *Orphanage) Watch() {
 // see that an ancestor has died. SIGCONT does nothing to a child that runs, so it does no harm that
 // the kernel sends it also when the thread ends that has started the child.
 func GoesOnAsOrphan() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGCONT} }
+
+// EndsWithThread has a child get SIGTERM when the thread ends that has started it, as at the latest
+// with this process, and leaves it in a process group of its own, so that the signals of a terminal
+// reach this process alone. The caller starts it on a locked thread, and waits for it there.
+func EndsWithThread() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
+}
+
+// SignalGroup sends a signal to a process that leads a process group, and to all of the group.
+func SignalGroup(p *os.Process, sig syscall.Signal) error { return syscall.Kill(-p.Pid, sig) }

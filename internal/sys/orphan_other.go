@@ -3,6 +3,7 @@
 package sys
 
 import (
+	"os"
 	"syscall"
 	"time"
 )
@@ -20,3 +21,9 @@ func (o *Orphanage) Watch() {}
 
 // GoesOnAsOrphan is nil: only Linux has a signal for those whose parent dies.
 func GoesOnAsOrphan() *syscall.SysProcAttr { return nil }
+
+// EndsWithThread is nil: only Linux has a signal for those whose parent dies.
+func EndsWithThread() *syscall.SysProcAttr { return nil }
+
+// SignalGroup sends a signal to a process.
+func SignalGroup(p *os.Process, sig syscall.Signal) error { return p.Signal(sig) }

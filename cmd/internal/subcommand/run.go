@@ -47,7 +47,7 @@ func Run(ctx context.Context, program, does string, commands []Command) error {
 		if parser.Active != nil {
 			help = program + " " + parser.Active.Name + " --help"
 		}
-		misused(program, fmt.Errorf("%w; %s shows what there is", err, help))
+		Misused(program, fmt.Errorf("%w; %s shows what there is", err, help))
 	}
 	for _, c := range commands {
 		if c.Name == parser.Active.Name {
@@ -55,12 +55,14 @@ func Run(ctx context.Context, program, does string, commands []Command) error {
 		}
 	}
 	if errors.Is(err, hogwild.ErrOption) || errors.Is(err, bench.ErrSuite) {
-		misused(program, err)
+		Misused(program, err)
 	}
 	return err
 }
 
-func misused(program string, err error) {
+// Misused says what is wrong with the command line, and ends the program with exit status 2.
+// Misused says what is wrong with the command line, and ends the program with exit status 2.
+func Misused(program string, err error) {
 	fmt.Fprintf(os.Stderr, "%s: %v\n", program, err)
 	os.Exit(2)
 }

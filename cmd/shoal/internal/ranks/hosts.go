@@ -1,0 +1,42 @@
+package ranks
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ErrOption is wrapped by errors of what the user asked for.
+var ErrOption = errors.New("shoal run")
+
+// A Host is a machine with so many ranks.
+type Host struct {
+	Name  string // empty for this machine
+	Ranks int
+}
+
+// ParseHosts reads "a:2,b:2"; a host without a number has one rank.
+func ParseHosts(list string) (hosts []Host, err error) {
+	for item := range strings.SplitSeq(list, ",") {
+		name, number, numbered := strings.Cut(item, ":")
+		h := Host{name, 1}
+		if numbered {
+			h.Ranks, err = strconv.Atoi(number)
+		}
+		if err != nil || h.Ranks < 1 || name == "" || strings.HasPrefix(name, "-") || strings.ContainsAny(name, " \t'\"") {
+			return nil, fmt.Errorf("%w: --hosts %q: %q is no host with a number of ranks, such as node1:4",
+				ErrOption, list, item)
+		}
+		hosts = append(hosts, h)
+	}
+	return hosts, nil
+}
+
+// Total returns how many ranks hosts have.
+func Total(hosts []Host) (n int) {
+	for _, h := range hosts {
+		n += h.Ranks
+	}
+	return n
+}

@@ -1,0 +1,230 @@
+package ranks
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/launch"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// A Job is a program that is run as ranks.
+type Job struct {
+	Program []string
+	Hosts   []Host
+	NATS    string        // the URL of a server, for programs that ask for it
+	Grace   time.Duration // until a rank that is to end is killed
+	Prefix  bool
+	SSH     string // the program that reaches other machines
+	Out     io.Writer
+	Err     io.Writer
+}
+
+// A Failure is the error of the rank that failed first.
+type Failure struct {
+	Rank   int // -1 for a launcher
+	Host   string
+	Status int // as a shell has it: 128 and the signal's number for one that a signal has ended
+	Err    error
+}
+
+// Error names the rank.
+func (f *Failure) Error() string {
+	what := fmt.Sprintf("rank %d", f.Rank)
+	if f.Rank < 0 {
+		what = "the launcher"
+	}
+	if f.Host != "" {
+		what += " on " + f.Host
+	}
+	return fmt.Sprintf("%s: %v", what, f.Err)
+}
+
+// Unwrap returns Err.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Run runs the job, again after a failure as often as restarts says. Each time it is another job
+// with all its ranks, since those that did not fail have lost one of theirs.
+func (j *Job) Run(ctx context.Context, restarts int) error {
+	for attempt := 0; ; attempt++ {
+		err := j.once(ctx, attempt)
+		if err == nil || attempt >= restarts || ctx.Err() != nil {
+			return err
+		}
+		fmt.Fprintf(j.Err, "shoal run: %v; restart %d of %d\n", err, attempt+1, restarts)
+	}
+}
+
+// once runs all ranks until the first has failed, or all have ended.
+func (j *Job) once(ctx context.Context, attempt int) error {
+	id, size := rand.Text(), Total(j.Hosts)
+	var all []rank
+	for _, h := range j.Hosts {
+		for local := range h.Ranks {
+			l := launch.Launch{Rank: len(all), Size: size, LocalRank: local, LocalSize: h.Ranks, Job: id}
+			all = append(all, rank{l.Rank, h.Name, j.command(h, j.env(l, attempt))})
+		}
+	}
+	return j.supervise(ctx, all)
+}
+
+// A rank is a process of the job: one that shoal run starts itself.
+type rank struct {
+	number  int
+	host    string
+	command *exec.Cmd
+}
+
+// env returns the variables of a rank: those of torchrun, so that programs of PyTorch run as well.
+func (j *Job) env(l launch.Launch, attempt int) []string {
+	env := append(l.Env(), fmt.Sprint("TORCHELASTIC_RESTART_COUNT=", attempt))
+	for name, value := range map[string]string{"MASTER_ADDR": j.master(), "MASTER_PORT": "29500"} {
+		if os.Getenv(name) == "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	if j.NATS != "" {
+		env = append(env, "SHOAL_NATS="+j.NATS)
+	}
+	return env
+}
+
+func (j *Job) master() string {
+	if name := j.Hosts[0].Name; name != "" {
+		return name
+	}
+	return "127.0.0.1"
+}
+
+// remote runs a program whose variables and arguments follow, in a directory, and ends it when its
+// input ends: so the end of ssh ends the rank.
+const remote = `cd "$1" || exit 127; shift; exec 3<&0; env "$@" </dev/null 3<&- & p=$!; ` +
+	`{ cat <&3 >/dev/null; kill "$p"; } 2>/dev/null & c=$!; exec 3<&-; wait "$p"; s=$?; kill "$c" 2>/dev/null; exit "$s"`
+
+// command returns what starts a rank.
+func (j *Job) command(h Host, env []string) *exec.Cmd {
+	if h.Name == "" {
+		c := exec.Command(j.Program[0], j.Program[1:]...)
+		c.Env = append(os.Environ(), env...)
+		return c
+	}
+	dir, _ := os.Getwd()
+	words := append(append([]string{"sh", "-c", remote, "shoal", dir}, env...), j.Program...)
+	for i, w := range words {
+		words[i] = quoted(w)
+	}
+	c := exec.Command(j.SSH, "-o", "BatchMode=yes", h.Name, strings.Join(words, " "))
+	return c
+}
+
+// quoted returns a word as a shell reads it.
+func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+// supervise runs processes, and ends all when one has failed or ctx is done.
+func (j *Job) supervise(ctx context.Context, all []rank) error {
+	end := make(chan struct{})
+	ended := make(chan *Failure, len(all))
+	var log output
+	for _, r := range all {
+		go func() { ended <- j.run(r, &log, end) }()
+	}
+	var first error
+	stopped := false
+	stop := func() {
+		if !stopped {
+			stopped = true
+			close(end)
+		}
+	}
+	done := ctx.Done()
+	for left := len(all); left > 0; {
+		select {
+		case f := <-ended:
+			left--
+			if f != nil && first == nil {
+				first = f
+				stop()
+			}
+		case <-done:
+			done = nil
+			if first == nil {
+				first = context.Cause(ctx)
+			}
+			stop()
+		}
+	}
+	return first
+}
+
+// run runs one process. When end is closed it gets SIGTERM, and SIGKILL after the grace.
+func (j *Job) run(r rank, log *output, end <-chan struct{}) *Failure {
+	runtime.LockOSThread() // see EndsWithThread; the thread ends with the goroutine
+	c := r.command
+	c.SysProcAttr = sys.EndsWithThread()
+	out, errs := &lines{to: j.Out, all: log}, &lines{to: j.Err, all: log}
+	if j.Prefix && r.number >= 0 {
+		out.prefix = fmt.Sprintf("[%d] ", r.number)
+		errs.prefix = out.prefix
+	}
+	c.Stdout, c.Stderr, c.WaitDelay = out, errs, j.Grace
+	fail := func(err error) *Failure { return &Failure{r.number, r.host, status(err), err} }
+	var held io.Closer
+	if r.host != "" {
+		in, err := c.StdinPipe() // its end ends the rank, see remote
+		if err != nil {
+			return fail(err)
+		}
+		held = in
+	}
+	if err := c.Start(); err != nil {
+		return fail(err)
+	}
+	over, killed := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(killed)
+		select {
+		case <-over:
+			return
+		case <-end:
+		}
+		if held != nil {
+			held.Close()
+		}
+		sys.SignalGroup(c.Process, syscall.SIGTERM)
+		select {
+		case <-over:
+		case <-time.After(j.Grace):
+			sys.SignalGroup(c.Process, syscall.SIGKILL)
+		}
+	}()
+	err := c.Wait()
+	close(over)
+	<-killed
+	out.finish()
+	errs.finish()
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		return fail(err)
+	}
+	return nil
+}
+
+// status returns the exit status of an error.
+func status(err error) int {
+	var e *exec.ExitError
+	if !errors.As(err, &e) {
+		return 127 // it could not be started
+	}
+	if w, ok := e.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return 128 + int(w.Signal())
+	}
+	return e.ExitCode()
+}

@@ -1,0 +1,75 @@
+package ranks
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+// install is how to get a launcher with one command.
+const install = "install one, with Debian or Ubuntu by: apt-get install openmpi-bin libopenmpi3; " +
+	"with Fedora or RHEL by: dnf install openmpi; or apt-get install mpich"
+
+// RunMPI has the launcher of an MPI library start the ranks, and reach the hosts.
+func (j *Job) RunMPI(ctx context.Context, launcher string, restarts int) error {
+	path, err := exec.LookPath(launcher)
+	if err != nil {
+		return fmt.Errorf("%w: --mpi: no launcher of MPI: %w: %s", ErrOption, err, install)
+	}
+	version, err := exec.CommandContext(ctx, path, "--version").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s --version: %w: %s", path, err, version)
+	}
+	args, err := j.launcherArgs(path, string(version))
+	if err != nil {
+		return err
+	}
+	for attempt := 0; ; attempt++ {
+		c := exec.Command(path, args...)
+		err := j.supervise(ctx, []rank{{-1, "", c}})
+		if err == nil || attempt >= restarts || ctx.Err() != nil {
+			return err
+		}
+		fmt.Fprintf(j.Err, "shoal run: %v; restart %d of %d\n", err, attempt+1, restarts)
+	}
+}
+
+// launcherArgs returns the arguments for mpirun of Open MPI, or for Hydra, which MPICH, Intel MPI
+// and MVAPICH have.
+func (j *Job) launcherArgs(path, version string) (args []string, err error) {
+	var hosts []string
+	for _, h := range j.Hosts {
+		if h.Name != "" {
+			hosts = append(hosts, fmt.Sprintf("%s:%d", h.Name, h.Ranks))
+		}
+	}
+	list := strings.Join(hosts, ",")
+	args = []string{"-n", strconv.Itoa(Total(j.Hosts))}
+	switch {
+	case strings.Contains(version, "Open MPI"):
+		args = append(args, "--oversubscribe") // which has ranks yield where there are more than processors
+		if os.Getuid() == 0 {
+			args = append(args, "--allow-run-as-root")
+		}
+		if j.Prefix {
+			args = append(args, "--tag-output")
+		}
+		if list != "" {
+			args = append(args, "--host", list)
+		}
+	case strings.Contains(version, "HYDRA"), strings.Contains(version, "Intel"):
+		if j.Prefix {
+			args = append(args, "-prepend-rank")
+		}
+		if list != "" {
+			args = append(args, "-hosts", list)
+		}
+	default:
+		return nil, fmt.Errorf("%w: --mpi: %s is neither Open MPI's mpirun nor Hydra: %.80q; start the program by it yourself",
+			ErrOption, path, version)
+	}
+	return append(args, j.Program...), nil
+}

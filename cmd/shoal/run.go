@@ -1,0 +1,79 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/shoal-mp/shoal/cmd/internal/subcommand"
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/ranks"
+)
+
+// runCommand is shoal run.
+type runCommand struct {
+	N           int           `short:"n" long:"ranks" value-name:"N" description:"How many ranks; as many as --hosts has, or 1."`
+	Hosts       string        `long:"hosts" value-name:"a:2,b:2" description:"The machines, with so many ranks each, reached by ssh, or by the launcher of --mpi."`
+	MPI         bool          `long:"mpi" description:"Have mpirun start the ranks, which then reach each other by its library."`
+	Mpirun      string        `long:"mpirun" default:"mpirun" value-name:"PROGRAM" description:"The launcher of --mpi."`
+	NATS        string        `long:"nats" value-name:"URL" description:"A NATS server, for programs that reach each other by it: SHOAL_NATS."`
+	MaxRestarts int           `long:"max-restarts" value-name:"N" description:"How often all ranks are started again after one has failed."`
+	Grace       time.Duration `long:"grace" default:"5s" description:"How long a rank has from SIGTERM to SIGKILL when another one has failed."`
+	NoPrefix    bool          `long:"no-prefix" description:"Write what ranks write without the number of the rank."`
+	SSH         string        `long:"ssh" default:"ssh" value-name:"PROGRAM" description:"The program that reaches other machines."`
+	Args        struct {
+		Program []string `positional-arg-name:"program" description:"The program and its arguments, after --."`
+	} `positional-args:"yes"`
+}
+
+// Run runs a program as ranks. The exit status is that of the first rank that fails.
+func (c *runCommand) Run(ctx context.Context) error {
+	j, err := c.job()
+	if err != nil {
+		subcommand.Misused("shoal", err)
+	}
+	if c.MPI {
+		err = j.RunMPI(ctx, c.Mpirun, c.MaxRestarts)
+	} else {
+		err = j.Run(ctx, c.MaxRestarts)
+	}
+	if errors.Is(err, ranks.ErrOption) {
+		subcommand.Misused("shoal", err)
+	}
+	if f, ok := errors.AsType[*ranks.Failure](err); ok && ctx.Err() == nil {
+		fmt.Fprintf(os.Stderr, "shoal run: %v\n", f)
+		os.Exit(f.Status)
+	}
+	return err
+}
+
+func (c *runCommand) job() (*ranks.Job, error) {
+	wrong := func(format string, args ...any) (*ranks.Job, error) {
+		return nil, fmt.Errorf("%w: %s", ranks.ErrOption, fmt.Sprintf(format, args...))
+	}
+	if len(c.Args.Program) == 0 {
+		return wrong("no program: shoal run -n 4 -- ./program")
+	}
+	if c.N < 0 || c.MaxRestarts < 0 || c.Grace <= 0 {
+		return wrong("-n %d, --max-restarts %d, --grace %v: numbers are not negative, and a grace is a time",
+			c.N, c.MaxRestarts, c.Grace)
+	}
+	hosts := []ranks.Host{{Ranks: cmp.Or(c.N, 1)}}
+	if c.Hosts != "" {
+		var err error
+		if hosts, err = ranks.ParseHosts(c.Hosts); err != nil {
+			return nil, err
+		}
+		if n := ranks.Total(hosts); c.N != 0 && c.N != n {
+			return wrong("-n %d, and --hosts has places for %d ranks", c.N, n)
+		}
+	}
+	if len(hosts) > 1 && !c.MPI && c.NATS == "" {
+		return wrong("ranks on %d hosts have no way to each other: add --mpi, for programs that import dist/mpi, or --nats URL",
+			len(hosts))
+	}
+	return &ranks.Job{Program: c.Args.Program, Hosts: hosts, NATS: c.NATS, Grace: c.Grace, Prefix: !c.NoPrefix,
+		SSH: c.SSH, Out: os.Stdout, Err: os.Stderr}, nil
+}
