@@ -221,6 +221,12 @@ func (b *box) note(gone map[int]error, broken error) {
 	b.look()
 }
 
+func (b *box) isClosed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
+}
+
 // close gives back what nobody has received.
 func (b *box) close() (err error) {
 	b.mu.Lock()

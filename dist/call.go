@@ -7,12 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"math"
 	"runtime"
-	"slices"
 	"strconv"
 
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -42,7 +39,7 @@ func (g *Group) begin(ctx context.Context, name, arg string) (*call, error) {
 		g.await(ctx, place)
 	}
 	g.mu.Lock()
-	if g.stage.bytes == nil {
+	if g.stage.bytes == nil && (g.far == nil || g.box.isClosed()) {
 		g.mu.Unlock()
 		place.leave()
 		return nil, ErrClosed
@@ -65,7 +62,7 @@ func (g *Group) usable(name string) error {
 		return ErrClosed
 	case g.outside != nil:
 		return fmt.Errorf("%s: %w", name, g.outside)
-	case g.Rank() < 0 && g.barrier.Parties() == 0:
+	case g.far == nil && g.Rank() < 0 && g.barrier.Parties() == 0:
 		return ErrClosed
 	case g.Rank() < 0:
 		return fmt.Errorf("%s before Join: %w", name, ErrRank)
@@ -132,37 +129,8 @@ func (c *call) cannot(format string, args ...any) {
 	}
 }
 
-// run makes a call on so many bytes, of which step takes those from at on, at most limit.
-func (g *Group) run(ctx context.Context, c *call, total, limit int, step func(at, n int) error) error {
-	if c.problem != nil {
-		return g.turn(ctx, c)
-	}
-	for at := 0; at == 0 || at < total; at += limit {
-		if err := step(at, min(limit, total-at)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// A turn is where all ranks meet. What they have written before it can be read after it.
-func (g *Group) turn(ctx context.Context, c *call) error {
-	rank := g.Rank()
-	if !c.agreed {
-		writeHead(g.stage.head(g.turns, rank), c.text)
-	}
-	if err := g.ranks.Set(g.stage.size+rank, g.turns+1); err != nil {
-		return err
-	}
-	if _, err := g.barrier.Wait(ctx); err != nil {
-		return g.blame(c, because(ctx, err))
-	}
-	g.turns++
-	if c.agreed {
-		return nil
-	}
-	return g.agree(c)
-}
+// turn is where all ranks meet and agree on the call.
+func (g *Group) turn(ctx context.Context, c *call) error { return g.engine().turn(ctx, c) }
 
 // because adds why a context has ended to the error of a call that had to wait for its place until
 // then.
@@ -173,17 +141,17 @@ func because(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, ctx.Err())
 }
 
-// agree compares what the ranks call. All of them find the same, and go on after this turn if it is
-// not.
-func (g *Group) agree(c *call) error {
+// agree compares what the ranks call, by their heads. All of them find the same, and go on after
+// this turn if it is not.
+func (g *Group) agree(c *call, head func(rank int) []byte) error {
 	if c.problem != nil {
 		return c.problem
 	}
-	own := g.stage.head(g.turns-1, g.Rank())
+	own := head(g.Rank())
 	others := &RankError{Call: string(c.text)}
 	var theirs []byte
-	for r := range g.stage.size {
-		if head := g.stage.head(g.turns-1, r); !sameHead(own, head) {
+	for r := range g.size {
+		if head := head(r); !sameHead(own, head) {
 			others.Ranks = append(others.Ranks, r)
 			if theirs == nil {
 				theirs = textOf(head)
@@ -197,7 +165,7 @@ func (g *Group) agree(c *call) error {
 	return others
 }
 
-// The head of a slot: the hash of the text, its length, and as much of it as there is room for.
+// A head: the hash of the text, its length, and as much of it as there is room for.
 const textAt = 10
 
 func writeHead(head, text []byte) {
@@ -215,71 +183,4 @@ func sameHead(a, b []byte) bool {
 func textOf(head []byte) []byte {
 	n := int(binary.LittleEndian.Uint16(head[8:]))
 	return head[textAt:min(textAt+n, len(head))]
-}
-
-// blame finds the ranks for which a turn did not end.
-func (g *Group) blame(c *call, err error) error {
-	if errors.Is(err, ipc.ErrClosed) {
-		return ErrClosed
-	}
-	if pid, e := g.ranks.At(g.Rank()); e != nil {
-		return errors.Join(err, e)
-	} else if pid < 0 { // our own Close
-		return ErrClosed
-	}
-	if e := errors.Join(g.ranks.Set(g.stage.size+g.Rank(), letDown), g.life.Abort()); e != nil {
-		return errors.Join(err, e)
-	}
-	// Deaths are looked at first: a rank that leaves and ends meanwhile is not one of the dead.
-	dead, err := g.dead(err)
-	state := make([]int64, 2*g.stage.size)
-	if e := g.ranks.Read(0, state); e != nil {
-		return errors.Join(err, e)
-	}
-	pids, turns := state[:g.stage.size], state[g.stage.size:]
-	e := &RankError{Call: string(c.text), Err: err}
-	if len(dead) > 0 {
-		e.Ranks = g.where(func(r int) bool { return slices.Contains(dead, int(pids[r])) })
-		if e.Ranks == nil { // the dead was to be one of those as which nobody has joined
-			e.Ranks = g.where(func(r int) bool { return pids[r] == 0 })
-		}
-		return e
-	}
-	if e.Ranks = g.where(func(r int) bool { return pids[r] < 0 && turns[r] != letDown }); e.Ranks != nil {
-		e.Err = fmt.Errorf("%w: %w", ErrLeft, err)
-		return e
-	}
-	e.Ranks = g.where(func(r int) bool { return turns[r] <= g.turns })
-	return e
-}
-
-// letDown stands in the place of the turn of a rank whose call has failed: it had come, and if it
-// leaves now that is no reason for anything.
-const letDown = math.MaxInt64
-
-// dead returns the processes of the group that have died, and err, which says so if there are any.
-// The end of a context, which may be the first that a rank hears of a death, says less.
-func (g *Group) dead(err error) (pids []int, _ error) {
-	dead := g.barrier.Dead()
-	var known *shm.PeerError
-	switch {
-	case errors.As(err, &known):
-		dead = append(dead, known)
-	case len(dead) > 0:
-		err = fmt.Errorf("%w: %w", dead[0], err)
-	}
-	for _, d := range dead {
-		pids = append(pids, d.PID)
-	}
-	return pids, err
-}
-
-// where returns the ranks of which is returns true.
-func (g *Group) where(is func(rank int) bool) (found []int) {
-	for r := range g.stage.size {
-		if is(r) {
-			found = append(found, r)
-		}
-	}
-	return slices.Clip(found)
 }

@@ -31,22 +31,7 @@ func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) e
 	c.root(g, root)
 	c.both(ts)
 	defer touch(ts)
-	return g.run(ctx, c, c.in.size, room(g.stage.size), func(at, n int) error {
-		if g.Rank() == root {
-			if err := c.in.read(at, g.mine()[:n]); err != nil {
-				return err
-			}
-		}
-		if err := g.turn(ctx, c); err != nil {
-			return err
-		}
-		if g.Rank() != root {
-			if err := c.out.write(at, g.met(root)[:n]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return g.engine().broadcast(ctx, c, root)
 }
 
 // AllReduce replaces each element of the tensors by the reduction op of this element in all ranks.
@@ -78,68 +63,10 @@ func (g *Group) reduce(ctx context.Context, name, arg string, op Op, root int, t
 	c.reduces(op)
 	c.root(g, root)
 	c.both(ts)
-	gets := root == everyRank || root == g.Rank()
-	if gets {
+	if root == everyRank || root == g.Rank() {
 		defer touch(ts)
 	}
-	return g.run(ctx, c, c.in.size, room(g.stage.size), func(at, n int) error {
-		if err := c.in.read(at, g.mine()[:n]); err != nil {
-			return err
-		}
-		if err := g.turn(ctx, c); err != nil {
-			return err
-		}
-		lo, hi := g.part(g.Rank(), n)
-		if err := g.fold(c, lo, lo, hi-lo); err != nil {
-			return err
-		}
-		if err := g.turn(ctx, c); err != nil || !gets {
-			return err
-		}
-		for r := range g.Size() {
-			lo, hi := g.part(r, n)
-			if err := c.out.write(at+lo, g.met(r)[lo:hi]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// mine returns the data of this rank's slot in the turn to come, and met those of a rank's in the
-// turn that was.
-func (g *Group) mine() []byte        { return g.stage.data(g.turns, g.Rank()) }
-func (g *Group) met(rank int) []byte { return g.stage.data(g.turns-1, rank) }
-
-// part returns which of n bytes a rank reduces.
-func (g *Group) part(rank, n int) (lo, hi int) {
-	size := g.Size()
-	lo, hi = n*rank/size&^63, n*(rank+1)/size&^63
-	if rank == size-1 {
-		hi = n
-	}
-	return lo, hi
-}
-
-// fold reduces n bytes of the slots of the turn that was, those from on, to the slot of the turn to
-// come, those from into on.
-func (g *Group) fold(c *call, into, from, n int) error {
-	if n == 0 {
-		return nil
-	}
-	how := reductions[c.dtype]
-	all, err := g.stage.view(how.as)
-	if err != nil {
-		return err
-	}
-	size := how.as.Size()
-	place := func(turn int64, rank, at int) int { return (g.stage.at(turn, rank) + headBytes + at) / size }
-	c.from = c.from[:0]
-	for r := range g.Size() {
-		c.from = append(c.from, place(g.turns-1, r, from))
-	}
-	how.fold(c.op, all, place(g.turns, g.Rank(), into), c.from, n/size)
-	return nil
+	return g.engine().reduce(ctx, c, root)
 }
 
 // root is the rank from or to which the call goes.

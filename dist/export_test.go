@@ -10,7 +10,7 @@ func LetterOf(t *tensor.Tensor) Letter { return letter{from: 1, tag: 3, tensor: 
 
 // LetterOfValue returns one of a value, until done is called.
 func LetterOfValue[T any](v T) (l Letter, done func(sent bool), err error) {
-	p, done, err := pack(v)
+	p, done, err := pack(v, false)
 	return letter{from: 1, tag: 3, value: p}, done, err
 }
 

@@ -38,18 +38,5 @@ func (g *Group) gather(ctx context.Context, name, arg string, root int, dst, src
 		c.output(dst)
 		defer dst.Touch()
 	}
-	return g.run(ctx, c, c.in.size, room(g.stage.size), func(at, n int) error {
-		if err := c.in.read(at, g.mine()[:n]); err != nil {
-			return err
-		}
-		if err := g.turn(ctx, c); err != nil || dst == nil {
-			return err
-		}
-		for r := range g.Size() {
-			if err := c.out.write(r*c.in.size+at, g.met(r)[:n]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return g.engine().gather(ctx, c, root)
 }

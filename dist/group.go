@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -34,6 +35,7 @@ type member struct {
 	seat    atomic.Int64 // 1 + rank, 0 before Join
 	size    int
 	outside error // why this process cannot make calls, if it is no member
+	far     *far  // in place of what stands above; nil for ranks that share memory
 
 	line line
 	box  box
@@ -99,6 +101,9 @@ func (g *Group) Join(rank int) error {
 	if g.outside != nil {
 		return fmt.Errorf("join as rank %d: %w", rank, g.outside)
 	}
+	if g.far != nil {
+		return fmt.Errorf("join as rank %d after %d: %w", rank, g.Rank(), ErrRank)
+	}
 	if rank < 0 || rank >= g.Size() {
 		return fmt.Errorf("join as rank %d of %d: %w", rank, g.Size(), ErrRank)
 	}
@@ -144,6 +149,9 @@ func (g *Group) Close() error {
 	if g.member == nil || g.outside != nil {
 		return nil
 	}
+	if g.far != nil {
+		return g.closeFar()
+	}
 	g.leave()
 	err := errors.Join(g.shut(), g.box.close())
 	g.mu.Lock()
@@ -174,6 +182,10 @@ func (m *member) leave() {
 // abort ends the calls of all ranks, and has those who wait for letters look whether they wait for
 // anything.
 func (m *member) abort() {
+	if m.far != nil {
+		(&Group{member: m}).breakFar(context.Canceled)
+		return
+	}
 	m.barrier.Abort()
 	m.life.Abort()
 }
@@ -201,6 +213,9 @@ func (g *Group) marshal(e *wire.Encoder) error {
 	}
 	if g.outside != nil {
 		return fmt.Errorf("send group: %w", g.outside)
+	}
+	if g.far != nil {
+		return fmt.Errorf("send group: %w: its ranks are processes of several machines, and each calls Init", ipc.ErrShared)
 	}
 	e.Tag(groupTags, 0)
 	return errors.Join(g.barrier.MarshalWire(e), g.life.MarshalWire(e), g.ranks.MarshalWire(e),

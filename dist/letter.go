@@ -95,13 +95,14 @@ type parcel struct {
 
 func kindOf[T any]() string { return reflect.TypeFor[T]().String() }
 
-// pack packs v for as long as until done is called, with whether it was sent.
-func pack[T any](v T) (p parcel, done func(sent bool), err error) {
+// pack packs v for as long as until done is called, with whether it was sent. Copies of its tensors
+// are to go, or the tensors.
+func pack[T any](v T, copies bool) (p parcel, done func(sent bool), err error) {
 	plan, err := wire.PlanOf[T]()
 	if err != nil {
 		return parcel{}, nil, err
 	}
-	e := new(wire.Encoder)
+	e := &wire.Encoder{ByValue: copies}
 	if err := plan.Encode(e, v); err != nil {
 		e.Done(false)
 		return parcel{}, nil, err

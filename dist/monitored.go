@@ -87,7 +87,7 @@ func missed(err error, timeout time.Duration) error {
 func (g *Group) follow(ctx context.Context, what string, timeout time.Duration) (verdict, error) {
 	limit, cancel := context.WithTimeout(ctx, 2*timeout)
 	defer cancel()
-	p, done, err := pack(g.monitored)
+	p, done, err := pack(g.monitored, g.far != nil)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -117,15 +117,11 @@ func turnLetter[T any](ctx context.Context, g *Group, what string, from *wanted,
 
 // sendNow sends a value if there is room for it. A rank that is gone needs none.
 func sendNow[T any](g *Group, dst, tag int, v T) error {
-	inbox, err := g.posts.of(dst, g.size)
+	p, done, err := pack(v, g.far != nil)
 	if err != nil {
 		return err
 	}
-	p, done, err := pack(v)
-	if err != nil {
-		return err
-	}
-	err = inbox.TryPut(letter{from: g.Rank(), tag: tag, value: p})
+	err = g.deliver(context.Background(), dst, letter{from: g.Rank(), tag: tag, value: p}, true)
 	done(err == nil)
 	return err
 }

@@ -65,7 +65,7 @@ func (p *posts) marshal(e *wire.Encoder) error {
 	if p.inboxes == nil {
 		return p.parcel.marshal(e)
 	}
-	packed, done, err := pack(p.inboxes)
+	packed, done, err := pack(p.inboxes, false)
 	if err != nil {
 		return err
 	}

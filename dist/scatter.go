@@ -27,18 +27,7 @@ func (g *Group) Scatter(ctx context.Context, root int, dst, src *tensor.Tensor) 
 		c.input(src)
 	}
 	defer dst.Touch()
-	piece := g.piece()
-	return g.run(ctx, c, c.out.size, piece, func(at, n int) error {
-		if src != nil {
-			if err := g.deal(c, c.out.size, at, n); err != nil {
-				return err
-			}
-		}
-		if err := g.turn(ctx, c); err != nil {
-			return err
-		}
-		return c.out.write(at, g.met(root)[g.Rank()*piece:][:n])
-	})
+	return g.engine().scatter(ctx, c, root)
 }
 
 // AllToAll sends a part of src to each rank, and fills dst with the part from rank 0, then that
@@ -65,21 +54,7 @@ func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor, dstSplits
 	c.input(src)
 	c.output(dst)
 	defer dst.Touch()
-	part, piece := src.Nbytes()/g.Size(), g.piece()
-	return g.run(ctx, c, part, piece, func(at, n int) error {
-		if err := g.deal(c, part, at, n); err != nil {
-			return err
-		}
-		if err := g.turn(ctx, c); err != nil {
-			return err
-		}
-		for r := range g.Size() {
-			if err := c.out.write(r*part+at, g.met(r)[g.Rank()*piece:][:n]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return g.engine().allToAll(ctx, c)
 }
 
 // ReduceScatter reduces src over all ranks by op, and fills dst with this rank's part of the
@@ -98,32 +73,5 @@ func (g *Group) ReduceScatter(ctx context.Context, op Op, dst, src *tensor.Tenso
 	c.input(src)
 	c.output(dst)
 	defer dst.Touch()
-	piece := g.piece()
-	return g.run(ctx, c, c.out.size, piece, func(at, n int) error {
-		if err := g.deal(c, c.out.size, at, n); err != nil {
-			return err
-		}
-		if err := g.turn(ctx, c); err != nil {
-			return err
-		}
-		if err := g.fold(c, 0, g.Rank()*piece, n); err != nil {
-			return err
-		}
-		return c.out.write(at, g.mine()[:n])
-	})
-}
-
-// piece is for how many bytes a slot has room for each rank: they begin at a multiple of 64.
-func (g *Group) piece() int { return room(g.stage.size) / g.Size() &^ 63 }
-
-// deal writes n bytes of each rank's part of the input, those from at on, to the pieces of this
-// rank's slot.
-func (g *Group) deal(c *call, part, at, n int) error {
-	piece := g.piece()
-	for r := range g.Size() {
-		if err := c.in.read(r*part+at, g.mine()[r*piece:][:n]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return g.engine().reduceScatter(ctx, c)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/shoal-mp/shoal/internal/collective"
 )
 
 // NewGroup makes a group of some ranks of g, or of all if none are named: torch's new_group. All
@@ -26,6 +28,9 @@ func (g *Group) NewGroup(ctx context.Context, ranks ...int) (sub *Group, err err
 	if len(slices.Compact(slices.Clone(members))) < len(members) || members[0] < 0 ||
 		members[len(members)-1] >= g.size {
 		c.cannot("want each of the ranks 0 to %d at most once", g.size-1)
+	}
+	if g.far != nil {
+		return g.splitFar(ctx, c, members)
 	}
 	x := &exchange[*Group]{g: g, c: c, ctx: ctx}
 	err = g.meet(ctx, c, func() (err error) {
@@ -60,8 +65,7 @@ func found(x *exchange[*Group], members []int) (*Group, error) {
 	var err error
 	switch rank {
 	case -1:
-		outside := fmt.Errorf("%w: rank %d is no member of the group of ranks %v", ErrRank, x.g.Rank(), members)
-		return &Group{member: &member{size: len(members), outside: outside}}, nil
+		return x.g.outsider(members), nil
 	case 0:
 		sub, err = founder(x, members)
 	default:
@@ -79,7 +83,7 @@ func founder(x *exchange[*Group], members []int) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, done, err := pack(sub)
+	p, done, err := pack(sub, false)
 	if err != nil {
 		return sub, err
 	}
@@ -90,4 +94,31 @@ func founder(x *exchange[*Group], members []int) (*Group, error) {
 		}
 	}
 	return sub, nil
+}
+
+// outsider returns the group of some ranks in a rank that is none of them.
+func (g *Group) outsider(members []int) *Group {
+	outside := fmt.Errorf("%w: rank %d is no member of the group of ranks %v", ErrRank, g.Rank(), members)
+	return &Group{member: &member{size: len(members), outside: outside}}
+}
+
+// splitFar has the library make the group.
+func (g *Group) splitFar(ctx context.Context, c *call, members []int) (*Group, error) {
+	if err := g.turn(ctx, c); err != nil {
+		return nil, err
+	}
+	is := slices.Contains(members, g.Rank())
+	made := make(chan collective.Comm, 1)
+	err := g.do(ctx, c, func(*vector, *vector) error {
+		comm, err := g.far.comm.Split(is)
+		made <- comm
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !is {
+		return g.outsider(members), nil
+	}
+	return newFarGroup(newFar(<-made, g.far.job)), nil
 }

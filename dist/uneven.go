@@ -27,10 +27,7 @@ func (g *Group) AllGatherTensors(ctx context.Context, dst []*tensor.Tensor, src 
 	}
 	c.input(src)
 	defer touch(dst)
-	limit := room(g.stage.size)
-	return u.run(ctx, limit, func(at int) error {
-		return c.in.read(at, g.mine()[:now(u.out[0], at, limit)])
-	}, 0)
+	return g.engine().exchange(ctx, c, &u)
 }
 
 // AllToAllTensors sends src[r] to rank r, and fills dst[r] with the tensor from rank r: torch's
@@ -57,15 +54,7 @@ func (g *Group) AllToAllTensors(ctx context.Context, dst, src []*tensor.Tensor) 
 		u.parts = append(u.parts, v)
 	}
 	defer touch(dst)
-	piece := g.piece()
-	return u.run(ctx, piece, func(at int) error {
-		for r, v := range u.parts {
-			if err := v.read(at, g.mine()[r*piece:][:now(u.out[r], at, piece)]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, g.Rank()*piece)
+	return g.engine().exchange(ctx, c, &u)
 }
 
 // allToAllSplits is AllToAll of parts that differ in length.
@@ -133,7 +122,7 @@ type uneven struct {
 	g       *Group
 	c       *call
 	out, in []int    // bytes, by rank
-	parts   []vector // to send, by rank
+	parts   []vector // to send, by rank; nil if all get what the call brings
 	results []vector // to fill, by rank
 }
 
@@ -173,52 +162,25 @@ func lengthOf(t *tensor.Tensor) int {
 	return t.Nbytes()
 }
 
-// run exchanges parts: write puts the bytes of all parts from at on into this rank's slot, where
-// each has room for limit, and place is where in the slots of others those for this one are.
-func (u *uneven) run(ctx context.Context, limit int, write func(at int) error, place int) error {
-	g, c := u.g, u.c
-	if c.problem == nil {
-		u.tell(g.mine())
-	}
-	if err := g.turn(ctx, c); err != nil {
-		return err
-	}
-	longest, err := u.compare()
-	if err != nil {
-		return err
-	}
-	for at := 0; at < longest; at += limit {
-		if err := write(at); err != nil {
-			return err
-		}
-		if err := g.turn(ctx, c); err != nil {
-			return err
-		}
-		for r, v := range u.results {
-			if err := v.write(at, g.met(r)[place:][:now(u.in[r], at, limit)]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // now returns how many of n bytes go in the turn that begins at one of them.
 func now(n, at, limit int) int { return min(limit, max(0, n-at)) }
 
-// tell writes what this rank sends and gets.
+// tell writes what this rank sends and gets: tableBytes for each rank.
 func (u *uneven) tell(slot []byte) {
 	for r := range u.g.size {
-		binary.LittleEndian.PutUint64(slot[16*r:], uint64(u.out[r]))
-		binary.LittleEndian.PutUint64(slot[16*r+8:], uint64(u.in[r]))
+		binary.LittleEndian.PutUint64(slot[tableBytes*r:], uint64(u.out[r]))
+		binary.LittleEndian.PutUint64(slot[tableBytes*r+8:], uint64(u.in[r]))
 	}
 }
 
+// tableBytes is how much a rank tells of another one.
+const tableBytes = 16
+
 // compare returns the length of the longest part of any rank, or an error, the same in all ranks,
-// if one sends what another does not get.
-func (u *uneven) compare() (longest int, err error) {
+// if one sends what another does not get. told returns what a rank told.
+func (u *uneven) compare(told func(rank int) []byte) (longest int, err error) {
 	said := func(rank, of, what int) int {
-		return int(binary.LittleEndian.Uint64(u.g.met(rank)[16*of+what:]))
+		return int(binary.LittleEndian.Uint64(told(rank)[tableBytes*of+what:]))
 	}
 	size := u.c.dtype.Size()
 	for from := range u.g.size {

@@ -113,7 +113,7 @@ func calls[T any](ctx context.Context, g *Group, name, arg string, root int, val
 		c.oneForEach(g, root, len(vs), vs != nil)
 	}
 	for _, v := range vs {
-		p, done, err := pack(v)
+		p, done, err := pack(v, g.far != nil)
 		if err != nil {
 			c.cannot("%v", err)
 			break
@@ -141,8 +141,10 @@ func (g *Group) meet(ctx context.Context, c *call, f func() error) error {
 		return err
 	}
 	g.watch()
-	if err := g.ranks.Set(g.size+g.Rank(), g.turns+1); err != nil { // it is on the way
-		return err
+	if g.far == nil {
+		if err := g.ranks.Set(g.size+g.Rank(), g.turns+1); err != nil { // it is on the way
+			return err
+		}
 	}
 	if err := f(); err != nil {
 		return g.fails(c, err)
@@ -202,6 +204,8 @@ func (g *Group) fails(c *call, err error) error {
 	switch e := new(RankError); {
 	case errors.Is(err, ErrClosed):
 		return ErrClosed
+	case g.far != nil:
+		return g.failFar(c, err)
 	case errors.Is(err, ErrBroken) && !errors.As(err, &e): // another rank could not go on
 		return g.blame(c, err)
 	}

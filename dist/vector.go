@@ -3,6 +3,7 @@ package dist
 import (
 	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
+	"iter"
 )
 
 // tensors reaches the memory of tensors on devices.
@@ -16,6 +17,7 @@ type vector struct {
 
 // A part is the bytes of a contiguous tensor.
 type part struct {
+	of    *tensor.Tensor
 	size  int
 	bytes []byte        // on the host
 	far   device.Memory // on a device
@@ -26,7 +28,7 @@ func (v *vector) reset() { clear(v.parts); v.parts, v.size = v.parts[:0], 0 }
 
 // add appends a contiguous tensor, which stays open and reachable while the vector is used.
 func (v *vector) add(t *tensor.Tensor) {
-	p := part{size: t.Nbytes()}
+	p := part{of: t, size: t.Nbytes()}
 	if p.far = tensors.Memory(t); p.far != nil {
 		p.off = t.Offset() * t.DType().Size()
 	} else {
@@ -75,4 +77,93 @@ func (v *vector) pieces(at int, others []byte, move func(p part, at int, others 
 		at = 0
 	}
 	return nil
+}
+
+// A run is some bytes of a vector that are moved at once: a part, or a piece of it, or several
+// small parts. Ranks whose tensors have the same shapes have the same runs, wherever the tensors
+// are.
+type run struct {
+	at, n int
+	part  int // in which they are, or -1
+	in    int // where in the part they begin
+}
+
+// runs returns the runs of a vector.
+func (v *vector) runs() iter.Seq[run] {
+	return func(yield func(run) bool) {
+		at := 0
+		for i := 0; i < len(v.parts); {
+			if v.parts[i].size >= apart || len(v.parts) == 1 {
+				for in := 0; in < v.parts[i].size; in += pieceBytes {
+					n := min(pieceBytes, v.parts[i].size-in)
+					if !yield(run{at, n, i, in}) {
+						return
+					}
+					at += n
+				}
+				i++
+				continue
+			}
+			n := 0
+			for ; i < len(v.parts) && v.parts[i].size < apart && n < pieceBytes/2; i++ {
+				n += v.parts[i].size
+			}
+			if n > 0 && !yield(run{at, n, -1, 0}) {
+				return
+			}
+			at += n
+		}
+	}
+}
+
+// direct returns the memory of a run, if it is one piece on the host.
+func (r run) direct(v *vector) []byte {
+	if r.part < 0 || v.parts[r.part].far != nil {
+		return nil
+	}
+	return v.parts[r.part].bytes[r.in:][:r.n]
+}
+
+// bytes returns the bytes of a run: those of the tensor, or others, with its elements if they are
+// asked for.
+func (r run) bytes(v *vector, read bool) ([]byte, error) {
+	if b := r.direct(v); b != nil {
+		return b, nil
+	}
+	b := make([]byte, r.n)
+	if !read {
+		return b, nil
+	}
+	return b, v.read(r.at, b)
+}
+
+// put writes the bytes of a run, unless they are there.
+func (r run) put(v *vector, b []byte) error {
+	if r.direct(v) != nil && &r.direct(v)[0] == &b[0] {
+		return nil
+	}
+	return v.write(r.at, b)
+}
+
+// whole returns the memory of a vector, if it is one piece on the host.
+func (v *vector) whole() []byte {
+	if len(v.parts) != 1 || v.parts[0].far != nil {
+		return nil
+	}
+	return v.parts[0].bytes
+}
+
+// is reports whether b is the memory of a vector.
+func (v *vector) is(b []byte) bool {
+	own := v.whole()
+	return len(own) > 0 && len(b) > 0 && &own[0] == &b[0]
+}
+
+// some returns n bytes of a vector: its own, or a copy.
+func (v *vector) some(at, n int, s *scratch) ([]byte, error) {
+	if b := v.whole(); b != nil {
+		return b[at:][:n], nil
+	}
+	b := s.of(n)
+	return b, v.read(at, b)
 }

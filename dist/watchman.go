@@ -42,6 +42,9 @@ func (r roll) differs(seen census) func() bool { return func() bool { return r.c
 // watch has the box know who is gone, from now on until Close, or until nobody has the group any
 // more who could close it.
 func (m *member) watch() {
+	if m.far != nil {
+		return // the pump takes notices
+	}
 	b := &m.box
 	b.mu.Lock()
 	first := b.watched == nil && !b.closed

@@ -17,12 +17,12 @@ var floors = [...][]string{
 		"cuda", "internal/devicetest", "internal/pickle/value", "internal/tree"},
 	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row", "ipc/tcp"},
 	7: {"data", "data/*", "nn", "manager/*"},
-	8: {"data/datasets", "data/jsonl", "data/parquet", "data/tokens", "dist"},
+	8: {"data/datasets", "data/jsonl", "data/parquet", "data/tokens", "dist", "dist/mpi"},
 	9: {"torch", "torch/internal/huggingface", "torch/internal/vision"},
 	10: {"examples", "examples/*", "internal/bench", "internal/crashtest", "internal/pictures",
 		"scripts/*"},
 	11: {"internal/bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
-	12: {"cmd/internal/hogwild", "cmd/shoal/internal/domains"},
+	12: {"cmd/internal/hogwild", "cmd/shoal/internal/domains", "cmd/shoal/internal/ranks"},
 	13: {"cmd/internal/subcommand"},
 	14: {"cmd/*"},
 }
@@ -32,10 +32,10 @@ var (
 	mayCallKernel = []string{"internal/sys"}
 	mayLoadCode   = []string{"internal/dl"}
 	// mayBeDynamic are of the floors up to core, mustBeStatic of those above.
-	mayBeDynamic = []string{"internal/dl", "internal/cudriver", "internal/cublas", "internal/link/secure",
+	mayBeDynamic = []string{"internal/dl", "internal/cudriver", "internal/cublas", "internal/mpi", "internal/link/secure",
 		"cuda"}
 	mustBeStatic = []string{"cmd/shoal"}
-	mayBeUnsafe  = []string{"internal/sys", "internal/cudriver", "internal/cublas", "internal/shm",
+	mayBeUnsafe  = []string{"internal/sys", "internal/cudriver", "internal/cublas", "internal/mpi", "internal/shm",
 		"internal/wire", "tensor", "internal/kernel", "cuda"}
 	withoutTensor = []string{".", "ipc", "pool", "manager"}
 )

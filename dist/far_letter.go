@@ -1,0 +1,257 @@
+package dist
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/crossing"
+	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A mailbox is where a rank gets its letters.
+type mailbox interface {
+	Get(ctx context.Context) (letter, error)
+	TryGet() (letter, error)
+}
+
+// mailbox returns that of this rank.
+func (m *member) mailbox() (mailbox, error) {
+	if m.far != nil {
+		return farMailbox{&Group{member: m}}, nil
+	}
+	return m.posts.of(int(m.seat.Load())-1, m.size)
+}
+
+// deliver puts a letter into the inbox of a rank. It waits for room, unless try says that it is not
+// to.
+func (g *Group) deliver(ctx context.Context, dst int, l letter, try bool) error {
+	if g.far != nil {
+		return g.far.put(ctx, dst, l, try)
+	}
+	inbox, err := g.posts.of(dst, g.size)
+	if err != nil {
+		return err
+	}
+	if try {
+		return inbox.TryPut(l)
+	}
+	return inbox.Put(ctx, l)
+}
+
+// farMailbox is the inbox of a rank that a library reaches.
+type farMailbox struct{ *Group }
+
+// Get waits for a letter. Meanwhile it takes notices.
+func (m farMailbox) Get(ctx context.Context) (letter, error) {
+	for n := (nap{}); ; n.wait() {
+		l, err := m.TryGet()
+		if !errors.Is(err, ipc.ErrEmpty) {
+			return l, err
+		}
+		m.look()
+		if ctx.Err() != nil {
+			return letter{}, context.Cause(ctx)
+		}
+	}
+}
+
+// TryGet returns a letter that has come. Only the pump calls it, so what Probe finds is there.
+func (m farMailbox) TryGet() (letter, error) {
+	f := m.far
+	from, size, ok, err := f.comm.Probe(tagLetter)
+	if err != nil {
+		return letter{}, err
+	}
+	if !ok {
+		return letter{}, ipc.ErrEmpty
+	}
+	b := make([]byte, size)
+	if err := f.comm.Receive(from, tagLetter, b); err != nil {
+		return letter{}, err
+	}
+	if size < sealBytes {
+		return letter{}, fmt.Errorf("a letter of %d bytes from rank %d: %w", size, from, wire.ErrFormat)
+	}
+	if whole := int(binary.LittleEndian.Uint64(b)); whole > size {
+		b = append(make([]byte, 0, whole), b...)
+		for len(b) < whole {
+			next := b[len(b):min(whole, len(b)+letterBytes)]
+			if err := f.comm.Receive(from, tagLetter, next); err != nil {
+				return letter{}, err
+			}
+			b = b[:len(b)+len(next)]
+		}
+	}
+	l, err := unseal(b)
+	l.from = from
+	return l, err
+}
+
+// letterBytes is how much of a letter goes at once. Tests set it.
+var letterBytes = 256 << 20
+
+// put sends a letter, once there is room for it: as many may be on the way as an inbox holds.
+func (f *far) put(ctx context.Context, dst int, l letter, try bool) error {
+	select {
+	case f.rooms[dst] <- struct{}{}:
+	default:
+		if try {
+			return ipc.ErrFull
+		}
+		select {
+		case f.rooms[dst] <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	b, err := l.seal()
+	if err != nil {
+		<-f.rooms[dst]
+		return err
+	}
+	for len(b) > 0 {
+		piece := b[:min(len(b), letterBytes)]
+		b = b[len(piece):]
+		s, err := f.comm.Send(dst, tagLetter, piece)
+		last := func() {}
+		if len(b) == 0 || err != nil {
+			last = func() { <-f.rooms[dst] }
+		}
+		if err != nil {
+			last()
+			return err
+		}
+		f.follow(s, last)
+	}
+	return nil
+}
+
+// sealBytes are in front of a letter on its way: its length, its tag, and what is in it.
+const sealBytes = 8 + 8 + 1
+
+// seal returns the bytes of a letter to another machine.
+func (l letter) seal() ([]byte, error) {
+	b := binary.LittleEndian.AppendUint64(make([]byte, 8), uint64(l.tag))
+	var err error
+	if l.tensor != nil {
+		b, err = sealTensor(append(b, tensorLetter), l.tensor)
+	} else {
+		b, err = l.value.seal(append(b, valueLetter))
+	}
+	binary.LittleEndian.PutUint64(b, uint64(len(b)))
+	return b, err
+}
+
+func unseal(b []byte) (l letter, err error) {
+	l.tag = int(int64(binary.LittleEndian.Uint64(b[8:])))
+	form, b := b[sealBytes-1], b[sealBytes:]
+	if form == tensorLetter {
+		l.tensor, err = unsealTensor(b)
+	} else {
+		l.value, err = unsealValue(b)
+	}
+	return l, err
+}
+
+// sealTensor appends the dtype, the shape and the elements of a tensor.
+func sealTensor(b []byte, t *tensor.Tensor) ([]byte, error) {
+	here, err := t.CPU()
+	if err != nil {
+		return b, err
+	}
+	defer here.Close()
+	b = append(b, byte(t.DType()), byte(t.Dims()))
+	for _, n := range t.Shape() {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	return append(b, tensor.Bytes(here.Contiguous())...), nil
+}
+
+func unsealTensor(b []byte) (t *tensor.Tensor, err error) {
+	bad := fmt.Errorf("a tensor of another rank: %w", wire.ErrFormat)
+	if len(b) < 2 || len(b) < 2+8*int(b[1]) {
+		return nil, bad
+	}
+	dt, shape := tensor.DType(b[0]), make([]int, b[1])
+	for i := range shape {
+		shape[i] = int(binary.LittleEndian.Uint64(b[2+8*i:]))
+	}
+	b = b[2+8*len(shape):]
+	n := dt.Size()
+	for _, s := range shape {
+		if n *= s; s < 0 || n > len(b) {
+			return nil, bad
+		}
+	}
+	if n != len(b) {
+		return nil, bad
+	}
+	t = tensor.Empty(dt, shape...)
+	copy(tensor.Bytes(t), b)
+	return t, nil
+}
+
+// seal appends a value: its type, and its message with copies of its blocks.
+func (p parcel) seal(b []byte) ([]byte, error) {
+	m := wire.Message{Body: p.body, Blocks: p.blocks}
+	spans, ok, err := wire.Spans(m)
+	if err != nil {
+		return b, err
+	}
+	blocks := make([]crossing.Block, len(spans))
+	for i, s := range spans {
+		if !ok[i] {
+			return b, ipc.ErrShared
+		}
+		blocks[i] = crossing.Block{Number: crossing.Copied, Span: s}
+	}
+	s := &memoryStream{}
+	s.Write(binary.LittleEndian.AppendUint32(b, uint32(len(p.kind))))
+	s.WriteString(p.kind)
+	err = crossing.Send(context.Background(), link.NewConn(s, maxBody), valueLetter, m, blocks)
+	return s.Bytes(), err
+}
+
+func unsealValue(b []byte) (p parcel, err error) {
+	bad := fmt.Errorf("a value of another rank: %w", wire.ErrFormat)
+	if len(b) < 4 {
+		return p, bad
+	}
+	n, b := int(binary.LittleEndian.Uint32(b)), b[4:]
+	if n > len(b) {
+		return p, bad
+	}
+	p.kind = string(b[:n])
+	s := &memoryStream{*bytes.NewBuffer(b[n:])}
+	m, blocks, err := crossing.Recv(context.Background(), link.NewConn(s, maxBody), valueLetter)
+	if err != nil {
+		return p, err
+	}
+	p.body, p.blocks = m.Body, m.Blocks
+	for _, block := range blocks {
+		if block.Number != crossing.Copied {
+			return p, errors.Join(bad, p.release())
+		}
+	}
+	if err := crossing.Check(m, blocks, func(i int) int { return i }); err != nil {
+		return p, errors.Join(err, p.release())
+	}
+	return p, nil
+}
+
+// maxBody bounds what a value has beside the elements of its tensors.
+const maxBody = 1 << 30
+
+// A memoryStream is a stream of a letter that is written or read as a whole.
+type memoryStream struct{ bytes.Buffer }
+
+func (*memoryStream) Close() error                     { return nil }
+func (*memoryStream) SetReadDeadline(time.Time) error  { return nil }
+func (*memoryStream) SetWriteDeadline(time.Time) error { return nil }

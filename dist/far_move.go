@@ -1,0 +1,464 @@
+package dist
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+
+	"github.com/shoal-mp/shoal/internal/collective"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// farEngine is the engine of ranks that a library connects.
+type farEngine struct{ *Group }
+
+// pieceBytes is how much one call of the library moves at most: enough for its best algorithms, and
+// little enough that what is copied on the way is small beside the tensors. Tests set it.
+var pieceBytes = 64 << 20
+
+// apart is the size from which a tensor is reduced in its place, and not with others.
+const apart = 256 << 10
+
+// turn has all ranks agree on a call. The largest hash of their texts is the smallest one if all
+// have the same; otherwise they exchange the texts.
+func (g farEngine) turn(ctx context.Context, c *call) error {
+	head := make([]byte, headBytes)
+	writeHead(head, c.text)
+	var heads []byte
+	err := g.do(ctx, c, func(*vector, *vector) error {
+		hash := binary.LittleEndian.Uint64(head)
+		both := make([]byte, 16)
+		binary.LittleEndian.PutUint64(both, hash)
+		binary.LittleEndian.PutUint64(both[8:], ^hash)
+		if err := g.far.comm.AllReduce(collective.Int64, collective.Max, both); err != nil {
+			return err
+		}
+		if binary.LittleEndian.Uint64(both) == ^binary.LittleEndian.Uint64(both[8:]) {
+			return nil
+		}
+		heads = make([]byte, g.size*headBytes)
+		return g.far.comm.AllGather(heads, head)
+	})
+	if err != nil {
+		return err
+	}
+	if heads == nil {
+		c.agreed = c.problem == nil
+		return c.problem
+	}
+	for n := (nap{}); n.times < 20; n.wait() { // a call that was left alone may have answered this one
+		if err := g.missed(c, g.far.made()); err != nil {
+			return err
+		}
+	}
+	return g.agree(c, func(rank int) []byte { return heads[rank*headBytes:][:headBytes] })
+}
+
+// move is a call on vectors: all ranks agree, and then move their bytes.
+func (g farEngine) move(ctx context.Context, c *call, move func(in, out *vector) error) error {
+	if err := g.turn(ctx, c); err != nil {
+		return err
+	}
+	return g.do(ctx, c, move)
+}
+
+func (g farEngine) broadcast(ctx context.Context, c *call, root int) error {
+	return g.move(ctx, c, func(in, out *vector) error {
+		for p := range in.runs() {
+			b, err := p.bytes(in, g.Rank() == root)
+			if err == nil {
+				err = g.far.comm.Broadcast(root, b)
+			}
+			if err == nil && g.Rank() != root {
+				err = p.put(out, b)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (g farEngine) reduce(ctx context.Context, c *call, root int) error {
+	r, gets := newReducer(c, g.size), root == everyRank || root == g.Rank()
+	return g.move(ctx, c, func(in, out *vector) error {
+		for p := range in.runs() {
+			err := r.reduce(in, out, p, gets, func(b []byte) error {
+				if root == everyRank {
+					return g.far.comm.AllReduce(r.kind, r.op, b)
+				}
+				return g.far.comm.Reduce(root, r.kind, r.op, b)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A scratch is memory that is there once it is needed.
+type scratch struct{ mem []byte }
+
+func (s *scratch) of(n int) []byte {
+	if len(s.mem) < n {
+		s.mem = make([]byte, n)
+	}
+	return s.mem[:n]
+}
+
+// steps calls step for the bytes of each rank's part, as many at a time as all ranks together have
+// pieceBytes.
+func (g farEngine) steps(part, unit int, step func(at, n int) error) error {
+	limit := max(unit, pieceBytes/g.size/unit*unit)
+	for at := 0; at < part; at += limit {
+		if err := step(at, min(limit, part-at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g farEngine) gather(ctx context.Context, c *call, root int) error {
+	gets := root == everyRank || root == g.Rank()
+	return g.move(ctx, c, func(in, out *vector) error {
+		var one, all scratch
+		part := in.size
+		return g.steps(part, 1, func(at, n int) error {
+			src, err := in.some(at, n, &one)
+			if err != nil {
+				return err
+			}
+			var dst []byte
+			if gets {
+				if dst = out.whole(); dst == nil || n < part {
+					dst = all.of(n * g.size)
+				}
+			}
+			if root == everyRank {
+				err = g.far.comm.AllGather(dst, src)
+			} else {
+				err = g.far.comm.Gather(root, dst, src)
+			}
+			if err != nil || !gets {
+				return err
+			}
+			return g.spread(out, part, at, n, dst)
+		})
+	})
+}
+
+// spread writes the bytes of all parts to their places, if they are not there.
+func (g farEngine) spread(out *vector, part, at, n int, all []byte) error {
+	if out.is(all) {
+		return nil
+	}
+	for r := range g.size {
+		if err := out.write(r*part+at, all[r*n:][:n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect returns the bytes of all parts, one after another.
+func (g farEngine) collect(in *vector, part, at, n int, s *scratch) ([]byte, error) {
+	if b := in.whole(); b != nil && n == part {
+		return b, nil
+	}
+	all := s.of(n * g.size)
+	for r := range g.size {
+		if err := in.read(r*part+at, all[r*n:][:n]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (g farEngine) scatter(ctx context.Context, c *call, root int) error {
+	return g.move(ctx, c, func(in, out *vector) error {
+		var one, all scratch
+		part := out.size
+		return g.steps(part, 1, func(at, n int) (err error) {
+			var src []byte
+			if g.Rank() == root {
+				if src, err = g.collect(in, part, at, n, &all); err != nil {
+					return err
+				}
+			}
+			dst := one.of(n)
+			if err := g.far.comm.Scatter(root, dst, src); err != nil {
+				return err
+			}
+			return out.write(at, dst)
+		})
+	})
+}
+
+func (g farEngine) allToAll(ctx context.Context, c *call) error {
+	return g.move(ctx, c, func(in, out *vector) error {
+		var leave, come scratch
+		part := in.size / g.size
+		return g.steps(part, 1, func(at, n int) error {
+			src, err := g.collect(in, part, at, n, &leave)
+			if err != nil {
+				return err
+			}
+			dst := out.whole()
+			if dst == nil || n < part {
+				dst = come.of(n * g.size)
+			}
+			if err := g.far.comm.AllToAll(dst, src); err != nil {
+				return err
+			}
+			return g.spread(out, part, at, n, dst)
+		})
+	})
+}
+
+func (g farEngine) reduceScatter(ctx context.Context, c *call) error {
+	r := newReducer(c, g.size)
+	return g.move(ctx, c, func(in, out *vector) error {
+		var one, all, way scratch
+		part := out.size
+		return g.steps(part, r.dtype.Size(), func(at, n int) error {
+			src, err := g.collect(in, part, at, n, &all)
+			if err != nil {
+				return err
+			}
+			if !r.plain() && in.is(src) { // src stays as it is
+				src = append([]byte(nil), src...)
+			}
+			src = r.enter(src)
+			dst := way.of(len(src) / g.size)
+			if err := g.far.comm.ReduceScatter(r.kind, r.op, dst, src); err != nil {
+				return err
+			}
+			b := one.of(n)
+			r.leave(dst, b)
+			return out.write(at, b)
+		})
+	})
+}
+
+// exchange exchanges parts that differ in length. First each rank tells the others what it sends
+// and gets, so that all find the same number of steps.
+func (g farEngine) exchange(ctx context.Context, c *call, u *uneven) error {
+	table := make([]byte, g.size*tableBytes)
+	told := make([]byte, g.size*len(table))
+	if c.problem == nil {
+		u.tell(table)
+	}
+	err := g.move(ctx, c, func(*vector, *vector) error { return g.far.comm.AllGather(told, table) })
+	if err != nil {
+		return err
+	}
+	longest, err := u.compare(func(rank int) []byte { return told[rank*len(table):] })
+	if err != nil {
+		return err
+	}
+	keep := &c.out // what a call that is left alone still uses
+	for _, v := range u.results {
+		keep.parts = append(keep.parts, v.parts...)
+	}
+	for _, v := range u.parts {
+		keep.parts = append(keep.parts, v.parts...)
+	}
+	return g.do(ctx, c, func(in, _ *vector) error {
+		limit := min(longest, max(1, pieceBytes/g.size))
+		mine := make([]byte, limit*g.size)
+		come := make([]byte, limit*g.size)
+		for at := 0; at < longest; at += limit {
+			if u.parts == nil {
+				n := now(u.out[0], at, limit)
+				if err := in.read(at, mine[:n]); err != nil {
+					return err
+				}
+				if err := g.far.comm.AllGather(come, mine[:limit]); err != nil {
+					return err
+				}
+			} else {
+				for r, v := range u.parts {
+					if err := v.read(at, mine[r*limit:][:now(u.out[r], at, limit)]); err != nil {
+						return err
+					}
+				}
+				if err := g.far.comm.AllToAll(come, mine); err != nil {
+					return err
+				}
+			}
+			for r, v := range u.results {
+				if err := v.write(at, come[r*limit:][:now(u.in[r], at, limit)]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// A reducer has a library reduce numbers of a dtype as package dist says: half precision by
+// float32, complex numbers as two floats, and the largest or smallest of floats by integers in the
+// same order, so that a NaN is the result in all ranks wherever there is one.
+type reducer struct {
+	dtype tensor.DType
+	as    tensor.DType
+	by    Op
+	ranks int
+	kind  collective.Kind
+	op    collective.Op
+	keys  bool // the largest or smallest of floats
+}
+
+var kindOfDType = map[tensor.DType]collective.Kind{
+	tensor.Uint8: collective.Uint8, tensor.Int8: collective.Int8, tensor.Int16: collective.Int16,
+	tensor.Int32: collective.Int32, tensor.Int64: collective.Int64, tensor.Float32: collective.Float32,
+	tensor.Float64: collective.Float64, tensor.Float16: collective.Float32, tensor.BFloat16: collective.Float32,
+}
+
+var farOps = map[Op]collective.Op{Sum: collective.Sum, Mean: collective.Sum, Max: collective.Max,
+	Min: collective.Min, Prod: collective.Prod, BAnd: collective.BAnd, BOr: collective.BOr, BXor: collective.BXor}
+
+func newReducer(c *call, ranks int) *reducer {
+	r := &reducer{dtype: c.dtype, as: reductions[c.dtype].as, by: c.op, ranks: ranks, op: farOps[c.op]}
+	r.kind = kindOfDType[r.as]
+	if r.dtype == tensor.Bool {
+		switch c.op {
+		case Sum, Max:
+			r.op = collective.BOr
+		case Prod, Min:
+			r.op = collective.BAnd
+		}
+	}
+	if r.keys = (c.op == Max || c.op == Min) && (r.kind == collective.Float32 || r.kind == collective.Float64); r.keys {
+		r.kind = map[collective.Kind]collective.Kind{collective.Float32: collective.Int32,
+			collective.Float64: collective.Int64}[r.kind]
+	}
+	return r
+}
+
+// wide reports whether numbers are longer on the way than in their tensors.
+func (r *reducer) wide() bool { return r.dtype == tensor.Float16 || r.dtype == tensor.BFloat16 }
+
+// plain reports whether a library can reduce the numbers where they are.
+func (r *reducer) plain() bool { return !r.wide() && !r.keys }
+
+// reduce reduces a piece, by call, in its place if that is possible.
+func (r *reducer) reduce(in, out *vector, p run, gets bool, call func(b []byte) error) error {
+	b, err := p.bytes(in, true)
+	if err != nil {
+		return err
+	}
+	if !gets && !r.plain() && p.direct(in) != nil { // this rank's tensor stays as it is
+		b = append([]byte(nil), b...)
+	}
+	way := r.enter(b)
+	if err := call(way); err != nil || !gets {
+		return err
+	}
+	r.leave(way, b)
+	return p.put(out, b)
+}
+
+// enter returns numbers as the library gets them: in b itself, or in other memory if they are
+// longer there.
+func (r *reducer) enter(b []byte) []byte {
+	if r.wide() {
+		wide := numbers(r.dtype, b).To(tensor.Float32)
+		b = tensor.Bytes(wide)
+	}
+	if r.keys {
+		toKeys(r.kind, b, r.by == Max)
+	}
+	return b
+}
+
+// leave writes reduced numbers to b.
+func (r *reducer) leave(way, b []byte) {
+	if r.keys {
+		fromKeys(r.kind, way)
+	}
+	if r.by == Mean {
+		divideBytes(r.kind, way, r.ranks)
+	}
+	if r.wide() {
+		half := numbers(tensor.Float32, way).To(r.dtype)
+		copy(b, tensor.Bytes(half))
+	} else if len(way) > 0 && &way[0] != &b[0] {
+		copy(b, way)
+	}
+}
+
+// numbers returns a copy of bytes as a tensor.
+func numbers(dt tensor.DType, b []byte) *tensor.Tensor {
+	t := tensor.Empty(dt, len(b)/dt.Size())
+	copy(tensor.Bytes(t), b)
+	return t
+}
+
+// divideBytes divides floats by a number of ranks, as divide does.
+func divideBytes(k collective.Kind, b []byte, ranks int) {
+	dt := tensor.Float32
+	if k == collective.Float64 {
+		dt = tensor.Float64
+	}
+	t := tensor.Empty(dt, min(blockLen, len(b)/dt.Size()))
+	own := tensor.Bytes(t)
+	for len(b) > 0 {
+		n := copy(own, b)
+		if dt == tensor.Float32 {
+			divide(tensor.Data[float32](t)[:n/4], ranks)
+		} else {
+			divide(tensor.Data[float64](t)[:n/8], ranks)
+		}
+		copy(b, own[:n])
+		b = b[n:]
+	}
+}
+
+// toKeys replaces floats by integers that are in the same order. A NaN becomes the largest one, or
+// the smallest, whatever its sign: so it is the result.
+func toKeys(k collective.Kind, b []byte, largest bool) {
+	if k == collective.Int32 {
+		nan := math.Float32bits(float32(math.NaN())) &^ (1 << 31)
+		if !largest {
+			nan |= 1 << 31
+		}
+		for ; len(b) > 0; b = b[4:] {
+			u := binary.LittleEndian.Uint32(b)
+			if u&^(1<<31) > 0x7f800000 {
+				u = nan
+			}
+			binary.LittleEndian.PutUint32(b, key32(u))
+		}
+		return
+	}
+	nan := math.Float64bits(math.NaN()) &^ (1 << 63)
+	if !largest {
+		nan |= 1 << 63
+	}
+	for ; len(b) > 0; b = b[8:] {
+		u := binary.LittleEndian.Uint64(b)
+		if u&^(1<<63) > 0x7ff<<52 {
+			u = nan
+		}
+		binary.LittleEndian.PutUint64(b, key64(u))
+	}
+}
+
+// key32 and key64 are their own inverses: a negative float is the larger the smaller its bits are.
+func key32(u uint32) uint32 { return u ^ uint32(int32(u)>>31)&(1<<31-1) }
+func key64(u uint64) uint64 { return u ^ uint64(int64(u)>>63)&(1<<63-1) }
+
+func fromKeys(k collective.Kind, b []byte) {
+	if k == collective.Int32 {
+		for ; len(b) > 0; b = b[4:] {
+			binary.LittleEndian.PutUint32(b, key32(binary.LittleEndian.Uint32(b)))
+		}
+		return
+	}
+	for ; len(b) > 0; b = b[8:] {
+		binary.LittleEndian.PutUint64(b, key64(binary.LittleEndian.Uint64(b)))
+	}
+}

@@ -1,0 +1,172 @@
+package dist
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/collective"
+	"github.com/shoal-mp/shoal/internal/launch"
+	"github.com/shoal-mp/shoal/ipc"
+)
+
+// Init returns the group of all processes of a job, joined: torch's init_process_group. The job was
+// started by shoal run, mpirun, srun, torchrun or a Kubernetes Indexed Job, whose variables say
+// which rank this process is. A process that nothing of this has started is the only rank. Rank 0
+// logs what was found, by package slog.
+//
+//	func main() { shoal.Main(run) }
+//
+//	func run(ctx context.Context) error {
+//		group, err := dist.Init(ctx)
+//		if err != nil {
+//			return err
+//		}
+//		defer group.Close()
+//		…
+//	}
+//
+// Ranks on one machine share memory, as those of NewGroup do. Call Init before anything else that
+// uses shared memory. Between machines, and wherever mpirun or srun has started a program that
+// imports package dist/mpi, the ranks reach each other by the MPI library of that launcher. Values
+// and tensors go by copy there, and a process that is killed ends the whole job, because the
+// launcher ends it.
+//
+// Init waits until all ranks have called it, or until ctx ends. The error wraps ErrEngine if the
+// ranks have no way to each other, and says what to install or to import.
+func Init(ctx context.Context) (*Group, error) {
+	l, err := launch.Find(os.Getenv)
+	if err != nil {
+		return nil, fmt.Errorf("dist: init: %w: %w", ErrEngine, err)
+	}
+	g, by, err := initBy(ctx, l)
+	if err != nil {
+		return nil, fmt.Errorf("dist: init rank %d of %d, started by %s: %w", l.Rank, l.Size, l.By, err)
+	}
+	if l.Rank == 0 {
+		slog.Info("dist.Init", "ranks", l.Size, "started by", l.By, "engine", by)
+	}
+	return g, nil
+}
+
+// ErrEngine is wrapped by Init if the ranks have no way to each other: the program does not link
+// one, its library is missing, or does not fit what has started the processes.
+var ErrEngine = errors.New("dist: no way from rank to rank")
+
+func initBy(ctx context.Context, l launch.Launch) (*Group, string, error) {
+	if l.Size == 1 {
+		g, err := NewGroup(1)
+		if err == nil {
+			err = g.Join(0)
+		}
+		return g, "none: there is one rank", err
+	}
+	if open := collective.Of(collective.MPI); open != nil && l.MPI {
+		world, err := open(ctx, collective.Launch{By: l.By, Rank: l.Rank, Size: l.Size})
+		if err != nil {
+			if errors.Is(err, collective.ErrMissing) {
+				err = fmt.Errorf("%w: %w", ErrEngine, err)
+			}
+			return nil, "", err
+		}
+		return newFarGroup(newFar(world, &job{world: world})), world.Library(), nil
+	}
+	if l.LocalSize == l.Size {
+		g, err := initNear(ctx, l)
+		return g, "shared memory", err
+	}
+	how := fmt.Sprintf("import _ %q in the program", "github.com/shoal-mp/shoal/dist/mpi")
+	if !l.MPI {
+		how += ", and start it by mpirun or srun, or by shoal run --mpi"
+	}
+	return nil, "", fmt.Errorf("%w: %d of %d ranks are on this machine, and shared memory does not reach the others: %s",
+		ErrEngine, l.LocalSize, l.Size, how)
+}
+
+// pause is how long a rank waits before it looks for rank 0 again.
+const pause = 2 * time.Millisecond
+
+// initNear has the ranks of one machine meet at a socket of rank 0, which gives each the group.
+func initNear(ctx context.Context, l launch.Launch) (*Group, error) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", os.Getuid(), l.Job))
+	addr, key := fmt.Sprintf("@shoal-dist-%x", sum[:12]), sum[12:]
+	if l.Rank == 0 {
+		return lead(ctx, l, addr, key)
+	}
+	for {
+		c, err := ipc.Dial[*Group](ctx, addr, key)
+		if err == nil {
+			return follow(ctx, l, c)
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.ENOENT) {
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("rank 0 has not called Init: %w", cmp.Or(context.Cause(ctx), err))
+		}
+	}
+}
+
+func lead(ctx context.Context, l launch.Launch, addr string, key []byte) (_ *Group, err error) {
+	g, err := NewGroup(l.Size)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			g.Close()
+		}
+	}()
+	if err := g.Join(0); err != nil {
+		return nil, err
+	}
+	at, err := ipc.Listen[*Group](addr, key)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close()
+	var met []*ipc.Conn[*Group]
+	defer func() {
+		for _, c := range met {
+			c.Close()
+		}
+	}()
+	for len(met) < l.Size-1 {
+		c, err := at.Accept(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%d of %d ranks have called Init: %w", len(met)+1, l.Size, err)
+		}
+		met = append(met, c)
+		if err := c.Send(ctx, g); err != nil {
+			return nil, err
+		}
+	}
+	return g, g.Barrier(ctx) // before the connections are closed, which hold the messages
+}
+
+func follow(ctx context.Context, l launch.Launch, c *ipc.Conn[*Group]) (*Group, error) {
+	defer c.Close()
+	if !c.Shared() {
+		return nil, fmt.Errorf("%w: this process has shared memory of its own already: call Init before "+
+			"anything that makes tensors in shared memory, queues or workers", ErrEngine)
+	}
+	g, err := c.Recv(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err = g.Join(l.Rank); err == nil {
+		err = g.Barrier(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}

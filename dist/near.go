@@ -1,0 +1,247 @@
+package dist
+
+import "context"
+
+// near is the engine of ranks that share memory; see stage.
+type near struct{ *Group }
+
+// run makes a call on so many bytes, of which step takes those from at on, at most limit.
+func (g near) run(ctx context.Context, c *call, total, limit int, step func(at, n int) error) error {
+	if c.problem != nil {
+		return g.turn(ctx, c)
+	}
+	for at := 0; at == 0 || at < total; at += limit {
+		if err := step(at, min(limit, total-at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turn is where all ranks meet. What they have written before it can be read after it.
+func (g near) turn(ctx context.Context, c *call) error {
+	rank := g.Rank()
+	if !c.agreed {
+		writeHead(g.stage.head(g.turns, rank), c.text)
+	}
+	if err := g.ranks.Set(g.stage.size+rank, g.turns+1); err != nil {
+		return err
+	}
+	if _, err := g.barrier.Wait(ctx); err != nil {
+		return g.blame(c, because(ctx, err))
+	}
+	g.turns++
+	if c.agreed {
+		return nil
+	}
+	return g.agree(c, func(rank int) []byte { return g.stage.head(g.turns-1, rank) })
+}
+
+func (g near) broadcast(ctx context.Context, c *call, root int) error {
+	return g.run(ctx, c, c.in.size, room(g.stage.size), func(at, n int) error {
+		if g.Rank() == root {
+			if err := c.in.read(at, g.mine()[:n]); err != nil {
+				return err
+			}
+		}
+		if err := g.turn(ctx, c); err != nil {
+			return err
+		}
+		if g.Rank() != root {
+			if err := c.out.write(at, g.met(root)[:n]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (g near) reduce(ctx context.Context, c *call, root int) error {
+	gets := root == everyRank || root == g.Rank()
+	return g.run(ctx, c, c.in.size, room(g.stage.size), func(at, n int) error {
+		if err := c.in.read(at, g.mine()[:n]); err != nil {
+			return err
+		}
+		if err := g.turn(ctx, c); err != nil {
+			return err
+		}
+		lo, hi := g.part(g.Rank(), n)
+		if err := g.fold(c, lo, lo, hi-lo); err != nil {
+			return err
+		}
+		if err := g.turn(ctx, c); err != nil || !gets {
+			return err
+		}
+		for r := range g.Size() {
+			lo, hi := g.part(r, n)
+			if err := c.out.write(at+lo, g.met(r)[lo:hi]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (g near) gather(ctx context.Context, c *call, root int) error {
+	return g.run(ctx, c, c.in.size, room(g.stage.size), func(at, n int) error {
+		if err := c.in.read(at, g.mine()[:n]); err != nil {
+			return err
+		}
+		if err := g.turn(ctx, c); err != nil || root != everyRank && root != g.Rank() {
+			return err
+		}
+		for r := range g.Size() {
+			if err := c.out.write(r*c.in.size+at, g.met(r)[:n]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (g near) scatter(ctx context.Context, c *call, root int) error {
+	piece := g.piece()
+	return g.run(ctx, c, c.out.size, piece, func(at, n int) error {
+		if g.Rank() == root {
+			if err := g.deal(c, c.out.size, at, n); err != nil {
+				return err
+			}
+		}
+		if err := g.turn(ctx, c); err != nil {
+			return err
+		}
+		return c.out.write(at, g.met(root)[g.Rank()*piece:][:n])
+	})
+}
+
+func (g near) allToAll(ctx context.Context, c *call) error {
+	part, piece := c.in.size/g.Size(), g.piece()
+	return g.run(ctx, c, part, piece, func(at, n int) error {
+		if err := g.deal(c, part, at, n); err != nil {
+			return err
+		}
+		if err := g.turn(ctx, c); err != nil {
+			return err
+		}
+		for r := range g.Size() {
+			if err := c.out.write(r*part+at, g.met(r)[g.Rank()*piece:][:n]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (g near) reduceScatter(ctx context.Context, c *call) error {
+	piece := g.piece()
+	return g.run(ctx, c, c.out.size, piece, func(at, n int) error {
+		if err := g.deal(c, c.out.size, at, n); err != nil {
+			return err
+		}
+		if err := g.turn(ctx, c); err != nil {
+			return err
+		}
+		if err := g.fold(c, 0, g.Rank()*piece, n); err != nil {
+			return err
+		}
+		return c.out.write(at, g.mine()[:n])
+	})
+}
+
+// exchange exchanges parts that differ in length. Those for each rank have their place in a slot,
+// or all ranks read the same.
+func (g near) exchange(ctx context.Context, c *call, u *uneven) error {
+	limit, place := room(g.stage.size), 0
+	if u.parts != nil {
+		limit = g.piece()
+		place = g.Rank() * limit
+	}
+	if c.problem == nil {
+		u.tell(g.mine())
+	}
+	if err := g.turn(ctx, c); err != nil {
+		return err
+	}
+	longest, err := u.compare(g.met)
+	if err != nil {
+		return err
+	}
+	for at := 0; at < longest; at += limit {
+		if err := g.lay(c, u, at, limit); err != nil {
+			return err
+		}
+		if err := g.turn(ctx, c); err != nil {
+			return err
+		}
+		for r, v := range u.results {
+			if err := v.write(at, g.met(r)[place:][:now(u.in[r], at, limit)]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lay puts the bytes of all parts from at on into this rank's slot, where each has room for limit.
+func (g near) lay(c *call, u *uneven, at, limit int) error {
+	if u.parts == nil {
+		return c.in.read(at, g.mine()[:now(u.out[0], at, limit)])
+	}
+	for r, v := range u.parts {
+		if err := v.read(at, g.mine()[r*limit:][:now(u.out[r], at, limit)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mine returns the data of this rank's slot in the turn to come, and met those of a rank's in the
+// turn that was.
+func (g near) mine() []byte        { return g.stage.data(g.turns, g.Rank()) }
+func (g near) met(rank int) []byte { return g.stage.data(g.turns-1, rank) }
+
+// part returns which of n bytes a rank reduces.
+func (g near) part(rank, n int) (lo, hi int) {
+	size := g.Size()
+	lo, hi = n*rank/size&^63, n*(rank+1)/size&^63
+	if rank == size-1 {
+		hi = n
+	}
+	return lo, hi
+}
+
+// piece is for how many bytes a slot has room for each rank: they begin at a multiple of 64.
+func (g near) piece() int { return room(g.stage.size) / g.Size() &^ 63 }
+
+// deal writes n bytes of each rank's part of the input, those from at on, to the pieces of this
+// rank's slot.
+func (g near) deal(c *call, part, at, n int) error {
+	piece := g.piece()
+	for r := range g.Size() {
+		if err := c.in.read(r*part+at, g.mine()[r*piece:][:n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fold reduces n bytes of the slots of the turn that was, those from on, to the slot of the turn to
+// come, those from into on.
+func (g near) fold(c *call, into, from, n int) error {
+	if n == 0 {
+		return nil
+	}
+	how := reductions[c.dtype]
+	all, err := g.stage.view(how.as)
+	if err != nil {
+		return err
+	}
+	size := how.as.Size()
+	place := func(turn int64, rank, at int) int { return (g.stage.at(turn, rank) + headBytes + at) / size }
+	c.from = c.from[:0]
+	for r := range g.Size() {
+		c.from = append(c.from, place(g.turns-1, r, from))
+	}
+	how.fold(c.op, all, place(g.turns, g.Rank(), into), c.from, n/size)
+	return nil
+}

@@ -1,0 +1,112 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// A Launch says what a process is in a job.
+type Launch struct {
+	By                   string // what has started it, for people
+	Rank, Size           int
+	LocalRank, LocalSize int    // of those on this machine
+	Job                  string // equal in the processes of a job on a machine, and in no others there
+	MPI                  bool   // an MPI library can join the job
+}
+
+// JobKey is the variable by which shoal run names a job.
+const JobKey = "SHOAL_JOB"
+
+// ErrVariables is wrapped by Find if the variables contradict each other.
+var ErrVariables = errors.New("the environment does not say which rank this process is")
+
+// A starter sets some variables for each process. Names are empty where there is none.
+type starter struct {
+	by                          string
+	rank, size, local, localAll string
+	job                         []string // which together are a job's alone; the parent process if there are none
+	mpi                         bool
+}
+
+// starters are in the order in which they are looked for: the innermost first, since mpirun may run
+// within a job of Slurm, and shoal run within either.
+var starters = []starter{
+	{by: "shoal run", rank: "RANK", size: "WORLD_SIZE", local: "LOCAL_RANK", localAll: "LOCAL_WORLD_SIZE",
+		job: []string{JobKey}},
+	{by: "mpirun of Open MPI", rank: "OMPI_COMM_WORLD_RANK", size: "OMPI_COMM_WORLD_SIZE",
+		local: "OMPI_COMM_WORLD_LOCAL_RANK", localAll: "OMPI_COMM_WORLD_LOCAL_SIZE",
+		job: []string{"PMIX_NAMESPACE"}, mpi: true},
+	{by: "mpiexec of MPICH", rank: "PMI_RANK", size: "PMI_SIZE", local: "MPI_LOCALRANKID",
+		localAll: "MPI_LOCALNRANKS", mpi: true},
+	{by: "torchrun", rank: "RANK", size: "WORLD_SIZE", local: "LOCAL_RANK", localAll: "LOCAL_WORLD_SIZE",
+		job: []string{"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
+	{by: "srun of Slurm", rank: "SLURM_PROCID", size: "SLURM_STEP_NUM_TASKS", local: "SLURM_LOCALID",
+		localAll: "SLURM_STEP_TASKS_PER_NODE", job: []string{"SLURM_JOB_ID", "SLURM_STEP_ID"}, mpi: true},
+	{by: "an Indexed Job of Kubernetes", rank: "JOB_COMPLETION_INDEX", size: "WORLD_SIZE"},
+}
+
+// Find reads the variables, by os.Getenv. A process that nothing has started is the only rank of
+// its job. The error wraps ErrVariables.
+func Find(getenv func(string) string) (Launch, error) {
+	for _, s := range starters {
+		if getenv(s.rank) != "" && (s.by != "shoal run" || getenv(JobKey) != "") {
+			return s.read(getenv)
+		}
+	}
+	return Launch{By: "nothing that makes several ranks", Size: 1, LocalSize: 1}, nil
+}
+
+func (s starter) read(getenv func(string) string) (Launch, error) {
+	l := Launch{By: s.by, MPI: s.mpi}
+	number := func(name string) (int, error) {
+		n, err := strconv.Atoi(getenv(name))
+		if err != nil || n < 0 {
+			return 0, fmt.Errorf("%w: %s has set %s=%q, and %s=%q is no number", ErrVariables, s.by, s.rank,
+				getenv(s.rank), name, getenv(name))
+		}
+		return n, nil
+	}
+	var err error
+	if l.Rank, err = number(s.rank); err != nil {
+		return l, err
+	}
+	if getenv(s.size) == "" {
+		return l, fmt.Errorf("%w: %s has set %s=%d, and not how many there are: set %s to that number",
+			ErrVariables, s.by, s.rank, l.Rank, s.size)
+	}
+	if l.Size, err = number(s.size); err != nil {
+		return l, err
+	}
+	if l.Rank >= l.Size {
+		return l, fmt.Errorf("%w: %s=%d of %s=%d", ErrVariables, s.rank, l.Rank, s.size, l.Size)
+	}
+	l.LocalSize = 1
+	if s.local != "" && getenv(s.local) != "" {
+		if l.LocalRank, err = number(s.local); err != nil {
+			return l, err
+		}
+		if l.LocalSize, err = strconv.Atoi(getenv(s.localAll)); err != nil { // Slurm writes 2(x3),1
+			l.LocalSize = 1
+		}
+		if l.LocalSize > l.Size || l.LocalRank >= l.LocalSize && l.LocalSize > 1 {
+			return l, fmt.Errorf("%w: %s=%d of %s=%d of %s=%d", ErrVariables, s.local, l.LocalRank, s.localAll,
+				l.LocalSize, s.size, l.Size)
+		}
+	}
+	for _, name := range s.job {
+		l.Job += name + "=" + getenv(name) + " "
+	}
+	if len(s.job) == 0 || s.mpi && getenv(s.job[0]) == "" {
+		l.Job += "parent=" + strconv.Itoa(os.Getppid())
+	}
+	return l, nil
+}
+
+// Env returns the variables by which shoal run says what a process is.
+func (l Launch) Env() []string {
+	set := func(name string, n int) string { return name + "=" + strconv.Itoa(n) }
+	return []string{set("RANK", l.Rank), set("WORLD_SIZE", l.Size), set("LOCAL_RANK", l.LocalRank),
+		set("LOCAL_WORLD_SIZE", l.LocalSize), JobKey + "=" + l.Job}
+}

@@ -1,0 +1,134 @@
+package mpi
+
+// A Flavor is a family of libraries with one ABI.
+type Flavor int
+
+// The families.
+const (
+	AnyFlavor Flavor = iota
+	OpenMPI
+	MPICH
+	ABI // of MPI 5
+)
+
+// String returns the name of the family.
+func (f Flavor) String() string { return [...]string{"MPI", "Open MPI", "MPICH", "MPI 5 ABI"}[f] }
+
+// sonames are where each family is looked for. A library with the ABI of MPI 5 serves either
+// launcher, if it is that launcher's own: only the number of ranks tells.
+var sonames = map[Flavor][]string{
+	OpenMPI:   {"libmpi.so.40", "libmpi.so.80"},
+	MPICH:     {"libmpich.so.12", "libmpi.so.12", "libmpi_cray.so.12"},
+	ABI:       {"libmpi_abi.so.1", "libmpi_abi.so.0"},
+	AnyFlavor: nil,
+}
+
+// The kinds of numbers and the operations, in the order of the tables.
+const (
+	kindUint8 = iota
+	kindInt8
+	kindInt16
+	kindInt32
+	kindInt64
+	kindFloat32
+	kindFloat64
+	kindByte
+	numKinds
+)
+
+const (
+	opSum = iota
+	opMax
+	opMin
+	opProd
+	opBAnd
+	opBOr
+	opBXor
+	numOps
+)
+
+// An abi has the numbers that are different in each family.
+type abi struct {
+	world, errorsReturn uintptr
+	kinds               [numKinds]uintptr
+	ops                 [numOps]uintptr
+
+	inPlace, statusIgnore uintptr
+	anySource             int32
+	multiple              int32 // the level of threads that is asked for
+	sourceAt              int   // where a status has the rank of the sender
+}
+
+// mpichABI is what MPICH has promised since 2014, to the libraries of other vendors as well. A
+// handle is a number of 32 bits.
+var mpichABI = abi{
+	world: 0x44000000, errorsReturn: 0x54000001,
+	kinds: [numKinds]uintptr{kindUint8: 0x4c000102, kindInt8: 0x4c000118, kindInt16: 0x4c000203,
+		kindInt32: 0x4c000405, kindInt64: 0x4c000809, kindFloat32: 0x4c00040a, kindFloat64: 0x4c00080b,
+		kindByte: 0x4c00010d},
+	ops: [numOps]uintptr{opSum: 0x58000003, opMax: 0x58000001, opMin: 0x58000002, opProd: 0x58000004,
+		opBAnd: 0x58000006, opBOr: 0x58000008, opBXor: 0x5800000a},
+	inPlace: ^uintptr(0), statusIgnore: 1, anySource: -2, multiple: 3, sourceAt: 8,
+}
+
+// standardABI is that of the MPI 5 standard.
+var standardABI = abi{
+	world: 0x101, errorsReturn: 0x142,
+	kinds: [numKinds]uintptr{kindUint8: 0x241, kindInt8: 0x240, kindInt16: 0x248, kindInt32: 0x250,
+		kindInt64: 0x258, kindFloat32: 0x210, kindFloat64: 0x214, kindByte: 0x247},
+	ops: [numOps]uintptr{opSum: 0x21, opMax: 0x23, opMin: 0x22, opProd: 0x24, opBAnd: 0x28, opBOr: 0x29,
+		opBXor: 0x2a},
+	inPlace: 1, statusIgnore: 0, anySource: -1, multiple: 4096, sourceAt: 0,
+}
+
+// openMPIABI has no numbers for its handles: they are addresses of these symbols.
+var openMPIABI = abi{inPlace: 1, statusIgnore: 0, anySource: -1, multiple: 3, sourceAt: 0}
+
+var (
+	openMPIKinds = [numKinds]string{kindUint8: "unsigned_char", kindInt8: "signed_char", kindInt16: "short",
+		kindInt32: "int", kindInt64: "long_long_int", kindFloat32: "float", kindFloat64: "double",
+		kindByte: "byte"}
+	openMPIOps = [numOps]string{opSum: "sum", opMax: "max", opMin: "min", opProd: "prod", opBAnd: "band",
+		opBOr: "bor", opBXor: "bxor"}
+)
+
+// undefined is the color of a rank that is in no part of a split.
+const undefined = -32766
+
+// statusSize is more than a status has in any family.
+const statusSize = 64
+
+// numbers finds the table of a library. A library may export symbols of another family: Open MPI
+// with the ABI of MPI 5 has those of Open MPI, and MPICH some of the ABI's. So its name comes
+// first.
+func (l *Library) numbers() error {
+	switch {
+	case l.flavor == ABI:
+		l.abi = standardABI
+		return nil
+	case l.flavor == MPICH:
+		l.abi = mpichABI
+		return nil
+	}
+	l.abi = openMPIABI
+	find := func(to *uintptr, name string) error {
+		p, err := l.lib.Symbol("ompi_mpi_" + name)
+		*to = p
+		return err
+	}
+	err := find(&l.abi.world, "comm_world")
+	if err == nil {
+		err = find(&l.abi.errorsReturn, "errors_return")
+	}
+	for i, name := range openMPIKinds {
+		if err == nil {
+			err = find(&l.abi.kinds[i], name)
+		}
+	}
+	for i, name := range openMPIOps {
+		if err == nil {
+			err = find(&l.abi.ops[i], "op_"+name)
+		}
+	}
+	return err
+}

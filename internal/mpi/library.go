@@ -1,0 +1,190 @@
+package mpi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/dl"
+)
+
+// An entry is a function of the library.
+type entry int
+
+const (
+	initThread entry = iota
+	finalize
+	libraryVersion
+	errorString
+	commRank
+	commSize
+	commSplit
+	commFree
+	commSetErrhandler
+	bcast
+	reduce
+	allreduce
+	reduceScatterBlock
+	gather
+	allgather
+	scatter
+	alltoall
+	isend
+	recv
+	iprobe
+	getCount
+	test
+	numEntries
+)
+
+var symbols = [numEntries]string{
+	initThread: "MPI_Init_thread", finalize: "MPI_Finalize", libraryVersion: "MPI_Get_library_version",
+	errorString: "MPI_Error_string", commRank: "MPI_Comm_rank", commSize: "MPI_Comm_size",
+	commSplit: "MPI_Comm_split", commFree: "MPI_Comm_free", commSetErrhandler: "MPI_Comm_set_errhandler",
+	bcast: "MPI_Bcast", reduce: "MPI_Reduce", allreduce: "MPI_Allreduce",
+	reduceScatterBlock: "MPI_Reduce_scatter_block", gather: "MPI_Gather", allgather: "MPI_Allgather",
+	scatter: "MPI_Scatter", alltoall: "MPI_Alltoall", isend: "MPI_Isend", recv: "MPI_Recv",
+	iprobe: "MPI_Iprobe", getCount: "MPI_Get_count", test: "MPI_Test",
+}
+
+// A Library is an MPI that is loaded.
+type Library struct {
+	lib     *dl.Library
+	flavor  Flavor
+	abi     abi
+	entries [numEntries]uintptr
+	version string
+}
+
+// ErrThreads is wrapped by Init if the library was built for one thread only.
+var ErrThreads = errors.New("the library lets one thread call it only")
+
+// Load loads the library of one of the families, the first that is there. The error wraps
+// dl.ErrNotLoaded if there is none, and says of each place why not. A path or a name in place of
+// all that comes from LibraryKey.
+func Load(flavors ...Flavor) (*Library, error) {
+	var names []string
+	of := map[string]Flavor{}
+	for _, f := range flavors {
+		for _, name := range sonames[f] {
+			names, of[name] = append(names, name), f
+		}
+	}
+	if named := os.Getenv(LibraryKey); named != "" {
+		names = []string{named}
+	}
+	if os.Getenv("UCX_HANDLE_ERRORS") == "" {
+		os.Setenv("UCX_HANDLE_ERRORS", "none") // UCX would take SIGSEGV and others from Go
+	}
+	lib, err := dl.Open(names...)
+	if err != nil {
+		return nil, err
+	}
+	l := &Library{lib: lib, flavor: of[lib.Name()]}
+	if l.flavor == AnyFlavor {
+		l.flavor = l.guess()
+	}
+	for i, name := range symbols {
+		if l.entries[i], err = lib.Symbol(name); err != nil {
+			return nil, fmt.Errorf("%s is no MPI: %w", lib.Name(), err)
+		}
+	}
+	if err := l.numbers(); err != nil {
+		return nil, fmt.Errorf("%s is no %v: %w", lib.Name(), l.flavor, err)
+	}
+	return l, l.readVersion()
+}
+
+// LibraryKey is the environment variable that names the library to be loaded.
+const LibraryKey = "SHOAL_MPI_LIBRARY"
+
+// guess returns the family of a library that a user has named.
+func (l *Library) guess() Flavor {
+	_, err := l.lib.Symbol("ompi_mpi_comm_world")
+	switch {
+	case strings.Contains(l.lib.Name(), "mpi_abi"):
+		return ABI
+	case err == nil:
+		return OpenMPI
+	}
+	return MPICH
+}
+
+// readVersion may be called before Init.
+func (l *Library) readVersion() error {
+	text, n := make([]byte, 8192), new(int32)
+	err := l.call(libraryVersion, uintptr(pointer(text)), uintptr(unsafe.Pointer(n)))
+	line, _, _ := strings.Cut(string(text[:*n]), "\n")
+	l.version = strings.TrimRight(line, "\x00 ")
+	return err
+}
+
+// Version returns the family and the version, such as "Open MPI 4.1.4".
+func (l *Library) Version() string {
+	words := strings.FieldsFunc(l.version, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' })
+	for _, w := range words {
+		if v := strings.TrimPrefix(w, "v"); v != "" && v[0] >= '0' && v[0] <= '9' && strings.Contains(v, ".") {
+			return l.flavor.String() + " " + v
+		}
+	}
+	return l.flavor.String()
+}
+
+// Flavor returns the family.
+func (l *Library) Flavor() Flavor { return l.flavor }
+
+// Init joins the job that the launcher has started. It waits until all ranks do.
+func (l *Library) Init() error {
+	level := new(int32)
+	err := dl.Guard(func() error {
+		return l.call(initThread, 0, 0, uintptr(l.abi.multiple), uintptr(unsafe.Pointer(level)))
+	})
+	if err != nil {
+		return err
+	}
+	if *level < l.abi.multiple {
+		return fmt.Errorf("%w: %s gives level %d of %d", ErrThreads, l.Version(), *level, l.abi.multiple)
+	}
+	return l.World().returnErrors()
+}
+
+// Finalize leaves the job. It waits until all ranks do.
+func (l *Library) Finalize() error { return l.call(finalize) }
+
+// call calls a function of the library, and makes an error of its result.
+//
+//go:uintptrescapes
+func (l *Library) call(e entry, args ...uintptr) error {
+	code := int32(dl.Call(l.entries[e], args...))
+	if code == 0 {
+		return nil
+	}
+	return &Error{Call: symbols[e], Code: int(code), Text: l.text(code)}
+}
+
+// text returns what the library says about an error.
+func (l *Library) text(code int32) string {
+	text, n := make([]byte, 1024), new(int32)
+	if dl.Call(l.entries[errorString], uintptr(code), uintptr(pointer(text)), uintptr(unsafe.Pointer(n))) != 0 {
+		return "an error that it does not know"
+	}
+	text, _, _ = bytes.Cut(text, []byte{0})
+	return string(text)
+}
+
+// An Error is that of a function of the library.
+type Error struct {
+	Call string
+	Code int
+	Text string
+}
+
+// Error says the function and the library's text.
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%d)", e.Call, e.Text, e.Code) }
+
+// pointer returns where b begins. A call converts it among its arguments, which keeps b in its
+// place.
+func pointer(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
