@@ -21,7 +21,7 @@ import (
 // of the batch. After each Backward all ranks have the buffers of rank 0, such as the running
 // statistics of a BatchNorm2d. One goroutine at a time may use a DistributedDataParallel.
 //
-// Ranks exchange gradients when Backward has computed all of them, not in buckets during Backward.
+// Ranks exchange gradients in buckets, while Backward computes others.
 type DistributedDataParallel[M nn.Module] struct {
 	Module M // the network
 
@@ -34,6 +34,10 @@ type DistributedDataParallel[M nn.Module] struct {
 type DDPOptions struct {
 	OwnBuffers bool // each rank keeps its own buffers: broadcast_buffers=False
 	OwnParams  bool // do not broadcast parameters and buffers at the start: init_sync=False
+
+	// BucketBytes is about how many bytes of gradients are exchanged together: bucket_cap_mb. 0 is
+	// 25 MiB. All ranks have the same.
+	BucketBytes int
 }
 
 // NewDistributedDataParallel wraps net and gives all its parameters, frozen ones included, and its
@@ -73,18 +77,23 @@ func (d *DistributedDataParallel[M]) Forward(x *autograd.Var) *autograd.Var {
 	return l.Forward(x)
 }
 
-// Backward adds the derivatives of the loss to the gradients of this rank. Then it replaces all
-// gradients by their means over the ranks, as [Group.AverageGrads] does, and gives all ranks the
-// buffers of rank 0. loss is nil in a rank without samples for this step. All ranks make the call.
-// Within NoSync Backward only computes gradients.
+// Backward adds the derivatives of the loss to the gradients of this rank, and replaces all
+// gradients by their means over the ranks, as [Group.AverageGrads] does. Then it gives all ranks
+// the buffers of rank 0. loss is nil in a rank without samples for this step. All ranks make the
+// call. Within NoSync Backward only computes gradients.
 func (d *DistributedDataParallel[M]) Backward(ctx context.Context, loss *autograd.Var) error {
+	if d.local {
+		if loss != nil {
+			loss.Backward()
+		}
+		return nil
+	}
+	b := newBuckets(ctx, d.group, nn.Params(d.Module), d.opts.BucketBytes)
+	defer b.forget() // also after a panic
 	if loss != nil {
 		loss.Backward()
 	}
-	if d.local {
-		return nil
-	}
-	if err := d.group.AverageGrads(ctx, nn.Params(d.Module)); err != nil {
+	if err := b.finish(); err != nil {
 		return err
 	}
 	if d.opts.OwnBuffers {
