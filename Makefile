@@ -3,7 +3,7 @@ KILLS ?= 1000
 PYTHON ?= $(if $(wildcard $(HOME)/.cache/shoal/interop/torch/bin/python),$(HOME)/.cache/shoal/interop/torch/bin/python,python3)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
 
-.PHONY: test check race crashpoints storm scribbles torture schedules model fuzz lint bench interop interop-full userscripts loader pictures ptxas gpu gpu-build
+.PHONY: test check race crashpoints storm scribbles torture schedules model fuzz lint bench interop interop-full userscripts loader pictures ptxas gpu gpu-build cluster
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go vet ./...
@@ -44,6 +44,9 @@ userscripts: ## training scripts as people write them, with Python workers and w
 
 ptxas: ## NVIDIA's assembler on the text of every kernel, and its header on every call of the driver; both are installed where they are missing
 	./scripts/ptxas
+
+cluster: ## the ranks of MPI libraries, on this machine and on four hosts that are made of it; one line of JSON
+	./scripts/cluster
 
 lint:
 	test -z "$$(gofmt -l .)"

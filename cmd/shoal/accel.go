@@ -14,12 +14,18 @@ import (
 // cannot.
 const accel = "shoal-accel"
 
-// handOver has the program for GPUs do what this one was asked for. If that one fails, so does this
-// one, with its status: the reason has been told.
-func handOver(ctx context.Context) error {
-	c, err := beside.Command(ctx, accel, os.Args[1:]...)
+// cluster is the program for MPI libraries, which is dynamic for the same reason.
+const cluster = "shoal-cluster"
+
+// handOver has the program for GPUs do what this one was asked for.
+func handOver(ctx context.Context) error { return handTo(ctx, accel, "GPUs need") }
+
+// handTo has another program do what this one was asked for. If that one fails, so does this one,
+// with its status: the reason has been told.
+func handTo(ctx context.Context, program, need string) error {
+	c, err := beside.Command(ctx, program, os.Args[1:]...)
 	if err != nil {
-		return fmt.Errorf("GPUs need a program of their own: %w", err)
+		return fmt.Errorf("%s a program of their own: %w", need, err)
 	}
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err = c.Run()
@@ -27,7 +33,7 @@ func handOver(ctx context.Context) error {
 		os.Exit(failed.ExitCode())
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", accel, err)
+		return fmt.Errorf("%s: %w", program, err)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // benchCommand is shoal bench.
 type benchCommand struct {
 	Suites struct {
-		Names []string `positional-arg-name:"suite" description:"core (default), sizes, sync, floors, idle, kernels, ops, train, hogwild, ways, dist, loader, files, scale, torchpeer, torchloader_light or torchloader_jpeg; and cuda, by itself, which the program shoal-accel has"`
+		Names []string `positional-arg-name:"suite" description:"core (default), sizes, sync, floors, idle, kernels, ops, train, hogwild, ways, dist, loader, files, scale, torchpeer, torchloader_light or torchloader_jpeg; and by themselves cuda, which the program shoal-accel has, and cluster, which shoal-cluster has"`
 	} `positional-args:"yes"`
 	All     bool   `long:"all" description:"Every suite."`
 	JSON    bool   `long:"json" description:"One JSON object a line, for programs."`
@@ -25,6 +25,9 @@ type benchCommand struct {
 func (c *benchCommand) Run(ctx context.Context) error {
 	if slices.Contains(c.Suites.Names, "cuda") {
 		return handOver(ctx)
+	}
+	if slices.Contains(c.Suites.Names, "cluster") {
+		return handTo(ctx, cluster, "MPI libraries need")
 	}
 	slog.SetLogLoggerLevel(slog.LevelError) // some rows crowd the processors on purpose
 	return bench.Run(ctx, bench.Options{

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+//go:embed testdata/allreduce.c
+var sourceC []byte
+
+//go:embed testdata/allreduce.py
+var sourcePython []byte
+
+// benchCommand is shoal bench cluster.
+type benchCommand struct {
+	Suites struct {
+		Names []string `positional-arg-name:"suite" description:"cluster"`
+	} `positional-args:"yes"`
+	JSON   bool   `long:"json" description:"One JSON object a line, for programs."`
+	Python string `long:"python" default:"python3" value-name:"PROGRAM" description:"An interpreter that has PyTorch."`
+	Quick  bool   `long:"quick" description:"Every row once and briefly: shows that all runs here, measures nothing."`
+}
+
+// A row is what one size takes, in nanoseconds, by each way; 0 where it could not be measured.
+type row struct {
+	Engine string  `json:"engine"`
+	Ranks  int     `json:"ranks"`
+	Bytes  int     `json:"bytes"`
+	Shoal  float64 `json:"shoal_ns"`
+	C      float64 `json:"c_ns,omitempty"`
+	Gloo   float64 `json:"gloo_ns,omitempty"`
+}
+
+// A size is measured so many times in one run.
+type size struct{ bytes, rounds int }
+
+// A stack is a library with its launcher and its compiler.
+type stack struct {
+	name, launcher, compiler string
+	flags                    []string
+}
+
+var stacks = []stack{
+	{"Open MPI", "mpirun.openmpi", "mpicc.openmpi", []string{"--oversubscribe", "--allow-run-as-root"}},
+	{"MPICH", "mpirun.mpich", "mpicc.mpich", nil},
+}
+
+// Run measures each way in turn, several times over, and takes the median of each.
+func (c *benchCommand) Run(ctx context.Context) error {
+	sizes, rounds := []size{{4, 2000}, {1 << 20, 200}, {64 << 20, 6}}, 5
+	if c.Quick {
+		sizes, rounds = []size{{4, 20}, {1 << 20, 2}, {64 << 20, 1}}, 1
+	}
+	dir, err := os.MkdirTemp("", "shoal-cluster-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	found := 0
+	var all []row
+	for _, s := range stacks {
+		if _, err := exec.LookPath(s.launcher); err != nil {
+			fmt.Fprintf(os.Stderr, "%s is not measured: %v; scripts/mpi --install installs it\n", s.name, err)
+			continue
+		}
+		found++
+		for _, ranks := range []int{2, 4} {
+			rows, err := c.measure(ctx, s, ranks, sizes, rounds, dir)
+			if err != nil {
+				return err
+			}
+			all = append(all, rows...)
+		}
+	}
+	if found == 0 {
+		return errors.New("no MPI library to measure")
+	}
+	return c.print(all)
+}
+
+// measure measures one library with so many ranks.
+func (c *benchCommand) measure(ctx context.Context, s stack, ranks int, sizes []size, rounds int,
+	dir string) ([]row, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	var pairs []string
+	for _, z := range sizes {
+		pairs = append(pairs, strconv.Itoa(z.bytes), strconv.Itoa(z.rounds))
+	}
+	launch := slices.Concat([]string{s.launcher}, s.flags, []string{"-n", strconv.Itoa(ranks)})
+	ways := [][]string{slices.Concat(launch, []string{self, "rank"}, pairs), nil, nil}
+	loop := filepath.Join(dir, strings.ReplaceAll(s.name, " ", ""))
+	if err := compile(ctx, s.compiler, loop, dir); err != nil {
+		fmt.Fprintf(os.Stderr, "no loop in C with %s: %v\n", s.name, err)
+	} else {
+		ways[1] = slices.Concat(launch, []string{loop}, pairs)
+	}
+	script := filepath.Join(dir, "allreduce.py")
+	if err := os.WriteFile(script, sourcePython, 0o600); err != nil {
+		return nil, err
+	}
+	if exec.CommandContext(ctx, c.Python, "-c", "import torch").Run() == nil {
+		ways[2] = []string{c.Python, script, strconv.Itoa(ranks), ""}
+		ways[2] = append(ways[2], pairs...)
+	}
+	times := make([][][]float64, len(ways)) // by way, size and round
+	for i := range times {
+		times[i] = make([][]float64, len(sizes))
+	}
+	for round := range rounds {
+		for i, way := range ways {
+			if way == nil {
+				continue
+			}
+			if i == 2 {
+				way = slices.Clone(way)
+				way[3] = filepath.Join(dir, fmt.Sprintf("meet-%s-%d-%d", filepath.Base(loop), ranks, round))
+			}
+			got, err := run(ctx, way, len(sizes))
+			if err != nil {
+				return nil, err
+			}
+			for k, ns := range got {
+				times[i][k] = append(times[i][k], ns)
+			}
+		}
+	}
+	var rows []row
+	for k, z := range sizes {
+		rows = append(rows, row{s.name, ranks, z.bytes, median(times[0][k]), median(times[1][k]), median(times[2][k])})
+	}
+	return rows, nil
+}
+
+func compile(ctx context.Context, compiler, to, dir string) error {
+	source := filepath.Join(dir, "allreduce.c")
+	if err := os.WriteFile(source, sourceC, 0o600); err != nil {
+		return err
+	}
+	out, err := exec.CommandContext(ctx, compiler, "-O2", "-o", to, source).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+// run runs one way and returns what it prints.
+func run(ctx context.Context, way []string, n int) (times []float64, err error) {
+	cmd := exec.CommandContext(ctx, way[0], way[1:]...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w\n%s", way, err, errs.String())
+	}
+	for _, word := range strings.Fields(string(out)) {
+		ns, err := strconv.ParseFloat(word, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q printed %q", way, out)
+		}
+		times = append(times, ns)
+	}
+	if len(times) != n {
+		return nil, fmt.Errorf("%q printed %q: want %d numbers", way, out, n)
+	}
+	return times, nil
+}
+
+func median(all []float64) float64 {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+func (c *benchCommand) print(rows []row) error {
+	if c.JSON {
+		for _, r := range rows {
+			if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "engine\tranks\tbytes\tshoal µs\tC µs\tgloo µs\tof C\tof gloo\t")
+	for _, r := range rows {
+		of := func(other float64) string {
+			if other == 0 {
+				return "-"
+			}
+			return fmt.Sprintf("%.2f", r.Shoal/other)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.1f\t%.1f\t%.1f\t%s\t%s\t\n", r.Engine, r.Ranks, r.Bytes, r.Shoal/1e3, r.C/1e3,
+			r.Gloo/1e3, of(r.C), of(r.Gloo))
+	}
+	return w.Flush()
+}
