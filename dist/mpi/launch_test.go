@@ -2,6 +2,7 @@ package mpi_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -189,6 +190,7 @@ type launcher struct {
 	program string
 	flags   []string
 	cannot  string // why it is not there
+	limit   time.Duration
 }
 
 // launchers returns those of this machine, of which one may be missing.
@@ -213,7 +215,7 @@ func launchers() []launcher {
 // start runs this binary as so many ranks, and returns what they wrote.
 func (l launcher) start(t *testing.T, role string, ranks int, env ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(l.limit, watchdog))
 	defer cancel()
 	args := append(slices.Clone(l.flags), "-n", strconv.Itoa(ranks), os.Args[0])
 	c := exec.CommandContext(ctx, l.program, args...)
