@@ -48,7 +48,7 @@ func TestSurface_StaysSmall(t *testing.T) {
 func public(dir string) bool {
 	for part := range strings.SplitSeq(dir, "/") {
 		switch part {
-		case "internal", "cmd", "examples", "scripts":
+		case "internal", "cmd", "examples", "docs", "scripts":
 			return false
 		}
 	}

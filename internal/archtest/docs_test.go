@@ -26,7 +26,7 @@ var (
 
 // TestPagesNameWhatIsThere fails where a page has a dead link, or names a test, a file, a make
 // target or a command that there is not, and where README.md or the guide shows Go code that is not
-// in an example, which a test runs.
+// in an example or a lesson, which a test runs.
 func TestPagesNameWhatIsThere(t *testing.T) {
 	tree := os.DirFS("../..")
 	var pages []string
@@ -47,7 +47,7 @@ func TestPagesNameWhatIsThere(t *testing.T) {
 			pages = append(pages, name)
 		case name == "Makefile", strings.HasSuffix(name, "_test.go"), name == "cmd/shoal/main.go":
 			source.Write(read(t, tree, name))
-		case strings.HasPrefix(name, "examples/") && strings.HasSuffix(name, ".go"):
+		case strings.HasSuffix(name, ".go") && (strings.HasPrefix(name, "examples/") || strings.HasPrefix(name, "docs/")):
 			programs.Write(read(t, tree, name))
 		}
 		return nil
