@@ -9,7 +9,6 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -62,16 +61,12 @@ func (c *Conn[T]) Send(ctx context.Context, v T) error {
 
 // send sends a message with copies of its blocks.
 func (c *Conn[T]) send(ctx context.Context, m wire.Message) error {
-	spans, ok, err := wire.Spans(m)
+	blocks, ok, err := crossing.Copies(m)
 	if err != nil {
 		return fmt.Errorf("send: %w", err)
 	}
-	blocks := make([]crossing.Block, len(spans))
-	for i, s := range spans {
-		if !ok[i] {
-			return fmt.Errorf("send: %w", ErrShared)
-		}
-		blocks[i] = crossing.Block{Number: crossing.Copied, Span: s}
+	if !ok {
+		return fmt.Errorf("send: %w", ErrShared)
 	}
 	return streamError(ctx, "send", crossing.Send(ctx, c.stream, frameValue, m, blocks))
 }
@@ -90,8 +85,10 @@ func (c *Conn[T]) Recv(ctx context.Context) (v T, err error) {
 	if err != nil {
 		return v, err
 	}
-	v, err = decodeCopied(c.plan, m)
-	return v, c.sent(err)
+	if v, err = crossing.Decode(c.plan, m); err != nil {
+		return v, c.sent(fmt.Errorf("receive: %w", err))
+	}
+	return v, nil
 }
 
 // sent returns the error of a message with the host that has sent it, if that is another one.
@@ -119,40 +116,6 @@ func (c *Conn[T]) message(ctx context.Context) (m wire.Message, err error) {
 		return m, c.sent(fmt.Errorf("receive: %w", err))
 	}
 	return m, nil
-}
-
-// decodeCopied reads a value whose blocks are copies.
-func decodeCopied[T any](plan *wire.Plan[T], m wire.Message) (v T, err error) {
-	if len(m.Blocks) == 0 {
-		return decodeBody(plan, m.Body)
-	}
-	d, err := shm.Default()
-	if err != nil {
-		return v, err
-	}
-	in := newIncoming(d)
-	defer in.free()
-	in.Body, in.Blocks = m.Body, m.Blocks
-	if v, err = read(in, plan); err != nil {
-		return v, fmt.Errorf("receive: %w", err)
-	}
-	return v, nil
-}
-
-// decodeBody reads a value without blocks.
-func decodeBody[T any](plan *wire.Plan[T], body []byte) (T, error) {
-	var d wire.Decoder
-	d.Reset(wire.Message{Body: body}, nil)
-	v, err := plan.Decode(&d)
-	if err == nil {
-		err = d.Finish()
-	}
-	d.Done(err == nil)
-	if err != nil {
-		var zero T
-		return zero, fmt.Errorf("receive: %w", err)
-	}
-	return v, nil
 }
 
 // streamError returns what an error of a stream means here.

@@ -5,6 +5,8 @@ import (
 	"hash/fnv"
 	"io"
 	"reflect"
+
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // recordName is what a Record of T is called. Beside the name of the type it has a sum of the
@@ -12,10 +14,10 @@ import (
 func recordName[T any](kind string) (string, error) {
 	t := reflect.TypeFor[T]()
 	sum := fnv.New64a()
-	if path, reason := layout(sum, t, typeName(t)); reason != "" {
+	if path, reason := layout(sum, t, wire.FullName(t)); reason != "" {
 		return "", fmt.Errorf("ipc: no record of %s: %s %s%.0w", t, path, reason, ErrType)
 	}
-	return fmt.Sprintf("%s[%s %x]", kind, typeName(t), sum.Sum(nil)), nil
+	return fmt.Sprintf("%s[%s %x]", kind, wire.FullName(t), sum.Sum(nil)), nil
 }
 
 // layout writes the layout of t, or returns the part that has none and why: other processes read

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -322,7 +323,10 @@ func hear[M any](ctx context.Context, m meeting, kind byte) (v M, err error) {
 	if err != nil {
 		return v, err
 	}
-	return decodeBody(plan, body)
+	if v, err = crossing.Decode(plan, wire.Message{Body: body}); err != nil {
+		return v, fmt.Errorf("receive: %w", err)
+	}
+	return v, nil
 }
 
 func say[M any](ctx context.Context, m meeting, kind byte, v M) error {

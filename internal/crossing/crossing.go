@@ -36,9 +36,18 @@ const (
 // Send sends a message in a frame of some kind. The caller holds its blocks until Send returns.
 // Send waits while the receiver does not read.
 func Send(ctx context.Context, conn *link.Conn, kind byte, m wire.Message, blocks []Block) error {
-	head := binary.LittleEndian.AppendUint32(make([]byte, 0, countSize+blockSize*len(blocks)+len(m.Body)),
+	head, load, err := Head(m, blocks)
+	if err != nil {
+		return err
+	}
+	return conn.Send(ctx, kind, head, load...)
+}
+
+// Head returns what goes in front of the bytes of the copied blocks, and these bytes where they
+// lie. The caller holds the blocks as long as it uses them.
+func Head(m wire.Message, blocks []Block) (head []byte, load [][]byte, err error) {
+	head = binary.LittleEndian.AppendUint32(make([]byte, 0, countSize+blockSize*len(blocks)+len(m.Body)),
 		uint32(len(blocks)))
-	var load [][]byte
 	for i, b := range blocks {
 		for _, n := range [...]uint64{b.Number, b.Begin, b.End} {
 			head = binary.LittleEndian.AppendUint64(head, n)
@@ -48,11 +57,27 @@ func Send(ctx context.Context, conn *link.Conn, kind byte, m wire.Message, block
 		}
 		bytes, err := bytesOf(m.Blocks[i], b.Span)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		load = append(load, bytes)
 	}
-	return conn.Send(ctx, kind, append(head, m.Body...), load...)
+	return append(head, m.Body...), load, nil
+}
+
+// Copies returns the blocks of a message, all of them to be copied. ok is false if the message has
+// a block of which a copy would not be the same thing.
+func Copies(m wire.Message) (blocks []Block, ok bool, err error) {
+	spans, good, err := wire.Spans(m)
+	if err != nil {
+		return nil, false, err
+	}
+	for i, s := range spans {
+		if !good[i] {
+			return nil, false, nil
+		}
+		blocks = append(blocks, Block{Copied, s})
+	}
+	return blocks, true, nil
 }
 
 func bytesOf(h shm.Handle, s wire.Span) ([]byte, error) {
@@ -150,6 +175,85 @@ func parse(b []byte) (blocks []Block, body []byte, err error) {
 		blocks = append(blocks, x)
 	}
 	return blocks, b, nil
+}
+
+// Open reads what Head returned of a message whose blocks are all copied, and allocates the copies.
+// The caller has one reference of each in m.Blocks, and fills parts with the bytes that follow, in
+// this order. The message keeps the memory of head.
+func Open(head []byte) (m wire.Message, parts [][]byte, err error) {
+	blocks, body, err := parse(head)
+	if err != nil {
+		return m, nil, err
+	}
+	m.Body = body
+	for _, b := range blocks {
+		if b.Number != Copied {
+			return m, nil, fmt.Errorf("%w: block %d, which is nobody's", wire.ErrFormat, b.Number)
+		}
+	}
+	load, _, err := room(blocks)
+	if err != nil || load == nil {
+		return m, nil, err
+	}
+	c := load.(*copies)
+	m.Blocks = c.handles
+	if err := Check(m, blocks, func(i int) int { return i }); err != nil {
+		c.Drop()
+		return wire.Message{}, nil, err
+	}
+	return m, c.parts, nil
+}
+
+// A taker gives the blocks of a message to what is decoded: the first that takes one has the
+// message's reference, each other one its own.
+type taker struct {
+	d     *shm.Domain
+	m     wire.Message
+	taken []bool
+}
+
+// Take implements wire.Blocks.
+func (t *taker) Take(i int) (shm.Handle, error) {
+	h := t.m.Blocks[i]
+	if t.taken[i] {
+		if err := t.d.Retain(h); err != nil {
+			return 0, err
+		}
+	}
+	t.taken[i] = true
+	return h, nil
+}
+
+// Decode reads the value of a message whose blocks are all copies, and gives back what it does not
+// take.
+func Decode[T any](plan *wire.Plan[T], m wire.Message) (v T, err error) {
+	var d wire.Decoder
+	var t taker
+	if len(m.Blocks) == 0 {
+		d.Reset(m, nil)
+	} else {
+		domain, err := shm.Default()
+		if err != nil {
+			return v, err
+		}
+		t = taker{domain, m, make([]bool, len(m.Blocks))}
+		d.Reset(m, &t)
+	}
+	v, err = plan.Decode(&d)
+	if err == nil {
+		err = d.Finish()
+	}
+	d.Done(err == nil)
+	for i, h := range t.m.Blocks {
+		if !t.taken[i] {
+			t.d.Release(h)
+		}
+	}
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return v, nil
 }
 
 // copies are the copied blocks of a message that is under way.

@@ -1,0 +1,28 @@
+package wire
+
+import (
+	"reflect"
+	"strconv"
+)
+
+// FullName returns the name of a type, which is another one for types of one name in packages of
+// one name.
+func FullName(t reflect.Type) string {
+	if t.Name() != "" {
+		if t.PkgPath() == "" {
+			return t.Name()
+		}
+		return t.PkgPath() + "." + t.Name()
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return "*" + FullName(t.Elem())
+	case reflect.Slice:
+		return "[]" + FullName(t.Elem())
+	case reflect.Array:
+		return "[" + strconv.Itoa(t.Len()) + "]" + FullName(t.Elem())
+	case reflect.Map:
+		return "map[" + FullName(t.Key()) + "]" + FullName(t.Elem())
+	}
+	return t.String()
+}
