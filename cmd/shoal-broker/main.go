@@ -1,0 +1,164 @@
+// Command shoal-broker runs a NATS broker for package nats: one node, or three on this machine, or
+// one of several machines. It is what "shoal broker" runs.
+//
+//	shoal-broker                              one node on 127.0.0.1:4222
+//	shoal-broker -nodes 3                     three, in three processes, on ports 4222 to 4224
+//	shoal-broker -host 0.0.0.0 -name a -peers b,c -user u -password-file f
+//
+// It prints the URL for nats.Connect, where its data is, and every ten seconds what it keeps.
+// SIGINT and SIGTERM stop it cleanly. It is a program of its own because the server is large and
+// needs package net, which the command does without.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/shoal-mp/shoal/internal/broker"
+)
+
+// settings are the flags.
+type settings struct {
+	broker.Options
+	nodes                                 int
+	peers, passwordFile, tokenFile, nkeys string
+	certificate, key, authority           string
+	clusterPort                           int
+	quiet                                 bool
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.Host, "host", "127.0.0.1", "`address` to listen on; 0.0.0.0 for all of this machine's, with credentials")
+	flag.IntVar(&s.Port, "port", 4222, "port for clients; 0 for any that is free")
+	flag.StringVar(&s.Dir, "dir", "", "`folder` for the data (default shoal-broker in the user's cache folder)")
+	flag.IntVar(&s.nodes, "nodes", 1, "nodes on this machine, 1 or 3, each a process")
+	flag.StringVar(&s.Name, "name", "", "name of this node, which no other one of its cluster has (default the host's)")
+	flag.StringVar(&s.peers, "peers", "", "other `hosts` of the cluster, host or host:port, separated by commas")
+	flag.IntVar(&s.clusterPort, "cluster-port", 0, "port for the other nodes (default the clients' + 2000)")
+	flag.IntVar(&s.MaxPayload, "max-payload", 8<<20, "largest message in `bytes`; larger values go in chunks")
+	flag.Int64Var(&s.MaxStore, "max-store", 0, "most `bytes` on the disk (default three quarters of what is free)")
+	flag.BoolVar(&s.SyncAlways, "sync", false, "write each message through to the disk: safe against a loss of power, and slow")
+	flag.StringVar(&s.User, "user", "", "`name` that clients give, with -password-file")
+	flag.StringVar(&s.passwordFile, "password-file", "", "`file` with the password")
+	flag.StringVar(&s.tokenFile, "token-file", "", "`file` with the token that clients give")
+	flag.StringVar(&s.nkeys, "nkeys", "", "public `keys` of the clients, separated by commas")
+	flag.StringVar(&s.certificate, "cert", "", "`file` with the certificate, for TLS")
+	flag.StringVar(&s.key, "key", "", "`file` with the certificate's key")
+	flag.StringVar(&s.authority, "ca", "", "`file` with the authorities of the clients' certificates, which are asked for then")
+	flag.BoolVar(&s.Debug, "debug", false, "print what the server logs")
+	flag.BoolVar(&s.quiet, "quiet", false, "print the URL only")
+	flag.Parse()
+	if flag.NArg() > 0 || s.nodes != 1 && s.nodes != 3 || s.nodes == 3 && s.peers != "" {
+		fmt.Fprintln(os.Stderr, "shoal-broker: -nodes is 1 or 3, without -peers, and there are no arguments")
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := s.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "shoal-broker:", err)
+		os.Exit(1)
+	}
+}
+
+func (s *settings) run(ctx context.Context) error {
+	if err := s.complete(); err != nil {
+		return err
+	}
+	if s.nodes == 3 {
+		return s.supervise(ctx)
+	}
+	return s.serve(ctx)
+}
+
+// complete reads the files that flags name, and fills in the defaults.
+func (s *settings) complete() (err error) {
+	if s.Dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return fmt.Errorf("%w: give -dir", err)
+		}
+		s.Dir = filepath.Join(cache, "shoal-broker")
+	}
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		path string
+		into *string
+	}{{s.passwordFile, &s.Password}, {s.tokenFile, &s.Token}} {
+		if f.path == "" {
+			continue
+		}
+		text, err := os.ReadFile(f.path)
+		if err != nil {
+			return err
+		}
+		*f.into = strings.TrimSpace(string(text))
+	}
+	if s.nkeys != "" {
+		s.NKeys = strings.Split(s.nkeys, ",")
+	}
+	if s.TLS, err = s.certificates(); err != nil {
+		return err
+	}
+	open := s.User == "" && s.Token == "" && len(s.NKeys) == 0 && s.authority == ""
+	if ip := net.ParseIP(s.Host); open && (ip == nil || !ip.IsLoopback()) && s.Host != "localhost" {
+		return errors.New("without credentials it listens on the loopback only: give -user, -token-file, -nkeys or -ca")
+	}
+	if s.peers != "" {
+		s.join(strings.Split(s.peers, ","))
+	}
+	return nil
+}
+
+// join makes this node one of a cluster.
+func (s *settings) join(peers []string) {
+	if s.clusterPort == 0 {
+		s.clusterPort = s.Port + 2000
+	}
+	if s.Name == "" {
+		s.Name, _ = os.Hostname()
+	}
+	s.Cluster, s.ClusterPort = "shoal", s.clusterPort
+	for _, p := range peers {
+		if _, _, err := net.SplitHostPort(p); err != nil {
+			p = net.JoinHostPort(p, strconv.Itoa(s.clusterPort))
+		}
+		s.Routes = append(s.Routes, p)
+	}
+}
+
+func (s *settings) certificates() (*tls.Config, error) {
+	if s.certificate == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(s.certificate, s.key)
+	if err != nil {
+		return nil, err
+	}
+	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	if s.authority != "" {
+		text, err := os.ReadFile(s.authority)
+		if err != nil {
+			return nil, err
+		}
+		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if !c.ClientCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s has no certificate", s.authority)
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/broker"
+)
+
+// lifeline has a node end when its standard input ends: the process that started it is gone.
+const lifeline = "SHOAL_BROKER_LIFELINE"
+
+// told is how often a node says what it keeps.
+const told = 10 * time.Second
+
+// serve runs one node until ctx ends.
+func (s *settings) serve(ctx context.Context) error {
+	if os.Getenv(lifeline) != "" {
+		tied, cancel := context.WithCancel(ctx)
+		ctx = tied
+		go func() {
+			io.Copy(io.Discard, os.Stdin)
+			cancel()
+		}()
+	}
+	b, err := broker.Start(s.Options)
+	if err != nil {
+		return err
+	}
+	fmt.Println(b.URL())
+	if !s.quiet {
+		fmt.Fprintf(os.Stderr, "shoal broker: data in %s, %s; interrupt it to stop\n", b.Dir(), s.replicas())
+		s.tell(ctx, b)
+	}
+	<-ctx.Done()
+	return b.Close()
+}
+
+func (s *settings) replicas() string {
+	if s.Cluster == "" {
+		return "1 replica"
+	}
+	return fmt.Sprintf("node %s of a cluster with %d others, 3 replicas", s.Name, len(s.Routes))
+}
+
+// tell says what the node keeps, whenever that has changed.
+func (s *settings) tell(ctx context.Context, b *broker.Broker) {
+	t := time.NewTicker(told)
+	defer t.Stop()
+	for before := (broker.Stats{}); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		now := b.Stats()
+		if now != before {
+			seconds := int64(told / time.Second)
+			fmt.Fprintf(os.Stderr, "shoal broker: %d clients, %d streams, %d messages, %.1f MiB; %d/s in, %d/s out\n",
+				now.Connections, now.Streams, now.Messages, float64(now.Bytes)/(1<<20),
+				(now.In-before.In)/seconds, (now.Out-before.Out)/seconds)
+		}
+		before = now
+	}
+}
