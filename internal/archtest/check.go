@@ -11,10 +11,13 @@ import (
 
 // rules are what is checked of every package; each returns its complaints.
 var rules = []func(h *house, p *pkg) []string{
-	hasFloor, importsDownward, noCycle, noTensor,
+	hasFloor, importsDownward, noCycle, noTensor, noNATS,
 	imports(mayCallKernel, isKernelDoor,
 		"only internal/sys calls the kernel, so that other systems need stubs in one place"),
 	imports(mayLoadCode, isCodeLoader, "only internal/dl loads foreign code, so that a static binary stays possible"),
+	imports(mayAskBroker, func(i string) bool { return isNATS(i) && !isBroker(i) },
+		"only nats speaks with a broker, so that no other program links its client"),
+	imports(mayBeBroker, isBroker, "only internal/broker is a broker, which is large"),
 	imports(nil, func(i string) bool { return i == "C" },
 		"the core builds without a C compiler and stays one static binary"),
 	staysStatic, noRawCalls, noUnsafe, saysSomething, oneDoc,
@@ -91,6 +94,20 @@ func noCycle(h *house, p *pkg) []string {
 	return nil
 }
 
+// noNATS keeps the broker and its client out of the command.
+func noNATS(h *house, p *pkg) (bad []string) {
+	if !slices.Contains(withoutNATS, p.dir) {
+		return nil
+	}
+	for _, dir := range []string{"nats", "internal/broker"} {
+		if way := h.way(p.dir, dir); way != nil {
+			bad = append(bad, fmt.Sprintf("%s imports %s (%s): shoal-broker is a program of its own, so that the command stays small",
+				title(p.dir), dir, strings.Join(way, " → ")))
+		}
+	}
+	return bad
+}
+
 func noTensor(h *house, p *pkg) []string {
 	if !slices.Contains(withoutTensor, p.dir) {
 		return nil
@@ -132,6 +149,10 @@ func isKernelDoor(i string) bool {
 func isCodeLoader(i string) bool {
 	return i == "github.com/ebitengine/purego" || strings.HasPrefix(i, "github.com/ebitengine/purego/")
 }
+
+func isNATS(i string) bool { return strings.HasPrefix(i, "github.com/nats-io/") }
+
+func isBroker(i string) bool { return strings.HasPrefix(i, "github.com/nats-io/nats-server/") }
 
 // imports makes a rule: nobody but those allowed imports what matches, in tests neither.
 func imports(allowed []string, match func(string) bool, why string) func(*house, *pkg) []string {

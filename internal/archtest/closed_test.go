@@ -18,6 +18,7 @@ import (
 	internalshm "github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/nats"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
@@ -28,7 +29,7 @@ import (
 var closed = map[string]error{
 	".": shoal.ErrClosed, "data": data.ErrClosed, "dist": dist.ErrClosed, "internal/link": link.ErrClosed,
 	"internal/shm": internalshm.ErrClosed, "ipc": ipc.ErrClosed, "manager": manager.ErrClosed,
-	"pool": pool.ErrClosed, "shm": shm.ErrClosed, "tensor": tensor.ErrClosed, "torch": torch.ErrClosed,
+	"nats": nats.ErrClosed, "pool": pool.ErrClosed, "shm": shm.ErrClosed, "tensor": tensor.ErrClosed, "torch": torch.ErrClosed,
 }
 
 func TestErrClosed_IsThatOfPackageOs(t *testing.T) {

@@ -15,7 +15,7 @@ var floors = [...][]string{
 	4: {"tensor", "wire"},
 	5: {"autograd", "encoding/safetensors", "encoding/npy", "encoding/msgpack", "encoding/hdf5", "ipc", ".",
 		"cuda", "internal/devicetest", "internal/pickle/value", "internal/tree"},
-	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row", "ipc/tcp"},
+	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row", "ipc/tcp", "nats"},
 	7: {"data", "data/*", "nn", "manager/*"},
 	8: {"data/datasets", "data/jsonl", "data/parquet", "data/tokens", "dist", "dist/mpi"},
 	9: {"torch", "torch/internal/huggingface", "torch/internal/vision"},
@@ -31,13 +31,16 @@ var floors = [...][]string{
 var (
 	mayCallKernel = []string{"internal/sys"}
 	mayLoadCode   = []string{"internal/dl"}
+	mayAskBroker  = []string{"nats"}
+	mayBeBroker   = []string{"internal/broker"}
 	// mayBeDynamic are of the floors up to core, mustBeStatic of those above.
 	mayBeDynamic = []string{"internal/dl", "internal/cudriver", "internal/cublas", "internal/mpi", "internal/link/secure",
-		"cuda"}
+		"internal/broker", "cuda"}
 	mustBeStatic = []string{"cmd/shoal"}
 	mayBeUnsafe  = []string{"internal/sys", "internal/cudriver", "internal/cublas", "internal/mpi", "internal/shm",
 		"internal/wire", "tensor", "internal/kernel", "cuda"}
 	withoutTensor = []string{".", "ipc", "pool", "manager"}
+	withoutNATS   = []string{"cmd/shoal"}
 )
 
 // core is the highest floor that every program stands on.

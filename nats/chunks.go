@@ -1,0 +1,323 @@
+package nats
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/shoal-mp/shoal/internal/crossing"
+	"github.com/shoal-mp/shoal/internal/wire"
+)
+
+const (
+	// mostInline is the size beyond which a value is in chunks.
+	mostInline = 4 << 20
+	// mostChunk is the size of a chunk, where the broker's messages may be so large.
+	mostChunk = 1 << 20
+	// abandoned is how old chunks are that no message names, before they are removed: a producer
+	// may have been killed in the middle of a value, or may be very slow.
+	abandoned = time.Hour
+	// idPrefix is the time at the beginning of an id, in seconds, as so many digits.
+	idPrefix = 8
+)
+
+// chunks are a stream of pieces of values that are too large for a message. A piece has the subject
+// PREFIX.ID.NUMBER.
+type chunks struct {
+	c      *Conn
+	stream string
+	config jetstream.StreamConfig
+}
+
+// chunkID makes an id of a value in chunks.
+func chunkID(unique string) string { return fmt.Sprintf("%08x%s", time.Now().Unix(), unique) }
+
+func (c *Conn) mostInline() int { return int(min(c.nc.MaxPayload()-headroom, mostInline)) }
+func (c *Conn) chunkSize() int  { return int(min(c.nc.MaxPayload(), mostChunk)) }
+
+// put writes the pieces of a value and waits until they are stored. full is called while the stream
+// has no room.
+func (k chunks) put(ctx context.Context, prefix, id string, o *outgoing, full func(error) error) (large, error) {
+	l := large{id, uint64(k.c.chunkSize()), uint64(len(o.head))}
+	all := pieces(o.head, int(l.size))
+	for _, part := range o.load {
+		all = append(all, pieces(part, int(l.size))...)
+	}
+	var under []*write
+	end := func(n int) error {
+		for ; len(under) > n; under = under[1:] {
+			if err := k.write(ctx, under[0], full); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	window := max(1, pipelinedBytes/int(l.size))
+	for i, piece := range all {
+		w := newWrite(prefix+"."+id+"."+strconv.Itoa(i), "", piece)
+		k.c.beginWrite(w)
+		under = append(under, w)
+		if err := end(window); err != nil {
+			return l, err
+		}
+	}
+	return l, end(0)
+}
+
+// write ends the write of one piece. That it may come twice does no harm: the stream keeps one.
+func (k chunks) write(ctx context.Context, w *write, full func(error) error) error {
+	for {
+		_, err := k.c.finish(ctx, w, k.ensure)
+		if !isFull(err) {
+			return apiError(err)
+		}
+		if err := full(err); err != nil {
+			return err
+		}
+	}
+}
+
+// ensure makes the stream.
+func (k chunks) ensure(ctx context.Context) error { return k.c.make(ctx, k.config) }
+
+// drop removes the pieces of a value. If it fails, sweep does it later.
+func (k chunks) drop(ctx context.Context, prefix, id string) {
+	k.c.purge(ctx, k.stream, jetstream.WithPurgeSubject(prefix+"."+id+".*"))
+}
+
+// sweep removes the pieces of values that no message names, and that are old. used reports whether
+// a message names an id; prefix is that of the id, with other tokens than those of its own.
+func (k chunks) sweep(ctx context.Context, filter string, used func(prefix, id string) (bool, error)) error {
+	info, err := ask(ctx, k.c, func(ctx context.Context) (*jetstream.StreamInfo, error) {
+		s, err := k.c.js.Stream(ctx, k.stream)
+		if err != nil {
+			return nil, err
+		}
+		return s.Info(ctx, jetstream.WithSubjectFilter(filter+".0"))
+	})
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for subject := range info.State.Subjects {
+		tokens := strings.Split(subject, ".")
+		id := tokens[len(tokens)-2]
+		prefix := strings.TrimSuffix(subject, "."+id+".0")
+		if len(id) < idPrefix {
+			continue
+		}
+		made, err := strconv.ParseInt(id[:idPrefix], 16, 64)
+		if err != nil || time.Since(time.Unix(made, 0)) < abandoned {
+			continue
+		}
+		named, err := used(prefix, id)
+		if err != nil {
+			return err
+		}
+		if !named {
+			k.drop(ctx, prefix, id)
+		}
+	}
+	return nil
+}
+
+// read reads the pieces from number first on into places, in any order in which they come, and
+// returns where the stream goes on. A broker's replica may be behind, so what is missing is asked
+// for again, for a while.
+func (k chunks) read(ctx context.Context, prefix, id string, first int, from uint64, places [][]byte) (uint64, error) {
+	left, have := len(places), make([]bool, len(places))
+	for begun, pause := time.Now(), leastPause; left > 0; pause = min(2*pause, mostPause) {
+		before := left
+		wanted := scanning{filter: prefix + "." + id + ".*", from: from, batch: left}
+		for m, err := range k.c.scan(ctx, k.stream, wanted) {
+			if err != nil {
+				return 0, err
+			}
+			subject := m.Header.Get(client.JSSubject)
+			n, err := strconv.Atoi(subject[strings.LastIndexByte(subject, '.')+1:])
+			if n -= first; err != nil || n < 0 || n >= len(places) || have[n] {
+				continue
+			}
+			if len(m.Data) != len(places[n]) {
+				return 0, fmt.Errorf("%w: a chunk of %d bytes, not %d", wire.ErrFormat, len(m.Data), len(places[n]))
+			}
+			copy(places[n], m.Data)
+			have[n] = true
+			if left--; left == 0 {
+				next, _ := strconv.ParseUint(m.Header.Get(client.JSSequence), 10, 64)
+				return next + 1, nil
+			}
+		}
+		if left < before {
+			begun = time.Now()
+		}
+		if time.Since(begun) > k.c.timeout {
+			return 0, fmt.Errorf("%w: %d of %d chunks are missing", errMissing, left, len(places))
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return 0, err
+		}
+		from = 1
+	}
+	return from, nil
+}
+
+// errMissing is why a value in chunks cannot be read.
+var errMissing = errors.New("nats: a value is not complete")
+
+// decodeLarge reads a value in chunks.
+func decodeLarge[T any](ctx context.Context, plan *wire.Plan[T], k chunks, prefix string, l large) (v T, err error) {
+	head := make([]byte, l.head)
+	places := pieces(head, int(l.size))
+	next, err := k.read(ctx, prefix, l.id, 0, 1, places)
+	if err != nil {
+		return v, err
+	}
+	m, parts, err := crossing.Open(head)
+	if err != nil {
+		return v, err
+	}
+	first := len(places)
+	places = nil
+	for _, p := range parts {
+		places = append(places, pieces(p, int(l.size))...)
+	}
+	if _, err := k.read(ctx, prefix, l.id, first, next, places); err != nil {
+		crossing.Release(m.Blocks)
+		return v, err
+	}
+	return crossing.Decode(plan, m)
+}
+
+// A scanning says which messages of a stream are wanted: those of a subject, from a number or a
+// time on.
+type scanning struct {
+	filter string
+	from   uint64
+	since  time.Time
+	upTo   uint64 // the last number that is known to be there, or 0
+	batch  int    // how many are wanted, if not all
+}
+
+const (
+	scanBatch = 64
+	scanBytes = 16 << 20
+)
+
+// scan reads messages of a stream where they lie, the oldest first, without taking them. Their
+// subject and number are in their headers.
+func (c *Conn) scan(ctx context.Context, stream string, s scanning) iter.Seq2[*client.Msg, error] {
+	return func(yield func(*client.Msg, error) bool) {
+		got := make(chan *client.Msg, 2*scanBatch)
+		inbox := c.nc.NewInbox()
+		sub, err := c.nc.ChanSubscribe(inbox, got)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer sub.Unsubscribe()
+		for more := true; more; {
+			if err := c.connected(ctx); err != nil {
+				yield(nil, err)
+				return
+			}
+			if err := c.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, s.request()); err != nil {
+				if err := sleep(ctx, leastPause); err != nil {
+					yield(nil, err)
+					return
+				}
+				continue
+			}
+			m, err := c.scanned(ctx, got)
+			for ; err == nil && m.Header.Get("Status") == ""; m, err = c.scanned(ctx, got) {
+				n, _ := strconv.ParseUint(m.Header.Get(client.JSSequence), 10, 64)
+				if n < s.from { // of a request that was given up
+					continue
+				}
+				s.from, s.since = n+1, time.Time{}
+				if !yield(m, nil) {
+					return
+				}
+			}
+			switch {
+			case errors.Is(err, errSilent):
+			case err != nil:
+				yield(nil, err)
+				return
+			default:
+				more, err = s.more(m)
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+			}
+		}
+	}
+}
+
+// request is the question for the next messages.
+func (s scanning) request() []byte {
+	r := struct {
+		Seq   uint64     `json:"seq,omitempty"`
+		Since *time.Time `json:"start_time,omitempty"`
+		Next  string     `json:"next_by_subj"`
+		Batch int        `json:"batch"`
+		Bytes int        `json:"max_bytes"`
+	}{s.from, nil, s.filter, scanBatch, scanBytes}
+	if s.batch > 0 {
+		r.Batch = min(s.batch, scanBatch)
+	}
+	if !s.since.IsZero() {
+		r.Since, r.Seq = &s.since, 0
+	}
+	b, _ := json.Marshal(r)
+	return b
+}
+
+// more reports whether what ended a batch says that there are more messages.
+func (s scanning) more(m *client.Msg) (bool, error) {
+	switch status := m.Header.Get("Status"); status {
+	case "204":
+		pending := m.Header.Get("Nats-Num-Pending")
+		return pending != "" && pending != "0" || s.from <= s.upTo, nil
+	case "404":
+		return false, nil
+	case "503":
+		return false, client.ErrNoResponders
+	default:
+		return false, fmt.Errorf("%w: status %s %s", ErrBroker, status, m.Header.Get("Description"))
+	}
+}
+
+// errSilent says that a broker has not gone on with a batch.
+var errSilent = errors.New("nats: the broker is silent")
+
+func (c *Conn) scanned(ctx context.Context, got <-chan *client.Msg) (*client.Msg, error) {
+	select {
+	case m := <-got:
+		return m, nil
+	default:
+	}
+	t := time.NewTimer(c.timeout)
+	defer t.Stop()
+	select {
+	case m := <-got:
+		return m, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-c.session():
+		return nil, errSilent
+	case <-t.C:
+		return nil, errSilent
+	}
+}

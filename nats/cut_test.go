@@ -1,0 +1,177 @@
+package nats_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/broker"
+	"github.com/shoal-mp/shoal/nats"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A path is a way to a broker that can be cut.
+type path struct {
+	l     net.Listener
+	to    string
+	mu    sync.Mutex
+	conns []net.Conn
+	open  bool
+}
+
+func newPath(t *testing.T, url string) *path {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	p := &path{l: l, to: url[len("nats://"):], open: true}
+	t.Cleanup(func() { l.Close(); p.cut() })
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			p.mu.Lock()
+			open := p.open
+			p.mu.Unlock()
+			to, err := net.Dial("tcp", p.to)
+			if err != nil || !open {
+				from.Close()
+				if err == nil {
+					to.Close()
+				}
+				continue
+			}
+			p.mu.Lock()
+			p.conns = append(p.conns, from, to)
+			p.mu.Unlock()
+			for _, c := range [][2]net.Conn{{from, to}, {to, from}} {
+				go func() {
+					io.Copy(c[0], c[1])
+					c[0].Close()
+				}()
+			}
+		}
+	}()
+	return p
+}
+
+// cut ends all connections, in the middle of whatever they carry.
+func (p *path) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		c.Close()
+	}
+	p.conns = nil
+}
+
+func (p *path) close(open bool) {
+	p.mu.Lock()
+	p.open = open
+	p.mu.Unlock()
+	p.cut()
+}
+
+// The connections of a producer and of a consumer are cut again and again, in the middle of values
+// large and small. Each value that was put comes exactly once to the consumer that acknowledges.
+func TestQueue_ConnectionsAreCut(t *testing.T) {
+	noBlocks(t)
+	ctx := watched(t)
+	b := start(t, broker.Options{MaxPayload: 256 << 10})
+	in, out := newPath(t, b.URL()), newPath(t, b.URL())
+	producer := open[*tensor.Tensor](t, connect(t, "nats://"+in.l.Addr().String()), "cut", nats.QueueOptions{MaxDeliveries: 1000,
+		AckWait: time.Second}) // what a cut has swallowed comes back after it
+	consumer := open[*tensor.Tensor](t, connect(t, "nats://"+out.l.Addr().String()), "cut", nats.QueueOptions{})
+	const values = 150
+	put := make(chan error, 1)
+	go func() {
+		for i := range values {
+			n := 10
+			if i%10 == 0 {
+				n = 1 << 20
+			}
+			x := tensor.Full(tensor.Int32, float64(i), n)
+			err := producer.Put(ctx, x)
+			if err = errors.Join(err, x.Close()); err != nil {
+				put <- err
+				return
+			}
+		}
+		put <- nil
+	}()
+	stop := make(chan struct{})
+	var cutter sync.WaitGroup
+	cutter.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(60 * time.Millisecond):
+			}
+			if i%2 == 0 {
+				in.cut()
+			} else {
+				out.cut()
+			}
+		}
+	})
+	seen := make(map[int32]int)
+	for len(seen) < values {
+		d, err := consumer.Next(ctx)
+		check(t, err)
+		v := tensor.Data[int32](d.Value)[0]
+		check(t, d.Value.Close())
+		if err := d.Ack(ctx); errors.Is(err, nats.ErrExpired) {
+			continue // it comes again
+		} else if err != nil {
+			t.Fatalf("value %d: %v", v, err)
+		}
+		seen[v]++
+	}
+	close(stop)
+	cutter.Wait()
+	check(t, <-put)
+	for v, n := range seen {
+		if n != 1 {
+			t.Errorf("%d came %d times after it was acknowledged", v, n)
+		}
+	}
+	if s := count(t, consumer); s.Waiting+s.Taken+s.Dead != 0 {
+		t.Errorf("the broker keeps %+v", s)
+	}
+}
+
+// While there is no way to the broker, operations end as their contexts say, and go on later.
+func TestQueue_NoWayToTheBroker(t *testing.T) {
+	ctx := watched(t)
+	p := newPath(t, start(t, broker.Options{}).URL())
+	c := connect(t, "nats://"+p.l.Addr().String())
+	q := open[int](t, c, "away", nats.QueueOptions{})
+	s := openStore[int](t, c, "away-too", nats.StoreOptions{})
+	p.close(false)
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	err := q.Put(short, 1)
+	wantErr(t, err, nats.ErrUnreachable)
+	wantText(t, err, "127.0.0.1:", "see that the broker runs")
+	_, err = q.Get(short)
+	if err == nil {
+		t.Error("it got a value from nowhere")
+	}
+	_, err = s.Set(short, "a", 1)
+	if err == nil {
+		t.Error("it set a value nowhere")
+	}
+	put := make(chan error, 1)
+	go func() { put <- q.Put(ctx, 2) }()
+	p.close(true)
+	check(t, <-put)
+	if v, err := q.Get(ctx); v != 2 || err != nil {
+		t.Errorf("%d, %v", v, err)
+	}
+}

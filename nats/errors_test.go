@@ -1,0 +1,165 @@
+package nats_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nkeys"
+
+	"github.com/shoal-mp/shoal/internal/broker"
+	"github.com/shoal-mp/shoal/internal/link/secure"
+	"github.com/shoal-mp/shoal/nats"
+)
+
+// refused wants Connect to fail with an error that names the host and says what to do.
+func refused(t *testing.T, url string, o nats.Options, want error, says string) {
+	t.Helper()
+	c, err := nats.Connect(watched(t), url, o)
+	if err == nil {
+		c.Close()
+	}
+	wantErr(t, err, want)
+	host, ok := err.(*nats.HostError)
+	if !ok || host.Advice == "" {
+		t.Fatalf("%T %v", err, err)
+	}
+	_, port, _ := net.SplitHostPort(host.Host)
+	wantText(t, err, "127.0.0.1:"+port, says)
+}
+
+func TestConnect_NobodyAnswers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	free := "nats://" + l.Addr().String()
+	check(t, l.Close())
+	refused(t, free, nats.Options{}, nats.ErrUnreachable, "see that the broker runs")
+
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer silent.Close()
+	refused(t, "nats://secret:word@"+silent.Addr().String(), nats.Options{Timeout: 50 * time.Millisecond},
+		nats.ErrUnreachable, "see that the broker runs")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = nats.Connect(ctx, "nats://secret:word@"+silent.Addr().String(), nats.Options{})
+	wantErr(t, err, nats.ErrUnreachable)
+}
+
+func TestConnect_Credentials(t *testing.T) {
+	user := start(t, broker.Options{User: "u", Password: "right"}).URL()
+	refused(t, user, nats.Options{User: "u", Password: "wrong"}, nats.ErrCredentials, "user and password")
+	refused(t, user, nats.Options{}, nats.ErrCredentials, "user and password")
+	accepted(t, user, nats.Options{User: "u", Password: "right"})
+
+	token := start(t, broker.Options{Token: "right"}).URL()
+	refused(t, token, nats.Options{Token: "wrong"}, nats.ErrCredentials, "token")
+	accepted(t, token, nats.Options{Token: "right"})
+
+	right, wrong := nkeyFile(t), nkeyFile(t)
+	key := start(t, broker.Options{NKeys: []string{right.public}}).URL()
+	refused(t, key, nats.Options{NKeyFile: wrong.file}, nats.ErrCredentials, "NKey")
+	refused(t, key, nats.Options{NKeyFile: filepath.Join(t.TempDir(), "none")}, nats.ErrCredentials, "none")
+	refused(t, key, nats.Options{CredsFile: filepath.Join(t.TempDir(), "none")}, nats.ErrCredentials, "none")
+	accepted(t, key, nats.Options{NKeyFile: right.file})
+}
+
+func accepted(t *testing.T, url string, o nats.Options) {
+	t.Helper()
+	c, err := nats.Connect(watched(t), url, o)
+	check(t, err)
+	defer c.Close()
+	q := open[int](t, c, "works", nats.QueueOptions{})
+	check(t, q.Put(watched(t), 1))
+	v, err := q.Get(watched(t))
+	if v != 1 || err != nil {
+		t.Errorf("%d, %v", v, err)
+	}
+}
+
+type nkey struct{ public, file string }
+
+func nkeyFile(t *testing.T) nkey {
+	t.Helper()
+	pair, err := nkeys.CreateUser()
+	check(t, err)
+	public, err := pair.PublicKey()
+	check(t, err)
+	seed, err := pair.Seed()
+	check(t, err)
+	file := filepath.Join(t.TempDir(), "seed")
+	check(t, os.WriteFile(file, seed, 0o600))
+	return nkey{public, file}
+}
+
+func TestConnect_TLS(t *testing.T) {
+	cert, err := secure.SelfSigned()
+	check(t, err)
+	leaf, err := x509.ParseCertificate(cert.Certificate[0])
+	check(t, err)
+	authority := x509.NewCertPool()
+	authority.AddCert(leaf)
+	name := "localhost"
+	if len(leaf.DNSNames) > 0 {
+		name = leaf.DNSNames[0]
+	}
+	url := start(t, broker.Options{TLS: &tls.Config{Certificates: []tls.Certificate{cert}}}).URL()
+	accepted(t, url, nats.Options{TLS: &tls.Config{RootCAs: authority, ServerName: name,
+		InsecureSkipVerify: len(leaf.DNSNames) == 0}})
+	refused(t, url, nats.Options{}, nats.ErrCredentials, "Options.TLS")
+	refused(t, url, nats.Options{TLS: &tls.Config{RootCAs: x509.NewCertPool(), ServerName: name}},
+		nats.ErrCredentials, "Options.TLS")
+
+	plain := start(t, broker.Options{}).URL()
+	refused(t, plain, nats.Options{TLS: &tls.Config{RootCAs: authority, ServerName: name}}, nats.ErrCredentials, "nats://")
+
+	both := start(t, broker.Options{TLS: &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: authority,
+		ClientAuth: tls.RequireAndVerifyClientCert}}).URL()
+	refused(t, both, nats.Options{TLS: &tls.Config{RootCAs: authority, ServerName: name, InsecureSkipVerify: true}},
+		nats.ErrCredentials, "a certificate if the broker asks for one")
+}
+
+func TestConnect_ServersThatCannotKeepQueues(t *testing.T) {
+	refused(t, start(t, broker.Options{NoJetStream: true}).URL(), nats.Options{}, nats.ErrBroker, "with JetStream")
+	refused(t, start(t, broker.Options{MaxPayload: 32 << 10}).URL(), nats.Options{}, nats.ErrBroker, "max_payload")
+}
+
+// A broker without room says so, and what it had is there.
+func TestQueue_TheBrokerHasNoRoom(t *testing.T) {
+	ctx := watched(t)
+	b := start(t, broker.Options{MaxStore: 1 << 20, MaxPayload: 64 << 10})
+	c := connect(t, b.URL())
+	_, err := nats.OpenQueue[int](ctx, c, "reserves", nats.QueueOptions{MaxBytes: 8 << 20})
+	wantErr(t, err, nats.ErrStorage)
+	wantText(t, err, c.Host(), "make room")
+
+	q := open[[]byte](t, c, "grows", nats.QueueOptions{})
+	n := 0
+	for ; n < 100; n++ {
+		if err = q.Put(ctx, make([]byte, 40<<10)); err != nil {
+			break
+		}
+	}
+	wantErr(t, err, nats.ErrStorage)
+	wantText(t, err, c.Host(), "make room")
+	wantErr(t, q.Put(ctx, make([]byte, 300<<10)), nats.ErrStorage)
+	for range n {
+		v, err := q.Get(ctx)
+		check(t, err)
+		if len(v) != 40<<10 {
+			t.Errorf("%d bytes", len(v))
+		}
+	}
+	if n == 0 {
+		t.Error("it never had room")
+	}
+	check(t, q.Put(ctx, []byte{1}))
+
+	small := open[[]byte](t, c, "small", nats.QueueOptions{MaxBytes: 10 << 10})
+	wantErr(t, small.Put(ctx, make([]byte, 20<<10)), nats.ErrTooLarge)
+}

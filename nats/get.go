@@ -1,0 +1,212 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// Next takes the oldest value and waits while the queue is empty. The value comes back unless the
+// Delivery is acknowledged.
+//
+// The error is ErrClosed once a finished queue is empty; ErrEmpty and context.DeadlineExceeded if
+// ctx had a deadline. A value that cannot be read becomes a dead letter; the error says why, and
+// the next Next goes on.
+func (q *Queue[T]) Next(ctx context.Context) (*Delivery[T], error) {
+	h, v, err := q.next(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	return newDelivery(q.work, h, v), nil
+}
+
+// next takes a value.
+func (q *Queue[T]) next(ctx context.Context, wait bool) (h *held, v T, err error) {
+	if err := q.enter("get"); err != nil {
+		return nil, v, err
+	}
+	for {
+		if ctx.Err() != nil {
+			return nil, v, ended(ctx, "get", ErrEmpty)
+		}
+		h, err := q.take(ctx, wait)
+		if err != nil {
+			return nil, v, q.noValue(ctx, err)
+		}
+		v, again, err := q.accept(ctx, h)
+		if !again {
+			return h, v, err
+		}
+	}
+}
+
+// noValue is why a get has no value.
+func (w *work) noValue(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, ErrEmpty), errors.Is(err, ErrClosed):
+		return fmt.Errorf("nats: get: %w", err)
+	case ctx.Err() != nil && !errors.Is(err, errCut):
+		return ended(ctx, "get", ErrEmpty)
+	}
+	return w.failed("get", err)
+}
+
+// accept reads a value that was taken; again says to take another one. A value that was given out
+// too often becomes a dead letter, and so does one that cannot be read.
+func (q *Queue[T]) accept(ctx context.Context, h *held) (v T, again bool, err error) {
+	h.claimed.Store(true)
+	if h.attempt > q.most {
+		h.attempt--
+		reason := fmt.Sprintf("given out %d times and not acknowledged", h.attempt)
+		if err := q.deadLetter(ctx, h, reason); err != nil && !errors.Is(err, ErrExpired) {
+			q.giveBack(h, 0)
+			return v, false, q.failed("get", err)
+		}
+		return v, true, nil
+	}
+	v, err = q.read(ctx, h.m.Data)
+	switch {
+	case err == nil:
+		return v, false, nil
+	case ctx.Err() != nil, errors.Is(err, shm.ErrNoSpace): // it is not the value's fault
+		q.giveBack(h, 0)
+		return v, false, q.failed("get", err)
+	case errors.Is(err, wire.ErrFormat), errors.Is(err, wire.ErrTooLong), errors.Is(err, wire.ErrUnknownType),
+		errors.Is(err, errMissing), errors.Is(err, shm.ErrTooLarge):
+		if dead := q.deadLetter(ctx, h, err.Error()); dead != nil {
+			err = errors.Join(err, dead)
+		}
+		return v, false, fmt.Errorf("nats: get: %w", err)
+	}
+	q.giveBack(h, 0)
+	return v, false, q.failed("get", err)
+}
+
+// read reads a value from a message and its chunks.
+func (q *Queue[T]) read(ctx context.Context, data []byte) (v T, err error) {
+	l, inChunks, err := largeOf(data)
+	switch {
+	case err != nil:
+		return v, err
+	case inChunks:
+		return decodeLarge(ctx, q.plan, q.large, q.chunkPrefix(), l)
+	}
+	return decode(q.plan, data)
+}
+
+// Get takes the oldest value, waits while the queue is empty, and acknowledges the value: it is the
+// caller's then, and lost if this process dies. The errors are those of Next. An error that wraps
+// ErrUncertain comes with the value, which may come again.
+func (q *Queue[T]) Get(ctx context.Context) (T, error) { return q.get(ctx, true) }
+
+// TryGet takes the oldest value as Get does, or returns ErrEmpty where Get would wait.
+func (q *Queue[T]) TryGet(ctx context.Context) (T, error) { return q.get(ctx, false) }
+
+func (q *Queue[T]) get(ctx context.Context, wait bool) (T, error) {
+	h, v, err := q.next(ctx, wait)
+	if err != nil {
+		return v, err
+	}
+	return v, q.own("get", q.acknowledged(ctx, []*held{h}))
+}
+
+// own is the error of values that were acknowledged.
+func (w *work) own(op string, err error) error {
+	if err != nil && !errors.Is(err, ErrUncertain) {
+		err = fmt.Errorf("%w: %w", ErrUncertain, err)
+	}
+	return w.failed(op, err)
+}
+
+// GetN waits for a value and takes as many as there are, up to len(vs), into vs, as Get does. It
+// returns how many values it took, at least 1 if err is nil. If vs is empty, it returns 0 at once.
+func (q *Queue[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
+	if err := q.enter("get"); err != nil || len(vs) == 0 {
+		return 0, err
+	}
+	var taken []*held
+	for n == 0 {
+		if ctx.Err() != nil {
+			return 0, ended(ctx, "get", ErrEmpty)
+		}
+		all, err := q.takeSome(ctx, len(vs))
+		if err == nil && len(all) == 0 {
+			var h *held
+			if h, err = q.take(ctx, true); err == nil {
+				all = append(all, h)
+			}
+		}
+		if err != nil {
+			return 0, q.noValue(ctx, err)
+		}
+		for i, h := range all {
+			v, again, err := q.accept(ctx, h)
+			if again {
+				continue
+			}
+			if err != nil {
+				for _, rest := range all[i+1:] {
+					q.giveBack(rest, 0)
+				}
+				if n > 0 {
+					break // the values before it are good
+				}
+				return 0, err
+			}
+			vs[n], taken = v, append(taken, h)
+			n++
+		}
+	}
+	return n, q.own("get", q.acknowledged(ctx, taken))
+}
+
+// Deliveries yields one Delivery after the other, until a finished queue is empty. An error is
+// yielded once and ends the loop.
+func (q *Queue[T]) Deliveries(ctx context.Context) iter.Seq2[*Delivery[T], error] {
+	return func(yield func(*Delivery[T], error) bool) {
+		for {
+			d, err := q.Next(ctx)
+			if errors.Is(err, ErrClosed) || !yield(d, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// All yields the values one after the other, until a finished queue is empty, and acknowledges each
+// when the loop goes on to the next one. A value whose body leaves the loop, by break, return or a
+// panic, comes back, and so does one whose process dies. An error is yielded once and ends the
+// loop. Another loop may continue where one broke off.
+func (q *Queue[T]) All(ctx context.Context) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for d, err := range q.Deliveries(ctx) {
+			if err != nil {
+				yield(*new(T), err)
+				return
+			}
+			if more, err := d.use(ctx, yield); err != nil {
+				yield(*new(T), err)
+				return
+			} else if !more {
+				return
+			}
+		}
+	}
+}
+
+// use has the body of a loop use the value, and acknowledges it if the loop goes on.
+func (d *Delivery[T]) use(ctx context.Context, yield func(T, error) bool) (more bool, err error) {
+	defer func() {
+		if !more {
+			d.Nak(0)
+		}
+	}()
+	if more = yield(d.Value, nil); more {
+		err = d.Ack(ctx)
+	}
+	return more, err
+}

@@ -1,0 +1,460 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/shoal-mp/shoal/internal/wire"
+)
+
+// A Queue is a first-in-first-out queue of values of type T that a broker keeps, for any number of
+// senders and receivers on any machines. Each value is taken by one receiver at a time, and leaves
+// the queue when it is acknowledged. A value that comes back, because its receiver died, comes
+// before or after others.
+//
+// A queue stays when all processes have closed it, with what is in it, until Conn.DeleteQueue. Its
+// methods may be called by several goroutines. The zero Queue is closed.
+type Queue[T any] struct {
+	*work
+	plan *wire.Plan[T]
+}
+
+// QueueOptions describe a queue. The first that opens a queue makes it, with the defaults where an
+// option is zero. Others may leave any option zero, and have to agree where it is not.
+type QueueOptions struct {
+	// Capacity is the number of values that the broker keeps, taken ones that are not acknowledged
+	// among them; default without limit.
+	Capacity int
+	// MaxBytes limits the bytes of values that the broker keeps, once for values within its
+	// messages, and once for larger ones; default without limit.
+	MaxBytes int64
+	// MaxDeliveries is how often a value is given out before it becomes a dead letter; default 5.
+	MaxDeliveries int
+	// AckWait is how long a receiver may be silent before what it has taken goes to another one;
+	// default 30 s. A receiver that lives says so by itself, however long it works on a value.
+	AckWait time.Duration
+	// History is how long values can be replayed after they were acknowledged; default not at all.
+	// Where the queue has no room for new values, those go sooner. Values that are not acknowledged
+	// stay.
+	History time.Duration
+	// Replicas is on how many brokers of a cluster a value is stored before its Put returns: 1, 3
+	// or 5; default 3 in a cluster.
+	Replicas int
+	// InMemory has the brokers keep the values in memory, not on their disks.
+	InMemory bool
+	// Prefetch is how many values this process asks for ahead of its gets. They wait here, and not
+	// for other receivers. If the process is killed, they count as given out. It is not an option
+	// of the queue, but of this process.
+	Prefetch int
+}
+
+const (
+	defaultDeliveries = 5
+	defaultAckWait    = 30 * time.Second
+	leastAckWait      = 100 * time.Millisecond
+	mostTaken         = 1 << 16 // values that are taken at a time, by all
+	consumerName      = "consumers"
+	mostName          = 64
+
+	typeKey       = "shoal.type"
+	deliveriesKey = "shoal.deliveries"
+	historyKey    = "shoal.history"
+)
+
+// work is what a queue does with bytes.
+type work struct {
+	c        *Conn
+	name     string
+	config   jetstream.StreamConfig
+	consumer jetstream.Consumer
+	large    chunks
+	dead     jetstream.StreamConfig
+	most     int // deliveries
+	ackWait  time.Duration
+	history  time.Duration
+	prefetch int
+	unique   string // the beginning of ids
+	ids      atomic.Uint64
+
+	notes    *client.Subscription
+	closing  chan struct{} // closed by Close
+	finished chan struct{} // closed by Finish, of any process
+	resting  sync.WaitGroup
+
+	mu       sync.Mutex
+	held     map[*held]struct{}
+	idle     []*pull
+	ahead    *pull // of Prefetch
+	asked    int   // values that it may still bring
+	lastGet  time.Time
+	lastTrim time.Time
+	closed   bool
+}
+
+func queueStream(name string) string { return "SHOAL_Q_" + name }
+func chunkStream(name string) string { return "SHOAL_C_" + name }
+func deadStream(name string) string  { return "SHOAL_D_" + name }
+
+// Subjects of a queue.
+func (w *work) small() string             { return "shoal.q." + w.name + ".value" }
+func (w *work) largeOne(id string) string { return "shoal.q." + w.name + ".large." + id }
+func (w *work) chunkPrefix() string       { return "shoal.c." + w.name }
+func (w *work) deadOne(seq uint64, id string) string {
+	return "shoal.d." + w.name + "." + strconv.FormatUint(seq, 10) + "." + id
+}
+func (w *work) note() string { return "shoal.note." + w.name }
+
+// isFinished reports whether a stream is of a finished queue, which takes no values.
+func isFinished(c jetstream.StreamConfig) bool {
+	return len(c.Subjects) == 1
+}
+
+func liveSubjects(name string) []string {
+	return []string{"shoal.q." + name + ".value", "shoal.q." + name + ".large.*"}
+}
+
+func finishedSubjects(name string) []string { return []string{"shoal.finished." + name} }
+
+// OpenQueue opens the queue of a name, and makes it if there is none. The name has letters, digits,
+// "-" and "_". The caller closes it. The errors are *HostError, and wrap ErrOptions, ErrType,
+// ErrStorage or wire.ErrType where that is why.
+func OpenQueue[T any](ctx context.Context, c *Conn, name string, opts QueueOptions) (*Queue[T], error) {
+	plan, err := wire.PlanOf[T]()
+	if err == nil && (!plain(name) || len(name) > mostName) {
+		err = fmt.Errorf("%w: a name of 1 to %d letters, digits, - and _, not %q", ErrOptions, mostName, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("nats: open queue: %w", err)
+	}
+	w := &work{c: c, name: name, closing: make(chan struct{}), finished: make(chan struct{}),
+		held: make(map[*held]struct{}), unique: nuid.Next(), prefetch: opts.Prefetch}
+	if err := w.open(ctx, wire.FullName(reflect.TypeFor[T]()), opts); err != nil {
+		return nil, hostError("open queue "+name, c.Host(), err)
+	}
+	return &Queue[T]{w, plan}, nil
+}
+
+// check returns an error for options that there cannot be.
+func (o QueueOptions) check() error {
+	switch {
+	case o.Capacity < 0, o.MaxBytes < 0, o.MaxDeliveries < 0, o.History < 0, o.Replicas < 0, o.Prefetch < 0:
+		return fmt.Errorf("%w: a negative number", ErrOptions)
+	case o.AckWait != 0 && o.AckWait < leastAckWait:
+		return fmt.Errorf("%w: AckWait %v, want at least %v", ErrOptions, o.AckWait, leastAckWait)
+	case o.Prefetch > pullMost/2:
+		return fmt.Errorf("%w: Prefetch %d, want at most %d", ErrOptions, o.Prefetch, pullMost/2)
+	case o.Replicas > 5 || o.Replicas != 0 && o.Replicas%2 == 0:
+		return fmt.Errorf("%w: Replicas %d, want 1, 3 or 5", ErrOptions, o.Replicas)
+	}
+	return nil
+}
+
+// stream returns the stream of a new queue.
+func (o QueueOptions) stream(c *Conn, name, elem string) jetstream.StreamConfig {
+	s := jetstream.StreamConfig{
+		Name: queueStream(name), Subjects: liveSubjects(name), Description: "queue " + name + " of " + elem,
+		Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, MaxMsgs: -1, MaxBytes: -1,
+		Duplicates: remembered, AllowDirect: true, Replicas: c.replicas(o.Replicas),
+		Metadata: map[string]string{typeKey: elem, deliveriesKey: strconv.Itoa(defaultDeliveries)},
+	}
+	if o.Capacity > 0 {
+		s.MaxMsgs = int64(o.Capacity)
+	}
+	if o.MaxBytes > 0 {
+		s.MaxBytes = o.MaxBytes
+	}
+	if o.MaxDeliveries > 0 {
+		s.Metadata[deliveriesKey] = strconv.Itoa(o.MaxDeliveries)
+	}
+	if o.History > 0 {
+		s.Retention, s.Metadata[historyKey] = jetstream.LimitsPolicy, o.History.String()
+	}
+	if o.InMemory {
+		s.Storage = jetstream.MemoryStorage
+	}
+	return s
+}
+
+// replicas is on how many brokers a stream is, if n are asked for.
+func (c *Conn) replicas(n int) int {
+	switch {
+	case n > 0:
+		return n
+	case c.nc.ConnectedClusterName() != "":
+		return 3
+	}
+	return 1
+}
+
+// agree returns an error if a queue has other options than o, where these are not zero.
+func (o QueueOptions) agree(s jetstream.StreamConfig, elem string) error {
+	had, ours := s.Metadata[typeKey]
+	if !ours {
+		return fmt.Errorf("%w: stream %s is of another program", ErrOptions, s.Name)
+	}
+	if had != elem {
+		return fmt.Errorf("%w: it has values of %s, not %s", ErrType, had, elem)
+	}
+	for _, c := range []struct {
+		name      string
+		has, want any
+		asked     bool
+	}{
+		{"Capacity", max(s.MaxMsgs, 0), int64(o.Capacity), o.Capacity != 0},
+		{"MaxBytes", max(s.MaxBytes, 0), o.MaxBytes, o.MaxBytes != 0},
+		{"MaxDeliveries", s.Metadata[deliveriesKey], strconv.Itoa(o.MaxDeliveries), o.MaxDeliveries != 0},
+		{"History", s.Metadata[historyKey], o.History.String(), o.History != 0},
+		{"Replicas", s.Replicas, o.Replicas, o.Replicas != 0},
+		{"InMemory", s.Storage == jetstream.MemoryStorage, o.InMemory, o.InMemory},
+	} {
+		if c.asked && c.has != c.want {
+			return fmt.Errorf("%w: the queue has %s %v, not %v", ErrOptions, c.name, c.has, c.want)
+		}
+	}
+	return nil
+}
+
+// openStream makes a stream, or returns that which there is.
+func (c *Conn) openStream(ctx context.Context, config jetstream.StreamConfig) (jetstream.Stream, error) {
+	s, err := c.js.Stream(ctx, config.Name)
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return s, err
+	}
+	s, err = c.js.CreateStream(ctx, config)
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // by another process, with other options
+		return c.js.Stream(ctx, config.Name)
+	}
+	return s, err
+}
+
+func (w *work) open(ctx context.Context, elem string, opts QueueOptions) error {
+	if err := opts.check(); err != nil {
+		return err
+	}
+	if err := w.c.connected(ctx); err != nil {
+		return err
+	}
+	s, err := ask(ctx, w.c, func(ctx context.Context) (jetstream.Stream, error) {
+		return w.c.openStream(ctx, opts.stream(w.c, w.name, elem))
+	})
+	if err != nil {
+		return err
+	}
+	w.config = s.CachedInfo().Config
+	if err := opts.agree(w.config, elem); err != nil {
+		return err
+	}
+	w.most, err = strconv.Atoi(w.config.Metadata[deliveriesKey])
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	if h := w.config.Metadata[historyKey]; h != "" {
+		if w.history, err = time.ParseDuration(h); err != nil {
+			return fmt.Errorf("%w: %w", ErrOptions, err)
+		}
+	}
+	if isFinished(w.config) {
+		close(w.finished)
+	}
+	beside := jetstream.StreamConfig{Storage: w.config.Storage, Replicas: w.config.Replicas, MaxMsgsPerSubject: 1,
+		MaxMsgs: -1, MaxBytes: w.config.MaxBytes, AllowDirect: true}
+	k := beside
+	k.Name, k.Subjects, k.Discard = chunkStream(w.name), []string{w.chunkPrefix() + ".>"}, jetstream.DiscardNew
+	k.Description = "large values of queue " + w.name
+	w.large = chunks{w.c, k.Name, k}
+	w.dead = beside
+	w.dead.Name, w.dead.Subjects = deadStream(w.name), []string{"shoal.d." + w.name + ".>"}
+	w.dead.Description, w.dead.MaxBytes = "dead letters of queue "+w.name, -1
+	if err := w.openConsumer(ctx, s, opts); err != nil {
+		return err
+	}
+	if err := w.large.sweep(ctx, w.chunkPrefix()+".*", w.named(ctx)); err != nil {
+		return err
+	}
+	w.notes, err = w.c.nc.Subscribe(w.note(), func(*client.Msg) { w.end() })
+	if err != nil {
+		return err
+	}
+	w.resting.Add(1)
+	go w.extend()
+	return nil
+}
+
+func (w *work) openConsumer(ctx context.Context, s jetstream.Stream, opts QueueOptions) error {
+	config := jetstream.ConsumerConfig{Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy,
+		AckWait: opts.AckWait, MaxDeliver: -1, MaxAckPending: mostTaken, MaxWaiting: mostTaken}
+	if config.AckWait == 0 {
+		config.AckWait = defaultAckWait
+	}
+	k, err := ask(ctx, w.c, func(ctx context.Context) (jetstream.Consumer, error) {
+		k, err := s.Consumer(ctx, consumerName)
+		if errors.Is(err, jetstream.ErrConsumerNotFound) {
+			if k, err = s.CreateConsumer(ctx, config); errors.Is(err, jetstream.ErrConsumerExists) {
+				k, err = s.Consumer(ctx, consumerName)
+			}
+		}
+		return k, err
+	})
+	if err != nil {
+		return err
+	}
+	w.consumer, w.ackWait = k, k.CachedInfo().Config.AckWait
+	if opts.AckWait != 0 && opts.AckWait != w.ackWait {
+		return fmt.Errorf("%w: the queue has AckWait %v, not %v", ErrOptions, w.ackWait, opts.AckWait)
+	}
+	return nil
+}
+
+// named returns what reports whether a value in chunks is still in the queue or a dead letter.
+func (w *work) named(ctx context.Context) func(prefix, id string) (bool, error) {
+	return func(_, id string) (bool, error) {
+		_, err := w.c.lastOf(ctx, w.config.Name, w.largeOne(id))
+		if !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return true, err
+		}
+		for _, err := range w.c.scan(ctx, w.dead.Name, scanning{filter: "shoal.d." + w.name + ".*." + id, from: 1, batch: 1}) {
+			return !errors.Is(err, client.ErrNoResponders), nil // without a dead letter there is no stream
+		}
+		return false, nil
+	}
+}
+
+// id returns an id that no other has.
+func (w *work) id() string { return w.unique + strconv.FormatUint(w.ids.Add(1), 36) }
+
+// end says that the queue is finished.
+func (w *work) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !isClosed(w.finished) {
+		close(w.finished)
+	}
+}
+
+// Finish ends the queue for every sender on every machine: puts return ErrClosed, and so do gets
+// once all values are acknowledged. A queue stays finished until it is deleted.
+func (w *work) Finish(ctx context.Context) error {
+	if err := w.enter("finish"); err != nil {
+		return err
+	}
+	config := w.config
+	config.Subjects = finishedSubjects(w.name)
+	_, err := ask(ctx, w.c, func(ctx context.Context) (jetstream.Stream, error) {
+		return w.c.js.UpdateStream(ctx, config)
+	})
+	if err != nil {
+		return hostError("finish queue "+w.name, w.c.Host(), err)
+	}
+	w.end()
+	return hostError("finish queue "+w.name, w.c.Host(), w.c.nc.Publish(w.note(), nil))
+}
+
+// enter returns an error if the queue is closed here.
+func (w *work) enter(op string) error {
+	if w == nil || isClosed(w.closing) || w.c.closed.Load() {
+		return fmt.Errorf("nats: %s: %w", op, ErrClosed)
+	}
+	return nil
+}
+
+// QueueStats say what a broker keeps of a queue.
+type QueueStats struct {
+	Waiting int   // values that no receiver has
+	Taken   int   // values that receivers have and have not acknowledged
+	Dead    int   // dead letters
+	Bytes   int64 // of all, dead letters and acknowledged ones that can be replayed among them
+}
+
+// Stats asks the broker what there is.
+func (w *work) Stats(ctx context.Context) (s QueueStats, err error) {
+	if err := w.enter("stats"); err != nil {
+		return s, err
+	}
+	info, err := w.info(ctx)
+	if err != nil {
+		return s, hostError("stats of queue "+w.name, w.c.Host(), err)
+	}
+	s.Waiting, s.Taken = int(info.NumPending), info.NumAckPending
+	for _, name := range []string{w.config.Name, w.large.stream, w.dead.Name} {
+		stream, err := w.c.stream(ctx, name)
+		switch {
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			continue
+		case err != nil:
+			return s, hostError("stats of queue "+w.name, w.c.Host(), err)
+		}
+		state := stream.CachedInfo().State
+		s.Bytes += int64(state.Bytes)
+		if name == w.dead.Name {
+			s.Dead = int(state.Msgs)
+		}
+	}
+	return s, nil
+}
+
+// info asks the broker what receivers have.
+func (w *work) info(ctx context.Context) (*jetstream.ConsumerInfo, error) {
+	return ask(ctx, w.c, w.consumer.Info)
+}
+
+// Len returns the number of values that wait for a receiver.
+func (w *work) Len(ctx context.Context) (int, error) {
+	if err := w.enter("len"); err != nil {
+		return 0, err
+	}
+	info, err := w.info(ctx)
+	if err != nil {
+		return 0, hostError("length of queue "+w.name, w.c.Host(), err)
+	}
+	return int(info.NumPending), nil
+}
+
+// Close closes the queue in this process. What the process has taken and not acknowledged goes to
+// others at once; operations that wait return ErrClosed. Close is idempotent.
+func (w *work) Close() error {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return nil
+	}
+	w.closed = true
+	close(w.closing)
+	var back []*held
+	for h := range w.held {
+		back = append(back, h)
+	}
+	idle, ahead := w.idle, w.ahead
+	w.idle, w.ahead = nil, nil
+	w.mu.Unlock()
+	for _, h := range back {
+		w.giveBack(h, 0)
+	}
+	for _, p := range idle {
+		p.sub.Unsubscribe()
+	}
+	if ahead != nil {
+		ahead.drain()
+	}
+	w.resting.Wait()
+	w.notes.Unsubscribe()
+	return nil
+}
+
+// DeleteQueue removes a queue and all that is in it, for all processes. It is no error if there is
+// none.
+func (c *Conn) DeleteQueue(ctx context.Context, name string) error {
+	return hostError("delete queue "+name, c.Host(), c.delete(ctx, queueStream(name), chunkStream(name), deadStream(name)))
+}

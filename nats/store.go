@@ -1,0 +1,529 @@
+package nats
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/shoal-mp/shoal/internal/wire"
+)
+
+// A Store keeps values of type T by key at a broker, for any number of processes on any machines:
+// the parameters of a model, or the values of a manager, with no server process that could die.
+// Each value has a version, which is greater than those before it. A CompareAndSwap by version is
+// how several processes change one value without losing a change.
+//
+// Keys have letters, digits and "-", "_", "/", "=", ".". A store stays until Conn.DeleteStore,
+// whatever becomes of the processes. Its methods may be called by several goroutines. The zero
+// Store is closed.
+type Store[T any] struct {
+	c      *Conn
+	name   string
+	plan   *wire.Plan[T]
+	unique string
+	ids    atomic.Uint64
+
+	kv       jetstream.KeyValue
+	messages jetstream.Stream // of kv
+	large    chunks
+}
+
+// StoreOptions describe a store. The first that opens a store makes it, with the defaults where an
+// option is zero. Others may leave any option zero, and have to agree where it is not.
+type StoreOptions struct {
+	// MaxBytes limits the bytes that the broker keeps; default without limit.
+	MaxBytes int64
+	// Replicas is on how many brokers of a cluster a value is stored before a Set returns: 1, 3 or
+	// 5; default 3 in a cluster.
+	Replicas int
+	// InMemory has the brokers keep the values in memory, not on their disks.
+	InMemory bool
+}
+
+// An Entry is a value of a Store with its key.
+type Entry[T any] struct {
+	Key     string
+	Value   T         // the zero value if the key was deleted
+	Version uint64    // greater than those before it, of any key of the store
+	Time    time.Time // when it was set, by the broker's clock
+	Deleted bool
+}
+
+// OpenStore opens the store of a name, and makes it if there is none. The name has letters, digits,
+// "-" and "_". A store has nothing to close. The errors are *HostError, and wrap ErrOptions,
+// ErrType, ErrStorage or wire.ErrType where that is why.
+func OpenStore[T any](ctx context.Context, c *Conn, name string, opts StoreOptions) (*Store[T], error) {
+	plan, err := wire.PlanOf[T]()
+	q := QueueOptions{MaxBytes: opts.MaxBytes, Replicas: opts.Replicas}
+	if err == nil && (!plain(name) || len(name) > mostName) {
+		err = fmt.Errorf("%w: a name of 1 to %d letters, digits, - and _, not %q", ErrOptions, mostName, name)
+	}
+	if err == nil {
+		err = q.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("nats: open store: %w", err)
+	}
+	s := &Store[T]{c: c, name: name, plan: plan, unique: nuid.Next()}
+	if err := s.open(ctx, wire.FullName(reflect.TypeFor[T]()), opts); err != nil {
+		return nil, hostError("open store "+name, c.Host(), err)
+	}
+	return s, nil
+}
+
+func storeChunks(name string) string { return "SHOAL_S_" + name }
+
+func (s *Store[T]) open(ctx context.Context, elem string, opts StoreOptions) (err error) {
+	if err := s.c.connected(ctx); err != nil {
+		return err
+	}
+	config := jetstream.KeyValueConfig{Bucket: s.name, Description: "store " + s.name + " of " + elem, History: 1,
+		MaxBytes: -1, Replicas: s.c.replicas(opts.Replicas), Metadata: map[string]string{typeKey: elem}}
+	if opts.MaxBytes > 0 {
+		config.MaxBytes = opts.MaxBytes
+	}
+	if opts.InMemory {
+		config.Storage = jetstream.MemoryStorage
+	}
+	s.kv, err = ask(ctx, s.c, func(ctx context.Context) (jetstream.KeyValue, error) {
+		kv, err := s.c.js.KeyValue(ctx, s.name)
+		if errors.Is(err, jetstream.ErrBucketNotFound) {
+			if kv, err = s.c.js.CreateKeyValue(ctx, config); errors.Is(err, jetstream.ErrBucketExists) {
+				kv, err = s.c.js.KeyValue(ctx, s.name)
+			}
+		}
+		return kv, err
+	})
+	if err != nil {
+		return err
+	}
+	if s.messages, err = s.c.stream(ctx, s.stream()); err != nil {
+		return err
+	}
+	has := s.messages.CachedInfo().Config
+	if err := opts.agree(has, elem); err != nil {
+		return err
+	}
+	if has.AllowDirect && has.Replicas > 1 { // a replica may be behind: a Get after a Set has to see it
+		has.AllowDirect = false
+		s.messages, err = ask(ctx, s.c, func(ctx context.Context) (jetstream.Stream, error) {
+			return s.c.js.UpdateStream(ctx, has)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	s.large = chunks{s.c, storeChunks(s.name), jetstream.StreamConfig{Name: storeChunks(s.name),
+		Subjects: []string{"shoal.s." + s.name + ".>"}, Description: "large values of store " + s.name,
+		Storage: has.Storage, Replicas: has.Replicas, MaxMsgs: -1, MaxBytes: has.MaxBytes, MaxMsgsPerSubject: 1,
+		Discard: jetstream.DiscardNew, AllowDirect: true}}
+	return s.large.sweep(ctx, "shoal.s."+s.name+".*.*", s.named(ctx))
+}
+
+func (o StoreOptions) agree(has jetstream.StreamConfig, elem string) error {
+	return QueueOptions{MaxBytes: o.MaxBytes, Replicas: o.Replicas, InMemory: o.InMemory}.agree(has, elem)
+}
+
+func (s *Store[T]) stream() string { return "KV_" + s.name }
+
+// prefix is that of the chunks of a key's values.
+func (s *Store[T]) prefix(key string) string {
+	return "shoal.s." + s.name + "." + base64.RawURLEncoding.EncodeToString([]byte(key))
+}
+
+// named returns what reports whether the value of a key is in the chunks of an id.
+func (s *Store[T]) named(ctx context.Context) func(prefix, id string) (bool, error) {
+	return func(prefix, id string) (bool, error) {
+		key, err := base64.RawURLEncoding.DecodeString(prefix[strings.LastIndexByte(prefix, '.')+1:])
+		if err != nil {
+			return true, nil
+		}
+		now, err := s.current(ctx, string(key))
+		return now.chunks == id, err
+	}
+}
+
+func (s *Store[T]) enter(op string) error {
+	if s == nil || s.c == nil || s.c.closed.Load() {
+		return fmt.Errorf("nats: %s: %w", op, ErrClosed)
+	}
+	return nil
+}
+
+// failed is the error of an operation with a key.
+func (s *Store[T]) failed(op, key string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, jetstream.ErrInvalidKey):
+		return fmt.Errorf("nats: %s %q: %w: a key has letters, digits and -, _, /, =, .", op, key, ErrOptions)
+	case errors.Is(err, ErrVersion), errors.Is(err, ErrExist), errors.Is(err, ErrNotExist), errors.Is(err, ErrShared):
+		return fmt.Errorf("nats: %s %q: %w", op, key, err)
+	}
+	return hostError(fmt.Sprintf("%s %q in store %s", op, key, s.name), s.c.Host(), err)
+}
+
+// A currentValue is what a key has now.
+type currentValue struct {
+	version uint64 // of a deleted key as well; 0 if there was never a value
+	data    []byte // nil if there is none
+	chunks  string // the id of its chunks, or none
+}
+
+// current asks the broker once for what a key has; it is no error if it has nothing.
+func (s *Store[T]) current(ctx context.Context, key string) (now currentValue, err error) {
+	if !validKey(key) {
+		return now, jetstream.ErrInvalidKey
+	}
+	m, err := ask(ctx, s.c, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+		return s.messages.GetLastMsgForSubject(ctx, s.subject(key))
+	})
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return now, nil
+	case err != nil:
+		return now, err
+	}
+	now.version = m.Sequence
+	if m.Header.Get("KV-Operation") == "" {
+		now.data = m.Data
+	}
+	if l, inChunks, err := largeOf(now.data); err == nil && inChunks {
+		now.chunks = l.id
+	}
+	return now, nil
+}
+
+func (s *Store[T]) subject(key string) string { return "$KV." + s.name + "." + key }
+
+// Get returns the value of a key and its version. The caller closes what the value holds of shared
+// memory. The error is ErrNotExist if the key has none.
+func (s *Store[T]) Get(ctx context.Context, key string) (v T, version uint64, err error) {
+	if err := s.enter("get"); err != nil {
+		return v, 0, err
+	}
+	for begun := time.Now(); ; {
+		now, err := s.current(ctx, key)
+		if err == nil && now.data == nil {
+			err = ErrNotExist
+		}
+		if err != nil {
+			return v, 0, s.failed("get", key, s.ended(ctx, err))
+		}
+		v, err = s.read(ctx, key, now.version, now.data)
+		if errors.Is(err, errMissing) && time.Since(begun) < s.c.timeout*4 {
+			continue // it was replaced meanwhile
+		}
+		return v, now.version, s.failed("get", key, s.ended(ctx, err))
+	}
+}
+
+// ended is the error of a request that ctx may have ended.
+func (s *Store[T]) ended(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return ended(ctx, "store "+s.name, nil)
+	}
+	return err
+}
+
+// read reads a value. Chunks that are gone were replaced, which a look at the key shows.
+func (s *Store[T]) read(ctx context.Context, key string, version uint64, data []byte) (v T, err error) {
+	l, inChunks, err := largeOf(data)
+	switch {
+	case err != nil:
+		return v, err
+	case inChunks:
+		look, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		go s.watchReplaced(look, key, version, cancel)
+		v, err = decodeLarge(look, s.plan, s.large, s.prefix(key), l)
+		if err != nil && ctx.Err() == nil && errors.Is(context.Cause(look), errMissing) {
+			err = errMissing
+		}
+		return v, err
+	}
+	return decode(s.plan, data)
+}
+
+// watchReplaced ends the reading of chunks that takes longer than usual, if the key has another
+// value by now.
+func (s *Store[T]) watchReplaced(ctx context.Context, key string, version uint64, cancel context.CancelCauseFunc) {
+	for pause := 50 * time.Millisecond; sleep(ctx, pause) == nil; pause = min(2*pause, time.Second) {
+		if now, err := s.current(ctx, key); err == nil && now.version != version {
+			cancel(errMissing)
+			return
+		}
+	}
+}
+
+// Set sets the value of a key and returns its version. v is copied, and the caller still closes it.
+// The errors are ErrStorage where the store or the broker has no room, and those of Queue.Put.
+func (s *Store[T]) Set(ctx context.Context, key string, v T) (version uint64, err error) {
+	return s.write(ctx, "set", key, v, nil)
+}
+
+// Create sets the value of a key that has none. The error is ErrExist if it has one.
+func (s *Store[T]) Create(ctx context.Context, key string, v T) (version uint64, err error) {
+	version, err = s.write(ctx, "create", key, v, func(now currentValue) error {
+		if now.data != nil {
+			return ErrExist
+		}
+		return nil
+	})
+	if errors.Is(err, ErrVersion) {
+		return 0, s.failed("create", key, ErrExist)
+	}
+	return version, err
+}
+
+// CompareAndSwap sets the value of a key if its version is still the given one, 0 for a key without
+// a value. The error is ErrVersion if it is another one.
+func (s *Store[T]) CompareAndSwap(ctx context.Context, key string, version uint64, v T) (uint64, error) {
+	return s.write(ctx, "compare and swap", key, v, func(now currentValue) error {
+		if now.version != version && !(version == 0 && now.data == nil) {
+			return fmt.Errorf("%w: %d, not %d", ErrVersion, now.version, version)
+		}
+		return nil
+	})
+}
+
+// Update sets the value of a key to what change makes of it, and does so again if another process
+// was quicker. Of a key without a value it gets the zero value and version 0. An error of change is
+// returned. Update closes nothing: change closes what it makes in vain, at its next call.
+func (s *Store[T]) Update(ctx context.Context, key string,
+	change func(v T, version uint64) (T, error)) (version uint64, err error) {
+	for {
+		v, version, err := s.Get(ctx, key)
+		if err != nil && !errors.Is(err, ErrNotExist) {
+			return 0, err
+		}
+		if v, err = change(v, version); err != nil {
+			return 0, fmt.Errorf("nats: update %q: %w", key, err)
+		}
+		version, err = s.CompareAndSwap(ctx, key, version, v)
+		if !errors.Is(err, ErrVersion) {
+			return version, err
+		}
+	}
+}
+
+// write sets a value, if may says so of what there is; without may always. A value in chunks needs
+// to know what it replaces, so that its chunks go.
+func (s *Store[T]) write(ctx context.Context, op, key string, v T, may func(currentValue) error) (uint64, error) {
+	if err := s.enter(op); err != nil {
+		return 0, err
+	}
+	if !validKey(key) {
+		return 0, s.failed(op, key, jetstream.ErrInvalidKey)
+	}
+	if ctx.Err() != nil {
+		return 0, ended(ctx, op, nil)
+	}
+	o, err := encode(s.plan, v)
+	var version uint64
+	if err == nil {
+		version, err = s.put(ctx, key, o, may)
+	}
+	o.done(err == nil)
+	keep(v)
+	return version, s.failed(op, key, s.ended(ctx, err))
+}
+
+func (s *Store[T]) put(ctx context.Context, key string, o *outgoing,
+	may func(currentValue) error) (version uint64, err error) {
+	id := s.unique + strconv.FormatUint(s.ids.Add(1), 36)
+	inline := o.size <= s.c.mostInline()
+	if may == nil && inline {
+		return s.putMessage(ctx, key, id, o.append(make([]byte, 0, o.size)), nil)
+	}
+	now, err := s.current(ctx, key)
+	if err == nil && may != nil {
+		err = may(now)
+	}
+	if err != nil {
+		return 0, err
+	}
+	var data []byte
+	made := ""
+	if inline {
+		data = o.append(make([]byte, 0, o.size))
+	} else {
+		if err := s.large.ensure(ctx); err != nil {
+			return 0, err
+		}
+		made = chunkID(id)
+		l, err := s.large.put(ctx, s.prefix(key), made, o, func(err error) error { return both(ErrStorage, err) })
+		if err != nil {
+			s.dropLater(ctx, key, made)
+			return 0, err
+		}
+		data = l.append(nil)
+	}
+	for {
+		version, err = s.putMessage(ctx, key, id, data, &now.version)
+		if err == nil || may != nil || !errors.Is(err, ErrVersion) {
+			break
+		}
+		if now, err = s.current(ctx, key); err != nil {
+			break
+		}
+	}
+	switch {
+	case err == nil && now.chunks != "":
+		s.large.drop(ctx, s.prefix(key), now.chunks)
+	case err != nil && made != "" && !errors.Is(err, ErrUncertain):
+		s.dropLater(ctx, key, made)
+	}
+	return version, err
+}
+
+// dropLater removes the chunks of a value that was not stored, though ctx may have ended.
+func (s *Store[T]) dropLater(ctx context.Context, key, id string) {
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.timeout)
+	defer cancel()
+	s.large.drop(after, s.prefix(key), id)
+}
+
+// putMessage stores the message of a key, once, if the key has the expected version.
+func (s *Store[T]) putMessage(ctx context.Context, key, id string, data []byte, expected *uint64) (uint64, error) {
+	w := newWrite(s.subject(key), id, data)
+	if expected != nil {
+		w.m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(*expected, 10))
+		w.m.Header.Set(client.MsgIdHdr, id+" "+strconv.FormatUint(*expected, 10))
+	}
+	stored, err := s.c.finish(ctx, w, s.gone)
+	switch {
+	case has(codeOtherVersion)(err):
+		return 0, fmt.Errorf("%w: it is not %d any more", ErrVersion, *expected)
+	case isFull(err):
+		return 0, both(ErrStorage, err)
+	}
+	return stored.Sequence, apiError(err)
+}
+
+// gone is why no stream takes a value; nil if it will.
+func (s *Store[T]) gone(ctx context.Context) error {
+	if _, err := s.c.stream(ctx, s.stream()); errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("%w: the store was deleted", ErrClosed)
+	}
+	return nil
+}
+
+func validKey(key string) bool {
+	for i, r := range key {
+		if !plain(string(r)) && !strings.ContainsRune("/=", r) && !(r == '.' && i > 0 && i < len(key)-1) {
+			return false
+		}
+	}
+	return key != "" && !strings.Contains(key, "..")
+}
+
+// Delete removes the value of a key. It is no error if there is none.
+func (s *Store[T]) Delete(ctx context.Context, key string) error {
+	if err := s.enter("delete"); err != nil {
+		return err
+	}
+	if !validKey(key) {
+		return s.failed("delete", key, jetstream.ErrInvalidKey)
+	}
+	now, err := s.current(ctx, key)
+	if err == nil && now.data != nil {
+		_, err = ask(ctx, s.c, func(ctx context.Context) (any, error) { return nil, s.kv.Delete(ctx, key) })
+	}
+	if err == nil && now.chunks != "" {
+		s.large.drop(ctx, s.prefix(key), now.chunks)
+	}
+	return s.failed("delete", key, s.ended(ctx, err))
+}
+
+// Keys returns the keys that have values, in order.
+func (s *Store[T]) Keys(ctx context.Context) ([]string, error) {
+	if err := s.enter("keys"); err != nil {
+		return nil, err
+	}
+	keys, err := ask(ctx, s.c, func(ctx context.Context) ([]string, error) { return s.kv.Keys(ctx) })
+	if errors.Is(err, jetstream.ErrNoKeysFound) {
+		return nil, nil
+	}
+	slices.Sort(keys)
+	return keys, s.failed("keys", "*", s.ended(ctx, err))
+}
+
+// Watch yields what the keys have now, and then each change, in the order of the versions. The keys
+// may have patterns of NATS, such as "layer.*" and "model.>"; without any it is all keys. Of
+// changes that follow one another faster than the loop it may yield the last one only, if the
+// values are large. An error is yielded once and ends the loop, and so does the end of ctx.
+func (s *Store[T]) Watch(ctx context.Context, keys ...string) iter.Seq2[Entry[T], error] {
+	return func(yield func(Entry[T], error) bool) {
+		fail := func(err error) { yield(Entry[T]{}, s.failed("watch", strings.Join(keys, ", "), s.ended(ctx, err))) }
+		if err := s.enter("watch"); err != nil {
+			yield(Entry[T]{}, err)
+			return
+		}
+		if len(keys) == 0 {
+			keys = []string{">"}
+		}
+		w, err := s.kv.WatchFiltered(ctx, keys)
+		if err != nil {
+			fail(err)
+			return
+		}
+		defer w.Stop()
+		for {
+			select {
+			case e, open := <-w.Updates():
+				if !open {
+					fail(ErrClosed)
+					return
+				}
+				if e == nil { // the end of what there was
+					continue
+				}
+				entry, err := s.entry(ctx, e)
+				if errors.Is(err, errMissing) {
+					continue // there is a newer one, which comes
+				}
+				if err != nil {
+					fail(err)
+					return
+				}
+				if !yield(entry, nil) {
+					return
+				}
+			case <-ctx.Done():
+				fail(context.Cause(ctx))
+				return
+			}
+		}
+	}
+}
+
+// entry reads a change.
+func (s *Store[T]) entry(ctx context.Context, e jetstream.KeyValueEntry) (Entry[T], error) {
+	entry := Entry[T]{Key: e.Key(), Version: e.Revision(), Time: e.Created()}
+	if e.Operation() != jetstream.KeyValuePut {
+		entry.Deleted = true
+		return entry, nil
+	}
+	v, err := s.read(ctx, e.Key(), e.Revision(), e.Value())
+	entry.Value = v
+	return entry, err
+}
+
+// DeleteStore removes a store and all that is in it, for all processes. It is no error if there is
+// none.
+func (c *Conn) DeleteStore(ctx context.Context, name string) error {
+	return hostError("delete store "+name, c.Host(), c.delete(ctx, "KV_"+name, storeChunks(name)))
+}

@@ -1,0 +1,146 @@
+package nats
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// remembered is how long the broker knows the ids of what it has stored. An attempt that comes
+	// later might store a value twice, so a write gives up before.
+	remembered = 2 * time.Minute
+	patience   = remembered * 3 / 4
+
+	leastPause = 5 * time.Millisecond
+	mostPause  = 250 * time.Millisecond
+
+	// What is written at a time without waiting for the answers.
+	pipelined      = 256
+	pipelinedBytes = 8 << 20
+
+	codeUnavailable = 10008 // a cluster that is choosing a leader
+)
+
+// A stored says where a stream has a message.
+type stored struct {
+	Sequence  uint64              `json:"seq"`
+	Duplicate bool                `json:"duplicate"`
+	Error     *jetstream.APIError `json:"error"`
+}
+
+// A write is a message on its way to a stream. It has an id, so that it is stored once.
+type write struct {
+	m     *client.Msg
+	sent  *answer   // of the attempt that is under way
+	since time.Time // of the first attempt that may have been done without an answer
+}
+
+func newWrite(subject, id string, data []byte) *write {
+	m := &client.Msg{Subject: subject, Data: data}
+	if id != "" {
+		m.Header = client.Header{client.MsgIdHdr: {id}}
+	}
+	return &write{m: m}
+}
+
+// begin makes the first attempt, if there is a connection.
+func (c *Conn) beginWrite(w *write) { w.sent, _ = c.request(w.m) }
+
+// finish waits until the message is stored, and tries again as often as the connection is cut. The
+// error is an *APIError if the broker refuses it, and wraps ErrUncertain if it may be stored. Where
+// no stream takes it, because there is none or it has no leader now, gone says what that means; nil
+// is to wait for a leader.
+func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) error) (s stored, err error) {
+	begun, attempt := time.Now(), time.Now()
+	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+		if w.sent == nil {
+			if err = c.connected(ctx); err != nil {
+				return s, w.uncertain(err)
+			}
+			attempt = time.Now()
+			w.sent, err = c.request(w.m)
+		}
+		if err == nil {
+			var m *client.Msg
+			if m, err = c.wait(ctx, w.sent); err == nil {
+				err = json.Unmarshal(m.Data, &s)
+			}
+		}
+		w.sent = nil
+		switch {
+		case err == nil && s.Error == nil:
+			return s, nil
+		case err == nil && s.Error.ErrorCode != codeUnavailable:
+			return s, s.Error
+		case err == nil, isAny(client.ErrReconnectBufExceeded, client.ErrConnectionReconnecting)(err):
+			s = stored{} // it was not stored
+		case errors.Is(err, client.ErrNoResponders):
+			if e := gone(ctx); e != nil {
+				return s, w.uncertain(e)
+			}
+			if time.Since(begun) > 4*c.timeout {
+				return s, w.uncertain(both(ErrUnreachable, err))
+			}
+		case errors.Is(err, client.ErrMaxPayload), errors.Is(err, client.ErrConnectionClosed) && c.closed.Load():
+			return s, w.uncertain(err)
+		default:
+			if w.since.IsZero() {
+				w.since = attempt
+			}
+			if ctx.Err() != nil || time.Since(w.since) > patience {
+				return s, w.uncertain(err)
+			}
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return s, w.uncertain(err)
+		}
+		err = nil
+	}
+}
+
+// uncertain is an error of a write that may have been done.
+func (w *write) uncertain(err error) error {
+	if w.since.IsZero() {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUncertain, err)
+}
+
+// isFull reports whether a stream has no room for now.
+func isFull(err error) bool {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && api.ErrorCode == codeStoreFailed && strings.HasPrefix(api.Description, "maximum ")
+}
+
+// sleep waits, or returns why ctx ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ended returns why ctx ended, and if it was its deadline, the state that outlasted it.
+func ended(ctx context.Context, op string, state error) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		err = cause
+	} else {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	if state != nil && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("nats: %s: %w: %w", op, state, err)
+	}
+	return fmt.Errorf("nats: %s: %w", op, err)
+}
