@@ -21,6 +21,10 @@ const (
 	frameCancel frameKind = 2 // to the worker: stop, and why
 	frameReady  frameKind = 3 // from the worker: the argument is decoded, its blocks are held
 	frameDone   frameKind = 4 // from the worker: the result of the job
+
+	// frameRefused is from a worker of another version, instead of all others: text that says which
+	// versions have met. It is the same in all versions, as the header is.
+	frameRefused frameKind = 5
 )
 
 // maxFrame bounds the length that a reader accepts: an argument's default limit and some more.
@@ -51,10 +55,20 @@ func readFrame(r io.Reader) (frameKind, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	body := make([]byte, n)
-	_, err = io.ReadFull(r, body)
+	if n <= promised {
+		body := make([]byte, n)
+		_, err = io.ReadFull(r, body)
+		return kind, body, err
+	}
+	body, err := io.ReadAll(io.LimitReader(r, int64(n))) // which grows as the bytes arrive
+	if err == nil && len(body) < n {
+		err = io.ErrUnexpectedEOF
+	}
 	return kind, body, err
 }
+
+// promised is the size of a body for which there is memory before it has come.
+const promised = 1 << 20
 
 // controlFrames cuts a stream, which arrives piecemeal, into control frames.
 type controlFrames struct {

@@ -3,6 +3,8 @@ package shoal
 import (
 	"fmt"
 	"os"
+	"strings"
+	"syscall"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 )
@@ -26,6 +28,10 @@ func (c *child) exitError(e ending) error {
 	switch r := c.reply; {
 	case r.done && r.result.failed():
 		pe.Err, pe.Stack = r.result.err(), r.result.Stack
+	case e.threadless():
+		pe.Err = c.died(describe(e.state.String()+": its Go runtime got no thread; "+
+			"raise the limit of processes (ulimit -u, or pids.max of the control group), or start fewer",
+			ErrExited, syscall.EAGAIN))
 	case e.crash != "":
 		var text string
 		text, pe.Stack = splitCrash(e.crash, e.fatal)
@@ -36,6 +42,14 @@ func (c *child) exitError(e ending) error {
 		pe.Err = c.died(c.untimely(e, pe))
 	}
 	return pe
+}
+
+// threadless reports whether the runtime gave up for want of a thread, in its own words or in those
+// of cgo.
+func (e ending) threadless() bool {
+	said := e.crash + e.fatal + e.stderr
+	return e.state != nil && (strings.Contains(said, "failed to create new OS thread") ||
+		strings.Contains(said, cgoPrefix+"pthread_create failed"))
 }
 
 // died adds that a participant has left the domain by its death. What it held was reaped.
@@ -53,6 +67,9 @@ func (c *child) untimely(e ending, pe *ProcessError) error {
 	}
 	how, kinds := e.state.String(), []error{ErrExited}
 	switch {
+	case c.reply.other != "":
+		err := c.reply.refusal()
+		return describe(err.Error(), ErrExited, err)
 	case c.reply.err != nil:
 		return describe(fmt.Sprintf("%s, after a malformed reply: %v", how, c.reply.err), ErrExited, c.reply.err)
 	case c.forced.Load() != nil:

@@ -3,6 +3,7 @@ package shoal
 import (
 	"bytes"
 	"os"
+	"strings"
 )
 
 // CutFrames feeds a stream in pieces of n bytes to the reader of the starter and returns what it
@@ -57,3 +58,13 @@ var (
 
 // Unsaid returns what is reported of sig besides err.
 func Unsaid(sig os.Signal, err error) error { return (&interrupt{sig}).unlessIn(err) }
+
+// ReadMark reads the value by which a worker is told what it is, and writes it again.
+func ReadMark(value string) (again string, err error) {
+	m, err := parseMark(value)
+	if err != nil {
+		return "", err
+	}
+	_, again, _ = strings.Cut(m.String(), "=")
+	return again, nil
+}

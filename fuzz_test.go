@@ -14,11 +14,6 @@ func FuzzControlFrame_Read(f *testing.F) {
 	f.Add([]byte("\xff\xff\xff\xff\x01"), 2)
 	f.Add([]byte("\x05\x00\x00\x00\x01\x93"), 3)
 	f.Fuzz(func(t *testing.T, stream []byte, n int) {
-		for i := 0; i+4 <= len(stream); i++ {
-			if stream[i+3] == 0 && stream[i+2] > 1 {
-				return // a true promise of megabytes is allowed, and slow
-			}
-		}
 		kinds, bodies, _ := shoal.CutFrames(stream, max(1, n%64))
 		wantKinds, want := shoal.ReadFrames(stream)
 		if !bytes.Equal(kinds, wantKinds) || !slices.EqualFunc(bodies, want, bytes.Equal) {
@@ -37,6 +32,23 @@ func FuzzProcessError_SplitCrash(f *testing.F) {
 		reason, stack := shoal.SplitCrash(text, fatal)
 		if strings.Contains(reason, "\n") && reason != fatal || len(stack) > len(text) {
 			t.Fatalf("reason %q, stack %q", reason, stack)
+		}
+	})
+}
+
+// FuzzWorkerEnv reads marks of any program: they are those of a worker of this version, which it
+// writes again, or errors.
+func FuzzWorkerEnv(f *testing.F) {
+	for _, s := range []string{"4 1 1 0 false", "4 2 8 5000000000 true", "5 new", "3 1 1 1", "", "x", "4 -1 1 1 true"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		again, err := shoal.ReadMark(s)
+		if err != nil {
+			return
+		}
+		if second, err := shoal.ReadMark(again); err != nil || second != again {
+			t.Fatalf("%q is %q, and that %q, %v", s, again, second, err)
 		}
 	})
 }

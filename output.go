@@ -123,11 +123,15 @@ type tail struct {
 	fatal string
 }
 
-const fatalPrefix = "fatal error: "
+// How the runtime and its cgo say why they give up.
+const (
+	fatalPrefix = "fatal error: "
+	cgoPrefix   = "runtime/cgo: "
+)
 
 func (t *tail) noteFatal(whole []byte) {
 	for line := range bytes.Lines(whole) {
-		if bytes.HasPrefix(line, []byte(fatalPrefix)) {
+		if bytes.HasPrefix(line, []byte(fatalPrefix)) || bytes.HasPrefix(line, []byte(cgoPrefix)) {
 			t.fatal = string(bytes.TrimSpace(line))
 		}
 	}

@@ -190,8 +190,8 @@ func startWarm(b launch) (*child, error) {
 		return nil, err
 	}
 	kind, body, err := readFrame(c.control)
-	if err == nil && kind == frameReady {
-		if c.reply.join(body); c.reply.err == nil {
+	if err == nil {
+		if c.reply.take(kind, body); c.reply.member {
 			return c, nil
 		}
 	}
@@ -207,6 +207,9 @@ func (c *child) stillborn(err error) error {
 	e := c.await()
 	if e.state != nil {
 		err = fmt.Errorf("%w: %v", ErrExited, e.state)
+	}
+	if why := c.reply.refusal(); why != nil {
+		err = fmt.Errorf("%w: %w", err, why)
 	}
 	return fmt.Errorf("a process ended before it could wait for a job: %w: %s", err, lastLines([]byte(said.String())))
 }

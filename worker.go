@@ -14,6 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/seed"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/shm"
 )
 
 // self is this process as a worker. It is nil in a process that was not started by this package. It
@@ -311,4 +312,5 @@ func init() {
 	wire.RegisterError("shoal.ErrAbandoned", ErrAbandoned)
 	wire.RegisterError("shoal.ErrStartMethod", ErrStartMethod)
 	wire.RegisterError("shoal.ErrClosed", ErrClosed)
+	wire.RegisterError("shm.ErrVersion", shm.ErrVersion)
 }

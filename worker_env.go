@@ -36,9 +36,21 @@ func (m workerEnv) String() string {
 	return fmt.Sprintf("%s=%d %d %d %d %t", workerEnvKey, workerEnvVersion, m.lifelines, m.threads, int64(m.orphanGrace), m.warm)
 }
 
-// parseMark reads the value of the variable.
+// A versionError says that the program that started this one is of another version.
+type versionError int
+
+func (v versionError) Error() string {
+	return fmt.Sprintf("the worker's program speaks version %d of the worker protocol, and the program that started it version %d: "+
+		"build both from one version of Shoal", workerEnvVersion, int(v))
+}
+
+// parseMark reads the value of the variable. The version comes first in every version, and the rest
+// may differ.
 func parseMark(value string) (m workerEnv, err error) {
 	var version int
+	if n, _ := fmt.Sscan(value, &version); n == 1 && version != workerEnvVersion && version > 0 {
+		return workerEnv{}, versionError(version)
+	}
 	n, err := fmt.Sscanf(value, "%d %d %d %d %t", &version, &m.lifelines, &m.threads, (*int64)(&m.orphanGrace), &m.warm)
 	if err != nil || n != 5 || version != workerEnvVersion || m.lifelines < 1 || m.threads < 1 || m.orphanGrace < 0 {
 		return workerEnv{}, fmt.Errorf("shoal: %s=%q was not set by this program; unset it", workerEnvKey, value)

@@ -23,8 +23,13 @@ func adopt() *worker {
 	}
 	os.Unsetenv(workerEnvKey)
 	m, err := parseMark(value)
-	if err == nil && !isSocket(fdControl) {
+	other, refused := err.(versionError)
+	switch {
+	case (err == nil || refused) && !isSocket(fdControl):
 		err = fmt.Errorf("shoal: %s is set, but descriptor %d is not a worker's; unset it", workerEnvKey, fdControl)
+	case refused:
+		syscall.Write(fdControl, appendFrame(nil, frameRefused, []byte(other.Error())))
+		err = fmt.Errorf("shoal: %w", err)
 	}
 	if err != nil {
 		fatal(err)

@@ -20,8 +20,9 @@ var (
 	// ErrCorrupt is returned when shared memory holds a value that no process of this version
 	// writes.
 	ErrCorrupt = errors.New("shm: corrupt")
-	// ErrVersion is returned for a domain that was made by a program with another layout of memory.
-	ErrVersion = errors.New("shm: domain of another version")
+	// ErrVersion is returned where programs of two versions of Shoal meet: where one of them made a
+	// domain, or starts the other one as its worker. The text names both versions.
+	ErrVersion = errors.New("shm: program of another version")
 	// ErrAddressSpace is returned when a process has too little address space for Options.Reserve.
 	ErrAddressSpace = errors.New("shm: not enough address space")
 	// ErrTooManyInTransit is returned by a put of a block that 4,095 unread messages carry already.

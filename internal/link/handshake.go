@@ -39,7 +39,11 @@ const (
 	proofSize = sha256.Size
 )
 
+// Versions may differ in everything but the hello, so each side sends its hello before it refuses
+// the other's version: both can then name both versions.
 var helloBytes = []byte{'s', 'h', 'o', 'a', 'l', 'L', 5, 0} // the last two are the version, little-endian
+
+const helloName = 6 // of its bytes are the same in all versions
 
 // Server proves the key to the client at the other end of rw, and checks the client's proof. The
 // caller sets a deadline.
@@ -75,6 +79,9 @@ func Client(rw io.ReadWriter, key []byte, bound Binding) error {
 	}
 	greeting := make([]byte, len(helloBytes)+saidSize)
 	if err := read(rw, greeting); err != nil {
+		if bytes.HasPrefix(greeting, helloBytes[:helloName]) {
+			rw.Write(helloBytes) // so that a server of another version can say why
+		}
 		return err
 	}
 	theirs := greeting[len(helloBytes):]
@@ -109,14 +116,13 @@ func read(r io.Reader, b []byte) error {
 	if _, err := io.ReadFull(r, b[:len(helloBytes)]); err != nil {
 		return fmt.Errorf("%w: %w", ErrPeer, err)
 	}
-	name := len(helloBytes) - 2
-	if bytes.Equal(b[:name], helloBytes[:name]) && !bytes.Equal(b[name:len(helloBytes)], helloBytes[name:]) {
-		return fmt.Errorf("%w: it speaks version %d of the protocol, and this program version %d: "+
-			"build both from one version of Shoal", ErrPeer, binary.LittleEndian.Uint16(b[name:]),
-			binary.LittleEndian.Uint16(helloBytes[name:]))
-	}
-	if !bytes.Equal(b[:len(helloBytes)], helloBytes) {
+	if !bytes.HasPrefix(b, helloBytes[:helloName]) {
 		return fmt.Errorf("%w: it begins with %q", ErrPeer, b[:len(helloBytes)])
+	}
+	if !bytes.HasPrefix(b, helloBytes) {
+		return fmt.Errorf("%w: it speaks version %d of the protocol, and this program version %d: "+
+			"build both from one version of Shoal", ErrPeer, binary.LittleEndian.Uint16(b[helloName:]),
+			binary.LittleEndian.Uint16(helloBytes[helloName:]))
 	}
 	if _, err := io.ReadFull(r, b[len(helloBytes):]); err != nil {
 		return fmt.Errorf("%w: %w", ErrPeer, err)

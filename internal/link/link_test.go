@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,6 +34,55 @@ func wantErr(t testing.TB, err error, want ...error) {
 	}
 }
 
+// A half is one direction of a stream that takes what is written at once, as a socket does.
+type half struct {
+	mu     sync.Mutex
+	news   sync.Cond
+	b      bytes.Buffer
+	closed bool
+}
+
+func (h *half) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return 0, io.ErrClosedPipe
+	}
+	h.news.Broadcast()
+	return h.b.Write(p)
+}
+
+func (h *half) Read(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.b.Len() == 0 && !h.closed {
+		h.news.Wait()
+	}
+	return h.b.Read(p)
+}
+
+func (h *half) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	h.news.Broadcast()
+	return nil
+}
+
+// A side is one end of a stream of two halves.
+type side struct{ in, out *half }
+
+func (s side) Read(p []byte) (int, error)  { return s.in.Read(p) }
+func (s side) Write(p []byte) (int, error) { return s.out.Write(p) }
+func (s side) Close() error                { return errors.Join(s.in.Close(), s.out.Close()) }
+
+// sides returns two ends of a stream that takes what is written at once.
+func sides() (a, b side) {
+	x, y := new(half), new(half)
+	x.news.L, y.news.L = &x.mu, &y.mu
+	return side{x, y}, side{y, x}
+}
+
 // pair returns two ends of a stream.
 func pair(t testing.TB) (a, b net.Conn) {
 	a, b = net.Pipe()
@@ -40,7 +92,7 @@ func pair(t testing.TB) (a, b net.Conn) {
 
 // shake lets both sides prove their keys, and ends when both have.
 func shake(t testing.TB, server, client, sb, cb string) (serr, cerr error) {
-	a, b := pair(t)
+	a, b := sides()
 	done := make(chan error)
 	go func() {
 		err := link.Server(a, []byte(server), link.Bound([]byte(sb)))
@@ -92,9 +144,35 @@ func TestHandshake_RefusesOtherProtocols(t *testing.T) {
 		"shoalL\x01\x00" + string(make([]byte, 100)),
 		"shoalL\x02\x00" + string(make([]byte, 100)), "shoalL\x03\x00" + string(make([]byte, 100)),
 		"shoalL\x04\x00" + string(make([]byte, 100)), "shoalL\x05\x00short"} {
-		a, b := pair(t)
-		go func() { a.Write([]byte(text)); a.Close() }()
+		a, b := sides()
+		a.Write([]byte(text))
+		a.out.Close()
 		wantErr(t, link.Client(b, []byte("key"), link.Binding{}), link.ErrPeer)
+	}
+}
+
+// Two builds of different versions refuse each other, and each names both versions.
+func TestHandshake_BothSidesNameBothVersions(t *testing.T) {
+	ours := int(link.Version())
+	for _, theirs := range []int{1, ours - 1, ours + 1, 0xffff} {
+		said := fmt.Sprintf("it speaks version %d of the protocol, and this program version %d:", theirs, ours)
+		for name, run := range map[string]func(io.ReadWriter, []byte, link.Binding) error{
+			"server": link.Server, "client": link.Client,
+		} {
+			a, b := sides()
+			// Another version may say more behind its hello, or less.
+			a.Write(append(binary.LittleEndian.AppendUint16([]byte("shoalL"), uint16(theirs)), "more"...))
+			err := run(b, []byte("key"), link.Binding{})
+			if !errors.Is(err, link.ErrPeer) || !strings.Contains(err.Error(), said) {
+				t.Errorf("the %s says of version %d: %v", name, theirs, err)
+			}
+			b.Close()
+			answer, _ := io.ReadAll(a)
+			hello := binary.LittleEndian.AppendUint16([]byte("shoalL"), uint16(ours))
+			if !bytes.HasPrefix(answer, hello) {
+				t.Errorf("version %d hears %q of the %s: it cannot name this version", theirs, answer, name)
+			}
+		}
 	}
 }
 
@@ -242,17 +320,17 @@ func FuzzHandshake(f *testing.F) {
 		if len(key) == 0 {
 			return
 		}
-		a, b := pair(t)
-		spoiled := &spoiler{Conn: a, at: int(at), mask: mask, cut: cut}
+		a, b := sides()
+		spoiled := &spoiler{side: a, at: int(at), mask: mask, cut: cut}
 		if !server {
-			spoiled.Conn = b
+			spoiled.side = b
 		}
-		run := func(c net.Conn, side func(io.ReadWriter, []byte, link.Binding) error) error {
+		run := func(c side, prove func(io.ReadWriter, []byte, link.Binding) error) error {
 			defer c.Close()
-			if c == spoiled.Conn {
-				return side(spoiled, key, link.Bound(binding))
+			if c == spoiled.side {
+				return prove(spoiled, key, link.Bound(binding))
 			}
-			return side(c, key, link.Bound(binding))
+			return prove(c, key, link.Bound(binding))
 		}
 		done := make(chan error)
 		go func() { done <- run(a, link.Server) }()
@@ -274,7 +352,7 @@ func FuzzHandshake(f *testing.F) {
 
 // A spoiler changes a byte that is written to a connection, or ends the connection there.
 type spoiler struct {
-	net.Conn
+	side
 	at   int
 	mask uint8
 	cut  bool
@@ -286,16 +364,16 @@ func (s *spoiler) Write(p []byte) (int, error) {
 	s.at -= len(p)
 	switch {
 	case at < 0 || at >= len(p):
-		return s.Conn.Write(p)
+		return s.side.Write(p)
 	case s.cut:
 		s.did = true
-		s.Conn.Write(p[:at])
-		return 0, errors.Join(os.ErrClosed, s.Conn.Close())
+		s.side.Write(p[:at])
+		return 0, errors.Join(os.ErrClosed, s.side.Close())
 	}
 	s.did = s.mask != 0
 	p = bytes.Clone(p)
 	p[at] ^= s.mask
-	return s.Conn.Write(p)
+	return s.side.Write(p)
 }
 
 // FuzzBytes plays both sides against arbitrary bytes, which prove nothing.

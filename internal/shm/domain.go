@@ -78,6 +78,7 @@ func layOut(s store, budget int64) (*Domain, error) {
 	d.hdr.token[0].Store(binary.LittleEndian.Uint64(token[:8]))
 	d.hdr.token[1].Store(binary.LittleEndian.Uint64(token[8:]))
 	d.hdr.layout.Store(layoutHash())
+	d.hdr.version.Store(protocolVersion)
 	d.hdr.dataSize.Store(uint64(len(s.data())))
 	d.hdr.limit.Store(uint64(budget) / pageSize)
 	d.hdr.cpus.Store(uint64(sys.CPUs()))
@@ -115,13 +116,24 @@ func (d *Domain) checkLayout() error {
 		return fmt.Errorf("%w: magic %#x instead of %#x", ErrVersion, m, uint64(magic))
 	}
 	if h := d.hdr.layout.Load(); h != layoutHash() {
-		return fmt.Errorf("%w: layout %#x, this program has %#x; build both from one version", ErrVersion, h,
-			layoutHash())
+		return otherVersion(d.hdr.version.Load(), h)
 	}
 	if n := d.hdr.dataSize.Load(); n != uint64(len(d.bytes)) {
 		return fmt.Errorf("%w: data segment of %d bytes, mapped %d", ErrCorrupt, n, len(d.bytes))
 	}
 	return nil
+}
+
+// otherVersion is the error of meeting a program of another version, which has said its version, or
+// 0 if it is too old to say it. Builds of one version may differ in their layouts, on machines of
+// different kinds.
+func otherVersion(theirs, layout uint64) error {
+	said := fmt.Sprintf("version %d", theirs)
+	if theirs == 0 {
+		said = "a version before 9"
+	}
+	return fmt.Errorf("%w: the domain is of %s, layout %#x, and this program of version %d, layout %#x: "+
+		"build both programs from one version of Shoal", ErrVersion, said, layout, protocolVersion, layoutHash())
 }
 
 // joinWait is how long a process that joins a full domain waits until the others have reaped the

@@ -51,10 +51,14 @@ func (h *Heap) Join() (*Domain, error) { return attach(h.s) }
 func (h *Heap) SetRoom(bytes int64) { h.s.room.Store(bytes) }
 
 // SetLayout writes the words by which an attaching process knows the domain.
-func (d *Domain) SetLayout(m, hash uint64) {
+func (d *Domain) SetLayout(m, hash, version uint64) {
 	d.hdr.magic.Store(m)
 	d.hdr.layout.Store(hash)
+	d.hdr.version.Store(version)
 }
+
+// ProtocolVersion is the version that this build says to others.
+const ProtocolVersion = protocolVersion
 
 // Magic returns the first word of the control segment.
 func (d *Domain) Magic() uint64 { return d.hdr.magic.Load() }
@@ -362,9 +366,10 @@ func (l *Listener) SetUser(uid int) {
 // Listening is how Domains reads the kernel's table.
 var Listening = listening
 
-// JoinRequest is what Join says, with a layout hash.
-func JoinRequest(token Token, layout uint64) []byte {
+// JoinRequest is what Join says, with a version and a layout hash.
+func JoinRequest(token Token, version uint16, layout uint64) []byte {
 	r := requestOf(wantJoin, token)
+	binary.LittleEndian.PutUint16(r[6:], version)
 	binary.LittleEndian.PutUint64(r[8:], layout)
 	return r[:]
 }
@@ -398,6 +403,7 @@ var Offsets = []Offset{
 	{"header.dataSize", unsafe.Offsetof(header{}.dataSize), 16},
 	{"header.limit", unsafe.Offsetof(header{}.limit), 24},
 	{"header.token", unsafe.Offsetof(header{}.token), 32},
+	{"header.version", unsafe.Offsetof(header{}.version), 48},
 	{"header.blocks", unsafe.Offsetof(header{}.blocks), 64},
 	{"header.ready", unsafe.Offsetof(header{}.ready), 72},
 	{"header.brk", unsafe.Offsetof(header{}.brk), 80},
@@ -635,3 +641,16 @@ func (b Barrier) Napped() bool { return b.c.state.Load()&barrierNapping != 0 }
 
 // LockCell takes the lock of a semaphore's cell, as each change of it does for a few instructions.
 func (s *Sync) LockCell() error { return Semaphore{s}.enter(context.Background()) }
+
+// KeeperAddress is where a domain's keeper listens.
+func KeeperAddress(d *Domain) string { return keeperAddress(d) }
+
+// ForgetLogged has the next garbage be logged again.
+func ForgetLogged() { logged.Store(false) }
+
+// LaneHere returns the lane in which an operation of this goroutine would begin.
+func (d *Domain) LaneHere() int {
+	l := d.anyLane(context.Background())
+	defer l.unlock()
+	return int(l.id % lanesPerSeat)
+}

@@ -115,8 +115,7 @@ func judge(a [answerSize]byte) error {
 	case statusInspectOnly:
 		return fmt.Errorf("%w: the socket only answers inspection", errors.ErrUnsupported)
 	case statusVersion:
-		return fmt.Errorf("%w: layout %#x, this program has %#x", ErrVersion,
-			binary.LittleEndian.Uint64(a[8:]), layoutHash())
+		return otherVersion(uint64(binary.LittleEndian.Uint32(a[4:])), binary.LittleEndian.Uint64(a[8:]))
 	}
 	return fmt.Errorf("%w: answer of status %d", ErrCorrupt, a[0])
 }

@@ -2,7 +2,9 @@ package shm_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -131,16 +133,19 @@ func TestJoin_IsRefused(t *testing.T) {
 
 func TestJoin_OfAnotherVersionOrNamespaceIsRefused(t *testing.T) {
 	l := listen(t, newDomain(t, 1<<20), "")
-	c, err := net.Dial("unix", l.Addr())
-	check(t, err)
-	defer c.Close()
-	_, err = c.Write(shm.JoinRequest(l.Token(), shm.LayoutHash()+1))
-	check(t, err)
-	answer := make([]byte, len(shm.Answer(0)))
-	_, err = io.ReadFull(c, answer)
-	check(t, err)
-	if err := shm.Judge(answer); !errors.Is(err, shm.ErrVersion) {
-		t.Errorf("another layout: %v, want ErrVersion", err)
+	const ours = shm.ProtocolVersion
+	for _, theirs := range []uint16{1, ours - 1, ours, ours + 1} { // 1 is what versions before 9 say
+		c, err := net.Dial("unix", l.Addr())
+		check(t, err)
+		defer c.Close()
+		_, err = c.Write(shm.JoinRequest(l.Token(), theirs, shm.LayoutHash()+1))
+		check(t, err)
+		answer := make([]byte, len(shm.Answer(0)))
+		_, err = io.ReadFull(c, answer)
+		check(t, err)
+		wantVersions(t, shm.Judge(answer), fmt.Sprintf("of version %d,", ours), true)
+		binary.LittleEndian.PutUint32(answer[4:], 0) // as a listener before version 9 answers
+		wantVersions(t, shm.Judge(answer), "of a version before 9,", true)
 	}
 	for _, at := range []int{16, 24} {
 		a := shm.Answer(0)
@@ -265,7 +270,7 @@ func FuzzJoinRequest(f *testing.F) {
 	d := newDomain(f, 1<<20)
 	l, err := d.Listen(shm.ListenOptions{})
 	check(f, err)
-	f.Add(shm.JoinRequest(shm.Token{}, shm.LayoutHash()))
+	f.Add(shm.JoinRequest(shm.Token{}, shm.ProtocolVersion, shm.LayoutHash()))
 	f.Add([]byte("shoalI\x01\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := net.Dial("unix", l.Addr())
@@ -287,4 +292,58 @@ func BenchmarkServe(b *testing.B) {
 		check(b, err)
 		check(b, l.Close())
 	}
+}
+
+// FuzzJoinAnswer has listeners say anything to a process that joins or inspects: it gets an error,
+// keeps no descriptor, and ends.
+func FuzzJoinAnswer(f *testing.F) {
+	l, err := net.Listen("unix", filepath.Join(f.TempDir(), "socket"))
+	check(f, err)
+	f.Cleanup(func() { l.Close() })
+	f.Add(shm.Answer(0))
+	f.Add(shm.Answer(2))
+	f.Add([]byte(`{"PID":1}`))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, ask := range []func() error{
+			func() error { _, err := shm.Join(t.Context(), l.Addr().String(), shm.Token{}); return err },
+			func() error { _, err := shm.Inspect(t.Context(), l.Addr().String()); return err },
+		} {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				defer c.Close()
+				io.ReadFull(c, make([]byte, len(shm.JoinRequest(shm.Token{}, 0, 0))))
+				c.Write(b)
+			}()
+			err := ask()
+			<-done
+			if err == nil && len(b) > 0 && b[0] != '{' {
+				t.Errorf("%q is believed", b)
+			}
+		}
+	})
+}
+
+// FuzzKeeper says anything to a domain's keeper, which goes on.
+func FuzzKeeper(f *testing.F) {
+	d := newDomain(f, 1<<20)
+	for op := range 9 {
+		f.Add(append([]byte{byte(op), 0, 0, 0, 0, 0, 0, 0}, make([]byte, 32)...))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := net.Dial("unix", shm.KeeperAddress(d))
+		check(t, err)
+		defer c.Close()
+		c.Write(b)
+		c.(*net.UnixConn).CloseWrite()
+		io.Copy(io.Discard, c)
+		if s := d.Stats(); s.Participants != 1 || s.Blocks != 0 {
+			t.Fatalf("%+v", s)
+		}
+	})
 }

@@ -2,7 +2,9 @@ package shm_test
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -56,25 +58,68 @@ func TestLayout_WordsAreAsDrawn(t *testing.T) {
 // A change of this number is a change of the protocol: processes of both versions cannot share a
 // domain.
 func TestLayout_HashIsPinned(t *testing.T) {
-	const want = 0xd237e727023e5f13
+	const want = 0xd13a39ad0abb5eaa
 	if got := shm.LayoutHash(); got != want {
 		t.Errorf("layout hash is %#x, want %#x", got, uint64(want))
 	}
 }
 
 func TestAttach_ToAnotherVersionIsRefused(t *testing.T) {
-	for name, change := range map[string]func(*shm.Domain){
-		"layout": func(d *shm.Domain) { d.SetLayout(d.Magic(), shm.LayoutHash()+1) },
-		"magic":  func(d *shm.Domain) { d.SetLayout(d.Magic()+1, shm.LayoutHash()) },
+	const ours = shm.ProtocolVersion
+	for name, c := range map[string]struct {
+		magic, layout, version uint64 // magic and layout are added to what this build has
+		said                   string
+	}{
+		"newer":        {0, 1, ours + 1, fmt.Sprintf("of version %d,", ours+1)},
+		"older":        {0, 1, ours - 1, fmt.Sprintf("of version %d,", ours-1)},
+		"oldest":       {0, 1, 0, "of a version before 9,"},
+		"other layout": {0, 1, ours, fmt.Sprintf("layout %#x", shm.LayoutHash()+1)},
+		"magic":        {1, 0, ours, "magic"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			everyWorld(t, 1<<20, func(t *testing.T, f *family) {
-				change(f.first)
-				if _, err := f.attach(); !errors.Is(err, shm.ErrVersion) {
-					t.Fatalf("attach: %v, want ErrVersion", err)
-				}
+				f.first.SetLayout(f.first.Magic()+c.magic, shm.LayoutHash()+c.layout, c.version)
+				_, err := f.attach()
+				wantVersions(t, err, c.said, c.magic == 0)
 			})
 		})
+	}
+}
+
+// wantVersions fails unless err is ErrVersion and says theirs, and this build's version where that
+// is known.
+func wantVersions(t *testing.T, err error, theirs string, both bool) {
+	t.Helper()
+	ours := fmt.Sprintf("this program of version %d,", shm.ProtocolVersion)
+	if !errors.Is(err, shm.ErrVersion) || !strings.Contains(err.Error(), theirs) ||
+		both && !strings.Contains(err.Error(), ours) {
+		t.Errorf("%v: want ErrVersion, %q and %q", err, theirs, ours)
+	}
+}
+
+// The first words of a control segment are where they are in all versions, whatever size it has.
+func TestAttach_ToAnotherVersionOfAnotherSizeIsRefused(t *testing.T) {
+	d := newDomain(t, 1<<20)
+	for _, version := range []uint64{0, shm.ProtocolVersion - 1, shm.ProtocolVersion + 1} {
+		control, err := os.Create(filepath.Join(t.TempDir(), "control"))
+		check(t, err)
+		defer control.Close()
+		check(t, control.Truncate(shm.ControlSize+shm.PageSize))
+		var head [56]byte
+		binary.NativeEndian.PutUint64(head[0:], d.Magic())
+		binary.NativeEndian.PutUint64(head[8:], 1234)
+		binary.NativeEndian.PutUint64(head[48:], version)
+		_, err = control.WriteAt(head[:], 0)
+		check(t, err)
+		data, err := sys.Reopen(d.Files()[1])
+		check(t, err)
+		defer data.Close()
+		said := fmt.Sprintf("of version %d,", version)
+		if version == 0 {
+			said = "of a version before 9,"
+		}
+		_, err = shm.Attach(control, data)
+		wantVersions(t, err, said, true)
 	}
 }
 

@@ -21,7 +21,8 @@ import (
 // Note [Sockets] A client says one request of 32 bytes: "shoal", what it wants ('I' inspect, 'J'
 // join), two bytes version, the layout hash and the token (both zero to inspect). The answer to 'I'
 // is a Report in JSON and the end of the stream. The answer to 'J' is an answer of 32 bytes, with
-// the control and the data file attached when its status is 0. The listener closes a connection of
+// the control and the data file attached when its status is 0. Both forms are those of all
+// versions, so that programs of two versions can tell each other which ones they are. The listener closes a connection of
 // another user before it reads anything. Each connection has a deadline. When too many are open,
 // the listener closes the oldest one of the user who has the most. So a client that connects and
 // says nothing keeps nobody out.
@@ -30,7 +31,6 @@ const (
 	answerSize     = 32
 	wantInspect    = 'I'
 	wantJoin       = 'J'
-	socketVersion  = 1
 	handshakeTime  = 5 * time.Second
 	maxConnections = 32
 	reportAge      = 100 * time.Millisecond // a report is not made more often
@@ -280,7 +280,7 @@ func (l *Listener) reported() ([]byte, error) {
 func requestOf(want byte, token Token) (req [requestSize]byte) {
 	copy(req[:], "shoal")
 	req[5] = want
-	binary.LittleEndian.PutUint16(req[6:], socketVersion)
+	binary.LittleEndian.PutUint16(req[6:], protocolVersion)
 	if want == wantJoin {
 		binary.LittleEndian.PutUint64(req[8:], layoutHash())
 		copy(req[16:], token[:])
@@ -288,10 +288,11 @@ func requestOf(want byte, token Token) (req [requestSize]byte) {
 	return req
 }
 
-// answerOf is: status 1, 0 7, layout hash 8, network namespace 8, PID namespace 8.
+// answerOf is: status 1, 0 3, version 4, layout hash 8, network namespace 8, PID namespace 8.
 func answerOf(status byte) []byte {
 	b := make([]byte, answerSize)
 	b[0] = status
+	binary.LittleEndian.PutUint32(b[4:], protocolVersion)
 	binary.LittleEndian.PutUint64(b[8:], layoutHash())
 	binary.LittleEndian.PutUint64(b[16:], namespace("net"))
 	binary.LittleEndian.PutUint64(b[24:], namespace("pid"))

@@ -30,6 +30,11 @@ const (
 
 const magic = 0x316c616f6873 // "shoal1"
 
+// protocolVersion grows when the meaning of a word changes. It is part of the layout hash, by which
+// programs know whether they fit. Beside the hash it is said in plain, at places that no version
+// moves: at byte 48 of the control segment, and in the requests and answers of Note [Sockets].
+const protocolVersion = 9
+
 // header is the first page of the control segment.
 type header struct {
 	_ structs.HostLayout
@@ -39,7 +44,8 @@ type header struct {
 	dataSize Word // 16   bytes
 	limit    Word // 24   budget in pages
 	token    [2]Word
-	_        [16]byte
+	version  Word // 48   of the protocol: said where two builds refuse each other; 0 before 9
+	_        [8]byte
 
 	blocks     Word // 64   headers handed out so far: indices 1 to blocks-1 are in use
 	ready      Word // 72   headers committed so far
@@ -141,7 +147,7 @@ type block struct {
 func layoutHash() uint64 {
 	h := fnv.New64a()
 	for _, v := range []uintptr{
-		8, // protocol version: raise when a word's meaning changes
+		protocolVersion,
 		unsafe.Sizeof(header{}), unsafe.Sizeof(participant{}), unsafe.Sizeof(laneRec{}), unsafe.Sizeof(block{}),
 		unsafe.Sizeof(ring{}), unsafe.Sizeof(slot{}), unsafe.Sizeof(cell{}), cellHead,
 		unsafe.Offsetof(header{}.blocks), unsafe.Offsetof(header{}.budget), unsafe.Offsetof(header{}.recovery),

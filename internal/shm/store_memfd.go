@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -33,7 +34,8 @@ type bellAddr struct {
 }
 
 // New makes a domain and joins it as its first participant. The caller closes it.
-func New(opts Options) (*Domain, error) {
+func New(opts Options) (_ *Domain, err error) {
+	defer func() { err = sys.Advised(err) }()
 	s, budget, err := newMemfds(opts)
 	if err != nil {
 		return nil, fmt.Errorf("new domain: %w", err)
@@ -187,9 +189,10 @@ func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
 
 // Attach joins the domain behind the two files that Files returned in another process. The domain
 // owns them when Attach succeeds.
-func Attach(control, data *os.File) (*Domain, error) {
+func Attach(control, data *os.File) (_ *Domain, err error) {
+	defer func() { err = sys.Advised(err) }()
 	if info, err := control.Stat(); err != nil || info.Size() != controlSize {
-		return nil, errors.Join(fmt.Errorf("attach domain: %w: not a control segment", ErrVersion), err)
+		return nil, fmt.Errorf("attach domain: %w", errors.Join(strange(control), err))
 	}
 	s, err := openMemfds(control, data)
 	if err != nil {
@@ -202,6 +205,17 @@ func Attach(control, data *os.File) (*Domain, error) {
 	}
 	s.unmapAfter(d)
 	return d, nil
+}
+
+// strange says what a file of another size than a control segment's is: that of another version
+// has the same words at its beginning.
+func strange(f *os.File) error {
+	var b [unsafe.Offsetof(header{}.version) + 8]byte
+	word := func(at uintptr) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
+	if _, err := f.ReadAt(b[:], 0); err != nil || word(unsafe.Offsetof(header{}.magic)) != magic {
+		return fmt.Errorf("%w: not a control segment", ErrVersion)
+	}
+	return otherVersion(word(unsafe.Offsetof(header{}.version)), word(unsafe.Offsetof(header{}.layout)))
 }
 
 // Files returns the control and the data file, for a child to inherit in this order. They stay the
