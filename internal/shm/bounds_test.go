@@ -3,7 +3,9 @@ package shm_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,3 +109,37 @@ func TestGarbage_ListsAreMadeAnew(t *testing.T) {
 	check(t, d.Release(again))
 	wantRest(t, d, 0)
 }
+
+// A deferred Close, a finalizer and a reaper drop their errors: what they have met is logged, once.
+func TestGarbage_IsLoggedWhereNobodyHearsOfIt(t *testing.T) {
+	var mu sync.Mutex
+	var said strings.Builder
+	old := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return said.Write(p)
+	}), nil)))
+	defer slog.SetDefault(old)
+	shm.ForgetLogged()
+	d := newDomain(t, 8<<20)
+	for range 3 {
+		h := alloc(t, d, 8000, "x")
+		restore := d.Scribble(h, "ext", 255<<40)
+		d.Release(h) // which nobody checks
+		restore()
+	}
+	count := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Count(said.String(), "the class of a free block is")
+	}
+	eventually(t, "nothing is logged", func() bool { return count() > 0 })
+	if n := count(); n != 1 || !strings.Contains(said.String(), "start them again") {
+		t.Errorf("logged %d times: %s", n, &said)
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

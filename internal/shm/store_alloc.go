@@ -137,7 +137,7 @@ func (l *lane) take(c int, commit uint64) Handle {
 
 // reuse claims a free block of class c, warm ones first, or returns 0.
 func (l *lane) reuse(c int) uint32 {
-	for range 2 {
+	for range 3 {
 		for range hintTries {
 			index := l.next(c)
 			if index == 0 {
@@ -147,7 +147,7 @@ func (l *lane) reuse(c int) uint32 {
 				return index
 			}
 		}
-		if !l.d.sweep() {
+		if !l.gather(c) && !l.d.sweep() {
 			break
 		}
 	}

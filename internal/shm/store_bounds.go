@@ -1,6 +1,10 @@
 package shm
 
-import "fmt"
+import (
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+)
 
 // Note [Garbage] A faulty participant may have written anything into the control segment. So every
 // count, class, offset, length and seat that is read there is compared with its bounds first. An
@@ -8,10 +12,20 @@ import "fmt"
 // it or waits for ever. The bytes that users keep in their blocks are not protected.
 
 // corrupt returns the error for a word that holds what no participant writes.
+//
+// The first time it also logs the error: nobody sees those of a reaper, of a finalizer, and of a
+// Close that is deferred. A goroutine logs, since this one may have a lane that the logger needs.
 func corrupt(word string, v uint64) error {
-	return fmt.Errorf("%w: %s is %#x, which nobody writes: something else wrote to the shared memory; "+
+	err := fmt.Errorf("%w: %s is %#x, which nobody writes: something else wrote to the shared memory; "+
 		"end all processes of this domain and start them again", ErrCorrupt, word, v)
+	if !logged.Swap(true) {
+		go slog.Error("shoal: " + err.Error())
+	}
+	return err
 }
+
+// logged is whether this process has logged that its shared memory has garbage.
+var logged atomic.Bool
 
 // count returns the end of the indices in use, for those that look at every block: no more than
 // there are headers with pages. A handle that was sent is compared with the word itself; its bits

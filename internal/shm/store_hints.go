@@ -32,10 +32,37 @@ func (l *lane) putBack(index uint32) {
 		if m := &l.mags[c]; m.n < magazineSize {
 			m.index[m.n] = index
 			m.n++
+			if l.keeps.Load()&(1<<c) == 0 {
+				l.keeps.Or(1 << c)
+			}
 			return
 		}
 	}
 	l.d.push(c, index)
+}
+
+// gather lists the blocks of class c that the other lanes of this process keep, and reports whether
+// there may be some. A lane that finds no block asks for it before it takes new memory. Otherwise
+// each lane would come to have blocks of its own that only wait, since the goroutines that allocate
+// seldom are in the lanes of those that free.
+func (l *lane) gather(c int) bool {
+	if c >= magazineClasses {
+		return false
+	}
+	found := false
+	for i := range commonLanes {
+		o := &l.d.lanes[i]
+		if o == l || o.keeps.Load()&(1<<c) == 0 || !o.tryLock() {
+			continue
+		}
+		o.keeps.And(^uint64(1 << c))
+		for m := &o.mags[c]; m.n > 0; found = true {
+			m.n--
+			l.d.push(c, m.index[m.n])
+		}
+		o.unlock()
+	}
+	return found
 }
 
 // next returns a block of class c that may be free, or 0.
@@ -61,7 +88,8 @@ func nextHead(head uint64, index uint64) uint64 {
 
 func (d *Domain) push(c int, index uint32) {
 	if c >= classCount {
-		return // garbage: the block is lost, and an operation that needs its place returns ErrCorrupt
+		_ = corrupt("the class of a free block", uint64(c)) // which logs it: the block is lost
+		return
 	}
 	head, next := &d.hdr.lists[c], &d.blocks[index].next
 	for wrote := uint64(0); ; {
