@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/foreign"
@@ -9,7 +10,7 @@ import (
 
 func init() {
 	foreign.Provide(foreign.Tensors[*Tensor, *Storage]{
-		Adopt: lend, MapFile: mapFile, ReadFileAt: readFileAt,
+		Adopt: lend, MapFile: mapFile, ReadFileAt: readFileAt, ReadFrom: readFrom,
 		LoanOf: (*Storage).loan, MoveTo: (*Storage).moveTo, OnClose: (*Storage).whenClosed,
 	})
 }
@@ -30,6 +31,36 @@ func lend(b []byte, l foreign.Loan) *Storage {
 	s := new(Storage)
 	s.rent(&memory{bytes: b, lease: &loan{of: l}})
 	return s
+}
+
+// The memory for bytes of a stream is at most this large at first, and then so many times as large
+// each time that it is full. The bytes that have come are copied then. The last copy is of an eighth
+// of all.
+const (
+	firstPart = 1 << 20
+	partGrows = 8
+)
+
+// readFrom is ReadFrom of package foreign.
+func readFrom(r io.Reader, n int) (*Tensor, error) {
+	part := n
+	for part > firstPart {
+		part = (part + partGrows - 1) / partGrows
+	}
+	t := Empty(Uint8, part)
+	for have := 0; ; {
+		if _, err := io.ReadFull(r, t.span()[have:]); err != nil {
+			t.Close()
+			return nil, err
+		}
+		if have = t.Nbytes(); have == n {
+			return t, nil
+		}
+		more := Empty(Uint8, min(n, have*partGrows))
+		copy(more.span(), t.span())
+		t.Close()
+		t = more
+	}
 }
 
 // View returns a tensor of the storage, to be closed by the caller. Strides and offset are in

@@ -1,12 +1,16 @@
 package tensor_test
 
 import (
+	"bytes"
 	"errors"
+	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/foreign"
@@ -142,5 +146,36 @@ func TestMapFile_FindsTensorsByTheirPlaces(t *testing.T) {
 	}
 	if _, err := m.Storage(8, 5); !errors.Is(err, tensor.ErrLayout) {
 		t.Error(err)
+	}
+}
+
+// What is read from a stream takes memory as it comes, and arrives whole.
+func TestReadFrom_GrowsWithWhatComes(t *testing.T) {
+	tensors := foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
+	for _, n := range []int{0, 1, 1 << 20, 1<<20 + 1, 8<<20 + 7} {
+		sent := make([]byte, n)
+		rand.NewChaCha8([32]byte{1}).Read(sent)
+		x, err := tensors.ReadFrom(iotest.HalfReader(bytes.NewReader(sent)), n)
+		check(t, err)
+		if !bytes.Equal(tensor.Bytes(x), sent) {
+			t.Errorf("%d bytes are others", n)
+		}
+		x.Close()
+		if n == 0 {
+			continue
+		}
+		if _, err := tensors.ReadFrom(bytes.NewReader(sent[:n-1]), n); err != io.EOF && err != io.ErrUnexpectedEOF {
+			t.Errorf("%d of %d bytes: %v", n-1, n, err)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := tensors.ReadFrom(bytes.NewReader(make([]byte, 2<<20)), 1<<40)
+	runtime.ReadMemStats(&after)
+	if err != io.ErrUnexpectedEOF {
+		t.Error(err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 32<<20 {
+		t.Errorf("2 MiB of a claimed TiB took %d bytes", took)
 	}
 }

@@ -126,9 +126,9 @@ func (f *idxFile) read() (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw := make([]byte, bytes)
-	if err := f.fill(raw); err != nil {
-		return nil, err
+	raw, err := readAll(f, bytes)
+	if err != nil {
+		return nil, early(err)
 	}
 	if err := f.end(); err != nil {
 		return nil, err
@@ -164,9 +164,15 @@ func (f *idxFile) shape(dims int, size int64) (shape []int, bytes int64, err err
 
 // fill reads as many bytes as p has.
 func (f *idxFile) fill(p []byte) error {
-	n, err := io.ReadFull(f.r, p)
-	f.offset += int64(n)
+	_, err := io.ReadFull(f, p)
 	return early(err)
+}
+
+// Read reads on, and counts.
+func (f *idxFile) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	f.offset += int64(n)
+	return n, err
 }
 
 // end reads the end of the file, which also checks the checksum of a compressed one.

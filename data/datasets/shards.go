@@ -161,11 +161,11 @@ func (s *shardReader) next() (Record, error) {
 	}
 }
 
-// readAll reads n bytes, and makes no room for more than come.
+// readAll reads n bytes. It makes room for 1 MiB, and then for four times what has come.
 func readAll(r io.Reader, n int64) ([]byte, error) {
 	var all []byte
-	for int64(len(all)) < n {
-		all = slices.Grow(all, int(min(n-int64(len(all)), 1<<20)))
+	for have := int64(0); have < n; have = int64(len(all)) {
+		all = slices.Grow(all, int(min(n-have, max(1<<20, 3*have))))
 		k, err := io.ReadFull(r, all[len(all):min(int64(cap(all)), n)])
 		all = all[:len(all)+k]
 		if err != nil {

@@ -1,11 +1,14 @@
 package msgpack_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -157,4 +160,28 @@ func FuzzUnmarshal(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// Bytes that claim to be more than come take memory for what comes, however much is allowed.
+func TestDecode_TakesNoMoreThanComes(t *testing.T) {
+	for _, head := range []string{
+		"\xc6\xff\xff\xff\xff",             // bytes
+		"\x81\xa4data\xc6\xff\xff\xff\xff", // bytes of an array
+		"\xdb\xff\xff\xff\xff",             // text
+		"\xdd\xff\xff\xff\xff",             // a list
+		"\xdf\xff\xff\xff\xff",             // a dict
+	} {
+		for _, most := range []int64{0, math.MaxInt64} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := msgpack.Decode(bytes.NewReader([]byte(head+"ten bytes.")), most)
+			runtime.ReadMemStats(&after)
+			if !errors.Is(err, msgpack.ErrFormat) && !(most == 0 && errors.Is(err, msgpack.ErrLimit)) {
+				t.Errorf("%q, %d allowed: %v", head, most, err)
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > 8<<20 {
+				t.Errorf("%q claims 4 GiB, and ten bytes come: they took %d", head, took)
+			}
+		}
+	}
 }

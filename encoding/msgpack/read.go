@@ -15,6 +15,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
 	"github.com/shoal-mp/shoal/encoding"
+	"github.com/shoal-mp/shoal/internal/foreign"
 	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/room"
@@ -101,6 +102,9 @@ func (c *collection) add(name string, v any) (err error) {
 	}
 	return err
 }
+
+// foreignTensors makes tensors of what comes.
+var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
 type decoder struct {
 	*msgpack.Decoder
@@ -197,11 +201,19 @@ func (d decoder) bytes() (*tensor.Tensor, error) {
 	if err := d.tally.Add(int64(max(n, 0))); err != nil {
 		return nil, err
 	}
-	t := tensor.Empty(tensor.Uint8, max(n, 0))
-	if err := d.ReadFull(tensor.Bytes(t)); err != nil {
+	t, err := foreignTensors.ReadFrom(d, max(n, 0))
+	if err != nil {
 		return nil, damaged(err)
 	}
 	return t, nil
+}
+
+// Read fills b, so that a decoder is an io.Reader of the bytes that come next.
+func (d decoder) Read(b []byte) (int, error) {
+	if err := d.ReadFull(b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // dict reads a map: a dict, or what stands for an array or a complex number.

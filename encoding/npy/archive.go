@@ -219,15 +219,14 @@ func unpack(e zipfile.Entry, allow func(bytes int) error) (*tensor.Tensor, error
 	if err := allow(h.size); err != nil {
 		return nil, err
 	}
-	t := tensor.Empty(tensor.Uint8, h.size)
-	defer t.Close()
-	b := tensor.Bytes(t)
-	if _, err := io.ReadFull(r, b); err != nil {
+	t, err := foreignTensors.ReadFrom(r, h.size)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
+	defer t.Close()
 	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // where the checksum is compared
 		return nil, malformed("after its elements: %v", err)
 	}
-	h.clean(b)
+	h.clean(tensor.Bytes(t))
 	return h.view(t.Storage())
 }

@@ -58,7 +58,8 @@ func encode(w io.Writer, t *tensor.Tensor) error {
 // last element and no further, so several arrays may follow one another.
 //
 // maxBytes is how many bytes of elements the array may have. 0 stands for the memory that the
-// machine and the cgroup have left for this process, and for 64 MiB where they have less.
+// machine and the cgroup have left for this process, and for 64 MiB where they have less. The memory
+// for them grows as they come, so a header that lies takes none.
 //
 // The error is an [*encoding.FileError]. It wraps ErrFormat, ErrDType, ErrLimit or the error of r.
 // Where r ends early it wraps io.ErrUnexpectedEOF as well.
@@ -79,11 +80,11 @@ func Decode(r io.Reader, maxBytes int64) (*tensor.Tensor, error) {
 
 // decode reads the elements.
 func (h header) decode(r io.Reader) (*tensor.Tensor, error) {
-	t := tensor.Empty(tensor.Uint8, h.size)
-	defer t.Close()
-	if err := readFull(r, tensor.Bytes(t)); err != nil {
-		return nil, err
+	t, err := foreignTensors.ReadFrom(r, h.size)
+	if err != nil {
+		return nil, cutShort(err)
 	}
+	defer t.Close()
 	h.clean(tensor.Bytes(t))
 	return h.view(t.Storage())
 }

@@ -31,6 +31,11 @@ func about(path, name string, err error) error {
 // readFull fills b. A stream that ends before that is malformed.
 func readFull(r io.Reader, b []byte) error {
 	_, err := io.ReadFull(r, b)
+	return cutShort(err)
+}
+
+// cutShort says of the error of io.ReadFull that a stream which ends is malformed.
+func cutShort(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return fmt.Errorf("%w: it is cut short: %w", ErrFormat, io.ErrUnexpectedEOF)
 	}

@@ -6,9 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -293,5 +296,56 @@ func FuzzLoad(f *testing.F) {
 		if again, err := npy.LoadAll(path + "z"); err != nil || len(again) != len(all) {
 			t.Fatalf("%d of %d: %v", len(again), len(all), err)
 		}
+	})
+}
+
+// A header that claims more than comes takes memory for what comes, however much is allowed.
+func TestDecode_TakesNoMoreThanComes(t *testing.T) {
+	for _, claim := range []int{16 << 30, 1 << 40} {
+		for _, most := range []int64{0, math.MaxInt64} {
+			text := fmt.Sprintf("{'descr': '|u1', 'fortran_order': False, 'shape': (%d,), }\n", claim)
+			b := append([]byte("\x93NUMPY\x01\x00"), byte(len(text)), 0)
+			b = append(append(b, text...), "ten bytes."...)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := npy.Decode(bytes.NewReader(b), most)
+			runtime.ReadMemStats(&after)
+			if !errors.Is(err, io.ErrUnexpectedEOF) && !(most == 0 && errors.Is(err, npy.ErrLimit)) {
+				t.Errorf("%d bytes are claimed, %d allowed: %v", claim, most, err)
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > 8<<20 {
+				t.Errorf("%d bytes are claimed, and ten come: they took %d", claim, took)
+			}
+		}
+	}
+}
+
+// FuzzDecode: a stream is the array that a file of the same bytes is, or an error of a type.
+func FuzzDecode(f *testing.F) {
+	names, _ := filepath.Glob("testdata/*.npy")
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		x, err := npy.Decode(bytes.NewReader(b), 1<<40)
+		if err != nil {
+			if _, ok := errors.AsType[*encoding.FileError](err); !ok {
+				t.Fatalf("error is %v, want a FileError", err)
+			}
+			return
+		}
+		defer x.Close()
+		if x.Nbytes() > len(b) {
+			t.Fatalf("%d bytes, of %d", x.Nbytes(), len(b))
+		}
+		y, err := npy.Load(write(t, "x.npy", b))
+		if err != nil || !bytes.Equal(tensor.Bytes(x.Contiguous()), tensor.Bytes(y.Contiguous())) {
+			t.Fatalf("the file is %v, %v", y, err)
+		}
+		y.Close()
 	})
 }

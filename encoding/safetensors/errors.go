@@ -29,6 +29,11 @@ var (
 // readFull fills b. A stream that ends before that wraps kind and io.ErrUnexpectedEOF.
 func readFull(r io.Reader, b []byte, kind error) error {
 	_, err := io.ReadFull(r, b)
+	return cutShort(err, kind)
+}
+
+// cutShort says of the error of io.ReadFull what is wrong where a stream has ended.
+func cutShort(err, kind error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return fmt.Errorf("%w: it is cut short: %w", kind, io.ErrUnexpectedEOF)
 	}

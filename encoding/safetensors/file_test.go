@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -242,6 +246,49 @@ func FuzzOpen(f *testing.F) {
 		}
 		if got := open(t, again).Names(); len(got) != len(tensors) {
 			t.Fatalf("%d tensors became %d", len(tensors), len(got))
+		}
+	})
+}
+
+// A header that claims more than comes takes memory for what comes, however much is allowed.
+func TestDecode_TakesNoMoreThanComes(t *testing.T) {
+	for _, claim := range []int{16 << 30, 1 << 40} {
+		for _, most := range []int64{0, math.MaxInt64} {
+			text := fmt.Sprintf(`{"x":{"dtype":"U8","shape":[%d],"data_offsets":[0,%d]}}`, claim, claim)
+			b := binary.LittleEndian.AppendUint64(nil, uint64(len(text)))
+			b = append(append(b, text...), "ten bytes."...)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, _, err := safetensors.Decode(bytes.NewReader(b), most)
+			runtime.ReadMemStats(&after)
+			if !errors.Is(err, io.ErrUnexpectedEOF) && !(most == 0 && errors.Is(err, safetensors.ErrLimit)) {
+				t.Errorf("%d bytes are claimed, %d allowed: %v", claim, most, err)
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > 8<<20 {
+				t.Errorf("%d bytes are claimed, and ten come: they took %d", claim, took)
+			}
+		}
+	}
+}
+
+// FuzzDecode: a stream has the tensors that a file of the same bytes has, or is an error of a type.
+func FuzzDecode(f *testing.F) {
+	f.Add(file(`{}`, 0))
+	f.Add(file(`{"__metadata__":{"k":"v"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BOOL","shape":[],"data_offsets":[8,9]}}`, 9))
+	f.Add(file(`{"a":{"dtype":"F32","shape":[4294967296],"data_offsets":[0,17179869184]}}`, 9))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		all, _, err := safetensors.Decode(bytes.NewReader(b), 1<<40)
+		if err != nil {
+			if _, ok := errors.AsType[*encoding.FileError](err); !ok {
+				t.Fatalf("error is %v, want a FileError", err)
+			}
+			return
+		}
+		for name, x := range all {
+			if x.Nbytes() > len(b) {
+				t.Fatalf("%s has %d bytes, of %d", name, x.Nbytes(), len(b))
+			}
+			x.Close()
 		}
 	})
 }

@@ -13,7 +13,8 @@ import (
 // and no further.
 //
 // maxBytes is how many bytes of elements the file may have. 0 stands for the memory that the
-// machine and the cgroup have left for this process, and for 64 MiB where they have less.
+// machine and the cgroup have left for this process, and for 64 MiB where they have less. The memory
+// for them grows as they come, so a header that lies takes none.
 //
 // The error is an [*encoding.FileError]. It wraps ErrHeader, ErrOffsets, ErrDType, ErrLimit or the
 // error of r. Where r ends early it wraps io.ErrUnexpectedEOF as well.
@@ -27,12 +28,13 @@ func Decode(r io.Reader, maxBytes int64) (tensors map[string]*tensor.Tensor, met
 	}
 	tensors, err = each(h.names(), func(name string) (*tensor.Tensor, error) {
 		info := h.infos[name]
-		t := tensor.Empty(info.DType, info.Shape...)
-		if err := readFull(r, tensor.Bytes(t), ErrOffsets); err != nil {
-			return nil, about("", name, err)
+		t, err := foreignTensors.ReadFrom(r, int(info.end-info.begin))
+		if err != nil {
+			return nil, about("", name, cutShort(err, ErrOffsets))
 		}
+		defer t.Close()
 		numpy.Clean(info.DType.String(), tensor.Bytes(t))
-		return t, nil
+		return t.Storage().View(info.DType, info.Shape, nil, 0)
 	})
 	if err != nil {
 		return nil, nil, err

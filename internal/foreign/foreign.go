@@ -1,6 +1,9 @@
 package foreign
 
-import "os"
+import (
+	"io"
+	"os"
+)
 
 // Tensors are its functions. P is *tensor.Tensor, and S is *tensor.Storage.
 type Tensors[P, S any] struct {
@@ -18,6 +21,11 @@ type Tensors[P, S any] struct {
 	// ReadFileAt fills t, which is contiguous and on the host, with the bytes at an offset of a
 	// file, as a copy that needs no mapping.
 	ReadFileAt func(t P, f *os.File, at int64) error
+
+	// ReadFrom returns a tensor of Uint8 with the next n bytes of r. Its memory grows with what
+	// comes: a header that claims more than follows it takes no memory. The error is that of
+	// io.ReadFull.
+	ReadFrom func(r io.Reader, n int) (P, error)
 
 	// LoanOf returns what Adopt or MoveTo was given, nil for the heap and for blocks of a domain.
 	LoanOf func(s S) Loan
