@@ -279,9 +279,11 @@ func (w *Writer) members(prefix string, names []string) map[string]uint64 {
 	return members
 }
 
-// made is the names of what was made.
+// made is the names of what was made, in order: the same content makes the same bytes.
 func (w *Writer) made() []string {
-	return slices.AppendSeq(slices.Collect(maps.Keys(w.datasets)), maps.Keys(w.groups))
+	names := slices.AppendSeq(slices.Collect(maps.Keys(w.datasets)), maps.Keys(w.groups))
+	slices.Sort(names)
+	return names
 }
 
 // Save writes tensors as the data sets of a new file. Names are paths: "train/x" is the data set x
