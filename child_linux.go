@@ -23,6 +23,7 @@ func startChild(b launch) (_ *child, err error) {
 		closeAll(c.theirs)
 		if err != nil {
 			c.close()
+			err = sys.Advised(err)
 		}
 	}()
 	files, err := c.open(b)
@@ -118,13 +119,25 @@ type inheritedFiles struct {
 	own       *os.File   // write end of our lifeline; nothing is ever written to it
 }
 
-// inherited opens the files that stay open as long as this process lives.
+// lineage has the files that every worker inherits, when the first one was started.
+var lineage struct {
+	sync.Mutex
+	files *inheritedFiles
+}
+
+// inherited opens the files that stay open as long as this process lives. Where that fails, since no
+// more files can be opened at the moment, the next call tries it again.
 //
 // Note [Lifelines]: the write end of a process's lifeline exists in that process alone. So the
 // kernel closes it at the process's death, however the process dies. All processes below it have
 // the read end. A program that is just being started holds a copy between its fork and its exec,
 // which ends by close-on-exec.
-var inherited = sync.OnceValues(func() (*inheritedFiles, error) {
+func inherited() (*inheritedFiles, error) {
+	lineage.Lock()
+	defer lineage.Unlock()
+	if lineage.files != nil {
+		return lineage.files, nil
+	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
@@ -139,8 +152,9 @@ var inherited = sync.OnceValues(func() (*inheritedFiles, error) {
 		l.lifelines = append(l.lifelines, self.lifelines...)
 	}
 	l.lifelines = append(l.lifelines, os.NewFile(uintptr(fds[0]), "lifeline"))
+	lineage.files = l
 	return l, nil
-})
+}
 
 // drain reads what is left in r, without waiting. It is bounded, because a process may go on
 // writing.

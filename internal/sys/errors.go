@@ -3,6 +3,7 @@ package sys
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 // ErrNoDescriptors means that a peer sent descriptors and this process had no room for all of them.
@@ -32,3 +33,21 @@ func (e *MissingCallError) Unwrap() error { return e.Err }
 
 // Is reports whether target is errors.ErrUnsupported.
 func (e *MissingCallError) Is(target error) bool { return target == errors.ErrUnsupported }
+
+// Advised returns the error of a start or of an opening with what to do, where a limit of this
+// process, its user or the machine has been reached.
+func Advised(err error) error {
+	for _, limit := range []struct {
+		errno  syscall.Errno
+		advice string
+	}{
+		{syscall.EMFILE, "raise the limit of open files (ulimit -n), or close some"},
+		{syscall.ENFILE, "raise the machine's limit of open files (sysctl fs.file-max)"},
+		{syscall.EAGAIN, "raise the limit of processes (ulimit -u, or pids.max of the control group), or start fewer"},
+	} {
+		if errors.Is(err, limit.errno) {
+			return fmt.Errorf("%w; %s", err, limit.advice)
+		}
+	}
+	return err
+}
