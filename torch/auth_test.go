@@ -266,3 +266,39 @@ func FuzzFrame(f *testing.F) {
 		}{bytes.NewReader(b), io.Discard}, []byte("k"))
 	})
 }
+
+// FuzzHandshake plays either side of the handshake against bytes that somebody without the key says.
+func FuzzHandshake(f *testing.F) {
+	for _, s := range []string{"", "\x00\x00\x00\x01x", "\x00\x00\x00\x0f#CHALLENGE#rand", "\x00\x00\x00\x09#WELCOME#",
+		"\x00\x00\x00\x13#CHALLENGE#{md5}abc", "\x00\x00\x00\x14#CHALLENGE#{sha256}x"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		said := func() io.ReadWriter {
+			return struct {
+				io.Reader
+				io.Writer
+			}{bytes.NewReader(b), io.Discard}
+		}
+		if authClient(said(), []byte("k")) == nil || authServer(said(), []byte("k")) == nil {
+			t.Fatalf("%q proves the key", b)
+		}
+	})
+}
+
+// FuzzCUDAHandle wants the handle's 64 bytes or an error.
+func FuzzCUDAHandle(f *testing.F) {
+	for _, n := range []int{0, 1, 2, 64, 65, 66, 67} {
+		f.Add(append([]byte("\x01c"), make([]byte, n)...))
+		f.Add(make([]byte, n))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := CUDAHandle(b)
+		switch {
+		case err == nil && !bytes.HasSuffix(b, h[:]):
+			t.Fatalf("%x is not the end of %x", h, b)
+		case err != nil && !errors.Is(err, ErrProtocol) && !errors.Is(err, ErrUnsupported):
+			t.Fatal(err)
+		}
+	})
+}

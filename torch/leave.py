@@ -93,11 +93,20 @@ def leave(fd, limit, failed):
 
 def clear():
     """Removes the process's directory for temporary files, as any process does that Go has not started. Go would remove it, but has ended."""
+    import os
     import shutil
     from multiprocessing import process
 
     dir = process.current_process()._config.get("tempdir")
     if dir:
+        try:  # The marks may go before the rest, and this process may be killed then: so the directory's name has a mark.
+            mark = next(name for name in os.listdir(dir) if name.startswith("shoal_%d_" % os.getpid()))
+            parent, name = os.path.split(dir)
+            going = os.path.join(parent, "pymp-%s-%s" % (mark, name.rpartition("-")[2]))
+            os.rename(dir, going)
+            dir = going
+        except (OSError, StopIteration):
+            pass
         shutil.rmtree(dir, True)
 
 

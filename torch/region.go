@@ -1,11 +1,13 @@
 package torch
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"weak"
 
 	"github.com/shoal-mp/shoal/internal/shm"
@@ -139,7 +141,9 @@ func (r *region) commit() error {
 	if err := r.checkRoom(int64(need)); err != nil {
 		return err
 	}
-	if err := sys.Commit(r.file, int64(r.backed), int64(need-r.backed)); err != nil {
+	if err := sys.Commit(r.file, int64(r.backed), int64(need-r.backed)); errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%w: %w", shm.ErrNoSpace, err)
+	} else if err != nil {
 		return err
 	}
 	from := r.backed

@@ -1,6 +1,8 @@
 package torch
 
 import (
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,15 +34,39 @@ func newTempDir(env []string) *tempDir {
 		if _, done := swept.LoadOrStore(parent, true); !done {
 			sweepTempDirs(parent)
 		}
-		path, err := os.MkdirTemp(parent, tempPrefix)
-		if err == nil {
+		if path, err := markedDir(parent); err == nil {
 			d.path = path
-			d.mark(os.Getpid())
 			break
 		}
 	}
 	return d
 }
+
+// markedDir makes a directory with a mark of this process. It has the mark in its name at first, and
+// gets its own name when the mark is in it. So at whatever moment this process is killed, the
+// directory says whose it was.
+func markedDir(parent string) (string, error) {
+	mark, err := markOf(os.Getpid())
+	if err != nil { // there is no /proc
+		return os.MkdirTemp(parent, tempPrefix)
+	}
+	made, err := os.MkdirTemp(parent, tempPrefix+mark+"-*")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(parent, tempPrefix+strings.ToLower(rand.Text()[:tempRandom]))
+	if err = os.WriteFile(filepath.Join(made, mark), nil, 0o600); err == nil {
+		err = os.Rename(made, path)
+	}
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(made))
+	}
+	return path, nil
+}
+
+// tempRandom is how many random letters and digits, of 5 bits each, a name has. Rename would take
+// the place of an empty directory of the same name.
+const tempRandom = 12
 
 // temporaryPlaces are the directories that Python's tempfile tries, in its order.
 func temporaryPlaces(env []string) (places []string) {
@@ -72,8 +98,21 @@ func (d *tempDir) leave() {
 	defer d.mu.Unlock()
 	d.in--
 	if d.in == 0 && d.path != "" {
-		os.RemoveAll(d.path)
+		removeDir(d.path)
 	}
+}
+
+// removeDir removes a directory, which gets a name with a mark of this process first: the marks in
+// it may go before the rest does, and this process may be killed in between.
+func removeDir(path string) {
+	if mark, err := markOf(os.Getpid()); err == nil {
+		dir, name := filepath.Split(path)
+		going := dir + tempPrefix + mark + name[strings.LastIndex(name, "-"):]
+		if os.Rename(path, going) == nil {
+			path = going
+		}
+	}
+	os.RemoveAll(path)
 }
 
 // swept are the places where sweepTempDirs has run.
@@ -82,14 +121,20 @@ var swept sync.Map
 // sweepTempDirs removes the directories whose processes have all been killed.
 func sweepTempDirs(parent string) {
 	marks, _ := filepath.Glob(filepath.Join(parent, tempPrefix+"*", namePrefix+"*"))
+	unfinished, _ := filepath.Glob(filepath.Join(parent, tempPrefix+namePrefix+"*"))
 	needed := map[string]bool{}
+	for _, dir := range unfinished {
+		mark, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), tempPrefix), "-")
+		owner, ok := ownerOf(mark)
+		needed[dir] = !ok || owner.alive()
+	}
 	for _, m := range marks {
 		owner, ok := ownerOf(filepath.Base(m))
 		needed[filepath.Dir(m)] = needed[filepath.Dir(m)] || !ok || owner.alive()
 	}
 	for dir, is := range needed {
 		if !is {
-			os.RemoveAll(dir)
+			removeDir(dir)
 		}
 	}
 }
@@ -97,7 +142,13 @@ func sweepTempDirs(parent string) {
 // mark says that a process needs the directory as long as it lives. A directory without marks stays
 // if all processes that would remove it are killed.
 func (d *tempDir) mark(pid int) {
-	if start, err := sys.StartTime(pid); err == nil && d.path != "" {
-		os.WriteFile(filepath.Join(d.path, fmt.Sprintf("%s%d_%d_0", namePrefix, pid, start)), nil, 0o600)
+	if mark, err := markOf(pid); err == nil && d.path != "" {
+		os.WriteFile(filepath.Join(d.path, mark), nil, 0o600)
 	}
+}
+
+// markOf returns the name of a process's mark.
+func markOf(pid int) (string, error) {
+	start, err := sys.StartTime(pid)
+	return fmt.Sprintf("%s%d_%d_0", namePrefix, pid, start), err
 }

@@ -1,0 +1,58 @@
+package torch
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+const fullEnv = "SHOAL_TORCH_TEST_FULL"
+
+// A /dev/shm that is full, as those of containers of 64 MiB soon are, is an error, and leaves no
+// name there.
+func TestRegion_OfAFullDevShm(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestRegion_InAFullDevShm$", "-test.count=1", "-test.v")
+	cmd.Env = append(os.Environ(), fullEnv+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	out, err := cmd.CombinedOutput()
+	switch {
+	case cmd.Process == nil:
+		t.Skipf("this system gives no namespaces: %v", err)
+	case strings.Contains(string(out), "--- SKIP"):
+		t.Skipf("%s", out)
+	case err != nil || !strings.Contains(string(out), "--- PASS"):
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestRegion_InAFullDevShm is what runs there.
+func TestRegion_InAFullDevShm(t *testing.T) {
+	if os.Getenv(fullEnv) == "" {
+		t.Skip("only for TestRegion_OfAFullDevShm")
+	}
+	if err := errors.Join(syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),
+		syscall.Mount("tmpfs", shmDir, "tmpfs", 0, "size=64k")); err != nil {
+		t.Skipf("nothing can be mounted: %v", err)
+	}
+	for _, n := range []int{100 << 10, 16 << 20} { // below what is asked of the machine first, and above
+		if _, err := (Options{Strategy: FileSystem}).Empty(tensor.Uint8, n); !errors.Is(err, shm.ErrNoSpace) {
+			t.Errorf("%d bytes: %v, want ErrNoSpace", n, err)
+		}
+		if left, _ := filepath.Glob(shmDir + "/*"); len(left) > 0 {
+			t.Errorf("%d bytes leave %v", n, left)
+		}
+	}
+	x, err := (Options{Strategy: FileSystem}).Empty(tensor.Uint8, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Close()
+	Trim()
+}
