@@ -3,7 +3,7 @@ KILLS ?= 1000
 PYTHON ?= $(if $(wildcard $(HOME)/.cache/shoal/interop/torch/bin/python),$(HOME)/.cache/shoal/interop/torch/bin/python,python3)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
 
-.PHONY: test check race crashpoints storm scribbles torture schedules model fuzz lint bench interop interop-full userscripts loader pictures ptxas gpu gpu-build cluster
+.PHONY: test check race crashpoints storm scribbles torture schedules model fuzz fuzz-long vuln lint bench interop interop-full userscripts loader pictures ptxas gpu gpu-build cluster
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go vet ./...
@@ -67,6 +67,13 @@ model: ## the models of the protocol with one more death each; minutes
 
 fuzz: ## every fuzz target for half a minute
 	./scripts/fuzz
+
+fuzz-long: ## every fuzz target for ten minutes, and a table of what each found: build/fuzz.md; half a day (FUZZTIME, FUZZ: a pattern of targets)
+	mkdir -p build
+	FUZZTIME=$(or $(FUZZTIME),10m) FUZZLOG=$(CURDIR)/build/fuzz.md ./scripts/fuzz
+
+vuln: ## known faults in what the programs link; where vuln.go.dev cannot be reached, it says so
+	./scripts/vuln
 
 pictures: ## docs/*.svg, drawn from a run on a terminal; needs the program script of util-linux
 	go run ./internal/pictures
