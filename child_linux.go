@@ -125,7 +125,7 @@ var lineage struct {
 	files *inheritedFiles
 }
 
-// inherited opens the files that stay open as long as this process lives. Where that fails, since no
+// inherited opens the files that stay open as long as this process lives. If that fails, because no
 // more files can be opened at the moment, the next call tries it again.
 //
 // Note [Lifelines]: the write end of a process's lifeline exists in that process alone. So the

@@ -13,11 +13,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
@@ -194,7 +192,7 @@ func init() {
 }
 
 // privately keeps mounts of this process from all others.
-func privately() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }
+func privately() error { return syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "") }
 
 // withoutDevShm leaves a /dev with a few devices only.
 func withoutDevShm() error {
@@ -206,18 +204,18 @@ func withoutDevShm() error {
 		return err
 	}
 	defer os.Remove(dev) // the directory below the mount that moves away
-	if err := unix.Mount("tmpfs", dev, "tmpfs", 0, ""); err != nil {
+	if err := syscall.Mount("tmpfs", dev, "tmpfs", 0, ""); err != nil {
 		return err
 	}
 	for _, name := range []string{"null", "zero", "urandom"} {
 		if err := os.WriteFile(filepath.Join(dev, name), nil, 0o666); err != nil {
 			return err
 		}
-		if err := unix.Mount("/dev/"+name, filepath.Join(dev, name), "", unix.MS_BIND, ""); err != nil {
+		if err := syscall.Mount("/dev/"+name, filepath.Join(dev, name), "", syscall.MS_BIND, ""); err != nil {
 			return err
 		}
 	}
-	if err := unix.Mount(dev, "/dev", "", unix.MS_MOVE, ""); err != nil {
+	if err := syscall.Mount(dev, "/dev", "", syscall.MS_MOVE, ""); err != nil {
 		return err
 	}
 	if _, err := os.Stat("/dev/shm"); !errors.Is(err, os.ErrNotExist) {
@@ -237,7 +235,7 @@ func readOnly() error {
 	}
 	for line := range strings.Lines(string(mounts)) {
 		at := strings.Fields(line)[1]
-		unix.Mount("", at, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "") // some cannot be
+		syscall.Mount("", at, "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY, "") // some cannot be
 	}
 	for _, dir := range []string{"/", "/tmp", "/dev/shm", "."} {
 		if f, err := os.CreateTemp(dir, "shoal-"); err == nil {
@@ -251,7 +249,7 @@ func readOnly() error {
 
 // ownProc has /proc show the processes of this PID namespace alone.
 func ownProc() error {
-	return errors.Join(privately(), unix.Mount("proc", "/proc", "proc", 0, ""))
+	return errors.Join(privately(), syscall.Mount("proc", "/proc", "proc", 0, ""))
 }
 
 // someone is a user who has no other process.
@@ -305,16 +303,14 @@ func permitted(t *testing.T, cmd *exec.Cmd) string {
 // A filter that refuses a call has the program say which one, and what to do.
 func TestEnvironment_ASeccompFilterIsNamed(t *testing.T) {
 	t.Parallel()
-	for call, number := range map[string]uint32{
-		"memfd_create": unix.SYS_MEMFD_CREATE, "pidfd_open": unix.SYS_PIDFD_OPEN,
-	} {
-		for _, errno := range []syscall.Errno{unix.EPERM, unix.ENOSYS} {
+	for _, call := range []string{"memfd_create", "pidfd_open"} {
+		for _, errno := range []syscall.Errno{syscall.EPERM, syscall.ENOSYS} {
 			t.Run(call+" "+errno.Error(), func(t *testing.T) {
 				t.Parallel()
 				cmd := program(t, "refused")
 				var b strings.Builder
 				cmd.Stdout, cmd.Stderr = &b, &b
-				if err := startFiltered(cmd, number, errno); err != nil {
+				if err := startFiltered(cmd, call, errno); err != nil {
 					t.Skip("this system gives no filters: ", err)
 				}
 				err := cmd.Wait()
@@ -328,21 +324,11 @@ func TestEnvironment_ASeccompFilterIsNamed(t *testing.T) {
 }
 
 // startFiltered starts a program by a thread that has a filter, which the program inherits.
-func startFiltered(cmd *exec.Cmd, call uint32, errno syscall.Errno) error {
+func startFiltered(cmd *exec.Cmd, call string, errno syscall.Errno) error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // the thread ends with the goroutine
-		filter := []unix.SockFilter{
-			{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the number of the call
-			{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: call},
-			{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(errno)},
-			{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
-		}
-		code := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-		if err == nil {
-			err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&code)), 0, 0)
-		}
+		err := sys.RefuseCall(call, errno)
 		if err == nil {
 			err = cmd.Start()
 		}
@@ -351,18 +337,21 @@ func startFiltered(cmd *exec.Cmd, call uint32, errno syscall.Errno) error {
 	return <-started
 }
 
+// limitProcesses is RLIMIT_NPROC, which package syscall lacks.
+const limitProcesses = 6
+
 // few is how many descriptors the programs may have.
 const few = 80
 
 func fewDescriptors() error {
-	return unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: few, Max: few})
+	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: few, Max: few})
 }
 
 // takeDescriptors opens files until so many more can be opened, and returns what closes them.
 func takeDescriptors(free int) func() {
 	var taken []int
 	for {
-		fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		fd, err := syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 		if err != nil {
 			break
 		}
@@ -370,7 +359,7 @@ func takeDescriptors(free int) func() {
 	}
 	give := func(n int) {
 		for ; n > 0 && len(taken) > 0; n-- {
-			unix.Close(taken[0])
+			syscall.Close(taken[0])
 			taken = taken[1:]
 		}
 	}
@@ -479,8 +468,8 @@ func fewProcesses() error {
 	}
 	worked, failed := 0, 0
 	for more := range 16 {
-		limit := unix.Rlimit{Cur: uint64(len(own) + more), Max: 4096}
-		if err := unix.Setrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
+		limit := syscall.Rlimit{Cur: uint64(len(own) + more), Max: 4096}
+		if err := syscall.Setrlimit(limitProcesses, &limit); err != nil {
 			return err
 		}
 		err := messages(ctx)
@@ -493,7 +482,7 @@ func fewProcesses() error {
 			return fmt.Errorf("with %d threads more: %w", more, err)
 		}
 	}
-	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 4096, Max: 4096}); err != nil {
+	if err := syscall.Setrlimit(limitProcesses, &syscall.Rlimit{Cur: 4096, Max: 4096}); err != nil {
 		return err
 	}
 	if failed == 0 {

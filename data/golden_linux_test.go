@@ -14,7 +14,7 @@ import (
 
 var writeGolden = flag.Bool("golden.write", false, "write the states of this version")
 
-// A goldenState is a state that a program of some version has saved, and what was left of its epoch.
+// A goldenState is a state that a program of some version has saved, and the rest of its epoch.
 type goldenState struct {
 	Loader string
 	State  json.RawMessage

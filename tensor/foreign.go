@@ -34,8 +34,8 @@ func lend(b []byte, l foreign.Loan) *Storage {
 }
 
 // The memory for bytes of a stream is at most this large at first, and then so many times as large
-// each time that it is full. The bytes that have come are copied then. The last copy is of an eighth
-// of all.
+// each time that it is full. The bytes that have come are copied then. The last copy is of an
+// eighth of all.
 const (
 	firstPart = 1 << 20
 	partGrows = 8

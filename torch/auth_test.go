@@ -267,7 +267,7 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// FuzzHandshake plays either side of the handshake against bytes that somebody without the key says.
+// FuzzHandshake plays either side of the handshake against bytes of somebody without the key.
 func FuzzHandshake(f *testing.F) {
 	for _, s := range []string{"", "\x00\x00\x00\x01x", "\x00\x00\x00\x0f#CHALLENGE#rand", "\x00\x00\x00\x09#WELCOME#",
 		"\x00\x00\x00\x13#CHALLENGE#{md5}abc", "\x00\x00\x00\x14#CHALLENGE#{sha256}x"} {

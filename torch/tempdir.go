@@ -42,8 +42,8 @@ func newTempDir(env []string) *tempDir {
 	return d
 }
 
-// markedDir makes a directory with a mark of this process. It has the mark in its name at first, and
-// gets its own name when the mark is in it. So at whatever moment this process is killed, the
+// markedDir makes a directory with a mark of this process. It has the mark in its name at first,
+// and gets its own name when the mark is in it. So at whatever moment this process is killed, the
 // directory says whose it was.
 func markedDir(parent string) (string, error) {
 	mark, err := markOf(os.Getpid())

@@ -58,8 +58,8 @@ func encode(w io.Writer, t *tensor.Tensor) error {
 // last element and no further, so several arrays may follow one another.
 //
 // maxBytes is how many bytes of elements the array may have. 0 stands for the memory that the
-// machine and the cgroup have left for this process, and for 64 MiB where they have less. The memory
-// for them grows as they come, so a header that lies takes none.
+// machine and the cgroup have left for this process, and for 64 MiB where they have less. The
+// memory for them grows as they come, so a header that lies takes none.
 //
 // The error is an [*encoding.FileError]. It wraps ErrFormat, ErrDType, ErrLimit or the error of r.
 // Where r ends early it wraps io.ErrUnexpectedEOF as well.

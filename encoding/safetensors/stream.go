@@ -13,8 +13,8 @@ import (
 // and no further.
 //
 // maxBytes is how many bytes of elements the file may have. 0 stands for the memory that the
-// machine and the cgroup have left for this process, and for 64 MiB where they have less. The memory
-// for them grows as they come, so a header that lies takes none.
+// machine and the cgroup have left for this process, and for 64 MiB where they have less. The
+// memory for them grows as they come, so a header that lies takes none.
 //
 // The error is an [*encoding.FileError]. It wraps ErrHeader, ErrOffsets, ErrDType, ErrLimit or the
 // error of r. Where r ends early it wraps io.ErrUnexpectedEOF as well.

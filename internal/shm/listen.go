@@ -22,10 +22,11 @@ import (
 // join), two bytes version, the layout hash and the token (both zero to inspect). The answer to 'I'
 // is a Report in JSON and the end of the stream. The answer to 'J' is an answer of 32 bytes, with
 // the control and the data file attached when its status is 0. Both forms are those of all
-// versions, so that programs of two versions can tell each other which ones they are. The listener closes a connection of
-// another user before it reads anything. Each connection has a deadline. When too many are open,
-// the listener closes the oldest one of the user who has the most. So a client that connects and
-// says nothing keeps nobody out.
+// versions, so that programs of two versions can tell each other which ones they are.
+//
+// The listener closes a connection of another user before it reads anything. Each connection has a
+// deadline. When too many are open, the listener closes the oldest one of the user who has the
+// most. So a client that connects and says nothing keeps nobody out.
 const (
 	requestSize    = 32
 	answerSize     = 32

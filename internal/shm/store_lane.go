@@ -22,8 +22,8 @@ type lane struct {
 	d    *Domain
 	rec  *laneRec
 	mags *[magazineClasses]magazine // nil until it frees: a process that joins should not touch 100 KiB first
-	// keeps has a bit for each class of which mags may have blocks. Only a gather takes bits back, so
-	// that other lanes look at mags seldom.
+	// keeps has a bit for each class of which mags may have blocks. Only a gather takes bits back,
+	// so that other lanes look at mags seldom.
 	keeps atomic.Uint64
 	// reaping is the participants that a reaper in this lane reaps, with the recovery lock, or nil.
 	reaping *deadSet
