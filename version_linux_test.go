@@ -66,7 +66,7 @@ func buildOther(t *testing.T, newer int, all ...numbered) (program string, ours 
 		t.Fatal(err)
 	}
 	program = filepath.Join(scratch, "other")
-	if out, err := exec.CommandContext(deadline(t), "go", "build", "-overlay", filepath.Join(scratch, "overlay"),
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(scratch, "overlay"),
 		"-o", program, "./testdata/other").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
