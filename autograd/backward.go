@@ -89,6 +89,9 @@ type walk struct {
 	graph  bool // gradients are values of a graph themselves
 	whole  bool // it came to its end
 
+	redoes  bool     // functions are called once more, and may use Params that seem complete
+	arrived []*Param // whose hooks wait for the end because of that
+
 	seen []*Var // of a walk to some inputs only: all that has been marked
 }
 
@@ -101,6 +104,7 @@ func (w *walk) count(v *Var) {
 		last := len(stack) - 1
 		n := stack[last]
 		stack = stack[:last]
+		w.redoes = w.redoes || n.redo != nil
 		if n.walked && !n.asked {
 			misuse("walk through %s for the second time: what it saved is gone. Add the losses and call Backward once, or walk the first time "+
 				"with BackwardOptions{RetainGraph: true} or GradOptions{RetainGraph: true}", n.op)
@@ -128,6 +132,9 @@ func (w *walk) run() {
 		n.leave(w)
 	}
 	w.whole = true
+	for _, p := range w.arrived {
+		p.arrived()
+	}
 }
 
 // settle notes that n has given its inputs their gradients.
@@ -179,7 +186,7 @@ func (v *Var) give(w *walk) {
 	}
 	switch {
 	case v.param != nil:
-		v.arrive()
+		v.arrive(w)
 	case w.seen != nil && !v.leads(): // it is asked for, and nothing behind it
 	case v.redo != nil:
 		if v.grad != nil || v.slope != nil {

@@ -110,6 +110,26 @@ func TestRegression_S3_4_ACheckpointUsesOtherValuesAndItsHooksAreCalledOnce(t *t
 	}
 }
 
+// A Param that a checkpoint's function uses, and something else as well, is complete at the end.
+func TestCheckpoint_HooksWaitForTheWholeGradient(t *testing.T) {
+	p := autograd.NewParam("p", tensor.FromSlice([]float64{3}, 1))
+	calls := 0
+	defer p.RegisterPostAccumulateGradHook(func(p *autograd.Param) {
+		calls++
+		if got := p.Grad.Item(); got != 7 { // 2p of the function, and 1
+			t.Errorf("the gradient is %v", got)
+		}
+	})()
+	x := autograd.NewParam("x", tensor.FromSlice([]float64{1}, 1))
+	y := autograd.Checkpoint(func(in ...*autograd.Var) *autograd.Var {
+		return autograd.Mul(in[0], autograd.Mul(p.Var(), p.Var()))
+	}, x.Var())
+	autograd.Sum(autograd.Add(y, p.Var())).Backward()
+	if calls != 1 {
+		t.Errorf("the hook was called %d times", calls)
+	}
+}
+
 func TestRegression_S3_4_GradOfACheckpointLeavesParamsAlone(t *testing.T) {
 	w, x := autograd.NewParam("w", values(1, 1, 2, 3)), autograd.Leaf(values(2, 1, 4, 3))
 	f := func(in ...*autograd.Var) *autograd.Var {

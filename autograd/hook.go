@@ -104,15 +104,27 @@ func checkReplaced(v, g *Var) {
 	}
 }
 
-// arrive adds what a Param's hooks have seen to its Grad, and calls those that wait for that.
-func (v *Var) arrive() {
+// arrive adds what a Param's hooks have seen to its Grad, and calls those that wait for that. In a
+// walk that calls functions once more they are called at its end, since a function may use a Param
+// of which the walk knows no other use.
+func (v *Var) arrive(w *walk) {
 	if v.asked {
 		return
 	}
 	if v.grad != nil {
 		v.param.gradient().Add(v.grad)
 	}
-	for _, h := range v.param.hooks.after {
-		h.call(v.param)
+	switch {
+	case len(v.param.hooks.after) == 0:
+	case !w.redoes:
+		v.param.arrived()
+	case !slices.Contains(w.arrived, v.param):
+		w.arrived = append(w.arrived, v.param)
+	}
+}
+
+func (p *Param) arrived() {
+	for _, h := range p.hooks.after {
+		h.call(p)
 	}
 }
