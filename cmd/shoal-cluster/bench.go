@@ -28,6 +28,8 @@ type benchCommand struct {
 	} `positional-args:"yes"`
 	JSON   bool   `long:"json" description:"One JSON object a line, for programs."`
 	Python string `long:"python" default:"python3" value-name:"PROGRAM" description:"An interpreter that has PyTorch."`
+	Rounds int    `long:"rounds" default:"5" value-name:"N" description:"How often each way is measured, in turn; rows are medians."`
+	Ranks  []int  `long:"ranks" default:"2" default:"4" value-name:"N" description:"How many ranks; may be given several times."`
 	Quick  bool   `long:"quick" description:"Every row once and briefly: shows that all runs here, measures nothing."`
 }
 
@@ -57,7 +59,10 @@ var stacks = []stack{
 
 // Run measures each way in turn, several times over, and takes the median of each.
 func (c *benchCommand) Run(ctx context.Context) error {
-	sizes, rounds := []size{{4, 2000}, {1 << 20, 200}, {64 << 20, 6}}, 5
+	sizes, rounds := []size{{4, 1000}, {1 << 20, 100}, {64 << 20, 4}}, c.Rounds
+	if rounds < 1 {
+		return fmt.Errorf("--rounds %d: want 1 or more", rounds)
+	}
 	if c.Quick {
 		sizes, rounds = []size{{4, 20}, {1 << 20, 2}, {64 << 20, 1}}, 1
 	}
@@ -67,25 +72,26 @@ func (c *benchCommand) Run(ctx context.Context) error {
 	}
 	defer os.RemoveAll(dir)
 	found := 0
-	var all []row
 	for _, s := range stacks {
 		if _, err := exec.LookPath(s.launcher); err != nil {
 			fmt.Fprintf(os.Stderr, "%s is not measured: %v; scripts/mpi --install installs it\n", s.name, err)
 			continue
 		}
 		found++
-		for _, ranks := range []int{2, 4} {
+		for _, ranks := range c.Ranks {
 			rows, err := c.measure(ctx, s, ranks, sizes, rounds, dir)
 			if err != nil {
 				return err
 			}
-			all = append(all, rows...)
+			if err := c.print(rows, found == 1 && ranks == c.Ranks[0]); err != nil {
+				return err
+			}
 		}
 	}
 	if found == 0 {
 		return errors.New("no MPI library to measure")
 	}
-	return c.print(all)
+	return nil
 }
 
 // measure measures one library with so many ranks.
@@ -186,7 +192,8 @@ func median(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-func (c *benchCommand) print(rows []row) error {
+// print prints the rows of one library, below the names of the columns if they are the first.
+func (c *benchCommand) print(rows []row, first bool) error {
 	if c.JSON {
 		for _, r := range rows {
 			if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
@@ -195,8 +202,10 @@ func (c *benchCommand) print(rows []row) error {
 		}
 		return nil
 	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "engine\tranks\tbytes\tshoal µs\tC µs\tgloo µs\tof C\tof gloo\t")
+	w := tabwriter.NewWriter(os.Stdout, 10, 0, 2, ' ', tabwriter.AlignRight)
+	if first {
+		fmt.Fprintln(w, "engine\tranks\tbytes\tshoal µs\tC µs\tgloo µs\tof C\tof gloo\t")
+	}
 	for _, r := range rows {
 		of := func(other float64) string {
 			if other == 0 {
