@@ -11,8 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Whatever the size of the buckets, the gradients are those of one process with the whole batch, and
-// the same bits in all ranks.
+// Whatever the size of the buckets, the gradients are those of one process with the whole batch,
+// and the same bits in all ranks.
 func TestDistributedDataParallel_BucketsOfAnySize(t *testing.T) {
 	const size, batch = 3, 12
 	for _, bytes := range []int{0, 1, 100, 1 << 20} {
