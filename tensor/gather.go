@@ -3,6 +3,7 @@ package tensor
 import (
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
@@ -30,7 +31,8 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	w := newWalk(nil, frame, []*Tensor{idx, t.peek(idx.shape, strides, t.offset)})
 	row := w.dims[len(w.dims)-1]
 	index, size, stride := typed[int64](idx.bytes()), t.shape[dim], t.strides[dim]
-	room, known := placesPool.Get().(*[chunk]int), -1
+	room, known, places := placesPool.Get().(*[chunk]int), -1, []int(nil)
+	plain := row.Steps[0] == 1 && row.Steps[1] == 0 && stride == 1 && strconv.IntSize == 64 // indices are places
 	defer placesPool.Put(room)
 	w.rows(func(at [4]int) {
 		if row.Steps[0] == 0 { // one index for the whole row
@@ -39,9 +41,13 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 			return
 		}
 		for from := 0; from < row.Size; from += chunk {
-			places := room[:min(chunk, row.Size-from)]
-			if first := at[0] + from*row.Steps[0]; first != known { // rows may have the same indices
-				known = first
+			n, first := min(chunk, row.Size-from), at[0]+from*row.Steps[0]
+			switch {
+			case first == known: // rows may have the same indices
+			case plain && inRange(index[first:][:n], size):
+				known, places = first, typed[int](raw(index[first:][:n]))
+			default:
+				known, places = first, room[:n]
 				for i := range places {
 					k := int(index[first+i*row.Steps[0]])
 					if uint(k) >= uint(size) {
@@ -56,6 +62,16 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	runtime.KeepAlive(t)
 	runtime.KeepAlive(idx)
 	runtime.KeepAlive(o)
+}
+
+// inRange reports whether all indices are from 0 to size-1: no sign of one, or of what is left up
+// to the last one, is set.
+func inRange(index []int64, size int) bool {
+	last, signs := int64(size-1), int64(0)
+	for _, k := range index {
+		signs |= k | (last - k)
+	}
+	return signs >= 0
 }
 
 // wantAlong refuses indices of another shape or dtype than along takes. It returns the dimension
@@ -219,7 +235,32 @@ func accumulate[T any](f func(a, b T) T) castFunc {
 func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
 	wide := t.widened("IndexSelect", dim, idx)
 	defer wide.release()
+	if out := t.selectPieces(t.axis(dim), idx, wide.shape); out != nil {
+		return out
+	}
 	return t.gather("IndexSelect", dim, wide)
+}
+
+// selectPieces is IndexSelect of what is contiguous, where an index takes more of it than copying
+// element by element does well. Otherwise it returns nil.
+func (t *Tensor) selectPieces(dim int, idx *Tensor, shape []int) *Tensor {
+	const from = 256 // bytes
+	n := product(t.shape[dim+1:]) * t.dtype.Size()
+	if n < from || idx.dtype != Int64 || !t.IsContiguous() || home([]*Tensor{t, idx}) != nil {
+		return nil
+	}
+	out, size := Empty(t.dtype, shape...), t.shape[dim]
+	to, src, index := out.span(), t.span(), typed[int64](idx.bytes())
+	for range product(t.shape[:dim]) {
+		for i := range idx.shape[0] {
+			k := wrap(int(index[idx.offset+i*idx.strides[0]]), size, "IndexSelect index")
+			to = to[copy(to, src[k*n:][:n]):]
+		}
+		src = src[size*n:]
+	}
+	runtime.KeepAlive(t)
+	runtime.KeepAlive(idx)
+	return out
 }
 
 // IndexCopy copies slice i of src along dim to slice idx[i] of t, for each i. idx is Int64 and has
