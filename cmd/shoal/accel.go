@@ -18,12 +18,12 @@ const accel = "shoal-accel"
 const cluster = "shoal-cluster"
 
 // handOver has the program for GPUs do what this one was asked for.
-func handOver(ctx context.Context) error { return handTo(ctx, accel, "GPUs need") }
+func handOver(ctx context.Context) error { return handTo(ctx, accel, "GPUs need", os.Args[1:]) }
 
 // handTo has another program do what this one was asked for. If that one fails, so does this one,
 // with its status: the reason has been told.
-func handTo(ctx context.Context, program, need string) error {
-	c, err := beside.Command(ctx, program, os.Args[1:]...)
+func handTo(ctx context.Context, program, need string, args []string) error {
+	c, err := beside.Command(ctx, program, args...)
 	if err != nil {
 		return fmt.Errorf("%s a program of their own: %w", need, err)
 	}

@@ -27,7 +27,7 @@ func (c *benchCommand) Run(ctx context.Context) error {
 		return handOver(ctx)
 	}
 	if slices.Contains(c.Suites.Names, "cluster") {
-		return handTo(ctx, cluster, "MPI libraries need")
+		return handTo(ctx, cluster, "MPI libraries need", os.Args[1:])
 	}
 	slog.SetLogLoggerLevel(slog.LevelError) // some rows crowd the processors on purpose
 	return bench.Run(ctx, bench.Options{

@@ -17,6 +17,8 @@ import (
 type Command struct {
 	Name, Help string
 	Runner
+	// OwnArguments says that the command reads its arguments by itself.
+	OwnArguments bool
 }
 
 // A Runner does it.
@@ -32,6 +34,11 @@ func Run(ctx context.Context, program, does string, commands []Command) error {
 	for _, c := range commands {
 		if _, err := parser.AddCommand(c.Name, c.Help, c.Help, c.Runner); err != nil {
 			return err
+		}
+	}
+	for _, c := range commands {
+		if c.OwnArguments && len(os.Args) > 1 && os.Args[1] == c.Name {
+			return c.Run(ctx)
 		}
 	}
 	rest, err := parser.ParseArgs(os.Args[1:])

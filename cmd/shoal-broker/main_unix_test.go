@@ -1,0 +1,161 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/nats"
+)
+
+// mainVar has the test binary be the program.
+const mainVar = "SHOAL_TEST_BROKER_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(mainVar) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// run starts the program and returns it with the URLs that it prints.
+func run(t *testing.T, args ...string) (c *exec.Cmd, urls string) {
+	t.Helper()
+	c = exec.Command(os.Args[0], args...)
+	c.Env = append(os.Environ(), mainVar+"=1")
+	var errs strings.Builder
+	c.Stderr = &errs
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if c.ProcessState == nil {
+			c.Process.Kill()
+			c.Wait()
+		}
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		c.Wait()
+		t.Fatalf("it prints %q, %v\n%s", line, err, errs.String())
+	}
+	return c, strings.TrimSpace(line)
+}
+
+// open connects and opens a queue, which takes a cluster a while.
+func open(t *testing.T, ctx context.Context, urls string) (*nats.Conn, *nats.Queue[int]) {
+	t.Helper()
+	for {
+		c, err := nats.Connect(ctx, urls, nats.Options{})
+		if err == nil {
+			q, e := nats.OpenQueue[int](ctx, c, "test", nats.QueueOptions{})
+			if err = e; err == nil {
+				return c, q
+			}
+			c.Close()
+		}
+		if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// ended wants the program to end by itself with status 0.
+func ended(t *testing.T, c *exec.Cmd, s os.Signal) {
+	t.Helper()
+	if err := c.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("after %v: %v", s, err)
+	}
+}
+
+func TestBroker_KeepsItsDataWhenItIsStopped(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	for i, s := range []os.Signal{syscall.SIGTERM, os.Interrupt, syscall.SIGKILL, syscall.SIGTERM} {
+		c, url := run(t, "-dir", dir, "-port", "0")
+		conn, q := open(t, ctx, url)
+		if n, err := q.Len(ctx); n != i || err != nil {
+			t.Errorf("start %d: %d values, %v", i, n, err)
+		}
+		if err := q.Put(ctx, i); err != nil {
+			t.Error(err)
+		}
+		q.Close()
+		conn.Close()
+		if s == syscall.SIGKILL {
+			c.Process.Kill()
+			c.Wait()
+			continue
+		}
+		ended(t, c, s)
+	}
+}
+
+// The nodes end with the program that started them, also when that is killed.
+func TestBroker_ThreeNodes(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for _, kill := range []bool{false, true} {
+		c, urls := run(t, "-dir", t.TempDir(), "-port", "0", "-nodes", "3")
+		if strings.Count(urls, ",") != 2 {
+			t.Fatalf("%q", urls)
+		}
+		if !kill {
+			conn, q := open(t, ctx, urls)
+			if err := q.Put(ctx, 1); err != nil {
+				t.Error(err)
+			}
+			if v, err := q.Get(ctx); v != 1 || err != nil {
+				t.Errorf("%d, %v", v, err)
+			}
+			q.Close()
+			conn.Close()
+			ended(t, c, os.Interrupt)
+		} else {
+			c.Process.Kill()
+			c.Wait()
+		}
+		for {
+			conn, err := nats.Connect(ctx, urls, nats.Options{Timeout: time.Second})
+			if errors.Is(err, nats.ErrUnreachable) {
+				break
+			}
+			if err == nil {
+				conn.Close()
+			}
+			if ctx.Err() != nil {
+				t.Fatal("nodes outlive the program")
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+}
+
+func TestBroker_RefusesToBeOpenToAll(t *testing.T) {
+	for _, args := range [][]string{{"-host", "0.0.0.0"}, {"-nodes", "2"}, {"-cert", "none"}, {"-password-file", "none"}} {
+		c := exec.Command(os.Args[0], append(args, "-dir", t.TempDir())...)
+		c.Env = append(os.Environ(), mainVar+"=1")
+		out, err := c.CombinedOutput()
+		if _, ok := errors.AsType[*exec.ExitError](err); !ok || !strings.Contains(string(out), "shoal-broker: ") {
+			t.Errorf("%v: %v %s", args, err, out)
+		}
+	}
+}
