@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"sync"
 
 	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/wire"
@@ -32,18 +33,24 @@ type outgoing struct {
 	head []byte
 	load [][]byte
 	size int
+	body []byte // memory for the next value
 }
+
+var outgoings = sync.Pool{New: func() any { return new(outgoing) }}
 
 // encode writes a value. The caller calls done in any case.
 func encode[T any](plan *wire.Plan[T], v T) (*outgoing, error) {
-	o := &outgoing{}
+	o := outgoings.Get().(*outgoing)
 	o.enc.ByValue = true
-	o.enc.Reset(nil)
+	o.enc.Reset(o.body)
 	err := plan.Encode(&o.enc, v)
 	if err != nil {
 		return o, err
 	}
 	m := o.enc.Message()
+	if cap(m.Body) <= mostKept {
+		o.body = m.Body
+	}
 	blocks, ok, err := crossing.Copies(m)
 	if err != nil {
 		return o, err
@@ -59,7 +66,33 @@ func encode[T any](plan *wire.Plan[T], v T) (*outgoing, error) {
 	return o, err
 }
 
-func (o *outgoing) done(sent bool) { o.enc.Done(sent) }
+// done says what became of the value. Nobody may use o any more.
+func (o *outgoing) done(sent bool) {
+	o.enc.Done(sent)
+	o.head, o.load = nil, nil
+	outgoings.Put(o)
+}
+
+// mostKept is the most memory that is kept for the next value.
+const mostKept = 1 << 20
+
+// payloads are memory for messages. A large one is cleared by the runtime when it is new.
+var payloads sync.Pool
+
+// payload returns a value that fits into a message, in memory that release takes back.
+func (o *outgoing) payload() []byte {
+	if b, ok := payloads.Get().(*[]byte); ok && cap(*b) >= o.size {
+		return o.append((*b)[:0])
+	}
+	return o.append(make([]byte, 0, o.size))
+}
+
+// release takes back what payload returned, once the message is stored.
+func (w *write) release() {
+	b := w.m.Data
+	w.m.Data = nil
+	payloads.Put(&b)
+}
 
 // append writes a value that fits into a message.
 func (o *outgoing) append(b []byte) []byte {

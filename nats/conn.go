@@ -344,6 +344,9 @@ func (c *Conn) forget(a *answer) {
 // wait waits for the answer to a request, and gives it up when ctx ends or the broker is silent for
 // too long.
 func (c *Conn) wait(ctx context.Context, a *answer) (*client.Msg, error) {
+	if isClosed(a.done) {
+		return a.msg, a.err
+	}
 	timer := time.NewTimer(c.timeout)
 	defer timer.Stop()
 	select {

@@ -129,36 +129,37 @@ func (q *Queue[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 		return 0, err
 	}
 	var taken []*held
+	var bad error // of a value; those before it are good
+	use := func(h *held) bool {
+		v, again, err := q.accept(ctx, h)
+		switch {
+		case again:
+			return true
+		case err != nil:
+			bad = err
+			return false
+		}
+		vs[n], taken = v, append(taken, h)
+		n++
+		return true
+	}
 	for n == 0 {
 		if ctx.Err() != nil {
 			return 0, ended(ctx, "get", ErrEmpty)
 		}
-		all, err := q.takeSome(ctx, len(vs))
-		if err == nil && len(all) == 0 {
+		err := q.takeSome(ctx, len(vs), use)
+		if err == nil && bad == nil && n == 0 {
 			var h *held
 			if h, err = q.take(ctx, true); err == nil {
-				all = append(all, h)
+				use(h)
 			}
 		}
-		if err != nil {
+		switch {
+		case n > 0:
+		case bad != nil:
+			return 0, bad
+		case err != nil:
 			return 0, q.noValue(ctx, err)
-		}
-		for i, h := range all {
-			v, again, err := q.accept(ctx, h)
-			if again {
-				continue
-			}
-			if err != nil {
-				for _, rest := range all[i+1:] {
-					q.giveBack(rest, 0)
-				}
-				if n > 0 {
-					break // the values before it are good
-				}
-				return 0, err
-			}
-			vs[n], taken = v, append(taken, h)
-			n++
 		}
 	}
 	return n, q.own("get", q.acknowledged(ctx, taken))

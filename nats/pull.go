@@ -289,10 +289,11 @@ func (w *work) over(ctx context.Context) error {
 	return nil
 }
 
-// takeSome takes as many messages as there are, up to n, without waiting.
-func (w *work) takeSome(ctx context.Context, n int) (all []*held, err error) {
+// takeSome takes as many messages as there are, up to n, without waiting, and has each used as soon
+// as it comes. use returns false to have no more; those that are under way go back.
+func (w *work) takeSome(ctx context.Context, n int, use func(*held) bool) error {
 	if err := w.c.connected(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	w.mu.Lock()
 	w.lastGet = time.Now()
@@ -300,31 +301,32 @@ func (w *work) takeSome(ctx context.Context, n int) (all []*held, err error) {
 	cut := w.c.session()
 	p, err := w.newPull()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	n = min(n, pullMost)
 	if err := p.ask(n, 0); err != nil {
 		w.rest(p)
-		return nil, nil
+		return nil
 	}
-	for len(all) < n {
+	for range n {
 		h, err := p.receive(ctx, cut, w.c.timeout)
 		switch {
-		case err == nil:
-			all = append(all, h)
 		case errors.Is(err, errNone):
 			w.rest(p)
-			return all, nil
-		default:
+			return nil
+		case err != nil:
 			p.drain()
-			if len(all) > 0 || errors.Is(err, errCut) {
+			if errors.Is(err, errCut) {
 				err = nil
 			}
-			return all, err
+			return err
+		case !use(h):
+			p.drain()
+			return nil
 		}
 	}
 	w.rest(p)
-	return all, nil
+	return nil
 }
 
 // takeAhead is take of a process that asks for more than it gets.
@@ -371,17 +373,14 @@ func (w *work) takeAhead(ctx context.Context, wait bool) (*held, error) {
 
 // takeNow is takeAhead that does not wait and finds nothing here.
 func (w *work) takeNow(ctx context.Context) (*held, error) {
-	all, err := w.takeSome(ctx, 1)
-	if err != nil {
-		return nil, err
-	}
-	if len(all) == 0 {
-		if err := w.over(ctx); err != nil {
-			return nil, err
+	var found *held
+	err := w.takeSome(ctx, 1, func(h *held) bool { found = h; return true })
+	if err == nil && found == nil {
+		if err = w.over(ctx); err == nil {
+			err = ErrEmpty
 		}
-		return nil, ErrEmpty
 	}
-	return all[0], nil
+	return found, err
 }
 
 // askAhead has more values brought, if few are on the way, and returns the pull that brings them.

@@ -76,7 +76,9 @@ func (w *work) store(ctx context.Context, id string, o *outgoing, wait bool) (st
 		return stored{}, fmt.Errorf("%w: %d bytes, of %d", ErrTooLarge, o.size, w.config.MaxBytes)
 	}
 	if o.size <= w.c.mostInline() {
-		return w.finish(ctx, newWrite(w.small(), id, o.append(make([]byte, 0, o.size))), wait)
+		m := newWrite(w.small(), id, o.payload())
+		defer m.release()
+		return w.finish(ctx, m, wait)
 	}
 	if err := w.large.ensure(ctx); err != nil {
 		return stored{}, err
@@ -169,6 +171,7 @@ func (q *Queue[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 				return err
 			}
 			bytes -= len(under[0].m.Data)
+			under[0].release()
 			under = under[1:]
 		}
 		return nil
@@ -204,7 +207,7 @@ func (q *Queue[T]) begin(v T) (*write, error) {
 	if err != nil || o.size > q.c.mostInline() {
 		return nil, err
 	}
-	w := newWrite(q.small(), q.id(), o.append(make([]byte, 0, o.size)))
+	w := newWrite(q.small(), q.id(), o.payload())
 	q.c.beginWrite(w)
 	keep(v)
 	return w, nil

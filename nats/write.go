@@ -1,10 +1,12 @@
 package nats
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,6 +35,20 @@ type stored struct {
 	Sequence  uint64              `json:"seq"`
 	Duplicate bool                `json:"duplicate"`
 	Error     *jetstream.APIError `json:"error"`
+}
+
+// read reads the answer of a stream. Nearly all have a number and nothing else.
+func (s *stored) read(b []byte) error {
+	_, after, ok := bytes.Cut(b, []byte(`"seq":`))
+	if end := bytes.IndexAny(after, ",}"); ok && end > 0 && !bytes.Contains(b, []byte(`"error"`)) &&
+		!bytes.Contains(b, []byte(`"duplicate"`)) {
+		n, err := strconv.ParseUint(string(bytes.TrimSpace(after[:end])), 10, 64)
+		if err == nil {
+			s.Sequence = n
+			return nil
+		}
+	}
+	return json.Unmarshal(b, s)
 }
 
 // A write is a message on its way to a stream. It has an id, so that it is stored once.
@@ -70,7 +86,7 @@ func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) 
 		if err == nil {
 			var m *client.Msg
 			if m, err = c.wait(ctx, w.sent); err == nil {
-				err = json.Unmarshal(m.Data, &s)
+				err = s.read(m.Data)
 			}
 		}
 		w.sent = nil

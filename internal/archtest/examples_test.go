@@ -26,6 +26,8 @@ var withoutExample = map[string]string{
 	"data/image.Arithmetic": "constants", "data/image.PadMode": "constants",
 	"dist.DDPOptions": "DistributedDataParallel's", "dist.Loss": "DataParallel's",
 	"ipc.Conn":  "what Dial and Accept return",
+	"nats.QueueStats": "what Queue.Stats returns", "nats.Entry": "what Store.Watch yields",
+	"nats.DeadLetter": "what DeadLetters yields",
 	"dist.Work": "what an Async returns", "dist.Op": "constants", "dist.RankError": "an error",
 	"torch.ProcessError": "an error",
 	"torch.RemoteError":  "an error",
@@ -54,7 +56,7 @@ var withoutExample = map[string]string{
 // exampled are the packages whose types have examples.
 var exampled = []string{".", "pool", "shm", "data", "data/datasets", "data/image", "nn", "optim", "dist",
 	"tensor", "cuda", "ipc", "manager", "autograd", "torch", "encoding/hdf5", "encoding/npy", "encoding/pt",
-	"encoding/python", "encoding/safetensors"}
+	"encoding/python", "encoding/safetensors", "nats"}
 
 // TestTypesThatUsersConstructHaveExamples reads the exported types that are no interfaces.
 func TestTypesThatUsersConstructHaveExamples(t *testing.T) {
