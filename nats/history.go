@@ -95,7 +95,7 @@ func (w *work) trim(ctx context.Context, before time.Time) bool {
 	}
 	state := s.CachedInfo().State
 	keep := info.AckFloor.Stream + 1
-	if info.NumPending == 0 && info.NumAckPending == 0 {
+	if info.NumAckPending == 0 { // all that was delivered is acknowledged
 		keep = min(info.Delivered.Stream, state.LastSeq) + 1
 	}
 	for m, err := range w.c.scan(ctx, w.config.Name, scanning{filter: "shoal.q." + w.name + ".>", from: 1,

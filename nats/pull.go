@@ -282,8 +282,8 @@ func (w *work) over(ctx context.Context) error {
 		}
 		w.end()
 	}
-	info, err := w.info(ctx)
-	if err == nil && info.NumPending == 0 && info.NumAckPending == 0 {
+	waiting, taken, err := w.counts(ctx)
+	if err == nil && waiting == 0 && taken == 0 {
 		return ErrClosed
 	}
 	return nil

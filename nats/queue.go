@@ -380,11 +380,9 @@ func (w *work) Stats(ctx context.Context) (s QueueStats, err error) {
 	if err := w.enter("stats"); err != nil {
 		return s, err
 	}
-	info, err := w.info(ctx)
-	if err != nil {
+	if s.Waiting, s.Taken, err = w.counts(ctx); err != nil {
 		return s, hostError("stats of queue "+w.name, w.c.Host(), err)
 	}
-	s.Waiting, s.Taken = int(info.NumPending), info.NumAckPending
 	for _, name := range []string{w.config.Name, w.large.stream, w.dead.Name} {
 		stream, err := w.c.stream(ctx, name)
 		switch {
@@ -407,16 +405,28 @@ func (w *work) info(ctx context.Context) (*jetstream.ConsumerInfo, error) {
 	return ask(ctx, w.c, w.consumer.Info)
 }
 
+// counts asks the broker how many values wait, and how many receivers have. What a consumer says of
+// waiting ones is late: the stream's last number and that of the consumer's last one are exact.
+func (w *work) counts(ctx context.Context) (waiting, taken int, err error) {
+	s, err := w.c.stream(ctx, w.config.Name)
+	if err != nil {
+		return 0, 0, err
+	}
+	info, err := w.info(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	last := s.CachedInfo().State.LastSeq
+	return int(max(last, info.Delivered.Stream) - info.Delivered.Stream), info.NumAckPending, nil
+}
+
 // Len returns the number of values that wait for a receiver.
 func (w *work) Len(ctx context.Context) (int, error) {
 	if err := w.enter("len"); err != nil {
 		return 0, err
 	}
-	info, err := w.info(ctx)
-	if err != nil {
-		return 0, hostError("length of queue "+w.name, w.c.Host(), err)
-	}
-	return int(info.NumPending), nil
+	n, _, err := w.counts(ctx)
+	return n, hostError("length of queue "+w.name, w.c.Host(), err)
 }
 
 // Close closes the queue in this process. What the process has taken and not acknowledged goes to
