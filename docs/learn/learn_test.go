@@ -143,6 +143,8 @@ func build(t *testing.T, steps []step) (bin string) {
 		fmt.Fprintf(&imports, "\t%q\n", module+"/docs/learn/typed/"+s.name)
 		fmt.Fprintf(&cases, "\tcase %q:\n\t\t%s.Main()\n", s.name, s.name)
 	}
+	add("fromtorch", snippets(t, "../coming-from-torch.md"))
+	fmt.Fprintf(&imports, "\t_ %q\n", module+"/docs/learn/typed/fromtorch")
 	add("", "package main\n\nimport (\n\t\"os\"\n"+imports.String()+
 		")\n\nfunc main() {\n\tswitch os.Getenv(\"LESSON\") {\n"+cases.String()+"\t}\n}\n")
 	list, err := json.Marshal(map[string]any{"Replace": overlay})
@@ -157,6 +159,31 @@ func build(t *testing.T, steps []step) (bin string) {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	return bin
+}
+
+// packages are those that a page may use without an import.
+var packages = []string{"context", "errors", "fmt", "time", module + "/autograd", module + "/cuda", module + "/data",
+	module + "/dist", module + "/ipc", module + "/manager", module + "/nn", module + "/pool", module + "/shm",
+	module + "/tensor", module}
+
+// snippets returns a file of all Go code of a page, in one package, so that it is compiled.
+func snippets(t *testing.T, page string) string {
+	t.Helper()
+	var code, head strings.Builder
+	for _, f := range fences.FindAllStringSubmatch(string(read(t, page)), -1) {
+		if f[1] == "go" {
+			code.WriteString("\n" + f[2])
+		}
+	}
+	if code.Len() < 2000 {
+		t.Fatalf("%s has %d bytes of Go", page, code.Len())
+	}
+	for _, path := range packages {
+		if regexp.MustCompile(`\b` + filepath.Base(path) + `\.[A-Z]`).MatchString(code.String()) {
+			fmt.Fprintf(&head, "\t%q\n", path)
+		}
+	}
+	return "package fromtorch\n\nimport (\n" + head.String() + ")\n" + code.String()
 }
 
 // run returns what go run would print.
