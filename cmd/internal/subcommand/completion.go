@@ -1,0 +1,47 @@
+package subcommand
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// completion prints what a shell has to read so that it completes the program's arguments. The
+// program itself knows the candidates: package flags prints them where GO_FLAGS_COMPLETION is set.
+type completion struct {
+	Args struct {
+		Shell string `positional-arg-name:"shell" required:"yes" description:"bash, zsh or fish."`
+	} `positional-args:"yes"`
+
+	program string
+}
+
+// scripts are the completions by the shell, with PROGRAM for the program's name.
+var scripts = map[string]string{
+	"bash": bashScript,
+	"zsh":  "autoload -U +X bashcompinit && bashcompinit\n" + bashScript,
+	"fish": `function __complete_PROGRAM
+    set -l words (commandline -opc) (commandline -ct)
+    env GO_FLAGS_COMPLETION=1 $words
+end
+complete -c PROGRAM -a '(__complete_PROGRAM)'
+`,
+}
+
+const bashScript = `_complete_PROGRAM() {
+    local IFS=$'\n'
+    COMPREPLY=($(GO_FLAGS_COMPLETION=1 "${COMP_WORDS[0]}" "${COMP_WORDS[@]:1:$COMP_CWORD}"))
+}
+complete -o default -F _complete_PROGRAM PROGRAM
+`
+
+// Run prints the script.
+func (c *completion) Run(context.Context) error {
+	script, ok := scripts[c.Args.Shell]
+	if !ok {
+		misused(c.program, fmt.Errorf("completion of %q: there are bash, zsh and fish", c.Args.Shell))
+	}
+	_, err := strings.NewReplacer("PROGRAM", c.program).WriteString(os.Stdout, script)
+	return err
+}
