@@ -72,7 +72,6 @@ func Run(ctx context.Context, program, does string, commands []Command) error {
 }
 
 // Misused says what is wrong with the command line, and ends the program with exit status 2.
-// Misused says what is wrong with the command line, and ends the program with exit status 2.
 func Misused(program string, err error) {
 	fmt.Fprintf(os.Stderr, "%s: %v\n", program, err)
 	os.Exit(2)
