@@ -34,8 +34,9 @@ type member struct {
 	posts   posts
 	seat    atomic.Int64 // 1 + rank, 0 before Join
 	size    int
-	outside error // why this process cannot make calls, if it is no member
-	far     *far  // in place of what stands above; nil for ranks that share memory
+	outside error  // why this process cannot make calls, if it is no member
+	far     *far   // in place of what stands above; nil for ranks that share memory
+	library *Group // of Init, which is closed with this one; nil if there is none
 
 	line line
 	box  box
@@ -162,6 +163,9 @@ func (g *Group) Close() error {
 	}
 	if g.memory != nil {
 		err = errors.Join(err, g.memory.Close())
+	}
+	if g.library != nil {
+		err = errors.Join(err, g.library.Close())
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package dist
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/collective"
 	"github.com/shoal-mp/shoal/internal/launch"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // Init returns the group of all processes of a job, joined: torch's init_process_group. The job was
@@ -32,11 +34,13 @@ import (
 //		…
 //	}
 //
-// Ranks on one machine share memory, as those of NewGroup do. Call Init before anything else that
-// uses shared memory. Between machines, and wherever mpirun or srun has started a program that
-// imports package dist/mpi, the ranks reach each other by the MPI library of that launcher. Values
-// and tensors go by copy there, and a process that is killed ends the whole job, because the
-// launcher ends it.
+// If all ranks are on one machine they share memory, as those of NewGroup do. Call Init before
+// anything else that uses shared memory. Between machines the ranks reach each other by the MPI
+// library of mpirun or srun, if the program imports package dist/mpi. Values and tensors go by copy
+// there, and a process that is killed ends the whole job, because the launcher ends it. With
+// SHOAL_DIST_ENGINE=mpi the ranks of one machine use the library as well.
+//
+// Close of the group waits until the other ranks close theirs, if there is a library.
 //
 // Init waits until all ranks have called it, or until ctx ends. The error wraps ErrEngine if the
 // ranks have no way to each other, and says what to install or to import.
@@ -75,7 +79,7 @@ func initBy(ctx context.Context, l launch.Launch) (*Group, string, error) {
 			}
 			return nil, "", err
 		}
-		return newFarGroup(newFar(world, &job{world: world})), world.Library(), nil
+		return initWorld(ctx, l, world)
 	}
 	if l.LocalSize == l.Size {
 		g, err := initNear(ctx, l)
@@ -87,6 +91,34 @@ func initBy(ctx context.Context, l launch.Launch) (*Group, string, error) {
 	}
 	return nil, "", fmt.Errorf("%w: %d of %d ranks are on this machine, and shared memory does not reach the others: %s",
 		ErrEngine, l.LocalSize, l.Size, how)
+}
+
+// engineKey is the variable by which a user has the library do what shared memory could do, if it is
+// collective.MPI.
+const engineKey = "SHOAL_DIST_ENGINE"
+
+// initWorld returns the group of a job that a library has joined. If all ranks are on this machine
+// they share memory, which is faster, and learn the name of the place where they meet by the
+// library.
+func initWorld(ctx context.Context, l launch.Launch, world collective.World) (*Group, string, error) {
+	far := newFarGroup(newFar(world, &job{world: world}))
+	if l.LocalSize < l.Size || os.Getenv(engineKey) == collective.MPI {
+		return far, world.Library(), nil
+	}
+	name := tensor.New(tensor.Uint8, 16)
+	if l.Rank == 0 {
+		copy(tensor.Bytes(name), rand.Text())
+	}
+	g, err := far, far.Broadcast(ctx, 0, name)
+	if err == nil {
+		l.Job = string(tensor.Bytes(name))
+		g, err = initNear(ctx, l)
+	}
+	if err != nil {
+		return nil, "", errors.Join(err, far.Close())
+	}
+	g.library = far
+	return g, "shared memory, beside " + world.Library(), nil
 }
 
 // pause is how long a rank waits before it looks for rank 0 again.

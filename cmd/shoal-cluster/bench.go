@@ -38,7 +38,8 @@ type row struct {
 	Engine string  `json:"engine"`
 	Ranks  int     `json:"ranks"`
 	Bytes  int     `json:"bytes"`
-	Shoal  float64 `json:"shoal_ns"`
+	Shoal  float64 `json:"shoal_ns"`   // as dist.Init chooses: these ranks share memory
+	MPI    float64 `json:"library_ns"` // by the library
 	C      float64 `json:"c_ns,omitempty"`
 	Gloo   float64 `json:"gloo_ns,omitempty"`
 }
@@ -106,20 +107,21 @@ func (c *benchCommand) measure(ctx context.Context, s stack, ranks int, sizes []
 		pairs = append(pairs, strconv.Itoa(z.bytes), strconv.Itoa(z.rounds))
 	}
 	launch := slices.Concat([]string{s.launcher}, s.flags, []string{"-n", strconv.Itoa(ranks)})
-	ways := [][]string{slices.Concat(launch, []string{self, "rank"}, pairs), nil, nil}
+	rank := slices.Concat(launch, []string{self, "rank"}, pairs)
+	ways := [][]string{rank, append([]string{"env", "SHOAL_DIST_ENGINE=mpi"}, rank...), nil, nil}
 	loop := filepath.Join(dir, strings.ReplaceAll(s.name, " ", ""))
 	if err := compile(ctx, s.compiler, loop, dir); err != nil {
 		fmt.Fprintf(os.Stderr, "no loop in C with %s: %v\n", s.name, err)
 	} else {
-		ways[1] = slices.Concat(launch, []string{loop}, pairs)
+		ways[2] = slices.Concat(launch, []string{loop}, pairs)
 	}
 	script := filepath.Join(dir, "allreduce.py")
 	if err := os.WriteFile(script, sourcePython, 0o600); err != nil {
 		return nil, err
 	}
 	if exec.CommandContext(ctx, c.Python, "-c", "import torch").Run() == nil {
-		ways[2] = []string{c.Python, script, strconv.Itoa(ranks), ""}
-		ways[2] = append(ways[2], pairs...)
+		ways[3] = []string{c.Python, script, strconv.Itoa(ranks), ""}
+		ways[3] = append(ways[3], pairs...)
 	}
 	times := make([][][]float64, len(ways)) // by way, size and round
 	for i := range times {
@@ -130,7 +132,7 @@ func (c *benchCommand) measure(ctx context.Context, s stack, ranks int, sizes []
 			if way == nil {
 				continue
 			}
-			if i == 2 {
+			if i == 3 {
 				way = slices.Clone(way)
 				way[3] = filepath.Join(dir, fmt.Sprintf("meet-%s-%d-%d", filepath.Base(loop), ranks, round))
 			}
@@ -145,7 +147,8 @@ func (c *benchCommand) measure(ctx context.Context, s stack, ranks int, sizes []
 	}
 	var rows []row
 	for k, z := range sizes {
-		rows = append(rows, row{s.name, ranks, z.bytes, median(times[0][k]), median(times[1][k]), median(times[2][k])})
+		rows = append(rows, row{s.name, ranks, z.bytes, median(times[0][k]), median(times[1][k]),
+			median(times[2][k]), median(times[3][k])})
 	}
 	return rows, nil
 }
@@ -204,17 +207,17 @@ func (c *benchCommand) print(rows []row, first bool) error {
 	}
 	w := tabwriter.NewWriter(os.Stdout, 10, 0, 2, ' ', tabwriter.AlignRight)
 	if first {
-		fmt.Fprintln(w, "engine\tranks\tbytes\tshoal µs\tC µs\tgloo µs\tof C\tof gloo\t")
+		fmt.Fprintln(w, "engine\tranks\tbytes\tshoal µs\tby MPI µs\tC µs\tgloo µs\tMPI of C\tshoal of gloo\t")
 	}
 	for _, r := range rows {
-		of := func(other float64) string {
+		of := func(own, other float64) string {
 			if other == 0 {
 				return "-"
 			}
-			return fmt.Sprintf("%.2f", r.Shoal/other)
+			return fmt.Sprintf("%.2f", own/other)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%.1f\t%.1f\t%.1f\t%s\t%s\t\n", r.Engine, r.Ranks, r.Bytes, r.Shoal/1e3, r.C/1e3,
-			r.Gloo/1e3, of(r.C), of(r.Gloo))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%s\t%s\t\n", r.Engine, r.Ranks, r.Bytes, r.Shoal/1e3,
+			r.MPI/1e3, r.C/1e3, r.Gloo/1e3, of(r.MPI, r.C), of(r.Shoal, r.Gloo))
 	}
 	return w.Flush()
 }

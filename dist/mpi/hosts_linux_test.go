@@ -34,7 +34,7 @@ func spread(t *testing.T, l launcher, hosts []string, each int) launcher {
 	case "Open MPI":
 		l.flags = append(slices.Clone(l.flags), "--host", at, "--mca", "plm_rsh_agent", agent,
 			"--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "btl_tcp_if_include", "eth0",
-			"--mca", "oob_tcp_if_include", "eth0", "--mca", "pml", "ob1", "-x", roleKey, "-x", "SHOAL_CUT")
+			"--mca", "oob_tcp_if_include", "eth0", "--mca", "pml", "ob1", "-x", roleKey, "-x", "SHOAL_DIST_ENGINE", "-x", "SHOAL_CUT")
 	case "MPICH":
 		l.flags = append(slices.Clone(l.flags), "-hosts", at, "-launcher", "ssh", "-launcher-exec", agent,
 			"-iface", "eth0")

@@ -221,7 +221,8 @@ func (l launcher) start(t *testing.T, role string, ranks int, env ...string) (st
 	c := exec.CommandContext(ctx, l.program, args...)
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 5 * time.Second
-	c.Env = append(os.Environ(), append(env, roleKey+"="+role, "GOMAXPROCS=2")...)
+	env = append([]string{"SHOAL_DIST_ENGINE=mpi", roleKey + "=" + role, "GOMAXPROCS=2"}, env...)
+	c.Env = append(os.Environ(), env...)
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
 	err := c.Run()
@@ -251,6 +252,17 @@ func TestRanks_EveryCall(t *testing.T) {
 				!strings.Contains(out, "engine=\""+l.name) {
 				t.Errorf("%d ranks: %v\n%s", ranks, err, out)
 			}
+		}
+	})
+}
+
+// Ranks of one machine share memory if nobody asks for the library.
+func TestRanks_EveryCallBesideTheLibrary(t *testing.T) {
+	each(t, func(t *testing.T, l launcher) {
+		out, err := l.start(t, "suite", 2, "SHOAL_DIST_ENGINE=")
+		if err != nil || strings.Count(out, " is done\n") != 2 ||
+			!strings.Contains(out, "engine=\"shared memory, beside "+l.name) {
+			t.Errorf("%v\n%s", err, out)
 		}
 	})
 }
