@@ -93,8 +93,8 @@ func initBy(ctx context.Context, l launch.Launch) (*Group, string, error) {
 		ErrEngine, l.LocalSize, l.Size, how)
 }
 
-// engineKey is the variable by which a user has the library do what shared memory could do, if it is
-// collective.MPI.
+// engineKey is the variable by which a user has the library do what shared memory could do, if it
+// is collective.MPI.
 const engineKey = "SHOAL_DIST_ENGINE"
 
 // initWorld returns the group of a job that a library has joined. If all ranks are on this machine

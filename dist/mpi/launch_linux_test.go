@@ -191,6 +191,7 @@ type launcher struct {
 	flags   []string
 	cannot  string // why it is not there
 	limit   time.Duration
+	env     []string
 }
 
 // launchers returns those of this machine, of which one may be missing.
@@ -222,7 +223,7 @@ func (l launcher) start(t *testing.T, role string, ranks int, env ...string) (st
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 5 * time.Second
 	env = append([]string{"SHOAL_DIST_ENGINE=mpi", roleKey + "=" + role, "GOMAXPROCS=2"}, env...)
-	c.Env = append(os.Environ(), env...)
+	c.Env = slices.Concat(os.Environ(), l.env, env)
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
 	err := c.Run()
