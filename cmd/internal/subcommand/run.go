@@ -32,9 +32,9 @@ func Run(ctx context.Context, program, does string, commands []Command) error {
 	parser := flags.NewNamedParser(program, flags.HelpFlag|flags.PassDoubleDash)
 	parser.ShortDescription = does
 	commands = append(commands[:len(commands):len(commands)],
-		Command{"completion", "Print what bash, zsh or fish reads to complete the arguments of " + program + ".",
-			&completion{program: program}},
-		Command{"man", "Print the manual page, to be read by man -l -.", &manual{parser}})
+		Command{Name: "completion", Runner: &completion{program: program},
+			Help: "Print what bash, zsh or fish reads to complete the arguments of " + program + "."},
+		Command{Name: "man", Help: "Print the manual page, to be read by man -l -.", Runner: &manual{parser}})
 	for _, c := range commands {
 		if _, err := parser.AddCommand(c.Name, c.Help, c.Help, c.Runner); err != nil {
 			return err
