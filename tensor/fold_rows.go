@@ -63,6 +63,24 @@ func first[T ordered](row []T, before func(a, b T) bool) int64 {
 	return int64(best)
 }
 
+// placeOf returns what finds the first place of the largest or smallest element of a row, which
+// best finds and which comes before others. If best is NaN, and only then, there is a NaN. In a
+// short row each element is compared as it comes.
+func placeOf[T float](best func(row []T) T, before func(a, b T) bool) func(row []T) int64 {
+	return func(row []T) int64 {
+		if len(row) < wideRow {
+			return first(row, before)
+		}
+		extreme := best(row)
+		for i, v := range row {
+			if v == extreme || v != v {
+				return int64(i)
+			}
+		}
+		return 0
+	}
+}
+
 // greater and less let NaN come before everything.
 func greater[T ordered](a, b T) bool { return a > b || a != a && b == b }
 func less[T ordered](a, b T) bool    { return a < b || a != a && b == b }

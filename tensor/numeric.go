@@ -87,6 +87,8 @@ func floatNumeric[T float]() *numeric {
 	n.folds[redVar] = folding(varianceOf[T])
 	n.folds[redMax] = folding(kernel.Largest[T])
 	n.folds[redMin] = folding(kernel.Smallest[T])
+	n.folds[redArgmax] = folding(placeOf(kernel.Largest[T], greater))
+	n.folds[redArgmin] = folding(placeOf(kernel.Smallest[T], less))
 	return n
 }
 

@@ -207,3 +207,34 @@ func TestNonzeroAndMaskedSelect_FindAllThatIsTrue(t *testing.T) {
 		}
 	}
 }
+
+// The place of an extreme is the first one of equals, and that of the first NaN.
+func TestArgmaxAndArgmin_AreFirst(t *testing.T) {
+	few := []float64{0, math.Copysign(0, -1), 1, -1, 2, 3, math.Inf(1), math.Inf(-1), math.NaN()}
+	rapid.Check(t, func(t *rapid.T) {
+		n, among := rapid.IntRange(1, 150).Draw(t, "n"), rapid.IntRange(1, len(few)).Draw(t, "among")
+		numbers := rapid.SliceOfN(rapid.SampledFrom(few[:among]), n, n).Draw(t, "numbers")
+		most, least := 0, 0
+		for i, v := range numbers {
+			if w := numbers[most]; v > w || v != v && w == w {
+				most = i
+			}
+			if w := numbers[least]; v < w || v != v && w == w {
+				least = i
+			}
+		}
+		for _, dt := range []tensor.DType{tensor.Float16, tensor.Float32, tensor.Float64} {
+			row := tensor.FromSlice(numbers, n).To(dt)
+			columns := row.View(n, 1).Expand(n, 70).Clone()
+			for what, got := range map[string][2]*tensor.Tensor{
+				"a row":    {tensor.Argmax(row, 0), tensor.Argmin(row, 0)},
+				"a column": {tensor.Argmax(columns, 0).Select(0, 69), tensor.Argmin(columns, 0).Select(0, 69)},
+			} {
+				if int(got[0].Item()) != most || int(got[1].Item()) != least {
+					t.Fatalf("%v of %v: the largest of %s is at %v, the smallest at %v, want %d and %d", dt, numbers, what,
+						got[0].Item(), got[1].Item(), most, least)
+				}
+			}
+		}
+	})
+}
