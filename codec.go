@@ -158,15 +158,12 @@ func (s *encodedArg) done() {
 // lost is called when one receiver has ended and never held the blocks. The processes that hold
 // them are told of this. pid is 0 if the receiver could not be started.
 func (s *encodedArg) lost(pid int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch s.receivers--; {
-	case s.delivery == nil:
-	case s.receivers == 0:
-		s.delivery.LostLast(pid)
-	default:
+	if s.delivery != nil {
+		s.mu.Lock()
 		s.delivery.Lost(pid)
+		s.mu.Unlock()
 	}
+	s.done()
 }
 
 // decode unpacks an argument and its files in the process that receives it, while the sender still

@@ -31,6 +31,7 @@ var inherits = shoal.Register("inherits", func(ctx context.Context, _ int, l inh
 func TestEarlyDeath_WhatAnUnbornProcessWasToHave(t *testing.T) {
 	for name, opts := range map[string]shoal.Options{
 		"killed": {}, "killed warm": {Start: shoal.WarmStart}, "never started": {Executable: "/nonexistent"},
+		"killed, and would be started again": {Restart: shoal.Restart{Max: 1}},
 	} {
 		t.Run(name, func(t *testing.T) { unborn(t, opts, name != "never started") })
 	}
@@ -68,9 +69,6 @@ func unborn(t *testing.T, opts shoal.Options, kill bool) {
 	for what, err := range map[string]error{"barrier": atBarrier, "get": byGet, "put": byPut} {
 		if !kill && what != "barrier" && errors.Is(err, ipc.ErrClosed) {
 			continue // the ends were still its starter's, which has closed them
-		}
-		if opts.Start == shoal.WarmStart && what != "barrier" && errors.Is(err, ipc.ErrClosed) {
-			continue // a quick one has its argument when it dies, and its starter has let go in order
 		}
 		if e := new(shm.PeerError); !errors.As(err, &e) || e.PID != pid {
 			t.Errorf("%s: %v: want the death of process %d", what, err, pid)

@@ -406,7 +406,8 @@ func init() {
 					return err
 				}
 				err = v.d.Release(shm.Handle(v.Args[1]))
-				return errors.Join(err, arg.LostLast(newborn))
+				arg.Lost(newborn)
+				return errors.Join(err, arg.Close())
 			},
 		},
 		"last receiver": {
@@ -615,6 +616,7 @@ func init() {
 	maps.Copy(scenarios, batchScenarios())
 	maps.Copy(scenarios, nameScenarios())
 	maps.Copy(scenarios, ipcScenarios())
+	maps.Copy(scenarios, laterScenarios())
 }
 
 // until lets f come true, or the victim die before it could.

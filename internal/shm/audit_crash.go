@@ -352,3 +352,31 @@ func (d *Domain) IdleHeaders() (n int) {
 	})
 	return n
 }
+
+// Form returns what the Sync is.
+func (s *Sync) Form() Form { return Form(s.c.form.Load()) }
+
+// Later reports whether goroutines of this process are still to end a get, or to uncharge bytes.
+func (d *Domain) Later() bool { return d.unfinishedGets.Load() != 0 || d.debt.Load() != 0 }
+
+// ForgiveDebt uncharges what a process has owed that was killed, at most so many bytes, and returns
+// how many these were.
+func (d *Domain) ForgiveDebt(most uint64) uint64 {
+	sum := uint64(0)
+	for i := uint32(1); uint64(i) < d.count(); i++ {
+		sum += d.blocks[i].committed.Load()
+	}
+	owed := d.hdr.budget.Load().pages()*pageSize - sum
+	l, err := d.enter()
+	if owed == 0 || owed > most || err != nil {
+		return 0
+	}
+	defer l.unlock()
+	if l.takeFromBudget(briefly, l.id, owed) == nil {
+		d.unstampBudget()
+	}
+	return owed
+}
+
+// References returns how many references this process has of a block.
+func (d *Domain) References(h Handle) int { return int(d.refs.entry(h.index()).Load() &^ refLocked) }

@@ -6,9 +6,12 @@ import "errors"
 // read it. Until then its starter holds in a Delivery, in place of the process, the blocks, a
 // membership of each barrier, and the ends of queues. Only the starter knows of a process that dies
 // before it has read anything. So the starter does what the reaper would have done for a process
-// that lived longer: it breaks barriers, and writes into a ring, whose last end goes with the
-// process, whose death that was. If the starter dies as well, the membership counts as its own, and
-// breaks the barrier.
+// that lived longer: it breaks barriers, and writes into the rings of ends whose death it was. If
+// the starter dies as well, the membership counts as its own, and breaks the barrier.
+//
+// The process may also die when it has read its argument, and be reaped before its starter lets go.
+// The starter sends and receives nothing by these ends. So its Close leaves the name of the dead in
+// the ring, where that of a sender would take the name back.
 
 // A Delivery holds blocks for processes that are being started. Its methods are called by one
 // goroutine at a time.
@@ -53,52 +56,21 @@ func (d *Domain) formOf(h Handle) Form {
 
 // Lost is called when a process died to which the blocks were to go. It may have had no seat yet.
 func (v *Delivery) Lost(pid int) {
-	if v.d.closed.Load() {
+	l, err := v.d.enter()
+	if err != nil {
 		return
 	}
+	for _, h := range v.blocks {
+		l.blame(briefly, &v.d.blocks[h.index()], unborn(pid))
+	}
+	l.unlock()
 	for _, b := range v.barriers {
 		b.lose(pid)
 	}
 }
 
-// LostLast is Lost of the last process, and Close: an end that nobody else holds went with it.
-func (v *Delivery) LostLast(pid int) error {
-	v.Lost(pid)
-	l, err := v.d.enter()
-	if err != nil {
-		return err
-	}
-	for _, h := range v.blocks {
-		l.blameUnborn(h, pid)
-	}
-	l.unlock()
-	return v.Close()
-}
-
-// blameUnborn writes into the ring of an end with which process the end goes, if only this delivery
-// holds the end. No other process can get the end meanwhile, since it would have to get it from
-// here.
-func (l *lane) blameUnborn(h Handle, pid int) {
-	d, i := l.d, h.index()
-	b := &d.blocks[i]
-	kind := extKind(b.ext.Load())
-	if kind != objectSenders && kind != objectReceivers || b.w.Load().transit() != 0 ||
-		d.refs.entry(i).Load()&^refLocked != 1 {
-		return
-	}
-	for j := range b.own {
-		others := b.own[j].Load()
-		if j == d.word {
-			others &^= d.bit
-		}
-		if others != 0 {
-			return
-		}
-	}
-	l.withRing(briefly, b, func(hdr *ring) { hdr.dead[kind-objectSenders].Store(unborn(pid)) })
-}
-
-// Close gives the blocks back.
+// Close gives the blocks back. It closes no end: if those that held one have died, their death ends
+// it still.
 func (v *Delivery) Close() (err error) {
 	for _, b := range v.barriers {
 		if !v.d.closed.Load() {
@@ -106,7 +78,7 @@ func (v *Delivery) Close() (err error) {
 		}
 	}
 	for _, h := range v.blocks {
-		err = errors.Join(err, v.d.Release(h))
+		err = errors.Join(err, v.d.letGo(h, false))
 	}
 	v.barriers, v.blocks = nil, nil
 	return err

@@ -2,6 +2,7 @@ package shm_test
 
 import (
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
@@ -79,7 +80,8 @@ func TestDelivery_TheLastEndGoesInTheNameOfTheDead(t *testing.T) {
 				check(t, d.Retain(end))
 			}
 			check(t, d.Release(end))
-			check(t, v.LostLast(newborn))
+			v.Lost(newborn)
+			check(t, v.Close())
 			if c.others {
 				check(t, d.Release(end))
 			}
@@ -100,6 +102,67 @@ func TestDelivery_TheLastEndGoesInTheNameOfTheDead(t *testing.T) {
 		}
 		wantRest(t, d, 0)
 	})
+}
+
+// A process has its argument, is killed, and is reaped before its starter lets go of it. The
+// starter sends nothing, so the end goes in the name of the dead one, unless another sender closes
+// after it.
+func TestDelivery_TheEndOfAReapedReceiverGoesInItsName(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		others, order bool // another sender closes at last; the receiver closes before it is killed
+		sending       bool
+	}{
+		{name: "sender", sending: true}, {name: "receiver"},
+		{name: "another one closes", others: true, sending: true},
+		{name: "closed before", order: true, sending: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			everyWorld(t, 16<<20, func(t *testing.T, f *family) {
+				ctx, d, other, born := watchdog(t), f.first, f.join(), f.join()
+				r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 1})
+				check(t, err)
+				end, kept := senders, receivers
+				if !c.sending {
+					end, kept = receivers, senders
+				}
+				if c.others {
+					check(t, other.Import(end))
+				}
+				v, err := d.Deliver([]shm.Handle{r.Handle(), end})
+				check(t, err)
+				check(t, born.Import(end))
+				check(t, d.Release(end))
+				if c.order {
+					check(t, born.Release(end))
+				}
+				pid, seat := os.Getpid(), born.Seat() // all participants are of this process
+				check(t, born.Abandon())
+				reap(t, d)
+				check(t, v.Close())
+				if c.others {
+					check(t, other.Release(end))
+				}
+				if c.sending {
+					err = r.Get(ctx, new(shm.Message))
+				} else {
+					err = r.Put(ctx, nil, nil, true)
+				}
+				e := new(shm.PeerError)
+				switch found := errors.As(err, &e); {
+				case !errors.Is(err, shm.ErrFinished):
+					t.Errorf("%v: the last one is gone", err)
+				case found != (!c.others && !c.order):
+					t.Errorf("%v: whose death was it?", err)
+				case found && (e.PID != pid || e.Seat != seat):
+					t.Errorf("%v: want process %d in seat %d", err, pid, seat)
+				}
+				r.Close()
+				check(t, errors.Join(d.Release(kept), d.Release(r.Handle())))
+				wantRest(t, d, 0)
+			})
+		})
+	}
 }
 
 func TestDelivery_HoldsAllOrNothing(t *testing.T) {

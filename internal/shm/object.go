@@ -52,6 +52,24 @@ func (l *lane) endGone(token *block, flag uint64) bool {
 	})
 }
 
+// blame writes into the ring of an end which of its holders has died. It reports false if ctx ends
+// before that is done.
+//
+// The name counts only once the end is gone, and until then each holder that closes the end in
+// order takes the name back (docs/memory.md, "The name of the last"). So it does not matter who
+// else holds the end: of those that die, and of those that close it, the last one decides.
+func (l *lane) blame(ctx context.Context, token *block, dead uint64) bool {
+	kind := extKind(token.ext.Load())
+	if !kind.token() {
+		return true
+	}
+	return l.withRing(ctx, token, func(hdr *ring) { hdr.dead[kind-objectSenders].Store(dead) })
+}
+
+// absolve takes the name of a dead holder back, for one that closes the block in order and still
+// holds it. Where a process is stopped while it finds out whether the ring is free, the name stays.
+func (l *lane) absolve(b *block) { l.blame(briefly/20, b, 0) }
+
 // withRing calls f with the ring of an end. The ring may be gone, or its block may be something
 // else by now: it is held while we look. It reports false if ctx ends before that is known.
 //
@@ -128,6 +146,7 @@ func (l *lane) drain(b *block) bool {
 		switch err := r.get(l, &m); {
 		case err == nil:
 			for _, i := range m.order {
+				l.absolve(&l.d.blocks[i])
 				l.release(i)
 			}
 			if l.left.Load() {

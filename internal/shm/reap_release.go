@@ -84,32 +84,25 @@ func (r *reaper) owners() bool {
 	return true
 }
 
-// blame writes into a ring with which participant its last sender or receiver goes, before the bit
-// of that participant goes. A participant that leaves in order is not blamed.
+// blame writes into the ring of an end which participant has died with it, before the bit of that
+// participant goes. A participant that leaves has closed the end in order.
 //
 // It is written while the dead one's bit still holds the end, and before the finaliser says that
 // nobody sends or receives: a process that hears of the end finds the reason there.
 func (r *reaper) blame(b *block, seat int) bool {
-	kind := extKind(b.ext.Load())
-	if kind != objectSenders && kind != objectReceivers || seat == r.d.seat || b.w.Load().transit() != 0 ||
-		r.heldByLiving(b) {
+	if !extKind(b.ext.Load()).token() {
+		return true
+	}
+	if seat == r.d.seat {
+		r.l.absolve(b)
 		return true
 	}
 	p := &r.d.parts[seat]
 	who := identity(p.pid.Load(), uint64(p.state.Load().epoch())) | uint64(seat)<<idSeatShift
 	r.d.unfinished.Store(true) // before we ask to be woken
-	known := r.l.withRing(briefly/20, b, func(hdr *ring) { hdr.dead[kind-objectSenders].Store(who) })
+	known := r.l.blame(briefly/20, b, who)
 	r.d.unfinished.Store(!known)
 	return known
-}
-
-func (r *reaper) heldByLiving(b *block) bool {
-	for i := range b.own {
-		if b.own[i].Load()&^r.bits[i] != 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // hints takes the dead from words that are not of a ring or a cell, and wakes waiters that they may

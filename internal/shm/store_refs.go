@@ -120,14 +120,21 @@ func (d *Domain) Retain(h Handle) error {
 // Release drops one reference of this process. The block is free when no participant and no message
 // holds it. It waits for no stopped process: a ring whose messages are in the way of one is freed
 // later.
-func (d *Domain) Release(h Handle) error {
+func (d *Domain) Release(h Handle) error { return d.letGo(h, true) }
+
+// letGo is Release. Where user is false, this process held the block for another one only.
+func (d *Domain) letGo(h Handle, user bool) error {
 	l, err := d.enter()
 	if err != nil {
 		return err
 	}
 	defer l.unlock()
-	if _, err := d.check(h); err != nil {
+	b, err := d.check(h)
+	if err != nil {
 		return err
+	}
+	if user {
+		l.absolve(b)
 	}
 	return l.release(h.index())
 }

@@ -78,6 +78,9 @@ const (
 // ends reports whether the end of such an object may have to wait for other processes.
 func (k objectKind) ends() bool { return k >= objectRing && k <= objectReceivers }
 
+// token reports whether the object is an end of a ring.
+func (k objectKind) token() bool { return k == objectSenders || k == objectReceivers }
+
 func makeExt(offset uint64, class int) uint64 {
 	return offset/64<<extOffsetShift | uint64(class)<<extClassShift
 }

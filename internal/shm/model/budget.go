@@ -6,10 +6,15 @@ import "fmt"
 // can be killed. Another worker follows a reaped one in the same lane, and goes on with the
 // program. The record that the dead lane left must not harm the next worker. Every fallocate of a
 // page may fail.
+//
+// A worker whose uncharge finds the stamp of another lane may owe the pages instead. A second lane
+// of its process, the payer, uncharges them later. The debt dies with the process, and its pages
+// stay charged. A reaper that finds the stamp of a living lane ends its pass, and begins anew.
 
 const (
 	budgetLimit = 3 // pages
 	lanes       = 4 // two workers, two reapers
+	payers      = 2 // the lanes after those
 )
 
 type budgetPC uint8
@@ -31,6 +36,8 @@ const (
 	bSub
 	bSubPhase
 	bSubUnstamp
+	bOwe
+	bOweMore
 	bUnlock
 	bLimit
 	bReapStamp
@@ -59,14 +66,27 @@ type budgetThread struct {
 	pc     budgetPC
 	op     uint8
 	set, k uint8 // of a reaper
+	debt   uint8
+	pays   uint8 // what its payer has taken from the budget
+	payer  payerPC
 }
+
+// A payerPC says where a payer is.
+type payerPC uint8
+
+const (
+	yIdle payerPC = iota
+	yUnstamp
+	yPaid
+)
 
 type budgetState struct {
 	pages, lane uint8
 	sub         bool // the stamp is (lane, SUB), otherwise (lane, ADD)
 	b           [2]budgetBlock
-	rec         [lanes]record
+	rec         [lanes + payers]record
 	p           [lanes]budgetThread
+	lost        uint8 // ghost: the debts of the dead
 	kills       toll
 }
 
@@ -93,6 +113,10 @@ const (
 	SubForgotten   = "the reaper clears the stamp of a subtraction without phase = 0"
 	TwoReapers     = "two reap at once"
 	CommitUnbacked = "punch sets phase = 2 after the hole is there"
+	OweFirst       = "a lane owes before it clears its phase"
+	PayerForgotten = "the reaper leaves the stamp of a dead payer"
+	PaidTwice      = "a payer clears its stamp, and begins anew before it has less debt"
+	PassUncharged  = "a reaper that meets a stamp clears the phase all the same"
 )
 
 // Model returns the transition system of c.
@@ -101,6 +125,11 @@ func (c Budget) Model() Model[budgetState] {
 }
 
 func (c Budget) steps(s budgetState, emit func(budgetState)) {
+	for i := range payers {
+		if n := s; n.p[i].lives() && c.pay(&n, i) {
+			emit(n)
+		}
+	}
 	for i := range lanes {
 		if !c.enabled(&s, i) {
 			continue
@@ -113,6 +142,10 @@ func (c Budget) steps(s budgetState, emit func(budgetState)) {
 			if n := s; s.p[i].pc == bAllocate && c.work(&n, i, true) {
 				emit(n)
 			}
+			if n := s; s.p[i].pc == bSub && s.lane != 0 {
+				n.p[i].pc = bOwe
+				emit(n)
+			}
 		} else if c.reap(&n, i) {
 			emit(n)
 		}
@@ -123,6 +156,10 @@ func (c Budget) kills(s budgetState, emit func(budgetState)) {
 	for i := range lanes - 1 {
 		if n := s; c.enabled(&s, i) && n.kills.kill(&n.p[i].process, c.Kills) {
 			n.p[i] = budgetThread{process: n.p[i].process, op: s.p[i].op}
+			n.lost += s.p[i].debt - s.p[i].pays
+			if s.p[i].pc == bOweMore {
+				n.lost += s.rec[i].delta()
+			}
 			emit(n)
 		}
 	}
@@ -134,7 +171,7 @@ func (c Budget) enabled(s *budgetState, i int) bool {
 	case !p.lives():
 		return false
 	case i < 2:
-		return int(p.op) < len(c.Programs[i])
+		return int(p.op) < len(c.Programs[i]) || p.debt > 0
 	case i == 3 && s.p[2].lives() && c.Bug != TwoReapers:
 		return false
 	}
@@ -164,6 +201,9 @@ func (c Budget) charge(s *budgetState, i int, pages uint8, sub bool) bool {
 // work does a step of a worker; fail says whether fallocate fails.
 func (c Budget) work(s *budgetState, i int, fail bool) bool {
 	p, r := &s.p[i], &s.rec[i]
+	if int(p.op) == len(c.Programs[i]) {
+		return false // it is the payer's turn
+	}
 	op := c.Programs[i][p.op]
 	b := &s.b[op.Block]
 	grow := r.target > r.from
@@ -261,12 +301,55 @@ func (c Budget) work(s *budgetState, i int, fail bool) bool {
 		if p.pc = bUnlock; c.Bug == PhaseLate {
 			p.pc = bSubPhase
 		}
+	case bOwe:
+		if p.pc = bOweMore; c.Bug == OweFirst {
+			p.debt += r.delta()
+			break
+		}
+		r.phase = 0
+	case bOweMore:
+		if p.pc = bUnlock; c.Bug == OweFirst {
+			r.phase = 0
+			break
+		}
+		p.debt += r.delta()
 	case bUnlock:
 		b.lane = 0
 		p.pc = bBegin
 		p.op++
 	}
 	return true
+}
+
+// pay does a step of the payer of worker i.
+func (c Budget) pay(s *budgetState, i int) bool {
+	p := &s.p[i]
+	switch p.payer {
+	case yIdle:
+		if p.debt == 0 || !c.charge(s, lanes+i, p.debt, true) {
+			return false
+		}
+		p.pays, p.payer = p.debt, yUnstamp
+	case yUnstamp:
+		if s.lane == lane(lanes+i) {
+			s.lane = 0
+		}
+		if p.payer = yPaid; c.Bug == PaidTwice {
+			p.pays, p.payer = 0, yIdle
+		}
+	case yPaid:
+		p.debt -= p.pays
+		p.pays, p.payer = 0, yIdle
+	}
+	return true
+}
+
+// owner returns the thread of a lane, as one of which it lives and dies.
+func owner(lane uint8) uint8 {
+	if lane > lanes {
+		return lane - lanes
+	}
+	return lane
 }
 
 func (r *record) delta() uint8 { return max(r.from, r.target) - min(r.from, r.target) }
@@ -295,12 +378,12 @@ func (c Budget) reap(s *budgetState, i int) bool {
 	if c.Bug == ReaperStamp {
 		name = i
 	}
-	dead := func(lane uint8) bool { return lane != 0 && p.set>>(lane-1)&1 == 1 }
+	dead := func(lane uint8) bool { return lane != 0 && p.set>>(owner(lane)-1)&1 == 1 }
 	switch p.pc {
 	case bBegin:
 		p.set = s.dead()
 		p.k = 0
-		if p.pc = bReapBlock; s.lane != 0 && p.set>>(s.lane-1)&1 == 1 {
+		if p.pc = bReapBlock; dead(s.lane) && (s.lane <= lanes || c.Bug != PayerForgotten) {
 			p.pc = bReapStamp
 		}
 	case bReapStamp:
@@ -344,8 +427,10 @@ func (c Budget) reap(s *budgetState, i int) bool {
 		b.committed = r.target
 		p.pc = bReapSub
 	case bReapSub:
-		if s.lane != 0 && s.dead() != p.set { // the stamp's lane may have died: begin again
-			p.pc = bBegin
+		if s.lane != 0 { // of a living lane, or of one that has died since: another pass
+			if p.pc = bBegin; c.Bug == PassUncharged {
+				r.phase = 0
+			}
 			return true
 		}
 		p.pc = bReapSubPhase
@@ -404,8 +489,9 @@ func (c Budget) done(s *budgetState) error {
 			return fmt.Errorf("stuck: worker %d", i)
 		}
 	}
-	if sum := s.b[0].committed + s.b[1].committed; sum != s.pages || s.lane != 0 {
-		return fmt.Errorf("%d pages are committed, %d are charged, stamp of lane %d", sum, s.pages, s.lane)
+	if sum := s.b[0].committed + s.b[1].committed; sum+s.lost != s.pages || s.lane != 0 {
+		return fmt.Errorf("%d pages are committed and %d were owed by the dead, %d are charged, stamp of lane %d",
+			sum, s.lost, s.pages, s.lane)
 	}
 	if s.dead() != 0 {
 		return fmt.Errorf("stuck: not all are reaped")

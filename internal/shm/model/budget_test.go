@@ -20,6 +20,7 @@ func TestBudgetMutations(t *testing.T) {
 		model.PhaseEarly, model.CommittedLate, model.NoUndoPunch, model.SubUnstamped, model.PhaseLeft,
 		model.ReaperStamp,
 		model.PhaseLate, model.AddForgotten, model.SubForgotten, model.TwoReapers, model.CommitUnbacked,
+		model.OweFirst, model.PayerForgotten, model.PaidTwice, model.PassUncharged,
 	} {
 		t.Run(bug, func(t *testing.T) {
 			fails(t, model.Explore(model.Budget{Programs: resize, Kills: 2, Bug: bug}.Model(), limit))

@@ -24,7 +24,7 @@ var names = map[reflect.Type][]string{
 	reflect.TypeFor[budgetPC](): {
 		"bBegin", "bRecord", "bFrom", "bTarget", "bAdd", "bPhase", "bUnstamp", "bAllocate", "bCommitted",
 		"bPhaseDone", "bUndo", "bPunch",
-		"bPunchCommitted", "bSub", "bSubPhase", "bSubUnstamp", "bUnlock", "bLimit", "bReapStamp",
+		"bPunchCommitted", "bSub", "bSubPhase", "bSubUnstamp", "bOwe", "bOweMore", "bUnlock", "bLimit", "bReapStamp",
 		"bReapUnstamp", "bReapBlock", "bReapPunch",
 		"bReapCommitted", "bReapSub", "bReapSubPhase", "bReapSubUnstamp", "bReapDone", "bReapUnlock", "bReapEnd",
 	},
@@ -74,6 +74,12 @@ var names = map[reflect.Type][]string{
 	},
 	reflect.TypeFor[bnPC](): {
 		"bnCome", "bnEnter", "bnLook", "bnSay", "bnSleep", "bnAsleep", "bnLoad", "bnEnd", "bnWake",
+	},
+	reflect.TypeFor[payerPC](): {
+		"yIdle", "yUnstamp", "yPaid",
+	},
+	reflect.TypeFor[blamePC](): {
+		"gHolds", "gClears", "gDrops", "gTries", "gEnd",
 	},
 	reflect.TypeFor[life](): {
 		"alive", "killed", "marked", "reaped",
