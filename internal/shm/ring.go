@@ -95,6 +95,12 @@ func (w slotWord) lap() uint64   { return uint64(w >> slotLapShift) }
 func (w slotWord) state() uint64 { return uint64(w >> slotStateShift & 7) }
 func (w slotWord) lane() uint32  { return uint32(w & laneMask) }
 
+// before and past compare the slot's lap with one at most half of all laps away. Laps begin anew
+// after 2^44: a queue of one message, through which a million go each second, comes there in half a
+// year.
+func (w slotWord) before(lap uint64) bool { return int64((w.lap()-lap)<<slotLapShift) < 0 }
+func (w slotWord) past(lap uint64) bool   { return int64((w.lap()-lap)<<slotLapShift) > 0 }
+
 // over returns w as the word of the first of n slots, a power of two, that are claimed by it.
 func (w slotWord) over(n uint64) slotWord {
 	return w | slotWord(bits.TrailingZeros64(n))<<slotSpanShift
@@ -298,7 +304,7 @@ func (r *Ring) Empty() bool {
 	}
 	w := r.slot(tk).word.Load()
 	st := w.state()
-	return w.lap() == tk>>r.bits && st != slotFull && st != slotSkip
+	return w.lap() == r.lap(tk) && st != slotFull && st != slotSkip
 }
 
 // Finish ends the puts: further puts fail, and gets fail once the ring is empty.
@@ -325,6 +331,9 @@ func (r *Ring) lonely(without uint64) error {
 	}
 	return bereaved(lockWord(w), ErrFinished)
 }
+
+// lap returns that of a ticket.
+func (r *Ring) lap(ticket uint64) uint64 { return ticket >> r.bits & (1<<(64-slotLapShift) - 1) }
 
 func (r *Ring) slot(ticket uint64) *slot {
 	return (*slot)(unsafe.Add(r.slots, (ticket&(r.cap-1))*slotSize))
@@ -355,8 +364,8 @@ func (r *Ring) readable() bool {
 	tk := r.hdr.head.Load()
 	if r.backed(tk) {
 		w := r.slot(tk).word.Load()
-		lap := tk >> r.bits
-		if st := w.state(); w.lap() > lap ||
+		lap := r.lap(tk)
+		if st := w.state(); w.past(lap) ||
 			w.lap() == lap && (st == slotFull || st == slotSkip || st == slotReading) {
 			return true
 		}
@@ -371,7 +380,7 @@ func (r *Ring) writable() bool {
 		return true
 	}
 	w := r.slot(tk).word.Load()
-	return w.lap() >= tk>>r.bits && !r.limited(tk) || r.finished(ringFinished|ringNoReceivers) || r.over()
+	return !w.before(r.lap(tk)) && !r.limited(tk) || r.finished(ringFinished|ringNoReceivers) || r.over()
 }
 
 // Put is TryPut that waits for a free slot, and for other processes' operations on the blocks,
@@ -476,8 +485,8 @@ func (r *Ring) passRead() {
 		if !r.backed(tk) {
 			return
 		}
-		w, lap := r.slot(tk).word.Load(), tk>>r.bits
-		if w.lap() < lap || w.lap() == lap && w.state() != slotReading {
+		w, lap := r.slot(tk).word.Load(), r.lap(tk)
+		if w.before(lap) || w.lap() == lap && w.state() != slotReading {
 			return
 		}
 		r.hdr.head.CAS(tk, tk+w.taken(lap, slotReading))

@@ -90,10 +90,10 @@ func (r *Ring) putSpan(l *lane, b *Batch, i int) (int, error) {
 		s.begin(l, len(p), 0)
 		copy(s.body[:], p)
 		if j > 0 {
-			s.word.Set(makeSlotWord((tk+j)>>r.bits, slotFull, l.id))
+			s.word.Set(makeSlotWord(r.lap(tk+j), slotFull, l.id))
 		}
 	}
-	r.slot(tk).word.Store(makeSlotWord(tk>>r.bits, slotFull, l.id))
+	r.slot(tk).word.Store(makeSlotWord(r.lap(tk), slotFull, l.id))
 	return int(n), nil
 }
 
@@ -105,7 +105,7 @@ func (r *Ring) putSpan(l *lane, b *Batch, i int) (int, error) {
 func (r *Ring) free(tk, most uint64) uint64 {
 	n, most := uint64(1), min(most, MaxBatch, r.cap)
 	for n < most && r.backed(tk+n) && !r.limited(tk+n) &&
-		r.slot(tk+n).word.Load() == makeSlotWord((tk+n)>>r.bits, slotEmpty, 0) {
+		r.slot(tk+n).word.Load() == makeSlotWord(r.lap(tk+n), slotEmpty, 0) {
 		n++
 	}
 	return floorPower(n)
@@ -138,7 +138,7 @@ func (r *Ring) getSpan(l *lane, b *Batch, most int) int {
 	var lengths [MaxBatch]uint8
 	for {
 		tk := r.hdr.head.Load()
-		s, lap := r.slot(tk), tk>>r.bits
+		s, lap := r.slot(tk), r.lap(tk)
 		w, n := r.plain(tk, uint64(most), &lengths)
 		if n == 0 {
 			return 0
@@ -152,7 +152,7 @@ func (r *Ring) getSpan(l *lane, b *Batch, most int) int {
 			b.Ends = append(b.Ends, len(b.Body))
 		}
 		for j := uint64(1); j < n; j++ {
-			r.slot(tk + j).word.Set(makeSlotWord((tk+j)>>r.bits+1, slotEmpty, 0))
+			r.slot(tk + j).word.Set(makeSlotWord(r.lap(tk+j)+1, slotEmpty, 0))
 		}
 		s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
 		return int(n)
@@ -164,7 +164,7 @@ func (r *Ring) getSpan(l *lane, b *Batch, most int) int {
 // another process may change them.
 func (r *Ring) plain(tk, most uint64, lengths *[MaxBatch]uint8) (first slotWord, n uint64) {
 	for most = min(most, MaxBatch, r.cap); n < most && r.backed(tk+n); n++ {
-		s, lap := r.slot(tk+n), (tk+n)>>r.bits
+		s, lap := r.slot(tk+n), r.lap(tk+n)
 		w := s.word.Load()
 		if w != makeSlotWord(lap, slotFull, w.lane()) {
 			break
@@ -191,7 +191,7 @@ func (r *Ring) rest(s *slot, w slotWord, f func(*slot, slotWord)) {
 	tk := w.lap()<<r.bits | r.place(s)
 	for j := uint64(1); j < min(w.span(), r.cap) && r.backed(tk+j); j++ {
 		s := r.slot(tk + j)
-		if w := s.word.Load(); w.lap() == (tk+j)>>r.bits {
+		if w := s.word.Load(); w.lap() == r.lap(tk+j) {
 			f(s, w)
 		}
 	}

@@ -102,7 +102,7 @@ func (r *Ring) obstacle() error {
 	}
 	s := r.slot(tk)
 	w := s.word.Load()
-	if w.lap() != tk>>r.bits || w.state() != slotFull {
+	if w.lap() != r.lap(tk) || w.state() != slotFull {
 		return nil
 	}
 	m := &Message{sender: uint32(s.meta.Load()>>32) & laneMask, opseq: s.opseq.Load()}
@@ -219,7 +219,7 @@ func (r *Ring) next(l *lane) (*slot, uint64, error) {
 	for flags := uint64(0); ; {
 		tk := r.hdr.head.Load()
 		var w slotWord
-		lap := tk >> r.bits
+		lap := r.lap(tk)
 		s := r.slot(tk)
 		if r.backed(tk) {
 			w = s.word.Load()
@@ -235,7 +235,7 @@ func (r *Ring) next(l *lane) (*slot, uint64, error) {
 				r.d.wakeOne(&r.hdr.notFull, r.d.seat) // a hole is room as well
 			}
 			r.hdr.head.CAS(tk, tk+1)
-		case w.lap() > lap, w.lap() == lap && st == slotReading:
+		case w.past(lap), w.lap() == lap && st == slotReading:
 			r.hdr.head.CAS(tk, tk+w.taken(lap, slotReading))
 		case r.hdr.head.Load() != tk:
 		case w.lap() == lap && st == slotWriting:

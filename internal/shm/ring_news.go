@@ -60,7 +60,7 @@ func (r *Ring) lastFull(tail uint64) (tk uint64, s *slot, w slotWord, sum uint64
 		}
 		s := r.slot(tk)
 		w := s.word.Load()
-		if w.state() == slotFull && w.lap() == tk>>r.bits {
+		if w.state() == slotFull && w.lap() == r.lap(tk) {
 			return tk, s, w, sum
 		}
 		sum += uint64(w)

@@ -140,7 +140,7 @@ func (r *Ring) claimFor(l *lane, p parcel) (*slot, uint64, error) {
 		return r.claimName(l, p.name)
 	}
 	tk, _, err := r.claim(l, 1)
-	return r.slot(tk), tk >> r.bits, err
+	return r.slot(tk), r.lap(tk), err
 }
 
 // Invariant (docs/memory.md, "Operations"): opseq is written before the slot is FULL and never goes
@@ -246,7 +246,7 @@ func (r *Ring) claim(l *lane, most uint64) (tk, n uint64, err error) {
 		if most > 1 {
 			n = r.free(tk, most)
 		}
-		s, lap := r.slot(tk), tk>>r.bits
+		s, lap := r.slot(tk), r.lap(tk)
 		empty := makeSlotWord(lap, slotEmpty, 0)
 		// without a load before the CAS, which would fetch the line twice
 		if s.word.CAS(empty, makeSlotWord(lap, slotWriting, l.id).over(n)) {
@@ -255,7 +255,7 @@ func (r *Ring) claim(l *lane, most uint64) (tk, n uint64, err error) {
 		}
 		switch w := s.word.Load(); {
 		case w == empty: // it has just been read
-		case w.lap() >= lap: // the ticket is claimed, or the ring has gone on: help
+		case !w.before(lap): // the ticket is claimed, or the ring has gone on: help
 			r.hdr.tail.CAS(tk, tk+w.taken(lap, slotWriting))
 		case r.hdr.tail.Load() == tk: // the message of the lap before is still there
 			return 0, 0, ErrFull
