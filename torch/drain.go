@@ -84,7 +84,7 @@ func (c Child) finish(ctx context.Context) error {
 }
 
 // abandonedAt is the place in the header of a named file for the time when the file's maker ended,
-// in seconds since 1970.
+// on the clock that all processes of the machine share. Somebody may set the clock of the day.
 const abandonedAt = 8
 
 // abandon gives up this process's part of the names' counts. The part of the messages stays for
@@ -97,7 +97,7 @@ func (t *regionTable) abandon() {
 			continue
 		}
 		Guard(func() {
-			binary.NativeEndian.PutUint64(r.mem[abandonedAt:], uint64(time.Now().Unix()))
+			binary.NativeEndian.PutUint64(r.mem[abandonedAt:], uint64(sys.Monotonic()))
 			r.drop()
 		})
 	}
@@ -114,6 +114,6 @@ func leftToOthers(name string) bool {
 	if _, err := f.ReadAt(b[:], abandonedAt); err != nil {
 		return false
 	}
-	at := int64(binary.NativeEndian.Uint64(b[:]))
-	return at != 0 && time.Since(time.Unix(at, 0)) < keepFor
+	at := time.Duration(binary.NativeEndian.Uint64(b[:]))
+	return at != 0 && sys.Monotonic()-at < keepFor
 }

@@ -10,6 +10,8 @@ import (
 	"runtime/metrics"
 	"slices"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // Note [Memory pressure] A tensor is some hundred bytes of Go heap, whatever its size, so tensors
@@ -81,7 +83,7 @@ func (d *Domain) nearLimit() bool {
 
 // collectSoon collects in the background, at most once in collectEvery.
 func (d *Domain) collectSoon() {
-	now, last := time.Now().UnixNano(), d.lastCollect.Load()
+	now, last := int64(sys.Monotonic()), d.lastCollect.Load()
 	if now-last > int64(collectEvery) && d.lastCollect.CompareAndSwap(last, now) {
 		go d.collect()
 	}
