@@ -28,6 +28,7 @@ type trial struct {
 	Nth      int    `json:",omitempty"`
 	Second   *point `json:",omitempty"` // where the reaper dies; a point without site is recorded
 	Auto     bool   // wait for the watch instead of calling Reap
+	Stop     string `json:",omitempty"` // it is stopped there instead, and goesOn or dies
 }
 
 type point struct {
@@ -39,6 +40,7 @@ type point struct {
 type verdict struct {
 	Killed       bool
 	SecondKilled bool
+	Stopped      bool
 	Kills        int
 	Hits         map[string]int
 	SecondHits   map[string]int
@@ -120,12 +122,14 @@ func (b *bench) round(t trial, v *verdict) {
 	}
 	shm.HoldReaper(t.Second != nil)
 	s := spec{Scenario: t.Scenario, Site: t.Site, Phase: t.Phase, Nth: t.Nth, Record: t.Site == "",
-		Pause: sc.contend != nil && t.Site != "", Args: w.args}
+		Pause: sc.contend != nil && t.Site != "", Halt: t.Stop != "", Args: w.args}
+	w.halt = t.Stop
 	if sc.stop[0] != "" {
 		s.Stop = b.find(sc.stop[0], sc.stop[1])
 	}
 	v.Hits, v.Killed = w.follow(s)
 	v.Kills++
+	v.Stopped = w.stopped
 	if t.Second != nil {
 		s := spec{Scenario: t.Scenario, Reap: true, Site: t.Second.Site, Phase: t.Second.Phase,
 			Nth: t.Second.Nth, Record: t.Second.Site == ""}
@@ -233,6 +237,9 @@ type world struct {
 	drops  int         // messages that may be missing
 	over   atomic.Bool // the victim is dead
 	wrong  []string
+
+	halt    string // what becomes of a victim that is stopped
+	stopped bool   // it was
 }
 
 func (w *world) say(format string, args ...any) {
@@ -259,6 +266,8 @@ func (w *world) follow(s spec) (hits map[string]int, killed bool) {
 			killed = true
 			w.sc.contend(w)
 			c.cmd.Process.Kill()
+		case "Z":
+			w.beside(c)
 		case "S":
 			w.sc.stopped(w)
 			c.tell()

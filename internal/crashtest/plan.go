@@ -85,13 +85,15 @@ func (c *client) try(t trial) *verdict {
 
 // A plan is one run of everything.
 type plan struct {
-	arg    string
-	funcs  map[string]string // by site
-	kills  atomic.Int64
-	good   atomic.Int64
-	mu     sync.Mutex
-	killed map[string]bool // "file.go:line phase" at which somebody died
-	failed int
+	arg   string
+	funcs map[string]string // by site
+	kills atomic.Int64
+	good  atomic.Int64
+	// stops whose victims did not come to their point, which depends on who is quicker
+	unreached atomic.Int64
+	mu        sync.Mutex
+	killed    map[string]bool // "file.go:line phase" at which somebody died
+	failed    int
 }
 
 // all runs the trials on benches and gives each verdict to f.
@@ -130,8 +132,8 @@ func (p *plan) count(t trial, v *verdict) {
 	defer p.mu.Unlock()
 	p.failed++
 	if p.failed <= 40 {
-		fmt.Fprintf(os.Stderr, "\nFAIL %s at %s %s %d, reaper %+v:\n\t%s\n", t.Scenario, t.Site, t.Phase,
-			t.Nth, t.Second,
+		fmt.Fprintf(os.Stderr, "\nFAIL %s at %s %s %d, reaper %+v, stop %q:\n\t%s\n", t.Scenario, t.Site, t.Phase,
+			t.Nth, t.Second, t.Stop,
 			strings.Join(v.Wrong, "\n\t"))
 	}
 }
@@ -161,6 +163,12 @@ func pointsMain(only string) error {
 		}
 	}
 	p.all("deaths", first, died)
+	stops := p.stops(first)
+	p.all("stops", stops, func(t trial, v *verdict) {
+		if !v.Stopped && len(v.Wrong) == 0 {
+			p.unreached.Add(1)
+		}
+	})
 	second := p.second(first)
 	p.all("deaths of the reaper", second, func(t trial, v *verdict) {
 		if v.SecondKilled {
@@ -177,7 +185,7 @@ func pointsMain(only string) error {
 		first = append(first, rare...)
 	}
 	caught, err := p.branches(first)
-	return errors.Join(err, p.report(sites, len(first)+len(second), caught, only))
+	return errors.Join(err, p.report(sites, len(first)+len(second), len(stops), caught, only))
 }
 
 // rareRounds is how often points are looked for that nobody came to: some depend on which process
@@ -252,7 +260,7 @@ func (p *plan) second(first []trial) (trials []trial) {
 	return trials
 }
 
-func (p *plan) report(sites []site, scenarios, caught int, only string) error {
+func (p *plan) report(sites []site, scenarios, stops, caught int, only string) error {
 	missed := slices.Collect(maps.Values(p.missed(sites)))
 	static := make(map[string]bool)
 	for _, s := range sites {
@@ -267,10 +275,14 @@ func (p *plan) report(sites []site, scenarios, caught int, only string) error {
 	out, _ := json.Marshal(map[string]any{
 		"points": len(p.killed), "scenarios": scenarios, "kills": p.kills.Load(), "recovered": p.good.Load(),
 		"static_write_sites": len(sites), "branches": caught, "failed": p.failed,
+		"stops": stops - int(p.unreached.Load()),
 	})
 	fmt.Printf("%s\n", out)
 	if len(missed) > 0 && only == "" {
 		return fmt.Errorf("nobody died at:\n\t%s", strings.Join(missed, "\n\t"))
+	}
+	if n := int(p.unreached.Load()); n > stops/4 {
+		return fmt.Errorf("%d of %d processes did not come to where they should be stopped", n, stops)
 	}
 	if p.failed > 0 {
 		return fmt.Errorf("%d trials failed", p.failed)

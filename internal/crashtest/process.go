@@ -25,6 +25,7 @@ type spec struct {
 	Idle     bool   // reap nobody
 	Pause    bool   // report the point and wait for a word instead of dying there
 	Stop     string // a site at which to stop once, and go on when told
+	Halt     bool   // stop as a whole at the point instead of dying there
 	Args     []uint64
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -90,6 +91,8 @@ func (v *victim) arm() {
 	switch {
 	case v.Record:
 		v.stop = shm.RecordWrites()
+	case v.Halt:
+		shm.ArmCrash(v.Site, v.Phase, v.Nth, func() { v.say("Z"); syscall.Kill(os.Getpid(), syscall.SIGSTOP) })
 	case v.Pause:
 		shm.ArmCrash(v.Site, v.Phase, v.Nth, func() { v.say("K"); v.hear() })
 	case v.Site != "":

@@ -1,0 +1,139 @@
+//go:build shoalcrash
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// What becomes of a victim that is stopped at a point, when the others have tried all that they do.
+const (
+	goesOn = "goes on"
+	dies   = "dies"
+)
+
+// stops returns the first deaths at each point, as stops of the whole process there. Scenarios that
+// play with stops themselves are left out, and those in which the victim has no seat yet.
+func (p *plan) stops(first []trial) (trials []trial) {
+	for _, t := range first {
+		sc := scenarios[t.Scenario]
+		if t.Nth > 1 || sc.contend != nil || sc.stopped != nil || sc.early {
+			continue
+		}
+		t.Stop = goesOn
+		if len(trials)%2 == 0 {
+			t.Stop = dies
+		}
+		trials = append(trials, t)
+	}
+	return trials
+}
+
+// beside is what the survivor does while its victim is stopped in the middle of an operation: each
+// call gets on, or ends with its context. Then the victim goes on, or dies.
+func (w *world) beside(c *child) {
+	for end := time.Now().Add(limit()); !sys.Stopped(c.cmd.Process.Pid); time.Sleep(50 * time.Microsecond) {
+		if time.Now().After(end) {
+			w.say("the victim does not stop")
+			break
+		}
+	}
+	w.stopped = true
+	w.try("new blocks and rings", func(ctx context.Context) error {
+		r, s, e, err := w.d.NewRing(shm.RingOptions{Capacity: 2})
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		h, err := w.d.AllocWait(ctx, 5000)
+		if err == nil {
+			err = r.Put(ctx, nil, []shm.Handle{h}, true)
+		}
+		if err != nil {
+			return errors.Join(err, release(w.d, h, r.Handle(), s, e))
+		}
+		var m shm.Message
+		err = r.Get(ctx, &m)
+		m.Discard()
+		return errors.Join(err, release(w.d, r.Handle(), s, e))
+	})
+	w.try("a name", func(ctx context.Context) error {
+		if err := w.d.Bind(ctx, "beside a stop", nil, nil); err != nil {
+			return err
+		}
+		return w.d.Unlink("beside a stop")
+	})
+	for i, r := range w.rings {
+		w.try(fmt.Sprintf("ring %d", i), func(ctx context.Context) error { return w.turn(ctx, r) })
+	}
+	for i, s := range w.syncs {
+		w.try(fmt.Sprintf("lock %d", i), func(ctx context.Context) error { return visit(ctx, s) })
+	}
+	if w.halt == dies {
+		c.cmd.Process.Kill()
+	}
+	c.cmd.Process.Signal(syscall.SIGCONT)
+}
+
+// try calls f with a context that ends soon.
+func (w *world) try(what string, f func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	select {
+	case err := <-done:
+		for _, known := range []error{context.DeadlineExceeded, shm.ErrFull, shm.ErrEmpty, shm.ErrFinished,
+			shm.ErrNoSpace, shm.ErrNotExist} {
+			if errors.Is(err, known) {
+				return
+			}
+		}
+		if err != nil {
+			w.say("beside a stopped process, %s: %v", what, err)
+		}
+	case <-time.After(limit()):
+		w.say("beside a stopped process, %s is stuck", what)
+		<-done
+	}
+}
+
+// turn takes a message and puts it back.
+func (w *world) turn(ctx context.Context, r *shm.Ring) error {
+	var m shm.Message
+	if err := r.Get(ctx, &m); err != nil {
+		return err
+	}
+	if err := r.Put(ctx, m.Body, m.Blocks, true); err != nil {
+		w.take(&m)
+		return err
+	}
+	m.Done()
+	return nil
+}
+
+// visit takes a lock and gives it back.
+func visit(ctx context.Context, s *shm.Sync) error {
+	switch s.Form() {
+	case shm.FormMutex:
+		m := shm.Mutex{Sync: s}
+		if err := m.Lock(ctx); err != nil {
+			return err
+		}
+		return m.Unlock()
+	case shm.FormSemaphore:
+		m := shm.Semaphore{Sync: s}
+		if err := m.Acquire(ctx); err != nil {
+			return err
+		}
+		return m.Release()
+	}
+	return nil
+}
