@@ -28,7 +28,7 @@ scribbles: ## garbage in the control segment of 2,000 domains while processes wo
 TORTURE_MINUTES ?= $(if $(filter night,$(TORTURE)),360,15)
 
 torture: ## kills, stops, deaths at birth and garbage, for 15 minutes (TORTURE_MINUTES), or 6 hours (TORTURE=night): one line of JSON
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && go test -c -o "$$dir/shm.test" ./internal/shm && go build -tags shoalcrash -o "$$dir/crashtest" ./internal/crashtest && cd "$$dir" && ./crashtest torture -time $(TORTURE_MINUTES)m -scribbles ./shm.test
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && go test -c -o "$$dir/shm.test" ./internal/shm && go build -tags shoalcrash -o "$$dir/crashtest" ./internal/crashtest && go build -o "$$dir/torture" ./internal/torture && cd "$$dir" && ./torture -time $(TORTURE_MINUTES)m -rings ./crashtest -garbage ./shm.test
 
 interop: ## every test of torch against real PyTorch, an old and a current one, and a short list against 2.4 and Python 3.14, which are installed where they are missing; every Python that is found; the scripts of users at a small scale
 	./scripts/interop

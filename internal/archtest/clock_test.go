@@ -22,6 +22,8 @@ var takesTimeApart = []string{"Unix", "UnixNano", "UnixMicro", "UnixMilli", "Mod
 // byTheClock are the files that may, and why.
 var byTheClock = map[string]string{
 	"internal/wire/extension.go": "a user's time travels to another process",
+	"nats/chunks.go":             "chunks of other machines, which have no other clock in common",
+	"nats/delivery.go":           "a time in a header, for people",
 	"torch/rank.go":              "the time of an error, for people, where torch.distributed has it",
 }
 

@@ -7,14 +7,15 @@ import (
 )
 
 // The simulator of devices and its interpreter are in no program that does not ask for them: only
-// shoal-accel imports it, which demonstrates, and package cuda where a build has the tag.
+// shoal-accel imports it, which demonstrates, the storms of internal/torture, and package cuda
+// where a build has the tag.
 func TestSimulator_IsLinkedByTagsAndDemonstrations(t *testing.T) {
 	for _, c := range []struct {
 		tags string
 		want []string
 	}{
-		{"", []string{"cmd/shoal-accel"}},
-		{"cudasim", []string{"cmd/shoal-accel", "cuda"}},
+		{"", []string{"cmd/shoal-accel", "internal/torture"}},
+		{"cudasim", []string{"cmd/shoal-accel", "cuda", "internal/torture"}},
 	} {
 		var who []string
 		list := goTool(t, "list", "-tags", c.tags, "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "../../...")

@@ -12,16 +12,16 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: crashtest points | storm | torture [flags]")
+		fmt.Fprintln(os.Stderr, "usage: crashtest points | storm [flags]")
 		os.Exit(2)
 	}
 	run := map[string]func(string) error{
-		"points": pointsMain, "storm": stormMain, "torture": tortureMain,
+		"points": pointsMain, "storm": stormMain,
 		"bench": benchMain, "victim": victimMain, "worker": workerMain,
 	}[os.Args[1]]
 	arg := strings.Join(os.Args[2:], " ")
 	if run == nil {
-		fmt.Fprintf(os.Stderr, "crashtest: %q: want points, storm or torture\n", os.Args[1])
+		fmt.Fprintf(os.Stderr, "crashtest: %q: want points or storm\n", os.Args[1])
 		os.Exit(2)
 	}
 	if err := run(arg); err != nil {

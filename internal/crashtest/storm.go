@@ -37,25 +37,11 @@ type storm struct {
 	violate []string
 	files   int // descriptors at rest
 	seen    tally
-	report  io.Writer // gets the line of figures
 }
 
 // A tally has what truly happened to workers, and what went wrong. A worker counts as killed or
 // stopped where it had begun its work, and as early where it was killed before.
-type tally struct {
-	Kills     int `json:"kills"`
-	Stops     int `json:"stops"`
-	Early     int `json:"births"`
-	Scribbles int `json:"scribbles"`
-	Hangs     int `json:"hangs"`
-	Crashes   int `json:"crashes"`
-	Lost      int `json:"lost_unexplained"`
-	Twice     int `json:"duplicates"`
-	Blocks    int `json:"leaked_blocks"`
-	Bytes     int `json:"leaked_bytes"`
-	FDs       int `json:"leaked_fds"`
-	Files     int `json:"leaked_files"`
-}
+type tally struct{ Kills, Stops, Early, Hangs, Crashes, Lost, Twice, Blocks, Bytes, FDs int }
 
 const (
 	stormWorkers = 6
@@ -80,7 +66,7 @@ func stormMain(arg string) error {
 
 // newStorm has a storm of so many deaths over a domain of its own, and says how long it took.
 func newStorm(seed uint64, kills int) (*storm, time.Duration, error) {
-	s := &storm{rand: rand.New(rand.NewPCG(seed, 0)), ledger: newLedger(), report: os.Stdout}
+	s := &storm{rand: rand.New(rand.NewPCG(seed, 0)), ledger: newLedger()}
 	if err := s.open(); err != nil {
 		return nil, 0, err
 	}
@@ -297,12 +283,12 @@ func (s *storm) judge(kills int, took time.Duration) error {
 	out, _ := json.Marshal(map[string]any{
 		"kills": s.seen.Kills, "stops": s.seen.Stops, "births": s.seen.Early,
 		"recovered": kills - left, "reaped": st.Reaped, "messages": s.ledger.messages,
-		"leaked_bytes":  st.Bytes,
-		"leaked_blocks": st.Blocks, "leaked_fds": files - s.files, "duplicates": duplicates,
-		"corrupt": corrupt, "lost": lost,
+		"hangs": s.seen.Hangs, "crashes": s.seen.Crashes, "lost_unexplained": s.seen.Lost,
+		"leaked_bytes": s.seen.Bytes, "leaked_blocks": s.seen.Blocks, "leaked_fds": s.seen.FDs,
+		"duplicates": duplicates, "corrupt": corrupt, "lost": lost,
 		"dropped": st.Dropped, "violations": s.violate[:min(len(s.violate), 3)], "seconds": took.Seconds(),
 	})
-	fmt.Fprintf(s.report, "%s\n", out)
+	fmt.Printf("%s\n", out)
 	if len(s.violate) > 0 || st.Blocks != 0 || files > s.files {
 		return fmt.Errorf("%d violations", len(s.violate))
 	}

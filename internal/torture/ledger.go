@@ -1,0 +1,172 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// A ledger is a file to which all processes of a storm append what they do. Each entry is one
+// write, so a kill cuts none in two, and the entries stand in the order in which they were written.
+type ledger struct {
+	f       *os.File
+	mu      sync.Mutex
+	read    int64
+	entries []entry
+	known   map[int]bool // processes that have written
+}
+
+// An entry says which process did what to which thing.
+type entry struct {
+	What byte
+	PID  int
+	ID   uint64
+}
+
+// What entries say.
+const (
+	begins = 'B' // it is about to do it, or to put it
+	ends   = 'E' // it has
+	takes  = 'T' // it is about to get something
+	gets   = 'G' // it got this
+	none   = 'N' // it got nothing
+	enters = 'I' // it holds this
+	leaves = 'O' // it is about to let go
+	kills  = 'K' // the storm is about to kill the process with this number
+)
+
+const entrySize = 16
+
+func newLedger(path string) (*ledger, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &ledger{f: f, known: make(map[int]bool)}, nil
+}
+
+// all returns the entries so far.
+func (l *ledger) all() []entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fetch()
+	return l.entries
+}
+
+// knows reports whether a process has written.
+func (l *ledger) knows(pid int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fetch()
+	return l.known[pid]
+}
+
+func (l *ledger) fetch() {
+	more, _ := io.ReadAll(io.NewSectionReader(l.f, l.read, 1<<40))
+	for ; len(more) >= entrySize; more = more[entrySize:] {
+		e := entry{more[0], int(binary.LittleEndian.Uint32(more[4:])), binary.LittleEndian.Uint64(more[8:])}
+		l.entries = append(l.entries, e)
+		l.known[e.PID] = true
+		l.read += entrySize
+	}
+}
+
+// A pen writes to the ledger of the process's storm.
+type pen struct{ f *os.File }
+
+// pens has the pen of this process, which takes part in one storm.
+var pens struct {
+	once sync.Once
+	pen
+	err error
+}
+
+// openPen returns this process's pen.
+func openPen(path string) (pen, error) {
+	pens.once.Do(func() { pens.f, pens.err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0) })
+	return pens.pen, pens.err
+}
+
+// write enters what this process does.
+func (p pen) write(what byte, id uint64) { p.enter(what, os.Getpid(), id) }
+
+// enter enters what another process does.
+func (p pen) enter(what byte, pid int, id uint64) {
+	rec := [entrySize]byte{what}
+	binary.LittleEndian.PutUint32(rec[4:], uint32(pid))
+	binary.LittleEndian.PutUint64(rec[8:], id)
+	if _, err := p.f.Write(rec[:]); err != nil {
+		panic(fmt.Sprintf("the ledger: %v", err))
+	}
+}
+
+// An account is what became of the things that processes put and got, by number.
+type account struct{ begun, put, got map[uint64]int }
+
+// accounts reads the entries of puts and gets. doubtful counts the gets in the middle of which a
+// process was killed: each may have taken one thing.
+func accounts(all []entry) (a account, doubtful int) {
+	a = account{make(map[uint64]int), make(map[uint64]int), make(map[uint64]int)}
+	getting := make(map[int]bool)
+	for _, e := range all {
+		switch e.What {
+		case begins:
+			a.begun[e.ID]++
+		case ends:
+			a.put[e.ID]++
+		case takes:
+			getting[e.PID] = true
+		case gets:
+			a.got[e.ID]++
+			delete(getting, e.PID)
+		case none:
+			delete(getting, e.PID)
+		}
+	}
+	return a, len(getting)
+}
+
+// judge adds what is lost and what came twice to the storm.
+func (a account) judge(s *storm, doubtful int) {
+	lost := 0
+	for id := range a.put {
+		if a.got[id] == 0 {
+			lost++
+		}
+	}
+	if lost > doubtful {
+		s.wrong(&s.seen.Lost, lost-doubtful, "%d are lost, and the dead were getting %d at most", lost, doubtful)
+	}
+	for id, n := range a.got {
+		if n > 1 {
+			s.wrong(&s.seen.Twice, n-1, "%#x came %d times", id, n)
+		}
+		if a.begun[id] == 0 {
+			s.wrong(&s.seen.Twice, 1, "%#x came, and nobody put it", id)
+		}
+	}
+}
+
+// alone looks whether never more than so many processes held one thing. A process that is about to
+// be killed does not count.
+func alone(s *storm, all []entry, id uint64, most int) {
+	inside, dying := make(map[int]bool), make(map[int]bool)
+	for _, e := range all {
+		switch {
+		case e.What == kills:
+			dying[int(e.ID)] = true
+			delete(inside, int(e.ID))
+		case e.ID != id || dying[e.PID]:
+		case e.What == leaves:
+			delete(inside, e.PID)
+		case e.What == enters:
+			if inside[e.PID] = true; len(inside) > most {
+				s.wrong(&s.seen.Twice, 1, "%d processes hold what %d may: %v", len(inside), most, inside)
+			}
+		}
+	}
+}

@@ -1,0 +1,82 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A book is a Dataset whose samples are their numbers. Its readers enter what they read.
+type book struct {
+	N    int
+	Path string
+}
+
+func init() { wire.RegisterType[*book]("torture.book") }
+
+// Len is the number of samples.
+func (b *book) Len() int { return b.N }
+
+// Get returns a sample of that number.
+func (b *book) Get(_ context.Context, i int) (data.Sample, error) {
+	p, err := openPen(b.Path)
+	if err != nil {
+		return nil, err
+	}
+	p.write(begins, uint64(i))
+	time.Sleep(time.Duration(i%300) * time.Microsecond)
+	return data.Sample{tensor.Full(tensor.Int64, float64(i), 50)}, nil
+}
+
+// loaderStorm reads epochs while the worker processes of the loader die. Each sample comes once, in
+// order, in each epoch.
+func loaderStorm(s *storm) error {
+	const samples, batch = 120, 5
+	l := data.NewLoader(&book{samples, s.path}, data.Options{BatchSize: batch, Workers: 4, Kind: data.Processes,
+		Persistent: s.seed%2 == 0})
+	s.spares = true // as a pool does, a loader gives up where no worker is left
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		if s.deaths > 0 {
+			s.hunt()
+		}
+	}()
+	done := false
+	for epoch := 0; !done && s.ctx.Err() == nil; epoch++ {
+		select {
+		case <-over:
+			done = true // and one more epoch, without a death
+		default:
+		}
+		next := 0
+		for b, err := range l.Epoch(s.ctx, epoch) {
+			if err != nil {
+				return fmt.Errorf("epoch %d, sample %d: %w", epoch, next, err)
+			}
+			for _, v := range tensor.Data[int64](b[0]) {
+				if n := int(v); n != next/50 {
+					s.wrong(&s.seen.Twice, 1, "epoch %d: sample %d comes where %d should", epoch, n, next/50)
+				}
+				next++
+			}
+			if err := b.Close(); err != nil {
+				return err
+			}
+		}
+		if next != samples*50 && s.ctx.Err() == nil {
+			s.wrong(&s.seen.Lost, samples-next/50, "epoch %d: %d samples of %d", epoch, next/50, samples)
+		}
+	}
+	if s.ctx.Err() != nil {
+		s.wrong(&s.seen.Hangs, 1, "an epoch does not end")
+	}
+	return errors.Join(l.Close())
+}

@@ -1,0 +1,351 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// storms are the kinds, each with how many processes die in one.
+var storms = []struct {
+	name   string
+	deaths int
+	full   bool // only once, and only where there is time for it
+	blow   func(*storm) error
+}{
+	{"locks", 200, false, lockStorm},
+	{"pools", 150, false, poolStorm},
+	{"managers", 100, false, managerStorm},
+	{"ranks", 60, false, rankStorm},
+	{"loaders", 80, false, loaderStorm},
+	{"devices", 40, false, deviceStorm},
+	{"python", 4, false, pythonStorm},
+	{"turnover", 400, true, turnoverStorm},
+	{"million", 1, true, millionStorm},
+}
+
+func stormNames() (names []string) {
+	for _, s := range storms {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// A storm kills and stops processes of a program at random, and judges what is left.
+type storm struct {
+	ctx    context.Context // ends when the storm hangs
+	seed   uint64
+	dir    string
+	book   *ledger
+	path   string // of the ledger
+	deaths int    // how many are to die: none where the storm only warms up
+	spares bool   // one process that has begun is left alive
+	kept   int    // descriptors that a run leaves which are no leak
+
+	mu      sync.Mutex
+	rand    *rand.Rand
+	seen    tally
+	dead    map[int]bool
+	violate []string
+}
+
+// patience bounds what survivors need after the last death: far beyond what any of them needs.
+const patience = time.Minute
+
+// blow has one storm, twice: first without a death, after which this process has the descriptors
+// that it keeps.
+func blow(ctx context.Context, name string, deaths int, seed uint64) error {
+	i := slices.Index(stormNames(), name)
+	if i < 0 {
+		return fmt.Errorf("storm %q: there are %q", name, stormNames())
+	}
+	if deaths == 0 {
+		deaths = storms[i].deaths
+	}
+	dir, err := os.MkdirTemp("", "shoal-torture-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	s := &storm{seed: seed, dir: dir, path: filepath.Join(dir, "ledger"), rand: rand.New(rand.NewPCG(seed, 0)),
+		dead: make(map[int]bool)}
+	limit := 4*patience + time.Duration(deaths)*time.Second
+	var cancel context.CancelFunc
+	s.ctx, cancel = context.WithTimeout(ctx, limit)
+	defer cancel()
+	defer time.AfterFunc(limit+patience, s.hangs).Stop()
+	files, atRest := filesLeft(), 0
+	for _, s.deaths = range []int{0, deaths} {
+		if s.book, err = newLedger(s.path); err != nil {
+			return err
+		}
+		if _, err := openPen(s.path); err != nil {
+			return err
+		}
+		if err := storms[i].blow(s); err != nil {
+			s.wrong(&s.seen.Crashes, 1, "%v", err)
+		}
+		s.settle(&atRest)
+		atRest += s.kept
+		s.book.f.Close()
+	}
+	s.seen.Files += max(0, len(filesLeft())-len(files))
+	return s.report(name)
+}
+
+func (s *storm) report(name string) error {
+	line, err := json.Marshal(s.seen)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s\n", line)
+	if len(s.violate) == 0 && s.seen.wrong() == 0 {
+		return nil
+	}
+	for _, v := range s.violate[:min(len(s.violate), 20)] {
+		fmt.Fprintf(os.Stderr, "storm %s of seed %d: %s\n", name, s.seed, v)
+	}
+	return fmt.Errorf("storm %s of seed %d: %d violations: %s", name, s.seed, len(s.violate), line)
+}
+
+// hangs ends a storm that does not end.
+func (s *storm) hangs() {
+	for _, p := range shoal.ActiveChildren() {
+		p.Signal(syscall.SIGQUIT) // its goroutines go to stderr
+	}
+	pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
+	s.wrong(&s.seen.Hangs, 1, "it does not end")
+	s.report("that hangs")
+	os.Exit(1)
+}
+
+// wrong notes a violation, and counts it.
+func (s *storm) wrong(count *int, n int, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*count += n
+	s.violate = append(s.violate, fmt.Sprintf(format, args...))
+}
+
+// settle waits until all that the dead held is free, and counts what is not.
+func (s *storm) settle(atRest *int) {
+	d, err := shm.Default()
+	if err != nil {
+		s.wrong(&s.seen.Crashes, 1, "%v", err)
+		return
+	}
+	var st shm.Stats
+	s.eventually(func() bool {
+		d.Reap()
+		st = d.Stats()
+		return st.Blocks == 0 && st.Bytes == 0
+	})
+	if st.Blocks != 0 || st.Bytes != 0 {
+		s.wrong(&s.seen.Blocks, int(st.Blocks), "%d blocks are left", st.Blocks)
+		s.wrong(&s.seen.Bytes, int(st.Bytes), "%d bytes are left: this process has %v of them", st.Bytes, d.Holdings())
+	}
+	files := 0
+	s.eventually(func() bool {
+		files, err = sys.OpenFiles(os.Getpid())
+		return *atRest == 0 || files <= *atRest // a pidfd or a pipe goes a moment later
+	})
+	if *atRest == 0 {
+		*atRest = files
+	}
+	if err != nil || files > *atRest {
+		s.wrong(&s.seen.FDs, files-*atRest, "%d descriptors, and %d before, %v: %v", files, *atRest, err, openFiles())
+	}
+}
+
+// openFiles are what the descriptors of this process stand for.
+func openFiles() (all []string) {
+	names, _ := filepath.Glob("/proc/self/fd/*")
+	for _, n := range names {
+		if to, err := os.Readlink(n); err == nil {
+			all = append(all, to)
+		}
+	}
+	return all
+}
+
+// eventually waits, for as long as anything may take, until f is true.
+func (s *storm) eventually(f func() bool) bool {
+	for end := time.Now().Add(patience / 2); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// within returns a context for what must have happened soon.
+func (s *storm) within() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(s.ctx, patience)
+}
+
+func (s *storm) intn(n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rand.IntN(n)
+}
+
+// prey is a process that may be killed.
+type prey interface {
+	PID() int
+	Signal(os.Signal) error
+}
+
+// hunt kills and stops processes until so many have died as shall. spare are not touched.
+func (s *storm) hunt(spare ...int) {
+	for n := 0; n < s.deaths && s.ctx.Err() == nil; {
+		all := slices.DeleteFunc(shoal.ActiveChildren(), func(p *shoal.Process) bool {
+			return slices.Contains(spare, p.PID()) || s.isDead(p.PID())
+		})
+		if len(all) > 0 {
+			p := all[s.intn(len(all))]
+			others := !s.spares || slices.ContainsFunc(all, func(q *shoal.Process) bool {
+				return q != p && s.book.knows(q.PID())
+			})
+			if others && s.intn(3) == 0 {
+				s.kill(p)
+				n++
+			} else {
+				s.stop(p)
+			}
+		}
+		time.Sleep(time.Duration(s.intn(6000)) * time.Microsecond)
+	}
+}
+
+// kill kills a process, wherever it is. One in eight is stopped before.
+func (s *storm) kill(p prey) {
+	pid := p.PID()
+	s.mu.Lock()
+	s.dead[pid] = true
+	s.mu.Unlock()
+	if s.intn(8) == 0 {
+		p.Signal(syscall.SIGSTOP)
+		time.Sleep(time.Duration(s.intn(5000)) * time.Microsecond)
+	}
+	if f, err := openPen(s.path); err == nil {
+		f.write(kills, uint64(pid))
+	}
+	began := s.book.knows(pid)
+	if p.Signal(os.Kill) != nil {
+		return // it has ended by itself
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if began {
+		s.seen.Kills++
+	} else {
+		s.seen.Early++
+	}
+}
+
+// stop halts a process wherever it is for a moment.
+func (s *storm) stop(p prey) {
+	began := s.book.knows(p.PID())
+	if p.Signal(syscall.SIGSTOP) != nil {
+		return
+	}
+	time.AfterFunc(time.Duration(s.intn(5000))*time.Microsecond, func() {
+		stopped := sys.Stopped(p.PID())
+		if p.Signal(syscall.SIGCONT) == nil && stopped && began {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.seen.Stops++
+		}
+	})
+}
+
+func (s *storm) isDead(pid int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dead[pid]
+}
+
+// explained reports whether an error is that of a process that this storm has killed.
+func (s *storm) explained(err error) bool {
+	if e, ok := errors.AsType[*shoal.ProcessError](err); ok {
+		return s.isDead(e.PID) && e.Signal == os.Kill
+	}
+	e, ok := errors.AsType[*shm.PeerError](err)
+	return ok && s.isDead(e.PID)
+}
+
+// keep starts processes in the place of those that died until the hunt is over, has them end, and
+// looks how they have ended.
+func (s *storm) keep(n int, start func(g *shoal.Group, number uint64), spare ...int) {
+	var crew sync.WaitGroup
+	over := make(chan struct{})
+	var number uint64
+	for range n {
+		crew.Go(func() {
+			for {
+				s.mu.Lock()
+				number++
+				mine := number
+				s.mu.Unlock()
+				o := shoal.Options{Workers: n, Grace: patience / 2}
+				if s.intn(4) == 0 {
+					o.Start = shoal.WarmStart
+				}
+				ctx, cancel := context.WithCancel(s.ctx)
+				g := shoal.NewGroup(ctx, o)
+				start(g, mine)
+				ended := make(chan error, 1)
+				go func() { ended <- g.Wait() }()
+				var err error
+				select {
+				case err = <-ended:
+				case <-over:
+					cancel()
+					err = <-ended
+				}
+				cancel()
+				if err != nil && !s.explained(err) && !errors.Is(err, context.Canceled) {
+					s.wrong(&s.seen.Crashes, 1, "a process ended by itself: %v", err)
+				}
+				select {
+				case <-over:
+					return
+				default:
+				}
+			}
+		})
+	}
+	if s.deaths == 0 {
+		s.eventually(func() bool { return len(s.book.all()) > 100 })
+	}
+	s.hunt(spare...)
+	s.progress()
+	close(over)
+	crew.Wait()
+	if err := shoal.Warm(s.ctx, 0, shoal.Options{Workers: n}); err != nil {
+		s.wrong(&s.seen.Crashes, 1, "%v", err)
+	}
+}
+
+// progress wants the survivors to be at work, after all the deaths around them.
+func (s *storm) progress() {
+	was := len(s.book.all())
+	if !s.eventually(func() bool { return len(s.book.all()) > was+20 }) {
+		s.wrong(&s.seen.Hangs, 1, "nobody gets on after the last death")
+	}
+}
