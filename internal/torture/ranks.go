@@ -79,7 +79,9 @@ func rankRound(s *storm, round uint64) error {
 	}
 	victim := s.intn(worldSize)
 	o := shoal.Options{Workers: worldSize}
-	if s.intn(3) == 0 {
+	// Where a waiting process dies before it has begun, another one takes its place.
+	early := s.intn(4) == 0 && s.deaths > 0
+	if s.intn(3) == 0 && !early {
 		o.Start = shoal.WarmStart
 	}
 	var groups []*shoal.Group
@@ -92,7 +94,7 @@ func rankRound(s *storm, round uint64) error {
 	if err := world.Close(); err != nil {
 		return err
 	}
-	if s.intn(4) != 0 || s.deaths == 0 {
+	if !early {
 		s.eventually(func() bool { return s.book.knows(ranks[victim].PID()) })
 	}
 	for range s.intn(3) {
