@@ -82,8 +82,8 @@ func (w *work) settle(h *held) bool {
 }
 
 // extend tells the broker again and again that this process lives, for each message that it has. A
-// process that is stopped says nothing. A message that waits here goes to another process if this
-// one has not asked for messages for a while.
+// process that is stopped says nothing. What was asked for ahead goes to other processes if this
+// one has not got anything for a while.
 func (w *work) extend() {
 	defer w.resting.Done()
 	t := time.NewTicker(max(w.ackWait/4, leastAckWait/4))
@@ -95,7 +95,11 @@ func (w *work) extend() {
 		case <-t.C:
 		}
 		w.mu.Lock()
-		asks := time.Since(w.lastGet) < w.ackWait
+		asks := w.getters > 0 || time.Since(w.lastGet) < w.ackWait
+		var unused *pull
+		if !asks && w.ahead != nil {
+			unused, w.ahead, w.asked = w.ahead, nil, 0
+		}
 		var live []*held
 		for h := range w.held {
 			if asks || h.claimed.Load() {
@@ -103,6 +107,9 @@ func (w *work) extend() {
 			}
 		}
 		w.mu.Unlock()
+		if unused != nil {
+			unused.drain()
+		}
 		for _, h := range live {
 			at := int64(time.Since(start))
 			if h.settled.Load() || h.expired() || w.c.nc.Publish(h.m.Reply, ackLive) != nil {

@@ -331,6 +331,15 @@ func (w *work) takeSome(ctx context.Context, n int, use func(*held) bool) error 
 
 // takeAhead is take of a process that asks for more than it gets.
 func (w *work) takeAhead(ctx context.Context, wait bool) (*held, error) {
+	w.mu.Lock()
+	w.getters++
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		w.getters--
+		w.lastGet = time.Now()
+		w.mu.Unlock()
+	}()
 	for pause := leastPause; ; {
 		if err := w.c.connected(ctx); err != nil {
 			return nil, err

@@ -96,6 +96,7 @@ type work struct {
 	idle     []*pull
 	ahead    *pull // of Prefetch
 	asked    int   // values that it may still bring
+	getters  int   // that wait for them
 	lastGet  time.Time
 	lastTrim time.Time
 	closed   bool

@@ -1,0 +1,130 @@
+package nats_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/broker"
+	"github.com/shoal-mp/shoal/nats"
+)
+
+// Values that were asked for ahead come in order, once, to several goroutines. Those that nobody
+// took go to other receivers when the queue is closed.
+func TestQueue_Prefetch(t *testing.T) {
+	ctx := watched(t)
+	c := local(t)
+	q := open[int](t, c, "ahead", nats.QueueOptions{Prefetch: 20})
+	const values = 500
+	vs := make([]int, values)
+	for i := range vs {
+		vs[i] = i
+	}
+	_, err := q.PutN(ctx, vs)
+	check(t, err)
+	for want := range 100 {
+		if v, err := q.Get(ctx); v != want || err != nil {
+			t.Fatalf("%d, %v, want %d", v, err, want)
+		}
+	}
+	var mu sync.Mutex
+	seen := make(map[int]int)
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			for range 100 {
+				d, err := q.Next(ctx)
+				if err == nil {
+					err = d.Ack(ctx)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				seen[d.Value]++
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	eventually(t, "values wait here", func() bool { return count(t, q).Taken > 0 })
+	check(t, q.Close())
+	other := open[int](t, c, "ahead", nats.QueueOptions{})
+	check(t, other.Finish(ctx))
+	for v, err := range other.All(ctx) {
+		check(t, err)
+		seen[v]++
+	}
+	for v := 100; v < values; v++ {
+		if seen[v] != 1 {
+			t.Errorf("%d came %d times", v, seen[v])
+		}
+	}
+}
+
+// A process that has asked ahead and gets no more keeps nothing from the others for longer than
+// AckWait, though it lives.
+func TestQueue_PrefetchedValuesAreNotHoarded(t *testing.T) {
+	ctx := watched(t)
+	c := local(t)
+	lazy := open[int](t, c, "lazy", nats.QueueOptions{Prefetch: 20, AckWait: 300 * time.Millisecond})
+	other := open[int](t, c, "lazy", nats.QueueOptions{})
+	_, err := lazy.PutN(ctx, []int{0, 1, 2, 3, 4})
+	check(t, err)
+	v, err := lazy.Get(ctx)
+	check(t, err)
+	seen := map[int]bool{v: true}
+	for len(seen) < 5 {
+		v, err := other.Get(ctx)
+		check(t, err)
+		seen[v] = true
+	}
+	_, err = lazy.Get(contextOf(t, 50*time.Millisecond)) // what it had is not its own any more
+	wantErr(t, err, nats.ErrEmpty)
+}
+
+// With values on the way, cuts and short waits.
+func TestQueue_PrefetchLosesNothing(t *testing.T) {
+	ctx := watched(t)
+	p := newPath(t, start(t, broker.Options{}).URL())
+	c := connect(t, "nats://"+p.l.Addr().String())
+	q := open[int](t, c, "ahead-cut", nats.QueueOptions{Prefetch: 10, AckWait: 500 * time.Millisecond, MaxDeliveries: 1000})
+	const values = 300
+	put := make(chan error, 1)
+	go func() {
+		for i := range values {
+			if err := q.Put(ctx, i); err != nil {
+				put <- err
+				return
+			}
+		}
+		put <- nil
+	}()
+	seen := make(map[int]int)
+	for n := 1; len(seen) < values; n++ {
+		check(t, context.Cause(ctx))
+		if n%60 == 0 {
+			p.cut()
+		}
+		short, cancel := context.WithTimeout(ctx, time.Duration(n%30)*time.Millisecond)
+		d, err := q.Next(short)
+		cancel()
+		if err != nil {
+			continue
+		}
+		if err := d.Ack(ctx); err == nil {
+			seen[d.Value]++
+		} else if !errors.Is(err, nats.ErrExpired) {
+			t.Fatal(err)
+		}
+	}
+	check(t, <-put)
+	for v, n := range seen {
+		if n != 1 {
+			t.Errorf("%d came %d times", v, n)
+		}
+	}
+}
