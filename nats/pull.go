@@ -115,13 +115,22 @@ const (
 func (p *pull) drain() {
 	over := make(chan struct{})
 	p.sub.SetClosedHandler(func(string) { close(over) })
-	if p.sub.Drain() != nil {
+	rest := func() { // what stays here would be extended for ever
+		for len(p.got) > 0 {
+			if a := <-p.got; a.h != nil {
+				p.w.giveBack(a.h, 0)
+			}
+		}
+	}
+	if p.sub.Drain() != nil { // there is no connection
 		p.sub.Unsubscribe()
+		rest()
 		return
 	}
 	go func() {
 		t := time.NewTimer(drainTime)
 		defer t.Stop()
+		defer rest()
 		for {
 			select {
 			case a := <-p.got:
@@ -129,11 +138,6 @@ func (p *pull) drain() {
 					p.w.giveBack(a.h, 0)
 				}
 			case <-over:
-				for len(p.got) > 0 {
-					if a := <-p.got; a.h != nil {
-						p.w.giveBack(a.h, 0)
-					}
-				}
 				return
 			case <-t.C:
 				return
