@@ -306,6 +306,7 @@ func (d *Domain) HideIdle() {
 	}
 	for i := range d.lanes {
 		d.lanes[i].mags = nil
+		d.lanes[i].keeps.Store(0)
 	}
 }
 
