@@ -20,8 +20,6 @@ const (
 	// not forgotten it.
 	mostWait = 20 * time.Second
 	beat     = 2 * time.Second
-	// drainTime is how long a question that was given up is waited for.
-	drainTime = 10 * time.Second
 )
 
 // A pull asks for messages, one question at a time. A question that is given up may still bring
@@ -32,6 +30,9 @@ type pull struct {
 	inbox string
 	asked atomic.Uint64 // number of the last question
 	got   chan arrival
+	// wanted says that somebody receives. What arrives otherwise goes back: this process would say
+	// for ever that it lives, of a value that nobody gets.
+	wanted atomic.Bool
 }
 
 // An arrival is a message, or what ends a question.
@@ -48,10 +49,12 @@ func (w *work) newPull() (*pull, error) {
 		p := w.idle[n-1]
 		w.idle = w.idle[:n-1]
 		w.mu.Unlock()
+		p.wanted.Store(true)
 		return p, nil
 	}
 	w.mu.Unlock()
 	p := &pull{w: w, inbox: w.c.nc.NewInbox() + ".", got: make(chan arrival, 2*pullMost)}
+	p.wanted.Store(true)
 	var err error
 	if p.sub, err = w.c.nc.Subscribe(p.inbox+"*", p.arrived); err != nil {
 		return nil, err
@@ -61,6 +64,7 @@ func (w *work) newPull() (*pull, error) {
 
 // rest keeps a pull whose question has ended for the next one.
 func (w *work) rest(p *pull) {
+	p.unwanted()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -78,6 +82,9 @@ func (p *pull) arrived(m *client.Msg) {
 	}
 	if status == "" {
 		p.got <- arrival{h: p.w.hold(m)}
+		if !p.wanted.Load() {
+			p.unwanted()
+		}
 		return
 	}
 	left, _ := strconv.Atoi(m.Header.Get("Nats-Pending-Messages"))
@@ -111,39 +118,28 @@ const (
 	statusNobody  = "503"
 )
 
-// drain gives a question up, and back what it still brings.
-func (p *pull) drain() {
-	over := make(chan struct{})
-	p.sub.SetClosedHandler(func(string) { close(over) })
-	rest := func() { // what stays here would be extended for ever
-		for len(p.got) > 0 {
-			if a := <-p.got; a.h != nil {
+// unwanted gives back what has arrived and what still arrives, until the pull is used again. An
+// arrival is in the channel before it is looked whether it is wanted, so one of the two sees it.
+func (p *pull) unwanted() {
+	p.wanted.Store(false)
+	for {
+		select {
+		case a := <-p.got:
+			if a.h != nil {
 				p.w.giveBack(a.h, 0)
 			}
+		default:
+			return
 		}
 	}
+}
+
+// drain gives a question up, and back what it still brings.
+func (p *pull) drain() {
+	p.unwanted()
 	if p.sub.Drain() != nil { // there is no connection
 		p.sub.Unsubscribe()
-		rest()
-		return
 	}
-	go func() {
-		t := time.NewTimer(drainTime)
-		defer t.Stop()
-		defer rest()
-		for {
-			select {
-			case a := <-p.got:
-				if a.h != nil {
-					p.w.giveBack(a.h, 0)
-				}
-			case <-over:
-				return
-			case <-t.C:
-				return
-			}
-		}
-	}()
 }
 
 // errNone is why a question has brought nothing.
