@@ -168,7 +168,7 @@ func (s *Store[T]) failed(op, key string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, jetstream.ErrInvalidKey):
-		return fmt.Errorf("nats: %s %q: %w: a key has letters, digits and -, _, /, =, .", op, key, ErrOptions)
+		return fmt.Errorf("nats: %s %q: %w: a key has letters, digits and - _ / = and dots", op, key, ErrOptions)
 	case errors.Is(err, ErrVersion), errors.Is(err, ErrExist), errors.Is(err, ErrNotExist), errors.Is(err, ErrShared):
 		return fmt.Errorf("nats: %s %q: %w", op, key, err)
 	}

@@ -29,8 +29,9 @@ type benchCommand struct {
 	JSON   bool   `long:"json" description:"One JSON object a line, for programs."`
 	Python string `long:"python" default:"python3" value-name:"PROGRAM" description:"An interpreter that has PyTorch."`
 	Rounds int    `long:"rounds" default:"5" value-name:"N" description:"How often each way is measured, in turn; rows are medians."`
-	Ranks  []int  `long:"ranks" default:"2" default:"4" value-name:"N" description:"How many ranks; may be given several times."`
-	Quick  bool   `long:"quick" description:"Every row once and briefly: shows that all runs here, measures nothing."`
+	//lint:ignore SA5008 package flags takes a default for each value
+	Ranks []int `long:"ranks" default:"2" default:"4" value-name:"N" description:"How many ranks; may be given several times."`
+	Quick bool  `long:"quick" description:"Every row once and briefly: shows that all runs here, measures nothing."`
 }
 
 // A row is what one size takes, in nanoseconds, by each way; 0 where it could not be measured.

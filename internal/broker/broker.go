@@ -30,7 +30,7 @@ type Options struct {
 	User, Password string
 	Token          string
 	NKeys          []string    // public keys
-	TLS            *tls.Config // with a certificate
+	TLS            *tls.Config `json:"-"` // with a certificate
 
 	Cluster     string // name of the cluster, empty for none
 	ClusterHost string // default Host
