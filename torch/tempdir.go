@@ -65,8 +65,8 @@ func markedDir(parent string) (string, error) {
 }
 
 // tempRandom is how many random letters and digits, of 5 bits each, a name has: as many as
-// Python's, since a socket in it has a path of 108 bytes at most. Rename would take the place of an empty
-// directory of the same name.
+// Python's, since a socket in it has a path of 108 bytes at most. Rename would take the
+// place of an empty directory of the same name.
 const tempRandom = 8
 
 // temporaryPlaces are the directories that Python's tempfile tries, in its order.
