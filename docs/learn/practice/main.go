@@ -34,8 +34,6 @@ var produce = shoal.Register("produce", func(ctx context.Context, rank int, q en
 func main() { shoal.Main(run) }
 
 func run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	full, err1 := ipc.NewQueue[*tensor.Tensor](producers)
 	empty, err2 := ipc.NewQueue[*tensor.Tensor](producers)
 	if err := errors.Join(err1, err2); err != nil {
@@ -48,6 +46,8 @@ func run(ctx context.Context) error {
 	defer workers.Close()
 	full.Sender().Close() // only the producers can send now
 	empty.Receiver().Close()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	count, sum := 0, 0.
 	for buffer, err := range full.All(ctx) {
 		if err != nil {
