@@ -22,7 +22,7 @@ var floors = [...][]string{
 	10: {"examples", "examples/*", "docs/learn", "docs/learn/*", "internal/bench",
 		"internal/crashtest", "internal/pictures", "internal/torture", "scripts/*"},
 	11: {"internal/bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
-	12: {"cmd/internal/hogwild", "cmd/shoal/internal/domains", "cmd/shoal/internal/ranks"},
+	12: {"cmd/internal/domains", "cmd/internal/hogwild", "cmd/shoal/internal/ranks"},
 	13: {"cmd/internal/subcommand"},
 	14: {"cmd/*"},
 }

@@ -3,8 +3,8 @@ package doctor
 import (
 	"fmt"
 
+	"github.com/shoal-mp/shoal/cmd/internal/domains"
 	"github.com/shoal-mp/shoal/cmd/internal/words"
-	"github.com/shoal-mp/shoal/cmd/shoal/internal/domains"
 )
 
 const (

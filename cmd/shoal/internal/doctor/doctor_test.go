@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/cmd/internal/domains"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/doctor"
-	"github.com/shoal-mp/shoal/cmd/shoal/internal/domains"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shoaltest"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/shoal-mp/shoal/cmd/shoal/internal/domains"
+	"github.com/shoal-mp/shoal/cmd/internal/domains"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/vbauerster/mpb/v8/cwriter"
 
-	"github.com/shoal-mp/shoal/cmd/shoal/internal/domains"
+	"github.com/shoal-mp/shoal/cmd/internal/domains"
 )
 
 // Options say how often to print, and where.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/cmd/shoal/internal/domains"
+	"github.com/shoal-mp/shoal/cmd/internal/domains"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/top"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
