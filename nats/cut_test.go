@@ -192,3 +192,31 @@ func TestQueue_NoWayToTheBroker(t *testing.T) {
 		t.Errorf("%d, %v", v, err)
 	}
 }
+
+// The news that a queue is finished goes by while a consumer has no way to the broker. Once it has
+// one, it learns the end before its next question is over, which takes 20 s.
+func TestQueue_FinishedWhileCutOff(t *testing.T) {
+	ctx := watched(t)
+	b := start(t, broker.Options{})
+	p := newPath(t, b.URL())
+	c := connect(t, "nats://"+p.l.Addr().String())
+	for name, opts := range map[string]nats.QueueOptions{"plain": {}, "prefetch": {Prefetch: 8}} {
+		t.Run(name, func(t *testing.T) {
+			consumer := open[int](t, c, "cutoff-"+name, opts)
+			producer := open[int](t, connect(t, b.URL()), "cutoff-"+name, nats.QueueOptions{})
+			got := make(chan error, 1)
+			soon, cancel := context.WithTimeout(ctx, 15*time.Second)
+			defer cancel()
+			go func() {
+				_, err := consumer.Get(soon)
+				got <- err
+			}()
+			p.close(false)
+			check(t, producer.Finish(ctx))
+			p.close(true)
+			if err := <-got; !errors.Is(err, nats.ErrClosed) {
+				t.Errorf("%v, where the queue is finished", err)
+			}
+		})
+	}
+}

@@ -225,10 +225,22 @@ func (w *work) take(ctx context.Context, wait bool) (*held, error) {
 		case !errors.Is(err, errCut) || ctx.Err() != nil:
 			return nil, err
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := w.askAgain(ctx, pause); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// askAgain waits before a question that was cut is asked again. What was cut may have been the news
+// that the queue is finished, which nobody repeats: so it asks for it.
+func (w *work) askAgain(ctx context.Context, pause time.Duration) error {
+	if err := sleep(ctx, pause); err != nil {
+		return err
+	}
+	if err := w.c.connected(ctx); err != nil {
+		return err
+	}
+	return w.over(ctx)
 }
 
 // takeOne asks one question.
@@ -350,7 +362,7 @@ func (w *work) takeAhead(ctx context.Context, wait bool) (*held, error) {
 			return nil, err
 		}
 		if p == nil { // there is no connection
-			if err := sleep(ctx, pause); err != nil {
+			if err := w.askAgain(ctx, pause); err != nil {
 				return nil, err
 			}
 			continue
@@ -370,7 +382,7 @@ func (w *work) takeAhead(ctx context.Context, wait bool) (*held, error) {
 				return nil, err
 			}
 		case errors.Is(err, errCut) && ctx.Err() == nil:
-			if err := sleep(ctx, pause); err != nil {
+			if err := w.askAgain(ctx, pause); err != nil {
 				return nil, err
 			}
 			pause = min(2*pause, mostPause)

@@ -357,7 +357,10 @@ func (w *work) Finish(ctx context.Context) error {
 		return hostError("finish queue "+w.name, w.c.Host(), err)
 	}
 	w.end()
-	return hostError("finish queue "+w.name, w.c.Host(), w.c.nc.Publish(w.note(), nil))
+	_, err = ask(ctx, w.c, func(ctx context.Context) (struct{}, error) { // until the broker has it
+		return struct{}{}, errors.Join(w.c.nc.Publish(w.note(), nil), w.c.nc.FlushWithContext(ctx))
+	})
+	return hostError("finish queue "+w.name, w.c.Host(), err)
 }
 
 // enter returns an error if the queue is closed here.
