@@ -32,6 +32,9 @@ var commands = []subcommand.Command{
 	{Name: "top",
 		Help:   "Show the Shoal programs on this machine, who holds how much, and what moves, again and again.",
 		Runner: new(topCommand)},
+	{Name: "watch",
+		Help:   "Show the Shoal programs on this machine as a live page in the browser: memory, queues, locks, waits.",
+		Runner: new(watchCommand), OwnArguments: true},
 	{Name: "version", Help: "Print which build of Shoal and of Go this is.", Runner: new(versionCommand)},
 }
 

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -32,6 +33,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"disturb": disturb, "program": program, "status": status, "idx": idx, "build": build, "mirror": mirror,
+			"interrupt": interrupt, "taken": taken,
 		},
 	})
 }
@@ -74,6 +76,39 @@ func disturb(ts *testscript.TestScript, _ bool, args []string) {
 	} {
 		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
 	}
+}
+
+// interrupt PROGRAM ARG… runs a program, and interrupts it when it has written a line. The files
+// output, errors and exit have what it wrote and its exit status.
+func interrupt(ts *testscript.TestScript, _ bool, args []string) {
+	self, err := os.Executable()
+	ts.Check(err)
+	var output, errors strings.Builder
+	c := exec.Cmd{Path: self, Args: args, Dir: ts.MkAbs("."),
+		Env: append(os.Environ(), "PATH="+ts.Getenv("PATH")), Stderr: &errors}
+	pipe, err := c.StdoutPipe()
+	ts.Check(err)
+	ts.Check(c.Start())
+	for lines := bufio.NewScanner(pipe); lines.Scan(); {
+		if output.Len() == 0 {
+			ts.Check(c.Process.Signal(os.Interrupt))
+		}
+		fmt.Fprintln(&output, lines.Text())
+	}
+	c.Wait()
+	for name, text := range map[string]string{
+		"output": output.String(), "errors": errors.String(), "exit": strconv.Itoa(c.ProcessState.ExitCode()),
+	} {
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
+	}
+}
+
+// taken listens on a port of the loopback; $TAKEN is its number.
+func taken(ts *testscript.TestScript, _ bool, _ []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { l.Close() })
+	ts.Setenv("TAKEN", strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
 }
 
 // program FILE makes a file one that can be run.

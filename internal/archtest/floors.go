@@ -23,7 +23,7 @@ var floors = [...][]string{
 		"internal/crashtest", "internal/pictures", "internal/torture", "scripts/*"},
 	11: {"internal/bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
 	12: {"cmd/internal/domains", "cmd/internal/hogwild", "cmd/shoal/internal/ranks"},
-	13: {"cmd/internal/subcommand"},
+	13: {"cmd/internal/subcommand", "cmd/internal/watch"},
 	14: {"cmd/*"},
 }
 

@@ -1,0 +1,116 @@
+package watch
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// A guard lets a request through that has the token and comes from the page itself.
+type guard struct {
+	token string
+	names []string          // of this server, besides its addresses
+	leaf  *x509.Certificate // whose names are this server's as well; nil without TLS
+	local bool              // only the loopback's addresses are this server's
+	next  http.Handler      // sees the path behind the token
+}
+
+// policy is what a page of ours may load: its own files.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// ServeHTTP refuses, or hands over. Every answer has the headers that keep other sites out.
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Referrer-Policy", "no-referrer") // the URL has the token
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Cache-Control", "no-store")
+	if !g.isOurs(r.Host) {
+		refuse(w, http.StatusMisdirectedRequest, "Another name",
+			"This server does not answer to the name in the URL. Open the URL that shoal watch has printed.")
+		return
+	}
+	if isForeign(r) {
+		refuse(w, http.StatusForbidden, "Another site",
+			"Another site has asked for this page. Open the URL that shoal watch has printed, in a tab of its own.")
+		return
+	}
+	token, rest, behind := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if !g.isToken(token) {
+		refuse(w, http.StatusForbidden, "The token is missing",
+			"This page is for the person who started it. Copy the whole URL that shoal watch has printed, to its last "+
+				"character. Each start of shoal watch has another token, so an old bookmark does not help.")
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		h.Set("Allow", "GET, HEAD")
+		refuse(w, http.StatusMethodNotAllowed, "Nothing to change", "This page shows, and changes nothing: use GET.")
+		return
+	}
+	if !behind { // the page's own links are relative to its folder
+		http.Redirect(w, r, "/"+g.token+"/", http.StatusSeeOther)
+		return
+	}
+	inner := r.Clone(r.Context())
+	inner.URL = &url.URL{Path: "/" + rest}
+	g.next.ServeHTTP(w, inner)
+}
+
+// isToken compares sums, so the time of it says nothing of the token, nor of its length.
+func (g *guard) isToken(got string) bool {
+	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(g.token))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// isOurs reports whether a Host header names this server. A page of another site may give its own
+// name this server's address, once the browser has loaded it; its requests have that name still. An
+// address in numbers cannot be given away so. The port may be another one, as behind ssh -L.
+func (g *guard) isOurs(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	}
+	if ip, err := netip.ParseAddr(name); err == nil {
+		return !g.local || ip.IsLoopback()
+	}
+	for _, n := range append([]string{"localhost"}, g.names...) {
+		if strings.EqualFold(name, n) {
+			return true
+		}
+	}
+	return g.leaf != nil && g.leaf.VerifyHostname(name) == nil
+}
+
+// isForeign reports whether a request is made by another site's page. A person may come from
+// anywhere by a link.
+func isForeign(r *http.Request) bool {
+	if o := r.Header.Get("Origin"); o != "" {
+		u, err := url.Parse(o)
+		if err != nil || u.Host != r.Host {
+			return true
+		}
+	}
+	site := r.Header.Get("Sec-Fetch-Site")
+	if site == "" || site == "same-origin" || site == "none" {
+		return false
+	}
+	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
+}
+
+// refuse answers with a page that says what to do. It loads nothing, as its reader has no token.
+func refuse(w http.ResponseWriter, status int, title, text string) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	w.Write([]byte(`<!doctype html><html lang="en"><meta charset="utf-8">` +
+		`<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">` +
+		`<title>shoal watch: ` + title + `</title><h1>` + title + `</h1><p>` + text + "</p></html>\n"))
+}

@@ -1,0 +1,194 @@
+// The page: which program is shown, its panels, the keys, and the stream.
+import { el, text, attribute } from "./dom.js";
+import { clock, percent } from "./format.js";
+import { open } from "./stream.js";
+import { Overview } from "./overview.js";
+import { Processes } from "./processes.js";
+import { Memory } from "./memory.js";
+import { Names } from "./names.js";
+
+const $ = (id) => document.getElementById(id);
+
+const panels = [
+  { id: "overview", title: "Overview", view: new Overview(), plain: true },
+  { id: "processes", title: "Processes", view: new Processes() },
+  { id: "memory", title: "Memory", view: new Memory() },
+  { id: "names", title: "Names", view: new Names() },
+];
+const memory = panels.find((p) => p.id === "memory").view;
+
+const gone = new Map(); // programs that have ended, by their address
+let moment = null, shown = null, chosen = null, paused = false;
+
+for (const [i, p] of panels.entries()) {
+  p.section = el("section", { id: p.id, class: "panel" + (p.plain ? " plain" : ""), tabindex: "-1", "aria-labelledby": `${p.id}-title` },
+    el("h2", { id: `${p.id}-title`, class: p.plain ? "sr" : null }, p.title), p.view.element);
+  p.link = el("a", { href: `#${p.id}`, "data-key": i + 1 }, p.title);
+  $("nav").append(p.link);
+  $("panels").append(p.section);
+}
+
+// label is what a program is called: its first process.
+function label(d) {
+  const first = d.processes?.[0];
+  return first ? `${first.name} (${first.pid})` : d.address;
+}
+
+function receive(event, data) {
+  if (event === "history") return memory.reset(data);
+  memory.add(data);
+  if (moment) {
+    for (const d of moment.domains) {
+      if (!d.error && !data.domains.some((n) => n.address === d.address)) {
+        gone.set(d.address, { ...d, gone: data.at });
+        if (gone.size > 5) gone.delete(gone.keys().next().value);
+      }
+    }
+  }
+  for (const d of data.domains) gone.delete(d.address);
+  if (data.error && moment) data = { ...moment, error: data.error, at: data.at }; // what was known stays
+  moment = data;
+  if (!paused) show();
+}
+
+function programs() {
+  return [...moment.domains, ...gone.values()];
+}
+
+function show() {
+  if (!moment) return;
+  const all = programs();
+  if (!all.some((d) => d.address === chosen)) chosen = all[0]?.address ?? null;
+  // A program that was taken by default gives way to one that runs.
+  if (gone.has(chosen) && moment.domains.length && !pinned) chosen = moment.domains[0].address;
+  shown = all.find((d) => d.address === chosen) || null;
+  text($("machine"), `CPUs ${percent(moment.machine?.utilisation)}`);
+  showPrograms(all);
+  $("empty").hidden = !!shown;
+  $("panels").hidden = !shown || !!shown.error;
+  $("nav").hidden = $("panels").hidden;
+  showNotice();
+  document.title = shown ? `${label(shown)} – shoal watch` : "shoal watch";
+  if (!shown || shown.error) return;
+  $("panels").classList.toggle("over", !!shown.gone);
+  const names = new Map((shown.processes || []).map((p) => [p.pid, p.name]));
+  for (const p of panels) {
+    if (p.view === memory) memory.show(shown.address, (pid) => names.has(pid) ? `${names.get(pid)} (${pid})` : `ended (${pid})`);
+    else p.view.show(shown, moment);
+  }
+}
+
+let pinned = false;
+
+function showPrograms(all) {
+  const select = $("program");
+  select.hidden = all.length === 0;
+  const shape = JSON.stringify(all.map((d) => [d.address, label(d), !!d.gone]));
+  if (select.dataset.shape !== shape) {
+    select.dataset.shape = shape;
+    select.replaceChildren(...all.map((d) => el("option", { value: d.address }, label(d) + (d.gone ? ", ended" : ""))));
+  }
+  select.value = chosen;
+}
+
+function showNotice() {
+  const n = $("notice");
+  let say = "", kind = "bad";
+  if (stream === "lost") say = "The server refuses this page: shoal watch was started anew, or too many pages are open. Open the URL that it has printed last.";
+  else if (stream === "ended") say = "shoal watch has ended. What you see is its last reading.";
+  else if (stream === "late") say = "There is no news: a program does not answer, perhaps because it is stopped.";
+  else if (moment?.error) say = `The last reading failed: ${moment.error}`;
+  else if (shown?.error) say = `${shown.address} does not answer: ${shown.error}`;
+  else if (shown?.gone) {
+    say = `This program ended at ${clock(shown.gone)}. What you see is its last reading.`;
+    kind = "";
+  }
+  n.hidden = say === "";
+  attribute(n, "data-kind", kind);
+  text(n, say);
+}
+
+$("program").addEventListener("change", (e) => {
+  chosen = e.target.value;
+  pinned = true;
+  show();
+});
+
+// The stream.
+let stream = "connecting";
+const words = { connecting: "connecting…", live: "live", late: "no news", lost: "refused", ended: "ended" };
+
+function state(s) {
+  stream = s;
+  showStatus();
+  if (s !== "live" && s !== "connecting") showNotice();
+}
+
+function showStatus() {
+  const s = paused && stream === "live" ? "paused" : stream;
+  attribute($("status"), "data-state", s);
+  text($("status").lastChild, words[s] || s);
+}
+
+// Keys and buttons.
+function pause() {
+  paused = !paused;
+  attribute($("pause"), "aria-pressed", String(paused));
+  text($("pause"), paused ? "Go on" : "Pause");
+  showStatus();
+  if (!paused) show();
+}
+
+const themes = ["auto", "light", "dark"];
+
+function theme(to) {
+  try {
+    if (to) localStorage.setItem("theme", to);
+    else to = localStorage.getItem("theme");
+  } catch { /* a browser without storage */ }
+  to = themes.includes(to) ? to : "auto";
+  attribute(document.documentElement, "data-theme", to);
+  text($("theme"), to[0].toUpperCase() + to.slice(1));
+  show();
+}
+
+const nextTheme = () => theme(themes[(themes.indexOf(document.documentElement.dataset.theme) + 1) % themes.length]);
+
+function step(by) {
+  if (!moment) return;
+  const all = programs();
+  if (!all.length) return;
+  const at = all.findIndex((d) => d.address === chosen);
+  chosen = all[(at + by + all.length) % all.length].address;
+  pinned = true;
+  show();
+}
+
+function jump(i) {
+  const p = panels[i];
+  if (!p || $("panels").hidden) return;
+  p.section.focus({ preventScroll: true });
+  p.section.scrollIntoView({ block: "start" });
+}
+
+const help = [
+  [`1 … ${panels.length}`, "go to a panel"], ["[ ]", "the program before, the next one"], ["p", "pause, and go on"],
+  ["t", "colours: as the system has them, light, dark"], ["?", "these keys"],
+];
+for (const [key, what] of help) $("help-keys").append(el("dt", {}, el("kbd", {}, key)), el("dd", {}, what));
+
+const keys = { p: pause, t: nextTheme, "[": () => step(-1), "]": () => step(1), "?": () => $("help").showModal() };
+document.addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || $("help").open || e.target.closest("select, input, textarea")) return;
+  if (e.key >= "1" && e.key <= "9") jump(+e.key - 1);
+  else if (keys[e.key]) keys[e.key]();
+  else return;
+  e.preventDefault();
+});
+$("pause").addEventListener("click", pause);
+$("theme").addEventListener("click", nextTheme);
+$("keys").addEventListener("click", () => $("help").showModal());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show());
+
+theme();
+open(receive, state);

@@ -1,0 +1,58 @@
+package watch_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/cmd/internal/domains"
+	"github.com/shoal-mp/shoal/cmd/internal/watch"
+	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/ipc"
+)
+
+const held = 3 << 20 // bytes
+
+// holder takes a block and keeps it until it is told to end.
+var holder = shoal.Register("holder", func(ctx context.Context, _ int, ready *ipc.Sender[int]) error {
+	d, err := shm.Default()
+	if err != nil {
+		return err
+	}
+	h, err := d.Alloc(held)
+	if err != nil {
+		return err
+	}
+	defer d.Release(h)
+	if err := ready.Put(ctx, os.Getpid()); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+})
+
+func TestAProgramComesAndItsWorkerGoes(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
+	defer cancel()
+	s, _ := serve(t, watch.Options{Every: 1e7}, domains.Look)
+	p := follow(t, s)
+	ready, err := ipc.NewQueue[int](1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ready.Close()
+	g := shoal.NewGroup(ctx, shoal.Options{})
+	defer g.Close()
+	holder.Go(g, ready.Sender())
+	if _, err := ready.Get(ctx); err != nil {
+		t.Fatal(err)
+	}
+	const worker = `"name":"holder 0","holds":3`
+	for !strings.Contains(next(t, p, "moment").data, worker) {
+	}
+	g.Close()
+	for strings.Contains(next(t, p, "moment").data, worker) {
+	}
+}

@@ -1,0 +1,136 @@
+// Command shoal-watch shows the running Shoal programs of this user as a page for a browser. It is
+// what "shoal watch" runs.
+//
+//	shoal-watch                          on a free port of 127.0.0.1
+//	shoal-watch -open                    and the browser opens it
+//	shoal-watch -host 0.0.0.0 -self-signed   for other machines, by TLS
+//
+// It prints the URL, which has a token. SIGINT and SIGTERM end it cleanly. It is a program of its
+// own because it needs package net, which the command does without.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/shoal-mp/shoal/cmd/internal/watch"
+)
+
+// settings are the flags.
+type settings struct {
+	watch.Options
+	certificate, key string
+	selfSigned, open bool
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.Host, "host", "127.0.0.1", "`address` to listen on; others than the loopback's need TLS")
+	flag.IntVar(&s.Port, "port", 0, "port to listen on; 0 for any that is free")
+	flag.DurationVar(&s.Every, "every", time.Second, "`time` from one reading to the next")
+	flag.StringVar(&s.certificate, "cert", "", "`file` with the certificate, for TLS")
+	flag.StringVar(&s.key, "key", "", "`file` with the certificate's key")
+	flag.BoolVar(&s.selfSigned, "self-signed", false, "make a certificate, whose fingerprint is printed, for TLS")
+	flag.BoolVar(&s.open, "open", false, "open the page in this user's browser")
+	flag.Parse()
+	if err := s.check(); err != nil {
+		fmt.Fprintln(os.Stderr, "shoal-watch:", err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := s.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "shoal-watch:", err)
+		os.Exit(1)
+	}
+}
+
+func (s *settings) check() error {
+	switch {
+	case flag.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q; -help shows what there is", flag.Arg(0))
+	case s.Every < 50*time.Millisecond || s.Every > time.Hour:
+		return fmt.Errorf("-every %v: a time from one reading to the next is 50ms to 1h", s.Every)
+	case s.Port < 0 || s.Port > 65535:
+		return fmt.Errorf("-port %d: a port is 0 to 65535", s.Port)
+	case (s.certificate == "") != (s.key == ""):
+		return errors.New("-cert and -key go together")
+	case s.certificate != "" && s.selfSigned:
+		return errors.New("-self-signed makes what -cert and -key give: only one of them")
+	}
+	return nil
+}
+
+func (s *settings) run(ctx context.Context) (err error) {
+	if s.selfSigned {
+		s.Certificate, err = watch.SelfSigned(s.Host)
+	} else if s.certificate != "" {
+		s.Certificate, err = load(s.certificate, s.key)
+	}
+	if err != nil {
+		return err
+	}
+	server, err := watch.Listen(s.Options)
+	switch {
+	case errors.Is(err, watch.ErrHost):
+		return fmt.Errorf("%w: give -cert and -key, or -self-signed, or reach the loopback by "+
+			"ssh -L PORT:127.0.0.1:PORT", err)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w: give another -port, or none", err)
+	case err != nil:
+		return err
+	}
+	fmt.Println(server.URL)
+	if s.selfSigned {
+		fmt.Println("SHA-256 of its certificate, which the browser shows behind its warning:")
+		fmt.Println(watch.Fingerprint(s.Certificate))
+	}
+	if s.open {
+		if err := show(ctx, server.URL); err != nil {
+			fmt.Fprintf(os.Stderr, "shoal-watch: no browser opened (%v): open the URL yourself\n", err)
+		}
+	}
+	return server.Serve(ctx)
+}
+
+// load reads a certificate, and warns of one that browsers refuse.
+func load(certificate, key string) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(certificate, key)
+	if err != nil {
+		return nil, fmt.Errorf("-cert %s -key %s: %w", certificate, key, err)
+	}
+	if pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
+		return nil, fmt.Errorf("-cert %s: %w", certificate, err)
+	}
+	if time.Now().After(pair.Leaf.NotAfter) {
+		fmt.Fprintf(os.Stderr, "shoal-watch: %s has expired, so browsers warn\n", certificate)
+	}
+	return &pair, nil
+}
+
+// show opens a URL as the desktop does.
+func show(ctx context.Context, url string) error {
+	opener := []string{"xdg-open", url}
+	switch runtime.GOOS {
+	case "darwin":
+		opener[0] = "open"
+	case "windows":
+		opener = []string{"rundll32", "url.dll,FileProtocolHandler", url}
+	}
+	c := exec.CommandContext(ctx, opener[0], opener[1:]...)
+	if err := c.Start(); err != nil {
+		return err
+	}
+	go c.Wait()
+	return nil
+}
