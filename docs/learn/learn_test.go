@@ -213,6 +213,7 @@ var (
 	leftOut = regexp.MustCompile(`(?m)^(\S+ \S+ WARN .*|    stack:|\t.*)\n`)
 	varying = []struct{ what, is string }{
 		{`(?m)^\w+: shoal: `, "shoal: "}, // one of several workers is the first
+		{`\brank \d+ \(pid \d+\)`, "rank N (pid N)"}, // of an error; the same may befall several
 		{`\bpid \d+`, "pid N"},
 		{`\bparticipant \d+`, "participant N"},
 		{`\bprocess \d+`, "process N"},
@@ -221,13 +222,15 @@ var (
 	}
 )
 
-// normal returns the lines in order, with the numbers that differ from run to run left out.
+// normal returns the lines in order, with the numbers that differ from run to run left out. Where
+// several workers fail alike, the first to fail ends the others: how many say so differs as well.
 func normal(text string) string {
 	for _, v := range varying {
 		text = regexp.MustCompile(v.what).ReplaceAllString(text, v.is)
 	}
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	slices.Sort(lines)
+	lines = slices.CompactFunc(lines, func(a, b string) bool { return a == b && strings.HasPrefix(a, "shoal: ") })
 	return strings.Join(lines, "\n")
 }
 
