@@ -3,7 +3,7 @@ KILLS ?= 1000
 PYTHON ?= $(if $(wildcard $(HOME)/.cache/shoal/interop/torch/bin/python),$(HOME)/.cache/shoal/interop/torch/bin/python,python3)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
 
-.PHONY: test check race crashpoints storm scribbles torture schedules model fuzz fuzz-long vuln lint bench interop interop-full userscripts loader pictures ptxas gpu gpu-build cluster release
+.PHONY: test check race crashpoints storm scribbles torture schedules model fuzz fuzz-long vuln lint bench interop interop-full userscripts loader pictures docs ptxas gpu gpu-build cluster release
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go vet ./...
@@ -77,6 +77,9 @@ vuln: ## known faults in what the programs link; where vuln.go.dev cannot be rea
 
 pictures: ## docs/*.svg, drawn from a run on a terminal; needs the program script of util-linux
 	go run ./internal/pictures
+
+docs: ## build/site: these pages and those of the packages, to read offline, with a search; a link that leads nowhere is an error
+	./scripts/docs
 
 release: ## build/release: static programs for amd64 and arm64, manual pages, completions, lists of modules, checksums
 	./scripts/release

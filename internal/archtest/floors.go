@@ -20,7 +20,7 @@ var floors = [...][]string{
 	8: {"data/datasets", "data/jsonl", "data/parquet", "data/tokens", "dist", "dist/mpi"},
 	9: {"torch", "torch/internal/huggingface", "torch/internal/vision"},
 	10: {"examples", "examples/*", "docs/learn", "docs/learn/*", "internal/bench",
-		"internal/crashtest", "internal/pictures", "internal/torture", "scripts/*"},
+		"internal/crashtest", "internal/pictures", "internal/site", "internal/torture", "scripts/*"},
 	11: {"internal/bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
 	12: {"cmd/internal/domains", "cmd/internal/hogwild", "cmd/shoal/internal/ranks"},
 	13: {"cmd/internal/subcommand", "cmd/internal/watch"},

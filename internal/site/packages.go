@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/doc"
+	"go/doc/comment"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const module = "github.com/shoal-mp/shoal"
+
+// isPackage reports whether a directory has a package of Go.
+func (s *site) isPackage(dir string) bool {
+	for file := range s.files {
+		if path.Dir(file) == dir && strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go") {
+			return true
+		}
+	}
+	return false
+}
+
+// public reports whether users import the package of a directory.
+func public(dir string) bool {
+	for _, first := range []string{"cmd", "examples", "docs", "scripts"} {
+		if dir == first || strings.HasPrefix(dir, first+"/") {
+			return false
+		}
+	}
+	return !slices.Contains(strings.Split(dir, "/"), "internal")
+}
+
+func packagePage(dir string) string {
+	if dir == "." {
+		return "packages/shoal.md"
+	}
+	return "packages/" + dir + ".md"
+}
+
+// packages writes a page for each public package, and a list of them.
+func (s *site) packages() error {
+	dirs := make(map[string][]string) // files of Go
+	for file := range s.files {
+		if dir := path.Dir(file); strings.HasSuffix(file, ".go") && public(dir) && !hidden(file) {
+			dirs[dir] = append(dirs[dir], file)
+		}
+	}
+	var list strings.Builder
+	list.WriteString("# Packages\n\n| import | what it has |\n|---|---|\n")
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		slices.Sort(dirs[dir])
+		p, fset, err := s.load(dir, dirs[dir])
+		if err != nil {
+			return err
+		}
+		if err := s.put(packagePage(dir), pageOf(p, fset)); err != nil {
+			return err
+		}
+		fmt.Fprintf(&list, "| [%s](%s) | %s |\n", p.ImportPath,
+			strings.TrimPrefix(packagePage(dir), "packages/"), p.Synopsis(p.Doc))
+	}
+	return s.put("packages/README.md", list.String())
+}
+
+// load reads the documentation of a package as it is on Linux, with its examples.
+func (s *site) load(dir string, files []string) (*doc.Package, *token.FileSet, error) {
+	fset := token.NewFileSet()
+	var parsed []*ast.File
+	for _, file := range files {
+		name := path.Base(file)
+		if strings.HasSuffix(name, "_other.go") || strings.HasSuffix(name, "_arm64.go") {
+			continue
+		}
+		f, err := parser.ParseFile(fset, filepath.Join(s.root, file), nil, parser.ParseComments)
+		if err != nil {
+			return nil, nil, err
+		}
+		parsed = append(parsed, f)
+	}
+	p, err := doc.NewFromFiles(fset, parsed, path.Join(module, dir))
+	return p, fset, err
+}
+
+// pageOf returns the page of a package.
+func pageOf(p *doc.Package, fset *token.FileSet) string {
+	w := &pageWriter{p: p, fset: fset}
+	w.printf("# %s\n\n```go\nimport %q\n```\n\n", p.Name, p.ImportPath)
+	w.text(p.Doc)
+	w.examples(p.Examples)
+	w.values("Constants", p.Consts)
+	w.values("Variables", p.Vars)
+	if len(p.Funcs) > 0 {
+		w.printf("## Functions\n\n")
+	}
+	w.funcs(p.Funcs)
+	for _, t := range p.Types {
+		w.printf("## type %s { #%s }\n\n", t.Name, t.Name)
+		w.decl(t.Decl)
+		w.text(t.Doc)
+		w.examples(t.Examples)
+		w.values("", t.Consts)
+		w.values("", t.Vars)
+		w.funcs(t.Funcs)
+		w.funcs(t.Methods)
+	}
+	return w.b.String()
+}
+
+type pageWriter struct {
+	b    strings.Builder
+	p    *doc.Package
+	fset *token.FileSet
+}
+
+func (w *pageWriter) printf(format string, args ...any) { fmt.Fprintf(&w.b, format, args...) }
+
+// text writes a comment, whose headings stand below those of the page.
+func (w *pageWriter) text(s string) {
+	printer := w.p.Printer()
+	printer.HeadingLevel = 4
+	printer.HeadingID = func(*comment.Heading) string { return "" }
+	printer.DocLinkURL = func(l *comment.DocLink) string { return docLink(w.p.ImportPath, l) }
+	w.printf("%s\n", printer.Markdown(w.p.Parser().Parse(s)))
+}
+
+// docLink returns where the name of a package or of what it has leads. What a public package hands
+// on from an internal one of the same name is on the page of the public one.
+func docLink(from string, l *comment.DocLink) string {
+	in := func(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
+	if l.ImportPath != "" && !in(l.ImportPath) {
+		return l.DefaultURL("https://pkg.go.dev")
+	}
+	to := cmp.Or(l.ImportPath, from)
+	if !public(dirOf(to)) {
+		to = path.Join(module, path.Base(to))
+	}
+	url := relative(packagePage(dirOf(from)), packagePage(dirOf(to)))
+	if l.Name != "" {
+		url += "#" + anchor(l.Recv, l.Name)
+	}
+	return url
+}
+
+// dirOf returns the directory of a package of the module.
+func dirOf(importPath string) string {
+	return path.Join(".", "./"+strings.TrimPrefix(importPath, module))
+}
+
+// anchor is what a heading of a name is found by, without a pointer and parameters of types.
+func anchor(recv, name string) string {
+	if recv != "" {
+		recv, _, _ = strings.Cut(strings.TrimPrefix(recv, "*"), "[")
+		return recv + "." + name
+	}
+	return name
+}
+
+func (w *pageWriter) decl(node any) {
+	var b bytes.Buffer
+	if err := format.Node(&b, w.fset, node); err != nil {
+		panic(err) // what the parser has read can be written
+	}
+	w.printf("%s\n", fenced("go", b.String()))
+}
+
+func (w *pageWriter) values(title string, values []*doc.Value) {
+	if title != "" && len(values) > 0 {
+		w.printf("## %s\n\n", title)
+	}
+	for _, v := range values {
+		for _, name := range v.Names {
+			w.printf("<a id=%q></a>", name)
+		}
+		w.printf("\n\n")
+		w.decl(v.Decl)
+		w.text(v.Doc)
+	}
+}
+
+func (w *pageWriter) funcs(funcs []*doc.Func) {
+	for _, f := range funcs {
+		name := anchor(f.Recv, f.Name)
+		w.printf("### %s { #%s }\n\n", name, name)
+		w.decl(f.Decl)
+		w.text(f.Doc)
+		w.examples(f.Examples)
+	}
+}
+
+func (w *pageWriter) examples(all []*doc.Example) {
+	for _, e := range all {
+		w.printf("Example%s:\n\n", strings.TrimRight(" "+strings.ReplaceAll(e.Suffix, "_", " "), " "))
+		w.decl(e.Code)
+		if e.Output != "" {
+			w.printf("It prints\n\n%s\n", fenced("text", e.Output))
+		}
+	}
+}
