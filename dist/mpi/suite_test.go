@@ -512,7 +512,7 @@ func monitored(ctx context.Context, g *dist.Group) error {
 	if g.Rank() == 1 { // it does not come
 		return nil
 	}
-	err := g.MonitoredBarrier(ctx, 100*time.Millisecond)
+	err := g.MonitoredBarrier(ctx, 2*time.Second)
 	var e *dist.RankError
 	if !errors.As(err, &e) || !slices.Equal(e.Ranks, []int{1}) || !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("rank 1 did not come: %v", err)
