@@ -25,7 +25,8 @@ var withoutExample = map[string]string{
 	"data/datasets.Entry":   "what a Map yields",
 	"data/image.Arithmetic": "constants", "data/image.PadMode": "constants",
 	"dist.DDPOptions": "DistributedDataParallel's", "dist.Loss": "DataParallel's",
-	"ipc.Conn":        "what Dial and Accept return",
+	"ipc.Conn":               "what Dial and Accept return",
+	"data/service.HostStats": "what Host.Stats returns", "data/service.HostStatus": "a part of Stats",
 	"nats.QueueStats": "what Queue.Stats returns", "nats.Entry": "what Store.Watch yields",
 	"nats.Conn": "what Connect returns", "nats.DeadLetter": "what DeadLetters yields",
 	"dist.Work": "what an Async returns", "dist.Op": "constants", "dist.RankError": "an error",
@@ -56,7 +57,7 @@ var withoutExample = map[string]string{
 // exampled are the packages whose types have examples.
 var exampled = []string{".", "pool", "shm", "data", "data/datasets", "data/image", "nn", "optim", "dist",
 	"tensor", "cuda", "ipc", "manager", "autograd", "torch", "encoding/hdf5", "encoding/npy", "encoding/pt",
-	"encoding/python", "encoding/safetensors", "nats"}
+	"encoding/python", "encoding/safetensors", "nats", "data/service"}
 
 // TestTypesThatUsersConstructHaveExamples reads the exported types that are no interfaces.
 func TestTypesThatUsersConstructHaveExamples(t *testing.T) {

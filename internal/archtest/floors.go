@@ -17,7 +17,7 @@ var floors = [...][]string{
 		"cuda", "internal/devicetest", "internal/pickle/value", "internal/tree"},
 	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row", "ipc/tcp", "nats"},
 	7: {"data", "data/*", "nn", "manager/*"},
-	8: {"data/datasets", "data/jsonl", "data/parquet", "data/tokens", "dist", "dist/mpi"},
+	8: {"data/service", "data/datasets", "data/jsonl", "data/parquet", "data/tokens", "dist", "dist/mpi"},
 	9: {"torch", "torch/internal/huggingface", "torch/internal/vision"},
 	10: {"examples", "examples/*", "docs/learn", "docs/learn/*", "internal/bench",
 		"internal/crashtest", "internal/pictures", "internal/site", "internal/torture", "scripts/*"},

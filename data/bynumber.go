@@ -1,0 +1,213 @@
+package data
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+
+	"github.com/shoal-mp/shoal/data/internal/maker"
+)
+
+func init() {
+	maker.Open = func(l any) (maker.Maker, error) { return newByNumber(l.(*Loader)) }
+}
+
+// ordersKept is how many epochs keep the list of their batches: trainers may be in different ones.
+const ordersKept = 4
+
+// A byNumber makes single batches of a Loader, in any order and at the same time, with workers that
+// stay. A batch does not depend on those that were made before.
+type byNumber struct {
+	l     *Loader    // like the user's, but in shared memory
+	alone sync.Mutex // without workers one caller at a time is the worker
+	skips sync.Mutex // Skip is the user's, and need not be safe
+
+	mu       sync.Mutex
+	executor executor
+	closed   bool
+	orders   []*epochOrder // the one used last is last
+	known    lastLayout
+}
+
+// A lastLayout is what the batch before has told of the next.
+type lastLayout struct {
+	layout     layout
+	spec, like string
+	loose      bool
+}
+
+// An epochOrder has the samples of each batch of an epoch.
+type epochOrder struct {
+	epoch   int
+	once    sync.Once
+	all     []int // of a Sampler
+	size    int
+	batches [][]int // of a BatchSampler
+}
+
+func newByNumber(of *Loader) (*byNumber, error) {
+	switch {
+	case of.opts.Batches == nil && of.sampler == nil:
+		return nil, errors.New("the batches of a Stream have no numbers by which they could be made anywhere: " +
+			"take a Dataset, such as datasets.List or an index of the files")
+	case of.opts.World > 1:
+		return nil, fmt.Errorf("the Loader has World %d: leave it out, and give it to the trainers", of.opts.World)
+	}
+	opts := of.opts
+	opts.Shared, opts.Reuse, opts.PinMemory, opts.AsReady = true, false, false, false
+	m := &byNumber{l: newLoader(of.source, opts)}
+	m.l.sampler = of.sampler
+	return m, nil
+}
+
+// Workers returns how many workers there are.
+func (m *byNumber) Workers() int { return m.l.opts.Workers }
+
+// Identity returns what the batches follow from.
+func (m *byNumber) Identity() maker.Identity {
+	id := maker.Identity{Seed: m.l.opts.Seed, Batches: m.l.Len(), Samples: m.l.source.(Dataset).Len()}
+	if m.l.opts.Batches == nil {
+		id.BatchSize = m.l.opts.BatchSize
+	}
+	h := fnv.New64a()
+	var b []byte
+	o := m.order(0)
+	for n := range id.Batches {
+		b = b[:0]
+		for _, i := range o.batch(n) {
+			b = binary.LittleEndian.AppendUint64(b, uint64(i))
+		}
+		h.Write(append(b, '\n'))
+	}
+	id.Order = h.Sum64()
+	return id
+}
+
+// order returns the order of an epoch.
+func (m *byNumber) order(epoch int) *epochOrder {
+	m.mu.Lock()
+	at := slices.IndexFunc(m.orders, func(o *epochOrder) bool { return o.epoch == epoch })
+	o := &epochOrder{epoch: epoch, size: max(1, m.l.opts.BatchSize)}
+	if at >= 0 {
+		o = m.orders[at]
+		m.orders = slices.Delete(m.orders, at, at+1)
+	}
+	if m.orders = append(m.orders, o); len(m.orders) > ordersKept {
+		m.orders = slices.Delete(m.orders, 0, 1)
+	}
+	m.mu.Unlock()
+	o.once.Do(func() {
+		if m.l.opts.Batches != nil {
+			o.batches = m.l.opts.Batches.Batches(epoch)
+		} else {
+			o.all = m.l.sampler.Order(epoch)
+		}
+	})
+	return o
+}
+
+// batch returns the samples of a batch.
+func (o *epochOrder) batch(n int) []int {
+	if o.batches != nil {
+		return o.batches[n]
+	}
+	return o.all[n*o.size : min((n+1)*o.size, len(o.all))]
+}
+
+// Batch makes a batch of an epoch.
+func (m *byNumber) Batch(ctx context.Context, epoch, number int) (maker.Batch, error) {
+	if n := m.l.Len(); epoch < 0 || number < 0 || number >= n {
+		return maker.Batch{}, fmt.Errorf("data: there is no batch %d in epoch %d: there are %d", number, epoch, n)
+	}
+	return m.make(ctx, epoch, number, m.order(epoch).batch(number))
+}
+
+// Gather makes a batch of samples.
+func (m *byNumber) Gather(ctx context.Context, epoch int, indices []int) (maker.Batch, error) {
+	n := m.l.source.(Dataset).Len()
+	if slices.ContainsFunc(indices, func(i int) bool { return i < 0 || i >= n }) {
+		return maker.Batch{}, fmt.Errorf("data: samples %v: there are %d", indices, n)
+	}
+	return m.make(ctx, epoch, 0, indices)
+}
+
+func (m *byNumber) make(ctx context.Context, epoch, number int, indices []int) (none maker.Batch, err error) {
+	if m.l.opts.Workers == 0 {
+		m.alone.Lock()
+		defer m.alone.Unlock()
+	}
+	x, known, err := m.staff()
+	if err != nil {
+		return none, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(m.l.closed, func() { cancel(ErrClosed) })()
+	p := &prefetcher{l: m.l, ctx: ctx, epoch: epoch, executor: x, wake: make(chan struct{}, 1),
+		prints: make(map[uint64]int), layout: known.layout, spec: known.spec, like: known.like, loose: known.loose,
+		plan: &numbered{order: new(listed), batches: [][]int{indices}, number: number}}
+	defer p.leave()
+	b, err := p.take()
+	if err != nil {
+		return none, err
+	}
+	if b == nil {
+		return none, fmt.Errorf("%w: batch %d of epoch %d", ErrEmptyBatch, number, epoch)
+	}
+	m.learn(p)
+	m.skips.Lock()
+	n, err := m.l.settle(b)
+	m.skips.Unlock()
+	if err != nil || n == 0 {
+		m.l.forget(b)
+		return none, err
+	}
+	return maker.Batch{Value: b.value(), Samples: n}, nil
+}
+
+// staff returns the workers, and what the last batch was like.
+func (m *byNumber) staff() (x executor, known lastLayout, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, known, ErrClosed
+	}
+	if m.executor != nil && m.executor.broken() {
+		go m.executor.close()
+		m.executor = nil
+	}
+	if m.executor == nil {
+		if m.executor, err = m.l.newExecutor(); err != nil {
+			m.executor = nil
+			return nil, known, err
+		}
+	}
+	return m.executor, m.known, nil
+}
+
+// learn notes what a batch was like.
+func (m *byNumber) learn(p *prefetcher) {
+	p.mu.Lock()
+	known := lastLayout{p.layout, p.spec, p.like, p.loose}
+	p.mu.Unlock()
+	m.mu.Lock()
+	m.known = known
+	m.mu.Unlock()
+}
+
+// Close ends the workers.
+func (m *byNumber) Close() error {
+	m.mu.Lock()
+	x := m.executor
+	m.executor, m.closed = nil, true
+	m.mu.Unlock()
+	err := m.l.Close()
+	if x != nil {
+		x.close()
+	}
+	return err
+}

@@ -1,0 +1,66 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/ipc"
+)
+
+// Errors of data hosts. Test for them with errors.Is; a *HostError has the address.
+var (
+	// ErrMismatch is wrapped where a data host serves something else than the others: another data
+	// set, seed, batch size or order.
+	ErrMismatch = errors.New("service: this data host serves something else than the others")
+	// ErrNoHost is wrapped where no data host could be reached within Options.Patience.
+	ErrNoHost = errors.New("service: no data host is left")
+	// ErrSilent is wrapped where a data host that is connected said nothing within
+	// Options.Patience.
+	ErrSilent = errors.New("service: the data host is silent")
+	// ErrOptions is wrapped where options contradict each other or what is served.
+	ErrOptions = errors.New("service: options do not fit")
+)
+
+// A HostError says which data host failed, and what to do.
+type HostError struct {
+	Host   string // its address
+	Advice string // what to do; may be empty
+	Err    error
+}
+
+// Error returns one line.
+func (e *HostError) Error() string {
+	s := fmt.Sprintf("data host %s: %v", e.Host, e.Err)
+	if e.Advice != "" {
+		s += "; " + e.Advice
+	}
+	return s
+}
+
+// Unwrap returns Err.
+func (e *HostError) Unwrap() error { return e.Err }
+
+// hostError adds the address to an error, and what to do.
+func hostError(host string, err error) *HostError {
+	if e := new(HostError); errors.As(err, &e) {
+		return e
+	}
+	e := &HostError{Host: host, Err: err}
+	switch {
+	case errors.Is(err, ipc.ErrKey):
+		e.Advice = "give all data hosts and trainers the same key"
+	case errors.Is(err, ipc.ErrPeer), errors.Is(err, ipc.ErrType):
+		e.Advice = "run the same version of Shoal there, and check that the address is one of service.Listen"
+	case errors.Is(err, ErrMismatch):
+		e.Advice = "start it with the same data set and options as the others"
+	case errors.Is(err, ErrSilent):
+		e.Advice = "look whether it is stopped, overloaded or cut off; a larger Options.Patience waits longer"
+	}
+	return e
+}
+
+// fatal reports whether it makes no sense to try again.
+func fatal(err error) bool {
+	return errors.Is(err, ipc.ErrKey) || errors.Is(err, ipc.ErrPeer) || errors.Is(err, ipc.ErrType) ||
+		errors.Is(err, ErrMismatch)
+}

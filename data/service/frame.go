@@ -1,0 +1,85 @@
+package service
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/data/internal/maker"
+	"github.com/shoal-mp/shoal/internal/tree"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// version is of the frames below. A host and a trainer have the same.
+const version = 1
+
+// A frame is what goes over a connection, both ways.
+type frame struct {
+	Kind uint8
+	ID   uint64 // of the request
+
+	Epoch, Number int   // of the batch that is asked for,
+	Indices       []int // or of the samples
+
+	Body    []byte // of a hello
+	Samples int    // of a batch
+	Spec    string
+	Tensors []*tensor.Tensor
+	Err     error
+}
+
+// The kinds of frames.
+const (
+	frameHello  = iota + 1 // from the host, first: a hello as JSON
+	frameBeat              // from the host, again and again: it is alive
+	frameBatch             // from the host
+	frameFailed            // from the host: it could not make a batch
+	frameAsk               // from the trainer: for the batch of a number
+	frameGather            // from the trainer: for a batch of samples
+	frameCancel            // from the trainer: what it has asked for is not wanted any more
+)
+
+// mostAsked is how many batches a trainer may ask of one host before it has had one.
+const mostAsked = 1024
+
+// mostGathered is how many samples a trainer may ask for at once.
+const mostGathered = 1 << 16
+
+// A hello is what a host serves. It is JSON, so that other versions can read the version.
+type hello struct {
+	Version int `json:"version"`
+	maker.Identity
+	Name   string `json:"name"` // what the hosts call the data set, or a hash of its first sample
+	BeatMS int    `json:"beat_ms"`
+}
+
+func (h hello) encode() ([]byte, error) { return json.Marshal(h) }
+
+func (h *hello) decode(b []byte) error {
+	return json.NewDecoder(bytes.NewReader(b)).Decode(h)
+}
+
+// differs says in what a host differs from another; empty if in nothing.
+func (h hello) differs(o hello) string {
+	for _, f := range []struct {
+		what      string
+		this, one any
+	}{
+		{"the seed", h.Seed, o.Seed},
+		{"the number of samples", h.Samples, o.Samples},
+		{"the batch size", h.BatchSize, o.BatchSize},
+		{"the number of batches", h.Batches, o.Batches},
+		{"the name or the first sample", h.Name, o.Name},
+		{"the hash of the order", h.Order, o.Order},
+	} {
+		if f.this != f.one {
+			return fmt.Sprintf("%s is %v there, and %v", f.what, f.this, f.one)
+		}
+	}
+	return ""
+}
+
+// batch is what a frame has brought.
+func (f frame) batch() maker.Batch {
+	return maker.Batch{Value: tree.Value{Spec: f.Spec, Tensors: f.Tensors}, Samples: f.Samples}
+}

@@ -1,0 +1,293 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/internal/maker"
+	"github.com/shoal-mp/shoal/ipc"
+	_ "github.com/shoal-mp/shoal/ipc/tcp" // addresses on other machines
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// beatTime is how often a host says that it is alive.
+const beatTime = 250 * time.Millisecond
+
+// A Host makes batches for trainers. It remembers nothing of what they had. Its methods may be
+// called by several goroutines.
+type Host struct {
+	listener *ipc.Listener[frame]
+	maker    maker.Maker
+	opts     HostOptions
+	hello    []byte
+	cache    *cache
+	ctx      context.Context
+	end      context.CancelFunc
+	done     sync.WaitGroup
+	meter    hostMeter
+	begin    time.Time
+}
+
+// Listen serves the batches of a Loader at a TCP address such as ":7070", or ":0" for a free port.
+// It uses the Loader's data set and options, with workers of its own; the Loader stays the
+// caller's. The caller closes the Host. The error wraps ErrOptions if the batches of the Loader
+// have no numbers: it reads a Stream, or is a part of a World.
+func Listen(l *data.Loader, addr string, opts HostOptions) (*Host, error) {
+	m, err := maker.Open(l)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	h, err := listen(m, addr, opts)
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return h, nil
+}
+
+func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
+	h := &Host{maker: m, begin: time.Now()}
+	if h.opts, err = opts.complete(m.Workers()); err != nil {
+		return nil, err
+	}
+	h.ctx, h.end = context.WithCancel(context.Background())
+	h.cache = newCache(h.opts.Cache)
+	served := hello{Version: version, Identity: m.Identity(), Name: h.opts.Name, BeatMS: int(beatTime.Milliseconds())}
+	if served.Name == "" && served.Samples > 0 {
+		if served.Name, err = h.print(); err != nil {
+			h.end()
+			return nil, fmt.Errorf("load the first sample: %w", err)
+		}
+	}
+	if h.hello, err = served.encode(); err == nil {
+		h.listener, err = ipc.Listen[frame]("tcp://"+addr, h.opts.Key)
+	}
+	if err != nil {
+		h.end()
+		return nil, err
+	}
+	h.done.Go(h.accept)
+	return h, nil
+}
+
+// print returns a hash of the first sample.
+func (h *Host) print() (string, error) {
+	b, err := h.maker.Gather(h.ctx, 0, []int{0})
+	if err != nil {
+		return "", err
+	}
+	defer b.Close()
+	sum := fnv.New64a()
+	fmt.Fprint(sum, b.Spec)
+	for _, t := range b.Tensors {
+		fmt.Fprint(sum, t.DType(), t.Shape())
+		sum.Write(tensor.Bytes(t))
+	}
+	return fmt.Sprintf("%016x", sum.Sum64()), nil
+}
+
+// Addr returns the address of the host, with the port that ":0" found.
+func (h *Host) Addr() string { return h.listener.Addr()[len("tcp://"):] }
+
+// Close ends all connections and the workers. It is idempotent.
+func (h *Host) Close() error {
+	h.end()
+	err := h.listener.Close()
+	h.done.Wait()
+	h.cache.clear()
+	return errors.Join(err, h.maker.Close())
+}
+
+func (h *Host) accept() {
+	for {
+		conn, err := h.listener.Accept(h.ctx)
+		if err != nil {
+			return
+		}
+		h.done.Go(func() {
+			t := &guest{host: h, conn: conn, asked: make(chan frame, mostAsked), dropped: make(map[uint64]bool)}
+			t.serve()
+		})
+	}
+}
+
+// A guest is a trainer that is connected.
+type guest struct {
+	host  *Host
+	conn  *ipc.Conn[frame]
+	asked chan frame
+
+	mu      sync.Mutex
+	dropped map[uint64]bool // by ID: was asked for, true if it is not wanted any more
+}
+
+// serve answers until the trainer or the host ends.
+func (g *guest) serve() {
+	h := g.host
+	ctx, end := context.WithCancel(h.ctx)
+	defer context.AfterFunc(ctx, func() { g.conn.Close() })()
+	h.meter.trainer(1)
+	defer h.meter.trainer(-1)
+	var done sync.WaitGroup
+	defer func() {
+		end()
+		g.conn.Close()
+		done.Wait()
+	}()
+	if g.send(frame{Kind: frameHello, Body: h.hello}) != nil {
+		return
+	}
+	done.Go(func() { g.beat(ctx) })
+	for range h.opts.Ahead {
+		done.Go(func() {
+			for {
+				select {
+				case f := <-g.asked:
+					if g.answer(ctx, f) != nil {
+						end()
+						return
+					}
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	for g.receive(ctx) == nil {
+	}
+}
+
+var errTooMany = errors.New("too many requests")
+
+// receive takes one frame of the trainer.
+func (g *guest) receive(ctx context.Context) error {
+	f, err := g.conn.Recv(ctx)
+	if err != nil {
+		return err
+	}
+	f.batch().Close() // a trainer has none to send
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch f.Kind {
+	case frameAsk, frameGather:
+		if len(f.Indices) > mostGathered {
+			return errTooMany
+		}
+		g.dropped[f.ID] = false
+		select {
+		case g.asked <- f:
+		default:
+			return errTooMany
+		}
+	case frameCancel:
+		if _, ok := g.dropped[f.ID]; ok {
+			g.dropped[f.ID] = true
+		}
+	default:
+		return fmt.Errorf("a frame of kind %d", f.Kind)
+	}
+	return nil
+}
+
+func (g *guest) beat(ctx context.Context) {
+	tick := time.NewTicker(beatTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if g.send(frame{Kind: frameBeat}) != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// send sends a frame, and gives up a trainer that does not take it.
+func (g *guest) send(f frame) error {
+	ctx, cancel := context.WithTimeout(g.host.ctx, g.host.opts.Patience)
+	defer cancel()
+	return g.conn.Send(ctx, f)
+}
+
+// answer makes a batch and sends it. An error ends the connection.
+func (g *guest) answer(ctx context.Context, f frame) error {
+	defer func() {
+		g.mu.Lock()
+		delete(g.dropped, f.ID)
+		g.mu.Unlock()
+	}()
+	g.mu.Lock()
+	dropped := g.dropped[f.ID]
+	g.mu.Unlock()
+	if dropped {
+		return nil
+	}
+	b, release, err := g.host.batch(ctx, f)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		g.host.meter.failed()
+		return g.send(frame{Kind: frameFailed, ID: f.ID, Err: err})
+	}
+	defer release()
+	n := 0
+	for _, t := range b.Tensors {
+		n += t.Nbytes()
+	}
+	g.host.meter.holds(n)
+	defer g.host.meter.holds(-n)
+	err = g.send(frame{Kind: frameBatch, ID: f.ID, Samples: b.Samples, Spec: b.Spec, Tensors: b.Tensors})
+	if err == nil {
+		g.host.meter.sent(b.Samples, n)
+	}
+	return err
+}
+
+// batch makes what a frame asks for, or takes it from the cache. The caller calls release when it
+// has sent it.
+func (h *Host) batch(ctx context.Context, f frame) (b maker.Batch, release func(), err error) {
+	if f.Kind == frameGather || h.opts.Cache == 0 {
+		b, err = h.make(ctx, f)
+		return b, b.Close, err
+	}
+	e, hit, err := h.cache.get(ctx, batchKey{f.Epoch, f.Number},
+		func() (maker.Batch, error) { return h.make(h.ctx, f) })
+	if err != nil {
+		return b, nil, err
+	}
+	if hit {
+		h.meter.hit()
+	}
+	return e.batch, func() { h.cache.release(e) }, nil
+}
+
+// make makes a batch. If shared memory is full, it empties the cache, and waits for batches that
+// are being sent.
+func (h *Host) make(ctx context.Context, f frame) (b maker.Batch, err error) {
+	for end := time.Now().Add(h.opts.Patience); ; {
+		if f.Kind == frameGather {
+			b, err = h.maker.Gather(ctx, f.Epoch, f.Indices)
+		} else {
+			b, err = h.maker.Batch(ctx, f.Epoch, f.Number)
+		}
+		if !errors.Is(err, shm.ErrNoSpace) || time.Now().After(end) {
+			return b, err
+		}
+		if h.cache.clear(); h.meter.held() == 0 && h.cache.empty() {
+			return b, err // it will not be better
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return b, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package service
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// HostOptions configure Listen.
+type HostOptions struct {
+	// Key is the secret that data hosts and trainers know: 16 random bytes or more.
+	Key []byte
+	// Name is what all data hosts call the data set, such as "imagenet-2012, 224 pixels". Dial
+	// compares the names. Without a Name, Listen loads the first sample, and Dial compares its
+	// hash, which may differ between processors of different kinds.
+	Name string
+	// Cache is how many bytes of shared memory keep batches that were made, for other trainers that
+	// ask for the same ones. 0 keeps none: with one trainer, or a World that divides the batches,
+	// each is asked for once.
+	Cache int
+	// Ahead is how many batches of one trainer are made or sent at the same time. 0 means as many
+	// as there are workers, and at least two. It bounds what a slow trainer costs.
+	Ahead int
+	// Patience is how long a trainer may take to receive one batch that it has asked for, before it
+	// counts as dead. 0 means 30 s.
+	Patience time.Duration
+}
+
+// Options configure Dial.
+type Options struct {
+	// Key is the secret that data hosts and trainers know.
+	Key []byte
+	// World is the number of trainers that share each epoch, and Rank the number of this one. With
+	// World 0 or 1 the trainer gets all batches of each epoch, whatever other trainers there are.
+	Rank, World int
+	// Coordinated makes all trainers have the same number of steps: batches at the end of an epoch
+	// that are fewer than World are left out. Step s of all trainers together is the batches from
+	// s·World on. [Buckets] makes these be of similar lengths.
+	Coordinated bool
+	// Prefetch is how many batches are asked for ahead of the consumer; 0 means 4 for each data
+	// host. PrefetchBytes limits their bytes, as far as the last batch tells; 0 means 256 MiB.
+	Prefetch      int
+	PrefetchBytes int
+	// Patience is how long a data host may say nothing before its batches are asked of others, and
+	// how long to wait for a data host when there is none. One batch has to arrive within this
+	// time. 0 means 30 s.
+	Patience time.Duration
+}
+
+// defaultPatience is long enough for a busy machine, and for 100 MB by 30 Mbit/s.
+const defaultPatience = 30 * time.Second
+
+const defaultPrefetchBytes = 256 << 20
+
+func (o Options) complete(hosts int) (Options, error) {
+	o.World = cmp.Or(o.World, 1)
+	o.Prefetch = cmp.Or(o.Prefetch, 4*hosts)
+	o.PrefetchBytes = cmp.Or(o.PrefetchBytes, defaultPrefetchBytes)
+	o.Patience = cmp.Or(o.Patience, defaultPatience)
+	switch {
+	case hosts == 0:
+		return o, fmt.Errorf("%w: no address of a data host", ErrOptions)
+	case len(o.Key) == 0:
+		return o, fmt.Errorf("%w: the key is empty", ErrOptions)
+	case o.World < 0 || o.Rank < 0 || o.Rank >= o.World:
+		return o, fmt.Errorf("%w: Rank %d of World %d", ErrOptions, o.Rank, o.World)
+	case o.Prefetch < 0 || o.PrefetchBytes < 0 || o.Patience < 0:
+		return o, fmt.Errorf("%w: Prefetch %d, PrefetchBytes %d, Patience %v: none can be negative", ErrOptions,
+			o.Prefetch, o.PrefetchBytes, o.Patience)
+	case o.Prefetch > mostAsked:
+		return o, fmt.Errorf("%w: Prefetch %d: at most %d", ErrOptions, o.Prefetch, mostAsked)
+	}
+	return o, nil
+}
+
+func (o HostOptions) complete(workers int) (HostOptions, error) {
+	o.Ahead = cmp.Or(o.Ahead, max(2, workers))
+	o.Patience = cmp.Or(o.Patience, defaultPatience)
+	switch {
+	case len(o.Key) == 0:
+		return o, fmt.Errorf("%w: the key is empty", ErrOptions)
+	case o.Cache < 0 || o.Ahead < 0 || o.Patience < 0:
+		return o, fmt.Errorf("%w: Cache %d, Ahead %d, Patience %v: none can be negative", ErrOptions, o.Cache,
+			o.Ahead, o.Patience)
+	}
+	return o, nil
+}
