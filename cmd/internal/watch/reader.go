@@ -155,9 +155,7 @@ func sampleOf(m moment) sample {
 		}
 		h := holding{Bytes: d.Bytes, Committed: d.Committed, Holds: make(map[int]int64)}
 		for _, p := range d.Processes {
-			if p.Holds > 0 {
-				h.Holds[p.PID] = p.Holds
-			}
+			h.Holds[p.PID] = p.Holds
 		}
 		s.Domains[d.Address] = h
 	}

@@ -5,15 +5,24 @@ import { open } from "./stream.js";
 import { Overview } from "./overview.js";
 import { Processes } from "./processes.js";
 import { Memory } from "./memory.js";
+import { Blocks } from "./blocks.js";
+import { Queues } from "./queues.js";
+import { Locks } from "./locks.js";
+import { Waits, sentence } from "./waits.js";
 import { Names } from "./names.js";
+import { People } from "./people.js";
 
 const $ = (id) => document.getElementById(id);
 
 const panels = [
   { id: "overview", title: "Overview", view: new Overview(), plain: true },
-  { id: "processes", title: "Processes", view: new Processes() },
+  { id: "processes", title: "Processes", view: new Processes(), figure: (d) => (d.processes || []).length },
   { id: "memory", title: "Memory", view: new Memory() },
-  { id: "names", title: "Names", view: new Names() },
+  { id: "waits", title: "Waits", view: new Waits(), observed: true, figure: (d) => (d.waits || []).length },
+  { id: "queues", title: "Queues", view: new Queues(), observed: true, figure: (d) => (d.queues || []).length + (d.queues_left || 0) },
+  { id: "locks", title: "Locks", view: new Locks(), observed: true, figure: (d) => (d.locks || []).length + (d.locks_left || 0) },
+  { id: "blocks", title: "Blocks", view: new Blocks(), observed: true, figure: (d) => d.blocks },
+  { id: "names", title: "Names", view: new Names(), figure: (d) => (d.names || []).length },
 ];
 const memory = panels.find((p) => p.id === "memory").view;
 
@@ -22,7 +31,7 @@ let moment = null, shown = null, chosen = null, paused = false;
 
 for (const [i, p] of panels.entries()) {
   p.section = el("section", { id: p.id, class: "panel" + (p.plain ? " plain" : ""), tabindex: "-1", "aria-labelledby": `${p.id}-title` },
-    el("h2", { id: `${p.id}-title`, class: p.plain ? "sr" : null }, p.title), p.view.element);
+    el("h2", { id: `${p.id}-title`, class: p.plain ? "sr" : null }, p.title, p.count = el("small")), p.view.element);
   p.link = el("a", { href: `#${p.id}`, "data-key": i + 1 }, p.title);
   $("nav").append(p.link);
   $("panels").append(p.section);
@@ -41,7 +50,8 @@ function receive(event, data) {
     for (const d of moment.domains) {
       if (!d.error && !data.domains.some((n) => n.address === d.address)) {
         gone.set(d.address, { ...d, gone: data.at });
-        if (gone.size > 5) gone.delete(gone.keys().next().value);
+        const oldest = [...gone.keys()].find((a) => a !== chosen); // what is shown stays
+        if (gone.size > 5) gone.delete(oldest);
       }
     }
   }
@@ -71,11 +81,16 @@ function show() {
   document.title = shown ? `${label(shown)} – shoal watch` : "shoal watch";
   if (!shown || shown.error) return;
   $("panels").classList.toggle("over", !!shown.gone);
-  const names = new Map((shown.processes || []).map((p) => [p.pid, p.name]));
+  const people = new People(shown);
   for (const p of panels) {
-    if (p.view === memory) memory.show(shown.address, (pid) => names.has(pid) ? `${names.get(pid)} (${pid})` : `ended (${pid})`);
-    else p.view.show(shown, moment);
+    p.section.hidden = p.link.hidden = p.observed && !shown.version; // a program that is too old to tell
+    if (p.section.hidden) continue;
+    if (p.view === memory) memory.show(shown.address, (pid) => people.names.get(pid) ? people.long(pid) : `ended (${pid})`);
+    else p.view.show(shown, people);
+    if (p.figure) text(p.count, p.figure(shown));
   }
+  const alarm = (shown.deadlocks || []).length > 0;
+  attribute(panels.find((p) => p.id === "waits").link, "data-alarm", alarm);
 }
 
 let pinned = false;
@@ -102,6 +117,13 @@ function showNotice() {
   else if (shown?.gone) {
     say = `This program ended at ${clock(shown.gone)}. What you see is its last reading.`;
     kind = "";
+  } else if (shown?.deadlocks?.length) {
+    const certain = shown.deadlocks.filter((d) => !d.doubt);
+    const first = certain[0] || shown.deadlocks[0];
+    say = `${certain.length ? "Suspected deadlock" : "Perhaps a deadlock"}: ${sentence(first, new People(shown))}`
+      + (first.doubt ? ` But ${first.doubt}.` : "")
+      + (shown.deadlocks.length > 1 ? ` And ${shown.deadlocks.length - 1} more, in the panel Waits.` : "");
+    kind = certain.length ? "bad" : "warn";
   }
   n.hidden = say === "";
   attribute(n, "data-kind", kind);

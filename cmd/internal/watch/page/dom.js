@@ -39,7 +39,7 @@ export function bar(share) {
   return el("span", { class: "bar-track", "aria-hidden": "true" }, fill);
 }
 
-// A Table has columns {name, title, text(row), share(row), tip(row), number, wide, first, mark(row)}
+// A Table has columns {name, title, text(row), share(row), tip(row), number, wide, wrap, first, mark(row)}
 // and keeps a row for each key.
 export class Table {
   constructor(columns, { key, caption, empty, class: name }) {
@@ -126,6 +126,6 @@ export class Table {
 }
 
 function cellClass(c) {
-  return [c.number && "number", c.wide && "wide", c.first && "first", c.share && "has-bar", c.grow && "grow-cell"]
+  return [c.number && "number", c.wide && "wide", c.first && "first", c.share && "has-bar", c.wrap && "wrap"]
     .filter(Boolean).join(" ") || null;
 }

@@ -28,7 +28,7 @@ export class Memory {
     for (const d of moment.domains) {
       if (d.error) continue;
       const holds = {};
-      for (const p of d.processes || []) if (p.holds > 0) holds[p.pid] = p.holds;
+      for (const p of d.processes || []) holds[p.pid] = p.holds;
       domains[d.address] = { bytes: d.bytes, committed: d.committed, holds };
     }
     if (this.samples.at(-1)?.at === moment.at) return;
@@ -43,12 +43,14 @@ export class Memory {
     for (const s of mine) {
       for (const [pid, n] of Object.entries(s.domains[address].holds)) top.set(pid, Math.max(n, top.get(pid) || 0));
     }
-    const pids = [...top.keys()].sort((a, b) => top.get(b) - top.get(a)).slice(0, most).sort((a, b) => a - b);
+    for (const [pid, n] of top) if (n === 0) top.delete(pid);
+    const now = mine.at(-1)?.domains[address].holds ?? {};
+    const pids = [...top.keys()].sort((a, b) => (now[b] || 0) - (now[a] || 0) || top.get(b) - top.get(a)).slice(0, most).sort((a, b) => a - b);
     const series = [{ id: "used", label: "in use", get: (h) => h.bytes },
       ...pids.map((pid) => ({ id: pid, label: name(+pid), get: (h) => h.holds[pid] ?? null }))];
     const data = [mine.map((s) => s.at / 1000), ...series.map((s) => mine.map((m) => s.get(m.domains[address])))];
     this.draw(address, series, data);
-    text(this.note, top.size > most ? `The ${most} of ${top.size} processes that held most are drawn.`
+    text(this.note, top.size > most ? `The ${most} of ${top.size} processes that hold most are drawn.`
       : "A block may have several holders, so the lines do not add up.");
     const last = mine.at(-1)?.domains[address];
     attribute(this.plot, "aria-label", last
@@ -79,9 +81,9 @@ export class Memory {
       ...this.size(),
       legend: { show: false },
       cursor: { y: false, drag: { x: true, y: false } },
-      scales: { y: { range: (_, __, max) => [0, Math.max(1024, max * 1.08)] } },
+      scales: { x: { range: (_, min, max) => [Math.min(min, max - 20), max] }, y: { range: (_, __, max) => [0, Math.max(1024, max * 1.08)] } },
       axes: [
-        { ...axis, values: (_, splits) => splits.map((s) => clock(s * 1000)), space: 90 },
+        { ...axis, values: (_, splits) => splits.map((s) => clock(s * 1000)), space: 90, incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200] },
         { ...axis, values: (_, splits) => splits.map((v) => bytes(v)), size: 76, incrs: powers() },
       ],
       series: [{}, ...series.map((s, i) => ({

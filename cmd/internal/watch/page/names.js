@@ -11,7 +11,8 @@ export class Names {
     const shape = names.join("\n");
     if (shape === this.shape) return;
     this.shape = shape;
-    this.element.replaceChildren(...names.map((n) => el("li", {}, el("code", {}, n))));
+    this.element.replaceChildren(...names.map((n) =>
+      el("li", { title: domain.bound?.[n]?.blocks?.length ? `blocks ${domain.bound[n].blocks.join(", ")}` : null }, el("code", {}, n))));
     if (!names.length) this.element.replaceChildren(el("li", { class: "none" }, "No name is bound."));
   }
 }

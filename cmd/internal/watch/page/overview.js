@@ -7,11 +7,11 @@ const figures = [
     (d) => d.committed / d.limit],
   ["In use", (d) => bytes(d.bytes), (d) => plural(d.blocks, "block")],
   ["Allocated", (d) => `${rate(d.allocs_per_second)}/s`, () => "blocks"],
-  ["Copied", (d) => `${bytes(d.copied_per_second)}/s`, () => "into shared memory and out"],
-  ["In transit", (d) => count(d.in_transit), () => "references in messages"],
+  ["Copied", (d) => `${bytes(d.copied_per_second)}/s`, () => "in and out"],
+  ["In transit", (d) => count(d.in_transit), () => "in messages"],
   ["Processes", (d) => count((d.processes || []).length), (d) => `${(d.processes || [])
     .reduce((sum, p) => sum + (p.cpus || 0), 0).toFixed(2)} CPUs busy`],
-  ["Reaped", (d) => count(d.reaped), () => "dead workers"],
+  ["Reaped", (d) => count(d.reaped), (d) => d.dropped ? `dead; ${plural(d.dropped, "message")} lost` : "dead workers"],
 ];
 
 export class Overview {

@@ -1,18 +1,18 @@
 // The processes of a program, as a tree.
 import { Table } from "./dom.js";
-import { bytes, count, rate } from "./format.js";
+import { bytes, plural, rate } from "./format.js";
 
 export class Processes {
   constructor() {
     this.most = 1;
     this.table = new Table([
-      { name: "Process", first: true, grow: true, text: (p) => p.name || "?", tip: (p) => `pid ${p.pid}`, indent: (p) => p.depth },
+      { name: "Process", first: true, text: (p) => p.name || "?", tip: (p) => [`pid ${p.pid}`, p.function && `function ${p.function}`, p.seat >= 0 && `seat ${p.seat}`].filter(Boolean).join(", "), indent: (p) => p.depth },
       { name: "PID", number: true, text: (p) => p.pid },
       { name: "Role", wide: true, text: (p) => p.role || "" },
-      { name: "Rank", number: true, wide: true, text: (p) => p.rank >= 0 ? p.rank : "" },
-      { name: "State", text: (p) => p.state || "", mark: (p) => mark(p.state) },
+      { name: "Rank", number: true, wide: true, text: (p) => p.rank ?? "" },
+      { name: "State", text: (p) => p.condition, mark: (p) => marks[p.condition] || "" },
       { name: "Holds", title: "Bytes of the blocks that it holds; others may hold them as well", number: true,
-        text: (p) => bytes(p.holds), value: (p) => p.holds, share: (p) => p.holds / this.most },
+        text: (p) => bytes(p.holds), value: (p) => p.holds, tip: (p) => p.holds_blocks ? `${plural(p.holds_blocks, "block")}; ${bytes(p.holds_alone)} that nobody else holds` : null, share: (p) => p.holds / this.most },
       { name: "CPUs", title: "Processors that it kept busy", number: true, text: (p) => (p.cpus || 0).toFixed(2),
         value: (p) => p.cpus, share: (p) => p.cpus / Math.max(1, p.gomaxprocs) },
       { name: "Budget", title: "Threads that it was told to have (GOMAXPROCS)", number: true, wide: true,
@@ -26,9 +26,13 @@ export class Processes {
   }
 
   show(domain) {
+    const stuck = new Set((domain.deadlocks || []).filter((d) => !d.doubt).flatMap((d) => d.waits.map((w) => w.pid)));
+    const waiting = new Set((domain.waits || []).map((w) => w.pid));
     const rows = tree(domain.processes || []);
+    for (const p of rows) { // that a process waits, only the program knows; that it is stopped, the kernel
+      p.condition = p.state !== "running" ? p.state || "" : stuck.has(p.pid) ? "deadlock?" : waiting.has(p.pid) ? "waits" : "runs";
+    }
     this.most = Math.max(1, ...rows.map((p) => p.holds));
-    this.columns ??= [...this.table.columns];
     for (const [i, c] of this.table.columns.entries()) { // what no process has is no column
       if (["Role", "Rank", "State"].includes(c.name)) {
         this.table.element.classList.toggle(`no-${i + 1}`, rows.every((p) => c.text(p) === ""));
@@ -38,9 +42,7 @@ export class Processes {
   }
 }
 
-function mark(state) {
-  return { running: "good", live: "good", stopped: "bad", dead: "bad", zombie: "bad" }[state] || "";
-}
+const marks = { runs: "good", stopped: "warn", dead: "bad", "deadlock?": "bad" };
 
 // tree orders processes so that each is below its parent. Without parents the first one has the
 // others.
@@ -49,7 +51,7 @@ export function tree(processes) {
   const children = new Map();
   const roots = [];
   processes.forEach((p, i) => {
-    const parent = p.ppid ?? (i > 0 ? processes[0].pid : undefined);
+    const parent = p.parent ?? (i > 0 ? processes[0].pid : undefined);
     if (parent !== undefined && parent !== p.pid && pids.has(parent)) {
       if (!children.has(parent)) children.set(parent, []);
       children.get(parent).push(p);

@@ -1,0 +1,99 @@
+// Blocks: by age, state, size and kind, the largest ones, and where they were allocated.
+import { el, text, Table, bar } from "./dom.js";
+import { bytes, plural, seconds } from "./format.js";
+
+const ages = [["under_1s", "under 1 s"], ["under_1m", "under 1 min"], ["older", "older"], ["unknown", "unknown"]];
+const states = [["held", "held by processes"], ["in_transit", "in messages only"], ["ending", "about to be free"], ["idle", "free, kept warm"]];
+
+export class Blocks {
+  constructor() {
+    let people;
+    this.people = (p) => { people = p; };
+    this.age = new Shares("By age", "Since it was seen first");
+    this.state = new Shares("By holder", "Who keeps it");
+    this.kind = new Shares("By kind", "What it is");
+    this.size = new Shares("By size", "Classes of sizes, in use");
+    this.largest = new Table([
+      { name: "Block", first: true, text: (b) => b.names?.length ? b.names.join(", ") : b.block, tip: (b) => b.block },
+      { name: "Kind", wide: true, text: (b) => b.kind },
+      { name: "Bytes", number: true, text: (b) => bytes(b.bytes), value: (b) => b.bytes, tip: (b) => `of at most ${bytes(b.size)}` },
+      { name: "Age", number: true, title: "For how long it was seen; + where it was there before", value: (b) => b.age_seconds,
+        text: (b) => seconds(b.age_seconds) + (b.age_known ? "" : " +") },
+      { name: "Holders", wrap: true, text: (b) => people.list(b.pids, b.in_transit ? "messages" : "–"), tip: (b) => people.longList(b.pids) },
+      { name: "In messages", number: true, wide: true, text: (b) => b.in_transit || "–", value: (b) => b.in_transit },
+      { name: "Site", wide: true, text: (b) => site(b.stack), tip: (b) => b.stack || null },
+    ], { key: (b) => b.block, caption: "The largest blocks", empty: "No block is in use.", class: "tall" });
+    this.sites = el("div", { class: "sites" });
+    this.note = el("p", { class: "note" });
+    this.element = el("div", {}, el("div", { class: "shares" }, this.age.element, this.state.element, this.kind.element, this.size.element),
+      el("h3", {}, "Largest"), this.largest.element, this.sites, this.note);
+  }
+
+  show(domain, people) {
+    this.people(people);
+    const s = domain.summary || {};
+    this.age.show(ages.map(([key, name]) => ({ name, ...s.by_age?.[key] })));
+    this.state.show(states.map(([key, name]) => ({ name, ...s.by_state?.[key] })));
+    this.kind.show(Object.entries(s.by_kind || {}).map(([name, c]) => ({ name, ...c })));
+    this.size.show(packed(s.by_size || []));
+    this.largest.show(s.largest || []);
+    const sites = s.by_site || [];
+    this.largest.element.classList.toggle("no-7", !(s.largest || []).some((b) => b.stack));
+    this.showSites(sites);
+    text(this.note, "Shared memory does not know the dtypes and shapes of tensors. "
+      + (sites.length ? "The sites are those of the program's first process."
+        : "Started with SHOAL_DEBUG=lifetime, a program tells where its first process has allocated."));
+  }
+
+  showSites(sites) {
+    const shape = JSON.stringify(sites);
+    if (shape === this.shape) return;
+    this.shape = shape;
+    const open = new Set([...this.sites.querySelectorAll("details[open]")].map((d) => d.dataset.stack));
+    this.sites.replaceChildren(...(sites.length ? [el("h3", {}, "Where allocated or received")] : []), ...sites.map((s) =>
+      el("details", { "data-stack": s.stack, open: open.has(s.stack) },
+        el("summary", {}, el("b", {}, bytes(s.bytes)), ` in ${plural(s.blocks, "block")} – ${site(s.stack)}`), el("pre", {}, s.stack))));
+  }
+}
+
+// site is the first call of a stack that is not the library's own.
+function site(stack) {
+  if (!stack) return "";
+  const calls = stack.split("\n").map((l) => l.trim()).filter(Boolean);
+  return calls.find((l) => !l.includes("/internal/shm.") && !l.includes("shoal/tensor.")) || calls[0];
+}
+
+// packed makes at most eight rows of the size classes: those with most bytes, and the others.
+function packed(sizes) {
+  const rows = sizes.map((s) => ({ name: s.size ? `≤ ${bytes(s.size)}` : "no bytes", order: s.size, blocks: s.blocks, bytes: s.bytes }));
+  if (rows.length <= 8) return rows;
+  rows.sort((a, b) => b.bytes - a.bytes);
+  const rest = rows.splice(7).reduce((r, s) => ({ name: "others", order: Infinity, blocks: r.blocks + s.blocks, bytes: r.bytes + s.bytes }),
+    { blocks: 0, bytes: 0 });
+  return [...rows.sort((a, b) => a.order - b.order), rest];
+}
+
+// Shares are rows with a bar each.
+class Shares {
+  constructor(title, tip) {
+    this.rows = el("dl");
+    this.element = el("div", { class: "share" }, el("h3", { title: tip }, title), this.rows);
+  }
+
+  show(list) {
+    list = list.filter((r) => r.blocks > 0);
+    const whole = list.reduce((sum, r) => sum + r.bytes, 0) || 1;
+    const shape = list.map((r) => r.name).join("\n");
+    if (shape !== this.shape) {
+      this.shape = shape;
+      this.rows.replaceChildren(...list.map((r) => el("div", {}, el("dt", {}, r.name), el("dd", {}, el("b"), el("small")), bar(0))));
+      if (!list.length) this.rows.replaceChildren(el("p", { class: "none" }, "–"));
+    }
+    list.forEach((r, i) => {
+      const row = this.rows.children[i];
+      text(row.querySelector("b"), bytes(r.bytes));
+      text(row.querySelector("small"), plural(r.blocks, "block"));
+      row.querySelector(".bar-track i").style.width = `${100 * r.bytes / whole}%`;
+    });
+  }
+}
