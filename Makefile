@@ -3,7 +3,7 @@ KILLS ?= 1000
 PYTHON ?= $(if $(wildcard $(HOME)/.cache/shoal/interop/torch/bin/python),$(HOME)/.cache/shoal/interop/torch/bin/python,python3)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
 
-.PHONY: test check race browser crashpoints storm scribbles torture schedules model fuzz fuzz-long vuln lint bench interop interop-full userscripts loader pictures docs ptxas gpu gpu-build cluster release
+.PHONY: test check race browser crashpoints crashpoints-full storm scribbles torture schedules model fuzz fuzz-long vuln lint bench interop interop-full userscripts loader pictures docs ptxas gpu gpu-build cluster release
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go vet ./...
@@ -15,8 +15,11 @@ check: test race lint crashpoints storm ## what CI runs
 race: ## the same protocols on the heap, where the race detector sees them
 	go test -race ./...
 
-crashpoints: ## kill a process before and after every write to shared memory
+crashpoints: ## kill a process before and after every write to shared memory, and stop one there
 	go run -tags shoalcrash ./internal/crashtest points
+
+crashpoints-full: ## the same, with a stop at each write in each scenario that comes to it
+	go run -tags shoalcrash ./internal/crashtest points -stops all
 
 storm: ## kill processes at random under load
 	go run -tags shoalcrash ./internal/crashtest storm -kills $(KILLS)

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -144,29 +145,39 @@ func (p *plan) died(site, phase string) {
 	p.killed[site+" "+phase] = true
 }
 
-// pointsMain is `make crashpoints`.
-func pointsMain(only string) error {
+// pointsMain is `make crashpoints`. Of the scenarios it tries those whose names contain the words
+// behind the flags.
+func pointsMain(arg string) error {
+	fs := flag.NewFlagSet("points", flag.ContinueOnError)
+	extent := fs.String("stops", eachPoint, "stops as well: at "+eachPoint+" once, "+allPoints+" of each scenario, or "+noPoints)
+	if err := fs.Parse(strings.Fields(arg)); err != nil {
+		return err
+	}
+	if !slices.Contains([]string{eachPoint, allPoints, noPoints}, *extent) {
+		return fmt.Errorf("-stops %q: want %s, %s or %s", *extent, eachPoint, allPoints, noPoints)
+	}
+	only := strings.Join(fs.Args(), " ")
 	sites, err := staticSites(".", "internal/shm", "ipc")
 	if err != nil {
 		return err
 	}
-	arg, _ := json.Marshal(sites)
-	p := &plan{arg: string(arg), killed: make(map[string]bool)}
+	known, _ := json.Marshal(sites)
+	p := &plan{arg: string(known), killed: make(map[string]bool)}
 	p.funcs = make(map[string]string)
 	for _, s := range sites {
 		p.funcs[s.At] = s.Func
 	}
 	first := p.first(only)
+	if len(first) == 0 {
+		return fmt.Errorf("no scenario has %q in its name", only)
+	}
 	died := func(t trial, v *verdict) {
 		if v.Killed {
 			p.died(t.Site, t.Phase)
 		}
 	}
 	p.all("deaths", first, died)
-	var stops []trial
-	if os.Getenv("CRASHTEST_STOPS") != "" { // the whole of them has not passed yet
-		stops = p.stops(first)
-	}
+	stops := p.stops(first, *extent)
 	p.all("stops", stops, func(t trial, v *verdict) {
 		if !v.Stopped && len(v.Wrong) == 0 {
 			p.unreached.Add(1)
@@ -187,7 +198,10 @@ func pointsMain(only string) error {
 		p.all("rare points", rare, died)
 		first = append(first, rare...)
 	}
-	caught, err := p.branches(first)
+	caught := 0
+	if only == "" {
+		caught, err = p.branches(first)
+	}
 	return errors.Join(err, p.report(sites, len(first)+len(second), len(stops), caught, only))
 }
 

@@ -24,6 +24,7 @@ type scenario struct {
 	only    string              // the function to die in; "": all
 	stop    [2]string           // function and method after whose write the victim stops once
 	stopped func(*world)        // survivor, meanwhile
+	apart   bool                // the survivor uses other things while the victim is stopped as a whole
 	contend func(*world)        // survivor, while the victim stands at the point at which it will die
 	after   func(*world)        // survivor, when the victim is dead and reaped
 }
@@ -57,6 +58,7 @@ func init() {
 			},
 		},
 		"put past a read": { // somebody reads, and has not moved the head on yet; nor may a view that is rung by chance
+			apart: true,
 			setup: func(w *world) error {
 				err := errors.Join(rings(3)(w), fills(3, 1, 0)(w))
 				w.rings[0].Close()
@@ -245,11 +247,15 @@ func init() {
 			prep: opens(1), act: func(v *victim) error {
 				shm.FailCommits(true)
 				defer shm.FailCommits(false)
-				if err := v.rings[0].TryPut(body(1, 0, 0), nil, true); !errors.Is(err,
-					errors.ErrUnsupported) && err != nil {
-					return err
+				v.say("B 1")
+				err := v.rings[0].TryPut(body(1, 0, 0), nil, true)
+				if errors.Is(err, errors.ErrUnsupported) {
+					return nil
 				}
-				return nil
+				if err == nil { // somebody has made room meanwhile
+					v.say("P 1")
+				}
+				return err
 			},
 		},
 		"put past a dead claim": {
@@ -571,7 +577,7 @@ func init() {
 			act: gets(1),
 		},
 		"get a corrupt message": {
-			drops: 1,
+			drops: 1, apart: true,
 			setup: func(w *world) error {
 				err := errors.Join(rings(8)(w), fills(2, 0, 0)(w))
 				delete(w.sent, 1000)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 
@@ -19,14 +20,24 @@ const (
 	dies   = "dies"
 )
 
+// At how many points victims are stopped.
+const (
+	noPoints  = "none"
+	eachPoint = "each" // at each point once, in the first scenario that comes to it
+	allPoints = "all"  // at each point of each scenario
+)
+
 // stops returns the first deaths at each point, as stops of the whole process there. Scenarios that
 // play with stops themselves are left out, and those in which the victim has no seat yet.
-func (p *plan) stops(first []trial) (trials []trial) {
+func (p *plan) stops(first []trial, extent string) (trials []trial) {
+	had := make(map[string]bool)
 	for _, t := range first {
-		sc := scenarios[t.Scenario]
-		if t.Nth > 1 || sc.contend != nil || sc.stopped != nil || sc.early {
+		sc, at := scenarios[t.Scenario], t.Site+" "+t.Phase
+		if extent == noPoints || t.Nth > 1 || sc.contend != nil || sc.stopped != nil || sc.early ||
+			extent == eachPoint && had[at] {
 			continue
 		}
+		had[at] = true
 		t.Stop = goesOn
 		if len(trials)%2 == 0 {
 			t.Stop = dies
@@ -39,13 +50,14 @@ func (p *plan) stops(first []trial) (trials []trial) {
 // beside is what the survivor does while its victim is stopped in the middle of an operation: each
 // call gets on, or ends with its context. Then the victim goes on, or dies.
 func (w *world) beside(c *child) {
-	for end := time.Now().Add(limit()); !sys.Stopped(c.cmd.Process.Pid); time.Sleep(50 * time.Microsecond) {
+	for end := time.Now().Add(limit()); !w.stopped; time.Sleep(50 * time.Microsecond) {
 		if time.Now().After(end) {
-			w.say("the victim does not stop")
+			stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
+			w.say("the victim does not stop: %s", stat)
 			break
 		}
+		w.stopped = sys.Stopped(c.cmd.Process.Pid)
 	}
-	w.stopped = true
 	w.try("new blocks and rings", func(ctx context.Context) error {
 		r, s, e, err := w.d.NewRing(shm.RingOptions{Capacity: 2})
 		if err != nil {
@@ -70,16 +82,23 @@ func (w *world) beside(c *child) {
 		}
 		return w.d.Unlink("beside a stop")
 	})
+	if !w.sc.apart {
+		w.useAll()
+	}
+	if w.halt == dies {
+		c.cmd.Process.Kill()
+	}
+	c.cmd.Process.Signal(syscall.SIGCONT)
+}
+
+// useAll uses what the scenario has.
+func (w *world) useAll() {
 	for i, r := range w.rings {
 		w.try(fmt.Sprintf("ring %d", i), func(ctx context.Context) error { return w.turn(ctx, r) })
 	}
 	for i, s := range w.syncs {
 		w.try(fmt.Sprintf("lock %d", i), func(ctx context.Context) error { return visit(ctx, s) })
 	}
-	if w.halt == dies {
-		c.cmd.Process.Kill()
-	}
-	c.cmd.Process.Signal(syscall.SIGCONT)
 }
 
 // try calls f with a context that ends soon.
@@ -124,7 +143,11 @@ func visit(ctx context.Context, s *shm.Sync) error {
 	switch s.Form() {
 	case shm.FormMutex:
 		m := shm.Mutex{Sync: s}
-		if err := m.Lock(ctx); err != nil {
+		err := m.Lock(ctx)
+		if errors.Is(err, shm.ErrOwnerDied) {
+			err = m.MarkConsistent()
+		}
+		if err != nil {
 			return err
 		}
 		return m.Unlock()

@@ -220,6 +220,7 @@ var syncScenarios = map[string]*scenario{
 		after: locksAgain(0),
 	},
 	"sync mutex of the dead": {
+		apart: true,
 		setup: func(w *world) error {
 			return errors.Join(syncs(aMutex)(w), w.kill("sync mutex", "Mutex.Lock", "CAS", "after"))
 		},
@@ -231,6 +232,7 @@ var syncScenarios = map[string]*scenario{
 		after: locksAgain(0),
 	},
 	"sync mutex lost": {
+		apart: true,
 		setup: func(w *world) error {
 			return errors.Join(syncs(aMutex)(w), w.kill("sync mutex", "Mutex.Lock", "CAS", "after"))
 		},

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"syscall"
+	"sync"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -21,6 +21,7 @@ type victim struct {
 	rings []*shm.Ring
 	syncs []*shm.Sync
 	stop  func() map[string]int
+	ends  sync.Mutex // held while it stops, and from its end on
 }
 
 // victimMain runs the child: files 3 and 4 are the domain, 5 and 6 the pipes.
@@ -47,6 +48,7 @@ func victimMain(arg string) error {
 	} else {
 		err = v.play(sc)
 	}
+	v.ends.Lock()
 	if err != nil {
 		v.say("E %v", err)
 	} else if v.stop != nil {
@@ -92,11 +94,22 @@ func (v *victim) arm() {
 	case v.Record:
 		v.stop = shm.RecordWrites()
 	case v.Halt:
-		shm.ArmCrash(v.Site, v.Phase, v.Nth, func() { v.say("Z"); syscall.Kill(os.Getpid(), syscall.SIGSTOP) })
+		shm.ArmCrash(v.Site, v.Phase, v.Nth, v.halt)
 	case v.Pause:
 		shm.ArmCrash(v.Site, v.Phase, v.Nth, func() { v.say("K"); v.hear() })
 	case v.Site != "":
 		shm.ArmCrash(v.Site, v.Phase, v.Nth, nil)
+	}
+}
+
+// halt stops the process as a whole, and returns when it has been told to go on. Meanwhile no other
+// goroutine ends the process.
+func (v *victim) halt() {
+	v.ends.Lock()
+	defer v.ends.Unlock()
+	v.say("Z")
+	if err := sys.StopSelf(); err != nil {
+		v.say("E stop: %v", err)
 	}
 }
 
@@ -136,6 +149,9 @@ func (v *victim) put(r *shm.Ring, id uint64, n, size, long int, move bool) error
 func (v *victim) get(r *shm.Ring, m *shm.Message) (uint64, error) {
 	if err := r.Get(context.Background(), m); err != nil {
 		return 0, err
+	}
+	if len(m.Body) == 0 && len(m.Blocks) > 0 {
+		return 0, nil // it only carries a block
 	}
 	id, err := verify(v.d, m)
 	if err == nil {

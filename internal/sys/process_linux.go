@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -239,6 +240,14 @@ func OpenFiles(pid int) (int, error) {
 func KillSelf() {
 	unix.Kill(unix.Getpid(), unix.SIGKILL)
 	panic("sys: KillSelf: this process does not die of SIGKILL; do not run it as process 1 of a container")
+}
+
+// StopSelf stops the process as a whole, and returns when it has been told to go on. The signal is
+// the calling thread's, so no other thread takes it while this one goes on.
+func StopSelf() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGSTOP)
 }
 
 // SetThreadName names the calling thread, and the threads that it starts later, in ps and top. The

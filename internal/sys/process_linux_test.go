@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -80,6 +81,20 @@ func init() {
 		sys.KillSelf()
 		return nil
 	}
+	roles["stop self"] = func() error {
+		runtime.LockOSThread() // of the main thread, which is not the one that stops
+		failed := make(chan error)
+		go func() {
+			for n := byte(1); n <= stops; n++ {
+				if err := sys.StopSelf(); err != nil {
+					failed <- err
+				}
+				os.Stdout.Write([]byte{n})
+			}
+			failed <- nil
+		}()
+		return <-failed
+	}
 	roles["adopt"] = func() error {
 		if err := sys.SetSubreaper(); err != nil {
 			return err
@@ -124,6 +139,31 @@ func TestKillSelfIsARealKill(t *testing.T) {
 	}
 	if ws := exit.Sys().(syscall.WaitStatus); !ws.Signaled() || ws.Signal() != syscall.SIGKILL {
 		t.Errorf("it ended by %v", exit)
+	}
+}
+
+const stops = 100
+
+// TestStopSelfReturnsNoEarlier has a process stop again and again, and say so when it goes on.
+func TestStopSelfReturnsNoEarlier(t *testing.T) {
+	cmd := command("stop self")
+	out := must(cmd.StdoutPipe())(t)
+	check(t, cmd.Start())
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	for n := range byte(stops) {
+		var ws syscall.WaitStatus
+		if _, err := syscall.Wait4(cmd.Process.Pid, &ws, syscall.WUNTRACED, nil); err != nil || !ws.Stopped() {
+			t.Fatalf("after %d stops: %v, status %#x", n, err, ws)
+		}
+		fds := []unix.PollFd{{Fd: int32(out.(*os.File).Fd()), Events: unix.POLLIN}}
+		if ready, err := unix.Poll(fds, 0); err != nil || ready != 0 {
+			t.Fatalf("it stands still for the %dth time, and has gone on before: %v", n+1, err)
+		}
+		check(t, cmd.Process.Signal(syscall.SIGCONT))
+		var said [1]byte
+		if _, err := io.ReadFull(out, said[:]); err != nil || said[0] != n+1 {
+			t.Fatalf("it says %d, want %d: %v", said[0], n+1, err)
+		}
 	}
 }
 

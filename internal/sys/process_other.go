@@ -68,6 +68,9 @@ func KillSelf() {
 	panic("sys: KillSelf: this process cannot kill itself")
 }
 
+// StopSelf needs Linux.
+func StopSelf() error { return unsupported("tgkill") }
+
 // SetThreadName needs Linux.
 func SetThreadName(name string) error { return unsupported("PR_SET_NAME") }
 
