@@ -113,10 +113,17 @@ func TestPage_OfEveryState(t *testing.T) {
 
 	s.news <- moment(`,"error":"the table of sockets is away"`, "")
 	p.holds(notice("the table of sockets is away") + " && !document.querySelector('#panels').hidden")
+	p.holds("[...document.querySelectorAll('#program option')].filter(o => o.textContent.startsWith('second')).length === 1")
 	s.news <- moment("", `{"address":"@shoal/0/8-a","error":"no answer for five seconds","names":[],"processes":[]}`)
 	p.holds(notice("no answer for five seconds") + " && document.querySelector('#panels').hidden")
 	s.news <- moment("", domain(8, "<img src=x onerror=alert(1)>"))
 	p.holds("document.querySelector('#processes').innerText.includes('<img src=x') && !document.querySelector('#processes img')")
+
+	// One that does not answer while it ends has ended, with what it said before.
+	s.news <- moment("", domain(8, "second")+","+domain(9, "third"))
+	s.news <- moment("", domain(8, "second")+`,{"address":"@shoal/0/9-a","error":"reset","names":[],"processes":[]}`)
+	s.news <- moment("", domain(8, "second"))
+	p.holds("[...document.querySelectorAll('#program option')].some(o => o.textContent === 'third (9), ended')")
 
 	// A connection that breaks is made again, and what was seen stays.
 	s.news <- ""

@@ -26,7 +26,8 @@ const panels = [
 ];
 const memory = panels.find((p) => p.id === "memory").view;
 
-const gone = new Map(); // programs that have ended, by their address
+const known = new Map(); // the last readings of programs that run, by their address
+const gone = new Map(); // those of programs that have ended
 let moment = null, shown = null, chosen = null, paused = false;
 
 for (const [i, p] of panels.entries()) {
@@ -46,17 +47,18 @@ function label(d) {
 function receive(event, data) {
   if (event === "history") return memory.reset(data);
   memory.add(data);
-  if (moment) {
-    for (const d of moment.domains) {
-      if (!d.error && !data.domains.some((n) => n.address === d.address)) {
-        gone.set(d.address, { ...d, gone: data.at });
-        const oldest = [...gone.keys()].find((a) => a !== chosen); // what is shown stays
-        if (gone.size > 5) gone.delete(oldest);
-      }
-    }
-  }
-  for (const d of data.domains) gone.delete(d.address);
   if (data.error && moment) data = { ...moment, error: data.error, at: data.at }; // what was known stays
+  for (const d of data.domains) {
+    gone.delete(d.address);
+    if (!d.error) known.set(d.address, d);
+  }
+  for (const [address, d] of known) {
+    if (data.domains.some((n) => n.address === address)) continue;
+    known.delete(address); // its last words may have been an error, so the reading before is kept
+    gone.set(address, { ...d, gone: data.at });
+    const oldest = [...gone.keys()].find((a) => a !== chosen); // what is shown stays
+    if (gone.size > 5) gone.delete(oldest);
+  }
   moment = data;
   if (!paused) show();
 }
