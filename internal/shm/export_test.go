@@ -654,3 +654,22 @@ func (d *Domain) LaneHere() int {
 	defer l.unlock()
 	return int(l.id % lanesPerSeat)
 }
+
+// Watching is an observer, for which time passes by Pass.
+type Watching struct{ o observer }
+
+func NewWatching(d *Domain) *Watching         { return &Watching{observer{d: d}} }
+func (w *Watching) Look() Observation         { return w.o.look() }
+func (w *Watching) Pass(t time.Duration)      { w.o.first = w.o.first.Add(-t) }
+func (w *Watching) LookedAgo(t time.Duration) { w.o.last = w.o.last.Add(-t) }
+
+// Words copies the header, the participants, the lanes and the headers of blocks that are in use.
+func (d *Domain) Words() []uint64 {
+	var all []uint64
+	add := func(p unsafe.Pointer, bytes uintptr) { all = append(all, unsafe.Slice((*uint64)(p), bytes/8)...) }
+	add(unsafe.Pointer(d.hdr), unsafe.Sizeof(*d.hdr))
+	add(unsafe.Pointer(d.parts), unsafe.Sizeof(*d.parts))
+	add(unsafe.Pointer(d.recs), lanesPerSeat*unsafe.Sizeof(d.recs[0]))
+	add(unsafe.Pointer(&d.blocks[0]), uintptr(d.count())*unsafe.Sizeof(d.blocks[0]))
+	return all
+}

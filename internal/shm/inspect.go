@@ -3,14 +3,11 @@ package shm
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
-
-	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // Report reads the domain's counters, and what each participant holds.
@@ -24,27 +21,9 @@ const maxReport = 1 << 20 // bytes of JSON
 // Inspect asks the domain at addr, of this user, for a report. It maps nothing and needs no token.
 // It ends with ctx, or when there is no answer for five seconds.
 func Inspect(ctx context.Context, addr string) (Report, error) {
-	r, err := inspect(ctx, addr)
-	if err != nil {
+	var r Report
+	if err := ask(ctx, addr, wantInspect, maxReport, &r); err != nil {
 		return Report{}, fmt.Errorf("inspect domain at %s: %w", addr, err)
-	}
-	return r, nil
-}
-
-func inspect(ctx context.Context, addr string) (r Report, err error) {
-	var b []byte
-	err = call(ctx, addr, requestOf(wantInspect, Token{}), func(c *sys.Conn) error {
-		b, err = io.ReadAll(io.LimitReader(c, maxReport))
-		if len(b) == answerSize && b[0] == statusUser {
-			return ErrUser // whatever err: the peer has closed without reading what we asked
-		}
-		return err
-	})
-	if err != nil {
-		return r, err
-	}
-	if err := json.Unmarshal(b, &r); err != nil {
-		return r, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return r, nil
 }

@@ -308,6 +308,10 @@ func FuzzJoinAnswer(f *testing.F) {
 		for _, ask := range []func() error{
 			func() error { _, err := shm.Join(t.Context(), l.Addr().String(), shm.Token{}); return err },
 			func() error { _, err := shm.Inspect(t.Context(), l.Addr().String()); return err },
+			func() error {
+				_, err := shm.Observe(t.Context(), l.Addr().String())
+				return err
+			},
 		} {
 			done := make(chan struct{})
 			go func() {

@@ -18,11 +18,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Sockets] A client says one request of 32 bytes: "shoal", what it wants ('I' inspect, 'J'
-// join), two bytes version, the layout hash and the token (both zero to inspect). The answer to 'I'
-// is a Report in JSON and the end of the stream. The answer to 'J' is an answer of 32 bytes, with
-// the control and the data file attached when its status is 0. Both forms are those of all
-// versions, so that programs of two versions can tell each other which ones they are.
+// Note [Sockets] A client says one request of 32 bytes: "shoal", what it wants ('I' inspect, 'O'
+// observe, 'J' join), two bytes version, the layout hash and the token (both zero but to join). The
+// answer to 'I' is a Report in JSON and the end of the stream, that to 'O' an Observation. Older
+// programs of version 10 close without an answer to 'O'. The answer to 'J' is an answer of 32
+// bytes, with the control and the data file attached when its status is 0. The forms are those of
+// all versions, so that programs of two versions can tell each other which ones they are.
 //
 // The listener closes a connection of another user before it reads anything. Each connection has a
 // deadline. When too many are open, the listener closes the oldest one of the user who has the
@@ -31,10 +32,11 @@ const (
 	requestSize    = 32
 	answerSize     = 32
 	wantInspect    = 'I'
+	wantObserve    = 'O'
 	wantJoin       = 'J'
 	handshakeTime  = 5 * time.Second
 	maxConnections = 32
-	reportAge      = 100 * time.Millisecond // a report is not made more often
+	reportAge      = 100 * time.Millisecond // an answer is not made more often
 )
 
 // Status of an answer.
@@ -63,8 +65,15 @@ type Listener struct {
 
 	mu     sync.Mutex
 	closed bool
-	report []byte
-	made   time.Time
+	report recent
+	seen   recent
+	eye    observer
+}
+
+// recent is an answer that others may have as well.
+type recent struct {
+	text []byte
+	made time.Time
 }
 
 // ListenOptions say where to listen.
@@ -96,7 +105,8 @@ func (d *Domain) listen(path string, joins bool) (*Listener, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("listen on an abstract socket: %w", errors.ErrUnsupported)
 	}
-	l := &Listener{d: d, joins: joins, uid: os.Getuid(), conns: sys.NewStrangers(maxConnections)}
+	l := &Listener{d: d, joins: joins, uid: os.Getuid(), conns: sys.NewStrangers(maxConnections),
+		eye: observer{d: d}}
 	if joins {
 		if err := sys.Random(l.token[:]); err != nil {
 			return nil, fmt.Errorf("make a token: %w", err)
@@ -231,9 +241,9 @@ func (l *Listener) answer(c *sys.Conn, uid int) {
 	}
 	switch req[5] {
 	case wantInspect:
-		if b, err := l.reported(); err == nil {
-			c.Write(b)
-		}
+		l.tell(c, &l.report, func() any { return l.d.Report() })
+	case wantObserve:
+		l.tell(c, &l.seen, func() any { return l.eye.look() })
 	case wantJoin:
 		l.admit(c, req)
 	}
@@ -263,19 +273,24 @@ func (l *Listener) admit(c *sys.Conn, req [requestSize]byte) {
 	sys.SendFiles(c, answerOf(statusOK), l.d.Files()...)
 }
 
-// reported returns the report in JSON. It makes one each reportAge at most, since that reads every
-// block.
-func (l *Listener) reported() ([]byte, error) {
+// tell writes in JSON what look returns. It looks once each reportAge at most, since that reads
+// every block.
+func (l *Listener) tell(c *sys.Conn, last *recent, look func() any) {
+	if b, err := l.recently(last, look); err == nil {
+		c.Write(b)
+	}
+}
+
+func (l *Listener) recently(last *recent, look func() any) (b []byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.report != nil && time.Since(l.made) < reportAge {
-		return l.report, nil
+	if last.text == nil || time.Since(last.made) >= reportAge {
+		if b, err = json.Marshal(look()); err != nil {
+			return nil, err
+		}
+		*last = recent{b, time.Now()}
 	}
-	b, err := json.Marshal(l.d.Report())
-	if err == nil {
-		l.report, l.made = b, time.Now()
-	}
-	return b, err
+	return last.text, nil
 }
 
 func requestOf(want byte, token Token) (req [requestSize]byte) {

@@ -237,11 +237,16 @@ func (d *Domain) ringOf(b *block) (*Ring, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := hdr.capacity.Load()
 	_, most, err := d.span(b.ext.Load())
 	if err != nil {
 		return nil, err
 	}
+	return d.ringIn(b, hdr, most)
+}
+
+// ringIn returns a view of the ring that begins at hdr, in a block of at most so many bytes.
+func (d *Domain) ringIn(b *block, hdr *ring, most uint64) (*Ring, error) {
+	n := hdr.capacity.Load()
 	if n&(n-1) != 0 || n == 0 || n > (max(most, ringHead)-ringHead)/slotSize {
 		return nil, fmt.Errorf("%w: ring of capacity %d", ErrCorrupt, n)
 	}

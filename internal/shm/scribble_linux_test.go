@@ -537,6 +537,7 @@ func (w *scribbledWorker) name() error {
 // report reads what people look at.
 func (w *scribbledWorker) report() error {
 	w.d.Report()
+	w.d.Observe()
 	w.d.Holdings()
 	_, err := w.d.Unreaped()
 	return err

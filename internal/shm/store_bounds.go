@@ -51,18 +51,25 @@ func (d *Domain) headersReady() uint64 {
 // span returns where the bytes of a block lie and how many they can be. The lead of a slab carries
 // the pages of all of it.
 func (d *Domain) span(e uint64) (off, n uint64, err error) {
+	off, n, ok := d.extent(e)
+	if !ok {
+		return 0, 0, corrupt("the extent of a block", e)
+	}
+	return off, n, nil
+}
+
+// extent is span for an observer, to whom a block may change while it reads: it says nothing of
+// garbage.
+func (d *Domain) extent(e uint64) (off, n uint64, ok bool) {
 	c := extClass(e)
 	if c >= classCount {
-		return 0, 0, corrupt("the extent of a block", e)
+		return 0, 0, false
 	}
 	off, n = extOffset(e), extentSize(c)
 	if e&extLead != 0 {
 		n = slabSize
 	}
-	if c != 0 && (off > uint64(len(d.bytes)) || n > uint64(len(d.bytes))-off) {
-		return 0, 0, corrupt("the extent of a block", e)
-	}
-	return off, n, nil
+	return off, n, c == 0 || off <= uint64(len(d.bytes)) && n <= uint64(len(d.bytes))-off
 }
 
 // pages returns the part [from, to) of a block's bytes, of which a lane record speaks.

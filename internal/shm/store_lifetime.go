@@ -157,11 +157,13 @@ func (t *lifetimes) stack(index uint32) string {
 	return ""
 }
 
-// callers is a stack.
+// callers is a stack, of at most maxCallers calls.
 type callers []uintptr
 
+const maxCallers = 24
+
 func here() callers {
-	var pcs [24]uintptr
+	var pcs [maxCallers]uintptr
 	return append(callers(nil), pcs[:runtime.Callers(2, pcs[:])]...)
 }
 

@@ -339,10 +339,8 @@ func (d *Domain) holders(n int) []Holder {
 	for i := uint64(1); i < d.count(); i++ {
 		b := &d.blocks[i]
 		if c := int64(b.committed.Load()); c != 0 {
-			for s := range bytes {
-				if b.own[s/64].Load()>>(s%64)&1 != 0 {
-					bytes[s] += c
-				}
+			for s := range seatsIn(&b.own) {
+				bytes[s] += c
 			}
 		}
 	}

@@ -216,10 +216,22 @@ func (d *Domain) Bytes(h Handle) ([]byte, error) {
 }
 
 func (d *Domain) bytesOf(b *block) ([]byte, error) {
-	e := b.ext.Load()
-	off, most, err := d.span(e)
-	if err != nil {
+	p, ok := d.bytesNow(b)
+	if ok {
+		return p, nil
+	}
+	if _, _, err := d.span(b.ext.Load()); err != nil {
 		return nil, err
+	}
+	return nil, corrupt("the committed length of a block", b.committed.Load())
+}
+
+// bytesNow is bytesOf for an observer, to whom the block may change while it reads.
+func (d *Domain) bytesNow(b *block) ([]byte, bool) {
+	e := b.ext.Load()
+	off, most, ok := d.extent(e)
+	if !ok {
+		return nil, false
 	}
 	n := b.committed.Load()
 	switch {
@@ -229,7 +241,7 @@ func (d *Domain) bytesOf(b *block) ([]byte, error) {
 		off, n = 0, 0
 	}
 	if n > most {
-		return nil, corrupt("the committed length of a block", n)
+		return nil, false
 	}
-	return d.bytes[off : off+n : off+n], nil
+	return d.bytes[off : off+n : off+n], true
 }

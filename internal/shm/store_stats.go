@@ -5,24 +5,33 @@ package shm
 // It locks nothing. Other participants go on meanwhile, so the figures are of moments that lie
 // close together.
 func (d *Domain) Stats() Stats {
+	s := d.figures()
+	for i := uint64(1); i < d.count(); i++ {
+		b := &d.blocks[i]
+		tally(&s, b.w.Load(), int64(b.committed.Load()))
+	}
+	return s
+}
+
+// tally adds a block of n committed bytes.
+func tally(s *Stats, w stateWord, n int64) {
+	if !w.allocated() {
+		s.Idle++
+		s.IdleBytes += n
+		return
+	}
+	s.Blocks++
+	s.Bytes += n
+	s.InTransit += int(w.transit())
+}
+
+// figures returns the counters that are not those of blocks.
+func (d *Domain) figures() Stats {
 	s := Stats{
 		Limit:     int64(d.hdr.limit.Load() * pageSize),
 		Committed: int64(d.hdr.budget.Load() >> budgetPageShift * pageSize),
 		Reaped:    int(d.hdr.reaped.Load()),
 		Dropped:   int(d.hdr.dropped.Load()),
-	}
-	for i := uint64(1); i < d.count(); i++ {
-		b := &d.blocks[i]
-		w, n := b.w.Load(), int64(b.committed.Load())
-		switch {
-		case w&allocBit != 0:
-			s.Blocks++
-			s.Bytes += n
-			s.InTransit += int(w.transit())
-		default:
-			s.Idle++
-			s.IdleBytes += n
-		}
 	}
 	lanes := d.hdr.lanes.Load()
 	for i := range maxParticipants {

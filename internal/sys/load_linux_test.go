@@ -3,7 +3,7 @@ package sys_test
 import (
 	"os"
 	"os/exec"
-	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -71,7 +71,7 @@ func TestProcessLoad(t *testing.T) {
 	}
 }
 
-func TestFamilyIsTheProcessAndItsDescendants(t *testing.T) {
+func TestProcessTableHasTheProcessAndItsChild(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -80,10 +80,11 @@ func TestFamilyIsTheProcessAndItsDescendants(t *testing.T) {
 		cmd.Process.Kill()
 		cmd.Wait()
 	}()
-	family := must(sys.Family(os.Getpid()))(t)
-	if !slices.Contains(family, os.Getpid()) || !slices.Contains(family, cmd.Process.Pid) ||
-		slices.Contains(family, os.Getppid()) {
-		t.Errorf("the family of %d, with the child %d: %v", os.Getpid(), cmd.Process.Pid, family)
+	table := must(sys.ProcessTable())(t)
+	me, child := table[os.Getpid()], table[cmd.Process.Pid]
+	if me.Parent != os.Getppid() || me.Threads < 1 || me.Start == 0 || child.Parent != os.Getpid() ||
+		child.Start < me.Start || !strings.ContainsRune("RSD", rune(child.State)) {
+		t.Errorf("this process %+v and its child %+v", me, child)
 	}
 	if name := must(sys.ProcessName(os.Getpid()))(t); name == "" {
 		t.Error("this process has no name")

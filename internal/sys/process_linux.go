@@ -179,6 +179,52 @@ func processLoad(root fs.FS, pid int) (l Load, err error) {
 	return l, nil
 }
 
+// A ProcessEntry is a row of a table of processes.
+type ProcessEntry struct {
+	Parent  int
+	State   byte          // as in ps: R, S, D, T, t, Z
+	CPU     time.Duration // processor time that it has had, in its life, to the hundredth of a second
+	Threads int
+	Start   uint64 // when it started, in clock ticks since boot
+}
+
+// ProcessTable returns the processes that this one can see, by their numbers. It costs the reading
+// of one file for each.
+func ProcessTable() (map[int]ProcessEntry, error) {
+	pids, err := Processes()
+	if err != nil {
+		return nil, err
+	}
+	root := rootFS()
+	table := make(map[int]ProcessEntry, len(pids))
+	for _, pid := range pids {
+		if e, err := processEntry(root, pid); err == nil { // or it has ended
+			table[pid] = e
+		}
+	}
+	return table, nil
+}
+
+func processEntry(root fs.FS, pid int) (e ProcessEntry, err error) {
+	fields, err := statFields(root, pid)
+	if err != nil {
+		return e, err
+	}
+	number := func(field int) uint64 {
+		n, e := strconv.ParseUint(fields[field-3], 10, 64)
+		if e != nil && err == nil {
+			err = fmt.Errorf("field %d of the state of process %d: %w", field, pid, e)
+		}
+		return n
+	}
+	e = ProcessEntry{
+		Parent: int(number(4)), State: fields[0][0],
+		CPU:     time.Duration(number(14)+number(15)) * (10 * time.Millisecond),
+		Threads: int(number(20)), Start: number(22),
+	}
+	return e, err
+}
+
 // ProcessName returns the name of process pid in ps, at most 15 bytes of it.
 func ProcessName(pid int) (string, error) {
 	data, err := os.ReadFile("/" + procFile(pid, "comm"))
@@ -186,19 +232,6 @@ func ProcessName(pid int) (string, error) {
 		return "", fmt.Errorf("read the name of process %d: %w", pid, err)
 	}
 	return strings.TrimSuffix(string(data), "\n"), nil
-}
-
-// Family returns process pid and its living descendants, in ascending order of their numbers.
-func Family(pid int) ([]int, error) {
-	all, err := Processes()
-	if err != nil {
-		return nil, err
-	}
-	root := rootFS()
-	return slices.DeleteFunc(all, func(p int) bool {
-		_, err := startTime(root, p)
-		return err != nil || !descends(root, p, pid)
-	}), nil
 }
 
 // Processes returns the numbers of all processes that this one can see, in ascending order.

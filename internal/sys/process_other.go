@@ -48,11 +48,20 @@ type Load struct {
 // ProcessLoad needs Linux.
 func ProcessLoad(pid int) (Load, error) { return Load{}, unsupported("/proc") }
 
+// A ProcessEntry is a row of a table of processes.
+type ProcessEntry struct {
+	Parent  int
+	State   byte          // as in ps: R, S, D, T, t, Z
+	CPU     time.Duration // processor time that it has had, in its life
+	Threads int
+	Start   uint64 // when it started
+}
+
+// ProcessTable needs Linux.
+func ProcessTable() (map[int]ProcessEntry, error) { return nil, unsupported("/proc") }
+
 // ProcessName needs Linux.
 func ProcessName(pid int) (string, error) { return "", unsupported("/proc") }
-
-// Family needs Linux.
-func Family(pid int) ([]int, error) { return nil, unsupported("/proc") }
 
 // Processes needs Linux.
 func Processes() ([]int, error) { return nil, unsupported("/proc") }

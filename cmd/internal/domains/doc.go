@@ -9,6 +9,8 @@
 //		d.Print(os.Stdout)
 //	}
 //
+// A Watcher looks again and again, and costs less.
+//
 // The trap: a rate is of the time for which it looked, so a process that began or ended meanwhile
 // has none.
 package domains

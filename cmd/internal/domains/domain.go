@@ -2,41 +2,48 @@ package domains
 
 import (
 	"context"
-	"os"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A Domain is a Shoal program that runs, of this user. Sizes are in bytes.
+//
+// A program that is too old to be observed tells no more than its counters, its holders and its
+// names: Version is 0 then.
 type Domain struct {
 	Address         string    `json:"address"`
 	Error           string    `json:"error,omitempty"` // why it did not answer; then there is nothing else
+	Version         int       `json:"version"`         // of the protocol of its shared memory
 	Limit           int64     `json:"limit"`           // budget
 	Committed       int64     `json:"committed"`       // of blocks in use, and of free ones that are kept warm
 	Bytes           int64     `json:"bytes"`           // of blocks in use
 	Blocks          int       `json:"blocks"`          // in use
 	InTransit       int       `json:"in_transit"`      // references that messages hold
 	Reaped          int       `json:"reaped"`          // processes that died and left something
+	Dropped         int       `json:"dropped"`         // messages lost because their reader died
 	AllocsPerSecond float64   `json:"allocs_per_second"`
 	CopiedPerSecond float64   `json:"copied_per_second"` // bytes
 	Names           []string  `json:"names"`             // that are bound
 	Processes       []Process `json:"processes"`         // the one that has the domain first
+
+	Summary    shm.Summary          `json:"summary"`     // of its blocks
+	Bound      map[string]shm.Bound `json:"bound"`       // blocks, by name
+	Queues     []Queue              `json:"queues"`      // those with waiters first, then by depth
+	QueuesLeft int                  `json:"queues_left"` // that are not listed
+	Locks      []shm.LockView       `json:"locks"`       // those with waiters first, then those that are held
+	LocksLeft  int                  `json:"locks_left"`  // that are not listed
+	Waits      []Wait               `json:"waits"`       // the wait-for graph
+	Deadlocks  []Deadlock           `json:"deadlocks"`   // that are suspected
+
+	allocs, copied int64
 }
 
-// A Process is one of a domain's family.
-type Process struct {
-	PID                  int     `json:"pid"`
-	Name                 string  `json:"name"`
-	Holds                int64   `json:"holds"`      // bytes of the blocks that it holds; others may hold them as well
-	Threads              int     `json:"threads"`    // of the kernel's
-	Runnable             int     `json:"runnable"`   // threads that ran or could, on average
-	GOMAXPROCS           int     `json:"gomaxprocs"` // that it was started with; 0 if it was not told
-	CPUs                 float64 `json:"cpus"`       // processors that it kept busy
-	InvoluntaryPerSecond float64 `json:"involuntary_per_second"`
+// A Queue is a queue, a side of a pipe, or a Latest.
+type Queue struct {
+	shm.QueueView
+	PutsPerSecond float64 `json:"puts_per_second"`
+	GetsPerSecond float64 `json:"gets_per_second"`
 }
 
 // Workers returns how many were started with a thread budget, and the sum of it.
@@ -67,66 +74,44 @@ func (d Domain) Runnable() (n int) {
 }
 
 // find asks all domains of this user.
-func find(ctx context.Context) ([]Domain, []shm.Stats, error) {
+func (w *Watcher) find(ctx context.Context, table map[int]sys.ProcessEntry) ([]Domain, error) {
 	addresses, err := shm.Domains()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	all, stats := []Domain{}, []shm.Stats{}
+	all := []Domain{}
 	for _, a := range addresses {
-		d, s := ask(ctx, a)
-		all, stats = append(all, d), append(stats, s)
+		all = append(all, w.ask(ctx, a, table))
 	}
-	return all, stats, nil
+	w.forget(table)
+	return all, nil
 }
 
-func ask(ctx context.Context, address string) (Domain, shm.Stats) {
-	d := Domain{Address: address, Names: []string{}}
-	r, err := shm.Inspect(ctx, address)
-	if err == nil {
-		err = d.addFamily(r)
-	}
+func (w *Watcher) ask(ctx context.Context, address string, table map[int]sys.ProcessEntry) Domain {
+	o, err := shm.Observe(ctx, address)
 	if err != nil {
-		return Domain{Address: address, Error: err.Error(), Names: []string{}}, shm.Stats{}
+		return empty(Domain{Address: address, Error: err.Error()})
 	}
-	s := r.Stats
-	d.Limit, d.Committed, d.Bytes, d.Blocks, d.InTransit, d.Reaped = s.Limit, s.Committed, s.Bytes, s.Blocks,
-		s.InTransit, s.Reaped
-	d.Names = append(d.Names, r.Names...)
-	return d, s
+	s := o.Stats
+	d := empty(Domain{
+		Address: address, Version: o.Version, Limit: s.Limit, Committed: s.Committed, Bytes: s.Bytes, Blocks: s.Blocks,
+		InTransit: s.InTransit, Reaped: s.Reaped, Dropped: s.Dropped,
+		Summary: o.Summary, Bound: o.Bound, QueuesLeft: o.QueuesLeft, LocksLeft: o.LocksLeft,
+		allocs: s.Allocs, copied: s.Copied,
+	})
+	d.Names = append(d.Names, o.Names...)
+	d.Locks = append(d.Locks, o.Locks...)
+	for _, q := range o.Queues {
+		d.Queues = append(d.Queues, Queue{QueueView: q})
+	}
+	d.Processes = w.family(o, table)
+	d.Waits = append(d.Waits, waits(o)...)
+	return d
 }
 
-// addFamily adds the process that answered, its descendants, and strangers who hold memory.
-func (d *Domain) addFamily(r shm.Report) error {
-	pids, err := sys.Family(r.PID)
-	if err != nil {
-		return err
-	}
-	holds := make(map[int]int64)
-	for _, h := range r.Holders {
-		holds[h.PID] = h.Bytes
-		if !slices.Contains(pids, h.PID) {
-			pids = append(pids, h.PID)
-		}
-	}
-	pids = append([]int{r.PID}, slices.DeleteFunc(pids, func(p int) bool { return p == r.PID })...)
-	for _, pid := range pids {
-		if name, err := sys.ProcessName(pid); err == nil { // or it has ended meanwhile
-			d.Processes = append(d.Processes,
-				Process{PID: pid, Name: name, Holds: holds[pid], GOMAXPROCS: startedWith(pid)})
-		}
-	}
-	return nil
-}
-
-// startedWith reads the thread budget in the environment of a process.
-func startedWith(pid int) int {
-	env, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	for kv := range strings.SplitSeq(string(env), "\x00") {
-		if value, ok := strings.CutPrefix(kv, "GOMAXPROCS="); ok {
-			n, _ := strconv.Atoi(value)
-			return n
-		}
-	}
-	return 0
+// empty gives a domain lists, which are none in JSON otherwise.
+func empty(d Domain) Domain {
+	d.Names, d.Processes, d.Queues, d.Locks = []string{}, []Process{}, []Queue{}, []shm.LockView{}
+	d.Waits, d.Deadlocks = []Wait{}, []Deadlock{}
+	return d
 }

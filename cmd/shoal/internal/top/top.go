@@ -28,8 +28,9 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 	if o.JSON {
 		show = json.NewEncoder(out).Encode
 	}
+	var w domains.Watcher
 	for n := 0; o.Count == 0 || n < o.Count; n++ {
-		c, err := domains.Look(ctx, o.Every)
+		c, err := w.Look(ctx, o.Every)
 		if err != nil {
 			return err
 		}

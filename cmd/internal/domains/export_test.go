@@ -1,0 +1,6 @@
+package domains
+
+var (
+	Waits = waits
+	Job   = job
+)

@@ -1,0 +1,198 @@
+package domains
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// A Process is one of a domain's family, or another participant of the domain.
+type Process struct {
+	PID                  int     `json:"pid"`
+	Name                 string  `json:"name"`        // as in ps
+	Holds                int64   `json:"holds"`       // bytes of the blocks that it holds; others may hold them as well
+	HoldsAlone           int64   `json:"holds_alone"` // of those that nobody else holds
+	HoldsBlocks          int     `json:"holds_blocks"`
+	Parent               int     `json:"parent"` // 0: it is dead
+	Role                 string  `json:"role"`   // root, worker, peer, or child: a descendant that is no participant
+	Function             string  `json:"function,omitempty"`
+	Rank                 *int    `json:"rank,omitempty"`
+	State                string  `json:"state"`      // running, stopped or dead
+	Seat                 int     `json:"seat"`       // in the domain; -1: it has none
+	Threads              int     `json:"threads"`    // of the kernel's
+	Runnable             int     `json:"runnable"`   // threads that ran or could, on average
+	GOMAXPROCS           int     `json:"gomaxprocs"` // that it was started with; 0 if it was not told
+	CPUs                 float64 `json:"cpus"`       // processors that it kept busy
+	InvoluntaryPerSecond float64 `json:"involuntary_per_second"`
+}
+
+// Roles of a process.
+const (
+	Root   = "root"
+	Worker = "worker"
+	Peer   = "peer"
+	Child  = "child"
+)
+
+// States of a process.
+const (
+	Running = "running"
+	Stopped = "stopped"
+	Dead    = "dead"
+)
+
+// facts are what a process keeps for its life.
+type facts struct {
+	start      uint64
+	gomaxprocs int
+	title      string // the first word of its command line
+}
+
+// family lists the process that answered, its descendants, and the other participants.
+func (w *Watcher) family(o shm.Observation, table map[int]sys.ProcessEntry) []Process {
+	seats := make(map[int]shm.Participant)
+	for _, s := range o.Participants {
+		seats[s.PID] = s
+	}
+	holds := make(map[int]shm.HolderCount)
+	for _, h := range o.Holders { // all that an old program tells
+		holds[h.PID] = shm.HolderCount{PID: h.PID, Count: shm.Count{Bytes: h.Bytes}}
+	}
+	for _, h := range o.Summary.Holders {
+		holds[h.PID] = h
+	}
+	pids := make(map[int]bool)
+	for pid := range table {
+		if pid != o.PID && descends(table, pid, o.PID) {
+			pids[pid] = true
+		}
+	}
+	for pid := range holds {
+		pids[pid] = true
+	}
+	for pid := range seats {
+		pids[pid] = true
+	}
+	delete(pids, o.PID)
+	all := []Process{}
+	for _, pid := range append([]int{o.PID}, slices.Sorted(maps.Keys(pids))...) {
+		p := w.process(pid, table)
+		p.Holds, p.HoldsAlone, p.HoldsBlocks = holds[pid].Bytes, holds[pid].Alone.Bytes, holds[pid].Blocks
+		p.Seat = -1
+		if s, ok := seats[pid]; ok {
+			p.Seat = s.Seat
+			if s.State == Dead {
+				p.State = Dead
+			}
+		}
+		p.Role = role(o, pid, p, table)
+		all = append(all, p)
+	}
+	return all
+}
+
+func role(o shm.Observation, pid int, p Process, table map[int]sys.ProcessEntry) string {
+	switch {
+	case pid == o.PID:
+		return Root
+	case p.Function != "":
+		return Worker
+	case !descends(table, pid, o.PID):
+		return Peer
+	case p.Seat >= 0:
+		return Worker
+	}
+	return Child
+}
+
+func descends(table map[int]sys.ProcessEntry, pid, from int) bool {
+	for range len(table) { // so that a table that was read while processes ended is no circle
+		if pid == from {
+			return true
+		}
+		e, ok := table[pid]
+		if !ok {
+			return false
+		}
+		pid = e.Parent
+	}
+	return false
+}
+
+// process says what the kernel knows of a process.
+func (w *Watcher) process(pid int, table map[int]sys.ProcessEntry) Process {
+	e, ok := table[pid]
+	p := Process{PID: pid, Parent: e.Parent, Threads: e.Threads, State: Running}
+	switch e.State {
+	case 'T', 't':
+		p.State = Stopped
+	case 'Z', 'X', 'x', 0:
+		p.State = Dead
+	}
+	if !ok {
+		return p
+	}
+	f := w.factsOf(pid, e.Start)
+	p.GOMAXPROCS = f.gomaxprocs
+	p.Name, _ = sys.ProcessName(pid)
+	p.Function, p.Rank = job(f.title, p.Name)
+	return p
+}
+
+// job returns the function and the rank of a worker, by its title and its name in ps. Of a worker
+// that was warm only the name tells, of which there are 15 bytes.
+func job(title, name string) (function string, rank *int) {
+	text, isWorker := strings.CutPrefix(title, "shoal: ")
+	if !isWorker {
+		return "", nil
+	}
+	if text == "warm" {
+		text = name
+	}
+	function, number, ok := cutLast(text, " ")
+	n, err := strconv.Atoi(number)
+	if !ok || err != nil {
+		return strings.TrimSpace(text), nil
+	}
+	return function, &n
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// factsOf reads what does not change once.
+func (w *Watcher) factsOf(pid int, start uint64) facts {
+	f, ok := w.facts[pid]
+	if ok && f.start == start {
+		return f
+	}
+	f = facts{start: start}
+	env, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	for kv := range strings.SplitSeq(string(env), "\x00") {
+		if value, ok := strings.CutPrefix(kv, "GOMAXPROCS="); ok {
+			f.gomaxprocs, _ = strconv.Atoi(value)
+			break
+		}
+	}
+	line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	f.title, _, _ = strings.Cut(string(line), "\x00")
+	if w.facts == nil {
+		w.facts = make(map[int]facts)
+	}
+	w.facts[pid] = f
+	return f
+}
+
+// forget drops the facts of processes that have ended.
+func (w *Watcher) forget(table map[int]sys.ProcessEntry) {
+	maps.DeleteFunc(w.facts, func(pid int, f facts) bool { return table[pid].Start != f.start })
+}

@@ -1,0 +1,164 @@
+package domains_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal/cmd/internal/domains"
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+// lock is held by owner, and queue is empty: pids wait for them.
+func lock(block string, owner int, pids ...int) shm.LockView {
+	return shm.LockView{Block: block, Kind: "mutex", Owner: owner, Waiting: pids}
+}
+
+func queue(block string, senders, receivers []int, pids ...int) shm.QueueView {
+	return shm.QueueView{Block: block, Capacity: 2, Senders: shm.EndView{PIDs: senders},
+		Receivers: shm.EndView{PIDs: receivers, Waiting: pids}}
+}
+
+func full(block string, senders, receivers []int, pids ...int) shm.QueueView {
+	return shm.QueueView{Block: block, Capacity: 2, Depth: 2, Puts: 2,
+		Senders: shm.EndView{PIDs: senders, Waiting: pids}, Receivers: shm.EndView{PIDs: receivers}}
+}
+
+func barrier(parties int, members []int, pids ...int) shm.LockView {
+	l := shm.LockView{Block: "b", Kind: "barrier", Limit: parties, Arrived: len(pids), Waiting: pids}
+	for _, pid := range members {
+		l.Shares = append(l.Shares, shm.Share{PID: pid, Count: 1})
+	}
+	return l
+}
+
+func TestDeadlocksAreCirclesOfThoseWhoCannotGoOn(t *testing.T) {
+	pids := func(p ...int) []int { return p }
+	for _, c := range []struct {
+		what   string
+		queues []shm.QueueView
+		locks  []shm.LockView
+		want   string // the processes of each circle; ? where there is doubt
+	}{
+		{what: "nothing"},
+		{what: "a lock", locks: []shm.LockView{lock("a", 1, 2)}},
+		{what: "two locks in two orders", locks: []shm.LockView{lock("a", 1, 2), lock("b", 2, 1)}, want: "[1 2]"},
+		{what: "three locks, and one process behind them",
+			locks: []shm.LockView{lock("a", 1, 3, 9), lock("b", 2, 1), lock("c", 3, 2)}, want: "[1 2 3]"},
+		{what: "two circles", locks: []shm.LockView{lock("a", 1, 2), lock("b", 2, 1), lock("c", 3, 4), lock("d", 4, 3)},
+			want: "[1 2][3 4]"},
+		{what: "a lock that the process itself holds", locks: []shm.LockView{lock("a", 1, 1)}, want: "[1]?"},
+		{what: "a dead owner", locks: []shm.LockView{{Block: "a", Kind: "mutex", Owner: 1, Dead: true, Waiting: pids(2)},
+			lock("b", 2, 1)}},
+		{what: "a lock and a queue", locks: []shm.LockView{lock("a", 1, 2)},
+			queues: []shm.QueueView{queue("q", pids(2), pids(1), 1)}, want: "[1 2]"},
+		{what: "another sender is free", locks: []shm.LockView{lock("a", 1, 2)},
+			queues: []shm.QueueView{queue("q", pids(2, 3), pids(1), 1)}},
+		{what: "the other sender waits as well", locks: []shm.LockView{lock("a", 1, 2, 3)},
+			queues: []shm.QueueView{queue("q", pids(2, 3), pids(1), 1)}, want: "[1 2]"},
+		{what: "a message holds the sending end", locks: []shm.LockView{lock("a", 1, 2)},
+			queues: []shm.QueueView{{Block: "q", Capacity: 1, Senders: shm.EndView{PIDs: pids(2), InTransit: 1},
+				Receivers: shm.EndView{Waiting: pids(1)}}}},
+		{what: "an idle server", queues: []shm.QueueView{queue("q", pids(2), pids(1), 1), queue("r", pids(1), pids(2), 2)},
+			want: "[1 2]?"},
+		{what: "two full queues", queues: []shm.QueueView{full("q", pids(1), pids(2), 1), full("r", pids(2), pids(1), 2)},
+			want: "[1 2]"},
+		{what: "a sending end that the receiver keeps", queues: []shm.QueueView{queue("q", pids(1), pids(1), 1)},
+			want: "[1]?"},
+		{what: "a barrier without one member", locks: []shm.LockView{barrier(2, pids(1, 2), 1)},
+			queues: []shm.QueueView{queue("q", pids(1), pids(2), 2)}, want: "[1 2]"},
+		{what: "a barrier with one member to spare", locks: []shm.LockView{barrier(2, pids(1, 2, 3), 1)},
+			queues: []shm.QueueView{queue("q", pids(1), pids(2), 2)}},
+		{what: "a barrier whose member has not come", locks: []shm.LockView{barrier(3, pids(1, 2), 1)},
+			queues: []shm.QueueView{queue("q", pids(1), pids(2), 2)}},
+		{what: "a broken barrier", locks: []shm.LockView{{Kind: "barrier", Broken: true, Limit: 2, Waiting: pids(1),
+			Shares: []shm.Share{{PID: 1}, {PID: 2}}}}, queues: []shm.QueueView{queue("q", pids(1), pids(2), 2)}},
+		{what: "permits", locks: []shm.LockView{lock("a", 1, 2), {Block: "s", Kind: "semaphore", Limit: 1, Waiting: pids(1),
+			Shares: []shm.Share{{PID: 2, Count: 1}}}}, want: "[1 2]"},
+		{what: "a permit that is there", locks: []shm.LockView{lock("a", 1, 2), {Block: "s", Kind: "semaphore", Limit: 1,
+			Permits: 1, Waiting: pids(1), Shares: []shm.Share{{PID: 2, Count: 1}}}}},
+		{what: "a writer and a reader", locks: []shm.LockView{{Block: "rw", Kind: "rwmutex", Owner: 1, Drained: pids(1),
+			Shares: []shm.Share{{PID: 2, Count: 1}}}, lock("a", 1, 2)}, want: "[1 2]"},
+		{what: "a writer and a dead reader", locks: []shm.LockView{{Block: "rw", Kind: "rwmutex", Owner: 1, Drained: pids(1),
+			Shares: []shm.Share{{PID: 2, Count: 1, Dead: true}}}, lock("a", 1, 2)}},
+		{what: "an event", locks: []shm.LockView{lock("a", 1, 2), {Block: "e", Kind: "event", PIDs: pids(1, 2), Waiting: pids(1)}},
+			want: "[1]?"},
+		{what: "a cond", locks: []shm.LockView{{Block: "c", Kind: "cond", PIDs: pids(1, 2, 3), Waiting: pids(1, 2)}}},
+		{what: "one that waits for two things", locks: []shm.LockView{lock("a", 1, 2), lock("b", 2, 1), lock("c", 9, 2)}},
+	} {
+		w := domains.Waits(shm.Observation{Queues: c.queues, Locks: c.locks})
+		var got strings.Builder
+		for _, d := range domains.Deadlocks(w, w) {
+			var p []int
+			for _, w := range d.Waits {
+				p = append(p, w.PID)
+			}
+			slices.Sort(p)
+			fmt.Fprint(&got, p)
+			if d.Doubt != "" {
+				got.WriteString("?")
+			}
+		}
+		if got.String() != c.want {
+			t.Errorf("%s: %q, want %q; waits %v", c.what, got.String(), c.want, w)
+		}
+	}
+}
+
+func TestDeadlocksNeedTwoLooks(t *testing.T) {
+	look := func(q shm.QueueView, owner int) []domains.Wait {
+		return domains.Waits(shm.Observation{Queues: []shm.QueueView{q}, Locks: []shm.LockView{lock("a", owner, 2)}})
+	}
+	q := queue("q", []int{2}, []int{1}, 1)
+	now := look(q, 1)
+	if n := len(domains.Deadlocks(now, now)); n != 1 {
+		t.Fatalf("%d deadlocks in two looks", n)
+	}
+	moved := q
+	moved.Puts, moved.Gets = 1, 1
+	for what, before := range map[string][]domains.Wait{
+		"only one look": nil, "a message came in between": look(moved, 1), "the lock had another owner": look(q, 3),
+	} {
+		if d := domains.Deadlocks(before, now); len(d) != 0 {
+			t.Errorf("%s: %+v", what, d)
+		}
+	}
+}
+
+func TestWaitsSayWhatForAndOnWhom(t *testing.T) {
+	named := queue("block 3.1", []int{2}, []int{1}, 1)
+	named.Names = []string{"jobs"}
+	var got []string
+	for _, w := range domains.Waits(shm.Observation{Queues: []shm.QueueView{named},
+		Locks: []shm.LockView{lock("block 4.1", 1, 2), barrier(2, []int{3, 4}, 3)}}) {
+		got = append(got, w.String())
+	}
+	want := []string{`1 waits for message of queue "jobs": 2`, `2 waits for the mutex block 4.1: 1`,
+		"3 waits for the barrier b: 4"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestJobOfAWorker(t *testing.T) {
+	for _, c := range []struct {
+		title, name, function string
+		rank                  int // -1: unknown
+	}{
+		{"shoal: train 3", "train 3", "train", 3},
+		{"shoal: warm", "train 3", "train", 3},
+		{"shoal: warm", "a_very_long_fun", "a_very_long_fun", -1},
+		{"shoal: a very long function 12", "a very long fun", "a very long function", 12},
+		{"python3", "python3", "", -1},
+	} {
+		f, r := domains.Job(c.title, c.name)
+		rank := -1
+		if r != nil {
+			rank = *r
+		}
+		if f != c.function || rank != c.rank {
+			t.Errorf("%q, %q: %q %d, want %q %d", c.title, c.name, f, rank, c.function, c.rank)
+		}
+	}
+}
