@@ -7,11 +7,13 @@ import (
 )
 
 func TestBarrierNap(t *testing.T) {
+	t.Parallel()
 	holds(t, model.Explore(model.BarrierNap{Turns: 3}.Model(), limit))
 	holds(t, model.Explore(model.BarrierNap{Turns: 3, Kills: kills(2)}.Model(), limit))
 }
 
 func TestBarrierNapMutations(t *testing.T) {
+	t.Parallel()
 	for bug, kills := range map[string]int{
 		model.BarrierNapUnsaid: 0, model.BarrierNapStale: 0, model.BarrierNapNoMatch: 0,
 		model.BarrierNapOne: 0, model.BarrierNapFirst: 0, model.BarrierNapForever: 1,

@@ -7,6 +7,7 @@ import (
 )
 
 func TestBatch(t *testing.T) {
+	t.Parallel()
 	for _, c := range []model.Batch{
 		{Slots: 4, Puts: [2]int{4, 2}, Most: [2]int{4, 4}, Kills: kills(1)},
 		{Slots: 2, Puts: [2]int{4, 2}, Most: [2]int{2, 2}, Kills: kills(2)},
@@ -18,6 +19,7 @@ func TestBatch(t *testing.T) {
 }
 
 func TestBatchMutations(t *testing.T) {
+	t.Parallel()
 	for _, bug := range []string{
 		model.BatchTail, model.BatchHead, model.BatchBlind, model.BatchFirst, model.BatchBack, model.BatchHole,
 		model.BatchHoles, model.BatchHalf, model.BatchUnread, model.BatchReadLast,

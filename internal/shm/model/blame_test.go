@@ -7,10 +7,12 @@ import (
 )
 
 func TestBlame(t *testing.T) {
+	t.Parallel()
 	holds(t, model.Explore(model.Blame{Kills: kills(2), Reapers: 2}.Model(), limit))
 }
 
 func TestBlame_Mutations(t *testing.T) {
+	t.Parallel()
 	for _, bug := range []string{
 		model.BlameAlone, model.BlameLate, model.NoTakeBack, model.LateTakeBack, model.CourierClears,
 	} {

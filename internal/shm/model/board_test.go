@@ -28,6 +28,7 @@ var emptied = model.Board{Programs: [3][]model.NameOp{
 }}
 
 func TestBoard(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		model.Board
 		kills int
@@ -40,6 +41,7 @@ func TestBoard(t *testing.T) {
 }
 
 func TestBoardMutations(t *testing.T) {
+	t.Parallel()
 	for bug, c := range map[string]model.Board{
 		model.NoSelf:      rivals,
 		model.ScanFirst:   rivals,

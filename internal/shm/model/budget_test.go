@@ -12,10 +12,12 @@ var resize = [2][]model.Resize{
 }
 
 func TestBudget(t *testing.T) {
+	t.Parallel()
 	holds(t, model.Explore(model.Budget{Programs: resize, Kills: kills(3)}.Model(), limit))
 }
 
 func TestBudgetMutations(t *testing.T) {
+	t.Parallel()
 	for _, bug := range []string{
 		model.PhaseEarly, model.CommittedLate, model.NoUndoPunch, model.SubUnstamped, model.PhaseLeft,
 		model.ReaperStamp,

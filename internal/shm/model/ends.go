@@ -45,6 +45,7 @@ const (
 	eRecvAgain
 	eGet
 	eDrop
+	eReapLook
 	eReapSlots
 	eReapWords
 	eReapReading
@@ -154,6 +155,8 @@ const (
 	TokenBlind   = "a token's finaliser does not import the ring"
 	NoGone       = "a token's finaliser waits for the end of a ring that is gone"
 	GoneEarly    = "GONE is set before it is known that nobody holds the block"
+	FreeStays    = "a reaper takes a ring that somebody has stamped FREE for one that stays"
+	FreeIsGone   = "a reaper takes a ring that somebody has stamped FREE for one that is gone"
 	NoNestedPass = "a reaper that waits in a finaliser does not reap who has died meanwhile"
 )
 

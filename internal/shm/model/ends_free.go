@@ -188,13 +188,13 @@ func (c Ends) wait(s *endState, i int) bool {
 	}
 	s.outer, s.nested = s.r, true
 	s.r = recovery{set: s.unreaped()}
-	s.p[i].pc = eReapSlots
+	s.p[i].pc = eReapLook
 	return true
 }
 
 func (s *endState) woken() bool {
 	for b := range endBlocks {
-		if s.r.waits>>b&1 == 1 && s.w[b].kind == nobody {
+		if w := &s.w[b]; s.r.waits>>b&1 == 1 && (w.kind == nobody || w.gone) {
 			return true
 		}
 	}

@@ -7,13 +7,16 @@ func (c Ends) reap(s *endState, i int) bool {
 	switch p.pc {
 	case eIdle:
 		*r = recovery{set: s.unreaped()}
-		p.pc = eReapSlots
-	case eReapSlots: // step 3
+		p.pc = eReapLook
+	case eReapLook: // step 3
+		c.look(s, i)
+	case eReapSlots:
 		sl := &s.q[r.k]
-		if sl.state == writing && r.has(sl.lane) && c.mine(s) {
+		switch {
+		case !c.mine(s):
+		case sl.state == writing && r.has(sl.lane):
 			*sl = endSlot{}
-		}
-		if (sl.state == full || sl.state == reading) && r.has(sl.from) && sl.seq == s.p[sl.from-1].seq {
+		case (sl.state == full || sl.state == reading) && r.has(sl.from) && sl.seq == s.p[sl.from-1].seq:
 			r.pub |= 1 << (sl.from - 1)
 		}
 		p.nextStep(r, 2, eReapWords)
@@ -34,14 +37,14 @@ func (c Ends) reap(s *endState, i int) bool {
 			w.clear()
 		}
 		if p.nextStep(r, endBlocks, eReapBits) {
-			c.passed(s, i)
+			c.ends(s, i, r.pass != 0)
 		}
 	case eReapWait:
 		if s.unreaped() == r.set && !s.woken() {
 			return false
 		}
 		*r = recovery{set: s.unreaped()}
-		p.pc = eReapSlots
+		p.pc = eReapLook
 	case eReapBits: // step 7
 		b := r.k
 		s.w[b].own &^= r.set
@@ -59,9 +62,9 @@ func (c Ends) reap(s *endState, i int) bool {
 	return true
 }
 
-// passed ends a pass. A nested pass goes back to the finaliser. A first pass goes on to step 7 or
-// waits.
-func (c Ends) passed(s *endState, i int) {
+// ends ends a pass. A nested pass goes back to the finaliser. A first pass goes on to step 7, or
+// waits and begins anew.
+func (c Ends) ends(s *endState, i int, again bool) {
 	r := &s.r
 	if s.nested {
 		waits := r.waits
@@ -75,24 +78,53 @@ func (c Ends) passed(s *endState, i int) {
 		}
 		return
 	}
-	if r.pass != 0 {
+	if again {
 		s.p[i].pc = eReapWait
 		return
 	}
 	r.pub, r.waits = r.set, 0
 }
 
-// mine reports whether a dead participant holds the ring of the slot at hand.
+// look finds out whether the ring at hand is one that a dead participant holds and that stays: the
+// bit of one that was about to tell the ring may have come too late to keep it. A living lane that
+// has stamped the ring FREE and not GONE does not know either. So the pass ends there, and begins
+// anew when that stamp has cleared.
+func (c Ends) look(s *endState, i int) {
+	r, p := &s.r, &s.p[i]
+	w := &s.w[r.k*2+1]
+	stays := w.alloc && (w.own&r.set != 0 || c.Bug == NoHold)
+	if stays && w.kind == kFree && !r.has(w.lane) {
+		switch {
+		case w.gone || c.Bug == FreeIsGone:
+			stays = false
+		case c.Bug != FreeStays:
+			r.waits |= 1 << (r.k*2 + 1)
+			r.k = 0
+			c.ends(s, i, true)
+			return
+		}
+	}
+	if stays {
+		r.views |= 1 << r.k
+	}
+	p.nextStep(r, 2, eReapSlots)
+}
+
+// mine reports whether the ring of the slot at hand is one of those that look has found. The ring
+// must be there then: in memory that is another block's by now, no slot may be looked at.
 func (c Ends) mine(s *endState) bool {
-	w := &s.w[s.r.k*2+1]
-	return w.alloc && (w.own&s.r.set != 0 || c.Bug == NoHold)
+	if s.r.views>>s.r.k&1 == 0 {
+		return false
+	}
+	s.bad = s.bad || !s.w[s.r.k*2+1].alloc
+	return true
 }
 
 // reapSlot takes the references out of a slot that a dead lane was reading.
 func (c Ends) reapSlot(s *endState, i int) {
 	r, p := &s.r, &s.p[i]
 	sl := &s.q[r.k]
-	if sl.state != reading || !r.has(sl.lane) || !c.mine(s) {
+	if !c.mine(s) || sl.state != reading || !r.has(sl.lane) {
 		p.nextStep(r, 2, eReapStamps)
 		return
 	}

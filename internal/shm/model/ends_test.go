@@ -72,6 +72,7 @@ var own = model.Ends{
 }
 
 func TestEnds(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]model.Ends{"drained": drained, "abandoned": abandoned,
 		"travelling": travelling, "stranded": stranded, "shared": shared, "own": own} {
 		t.Run(name, func(t *testing.T) {
@@ -82,6 +83,7 @@ func TestEnds(t *testing.T) {
 }
 
 func TestEndsMutations(t *testing.T) {
+	t.Parallel()
 	for bug, c := range map[string]model.Ends{
 		model.NoHold:       abandoned,
 		model.NoSecondLook: drained,
@@ -90,6 +92,8 @@ func TestEndsMutations(t *testing.T) {
 		model.TokenBlind:   abandoned,
 		model.NoGone:       own,
 		model.GoneEarly:    drained,
+		model.FreeStays:    own,
+		model.FreeIsGone:   drained,
 		model.NoNestedPass: shared,
 	} {
 		t.Run(bug, func(t *testing.T) {

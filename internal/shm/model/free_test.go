@@ -7,12 +7,14 @@ import (
 )
 
 func TestFreeList(t *testing.T) {
+	t.Parallel()
 	for _, punch := range []bool{false, true} {
 		holds(t, model.Explore(model.FreeList{Rounds: [3]uint8{1, 1, 1}, Punch: punch, Kills: kills(2)}.Model(), limit))
 	}
 }
 
 func TestFreeListMutations(t *testing.T) {
+	t.Parallel()
 	one, two := [3]uint8{1, 1, 1}, [3]uint8{1, 1, 0}
 	for bug, c := range map[string]model.FreeList{
 		model.NoEpoch:    {Rounds: one, Kills: 1},

@@ -83,6 +83,7 @@ type recovery struct {
 	pub   uint8 // lanes whose current put was published
 	pass  uint8 // lanes that were passed over
 	waits uint8 // the blocks at which the reaper waits
+	views uint8 // in the ends model, the rings that the dead keep
 	k     uint8
 }
 

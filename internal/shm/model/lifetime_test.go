@@ -86,6 +86,7 @@ var reborn = model.Programs{
 }
 
 func TestSeatReuse(t *testing.T) {
+	t.Parallel()
 	for name, p := range map[string]model.Programs{"reborn": reborn, "hand": hand, "forward": forward,
 		"overlap": overlap} {
 		t.Run(name, func(t *testing.T) {
@@ -95,6 +96,7 @@ func TestSeatReuse(t *testing.T) {
 }
 
 func TestSeatReuseMutations(t *testing.T) {
+	t.Parallel()
 	for _, bug := range []string{model.OpseqReset, model.ReuseEarly, model.HelpAnyLap} {
 		t.Run(bug, func(t *testing.T) {
 			fails(t, model.Explore(model.Lifetime{Programs: reborn, Kills: 2, Reuse: true, Bug: bug}.Model(), limit))
@@ -124,6 +126,7 @@ func byTake(p model.Programs) model.Programs {
 
 // TestLifetimeTake allocates by the own bit first, without a stamp, all blocks or some.
 func TestLifetimeTake(t *testing.T) {
+	t.Parallel()
 	all := map[string]model.Programs{"hand": byTake(hand), "forward": byTake(forward), "again": byTake(again),
 		"lend": byTake(lend)}
 	mixed := contest
@@ -138,6 +141,7 @@ func TestLifetimeTake(t *testing.T) {
 }
 
 func TestLifetimeTakeMutations(t *testing.T) {
+	t.Parallel()
 	for _, bug := range []string{model.TakeUnowned, model.TakeForgets} {
 		t.Run(bug, func(t *testing.T) {
 			fails(t, model.Explore(model.Lifetime{Programs: contest, Kills: 2, Bug: bug}.Model(), limit))
@@ -151,6 +155,7 @@ var programs = map[string]model.Programs{
 }
 
 func TestLifetime(t *testing.T) {
+	t.Parallel()
 	for name, p := range programs {
 		t.Run(name, func(t *testing.T) {
 			holds(t, model.Explore(model.Lifetime{Programs: p, Kills: kills(2)}.Model(), limit))
@@ -161,6 +166,7 @@ func TestLifetime(t *testing.T) {
 // Calls keep their deadlines where others are stopped: puts give up, and gets end late. What a put
 // that gave up was to move is its worker's to release.
 func TestLifetimeDeadlines(t *testing.T) {
+	t.Parallel()
 	for name, p := range programs {
 		t.Run(name, func(t *testing.T) {
 			for i := range p {
@@ -172,6 +178,7 @@ func TestLifetimeDeadlines(t *testing.T) {
 }
 
 func TestLifetimeDeadlineMutations(t *testing.T) {
+	t.Parallel()
 	for bug, p := range map[string]model.Programs{model.EndStamped: swap, model.LateUnheld: overlap} {
 		t.Run(bug, func(t *testing.T) {
 			fails(t, model.Explore(model.Lifetime{Programs: p, Kills: 1, Ends: 1, Bug: bug}.Model(), limit))
@@ -182,6 +189,7 @@ func TestLifetimeDeadlineMutations(t *testing.T) {
 // Three changes that the protocol allows: cheaper releases, one slot state less, and no look at
 // opseq in a get that takes over.
 func TestLifetimeVariants(t *testing.T) {
+	t.Parallel()
 	for name, p := range programs {
 		t.Run(name, func(t *testing.T) {
 			holds(t, model.Explore(model.Lifetime{Programs: p, Kills: kills(2), Peek: true, NoSkip: true,
@@ -191,6 +199,7 @@ func TestLifetimeVariants(t *testing.T) {
 }
 
 func TestLifetimeMutations(t *testing.T) {
+	t.Parallel()
 	for bug, p := range map[string]model.Programs{
 		model.AcquireAfter:    hand,
 		model.NoRecheck:       hand,

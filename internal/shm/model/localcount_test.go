@@ -7,10 +7,12 @@ import (
 )
 
 func TestLocalCount(t *testing.T) {
+	t.Parallel()
 	holds(t, model.Explore(model.LocalCount{}.Model(), limit))
 }
 
 func TestLocalCountMutations(t *testing.T) {
+	t.Parallel()
 	for _, bug := range []string{model.CountUnlocked, model.CountLate, model.UnlockEarly, model.ClearAny,
 		model.LastQuiet, model.OwnUnread} {
 		t.Run(bug, func(t *testing.T) {

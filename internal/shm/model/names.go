@@ -15,7 +15,7 @@ var names = map[reflect.Type][]string{
 	},
 	reflect.TypeFor[endPC](): {
 		"eIdle", "ePut", "ePutStamp", "ePutClaim", "ePutFull", "ePutClear", "ePutUndo", "eRecv", "eRecvWait",
-		"eRecvAgain", "eGet", "eDrop", "eReapSlots",
+		"eRecvAgain", "eGet", "eDrop", "eReapLook", "eReapSlots",
 		"eReapWords", "eReapReading", "eReapStamps", "eReapWait", "eReapBits", "eReapEnd", "fRelease", "fTry",
 		"fOwn", "fGone", "fHold", "fDrain",
 		"fUnhold", "fImport", "fImportCheck", "fTell", "fFree", "fClear", "fAgain", "fTake", "fAcquire",
@@ -77,6 +77,10 @@ var names = map[reflect.Type][]string{
 	},
 	reflect.TypeFor[payerPC](): {
 		"yIdle", "yUnstamp", "yPaid",
+	},
+	reflect.TypeFor[asidePC](): {
+		"asIdle", "asOperate", "asHold", "asBegin", "asWait", "asOut", "asStamps", "asBits", "asTry",
+		"asReapWait", "asFree", "asPeek", "asOwners", "asGone", "asMessage", "asTell", "asLast",
 	},
 	reflect.TypeFor[blamePC](): {
 		"gHolds", "gClears", "gDrops", "gTries", "gEnd",

@@ -12,6 +12,7 @@ import (
 
 // The names of constants in traces are those of the source, in its order.
 func TestNames_AreThoseOfTheConstants(t *testing.T) {
+	t.Parallel()
 	source, err := parser.ParseDir(gotoken.NewFileSet(), ".",
 		func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
 	if err != nil {

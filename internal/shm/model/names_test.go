@@ -9,6 +9,7 @@ import (
 
 // A trace ends in the step that breaks the rule and says it by name.
 func TestTraceNamesTheSteps(t *testing.T) {
+	t.Parallel()
 	r := model.Explore(model.Lifetime{Programs: hand, Kills: 1, Bug: model.AlwaysUndo}.Model(), limit)
 	for _, want := range []string{"use after free", "pc putFull→putClear", "life alive→killed", "kind kPut→nobody"} {
 		if !strings.Contains(r.String(), want) {
@@ -18,6 +19,7 @@ func TestTraceNamesTheSteps(t *testing.T) {
 }
 
 func TestLimitStopsAnExploration(t *testing.T) {
+	t.Parallel()
 	r := model.Explore(model.Lifetime{Programs: hand}.Model(), 100)
 	if r.Complete || r.Err != nil || r.States < 100 || r.States > 200 {
 		t.Error(r)

@@ -15,6 +15,7 @@ var (
 )
 
 func TestNotice(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		model.Notice
 		kills int
@@ -33,6 +34,7 @@ func TestNotice(t *testing.T) {
 }
 
 func TestNoticeMutations(t *testing.T) {
+	t.Parallel()
 	for bug, c := range map[string]model.Notice{
 		model.NoDeathEpochCheck: lonely,
 		model.DeathEpochLate:    lonely,

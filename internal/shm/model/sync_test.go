@@ -7,11 +7,13 @@ import (
 )
 
 func TestMutex(t *testing.T) {
+	t.Parallel()
 	holds(t, model.Explore(model.Mutex{Locks: 1, Kills: kills(2), Rejoins: 1}.Model(), limit))
 	holds(t, model.Explore(model.Mutex{Locks: 2, Kills: kills(1)}.Model(), limit))
 }
 
 func TestMutexMutations(t *testing.T) {
+	t.Parallel()
 	for _, bug := range []string{
 		model.SeatOnly, model.TakeFromLiving, model.NotTold, model.UnlockForgets, model.WithdrawFrees,
 		model.LockNoLook, model.UnlockQuiet,
@@ -32,11 +34,13 @@ func rejoins(bug string) int {
 }
 
 func TestSemaphore(t *testing.T) {
+	t.Parallel()
 	holds(t, model.Explore(model.Semaphore{Permits: 1, Takes: 2, Kills: kills(2), Rejoins: 1}.Model(), limit))
 	holds(t, model.Explore(model.Semaphore{Permits: 2, Takes: 2, Kills: kills(3), Rejoins: 2}.Model(), limit))
 }
 
 func TestSemaphoreMutations(t *testing.T) {
+	t.Parallel()
 	for _, bug := range []string{
 		model.NoRedo, model.ShareFirst, model.BlindSettle, model.NoSettle, model.ForgetShare, model.NoOrphan,
 		model.SettleLiving,
@@ -57,11 +61,13 @@ func permits(bug string) int {
 }
 
 func TestCond(t *testing.T) {
+	t.Parallel()
 	holds(t, model.Explore(model.Cond{Takers: 2, Things: 2, Kills: kills(2), Ends: 1}.Model(), limit))
 	holds(t, model.Explore(model.Cond{Takers: 3, Things: 2, Kills: kills(1)}.Model(), limit))
 }
 
 func TestCondMutations(t *testing.T) {
+	t.Parallel()
 	for _, bug := range []string{
 		model.CondDeaf, model.CondNoHolder, model.UnshareEarly, model.ForgetFirst, model.NoForgo, model.ArriveLate,
 		model.RepairQuiet, model.NotifyBlindly,
@@ -78,11 +84,13 @@ func TestCondMutations(t *testing.T) {
 }
 
 func TestRWMutex(t *testing.T) {
+	t.Parallel()
 	holds(t, model.Explore(model.RWMutex{Writers: 1, Rounds: 3, Kills: kills(3), Rejoins: 2}.Model(), limit))
 	holds(t, model.Explore(model.RWMutex{Writers: 2, Rounds: 3, Kills: kills(3), Rejoins: 2}.Model(), limit))
 }
 
 func TestRWMutexMutations(t *testing.T) {
+	t.Parallel()
 	for _, bug := range []string{
 		model.LookFirst, model.DrainFirst, model.DrainDead, model.DrainSuspected, model.ReadTorn,
 		model.KeepShare, model.ShareOfSeat, model.RWNotTold,
@@ -95,6 +103,7 @@ func TestRWMutexMutations(t *testing.T) {
 }
 
 func TestBarrier(t *testing.T) {
+	t.Parallel()
 	holds(t, model.Explore(model.Barrier{Parties: 2, Rounds: 2, Kills: kills(1), Ends: 1}.Model(), limit))
 	holds(t, model.Explore(model.Barrier{Parties: 2, Rounds: 1, Kills: kills(1), Rejoins: 1, Resets: 1}.Model(), limit))
 	holds(t, model.Explore(model.Barrier{Parties: 3, Rounds: 2, Kills: kills(1), Ends: 1, Resets: 1}.Model(), limit))
@@ -102,6 +111,7 @@ func TestBarrier(t *testing.T) {
 }
 
 func TestBarrierMutations(t *testing.T) {
+	t.Parallel()
 	for _, bug := range []string{
 		model.BarrierDeaf, model.JoinForgets, model.AbortOnce, model.NoHistory, model.EndBlind,
 		model.FailQuiet, model.Overrun, model.ResetInTurn,

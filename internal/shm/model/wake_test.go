@@ -7,11 +7,13 @@ import (
 )
 
 func TestWake(t *testing.T) {
+	t.Parallel()
 	holds(t, model.Explore(model.Wake{Messages: [2]int{1, 1}, Kills: kills(1)}.Model(), limit))
 	holds(t, model.Explore(model.Wake{Messages: [2]int{1}, Stops: 1}.Model(), limit))
 }
 
 func TestWakeMutations(t *testing.T) {
+	t.Parallel()
 	for _, bug := range []string{
 		model.NoLook, model.NoPassOn, model.NoPassOnFound, model.NoPassOnIdle, model.NoBitAgain,
 		model.NoReaperWake, model.WakeFirst, model.BitFirst, model.FreeBeforeWake,
@@ -36,10 +38,12 @@ func TestWakeMutations(t *testing.T) {
 var stamped = [3][]uint8{{0, 1, 0}, {1, 0, 1}, {0, 0, 1}}
 
 func TestXOWait(t *testing.T) {
+	t.Parallel()
 	holds(t, model.Explore(model.XOWait{Words: stamped, Kills: kills(2)}.Model(), limit))
 }
 
 func TestXOWaitMutations(t *testing.T) {
+	t.Parallel()
 	for _, bug := range []string{model.WaitBitFirst, model.BlindWait, model.TrustWait, model.ClearQuiet,
 		model.NoRegister, model.XOReaperMute} {
 		t.Run(bug, func(t *testing.T) {

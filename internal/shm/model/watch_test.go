@@ -7,11 +7,13 @@ import (
 )
 
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	holds(t, model.Explore(model.Watch{Watchers: 1, Kills: kills(2), Reaps: 2}.Model(), limit))
 	holds(t, model.Explore(model.Watch{Watchers: 2}.Model(), limit))
 }
 
 func TestWatchMutations(t *testing.T) {
+	t.Parallel()
 	for _, bug := range []string{
 		model.AbortQuiet, model.LeaveLate, model.WatchBlind, model.WatchOnce, model.CensusLate,
 		model.WakeFirstOnly, model.ReapQuiet, model.ReapWakesFirst,
