@@ -42,6 +42,10 @@ interop: ## every test of torch against real PyTorch, an old and a current one, 
 interop-full: ## the same, with every test against all of them, and the scripts of users with data of some size
 	./scripts/interop --full
 
+.PHONY: acceptance
+acceptance: ## T1 to T19 of docs/acceptance.md, here and with torch.multiprocessing in one run: a table of both; PYTHON has PyTorch; a quarter of an hour
+	./scripts/acceptance/run.py --python $(PYTHON)
+
 loader: ## the ready-made data sets for a DataLoader, a static program: ./loader
 	CGO_ENABLED=0 go build -o loader ./cmd/shoal-loader
 
