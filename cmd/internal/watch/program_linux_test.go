@@ -36,7 +36,7 @@ var holder = shoal.Register("holder", func(ctx context.Context, _ int, ready *ip
 func TestAProgramComesAndItsWorkerGoes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
 	defer cancel()
-	s, _ := serve(t, watch.Options{Every: 1e7}, domains.Look)
+	s, _ := serve(t, watch.Options{Every: 1e7}, new(domains.Watcher).Look)
 	p := follow(t, s)
 	ready, err := ipc.NewQueue[int](1)
 	if err != nil {

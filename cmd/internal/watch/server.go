@@ -48,7 +48,7 @@ type Server struct {
 
 // Listen takes the port.
 func Listen(o Options) (*Server, error) {
-	return listen(o, domains.Look)
+	return listen(o, new(domains.Watcher).Look)
 }
 
 func listen(o Options, look func(context.Context, time.Duration) (domains.Census, error)) (*Server, error) {
