@@ -35,6 +35,7 @@ var commands = []subcommand.Command{
 	{Name: "watch",
 		Help:   "Show the Shoal programs on this machine as a live page in the browser: memory, queues, locks, waits.",
 		Runner: new(watchCommand), OwnArguments: true},
+	{Name: "ps", Help: "Print a line for each process of the Shoal programs on this machine.", Runner: new(psCommand)},
 	{Name: "version", Help: "Print which build of Shoal and of Go this is.", Runner: new(versionCommand)},
 }
 

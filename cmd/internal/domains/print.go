@@ -27,6 +27,7 @@ func (d Domain) Print(out io.Writer) error {
 	if len(d.Names) > 0 {
 		fmt.Fprintf(out, "  %s: %s\n", words.Count(len(d.Names), "name"), d.names())
 	}
+	d.printWaits(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "pid\tname\tholds\tCPUs\tbudget\tthreads\trunnable\tinvoluntary/s\t")
 	for _, p := range d.Processes {
@@ -34,6 +35,59 @@ func (d Domain) Print(out io.Writer) error {
 			p.budget(), p.Threads, p.Runnable, p.InvoluntaryPerSecond)
 	}
 	return w.Flush()
+}
+
+// printWaits writes what is stuck, and the queues and locks for which a process waits.
+func (d Domain) printWaits(out io.Writer) {
+	for _, c := range d.Deadlocks {
+		if c.Doubt == "" {
+			fmt.Fprintln(out, "  suspected deadlock:")
+		} else {
+			fmt.Fprintf(out, "  circle of waits; %s:\n", c.Doubt)
+		}
+		for _, w := range c.Waits {
+			fmt.Fprintf(out, "    %s\n", w)
+		}
+	}
+	const most = 8 // of each
+	left := d.QueuesLeft
+	for i, q := range d.Queues {
+		if i >= most {
+			left++
+			continue
+		}
+		fmt.Fprintf(out, "  queue %s: %d of %d, %.0f put and %.0f taken a second, %s\n", label(q.Names, q.Block), q.Depth,
+			q.Capacity, q.PutsPerSecond, q.GetsPerSecond,
+			words.Count(len(q.Senders.Waiting)+len(q.Receivers.Waiting), "waiter"))
+	}
+	for i, l := range d.Locks {
+		if len(l.Waiting) == 0 && l.Owner == 0 {
+			continue
+		}
+		if i >= most {
+			left++
+			continue
+		}
+		fmt.Fprintf(out, "  %s %s: %s, %s\n", l.Kind, label(l.Names, l.Block), owner(l.Owner),
+			words.Count(len(l.Waiting), "waiter"))
+	}
+	if left > 0 {
+		fmt.Fprintf(out, "  and %d more\n", left)
+	}
+}
+
+func label(names []string, block string) string {
+	if len(names) > 0 {
+		return fmt.Sprintf("%q", names[0])
+	}
+	return block
+}
+
+func owner(pid int) string {
+	if pid == 0 {
+		return "no owner"
+	}
+	return fmt.Sprintf("owner %d", pid)
 }
 
 // gauge draws how much of the budget is committed; any byte is worth a mark.

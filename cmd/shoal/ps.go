@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/shoal-mp/shoal/cmd/internal/domains"
+	"github.com/shoal-mp/shoal/cmd/internal/words"
+)
+
+// psCommand is shoal ps.
+type psCommand struct {
+	Every time.Duration `long:"every" default:"200ms" value-name:"DURATION" description:"For how long to look."`
+	JSON  bool          `long:"json" description:"One JSON object a line, for programs."`
+}
+
+// psLine is a process, with the address of its domain.
+type psLine struct {
+	Domain string `json:"domain"`
+	domains.Process
+}
+
+// Run prints one line for each process of the Shoal programs of this user.
+func (c *psCommand) Run(ctx context.Context) error {
+	if c.Every <= 0 {
+		return fmt.Errorf("--every %v: a time to look is longer than 0", c.Every)
+	}
+	census, err := domains.Look(ctx, c.Every)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	if !c.JSON {
+		fmt.Fprintln(w, "PID\tPPID\tROLE\tRANK\tSTATE\tHOLDS\tCPUS\tNAME")
+	}
+	out := json.NewEncoder(os.Stdout)
+	for _, d := range census.Domains {
+		if d.Error != "" {
+			fmt.Fprintf(os.Stderr, "shoal: domain %s: %s\n", d.Address, d.Error)
+		}
+		for _, p := range d.Processes {
+			if c.JSON {
+				if err := out.Encode(psLine{d.Address, p}); err != nil {
+					return err
+				}
+				continue
+			}
+			rank := "-"
+			if p.Rank != nil {
+				rank = fmt.Sprint(*p.Rank)
+			}
+			fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%s\t%.2f\t%s\n", p.PID, p.Parent, p.Role, rank, p.State,
+				words.Bytes(p.Holds), p.CPUs, p.Name)
+		}
+	}
+	return w.Flush()
+}
