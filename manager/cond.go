@@ -62,6 +62,7 @@ var (
 	_          = define(condKind, mutexLock.name, func(s *cond, c *call) error { return s.mutex.lock(c) })
 	_          = define(condKind, mutexTryLock.name, (*cond).tryLock)
 	_          = define(condKind, mutexUnlock.name, (*cond).unlock)
+	_          = define(condKind, mutexGiveBack.name, (*cond).giveBack)
 	_          = define(condKind, mutexRepair.name, (*cond).repair)
 	condWait   = define(condKind, "wait", (*cond).wait)
 	condNotify = define(condKind, "notify", (*cond).notify)
@@ -128,7 +129,7 @@ func (s *cond) notify(c *call) error {
 func (s *cond) giveUp(c *call) error {
 	if s.depth > 0 && s.owner == c.owner() {
 		s.depth = 1
-		return s.unlock(c)
+		return s.giveBack(c)
 	}
 	return nil
 }

@@ -25,12 +25,12 @@ type locker[T any] struct{ typed[T] }
 // Lock waits for the lock and takes it. If the error is ErrOwnerDied, the caller has the lock as
 // well. The error is ErrNotRecoverable if an earlier owner did not repair the data.
 func (l *locker[T]) Lock(ctx context.Context) error {
-	return l.callUndo(ctx, mutexUnlock.alone, mutexLock).none()
+	return l.callUndo(ctx, mutexGiveBack.alone, mutexLock).none()
 }
 
 // TryLock takes the lock as Lock does, or returns ErrLocked at once.
 func (l *locker[T]) TryLock(ctx context.Context) error {
-	return l.callUndo(ctx, mutexUnlock.alone, mutexTryLock).none()
+	return l.callUndo(ctx, mutexGiveBack.alone, mutexTryLock).none()
 }
 
 // Unlock releases the lock once. The error is ErrNotOwner if the lock is free, or if it is a
@@ -63,10 +63,11 @@ var (
 		return &mutex{recursive: recursive}, err
 	})
 
-	mutexLock    = define(mutexKind, "lock", (*mutex).lock)
-	mutexTryLock = define(mutexKind, "trylock", (*mutex).tryLock)
-	mutexUnlock  = define(mutexKind, "unlock", (*mutex).unlock)
-	mutexRepair  = define(mutexKind, "repair", (*mutex).repair)
+	mutexLock     = define(mutexKind, "lock", (*mutex).lock)
+	mutexTryLock  = define(mutexKind, "trylock", (*mutex).tryLock)
+	mutexUnlock   = define(mutexKind, "unlock", (*mutex).unlock)
+	mutexGiveBack = define(mutexKind, "giveback", (*mutex).giveBack)
+	mutexRepair   = define(mutexKind, "repair", (*mutex).repair)
 )
 
 func (c *call) owner() owner { return owner{c.session(), c.Owner} }
@@ -79,7 +80,6 @@ func (l *mutex) lock(c *call) error {
 		l.owner, l.depth = c.owner(), 1
 	case l.recursive && l.owner == c.owner():
 		l.depth++
-		return nil
 	default:
 		return errWait
 	}
@@ -97,6 +97,18 @@ func (l *mutex) unlock(c *call) error {
 	}
 	if l.depth--; l.depth == 0 {
 		l.lost = l.dead != nil
+		l.owner = owner{}
+	}
+	return nil
+}
+
+// giveBack takes the lock from a caller whose context had ended before it knew that it has it. Such
+// a caller could not mark it consistent: the next one is told of the owner's death again.
+func (l *mutex) giveBack(c *call) error {
+	if l.depth == 0 || l.owner != c.owner() {
+		return fmt.Errorf("give back: %w", ErrNotOwner)
+	}
+	if l.depth--; l.depth == 0 {
 		l.owner = owner{}
 	}
 	return nil

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
 )
@@ -171,17 +174,7 @@ func TestMutex_DeathIsNotForgotten(t *testing.T) {
 	closing(t, r, err)
 	c, err := manager.NewCond(ctx, m)
 	closing(t, c, err)
-	ready, err := ipc.NewQueue[bool](1)
-	closing(t, ready, err)
-	die := func() {
-		g := shoal.NewGroup(ctx, shoal.Options{})
-		defer g.Close()
-		p := holdLocks.Go(g, lockHolder{l, r, c, ready.Sender()})
-		_, err = ready.Get(ctx)
-		check(t, err)
-		check(t, p.Signal(os.Kill))
-		<-end(ctx, p)
-	}
+	die := func() { dieWith(ctx, t, lockHolder{Lock: l, RLock: r, Condition: c}) }
 	type locker interface {
 		Lock(context.Context) error
 		MarkConsistent(context.Context) error
@@ -200,6 +193,56 @@ func TestMutex_DeathIsNotForgotten(t *testing.T) {
 		check(t, l.Unlock(ctx))
 		wantErr(t, l.Lock(ctx), manager.ErrNotRecoverable)
 	}
+}
+
+// A caller that could not wait for a lock of the dead had no occasion to repair it.
+func TestRegression_S17_ALateLockOfTheDeadIsGivenBack(t *testing.T) {
+	ctx, m := watched(t), process(t)
+	l, err := manager.NewMutex(ctx, m)
+	closing(t, l, err)
+	r, err := manager.NewRecursiveMutex(ctx, m)
+	closing(t, r, err)
+	c, err := manager.NewCond(ctx, m)
+	closing(t, c, err)
+	server := shoal.ActiveChildren()[0]
+	dieWith(ctx, t, lockHolder{Lock: l, RLock: r, Condition: c})
+	type locker interface {
+		Lock(context.Context) error
+		MarkConsistent(context.Context) error
+		Unlock(context.Context) error
+	}
+	for name, l := range map[string]locker{"Mutex": l, "RecursiveMutex": r, "Cond": c} {
+		check(t, server.Signal(syscall.SIGSTOP))
+		for !sys.Stopped(server.PID()) {
+			time.Sleep(time.Millisecond)
+		}
+		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		err := l.Lock(short)
+		cancel()
+		check(t, server.Signal(syscall.SIGCONT))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("%s: a stopped server answers: %v", name, err)
+		}
+		if err := l.Lock(ctx); !errors.Is(err, manager.ErrOwnerDied) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		check(t, errors.Join(l.MarkConsistent(ctx), l.Unlock(ctx), l.Lock(ctx), l.Unlock(ctx)))
+	}
+}
+
+// dieWith starts a process that takes all of these locks, and kills it.
+func dieWith(ctx context.Context, t *testing.T, w lockHolder) {
+	t.Helper()
+	ready, err := ipc.NewQueue[bool](1)
+	closing(t, ready, err)
+	w.Ready = ready.Sender()
+	g := shoal.NewGroup(ctx, shoal.Options{})
+	defer g.Close()
+	p := holdLocks.Go(g, w)
+	_, err = ready.Get(ctx)
+	check(t, err)
+	check(t, p.Signal(os.Kill))
+	<-end(ctx, p)
 }
 
 type lockHolder struct {
