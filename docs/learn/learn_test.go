@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -34,13 +35,14 @@ type step struct {
 	program    string   // as the page has it, with the changes of the block before
 	title      string   // what the program is called in its errors
 	args       []string // of the command line
+	launcher   []string // arguments of cmd/shoal, which starts the program
 	shown      string
 }
 
 // TestLessonsPrintWhatTheyShow runs every program of every lesson.
 func TestLessonsPrintWhatTheyShow(t *testing.T) {
 	pages, err := filepath.Glob("[1-9]-*.md")
-	if err != nil || len(pages) != 8 {
+	if err != nil || len(pages) != 9 {
 		t.Fatalf("%d lessons, %v", len(pages), err)
 	}
 	var steps []step
@@ -51,9 +53,14 @@ func TestLessonsPrintWhatTheyShow(t *testing.T) {
 		t.Fatalf("%d programs", len(steps))
 	}
 	bin := build(t, steps)
+	shoal := sync.OnceValue(func() string { return buildShoal(t) })
 	for _, s := range steps {
 		t.Run(s.name, func(t *testing.T) {
-			got := run(t, bin, s)
+			cmd := []string{bin}
+			if s.launcher != nil {
+				cmd = append(append([]string{shoal()}, s.launcher...), bin)
+			}
+			got := run(t, cmd, s)
 			if *update {
 				page := string(read(t, s.page))
 				write(t, s.page, strings.Replace(page, s.shown, got, 1))
@@ -67,6 +74,7 @@ func TestLessonsPrintWhatTheyShow(t *testing.T) {
 var (
 	fences    = regexp.MustCompile("(?ms)^```(go|diff|console)\n(.*?)^```$")
 	goRun     = regexp.MustCompile(`\A\$ go run \./(\S+)(.*)\n`)
+	shoalRun  = regexp.MustCompile(`\A\$ go build \./(\S+)\n\$ go run \./cmd/shoal (run -n \d+) \./(\S+)\n`)
 	notCode   = regexp.MustCompile(`(?m)^\s*(//.*)?\n`)
 	registers = regexp.MustCompile(`((?:shoal|pool)\.Register(?:Init)?\(")`)
 )
@@ -78,7 +86,11 @@ func stepsOf(t *testing.T, page string) (steps []step) {
 	var original, program string
 	for _, f := range fences.FindAllStringSubmatch(string(read(t, page)), -1) {
 		kind, text := f[1], f[2]
-		switch m := goRun.FindStringSubmatch(text); {
+		m, launcher := goRun.FindStringSubmatch(text), []string(nil)
+		if l := shoalRun.FindStringSubmatch(text); l != nil && filepath.Base(l[1]) == l[3] {
+			m, launcher = []string{l[0], l[1], ""}, strings.Fields(l[2])
+		}
+		switch {
 		case kind == "go":
 			original, program = text, text
 			if n := strings.Count(notCode.ReplaceAllString(text, ""), "\n"); n > longest {
@@ -91,7 +103,7 @@ func stepsOf(t *testing.T, page string) (steps []step) {
 				t.Errorf("%s shows another program than %s/main.go has", page, m[1])
 			}
 			steps = append(steps, step{page: page, name: fmt.Sprintf("lesson%cstep%d", page[0], len(steps)+1),
-				program: program, title: filepath.Base(m[1]), args: strings.Fields(m[2]),
+				program: program, title: filepath.Base(m[1]), args: strings.Fields(m[2]), launcher: launcher,
 				shown: strings.TrimPrefix(text, m[0])})
 		}
 	}
@@ -161,6 +173,16 @@ func build(t *testing.T, steps []step) (bin string) {
 	return bin
 }
 
+// buildShoal makes the command, which starts the ranks of a lesson.
+func buildShoal(t *testing.T) (bin string) {
+	bin = filepath.Join(t.TempDir(), "shoal")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/shoal").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return bin
+}
+
 // packages are those that a page may use without an import.
 var packages = []string{"context", "errors", "fmt", "time", module + "/autograd", module + "/cuda", module + "/data",
 	module + "/dist", module + "/ipc", module + "/manager", module + "/nn", module + "/pool", module + "/shm",
@@ -187,12 +209,15 @@ func snippets(t *testing.T, page string) string {
 }
 
 // run returns what go run would print.
-func run(t *testing.T, bin string, s step) string {
+func run(t *testing.T, command []string, s step) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, bin, s.args...)
-	cmd.Args[0], cmd.Env = s.title, append(os.Environ(), "LESSON="+s.name)
+	cmd := exec.CommandContext(ctx, command[0], append(command[1:], s.args...)...)
+	cmd.Env = append(os.Environ(), "LESSON="+s.name)
+	if s.launcher == nil {
+		cmd.Args[0] = s.title
+	}
 	cmd.Dir = t.TempDir()
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
@@ -209,10 +234,10 @@ func run(t *testing.T, bin string, s step) string {
 }
 
 var (
-	// Warnings about the machine, and the stacks of workers.
-	leftOut = regexp.MustCompile(`(?m)^(\S+ \S+ WARN .*|    stack:|\t.*)\n`)
+	// Warnings about the machine, what a launcher was, and the stacks of workers.
+	leftOut = regexp.MustCompile(`(?m)^((\[\d+\] )?\S+ \S+ (WARN|INFO) .*|    stack:|\t.*)\n`)
 	varying = []struct{ what, is string }{
-		{`(?m)^\w+: shoal: `, "shoal: "}, // one of several workers is the first
+		{`(?m)^\w+: shoal: `, "shoal: "},             // one of several workers is the first
 		{`\brank \d+ \(pid \d+\)`, "rank N (pid N)"}, // of an error; the same may befall several
 		{`\bpid \d+`, "pid N"},
 		{`\bparticipant \d+`, "participant N"},
