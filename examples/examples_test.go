@@ -50,6 +50,7 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 		{[]string{"queue"}, `^(\d squared is \d+, says [01]\n){10}$`},
 		{[]string{"hogwild"}, `^2 processes trained one network: 9\d\d of 1000 digits are right\n$`},
 		{[]string{"allreduce"}, `^the replicas are equal: true\n9\d\d of 1000 digits are right\n$`},
+		{[]string{"dataservice"}, `^18000 samples in 3 epochs of 6000; the loss is below 0\.2: true\n$`},
 		{[]string{"dataparallel"}, `^(epoch \d: loss 0\.\d\d\n){3}9\d\d of 1000 digits are right\n$`},
 		{[]string{"periodic"}, `^(round \d: 9\d\d of 1000 digits are right\n){5}$`},
 		{[]string{"replicas"},

@@ -1,19 +1,18 @@
 package torch
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
 // probeFlag asks a program for the length of a data set: program --shoal-probe NAME ARGS, where
@@ -37,7 +36,7 @@ func (c Child) probe(ctx context.Context, out io.Writer, args []string) error {
 	}
 	w := &loaderWorker{Worker: Worker{Workers: 1, Args: new(python.Dict)}, info: data.Info{Workers: 1}}
 	if len(args) == 2 {
-		d, err := jsonDict(args[1])
+		d, err := value.OptionsOf(args[1])
 		if err != nil {
 			return err
 		}
@@ -79,59 +78,4 @@ func (c Child) answerProbe() {
 		os.Exit(1)
 	}
 	os.Exit(0)
-}
-
-// jsonDict reads keyword arguments.
-func jsonDict(text string) (*python.Dict, error) {
-	d := json.NewDecoder(bytes.NewReader([]byte(text)))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, fmt.Errorf("the keyword arguments %.80q: %w", text, err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("the keyword arguments %.80q: more than one value", text)
-	}
-	got, err := fromJSON(v)
-	if err != nil {
-		return nil, err
-	}
-	args, ok := got.(*python.Dict)
-	if !ok {
-		return nil, fmt.Errorf("the keyword arguments %.80q are no JSON object: {\"root\": \"photos\"}", text)
-	}
-	return args, nil
-}
-
-// fromJSON makes the values that a pickle would have held.
-func fromJSON(v any) (any, error) {
-	switch v := v.(type) {
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return n, nil
-		}
-		return v.Float64()
-	case []any:
-		list := make([]any, len(v))
-		for i, item := range v {
-			var err error
-			if list[i], err = fromJSON(item); err != nil {
-				return nil, err
-			}
-		}
-		return list, nil
-	case map[string]any:
-		d := new(python.Dict)
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			item, err := fromJSON(v[k])
-			if err != nil {
-				return nil, err
-			}
-			if err := d.Set(k, item); err != nil {
-				return nil, err
-			}
-		}
-		return d, nil
-	}
-	return v, nil
 }

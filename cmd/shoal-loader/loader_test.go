@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -50,10 +51,8 @@ func pythons(t *testing.T) (all []string) {
 func home(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "loader"), ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := os.Link(built(t), filepath.Join(dir, "loader")); err != nil {
+		t.Fatal(err)
 	}
 	classes, _, _ := strings.Cut(snippet(t, "../../docs/torch.md", "## Ready-made loader"), "if __name__")
 	classes += snippet(t, "../../docs/torch.md", "A stream")
@@ -61,6 +60,34 @@ func home(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// built builds the loader, once for all tests.
+func built(t *testing.T) string {
+	once.Do(func() {
+		build := exec.Command("go", "build", "-o", filepath.Join(folder, "loader"), ".")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	})
+	return filepath.Join(folder, "loader")
+}
+
+var (
+	once   sync.Once
+	folder string
+)
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "shoal-loader-")
+	if err != nil {
+		panic(err)
+	}
+	folder = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // TestSamplesAreThosePythonReads compares whole epochs with Python's own reading of the same files.

@@ -6,6 +6,10 @@
 //	torch.multiprocessing.set_executable("./loader")
 //	DataLoader(Go("images", root="train", resize=256, crop=224), num_workers=2, multiprocessing_context="spawn")
 //
+// On data hosts it serves a data set to trainers on other machines. "shoal serve" runs it:
+//
+//	loader serve -key-file key -batch-size 64 -shuffle images '{"root": "train", "resize": 256, "crop": 224}'
+//
 // Go is a class of a few lines in the script: docs/torch.md has it, and all options. By hand the
 // program lists the data sets, and "loader --shoal-probe NAME OPTIONS" says how many samples one
 // has. It is a program of its own because package torch and the reader of Parquet need package net.
@@ -18,13 +22,23 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
+// sets are the data sets with samples by number.
+var sets = map[string]torch.OpenDataset{
+	"images": openImages, "npy": openNPY, "jsonl": openJSONL, "parquet": openParquet, "tokens": openTokens,
+	"service": openService,
+}
+
 func main() {
 	torch.Child{
-		Datasets: map[string]torch.OpenDataset{
-			"images": openImages, "npy": openNPY, "jsonl": openJSONL, "parquet": openParquet, "tokens": openTokens,
-		},
-		Streams: map[string]torch.OpenStream{"shards": openShards},
+		Datasets: sets, Streams: map[string]torch.OpenStream{"shards": openShards},
 	}.Main()
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		if err := serve(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) > 1 {
 		fmt.Fprint(os.Stderr, help)
 		os.Exit(2)
@@ -49,7 +63,10 @@ A data set is a Dataset in Python with self.shoal_dataset = NAME; its other attr
   tokens  path, length    windows of tokens in a file of numbers (.bin) or of numpy (.npy), each with the one after it
           stride, dtype, vocabulary
           or lines of JSON that are or have (column) lists of tokens (.jsonl), cut or filled up to length with pad
+  service hosts, key      the samples of data hosts: addresses, and the path of the file with the key
+          patience        seconds after which a silent host is given up (30)
 
 Paths may have patterns, such as "train-*.tar".
   --shoal-probe NAME OPTIONS  prints how many samples a data set has; OPTIONS are a JSON object
+  serve NAME OPTIONS          makes this machine a data host of that data set; serve -h lists the flags
 `

@@ -158,8 +158,14 @@ func start(t *testing.T, j job) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &program{cmd: exec.Command(os.Args[0])}
-	p.cmd.Env = append(os.Environ(), "SERVICE_JOB="+string(text))
+	return begin(t, exec.Command(os.Args[0]), string(text), j.Role == "host")
+}
+
+// begin starts a command as a process with a job.
+func begin(t *testing.T, cmd *exec.Cmd, text string, host bool) *program {
+	t.Helper()
+	p := &program{cmd: cmd}
+	p.cmd.Env = append(os.Environ(), "SERVICE_JOB="+text)
 	p.cmd.Stderr = os.Stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -173,7 +179,7 @@ func start(t *testing.T, j job) *program {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.kill)
-	if j.Role == "host" {
+	if host {
 		line, err := p.out.ReadString('\n')
 		if err != nil {
 			t.Fatalf("a data host did not start: %v", err)

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/service"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
+	"github.com/shoal-mp/shoal/torch"
+)
+
+// settings are the flags of serve.
+type settings struct {
+	listen, keyFile string
+	loader          data.Options
+	host            service.HostOptions
+	cache           int // MiB
+	every           time.Duration
+}
+
+// serve makes this machine a data host until it gets SIGINT or SIGTERM.
+func serve(args []string) (err error) {
+	var s settings
+	f := flag.NewFlagSet("serve", flag.ExitOnError)
+	f.StringVar(&s.listen, "listen", ":7070", "`address` to listen on; its port 0 is any that is free")
+	f.StringVar(&s.keyFile, "key-file", "", "`file` with the key that data hosts and trainers share")
+	f.IntVar(&s.loader.BatchSize, "batch-size", 1, "samples in a batch")
+	f.BoolVar(&s.loader.Shuffle, "shuffle", false, "another order in each epoch")
+	f.Uint64Var(&s.loader.Seed, "seed", 0, "seed of the orders and of what is random in samples")
+	f.BoolVar(&s.loader.DropLast, "drop-last", false, "leave out the last batch of an epoch if it is smaller")
+	f.IntVar(&s.loader.Workers, "workers", runtime.GOMAXPROCS(0), "goroutines that load samples")
+	f.IntVar(&s.cache, "cache", 0, "`MiB` of shared memory for batches that other trainers will ask for as well")
+	f.StringVar(&s.host.Name, "name", "", "what all data hosts call the data set (default a hash of its first sample)")
+	f.DurationVar(&s.every, "every", 10*time.Second, "how often to print what was sent; 0: never")
+	f.Usage = func() {
+		fmt.Fprintf(f.Output(), "serve [flags] NAME [OPTIONS]: NAME and OPTIONS are those of a data set, without flags the program lists them\n")
+		f.PrintDefaults()
+	}
+	f.Parse(args)
+	if f.NArg() < 1 || f.NArg() > 2 || s.every < 0 || s.loader.BatchSize < 1 || s.loader.Workers < 1 || s.cache < 0 {
+		f.Usage()
+		return fmt.Errorf("%w: serve -key-file key -batch-size 64 images '{\"root\": \"train\"}'", errOption)
+	}
+	if s.host.Key, err = readKey(s.keyFile); err != nil {
+		return err
+	}
+	s.host.Cache = s.cache << 20
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	set, err := openSet(ctx, f.Arg(0), cmp.Or(f.Arg(1), "{}"))
+	if err != nil {
+		return err
+	}
+	if c, ok := set.(io.Closer); ok {
+		defer func() { err = errors.Join(err, c.Close()) }()
+	}
+	return s.serve(ctx, f.Arg(0), set)
+}
+
+// serve serves a data set, and prints what it has sent.
+func (s settings) serve(ctx context.Context, name string, set data.Dataset) error {
+	l := data.NewLoader(set, s.loader)
+	defer l.Close()
+	h, err := service.Listen(l, s.listen, s.host)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	fmt.Printf("serving %d samples of %s in %d batches at %s\n", set.Len(), name, l.Len(), h.Addr())
+	var tick <-chan time.Time
+	if s.every > 0 {
+		t := time.NewTicker(s.every)
+		defer t.Stop()
+		tick = t.C
+	}
+	for last := h.Stats(); ; {
+		select {
+		case <-tick:
+			now := h.Stats()
+			if now.Batches > last.Batches || now.Trainers != last.Trainers {
+				fmt.Println(now.Since(last))
+			}
+			last = now
+		case <-ctx.Done():
+			fmt.Println("in all:", h.Stats())
+			return nil
+		}
+	}
+}
+
+// openSet opens a data set by its name and options, as a worker of PyTorch does.
+func openSet(ctx context.Context, name, options string) (data.Dataset, error) {
+	open := sets[name]
+	if open == nil {
+		return nil, fmt.Errorf("%w: there is no data set %q with samples by number; the program lists what there is",
+			errOption, name)
+	}
+	args, err := value.OptionsOf(options)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, torch.Worker{Workers: 1, Args: args})
+}
+
+// readKey reads a key, without the end of its line.
+func readKey(path string) ([]byte, error) {
+	if path == "" {
+		return nil, fmt.Errorf("%w: a file with the key is missing: head -c 32 /dev/urandom | base64 >key makes one", errOption)
+	}
+	key, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if key = bytes.TrimRight(key, "\r\n"); len(key) == 0 {
+		return nil, fmt.Errorf("%w: the key in %s is empty", errOption, path)
+	}
+	return key, nil
+}
+
+// openService opens the samples of data hosts.
+func openService(ctx context.Context, w torch.Worker) (data.Dataset, error) {
+	args := struct {
+		Hosts    any     `torch:"hosts"`
+		Key      string  `torch:"key"`
+		Patience float64 `torch:"patience"`
+	}{}
+	if err := w.Keywords(&args); err != nil {
+		return nil, err
+	}
+	hosts, err := list{args.Hosts}.strings("hosts")
+	if err != nil {
+		return nil, err
+	}
+	key, err := readKey(args.Key)
+	if err != nil {
+		return nil, fmt.Errorf("option key: %w", err)
+	}
+	return service.OpenDataset(ctx,
+		service.Options{Key: key, Patience: time.Duration(args.Patience * float64(time.Second))}, hosts...)
+}

@@ -1,0 +1,156 @@
+package main_test
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/data/service"
+	"github.com/shoal-mp/shoal/encoding/npy"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// arrays writes 4000 samples of two fields, of which the second is the number.
+func arrays(t *testing.T, dir string) {
+	t.Helper()
+	x, y := tensor.Arange(tensor.Float32, 0, 4000*64, 1).View(4000, 64), tensor.Arange(tensor.Int64, 0, 4000, 1)
+	for name, a := range map[string]*tensor.Tensor{"x.npy": x, "y.npy": y} {
+		if err := npy.Save(filepath.Join(dir, name), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "key"), []byte("16 random bytes.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A dataHost is a process of loader serve.
+type dataHost struct {
+	cmd  *exec.Cmd
+	out  *bufio.Reader
+	addr string
+}
+
+func startHost(t *testing.T, dir string, flags ...string) dataHost {
+	t.Helper()
+	args := append([]string{"serve", "-listen", "127.0.0.1:0", "-key-file", "key"}, flags...)
+	h := dataHost{cmd: exec.Command("./loader", append(args, "npy", `{"paths": ["x.npy", "y.npy"]}`)...)}
+	h.cmd.Dir, h.cmd.Stderr = dir, os.Stderr
+	out, err := h.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.out = bufio.NewReader(out)
+	if err := h.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		h.cmd.Process.Kill()
+		h.cmd.Wait()
+	})
+	line, err := h.out.ReadString('\n')
+	said := regexp.MustCompile(`^serving 4000 samples of npy in \d+ batches at (127\.0\.0\.1:\d+)\n$`).FindStringSubmatch(line)
+	if said == nil {
+		t.Fatalf("the data host says %q, %v", line, err)
+	}
+	h.addr = said[1]
+	return h
+}
+
+// TestServe_ToATrainerOfGo: two data hosts by the command line, and what they print.
+func TestServe_ToATrainerOfGo(t *testing.T) {
+	dir := home(t)
+	arrays(t, dir)
+	flags := []string{"-batch-size", "100", "-shuffle", "-seed", "3", "-every", "10ms", "-cache", "16"}
+	a, b := startHost(t, dir, flags...), startHost(t, dir, flags...)
+	l, err := service.Dial(t.Context(), service.Options{Key: []byte("16 random bytes.")}, a.addr, b.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	seen := make(map[int64]int)
+	for batch, err := range l.Batches(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, i := range tensor.Data[int64](batch[1]) {
+			if seen[i]++; tensor.Data[float32](batch[0])[64*k] != float32(64*i) {
+				t.Errorf("sample %d is not that of its number", i)
+			}
+		}
+		batch.Close()
+	}
+	if len(seen) != 4000 || l.Stats().Samples != 4000 {
+		t.Errorf("%d samples, %v", len(seen), l.Stats())
+	}
+	line, err := a.out.ReadString('\n')
+	if !regexp.MustCompile(`^1 trainers, \d+ samples in \d+ batches, \d+ samples/s`).MatchString(line) {
+		t.Errorf("the data host prints %q, %v", line, err)
+	}
+	a.cmd.Process.Signal(syscall.SIGTERM)
+	for !strings.HasPrefix(line, "in all: ") && err == nil {
+		line, err = a.out.ReadString('\n')
+	}
+	if err != nil || a.cmd.Wait() != nil {
+		t.Errorf("%q, %v, %v", line, err, a.cmd.ProcessState)
+	}
+}
+
+func TestServe_BadCalls(t *testing.T) {
+	dir := home(t)
+	arrays(t, dir)
+	if err := os.WriteFile(filepath.Join(dir, "empty"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := `{"paths": ["x.npy", "y.npy"]}`
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"npy", files}, "head -c 32 /dev/urandom"},
+		{[]string{"-key-file", "nowhere", "npy", files}, "nowhere: no such file"},
+		{[]string{"-key-file", "empty", "npy", files}, "the key in empty is empty"},
+		{[]string{"-key-file", "key"}, "serve -key-file key -batch-size 64"},
+		{[]string{"-key-file", "key", "nonesuch"}, `there is no data set "nonesuch"`},
+		{[]string{"-key-file", "key", "npy", "[1]"}, "no JSON object"},
+		{[]string{"-key-file", "key", "npy", `{"paths": "none.npy"}`}, "none.npy"},
+		{[]string{"-key-file", "key", "-workers", "0", "npy", files}, "serve -key-file key"},
+		{[]string{"-key-file", "key", "-listen", "127.0.0.1:70000", "npy", files}, "70000"},
+	} {
+		cmd := exec.CommandContext(t.Context(), "./loader", append([]string{"serve"}, c.args...)...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), c.want) {
+			t.Errorf("%q: %v\n%s", c.args, err, out)
+		}
+	}
+}
+
+// TestServe_ToAnUnmodifiedPyTorch: a script of two lines has the samples of data hosts, and one of
+// them is killed in the middle of an epoch.
+func TestServe_ToAnUnmodifiedPyTorch(t *testing.T) {
+	script, err := filepath.Abs("testdata/service.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, python := range pythons(t) {
+		dir := home(t)
+		arrays(t, dir)
+		a, b := startHost(t, dir), startHost(t, dir)
+		cmd := exec.CommandContext(t.Context(), python, script, a.addr, b.addr, strconv.Itoa(a.cmd.Process.Pid))
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+dir)
+		begin := time.Now()
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.HasSuffix(string(out), "the same\n") {
+			t.Errorf("%s: %v\n%s", python, err, out)
+		}
+		t.Logf("%s in %v", python, time.Since(begin))
+	}
+}

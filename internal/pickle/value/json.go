@@ -1,0 +1,67 @@
+package value
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/shoal-mp/shoal/encoding/python"
+)
+
+// OptionsOf reads the keyword arguments of a data set that a command line has, as a JSON object.
+func OptionsOf(text string) (*python.Dict, error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, fmt.Errorf("the keyword arguments %.80q: %w", text, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("the keyword arguments %.80q: more than one value", text)
+	}
+	got, err := fromJSON(v)
+	if err != nil {
+		return nil, err
+	}
+	args, ok := got.(*python.Dict)
+	if !ok {
+		return nil, fmt.Errorf("the keyword arguments %.80q are no JSON object: {\"root\": \"photos\"}", text)
+	}
+	return args, nil
+}
+
+// fromJSON makes the values that a pickle would have held.
+func fromJSON(v any) (any, error) {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n, nil
+		}
+		return v.Float64()
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			var err error
+			if list[i], err = fromJSON(item); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case map[string]any:
+		d := new(python.Dict)
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			item, err := fromJSON(v[k])
+			if err != nil {
+				return nil, err
+			}
+			if err := d.Set(k, item); err != nil {
+				return nil, err
+			}
+		}
+		return d, nil
+	}
+	return v, nil
+}
