@@ -196,7 +196,7 @@ func TestMutex_DeathIsNotForgotten(t *testing.T) {
 }
 
 // A caller that could not wait for a lock of the dead had no occasion to repair it.
-func TestRegression_S17_ALateLockOfTheDeadIsGivenBack(t *testing.T) {
+func TestMutex_ALateLockOfTheDeadIsGivenBack(t *testing.T) {
 	ctx, m := watched(t), process(t)
 	l, err := manager.NewMutex(ctx, m)
 	closing(t, l, err)
