@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,7 +16,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/shoal-mp/shoal"
@@ -33,7 +36,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"disturb": disturb, "program": program, "status": status, "idx": idx, "build": build, "mirror": mirror,
-			"interrupt": interrupt, "taken": taken,
+			"interrupt": interrupt, "taken": taken, "terminal": terminal,
 		},
 	})
 }
@@ -98,6 +101,40 @@ func interrupt(ts *testscript.TestScript, _ bool, args []string) {
 	c.Wait()
 	for name, text := range map[string]string{
 		"output": output.String(), "errors": errors.String(), "exit": strconv.Itoa(c.ProcessState.ExitCode()),
+	} {
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
+	}
+}
+
+// terminal KEYS PROGRAM ARG… runs a program at a terminal of its own, at which the keys are typed,
+// for a minute at most. The files output, errors and exit have what it wrote and its exit status.
+func terminal(ts *testscript.TestScript, _ bool, args []string) {
+	self, err := os.Executable()
+	ts.Check(err)
+	keys, err := strconv.Unquote(`"` + args[0] + `"`)
+	ts.Check(err)
+	c := exec.Cmd{Path: self, Args: args[1:], Dir: ts.MkAbs("."),
+		Env: append(os.Environ(), "TERM="+ts.Getenv("TERM"), "NO_COLOR="+ts.Getenv("NO_COLOR"))}
+	tty, err := pty.Start(&c)
+	ts.Check(err)
+	late := time.AfterFunc(time.Minute, func() { c.Process.Kill() })
+	defer late.Stop()
+	var output bytes.Buffer
+	for b, typed := make([]byte, 4096), false; ; {
+		n, err := tty.Read(b)
+		output.Write(b[:n])
+		if err != nil {
+			break
+		}
+		if !typed { // the program runs
+			io.WriteString(tty, keys)
+			typed = true
+		}
+	}
+	c.Wait()
+	ts.Check(tty.Close())
+	for name, text := range map[string]string{
+		"output": output.String(), "errors": "", "exit": strconv.Itoa(c.ProcessState.ExitCode()),
 	} {
 		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
 	}

@@ -12,11 +12,11 @@ import (
 // topCommand is shoal top.
 type topCommand struct {
 	Every time.Duration `long:"every" default:"1s" value-name:"DURATION" description:"From one picture to the next."`
-	Count int           `long:"count" value-name:"N" description:"End after N pictures; 0 is until it is interrupted."`
+	Count int           `long:"count" value-name:"N" description:"Print N pictures as text, and end; 0 is until it is interrupted."`
 	JSON  bool          `long:"json" description:"One JSON object a line, for programs."`
 }
 
-// Run shows on standard output.
+// Run shows on standard output: to a person at a terminal a screen, else text.
 func (c *topCommand) Run(ctx context.Context) error {
 	if c.Every <= 0 {
 		return fmt.Errorf("--every %v: a time to look is longer than 0", c.Every)
@@ -24,5 +24,5 @@ func (c *topCommand) Run(ctx context.Context) error {
 	if c.Count < 0 {
 		return fmt.Errorf("--count %d: a number of pictures is 0 or more", c.Count)
 	}
-	return top.Run(ctx, os.Stdout, top.Options{Every: c.Every, Count: c.Count, JSON: c.JSON})
+	return top.Run(ctx, os.Stdout, top.Options{Every: c.Every, Count: c.Count, JSON: c.JSON, Keys: os.Stdin})
 }

@@ -18,7 +18,7 @@ func (d Domain) Print(out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "domain %s\n", d.Address)
-	fmt.Fprintf(out, "  %s %s of %s committed, %s of it in %s\n", d.gauge(), words.Bytes(d.Committed),
+	fmt.Fprintf(out, "  %s %s of %s committed, %s of it in %s\n", d.Gauge(gauge), words.Bytes(d.Committed),
 		words.Bytes(d.Limit),
 		words.Bytes(d.Bytes), words.Count(d.Blocks, "block"))
 	fmt.Fprintf(out, "  %.0f allocated a second, %s copied a second, %s in transit, %s reaped\n",
@@ -90,13 +90,14 @@ func owner(pid int) string {
 	return fmt.Sprintf("owner %d", pid)
 }
 
-// gauge draws how much of the budget is committed; any byte is worth a mark.
-func (d Domain) gauge() string {
+// Gauge draws how much of the budget is committed, in as many marks as width; any byte is worth
+// one.
+func (d Domain) Gauge(width int) string {
 	full := 0
-	if d.Limit > 0 {
-		full = int(min(gauge, (d.Committed*gauge+d.Limit-1)/d.Limit))
+	if w := int64(width); d.Limit > 0 {
+		full = int(min(w, (d.Committed*w+d.Limit-1)/d.Limit))
 	}
-	return "[" + strings.Repeat("#", full) + strings.Repeat(".", gauge-full) + "]"
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", width-full) + "]"
 }
 
 // names lists as many as a line has room for.

@@ -24,15 +24,19 @@ type Wait struct {
 	Progress uint64 `json:"progress"`
 }
 
-// String says it for people.
-func (w Wait) String() string {
-	what := fmt.Sprintf("%s of %s %s", w.For, w.Kind, w.where())
+// What says what the process waits for.
+func (w Wait) What() string {
 	switch w.For {
 	case "lock":
-		what = fmt.Sprintf("the %s %s", w.Kind, w.where())
+		return fmt.Sprintf("the %s %s", w.Kind, w.where())
 	case "barrier", "event":
-		what = fmt.Sprintf("the %s %s", w.For, w.where())
+		return fmt.Sprintf("the %s %s", w.For, w.where())
 	}
+	return fmt.Sprintf("%s of %s %s", w.For, w.Kind, w.where())
+}
+
+// String says it for people.
+func (w Wait) String() string {
 	on := make([]string, len(w.On))
 	for i, pid := range w.On {
 		on[i] = fmt.Sprint(pid)
@@ -40,7 +44,7 @@ func (w Wait) String() string {
 	if w.Others {
 		on = append(on, "others")
 	}
-	return fmt.Sprintf("%d waits for %s: %s", w.PID, what, strings.Join(on, ", "))
+	return fmt.Sprintf("%d waits for %s: %s", w.PID, w.What(), strings.Join(on, ", "))
 }
 
 func (w Wait) where() string {

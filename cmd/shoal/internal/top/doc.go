@@ -1,7 +1,7 @@
-// Package top shows what the Shoal programs of this user do, again and again: on a terminal in one
-// place, elsewhere one below the other.
+// Package top shows what the Shoal programs of this user do, again and again: on a terminal as a
+// screen with views and keys, elsewhere as text.
 //
-//	err := top.Run(ctx, os.Stdout, top.Options{Every: time.Second})
+//	err := top.Run(ctx, os.Stdout, top.Options{Every: time.Second, Keys: os.Stdin})
 //
-// The trap: it looks for as long as it waits, so the first picture comes after Every.
+// The trap: it looks for as long as it waits, so the first picture of the text comes after Every.
 package top

@@ -6,31 +6,49 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
+	"os"
 	"time"
 
-	"github.com/vbauerster/mpb/v8/cwriter"
+	"golang.org/x/term"
 
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 )
 
-// Options say how often to print, and where.
+// Options say how often to look, and what to show.
 type Options struct {
 	Every time.Duration // from one picture to the next
-	Count int           // pictures; 0 is until the context is done
+	Count int           // pictures of text; 0 is until the context is done
 	JSON  bool          // one object a line, for programs
+	Keys  *os.File      // the terminal of a screen; nil for text
 }
 
-// Run shows until the context is done, whose cause it returns, or until it has shown as many
-// pictures as were wanted.
+// A look is what a Watcher sees.
+type look func(ctx context.Context, span time.Duration) (domains.Census, error)
+
+// Run shows until the context is done, whose cause it returns, until the person at the screen has
+// seen enough, or until it has shown as many pictures as were wanted.
 func Run(ctx context.Context, out io.Writer, o Options) error {
-	show := showText(out)
+	var w domains.Watcher
+	return run(ctx, out, o, w.Look)
+}
+
+func run(ctx context.Context, out io.Writer, o Options, see look) error {
+	if f, ok := out.(*os.File); ok && o.hasScreen(f) {
+		return watch(ctx, &terminal{in: o.Keys, out: f}, o.Every, see)
+	}
+	show := func(c any) error {
+		var b bytes.Buffer
+		if err := draw(&b, c.(domains.Census)); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(out, "%s\n", b.Bytes())
+		return err
+	}
 	if o.JSON {
 		show = json.NewEncoder(out).Encode
 	}
-	var w domains.Watcher
 	for n := 0; o.Count == 0 || n < o.Count; n++ {
-		c, err := w.Look(ctx, o.Every)
+		c, err := see(ctx, o.Every)
 		if err != nil {
 			return err
 		}
@@ -41,23 +59,12 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 	return nil
 }
 
-// showText draws over the last picture where out is a terminal.
-func showText(out io.Writer) func(any) error {
-	screen := cwriter.New(out)
-	return func(c any) error {
-		var b bytes.Buffer
-		if err := draw(&b, c.(domains.Census)); err != nil {
-			return err
-		}
-		width, height, err := screen.GetTermSize()
-		if err != nil { // no terminal
-			_, err := fmt.Fprintf(out, "%s\n", b.Bytes())
-			return err
-		}
-		lines := fit(b.String(), width, height)
-		fmt.Fprint(screen, lines)
-		return screen.Flush(strings.Count(lines, "\n"))
-	}
+// hasScreen reports whether a person sits at both ends of the terminal, and the terminal can move
+// its cursor.
+func (o Options) hasScreen(out *os.File) bool {
+	kind := os.Getenv("TERM")
+	return !o.JSON && o.Count == 0 && o.Keys != nil && kind != "" && kind != "dumb" &&
+		term.IsTerminal(int(o.Keys.Fd())) && term.IsTerminal(int(out.Fd()))
 }
 
 // draw writes the machine and then each domain.
@@ -74,19 +81,4 @@ func draw(out io.Writer, c domains.Census) error {
 		}
 	}
 	return nil
-}
-
-// fit leaves out what a terminal has no room for, so that no line becomes two and the first one
-// does not scroll away.
-func fit(text string, width, height int) string {
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	if room := max(2, height-1); len(lines) > room {
-		lines = append(lines[:room-1], fmt.Sprintf("and %d lines more", len(lines)-room+1))
-	}
-	for i, l := range lines {
-		if r := []rune(l); len(r) > width {
-			lines[i] = string(r[:width])
-		}
-	}
-	return strings.Join(lines, "\n") + "\n"
 }

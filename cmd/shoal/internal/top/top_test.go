@@ -19,7 +19,10 @@ import (
 	"github.com/shoal-mp/shoal/shoaltest"
 )
 
-func TestMain(m *testing.M) { shoaltest.TestMain(m) }
+func TestMain(m *testing.M) {
+	play()
+	shoaltest.TestMain(m)
+}
 
 const (
 	watchdog = 60 * time.Second
@@ -119,23 +122,5 @@ func TestItEndsWithItsContext(t *testing.T) {
 	if err := top.Run(ctx, new(bytes.Buffer), top.Options{Every: time.Hour}); !errors.Is(err, enough) &&
 		!errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestATerminalGetsAsMuchAsItHasRoomFor(t *testing.T) {
-	const text = "1 näme\n2\n3\n4\n"
-	for _, c := range []struct {
-		width, height int
-		want          string
-	}{
-		{80, 24, text},
-		{80, 5, text},
-		{80, 4, "1 näme\n2\nand 2 lines more\n"},
-		{4, 24, "1 nä\n2\n3\n4\n"},
-		{3, 1, "1 n\nand\n"},
-	} {
-		if got := top.Fit(text, c.width, c.height); got != c.want {
-			t.Errorf("%d columns and %d rows: got %q, want %q", c.width, c.height, got, c.want)
-		}
 	}
 }

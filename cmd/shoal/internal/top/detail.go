@@ -1,0 +1,146 @@
+package top
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shoal-mp/shoal/cmd/internal/domains"
+	"github.com/shoal-mp/shoal/cmd/internal/words"
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+// fact is a line of a detail.
+func fact(name, format string, values ...any) line {
+	return line{{fmt.Sprintf("%-12s", name), faint}, {fmt.Sprintf(format, values...), plain}}
+}
+
+func (s *screen) detailOf(d domains.Domain, pid, width int) []line {
+	for _, p := range d.Processes {
+		if p.PID == pid {
+			return s.processDetail(d, p, width)
+		}
+	}
+	return []line{say(plain, "process ", fmt.Sprint(pid), " is none of the program")}
+}
+
+// processDetail says all of a process: itself, its memory and processors over time, for what it
+// waits, and what it has.
+func (s *screen) processDetail(d domains.Domain, p domains.Process, width int) []line {
+	all := []line{say(strong, "process ", who(d, p.PID)), nil,
+		fact("state", "%s, %s of program %s", p.State, p.Role, programOf(d).text), fact("parent", "%s", who(d, p.Parent))}
+	if p.Function != "" {
+		all = append(all, fact("function", "%s", p.Function))
+	}
+	budget := "as many processors as there are"
+	if p.GOMAXPROCS > 0 {
+		budget = fmt.Sprintf("GOMAXPROCS %d", p.GOMAXPROCS)
+	}
+	chart := max(trendWidth, min(span, width-12-24))
+	key := processKey(d, p.PID)
+	all = append(all,
+		fact("threads", "%d, %d of them runnable, %s, %.0f involuntary switches/s", p.Threads, p.Runnable, budget,
+			p.InvoluntaryPerSecond),
+		fact("holds", "%s in %s, %s of it alone", words.Bytes(p.Holds), words.Count(p.HoldsBlocks, "block"),
+			words.Bytes(p.HoldsAlone)),
+		line{{fmt.Sprintf("%-12s", ""), faint}, {s.trend(key+" holds", chart), good}},
+		fact("CPUs", "%.2f", p.CPUs),
+		line{{fmt.Sprintf("%-12s", ""), faint}, {s.trend(key+" CPUs", chart), good}})
+	all = append(all, waitsOf(d, p.PID)...)
+	for _, q := range d.Queues {
+		var roles []string
+		if slices.Contains(q.Senders.PIDs, p.PID) {
+			roles = append(roles, "sends")
+		}
+		if slices.Contains(q.Receivers.PIDs, p.PID) {
+			roles = append(roles, "receives")
+		}
+		if len(roles) > 0 {
+			all = append(all, fact("queue", "%s: %s; %d of %d", label(q.Names, q.Block), strings.Join(roles, ", "), q.Depth,
+				q.Capacity))
+		}
+	}
+	for _, l := range d.Locks {
+		if l.Owner == p.PID {
+			all = append(all, fact("owns", "%s %s; %s", l.Kind, label(l.Names, l.Block), words.Count(len(l.Waiting), "waiter")))
+		}
+	}
+	for _, b := range d.Summary.Largest {
+		if slices.Contains(b.PIDs, p.PID) {
+			all = append(all, fact("block", "%s, %s, %s, %s", b.Block, words.Bytes(b.Bytes), age(b).text, b.Kind))
+		}
+	}
+	return all
+}
+
+func waitsOf(d domains.Domain, pid int) (all []line) {
+	for _, w := range d.Waits {
+		if w.PID == pid {
+			l := fact("waits for", "%s: %s", w.What(), onWhom(d, w))
+			if inCircle(d, pid) {
+				l[1].style = alarm
+			}
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+func (s *screen) queueDetail(d domains.Domain, q domains.Queue, width int) []line {
+	chart := max(trendWidth, min(span, width-12))
+	key := d.Address + " " + q.Block
+	all := []line{say(strong, "queue ", label(q.Names, q.Block)), nil,
+		fact("block", "%s, %s of slots", q.Block, words.Bytes(q.Bytes)), fact("messages", "%s", q.Label),
+		fact("depth", "%d of %d", q.Depth, q.Capacity), line{{fmt.Sprintf("%-12s", ""), faint}, {s.trend(key+" depth", chart), good}},
+		fact("rate", "%.0f put and %.0f taken a second; %d and %d in all", q.PutsPerSecond, q.GetsPerSecond, q.Puts, q.Gets),
+		line{{fmt.Sprintf("%-12s", ""), faint}, {s.trend(key+" rate", chart), good}}}
+	if q.Finished {
+		all = append(all, fact("finished", "no more puts"))
+	}
+	for _, e := range []struct {
+		name string
+		end  shm.EndView
+	}{{"senders", q.Senders}, {"receivers", q.Receivers}} {
+		text := whoAll(d, e.end.PIDs)
+		if e.end.InTransit > 0 {
+			text = strings.TrimPrefix(text+", "+words.Count(e.end.InTransit, "message"), ", ")
+		}
+		if e.end.Gone {
+			text = "none any more"
+		}
+		all = append(all, fact(e.name, "%s", text))
+		if len(e.end.Waiting) > 0 {
+			all = append(all, fact("  waiting", "%s", whoAll(d, e.end.Waiting)))
+		}
+	}
+	return all
+}
+
+func lockDetail(d domains.Domain, l shm.LockView) []line {
+	all := []line{say(strong, l.Kind, " ", label(l.Names, l.Block)), nil, fact("block", "%s", l.Block),
+		fact("state", "%s", stateOf(l)), fact("owner", "%s", who(d, l.Owner)), fact("waiting", "%s", whoAll(d, l.Waiting))}
+	for _, sh := range l.Shares {
+		text := fmt.Sprintf("%d of %s", sh.Count, who(d, sh.PID))
+		if sh.Dead {
+			text += ", which is dead"
+		}
+		all = append(all, fact("share", "%s", text))
+	}
+	return append(all, fact("users", "%s", whoAll(d, l.PIDs)))
+}
+
+func blockDetail(d domains.Domain, b shm.BlockView) []line {
+	all := []line{say(strong, "block ", b.Block), nil, fact("kind", "%s", b.Kind),
+		fact("size", "%s; its size class has %s at most", words.Bytes(b.Bytes), words.Bytes(b.Size)),
+		fact("age", "%s", age(b).text), fact("holders", "%s", holders(d, b))}
+	if len(b.Names) > 0 {
+		all = append(all, fact("names", "%s", strings.Join(b.Names, ", ")))
+	}
+	if b.Stack == "" {
+		return append(all, fact("stack", "unknown: start the program with SHOAL_DEBUG=lifetime"))
+	}
+	for l := range strings.SplitSeq(strings.TrimSpace(b.Stack), "\n") {
+		all = append(all, fact("stack", "%s", strings.ReplaceAll(l, "\t", "  ")))
+	}
+	return all
+}

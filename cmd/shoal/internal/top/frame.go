@@ -1,0 +1,302 @@
+package top
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shoal-mp/shoal/cmd/internal/domains"
+	"github.com/shoal-mp/shoal/cmd/internal/words"
+)
+
+// frame draws the screen: never more lines than height, and none wider than width.
+func (s *screen) frame(width, height int) []string {
+	top := s.top(width, height)
+	room := height - len(top)
+	foot := height >= 8
+	if foot {
+		room--
+	}
+	s.page = max(1, room)
+	var body []line
+	switch {
+	case s.help:
+		body = s.scrolled(helpText(), room)
+	case s.detail != "":
+		body = s.scrolled(s.detailLines(width), room)
+	default:
+		body = s.table(width, room)
+	}
+	all := append(top, body[:max(0, min(len(body), room))]...)
+	if foot {
+		for len(all) < height-1 {
+			all = append(all, nil)
+		}
+		all = append(all, s.foot())
+	}
+	lines := []string{}
+	for _, l := range all[:min(len(all), max(height, 0))] {
+		lines = append(lines, l.render(width, s.face))
+	}
+	return lines
+}
+
+// top is the machine, what is stuck, the programs, and the views.
+func (s *screen) top(width, height int) []line {
+	all := s.alarms(max(1, height/4))
+	all = append([]line{s.title()}, all...)
+	if height <= 2 && len(all) > 1 { // rather what is stuck
+		return all[1:]
+	}
+	all = append(all, s.programs(width, min(4, height/6))...)
+	if height >= 6 {
+		all = append(all, s.tabs(width))
+	}
+	return all
+}
+
+func (s *screen) title() line {
+	processes := 0
+	for _, d := range s.shown.Domains {
+		processes += len(d.Processes)
+	}
+	l := line{{"shoal top", strong}}
+	if s.paused {
+		l = append(l, piece{" PAUSED", chosen})
+	}
+	if s.waiting {
+		return append(l, piece{"  looking", plain})
+	}
+	m := s.shown.Machine
+	n := len(s.shown.Domains)
+	return append(l, piece{fmt.Sprintf("  CPUs %3.0f %% ", 100*m.Utilisation), plain},
+		piece{s.trend("CPUs", trendWidth), good},
+		piece{fmt.Sprintf("  %s of %d processes, %.0f involuntary switches/s", words.Count(n, "program"), processes,
+			m.InvoluntaryPerSecond), plain})
+}
+
+// alarms names the circles of waits, those first that nothing speaks against.
+func (s *screen) alarms(most int) []line {
+	var all []line
+	for _, sure := range []bool{true, false} {
+		for _, d := range s.shown.Domains {
+			for _, c := range d.Deadlocks {
+				if (c.Doubt == "") == sure {
+					all = append(all, circle(d, c)...)
+				}
+			}
+		}
+	}
+	if len(all) > most {
+		left := len(all) - most + 1
+		if most == 1 {
+			return all[:1]
+		}
+		all = append(all[:most-1:most-1], say(alarm, fmt.Sprintf("  and %s: 4 lists all waits", words.Count(left, "line"))))
+	}
+	return all
+}
+
+func circle(d domains.Domain, c domains.Deadlock) []line {
+	var names []string
+	for _, w := range c.Waits {
+		names = append(names, who(d, w.PID))
+	}
+	kind, head := alarm, "DEADLOCK suspected: "+strings.Join(names, ", ")
+	if c.Doubt != "" {
+		kind, head = doubtful, "circle of waits; "+c.Doubt+": "+strings.Join(names, ", ")
+	}
+	all := []line{say(kind, head)}
+	for _, w := range c.Waits {
+		all = append(all, say(kind, "  ", who(d, w.PID), " waits for ", w.What(), ": ", onWhom(d, w)))
+	}
+	return all
+}
+
+// programs has a line for each domain: how full it is, and what moves.
+func (s *screen) programs(width, most int) (all []line) {
+	gauge := 8
+	if width >= 100 {
+		gauge = 24
+	}
+	for _, d := range s.shown.Domains {
+		id := programOf(d).text
+		if d.Error != "" {
+			all = append(all, line{{id + " ", strong}, {d.Error, doubtful}})
+			continue
+		}
+		name := ""
+		if len(d.Processes) > 0 {
+			name = nameOf(d.Processes[0]) + " "
+		}
+		key := d.Address
+		all = append(all, line{{id + " ", strong}, {name, plain}, {d.Gauge(gauge), plain},
+			{fmt.Sprintf(" %s of %s ", words.Bytes(d.Committed), words.Bytes(d.Limit)), plain},
+			{s.trend(key+" bytes", trendWidth), good},
+			{fmt.Sprintf(" %s  %.0f allocated/s ", words.Count(d.Blocks, "block"), d.AllocsPerSecond), plain},
+			{s.trend(key+" allocs", trendWidth), good},
+			{fmt.Sprintf("  %s copied/s ", words.Bytes(int64(d.CopiedPerSecond))), plain},
+			{s.trend(key+" copied", trendWidth), good},
+			{fmt.Sprintf("  %d in transit, %s", d.InTransit, words.Count(d.Reaped, "dead worker")), plain}})
+	}
+	if len(all) > most {
+		left := len(all) - most + 1
+		all = all[:max(0, most-1)]
+		if most > 0 {
+			all = append(all, say(faint, fmt.Sprintf("and %s more", words.Count(left, "program"))))
+		}
+	}
+	return all
+}
+
+// tabs is the bar of views, with the filter and the order of this one. Without room for all names
+// it has the one of this view.
+func (s *screen) tabs(width int) line {
+	var l line
+	for i, v := range views {
+		name := fmt.Sprintf("%d %s", i+1, v.name)
+		if width < 70 && i != s.view {
+			name = fmt.Sprint(i + 1)
+		}
+		kind := plain
+		if i == s.view {
+			kind = chosen
+		}
+		l = append(l, piece{" " + name + " ", kind})
+	}
+	switch {
+	case s.typing:
+		return append(l, piece{"  filter: " + s.filter, strong}, piece{" ", chosen})
+	case s.filter != "":
+		l = append(l, piece{"  filter: " + s.filter, doubtful})
+	}
+	return append(l, piece{"  by " + s.sorting(), faint})
+}
+
+// table draws the rows around the chosen one.
+func (s *screen) table(width, room int) []line {
+	if s.waiting || room <= 0 {
+		return nil
+	}
+	v, p, rows := views[s.view], &s.places[s.view], s.rows()
+	if len(rows) == 0 {
+		if s.filter != "" {
+			return []line{say(plain, fmt.Sprintf("nothing matches %q; Esc clears the filter", s.filter))}
+		}
+		return []line{say(plain, v.none)}
+	}
+	cs := s.columns()
+	widths := layout(cs, rows, width)
+	var all []line
+	if room >= 3 {
+		all = append(all, say(strong, across(cs, widths, s.ASCII, func(i int) string { return s.heading(cs, i) })))
+		room--
+	}
+	left := s.left()
+	if left != "" && room > 3 {
+		room--
+	}
+	s.page = max(1, room)
+	at := chosenRow(p, rows)
+	p.top = max(0, min(p.top, at, len(rows)-room))
+	p.top = max(p.top, at-room+1)
+	for i := p.top; i < min(len(rows), p.top+room); i++ {
+		r := rows[i]
+		line := across(cs, widths, s.ASCII, func(j int) string { return r.cells[j].text })
+		if i == at {
+			line += strings.Repeat(" ", max(0, width-cells.StringWidth(line)))
+			all = append(all, say(chosen, line))
+		} else {
+			all = append(all, say(r.style, line))
+		}
+	}
+	if left != "" && room > 3 {
+		all = append(all, say(faint, left))
+	}
+	return all
+}
+
+// heading marks the column by which a table is sorted.
+func (s *screen) heading(cs []column, i int) string {
+	p := s.places[s.view]
+	if i != p.sort {
+		return cs[i].title
+	}
+	marks := map[bool]string{false: "▼", true: "▲"}
+	if s.ASCII {
+		marks = map[bool]string{false: "v", true: "^"}
+	}
+	return cs[i].title + marks[p.reverse]
+}
+
+// left says what the lists of a view leave out.
+func (s *screen) left() string {
+	var parts []string
+	for _, d := range s.shown.Domains {
+		switch views[s.view].name {
+		case "queues":
+			if d.QueuesLeft > 0 {
+				parts = append(parts, fmt.Sprintf("%s of %s not listed", words.Count(d.QueuesLeft, "queue"), programOf(d).text))
+			}
+		case "locks":
+			if d.LocksLeft > 0 {
+				parts = append(parts, fmt.Sprintf("%s of %s not listed", words.Count(d.LocksLeft, "lock"), programOf(d).text))
+			}
+		case "blocks":
+			if a := d.Summary.Ages; d.Blocks > 0 {
+				parts = append(parts, fmt.Sprintf("%s: the largest of %s; %d under 1 s, %d under 1 min, %d older, %d unknown",
+					programOf(d).text, words.Count(d.Blocks, "block"), a.Second.Blocks, a.Minute.Blocks, a.Older.Blocks,
+					a.Unknown.Blocks))
+			}
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (s *screen) detailLines(width int) []line {
+	rows := views[s.view].rows(s)
+	i := slices.IndexFunc(rows, func(r row) bool { return r.key == s.detail })
+	if i < 0 {
+		return []line{say(plain, "it has gone; Esc leads back")}
+	}
+	return rows[i].detail(width)
+}
+
+// scrolled cuts what is above the screen, and keeps the last lines in sight.
+func (s *screen) scrolled(lines []line, room int) []line {
+	s.scroll = max(0, min(s.scroll, len(lines)-room))
+	return lines[s.scroll:]
+}
+
+func (s *screen) foot() line {
+	switch {
+	case s.typing:
+		return say(faint, "Enter keeps the filter  Esc clears it")
+	case s.help:
+		return say(faint, "any other key leads back  q quits")
+	case s.detail != "":
+		return say(faint, "Esc back  q quit  arrows scroll  space pause  ? help")
+	}
+	return say(faint, "q quit  ? help  / filter  s sort  Enter detail  Tab view  space pause  arrows choose")
+}
+
+func helpText() (all []line) {
+	for _, l := range [][2]string{
+		{"up, down", "choose a row; k and j, PgUp, PgDn, Home, End"},
+		{"Enter", "all of the chosen row; Esc leads back"},
+		{"Tab, 1 to 5", "processes, queues, locks, waits, blocks"},
+		{"s", "sort by the next column"},
+		{"M, P, R", "sort by memory, by CPUs; reverse the order"},
+		{"/", "show only rows with a text; Esc clears it"},
+		{"space", "pause, and go on"},
+		{"Ctrl-L", "draw anew"},
+		{"Ctrl-Z", "stop; fg goes on"},
+		{"q, Ctrl-C", "quit"},
+		{"", ""},
+		{"colours", "red: in a suspected deadlock; yellow: not running, in doubt, or its senders wait"},
+		{"trends", fmt.Sprintf("the last %d looks, up to the most of them", span)},
+	} {
+		all = append(all, line{{fmt.Sprintf("%-12s", l[0]), strong}, {l[1], plain}})
+	}
+	return all
+}

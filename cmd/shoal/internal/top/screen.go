@@ -1,0 +1,246 @@
+package top
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/shoal-mp/shoal/cmd/internal/domains"
+)
+
+// A screen is what a person has chosen to see, and what there is to see.
+type screen struct {
+	face
+	shown   domains.Census // the last one, or the one at which the screen was told to pause
+	latest  domains.Census
+	history history
+	until   int // look of the history that is shown last
+	paused  bool
+
+	view    int
+	places  [5]place // of each view
+	filter  string
+	typing  bool   // the filter
+	detail  string // key of the row that fills the screen; empty: none does
+	scroll  int    // lines of the detail, or of the help, that are above the screen
+	help    bool
+	page    int  // rows that the last frame had room for
+	waiting bool // nothing was seen yet
+}
+
+// A place is where a person is in a view.
+type place struct {
+	key     string // of the chosen row
+	at      int    // its number, in case it has gone
+	top     int    // number of the first row on the screen
+	sort    int    // column, or nothing: as found
+	reverse bool
+}
+
+func newScreen(f face) *screen {
+	s := &screen{face: f, waiting: true}
+	for i := range s.places {
+		s.places[i].sort = nothing
+	}
+	return s
+}
+
+// see takes what was seen. A screen that pauses goes on with its history.
+func (s *screen) see(c domains.Census) {
+	s.history.add(c)
+	s.latest, s.waiting = c, false
+	if !s.paused {
+		s.shown, s.until = c, s.history.n
+	}
+}
+
+// press does what a key says. It reports whether the person has seen enough.
+func (s *screen) press(k key) (quit bool) {
+	switch {
+	case s.typing:
+		s.edit(k)
+	case k == 'q':
+		return true
+	case s.help:
+		s.help = k == keyUnknown || s.move(k)
+	case k == '?' || k == 'h':
+		s.help, s.scroll = true, 0
+	case k == ' ':
+		s.pause()
+	case k == '/':
+		s.typing, s.detail = true, ""
+	case k >= '1' && k < '1'+key(len(views)):
+		s.view, s.detail = int(k-'1'), ""
+	case k == keyTab:
+		s.view, s.detail = (s.view+1)%len(views), ""
+	case k == keyBackTab:
+		s.view, s.detail = (s.view+len(views)-1)%len(views), ""
+	case s.detail != "":
+		s.inDetail(k)
+	default:
+		s.inTable(k)
+	}
+	return false
+}
+
+func (s *screen) pause() {
+	s.paused = !s.paused
+	if !s.paused {
+		s.shown, s.until = s.latest, s.history.n
+	}
+}
+
+// edit changes the filter as it is typed.
+func (s *screen) edit(k key) {
+	switch {
+	case k == keyEnter:
+		s.typing = false
+	case k == keyEscape:
+		s.typing, s.filter = false, ""
+	case k == keyErase:
+		s.filter = ""
+	case k == keyBackspace:
+		r := []rune(s.filter)
+		s.filter = string(r[:max(0, len(r)-1)])
+	case k > 0 && unicode.IsPrint(rune(k)) && len(s.filter) < 100:
+		s.filter += string(rune(k))
+	}
+}
+
+func (s *screen) inDetail(k key) {
+	switch k {
+	case keyEscape, keyEnter, keyLeft, keyBackspace:
+		s.detail = ""
+	default:
+		s.move(k)
+	}
+}
+
+// move scrolls the detail or the help.
+func (s *screen) move(k key) bool {
+	switch k {
+	case keyUp, 'k':
+		s.scroll--
+	case keyDown, 'j':
+		s.scroll++
+	case keyPageUp:
+		s.scroll -= s.page
+	case keyPageDown:
+		s.scroll += s.page
+	case keyHome, 'g':
+		s.scroll = 0
+	case keyEnd, 'G':
+		s.scroll = 1 << 20
+	default:
+		return false
+	}
+	s.scroll = max(0, s.scroll) // drawing knows how far down there is something
+	return true
+}
+
+func (s *screen) inTable(k key) {
+	p, rows := &s.places[s.view], s.rows()
+	at := chosenRow(p, rows)
+	switch k {
+	case keyUp, 'k':
+		at--
+	case keyDown, 'j':
+		at++
+	case keyPageUp:
+		at -= s.page
+	case keyPageDown:
+		at += s.page
+	case keyHome, 'g':
+		at = 0
+	case keyEnd, 'G':
+		at = len(rows) - 1
+	case keyEnter, keyRight:
+		if len(rows) > 0 {
+			s.detail, s.scroll = rows[at].key, 0
+		}
+		return
+	case keyEscape:
+		s.filter = ""
+		return
+	case 's':
+		p.sort, p.reverse = s.nextColumn(p.sort), false
+		return
+	case 'P':
+		s.sortBy(p, "CPUS")
+		return
+	case 'M':
+		s.sortBy(p, "HOLDS", "SIZE")
+		return
+	case 'R':
+		p.reverse = !p.reverse
+		return
+	default:
+		return
+	}
+	if len(rows) > 0 {
+		p.at = min(max(at, 0), len(rows)-1)
+		p.key = rows[p.at].key
+	}
+}
+
+// nextColumn passes trends, which have no order. After the last column comes the order as found.
+func (s *screen) nextColumn(at int) int {
+	for cs := s.columns(); at+1 < len(cs); {
+		if at++; cs[at].title != trendTitle {
+			return at
+		}
+	}
+	return nothing
+}
+
+// sortBy sorts by the column of one of the titles, if the view has it.
+func (s *screen) sortBy(p *place, titles ...string) {
+	for _, t := range titles {
+		if i := slices.IndexFunc(views[s.view].columns, func(c column) bool { return c.title == t }); i >= 0 {
+			p.sort, p.reverse = i, false
+			return
+		}
+	}
+}
+
+// columns are those of the view; the program is one where there are several.
+func (s *screen) columns() []column {
+	cs := views[s.view].columns
+	if len(s.shown.Domains) < 2 {
+		cs = cs[:len(cs)-1]
+	}
+	return cs
+}
+
+// rows lists those of the view that the filter leaves, in the order that was chosen.
+func (s *screen) rows() []row {
+	rows := slices.DeleteFunc(views[s.view].rows(s), func(r row) bool { return !r.has(s.filter) })
+	p := s.places[s.view]
+	if p.sort != nothing {
+		order(rows, p.sort, p.reverse)
+	} else if p.reverse {
+		slices.Reverse(rows)
+	}
+	return rows
+}
+
+// chosenRow finds the row that was chosen, or the one in its place.
+func chosenRow(p *place, rows []row) int {
+	if i := slices.IndexFunc(rows, func(r row) bool { return r.key == p.key }); i >= 0 {
+		return i
+	}
+	return max(0, min(p.at, len(rows)-1))
+}
+
+// sorting names the order of a view for the bar.
+func (s *screen) sorting() string {
+	p := s.places[s.view]
+	name := "as found"
+	if p.sort != nothing {
+		name = strings.ToLower(views[s.view].columns[p.sort].title)
+	}
+	if p.reverse {
+		name += ", reversed"
+	}
+	return name
+}

@@ -1,0 +1,273 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shoal-mp/shoal/cmd/internal/domains"
+	"github.com/shoal-mp/shoal/cmd/internal/words"
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+// A view is a table of one sort of thing.
+type view struct {
+	name    string
+	columns []column
+	rows    func(s *screen) []row
+	none    string // what is said where there is no row
+}
+
+const (
+	trendTitle = "LAST LOOKS"
+	trendWidth = 12
+)
+
+// program is the column that tells programs apart, where there are several.
+var program = column{title: "PROGRAM", worth: 2}
+
+var views = [...]view{
+	{"processes", []column{
+		{title: "PID"}, {title: "NAME", left: true, flex: true}, {title: "HOLDS", worth: 9}, {title: "CPUS", worth: 7},
+		{title: "STATE", left: true, worth: 8}, {title: "ROLE", left: true, worth: 4}, {title: trendTitle, left: true, worth: 6},
+		{title: "ALONE", worth: 3}, {title: "THREADS", worth: 1}, {title: "RUNNABLE", worth: 1},
+		{title: "INVOL/S", worth: 1}, program,
+	}, (*screen).processes, "no Shoal program of this user runs here"},
+	{"queues", []column{
+		{title: "QUEUE", left: true, flex: true}, {title: "DEPTH", worth: 9}, {title: "ROOM", worth: 8},
+		{title: "PUT/S", worth: 7}, {title: "TAKEN/S", worth: 6}, {title: "WAITING", worth: 8},
+		{title: trendTitle, left: true, worth: 4}, {title: "SENDERS", worth: 3}, {title: "RECEIVERS", worth: 3},
+		{title: "OF", left: true, worth: 1, flex: true}, program,
+	}, (*screen).queues, "no queue"},
+	{"locks", []column{
+		{title: "LOCK", left: true, flex: true}, {title: "KIND", left: true, worth: 6}, {title: "STATE", left: true, worth: 8},
+		{title: "OWNER", left: true, worth: 9, flex: true}, {title: "WAITING", worth: 9}, {title: "USERS", worth: 1}, program,
+	}, (*screen).locks, "no lock"},
+	{"waits", []column{
+		{title: "WHO", left: true, flex: true}, {title: "WAITS FOR", left: true, worth: 9, flex: true},
+		{title: "ON", left: true, worth: 9, flex: true}, program,
+	}, (*screen).waits, "no process waits"},
+	{"blocks", []column{
+		{title: "BLOCK", left: true}, {title: "SIZE", worth: 9}, {title: "AGE", worth: 8}, {title: "KIND", left: true, worth: 7},
+		{title: "HOLDERS", left: true, worth: 6, flex: true}, {title: "NAMES", left: true, worth: 5, flex: true}, program,
+	}, (*screen).blocks, "no block"},
+}
+
+func processKey(d domains.Domain, pid int) string { return fmt.Sprint(d.Address, " ", pid) }
+
+// programOf is the process that has a domain.
+func programOf(d domains.Domain) cell {
+	if len(d.Processes) == 0 {
+		return cell{text: d.Address}
+	}
+	return number(float64(d.Processes[0].PID), "%.0f")
+}
+
+func number(n float64, format string) cell { return cell{fmt.Sprintf(format, n), n} }
+
+func size(n int64) cell { return cell{words.Bytes(n), float64(n)} }
+
+func count(n int) cell { return number(float64(n), "%.0f") }
+
+// nameOf is the function and the rank of a worker, and what ps says of others.
+func nameOf(p domains.Process) string {
+	name := cmp.Or(p.Function, p.Name, "?")
+	if p.Function != "" && p.Rank != nil {
+		name += fmt.Sprint(" ", *p.Rank)
+	}
+	return name
+}
+
+// who names a process of a domain, with its number.
+func who(d domains.Domain, pid int) string {
+	if pid == 0 {
+		return "-"
+	}
+	for _, p := range d.Processes {
+		if p.PID == pid {
+			return fmt.Sprintf("%s (%d)", nameOf(p), pid)
+		}
+	}
+	return fmt.Sprint(pid)
+}
+
+func whoAll(d domains.Domain, pids []int) string {
+	names := make([]string, len(pids))
+	for i, pid := range pids {
+		names[i] = who(d, pid)
+	}
+	return strings.Join(names, ", ")
+}
+
+// each collects the rows of all programs; without a second one, the last column is empty and goes.
+func (s *screen) each(rows func(d domains.Domain) []row) (all []row) {
+	for _, d := range s.shown.Domains {
+		for _, r := range rows(d) {
+			r.key = d.Address + " " + r.key
+			r.cells = append(r.cells, programOf(d))
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func (s *screen) processes() []row {
+	return s.each(func(d domains.Domain) (rows []row) {
+		for _, p := range d.Processes {
+			r := row{key: fmt.Sprint(p.PID), cells: []cell{count(p.PID), {text: nameOf(p)}, size(p.Holds),
+				number(p.CPUs, "%.2f"), {text: p.State}, {text: p.Role},
+				{text: s.trend(processKey(d, p.PID)+" holds", trendWidth)}, size(p.HoldsAlone), count(p.Threads),
+				count(p.Runnable), number(p.InvoluntaryPerSecond, "%.0f")},
+				detail: func(width int) []line { return s.processDetail(d, p, width) }}
+			switch {
+			case inCircle(d, p.PID):
+				r.style = alarm
+			case p.State != domains.Running:
+				r.style = doubtful
+			}
+			rows = append(rows, r)
+		}
+		return rows
+	})
+}
+
+// inCircle reports whether a process is in a suspected deadlock that nothing speaks against.
+func inCircle(d domains.Domain, pid int) bool {
+	return slices.ContainsFunc(d.Deadlocks, func(c domains.Deadlock) bool {
+		return c.Doubt == "" && slices.ContainsFunc(c.Waits, func(w domains.Wait) bool { return w.PID == pid })
+	})
+}
+
+// label is a name that was bound, or the number of the block.
+func label(names []string, block string) string {
+	if len(names) > 0 {
+		return strings.Join(names, ", ")
+	}
+	return block
+}
+
+func (s *screen) queues() []row {
+	return s.each(func(d domains.Domain) (rows []row) {
+		for _, q := range d.Queues {
+			waiting := len(q.Senders.Waiting) + len(q.Receivers.Waiting)
+			r := row{key: "queue " + q.Block, cells: []cell{{text: label(q.Names, q.Block)}, count(q.Depth),
+				count(q.Capacity),
+				number(q.PutsPerSecond, "%.0f"), number(q.GetsPerSecond, "%.0f"), count(waiting),
+				{text: s.trend(d.Address+" "+q.Block+" rate", trendWidth)}, count(len(q.Senders.PIDs)),
+				count(len(q.Receivers.PIDs)), {text: q.Label}},
+				detail: func(width int) []line { return s.queueDetail(d, q, width) }}
+			if len(q.Senders.Waiting) > 0 {
+				r.style = doubtful
+			}
+			rows = append(rows, r)
+		}
+		return rows
+	})
+}
+
+// stateOf says what a lock is like now.
+func stateOf(l shm.LockView) string {
+	switch {
+	case l.Lost:
+		return "lost"
+	case l.Dead:
+		return "owner dead"
+	case l.Broken:
+		return "broken"
+	case l.Kind == "event" && l.Set:
+		return "set"
+	case l.Kind == "event":
+		return "not set"
+	case l.Kind == "barrier":
+		return fmt.Sprintf("%d of %d came", l.Arrived, l.Limit)
+	case l.Kind == "semaphore":
+		return fmt.Sprintf("%d left", l.Permits)
+	case l.Owner != 0:
+		return "locked"
+	case l.Kind == "rwmutex" && len(l.Shares) > 0:
+		return words.Count(len(l.Shares), "reader")
+	case l.Kind == "cond":
+		return "-"
+	}
+	return "free"
+}
+
+func (s *screen) locks() []row {
+	return s.each(func(d domains.Domain) (rows []row) {
+		for _, l := range d.Locks {
+			r := row{key: "lock " + l.Block, cells: []cell{{text: label(l.Names, l.Block)}, {text: l.Kind},
+				{text: stateOf(l)},
+				{text: who(d, l.Owner)}, count(len(l.Waiting)), count(len(l.PIDs))},
+				detail: func(int) []line { return lockDetail(d, l) }}
+			if l.Dead || l.Lost || l.Broken {
+				r.style = doubtful
+			}
+			rows = append(rows, r)
+		}
+		return rows
+	})
+}
+
+func (s *screen) waits() []row {
+	return s.each(func(d domains.Domain) (rows []row) {
+		for _, w := range d.Waits {
+			r := row{key: fmt.Sprint("wait ", w.PID, w.For, w.Block), cells: []cell{{text: who(d, w.PID)}, {text: w.What()},
+				{text: onWhom(d, w)}},
+				detail: func(width int) []line { return s.detailOf(d, w.PID, width) }}
+			if inCircle(d, w.PID) {
+				r.style = alarm
+			}
+			rows = append(rows, r)
+		}
+		slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.style, a.style) }) // circles first
+		return rows
+	})
+}
+
+func onWhom(d domains.Domain, w domains.Wait) string {
+	text := whoAll(d, w.On)
+	if w.Others {
+		text = strings.TrimPrefix(text+", others", ", ")
+	}
+	return cmp.Or(text, "-")
+}
+
+// age is for how long a block was seen. It may be older than the observer.
+func age(b shm.BlockView) cell {
+	text := fmt.Sprintf("%.0f s", b.Age)
+	if b.Age >= 120 {
+		text = fmt.Sprintf("%.0f min", b.Age/60)
+	}
+	if b.Age >= 7200 {
+		text = fmt.Sprintf("%.0f h", b.Age/3600)
+	}
+	if !b.AgeKnown {
+		text = "> " + text
+	}
+	return cell{text, b.Age}
+}
+
+func holders(d domains.Domain, b shm.BlockView) string {
+	text := whoAll(d, b.PIDs)
+	if b.InTransit > 0 {
+		text = strings.TrimPrefix(text+", "+words.Count(b.InTransit, "message"), ", ")
+	}
+	return cmp.Or(text, "-")
+}
+
+func (s *screen) blocks() []row {
+	return s.each(func(d domains.Domain) (rows []row) {
+		for _, b := range d.Summary.Largest {
+			rows = append(rows, row{key: "block " + b.Block, cells: []cell{{text: b.Block}, size(b.Bytes), age(b),
+				{text: b.Kind},
+				{text: holders(d, b)}, {text: strings.Join(b.Names, ", ")}},
+				detail: func(int) []line { return blockDetail(d, b) }})
+		}
+		return rows
+	})
+}
+
+func (s *screen) trend(name string, width int) string {
+	return s.history.trend(name, width, s.until, s.ASCII)
+}
