@@ -67,7 +67,7 @@ func (s *screen) processDetail(d domains.Domain, p domains.Process, width int) [
 	}
 	for _, b := range d.Summary.Largest {
 		if slices.Contains(b.PIDs, p.PID) {
-			all = append(all, fact("block", "%s, %s, %s, %s", b.Block, words.Bytes(b.Bytes), age(b).text, b.Kind))
+			all = append(all, fact("largest", "%s, %s, %s, %s", b.Block, words.Bytes(b.Bytes), age(b).text, b.Kind))
 		}
 	}
 	return all
@@ -90,7 +90,7 @@ func (s *screen) queueDetail(d domains.Domain, q domains.Queue, width int) []lin
 	chart := max(trendWidth, min(span, width-12))
 	key := d.Address + " " + q.Block
 	all := []line{say(strong, "queue ", label(q.Names, q.Block)), nil,
-		fact("block", "%s, %s of slots", q.Block, words.Bytes(q.Bytes)), fact("messages", "%s", q.Label),
+		fact("lies in", "%s, %s of slots", q.Block, words.Bytes(q.Bytes)), fact("messages", "%s", q.Label),
 		fact("depth", "%d of %d", q.Depth, q.Capacity), line{{fmt.Sprintf("%-12s", ""), faint}, {s.trend(key+" depth", chart), good}},
 		fact("rate", "%.0f put and %.0f taken a second; %d and %d in all", q.PutsPerSecond, q.GetsPerSecond, q.Puts, q.Gets),
 		line{{fmt.Sprintf("%-12s", ""), faint}, {s.trend(key+" rate", chart), good}}}
@@ -117,7 +117,7 @@ func (s *screen) queueDetail(d domains.Domain, q domains.Queue, width int) []lin
 }
 
 func lockDetail(d domains.Domain, l shm.LockView) []line {
-	all := []line{say(strong, l.Kind, " ", label(l.Names, l.Block)), nil, fact("block", "%s", l.Block),
+	all := []line{say(strong, l.Kind, " ", label(l.Names, l.Block)), nil, fact("lies in", "%s", l.Block),
 		fact("state", "%s", stateOf(l)), fact("owner", "%s", who(d, l.Owner)), fact("waiting", "%s", whoAll(d, l.Waiting))}
 	for _, sh := range l.Shares {
 		text := fmt.Sprintf("%d of %s", sh.Count, who(d, sh.PID))
@@ -130,7 +130,7 @@ func lockDetail(d domains.Domain, l shm.LockView) []line {
 }
 
 func blockDetail(d domains.Domain, b shm.BlockView) []line {
-	all := []line{say(strong, "block ", b.Block), nil, fact("kind", "%s", b.Kind),
+	all := []line{say(strong, b.Block), nil, fact("kind", "%s", b.Kind),
 		fact("size", "%s; its size class has %s at most", words.Bytes(b.Bytes), words.Bytes(b.Size)),
 		fact("age", "%s", age(b).text), fact("holders", "%s", holders(d, b))}
 	if len(b.Names) > 0 {

@@ -30,9 +30,9 @@ func rank(n int) *int { return &n }
 // stuck is a program with two workers in a deadlock, a stopped one, and one of each thing.
 func stuck() domains.Domain {
 	waits := []domains.Wait{
-		{PID: 101, For: "lock", Block: "#5.1", Name: "b", Kind: "mutex", On: []int{102}, Need: 1},
-		{PID: 102, For: "lock", Block: "#4.1", Name: "a", Kind: "mutex", On: []int{101}, Need: 1},
-		{PID: 103, For: "message", Block: "#7.1", Kind: "queue", On: []int{100}, Need: 1, Others: true},
+		{PID: 101, For: "lock", Block: "block 5.1", Name: "b", Kind: "mutex", On: []int{102}, Need: 1},
+		{PID: 102, For: "lock", Block: "block 4.1", Name: "a", Kind: "mutex", On: []int{101}, Need: 1},
+		{PID: 103, For: "message", Block: "block 7.1", Kind: "queue", On: []int{100}, Need: 1, Others: true},
 	}
 	return domains.Domain{
 		Address: "@shoal/0/100-af", Version: 1, Limit: 8 << 30, Committed: 3 << 30, Bytes: 2 << 30, Blocks: 12, InTransit: 3,
@@ -45,18 +45,18 @@ func stuck() domains.Domain {
 				State: domains.Running, Threads: 8, GOMAXPROCS: 1},
 			{PID: 103, Name: "資料\x1b[31m読み込み", Holds: 64, Parent: 100, Role: domains.Child, State: domains.Stopped, CPUs: 3},
 		},
-		Queues: []domains.Queue{{QueueView: shm.QueueView{Block: "#7.1", Label: "train.Batch", Capacity: 16, Depth: 3, Puts: 90,
+		Queues: []domains.Queue{{QueueView: shm.QueueView{Block: "block 7.1", Label: "train.Batch", Capacity: 16, Depth: 3, Puts: 90,
 			Gets: 87, Senders: shm.EndView{PIDs: []int{100}, InTransit: 1},
 			Receivers: shm.EndView{PIDs: []int{103}, Waiting: []int{103}}},
 			PutsPerSecond: 45, GetsPerSecond: 44}},
 		QueuesLeft: 2,
-		Locks: []shm.LockView{{Block: "#4.1", Names: []string{"a"}, Kind: "mutex", Owner: 101, Waiting: []int{102},
+		Locks: []shm.LockView{{Block: "block 4.1", Names: []string{"a"}, Kind: "mutex", Owner: 101, Waiting: []int{102},
 			PIDs: []int{101, 102}},
-			{Block: "#5.1", Names: []string{"b"}, Kind: "mutex", Owner: 102, Waiting: []int{101}, PIDs: []int{101, 102}}},
+			{Block: "block 5.1", Names: []string{"b"}, Kind: "mutex", Owner: 102, Waiting: []int{101}, PIDs: []int{101, 102}}},
 		Waits: waits, Deadlocks: []domains.Deadlock{{Waits: waits[:2]}},
 		Summary: shm.Summary{Largest: []shm.BlockView{
-			{Block: "#9.1", Kind: "block", Bytes: 1 << 30, PIDs: []int{100}, Age: 300, AgeKnown: true, Names: []string{"weights"}},
-			{Block: "#8.1", Kind: "block", Bytes: 5 << 20, PIDs: []int{101, 102}, InTransit: 1, Age: 3}}},
+			{Block: "block 9.1", Kind: "block", Bytes: 1 << 30, PIDs: []int{100}, Age: 300, AgeKnown: true, Names: []string{"weights"}},
+			{Block: "block 8.1", Kind: "block", Bytes: 5 << 20, PIDs: []int{101, 102}, InTransit: 1, Age: 3}}},
 	}
 }
 
@@ -265,12 +265,12 @@ func TestTheChosenRowStaysTheSameProcess(t *testing.T) {
 
 func TestDetailsSayWhatTheTablesHaveNoRoomFor(t *testing.T) {
 	for keys, want := range map[string][]string{
-		"j<enter>":       {"process shard 2 (101)", "worker of program 100", "train (100)", "GOMAXPROCS 1", `the mutex "b": shard 10 (102)`, "mutex a; 1 waiter", "#8.1"},
-		"<end><enter>":   {"stopped", "message of queue #7.1: train (100), others", "receives; 3 of 16"},
-		"2<enter>":       {"queue #7.1", "train.Batch", "45 put and 44 taken", "train (100), 1 message"},
+		"j<enter>":       {"process shard 2 (101)", "worker of program 100", "train (100)", "GOMAXPROCS 1", `the mutex "b": shard 10 (102)`, "mutex a; 1 waiter", "largest     block 8.1"},
+		"<end><enter>":   {"stopped", "message of queue block 7.1: train (100), others", "receives; 3 of 16"},
+		"2<enter>":       {"queue block 7.1", "train.Batch", "45 put and 44 taken", "train (100), 1 message"},
 		"3<enter>":       {"mutex a", "shard 2 (101)", "locked"},
 		"4<enter>":       {"process shard 2 (101)"},
-		"5<enter>":       {"block #9.1", "5 min", "weights", "SHOAL_DEBUG=lifetime"},
+		"5<enter>":       {"block 9.1\n\nkind", "5 min", "weights", "SHOAL_DEBUG=lifetime"},
 		"2":              {"2 queues of 100 not listed"},
 		"5":              {"the largest of 12 blocks"},
 		"4":              {"shard 2 (101)", `the mutex "b"`, "train (100), others"},
