@@ -3,7 +3,7 @@ KILLS ?= 1000
 PYTHON ?= $(if $(wildcard $(HOME)/.cache/shoal/interop/torch/bin/python),$(HOME)/.cache/shoal/interop/torch/bin/python,python3)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
 
-.PHONY: test check race browser crashpoints crashpoints-full storm scribbles torture schedules model fuzz fuzz-long vuln lint bench interop interop-full userscripts loader pictures docs ptxas gpu gpu-build cluster release
+.PHONY: test check race browser crashpoints crashpoints-full storm scribbles torture schedules model fuzz fuzz-long vuln lint bench interop interop-full userscripts loader pictures docs face ptxas gpu gpu-build cluster release
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go vet ./...
@@ -91,6 +91,9 @@ pictures: ## docs/*.svg, drawn from a run on a terminal, and docs/howto/watch-*.
 
 docs: ## build/site: these pages and those of the packages, to read offline, with a search; a link that leads nowhere is an error
 	./scripts/docs
+
+face: ## what people see: the page in a browser, lessons, how-to pages, commands, the site, a release; pictures in build/face, one line of JSON
+	./scripts/face
 
 release: ## build/release: static programs for amd64 and arm64, manual pages, completions, lists of modules, checksums
 	./scripts/release

@@ -19,7 +19,7 @@ const fullEnv = "SHOAL_TORCH_TEST_FULL"
 // name there.
 func TestRegion_OfAFullDevShm(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestRegion_InAFullDevShm$", "-test.count=1", "-test.v")
-	cmd.Env = append(os.Environ(), fullEnv+"=1", "SHOAL_TORCH_PYTHONS=") // it needs none
+	cmd.Env = append(os.Environ(), fullEnv+"=1", "SHOAL_INTEROP=", "SHOAL_TORCH_PYTHONS=") // it needs no Python
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	out, err := cmd.CombinedOutput()
 	switch {
