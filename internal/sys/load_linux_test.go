@@ -80,9 +80,9 @@ func TestProcessTableHasTheProcessAndItsChild(t *testing.T) {
 		cmd.Process.Kill()
 		cmd.Wait()
 	}()
-	table := must(sys.ProcessTable())(t)
+	table := must(sys.ProcessTable())(t) // an emulator of a processor says of this process that it has no threads
 	me, child := table[os.Getpid()], table[cmd.Process.Pid]
-	if me.Parent != os.Getppid() || me.Threads < 1 || me.Start == 0 || child.Parent != os.Getpid() ||
+	if me.Parent != os.Getppid() || me.Start == 0 || child.Parent != os.Getpid() || child.Threads < 1 ||
 		child.Start < me.Start || !strings.ContainsRune("RSD", rune(child.State)) {
 		t.Errorf("this process %+v and its child %+v", me, child)
 	}
