@@ -2,6 +2,7 @@ package domains
 
 import (
 	"context"
+	"sync"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -80,15 +81,25 @@ func (w *Watcher) find(ctx context.Context, table map[int]sys.ProcessEntry) ([]D
 		return nil, err
 	}
 	all := []Domain{}
-	for _, a := range addresses {
-		all = append(all, w.ask(ctx, a, table))
+	type answer struct {
+		o   shm.Observation
+		err error
+	}
+	answers := make([]answer, len(addresses))
+	var asked sync.WaitGroup // all at once: one that is stopped is waited for, for seconds
+	for i, addr := range addresses {
+		asked.Go(func() { answers[i].o, answers[i].err = shm.Observe(ctx, addr) })
+	}
+	asked.Wait()
+	for i, addr := range addresses {
+		all = append(all, w.domain(addr, answers[i].o, answers[i].err, table))
 	}
 	w.forget(table)
 	return all, nil
 }
 
-func (w *Watcher) ask(ctx context.Context, address string, table map[int]sys.ProcessEntry) Domain {
-	o, err := shm.Observe(ctx, address)
+// domain returns what an observation says, or why there is none.
+func (w *Watcher) domain(address string, o shm.Observation, err error, table map[int]sys.ProcessEntry) Domain {
 	if err != nil {
 		return empty(Domain{Address: address, Error: err.Error()})
 	}
