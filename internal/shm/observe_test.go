@@ -3,6 +3,7 @@ package shm_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -304,7 +305,7 @@ func TestObserve_OlderProgramsAreInspected(t *testing.T) {
 			if req[5] == 'I' {
 				err = json.NewEncoder(c).Encode(shm.Report{PID: 7, Names: []string{"old"}})
 			}
-			if err := c.Close(); err != nil {
+			if err := errors.Join(err, c.Close()); err != nil {
 				return err
 			}
 		}
