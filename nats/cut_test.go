@@ -194,7 +194,7 @@ func TestQueue_NoWayToTheBroker(t *testing.T) {
 }
 
 // The news that a queue is finished goes by while a consumer has no way to the broker. Once it has
-// one, it learns the end before its next question is over, which takes 20 s.
+// one, it learns the end before a question that waits for as long as it may is over, 20 s.
 func TestQueue_FinishedWhileCutOff(t *testing.T) {
 	ctx := watched(t)
 	b := start(t, broker.Options{})

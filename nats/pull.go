@@ -225,22 +225,10 @@ func (w *work) take(ctx context.Context, wait bool) (*held, error) {
 		case !errors.Is(err, errCut) || ctx.Err() != nil:
 			return nil, err
 		}
-		if err := w.askAgain(ctx, pause); err != nil {
+		if err := sleep(ctx, pause); err != nil {
 			return nil, err
 		}
 	}
-}
-
-// askAgain waits before a question that was cut is asked again. What was cut may have been the news
-// that the queue is finished, which nobody repeats: so it asks for it.
-func (w *work) askAgain(ctx context.Context, pause time.Duration) error {
-	if err := sleep(ctx, pause); err != nil {
-		return err
-	}
-	if err := w.c.connected(ctx); err != nil {
-		return err
-	}
-	return w.over(ctx)
 }
 
 // takeOne asks one question.
@@ -272,10 +260,7 @@ func (w *work) patience(ctx context.Context, wait bool) (expires, silence time.D
 	if !wait {
 		return 0, w.c.timeout
 	}
-	expires = mostWait
-	if isClosed(w.finished) { // it looks more often whether all is acknowledged
-		expires = beat / 4
-	}
+	expires = w.longest()
 	if deadline, ok := ctx.Deadline(); ok {
 		expires = max(min(expires, time.Until(deadline)), time.Millisecond)
 	}
@@ -285,12 +270,36 @@ func (w *work) patience(ctx context.Context, wait bool) (expires, silence time.D
 	return expires, expires + w.c.timeout
 }
 
+// longest is how long a question may wait at the broker. Of a finished queue it is to be seen soon
+// that all is acknowledged. While the connection was cut, the news may have gone by that the queue
+// is finished, which nobody repeats: then the question ends soon, and over is asked.
+func (w *work) longest() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if isClosed(w.finished) || w.heard != w.c.session() {
+		return beat / 4
+	}
+	return mostWait
+}
+
+// hears says that news of this session are heard.
+func (w *work) hears(session <-chan struct{}) {
+	w.mu.Lock()
+	w.heard = session
+	w.mu.Unlock()
+}
+
 // over returns ErrClosed if the queue is finished and all is acknowledged.
 func (w *work) over(ctx context.Context) error {
 	if !isClosed(w.finished) {
+		session := w.c.session()
 		s, err := w.c.stream(ctx, w.config.Name)
-		if err != nil || !isFinished(s.CachedInfo().Config) {
+		if err != nil {
 			return nil // it will be asked again
+		}
+		if !isFinished(s.CachedInfo().Config) {
+			w.hears(session)
+			return nil
 		}
 		w.end()
 	}
@@ -362,7 +371,7 @@ func (w *work) takeAhead(ctx context.Context, wait bool) (*held, error) {
 			return nil, err
 		}
 		if p == nil { // there is no connection
-			if err := w.askAgain(ctx, pause); err != nil {
+			if err := sleep(ctx, pause); err != nil {
 				return nil, err
 			}
 			continue
@@ -382,7 +391,7 @@ func (w *work) takeAhead(ctx context.Context, wait bool) (*held, error) {
 				return nil, err
 			}
 		case errors.Is(err, errCut) && ctx.Err() == nil:
-			if err := w.askAgain(ctx, pause); err != nil {
+			if err := sleep(ctx, pause); err != nil {
 				return nil, err
 			}
 			pause = min(2*pause, mostPause)
@@ -439,7 +448,7 @@ func (w *work) askAhead() (*pull, error) {
 	}
 	w.asked += more
 	w.mu.Unlock()
-	if err := p.ask(more, mostWait); err != nil {
+	if err := p.ask(more, w.longest()); err != nil {
 		w.mu.Lock()
 		w.asked -= more
 		w.mu.Unlock()

@@ -92,6 +92,7 @@ type work struct {
 	resting  sync.WaitGroup
 
 	mu       sync.Mutex
+	heard    <-chan struct{} // session in which the news of Finish cannot have gone by
 	held     map[*held]struct{}
 	idle     []*pull
 	ahead    *pull // of Prefetch
