@@ -72,7 +72,8 @@ var victim = newRole("victim", func(ctx context.Context, v victimPart) error {
 	return errors.Join(err, errors.New("nobody killed the victim"))
 })
 
-// there says that the victim is where it is to die. Who is about to wait says so when it is parked.
+// there says that the victim is where it is to die. A process that is about to wait says so when it
+// is parked.
 func (v victimPart) there() { v.There.Set() }
 
 func (v victimPart) soon() {
