@@ -31,7 +31,9 @@ type benchCommand struct {
 	Rounds int    `long:"rounds" default:"5" value-name:"N" description:"How often each way is measured, in turn; rows are medians."`
 	//lint:ignore SA5008 package flags takes a default for each value
 	Ranks []int `long:"ranks" default:"2" default:"4" value-name:"N" description:"How many ranks; may be given several times."`
-	Quick bool  `long:"quick" description:"Every row once and briefly: shows that all runs here, measures nothing."`
+	//lint:ignore SA5008 and a choice for each name
+	Rows  []string `long:"rows" default:"mpi" default:"service" default:"tensor" choice:"mpi" choice:"service" choice:"tensor" value-name:"NAME" description:"What is measured; may be given several times."`
+	Quick bool     `long:"quick" description:"Every row once and briefly: shows that all runs here, measures nothing."`
 }
 
 // A row is what one size takes, in nanoseconds, by each way; 0 where it could not be measured.
@@ -61,10 +63,26 @@ var stacks = []stack{
 
 // Run measures each way in turn, several times over, and takes the median of each.
 func (c *benchCommand) Run(ctx context.Context) error {
-	sizes, rounds := []size{{4, 1000}, {1 << 20, 100}, {64 << 20, 4}}, c.Rounds
-	if rounds < 1 {
-		return fmt.Errorf("--rounds %d: want 1 or more", rounds)
+	if c.Rounds < 1 {
+		return fmt.Errorf("--rounds %d: want 1 or more", c.Rounds)
 	}
+	for _, what := range []struct {
+		name    string
+		measure func(context.Context) error
+	}{{"mpi", c.allReduces}, {"service", c.service}, {"tensor", c.tensor}} {
+		if !slices.Contains(c.Rows, what.name) {
+			continue
+		}
+		if err := what.measure(ctx); err != nil {
+			return fmt.Errorf("rows %s: %w", what.name, err)
+		}
+	}
+	return nil
+}
+
+// allReduces measures the MPI libraries that are here.
+func (c *benchCommand) allReduces(ctx context.Context) error {
+	sizes, rounds := []size{{4, 1000}, {1 << 20, 100}, {64 << 20, 4}}, c.Rounds
 	if c.Quick {
 		sizes, rounds = []size{{4, 20}, {1 << 20, 2}, {64 << 20, 1}}, 1
 	}

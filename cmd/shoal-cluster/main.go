@@ -1,5 +1,6 @@
-// Command shoal-cluster is what the command shoal does with an MPI library. It loads the library,
-// so it is dynamic, and shoal is not. Shoal finds it beside itself or on the PATH.
+// Command shoal-cluster is what the command shoal does with an MPI library, and with other machines
+// to measure them. It loads the library, so it is dynamic, and shoal is not. Shoal finds it beside
+// itself or on the PATH.
 package main
 
 import (
@@ -11,8 +12,10 @@ import (
 
 // commands are named and flagged as those of shoal, which hands its arguments over as they are.
 var commands = []subcommand.Command{
-	{Name: "bench", Help: "Measure all-reduces of ranks by MPI against the library's own loop in C, and against gloo.",
+	{Name: "bench", Help: "Measure all-reduces by MPI, batches of a data host, and tensors by TCP.",
 		Runner: new(benchCommand)},
+	{Name: "datahost", Help: "Be the data host that is measured.", Runner: new(dataHostCommand)},
+	{Name: "epochs", Help: "Be the trainer that is measured.", Runner: new(epochsCommand)},
 	{Name: "rank", Help: "Be one of the ranks that are measured: the launcher starts it.", Runner: new(rankCommand)},
 }
 

@@ -12,9 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/data/service"
 )
 
-// TestHosts_CutOff cuts a data host off in the middle of an epoch, on machines that scripts/hosts
-// makes: network namespaces with addresses of their own. The trainer gets each sample once, and the
-// host is connected again when the cable is back.
+// TestHosts_CutOff cuts machines off, which scripts/hosts makes: network namespaces with addresses
+// of their own.
 func TestHosts_CutOff(t *testing.T) {
 	if os.Getenv("SHOAL_HOSTS") == "" {
 		again := exec.CommandContext(t.Context(), "../../scripts/hosts", "3", os.Args[0], "-test.run=^TestHosts_CutOff$",
@@ -28,6 +27,12 @@ func TestHosts_CutOff(t *testing.T) {
 		}
 		return
 	}
+	t.Run("data_host", dataHostIsCutOff)
+}
+
+// dataHostIsCutOff cuts a data host off in the middle of an epoch. The trainer gets each sample
+// once, and the host is connected again when the cable is back.
+func dataHostIsCutOff(t *testing.T) {
 	const samples = 400
 	want := local(t, numbers{samples, 0, -1}, 2)
 	var addrs []string

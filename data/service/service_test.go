@@ -275,11 +275,15 @@ func once(t *testing.T, n int, all ...[]got) {
 			}
 		}
 	}
+	lost, duplicates := 0, 0
 	for i, c := range count {
 		if c != 1 {
 			t.Errorf("sample %d came %d times", i, c)
 		}
+		lost += max(0, 1-c)
+		duplicates += max(0, c-1)
 	}
+	t.Logf("%d samples, lost=%d duplicates=%d", n, lost, duplicates) // make cluster adds them up
 }
 
 func TestLoader_DeliversWhatALocalLoaderDoes(t *testing.T) {

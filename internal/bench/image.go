@@ -47,7 +47,7 @@ func imageRows(_ context.Context, h *environment) (g group, err error) {
 		if format == "png" {
 			times = 2
 		}
-		if err := writeImages(format, files); err != nil {
+		if err := WriteImages(imageDir(format), format, files); err != nil {
 			return g, err
 		}
 		set, err := datasets.NewImageFolder(imageDir(format))
@@ -122,10 +122,10 @@ func decodeBatch(set *datasets.ImageFolder) func(context.Context) (float64, erro
 	}
 }
 
-// writeImages writes so many files of a format, with something like photographs in them, in one
-// class.
-func writeImages(format string, files int) error {
-	dir := filepath.Join(imageDir(format), "class")
+// WriteImages writes so many files of a format, "jpeg" or "png", into a directory, with something
+// like photographs of 224 x 224 pixels in them, in one class.
+func WriteImages(dir, format string, files int) error {
+	dir = filepath.Join(dir, "class")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}

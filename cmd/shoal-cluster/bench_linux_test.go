@@ -1,0 +1,54 @@
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestBench_RowsThatNeedNoMPI: each row compares what it says, in the unit that it says. The values
+// mean nothing.
+func TestBench_RowsThatNeedNoMPI(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "shoal-cluster")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "bench", "cluster", "--quick", "--json", "--rows", "service",
+		"--rows", "tensor")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"data_service_jpeg": "local_loader", "data_service_jpeg_apart": "local_loader",
+		"remote_tensor": "tls tcp"}
+	for line := range strings.Lines(string(out)) {
+		var r struct {
+			Row, Unit      string
+			Shoal          float64
+			Against, Ratio map[string]float64
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if r.Unit == "" || r.Shoal <= 0 {
+			t.Errorf("%q", line)
+		}
+		for name := range strings.FieldsSeq(want[r.Row]) {
+			if r.Against[name] <= 0 || r.Ratio[name] != r.Shoal/r.Against[name] {
+				t.Errorf("%s: %q", name, line)
+			}
+		}
+		delete(want, r.Row)
+	}
+	if delete(want, "data_service_jpeg_apart"); len(want) > 0 { // which needs taskset and two processors
+		t.Errorf("without the rows %v: %s", want, out)
+	}
+	if out, err := exec.CommandContext(t.Context(), program, "bench", "cluster", "--rows", "none").CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "mpi, service or tensor") {
+		t.Errorf("%v: %s", err, out)
+	}
+}

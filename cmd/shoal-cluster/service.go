@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
+	"github.com/shoal-mp/shoal/data/service"
+	"github.com/shoal-mp/shoal/internal/bench"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// measureKey is no secret: its holders are two processes that measure.
+var measureKey = []byte("a measurement on the loopback")
+
+// images opens what both a data host and a local loader load: batches of 32 files of JPEG.
+func images(dir string) (*data.Loader, error) {
+	set, err := datasets.NewImageFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	return data.NewLoader(set, data.Options{BatchSize: 32, Shuffle: true, Seed: 1, Workers: sys.CPUs()}), nil
+}
+
+// dataHostCommand is a data host that is measured.
+type dataHostCommand struct {
+	Args struct {
+		Dir string `positional-arg-name:"directory"`
+	} `positional-args:"yes" required:"yes"`
+}
+
+// Run serves until standard input ends, and prints its address.
+func (c *dataHostCommand) Run(context.Context) (err error) {
+	l, err := images(c.Args.Dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	h, err := service.Listen(l, "127.0.0.1:0", service.HostOptions{Key: measureKey})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	fmt.Println(h.Addr())
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// epochsCommand is a trainer that is measured. It reads an epoch for each line of standard input.
+type epochsCommand struct {
+	Addr string `long:"addr" description:"Of a data host."`
+	Dir  string `long:"dir" description:"For a local loader."`
+}
+
+// Run prints samples a second of each epoch.
+func (c *epochsCommand) Run(ctx context.Context) (err error) {
+	var l interface {
+		Batches(context.Context) iter.Seq2[data.Batch, error]
+		io.Closer
+	}
+	if c.Dir != "" {
+		l, err = images(c.Dir)
+	} else {
+		l, err = service.Dial(ctx, service.Options{Key: measureKey}, c.Addr)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		r, err := rate(l.Batches(ctx))
+		if err != nil {
+			return err
+		}
+		fmt.Println(r)
+	}
+	return nil
+}
+
+// service measures the batches of one data host against a local loader of the same files. Each is a
+// process. All have all processors; then the two machines are played: the data host and its trainer
+// have half of the processors each, and the local loader has the data host's half.
+func (c *benchCommand) service(ctx context.Context) (err error) {
+	files := 1000
+	if c.Quick {
+		files = 64
+	}
+	dir, err := os.MkdirTemp("", "shoal-cluster-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := bench.WriteImages(dir, "jpeg", files); err != nil {
+		return err
+	}
+	if err := c.serviceRow(ctx, "data_service_jpeg", dir, nil, nil); err != nil {
+		return err
+	}
+	half := sys.CPUs() / 2
+	if _, err := exec.LookPath("taskset"); err != nil || half == 0 {
+		fmt.Fprintln(os.Stderr, "a data host with processors of its own is not measured: it needs taskset and two processors")
+		return nil
+	}
+	return c.serviceRow(ctx, "data_service_jpeg_apart", dir, []string{"taskset", "-c", fmt.Sprintf("0-%d", half-1)},
+		[]string{"taskset", "-c", fmt.Sprintf("%d-%d", half, 2*half-1)})
+}
+
+// serviceRow measures with commands in front of the data host, which a local loader has as well,
+// and of the trainer.
+func (c *benchCommand) serviceRow(ctx context.Context, row, dir string, host, trainer []string) (err error) {
+	served, err := startProgram(ctx, host, "datahost", dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, served.end()) }()
+	addr, err := served.read()
+	if err != nil {
+		return err
+	}
+	far, err := startProgram(ctx, trainer, "epochs", "--addr", addr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, far.end()) }()
+	near, err := startProgram(ctx, host, "epochs", "--dir", dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, near.end()) }()
+	return c.compare(ctx, row, "samples/s", way{"data service", far.epoch}, way{"local_loader", near.epoch})
+}
+
+// A program is a process of this command that does what it is told by lines.
+type program struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+// startProgram starts this command with arguments, and with another command in front of it.
+func startProgram(ctx context.Context, front []string, args ...string) (p *program, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	args = slices.Concat(front, []string{self}, args)
+	p = &program{cmd: exec.CommandContext(ctx, args[0], args[1:]...)}
+	p.cmd.Stderr = os.Stderr
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.out = bufio.NewReader(out)
+	return p, p.cmd.Start()
+}
+
+// read returns the next line that the program prints.
+func (p *program) read() (string, error) {
+	line, err := p.out.ReadString('\n')
+	if err != nil {
+		return "", fmt.Errorf("%q has ended: %w", p.cmd.Args, err)
+	}
+	return strings.TrimSpace(line), nil
+}
+
+// epoch has the program read an epoch, and returns its samples a second.
+func (p *program) epoch(context.Context) (float64, error) {
+	if _, err := fmt.Fprintln(p.in); err != nil {
+		return 0, err
+	}
+	line, err := p.read()
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseFloat(line, 64)
+}
+
+// end ends the program's input, and waits for it.
+func (p *program) end() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
+
+// rate reads an epoch and returns its samples a second.
+func rate(batches iter.Seq2[data.Batch, error]) (float64, error) {
+	begin, n := time.Now(), 0
+	for b, err := range batches {
+		if err != nil {
+			return 0, err
+		}
+		n += b[0].Dim(0)
+		b.Close()
+	}
+	if n == 0 {
+		return 0, errors.New("an epoch without samples")
+	}
+	return float64(n) / time.Since(begin).Seconds(), nil
+}

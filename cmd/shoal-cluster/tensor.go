@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/link/secure"
+	"github.com/shoal-mp/shoal/ipc"
+	_ "github.com/shoal-mp/shoal/ipc/tcp" // addresses on other machines
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// tensor measures one large tensor to another machine, which is this one. The two others copy the
+// same bytes from one slice to another: by TLS of package crypto/tls as it is, and by TCP with
+// writev.
+func (c *benchCommand) tensor(ctx context.Context) (err error) {
+	size := 128 << 20
+	if c.Quick {
+		size = 1 << 20
+	}
+	ours, closeOurs, err := tensorWay(ctx, size)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeOurs()) }()
+	cert, err := secure.SelfSigned()
+	if err != nil {
+		return err
+	}
+	ways := []way{{"tensor", ours}}
+	for _, name := range []string{"tls", "tcp"} {
+		from, to, err := loop(ctx)
+		if err != nil {
+			return err
+		}
+		defer from.Close()
+		defer to.Close()
+		if name == "tls" {
+			from = tls.Client(from, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13,
+				DynamicRecordSizingDisabled: true})
+			to = tls.Server(to, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13,
+				DynamicRecordSizingDisabled: true})
+		}
+		header, data, got := make([]byte, 64), make([]byte, size), make([]byte, 64+size)
+		data[0], got[0] = 1, 1
+		ways = append(ways, way{name, func(context.Context) (float64, error) {
+			return copied(size, func() error {
+				buffers := net.Buffers{header, data} // writev where there is one
+				_, err := buffers.WriteTo(from)
+				return err
+			}, func() error {
+				_, err := io.ReadFull(to, got)
+				return err
+			})
+		}})
+	}
+	return c.compare(ctx, "remote_tensor", "MB/s", ways...)
+}
+
+// tensorWay is a tensor by package ipc.
+func tensorWay(ctx context.Context, size int) (measure func(context.Context) (float64, error),
+	end func() error, err error) {
+	l, err := ipc.Listen[*tensor.Tensor]("tcp://127.0.0.1:0", measureKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	open := []io.Closer{l}
+	end = func() (err error) {
+		for _, c := range open {
+			err = errors.Join(err, c.Close())
+		}
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, end())
+		}
+	}()
+	from, err := ipc.Dial[*tensor.Tensor](ctx, l.Addr(), measureKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	open = append(open, from)
+	to, err := l.Accept(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	open = append(open, to)
+	x, err := tensor.NewShared(tensor.Uint8, size)
+	if err != nil {
+		return nil, nil, err
+	}
+	open = append(open, x)
+	x.Fill(1)
+	return func(ctx context.Context) (float64, error) {
+		return copied(size, func() error { return from.Send(ctx, x) }, func() error {
+			y, err := to.Recv(ctx)
+			if err != nil {
+				return err
+			}
+			return y.Close()
+		})
+	}, end, nil
+}
+
+// loop returns the two ends of a connection to this machine.
+func loop(ctx context.Context) (from, to net.Conn, err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer l.Close()
+	if from, err = (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String()); err != nil {
+		return nil, nil, err
+	}
+	if to, err = l.Accept(); err != nil {
+		return nil, nil, errors.Join(err, from.Close())
+	}
+	return from, to, nil
+}
+
+// copied returns how many MB/s are received of what is sent, four times over.
+func copied(size int, send, receive func() error) (float64, error) {
+	const times = 4
+	begin := time.Now()
+	for range times {
+		sent := make(chan error, 1)
+		go func() { sent <- send() }()
+		err := receive()
+		if err := errors.Join(err, <-sent); err != nil {
+			return 0, err
+		}
+	}
+	return times * float64(size) / time.Since(begin).Seconds() / 1e6, nil
+}
