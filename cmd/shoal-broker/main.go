@@ -25,6 +25,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/internal/broker"
 )
 
@@ -68,7 +69,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := s.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "shoal-broker:", err)
+		fmt.Fprintln(os.Stderr, "shoal-broker:", words.CleanError(err))
 		os.Exit(1)
 	}
 }

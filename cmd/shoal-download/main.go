@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/data/download"
 )
 
@@ -30,7 +31,7 @@ func main() {
 		os.Exit(2)
 	}
 	if err := fetch(flag.Arg(0), *mirror); err != nil {
-		fmt.Fprintln(os.Stderr, "shoal-download:", err)
+		fmt.Fprintln(os.Stderr, "shoal-download:", words.CleanError(err))
 		os.Exit(1)
 	}
 }

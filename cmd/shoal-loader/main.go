@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/torch"
 )
 
@@ -34,7 +35,7 @@ func main() {
 	}.Main()
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		if err := serve(os.Args[2:]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
+			fmt.Fprintln(os.Stderr, words.CleanError(err))
 			os.Exit(1)
 		}
 		return

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/cmd/internal/watch"
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
 // settings are the flags.
@@ -44,13 +45,13 @@ func main() {
 	flag.BoolVar(&s.open, "open", false, "open the page in this user's browser")
 	flag.Parse()
 	if err := s.check(); err != nil {
-		fmt.Fprintln(os.Stderr, "shoal-watch:", err)
+		fmt.Fprintln(os.Stderr, "shoal-watch:", words.CleanError(err))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := s.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "shoal-watch:", err)
+		fmt.Fprintln(os.Stderr, "shoal-watch:", words.CleanError(err))
 		os.Exit(1)
 	}
 }
@@ -97,7 +98,7 @@ func (s *settings) run(ctx context.Context) (err error) {
 	}
 	if s.open {
 		if err := show(ctx, server.URL); err != nil {
-			fmt.Fprintf(os.Stderr, "shoal-watch: no browser opened (%v): open the URL yourself\n", err)
+			words.Fprintf(os.Stderr, "shoal-watch: no browser opened (%v): open the URL yourself\n", err)
 		}
 	}
 	return server.Serve(ctx)
@@ -113,7 +114,7 @@ func load(certificate, key string) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("-cert %s: %w", certificate, err)
 	}
 	if time.Now().After(pair.Leaf.NotAfter) {
-		fmt.Fprintf(os.Stderr, "shoal-watch: %s has expired, so browsers warn\n", certificate)
+		words.Fprintf(os.Stderr, "shoal-watch: %s has expired, so browsers warn\n", certificate)
 	}
 	return &pair, nil
 }

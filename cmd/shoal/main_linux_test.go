@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	if shoal.IsWorker() {
 		main() // a script's shoal has started this binary again
 	}
-	testscript.Main(m, map[string]func(){"shoal": main})
+	testscript.Main(m, map[string]func(){"shoal": main, "hostile": beHostile})
 }
 
 func TestScripts(t *testing.T) {

@@ -40,7 +40,7 @@ func (c *psCommand) Run(ctx context.Context) error {
 	out := json.NewEncoder(os.Stdout)
 	for _, d := range census.Domains {
 		if d.Error != "" {
-			fmt.Fprintf(os.Stderr, "shoal: domain %s: %s\n", d.Address, d.Error)
+			words.Fprintf(os.Stderr, "shoal: domain %s: %s\n", d.Address, d.Error)
 		}
 		for _, p := range d.Processes {
 			if c.JSON {
@@ -53,7 +53,7 @@ func (c *psCommand) Run(ctx context.Context) error {
 			if p.Rank != nil {
 				rank = fmt.Sprint(*p.Rank)
 			}
-			fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%s\t%.2f\t%s\n", p.PID, p.Parent, p.Role, rank, p.State,
+			words.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%s\t%.2f\t%s\n", p.PID, p.Parent, p.Role, rank, p.State,
 				words.Bytes(p.Holds), p.CPUs, p.Name)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/cmd/internal/subcommand"
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/ranks"
 )
 
@@ -43,7 +44,7 @@ func (c *runCommand) Run(ctx context.Context) error {
 		subcommand.Misused("shoal", err)
 	}
 	if f, ok := errors.AsType[*ranks.Failure](err); ok && ctx.Err() == nil {
-		fmt.Fprintf(os.Stderr, "shoal run: %v\n", f)
+		fmt.Fprintf(os.Stderr, "shoal run: %v\n", words.CleanError(f))
 		os.Exit(f.Status)
 	}
 	return err

@@ -14,24 +14,24 @@ const gauge = 24 // characters of a full one
 // Print writes a domain for people: its memory, what moves in it, and a line for each process.
 func (d Domain) Print(out io.Writer) error {
 	if d.Error != "" {
-		_, err := fmt.Fprintf(out, "domain %s: %s\n", d.Address, d.Error)
+		_, err := words.Fprintf(out, "domain %s: %s\n", d.Address, d.Error)
 		return err
 	}
-	fmt.Fprintf(out, "domain %s\n", d.Address)
-	fmt.Fprintf(out, "  %s %s of %s committed, %s of it in %s\n", d.Gauge(gauge), words.Bytes(d.Committed),
+	words.Fprintf(out, "domain %s\n", d.Address)
+	words.Fprintf(out, "  %s %s of %s committed, %s of it in %s\n", d.Gauge(gauge), words.Bytes(d.Committed),
 		words.Bytes(d.Limit),
 		words.Bytes(d.Bytes), words.Count(d.Blocks, "block"))
-	fmt.Fprintf(out, "  %.0f allocated a second, %s copied a second, %s in transit, %s reaped\n",
+	words.Fprintf(out, "  %.0f allocated a second, %s copied a second, %s in transit, %s reaped\n",
 		d.AllocsPerSecond, words.Bytes(int64(d.CopiedPerSecond)),
 		words.Count(d.InTransit, "reference"), words.Count(d.Reaped, "dead worker"))
 	if len(d.Names) > 0 {
-		fmt.Fprintf(out, "  %s: %s\n", words.Count(len(d.Names), "name"), d.names())
+		words.Fprintf(out, "  %s: %s\n", words.Count(len(d.Names), "name"), d.names())
 	}
 	d.printWaits(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "pid\tname\tholds\tCPUs\tbudget\tthreads\trunnable\tinvoluntary/s\t")
 	for _, p := range d.Processes {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%.2f\t%s\t%d\t%d\t%.0f\t\n", p.PID, p.Name, words.Bytes(p.Holds), p.CPUs,
+		words.Fprintf(w, "%d\t%s\t%s\t%.2f\t%s\t%d\t%d\t%.0f\t\n", p.PID, p.Name, words.Bytes(p.Holds), p.CPUs,
 			p.budget(), p.Threads, p.Runnable, p.InvoluntaryPerSecond)
 	}
 	return w.Flush()
@@ -43,10 +43,10 @@ func (d Domain) printWaits(out io.Writer) {
 		if c.Doubt == "" {
 			fmt.Fprintln(out, "  suspected deadlock:")
 		} else {
-			fmt.Fprintf(out, "  circle of waits; %s:\n", c.Doubt)
+			words.Fprintf(out, "  circle of waits; %s:\n", c.Doubt)
 		}
 		for _, w := range c.Waits {
-			fmt.Fprintf(out, "    %s\n", w)
+			words.Fprintf(out, "    %s\n", w)
 		}
 	}
 	const most = 8 // of each
@@ -56,7 +56,7 @@ func (d Domain) printWaits(out io.Writer) {
 			left++
 			continue
 		}
-		fmt.Fprintf(out, "  queue %s: %d of %d, %.0f put and %.0f taken a second, %s\n", label(q.Names, q.Block), q.Depth,
+		words.Fprintf(out, "  queue %s: %d of %d, %.0f put and %.0f taken a second, %s\n", label(q.Names, q.Block), q.Depth,
 			q.Capacity, q.PutsPerSecond, q.GetsPerSecond,
 			words.Count(len(q.Senders.Waiting)+len(q.Receivers.Waiting), "waiter"))
 	}
@@ -68,11 +68,11 @@ func (d Domain) printWaits(out io.Writer) {
 			left++
 			continue
 		}
-		fmt.Fprintf(out, "  %s %s: %s, %s\n", l.Kind, label(l.Names, l.Block), owner(l.Owner),
+		words.Fprintf(out, "  %s %s: %s, %s\n", l.Kind, label(l.Names, l.Block), owner(l.Owner),
 			words.Count(len(l.Waiting), "waiter"))
 	}
 	if left > 0 {
-		fmt.Fprintf(out, "  and %d more\n", left)
+		words.Fprintf(out, "  and %d more\n", left)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jessevdk/go-flags"
 
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/internal/bench"
 )
 
@@ -42,7 +43,7 @@ func Run(ctx context.Context, program, does string, commands []Command) error {
 	}
 	for _, c := range commands {
 		if c.OwnArguments && len(os.Args) > 1 && os.Args[1] == c.Name {
-			return c.Run(ctx)
+			return words.CleanError(c.Run(ctx))
 		}
 	}
 	rest, err := parser.ParseArgs(os.Args[1:])
@@ -68,11 +69,11 @@ func Run(ctx context.Context, program, does string, commands []Command) error {
 	if errors.Is(err, hogwild.ErrOption) || errors.Is(err, bench.ErrSuite) {
 		Misused(program, err)
 	}
-	return err
+	return words.CleanError(err)
 }
 
 // Misused says what is wrong with the command line, and ends the program with exit status 2.
 func Misused(program string, err error) {
-	fmt.Fprintf(os.Stderr, "%s: %v\n", program, err)
+	fmt.Fprintf(os.Stderr, "%s: %v\n", program, words.CleanError(err))
 	os.Exit(2)
 }

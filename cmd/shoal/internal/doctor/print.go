@@ -12,7 +12,9 @@ import (
 // Print writes the report for people.
 func (r *Report) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row := func(name, format string, args ...any) {
+		words.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
 	row("kernel", "Linux %s, %s", r.Kernel.Release, r.Kernel.calls())
 	row("doorbell", "%.1f µs from a ring to the wake of who waits", r.Kernel.Doorbell/1e3)
 	r.CPUs.print(row)
@@ -37,7 +39,7 @@ func (r *Report) Print(out io.Writer) error {
 	}
 	fmt.Fprintln(out, "\nwhat to set:")
 	for _, a := range r.Advice {
-		if _, err := fmt.Fprintln(out, "  -", a); err != nil {
+		if _, err := words.Fprintf(out, "  - %s\n", a); err != nil {
 			return err
 		}
 	}

@@ -70,12 +70,12 @@ func convert(out, log io.Writer, from, to string, o Options) error {
 	if stop(); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "%s: %s, %s\n", to, words.Count(len(c.Tensors), "tensor"),
+	if _, err := words.Fprintf(out, "%s: %s, %s\n", to, words.Count(len(c.Tensors), "tensor"),
 		words.Bytes(int64(size))); err != nil {
 		return err
 	}
 	if len(left) > 0 {
-		_, err = fmt.Fprintf(out, "left behind: %s\n", strings.Join(left, ", "))
+		_, err = words.Fprintf(out, "left behind: %s\n", strings.Join(left, ", "))
 	}
 	return err
 }

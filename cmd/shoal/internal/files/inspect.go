@@ -80,17 +80,18 @@ func inspect(out, log io.Writer, path string, asJSON bool, o Options) error {
 		}
 		return json.NewEncoder(out).Encode(o)
 	}
-	fmt.Fprintf(out, "%s: %s, %s, %s\n", path, format.Name, words.Count(len(list), "tensor"), words.Bytes(int64(size)))
+	words.Fprintf(out, "%s: %s, %s, %s\n", path, format.Name, words.Count(len(list), "tensor"), words.Bytes(int64(size)))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "name\tdtype\tshape\tsize\tmin\tmax\tmean\tstd\t")
 	for _, s := range list {
-		fmt.Fprintf(w, "%s\t%s\t%v\t%s\t%s\n", s.Name, s.DType, s.Shape, words.Bytes(int64(s.Bytes)), s.statistics())
+		words.Fprintf(w, "%s\t%s\t%v\t%s\t", s.Name, s.DType, s.Shape, words.Bytes(int64(s.Bytes)))
+		fmt.Fprintln(w, s.statistics())
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
-		fmt.Fprintf(w, "metadata %s: %s\n", key, c.Meta[key])
+		words.Fprintf(w, "metadata %s: %s\n", key, c.Meta[key])
 	}
 	for _, name := range c.others() {
-		fmt.Fprintln(w, "also", name)
+		words.Fprintf(w, "also %s\n", name)
 	}
 	return w.Flush()
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/cwriter"
 	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
 // long is from how many bytes on work has a bar.
@@ -26,7 +28,7 @@ func watch(w io.Writer, what string, total int, done func() int64) (stop func())
 func show(w io.Writer, what string, total int, done func() int64) (stop func()) {
 	all := mpb.New(mpb.WithOutput(w), mpb.WithWidth(80), mpb.WithAutoRefresh())
 	bar := all.AddBar(int64(total), mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.Name(what+" ")), mpb.AppendDecorators(decor.CountersKibiByte("% .1f / % .1f")))
+		mpb.PrependDecorators(decor.Name(words.Clean(what)+" ")), mpb.AppendDecorators(decor.CountersKibiByte("% .1f / % .1f")))
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/internal/launch"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -60,7 +61,7 @@ func (j *Job) Run(ctx context.Context, restarts int) error {
 		if err == nil || attempt >= restarts || ctx.Err() != nil {
 			return err
 		}
-		fmt.Fprintf(j.Err, "shoal run: %v; restart %d of %d\n", err, attempt+1, restarts)
+		words.Fprintf(j.Err, "shoal run: %v; restart %d of %d\n", err, attempt+1, restarts)
 	}
 }
 

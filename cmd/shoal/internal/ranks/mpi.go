@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
 // install is how to get a launcher with one command.
@@ -33,7 +35,7 @@ func (j *Job) RunMPI(ctx context.Context, launcher string, restarts int) error {
 		if err == nil || attempt >= restarts || ctx.Err() != nil {
 			return err
 		}
-		fmt.Fprintf(j.Err, "shoal run: %v; restart %d of %d\n", err, attempt+1, restarts)
+		words.Fprintf(j.Err, "shoal run: %v; restart %d of %d\n", err, attempt+1, restarts)
 	}
 }
 
