@@ -31,7 +31,7 @@ func transport(addr string) (*link.Transport, string, error) {
 func (l *Listener[T]) listenFar(t *link.Transport, host string) (err error) {
 	l.ctx, l.end = context.WithCancel(context.Background())
 	l.scheme = "tcp" + schemeEnd
-	l.sock, err = t.Listen(host, l.key, func(s link.Stream) {
+	l.sock, err = t.Listen(host, l.key, optionsOf(l.who), func(s link.Stream) {
 		stop := context.AfterFunc(l.ctx, func() { s.Close() })
 		conn, err := l.receive(link.NewConn(s, maxValue))
 		switch {

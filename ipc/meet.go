@@ -86,7 +86,7 @@ func dialStream(ctx context.Context, addr string, key []byte, who []meetingOptio
 		return nil, err
 	}
 	if t != nil {
-		return t.Dial(ctx, host, key)
+		return t.Dial(ctx, host, key, optionsOf(who))
 	}
 	s, err := sys.Dial(ctx, addr)
 	if err != nil {
@@ -111,18 +111,33 @@ func dialStream(ctx context.Context, addr string, key []byte, who []meetingOptio
 }
 
 // A meetingOption is what Listen and Dial may be told.
-type meetingOption int
+type meetingOption interface{ MeetingOption() }
+
+// optionsOf returns what a Transport is told.
+func optionsOf(who []meetingOption) []link.Option {
+	opts := make([]link.Option, len(who))
+	for i, o := range who {
+		opts[i] = o
+	}
+	return opts
+}
+
+// A welcomeOption says which processes are welcome.
+type welcomeOption int
+
+// MeetingOption implements link.Option.
+func (welcomeOption) MeetingOption() {}
 
 // AnyUser has Listen or Dial accept processes of every user that know the key. Otherwise both
 // accept those of this user alone: the kernel says whose a process is before anything is said.
 // Users who meet share no memory, values go by copy. Without it another user's process is refused,
 // and so is one of a user namespace in which this user has no number.
-const AnyUser meetingOption = 1
+const AnyUser welcomeOption = 1
 
 // welcome returns an error if the process at the other end is of another user, and that is not
 // wanted.
 func welcome(s *sys.Conn, who []meetingOption) error {
-	if slices.Contains(who, AnyUser) {
+	if slices.Contains(who, meetingOption(AnyUser)) {
 		return nil
 	}
 	uid, _, err := sys.PeerUID(s)

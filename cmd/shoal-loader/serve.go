@@ -23,6 +23,7 @@ import (
 // settings are the flags of serve.
 type settings struct {
 	listen, keyFile string
+	secure          secured
 	loader          data.Options
 	host            service.HostOptions
 	cache           int // MiB
@@ -35,6 +36,9 @@ func serve(args []string) (err error) {
 	f := flag.NewFlagSet("serve", flag.ExitOnError)
 	f.StringVar(&s.listen, "listen", ":7070", "`address` to listen on; its port 0 is any that is free")
 	f.StringVar(&s.keyFile, "key-file", "", "`file` with the key that data hosts and trainers share")
+	f.StringVar(&s.secure.Cert, "cert", "", "`file` with the certificate (default one that is made now)")
+	f.StringVar(&s.secure.Key, "cert-key", "", "`file` with the certificate's key")
+	f.StringVar(&s.secure.Authority, "ca", "", "`file` with the authorities of the trainers' certificates, which are asked for then")
 	f.IntVar(&s.loader.BatchSize, "batch-size", 1, "samples in a batch")
 	f.BoolVar(&s.loader.Shuffle, "shuffle", false, "another order in each epoch")
 	f.Uint64Var(&s.loader.Seed, "seed", 0, "seed of the orders and of what is random in samples")
@@ -53,6 +57,9 @@ func serve(args []string) (err error) {
 		return fmt.Errorf("%w: serve -key-file key -batch-size 64 images '{\"root\": \"train\"}'", errOption)
 	}
 	if s.host.Key, err = readKey(s.keyFile); err != nil {
+		return err
+	}
+	if s.host.TLS, err = s.secure.host(); err != nil {
 		return err
 	}
 	s.host.Cache = s.cache << 20
@@ -134,6 +141,10 @@ func openService(ctx context.Context, w torch.Worker) (data.Dataset, error) {
 		Hosts    any     `torch:"hosts"`
 		Key      string  `torch:"key"`
 		Patience float64 `torch:"patience"`
+		Cert     string  `torch:"cert"`
+		CertKey  string  `torch:"cert_key"`
+		CA       string  `torch:"ca"`
+		Name     string  `torch:"server_name"`
 	}{}
 	if err := w.Keywords(&args); err != nil {
 		return nil, err
@@ -146,6 +157,10 @@ func openService(ctx context.Context, w torch.Worker) (data.Dataset, error) {
 	if err != nil {
 		return nil, fmt.Errorf("option key: %w", err)
 	}
-	return service.OpenDataset(ctx,
-		service.Options{Key: key, Patience: time.Duration(args.Patience * float64(time.Second))}, hosts...)
+	config, err := secured{args.Cert, args.CertKey, args.CA}.trainer(args.Name)
+	if err != nil {
+		return nil, err
+	}
+	return service.OpenDataset(ctx, service.Options{Key: key, TLS: config,
+		Patience: time.Duration(args.Patience * float64(time.Second))}, hosts...)
 }

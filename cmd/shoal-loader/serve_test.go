@@ -2,6 +2,8 @@ package main_test
 
 import (
 	"bufio"
+	"crypto/tls"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data/service"
 	"github.com/shoal-mp/shoal/encoding/npy"
+	"github.com/shoal-mp/shoal/internal/link/secure/securetest"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -62,6 +65,27 @@ func startHost(t *testing.T, dir string, flags ...string) dataHost {
 	}
 	h.addr = said[1]
 	return h
+}
+
+// TestServe_WithCertificates: a trainer without a certificate is refused, one with it is served.
+func TestServe_WithCertificates(t *testing.T) {
+	dir := home(t)
+	arrays(t, dir)
+	ours := securetest.New(t)
+	ours.Write(t, dir, "data.example")
+	h := startHost(t, dir, "-ca", "ca.pem", "-cert", "cert.pem", "-cert-key", "key.pem")
+	o := service.Options{Key: []byte("16 random bytes."), TLS: &tls.Config{RootCAs: ours.Pool()}}
+	if _, err := service.Dial(t.Context(), o, h.addr); !errors.Is(err, service.ErrCertificate) {
+		t.Errorf("%v", err)
+	}
+	o.TLS.Certificates = []tls.Certificate{ours.Certificate(t, "trainer.example")}
+	l, err := service.Dial(t.Context(), o, h.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestServe_ToATrainerOfGo: two data hosts by the command line, and what they print.
@@ -122,6 +146,10 @@ func TestServe_BadCalls(t *testing.T) {
 		{[]string{"-key-file", "key", "npy", "[1]"}, "no JSON object"},
 		{[]string{"-key-file", "key", "npy", `{"paths": "none.npy"}`}, "none.npy"},
 		{[]string{"-key-file", "key", "-workers", "0", "npy", files}, "serve -key-file key"},
+		{[]string{"-key-file", "key", "-cert", "key", "npy", files}, "a certificate and its key go together"},
+		{[]string{"-key-file", "key", "-cert", "key", "-cert-key", "key", "npy", files}, "the certificate in key"},
+		{[]string{"-key-file", "key", "-ca", "key", "npy", files}, "key has no certificate in PEM"},
+		{[]string{"-key-file", "key", "-ca", "nowhere", "npy", files}, "nowhere: no such file"},
 		{[]string{"-key-file", "key", "-listen", "127.0.0.1:70000", "npy", files}, "70000"},
 	} {
 		cmd := exec.CommandContext(t.Context(), "./loader", append([]string{"serve"}, c.args...)...)
@@ -140,11 +168,18 @@ func TestServe_ToAnUnmodifiedPyTorch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, python := range pythons(t) {
+	for i, python := range pythons(t) {
 		dir := home(t)
 		arrays(t, dir)
-		a, b := startHost(t, dir), startHost(t, dir)
-		cmd := exec.CommandContext(t.Context(), python, script, a.addr, b.addr, strconv.Itoa(a.cmd.Process.Pid))
+		options, flags := "{}", []string(nil)
+		if i == 0 { // with certificates of both sides
+			securetest.New(t).Write(t, dir, "data.example")
+			options = `{"ca": "ca.pem", "cert": "cert.pem", "cert_key": "key.pem", "server_name": "data.example"}`
+			flags = []string{"-ca", "ca.pem", "-cert", "cert.pem", "-cert-key", "key.pem"}
+		}
+		a, b := startHost(t, dir, flags...), startHost(t, dir, flags...)
+		cmd := exec.CommandContext(t.Context(), python, script, a.addr, b.addr, strconv.Itoa(a.cmd.Process.Pid),
+			options)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+dir)
 		begin := time.Now()
 		out, err := cmd.CombinedOutput()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/internal/link/secure"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shm"
 )
@@ -150,7 +151,8 @@ func (c *client) keep(p *peer) {
 func (c *client) meet(p *peer) (*ipc.Conn[frame], error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.opts.Patience)
 	defer cancel()
-	conn, err := ipc.Dial[frame](ctx, "tcp://"+p.addr, c.opts.Key)
+	conn, err := ipc.Dial[frame](ctx, "tcp://"+p.addr, c.opts.Key,
+		&secure.Options{TLS: c.opts.TLS, Fingerprint: c.opts.Fingerprint})
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/shoal-mp/shoal/internal/link/secure"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -17,6 +18,9 @@ var (
 	// ErrSilent is wrapped where a data host that is connected said nothing within
 	// Options.Patience.
 	ErrSilent = errors.New("service: the data host is silent")
+	// ErrCertificate is wrapped where a trainer refuses the certificate of a data host by
+	// Options.TLS or Options.Fingerprint, or a data host that of a trainer.
+	ErrCertificate = secure.ErrCertificate
 	// ErrOptions is wrapped where options contradict each other or what is served.
 	ErrOptions = errors.New("service: options do not fit")
 )
@@ -49,6 +53,10 @@ func hostError(host string, err error) *HostError {
 	switch {
 	case errors.Is(err, ipc.ErrKey):
 		e.Advice = "give all data hosts and trainers the same key"
+	case errors.Is(err, secure.ErrFingerprint):
+		e.Advice = "give Options.Fingerprint what Host.Fingerprint returns there, unless somebody else answers at this address"
+	case errors.Is(err, ErrCertificate):
+		e.Advice = "compare TLS of both sides: RootCAs and ServerName check the data host, ClientCAs and Certificates the trainer"
 	case errors.Is(err, ipc.ErrPeer), errors.Is(err, ipc.ErrType):
 		e.Advice = "run the same version of Shoal there, and check that the address is one of service.Listen"
 	case errors.Is(err, ErrMismatch):
@@ -62,5 +70,5 @@ func hostError(host string, err error) *HostError {
 // fatal reports whether it makes no sense to try again.
 func fatal(err error) bool {
 	return errors.Is(err, ipc.ErrKey) || errors.Is(err, ipc.ErrPeer) || errors.Is(err, ipc.ErrType) ||
-		errors.Is(err, ErrMismatch)
+		errors.Is(err, ErrMismatch) || errors.Is(err, ErrCertificate)
 }

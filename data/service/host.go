@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -10,8 +11,8 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/internal/maker"
+	"github.com/shoal-mp/shoal/internal/link/secure" // addresses on other machines
 	"github.com/shoal-mp/shoal/ipc"
-	_ "github.com/shoal-mp/shoal/ipc/tcp" // addresses on other machines
 	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -55,6 +56,9 @@ func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
 	if h.opts, err = opts.complete(m.Workers()); err != nil {
 		return nil, err
 	}
+	if h.opts.TLS, err = secure.ServerConfig(h.opts.TLS); err != nil {
+		return nil, err
+	}
 	h.ctx, h.end = context.WithCancel(context.Background())
 	h.cache = newCache(h.opts.Cache)
 	served := hello{Version: version, Identity: m.Identity(), Name: h.opts.Name, BeatMS: int(beatTime.Milliseconds())}
@@ -65,7 +69,7 @@ func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
 		}
 	}
 	if h.hello, err = served.encode(); err == nil {
-		h.listener, err = ipc.Listen[frame]("tcp://"+addr, h.opts.Key)
+		h.listener, err = ipc.Listen[frame]("tcp://"+addr, h.opts.Key, &secure.Options{TLS: h.opts.TLS})
 	}
 	if err != nil {
 		h.end()
@@ -93,6 +97,10 @@ func (h *Host) print() (string, error) {
 
 // Addr returns the address of the host, with the port that ":0" found.
 func (h *Host) Addr() string { return h.listener.Addr()[len("tcp://"):] }
+
+// Fingerprint returns the SHA-256 of the certificate of the host, for Options.Fingerprint. It is
+// zero if HostOptions.TLS chooses among several certificates.
+func (h *Host) Fingerprint() [sha256.Size]byte { return secure.FingerprintOf(h.opts.TLS) }
 
 // Close ends all connections and the workers. It is idempotent.
 func (h *Host) Close() error {

@@ -2,6 +2,8 @@ package service
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"crypto/tls"
 	"fmt"
 	"time"
 )
@@ -10,6 +12,10 @@ import (
 type HostOptions struct {
 	// Key is the secret that data hosts and trainers know: 16 random bytes or more.
 	Key []byte
+	// TLS configures the connections: Listen has the Certificates in it, and asks trainers for one
+	// by ClientAuth. Without any, and if TLS is nil, Listen makes a new self-signed certificate. A
+	// MinVersion below TLS 1.3 is raised to TLS 1.3.
+	TLS *tls.Config
 	// Name is what all data hosts call the data set, such as "imagenet-2012, 224 pixels". Dial
 	// compares the names. Without a Name, Listen loads the first sample, and Dial compares its
 	// hash, which may differ between processors of different kinds.
@@ -30,6 +36,13 @@ type HostOptions struct {
 type Options struct {
 	// Key is the secret that data hosts and trainers know.
 	Key []byte
+	// TLS configures the connections. If it is nil, the certificates of data hosts are checked by
+	// Fingerprint and Key alone. Otherwise Dial checks them by RootCAs and ServerName, or else by
+	// the host in each address, and shows Certificates to data hosts that ask for one.
+	TLS *tls.Config
+	// Fingerprint is the SHA-256 of the certificate of the data hosts, see [Host.Fingerprint]. It
+	// is checked if it is not zero, so all data hosts have one certificate then.
+	Fingerprint [sha256.Size]byte
 	// World is the number of trainers that share each epoch, and Rank the number of this one. With
 	// World 0 or 1 the trainer gets all batches of each epoch, whatever other trainers there are.
 	Rank, World int

@@ -11,9 +11,16 @@ import (
 // The package that implements a Transport adds it, and programs link that package for it. Most
 // programs need none. With package net they would link the C library.
 type Transport struct {
-	// Listen calls met for each stream, in a goroutine of its own.
-	Listen func(addr string, key []byte, met func(Stream)) (Listener, error)
-	Dial   func(ctx context.Context, addr string, key []byte) (Stream, error)
+	// Listen calls met for each stream, in a goroutine of its own. Both functions take the options
+	// that are theirs, and pass the others over.
+	Listen func(addr string, key []byte, opts []Option, met func(Stream)) (Listener, error)
+	Dial   func(ctx context.Context, addr string, key []byte, opts []Option) (Stream, error)
+}
+
+// An Option is what package ipc or a Transport may be told of a meeting.
+type Option interface {
+	// MeetingOption does nothing. It marks the types that are Options.
+	MeetingOption()
 }
 
 // A Listener of a Transport accepts streams. Close waits until no call of met runs.

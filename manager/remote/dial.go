@@ -8,9 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/manager"
 )
 
-// Dial connects to the Listener at a TCP address. The error wraps ErrKey, ErrPeer or
-// ErrFingerprint, or is that of the network. The caller closes the manager, which ends the
-// connections and all proxies that this process has through it.
+// Dial connects to the Listener at a TCP address. The error wraps ErrKey, ErrPeer,
+// ErrCertificate or ErrFingerprint, or is that of the network. The caller closes the manager, which
+// ends the connections and all proxies that this process has through it.
 func Dial(ctx context.Context, addr string, opts Options) (*manager.Manager, error) {
 	dial := secure.Dialer(secure.Options(opts))
 	m, err := manager.Connect(ctx, func(ctx context.Context) (manager.Stream, error) {

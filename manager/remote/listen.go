@@ -19,7 +19,11 @@ var (
 	// ErrPeer is returned when the other side is not a manager, or has another version of the
 	// protocol.
 	ErrPeer = link.ErrPeer
-	// ErrFingerprint is returned by Dial when the certificate does not have Options.Fingerprint.
+	// ErrCertificate is returned by Dial when one side refuses the certificate of the other by
+	// Options.TLS, or the listener asks for one and there is none.
+	ErrCertificate = secure.ErrCertificate
+	// ErrFingerprint is returned by Dial when the certificate does not have Options.Fingerprint. It
+	// wraps ErrCertificate.
 	ErrFingerprint = secure.ErrFingerprint
 )
 
@@ -27,9 +31,10 @@ var (
 type Options struct {
 	// Key is the secret that both sides know. It must not be empty.
 	Key []byte
-	// TLS configures the connection. If it is nil, Listen makes a new self-signed certificate, and
-	// Dial checks the certificate by Fingerprint and Key alone. A MinVersion below TLS 1.3 is
-	// raised to TLS 1.3.
+	// TLS configures the connection. Listen has the Certificates in it, and asks clients for one by
+	// ClientAuth. Without any, and if TLS is nil, Listen makes a new self-signed certificate. Dial
+	// checks the listener's by RootCAs and ServerName, or else by the host in the address; if TLS
+	// is nil, by Fingerprint and Key alone. A MinVersion below TLS 1.3 is raised to TLS 1.3.
 	TLS *tls.Config
 	// Fingerprint is the SHA-256 of the listener's certificate. Dial checks it if it is not zero.
 	Fingerprint [sha256.Size]byte

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/link/secure/securetest"
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/manager/remote"
 	"github.com/shoal-mp/shoal/shm"
@@ -539,4 +540,30 @@ func TestListener_OneAddressPushesOutNoOthers(t *testing.T) {
 	flood(t, l, "127.0.0.2")
 	dialed(t, l, remote.Options{Key: key})
 	check(t, tls.Client(slow, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(watched(t)))
+}
+
+// Certificates of an authority are checked by the host in the address, and clients' as well. A
+// listener that refuses a client's certificate is told from one that speaks something else.
+func TestDial_Certificates(t *testing.T) {
+	ours, others := securetest.New(t), securetest.New(t)
+	config := func(certs ...tls.Certificate) *tls.Config {
+		return &tls.Config{Certificates: certs, RootCAs: ours.Pool(), ClientCAs: ours.Pool(),
+			ClientAuth: tls.RequireAndVerifyClientCert}
+	}
+	_, l := served(t, remote.Options{Key: key, TLS: config(ours.Certificate(t, "manager.example"))})
+	client := ours.Certificate(t, "client.example")
+	dialed(t, l, remote.Options{Key: key, TLS: config(client)})
+	misnamed := config(client)
+	misnamed.ServerName = "another.example"
+	for name, c := range map[string]*tls.Config{"no TLS": nil, "no certificate": config(), "another name": misnamed,
+		"of another authority": config(others.Certificate(t, "client.example")),
+		"expired":              config(ours.Expired(t, "client.example"))} {
+		_, err := remote.Dial(watched(t), l.Addr().String(), remote.Options{Key: key, TLS: c})
+		wantErr(t, err, remote.ErrCertificate)
+		if errors.Is(err, remote.ErrPeer) || err == nil || !strings.Contains(err.Error(), l.Addr().String()) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := remote.Dial(watched(t), l.Addr().String(), remote.Options{Key: []byte("another"), TLS: config(client)})
+	wantErr(t, err, remote.ErrKey)
 }

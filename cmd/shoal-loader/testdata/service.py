@@ -1,4 +1,5 @@
-"""Compares samples of data hosts with those of the same files here: python service.py HOST HOST PID. It kills the first host in the middle."""
+"""Compares samples of data hosts with those of the same files here: python service.py HOST HOST PID OPTIONS. It kills the first host in the middle."""
+import json
 import os
 import signal
 import sys
@@ -10,7 +11,7 @@ from go import Go
 
 if __name__ == "__main__":
     torch.multiprocessing.set_executable("./loader")                                       # line one
-    far = Go("service", hosts=sys.argv[1:3], key="key", patience=20)
+    far = Go("service", hosts=sys.argv[1:3], key="key", patience=20, **json.loads(sys.argv[4]))
     here = Go("npy", paths=["x.npy", "y.npy"])
     assert len(far) == len(here) == 4000, (len(far), len(here))
 

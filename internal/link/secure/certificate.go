@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -11,21 +12,29 @@ import (
 	"time"
 )
 
-// serverConfig returns given, or a configuration with a certificate that is made for this listener
-// and never written to a file.
-func serverConfig(given *tls.Config) (*tls.Config, error) {
+// ServerConfig returns a copy of given, which may be nil. If that has no certificate, the copy has
+// one that is made for this listener and never written to a file.
+func ServerConfig(given *tls.Config) (*tls.Config, error) {
+	config := new(tls.Config)
 	if given != nil {
-		config := given.Clone()
-		harden(config)
+		config = given.Clone()
+	}
+	harden(config)
+	if len(config.Certificates) > 0 || config.GetCertificate != nil || config.GetConfigForClient != nil {
 		return config, nil
 	}
 	cert, err := SelfSigned()
-	if err != nil {
-		return nil, err
+	config.Certificates = []tls.Certificate{cert}
+	return config, err
+}
+
+// FingerprintOf returns the SHA-256 of the certificate in a listener's configuration, zero if it
+// chooses among several.
+func FingerprintOf(config *tls.Config) (sum [sha256.Size]byte) {
+	if len(config.Certificates) == 0 || config.GetConfigForClient != nil || config.GetCertificate != nil {
+		return sum
 	}
-	config := &tls.Config{Certificates: []tls.Certificate{cert}}
-	harden(config)
-	return config, nil
+	return sha256.Sum256(config.Certificates[0].Certificate[0])
 }
 
 // harden refuses older versions of TLS. It makes records have their full size from the first on,

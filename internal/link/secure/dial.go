@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/link"
@@ -15,9 +16,8 @@ import (
 // Dialer returns a function that connects to the Listener at a TCP address. Its errors name the
 // address.
 func Dialer(opts Options) func(ctx context.Context, addr string) (*Conn, error) {
-	config := clientConfig(opts)
 	return func(ctx context.Context, addr string) (*Conn, error) {
-		c, err := dial(ctx, addr, config, opts.Key)
+		c, err := dial(ctx, addr, clientConfig(opts, addr), opts.Key)
 		if err != nil {
 			return nil, fmt.Errorf("dial %s: %w", addr, err)
 		}
@@ -25,8 +25,8 @@ func Dialer(opts Options) func(ctx context.Context, addr string) (*Conn, error) 
 	}
 }
 
-func dialStream(ctx context.Context, addr string, key []byte) (link.Stream, error) {
-	c, err := dial(ctx, addr, clientConfig(Options{Key: key}), key)
+func dialStream(ctx context.Context, addr string, key []byte, opts []link.Option) (link.Stream, error) {
+	c, err := dial(ctx, addr, clientConfig(among(opts, key), addr), key)
 	if err != nil {
 		return nil, err
 	}
@@ -51,8 +51,11 @@ func dial(ctx context.Context, addr string, config *tls.Config, key []byte) (_ *
 	}()
 	s := tls.Client(c, config)
 	if err := s.HandshakeContext(ctx); err != nil {
-		if notTLS(err) {
-			return nil, fmt.Errorf("%w: %w", link.ErrPeer, err)
+		switch {
+		case notTLS(err):
+			err = fmt.Errorf("%w: %w", link.ErrPeer, err)
+		case ofCertificate(err) && !errors.Is(err, ErrCertificate):
+			err = fmt.Errorf("%w: %w", ErrCertificate, err)
 		}
 		return nil, err
 	}
@@ -60,7 +63,22 @@ func dial(ctx context.Context, addr string, config *tls.Config, key []byte) (_ *
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{s}, link.Client(s, key, link.Bound(b))
+	if err := link.Client(s, key, link.Bound(b)); err != nil {
+		// With TLS 1.3 a listener refuses a certificate when the handshake is over for this side.
+		if alert, ok := errors.AsType[*net.OpError](err); ok && ofCertificate(alert) {
+			err = fmt.Errorf("%w by the listener: %w", ErrCertificate, alert)
+		}
+		return nil, err
+	}
+	return &Conn{s}, nil
+}
+
+// ofCertificate reports whether an error is that of a certificate, of this side or of the other.
+func ofCertificate(err error) bool {
+	var ours *tls.CertificateVerificationError
+	var alert *net.OpError
+	return errors.Is(err, ErrCertificate) || errors.As(err, &ours) ||
+		errors.As(err, &alert) && alert.Op == "remote error" && strings.Contains(alert.Error(), "certificate")
 }
 
 // notTLS reports whether the other side does not speak TLS at all.
@@ -69,13 +87,16 @@ func notTLS(err error) bool {
 	return errors.As(err, &header)
 }
 
-// clientConfig returns a configuration for Dial, with the checks of opts.
-func clientConfig(opts Options) *tls.Config {
+// clientConfig returns a configuration for Dial to an address, with the checks of opts.
+func clientConfig(opts Options, addr string) *tls.Config {
 	// the key proves more than a certificate authority would: a process in the middle has two
 	// connections with two secrets, and can prove the key on neither
 	config := &tls.Config{InsecureSkipVerify: true}
 	if opts.TLS != nil {
 		config = opts.TLS.Clone()
+	}
+	if config.ServerName == "" { // as tls.Dial does
+		config.ServerName, _, _ = net.SplitHostPort(addr)
 	}
 	harden(config)
 	if opts.Fingerprint == [sha256.Size]byte{} {

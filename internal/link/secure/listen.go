@@ -40,12 +40,10 @@ func Listen(addr string, opts Options, met func(*Conn)) (*Listener, error) {
 	}
 	l := &Listener{key: opts.Key, met: met, strangers: sys.NewStrangers(maxStrangers)}
 	var err error
-	if l.tls, err = serverConfig(opts.TLS); err != nil {
+	if l.tls, err = ServerConfig(opts.TLS); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	if len(l.tls.Certificates) > 0 {
-		l.cert = sha256.Sum256(l.tls.Certificates[0].Certificate[0])
-	}
+	l.cert = FingerprintOf(l.tls)
 	if l.tcp, err = net.Listen("tcp", addr); err != nil {
 		return nil, err
 	}

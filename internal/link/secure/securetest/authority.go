@@ -1,0 +1,109 @@
+package securetest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// An Authority signs certificates.
+type Authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// New makes an authority.
+func New(t testing.TB) *Authority {
+	t.Helper()
+	a := &Authority{}
+	a.cert, a.key = a.sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: "an authority"}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	return a
+}
+
+// sign makes a certificate by a template, which signs itself if there is no authority yet.
+func (a *Authority) sign(t testing.TB, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(math.MaxInt64)); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now() // the time of day is what certificates have
+	template.NotBefore = now.Add(-time.Hour)
+	if template.NotAfter.IsZero() {
+		template.NotAfter = now.Add(time.Hour)
+	}
+	parent, by := a.cert, a.key
+	if parent == nil {
+		parent, by = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert, key
+}
+
+// Certificate signs a certificate for a name and for 127.0.0.1.
+func (a *Authority) Certificate(t testing.TB, name string) tls.Certificate {
+	t.Helper()
+	return a.until(t, name, time.Time{})
+}
+
+// Expired signs a certificate that was good until a minute ago.
+func (a *Authority) Expired(t testing.TB, name string) tls.Certificate {
+	t.Helper()
+	return a.until(t, name, time.Now().Add(-time.Minute))
+}
+
+func (a *Authority) until(t testing.TB, name string, end time.Time) tls.Certificate {
+	t.Helper()
+	cert, key := a.sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: end, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}})
+	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+}
+
+// Pool returns the authority for tls.Config.
+func (a *Authority) Pool() *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AddCert(a.cert)
+	return p
+}
+
+// Write writes ca.pem, and cert.pem and key.pem of a new certificate, into a directory.
+func (a *Authority) Write(t testing.TB, dir, name string) {
+	t.Helper()
+	cert := a.Certificate(t, name)
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, b := range map[string]*pem.Block{
+		"ca.pem":   {Type: "CERTIFICATE", Bytes: a.cert.Raw},
+		"cert.pem": {Type: "CERTIFICATE", Bytes: cert.Certificate[0]},
+		"key.pem":  {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(b), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
