@@ -14,7 +14,8 @@ import (
 // It fails the run with status 99 if the tests have left anything behind that was not there before
 // them and that the garbage collector does not take back: a child process, blocks of the default
 // domain, a goroutine, a descriptor. It says what, and where it was started; of blocks with
-// SHOAL_DEBUG=lifetime. What is to stay is made before TestMain.
+// SHOAL_DEBUG=lifetime. What is to stay is made before TestMain. Where NVIDIA's driver is loaded,
+// descriptors such as it keeps are not looked for: device files, pipes, sockets and events.
 func TestMain(m interface{ Run() int }) {
 	leak.Processes.Begin()
 	quickRaceExit()

@@ -119,12 +119,37 @@ var kept = []string{"os/signal.signal_recv(", "os/signal.loop(", "runtime.ensure
 // descriptors describes those of this process; it finds none on systems without /proc.
 func descriptors() map[string]string {
 	entries, _ := os.ReadDir("/proc/self/fd")
-	all := make(map[string]string)
+	open := make(map[string]string)
 	for _, e := range entries {
 		// that of the folder itself is closed by now
 		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
-			all[e.Name()+" "+to] = fmt.Sprintf("descriptor %s: %s", e.Name(), to)
+			open[e.Name()] = to
 		}
+	}
+	return describe(open)
+}
+
+// describe describes descriptors, by number and what each refers to. NVIDIA's driver keeps its
+// device files as long as the process lives, and pipes, sockets and events beside them, which look
+// like anybody's: where it is loaded none of these is described.
+func describe(open map[string]string) map[string]string {
+	driver := false
+	for _, to := range open {
+		driver = driver || strings.HasPrefix(to, nvidia)
+	}
+	all := make(map[string]string)
+	for number, to := range open {
+		if driver && slices.ContainsFunc(drivers, func(prefix string) bool { return strings.HasPrefix(to, prefix) }) {
+			continue
+		}
+		all[number+" "+to] = fmt.Sprintf("descriptor %s: %s", number, to)
 	}
 	return all
 }
+
+// nvidia begins the names of the driver's device files, and drivers what the driver 580 keeps, and
+// the tool compute-sanitizer with it.
+const nvidia = "/dev/nvidia"
+
+var drivers = []string{nvidia, "pipe:", "socket:", "anon_inode:[eventfd]", "anon_inode:[eventpoll]",
+	"anon_inode:[timerfd]"}
