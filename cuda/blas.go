@@ -110,13 +110,18 @@ func (d *Device) multiply(g cublas.Gemm, out, a, b tensorOperand) (done bool, er
 	return true, err
 }
 
+// blasTypes are the dtypes of which cuBLAS makes products.
+var blasTypes = map[tensor.DType]cublas.Type{tensor.Float32: cublas.Float32, tensor.Float64: cublas.Float64,
+	tensor.Float16: cublas.Float16, tensor.BFloat16: cublas.BFloat16}
+
 // gemm returns a product as cuBLAS sees it, by columns: there all matrices are transposed, and so
 // is the product, of b and a. It reports whether that is possible.
 func gemm(out, a, b tensorOperand, beta float64) (g cublas.Gemm, ok bool) {
-	if out.DType != tensor.Float32 && out.DType != tensor.Float64 || a.Memory == nil || b.Memory == nil {
+	of, ok := blasTypes[out.DType]
+	if !ok || a.Memory == nil || b.Memory == nil {
 		return g, false
 	}
-	g = cublas.Gemm{Double: out.DType == tensor.Float64, M: out.Shape[2], N: out.Shape[1], K: a.Shape[2],
+	g = cublas.Gemm{Type: of, M: out.Shape[2], N: out.Shape[1], K: a.Shape[2],
 		Beta: beta, Batch: out.Shape[0]}
 	var fits [3]bool
 	g.A, fits[0] = byColumns(b)

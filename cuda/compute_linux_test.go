@@ -58,7 +58,8 @@ func TestBLAS_MultipliesWhereItIs(t *testing.T) {
 		t.Fatal(name, err)
 	}
 	g := tensor.NewGenerator(1)
-	for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64} {
+	for dt, tolerance := range map[tensor.DType]float64{tensor.Float32: 1e-5, tensor.Float64: 1e-5,
+		tensor.Float16: 2e-3, tensor.BFloat16: 2e-2} {
 		for _, shape := range [][4]int{{1, 3, 4, 5}, {2, 1, 7, 1}, {3, 7, 1, 2}, {2, 1, 1, 9}, {1, 4, 0, 3}} {
 			for turns := range 4 {
 				a, b := tensor.RandN(dt, g, shape[0], shape[1], shape[2]),
@@ -70,7 +71,7 @@ func TestBLAS_MultipliesWhereItIs(t *testing.T) {
 					b = b.Transpose(1, 2).Contiguous().Transpose(1, 2)
 				}
 				got := tensor.MatMul(devicetest.On(t, dev, a), devicetest.On(t, dev, b))
-				devicetest.Same(t, got, tensor.MatMul(a, b), 1e-5)
+				devicetest.Same(t, got, tensor.MatMul(a, b), tolerance)
 				all := devicetest.On(t, dev, tensor.Ones(dt, 1, 3, 2)) // a batch of one matrix
 				check(t, devicetest.ComputerOn(dev).MatMul(devicetest.OperandOf(all),
 					devicetest.OperandOf(devicetest.On(t, dev, tensor.Ones(dt, 1, 3, 5))),
@@ -78,6 +79,24 @@ func TestBLAS_MultipliesWhereItIs(t *testing.T) {
 				devicetest.Same(t, all, tensor.Full(dt, 7, 1, 3, 2), 0)
 			}
 		}
+	}
+	collected(t, 1)
+}
+
+// cuBLAS reads 16 bits as they are, so no kernel converts the operands or the product. On an H100
+// the way by float32 took 2.77 ms for 4096 rows and columns, where PyTorch takes 0.18.
+func TestBLAS_MultipliesHalvesAsTheyAre(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	dev, g := device(t, "cuda"), tensor.NewGenerator(1)
+	for _, dt := range []tensor.DType{tensor.Float16, tensor.BFloat16} {
+		a, b := tensor.RandN(dt, g, 3, 4), tensor.RandN(dt, g, 4, 5)
+		there, other := devicetest.On(t, dev, a), devicetest.On(t, dev, b)
+		before := cuda.Simulator().Open().Modules
+		got := tensor.MatMul(there, other)
+		if after := cuda.Simulator().Open().Modules; after != before {
+			t.Errorf("a product of %v loaded %d kernels", dt, after-before)
+		}
+		devicetest.Same(t, got, tensor.MatMul(a, b), 2e-2)
 	}
 	collected(t, 1)
 }

@@ -91,10 +91,18 @@ func (b backend) multiply(t, x, y *Tensor, batch []int) {
 	}
 }
 
+// multiplied returns the dtype of the matrices whose product has dtype dt. Devices read 16 bits as
+// they are, and add up in float32.
+func (b backend) multiplied(dt DType) DType {
+	if b.onDevice {
+		return dt
+	}
+	return dt.computed()
+}
+
 // addProduct adds the product of two matrices to t.
 func (b backend) addProduct(t, x, y *Tensor) {
-	if !b.onDevice || !t.IsContiguous() || t.dtype != x.dtype || t.dtype != y.dtype ||
-		t.dtype != t.dtype.computed() {
+	if !b.onDevice || !t.IsContiguous() || t.dtype != x.dtype || t.dtype != y.dtype {
 		t.Add(MatMul(x, y))
 		return
 	}

@@ -16,14 +16,15 @@ func MatMul(a, b *Tensor) *Tensor {
 	}
 	row, col := len(a.shape) == 1, len(b.shape) == 1
 	dt := Promote(a.dtype, b.dtype)
-	x, y := a.matrices(dt.computed(), 0), b.matrices(dt.computed(), 1)
+	in := backendOf(a).multiplied(dt)
+	x, y := a.matrices(in, 0), b.matrices(in, 1)
 	m, k, n := x.Dim(-2), x.Dim(-1), y.Dim(-1)
 	if y.Dim(-2) != k {
 		misuse("MatMul of shapes %v and %v: %d columns meet %d rows", a.shape, b.shape, k, y.Dim(-2))
 	}
 	batch := broadcast(x.shape[:len(x.shape)-2], y.shape[:len(y.shape)-2])
 	home([]*Tensor{a, b})
-	out := a.NewEmpty(dt.computed(), append(slices.Clone(batch), m, n)...)
+	out := a.NewEmpty(in, append(slices.Clone(batch), m, n)...)
 	backendOf(out).multiply(out, x, y, batch)
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(b)

@@ -27,10 +27,21 @@ type Matrix struct {
 	Turned  bool // it is stored transposed
 }
 
+// A Type is a cudaDataType_t: the dtype of all three matrices.
+type Type int32
+
+// The types of products. Those of 16 bits are multiplied exactly and added up in float32.
+const (
+	Float32  Type = 0
+	Float64  Type = 1
+	Float16  Type = 2
+	BFloat16 Type = 14
+)
+
 // A Gemm is C = A·B + Beta·C for each of a batch of matrices: A is M by K, B is K by N, and C is M
 // by N and not Turned.
 type Gemm struct {
-	Double  bool // float64 instead of float32
+	Type    Type
 	M, N, K int
 	A, B, C Matrix
 	Beta    float64

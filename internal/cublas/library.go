@@ -9,8 +9,8 @@ import (
 
 // library is a BLAS by the functions of a shared library.
 type library struct {
-	name                                       string
-	create, destroy, setStream, single, double uintptr
+	name                             string
+	create, destroy, setStream, gemm uintptr
 }
 
 // Load binds the first of the libraries that can be loaded; if none is named, that of CUDA 13, 12
@@ -26,7 +26,7 @@ func Load(names ...string) (BLAS, error) {
 	l := &library{name: lib.Name()}
 	for name, fn := range map[string]*uintptr{"cublasCreate_v2": &l.create,
 		"cublasDestroy_v2": &l.destroy, "cublasSetStream_v2": &l.setStream,
-		"cublasSgemmStridedBatched": &l.single, "cublasDgemmStridedBatched": &l.double} {
+		"cublasGemmStridedBatchedEx": &l.gemm} {
 		if *fn, err = lib.Symbol(name); err != nil {
 			return nil, err
 		}
@@ -63,19 +63,31 @@ func operation(m Matrix) uintptr {
 	return 0
 }
 
+// Of cublasComputeType_t and cublasGemmAlgo_t. TF32 is not permitted, as in PyTorch by default.
+const (
+	computeFloat32 = 68
+	computeFloat64 = 70
+	anyAlgorithm   = -1
+)
+
+// GemmStridedBatched calls cublasGemmStridedBatchedEx, which is there from CUDA 8 on, and has this
+// signature from CUDA 11 on.
 func (l *library) GemmStridedBatched(h Handle, g Gemm) error {
-	call, fn := "cublasSgemmStridedBatched", l.single
+	compute := uintptr(computeFloat32)
 	alpha, beta := new([8]byte), new([8]byte) // numbers of the host, which the call has read when it returns
-	if g.Double {
-		call, fn = "cublasDgemmStridedBatched", l.double
+	if g.Type == Float64 {
+		compute = computeFloat64
 		*(*float64)(unsafe.Pointer(alpha)), *(*float64)(unsafe.Pointer(beta)) = 1, g.Beta
 	} else {
 		*(*float32)(unsafe.Pointer(alpha)), *(*float32)(unsafe.Pointer(beta)) = 1, float32(g.Beta)
 	}
-	r := dl.Call(fn, uintptr(h), operation(g.A), operation(g.B), uintptr(g.M), uintptr(g.N), uintptr(g.K),
+	of, algorithm := uintptr(g.Type), anyAlgorithm
+	r := dl.Call(l.gemm, uintptr(h), operation(g.A), operation(g.B), uintptr(g.M), uintptr(g.N), uintptr(g.K),
 		uintptr(unsafe.Pointer(alpha)),
-		uintptr(g.A.Ptr), uintptr(g.A.Leading), uintptr(g.A.Stride), uintptr(g.B.Ptr), uintptr(g.B.Leading),
-		uintptr(g.B.Stride),
-		uintptr(unsafe.Pointer(beta)), uintptr(g.C.Ptr), uintptr(g.C.Leading), uintptr(g.C.Stride), uintptr(g.Batch))
-	return Check(call, Status(int32(r)))
+		uintptr(g.A.Ptr), of, uintptr(g.A.Leading), uintptr(g.A.Stride),
+		uintptr(g.B.Ptr), of, uintptr(g.B.Leading), uintptr(g.B.Stride),
+		uintptr(unsafe.Pointer(beta)),
+		uintptr(g.C.Ptr), of, uintptr(g.C.Leading), uintptr(g.C.Stride), uintptr(g.Batch),
+		compute, uintptr(algorithm))
+	return Check("cublasGemmStridedBatchedEx", Status(int32(r)))
 }

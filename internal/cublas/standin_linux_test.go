@@ -4,6 +4,7 @@ package cublas_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/cublas"
@@ -50,14 +51,17 @@ func callEach(t *testing.T, flags ...string) {
 		A: cublas.Matrix{Ptr: 0xfedcba9876543210, Leading: 11, Stride: 1<<40 + 1, Turned: true},
 		B: cublas.Matrix{Ptr: 0xf123456789abcdef, Leading: 12, Stride: 1<<40 + 2},
 		C: cublas.Matrix{Ptr: 0xffedcba987654321, Leading: 13, Stride: 1<<40 + 3}}
-	const rest = " 0x7a0000000001 1 0 2 3 4 1 0xfedcba9876543210 11 1099511627777 0xf123456789abcdef 12 1099511627778 0.5 0xffedcba987654321 13 1099511627779 7"
-	sees(b.GemmStridedBatched(h, g), "cublasSgemmStridedBatched"+rest)
-	g.Double = true
-	sees(b.GemmStridedBatched(h, g), "cublasDgemmStridedBatched"+rest)
+	for of, compute := range map[cublas.Type]int{cublas.Float32: 68, cublas.Float64: 70, cublas.Float16: 68,
+		cublas.BFloat16: 68} {
+		g.Type = of
+		sees(b.GemmStridedBatched(h, g), fmt.Sprintf("cublasGemmStridedBatchedEx 0x7a0000000001 1 0 2 3 4 1 "+
+			"0xfedcba9876543210 %d 11 1099511627777 0xf123456789abcdef %[1]d 12 1099511627778 0.5 "+
+			"0xffedcba987654321 %[1]d 13 1099511627779 7 %d -1", of, compute))
+	}
 
 	dl.Call(fail, uintptr(cublas.InvalidValue))
 	err = b.GemmStridedBatched(h, g)
-	if failed, ok := errors.AsType[*cublas.Error](err); !ok || failed.Call != "cublasDgemmStridedBatched" ||
+	if failed, ok := errors.AsType[*cublas.Error](err); !ok || failed.Call != "cublasGemmStridedBatchedEx" ||
 		!errors.Is(err, cublas.InvalidValue) {
 		t.Errorf("a call that fails: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/cublas"
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/cudriver/sim/vm"
 )
 
 // BLAS is cuBLAS on the devices of a driver. It refuses what cuBLAS refuses.
@@ -22,8 +23,9 @@ type products struct {
 
 // A shape is what cuBLAS chooses its code by.
 type shape struct {
-	double, a, b bool
-	m, n, k      int
+	of      cublas.Type
+	a, b    bool
+	m, n, k int
 }
 
 // BLAS returns cuBLAS on the driver's devices.
@@ -82,13 +84,13 @@ func (b *BLAS) GemmStridedBatched(h cublas.Handle, g cublas.Gemm) error {
 		}
 		return rows
 	}
-	if min(g.M, g.N, g.K, g.Batch) < 0 ||
+	if sizes[g.Type] == 0 || min(g.M, g.N, g.K, g.Batch) < 0 ||
 		max(g.M, g.N, g.K, g.Batch, g.A.Leading, g.B.Leading, g.C.Leading) > math.MaxInt32 ||
 		g.A.Leading < max(1, rows(g.A, g.M, g.K)) || g.B.Leading < max(1, rows(g.B, g.K, g.N)) ||
 		g.C.Leading < max(1, g.M) {
 		return cublas.Check(call, cublas.InvalidValue)
 	}
-	s := shape{g.Double, g.A.Turned, g.B.Turned, g.M, g.N, g.K}
+	s := shape{g.Type, g.A.Turned, g.B.Turned, g.M, g.N, g.K}
 	b.driver.mu.Lock()
 	p := b.driver.products[h]
 	fresh := p != nil && !p.seen[s]
@@ -114,6 +116,9 @@ type matrix struct {
 	size  int
 }
 
+// sizes of elements, in bytes.
+var sizes = map[cublas.Type]int{cublas.Float32: 4, cublas.Float64: 8, cublas.Float16: 2, cublas.BFloat16: 2}
+
 func (m matrix) at(i, j int) []byte {
 	if m.Turned {
 		i, j = j, i
@@ -133,10 +138,7 @@ func (d *Driver) see(c *context, m cublas.Matrix, size, batch, rows, columns int
 
 // gemm multiplies element by element.
 func (d *Driver) gemm(c *context, g cublas.Gemm) cudriver.Result {
-	size := 4
-	if g.Double {
-		size = 8
-	}
+	size := sizes[g.Type]
 	if min(g.M, g.N) == 0 {
 		return cudriver.Success
 	}
@@ -156,37 +158,51 @@ func (d *Driver) gemm(c *context, g cublas.Gemm) cudriver.Result {
 		}
 		for j := range g.N {
 			for k := range g.K {
-				column[k] = decode(right.at(k, j))
+				column[k] = decode(g.Type, right.at(k, j))
 			}
 			for i := range g.M {
 				for k := range row {
-					row[k] = decode(left.at(i, k))
+					row[k] = decode(g.Type, left.at(i, k))
 				}
 				sum := 0.
 				if g.Beta != 0 {
-					sum = g.Beta * decode(to.at(i, j))
+					sum = g.Beta * decode(g.Type, to.at(i, j))
 				}
 				for k := range row {
 					sum += row[k] * column[k]
 				}
-				encode(to.at(i, j), sum)
+				encode(g.Type, to.at(i, j), sum)
 			}
 		}
 	}
 	return cudriver.Success
 }
 
-func decode(b []byte) float64 {
-	if len(b) == 4 {
-		return float64(math.Float32frombits(binary.NativeEndian.Uint32(b)))
+func decode(t cublas.Type, b []byte) float64 {
+	switch t {
+	case cublas.Float64:
+		return math.Float64frombits(binary.NativeEndian.Uint64(b))
+	case cublas.Float16:
+		return vm.ReadFloat16(uint64(binary.NativeEndian.Uint16(b)))
+	case cublas.BFloat16:
+		return float64(math.Float32frombits(uint32(binary.NativeEndian.Uint16(b)) << 16))
 	}
-	return math.Float64frombits(binary.NativeEndian.Uint64(b))
+	return float64(math.Float32frombits(binary.NativeEndian.Uint32(b)))
 }
 
-func encode(b []byte, v float64) {
-	if len(b) == 4 {
-		binary.NativeEndian.PutUint32(b, math.Float32bits(float32(v)))
-	} else {
+func encode(t cublas.Type, b []byte, v float64) {
+	single := math.Float32bits(float32(v))
+	switch t {
+	case cublas.Float64:
 		binary.NativeEndian.PutUint64(b, math.Float64bits(v))
+	case cublas.Float16:
+		binary.NativeEndian.PutUint16(b, uint16(vm.WriteFloat16(float64(float32(v)))))
+	case cublas.BFloat16: // rounded to even, and NaN stays NaN
+		if v == v {
+			single += 0x7fff + single>>16&1
+		}
+		binary.NativeEndian.PutUint16(b, uint16(single>>16))
+	default:
+		binary.NativeEndian.PutUint32(b, single)
 	}
 }

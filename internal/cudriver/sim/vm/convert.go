@@ -88,7 +88,7 @@ func bounds(t scalar) (low, high bound) {
 func reader(t scalar) func(uint64) float64 {
 	switch t.size {
 	case 2:
-		return readFloat16
+		return ReadFloat16
 	case 4:
 		return readFloat32
 	}
@@ -98,14 +98,15 @@ func reader(t scalar) func(uint64) float64 {
 func writer(t scalar) func(float64) uint64 {
 	switch t.size {
 	case 2:
-		return writeFloat16
+		return WriteFloat16
 	case 4:
 		return writeFloat32
 	}
 	return math.Float64bits
 }
 
-func readFloat16(bits uint64) float64 {
+// ReadFloat16 returns the number that the low 16 bits are.
+func ReadFloat16(bits uint64) float64 {
 	sign, exponent, fraction := 1-2*float64(bits>>15&1), int(bits>>10&31), float64(bits&1023)
 	switch exponent {
 	case 0:
@@ -119,9 +120,9 @@ func readFloat16(bits uint64) float64 {
 	return sign * math.Ldexp(1024+fraction, exponent-25)
 }
 
-// writeFloat16 rounds to even. The steps between what it can be double with the exponent, down to
-// 2^-24.
-func writeFloat16(v float64) uint64 {
+// WriteFloat16 returns the bits of a number in 16 bits, rounded to even. The steps between what it
+// can be double with the exponent, down to 2^-24.
+func WriteFloat16(v float64) uint64 {
 	sign := math.Float64bits(v) >> 63 << 15
 	switch a := math.Abs(v); {
 	case a != a:
