@@ -1,4 +1,4 @@
 package cuda
 
 // Targets of the rows.
-var HandedOver, OfDriver, OfBandwidth, Nothing = handedOver, ofDriver, ofBandwidth, nothing
+var HandedOver, OfDriver, OfBandwidth, AsTorch, Nothing = handedOver, ofDriver, ofBandwidth, asTorch, nothing

@@ -19,9 +19,10 @@ var Suite = bench.NewSuite("cuda",
 	"tensors on a GPU: handing over, copying, adding, and what killed processes leave", "torch_cuda.py", 9, rows)
 
 const (
-	gib    = 1 << 30
-	kills  = 200
-	atOnce = 8
+	gib        = 1 << 30
+	multiplied = 4096 // rows and columns of a matrix
+	kills      = 200
+	atOnce     = 8
 )
 
 func rows(ctx context.Context, scale func(int) int) ([]bench.Case, func() error, error) {
@@ -42,7 +43,17 @@ func rows(ctx context.Context, scale func(int) int) ([]bench.Case, func() error,
 	if err != nil {
 		return nil, nil, errors.Join(err, t.close())
 	}
-	end := func() error { return errors.Join(c.close(), t.close(), x.Close(), tensor.EmptyCache()) }
+	single, err := newMultiplier(dev, tensor.Float32, scale(multiplied))
+	if err != nil {
+		return nil, nil, errors.Join(err, c.close(), t.close())
+	}
+	half, err := newMultiplier(dev, tensor.BFloat16, scale(multiplied))
+	if err != nil {
+		return nil, nil, errors.Join(err, single.close(), c.close(), t.close())
+	}
+	end := func() error {
+		return errors.Join(half.close(), single.close(), c.close(), t.close(), x.Close(), tensor.EmptyCache())
+	}
 	k := &killer{dev: dev, n: scale(kills)}
 	return []bench.Case{
 		{
@@ -58,6 +69,12 @@ func rows(ctx context.Context, scale func(int) int) ([]bench.Case, func() error,
 		}, {
 			Name: "add_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.add, scale(20)),
 			Floor: c.bandwidth(scale(20)), Target: ofBandwidth,
+		}, {
+			Name: "matmul_4096_float32", Unit: bench.Nanoseconds, Ours: probe(single.measure, scale(20)),
+			Peer: bench.AskPeer("cuda_matmul_float32", scale(multiplied), scale(20)), Target: asTorch,
+		}, {
+			Name: "matmul_4096_bfloat16", Unit: bench.Nanoseconds, Ours: probe(half.measure, scale(200)),
+			Peer: bench.AskPeer("cuda_matmul_bfloat16", scale(multiplied), scale(200)), Target: asTorch,
 		}, {
 			Name: "left_by_200_killed", Unit: bench.Bytes, Ours: &bench.Probe{Measure: k.measure, Once: true},
 			Target: nothing,
@@ -88,6 +105,14 @@ func ofDriver(r bench.Result, _ []bench.Result) (string, bool) {
 
 func ofBandwidth(r bench.Result, _ []bench.Result) (string, bool) {
 	return "≤ 1.18 × floor", r.RatioToFloor <= 1/0.85
+}
+
+// asTorch speaks of the peer: without one there is nothing to compare with.
+func asTorch(r bench.Result, _ []bench.Result) (string, bool) {
+	if r.Peer == "" {
+		return "", false
+	}
+	return "≥ 0.97 × peer", r.RatioToPeer >= 0.97
 }
 
 // ofTheDriver is what a driver may take for itself meanwhile, as for the code of kernels: nobody

@@ -45,6 +45,9 @@ func TestTargets(t *testing.T) {
 		{cudabench.OfDriver, bench.Result{RatioToFloor: 1.12}, "≤ 1.11 × floor", false},
 		{cudabench.OfBandwidth, bench.Result{RatioToFloor: 1.17}, "≤ 1.18 × floor", true},
 		{cudabench.OfBandwidth, bench.Result{RatioToFloor: 1.19}, "≤ 1.18 × floor", false},
+		{cudabench.AsTorch, bench.Result{Peer: "torch", RatioToPeer: 0.97}, "≥ 0.97 × peer", true},
+		{cudabench.AsTorch, bench.Result{Peer: "torch", RatioToPeer: 0.96}, "≥ 0.97 × peer", false},
+		{cudabench.AsTorch, bench.Result{}, "", false},
 		{cudabench.Nothing, bench.Result{Value: 32<<20 - 1}, "< 32 MiB, the driver's", true},
 		{cudabench.Nothing, bench.Result{Value: 32 << 20}, "< 32 MiB, the driver's", false},
 	} {
@@ -79,7 +82,8 @@ func TestEveryRowRuns(t *testing.T) {
 		seen[r.Name] = r
 	}
 	if seen["handoff_1GiB"].Value <= 0 || seen["handoff_1GiB_written"].Value <= 0 ||
-		seen["copy_1GiB"].Value <= 0 || seen["copy_1GiB"].Floor <= 0 || seen["add_1GiB"].Value <= 0 {
+		seen["copy_1GiB"].Value <= 0 || seen["copy_1GiB"].Floor <= 0 || seen["add_1GiB"].Value <= 0 ||
+		seen["matmul_4096_float32"].Value <= 0 || seen["matmul_4096_bfloat16"].Value <= 0 {
 		t.Errorf("%+v", seen)
 	}
 	if r, ok := seen["left_by_200_killed"]; !ok || r.Value >= 32<<20 {

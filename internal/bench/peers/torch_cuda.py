@@ -64,6 +64,22 @@ def copy(size, rounds):
     return (time.perf_counter_ns() - begin) / rounds
 
 
+MATRICES = {}
+
+
+def matmul(dtype, n, rounds):
+    if dtype not in MATRICES:
+        MATRICES[dtype] = [torch.randn(n, n, device="cuda").to(dtype) for _ in range(2)]
+    a, b = MATRICES[dtype]
+    torch.matmul(a, b)
+    torch.cuda.synchronize()
+    begin = time.perf_counter_ns()
+    for _ in range(rounds):
+        torch.matmul(a, b)
+    torch.cuda.synchronize()
+    return (time.perf_counter_ns() - begin) / rounds
+
+
 def main():
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -71,13 +87,16 @@ def main():
         raise SystemExit("this torch sees no CUDA device")
     print(json.dumps({"Name": "torch " + torch.__version__,
                       "Detail": "Python %s, CUDA %s" % (sys.version.split()[0], torch.version.cuda),
-                      "Variants": {"cuda_handoff": ["CUDA IPC"], "cuda_handoff_written": ["CUDA IPC"], "cuda_copy": ["copy_"]}}), file=out, flush=True)
+                      "Variants": {"cuda_handoff": ["CUDA IPC"], "cuda_handoff_written": ["CUDA IPC"], "cuda_copy": ["copy_"],
+                                   "cuda_matmul_float32": ["matmul"], "cuda_matmul_bfloat16": ["matmul"]}}), file=out, flush=True)
     taker = None
     for line in sys.stdin:
         r = json.loads(line)
         try:
             if r["op"] == "cuda_copy":
                 value = copy(r["size"], r["rounds"])
+            elif r["op"].startswith("cuda_matmul_"):
+                value = matmul(getattr(torch, r["op"][len("cuda_matmul_"):]), r["size"], r["rounds"])
             else:
                 taker = taker or Taker()
                 value = taker.handoff(r["size"], r["rounds"], r["op"] == "cuda_handoff_written")
