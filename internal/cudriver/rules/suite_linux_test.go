@@ -100,6 +100,23 @@ func TestSuite_OfGoodGroups(t *testing.T) {
 	}
 }
 
+// NVIDIA's own tools look at the kernels where they are installed, and what they find is a failure.
+func TestSuite_HasNVIDIAsToolsLookAtTheKernels(t *testing.T) {
+	good := "#!/bin/sh\necho PASS\n"
+	for status, tool := range map[int]string{0: "#!/bin/sh\necho \"called $*\"\n",
+		1: "#!/bin/sh\necho \"called $*\"\n[ $2 = memcheck ]\n"} {
+		c, out := suiteCommand(t, map[string]string{"shoal": machine, "shoal-accel": machine, "cuda.test": good,
+			"compute-sanitizer": tool}, "4b")
+		c.Env = append(c.Env, "PATH="+filepath.Dir(c.Path)+":"+os.Getenv("PATH"))
+		said, err := c.CombinedOutput()
+		b, _ := os.ReadFile(filepath.Join(out, "group-4b.md"))
+		if c.ProcessState == nil || c.ProcessState.ExitCode() != status ||
+			!strings.Contains(string(b), "called --tool memcheck") || !strings.Contains(string(b), "called --tool racecheck") {
+			t.Errorf("%v, want %d: %s\n%s", err, status, said, b)
+		}
+	}
+}
+
 // Kernels that are interpreted take long, so on simulated devices what trains or measures is only
 // seen to run.
 func TestSuite_IsBriefOnSimulatedDevices(t *testing.T) {

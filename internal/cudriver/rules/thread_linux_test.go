@@ -1,12 +1,6 @@
 package rules_test
 
-import (
-	"fmt"
-	"runtime"
-	"strconv"
-
-	"github.com/shoal-mp/shoal/internal/cudriver"
-)
+import "runtime"
 
 var threads = []rule{
 	{step: "T10", asked: "a call before cuInit", want: "CUDA_ERROR_NOT_INITIALIZED (3)", ask: func(p *process) string {
@@ -38,24 +32,4 @@ var threads = []rule{
 			_, err := p.MemAlloc(4)
 			return said(err)
 		}},
-	{step: "T10", asked: "another process's context, made current", want: "CUDA_ERROR_INVALID_CONTEXT (201)",
-		ask: func(p *process) string {
-			p.enter()
-			o := p.start("show context")
-			defer o.kill()
-			text, _ := o.hear()
-			theirs := get(strconv.ParseUint(text, 10, 64))
-			if theirs == uint64(p.ctx) {
-				return "both processes have the same number"
-			}
-			return said(p.CtxSetCurrent(cudriver.Context(theirs)))
-		}},
-}
-
-func init() {
-	helpers["show context"] = func(p *process) {
-		p.enter()
-		must(p.line.say(fmt.Sprint(uint64(p.ctx))))
-		p.line.hear() // until it is killed
-	}
 }

@@ -78,6 +78,8 @@ func TestVirtualMemory_OutlivesItsMaker(t *testing.T) {
 	f := os.NewFile(uintptr(fd), "memory")
 	same, err := d.MemImport(fd)
 	check(t, err)
+	_, err = d.MemExport(same)
+	fails(t, cudriver.ErrorInvalidValue, err) // what was imported
 	check(t, d.MemRelease(same))
 	said, c := child(t, devices, "import", "", true, f)
 	if said != "hello <nil>" {
@@ -101,7 +103,7 @@ func TestVirtualMemory_OutlivesItsMaker(t *testing.T) {
 	check(t, err)
 	defer null.Close()
 	_, err = d.MemImport(int(null.Fd()))
-	fails(t, cudriver.ErrorInvalidValue, err)
+	fails(t, cudriver.ErrorUnknown, err)
 }
 
 func TestLegacyMemory_StaysWhileItIsOpen(t *testing.T) {

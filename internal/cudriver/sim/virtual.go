@@ -125,7 +125,7 @@ func (d *Driver) MemImport(fd int) (h cudriver.MemHandle, err error) {
 		ph := d.identify(f)
 		if ph == nil {
 			f.Close()
-			return cudriver.ErrorInvalidValue
+			return cudriver.ErrorUnknown
 		}
 		h = d.enter(ph)
 		return cudriver.Success
@@ -149,7 +149,7 @@ func (d *Driver) identify(f *os.File) *physical {
 			return nil
 		}
 		if start, n, err := sys.LockedRange(dev.file, off, 1); err == nil && n > 0 && start == off {
-			return &physical{dev, f, span{off, n}, true}
+			return &physical{dev, f, span{off, n}, false} // what was imported is not exported
 		}
 	}
 	return nil
