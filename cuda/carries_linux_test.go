@@ -23,11 +23,11 @@ type cargo struct {
 }
 
 func newCargo(t *testing.T) cargo {
-	x, err := tensor.Arange(tensor.Float32, 0, 24, 1).Reshape(2, 3, 4).Transpose(0, 2).ToDevice(device(t, "cuda:1"))
+	x, err := tensor.Arange(tensor.Float32, 0, 24, 1).Reshape(2, 3, 4).Transpose(0, 2).ToDevice(forRank(t, 1))
 	check(t, err)
 	y, err := tensor.On(device(t, "cuda:0")).Ones(tensor.Float64, 2)
 	check(t, err)
-	place := tensor.Place{Device: device(t, "cuda:1")}
+	place := tensor.Place{Device: forRank(t, 1)}
 	return cargo{place, tensor.Place{}, x, map[string]*tensor.Tensor{"weight": y}, []any{place, x}}
 }
 
@@ -108,7 +108,7 @@ func TestDevice_TensorsTravelByEveryWay(t *testing.T) {
 		},
 	} {
 		t.Run(way, func(t *testing.T) {
-			onDevices(t, 2, 64*mib)
+			onDevices(t, needed(2), 64*mib)
 			c := newCargo(t)
 			before := c.String()
 			if got := send(t, c); got != before {

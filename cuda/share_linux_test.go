@@ -90,7 +90,8 @@ var makeAndGo = shoal.Register("makeAndGo", func(ctx context.Context, rank int, 
 })
 
 func TestSegment_OutlivesItsSender(t *testing.T) {
-	devices := onDevices(t, 2, 64*mib)
+	n := needed(2)
+	devices := onDevices(t, n, 64*mib)
 	ctx := watched(t)
 	const senders = 4
 	q, err := ipc.NewQueue[*tensor.Tensor](senders)
@@ -102,7 +103,7 @@ func TestSegment_OutlivesItsSender(t *testing.T) {
 		check(t, err)
 		first := x.Select(0, 999)
 		rank := int(first.Item())
-		if want := fmt.Sprintf("cuda:%d", rank%2); x.Device().String() != want || x.Numel() != 1000 || seen[rank] {
+		if want := fmt.Sprintf("cuda:%d", rank%n); x.Device().String() != want || x.Numel() != 1000 || seen[rank] {
 			t.Errorf("from rank %d: %v on %v", rank, x.Shape(), x.Device())
 		}
 		seen[rank] = true
@@ -110,7 +111,7 @@ func TestSegment_OutlivesItsSender(t *testing.T) {
 		check(t, x.Close())
 	}
 	check(t, q.Close())
-	for i := range 2 { // the last one lets go of the memory
+	for i := range n { // the last one lets go of the memory
 		comesTo(t, devices, i, 0)
 	}
 }

@@ -71,7 +71,7 @@ func TestPin_PagesOfOneDeviceAreCopiedByAnother(t *testing.T) {
 		t.Errorf("copied to the other device: %v and %v", got[0], got[64*32-1])
 	}
 	check(t, on(there).Fill(0, x.Nbytes(), []byte{0, 0, 0, 0x40}))
-	check(t, on(pinned).Copy(0, on(there), 0, x.Nbytes()))
+	check(t, errors.Join(on(pinned).Copy(0, on(there), 0, x.Nbytes()), far.Synchronize()))
 	if first, last := tensor.At[float32](x, 0, 0), tensor.At[float32](x, 63, 31); first != 2 || last != 2 {
 		t.Errorf("copied from the other device, the host sees %v and %v", first, last)
 	}
