@@ -105,7 +105,7 @@ func oneLine(err error) string {
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
-// failures is the error of several processes. The first failure comes first.
+// failures is the error of several processes, in the order of Group.Wait.
 type failures []error
 
 func (f failures) Error() string {

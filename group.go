@@ -27,7 +27,8 @@ type Group struct {
 	live     map[*Process]struct{}
 	all      []*Process // in the order of their start
 	ranks    map[string]int
-	failures []error
+	failures []error // those of killed processes first
+	killed   int     // how many those are
 	closed   bool
 }
 
@@ -49,7 +50,7 @@ func NewGroup(ctx context.Context, opts Options) *Group {
 }
 
 // Spawn runs n processes with ranks 0 to n-1 and the same argument, and waits for all of them. The
-// first failure cancels the others. The error joins all failures, the first one first, each a
+// first failure cancels the others. The error joins all failures as that of Group.Wait does, each a
 // *ProcessError. The thread budget of this process is divided by n.
 //
 // Tensors and other shared values in the argument are not copied: every process works on the same
@@ -163,10 +164,21 @@ func (g *Group) leave(p *Process, err error) {
 		groups.remove(g)
 	}
 	if err != nil && !p.asked.Load() && !g.echo(err) {
-		g.failures = append(g.failures, err)
+		g.fail(p, err)
 		g.cancel(&halt{err})
 	}
 	g.changed.Broadcast()
+}
+
+// fail takes note of a failure. Where something killed a process, others notice that and may end
+// before the system says so of the killed one: their failures follow from its death.
+func (g *Group) fail(p *Process, err error) {
+	if pe, ok := err.(*ProcessError); ok && pe.Signal != nil && !p.forced.Load() {
+		g.failures = slices.Insert(g.failures, g.killed, err)
+		g.killed++
+	} else {
+		g.failures = append(g.failures, err)
+	}
 }
 
 // echo reports whether err only says that a process obeyed the cancellation.
@@ -178,7 +190,8 @@ func (g *Group) echo(err error) bool {
 }
 
 // Wait blocks until every process of the group has ended, and closes the group. Its error is nil,
-// or joins all failures, the first one first, each a *ProcessError. An error that a process
+// or joins all failures, each a *ProcessError, the first one first; but those of processes that
+// something killed come before those that may follow from such a death. An error that a process
 // returned only because it was cancelled is no failure. The cancellation of the group's context is
 // a failure, whatever the processes returned after it.
 func (g *Group) Wait() error {

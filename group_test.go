@@ -71,6 +71,37 @@ func TestGroup_JoinsAllFailures(t *testing.T) {
 	}
 }
 
+var killedAtTheEnd = shoal.Register("killedAtTheEnd", func(ctx context.Context, _ int, _ struct{}) error {
+	<-ctx.Done()
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		p.Kill()
+	}
+	select {}
+})
+
+// One that noticed a death may have ended before the system says so of the dead.
+func TestGroup_AKilledProcessComesBeforeThoseThatFailOfIt(t *testing.T) {
+	t.Parallel()
+	g := shoal.NewGroup(deadline(t), shoal.Options{Grace: watchdog})
+	killedAtTheEnd.Go(g, struct{}{})
+	failsAtTheEnd.Go(g, struct{}{})
+	fails.Go(g, "error") // the first that is heard of
+	err := g.Wait()
+	if died, ok := errors.AsType[*shoal.ProcessError](err); !ok || died.Signal != syscall.SIGKILL ||
+		died.Func != "killedAtTheEnd" || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+
+	said := make(firstLine, 1)
+	g = shoal.NewGroup(deadline(t), shoal.Options{Stdout: said, Grace: 10 * time.Millisecond})
+	deaf.Go(g, true) // which its group kills
+	<-said
+	fails.Go(g, "error")
+	if pe, ok := errors.AsType[*shoal.ProcessError](g.Wait()); !ok || pe.Func != "fails" {
+		t.Errorf("what a group kills is no cause: %v", pe)
+	}
+}
+
 func TestGroup_ThatIsCancelledSaysWhy(t *testing.T) {
 	t.Parallel()
 	why := errors.New("enough")

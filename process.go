@@ -25,6 +25,7 @@ type Process struct {
 	got    atomic.Bool // the latest life holds the argument, or did
 	kept   []any       // parts of the argument that the garbage collector would close, kept until the process has ended
 	asked  atomic.Bool // one of its methods asked for its end, so the end is no failure of the group
+	forced atomic.Bool // its group ends it, so the signal of its end is none of the failure's causes
 
 	mu       sync.Mutex
 	life     life // the latest life; nil if it could not be started
@@ -225,6 +226,7 @@ func (p *Process) stop() {
 		if p.endsWithin(p.group.opts.Grace) {
 			return
 		}
+		p.forced.Store(true)
 		p.now().end(sig, fmt.Sprintf("it had not stopped %v after it was told to", p.group.opts.Grace))
 	}
 }
