@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/internal/table"
@@ -29,9 +28,8 @@ type Options struct {
 
 // A set is the lines of files, one after the other, without those that are blank.
 type set struct {
-	options Options
-	files   []*file
-	ends    []int // numbers of the lines up to the end of each file
+	options            Options
+	table.Files[*file] // Len and Close are theirs
 }
 
 var (
@@ -59,31 +57,13 @@ func Open(o Options, paths ...string) (data.DatasetCloser, error) {
 			s.Close()
 			return nil, fmt.Errorf("open lines of JSON: %w", err)
 		}
-		s.files = append(s.files, f)
-		s.ends = append(s.ends, s.Len()+f.lines())
+		s.Add(f, f.lines())
 	}
 	if s.Len() == 0 {
 		s.Close()
 		return nil, fmt.Errorf("open %q: %w", paths, ErrEmpty)
 	}
 	return s, nil
-}
-
-// Len returns the number of lines.
-func (s *set) Len() int {
-	if len(s.ends) == 0 {
-		return 0
-	}
-	return s.ends[len(s.ends)-1]
-}
-
-// Close closes the files.
-func (s *set) Close() error {
-	var errs []error
-	for _, f := range s.files {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(errs...)
 }
 
 // Value returns line i.
@@ -131,11 +111,8 @@ func (s *set) with(i int, f func(line any) error) error {
 	if i < 0 || i >= s.Len() {
 		return fmt.Errorf("line %d of %d: out of range", i, s.Len())
 	}
-	k := sort.SearchInts(s.ends, i+1)
-	if k > 0 {
-		i -= s.ends[k-1]
-	}
-	b, err := s.files[k].line(i, s.options.MaxLine)
+	in, i := s.At(i)
+	b, err := in.line(i, s.options.MaxLine)
 	if err == nil {
 		var v any
 		if v, err = decode(b); err == nil {
@@ -143,7 +120,7 @@ func (s *set) with(i int, f func(line any) error) error {
 		}
 	}
 	if err != nil {
-		return s.files[k].fail(i, err)
+		return in.fail(i, err)
 	}
 	return nil
 }

@@ -4,7 +4,10 @@ package parquet
 const blockRows = 256
 
 // A place is where a block is: in which file, row group and part of that.
-type place struct{ file, group, block int }
+type place struct {
+	file         *file
+	group, block int
+}
 
 // A cache keeps the blocks that were used last, as long as there is room.
 type cache struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
 	"sync"
 
 	"github.com/shoal-mp/shoal/data"
@@ -36,9 +35,8 @@ type Options struct {
 
 // A set is the rows of files, one after the other.
 type set struct {
-	options Options
-	files   []*file
-	ends    []int // numbers of the rows up to the end of each file
+	options            Options
+	table.Files[*file] // Len and Close are theirs
 
 	mu    sync.Mutex
 	cache cache
@@ -73,31 +71,13 @@ func Open(o Options, paths ...string) (data.DatasetCloser, error) {
 			s.Close()
 			return nil, fmt.Errorf("open %s: %w", path, err)
 		}
-		s.files = append(s.files, f)
-		s.ends = append(s.ends, s.Len()+f.rows)
+		s.Add(f, f.rows)
 	}
 	if s.Len() == 0 {
 		s.Close()
 		return nil, fmt.Errorf("open %q: %w", paths, ErrEmpty)
 	}
 	return s, nil
-}
-
-// Len returns the number of rows.
-func (s *set) Len() int {
-	if len(s.ends) == 0 {
-		return 0
-	}
-	return s.ends[len(s.ends)-1]
-}
-
-// Close closes the files.
-func (s *set) Close() error {
-	var errs []error
-	for _, f := range s.files {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(errs...)
 }
 
 // Value returns row i.
@@ -127,27 +107,23 @@ func (s *set) with(i int, f func(r map[string]any) error) error {
 	if i < 0 || i >= s.Len() {
 		return fmt.Errorf("row %d of %d: out of range", i, s.Len())
 	}
-	k := sort.SearchInts(s.ends, i+1)
-	if k > 0 {
-		i -= s.ends[k-1]
-	}
+	in, i := s.At(i)
 	s.mu.Lock()
-	r, err := s.row(k, i)
+	r, err := s.row(in, i)
 	s.mu.Unlock()
 	if err == nil {
 		err = f(r)
 	}
 	if err != nil {
-		return &row.Error{Path: s.files[k].Name(), Unit: "row", Number: i, Err: err}
+		return &row.Error{Path: in.Name(), Unit: "row", Number: i, Err: err}
 	}
 	return nil
 }
 
-// row returns row i of file k.
-func (s *set) row(k, i int) (map[string]any, error) {
-	f := s.files[k]
+// row returns row i of a file.
+func (s *set) row(f *file, i int) (map[string]any, error) {
 	g, first := f.group(i)
-	at := place{k, g, (i - first) / blockRows}
+	at := place{f, g, (i - first) / blockRows}
 	b := s.cache.get(at)
 	if b == nil {
 		var err error
