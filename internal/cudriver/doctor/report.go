@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -120,7 +121,7 @@ func (d device) examine(all []cudriver.Device) (r DeviceReport, unusable error) 
 func (d device) describe(all []cudriver.Device) DeviceReport {
 	r := DeviceReport{Name: fmt.Sprintf("cuda:%d", d.ordinal), Model: "unknown", Peers: []int{}, Ways: []Way{}}
 	if uuid, err := d.driver.DeviceUUID(d.id); err == nil {
-		r.UUID = fmt.Sprintf("%x", uuid)
+		r.UUID = fmt.Sprintf("%x-%x-%x-%x-%x", uuid[:4], uuid[4:6], uuid[6:8], uuid[8:10], uuid[10:]) // as nvidia-smi has it
 	}
 	if name, err := d.driver.DeviceName(d.id); err == nil {
 		r.Model = name
@@ -261,6 +262,18 @@ func (r *Report) Print(out io.Writer) (err error) {
 	return err
 }
 
+// reached names the devices whose memory a device reaches.
+func (d DeviceReport) reached() string {
+	if len(d.Peers) == 0 {
+		return "no other device: copies between them go through the host"
+	}
+	names := make([]string, len(d.Peers))
+	for i, n := range d.Peers {
+		names[i] = fmt.Sprintf("cuda:%d", n)
+	}
+	return strings.Join(names, ", ")
+}
+
 func (r *Report) print(line func(format string, args ...any)) {
 	if r.Missing != "" {
 		line("no GPU: %s", r.Missing)
@@ -275,8 +288,10 @@ func (r *Report) print(line func(format string, args ...any)) {
 		line("CUDA_VISIBLE_DEVICES is %q: only these are counted", r.Visible)
 	}
 	for _, d := range r.Devices {
-		line("%s  %s, compute %s, %d of %d MiB free, reaches the memory of devices %v, %s", d.Name, d.Model,
-			d.Compute, d.Free>>20, d.Total>>20, d.Peers, d.UUID)
+		line("%s  %s, compute %s, %d of %d MiB free, UUID %s", d.Name, d.Model, d.Compute, d.Free>>20, d.Total>>20, d.UUID)
+		if len(r.Devices) > 1 {
+			line("  reaches the memory of %s", d.reached())
+		}
 		if d.Unusable != "" {
 			line("  cannot be used: %s", d.Unusable)
 		}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -63,6 +64,10 @@ func TestExamine_TriesEveryWay(t *testing.T) {
 	if got := strings.Count(text.String(), ": permitted\n"); got != 9 ||
 		!strings.Contains(text.String(),
 			"(PyTorch, CuPy): NOT permitted: cuIpcGetMemHandle: CUDA_ERROR_NOT_PERMITTED (800); nothing can be shared with PyTorch") {
+		t.Errorf("%s", &text)
+	}
+	if !regexp.MustCompile(`(?s)cuda:0 .* UUID [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n +reaches the memory of cuda:1\n`).
+		MatchString(text.String()) {
 		t.Errorf("%s", &text)
 	}
 	if !strings.Contains(text.String(), "CUDA_VISIBLE_DEVICES is \"MIG-1,MIG-2\"") {
