@@ -12,7 +12,7 @@ func (t *Tensor) Number(v float64) *Tensor {
 		dt = Float32
 	case dt == Bool:
 		dt = Int64
-	case len(t.shape) > 0:
+	case len(t.Shape()) > 0:
 		dt = dt.computed() // more digits, which do not widen it either
 	}
 	return Scalar(dt, v)
@@ -99,7 +99,7 @@ func Not(a *Tensor) *Tensor { return opEq.logical(a, New(Bool)) }
 
 // logical returns o of a and b as truths.
 func (o op) logical(a, b *Tensor) *Tensor {
-	return o.rows(Bool).apply(emptyFor(Bool, broadcast(a.shape, b.shape), a, b), a, b)
+	return o.rows(Bool).apply(emptyFor(Bool, broadcast(a.Shape(), b.Shape()), a, b), a, b)
 }
 
 // IsNaN returns where a is NaN, as Bool.
@@ -175,7 +175,7 @@ func Erf(a *Tensor) *Tensor { return opErf.one(a) }
 // Clamp returns the elements, with lo for those below lo and hi for those above hi. NaN stays NaN.
 func Clamp(a *Tensor, lo, hi float64) *Tensor {
 	dt := Promote(opMaximum.meet(a, a.bound(lo)), opMinimum.meet(a, a.bound(hi)))
-	return a.NewEmpty(dt, a.shape...).clamp(a, lo, hi)
+	return a.NewEmpty(dt, a.Shape()...).clamp(a, lo, hi)
 }
 
 // clamp sets the elements to those of a between bounds.
@@ -193,7 +193,7 @@ func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
 func Where(c, a, b *Tensor) *Tensor {
 	c.want(Bool)
 	dt := promote(a, b)
-	return choice(dt).apply(emptyFor(dt, broadcast(c.shape, a.shape, b.shape), c, a, b), c, a, b)
+	return choice(dt).apply(emptyFor(dt, broadcast(c.Shape(), a.Shape(), b.Shape()), c, a, b), c, a, b)
 }
 
 // choice takes elements of dt from its second operand where the first is true, and else from the

@@ -75,7 +75,7 @@ func (b backend) truth(r reduction, empty float64, t *Tensor, dims []int) *Tenso
 	case !b.onDevice:
 		return truthLoops(r, empty, t, dims)
 	case t.Numel() == 0:
-		return mustOn(truthful(r, empty, New(t.dtype, t.shape...), dims), t.Device())
+		return mustOn(truthful(r, empty, New(t.dtype, t.Shape()...), dims), t.Device())
 	}
 	truth := t.To(Bool)
 	defer truth.release()

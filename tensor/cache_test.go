@@ -75,7 +75,7 @@ func TestMemoryCache_LeavesMemoryThatAViewHas(t *testing.T) {
 func TestMemoryCache_TellsAClosedTensor(t *testing.T) {
 	withCache(t, 1<<30)
 	x := New(Float32, 1<<12)
-	underWay := x.peek(x.shape, x.strides, 0)
+	underWay := x.peek(x.Shape(), x.Strides(), 0)
 	s := x.store()
 	x.Close()
 	y := New(Float32, 1<<12)

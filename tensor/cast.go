@@ -289,9 +289,9 @@ func through(mid, d, s DType) castFunc {
 // To returns t's elements converted to dtype dt: a view if t has this dtype, and otherwise a copy.
 func (t *Tensor) To(dt DType) *Tensor {
 	if dt == t.dtype {
-		return t.view(t.shape, t.strides, t.offset)
+		return t.view(t.Shape(), t.Strides(), t.offset)
 	}
-	return t.NewEmpty(dt, t.shape...).CopyFrom(t)
+	return t.NewEmpty(dt, t.Shape()...).CopyFrom(t)
 }
 
 // CopyFrom sets the elements to those of src. src is broadcast to t's shape and converted to t's
@@ -303,7 +303,7 @@ func (t *Tensor) CopyFrom(src *Tensor) *Tensor {
 
 // copyLoops is CopyFrom on the host.
 func (t *Tensor) copyLoops(src *Tensor) *Tensor {
-	if t.dtype == src.dtype && slices.Equal(t.shape, src.shape) && t.IsContiguous() && src.IsContiguous() {
+	if t.dtype == src.dtype && slices.Equal(t.Shape(), src.Shape()) && t.IsContiguous() && src.IsContiguous() {
 		copy(t.span(), src.span())
 		runtime.KeepAlive(src)
 		return t.Touch()
@@ -320,12 +320,12 @@ func (t *Tensor) copyLoops(src *Tensor) *Tensor {
 }
 
 // Clone returns a contiguous copy on the heap, or on the device that t is on.
-func (t *Tensor) Clone() *Tensor { return t.NewEmpty(t.dtype, t.shape...).CopyFrom(t) }
+func (t *Tensor) Clone() *Tensor { return t.NewEmpty(t.dtype, t.Shape()...).CopyFrom(t) }
 
 // Contiguous returns a view of t if t is contiguous, and a copy otherwise.
 func (t *Tensor) Contiguous() *Tensor {
 	if t.IsContiguous() {
-		return t.view(t.shape, t.strides, t.offset)
+		return t.view(t.Shape(), t.Strides(), t.offset)
 	}
 	return t.Clone()
 }

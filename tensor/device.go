@@ -216,7 +216,7 @@ func (p Place) created(dt DType, shape []int, set func(t *Tensor)) (*Tensor, err
 // there, and otherwise a copy. The caller closes it. The error is the device's.
 func (t *Tensor) ToDevice(dev Device) (*Tensor, error) {
 	if dev == t.Device() {
-		return t.view(t.shape, t.strides, t.offset), nil
+		return t.view(t.Shape(), t.Strides(), t.offset), nil
 	}
 	moved, err := t.moveTo(dev)
 	if err != nil {
@@ -228,10 +228,10 @@ func (t *Tensor) ToDevice(dev Device) (*Tensor, error) {
 // Set makes t a view of o's storage with o's dtype and layout, and lets go of t's old storage:
 // torch.Tensor.set_. No other goroutine may use t during Set.
 func (t *Tensor) Set(o *Tensor) *Tensor {
-	v := o.view(o.shape, o.strides, o.offset)
+	v := o.view(o.Shape(), o.Strides(), o.offset)
 	old := t.storage.Swap(v.storage.Swap(nil))
 	t.dtype, t.offset, t.life = v.dtype, v.offset, v.life
-	t.lay(v.shape, v.strides)
+	t.lay(v.Shape(), v.Strides())
 	if old != nil {
 		must(old.release())
 	}
@@ -265,8 +265,8 @@ func (t *Tensor) moveTo(dev Device) (*Tensor, error) {
 		if err := from.Read(b, at); err != nil {
 			return nil, err
 		}
-		near := contiguous(onHeap(b), t.dtype, t.shape)
-		copy(near.strides, t.strides)
+		near := contiguous(onHeap(b), t.dtype, t.Shape())
+		copy(near.Strides(), t.Strides())
 		if near.IsContiguous() {
 			return near, nil
 		}
@@ -289,7 +289,7 @@ func (t *Tensor) moveTo(dev Device) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newTensor(s, t.dtype, t.shape, t.strides, 0), nil
+	return newTensor(s, t.dtype, t.Shape(), t.Strides(), 0), nil
 }
 
 // near returns t on the host for the length of one call of a function that has no error to return,

@@ -24,7 +24,8 @@ func init() {
 // operand returns the tensor as a computer sees it, which is borrowed: t must stay open and
 // reachable until the device was asked.
 func (t *Tensor) operand() deviceOperand {
-	o := deviceOperand{Memory: t.deviceMemory(), DType: t.dtype, Offset: t.offset, Shape: t.shape, Strides: t.strides}
+	o := deviceOperand{Memory: t.deviceMemory(), DType: t.dtype, Offset: t.offset, Shape: t.Shape(),
+		Strides: t.Strides()}
 	if o.Memory == nil && t.Numel() == 1 {
 		copy(o.Value[:], t.bytes()[t.offset*t.dtype.Size():][:t.dtype.Size()])
 	}
@@ -54,7 +55,7 @@ func home(ts []*Tensor) Device {
 	for _, t := range ts {
 		switch there := t.Device(); {
 		case there == nil:
-			near = near || len(t.shape) > 0
+			near = near || len(t.Shape()) > 0
 		case dev == nil:
 			dev = there
 		case dev != there:
@@ -107,14 +108,14 @@ func must(err error) {
 // copied.
 func (r rows) onDevice(there Device, out *Tensor, in []*Tensor) *Tensor {
 	dev := out.Device()
-	if there != dev && (there != nil || slices.ContainsFunc(in, func(t *Tensor) bool { return len(t.shape) > 0 })) {
+	if there != dev && (there != nil || slices.ContainsFunc(in, func(t *Tensor) bool { return len(t.Shape()) > 0 })) {
 		panic(apart(dev, there))
 	}
 	if out.Numel() == 0 {
 		return out
 	}
 	if r.op != opCopy && out.dtype != r.out {
-		result := emptyOn(dev, r.out, out.shape...)
+		result := emptyOn(dev, r.out, out.Shape()...)
 		defer result.release()
 		return out.CopyFrom(r.onDevice(there, result, in))
 	}
@@ -157,19 +158,19 @@ func (t *Tensor) copyHere(src *Tensor) *Tensor {
 	to, from := t.Device(), src.Device()
 	switch {
 	case t.Numel() == 0:
-		broadcastTo(src, t.shape)
+		broadcastTo(src, t.Shape())
 		return t
 	case to == nil:
 		near := mustOn(src, nil)
 		defer near.release()
 		return t.CopyFrom(near)
-	case to == from || from == nil && len(src.shape) == 0 && !t.IsContiguous():
+	case to == from || from == nil && len(src.Shape()) == 0 && !t.IsContiguous():
 		return rows{op: opCopy, in: [3]DType{src.dtype}, out: t.dtype}.apply(t, src)
-	case from == nil && len(src.shape) == 0:
+	case from == nil && len(src.Shape()) == 0:
 		number := src.To(t.dtype)
 		must(t.deviceMemory().Fill(t.offset*t.dtype.Size(), t.Nbytes(), number.span()))
 		return t.Touch()
-	case from == nil && t.dtype == src.dtype && slices.Equal(t.shape, src.shape) && t.IsContiguous() &&
+	case from == nil && t.dtype == src.dtype && slices.Equal(t.Shape(), src.Shape()) && t.IsContiguous() &&
 		src.IsContiguous():
 		must(t.deviceMemory().Write(t.offset*t.dtype.Size(), src.span()))
 		runtime.KeepAlive(src)
@@ -193,7 +194,7 @@ func mustOn(t *Tensor, dev Device) *Tensor {
 func (r reduction) onDevice(t *Tensor, dims []int) *Tensor {
 	f := r.on(t.dtype)
 	if t.Numel() == 0 {
-		return mustOn(r.of(New(t.dtype, t.shape...), dims), t.Device())
+		return mustOn(r.of(New(t.dtype, t.Shape()...), dims), t.Device())
 	}
 	if t.dtype != f.in {
 		t = t.To(f.in)
@@ -204,13 +205,13 @@ func (r reduction) onDevice(t *Tensor, dims []int) *Tensor {
 		if reduced {
 			gone = append(gone, i)
 		} else {
-			kept, shape = append(kept, i), append(shape, t.shape[i])
+			kept, shape = append(kept, i), append(shape, t.Shape()[i])
 		}
 	}
 	result := emptyOn(t.Device(), f.out, shape...)
 	in, out := t.operand(), result.operand()
-	out.Shape, in.Strides = merged(pick(t.shape, kept), pick(t.strides, kept))
-	shape, strides := merged(pick(t.shape, gone), pick(t.strides, gone))
+	out.Shape, in.Strides = merged(pick(t.Shape(), kept), pick(t.Strides(), kept))
+	shape, strides := merged(pick(t.Shape(), gone), pick(t.Strides(), gone))
 	in.Shape, in.Strides = slices.Concat(out.Shape, shape), slices.Concat(in.Strides, strides)
 	out.Strides = rowMajor(out.Shape)
 	must(wrapOp(r, t.Device(), computerOn(t.Device()).Reduce(device.Reduction(r), out, in)))
@@ -264,15 +265,15 @@ func (n name) String() string { return string(n) }
 func (t *Tensor) batched(batch []int, n int) *Tensor {
 	rows, cols := t.Dim(-2), t.Dim(-1)
 	wide := t.peek(append(slices.Clone(batch), rows, cols), nil, t.offset)
-	wide.strides = t.stretched(wide.shape)
-	matrix := wide.strides[len(batch):]
+	t.stretch(wide.Strides(), wide.Shape())
+	matrix := wide.Strides()[len(batch):]
 	if trans, ld, _ := t.leading(); trans {
 		matrix[0], matrix[1] = 1, ld
 	} else {
 		matrix[0], matrix[1] = ld, 1
 	}
 	last := len(batch)
-	sizes, steps := merged(wide.shape[:last], wide.strides[:last])
+	sizes, steps := merged(wide.Shape()[:last], wide.Strides()[:last])
 	switch len(sizes) {
 	case 0:
 		steps = []int{0}
@@ -287,13 +288,13 @@ func (t *Tensor) batched(batch []int, n int) *Tensor {
 // indices returns idx, of which all are in the range of n, with negative ones counted from the end.
 func (t *Tensor) indices(what string, n int) *Tensor {
 	if t.Numel() == 0 {
-		return t.view(t.shape, t.strides, t.offset)
+		return t.view(t.Shape(), t.Strides(), t.offset)
 	}
 	least, greatest := Amin(t).Item(), Amax(t).Item()
 	wrap(int(least), n, what+" index")
 	wrap(int(greatest), n, what+" index")
 	if least >= 0 {
-		return t.view(t.shape, t.strides, t.offset)
+		return t.view(t.Shape(), t.Strides(), t.offset)
 	}
 	return Where(Lt(t, t.Number(0)), Add(t, t.Number(float64(n))), t)
 }
@@ -304,7 +305,7 @@ func (t *Tensor) gatherOnDevice(what string, dim int, idx, out *Tensor) {
 	if out.Numel() == 0 {
 		return
 	}
-	idx = idx.indices(what, t.shape[dim])
+	idx = idx.indices(what, t.Shape()[dim])
 	defer idx.release()
 	must(wrapOp(name(what), t.Device(), computerOf(t, idx).Gather(out.operand(), t.operand(), idx.operand(), dim)))
 	runtime.KeepAlive(t)
@@ -314,9 +315,9 @@ func (t *Tensor) scatterOnDevice(what string, dim int, idx, src *Tensor, add boo
 	if idx.Numel() == 0 {
 		return
 	}
-	idx = idx.indices(what, t.shape[dim])
+	idx = idx.indices(what, t.Shape()[dim])
 	defer idx.release()
-	from := src.peek(idx.shape, src.strides, src.offset)
+	from := src.peek(idx.Shape(), src.Strides(), src.offset)
 	must(wrapOp(name(what), t.Device(),
 		computerOf(t, idx, src).Scatter(t.operand(), from.operand(), idx.operand(), dim, add)))
 	runtime.KeepAlive(src)
@@ -333,7 +334,7 @@ func (t *Tensor) generate(s device.Sequence) *Tensor {
 		return t
 	}
 	if dt != t.dtype || !t.IsContiguous() {
-		dense := t.NewEmpty(dt, t.shape...)
+		dense := t.NewEmpty(dt, t.Shape()...)
 		defer dense.release()
 		return t.CopyFrom(dense.generate(s))
 	}

@@ -22,5 +22,5 @@ func overMemory(m device.Memory, dt DType, shape, strides []int, offset int) (*T
 	if err != nil {
 		return nil, err
 	}
-	return newTensor(s, dt, t.shape, t.strides, offset), nil
+	return newTensor(s, dt, t.Shape(), t.Strides(), offset), nil
 }

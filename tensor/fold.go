@@ -96,7 +96,7 @@ func (r reduction) loops(t *Tensor, dims []int) *Tensor {
 	case last < len(reduced):
 		part := f.over(t, from(last, reduced))
 		return r.loops(part, from(0, reduced[:last]))
-	case t.strides[last-1] == 1 && t.shape[last-1] >= wideRow && slices.Min(t.strides) > 0:
+	case t.Strides()[last-1] == 1 && t.Shape()[last-1] >= wideRow && slices.Min(t.Strides()) > 0:
 		part := f.combined(r, combine, t, first)
 		if rest := slices.Delete(reduced, first, first+1); slices.Contains(rest, true) {
 			return r.loops(part, from(0, rest))
@@ -118,15 +118,15 @@ func from(i int, marked []bool) (dims []int) {
 
 // combined puts together what t has at each index of dimension dim.
 func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
-	shape, strides := without(t.shape, dim), without(t.strides, dim)
+	shape, strides := without(t.Shape(), dim), without(t.Strides(), dim)
 	begin := t.peek(shape, strides, t.offset)
 	out := Empty(f.out, shape...).CopyFrom(begin)
-	if t.shape[dim] == 1 {
+	if t.Shape()[dim] == 1 {
 		return out
 	}
-	rest, over := slices.Clone(t.shape), slices.Insert(slices.Clone(out.strides), dim, 0)
+	rest, over := slices.Clone(t.Shape()), slices.Insert(slices.Clone(out.Strides()), dim, 0)
 	rest[dim]--
-	w := newWalk(nil, t.peek(rest, t.strides, t.offset+t.strides[dim]), []*Tensor{out.peek(rest, over, 0)})
+	w := newWalk(nil, t.peek(rest, t.Strides(), t.offset+t.Strides()[dim]), []*Tensor{out.peek(rest, over, 0)})
 	row := w.dims[len(w.dims)-1]
 	sums, size := out.span(), f.out.Size()
 	defer runtime.KeepAlive(t)
@@ -164,7 +164,7 @@ func (f fold) over(t *Tensor, dims []int) *Tensor {
 	reduced := t.mark(dims)
 	var order, tail, shape []int
 	n := 1
-	for i, size := range t.shape {
+	for i, size := range t.Shape() {
 		if reduced[i] {
 			tail = append(tail, i)
 			n *= size
@@ -182,9 +182,9 @@ func (f fold) over(t *Tensor, dims []int) *Tensor {
 // rowsOf returns t, or a copy of dtype dt, with its dimensions in order, those of tail last, and
 // contiguous.
 func (t *Tensor) rowsOf(dt DType, order, tail []int) *Tensor {
-	rows := t.peek(pick(t.shape, order, tail), pick(t.strides, order, tail), t.offset)
+	rows := t.peek(pick(t.Shape(), order, tail), pick(t.Strides(), order, tail), t.offset)
 	if t.dtype != dt || !rows.IsContiguous() {
-		rows = Empty(dt, rows.shape...).CopyFrom(rows)
+		rows = Empty(dt, rows.Shape()...).CopyFrom(rows)
 	}
 	return rows
 }
@@ -202,13 +202,13 @@ func pick(s []int, lists ...[]int) []int {
 // mark says which dimensions are named; none stands for all. A single number has a dimension 0
 // here, as in PyTorch.
 func (t *Tensor) mark(dims []int) []bool {
-	if len(t.shape) == 0 {
+	if len(t.Shape()) == 0 {
 		if len(dims) == 1 {
 			wrap(dims[0], 1, "dimension")
 			dims = nil
 		}
 	}
-	named := make([]bool, len(t.shape))
+	named := make([]bool, len(t.Shape()))
 	for i := range named {
 		named[i] = len(dims) == 0
 	}
@@ -226,7 +226,7 @@ func (t *Tensor) count(dims []int) int {
 	n := 1
 	for i, named := range t.mark(dims) {
 		if named {
-			n *= t.shape[i]
+			n *= t.Shape()[i]
 		}
 	}
 	return n

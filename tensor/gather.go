@@ -25,12 +25,12 @@ var placesPool = sync.Pool{New: func() any { return new([chunk]int) }}
 // at most as large as those of t and o.
 func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	dim = t.wantAlong(what, dim, idx, o)
-	strides := slices.Clone(t.strides)
+	strides := slices.Clone(t.Strides())
 	strides[dim] = 0
-	frame := o.peek(idx.shape, o.strides, o.offset)
-	w := newWalk(nil, frame, []*Tensor{idx, t.peek(idx.shape, strides, t.offset)})
+	frame := o.peek(idx.Shape(), o.Strides(), o.offset)
+	w := newWalk(nil, frame, []*Tensor{idx, t.peek(idx.Shape(), strides, t.offset)})
 	row := w.dims[len(w.dims)-1]
-	index, size, stride := typed[int64](idx.bytes()), t.shape[dim], t.strides[dim]
+	index, size, stride := typed[int64](idx.bytes()), t.Shape()[dim], t.Strides()[dim]
 	room, known, places := placesPool.Get().(*[chunk]int), -1, []int(nil)
 	plain := row.Steps[0] == 1 && row.Steps[1] == 0 && stride == 1 && strconv.IntSize == 64 // indices are places
 	defer placesPool.Put(room)
@@ -79,12 +79,12 @@ func inRange(index []int64, size int) bool {
 func (t *Tensor) wantAlong(what string, dim int, idx, o *Tensor) int {
 	idx.want(Int64)
 	dim = t.axis(dim)
-	if len(idx.shape) != len(t.shape) || len(o.shape) != len(t.shape) {
-		misuse("%s in %v by indices of %v: want as many dimensions", what, t.shape, idx.shape)
+	if len(idx.Shape()) != len(t.Shape()) || len(o.Shape()) != len(t.Shape()) {
+		misuse("%s in %v by indices of %v: want as many dimensions", what, t.Shape(), idx.Shape())
 	}
-	for d, n := range idx.shape {
-		if d != dim && n > t.shape[d] || n > o.shape[d] {
-			misuse("%s in %v by indices of %v along dimension %d", what, t.shape, idx.shape, dim)
+	for d, n := range idx.Shape() {
+		if d != dim && n > t.Shape()[d] || n > o.Shape()[d] {
+			misuse("%s in %v by indices of %v along dimension %d", what, t.Shape(), idx.Shape(), dim)
 		}
 	}
 	return dim
@@ -96,7 +96,7 @@ func (t *Tensor) wantAlong(what string, dim int, idx, o *Tensor) int {
 func Gather(t *Tensor, dim int, idx *Tensor) *Tensor { return t.gather("Gather", dim, idx) }
 
 func (t *Tensor) gather(what string, dim int, idx *Tensor) *Tensor {
-	out := emptyFor(t.dtype, idx.shape, t, idx)
+	out := emptyFor(t.dtype, idx.Shape(), t, idx)
 	backendOf(t).gather(what, t, dim, idx, out)
 	return out
 }
@@ -235,7 +235,7 @@ func accumulate[T any](f func(a, b T) T) castFunc {
 func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
 	wide := t.widened("IndexSelect", dim, idx)
 	defer wide.release()
-	if out := t.selectPieces(t.axis(dim), idx, wide.shape); out != nil {
+	if out := t.selectPieces(t.axis(dim), idx, wide.Shape()); out != nil {
 		return out
 	}
 	return t.gather("IndexSelect", dim, wide)
@@ -245,15 +245,15 @@ func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
 // element by element does well. Otherwise it returns nil.
 func (t *Tensor) selectPieces(dim int, idx *Tensor, shape []int) *Tensor {
 	const from = 256 // bytes
-	n := product(t.shape[dim+1:]) * t.dtype.Size()
+	n := product(t.Shape()[dim+1:]) * t.dtype.Size()
 	if n < from || idx.dtype != Int64 || !t.IsContiguous() || home([]*Tensor{t, idx}) != nil {
 		return nil
 	}
-	out, size := Empty(t.dtype, shape...), t.shape[dim]
+	out, size := Empty(t.dtype, shape...), t.Shape()[dim]
 	to, src, index := out.span(), t.span(), typed[int64](idx.bytes())
-	for range product(t.shape[:dim]) {
-		for i := range idx.shape[0] {
-			k := wrap(int(index[idx.offset+i*idx.strides[0]]), size, "IndexSelect index")
+	for range product(t.Shape()[:dim]) {
+		for i := range idx.Shape()[0] {
+			k := wrap(int(index[idx.offset+i*idx.Strides()[0]]), size, "IndexSelect index")
 			to = to[copy(to, src[k*n:][:n]):]
 		}
 		src = src[size*n:]
@@ -283,18 +283,18 @@ func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) *Tensor {
 
 // widened returns idx, of one dimension, as indices along dim for all elements of t.
 func (t *Tensor) widened(what string, dim int, idx *Tensor) *Tensor {
-	if len(idx.shape) != 1 {
-		misuse("%s by indices of shape %v: want one dimension", what, idx.shape)
+	if len(idx.Shape()) != 1 {
+		misuse("%s by indices of shape %v: want one dimension", what, idx.Shape())
 	}
 	dim = t.axis(dim)
-	shape, strides := slices.Clone(t.shape), make([]int, len(t.shape))
-	shape[dim], strides[dim] = idx.shape[0], idx.strides[0]
+	shape, strides := slices.Clone(t.Shape()), make([]int, len(t.Shape()))
+	shape[dim], strides[dim] = idx.Shape()[0], idx.Strides()[0]
 	return idx.view(shape, strides, idx.offset)
 }
 
 func (t *Tensor) wantShape(what string, src *Tensor) {
-	if !slices.Equal(t.shape, src.shape) {
-		misuse("%s of shape %v: want %v", what, src.shape, t.shape)
+	if !slices.Equal(t.Shape(), src.Shape()) {
+		misuse("%s of shape %v: want %v", what, src.Shape(), t.Shape())
 	}
 }
 
@@ -302,25 +302,25 @@ func (t *Tensor) wantShape(what string, src *Tensor) {
 // t[i, j] does in PyTorch. There is one index tensor for each of t's first dimensions. They are
 // broadcast to one shape. The result has this shape, followed by t's other dimensions.
 func Index(t *Tensor, idx ...*Tensor) *Tensor {
-	if len(idx) == 0 || len(idx) > len(t.shape) {
-		misuse("Index of %d dimensions by %d tensors", len(t.shape), len(idx))
+	if len(idx) == 0 || len(idx) > len(t.Shape()) {
+		misuse("Index of %d dimensions by %d tensors", len(t.Shape()), len(idx))
 	}
 	var shapes [][]int
 	for _, i := range idx {
 		i.want(Int64)
-		shapes = append(shapes, i.shape)
+		shapes = append(shapes, i.Shape())
 	}
 	shape := broadcast(shapes...)
 	flat := idx[0].NewZeros(Int64, shape...) // places in the first dimensions, flattened
 	for d, i := range idx {
-		size := Scalar(Int64, float64(t.shape[d]))
+		size := Scalar(Int64, float64(t.Shape()[d]))
 		if Any(Or(Ge(i, size), Lt(i, Neg(size)))).Item() != 0 {
-			misuse("Index %v is out of range of dimension %d of %v", i, d, t.shape)
+			misuse("Index %v is out of range of dimension %d of %v", i, d, t.Shape())
 		}
 		flat.Mul(size).Add(Remainder(i, Maximum(size, Scalar(Int64, 1))))
 	}
-	rest := t.shape[len(idx):]
-	rows := t.Reshape(append([]int{product(t.shape[:len(idx)])}, rest...)...)
+	rest := t.Shape()[len(idx):]
+	rows := t.Reshape(append([]int{product(t.Shape()[:len(idx)])}, rest...)...)
 	defer rows.release()
 	picked := IndexSelect(rows, 0, flat.Reshape(product(shape)))
 	return picked.become(picked.View(append(shape, rest...)...))

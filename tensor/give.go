@@ -47,7 +47,7 @@ func (t *Tensor) marshalGiven(e *wire.Encoder) bool {
 	}
 	e.Tag(wireTags, inBlock)
 	e.Uint(uint64(t.dtype))
-	block(e, s.own.block)
+	block(e, s.given)
 	t.writeLayout(e)
 	return true
 }
@@ -64,8 +64,8 @@ func (t *Tensor) give(s *Storage) bool {
 		return false
 	}
 	t.given, s.giver = false, t
-	l.ended.Store(true)
 	known.of(l.domain).drop(l)
+	s.given, l.block = l.block, 0
 	return true
 }
 
@@ -82,7 +82,7 @@ func (g *gift) Done(sent bool) {
 		spares.Put(s)
 		return
 	}
-	if again, err := adopt(s.own.domain, s.own.block); err != nil { // the domain was left meanwhile
+	if again, err := adopt(s.own.domain, s.given); err != nil { // the domain was left meanwhile
 		t.storage.CompareAndSwap(s, nil)
 	} else {
 		t.life = again.number()

@@ -19,16 +19,16 @@ func Cat(dim int, ts ...*Tensor) *Tensor {
 		}
 	}
 	dim = first.axis(dim)
-	shape := slices.Clone(first.shape)
+	shape := slices.Clone(first.Shape())
 	shape[dim] = 0
 	for _, t := range ts {
 		if t.legacy() {
 			continue
 		}
-		if len(t.shape) != len(shape) || !slices.Equal(without(t.shape, dim), without(shape, dim)) {
-			misuse("Cat of shapes %v and %v along dimension %d", first.shape, t.shape, dim)
+		if len(t.Shape()) != len(shape) || !slices.Equal(without(t.Shape(), dim), without(shape, dim)) {
+			misuse("Cat of shapes %v and %v along dimension %d", first.Shape(), t.Shape(), dim)
 		}
-		shape[dim] += t.shape[dim]
+		shape[dim] += t.Shape()[dim]
 	}
 	out := emptyFor(dt, shape, ts...)
 	ts = slices.DeleteFunc(slices.Clone(ts), (*Tensor).legacy)
@@ -38,8 +38,8 @@ func Cat(dim int, ts ...*Tensor) *Tensor {
 	}
 	at := 0
 	for _, t := range ts {
-		out.peek(t.shape, out.strides, at*out.strides[dim]).CopyFrom(t)
-		at += t.shape[dim]
+		out.peek(t.Shape(), out.Strides(), at*out.Strides()[dim]).CopyFrom(t)
+		at += t.Shape()[dim]
 	}
 	return out
 }
@@ -53,9 +53,9 @@ func inPieces(out *Tensor, ts []*Tensor) bool {
 // catPieces joins in the order of out's memory.
 func (t *Tensor) catPieces(dim int, ts []*Tensor) {
 	to := t.span()
-	for i := range product(t.shape[:dim]) {
+	for i := range product(t.Shape()[:dim]) {
 		for _, x := range ts {
-			n := product(x.shape[dim:]) * x.dtype.Size()
+			n := product(x.Shape()[dim:]) * x.dtype.Size()
 			to = to[copy(to, x.span()[i*n:][:n]):]
 		}
 	}
@@ -67,24 +67,24 @@ func (t *Tensor) catPieces(dim int, ts []*Tensor) {
 
 // legacy reports whether t is what an empty tensor was in PyTorch before there were others: Cat
 // passes over it, whatever the shape of the rest.
-func (t *Tensor) legacy() bool { return len(t.shape) == 1 && t.shape[0] == 0 }
+func (t *Tensor) legacy() bool { return len(t.Shape()) == 1 && t.Shape()[0] == 0 }
 
 // Stack returns the tensors, which must have the same shape, along a new dimension dim.
 func Stack(dim int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
 		misuse("Stack of no tensors")
 	}
-	dim = wrap(dim, len(ts[0].shape)+1, "dimension")
+	dim = wrap(dim, len(ts[0].Shape())+1, "dimension")
 	dt := ts[0].dtype
 	for _, t := range ts {
 		dt = Promote(dt, t.dtype)
-		if !slices.Equal(t.shape, ts[0].shape) {
-			misuse("Stack of shapes %v and %v", ts[0].shape, t.shape)
+		if !slices.Equal(t.Shape(), ts[0].Shape()) {
+			misuse("Stack of shapes %v and %v", ts[0].Shape(), t.Shape())
 		}
 	}
-	out := emptyFor(dt, slices.Insert(slices.Clone(ts[0].shape), dim, len(ts)), ts...)
+	out := emptyFor(dt, slices.Insert(slices.Clone(ts[0].Shape()), dim, len(ts)), ts...)
 	for i, t := range ts {
-		out.peek(t.shape, without(out.strides, dim), i*out.strides[dim]).CopyFrom(t)
+		out.peek(t.Shape(), without(out.Strides(), dim), i*out.Strides()[dim]).CopyFrom(t)
 	}
 	return out
 }
@@ -92,13 +92,13 @@ func Stack(dim int, ts ...*Tensor) *Tensor {
 // Flip returns a copy with the elements in reverse order along dims: torch.flip. For images in (…,
 // H, W), dimension -1 mirrors left and right. Flip panics if a dimension is named twice.
 func Flip(t *Tensor, dims ...int) *Tensor {
-	out, turned := t.Clone(), make([]bool, len(t.shape))
+	out, turned := t.Clone(), make([]bool, len(t.Shape()))
 	for _, d := range dims {
 		if d = t.axis(d); turned[d] {
 			misuse("Flip of dimension %d twice", d)
 		}
 		turned[d] = true
-		last := float64(t.shape[d] - 1)
+		last := float64(t.Shape()[d] - 1)
 		backwards, err := On(t.Device()).Arange(Int64, last, -1, -1)
 		must(err)
 		next := IndexSelect(out, d, backwards)
@@ -111,7 +111,7 @@ func Flip(t *Tensor, dims ...int) *Tensor {
 
 // Equal reports whether a and b have the same shape and equal elements. NaN equals no number.
 func Equal(a, b *Tensor) bool {
-	return slices.Equal(a.shape, b.shape) && At[bool](All(Eq(a, b)))
+	return slices.Equal(a.Shape(), b.Shape()) && At[bool](All(Eq(a, b)))
 }
 
 // AllClose reports whether |a-b| <= atol + rtol*|b| for all elements. NaN is close to no number. An
@@ -126,4 +126,4 @@ func AllClose(a, b *Tensor, rtol, atol float64) bool {
 }
 
 // apartAs returns a copy of dtype dt.
-func (t *Tensor) apartAs(dt DType) *Tensor { return t.NewEmpty(dt, t.shape...).CopyFrom(t) }
+func (t *Tensor) apartAs(dt DType) *Tensor { return t.NewEmpty(dt, t.Shape()...).CopyFrom(t) }

@@ -59,7 +59,7 @@ func (t *blockTable) open(h shm.Handle) *Storage {
 	return nil
 }
 
-// openOrPut is open, or makes l the lease of its block and returns its storage.
+// openOrPut is open, or makes l the lease of its block and returns nil.
 func (t *blockTable) openOrPut(l *lease) *Storage {
 	at := t.place(l.block)
 	for {
@@ -70,7 +70,7 @@ func (t *blockTable) openOrPut(l *lease) *Storage {
 			}
 		}
 		if at.CompareAndSwap(old, l) {
-			return l.storage.Value()
+			return nil
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (l *lease) open(d *shm.Domain, h shm.Handle) *Storage {
 	if s == nil || !s.retainOpen() {
 		return nil
 	}
-	if l.domain == d && l.block == h && !l.ended.Load() {
+	if l.domain == d && l.block == h {
 		return s
 	}
 	s.release() // it has another block by now

@@ -82,7 +82,7 @@ func wrap(i, n int, what string) int {
 	return i
 }
 
-func (t *Tensor) axis(i int) int { return wrap(i, len(t.shape), "dimension") }
+func (t *Tensor) axis(i int) int { return wrap(i, len(t.Shape()), "dimension") }
 
 // broadcast returns the common shape of operands: sizes are aligned at the last dimension, and
 // those of 1 stretch.
@@ -115,18 +115,18 @@ func (t *Tensor) stretched(shape []int) []int { return t.stretch(nil, shape) }
 
 // stretch is stretched with the strides in room, if they fit there.
 func (t *Tensor) stretch(room, shape []int) []int {
-	extra := len(shape) - len(t.shape)
+	extra := len(shape) - len(t.Shape())
 	if extra < 0 {
-		misuse("shape %v does not broadcast to %v", t.shape, slices.Clone(shape))
+		misuse("shape %v does not broadcast to %v", t.Shape(), slices.Clone(shape))
 	}
 	strides := slices.Grow(room[:0], len(shape))[:len(shape)]
 	clear(strides)
-	for i, n := range t.shape {
+	for i, n := range t.Shape() {
 		switch {
 		case n == shape[extra+i]:
-			strides[extra+i] = t.strides[i]
+			strides[extra+i] = t.Strides()[i]
 		case n != 1:
-			misuse("shape %v does not broadcast to %v", t.shape, slices.Clone(shape))
+			misuse("shape %v does not broadcast to %v", t.Shape(), slices.Clone(shape))
 		}
 	}
 	return strides

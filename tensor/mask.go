@@ -10,23 +10,23 @@ import (
 func Nonzero(t *Tensor) *Tensor { return backendOf(t).nearby(t, nonzero) }
 
 func nonzero(t *Tensor) *Tensor {
-	all := make([]int, len(t.shape))
+	all := make([]int, len(t.Shape()))
 	for d := range all {
 		all[d] = d
 	}
 	truth := t.rowsOf(Bool, all, nil)
 	mask := truth.span()
-	out := Empty(Int64, countTrue(mask), len(t.shape))
-	found, last := typed[int64](out.span()), len(t.shape)-1
-	index := make([]int64, len(t.shape))
-	for at := 0; len(found) > 0; at += t.shape[last] {
-		n := placesOf(found, len(index), mask[at:][:t.shape[last]])
+	out := Empty(Int64, countTrue(mask), len(t.Shape()))
+	found, last := typed[int64](out.span()), len(t.Shape())-1
+	index := make([]int64, len(t.Shape()))
+	for at := 0; len(found) > 0; at += t.Shape()[last] {
+		n := placesOf(found, len(index), mask[at:][:t.Shape()[last]])
 		for range n {
 			copy(found, index[:last])
 			found = found[len(index):]
 		}
 		for d := last - 1; d >= 0; d-- {
-			if index[d]++; int(index[d]) < t.shape[d] {
+			if index[d]++; int(index[d]) < t.Shape()[d] {
 				break
 			}
 			index[d] = 0
@@ -68,7 +68,7 @@ func countTrue(mask []byte) (n int) {
 // are broadcast.
 func MaskedSelect(t, mask *Tensor) *Tensor {
 	mask.want(Bool)
-	shape := broadcast(t.shape, mask.shape)
+	shape := broadcast(t.Shape(), mask.Shape())
 	if len(shape) == 0 {
 		shape = []int{1}
 	}

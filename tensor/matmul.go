@@ -11,18 +11,18 @@ import (
 // matrix and a vector give a vector. With more dimensions, the last two are matrices, and the
 // others are broadcast. Dtypes are promoted.
 func MatMul(a, b *Tensor) *Tensor {
-	if len(a.shape) == 0 || len(b.shape) == 0 {
-		misuse("MatMul of shapes %v and %v: want at least one dimension", a.shape, b.shape)
+	if len(a.Shape()) == 0 || len(b.Shape()) == 0 {
+		misuse("MatMul of shapes %v and %v: want at least one dimension", a.Shape(), b.Shape())
 	}
-	row, col := len(a.shape) == 1, len(b.shape) == 1
+	row, col := len(a.Shape()) == 1, len(b.Shape()) == 1
 	dt := Promote(a.dtype, b.dtype)
 	in := backendOf(a).multiplied(dt)
 	x, y := a.matrices(in, 0), b.matrices(in, 1)
 	m, k, n := x.Dim(-2), x.Dim(-1), y.Dim(-1)
 	if y.Dim(-2) != k {
-		misuse("MatMul of shapes %v and %v: %d columns meet %d rows", a.shape, b.shape, k, y.Dim(-2))
+		misuse("MatMul of shapes %v and %v: %d columns meet %d rows", a.Shape(), b.Shape(), k, y.Dim(-2))
 	}
-	batch := broadcast(x.shape[:len(x.shape)-2], y.shape[:len(y.shape)-2])
+	batch := broadcast(x.Shape()[:len(x.Shape())-2], y.Shape()[:len(y.Shape())-2])
 	home([]*Tensor{a, b})
 	out := a.NewEmpty(in, append(slices.Clone(batch), m, n)...)
 	backendOf(out).multiply(out, x, y, batch)
@@ -40,9 +40,9 @@ func MatMul(a, b *Tensor) *Tensor {
 // AddMM adds the product of two matrices to t in place: torch.addmm. t is contiguous and has their
 // dtype.
 func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
-	if len(t.shape) != 2 || len(a.shape) != 2 || len(b.shape) != 2 || a.shape[1] != b.shape[0] ||
-		t.shape[0] != a.shape[0] || t.shape[1] != b.shape[1] {
-		misuse("AddMM of shapes %v and %v to %v", a.shape, b.shape, t.shape)
+	if len(t.Shape()) != 2 || len(a.Shape()) != 2 || len(b.Shape()) != 2 || a.Shape()[1] != b.Shape()[0] ||
+		t.Shape()[0] != a.Shape()[0] || t.Shape()[1] != b.Shape()[1] {
+		misuse("AddMM of shapes %v and %v to %v", a.Shape(), b.Shape(), t.Shape())
 	}
 	backendOf(t).addProduct(t, a, b)
 	return t
@@ -51,8 +51,8 @@ func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
 // BMM returns the matrix products of two batches, (b, n, k) and (b, k, m), as (b, n, m). It does
 // not broadcast.
 func BMM(a, b *Tensor) *Tensor {
-	if len(a.shape) != 3 || len(b.shape) != 3 || a.shape[0] != b.shape[0] {
-		misuse("BMM of shapes %v and %v: want (b, n, k) and (b, k, m)", a.shape, b.shape)
+	if len(a.Shape()) != 3 || len(b.Shape()) != 3 || a.Shape()[0] != b.Shape()[0] {
+		misuse("BMM of shapes %v and %v: want (b, n, k) and (b, k, m)", a.Shape(), b.Shape())
 	}
 	return MatMul(a, b)
 }
@@ -60,16 +60,15 @@ func BMM(a, b *Tensor) *Tensor {
 // matrices returns t in dtype dt as matrices whose rows or columns are contiguous; a vector is one
 // with dimension dim of size 1.
 func (t *Tensor) matrices(dt DType, dim int) *Tensor {
-	x := t.peek(t.shape, t.strides, t.offset)
-	if len(x.shape) == 1 {
-		x.shape, x.strides = slices.Insert(slices.Clone(x.shape), dim, 1),
-			slices.Insert(slices.Clone(x.strides), dim, 1)
+	x := t.peek(t.Shape(), t.Strides(), t.offset)
+	if len(x.Shape()) == 1 {
+		x.lay(slices.Insert(slices.Clone(x.Shape()), dim, 1), slices.Insert(slices.Clone(x.Strides()), dim, 1))
 		if dim == 0 {
-			x.strides[0] = t.shape[0] * t.strides[0]
+			x.Strides()[0] = t.Shape()[0] * t.Strides()[0]
 		}
 	}
 	if _, _, ok := x.leading(); dt != x.dtype || !ok {
-		return x.NewEmpty(dt, x.shape...).CopyFrom(x)
+		return x.NewEmpty(dt, x.Shape()...).CopyFrom(x)
 	}
 	return x
 }
@@ -78,7 +77,7 @@ func (t *Tensor) matrices(dt DType, dim int) *Tensor {
 // rows (of columns, if transposed).
 func (t *Tensor) leading() (trans bool, ld int, ok bool) {
 	rows, cols := t.Dim(-2), t.Dim(-1)
-	down, across := t.strides[len(t.strides)-2], t.strides[len(t.strides)-1]
+	down, across := t.Strides()[len(t.Strides())-2], t.Strides()[len(t.Strides())-1]
 	switch {
 	case (across == 1 || cols <= 1) && (down >= max(cols, 1) || rows <= 1):
 		return false, max(down, cols, 1), true
@@ -120,8 +119,8 @@ func (t *Tensor) multiplyLoops(x, y *Tensor, batch []int) {
 
 // stack returns the first elements of t's matrices.
 func (t *Tensor) stack() *Tensor {
-	n := len(t.shape) - 2
-	return t.peek(t.shape[:n], t.strides[:n], t.offset)
+	n := len(t.Shape()) - 2
+	return t.peek(t.Shape()[:n], t.Strides()[:n], t.offset)
 }
 
 type matrixProduct struct {

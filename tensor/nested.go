@@ -106,12 +106,12 @@ func (t *Tensor) ToNested() any {
 }
 
 func (t *Tensor) nested(dim, at int) any {
-	if dim == len(t.shape) {
+	if dim == len(t.Shape()) {
 		return t.boxed(at)
 	}
-	list := make([]any, t.shape[dim])
+	list := make([]any, t.Shape()[dim])
 	for i := range list {
-		list[i] = t.nested(dim+1, at+i*t.strides[dim])
+		list[i] = t.nested(dim+1, at+i*t.Strides()[dim])
 	}
 	return list
 }

@@ -15,7 +15,7 @@ func New(dt DType, shape ...int) *Tensor {
 
 // contiguous returns the first tensor of a storage.
 func contiguous(s *Storage, dt DType, shape []int) *Tensor {
-	s.life.Add(1)
+	s.begin()
 	return newContiguous(s, dt, shape)
 }
 

@@ -102,13 +102,13 @@ func (o op) meet(a, b *Tensor) DType {
 func (o op) two(a, b *Tensor) *Tensor {
 	dt := o.meet(a, b)
 	var room [2 * fewDims]int
-	return o.rows(dt).apply(emptyFor(o.result(dt), broadcastInto(room[:0], a.shape, b.shape), a, b), a, b)
+	return o.rows(dt).apply(emptyFor(o.result(dt), broadcastInto(room[:0], a.Shape(), b.Shape()), a, b), a, b)
 }
 
 // one returns a new tensor of o applied to a.
 func (o op) one(a *Tensor) *Tensor {
 	dt := o.operands(a.dtype)
-	return o.rows(dt).apply(a.NewEmpty(o.result(dt), a.shape...), a)
+	return o.rows(dt).apply(a.NewEmpty(o.result(dt), a.Shape()...), a)
 }
 
 // into applies o to t and b, if there is one, and stores the result in t.

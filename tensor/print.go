@@ -39,8 +39,8 @@ func (t *Tensor) suffixes() (s []string) {
 	plain := t.dtype == Float32
 	if t.Numel() > 0 {
 		plain = plain || t.dtype == Int64 || t.dtype == Bool || t.dtype == Complex64
-	} else if len(t.shape) != 1 {
-		s = append(s, "size="+tuple(t.shape))
+	} else if len(t.Shape()) != 1 {
+		s = append(s, "size="+tuple(t.Shape()))
 	}
 	if !plain {
 		s = append(s, "dtype=torch."+t.dtype.String())
@@ -116,20 +116,20 @@ func (p *printer) columns(shown []int) *printer {
 
 // visit calls f with the places of all elements that are shown.
 func (p *printer) visit(dim, at int, f func(at int)) {
-	if dim == len(p.t.shape) {
+	if dim == len(p.t.Shape()) {
 		f(at)
 		return
 	}
 	for _, i := range p.indices(dim) {
 		if i >= 0 {
-			p.visit(dim+1, at+i*p.t.strides[dim], f)
+			p.visit(dim+1, at+i*p.t.Strides()[dim], f)
 		}
 	}
 }
 
 // indices returns the indices of a dimension that are shown, and -1 where some are left out.
 func (p *printer) indices(dim int) []int {
-	n := p.t.shape[dim]
+	n := p.t.Shape()[dim]
 	var list []int
 	for i := range n {
 		switch {
@@ -146,7 +146,7 @@ func (p *printer) print() string { return p.block(0, p.t.offset, len(printPrefix
 
 // block writes the dimensions from dim on.
 func (p *printer) block(dim, at, indent int) string {
-	switch len(p.t.shape) - dim {
+	switch len(p.t.Shape()) - dim {
 	case 0:
 		return p.element(at)
 	case 1:
@@ -157,22 +157,22 @@ func (p *printer) block(dim, at, indent int) string {
 		if i < 0 {
 			parts = append(parts, "...")
 		} else {
-			parts = append(parts, p.block(dim+1, at+i*p.t.strides[dim], indent+1))
+			parts = append(parts, p.block(dim+1, at+i*p.t.Strides()[dim], indent+1))
 		}
 	}
-	gap := "," + strings.Repeat("\n", len(p.t.shape)-dim-1) + strings.Repeat(" ", indent+1)
+	gap := "," + strings.Repeat("\n", len(p.t.Shape())-dim-1) + strings.Repeat(" ", indent+1)
 	return "[" + strings.Join(parts, gap) + "]"
 }
 
 // line writes the last dimension, on as many lines as it needs.
 func (p *printer) line(at, indent int) string {
-	last := len(p.t.shape) - 1
+	last := len(p.t.Shape()) - 1
 	var parts []string
 	for _, i := range p.indices(last) {
 		if i < 0 {
 			parts = append(parts, " ...")
 		} else {
-			parts = append(parts, p.element(at+i*p.t.strides[last]))
+			parts = append(parts, p.element(at+i*p.t.Strides()[last]))
 		}
 	}
 	width := p.formats[0].width + 2

@@ -39,10 +39,10 @@ func Promote(a, b DType) DType {
 // promote is Promote for operands: a tensor without dimensions counts only if its category is the
 // higher one, and a complex number without dimensions has the digits of the floats it meets.
 func promote(a, b *Tensor) DType {
-	if len(a.shape) == 0 {
+	if len(a.Shape()) == 0 {
 		a, b = b, a
 	}
-	if len(a.shape) == 0 || len(b.shape) > 0 {
+	if len(a.Shape()) == 0 || len(b.Shape()) > 0 {
 		return Promote(a.dtype, b.dtype)
 	}
 	switch {

@@ -146,7 +146,7 @@ func (t *Tensor) draw(g *Generator, f func(g *Generator) float64) *Tensor {
 	case t.dtype == Float64 && t.IsContiguous():
 		return drawInto[float64](t, g, f)
 	}
-	return t.CopyFrom(drawInto[float64](Empty(Float64, t.shape...), g, f))
+	return t.CopyFrom(drawInto[float64](Empty(Float64, t.Shape()...), g, f))
 }
 
 func drawInto[F float32 | float64](t *Tensor, g *Generator, f func(g *Generator) float64) *Tensor {

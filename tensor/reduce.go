@@ -7,9 +7,9 @@ import "math"
 //
 //	centred := tensor.Sub(x, tensor.Keep(tensor.Mean, x, 1))
 func Keep(f func(t *Tensor, dims ...int) *Tensor, t *Tensor, dims ...int) *Tensor {
-	shape := make([]int, len(t.shape))
+	shape := make([]int, len(t.Shape()))
 	for i, reduced := range t.mark(dims) {
-		shape[i] = t.shape[i]
+		shape[i] = t.Shape()[i]
 		if reduced {
 			shape[i] = 1
 		}
@@ -139,7 +139,7 @@ func Min(t *Tensor, dim int) (values, indices *Tensor) {
 
 func (t *Tensor) extreme(r reduction, dims []int) *Tensor {
 	if t.count(dims) == 0 {
-		misuse("%v along dimensions %v of shape %v, which have no elements", r, dims, t.shape)
+		misuse("%v along dimensions %v of shape %v, which have no elements", r, dims, t.Shape())
 	}
 	v := r.of(t, dims)
 	if v.dtype != Int64 && v.dtype != t.dtype {
@@ -150,7 +150,7 @@ func (t *Tensor) extreme(r reduction, dims []int) *Tensor {
 
 // pickAlong returns the elements at one index of a dimension for each of the others.
 func (t *Tensor) pickAlong(dim int, indices *Tensor) *Tensor {
-	if len(t.shape) == 0 {
+	if len(t.Shape()) == 0 {
 		return t.Clone()
 	}
 	dim = t.axis(dim)

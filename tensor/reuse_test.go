@@ -34,7 +34,7 @@ func TestStorage_IsToldFromItsLifeBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		underWay := x.peek(x.shape, x.strides, 0)
+		underWay := x.peek(x.Shape(), x.Strides(), 0)
 		s := x.store()
 		if err := x.Close(); err != nil {
 			t.Fatal(err)

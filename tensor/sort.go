@@ -39,11 +39,11 @@ func Sort(t *Tensor, dim int, descending bool) (values, indices *Tensor) {
 // TopK returns the k greatest elements along dim, the greatest first, and the indices (Int64) where
 // they were.
 func TopK(t *Tensor, k, dim int) (values, indices *Tensor) {
-	if len(t.shape) > 0 && (k < 0 || k > t.Dim(dim)) || k < 0 || k > 1 && len(t.shape) == 0 {
-		misuse("TopK of %d along dimension %d of shape %v", k, dim, t.shape)
+	if len(t.Shape()) > 0 && (k < 0 || k > t.Dim(dim)) || k < 0 || k > 1 && len(t.Shape()) == 0 {
+		misuse("TopK of %d along dimension %d of shape %v", k, dim, t.Shape())
 	}
 	indices = Argsort(t, dim, true)
-	if len(t.shape) > 0 {
+	if len(t.Shape()) > 0 {
 		indices = indices.become(indices.Narrow(dim, 0, k))
 	}
 	return t.gatherOrSelf(dim, indices), indices
@@ -51,7 +51,7 @@ func TopK(t *Tensor, k, dim int) (values, indices *Tensor) {
 
 // gatherOrSelf is Gather, also of a single number.
 func (t *Tensor) gatherOrSelf(dim int, indices *Tensor) *Tensor {
-	if len(t.shape) == 0 {
+	if len(t.Shape()) == 0 {
 		return t.Clone()
 	}
 	return Gather(t, dim, indices)
@@ -85,25 +85,25 @@ func (t *Tensor) alongRows(dim int, in, out DType, f func(out, row []byte)) *Ten
 }
 
 func (t *Tensor) rowLoops(dim int, in, out DType, f func(out, row []byte)) *Tensor {
-	shape := t.shape
+	shape := t.Shape()
 	if len(shape) == 0 {
 		t = t.peek([]int{1}, []int{1}, t.offset)
 	}
 	dim = t.axis(dim)
 	var order, back []int
-	for d := range t.shape {
+	for d := range t.Shape() {
 		switch {
 		case d < dim:
 			order, back = append(order, d), append(back, d)
 		case d == dim:
-			back = append(back, len(t.shape)-1)
+			back = append(back, len(t.Shape())-1)
 		default:
 			order, back = append(order, d), append(back, d-1)
 		}
 	}
 	rows := t.rowsOf(in, order, []int{dim})
-	result := Empty(out, rows.shape...)
-	if n := t.shape[dim]; n > 0 {
+	result := Empty(out, rows.Shape()...)
+	if n := t.Shape()[dim]; n > 0 {
 		from, to := rows.span(), result.span()
 		for width, wide := n*in.Size(), n*out.Size(); len(from) > 0; from, to = from[width:], to[wide:] {
 			f(to[:wide], from[:width])

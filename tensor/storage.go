@@ -27,8 +27,9 @@ type Storage struct {
 	life    atomic.Uint64 // its number; in the low 32 bits the open tensors and messages under way
 	onClose atomic.Pointer[func()]
 	version atomic.Uint64
-	own     *lease  // of its blocks, one after the other; nil before it has one
-	giver   *Tensor // that gave it to a message which is under way
+	own     *lease     // of its blocks, one after the other; nil before it has one
+	giver   *Tensor    // that gave it to a message which is under way
+	given   shm.Handle // the block that went with the message
 }
 
 // A memory is where bytes are. It does not change.
@@ -41,12 +42,12 @@ type memory struct {
 // A holder is what keeps shared memory: a lease of a block, a file, or memory from elsewhere.
 type holder interface{ end() error }
 
-// A lease is this process's one reference of a block, which one storage has.
+// A lease is this process's one reference of a block, which one storage has. Only the goroutine
+// that ends the storage's life, or begins the next one, writes to it.
 type lease struct {
 	storage weak.Pointer[Storage]
 	domain  *shm.Domain
-	block   shm.Handle
-	ended   atomic.Bool
+	block   shm.Handle   // 0 when it was given back
 	pinned  bool         // under the storage's lock; see PinMemory
 	unlock  func() error // nil, or what ends that
 }
@@ -95,7 +96,7 @@ func newShared(n int) (*Storage, error) {
 	}
 	s := spare()
 	s.settle(d, h, b)
-	s.life.Add(1)
+	s.begin()
 	return s, nil
 }
 
@@ -143,7 +144,6 @@ func (s *Storage) ready() {
 func (s *Storage) settle(d *shm.Domain, h shm.Handle, b []byte) {
 	l := s.own
 	l.domain, l.block, l.pinned, l.unlock = d, h, false, nil
-	l.ended.Store(false)
 	// In steady state it is the block that the storage had before.
 	if m := s.mem.Load(); m == nil || m.lease != holder(l) || !sameBytes(m.bytes, b) {
 		s.mem.Store(&memory{bytes: b, lease: l})
@@ -200,6 +200,11 @@ func (s *Storage) share() error {
 	s.settle(d, h, b)
 	return nil
 }
+
+// begin counts the first view of a storage without views. Until then nobody else changes its life:
+// other goroutines have no tensor of that life, and a table that still has its lease finds it
+// closed.
+func (s *Storage) begin() { shm.SetLocal(&s.life, s.life.Load()+1) }
 
 // lifeBits is where the number of a storage's life begins.
 const lifeBits = 32
@@ -275,17 +280,19 @@ func (s *Storage) releaseOf(number uint32) error {
 	return err
 }
 
-// end gives the block back, once.
+// end gives the block back, unless that was done.
 func (l *lease) end() error {
-	if l.ended.Swap(true) {
+	h := l.block
+	if h == 0 {
 		return nil
 	}
 	known.of(l.domain).drop(l)
+	l.block = 0
 	var unlocked error
 	if l.unlock != nil {
 		unlocked = l.unlock()
 	}
-	err := l.domain.Release(l.block)
+	err := l.domain.Release(h)
 	if errors.Is(err, shm.ErrClosed) {
 		err = nil
 	}
@@ -316,11 +323,9 @@ func adopt(d *shm.Domain, h shm.Handle) (*Storage, error) {
 	}
 	fresh := spare()
 	fresh.settle(d, h, b)
-	fresh.life.Add(1)
-	if s := table.openOrPut(fresh.own); s != fresh {
-		fresh.own.ended.Store(true) // the reference is given back here
-		fresh.release()
-		return s, d.Release(h)
+	fresh.begin()
+	if s := table.openOrPut(fresh.own); s != nil {
+		return s, fresh.release()
 	}
 	return fresh, nil
 }

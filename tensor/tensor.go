@@ -14,16 +14,18 @@ import (
 // The zero Tensor is closed. Tensors are used by pointer: do not copy them.
 type Tensor struct {
 	dtype   DType
-	given   bool // the next message takes it
-	shape   []int
-	strides []int
+	given   bool   // the next message takes it
+	few     uint8  // dimensions, unless there are more
+	life    uint32 // of the storage, which t views
 	offset  int
 	storage atomic.Pointer[Storage]
-	life    uint32           // of the storage, which t views
-	sizes   [2 * fewDims]int // where shape and strides are while they are few
+	sizes   [2][fewDims]int // shape and strides of few dimensions
+	more    *[2][]int       // of more than few, or nil
 }
 
-// fewDims is up to how many dimensions a tensor needs no memory besides its own.
+// fewDims is up to how many dimensions a tensor needs no memory besides its own. The tensor has no
+// slices of shape and strides: these would make it half as large again, and the collector would
+// follow them.
 const fewDims = 4
 
 // newTensor returns a tensor that owns one of the views which s counts, with copies of the sizes
@@ -39,8 +41,8 @@ func newTensor(s *Storage, dt DType, shape, strides []int, offset int) *Tensor {
 func newContiguous(s *Storage, dt DType, shape []int) *Tensor {
 	t := &Tensor{dtype: dt}
 	t.room(len(shape))
-	copy(t.shape, shape)
-	rowMajorInto(t.strides, shape)
+	copy(t.Shape(), shape)
+	rowMajorInto(t.Strides(), shape)
 	t.hold(s)
 	return t
 }
@@ -57,17 +59,17 @@ func (t *Tensor) hold(s *Storage) {
 // lay gives t copies of sizes and strides, of which there are as many.
 func (t *Tensor) lay(shape, strides []int) {
 	t.room(len(shape))
-	copy(t.shape, shape)
-	copy(t.strides, strides)
+	copy(t.Shape(), shape)
+	copy(t.Strides(), strides)
 }
 
 // room gives t so many sizes and strides, to be set.
 func (t *Tensor) room(n int) {
 	if n <= fewDims {
-		t.shape, t.strides = t.sizes[:n:n], t.sizes[fewDims:fewDims+n:fewDims+n]
+		t.few = uint8(n)
 		return
 	}
-	t.shape, t.strides = make([]int, n), make([]int, n)
+	t.more = &[2][]int{make([]int, n), make([]int, n)}
 }
 
 // view returns another tensor of the same storage.
@@ -123,23 +125,33 @@ func (t *Tensor) DType() DType { return t.dtype }
 
 // Shape returns the sizes of the dimensions. The slice is a part of the tensor: do not change it. A
 // program that keeps the slice keeps an open tensor from the garbage collector.
-func (t *Tensor) Shape() []int { return t.shape }
+func (t *Tensor) Shape() []int {
+	if t.more != nil {
+		return t.more[0]
+	}
+	return t.sizes[0][:t.few:t.few]
+}
 
 // Strides returns the distance of neighbours along each dimension, in elements. The slice is a part
 // of the tensor, as that of Shape is.
-func (t *Tensor) Strides() []int { return t.strides }
+func (t *Tensor) Strides() []int {
+	if t.more != nil {
+		return t.more[1]
+	}
+	return t.sizes[1][:t.few:t.few]
+}
 
 // Offset returns how many elements of the storage stand before the first element.
 func (t *Tensor) Offset() int { return t.offset }
 
 // Dim returns the size of dimension i. A negative i counts from the end.
-func (t *Tensor) Dim(i int) int { return t.shape[t.axis(i)] }
+func (t *Tensor) Dim(i int) int { return t.Shape()[t.axis(i)] }
 
 // Dims returns the number of dimensions.
-func (t *Tensor) Dims() int { return len(t.shape) }
+func (t *Tensor) Dims() int { return len(t.Shape()) }
 
 // Numel returns the number of elements.
-func (t *Tensor) Numel() int { return product(t.shape) }
+func (t *Tensor) Numel() int { return product(t.Shape()) }
 
 // Nbytes returns the bytes of all elements.
 func (t *Tensor) Nbytes() int { return t.Numel() * t.dtype.Size() }
@@ -154,11 +166,11 @@ func (t *Tensor) IsShared() bool {
 // IsContiguous reports whether the elements follow one another in memory in row-major order.
 func (t *Tensor) IsContiguous() bool {
 	want := 1
-	for i, n := range slices.Backward(t.shape) {
+	for i, n := range slices.Backward(t.Shape()) {
 		if n == 0 {
 			return true
 		}
-		if n != 1 && t.strides[i] != want {
+		if n != 1 && t.Strides()[i] != want {
 			return false
 		}
 		want *= n
@@ -207,7 +219,7 @@ func (t *Tensor) Close() error {
 func Data[T Elem](t *Tensor) []T {
 	t.want(DTypeOf[T]())
 	if !t.IsContiguous() {
-		misuse("Data of a tensor that is not contiguous (strides %v): call Contiguous first", t.strides)
+		misuse("Data of a tensor that is not contiguous (strides %v): call Contiguous first", t.Strides())
 	}
 	return typed[T](t.span())
 }
@@ -247,12 +259,12 @@ func (t *Tensor) want(d DType) {
 
 // locate returns where in the storage the element at idx is.
 func (t *Tensor) locate(idx []int) int {
-	if len(idx) != len(t.shape) {
-		misuse("index %v for a tensor of %d dimensions", idx, len(t.shape))
+	if len(idx) != len(t.Shape()) {
+		misuse("index %v for a tensor of %d dimensions", idx, len(t.Shape()))
 	}
 	at := t.offset
 	for d, i := range idx {
-		at += t.strides[d] * wrap(i, t.shape[d], "index")
+		at += t.Strides()[d] * wrap(i, t.Shape()[d], "index")
 	}
 	return at
 }

@@ -35,12 +35,12 @@ func ToNested[T any](t *Tensor) (nested T, err error) {
 // mayNest returns nil if a value of type n has room for the elements of t.
 func (t *Tensor) mayNest(n reflect.Type) error {
 	leaf := n
-	for dim, size := range t.shape {
+	for dim, size := range t.Shape() {
 		switch {
 		case leaf.Kind() == reflect.Slice:
 		case leaf.Kind() == reflect.Array && leaf.Len() == size:
 		default:
-			return fmt.Errorf("%w: a tensor of shape %v into a %v: dimension %d is no %v", ErrNested, t.shape,
+			return fmt.Errorf("%w: a tensor of shape %v into a %v: dimension %d is no %v", ErrNested, t.Shape(),
 				n, dim, leaf)
 		}
 		leaf = leaf.Elem()
@@ -51,7 +51,7 @@ func (t *Tensor) mayNest(n reflect.Type) error {
 	to, ok := dtypeOf(leaf)
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: a tensor of shape %v into a %v: %v is no number", ErrNested, t.shape, n, leaf)
+		return fmt.Errorf("%w: a tensor of shape %v into a %v: %v is no number", ErrNested, t.Shape(), n, leaf)
 	case to.category() < t.dtype.category():
 		return fmt.Errorf("%w: %v into a %v, which would lose some of it; convert the tensor first",
 			ErrNested, t.dtype, n)
@@ -81,16 +81,16 @@ var kindDTypes = map[reflect.Kind]DType{
 // nestInto fills out with the elements from at on, of the dimensions from dim on.
 func (t *Tensor) nestInto(out reflect.Value, dim, at int) error {
 	switch {
-	case dim == len(t.shape):
+	case dim == len(t.Shape()):
 		return t.convertInto(out, at, 0, 1)
 	case out.Kind() == reflect.Slice:
-		out.Set(reflect.MakeSlice(out.Type(), t.shape[dim], t.shape[dim]))
+		out.Set(reflect.MakeSlice(out.Type(), t.Shape()[dim], t.Shape()[dim]))
 	}
-	if dim == len(t.shape)-1 && t.shape[dim] > 0 {
-		return t.convertInto(out.Index(0), at, t.strides[dim], t.shape[dim])
+	if dim == len(t.Shape())-1 && t.Shape()[dim] > 0 {
+		return t.convertInto(out.Index(0), at, t.Strides()[dim], t.Shape()[dim])
 	}
-	for i := range t.shape[dim] {
-		if err := t.nestInto(out.Index(i), dim+1, at+i*t.strides[dim]); err != nil {
+	for i := range t.Shape()[dim] {
+		if err := t.nestInto(out.Index(i), dim+1, at+i*t.Strides()[dim]); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,7 @@ import "slices"
 // Narrow returns the view of the indices start to start+n-1 along dim.
 func (t *Tensor) Narrow(dim, start, n int) *Tensor {
 	dim = t.axis(dim)
-	size := t.shape[dim]
+	size := t.Shape()[dim]
 	if start < 0 && start >= -size {
 		start += size
 	}
@@ -23,12 +23,12 @@ func (t *Tensor) Slice(dim, from, to, step int) *Tensor {
 	if step < 1 {
 		misuse("Slice with step %d: want at least 1", step)
 	}
-	size := t.shape[dim]
+	size := t.Shape()[dim]
 	from, to = bound(from, size), bound(to, size)
-	shape, strides := slices.Clone(t.shape), slices.Clone(t.strides)
+	shape, strides := slices.Clone(t.Shape()), slices.Clone(t.Strides())
 	shape[dim] = max(0, (to-from+step-1)/step)
 	strides[dim] *= step
-	return t.view(shape, strides, t.offset+from*t.strides[dim])
+	return t.view(shape, strides, t.offset+from*t.Strides()[dim])
 }
 
 func bound(i, n int) int {
@@ -41,8 +41,8 @@ func bound(i, n int) int {
 // Select returns the view of index i along dim, without this dimension.
 func (t *Tensor) Select(dim, i int) *Tensor {
 	dim = t.axis(dim)
-	i = wrap(i, t.shape[dim], "index")
-	return t.view(without(t.shape, dim), without(t.strides, dim), t.offset+i*t.strides[dim])
+	i = wrap(i, t.Shape()[dim], "index")
+	return t.view(without(t.Shape(), dim), without(t.Strides(), dim), t.offset+i*t.Strides()[dim])
 }
 
 func without(s []int, i int) []int { return slices.Delete(slices.Clone(s), i, i+1) }
@@ -53,7 +53,7 @@ func (t *Tensor) Split(size, dim int) []*Tensor {
 	if size < 1 {
 		misuse("Split into parts of %d: want at least 1", size)
 	}
-	n := t.shape[dim]
+	n := t.Shape()[dim]
 	parts := make([]*Tensor, 0, (n+size-1)/size)
 	for at := 0; at < n || at == 0; at += size {
 		parts = append(parts, t.Narrow(dim, at, min(size, n-at)))
@@ -67,7 +67,7 @@ func (t *Tensor) Chunk(n, dim int) []*Tensor {
 	if n < 1 {
 		misuse("Chunk into %d parts: want at least 1", n)
 	}
-	if dim = t.axis(dim); t.shape[dim] == 0 { // n of them, as in PyTorch
+	if dim = t.axis(dim); t.Shape()[dim] == 0 { // n of them, as in PyTorch
 		parts := make([]*Tensor, n)
 		for i := range parts {
 			parts[i] = t.Narrow(dim, 0, 0)
@@ -79,8 +79,8 @@ func (t *Tensor) Chunk(n, dim int) []*Tensor {
 
 // Permute returns the view whose dimension i is t's dimension dims[i].
 func (t *Tensor) Permute(dims ...int) *Tensor {
-	if len(dims) != len(t.shape) {
-		misuse("Permute by %v of %d dimensions", dims, len(t.shape))
+	if len(dims) != len(t.Shape()) {
+		misuse("Permute by %v of %d dimensions", dims, len(t.Shape()))
 	}
 	shape, strides := make([]int, len(dims)), make([]int, len(dims))
 	seen := make([]bool, len(dims))
@@ -90,20 +90,20 @@ func (t *Tensor) Permute(dims ...int) *Tensor {
 			misuse("Permute by %v names a dimension twice", dims)
 		}
 		seen[d] = true
-		shape[i], strides[i] = t.shape[d], t.strides[d]
+		shape[i], strides[i] = t.Shape()[d], t.Strides()[d]
 	}
 	return t.view(shape, strides, t.offset)
 }
 
 // Transpose returns the view with two dimensions exchanged.
 func (t *Tensor) Transpose(a, b int) *Tensor {
-	if len(t.shape) == 0 { // a single number has a dimension 0 here as well
+	if len(t.Shape()) == 0 { // a single number has a dimension 0 here as well
 		wrap(a, 1, "dimension")
 		wrap(b, 1, "dimension")
-		return t.view(t.shape, t.strides, t.offset)
+		return t.view(t.Shape(), t.Strides(), t.offset)
 	}
 	a, b = t.axis(a), t.axis(b)
-	shape, strides := slices.Clone(t.shape), slices.Clone(t.strides)
+	shape, strides := slices.Clone(t.Shape()), slices.Clone(t.Strides())
 	shape[a], shape[b] = shape[b], shape[a]
 	strides[a], strides[b] = strides[b], strides[a]
 	return t.view(shape, strides, t.offset)
@@ -112,11 +112,11 @@ func (t *Tensor) Transpose(a, b int) *Tensor {
 // T returns the view of the transposed matrix. For a tensor of at most one dimension the view is
 // the same.
 func (t *Tensor) T() *Tensor {
-	if len(t.shape) < 2 {
-		return t.view(t.shape, t.strides, t.offset)
+	if len(t.Shape()) < 2 {
+		return t.view(t.Shape(), t.Strides(), t.offset)
 	}
-	if len(t.shape) > 2 {
-		misuse("T of a tensor of %d dimensions: use Transpose or Permute", len(t.shape))
+	if len(t.Shape()) > 2 {
+		misuse("T of a tensor of %d dimensions: use Transpose or Permute", len(t.Shape()))
 	}
 	return t.Transpose(0, 1)
 }
@@ -128,7 +128,7 @@ func (t *Tensor) View(shape ...int) *Tensor {
 	strides, ok := t.restride(shape)
 	if !ok {
 		misuse("View of shape %v, strides %v as %v spans dimensions that are not adjacent: use Reshape",
-			t.shape, t.strides, shape)
+			t.Shape(), t.Strides(), shape)
 	}
 	return t.view(shape, strides, t.offset)
 }
@@ -165,16 +165,16 @@ func (t *Tensor) complete(shape []int) []int {
 // restride returns the strides of t's elements in another shape of as many, if there are any: each
 // run of dimensions that step over memory as one must be divided among dimensions of its own.
 func (t *Tensor) restride(shape []int) (strides []int, ok bool) {
-	if t.Numel() == 0 || len(t.shape) == 0 {
+	if t.Numel() == 0 || len(t.Shape()) == 0 {
 		return rowMajor(shape), true
 	}
 	strides = make([]int, len(shape))
 	next := len(shape) - 1
 	run := 1
-	step := t.strides[len(t.strides)-1]
-	for i, n := range slices.Backward(t.shape) {
+	step := t.Strides()[len(t.Strides())-1]
+	for i, n := range slices.Backward(t.Shape()) {
 		run *= n
-		if i > 0 && (t.shape[i-1] == 1 || t.strides[i-1] == run*step) {
+		if i > 0 && (t.Shape()[i-1] == 1 || t.Strides()[i-1] == run*step) {
 			continue
 		}
 		done := 1
@@ -186,7 +186,7 @@ func (t *Tensor) restride(shape []int) (strides []int, ok bool) {
 			return nil, false
 		}
 		if i > 0 {
-			run, step = 1, t.strides[i-1]
+			run, step = 1, t.Strides()[i-1]
 		}
 	}
 	return strides, true
@@ -195,31 +195,31 @@ func (t *Tensor) restride(shape []int) (strides []int, ok bool) {
 // Flatten returns t with the dimensions from to to, inclusive, as one: a view, or a view of a copy
 // if the strides do not allow one.
 func (t *Tensor) Flatten(from, to int) *Tensor {
-	if len(t.shape) == 0 {
+	if len(t.Shape()) == 0 {
 		return t.Reshape(1)
 	}
 	from, to = t.axis(from), t.axis(to)
 	if from > to {
 		misuse("Flatten from dimension %d to %d", from, to)
 	}
-	shape := slices.Replace(slices.Clone(t.shape), from, to+1, product(t.shape[from:to+1]))
+	shape := slices.Replace(slices.Clone(t.Shape()), from, to+1, product(t.Shape()[from:to+1]))
 	return t.Reshape(shape...)
 }
 
 // Squeeze returns the view without those of dims that have size 1; without dims, of all dimensions.
 func (t *Tensor) Squeeze(dims ...int) *Tensor {
-	drop := make([]bool, len(t.shape))
-	for i, n := range t.shape {
+	drop := make([]bool, len(t.Shape()))
+	for i, n := range t.Shape() {
 		drop[i] = n == 1 && len(dims) == 0
 	}
 	for _, d := range dims {
 		d = t.axis(d)
-		drop[d] = t.shape[d] == 1
+		drop[d] = t.Shape()[d] == 1
 	}
 	var shape, strides []int
 	for i, gone := range drop {
 		if !gone {
-			shape, strides = append(shape, t.shape[i]), append(strides, t.strides[i])
+			shape, strides = append(shape, t.Shape()[i]), append(strides, t.Strides()[i])
 		}
 	}
 	return t.view(shape, strides, t.offset)
@@ -227,23 +227,23 @@ func (t *Tensor) Squeeze(dims ...int) *Tensor {
 
 // Unsqueeze returns the view with a new dimension dim of size 1.
 func (t *Tensor) Unsqueeze(dim int) *Tensor {
-	dim = wrap(dim, len(t.shape)+1, "dimension")
+	dim = wrap(dim, len(t.Shape())+1, "dimension")
 	step := 1
-	if dim < len(t.shape) {
-		step = t.shape[dim] * t.strides[dim]
+	if dim < len(t.Shape()) {
+		step = t.Shape()[dim] * t.Strides()[dim]
 	}
-	return t.view(slices.Insert(slices.Clone(t.shape), dim, 1),
-		slices.Insert(slices.Clone(t.strides), dim, step), t.offset)
+	return t.view(slices.Insert(slices.Clone(t.Shape()), dim, 1),
+		slices.Insert(slices.Clone(t.Strides()), dim, step), t.offset)
 }
 
 // Expand returns the view of t broadcast to a shape. A size of -1 keeps t's. All copies of an
 // element are one element in memory, so the view cannot be written to.
 func (t *Tensor) Expand(shape ...int) *Tensor {
 	own := append(make([]int, 0, len(shape)), shape...)
-	extra := len(own) - len(t.shape)
+	extra := len(own) - len(t.Shape())
 	for i, n := range own {
 		if n == -1 && i >= extra && extra >= 0 {
-			own[i] = t.shape[i-extra]
+			own[i] = t.Shape()[i-extra]
 		}
 	}
 	checkShape(t.dtype, own)
@@ -261,5 +261,5 @@ func (t *Tensor) AsStrided(shape, strides []int, offset int) *Tensor {
 	if err := v.checkLayout(t.store().mem.Load().size()); err != nil {
 		misuse("AsStrided: %v", err)
 	}
-	return t.view(v.shape, v.strides, v.offset)
+	return t.view(v.Shape(), v.Strides(), v.offset)
 }

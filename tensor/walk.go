@@ -25,10 +25,10 @@ const output = 3
 
 // newWalk returns a walk whose dimensions are in room, if they fit there.
 func newWalk(room []walkDim, out *Tensor, in []*Tensor) walk {
-	w := walk{dims: slices.Grow(room[:0], len(out.shape))}
-	for d, n := range out.shape {
+	w := walk{dims: slices.Grow(room[:0], len(out.Shape()))}
+	for d, n := range out.Shape() {
 		if n != 1 {
-			w.dims = append(w.dims, walkDim{Size: n, Steps: [4]int{output: out.strides[d]}})
+			w.dims = append(w.dims, walkDim{Size: n, Steps: [4]int{output: out.Strides()[d]}})
 		}
 	}
 	w.at[output] = out.offset
@@ -36,8 +36,8 @@ func newWalk(room []walkDim, out *Tensor, in []*Tensor) walk {
 	for i, t := range in {
 		w.at[i] = t.offset
 		k := 0
-		for d, step := range t.stretch(few[:0], out.shape) {
-			if out.shape[d] != 1 {
+		for d, step := range t.stretch(few[:0], out.Shape()) {
+			if out.Shape()[d] != 1 {
 				w.dims[k].Steps[i] = step
 				k++
 			}
@@ -140,7 +140,7 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	w := newWalk(bufs.dims[:], out, in)
 	for i, t := range in {
 		if size := t.dtype.Size(); !r.copies && t.dtype == r.in[i] && (size == 4 || size == 8) && w.turned(i) {
-			in[i] = Empty(t.dtype, t.shape...).CopyFrom(t)
+			in[i] = Empty(t.dtype, t.Shape()...).CopyFrom(t)
 			defer in[i].release()
 			w = newWalk(bufs.dims[:], out, in)
 		}
@@ -275,8 +275,8 @@ func (o *operand) load(at, from, n int) []byte {
 
 // wantDistinct refuses to write to a tensor in which several indices name one element.
 func (t *Tensor) wantDistinct() {
-	for i, n := range t.shape {
-		if n > 1 && t.strides[i] == 0 {
+	for i, n := range t.Shape() {
+		if n > 1 && t.Strides()[i] == 0 {
 			misuse("write to a tensor that was expanded: Clone it first")
 		}
 	}
@@ -284,8 +284,8 @@ func (t *Tensor) wantDistinct() {
 
 // apart returns src, or a copy if to write t would change elements of src before they are read.
 func (t *Tensor) apart(src *Tensor) *Tensor {
-	if !t.SameStorage(src) || t.offset == src.offset && slices.Equal(t.strides, src.strides) &&
-		slices.Equal(t.shape, src.shape) {
+	if !t.SameStorage(src) || t.offset == src.offset && slices.Equal(t.Strides(), src.Strides()) &&
+		slices.Equal(t.Shape(), src.Shape()) {
 		return src
 	}
 	lo, hi := t.extent()
@@ -299,11 +299,11 @@ func (t *Tensor) apart(src *Tensor) *Tensor {
 // extent returns the part of the storage in which t's elements are, in bytes.
 func (t *Tensor) extent() (lo, hi int) {
 	last := t.offset
-	for i, n := range t.shape {
+	for i, n := range t.Shape() {
 		if n == 0 {
 			return 0, 0
 		}
-		last += (n - 1) * t.strides[i]
+		last += (n - 1) * t.Strides()[i]
 	}
 	return t.offset * t.dtype.Size(), (last + 1) * t.dtype.Size()
 }

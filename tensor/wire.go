@@ -75,11 +75,11 @@ func (t *Tensor) marshal(e *wire.Encoder) error {
 // writeLayout writes the offset, the sizes, and the strides or nil.
 func (t *Tensor) writeLayout(e *wire.Encoder) {
 	e.Uint(uint64(t.offset))
-	writeNumbers(e, t.shape)
+	writeNumbers(e, t.Shape())
 	if t.IsContiguous() {
 		e.Nil()
 	} else {
-		writeNumbers(e, t.strides)
+		writeNumbers(e, t.Strides())
 	}
 }
 
@@ -101,7 +101,7 @@ func (t *Tensor) compact() (*Tensor, error) {
 			return t, nil
 		}
 	}
-	c, err := NewShared(t.dtype, t.shape...)
+	c, err := NewShared(t.dtype, t.Shape()...)
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +111,11 @@ func (t *Tensor) compact() (*Tensor, error) {
 // end returns how many bytes of its storage lie in front of the tensor's end.
 func (t *Tensor) end() int {
 	last := t.offset
-	for i, n := range t.shape {
+	for i, n := range t.Shape() {
 		if n == 0 {
 			return 0
 		}
-		last += (n - 1) * t.strides[i]
+		last += (n - 1) * t.Strides()[i]
 	}
 	return (last + 1) * t.dtype.Size()
 }
@@ -202,20 +202,20 @@ func (t *Tensor) readLayout(d *wire.Decoder) (err error) {
 		return err
 	}
 	t.room(n)
-	if err := readNumbers(d, t.shape); err != nil {
+	if err := readNumbers(d, t.Shape()); err != nil {
 		return err
 	}
 	if d.IsNil() {
-		rowMajorInto(t.strides, t.shape)
+		rowMajorInto(t.Strides(), t.Shape())
 		return nil
 	}
-	if n, err = d.ArrayLen(); err == nil && n != len(t.shape) {
-		err = fmt.Errorf("receive tensor of %d sizes and %d strides: %w", len(t.shape), n, ErrLayout)
+	if n, err = d.ArrayLen(); err == nil && n != len(t.Shape()) {
+		err = fmt.Errorf("receive tensor of %d sizes and %d strides: %w", len(t.Shape()), n, ErrLayout)
 	}
 	if err != nil {
 		return err
 	}
-	return readNumbers(d, t.strides)
+	return readNumbers(d, t.Strides())
 }
 
 // readNumbers reads a number for each dimension.
@@ -244,9 +244,9 @@ func (t *Tensor) checkLayout(size int) error {
 	room := uint64(size / t.dtype.Size()) // elements
 	count, last := uint64(1), uint64(t.offset)
 	empty := false
-	for i, n := range t.shape {
+	for i, n := range t.Shape() {
 		empty = empty || n == 0
-		hi, steps := bits.Mul64(uint64(max(n-1, 0)), uint64(t.strides[i]))
+		hi, steps := bits.Mul64(uint64(max(n-1, 0)), uint64(t.Strides()[i]))
 		over, next := bits.Mul64(count, uint64(max(n, 1)))
 		last += steps
 		count = next
@@ -263,7 +263,9 @@ func (t *Tensor) checkLayout(size int) error {
 	return nil
 }
 
-func (t *Tensor) misfit(size int) error { return misfit(t.dtype, t.shape, t.strides, t.offset, size) }
+func (t *Tensor) misfit(size int) error {
+	return misfit(t.dtype, t.Shape(), t.Strides(), t.offset, size)
+}
 
 func misfit(dt DType, shape, strides []int, offset, size int) error {
 	return fmt.Errorf("tensor of %v %v, strides %v, from element %d on, in %d bytes: %w",

@@ -74,6 +74,15 @@ func set32(w *atomic.Uint32, v uint32) {
 	}
 }
 
+// SetLocal is Set for a word that only this process has.
+func SetLocal(w *atomic.Uint64, v uint64) {
+	if ordered {
+		*(*uint64)(unsafe.Pointer(w)) = v
+	} else {
+		w.Store(v)
+	}
+}
+
 // ordered says that a plain store is what Set needs: an aligned word is written whole, and after
 // all that was written before it. The race detector wants to be told all the same.
 const ordered = runtime.GOARCH == "amd64" && !racing
