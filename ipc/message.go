@@ -16,6 +16,7 @@ type outgoing struct {
 	buf  []byte
 	ends []int // of the values of a batch
 	own  bool  // of an end, not of the pool
+	busy bool  // an operation has it; until the end, if a value's own code panicked in it
 }
 
 var outgoings = sync.Pool{New: func() any { return &outgoing{buf: make([]byte, 0, shm.SlotSize)} }}
@@ -38,45 +39,47 @@ const keepOwn = 64 << 10
 
 // outgoing returns where an operation that has entered the end makes its message. The end keeps one
 // for operations that are alone in it: to take one from a pool and to give it back takes longer
-// than to write a number. A value's own code may panic; then the end has none any more.
-func (e *end) outgoing(alone bool) (o *outgoing) {
-	if alone {
-		o, e.out = e.out, nil
+// than to write a number.
+func (e *end) outgoing(alone bool) *outgoing {
+	if !alone {
+		return newOutgoing()
 	}
-	if o == nil {
-		o = newOutgoing()
-		o.own = alone
+	if e.out == nil || e.out.busy {
+		e.out = newOutgoing()
+		e.out.own = true
 	}
-	return o
+	e.out.busy = true
+	return e.out
 }
 
 func (e *end) freeOutgoing(o *outgoing) {
-	if o.own && cap(o.buf) <= keepOwn {
-		e.out = o
-		return
+	o.busy = false
+	if o.own && cap(o.buf) > keepOwn {
+		e.out, o.own = nil, false
 	}
-	o.own = false
-	o.free()
+	if !o.own {
+		o.free()
+	}
 }
 
 // incoming is outgoing of an operation that gets messages.
-func (e *end) incoming(alone bool) (in *incoming) {
-	if alone {
-		in, e.in = e.in, nil
+func (e *end) incoming(alone bool) *incoming {
+	if !alone {
+		return newIncoming(e.d)
 	}
-	if in == nil {
-		in = newIncoming(e.d)
-		in.own = alone
+	if e.in == nil || e.in.busy {
+		e.in = newIncoming(e.d)
+		e.in.own = true
 	}
-	return in
+	e.in.busy = true
+	return e.in
 }
 
 func (e *end) freeIncoming(in *incoming) {
-	if in.own {
-		e.in = in
-		return
+	in.busy = false
+	if !in.own {
+		in.free()
 	}
-	in.free()
 }
 
 // An incoming is where a message becomes a value. It is how the value's objects take their blocks:
@@ -88,6 +91,7 @@ type incoming struct {
 	taken []bool
 	batch shm.Batch
 	own   bool // of an end, not of the pool
+	busy  bool // an operation has it
 }
 
 var incomings = sync.Pool{New: func() any { return new(incoming) }}

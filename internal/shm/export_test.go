@@ -276,7 +276,7 @@ func halfPut(d *Domain, r *Ring, h Handle, steps int) (*lane, error) {
 		return l, err
 	}
 	s, lap := r.slot(tk), tk>>r.bits
-	r.write(l, s, parcel{table: []Handle{h}, blocks: []Handle{h}})
+	r.write(l, s, &parcel{table: []Handle{h}, blocks: []Handle{h}})
 	s.word.Store(makeSlotWord(lap, slotFull, l.id))
 	return l, nil
 }
@@ -445,8 +445,9 @@ var Offsets = []Offset{
 	{"sizeof slot", unsafe.Sizeof(slot{}), 256},
 	{"slot.opseq", unsafe.Offsetof(slot{}.opseq), 8},
 	{"slot.meta", unsafe.Offsetof(slot{}.meta), 16},
-	{"slot.blocks", unsafe.Offsetof(slot{}.blocks), 24},
-	{"slot.body", unsafe.Offsetof(slot{}.body), 56},
+	{"slot.first", unsafe.Offsetof(slot{}.first), 24},
+	{"slot.body", unsafe.Offsetof(slot{}.body), 32},
+	{"slot.others", unsafe.Offsetof(slot{}.others), 232},
 	{"participants", offParticipants, 64 << 10},
 	{"lanes", offLanes, 128 << 10},
 	{"blocks", offBlocks, 2 << 20},

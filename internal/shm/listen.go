@@ -20,8 +20,8 @@ import (
 
 // Note [Sockets] A client says one request of 32 bytes: "shoal", what it wants ('I' inspect, 'O'
 // observe, 'J' join), two bytes version, the layout hash and the token (both zero but to join). The
-// answer to 'I' is a Report in JSON and the end of the stream, that to 'O' an Observation. Older
-// programs of version 10 close without an answer to 'O'. The answer to 'J' is an answer of 32
+// answer to 'I' is a Report in JSON and the end of the stream, that to 'O' an Observation. Programs
+// before version 11 may close without an answer to 'O'. The answer to 'J' is an answer of 32
 // bytes, with the control and the data file attached when its status is 0. The forms are those of
 // all versions, so that programs of two versions can tell each other which ones they are.
 //

@@ -41,15 +41,25 @@ const (
 	ringNews  // its messages are read in place: news.go
 )
 
-// slot is one message, or room for one.
+// slot is one message, or room for one. A message of one block, or none, and a body of 32 bytes,
+// such as a number or a tensor, is all in one cache line.
 type slot struct {
 	_ structs.HostLayout
 
 	word   wordOf[slotWord] // lap 44 | span 3 | state 3 | lane 14
 	opseq  Word             // of the lane that wrote it
 	meta   Word             // that lane 32 | body length 16 | blocks 8 | flags 8
-	blocks [slotBlocks]Word // handles
+	first  Word             // handle of the first block
 	body   [slotBody]byte
+	others [slotBlocks - 1]Word // handles of the other blocks
+}
+
+// block returns where the handle of block i stands.
+func (s *slot) block(i int) *Word {
+	if i == 0 {
+		return &s.first
+	}
+	return &s.others[i-1]
 }
 
 const (

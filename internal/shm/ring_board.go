@@ -217,7 +217,7 @@ func (r *Ring) peekAll(l *lane, s *slot, w slotWord, m *Message, own int) (bool,
 	meta := s.meta.Load()
 	text, err := s.text(m.body[:0])
 	for i := range m.table {
-		m.table[i] = Handle(s.blocks[i].Load())
+		m.table[i] = Handle(s.block(i).Load())
 	}
 	if s.word.Load() != w {
 		return false, nil

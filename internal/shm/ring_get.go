@@ -280,7 +280,7 @@ func (m *Message) readBy(s *slot, least uint64) error {
 		return nil // most messages of plain values
 	}
 	for i := range m.Blocks {
-		m.Blocks[i] = Handle(s.blocks[i].Load())
+		m.Blocks[i] = Handle(s.block(i).Load())
 	}
 	if meta&metaSpill != 0 {
 		if err := m.readSpilled(blocks, least); err != nil {

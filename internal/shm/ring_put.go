@@ -35,7 +35,7 @@ func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bo
 	if move {
 		p.moved = blocks
 	}
-	return r.put(ctx, p)
+	return r.put(ctx, &p)
 }
 
 // A parcel is a message on its way into a slot.
@@ -50,7 +50,7 @@ type parcel struct {
 
 // put is in docs/memory.md: stamp, claim, write, publish, clear the stamps. Where another lane's
 // stamp is in the way for more than a moment, it takes its own back and waits without a lane.
-func (r *Ring) put(ctx context.Context, p parcel) error {
+func (r *Ring) put(ctx context.Context, p *parcel) error {
 	var few [slotBlocks]uint32
 	order := lockOrder(few[:0], p.blocks)
 	for {
@@ -65,7 +65,7 @@ func (r *Ring) put(ctx context.Context, p parcel) error {
 	}
 }
 
-func (r *Ring) putOnce(ctx context.Context, p parcel, order []uint32) error {
+func (r *Ring) putOnce(ctx context.Context, p *parcel, order []uint32) error {
 	l, err := r.d.enterFor(ctx)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (r *Ring) index() uint32 { return r.d.indexOf(r.b) }
 // FULL before a stamp clears. So a dead sender's stamp stands beside a slot that names its put,
 // and the message is sent, or beside none, and the reaper takes t back. Nothing is dropped
 // before a slot is claimed: a put that is refused has nothing to restore.
-func (r *Ring) deliver(ctx context.Context, l *lane, p parcel, order []uint32) error {
+func (r *Ring) deliver(ctx context.Context, l *lane, p *parcel, order []uint32) error {
 	for {
 		if err := l.send(order); err != nil {
 			return err
@@ -135,7 +135,7 @@ func (r *Ring) deliver(ctx context.Context, l *lane, p parcel, order []uint32) e
 	}
 }
 
-func (r *Ring) claimFor(l *lane, p parcel) (*slot, uint64, error) {
+func (r *Ring) claimFor(l *lane, p *parcel) (*slot, uint64, error) {
 	if p.name != "" {
 		return r.claimName(l, p.name)
 	}
@@ -146,10 +146,10 @@ func (r *Ring) claimFor(l *lane, p parcel) (*slot, uint64, error) {
 // Invariant (docs/memory.md, "Operations"): opseq is written before the slot is FULL and never goes
 // back, also not when another process has the lane. A slot's lane and opseq therefore name one put
 // for ever.
-func (r *Ring) write(l *lane, s *slot, p parcel) {
+func (r *Ring) write(l *lane, s *slot, p *parcel) {
 	s.begin(l, len(p.body), uint64(len(p.table))<<8|p.flags)
 	for i, h := range p.table {
-		s.blocks[i].Set(uint64(h))
+		s.block(i).Set(uint64(h))
 	}
 	if p.name != "" || r.news { // a peek reads it while it may change
 		s.setLabel(p.body)

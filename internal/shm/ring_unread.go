@@ -59,7 +59,7 @@ func (d *Domain) carried(s *slot, w slotWord) (all []Handle) {
 	meta := s.meta.Load()
 	n := min(meta>>8&0xff, slotBlocks)
 	for i := range n {
-		all = append(all, Handle(s.blocks[i].Load()))
+		all = append(all, Handle(s.block(int(i)).Load()))
 	}
 	all = slices.DeleteFunc(all, func(h Handle) bool { return !d.inTransit(h, tOne) })
 	if meta&metaSpill != 0 && len(all) == 1 {

@@ -107,7 +107,9 @@ func (e *Encoder) Kept() []any { return e.kept }
 func (e *Encoder) Done(sent bool) {
 	runHooks(&e.hooks, sent)
 	empty(e.seen)
-	e.kept = nil // a caller may have it
+	if e.kept != nil {
+		e.kept = nil // and not its memory used again: a caller may have it
+	}
 }
 
 // runHooks is inlined: most messages have none.
@@ -118,11 +120,12 @@ func runHooks(hooks *[]Watcher, ok bool) {
 }
 
 func runAll(hooks *[]Watcher, ok bool) {
-	for _, w := range slices.Backward(*hooks) {
-		w.Done(ok)
+	list := *hooks
+	for i := len(list) - 1; i >= 0; i-- {
+		list[i].Done(ok)
+		list[i] = nil // the value to which it refers may now be collected
 	}
-	clear(*hooks) // the values to which they refer may now be collected
-	*hooks = (*hooks)[:0]
+	*hooks = list[:0]
 }
 
 // Nil writes nil.
