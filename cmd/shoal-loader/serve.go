@@ -46,6 +46,7 @@ func serve(args []string) (err error) {
 	f.IntVar(&s.loader.Workers, "workers", runtime.GOMAXPROCS(0), "goroutines that load samples")
 	f.IntVar(&s.cache, "cache", 0, "`MiB` of shared memory for batches that other trainers will ask for as well")
 	f.StringVar(&s.host.Name, "name", "", "what all data hosts call the data set (default a hash of its first sample)")
+	f.StringVar(&s.host.Ledger, "ledger", "", "`file` of what Dynamic trainers have acknowledged, for a data host that they name first")
 	f.DurationVar(&s.every, "every", 10*time.Second, "how often to print what was sent; 0: never")
 	f.Usage = func() {
 		fmt.Fprintf(f.Output(), "serve [flags] NAME [OPTIONS]: NAME and OPTIONS are those of a data set, without flags the program lists them\n")

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,9 +27,12 @@ type client struct {
 	done  sync.WaitGroup
 
 	mu      sync.Mutex
-	changed chan struct{} // closed when a host comes, goes, or has answered
-	served  *hello        // by the hosts
-	by      string        // by the first of them that was reached
+	changed chan struct{}     // closed when a host comes, goes, or has answered
+	served  *hello            // by the hosts
+	by      string            // by the first of them that was reached
+	ledger  string            // of the dealer
+	name    string            // of this trainer, for the dealer
+	working map[batchKey]bool // batches that were dealt to this trainer, and are not acknowledged
 	id      uint64
 }
 
@@ -54,7 +58,7 @@ func dial(ctx context.Context, opts Options, addrs []string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &client{opts: opts, changed: make(chan struct{})}
+	c := &client{opts: opts, changed: make(chan struct{}), name: rand.Text(), working: make(map[batchKey]bool)}
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	for _, addr := range addrs {
 		p := &peer{addr: addr, pending: make(map[uint64]chan answer), err: errNotYet}
@@ -136,7 +140,7 @@ func (c *client) keep(p *peer) {
 		conn, err := c.meet(p)
 		if err == nil {
 			wait = firstWait
-			err = c.receive(p, conn)
+			err = c.attend(p, conn)
 		}
 		c.lose(p, conn, err)
 		select {
@@ -145,6 +149,19 @@ func (c *client) keep(p *peer) {
 		case <-c.ctx.Done():
 		}
 	}
+}
+
+// attend takes what a host sends until it is lost.
+func (c *client) attend(p *peer, conn *ipc.Conn[frame]) error {
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	if c.opts.Dynamic && p == c.peers[0] {
+		c.done.Go(func() {
+			c.claim(conn)
+			c.beat(ctx, conn)
+		})
+	}
+	return c.receive(p, conn)
 }
 
 // meet connects to a host, and compares what it serves.
@@ -187,6 +204,12 @@ func (c *client) agree(p *peer, h hello, conn *ipc.Conn[frame]) error {
 	if what := h.differs(*c.served); what != "" {
 		return fmt.Errorf("%w: %s at %s", ErrMismatch, what, c.by)
 	}
+	if c.opts.Dynamic && p == c.peers[0] {
+		if c.ledger != "" && c.ledger != h.Ledger {
+			return fmt.Errorf("%w: the data host that deals the batches has begun another one", ErrLedger)
+		}
+		c.ledger = h.Ledger
+	}
 	if p.status.Losses > 0 {
 		slog.Info("data service: a data host is back", "host", p.addr)
 	}
@@ -195,7 +218,7 @@ func (c *client) agree(p *peer, h hello, conn *ipc.Conn[frame]) error {
 	return nil
 }
 
-// receive takes what a host sends until it is lost.
+// receive gives what a host sends to those that wait for it.
 func (c *client) receive(p *peer, conn *ipc.Conn[frame]) error {
 	for {
 		f, err := c.next(conn)
@@ -216,7 +239,7 @@ func (c *client) receive(p *peer, conn *ipc.Conn[frame]) error {
 		}
 		c.mu.Unlock()
 		if ch == nil { // nobody waits any more
-			f.batch().Close()
+			c.refuse(conn, f)
 			continue
 		}
 		ch <- answer{frame: f}
@@ -393,12 +416,21 @@ func (c *client) await(ctx context.Context, p *peer, ch chan answer, id uint64) 
 	conn := p.conn
 	c.mu.Unlock()
 	if !waits { // the answer is there, or is being written
-		a := <-ch
-		a.batch().Close()
+		if a := <-ch; a.err == nil && conn != nil {
+			c.refuse(conn, a.frame)
+		}
 	} else if conn != nil {
 		c.send(conn, frame{Kind: frameCancel, ID: id})
 	}
 	return answer{}, context.Cause(ctx)
+}
+
+// refuse is the end of an answer that nobody wants.
+func (c *client) refuse(conn *ipc.Conn[frame], f frame) {
+	f.batch().Close()
+	if f.Kind == frameDealt && f.Number >= 0 {
+		c.giveBack(conn, f.Epoch, f.Number)
+	}
 }
 
 // status returns what became of each host.

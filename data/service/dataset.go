@@ -21,8 +21,8 @@ type Dataset struct {
 
 // OpenDataset connects to data hosts, as [Dial] does, for their samples.
 func OpenDataset(ctx context.Context, opts Options, addrs ...string) (*Dataset, error) {
-	if opts.World > 1 || opts.Coordinated {
-		return nil, fmt.Errorf("%w: World and Coordinated are for Dial: here the loader has the order", ErrOptions)
+	if opts.World > 1 || opts.Coordinated || opts.Dynamic {
+		return nil, fmt.Errorf("%w: World, Coordinated and Dynamic are for Dial: here the loader has the order", ErrOptions)
 	}
 	c, err := dial(ctx, opts, addrs)
 	if err != nil {

@@ -13,7 +13,8 @@
 //
 // With World 1 a trainer gets all batches of an epoch. With a larger World each batch goes to one
 // trainer: batch i to the one of Rank i mod World. With Coordinated as well, all trainers have the
-// same number of steps, and a step's batches are neighbours, such as those of one bucket.
+// same number of steps, and a step's batches are neighbours, such as those of one bucket. With
+// Dynamic each batch goes to one of the trainers that are there, which acknowledges it.
 //
 // All data hosts have the same data set and the same options; [Dial] compares. Tensors go by copy,
 // from the data host's shared memory into that of the trainer. The connection is that of package

@@ -18,6 +18,12 @@ var (
 	// ErrSilent is wrapped where a data host that is connected said nothing within
 	// Options.Patience.
 	ErrSilent = errors.New("service: the data host is silent")
+	// ErrExpired is wrapped where a Dynamic trainer acknowledges a batch that was given to another
+	// one, because this one was silent or cut off meanwhile.
+	ErrExpired = errors.New("service: the batch was given to another trainer meanwhile")
+	// ErrLedger is wrapped where the ledger of a data host cannot be read or written, or the first
+	// data host of Dynamic trainers has come back without it.
+	ErrLedger = errors.New("service: the ledger of acknowledged batches is lost")
 	// ErrCertificate is wrapped where a trainer refuses the certificate of a data host by
 	// Options.TLS or Options.Fingerprint, or a data host that of a trainer.
 	ErrCertificate = secure.ErrCertificate
@@ -53,6 +59,10 @@ func hostError(host string, err error) *HostError {
 	switch {
 	case errors.Is(err, ipc.ErrKey):
 		e.Advice = "give all data hosts and trainers the same key"
+	case errors.Is(err, ErrExpired):
+		e.Advice = "leave out what was done with it; look why this trainer was silent; a larger HostOptions.Patience waits longer"
+	case errors.Is(err, ErrLedger):
+		e.Advice = "look at its HostOptions.Ledger and the disk; with another ledger, dial again and begin the epoch anew"
 	case errors.Is(err, secure.ErrFingerprint):
 		e.Advice = "give Options.Fingerprint what Host.Fingerprint returns there, unless somebody else answers at this address"
 	case errors.Is(err, ErrCertificate):
@@ -70,5 +80,5 @@ func hostError(host string, err error) *HostError {
 // fatal reports whether it makes no sense to try again.
 func fatal(err error) bool {
 	return errors.Is(err, ipc.ErrKey) || errors.Is(err, ipc.ErrPeer) || errors.Is(err, ipc.ErrType) ||
-		errors.Is(err, ErrMismatch) || errors.Is(err, ErrCertificate)
+		errors.Is(err, ErrMismatch) || errors.Is(err, ErrCertificate) || errors.Is(err, ErrLedger)
 }

@@ -11,18 +11,19 @@ import (
 )
 
 // version is of the frames below. A host and a trainer have the same.
-const version = 1
+const version = 2
 
 // A frame is what goes over a connection, both ways.
 type frame struct {
 	Kind uint8
 	ID   uint64 // of the request
 
-	Epoch, Number int   // of the batch that is asked for,
-	Indices       []int // or of the samples
+	Epoch, Number int    // of the batch that is asked for, or is dealt: -1 if the epoch is over
+	Indices       []int  // of the samples that are asked for
+	Trainer       string // that acknowledges a batch
 
 	Body    []byte // of a hello
-	Samples int    // of a batch
+	Samples int    // of a batch; of an answer to an acknowledgement 1, or 0 if it came too late
 	Spec    string
 	Tensors []*tensor.Tensor
 	Err     error
@@ -31,12 +32,18 @@ type frame struct {
 // The kinds of frames.
 const (
 	frameHello  = iota + 1 // from the host, first: a hello as JSON
-	frameBeat              // from the host, again and again: it is alive
+	frameBeat              // from the host, and to the dealer, again and again: it is alive
 	frameBatch             // from the host
 	frameFailed            // from the host: it could not make a batch
 	frameAsk               // from the trainer: for the batch of a number
 	frameGather            // from the trainer: for a batch of samples
 	frameCancel            // from the trainer: what it has asked for is not wanted any more
+	frameNext              // from the trainer: for the number of a batch that nobody else has
+	frameDealt             // from the dealer: the number
+	frameAck               // from the trainer: it has used a batch
+	frameAcked             // from the dealer
+	frameHold              // from the trainer: it works on a batch of the dealer before this one
+	frameGive              // from the trainer: it does not want a batch that it was dealt
 )
 
 // mostAsked is how many batches a trainer may ask of one host before it has had one.
@@ -51,6 +58,7 @@ type hello struct {
 	maker.Identity
 	Name   string `json:"name"` // what the hosts call the data set, or a hash of its first sample
 	BeatMS int    `json:"beat_ms"`
+	Ledger string `json:"ledger"` // of the batches that trainers have acknowledged there
 }
 
 func (h hello) encode() ([]byte, error) { return json.Marshal(h) }

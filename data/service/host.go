@@ -28,6 +28,7 @@ type Host struct {
 	opts     HostOptions
 	hello    []byte
 	cache    *cache
+	dealer   *dealer
 	ctx      context.Context
 	end      context.CancelFunc
 	done     sync.WaitGroup
@@ -68,12 +69,18 @@ func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
 			return nil, fmt.Errorf("load the first sample: %w", err)
 		}
 	}
+	records, err := openLedger(h.opts.Ledger, served)
+	if err != nil {
+		h.end()
+		return nil, err
+	}
+	served.Ledger, h.dealer = records.id, newDealer(served.Batches, records, h.opts.Patience)
 	if h.hello, err = served.encode(); err == nil {
 		h.listener, err = ipc.Listen[frame]("tcp://"+addr, h.opts.Key, &secure.Options{TLS: h.opts.TLS})
 	}
 	if err != nil {
 		h.end()
-		return nil, err
+		return nil, errors.Join(err, records.close())
 	}
 	h.done.Go(h.accept)
 	return h, nil
@@ -108,7 +115,7 @@ func (h *Host) Close() error {
 	err := h.listener.Close()
 	h.done.Wait()
 	h.cache.clear()
-	return errors.Join(err, h.maker.Close())
+	return errors.Join(err, h.maker.Close(), h.dealer.close())
 }
 
 func (h *Host) accept() {
@@ -118,7 +125,8 @@ func (h *Host) accept() {
 			return
 		}
 		h.done.Go(func() {
-			t := &guest{host: h, conn: conn, asked: make(chan frame, mostAsked), dropped: make(map[uint64]bool)}
+			t := &guest{host: h, conn: conn, asked: make(chan frame, mostAsked), replies: make(chan frame, 4*mostAsked),
+				dropped: make(map[uint64]bool), heard: time.Now()}
 			t.serve()
 		})
 	}
@@ -126,12 +134,15 @@ func (h *Host) accept() {
 
 // A guest is a trainer that is connected.
 type guest struct {
-	host  *Host
-	conn  *ipc.Conn[frame]
-	asked chan frame
+	host    *Host
+	conn    *ipc.Conn[frame]
+	asked   chan frame
+	replies chan frame // of the dealer
 
 	mu      sync.Mutex
 	dropped map[uint64]bool // by ID: was asked for, true if it is not wanted any more
+	dynamic bool            // it asks the dealer, so it says that it is alive
+	heard   time.Time       // when it has said something
 }
 
 // serve answers until the trainer or the host ends.
@@ -146,11 +157,25 @@ func (g *guest) serve() {
 		end()
 		g.conn.Close()
 		done.Wait()
+		h.dealer.leave(g)
 	}()
 	if g.send(frame{Kind: frameHello, Body: h.hello}) != nil {
 		return
 	}
-	done.Go(func() { g.beat(ctx) })
+	done.Go(func() { g.beat(ctx); end() })
+	done.Go(func() {
+		for {
+			select {
+			case f := <-g.replies:
+				if g.send(f) != nil {
+					end()
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
 	for range h.opts.Ahead {
 		done.Go(func() {
 			for {
@@ -180,6 +205,27 @@ func (g *guest) receive(ctx context.Context) error {
 	}
 	f.batch().Close() // a trainer has none to send
 	g.mu.Lock()
+	g.heard = time.Now()
+	g.dynamic = g.dynamic || f.Kind == frameNext
+	g.mu.Unlock()
+	switch f.Kind {
+	case frameBeat:
+		return nil
+	case frameNext:
+		return g.host.dealer.next(g, f)
+	case frameAck:
+		g.host.dealer.acknowledge(g, f)
+		return nil
+	case frameHold:
+		g.host.dealer.hold(g, f)
+		return nil
+	case frameGive:
+		g.host.dealer.giveBack(g, f)
+		return nil
+	case frameCancel:
+		g.host.dealer.cancel(g, f.ID)
+	}
+	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch f.Kind {
 	case frameAsk, frameGather:
@@ -208,12 +254,28 @@ func (g *guest) beat(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			if g.send(frame{Kind: frameBeat}) != nil {
+			if g.silent() || g.send(frame{Kind: frameBeat}) != nil {
 				return
 			}
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// silent reports whether a trainer that should say that it is alive has not.
+func (g *guest) silent() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.dynamic && time.Since(g.heard) > g.host.opts.Patience
+}
+
+// reply sends an answer of the dealer, which does not wait for it.
+func (g *guest) reply(f frame) {
+	select {
+	case g.replies <- f:
+	default: // it asks, and does not read
+		g.conn.Close()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,41 @@ func TestHosts_CutOff(t *testing.T) {
 		return
 	}
 	t.Run("data_host", dataHostIsCutOff)
+	t.Run("dynamic_trainer", trainerIsCutOff)
+}
+
+// trainerIsCutOff cuts a Dynamic trainer off. What it had goes to the others.
+func trainerIsCutOff(t *testing.T) {
+	const samples = 240
+	file := filepath.Join(t.TempDir(), "ledger")
+	h := startOn(t, "h1", job{Role: "host", Samples: samples, Seed: 7, Addr: "h1:7071", Ledger: file,
+		Patience: time.Second})
+	j := job{Role: "trainer", Hosts: []string{h.addr}, Epochs: 1, Dynamic: true, Sleep: 2 * time.Millisecond,
+		Patience: time.Second}
+	slow := j
+	slow.Sleep = time.Second // so the epoch does not end before it is cut off
+	text, err := json.Marshal(slow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := begin(t, exec.Command(os.Getenv("SHOAL_HOSTS_AGENT"), "h2", "exec "+os.Args[0]), string(text), false)
+	traces := make(chan trace)
+	go func() {
+		traces <- follow(far, func(n int) {
+			if n == 1 {
+				on(t, "h2", "ip link set eth0 down")
+			}
+		})
+	}()
+	all := trainers(t, 2, j, func(*program, int, int) bool { return false })
+	tr := <-traces
+	tr.killed = true
+	if err := far.cmd.Wait(); err == nil {
+		t.Error("the trainer that was cut off has no error")
+	}
+	far.ended = true
+	on(t, "h2", "ip link set eth0 up")
+	audit(t, file, local(t, numbers{samples, 0, -1}, 1), append(all, tr))
 }
 
 // dataHostIsCutOff cuts a data host off in the middle of an epoch. The trainer gets each sample

@@ -38,7 +38,7 @@ func Dial(ctx context.Context, opts Options, addrs ...string) (*Loader, error) {
 	return &Loader{client: c, opts: c.opts, total: c.served.Batches, seed: c.served.Seed}, nil
 }
 
-// Len returns how many batches of an epoch this trainer gets.
+// Len returns how many batches of an epoch this trainer gets, or all Dynamic trainers together.
 func (l *Loader) Len() int { return l.steps(0) }
 
 // steps returns how many of the batches from one on this trainer gets.
@@ -107,6 +107,11 @@ type fetched struct {
 
 // each yields what there is of an epoch.
 func (l *Loader) each(ctx context.Context, epoch int, yield func(b maker.Batch, err error) bool) {
+	if l.opts.Dynamic {
+		l.start(epoch)
+		l.eachDealt(ctx, epoch, yield)
+		return
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer context.AfterFunc(l.client.ctx, func() { cancel(data.ErrClosed) })()
 	defer l.meter.loop()()
@@ -145,7 +150,7 @@ func (w *window) next() (b maker.Batch, ok bool, err error) {
 	if err := context.Cause(w.ctx); err != nil {
 		return b, false, err
 	}
-	for w.begun < w.steps && len(w.asked) < w.room() {
+	for w.begun < w.steps && len(w.asked) < w.l.room(w.usual) {
 		q := frame{Kind: frameAsk, Epoch: w.epoch, Number: w.start + w.begun*w.l.opts.World + w.l.opts.Rank}
 		ch := make(chan fetched, 1)
 		go func() {
@@ -170,12 +175,12 @@ func (w *window) next() (b maker.Batch, ok bool, err error) {
 	}
 }
 
-// room is how many batches may be asked for.
-func (w *window) room() int {
-	if w.usual == 0 {
-		return min(w.l.opts.Prefetch, len(w.l.client.peers))
+// room is how many batches of a usual number of bytes may be asked for.
+func (l *Loader) room(usual int) int {
+	if usual == 0 {
+		return min(l.opts.Prefetch, len(l.client.peers))
 	}
-	return max(1, min(w.l.opts.Prefetch, w.l.opts.PrefetchBytes/w.usual))
+	return max(1, min(l.opts.Prefetch, l.opts.PrefetchBytes/usual))
 }
 
 // drain closes what nobody gets.
@@ -212,7 +217,8 @@ func (l *Loader) note(s data.State) {
 }
 
 // State returns the position of l, after the last batch that a loop has got. Its Batches are those
-// that all trainers together have had once each of them is as far as this one. Take the State after
+// that all trainers together have had once each of them is as far as this one; of a Dynamic
+// trainer the ledger of the first data host has them, and Batches is 0. Take the State after
 // the step that used the batch, so that the State and the model agree.
 func (l *Loader) State() data.State {
 	l.mu.Lock()
@@ -238,6 +244,9 @@ func (l *Loader) Resume(s data.State) error {
 		why = "it is of a data.Loader"
 	case s.Epoch < 0 || s.Batches < 0 || s.Batches > l.total:
 		why = fmt.Sprintf("epoch %d, %d batches: an epoch has %d", s.Epoch, s.Batches, l.total)
+	case l.opts.Dynamic && s.Batches > 0:
+		why = fmt.Sprintf("it has %d batches of epoch %d, and with Dynamic the first data host knows what is left", s.Batches,
+			s.Epoch)
 	case l.opts.Coordinated && s.Batches%l.opts.World != 0:
 		why = fmt.Sprintf("%d batches are no steps of %d trainers", s.Batches, l.opts.World)
 	}

@@ -27,8 +27,12 @@ type HostOptions struct {
 	// Ahead is how many batches of one trainer are made or sent at the same time. 0 means as many
 	// as there are workers, and at least two. It bounds what a slow trainer costs.
 	Ahead int
-	// Patience is how long a trainer may take to receive one batch that it has asked for, before it
-	// counts as dead. 0 means 30 s.
+	// Ledger is a file that keeps what Dynamic trainers have acknowledged, if they name this host
+	// first. A host that is started again with it goes on there. Without one a host that ends has
+	// forgotten, and its trainers end with ErrLedger. It is of one data set, seed and batch size.
+	Ledger string
+	// Patience is how long a trainer may take to receive one batch that it has asked for, or a
+	// Dynamic trainer may say nothing, before it counts as dead. 0 means 30 s.
 	Patience time.Duration
 }
 
@@ -50,6 +54,12 @@ type Options struct {
 	// that are fewer than World are left out. Step s of all trainers together is the batches from
 	// s·World on. [Buckets] makes these be of similar lengths.
 	Coordinated bool
+	// Dynamic has the first data host deal the batches of each epoch: each goes to one of the
+	// Dynamic trainers that are there, however many, as fast as each takes them. A batch is
+	// acknowledged when the loop goes on to the next one. What a trainer has not acknowledged when
+	// it dies, is cut off or leaves its loop goes to another. All trainers name the same data host
+	// first. World and Coordinated are not for it.
+	Dynamic bool
 	// Prefetch is how many batches are asked for ahead of the consumer; 0 means 4 for each data
 	// host. PrefetchBytes limits their bytes, as far as the last batch tells; 0 means 256 MiB.
 	Prefetch      int
@@ -77,6 +87,9 @@ func (o Options) complete(hosts int) (Options, error) {
 		return o, fmt.Errorf("%w: the key is empty", ErrOptions)
 	case o.World < 0 || o.Rank < 0 || o.Rank >= o.World:
 		return o, fmt.Errorf("%w: Rank %d of World %d", ErrOptions, o.Rank, o.World)
+	case o.Dynamic && (o.World > 1 || o.Coordinated):
+		return o, fmt.Errorf("%w: Dynamic with World %d, Coordinated %t: the data host divides the batches", ErrOptions,
+			o.World, o.Coordinated)
 	case o.Prefetch < 0 || o.PrefetchBytes < 0 || o.Patience < 0:
 		return o, fmt.Errorf("%w: Prefetch %d, PrefetchBytes %d, Patience %v: none can be negative", ErrOptions,
 			o.Prefetch, o.PrefetchBytes, o.Patience)

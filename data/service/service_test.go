@@ -57,16 +57,19 @@ func loader(s numbers, change func(o *data.Options)) *data.Loader {
 
 // A job is what a process of this test binary does instead of tests, as JSON in SERVICE_JOB.
 type job struct {
-	Role    string // "host" or "trainer"
-	Samples int
-	Sleep   time.Duration // a sample takes, or a step
-	Addr    string
-	Seed    uint64
+	Role     string // "host" or "trainer"
+	Samples  int
+	Sleep    time.Duration // a sample takes, or a step
+	Addr     string
+	Seed     uint64
+	Ledger   string // of a host
+	Patience time.Duration
 
 	Hosts       []string // of a trainer
 	Rank, World int
 	State       *data.State
 	Epochs      int
+	Dynamic     bool
 }
 
 func TestMain(m *testing.M) {
@@ -89,7 +92,7 @@ func TestMain(m *testing.M) {
 func beHost(j job) error {
 	l := loader(numbers{j.Samples, j.Sleep, -1}, func(o *data.Options) { o.Seed = j.Seed })
 	defer l.Close()
-	h, err := service.Listen(l, j.Addr, service.HostOptions{Key: key})
+	h, err := service.Listen(l, j.Addr, service.HostOptions{Key: key, Ledger: j.Ledger, Patience: j.Patience})
 	if err != nil {
 		return err
 	}
@@ -109,7 +112,7 @@ type step struct {
 // beTrainer prints a step for each batch, in one write.
 func beTrainer(j job) error {
 	l, err := service.Dial(context.Background(), service.Options{Key: key, Rank: j.Rank, World: j.World,
-		Patience: patience}, j.Hosts...)
+		Dynamic: j.Dynamic, Patience: cmp.Or(j.Patience, patience)}, j.Hosts...)
 	if err != nil {
 		return err
 	}

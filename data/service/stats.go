@@ -120,6 +120,8 @@ type HostStats struct {
 	Held             int // bytes of batches that are being sent now
 	MostHeld         int // the largest Held
 	Cached           int // bytes in the cache
+	Dealt            int // batches that Dynamic trainers have and have not acknowledged
+	Acknowledged     int // batches of the latest epochs that Dynamic trainers have acknowledged
 	Elapsed          time.Duration
 }
 
@@ -178,5 +180,6 @@ func (h *Host) Stats() (s HostStats) {
 	h.cache.mu.Lock()
 	s.Cached = h.cache.bytes
 	h.cache.mu.Unlock()
+	s.Dealt, s.Acknowledged = h.dealer.counts()
 	return s
 }

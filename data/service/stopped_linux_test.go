@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -38,4 +39,34 @@ func TestLoader_StoppedHost(t *testing.T) {
 	if after := l.Stats().Hosts[1]; after.Batches <= s.Batches {
 		t.Errorf("it is connected again and sends nothing: %+v", after)
 	}
+}
+
+// TestDynamic_StoppedTrainer stops one of three trainers with SIGSTOP. What it had goes to the
+// others after Patience of the data host. When it goes on, its acknowledgement is refused, and it
+// ends.
+func TestDynamic_StoppedTrainer(t *testing.T) {
+	const samples = 240
+	file := filepath.Join(t.TempDir(), "ledger")
+	h := start(t, job{Role: "host", Addr: "127.0.0.1:0", Samples: samples, Seed: 7, Ledger: file, Patience: time.Second})
+	j := job{Role: "trainer", Hosts: []string{h.addr}, Epochs: 1, Dynamic: true}
+	j.Sleep = time.Second // so the epoch does not end before it is stopped
+	slow := start(t, j)
+	j.Sleep = 2 * time.Millisecond
+	traces := make(chan trace)
+	go func() {
+		traces <- follow(slow, func(n int) {
+			if n == 1 {
+				slow.cmd.Process.Signal(syscall.SIGSTOP)
+			}
+		})
+	}()
+	all := trainers(t, 2, j, func(*program, int, int) bool { return false })
+	slow.cmd.Process.Signal(syscall.SIGCONT)
+	tr := <-traces
+	tr.killed = true // the batch that it had when it was stopped is acknowledged by another
+	if err := slow.cmd.Wait(); err == nil {
+		t.Error("the trainer that was stopped has acknowledged what was given to another")
+	}
+	slow.ended = true
+	audit(t, file, local(t, numbers{samples, 0, -1}, 1), append(all, tr))
 }

@@ -1,0 +1,225 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/internal/maker"
+	"github.com/shoal-mp/shoal/ipc"
+)
+
+// askDealer asks the dealer, and waits for its answer, over another connection if one is lost. It
+// returns the connection by which the answer came.
+func (c *client) askDealer(ctx context.Context, q frame) (frame, *ipc.Conn[frame], error) {
+	p := c.peers[0]
+	for {
+		conn, err := c.dealer(ctx)
+		if err != nil {
+			return frame{}, nil, err
+		}
+		c.mu.Lock()
+		if p.conn != conn {
+			c.mu.Unlock()
+			continue
+		}
+		c.id++
+		q.ID = c.id
+		ch := make(chan answer, 1)
+		p.pending[q.ID] = ch
+		c.mu.Unlock()
+		if c.send(conn, q) != nil {
+			conn.Close() // the receiver finds out, and tells all that wait
+		}
+		a, err := c.await(ctx, p, ch, q.ID)
+		switch {
+		case err != nil:
+			return frame{}, nil, err
+		case a.err != nil: // the connection is lost
+		case a.Kind == frameFailed:
+			return frame{}, nil, hostError(p.addr, a.Err)
+		default:
+			return a.frame, conn, nil
+		}
+	}
+}
+
+// dealer waits for a connection with the dealer.
+func (c *client) dealer(ctx context.Context) (*ipc.Conn[frame], error) {
+	patience := time.NewTimer(c.opts.Patience)
+	defer patience.Stop()
+	p := c.peers[0]
+	for {
+		c.mu.Lock()
+		conn, err, changed := p.conn, p.err, c.changed
+		c.mu.Unlock()
+		if conn != nil {
+			return conn, nil
+		}
+		if fatal(err) {
+			return nil, err
+		}
+		select {
+		case <-changed:
+		case <-patience.C:
+			return nil, &HostError{Host: p.addr, Err: fmt.Errorf("%w: %w", ErrNoHost, err),
+				Advice: "it deals the batches, as the first of the addresses: start it again there, with its HostOptions.Ledger"}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// holds reports whether what was dealt over a connection is still this trainer's: the dealer has
+// given it to others when it has lost the connection.
+func (c *client) holds(conn *ipc.Conn[frame]) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.peers[0].conn == conn
+}
+
+// giveBack gives a batch to others.
+func (c *client) giveBack(conn *ipc.Conn[frame], epoch, number int) {
+	c.send(conn, frame{Kind: frameGive, Epoch: epoch, Number: number}) // the end of the connection does so as well
+}
+
+// claim tells a dealer that may have been started again what this trainer is working on.
+func (c *client) claim(conn *ipc.Conn[frame]) {
+	c.mu.Lock()
+	working := slices.Collect(maps.Keys(c.working))
+	c.mu.Unlock()
+	for _, b := range working {
+		c.send(conn, frame{Kind: frameHold, Epoch: b.epoch, Number: b.number})
+	}
+}
+
+// work enters a batch that a loop gets, or its end.
+func (c *client) work(epoch, number int, on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if delete(c.working, batchKey{epoch, number}); on {
+		c.working[batchKey{epoch, number}] = true
+	}
+}
+
+// beat tells the dealer that this trainer lives, however long it works on a batch, until the
+// connection ends.
+func (c *client) beat(ctx context.Context, conn *ipc.Conn[frame]) {
+	tick := time.NewTicker(beatTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if c.send(conn, frame{Kind: frameBeat}) != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// A dealt is a batch that the dealer has given to this trainer.
+type dealt struct {
+	maker.Batch
+	number int
+	conn   *ipc.Conn[frame]
+	over   bool // there is none, because all of the epoch is acknowledged
+	err    error
+}
+
+// obtain gets a batch of an epoch, of the data host that has the fewest to make.
+func (c *client) obtain(ctx context.Context, epoch int) dealt {
+	for {
+		f, conn, err := c.askDealer(ctx, frame{Kind: frameNext, Epoch: epoch})
+		if err != nil || f.Number < 0 {
+			return dealt{over: err == nil, err: err}
+		}
+		b, err := c.fetch(ctx, frame{Kind: frameAsk, Epoch: epoch, Number: f.Number})
+		if err != nil {
+			c.giveBack(conn, epoch, f.Number)
+			return dealt{err: err}
+		}
+		if c.holds(conn) {
+			return dealt{Batch: b.batch(), number: f.Number, conn: conn}
+		}
+		b.batch().Close()
+	}
+}
+
+// acknowledge tells the dealer that a batch was used. It returns nil when the ledger has it.
+func (c *client) acknowledge(ctx context.Context, epoch, number int) error {
+	f, _, err := c.askDealer(ctx, frame{Kind: frameAck, Epoch: epoch, Number: number, Trainer: c.name})
+	if err == nil && f.Samples == 0 {
+		err = hostError(c.peers[0].addr, fmt.Errorf("batch %d of epoch %d: %w", number, epoch, ErrExpired))
+	}
+	return err
+}
+
+// eachDealt yields what the dealer gives to this trainer of an epoch, until all trainers together
+// have acknowledged all of it.
+func (l *Loader) eachDealt(ctx context.Context, epoch int, yield func(b maker.Batch, err error) bool) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer context.AfterFunc(l.client.ctx, func() { cancel(data.ErrClosed) })()
+	defer l.meter.loop()()
+	// What comes first is yielded first. A loop that waited for a certain one, while others are
+	// here, would wait for trainers that wait for these.
+	asked, got := 0, make(chan dealt, l.opts.Prefetch)
+	used := dealt{over: true} // the batch that was yielded last, until it is acknowledged
+	defer func() {
+		cancel(nil)
+		for range asked {
+			if d := <-got; d.err == nil && !d.over {
+				d.Close()
+				l.client.giveBack(d.conn, epoch, d.number)
+			}
+		}
+		if !used.over {
+			l.client.work(epoch, used.number, false)
+			l.client.giveBack(used.conn, epoch, used.number)
+		}
+	}()
+	usual := 0
+	for {
+		if !used.over {
+			if err := l.client.acknowledge(ctx, epoch, used.number); err != nil {
+				yield(maker.Batch{}, err)
+				return
+			}
+			l.client.work(epoch, used.number, false)
+			used.over = true
+		}
+		for ; asked < l.room(usual); asked++ {
+			go func() { got <- l.client.obtain(ctx, epoch) }()
+		}
+		begin := time.Now()
+		d := <-got
+		asked--
+		l.meter.waited(time.Since(begin))
+		switch {
+		case d.err != nil:
+			yield(maker.Batch{}, d.err)
+			return
+		case d.over:
+			l.note(data.State{Seed: l.seed, Epoch: epoch + 1})
+			return
+		case !l.client.holds(d.conn):
+			d.Close()
+			continue
+		}
+		usual = max(nbytes(d.Batch), 1)
+		l.note(data.State{Seed: l.seed, Epoch: epoch})
+		used = d
+		l.client.work(epoch, d.number, true)
+		if d.Samples == 0 { // the hosts have skipped them all
+			continue
+		}
+		l.meter.delivered(d.Batch)
+		if !yield(d.Batch, nil) {
+			return
+		}
+	}
+}
