@@ -12,8 +12,10 @@ import (
 // the worker's first, and the rest where it belongs.
 func (w *worker) gather(g Gatherer, indices []int, into Batch) error {
 	if w.transform == nil {
+		defer w.span("fetch", w.track.Now())
 		return g.Gather(w.ctx, indices, into)
 	}
+	begin := w.track.Now()
 	raw, err := w.raw(indices)
 	if err != nil {
 		return err
@@ -21,7 +23,8 @@ func (w *worker) gather(g Gatherer, indices []int, into Batch) error {
 	defer raw.Close()
 	parts := slices.Clone(into)
 	parts[0] = raw
-	if err := g.Gather(w.ctx, indices, parts); err != nil {
+	err = g.Gather(w.ctx, indices, parts)
+	if w.span("fetch", begin); err != nil {
 		w.scratch = nil // the next samples may be of another layout
 		return err
 	}
@@ -48,6 +51,7 @@ func (w *worker) raw(indices []int) (*tensor.Tensor, error) {
 
 // apply writes the Transform of src to dst.
 func (w *worker) apply(dst, src *tensor.Tensor) error {
+	defer w.span("transform", w.track.Now())
 	out := w.transform.Apply(dst, src)
 	if out == dst {
 		return nil
@@ -74,6 +78,7 @@ func (w *worker) transformed(s *sample) error {
 		}
 	}
 	s.Sample = slices.Clone(s.Sample)
+	defer w.span("transform", w.track.Now())
 	s.Sample[at] = w.transform.Apply(nil, s.Sample[at])
 	return s.sound()
 }

@@ -39,7 +39,7 @@ func (l *Loader) newExecutor() (executor, error) {
 	c := workerConfig{
 		Source: l.source, Workers: l.opts.Workers, Seed: l.opts.Seed, Retries: l.opts.Retries,
 		Skip: l.opts.Skip != nil, Single: l.opts.BatchSize == Single, Shared: l.inSharedMemory(),
-		Debug: l.opts.Debug, Ragged: l.opts.Ragged.rules(), Collate: collateName(l.opts.Collate),
+		Debug: l.opts.Debug, Ragged: l.opts.Ragged.rules(), Collate: collateName(l.opts.Collate), Trace: l.opts.Trace,
 	}
 	if l.opts.Transform != nil {
 		c.Transform = l.opts.Transform

@@ -106,7 +106,11 @@ func do(w *worker, err error, f *fetch) bool {
 		result = w.do(f.p.ctx, r)
 		f.release(r)
 	}
-	return f.p.finished(f, result, err)
+	isReady := f.p.finished(f, result, err)
+	if w != nil {
+		w.delivered()
+	}
+	return isReady
 }
 
 func (e *goroutineExecutor) broken() bool { return false }

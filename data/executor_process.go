@@ -113,8 +113,15 @@ var (
 		if !ok {
 			return fetchResult{}, errors.New("data: a worker without its data set")
 		}
-		result := w.(*worker).do(ctx, r)
+		here := w.(*worker)
+		result := here.do(ctx, r)
 		result.Kind = Processes
+		if here.track != nil {
+			result.sent = func() {
+				here.delivered()
+				here.Trace.Flush()
+			}
+		}
 		return result, nil
 	})
 )

@@ -31,6 +31,7 @@ type fetchResult struct {
 	Worker int
 	Kind   Kind
 	Took   time.Duration
+	sent   func() `wire:"-"` // told when the result is on its way to another process; nil for no telling
 }
 
 // A failed is a sample that could not be loaded.
@@ -51,7 +52,13 @@ func (r *fetchResult) MarshalWire(e *wire.Encoder) error {
 		return err
 	}
 	b := r.Batch
-	e.OnDone(wire.WatcherFunc(func(bool) { closeAll(b) }))
+	sent := r.sent
+	e.OnDone(wire.WatcherFunc(func(bool) {
+		closeAll(b)
+		if sent != nil {
+			sent()
+		}
+	}))
 	return plan.Encode(e, fields(*r))
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/shoal-mp/shoal/trace"
 )
 
 // A Loader makes batches of a Dataset or a Stream: torch's DataLoader. Several goroutines may use
@@ -28,6 +30,7 @@ type Loader struct {
 	kept       executor       // if it is Persistent
 	prefetcher *prefetcher    // of the loop that was last given a batch
 	state      State          // of that loop
+	tracks     []*trace.Track // of loops that have ended
 	resume     *State         // where the next loop begins, nil at the beginning of its epoch
 }
 
@@ -133,10 +136,13 @@ func (l *Loader) ended(ctx context.Context) error {
 
 // run yields the batches of a prefetcher.
 func (l *Loader) run(p *prefetcher, yield func(b *batchState, err error) bool) {
+	track := l.borrowTrack()
+	defer l.returnTrack(track)
 	for {
 		begin := time.Now()
 		b, err := p.take()
 		l.meter.waited(time.Since(begin))
+		track.Span("wait", begin, track.Now())
 		if err != nil {
 			yield(nil, err)
 			return
@@ -164,7 +170,9 @@ func (l *Loader) run(p *prefetcher, yield func(b *batchState, err error) bool) {
 		if !l.opts.Reuse {
 			lending.watch(b.batch)
 		}
+		begin = track.Now()
 		more := yield(b, nil)
+		track.Span("use", begin, track.Now())
 		runtime.KeepAlive(b) // slices of its memory are in use until here
 		if l.opts.Reuse && !l.opts.Shared && (more || b.buffer != nil && b.buffer.shared) {
 			l.forget(b)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/trace"
 )
 
 // Options configure a Loader. With the zero value it makes batches of one sample, in order, in the
@@ -59,6 +60,11 @@ type Options struct {
 	Debug bool // return ErrPart if two parts of a Stream begin with equal samples
 
 	Transform Transform // workers apply it to the first tensor of each sample, such as an image
+
+	// Trace gets a track of each worker, with what it does and when: load, and in it fetch,
+	// transform and collate; deliver, and wait. Another track has what the consumer does: wait for
+	// a batch, and use it. Nil means none.
+	Trace *trace.Trace
 
 	// Shared makes each batch in one block of shared memory, to send it to another process.
 	Shared bool

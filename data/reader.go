@@ -54,8 +54,9 @@ func (r *reader) sample(p Part) (any, error) {
 
 // next reads a sample of a part that a batch can be made of, and transforms it.
 func (w *worker) next(r *reader, p Part) (sample, error) {
+	begin := w.track.Now()
 	v, err := r.sample(p)
-	if err != nil || r.end {
+	if w.span("fetch", begin); err != nil || r.end {
 		return sample{}, err
 	}
 	plain, _ := v.(Sample)

@@ -11,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/tree"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/trace"
 )
 
 // A workerConfig is what a worker needs to know, once.
@@ -28,6 +29,7 @@ type workerConfig struct {
 	Shared    bool   // batches that the worker makes
 	Debug     bool
 	Ragged    map[string]tree.Rule
+	Trace     *trace.Trace
 }
 
 // A worker does fetchRequests, one after the other.
@@ -46,11 +48,14 @@ type worker struct {
 	parent     context.Context
 	ctx        context.Context // parent with work
 	readers    map[int]*reader // of a Stream, by part
+	track      *trace.Track
+	idle       time.Time // since when, on the track
 }
 
 // newWorker opens what a worker reads.
 func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
-	w := &worker{workerConfig: s, id: id, readers: make(map[int]*reader)}
+	w := &worker{workerConfig: s, id: id, readers: make(map[int]*reader), track: s.trackOf(id)}
+	defer func(begin time.Time) { w.idle = w.span("open", begin) }(w.track.Now())
 	w.current.info = Info{ID: id, Workers: s.Workers, Seed: s.Seed, Dataset: given(s.Source)}
 	if s.Collate != "" {
 		var ok bool
@@ -79,6 +84,7 @@ func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 
 // close ends what the worker has opened.
 func (w *worker) close() error {
+	w.waited()
 	for _, r := range w.readers {
 		r.stop()
 	}
@@ -91,6 +97,7 @@ func (w *worker) close() error {
 // do does a request.
 func (w *worker) do(ctx context.Context, o fetchRequest) (out fetchResult) {
 	begin := time.Now()
+	start := w.waited()
 	if ctx != w.parent {
 		w.parent, w.ctx = ctx, w.current.in(ctx)
 	}
@@ -104,6 +111,7 @@ func (w *worker) do(ctx context.Context, o fetchRequest) (out fetchResult) {
 		out = w.make(o)
 	}
 	out.Worker, out.Took = w.id, time.Since(begin)
+	w.idle = w.span("load", start)
 	return out
 }
 
@@ -151,13 +159,14 @@ func (w *worker) row(i int, into Batch, row int, like string) error {
 func (w *worker) get(i int) (s sample, err error) {
 	err = w.again(func() error {
 		w.current.begin(i)
+		begin := w.track.Now()
 		var v any
 		if w.structured {
 			v, err = Value(w.ctx, w.ds, i)
 		} else {
 			s.Sample, err = w.ds.Get(w.ctx, i)
 		}
-		if err == nil {
+		if w.span("fetch", begin); err == nil {
 			s, err = w.prepared(s.Sample, v)
 		}
 		return err
@@ -208,6 +217,7 @@ func (w *worker) join(out *fetchResult, samples []sample, at []int) {
 	if len(samples) == 0 {
 		return
 	}
+	defer w.span("collate", w.track.Now())
 	err := w.try(func() (err error) {
 		out.Batch, out.Spec, err = w.joined(samples)
 		return err

@@ -22,6 +22,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/timeline"
 )
 
 func TestMain(m *testing.M) {
@@ -36,7 +37,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"disturb": disturb, "program": program, "status": status, "idx": idx, "build": build, "mirror": mirror,
-			"interrupt": interrupt, "taken": taken, "terminal": terminal,
+			"interrupt": interrupt, "taken": taken, "terminal": terminal, "traced": traced,
 		},
 	})
 }
@@ -137,6 +138,49 @@ func terminal(ts *testscript.TestScript, _ bool, args []string) {
 		"output": output.String(), "errors": "", "exit": strconv.Itoa(c.ProcessState.ExitCode()),
 	} {
 		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
+	}
+}
+
+// traced FILE N whole|cut fails unless the file is a trace of at least N workers that train. A
+// whole one says of every moment of an epoch what was done.
+func traced(ts *testscript.TestScript, _ bool, args []string) {
+	l, err := timeline.Read(ts.MkAbs(args[0]))
+	ts.Check(err)
+	wanted, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	workers, roots := make(map[int]bool), 0
+	for _, k := range l.Tracks {
+		switch {
+		case k.Name == "run":
+			roots++
+		case k.Name == "train":
+			workers[k.PID] = true
+			if !strings.HasPrefix(l.Processes[k.PID], "hogwild ") {
+				ts.Fatalf("process %d is %q", k.PID, l.Processes[k.PID])
+			}
+		}
+		if k.Name != "train" || args[2] != "whole" {
+			continue
+		}
+		var epochs, said time.Duration
+		for _, s := range k.Spans {
+			if s.Depth == 0 {
+				epochs += s.End - s.Begin
+			} else {
+				said += s.End - s.Begin
+			}
+		}
+		if epochs == 0 || said < epochs*8/10 || said > epochs {
+			ts.Fatalf("process %d: spans of %v in epochs of %v", k.PID, said, epochs)
+		}
+		for _, name := range []string{"batch wait", "forward", "backward", "step"} {
+			if _, n := k.Sum(name); n == 0 {
+				ts.Fatalf("process %d never does %q", k.PID, name)
+			}
+		}
+	}
+	if len(workers) < wanted || roots > 1 || args[2] == "whole" && (roots != 1 || l.Lost > 0) {
+		ts.Fatalf("%d workers and %d roots, want %d workers; %d spans lost", len(workers), roots, wanted, l.Lost)
 	}
 }
 

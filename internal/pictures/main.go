@@ -1,6 +1,7 @@
-// Pictures writes docs/hogwild.svg and docs/arena.svg from one run of shoal hogwild on a terminal:
-// what its screen shows at the end, and what its domain answers, while it trains, to shm.Inspect.
-// It needs the program script of util-linux, which has the terminal.
+// Pictures writes docs/howto/trace.svg from a run of shoal hogwild with a trace. It writes
+// docs/hogwild.svg and docs/arena.svg from a run on a terminal: what its screen shows at the end,
+// and what its domain answers, while it trains, to shm.Inspect. It needs the program script of
+// util-linux, which has the terminal.
 package main
 
 import (
@@ -60,7 +61,7 @@ func draw(ctx context.Context, root string) error {
 	if err := errors.Join(err, run.Wait()); err != nil {
 		return fmt.Errorf("%s: %w", command, err)
 	}
-	return errors.Join(
+	return errors.Join(drawTrace(ctx, root, bin),
 		os.WriteFile(filepath.Join(root, "docs/hogwild.svg"), terminal("$ "+command, last), 0o644),
 		os.WriteFile(filepath.Join(root, "docs/arena.svg"), arena(titles, report), 0o644))
 }

@@ -26,6 +26,8 @@ type Command struct {
 
 	Out string `long:"out" value-name:"FILE.safetensors" description:"Where to write the trained network."`
 
+	Trace string `long:"trace" value-name:"FILE.json" description:"Write what the processes do, and when, for ui.perfetto.dev."`
+
 	LogInterval int  `long:"log-interval" default:"10" value-name:"N" description:"Batches between two reports of a worker."`
 	JSON        bool `long:"json" description:"The result as one JSON object on standard output; all else goes to standard error."`
 	Verbose     bool `long:"verbose" description:"Say more."`
@@ -45,7 +47,7 @@ func (c *Command) Options() Options {
 		Workers: c.workers(), Threads: c.Threads, Shard: c.Shard,
 		Epochs: c.epochs(), BatchSize: c.BatchSize, TestBatchSize: c.TestBatchSize,
 		LR: c.LR, Momentum: c.Momentum, Seed: c.Seed, DryRun: c.DryRun,
-		Out: c.Out, LogInterval: c.LogInterval, JSON: c.JSON, Verbose: c.Verbose,
+		Out: c.Out, Trace: c.Trace, LogInterval: c.LogInterval, JSON: c.JSON, Verbose: c.Verbose,
 		Stdout: os.Stdout, Stderr: os.Stderr,
 	}
 }

@@ -35,6 +35,8 @@ type Options struct {
 
 	Out string // safetensors file for the trained network; empty means none
 
+	Trace string // file of package trace; empty means none
+
 	LogInterval    int       // batches between two reports of a worker
 	JSON           bool      // the result is one JSON object on Stdout, and all else goes to Stderr
 	Verbose        bool      // says more

@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/trace"
 )
 
 // Run trains, tests, saves, and writes the result. What a failure of a worker, an interrupt or a
@@ -33,7 +34,8 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	failed := join(r.train(ctx), r.test(ctx), r.save(), r.close())
+	failed := join(r.traced("train", func() error { return r.train(ctx) }),
+		r.traced("test", func() error { return r.test(ctx) }), r.traced("save", r.save), r.close())
 	if failed != nil {
 		r.result.Failure = failed.Error()
 	}
@@ -59,6 +61,15 @@ type run struct {
 	digits *digits
 	net    *Net
 	result *Result
+	trace  *trace.Trace
+	track  *trace.Track
+}
+
+// traced does a part of the run, which is a span of its trace.
+func (r *run) traced(name string, do func() error) error {
+	begin := r.track.Now()
+	defer func() { r.track.Span(name, begin, r.track.Now()) }()
+	return do()
 }
 
 // newRun puts the data set and a new network into shared memory, or on a device.
@@ -67,8 +78,18 @@ func newRun(ctx context.Context, o Options, dev tensor.Device) (r *run, err erro
 	if r.domain, err = open(); err != nil {
 		return nil, err
 	}
-	if r.digits, err = o.digits(ctx); err != nil {
-		return nil, err
+	if o.Trace != "" {
+		if r.trace, err = trace.Create(o.Trace); err != nil {
+			return nil, fmt.Errorf("--trace %s: %w", o.Trace, err)
+		}
+	}
+	r.track = r.trace.Track("run")
+	err = r.traced("data set", func() error {
+		r.digits, err = o.digits(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, r.trace.Close())
 	}
 	r.net = newNet(o.Seed)
 	if err := errors.Join(nn.To(r.net, dev), r.digits.to(dev), r.digits.train.Share(), nn.Share(r.net)); err != nil {
@@ -143,6 +164,7 @@ func (r *run) listen(reports *ipc.Receiver[report], totals []int) *journal {
 func (r *run) job(reports *ipc.Sender[report]) job {
 	return job{
 		Net: r.net, Digits: r.digits.train, Reports: reports,
+		Trace:   r.trace,
 		Workers: r.Workers, Shard: r.Shard, Epochs: r.Epochs, BatchSize: r.BatchSize, LogInterval: r.LogInterval,
 		LR: r.LR, Momentum: r.Momentum, Seed: r.Seed, DryRun: r.DryRun,
 	}
@@ -176,7 +198,7 @@ func (r *run) save() (err error) {
 
 // close gives back what the root has of shared memory, and of a device.
 func (r *run) close() error {
-	err := errors.Join(r.digits.train.Close(), r.digits.test.Close(), nn.Close(r.net))
+	err := join(r.digits.train.Close(), r.digits.test.Close(), nn.Close(r.net), r.trace.Close())
 	for try := 0; r.device != nil && try < 10 && r.domain.Stats().Blocks > 0; try++ {
 		err = errors.Join(err, tensor.EmptyCache()) // what the test has made
 	}

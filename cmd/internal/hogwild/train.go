@@ -2,7 +2,9 @@ package hogwild
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
@@ -11,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/trace"
 )
 
 // A job is what every worker is given. The network and the digits are in shared memory or on a
@@ -19,6 +22,7 @@ type job struct {
 	Net     *Net
 	Digits  *data.TensorDataset
 	Reports *ipc.Sender[report]
+	Trace   *trace.Trace
 
 	Workers     int
 	Shard       bool
@@ -33,7 +37,7 @@ type job struct {
 
 var trainer = shoal.Register("hogwild", func(ctx context.Context, rank int, j job) error {
 	w := newWorker(rank, j)
-	defer w.loader.Close()
+	defer w.close()
 	for epoch := range j.Epochs {
 		if err := w.pass(ctx, epoch); err != nil {
 			return err
@@ -66,19 +70,25 @@ type worker struct {
 	scope  *autograd.Scope
 	sgd    *optim.SGD
 	said   report
+	track  *trace.Track
 }
 
 func newWorker(rank int, j job) *worker {
 	seed := j.Seed + uint64(rank)
 	tensor.ManualSeed(seed) // for dropout
 	return &worker{
-		job: j,
+		job: j, track: j.Trace.Track("train"),
 		loader: data.NewLoader(j.Digits, data.Options{BatchSize: j.BatchSize, Sampler: j.order(rank, seed),
-			Transform: pixels}),
+			Transform: pixels, Trace: j.Trace}),
 		scope: autograd.NewScope(),
 		sgd:   optim.NewSGD(nn.Params(j.Net), optim.SGDOptions{LR: j.LR, Momentum: j.Momentum}),
 		said:  report{Rank: rank, PID: os.Getpid()},
 	}
+}
+
+func (w *worker) close() {
+	w.loader.Close()
+	w.Trace.Close()
 }
 
 // order is in which order a worker sees the digits: all of them, or its part of an order that all
@@ -93,12 +103,15 @@ func (j *job) order(rank int, seed uint64) data.Sampler {
 // pass trains on every sample of the worker once.
 func (w *worker) pass(ctx context.Context, epoch int) error {
 	w.said.Epoch, w.said.Done, w.said.Of = epoch+1, 0, w.samples(w.said.Rank)
-	steps := 0
+	steps, begin := 0, w.track.Now()
+	defer func() { w.track.Span(fmt.Sprint("epoch ", epoch+1), begin, w.track.Now()) }()
+	at := begin
 	for batch, err := range w.loader.Epoch(ctx, epoch) {
+		at = w.span("batch wait", at)
 		if err != nil {
 			return err
 		}
-		w.step(batch)
+		at = w.step(batch, at)
 		batch.Close()
 		last := w.said.Done == w.said.Of || w.DryRun
 		if steps++; last || steps%w.LogInterval == 0 {
@@ -106,6 +119,7 @@ func (w *worker) pass(ctx context.Context, epoch int) error {
 			if err := w.Reports.Put(ctx, w.said); err != nil {
 				return err
 			}
+			at = w.span("report", at)
 		}
 		if last {
 			break
@@ -115,16 +129,26 @@ func (w *worker) pass(ctx context.Context, epoch int) error {
 }
 
 // step learns from one batch. See Note [Hogwild] in package optim: other workers change the
-// parameters meanwhile.
-func (w *worker) step(batch data.Batch) {
+// parameters meanwhile. It returns its end, where there is a trace.
+func (w *worker) step(batch data.Batch, at time.Time) time.Time {
 	images, labels := batch[0], batch[1]
 	w.sgd.ZeroGrad()
 	loss := nn.NLLLoss.Of(w.Net.Forward(w.scope.Const(images)), labels)
+	at = w.span("forward", at)
 	loss.Backward()
+	at = w.span("backward", at)
 	w.sgd.Step()
 	w.said.Loss = loss.Item()
 	n := labels.Numel()
 	w.said.Done += n
 	w.said.Total += n
 	w.scope.Reset()
+	return w.span("step", at)
+}
+
+// span adds what was done since begin to the trace, and returns its end.
+func (w *worker) span(name string, begin time.Time) time.Time {
+	end := w.track.Now()
+	w.track.Span(name, begin, end)
+	return end
 }

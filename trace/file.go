@@ -1,0 +1,180 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/shoal-mp/shoal/internal/replace"
+)
+
+// Note [Valid at any moment]: the file is an array with blanks at its end: "[", events, blanks,
+// "]". A write takes the place of blanks, and never crosses a page, so the kernel does all of it or
+// nothing, also for a process that is being killed. Where a page has no room for another event, its
+// blanks stay. A file without blanks is replaced by one of twice the size, and at the end by one
+// without blanks.
+
+const (
+	page  = 4096
+	first = 64 << 10 // bytes of a new file
+)
+
+const (
+	opening = "[\n"
+	closing = "\n]\n"
+)
+
+// A file is a file of events.
+type file struct {
+	path   string
+	f      *os.File
+	at     int64  // where the next write goes
+	size   int64  // with the end
+	page   []byte // events that are to be written at once
+	events int
+	zero   int64 // the time that is 0 in the file
+	named  map[int]string
+}
+
+func createFile(path string, zero int64) (*file, error) {
+	f := &file{path: path, zero: zero, named: make(map[int]string)}
+	return f, f.renew(first, true)
+}
+
+// renew replaces the file by one with the events so far, with blanks up to a size if there are to
+// be some.
+func (f *file) renew(size int64, blanks bool) error {
+	w, err := replace.Create(f.path)
+	if err != nil {
+		return err
+	}
+	defer w.Discard() // unless it has taken its place
+	if f.f == nil {
+		f.at = int64(len(opening))
+		_, err = io.WriteString(w, opening)
+	} else {
+		_, err = io.Copy(w, io.NewSectionReader(f.f, 0, f.at))
+	}
+	for left := size - f.at - int64(len(closing)); err == nil && blanks && left > 0; left -= page {
+		_, err = w.Write(bytes.Repeat([]byte{' '}, int(min(left, page))))
+	}
+	if err == nil {
+		_, err = io.WriteString(w, closing)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", f.path, err)
+	}
+	if err := w.Commit(); err != nil {
+		return err
+	}
+	if err := f.close(); err != nil {
+		return err
+	}
+	f.size = size
+	f.f, err = os.OpenFile(f.path, os.O_RDWR, 0)
+	return err
+}
+
+func (f *file) close() error {
+	if f.f == nil {
+		return nil
+	}
+	return f.f.Close()
+}
+
+// finish leaves a file without blanks at its end.
+func (f *file) finish() error {
+	return errors.Join(f.renew(0, false), f.close())
+}
+
+// An event is what Chrome's trace viewer calls one.
+type event struct {
+	Name     string         `json:"name"`
+	Phase    string         `json:"ph"`
+	Time     json.Number    `json:"ts,omitempty"`  // microseconds
+	Duration json.Number    `json:"dur,omitempty"` // microseconds
+	PID      int            `json:"pid"`
+	Track    int32          `json:"tid"`
+	Args     map[string]any `json:"args,omitempty"`
+}
+
+// write writes what a process has told.
+func (f *file) write(l letter) error {
+	var all []event
+	if f.named[l.PID] != l.Process {
+		f.named[l.PID] = l.Process
+		all = append(all, event{Name: "process_name", Phase: "M", PID: l.PID, Args: map[string]any{"name": short(l.Process)}})
+	}
+	for _, k := range l.Tracks {
+		all = append(all, event{Name: "thread_name", Phase: "M", PID: l.PID, Track: k.ID, Args: map[string]any{"name": k.Name}})
+	}
+	for _, s := range l.Spans {
+		all = append(all, event{Name: s.Name, Phase: "X", PID: l.PID, Track: s.Track,
+			Time: micro(s.Begin - f.zero), Duration: micro(s.End - s.Begin)})
+	}
+	if l.Lost > 0 {
+		last := f.zero
+		if n := len(l.Spans); n > 0 {
+			last = l.Spans[n-1].End
+		}
+		all = append(all, event{Name: "spans lost", Phase: "I", Time: micro(last - f.zero), PID: l.PID,
+			Args: map[string]any{"spans": l.Lost}})
+	}
+	for _, e := range all {
+		if err := f.add(e); err != nil {
+			return err
+		}
+	}
+	return f.put()
+}
+
+// micro writes nanoseconds as microseconds.
+func micro(ns int64) json.Number {
+	sign := ""
+	if ns < 0 {
+		sign, ns = "-", -ns
+	}
+	return json.Number(fmt.Sprintf("%s%d.%03d", sign, ns/1000, ns%1000))
+}
+
+// add appends an event, and writes those before it if their page has no room for it.
+func (f *file) add(e event) error {
+	b, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if f.events > 0 {
+		b = append([]byte{','}, b...)
+	}
+	b = append(b, '\n')
+	if used := (f.at + int64(len(f.page))) % page; used == 0 || used+int64(len(b)) > page {
+		if err := f.put(); err != nil {
+			return err
+		}
+		f.at = (f.at + page - 1) / page * page
+		if f.at+page+int64(len(closing)) > f.size {
+			if err := f.renew(2*f.size, true); err != nil {
+				return err
+			}
+		}
+	}
+	f.page = append(f.page, b...)
+	f.events++
+	return nil
+}
+
+// put writes the events that wait.
+func (f *file) put() error {
+	if len(f.page) == 0 {
+		return nil
+	}
+	if _, err := f.f.WriteAt(f.page, f.at); err != nil {
+		return fmt.Errorf("write %s: %w", f.path, err)
+	}
+	f.at += int64(len(f.page))
+	f.page = f.page[:0]
+	return nil
+}
