@@ -21,7 +21,16 @@ func GELUTanh(x *Var) *Var { return gated("GELUTanh", kernel.GELUTanh, x) }
 func SiLU(x *Var) *Var { return gated("SiLU", kernel.SiLU, x) }
 
 func gelu[F kernel.Float](x *Var) *Var {
-	return apart("GELU", x, kernel.GELU[F], kernel.GELUBackward[F]).twice(geluTwice)
+	y, xt := apart("GELU", x)
+	kernel.GELU(data[F](xt), data[F](y.t))
+	hold(x)
+	return y.derived(byType(y.op, y, geluBackward[float32], geluBackward[float64]), geluTwice)
+}
+
+func geluBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	y.inputs[0].write(func(dx *tensor.Tensor) {
+		kernel.GELUBackward(data[F](y.saved[0].t), data[F](dy), data[F](dx))
+	})
 }
 
 func geluTwice(y, dy *Var) []*Var {
@@ -31,20 +40,22 @@ func geluTwice(y, dy *Var) []*Var {
 	return of(Mul(dy, Add(Mul(density, x), phi)))
 }
 
-// apart is an operation on each element by itself, and the gradient that backward makes of x and
-// that of the result.
-func apart[F kernel.Float](op string, x *Var, forward func(x, y []F), backward func(x, dy, dx []F)) *Var {
-	y := result(op, x.t.DType(), x.Shape(), x)
-	xt := x.dense()
-	forward(data[F](xt), data[F](y.t))
-	hold(x)
+// apart returns the Var of an operation on each element of x by itself, and the tensor of x,
+// contiguous, which is saved if the Var needs a gradient.
+func apart(op string, x *Var) (y *Var, xt *tensor.Tensor) {
+	y, xt = result(op, x.t.DType(), x.Shape(), x), x.dense()
 	if y.needs {
 		y.save(xt)
-		y.backward = func(dy *tensor.Tensor) {
-			x.write(func(dx *tensor.Tensor) { backward(data[F](xt), data[F](dy), data[F](dx)) })
-		}
 	}
-	return y
+	return y, xt
+}
+
+// derived says how gradients come from y, if it needs one.
+func (v *Var) derived(once derivation, again rule) *Var {
+	if v.needs {
+		v.derive, v.again = once, again
+	}
+	return v
 }
 
 func gated(op string, g kernel.Gate, x *Var) *Var {
@@ -52,19 +63,26 @@ func gated(op string, g kernel.Gate, x *Var) *Var {
 }
 
 func gatedOf[F kernel.Float](op string, g kernel.Gate, x *Var) *Var {
-	return apart(op, x, func(x, y []F) { kernel.Gated(g, x, y) },
-		func(x, dy, dx []F) { kernel.GatedBackward(g, x, dy, dx) }).twice(gatedTwice(g))
+	y, xt := apart(op, x)
+	y.note.gate = g
+	kernel.Gated(g, data[F](xt), data[F](y.t))
+	hold(x)
+	return y.derived(byType(op, y, gatedBackward[float32], gatedBackward[float64]), gatedTwice)
 }
 
-func gatedTwice(g kernel.Gate) rule {
-	return func(y, dy *Var) []*Var {
-		x := y.inputs[0]
-		squares := Mul(x, x)
-		open := Sigmoid(Mul(AddScalar(MulScalar(squares, g.B), g.A), x))
-		slope := AddScalar(MulScalar(squares, 3*g.B), g.A)
-		rest := Mul(Mul(AddScalar(Neg(open), 1), open), x)
-		return of(Mul(dy, Add(Mul(slope, rest), open)))
-	}
+func gatedBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	y.inputs[0].write(func(dx *tensor.Tensor) {
+		kernel.GatedBackward(y.note.gate, data[F](y.saved[0].t), data[F](dy), data[F](dx))
+	})
+}
+
+func gatedTwice(y, dy *Var) []*Var {
+	x, g := y.inputs[0], y.note.gate
+	squares := Mul(x, x)
+	open := Sigmoid(Mul(AddScalar(MulScalar(squares, g.B), g.A), x))
+	slope := AddScalar(MulScalar(squares, 3*g.B), g.A)
+	rest := Mul(Mul(AddScalar(Neg(open), 1), open), x)
+	return of(Mul(dy, Add(Mul(slope, rest), open)))
 }
 
 func geluOn(x *Var) *Var {
@@ -79,9 +97,11 @@ func gatedOn(op string, g kernel.Gate, x *Var) *Var {
 	inner := tensor.Mul(x.t, x.t).MulScalar(g.B).AddScalar(g.A)
 	open := inner.Mul(x.t).Sigmoid()
 	// σ + x·σ·(1-σ)·(a + 3b·x²)
-	return unary(op, x, tensor.Mul(x.t, open), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
+	y := unary(op, x, tensor.Mul(x.t, open), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
 		slope := tensor.Mul(x.t, x.t).MulScalar(3 * g.B).AddScalar(g.A)
 		rest := tensor.Neg(open).AddScalar(1).Mul(open).Mul(x.t)
 		return slope.Mul(rest).Add(open).Mul(dy)
-	}).twice(gatedTwice(g))
+	})
+	y.note.gate = g
+	return y.twice(gatedTwice)
 }

@@ -73,15 +73,15 @@ func mseLoss[F kernel.Float](x, target *Var, r Reduction) *Var {
 	hold(x, target)
 	if y.needs {
 		y.save(xt, tt)
-		y.backward = func(dy *tensor.Tensor) {
-			s := F(scale) * data[F](dy)[0]
-			x.write(func(dx *tensor.Tensor) { kernel.MSELossBackward(data[F](xt), data[F](tt), s, data[F](dx)) })
-			target.write(func(dx *tensor.Tensor) { kernel.MSELossBackward(data[F](tt), data[F](xt), s, data[F](dx)) })
-		}
 		y.note.factor = scale
-		y.again = mseLossTwice
 	}
-	return y
+	return y.derived(byType(y.op, y, mseLossBackward[float32], mseLossBackward[float64]), mseLossTwice)
+}
+
+func mseLossBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	xt, tt, s := y.saved[0].t, y.saved[1].t, F(y.note.factor)*data[F](dy)[0]
+	y.inputs[0].write(func(dx *tensor.Tensor) { kernel.MSELossBackward(data[F](xt), data[F](tt), s, data[F](dx)) })
+	y.inputs[1].write(func(dx *tensor.Tensor) { kernel.MSELossBackward(data[F](tt), data[F](xt), s, data[F](dx)) })
 }
 
 func mseLossTwice(y, dy *Var) []*Var {

@@ -3,6 +3,7 @@ package autograd
 import (
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/foreign"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -25,6 +26,8 @@ type Scope struct {
 	views map[look]*tensor.Tensor
 	lent  []*tensor.Tensor
 	made  []*tensor.Tensor // by operations of package tensor, to be closed
+	looks []*tensor.Tensor // at tensors of others; closed at Reset, and used again
+	seen  int              // of looks, how many are in use
 	vars  []*Var
 	used  int // of vars
 	stack []*Var
@@ -91,7 +94,27 @@ func (s *Scope) Reset() {
 	}
 	clear(s.made)
 	s.made = s.made[:0]
+	for _, t := range s.looks[:s.seen] {
+		t.Close() // likewise
+	}
+	s.seen = 0
 }
+
+// look returns t with another shape: a view that lasts until Reset, or else a copy.
+func (s *Scope) look(t *tensor.Tensor, shape []int) *tensor.Tensor {
+	if s.seen == len(s.looks) {
+		s.looks = append(s.looks, new(tensor.Tensor))
+	}
+	v := s.looks[s.seen]
+	var sizes [maxDims]int
+	if len(shape) > maxDims || !lookAs(t, v, copy(sizes[:], shape), sizes) {
+		return t.Reshape(shape...)
+	}
+	s.seen++
+	return v
+}
+
+var lookAs = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]().LookAs
 
 func (s *Scope) newVar() *Var {
 	if s == nil {

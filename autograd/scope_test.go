@@ -1,6 +1,7 @@
 package autograd_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
@@ -77,5 +78,29 @@ func TestScope_TakesMemoryOfAllResultsBack(t *testing.T) {
 	}
 	if n := made() - before; n > 20 { // a collection may find a view first
 		t.Errorf("20 steps made %d tensors of new memory, want at most one each", n)
+	}
+}
+
+// A scope uses the tensors of its views again: each step sees its own batch, also one of another
+// shape, and one whose strides allow no view.
+func TestScope_ViewsOfBatchesAreThoseOfTheStep(t *testing.T) {
+	s := autograd.NewScope()
+	for i, batch := range []*tensor.Tensor{
+		tensor.Arange(tensor.Float32, 0, 12, 1).View(3, 4),
+		tensor.Arange(tensor.Float32, 12, 24, 1).View(2, 3, 2),
+		tensor.Arange(tensor.Float32, 24, 36, 1).View(4, 3).T(),
+		tensor.Arange(tensor.Float32, 36, 48, 1).View(12),
+	} {
+		flat, again := autograd.Reshape(s.Const(batch), 12), autograd.Reshape(s.Const(batch), 2, 6)
+		want := tensor.Data[float32](batch.Reshape(12))
+		for name, got := range map[string]*tensor.Tensor{"first": flat.T(), "second": again.T()} {
+			if !slices.Equal(tensor.Data[float32](got), want) {
+				t.Errorf("step %d: the %s view has %v, want %v", i, name, tensor.Data[float32](got), want)
+			}
+		}
+		s.Reset()
+		if err := batch.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

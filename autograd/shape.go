@@ -40,15 +40,19 @@ func copyOn(to, from *tensor.Tensor) { to.CopyFrom(from.View(to.Shape()...)) }
 func copyData[F kernel.Float](to, from *tensor.Tensor) { copy(data[F](to), data[F](from)) }
 
 // reshaped returns the value with another shape. A Scope keeps the views of what it lends, since it
-// lends it again.
+// lends it again. Those of other tensors on the heap, such as batches, last until Reset.
 func (v *Var) reshaped(shape []int) *tensor.Tensor {
-	if !v.lent || len(shape) > maxDims {
-		return owned(v.t.Reshape(slices.Clone(shape)...))
+	switch {
+	case v.lent && len(shape) <= maxDims:
+	case v.scope != nil && !v.t.IsShared():
+		return v.scope.look(v.t, shape)
+	default:
+		return owned(v.t.Reshape(shape...))
 	}
 	key := look{v.t, formOf(nil, v.t.DType(), shape)}
 	t := v.scope.views[key]
 	if t == nil {
-		t = v.t.Reshape(slices.Clone(shape)...)
+		t = v.t.Reshape(shape...)
 		v.scope.views[key] = t
 	}
 	return t

@@ -50,6 +50,7 @@ type note struct {
 	window Window
 	run    int
 	factor float64
+	gate   kernel.Gate
 }
 
 // input returns an input, or nil where there are fewer.

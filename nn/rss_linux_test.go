@@ -7,6 +7,8 @@ import (
 	"os"
 	"runtime/debug"
 	"testing"
+
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // resident returns how many bytes of this process are in memory, after what is free was given back.
@@ -27,7 +29,7 @@ func resident(t *testing.T) int {
 func TestLayer_TrainsFiftyEpochsInOneMemory(t *testing.T) {
 	const epochs, batches, room = 50, 8, 16 << 20
 	for name, make := range optimizers {
-		step := lap(make)
+		step := lap(NewMNISTNet(tensor.NewGenerator(1)), make)
 		train := func(epochs int) {
 			for range epochs * batches {
 				step()

@@ -12,6 +12,7 @@ func init() {
 	foreign.Provide(foreign.Tensors[*Tensor, *Storage]{
 		Adopt: lend, MapFile: mapFile, ReadFileAt: readFileAt, ReadFrom: readFrom,
 		LoanOf: (*Storage).loan, MoveTo: (*Storage).moveTo, OnClose: (*Storage).whenClosed,
+		LookAs: func(t, v *Tensor, dims int, sizes [4]int) bool { return t.lookAs(v, sizes[:dims]) },
 	})
 }
 

@@ -124,51 +124,73 @@ func (t *Tensor) T() *Tensor {
 // View returns the view with another shape. One size may be -1, which stands for the rest. View
 // panics if the strides do not allow a view; Reshape copies then.
 func (t *Tensor) View(shape ...int) *Tensor {
-	shape = t.complete(shape)
-	strides, ok := t.restride(shape)
-	if !ok {
+	v := new(Tensor)
+	if !t.lookAs(v, shape) {
 		misuse("View of shape %v, strides %v as %v spans dimensions that are not adjacent: use Reshape",
-			t.Shape(), t.Strides(), shape)
+			t.Shape(), t.Strides(), slices.Clone(shape))
 	}
-	return t.view(shape, strides, t.offset)
+	return v
 }
 
 // Reshape returns the elements in another shape: a view, or a copy if the strides do not allow a
 // view. One size may be -1, which stands for the rest.
 func (t *Tensor) Reshape(shape ...int) *Tensor {
-	shape = t.complete(shape)
-	if strides, ok := t.restride(shape); ok {
-		return t.view(shape, strides, t.offset)
+	v := new(Tensor)
+	if t.lookAs(v, shape) {
+		return v
 	}
 	c := t.Clone()
-	return newContiguous(c.store(), t.dtype, shape)
+	var room [fewDims]int
+	return newContiguous(c.store(), t.dtype, t.complete(room[:0], shape))
 }
 
-// complete returns a copy of shape in which a -1 is replaced by what is left of t.
-func (t *Tensor) complete(shape []int) []int {
-	own, n := append(make([]int, 0, len(shape)), shape...), t.Numel()
+// lookAs makes v, a closed tensor that nobody else has, the view of t with another shape. It
+// reports false if the strides do not allow a view.
+func (t *Tensor) lookAs(v *Tensor, shape []int) bool {
+	var sizes, steps [fewDims]int
+	shape = t.complete(sizes[:0], shape)
+	strides, ok := t.restride(steps[:0], shape)
+	if !ok {
+		return false
+	}
+	s := t.store()
+	if !s.retain(t.life) {
+		misuse("use of a closed tensor")
+	}
+	*v = Tensor{dtype: t.dtype, offset: t.offset}
+	v.lay(shape, strides)
+	v.hold(s)
+	return true
+}
+
+// complete returns a copy of shape, in room if it fits there, in which a -1 is replaced by what is
+// left of t.
+func (t *Tensor) complete(room, shape []int) []int {
+	own, n := append(room, shape...), t.Numel()
 	if i := slices.Index(own, -1); i >= 0 {
 		own[i] = 1
 		rest := product(own)
 		if rest == 0 || slices.Contains(own, -1) {
-			misuse("shape %v leaves open what -1 stands for", shape)
+			misuse("shape %v leaves open what -1 stands for", slices.Clone(shape))
 		}
 		own[i] = n / rest
 	}
 	checkShape(t.dtype, own)
 	if product(own) != n {
-		misuse("shape %v for %d elements", shape, n)
+		misuse("shape %v for %d elements", slices.Clone(shape), n)
 	}
 	return own
 }
 
 // restride returns the strides of t's elements in another shape of as many, if there are any: each
-// run of dimensions that step over memory as one must be divided among dimensions of its own.
-func (t *Tensor) restride(shape []int) (strides []int, ok bool) {
+// run of dimensions that step over memory as one must be divided among dimensions of its own. They
+// are in room if they fit there.
+func (t *Tensor) restride(room, shape []int) (strides []int, ok bool) {
+	strides = slices.Grow(room, len(shape))[:len(shape)]
 	if t.Numel() == 0 || len(t.Shape()) == 0 {
-		return rowMajor(shape), true
+		rowMajorInto(strides, shape)
+		return strides, true
 	}
-	strides = make([]int, len(shape))
 	next := len(shape) - 1
 	run := 1
 	step := t.Strides()[len(t.Strides())-1]

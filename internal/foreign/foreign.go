@@ -39,6 +39,11 @@ type Tensors[P, S any] struct {
 	// been closed. If the storage is collected instead, f is not called. OnClose reports false, and
 	// does nothing, where an earlier call has said what to do.
 	OnClose func(s S, f func()) bool
+
+	// LookAs makes v the view of t with another shape, the first dims of sizes, as t.View does
+	// without making a tensor. v is closed, or new, and nobody else has it. It reports false where
+	// the strides do not allow a view. The sizes are no slice, which would be on the heap.
+	LookAs func(t, v P, dims int, sizes [4]int) bool
 }
 
 // A Loan is memory from elsewhere that tensors view. End is called once, from any goroutine, when
