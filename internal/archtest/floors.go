@@ -15,7 +15,7 @@ var floors = [...][]string{
 	4: {"tensor", "wire"},
 	5: {"autograd", "encoding/safetensors", "encoding/npy", "encoding/msgpack", "encoding/hdf5", "ipc", ".",
 		"cuda", "internal/devicetest", "internal/pickle/value", "internal/tree"},
-	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row", "ipc/tcp", "nats", "metrics", "trace"},
+	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row", "ipc/tcp", "nats", "metrics", "trace", "shoallog"},
 	7: {"data", "data/*", "nn", "manager/*"},
 	8: {"data/service", "data/datasets", "data/jsonl", "data/parquet", "data/tokens", "dist", "dist/mpi"},
 	9: {"torch", "torch/internal/huggingface", "torch/internal/vision"},
