@@ -38,6 +38,25 @@ func Example() {
 	// tensor([3., 3.])
 }
 
+// Each process of a job calls Init, however the job was started: shoal run -n 4 -- ./program,
+// mpirun, srun, torchrun, or nothing, as here.
+func ExampleInit() {
+	ctx := context.Background()
+	g, err := dist.Init(ctx)
+	if err != nil {
+		fmt.Println(err) // it says what to install, or how to start the job
+		return
+	}
+	defer g.Close()
+	t := tensor.Full(tensor.Float32, float64(g.Rank()+1), 2)
+	if err := g.AllReduce(ctx, dist.Sum, t); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("rank", g.Rank(), "of", g.Size(), t)
+	// Output: rank 0 of 1 tensor([1., 1.])
+}
+
 var relay = shoal.Register("relay", func(ctx context.Context, rank int, g *dist.Group) error {
 	defer g.Close()
 	if err := g.Join(rank); err != nil {

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/data/datasets"
+	"github.com/shoal-mp/shoal/nats"
+)
+
+// errApplied is that a worker which died before its acknowledgement has applied the job.
+var errApplied = errors.New("applied already")
+
+type cluster struct {
+	*nats.Conn
+	params *nats.Store[model]
+	jobs   *nats.Queue[int]
+}
+
+func connect(ctx context.Context, url string) (c cluster, err error) {
+	if c.Conn, err = nats.Connect(ctx, url, nats.Options{}); err != nil {
+		return c, err
+	}
+	if c.params, err = nats.OpenStore[model](ctx, c.Conn, "elastic", nats.StoreOptions{}); err == nil {
+		c.jobs, err = nats.OpenQueue[int](ctx, c.Conn, "elastic", nats.QueueOptions{AckWait: time.Second})
+	}
+	if err != nil {
+		c.Close()
+	}
+	return c, err
+}
+
+// end deletes what the broker has of this training.
+func (c cluster) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c.DeleteQueue(ctx, "elastic")
+	c.DeleteStore(ctx, "elastic")
+	c.Close()
+}
+
+// work does jobs until there are none. It acknowledges a job when the store has its gradient. After
+// so many jobs, if not 0, it kills itself at the worst moment.
+func work(ctx context.Context, url string, jobsUntilDeath int) error {
+	c, err := connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	digits := datasets.Digits(32*jobs/4, 1) // so there are four epochs
+	for d, err := range c.jobs.Deliveries(ctx) {
+		if err != nil {
+			return err
+		}
+		m, read, err := c.params.Get(ctx, "net")
+		if err != nil {
+			return err
+		}
+		grad, err := gradient(ctx, m.Params, digits, d.Value)
+		if err != nil {
+			return err
+		}
+		_, err = c.params.Update(ctx, "net", func(m model, version uint64) (model, error) {
+			if m.Applied[d.Value] {
+				return m, errApplied
+			}
+			for i, g := range grad {
+				m.Params[i] -= .05 * g
+			}
+			m.Applied[d.Value], m.Stale = true, m.Stale+int(version-read)
+			return m, nil
+		})
+		if err != nil && !errors.Is(err, errApplied) {
+			return err
+		}
+		if jobsUntilDeath--; jobsUntilDeath == 0 {
+			self, err := os.FindProcess(os.Getpid())
+			return errors.Join(err, self.Kill())
+		}
+		// A job that has expired comes to another worker, which sees that it is applied.
+		if err := d.Ack(ctx); err != nil && !errors.Is(err, nats.ErrExpired) {
+			return err
+		}
+	}
+	return nil
+}
+
+// report waits until all workers have ended: all jobs are acknowledged then, those of the dead as
+// well. Then it looks at the result.
+func report(ctx context.Context, c cluster, team []*shoal.Process) error {
+	for slices.ContainsFunc(team, (*shoal.Process).Alive) && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	m, version, err := c.params.Get(ctx, "net")
+	if err != nil {
+		return err
+	}
+	good, err := right(ctx, m.Params)
+	fmt.Printf("%d jobs applied in %d versions by %d workers; %d of 1000 digits are right; a gradient was %.1f versions old\n",
+		m.applied(), version-1, len(team), good, float64(m.Stale)/jobs)
+	return err
+}
