@@ -106,7 +106,9 @@ func (l *lane) collectAhead() bool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		d.collect()
+		d.collecting.Lock()
+		defer d.collecting.Unlock()
+		collectOnce() // finds blocks; those in messages of a queue that it finds can wait
 	}()
 	select {
 	case <-done:
@@ -231,9 +233,14 @@ func (d *Domain) collect() {
 	}
 	d.collected.Add(1)
 	for range 2 { // what one collection's cleanups let go, the next one finds
-		runtime.GC()
-		awaitCleanups()
+		collectOnce()
 	}
+}
+
+// collectOnce collects garbage and has its cleanups run.
+func collectOnce() {
+	runtime.GC()
+	awaitCleanups()
 }
 
 // awaitCleanups returns when every cleanup that is queued has run, or none has for collectWait.
