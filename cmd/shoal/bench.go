@@ -6,13 +6,14 @@ import (
 	"os"
 	"slices"
 
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/observe"
 	"github.com/shoal-mp/shoal/internal/bench"
 )
 
 // benchCommand is shoal bench.
 type benchCommand struct {
 	Suites struct {
-		Names []string `positional-arg-name:"suite" description:"core (default), sizes, sync, floors, idle, kernels, ops, train, hogwild, ways, dist, loader, files, scale, torchpeer, torchloader_light or torchloader_jpeg; and by themselves cuda, which the program shoal-accel has, and cluster, which shoal-cluster has"`
+		Names []string `positional-arg-name:"suite" description:"core (default), sizes, sync, floors, idle, kernels, ops, train, hogwild, ways, dist, loader, files, scale, observe, torchpeer, torchloader_light or torchloader_jpeg; and by themselves cuda, which the program shoal-accel has, and cluster, which shoal-cluster has"`
 	} `positional-args:"yes"`
 	All     bool   `long:"all" description:"Every suite."`
 	JSON    bool   `long:"json" description:"One JSON object a line, for programs."`
@@ -31,7 +32,7 @@ func (c *benchCommand) Run(ctx context.Context) error {
 	}
 	slog.SetLogLoggerLevel(slog.LevelError) // some rows crowd the processors on purpose
 	return bench.Run(ctx, bench.Options{
-		Suites: c.Suites.Names, All: c.All, Quick: c.Quick,
+		Suites: c.Suites.Names, More: []bench.Suite{observe.Suite}, All: c.All, Quick: c.Quick,
 		Against: c.Against, Python: c.Python,
 		Out: os.Stdout, JSON: c.JSON, Log: os.Stderr,
 	})
