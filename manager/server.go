@@ -86,7 +86,7 @@ func (s *server) run() error {
 		switch {
 		case err == nil:
 			s.welcome(&m)
-		case errors.Is(err, shm.ErrCorrupt): // one hello is lost
+		case shm.Lost(err): // one hello
 		default:
 			s.end()
 		}
@@ -114,7 +114,7 @@ func (s *server) close() error {
 		var m shm.Message
 		if e := s.accept.TryGet(&m); e == nil {
 			m.Discard()
-		} else if !errors.Is(e, shm.ErrCorrupt) {
+		} else if !shm.Lost(e) {
 			break
 		}
 	}

@@ -58,6 +58,40 @@ func TestGarbage_IsAnErrorThatNamesTheWord(t *testing.T) {
 	}
 }
 
+// A head, a tail or a slot far from where it can be does not lead an operation from slot to slot for
+// ever.
+func TestGarbage_ARingThatIsFarOnIsNotWalked(t *testing.T) {
+	for name, c := range map[string]struct {
+		word  string
+		value uint64
+		get   bool
+	}{
+		"a slot far on, got": {"slot", 1 << 40, true},
+		"a slot far on, put": {"slot", 1 << 40, false},
+		"a slot two on, got": {"slot", 2, true},
+		"a slot two on, put": {"slot", 2, false},
+		"a head far behind":  {"head", (1<<44 - 3) << 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDomain(t, 8<<20)
+			r, senders, receivers := newRing(t, d, 4)
+			r.ScribbleRing(c.word, c.value)
+			var err error
+			if c.get {
+				err = r.TryGet(new(shm.Message))
+			} else {
+				err = r.TryPut([]byte("hello"), nil, false)
+			}
+			if !errors.Is(err, shm.ErrCorrupt) || !strings.Contains(err.Error(), "word of a ring's slot") {
+				t.Errorf("%v", err)
+			}
+			for _, h := range []shm.Handle{r.Handle(), senders, receivers} {
+				check(t, d.Release(h))
+			}
+		})
+	}
+}
+
 // A stamp of the budget by somebody who lives, and goes on with other things, is waited for as long
 // as the caller's context wants.
 func TestGarbage_AllocWaitEndsWithItsContext(t *testing.T) {

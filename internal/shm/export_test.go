@@ -617,6 +617,19 @@ func (d *Domain) Scribble(h Handle, word string, v uint64) (restore func()) {
 	return func() { w.v.Store(old) }
 }
 
+// ScribbleRing writes a ticket to the head or the tail, or a lap to the word of the first slot, which
+// is empty then.
+func (r *Ring) ScribbleRing(word string, v uint64) {
+	switch word {
+	case "head":
+		r.hdr.head.v.Store(v)
+	case "tail":
+		r.hdr.tail.v.Store(v)
+	case "slot":
+		r.slot(0).word.v.Store(uint64(makeSlotWord(v, slotEmpty, 0)))
+	}
+}
+
 // ScribbleList lets the list of free blocks of a size begin with a block.
 func (d *Domain) ScribbleList(size uint64, index uint32) {
 	w := &d.hdr.lists[classOf(size)]

@@ -143,6 +143,7 @@ func (l *lane) drain(b *block) bool {
 	}
 	var m Message
 	for {
+		at := r.hdr.head.Load()
 		switch err := r.get(l, &m); {
 		case err == nil:
 			for _, i := range m.order {
@@ -152,7 +153,9 @@ func (l *lane) drain(b *block) bool {
 			if l.left.Load() {
 				return false
 			}
-		case errors.Is(err, ErrCorrupt):
+		case errors.Is(err, ErrCorrupt) && r.hdr.head.Load() == at:
+			return true // garbage, in which no message is found any more
+		case errors.Is(err, ErrCorrupt): // one message is lost
 		default:
 			return !errors.Is(err, ErrClosed)
 		}

@@ -213,8 +213,16 @@ func (r *Ring) takeRest(l *lane, m *Message, s *slot, lap uint64, taken int) err
 	return nil
 }
 
+// Lost reports whether the error of a get is of one message alone, which was taken and cannot be
+// read. After any other ErrCorrupt the next get may fail in the same way.
+func Lost(err error) bool { return err == ErrCorrupt }
+
 // next claims the oldest message for reading. It looks at the flags before it looks at the ring
 // once more, so that a message put before the last sender went is not overlooked.
+//
+// Invariant (docs/memory.md, "Garbage"): while the head is at a ticket, the ticket's slot is in its
+// lap or in the next one. Where the slot is farther on, it or the head is garbage: to help the head
+// on from slot to slot would take for ever.
 func (r *Ring) next(l *lane) (*slot, uint64, error) {
 	for flags := uint64(0); ; {
 		tk := r.hdr.head.Load()
@@ -235,6 +243,10 @@ func (r *Ring) next(l *lane) (*slot, uint64, error) {
 				r.d.wakeOne(&r.hdr.notFull, r.d.seat) // a hole is room as well
 			}
 			r.hdr.head.CAS(tk, tk+1)
+		case w.past(lap + 1):
+			if r.hdr.head.Load() == tk {
+				return nil, 0, corrupt("the word of a ring's slot", uint64(w))
+			}
 		case w.past(lap), w.lap() == lap && st == slotReading:
 			r.hdr.head.CAS(tk, tk+w.taken(lap, slotReading))
 		case r.hdr.head.Load() != tk:

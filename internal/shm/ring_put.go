@@ -255,6 +255,10 @@ func (r *Ring) claim(l *lane, most uint64) (tk, n uint64, err error) {
 		}
 		switch w := s.word.Load(); {
 		case w == empty: // it has just been read
+		case w.past(lap + 1): // garbage, as in next
+			if r.hdr.tail.Load() == tk {
+				return 0, 0, corrupt("the word of a ring's slot", uint64(w))
+			}
 		case !w.before(lap): // the ticket is claimed, or the ring has gone on: help
 			r.hdr.tail.CAS(tk, tk+w.taken(lap, slotWriting))
 		case r.hdr.tail.Load() == tk: // the message of the lap before is still there

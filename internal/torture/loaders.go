@@ -37,11 +37,13 @@ func (b *book) Get(_ context.Context, i int) (data.Sample, error) {
 
 // loaderStorm reads epochs while the worker processes of the loader die. Each sample comes once, in
 // order, in each epoch.
-func loaderStorm(s *storm) error {
+func loaderStorm(s *storm) (err error) {
 	const samples, batch = 120, 5
 	l := data.NewLoader(&book{samples, s.path}, data.Options{BatchSize: batch, Workers: 4, Kind: data.Processes,
 		Persistent: s.seed%2 == 0})
+	defer func() { err = errors.Join(err, l.Close()) }()
 	s.spares = true // as a pool does, a loader gives up where no worker is left
+	s.pace = 24     // and it gives up a sample of which three workers die
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -78,5 +80,5 @@ func loaderStorm(s *storm) error {
 	if s.ctx.Err() != nil {
 		s.wrong(&s.seen.Hangs, 1, "an epoch does not end")
 	}
-	return errors.Join(l.Close())
+	return nil
 }

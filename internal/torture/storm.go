@@ -55,6 +55,7 @@ type storm struct {
 	path   string // of the ledger
 	deaths int    // how many are to die: none where the storm only warms up
 	spares bool   // one process that has begun is left alive
+	pace   int    // how many entries come to the ledger between two kills, so that what is done again is not killed each time
 	kept   int    // descriptors that a run leaves which are no leak
 
 	mu      sync.Mutex
@@ -224,11 +225,20 @@ func (s *storm) hunt(spare ...int) {
 			if others && s.intn(3) == 0 {
 				s.kill(p)
 				n++
+				s.goOn()
 			} else {
 				s.stop(p)
 			}
 		}
 		time.Sleep(time.Duration(s.intn(6000)) * time.Microsecond)
+	}
+}
+
+// goOn waits until so much more was done as pace says.
+func (s *storm) goOn() {
+	if s.pace > 0 {
+		was := len(s.book.all())
+		s.eventually(func() bool { return len(s.book.all()) >= was+s.pace })
 	}
 }
 
