@@ -338,7 +338,8 @@ func (w *world) resume() {
 	c.tell()
 	for line := c.next(); line != ""; line = c.next() {
 		kind, rest, _ := strings.Cut(line, " ")
-		if kind == "E" {
+		late := w.stopped && strings.HasSuffix(rest, context.DeadlineExceeded.Error()) // as behind any that is stopped
+		if kind == "E" && !late {
 			w.say("holder: %s", rest)
 		}
 		w.note(kind, rest)
