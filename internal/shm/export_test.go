@@ -617,7 +617,7 @@ func (d *Domain) Scribble(h Handle, word string, v uint64) (restore func()) {
 	return func() { w.v.Store(old) }
 }
 
-// ScribbleRing writes a ticket to the head or the tail, or a lap to the word of the first slot, which
+// ScribbleRing writes a ticket to the head or the tail, or a lap to the word of the first slot: it
 // is empty then.
 func (r *Ring) ScribbleRing(word string, v uint64) {
 	switch word {

@@ -55,7 +55,7 @@ type storm struct {
 	path   string // of the ledger
 	deaths int    // how many are to die: none where the storm only warms up
 	spares bool   // one process that has begun is left alive
-	pace   int    // how many entries come to the ledger between two kills, so that what is done again is not killed each time
+	pace   int    // how many entries come to the ledger between two kills: what is done again is not always killed
 	kept   int    // descriptors that a run leaves which are no leak
 
 	mu      sync.Mutex
