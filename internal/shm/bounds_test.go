@@ -58,8 +58,7 @@ func TestGarbage_IsAnErrorThatNamesTheWord(t *testing.T) {
 	}
 }
 
-// A head, a tail or a slot far from where it can be does not lead an operation from slot to slot for
-// ever.
+// A head or a slot far from where it can be does not lead an operation from slot to slot for ever.
 func TestGarbage_ARingThatIsFarOnIsNotWalked(t *testing.T) {
 	for name, c := range map[string]struct {
 		word  string
