@@ -48,7 +48,9 @@ func Pow(a *Tensor, x float64) *Tensor {
 	case x == -0.5 && a.dtype.isFloat(): // -Inf has no root
 		return Rsqrt(a)
 	}
-	return Power(a, a.Number(x))
+	p := a.Number(x)
+	defer p.release()
+	return Power(a, p)
 }
 
 // Hypot returns the square root of a²+b². It panics for integers, as PyTorch refuses them.
@@ -95,11 +97,16 @@ func Or(a, b *Tensor) *Tensor { return opAdd.logical(a, b) }
 func Xor(a, b *Tensor) *Tensor { return opNe.logical(a, b) }
 
 // Not returns where a is 0, as Bool.
-func Not(a *Tensor) *Tensor { return opEq.logical(a, New(Bool)) }
+func Not(a *Tensor) *Tensor {
+	no := New(Bool)
+	defer no.release()
+	return opEq.logical(a, no)
+}
 
 // logical returns o of a and b as truths.
 func (o op) logical(a, b *Tensor) *Tensor {
-	return o.rows(Bool).apply(emptyFor(Bool, broadcast(a.Shape(), b.Shape()), a, b), a, b)
+	var room [2 * fewDims]int
+	return o.rows(Bool).apply(emptyFor(Bool, broadcastInto(room[:0], a.Shape(), b.Shape()), a, b), a, b)
 }
 
 // IsNaN returns where a is NaN, as Bool.
@@ -174,7 +181,10 @@ func Erf(a *Tensor) *Tensor { return opErf.one(a) }
 
 // Clamp returns the elements, with lo for those below lo and hi for those above hi. NaN stays NaN.
 func Clamp(a *Tensor, lo, hi float64) *Tensor {
-	dt := Promote(opMaximum.meet(a, a.bound(lo)), opMinimum.meet(a, a.bound(hi)))
+	least, most := a.bound(lo), a.bound(hi)
+	defer least.release()
+	defer most.release()
+	dt := Promote(opMaximum.meet(a, least), opMinimum.meet(a, most))
 	return a.NewEmpty(dt, a.Shape()...).clamp(a, lo, hi)
 }
 
@@ -182,7 +192,8 @@ func Clamp(a *Tensor, lo, hi float64) *Tensor {
 func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
 	dt := t.dtype.computed()
 	if clamp := dt.numeric().clamp; clamp != nil && backendOf(t).fuses() {
-		return rows{in: [3]DType{dt}, out: dt, run: clamp(lo, hi)}.apply(t, a)
+		return rows{in: [3]DType{dt}, out: dt,
+			run: func(out []byte, in [3][]byte) { clamp(lo, hi, in[0], out) }}.apply(t, a)
 	}
 	opMaximum.rows(dt).apply(t, a, a.bound(lo))
 	return opMinimum.rows(dt).apply(t, t, a.bound(hi))
@@ -193,7 +204,9 @@ func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
 func Where(c, a, b *Tensor) *Tensor {
 	c.want(Bool)
 	dt := promote(a, b)
-	return choice(dt).apply(emptyFor(dt, broadcast(c.Shape(), a.Shape(), b.Shape()), c, a, b), c, a, b)
+	var room [2 * fewDims]int
+	shape := broadcastInto(room[:0], c.Shape(), a.Shape(), b.Shape())
+	return choice(dt).apply(emptyFor(dt, shape, c, a, b), c, a, b)
 }
 
 // choice takes elements of dt from its second operand where the first is true, and else from the

@@ -66,7 +66,7 @@ func (b backend) reduce(r reduction, t *Tensor, dims []int) *Tensor {
 	if b.onDevice {
 		return r.onDevice(t, dims)
 	}
-	return r.loops(t, dims)
+	return r.loops(t, t.mark(dims))
 }
 
 // truth is reduce of t's elements as Bool, where nothing is empty.

@@ -40,8 +40,15 @@ type spareMemory struct {
 
 var memories = memoryCache{limit: 1 << 30}
 
+// smalls are storages without views that have few bytes, by how many: numbers and the results of
+// small layers. Pools need no lock, and forget what is not used through two collections as well.
+var smalls [cachedFrom]sync.Pool
+
+// small is the class of these.
+const small = -1
+
 const (
-	cachedFrom  = 1 << 10  // bytes: fewer are made as fast as they are found
+	cachedFrom  = 1 << 10  // bytes: fewer are small
 	countedFrom = 32 << 10 // bytes: of fewer, to learn that they were dropped takes too long
 )
 
@@ -62,6 +69,13 @@ func classOf(n int) (class, size int) {
 
 // take returns a storage of n bytes, which hold anything, or nil.
 func (c *memoryCache) take(n int) *Storage {
+	if n < cachedFrom && n > 0 {
+		s, ok := smalls[n].Get().(*Storage)
+		if ok {
+			s.version.Store(0)
+		}
+		return s
+	}
 	if n < cachedFrom || n > cachedUpTo {
 		return nil
 	}
@@ -98,7 +112,11 @@ func (c *memoryCache) pop(class, size int) *Storage {
 // make returns a storage of n bytes that alloc made, which come to the cache when they are closed.
 func (c *memoryCache) make(n int, alloc func(n int) []byte) *Storage {
 	if n < cachedFrom || n > cachedUpTo {
-		return onHeap(aligned(alloc(n+alignment-1), n))
+		s := onHeap(aligned(alloc(n+alignment-1), n))
+		if n < cachedFrom && n > 0 {
+			s.mem.Load().class = small
+		}
+		return s
 	}
 	class, size := classOf(n)
 	b := alloc(size)

@@ -3,7 +3,7 @@ package tensor
 import (
 	"runtime"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
@@ -27,31 +27,43 @@ type castFunc func(dst []byte, ds int, src []byte, ss, n int)
 // caster returns the conversion from s to d. It rounds as Go does; complex numbers lose their
 // imaginary part and everything that is not 0 is true.
 func caster(d, s DType) castFunc {
-	kernelCasts.Do(fillKernelCasts)
-	if f := kernelCasts.from[s][d]; f != nil {
-		return f
+	row := casters[s].Load()
+	if row == nil { // a function of a generic one is an object: they are made once
+		row = castersFrom(s)
+		casters[s].Store(row)
 	}
-	return plainCaster(d, s)
+	return row[d]
 }
 
-// kernelCasts are the conversions, from one dtype to another, that kernels do as far as they can.
-var kernelCasts struct {
-	sync.Once
-	from [dtypes][dtypes]castFunc
+// casters are the conversions from each dtype.
+var casters [dtypes]atomic.Pointer[[dtypes]castFunc]
+
+// kernelCasts are the conversions that kernels do as far as they can.
+var kernelCasts = [...]struct {
+	kernel.Cast
+	from, to DType
+}{
+	{kernel.HalfToFloat32, Float16, Float32}, {kernel.Float32ToHalf, Float32, Float16},
+	{kernel.BrainToFloat32, BFloat16, Float32}, {kernel.Float32ToBrain, Float32, BFloat16},
+	{kernel.Uint8ToFloat32, Uint8, Float32}, {kernel.Uint8ToFloat32, Bool, Float32},
+	{kernel.Int32ToFloat32, Int32, Float32}, {kernel.Float32ToInt64, Float32, Int64},
+	{kernel.Int64ToFloat32, Int64, Float32}, {kernel.Float32ToFloat64, Float32, Float64},
+	{kernel.Float64ToFloat32, Float64, Float32},
 }
 
-func fillKernelCasts() {
-	for c, dts := range map[kernel.Cast][2]DType{
-		kernel.HalfToFloat32: {Float16, Float32}, kernel.Float32ToHalf: {Float32, Float16},
-		kernel.BrainToFloat32: {BFloat16, Float32}, kernel.Float32ToBrain: {Float32, BFloat16},
-		kernel.Uint8ToFloat32: {Uint8, Float32}, kernel.Int32ToFloat32: {Int32, Float32},
-		kernel.Float32ToInt64: {Float32, Int64}, kernel.Int64ToFloat32: {Int64, Float32},
-		kernel.Float32ToFloat64: {Float32, Float64}, kernel.Float64ToFloat32: {Float64, Float32},
-	} {
-		s, d := dts[0], dts[1]
-		kernelCasts.from[s][d] = begunBy(c, plainCaster(d, s), d.Size(), s.Size())
+func castersFrom(s DType) *[dtypes]castFunc {
+	row := new([dtypes]castFunc)
+	for i := range row {
+		if d := DType(i); d.valid() {
+			row[d] = plainCaster(d, s)
+		}
 	}
-	kernelCasts.from[Bool][Float32] = kernelCasts.from[Uint8][Float32]
+	for _, c := range kernelCasts {
+		if c.from == s {
+			row[c.to] = begunBy(c.Cast, row[c.to], c.to.Size(), s.Size())
+		}
+	}
+	return row
 }
 
 // begunBy lets a kernel begin rows of neighbours, and end do the rest.
@@ -275,8 +287,8 @@ func throughFloat32(d, s DType) castFunc { return through(Float32, d, s) }
 
 // through converts in two steps, by way of another dtype.
 func through(mid, d, s DType) castFunc {
-	first, second := caster(mid, s), caster(d, mid)
 	return func(dst []byte, ds int, src []byte, ss, n int) {
+		first, second := caster(mid, s), caster(d, mid)
 		buf := make([]byte, min(n, chunk)*mid.Size())
 		for at := 0; at < n; at += chunk {
 			m := min(chunk, n-at)

@@ -201,17 +201,18 @@ func (r reduction) onDevice(t *Tensor, dims []int) *Tensor {
 		defer t.release()
 	}
 	var kept, gone, shape []int
-	for i, reduced := range t.mark(dims) {
-		if reduced {
+	reduced := t.mark(dims)
+	for i, size := range t.Shape() {
+		if reduced.has(i) {
 			gone = append(gone, i)
 		} else {
-			kept, shape = append(kept, i), append(shape, t.Shape()[i])
+			kept, shape = append(kept, i), append(shape, size)
 		}
 	}
 	result := emptyOn(t.Device(), f.out, shape...)
 	in, out := t.operand(), result.operand()
-	out.Shape, in.Strides = merged(pick(t.Shape(), kept), pick(t.Strides(), kept))
-	shape, strides := merged(pick(t.Shape(), gone), pick(t.Strides(), gone))
+	out.Shape, in.Strides = merged(pick(nil, t.Shape(), kept), pick(nil, t.Strides(), kept))
+	shape, strides := merged(pick(nil, t.Shape(), gone), pick(nil, t.Strides(), gone))
 	in.Shape, in.Strides = slices.Concat(out.Shape, shape), slices.Concat(in.Strides, strides)
 	out.Strides = rowMajor(out.Shape)
 	must(wrapOp(r, t.Device(), computerOn(t.Device()).Reduce(device.Reduction(r), out, in)))

@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"math/bits"
 	"runtime"
 	"slices"
 
@@ -83,50 +84,53 @@ func (r reduction) of(t *Tensor, dims []int) *Tensor { return backendOf(t).reduc
 
 // loops is of on the host. If it can put parts together it takes the last
 // dimensions first: their elements are often next to each other, and what is left is small.
-func (r reduction) loops(t *Tensor, dims []int) *Tensor {
+func (r reduction) loops(t *Tensor, reduced axes) *Tensor {
 	f := r.on(t.dtype)
 	combine, ok := combines[r]
-	reduced := t.mark(dims)
-	first, last := slices.Index(reduced, true), len(reduced)
-	for last > 0 && reduced[last-1] {
+	first, last := bits.TrailingZeros64(uint64(reduced)), len(t.Shape())
+	for last > 0 && reduced.has(last-1) {
 		last--
 	}
 	switch {
-	case !ok || first < 0 || first >= last || t.Numel() == 0: // nothing but last dimensions
-	case last < len(reduced):
-		part := f.over(t, from(last, reduced))
-		return r.loops(part, from(0, reduced[:last]))
+	case !ok || first >= last || t.Numel() == 0: // nothing but last dimensions
+	case last < len(t.Shape()):
+		part := f.over(t, reduced>>last<<last)
+		return part.become(r.loops(part, reduced&(1<<last-1)))
 	case t.Strides()[last-1] == 1 && t.Shape()[last-1] >= wideRow && slices.Min(t.Strides()) > 0:
 		part := f.combined(r, combine, t, first)
-		if rest := slices.Delete(reduced, first, first+1); slices.Contains(rest, true) {
-			return r.loops(part, from(0, rest))
+		if rest := reduced >> (first + 1) << first; rest != 0 {
+			return part.become(r.loops(part, rest))
 		}
 		return part
 	}
-	return f.over(t, dims)
+	return f.over(t, reduced)
 }
 
-// from returns where marked is true, from i on.
-func from(i int, marked []bool) (dims []int) {
-	for ; i < len(marked); i++ {
-		if marked[i] {
-			dims = append(dims, i)
-		}
-	}
-	return dims
-}
+// axes are dimensions of a tensor, one bit each.
+type axes uint64
+
+func (a axes) has(i int) bool { return a>>i&1 != 0 }
 
 // combined puts together what t has at each index of dimension dim.
 func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
-	shape, strides := without(t.Shape(), dim), without(t.Strides(), dim)
+	var room [4][2 * fewDims]int
+	shape := slices.Delete(append(room[0][:0], t.Shape()...), dim, dim+1)
+	strides := slices.Delete(append(room[1][:0], t.Strides()...), dim, dim+1)
 	begin := t.peek(shape, strides, t.offset)
+	defer begin.forget()
 	out := Empty(f.out, shape...).CopyFrom(begin)
 	if t.Shape()[dim] == 1 {
 		return out
 	}
-	rest, over := slices.Clone(t.Shape()), slices.Insert(slices.Clone(out.Strides()), dim, 0)
+	rest := append(room[2][:0], t.Shape()...)
+	over := slices.Insert(append(room[3][:0], out.Strides()...), dim, 0)
 	rest[dim]--
-	w := newWalk(nil, t.peek(rest, t.Strides(), t.offset+t.Strides()[dim]), []*Tensor{out.peek(rest, over, 0)})
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
+	from, to := t.peek(rest, t.Strides(), t.offset+t.Strides()[dim]), out.peek(rest, over, 0)
+	w := newWalk(bufs.dims[:], from, []*Tensor{to})
+	from.forget()
+	to.forget()
 	row := w.dims[len(w.dims)-1]
 	sums, size := out.span(), f.out.Size()
 	defer runtime.KeepAlive(t)
@@ -147,7 +151,7 @@ func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
 		}
 		return out
 	}
-	x := newOperand(t, f.out, row.Steps[output], make([]byte, chunk*size), false)
+	x := newOperand(t, f.out, row.Steps[output], bufs.rows[0][:chunk*size], false)
 	step := o.rows(f.out).run
 	w.rows(func(at [4]int) {
 		for from := 0; from < row.Size; from += chunk {
@@ -160,73 +164,86 @@ func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
 }
 
 // over lays the dimensions out as rows, which costs a copy unless they are there already.
-func (f fold) over(t *Tensor, dims []int) *Tensor {
-	reduced := t.mark(dims)
-	var order, tail, shape []int
+func (f fold) over(t *Tensor, reduced axes) *Tensor {
+	var room [2][2 * fewDims]int
+	order, shape := room[0][:0], room[1][:0]
 	n := 1
 	for i, size := range t.Shape() {
-		if reduced[i] {
-			tail = append(tail, i)
-			n *= size
-		} else {
+		if !reduced.has(i) {
 			order, shape = append(order, i), append(shape, size)
 		}
 	}
-	rows := t.rowsOf(f.in, order, tail)
+	for i, size := range t.Shape() {
+		if reduced.has(i) {
+			order = append(order, i)
+			n *= size
+		}
+	}
+	rows := t.rowsOf(f.in, order)
 	out := Empty(f.out, shape...)
 	f.run(out.span(), rows.span(), n)
-	runtime.KeepAlive(t)
+	rows.done(t)
 	return out
 }
 
-// rowsOf returns t, or a copy of dtype dt, with its dimensions in order, those of tail last, and
-// contiguous.
-func (t *Tensor) rowsOf(dt DType, order, tail []int) *Tensor {
-	rows := t.peek(pick(t.Shape(), order, tail), pick(t.Strides(), order, tail), t.offset)
+// rowsOf returns t, or a copy of dtype dt, with its dimensions in order, and contiguous. It is let
+// go of by done.
+func (t *Tensor) rowsOf(dt DType, order []int) *Tensor {
+	var room [2][2 * fewDims]int
+	rows := t.peek(pick(room[0][:0], t.Shape(), order), pick(room[1][:0], t.Strides(), order), t.offset)
 	if t.dtype != dt || !rows.IsContiguous() {
-		rows = Empty(dt, rows.Shape()...).CopyFrom(rows)
+		dense := Empty(dt, rows.Shape()...).CopyFrom(rows)
+		rows.forget()
+		return dense
 	}
 	return rows
 }
 
-func pick(s []int, lists ...[]int) []int {
-	var out []int
-	for _, l := range lists {
-		for _, i := range l {
-			out = append(out, s[i])
-		}
+// done lets go of rows of t, in t's memory or in their own.
+func (rows *Tensor) done(t *Tensor) {
+	if rows.SameStorage(t) {
+		rows.forget()
+	} else {
+		rows.release()
 	}
-	return out
+	runtime.KeepAlive(t)
+}
+
+// pick returns elements of s in room, if they fit there.
+func pick(room, s, order []int) []int {
+	for _, i := range order {
+		room = append(room, s[i])
+	}
+	return room
 }
 
 // mark says which dimensions are named; none stands for all. A single number has a dimension 0
 // here, as in PyTorch.
-func (t *Tensor) mark(dims []int) []bool {
+func (t *Tensor) mark(dims []int) (named axes) {
 	if len(t.Shape()) == 0 {
 		if len(dims) == 1 {
 			wrap(dims[0], 1, "dimension")
 			dims = nil
 		}
 	}
-	named := make([]bool, len(t.Shape()))
-	for i := range named {
-		named[i] = len(dims) == 0
+	if len(dims) == 0 {
+		return 1<<len(t.Shape()) - 1
 	}
 	for _, d := range dims {
-		if d = t.axis(d); named[d] {
-			misuse("dimension %d is named twice in %v", d, dims)
+		if d = t.axis(d); named.has(d) {
+			misuse("dimension %d is named twice in %v", d, slices.Clone(dims))
 		}
-		named[d] = true
+		named |= 1 << d
 	}
 	return named
 }
 
 // count returns how many elements make one when dims are reduced.
 func (t *Tensor) count(dims []int) int {
-	n := 1
-	for i, named := range t.mark(dims) {
-		if named {
-			n *= t.Shape()[i]
+	n, named := 1, t.mark(dims)
+	for i, size := range t.Shape() {
+		if named.has(i) {
+			n *= size
 		}
 	}
 	return n

@@ -25,10 +25,15 @@ var placesPool = sync.Pool{New: func() any { return new([chunk]int) }}
 // at most as large as those of t and o.
 func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	dim = t.wantAlong(what, dim, idx, o)
-	strides := slices.Clone(t.Strides())
+	var few [2 * fewDims]int
+	strides := append(few[:0], t.Strides()...)
 	strides[dim] = 0
-	frame := o.peek(idx.Shape(), o.Strides(), o.offset)
-	w := newWalk(nil, frame, []*Tensor{idx, t.peek(idx.Shape(), strides, t.offset)})
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
+	frame, flat := o.peek(idx.Shape(), o.Strides(), o.offset), t.peek(idx.Shape(), strides, t.offset)
+	w := newWalk(bufs.dims[:], frame, []*Tensor{idx, flat})
+	frame.forget()
+	flat.forget()
 	row := w.dims[len(w.dims)-1]
 	index, size, stride := typed[int64](idx.bytes()), t.Shape()[dim], t.Strides()[dim]
 	room, known, places := placesPool.Get().(*[chunk]int), -1, []int(nil)
@@ -36,7 +41,7 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	defer placesPool.Put(room)
 	w.rows(func(at [4]int) {
 		if row.Steps[0] == 0 { // one index for the whole row
-			k := wrap(int(index[at[0]]), size, what+" index")
+			k := place(int(index[at[0]]), size, what)
 			v.neighbours(at[1]+k*stride, row.Steps[1], at[output], row.Steps[output], row.Size)
 			return
 		}
@@ -51,7 +56,7 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 				for i := range places {
 					k := int(index[first+i*row.Steps[0]])
 					if uint(k) >= uint(size) {
-						k = wrap(k, size, what+" index")
+						k = place(k, size, what)
 					}
 					places[i] = i*row.Steps[1] + k*stride
 				}
@@ -62,6 +67,17 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	runtime.KeepAlive(t)
 	runtime.KeepAlive(idx)
 	runtime.KeepAlive(o)
+}
+
+// place returns index k of an operation, counted from the start of n.
+func place(k, n int, what string) int {
+	if k < -n || k >= n {
+		wrap(k, n, what+" index") // which panics
+	}
+	if k < 0 {
+		k += n
+	}
+	return k
 }
 
 // inRange reports whether all indices are from 0 to size-1: no sign of one, or of what is left up
@@ -104,10 +120,11 @@ func (t *Tensor) gather(what string, dim int, idx *Tensor) *Tensor {
 // gatherLoops is gather on the host.
 func (t *Tensor) gatherLoops(what string, dim int, idx, out *Tensor) {
 	size, src, dst, move := t.dtype.Size(), t.bytes(), out.span(), copier(t.dtype.Size())
+	gather := bySize(size, gathering[uint8], gathering[uint16], gathering4, gathering[uint64],
+		gathering[complex128])
 	t.along(what, dim, idx, out, visitor{
 		func(at, step, to, toStep, n int) { move(dst[to*size:], toStep, src[at*size:], step, n) },
-		bySize(size, gathering[uint8], gathering[uint16], gathering4, gathering[uint64],
-			gathering[complex128])(dst, src),
+		func(at int, places []int, to, step int) { gather(dst, src, at, places, to, step) },
 	})
 }
 
@@ -127,32 +144,27 @@ func bySize[F any](size int, one, two, four, eight, sixteen F) F {
 }
 
 // gathering4 is gathering of elements of four bytes.
-func gathering4(dst, src []byte) func(at int, places []int, to, step int) {
-	others := gathering[uint32](dst, src)
-	return func(at int, places []int, to, step int) {
-		if step != 1 {
-			others(at, places, to, step)
-			return
-		}
-		kernel.Gather(places, src[4*at:], dst[4*to:])
+func gathering4(dst, src []byte, at int, places []int, to, step int) {
+	if step != 1 {
+		gathering[uint32](dst, src, at, places, to, step)
+		return
 	}
+	kernel.Gather(places, src[4*at:], dst[4*to:])
 }
 
-func gathering[T any](dst, src []byte) func(at int, places []int, to, step int) {
-	d, s := typed[T](dst), typed[T](src)
-	return func(at int, places []int, to, step int) {
-		s := s[at:]
-		if step == 1 {
-			d := d[to:][:len(places)]
-			for i, p := range places {
-				d[i] = s[p]
-			}
-			return
+// gathering sets elements of dst, step apart from to on, to those of src at places from at on.
+func gathering[T any](dst, src []byte, at int, places []int, to, step int) {
+	d, s := typed[T](dst), typed[T](src)[at:]
+	if step == 1 {
+		d := d[to:][:len(places)]
+		for i, p := range places {
+			d[i] = s[p]
 		}
-		for _, p := range places {
-			d[to] = s[p]
-			to += step
-		}
+		return
+	}
+	for _, p := range places {
+		d[to] = s[p]
+		to += step
 	}
 }
 
@@ -234,7 +246,7 @@ func accumulate[T any](f func(a, b T) T) castFunc {
 // IndexSelect returns the slices of t along dim that idx (Int64, one dimension) lists.
 func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
 	wide := t.widened("IndexSelect", dim, idx)
-	defer wide.release()
+	defer wide.forget()
 	if out := t.selectPieces(t.axis(dim), idx, wide.Shape()); out != nil {
 		return out
 	}
@@ -253,7 +265,7 @@ func (t *Tensor) selectPieces(dim int, idx *Tensor, shape []int) *Tensor {
 	to, src, index := out.span(), t.span(), typed[int64](idx.bytes())
 	for range product(t.Shape()[:dim]) {
 		for i := range idx.Shape()[0] {
-			k := wrap(int(index[idx.offset+i*idx.Strides()[0]]), size, "IndexSelect index")
+			k := place(int(index[idx.offset+i*idx.Strides()[0]]), size, "IndexSelect")
 			to = to[copy(to, src[k*n:][:n]):]
 		}
 		src = src[size*n:]
@@ -268,7 +280,7 @@ func (t *Tensor) selectPieces(dim int, idx *Tensor, shape []int) *Tensor {
 func (t *Tensor) IndexCopy(dim int, idx, src *Tensor) *Tensor {
 	wide := t.widened("IndexCopy", dim, idx)
 	wide.wantShape("IndexCopy", src)
-	defer wide.release()
+	defer wide.forget()
 	return t.scatter("IndexCopy", dim, wide, src, copier(t.dtype.Size()))
 }
 
@@ -277,7 +289,7 @@ func (t *Tensor) IndexCopy(dim int, idx, src *Tensor) *Tensor {
 func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) *Tensor {
 	wide := t.widened("IndexAdd", dim, idx)
 	wide.wantShape("IndexAdd", src)
-	defer wide.release()
+	defer wide.forget()
 	return t.scatter("IndexAdd", dim, wide, src, nil)
 }
 
@@ -287,9 +299,11 @@ func (t *Tensor) widened(what string, dim int, idx *Tensor) *Tensor {
 		misuse("%s by indices of shape %v: want one dimension", what, idx.Shape())
 	}
 	dim = t.axis(dim)
-	shape, strides := slices.Clone(t.Shape()), make([]int, len(t.Shape()))
+	var room [2][2 * fewDims]int
+	shape := append(room[0][:0], t.Shape()...)
+	strides := slices.Grow(room[1][:0], len(shape))[:len(shape)]
 	shape[dim], strides[dim] = idx.Shape()[0], idx.Strides()[0]
-	return idx.view(shape, strides, idx.offset)
+	return idx.peek(shape, strides, idx.offset)
 }
 
 func (t *Tensor) wantShape(what string, src *Tensor) {

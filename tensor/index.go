@@ -19,29 +19,38 @@ func Cat(dim int, ts ...*Tensor) *Tensor {
 		}
 	}
 	dim = first.axis(dim)
-	shape := slices.Clone(first.Shape())
+	var room [2 * fewDims]int
+	shape := append(room[:0], first.Shape()...)
 	shape[dim] = 0
 	for _, t := range ts {
 		if t.legacy() {
 			continue
 		}
-		if len(t.Shape()) != len(shape) || !slices.Equal(without(t.Shape(), dim), without(shape, dim)) {
+		if !alike(t.Shape(), first.Shape(), dim) {
 			misuse("Cat of shapes %v and %v along dimension %d", first.Shape(), t.Shape(), dim)
 		}
 		shape[dim] += t.Shape()[dim]
 	}
 	out := emptyFor(dt, shape, ts...)
-	ts = slices.DeleteFunc(slices.Clone(ts), (*Tensor).legacy)
 	if inPieces(out, ts) {
 		out.catPieces(dim, ts)
 		return out
 	}
 	at := 0
 	for _, t := range ts {
-		out.peek(t.Shape(), out.Strides(), at*out.Strides()[dim]).CopyFrom(t)
-		at += t.Shape()[dim]
+		if !t.legacy() {
+			part := out.peek(t.Shape(), out.Strides(), at*out.Strides()[dim])
+			part.CopyFrom(t)
+			part.forget()
+			at += t.Shape()[dim]
+		}
 	}
 	return out
+}
+
+// alike reports whether two shapes differ at most in one dimension.
+func alike(a, b []int, dim int) bool {
+	return len(a) == len(b) && slices.Equal(a[:dim], b[:dim]) && slices.Equal(a[dim+1:], b[dim+1:])
 }
 
 // inPieces reports whether tensors to be joined are on the host and contiguous, of out's dtype.
@@ -55,6 +64,9 @@ func (t *Tensor) catPieces(dim int, ts []*Tensor) {
 	to := t.span()
 	for i := range product(t.Shape()[:dim]) {
 		for _, x := range ts {
+			if x.legacy() {
+				continue
+			}
 			n := product(x.Shape()[dim:]) * x.dtype.Size()
 			to = to[copy(to, x.span()[i*n:][:n]):]
 		}
@@ -84,7 +96,7 @@ func Stack(dim int, ts ...*Tensor) *Tensor {
 	}
 	out := emptyFor(dt, slices.Insert(slices.Clone(ts[0].Shape()), dim, len(ts)), ts...)
 	for i, t := range ts {
-		out.peek(t.Shape(), without(out.Strides(), dim), i*out.Strides()[dim]).CopyFrom(t)
+		out.peek(t.Shape(), without(nil, out.Strides(), dim), i*out.Strides()[dim]).CopyFrom(t)
 	}
 	return out
 }
@@ -92,15 +104,14 @@ func Stack(dim int, ts ...*Tensor) *Tensor {
 // Flip returns a copy with the elements in reverse order along dims: torch.flip. For images in (…,
 // H, W), dimension -1 mirrors left and right. Flip panics if a dimension is named twice.
 func Flip(t *Tensor, dims ...int) *Tensor {
-	out, turned := t.Clone(), make([]bool, len(t.Shape()))
+	out, turned := t.Clone(), axes(0)
 	for _, d := range dims {
-		if d = t.axis(d); turned[d] {
+		if d = t.axis(d); turned.has(d) {
 			misuse("Flip of dimension %d twice", d)
 		}
-		turned[d] = true
-		last := float64(t.Shape()[d] - 1)
-		backwards, err := On(t.Device()).Arange(Int64, last, -1, -1)
-		must(err)
+		turned |= 1 << d
+		n := t.Shape()[d]
+		backwards := t.NewEmpty(Int64, n).arithmetic(float64(n-1), -1)
 		next := IndexSelect(out, d, backwards)
 		out.release()
 		backwards.release()

@@ -22,16 +22,17 @@ func (t *Tensor) Mul(o *Tensor) *Tensor { return opMul.into(t, o) }
 func (t *Tensor) Div(o *Tensor) *Tensor { return opDiv.into(t, o) }
 
 // AddScalar adds x in place.
-func (t *Tensor) AddScalar(x float64) *Tensor { return opAdd.into(t, t.Number(x)) }
+func (t *Tensor) AddScalar(x float64) *Tensor { return opAdd.by(t, x) }
 
 // MulScalar multiplies by x in place.
-func (t *Tensor) MulScalar(x float64) *Tensor { return opMul.into(t, t.Number(x)) }
+func (t *Tensor) MulScalar(x float64) *Tensor { return opMul.by(t, x) }
 
 // Axpy adds alpha*x in place.
 func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	dt := promote(t, x)
 	t.wantRoom(dt)
 	factor := t.Number(alpha)
+	defer factor.release()
 	t.wantRoom(factor.dtype)
 	dt = dt.computed()
 	if dt == Bool {
@@ -44,9 +45,11 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	}
 	mul, add := opMul.rows(dt).run, opAdd.rows(dt).run
 	width := dt.Size()
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
 	run := func(out []byte, in [3][]byte) {
-		buf := make([]byte, min(len(out), chunk*width))
-		scale := make([]byte, len(buf))
+		buf := bufs.rows[0][:min(len(out), chunk*width)]
+		scale := bufs.rows[1][:len(buf)]
 		caster(dt, factor.dtype)(scale, 1, factor.span(), 0, len(buf)/width)
 		for at := 0; at < len(out); at += len(buf) {
 			n := min(len(buf), len(out)-at)
@@ -59,8 +62,11 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 
 // Clamp sets elements below lo to lo and those above hi to hi.
 func (t *Tensor) Clamp(lo, hi float64) *Tensor {
-	t.wantRoom(opMaximum.meet(t, t.bound(lo)))
-	t.wantRoom(opMinimum.meet(t, t.bound(hi)))
+	least, most := t.bound(lo), t.bound(hi)
+	defer least.release()
+	defer most.release()
+	t.wantRoom(opMaximum.meet(t, least))
+	t.wantRoom(opMinimum.meet(t, most))
 	return t.clamp(t, lo, hi)
 }
 
@@ -117,7 +123,7 @@ func (t *Tensor) Pow(x float64) *Tensor {
 	case x == -0.5 && t.dtype.isFloat():
 		return opRsqrt.into(t)
 	}
-	return opPower.into(t, t.Number(x))
+	return opPower.by(t, x)
 }
 
 // FloorDivide divides by o in place and rounds down.
@@ -129,5 +135,7 @@ func (t *Tensor) Remainder(o *Tensor) *Tensor { return opRemainder.into(t, o) }
 // MaskedFill sets the elements to v where mask (Bool) is true. mask is broadcast to t's shape.
 func (t *Tensor) MaskedFill(mask *Tensor, v float64) *Tensor {
 	mask.want(Bool)
-	return choice(t.dtype).apply(t, mask, Scalar(t.dtype, v), t)
+	x := Scalar(t.dtype, v)
+	defer x.release()
+	return choice(t.dtype).apply(t, mask, x, t)
 }

@@ -103,11 +103,19 @@ func broadcastInto(room []int, shapes ...[]int) []int {
 			case tail[i] == 1:
 				tail[i] = n
 			case n != 1 && n != tail[i]:
-				misuse("shapes %v do not broadcast", slices.Clone(shapes)) // the copy lets shapes stay off the heap
+				misuse("shapes %v do not broadcast", copies(shapes)) // so that shapes stay off the heap
 			}
 		}
 	}
 	return out
+}
+
+func copies(shapes [][]int) [][]int {
+	all := make([][]int, len(shapes))
+	for i, s := range shapes {
+		all[i] = slices.Clone(s)
+	}
+	return all
 }
 
 // stretched returns the strides of t seen in a shape that it broadcasts to.
@@ -117,7 +125,7 @@ func (t *Tensor) stretched(shape []int) []int { return t.stretch(nil, shape) }
 func (t *Tensor) stretch(room, shape []int) []int {
 	extra := len(shape) - len(t.Shape())
 	if extra < 0 {
-		misuse("shape %v does not broadcast to %v", t.Shape(), slices.Clone(shape))
+		misuse("shape %v does not broadcast to %v", slices.Clone(t.Shape()), slices.Clone(shape))
 	}
 	strides := slices.Grow(room[:0], len(shape))[:len(shape)]
 	clear(strides)
@@ -126,7 +134,7 @@ func (t *Tensor) stretch(room, shape []int) []int {
 		case n == shape[extra+i]:
 			strides[extra+i] = t.Strides()[i]
 		case n != 1:
-			misuse("shape %v does not broadcast to %v", t.Shape(), slices.Clone(shape))
+			misuse("shape %v does not broadcast to %v", slices.Clone(t.Shape()), slices.Clone(shape))
 		}
 	}
 	return strides

@@ -14,7 +14,7 @@ func nonzero(t *Tensor) *Tensor {
 	for d := range all {
 		all[d] = d
 	}
-	truth := t.rowsOf(Bool, all, nil)
+	truth := t.rowsOf(Bool, all)
 	mask := truth.span()
 	out := Empty(Int64, countTrue(mask), len(t.Shape()))
 	found, last := typed[int64](out.span()), len(t.Shape())-1
@@ -68,27 +68,30 @@ func countTrue(mask []byte) (n int) {
 // are broadcast.
 func MaskedSelect(t, mask *Tensor) *Tensor {
 	mask.want(Bool)
-	shape := broadcast(t.Shape(), mask.Shape())
+	var room [3][2 * fewDims]int
+	shape := broadcastInto(room[0][:0], t.Shape(), mask.Shape())
 	if len(shape) == 0 {
-		shape = []int{1}
+		shape = append(shape, 1)
 	}
-	order := make([]int, len(shape))
-	for d := range order {
-		order[d] = d
+	order := room[1][:0]
+	for d := range shape {
+		order = append(order, d)
 	}
-	x, m := t.Expand(shape...), mask.Expand(shape...)
-	defer x.release()
-	defer m.release()
+	x := t.peek(shape, t.stretch(room[2][:0], shape), t.offset)
+	m := mask.peek(shape, mask.stretch(room[2][:0], shape), mask.offset)
+	defer x.forget()
+	defer m.forget()
 	if home([]*Tensor{t, mask}) != nil {
 		return Index(x.Reshape(-1), Nonzero(m.Reshape(-1)).Select(1, 0))
 	}
-	chosen := m.rowsOf(Bool, order, nil).span()
+	from, where := x.rowsOf(t.dtype, order), m.rowsOf(Bool, order)
+	chosen := where.span()
 	out := Empty(t.dtype, countTrue(chosen))
 	bySize(t.dtype.Size(), selecting[uint8], selecting[uint16], selecting[uint32], selecting[uint64],
 		selecting[complex128])(
-		out.span(), x.rowsOf(t.dtype, order, nil).span(), chosen)
-	runtime.KeepAlive(t)
-	runtime.KeepAlive(mask)
+		out.span(), from.span(), chosen)
+	from.done(t)
+	where.done(mask)
 	return out
 }
 

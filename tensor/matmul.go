@@ -1,7 +1,6 @@
 package tensor
 
 import (
-	"runtime"
 	"slices"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
@@ -22,19 +21,23 @@ func MatMul(a, b *Tensor) *Tensor {
 	if y.Dim(-2) != k {
 		misuse("MatMul of shapes %v and %v: %d columns meet %d rows", a.Shape(), b.Shape(), k, y.Dim(-2))
 	}
-	batch := broadcast(x.Shape()[:len(x.Shape())-2], y.Shape()[:len(y.Shape())-2])
+	var room [2 * fewDims]int
+	batch := broadcastInto(room[:0], x.Shape()[:len(x.Shape())-2], y.Shape()[:len(y.Shape())-2])
 	home([]*Tensor{a, b})
-	out := a.NewEmpty(in, append(slices.Clone(batch), m, n)...)
+	var whole [2 * fewDims]int
+	shape := append(append(whole[:0], batch...), m, n)
+	out := a.NewEmpty(in, shape...)
 	backendOf(out).multiply(out, x, y, batch)
-	runtime.KeepAlive(a)
-	runtime.KeepAlive(b)
-	if row {
-		out = out.become(out.Squeeze(-2))
-	}
+	x.done(a)
+	y.done(b)
+	last := len(batch)
 	if col {
-		out = out.become(out.Squeeze(-1))
+		shape = slices.Delete(shape, last+1, last+2)
 	}
-	return out.become(out.To(dt))
+	if row {
+		shape = slices.Delete(shape, last, last+1)
+	}
+	return out.shaped(shape...).as(dt)
 }
 
 // AddMM adds the product of two matrices to t in place: torch.addmm. t is contiguous and has their
@@ -61,14 +64,15 @@ func BMM(a, b *Tensor) *Tensor {
 // with dimension dim of size 1.
 func (t *Tensor) matrices(dt DType, dim int) *Tensor {
 	x := t.peek(t.Shape(), t.Strides(), t.offset)
-	if len(x.Shape()) == 1 {
-		x.lay(slices.Insert(slices.Clone(x.Shape()), dim, 1), slices.Insert(slices.Clone(x.Strides()), dim, 1))
-		if dim == 0 {
-			x.Strides()[0] = t.Shape()[0] * t.Strides()[0]
-		}
+	if n, step := x.Shape(), x.Strides(); len(n) == 1 && dim == 0 {
+		x.lay([]int{1, n[0]}, []int{n[0] * step[0], step[0]})
+	} else if len(n) == 1 {
+		x.lay([]int{n[0], 1}, []int{step[0], 1})
 	}
 	if _, _, ok := x.leading(); dt != x.dtype || !ok {
-		return x.NewEmpty(dt, x.Shape()...).CopyFrom(x)
+		dense := x.NewEmpty(dt, x.Shape()...).CopyFrom(x)
+		x.forget()
+		return dense
 	}
 	return x
 }
@@ -105,9 +109,19 @@ func (t *Tensor) multiplyLoops(x, y *Tensor, batch []int) {
 	p.transA, p.lda, _ = x.leading()
 	p.transB, p.ldb, _ = y.leading()
 	xs, ys := x.bytes(), y.bytes()
-	frame := New(Bool, batch...) // only its shape counts
-	stacks := []*Tensor{x.stack(), y.stack()}
-	w := newWalk(nil, frame, stacks)
+	if len(batch) == 0 {
+		f(p, xs[x.offset*size:], ys[y.offset*size:], t.span())
+		return
+	}
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
+	frame, stacks := t.stack(), [2]*Tensor{x.stack(), y.stack()} // of frame only the shape counts
+	rowMajorInto(frame.Strides(), batch)
+	frame.offset = 0
+	w := newWalk(bufs.dims[:], frame, stacks[:])
+	frame.forget()
+	stacks[0].forget()
+	stacks[1].forget()
 	last := w.dims[len(w.dims)-1]
 	w.rows(func(at [4]int) {
 		for i := range last.Size {

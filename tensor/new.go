@@ -34,7 +34,14 @@ func Full(dt DType, v float64, shape ...int) *Tensor { return Empty(dt, shape...
 // Scalar returns a tensor without dimensions whose element is v.
 func Scalar(dt DType, v float64) *Tensor {
 	t := New(dt)
-	caster(dt, Float64)(t.span(), 1, raw([]float64{v}), 1, 1)
+	switch dt {
+	case Float64:
+		typed[float64](t.span())[0] = v
+	case Float32:
+		typed[float32](t.span())[0] = float32(v)
+	default:
+		caster(dt, Float64)(t.span(), 1, raw([]float64{v}), 1, 1)
+	}
 	return t
 }
 
@@ -55,11 +62,12 @@ func steps(start, end, step float64) int {
 // arithmetic sets t, of one dimension, to start, start+step and so on.
 func (t *Tensor) arithmetic(start, step float64) *Tensor {
 	backendOf(t).generate(t, nil, device.Sequence{Kind: device.Arithmetic, A: start, B: step}, func() {
-		v := make([]float64, t.Numel())
-		for i := range v {
-			v[i] = start + float64(i)*step
+		v := Empty(Float64, t.Numel())
+		defer v.release()
+		for i, numbers := 0, typed[float64](v.span()); i < len(numbers); i++ {
+			numbers[i] = start + float64(i)*step
 		}
-		t.CopyFrom(FromSlice(v, len(v)))
+		t.CopyFrom(v)
 	})
 	return t
 }

@@ -18,7 +18,7 @@ type numeric struct {
 	add     castFunc                // adds src to dst, which is of the same dtype
 	running func(out, row []byte)   // the running sums of a row: of integers in total, of others in their own dtype
 	keys    keysFunc
-	clamp   func(lo, hi float64) rowFunc // of floats only
+	clamp   func(lo, hi float64, x, y []byte) // of floats only
 	product func(p matrixProduct, a, b, c []byte)
 }
 
@@ -78,7 +78,7 @@ func floatNumeric[T float]() *numeric {
 	orderedFolds[T, float64](&n.folds)
 	n.byOne = make([]oneFunc, len(operations))
 	n.byOne[opAdd], n.byOne[opMul] = byOne(kernel.Shift[T]), byOne(kernel.ScaleTo[T])
-	n.clamp = func(lo, hi float64) rowFunc { return kernels1(func(x, y []T) { kernel.Clamp(T(lo), T(hi), x, y) }) }
+	n.clamp = func(lo, hi float64, x, y []byte) { kernel.Clamp(T(lo), T(hi), typed[T](x), typed[T](y)) }
 	n.folds[redSum] = func(out, rows []byte, each int) { kernel.RowSums(each, typed[T](rows), typed[float64](out)) }
 	n.columns[redSum] = func(rows, cols int, x []byte, ld int, to []byte, exact bool) {
 		kernel.ColumnSums(rows, cols, typed[T](x), ld, typed[float64](to), exact)

@@ -114,9 +114,18 @@ func (o op) one(a *Tensor) *Tensor {
 // into applies o to t and b, if there is one, and stores the result in t.
 func (o op) into(t *Tensor, b ...*Tensor) *Tensor {
 	dt := o.operands(t.dtype)
-	for _, x := range b {
-		dt = o.meet(t, x)
+	if len(b) == 0 {
+		t.wantRoom(dt)
+		return o.rows(dt).apply(t, t)
 	}
+	dt = o.meet(t, b[0])
 	t.wantRoom(dt)
-	return o.rows(dt).apply(t, append([]*Tensor{t}, b...)...)
+	return o.rows(dt).apply(t, t, b[0])
+}
+
+// by is into with a number.
+func (o op) by(t *Tensor, v float64) *Tensor {
+	x := t.Number(v)
+	defer x.release()
+	return o.into(t, x)
 }

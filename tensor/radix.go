@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 	"unsafe"
 )
 
@@ -56,6 +57,13 @@ func bitKeys[B uint32 | uint64](to []keyed, row []B, unused int, infinity uint64
 
 // A sorter sorts one row after another.
 type sorter struct{ row, spare []keyed }
+
+var sorters = sync.Pool{New: func() any { return new(sorter) }}
+
+// grow makes room for a row of n.
+func (s *sorter) grow(n int) {
+	s.row, s.spare = slices.Grow(s.row[:0], n)[:n], slices.Grow(s.spare[:0], n)[:n]
+}
 
 // fewKeys is up to how many elements are sorted by comparing them: counting digits takes longer.
 const fewKeys = 64

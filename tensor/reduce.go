@@ -1,16 +1,19 @@
 package tensor
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Keep returns f(t, dims...) with each dimension that f reduces kept at size 1: PyTorch's
 // keepdim=True.
 //
 //	centred := tensor.Sub(x, tensor.Keep(tensor.Mean, x, 1))
 func Keep(f func(t *Tensor, dims ...int) *Tensor, t *Tensor, dims ...int) *Tensor {
-	shape := make([]int, len(t.Shape()))
-	for i, reduced := range t.mark(dims) {
-		shape[i] = t.Shape()[i]
-		if reduced {
+	var room [2 * fewDims]int
+	shape, reduced := append(room[:0], t.Shape()...), t.mark(dims)
+	for i := range shape {
+		if reduced.has(i) {
 			shape[i] = 1
 		}
 	}
@@ -33,7 +36,7 @@ func (t *Tensor) total(r reduction, dims []int) *Tensor {
 	if t.dtype.category() < 2 {
 		return total // Int64
 	}
-	return total.become(total.To(t.dtype))
+	return total.as(t.dtype)
 }
 
 // Mean returns the averages along dims; without dims, of the whole tensor. It panics unless t has
@@ -41,8 +44,7 @@ func (t *Tensor) total(r reduction, dims []int) *Tensor {
 func Mean(t *Tensor, dims ...int) *Tensor {
 	t.wantFractions("Mean")
 	total := redSum.of(t, dims)
-	total.Div(total.Number(float64(t.count(dims))))
-	return total.become(total.To(t.dtype))
+	return opDiv.by(total, float64(t.count(dims))).as(t.dtype)
 }
 
 func (t *Tensor) wantFractions(what string) {
@@ -55,13 +57,13 @@ func (t *Tensor) wantFractions(what string) {
 // n-1 (Bessel's correction).
 func Var(t *Tensor, dims ...int) *Tensor {
 	v := redVar.of(t, dims)
-	return v.become(v.To(t.dtype))
+	return v.as(t.dtype)
 }
 
 // Std returns the standard deviations along dims, the square roots of Var.
 func Std(t *Tensor, dims ...int) *Tensor {
 	v := redVar.of(t, dims).Sqrt()
-	return v.become(v.To(t.dtype))
+	return v.as(t.dtype)
 }
 
 // All returns whether all elements along dims are nonzero, as Bool; without dims, of the whole
@@ -75,7 +77,7 @@ func Any(t *Tensor, dims ...int) *Tensor { return t.truth(redMax, 0, dims) }
 func (t *Tensor) truth(r reduction, empty float64, dims []int) *Tensor {
 	truth := truthful(r, empty, t, dims)
 	if t.dtype == Uint8 {
-		return truth.become(truth.To(Uint8))
+		return truth.as(Uint8)
 	}
 	return truth
 }
@@ -98,7 +100,7 @@ func truthLoops(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
 			out[i] = byte(empty)
 		}
 	}
-	return f.over(t, dims)
+	return f.over(t, t.mark(dims))
 }
 
 // Amax returns the greatest elements along dims; without dims, of the whole tensor. If one of the
@@ -139,11 +141,11 @@ func Min(t *Tensor, dim int) (values, indices *Tensor) {
 
 func (t *Tensor) extreme(r reduction, dims []int) *Tensor {
 	if t.count(dims) == 0 {
-		misuse("%v along dimensions %v of shape %v, which have no elements", r, dims, t.Shape())
+		misuse("%v along dimensions %v of shape %v, which have no elements", r, slices.Clone(dims), t.Shape())
 	}
 	v := r.of(t, dims)
 	if v.dtype != Int64 && v.dtype != t.dtype {
-		v = v.become(v.To(t.dtype))
+		v = v.as(t.dtype)
 	}
 	return v
 }
@@ -156,8 +158,7 @@ func (t *Tensor) pickAlong(dim int, indices *Tensor) *Tensor {
 	dim = t.axis(dim)
 	along := indices.Unsqueeze(dim)
 	defer along.release()
-	picked := Gather(t, dim, along)
-	return picked.become(picked.Squeeze(dim))
+	return Gather(t, dim, along).shaped(indices.Shape()...)
 }
 
 // Sum returns the sum of all elements; of complex numbers, its real part.

@@ -1,7 +1,5 @@
 package tensor
 
-import "runtime"
-
 // Argsort returns the indices (Int64) that sort the elements along dim. Equal elements keep their
 // order. NaN counts as the greatest.
 func Argsort(t *Tensor, dim int, descending bool) *Tensor {
@@ -10,12 +8,11 @@ func Argsort(t *Tensor, dim int, descending bool) *Tensor {
 	if keys == nil {
 		misuse("Argsort of %v, which has no order", t.dtype)
 	}
-	var s sorter
+	s := sorters.Get().(*sorter)
+	defer sorters.Put(s)
 	return t.alongRows(dim, in, Int64, func(out, row []byte) {
 		numbers := typed[int64](out)
-		if s.row == nil {
-			s = sorter{make([]keyed, len(numbers)), make([]keyed, len(numbers))}
-		}
+		s.grow(len(numbers))
 		keys(s.row, row)
 		if descending {
 			for i := range s.row {
@@ -65,7 +62,7 @@ func CumSum(t *Tensor, dim int) *Tensor {
 		return t.alongRows(dim, in, n.total, n.running)
 	}
 	sums := t.alongRows(dim, in, in, n.running)
-	return sums.become(sums.To(t.dtype))
+	return sums.as(t.dtype)
 }
 
 // runningSum adds up numbers in A.
@@ -85,12 +82,15 @@ func (t *Tensor) alongRows(dim int, in, out DType, f func(out, row []byte)) *Ten
 }
 
 func (t *Tensor) rowLoops(dim int, in, out DType, f func(out, row []byte)) *Tensor {
-	shape := t.Shape()
-	if len(shape) == 0 {
-		t = t.peek([]int{1}, []int{1}, t.offset)
+	if len(t.Shape()) == 0 {
+		wrap(dim, 1, "dimension")
+		line := t.peek([]int{1}, []int{1}, t.offset)
+		defer line.forget()
+		return line.rowLoops(0, in, out, f).shaped()
 	}
 	dim = t.axis(dim)
-	var order, back []int
+	var room [2][2 * fewDims]int
+	order, back := room[0][:0], room[1][:0]
 	for d := range t.Shape() {
 		switch {
 		case d < dim:
@@ -101,7 +101,7 @@ func (t *Tensor) rowLoops(dim int, in, out DType, f func(out, row []byte)) *Tens
 			order, back = append(order, d), append(back, d-1)
 		}
 	}
-	rows := t.rowsOf(in, order, []int{dim})
+	rows := t.rowsOf(in, append(order, dim))
 	result := Empty(out, rows.Shape()...)
 	if n := t.Shape()[dim]; n > 0 {
 		from, to := rows.span(), result.span()
@@ -109,8 +109,12 @@ func (t *Tensor) rowLoops(dim int, in, out DType, f func(out, row []byte)) *Tens
 			f(to[:wide], from[:width])
 		}
 	}
-	runtime.KeepAlive(t)
-	result = result.become(result.Permute(back...))
-	result = result.become(result.Contiguous())
-	return result.become(result.View(shape...))
+	rows.done(t)
+	if dim == len(t.Shape())-1 {
+		return result
+	}
+	var turn [2][2 * fewDims]int
+	turned := result.peek(pick(turn[0][:0], result.Shape(), back), pick(turn[1][:0], result.Strides(), back), 0)
+	defer turned.forget()
+	return result.become(turned.Clone())
 }

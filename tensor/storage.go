@@ -30,13 +30,14 @@ type Storage struct {
 	own     *lease     // of its blocks, one after the other; nil before it has one
 	giver   *Tensor    // that gave it to a message which is under way
 	given   shm.Handle // the block that went with the message
+	shell   *Tensor    // between two lives: one that nobody has, for the first tensor of the next
 }
 
 // A memory is where bytes are. It does not change.
 type memory struct {
 	bytes []byte
 	lease holder // nil on the heap
-	class int    // of the memory cache, if it comes from there
+	class int    // of the memory cache, if it comes from there; small if it is kept by its length
 }
 
 // A holder is what keeps shared memory: a lease of a block, a file, or memory from elsewhere.
@@ -239,10 +240,12 @@ func (s *Storage) retainOpen() bool {
 }
 
 // release counts one view less. With the last one the storage's life ends.
-func (s *Storage) release() error { return s.releaseOf(s.number()) }
+func (s *Storage) release() error { return s.releaseOf(s.number(), nil) }
 
-// releaseOf is release of a view that may have been given away since: then that life is over.
-func (s *Storage) releaseOf(number uint32) error {
+// releaseOf is release of a view that may have been given away since: then that life is over. The
+// shell, if there is one, is a closed tensor that nobody has: it stays with a storage whose life
+// ends.
+func (s *Storage) releaseOf(number uint32, shell *Tensor) error {
 	for {
 		n := s.life.Load()
 		if uint32(n>>lifeBits) != number || uint32(n) == 0 {
@@ -268,7 +271,12 @@ func (s *Storage) releaseOf(number uint32) error {
 	if m.lease != nil {
 		err = m.lease.end()
 	}
+	if shell != nil {
+		s.shell = shell
+	}
 	switch {
+	case m.class == small:
+		smalls[len(m.bytes)].Put(s)
 	case m.class != 0:
 		memories.put(s)
 	case m.lease == holder(s.own) && s.own != nil:

@@ -3,6 +3,7 @@ package tensor
 import (
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 )
@@ -39,7 +40,11 @@ func newTensor(s *Storage, dt DType, shape, strides []int, offset int) *Tensor {
 
 // newContiguous is newTensor of row-major elements from the storage's first byte on.
 func newContiguous(s *Storage, dt DType, shape []int) *Tensor {
-	t := &Tensor{dtype: dt}
+	t := s.shell
+	if s.shell = nil; t == nil {
+		t = new(Tensor)
+	}
+	t.dtype = dt
 	t.room(len(shape))
 	copy(t.Shape(), shape)
 	rowMajorInto(t.Strides(), shape)
@@ -209,7 +214,7 @@ func (t *Tensor) Close() error {
 	if s == nil {
 		return nil
 	}
-	return s.releaseOf(t.life)
+	return s.releaseOf(t.life, nil)
 }
 
 // Data returns the elements of a contiguous tensor as a slice. The slice is borrowed: t must stay
@@ -284,20 +289,58 @@ func (t *Tensor) Item() float64 {
 	return v
 }
 
-// become returns v, a view of t, for a t that nobody else gets to see.
+// become returns v, which was made of t, for a t that nobody else gets to see.
 func (t *Tensor) become(v *Tensor) *Tensor {
-	t.release()
+	if v != t {
+		t.release()
+	}
 	return v
 }
 
-// release closes a tensor whose storage others keep, which cannot fail.
+// as is To for a t that nobody else gets to see: it is the result itself if it has the dtype.
+func (t *Tensor) as(dt DType) *Tensor {
+	if dt == t.dtype {
+		return t
+	}
+	return t.become(t.To(dt))
+}
+
+// shaped gives t, which is contiguous and which nobody else gets to see, another shape.
+func (t *Tensor) shaped(shape ...int) *Tensor {
+	t.more = nil
+	t.room(len(shape))
+	copy(t.Shape(), shape)
+	rowMajorInto(t.Strides(), t.Shape())
+	return t
+}
+
+// release closes a tensor that nobody else has, of the heap or with a storage that others keep: it
+// cannot fail. The tensor itself is used again.
 func (t *Tensor) release() {
-	if err := t.Close(); err != nil {
+	s, life := t.storage.Swap(nil), t.life
+	if s == nil {
+		return
+	}
+	*t = Tensor{}
+	if err := s.releaseOf(life, t); err != nil {
 		panic(err)
 	}
 }
 
-// peek is view for use inside one call, while t is open: it is not counted and not closed.
+// peek is view for use inside one call, while t is open: it is not counted and not closed. The call
+// may let go of it by forget, to be used again.
 func (t *Tensor) peek(shape, strides []int, offset int) *Tensor {
-	return newTensor(t.store(), t.dtype, shape, strides, offset)
+	v := peeks.Get().(*Tensor)
+	v.dtype, v.offset = t.dtype, offset
+	v.lay(shape, strides)
+	v.hold(t.store())
+	return v
+}
+
+// peeks are tensors that calls have forgotten.
+var peeks = sync.Pool{New: func() any { return new(Tensor) }}
+
+func (t *Tensor) forget() {
+	*t = Tensor{}
+	peeks.Put(t)
 }

@@ -5,7 +5,9 @@ import "github.com/shoal-mp/shoal/internal/kernel"
 // move copies the elements of src, of t's dtype, where rows of both are in one piece, or where the
 // rows of one are the columns of the other. Otherwise it returns false and has done nothing.
 func (t *Tensor) move(src *Tensor) bool {
-	w := newWalk(nil, t, []*Tensor{src})
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
+	w := newWalk(bufs.dims[:], t, []*Tensor{src})
 	last := len(w.dims) - 1
 	row, size := w.dims[last], t.dtype.Size()
 	if row.Steps[output] != 1 {

@@ -25,7 +25,8 @@ func (t *Tensor) Slice(dim, from, to, step int) *Tensor {
 	}
 	size := t.Shape()[dim]
 	from, to = bound(from, size), bound(to, size)
-	shape, strides := slices.Clone(t.Shape()), slices.Clone(t.Strides())
+	var room [2][2 * fewDims]int
+	shape, strides := append(room[0][:0], t.Shape()...), append(room[1][:0], t.Strides()...)
 	shape[dim] = max(0, (to-from+step-1)/step)
 	strides[dim] *= step
 	return t.view(shape, strides, t.offset+from*t.Strides()[dim])
@@ -42,10 +43,13 @@ func bound(i, n int) int {
 func (t *Tensor) Select(dim, i int) *Tensor {
 	dim = t.axis(dim)
 	i = wrap(i, t.Shape()[dim], "index")
-	return t.view(without(t.Shape(), dim), without(t.Strides(), dim), t.offset+i*t.Strides()[dim])
+	var room [2][2 * fewDims]int
+	return t.view(without(room[0][:0], t.Shape(), dim), without(room[1][:0], t.Strides(), dim),
+		t.offset+i*t.Strides()[dim])
 }
 
-func without(s []int, i int) []int { return slices.Delete(slices.Clone(s), i, i+1) }
+// without returns s without s[i], in room if it fits there.
+func without(room, s []int, i int) []int { return append(append(room, s[:i]...), s[i+1:]...) }
 
 // Split returns views of size indices along dim each; the last may have fewer.
 func (t *Tensor) Split(size, dim int) []*Tensor {
@@ -80,17 +84,17 @@ func (t *Tensor) Chunk(n, dim int) []*Tensor {
 // Permute returns the view whose dimension i is t's dimension dims[i].
 func (t *Tensor) Permute(dims ...int) *Tensor {
 	if len(dims) != len(t.Shape()) {
-		misuse("Permute by %v of %d dimensions", dims, len(t.Shape()))
+		misuse("Permute by %v of %d dimensions", slices.Clone(dims), len(t.Shape()))
 	}
-	shape, strides := make([]int, len(dims)), make([]int, len(dims))
-	seen := make([]bool, len(dims))
-	for i, d := range dims {
+	var room [2][2 * fewDims]int
+	shape, strides, seen := room[0][:0], room[1][:0], axes(0)
+	for _, d := range dims {
 		d = t.axis(d)
-		if seen[d] {
-			misuse("Permute by %v names a dimension twice", dims)
+		if seen.has(d) {
+			misuse("Permute by %v names a dimension twice", slices.Clone(dims))
 		}
-		seen[d] = true
-		shape[i], strides[i] = t.Shape()[d], t.Strides()[d]
+		seen |= 1 << d
+		shape, strides = append(shape, t.Shape()[d]), append(strides, t.Strides()[d])
 	}
 	return t.view(shape, strides, t.offset)
 }
@@ -103,7 +107,8 @@ func (t *Tensor) Transpose(a, b int) *Tensor {
 		return t.view(t.Shape(), t.Strides(), t.offset)
 	}
 	a, b = t.axis(a), t.axis(b)
-	shape, strides := slices.Clone(t.Shape()), slices.Clone(t.Strides())
+	var room [2][2 * fewDims]int
+	shape, strides := append(room[0][:0], t.Shape()...), append(room[1][:0], t.Strides()...)
 	shape[a], shape[b] = shape[b], shape[a]
 	strides[a], strides[b] = strides[b], strides[a]
 	return t.view(shape, strides, t.offset)
@@ -230,18 +235,14 @@ func (t *Tensor) Flatten(from, to int) *Tensor {
 
 // Squeeze returns the view without those of dims that have size 1; without dims, of all dimensions.
 func (t *Tensor) Squeeze(dims ...int) *Tensor {
-	drop := make([]bool, len(t.Shape()))
-	for i, n := range t.Shape() {
-		drop[i] = n == 1 && len(dims) == 0
-	}
+	var room [2][2 * fewDims]int
+	shape, strides, named := room[0][:0], room[1][:0], axes(0)
 	for _, d := range dims {
-		d = t.axis(d)
-		drop[d] = t.Shape()[d] == 1
+		named |= 1 << t.axis(d)
 	}
-	var shape, strides []int
-	for i, gone := range drop {
-		if !gone {
-			shape, strides = append(shape, t.Shape()[i]), append(strides, t.Strides()[i])
+	for i, n := range t.Shape() {
+		if n != 1 || len(dims) > 0 && !named.has(i) {
+			shape, strides = append(shape, n), append(strides, t.Strides()[i])
 		}
 	}
 	return t.view(shape, strides, t.offset)
@@ -254,14 +255,16 @@ func (t *Tensor) Unsqueeze(dim int) *Tensor {
 	if dim < len(t.Shape()) {
 		step = t.Shape()[dim] * t.Strides()[dim]
 	}
-	return t.view(slices.Insert(slices.Clone(t.Shape()), dim, 1),
-		slices.Insert(slices.Clone(t.Strides()), dim, step), t.offset)
+	var room [2][2 * fewDims]int
+	return t.view(slices.Insert(append(room[0][:0], t.Shape()...), dim, 1),
+		slices.Insert(append(room[1][:0], t.Strides()...), dim, step), t.offset)
 }
 
 // Expand returns the view of t broadcast to a shape. A size of -1 keeps t's. All copies of an
 // element are one element in memory, so the view cannot be written to.
 func (t *Tensor) Expand(shape ...int) *Tensor {
-	own := append(make([]int, 0, len(shape)), shape...)
+	var room [2][2 * fewDims]int
+	own := append(room[0][:0], shape...)
 	extra := len(own) - len(t.Shape())
 	for i, n := range own {
 		if n == -1 && i >= extra && extra >= 0 {
@@ -269,7 +272,7 @@ func (t *Tensor) Expand(shape ...int) *Tensor {
 		}
 	}
 	checkShape(t.dtype, own)
-	return t.view(own, t.stretched(own), t.offset)
+	return t.view(own, t.stretch(room[1][:0], own), t.offset)
 }
 
 // AsStrided returns the view of t's storage with a shape, strides and an offset, in elements. It

@@ -64,7 +64,8 @@ func (w *walk) visit(dims int, f func(at [4]int)) {
 			return
 		}
 	}
-	index := make([]int, len(outer))
+	var few [2 * fewDims]int
+	index := slices.Grow(few[:0], len(outer))[:len(outer)]
 	at := w.at
 	for {
 		f(at)
@@ -141,7 +142,7 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	for i, t := range in {
 		if size := t.dtype.Size(); !r.copies && t.dtype == r.in[i] && (size == 4 || size == 8) && w.turned(i) {
 			in[i] = Empty(t.dtype, t.Shape()...).CopyFrom(t)
-			defer in[i].release()
+			defer in[i].release() // rare, and large
 			w = newWalk(bufs.dims[:], out, in)
 		}
 	}
@@ -151,8 +152,10 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	for i, t := range in {
 		ops[i] = newOperand(t, r.in[i], row.Steps[i], bufs.rows[i][:], false)
 		direct = direct && ops[i].cast == nil
-		defer runtime.KeepAlive(t)
 	}
+	defer runtime.KeepAlive(own[0]) // one by one: a defer in a loop is an object
+	defer runtime.KeepAlive(own[1])
+	defer runtime.KeepAlive(own[2])
 	ops[output] = newOperand(out, r.out, row.Steps[output], bufs.rows[output][:], true)
 	direct = direct && ops[output].cast == nil
 	if len(w.dims) > 1 && row.Size <= shortRow {
