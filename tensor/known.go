@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -53,21 +54,25 @@ func (t *blockTable) place(h shm.Handle) *atomic.Pointer[lease] {
 
 // open returns the storage that has a block, with one view more, or nil.
 func (t *blockTable) open(h shm.Handle) *Storage {
-	if l := t.place(h).Load(); l != nil {
-		return l.open(t.domain, h)
-	}
-	return nil
+	at := t.place(h)
+	return at.Load().open(at)
 }
 
 // openOrPut is open, or makes l the lease of its block and returns nil.
+//
+// It takes no place from a lease that ends: until l had the place, that lease could have been
+// dropped and, with the block again, put back, and the block would have two storages. A lease whose
+// storage was collected is never put back.
 func (t *blockTable) openOrPut(l *lease) *Storage {
 	at := t.place(l.block)
 	for {
 		old := at.Load()
-		if old != nil {
-			if s := old.open(t.domain, l.block); s != nil {
-				return s
-			}
+		if s := old.open(at); s != nil {
+			return s
+		}
+		if old != nil && old.storage.Value() != nil {
+			runtime.Gosched() // the goroutine that ended its life drops it next
+			continue
 		}
 		if at.CompareAndSwap(old, l) {
 			return nil
@@ -90,15 +95,21 @@ func (t *blockTable) drop(l *lease) {
 	}
 }
 
-// open returns the lease's storage with one view more, if it has that block now.
-func (l *lease) open(d *shm.Domain, h shm.Handle) *Storage {
+// open returns the lease's storage with one view more, or nil if its life is over. The storage may
+// begin another life after the caller found l at a place, with any block, and even with the same one
+// before it is put there. So it counts only if l is at that place while the view keeps it in its
+// life. No lease means no storage.
+func (l *lease) open(at *atomic.Pointer[lease]) *Storage {
+	if l == nil {
+		return nil
+	}
 	s := l.storage.Value()
 	if s == nil || !s.retainOpen() {
 		return nil
 	}
-	if l.domain == d && l.block == h {
+	if at.Load() == l {
 		return s
 	}
-	s.release() // it has another block by now
+	s.release()
 	return nil
 }
