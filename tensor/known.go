@@ -96,9 +96,9 @@ func (t *blockTable) drop(l *lease) {
 }
 
 // open returns the lease's storage with one view more, or nil if its life is over. The storage may
-// begin another life after the caller found l at a place, with any block, and even with the same one
-// before it is put there. So it counts only if l is at that place while the view keeps it in its
-// life. No lease means no storage.
+// begin another life after the caller found l at a place, with any block, and even with the same
+// one before it is put there. So it counts only if l is at that place while the view keeps it in
+// its life. No lease means no storage.
 func (l *lease) open(at *atomic.Pointer[lease]) *Storage {
 	if l == nil {
 		return nil

@@ -25,6 +25,7 @@ const (
 )
 
 var (
+	BudgetFor    = budgetFor
 	ClassOf      = classOf
 	ClassSize    = classSize
 	RingHeadSize = int(ringHead)

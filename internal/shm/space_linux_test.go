@@ -114,3 +114,37 @@ func TestDomain_DefaultBudgetFitsTheAddressSpace(t *testing.T) {
 		}
 	}
 }
+
+// Where no memory is left, a program that says nothing of its memory is told so, and not that it
+// asked for nothing.
+func TestBudgetFor_AFullMachineIsNamed(t *testing.T) {
+	const gib = 1 << 30
+	roomy := sys.Memory{Total: 8 * gib, Available: 4 * gib, CgroupLimit: -1}
+	full := sys.Memory{Total: 8 * gib, Available: gib / 4, CgroupLimit: -1}
+	group := sys.Memory{Total: 8 * gib, Available: 4 * gib,
+		CgroupLimit: gib, CgroupUsage: gib - 100, CgroupReclaimable: 50}
+	for _, c := range []struct {
+		asked int64
+		m     sys.Memory
+		want  int64
+		says  []string
+	}{
+		{0, roomy, roomy.Headroom(), nil},
+		{64 << 20, full, 64 << 20, nil}, // what was asked for is charged when it is used
+		{0, full, 0, []string{"no space", "268435456 bytes free of 8589934592", "shoal.SetMemory"}},
+		{0, group, 0, []string{"no space", "a control group uses 1073741674 of 1073741824"}},
+		{1000, roomy, 0, []string{"budget of 1000 bytes", fmt.Sprint(shm.SlabSize)}},
+		{-1, roomy, 0, []string{"budget of -1 bytes"}},
+	} {
+		got, err := shm.BudgetFor(c.asked, c.m)
+		noSpace := err != nil && c.asked == 0
+		if got != c.want || (err == nil) != (c.says == nil) || errors.Is(err, shm.ErrNoSpace) != noSpace {
+			t.Errorf("%d of %+v: %d, %v", c.asked, c.m, got, err)
+		}
+		for _, s := range c.says {
+			if !strings.Contains(fmt.Sprint(err), s) {
+				t.Errorf("%v: does not say %q", err, s)
+			}
+		}
+	}
+}

@@ -65,13 +65,11 @@ func newMemfds(opts Options) (*memfds, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	budget, reserve := opts.Budget, opts.Reserve
-	if budget == 0 {
-		budget = m.Headroom()
+	budget, err := budgetFor(opts.Budget, m)
+	if err != nil {
+		return nil, 0, err
 	}
-	if budget < slabSize {
-		return nil, 0, fmt.Errorf("budget of %d bytes: want at least %d", budget, slabSize)
-	}
+	reserve := opts.Reserve
 	if reserve == 0 {
 		reserve = reserveFor(m.Total)
 	}
@@ -89,6 +87,24 @@ func newMemfds(opts Options) (*memfds, int64, error) {
 			"budget", got, "free", budget)
 	}
 	return s, min(budget, got), nil
+}
+
+// budgetFor returns the budget that was asked for, or by default what may be committed of m. The
+// error wraps ErrNoSpace where so little is free that no program could begin.
+func budgetFor(asked int64, m sys.Memory) (int64, error) {
+	switch free := m.Headroom(); {
+	case asked >= slabSize:
+		return asked, nil
+	case asked != 0:
+		return 0, fmt.Errorf("budget of %d bytes: want at least %d", asked, slabSize)
+	case free >= slabSize:
+		return free, nil
+	}
+	have := fmt.Sprintf("the machine has %d bytes free of %d", m.Available, m.Total)
+	if m.CgroupLimit >= 0 {
+		have += fmt.Sprintf(", and a control group uses %d of %d", m.CgroupUsage-m.CgroupReclaimable, m.CgroupLimit)
+	}
+	return 0, fmt.Errorf("%w: %s; the last of that is kept from sharing: end what takes it, or set Budget by shoal.SetMemory", ErrNoSpace, have)
 }
 
 // reserveFor returns the default address space of a domain on a machine with total bytes of memory.
