@@ -26,7 +26,7 @@ func reluBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	y.inputs[0].write(func(dx *tensor.Tensor) { kernel.ReluBackward(data[F](y.t), data[F](dy), data[F](dx)) })
 }
 
-func reluTwice(y, dy *Var) []*Var {
+func reluTwice(y, dy *Var) derivatives {
 	return of(Where(tensor.Le(y.t, y.t.Number(0)), dy.like(0), dy)) // NaN passes
 }
 
@@ -78,7 +78,7 @@ func dropoutBackward(y *Var, dy *tensor.Tensor) {
 	})
 }
 
-func dropoutTwice(y, dy *Var) []*Var {
+func dropoutTwice(y, dy *Var) derivatives {
 	factors, ones := tensor.Empty(y.t.DType(), y.Shape()...), tensor.Ones(y.t.DType(), y.Shape()...)
 	byType(y.op, y, keep[float32], keep[float64])(y, y.saved[0].t, ones, factors)
 	return of(Mul(dy, Const(factors)))

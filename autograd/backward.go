@@ -1,6 +1,10 @@
 package autograd
 
 import (
+	"math/bits"
+	"slices"
+	"sync"
+
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -203,10 +207,46 @@ func (v *Var) give(w *walk) {
 
 func (v *Var) giveTensors() {
 	v.checkSaved()
-	if v.derive != nil {
+	switch {
+	case v.derive != nil:
 		v.derive(v, v.grad)
-	} else {
+	case v.backward != nil:
 		v.backward(v.grad)
+	default:
+		v.follow(v.again)
+	}
+}
+
+// follow computes gradients by a rule of values, of which none is recorded. What lies between is
+// let go of when they have arrived.
+func (v *Var) follow(r rule) {
+	s := v.scope
+	if s == nil {
+		s = scopes.Get().(*Scope)
+	}
+	before := s.mark()
+	d := r(v, s.NoGrad(v.grad))
+	d.each(v.inputs, func(in, dx *Var) { in.receive(summed(dx, in.Shape()), s, before) })
+	if v.scope != nil {
+		s.rewind(before)
+		return
+	}
+	s.Reset()
+	scopes.Put(s)
+}
+
+// scopes are those of gradients in graphs that have none.
+var scopes = sync.Pool{New: func() any { return NewScope() }}
+
+// receive adds a gradient, and keeps its tensor where that was made since a mark of the scope.
+func (v *Var) receive(dx *Var, s *Scope, since mark) {
+	switch {
+	case v.grad != nil || v.direct():
+		v.total().Add(dx.t)
+	case !v.asked && sameShape(dx.Shape(), v.Shape()) && dx.t.DType() == v.t.DType() && s.giveUp(dx.t, since):
+		v.grad = dx.t
+	default:
+		v.grad = v.room().CopyFrom(dx.t)
 	}
 }
 
@@ -263,6 +303,17 @@ func (v *Var) take(dx *tensor.Tensor) {
 	dx.Close()
 }
 
+// constant returns a tensor that was made for it as a constant that goes with v.
+func (v *Var) constant(t *tensor.Tensor) *Var { return v.scope.Const(v.own(t)) }
+
+// own has the scope of v close a tensor that was made for it, if there is one.
+func (v *Var) own(t *tensor.Tensor) *tensor.Tensor {
+	if v.scope != nil {
+		v.scope.made = append(v.scope.made, t)
+	}
+	return t
+}
+
 // room returns a tensor like v's, whose elements are anything.
 func (v *Var) room() *tensor.Tensor { return v.scope.empty(v.t.Device(), v.t.DType(), v.t.Shape()) }
 
@@ -283,19 +334,55 @@ func (v *Var) total() *tensor.Tensor {
 // reduceTo sums g over the dimensions in which a tensor of the shape was stretched to it.
 func reduceTo(g *tensor.Tensor, shape []int) *tensor.Tensor {
 	dims := stretched(g.Shape(), shape)
-	if len(dims) == 0 {
+	if dims == 0 {
 		return g
 	}
-	return tensor.Keep(tensor.Sum, g, dims...).Reshape(shape...)
+	var room [2 * maxDims]int
+	return tensor.Keep(tensor.Sum, g, dims.list(room[:0])...).Reshape(shape...)
 }
 
 // stretched returns the dimensions of a shape in which one of the shape from was stretched to it.
-func stretched(shape, from []int) (dims []int) {
+func stretched(shape, from []int) (dims axes) {
 	extra := len(shape) - len(from)
 	for i, n := range shape {
 		if i < extra || n != 1 && from[i-extra] == 1 {
-			dims = append(dims, i)
+			dims |= 1 << i
 		}
 	}
 	return dims
+}
+
+// axes are dimensions of a value, one bit each.
+type axes uint64
+
+func (a axes) has(i int) bool { return a>>i&1 != 0 }
+
+// list returns their numbers, in room if they fit there.
+func (a axes) list(room []int) []int {
+	for ; a != 0; a &= a - 1 {
+		room = append(room, bits.TrailingZeros64(uint64(a)))
+	}
+	return room
+}
+
+// named returns the dimensions of x that are named, all for none, as tensor.Sum has them: it panics
+// where they are not there, or twice.
+func (v *Var) named(dims []int) (all axes) {
+	n := v.t.Dims()
+	if len(dims) == 0 || n == 0 && len(dims) == 1 && (dims[0] == 0 || dims[0] == -1) {
+		return 1<<n - 1
+	}
+	for _, d := range dims {
+		if d < -n || d >= n {
+			misuse("dimension %d is out of range of %d", d, n)
+		}
+		if d < 0 {
+			d += n
+		}
+		if all.has(d) {
+			misuse("dimension %d is named twice in %v", d, slices.Clone(dims))
+		}
+		all |= 1 << d
+	}
+	return all
 }

@@ -179,7 +179,7 @@ func maxPool2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 }
 
 // maxPool2dTwice puts each gradient where the largest element was.
-func maxPool2dTwice(y, dy *Var) []*Var {
+func maxPool2dTwice(y, dy *Var) derivatives {
 	x, at := y.inputs[0], y.saved[0].t
 	planes, places := x.t.Dim(0)*x.t.Dim(1), y.t.Dim(2)*y.t.Dim(3)
 	zeros := Const(x.t.NewZeros(x.t.DType(), planes, x.t.Dim(2)*x.t.Dim(3)))

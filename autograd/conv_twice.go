@@ -14,7 +14,7 @@ func convolve(s kernel.ConvShape, x, w *Var) *Var {
 	return dispatch("Conv2d", x, conv2d[float32], conv2d[float64], conv2dOn)(s, x, w, nil)
 }
 
-func conv2dTwice(y, dy *Var) []*Var {
+func conv2dTwice(y, dy *Var) derivatives {
 	s, x, w := y.note.conv, y.inputs[0], y.inputs[1]
 	var dx, dw *Var
 	if x.wanted() {
@@ -43,7 +43,7 @@ func convImages(s kernel.ConvShape, w, dy *Var) *Var {
 			}
 		}
 	}
-	return v.twice(func(_, dx *Var) []*Var { return of(convFilters(s, w.Shape(), dx, dy), convolve(s, dx, w)) })
+	return v.twice(func(_, dx *Var) derivatives { return of(convFilters(s, w.Shape(), dx, dy), convolve(s, dx, w)) })
 }
 
 // convFilters returns the derivative for the filters, which are of a shape.
@@ -60,7 +60,7 @@ func convFilters(s kernel.ConvShape, shape []int, x, dy *Var) *Var {
 			}
 		}
 	}
-	return v.twice(func(_, dw *Var) []*Var { return of(convImages(s, dw, dy), convolve(s, x, dw)) })
+	return v.twice(func(_, dw *Var) derivatives { return of(convImages(s, dw, dy), convolve(s, x, dw)) })
 }
 
 func imageSlopes(s kernel.ConvShape, w, dy *tensor.Tensor) *tensor.Tensor {

@@ -85,7 +85,7 @@ func dropoutOn(op string, x *Var, p float64, g *tensor.Generator, run int) *Var 
 	}
 	return unary(op, x, tensor.Mul(x.t, kept), kept,
 		func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Mul(dy, kept) }).
-		twice(func(_, dy *Var) []*Var { return of(Mul(dy, Const(kept))) })
+		twice(func(_, dy *Var) derivatives { return of(Mul(dy, Const(kept))) })
 }
 
 // keptOn keeps elements with the probability p. Which these are the gradient finds again by the
@@ -102,7 +102,7 @@ func keptOn(op string, x *Var, p float64, key uint64) *Var {
 		runtime.KeepAlive(from)
 		return y.Touch()
 	}
-	return unary(op, x, keep(x.t), nil, keep).twice(func(_, dy *Var) []*Var { return of(keptOn(op, dy, p, key)) })
+	return unary(op, x, keep(x.t), nil, keep).twice(func(_, dy *Var) derivatives { return of(keptOn(op, dy, p, key)) })
 }
 
 func linearOn(x, w, b *Var) *Var {
@@ -165,7 +165,7 @@ func nllLossOn(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	if rows == 0 {
 		return unary("NLLLoss", logp, tensor.Sum(logp.t).MulScalar(-scale), nil,
 			func(*tensor.Tensor) *tensor.Tensor { return logp.t.Clone() }).
-			twice(func(*Var, *Var) []*Var { return of(Const(logp.t.Clone())) })
+			twice(func(*Var, *Var) derivatives { return of(Const(logp.t.Clone())) })
 	}
 	y := logp.t.NewEmpty(logp.t.DType())
 	from := logp.dense()
@@ -174,7 +174,7 @@ func nllLossOn(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	runtime.KeepAlive(from)
 	return unary("NLLLoss", logp, y.Touch(), target, func(dy *tensor.Tensor) *tensor.Tensor {
 		return rowsOn(device.RowOp{Kind: device.RowNLLGradient, Factor: -scale}, logp.Shape(), target, dy)
-	}).twice(func(_, dy *Var) []*Var {
+	}).twice(func(_, dy *Var) derivatives {
 		slopes := rowsOn(device.RowOp{Kind: device.RowNLLGradient, Factor: -scale}, logp.Shape(), target,
 			dy.t.NewEmpty(dy.t.DType()).Fill(1))
 		return of(Mul(dy, Const(slopes)))
@@ -196,6 +196,7 @@ func standardizeOn(op string, x *Var, s groups, eps float64) (y *Var, mean, vari
 		dy = group(dy)
 		along := tensor.Mul(to, average(tensor.Mul(dy, to)))
 		return tensor.Sub(dy, average(dy)).Sub(along).Mul(scale).Reshape(x.Shape()...)
-	}).twice(s.standardizeTwice(eps))
+	}).twice(standardizeTwice)
+	y.note.groups, y.note.factor = s, eps
 	return y, mean, variance
 }

@@ -33,7 +33,7 @@ func geluBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
-func geluTwice(y, dy *Var) []*Var {
+func geluTwice(y, dy *Var) derivatives {
 	x := y.inputs[0]
 	density := MulScalar(Exp(MulScalar(Mul(x, x), -0.5)), 1/math.Sqrt(2*math.Pi))
 	phi := MulScalar(AddScalar(Erf(MulScalar(x, math.Sqrt2/2)), 1), 0.5)
@@ -76,7 +76,7 @@ func gatedBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
-func gatedTwice(y, dy *Var) []*Var {
+func gatedTwice(y, dy *Var) derivatives {
 	x, g := y.inputs[0], y.note.gate
 	squares := Mul(x, x)
 	open := Sigmoid(Mul(AddScalar(MulScalar(squares, g.B), g.A), x))

@@ -166,9 +166,34 @@ func (w *walk) unmark(inputs []*Var) {
 }
 
 // A rule returns the derivatives of y's inputs, in their order, from dy, that of y, as values that
-// can be derived again: nil for an input that has none. It reads of y and its inputs what y's own
-// derivation reads of their tensors, and so what was saved.
-type rule func(y, dy *Var) []*Var
+// can be derived again: nil for an input that has none. It reads of y and its inputs what was
+// saved. Backward computes by it as well, with a dy whose operations are not recorded, unless the
+// operation has a derivation of its own.
+type rule func(y, dy *Var) derivatives
+
+// derivatives are those of an operation's inputs: of three, or else of many.
+type derivatives struct {
+	few  [3]*Var
+	many []*Var
+}
+
+func of(few ...*Var) (d derivatives) {
+	copy(d.few[:], few)
+	return d
+}
+
+// each calls f with each input that is wanted and its derivative, if there is one.
+func (d *derivatives) each(inputs []*Var, f func(in, dx *Var)) {
+	all := d.many
+	if all == nil {
+		all = d.few[:]
+	}
+	for i, in := range inputs {
+		if dx := all[i]; dx != nil && in.wanted() {
+			f(in, dx)
+		}
+	}
+}
 
 // twice sets the rule of a value, which operations without one do not have: those are refused by
 // CreateGraph.
@@ -188,8 +213,6 @@ func (v *Var) plainly(compute func() *Var) *Var {
 	return v
 }
 
-func of(derivatives ...*Var) []*Var { return derivatives }
-
 // giveValues is give, of gradients that are values.
 func (v *Var) giveValues() {
 	v.checkSaved()
@@ -197,11 +220,8 @@ func (v *Var) giveValues() {
 		panic(fmt.Errorf("autograd: the derivative of %s: %w: call Grad without CreateGraph, or compute the value of other operations",
 			v.op, ErrCreateGraph))
 	}
-	for i, dx := range v.again(v, v.slope) {
-		if dx != nil {
-			v.inputs[i].gain(dx)
-		}
-	}
+	d := v.again(v, v.slope)
+	d.each(v.inputs, (*Var).gain)
 }
 
 // gain adds a gradient, which is a value.
@@ -220,14 +240,14 @@ func (v *Var) gain(dx *Var) {
 
 // summed is reduceTo of a value.
 func summed(dx *Var, shape []int) *Var {
-	if dims := stretched(dx.Shape(), shape); len(dims) > 0 {
-		return Reshape(Sum(dx, dims...), shape...)
+	if dims := stretched(dx.Shape(), shape); dims != 0 {
+		return Reshape(sumOver(dx, dims), shape...)
 	}
 	return dx
 }
 
 // like returns a number as a constant that goes with x.
-func (v *Var) like(c float64) *Var { return v.scope.Const(v.t.Number(c)) }
+func (v *Var) like(c float64) *Var { return v.constant(v.t.Number(c)) }
 
 // Leaf returns t as a value with a gradient that is not a parameter, such as an image. Backward
 // adds the gradient to its [Var.Grad], and the function [Grad] returns it. t must stay open and

@@ -6,67 +6,83 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// picked returns elements of x that f selects, by indices that are kept: the gradient of an element
-// is the sum of those of the places that it was put into. What f does to x it does to the numbers
-// of x's elements as well.
-func picked(op string, x *Var, f func(t *tensor.Tensor) *tensor.Tensor, indices ...*tensor.Tensor) *Var {
-	v := wrap(op, f(x.t), x)
-	if v.needs {
-		v.save(indices...)
-		v.backward = func(dy *tensor.Tensor) {
-			n := x.t.Numel()
-			from := f(numbered(x.t.Device(), n).Reshape(x.Shape()...))
-			dx := dy.NewZeros(dy.DType(), n).IndexAdd(0, from.Reshape(-1), dy.Reshape(-1))
-			x.add(dx.Reshape(x.Shape()...))
-		}
+// A picker selects elements of t by indices. What it does to a value it does to the numbers of the
+// value's elements as well.
+type picker func(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor
+
+// picked returns elements of x that f selects: the gradient of an element is the sum of those of
+// the places that it was put into.
+func picked(op string, x *Var, f picker, dim int, indices ...*tensor.Tensor) *Var {
+	v := x.scope.newVar()
+	v.from(op, []*Var{x})
+	v.save(indices...)
+	v.t = v.own(f(x.t, dim, v.saved))
+	v.note.pick, v.note.place[0] = f, dim
+	if !v.needs {
+		v.saved = nil
 	}
-	return v.twice(func(_, dy *Var) []*Var {
-		n := x.t.Numel()
-		from := f(numbered(x.t.Device(), n).Reshape(x.Shape()...)).Reshape(-1)
-		return of(Reshape(put(op, n, from, Reshape(dy, -1)), x.Shape()...))
-	})
+	return v.twice(pickedTwice)
+}
+
+func pickedTwice(y, dy *Var) derivatives {
+	x, n := y.inputs[0], y.inputs[0].t.Numel()
+	numbers := Reshape(dy.constant(numbered(x.t.Device(), n)), x.Shape()...)
+	from := Reshape(dy.constant(y.note.pick(numbers.t, y.note.place[0], y.saved)), -1)
+	return of(Reshape(put(y.op, n, from.t, Reshape(dy, -1)), x.Shape()...))
 }
 
 // put returns n rows of zeros to which rows of x are added, each where idx says: the opposite of
 // IndexSelect.
 func put(op string, n int, idx *tensor.Tensor, x *Var) *Var {
-	shape := slices.Clone(x.Shape())
+	var room [2 * maxDims]int
+	shape := append(room[:0], x.Shape()...)
 	shape[0] = n
 	rows := x.t.NewZeros(x.t.DType(), shape...).IndexAdd(0, idx, x.t)
-	return unary(op, x, rows, idx, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.IndexSelect(dy, 0, idx) }).
-		twice(func(_, dy *Var) []*Var { return of(IndexSelect(dy, 0, idx)) })
+	return made(op, rows, x).reads(idx).
+		twice(func(y, dy *Var) derivatives { return of(IndexSelect(dy, 0, y.saved[0].t)) })
 }
 
 // numbered returns the numbers 0 to n-1.
 func numbered(dev tensor.Device, n int) *tensor.Tensor {
-	t, err := tensor.On(dev).Arange(tensor.Int64, 0, float64(n), 1)
-	if err != nil {
-		panic(err)
+	if dev == nil {
+		return tensor.Arange(tensor.Int64, 0, float64(n), 1)
 	}
+	t, err := tensor.On(dev).Arange(tensor.Int64, 0, float64(n), 1)
+	must(err)
 	return t
 }
 
 // Gather returns a value of idx's shape: for each element i of idx (Int64), the element of x at the
 // same indices, except that the index along dim is i.
 func Gather(x *Var, dim int, idx *tensor.Tensor) *Var {
-	return picked("Gather", x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.Gather(t, dim, idx) }, idx)
+	return picked("Gather", x, func(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
+		return tensor.Gather(t, dim, idx[0].t)
+	}, dim, idx)
 }
 
 // IndexSelect returns the slices of x along dim that idx (Int64, one dimension) lists.
 func IndexSelect(x *Var, dim int, idx *tensor.Tensor) *Var {
-	return picked("IndexSelect", x,
-		func(t *tensor.Tensor) *tensor.Tensor { return tensor.IndexSelect(t, dim, idx) }, idx)
+	return picked("IndexSelect", x, func(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
+		return tensor.IndexSelect(t, dim, idx[0].t)
+	}, dim, idx)
 }
 
 // Index returns x[idx[0], idx[1], ...], as [tensor.Index] does.
 func Index(x *Var, idx ...*tensor.Tensor) *Var {
-	return picked("Index", x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.Index(t, idx...) }, idx...)
+	return picked("Index", x, func(t *tensor.Tensor, _ int, idx []saved) *tensor.Tensor {
+		all := make([]*tensor.Tensor, len(idx))
+		for i := range idx {
+			all[i] = idx[i].t
+		}
+		return tensor.Index(t, all...)
+	}, 0, idx...)
 }
 
 // MaskedSelect returns the elements of x where mask (Bool) is true, in one dimension.
 func MaskedSelect(x *Var, mask *tensor.Tensor) *Var {
-	return picked("MaskedSelect", x,
-		func(t *tensor.Tensor) *tensor.Tensor { return tensor.MaskedSelect(t, mask) }, mask)
+	return picked("MaskedSelect", x, func(t *tensor.Tensor, _ int, idx []saved) *tensor.Tensor {
+		return tensor.MaskedSelect(t, idx[0].t)
+	}, 0, mask)
 }
 
 // Max returns the greatest elements along dim, without this dimension, and their indices (Int64).
@@ -82,73 +98,57 @@ func Min(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
 }
 
 func extreme(op string, x *Var, dim int, at *tensor.Tensor) (*Var, *tensor.Tensor) {
-	return picked(op, x, func(t *tensor.Tensor) *tensor.Tensor {
-		if t.Dims() == 0 {
-			return t.Clone()
-		}
-		return tensor.Gather(t, dim, at.Unsqueeze(dim)).Squeeze(dim)
-	}, at), at
+	if x.t.Dims() == 0 {
+		return picked(op, x, along, dim, at), at
+	}
+	wide := Unsqueeze(x.scope.Const(at), dim)
+	return Reshape(picked(op, x, along, dim, wide.t), at.Shape()...), at
 }
 
-// along returns what gathers the elements at indices along a dimension, of which a single number
-// has one here.
-func along(dim int, at *tensor.Tensor) func(t *tensor.Tensor) *tensor.Tensor {
-	return func(t *tensor.Tensor) *tensor.Tensor {
-		if t.Dims() == 0 {
-			return t.Clone()
-		}
-		return tensor.Gather(t, dim, at)
+// along gathers the elements at indices along a dimension, of which a single number has one here.
+func along(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
+	if t.Dims() == 0 {
+		return t.Clone()
 	}
+	return tensor.Gather(t, dim, idx[0].t)
 }
 
 // Sort returns the elements sorted along dim, and the indices (Int64) where they were, as
 // [tensor.Argsort] has them.
 func Sort(x *Var, dim int, descending bool) (values *Var, indices *tensor.Tensor) {
 	at := tensor.Argsort(x.t, dim, descending)
-	return picked("Sort", x, along(dim, at), at), at
+	return picked("Sort", x, along, dim, at), at
 }
 
 // TopK returns the k greatest elements along dim, the greatest first, and the indices (Int64) where
 // they were.
 func TopK(x *Var, k, dim int) (values *Var, indices *tensor.Tensor) {
 	_, at := tensor.TopK(x.t, k, dim)
-	return picked("TopK", x, along(dim, at), at), at
+	return picked("TopK", x, along, dim, at), at
 }
 
 // ScatterAdd returns x with the elements of src added at the places that idx (Int64) names, as
 // [tensor.Tensor.ScatterAdd] does.
 func ScatterAdd(x *Var, dim int, idx *tensor.Tensor, src *Var) *Var {
-	v := wrap("ScatterAdd", x.t.Clone().ScatterAdd(dim, idx, src.t), x, src)
-	if v.needs {
-		v.save(idx)
-		v.backward = func(dy *tensor.Tensor) {
-			x.add(dy)
-			src.addPart(idx.Shape(), tensor.Gather(dy, dim, idx))
-		}
-	}
-	return v.twice(func(y, dy *Var) []*Var {
-		corner := func(t *tensor.Tensor) *tensor.Tensor { return cornerOf(t, idx.Shape()) }
-		return of(dy, whole(y.op, Gather(dy, dim, idx), src.Shape(), corner))
+	v := made("ScatterAdd", x.t.Clone().ScatterAdd(dim, idx, src.t), x, src).reads(idx)
+	v.note.place[0] = dim
+	return v.twice(func(y, dy *Var) derivatives {
+		idx, src := y.saved[0].t, y.inputs[1]
+		return of(dy, corner(y.op, Gather(dy, y.note.place[0], idx), src.Shape()))
 	})
 }
 
-// addPart adds a gradient of the first elements along each dimension; the others have none.
-func (v *Var) addPart(shape []int, dx *tensor.Tensor) {
-	if sameShape(shape, v.Shape()) {
-		v.add(dx)
-		return
-	}
-	whole := dx.NewZeros(dx.DType(), v.Shape()...)
-	cornerOf(whole, shape).CopyFrom(dx)
-	v.add(whole)
-}
-
-// cornerOf returns the first elements along each dimension.
-func cornerOf(t *tensor.Tensor, shape []int) *tensor.Tensor {
+// corner returns zeros of a shape, of which the first elements along each dimension are x.
+func corner(op string, x *Var, shape []int) *Var {
 	for d, n := range shape {
-		t = t.Narrow(d, 0, n)
+		if n != x.t.Dim(d) {
+			var room [2 * maxDims]int
+			wide := append(room[:0], x.Shape()...)
+			wide[d] = n
+			x = whole(op, x, wide, slab{dim: d, count: x.t.Dim(d), step: 1})
+		}
 	}
-	return t
+	return x
 }
 
 // Embedding returns the rows of w, (n, features), that idx lists. idx is Int64 of any shape (...),
@@ -174,7 +174,7 @@ func Embedding(w, idx *Var, padding ...int64) *Var {
 			w.total().IndexAdd(0, flat, dy)
 		}
 	}
-	return v.twice(func(_, dy *Var) []*Var {
+	return v.twice(func(_, dy *Var) derivatives {
 		dy = Reshape(dy, rows.Shape()...)
 		for _, p := range padding {
 			dy = MaskedFill(dy, tensor.Eq(flat, tensor.Scalar(tensor.Int64, float64(p))).Unsqueeze(1), 0)

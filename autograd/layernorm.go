@@ -65,22 +65,38 @@ func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var, shape []i
 	kernel.Normalize(n, data[F](xt), dataOf[F](wt), dataOf[F](bt), data[F](y.t), tensor.Data[float64](means),
 		tensor.Data[float64](scales))
 	hold(x, w, b)
-	if y.needs {
-		y.save(xt, means, scales)
-		if wt != nil {
-			y.save(wt)
-		}
-		y.backward = func(dy *tensor.Tensor) {
-			x.writeOr(func(dx *tensor.Tensor) {
-				scratch := scratches.Get().(*kernel.Scratch)
-				defer scratches.Put(scratch)
-				kernel.NormalizeBackward(n, data[F](xt), dataOf[F](wt), data[F](dy),
-					tensor.Data[float64](means), tensor.Data[float64](scales),
-					dataOf[F](dx), sumOf[F](w), sumOf[F](b), scratch)
-			})
-		}
+	if y.reads(xt, means, scales); wt != nil {
+		y.reads(wt)
 	}
-	return y.twice(normalizeTwice(n, shape, w, b))
+	y.note.norm = n
+	return y.derived(byType(op, y, normalizeBackward[float32], normalizeBackward[float64]), normalizeTwice)
+}
+
+// affine returns the weight and the bias of a norm, nil for none.
+func (v *Var) affine() (w, b *Var) {
+	rest := v.inputs[1:]
+	if len(v.saved) > 3 { // a weight was saved
+		w, rest = rest[0], rest[1:]
+	}
+	if len(rest) > 0 {
+		b = rest[0]
+	}
+	return w, b
+}
+
+func normalizeBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	w, b := y.affine()
+	var wt *tensor.Tensor
+	if w != nil {
+		wt = y.saved[3].t
+	}
+	y.inputs[0].writeOr(func(dx *tensor.Tensor) {
+		scratch := scratches.Get().(*kernel.Scratch)
+		defer scratches.Put(scratch)
+		kernel.NormalizeBackward(y.note.norm, data[F](y.saved[0].t), dataOf[F](wt), data[F](dy),
+			tensor.Data[float64](y.saved[1].t), tensor.Data[float64](y.saved[2].t),
+			dataOf[F](dx), sumOf[F](w), sumOf[F](b), scratch)
+	})
 }
 
 // normalizeOn is normalize on a device.
@@ -91,23 +107,28 @@ func normalizeOn(op string, n kernel.Norm, x, w, b *Var, shape []int) *Var {
 
 func groupsOf(n kernel.Norm) groups { return groups{n: n.Rows, parts: 1, width: n.Per * n.Run} }
 
-// normalizeTwice is the rule of n, with a weight and a bias that are seen in a shape.
-func normalizeTwice(n kernel.Norm, shape []int, w, b *Var) rule {
-	s := groupsOf(n)
-	return func(y, dy *Var) []*Var {
-		to, all := dy, of(nil)
-		if w != nil {
-			to = Mul(dy, Reshape(w, shape...))
-			normal, _ := s.standardOf(y.inputs[0], n.Eps)
-			along := Mul(dy, Reshape(normal, y.Shape()...))
-			all = append(all, Reshape(summed(along, wide(shape, y)), w.Shape()...))
+// normalizeTwice is the rule of a norm, with a weight and a bias or without.
+func normalizeTwice(y, dy *Var) derivatives {
+	n, x, to, all := y.note.norm, y.inputs[0], dy, of(nil)
+	seen := func(p *Var) []int {
+		if y.op == "GroupNorm" {
+			return channelShape(y)
 		}
-		if b != nil {
-			all = append(all, Reshape(summed(dy, wide(shape, y)), b.Shape()...))
-		}
-		all[0] = s.standardizeTwice(n.Eps)(y, to)[0]
-		return all
+		return p.Shape()
 	}
+	w, b := y.affine()
+	rest := all.few[1:]
+	if w != nil {
+		to = Mul(dy, Reshape(w, seen(w)...))
+		normal, _ := groupsOf(n).standardOf(x, n.Eps)
+		along := Mul(dy, Reshape(normal, y.Shape()...))
+		rest[0], rest = Reshape(summed(along, wide(seen(w), y)), w.Shape()...), rest[1:]
+	}
+	if b != nil {
+		rest[0] = Reshape(summed(dy, wide(seen(b), y)), b.Shape()...)
+	}
+	all.few[0] = groupsOf(n).slopes(x, to, n.Eps)
+	return all
 }
 
 // wide returns a shape with as many dimensions as y has, by ones at its begin.

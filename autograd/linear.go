@@ -64,7 +64,7 @@ func linearBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	}
 }
 
-func linearTwice(y, dy *Var) []*Var {
+func linearTwice(y, dy *Var) derivatives {
 	x, w := y.inputs[0], y.inputs[1]
 	rows := Reshape(dy, leading(y), w.t.Dim(0))
 	var dx, dw *Var
@@ -118,7 +118,7 @@ func matMulBackward(a, b *Var, dy *tensor.Tensor) {
 	}
 }
 
-func matMulTwice(y, dy *Var) []*Var {
+func matMulTwice(y, dy *Var) derivatives {
 	a, b := y.inputs[0], y.inputs[1]
 	am, bm := a, b
 	if b.t.Dims() == 1 {

@@ -39,7 +39,7 @@ func nllLossBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 }
 
 // nllLossTwice multiplies by what does not depend on the log-probabilities.
-func nllLossTwice[F kernel.Float](y, dy *Var) []*Var {
+func nllLossTwice[F kernel.Float](y, dy *Var) derivatives {
 	logp, target := y.inputs[0], y.saved[0].t
 	rows, cols := rowsOf("NLLLoss", logp)
 	slopes := tensor.New(logp.t.DType(), logp.Shape()...)
@@ -84,7 +84,7 @@ func mseLossBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	y.inputs[1].write(func(dx *tensor.Tensor) { kernel.MSELossBackward(data[F](tt), data[F](xt), s, data[F](dx)) })
 }
 
-func mseLossTwice(y, dy *Var) []*Var {
+func mseLossTwice(y, dy *Var) derivatives {
 	dx := Mul(dy, MulScalar(Sub(y.inputs[0], y.inputs[1]), 2*y.note.factor))
 	return of(dx, Neg(dx))
 }
@@ -122,7 +122,7 @@ func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 	losses := tensor.Where(near, tensor.Mul(off, off).MulScalar(0.5/beta), plus(off, -0.5*beta))
 	return r.of(unary("SmoothL1Loss", d, losses, d.t, func(dy *tensor.Tensor) *tensor.Tensor {
 		return tensor.Div(d.t, d.t.Number(beta)).Clamp(-1, 1).Mul(dy)
-	}).twice(func(_, dy *Var) []*Var { return of(Mul(dy, Clamp(MulScalar(d, 1/beta), -1, 1))) }))
+	}).twice(func(_, dy *Var) derivatives { return of(Mul(dy, Clamp(MulScalar(d, 1/beta), -1, 1))) }))
 }
 
 // BCEWithLogitsLoss returns the binary cross-entropy of the sigmoid of x and the probabilities
@@ -153,10 +153,12 @@ func BCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduction) *Va
 			}
 		}
 	}
-	return r.of(v.twice(func(y, dy *Var) []*Var { return bceTwice(y.inputs[0], y.inputs[1], Const(positive), dy) }))
+	return r.of(v.twice(func(y, dy *Var) derivatives {
+		return bceTwice(y.inputs[0], y.inputs[1], Const(positive), dy)
+	}))
 }
 
-func bceTwice(x, target, positive, dy *Var) []*Var {
+func bceTwice(x, target, positive, dy *Var) derivatives {
 	count := AddScalar(Mul(AddScalar(positive, -1), target), 1)
 	dx := Sub(AddScalar(Neg(target), 1), Mul(Sigmoid(Neg(x)), count))
 	if !target.wanted() {
@@ -170,5 +172,5 @@ func logOfRest(x *Var) *Var {
 	y := tensor.Log1p(tensor.Abs(x.t).Neg().Exp()).Add(tensor.ReLU(x.t))
 	return unary("BCEWithLogitsLoss", x, y, x.t,
 		func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Sigmoid(x.t).Mul(dy) }).
-		twice(func(_, dy *Var) []*Var { return of(Mul(dy, Sigmoid(x))) })
+		twice(func(_, dy *Var) derivatives { return of(Mul(dy, Sigmoid(x))) })
 }

@@ -40,8 +40,8 @@ func batchNormBy(op string, mean, variance *tensor.Tensor, x, w, b *Var, eps flo
 	c, shape := x.t.Dim(1), channelShape(x)
 	checkChannels(op, mean, c)
 	checkChannels(op, variance, c)
-	scale := plus(variance, eps).Pow(-0.5)
-	y := Mul(Sub(x, Const(mean.Clone().Reshape(shape...))), Const(scale.Reshape(shape...)))
+	scale := Reshape(x.constant(plus(variance, eps).Pow(-0.5)), shape...)
+	y := Mul(Sub(x, Reshape(x.constant(mean.Clone()), shape...)), scale)
 	return affine(op, y, w, b, c, shape)
 }
 
@@ -85,8 +85,9 @@ func standardized(op string, x *Var, s groups, eps float64) (y *Var, mean, varia
 // standardize moves and scales each group of x to mean 0 and variance 1.
 func standardize[F kernel.Float](op string, x *Var, s groups, eps float64) (y *Var, mean, variance *tensor.Tensor) {
 	y = result(op, x.t.DType(), x.Shape(), x)
-	mean, variance = tensor.New(x.t.DType(), s.n), tensor.New(x.t.DType(), s.n)
-	scales := make([]float64, s.n)
+	mean, variance = y.scope.empty(nil, x.t.DType(), []int{s.n}), y.scope.empty(nil, x.t.DType(), []int{s.n})
+	factors := y.scope.empty(nil, tensor.Float64, []int{s.n})
+	scales := data[float64](factors)
 	from, to := data[F](x.dense()), data[F](y.t)
 	means, variances := data[F](mean), data[F](variance)
 	count := float64(s.parts * s.width)
@@ -100,38 +101,25 @@ func standardize[F kernel.Float](op string, x *Var, s groups, eps float64) (y *V
 		means[g], variances[g], scales[g] = F(m), F(squares/(count-1)), scale
 	}
 	hold(x)
-	if y.needs {
-		y.save(y.t)
-		y.backward = func(dy *tensor.Tensor) {
-			x.write(func(dx *tensor.Tensor) { standardizeBackward(s, scales, data[F](y.t), data[F](dy), data[F](dx)) })
-		}
-		y.again = s.standardizeTwice(eps)
-	}
+	y.note.groups, y.note.factor = s, eps
+	y.reads(y.t, factors).derived(byType(op, y, standardizeBackward[float32], standardizeBackward[float64]),
+		standardizeTwice)
 	return y, mean, variance
 }
 
 // standardizeBackward takes from dy its mean and its part along y, which moving and scaling have
 // made constant.
-func standardizeBackward[F kernel.Float](s groups, scales []float64, y, dy, dx []F) {
-	count := float64(s.parts * s.width)
-	for g, scale := range scales {
-		var sum, along float64
-		each(s, g, dy, func(i int, v F) { sum, along = sum+float64(v), along+float64(v)*float64(y[i]) })
-		sum, along = sum/count, along/count
-		each(s, g, dy, func(i int, v F) { dx[i] = F(scale * (float64(v) - sum - along*float64(y[i]))) })
-	}
-}
-
-// standardizeTwice is standardizeBackward of values, where the means and the scale are values as
-// well.
-func (s groups) standardizeTwice(eps float64) rule {
-	return func(y, dy *Var) []*Var {
-		x := y.inputs[0]
-		dy = Reshape(dy, s.parts, s.n, s.width)
-		to, scale := s.standardOf(x, eps)
-		along := Mul(to, average(Mul(dy, to)))
-		return of(Reshape(Mul(Sub(Sub(dy, average(dy)), along), scale), x.Shape()...))
-	}
+func standardizeBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	y.inputs[0].write(func(dx *tensor.Tensor) {
+		s, to, g, out := y.note.groups, data[F](y.t), data[F](dy), data[F](dx)
+		count := float64(s.parts * s.width)
+		for i, scale := range data[float64](y.saved[1].t) {
+			var sum, along float64
+			each(s, i, g, func(i int, v F) { sum, along = sum+float64(v), along+float64(v)*float64(to[i]) })
+			sum, along = sum/count, along/count
+			each(s, i, g, func(i int, v F) { out[i] = F(scale * (float64(v) - sum - along*float64(to[i]))) })
+		}
+	})
 }
 
 // standardOf returns the groups of x, moved and scaled, and by what they were scaled.
@@ -142,7 +130,19 @@ func (s groups) standardOf(x *Var, eps float64) (to, scale *Var) {
 	return Mul(centred, scale), scale
 }
 
-func average(groups *Var) *Var { return Keep(Mean, groups, 0, 2) }
+func average(groups *Var) *Var { return keptMean(groups, 1<<0|1<<2) }
+
+func standardizeTwice(y, dy *Var) derivatives {
+	return of(y.note.groups.slopes(y.inputs[0], dy, y.note.factor))
+}
+
+// slopes is standardizeBackward of values, where the means and the scale are values as well.
+func (s groups) slopes(x, dy *Var, eps float64) *Var {
+	dy = Reshape(dy, s.parts, s.n, s.width)
+	to, scale := s.standardOf(x, eps)
+	along := Mul(to, average(Mul(dy, to)))
+	return Reshape(Mul(Sub(Sub(dy, average(dy)), along), scale), x.Shape()...)
+}
 
 // each calls f with the elements of group g and where they are.
 func each[F kernel.Float](s groups, g int, x []F, f func(i int, v F)) {

@@ -107,7 +107,7 @@ func padImages[F kernel.Float](x *Var, p pads, mode PadMode, value float64) *Var
 			})
 		}
 	}
-	return y.twice(func(y, dy *Var) []*Var {
+	return y.twice(func(y, dy *Var) derivatives {
 		var ats, sources []int64
 		visitPadded(y.t.Numel(), h, w, rows, cols, func(at, source int) {
 			if source >= 0 {

@@ -59,13 +59,13 @@ type averaged struct {
 
 // down returns the mean of each window. Its derivative is up, and that of up is down.
 func (a averaged) down(x *Var) *Var {
-	return unary("AvgPool2d", x, a.means(x.t), nil, a.spread).twice(func(_, dy *Var) []*Var { return of(a.up(dy)) })
+	return unary("AvgPool2d", x, a.means(x.t), nil, a.spread).twice(func(_, dy *Var) derivatives { return of(a.up(dy)) })
 }
 
 // up gives each element of a window its share.
 func (a averaged) up(y *Var) *Var {
 	return unary("AvgPool2d", y, a.spread(y.t).Clone(), nil,
-		a.means).twice(func(_, dx *Var) []*Var { return of(a.down(dx)) })
+		a.means).twice(func(_, dx *Var) derivatives { return of(a.down(dx)) })
 }
 
 func (a averaged) share() float64 { return 1 / float64(a.Size[0]*a.Size[1]) }

@@ -23,15 +23,16 @@ func CELU(x *Var, alpha float64) *Var {
 
 // elu returns scale · x where x is positive, and scale · alpha · (e^(inner·x) - 1) elsewhere.
 func elu(op string, x *Var, alpha, scale, inner float64) *Var {
-	below := tensor.Le(x.t, x.t.Number(0)) // not NaN
-	part := tensor.Minimum(x.t, x.t.Number(0)).MulScalar(inner)
-	y := tensor.Where(below, tensor.Expm1(part).MulScalar(scale*alpha), tensor.Mul(x.t, x.t.Number(scale)))
-	return unary(op, x, y, x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		slope := tensor.Exp(part).MulScalar(scale * alpha * inner)
-		return tensor.Where(tensor.Gt(x.t, x.t.Number(0)), slope.Number(scale), slope).Mul(dy)
-	}).twice(func(_, dy *Var) []*Var {
-		slope := MulScalar(Exp(MulScalar(Where(below, x, x.like(0)), inner)), scale*alpha*inner)
-		return of(Where(tensor.Gt(x.t, x.t.Number(0)), MulScalar(dy, scale), Mul(slope, dy)))
+	below := x.own(with(tensor.Le, x.t, 0)) // not NaN
+	part := x.own(with(tensor.Minimum, x.t, 0)).MulScalar(inner)
+	bent := x.own(tensor.Expm1(part)).MulScalar(scale * alpha)
+	y := made(op, tensor.Where(below, bent, x.own(with(tensor.Mul, x.t, scale))), x).reads(x.t)
+	y.note.factor, y.note.limits = alpha, [2]float64{scale, inner}
+	return y.twice(func(y, dy *Var) derivatives {
+		x, alpha, scale, inner := y.inputs[0], y.note.factor, y.note.limits[0], y.note.limits[1]
+		below := Where(dy.own(with(tensor.Le, x.t, 0)), x, dy.like(0))
+		slope := MulScalar(Exp(MulScalar(below, inner)), scale*alpha*inner)
+		return of(Where(dy.own(with(tensor.Gt, x.t, 0)), MulScalar(dy, scale), Mul(slope, dy)))
 	})
 }
 
@@ -41,21 +42,22 @@ func Softplus(x *Var, beta, threshold float64) *Var {
 	if beta == 0 {
 		misuse("Softplus with beta 0")
 	}
-	inner := tensor.Mul(x.t, x.t.Number(beta))
-	above := tensor.Gt(inner, inner.Number(threshold))
-	y := tensor.Where(above, x.t, tensor.Log1p(tensor.Exp(inner)).MulScalar(1/beta))
-	return unary("Softplus", x, y, x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		return tensor.Where(above, dy, tensor.Sigmoid(inner).Mul(dy))
-	}).twice(func(_, dy *Var) []*Var { return of(Where(above, dy, Mul(dy, Sigmoid(MulScalar(x, beta))))) })
+	inner := x.own(with(tensor.Mul, x.t, beta))
+	above := x.own(with(tensor.Gt, inner, threshold))
+	soft := x.own(tensor.Log1p(inner.Exp())).MulScalar(1 / beta)
+	y := made("Softplus", tensor.Where(above, x.t, soft), x).reads(x.t, above)
+	y.note.factor = beta
+	return y.twice(func(y, dy *Var) derivatives {
+		return of(Where(y.saved[1].t, dy, Mul(dy, Sigmoid(MulScalar(y.inputs[0], y.note.factor)))))
+	})
 }
 
 // LogSigmoid returns the logarithm of the sigmoid of x, accurate also where the sigmoid is almost
 // 0.
 func LogSigmoid(x *Var) *Var {
-	y := tensor.Minimum(x.t, x.t.Number(0)).Sub(tensor.Log1p(tensor.Abs(x.t).Neg().Exp()))
-	return unary("LogSigmoid", x, y, x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		return tensor.Sigmoid(tensor.Neg(x.t)).Mul(dy)
-	}).twice(func(_, dy *Var) []*Var { return of(Mul(dy, Sigmoid(Neg(x)))) })
+	rest := x.own(tensor.Log1p(x.own(tensor.Abs(x.t)).Neg().Exp()))
+	return made("LogSigmoid", with(tensor.Minimum, x.t, 0).Sub(rest), x).reads(x.t).
+		twice(func(y, dy *Var) derivatives { return of(Mul(dy, Sigmoid(Neg(y.inputs[0])))) })
 }
 
 // Softsign returns x / (1 + |x|).
@@ -63,11 +65,9 @@ func Softsign(x *Var) *Var { return Div(x, AddScalar(Abs(x), 1)) }
 
 // Mish returns x · tanh(log(1 + e^x)) (Misra, 2019).
 func Mish(x *Var) *Var {
-	inner := tensor.Tanh(tensor.Log1p(tensor.Exp(x.t)))
-	return unary("Mish", x, tensor.Mul(x.t, inner), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		slope := tensor.Mul(inner, inner).Neg().AddScalar(1).Mul(tensor.Sigmoid(x.t)).Mul(x.t)
-		return slope.Add(inner).Mul(dy)
-	}).twice(func(_, dy *Var) []*Var {
+	inner := x.own(tensor.Log1p(x.own(tensor.Exp(x.t)))).Tanh()
+	return made("Mish", tensor.Mul(x.t, inner), x).reads(x.t).twice(func(y, dy *Var) derivatives {
+		x := y.inputs[0]
 		inner := Tanh(Softplus(x, 1, 20))
 		slope := Mul(Mul(AddScalar(Neg(Mul(inner, inner)), 1), Sigmoid(x)), x)
 		return of(Mul(dy, Add(slope, inner)))
@@ -80,71 +80,55 @@ func Hardtanh(x *Var, lo, hi float64) *Var {
 	if !(lo < hi) {
 		misuse("Hardtanh between %v and %v: the first is less", lo, hi)
 	}
-	return hardTanh("Hardtanh", x, lo, hi)
+	return clamp("Hardtanh", x, lo, hi)
 }
 
 // ReLU6 returns x clamped to 0 and 6.
-func ReLU6(x *Var) *Var { return hardTanh("ReLU6", x, 0, 6) }
-
-func hardTanh(op string, x *Var, lo, hi float64) *Var {
-	return unary(op, x, tensor.Clamp(x.t, lo, hi), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		return tensor.Where(between(x.t, lo, hi), dy, dy.Number(0))
-	}).twice(func(_, dy *Var) []*Var { return of(Where(between(x.t, lo, hi), dy, dy.like(0))) })
-}
+func ReLU6(x *Var) *Var { return clamp("ReLU6", x, 0, 6) }
 
 // Hardsigmoid returns x/6 + 1/2, clamped to 0 and 1.
 func Hardsigmoid(x *Var) *Var {
-	y := tensor.Clamp(plus(x.t, 3), 0, 6).MulScalar(1.0 / 6)
-	return unary("Hardsigmoid", x, y, x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		return tensor.Where(between(x.t, -3, 3), tensor.Mul(dy, dy.Number(1.0/6)), dy.Number(0))
-	}).twice(func(_, dy *Var) []*Var { return of(Where(between(x.t, -3, 3), MulScalar(dy, 1.0/6), dy.like(0))) })
+	return made("Hardsigmoid", plus(x.t, 3).Clamp(0, 6).MulScalar(1.0/6), x).reads(x.t).
+		twice(func(y, dy *Var) derivatives {
+			inside := between(dy, y.inputs[0].t, [2]float64{-3, 3})
+			return of(Where(inside, MulScalar(dy, 1.0/6), dy.like(0)))
+		})
 }
 
 // Hardswish returns x · Hardsigmoid(x).
 func Hardswish(x *Var) *Var {
-	y := tensor.Clamp(plus(x.t, 3), 0, 6).MulScalar(1.0 / 6).Mul(x.t)
-	return unary("Hardswish", x, y, x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		slope := tensor.Mul(x.t, x.t.Number(1.0/3)).AddScalar(0.5)
-		inner := tensor.Where(tensor.Ge(x.t, x.t.Number(3)), slope.Number(1), slope)
-		return tensor.Where(tensor.Le(x.t, x.t.Number(-3)), dy.Number(0), inner.Mul(dy))
-	}).twice(func(_, dy *Var) []*Var {
-		inner := Where(tensor.Ge(x.t, x.t.Number(3)), dy, Mul(dy, AddScalar(MulScalar(x, 1.0/3), 0.5)))
-		return of(Where(tensor.Le(x.t, x.t.Number(-3)), dy.like(0), inner))
+	y := plus(x.t, 3).Clamp(0, 6).MulScalar(1.0 / 6).Mul(x.t)
+	return made("Hardswish", y, x).reads(x.t).twice(func(y, dy *Var) derivatives {
+		x := y.inputs[0]
+		above, below := dy.own(with(tensor.Ge, x.t, 3)), dy.own(with(tensor.Le, x.t, -3))
+		inner := Where(above, dy, Mul(dy, AddScalar(MulScalar(x, 1.0/3), 0.5)))
+		return of(Where(below, dy.like(0), inner))
 	})
 }
 
 // Softshrink returns 0 where |x| <= lambda, and x moved towards 0 by lambda elsewhere.
 func Softshrink(x *Var, lambda float64) *Var {
-	checkLambda("Softshrink", lambda)
-	y := tensor.Sub(x.t, tensor.Clamp(x.t, -lambda, lambda))
-	return shrink("Softshrink", x, tensor.Where(near(x, lambda), y.Number(0), y), lambda)
+	if !(lambda >= 0) {
+		misuse("Softshrink with lambda %v: it is at least 0", lambda)
+	}
+	rest := x.own(tensor.Sub(x.t, x.own(tensor.Clamp(x.t, -lambda, lambda))))
+	return shrink("Softshrink", x, rest, lambda)
 }
 
 // Hardshrink returns 0 where |x| <= lambda, and x elsewhere.
-func Hardshrink(x *Var, lambda float64) *Var {
-	return shrink("Hardshrink", x, tensor.Where(near(x, lambda), x.t.Number(0), x.t), lambda)
-}
+func Hardshrink(x *Var, lambda float64) *Var { return shrink("Hardshrink", x, x.t, lambda) }
 
-func shrink(op string, x *Var, y *tensor.Tensor, lambda float64) *Var {
-	return unary(op, x, y, x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		return tensor.Where(beyond(x, lambda), dy, dy.Number(0))
-	}).twice(func(_, dy *Var) []*Var { return of(Where(beyond(x, lambda), dy, dy.like(0))) })
-}
-
-// beyond says where x is farther from 0 than lambda.
-func beyond(x *Var, lambda float64) *tensor.Tensor {
-	return tensor.Or(tensor.Gt(x.t, x.t.Number(lambda)), tensor.Lt(x.t, x.t.Number(-lambda)))
-}
-
-// near says where x is no farther from 0 than lambda.
-func near(x *Var, lambda float64) *tensor.Tensor {
-	return tensor.And(tensor.Ge(x.t, x.t.Number(-lambda)), tensor.Le(x.t, x.t.Number(lambda)))
-}
-
-func checkLambda(op string, lambda float64) {
-	if !(lambda >= 0) {
-		misuse("%s with lambda %v: it is at least 0", op, lambda)
-	}
+// shrink returns 0 where x is no farther from 0 than lambda, and rest elsewhere.
+func shrink(op string, x *Var, rest *tensor.Tensor, lambda float64) *Var {
+	above, below := x.own(with(tensor.Ge, x.t, -lambda)), x.own(with(tensor.Le, x.t, lambda))
+	near := x.own(tensor.And(above, below))
+	y := made(op, tensor.Where(near, x.own(rest.Number(0)), rest), x).reads(x.t)
+	y.note.factor = lambda
+	return y.twice(func(y, dy *Var) derivatives {
+		x, lambda := y.inputs[0].t, y.note.factor
+		above, below := dy.own(with(tensor.Gt, x, lambda)), dy.own(with(tensor.Lt, x, -lambda))
+		return of(Where(dy.own(tensor.Or(above, below)), dy, dy.like(0)))
+	})
 }
 
 // Tanhshrink returns x - tanh(x).
@@ -152,41 +136,40 @@ func Tanhshrink(x *Var) *Var { return Sub(x, Tanh(x)) }
 
 // Threshold returns x where x is above threshold, and value elsewhere.
 func Threshold(x *Var, threshold, value float64) *Var {
-	below := tensor.Le(x.t, x.t.Number(threshold))
-	return unary("Threshold", x, tensor.Where(below, x.t.Number(value), x.t), x.t,
-		func(dy *tensor.Tensor) *tensor.Tensor {
-			return tensor.Where(below, dy.Number(0), dy)
-		}).twice(func(_, dy *Var) []*Var { return of(Where(below, dy.like(0), dy)) })
+	below := x.own(with(tensor.Le, x.t, threshold))
+	return made("Threshold", tensor.Where(below, x.own(x.t.Number(value)), x.t), x).reads(below).
+		twice(func(y, dy *Var) derivatives { return of(Where(y.saved[0].t, dy.like(0), dy)) })
 }
 
 // PReLU returns x, (N, C, ...), where x is positive, and w · x elsewhere (He and others, 2015). w
 // has one element, or one for each channel.
 func PReLU(x, w *Var) *Var {
-	shape := []int{1}
-	if n := w.t.Numel(); w.t.Dims() != 1 || n != 1 && (x.t.Dims() < 2 || x.t.Dim(1) != n) {
+	n := w.t.Numel()
+	if w.t.Dims() != 1 || n != 1 && (x.t.Dims() < 2 || x.t.Dim(1) != n) {
 		misuse("PReLU of shape %v with a weight of %v: it is (1), or has an element for each channel",
 			x.Shape(), w.Shape())
-	} else if n != 1 {
-		shape = channelShape(x)
 	}
-	slope := w.t.Reshape(shape...)
-	above := tensor.Gt(x.t, x.t.Number(0))
-	v := wrap("PReLU", tensor.Where(above, x.t, tensor.Mul(x.t, slope)), x, w)
-	if v.needs {
-		v.save(x.t, w.t)
-		v.backward = func(dy *tensor.Tensor) {
-			x.add(tensor.Where(above, dy, tensor.Mul(dy, slope)))
-			if w.wanted() {
-				dw := tensor.Where(above, dy.Number(0), tensor.Mul(dy, x.t))
-				w.add(reduceTo(dw, shape).Reshape(w.Shape()...))
-			}
+	slope := x.own(w.t.Reshape(slopeShape(x, w)...))
+	above := x.own(with(tensor.Gt, x.t, 0))
+	v := made("PReLU", tensor.Where(above, x.t, x.own(tensor.Mul(x.t, slope))), x, w)
+	return v.reads(x.t, w.t, above).twice(func(y, dy *Var) (d derivatives) {
+		x, w, above, shape := y.inputs[0], y.inputs[1], y.saved[2].t, slopeShape(y.inputs[0], y.inputs[1])
+		if x.wanted() {
+			d.few[0] = Where(above, dy, Mul(dy, Reshape(w, shape...)))
 		}
-	}
-	return v.twice(func(_, dy *Var) []*Var {
-		dx := Where(above, dy, Mul(dy, Reshape(w, shape...)))
-		dw := Where(above, dy.like(0), Mul(dy, x))
-		return of(dx, Reshape(summed(dw, shape), w.Shape()...))
+		if w.wanted() {
+			d.few[1] = Reshape(summed(Where(above, dy.like(0), Mul(dy, x)), shape), w.Shape()...)
+		}
+		return d
 	})
+}
+
+// slopeShape is that in which a weight of PReLU broadcasts to x.
+func slopeShape(x, w *Var) []int {
+	if w.t.Numel() == 1 {
+		return w.Shape()
+	}
+	return channelShape(x)
 }
 
 // GLU returns the first half of x along dim, times the sigmoid of the second half.

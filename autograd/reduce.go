@@ -1,94 +1,75 @@
 package autograd
 
-import (
-	"slices"
-
-	"github.com/shoal-mp/shoal/tensor"
-)
+import "github.com/shoal-mp/shoal/tensor"
 
 // Keep returns f(x, dims...) with each dimension that f reduces kept at size 1: PyTorch's
 // keepdim=True.
 func Keep(f func(x *Var, dims ...int) *Var, x *Var, dims ...int) *Var {
-	return Reshape(f(x, dims...), kept(x.Shape(), dims)...)
+	return kept(f(x, dims...), x, x.named(dims))
 }
 
-// kept returns shape after dims, by default all, were reduced to size 1.
-func kept(shape, dims []int) []int {
-	out := slices.Clone(shape)
+// kept returns y, which dimensions of x were reduced to, with these at size 1.
+func kept(y, x *Var, reduced axes) *Var {
+	var room [2 * maxDims]int
+	shape := append(room[:0], x.Shape()...)
 	for i := range shape {
-		if len(dims) == 0 || slices.Contains(dims, i) || slices.Contains(dims, i-len(shape)) {
-			out[i] = 1
+		if reduced.has(i) {
+			shape[i] = 1
 		}
 	}
-	return out
+	return Reshape(y, shape...)
 }
 
 // Sum returns the sum of x over dims, or over all dimensions without dims.
-func Sum(x *Var, dims ...int) *Var {
-	if len(dims) == 0 {
-		dims = allDims(x)
+func Sum(x *Var, dims ...int) *Var { return sumOver(x, x.named(dims)) }
+
+// sumOver is Sum, but of no dimensions it is a copy.
+func sumOver(x *Var, dims axes) *Var {
+	var room [2 * maxDims]int
+	var y *tensor.Tensor
+	if dims == 0 {
+		y = x.t.Clone()
+	} else {
+		y = tensor.Sum(x.t, dims.list(room[:0])...)
 	}
-	v := made("Sum", sumOver(x.t, dims), x)
-	if v.needs {
-		v.backward = func(dy *tensor.Tensor) { x.add(stretch(dy, x.Shape(), dims)) }
-	}
-	return v.twice(func(y, dy *Var) []*Var { return of(Reshape(dy, kept(y.inputs[0].Shape(), dims)...)) })
+	v := made("Sum", y, x)
+	v.note.dims = dims
+	return v.twice(func(y, dy *Var) derivatives { return of(kept(dy, y.inputs[0], y.note.dims)) })
 }
 
 // Mean returns the mean of x over dims, or over all dimensions without dims.
-func Mean(x *Var, dims ...int) *Var {
-	if len(dims) == 0 {
-		dims = allDims(x)
-	}
-	return MulScalar(Sum(x, dims...), 1/float64(count(x, dims)))
-}
+func Mean(x *Var, dims ...int) *Var { return meanOver(x, x.named(dims)) }
 
-// count returns how many elements make one when dims, by default all, are reduced.
-func count(x *Var, dims []int) int {
+func meanOver(x *Var, dims axes) *Var { return MulScalar(sumOver(x, dims), 1/float64(count(x, dims))) }
+
+// keptMean is Mean with the dimensions kept.
+func keptMean(x *Var, dims axes) *Var { return kept(meanOver(x, dims), x, dims) }
+
+// count returns how many elements make one when dims are reduced.
+func count(x *Var, dims axes) int {
 	n := 1
-	for i, size := range kept(x.Shape(), dims) {
-		if size != x.t.Dim(i) {
-			n *= x.t.Dim(i)
+	for i, size := range x.Shape() {
+		if dims.has(i) {
+			n *= size
 		}
 	}
 	return n
 }
 
-func allDims(x *Var) []int {
-	dims := make([]int, x.t.Dims())
-	for i := range dims {
-		dims[i] = i
-	}
-	return dims
-}
-
-// sumOver is tensor.Sum, but of no dimensions it is a copy.
-func sumOver(t *tensor.Tensor, dims []int) *tensor.Tensor {
-	if len(dims) == 0 {
-		return t.Clone()
-	}
-	return tensor.Sum(t, dims...)
-}
-
-// stretch puts the dimensions back that a sum took away and gives each element its share.
-func stretch(dy *tensor.Tensor, shape, dims []int) *tensor.Tensor {
-	if len(dims) > 0 {
-		dy = dy.Reshape(kept(shape, dims)...)
-	}
-	return dy.Expand(shape...)
-}
-
 // Variance returns the unbiased variances of x over dims, or over all dimensions without dims: the
 // sums of squared distances from the mean, divided by one less than the number of elements.
 func Variance(x *Var, dims ...int) *Var {
-	off := tensor.Sub(x.t, tensor.Keep(tensor.Mean, x.t, dims...))
-	scale := 1 / float64(max(0, count(x, dims)-1)) // infinite for fewer than two, of which the variance is NaN
-	return unary("Variance", x, tensor.Sum(tensor.Mul(off, off), dims...).MulScalar(scale), nil,
-		func(dy *tensor.Tensor) *tensor.Tensor {
-			return tensor.Mul(off, off.Number(2*scale)).Mul(dy.Reshape(kept(x.Shape(), dims)...))
-		}).twice(func(_, dy *Var) []*Var {
-		off := Sub(x, Keep(Mean, x, dims...))
-		return of(Mul(MulScalar(off, 2*scale), Reshape(dy, kept(x.Shape(), dims)...)))
+	named := x.named(dims)
+	still := x.scope.NoGrad(x.t)
+	off := Sub(still, keptMean(still, named)).t
+	scale := 1 / float64(max(0, count(x, named)-1)) // infinite for fewer than two, of which the variance is NaN
+	squares := still.scope.NoGrad(x.own(tensor.Mul(off, off)))
+	v := made("Variance", with(tensor.Mul, sumOver(squares, named).t, scale), x).reads(x.t)
+	v.note.dims, v.note.factor = named, scale
+	return v.twice(func(y, dy *Var) derivatives {
+		x, dims := y.inputs[0], y.note.dims
+		off := Sub(x, keptMean(x, dims))
+		return of(Mul(MulScalar(off, 2*y.note.factor), kept(dy, x, dims)))
 	})
 }
 
@@ -98,41 +79,45 @@ func Std(x *Var, dims ...int) *Var { return rooted("Std", Variance(x, dims...)) 
 
 // rooted returns the roots of squares, whose derivative is zero where they are.
 func rooted(op string, v *Var) *Var {
-	y := tensor.Sqrt(v.t)
-	return unary(op, v, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
-		return tensor.Where(tensor.Eq(y, y.Number(0)), dy.Number(0), tensor.Div(dy, y).MulScalar(0.5))
-	}).twice(func(y, dy *Var) []*Var {
-		return of(Where(tensor.Eq(y.t, y.t.Number(0)), dy.like(0), MulScalar(Div(dy, y), 0.5)))
+	y := made(op, tensor.Sqrt(v.t), v)
+	return y.reads(y.t).twice(func(y, dy *Var) derivatives {
+		return of(Where(dy.own(with(tensor.Eq, y.t, 0)), dy.like(0), MulScalar(Div(dy, y), 0.5)))
 	})
 }
 
 // Prod returns the products of x over dims, or over all dimensions without dims.
 func Prod(x *Var, dims ...int) *Var {
-	return reduction("Prod", x, tensor.Prod, dims, func(y *tensor.Tensor) *tensor.Tensor {
-		zeros := tensor.Sum(tensor.Eq(x.t, x.t.Number(0))).Item()
-		switch {
+	named := x.named(dims)
+	var room [2 * maxDims]int
+	v := made("Prod", tensor.Prod(x.t, named.list(room[:0])...), x)
+	v.note.dims = named
+	v.reads(x.t, v.t)
+	return v.twice(func(y, dy *Var) derivatives {
+		x, dims := y.inputs[0], y.note.dims
+		switch dy = kept(dy, x, dims); {
+		case x.t.Numel() == 0:
+			return of(dy.constant(dy.t.NewZeros(dy.t.DType(), x.Shape()...)))
 		case x.t.Dims() == 0:
-			return tensor.Full(x.t.DType(), 1)
-		case zeros == 0:
-			return tensor.Div(y, x.t)
-		case zeros > 1 && len(dims) == 0:
-			return x.t.NewZeros(x.t.DType(), x.Shape()...)
-		}
-		return others(NoGrad(x.t), dims).t
-	}).twice(func(_, dy *Var) []*Var {
-		if x.t.Dims() == 0 || x.t.Numel() == 0 {
 			return of(dy)
+		case !dy.quiet: // the short ways are none to be derived again
+			return of(Mul(others(x, dims), dy))
 		}
-		return of(Mul(others(x, dims), Reshape(dy, kept(x.Shape(), dims)...)))
+		switch zeros := dy.own(tensor.Sum(dy.own(with(tensor.Eq, x.t, 0)))).Item(); {
+		case zeros == 0:
+			return of(Mul(Div(kept(y, x, dims), x), dy))
+		case zeros > 1 && dims == 1<<x.t.Dims()-1:
+			return of(Mul(dy.constant(dy.t.NewZeros(dy.t.DType(), x.Shape()...)), dy))
+		}
+		return of(Mul(others(x, dims), dy))
 	})
 }
 
 // others returns, for each element of x, the product of those that are reduced with it over dims.
-func others(x *Var, dims []int) *Var {
+func others(x *Var, dims axes) *Var {
 	t := x.t
 	var stay, gone []int
-	for i, size := range kept(t.Shape(), dims) {
-		if size == t.Dim(i) && size != 1 {
+	for i, size := range t.Shape() {
+		if !dims.has(i) && size != 1 {
 			stay = append(stay, i)
 		} else {
 			gone = append(gone, i)
@@ -174,43 +159,41 @@ func product(shape []int) int {
 
 // Amax returns the greatest elements of x over dims, or over all dimensions without dims. Equal
 // elements share the gradient.
-func Amax(x *Var, dims ...int) *Var { return shared("Amax", x, tensor.Amax, dims) }
+func Amax(x *Var, dims ...int) *Var {
+	named := x.named(dims)
+	var room [2 * maxDims]int
+	return shared("Amax", x, tensor.Amax(x.t, named.list(room[:0])...), named)
+}
 
 // Amin returns the least elements of x over dims, or over all dimensions without dims. Equal
 // elements share the gradient.
-func Amin(x *Var, dims ...int) *Var { return shared("Amin", x, tensor.Amin, dims) }
-
-func shared(op string, x *Var, f func(t *tensor.Tensor, dims ...int) *tensor.Tensor, dims []int) *Var {
-	share := func(y *tensor.Tensor) *tensor.Tensor {
-		same := tensor.Eq(x.t, y).To(x.t.DType())
-		return tensor.Div(same, tensor.Keep(tensor.Sum, same, dims...))
-	}
-	return reduction(op, x, f, dims, share).twice(func(y, dy *Var) []*Var {
-		shape := kept(x.Shape(), dims)
-		return of(Mul(Const(share(y.t.Reshape(shape...))), Reshape(dy, shape...)))
-	})
+func Amin(x *Var, dims ...int) *Var {
+	named := x.named(dims)
+	var room [2 * maxDims]int
+	return shared("Amin", x, tensor.Amin(x.t, named.list(room[:0])...), named)
 }
 
-// reduction returns f(x, dims...), whose derivatives are what derive makes of it with the
-// dimensions kept.
-func reduction(op string, x *Var, f func(t *tensor.Tensor, dims ...int) *tensor.Tensor, dims []int,
-	derive func(y *tensor.Tensor) *tensor.Tensor) *Var {
-	y := f(x.t, dims...)
-	v := made(op, y, x)
-	if v.needs {
-		v.save(x.t, y)
-		v.backward = func(dy *tensor.Tensor) {
-			shape := kept(x.Shape(), dims)
-			x.add(derive(y.Reshape(shape...)).Mul(dy.Reshape(shape...)))
-		}
-	}
-	return v
+// shared records t as the elements of x, over dims, that share the gradient.
+func shared(op string, x *Var, t *tensor.Tensor, dims axes) *Var {
+	v := made(op, t, x).reads(x.t, t)
+	v.note.dims = dims
+	return v.twice(func(y, dy *Var) derivatives {
+		x, dims := y.inputs[0], y.note.dims
+		equal := dy.own(tensor.Eq(x.t, kept(dy.scope.NoGrad(y.t), x, dims).t))
+		same := dy.constant(equal.To(x.t.DType()))
+		return of(Mul(Div(same, kept(sumOver(same, dims), same, dims)), kept(dy, x, dims)))
+	})
 }
 
 // CumSum returns the running sums along dim.
 func CumSum(x *Var, dim int) *Var {
-	return unary("CumSum", x, tensor.CumSum(x.t, dim), nil, func(dy *tensor.Tensor) *tensor.Tensor {
-		before := tensor.CumSum(dy, dim).Sub(dy) // and each element goes into all sums but those before it
-		return tensor.Sub(tensor.Keep(tensor.Sum, dy, dim), before)
-	}).twice(func(_, dy *Var) []*Var { return of(Flip(CumSum(Flip(dy, dim), dim), dim)) })
+	v := made("CumSum", tensor.CumSum(x.t, dim), x)
+	v.note.place[0] = dim
+	return v.twice(func(y, dy *Var) derivatives {
+		dim := y.note.place[0]
+		if y.t.Dims() == 0 {
+			return of(dy)
+		}
+		return of(Flip(CumSum(Flip(dy, dim), dim), dim))
+	})
 }

@@ -22,15 +22,15 @@ import (
 // tensor that must stay. A Scope belongs to one goroutine. With a nil *Scope each value has memory
 // of its own, which the garbage collector frees.
 type Scope struct {
-	free  map[form][]*tensor.Tensor
-	views map[look]*tensor.Tensor
-	lent  []*tensor.Tensor
-	made  []*tensor.Tensor // by operations of package tensor, to be closed
-	looks []*tensor.Tensor // at tensors of others; closed at Reset, and used again
-	seen  int              // of looks, how many are in use
-	vars  []*Var
-	used  int // of vars
-	stack []*Var
+	free   map[form][]*tensor.Tensor
+	views  map[look]*tensor.Tensor
+	lent   []*tensor.Tensor
+	made   []*tensor.Tensor // by operations of package tensor, to be closed
+	looks  []*tensor.Tensor // at tensors of others; closed at Reset, and used again
+	looked int              // of looks, how many are in use
+	vars   []*Var
+	used   int // of vars
+	stack  []*Var
 
 	keeps bool // buffers
 }
@@ -79,42 +79,77 @@ func (s *Scope) KeepBuffers() { s.keeps = true }
 
 // Reset takes back the memory of all values of the scope.
 func (s *Scope) Reset() {
-	for _, v := range s.vars[:s.used] {
-		*v = Var{}
-	}
-	s.used = 0
 	for _, t := range s.lent {
 		f := formOf(t.Device(), t.DType(), t.Shape())
 		s.free[f] = append(s.free[f], t)
 	}
 	clear(s.lent)
 	s.lent = s.lent[:0]
-	for _, t := range s.made {
-		t.Close() // of the heap: it cannot fail
+	s.rewind(mark{})
+}
+
+// A mark is how much of a scope was in use.
+type mark struct{ vars, made, looked int }
+
+func (s *Scope) mark() mark { return mark{s.used, len(s.made), s.looked} }
+
+// rewind takes back what was used since a mark, but not the tensors that gradients are in.
+func (s *Scope) rewind(to mark) {
+	for _, v := range s.vars[to.vars:s.used] {
+		*v = Var{}
 	}
-	clear(s.made)
-	s.made = s.made[:0]
-	for _, t := range s.looks[:s.seen] {
-		t.Close() // likewise
+	s.used = to.vars
+	for _, t := range s.looks[to.looked:s.looked] {
+		t.Close() // a view: it cannot fail
 	}
-	s.seen = 0
+	s.looked = to.looked
+	for _, t := range s.made[to.made:] {
+		released(t)
+	}
+	clear(s.made[to.made:])
+	s.made = s.made[:to.made]
+}
+
+// released closes a tensor that nobody else has, and lets it be used again.
+func released(t *tensor.Tensor) {
+	if t.Device() != nil {
+		must(t.Close())
+		return
+	}
+	release(t)
+}
+
+// giveUp takes out of the scope a tensor that was made since a mark, if it was.
+func (s *Scope) giveUp(t *tensor.Tensor, since mark) bool {
+	for i, x := range slices.Backward(s.made[since.made:]) {
+		if x == t {
+			s.made = slices.Delete(s.made, since.made+i, since.made+i+1)
+			return true
+		}
+	}
+	return false
 }
 
 // look returns t with another shape: a view that lasts until Reset, or else a copy.
 func (s *Scope) look(t *tensor.Tensor, shape []int) *tensor.Tensor {
-	if s.seen == len(s.looks) {
+	if s.looked == len(s.looks) {
 		s.looks = append(s.looks, new(tensor.Tensor))
 	}
-	v := s.looks[s.seen]
+	v := s.looks[s.looked]
 	var sizes [maxDims]int
 	if len(shape) > maxDims || !lookAs(t, v, copy(sizes[:], shape), sizes) {
 		return t.Reshape(shape...)
 	}
-	s.seen++
+	s.looked++
 	return v
 }
 
-var lookAs = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]().LookAs
+// What package tensor does for scopes.
+var (
+	release = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]().Release
+	lookAs  = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]().LookAs
+	lookAt  = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]().Look
+)
 
 func (s *Scope) newVar() *Var {
 	if s == nil {
@@ -152,8 +187,8 @@ func (s *Scope) empty(dev tensor.Device, dt tensor.DType, shape []int) *tensor.T
 	return t
 }
 
-// recycle takes a tensor back before Reset. Only who called empty for it may, as nobody else can
-// have seen it.
+// recycle takes back, before Reset, a tensor of empty, or one that was given up. Only the caller of
+// these may, as nobody else can have seen it.
 func (s *Scope) recycle(t *tensor.Tensor) {
 	if t == nil {
 		return
@@ -172,6 +207,7 @@ func (s *Scope) recycle(t *tensor.Tensor) {
 			return
 		}
 	}
+	released(t)
 }
 
 // takeStack and keepStack let Backward use one stack again and again.

@@ -21,11 +21,7 @@ func owned(t *tensor.Tensor) *tensor.Tensor {
 // Reshape returns x with another shape of as many elements. One size may be -1, which stands for
 // the rest.
 func Reshape(x *Var, shape ...int) *Var {
-	v := wrap("Reshape", x.reshaped(shape), x)
-	if v.needs {
-		v.derive = reshapeBackward
-	}
-	return v.twice(func(y, dy *Var) []*Var { return of(Reshape(dy, y.inputs[0].Shape()...)) })
+	return wrap("Reshape", x.reshaped(shape), x).derived(reshapeBackward, reshapeTwice)
 }
 
 func reshapeBackward(y *Var, dy *tensor.Tensor) {
@@ -33,6 +29,8 @@ func reshapeBackward(y *Var, dy *tensor.Tensor) {
 		dispatch(y.op, y, copyData[float32], copyData[float64], copyOn)(dx, dy)
 	})
 }
+
+func reshapeTwice(y, dy *Var) derivatives { return of(Reshape(dy, y.inputs[0].Shape()...)) }
 
 func copyOn(to, from *tensor.Tensor) { to.CopyFrom(from.View(to.Shape()...)) }
 
@@ -58,27 +56,109 @@ func (v *Var) reshaped(shape []int) *tensor.Tensor {
 	return t
 }
 
+// A layout is how a view sees a tensor.
+type layout struct {
+	room           [2][2 * maxDims]int
+	shape, strides []int
+	offset         int
+}
+
+// of makes l the layout of a tensor itself, to be changed.
+func (l *layout) of(t *tensor.Tensor) *layout {
+	l.shape, l.strides = append(l.room[0][:0], t.Shape()...), append(l.room[1][:0], t.Strides()...)
+	l.offset = t.Offset()
+	return l
+}
+
+// drop leaves a dimension out.
+func (l *layout) drop(dim int) {
+	l.shape, l.strides = slices.Delete(l.shape, dim, dim+1), slices.Delete(l.strides, dim, dim+1)
+}
+
+// seen returns a view of t. In a scope it lasts until Reset; one of shared memory is a copy, whose
+// block would be kept from those who wait for it to be closed.
+func (s *Scope) seen(t *tensor.Tensor, l *layout) *tensor.Tensor {
+	if s == nil || len(l.shape) > maxDims {
+		return owned(t.AsStrided(slices.Clone(l.shape), slices.Clone(l.strides), l.offset))
+	}
+	v := s.view(t, l)
+	if !t.IsShared() || t.Device() != nil {
+		return v
+	}
+	c := v.Clone()
+	s.made = append(s.made, c)
+	v.Close()
+	return c
+}
+
+// view is seen without a copy, for the time until Reset.
+func (s *Scope) view(t *tensor.Tensor, l *layout) *tensor.Tensor {
+	if s == nil || len(l.shape) > maxDims {
+		return t.AsStrided(slices.Clone(l.shape), slices.Clone(l.strides), l.offset)
+	}
+	if s.looked == len(s.looks) {
+		s.looks = append(s.looks, new(tensor.Tensor))
+	}
+	v := s.looks[s.looked]
+	s.looked++
+	var sizes, strides [maxDims]int
+	copy(strides[:], l.strides)
+	lookAt(t, v, copy(sizes[:], l.shape), sizes, strides, l.offset)
+	return v
+}
+
+// axis returns a dimension counted from the start.
+func (v *Var) axis(dim int) int {
+	if n := v.t.Dims(); dim < -n || dim >= n {
+		misuse("dimension %d is out of range of %d", dim, n)
+	} else if dim < 0 {
+		dim += n
+	}
+	return dim
+}
+
 // Squeeze returns x without those of dims that have size 1; without dims, of all dimensions.
 func Squeeze(x *Var, dims ...int) *Var {
-	squeezed := x.t.Squeeze(dims...)
-	defer squeezed.Close()
-	return Reshape(x, squeezed.Shape()...)
+	var room [2 * maxDims]int
+	shape, named := room[:0], axes(0)
+	for _, d := range dims {
+		named |= 1 << x.axis(d)
+	}
+	for i, n := range x.Shape() {
+		if n != 1 || len(dims) > 0 && !named.has(i) {
+			shape = append(shape, n)
+		}
+	}
+	return Reshape(x, shape...)
 }
 
 // Unsqueeze returns x with a new dimension dim of size 1.
 func Unsqueeze(x *Var, dim int) *Var {
-	unsqueezed := x.t.Unsqueeze(dim)
-	defer unsqueezed.Close()
-	return Reshape(x, unsqueezed.Shape()...)
+	n := x.t.Dims() + 1
+	if dim < -n || dim >= n {
+		misuse("dimension %d is out of range of %d", dim, n)
+	}
+	var room [2 * maxDims]int
+	return Reshape(x, slices.Insert(append(room[:0], x.Shape()...), (dim+n)%n, 1)...)
 }
 
 // Expand returns x broadcast to a shape. A size of -1 keeps x's.
 func Expand(x *Var, shape ...int) *Var {
-	v := wrap("Expand", owned(x.t.Expand(shape...)), x)
-	if v.needs {
-		v.backward = func(dy *tensor.Tensor) { x.add(dy) }
+	if x.scope == nil || len(shape) > maxDims {
+		return wrap("Expand", owned(x.t.Expand(shape...)), x).twice(same)
 	}
-	return v.twice(same)
+	var l layout
+	l.shape, l.strides, l.offset = append(l.room[0][:0], shape...), l.room[1][:len(shape)], x.t.Offset()
+	extra := len(shape) - x.t.Dims()
+	for i, n := range x.Shape() {
+		switch {
+		case extra < 0 || shape[extra+i] != n && shape[extra+i] != -1 && n != 1:
+			x.t.Expand(slices.Clone(shape)...) // which panics
+		case n != 1 || shape[extra+i] == -1 || shape[extra+i] == 1:
+			l.shape[extra+i], l.strides[extra+i] = n, x.t.Strides()[i]
+		}
+	}
+	return wrap("Expand", x.scope.seen(x.t, &l), x).twice(same)
 }
 
 // Flatten returns x, (N, ...), as rows: (N, features).
@@ -95,55 +175,111 @@ func Flatten(x *Var) *Var {
 
 // Permute returns x with its dimensions in another order.
 func Permute(x *Var, dims ...int) *Var {
-	v := wrap("Permute", owned(x.t.Permute(dims...)), x)
-	if v.needs {
-		back := make([]int, len(dims))
-		for i, d := range dims {
-			if d < 0 {
-				d += len(dims)
-			}
-			back[d] = i
-		}
-		v.backward = func(dy *tensor.Tensor) { x.add(dy.Permute(back...)) }
-		v.again = func(_, dy *Var) []*Var { return of(Permute(dy, back...)) }
+	n := x.t.Dims()
+	if len(dims) != n || n > maxDims {
+		return permuted(x, slices.Clone(dims))
 	}
-	return v
+	var l, from layout
+	l.of(x.t)
+	from.of(x.t)
+	var back [maxDims]int
+	named := axes(0)
+	for i, d := range dims {
+		d = x.axis(d)
+		named |= 1 << d
+		l.shape[i], l.strides[i], back[d] = from.shape[d], from.strides[d], i
+	}
+	if named != 1<<n-1 {
+		x.t.Permute(slices.Clone(dims)...) // which panics
+	}
+	v := wrap("Permute", x.scope.seen(x.t, &l), x)
+	v.note.place = back
+	return v.twice(func(y, dy *Var) derivatives { return of(Permute(dy, y.note.place[:y.t.Dims()]...)) })
+}
+
+// permuted is Permute of many dimensions.
+func permuted(x *Var, dims []int) *Var {
+	v := wrap("Permute", owned(x.t.Permute(dims...)), x)
+	back := make([]int, len(dims))
+	for i, d := range dims {
+		back[x.axis(d)] = i
+	}
+	return v.twice(func(_, dy *Var) derivatives { return of(Permute(dy, back...)) })
 }
 
 // Transpose returns x with two dimensions exchanged.
 func Transpose(x *Var, a, b int) *Var {
-	v := wrap("Transpose", owned(x.t.Transpose(a, b)), x)
-	if v.needs {
-		v.backward = func(dy *tensor.Tensor) { x.add(dy.Transpose(a, b)) }
+	var l layout
+	if l.of(x.t); x.t.Dims() > 0 {
+		i, j := x.axis(a), x.axis(b)
+		l.shape[i], l.shape[j] = l.shape[j], l.shape[i]
+		l.strides[i], l.strides[j] = l.strides[j], l.strides[i]
 	}
-	return v.twice(func(_, dy *Var) []*Var { return of(Transpose(dy, a, b)) })
+	v := wrap("Transpose", x.scope.seen(x.t, &l), x)
+	v.note.place[0], v.note.place[1] = a, b
+	return v.twice(func(y, dy *Var) derivatives { return of(Transpose(dy, y.note.place[0], y.note.place[1])) })
 }
 
 // Flip returns x with its elements in reverse order along dims, as [tensor.Flip] does.
 func Flip(x *Var, dims ...int) *Var {
 	v := made("Flip", tensor.Flip(x.t, dims...), x)
-	if v.needs {
-		dims = slices.Clone(dims)
-		v.backward = func(dy *tensor.Tensor) { x.add(tensor.Flip(dy, dims...)) }
-		v.again = func(_, dy *Var) []*Var { return of(Flip(dy, dims...)) }
+	for _, d := range dims {
+		v.note.dims |= 1 << x.axis(d)
 	}
-	return v
+	return v.twice(func(y, dy *Var) derivatives {
+		var room [2 * maxDims]int
+		return of(Flip(dy, y.note.dims.list(room[:0])...))
+	})
+}
+
+// A slab is the part of a tensor at some indices of a dimension: count of them, step apart. Of one
+// that is dropped there is only one index, and the part has not the dimension.
+type slab struct {
+	dim, from, count, step int
+	dropped                bool
 }
 
 // Select returns the part of x at index i of dim, without this dimension.
 func Select(x *Var, dim, i int) *Var {
-	return part("Select", x, func(t *tensor.Tensor) *tensor.Tensor { return t.Select(dim, i) })
+	dim = x.axis(dim)
+	n := x.t.Dim(dim)
+	if i < -n || i >= n {
+		misuse("index %d is out of range of %d", i, n)
+	}
+	if i < 0 {
+		i += n
+	}
+	return part("Select", x, slab{dim, i, 1, 1, true})
 }
 
 // Narrow returns the indices start to start+n-1 of x along dim.
 func Narrow(x *Var, dim, start, n int) *Var {
-	return part("Narrow", x, func(t *tensor.Tensor) *tensor.Tensor { return t.Narrow(dim, start, n) })
+	dim = x.axis(dim)
+	size := x.t.Dim(dim)
+	if start < 0 && start >= -size {
+		start += size
+	}
+	if start < 0 || n < 0 || start+n > size {
+		misuse("Narrow to %d indices from %d on, of %d", n, start, size)
+	}
+	return part("Narrow", x, slab{dim, start, n, 1, false})
 }
 
 // Slice returns every step-th index of x along dim, beginning with from and below to, as
 // [tensor.Tensor.Slice] does.
 func Slice(x *Var, dim, from, to, step int) *Var {
-	return part("Slice", x, func(t *tensor.Tensor) *tensor.Tensor { return t.Slice(dim, from, to, step) })
+	dim = x.axis(dim)
+	if step < 1 {
+		misuse("Slice with step %d: want at least 1", step)
+	}
+	n := x.t.Dim(dim)
+	for _, i := range []*int{&from, &to} {
+		if *i < 0 {
+			*i += n
+		}
+		*i = min(max(*i, 0), n)
+	}
+	return part("Slice", x, slab{dim, from, max(0, (to-from+step-1)/step), step, false})
 }
 
 // Split returns parts of x with size indices along dim each; the last may have fewer.
@@ -158,65 +294,100 @@ func Split(x *Var, size, dim int) []*Var {
 	return parts
 }
 
-// part returns what view sees of x; the gradient of the rest is zero.
-func part(op string, x *Var, view func(*tensor.Tensor) *tensor.Tensor) *Var {
-	v := wrap(op, owned(view(x.t)), x)
-	if v.needs {
-		v.backward = func(dy *tensor.Tensor) {
-			if x.wanted() {
-				seen := view(x.total())
-				seen.Add(dy)
-				seen.Close()
-			}
-		}
+// layout is how the part of t is seen.
+func (s slab) layout(l *layout, t *tensor.Tensor) *layout {
+	l.of(t)
+	l.offset += s.from * l.strides[s.dim]
+	l.shape[s.dim] = s.count
+	l.strides[s.dim] *= s.step
+	if s.dropped {
+		l.drop(s.dim)
 	}
-	return v.twice(func(y, dy *Var) []*Var { return of(whole(y.op, dy, y.inputs[0].Shape(), view)) })
+	return l
 }
 
-// whole returns zeros of a shape, in which what view sees is x: the opposite of part.
-func whole(op string, x *Var, shape []int, view func(*tensor.Tensor) *tensor.Tensor) *Var {
+// part returns what a slab is of x; the gradient of the rest is zero.
+func part(op string, x *Var, s slab) *Var {
+	var l layout
+	v := wrap(op, x.scope.seen(x.t, s.layout(&l, x.t)), x)
+	v.note.slab = s
+	return v.derived(partBackward, partTwice)
+}
+
+func partBackward(y *Var, dy *tensor.Tensor) {
+	if x := y.inputs[0]; x.wanted() {
+		var l layout
+		all := x.total()
+		seen := y.scope.view(all, y.note.slab.layout(&l, all))
+		seen.Add(dy)
+		seen.Close()
+	}
+}
+
+func partTwice(y, dy *Var) derivatives { return of(whole(y.op, dy, y.inputs[0].Shape(), y.note.slab)) }
+
+// whole returns zeros of a shape, in which a slab is x: the opposite of part.
+func whole(op string, x *Var, shape []int, s slab) *Var {
+	var l layout
 	all := x.t.NewZeros(x.t.DType(), shape...)
-	view(all).CopyFrom(x.t)
-	return unary(op, x, all, nil, view).twice(func(y, dy *Var) []*Var { return of(part(op, dy, view)) })
+	seen := x.scope.view(all, s.layout(&l, all))
+	seen.CopyFrom(x.t)
+	seen.Close()
+	v := made(op, all, x)
+	v.note.slab = s
+	return v.twice(func(y, dy *Var) derivatives { return of(part(y.op, dy, y.note.slab)) })
 }
 
 // Cat returns the values one after another along dim. Their other dimensions must be equal.
 func Cat(dim int, xs ...*Var) *Var {
-	ts := make([]*tensor.Tensor, len(xs))
-	for i, x := range xs {
-		ts[i] = x.t
+	var room [2 * maxDims]*tensor.Tensor
+	ts := room[:0]
+	for _, x := range xs {
+		ts = append(ts, x.t)
 	}
 	v := made("Cat", tensor.Cat(dim, ts...), xs...)
-	if v.needs {
-		v.backward = func(dy *tensor.Tensor) {
-			start := 0
-			for _, x := range xs {
-				if x.t.Dims() == 1 && x.t.Dim(0) == 0 { // which Cat passes over, whatever the others' shape
-					continue
-				}
-				n := x.t.Dim(dim)
-				x.add(dy.Narrow(dim, start, n))
-				start += n
-			}
+	v.note.place[0] = dim
+	return v.derived(catBackward, catTwice)
+}
+
+func catBackward(y *Var, dy *tensor.Tensor) {
+	start := 0
+	for _, x := range y.inputs {
+		if x.legacy() {
+			continue
+		}
+		var l layout
+		dim := x.axis(y.note.place[0])
+		s := slab{dim: dim, from: start, count: x.t.Dim(dim), step: 1}
+		if x.wanted() {
+			seen := y.scope.view(dy, s.layout(&l, dy))
+			x.add(seen)
+			seen.Close()
+		}
+		start += s.count
+	}
+}
+
+// legacy reports whether Cat passes over x, whatever the others' shape.
+func (v *Var) legacy() bool { return v.t.Dims() == 1 && v.t.Dim(0) == 0 }
+
+func catTwice(y, dy *Var) derivatives {
+	parts, start := make([]*Var, len(y.inputs)), 0
+	for i, x := range y.inputs {
+		if dim := y.note.place[0]; !x.legacy() {
+			parts[i] = Narrow(dy, dim, start, x.t.Dim(dim))
+			start += x.t.Dim(dim)
 		}
 	}
-	return v.twice(func(y, dy *Var) []*Var {
-		parts, start := make([]*Var, len(y.inputs)), 0
-		for i, x := range y.inputs {
-			if x.t.Dims() != 1 || x.t.Dim(0) != 0 {
-				parts[i] = Narrow(dy, dim, start, x.t.Dim(dim))
-				start += x.t.Dim(dim)
-			}
-		}
-		return parts
-	})
+	return derivatives{many: parts}
 }
 
 // Stack returns the values, which must have the same shape, along a new dimension dim.
 func Stack(dim int, xs ...*Var) *Var {
-	wide := make([]*Var, len(xs))
-	for i, x := range xs {
-		wide[i] = Unsqueeze(x, dim)
+	var room [2 * maxDims]*Var
+	wide := room[:0]
+	for _, x := range xs {
+		wide = append(wide, Unsqueeze(x, dim))
 	}
 	return Cat(dim, wide...)
 }

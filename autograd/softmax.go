@@ -28,20 +28,20 @@ func softmax[F kernel.Float](x *Var) *Var {
 	y := result("Softmax", x.t.DType(), x.Shape(), x)
 	kernel.Softmax(rows, cols, data[F](x.dense()), data[F](y.t))
 	hold(x)
-	if y.needs {
-		y.save(y.t)
-		y.backward = func(dy *tensor.Tensor) {
-			x.write(func(dx *tensor.Tensor) {
-				kernel.SoftmaxBackward(rows, cols, data[F](y.t), data[F](dy), data[F](dx))
-			})
-		}
-	}
-	return y.twice(softmaxTwice)
+	y.reads(y.t)
+	return y.derived(byType(y.op, y, softmaxBackward[float32], softmaxBackward[float64]), softmaxTwice)
 }
 
-func softmaxTwice(y, dy *Var) []*Var {
+func softmaxBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	rows, cols := rowsOf("Softmax", y)
+	y.inputs[0].write(func(dx *tensor.Tensor) {
+		kernel.SoftmaxBackward(rows, cols, data[F](y.t), data[F](dy), data[F](dx))
+	})
+}
+
+func softmaxTwice(y, dy *Var) derivatives {
 	along := Mul(dy, y)
-	return of(Sub(along, Mul(y, Keep(Sum, along, -1))))
+	return of(Sub(along, Mul(y, keptSum(along))))
 }
 
 // over applies to a dimension what f does to the last one.
@@ -64,7 +64,7 @@ func packed(x *Var) *Var {
 	if x.t.IsContiguous() {
 		return x
 	}
-	return unary(x.op, x, x.t.Contiguous(), nil, func(dy *tensor.Tensor) *tensor.Tensor { return dy }).twice(same)
+	return made(x.op, x.t.Clone(), x).twice(same)
 }
 
 func logSoftmax[F kernel.Float](x *Var) *Var {
@@ -87,8 +87,14 @@ func logSoftmaxBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
-func logSoftmaxTwice(y, dy *Var) []*Var {
-	return of(Sub(dy, Mul(Exp(y), Keep(Sum, dy, -1))))
+func logSoftmaxTwice(y, dy *Var) derivatives {
+	return of(Sub(dy, Mul(Exp(y), keptSum(dy))))
+}
+
+// keptSum returns the sums of rows, of size 1.
+func keptSum(x *Var) *Var {
+	last := axes(1) << (x.t.Dims() - 1)
+	return kept(sumOver(x, last), x, last)
 }
 
 // rowsOf returns x's shape as a matrix whose columns are the last dimension.
@@ -106,13 +112,15 @@ func rowsOf(op string, x *Var) (rows, cols int) {
 // LogSumExp returns the logarithm of the sum of e^x over dims, or over all dimensions without dims.
 // It does not overflow for large x.
 func LogSumExp(x *Var, dims ...int) *Var {
-	top := tensor.Keep(tensor.Amax, x.t, dims...)
-	finite := tensor.IsFinite(top)
-	shift := Const(tensor.Where(finite, top, top.Number(0)))
-	sums := Log(Sum(Exp(Sub(x, shift)), dims...))
+	named := x.named(dims)
+	var room [2 * maxDims]int
+	top := kept(x.scope.NoGrad(x.own(tensor.Amax(x.t, named.list(room[:0])...))), x, named).t
+	finite := x.own(tensor.IsFinite(top))
+	shift := x.constant(tensor.Where(finite, top, x.own(top.Number(0))))
+	sums := Log(sumOver(Exp(Sub(x, shift)), named))
 	return Add(sums, Reshape(shift, sums.Shape()...))
 }
 
 // Norm returns the Euclidean norms of x over dims, or over all dimensions without dims: the roots
 // of the sums of squares. If all elements are zero, the gradient is zero.
-func Norm(x *Var, dims ...int) *Var { return rooted("Norm", Sum(Mul(x, x), dims...)) }
+func Norm(x *Var, dims ...int) *Var { return rooted("Norm", sumOver(Mul(x, x), x.named(dims))) }

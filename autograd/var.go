@@ -50,7 +50,14 @@ type note struct {
 	window Window
 	run    int
 	factor float64
+	limits [2]float64
+	dims   axes
+	place  [4]int
 	gate   kernel.Gate
+	norm   kernel.Norm
+	groups groups
+	pick   picker
+	slab   slab
 }
 
 // input returns an input, or nil where there are fewer.
@@ -123,9 +130,7 @@ func wrap(op string, t *tensor.Tensor, inputs ...*Var) *Var {
 // Reset, so that its memory is there for the next step.
 func made(op string, t *tensor.Tensor, inputs ...*Var) *Var {
 	v := wrap(op, t, inputs...)
-	if v.scope != nil && t.Device() == nil {
-		v.scope.made = append(v.scope.made, t)
-	}
+	v.own(t)
 	return v
 }
 
@@ -179,6 +184,14 @@ func (v *Var) save(ts ...*tensor.Tensor) {
 	}
 }
 
+// reads is save, if v needs a gradient, of tensors that its rule reads.
+func (v *Var) reads(ts ...*tensor.Tensor) *Var {
+	if v.needs {
+		v.save(ts...)
+	}
+	return v
+}
+
 func (v *Var) checkSaved() {
 	for _, s := range v.saved {
 		if now := s.t.Version(); now != s.version {
@@ -193,7 +206,7 @@ func (v *Var) dense() *tensor.Tensor {
 	if v.t.IsContiguous() {
 		return v.t
 	}
-	return v.t.Contiguous()
+	return v.own(v.t.Clone())
 }
 
 // misuse panics with a sentence about a programmer's mistake.

@@ -12,6 +12,10 @@ func init() {
 	foreign.Provide(foreign.Tensors[*Tensor, *Storage]{
 		Adopt: lend, MapFile: mapFile, ReadFileAt: readFileAt, ReadFrom: readFrom,
 		LoanOf: (*Storage).loan, MoveTo: (*Storage).moveTo, OnClose: (*Storage).whenClosed,
+		Release: (*Tensor).release,
+		Look: func(t, v *Tensor, dims int, sizes, strides [4]int, offset int) {
+			t.look(v, sizes[:dims], strides[:dims], offset)
+		},
 		LookAs: func(t, v *Tensor, dims int, sizes [4]int) bool { return t.lookAs(v, sizes[:dims]) },
 	})
 }

@@ -158,14 +158,19 @@ func (t *Tensor) lookAs(v *Tensor, shape []int) bool {
 	if !ok {
 		return false
 	}
+	t.look(v, shape, strides, t.offset)
+	return true
+}
+
+// look makes v, a closed tensor that nobody else has, a view of t.
+func (t *Tensor) look(v *Tensor, shape, strides []int, offset int) {
 	s := t.store()
 	if !s.retain(t.life) {
 		misuse("use of a closed tensor")
 	}
-	*v = Tensor{dtype: t.dtype, offset: t.offset}
+	*v = Tensor{dtype: t.dtype, offset: offset}
 	v.lay(shape, strides)
 	v.hold(s)
-	return true
 }
 
 // complete returns a copy of shape, in room if it fits there, in which a -1 is replaced by what is

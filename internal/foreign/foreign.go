@@ -40,6 +40,13 @@ type Tensors[P, S any] struct {
 	// does nothing, where an earlier call has said what to do.
 	OnClose func(s S, f func()) bool
 
+	// Release closes a tensor that nobody else has or will use, and uses the object again. It
+	// cannot fail for a tensor of the heap.
+	Release func(t P)
+
+	// Look makes v a view of t, as LookAs does, with sizes, strides and an offset.
+	Look func(t, v P, dims int, sizes, strides [4]int, offset int)
+
 	// LookAs makes v the view of t with another shape, the first dims of sizes, as t.View does
 	// without making a tensor. v is closed, or new, and nobody else has it. It reports false where
 	// the strides do not allow a view. The sizes are no slice, which would be on the heap.
