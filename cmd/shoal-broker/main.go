@@ -25,6 +25,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/shoal-mp/shoal/cmd/internal/beside"
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/internal/broker"
 )
@@ -60,10 +61,9 @@ func main() {
 	flag.StringVar(&s.authority, "ca", "", "`file` with the authorities of the clients' certificates, which are asked for then")
 	flag.BoolVar(&s.Debug, "debug", false, "print what the server logs")
 	flag.BoolVar(&s.quiet, "quiet", false, "print the URL only")
-	flag.Parse()
-	if flag.NArg() > 0 || s.nodes != 1 && s.nodes != 3 || s.nodes == 3 && s.peers != "" {
-		fmt.Fprintln(os.Stderr, "shoal-broker: -nodes is 1 or 3, without -peers, and there are no arguments")
-		flag.Usage()
+	beside.ParseFlags("shoal-broker", flag.CommandLine, os.Args[1:])
+	if err := s.check(); err != nil {
+		fmt.Fprintln(os.Stderr, "shoal-broker:", words.CleanError(err))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -72,6 +72,21 @@ func main() {
 		fmt.Fprintln(os.Stderr, "shoal-broker:", words.CleanError(err))
 		os.Exit(1)
 	}
+}
+
+// check says what makes no sense.
+func (s *settings) check() error {
+	switch {
+	case flag.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q; -help shows what there is", flag.Arg(0))
+	case s.nodes != 1 && s.nodes != 3:
+		return fmt.Errorf("-nodes %d: there are 1 or 3", s.nodes)
+	case s.nodes == 3 && s.peers != "":
+		return errors.New("-nodes 3 are all on this machine, and -peers are on others: only one of them")
+	case (s.User == "") != (s.passwordFile == ""):
+		return errors.New("-user and -password-file go together")
+	}
+	return nil
 }
 
 func (s *settings) run(ctx context.Context) error {
@@ -107,7 +122,9 @@ func (s *settings) complete() (err error) {
 		if err != nil {
 			return err
 		}
-		*f.into = strings.TrimSpace(string(text))
+		if *f.into = strings.TrimSpace(string(text)); *f.into == "" {
+			return fmt.Errorf("%s is empty, so anybody would know what it says: head -c 32 /dev/urandom | base64 >%[1]s", f.path)
+		}
 	}
 	if s.nkeys != "" {
 		s.NKeys = strings.Split(s.nkeys, ",")

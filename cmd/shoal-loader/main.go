@@ -16,6 +16,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -35,7 +36,10 @@ func main() {
 	}.Main()
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		if err := serve(os.Args[2:]); err != nil {
-			fmt.Fprintln(os.Stderr, words.CleanError(err))
+			fmt.Fprintln(os.Stderr, "shoal-loader:", words.CleanError(err))
+			if errors.Is(err, errOption) {
+				os.Exit(2)
+			}
 			os.Exit(1)
 		}
 		return

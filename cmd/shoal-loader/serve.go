@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/shoal-mp/shoal/cmd/internal/beside"
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/service"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
@@ -33,7 +34,7 @@ type settings struct {
 // serve makes this machine a data host until it gets SIGINT or SIGTERM.
 func serve(args []string) (err error) {
 	var s settings
-	f := flag.NewFlagSet("serve", flag.ExitOnError)
+	f := flag.NewFlagSet("serve", flag.ContinueOnError)
 	f.StringVar(&s.listen, "listen", ":7070", "`address` to listen on; its port 0 is any that is free")
 	f.StringVar(&s.keyFile, "key-file", "", "`file` with the key that data hosts and trainers share")
 	f.StringVar(&s.secure.Cert, "cert", "", "`file` with the certificate (default one that is made now)")
@@ -52,10 +53,9 @@ func serve(args []string) (err error) {
 		fmt.Fprintf(f.Output(), "serve [flags] NAME [OPTIONS]: NAME and OPTIONS are those of a data set, without flags the program lists them\n")
 		f.PrintDefaults()
 	}
-	f.Parse(args)
-	if f.NArg() < 1 || f.NArg() > 2 || s.every < 0 || s.loader.BatchSize < 1 || s.loader.Workers < 1 || s.cache < 0 {
-		f.Usage()
-		return fmt.Errorf("%w: serve -key-file key -batch-size 64 images '{\"root\": \"train\"}'", errOption)
+	beside.ParseFlags("shoal-loader", f, args)
+	if err := s.check(f.Args()); err != nil {
+		return err
 	}
 	if s.host.Key, err = readKey(s.keyFile); err != nil {
 		return err
@@ -74,6 +74,23 @@ func serve(args []string) (err error) {
 		defer func() { err = errors.Join(err, c.Close()) }()
 	}
 	return s.serve(ctx, f.Arg(0), set)
+}
+
+// check says what makes no sense. The arguments are the name of a data set, and its options.
+func (s settings) check(args []string) error {
+	switch {
+	case len(args) == 0:
+		return fmt.Errorf("%w: no data set: serve -key-file key -batch-size 64 images '{\"root\": \"train\"}'", errOption)
+	case len(args) > 2:
+		return fmt.Errorf("%w: unexpected argument %q: there are a name and options; -help shows what there is",
+			errOption, args[2])
+	case s.loader.BatchSize < 1 || s.loader.Workers < 1:
+		return fmt.Errorf("%w: -batch-size %d, -workers %d: at least 1 is needed", errOption, s.loader.BatchSize,
+			s.loader.Workers)
+	case s.every < 0 || s.cache < 0:
+		return fmt.Errorf("%w: -every %v, -cache %d: neither is negative", errOption, s.every, s.cache)
+	}
+	return nil
 }
 
 // serve serves a data set, and prints what it has sent.

@@ -145,7 +145,7 @@ func TestServe_BadCalls(t *testing.T) {
 		{[]string{"-key-file", "key", "nonesuch"}, `there is no data set "nonesuch"`},
 		{[]string{"-key-file", "key", "npy", "[1]"}, "no JSON object"},
 		{[]string{"-key-file", "key", "npy", `{"paths": "none.npy"}`}, "none.npy"},
-		{[]string{"-key-file", "key", "-workers", "0", "npy", files}, "serve -key-file key"},
+		{[]string{"-key-file", "key", "-workers", "0", "npy", files}, "-workers 0: at least 1"},
 		{[]string{"-key-file", "key", "-cert", "key", "npy", files}, "a certificate and its key go together"},
 		{[]string{"-key-file", "key", "-cert", "key", "-cert-key", "key", "npy", files}, "the certificate in key"},
 		{[]string{"-key-file", "key", "-ca", "key", "npy", files}, "key has no certificate in PEM"},

@@ -23,6 +23,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/shoal-mp/shoal/cmd/internal/beside"
 	"github.com/shoal-mp/shoal/cmd/internal/watch"
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
@@ -43,7 +44,7 @@ func main() {
 	flag.StringVar(&s.key, "key", "", "`file` with the certificate's key")
 	flag.BoolVar(&s.selfSigned, "self-signed", false, "make a certificate, whose fingerprint is printed, for TLS")
 	flag.BoolVar(&s.open, "open", false, "open the page in this user's browser")
-	flag.Parse()
+	beside.ParseFlags("shoal-watch", flag.CommandLine, os.Args[1:])
 	if err := s.check(); err != nil {
 		fmt.Fprintln(os.Stderr, "shoal-watch:", words.CleanError(err))
 		os.Exit(2)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/cmd/internal/beside"
+	"github.com/shoal-mp/shoal/cmd/internal/subcommand"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/doctor"
 )
 
@@ -21,7 +22,7 @@ type doctorCommand struct {
 // Run looks, and writes to standard output.
 func (c *doctorCommand) Run(ctx context.Context) error {
 	if c.Span <= 0 {
-		return fmt.Errorf("--span %v: a time to look is longer than 0", c.Span)
+		return fmt.Errorf("%w: --span %v: a time to look is longer than 0", subcommand.ErrOption, c.Span)
 	}
 	report, err := doctor.Examine(ctx, c.Span)
 	if err != nil {

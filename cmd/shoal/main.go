@@ -1,6 +1,7 @@
 // Command shoal is the command line of Shoal: measuring, and the examples that are worth running.
 // It exits with status 0 if all went well, 2 if it was asked for what it does not have, 1 if
-// anything else failed, and 130 or 143 after SIGINT or SIGTERM.
+// anything else failed, and 130 or 143 after SIGINT or SIGTERM. Run has the status of the first
+// rank that fails. When nobody reads what it writes, it ends as the kernel has it (141 to a shell).
 package main
 
 import (

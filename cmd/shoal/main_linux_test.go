@@ -29,7 +29,20 @@ func TestMain(m *testing.M) {
 	if shoal.IsWorker() {
 		main() // a script's shoal has started this binary again
 	}
-	testscript.Main(m, map[string]func(){"shoal": main, "hostile": beHostile})
+	testscript.Main(tests{m}, map[string]func(){"shoal": main, "hostile": beHostile})
+}
+
+// tests run with a folder for the programs that stand beside the command.
+type tests struct{ *testing.M }
+
+func (m tests) Run() int {
+	dir, err := os.MkdirTemp("", "shoal-beside-*")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	standAt = dir
+	return m.M.Run()
 }
 
 func TestScripts(t *testing.T) {
@@ -169,6 +182,9 @@ func traced(ts *testscript.TestScript, _ bool, args []string) {
 			} else {
 				said += s.End - s.Begin
 			}
+		}
+		if 0 < epochs && epochs < time.Millisecond {
+			continue // it was interrupted before it did anything
 		}
 		if epochs == 0 || said < epochs*8/10 || said > epochs {
 			ts.Fatalf("process %d: spans of %v in epochs of %v", k.PID, said, epochs)

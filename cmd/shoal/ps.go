@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
+	"github.com/shoal-mp/shoal/cmd/internal/subcommand"
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
@@ -27,7 +28,7 @@ type psLine struct {
 // Run prints one line for each process of the Shoal programs of this user.
 func (c *psCommand) Run(ctx context.Context) error {
 	if c.Every <= 0 {
-		return fmt.Errorf("--every %v: a time to look is longer than 0", c.Every)
+		return fmt.Errorf("%w: --every %v: a time to look is longer than 0", subcommand.ErrOption, c.Every)
 	}
 	census, err := domains.Look(ctx, c.Every)
 	if err != nil {

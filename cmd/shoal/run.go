@@ -21,7 +21,7 @@ type runCommand struct {
 	Mpirun      string        `long:"mpirun" default:"mpirun" value-name:"PROGRAM" description:"The launcher of --mpi."`
 	NATS        string        `long:"nats" value-name:"URL" description:"A NATS server, for programs that reach each other by it: SHOAL_NATS."`
 	MaxRestarts int           `long:"max-restarts" value-name:"N" description:"How often all ranks are started again after one has failed."`
-	Grace       time.Duration `long:"grace" default:"5s" description:"How long a rank has from SIGTERM to SIGKILL when another one has failed."`
+	Grace       time.Duration `long:"grace" default:"5s" value-name:"DURATION" description:"How long a rank has from SIGTERM to SIGKILL when another one has failed."`
 	NoPrefix    bool          `long:"no-prefix" description:"Write what ranks write without the number of the rank."`
 	SSH         string        `long:"ssh" default:"ssh" value-name:"PROGRAM" description:"The program that reaches other machines."`
 	Args        struct {

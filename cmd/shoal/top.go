@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/shoal-mp/shoal/cmd/internal/subcommand"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/top"
 )
 
@@ -19,10 +20,10 @@ type topCommand struct {
 // Run shows on standard output: to a person at a terminal a screen, else text.
 func (c *topCommand) Run(ctx context.Context) error {
 	if c.Every <= 0 {
-		return fmt.Errorf("--every %v: a time to look is longer than 0", c.Every)
+		return fmt.Errorf("%w: --every %v: a time to look is longer than 0", subcommand.ErrOption, c.Every)
 	}
 	if c.Count < 0 {
-		return fmt.Errorf("--count %d: a number of pictures is 0 or more", c.Count)
+		return fmt.Errorf("%w: --count %d: a number of pictures is 0 or more", subcommand.ErrOption, c.Count)
 	}
 	return top.Run(ctx, os.Stdout, top.Options{Every: c.Every, Count: c.Count, JSON: c.JSON, Keys: os.Stdin})
 }

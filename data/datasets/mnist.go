@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding"
@@ -78,6 +79,8 @@ func find(dir, stem, ending string) (string, error) {
 				path := filepath.Join(d, name+gz)
 				if _, err := os.Stat(path); err == nil {
 					return path, nil
+				} else if errors.Is(err, syscall.ENOTDIR) {
+					return "", fmt.Errorf("find %s-%s: %s is no folder; name the one that has the files: %w", stem, ending, d, err)
 				} else if !errors.Is(err, fs.ErrNotExist) {
 					return "", fmt.Errorf("find %s-%s: %w", stem, ending, err)
 				}

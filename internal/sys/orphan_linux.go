@@ -87,10 +87,16 @@ func (o *Orphanage) Watch() {
 func GoesOnAsOrphan() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGCONT} }
 
 // EndsWithThread has a child get SIGTERM when the thread ends that has started it, as at the latest
-// with this process, and leaves it in a process group of its own, so that the signals of a terminal
-// reach this process alone. The caller starts it on a locked thread, and waits for it there.
-func EndsWithThread() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
+// with this process. With a process group of its own, the signals of a terminal reach this process
+// alone. The caller starts it on a locked thread, and waits for it there.
+func EndsWithThread(ownGroup bool) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: ownGroup}
+}
+
+// EndedByBrokenPipe reports whether a process ended because nobody read what it wrote.
+func EndedByBrokenPipe(p *os.ProcessState) bool {
+	w, ok := p.Sys().(syscall.WaitStatus)
+	return ok && w.Signaled() && w.Signal() == syscall.SIGPIPE
 }
 
 // SignalGroup sends a signal to a process that leads a process group, and to all of the group.

@@ -23,7 +23,10 @@ func (o *Orphanage) Watch() {}
 func GoesOnAsOrphan() *syscall.SysProcAttr { return nil }
 
 // EndsWithThread is nil: only Linux has a signal for those whose parent dies.
-func EndsWithThread() *syscall.SysProcAttr { return nil }
+func EndsWithThread(ownGroup bool) *syscall.SysProcAttr { return nil }
+
+// EndedByBrokenPipe reports false: what tells of a signal differs between systems.
+func EndedByBrokenPipe(p *os.ProcessState) bool { return false }
 
 // SignalGroup sends a signal to a process.
 func SignalGroup(p *os.Process, sig syscall.Signal) error { return p.Signal(sig) }

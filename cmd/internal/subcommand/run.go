@@ -27,6 +27,10 @@ type Runner interface {
 	Run(ctx context.Context) error
 }
 
+// ErrOption is wrapped where the value of a flag makes no sense. Then the program ends with exit
+// status 2.
+var ErrOption = errors.New("bad option")
+
 // Run parses the arguments of the program and runs the command that they name. An unknown command
 // is an error on stderr and exit status 2, as package flag has it.
 func Run(ctx context.Context, program, does string, commands []Command) error {
@@ -48,8 +52,7 @@ func Run(ctx context.Context, program, does string, commands []Command) error {
 	}
 	rest, err := parser.ParseArgs(os.Args[1:])
 	if bad, ok := errors.AsType[*flags.Error](err); ok && bad.Type == flags.ErrHelp {
-		fmt.Println(bad)
-		return nil
+		return help(os.Stdout, parser, columns(os.Stdout))
 	}
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("unexpected argument %q", rest[0])
@@ -66,7 +69,7 @@ func Run(ctx context.Context, program, does string, commands []Command) error {
 			err = c.Run(ctx)
 		}
 	}
-	if errors.Is(err, hogwild.ErrOption) || errors.Is(err, bench.ErrSuite) {
+	if errors.Is(err, ErrOption) || errors.Is(err, hogwild.ErrOption) || errors.Is(err, bench.ErrSuite) {
 		Misused(program, err)
 	}
 	return words.CleanError(err)

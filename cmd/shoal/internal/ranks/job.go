@@ -170,7 +170,7 @@ func (j *Job) supervise(ctx context.Context, all []rank) error {
 func (j *Job) run(r rank, log *output, end <-chan struct{}) *Failure {
 	runtime.LockOSThread() // see EndsWithThread; the thread ends with the goroutine
 	c := r.command
-	c.SysProcAttr = sys.EndsWithThread()
+	c.SysProcAttr = sys.EndsWithThread(true)
 	out, errs := &lines{to: j.Out, all: log}, &lines{to: j.Err, all: log}
 	if j.Prefix && r.number >= 0 {
 		out.prefix = fmt.Sprintf("[%d] ", r.number)
