@@ -17,9 +17,10 @@ type QueueView struct {
 	Depth     int      `json:"depth"`
 	Puts      uint64   `json:"puts"` // since it was made; what puts lost to a death counts as well
 	Gets      uint64   `json:"gets"`
-	Bytes     int64    `json:"bytes"`    // of its slots
-	Latest    bool     `json:"latest"`   // messages stay, and all read the newest
-	Finished  bool     `json:"finished"` // no more puts
+	Bytes     int64    `json:"bytes"`          // of its slots
+	Latest    bool     `json:"latest"`         // messages stay, and all read the newest
+	News      []byte   `json:"news,omitempty"` // body of a Latest's newest message, if it is short and has no blocks
+	Finished  bool     `json:"finished"`       // no more puts
 	Senders   EndView  `json:"senders"`
 	Receivers EndView  `json:"receivers"`
 }
@@ -52,7 +53,25 @@ func (d *Domain) queueNow(i uint32, b *block, w stateWord) (q QueueView, ok bool
 	q.Receivers.Gone = flags&ringNoReceivers != 0
 	q.Senders.DeadPID = lockWord(r.hdr.dead[0].Load()).pid()
 	q.Receivers.DeadPID = lockWord(r.hdr.dead[1].Load()).pid()
+	if r.news {
+		q.News = r.newsNow()
+	}
 	return q, w.same(b.w.Load())
+}
+
+// newsNow returns the body of the newest message, nil where there is none that is short and has no
+// blocks, or where a newer one has taken its place meanwhile. It takes no reference.
+func (r *Ring) newsNow() []byte {
+	_, s, w := r.newest()
+	if s == nil {
+		return nil
+	}
+	meta := s.meta.Load()
+	body, err := s.text(nil)
+	if err != nil || meta&metaSpill != 0 || meta>>8&0xff != 0 || s.word.Load() != w {
+		return nil
+	}
+	return body
 }
 
 // ringNow returns a view of the ring in a block that this process may not hold, or nil.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -317,4 +318,40 @@ func TestObserve_OlderProgramsAreInspected(t *testing.T) {
 		t.Errorf("observation: %+v", o)
 	}
 	check(t, <-served)
+}
+
+func TestObserve_TheNewestOfALatestThatIsShort(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		d := f.first
+		r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 4, Label: "Latest[float64]", News: true})
+		check(t, err)
+		news := func() string { return string(d.Observe().Queues[0].News) }
+		if n := news(); n != "" {
+			t.Errorf("before the first one: %q", n)
+		}
+		put := func(body string, blocks ...shm.Handle) {
+			t.Helper()
+			check(t, r.Put(watchdog(t), []byte(body), blocks, false))
+			r.DropOld()
+		}
+		put("first")
+		put("newest")
+		if n := news(); n != "newest" {
+			t.Errorf("%q", n)
+		}
+		put(strings.Repeat("long", 100))
+		if n := news(); n != "" {
+			t.Errorf("a long one: %q", n)
+		}
+		h := alloc(t, d, 100, "block")
+		put("with a block", h)
+		if n := news(); n != "" {
+			t.Errorf("one with a block: %q", n)
+		}
+		put("end")
+		check(t, d.Release(h))
+		check(t, d.Release(r.Handle()))
+		check(t, d.Release(senders))
+		check(t, d.Release(receivers))
+	})
 }

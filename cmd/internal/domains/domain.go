@@ -2,10 +2,12 @@ package domains
 
 import (
 	"context"
+	"math"
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Domain is a Shoal program that runs, of this user. Sizes are in bytes.
@@ -45,6 +47,23 @@ type Queue struct {
 	shm.QueueView
 	PutsPerSecond float64 `json:"puts_per_second"`
 	GetsPerSecond float64 `json:"gets_per_second"`
+	// Value is the number in a Latest of one. It is nil for all else, and for what is no finite
+	// number, which JSON does not have.
+	Value *float64 `json:"value,omitempty"`
+}
+
+// number returns what a Latest of a number has.
+func number(q shm.QueueView) *float64 {
+	if q.Label != "Latest[float64]" || len(q.News) == 0 {
+		return nil
+	}
+	var d wire.Decoder
+	d.Reset(wire.Message{Body: q.News}, nil)
+	v, err := d.Float()
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
 }
 
 // Workers returns how many were started with a thread budget, and the sum of it.
@@ -113,7 +132,7 @@ func (w *Watcher) domain(address string, o shm.Observation, err error, table map
 	d.Names = append(d.Names, o.Names...)
 	d.Locks = append(d.Locks, o.Locks...)
 	for _, q := range o.Queues {
-		d.Queues = append(d.Queues, Queue{QueueView: q})
+		d.Queues = append(d.Queues, Queue{QueueView: q, Value: number(q)})
 	}
 	d.Processes = w.family(o, table)
 	d.Waits = append(d.Waits, waits(o)...)

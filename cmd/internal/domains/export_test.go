@@ -1,6 +1,7 @@
 package domains
 
 var (
-	Waits = waits
-	Job   = job
+	Waits  = waits
+	Job    = job
+	Number = number
 )

@@ -2,12 +2,14 @@ package domains_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // lock is held by owner, and queue is empty: pids wait for them.
@@ -159,6 +161,41 @@ func TestJobOfAWorker(t *testing.T) {
 		}
 		if f != c.function || rank != c.rank {
 			t.Errorf("%q, %q: %q %d, want %q %d", c.title, c.name, f, rank, c.function, c.rank)
+		}
+	}
+}
+
+func TestTheNumberOfALatest(t *testing.T) {
+	body := func(v float64) []byte {
+		plan, err := wire.PlanOf[float64]()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e wire.Encoder
+		e.Reset(nil)
+		if err := plan.Encode(&e, v); err != nil {
+			t.Fatal(err)
+		}
+		return e.Message().Body
+	}
+	for _, c := range []struct {
+		what, label string
+		news        []byte
+		want        float64
+		none        bool
+	}{
+		{"a number", "Latest[float64]", body(0.25), 0.25, false},
+		{"zero", "Latest[float64]", body(0), 0, false},
+		{"no number", "Latest[float64]", body(math.NaN()), 0, true},
+		{"no end", "Latest[float64]", body(math.Inf(1)), 0, true},
+		{"nothing", "Latest[float64]", nil, 0, true},
+		{"garbage", "Latest[float64]", []byte{0xc1, 7}, 0, true},
+		{"a number that is cut", "Latest[float64]", body(0.3)[:4], 0, true},
+		{"another type", "Latest[string]", body(0.25), 0, true},
+	} {
+		got := domains.Number(shm.QueueView{Label: c.label, News: c.news})
+		if (got == nil) != c.none || got != nil && *got != c.want {
+			t.Errorf("%s is %v, want %v", c.what, got, c.want)
 		}
 	}
 }

@@ -13,7 +13,8 @@ type report struct {
 	Done, Of    int // samples of this epoch
 	Total       int // samples since the start
 	Loss        float64
-	Peak, Alone int64 // bytes, see memory
+	Accuracy    float64 // share of the digits in the last batch that were recognised
+	Peak, Alone int64   // bytes, see memory
 }
 
 // percent is how much of the epoch is done.
@@ -43,6 +44,18 @@ func (j *journal) add(r report) {
 	if r.Rank >= 0 && r.Rank < len(j.last) {
 		j.last[r.Rank] = r
 	}
+}
+
+// mean is that of one number of the workers which have reported.
+func (j *journal) mean(of func(report) float64) float64 {
+	sum, n := 0.0, 0
+	for _, r := range j.last {
+		if r.Total > 0 {
+			sum += of(r)
+			n++
+		}
+	}
+	return sum / float64(max(n, 1))
 }
 
 // samples is how many were trained on, by all workers.

@@ -120,12 +120,17 @@ func (r *run) far() (n int64) {
 }
 
 // train runs the workers and shows what they report, until all have ended, however they did.
-func (r *run) train(ctx context.Context) error {
+func (r *run) train(ctx context.Context) (failed error) {
 	reports, err := ipc.NewQueue[report](64 * r.Workers)
 	if err != nil {
 		return fmt.Errorf("make the queue of reports: %w", err)
 	}
 	defer reports.Close()
+	seen, err := openCurves(ctx)
+	if err != nil {
+		return fmt.Errorf("make the curves: %w", err)
+	}
+	defer func() { failed = errors.Join(failed, seen.close()) }()
 	start := time.Now()
 	g := shoal.NewGroup(ctx, shoal.Options{Workers: r.Workers, Threads: r.Threads})
 	defer g.Close()
@@ -134,8 +139,8 @@ func (r *run) train(ctx context.Context) error {
 		trainer.Go(g, j)
 	}
 	reports.Sender().Close() // from now on the queue ends with the last worker
-	heard := r.listen(reports.Receiver(), j.totals())
-	failed := g.Wait()
+	heard := r.listen(reports.Receiver(), j.totals(), seen)
+	failed = g.Wait()
 	r.result.heard(heard, time.Since(start))
 	r.result.BytesCopied = r.domain.Stats().Copied + r.far() - r.result.BytesMovedIn
 	return failed
@@ -143,7 +148,7 @@ func (r *run) train(ctx context.Context) error {
 
 // listen shows reports until nobody can send any more. An interrupt does not end it: the workers
 // do, and then their ends of the queue are gone.
-func (r *run) listen(reports *ipc.Receiver[report], totals []int) *journal {
+func (r *run) listen(reports *ipc.Receiver[report], totals []int, seen *curves) *journal {
 	b, heard := newBoard(&r.Options, totals), newJournal(r.Workers)
 	defer b.close()
 	for {
@@ -157,6 +162,9 @@ func (r *run) listen(reports *ipc.Receiver[report], totals []int) *journal {
 		}
 		heard.add(one)
 		b.show(one)
+		if err := seen.store(heard); err != nil {
+			r.note("a point of the curves was lost: %v", err)
+		}
 	}
 }
 

@@ -111,10 +111,12 @@ func (w *worker) pass(ctx context.Context, epoch int) error {
 		if err != nil {
 			return err
 		}
-		at = w.step(batch, at)
+		steps++
+		last := w.said.Done+batch[1].Numel() == w.said.Of || w.DryRun
+		told := last || steps%w.LogInterval == 0
+		at = w.step(batch, at, told)
 		batch.Close()
-		last := w.said.Done == w.said.Of || w.DryRun
-		if steps++; last || steps%w.LogInterval == 0 {
+		if told {
 			w.said.Peak, w.said.Alone = memory()
 			if err := w.Reports.Put(ctx, w.said); err != nil {
 				return err
@@ -129,11 +131,16 @@ func (w *worker) pass(ctx context.Context, epoch int) error {
 }
 
 // step learns from one batch. See Note [Hogwild] in package optim: other workers change the
-// parameters meanwhile. It returns its end, where there is a trace.
-func (w *worker) step(batch data.Batch, at time.Time) time.Time {
+// parameters meanwhile. It returns its end, where there is a trace. How many digits were recognised
+// is counted if that will be told.
+func (w *worker) step(batch data.Batch, at time.Time, told bool) time.Time {
 	images, labels := batch[0], batch[1]
 	w.sgd.ZeroGrad()
-	loss := nn.NLLLoss.Of(w.Net.Forward(w.scope.Const(images)), labels)
+	logp := w.Net.Forward(w.scope.Const(images))
+	loss := nn.NLLLoss.Of(logp, labels)
+	if told {
+		w.said.Accuracy = float64(hits(logp.T(), labels)) / float64(max(1, labels.Numel()))
+	}
 	at = w.span("forward", at)
 	loss.Backward()
 	at = w.span("backward", at)

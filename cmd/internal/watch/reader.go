@@ -24,17 +24,18 @@ type moment struct {
 	domains.Census
 }
 
-// A sample is what a page draws over time. Of each domain it has the bytes in use, and those that
-// each process holds.
+// A sample is what a page draws over time. Of each domain it has the bytes in use, those that each
+// process holds, and the numbers that have a name.
 type sample struct {
 	At      int64              `json:"at"`
 	Domains map[string]holding `json:"domains"`
 }
 
 type holding struct {
-	Bytes     int64         `json:"bytes"`
-	Committed int64         `json:"committed"`
-	Holds     map[int]int64 `json:"holds"`
+	Bytes     int64              `json:"bytes"`
+	Committed int64              `json:"committed"`
+	Holds     map[int]int64      `json:"holds"`
+	Values    map[string]float64 `json:"values,omitempty"`
 }
 
 // mostSamples bounds what is kept. Old samples are thinned out, so a page shows a whole night.
@@ -156,6 +157,17 @@ func sampleOf(m moment) sample {
 		h := holding{Bytes: d.Bytes, Committed: d.Committed, Holds: make(map[int]int64)}
 		for _, p := range d.Processes {
 			h.Holds[p.PID] = p.Holds
+		}
+		for _, q := range d.Queues {
+			if q.Value == nil {
+				continue
+			}
+			for _, name := range q.Names {
+				if h.Values == nil {
+					h.Values = make(map[string]float64)
+				}
+				h.Values[name] = *q.Value
+			}
 		}
 		s.Domains[d.Address] = h
 	}

@@ -5,6 +5,7 @@ import { open } from "./stream.js";
 import { Overview } from "./overview.js";
 import { Processes } from "./processes.js";
 import { Memory } from "./memory.js";
+import { Curves } from "./curves.js";
 import { Blocks } from "./blocks.js";
 import { Queues } from "./queues.js";
 import { Locks } from "./locks.js";
@@ -18,6 +19,7 @@ const panels = [
   { id: "overview", title: "Overview", view: new Overview(), plain: true },
   { id: "processes", title: "Processes", view: new Processes(), figure: (d) => (d.processes || []).length },
   { id: "memory", title: "Memory", view: new Memory() },
+  { id: "curves", title: "Curves", view: new Curves(), given: (d) => memory.samples.some((s) => Object.keys(s.domains[d.address]?.values || {}).length) },
   { id: "waits", title: "Waits", view: new Waits(), observed: true, figure: (d) => (d.waits || []).length },
   { id: "queues", title: "Queues", view: new Queues(), observed: true, figure: (d) => (d.queues || []).length + (d.queues_left || 0) },
   { id: "locks", title: "Locks", view: new Locks(), observed: true, figure: (d) => (d.locks || []).length + (d.locks_left || 0) },
@@ -85,9 +87,11 @@ function show() {
   $("panels").classList.toggle("over", !!shown.gone);
   const people = new People(shown);
   for (const p of panels) {
-    p.section.hidden = p.link.hidden = p.observed && !shown.version; // a program that is too old to tell
+    p.section.hidden = p.link.hidden = p.observed && !shown.version // a program that is too old to tell
+      || !!p.given && !p.given(shown);
     if (p.section.hidden) continue;
     if (p.view === memory) memory.show(shown.address, (pid) => people.names.get(pid) ? people.long(pid) : `ended (${pid})`);
+    else if (p.id === "curves") p.view.show(shown.address, memory.samples);
     else p.view.show(shown, people);
     if (p.figure) text(p.count, p.figure(shown));
   }

@@ -29,7 +29,9 @@ export class Memory {
       if (d.error) continue;
       const holds = {};
       for (const p of d.processes || []) holds[p.pid] = p.holds;
-      domains[d.address] = { bytes: d.bytes, committed: d.committed, holds };
+      const values = {};
+      for (const q of d.queues || []) if (q.value !== undefined) for (const name of q.names || []) values[name] = q.value;
+      domains[d.address] = { bytes: d.bytes, committed: d.committed, holds, values };
     }
     if (this.samples.at(-1)?.at === moment.at) return;
     this.samples.push({ at: moment.at, domains });
@@ -88,7 +90,7 @@ export class Memory {
       ],
       series: [{}, ...series.map((s, i) => ({
         label: s.label, stroke: this.colour(i), width: i === 0 ? 1 : 2, dash: i === 0 ? [5, 4] : undefined,
-        spanGaps: false, points: { show: data[0].length < 2 }, show: !this.hiddenSeries.has(s.id),
+        spanGaps: false, points: { show: (u) => u.data[0].length < 2 }, show: !this.hiddenSeries.has(s.id),
       }))],
     }, data, this.plot);
   }
