@@ -114,20 +114,16 @@ func (x *summing) add(i uint32, b *block, w stateWord, n int64) {
 	if c := extClass(e); c < classCount {
 		x.sizes[c].add(n)
 	}
-	var own [ownWords]uint64
-	held := 0
-	for j := range own {
-		own[j] = b.own[j].Load()
-		held += bits.OnesCount64(own[j])
-	}
-	for j, v := range own {
-		for ; v != 0; v &= v - 1 {
-			h := &x.holders[j*64+bits.TrailingZeros64(v)]
-			h.add(n)
-			if held == 1 && w.transit() == 0 {
-				h.Alone.add(n)
-			}
+	held, holder := 0, (*HolderCount)(nil)
+	for j := range b.own {
+		for v := b.own[j].Load(); v != 0; v &= v - 1 {
+			holder = &x.holders[j*64+bits.TrailingZeros64(v)]
+			holder.add(n)
+			held++
 		}
+	}
+	if held == 1 && w.transit() == 0 {
+		holder.Alone.add(n)
 	}
 	switch {
 	case held > 0:

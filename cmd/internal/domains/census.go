@@ -32,19 +32,9 @@ func Look(ctx context.Context, span time.Duration) (Census, error) {
 type Watcher struct {
 	before  *reading
 	looks   int
-	facts   map[int]facts  // of processes
-	threads map[int]thread // of processes, of the last thorough look
-	machine float64        // involuntary switches a second, likewise
+	facts   map[int]facts // of processes
+	threads threads       // of the last thorough look
 }
-
-// thread is what only the files of each thread tell. To read them all costs more than the rest, so
-// only one look of thorough does.
-type thread struct {
-	runnable    int
-	involuntary float64 // a second
-}
-
-const thorough = 10
 
 // A reading is all that we see at one moment.
 type reading struct {
@@ -55,7 +45,8 @@ type reading struct {
 }
 
 // Look is as the function Look. After the first one, the rates are of the time since the last look,
-// and the number of runnable threads and the involuntary switches are renewed by each tenth look.
+// and each tenth look renews the number of runnable threads and the rate of involuntary switches,
+// which is that of the time since it was renewed last.
 func (w *Watcher) Look(ctx context.Context, span time.Duration) (Census, error) {
 	if w.before == nil {
 		r, err := w.read(ctx)
@@ -64,9 +55,13 @@ func (w *Watcher) Look(ctx context.Context, span time.Duration) (Census, error) 
 		}
 		w.before = r
 	}
+	first, all := w.looks == 0, w.looks%thorough == 0
+	if first {
+		w.threads.count(w.before.table)
+	}
 	var err error
-	if w.looks%thorough == 0 {
-		err = w.lookAtThreads(ctx, span)
+	if all {
+		err = w.threads.watch(ctx, w.before, first, span)
 	} else {
 		err = sleep(ctx, span)
 	}
@@ -77,9 +72,12 @@ func (w *Watcher) Look(ctx context.Context, span time.Duration) (Census, error) 
 	if err != nil {
 		return Census{}, err
 	}
+	if all {
+		w.threads.count(after.table)
+	}
 	c := Census{Domains: after.domains}
 	c.compare(w.before, after)
-	w.addThreads(&c)
+	w.threads.addTo(&c)
 	w.before = after
 	w.looks++
 	return c, nil

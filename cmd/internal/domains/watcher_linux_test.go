@@ -126,6 +126,56 @@ func TestAWatcherSeesADeadlockAndWhatItsProcessesAre(t *testing.T) {
 	}
 }
 
+// waits says that it is there, and waits.
+var waits = shoal.Register("waits", func(ctx context.Context, _ int, ready *ipc.Sender[int]) error {
+	if err := ready.Put(ctx, os.Getpid()); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+})
+
+// A Watcher does not read the threads of a process that had no processor time, and sees that one
+// that had some can run, also in looks after its first.
+func TestAWatcherSeesWhoCanRun(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	ready, err := ipc.NewQueue[int](1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ready.Close()
+	g := shoal.NewGroup(ctx, shoal.Options{})
+	defer g.Close()
+	defer cancel()
+	waits.Go(g, ready.Sender())
+	idle, err := ready.Get(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spin, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		for spin.Err() == nil {
+		}
+	}()
+	const renewed = 10 // looks until a Watcher reads threads again
+	var w domains.Watcher
+	for n := 0; ; n++ {
+		c, err := w.Look(ctx, 30*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runnable := map[int]int{}
+		for _, p := range mine(c).Processes {
+			runnable[p.PID] = p.Runnable
+		}
+		if n >= renewed && runnable[os.Getpid()] > 0 && runnable[idle] == 0 {
+			break
+		}
+	}
+}
+
 func mine(c domains.Census) *domains.Domain {
 	for i, d := range c.Domains {
 		if len(d.Processes) > 0 && d.Processes[0].PID == os.Getpid() {
