@@ -98,8 +98,12 @@ const (
 
 var paramTags = &wire.Tags{Type: "parameter", Fields: []int{withoutGrad: 3, withGrad: 4}}
 
-// marshal writes name, frozen, T and, where it exists, Grad.
+// marshal writes name, frozen, T and, where it exists, Grad. The error wraps tensor.ErrClosed where
+// there is no T.
 func (p *Param) marshal(e *wire.Encoder) error {
+	if p.T == nil {
+		return fmt.Errorf("send parameter %q, which has no value: %w", p.Name, tensor.ErrClosed)
+	}
 	tag := withGrad
 	if p.Grad == nil {
 		tag = withoutGrad
@@ -127,8 +131,14 @@ func (p *Param) unmarshal(d *wire.Decoder) error {
 	if p.Frozen, err = d.Bool(); err != nil {
 		return err
 	}
-	if p.T, err = wire.Decode[*tensor.Tensor](d); err != nil || tag == withoutGrad {
+	if p.T, err = wire.Decode[*tensor.Tensor](d); err != nil {
 		return err
+	}
+	if p.T == nil {
+		return fmt.Errorf("read parameter %q without a value: %w", p.Name, wire.ErrFormat)
+	}
+	if tag == withoutGrad {
+		return nil
 	}
 	if p.Grad, err = wire.Decode[*tensor.Tensor](d); err != nil {
 		return err
@@ -138,6 +148,9 @@ func (p *Param) unmarshal(d *wire.Decoder) error {
 
 // checkGrad refuses a gradient that optimizers could not add to the value.
 func (p *Param) checkGrad() error {
+	if p.Grad == nil {
+		return fmt.Errorf("read parameter %q, whose gradient is missing: %w", p.Name, wire.ErrFormat)
+	}
 	if p.Grad.DType() != p.T.DType() || !sameShape(p.Grad.Shape(), p.T.Shape()) {
 		return fmt.Errorf("read parameter %q of %v %v with a gradient of %v %v: %w", p.Name,
 			p.T.DType(), p.T.Shape(), p.Grad.DType(), p.Grad.Shape(), wire.ErrFormat)

@@ -104,6 +104,17 @@ func TestParam_WithAGradientOfAnotherShapeIsRefused(t *testing.T) {
 	}
 }
 
+// A parameter without a value is an error of its sender. That a message of one is refused is in the
+// corpus of FuzzParam.
+func TestParam_WithoutAValueIsNotSent(t *testing.T) {
+	var e wire.Encoder
+	e.Reset(nil)
+	if err := wire.Encode(&e, &autograd.Param{Name: "w"}); !errors.Is(err, tensor.ErrClosed) {
+		t.Errorf("sent without a value: %v", err)
+	}
+	e.Done(false)
+}
+
 func FuzzParam(f *testing.F) {
 	d := local(f)
 	p := autograd.NewParam("weight", values(1, 1, 2, 3))
@@ -114,6 +125,9 @@ func FuzzParam(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := receive(d, wire.Message{Body: body, Blocks: m.Blocks})
 		if err == nil && got != nil {
+			if got.T == nil {
+				t.Fatal("a parameter without a value")
+			}
 			err = got.Close()
 		}
 		if n := d.Stats().Blocks; n != 2 {

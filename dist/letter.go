@@ -76,7 +76,9 @@ func (l *letter) UnmarshalWire(d *wire.Decoder) error {
 	}
 	l.from, l.tag = int(from), int(tag)
 	if form == tensorLetter {
-		l.tensor, err = wire.Decode[*tensor.Tensor](d)
+		if l.tensor, err = wire.Decode[*tensor.Tensor](d); err == nil && l.tensor == nil {
+			err = fmt.Errorf("read a letter without its tensor: %w", wire.ErrFormat)
+		}
 		return err
 	}
 	if l.value.kind, err = d.String(); err != nil {
