@@ -2,6 +2,7 @@ package autograd
 
 import (
 	"math"
+	"slices"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
@@ -36,7 +37,7 @@ func ScaledDotProductAttention(q, k, v *Var, o Attention) *Var {
 		return o.plain(q, k, v)
 	}
 	return byType("ScaledDotProductAttention", q, attention[float32], attention[float64])(q, k, v, o).
-		plainly(func() *Var { return o.plain(q, k, v) })
+		plainly(func(y *Var) *Var { return y.plans().attention.plain(y.inputs[0], y.inputs[1], y.inputs[2]) })
 }
 
 // plain is the attention by other operations.
@@ -85,12 +86,12 @@ func (o Attention) check(q, k, v *Var) {
 func (o Attention) weights(q, k *Var) *Var {
 	scores := MatMul(MulScalar(q, o.Scale), Transpose(k, -1, -2))
 	if o.Mask != nil && o.Mask.t.DType() == tensor.Bool {
-		scores = MaskedFill(scores, tensor.Not(o.Mask.t), math.Inf(-1))
+		scores = MaskedFill(scores, scores.own(tensor.Not(o.Mask.t)), math.Inf(-1))
 	} else if o.Mask != nil {
 		scores = Add(scores, o.Mask)
 	}
 	if o.Causal {
-		scores = MaskedFill(scores, future(q.t.Device(), q.t.Dim(-2), k.t.Dim(-2)), math.Inf(-1))
+		scores = MaskedFill(scores, scores.own(future(q.t.Device(), q.t.Dim(-2), k.t.Dim(-2))), math.Inf(-1))
 	}
 	if o.Mask == nil || k.t.Dim(-2) == 0 {
 		return Softmax(scores, -1)
@@ -107,32 +108,38 @@ func future(dev tensor.Device, queries, keys int) *tensor.Tensor {
 	for i := range after {
 		after[i] = i%keys > i/keys
 	}
+	if dev == nil {
+		return t
+	}
 	return movedTo(dev, t)
 }
 
 func attention[F kernel.Float](q, k, v *Var, o Attention) *Var {
-	inputs := []*Var{q, k, v}
+	var inputRoom [4]*Var
+	inputs := append(inputRoom[:0], q, k, v)
 	added, learned := o.Mask, (*Var)(nil)
 	if added != nil && added.t.DType() != tensor.Bool {
 		inputs, learned = append(inputs, added), added
 	}
-	n, shape := q.t.Dims(), append([]int{}, q.Shape()...)
+	var room [2 * maxDims]int
+	n, shape := q.t.Dims(), append(room[:0], q.Shape()...)
 	shape[n-1] = v.t.Dim(-1)
 	y := result("ScaledDotProductAttention", q.t.DType(), shape, inputs...)
 	a := kernel.Attention{Heads: product(shape[:n-2]), Q: q.t.Dim(-2), K: k.t.Dim(-2), D: q.t.Dim(-1),
 		V: v.t.Dim(-1), Scale: o.Scale, Causal: o.Causal}
 	qt, kt, vt, logs := q.dense(), k.dense(), v.dense(),
 		y.scope.empty(nil, tensor.Float64, []int{q.t.Numel() / max(1, a.D)})
-	m := maskOf[F](added, shape[:n-1], a.K)
+	var m *scoreMask[F]
+	if added != nil {
+		m = maskOf[F](added, slices.Clone(shape[:n-1]), a.K)
+	}
 	kernel.Attend(a, data[F](qt), data[F](kt), data[F](vt), m.row(), data[F](y.t), tensor.Data[float64](logs))
 	hold(inputs...)
-	if !y.needs {
-		return y
+	y.plans().attention, y.plans().heads = o, a
+	if y.reads(qt, kt, vt, y.t, logs); !y.needs || added == nil {
+		return y.derived(byType(y.op, y, attentionBackward[float32], attentionBackward[float64]), nil)
 	}
-	y.save(qt, kt, vt, y.t, logs)
-	if added != nil {
-		y.save(added.t)
-	}
+	y.save(added.t)
 	y.backward = func(dy *tensor.Tensor) {
 		dq, dk, dv := q.room(), k.room(), v.room()
 		var dbias func(head, query, key int, d []F)
@@ -156,6 +163,18 @@ func attention[F kernel.Float](q, k, v *Var, o Attention) *Var {
 	return y
 }
 
+// attentionBackward is that of an attention without a mask.
+func attentionBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	q, k, v := y.inputs[0], y.inputs[1], y.inputs[2]
+	dq, dk, dv := q.room(), k.room(), v.room()
+	of := func(i int) []F { return data[F](y.saved[i].t) }
+	kernel.AttendBackward(y.plans().heads, of(0), of(1), of(2), nil, of(3), data[float64](y.saved[4].t), data[F](dy),
+		data[F](dq), data[F](dk), data[F](dv), nil)
+	q.add(dq)
+	k.add(dk)
+	v.add(dv)
+}
+
 // A scoreMask is what is added to scores, with all of its last dimension, and how far apart its
 // elements are for each other dimension of the scores.
 type scoreMask[F kernel.Float] struct {
@@ -166,9 +185,6 @@ type scoreMask[F kernel.Float] struct {
 }
 
 func maskOf[F kernel.Float](mask *Var, shape []int, keys int) *scoreMask[F] {
-	if mask == nil {
-		return nil
-	}
 	t := mask.t
 	if t.DType() == tensor.Bool {
 		t = added[F](t)

@@ -197,7 +197,7 @@ func (v *Var) give(w *walk) {
 			w.splice(v, v.redo)
 		}
 	case v.slope != nil && v.plain != nil:
-		w.splice(v, v.plain)
+		w.splice(v, func() *Var { return v.plain(v) })
 	case v.slope != nil:
 		v.giveValues()
 	case v.grad != nil: // a part of which nothing is used has none

@@ -88,7 +88,7 @@ func conv2d[F kernel.Float](s kernel.ConvShape, x, w, b *Var) *Var {
 	hold(x, w, b)
 	if y.needs {
 		y.save(xt, wt)
-		y.note.conv = s
+		y.plans().conv = s
 		y.derive = byType(y.op, y, conv2dBackward[float32], conv2dBackward[float64])
 		y.again = conv2dTwice
 	}
@@ -96,7 +96,7 @@ func conv2d[F kernel.Float](s kernel.ConvShape, x, w, b *Var) *Var {
 }
 
 func conv2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
-	s, xt, wt := y.note.conv, y.saved[0].t, y.saved[1].t
+	s, xt, wt := y.plans().conv, y.saved[0].t, y.saved[1].t
 	x, w, b := y.inputs[0], y.inputs[1], y.input(2)
 	scratch := scratches.Get().(*kernel.Scratch)
 	defer scratches.Put(scratch)
@@ -162,7 +162,7 @@ func maxPool2d[F kernel.Float](x *Var, o Window) *Var {
 	hold(x)
 	if y.needs {
 		y.save(at)
-		y.note.window = o
+		y.plans().window = o
 		y.derive = byType(y.op, y, maxPool2dBackward[float32], maxPool2dBackward[float64])
 		y.again = maxPool2dTwice
 	}
@@ -170,7 +170,7 @@ func maxPool2d[F kernel.Float](x *Var, o Window) *Var {
 }
 
 func maxPool2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
-	x, o := y.inputs[0], y.note.window
+	x, o := y.inputs[0], y.plans().window
 	x.write(func(dx *tensor.Tensor) {
 		kernel.MaxPool2dBackward(dx.Dim(0), dx.Dim(1), dx.Dim(2), dx.Dim(3),
 			o.Size[0], o.Size[1], o.Stride[0], o.Stride[1], o.Padding[0], o.Padding[1],

@@ -15,7 +15,7 @@ func convolve(s kernel.ConvShape, x, w *Var) *Var {
 }
 
 func conv2dTwice(y, dy *Var) derivatives {
-	s, x, w := y.note.conv, y.inputs[0], y.inputs[1]
+	s, x, w := y.plans().conv, y.inputs[0], y.inputs[1]
 	var dx, dw *Var
 	if x.wanted() {
 		dx = convImages(s, w, dy)

@@ -197,6 +197,6 @@ func standardizeOn(op string, x *Var, s groups, eps float64) (y *Var, mean, vari
 		along := tensor.Mul(to, average(tensor.Mul(dy, to)))
 		return tensor.Sub(dy, average(dy)).Sub(along).Mul(scale).Reshape(x.Shape()...)
 	}).twice(standardizeTwice)
-	y.note.groups, y.note.factor = s, eps
+	y.plans().groups, y.note.factor = s, eps
 	return y, mean, variance
 }

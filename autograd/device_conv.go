@@ -113,7 +113,7 @@ func conv2dOn(s kernel.ConvShape, x, w, b *Var) *Var {
 	v := wrap("Conv2d", y.View(s.N, s.OutC, s.OutH(), s.OutW()), x, w, b)
 	if v.needs {
 		v.save(images, w.t)
-		v.note.conv = s
+		v.plans().conv = s
 		v.backward = func(dy *tensor.Tensor) {
 			dy = dy.Reshape(s.N, s.OutC, u.places)
 			if w.wanted() {

@@ -206,7 +206,7 @@ func (v *Var) twice(r rule) *Var {
 
 // plainly sets how the value is computed by operations that have rules, which then have the
 // derivatives of this one: for a kernel whose own rule would be long.
-func (v *Var) plainly(compute func() *Var) *Var {
+func (v *Var) plainly(compute func(v *Var) *Var) *Var {
 	if v.needs {
 		v.plain = compute
 	}

@@ -1,8 +1,6 @@
 package autograd
 
 import (
-	"slices"
-
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -88,13 +86,13 @@ func MaskedSelect(x *Var, mask *tensor.Tensor) *Var {
 // Max returns the greatest elements along dim, without this dimension, and their indices (Int64).
 // Only these elements get the gradient.
 func Max(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
-	return extreme("Max", x, dim, tensor.Argmax(x.t, dim))
+	return extreme("Max", x, dim, x.own(tensor.Argmax(x.t, dim)))
 }
 
 // Min returns the least elements along dim, without this dimension, and their indices (Int64). Only
 // these elements get the gradient.
 func Min(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
-	return extreme("Min", x, dim, tensor.Argmin(x.t, dim))
+	return extreme("Min", x, dim, x.own(tensor.Argmin(x.t, dim)))
 }
 
 func extreme(op string, x *Var, dim int, at *tensor.Tensor) (*Var, *tensor.Tensor) {
@@ -116,14 +114,20 @@ func along(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
 // Sort returns the elements sorted along dim, and the indices (Int64) where they were, as
 // [tensor.Argsort] has them.
 func Sort(x *Var, dim int, descending bool) (values *Var, indices *tensor.Tensor) {
-	at := tensor.Argsort(x.t, dim, descending)
+	at := x.own(tensor.Argsort(x.t, dim, descending))
 	return picked("Sort", x, along, dim, at), at
 }
 
 // TopK returns the k greatest elements along dim, the greatest first, and the indices (Int64) where
 // they were.
 func TopK(x *Var, k, dim int) (values *Var, indices *tensor.Tensor) {
-	_, at := tensor.TopK(x.t, k, dim)
+	at := x.own(tensor.Argsort(x.t, dim, true))
+	if n := max(1, x.t.Dims()); k < 0 || k > 1 && x.t.Dims() == 0 || x.t.Dims() == n && k > x.t.Dim(dim) {
+		tensor.TopK(x.t, k, dim) // which panics
+	}
+	if x.t.Dims() > 0 {
+		at = Narrow(x.scope.NoGrad(at), dim, 0, k).t
+	}
 	return picked("TopK", x, along, dim, at), at
 }
 
@@ -156,31 +160,36 @@ func corner(op string, x *Var, shape []int) *Var {
 // and padding count from the end.
 func Embedding(w, idx *Var, padding ...int64) *Var {
 	want("Embedding", "a weight (n, features)", w, 2)
-	padding = fromBothEnds(padding, int64(w.t.Dim(0)))
-	flat := owned(idx.t.Reshape(-1))
-	rows := tensor.IndexSelect(w.t, 0, flat)
 	v := idx.scope.newVar()
 	v.quiet = idx.quiet
 	v.from("Embedding", []*Var{w})
-	v.t = rows.Reshape(append(slices.Clone(idx.Shape()), w.t.Dim(1))...)
-	if v.needs {
-		v.save(idx.t)
-		v.backward = func(dy *tensor.Tensor) {
-			dy = dy.Reshape(rows.Shape()...)
-			for _, p := range padding {
-				dy = tensor.Where(tensor.Eq(flat, tensor.Scalar(tensor.Int64, float64(p))).Unsqueeze(1),
-					dy.Number(0), dy)
-			}
-			w.total().IndexAdd(0, flat, dy)
-		}
+	v.plans().padding = fromBothEnds(padding, int64(w.t.Dim(0)))
+	rows := v.own(tensor.IndexSelect(w.t, 0, Reshape(idx, -1).t))
+	var room [2 * maxDims]int
+	v.t = Reshape(idx.scope.NoGrad(rows), append(append(room[:0], idx.Shape()...), w.t.Dim(1))...).t
+	return v.reads(idx.t).derived(embeddingBackward, embeddingTwice)
+}
+
+func embeddingBackward(y *Var, dy *tensor.Tensor) {
+	s, w := y.scope, y.inputs[0]
+	flat := Reshape(s.NoGrad(y.saved[0].t), -1)
+	rows := unpadded(y, flat.t, Reshape(s.NoGrad(dy), flat.t.Numel(), w.t.Dim(1)))
+	w.total().IndexAdd(0, flat.t, rows.t)
+}
+
+func embeddingTwice(y, dy *Var) derivatives {
+	w := y.inputs[0]
+	flat := Reshape(dy.scope.NoGrad(y.saved[0].t), -1)
+	rows := unpadded(y, flat.t, Reshape(dy, flat.t.Numel(), w.t.Dim(1)))
+	return of(put("Embedding", w.t.Dim(0), flat.t, rows))
+}
+
+// unpadded returns gradients of rows, with zeros for those in an embedding's padding.
+func unpadded(y *Var, flat *tensor.Tensor, rows *Var) *Var {
+	for _, p := range y.plans().padding {
+		rows = MaskedFill(rows, with(tensor.Eq, flat, float64(p)).Unsqueeze(1), 0)
 	}
-	return v.twice(func(_, dy *Var) derivatives {
-		dy = Reshape(dy, rows.Shape()...)
-		for _, p := range padding {
-			dy = MaskedFill(dy, tensor.Eq(flat, tensor.Scalar(tensor.Int64, float64(p))).Unsqueeze(1), 0)
-		}
-		return of(put("Embedding", w.t.Dim(0), flat, dy))
-	})
+	return rows
 }
 
 // fromBothEnds returns both of the numbers that each row of n has.

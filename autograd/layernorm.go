@@ -1,6 +1,8 @@
 package autograd
 
 import (
+	"slices"
+
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -10,13 +12,12 @@ import (
 // are nil.
 func LayerNorm(x *Var, shape []int, w, b *Var, eps float64) *Var {
 	if n := len(shape); n == 0 || n > x.t.Dims() || !sameShape(x.Shape()[x.t.Dims()-n:], shape) {
-		misuse("LayerNorm of shape %v over %v: the last dimensions differ", x.Shape(), shape)
+		misuse("LayerNorm of shape %v over %v: the last dimensions differ", x.Shape(), slices.Clone(shape))
 	}
 	cols := product(shape)
-	checkAffine("LayerNorm", w, b, shape)
+	checkAffine("LayerNorm", w, b, shape...)
 	n := kernel.Norm{Rows: x.t.Numel() / max(1, cols), Groups: 1, Per: cols, Run: 1, Eps: eps}
-	return dispatch("LayerNorm", x, normalize[float32], normalize[float64], normalizeOn)("LayerNorm", n, x, w,
-		b, shape)
+	return dispatch("LayerNorm", x, normalize[float32], normalize[float64], normalizeOn)("LayerNorm", n, x, w, b)
 }
 
 // GroupNorm divides the channels of x, (N, C, ...), into groupCount groups and normalises each
@@ -31,33 +32,32 @@ func GroupNorm(x, w, b *Var, groupCount int, eps float64) *Var {
 	if x.t.Numel() == groupCount {
 		misuse("GroupNorm of shape %v in %d groups: a group needs more than one element", x.Shape(), groupCount)
 	}
-	checkAffine("GroupNorm", w, b, []int{c})
+	checkAffine("GroupNorm", w, b, c)
 	run := product(x.Shape()[2:])
 	n := kernel.Norm{Rows: x.t.Dim(0) * groupCount, Groups: groupCount, Per: c / groupCount, Run: run, Eps: eps}
-	return dispatch("GroupNorm", x, normalize[float32], normalize[float64], normalizeOn)("GroupNorm", n, x, w,
-		b, channelShape(x))
+	return dispatch("GroupNorm", x, normalize[float32], normalize[float64], normalizeOn)("GroupNorm", n, x, w, b)
 }
 
-// channelShape is that of what broadcasts along the channels of x, (N, C, ...).
-func channelShape(x *Var) []int {
-	shape := make([]int, x.t.Dims()-1)
-	for i := range shape {
-		shape[i] = 1
+// channelShape is that of what broadcasts along the channels of x, (N, C, ...), in room if it fits
+// there.
+func channelShape(room []int, x *Var) []int {
+	room = append(room, x.t.Dim(1))
+	for range x.t.Dims() - 2 {
+		room = append(room, 1)
 	}
-	shape[0] = x.t.Dim(1)
-	return shape
+	return room
 }
 
-func checkAffine(op string, w, b *Var, shape []int) {
+func checkAffine(op string, w, b *Var, shape ...int) {
 	for _, p := range []*Var{w, b} {
 		if p != nil && !sameShape(p.Shape(), shape) {
-			misuse("%s with a weight or bias of shape %v: it is %v", op, p.Shape(), shape)
+			misuse("%s with a weight or bias of shape %v: it is %v", op, p.Shape(), slices.Clone(shape))
 		}
 	}
 }
 
-// normalize normalises x as n has it, with a weight and a bias that are seen in a shape.
-func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var, shape []int) *Var {
+// normalize normalises x as n has it, with a weight and a bias or without.
+func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var) *Var {
 	y := result(op, x.t.DType(), x.Shape(), x, w, b)
 	xt, wt, bt := x.dense(), denseOf(w), denseOf(b)
 	means, scales := y.scope.empty(nil, tensor.Float64, []int{n.Rows}),
@@ -68,7 +68,7 @@ func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var, shape []i
 	if y.reads(xt, means, scales); wt != nil {
 		y.reads(wt)
 	}
-	y.note.norm = n
+	y.plans().norm = n
 	return y.derived(byType(op, y, normalizeBackward[float32], normalizeBackward[float64]), normalizeTwice)
 }
 
@@ -93,15 +93,24 @@ func normalizeBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	y.inputs[0].writeOr(func(dx *tensor.Tensor) {
 		scratch := scratches.Get().(*kernel.Scratch)
 		defer scratches.Put(scratch)
-		kernel.NormalizeBackward(y.note.norm, data[F](y.saved[0].t), dataOf[F](wt), data[F](dy),
+		kernel.NormalizeBackward(y.plans().norm, data[F](y.saved[0].t), dataOf[F](wt), data[F](dy),
 			tensor.Data[float64](y.saved[1].t), tensor.Data[float64](y.saved[2].t),
 			dataOf[F](dx), sumOf[F](w), sumOf[F](b), scratch)
 	})
 }
 
 // normalizeOn is normalize on a device.
-func normalizeOn(op string, n kernel.Norm, x, w, b *Var, shape []int) *Var {
+func normalizeOn(op string, n kernel.Norm, x, w, b *Var) *Var {
 	y, _, _ := standardizeOn(op, x, groupsOf(n), n.Eps)
+	var shape []int // in which a weight and a bias are seen
+	switch {
+	case op == "GroupNorm":
+		shape = channelShape(nil, x)
+	case w != nil:
+		shape = w.Shape()
+	case b != nil:
+		shape = b.Shape()
+	}
 	return affine(op, y, w, b, product(shape), shape)
 }
 
@@ -109,10 +118,10 @@ func groupsOf(n kernel.Norm) groups { return groups{n: n.Rows, parts: 1, width: 
 
 // normalizeTwice is the rule of a norm, with a weight and a bias or without.
 func normalizeTwice(y, dy *Var) derivatives {
-	n, x, to, all := y.note.norm, y.inputs[0], dy, of(nil)
+	n, x, to, all := y.plans().norm, y.inputs[0], dy, of(nil)
 	seen := func(p *Var) []int {
 		if y.op == "GroupNorm" {
-			return channelShape(y)
+			return channelShape(nil, y)
 		}
 		return p.Shape()
 	}

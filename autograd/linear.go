@@ -83,12 +83,7 @@ func linearTwice(y, dy *Var) derivatives {
 // MatMul returns the matrix product of a, (..., n, k), and b, (..., k, m), as torch.matmul does.
 // Leading dimensions broadcast. A vector is a row on the left and a column on the right.
 func MatMul(a, b *Var) *Var {
-	v := made("MatMul", tensor.MatMul(a.t, b.t), a, b)
-	if v.needs {
-		v.save(a.t, b.t)
-		v.backward = func(dy *tensor.Tensor) { matMulBackward(a, b, dy) }
-	}
-	return v.twice(matMulTwice)
+	return made("MatMul", tensor.MatMul(a.t, b.t), a, b).reads(a.t, b.t).twice(matMulTwice)
 }
 
 // BMM returns the matrix products of two batches, (b, n, k) and (b, k, m), as (b, n, m).
@@ -99,25 +94,7 @@ func BMM(a, b *Var) *Var {
 	return MatMul(a, b)
 }
 
-// matMulBackward sees vectors as the matrices that they stand for.
-func matMulBackward(a, b *Var, dy *tensor.Tensor) {
-	at, bt := a.t, b.t
-	if b.t.Dims() == 1 {
-		bt, dy = bt.Unsqueeze(1), dy.Unsqueeze(dy.Dims())
-	}
-	if a.t.Dims() == 1 {
-		at, dy = at.Unsqueeze(0), dy.Unsqueeze(dy.Dims()-1)
-	}
-	if a.wanted() {
-		da := tensor.MatMul(dy, bt.Transpose(-1, -2))
-		a.add(reduceTo(da, at.Shape()).Reshape(a.Shape()...))
-	}
-	if b.wanted() {
-		db := tensor.MatMul(at.Transpose(-1, -2), dy)
-		b.add(reduceTo(db, bt.Shape()).Reshape(b.Shape()...))
-	}
-}
-
+// matMulTwice sees vectors as the matrices that they stand for.
 func matMulTwice(y, dy *Var) derivatives {
 	a, b := y.inputs[0], y.inputs[1]
 	am, bm := a, b

@@ -117,12 +117,14 @@ func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 	if beta == 0 {
 		return r.of(Abs(d))
 	}
-	off := tensor.Abs(d.t)
-	near := tensor.Lt(off, off.Number(beta))
-	losses := tensor.Where(near, tensor.Mul(off, off).MulScalar(0.5/beta), plus(off, -0.5*beta))
-	return r.of(unary("SmoothL1Loss", d, losses, d.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		return tensor.Div(d.t, d.t.Number(beta)).Clamp(-1, 1).Mul(dy)
-	}).twice(func(_, dy *Var) derivatives { return of(Mul(dy, Clamp(MulScalar(d, 1/beta), -1, 1))) }))
+	off := d.own(tensor.Abs(d.t))
+	near := d.own(with(tensor.Lt, off, beta))
+	square := d.own(tensor.Mul(off, off)).MulScalar(0.5 / beta)
+	losses := made("SmoothL1Loss", tensor.Where(near, square, d.own(plus(off, -0.5*beta))), d).reads(d.t)
+	losses.note.factor = 1 / beta
+	return r.of(losses.twice(func(y, dy *Var) derivatives {
+		return of(Mul(dy, Clamp(MulScalar(y.inputs[0], y.note.factor), -1, 1)))
+	}))
 }
 
 // BCEWithLogitsLoss returns the binary cross-entropy of the sigmoid of x and the probabilities
@@ -130,31 +132,18 @@ func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 // positive targets, which raises the recall of rare classes. It broadcasts to x's shape; nil means
 // 1.
 func BCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduction) *Var {
-	if positive == nil {
-		positive = x.t.Number(1)
+	if checkShapes("BCEWithLogitsLoss", x, target); positive == nil {
+		positive = x.own(x.t.Number(1))
 	}
-	checkShapes("BCEWithLogitsLoss", x, target)
-	rest := tensor.Sub(positive, positive.Number(1))
-	count := plus(tensor.Mul(rest, target.t), 1) // how often an element counts, where all of it is the logarithm
-	// (1 - target)·x + count·log(1 + e^-x), where the logarithm is max(-x, 0) + log(1 + e^-|x|)
-	logs := tensor.Log1p(tensor.Abs(x.t).Neg().Exp()).Add(tensor.Neg(x.t).ReLU())
-	losses := plus(tensor.Neg(target.t), 1).Mul(x.t).Add(tensor.Mul(count, logs))
-	v := wrap("BCEWithLogitsLoss", losses, x, target)
-	if v.needs {
-		v.save(x.t, target.t, positive)
-		v.backward = func(dy *tensor.Tensor) {
-			if x.wanted() { // 1 - target - count·sigmoid(-x)
-				dx := plus(tensor.Neg(target.t), 1).Sub(tensor.Sigmoid(tensor.Neg(x.t)).Mul(count))
-				x.add(dx.Mul(dy))
-			}
-			if target.wanted() {
-				others := tensor.Log1p(tensor.Abs(x.t).Neg().Exp()).Add(tensor.ReLU(x.t)) // log(1 + e^x)
-				target.add(tensor.Mul(positive, logs).Sub(others).Mul(dy))
-			}
-		}
-	}
+	// (1 - target)·x + count·log(1 + e^-x), where the logarithm is max(-x, 0) + log(1 + e^-|x|).
+	// count is how often an element counts, where all of it is the logarithm.
+	rest := x.own(plus(positive, -1))
+	count := x.own(tensor.Mul(rest, target.t)).AddScalar(1)
+	logs := x.own(tensor.Log1p(x.own(tensor.Abs(x.t)).Neg().Exp())).Add(x.own(tensor.Neg(x.t)).ReLU())
+	losses := plus(x.own(tensor.Neg(target.t)), 1).Mul(x.t).Add(x.own(tensor.Mul(count, logs)))
+	v := made("BCEWithLogitsLoss", losses, x, target).reads(x.t, target.t, positive)
 	return r.of(v.twice(func(y, dy *Var) derivatives {
-		return bceTwice(y.inputs[0], y.inputs[1], Const(positive), dy)
+		return bceTwice(y.inputs[0], y.inputs[1], dy.scope.Const(y.saved[2].t), dy)
 	}))
 }
 
@@ -169,8 +158,7 @@ func bceTwice(x, target, positive, dy *Var) derivatives {
 
 // logOfRest returns log(1 + e^x), which is 0 less the logarithm of the rest of x's sigmoid.
 func logOfRest(x *Var) *Var {
-	y := tensor.Log1p(tensor.Abs(x.t).Neg().Exp()).Add(tensor.ReLU(x.t))
-	return unary("BCEWithLogitsLoss", x, y, x.t,
-		func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Sigmoid(x.t).Mul(dy) }).
-		twice(func(_, dy *Var) derivatives { return of(Mul(dy, Sigmoid(x))) })
+	y := tensor.Log1p(x.own(tensor.Abs(x.t)).Neg().Exp()).Add(x.own(tensor.ReLU(x.t)))
+	return made("BCEWithLogitsLoss", y, x).reads(x.t).
+		twice(func(y, dy *Var) derivatives { return of(Mul(dy, Sigmoid(y.inputs[0]))) })
 }

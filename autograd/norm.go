@@ -16,8 +16,8 @@ type groups struct{ n, parts, width int }
 // plus b, which are (C) or nil (Ioffe and Szegedy, 2015).
 //
 // If mean and variance are nil, as in training, BatchNorm normalises by those of the batch, and
-// returns them, (C), for running statistics; v is the unbiased variance. Otherwise, as in
-// evaluation, BatchNorm normalises by mean and variance, (C), and returns them.
+// returns them, (C), for running statistics, in a Scope until Reset; v is the unbiased variance.
+// Otherwise, as in evaluation, BatchNorm normalises by mean and variance, (C), and returns them.
 func BatchNorm(x, w, b *Var, mean, variance *tensor.Tensor, eps float64) (y *Var, m, v *tensor.Tensor) {
 	if mean == nil && variance == nil {
 		return batchNorm("BatchNorm", x, w, b, eps)
@@ -32,12 +32,14 @@ func batchNorm(op string, x, w, b *Var, eps float64) (y *Var, mean, variance *te
 		misuse("%s of shape %v in training: a channel needs more than one element", op, x.Shape())
 	}
 	y, mean, variance = standardized(op, x, s, eps)
-	return affine(op, y, w, b, s.n, channelShape(x)), mean, variance
+	var room [2 * maxDims]int
+	return affine(op, y, w, b, s.n, channelShape(room[:0], x)), mean, variance
 }
 
 func batchNormBy(op string, mean, variance *tensor.Tensor, x, w, b *Var, eps float64) *Var {
 	wantChannels(op, x)
-	c, shape := x.t.Dim(1), channelShape(x)
+	var room [2 * maxDims]int
+	c, shape := x.t.Dim(1), channelShape(room[:0], x)
 	checkChannels(op, mean, c)
 	checkChannels(op, variance, c)
 	scale := Reshape(x.constant(plus(variance, eps).Pow(-0.5)), shape...)
@@ -101,7 +103,7 @@ func standardize[F kernel.Float](op string, x *Var, s groups, eps float64) (y *V
 		means[g], variances[g], scales[g] = F(m), F(squares/(count-1)), scale
 	}
 	hold(x)
-	y.note.groups, y.note.factor = s, eps
+	y.plans().groups, y.note.factor = s, eps
 	y.reads(y.t, factors).derived(byType(op, y, standardizeBackward[float32], standardizeBackward[float64]),
 		standardizeTwice)
 	return y, mean, variance
@@ -111,7 +113,7 @@ func standardize[F kernel.Float](op string, x *Var, s groups, eps float64) (y *V
 // made constant.
 func standardizeBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	y.inputs[0].write(func(dx *tensor.Tensor) {
-		s, to, g, out := y.note.groups, data[F](y.t), data[F](dy), data[F](dx)
+		s, to, g, out := y.plans().groups, data[F](y.t), data[F](dy), data[F](dx)
 		count := float64(s.parts * s.width)
 		for i, scale := range data[float64](y.saved[1].t) {
 			var sum, along float64
@@ -133,7 +135,7 @@ func (s groups) standardOf(x *Var, eps float64) (to, scale *Var) {
 func average(groups *Var) *Var { return keptMean(groups, 1<<0|1<<2) }
 
 func standardizeTwice(y, dy *Var) derivatives {
-	return of(y.note.groups.slopes(y.inputs[0], dy, y.note.factor))
+	return of(y.plans().groups.slopes(y.inputs[0], dy, y.note.factor))
 }
 
 // slopes is standardizeBackward of values, where the means and the scale are values as well.

@@ -1,6 +1,9 @@
 package autograd
 
-import "github.com/shoal-mp/shoal/tensor"
+import (
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
 
 // AvgPool2d returns the mean of each window of images x, (N, C, H, W), as (N, C, H', W'). H' and W'
 // are those of Conv2d, rounded down, or up if o.Ceil is set. Padding counts as zeros. Pixels beyond
@@ -59,13 +62,73 @@ type averaged struct {
 
 // down returns the mean of each window. Its derivative is up, and that of up is down.
 func (a averaged) down(x *Var) *Var {
-	return unary("AvgPool2d", x, a.means(x.t), nil, a.spread).twice(func(_, dy *Var) derivatives { return of(a.up(dy)) })
+	if x.far() {
+		return unary("AvgPool2d", x, a.means(x.t), nil, a.spread).
+			twice(func(_, dy *Var) derivatives { return of(a.up(dy)) })
+	}
+	y := result("AvgPool2d", x.t.DType(), []int{x.t.Dim(0), x.t.Dim(1), a.out[0], a.out[1]}, x)
+	byType(y.op, x, pool[float32], pool[float64])(a, x.dense(), y.t)
+	hold(x)
+	y.plans().pool = a
+	return y.twice(func(y, dy *Var) derivatives { return of(y.plans().pool.up(dy)) })
 }
 
 // up gives each element of a window its share.
 func (a averaged) up(y *Var) *Var {
-	return unary("AvgPool2d", y, a.spread(y.t).Clone(), nil,
-		a.means).twice(func(_, dx *Var) derivatives { return of(a.down(dx)) })
+	if y.far() {
+		return unary("AvgPool2d", y, a.spread(y.t).Clone(), nil, a.means).
+			twice(func(_, dx *Var) derivatives { return of(a.down(dx)) })
+	}
+	x := result("AvgPool2d", y.t.DType(), a.x.Shape(), y)
+	byType(x.op, y, unpool[float32], unpool[float64])(a, y.dense(), x.t)
+	hold(y)
+	x.plans().pool = a
+	return x.twice(func(x, dx *Var) derivatives { return of(x.plans().pool.down(dx)) })
+}
+
+// pool sets y to the means of the windows of x.
+func pool[F kernel.Float](a averaged, x, y *tensor.Tensor) {
+	from, to, share := data[F](x), data[F](y), F(a.share())
+	a.visit(func(at, lo, hi, first, last, width int) {
+		var sum F
+		for r := lo; r < hi; r++ {
+			for _, v := range from[r*width+first : r*width+last] {
+				sum += v
+			}
+		}
+		to[at] = sum * share
+	})
+	y.Touch()
+}
+
+// unpool sets x to the shares that its elements have of y.
+func unpool[F kernel.Float](a averaged, y, x *tensor.Tensor) {
+	from, to, share := data[F](y), data[F](x.Zero()), F(a.share())
+	a.visit(func(at, lo, hi, first, last, width int) {
+		for r := lo; r < hi; r++ {
+			row := to[r*width+first : r*width+last]
+			for i := range row {
+				row[i] += from[at] * share
+			}
+		}
+	})
+}
+
+// visit calls f with each window: where its mean is, from which row of all images to which it goes
+// and from which column to which, and how many columns there are.
+func (a averaged) visit(f func(at, lo, hi, first, last, width int)) {
+	h, w, at := a.x.Dim(2), a.x.Dim(3), 0
+	for plane := range a.x.Dim(0) * a.x.Dim(1) {
+		for i := range a.out[0] {
+			top := i*a.Stride[0] - a.Padding[0]
+			for j := range a.out[1] {
+				left := j*a.Stride[1] - a.Padding[1]
+				f(at, plane*h+max(top, 0), plane*h+max(min(top+a.Size[0], h), 0), max(left, 0),
+					max(min(left+a.Size[1], w), max(left, 0)), w)
+				at++
+			}
+		}
+	}
 }
 
 func (a averaged) share() float64 { return 1 / float64(a.Size[0]*a.Size[1]) }

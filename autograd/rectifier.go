@@ -149,11 +149,14 @@ func PReLU(x, w *Var) *Var {
 		misuse("PReLU of shape %v with a weight of %v: it is (1), or has an element for each channel",
 			x.Shape(), w.Shape())
 	}
-	slope := x.own(w.t.Reshape(slopeShape(x, w)...))
+	var room [2 * maxDims]int
+	slope := Reshape(x.scope.NoGrad(w.t), slopeShape(room[:0], x, w)...).t
 	above := x.own(with(tensor.Gt, x.t, 0))
 	v := made("PReLU", tensor.Where(above, x.t, x.own(tensor.Mul(x.t, slope))), x, w)
 	return v.reads(x.t, w.t, above).twice(func(y, dy *Var) (d derivatives) {
-		x, w, above, shape := y.inputs[0], y.inputs[1], y.saved[2].t, slopeShape(y.inputs[0], y.inputs[1])
+		var room [2 * maxDims]int
+		x, w, above := y.inputs[0], y.inputs[1], y.saved[2].t
+		shape := slopeShape(room[:0], x, w)
 		if x.wanted() {
 			d.few[0] = Where(above, dy, Mul(dy, Reshape(w, shape...)))
 		}
@@ -164,12 +167,12 @@ func PReLU(x, w *Var) *Var {
 	})
 }
 
-// slopeShape is that in which a weight of PReLU broadcasts to x.
-func slopeShape(x, w *Var) []int {
+// slopeShape is that in which a weight of PReLU broadcasts to x, in room.
+func slopeShape(room []int, x, w *Var) []int {
 	if w.t.Numel() == 1 {
-		return w.Shape()
+		return append(room, 1)
 	}
-	return channelShape(x)
+	return channelShape(room, x)
 }
 
 // GLU returns the first half of x along dim, times the sigmoid of the second half.

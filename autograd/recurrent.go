@@ -32,8 +32,9 @@ func LSTM(gates, h, c *Var, r Recurrence) (y, lastH, lastC *Var) {
 		return r.plainLSTM(gates, h, c)
 	}
 	l := gates.t.Dim(0)
-	all := byType("LSTM", gates, lstm[float32], lstm[float64])(r, gates, h, c).plainly(func() *Var {
-		y, _, c := r.plainLSTM(gates, h, c)
+	all := byType("LSTM", gates, lstm[float32], lstm[float64])(r, gates, h, c).plainly(func(v *Var) *Var {
+		r := Recurrence{Weight: v.inputs[3], Backwards: v.note.backwards}
+		y, _, c := r.plainLSTM(v.inputs[0], v.inputs[1], v.inputs[2])
 		return Cat(0, y, Unsqueeze(c, 0))
 	})
 	y = Narrow(all, 0, 0, l)
@@ -52,8 +53,10 @@ func GRU(gates, h *Var, r Recurrence) (y, last *Var) {
 	if gates.far() || gates.t.Numel() == 0 {
 		y = r.plainGRU(gates, h)
 	} else {
-		y = byType("GRU", gates, gru[float32], gru[float64])(r, gates,
-			h).plainly(func() *Var { return r.plainGRU(gates, h) })
+		y = byType("GRU", gates, gru[float32], gru[float64])(r, gates, h).plainly(func(v *Var) *Var {
+			r := Recurrence{Weight: v.inputs[2], Bias: v.input(3), Backwards: v.note.backwards}
+			return r.plainGRU(v.inputs[0], v.inputs[1])
+		})
 	}
 	return y, Select(y, 0, r.last(gates.t.Dim(0)))
 }
@@ -107,23 +110,25 @@ func lstm[F kernel.Float](r Recurrence, gates, h, c *Var) *Var {
 		data[F](cells), scratch)
 	copy(data[F](y.t)[len(states):], data[F](cells)[r.last(k.L)*k.N*k.H:])
 	hold(gates, h, c, w)
-	if !y.needs {
-		return y
-	}
-	y.save(y.t, ht, ct, wt, open, cells)
-	y.backward = func(dy *tensor.Tensor) {
-		scratch := scratches.Get().(*kernel.Scratch)
-		defer scratches.Put(scratch)
-		dstates := data[F](dy)[:len(states)]
-		dgates, dh, dc := y.scope.empty(nil, dy.DType(), gates.Shape()), h.room().Zero(), c.room()
-		copy(data[F](dc), data[F](dy)[len(states):])
-		kernel.LSTMBackward(k, data[F](wt), data[F](ht), data[F](ct), data[F](open), states, data[F](cells), dstates,
-			data[F](dh), data[F](dc), data[F](dgates), sumOf[F](w), scratch)
-		gates.add(dgates)
-		h.add(dh)
-		c.add(dc)
-	}
-	return y
+	y.note.backwards = r.Backwards
+	return y.reads(y.t, ht, ct, wt, open, cells).
+		derived(byType(y.op, y, lstmBackward[float32], lstmBackward[float64]), nil)
+}
+
+func lstmBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	gates, h, c, w := y.inputs[0], y.inputs[1], y.inputs[2], y.inputs[3]
+	scratch := scratches.Get().(*kernel.Scratch)
+	defer scratches.Put(scratch)
+	k := Recurrence{Backwards: y.note.backwards}.of(gates, 4)
+	dgates, dh, dc := y.scope.empty(nil, dy.DType(), gates.Shape()), h.room().Zero(), c.room()
+	of := func(i int) []F { return data[F](y.saved[i].t) }
+	n := k.L * k.N * k.H
+	copy(data[F](dc), data[F](dy)[n:])
+	kernel.LSTMBackward(k, of(3), of(1), of(2), of(4), of(0)[:n], of(5), data[F](dy)[:n],
+		data[F](dh), data[F](dc), data[F](dgates), sumOf[F](w), scratch)
+	gates.add(dgates)
+	h.add(dh)
+	c.add(dc)
 }
 
 func gru[F kernel.Float](r Recurrence, gates, h *Var) *Var {
@@ -137,20 +142,22 @@ func gru[F kernel.Float](r Recurrence, gates, h *Var) *Var {
 	kernel.GRU(k, data[F](gates.dense()), data[F](wt), dataOf[F](denseOf(b)), data[F](ht), data[F](open),
 		data[F](fresh), data[F](y.t), scratch)
 	hold(gates, h, w, b)
-	if !y.needs {
-		return y
-	}
-	y.save(y.t, ht, wt, open, fresh)
-	y.backward = func(dy *tensor.Tensor) {
-		scratch := scratches.Get().(*kernel.Scratch)
-		defer scratches.Put(scratch)
-		dgates, dh := y.scope.empty(nil, dy.DType(), gates.Shape()), h.room()
-		kernel.GRUBackward(k, data[F](wt), data[F](ht), data[F](open), data[F](fresh), data[F](y.t), data[F](dy),
-			data[F](dh), data[F](dgates), sumOf[F](w), sumOf[F](b), scratch)
-		gates.add(dgates)
-		h.add(dh)
-	}
-	return y
+	y.note.backwards = r.Backwards
+	return y.reads(y.t, ht, wt, open, fresh).
+		derived(byType(y.op, y, gruBackward[float32], gruBackward[float64]), nil)
+}
+
+func gruBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	gates, h, w, b := y.inputs[0], y.inputs[1], y.inputs[2], y.input(3)
+	scratch := scratches.Get().(*kernel.Scratch)
+	defer scratches.Put(scratch)
+	k := Recurrence{Backwards: y.note.backwards}.of(gates, 3)
+	dgates, dh := y.scope.empty(nil, dy.DType(), gates.Shape()), h.room()
+	of := func(i int) []F { return data[F](y.saved[i].t) }
+	kernel.GRUBackward(k, of(2), of(1), of(3), of(4), of(0), data[F](dy),
+		data[F](dh), data[F](dgates), sumOf[F](w), sumOf[F](b), scratch)
+	gates.add(dgates)
+	h.add(dh)
 }
 
 // plainLSTM is an LSTM of other operations.

@@ -18,9 +18,9 @@ import (
 //		s.Reset()
 //	}
 //
-// After Reset the program must not use a Var of the scope, nor a tensor of such a Var. Clone a
-// tensor that must stay. A Scope belongs to one goroutine. With a nil *Scope each value has memory
-// of its own, which the garbage collector frees.
+// After Reset the program must not use a Var of the scope, nor a tensor of such a Var, nor one that
+// came with it, such as the indices of Max. Clone a tensor that must stay. A Scope belongs to one
+// goroutine. With a nil *Scope each value has memory of its own, which the garbage collector frees.
 type Scope struct {
 	free   map[form][]*tensor.Tensor
 	views  map[look]*tensor.Tensor
@@ -96,7 +96,10 @@ func (s *Scope) mark() mark { return mark{s.used, len(s.made), s.looked} }
 // rewind takes back what was used since a mark, but not the tensors that gradients are in.
 func (s *Scope) rewind(to mark) {
 	for _, v := range s.vars[to.vars:s.used] {
-		*v = Var{}
+		if v.plan != nil {
+			*v.plan = plan{}
+		}
+		*v = Var{plan: v.plan}
 	}
 	s.used = to.vars
 	for _, t := range s.looks[to.looked:s.looked] {

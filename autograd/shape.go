@@ -42,7 +42,11 @@ func copyData[F kernel.Float](to, from *tensor.Tensor) { copy(data[F](to), data[
 func (v *Var) reshaped(shape []int) *tensor.Tensor {
 	switch {
 	case v.lent && len(shape) <= maxDims:
-	case v.scope != nil && !v.t.IsShared():
+	case v.scope != nil && v.t.IsShared() && v.t.Device() == nil:
+		look := v.scope.look(v.t, shape)
+		defer look.Close()
+		return v.own(look.Clone())
+	case v.scope != nil:
 		return v.scope.look(v.t, shape)
 	default:
 		return owned(v.t.Reshape(shape...))
@@ -56,32 +60,41 @@ func (v *Var) reshaped(shape []int) *tensor.Tensor {
 	return t
 }
 
-// A layout is how a view sees a tensor.
+// A layout is how a view sees a tensor. It has room for its dimensions, so that it need not be on
+// the heap.
 type layout struct {
-	room           [2][2 * maxDims]int
-	shape, strides []int
+	dims           int
+	sizes, strides [manyDims]int
 	offset         int
 }
 
-// of makes l the layout of a tensor itself, to be changed.
-func (l *layout) of(t *tensor.Tensor) *layout {
-	l.shape, l.strides = append(l.room[0][:0], t.Shape()...), append(l.room[1][:0], t.Strides()...)
+// manyDims is how many dimensions views have at most.
+const manyDims = 64
+
+// layoutOf is that of a tensor itself, to be changed.
+func layoutOf(t *tensor.Tensor) (l layout) {
+	if l.dims = t.Dims(); l.dims > manyDims {
+		misuse("a view of %d dimensions: there are at most %d", l.dims, manyDims)
+	}
+	copy(l.sizes[:], t.Shape())
+	copy(l.strides[:], t.Strides())
 	l.offset = t.Offset()
 	return l
 }
 
-// drop leaves a dimension out.
-func (l *layout) drop(dim int) {
-	l.shape, l.strides = slices.Delete(l.shape, dim, dim+1), slices.Delete(l.strides, dim, dim+1)
+// swap exchanges two dimensions.
+func (l *layout) swap(i, j int) {
+	l.sizes[i], l.sizes[j] = l.sizes[j], l.sizes[i]
+	l.strides[i], l.strides[j] = l.strides[j], l.strides[i]
 }
 
 // seen returns a view of t. In a scope it lasts until Reset; one of shared memory is a copy, whose
 // block would be kept from those who wait for it to be closed.
 func (s *Scope) seen(t *tensor.Tensor, l *layout) *tensor.Tensor {
-	if s == nil || len(l.shape) > maxDims {
-		return owned(t.AsStrided(slices.Clone(l.shape), slices.Clone(l.strides), l.offset))
-	}
 	v := s.view(t, l)
+	if s == nil || l.dims > maxDims {
+		return owned(v)
+	}
 	if !t.IsShared() || t.Device() != nil {
 		return v
 	}
@@ -91,19 +104,17 @@ func (s *Scope) seen(t *tensor.Tensor, l *layout) *tensor.Tensor {
 	return c
 }
 
-// view is seen without a copy, for the time until Reset.
+// view is seen without a copy.
 func (s *Scope) view(t *tensor.Tensor, l *layout) *tensor.Tensor {
-	if s == nil || len(l.shape) > maxDims {
-		return t.AsStrided(slices.Clone(l.shape), slices.Clone(l.strides), l.offset)
+	if s == nil || l.dims > maxDims {
+		return t.AsStrided(slices.Clone(l.sizes[:l.dims]), slices.Clone(l.strides[:l.dims]), l.offset)
 	}
 	if s.looked == len(s.looks) {
 		s.looks = append(s.looks, new(tensor.Tensor))
 	}
 	v := s.looks[s.looked]
 	s.looked++
-	var sizes, strides [maxDims]int
-	copy(strides[:], l.strides)
-	lookAt(t, v, copy(sizes[:], l.shape), sizes, strides, l.offset)
+	lookAt(t, v, l.dims, [maxDims]int(l.sizes[:]), [maxDims]int(l.strides[:]), l.offset)
 	return v
 }
 
@@ -147,15 +158,15 @@ func Expand(x *Var, shape ...int) *Var {
 	if x.scope == nil || len(shape) > maxDims {
 		return wrap("Expand", owned(x.t.Expand(shape...)), x).twice(same)
 	}
-	var l layout
-	l.shape, l.strides, l.offset = append(l.room[0][:0], shape...), l.room[1][:len(shape)], x.t.Offset()
+	l := layout{dims: len(shape), offset: x.t.Offset()}
+	copy(l.sizes[:], shape)
 	extra := len(shape) - x.t.Dims()
 	for i, n := range x.Shape() {
 		switch {
 		case extra < 0 || shape[extra+i] != n && shape[extra+i] != -1 && n != 1:
 			x.t.Expand(slices.Clone(shape)...) // which panics
 		case n != 1 || shape[extra+i] == -1 || shape[extra+i] == 1:
-			l.shape[extra+i], l.strides[extra+i] = n, x.t.Strides()[i]
+			l.sizes[extra+i], l.strides[extra+i] = n, x.t.Strides()[i]
 		}
 	}
 	return wrap("Expand", x.scope.seen(x.t, &l), x).twice(same)
@@ -179,15 +190,13 @@ func Permute(x *Var, dims ...int) *Var {
 	if len(dims) != n || n > maxDims {
 		return permuted(x, slices.Clone(dims))
 	}
-	var l, from layout
-	l.of(x.t)
-	from.of(x.t)
+	l, from := layoutOf(x.t), layoutOf(x.t)
 	var back [maxDims]int
 	named := axes(0)
 	for i, d := range dims {
 		d = x.axis(d)
 		named |= 1 << d
-		l.shape[i], l.strides[i], back[d] = from.shape[d], from.strides[d], i
+		l.sizes[i], l.strides[i], back[d] = from.sizes[d], from.strides[d], i
 	}
 	if named != 1<<n-1 {
 		x.t.Permute(slices.Clone(dims)...) // which panics
@@ -209,11 +218,9 @@ func permuted(x *Var, dims []int) *Var {
 
 // Transpose returns x with two dimensions exchanged.
 func Transpose(x *Var, a, b int) *Var {
-	var l layout
-	if l.of(x.t); x.t.Dims() > 0 {
-		i, j := x.axis(a), x.axis(b)
-		l.shape[i], l.shape[j] = l.shape[j], l.shape[i]
-		l.strides[i], l.strides[j] = l.strides[j], l.strides[i]
+	l := layoutOf(x.t)
+	if l.dims > 0 {
+		l.swap(x.axis(a), x.axis(b))
 	}
 	v := wrap("Transpose", x.scope.seen(x.t, &l), x)
 	v.note.place[0], v.note.place[1] = a, b
@@ -222,14 +229,17 @@ func Transpose(x *Var, a, b int) *Var {
 
 // Flip returns x with its elements in reverse order along dims, as [tensor.Flip] does.
 func Flip(x *Var, dims ...int) *Var {
-	v := made("Flip", tensor.Flip(x.t, dims...), x)
-	for _, d := range dims {
-		v.note.dims |= 1 << x.axis(d)
+	if len(dims) == 0 {
+		return flipped(x, 0)
 	}
-	return v.twice(func(y, dy *Var) derivatives {
-		var room [2 * maxDims]int
-		return of(Flip(dy, y.note.dims.list(room[:0])...))
-	})
+	return flipped(x, x.named(dims))
+}
+
+func flipped(x *Var, dims axes) *Var {
+	var room [2 * maxDims]int
+	v := made("Flip", tensor.Flip(x.t, dims.list(room[:0])...), x)
+	v.note.dims = dims
+	return v.twice(func(y, dy *Var) derivatives { return of(flipped(dy, y.note.dims)) })
 }
 
 // A slab is the part of a tensor at some indices of a dimension: count of them, step apart. Of one
@@ -294,31 +304,33 @@ func Split(x *Var, size, dim int) []*Var {
 	return parts
 }
 
-// layout is how the part of t is seen.
-func (s slab) layout(l *layout, t *tensor.Tensor) *layout {
-	l.of(t)
+// of returns how the part of t is seen.
+func (s slab) of(t *tensor.Tensor) layout {
+	l := layoutOf(t)
 	l.offset += s.from * l.strides[s.dim]
-	l.shape[s.dim] = s.count
+	l.sizes[s.dim] = s.count
 	l.strides[s.dim] *= s.step
 	if s.dropped {
-		l.drop(s.dim)
+		copy(l.sizes[s.dim:], l.sizes[s.dim+1:l.dims])
+		copy(l.strides[s.dim:], l.strides[s.dim+1:l.dims])
+		l.dims--
 	}
 	return l
 }
 
 // part returns what a slab is of x; the gradient of the rest is zero.
 func part(op string, x *Var, s slab) *Var {
-	var l layout
-	v := wrap(op, x.scope.seen(x.t, s.layout(&l, x.t)), x)
+	l := s.of(x.t)
+	v := wrap(op, x.scope.seen(x.t, &l), x)
 	v.note.slab = s
 	return v.derived(partBackward, partTwice)
 }
 
 func partBackward(y *Var, dy *tensor.Tensor) {
 	if x := y.inputs[0]; x.wanted() {
-		var l layout
 		all := x.total()
-		seen := y.scope.view(all, y.note.slab.layout(&l, all))
+		l := y.note.slab.of(all)
+		seen := y.scope.view(all, &l)
 		seen.Add(dy)
 		seen.Close()
 	}
@@ -328,9 +340,9 @@ func partTwice(y, dy *Var) derivatives { return of(whole(y.op, dy, y.inputs[0].S
 
 // whole returns zeros of a shape, in which a slab is x: the opposite of part.
 func whole(op string, x *Var, shape []int, s slab) *Var {
-	var l layout
 	all := x.t.NewZeros(x.t.DType(), shape...)
-	seen := x.scope.view(all, s.layout(&l, all))
+	l := s.of(all)
+	seen := x.scope.view(all, &l)
 	seen.CopyFrom(x.t)
 	seen.Close()
 	v := made(op, all, x)
@@ -356,11 +368,11 @@ func catBackward(y *Var, dy *tensor.Tensor) {
 		if x.legacy() {
 			continue
 		}
-		var l layout
 		dim := x.axis(y.note.place[0])
 		s := slab{dim: dim, from: start, count: x.t.Dim(dim), step: 1}
 		if x.wanted() {
-			seen := y.scope.view(dy, s.layout(&l, dy))
+			l := s.of(dy)
+			seen := y.scope.view(dy, &l)
 			x.add(seen)
 			seen.Close()
 		}

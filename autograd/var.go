@@ -28,16 +28,17 @@ type Var struct {
 	backward func(dy *tensor.Tensor) // gives each input its part
 	derive   derivation              // the same, of operations that make no closure for it
 	again    rule                    // the same of gradients that are values themselves
-	plain    func() *Var             // for what has no such rule: computes the value by operations that have one
+	plain    func(v *Var) *Var       // for what has no such rule: computes the value by operations that have one
 	redo     func() *Var             // computes the value again, see Checkpoint
 	hooks    *hooks
 	note     note
+	plan     *plan
 	inputs   []*Var
 	saved    []saved
 	waiting  int // in Backward: uses of v that have not been walked yet
 
-	inputRoom [3]*Var // so that most operations need no slice of their own
-	savedRoom [3]saved
+	inputRoom [4]*Var // so that most operations need no slice of their own
+	savedRoom [6]saved
 }
 
 // A derivation gives the inputs of y their part of the gradient dy. It finds what it needs in y:
@@ -46,18 +47,35 @@ type derivation func(y *Var, dy *tensor.Tensor)
 
 // A note is the numbers that a derivation needs.
 type note struct {
-	conv   kernel.ConvShape
-	window Window
-	run    int
-	factor float64
-	limits [2]float64
-	dims   axes
-	place  [4]int
-	gate   kernel.Gate
-	norm   kernel.Norm
-	groups groups
-	pick   picker
-	slab   slab
+	run       int
+	factor    float64
+	limits    [2]float64
+	dims      axes
+	place     [4]int
+	gate      kernel.Gate
+	slab      slab
+	pick      picker
+	backwards bool
+}
+
+// A plan is what derivations of few operations need, which would make each Var large.
+type plan struct {
+	conv      kernel.ConvShape
+	window    Window
+	norm      kernel.Norm
+	groups    groups
+	padding   []int64
+	pool      averaged
+	attention Attention
+	heads     kernel.Attention
+}
+
+// plans returns v's plan. A scope uses it again with v.
+func (v *Var) plans() *plan {
+	if v.plan == nil {
+		v.plan = new(plan)
+	}
+	return v.plan
 }
 
 // input returns an input, or nil where there are fewer.

@@ -280,12 +280,22 @@ func (t *Tensor) Item() float64 {
 	if t.Numel() != 1 {
 		misuse("Item of a tensor of %d elements", t.Numel())
 	}
+	defer runtime.KeepAlive(t)
+	if t.Device() == nil {
+		switch at := t.offset; t.dtype { // of the other dtypes the number is an object
+		case Float32:
+			return float64(typed[float32](t.bytes())[at])
+		case Float64:
+			return typed[float64](t.bytes())[at]
+		case Int64:
+			return float64(typed[int64](t.bytes())[at])
+		}
+	}
 	t, done := t.near()
 	defer done()
 	var v float64
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&v)), 8)
 	caster(Float64, t.dtype)(b, 1, t.bytes()[t.offset*t.dtype.Size():], 1, 1)
-	runtime.KeepAlive(t)
 	return v
 }
 

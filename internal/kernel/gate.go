@@ -5,13 +5,15 @@ import "math"
 // GELU overwrites y with x·Φ(x), element by element, where Φ is the distribution function of the
 // normal distribution. y may be x. In assembly Φ is within 2e-7 in float32.
 func GELU[F Float](x, y []F) {
-	divide(len(x), func(lo, hi int) { apart(inner[F]().gelu, x[lo:hi], y[lo:hi]) })
+	if parts := elementParts(len(x)); parts > 1 {
+		fork(parts, len(x), func(_, lo, hi int) { apart(inner[F]().gelu, x[lo:hi], y[lo:hi]) })
+	} else {
+		apart(inner[F]().gelu, x, y)
+	}
 }
 
 // GELUBackward overwrites dx with dy times the derivative of [GELU] at x. dx is neither x nor dy.
-func GELUBackward[F Float](x, dy, dx []F) {
-	slopes(x, dy, dx, inner[F]().geluSlope)
-}
+func GELUBackward[F Float](x, dy, dx []F) { slopes(Gate{}, x, dy, dx) }
 
 // A Gate is the activation x·σ(A·x + B·x³): SiLU, and the approximation of GELU by a hyperbolic
 // tangent.
@@ -25,36 +27,46 @@ var (
 
 // Gated overwrites y with what g makes of x, element by element. y may be x.
 func Gated[F Float](g Gate, x, y []F) {
-	divide(len(x), func(lo, hi int) {
-		apart(func(n int, x, y *F) { inner[F]().gated(n, F(g.A), F(g.B), x, y) }, x[lo:hi], y[lo:hi])
-	})
+	if parts := elementParts(len(x)); parts > 1 {
+		fork(parts, len(x), func(_, lo, hi int) { gateAll(g, x[lo:hi], y[lo:hi]) })
+	} else {
+		gateAll(g, x, y)
+	}
+}
+
+func gateAll[F Float](g Gate, x, y []F) {
+	apart(func(n int, x, y *F) { inner[F]().gated(n, F(g.A), F(g.B), x, y) }, x, y)
 }
 
 // GatedBackward overwrites dx with dy times the derivative of g at x. dx is neither x nor dy.
-func GatedBackward[F Float](g Gate, x, dy, dx []F) {
-	slopes(x, dy, dx, func(n int, x, y *F) { inner[F]().gatedSlope(n, F(g.A), F(g.B), x, y) })
-}
+func GatedBackward[F Float](g Gate, x, dy, dx []F) { slopes(g, x, dy, dx) }
 
-// slopes overwrites dx with dy times what slope makes of x, in pieces that stay in the first-level
-// cache.
-func slopes[F Float](x, dy, dx []F, slope func(n int, x, y *F)) {
-	const piece = 1 << 10
-	divide(len(x), func(lo, hi int) {
-		for at := lo; at < hi; at += piece {
-			end := min(at+piece, hi)
-			slope(end-at, &x[at], &dx[at])
-			Mul(dx[at:end], dy[at:end], dx[at:end])
-		}
-	})
-}
-
-// divide calls do for parts of n elements, each of which costs some ten operations, on as many
-// goroutines as that is worth.
-func divide(n int, do func(lo, hi int)) {
-	const cost = 16
-	if parts := workers(n, n*cost); parts > 1 {
-		fork(parts, n, func(_, lo, hi int) { do(lo, hi) })
+// slopes overwrites dx with dy times the derivative at x of g, or of GELU for none.
+func slopes[F Float](g Gate, x, dy, dx []F) {
+	if parts := elementParts(len(x)); parts > 1 {
+		fork(parts, len(x), func(_, lo, hi int) { slope(g, x[lo:hi], dy[lo:hi], dx[lo:hi]) })
 	} else {
-		do(0, n)
+		slope(g, x, dy, dx)
 	}
+}
+
+// slope is slopes in pieces that stay in the first-level cache.
+func slope[F Float](g Gate, x, dy, dx []F) {
+	const piece = 1 << 10
+	for at := 0; at < len(x); at += piece {
+		end := min(at+piece, len(x))
+		if g == (Gate{}) {
+			inner[F]().geluSlope(end-at, &x[at], &dx[at])
+		} else {
+			inner[F]().gatedSlope(end-at, F(g.A), F(g.B), &x[at], &dx[at])
+		}
+		Mul(dx[at:end], dy[at:end], dx[at:end])
+	}
+}
+
+// elementParts is how many goroutines n elements are worth, each of which costs some ten
+// operations.
+func elementParts(n int) int {
+	const cost = 16
+	return workers(n, n*cost)
 }

@@ -23,23 +23,25 @@ func (n Norm) params(r int) (lo, hi int) {
 // what they were moved back and scaled by. w and b may be nil, and y may be x. Rows are divided
 // between Threads goroutines.
 func Normalize[F Float](n Norm, x, w, b, y []F, means, scales []float64) {
-	cols := n.cols()
-	n.divide(n.Rows, func(_, lo, hi int) {
-		for r := lo; r < hi; r++ {
-			to := y[r*cols:][:cols]
-			means[r], scales[r] = normalize(n, r, x[r*cols:][:cols], w, b, to)
-		}
-	})
+	if parts := n.workers(n.Rows); parts > 1 {
+		fork(parts, n.Rows, func(_, lo, hi int) { normalizeRows(n, lo, hi, x, w, b, y, means, scales) })
+	} else {
+		normalizeRows(n, 0, n.Rows, x, w, b, y, means, scales)
+	}
 }
 
-// divide calls do for parts of things that all rows are divided into.
-func (n Norm) divide(things int, do func(worker, lo, hi int)) {
-	const cost = 16 // operations for an element
-	if parts := workers(things, n.Rows*n.cols()*cost); parts > 1 {
-		fork(parts, things, do)
-	} else {
-		do(0, 0, things)
+func normalizeRows[F Float](n Norm, lo, hi int, x, w, b, y []F, means, scales []float64) {
+	cols := n.cols()
+	for r := lo; r < hi; r++ {
+		to := y[r*cols:][:cols]
+		means[r], scales[r] = normalize(n, r, x[r*cols:][:cols], w, b, to)
 	}
+}
+
+// workers is how many goroutines things are worth that all rows are divided into.
+func (n Norm) workers(things int) int {
+	const cost = 16 // operations for an element
+	return workers(things, n.Rows*n.cols()*cost)
 }
 
 // normalize takes the mean from a row twice: the second one is of what rounding the first has left,
@@ -108,16 +110,13 @@ func NormalizeBackward[F Float](n Norm, x, w, dy []F, means, scales []float64, d
 	sums := borrow[F](scratch, gradients, parts*2*params)
 	clear(sums)
 	room := borrow[F](scratch, images, parts*3*cols)
-	n.divide(parts, func(_, from, to int) {
-		for part := from; part < to; part++ {
-			g := normGradient[F]{Norm: n, w: w, row: room[part*3*cols:][:3*cols], sums: sums[part*2*params:][:2*params]}
-			g.ones()
-			for r := part * n.Rows / parts; r < (part+1)*n.Rows/parts; r++ {
-				at := r * cols
-				g.add(r, means[r], scales[r], x[at:][:cols], dy[at:][:cols], piece(dx, at, cols))
-			}
-		}
-	})
+	all := normGradients[F]{n, parts, x, w, dy, dx, means, scales, room, sums}
+	if goroutines := n.workers(parts); goroutines > 1 {
+		shared := all // which is on the heap for them
+		fork(goroutines, parts, func(_, from, to int) { shared.parts(from, to) })
+	} else {
+		all.parts(0, parts)
+	}
 	for part := range parts {
 		own := sums[part*2*params:][:2*params]
 		if dw != nil {
@@ -125,6 +124,28 @@ func NormalizeBackward[F Float](n Norm, x, w, dy []F, means, scales []float64, d
 		}
 		if db != nil {
 			Axpy(1, own[params:], db[:params])
+		}
+	}
+}
+
+// normGradients are those of all rows, which are divided into a number of groups.
+type normGradients[F Float] struct {
+	Norm
+	groups        int
+	x, w, dy, dx  []F
+	means, scales []float64
+	room, sums    []F
+}
+
+func (a normGradients[F]) parts(from, to int) {
+	cols, params := a.cols(), a.Groups*a.Per
+	for part := from; part < to; part++ {
+		g := normGradient[F]{Norm: a.Norm, w: a.w, row: a.room[part*3*cols:][:3*cols],
+			sums: a.sums[part*2*params:][:2*params]}
+		g.ones()
+		for r := part * a.Rows / a.groups; r < (part+1)*a.Rows/a.groups; r++ {
+			at := r * cols
+			g.add(r, a.means[r], a.scales[r], a.x[at:][:cols], a.dy[at:][:cols], piece(a.dx, at, cols))
 		}
 	}
 }

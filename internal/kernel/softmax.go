@@ -5,39 +5,42 @@ import "math"
 // Softmax overwrites y with the exponentials of each row of x (rows×cols), divided by their sum. y
 // may be x. Rows are divided between Threads goroutines.
 func Softmax[F Float](rows, cols int, x, y []F) {
-	rowwise(rows, cols, func(r int) {
+	if parts := rowParts(rows, cols); parts > 1 {
+		fork(parts, rows, func(_, lo, hi int) { softmax(lo, hi, cols, x, y) })
+	} else {
+		softmax(0, rows, cols, x, y)
+	}
+}
+
+func softmax[F Float](lo, hi, cols int, x, y []F) {
+	for r := lo; r < hi && cols > 0; r++ {
 		x, y := x[r*cols:][:cols], y[r*cols:][:cols]
 		Scale(1/expTo(Largest(x), x, y), y)
-	})
+	}
 }
 
 // SoftmaxBackward overwrites dx with the gradient of [Softmax], from its output y and the gradient
 // dy of that. dx may be dy.
 func SoftmaxBackward[F Float](rows, cols int, y, dy, dx []F) {
-	rowwise(rows, cols, func(r int) {
+	if parts := rowParts(rows, cols); parts > 1 {
+		fork(parts, rows, func(_, lo, hi int) { softmaxBackward(lo, hi, cols, y, dy, dx) })
+	} else {
+		softmaxBackward(0, rows, cols, y, dy, dx)
+	}
+}
+
+func softmaxBackward[F Float](lo, hi, cols int, y, dy, dx []F) {
+	for r := lo; r < hi && cols > 0; r++ {
 		y, dy, dx := y[r*cols:][:cols], dy[r*cols:][:cols], dx[r*cols:][:cols]
 		Shift(-Dot(y, dy), dy, dx)
 		Mul(y, dx, dx)
-	})
+	}
 }
 
-// rowwise calls do for rows of so many numbers, with an exponential for each.
-func rowwise(rows, cols int, do func(r int)) {
-	if cols == 0 {
-		return
-	}
+// rowParts is how many goroutines rows of so many numbers are worth, with an exponential for each.
+func rowParts(rows, cols int) int {
 	const cost = 16
-	if parts := workers(rows, rows*cols*cost); parts > 1 {
-		fork(parts, rows, func(_, lo, hi int) {
-			for r := lo; r < hi; r++ {
-				do(r)
-			}
-		})
-		return
-	}
-	for r := range rows {
-		do(r)
-	}
+	return workers(rows, rows*cols*cost)
 }
 
 // expTo overwrites y with e to the power of x-shift, and returns the sum.
