@@ -2,8 +2,13 @@ package domains
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -16,7 +21,7 @@ import (
 // names: Version is 0 then.
 type Domain struct {
 	Address         string    `json:"address"`
-	Error           string    `json:"error,omitempty"` // why it did not answer; then there is nothing else
+	Error           string    `json:"error,omitempty"` // why it did not answer; then there are processes at most
 	Version         int       `json:"version"`         // of the protocol of its shared memory
 	Limit           int64     `json:"limit"`           // budget
 	Committed       int64     `json:"committed"`       // of blocks in use, and of free ones that are kept warm
@@ -105,16 +110,49 @@ func (w *Watcher) find(ctx context.Context, table map[int]sys.ProcessEntry) ([]D
 		err error
 	}
 	answers := make([]answer, len(addresses))
-	var asked sync.WaitGroup // all at once: one that is stopped is waited for, for seconds
+	var asked sync.WaitGroup // all at once: one that hangs is waited for, for seconds
 	for i, addr := range addresses {
-		asked.Go(func() { answers[i].o, answers[i].err = shm.Observe(ctx, addr) })
+		asked.Go(func() { answers[i].o, answers[i].err = observe(ctx, addr, table) })
 	}
 	asked.Wait()
 	for i, addr := range addresses {
-		all = append(all, w.domain(addr, answers[i].o, answers[i].err, table))
+		d := w.domain(addr, answers[i].o, answers[i].err, table)
+		if errors.Is(answers[i].err, errStopped) {
+			d.Processes = w.family(shm.Observation{Report: shm.Report{PID: answerer(addr)}}, table)
+		}
+		all = append(all, d)
 	}
 	w.forget(table)
 	return all, nil
+}
+
+// errStopped is wrapped where the process that answers for a domain is stopped.
+var errStopped = errors.New("is stopped")
+
+// observe asks a domain. If the kernel says that its process is stopped, the answer is not waited
+// for, as that of another one is for five seconds. It is asked all the same: where containers share
+// a network, the number in its address may be that of a process which is not meant.
+func observe(ctx context.Context, address string, table map[int]sys.ProcessEntry) (shm.Observation, error) {
+	const soon = 50 * time.Millisecond // for one that is there
+	pid := answerer(address)
+	if s := table[pid].State; s != 'T' && s != 't' {
+		return shm.Observe(ctx, address)
+	}
+	brief, cancel := context.WithTimeout(ctx, soon)
+	defer cancel()
+	o, err := shm.Observe(brief, address)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("process %d %w: kill -CONT %[1]d lets it go on", pid, errStopped)
+	}
+	return o, err
+}
+
+// answerer returns the process that answers at an address, @shoal/UID/PID-RANDOM, or 0 if the
+// address names none.
+func answerer(address string) int {
+	number, _, _ := strings.Cut(address[strings.LastIndex(address, "/")+1:], "-")
+	pid, _ := strconv.Atoi(number)
+	return pid
 }
 
 // domain returns what an observation says, or why there is none.

@@ -1,10 +1,16 @@
 package domains_test
 
 import (
+	"bufio"
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -15,7 +21,90 @@ import (
 	"github.com/shoal-mp/shoal/shoaltest"
 )
 
-func TestMain(m *testing.M) { shoaltest.TestMain(m) }
+// aloneVar has the test binary be a program with a domain of its own, until its input ends.
+const aloneVar = "SHOAL_TEST_ALONE"
+
+// idle is a worker that does nothing until its program ends.
+var idle = shoal.Register("idle", func(ctx context.Context, _, _ int) error {
+	<-ctx.Done()
+	return nil
+})
+
+func TestMain(m *testing.M) {
+	if os.Getenv(aloneVar) != "" {
+		shoal.Main(func(ctx context.Context) error {
+			q, err := ipc.NewQueue[int](1)
+			if err != nil {
+				return err
+			}
+			defer q.Close()
+			g := shoal.NewGroup(ctx, shoal.Options{}) // a program answers from its first worker on
+			defer g.Close()
+			idle.Go(g, 0)
+			fmt.Println("ready")
+			io.Copy(io.Discard, os.Stdin)
+			return nil
+		})
+	}
+	shoaltest.TestMain(m)
+}
+
+func TestAProgramThatIsStoppedIsNamedAndNotWaitedFor(t *testing.T) {
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), aloneVar+"=1")
+	in, err1 := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err1, err2, c.Start()); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(time.Minute, func() { c.Process.Kill() })
+	defer func() {
+		c.Process.Signal(syscall.SIGCONT)
+		in.Close()
+		if err := c.Wait(); err != nil {
+			t.Errorf("the other program: %v", err)
+		}
+		late.Stop()
+	}()
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	pid := c.Process.Pid
+	wanted := fmt.Sprintf("process %d is stopped: kill -CONT %[1]d lets it go on", pid)
+	look := func() *domains.Domain {
+		census, err := domains.Look(t.Context(), 10*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, d := range census.Domains {
+			if strings.Contains(d.Address, fmt.Sprintf("/%d-", pid)) {
+				return &census.Domains[i]
+			}
+		}
+		return nil
+	}
+	until := func(what string, ok func(*domains.Domain) bool) *domains.Domain {
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+			if d := look(); d != nil && ok(d) {
+				return d
+			}
+		}
+		t.Fatalf("the other program is never seen %s", what)
+		return nil
+	}
+	until("at all", func(d *domains.Domain) bool { return d.Error == "" })
+	if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	d := until("as stopped", func(d *domains.Domain) bool { return d.Error == wanted })
+	if len(d.Processes) < 2 || d.Processes[0].PID != pid || d.Processes[0].State != domains.Stopped {
+		t.Errorf("%+v", d)
+	}
+	if err := c.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	until("to go on", func(d *domains.Domain) bool { return d.Error == "" && len(d.Queues) == 1 })
+}
 
 // pair is two locks, a barrier at which each worker has its first one, and a queue to say which
 // process it is.
