@@ -74,6 +74,9 @@ func (t *Tensor) room(n int) {
 		t.few = uint8(n)
 		return
 	}
+	if n > maxDims {
+		misuse("a tensor of %d dimensions: it may have %d", n, maxDims)
+	}
 	t.more = &[2][]int{make([]int, n), make([]int, n)}
 }
 

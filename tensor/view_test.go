@@ -144,3 +144,21 @@ func TestTensorView_PanicsWhereItDoesNotFit(t *testing.T) {
 		panics(t, f)
 	}
 }
+
+// A tensor has up to 64 dimensions, which all operations tell apart, and no more.
+func TestTensor_HasUpTo64Dimensions(t *testing.T) {
+	shape := make([]int, 64)
+	for i := range shape {
+		shape[i] = 1
+	}
+	shape[63] = 3
+	x := tensor.Ones(tensor.Float32, shape...)
+	if got := tensor.Sum(x, 63); got.Dims() != 63 || got.Item() != 3 {
+		t.Errorf("the sum of the last dimension of 64 has %d, and is %v", got.Dims(), got)
+	}
+	if got := x.Squeeze(); got.Dims() != 1 || got.Numel() != 3 {
+		t.Errorf("squeezed: %v", got.Shape())
+	}
+	panics(t, func() { x.Unsqueeze(0) })
+	panics(t, func() { tensor.New(tensor.Float32, make([]int, 65)...) })
+}

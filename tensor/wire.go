@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// maxDims bounds the dimensions of a tensor that arrives.
+// maxDims bounds the dimensions of a tensor, as PyTorch's does. Sets of dimensions are in 64 bits.
 const maxDims = 64
 
 // The tags say where a tensor's memory is. What is between dtype and offset describes the memory.
