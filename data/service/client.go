@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/internal/link/secure"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/ipc/tcp"
 	"github.com/shoal-mp/shoal/shm"
 )
 
@@ -169,7 +169,7 @@ func (c *client) meet(p *peer) (*ipc.Conn[frame], error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.opts.Patience)
 	defer cancel()
 	conn, err := ipc.Dial[frame](ctx, "tcp://"+p.addr, c.opts.Key,
-		&secure.Options{TLS: c.opts.TLS, Fingerprint: c.opts.Fingerprint})
+		tcp.Options{TLS: c.opts.TLS, Fingerprint: c.opts.Fingerprint})
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/internal/link/secure"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/ipc/tcp"
 )
 
 // Errors of data hosts. Test for them with errors.Is; a *HostError has the address.
@@ -26,7 +26,7 @@ var (
 	ErrLedger = errors.New("service: the ledger of acknowledged batches is lost")
 	// ErrCertificate is wrapped where a trainer refuses the certificate of a data host by
 	// Options.TLS or Options.Fingerprint, or a data host that of a trainer.
-	ErrCertificate = secure.ErrCertificate
+	ErrCertificate = tcp.ErrCertificate
 	// ErrOptions is wrapped where options contradict each other or what is served.
 	ErrOptions = errors.New("service: options do not fit")
 )
@@ -63,7 +63,7 @@ func hostError(host string, err error) *HostError {
 		e.Advice = "leave out what was done with it; look why this trainer was silent; a larger HostOptions.Patience waits longer"
 	case errors.Is(err, ErrLedger):
 		e.Advice = "look at its HostOptions.Ledger and the disk; with another ledger, dial again and begin the epoch anew"
-	case errors.Is(err, secure.ErrFingerprint):
+	case errors.Is(err, tcp.ErrFingerprint):
 		e.Advice = "give Options.Fingerprint what Host.Fingerprint returns there, unless somebody else answers at this address"
 	case errors.Is(err, ErrCertificate):
 		e.Advice = "compare TLS of both sides: RootCAs and ServerName check the data host, ClientCAs and Certificates the trainer"

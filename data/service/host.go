@@ -11,8 +11,9 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/internal/maker"
-	"github.com/shoal-mp/shoal/internal/link/secure" // addresses on other machines
+	"github.com/shoal-mp/shoal/internal/link/secure"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/ipc/tcp"
 	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -76,7 +77,7 @@ func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
 	}
 	served.Ledger, h.dealer = records.id, newDealer(served.Batches, records, h.opts.Patience)
 	if h.hello, err = served.encode(); err == nil {
-		h.listener, err = ipc.Listen[frame]("tcp://"+addr, h.opts.Key, &secure.Options{TLS: h.opts.TLS})
+		h.listener, err = ipc.Listen[frame]("tcp://"+addr, h.opts.Key, tcp.Options{TLS: h.opts.TLS})
 	}
 	if err != nil {
 		h.end()

@@ -1,5 +1,5 @@
-// Package tcp lets ipc.Listen and ipc.Dial have addresses on other machines. Import it for that
-// alone:
+// Package tcp lets ipc.Listen and ipc.Dial have addresses on other machines. A program may import
+// it for that alone:
 //
 //	import _ "github.com/shoal-mp/shoal/ipc/tcp"
 //
@@ -12,7 +12,9 @@
 //
 // The stream is encrypted by TLS 1.3. Both sides prove that they know the key, by HMAC-SHA256 over
 // a secret that their TLS connection exports, so an attacker in the middle can prove it to neither.
-// Choose a key that cannot be guessed: 16 random bytes or more.
+// Choose a key that cannot be guessed: 16 random bytes or more. So the certificate needs no
+// signature of an authority. To check the certificates of one or both sides as well, give both
+// calls [Options].
 //
 // This package imports package net, by which a program links the C library if a C compiler is
 // found. Package ipc does not import net.

@@ -296,7 +296,7 @@ func lie(t *testing.T) (*ipc.Conn[*tensor.Tensor], liar) {
 	t.Helper()
 	ctx := watched(t)
 	l := listen[*tensor.Tensor](t)
-	s, err := secure.Dialer(secure.Options{Key: key})(ctx, strings.TrimPrefix(l.Addr(), "tcp://"))
+	s, err := secure.Dial(ctx, strings.TrimPrefix(l.Addr(), "tcp://"), secure.Options{Key: key})
 	check(t, err)
 	x := liar{s, link.NewConn(s, 1<<20)}
 	_, offer, err := x.conn.Recv(ctx)

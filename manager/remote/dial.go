@@ -12,11 +12,10 @@ import (
 // ErrCertificate or ErrFingerprint, or is that of the network. The caller closes the manager, which
 // ends the connections and all proxies that this process has through it.
 func Dial(ctx context.Context, addr string, opts Options) (*manager.Manager, error) {
-	dial := secure.Dialer(secure.Options(opts))
 	m, err := manager.Connect(ctx, func(ctx context.Context) (manager.Stream, error) {
-		c, err := dial(ctx, addr)
+		c, err := secure.Dial(ctx, addr, secure.Options(opts))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("dial %s: %w", addr, err)
 		}
 		return c, nil
 	})

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/shoal-mp/shoal/internal/link"
 )
 
 var (
@@ -28,20 +26,6 @@ type Options struct {
 	Fingerprint [sha256.Size]byte
 }
 
-// MeetingOption implements link.Option. The Key of such Options is that of the meeting.
-func (*Options) MeetingOption() {}
-
-// among returns the Options that are among those of a meeting, with its key.
-func among(opts []link.Option, key []byte) (o Options) {
-	for _, opt := range opts {
-		if given, ok := opt.(*Options); ok {
-			o = *given
-		}
-	}
-	o.Key = key
-	return o
-}
-
 // handshakeTime is how long a connection has to prove the key.
 const handshakeTime = 10 * time.Second
 
@@ -55,17 +39,4 @@ func (c *Conn) Host() string { return c.RemoteAddr().String() }
 func binding(s *tls.Conn) ([]byte, error) {
 	state := s.ConnectionState()
 	return state.ExportKeyingMaterial("EXPORTER-shoal-manager", nil, 32)
-}
-
-func init() {
-	link.AddTransport("tcp", link.Transport{
-		Listen: func(addr string, key []byte, opts []link.Option, met func(link.Stream)) (link.Listener, error) {
-			l, err := Listen(addr, among(opts, key), func(c *Conn) { met(c) })
-			if err != nil {
-				return nil, err
-			}
-			return l, nil
-		},
-		Dial: dialStream,
-	})
 }

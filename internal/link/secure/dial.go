@@ -13,27 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/link"
 )
 
-// Dialer returns a function that connects to the Listener at a TCP address. Its errors name the
-// address.
-func Dialer(opts Options) func(ctx context.Context, addr string) (*Conn, error) {
-	return func(ctx context.Context, addr string) (*Conn, error) {
-		c, err := dial(ctx, addr, clientConfig(opts, addr), opts.Key)
-		if err != nil {
-			return nil, fmt.Errorf("dial %s: %w", addr, err)
-		}
-		return c, nil
-	}
-}
-
-func dialStream(ctx context.Context, addr string, key []byte, opts []link.Option) (link.Stream, error) {
-	c, err := dial(ctx, addr, clientConfig(among(opts, key), addr), key)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-func dial(ctx context.Context, addr string, config *tls.Config, key []byte) (_ *Conn, err error) {
+// Dial connects to the Listener at a TCP address. The error wraps link.ErrKey, link.ErrPeer,
+// ErrCertificate or ErrFingerprint, or is that of the network.
+func Dial(ctx context.Context, addr string, opts Options) (_ *Conn, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
@@ -49,7 +31,7 @@ func dial(ctx context.Context, addr string, config *tls.Config, key []byte) (_ *
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	s := tls.Client(c, config)
+	s := tls.Client(c, clientConfig(opts, addr))
 	if err := s.HandshakeContext(ctx); err != nil {
 		switch {
 		case notTLS(err):
@@ -63,7 +45,7 @@ func dial(ctx context.Context, addr string, config *tls.Config, key []byte) (_ *
 	if err != nil {
 		return nil, err
 	}
-	if err := link.Client(s, key, link.Bound(b)); err != nil {
+	if err := link.Client(s, opts.Key, link.Bound(b)); err != nil {
 		// With TLS 1.3 a listener refuses a certificate when the handshake is over for this side.
 		if alert, ok := errors.AsType[*net.OpError](err); ok && ofCertificate(alert) {
 			err = fmt.Errorf("%w by the listener: %w", ErrCertificate, alert)

@@ -1,0 +1,95 @@
+package tcp_test
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/link/secure/securetest"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/ipc/tcp"
+)
+
+// Certificates of an authority on both sides, or one that the other side knows by its fingerprint.
+// What does not fit is an error of a type at the caller's, and the listener goes on.
+func TestOptions_Certificates(t *testing.T) {
+	ours, others := securetest.New(t), securetest.New(t)
+	config := func(certs ...tls.Certificate) *tls.Config {
+		return &tls.Config{Certificates: certs, RootCAs: ours.Pool()}
+	}
+	host, caller := ours.Certificate(t, "host.example"), ours.Certificate(t, "caller.example")
+	asks := config(host)
+	asks.ClientAuth, asks.ClientCAs = tls.RequireAndVerifyClientCert, ours.Pool()
+	named := config()
+	named.ServerName = "host.example"
+	misnamed := config()
+	misnamed.ServerName = "another.example"
+	for name, c := range map[string]struct {
+		listen, dial tcp.Options
+		key          []byte
+		err          error
+		text         string
+	}{
+		"by its address": {listen: tcp.Options{TLS: config(host)}, dial: tcp.Options{TLS: config()}},
+		"by its name":    {listen: tcp.Options{TLS: config(host)}, dial: tcp.Options{TLS: named}},
+		"by its fingerprint": {listen: tcp.Options{TLS: config(host)},
+			dial: tcp.Options{Fingerprint: sha256.Sum256(host.Certificate[0])}},
+		"by the key alone": {listen: tcp.Options{TLS: config(host)}},
+		"both sides":       {listen: tcp.Options{TLS: asks}, dial: tcp.Options{TLS: config(caller)}},
+		"another name": {listen: tcp.Options{TLS: config(host)}, dial: tcp.Options{TLS: misnamed},
+			err: tcp.ErrCertificate, text: "another.example"},
+		"expired": {listen: tcp.Options{TLS: config(ours.Expired(t, "host.example"))}, dial: tcp.Options{TLS: config()},
+			err: tcp.ErrCertificate, text: "expired"},
+		"another authority": {listen: tcp.Options{TLS: config(others.Certificate(t, "host.example"))},
+			dial: tcp.Options{TLS: config()}, err: tcp.ErrCertificate, text: "authority"},
+		"one that signs itself": {dial: tcp.Options{TLS: config()}, err: tcp.ErrCertificate, text: "certificate"},
+		"another fingerprint": {listen: tcp.Options{TLS: config(host)},
+			dial: tcp.Options{Fingerprint: sha256.Sum256(caller.Certificate[0])}, err: tcp.ErrFingerprint, text: "fingerprint"},
+		"none of the caller": {listen: tcp.Options{TLS: asks}, dial: tcp.Options{TLS: config()},
+			err: tcp.ErrCertificate, text: "by the listener"},
+		"no TLS of the caller": {listen: tcp.Options{TLS: asks}, err: tcp.ErrCertificate, text: "by the listener"},
+		"another of the caller": {listen: tcp.Options{TLS: asks},
+			dial: tcp.Options{TLS: config(others.Certificate(t, "caller.example"))}, err: tcp.ErrCertificate, text: "certificate"},
+		"another key": {listen: tcp.Options{TLS: asks}, dial: tcp.Options{TLS: config(caller)},
+			key: []byte("another key"), err: ipc.ErrKey},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := watched(t)
+			l, err := ipc.Listen[int]("tcp://127.0.0.1:0", key, c.listen)
+			check(t, err)
+			defer l.Close()
+			if c.key == nil {
+				c.key = key
+			}
+			conn, err := ipc.Dial[int](ctx, l.Addr(), c.key, c.dial)
+			if c.err != nil {
+				if err == nil {
+					conn.Close()
+				}
+				if !errors.Is(err, c.err) || errors.Is(err, ipc.ErrPeer) || !strings.Contains(err.Error(), c.text) ||
+					!strings.Contains(err.Error(), l.Addr()) {
+					t.Fatalf("%v", err)
+				}
+				// Somebody who has what the listener wants is served all the same.
+				good := tcp.Options{}
+				if c.listen.TLS == asks {
+					good.TLS = config(caller)
+				}
+				if conn, err = ipc.Dial[int](ctx, l.Addr(), key, good); err != nil {
+					t.Fatalf("after that: %v", err)
+				}
+			}
+			check(t, err)
+			defer conn.Close()
+			check(t, conn.Send(ctx, 7))
+			theirs, err := l.Accept(ctx)
+			check(t, err)
+			defer theirs.Close()
+			if got, err := theirs.Recv(ctx); got != 7 || err != nil {
+				t.Errorf("received %d, %v", got, err)
+			}
+		})
+	}
+}
