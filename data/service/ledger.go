@@ -2,15 +2,16 @@ package service
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/shoal-mp/shoal/data/internal/maker"
+	"github.com/shoal-mp/shoal/internal/replace"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -22,7 +23,7 @@ type ledger struct {
 	again bool // it was there before
 	size  int64
 	read  []ack
-	err   error // the file has half a line that could not be taken back
+	err   error // why nobody knows any more what the file has
 }
 
 // An ack is that a trainer has used a batch.
@@ -77,7 +78,10 @@ func openLedger(path string, served hello) (_ *ledger, err error) {
 		if err != nil {
 			return nil, err
 		}
-		return l, l.write(append(head, '\n'))
+		if err := l.write(append(head, '\n')); err != nil {
+			return nil, err
+		}
+		return l, replace.SyncDir(filepath.Dir(path))
 	}
 	lines := bytes.Split(text[:whole-1], []byte("\n"))
 	var head ledgerHead
@@ -116,13 +120,17 @@ func (l *ledger) add(a ack) error {
 	if l.file == nil {
 		return nil
 	}
-	if err := cmp.Or(l.err, l.write(fmt.Appendf(nil, "%d %d %s\n", a.epoch, a.number, a.trainer))); err != nil {
+	err := l.err
+	if err == nil {
+		err = l.write(fmt.Appendf(nil, "%d %d %s\n", a.epoch, a.number, a.trainer))
+	}
+	if err != nil {
 		return errLedger(err)
 	}
 	return nil
 }
 
-// write writes behind what is whole.
+// write writes behind what is whole, to the disk.
 func (l *ledger) write(line []byte) error {
 	n, err := l.file.WriteAt(line, l.size)
 	if err != nil {
@@ -132,7 +140,8 @@ func (l *ledger) write(line []byte) error {
 		return err
 	}
 	l.size += int64(n)
-	return nil
+	l.err = l.file.Sync() // after an error nobody knows what is on the disk
+	return l.err
 }
 
 // close closes the file.

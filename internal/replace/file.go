@@ -121,7 +121,7 @@ func (f *File) Commit() error {
 	if err != nil {
 		return fmt.Errorf("save %s: %w", f.path, errors.Join(err, f.Discard()))
 	}
-	if err := syncDir(filepath.Dir(f.path)); err != nil {
+	if err := SyncDir(filepath.Dir(f.path)); err != nil {
 		return fmt.Errorf("save %s: it is in its place, which is not on disk yet: %w", f.path, err)
 	}
 	return nil
@@ -138,8 +138,8 @@ func (f *File) settle() error {
 	return os.Rename(f.Name(), f.path)
 }
 
-// syncDir writes a directory to disk, where its file system can do that.
-func syncDir(dir string) error {
+// SyncDir writes a directory to disk, where its file system can do that.
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil // a directory that may be written to and not read
