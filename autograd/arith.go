@@ -116,15 +116,25 @@ func Pow(x *Var, p float64) *Var {
 // Tanh returns the hyperbolic tangents.
 func Tanh(x *Var) *Var {
 	y := made("Tanh", tensor.Tanh(x.t), x)
-	return y.reads(y.t).
-		twice(func(y, dy *Var) derivatives { return of(Mul(dy, AddScalar(Neg(Mul(y, y)), 1))) })
+	return y.reads(y.t).derived(tanhBackward,
+		func(y, dy *Var) derivatives { return of(Mul(dy, AddScalar(Neg(Mul(y, y)), 1))) })
+}
+
+// tanhBackward is the rule in one place of memory: (1 - y²) · dy.
+func tanhBackward(y *Var, dy *tensor.Tensor) {
+	y.inputs[0].write(func(dx *tensor.Tensor) { dx.CopyFrom(y.t).Mul(y.t).Neg().AddScalar(1).Mul(dy) })
 }
 
 // Sigmoid returns 1 / (1 + e^-x).
 func Sigmoid(x *Var) *Var {
 	y := made("Sigmoid", tensor.Sigmoid(x.t), x)
-	return y.reads(y.t).
-		twice(func(y, dy *Var) derivatives { return of(Mul(dy, Mul(y, AddScalar(Neg(y), 1)))) })
+	return y.reads(y.t).derived(sigmoidBackward,
+		func(y, dy *Var) derivatives { return of(Mul(dy, Mul(y, AddScalar(Neg(y), 1)))) })
+}
+
+// sigmoidBackward is the rule in one place of memory: (1 - y) · y · dy.
+func sigmoidBackward(y *Var, dy *tensor.Tensor) {
+	y.inputs[0].write(func(dx *tensor.Tensor) { dx.CopyFrom(y.t).Neg().AddScalar(1).Mul(y.t).Mul(dy) })
 }
 
 // same is the rule of what is added up as it is.
