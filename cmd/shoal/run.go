@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,7 @@ import (
 
 // runCommand is shoal run.
 type runCommand struct {
-	N           int           `short:"n" long:"ranks" value-name:"N" description:"How many ranks; as many as --hosts has, or 1."`
+	N           *int          `short:"n" long:"ranks" value-name:"N" description:"How many ranks; as many as --hosts has, or 1."`
 	Hosts       string        `long:"hosts" value-name:"a:2,b:2" description:"The machines, with so many ranks each, reached by ssh, or by the launcher of --mpi."`
 	MPI         bool          `long:"mpi" description:"Have mpirun start the ranks, which then reach each other by its library."`
 	Mpirun      string        `long:"mpirun" default:"mpirun" value-name:"PROGRAM" description:"The launcher of --mpi."`
@@ -57,18 +56,23 @@ func (c *runCommand) job() (*ranks.Job, error) {
 	if len(c.Args.Program) == 0 {
 		return wrong("no program: shoal run -n 4 -- ./program")
 	}
-	if c.N < 0 || c.MaxRestarts < 0 || c.Grace <= 0 {
-		return wrong("-n %d, --max-restarts %d, --grace %v: numbers are not negative, and a grace is a time",
-			c.N, c.MaxRestarts, c.Grace)
+	if c.MaxRestarts < 0 || c.Grace <= 0 {
+		return wrong("--max-restarts %d, --grace %v: numbers are not negative, and a grace is a time",
+			c.MaxRestarts, c.Grace)
 	}
-	hosts := []ranks.Host{{Ranks: cmp.Or(c.N, 1)}}
+	hosts := []ranks.Host{{Ranks: 1}}
+	if c.N != nil {
+		if hosts[0].Ranks = *c.N; *c.N < 1 {
+			return wrong("-n %d: at least one rank", *c.N)
+		}
+	}
 	if c.Hosts != "" {
 		var err error
 		if hosts, err = ranks.ParseHosts(c.Hosts); err != nil {
 			return nil, err
 		}
-		if n := ranks.Total(hosts); c.N != 0 && c.N != n {
-			return wrong("-n %d, and --hosts has places for %d ranks", c.N, n)
+		if n := ranks.Total(hosts); c.N != nil && *c.N != n {
+			return wrong("-n %d, and --hosts has places for %d ranks", *c.N, n)
 		}
 	}
 	if len(hosts) > 1 && !c.MPI && c.NATS == "" {
