@@ -35,11 +35,15 @@ func TestMemoryCache_LevelsOff(t *testing.T) {
 				}
 			}
 			lap(200)
-			before := residentBytes(t)
-			lap(4000)
-			if grown := residentBytes(t) - before; grown > room {
-				t.Errorf("4000 results of 1 MiB: memory grew by %d bytes from %d", grown, before)
+			var grown []int // memory that is not given back grows in each lap
+			for range 3 {
+				before := residentBytes(t)
+				lap(4000)
+				if grown = append(grown, residentBytes(t)-before); grown[len(grown)-1] <= room {
+					return
+				}
 			}
+			t.Errorf("4000 results of 1 MiB: memory grew by %d bytes", grown)
 		})
 	}
 }

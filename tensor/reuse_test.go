@@ -110,7 +110,7 @@ func TestStorage_OfABlockThatArrivesWhileItCloses(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				y := newContiguous(s, Int64, []int{8})
+				y := newTensor(s, Int64, []int{8}, []int{1}, 0)
 				first := At[int64](y, 0)
 				for i, v := range Data[int64](y) {
 					if v != first {

@@ -38,7 +38,8 @@ func newTensor(s *Storage, dt DType, shape, strides []int, offset int) *Tensor {
 	return t
 }
 
-// newContiguous is newTensor of row-major elements from the storage's first byte on.
+// newContiguous is newTensor of row-major elements from the first byte on of a storage that nobody
+// else has yet.
 func newContiguous(s *Storage, dt DType, shape []int) *Tensor {
 	t := s.shell
 	if s.shell = nil; t == nil {
