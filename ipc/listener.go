@@ -60,8 +60,8 @@ type Listener[T any] struct {
 // process that only passes it on, unless the two that meet are in different PID namespaces.
 //
 // For other machines addr is "tcp://" and the address, such as "tcp://:7000", or "tcp://:0" for a
-// free port, in programs that import package ipc/tcp. There the key alone decides: no machine knows
-// the users of another, and AnyUser changes nothing.
+// free port, in programs that import package ipc/tcp. There the key decides, and certificates if
+// tcp.Options ask for them: no machine knows the users of another, and AnyUser changes nothing.
 func Listen[T any](addr string, key []byte, who ...meetingOption) (*Listener[T], error) {
 	if len(key) == 0 {
 		return nil, fmt.Errorf("listen: %w: it is empty", ErrKey)

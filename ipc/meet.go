@@ -52,7 +52,7 @@ type parcel struct {
 //
 // A process that has no domain yet joins the listener's, which is its default domain then, for
 // good. With an address that begins with "tcp://" it does not: values go by copy. There the key
-// alone decides, and AnyUser changes nothing.
+// decides, and certificates if tcp.Options ask for them, and AnyUser changes nothing.
 func Dial[T any](ctx context.Context, addr string, key []byte, who ...meetingOption) (*Conn[T], error) {
 	c, err := dial[T](ctx, addr, key, who)
 	if err != nil {
