@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/figures"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/metrics"
 	"github.com/shoal-mp/shoal/shoaltest"
@@ -163,11 +164,9 @@ func TestDashboard_NamesWhatThereIs(t *testing.T) {
 	check(t, err)
 	dashboard, err := os.ReadFile("../docs/grafana.json")
 	check(t, err)
-	code, err := os.ReadFile("collector.go")
-	check(t, err)
 	names := make(map[string]bool)
-	for _, m := range regexp.MustCompile(`(?:gauge|counter)\("(\w+)"`).FindAllStringSubmatch(string(code), -1) {
-		names["shoal_"+m[1]] = true
+	for _, f := range figures.All() {
+		names[f.Prometheus()] = true
 	}
 	if len(names) < 19 {
 		t.Fatalf("%d metrics", len(names))

@@ -18,6 +18,7 @@ var rules = []func(h *house, p *pkg) []string{
 	imports(mayAskBroker, func(i string) bool { return isNATS(i) && !isBroker(i) },
 		"only nats speaks with a broker, so that no other program links its client"),
 	imports(mayBeBroker, isBroker, "only internal/broker is a broker, which is large"),
+	imports(mayBeTraced, isOTel, "only shoalotel knows OpenTelemetry, so that no other program links it"),
 	imports(nil, func(i string) bool { return i == "C" },
 		"the core builds without a C compiler and stays one static binary"),
 	staysStatic, noRawCalls, noUnsafe, saysSomething, oneDoc,
@@ -153,6 +154,11 @@ func isCodeLoader(i string) bool {
 func isNATS(i string) bool { return strings.HasPrefix(i, "github.com/nats-io/") }
 
 func isBroker(i string) bool { return strings.HasPrefix(i, "github.com/nats-io/nats-server/") }
+
+// isOTel finds OpenTelemetry, and the package that a program imports which wants it.
+func isOTel(i string) bool {
+	return strings.HasPrefix(i, "go.opentelemetry.io/") || strings.HasSuffix(i, "/shoalotel")
+}
 
 // imports makes a rule: nobody but those allowed imports what matches, in tests neither.
 func imports(allowed []string, match func(string) bool, why string) func(*house, *pkg) []string {

@@ -10,12 +10,13 @@ import (
 var floors = [...][]string{
 	0: {"internal/*", "internal/shm/model", "shm", "encoding", "encoding/python"},
 	1: {"internal/shm"},
-	2: {"internal/wire", "internal/leak"},
+	2: {"internal/wire", "internal/leak", "internal/figures"},
 	3: {"internal/device", "internal/crossing"},
 	4: {"tensor", "wire"},
 	5: {"autograd", "encoding/safetensors", "encoding/npy", "encoding/msgpack", "encoding/hdf5", "ipc", ".",
 		"cuda", "internal/devicetest", "internal/pickle/value", "internal/tree"},
-	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row", "ipc/tcp", "nats", "metrics", "trace", "shoallog"},
+	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row", "ipc/tcp", "nats", "metrics", "trace", "shoallog",
+		"shoalotel"},
 	7: {"data", "data/*", "nn", "manager/*"},
 	8: {"data/service", "data/datasets", "data/jsonl", "data/parquet", "data/tokens", "dist", "dist/mpi"},
 	9: {"torch", "torch/internal/huggingface", "torch/internal/vision"},
@@ -33,6 +34,7 @@ var (
 	mayLoadCode   = []string{"internal/dl"}
 	mayAskBroker  = []string{"nats"}
 	mayBeBroker   = []string{"internal/broker"}
+	mayBeTraced   = []string{"shoalotel"}
 	// mayBeDynamic are of the floors up to core, mustBeStatic of those above.
 	mayBeDynamic = []string{"internal/dl", "internal/cudriver", "internal/cublas", "internal/mpi", "internal/link/secure",
 		"internal/broker", "cuda"}

@@ -1,0 +1,107 @@
+package figures
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+// Read calls tell with each number that the domain of this process has now, and with its labels, in
+// the order of the figure's Labels. A program that shares no memory yet has zeros.
+func Read(tell func(f *Figure, v int64, labels ...string)) {
+	r := reading(tell)
+	d := shm.Current()
+	if d == nil {
+		r.stats(shm.Stats{})
+		return
+	}
+	o := d.Observe()
+	r.stats(o.Stats)
+	states := map[string]int64{"live": 0, "joining": 0, "dead": 0}
+	for _, p := range o.Participants {
+		states[p.State]++
+	}
+	for state, n := range states {
+		r(processes, n, state)
+	}
+	for kind, n := range o.Summary.Kinds {
+		r(blocks, int64(n.Blocks), kind)
+	}
+	sums := make(map[int]int64) // a process may have had two seats, of which one is being reaped
+	for _, h := range o.Holders {
+		sums[h.PID] += h.Bytes
+	}
+	for pid, n := range sums {
+		r(held, n, strconv.Itoa(pid))
+	}
+	r.named(&o)
+}
+
+// A reading is given each number.
+type reading func(f *Figure, v int64, labels ...string)
+
+func (r reading) stats(s shm.Stats) {
+	r(limit, s.Limit)
+	r(committed, s.Committed)
+	r(used, s.Bytes)
+	r(idle, s.IdleBytes)
+	r(inTransit, int64(s.InTransit))
+	r(allocs, int64(s.Allocs))
+	r(copied, int64(s.Copied))
+	r(reaped, int64(s.Reaped))
+	r(dropped, int64(s.Dropped))
+}
+
+// named tells what has a name. A value with two queues, such as a pipe, has its name twice: then
+// the second one has "#2" behind it. What has several names is told under the first.
+func (r reading) named(o *shm.Observation) {
+	queues, locks := make(map[string]*shm.QueueView), make(map[string]*shm.LockView)
+	for i := range o.Queues {
+		queues[o.Queues[i].Block] = &o.Queues[i]
+	}
+	for i := range o.Locks {
+		locks[o.Locks[i].Block] = &o.Locks[i]
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Bound)) {
+		var rings, syncs int
+		for _, block := range o.Bound[name].Blocks {
+			if q := queues[block]; q != nil {
+				rings++
+				r.queue(q, numbered(name, rings))
+				delete(queues, block)
+			}
+			if l := locks[block]; l != nil {
+				syncs++
+				r.lock(l, numbered(name, syncs))
+				delete(locks, block)
+			}
+		}
+	}
+}
+
+func numbered(name string, n int) string {
+	if n == 1 {
+		return name
+	}
+	return name + "#" + strconv.Itoa(n)
+}
+
+func (r reading) queue(q *shm.QueueView, name string) {
+	r(depth, int64(q.Depth), name)
+	r(capacity, int64(q.Capacity), name)
+	r(puts, int64(q.Puts), name)
+	r(gets, int64(q.Gets), name)
+	r(queueing, int64(len(q.Senders.Waiting)), name, "send")
+	r(queueing, int64(len(q.Receivers.Waiting)), name, "receive")
+}
+
+func (r reading) lock(l *shm.LockView, name string) {
+	r(locking, int64(len(l.Waiting)), name, l.Kind)
+	has := int64(0)
+	if l.Owner != 0 && !l.Dead {
+		has = 1
+	}
+	r(locked, has, name, l.Kind)
+}
