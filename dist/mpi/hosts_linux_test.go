@@ -35,10 +35,10 @@ func spread(t *testing.T, l launcher, hosts []string, each int) launcher {
 		l.flags = append(slices.Clone(l.flags), "--host", at, "--mca", "plm_rsh_agent", agent,
 			"--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "btl_tcp_if_include", "eth0",
 			"--mca", "oob_tcp_if_include", "eth0", "--mca", "pml", "ob1", "-x", roleKey, "-x", "SHOAL_DIST_ENGINE", "-x", "SHOAL_CUT")
-	case "MPICH":
+	default:
 		l.flags = append(slices.Clone(l.flags), "-hosts", at, "-launcher", "ssh", "-launcher-exec", agent,
 			"-iface", "eth0")
-		l.env = []string{"UCX_TLS=tcp,self", "UCX_NET_DEVICES=eth0"} // else by memory that these hosts share
+		l.env = append(slices.Clone(l.env), "UCX_TLS=tcp,self", "UCX_NET_DEVICES=eth0") // else by memory that these hosts share
 	}
 	return l
 }

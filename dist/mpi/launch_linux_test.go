@@ -22,6 +22,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/dist"
 	_ "github.com/shoal-mp/shoal/dist/mpi"
+	"github.com/shoal-mp/shoal/internal/mpi"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
@@ -65,7 +66,8 @@ var roles = map[string]func(ctx context.Context) error{
 		}
 		return soon(ctx, watchdog)
 	},
-	"dies": func(ctx context.Context) error { return joined(ctx, dies) },
+	"dies":    func(ctx context.Context) error { return joined(ctx, dies) },
+	"refused": func(context.Context) error { return refused() },
 }
 
 // joined runs f as a rank.
@@ -187,6 +189,7 @@ func dies(ctx context.Context, g *dist.Group) error {
 // A launcher starts ranks.
 type launcher struct {
 	name    string // of its library
+	engine  string // how dist.Init says that it is used
 	program string
 	flags   []string
 	cannot  string // why it is not there
@@ -194,10 +197,18 @@ type launcher struct {
 	env     []string
 }
 
-// launchers returns those of this machine, of which one may be missing.
+// abiKey is the folder of an MPICH with the ABI of MPI 5, and its launcher: scripts/mpi sets it.
+const abiKey = "SHOAL_MPI_ABI"
+
+// launchers returns those of this machine, some of which may be missing.
 func launchers() []launcher {
-	open := launcher{name: "Open MPI", flags: []string{"--oversubscribe", "--allow-run-as-root"}}
-	mpich := launcher{name: "MPICH"}
+	open := launcher{name: "Open MPI", engine: "Open MPI ", flags: []string{"--oversubscribe", "--allow-run-as-root"}}
+	mpich := launcher{name: "MPICH", engine: "MPICH "}
+	abi := launcher{name: "MPI 5 ABI", cannot: abiKey + " names no library with this ABI: scripts/mpi installs one"}
+	if home := os.Getenv(abiKey); home != "" {
+		abi = launcher{name: abi.name, engine: "MPICH 5", program: home + "/bin/mpiexec",
+			env: []string{"SHOAL_MPI_LIBRARY=" + home + "/lib/libmpi_abi.so.1"}}
+	}
 	find := func(l *launcher, version string, names ...string) {
 		for _, name := range names {
 			out, err := exec.Command(name, "--version").CombinedOutput()
@@ -210,7 +221,7 @@ func launchers() []launcher {
 	}
 	find(&open, "Open MPI", "mpirun.openmpi", "mpirun", "mpiexec")
 	find(&mpich, "HYDRA", "mpirun.mpich", "mpiexec.hydra", "mpirun", "mpiexec")
-	return []launcher{open, mpich}
+	return []launcher{open, mpich, abi}
 }
 
 // start runs this binary as so many ranks, and returns what they wrote.
@@ -250,7 +261,8 @@ func TestRanks_EveryCall(t *testing.T) {
 			}
 			out, err := l.start(t, "suite", ranks)
 			if err != nil || strings.Count(out, " is done\n") != ranks ||
-				!strings.Contains(out, "engine=\""+l.name) {
+				!strings.Contains(out, "engine=\""+l.engine) ||
+				strings.Contains(out, "by the MPI 5 ABI") != (l.name == "MPI 5 ABI") {
 				t.Errorf("%d ranks: %v\n%s", ranks, err, out)
 			}
 		}
@@ -262,7 +274,7 @@ func TestRanks_EveryCallBesideTheLibrary(t *testing.T) {
 	each(t, func(t *testing.T, l launcher) {
 		out, err := l.start(t, "suite", 2, "SHOAL_DIST_ENGINE=")
 		if err != nil || strings.Count(out, " is done\n") != 2 ||
-			!strings.Contains(out, "engine=\"shared memory, beside "+l.name) {
+			!strings.Contains(out, "engine=\"shared memory, beside "+l.engine) {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
@@ -313,6 +325,36 @@ func TestRanks_OneThatIsLate(t *testing.T) {
 		out, _ := l.start(t, "late", 2) // the launcher may say that a rank has left without the library
 		if strings.Count(out, " has the error\n") != 2 {
 			t.Errorf("%s", out)
+		}
+	})
+}
+
+// refused makes a call that a library refuses, without package dist, which would not make it.
+func refused() error {
+	lib, err := mpi.Load(mpi.OpenMPI, mpi.MPICH, mpi.ABI)
+	if by := os.Getenv("PMI_RANK"); by != "" && os.Getenv(mpi.LibraryKey) == "" {
+		lib, err = mpi.Load(mpi.MPICH)
+	}
+	if err == nil {
+		err = lib.Init()
+	}
+	if err != nil {
+		return err
+	}
+	var e *mpi.Error
+	if err := lib.World().Broadcast(99, []byte{1}); !errors.As(err, &e) || e.Text == "" {
+		return fmt.Errorf("a rank that there is not: %v", err)
+	}
+	fmt.Printf("is refused: %v\n", e)
+	return lib.Finalize()
+}
+
+// An error of the library is an error of the call, and does not end the process.
+func TestRanks_ErrorsAreReturned(t *testing.T) {
+	each(t, func(t *testing.T, l launcher) {
+		out, err := l.start(t, "refused", 2)
+		if err != nil || strings.Count(out, "is refused: MPI_Bcast: ") != 2 {
+			t.Errorf("%v\n%s", err, out)
 		}
 	})
 }
@@ -421,31 +463,39 @@ func TestInit_RanksThatDoNotFit(t *testing.T) {
 	}
 }
 
-// The library of one launcher under the other: an error that says what to install.
+// The library of one launcher under the other: an error that says what to install. MPICH 5 would
+// end the process, before it says how many ranks there are.
 func TestInit_AnotherLibrary(t *testing.T) {
 	onlyFull(t)
-	library := map[string]string{"Open MPI": "libmpich.so.12", "MPICH": "libmpi.so.40"}
 	each(t, func(t *testing.T, l launcher) {
 		for _, other := range launchers() {
-			if other.cannot != "" {
-				t.Skip(other.cannot)
+			if other.cannot != "" || other.packages() == l.packages() {
+				continue
+			}
+			library := map[string]string{"Open MPI": "libmpi.so.40", "MPICH": "libmpich.so.12",
+				"MPI 5 ABI": os.Getenv(abiKey) + "/lib/libmpi_abi.so.1"}[other.name]
+			out, err := l.start(t, "suite", 2, "SHOAL_MPI_LIBRARY="+library)
+			if err == nil || strings.Contains(out, " is done") ||
+				!strings.Contains(out, "it does not belong to the launcher") || !strings.Contains(out, l.packages()) {
+				t.Errorf("%s: %s", other.name, out)
 			}
 		}
-		out, err := l.start(t, "suite", 2, "SHOAL_MPI_LIBRARY="+library[l.name])
-		if err == nil || strings.Contains(out, " is done") ||
-			!strings.Contains(out, "it does not belong to the launcher") || !strings.Contains(out, "apt-get install") {
-			t.Errorf("%s", out)
-		}
 	})
+}
+
+// packages is how the error of a library that is not there says to install that of a launcher.
+func (l launcher) packages() string {
+	if l.name == "Open MPI" {
+		return "apt-get install libopenmpi3 openmpi-bin"
+	}
+	return "apt-get install libmpich12 mpich"
 }
 
 func TestInit_NoLibrary(t *testing.T) {
 	each(t, func(t *testing.T, l launcher) {
 		out, err := l.start(t, "suite", 2, "SHOAL_MPI_LIBRARY=libthereisnone.so.1")
-		want := map[string]string{"Open MPI": "apt-get install libopenmpi3 openmpi-bin",
-			"MPICH": "apt-get install libmpich12 mpich"}[l.name]
-		if err == nil || !strings.Contains(out, want) || !strings.Contains(out, "libthereisnone.so.1") {
-			t.Errorf("want %q: %v\n%s", want, err, out)
+		if err == nil || !strings.Contains(out, l.packages()) || !strings.Contains(out, "libthereisnone.so.1") {
+			t.Errorf("want %q: %v\n%s", l.packages(), err, out)
 		}
 	})
 }

@@ -22,13 +22,21 @@ type world struct {
 func (w world) Library() string { return w.lib.Version() }
 func (w world) Close() error    { return w.lib.Finalize() }
 
+// makerOf returns whose launcher has started the process, AnyFlavor if it is nobody's.
+func makerOf(by string) mpi.Flavor {
+	switch {
+	case strings.Contains(by, mpi.OpenMPI.String()):
+		return mpi.OpenMPI
+	case strings.Contains(by, mpi.MPICH.String()):
+		return mpi.MPICH
+	}
+	return mpi.AnyFlavor
+}
+
 // flavors returns the families of libraries that join the jobs of a launcher, the best first.
 func flavors(by string) []mpi.Flavor {
-	switch {
-	case strings.Contains(by, "Open MPI"):
-		return []mpi.Flavor{mpi.OpenMPI, mpi.ABI}
-	case strings.Contains(by, "MPICH"):
-		return []mpi.Flavor{mpi.MPICH, mpi.ABI}
+	if maker := makerOf(by); maker != mpi.AnyFlavor {
+		return []mpi.Flavor{maker, mpi.ABI}
 	}
 	return []mpi.Flavor{mpi.OpenMPI, mpi.MPICH, mpi.ABI}
 }
@@ -36,7 +44,7 @@ func flavors(by string) []mpi.Flavor {
 // packages are what installs the library of a launcher.
 func packages(by string) string {
 	debian, fedora := "libopenmpi3 openmpi-bin", "openmpi"
-	if strings.Contains(by, "MPICH") {
+	if makerOf(by) == mpi.MPICH {
 		debian, fedora = "libmpich12 mpich", "mpich"
 	}
 	return fmt.Sprintf("install it, with Debian or Ubuntu by: apt-get install %s; with Fedora or RHEL by: dnf install %s",
@@ -52,6 +60,9 @@ func open(ctx context.Context, l collective.Launch) (collective.World, error) {
 		}
 		return nil, err
 	}
+	if of, by := lib.Maker(), makerOf(l.By); of != by && of != mpi.AnyFlavor && by != mpi.AnyFlavor {
+		return nil, another(lib, l, "is loaded") // MPICH 5 would end the process
+	}
 	joined := make(chan error, 1)
 	go func() { joined <- lib.Init() }()
 	select {
@@ -64,9 +75,14 @@ func open(ctx context.Context, l collective.Launch) (collective.World, error) {
 	}
 	w := world{lib.World(), lib}
 	if w.Size() != l.Size || w.Rank() != l.Rank {
-		return nil, fmt.Errorf("%w: %s says rank %d of %d: it does not belong to the launcher, which is %s; "+
-			"take the launcher of that library, or %s; %s names another library",
-			collective.ErrMissing, lib.Version(), w.Rank(), w.Size(), l.By, packages(l.By), mpi.LibraryKey)
+		return nil, another(lib, l, fmt.Sprintf("says rank %d of %d", w.Rank(), w.Size()))
 	}
 	return w, nil
+}
+
+// another returns the error of a library that is not the launcher's.
+func another(lib *mpi.Library, l collective.Launch, does string) error {
+	return fmt.Errorf("%w: %s %s: it does not belong to the launcher, which is %s; "+
+		"take the launcher of that library, or %s; %s names another library",
+		collective.ErrMissing, lib.Version(), does, l.By, packages(l.By), mpi.LibraryKey)
 }

@@ -1,5 +1,12 @@
 package mpi
 
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/dl"
+)
+
 // A Flavor is a family of libraries with one ABI.
 type Flavor int
 
@@ -15,7 +22,8 @@ const (
 func (f Flavor) String() string { return [...]string{"MPI", "Open MPI", "MPICH", "MPI 5 ABI"}[f] }
 
 // sonames are where each family is looked for. A library with the ABI of MPI 5 serves either
-// launcher, if it is that launcher's own: only the number of ranks tells.
+// launcher, if it is that launcher's own. Its soname ends with the version of the ABI; some builds
+// of MPICH end with 0.
 var sonames = map[Flavor][]string{
 	OpenMPI:   {"libmpi.so.40", "libmpi.so.80"},
 	MPICH:     {"libmpich.so.12", "libmpi.so.12", "libmpi_cray.so.12"},
@@ -71,9 +79,10 @@ var mpichABI = abi{
 	inPlace: ^uintptr(0), statusIgnore: 1, anySource: -2, multiple: 3, sourceAt: 8,
 }
 
-// standardABI is that of the MPI 5 standard.
+// standardABI is version 1 of the ABI of MPI 5.0: the numbers of mpi.h in the standard's appendix,
+// which the MPI Forum also keeps in github.com/mpi-forum/mpi-abi-stubs.
 var standardABI = abi{
-	world: 0x101, errorsReturn: 0x142,
+	world: 0x101, errorsReturn: 0x143,
 	kinds: [numKinds]uintptr{kindUint8: 0x241, kindInt8: 0x240, kindInt16: 0x248, kindInt32: 0x250,
 		kindInt64: 0x258, kindFloat32: 0x210, kindFloat64: 0x214, kindByte: 0x247},
 	ops: [numOps]uintptr{opSum: 0x21, opMax: 0x23, opMin: 0x22, opProd: 0x24, opBAnd: 0x28, opBOr: 0x29,
@@ -98,12 +107,41 @@ const undefined = -32766
 // statusSize is more than a status has in any family.
 const statusSize = 64
 
-// numbers finds the table of a library. A library may export symbols of another family: Open MPI
-// with the ABI of MPI 5 has those of Open MPI, and MPICH some of the ABI's. So its name comes
-// first.
+// guess returns the family of a library that a user has named. A library may export symbols of
+// another family: Open MPI with the ABI of MPI 5 has those of Open MPI. So the library is asked
+// for its ABI first.
+func (l *Library) guess() Flavor {
+	_, err := l.lib.Symbol("ompi_mpi_comm_world")
+	switch {
+	case l.standard() > 0:
+		return ABI
+	case err == nil:
+		return OpenMPI
+	}
+	return MPICH
+}
+
+// standard returns the version of the standard's ABI that a library has. MPICH 5 has the function
+// in its own ABI as well, and returns -1 there. It may be called before Init.
+func (l *Library) standard() int32 {
+	f, err := l.lib.Symbol("MPI_Abi_get_version")
+	if err != nil {
+		return 0
+	}
+	v := new([2]int32)
+	if dl.Call(f, uintptr(unsafe.Pointer(&v[0])), uintptr(unsafe.Pointer(&v[1]))) != 0 {
+		return 0
+	}
+	return v[0]
+}
+
+// numbers finds the table of a library.
 func (l *Library) numbers() error {
 	switch {
 	case l.flavor == ABI:
+		if v := l.standard(); v > 1 {
+			return fmt.Errorf("its version is %d, and this program knows version 1: build it with a newer Shoal", v)
+		}
 		l.abi = standardABI
 		return nil
 	case l.flavor == MPICH:

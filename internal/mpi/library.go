@@ -57,6 +57,7 @@ type Library struct {
 	abi     abi
 	entries [numEntries]uintptr
 	version string
+	hydra   hydra
 }
 
 // ErrThreads is wrapped by Init if the library was built for one thread only.
@@ -101,18 +102,6 @@ func Load(flavors ...Flavor) (*Library, error) {
 // LibraryKey is the environment variable that names the library to be loaded.
 const LibraryKey = "SHOAL_MPI_LIBRARY"
 
-// guess returns the family of a library that a user has named.
-func (l *Library) guess() Flavor {
-	_, err := l.lib.Symbol("ompi_mpi_comm_world")
-	switch {
-	case strings.Contains(l.lib.Name(), "mpi_abi"):
-		return ABI
-	case err == nil:
-		return OpenMPI
-	}
-	return MPICH
-}
-
 // readVersion may be called before Init.
 func (l *Library) readVersion() error {
 	text, n := make([]byte, 8192), new(int32)
@@ -122,15 +111,34 @@ func (l *Library) readVersion() error {
 	return err
 }
 
-// Version returns the family and the version, such as "Open MPI 4.1.4".
+// Version returns the library and its version, such as "Open MPI 4.1.4".
 func (l *Library) Version() string {
+	name := l.flavor.String()
+	if l.flavor == ABI && l.Maker() != AnyFlavor {
+		name = l.Maker().String()
+	}
 	words := strings.FieldsFunc(l.version, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' })
 	for _, w := range words {
 		if v := strings.TrimPrefix(w, "v"); v != "" && v[0] >= '0' && v[0] <= '9' && strings.Contains(v, ".") {
-			return l.flavor.String() + " " + v
+			name += " " + v
+			break
 		}
 	}
-	return l.flavor.String()
+	if l.flavor == ABI && l.Maker() != AnyFlavor {
+		name += " by the MPI 5 ABI"
+	}
+	return name
+}
+
+// Maker returns whose library this is, whatever ABI it has: OpenMPI or MPICH, or AnyFlavor for one
+// that is derived from either.
+func (l *Library) Maker() Flavor {
+	for _, f := range []Flavor{OpenMPI, MPICH} {
+		if strings.HasPrefix(l.version, f.String()+" ") {
+			return f
+		}
+	}
+	return AnyFlavor
 }
 
 // Flavor returns the family.
@@ -138,6 +146,7 @@ func (l *Library) Flavor() Flavor { return l.flavor }
 
 // Init joins the job that the launcher has started. It waits until all ranks do.
 func (l *Library) Init() error {
+	l.hydra = findHydra(os.Getenv)
 	level := new(int32)
 	err := dl.Guard(func() error {
 		return l.call(initThread, 0, 0, uintptr(l.abi.multiple), uintptr(unsafe.Pointer(level)))
@@ -152,7 +161,12 @@ func (l *Library) Init() error {
 }
 
 // Finalize leaves the job. It waits until all ranks do.
-func (l *Library) Finalize() error { return l.call(finalize) }
+func (l *Library) Finalize() error {
+	if err := l.call(finalize); err != nil {
+		return err
+	}
+	return l.hydra.leave()
+}
 
 // call calls a function of the library, and makes an error of its result.
 //
