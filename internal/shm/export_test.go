@@ -688,3 +688,9 @@ func (d *Domain) Words() []uint64 {
 	add(unsafe.Pointer(&d.blocks[0]), uintptr(d.count())*unsafe.Sizeof(d.blocks[0]))
 	return all
 }
+
+// TimelineForm is in the first word of a timeline.
+const TimelineForm = timelineForm
+
+// Words returns the memory of a timeline.
+func (t *Timeline) Words() Numbers[uint64] { return t.words }

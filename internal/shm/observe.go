@@ -40,7 +40,8 @@ type Observation struct {
 	QueuesLeft   int              `json:"queues_left"`
 	Locks        []LockView       `json:"locks"` // those with waiters first, then those that are held
 	LocksLeft    int              `json:"locks_left"`
-	Bound        map[string]Bound `json:"bound"` // by name
+	Timelines    []TimelineView   `json:"timelines"` // of loaders
+	Bound        map[string]Bound `json:"bound"`     // by name
 }
 
 // A Participant is a process in the domain.
@@ -137,6 +138,7 @@ func (o *observer) look() Observation {
 	out := Observation{
 		Report: Report{PID: os.Getpid(), Seat: d.seat, Stats: d.figures()}, Version: protocolVersion, Bound: bound,
 		Participants: d.participantsNow(), Queues: []QueueView{}, Locks: []LockView{},
+		Timelines: []TimelineView{},
 	}
 	o.begin()
 	s := newSummary(d, o)
@@ -156,6 +158,10 @@ func (o *observer) look() Observation {
 			if l, ok := d.lockNow(i, b, w); ok {
 				l.Names = names[i]
 				out.Locks = append(out.Locks, l)
+			}
+		case kind == objectTimeline && len(out.Timelines) < maxTimelines:
+			if v, ok := d.timelineNow(i, b, w); ok {
+				out.Timelines = append(out.Timelines, v)
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import "fmt"
 type Holding struct {
 	Block Handle
 	Bytes int64  // committed
-	Kind  string // block, ring, sending end, receiving end or lock
+	Kind  string // block, ring, sending end, receiving end, lock or timeline
 	Stack string // where it was allocated or received, with SHOAL_DEBUG=lifetime; otherwise empty
 }
 
@@ -20,7 +20,7 @@ func (h Holding) String() string {
 }
 
 var kindNames = map[objectKind]string{objectNone: "block", objectRing: "ring", objectSenders: "sending end",
-	objectReceivers: "receiving end", objectSync: "lock"}
+	objectReceivers: "receiving end", objectSync: "lock", objectTimeline: "timeline"}
 
 // Holdings returns what this process holds, in the order of the blocks. Others may go on meanwhile.
 func (d *Domain) Holdings() []Holding {

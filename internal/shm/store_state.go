@@ -73,6 +73,7 @@ const (
 	objectSenders
 	objectReceivers
 	objectSync
+	objectTimeline // see Note [Timelines]
 )
 
 // ends reports whether the end of such an object may have to wait for other processes.
