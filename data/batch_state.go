@@ -57,7 +57,9 @@ type batchState struct {
 	spec     string        // of the batch, if it is structured
 	like     string        // of its samples
 	bad      []SampleError // At is where in the batch
-	err      error
+
+	asked, began, done int64 // on the timeline: a worker was asked, has begun, was the last to be done
+	err                error
 }
 
 // A portion is what a batch has of a part of a Stream.

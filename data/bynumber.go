@@ -181,7 +181,7 @@ func (m *byNumber) staff() (x executor, known lastLayout, err error) {
 		m.executor = nil
 	}
 	if m.executor == nil {
-		if m.executor, err = m.l.newExecutor(); err != nil {
+		if m.executor, err = m.l.newExecutor(nil); err != nil {
 			m.executor = nil
 			return nil, known, err
 		}

@@ -14,17 +14,26 @@ type executor interface {
 // employ gives a prefetcher its executor.
 func (l *Loader) employ(p *prefetcher) (err error) {
 	if !l.opts.Persistent {
-		p.executor, err = l.newExecutor()
+		p.executor, err = l.newExecutor(p.timeline)
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.kept != nil && l.kept.broken() {
-		go l.kept.close() // its workers have ended; an epoch that still has it is told of each fetch
+		l.ending++
+		go func(kept executor) { // its workers have ended; an epoch that still has it is told of each fetch
+			kept.close()
+			l.mu.Lock()
+			l.ending--
+			l.mu.Unlock()
+			if l.closed.Err() != nil {
+				l.endTimeline()
+			}
+		}(l.kept)
 		l.kept = nil
 	}
 	if l.kept == nil && l.closed.Err() == nil {
-		if l.kept, err = l.newExecutor(); err != nil {
+		if l.kept, err = l.newExecutor(p.timeline); err != nil {
 			l.kept = nil
 			return err
 		}
@@ -35,11 +44,12 @@ func (l *Loader) employ(p *prefetcher) (err error) {
 	return nil
 }
 
-func (l *Loader) newExecutor() (executor, error) {
+func (l *Loader) newExecutor(t *timeline) (executor, error) {
 	c := workerConfig{
 		Source: l.source, Workers: l.opts.Workers, Seed: l.opts.Seed, Retries: l.opts.Retries,
 		Skip: l.opts.Skip != nil, Single: l.opts.BatchSize == Single, Shared: l.inSharedMemory(),
 		Debug: l.opts.Debug, Ragged: l.opts.Ragged.rules(), Collate: collateName(l.opts.Collate), Trace: l.opts.Trace,
+		Timeline: t,
 	}
 	if l.opts.Transform != nil {
 		c.Transform = l.opts.Transform

@@ -88,7 +88,9 @@ func (a *autoExecutor) try(local cost) {
 	}
 	a.phase = coming
 	a.trying.Go(func() {
-		p, err := newProcessExecutor(a.s, a.l.opts.Process)
+		apart := a.s
+		apart.Track = apart.Workers // goroutines have theirs until they have ended
+		p, err := newProcessExecutor(apart, a.l.opts.Process)
 		if err == nil {
 			err = p.ready(a.closed)
 		}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/pool"
 )
 
@@ -17,6 +19,7 @@ type processExecutor struct {
 	loader  uint64
 	pools   []*pool.Pool
 	failing sync.WaitGroup
+	config  workerConfig
 	ended   atomic.Bool // a pool has no worker any more and will have none
 }
 
@@ -24,6 +27,7 @@ type processExecutor struct {
 func newProcessExecutor(c workerConfig, opts shoal.Options) (*processExecutor, error) {
 	e := &processExecutor{loader: loaders.Add(1)}
 	c.Loader, c.Shared = e.loader, true
+	e.config = c
 	n, each := 1, c.Workers
 	if _, ok := c.Source.(Stream); ok {
 		n, each = each, n
@@ -92,6 +96,11 @@ func (e *processExecutor) close() {
 		p.Close()
 	}
 	e.failing.Wait()
+	if t := e.config.Timeline; t != nil {
+		for id := range e.config.Workers {
+			t.End(1+e.config.Track+id, time.Now()) // a process that ends does not say so
+		}
+	}
 }
 
 // workersHere are the workers in this process, by the numbers of their Loaders: one, unless workers
@@ -103,6 +112,7 @@ var (
 	openWorker = pool.RegisterInit("data.open", func(ctx context.Context, c workerConfig) error {
 		w, err := newWorker(ctx, c, c.First+pool.Rank(ctx))
 		if err == nil {
+			w.then = shm.Blocked
 			workersHere.Store(c.Loader, w)
 		}
 		return err
@@ -116,8 +126,9 @@ var (
 		here := w.(*worker)
 		result := here.do(ctx, r)
 		result.Kind = Processes
-		if here.track != nil {
+		if here.track != nil || here.shown != nil {
 			result.sent = func() {
+				here.shown.Turn(shm.Idle, r.Batch, time.Now())
 				here.delivered()
 				here.Trace.Flush()
 			}

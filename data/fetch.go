@@ -17,6 +17,7 @@ type fetchRequest struct {
 	Like    string // description of the samples that belong there; empty for plain ones
 	Part    Part   // of a Stream: instead of Indices, the N samples after the first From
 	From, N int
+	Batch   uint64 // what it is for, on the timeline
 }
 
 // A fetchResult is what came of a fetchRequest. Its Batch is the receiver's, who closes it.
@@ -31,6 +32,7 @@ type fetchResult struct {
 	Worker int
 	Kind   Kind
 	Took   time.Duration
+	Began  int64  // on the clock of the timeline
 	sent   func() `wire:"-"` // told when the result is on its way to another process; nil for no telling
 }
 
@@ -94,7 +96,7 @@ const (
 
 // request returns what the worker is told. It is to be released.
 func (f *fetch) request() fetchRequest {
-	r := fetchRequest{Epoch: f.p.epoch, Part: f.b.part, From: f.b.from, N: f.n}
+	r := fetchRequest{Epoch: f.p.epoch, Part: f.b.part, From: f.b.from, N: f.n, Batch: batchKey(f.p.epoch, f.b.number)}
 	if f.b.part.Count == 0 {
 		r.Indices = f.b.indices[f.from : f.from+f.n]
 	}

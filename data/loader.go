@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/trace"
 )
 
@@ -31,7 +32,10 @@ type Loader struct {
 	prefetcher *prefetcher    // of the loop that was last given a batch
 	state      State          // of that loop
 	tracks     []*trace.Track // of loops that have ended
-	resume     *State         // where the next loop begins, nil at the beginning of its epoch
+	timeline   *timeline
+	shown      bool   // a loop has the timeline
+	ending     int    // workers that may have it are being ended
+	resume     *State // where the next loop begins, nil at the beginning of its epoch
 }
 
 // NewLoader makes a Loader of ds, and does not close ds. It panics if opts contradict each other.
@@ -116,7 +120,10 @@ func (l *Loader) each(ctx context.Context, epoch int, yield func(b *batchState, 
 	defer context.AfterFunc(l.closed, func() { cancel(ErrClosed) })()
 	l.meter.loop(1)
 	defer l.meter.loop(-1)
-	p := &prefetcher{l: l, ctx: ctx, epoch: epoch, wake: make(chan struct{}, 1), prints: make(map[uint64]int)}
+	shown := l.borrowTimeline()
+	defer l.returnTimeline(shown)
+	p := &prefetcher{l: l, ctx: ctx, epoch: epoch, wake: make(chan struct{}, 1), prints: make(map[uint64]int),
+		timeline: shown}
 	if err := l.employ(p); err != nil {
 		yield(nil, err)
 		return
@@ -138,10 +145,14 @@ func (l *Loader) ended(ctx context.Context) error {
 func (l *Loader) run(p *prefetcher, yield func(b *batchState, err error) bool) {
 	track := l.borrowTrack()
 	defer l.returnTrack(track)
+	shown, key := p.timeline.show(0), uint64(0)
+	defer func() { shown.Turn(shm.Finished, key, time.Now()) }()
 	for {
 		begin := time.Now()
+		shown.Turn(shm.Idle, key, begin)
 		b, err := p.take()
-		l.meter.waited(time.Since(begin))
+		stall := time.Since(begin)
+		l.meter.waited(stall)
 		track.Span("wait", begin, track.Now())
 		if err != nil {
 			yield(nil, err)
@@ -170,6 +181,9 @@ func (l *Loader) run(p *prefetcher, yield func(b *batchState, err error) bool) {
 		if !l.opts.Reuse {
 			lending.watch(b.batch)
 		}
+		key = batchKey(p.epoch, b.number)
+		p.passed(b, begin, begin.Add(stall))
+		shown.Turn(shm.Working, key, begin.Add(stall))
 		begin = track.Now()
 		more := yield(b, nil)
 		track.Span("use", begin, track.Now())
@@ -230,10 +244,15 @@ func (l *Loader) Close() error {
 	l.mu.Lock()
 	kept, idle := l.kept, l.idle
 	l.kept, l.idle = nil, nil
+	l.ending++
 	l.mu.Unlock()
 	if kept != nil {
 		kept.close()
 	}
+	l.mu.Lock()
+	l.ending--
+	l.mu.Unlock()
+	l.endTimeline()
 	for _, f := range idle {
 		f.end()
 	}

@@ -40,6 +40,9 @@ func (p *prefetcher) note(f *fetch, r fetchResult, err error) {
 		p.lost(f, err)
 		return
 	}
+	if b := f.b; r.Began != 0 && (b.began == 0 || r.Began < b.began) {
+		b.began = r.Began
+	}
 	each := r.Took / time.Duration(max(1, f.n))
 	if p.cost += (each - p.cost) / 4; p.cost == 0 {
 		p.cost = max(1, each)
@@ -124,6 +127,7 @@ func (p *prefetcher) restart(b *batchState) {
 // complete makes a batch deliverable. mu is held.
 func (p *prefetcher) complete(b *batchState) {
 	b.to(ready)
+	b.done = p.timeline.clock()
 	if b.buffer != nil {
 		b.batch = slices.Clone(b.buffer.all())
 	}

@@ -49,6 +49,9 @@ func (p *prefetcher) weigh(b *batchState, n int) {
 // begin asks for a batch that is planned or mismatched, and reports whether others may be begun. mu
 // is held.
 func (p *prefetcher) begin(b *batchState) bool {
+	if b.asked == 0 {
+		b.asked = p.timeline.clock()
+	}
 	switch {
 	case b.progress != nil:
 		p.beginPortion(b)

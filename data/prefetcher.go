@@ -19,6 +19,7 @@ type prefetcher struct {
 	plan     plan
 	mark     *mark
 	executor executor
+	timeline *timeline     // nil where nobody can see it
 	wake     chan struct{} // holds one token: something has become ready
 
 	waiting atomic.Bool // the consumer is, or was until something became ready

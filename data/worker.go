@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/tree"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/trace"
@@ -30,6 +31,8 @@ type workerConfig struct {
 	Debug     bool
 	Ragged    map[string]tree.Rule
 	Trace     *trace.Trace
+	Timeline  *timeline
+	Track     int // of the first worker, on the timeline
 }
 
 // A worker does fetchRequests, one after the other.
@@ -50,11 +53,14 @@ type worker struct {
 	readers    map[int]*reader // of a Stream, by part
 	track      *trace.Track
 	idle       time.Time // since when, on the track
+	shown      *shm.Track
+	then       shm.Activity // what follows a load
 }
 
 // newWorker opens what a worker reads.
 func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
-	w := &worker{workerConfig: s, id: id, readers: make(map[int]*reader), track: s.trackOf(id)}
+	w := &worker{workerConfig: s, id: id, readers: make(map[int]*reader), track: s.trackOf(id),
+		shown: s.Timeline.show(1 + s.Track + id), then: shm.Idle}
 	defer func(begin time.Time) { w.idle = w.span("open", begin) }(w.track.Now())
 	w.current.info = Info{ID: id, Workers: s.Workers, Seed: s.Seed, Dataset: given(s.Source)}
 	if s.Collate != "" {
@@ -85,6 +91,7 @@ func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 // close ends what the worker has opened.
 func (w *worker) close() error {
 	w.waited()
+	w.shown.Turn(shm.Finished, 0, time.Now())
 	for _, r := range w.readers {
 		r.stop()
 	}
@@ -97,6 +104,7 @@ func (w *worker) close() error {
 // do does a request.
 func (w *worker) do(ctx context.Context, o fetchRequest) (out fetchResult) {
 	begin := time.Now()
+	w.shown.Turn(shm.Working, o.Batch, begin)
 	start := w.waited()
 	if ctx != w.parent {
 		w.parent, w.ctx = ctx, w.current.in(ctx)
@@ -111,6 +119,10 @@ func (w *worker) do(ctx context.Context, o fetchRequest) (out fetchResult) {
 		out = w.make(o)
 	}
 	out.Worker, out.Took = w.id, time.Since(begin)
+	if w.shown != nil {
+		out.Began = w.Timeline.Clock(begin)
+	}
+	w.shown.Turn(w.then, o.Batch, begin.Add(out.Took))
 	w.idle = w.span("load", start)
 	return out
 }
