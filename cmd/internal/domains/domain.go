@@ -41,6 +41,7 @@ type Domain struct {
 	QueuesLeft int                  `json:"queues_left"` // that are not listed
 	Locks      []shm.LockView       `json:"locks"`       // those with waiters first, then those that are held
 	LocksLeft  int                  `json:"locks_left"`  // that are not listed
+	Loaders    []Loader             `json:"loaders"`     // that run, or have run
 	Waits      []Wait               `json:"waits"`       // the wait-for graph
 	Deadlocks  []Deadlock           `json:"deadlocks"`   // that are suspected
 
@@ -172,6 +173,9 @@ func (w *Watcher) domain(address string, o shm.Observation, err error, table map
 	for _, q := range o.Queues {
 		d.Queues = append(d.Queues, Queue{QueueView: q, Value: number(q)})
 	}
+	for _, v := range o.Timelines {
+		d.Loaders = append(d.Loaders, loader(v))
+	}
 	d.Processes = w.family(o, table)
 	d.Waits = append(d.Waits, waits(o)...)
 	return d
@@ -180,6 +184,6 @@ func (w *Watcher) domain(address string, o shm.Observation, err error, table map
 // empty gives a domain lists, which are none in JSON otherwise.
 func empty(d Domain) Domain {
 	d.Names, d.Processes, d.Queues, d.Locks = []string{}, []Process{}, []Queue{}, []shm.LockView{}
-	d.Waits, d.Deadlocks = []Wait{}, []Deadlock{}
+	d.Waits, d.Deadlocks, d.Loaders = []Wait{}, []Deadlock{}, []Loader{}
 	return d
 }

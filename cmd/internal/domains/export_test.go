@@ -4,4 +4,5 @@ var (
 	Waits  = waits
 	Job    = job
 	Number = number
+	Judge  = loader
 )

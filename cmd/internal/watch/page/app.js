@@ -6,6 +6,7 @@ import { Overview } from "./overview.js";
 import { Processes } from "./processes.js";
 import { Memory } from "./memory.js";
 import { Curves } from "./curves.js";
+import { Loaders } from "./loaders.js";
 import { Blocks } from "./blocks.js";
 import { Queues } from "./queues.js";
 import { Locks } from "./locks.js";
@@ -20,6 +21,7 @@ const panels = [
   { id: "processes", title: "Processes", view: new Processes(), figure: (d) => (d.processes || []).length },
   { id: "memory", title: "Memory", view: new Memory() },
   { id: "curves", title: "Curves", view: new Curves(), given: (d) => memory.samples.some((s) => Object.keys(s.domains[d.address]?.values || {}).length) },
+  { id: "loaders", title: "Loaders", view: new Loaders(), observed: true, given: (d) => (d.loaders || []).length > 0, figure: (d) => d.loaders.length },
   { id: "waits", title: "Waits", view: new Waits(), observed: true, figure: (d) => (d.waits || []).length },
   { id: "queues", title: "Queues", view: new Queues(), observed: true, figure: (d) => (d.queues || []).length + (d.queues_left || 0) },
   { id: "locks", title: "Locks", view: new Locks(), observed: true, figure: (d) => (d.locks || []).length + (d.locks_left || 0) },
@@ -35,7 +37,7 @@ let moment = null, shown = null, chosen = null, paused = false;
 for (const [i, p] of panels.entries()) {
   p.section = el("section", { id: p.id, class: "panel" + (p.plain ? " plain" : ""), tabindex: "-1", "aria-labelledby": `${p.id}-title` },
     el("h2", { id: `${p.id}-title`, class: p.plain ? "sr" : null }, p.title, p.count = el("small")), p.view.element);
-  p.link = el("a", { href: `#${p.id}`, "data-key": i + 1 }, p.title);
+  p.link = el("a", { href: `#${p.id}`, "data-key": (i + 1) % 10 }, p.title);
   $("nav").append(p.link);
   $("panels").append(p.section);
 }
@@ -200,7 +202,7 @@ function jump(i) {
 }
 
 const help = [
-  [`1 … ${panels.length}`, "go to a panel"], ["[ ]", "the program before, the next one"], ["p", "pause, and go on"],
+  ["1 … 9, 0", "go to a panel, 0 to the tenth"], ["[ ]", "the program before, the next one"], ["p", "pause, and go on"],
   ["t", "colours: as the system has them, light, dark"], ["?", "these keys"],
 ];
 for (const [key, what] of help) $("help-keys").append(el("dt", {}, el("kbd", {}, key)), el("dd", {}, what));
@@ -208,7 +210,7 @@ for (const [key, what] of help) $("help-keys").append(el("dt", {}, el("kbd", {},
 const keys = { p: pause, t: nextTheme, "[": () => step(-1), "]": () => step(1), "?": () => $("help").showModal() };
 document.addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || $("help").open || e.target.closest("select, input, textarea")) return;
-  if (e.key >= "1" && e.key <= "9") jump(+e.key - 1);
+  if (e.key >= "0" && e.key <= "9") jump((+e.key + 9) % 10);
   else if (keys[e.key]) keys[e.key]();
   else return;
   e.preventDefault();

@@ -1,0 +1,128 @@
+package domains
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/shoal-mp/shoal/cmd/internal/words"
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+// A Loader is a data.Loader that runs, or has run: what its workers and the consumer of its batches
+// have done lately.
+type Loader struct {
+	shm.TimelineView
+	Seconds float64 `json:"seconds"` // for which the shares are, at most the window
+	Waits   float64 `json:"waits"`   // share of the time in which the consumer waited for a batch
+	Loads   float64 `json:"loads"`   // share of the workers' time in which they loaded
+	Idle    float64 `json:"idle"`    // in which they waited for a task
+	Blocked float64 `json:"blocked"` // in which they waited until a result was taken
+	Enough  int     `json:"enough"`  // workers that would keep up with the consumer; 0: unknown
+	Bound   string  `json:"bound"`   // what sets the pace: workers, consumer, order, or "" where nothing moves
+	Verdict string  `json:"verdict"` // the same in words
+}
+
+// What a share has to be for a verdict.
+const (
+	starving = 0.05 // a consumer that waits more
+	idling   = 0.3  // workers that wait more while the consumer waits as well
+)
+
+// loader says what a timeline means.
+func loader(v shm.TimelineView) Loader {
+	l := Loader{TimelineView: v}
+	use, wait := seconds(v.Consumer.Working), seconds(v.Consumer.Idle)
+	l.Seconds = use + wait
+	var loads, idle, blocked float64
+	dead := 0
+	for _, t := range v.Tracks {
+		loads, idle, blocked = loads+seconds(t.Working), idle+seconds(t.Idle), blocked+seconds(t.Blocked)
+		if t.State == "dead" {
+			dead++
+		}
+	}
+	l.Waits = share(wait, l.Seconds)
+	all := loads + idle + blocked
+	l.Loads, l.Idle, l.Blocked = share(loads, all), share(idle, all), share(blocked, all)
+	if use > 0 && loads > 0 {
+		l.Enough = int(math.Ceil(min(loads/use, math.MaxInt32)))
+	}
+	l.Bound, l.Verdict = l.judge()
+	if dead > 0 {
+		l.Verdict += fmt.Sprintf(" %s dead, and not replaced yet.", isAre(dead, "worker"))
+	}
+	return l
+}
+
+func isAre(n int, word string) string {
+	if n == 1 {
+		return "1 " + word + " is"
+	}
+	return words.Count(n, word) + " are"
+}
+
+// judge says who waits for whom.
+func (l Loader) judge() (bound, verdict string) {
+	span := fmt.Sprintf("%.0f s", math.Max(1, l.Seconds))
+	switch {
+	case l.Consumer.State == "dead":
+		return "", "The process that takes the batches is dead."
+	case l.Seconds == 0:
+		return "", fmt.Sprintf("Nobody has taken a batch for %.0f s.", float64(l.Window)/1e6)
+	case l.Workers == 0 && l.Waits > starving:
+		return "workers", fmt.Sprintf("The trainer loads each batch itself, for %s of the last %s. With Workers it would load "+
+			"while it trains.", percent(l.Waits), span)
+	case l.Workers == 0:
+		return "consumer", fmt.Sprintf("The trainer sets the pace: it loads each batch itself, which takes it %s of the last %s.",
+			percent(l.Waits), span)
+	case l.Waits <= starving:
+		return "consumer", fmt.Sprintf("The trainer sets the pace: it waited for batches %s of the last %s. %s idle %s of "+
+			"the time%s.", percent(l.Waits), span, were(l.Workers), percent(l.Idle+l.Blocked), l.fewer())
+	case l.Idle+l.Blocked > idling:
+		return "order", fmt.Sprintf("The trainer starves although workers are idle: it waited for batches %s of the last %s, and "+
+			"%s idle %s of it. Slow batches hold up those behind them, or too few are made ahead: try AsReady, or a larger "+
+			"Prefetch.", percent(l.Waits), span, lower(were(l.Workers)), percent(l.Idle+l.Blocked))
+	}
+	return "workers", fmt.Sprintf("The trainer starves: it waited for batches %s of the last %s, and %s busy %s of it. %s",
+		percent(l.Waits), span, lower(were(l.Workers)), percent(l.Loads), l.more())
+}
+
+func (l Loader) fewer() string {
+	if l.Enough > 0 && l.Enough < l.Workers {
+		return fmt.Sprintf("; %d of %d would do", l.Enough, l.Workers)
+	}
+	return ""
+}
+
+func (l Loader) more() string {
+	if l.Enough > l.Workers {
+		return fmt.Sprintf("%d workers would keep up, where there are processors for them.", l.Enough)
+	}
+	return "Make samples cheaper, or add workers where there are processors for them."
+}
+
+func were(workers int) string {
+	if workers == 1 {
+		return "The worker was"
+	}
+	return fmt.Sprintf("The %d workers were", workers)
+}
+
+func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+
+func share(part, whole float64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return part / whole
+}
+
+func seconds(steps []int64) (s float64) {
+	for _, n := range steps {
+		s += float64(n) / 1e6
+	}
+	return s
+}
