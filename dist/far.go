@@ -25,13 +25,15 @@ import (
 type far struct {
 	comm  collective.Comm
 	job   *job
-	world bool // of all ranks of the job
+	hosts *hosts // comm, if ranks of a host share memory
+	world bool   // of all ranks of the job
 
 	noticed sync.Mutex // one goroutine at a time takes notices
 	mu      sync.Mutex // for what follows
 	calls   int64      // of the library, which all ranks make in the same order
 	left    map[int]int64
 	broken  *RankError // why no call of all ranks can be made any more
+	told    bool       // this rank has told others why
 	rooms   []chan struct{}
 	pending sync.WaitGroup // letters that are under way
 }
@@ -49,6 +51,7 @@ type job struct {
 const (
 	tagLetter = 1
 	tagNotice = 2
+	tagMet    = 3
 )
 
 // The kinds of notices.
@@ -100,6 +103,7 @@ func (g *Group) do(ctx context.Context, c *call, move func(in, out *vector) erro
 		select {
 		case err := <-done:
 			if err != nil {
+				g.listen(err)
 				return g.failFar(c, err)
 			}
 			return nil
@@ -147,13 +151,19 @@ func (f *far) made() int64 {
 	return f.calls
 }
 
-// missed takes notices, and returns an error if the call cannot end any more.
+// missed takes notices, and returns an error if the call cannot end any more. The rank tells those
+// of its host, which it wakes, what it was told: the messenger may have ended before they hear of
+// it.
 func (g *Group) missed(c *call, number int64) error {
 	g.look()
 	f := g.far
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.broken != nil {
+		if f.hosts != nil && !f.told {
+			f.told = true
+			g.tell(f.hosts.ranks[f.hosts.host()], noticeBroken, f.calls, f.broken.Err.Error(), f.broken.Ranks...)
+		}
 		return &RankError{Call: string(c.text), Ranks: f.broken.Ranks, Err: f.broken.Err}
 	}
 	e := &RankError{Call: string(c.text), Err: fmt.Errorf("%w: %w", ErrLeft, ErrBroken)}
@@ -179,19 +189,37 @@ func (g *Group) failFar(c *call, why error) error {
 	return &RankError{Call: string(c.text), Ranks: broken.Ranks, Err: broken.Err}
 }
 
+// listen waits for the notice of a rank that knows why ranks of this host were woken.
+func (g *Group) listen(err error) {
+	var e *RankError
+	if !errors.As(err, &e) || known(err) {
+		return
+	}
+	for begin := time.Now(); time.Since(begin) < 20*noticeTime; time.Sleep(noticeTime / 20) {
+		if g.missed(&g.call, g.far.made()) != nil {
+			return
+		}
+	}
+}
+
 // breakFar ends the calls of all ranks, and returns why.
 func (g *Group) breakFar(why error) *RankError {
 	f := g.far
 	f.mu.Lock()
 	first := f.broken == nil
 	if first {
+		f.told = true
 		f.broken = &RankError{Err: fmt.Errorf("%w: %w", ErrBroken, why)}
+		if e := (*RankError)(nil); errors.As(why, &e) { // of the ranks of this host
+			f.broken.Ranks, f.broken.Err = e.Ranks, e.Err
+		}
 	}
 	broken := f.broken
 	f.mu.Unlock()
-	if first {
-		g.tell(noticeBroken, why.Error())
+	if first && !errors.Is(why, ErrLeft) { // which that rank tells itself
+		g.tell(g.all(), noticeBroken, f.made(), broken.Err.Error(), broken.Ranks...)
 	}
+	f.hosts.abort()
 	return broken
 }
 
@@ -214,16 +242,20 @@ func (f *far) abandon(c *call) {
 		*v = vector{}
 	}
 	f.job.stuck.Store(true)
+	f.hosts.abort()
 }
 
-// tell sends a notice to all other ranks. It does not wait: notices are short.
-func (g *Group) tell(kind byte, text string) {
+// tell sends a notice to some ranks, but not to this one: of what kind, how many calls this rank
+// has made, why, and the ranks that are to blame. It does not wait: notices are short.
+func (g *Group) tell(ranks []int, kind byte, calls int64, text string, blamed ...int) {
 	f := g.far
-	f.mu.Lock()
-	notice := binary.LittleEndian.AppendUint64([]byte{kind}, uint64(f.calls))
-	f.mu.Unlock()
+	notice := binary.LittleEndian.AppendUint64([]byte{kind}, uint64(calls))
+	notice = binary.LittleEndian.AppendUint16(notice, uint16(len(blamed)))
+	for _, r := range blamed {
+		notice = binary.LittleEndian.AppendUint32(notice, uint32(r))
+	}
 	notice = append(notice, text[:min(len(text), headBytes)]...)
-	for r := range g.size {
+	for _, r := range ranks {
 		if r == g.Rank() {
 			continue
 		}
@@ -249,14 +281,25 @@ func (g *Group) look() {
 			continue
 		}
 		notice := make([]byte, size)
-		if f.comm.Receive(from, tagNotice, notice) != nil || size < 9 {
+		if f.comm.Receive(from, tagNotice, notice) != nil || size < noticeBytes {
 			return
 		}
-		g.heed(from, notice[0], int64(binary.LittleEndian.Uint64(notice[1:])), string(notice[9:]))
+		kind, calls, text := notice[0], int64(binary.LittleEndian.Uint64(notice[1:])), notice[noticeBytes:]
+		var blamed []int
+		for range binary.LittleEndian.Uint16(notice[noticeBytes-2:]) {
+			if len(text) < 4 {
+				return
+			}
+			blamed, text = append(blamed, int(binary.LittleEndian.Uint32(text))), text[4:]
+		}
+		g.heed(from, kind, calls, string(text), blamed)
 	}
 }
 
-func (g *Group) heed(from int, kind byte, calls int64, text string) {
+// noticeBytes is how long a notice is that blames nobody and says nothing.
+const noticeBytes = 1 + 8 + 2
+
+func (g *Group) heed(from int, kind byte, calls int64, text string, blamed []int) {
 	f := g.far
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -268,6 +311,9 @@ func (g *Group) heed(from int, kind byte, calls int64, text string) {
 	}
 	if f.broken == nil {
 		f.broken = &RankError{Ranks: []int{from}, Err: fmt.Errorf("%w: it says: %s", ErrBroken, text)}
+		if blamed != nil {
+			f.broken = &RankError{Ranks: blamed, Err: fmt.Errorf("%w: rank %d says: %s", ErrBroken, from, text)}
+		}
 	}
 	g.box.note(nil, ErrBroken)
 }
@@ -318,10 +364,13 @@ func (g *Group) leaveFar() error {
 	f.mu.Unlock()
 	if f.job.stuck.Load() || broken {
 		f.job.abrupt.Store(true)
-		g.tell(noticeAbrupt, "")
-		return nil
+		g.tell(g.all(), noticeAbrupt, f.made(), "")
+		return f.hosts.close(true)
 	}
-	g.tell(noticeLeft, "")
+	g.tell(g.all(), noticeLeft, f.made(), "")
+	if err := f.hosts.close(false); err != nil {
+		return err
+	}
 	if !f.world {
 		f.job.parts.Go(func() {
 			if g.drain(time.Time{}) && !f.job.stuck.Load() {

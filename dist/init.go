@@ -38,7 +38,8 @@ import (
 // anything else that uses shared memory. Between machines the ranks reach each other by the MPI
 // library of mpirun or srun, if the program imports package dist/mpi. Values and tensors go by copy
 // there, and a process that is killed ends the whole job, because the launcher ends it. With
-// SHOAL_DIST_ENGINE=mpi the ranks of one machine use the library as well.
+// SHOAL_DIST_ENGINE=mpi the ranks of one machine use the library as well. Ranks of several hosts
+// share memory within each host for long collectives; docs/cluster.md says when.
 //
 // Close of the group waits until the other ranks close theirs, if there is a library.
 //
@@ -103,7 +104,11 @@ const engineKey = "SHOAL_DIST_ENGINE"
 func initWorld(ctx context.Context, l launch.Launch, world collective.World) (*Group, string, error) {
 	far := newFarGroup(newFar(world, &job{world: world}))
 	if l.LocalSize < l.Size || os.Getenv(engineKey) == collective.MPI {
-		return far, world.Library(), nil
+		how, err := far.meetHosts(ctx)
+		if err != nil {
+			return nil, "", errors.Join(err, far.Close())
+		}
+		return far, world.Library() + how, nil
 	}
 	name := tensor.New(tensor.Uint8, 16)
 	if l.Rank == 0 {

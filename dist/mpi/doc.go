@@ -7,12 +7,17 @@
 // srun, and takes the library that belongs to that launcher. It needs neither headers nor a C
 // compiler to be built. It is not a static binary, so package dist does not import it.
 //
+// Ranks that share a host exchange long tensors in shared memory, and the first rank of each host
+// makes the call of the library with those of the other hosts. SHOAL_DIST_HIERARCHICAL=1 has all
+// calls of these kinds go that way, and 0 none; docs/cluster.md has the figures.
+//
 // # When something goes wrong
 //
 // A rank whose context ends breaks the group: its own call and those of the other ranks return a
 // [dist.RankError] within moments. The calls of the library itself cannot be ended. They are left
 // alone, with the tensors that they use, so such a process should end. A rank that is killed is the
-// launcher's affair, which ends the whole job; docs/cluster.md says how each of them does it.
+// launcher's affair, which ends the whole job; docs/cluster.md says how each of them does it. Ranks
+// that share memory with it learn of its death at once.
 //
 // # The trap
 //

@@ -66,7 +66,20 @@ var roles = map[string]func(ctx context.Context) error{
 		}
 		return soon(ctx, watchdog)
 	},
-	"dies":    func(ctx context.Context) error { return joined(ctx, dies) },
+	"dies": func(ctx context.Context) error {
+		return joined(ctx, func(ctx context.Context, g *dist.Group) error { return dies(ctx, g, 1) })
+	},
+	"leaderDies": func(ctx context.Context) error {
+		return joined(ctx, func(ctx context.Context, g *dist.Group) error { return dies(ctx, g, 0) })
+	},
+	"sharesBefore": func(ctx context.Context) error {
+		if os.Getenv("PMI_RANK")+os.Getenv("OMPI_COMM_WORLD_RANK") == "1" {
+			if _, err := tensor.NewShared(tensor.Float32, 1); err != nil {
+				return err
+			}
+		}
+		return joined(ctx, suite)
+	},
 	"refused": func(context.Context) error { return refused() },
 }
 
@@ -160,16 +173,16 @@ func leaves(ctx context.Context, g *dist.Group) error {
 	return nil
 }
 
-// dies has rank 1 kill itself in the middle of all-reduces. A launcher ends the other ranks by
+// dies has a rank kill itself in the middle of all-reduces. A launcher ends the other ranks by
 // SIGTERM, or leaves them to their deadline: they say which error they got.
-func dies(ctx context.Context, g *dist.Group) error {
+func dies(ctx context.Context, g *dist.Group, victim int) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	t := tensor.Ones(tensor.Float32, 1<<20)
 	for i := 0; ; i++ {
-		if g.Rank() == 1 && i == 5 {
+		if g.Rank() == victim && i == 5 {
 			go func() {
 				time.Sleep(5 * time.Millisecond)
 				syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -269,6 +282,45 @@ func TestRanks_EveryCall(t *testing.T) {
 	})
 }
 
+// Ranks of one machine by the library and by shared memory, as those of several hosts.
+func TestRanks_EveryCallByHosts(t *testing.T) {
+	each(t, func(t *testing.T, l launcher) {
+		ranks := 2
+		if *full {
+			ranks = 4
+		}
+		out, err := l.start(t, "suite", ranks, "SHOAL_DIST_HIERARCHICAL=1")
+		if err != nil || strings.Count(out, " is done\n") != ranks || !strings.Contains(out, ", hierarchical, hosts: 1") {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+}
+
+// A rank that cannot share memory with those of its host: all goes by the library, which is said
+// once.
+func TestRanks_ThatCannotShareMemory(t *testing.T) {
+	onlyFull(t)
+	each(t, func(t *testing.T, l launcher) {
+		out, err := l.start(t, "sharesBefore", 2, "SHOAL_DIST_HIERARCHICAL=1")
+		if err != nil || strings.Count(out, " is done\n") != 2 || strings.Contains(out, "hierarchical") ||
+			strings.Count(out, "do not share memory; all goes by the library") != 1 ||
+			!strings.Contains(out, "rank 1: ") || !strings.Contains(out, "call Init before anything") {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+}
+
+func TestInit_AWayThatThereIsNot(t *testing.T) {
+	onlyFull(t)
+	each(t, func(t *testing.T, l launcher) {
+		out, err := l.start(t, "suite", 2, "SHOAL_DIST_HIERARCHICAL=often")
+		if err == nil || strings.Contains(out, " is done\n") ||
+			!strings.Contains(out, `SHOAL_DIST_HIERARCHICAL of rank 0 is "often": set it to 1 or 0`) {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+}
+
 // Ranks of one machine share memory if nobody asks for the library.
 func TestRanks_EveryCallBesideTheLibrary(t *testing.T) {
 	each(t, func(t *testing.T, l launcher) {
@@ -320,11 +372,19 @@ func TestRanks_EveryCallInSharedMemory(t *testing.T) {
 	}
 }
 
+// ways are the library alone, and hosts.
+var ways = []string{"SHOAL_DIST_HIERARCHICAL=0", "SHOAL_DIST_HIERARCHICAL=1"}
+
 func TestRanks_OneThatIsLate(t *testing.T) {
 	each(t, func(t *testing.T, l launcher) {
-		out, _ := l.start(t, "late", 2) // the launcher may say that a rank has left without the library
-		if strings.Count(out, " has the error\n") != 2 {
-			t.Errorf("%s", out)
+		for _, way := range ways {
+			if way == ways[0] && !*full {
+				continue
+			}
+			out, _ := l.start(t, "late", 2, way) // the launcher may say that a rank has left without the library
+			if strings.Count(out, " has the error\n") != 2 {
+				t.Errorf("%s: %s", way, out)
+			}
 		}
 	})
 }
@@ -362,9 +422,11 @@ func TestRanks_ErrorsAreReturned(t *testing.T) {
 func TestRanks_OneThatLeaves(t *testing.T) {
 	onlyFull(t)
 	each(t, func(t *testing.T, l launcher) {
-		out, _ := l.start(t, "left", 2)
-		if strings.Count(out, " is done\n") < 1 || strings.Contains(out, "rank 1 has left") {
-			t.Errorf("%s", out)
+		for _, way := range ways {
+			out, _ := l.start(t, "left", 2, way)
+			if strings.Count(out, " is done\n") < 1 || strings.Contains(out, "rank 1 has left") {
+				t.Errorf("%s: %s", way, out)
+			}
 		}
 	})
 }
@@ -372,12 +434,14 @@ func TestRanks_OneThatLeaves(t *testing.T) {
 func TestRanks_OneThatIsKilled(t *testing.T) {
 	onlyFull(t)
 	each(t, func(t *testing.T, l launcher) {
-		begin := time.Now()
-		out, err := l.start(t, "dies", 3)
-		if err == nil || strings.Contains(out, " is done\n") {
-			t.Errorf("nobody minds: %v\n%s", err, out)
+		for _, way := range ways {
+			begin := time.Now()
+			out, err := l.start(t, "dies", 3, way)
+			if err == nil || strings.Contains(out, " is done\n") || strings.Contains(out, "a survivor: ") {
+				t.Errorf("%s: nobody minds: %v\n%s", way, err, out)
+			}
+			t.Logf("%s: after %v: %v\n%s", way, time.Since(begin).Round(100*time.Millisecond), err, out)
 		}
-		t.Logf("after %v: %v\n%s", time.Since(begin).Round(100*time.Millisecond), err, out)
 	})
 }
 

@@ -1,0 +1,238 @@
+package dist
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/shoal-mp/shoal/internal/launch"
+)
+
+// hierarchicalKey is the variable of rank 0 by which a user has the ranks of each host exchange all
+// that they can in shared memory, if it is 1, or leave all to the library, if it is 0. Without it
+// calls of hostsBytes and more go by hosts.
+const hierarchicalKey = "SHOAL_DIST_HIERARCHICAL"
+
+// hostsBytes is from how many bytes on a call is faster by hosts: see docs/cluster.md.
+const hostsBytes = 16 << 20
+
+// ways are what a user can choose by hierarchicalKey.
+const (
+	wayMeasured = iota
+	wayHosts
+	wayLibrary
+	wayUnknown
+)
+
+// A card is what a rank tells the others, so that they know with which it can share memory.
+type card [cardBytes]byte
+
+const (
+	cardBytes = 96
+	placeAt   = 32 // of the sum of where the process runs; in front of it are way and job of rank 0
+	machineAt = 64 // of the sum of the machine
+)
+
+func newCard() (c card) {
+	c[0] = wayMeasured
+	if way := os.Getenv(hierarchicalKey); way != "" {
+		switch on, err := strconv.ParseBool(way); {
+		case err != nil:
+			c[0] = wayUnknown
+		case on:
+			c[0] = wayHosts
+		default:
+			c[0] = wayLibrary
+		}
+	}
+	copy(c[1:placeAt], rand.Text())
+	machine, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	place := fmt.Appendf(nil, "%s %d", machine, os.Getuid())
+	for _, space := range []string{"net", "pid"} { // in which sockets and processes have their names
+		name, failed := os.Readlink("/proc/self/ns/" + space)
+		err, place = errors.Join(err, failed), append(place, name...)
+	}
+	if err != nil { // the process shares with nobody
+		place, machine = []byte(rand.Text()), []byte(rand.Text())
+	}
+	sum := sha256.Sum256(place)
+	copy(c[placeAt:], sum[:])
+	sum = sha256.Sum256(machine)
+	copy(c[machineAt:], sum[:])
+	return c
+}
+
+// sortCards returns the ranks of each host, in order, and the host of each rank, by what is written
+// on their cards from at to below end.
+func sortCards(cards []card, at, end int) (hosts [][]int, of []int) {
+	for r, c := range cards {
+		host := -1
+		for i, ranks := range hosts {
+			if bytes.Equal(cards[ranks[0]][at:end], c[at:end]) {
+				host = i
+			}
+		}
+		if host < 0 {
+			host, hosts = len(hosts), append(hosts, nil)
+		}
+		hosts[host], of = append(hosts[host], r), append(of, host)
+	}
+	return hosts, of
+}
+
+// meetHosts has the ranks of each host share memory, if that is of use, and returns how calls go
+// then, for people. If it is not possible all calls go by the library, and rank 0 says so.
+func (g *Group) meetHosts(ctx context.Context) (how string, err error) {
+	c, err := g.begin(ctx, "init", "")
+	if err != nil {
+		return "", err
+	}
+	defer g.end()
+	f, mine := g.far, newCard()
+	raw := make([]byte, g.size*cardBytes)
+	err = g.do(ctx, c, func(*vector, *vector) error { return f.comm.AllGather(raw, mine[:]) })
+	if err != nil {
+		return "", err
+	}
+	cards := make([]card, g.size)
+	for r := range cards {
+		copy(cards[r][:], raw[r*cardBytes:])
+	}
+	h := &hosts{Comm: f.comm, least: hostsBytes}
+	h.ranks, h.of = sortCards(cards, placeAt, machineAt)
+	switch way := cards[0][0]; {
+	case way == wayUnknown:
+		return "", fmt.Errorf("%w: %s of rank 0 is %q: set it to 1 or 0, or leave it out", ErrEngine, hierarchicalKey,
+			os.Getenv(hierarchicalKey))
+	case way == wayLibrary || way == wayMeasured && len(h.ranks) == 1:
+		return "", nil
+	case longest(h.ranks) == 1:
+		if machines, _ := sortCards(cards, machineAt, cardBytes); len(machines) < g.size {
+			g.cannotShare("ranks of one machine are in several containers, or of several users")
+		}
+		return "", nil
+	case way == wayHosts:
+		h.least = 0
+	}
+	local, why := g.meetHost(ctx, h, string(cards[0][1:placeAt]))
+	refused, err := g.refusal(ctx, c, why)
+	if err == nil && refused != "" {
+		g.cannotShare(refused)
+	}
+	if err != nil || refused != "" {
+		return "", closing(local, err)
+	}
+	leads := h.ranks[h.host()][0] == g.Rank()
+	err = g.do(ctx, c, func(*vector, *vector) (err error) {
+		h.leaders, err = f.comm.Split(leads)
+		return err
+	})
+	if err != nil {
+		return "", closing(local, err)
+	}
+	h.local = near{local}
+	f.comm, f.hosts = h, h
+	return fmt.Sprintf(", hierarchical, hosts: %d", len(h.ranks)), nil
+}
+
+// cannotShare says, once in a job, that calls go by the library alone.
+func (g *Group) cannotShare(why string) {
+	if g.Rank() == 0 {
+		slog.Warn("dist.Init: the ranks of a host do not share memory; all goes by the library", "reason", why)
+	}
+}
+
+// meetHost joins the group of the ranks of this host. If one of them cannot, none does.
+func (g *Group) meetHost(ctx context.Context, h *hosts, job string) (*Group, error) {
+	ranks := h.ranks[h.host()]
+	l := launch.Launch{Size: len(ranks), Job: job}
+	for ranks[l.Rank] != g.Rank() {
+		l.Rank++
+	}
+	if l.Size == 1 {
+		return nil, nil
+	}
+	type joined struct {
+		local *Group
+		err   error
+	}
+	attempt, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	done := make(chan joined, 1)
+	go func() {
+		local, err := initNear(attempt, l)
+		done <- joined{local, err}
+	}()
+	var mine joined
+	f := g.far
+	others := l.Size - 1
+	for n, told := (nap{}), false; others > 0 || !told; n.wait() {
+		select {
+		case mine = <-done:
+			told = true
+			for _, r := range ranks {
+				if r == g.Rank() {
+					continue
+				}
+				s, err := f.comm.Send(r, tagMet, []byte{truth(mine.err == nil)})
+				if err != nil {
+					return mine.local, err
+				}
+				f.follow(s, func() {})
+			}
+		default:
+		}
+		from, _, ok, err := f.comm.Probe(tagMet)
+		if err != nil || told && ctx.Err() != nil {
+			return mine.local, errors.Join(mine.err, err, ctx.Err())
+		}
+		if !ok {
+			continue
+		}
+		met := make([]byte, 1)
+		if err := f.comm.Receive(from, tagMet, met); err != nil {
+			return mine.local, err
+		}
+		if others--; met[0] == 0 {
+			give(fmt.Errorf("rank %d%s", from, cannot))
+		}
+	}
+	return mine.local, mine.err
+}
+
+// cannot ends the error of a rank that could have joined, if another one could not.
+const cannot = " cannot join"
+
+func truth(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// refusal returns why the ranks of some host do not share memory, the same in all ranks.
+func (g *Group) refusal(ctx context.Context, c *call, why error) (string, error) {
+	mine, all := make([]byte, headBytes), make([]byte, g.size*headBytes)
+	if why != nil {
+		copy(mine, why.Error())
+	}
+	err := g.do(ctx, c, func(*vector, *vector) error { return g.far.comm.AllGather(all, mine) })
+	if err != nil {
+		return "", err
+	}
+	var reasons []string
+	for r := range g.size {
+		text := string(bytes.TrimRight(all[r*headBytes:][:headBytes], "\x00"))
+		if text != "" && !strings.HasSuffix(text, cannot) && len(reasons) < 3 {
+			reasons = append(reasons, fmt.Sprintf("rank %d: %s", r, text))
+		}
+	}
+	return strings.Join(reasons, "; "), nil
+}
