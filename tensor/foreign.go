@@ -86,6 +86,7 @@ func (s *Storage) View(dt DType, shape, strides []int, offset int) (*Tensor, err
 		return nil, ErrClosed
 	}
 	t.hold(s)
+	t.describe()
 	return t, nil
 }
 

@@ -125,5 +125,7 @@ func EmptyShared(dt DType, shape ...int) (*Tensor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new shared tensor of %v %v: %w", dt, slices.Clone(shape), err)
 	}
-	return newContiguous(s, dt, shape), nil
+	t := newContiguous(s, dt, shape)
+	t.describe()
+	return t, nil
 }

@@ -141,6 +141,23 @@ func (s *Storage) ready() {
 	runtime.AddCleanup(s, func(l *lease) { l.end() }, s.own)
 }
 
+// describe tells those who look at a program that is debugged what the block of t is.
+func (t *Tensor) describe() {
+	s := t.storage.Load()
+	if s == nil {
+		return
+	}
+	if l, ok := s.mem.Load().block(); ok && l.domain.Watched() {
+		const most = 80 // letters of a shape
+		shape := fmt.Sprint(t.Shape())
+		if len(shape) > most {
+			shape = shape[:most] + "…"
+		}
+		l.domain.Describe(l.block, shm.Contents{DType: t.dtype.String(), Shape: shape,
+			Raw: t.dtype == Uint8 && t.Dims() == 1})
+	}
+}
+
 // settle makes block h the memory of s. Other goroutines may use its memory before.
 func (s *Storage) settle(d *shm.Domain, h shm.Handle, b []byte) {
 	l := s.own

@@ -208,7 +208,11 @@ func (t *Tensor) Share() error {
 	if s == nil {
 		return ErrClosed
 	}
-	return s.share()
+	if err := s.share(); err != nil {
+		return err
+	}
+	t.describe()
+	return nil
 }
 
 // Close lets go of the storage. This process releases shared memory when all of its tensors over it

@@ -64,6 +64,7 @@ func (t *Tensor) marshal(e *wire.Encoder) error {
 			return err
 		}
 		known.of(l.domain).put(l)
+		t.describe()
 		e.Tag(wireTags, inBlock)
 		e.Uint(uint64(t.dtype))
 		e.Block(l.block)
@@ -170,6 +171,7 @@ func (t *Tensor) unmarshal(d *wire.Decoder) error {
 	if err := t.checkLayout(s.mem.Load().size()); err != nil {
 		return fmt.Errorf("receive: %w", err)
 	}
+	t.describe()
 	return nil
 }
 

@@ -23,9 +23,9 @@ import (
 // A bit in a bitmap of waiters stands until somebody wakes its process. So a list of waiters may
 // have a process whose wait has ended by its deadline. Goroutines that still spin are not on it.
 //
-// What shared memory does not have is not in an observation: the dtype and the shape of tensors,
-// which only their processes and their messages know; when a block was made; and where, but for the
-// blocks of the process that answers, with SHOAL_DEBUG=lifetime.
+// What shared memory does not have is not in an observation: when a block was made. Where it was
+// made, and the dtype and the shape of its tensor, are told of the blocks of the process that
+// answers, with SHOAL_DEBUG=lifetime: only its processes and its messages know them.
 
 // An Observation is a Report with what the processes of the domain share and wait for.
 type Observation struct {

@@ -27,8 +27,10 @@ type Summary struct {
 	Kinds   map[string]Count `json:"by_kind"` // in use: block, ring, sending end, receiving end, lock
 	Sizes   []SizeCount      `json:"by_size"` // in use, smallest first
 	Holders []HolderCount    `json:"by_holder"`
-	Sites   []SiteCount      `json:"by_site,omitempty"` // of the answering process, with SHOAL_DEBUG=lifetime
-	Largest []BlockView      `json:"largest"`           // in use
+	Sites   []SiteCount      `json:"by_site,omitempty"`  // of the answering process, with SHOAL_DEBUG=lifetime
+	Shapes  []ShapeCount     `json:"by_shape,omitempty"` // as Sites, of blocks with a tensor
+	DTypes  map[string]Count `json:"by_dtype,omitempty"`
+	Largest []BlockView      `json:"largest"` // in use
 }
 
 // Ages counts the blocks in use by how long the observer has seen them. A block may be older by the
@@ -68,6 +70,13 @@ type SiteCount struct {
 	Count
 }
 
+// A ShapeCount is of the blocks with a tensor of the same dtype and shape.
+type ShapeCount struct {
+	DType string `json:"dtype"`
+	Shape string `json:"shape"`
+	Count
+}
+
 // A BlockView is one block in use.
 type BlockView struct {
 	Block     string   `json:"block"` // as in errors
@@ -79,6 +88,8 @@ type BlockView struct {
 	Age       float64  `json:"age_seconds"` // for how long it was seen
 	AgeKnown  bool     `json:"age_known"`   // the age is not more than that and the time between two looks
 	Names     []string `json:"names,omitempty"`
+	DType     string   `json:"dtype,omitempty"` // as Stack, of a block with a tensor
+	Shape     string   `json:"shape,omitempty"`
 	Stack     string   `json:"stack,omitempty"` // with SHOAL_DEBUG=lifetime, if the answering process holds it
 
 	index uint32
@@ -183,9 +194,12 @@ func (x *summing) done(names map[uint32][]string) Summary {
 	}
 	slices.SortStableFunc(x.s.Holders, func(a, b HolderCount) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	x.s.Sites = x.d.lives.sites(x.d)
+	x.s.Shapes, x.s.DTypes = x.d.lives.shapes(x.d)
 	for i := range x.s.Largest {
 		v := &x.s.Largest[i]
 		v.Names, v.Stack = names[v.index], x.d.lives.stack(v.index)
+		is := x.d.lives.contents(v.index)
+		v.DType, v.Shape = is.DType, is.Shape
 	}
 	return x.s
 }
@@ -215,6 +229,33 @@ func (t *lifetimes) sites(d *Domain) []SiteCount {
 		all = append(all, SiteCount{stacks[at].String(), counts[at]})
 	}
 	return all
+}
+
+// shapes counts the tensors that this process holds, those of most bytes first.
+func (t *lifetimes) shapes(d *Domain) (all []ShapeCount, dtypes map[string]Count) {
+	if t == nil {
+		return nil, nil
+	}
+	counts := map[Contents]Count{}
+	dtypes = map[string]Count{}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, l := range t.open {
+		if l.is == (Contents{}) {
+			continue
+		}
+		c, of, n := counts[l.is], dtypes[l.is.DType], int64(d.blocks[i].committed.Load())
+		c.add(n)
+		of.add(n)
+		counts[l.is], dtypes[l.is.DType] = c, of
+	}
+	for is, c := range counts {
+		all = append(all, ShapeCount{is.DType, is.Shape, c})
+	}
+	slices.SortFunc(all, func(a, b ShapeCount) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.DType+a.Shape, b.DType+b.Shape))
+	})
+	return all[:min(len(all), maxSites)], dtypes
 }
 
 // kindName is what a block is to the protocol.

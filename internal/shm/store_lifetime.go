@@ -29,6 +29,7 @@ type lifetimes struct {
 // A life is the time for which this process holds one block.
 type life struct {
 	from   callers
+	is     Contents
 	off, n uint64 // what of the view is open
 }
 
@@ -155,6 +156,41 @@ func (t *lifetimes) stack(index uint32) string {
 		return l.from.String()
 	}
 	return ""
+}
+
+// Contents are what a block is to the package that uses it: of a tensor, its dtype and its shape.
+type Contents struct {
+	DType, Shape string
+	Raw          bool // bytes in a row, of which views say more
+}
+
+// Watched reports whether this process keeps where it has allocated its blocks, and what they are.
+func (d *Domain) Watched() bool { return d.lives != nil }
+
+// Describe notes what a block is that this process holds. What was noted first stays, unless it is
+// raw: later views of it are parts.
+func (d *Domain) Describe(h Handle, is Contents) {
+	if d.lives == nil || !d.allocated(h) {
+		return
+	}
+	d.lives.mu.Lock()
+	defer d.lives.mu.Unlock()
+	if l := d.lives.open[h.index()]; l != nil && (l.is == (Contents{}) || l.is.Raw) {
+		l.is = is
+	}
+}
+
+// contents returns what this process has noted of a block.
+func (t *lifetimes) contents(index uint32) Contents {
+	if t == nil {
+		return Contents{}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.open[index]; l != nil {
+		return l.is
+	}
+	return Contents{}
 }
 
 // callers is a stack, of at most maxCallers calls.
