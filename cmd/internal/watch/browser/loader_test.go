@@ -14,6 +14,7 @@ import (
 func TestPage_OfALoader(t *testing.T) {
 	p := open(t)
 	dir := build(t, "./cmd/shoal-watch", "./cmd/internal/watch/testdata/feed")
+	t.Setenv("SHOAL_DEBUG", "lifetime") // so that it tells what its blocks are
 	_, feed := start(t, filepath.Join(dir, "feed"))
 	at, _ := start(t, filepath.Join(dir, "shoal-watch"), "-every", "200ms")
 	p.run(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(at))
@@ -43,6 +44,12 @@ func TestPage_OfALoader(t *testing.T) {
 		p.holds("document.querySelector('#loaders .where').textContent.includes('being loaded')")
 		p.holds("[...document.querySelectorAll('#loaders .ways .load')].every(r => Number(r.getAttribute('width')) > 0)")
 	})
+	p.step("dtypes and shapes", func() {
+		p.holds("[...document.querySelectorAll('#blocks .share dt')].some(d => d.textContent === 'uint8')")
+		p.holds("[...document.querySelectorAll('#blocks .share dt')].some(d => d.textContent === 'uint8 [16 3 32 32]')")
+		p.holds("[...document.querySelectorAll('#blocks tbody td')].some(d => d.textContent === 'uint8 [16 3 32 32]')")
+		p.holds("[...document.querySelectorAll('#blocks .sites summary')].some(s => s.textContent.includes('main.run, main.go:'))")
+	})
 	p.step("pictures", func() {
 		p.holds("document.querySelector('#loaders .verdict').textContent.includes('of the last 10 s')")
 		for _, scheme := range []string{"light", "dark"} {
@@ -50,6 +57,7 @@ func TestPage_OfALoader(t *testing.T) {
 				p.show(width, 1180, scheme)
 				p.press("p")
 				p.picture(fmt.Sprintf("loaders-%s-%d", scheme, width), "#loaders")
+				p.picture(fmt.Sprintf("shapes-%s-%d", scheme, width), "#blocks")
 				p.press("p")
 			}
 		}

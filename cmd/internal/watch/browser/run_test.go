@@ -121,6 +121,7 @@ func TestPage_OfARunThatJams(t *testing.T) {
 	})
 	p.step("blocks and names", func() {
 		p.holds("document.querySelectorAll('#blocks .share dl > div').length > 6")
+		p.holds("document.querySelector('#blocks .note').textContent.includes('SHOAL_DEBUG=lifetime')") // how to see more
 		p.holds(row("blocks", "MiB") + ".innerText.includes('forget 0')")
 		p.holds("document.querySelector('#names').innerText.includes('batches')")
 	})

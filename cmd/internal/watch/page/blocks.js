@@ -13,9 +13,11 @@ export class Blocks {
     this.state = new Shares("By holder", "Who keeps it");
     this.kind = new Shares("By kind", "What it is");
     this.size = new Shares("By size", "Classes of sizes, in use");
+    this.dtype = new Shares("By dtype", "Tensors of the first process");
+    this.shape = new Shares("By shape", "Tensors of the first process");
     this.largest = new Table([
       { name: "Block", first: true, text: (b) => b.names?.length ? b.names.join(", ") : b.block, tip: (b) => b.block },
-      { name: "Kind", wide: true, text: (b) => b.kind },
+      { name: "Kind", wide: true, text: (b) => b.dtype ? `${b.dtype} ${b.shape}` : b.kind, tip: (b) => b.kind },
       { name: "Bytes", number: true, text: (b) => bytes(b.bytes), value: (b) => b.bytes, tip: (b) => `of at most ${bytes(b.size)}` },
       { name: "Age", number: true, title: "For how long it was seen; + where it was there before", value: (b) => b.age_seconds,
         text: (b) => seconds(b.age_seconds) + (b.age_known ? "" : " +") },
@@ -25,7 +27,8 @@ export class Blocks {
     ], { key: (b) => b.block, caption: "The largest blocks", empty: "No block is in use.", class: "tall" });
     this.sites = el("div", { class: "sites" });
     this.note = el("p", { class: "note" });
-    this.element = el("div", {}, el("div", { class: "shares" }, this.age.element, this.state.element, this.kind.element, this.size.element),
+    this.element = el("div", {}, el("div", { class: "shares" }, this.age.element, this.state.element, this.kind.element, this.size.element,
+      this.dtype.element, this.shape.element),
       el("h3", {}, "Largest"), this.largest.element, this.sites, this.note);
   }
 
@@ -36,19 +39,22 @@ export class Blocks {
     this.state.show(states.map(([key, name]) => ({ name, ...s.by_state?.[key] })));
     this.kind.show(Object.entries(s.by_kind || {}).map(([name, c]) => ({ name, ...c })));
     this.size.show(packed(s.by_size || []));
+    const shapes = s.by_shape || [];
+    this.dtype.element.hidden = this.shape.element.hidden = !shapes.length;
+    this.dtype.show(Object.entries(s.by_dtype || {}).map(([name, c]) => ({ name, ...c })).sort((a, b) => b.bytes - a.bytes));
+    this.shape.show(packed(shapes, (r) => `${r.dtype} ${r.shape}`));
     this.largest.show(s.largest || []);
     const sites = s.by_site || [];
     this.largest.element.classList.toggle("no-7", !(s.largest || []).some((b) => b.stack));
     this.showSites(sites);
-    text(this.note, "Shared memory does not know the dtypes and shapes of tensors. "
-      + (sites.length ? "The sites are those of the program's first process."
-        : "Started with SHOAL_DEBUG=lifetime, a program tells where its first process has allocated."));
+    text(this.note, sites.length ? "Dtypes, shapes and sites are those of the blocks that the program's first process holds."
+      : "Started with SHOAL_DEBUG=lifetime, a program tells the dtypes and shapes of the tensors that its first process holds, and where it has allocated them.");
   }
 
   showSites(sites) {
     const shape = JSON.stringify(sites);
-    if (shape === this.shape) return;
-    this.shape = shape;
+    if (shape === this.sitesShown) return;
+    this.sitesShown = shape;
     const open = new Set([...this.sites.querySelectorAll("details[open]")].map((d) => d.dataset.stack));
     this.sites.replaceChildren(...(sites.length ? [el("h3", {}, "Where allocated or received")] : []), ...sites.map((s) =>
       el("details", { "data-stack": s.stack, open: open.has(s.stack) },
@@ -56,16 +62,23 @@ export class Blocks {
   }
 }
 
-// site is the first call of a stack that is not the library's own.
+// site is the first call of a stack that is not the library's own, by its function. Each call has
+// two lines, its function and its place.
 function site(stack) {
   if (!stack) return "";
-  const calls = stack.split("\n").map((l) => l.trim()).filter(Boolean);
-  return calls.find((l) => !l.includes("/internal/shm.") && !l.includes("shoal/tensor.")) || calls[0];
+  const lines = stack.split("\n").map((l) => l.trim()).filter(Boolean), calls = [];
+  for (let i = 0; i + 1 < lines.length; i += 2) calls.push({ name: lines[i], place: lines[i + 1].split("/").at(-1) });
+  const first = calls.find((c) => !own.test(c.name)) || calls[0];
+  return first ? `${first.name.split("/").at(-1)}, ${first.place}` : lines[0] || "";
 }
 
-// packed makes at most eight rows of the size classes: those with most bytes, and the others.
-function packed(sizes) {
-  const rows = sizes.map((s) => ({ name: s.size ? `≤ ${bytes(s.size)}` : "no bytes", order: s.size, blocks: s.blocks, bytes: s.bytes }));
+const own = /shoal\/(internal\/shm|tensor|ipc|data|pool)\.|\(\*Loader\)|^runtime\./;
+
+const sizeName = (s) => (s.size ? `≤ ${bytes(s.size)}` : "no bytes");
+
+// packed makes at most eight rows of a list: those with most bytes, in its order, and the others.
+function packed(list, name = sizeName) {
+  const rows = list.map((s, order) => ({ name: name(s), order, blocks: s.blocks, bytes: s.bytes }));
   if (rows.length <= 8) return rows;
   rows.sort((a, b) => b.bytes - a.bytes);
   const rest = rows.splice(7).reduce((r, s) => ({ name: "others", order: Infinity, blocks: r.blocks + s.blocks, bytes: r.bytes + s.bytes }),

@@ -67,7 +67,7 @@ func (s *screen) processDetail(d domains.Domain, p domains.Process, width int) [
 	}
 	for _, b := range d.Summary.Largest {
 		if slices.Contains(b.PIDs, p.PID) {
-			all = append(all, fact("largest", "%s, %s, %s, %s", b.Block, words.Bytes(b.Bytes), age(b).text, b.Kind))
+			all = append(all, fact("largest", "%s, %s, %s, %s", b.Block, words.Bytes(b.Bytes), age(b).text, kindOf(b)))
 		}
 	}
 	return all
@@ -129,12 +129,23 @@ func lockDetail(d domains.Domain, l shm.LockView) []line {
 	return append(all, fact("users", "%s", whoAll(d, l.PIDs)))
 }
 
+// kindOf says what a block is: of a tensor, its dtype and its shape.
+func kindOf(b shm.BlockView) string {
+	if b.DType != "" {
+		return b.DType + " " + b.Shape
+	}
+	return b.Kind
+}
+
 func blockDetail(d domains.Domain, b shm.BlockView) []line {
 	all := []line{say(strong, b.Block), nil, fact("kind", "%s", b.Kind),
 		fact("size", "%s; its size class has %s at most", words.Bytes(b.Bytes), words.Bytes(b.Size)),
 		fact("age", "%s", age(b).text), fact("holders", "%s", holders(d, b))}
 	if len(b.Names) > 0 {
 		all = append(all, fact("names", "%s", strings.Join(b.Names, ", ")))
+	}
+	if b.DType != "" {
+		all = append(all, fact("tensor", "%s %s", b.DType, b.Shape))
 	}
 	if b.Stack == "" {
 		return append(all, fact("stack", "unknown: start the program with SHOAL_DEBUG=lifetime"))

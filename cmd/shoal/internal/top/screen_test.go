@@ -55,7 +55,8 @@ func stuck() domains.Domain {
 			{Block: "block 5.1", Names: []string{"b"}, Kind: "mutex", Owner: 102, Waiting: []int{101}, PIDs: []int{101, 102}}},
 		Waits: waits, Deadlocks: []domains.Deadlock{{Waits: waits[:2]}},
 		Summary: shm.Summary{Largest: []shm.BlockView{
-			{Block: "block 9.1", Kind: "block", Bytes: 1 << 30, PIDs: []int{100}, Age: 300, AgeKnown: true, Names: []string{"weights"}},
+			{Block: "block 9.1", Kind: "block", Bytes: 1 << 30, PIDs: []int{100}, Age: 300, AgeKnown: true, Names: []string{"weights"},
+				DType: "float32", Shape: "[16384 16384]"},
 			{Block: "block 8.1", Kind: "block", Bytes: 5 << 20, PIDs: []int{101, 102}, InTransit: 1, Age: 3}}},
 	}
 }
@@ -265,12 +266,13 @@ func TestTheChosenRowStaysTheSameProcess(t *testing.T) {
 
 func TestDetailsSayWhatTheTablesHaveNoRoomFor(t *testing.T) {
 	for keys, want := range map[string][]string{
-		"j<enter>":       {"process shard 2 (101)", "worker of program 100", "train (100)", "GOMAXPROCS 1", `the mutex "b": shard 10 (102)`, "mutex a; 1 waiter", "largest     block 8.1"},
-		"<end><enter>":   {"stopped", "message of queue block 7.1: train (100), others", "receives; 3 of 16"},
-		"2<enter>":       {"queue block 7.1", "train.Batch", "45 put and 44 taken", "train (100), 1 message"},
-		"3<enter>":       {"mutex a", "shard 2 (101)", "locked"},
-		"4<enter>":       {"process shard 2 (101)"},
-		"5<enter>":       {"block 9.1\n\nkind", "5 min", "weights", "SHOAL_DEBUG=lifetime"},
+		"j<enter>":     {"process shard 2 (101)", "worker of program 100", "train (100)", "GOMAXPROCS 1", `the mutex "b": shard 10 (102)`, "mutex a; 1 waiter", "largest     block 8.1"},
+		"<end><enter>": {"stopped", "message of queue block 7.1: train (100), others", "receives; 3 of 16"},
+		"2<enter>":     {"queue block 7.1", "train.Batch", "45 put and 44 taken", "train (100), 1 message"},
+		"3<enter>":     {"mutex a", "shard 2 (101)", "locked"},
+		"4<enter>":     {"process shard 2 (101)"},
+		"5<enter>": {"block 9.1\n\nkind", "5 min", "weights", "tensor      float32 [16384 16384]",
+			"SHOAL_DEBUG=lifetime"},
 		"2":              {"2 queues of 100 not listed"},
 		"5":              {"the largest of 12 blocks"},
 		"4":              {"shard 2 (101)", `the mutex "b"`, "train (100), others"},

@@ -260,7 +260,7 @@ func (s *screen) blocks() []row {
 	return s.each(func(d domains.Domain) (rows []row) {
 		for _, b := range d.Summary.Largest {
 			rows = append(rows, row{key: "block " + b.Block, cells: []cell{{text: b.Block}, size(b.Bytes), age(b),
-				{text: b.Kind},
+				{text: kindOf(b)},
 				{text: holders(d, b)}, {text: strings.Join(b.Names, ", ")}},
 				detail: func(int) []line { return blockDetail(d, b) }})
 		}
