@@ -110,6 +110,41 @@ func TestSequential_WithAnUnknownLayerIsNotSent(t *testing.T) {
 	}
 }
 
+// A list of layers is what a Sequential is in a message. This one is not made by its sender.
+type forged struct {
+	layers []any
+	net    *nn.Sequential
+}
+
+func (f *forged) MarshalWire(e *wire.Encoder) error { return wire.Encode(e, f.layers) }
+
+func (f *forged) UnmarshalWire(d *wire.Decoder) (err error) {
+	f.net, err = wire.Decode[*nn.Sequential](d)
+	return err
+}
+
+// A layer that is nil has no Forward, so it is an error of the sender, and of the receiver of a
+// message that somebody else has made.
+func TestSequential_WithoutALayerIsRefused(t *testing.T) {
+	inDomain(t)
+	linear := nn.NewLinear(2, 2, tensor.NewGenerator(1))
+	for _, layer := range []nn.Layer{nil, (*nn.Linear)(nil), (*nn.Sequential)(nil), (*nn.Dropout)(nil)} {
+		sequentials, err := ipc.NewQueue[*nn.Sequential](1)
+		check(t, err)
+		if err := sequentials.Put(watched(t), nn.NewSequential(linear, layer)); !errors.Is(err, wire.ErrFormat) {
+			t.Errorf("sent with a nil %T: %v", layer, err)
+		}
+		lists, err := ipc.NewQueue[*forged](1)
+		check(t, err)
+		check(t, lists.Put(watched(t), &forged{layers: []any{linear, layer}}))
+		if got, err := lists.Get(watched(t)); !errors.Is(err, wire.ErrFormat) || got != nil {
+			t.Errorf("read with a nil %T: %v", layer, err)
+		}
+		check(t, errors.Join(sequentials.Close(), lists.Close()))
+	}
+	check(t, nn.Close(linear))
+}
+
 // job is what workers of these tests get.
 type job struct {
 	Net     *nn.Linear

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/wire"
@@ -47,10 +48,13 @@ func init() {
 }
 
 // marshal writes the list of the layers. The error wraps wire.ErrUnknownType where a layer's
-// type is not registered.
+// type is not registered, and wire.ErrFormat where a layer is nil.
 func (s *Sequential) marshal(e *wire.Encoder) error {
 	layers := make([]any, len(s.Layers))
 	for i, l := range s.Layers {
+		if isNil(l) {
+			return fmt.Errorf("send layer %d of a Sequential, which is nil: %w", i, wire.ErrFormat)
+		}
 		layers[i] = l
 	}
 	return wire.Encode(e, layers)
@@ -68,6 +72,15 @@ func (s *Sequential) unmarshal(d *wire.Decoder) error {
 		if s.Layers[i], ok = l.(Layer); !ok {
 			return fmt.Errorf("read layer %d of a Sequential, which is a %T: %w", i, l, wire.ErrFormat)
 		}
+		if isNil(l) {
+			return fmt.Errorf("read layer %d of a Sequential, which is a nil %T: %w", i, l, wire.ErrFormat)
+		}
 	}
 	return nil
+}
+
+// isNil says whether a layer is none: Forward would end its caller with it.
+func isNil(layer any) bool {
+	v := reflect.ValueOf(layer)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }

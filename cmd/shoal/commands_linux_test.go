@@ -34,8 +34,9 @@ type commandRow struct {
 	// has open at work, if there is one.
 	begun, open string
 
-	writes bool // long goes on to write, so it ends with its reader
-	wide   bool // at a terminal its lines may be longer than the terminal is wide
+	writes bool   // long goes on to write, so it ends with its reader
+	saves  string // the file that long leaves when its reader leaves
+	wide   bool   // at a terminal its lines may be longer than the terminal is wide
 	wrong  []wrongUse
 }
 
@@ -54,7 +55,7 @@ const (
 // commandRows are those of every command of shoal. The files are those of layOut.
 var commandRows = map[string]commandRow{
 	"hogwild": {short: "hogwild --dry-run --workers=1", wide: true,
-		long: "hogwild --epochs 100 --workers 1 --log-interval 1 --trace t.json --out m.safetensors", begun: "oss", writes: true,
+		long: "hogwild --epochs 100 --workers 1 --log-interval 1 --trace t.json --out m.safetensors", begun: "oss", writes: true, saves: "m.safetensors",
 		wrong: []wrongUse{{"hogwild --workers 0", 2, "--workers 0"}, {"hogwild --data empty.npy", 1, "empty.npy is no folder"},
 			{"hogwild --data folder.npy", 1, "--download fetches"}, {"hogwild --data secret.npy", 1, "secret.npy is no folder"},
 			{"hogwild --trace folder.npy", 1, "folder.npy"}, {"hogwild --trace secret/t.json", 1, "permission denied"}}},
@@ -405,6 +406,9 @@ func (b commandBench) closed(t *testing.T, args string) {
 
 // unread runs a command whose reader leaves when it has seen it at work.
 func (b commandBench) unread(t *testing.T, row commandRow) {
+	if row.saves != "" { // one that is there is of another run
+		os.Remove(filepath.Join(b.work, row.saves))
+	}
 	c := b.command(row.long)
 	var errs strings.Builder
 	c.Stderr = &errs
@@ -427,6 +431,12 @@ func (b commandBench) unread(t *testing.T, row commandRow) {
 		t.Errorf("%s | head: status %d\n%s", row.long, s, errs.String())
 	}
 	b.clean(t, c)
+	if row.saves == "" {
+		return
+	}
+	if text, err := b.command("inspect " + row.saves).CombinedOutput(); err != nil || !strings.Contains(errs.String(), row.saves) {
+		t.Errorf("%s | head: it says %q, and %s is of no use: %v: %s", row.long, errs.String(), row.saves, err, text)
+	}
 }
 
 // readUntil reads until a text has come.
@@ -494,6 +504,9 @@ func (b commandBench) ended(t *testing.T, row commandRow, s syscall.Signal) {
 		}
 		text := heard + <-rest
 		sane(t, what, text)
+		if n := len(regexp.MustCompile(`(?m)[: ]`+s.String()+`\s*$`).FindAllString(text, -1)); n > 1 {
+			t.Errorf("%s: it says %d times that it was ended by %v:\n%s", what, n, s, text)
+		}
 		if got := statusOf(c); got != 128+int(s) {
 			t.Errorf("%s: status %d\n%s", what, got, text)
 		}

@@ -12,6 +12,11 @@ import (
 // Run measures what opts ask for. It starts processes, so the program must have called shoal.Main.
 // The error is about what could not be measured; that a target is missed is a result.
 func Run(ctx context.Context, opts Options) (err error) {
+	defer func() {
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) { // what measured and what was closed say so each
+			err = context.Cause(ctx)
+		}
+	}()
 	chosen, err := opts.choose()
 	if err != nil {
 		return err

@@ -10,4 +10,6 @@ var (
 	// ErrSave is wrapped where the trained network could not be written to the file that was asked
 	// for.
 	ErrSave = errors.New("hogwild: model not saved where it should be")
+	// ErrUnread is returned where the reader of the output has left.
+	ErrUnread = errors.New("hogwild: nobody reads the output any more")
 )

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/shoal-mp/shoal"
@@ -18,8 +19,11 @@ import (
 
 // Run trains, tests, saves, and writes the result. What a failure of a worker, an interrupt or a
 // file that cannot be written leaves of it is tested, saved and reported all the same; the error
-// then says what went wrong.
+// then says what went wrong. Where the reader of the output leaves, the training ends, and what it
+// has come to is saved: the error is ErrUnread.
 func Run(ctx context.Context, o Options) error {
+	ctx, release := whileRead(ctx)
+	defer release()
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -40,7 +44,23 @@ func Run(ctx context.Context, o Options) error {
 		r.result.Failure = failed.Error()
 	}
 	r.result.tally(r.domain.Stats())
-	return join(failed, r.result.write(o.Stdout, o.JSON))
+	err = join(failed, r.result.write(o.Stdout, o.JSON))
+	if errors.Is(context.Cause(ctx), ErrUnread) || errors.Is(err, syscall.EPIPE) {
+		return r.leftAlone()
+	}
+	return err
+}
+
+// leftAlone tells where the network is that was trained until the reader left: standard error may
+// be read all the same.
+func (r *run) leftAlone() error {
+	switch {
+	case r.unsaved != nil:
+		fmt.Fprintf(r.Stderr, "%v; the training was stopped; %v\n", ErrUnread, words.CleanError(r.unsaved))
+	case r.result.Model != "":
+		fmt.Fprintf(r.Stderr, "%v; the training was stopped, and %s has the network as it was then\n", ErrUnread, r.result.Model)
+	}
+	return ErrUnread
 }
 
 // join is errors.Join that leaves a single error as it is, so that %+v prints the stack of a
@@ -56,13 +76,14 @@ func join(errs ...error) error {
 // A run is the root's side of the training.
 type run struct {
 	Options
-	domain *shm.Domain
-	device tensor.Device
-	digits *digits
-	net    *Net
-	result *Result
-	trace  *trace.Trace
-	track  *trace.Track
+	domain  *shm.Domain
+	device  tensor.Device
+	digits  *digits
+	net     *Net
+	result  *Result
+	unsaved error // why the network is not where it should be
+	trace   *trace.Trace
+	track   *trace.Track
 }
 
 // traced does a part of the run, which is a span of its trace.
@@ -201,6 +222,7 @@ func (r *run) save() (err error) {
 	r.result.Model, err = save(r.net, r.Out, map[string]string{
 		"dataset": r.digits.name, "samples": fmt.Sprint(r.result.Samples), "accuracy": fmt.Sprint(r.result.Accuracy),
 	})
+	r.unsaved = err
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/jessevdk/go-flags"
 
@@ -71,6 +72,9 @@ func Run(ctx context.Context, program, does string, commands []Command) error {
 	}
 	if errors.Is(err, ErrOption) || errors.Is(err, hogwild.ErrOption) || errors.Is(err, bench.ErrSuite) {
 		Misused(program, err)
+	}
+	if errors.Is(err, hogwild.ErrUnread) {
+		os.Exit(128 + int(syscall.SIGPIPE)) // as a shell has it, and without a word, as the kernel does it
 	}
 	return words.CleanError(err)
 }
