@@ -434,7 +434,8 @@ func (b commandBench) unread(t *testing.T, row commandRow) {
 	if row.saves == "" {
 		return
 	}
-	if text, err := b.command("inspect " + row.saves).CombinedOutput(); err != nil || !strings.Contains(errs.String(), row.saves) {
+	text, err := b.command("inspect " + row.saves).CombinedOutput()
+	if err != nil || !strings.Contains(errs.String(), row.saves) {
 		t.Errorf("%s | head: it says %q, and %s is of no use: %v: %s", row.long, errs.String(), row.saves, err, text)
 	}
 }

@@ -94,6 +94,10 @@ func (s *screen) queueDetail(d domains.Domain, q domains.Queue, width int) []lin
 		fact("depth", "%d of %d", q.Depth, q.Capacity), line{{fmt.Sprintf("%-12s", ""), faint}, {s.trend(key+" depth", chart), good}},
 		fact("rate", "%.0f put and %.0f taken a second; %d and %d in all", q.PutsPerSecond, q.GetsPerSecond, q.Puts, q.Gets),
 		line{{fmt.Sprintf("%-12s", ""), faint}, {s.trend(key+" rate", chart), good}}}
+	if q.Value != nil {
+		all = append(all, fact("value", "%s", valueOf(q).text),
+			line{{fmt.Sprintf("%-12s", ""), faint}, {s.trend(valueKey(d, q), chart), good}})
+	}
 	if q.Finished {
 		all = append(all, fact("finished", "no more puts"))
 	}

@@ -48,7 +48,7 @@ func (s *screen) top(width, height int) []line {
 	if height <= 2 && len(all) > 1 { // rather what is stuck
 		return all[1:]
 	}
-	all = append(all, s.programs(width, min(4, height/6))...)
+	all = append(all, s.programs(width, min(4, height/6), true)...)
 	if height >= 6 {
 		all = append(all, s.tabs(width))
 	}
@@ -113,8 +113,21 @@ func circle(d domains.Domain, c domains.Deadlock) []line {
 	return all
 }
 
-// programs has a line for each domain: how full it is, and what moves.
-func (s *screen) programs(width, most int) (all []line) {
+// curveLine has the curves of a program, such as the loss of a run, if it has any.
+func (s *screen) curveLine(d domains.Domain, indent int) (all []line) {
+	for _, q := range curves(d) {
+		if all == nil {
+			all = []line{{{strings.Repeat(" ", indent), plain}}}
+		}
+		all[0] = append(all[0], piece{" " + label(q.Names, q.Block) + " ", faint}, piece{valueOf(q).text + " ", strong},
+			piece{s.trend(valueKey(d, q), trendWidth) + " ", good})
+	}
+	return all
+}
+
+// programs has a line for each domain: how full it is, and what moves. A line of its curves follows
+// if all fit.
+func (s *screen) programs(width, most int, withCurves bool) (all []line) {
 	gauge := 8
 	if width >= 100 {
 		gauge = 24
@@ -138,6 +151,12 @@ func (s *screen) programs(width, most int) (all []line) {
 			{fmt.Sprintf("  %s copied/s ", words.Bytes(int64(d.CopiedPerSecond))), plain},
 			{s.trend(key+" copied", trendWidth), good},
 			{fmt.Sprintf("  %d in transit, %s", d.InTransit, words.Count(d.Reaped, "dead worker")), plain}})
+		if withCurves {
+			all = append(all, s.curveLine(d, len(id))...)
+		}
+	}
+	if len(all) > most && withCurves {
+		return s.programs(width, most, false)
 	}
 	if len(all) > most {
 		left := len(all) - most + 1

@@ -40,6 +40,9 @@ func (h *history) add(c domains.Census) {
 		for _, q := range d.Queues {
 			h.push(d.Address+" "+q.Block+" rate", q.PutsPerSecond+q.GetsPerSecond)
 			h.push(d.Address+" "+q.Block+" depth", float64(q.Depth))
+			if q.Value != nil {
+				h.push(valueKey(d, q), *q.Value)
+			}
 		}
 	}
 	h.n++

@@ -338,3 +338,49 @@ q quit  ? help  / filter  s sort  Enter `
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// What shoal watch draws as a curve is a number here, by its name.
+func TestNamedNumbersAreShown(t *testing.T) {
+	value := func(v float64) *float64 { return &v }
+	d := stuck()
+	d.Queues = append(d.Queues,
+		domains.Queue{QueueView: shm.QueueView{Block: "block 11.1", Names: []string{"training loss"}, Label: "Latest[float64]",
+			Latest: true}, Value: value(0.25)},
+		domains.Queue{QueueView: shm.QueueView{Block: "block 12.1", Names: []string{"accuracy"}, Label: "Latest[float64]",
+			Latest: true}, Value: value(0.96875)},
+		domains.Queue{QueueView: shm.QueueView{Block: "block 13.1", Label: "Latest[float64]", Latest: true}, Value: value(7.5)})
+	s := top.NewScreen(top.Face{ASCII: true})
+	s.See(census(d))
+	lines := strings.Split(plain(s.Frame(160, 40)), "\n")
+	i := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "training loss 0.25 ") })
+	if i < 1 || !strings.HasPrefix(lines[i-1], "100 train") || !strings.Contains(lines[i], "accuracy 0.9688 ") ||
+		strings.Index(lines[i], "accuracy") > strings.Index(lines[i], "loss") || strings.Contains(lines[i], "7.5") {
+		t.Errorf("no line of the named numbers below the program:\n%s", strings.Join(lines, "\n"))
+	}
+	press(t, s, "2")
+	if f := plain(s.Frame(160, 40)); !strings.Contains(f, "VALUE") || !regexp.MustCompile(`(?m)^training loss +0\.25 `).MatchString(f) ||
+		!regexp.MustCompile(`(?m)^block 13\.1 +7\.5 `).MatchString(f) {
+		t.Errorf("the table of queues has no values:\n%s", f)
+	}
+	press(t, s, "<end><enter>")
+	d.Queues[3].Value = value(15)
+	s.See(census(d))
+	if f := plain(s.Frame(160, 40)); !strings.Contains(f, "value") || !strings.Contains(f, "15\n") || !strings.Contains(f, "=#") {
+		t.Errorf("the detail has no value and no trend:\n%s", f)
+	}
+	press(t, s, "<esc>1")
+	for height := range 60 { // where there is little room, programs come first
+		if n := len(s.Frame(160, height)); n > height {
+			t.Errorf("%d lines of %d", n, height)
+		}
+	}
+	var all []domains.Domain
+	for i := range 4 {
+		d.Address = fmt.Sprint("@shoal/0/", i)
+		all = append(all, d)
+	}
+	s.See(census(all...))
+	if f := plain(s.Frame(160, 40)); strings.Count(f, "100 train") < 4 || strings.Contains(f, "more") {
+		t.Errorf("a program has no line, since a curve has it:\n%s", f)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
 // Options say how often to look, and what to show.
@@ -78,6 +79,9 @@ func draw(out io.Writer, c domains.Census) error {
 		fmt.Fprintln(out)
 		if err := d.Print(out); err != nil {
 			return err
+		}
+		for _, q := range curves(d) {
+			words.Fprintf(out, "%s: %s\n", label(q.Names, q.Block), valueOf(q).text)
 		}
 	}
 	return nil

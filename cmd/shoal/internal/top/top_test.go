@@ -72,6 +72,15 @@ func TestAWorkerIsShownWithWhatItHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	loss, err := ipc.NewLatest(0.125)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer loss.Close()
+	if err := ipc.Bind(ctx, "loss", loss); err != nil {
+		t.Fatal(err)
+	}
+	defer ipc.Unlink("loss")
 	var text, objects bytes.Buffer
 	if err := errors.Join(
 		top.Run(ctx, &text, top.Options{Every: 100 * time.Millisecond, Count: 2}),
@@ -80,6 +89,9 @@ func TestAWorkerIsShownWithWhatItHolds(t *testing.T) {
 	}
 	if n := strings.Count(text.String(), "holder 0"); n != 2 {
 		t.Errorf("the worker is shown %d times in two pictures:\n%s", n, text.String())
+	}
+	if n := strings.Count(text.String(), "\nloss: 0.125\n"); n != 2 {
+		t.Errorf("the number of a name is shown %d times in two pictures:\n%s", n, text.String())
 	}
 	if strings.Contains(text.String(), "\x1b") {
 		t.Errorf("what is no terminal is told to move its cursor: %q", text.String())

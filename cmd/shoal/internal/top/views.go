@@ -35,7 +35,7 @@ var views = [...]view{
 		{title: "INVOL/S", worth: 1}, program,
 	}, (*screen).processes, "no Shoal program of this user runs here"},
 	{"queues", []column{
-		{title: "QUEUE", left: true, flex: true}, {title: "DEPTH", worth: 9}, {title: "ROOM", worth: 8},
+		{title: "QUEUE", left: true, flex: true}, {title: "VALUE", worth: 8}, {title: "DEPTH", worth: 9}, {title: "ROOM", worth: 8},
 		{title: "PUT/S", worth: 7}, {title: "TAKEN/S", worth: 6}, {title: "WAITING", worth: 8},
 		{title: trendTitle, left: true, worth: 4}, {title: "SENDERS", worth: 3}, {title: "RECEIVERS", worth: 3},
 		{title: "OF", left: true, worth: 1, flex: true}, program,
@@ -151,7 +151,7 @@ func (s *screen) queues() []row {
 	return s.each(func(d domains.Domain) (rows []row) {
 		for _, q := range d.Queues {
 			waiting := len(q.Senders.Waiting) + len(q.Receivers.Waiting)
-			r := row{key: "queue " + q.Block, cells: []cell{{text: label(q.Names, q.Block)}, count(q.Depth),
+			r := row{key: "queue " + q.Block, cells: []cell{{text: label(q.Names, q.Block)}, valueOf(q), count(q.Depth),
 				count(q.Capacity),
 				number(q.PutsPerSecond, "%.0f"), number(q.GetsPerSecond, "%.0f"), count(waiting),
 				{text: s.trend(d.Address+" "+q.Block+" rate", trendWidth)}, count(len(q.Senders.PIDs)),
@@ -164,6 +164,26 @@ func (s *screen) queues() []row {
 		}
 		return rows
 	})
+}
+
+// valueOf is the number in a Latest of one.
+func valueOf(q domains.Queue) cell {
+	if q.Value == nil {
+		return cell{}
+	}
+	return number(*q.Value, "%.4g")
+}
+
+// valueKey names the trend of the number in a Latest.
+func valueKey(d domains.Domain, q domains.Queue) string { return d.Address + " " + q.Block + " value" }
+
+// curves are the Latests with a name and a number, by name: what shoal watch draws as curves.
+func curves(d domains.Domain) []domains.Queue {
+	all := slices.DeleteFunc(slices.Clone(d.Queues), func(q domains.Queue) bool {
+		return q.Value == nil || len(q.Names) == 0
+	})
+	slices.SortFunc(all, func(a, b domains.Queue) int { return slices.Compare(a.Names, b.Names) })
+	return all
 }
 
 // stateOf says what a lock is like now.
