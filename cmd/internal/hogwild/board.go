@@ -3,11 +3,9 @@ package hogwild
 import (
 	"fmt"
 	"io"
-	"os"
 	"sync/atomic"
 
 	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/cwriter"
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
@@ -20,8 +18,8 @@ type board interface {
 // newBoard returns bars for a terminal and lines for everything else. totals are the samples that
 // each worker has before it.
 func newBoard(o *Options, totals []int) board {
-	if f, ok := o.Stderr.(*os.File); ok && cwriter.IsTerminal(int(f.Fd())) {
-		return newBars(f, totals, o.Epochs)
+	if o.drawsBars() {
+		return newBars(o.Stderr, totals, o.Epochs)
 	}
 	return lines{o.log()}
 }

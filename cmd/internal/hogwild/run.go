@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/shoal-mp/shoal"
@@ -22,7 +21,7 @@ import (
 // then says what went wrong. Where the reader of the output leaves, the training ends, and what it
 // has come to is saved: the error is ErrUnread.
 func Run(ctx context.Context, o Options) error {
-	ctx, release := whileRead(ctx)
+	ctx, release := o.whileRead(ctx)
 	defer release()
 	if err := o.check(); err != nil {
 		return err
@@ -45,7 +44,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	r.result.tally(r.domain.Stats())
 	err = join(failed, r.result.write(o.Stdout, o.JSON))
-	if errors.Is(context.Cause(ctx), ErrUnread) || errors.Is(err, syscall.EPIPE) {
+	if errors.Is(context.Cause(ctx), ErrUnread) {
 		return r.leftAlone()
 	}
 	return err

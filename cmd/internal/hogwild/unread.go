@@ -2,10 +2,13 @@ package hogwild
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
+
+	"github.com/vbauerster/mpb/v8/cwriter"
 )
 
 // An unread is the cause of a context that has ended because nobody reads what the program writes.
@@ -15,24 +18,41 @@ type unread struct{}
 func (unread) Error() string        { return ErrUnread.Error() }
 func (unread) Is(target error) bool { return target == ErrUnread || target == context.Canceled }
 
-// whileRead returns a context that ends when a write finds that the reader of standard output or
-// standard error has left. Without it such a write kills the process, and what it has trained with
-// it. release gives SIGPIPE its usual effect back.
-func whileRead(ctx context.Context) (reading context.Context, release func()) {
+// whileRead returns a context that ends when a write of the run finds that its reader has left.
+// Without it such a write kills the process, and what it has trained with it. release gives SIGPIPE
+// its usual effect back.
+//
+// The signal alone says nothing, since a wake of a worker that has ended may bring one.
+func (o *Options) whileRead(ctx context.Context) (reading context.Context, release func()) {
 	reading, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGPIPE)
-	var done sync.WaitGroup
-	done.Go(func() {
-		select {
-		case <-signals:
-			cancel(unread{})
-		case <-reading.Done():
-		}
-	})
+	o.Stdout = &watched{o.Stdout, cancel}
+	if !o.drawsBars() {
+		o.Stderr = &watched{o.Stderr, cancel}
+	}
 	return reading, func() {
 		signal.Stop(signals)
 		cancel(nil)
-		done.Wait()
 	}
+}
+
+// A watched writer ends a context when its reader has left.
+type watched struct {
+	io.Writer
+	cancel context.CancelCauseFunc
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		w.cancel(unread{})
+	}
+	return n, err
+}
+
+// drawsBars says whether standard error is a terminal, which has a reader as long as it is there.
+func (o *Options) drawsBars() bool {
+	f, ok := o.Stderr.(*os.File)
+	return ok && cwriter.IsTerminal(int(f.Fd()))
 }
