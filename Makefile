@@ -55,7 +55,7 @@ userscripts: ## training scripts as people write them, with Python workers and w
 ptxas: ## NVIDIA's assembler on the text of every kernel, and its header on every call of the driver; both are installed where they are missing
 	./scripts/ptxas
 
-cluster: ## ranks of MPI libraries and data hosts, on this machine and on four hosts that are made of it; one line of JSON
+cluster: ## ranks of MPI libraries, data hosts and queues of three brokers, on this machine and on hosts that are made of it; one line of JSON
 	./scripts/cluster
 
 lint:

@@ -22,12 +22,22 @@ const (
 	mostInline = 4 << 20
 	// mostChunk is the size of a chunk, where the broker's messages may be so large.
 	mostChunk = 1 << 20
-	// abandoned is how old chunks are that no message names, before they are removed: a producer
-	// may have been killed in the middle of a value, or may be very slow.
-	abandoned = time.Hour
 	// idPrefix is the time at the beginning of an id, in seconds, as so many digits.
 	idPrefix = 8
 )
+
+// abandoned is how old chunks are that no message names, before they are removed: a producer may
+// have been killed in the middle of a value. It is a variable for tests.
+var abandoned = time.Hour
+
+// Note [Abandoned] The age of chunks is that of their id, by the clock of the producer, and is
+// looked at by the clock of another host. Clocks differ and jump, and a producer may wait for hours
+// while a queue is full. So chunks that seem abandoned may be of a value that is being put. Nothing
+// is lost by it. A process that removes chunks marks them first, in their stream, and then looks
+// whether a message names them; what was there until the mark goes. A producer stores its message
+// first, and then looks whether its chunks are there and not marked. One of the two sees what the
+// other has done, in whatever order they come: the producer writes the chunks again, behind the
+// mark.
 
 // chunks are a stream of pieces of values that are too large for a message. A piece has the subject
 // PREFIX.ID.NUMBER.
@@ -43,14 +53,38 @@ func chunkID(unique string) string { return fmt.Sprintf("%08x%s", time.Now().Uni
 func (c *Conn) mostInline() int { return int(min(c.nc.MaxPayload()-headroom, mostInline)) }
 func (c *Conn) chunkSize() int  { return int(min(c.nc.MaxPayload(), mostChunk)) }
 
+// markToken is in the place of a piece's number where somebody is about to remove pieces.
+const markToken = "mark"
+
+// keep sees to it that a value which a message names by now has its pieces, unless a receiver has
+// acknowledged it and they are gone for that reason. See Note [Abandoned].
+func (k chunks) keep(ctx context.Context, prefix string, l large, o *outgoing, full func(error) error,
+	used func(prefix, id string) (bool, error)) error {
+	there, err := k.c.subjects(ctx, k.stream, prefix+"."+l.id+".*")
+	if err != nil {
+		return err
+	}
+	_, marked := there[prefix+"."+l.id+"."+markToken]
+	if !marked && len(there) == len(o.pieces(int(l.size))) {
+		return nil
+	}
+	if named, err := used(prefix, l.id); !named || err != nil {
+		return err
+	}
+	if _, err := k.put(ctx, prefix, l.id, o, full); err != nil {
+		return err
+	}
+	if named, err := used(prefix, l.id); !named && err == nil {
+		k.drop(ctx, prefix, l.id)
+	}
+	return nil
+}
+
 // put writes the pieces of a value and waits until they are stored. full is called while the stream
 // has no room.
 func (k chunks) put(ctx context.Context, prefix, id string, o *outgoing, full func(error) error) (large, error) {
 	l := large{id, uint64(k.c.chunkSize()), uint64(len(o.head))}
-	all := pieces(o.head, int(l.size))
-	for _, part := range o.load {
-		all = append(all, pieces(part, int(l.size))...)
-	}
+	all := o.pieces(int(l.size))
 	var under []*write
 	end := func(n int) error {
 		for ; len(under) > n; under = under[1:] {
@@ -96,20 +130,14 @@ func (k chunks) drop(ctx context.Context, prefix, id string) {
 // sweep removes the pieces of values that no message names, and that are old. used reports whether
 // a message names an id; prefix is that of the id, with other tokens than those of its own.
 func (k chunks) sweep(ctx context.Context, filter string, used func(prefix, id string) (bool, error)) error {
-	info, err := ask(ctx, k.c, func(ctx context.Context) (*jetstream.StreamInfo, error) {
-		s, err := k.c.js.Stream(ctx, k.stream)
-		if err != nil {
-			return nil, err
-		}
-		return s.Info(ctx, jetstream.WithSubjectFilter(filter+".0"))
-	})
+	there, err := k.c.subjects(ctx, k.stream, filter+".0")
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	for subject := range info.State.Subjects {
+	for subject := range there {
 		tokens := strings.Split(subject, ".")
 		id := tokens[len(tokens)-2]
 		prefix := strings.TrimSuffix(subject, "."+id+".0")
@@ -120,14 +148,37 @@ func (k chunks) sweep(ctx context.Context, filter string, used func(prefix, id s
 		if err != nil || time.Since(time.Unix(made, 0)) < abandoned {
 			continue
 		}
-		named, err := used(prefix, id)
-		if err != nil {
+		if err := k.sweepOne(ctx, prefix, id, used); err != nil {
 			return err
 		}
-		if !named {
-			k.drop(ctx, prefix, id)
-		}
 	}
+	return nil
+}
+
+// sweepOne removes the pieces of a value that no message names.
+func (k chunks) sweepOne(ctx context.Context, prefix, id string, used func(prefix, id string) (bool, error)) error {
+	if named, err := used(prefix, id); named || err != nil {
+		return err
+	}
+	marked := prefix + "." + id + "." + markToken
+	mark, err := k.c.finish(ctx, newWrite(marked, "", nil), k.ensure)
+	if isFull(err) { // of what is to be removed, most likely; then it goes without a mark
+		k.drop(ctx, prefix, id)
+		return nil
+	}
+	if err != nil {
+		return apiError(err)
+	}
+	upTo := []jetstream.StreamPurgeOpt{jetstream.WithPurgeSubject(prefix + "." + id + ".*"),
+		jetstream.WithPurgeSequence(mark.Sequence + 1)}
+	named, err := used(prefix, id)
+	if err != nil {
+		return err
+	}
+	if named {
+		upTo[0] = jetstream.WithPurgeSubject(marked)
+	}
+	k.c.purge(ctx, k.stream, upTo...)
 	return nil
 }
 

@@ -148,6 +148,15 @@ func pieces(b []byte, size int) (all [][]byte) {
 	return all
 }
 
+// pieces are the chunks of a value.
+func (o *outgoing) pieces(size int) [][]byte {
+	all := pieces(o.head, size)
+	for _, part := range o.load {
+		all = append(all, pieces(part, size)...)
+	}
+	return all
+}
+
 // decode reads a value that is a message.
 func decode[T any](plan *wire.Plan[T], b []byte) (v T, err error) {
 	n := uint64(binary.LittleEndian.Uint32(b))

@@ -296,11 +296,23 @@ type answer struct {
 	done chan struct{}
 	msg  *client.Msg
 	err  error
+
+	at int64 // when a sign of life was sent
+	of *held // that it is for; nil for another request
 }
 
 // request sends a message, of which the caller waits for the answer.
 func (c *Conn) request(m *client.Msg) (*answer, error) {
-	a := &answer{done: make(chan struct{})}
+	a := new(answer)
+	if err := c.send(m, a); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// send sends a message, of which something waits for the answer.
+func (c *Conn) send(m *client.Msg, a *answer) error {
+	a.done = make(chan struct{})
 	c.mu.Lock()
 	c.last++
 	a.n = c.last
@@ -309,9 +321,9 @@ func (c *Conn) request(m *client.Msg) (*answer, error) {
 	m.Reply = c.inbox + strconv.FormatUint(a.n, 36)
 	if err := c.nc.PublishMsg(m); err != nil {
 		c.forget(a)
-		return nil, err
+		return err
 	}
-	return a, nil
+	return nil
 }
 
 // answered takes the answer to a request.
@@ -330,6 +342,9 @@ func (c *Conn) answered(m *client.Msg) {
 	a.msg = m
 	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
 		a.err = client.ErrNoResponders
+	}
+	if a.of != nil && a.err == nil {
+		a.of.lives(a.at)
 	}
 	close(a.done)
 }
@@ -364,13 +379,14 @@ func (c *Conn) wait(ctx context.Context, a *answer) (*client.Msg, error) {
 // ask has f ask the broker, and again where the connection was cut meanwhile or a cluster had no
 // leader. What it asks for may be done twice.
 func ask[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, error)) (R, error) {
-	begun := time.Now()
+	var quiet time.Time // since when nobody has answered, though there is a connection
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		var none R
+		session := c.session() // before it is known to be up: what cuts it from here on is noticed
 		if err := c.connected(ctx); err != nil {
 			return none, err
 		}
-		r, cut, err := askOnce(ctx, c, f)
+		r, cut, err := askOnce(ctx, c, session, f)
 		silent := isSilence(err)
 		switch {
 		case err == nil:
@@ -379,7 +395,11 @@ func ask[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, er
 			return none, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		case !cut && !silent:
 			return none, err
-		case silent && !cut && time.Since(begun) > 4*c.timeout:
+		case cut:
+			quiet = time.Time{}
+		case quiet.IsZero():
+			quiet = time.Now()
+		case time.Since(quiet) > 4*c.timeout:
 			return none, both(ErrUnreachable, err)
 		}
 		if err := sleep(ctx, pause); err != nil {
@@ -388,15 +408,17 @@ func ask[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, er
 	}
 }
 
-// isSilence reports whether nobody has answered, as while a cluster has no leader.
+// isSilence reports whether nobody has answered, as while a cluster has no leader. Or nobody was
+// asked: the client library knows at times that the connection is cut, and has not said so.
 func isSilence(err error) bool {
-	return isAny(context.DeadlineExceeded, client.ErrTimeout, client.ErrNoResponders,
+	return isAny(client.ErrReconnectBufExceeded, client.ErrConnectionReconnecting, client.ErrDisconnected,
+		client.ErrStaleConnection, context.DeadlineExceeded, client.ErrTimeout, client.ErrNoResponders,
 		jetstream.ErrNoStreamResponse)(err) || has(codeUnavailable)(err)
 }
 
 // askOnce has f ask the broker, until the connection is cut.
-func askOnce[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, error)) (r R, cut bool, err error) {
-	session := c.session()
+func askOnce[R any](ctx context.Context, c *Conn, session <-chan struct{},
+	f func(ctx context.Context) (R, error)) (r R, cut bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	stopped := make(chan struct{})
@@ -436,23 +458,28 @@ func (c *Conn) delete(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// lastOf returns the last message of a subject.
-func (c *Conn) lastOf(ctx context.Context, stream, subject string) (*jetstream.RawStreamMsg, error) {
-	return ask(ctx, c, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+// subjects returns the subjects that a stream has now, of those that a filter names. The leader
+// says so: a replica may be behind.
+func (c *Conn) subjects(ctx context.Context, stream, filter string) (map[string]uint64, error) {
+	info, err := ask(ctx, c, func(ctx context.Context) (*jetstream.StreamInfo, error) {
 		s, err := c.js.Stream(ctx, stream)
 		if err != nil {
 			return nil, err
 		}
-		return s.GetLastMsgForSubject(ctx, subject)
+		return s.Info(ctx, jetstream.WithSubjectFilter(filter))
 	})
+	if err != nil {
+		return nil, err
+	}
+	return info.State.Subjects, nil
 }
 
 // purge removes messages of a stream.
-func (c *Conn) purge(ctx context.Context, stream string, which jetstream.StreamPurgeOpt) error {
+func (c *Conn) purge(ctx context.Context, stream string, which ...jetstream.StreamPurgeOpt) error {
 	_, err := ask(ctx, c, func(ctx context.Context) (any, error) {
 		s, err := c.js.Stream(ctx, stream)
 		if err == nil {
-			err = s.Purge(ctx, which)
+			err = s.Purge(ctx, which...)
 		}
 		return nil, err
 	})

@@ -3,6 +3,7 @@ package nats_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -14,13 +15,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A path is a way to a broker that can be cut.
+// A path is a way to a broker that can be cut, and on which things can come to a stop.
 type path struct {
-	l     net.Listener
-	to    string
-	mu    sync.Mutex
-	conns []net.Conn
-	open  bool
+	stopped sync.RWMutex // held while nothing arrives, and all goes on later
+	l       net.Listener
+	to      string
+	mu      sync.Mutex
+	conns   []net.Conn
+	open    bool
 }
 
 func newPath(t *testing.T, url string) *path {
@@ -36,9 +38,9 @@ func newPath(t *testing.T, url string) *path {
 				return
 			}
 			p.mu.Lock()
-			open := p.open
+			open, there := p.open, p.to
 			p.mu.Unlock()
-			to, err := net.Dial("tcp", p.to)
+			to, err := net.Dial("tcp", there)
 			if err != nil || !open {
 				from.Close()
 				if err == nil {
@@ -51,13 +53,29 @@ func newPath(t *testing.T, url string) *path {
 			p.mu.Unlock()
 			for _, c := range [][2]net.Conn{{from, to}, {to, from}} {
 				go func() {
-					io.Copy(c[0], c[1])
+					p.carry(c[0], c[1])
 					c[0].Close()
 				}()
 			}
 		}
 	}()
 	return p
+}
+
+// carry copies what comes, later if it is stopped.
+func (p *path) carry(to io.Writer, from io.Reader) {
+	b := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(b)
+		p.stopped.RLock()
+		p.stopped.RUnlock()
+		if err == nil {
+			_, err = to.Write(b[:n])
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 // cut ends all connections, in the middle of whatever they carry.
@@ -82,7 +100,8 @@ func (p *path) close(open bool) {
 // value whose acknowledgement has got no answer may come again, or not.
 func TestQueue_ConnectionsAreCut(t *testing.T) {
 	noBlocks(t)
-	ctx := watched(t)
+	ctx, fail := context.WithCancelCause(watched(t))
+	defer fail(nil)
 	b := start(t, broker.Options{MaxPayload: 256 << 10})
 	in, out := newPath(t, b.URL()), newPath(t, b.URL())
 	producer := open[*tensor.Tensor](t, connect(t, "nats://"+in.l.Addr().String()), "cut", nats.QueueOptions{MaxDeliveries: 1000,
@@ -99,6 +118,7 @@ func TestQueue_ConnectionsAreCut(t *testing.T) {
 			x := tensor.Full(tensor.Int32, float64(i), n)
 			err := producer.Put(ctx, x)
 			if err = errors.Join(err, x.Close()); err != nil {
+				fail(fmt.Errorf("put %d: %w", i, err))
 				put <- err
 				return
 			}
@@ -163,6 +183,65 @@ func TestQueue_ConnectionsAreCut(t *testing.T) {
 	}
 }
 
+// The way of a consumer comes to a stop for longer than AckWait, and then goes on: its connection
+// never notices. What it has taken, or is on its way to it, goes to another consumer meanwhile. So
+// its acknowledgement is refused: a value counts for one consumer.
+func TestDelivery_TheWayStopsForAWhile(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		taken    bool // before the way stops
+		prefetch int
+	}{{"taken", true, 0}, {"on its way", false, 0}, {"taken ahead", true, 4}, {"on its way ahead", false, 4}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			ctx := watched(t)
+			b := start(t, broker.Options{})
+			p := newPath(t, b.URL())
+			const wait = time.Second
+			here := open[int](t, connect(t, b.URL()), "stops", nats.QueueOptions{AckWait: wait, MaxDeliveries: 1000})
+			far := open[int](t, connect(t, "nats://"+p.l.Addr().String()), "stops", nats.QueueOptions{Prefetch: c.prefetch})
+			taken := make(chan *nats.Delivery[int], 1)
+			go func() {
+				d, err := far.Next(ctx)
+				if err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+				taken <- d
+			}()
+			time.Sleep(2 * wait) // it waits for longer than AckWait, and lives
+			var d *nats.Delivery[int]
+			if c.taken {
+				check(t, here.Put(ctx, 1))
+				d = <-taken
+			}
+			p.stopped.Lock()
+			open := sync.OnceFunc(p.stopped.Unlock)
+			defer open()
+			if !c.taken {
+				check(t, here.Put(ctx, 1))
+			}
+			other, err := here.Next(ctx)
+			check(t, err)
+			if other.Attempt < 2 {
+				t.Fatalf("the value did not go to the one whose way is stopped: attempt %d", other.Attempt)
+			}
+			check(t, other.Ack(ctx))
+			open()
+			if !c.taken {
+				check(t, here.Put(ctx, 2)) // the first that it may have
+				if d = <-taken; d.Value != 2 {
+					t.Errorf("it has got %d, which another has acknowledged", d.Value)
+				}
+				check(t, d.Ack(ctx))
+				return
+			}
+			if err := d.Ack(ctx); !errors.Is(err, nats.ErrExpired) {
+				t.Errorf("its acknowledgement, after that of another: %v", err)
+			}
+		})
+	}
+}
+
 // While there is no way to the broker, operations end as their contexts say, and go on later.
 func TestQueue_NoWayToTheBroker(t *testing.T) {
 	ctx := watched(t)
@@ -190,6 +269,43 @@ func TestQueue_NoWayToTheBroker(t *testing.T) {
 	check(t, <-put)
 	if v, err := q.Get(ctx); v != 2 || err != nil {
 		t.Errorf("%d, %v", v, err)
+	}
+}
+
+// After a while without any way, a broker answers that has no leader for the queue yet. What waits
+// has as much time for a leader as if nothing had been before.
+func TestQueue_NoLeaderAfterNoWay(t *testing.T) {
+	ctx := watched(t)
+	b, leaderless := start(t, broker.Options{}), start(t, broker.Options{NoJetStream: true})
+	p := newPath(t, b.URL())
+	const timeout = 500 * time.Millisecond
+	c, err := nats.Connect(ctx, "nats://"+p.l.Addr().String(), nats.Options{Timeout: timeout})
+	check(t, err)
+	defer c.Close()
+	q := open[int](t, c, "leaderless", nats.QueueOptions{})
+	p.close(false)
+	done := make(chan error, 2)
+	go func() { done <- q.Put(ctx, 1) }()
+	go func() {
+		_, err := q.Len(ctx)
+		done <- err
+	}()
+	time.Sleep(4*timeout + timeout)
+	p.mu.Lock()
+	p.to = leaderless.URL()[len("nats://"):]
+	p.mu.Unlock()
+	p.close(true)
+	eventually(t, "it has reached the broker without a leader", func() bool { return leaderless.Stats().Connections > 0 })
+	time.Sleep(timeout)
+	p.mu.Lock()
+	p.to = b.URL()[len("nats://"):]
+	p.mu.Unlock()
+	p.cut()
+	for range cap(done) {
+		check(t, <-done)
+	}
+	if n, err := q.Len(ctx); n != 1 || err != nil {
+		t.Errorf("%d values, %v", n, err)
 	}
 }
 

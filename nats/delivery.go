@@ -36,7 +36,7 @@ type held struct {
 	stored  time.Time
 	large   string // the id of its chunks
 
-	at      atomic.Int64 // when the broker was last told that we live, in nanoseconds since start
+	at      atomic.Int64 // when the broker knew for sure that we live, in nanoseconds since start
 	limit   time.Duration
 	claimed atomic.Bool // by a caller
 	settled atomic.Bool
@@ -45,16 +45,20 @@ type held struct {
 // start is what times are measured from, by the monotonic clock.
 var start = time.Now()
 
+func sinceStart() int64 { return int64(time.Since(start)) }
+
 // Messages to the broker about one that was taken.
 var (
 	ackDone = []byte("+ACK")
 	ackLive = []byte("+WPI")
 )
 
-// hold keeps a message that has arrived.
-func (w *work) hold(m *client.Msg) *held {
+// hold keeps a message that has arrived, of a question that was asked at a time. The broker's clock
+// began when it sent the message, which may be long ago if the way was cut: not before it was
+// asked, and not before what else it has said.
+func (w *work) hold(m *client.Msg, asked int64) *held {
 	h := &held{m: m, limit: w.ackWait * 9 / 10}
-	h.at.Store(int64(time.Since(start)))
+	h.at.Store(max(asked, w.heardFrom.Load()))
 	if meta, err := m.Metadata(); err == nil {
 		h.seq, h.attempt, h.stored = meta.Sequence.Stream, int(meta.NumDelivered), meta.Timestamp
 	}
@@ -73,6 +77,14 @@ func (h *held) expired() bool {
 	return time.Since(start)-time.Duration(h.at.Load()) > h.limit
 }
 
+// lives says that the broker has answered a sign of life that was sent at a time. An answer that
+// comes late says nothing: the sign may have been late.
+func (h *held) lives(sent int64) {
+	if !h.expired() {
+		h.at.Store(sent)
+	}
+}
+
 // settle says that a message is no longer ours to extend, and reports whether it was.
 func (w *work) settle(h *held) bool {
 	w.mu.Lock()
@@ -82,12 +94,16 @@ func (w *work) settle(h *held) bool {
 }
 
 // extend tells the broker again and again that this process lives, for each message that it has. A
-// process that is stopped says nothing. What was asked for ahead goes to other processes if this
-// one has not got anything for a while.
+// process that is stopped says nothing, and one that is cut off gets no answer. What was asked for
+// ahead goes to other processes if this one has not got anything for a while.
 func (w *work) extend() {
 	defer w.resting.Done()
-	t := time.NewTicker(max(w.ackWait/4, leastAckWait/4))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	tick := max(w.ackWait/8, leastAckWait/8)
+	t := time.NewTicker(tick)
 	defer t.Stop()
+	var signs []*answer // that have no answer yet
 	for {
 		select {
 		case <-w.closing:
@@ -96,6 +112,7 @@ func (w *work) extend() {
 		}
 		w.mu.Lock()
 		asks := w.getters > 0 || time.Since(w.lastGet) < w.ackWait
+		waits := asks || w.waiting > 0
 		var unused *pull
 		if !asks && w.ahead != nil {
 			unused, w.ahead, w.asked = w.ahead, nil, 0
@@ -110,14 +127,47 @@ func (w *work) extend() {
 		if unused != nil {
 			unused.drain()
 		}
+		if waits {
+			w.listen(ctx)
+		}
+		late := signs[:0]
+		for _, a := range signs {
+			if time.Duration(sinceStart()-a.at) < w.ackWait {
+				late = append(late, a)
+			} else {
+				w.c.forget(a)
+			}
+		}
+		signs = late
 		for _, h := range live {
-			at := int64(time.Since(start))
-			if h.settled.Load() || h.expired() || w.c.nc.Publish(h.m.Reply, ackLive) != nil {
+			if h.settled.Load() || h.expired() || time.Duration(sinceStart()-h.at.Load()) < 2*tick {
 				continue
 			}
-			h.at.Store(at)
+			a := &answer{at: sinceStart(), of: h}
+			if w.c.send(&client.Msg{Subject: h.m.Reply, Data: ackLive}, a) == nil {
+				signs = append(signs, a)
+			}
 		}
 	}
+}
+
+// listen asks for a sign of life of the broker, by which it is known of what arrives after that how
+// old it is at most. The one before the last counts: a message that came with the last one may
+// still be on its way through this process.
+func (w *work) listen(ctx context.Context) {
+	if w.listening.Swap(true) {
+		return
+	}
+	w.resting.Go(func() {
+		defer w.listening.Store(false)
+		sent := sinceStart()
+		ctx, cancel := context.WithTimeout(ctx, w.c.timeout)
+		defer cancel()
+		if w.c.nc.FlushWithContext(ctx) == nil {
+			w.heardFrom.Store(w.heardLast)
+			w.heardLast = sent
+		}
+	})
 }
 
 // giveBack gives a message to other receivers, after a while.
@@ -141,8 +191,7 @@ func (w *work) acknowledge(ctx context.Context, h *held) error {
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		if h.expired() {
 			w.settle(h)
-			return fail(fmt.Errorf("%w: no sign of life for %v of %v", ErrExpired,
-				(time.Since(start) - time.Duration(h.at.Load())).Round(time.Millisecond), w.ackWait))
+			return fail(h.late(w.ackWait))
 		}
 		if err := w.c.connected(ctx); err != nil {
 			return fail(err)
@@ -154,7 +203,7 @@ func (w *work) acknowledge(ctx context.Context, h *held) error {
 		}
 		if err == nil {
 			w.settle(h)
-			return nil
+			return h.answered(w.ackWait)
 		}
 		if ctx.Err() != nil {
 			return fail(err)
@@ -163,6 +212,21 @@ func (w *work) acknowledge(ctx context.Context, h *held) error {
 			return fail(err)
 		}
 	}
+}
+
+// late is why a message cannot be acknowledged.
+func (h *held) late(wait time.Duration) error {
+	return fmt.Errorf("%w: no sign of life for %v of %v", ErrExpired,
+		time.Duration(sinceStart()-h.at.Load()).Round(time.Millisecond), wait)
+}
+
+// answered is the error of an acknowledgement that the broker has answered. It answers late ones as
+// well, of messages that others have got meanwhile.
+func (h *held) answered(wait time.Duration) error {
+	if h.expired() {
+		return fmt.Errorf("%w: %w", ErrUncertain, h.late(wait))
+	}
+	return nil
 }
 
 // acknowledged acknowledges messages, and what is left of large ones goes as well. The broker
@@ -193,13 +257,16 @@ func (w *work) acknowledged(ctx context.Context, all []*held) (err error) {
 		}
 	}
 	for _, h := range all {
+		if err == nil && !h.settled.Load() {
+			err = h.answered(w.ackWait)
+		}
 		w.settle(h)
 		if h.large != "" && w.history == 0 {
 			w.large.drop(ctx, w.chunkPrefix(), h.large)
 		}
 	}
 	w.trimSometimes(ctx)
-	return nil
+	return err
 }
 
 func isClosed(c <-chan struct{}) bool {

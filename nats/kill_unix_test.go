@@ -4,6 +4,7 @@ package nats_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,7 @@ const (
 	ledgerVar = "SHOAL_TEST_NATS_LEDGER" // the file where it writes what it has done
 	rangeVar  = "SHOAL_TEST_NATS_RANGE"
 	nodeVar   = "SHOAL_TEST_NATS_NODE"
+	queueVar  = "SHOAL_TEST_NATS_QUEUE" // the queue's name, if it is not killedQueue
 )
 
 func init() {
@@ -48,7 +50,13 @@ type process struct {
 
 func play(t testing.TB, role string, env ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0])}
+	return begin(t, exec.Command(os.Args[0]), role, env...)
+}
+
+// begin starts a command as a process that plays a role.
+func begin(t testing.TB, cmd *exec.Cmd, role string, env ...string) *process {
+	t.Helper()
+	p := &process{Cmd: cmd}
 	p.Env = append(append(os.Environ(), roleVar+"="+role), env...)
 	p.Stderr = os.Stderr
 	in, err := p.StdinPipe()
@@ -96,7 +104,7 @@ func runProducer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	q, err := nats.OpenQueue[*tensor.Tensor](ctx, c, killedQueue, nats.QueueOptions{})
+	q, err := nats.OpenQueue[*tensor.Tensor](ctx, c, cmp.Or(os.Getenv(queueVar), killedQueue), nats.QueueOptions{})
 	if err != nil {
 		return err
 	}
@@ -124,7 +132,7 @@ func runConsumer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	q, err := nats.OpenQueue[*tensor.Tensor](ctx, c, killedQueue, nats.QueueOptions{})
+	q, err := nats.OpenQueue[*tensor.Tensor](ctx, c, cmp.Or(os.Getenv(queueVar), killedQueue), nats.QueueOptions{})
 	if err != nil {
 		return err
 	}
@@ -148,6 +156,8 @@ func runConsumer(ctx context.Context) error {
 		switch err := d.Ack(ctx); {
 		case err == nil:
 			fmt.Fprintf(l, "done %d %d\n", v[0], time.Now().UnixNano())
+		case errors.Is(err, nats.ErrUncertain):
+			fmt.Fprintf(l, "unsure %d %d\n", v[0], time.Now().UnixNano())
 		case errors.Is(err, nats.ErrExpired):
 			fmt.Fprintf(l, "late %d %d\n", v[0], time.Now().UnixNano())
 		default:

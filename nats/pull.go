@@ -29,6 +29,7 @@ type pull struct {
 	sub   *client.Subscription
 	inbox string
 	asked atomic.Uint64 // number of the last question
+	since atomic.Int64  // when the oldest question was asked that may bring something, since start
 	got   chan arrival
 	// wanted says that somebody receives. What arrives otherwise goes back: this process would say
 	// for ever that it lives, of a value that nobody gets.
@@ -81,7 +82,7 @@ func (p *pull) arrived(m *client.Msg) {
 		status = m.Header.Get("Status")
 	}
 	if status == "" {
-		p.got <- arrival{h: p.w.hold(m)}
+		p.got <- arrival{h: p.w.hold(m, p.since.Load())}
 		if !p.wanted.Load() {
 			p.unwanted()
 		}
@@ -94,8 +95,9 @@ func (p *pull) arrived(m *client.Msg) {
 	}
 }
 
-// ask asks for up to n messages. With a wait of 0 the broker says at once how many there are.
-func (p *pull) ask(n int, wait time.Duration) error {
+// ask asks for up to n messages. With a wait of 0 the broker says at once how many there are. alone
+// says that no question before this one may still bring any.
+func (p *pull) ask(n int, wait time.Duration, alone bool) error {
 	var q []byte
 	switch {
 	case wait <= 0:
@@ -104,6 +106,9 @@ func (p *pull) ask(n int, wait time.Duration) error {
 		q = fmt.Appendf(nil, `{"batch":%d,"max_bytes":%d,"expires":%d,"idle_heartbeat":%d}`, n, pullBytes, wait, beat)
 	default:
 		q = fmt.Appendf(nil, `{"batch":%d,"max_bytes":%d,"expires":%d}`, n, pullBytes, wait)
+	}
+	if alone {
+		p.since.Store(sinceStart())
 	}
 	next := "$JS.API.CONSUMER.MSG.NEXT." + p.w.config.Name + "." + consumerName
 	return p.w.c.nc.PublishRequest(next, p.inbox+strconv.FormatUint(p.asked.Add(1), 36), q)
@@ -204,13 +209,22 @@ func (w *work) finishing() <-chan struct{} {
 func (w *work) take(ctx context.Context, wait bool) (*held, error) {
 	w.mu.Lock()
 	w.lastGet = time.Now()
+	w.waiting++
 	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		w.waiting--
+		w.mu.Unlock()
+	}()
 	if w.prefetch > 0 {
 		return w.takeAhead(ctx, wait)
 	}
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		h, err := w.takeOne(ctx, wait)
 		switch {
+		case err == nil && h.expired():
+			w.settle(h) // it was long on its way, and another has it by now
+			continue
 		case err == nil:
 			return h, nil
 		case errors.Is(err, errNone):
@@ -242,7 +256,7 @@ func (w *work) takeOne(ctx context.Context, wait bool) (*held, error) {
 		return nil, errCut
 	}
 	expires, silence := w.patience(ctx, wait)
-	if err := p.ask(1, expires); err != nil {
+	if err := p.ask(1, expires, true); err != nil {
 		w.rest(p)
 		return nil, errCut
 	}
@@ -325,7 +339,7 @@ func (w *work) takeSome(ctx context.Context, n int, use func(*held) bool) error 
 		return err
 	}
 	n = min(n, pullMost)
-	if err := p.ask(n, 0); err != nil {
+	if err := p.ask(n, 0, true); err != nil {
 		w.rest(p)
 		return nil
 	}
@@ -341,6 +355,8 @@ func (w *work) takeSome(ctx context.Context, n int, use func(*held) bool) error 
 				err = nil
 			}
 			return err
+		case h.expired():
+			w.settle(h)
 		case !use(h):
 			p.drain()
 			return nil
@@ -446,9 +462,10 @@ func (w *work) askAhead() (*pull, error) {
 		w.mu.Unlock()
 		return p, nil
 	}
+	alone := w.asked == 0
 	w.asked += more
 	w.mu.Unlock()
-	if err := p.ask(more, w.longest()); err != nil {
+	if err := p.ask(more, w.longest(), alone); err != nil {
 		w.mu.Lock()
 		w.asked -= more
 		w.mu.Unlock()

@@ -85,10 +85,16 @@ func (w *work) store(ctx context.Context, id string, o *outgoing, wait bool) (st
 	}
 	l := large{id: chunkID(w.id())}
 	pause := leastPause
-	l, err := w.large.put(ctx, w.chunkPrefix(), l.id, o, func(err error) error { return w.full(ctx, &pause, wait) })
+	full := func(error) error { return w.full(ctx, &pause, wait) }
+	l, err := w.large.put(ctx, w.chunkPrefix(), l.id, o, full)
 	var s stored
 	if err == nil {
 		s, err = w.finish(ctx, newWrite(w.largeOne(l.id), id, l.append(nil)), wait)
+	}
+	if err == nil {
+		if err := w.large.keep(ctx, w.chunkPrefix(), l, o, full, w.named(ctx)); err != nil {
+			return s, fmt.Errorf("%w: %w", ErrUncertain, err)
+		}
 	}
 	if unused := err != nil && !errors.Is(err, ErrUncertain) || s.Duplicate && !w.has(ctx, l.id); unused {
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.c.timeout)

@@ -91,6 +91,10 @@ type work struct {
 	finished chan struct{} // closed by Finish, of any process
 	resting  sync.WaitGroup
 
+	listening atomic.Bool
+	heardFrom atomic.Int64 // when the sign of life before the last was asked for that the broker has given
+	heardLast int64        // when the last one was; listen's
+
 	mu       sync.Mutex
 	heard    <-chan struct{} // session in which the news of Finish cannot have gone by
 	held     map[*held]struct{}
@@ -98,6 +102,7 @@ type work struct {
 	ahead    *pull // of Prefetch
 	asked    int   // values that it may still bring
 	getters  int   // that wait for them
+	waiting  int   // gets, all
 	lastGet  time.Time
 	lastTrim time.Time
 	closed   bool
@@ -320,8 +325,7 @@ func (w *work) openConsumer(ctx context.Context, s jetstream.Stream, opts QueueO
 // named returns what reports whether a value in chunks is still in the queue or a dead letter.
 func (w *work) named(ctx context.Context) func(prefix, id string) (bool, error) {
 	return func(_, id string) (bool, error) {
-		_, err := w.c.lastOf(ctx, w.config.Name, w.largeOne(id))
-		if !errors.Is(err, jetstream.ErrMsgNotFound) {
+		if there, err := w.c.subjects(ctx, w.config.Name, w.largeOne(id)); len(there) > 0 || err != nil {
 			return true, err
 		}
 		for _, err := range w.c.scan(ctx, w.dead.Name, scanning{filter: "shoal.d." + w.name + ".*." + id, from: 1, batch: 1}) {

@@ -356,17 +356,15 @@ func (s *Store[T]) put(ctx context.Context, key string, o *outgoing,
 		return 0, err
 	}
 	var data []byte
-	made := ""
+	var l large
 	if inline {
 		data = o.append(make([]byte, 0, o.size))
 	} else {
 		if err := s.large.ensure(ctx); err != nil {
 			return 0, err
 		}
-		made = chunkID(id)
-		l, err := s.large.put(ctx, s.prefix(key), made, o, func(err error) error { return both(ErrStorage, err) })
-		if err != nil {
-			s.dropLater(ctx, key, made)
+		if l, err = s.large.put(ctx, s.prefix(key), chunkID(id), o, noRoom); err != nil {
+			s.dropLater(ctx, key, l.id)
 			return 0, err
 		}
 		data = l.append(nil)
@@ -383,11 +381,18 @@ func (s *Store[T]) put(ctx context.Context, key string, o *outgoing,
 	switch {
 	case err == nil && now.chunks != "":
 		s.large.drop(ctx, s.prefix(key), now.chunks)
-	case err != nil && made != "" && !errors.Is(err, ErrUncertain):
-		s.dropLater(ctx, key, made)
+	case err != nil && l.id != "" && !errors.Is(err, ErrUncertain):
+		s.dropLater(ctx, key, l.id)
+	}
+	if err == nil && l.id != "" {
+		if err := s.large.keep(ctx, s.prefix(key), l, o, noRoom, s.named(ctx)); err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrUncertain, err)
+		}
 	}
 	return version, err
 }
+
+func noRoom(err error) error { return both(ErrStorage, err) }
 
 // dropLater removes the chunks of a value that was not stored, though ctx may have ended.
 func (s *Store[T]) dropLater(ctx context.Context, key, id string) {

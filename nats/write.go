@@ -74,7 +74,8 @@ func (c *Conn) beginWrite(w *write) { w.sent, _ = c.request(w.m) }
 // no stream takes it, because there is none or it has no leader now, gone says what that means; nil
 // is to wait for a leader.
 func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) error) (s stored, err error) {
-	begun, attempt := time.Now(), time.Now()
+	attempt := time.Now()
+	var alone time.Time // since when no stream takes it
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		if w.sent == nil {
 			if err = c.connected(ctx); err != nil {
@@ -101,9 +102,16 @@ func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) 
 			if e := gone(ctx); e != nil {
 				return s, w.uncertain(e)
 			}
-			if time.Since(begun) > 4*c.timeout {
+			if alone.IsZero() {
+				alone = time.Now()
+			}
+			if time.Since(alone) > 4*c.timeout {
 				return s, w.uncertain(both(ErrUnreachable, err))
 			}
+			if err := sleep(ctx, pause); err != nil {
+				return s, w.uncertain(err)
+			}
+			continue
 		case errors.Is(err, client.ErrMaxPayload), errors.Is(err, client.ErrConnectionClosed) && c.closed.Load():
 			return s, w.uncertain(err)
 		default:
@@ -117,7 +125,7 @@ func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) 
 		if err := sleep(ctx, pause); err != nil {
 			return s, w.uncertain(err)
 		}
-		err = nil
+		alone = time.Time{} // there is a stream, or it is not known
 	}
 }
 

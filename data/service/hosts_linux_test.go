@@ -30,6 +30,30 @@ func TestHosts_CutOff(t *testing.T) {
 	}
 	t.Run("data_host", dataHostIsCutOff)
 	t.Run("dynamic_trainer", trainerIsCutOff)
+	t.Run("packets_are_lost", packetsAreLost)
+}
+
+// packetsAreLost has a data host lose packets, and be late with others.
+func packetsAreLost(t *testing.T) {
+	const samples = 4000
+	want := local(t, numbers{samples, 0, -1}, 1)
+	var addrs []string
+	for _, host := range []string{"h1", "h2"} {
+		p := startOn(t, host, job{Role: "host", Samples: samples, Seed: 7, Addr: host + ":7072"})
+		addrs = append(addrs, p.addr)
+	}
+	t.Logf("by %s", on(t, "h1", os.Getenv("SHOAL_HOSTS_AGENT")+" --lossy"))
+	defer on(t, "h1", os.Getenv("SHOAL_HOSTS_AGENT")+" --lossless")
+	got := epoch(t, dial(t, service.Options{Patience: time.Minute}, addrs...).Batches(t.Context()), nil)
+	once(t, samples, got)
+	if !same(got, want[0]) {
+		t.Errorf("%v, want %v", got, want[0])
+	}
+	if n := on(t, "h1", os.Getenv("SHOAL_HOSTS_AGENT")+" --lost"); n == "0" {
+		t.Error("no packet is lost")
+	} else {
+		t.Logf("%s packets were lost", n)
+	}
 }
 
 // trainerIsCutOff cuts a Dynamic trainer off. What it had goes to the others.
@@ -98,12 +122,18 @@ func dataHostIsCutOff(t *testing.T) {
 	}
 }
 
-// on runs a command on a host.
-func on(t *testing.T, host, command string) {
+// on runs a command on a host, and returns what it prints. What the kernel does not permit is
+// skipped.
+func on(t *testing.T, host, command string) string {
 	t.Helper()
-	if out, err := exec.Command(os.Getenv("SHOAL_HOSTS_AGENT"), host, command).CombinedOutput(); err != nil {
+	out, err := exec.Command(os.Getenv("SHOAL_HOSTS_AGENT"), host, command).CombinedOutput()
+	if code := (*exec.ExitError)(nil); errors.As(err, &code) && code.ExitCode() == 77 {
+		t.Skipf("%s", out)
+	}
+	if err != nil {
 		t.Fatalf("%s on %s: %v\n%s", command, host, err, out)
 	}
+	return strings.TrimSpace(string(out))
 }
 
 // startOn starts a data host on another machine.

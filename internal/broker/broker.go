@@ -41,6 +41,10 @@ type Options struct {
 const (
 	defaultPayload = 8 << 20
 	readyTime      = 20 * time.Second
+	// A node that is cut off is given up after routePing times one more than routePings. The
+	// server's own times are a minute and more, in which it sends what it has into the void.
+	routePing  = 2 * time.Second
+	routePings = 3
 )
 
 // A Broker is a node that runs.
@@ -100,7 +104,8 @@ func (o Options) server() (*server.Options, error) {
 		so.TLSVerify = o.TLS.ClientAuth == tls.RequireAndVerifyClientCert
 	}
 	if o.Cluster != "" {
-		so.Cluster = server.ClusterOpts{Name: o.Cluster, Host: o.ClusterHost, Port: o.ClusterPort}
+		so.Cluster = server.ClusterOpts{Name: o.Cluster, Host: o.ClusterHost, Port: o.ClusterPort,
+			PingInterval: routePing, MaxPingsOut: routePings}
 		if so.Cluster.Host == "" {
 			so.Cluster.Host = so.Host
 		}
