@@ -42,11 +42,18 @@ func Power(a, b *Tensor) *Tensor { return opPower.two(a, b) }
 
 // Pow returns a to the power of the number x. Power takes a tensor.
 func Pow(a *Tensor, x float64) *Tensor {
+	wide := a.dtype == Float32 || a.dtype == Float64 // others would be rounded twice
 	switch {
 	case x == 2 && a.dtype != Bool:
 		return Mul(a, a)
-	case x == -0.5 && a.dtype.isFloat(): // -Inf has no root
+	case x == 3 && wide:
+		return Mul(a, a).Mul(a)
+	case x == 0.5 && a.dtype.isFloat(): // -Inf has no root
+		return Sqrt(a)
+	case x == -0.5 && a.dtype.isFloat():
 		return Rsqrt(a)
+	case x == -1 && a.dtype.isFloat():
+		return Reciprocal(a)
 	}
 	p := a.Number(x)
 	defer p.release()

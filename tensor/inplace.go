@@ -120,8 +120,12 @@ func (t *Tensor) Pow(x float64) *Tensor {
 	switch {
 	case x == 2 && t.dtype != Bool:
 		return t.Mul(t)
+	case x == 0.5 && t.dtype.isFloat():
+		return opSqrt.into(t)
 	case x == -0.5 && t.dtype.isFloat():
 		return opRsqrt.into(t)
+	case x == -1 && t.dtype.isFloat():
+		return opReciprocal.into(t)
 	}
 	return opPower.by(t, x)
 }

@@ -17,9 +17,9 @@ type operation struct {
 	result   rule   // the dtype that it makes of operands of that; nil is the same
 	notBool  string // what to use instead for operands of Bool, where that is refused
 
-	kernel  *kernel.Function // how it computes floats
-	float   func(x float64) float64
-	float2  func(x, y float64) float64
+	kernel  *kernel.Function           // how it computes floats
+	kernel2 func(x, y, z []float32)    // how it computes Float32 of two operands
+	float2  func(x, y float64) float64 // and floats else
 	complex func(x complex128) complex128
 }
 

@@ -1,7 +1,6 @@
 package tensor
 
 import (
-	"math"
 	"math/cmplx"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
@@ -54,11 +53,7 @@ func exchanged(f rowFunc) rowFunc {
 	return func(out []byte, in [3][]byte) { f(out, [3][]byte{in[1], in[0]}) }
 }
 
-// lift makes rows of a function of package math, and lift2 of one of two numbers.
-func lift[T float](f func(float64) float64) rowFunc {
-	return single(func(r, a []T) { each(r, a, func(x T) T { return T(f(float64(x))) }) })
-}
-
+// lift2 makes rows of a function of two numbers.
 func lift2[T float](f func(x, y float64) float64) rowFunc {
 	return pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return T(f(float64(x), float64(y))) }) })
 }
@@ -179,38 +174,13 @@ func floatRows[T float](rows []rowFunc) {
 		switch {
 		case row.kernel != nil:
 			rows[o] = kernels1(func(x, y []T) { kernel.Map(*row.kernel, x, y) })
-		case row.float != nil:
-			rows[o] = lift[T](row.float)
 		case row.float2 != nil:
 			rows[o] = lift2[T](row.float2)
+			if do, ok := any(row.kernel2).(func(x, y, z []T)); ok {
+				rows[o] = kernels(do)
+			}
 		}
 	}
-}
-
-// remainder has the sign of y.
-func remainder(x, y float64) float64 {
-	rest := math.Mod(x, y)
-	if rest != 0 && (rest < 0) != (y < 0) {
-		rest += y
-	}
-	return rest
-}
-
-// floorDivide is the quotient that belongs to remainder, which the floor of x/y, rounded before, is
-// not always.
-func floorDivide(x, y float64) float64 {
-	if y == 0 {
-		return x / y
-	}
-	rest := math.Mod(x, y)
-	q := (x - rest) / y
-	if rest != 0 && (rest < 0) != (y < 0) {
-		q--
-	}
-	if q == 0 {
-		return math.Copysign(0, x/y)
-	}
-	return math.Round(q)
 }
 
 func complexRows[T cplx](rows []rowFunc) {

@@ -16,14 +16,17 @@ var (
 	opMul = binaryOp("Mul", "mul", operation{})
 	opDiv = binaryOp("Div", "div", operation{operands: fractions})
 
-	opMaximum     = binaryOp("Maximum", "maximum", operation{})
-	opMinimum     = binaryOp("Minimum", "minimum", operation{})
-	opPower       = binaryOp("Power", "pow", operation{float2: math.Pow})
-	opRemainder   = binaryOp("Remainder", "remainder", operation{Op: untrained, float2: remainder})
-	opHypot       = binaryOp("Hypot", "hypot", operation{float2: math.Hypot})
-	opAtan2       = binaryOp("Atan2", "atan2", operation{operands: fractions, float2: math.Atan2})
-	opLogaddexp   = binaryOp("Logaddexp", "logaddexp", operation{float2: logAddExp})
-	opFloorDivide = binaryOp("FloorDivide", "floor_divide", operation{Op: stepwise, float2: floorDivide})
+	opMaximum   = binaryOp("Maximum", "maximum", operation{})
+	opMinimum   = binaryOp("Minimum", "minimum", operation{})
+	opPower     = binaryOp("Power", "pow", operation{kernel2: kernel.Power, float2: math.Pow})
+	opRemainder = binaryOp("Remainder", "remainder", operation{Op: untrained,
+		kernel2: kernel.Remainder, float2: kernel.RemainderOf})
+	opHypot = binaryOp("Hypot", "hypot", operation{kernel2: kernel.Hypot, float2: math.Hypot})
+	opAtan2 = binaryOp("Atan2", "atan2", operation{operands: fractions,
+		kernel2: kernel.Atan2, float2: math.Atan2})
+	opLogaddexp   = binaryOp("Logaddexp", "logaddexp", operation{kernel2: kernel.LogAddExp, float2: logAddExp})
+	opFloorDivide = binaryOp("FloorDivide", "floor_divide", operation{Op: stepwise,
+		kernel2: kernel.FloorDivide, float2: kernel.FloorDivideOf})
 
 	opEq = binaryOp("Eq", "eq", operation{Op: stepwise, result: truths})
 	opNe = binaryOp("Ne", "ne", operation{Op: stepwise, result: truths})
@@ -39,30 +42,30 @@ var (
 	opNeg   = unaryOp("Neg", "neg", operation{kernel: by(kernel.Neg)})
 	opAbs   = unaryOp("Abs", "abs", operation{kernel: by(kernel.Abs), result: magnitude})
 	opReLU  = unaryOp("ReLU", "relu", operation{})
-	opSign  = unaryOp("Sign", "sign", operation{Op: stepwise})
+	opSign  = unaryOp("Sign", "sign", operation{Op: stepwise, kernel: by(kernel.Sign)})
 	opFloor = unaryOp("Floor", "floor", operation{Op: stepwise, kernel: by(kernel.Floor)})
 	opCeil  = unaryOp("Ceil", "ceil", operation{Op: stepwise, kernel: by(kernel.Ceil)})
 	opRound = unaryOp("Round", "round", operation{Op: stepwise, kernel: by(kernel.Round)})
 	opTrunc = unaryOp("Trunc", "trunc", operation{Op: stepwise, kernel: by(kernel.Trunc)})
 
 	opExp   = unaryOp("Exp", "exp", operation{operands: fractions, complex: cmplx.Exp})
-	opExpm1 = unaryOp("Expm1", "expm1", operation{operands: fractions, float: math.Expm1})
+	opExpm1 = unaryOp("Expm1", "expm1", operation{operands: fractions, kernel: by(kernel.Expm1)})
 	opLog   = unaryOp("Log", "log", operation{operands: fractions, kernel: by(kernel.Log),
 		complex: cmplx.Log})
-	opLog1p = unaryOp("Log1p", "log1p", operation{operands: fractions, float: math.Log1p})
+	opLog1p = unaryOp("Log1p", "log1p", operation{operands: fractions, kernel: by(kernel.Log1p)})
 	opSqrt  = unaryOp("Sqrt", "sqrt", operation{operands: fractions, kernel: by(kernel.Sqrt),
 		complex: cmplx.Sqrt})
 	opRsqrt = unaryOp("Rsqrt", "rsqrt", operation{operands: fractions,
 		kernel: by(kernel.Rsqrt)})
 	opReciprocal = unaryOp("Reciprocal", "reciprocal", operation{operands: fractions,
 		kernel: by(kernel.Reciprocal)})
-	opSin = unaryOp("Sin", "sin", operation{operands: fractions, float: math.Sin,
+	opSin = unaryOp("Sin", "sin", operation{operands: fractions, kernel: by(kernel.Sin),
 		complex: cmplx.Sin})
-	opCos = unaryOp("Cos", "cos", operation{operands: fractions, float: math.Cos,
+	opCos = unaryOp("Cos", "cos", operation{operands: fractions, kernel: by(kernel.Cos),
 		complex: cmplx.Cos})
 	opTanh    = unaryOp("Tanh", "tanh", operation{operands: fractions, complex: cmplx.Tanh})
 	opSigmoid = unaryOp("Sigmoid", "sigmoid", operation{operands: fractions})
-	opErf     = unaryOp("Erf", "erf", operation{operands: fractions, float: math.Erf})
+	opErf     = unaryOp("Erf", "erf", operation{operands: fractions, kernel: by(kernel.Erf)})
 )
 
 // What is done element by element without computing.

@@ -117,10 +117,15 @@ func logarithm(v float64) float64 {
 	s := (m - 1) / (m + 1)
 	square := float64(s * s)
 	sum := 0.0
-	for k := 25; k > 0; k -= 2 {
-		sum = float64(sum*square) + 1/float64(k)
+	for _, c := range oddParts {
+		sum = float64(sum*square) + c
 	}
 	return float64(2*s*sum) + float64(float64(e)*math.Ln2)
+}
+
+// oddParts are 1/25, 1/23 and so on to 1.
+var oddParts = [...]float64{
+	1. / 25, 1. / 23, 1. / 21, 1. / 19, 1. / 17, 1. / 15, 1. / 13, 1. / 11, 1. / 9, 1. / 7, 1. / 5, 1. / 3, 1,
 }
 
 // Bernoulli sets each element to 1 with probability p, and to 0 otherwise.

@@ -2,6 +2,7 @@ package kernel_test
 
 import (
 	"math"
+	"math/big"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
@@ -32,6 +33,13 @@ func exponentials[F kernel.Float]() []exponential[F] {
 		}, 3},
 		{"Tanh", kernel.Tanh[F], math.Tanh, 3},
 		{"Log", mapped[F](kernel.Log), exactLog, 1.1},
+		{"Log1p", mapped[F](kernel.Log1p), math.Log1p, units + 0.5},
+		{"Expm1", mapped[F](kernel.Expm1), math.Expm1, units + 0.5},
+		{"Sin", mapped[F](kernel.Sin), math.Sin, units + 0.5},
+		{"Cos", mapped[F](kernel.Cos), math.Cos, units + 0.5},
+		{"Atan", mapped[F](kernel.Atan), math.Atan, 2.5},
+		{"Erf", mapped[F](kernel.Erf), math.Erf, 3},
+		{"Sign", mapped[F](kernel.Sign), signOf, 0},
 		{"Neg", mapped[F](kernel.Neg), func(x float64) float64 { return -x }, 0},
 		{"Abs", mapped[F](kernel.Abs), math.Abs, 0},
 		{"Floor", mapped[F](kernel.Floor), math.Floor, 0},
@@ -136,6 +144,84 @@ func TestExponentialsOfAllSizes(t *testing.T) {
 	})
 }
 
+// Sines and cosines of all numbers that the loops know, next to each multiple of π/2 as well, where
+// those of package math are off by many units, and of pieces in which one number is larger or none.
+func TestWaves(t *testing.T) {
+	onEachLevel(t, func(t *testing.T) {
+		checkWaves[float32](t, 1<<15)
+		checkWaves[float64](t, 1<<20)
+	})
+}
+
+func checkWaves[F kernel.Float](t *testing.T, farthest float64) {
+	var far, near []F
+	for i := range 8192 {
+		x := farthest * float64(i) / 8191
+		multiple := math.Floor(x/(math.Pi/2)) * math.Pi / 2
+		far = append(far, F(x), F(-x), F(x)/1024)
+		near = append(near, F(multiple), F(-multiple), F(multiple*(1-1e-9)))
+	}
+	for _, e := range []exponential[F]{
+		{"Sin", mapped[F](kernel.Sin), func(x float64) float64 { return exactWave(x, 0) }, 1.5},
+		{"Cos", mapped[F](kernel.Cos), func(x float64) float64 { return exactWave(x, 1) }, 1.5},
+	} {
+		e.check(t, far)
+		if kernel.Level() != "portable" {
+			e.check(t, near)
+		}
+		for _, odd := range []float64{2 * farthest, -1e30, math.Inf(1), math.NaN()} {
+			for _, at := range []int{0, 77, 4095} {
+				mixed := append([]F(nil), far[:2*4096]...)
+				mixed[at] = F(odd)
+				e.check(t, mixed)
+			}
+		}
+	}
+}
+
+// quarter is π/2.
+var quarter, _ = new(big.Float).SetPrec(300).SetString(
+	"1.57079632679489661923132169163975144209858469968755291048747229615390820314310449931401741267105853399107404326")
+
+// exactWave is the sine of x + quarters·π/2, also next to multiples of π/2, where that of package
+// math is off by many units.
+func exactWave(x float64, quarters int64) float64 {
+	if math.Abs(x) > 1<<30 || x != x {
+		return [...]func(float64) float64{math.Sin, math.Cos}[quarters](x)
+	}
+	n := int64(math.Round(x * 2 / math.Pi))
+	rest := new(big.Float).SetPrec(300).Mul(quarter, new(big.Float).SetInt64(n))
+	r, _ := rest.Sub(new(big.Float).SetPrec(300).SetFloat64(x), rest).Float64()
+	switch (n + quarters) & 3 {
+	case 0:
+		return math.Sin(r)
+	case 1:
+		return math.Cos(r)
+	case 2:
+		return -math.Sin(r)
+	}
+	return -math.Cos(r)
+}
+
+// What is odd has -0 of -0.
+func TestZeroKeepsItsSign(t *testing.T) {
+	onEachLevel(t, func(t *testing.T) {
+		for _, f := range []kernel.Function{kernel.Sin, kernel.Atan, kernel.Log1p, kernel.Expm1, kernel.Erf} {
+			x := make([]float32, 40)
+			for i := range x {
+				x[i] = float32(math.Copysign(0, float64(i%2*2-1)))
+			}
+			y := make([]float32, len(x))
+			kernel.Map(f, x, y)
+			for i := range x {
+				if math.Float32bits(x[i]) != math.Float32bits(y[i]) {
+					t.Fatalf("function %d of %v is %v", f, x[i], y[i])
+				}
+			}
+		}
+	})
+}
+
 // The root of each number between 1 and 4 is that of IEEE 754, and so are those of numbers that
 // differ from them by powers of four. Others are those of an instruction.
 func TestSqrt_IsRoundedAsTheStandardSays(t *testing.T) {
@@ -174,4 +260,14 @@ func TestSqrt_IsRoundedAsTheStandardSays(t *testing.T) {
 			check()
 		}
 	})
+}
+
+func signOf(x float64) float64 {
+	switch {
+	case x > 0:
+		return 1
+	case x < 0:
+		return -1
+	}
+	return 0
 }

@@ -3,10 +3,12 @@ package kernel
 // A Function is one of a number, for [Map].
 type Function int
 
-// The functions of Map, as IEEE 754 has them; Log is good to a unit in the last place.
+// The functions of Map. Those down to Reciprocal are as IEEE 754 has them, and Log is good to a
+// unit in the last place. The others are good to three units.
 const (
 	Neg Function = iota
 	Abs
+	Sign // 0 where x is 0 or NaN
 	Floor
 	Ceil
 	Round // halves to even
@@ -15,13 +17,47 @@ const (
 	Rsqrt
 	Reciprocal
 	Log
+	Log1p
+	Expm1
+	Sin
+	Cos
+	Atan
+	Erf
 
 	functions = iota
 )
 
 // Map overwrites y with f of x, element by element. y may be x.
 func Map[F Float](f Function, x, y []F) {
+	if f == Sin || f == Cos {
+		wave(f, x, y)
+		return
+	}
 	apart(inner[F]().functions[f], x, y)
+}
+
+// wave is Map of a sine or a cosine. The loops know numbers up to farthest; a piece that has others
+// is computed by package math.
+func wave[F Float](f Function, x, y []F) {
+	const piece = 1 << 12
+	y = y[:len(x)]
+	for lo := 0; lo < len(x); lo += piece {
+		x, y := x[lo:min(lo+piece, len(x))], y[lo:min(lo+piece, len(x))]
+		do := inner[F]().functions[f]
+		if most := farthest[F](); !(Largest(x) <= most && Smallest(x) >= -most) {
+			do = portableFunctions[F]()[f]
+		}
+		do(len(x), &x[0], &y[0])
+	}
+}
+
+// farthest is how large a number may be for the loops of Sin and Cos: as many times π/2 as half of
+// the bits of a number can count.
+func farthest[F Float]() F {
+	if single[F]() {
+		return 1 << 15
+	}
+	return 1 << 20
 }
 
 // Max overwrites z with the larger of x and y, element by element, and Min with the smaller; NaN if

@@ -12,6 +12,7 @@ func portableFunctions[F Float]() [functions]func(n int, x, y *F) {
 	return [functions]func(n int, x, y *F){
 		Neg:        func(n int, x, y *F) { each(n, x, y, func(x float64) float64 { return -x }) },
 		Abs:        func(n int, x, y *F) { each(n, x, y, math.Abs) },
+		Sign:       func(n int, x, y *F) { each(n, x, y, sign) },
 		Floor:      func(n int, x, y *F) { each(n, x, y, math.Floor) },
 		Ceil:       func(n int, x, y *F) { each(n, x, y, math.Ceil) },
 		Round:      func(n int, x, y *F) { each(n, x, y, math.RoundToEven) },
@@ -20,7 +21,34 @@ func portableFunctions[F Float]() [functions]func(n int, x, y *F) {
 		Rsqrt:      func(n int, x, y *F) { each(n, x, y, func(x float64) float64 { return 1 / math.Sqrt(x) }) },
 		Reciprocal: func(n int, x, y *F) { each(n, x, y, func(x float64) float64 { return 1 / x }) },
 		Log:        func(n int, x, y *F) { each(n, x, y, log) },
+		Log1p:      func(n int, x, y *F) { each(n, x, y, math.Log1p) },
+		Expm1:      func(n int, x, y *F) { each(n, x, y, math.Expm1) },
+		Sin:        func(n int, x, y *F) { each(n, x, y, math.Sin) },
+		Cos:        func(n int, x, y *F) { each(n, x, y, math.Cos) },
+		Atan:       func(n int, x, y *F) { each(n, x, y, math.Atan) },
+		Erf:        func(n int, x, y *F) { each(n, x, y, math.Erf) },
 	}
+}
+
+// orPortable returns the functions of a level, with those that it has none for.
+func orPortable[F Float](of [functions]func(n int, x, y *F)) [functions]func(n int, x, y *F) {
+	for i, f := range portableFunctions[F]() {
+		if of[i] == nil {
+			of[i] = f
+		}
+	}
+	return of
+}
+
+// sign is 0 for NaN.
+func sign(x float64) float64 {
+	switch {
+	case x > 0:
+		return 1
+	case x < 0:
+		return -1
+	}
+	return 0
 }
 
 // log is math.Log, which on amd64 takes numbers below the normal ones for the smallest of these.

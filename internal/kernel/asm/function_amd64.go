@@ -14,6 +14,11 @@ func NegAVX2F32(n int, x *float32, y *float32)
 //go:noescape
 func AbsAVX2F32(n int, x *float32, y *float32)
 
+// SignAVX2F32 writes 1 with the sign of x, and 0 where x is 0 or NaN, to y, element by element.
+//
+//go:noescape
+func SignAVX2F32(n int, x *float32, y *float32)
+
 // FloorAVX2F32 writes x rounded down to y, element by element.
 //
 //go:noescape
@@ -53,6 +58,36 @@ func ReciprocalAVX2F32(n int, x *float32, y *float32)
 //
 //go:noescape
 func LogAVX2F32(n int, x *float32, y *float32)
+
+// Log1pAVX2F32 writes the natural logarithm of 1+x to y, element by element.
+//
+//go:noescape
+func Log1pAVX2F32(n int, x *float32, y *float32)
+
+// Expm1AVX2F32 writes e to the power of x, less 1, to y, element by element.
+//
+//go:noescape
+func Expm1AVX2F32(n int, x *float32, y *float32)
+
+// SinAVX2F32 writes the sine of x to y, element by element.
+//
+//go:noescape
+func SinAVX2F32(n int, x *float32, y *float32)
+
+// CosAVX2F32 writes the cosine of x to y, element by element.
+//
+//go:noescape
+func CosAVX2F32(n int, x *float32, y *float32)
+
+// AtanAVX2F32 writes the angle whose tangent is x to y, element by element.
+//
+//go:noescape
+func AtanAVX2F32(n int, x *float32, y *float32)
+
+// ErfAVX2F32 writes the error function of x to y, element by element.
+//
+//go:noescape
+func ErfAVX2F32(n int, x *float32, y *float32)
 
 // ClampAVX2F32 writes x, moved up to lo and down to hi, to y, and NaN where x is.
 //
@@ -99,6 +134,11 @@ func NegAVX2F64(n int, x *float64, y *float64)
 //go:noescape
 func AbsAVX2F64(n int, x *float64, y *float64)
 
+// SignAVX2F64 writes 1 with the sign of x, and 0 where x is 0 or NaN, to y, element by element.
+//
+//go:noescape
+func SignAVX2F64(n int, x *float64, y *float64)
+
 // FloorAVX2F64 writes x rounded down to y, element by element.
 //
 //go:noescape
@@ -138,6 +178,26 @@ func ReciprocalAVX2F64(n int, x *float64, y *float64)
 //
 //go:noescape
 func LogAVX2F64(n int, x *float64, y *float64)
+
+// Log1pAVX2F64 writes the natural logarithm of 1+x to y, element by element.
+//
+//go:noescape
+func Log1pAVX2F64(n int, x *float64, y *float64)
+
+// Expm1AVX2F64 writes e to the power of x, less 1, to y, element by element.
+//
+//go:noescape
+func Expm1AVX2F64(n int, x *float64, y *float64)
+
+// SinAVX2F64 writes the sine of x to y, element by element.
+//
+//go:noescape
+func SinAVX2F64(n int, x *float64, y *float64)
+
+// CosAVX2F64 writes the cosine of x to y, element by element.
+//
+//go:noescape
+func CosAVX2F64(n int, x *float64, y *float64)
 
 // ClampAVX2F64 writes x, moved up to lo and down to hi, to y, and NaN where x is.
 //
@@ -184,6 +244,11 @@ func NegAVX512F32(n int, x *float32, y *float32)
 //go:noescape
 func AbsAVX512F32(n int, x *float32, y *float32)
 
+// SignAVX512F32 writes 1 with the sign of x, and 0 where x is 0 or NaN, to y, element by element.
+//
+//go:noescape
+func SignAVX512F32(n int, x *float32, y *float32)
+
 // FloorAVX512F32 writes x rounded down to y, element by element.
 //
 //go:noescape
@@ -223,6 +288,36 @@ func ReciprocalAVX512F32(n int, x *float32, y *float32)
 //
 //go:noescape
 func LogAVX512F32(n int, x *float32, y *float32)
+
+// Log1pAVX512F32 writes the natural logarithm of 1+x to y, element by element.
+//
+//go:noescape
+func Log1pAVX512F32(n int, x *float32, y *float32)
+
+// Expm1AVX512F32 writes e to the power of x, less 1, to y, element by element.
+//
+//go:noescape
+func Expm1AVX512F32(n int, x *float32, y *float32)
+
+// SinAVX512F32 writes the sine of x to y, element by element.
+//
+//go:noescape
+func SinAVX512F32(n int, x *float32, y *float32)
+
+// CosAVX512F32 writes the cosine of x to y, element by element.
+//
+//go:noescape
+func CosAVX512F32(n int, x *float32, y *float32)
+
+// AtanAVX512F32 writes the angle whose tangent is x to y, element by element.
+//
+//go:noescape
+func AtanAVX512F32(n int, x *float32, y *float32)
+
+// ErfAVX512F32 writes the error function of x to y, element by element.
+//
+//go:noescape
+func ErfAVX512F32(n int, x *float32, y *float32)
 
 // ClampAVX512F32 writes x, moved up to lo and down to hi, to y, and NaN where x is.
 //
@@ -269,6 +364,11 @@ func NegAVX512F64(n int, x *float64, y *float64)
 //go:noescape
 func AbsAVX512F64(n int, x *float64, y *float64)
 
+// SignAVX512F64 writes 1 with the sign of x, and 0 where x is 0 or NaN, to y, element by element.
+//
+//go:noescape
+func SignAVX512F64(n int, x *float64, y *float64)
+
 // FloorAVX512F64 writes x rounded down to y, element by element.
 //
 //go:noescape
@@ -308,6 +408,26 @@ func ReciprocalAVX512F64(n int, x *float64, y *float64)
 //
 //go:noescape
 func LogAVX512F64(n int, x *float64, y *float64)
+
+// Log1pAVX512F64 writes the natural logarithm of 1+x to y, element by element.
+//
+//go:noescape
+func Log1pAVX512F64(n int, x *float64, y *float64)
+
+// Expm1AVX512F64 writes e to the power of x, less 1, to y, element by element.
+//
+//go:noescape
+func Expm1AVX512F64(n int, x *float64, y *float64)
+
+// SinAVX512F64 writes the sine of x to y, element by element.
+//
+//go:noescape
+func SinAVX512F64(n int, x *float64, y *float64)
+
+// CosAVX512F64 writes the cosine of x to y, element by element.
+//
+//go:noescape
+func CosAVX512F64(n int, x *float64, y *float64)
 
 // ClampAVX512F64 writes x, moved up to lo and down to hi, to y, and NaN where x is.
 //

@@ -102,6 +102,66 @@ end:
 	VZEROUPPER
 	RET
 
+// func SignAVX2F32(n int, x *float32, y *float32)
+// Requires: AVX
+TEXT ·SignAVX2F32(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x07, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ    SI, DX
+	JGE     rest
+	VMOVUPS (AX)(SI*4), Y0
+	VXORPS  Y1, Y1, Y1
+	VMOVUPS all256_32_3f800000<>+0(SB), Y2
+	VMOVUPS all256_32_80000000<>+0(SB), Y3
+	VANDNPS Y0, Y3, Y4
+	VCMPPS  $0x1e, Y1, Y4, Y1
+	VANDNPS Y2, Y3, Y2
+	VANDPS  Y3, Y0, Y0
+	VORPS   Y0, Y2, Y2
+	VANDPS  Y1, Y2, Y2
+	VMOVUPS Y2, (CX)(SI*4)
+	ADDQ    $0x08, SI
+	JMP     whole
+
+rest:
+	TESTQ      BX, BX
+	JZ         end
+	LEAQ       lanes32<>+0(SB), DX
+	NEGQ       BX
+	VMOVUPS    64(DX)(BX*4), Y0
+	VMASKMOVPS (AX)(SI*4), Y0, Y1
+	VXORPS     Y2, Y2, Y2
+	VMOVUPS    all256_32_3f800000<>+0(SB), Y3
+	VMOVUPS    all256_32_80000000<>+0(SB), Y4
+	VANDNPS    Y1, Y4, Y5
+	VCMPPS     $0x1e, Y2, Y5, Y2
+	VANDNPS    Y3, Y4, Y3
+	VANDPS     Y4, Y1, Y1
+	VORPS      Y1, Y3, Y3
+	VANDPS     Y2, Y3, Y3
+	VMASKMOVPS Y3, Y0, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA all256_32_3f800000<>+0(SB)/4, $0x3f800000
+DATA all256_32_3f800000<>+4(SB)/4, $0x3f800000
+DATA all256_32_3f800000<>+8(SB)/4, $0x3f800000
+DATA all256_32_3f800000<>+12(SB)/4, $0x3f800000
+DATA all256_32_3f800000<>+16(SB)/4, $0x3f800000
+DATA all256_32_3f800000<>+20(SB)/4, $0x3f800000
+DATA all256_32_3f800000<>+24(SB)/4, $0x3f800000
+DATA all256_32_3f800000<>+28(SB)/4, $0x3f800000
+GLOBL all256_32_3f800000<>(SB), RODATA|NOPTR, $32
+
 // func FloorAVX2F32(n int, x *float32, y *float32)
 // Requires: AVX
 TEXT ·FloorAVX2F32(SB), NOSPLIT, $0-24
@@ -309,16 +369,6 @@ rest:
 end:
 	VZEROUPPER
 	RET
-
-DATA all256_32_3f800000<>+0(SB)/4, $0x3f800000
-DATA all256_32_3f800000<>+4(SB)/4, $0x3f800000
-DATA all256_32_3f800000<>+8(SB)/4, $0x3f800000
-DATA all256_32_3f800000<>+12(SB)/4, $0x3f800000
-DATA all256_32_3f800000<>+16(SB)/4, $0x3f800000
-DATA all256_32_3f800000<>+20(SB)/4, $0x3f800000
-DATA all256_32_3f800000<>+24(SB)/4, $0x3f800000
-DATA all256_32_3f800000<>+28(SB)/4, $0x3f800000
-GLOBL all256_32_3f800000<>(SB), RODATA|NOPTR, $32
 
 // func ReciprocalAVX2F32(n int, x *float32, y *float32)
 // Requires: AVX
@@ -735,6 +785,1104 @@ DATA all256_32_7fc00000<>+20(SB)/4, $0x7fc00000
 DATA all256_32_7fc00000<>+24(SB)/4, $0x7fc00000
 DATA all256_32_7fc00000<>+28(SB)/4, $0x7fc00000
 GLOBL all256_32_7fc00000<>(SB), RODATA|NOPTR, $32
+
+// func Log1pAVX2F32(n int, x *float32, y *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·Log1pAVX2F32(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x07, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ        SI, DX
+	JGE         rest
+	VMOVUPS     (AX)(SI*4), Y0
+	VMOVUPS     all256_32_80000000<>+0(SB), Y3
+	VADDPS      all256_32_3f800000<>+0(SB), Y0, Y1
+	VSUBPS      all256_32_3f800000<>+0(SB), Y1, Y2
+	VSUBPS      Y2, Y0, Y2
+	VDIVPS      Y1, Y2, Y2
+	VMINPS      all256_32_3f800000<>+0(SB), Y2, Y2
+	VMOVUPS     all256_32_800000<>+0(SB), Y4
+	VMOVUPS     all256_32_4afffffe<>+0(SB), Y5
+	VCMPPS      $0x1e, Y1, Y4, Y4
+	VANDPS      Y4, Y5, Y5
+	VADDPS      all256_32_3f800000<>+0(SB), Y5, Y5
+	VMULPS      Y1, Y5, Y5
+	VMOVUPS     all256_32_41b80000<>+0(SB), Y6
+	VANDPS      Y4, Y6, Y6
+	VPADDD      all256_32_400000<>+0(SB), Y5, Y5
+	VPSRLD      $0x17, Y5, Y4
+	VORPS       all256_32_4b000000<>+0(SB), Y4, Y4
+	VSUBPS      all256_32_4b00007f<>+0(SB), Y4, Y4
+	VSUBPS      Y6, Y4, Y4
+	VANDPS      all256_32_7fffff<>+0(SB), Y5, Y5
+	VPADDD      all256_32_3f400000<>+0(SB), Y5, Y5
+	VSUBPS      all256_32_3f800000<>+0(SB), Y5, Y5
+	VMOVUPS     all256_32_3d14dd13<>+0(SB), Y6
+	VFMADD213PS all256_32_bdb7585e<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_3deec4fa<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_be0284f8<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_3e124529<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_be2a8b7f<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_3e4ccab3<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_be800038<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_3eaaaaaf<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_bf000000<>+0(SB), Y5, Y6
+	VMULPS      Y5, Y5, Y7
+	VMULPS      all256_32_3f310000<>+0(SB), Y4, Y8
+	VADDPS      Y5, Y8, Y9
+	VSUBPS      Y8, Y9, Y8
+	VSUBPS      Y8, Y5, Y8
+	VMINPS      all256_32_3a83126f<>+0(SB), Y8, Y8
+	VFMADD231PS all256_32_3ae42ff0<>+0(SB), Y4, Y8
+	VFMADD231PS Y7, Y6, Y8
+	VADDPS      Y8, Y9, Y9
+	VXORPS      Y4, Y4, Y4
+	VMOVUPS     all256_32_7f7fffff<>+0(SB), Y5
+	VCMPPS      $0x00, Y4, Y1, Y6
+	VCMPPS      $0x1e, Y5, Y1, Y5
+	VCMPPS      $0x19, Y4, Y1, Y1
+	VMOVUPS     all256_32_ff800000<>+0(SB), Y4
+	VANDPS      Y6, Y4, Y4
+	VADDPS      Y4, Y9, Y9
+	VMOVUPS     all256_32_7f800000<>+0(SB), Y4
+	VANDPS      Y5, Y4, Y4
+	VADDPS      Y4, Y9, Y9
+	VMOVUPS     all256_32_7fc00000<>+0(SB), Y4
+	VANDPS      Y1, Y4, Y4
+	VADDPS      Y4, Y9, Y9
+	VADDPS      Y2, Y9, Y9
+	VANDNPS     Y9, Y3, Y9
+	VANDPS      Y3, Y0, Y0
+	VORPS       Y0, Y9, Y9
+	VMOVUPS     Y9, (CX)(SI*4)
+	ADDQ        $0x08, SI
+	JMP         whole
+
+rest:
+	TESTQ       BX, BX
+	JZ          end
+	LEAQ        lanes32<>+0(SB), DX
+	NEGQ        BX
+	VMOVUPS     64(DX)(BX*4), Y0
+	VMASKMOVPS  (AX)(SI*4), Y0, Y1
+	VMOVUPS     all256_32_80000000<>+0(SB), Y4
+	VADDPS      all256_32_3f800000<>+0(SB), Y1, Y2
+	VSUBPS      all256_32_3f800000<>+0(SB), Y2, Y3
+	VSUBPS      Y3, Y1, Y3
+	VDIVPS      Y2, Y3, Y3
+	VMINPS      all256_32_3f800000<>+0(SB), Y3, Y3
+	VMOVUPS     all256_32_800000<>+0(SB), Y5
+	VMOVUPS     all256_32_4afffffe<>+0(SB), Y6
+	VCMPPS      $0x1e, Y2, Y5, Y5
+	VANDPS      Y5, Y6, Y6
+	VADDPS      all256_32_3f800000<>+0(SB), Y6, Y6
+	VMULPS      Y2, Y6, Y6
+	VMOVUPS     all256_32_41b80000<>+0(SB), Y7
+	VANDPS      Y5, Y7, Y7
+	VPADDD      all256_32_400000<>+0(SB), Y6, Y6
+	VPSRLD      $0x17, Y6, Y5
+	VORPS       all256_32_4b000000<>+0(SB), Y5, Y5
+	VSUBPS      all256_32_4b00007f<>+0(SB), Y5, Y5
+	VSUBPS      Y7, Y5, Y5
+	VANDPS      all256_32_7fffff<>+0(SB), Y6, Y6
+	VPADDD      all256_32_3f400000<>+0(SB), Y6, Y6
+	VSUBPS      all256_32_3f800000<>+0(SB), Y6, Y6
+	VMOVUPS     all256_32_3d14dd13<>+0(SB), Y7
+	VFMADD213PS all256_32_bdb7585e<>+0(SB), Y6, Y7
+	VFMADD213PS all256_32_3deec4fa<>+0(SB), Y6, Y7
+	VFMADD213PS all256_32_be0284f8<>+0(SB), Y6, Y7
+	VFMADD213PS all256_32_3e124529<>+0(SB), Y6, Y7
+	VFMADD213PS all256_32_be2a8b7f<>+0(SB), Y6, Y7
+	VFMADD213PS all256_32_3e4ccab3<>+0(SB), Y6, Y7
+	VFMADD213PS all256_32_be800038<>+0(SB), Y6, Y7
+	VFMADD213PS all256_32_3eaaaaaf<>+0(SB), Y6, Y7
+	VFMADD213PS all256_32_bf000000<>+0(SB), Y6, Y7
+	VMULPS      Y6, Y6, Y8
+	VMULPS      all256_32_3f310000<>+0(SB), Y5, Y9
+	VADDPS      Y6, Y9, Y10
+	VSUBPS      Y9, Y10, Y9
+	VSUBPS      Y9, Y6, Y9
+	VMINPS      all256_32_3a83126f<>+0(SB), Y9, Y9
+	VFMADD231PS all256_32_3ae42ff0<>+0(SB), Y5, Y9
+	VFMADD231PS Y8, Y7, Y9
+	VADDPS      Y9, Y10, Y10
+	VXORPS      Y5, Y5, Y5
+	VMOVUPS     all256_32_7f7fffff<>+0(SB), Y6
+	VCMPPS      $0x00, Y5, Y2, Y7
+	VCMPPS      $0x1e, Y6, Y2, Y6
+	VCMPPS      $0x19, Y5, Y2, Y2
+	VMOVUPS     all256_32_ff800000<>+0(SB), Y5
+	VANDPS      Y7, Y5, Y5
+	VADDPS      Y5, Y10, Y10
+	VMOVUPS     all256_32_7f800000<>+0(SB), Y5
+	VANDPS      Y6, Y5, Y5
+	VADDPS      Y5, Y10, Y10
+	VMOVUPS     all256_32_7fc00000<>+0(SB), Y5
+	VANDPS      Y2, Y5, Y5
+	VADDPS      Y5, Y10, Y10
+	VADDPS      Y3, Y10, Y10
+	VANDNPS     Y10, Y4, Y10
+	VANDPS      Y4, Y1, Y1
+	VORPS       Y1, Y10, Y10
+	VMASKMOVPS  Y10, Y0, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+// func Expm1AVX2F32(n int, x *float32, y *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·Expm1AVX2F32(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x07, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ         SI, DX
+	JGE          rest
+	VMOVUPS      (AX)(SI*4), Y0
+	VMOVUPS      all256_32_80000000<>+0(SB), Y1
+	VMOVUPS      Y0, Y2
+	VMOVUPS      all256_32_c2200000<>+0(SB), Y3
+	VMAXPS       Y0, Y3, Y0
+	VMOVUPS      all256_32_42b20000<>+0(SB), Y3
+	VMINPS       Y0, Y3, Y0
+	VMOVUPS      all256_32_4b400000<>+0(SB), Y3
+	VFMADD231PS  all256_32_3fb8aa3b<>+0(SB), Y0, Y3
+	VSUBPS       all256_32_4b400000<>+0(SB), Y3, Y4
+	VFNMADD231PS all256_32_3f318000<>+0(SB), Y4, Y0
+	VFNMADD231PS all256_32_b95e8083<>+0(SB), Y4, Y0
+	VMOVUPS      all256_32_39500d01<>+0(SB), Y4
+	VFMADD213PS  all256_32_3ab60b61<>+0(SB), Y0, Y4
+	VFMADD213PS  all256_32_3c088889<>+0(SB), Y0, Y4
+	VFMADD213PS  all256_32_3d2aaaab<>+0(SB), Y0, Y4
+	VFMADD213PS  all256_32_3e2aaaab<>+0(SB), Y0, Y4
+	VFMADD213PS  all256_32_3f000000<>+0(SB), Y0, Y4
+	VMULPS       Y0, Y4, Y4
+	VFMADD213PS  Y0, Y0, Y4
+	VPADDD       all256_32_ffffffffffffffff<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VPADDD       all256_32_3f800000<>+0(SB), Y3, Y3
+	VSUBPS       all256_32_3f000000<>+0(SB), Y3, Y0
+	VFMADD231PS  Y3, Y4, Y0
+	VADDPS       Y0, Y0, Y0
+	VANDNPS      Y0, Y1, Y0
+	VANDPS       Y1, Y2, Y2
+	VORPS        Y2, Y0, Y0
+	VMOVUPS      Y0, (CX)(SI*4)
+	ADDQ         $0x08, SI
+	JMP          whole
+
+rest:
+	TESTQ        BX, BX
+	JZ           end
+	LEAQ         lanes32<>+0(SB), DX
+	NEGQ         BX
+	VMOVUPS      64(DX)(BX*4), Y0
+	VMASKMOVPS   (AX)(SI*4), Y0, Y1
+	VMOVUPS      all256_32_80000000<>+0(SB), Y2
+	VMOVUPS      Y1, Y3
+	VMOVUPS      all256_32_c2200000<>+0(SB), Y4
+	VMAXPS       Y1, Y4, Y1
+	VMOVUPS      all256_32_42b20000<>+0(SB), Y4
+	VMINPS       Y1, Y4, Y1
+	VMOVUPS      all256_32_4b400000<>+0(SB), Y4
+	VFMADD231PS  all256_32_3fb8aa3b<>+0(SB), Y1, Y4
+	VSUBPS       all256_32_4b400000<>+0(SB), Y4, Y5
+	VFNMADD231PS all256_32_3f318000<>+0(SB), Y5, Y1
+	VFNMADD231PS all256_32_b95e8083<>+0(SB), Y5, Y1
+	VMOVUPS      all256_32_39500d01<>+0(SB), Y5
+	VFMADD213PS  all256_32_3ab60b61<>+0(SB), Y1, Y5
+	VFMADD213PS  all256_32_3c088889<>+0(SB), Y1, Y5
+	VFMADD213PS  all256_32_3d2aaaab<>+0(SB), Y1, Y5
+	VFMADD213PS  all256_32_3e2aaaab<>+0(SB), Y1, Y5
+	VFMADD213PS  all256_32_3f000000<>+0(SB), Y1, Y5
+	VMULPS       Y1, Y5, Y5
+	VFMADD213PS  Y1, Y1, Y5
+	VPADDD       all256_32_ffffffffffffffff<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VPADDD       all256_32_3f800000<>+0(SB), Y4, Y4
+	VSUBPS       all256_32_3f000000<>+0(SB), Y4, Y1
+	VFMADD231PS  Y4, Y5, Y1
+	VADDPS       Y1, Y1, Y1
+	VANDNPS      Y1, Y2, Y1
+	VANDPS       Y2, Y3, Y3
+	VORPS        Y3, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA all256_32_c2200000<>+0(SB)/4, $0xc2200000
+DATA all256_32_c2200000<>+4(SB)/4, $0xc2200000
+DATA all256_32_c2200000<>+8(SB)/4, $0xc2200000
+DATA all256_32_c2200000<>+12(SB)/4, $0xc2200000
+DATA all256_32_c2200000<>+16(SB)/4, $0xc2200000
+DATA all256_32_c2200000<>+20(SB)/4, $0xc2200000
+DATA all256_32_c2200000<>+24(SB)/4, $0xc2200000
+DATA all256_32_c2200000<>+28(SB)/4, $0xc2200000
+GLOBL all256_32_c2200000<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_42b20000<>+0(SB)/4, $0x42b20000
+DATA all256_32_42b20000<>+4(SB)/4, $0x42b20000
+DATA all256_32_42b20000<>+8(SB)/4, $0x42b20000
+DATA all256_32_42b20000<>+12(SB)/4, $0x42b20000
+DATA all256_32_42b20000<>+16(SB)/4, $0x42b20000
+DATA all256_32_42b20000<>+20(SB)/4, $0x42b20000
+DATA all256_32_42b20000<>+24(SB)/4, $0x42b20000
+DATA all256_32_42b20000<>+28(SB)/4, $0x42b20000
+GLOBL all256_32_42b20000<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_4b400000<>+0(SB)/4, $0x4b400000
+DATA all256_32_4b400000<>+4(SB)/4, $0x4b400000
+DATA all256_32_4b400000<>+8(SB)/4, $0x4b400000
+DATA all256_32_4b400000<>+12(SB)/4, $0x4b400000
+DATA all256_32_4b400000<>+16(SB)/4, $0x4b400000
+DATA all256_32_4b400000<>+20(SB)/4, $0x4b400000
+DATA all256_32_4b400000<>+24(SB)/4, $0x4b400000
+DATA all256_32_4b400000<>+28(SB)/4, $0x4b400000
+GLOBL all256_32_4b400000<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
+DATA all256_32_3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
+DATA all256_32_3fb8aa3b<>+8(SB)/4, $0x3fb8aa3b
+DATA all256_32_3fb8aa3b<>+12(SB)/4, $0x3fb8aa3b
+DATA all256_32_3fb8aa3b<>+16(SB)/4, $0x3fb8aa3b
+DATA all256_32_3fb8aa3b<>+20(SB)/4, $0x3fb8aa3b
+DATA all256_32_3fb8aa3b<>+24(SB)/4, $0x3fb8aa3b
+DATA all256_32_3fb8aa3b<>+28(SB)/4, $0x3fb8aa3b
+GLOBL all256_32_3fb8aa3b<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_3f318000<>+0(SB)/4, $0x3f318000
+DATA all256_32_3f318000<>+4(SB)/4, $0x3f318000
+DATA all256_32_3f318000<>+8(SB)/4, $0x3f318000
+DATA all256_32_3f318000<>+12(SB)/4, $0x3f318000
+DATA all256_32_3f318000<>+16(SB)/4, $0x3f318000
+DATA all256_32_3f318000<>+20(SB)/4, $0x3f318000
+DATA all256_32_3f318000<>+24(SB)/4, $0x3f318000
+DATA all256_32_3f318000<>+28(SB)/4, $0x3f318000
+GLOBL all256_32_3f318000<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_b95e8083<>+0(SB)/4, $0xb95e8083
+DATA all256_32_b95e8083<>+4(SB)/4, $0xb95e8083
+DATA all256_32_b95e8083<>+8(SB)/4, $0xb95e8083
+DATA all256_32_b95e8083<>+12(SB)/4, $0xb95e8083
+DATA all256_32_b95e8083<>+16(SB)/4, $0xb95e8083
+DATA all256_32_b95e8083<>+20(SB)/4, $0xb95e8083
+DATA all256_32_b95e8083<>+24(SB)/4, $0xb95e8083
+DATA all256_32_b95e8083<>+28(SB)/4, $0xb95e8083
+GLOBL all256_32_b95e8083<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_39500d01<>+0(SB)/4, $0x39500d01
+DATA all256_32_39500d01<>+4(SB)/4, $0x39500d01
+DATA all256_32_39500d01<>+8(SB)/4, $0x39500d01
+DATA all256_32_39500d01<>+12(SB)/4, $0x39500d01
+DATA all256_32_39500d01<>+16(SB)/4, $0x39500d01
+DATA all256_32_39500d01<>+20(SB)/4, $0x39500d01
+DATA all256_32_39500d01<>+24(SB)/4, $0x39500d01
+DATA all256_32_39500d01<>+28(SB)/4, $0x39500d01
+GLOBL all256_32_39500d01<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_3ab60b61<>+0(SB)/4, $0x3ab60b61
+DATA all256_32_3ab60b61<>+4(SB)/4, $0x3ab60b61
+DATA all256_32_3ab60b61<>+8(SB)/4, $0x3ab60b61
+DATA all256_32_3ab60b61<>+12(SB)/4, $0x3ab60b61
+DATA all256_32_3ab60b61<>+16(SB)/4, $0x3ab60b61
+DATA all256_32_3ab60b61<>+20(SB)/4, $0x3ab60b61
+DATA all256_32_3ab60b61<>+24(SB)/4, $0x3ab60b61
+DATA all256_32_3ab60b61<>+28(SB)/4, $0x3ab60b61
+GLOBL all256_32_3ab60b61<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_3c088889<>+0(SB)/4, $0x3c088889
+DATA all256_32_3c088889<>+4(SB)/4, $0x3c088889
+DATA all256_32_3c088889<>+8(SB)/4, $0x3c088889
+DATA all256_32_3c088889<>+12(SB)/4, $0x3c088889
+DATA all256_32_3c088889<>+16(SB)/4, $0x3c088889
+DATA all256_32_3c088889<>+20(SB)/4, $0x3c088889
+DATA all256_32_3c088889<>+24(SB)/4, $0x3c088889
+DATA all256_32_3c088889<>+28(SB)/4, $0x3c088889
+GLOBL all256_32_3c088889<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_3d2aaaab<>+0(SB)/4, $0x3d2aaaab
+DATA all256_32_3d2aaaab<>+4(SB)/4, $0x3d2aaaab
+DATA all256_32_3d2aaaab<>+8(SB)/4, $0x3d2aaaab
+DATA all256_32_3d2aaaab<>+12(SB)/4, $0x3d2aaaab
+DATA all256_32_3d2aaaab<>+16(SB)/4, $0x3d2aaaab
+DATA all256_32_3d2aaaab<>+20(SB)/4, $0x3d2aaaab
+DATA all256_32_3d2aaaab<>+24(SB)/4, $0x3d2aaaab
+DATA all256_32_3d2aaaab<>+28(SB)/4, $0x3d2aaaab
+GLOBL all256_32_3d2aaaab<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_3e2aaaab<>+0(SB)/4, $0x3e2aaaab
+DATA all256_32_3e2aaaab<>+4(SB)/4, $0x3e2aaaab
+DATA all256_32_3e2aaaab<>+8(SB)/4, $0x3e2aaaab
+DATA all256_32_3e2aaaab<>+12(SB)/4, $0x3e2aaaab
+DATA all256_32_3e2aaaab<>+16(SB)/4, $0x3e2aaaab
+DATA all256_32_3e2aaaab<>+20(SB)/4, $0x3e2aaaab
+DATA all256_32_3e2aaaab<>+24(SB)/4, $0x3e2aaaab
+DATA all256_32_3e2aaaab<>+28(SB)/4, $0x3e2aaaab
+GLOBL all256_32_3e2aaaab<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_3f000000<>+0(SB)/4, $0x3f000000
+DATA all256_32_3f000000<>+4(SB)/4, $0x3f000000
+DATA all256_32_3f000000<>+8(SB)/4, $0x3f000000
+DATA all256_32_3f000000<>+12(SB)/4, $0x3f000000
+DATA all256_32_3f000000<>+16(SB)/4, $0x3f000000
+DATA all256_32_3f000000<>+20(SB)/4, $0x3f000000
+DATA all256_32_3f000000<>+24(SB)/4, $0x3f000000
+DATA all256_32_3f000000<>+28(SB)/4, $0x3f000000
+GLOBL all256_32_3f000000<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_ffffffffffffffff<>+0(SB)/4, $0xffffffff
+DATA all256_32_ffffffffffffffff<>+4(SB)/4, $0xffffffff
+DATA all256_32_ffffffffffffffff<>+8(SB)/4, $0xffffffff
+DATA all256_32_ffffffffffffffff<>+12(SB)/4, $0xffffffff
+DATA all256_32_ffffffffffffffff<>+16(SB)/4, $0xffffffff
+DATA all256_32_ffffffffffffffff<>+20(SB)/4, $0xffffffff
+DATA all256_32_ffffffffffffffff<>+24(SB)/4, $0xffffffff
+DATA all256_32_ffffffffffffffff<>+28(SB)/4, $0xffffffff
+GLOBL all256_32_ffffffffffffffff<>(SB), RODATA|NOPTR, $32
+
+// func SinAVX2F32(n int, x *float32, y *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·SinAVX2F32(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x07, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ         SI, DX
+	JGE          rest
+	VMOVUPS      (AX)(SI*4), Y0
+	VMOVUPS      all256_32_4b400000<>+0(SB), Y1
+	VFMADD231PS  all256_32_3f22f983<>+0(SB), Y0, Y1
+	VSUBPS       all256_32_4b400000<>+0(SB), Y1, Y2
+	VFNMADD231PS all256_32_3fc90fda<>+0(SB), Y2, Y0
+	VFNMADD231PS all256_32_33a22168<>+0(SB), Y2, Y0
+	VFNMADD231PS all256_32_27c234c4<>+0(SB), Y2, Y0
+	VMOVUPS      all256_32_80000000<>+0(SB), Y2
+	VANDNPS      Y0, Y2, Y3
+	VANDPS       Y2, Y0, Y0
+	VMULPS       Y3, Y3, Y4
+	VMOVUPS      all256_32_3638ef1d<>+0(SB), Y5
+	VFMADD213PS  all256_32_b9500d01<>+0(SB), Y4, Y5
+	VFMADD213PS  all256_32_3c088889<>+0(SB), Y4, Y5
+	VFMADD213PS  all256_32_be2aaaab<>+0(SB), Y4, Y5
+	VMULPS       Y4, Y5, Y5
+	VFMADD213PS  Y3, Y3, Y5
+	VMOVUPS      all256_32_b493f27e<>+0(SB), Y3
+	VFMADD213PS  all256_32_37d00d01<>+0(SB), Y4, Y3
+	VFMADD213PS  all256_32_bab60b61<>+0(SB), Y4, Y3
+	VFMADD213PS  all256_32_3d2aaaab<>+0(SB), Y4, Y3
+	VMULPS       all256_32_3f000000<>+0(SB), Y4, Y6
+	VMOVUPS      all256_32_3f800000<>+0(SB), Y7
+	VMOVUPS      all256_32_3f800000<>+0(SB), Y8
+	VSUBPS       Y6, Y7, Y7
+	VSUBPS       Y7, Y8, Y8
+	VSUBPS       Y6, Y8, Y8
+	VMULPS       Y4, Y3, Y3
+	VFMADD213PS  Y8, Y4, Y3
+	VADDPS       Y7, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VPSLLD       $0x1f, Y1, Y6
+	VORPS        all256_32_3f800000<>+0(SB), Y6, Y6
+	VCMPPS       $0x11, Y4, Y6, Y7
+	VCMPPS       $0x1e, Y4, Y6, Y4
+	VPSLLD       $0x1e, Y1, Y1
+	VANDPS       Y2, Y1, Y1
+	VANDPS       Y4, Y0, Y0
+	VXORPS       Y0, Y1, Y1
+	VANDPS       Y4, Y5, Y5
+	VORPS        Y5, Y1, Y1
+	VANDPS       Y7, Y3, Y3
+	VORPS        Y3, Y1, Y1
+	VMOVUPS      Y1, (CX)(SI*4)
+	ADDQ         $0x08, SI
+	JMP          whole
+
+rest:
+	TESTQ        BX, BX
+	JZ           end
+	LEAQ         lanes32<>+0(SB), DX
+	NEGQ         BX
+	VMOVUPS      64(DX)(BX*4), Y0
+	VMASKMOVPS   (AX)(SI*4), Y0, Y1
+	VMOVUPS      all256_32_4b400000<>+0(SB), Y2
+	VFMADD231PS  all256_32_3f22f983<>+0(SB), Y1, Y2
+	VSUBPS       all256_32_4b400000<>+0(SB), Y2, Y3
+	VFNMADD231PS all256_32_3fc90fda<>+0(SB), Y3, Y1
+	VFNMADD231PS all256_32_33a22168<>+0(SB), Y3, Y1
+	VFNMADD231PS all256_32_27c234c4<>+0(SB), Y3, Y1
+	VMOVUPS      all256_32_80000000<>+0(SB), Y3
+	VANDNPS      Y1, Y3, Y4
+	VANDPS       Y3, Y1, Y1
+	VMULPS       Y4, Y4, Y5
+	VMOVUPS      all256_32_3638ef1d<>+0(SB), Y6
+	VFMADD213PS  all256_32_b9500d01<>+0(SB), Y5, Y6
+	VFMADD213PS  all256_32_3c088889<>+0(SB), Y5, Y6
+	VFMADD213PS  all256_32_be2aaaab<>+0(SB), Y5, Y6
+	VMULPS       Y5, Y6, Y6
+	VFMADD213PS  Y4, Y4, Y6
+	VMOVUPS      all256_32_b493f27e<>+0(SB), Y4
+	VFMADD213PS  all256_32_37d00d01<>+0(SB), Y5, Y4
+	VFMADD213PS  all256_32_bab60b61<>+0(SB), Y5, Y4
+	VFMADD213PS  all256_32_3d2aaaab<>+0(SB), Y5, Y4
+	VMULPS       all256_32_3f000000<>+0(SB), Y5, Y7
+	VMOVUPS      all256_32_3f800000<>+0(SB), Y8
+	VMOVUPS      all256_32_3f800000<>+0(SB), Y9
+	VSUBPS       Y7, Y8, Y8
+	VSUBPS       Y8, Y9, Y9
+	VSUBPS       Y7, Y9, Y9
+	VMULPS       Y5, Y4, Y4
+	VFMADD213PS  Y9, Y5, Y4
+	VADDPS       Y8, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VPSLLD       $0x1f, Y2, Y7
+	VORPS        all256_32_3f800000<>+0(SB), Y7, Y7
+	VCMPPS       $0x11, Y5, Y7, Y8
+	VCMPPS       $0x1e, Y5, Y7, Y5
+	VPSLLD       $0x1e, Y2, Y2
+	VANDPS       Y3, Y2, Y2
+	VANDPS       Y5, Y1, Y1
+	VXORPS       Y1, Y2, Y2
+	VANDPS       Y5, Y6, Y6
+	VORPS        Y6, Y2, Y2
+	VANDPS       Y8, Y4, Y4
+	VORPS        Y4, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA all256_32_3f22f983<>+0(SB)/4, $0x3f22f983
+DATA all256_32_3f22f983<>+4(SB)/4, $0x3f22f983
+DATA all256_32_3f22f983<>+8(SB)/4, $0x3f22f983
+DATA all256_32_3f22f983<>+12(SB)/4, $0x3f22f983
+DATA all256_32_3f22f983<>+16(SB)/4, $0x3f22f983
+DATA all256_32_3f22f983<>+20(SB)/4, $0x3f22f983
+DATA all256_32_3f22f983<>+24(SB)/4, $0x3f22f983
+DATA all256_32_3f22f983<>+28(SB)/4, $0x3f22f983
+GLOBL all256_32_3f22f983<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_3fc90fda<>+0(SB)/4, $0x3fc90fda
+DATA all256_32_3fc90fda<>+4(SB)/4, $0x3fc90fda
+DATA all256_32_3fc90fda<>+8(SB)/4, $0x3fc90fda
+DATA all256_32_3fc90fda<>+12(SB)/4, $0x3fc90fda
+DATA all256_32_3fc90fda<>+16(SB)/4, $0x3fc90fda
+DATA all256_32_3fc90fda<>+20(SB)/4, $0x3fc90fda
+DATA all256_32_3fc90fda<>+24(SB)/4, $0x3fc90fda
+DATA all256_32_3fc90fda<>+28(SB)/4, $0x3fc90fda
+GLOBL all256_32_3fc90fda<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_33a22168<>+0(SB)/4, $0x33a22168
+DATA all256_32_33a22168<>+4(SB)/4, $0x33a22168
+DATA all256_32_33a22168<>+8(SB)/4, $0x33a22168
+DATA all256_32_33a22168<>+12(SB)/4, $0x33a22168
+DATA all256_32_33a22168<>+16(SB)/4, $0x33a22168
+DATA all256_32_33a22168<>+20(SB)/4, $0x33a22168
+DATA all256_32_33a22168<>+24(SB)/4, $0x33a22168
+DATA all256_32_33a22168<>+28(SB)/4, $0x33a22168
+GLOBL all256_32_33a22168<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_27c234c4<>+0(SB)/4, $0x27c234c4
+DATA all256_32_27c234c4<>+4(SB)/4, $0x27c234c4
+DATA all256_32_27c234c4<>+8(SB)/4, $0x27c234c4
+DATA all256_32_27c234c4<>+12(SB)/4, $0x27c234c4
+DATA all256_32_27c234c4<>+16(SB)/4, $0x27c234c4
+DATA all256_32_27c234c4<>+20(SB)/4, $0x27c234c4
+DATA all256_32_27c234c4<>+24(SB)/4, $0x27c234c4
+DATA all256_32_27c234c4<>+28(SB)/4, $0x27c234c4
+GLOBL all256_32_27c234c4<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_3638ef1d<>+0(SB)/4, $0x3638ef1d
+DATA all256_32_3638ef1d<>+4(SB)/4, $0x3638ef1d
+DATA all256_32_3638ef1d<>+8(SB)/4, $0x3638ef1d
+DATA all256_32_3638ef1d<>+12(SB)/4, $0x3638ef1d
+DATA all256_32_3638ef1d<>+16(SB)/4, $0x3638ef1d
+DATA all256_32_3638ef1d<>+20(SB)/4, $0x3638ef1d
+DATA all256_32_3638ef1d<>+24(SB)/4, $0x3638ef1d
+DATA all256_32_3638ef1d<>+28(SB)/4, $0x3638ef1d
+GLOBL all256_32_3638ef1d<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_b9500d01<>+0(SB)/4, $0xb9500d01
+DATA all256_32_b9500d01<>+4(SB)/4, $0xb9500d01
+DATA all256_32_b9500d01<>+8(SB)/4, $0xb9500d01
+DATA all256_32_b9500d01<>+12(SB)/4, $0xb9500d01
+DATA all256_32_b9500d01<>+16(SB)/4, $0xb9500d01
+DATA all256_32_b9500d01<>+20(SB)/4, $0xb9500d01
+DATA all256_32_b9500d01<>+24(SB)/4, $0xb9500d01
+DATA all256_32_b9500d01<>+28(SB)/4, $0xb9500d01
+GLOBL all256_32_b9500d01<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_be2aaaab<>+0(SB)/4, $0xbe2aaaab
+DATA all256_32_be2aaaab<>+4(SB)/4, $0xbe2aaaab
+DATA all256_32_be2aaaab<>+8(SB)/4, $0xbe2aaaab
+DATA all256_32_be2aaaab<>+12(SB)/4, $0xbe2aaaab
+DATA all256_32_be2aaaab<>+16(SB)/4, $0xbe2aaaab
+DATA all256_32_be2aaaab<>+20(SB)/4, $0xbe2aaaab
+DATA all256_32_be2aaaab<>+24(SB)/4, $0xbe2aaaab
+DATA all256_32_be2aaaab<>+28(SB)/4, $0xbe2aaaab
+GLOBL all256_32_be2aaaab<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_b493f27e<>+0(SB)/4, $0xb493f27e
+DATA all256_32_b493f27e<>+4(SB)/4, $0xb493f27e
+DATA all256_32_b493f27e<>+8(SB)/4, $0xb493f27e
+DATA all256_32_b493f27e<>+12(SB)/4, $0xb493f27e
+DATA all256_32_b493f27e<>+16(SB)/4, $0xb493f27e
+DATA all256_32_b493f27e<>+20(SB)/4, $0xb493f27e
+DATA all256_32_b493f27e<>+24(SB)/4, $0xb493f27e
+DATA all256_32_b493f27e<>+28(SB)/4, $0xb493f27e
+GLOBL all256_32_b493f27e<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_37d00d01<>+0(SB)/4, $0x37d00d01
+DATA all256_32_37d00d01<>+4(SB)/4, $0x37d00d01
+DATA all256_32_37d00d01<>+8(SB)/4, $0x37d00d01
+DATA all256_32_37d00d01<>+12(SB)/4, $0x37d00d01
+DATA all256_32_37d00d01<>+16(SB)/4, $0x37d00d01
+DATA all256_32_37d00d01<>+20(SB)/4, $0x37d00d01
+DATA all256_32_37d00d01<>+24(SB)/4, $0x37d00d01
+DATA all256_32_37d00d01<>+28(SB)/4, $0x37d00d01
+GLOBL all256_32_37d00d01<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_bab60b61<>+0(SB)/4, $0xbab60b61
+DATA all256_32_bab60b61<>+4(SB)/4, $0xbab60b61
+DATA all256_32_bab60b61<>+8(SB)/4, $0xbab60b61
+DATA all256_32_bab60b61<>+12(SB)/4, $0xbab60b61
+DATA all256_32_bab60b61<>+16(SB)/4, $0xbab60b61
+DATA all256_32_bab60b61<>+20(SB)/4, $0xbab60b61
+DATA all256_32_bab60b61<>+24(SB)/4, $0xbab60b61
+DATA all256_32_bab60b61<>+28(SB)/4, $0xbab60b61
+GLOBL all256_32_bab60b61<>(SB), RODATA|NOPTR, $32
+
+// func CosAVX2F32(n int, x *float32, y *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·CosAVX2F32(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x07, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ         SI, DX
+	JGE          rest
+	VMOVUPS      (AX)(SI*4), Y0
+	VMOVUPS      all256_32_4b400000<>+0(SB), Y1
+	VFMADD231PS  all256_32_3f22f983<>+0(SB), Y0, Y1
+	VSUBPS       all256_32_4b400000<>+0(SB), Y1, Y2
+	VFNMADD231PS all256_32_3fc90fda<>+0(SB), Y2, Y0
+	VFNMADD231PS all256_32_33a22168<>+0(SB), Y2, Y0
+	VFNMADD231PS all256_32_27c234c4<>+0(SB), Y2, Y0
+	VPADDD       all256_32_1<>+0(SB), Y1, Y1
+	VMOVUPS      all256_32_80000000<>+0(SB), Y2
+	VANDNPS      Y0, Y2, Y3
+	VANDPS       Y2, Y0, Y0
+	VMULPS       Y3, Y3, Y4
+	VMOVUPS      all256_32_3638ef1d<>+0(SB), Y5
+	VFMADD213PS  all256_32_b9500d01<>+0(SB), Y4, Y5
+	VFMADD213PS  all256_32_3c088889<>+0(SB), Y4, Y5
+	VFMADD213PS  all256_32_be2aaaab<>+0(SB), Y4, Y5
+	VMULPS       Y4, Y5, Y5
+	VFMADD213PS  Y3, Y3, Y5
+	VMOVUPS      all256_32_b493f27e<>+0(SB), Y3
+	VFMADD213PS  all256_32_37d00d01<>+0(SB), Y4, Y3
+	VFMADD213PS  all256_32_bab60b61<>+0(SB), Y4, Y3
+	VFMADD213PS  all256_32_3d2aaaab<>+0(SB), Y4, Y3
+	VMULPS       all256_32_3f000000<>+0(SB), Y4, Y6
+	VMOVUPS      all256_32_3f800000<>+0(SB), Y7
+	VMOVUPS      all256_32_3f800000<>+0(SB), Y8
+	VSUBPS       Y6, Y7, Y7
+	VSUBPS       Y7, Y8, Y8
+	VSUBPS       Y6, Y8, Y8
+	VMULPS       Y4, Y3, Y3
+	VFMADD213PS  Y8, Y4, Y3
+	VADDPS       Y7, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VPSLLD       $0x1f, Y1, Y6
+	VORPS        all256_32_3f800000<>+0(SB), Y6, Y6
+	VCMPPS       $0x11, Y4, Y6, Y7
+	VCMPPS       $0x1e, Y4, Y6, Y4
+	VPSLLD       $0x1e, Y1, Y1
+	VANDPS       Y2, Y1, Y1
+	VANDPS       Y4, Y0, Y0
+	VXORPS       Y0, Y1, Y1
+	VANDPS       Y4, Y5, Y5
+	VORPS        Y5, Y1, Y1
+	VANDPS       Y7, Y3, Y3
+	VORPS        Y3, Y1, Y1
+	VMOVUPS      Y1, (CX)(SI*4)
+	ADDQ         $0x08, SI
+	JMP          whole
+
+rest:
+	TESTQ        BX, BX
+	JZ           end
+	LEAQ         lanes32<>+0(SB), DX
+	NEGQ         BX
+	VMOVUPS      64(DX)(BX*4), Y0
+	VMASKMOVPS   (AX)(SI*4), Y0, Y1
+	VMOVUPS      all256_32_4b400000<>+0(SB), Y2
+	VFMADD231PS  all256_32_3f22f983<>+0(SB), Y1, Y2
+	VSUBPS       all256_32_4b400000<>+0(SB), Y2, Y3
+	VFNMADD231PS all256_32_3fc90fda<>+0(SB), Y3, Y1
+	VFNMADD231PS all256_32_33a22168<>+0(SB), Y3, Y1
+	VFNMADD231PS all256_32_27c234c4<>+0(SB), Y3, Y1
+	VPADDD       all256_32_1<>+0(SB), Y2, Y2
+	VMOVUPS      all256_32_80000000<>+0(SB), Y3
+	VANDNPS      Y1, Y3, Y4
+	VANDPS       Y3, Y1, Y1
+	VMULPS       Y4, Y4, Y5
+	VMOVUPS      all256_32_3638ef1d<>+0(SB), Y6
+	VFMADD213PS  all256_32_b9500d01<>+0(SB), Y5, Y6
+	VFMADD213PS  all256_32_3c088889<>+0(SB), Y5, Y6
+	VFMADD213PS  all256_32_be2aaaab<>+0(SB), Y5, Y6
+	VMULPS       Y5, Y6, Y6
+	VFMADD213PS  Y4, Y4, Y6
+	VMOVUPS      all256_32_b493f27e<>+0(SB), Y4
+	VFMADD213PS  all256_32_37d00d01<>+0(SB), Y5, Y4
+	VFMADD213PS  all256_32_bab60b61<>+0(SB), Y5, Y4
+	VFMADD213PS  all256_32_3d2aaaab<>+0(SB), Y5, Y4
+	VMULPS       all256_32_3f000000<>+0(SB), Y5, Y7
+	VMOVUPS      all256_32_3f800000<>+0(SB), Y8
+	VMOVUPS      all256_32_3f800000<>+0(SB), Y9
+	VSUBPS       Y7, Y8, Y8
+	VSUBPS       Y8, Y9, Y9
+	VSUBPS       Y7, Y9, Y9
+	VMULPS       Y5, Y4, Y4
+	VFMADD213PS  Y9, Y5, Y4
+	VADDPS       Y8, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VPSLLD       $0x1f, Y2, Y7
+	VORPS        all256_32_3f800000<>+0(SB), Y7, Y7
+	VCMPPS       $0x11, Y5, Y7, Y8
+	VCMPPS       $0x1e, Y5, Y7, Y5
+	VPSLLD       $0x1e, Y2, Y2
+	VANDPS       Y3, Y2, Y2
+	VANDPS       Y5, Y1, Y1
+	VXORPS       Y1, Y2, Y2
+	VANDPS       Y5, Y6, Y6
+	VORPS        Y6, Y2, Y2
+	VANDPS       Y8, Y4, Y4
+	VORPS        Y4, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA all256_32_1<>+0(SB)/4, $0x00000001
+DATA all256_32_1<>+4(SB)/4, $0x00000001
+DATA all256_32_1<>+8(SB)/4, $0x00000001
+DATA all256_32_1<>+12(SB)/4, $0x00000001
+DATA all256_32_1<>+16(SB)/4, $0x00000001
+DATA all256_32_1<>+20(SB)/4, $0x00000001
+DATA all256_32_1<>+24(SB)/4, $0x00000001
+DATA all256_32_1<>+28(SB)/4, $0x00000001
+GLOBL all256_32_1<>(SB), RODATA|NOPTR, $32
+
+// func AtanAVX2F32(n int, x *float32, y *float32)
+// Requires: AVX, FMA3
+TEXT ·AtanAVX2F32(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x07, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ        SI, DX
+	JGE         rest
+	VMOVUPS     (AX)(SI*4), Y0
+	VMOVUPS     all256_32_80000000<>+0(SB), Y1
+	VANDNPS     Y0, Y1, Y2
+	VMOVUPS     Y2, Y3
+	VMOVUPS     all256_32_3f800000<>+0(SB), Y4
+	VDIVPS      Y3, Y4, Y3
+	VMINPS      Y3, Y2, Y3
+	VMULPS      Y3, Y3, Y4
+	VMOVUPS     all256_32_bae5e41c<>+0(SB), Y5
+	VFMADD213PS all256_32_3c2fc00e<>+0(SB), Y4, Y5
+	VFMADD213PS all256_32_bcfc59ea<>+0(SB), Y4, Y5
+	VFMADD213PS all256_32_3d6bbbc0<>+0(SB), Y4, Y5
+	VFMADD213PS all256_32_bdab9142<>+0(SB), Y4, Y5
+	VFMADD213PS all256_32_3de017c1<>+0(SB), Y4, Y5
+	VFMADD213PS all256_32_be120acd<>+0(SB), Y4, Y5
+	VFMADD213PS all256_32_3e4cc841<>+0(SB), Y4, Y5
+	VFMADD213PS all256_32_beaaaa9a<>+0(SB), Y4, Y5
+	VFMADD213PS all256_32_3f800000<>+0(SB), Y4, Y5
+	VMULPS      Y3, Y5, Y5
+	VMOVUPS     all256_32_3f800000<>+0(SB), Y3
+	VMOVUPS     all256_32_3fc90fda<>+0(SB), Y4
+	VSUBPS      Y5, Y4, Y4
+	VADDPS      all256_32_33a22168<>+0(SB), Y4, Y4
+	VCMPPS      $0x12, Y3, Y2, Y6
+	VCMPPS      $0x16, Y3, Y2, Y2
+	VANDPS      Y2, Y4, Y4
+	VANDPS      Y6, Y5, Y5
+	VORPS       Y5, Y4, Y4
+	VANDNPS     Y4, Y1, Y4
+	VANDPS      Y1, Y0, Y0
+	VORPS       Y0, Y4, Y4
+	VMOVUPS     Y4, (CX)(SI*4)
+	ADDQ        $0x08, SI
+	JMP         whole
+
+rest:
+	TESTQ       BX, BX
+	JZ          end
+	LEAQ        lanes32<>+0(SB), DX
+	NEGQ        BX
+	VMOVUPS     64(DX)(BX*4), Y0
+	VMASKMOVPS  (AX)(SI*4), Y0, Y1
+	VMOVUPS     all256_32_80000000<>+0(SB), Y2
+	VANDNPS     Y1, Y2, Y3
+	VMOVUPS     Y3, Y4
+	VMOVUPS     all256_32_3f800000<>+0(SB), Y5
+	VDIVPS      Y4, Y5, Y4
+	VMINPS      Y4, Y3, Y4
+	VMULPS      Y4, Y4, Y5
+	VMOVUPS     all256_32_bae5e41c<>+0(SB), Y6
+	VFMADD213PS all256_32_3c2fc00e<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_bcfc59ea<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_3d6bbbc0<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_bdab9142<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_3de017c1<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_be120acd<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_3e4cc841<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_beaaaa9a<>+0(SB), Y5, Y6
+	VFMADD213PS all256_32_3f800000<>+0(SB), Y5, Y6
+	VMULPS      Y4, Y6, Y6
+	VMOVUPS     all256_32_3f800000<>+0(SB), Y4
+	VMOVUPS     all256_32_3fc90fda<>+0(SB), Y5
+	VSUBPS      Y6, Y5, Y5
+	VADDPS      all256_32_33a22168<>+0(SB), Y5, Y5
+	VCMPPS      $0x12, Y4, Y3, Y7
+	VCMPPS      $0x16, Y4, Y3, Y3
+	VANDPS      Y3, Y5, Y5
+	VANDPS      Y7, Y6, Y6
+	VORPS       Y6, Y5, Y5
+	VANDNPS     Y5, Y2, Y5
+	VANDPS      Y2, Y1, Y1
+	VORPS       Y1, Y5, Y5
+	VMASKMOVPS  Y5, Y0, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA all256_32_bae5e41c<>+0(SB)/4, $0xbae5e41c
+DATA all256_32_bae5e41c<>+4(SB)/4, $0xbae5e41c
+DATA all256_32_bae5e41c<>+8(SB)/4, $0xbae5e41c
+DATA all256_32_bae5e41c<>+12(SB)/4, $0xbae5e41c
+DATA all256_32_bae5e41c<>+16(SB)/4, $0xbae5e41c
+DATA all256_32_bae5e41c<>+20(SB)/4, $0xbae5e41c
+DATA all256_32_bae5e41c<>+24(SB)/4, $0xbae5e41c
+DATA all256_32_bae5e41c<>+28(SB)/4, $0xbae5e41c
+GLOBL all256_32_bae5e41c<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_3c2fc00e<>+0(SB)/4, $0x3c2fc00e
+DATA all256_32_3c2fc00e<>+4(SB)/4, $0x3c2fc00e
+DATA all256_32_3c2fc00e<>+8(SB)/4, $0x3c2fc00e
+DATA all256_32_3c2fc00e<>+12(SB)/4, $0x3c2fc00e
+DATA all256_32_3c2fc00e<>+16(SB)/4, $0x3c2fc00e
+DATA all256_32_3c2fc00e<>+20(SB)/4, $0x3c2fc00e
+DATA all256_32_3c2fc00e<>+24(SB)/4, $0x3c2fc00e
+DATA all256_32_3c2fc00e<>+28(SB)/4, $0x3c2fc00e
+GLOBL all256_32_3c2fc00e<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_bcfc59ea<>+0(SB)/4, $0xbcfc59ea
+DATA all256_32_bcfc59ea<>+4(SB)/4, $0xbcfc59ea
+DATA all256_32_bcfc59ea<>+8(SB)/4, $0xbcfc59ea
+DATA all256_32_bcfc59ea<>+12(SB)/4, $0xbcfc59ea
+DATA all256_32_bcfc59ea<>+16(SB)/4, $0xbcfc59ea
+DATA all256_32_bcfc59ea<>+20(SB)/4, $0xbcfc59ea
+DATA all256_32_bcfc59ea<>+24(SB)/4, $0xbcfc59ea
+DATA all256_32_bcfc59ea<>+28(SB)/4, $0xbcfc59ea
+GLOBL all256_32_bcfc59ea<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_3d6bbbc0<>+0(SB)/4, $0x3d6bbbc0
+DATA all256_32_3d6bbbc0<>+4(SB)/4, $0x3d6bbbc0
+DATA all256_32_3d6bbbc0<>+8(SB)/4, $0x3d6bbbc0
+DATA all256_32_3d6bbbc0<>+12(SB)/4, $0x3d6bbbc0
+DATA all256_32_3d6bbbc0<>+16(SB)/4, $0x3d6bbbc0
+DATA all256_32_3d6bbbc0<>+20(SB)/4, $0x3d6bbbc0
+DATA all256_32_3d6bbbc0<>+24(SB)/4, $0x3d6bbbc0
+DATA all256_32_3d6bbbc0<>+28(SB)/4, $0x3d6bbbc0
+GLOBL all256_32_3d6bbbc0<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_bdab9142<>+0(SB)/4, $0xbdab9142
+DATA all256_32_bdab9142<>+4(SB)/4, $0xbdab9142
+DATA all256_32_bdab9142<>+8(SB)/4, $0xbdab9142
+DATA all256_32_bdab9142<>+12(SB)/4, $0xbdab9142
+DATA all256_32_bdab9142<>+16(SB)/4, $0xbdab9142
+DATA all256_32_bdab9142<>+20(SB)/4, $0xbdab9142
+DATA all256_32_bdab9142<>+24(SB)/4, $0xbdab9142
+DATA all256_32_bdab9142<>+28(SB)/4, $0xbdab9142
+GLOBL all256_32_bdab9142<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_3de017c1<>+0(SB)/4, $0x3de017c1
+DATA all256_32_3de017c1<>+4(SB)/4, $0x3de017c1
+DATA all256_32_3de017c1<>+8(SB)/4, $0x3de017c1
+DATA all256_32_3de017c1<>+12(SB)/4, $0x3de017c1
+DATA all256_32_3de017c1<>+16(SB)/4, $0x3de017c1
+DATA all256_32_3de017c1<>+20(SB)/4, $0x3de017c1
+DATA all256_32_3de017c1<>+24(SB)/4, $0x3de017c1
+DATA all256_32_3de017c1<>+28(SB)/4, $0x3de017c1
+GLOBL all256_32_3de017c1<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_be120acd<>+0(SB)/4, $0xbe120acd
+DATA all256_32_be120acd<>+4(SB)/4, $0xbe120acd
+DATA all256_32_be120acd<>+8(SB)/4, $0xbe120acd
+DATA all256_32_be120acd<>+12(SB)/4, $0xbe120acd
+DATA all256_32_be120acd<>+16(SB)/4, $0xbe120acd
+DATA all256_32_be120acd<>+20(SB)/4, $0xbe120acd
+DATA all256_32_be120acd<>+24(SB)/4, $0xbe120acd
+DATA all256_32_be120acd<>+28(SB)/4, $0xbe120acd
+GLOBL all256_32_be120acd<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_3e4cc841<>+0(SB)/4, $0x3e4cc841
+DATA all256_32_3e4cc841<>+4(SB)/4, $0x3e4cc841
+DATA all256_32_3e4cc841<>+8(SB)/4, $0x3e4cc841
+DATA all256_32_3e4cc841<>+12(SB)/4, $0x3e4cc841
+DATA all256_32_3e4cc841<>+16(SB)/4, $0x3e4cc841
+DATA all256_32_3e4cc841<>+20(SB)/4, $0x3e4cc841
+DATA all256_32_3e4cc841<>+24(SB)/4, $0x3e4cc841
+DATA all256_32_3e4cc841<>+28(SB)/4, $0x3e4cc841
+GLOBL all256_32_3e4cc841<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_beaaaa9a<>+0(SB)/4, $0xbeaaaa9a
+DATA all256_32_beaaaa9a<>+4(SB)/4, $0xbeaaaa9a
+DATA all256_32_beaaaa9a<>+8(SB)/4, $0xbeaaaa9a
+DATA all256_32_beaaaa9a<>+12(SB)/4, $0xbeaaaa9a
+DATA all256_32_beaaaa9a<>+16(SB)/4, $0xbeaaaa9a
+DATA all256_32_beaaaa9a<>+20(SB)/4, $0xbeaaaa9a
+DATA all256_32_beaaaa9a<>+24(SB)/4, $0xbeaaaa9a
+DATA all256_32_beaaaa9a<>+28(SB)/4, $0xbeaaaa9a
+GLOBL all256_32_beaaaa9a<>(SB), RODATA|NOPTR, $32
+
+// func ErfAVX2F32(n int, x *float32, y *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·ErfAVX2F32(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x07, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ         SI, DX
+	JGE          rest
+	VMOVUPS      (AX)(SI*4), Y0
+	VMOVUPS      all256_32_80000000<>+0(SB), Y1
+	VANDNPS      Y0, Y1, Y2
+	VMOVUPS      all256_32_40800000<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVUPS      all256_32_371b4b6f<>+0(SB), Y3
+	VFMADD213PS  all256_32_b8f6b642<>+0(SB), Y2, Y3
+	VFMADD213PS  all256_32_3a25e4fe<>+0(SB), Y2, Y3
+	VFMADD213PS  all256_32_bada802d<>+0(SB), Y2, Y3
+	VFMADD213PS  all256_32_39283009<>+0(SB), Y2, Y3
+	VFMADD213PS  all256_32_3c9ce6e3<>+0(SB), Y2, Y3
+	VFMADD213PS  all256_32_bdd27d2f<>+0(SB), Y2, Y3
+	VFMADD213PS  all256_32_bf22f97d<>+0(SB), Y2, Y3
+	VFMADD213PS  all256_32_bf906ebb<>+0(SB), Y2, Y3
+	VMULPS       Y2, Y3, Y3
+	VMOVUPS      all256_32_c2200000<>+0(SB), Y2
+	VMAXPS       Y3, Y2, Y3
+	VMOVUPS      all256_32_4b400000<>+0(SB), Y2
+	VFMADD231PS  all256_32_3fb8aa3b<>+0(SB), Y3, Y2
+	VSUBPS       all256_32_4b400000<>+0(SB), Y2, Y4
+	VFNMADD231PS all256_32_3f318000<>+0(SB), Y4, Y3
+	VFNMADD231PS all256_32_b95e8083<>+0(SB), Y4, Y3
+	VMOVUPS      all256_32_39500d01<>+0(SB), Y4
+	VFMADD213PS  all256_32_3ab60b61<>+0(SB), Y3, Y4
+	VFMADD213PS  all256_32_3c088889<>+0(SB), Y3, Y4
+	VFMADD213PS  all256_32_3d2aaaab<>+0(SB), Y3, Y4
+	VFMADD213PS  all256_32_3e2aaaab<>+0(SB), Y3, Y4
+	VFMADD213PS  all256_32_3f000000<>+0(SB), Y3, Y4
+	VMULPS       Y3, Y4, Y4
+	VFMADD213PS  Y3, Y3, Y4
+	VPSLLD       $0x17, Y2, Y2
+	VPADDD       all256_32_3f800000<>+0(SB), Y2, Y2
+	VSUBPS       all256_32_3f800000<>+0(SB), Y2, Y3
+	VFMADD231PS  Y2, Y4, Y3
+	VANDNPS      Y3, Y1, Y3
+	VANDPS       Y1, Y0, Y0
+	VORPS        Y0, Y3, Y3
+	VMOVUPS      Y3, (CX)(SI*4)
+	ADDQ         $0x08, SI
+	JMP          whole
+
+rest:
+	TESTQ        BX, BX
+	JZ           end
+	LEAQ         lanes32<>+0(SB), DX
+	NEGQ         BX
+	VMOVUPS      64(DX)(BX*4), Y0
+	VMASKMOVPS   (AX)(SI*4), Y0, Y1
+	VMOVUPS      all256_32_80000000<>+0(SB), Y2
+	VANDNPS      Y1, Y2, Y3
+	VMOVUPS      all256_32_40800000<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMOVUPS      all256_32_371b4b6f<>+0(SB), Y4
+	VFMADD213PS  all256_32_b8f6b642<>+0(SB), Y3, Y4
+	VFMADD213PS  all256_32_3a25e4fe<>+0(SB), Y3, Y4
+	VFMADD213PS  all256_32_bada802d<>+0(SB), Y3, Y4
+	VFMADD213PS  all256_32_39283009<>+0(SB), Y3, Y4
+	VFMADD213PS  all256_32_3c9ce6e3<>+0(SB), Y3, Y4
+	VFMADD213PS  all256_32_bdd27d2f<>+0(SB), Y3, Y4
+	VFMADD213PS  all256_32_bf22f97d<>+0(SB), Y3, Y4
+	VFMADD213PS  all256_32_bf906ebb<>+0(SB), Y3, Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      all256_32_c2200000<>+0(SB), Y3
+	VMAXPS       Y4, Y3, Y4
+	VMOVUPS      all256_32_4b400000<>+0(SB), Y3
+	VFMADD231PS  all256_32_3fb8aa3b<>+0(SB), Y4, Y3
+	VSUBPS       all256_32_4b400000<>+0(SB), Y3, Y5
+	VFNMADD231PS all256_32_3f318000<>+0(SB), Y5, Y4
+	VFNMADD231PS all256_32_b95e8083<>+0(SB), Y5, Y4
+	VMOVUPS      all256_32_39500d01<>+0(SB), Y5
+	VFMADD213PS  all256_32_3ab60b61<>+0(SB), Y4, Y5
+	VFMADD213PS  all256_32_3c088889<>+0(SB), Y4, Y5
+	VFMADD213PS  all256_32_3d2aaaab<>+0(SB), Y4, Y5
+	VFMADD213PS  all256_32_3e2aaaab<>+0(SB), Y4, Y5
+	VFMADD213PS  all256_32_3f000000<>+0(SB), Y4, Y5
+	VMULPS       Y4, Y5, Y5
+	VFMADD213PS  Y4, Y4, Y5
+	VPSLLD       $0x17, Y3, Y3
+	VPADDD       all256_32_3f800000<>+0(SB), Y3, Y3
+	VSUBPS       all256_32_3f800000<>+0(SB), Y3, Y4
+	VFMADD231PS  Y3, Y5, Y4
+	VANDNPS      Y4, Y2, Y4
+	VANDPS       Y2, Y1, Y1
+	VORPS        Y1, Y4, Y4
+	VMASKMOVPS   Y4, Y0, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA all256_32_40800000<>+0(SB)/4, $0x40800000
+DATA all256_32_40800000<>+4(SB)/4, $0x40800000
+DATA all256_32_40800000<>+8(SB)/4, $0x40800000
+DATA all256_32_40800000<>+12(SB)/4, $0x40800000
+DATA all256_32_40800000<>+16(SB)/4, $0x40800000
+DATA all256_32_40800000<>+20(SB)/4, $0x40800000
+DATA all256_32_40800000<>+24(SB)/4, $0x40800000
+DATA all256_32_40800000<>+28(SB)/4, $0x40800000
+GLOBL all256_32_40800000<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_371b4b6f<>+0(SB)/4, $0x371b4b6f
+DATA all256_32_371b4b6f<>+4(SB)/4, $0x371b4b6f
+DATA all256_32_371b4b6f<>+8(SB)/4, $0x371b4b6f
+DATA all256_32_371b4b6f<>+12(SB)/4, $0x371b4b6f
+DATA all256_32_371b4b6f<>+16(SB)/4, $0x371b4b6f
+DATA all256_32_371b4b6f<>+20(SB)/4, $0x371b4b6f
+DATA all256_32_371b4b6f<>+24(SB)/4, $0x371b4b6f
+DATA all256_32_371b4b6f<>+28(SB)/4, $0x371b4b6f
+GLOBL all256_32_371b4b6f<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_b8f6b642<>+0(SB)/4, $0xb8f6b642
+DATA all256_32_b8f6b642<>+4(SB)/4, $0xb8f6b642
+DATA all256_32_b8f6b642<>+8(SB)/4, $0xb8f6b642
+DATA all256_32_b8f6b642<>+12(SB)/4, $0xb8f6b642
+DATA all256_32_b8f6b642<>+16(SB)/4, $0xb8f6b642
+DATA all256_32_b8f6b642<>+20(SB)/4, $0xb8f6b642
+DATA all256_32_b8f6b642<>+24(SB)/4, $0xb8f6b642
+DATA all256_32_b8f6b642<>+28(SB)/4, $0xb8f6b642
+GLOBL all256_32_b8f6b642<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_3a25e4fe<>+0(SB)/4, $0x3a25e4fe
+DATA all256_32_3a25e4fe<>+4(SB)/4, $0x3a25e4fe
+DATA all256_32_3a25e4fe<>+8(SB)/4, $0x3a25e4fe
+DATA all256_32_3a25e4fe<>+12(SB)/4, $0x3a25e4fe
+DATA all256_32_3a25e4fe<>+16(SB)/4, $0x3a25e4fe
+DATA all256_32_3a25e4fe<>+20(SB)/4, $0x3a25e4fe
+DATA all256_32_3a25e4fe<>+24(SB)/4, $0x3a25e4fe
+DATA all256_32_3a25e4fe<>+28(SB)/4, $0x3a25e4fe
+GLOBL all256_32_3a25e4fe<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_bada802d<>+0(SB)/4, $0xbada802d
+DATA all256_32_bada802d<>+4(SB)/4, $0xbada802d
+DATA all256_32_bada802d<>+8(SB)/4, $0xbada802d
+DATA all256_32_bada802d<>+12(SB)/4, $0xbada802d
+DATA all256_32_bada802d<>+16(SB)/4, $0xbada802d
+DATA all256_32_bada802d<>+20(SB)/4, $0xbada802d
+DATA all256_32_bada802d<>+24(SB)/4, $0xbada802d
+DATA all256_32_bada802d<>+28(SB)/4, $0xbada802d
+GLOBL all256_32_bada802d<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_39283009<>+0(SB)/4, $0x39283009
+DATA all256_32_39283009<>+4(SB)/4, $0x39283009
+DATA all256_32_39283009<>+8(SB)/4, $0x39283009
+DATA all256_32_39283009<>+12(SB)/4, $0x39283009
+DATA all256_32_39283009<>+16(SB)/4, $0x39283009
+DATA all256_32_39283009<>+20(SB)/4, $0x39283009
+DATA all256_32_39283009<>+24(SB)/4, $0x39283009
+DATA all256_32_39283009<>+28(SB)/4, $0x39283009
+GLOBL all256_32_39283009<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_3c9ce6e3<>+0(SB)/4, $0x3c9ce6e3
+DATA all256_32_3c9ce6e3<>+4(SB)/4, $0x3c9ce6e3
+DATA all256_32_3c9ce6e3<>+8(SB)/4, $0x3c9ce6e3
+DATA all256_32_3c9ce6e3<>+12(SB)/4, $0x3c9ce6e3
+DATA all256_32_3c9ce6e3<>+16(SB)/4, $0x3c9ce6e3
+DATA all256_32_3c9ce6e3<>+20(SB)/4, $0x3c9ce6e3
+DATA all256_32_3c9ce6e3<>+24(SB)/4, $0x3c9ce6e3
+DATA all256_32_3c9ce6e3<>+28(SB)/4, $0x3c9ce6e3
+GLOBL all256_32_3c9ce6e3<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_bdd27d2f<>+0(SB)/4, $0xbdd27d2f
+DATA all256_32_bdd27d2f<>+4(SB)/4, $0xbdd27d2f
+DATA all256_32_bdd27d2f<>+8(SB)/4, $0xbdd27d2f
+DATA all256_32_bdd27d2f<>+12(SB)/4, $0xbdd27d2f
+DATA all256_32_bdd27d2f<>+16(SB)/4, $0xbdd27d2f
+DATA all256_32_bdd27d2f<>+20(SB)/4, $0xbdd27d2f
+DATA all256_32_bdd27d2f<>+24(SB)/4, $0xbdd27d2f
+DATA all256_32_bdd27d2f<>+28(SB)/4, $0xbdd27d2f
+GLOBL all256_32_bdd27d2f<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_bf22f97d<>+0(SB)/4, $0xbf22f97d
+DATA all256_32_bf22f97d<>+4(SB)/4, $0xbf22f97d
+DATA all256_32_bf22f97d<>+8(SB)/4, $0xbf22f97d
+DATA all256_32_bf22f97d<>+12(SB)/4, $0xbf22f97d
+DATA all256_32_bf22f97d<>+16(SB)/4, $0xbf22f97d
+DATA all256_32_bf22f97d<>+20(SB)/4, $0xbf22f97d
+DATA all256_32_bf22f97d<>+24(SB)/4, $0xbf22f97d
+DATA all256_32_bf22f97d<>+28(SB)/4, $0xbf22f97d
+GLOBL all256_32_bf22f97d<>(SB), RODATA|NOPTR, $32
+
+DATA all256_32_bf906ebb<>+0(SB)/4, $0xbf906ebb
+DATA all256_32_bf906ebb<>+4(SB)/4, $0xbf906ebb
+DATA all256_32_bf906ebb<>+8(SB)/4, $0xbf906ebb
+DATA all256_32_bf906ebb<>+12(SB)/4, $0xbf906ebb
+DATA all256_32_bf906ebb<>+16(SB)/4, $0xbf906ebb
+DATA all256_32_bf906ebb<>+20(SB)/4, $0xbf906ebb
+DATA all256_32_bf906ebb<>+24(SB)/4, $0xbf906ebb
+DATA all256_32_bf906ebb<>+28(SB)/4, $0xbf906ebb
+GLOBL all256_32_bf906ebb<>(SB), RODATA|NOPTR, $32
 
 // func ClampAVX2F32(n int, lo float32, hi float32, x *float32, y *float32)
 // Requires: AVX
@@ -1336,6 +2484,62 @@ end:
 	VZEROUPPER
 	RET
 
+// func SignAVX2F64(n int, x *float64, y *float64)
+// Requires: AVX
+TEXT ·SignAVX2F64(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x03, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ    SI, DX
+	JGE     rest
+	VMOVUPD (AX)(SI*8), Y0
+	VXORPS  Y1, Y1, Y1
+	VMOVUPD all256_64_3ff0000000000000<>+0(SB), Y2
+	VMOVUPD all256_64_8000000000000000<>+0(SB), Y3
+	VANDNPD Y0, Y3, Y4
+	VCMPPD  $0x1e, Y1, Y4, Y1
+	VANDNPD Y2, Y3, Y2
+	VANDPD  Y3, Y0, Y0
+	VORPD   Y0, Y2, Y2
+	VANDPS  Y1, Y2, Y2
+	VMOVUPD Y2, (CX)(SI*8)
+	ADDQ    $0x04, SI
+	JMP     whole
+
+rest:
+	TESTQ      BX, BX
+	JZ         end
+	LEAQ       lanes64<>+0(SB), DX
+	NEGQ       BX
+	VMOVUPS    64(DX)(BX*8), Y0
+	VMASKMOVPD (AX)(SI*8), Y0, Y1
+	VXORPS     Y2, Y2, Y2
+	VMOVUPD    all256_64_3ff0000000000000<>+0(SB), Y3
+	VMOVUPD    all256_64_8000000000000000<>+0(SB), Y4
+	VANDNPD    Y1, Y4, Y5
+	VCMPPD     $0x1e, Y2, Y5, Y2
+	VANDNPD    Y3, Y4, Y3
+	VANDPD     Y4, Y1, Y1
+	VORPD      Y1, Y3, Y3
+	VANDPS     Y2, Y3, Y3
+	VMASKMOVPD Y3, Y0, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA all256_64_3ff0000000000000<>+0(SB)/8, $0x3ff0000000000000
+DATA all256_64_3ff0000000000000<>+8(SB)/8, $0x3ff0000000000000
+DATA all256_64_3ff0000000000000<>+16(SB)/8, $0x3ff0000000000000
+DATA all256_64_3ff0000000000000<>+24(SB)/8, $0x3ff0000000000000
+GLOBL all256_64_3ff0000000000000<>(SB), RODATA|NOPTR, $32
+
 // func FloorAVX2F64(n int, x *float64, y *float64)
 // Requires: AVX
 TEXT ·FloorAVX2F64(SB), NOSPLIT, $0-24
@@ -1543,12 +2747,6 @@ rest:
 end:
 	VZEROUPPER
 	RET
-
-DATA all256_64_3ff0000000000000<>+0(SB)/8, $0x3ff0000000000000
-DATA all256_64_3ff0000000000000<>+8(SB)/8, $0x3ff0000000000000
-DATA all256_64_3ff0000000000000<>+16(SB)/8, $0x3ff0000000000000
-DATA all256_64_3ff0000000000000<>+24(SB)/8, $0x3ff0000000000000
-GLOBL all256_64_3ff0000000000000<>(SB), RODATA|NOPTR, $32
 
 // func ReciprocalAVX2F64(n int, x *float64, y *float64)
 // Requires: AVX
@@ -1879,6 +3077,706 @@ DATA all256_64_7ff8000000000001<>+8(SB)/8, $0x7ff8000000000001
 DATA all256_64_7ff8000000000001<>+16(SB)/8, $0x7ff8000000000001
 DATA all256_64_7ff8000000000001<>+24(SB)/8, $0x7ff8000000000001
 GLOBL all256_64_7ff8000000000001<>(SB), RODATA|NOPTR, $32
+
+// func Log1pAVX2F64(n int, x *float64, y *float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·Log1pAVX2F64(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x03, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ        SI, DX
+	JGE         rest
+	VMOVUPD     (AX)(SI*8), Y0
+	VMOVUPD     all256_64_8000000000000000<>+0(SB), Y3
+	VADDPD      all256_64_3ff0000000000000<>+0(SB), Y0, Y1
+	VSUBPD      all256_64_3ff0000000000000<>+0(SB), Y1, Y2
+	VSUBPD      Y2, Y0, Y2
+	VDIVPD      Y1, Y2, Y2
+	VMINPD      all256_64_3ff0000000000000<>+0(SB), Y2, Y2
+	VMOVUPD     all256_64_10000000000000<>+0(SB), Y4
+	VMOVUPD     all256_64_432ffffffffffffe<>+0(SB), Y5
+	VCMPPD      $0x1e, Y1, Y4, Y4
+	VANDPS      Y4, Y5, Y5
+	VADDPD      all256_64_3ff0000000000000<>+0(SB), Y5, Y5
+	VMULPD      Y1, Y5, Y5
+	VMOVUPD     all256_64_404a000000000000<>+0(SB), Y6
+	VANDPS      Y4, Y6, Y6
+	VPADDQ      all256_64_95f619980c433<>+0(SB), Y5, Y5
+	VPSRLQ      $0x34, Y5, Y4
+	VORPD       all256_64_4330000000000000<>+0(SB), Y4, Y4
+	VSUBPD      all256_64_43300000000003ff<>+0(SB), Y4, Y4
+	VSUBPD      Y6, Y4, Y4
+	VANDPD      all256_64_fffffffffffff<>+0(SB), Y5, Y5
+	VPADDQ      all256_64_3fe6a09e667f3bcd<>+0(SB), Y5, Y5
+	VSUBPD      all256_64_3ff0000000000000<>+0(SB), Y5, Y5
+	VADDPD      all256_64_4000000000000000<>+0(SB), Y5, Y6
+	VDIVPD      Y6, Y5, Y6
+	VMULPD      Y6, Y6, Y7
+	VMULPD      Y5, Y5, Y8
+	VMULPD      all256_64_3fe0000000000000<>+0(SB), Y8, Y8
+	VMOVUPD     all256_64_3fb8618618618618<>+0(SB), Y9
+	VFMADD213PD all256_64_3fbaf286bca1af28<>+0(SB), Y7, Y9
+	VFMADD213PD all256_64_3fbe1e1e1e1e1e1e<>+0(SB), Y7, Y9
+	VFMADD213PD all256_64_3fc1111111111111<>+0(SB), Y7, Y9
+	VFMADD213PD all256_64_3fc3b13b13b13b14<>+0(SB), Y7, Y9
+	VFMADD213PD all256_64_3fc745d1745d1746<>+0(SB), Y7, Y9
+	VFMADD213PD all256_64_3fcc71c71c71c71c<>+0(SB), Y7, Y9
+	VFMADD213PD all256_64_3fd2492492492492<>+0(SB), Y7, Y9
+	VFMADD213PD all256_64_3fd999999999999a<>+0(SB), Y7, Y9
+	VFMADD213PD all256_64_3fe5555555555555<>+0(SB), Y7, Y9
+	VMULPD      Y7, Y9, Y9
+	VADDPD      Y8, Y9, Y9
+	VMULPD      Y6, Y9, Y9
+	VFMADD231PD all256_64_3dd473de6af278ed<>+0(SB), Y4, Y9
+	VSUBPD      Y9, Y8, Y8
+	VSUBPD      Y5, Y8, Y8
+	VMULPD      all256_64_3fe62e42fef00000<>+0(SB), Y4, Y4
+	VSUBPD      Y8, Y4, Y4
+	VXORPS      Y5, Y5, Y5
+	VMOVUPD     all256_64_7fefffffffffffff<>+0(SB), Y6
+	VCMPPD      $0x00, Y5, Y1, Y7
+	VCMPPD      $0x1e, Y6, Y1, Y6
+	VCMPPD      $0x19, Y5, Y1, Y1
+	VMOVUPD     all256_64_fff0000000000000<>+0(SB), Y5
+	VANDPS      Y7, Y5, Y5
+	VADDPD      Y5, Y4, Y4
+	VMOVUPD     all256_64_7ff0000000000000<>+0(SB), Y5
+	VANDPS      Y6, Y5, Y5
+	VADDPD      Y5, Y4, Y4
+	VMOVUPD     all256_64_7ff8000000000001<>+0(SB), Y5
+	VANDPS      Y1, Y5, Y5
+	VADDPD      Y5, Y4, Y4
+	VADDPD      Y2, Y4, Y4
+	VANDNPD     Y4, Y3, Y4
+	VANDPD      Y3, Y0, Y0
+	VORPD       Y0, Y4, Y4
+	VMOVUPD     Y4, (CX)(SI*8)
+	ADDQ        $0x04, SI
+	JMP         whole
+
+rest:
+	TESTQ       BX, BX
+	JZ          end
+	LEAQ        lanes64<>+0(SB), DX
+	NEGQ        BX
+	VMOVUPS     64(DX)(BX*8), Y0
+	VMASKMOVPD  (AX)(SI*8), Y0, Y1
+	VMOVUPD     all256_64_8000000000000000<>+0(SB), Y4
+	VADDPD      all256_64_3ff0000000000000<>+0(SB), Y1, Y2
+	VSUBPD      all256_64_3ff0000000000000<>+0(SB), Y2, Y3
+	VSUBPD      Y3, Y1, Y3
+	VDIVPD      Y2, Y3, Y3
+	VMINPD      all256_64_3ff0000000000000<>+0(SB), Y3, Y3
+	VMOVUPD     all256_64_10000000000000<>+0(SB), Y5
+	VMOVUPD     all256_64_432ffffffffffffe<>+0(SB), Y6
+	VCMPPD      $0x1e, Y2, Y5, Y5
+	VANDPS      Y5, Y6, Y6
+	VADDPD      all256_64_3ff0000000000000<>+0(SB), Y6, Y6
+	VMULPD      Y2, Y6, Y6
+	VMOVUPD     all256_64_404a000000000000<>+0(SB), Y7
+	VANDPS      Y5, Y7, Y7
+	VPADDQ      all256_64_95f619980c433<>+0(SB), Y6, Y6
+	VPSRLQ      $0x34, Y6, Y5
+	VORPD       all256_64_4330000000000000<>+0(SB), Y5, Y5
+	VSUBPD      all256_64_43300000000003ff<>+0(SB), Y5, Y5
+	VSUBPD      Y7, Y5, Y5
+	VANDPD      all256_64_fffffffffffff<>+0(SB), Y6, Y6
+	VPADDQ      all256_64_3fe6a09e667f3bcd<>+0(SB), Y6, Y6
+	VSUBPD      all256_64_3ff0000000000000<>+0(SB), Y6, Y6
+	VADDPD      all256_64_4000000000000000<>+0(SB), Y6, Y7
+	VDIVPD      Y7, Y6, Y7
+	VMULPD      Y7, Y7, Y8
+	VMULPD      Y6, Y6, Y9
+	VMULPD      all256_64_3fe0000000000000<>+0(SB), Y9, Y9
+	VMOVUPD     all256_64_3fb8618618618618<>+0(SB), Y10
+	VFMADD213PD all256_64_3fbaf286bca1af28<>+0(SB), Y8, Y10
+	VFMADD213PD all256_64_3fbe1e1e1e1e1e1e<>+0(SB), Y8, Y10
+	VFMADD213PD all256_64_3fc1111111111111<>+0(SB), Y8, Y10
+	VFMADD213PD all256_64_3fc3b13b13b13b14<>+0(SB), Y8, Y10
+	VFMADD213PD all256_64_3fc745d1745d1746<>+0(SB), Y8, Y10
+	VFMADD213PD all256_64_3fcc71c71c71c71c<>+0(SB), Y8, Y10
+	VFMADD213PD all256_64_3fd2492492492492<>+0(SB), Y8, Y10
+	VFMADD213PD all256_64_3fd999999999999a<>+0(SB), Y8, Y10
+	VFMADD213PD all256_64_3fe5555555555555<>+0(SB), Y8, Y10
+	VMULPD      Y8, Y10, Y10
+	VADDPD      Y9, Y10, Y10
+	VMULPD      Y7, Y10, Y10
+	VFMADD231PD all256_64_3dd473de6af278ed<>+0(SB), Y5, Y10
+	VSUBPD      Y10, Y9, Y9
+	VSUBPD      Y6, Y9, Y9
+	VMULPD      all256_64_3fe62e42fef00000<>+0(SB), Y5, Y5
+	VSUBPD      Y9, Y5, Y5
+	VXORPS      Y6, Y6, Y6
+	VMOVUPD     all256_64_7fefffffffffffff<>+0(SB), Y7
+	VCMPPD      $0x00, Y6, Y2, Y8
+	VCMPPD      $0x1e, Y7, Y2, Y7
+	VCMPPD      $0x19, Y6, Y2, Y2
+	VMOVUPD     all256_64_fff0000000000000<>+0(SB), Y6
+	VANDPS      Y8, Y6, Y6
+	VADDPD      Y6, Y5, Y5
+	VMOVUPD     all256_64_7ff0000000000000<>+0(SB), Y6
+	VANDPS      Y7, Y6, Y6
+	VADDPD      Y6, Y5, Y5
+	VMOVUPD     all256_64_7ff8000000000001<>+0(SB), Y6
+	VANDPS      Y2, Y6, Y6
+	VADDPD      Y6, Y5, Y5
+	VADDPD      Y3, Y5, Y5
+	VANDNPD     Y5, Y4, Y5
+	VANDPD      Y4, Y1, Y1
+	VORPD       Y1, Y5, Y5
+	VMASKMOVPD  Y5, Y0, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+// func Expm1AVX2F64(n int, x *float64, y *float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·Expm1AVX2F64(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x03, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ         SI, DX
+	JGE          rest
+	VMOVUPD      (AX)(SI*8), Y0
+	VMOVUPD      all256_64_8000000000000000<>+0(SB), Y1
+	VMOVUPD      Y0, Y2
+	VMOVUPD      all256_64_c044000000000000<>+0(SB), Y3
+	VMAXPD       Y0, Y3, Y0
+	VMOVUPD      all256_64_4086300000000000<>+0(SB), Y3
+	VMINPD       Y0, Y3, Y0
+	VMOVUPD      all256_64_4338000000000000<>+0(SB), Y3
+	VFMADD231PD  all256_64_3ff71547652b82fe<>+0(SB), Y0, Y3
+	VSUBPD       all256_64_4338000000000000<>+0(SB), Y3, Y4
+	VFNMADD231PD all256_64_3fe62e42fef00000<>+0(SB), Y4, Y0
+	VFNMADD231PD all256_64_3dd473de6af278ed<>+0(SB), Y4, Y0
+	VMOVUPD      all256_64_3de6124613a86d09<>+0(SB), Y4
+	VFMADD213PD  all256_64_3e21eed8eff8d898<>+0(SB), Y0, Y4
+	VFMADD213PD  all256_64_3e5ae64567f544e4<>+0(SB), Y0, Y4
+	VFMADD213PD  all256_64_3e927e4fb7789f5c<>+0(SB), Y0, Y4
+	VFMADD213PD  all256_64_3ec71de3a556c734<>+0(SB), Y0, Y4
+	VFMADD213PD  all256_64_3efa01a01a01a01a<>+0(SB), Y0, Y4
+	VFMADD213PD  all256_64_3f2a01a01a01a01a<>+0(SB), Y0, Y4
+	VFMADD213PD  all256_64_3f56c16c16c16c17<>+0(SB), Y0, Y4
+	VFMADD213PD  all256_64_3f81111111111111<>+0(SB), Y0, Y4
+	VFMADD213PD  all256_64_3fa5555555555555<>+0(SB), Y0, Y4
+	VFMADD213PD  all256_64_3fc5555555555555<>+0(SB), Y0, Y4
+	VFMADD213PD  all256_64_3fe0000000000000<>+0(SB), Y0, Y4
+	VMULPD       Y0, Y4, Y4
+	VFMADD213PD  Y0, Y0, Y4
+	VPADDQ       all256_64_ffffffffffffffff<>+0(SB), Y3, Y3
+	VPSLLQ       $0x34, Y3, Y3
+	VPADDQ       all256_64_3ff0000000000000<>+0(SB), Y3, Y3
+	VSUBPD       all256_64_3fe0000000000000<>+0(SB), Y3, Y0
+	VFMADD231PD  Y3, Y4, Y0
+	VADDPD       Y0, Y0, Y0
+	VANDNPD      Y0, Y1, Y0
+	VANDPD       Y1, Y2, Y2
+	VORPD        Y2, Y0, Y0
+	VMOVUPD      Y0, (CX)(SI*8)
+	ADDQ         $0x04, SI
+	JMP          whole
+
+rest:
+	TESTQ        BX, BX
+	JZ           end
+	LEAQ         lanes64<>+0(SB), DX
+	NEGQ         BX
+	VMOVUPS      64(DX)(BX*8), Y0
+	VMASKMOVPD   (AX)(SI*8), Y0, Y1
+	VMOVUPD      all256_64_8000000000000000<>+0(SB), Y2
+	VMOVUPD      Y1, Y3
+	VMOVUPD      all256_64_c044000000000000<>+0(SB), Y4
+	VMAXPD       Y1, Y4, Y1
+	VMOVUPD      all256_64_4086300000000000<>+0(SB), Y4
+	VMINPD       Y1, Y4, Y1
+	VMOVUPD      all256_64_4338000000000000<>+0(SB), Y4
+	VFMADD231PD  all256_64_3ff71547652b82fe<>+0(SB), Y1, Y4
+	VSUBPD       all256_64_4338000000000000<>+0(SB), Y4, Y5
+	VFNMADD231PD all256_64_3fe62e42fef00000<>+0(SB), Y5, Y1
+	VFNMADD231PD all256_64_3dd473de6af278ed<>+0(SB), Y5, Y1
+	VMOVUPD      all256_64_3de6124613a86d09<>+0(SB), Y5
+	VFMADD213PD  all256_64_3e21eed8eff8d898<>+0(SB), Y1, Y5
+	VFMADD213PD  all256_64_3e5ae64567f544e4<>+0(SB), Y1, Y5
+	VFMADD213PD  all256_64_3e927e4fb7789f5c<>+0(SB), Y1, Y5
+	VFMADD213PD  all256_64_3ec71de3a556c734<>+0(SB), Y1, Y5
+	VFMADD213PD  all256_64_3efa01a01a01a01a<>+0(SB), Y1, Y5
+	VFMADD213PD  all256_64_3f2a01a01a01a01a<>+0(SB), Y1, Y5
+	VFMADD213PD  all256_64_3f56c16c16c16c17<>+0(SB), Y1, Y5
+	VFMADD213PD  all256_64_3f81111111111111<>+0(SB), Y1, Y5
+	VFMADD213PD  all256_64_3fa5555555555555<>+0(SB), Y1, Y5
+	VFMADD213PD  all256_64_3fc5555555555555<>+0(SB), Y1, Y5
+	VFMADD213PD  all256_64_3fe0000000000000<>+0(SB), Y1, Y5
+	VMULPD       Y1, Y5, Y5
+	VFMADD213PD  Y1, Y1, Y5
+	VPADDQ       all256_64_ffffffffffffffff<>+0(SB), Y4, Y4
+	VPSLLQ       $0x34, Y4, Y4
+	VPADDQ       all256_64_3ff0000000000000<>+0(SB), Y4, Y4
+	VSUBPD       all256_64_3fe0000000000000<>+0(SB), Y4, Y1
+	VFMADD231PD  Y4, Y5, Y1
+	VADDPD       Y1, Y1, Y1
+	VANDNPD      Y1, Y2, Y1
+	VANDPD       Y2, Y3, Y3
+	VORPD        Y3, Y1, Y1
+	VMASKMOVPD   Y1, Y0, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA all256_64_c044000000000000<>+0(SB)/8, $0xc044000000000000
+DATA all256_64_c044000000000000<>+8(SB)/8, $0xc044000000000000
+DATA all256_64_c044000000000000<>+16(SB)/8, $0xc044000000000000
+DATA all256_64_c044000000000000<>+24(SB)/8, $0xc044000000000000
+GLOBL all256_64_c044000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_4086300000000000<>+0(SB)/8, $0x4086300000000000
+DATA all256_64_4086300000000000<>+8(SB)/8, $0x4086300000000000
+DATA all256_64_4086300000000000<>+16(SB)/8, $0x4086300000000000
+DATA all256_64_4086300000000000<>+24(SB)/8, $0x4086300000000000
+GLOBL all256_64_4086300000000000<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_4338000000000000<>+0(SB)/8, $0x4338000000000000
+DATA all256_64_4338000000000000<>+8(SB)/8, $0x4338000000000000
+DATA all256_64_4338000000000000<>+16(SB)/8, $0x4338000000000000
+DATA all256_64_4338000000000000<>+24(SB)/8, $0x4338000000000000
+GLOBL all256_64_4338000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3ff71547652b82fe<>+0(SB)/8, $0x3ff71547652b82fe
+DATA all256_64_3ff71547652b82fe<>+8(SB)/8, $0x3ff71547652b82fe
+DATA all256_64_3ff71547652b82fe<>+16(SB)/8, $0x3ff71547652b82fe
+DATA all256_64_3ff71547652b82fe<>+24(SB)/8, $0x3ff71547652b82fe
+GLOBL all256_64_3ff71547652b82fe<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3de6124613a86d09<>+0(SB)/8, $0x3de6124613a86d09
+DATA all256_64_3de6124613a86d09<>+8(SB)/8, $0x3de6124613a86d09
+DATA all256_64_3de6124613a86d09<>+16(SB)/8, $0x3de6124613a86d09
+DATA all256_64_3de6124613a86d09<>+24(SB)/8, $0x3de6124613a86d09
+GLOBL all256_64_3de6124613a86d09<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3e21eed8eff8d898<>+0(SB)/8, $0x3e21eed8eff8d898
+DATA all256_64_3e21eed8eff8d898<>+8(SB)/8, $0x3e21eed8eff8d898
+DATA all256_64_3e21eed8eff8d898<>+16(SB)/8, $0x3e21eed8eff8d898
+DATA all256_64_3e21eed8eff8d898<>+24(SB)/8, $0x3e21eed8eff8d898
+GLOBL all256_64_3e21eed8eff8d898<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3e5ae64567f544e4<>+0(SB)/8, $0x3e5ae64567f544e4
+DATA all256_64_3e5ae64567f544e4<>+8(SB)/8, $0x3e5ae64567f544e4
+DATA all256_64_3e5ae64567f544e4<>+16(SB)/8, $0x3e5ae64567f544e4
+DATA all256_64_3e5ae64567f544e4<>+24(SB)/8, $0x3e5ae64567f544e4
+GLOBL all256_64_3e5ae64567f544e4<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3e927e4fb7789f5c<>+0(SB)/8, $0x3e927e4fb7789f5c
+DATA all256_64_3e927e4fb7789f5c<>+8(SB)/8, $0x3e927e4fb7789f5c
+DATA all256_64_3e927e4fb7789f5c<>+16(SB)/8, $0x3e927e4fb7789f5c
+DATA all256_64_3e927e4fb7789f5c<>+24(SB)/8, $0x3e927e4fb7789f5c
+GLOBL all256_64_3e927e4fb7789f5c<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3ec71de3a556c734<>+0(SB)/8, $0x3ec71de3a556c734
+DATA all256_64_3ec71de3a556c734<>+8(SB)/8, $0x3ec71de3a556c734
+DATA all256_64_3ec71de3a556c734<>+16(SB)/8, $0x3ec71de3a556c734
+DATA all256_64_3ec71de3a556c734<>+24(SB)/8, $0x3ec71de3a556c734
+GLOBL all256_64_3ec71de3a556c734<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3efa01a01a01a01a<>+0(SB)/8, $0x3efa01a01a01a01a
+DATA all256_64_3efa01a01a01a01a<>+8(SB)/8, $0x3efa01a01a01a01a
+DATA all256_64_3efa01a01a01a01a<>+16(SB)/8, $0x3efa01a01a01a01a
+DATA all256_64_3efa01a01a01a01a<>+24(SB)/8, $0x3efa01a01a01a01a
+GLOBL all256_64_3efa01a01a01a01a<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3f2a01a01a01a01a<>+0(SB)/8, $0x3f2a01a01a01a01a
+DATA all256_64_3f2a01a01a01a01a<>+8(SB)/8, $0x3f2a01a01a01a01a
+DATA all256_64_3f2a01a01a01a01a<>+16(SB)/8, $0x3f2a01a01a01a01a
+DATA all256_64_3f2a01a01a01a01a<>+24(SB)/8, $0x3f2a01a01a01a01a
+GLOBL all256_64_3f2a01a01a01a01a<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3f56c16c16c16c17<>+0(SB)/8, $0x3f56c16c16c16c17
+DATA all256_64_3f56c16c16c16c17<>+8(SB)/8, $0x3f56c16c16c16c17
+DATA all256_64_3f56c16c16c16c17<>+16(SB)/8, $0x3f56c16c16c16c17
+DATA all256_64_3f56c16c16c16c17<>+24(SB)/8, $0x3f56c16c16c16c17
+GLOBL all256_64_3f56c16c16c16c17<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3f81111111111111<>+0(SB)/8, $0x3f81111111111111
+DATA all256_64_3f81111111111111<>+8(SB)/8, $0x3f81111111111111
+DATA all256_64_3f81111111111111<>+16(SB)/8, $0x3f81111111111111
+DATA all256_64_3f81111111111111<>+24(SB)/8, $0x3f81111111111111
+GLOBL all256_64_3f81111111111111<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3fa5555555555555<>+0(SB)/8, $0x3fa5555555555555
+DATA all256_64_3fa5555555555555<>+8(SB)/8, $0x3fa5555555555555
+DATA all256_64_3fa5555555555555<>+16(SB)/8, $0x3fa5555555555555
+DATA all256_64_3fa5555555555555<>+24(SB)/8, $0x3fa5555555555555
+GLOBL all256_64_3fa5555555555555<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3fc5555555555555<>+0(SB)/8, $0x3fc5555555555555
+DATA all256_64_3fc5555555555555<>+8(SB)/8, $0x3fc5555555555555
+DATA all256_64_3fc5555555555555<>+16(SB)/8, $0x3fc5555555555555
+DATA all256_64_3fc5555555555555<>+24(SB)/8, $0x3fc5555555555555
+GLOBL all256_64_3fc5555555555555<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_ffffffffffffffff<>+0(SB)/8, $0xffffffffffffffff
+DATA all256_64_ffffffffffffffff<>+8(SB)/8, $0xffffffffffffffff
+DATA all256_64_ffffffffffffffff<>+16(SB)/8, $0xffffffffffffffff
+DATA all256_64_ffffffffffffffff<>+24(SB)/8, $0xffffffffffffffff
+GLOBL all256_64_ffffffffffffffff<>(SB), RODATA|NOPTR, $32
+
+// func SinAVX2F64(n int, x *float64, y *float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·SinAVX2F64(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x03, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ         SI, DX
+	JGE          rest
+	VMOVUPD      (AX)(SI*8), Y0
+	VMOVUPD      all256_64_4338000000000000<>+0(SB), Y1
+	VFMADD231PD  all256_64_3fe45f306dc9c883<>+0(SB), Y0, Y1
+	VSUBPD       all256_64_4338000000000000<>+0(SB), Y1, Y2
+	VFNMADD231PD all256_64_3ff921fb54442d18<>+0(SB), Y2, Y0
+	VFNMADD231PD all256_64_3c91a62633145c06<>+0(SB), Y2, Y0
+	VFNMADD231PD all256_64_394c1cd129024e08<>+0(SB), Y2, Y0
+	VMOVUPD      all256_64_8000000000000000<>+0(SB), Y2
+	VANDNPD      Y0, Y2, Y3
+	VANDPD       Y2, Y0, Y0
+	VMULPD       Y3, Y3, Y4
+	VMOVUPD      all256_64_3ce952c77030ad4a<>+0(SB), Y5
+	VFMADD213PD  all256_64_bd6ae7f3e733b81f<>+0(SB), Y4, Y5
+	VFMADD213PD  all256_64_3de6124613a86d09<>+0(SB), Y4, Y5
+	VFMADD213PD  all256_64_be5ae64567f544e4<>+0(SB), Y4, Y5
+	VFMADD213PD  all256_64_3ec71de3a556c734<>+0(SB), Y4, Y5
+	VFMADD213PD  all256_64_bf2a01a01a01a01a<>+0(SB), Y4, Y5
+	VFMADD213PD  all256_64_3f81111111111111<>+0(SB), Y4, Y5
+	VFMADD213PD  all256_64_bfc5555555555555<>+0(SB), Y4, Y5
+	VMULPD       Y4, Y5, Y5
+	VFMADD213PD  Y3, Y3, Y5
+	VMOVUPD      all256_64_3d2ae7f3e733b81f<>+0(SB), Y3
+	VFMADD213PD  all256_64_bda93974a8c07c9d<>+0(SB), Y4, Y3
+	VFMADD213PD  all256_64_3e21eed8eff8d898<>+0(SB), Y4, Y3
+	VFMADD213PD  all256_64_be927e4fb7789f5c<>+0(SB), Y4, Y3
+	VFMADD213PD  all256_64_3efa01a01a01a01a<>+0(SB), Y4, Y3
+	VFMADD213PD  all256_64_bf56c16c16c16c17<>+0(SB), Y4, Y3
+	VFMADD213PD  all256_64_3fa5555555555555<>+0(SB), Y4, Y3
+	VMULPD       all256_64_3fe0000000000000<>+0(SB), Y4, Y6
+	VMOVUPD      all256_64_3ff0000000000000<>+0(SB), Y7
+	VMOVUPD      all256_64_3ff0000000000000<>+0(SB), Y8
+	VSUBPD       Y6, Y7, Y7
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y6, Y8, Y8
+	VMULPD       Y4, Y3, Y3
+	VFMADD213PD  Y8, Y4, Y3
+	VADDPD       Y7, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VPSLLQ       $0x3f, Y1, Y6
+	VORPD        all256_64_3ff0000000000000<>+0(SB), Y6, Y6
+	VCMPPD       $0x11, Y4, Y6, Y7
+	VCMPPD       $0x1e, Y4, Y6, Y4
+	VPSLLQ       $0x3e, Y1, Y1
+	VANDPD       Y2, Y1, Y1
+	VANDPS       Y4, Y0, Y0
+	VXORPD       Y0, Y1, Y1
+	VANDPS       Y4, Y5, Y5
+	VORPD        Y5, Y1, Y1
+	VANDPS       Y7, Y3, Y3
+	VORPD        Y3, Y1, Y1
+	VMOVUPD      Y1, (CX)(SI*8)
+	ADDQ         $0x04, SI
+	JMP          whole
+
+rest:
+	TESTQ        BX, BX
+	JZ           end
+	LEAQ         lanes64<>+0(SB), DX
+	NEGQ         BX
+	VMOVUPS      64(DX)(BX*8), Y0
+	VMASKMOVPD   (AX)(SI*8), Y0, Y1
+	VMOVUPD      all256_64_4338000000000000<>+0(SB), Y2
+	VFMADD231PD  all256_64_3fe45f306dc9c883<>+0(SB), Y1, Y2
+	VSUBPD       all256_64_4338000000000000<>+0(SB), Y2, Y3
+	VFNMADD231PD all256_64_3ff921fb54442d18<>+0(SB), Y3, Y1
+	VFNMADD231PD all256_64_3c91a62633145c06<>+0(SB), Y3, Y1
+	VFNMADD231PD all256_64_394c1cd129024e08<>+0(SB), Y3, Y1
+	VMOVUPD      all256_64_8000000000000000<>+0(SB), Y3
+	VANDNPD      Y1, Y3, Y4
+	VANDPD       Y3, Y1, Y1
+	VMULPD       Y4, Y4, Y5
+	VMOVUPD      all256_64_3ce952c77030ad4a<>+0(SB), Y6
+	VFMADD213PD  all256_64_bd6ae7f3e733b81f<>+0(SB), Y5, Y6
+	VFMADD213PD  all256_64_3de6124613a86d09<>+0(SB), Y5, Y6
+	VFMADD213PD  all256_64_be5ae64567f544e4<>+0(SB), Y5, Y6
+	VFMADD213PD  all256_64_3ec71de3a556c734<>+0(SB), Y5, Y6
+	VFMADD213PD  all256_64_bf2a01a01a01a01a<>+0(SB), Y5, Y6
+	VFMADD213PD  all256_64_3f81111111111111<>+0(SB), Y5, Y6
+	VFMADD213PD  all256_64_bfc5555555555555<>+0(SB), Y5, Y6
+	VMULPD       Y5, Y6, Y6
+	VFMADD213PD  Y4, Y4, Y6
+	VMOVUPD      all256_64_3d2ae7f3e733b81f<>+0(SB), Y4
+	VFMADD213PD  all256_64_bda93974a8c07c9d<>+0(SB), Y5, Y4
+	VFMADD213PD  all256_64_3e21eed8eff8d898<>+0(SB), Y5, Y4
+	VFMADD213PD  all256_64_be927e4fb7789f5c<>+0(SB), Y5, Y4
+	VFMADD213PD  all256_64_3efa01a01a01a01a<>+0(SB), Y5, Y4
+	VFMADD213PD  all256_64_bf56c16c16c16c17<>+0(SB), Y5, Y4
+	VFMADD213PD  all256_64_3fa5555555555555<>+0(SB), Y5, Y4
+	VMULPD       all256_64_3fe0000000000000<>+0(SB), Y5, Y7
+	VMOVUPD      all256_64_3ff0000000000000<>+0(SB), Y8
+	VMOVUPD      all256_64_3ff0000000000000<>+0(SB), Y9
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y8, Y9, Y9
+	VSUBPD       Y7, Y9, Y9
+	VMULPD       Y5, Y4, Y4
+	VFMADD213PD  Y9, Y5, Y4
+	VADDPD       Y8, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VPSLLQ       $0x3f, Y2, Y7
+	VORPD        all256_64_3ff0000000000000<>+0(SB), Y7, Y7
+	VCMPPD       $0x11, Y5, Y7, Y8
+	VCMPPD       $0x1e, Y5, Y7, Y5
+	VPSLLQ       $0x3e, Y2, Y2
+	VANDPD       Y3, Y2, Y2
+	VANDPS       Y5, Y1, Y1
+	VXORPD       Y1, Y2, Y2
+	VANDPS       Y5, Y6, Y6
+	VORPD        Y6, Y2, Y2
+	VANDPS       Y8, Y4, Y4
+	VORPD        Y4, Y2, Y2
+	VMASKMOVPD   Y2, Y0, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA all256_64_3fe45f306dc9c883<>+0(SB)/8, $0x3fe45f306dc9c883
+DATA all256_64_3fe45f306dc9c883<>+8(SB)/8, $0x3fe45f306dc9c883
+DATA all256_64_3fe45f306dc9c883<>+16(SB)/8, $0x3fe45f306dc9c883
+DATA all256_64_3fe45f306dc9c883<>+24(SB)/8, $0x3fe45f306dc9c883
+GLOBL all256_64_3fe45f306dc9c883<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3ff921fb54442d18<>+0(SB)/8, $0x3ff921fb54442d18
+DATA all256_64_3ff921fb54442d18<>+8(SB)/8, $0x3ff921fb54442d18
+DATA all256_64_3ff921fb54442d18<>+16(SB)/8, $0x3ff921fb54442d18
+DATA all256_64_3ff921fb54442d18<>+24(SB)/8, $0x3ff921fb54442d18
+GLOBL all256_64_3ff921fb54442d18<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3c91a62633145c06<>+0(SB)/8, $0x3c91a62633145c06
+DATA all256_64_3c91a62633145c06<>+8(SB)/8, $0x3c91a62633145c06
+DATA all256_64_3c91a62633145c06<>+16(SB)/8, $0x3c91a62633145c06
+DATA all256_64_3c91a62633145c06<>+24(SB)/8, $0x3c91a62633145c06
+GLOBL all256_64_3c91a62633145c06<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_394c1cd129024e08<>+0(SB)/8, $0x394c1cd129024e08
+DATA all256_64_394c1cd129024e08<>+8(SB)/8, $0x394c1cd129024e08
+DATA all256_64_394c1cd129024e08<>+16(SB)/8, $0x394c1cd129024e08
+DATA all256_64_394c1cd129024e08<>+24(SB)/8, $0x394c1cd129024e08
+GLOBL all256_64_394c1cd129024e08<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3ce952c77030ad4a<>+0(SB)/8, $0x3ce952c77030ad4a
+DATA all256_64_3ce952c77030ad4a<>+8(SB)/8, $0x3ce952c77030ad4a
+DATA all256_64_3ce952c77030ad4a<>+16(SB)/8, $0x3ce952c77030ad4a
+DATA all256_64_3ce952c77030ad4a<>+24(SB)/8, $0x3ce952c77030ad4a
+GLOBL all256_64_3ce952c77030ad4a<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_bd6ae7f3e733b81f<>+0(SB)/8, $0xbd6ae7f3e733b81f
+DATA all256_64_bd6ae7f3e733b81f<>+8(SB)/8, $0xbd6ae7f3e733b81f
+DATA all256_64_bd6ae7f3e733b81f<>+16(SB)/8, $0xbd6ae7f3e733b81f
+DATA all256_64_bd6ae7f3e733b81f<>+24(SB)/8, $0xbd6ae7f3e733b81f
+GLOBL all256_64_bd6ae7f3e733b81f<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_be5ae64567f544e4<>+0(SB)/8, $0xbe5ae64567f544e4
+DATA all256_64_be5ae64567f544e4<>+8(SB)/8, $0xbe5ae64567f544e4
+DATA all256_64_be5ae64567f544e4<>+16(SB)/8, $0xbe5ae64567f544e4
+DATA all256_64_be5ae64567f544e4<>+24(SB)/8, $0xbe5ae64567f544e4
+GLOBL all256_64_be5ae64567f544e4<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_bf2a01a01a01a01a<>+0(SB)/8, $0xbf2a01a01a01a01a
+DATA all256_64_bf2a01a01a01a01a<>+8(SB)/8, $0xbf2a01a01a01a01a
+DATA all256_64_bf2a01a01a01a01a<>+16(SB)/8, $0xbf2a01a01a01a01a
+DATA all256_64_bf2a01a01a01a01a<>+24(SB)/8, $0xbf2a01a01a01a01a
+GLOBL all256_64_bf2a01a01a01a01a<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_bfc5555555555555<>+0(SB)/8, $0xbfc5555555555555
+DATA all256_64_bfc5555555555555<>+8(SB)/8, $0xbfc5555555555555
+DATA all256_64_bfc5555555555555<>+16(SB)/8, $0xbfc5555555555555
+DATA all256_64_bfc5555555555555<>+24(SB)/8, $0xbfc5555555555555
+GLOBL all256_64_bfc5555555555555<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_3d2ae7f3e733b81f<>+0(SB)/8, $0x3d2ae7f3e733b81f
+DATA all256_64_3d2ae7f3e733b81f<>+8(SB)/8, $0x3d2ae7f3e733b81f
+DATA all256_64_3d2ae7f3e733b81f<>+16(SB)/8, $0x3d2ae7f3e733b81f
+DATA all256_64_3d2ae7f3e733b81f<>+24(SB)/8, $0x3d2ae7f3e733b81f
+GLOBL all256_64_3d2ae7f3e733b81f<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_bda93974a8c07c9d<>+0(SB)/8, $0xbda93974a8c07c9d
+DATA all256_64_bda93974a8c07c9d<>+8(SB)/8, $0xbda93974a8c07c9d
+DATA all256_64_bda93974a8c07c9d<>+16(SB)/8, $0xbda93974a8c07c9d
+DATA all256_64_bda93974a8c07c9d<>+24(SB)/8, $0xbda93974a8c07c9d
+GLOBL all256_64_bda93974a8c07c9d<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_be927e4fb7789f5c<>+0(SB)/8, $0xbe927e4fb7789f5c
+DATA all256_64_be927e4fb7789f5c<>+8(SB)/8, $0xbe927e4fb7789f5c
+DATA all256_64_be927e4fb7789f5c<>+16(SB)/8, $0xbe927e4fb7789f5c
+DATA all256_64_be927e4fb7789f5c<>+24(SB)/8, $0xbe927e4fb7789f5c
+GLOBL all256_64_be927e4fb7789f5c<>(SB), RODATA|NOPTR, $32
+
+DATA all256_64_bf56c16c16c16c17<>+0(SB)/8, $0xbf56c16c16c16c17
+DATA all256_64_bf56c16c16c16c17<>+8(SB)/8, $0xbf56c16c16c16c17
+DATA all256_64_bf56c16c16c16c17<>+16(SB)/8, $0xbf56c16c16c16c17
+DATA all256_64_bf56c16c16c16c17<>+24(SB)/8, $0xbf56c16c16c16c17
+GLOBL all256_64_bf56c16c16c16c17<>(SB), RODATA|NOPTR, $32
+
+// func CosAVX2F64(n int, x *float64, y *float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·CosAVX2F64(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x03, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ         SI, DX
+	JGE          rest
+	VMOVUPD      (AX)(SI*8), Y0
+	VMOVUPD      all256_64_4338000000000000<>+0(SB), Y1
+	VFMADD231PD  all256_64_3fe45f306dc9c883<>+0(SB), Y0, Y1
+	VSUBPD       all256_64_4338000000000000<>+0(SB), Y1, Y2
+	VFNMADD231PD all256_64_3ff921fb54442d18<>+0(SB), Y2, Y0
+	VFNMADD231PD all256_64_3c91a62633145c06<>+0(SB), Y2, Y0
+	VFNMADD231PD all256_64_394c1cd129024e08<>+0(SB), Y2, Y0
+	VPADDQ       all256_64_1<>+0(SB), Y1, Y1
+	VMOVUPD      all256_64_8000000000000000<>+0(SB), Y2
+	VANDNPD      Y0, Y2, Y3
+	VANDPD       Y2, Y0, Y0
+	VMULPD       Y3, Y3, Y4
+	VMOVUPD      all256_64_3ce952c77030ad4a<>+0(SB), Y5
+	VFMADD213PD  all256_64_bd6ae7f3e733b81f<>+0(SB), Y4, Y5
+	VFMADD213PD  all256_64_3de6124613a86d09<>+0(SB), Y4, Y5
+	VFMADD213PD  all256_64_be5ae64567f544e4<>+0(SB), Y4, Y5
+	VFMADD213PD  all256_64_3ec71de3a556c734<>+0(SB), Y4, Y5
+	VFMADD213PD  all256_64_bf2a01a01a01a01a<>+0(SB), Y4, Y5
+	VFMADD213PD  all256_64_3f81111111111111<>+0(SB), Y4, Y5
+	VFMADD213PD  all256_64_bfc5555555555555<>+0(SB), Y4, Y5
+	VMULPD       Y4, Y5, Y5
+	VFMADD213PD  Y3, Y3, Y5
+	VMOVUPD      all256_64_3d2ae7f3e733b81f<>+0(SB), Y3
+	VFMADD213PD  all256_64_bda93974a8c07c9d<>+0(SB), Y4, Y3
+	VFMADD213PD  all256_64_3e21eed8eff8d898<>+0(SB), Y4, Y3
+	VFMADD213PD  all256_64_be927e4fb7789f5c<>+0(SB), Y4, Y3
+	VFMADD213PD  all256_64_3efa01a01a01a01a<>+0(SB), Y4, Y3
+	VFMADD213PD  all256_64_bf56c16c16c16c17<>+0(SB), Y4, Y3
+	VFMADD213PD  all256_64_3fa5555555555555<>+0(SB), Y4, Y3
+	VMULPD       all256_64_3fe0000000000000<>+0(SB), Y4, Y6
+	VMOVUPD      all256_64_3ff0000000000000<>+0(SB), Y7
+	VMOVUPD      all256_64_3ff0000000000000<>+0(SB), Y8
+	VSUBPD       Y6, Y7, Y7
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y6, Y8, Y8
+	VMULPD       Y4, Y3, Y3
+	VFMADD213PD  Y8, Y4, Y3
+	VADDPD       Y7, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VPSLLQ       $0x3f, Y1, Y6
+	VORPD        all256_64_3ff0000000000000<>+0(SB), Y6, Y6
+	VCMPPD       $0x11, Y4, Y6, Y7
+	VCMPPD       $0x1e, Y4, Y6, Y4
+	VPSLLQ       $0x3e, Y1, Y1
+	VANDPD       Y2, Y1, Y1
+	VANDPS       Y4, Y0, Y0
+	VXORPD       Y0, Y1, Y1
+	VANDPS       Y4, Y5, Y5
+	VORPD        Y5, Y1, Y1
+	VANDPS       Y7, Y3, Y3
+	VORPD        Y3, Y1, Y1
+	VMOVUPD      Y1, (CX)(SI*8)
+	ADDQ         $0x04, SI
+	JMP          whole
+
+rest:
+	TESTQ        BX, BX
+	JZ           end
+	LEAQ         lanes64<>+0(SB), DX
+	NEGQ         BX
+	VMOVUPS      64(DX)(BX*8), Y0
+	VMASKMOVPD   (AX)(SI*8), Y0, Y1
+	VMOVUPD      all256_64_4338000000000000<>+0(SB), Y2
+	VFMADD231PD  all256_64_3fe45f306dc9c883<>+0(SB), Y1, Y2
+	VSUBPD       all256_64_4338000000000000<>+0(SB), Y2, Y3
+	VFNMADD231PD all256_64_3ff921fb54442d18<>+0(SB), Y3, Y1
+	VFNMADD231PD all256_64_3c91a62633145c06<>+0(SB), Y3, Y1
+	VFNMADD231PD all256_64_394c1cd129024e08<>+0(SB), Y3, Y1
+	VPADDQ       all256_64_1<>+0(SB), Y2, Y2
+	VMOVUPD      all256_64_8000000000000000<>+0(SB), Y3
+	VANDNPD      Y1, Y3, Y4
+	VANDPD       Y3, Y1, Y1
+	VMULPD       Y4, Y4, Y5
+	VMOVUPD      all256_64_3ce952c77030ad4a<>+0(SB), Y6
+	VFMADD213PD  all256_64_bd6ae7f3e733b81f<>+0(SB), Y5, Y6
+	VFMADD213PD  all256_64_3de6124613a86d09<>+0(SB), Y5, Y6
+	VFMADD213PD  all256_64_be5ae64567f544e4<>+0(SB), Y5, Y6
+	VFMADD213PD  all256_64_3ec71de3a556c734<>+0(SB), Y5, Y6
+	VFMADD213PD  all256_64_bf2a01a01a01a01a<>+0(SB), Y5, Y6
+	VFMADD213PD  all256_64_3f81111111111111<>+0(SB), Y5, Y6
+	VFMADD213PD  all256_64_bfc5555555555555<>+0(SB), Y5, Y6
+	VMULPD       Y5, Y6, Y6
+	VFMADD213PD  Y4, Y4, Y6
+	VMOVUPD      all256_64_3d2ae7f3e733b81f<>+0(SB), Y4
+	VFMADD213PD  all256_64_bda93974a8c07c9d<>+0(SB), Y5, Y4
+	VFMADD213PD  all256_64_3e21eed8eff8d898<>+0(SB), Y5, Y4
+	VFMADD213PD  all256_64_be927e4fb7789f5c<>+0(SB), Y5, Y4
+	VFMADD213PD  all256_64_3efa01a01a01a01a<>+0(SB), Y5, Y4
+	VFMADD213PD  all256_64_bf56c16c16c16c17<>+0(SB), Y5, Y4
+	VFMADD213PD  all256_64_3fa5555555555555<>+0(SB), Y5, Y4
+	VMULPD       all256_64_3fe0000000000000<>+0(SB), Y5, Y7
+	VMOVUPD      all256_64_3ff0000000000000<>+0(SB), Y8
+	VMOVUPD      all256_64_3ff0000000000000<>+0(SB), Y9
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y8, Y9, Y9
+	VSUBPD       Y7, Y9, Y9
+	VMULPD       Y5, Y4, Y4
+	VFMADD213PD  Y9, Y5, Y4
+	VADDPD       Y8, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VPSLLQ       $0x3f, Y2, Y7
+	VORPD        all256_64_3ff0000000000000<>+0(SB), Y7, Y7
+	VCMPPD       $0x11, Y5, Y7, Y8
+	VCMPPD       $0x1e, Y5, Y7, Y5
+	VPSLLQ       $0x3e, Y2, Y2
+	VANDPD       Y3, Y2, Y2
+	VANDPS       Y5, Y1, Y1
+	VXORPD       Y1, Y2, Y2
+	VANDPS       Y5, Y6, Y6
+	VORPD        Y6, Y2, Y2
+	VANDPS       Y8, Y4, Y4
+	VORPD        Y4, Y2, Y2
+	VMASKMOVPD   Y2, Y0, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA all256_64_1<>+0(SB)/8, $0x0000000000000001
+DATA all256_64_1<>+8(SB)/8, $0x0000000000000001
+DATA all256_64_1<>+16(SB)/8, $0x0000000000000001
+DATA all256_64_1<>+24(SB)/8, $0x0000000000000001
+GLOBL all256_64_1<>(SB), RODATA|NOPTR, $32
 
 // func ClampAVX2F64(n int, lo float64, hi float64, x *float64, y *float64)
 // Requires: AVX
@@ -2449,6 +4347,55 @@ end:
 	VZEROUPPER
 	RET
 
+// func SignAVX512F32(n int, x *float32, y *float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·SignAVX512F32(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x0f, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ         SI, DX
+	JGE          rest
+	VMOVUPS      (AX)(SI*4), Z0
+	VPXORD       Z1, Z1, Z1
+	VBROADCASTSS one32_3f800000<>+0(SB), Z2
+	VBROADCASTSS one32_80000000<>+0(SB), Z3
+	VANDNPS      Z0, Z3, Z4
+	VCMPPS       $0x1e, Z1, Z4, K1
+	VPTERNLOGD   $0xd8, Z3, Z0, Z2
+	VMOVAPS.Z    Z2, K1, Z2
+	VMOVUPS      Z2, (CX)(SI*4)
+	ADDQ         $0x10, SI
+	JMP          whole
+
+rest:
+	TESTQ        BX, BX
+	JZ           end
+	MOVQ         $-1, DX
+	BZHIQ        BX, DX, DX
+	KMOVW        DX, K1
+	VMOVUPS.Z    (AX)(SI*4), K1, Z0
+	VPXORD       Z5, Z5, Z5
+	VBROADCASTSS one32_3f800000<>+0(SB), Z1
+	VBROADCASTSS one32_80000000<>+0(SB), Z2
+	VANDNPS      Z0, Z2, Z3
+	VCMPPS       $0x1e, Z5, Z3, K2
+	VPTERNLOGD   $0xd8, Z2, Z0, Z1
+	VMOVAPS.Z    Z1, K2, Z1
+	VMOVUPS      Z1, K1, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA one32_3f800000<>+0(SB)/4, $0x3f800000
+GLOBL one32_3f800000<>(SB), RODATA|NOPTR, $4
+
 // func FloorAVX512F32(n int, x *float32, y *float32)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·FloorAVX512F32(SB), NOSPLIT, $0-24
@@ -2742,9 +4689,6 @@ end:
 	VZEROUPPER
 	RET
 
-DATA one32_3f800000<>+0(SB)/4, $0x3f800000
-GLOBL one32_3f800000<>(SB), RODATA|NOPTR, $4
-
 // func ReciprocalAVX512F32(n int, x *float32, y *float32)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·ReciprocalAVX512F32(SB), NOSPLIT, $0-24
@@ -2899,6 +4843,734 @@ GLOBL one32_3a83126f<>(SB), RODATA|NOPTR, $4
 
 DATA one32_3ae42ff0<>+0(SB)/4, $0x3ae42ff0
 GLOBL one32_3ae42ff0<>(SB), RODATA|NOPTR, $4
+
+// func Log1pAVX512F32(n int, x *float32, y *float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·Log1pAVX512F32(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x0f, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ             SI, DX
+	JGE              rest
+	VMOVUPS          (AX)(SI*4), Z0
+	VBROADCASTSS     one32_80000000<>+0(SB), Z3
+	VADDPS.BCST      one32_3f800000<>+0(SB), Z0, Z1
+	VSUBPS.BCST      one32_3f800000<>+0(SB), Z1, Z2
+	VSUBPS           Z2, Z0, Z2
+	VDIVPS           Z1, Z2, Z2
+	VMINPS.BCST      one32_3f800000<>+0(SB), Z2, Z2
+	VGETMANTPS       $0x0f, Z1, Z4
+	VGETEXPPS        Z1, Z1
+	VGETEXPPS        Z4, Z5
+	VSUBPS           Z5, Z1, Z1
+	VSUBPS.BCST      one32_3f800000<>+0(SB), Z4, Z4
+	VBROADCASTSS     one32_3d14dd13<>+0(SB), Z5
+	VFMADD213PS.BCST one32_bdb7585e<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3deec4fa<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_be0284f8<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3e124529<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_be2a8b7f<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3e4ccab3<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_be800038<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3eaaaaaf<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_bf000000<>+0(SB), Z4, Z5
+	VMULPS           Z4, Z4, Z6
+	VMULPS.BCST      one32_3f310000<>+0(SB), Z1, Z7
+	VADDPS           Z4, Z7, Z8
+	VSUBPS           Z7, Z8, Z7
+	VSUBPS           Z7, Z4, Z7
+	VMINPS.BCST      one32_3a83126f<>+0(SB), Z7, Z7
+	VFMADD231PS.BCST one32_3ae42ff0<>+0(SB), Z1, Z7
+	VFMADD231PS      Z6, Z5, Z7
+	VADDPS           Z7, Z8, Z8
+	VADDPS           Z2, Z8, Z8
+	VPTERNLOGD       $0xd8, Z3, Z0, Z8
+	VMOVUPS          Z8, (CX)(SI*4)
+	ADDQ             $0x10, SI
+	JMP              whole
+
+rest:
+	TESTQ            BX, BX
+	JZ               end
+	MOVQ             $-1, DX
+	BZHIQ            BX, DX, DX
+	KMOVW            DX, K1
+	VMOVUPS.Z        (AX)(SI*4), K1, Z0
+	VBROADCASTSS     one32_80000000<>+0(SB), Z3
+	VADDPS.BCST      one32_3f800000<>+0(SB), Z0, Z1
+	VSUBPS.BCST      one32_3f800000<>+0(SB), Z1, Z2
+	VSUBPS           Z2, Z0, Z2
+	VDIVPS           Z1, Z2, Z2
+	VMINPS.BCST      one32_3f800000<>+0(SB), Z2, Z2
+	VGETMANTPS       $0x0f, Z1, Z4
+	VGETEXPPS        Z1, Z1
+	VGETEXPPS        Z4, Z5
+	VSUBPS           Z5, Z1, Z1
+	VSUBPS.BCST      one32_3f800000<>+0(SB), Z4, Z4
+	VBROADCASTSS     one32_3d14dd13<>+0(SB), Z5
+	VFMADD213PS.BCST one32_bdb7585e<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3deec4fa<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_be0284f8<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3e124529<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_be2a8b7f<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3e4ccab3<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_be800038<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3eaaaaaf<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_bf000000<>+0(SB), Z4, Z5
+	VMULPS           Z4, Z4, Z6
+	VMULPS.BCST      one32_3f310000<>+0(SB), Z1, Z7
+	VADDPS           Z4, Z7, Z8
+	VSUBPS           Z7, Z8, Z7
+	VSUBPS           Z7, Z4, Z7
+	VMINPS.BCST      one32_3a83126f<>+0(SB), Z7, Z7
+	VFMADD231PS.BCST one32_3ae42ff0<>+0(SB), Z1, Z7
+	VFMADD231PS      Z6, Z5, Z7
+	VADDPS           Z7, Z8, Z8
+	VADDPS           Z2, Z8, Z8
+	VPTERNLOGD       $0xd8, Z3, Z0, Z8
+	VMOVUPS          Z8, K1, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+// func Expm1AVX512F32(n int, x *float32, y *float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·Expm1AVX512F32(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x0f, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ              SI, DX
+	JGE               rest
+	VMOVUPS           (AX)(SI*4), Z0
+	VBROADCASTSS      one32_80000000<>+0(SB), Z1
+	VMOVUPS           Z0, Z2
+	VBROADCASTSS      one32_c2200000<>+0(SB), Z3
+	VMAXPS            Z0, Z3, Z0
+	VBROADCASTSS      one32_42b20000<>+0(SB), Z3
+	VMINPS            Z0, Z3, Z0
+	VBROADCASTSS      one32_4b400000<>+0(SB), Z3
+	VFMADD231PS.BCST  one32_3fb8aa3b<>+0(SB), Z0, Z3
+	VSUBPS.BCST       one32_4b400000<>+0(SB), Z3, Z4
+	VFNMADD231PS.BCST one32_3f318000<>+0(SB), Z4, Z0
+	VFNMADD231PS.BCST one32_b95e8083<>+0(SB), Z4, Z0
+	VBROADCASTSS      one32_39500d01<>+0(SB), Z4
+	VFMADD213PS.BCST  one32_3ab60b61<>+0(SB), Z0, Z4
+	VFMADD213PS.BCST  one32_3c088889<>+0(SB), Z0, Z4
+	VFMADD213PS.BCST  one32_3d2aaaab<>+0(SB), Z0, Z4
+	VFMADD213PS.BCST  one32_3e2aaaab<>+0(SB), Z0, Z4
+	VFMADD213PS.BCST  one32_3f000000<>+0(SB), Z0, Z4
+	VMULPS            Z0, Z4, Z4
+	VFMADD213PS       Z0, Z0, Z4
+	VPADDD.BCST       one32_ffffffffffffffff<>+0(SB), Z3, Z3
+	VPSLLD            $0x17, Z3, Z3
+	VPADDD.BCST       one32_3f800000<>+0(SB), Z3, Z3
+	VSUBPS.BCST       one32_3f000000<>+0(SB), Z3, Z0
+	VFMADD231PS       Z3, Z4, Z0
+	VADDPS            Z0, Z0, Z0
+	VPTERNLOGD        $0xd8, Z1, Z2, Z0
+	VMOVUPS           Z0, (CX)(SI*4)
+	ADDQ              $0x10, SI
+	JMP               whole
+
+rest:
+	TESTQ             BX, BX
+	JZ                end
+	MOVQ              $-1, DX
+	BZHIQ             BX, DX, DX
+	KMOVW             DX, K1
+	VMOVUPS.Z         (AX)(SI*4), K1, Z0
+	VBROADCASTSS      one32_80000000<>+0(SB), Z1
+	VMOVUPS           Z0, Z2
+	VBROADCASTSS      one32_c2200000<>+0(SB), Z3
+	VMAXPS            Z0, Z3, Z0
+	VBROADCASTSS      one32_42b20000<>+0(SB), Z3
+	VMINPS            Z0, Z3, Z0
+	VBROADCASTSS      one32_4b400000<>+0(SB), Z3
+	VFMADD231PS.BCST  one32_3fb8aa3b<>+0(SB), Z0, Z3
+	VSUBPS.BCST       one32_4b400000<>+0(SB), Z3, Z4
+	VFNMADD231PS.BCST one32_3f318000<>+0(SB), Z4, Z0
+	VFNMADD231PS.BCST one32_b95e8083<>+0(SB), Z4, Z0
+	VBROADCASTSS      one32_39500d01<>+0(SB), Z4
+	VFMADD213PS.BCST  one32_3ab60b61<>+0(SB), Z0, Z4
+	VFMADD213PS.BCST  one32_3c088889<>+0(SB), Z0, Z4
+	VFMADD213PS.BCST  one32_3d2aaaab<>+0(SB), Z0, Z4
+	VFMADD213PS.BCST  one32_3e2aaaab<>+0(SB), Z0, Z4
+	VFMADD213PS.BCST  one32_3f000000<>+0(SB), Z0, Z4
+	VMULPS            Z0, Z4, Z4
+	VFMADD213PS       Z0, Z0, Z4
+	VPADDD.BCST       one32_ffffffffffffffff<>+0(SB), Z3, Z3
+	VPSLLD            $0x17, Z3, Z3
+	VPADDD.BCST       one32_3f800000<>+0(SB), Z3, Z3
+	VSUBPS.BCST       one32_3f000000<>+0(SB), Z3, Z0
+	VFMADD231PS       Z3, Z4, Z0
+	VADDPS            Z0, Z0, Z0
+	VPTERNLOGD        $0xd8, Z1, Z2, Z0
+	VMOVUPS           Z0, K1, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA one32_c2200000<>+0(SB)/4, $0xc2200000
+GLOBL one32_c2200000<>(SB), RODATA|NOPTR, $4
+
+DATA one32_42b20000<>+0(SB)/4, $0x42b20000
+GLOBL one32_42b20000<>(SB), RODATA|NOPTR, $4
+
+DATA one32_4b400000<>+0(SB)/4, $0x4b400000
+GLOBL one32_4b400000<>(SB), RODATA|NOPTR, $4
+
+DATA one32_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
+GLOBL one32_3fb8aa3b<>(SB), RODATA|NOPTR, $4
+
+DATA one32_3f318000<>+0(SB)/4, $0x3f318000
+GLOBL one32_3f318000<>(SB), RODATA|NOPTR, $4
+
+DATA one32_b95e8083<>+0(SB)/4, $0xb95e8083
+GLOBL one32_b95e8083<>(SB), RODATA|NOPTR, $4
+
+DATA one32_39500d01<>+0(SB)/4, $0x39500d01
+GLOBL one32_39500d01<>(SB), RODATA|NOPTR, $4
+
+DATA one32_3ab60b61<>+0(SB)/4, $0x3ab60b61
+GLOBL one32_3ab60b61<>(SB), RODATA|NOPTR, $4
+
+DATA one32_3c088889<>+0(SB)/4, $0x3c088889
+GLOBL one32_3c088889<>(SB), RODATA|NOPTR, $4
+
+DATA one32_3d2aaaab<>+0(SB)/4, $0x3d2aaaab
+GLOBL one32_3d2aaaab<>(SB), RODATA|NOPTR, $4
+
+DATA one32_3e2aaaab<>+0(SB)/4, $0x3e2aaaab
+GLOBL one32_3e2aaaab<>(SB), RODATA|NOPTR, $4
+
+DATA one32_ffffffffffffffff<>+0(SB)/4, $0xffffffff
+GLOBL one32_ffffffffffffffff<>(SB), RODATA|NOPTR, $4
+
+// func SinAVX512F32(n int, x *float32, y *float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·SinAVX512F32(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x0f, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ              SI, DX
+	JGE               rest
+	VMOVUPS           (AX)(SI*4), Z0
+	VBROADCASTSS      one32_4b400000<>+0(SB), Z1
+	VFMADD231PS.BCST  one32_3f22f983<>+0(SB), Z0, Z1
+	VSUBPS.BCST       one32_4b400000<>+0(SB), Z1, Z2
+	VFNMADD231PS.BCST one32_3fc90fda<>+0(SB), Z2, Z0
+	VFNMADD231PS.BCST one32_33a22168<>+0(SB), Z2, Z0
+	VFNMADD231PS.BCST one32_27c234c4<>+0(SB), Z2, Z0
+	VBROADCASTSS      one32_80000000<>+0(SB), Z2
+	VANDNPS           Z0, Z2, Z5
+	VANDPS            Z2, Z0, Z0
+	VMULPS            Z5, Z5, Z6
+	VBROADCASTSS      one32_3638ef1d<>+0(SB), Z7
+	VFMADD213PS.BCST  one32_b9500d01<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  one32_3c088889<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  one32_be2aaaab<>+0(SB), Z6, Z7
+	VMULPS            Z6, Z7, Z7
+	VFMADD213PS       Z5, Z5, Z7
+	VBROADCASTSS      one32_b493f27e<>+0(SB), Z5
+	VFMADD213PS.BCST  one32_37d00d01<>+0(SB), Z6, Z5
+	VFMADD213PS.BCST  one32_bab60b61<>+0(SB), Z6, Z5
+	VFMADD213PS.BCST  one32_3d2aaaab<>+0(SB), Z6, Z5
+	VMULPS.BCST       one32_3f000000<>+0(SB), Z6, Z8
+	VBROADCASTSS      one32_3f800000<>+0(SB), Z9
+	VBROADCASTSS      one32_3f800000<>+0(SB), Z10
+	VSUBPS            Z8, Z9, Z9
+	VSUBPS            Z9, Z10, Z10
+	VSUBPS            Z8, Z10, Z10
+	VMULPS            Z6, Z5, Z5
+	VFMADD213PS       Z10, Z6, Z5
+	VADDPS            Z9, Z5, Z5
+	VPXORD            Z3, Z3, Z3
+	VPSLLD            $0x1f, Z1, Z6
+	VORPS.BCST        one32_3f800000<>+0(SB), Z6, Z6
+	VCMPPS            $0x11, Z3, Z6, K1
+	VCMPPS            $0x1e, Z3, Z6, K2
+	VPSLLD            $0x1e, Z1, Z1
+	VANDPS            Z2, Z1, Z1
+	VMOVAPS.Z         Z0, K2, Z0
+	VXORPS            Z0, Z1, Z1
+	VMOVAPS.Z         Z7, K2, Z7
+	VORPS             Z7, Z1, Z1
+	VMOVAPS.Z         Z5, K1, Z5
+	VORPS             Z5, Z1, Z1
+	VMOVUPS           Z1, (CX)(SI*4)
+	ADDQ              $0x10, SI
+	JMP               whole
+
+rest:
+	TESTQ             BX, BX
+	JZ                end
+	MOVQ              $-1, DX
+	BZHIQ             BX, DX, DX
+	KMOVW             DX, K1
+	VMOVUPS.Z         (AX)(SI*4), K1, Z0
+	VBROADCASTSS      one32_4b400000<>+0(SB), Z1
+	VFMADD231PS.BCST  one32_3f22f983<>+0(SB), Z0, Z1
+	VSUBPS.BCST       one32_4b400000<>+0(SB), Z1, Z2
+	VFNMADD231PS.BCST one32_3fc90fda<>+0(SB), Z2, Z0
+	VFNMADD231PS.BCST one32_33a22168<>+0(SB), Z2, Z0
+	VFNMADD231PS.BCST one32_27c234c4<>+0(SB), Z2, Z0
+	VBROADCASTSS      one32_80000000<>+0(SB), Z2
+	VANDNPS           Z0, Z2, Z3
+	VANDPS            Z2, Z0, Z0
+	VMULPS            Z3, Z3, Z5
+	VBROADCASTSS      one32_3638ef1d<>+0(SB), Z6
+	VFMADD213PS.BCST  one32_b9500d01<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  one32_3c088889<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  one32_be2aaaab<>+0(SB), Z5, Z6
+	VMULPS            Z5, Z6, Z6
+	VFMADD213PS       Z3, Z3, Z6
+	VBROADCASTSS      one32_b493f27e<>+0(SB), Z3
+	VFMADD213PS.BCST  one32_37d00d01<>+0(SB), Z5, Z3
+	VFMADD213PS.BCST  one32_bab60b61<>+0(SB), Z5, Z3
+	VFMADD213PS.BCST  one32_3d2aaaab<>+0(SB), Z5, Z3
+	VMULPS.BCST       one32_3f000000<>+0(SB), Z5, Z7
+	VBROADCASTSS      one32_3f800000<>+0(SB), Z8
+	VBROADCASTSS      one32_3f800000<>+0(SB), Z9
+	VSUBPS            Z7, Z8, Z8
+	VSUBPS            Z8, Z9, Z9
+	VSUBPS            Z7, Z9, Z9
+	VMULPS            Z5, Z3, Z3
+	VFMADD213PS       Z9, Z5, Z3
+	VADDPS            Z8, Z3, Z3
+	VPXORD            Z4, Z4, Z4
+	VPSLLD            $0x1f, Z1, Z5
+	VORPS.BCST        one32_3f800000<>+0(SB), Z5, Z5
+	VCMPPS            $0x11, Z4, Z5, K2
+	VCMPPS            $0x1e, Z4, Z5, K3
+	VPSLLD            $0x1e, Z1, Z1
+	VANDPS            Z2, Z1, Z1
+	VMOVAPS.Z         Z0, K3, Z0
+	VXORPS            Z0, Z1, Z1
+	VMOVAPS.Z         Z6, K3, Z6
+	VORPS             Z6, Z1, Z1
+	VMOVAPS.Z         Z3, K2, Z3
+	VORPS             Z3, Z1, Z1
+	VMOVUPS           Z1, K1, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA one32_3f22f983<>+0(SB)/4, $0x3f22f983
+GLOBL one32_3f22f983<>(SB), RODATA|NOPTR, $4
+
+DATA one32_3fc90fda<>+0(SB)/4, $0x3fc90fda
+GLOBL one32_3fc90fda<>(SB), RODATA|NOPTR, $4
+
+DATA one32_33a22168<>+0(SB)/4, $0x33a22168
+GLOBL one32_33a22168<>(SB), RODATA|NOPTR, $4
+
+DATA one32_27c234c4<>+0(SB)/4, $0x27c234c4
+GLOBL one32_27c234c4<>(SB), RODATA|NOPTR, $4
+
+DATA one32_3638ef1d<>+0(SB)/4, $0x3638ef1d
+GLOBL one32_3638ef1d<>(SB), RODATA|NOPTR, $4
+
+DATA one32_b9500d01<>+0(SB)/4, $0xb9500d01
+GLOBL one32_b9500d01<>(SB), RODATA|NOPTR, $4
+
+DATA one32_be2aaaab<>+0(SB)/4, $0xbe2aaaab
+GLOBL one32_be2aaaab<>(SB), RODATA|NOPTR, $4
+
+DATA one32_b493f27e<>+0(SB)/4, $0xb493f27e
+GLOBL one32_b493f27e<>(SB), RODATA|NOPTR, $4
+
+DATA one32_37d00d01<>+0(SB)/4, $0x37d00d01
+GLOBL one32_37d00d01<>(SB), RODATA|NOPTR, $4
+
+DATA one32_bab60b61<>+0(SB)/4, $0xbab60b61
+GLOBL one32_bab60b61<>(SB), RODATA|NOPTR, $4
+
+// func CosAVX512F32(n int, x *float32, y *float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·CosAVX512F32(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x0f, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ              SI, DX
+	JGE               rest
+	VMOVUPS           (AX)(SI*4), Z0
+	VBROADCASTSS      one32_4b400000<>+0(SB), Z1
+	VFMADD231PS.BCST  one32_3f22f983<>+0(SB), Z0, Z1
+	VSUBPS.BCST       one32_4b400000<>+0(SB), Z1, Z2
+	VFNMADD231PS.BCST one32_3fc90fda<>+0(SB), Z2, Z0
+	VFNMADD231PS.BCST one32_33a22168<>+0(SB), Z2, Z0
+	VFNMADD231PS.BCST one32_27c234c4<>+0(SB), Z2, Z0
+	VPADDD.BCST       one32_1<>+0(SB), Z1, Z1
+	VBROADCASTSS      one32_80000000<>+0(SB), Z2
+	VANDNPS           Z0, Z2, Z5
+	VANDPS            Z2, Z0, Z0
+	VMULPS            Z5, Z5, Z6
+	VBROADCASTSS      one32_3638ef1d<>+0(SB), Z7
+	VFMADD213PS.BCST  one32_b9500d01<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  one32_3c088889<>+0(SB), Z6, Z7
+	VFMADD213PS.BCST  one32_be2aaaab<>+0(SB), Z6, Z7
+	VMULPS            Z6, Z7, Z7
+	VFMADD213PS       Z5, Z5, Z7
+	VBROADCASTSS      one32_b493f27e<>+0(SB), Z5
+	VFMADD213PS.BCST  one32_37d00d01<>+0(SB), Z6, Z5
+	VFMADD213PS.BCST  one32_bab60b61<>+0(SB), Z6, Z5
+	VFMADD213PS.BCST  one32_3d2aaaab<>+0(SB), Z6, Z5
+	VMULPS.BCST       one32_3f000000<>+0(SB), Z6, Z8
+	VBROADCASTSS      one32_3f800000<>+0(SB), Z9
+	VBROADCASTSS      one32_3f800000<>+0(SB), Z10
+	VSUBPS            Z8, Z9, Z9
+	VSUBPS            Z9, Z10, Z10
+	VSUBPS            Z8, Z10, Z10
+	VMULPS            Z6, Z5, Z5
+	VFMADD213PS       Z10, Z6, Z5
+	VADDPS            Z9, Z5, Z5
+	VPXORD            Z3, Z3, Z3
+	VPSLLD            $0x1f, Z1, Z6
+	VORPS.BCST        one32_3f800000<>+0(SB), Z6, Z6
+	VCMPPS            $0x11, Z3, Z6, K1
+	VCMPPS            $0x1e, Z3, Z6, K2
+	VPSLLD            $0x1e, Z1, Z1
+	VANDPS            Z2, Z1, Z1
+	VMOVAPS.Z         Z0, K2, Z0
+	VXORPS            Z0, Z1, Z1
+	VMOVAPS.Z         Z7, K2, Z7
+	VORPS             Z7, Z1, Z1
+	VMOVAPS.Z         Z5, K1, Z5
+	VORPS             Z5, Z1, Z1
+	VMOVUPS           Z1, (CX)(SI*4)
+	ADDQ              $0x10, SI
+	JMP               whole
+
+rest:
+	TESTQ             BX, BX
+	JZ                end
+	MOVQ              $-1, DX
+	BZHIQ             BX, DX, DX
+	KMOVW             DX, K1
+	VMOVUPS.Z         (AX)(SI*4), K1, Z0
+	VBROADCASTSS      one32_4b400000<>+0(SB), Z1
+	VFMADD231PS.BCST  one32_3f22f983<>+0(SB), Z0, Z1
+	VSUBPS.BCST       one32_4b400000<>+0(SB), Z1, Z2
+	VFNMADD231PS.BCST one32_3fc90fda<>+0(SB), Z2, Z0
+	VFNMADD231PS.BCST one32_33a22168<>+0(SB), Z2, Z0
+	VFNMADD231PS.BCST one32_27c234c4<>+0(SB), Z2, Z0
+	VPADDD.BCST       one32_1<>+0(SB), Z1, Z1
+	VBROADCASTSS      one32_80000000<>+0(SB), Z2
+	VANDNPS           Z0, Z2, Z3
+	VANDPS            Z2, Z0, Z0
+	VMULPS            Z3, Z3, Z5
+	VBROADCASTSS      one32_3638ef1d<>+0(SB), Z6
+	VFMADD213PS.BCST  one32_b9500d01<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  one32_3c088889<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  one32_be2aaaab<>+0(SB), Z5, Z6
+	VMULPS            Z5, Z6, Z6
+	VFMADD213PS       Z3, Z3, Z6
+	VBROADCASTSS      one32_b493f27e<>+0(SB), Z3
+	VFMADD213PS.BCST  one32_37d00d01<>+0(SB), Z5, Z3
+	VFMADD213PS.BCST  one32_bab60b61<>+0(SB), Z5, Z3
+	VFMADD213PS.BCST  one32_3d2aaaab<>+0(SB), Z5, Z3
+	VMULPS.BCST       one32_3f000000<>+0(SB), Z5, Z7
+	VBROADCASTSS      one32_3f800000<>+0(SB), Z8
+	VBROADCASTSS      one32_3f800000<>+0(SB), Z9
+	VSUBPS            Z7, Z8, Z8
+	VSUBPS            Z8, Z9, Z9
+	VSUBPS            Z7, Z9, Z9
+	VMULPS            Z5, Z3, Z3
+	VFMADD213PS       Z9, Z5, Z3
+	VADDPS            Z8, Z3, Z3
+	VPXORD            Z4, Z4, Z4
+	VPSLLD            $0x1f, Z1, Z5
+	VORPS.BCST        one32_3f800000<>+0(SB), Z5, Z5
+	VCMPPS            $0x11, Z4, Z5, K2
+	VCMPPS            $0x1e, Z4, Z5, K3
+	VPSLLD            $0x1e, Z1, Z1
+	VANDPS            Z2, Z1, Z1
+	VMOVAPS.Z         Z0, K3, Z0
+	VXORPS            Z0, Z1, Z1
+	VMOVAPS.Z         Z6, K3, Z6
+	VORPS             Z6, Z1, Z1
+	VMOVAPS.Z         Z3, K2, Z3
+	VORPS             Z3, Z1, Z1
+	VMOVUPS           Z1, K1, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA one32_1<>+0(SB)/4, $0x00000001
+GLOBL one32_1<>(SB), RODATA|NOPTR, $4
+
+// func AtanAVX512F32(n int, x *float32, y *float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·AtanAVX512F32(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x0f, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ             SI, DX
+	JGE              rest
+	VMOVUPS          (AX)(SI*4), Z0
+	VBROADCASTSS     one32_80000000<>+0(SB), Z1
+	VANDNPS          Z0, Z1, Z2
+	VMOVUPS          Z2, Z3
+	VBROADCASTSS     one32_3f800000<>+0(SB), Z4
+	VDIVPS           Z3, Z4, Z3
+	VMINPS           Z3, Z2, Z3
+	VMULPS           Z3, Z3, Z4
+	VBROADCASTSS     one32_bae5e41c<>+0(SB), Z5
+	VFMADD213PS.BCST one32_3c2fc00e<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_bcfc59ea<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3d6bbbc0<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_bdab9142<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3de017c1<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_be120acd<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3e4cc841<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_beaaaa9a<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3f800000<>+0(SB), Z4, Z5
+	VMULPS           Z3, Z5, Z5
+	VBROADCASTSS     one32_3f800000<>+0(SB), Z3
+	VBROADCASTSS     one32_3fc90fda<>+0(SB), Z4
+	VSUBPS           Z5, Z4, Z4
+	VADDPS.BCST      one32_33a22168<>+0(SB), Z4, Z4
+	VCMPPS           $0x12, Z3, Z2, K1
+	VCMPPS           $0x16, Z3, Z2, K2
+	VMOVAPS.Z        Z4, K2, Z4
+	VMOVAPS.Z        Z5, K1, Z5
+	VORPS            Z5, Z4, Z4
+	VPTERNLOGD       $0xd8, Z1, Z0, Z4
+	VMOVUPS          Z4, (CX)(SI*4)
+	ADDQ             $0x10, SI
+	JMP              whole
+
+rest:
+	TESTQ            BX, BX
+	JZ               end
+	MOVQ             $-1, DX
+	BZHIQ            BX, DX, DX
+	KMOVW            DX, K1
+	VMOVUPS.Z        (AX)(SI*4), K1, Z0
+	VBROADCASTSS     one32_80000000<>+0(SB), Z1
+	VANDNPS          Z0, Z1, Z2
+	VMOVUPS          Z2, Z3
+	VBROADCASTSS     one32_3f800000<>+0(SB), Z4
+	VDIVPS           Z3, Z4, Z3
+	VMINPS           Z3, Z2, Z3
+	VMULPS           Z3, Z3, Z4
+	VBROADCASTSS     one32_bae5e41c<>+0(SB), Z5
+	VFMADD213PS.BCST one32_3c2fc00e<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_bcfc59ea<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3d6bbbc0<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_bdab9142<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3de017c1<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_be120acd<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3e4cc841<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_beaaaa9a<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST one32_3f800000<>+0(SB), Z4, Z5
+	VMULPS           Z3, Z5, Z5
+	VBROADCASTSS     one32_3f800000<>+0(SB), Z3
+	VBROADCASTSS     one32_3fc90fda<>+0(SB), Z4
+	VSUBPS           Z5, Z4, Z4
+	VADDPS.BCST      one32_33a22168<>+0(SB), Z4, Z4
+	VCMPPS           $0x12, Z3, Z2, K2
+	VCMPPS           $0x16, Z3, Z2, K3
+	VMOVAPS.Z        Z4, K3, Z4
+	VMOVAPS.Z        Z5, K2, Z5
+	VORPS            Z5, Z4, Z4
+	VPTERNLOGD       $0xd8, Z1, Z0, Z4
+	VMOVUPS          Z4, K1, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA one32_bae5e41c<>+0(SB)/4, $0xbae5e41c
+GLOBL one32_bae5e41c<>(SB), RODATA|NOPTR, $4
+
+DATA one32_3c2fc00e<>+0(SB)/4, $0x3c2fc00e
+GLOBL one32_3c2fc00e<>(SB), RODATA|NOPTR, $4
+
+DATA one32_bcfc59ea<>+0(SB)/4, $0xbcfc59ea
+GLOBL one32_bcfc59ea<>(SB), RODATA|NOPTR, $4
+
+DATA one32_3d6bbbc0<>+0(SB)/4, $0x3d6bbbc0
+GLOBL one32_3d6bbbc0<>(SB), RODATA|NOPTR, $4
+
+DATA one32_bdab9142<>+0(SB)/4, $0xbdab9142
+GLOBL one32_bdab9142<>(SB), RODATA|NOPTR, $4
+
+DATA one32_3de017c1<>+0(SB)/4, $0x3de017c1
+GLOBL one32_3de017c1<>(SB), RODATA|NOPTR, $4
+
+DATA one32_be120acd<>+0(SB)/4, $0xbe120acd
+GLOBL one32_be120acd<>(SB), RODATA|NOPTR, $4
+
+DATA one32_3e4cc841<>+0(SB)/4, $0x3e4cc841
+GLOBL one32_3e4cc841<>(SB), RODATA|NOPTR, $4
+
+DATA one32_beaaaa9a<>+0(SB)/4, $0xbeaaaa9a
+GLOBL one32_beaaaa9a<>(SB), RODATA|NOPTR, $4
+
+// func ErfAVX512F32(n int, x *float32, y *float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·ErfAVX512F32(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x0f, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ              SI, DX
+	JGE               rest
+	VMOVUPS           (AX)(SI*4), Z0
+	VBROADCASTSS      one32_80000000<>+0(SB), Z1
+	VANDNPS           Z0, Z1, Z2
+	VBROADCASTSS      one32_40800000<>+0(SB), Z3
+	VMINPS            Z2, Z3, Z2
+	VBROADCASTSS      one32_371b4b6f<>+0(SB), Z3
+	VFMADD213PS.BCST  one32_b8f6b642<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  one32_3a25e4fe<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  one32_bada802d<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  one32_39283009<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  one32_3c9ce6e3<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  one32_bdd27d2f<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  one32_bf22f97d<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  one32_bf906ebb<>+0(SB), Z2, Z3
+	VMULPS            Z2, Z3, Z3
+	VBROADCASTSS      one32_c2200000<>+0(SB), Z2
+	VMAXPS            Z3, Z2, Z3
+	VBROADCASTSS      one32_4b400000<>+0(SB), Z2
+	VFMADD231PS.BCST  one32_3fb8aa3b<>+0(SB), Z3, Z2
+	VSUBPS.BCST       one32_4b400000<>+0(SB), Z2, Z4
+	VFNMADD231PS.BCST one32_3f318000<>+0(SB), Z4, Z3
+	VFNMADD231PS.BCST one32_b95e8083<>+0(SB), Z4, Z3
+	VBROADCASTSS      one32_39500d01<>+0(SB), Z4
+	VFMADD213PS.BCST  one32_3ab60b61<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  one32_3c088889<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  one32_3d2aaaab<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  one32_3e2aaaab<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  one32_3f000000<>+0(SB), Z3, Z4
+	VMULPS            Z3, Z4, Z4
+	VFMADD213PS       Z3, Z3, Z4
+	VPSLLD            $0x17, Z2, Z2
+	VPADDD.BCST       one32_3f800000<>+0(SB), Z2, Z2
+	VSUBPS.BCST       one32_3f800000<>+0(SB), Z2, Z3
+	VFMADD231PS       Z2, Z4, Z3
+	VPTERNLOGD        $0xd8, Z1, Z0, Z3
+	VMOVUPS           Z3, (CX)(SI*4)
+	ADDQ              $0x10, SI
+	JMP               whole
+
+rest:
+	TESTQ             BX, BX
+	JZ                end
+	MOVQ              $-1, DX
+	BZHIQ             BX, DX, DX
+	KMOVW             DX, K1
+	VMOVUPS.Z         (AX)(SI*4), K1, Z0
+	VBROADCASTSS      one32_80000000<>+0(SB), Z1
+	VANDNPS           Z0, Z1, Z2
+	VBROADCASTSS      one32_40800000<>+0(SB), Z3
+	VMINPS            Z2, Z3, Z2
+	VBROADCASTSS      one32_371b4b6f<>+0(SB), Z3
+	VFMADD213PS.BCST  one32_b8f6b642<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  one32_3a25e4fe<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  one32_bada802d<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  one32_39283009<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  one32_3c9ce6e3<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  one32_bdd27d2f<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  one32_bf22f97d<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST  one32_bf906ebb<>+0(SB), Z2, Z3
+	VMULPS            Z2, Z3, Z3
+	VBROADCASTSS      one32_c2200000<>+0(SB), Z2
+	VMAXPS            Z3, Z2, Z3
+	VBROADCASTSS      one32_4b400000<>+0(SB), Z2
+	VFMADD231PS.BCST  one32_3fb8aa3b<>+0(SB), Z3, Z2
+	VSUBPS.BCST       one32_4b400000<>+0(SB), Z2, Z4
+	VFNMADD231PS.BCST one32_3f318000<>+0(SB), Z4, Z3
+	VFNMADD231PS.BCST one32_b95e8083<>+0(SB), Z4, Z3
+	VBROADCASTSS      one32_39500d01<>+0(SB), Z4
+	VFMADD213PS.BCST  one32_3ab60b61<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  one32_3c088889<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  one32_3d2aaaab<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  one32_3e2aaaab<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST  one32_3f000000<>+0(SB), Z3, Z4
+	VMULPS            Z3, Z4, Z4
+	VFMADD213PS       Z3, Z3, Z4
+	VPSLLD            $0x17, Z2, Z2
+	VPADDD.BCST       one32_3f800000<>+0(SB), Z2, Z2
+	VSUBPS.BCST       one32_3f800000<>+0(SB), Z2, Z3
+	VFMADD231PS       Z2, Z4, Z3
+	VPTERNLOGD        $0xd8, Z1, Z0, Z3
+	VMOVUPS           Z3, K1, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA one32_40800000<>+0(SB)/4, $0x40800000
+GLOBL one32_40800000<>(SB), RODATA|NOPTR, $4
+
+DATA one32_371b4b6f<>+0(SB)/4, $0x371b4b6f
+GLOBL one32_371b4b6f<>(SB), RODATA|NOPTR, $4
+
+DATA one32_b8f6b642<>+0(SB)/4, $0xb8f6b642
+GLOBL one32_b8f6b642<>(SB), RODATA|NOPTR, $4
+
+DATA one32_3a25e4fe<>+0(SB)/4, $0x3a25e4fe
+GLOBL one32_3a25e4fe<>(SB), RODATA|NOPTR, $4
+
+DATA one32_bada802d<>+0(SB)/4, $0xbada802d
+GLOBL one32_bada802d<>(SB), RODATA|NOPTR, $4
+
+DATA one32_39283009<>+0(SB)/4, $0x39283009
+GLOBL one32_39283009<>(SB), RODATA|NOPTR, $4
+
+DATA one32_3c9ce6e3<>+0(SB)/4, $0x3c9ce6e3
+GLOBL one32_3c9ce6e3<>(SB), RODATA|NOPTR, $4
+
+DATA one32_bdd27d2f<>+0(SB)/4, $0xbdd27d2f
+GLOBL one32_bdd27d2f<>(SB), RODATA|NOPTR, $4
+
+DATA one32_bf22f97d<>+0(SB)/4, $0xbf22f97d
+GLOBL one32_bf22f97d<>(SB), RODATA|NOPTR, $4
+
+DATA one32_bf906ebb<>+0(SB)/4, $0xbf906ebb
+GLOBL one32_bf906ebb<>(SB), RODATA|NOPTR, $4
 
 // func ClampAVX512F32(n int, lo float32, hi float32, x *float32, y *float32)
 // Requires: AVX, AVX512F, BMI2
@@ -3492,6 +6164,55 @@ end:
 	VZEROUPPER
 	RET
 
+// func SignAVX512F64(n int, x *float64, y *float64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·SignAVX512F64(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x07, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ         SI, DX
+	JGE          rest
+	VMOVUPD      (AX)(SI*8), Z0
+	VPXORD       Z1, Z1, Z1
+	VBROADCASTSD one64_3ff0000000000000<>+0(SB), Z2
+	VBROADCASTSD one64_8000000000000000<>+0(SB), Z3
+	VANDNPD      Z0, Z3, Z4
+	VCMPPD       $0x1e, Z1, Z4, K1
+	VPTERNLOGD   $0xd8, Z3, Z0, Z2
+	VMOVAPD.Z    Z2, K1, Z2
+	VMOVUPD      Z2, (CX)(SI*8)
+	ADDQ         $0x08, SI
+	JMP          whole
+
+rest:
+	TESTQ        BX, BX
+	JZ           end
+	MOVQ         $-1, DX
+	BZHIQ        BX, DX, DX
+	KMOVW        DX, K1
+	VMOVUPD.Z    (AX)(SI*8), K1, Z0
+	VPXORD       Z5, Z5, Z5
+	VBROADCASTSD one64_3ff0000000000000<>+0(SB), Z1
+	VBROADCASTSD one64_8000000000000000<>+0(SB), Z2
+	VANDNPD      Z0, Z2, Z3
+	VCMPPD       $0x1e, Z5, Z3, K2
+	VPTERNLOGD   $0xd8, Z2, Z0, Z1
+	VMOVAPD.Z    Z1, K2, Z1
+	VMOVUPD      Z1, K1, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA one64_3ff0000000000000<>+0(SB)/8, $0x3ff0000000000000
+GLOBL one64_3ff0000000000000<>(SB), RODATA|NOPTR, $8
+
 // func FloorAVX512F64(n int, x *float64, y *float64)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·FloorAVX512F64(SB), NOSPLIT, $0-24
@@ -3699,9 +6420,6 @@ rest:
 end:
 	VZEROUPPER
 	RET
-
-DATA one64_3ff0000000000000<>+0(SB)/8, $0x3ff0000000000000
-GLOBL one64_3ff0000000000000<>(SB), RODATA|NOPTR, $8
 
 // func ReciprocalAVX512F64(n int, x *float64, y *float64)
 // Requires: AVX, AVX512F, BMI2
@@ -3954,6 +6672,608 @@ GLOBL one64_7ff0000000000000<>(SB), RODATA|NOPTR, $8
 
 DATA one64_7ff8000000000001<>+0(SB)/8, $0x7ff8000000000001
 GLOBL one64_7ff8000000000001<>(SB), RODATA|NOPTR, $8
+
+// func Log1pAVX512F64(n int, x *float64, y *float64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·Log1pAVX512F64(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x07, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ             SI, DX
+	JGE              rest
+	VMOVUPD          (AX)(SI*8), Z0
+	VBROADCASTSD     one64_8000000000000000<>+0(SB), Z3
+	VADDPD.BCST      one64_3ff0000000000000<>+0(SB), Z0, Z1
+	VSUBPD.BCST      one64_3ff0000000000000<>+0(SB), Z1, Z2
+	VSUBPD           Z2, Z0, Z2
+	VDIVPD           Z1, Z2, Z2
+	VMINPD.BCST      one64_3ff0000000000000<>+0(SB), Z2, Z2
+	VBROADCASTSD     one64_10000000000000<>+0(SB), Z4
+	VBROADCASTSD     one64_432ffffffffffffe<>+0(SB), Z5
+	VCMPPD           $0x1e, Z1, Z4, K1
+	VMOVAPD.Z        Z5, K1, Z5
+	VADDPD.BCST      one64_3ff0000000000000<>+0(SB), Z5, Z4
+	VMULPD           Z1, Z4, Z4
+	VBROADCASTSD     one64_404a000000000000<>+0(SB), Z5
+	VMOVAPD.Z        Z5, K1, Z5
+	VPADDQ.BCST      one64_95f619980c433<>+0(SB), Z4, Z4
+	VPSRLQ           $0x34, Z4, Z8
+	VORPD.BCST       one64_4330000000000000<>+0(SB), Z8, Z8
+	VSUBPD.BCST      one64_43300000000003ff<>+0(SB), Z8, Z8
+	VSUBPD           Z5, Z8, Z8
+	VANDPD.BCST      one64_fffffffffffff<>+0(SB), Z4, Z4
+	VPADDQ.BCST      one64_3fe6a09e667f3bcd<>+0(SB), Z4, Z4
+	VSUBPD.BCST      one64_3ff0000000000000<>+0(SB), Z4, Z4
+	VADDPD.BCST      one64_4000000000000000<>+0(SB), Z4, Z5
+	VDIVPD           Z5, Z4, Z5
+	VMULPD           Z5, Z5, Z9
+	VMULPD           Z4, Z4, Z10
+	VMULPD.BCST      one64_3fe0000000000000<>+0(SB), Z10, Z10
+	VBROADCASTSD     one64_3fb8618618618618<>+0(SB), Z11
+	VFMADD213PD.BCST one64_3fbaf286bca1af28<>+0(SB), Z9, Z11
+	VFMADD213PD.BCST one64_3fbe1e1e1e1e1e1e<>+0(SB), Z9, Z11
+	VFMADD213PD.BCST one64_3fc1111111111111<>+0(SB), Z9, Z11
+	VFMADD213PD.BCST one64_3fc3b13b13b13b14<>+0(SB), Z9, Z11
+	VFMADD213PD.BCST one64_3fc745d1745d1746<>+0(SB), Z9, Z11
+	VFMADD213PD.BCST one64_3fcc71c71c71c71c<>+0(SB), Z9, Z11
+	VFMADD213PD.BCST one64_3fd2492492492492<>+0(SB), Z9, Z11
+	VFMADD213PD.BCST one64_3fd999999999999a<>+0(SB), Z9, Z11
+	VFMADD213PD.BCST one64_3fe5555555555555<>+0(SB), Z9, Z11
+	VMULPD           Z9, Z11, Z11
+	VADDPD           Z10, Z11, Z11
+	VMULPD           Z5, Z11, Z11
+	VFMADD231PD.BCST one64_3dd473de6af278ed<>+0(SB), Z8, Z11
+	VSUBPD           Z11, Z10, Z10
+	VSUBPD           Z4, Z10, Z10
+	VMULPD.BCST      one64_3fe62e42fef00000<>+0(SB), Z8, Z8
+	VSUBPD           Z10, Z8, Z8
+	VPXORD           Z6, Z6, Z6
+	VBROADCASTSD     one64_7fefffffffffffff<>+0(SB), Z4
+	VCMPPD           $0x00, Z6, Z1, K1
+	VCMPPD           $0x1e, Z4, Z1, K2
+	VCMPPD           $0x19, Z6, Z1, K3
+	VBROADCASTSD     one64_fff0000000000000<>+0(SB), Z1
+	VMOVAPD.Z        Z1, K1, Z1
+	VADDPD           Z1, Z8, Z8
+	VBROADCASTSD     one64_7ff0000000000000<>+0(SB), Z1
+	VMOVAPD.Z        Z1, K2, Z1
+	VADDPD           Z1, Z8, Z8
+	VBROADCASTSD     one64_7ff8000000000001<>+0(SB), Z1
+	VMOVAPD.Z        Z1, K3, Z1
+	VADDPD           Z1, Z8, Z8
+	VADDPD           Z2, Z8, Z8
+	VPTERNLOGD       $0xd8, Z3, Z0, Z8
+	VMOVUPD          Z8, (CX)(SI*8)
+	ADDQ             $0x08, SI
+	JMP              whole
+
+rest:
+	TESTQ            BX, BX
+	JZ               end
+	MOVQ             $-1, DX
+	BZHIQ            BX, DX, DX
+	KMOVW            DX, K1
+	VMOVUPD.Z        (AX)(SI*8), K1, Z0
+	VBROADCASTSD     one64_8000000000000000<>+0(SB), Z3
+	VADDPD.BCST      one64_3ff0000000000000<>+0(SB), Z0, Z1
+	VSUBPD.BCST      one64_3ff0000000000000<>+0(SB), Z1, Z2
+	VSUBPD           Z2, Z0, Z2
+	VDIVPD           Z1, Z2, Z2
+	VMINPD.BCST      one64_3ff0000000000000<>+0(SB), Z2, Z2
+	VBROADCASTSD     one64_10000000000000<>+0(SB), Z4
+	VBROADCASTSD     one64_432ffffffffffffe<>+0(SB), Z5
+	VCMPPD           $0x1e, Z1, Z4, K2
+	VMOVAPD.Z        Z5, K2, Z5
+	VADDPD.BCST      one64_3ff0000000000000<>+0(SB), Z5, Z4
+	VMULPD           Z1, Z4, Z4
+	VBROADCASTSD     one64_404a000000000000<>+0(SB), Z5
+	VMOVAPD.Z        Z5, K2, Z5
+	VPADDQ.BCST      one64_95f619980c433<>+0(SB), Z4, Z4
+	VPSRLQ           $0x34, Z4, Z6
+	VORPD.BCST       one64_4330000000000000<>+0(SB), Z6, Z6
+	VSUBPD.BCST      one64_43300000000003ff<>+0(SB), Z6, Z6
+	VSUBPD           Z5, Z6, Z6
+	VANDPD.BCST      one64_fffffffffffff<>+0(SB), Z4, Z4
+	VPADDQ.BCST      one64_3fe6a09e667f3bcd<>+0(SB), Z4, Z4
+	VSUBPD.BCST      one64_3ff0000000000000<>+0(SB), Z4, Z4
+	VADDPD.BCST      one64_4000000000000000<>+0(SB), Z4, Z5
+	VDIVPD           Z5, Z4, Z5
+	VMULPD           Z5, Z5, Z8
+	VMULPD           Z4, Z4, Z9
+	VMULPD.BCST      one64_3fe0000000000000<>+0(SB), Z9, Z9
+	VBROADCASTSD     one64_3fb8618618618618<>+0(SB), Z10
+	VFMADD213PD.BCST one64_3fbaf286bca1af28<>+0(SB), Z8, Z10
+	VFMADD213PD.BCST one64_3fbe1e1e1e1e1e1e<>+0(SB), Z8, Z10
+	VFMADD213PD.BCST one64_3fc1111111111111<>+0(SB), Z8, Z10
+	VFMADD213PD.BCST one64_3fc3b13b13b13b14<>+0(SB), Z8, Z10
+	VFMADD213PD.BCST one64_3fc745d1745d1746<>+0(SB), Z8, Z10
+	VFMADD213PD.BCST one64_3fcc71c71c71c71c<>+0(SB), Z8, Z10
+	VFMADD213PD.BCST one64_3fd2492492492492<>+0(SB), Z8, Z10
+	VFMADD213PD.BCST one64_3fd999999999999a<>+0(SB), Z8, Z10
+	VFMADD213PD.BCST one64_3fe5555555555555<>+0(SB), Z8, Z10
+	VMULPD           Z8, Z10, Z10
+	VADDPD           Z9, Z10, Z10
+	VMULPD           Z5, Z10, Z10
+	VFMADD231PD.BCST one64_3dd473de6af278ed<>+0(SB), Z6, Z10
+	VSUBPD           Z10, Z9, Z9
+	VSUBPD           Z4, Z9, Z9
+	VMULPD.BCST      one64_3fe62e42fef00000<>+0(SB), Z6, Z6
+	VSUBPD           Z9, Z6, Z6
+	VPXORD           Z7, Z7, Z7
+	VBROADCASTSD     one64_7fefffffffffffff<>+0(SB), Z4
+	VCMPPD           $0x00, Z7, Z1, K2
+	VCMPPD           $0x1e, Z4, Z1, K3
+	VCMPPD           $0x19, Z7, Z1, K4
+	VBROADCASTSD     one64_fff0000000000000<>+0(SB), Z1
+	VMOVAPD.Z        Z1, K2, Z1
+	VADDPD           Z1, Z6, Z6
+	VBROADCASTSD     one64_7ff0000000000000<>+0(SB), Z1
+	VMOVAPD.Z        Z1, K3, Z1
+	VADDPD           Z1, Z6, Z6
+	VBROADCASTSD     one64_7ff8000000000001<>+0(SB), Z1
+	VMOVAPD.Z        Z1, K4, Z1
+	VADDPD           Z1, Z6, Z6
+	VADDPD           Z2, Z6, Z6
+	VPTERNLOGD       $0xd8, Z3, Z0, Z6
+	VMOVUPD          Z6, K1, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+// func Expm1AVX512F64(n int, x *float64, y *float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·Expm1AVX512F64(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x07, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ              SI, DX
+	JGE               rest
+	VMOVUPD           (AX)(SI*8), Z0
+	VBROADCASTSD      one64_8000000000000000<>+0(SB), Z1
+	VMOVUPD           Z0, Z2
+	VBROADCASTSD      one64_c044000000000000<>+0(SB), Z3
+	VMAXPD            Z0, Z3, Z0
+	VBROADCASTSD      one64_4086300000000000<>+0(SB), Z3
+	VMINPD            Z0, Z3, Z0
+	VBROADCASTSD      one64_4338000000000000<>+0(SB), Z3
+	VFMADD231PD.BCST  one64_3ff71547652b82fe<>+0(SB), Z0, Z3
+	VSUBPD.BCST       one64_4338000000000000<>+0(SB), Z3, Z4
+	VFNMADD231PD.BCST one64_3fe62e42fef00000<>+0(SB), Z4, Z0
+	VFNMADD231PD.BCST one64_3dd473de6af278ed<>+0(SB), Z4, Z0
+	VBROADCASTSD      one64_3de6124613a86d09<>+0(SB), Z4
+	VFMADD213PD.BCST  one64_3e21eed8eff8d898<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3e5ae64567f544e4<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3e927e4fb7789f5c<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3ec71de3a556c734<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3efa01a01a01a01a<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3f2a01a01a01a01a<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3f56c16c16c16c17<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3f81111111111111<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3fa5555555555555<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3fc5555555555555<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3fe0000000000000<>+0(SB), Z0, Z4
+	VMULPD            Z0, Z4, Z4
+	VFMADD213PD       Z0, Z0, Z4
+	VPADDQ.BCST       one64_ffffffffffffffff<>+0(SB), Z3, Z3
+	VPSLLQ            $0x34, Z3, Z3
+	VPADDQ.BCST       one64_3ff0000000000000<>+0(SB), Z3, Z3
+	VSUBPD.BCST       one64_3fe0000000000000<>+0(SB), Z3, Z0
+	VFMADD231PD       Z3, Z4, Z0
+	VADDPD            Z0, Z0, Z0
+	VPTERNLOGD        $0xd8, Z1, Z2, Z0
+	VMOVUPD           Z0, (CX)(SI*8)
+	ADDQ              $0x08, SI
+	JMP               whole
+
+rest:
+	TESTQ             BX, BX
+	JZ                end
+	MOVQ              $-1, DX
+	BZHIQ             BX, DX, DX
+	KMOVW             DX, K1
+	VMOVUPD.Z         (AX)(SI*8), K1, Z0
+	VBROADCASTSD      one64_8000000000000000<>+0(SB), Z1
+	VMOVUPD           Z0, Z2
+	VBROADCASTSD      one64_c044000000000000<>+0(SB), Z3
+	VMAXPD            Z0, Z3, Z0
+	VBROADCASTSD      one64_4086300000000000<>+0(SB), Z3
+	VMINPD            Z0, Z3, Z0
+	VBROADCASTSD      one64_4338000000000000<>+0(SB), Z3
+	VFMADD231PD.BCST  one64_3ff71547652b82fe<>+0(SB), Z0, Z3
+	VSUBPD.BCST       one64_4338000000000000<>+0(SB), Z3, Z4
+	VFNMADD231PD.BCST one64_3fe62e42fef00000<>+0(SB), Z4, Z0
+	VFNMADD231PD.BCST one64_3dd473de6af278ed<>+0(SB), Z4, Z0
+	VBROADCASTSD      one64_3de6124613a86d09<>+0(SB), Z4
+	VFMADD213PD.BCST  one64_3e21eed8eff8d898<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3e5ae64567f544e4<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3e927e4fb7789f5c<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3ec71de3a556c734<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3efa01a01a01a01a<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3f2a01a01a01a01a<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3f56c16c16c16c17<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3f81111111111111<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3fa5555555555555<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3fc5555555555555<>+0(SB), Z0, Z4
+	VFMADD213PD.BCST  one64_3fe0000000000000<>+0(SB), Z0, Z4
+	VMULPD            Z0, Z4, Z4
+	VFMADD213PD       Z0, Z0, Z4
+	VPADDQ.BCST       one64_ffffffffffffffff<>+0(SB), Z3, Z3
+	VPSLLQ            $0x34, Z3, Z3
+	VPADDQ.BCST       one64_3ff0000000000000<>+0(SB), Z3, Z3
+	VSUBPD.BCST       one64_3fe0000000000000<>+0(SB), Z3, Z0
+	VFMADD231PD       Z3, Z4, Z0
+	VADDPD            Z0, Z0, Z0
+	VPTERNLOGD        $0xd8, Z1, Z2, Z0
+	VMOVUPD           Z0, K1, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA one64_c044000000000000<>+0(SB)/8, $0xc044000000000000
+GLOBL one64_c044000000000000<>(SB), RODATA|NOPTR, $8
+
+DATA one64_4086300000000000<>+0(SB)/8, $0x4086300000000000
+GLOBL one64_4086300000000000<>(SB), RODATA|NOPTR, $8
+
+DATA one64_4338000000000000<>+0(SB)/8, $0x4338000000000000
+GLOBL one64_4338000000000000<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3ff71547652b82fe<>+0(SB)/8, $0x3ff71547652b82fe
+GLOBL one64_3ff71547652b82fe<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3de6124613a86d09<>+0(SB)/8, $0x3de6124613a86d09
+GLOBL one64_3de6124613a86d09<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3e21eed8eff8d898<>+0(SB)/8, $0x3e21eed8eff8d898
+GLOBL one64_3e21eed8eff8d898<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3e5ae64567f544e4<>+0(SB)/8, $0x3e5ae64567f544e4
+GLOBL one64_3e5ae64567f544e4<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3e927e4fb7789f5c<>+0(SB)/8, $0x3e927e4fb7789f5c
+GLOBL one64_3e927e4fb7789f5c<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3ec71de3a556c734<>+0(SB)/8, $0x3ec71de3a556c734
+GLOBL one64_3ec71de3a556c734<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3efa01a01a01a01a<>+0(SB)/8, $0x3efa01a01a01a01a
+GLOBL one64_3efa01a01a01a01a<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3f2a01a01a01a01a<>+0(SB)/8, $0x3f2a01a01a01a01a
+GLOBL one64_3f2a01a01a01a01a<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3f56c16c16c16c17<>+0(SB)/8, $0x3f56c16c16c16c17
+GLOBL one64_3f56c16c16c16c17<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3f81111111111111<>+0(SB)/8, $0x3f81111111111111
+GLOBL one64_3f81111111111111<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3fa5555555555555<>+0(SB)/8, $0x3fa5555555555555
+GLOBL one64_3fa5555555555555<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3fc5555555555555<>+0(SB)/8, $0x3fc5555555555555
+GLOBL one64_3fc5555555555555<>(SB), RODATA|NOPTR, $8
+
+DATA one64_ffffffffffffffff<>+0(SB)/8, $0xffffffffffffffff
+GLOBL one64_ffffffffffffffff<>(SB), RODATA|NOPTR, $8
+
+// func SinAVX512F64(n int, x *float64, y *float64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·SinAVX512F64(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x07, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ              SI, DX
+	JGE               rest
+	VMOVUPD           (AX)(SI*8), Z0
+	VBROADCASTSD      one64_4338000000000000<>+0(SB), Z1
+	VFMADD231PD.BCST  one64_3fe45f306dc9c883<>+0(SB), Z0, Z1
+	VSUBPD.BCST       one64_4338000000000000<>+0(SB), Z1, Z2
+	VFNMADD231PD.BCST one64_3ff921fb54442d18<>+0(SB), Z2, Z0
+	VFNMADD231PD.BCST one64_3c91a62633145c06<>+0(SB), Z2, Z0
+	VFNMADD231PD.BCST one64_394c1cd129024e08<>+0(SB), Z2, Z0
+	VBROADCASTSD      one64_8000000000000000<>+0(SB), Z2
+	VANDNPD           Z0, Z2, Z5
+	VANDPD            Z2, Z0, Z0
+	VMULPD            Z5, Z5, Z6
+	VBROADCASTSD      one64_3ce952c77030ad4a<>+0(SB), Z7
+	VFMADD213PD.BCST  one64_bd6ae7f3e733b81f<>+0(SB), Z6, Z7
+	VFMADD213PD.BCST  one64_3de6124613a86d09<>+0(SB), Z6, Z7
+	VFMADD213PD.BCST  one64_be5ae64567f544e4<>+0(SB), Z6, Z7
+	VFMADD213PD.BCST  one64_3ec71de3a556c734<>+0(SB), Z6, Z7
+	VFMADD213PD.BCST  one64_bf2a01a01a01a01a<>+0(SB), Z6, Z7
+	VFMADD213PD.BCST  one64_3f81111111111111<>+0(SB), Z6, Z7
+	VFMADD213PD.BCST  one64_bfc5555555555555<>+0(SB), Z6, Z7
+	VMULPD            Z6, Z7, Z7
+	VFMADD213PD       Z5, Z5, Z7
+	VBROADCASTSD      one64_3d2ae7f3e733b81f<>+0(SB), Z5
+	VFMADD213PD.BCST  one64_bda93974a8c07c9d<>+0(SB), Z6, Z5
+	VFMADD213PD.BCST  one64_3e21eed8eff8d898<>+0(SB), Z6, Z5
+	VFMADD213PD.BCST  one64_be927e4fb7789f5c<>+0(SB), Z6, Z5
+	VFMADD213PD.BCST  one64_3efa01a01a01a01a<>+0(SB), Z6, Z5
+	VFMADD213PD.BCST  one64_bf56c16c16c16c17<>+0(SB), Z6, Z5
+	VFMADD213PD.BCST  one64_3fa5555555555555<>+0(SB), Z6, Z5
+	VMULPD.BCST       one64_3fe0000000000000<>+0(SB), Z6, Z8
+	VBROADCASTSD      one64_3ff0000000000000<>+0(SB), Z9
+	VBROADCASTSD      one64_3ff0000000000000<>+0(SB), Z10
+	VSUBPD            Z8, Z9, Z9
+	VSUBPD            Z9, Z10, Z10
+	VSUBPD            Z8, Z10, Z10
+	VMULPD            Z6, Z5, Z5
+	VFMADD213PD       Z10, Z6, Z5
+	VADDPD            Z9, Z5, Z5
+	VPXORD            Z3, Z3, Z3
+	VPSLLQ            $0x3f, Z1, Z6
+	VORPD.BCST        one64_3ff0000000000000<>+0(SB), Z6, Z6
+	VCMPPD            $0x11, Z3, Z6, K1
+	VCMPPD            $0x1e, Z3, Z6, K2
+	VPSLLQ            $0x3e, Z1, Z1
+	VANDPD            Z2, Z1, Z1
+	VMOVAPD.Z         Z0, K2, Z0
+	VXORPD            Z0, Z1, Z1
+	VMOVAPD.Z         Z7, K2, Z7
+	VORPD             Z7, Z1, Z1
+	VMOVAPD.Z         Z5, K1, Z5
+	VORPD             Z5, Z1, Z1
+	VMOVUPD           Z1, (CX)(SI*8)
+	ADDQ              $0x08, SI
+	JMP               whole
+
+rest:
+	TESTQ             BX, BX
+	JZ                end
+	MOVQ              $-1, DX
+	BZHIQ             BX, DX, DX
+	KMOVW             DX, K1
+	VMOVUPD.Z         (AX)(SI*8), K1, Z0
+	VBROADCASTSD      one64_4338000000000000<>+0(SB), Z1
+	VFMADD231PD.BCST  one64_3fe45f306dc9c883<>+0(SB), Z0, Z1
+	VSUBPD.BCST       one64_4338000000000000<>+0(SB), Z1, Z2
+	VFNMADD231PD.BCST one64_3ff921fb54442d18<>+0(SB), Z2, Z0
+	VFNMADD231PD.BCST one64_3c91a62633145c06<>+0(SB), Z2, Z0
+	VFNMADD231PD.BCST one64_394c1cd129024e08<>+0(SB), Z2, Z0
+	VBROADCASTSD      one64_8000000000000000<>+0(SB), Z2
+	VANDNPD           Z0, Z2, Z3
+	VANDPD            Z2, Z0, Z0
+	VMULPD            Z3, Z3, Z5
+	VBROADCASTSD      one64_3ce952c77030ad4a<>+0(SB), Z6
+	VFMADD213PD.BCST  one64_bd6ae7f3e733b81f<>+0(SB), Z5, Z6
+	VFMADD213PD.BCST  one64_3de6124613a86d09<>+0(SB), Z5, Z6
+	VFMADD213PD.BCST  one64_be5ae64567f544e4<>+0(SB), Z5, Z6
+	VFMADD213PD.BCST  one64_3ec71de3a556c734<>+0(SB), Z5, Z6
+	VFMADD213PD.BCST  one64_bf2a01a01a01a01a<>+0(SB), Z5, Z6
+	VFMADD213PD.BCST  one64_3f81111111111111<>+0(SB), Z5, Z6
+	VFMADD213PD.BCST  one64_bfc5555555555555<>+0(SB), Z5, Z6
+	VMULPD            Z5, Z6, Z6
+	VFMADD213PD       Z3, Z3, Z6
+	VBROADCASTSD      one64_3d2ae7f3e733b81f<>+0(SB), Z3
+	VFMADD213PD.BCST  one64_bda93974a8c07c9d<>+0(SB), Z5, Z3
+	VFMADD213PD.BCST  one64_3e21eed8eff8d898<>+0(SB), Z5, Z3
+	VFMADD213PD.BCST  one64_be927e4fb7789f5c<>+0(SB), Z5, Z3
+	VFMADD213PD.BCST  one64_3efa01a01a01a01a<>+0(SB), Z5, Z3
+	VFMADD213PD.BCST  one64_bf56c16c16c16c17<>+0(SB), Z5, Z3
+	VFMADD213PD.BCST  one64_3fa5555555555555<>+0(SB), Z5, Z3
+	VMULPD.BCST       one64_3fe0000000000000<>+0(SB), Z5, Z7
+	VBROADCASTSD      one64_3ff0000000000000<>+0(SB), Z8
+	VBROADCASTSD      one64_3ff0000000000000<>+0(SB), Z9
+	VSUBPD            Z7, Z8, Z8
+	VSUBPD            Z8, Z9, Z9
+	VSUBPD            Z7, Z9, Z9
+	VMULPD            Z5, Z3, Z3
+	VFMADD213PD       Z9, Z5, Z3
+	VADDPD            Z8, Z3, Z3
+	VPXORD            Z4, Z4, Z4
+	VPSLLQ            $0x3f, Z1, Z5
+	VORPD.BCST        one64_3ff0000000000000<>+0(SB), Z5, Z5
+	VCMPPD            $0x11, Z4, Z5, K2
+	VCMPPD            $0x1e, Z4, Z5, K3
+	VPSLLQ            $0x3e, Z1, Z1
+	VANDPD            Z2, Z1, Z1
+	VMOVAPD.Z         Z0, K3, Z0
+	VXORPD            Z0, Z1, Z1
+	VMOVAPD.Z         Z6, K3, Z6
+	VORPD             Z6, Z1, Z1
+	VMOVAPD.Z         Z3, K2, Z3
+	VORPD             Z3, Z1, Z1
+	VMOVUPD           Z1, K1, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA one64_3fe45f306dc9c883<>+0(SB)/8, $0x3fe45f306dc9c883
+GLOBL one64_3fe45f306dc9c883<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3ff921fb54442d18<>+0(SB)/8, $0x3ff921fb54442d18
+GLOBL one64_3ff921fb54442d18<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3c91a62633145c06<>+0(SB)/8, $0x3c91a62633145c06
+GLOBL one64_3c91a62633145c06<>(SB), RODATA|NOPTR, $8
+
+DATA one64_394c1cd129024e08<>+0(SB)/8, $0x394c1cd129024e08
+GLOBL one64_394c1cd129024e08<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3ce952c77030ad4a<>+0(SB)/8, $0x3ce952c77030ad4a
+GLOBL one64_3ce952c77030ad4a<>(SB), RODATA|NOPTR, $8
+
+DATA one64_bd6ae7f3e733b81f<>+0(SB)/8, $0xbd6ae7f3e733b81f
+GLOBL one64_bd6ae7f3e733b81f<>(SB), RODATA|NOPTR, $8
+
+DATA one64_be5ae64567f544e4<>+0(SB)/8, $0xbe5ae64567f544e4
+GLOBL one64_be5ae64567f544e4<>(SB), RODATA|NOPTR, $8
+
+DATA one64_bf2a01a01a01a01a<>+0(SB)/8, $0xbf2a01a01a01a01a
+GLOBL one64_bf2a01a01a01a01a<>(SB), RODATA|NOPTR, $8
+
+DATA one64_bfc5555555555555<>+0(SB)/8, $0xbfc5555555555555
+GLOBL one64_bfc5555555555555<>(SB), RODATA|NOPTR, $8
+
+DATA one64_3d2ae7f3e733b81f<>+0(SB)/8, $0x3d2ae7f3e733b81f
+GLOBL one64_3d2ae7f3e733b81f<>(SB), RODATA|NOPTR, $8
+
+DATA one64_bda93974a8c07c9d<>+0(SB)/8, $0xbda93974a8c07c9d
+GLOBL one64_bda93974a8c07c9d<>(SB), RODATA|NOPTR, $8
+
+DATA one64_be927e4fb7789f5c<>+0(SB)/8, $0xbe927e4fb7789f5c
+GLOBL one64_be927e4fb7789f5c<>(SB), RODATA|NOPTR, $8
+
+DATA one64_bf56c16c16c16c17<>+0(SB)/8, $0xbf56c16c16c16c17
+GLOBL one64_bf56c16c16c16c17<>(SB), RODATA|NOPTR, $8
+
+// func CosAVX512F64(n int, x *float64, y *float64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·CosAVX512F64(SB), NOSPLIT, $0-24
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ n+0(FP), DX
+	MOVQ DX, BX
+	ANDQ $0x07, BX
+	SUBQ BX, DX
+	XORQ SI, SI
+
+whole:
+	CMPQ              SI, DX
+	JGE               rest
+	VMOVUPD           (AX)(SI*8), Z0
+	VBROADCASTSD      one64_4338000000000000<>+0(SB), Z1
+	VFMADD231PD.BCST  one64_3fe45f306dc9c883<>+0(SB), Z0, Z1
+	VSUBPD.BCST       one64_4338000000000000<>+0(SB), Z1, Z2
+	VFNMADD231PD.BCST one64_3ff921fb54442d18<>+0(SB), Z2, Z0
+	VFNMADD231PD.BCST one64_3c91a62633145c06<>+0(SB), Z2, Z0
+	VFNMADD231PD.BCST one64_394c1cd129024e08<>+0(SB), Z2, Z0
+	VPADDQ.BCST       one64_1<>+0(SB), Z1, Z1
+	VBROADCASTSD      one64_8000000000000000<>+0(SB), Z2
+	VANDNPD           Z0, Z2, Z5
+	VANDPD            Z2, Z0, Z0
+	VMULPD            Z5, Z5, Z6
+	VBROADCASTSD      one64_3ce952c77030ad4a<>+0(SB), Z7
+	VFMADD213PD.BCST  one64_bd6ae7f3e733b81f<>+0(SB), Z6, Z7
+	VFMADD213PD.BCST  one64_3de6124613a86d09<>+0(SB), Z6, Z7
+	VFMADD213PD.BCST  one64_be5ae64567f544e4<>+0(SB), Z6, Z7
+	VFMADD213PD.BCST  one64_3ec71de3a556c734<>+0(SB), Z6, Z7
+	VFMADD213PD.BCST  one64_bf2a01a01a01a01a<>+0(SB), Z6, Z7
+	VFMADD213PD.BCST  one64_3f81111111111111<>+0(SB), Z6, Z7
+	VFMADD213PD.BCST  one64_bfc5555555555555<>+0(SB), Z6, Z7
+	VMULPD            Z6, Z7, Z7
+	VFMADD213PD       Z5, Z5, Z7
+	VBROADCASTSD      one64_3d2ae7f3e733b81f<>+0(SB), Z5
+	VFMADD213PD.BCST  one64_bda93974a8c07c9d<>+0(SB), Z6, Z5
+	VFMADD213PD.BCST  one64_3e21eed8eff8d898<>+0(SB), Z6, Z5
+	VFMADD213PD.BCST  one64_be927e4fb7789f5c<>+0(SB), Z6, Z5
+	VFMADD213PD.BCST  one64_3efa01a01a01a01a<>+0(SB), Z6, Z5
+	VFMADD213PD.BCST  one64_bf56c16c16c16c17<>+0(SB), Z6, Z5
+	VFMADD213PD.BCST  one64_3fa5555555555555<>+0(SB), Z6, Z5
+	VMULPD.BCST       one64_3fe0000000000000<>+0(SB), Z6, Z8
+	VBROADCASTSD      one64_3ff0000000000000<>+0(SB), Z9
+	VBROADCASTSD      one64_3ff0000000000000<>+0(SB), Z10
+	VSUBPD            Z8, Z9, Z9
+	VSUBPD            Z9, Z10, Z10
+	VSUBPD            Z8, Z10, Z10
+	VMULPD            Z6, Z5, Z5
+	VFMADD213PD       Z10, Z6, Z5
+	VADDPD            Z9, Z5, Z5
+	VPXORD            Z3, Z3, Z3
+	VPSLLQ            $0x3f, Z1, Z6
+	VORPD.BCST        one64_3ff0000000000000<>+0(SB), Z6, Z6
+	VCMPPD            $0x11, Z3, Z6, K1
+	VCMPPD            $0x1e, Z3, Z6, K2
+	VPSLLQ            $0x3e, Z1, Z1
+	VANDPD            Z2, Z1, Z1
+	VMOVAPD.Z         Z0, K2, Z0
+	VXORPD            Z0, Z1, Z1
+	VMOVAPD.Z         Z7, K2, Z7
+	VORPD             Z7, Z1, Z1
+	VMOVAPD.Z         Z5, K1, Z5
+	VORPD             Z5, Z1, Z1
+	VMOVUPD           Z1, (CX)(SI*8)
+	ADDQ              $0x08, SI
+	JMP               whole
+
+rest:
+	TESTQ             BX, BX
+	JZ                end
+	MOVQ              $-1, DX
+	BZHIQ             BX, DX, DX
+	KMOVW             DX, K1
+	VMOVUPD.Z         (AX)(SI*8), K1, Z0
+	VBROADCASTSD      one64_4338000000000000<>+0(SB), Z1
+	VFMADD231PD.BCST  one64_3fe45f306dc9c883<>+0(SB), Z0, Z1
+	VSUBPD.BCST       one64_4338000000000000<>+0(SB), Z1, Z2
+	VFNMADD231PD.BCST one64_3ff921fb54442d18<>+0(SB), Z2, Z0
+	VFNMADD231PD.BCST one64_3c91a62633145c06<>+0(SB), Z2, Z0
+	VFNMADD231PD.BCST one64_394c1cd129024e08<>+0(SB), Z2, Z0
+	VPADDQ.BCST       one64_1<>+0(SB), Z1, Z1
+	VBROADCASTSD      one64_8000000000000000<>+0(SB), Z2
+	VANDNPD           Z0, Z2, Z3
+	VANDPD            Z2, Z0, Z0
+	VMULPD            Z3, Z3, Z5
+	VBROADCASTSD      one64_3ce952c77030ad4a<>+0(SB), Z6
+	VFMADD213PD.BCST  one64_bd6ae7f3e733b81f<>+0(SB), Z5, Z6
+	VFMADD213PD.BCST  one64_3de6124613a86d09<>+0(SB), Z5, Z6
+	VFMADD213PD.BCST  one64_be5ae64567f544e4<>+0(SB), Z5, Z6
+	VFMADD213PD.BCST  one64_3ec71de3a556c734<>+0(SB), Z5, Z6
+	VFMADD213PD.BCST  one64_bf2a01a01a01a01a<>+0(SB), Z5, Z6
+	VFMADD213PD.BCST  one64_3f81111111111111<>+0(SB), Z5, Z6
+	VFMADD213PD.BCST  one64_bfc5555555555555<>+0(SB), Z5, Z6
+	VMULPD            Z5, Z6, Z6
+	VFMADD213PD       Z3, Z3, Z6
+	VBROADCASTSD      one64_3d2ae7f3e733b81f<>+0(SB), Z3
+	VFMADD213PD.BCST  one64_bda93974a8c07c9d<>+0(SB), Z5, Z3
+	VFMADD213PD.BCST  one64_3e21eed8eff8d898<>+0(SB), Z5, Z3
+	VFMADD213PD.BCST  one64_be927e4fb7789f5c<>+0(SB), Z5, Z3
+	VFMADD213PD.BCST  one64_3efa01a01a01a01a<>+0(SB), Z5, Z3
+	VFMADD213PD.BCST  one64_bf56c16c16c16c17<>+0(SB), Z5, Z3
+	VFMADD213PD.BCST  one64_3fa5555555555555<>+0(SB), Z5, Z3
+	VMULPD.BCST       one64_3fe0000000000000<>+0(SB), Z5, Z7
+	VBROADCASTSD      one64_3ff0000000000000<>+0(SB), Z8
+	VBROADCASTSD      one64_3ff0000000000000<>+0(SB), Z9
+	VSUBPD            Z7, Z8, Z8
+	VSUBPD            Z8, Z9, Z9
+	VSUBPD            Z7, Z9, Z9
+	VMULPD            Z5, Z3, Z3
+	VFMADD213PD       Z9, Z5, Z3
+	VADDPD            Z8, Z3, Z3
+	VPXORD            Z4, Z4, Z4
+	VPSLLQ            $0x3f, Z1, Z5
+	VORPD.BCST        one64_3ff0000000000000<>+0(SB), Z5, Z5
+	VCMPPD            $0x11, Z4, Z5, K2
+	VCMPPD            $0x1e, Z4, Z5, K3
+	VPSLLQ            $0x3e, Z1, Z1
+	VANDPD            Z2, Z1, Z1
+	VMOVAPD.Z         Z0, K3, Z0
+	VXORPD            Z0, Z1, Z1
+	VMOVAPD.Z         Z6, K3, Z6
+	VORPD             Z6, Z1, Z1
+	VMOVAPD.Z         Z3, K2, Z3
+	VORPD             Z3, Z1, Z1
+	VMOVUPD           Z1, K1, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA one64_1<>+0(SB)/8, $0x0000000000000001
+GLOBL one64_1<>(SB), RODATA|NOPTR, $8
 
 // func ClampAVX512F64(n int, lo float64, hi float64, x *float64, y *float64)
 // Requires: AVX, AVX512F, BMI2

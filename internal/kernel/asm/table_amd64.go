@@ -8,10 +8,12 @@ var TilesAVX2F32 = [][]Tile[float32]{
 	{Tile1x2AVX2F32, Tile2x2AVX2F32, Tile3x2AVX2F32, Tile4x2AVX2F32, Tile5x2AVX2F32, Tile6x2AVX2F32},
 }
 
-// FunctionsAVX2F32 are those of one number, in the order of package kernel.
+// FunctionsAVX2F32 are those of one number, in the order of package kernel, nil where
+// there is none.
 var FunctionsAVX2F32 = [...]func(n int, x, y *float32){
 	NegAVX2F32,
 	AbsAVX2F32,
+	SignAVX2F32,
 	FloorAVX2F32,
 	CeilAVX2F32,
 	RoundAVX2F32,
@@ -20,6 +22,12 @@ var FunctionsAVX2F32 = [...]func(n int, x, y *float32){
 	RsqrtAVX2F32,
 	ReciprocalAVX2F32,
 	LogAVX2F32,
+	Log1pAVX2F32,
+	Expm1AVX2F32,
+	SinAVX2F32,
+	CosAVX2F32,
+	AtanAVX2F32,
+	ErfAVX2F32,
 }
 
 // TilesAVX2F64 are the tiles by registers and rows, from 1 each.
@@ -28,10 +36,12 @@ var TilesAVX2F64 = [][]Tile[float64]{
 	{Tile1x2AVX2F64, Tile2x2AVX2F64, Tile3x2AVX2F64, Tile4x2AVX2F64, Tile5x2AVX2F64, Tile6x2AVX2F64},
 }
 
-// FunctionsAVX2F64 are those of one number, in the order of package kernel.
+// FunctionsAVX2F64 are those of one number, in the order of package kernel, nil where
+// there is none.
 var FunctionsAVX2F64 = [...]func(n int, x, y *float64){
 	NegAVX2F64,
 	AbsAVX2F64,
+	SignAVX2F64,
 	FloorAVX2F64,
 	CeilAVX2F64,
 	RoundAVX2F64,
@@ -40,6 +50,12 @@ var FunctionsAVX2F64 = [...]func(n int, x, y *float64){
 	RsqrtAVX2F64,
 	ReciprocalAVX2F64,
 	LogAVX2F64,
+	Log1pAVX2F64,
+	Expm1AVX2F64,
+	SinAVX2F64,
+	CosAVX2F64,
+	nil,
+	nil,
 }
 
 // TilesAVX512F32 are the tiles by registers and rows, from 1 each.
@@ -48,10 +64,12 @@ var TilesAVX512F32 = [][]Tile[float32]{
 	{Tile1x2AVX512F32, Tile2x2AVX512F32, Tile3x2AVX512F32, Tile4x2AVX512F32, Tile5x2AVX512F32, Tile6x2AVX512F32, Tile7x2AVX512F32, Tile8x2AVX512F32, Tile9x2AVX512F32, Tile10x2AVX512F32, Tile11x2AVX512F32, Tile12x2AVX512F32, Tile13x2AVX512F32, Tile14x2AVX512F32},
 }
 
-// FunctionsAVX512F32 are those of one number, in the order of package kernel.
+// FunctionsAVX512F32 are those of one number, in the order of package kernel, nil where
+// there is none.
 var FunctionsAVX512F32 = [...]func(n int, x, y *float32){
 	NegAVX512F32,
 	AbsAVX512F32,
+	SignAVX512F32,
 	FloorAVX512F32,
 	CeilAVX512F32,
 	RoundAVX512F32,
@@ -60,6 +78,12 @@ var FunctionsAVX512F32 = [...]func(n int, x, y *float32){
 	RsqrtAVX512F32,
 	ReciprocalAVX512F32,
 	LogAVX512F32,
+	Log1pAVX512F32,
+	Expm1AVX512F32,
+	SinAVX512F32,
+	CosAVX512F32,
+	AtanAVX512F32,
+	ErfAVX512F32,
 }
 
 // TilesAVX512F64 are the tiles by registers and rows, from 1 each.
@@ -68,10 +92,12 @@ var TilesAVX512F64 = [][]Tile[float64]{
 	{Tile1x2AVX512F64, Tile2x2AVX512F64, Tile3x2AVX512F64, Tile4x2AVX512F64, Tile5x2AVX512F64, Tile6x2AVX512F64, Tile7x2AVX512F64, Tile8x2AVX512F64, Tile9x2AVX512F64, Tile10x2AVX512F64, Tile11x2AVX512F64, Tile12x2AVX512F64, Tile13x2AVX512F64, Tile14x2AVX512F64},
 }
 
-// FunctionsAVX512F64 are those of one number, in the order of package kernel.
+// FunctionsAVX512F64 are those of one number, in the order of package kernel, nil where
+// there is none.
 var FunctionsAVX512F64 = [...]func(n int, x, y *float64){
 	NegAVX512F64,
 	AbsAVX512F64,
+	SignAVX512F64,
 	FloorAVX512F64,
 	CeilAVX512F64,
 	RoundAVX512F64,
@@ -80,4 +106,10 @@ var FunctionsAVX512F64 = [...]func(n int, x, y *float64){
 	RsqrtAVX512F64,
 	ReciprocalAVX512F64,
 	LogAVX512F64,
+	Log1pAVX512F64,
+	Expm1AVX512F64,
+	SinAVX512F64,
+	CosAVX512F64,
+	nil,
+	nil,
 }

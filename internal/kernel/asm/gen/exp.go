@@ -155,6 +155,56 @@ func (v vector) tanh(x reg.VecVirtual) reg.VecVirtual {
 	return m
 }
 
+// expm1 is (2^(k-1) - 1/2 + 2^(k-1)·q)·2, with x's sign: it is q where k is 0, and 2^(k-1) is a
+// number where 2^k would be too large.
+func (v vector) expm1(x reg.VecVirtual) reg.VecVirtual {
+	hi := 710.0 // from where on it is infinite
+	if v.single() {
+		hi = 89
+	}
+	sign, own := v.fresh(), v.fresh()
+	v.move(v.sign(), sign)
+	v.move(x, own)
+	r := v.reduce(x, -40, hi)
+	v.plus(v.bits(math.MaxUint64), r.lifted, r.lifted) // less 1
+	m, scale := v.fresh(), v.powerOf(r.lifted)
+	v.sub(v.constant(0.5), scale, m)
+	v.fma231(scale, r.q, m)
+	v.add(m, m, m)
+	v.withSign(sign, own, m)
+	return m
+}
+
+// erfScale is where erfRate ends: from there on the error function is 1 in float32.
+const erfScale = 4
+
+// erfRate is -log(1-erf(x))/x as a polynomial, for x from 0 to erfScale. It was fitted so that
+// erf(x) is off by 4e-9 of itself.
+var erfRate = []float64{
+	1.1283791716116713, 0.6366193819466981, 0.10277783061225715, -0.019153064053436187, -0.00016039622629315843,
+	0.0016670280014153963, -0.0006328373018097668, 0.00011764142253156295, -9.256283487314902e-06,
+}
+
+// erf is 1 - e^(-x·erfRate(x)) for |x|, exact near 0, with x's sign.
+func (v vector) erf(x reg.VecVirtual) reg.VecVirtual {
+	sign, size, limit, rate := v.fresh(), v.fresh(), v.fresh(), v.fresh()
+	v.move(v.sign(), sign)
+	v.andNot(x, sign, size)
+	v.move(v.constant(erfScale), limit)
+	v.least(size, limit, size) // of a NaN and a number it is the first operand in this order
+	v.move(v.constant(-erfRate[len(erfRate)-1]), rate)
+	for n := len(erfRate) - 2; n >= 0; n-- {
+		v.fma213(v.constant(-erfRate[n]), size, rate)
+	}
+	v.mul(size, rate, rate)
+	r := v.reduce(rate, -40, 0)
+	m, scale := v.fresh(), v.powerOf(r.lifted)
+	v.sub(v.constant(1), scale, m)
+	v.fma231(scale, r.q, m)
+	v.withSign(sign, x, m)
+	return m
+}
+
 // withSign gives y the sign of x, where sign is its bit. It uses x up.
 func (v vector) withSign(sign, x, y reg.VecVirtual) {
 	if v.wide {

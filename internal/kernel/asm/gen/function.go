@@ -13,27 +13,45 @@ import (
 type function struct {
 	name, what string
 	of         func(v vector, x reg.VecVirtual) reg.VecVirtual
+	short      bool // of float32 alone: what its polynomial is good for
 }
 
 // functions are in the order of the constants of package kernel.
 var functions = []function{
-	{"Neg", "-x", func(v vector, x reg.VecVirtual) reg.VecVirtual { v.xor(v.sign(), x, x); return x }},
-	{"Abs", "the magnitude of x", vector.abs},
-	{"Floor", "x rounded down", func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, 1) }},
-	{"Ceil", "x rounded up", func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, 2) }},
-	{"Round", "x rounded to the nearest, halves to even,",
-		func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, 0) }},
-	{"Trunc", "x rounded towards 0", func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, 3) }},
-	{"Sqrt", "the square root of x", vector.root},
-	{"Rsqrt", "1/√x", func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.over(v.root(x)) }},
-	{"Reciprocal", "1/x", vector.over},
-	{"Log", "the natural logarithm of x", vector.log},
+	{name: "Neg", what: "-x",
+		of: func(v vector, x reg.VecVirtual) reg.VecVirtual { v.xor(v.sign(), x, x); return x }},
+	{name: "Abs", what: "the magnitude of x", of: vector.abs},
+	{name: "Sign", what: "1 with the sign of x, and 0 where x is 0 or NaN,", of: vector.signum},
+	{name: "Floor", what: "x rounded down", of: byMode(1)},
+	{name: "Ceil", what: "x rounded up", of: byMode(2)},
+	{name: "Round", what: "x rounded to the nearest, halves to even,", of: byMode(0)},
+	{name: "Trunc", what: "x rounded towards 0", of: byMode(3)},
+	{name: "Sqrt", what: "the square root of x", of: vector.root},
+	{name: "Rsqrt", what: "1/√x", of: func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.over(v.root(x)) }},
+	{name: "Reciprocal", what: "1/x", of: vector.over},
+	{name: "Log", what: "the natural logarithm of x", of: vector.log},
+	{name: "Log1p", what: "the natural logarithm of 1+x", of: vector.log1p},
+	{name: "Expm1", what: "e to the power of x, less 1,", of: vector.expm1},
+	{name: "Sin", what: "the sine of x", of: func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.wave(x, 0) }},
+	{name: "Cos", what: "the cosine of x", of: func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.wave(x, 1) }},
+	{name: "Atan", what: "the angle whose tangent is x", of: vector.atan, short: true},
+	{name: "Erf", what: "the error function of x", of: vector.erf, short: true},
+}
+
+// in reports whether there is one for the numbers of v.
+func (f function) in(v vector) bool { return v.single() || !f.short }
+
+// byMode is what rounds by one of the processor's modes.
+func byMode(mode uint8) func(v vector, x reg.VecVirtual) reg.VecVirtual {
+	return func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, mode) }
 }
 
 func writeFunctions(vectors []vector) {
 	for _, v := range vectors {
 		for _, f := range functions {
-			v.apart(f.name, f.what, func(x reg.VecVirtual) reg.VecVirtual { return f.of(v, x) })
+			if f.in(v) {
+				v.apart(f.name, f.what, func(x reg.VecVirtual) reg.VecVirtual { return f.of(v, x) })
+			}
 		}
 		v.clamp()
 		v.extreme("Max", "larger", v.largest)
@@ -50,6 +68,17 @@ func (v vector) abs(x reg.VecVirtual) reg.VecVirtual {
 	v.move(v.sign(), sign)
 	v.andNot(x, sign, x)
 	return x
+}
+
+func (v vector) signum(x reg.VecVirtual) reg.VecVirtual {
+	zero, one, sign, size := v.fresh(), v.fresh(), v.fresh(), v.fresh()
+	v.zero(zero)
+	v.move(v.constant(1), one)
+	v.move(v.sign(), sign)
+	v.andNot(x, sign, size)
+	some := v.compare(greater, zero, size)
+	v.withSign(sign, x, one)
+	return v.where(some, one)
 }
 
 // round is by the processor's modes.
@@ -129,6 +158,21 @@ func (v vector) log(x reg.VecVirtual) reg.VecVirtual {
 		return v.logBySeries(v.getParts(x))
 	}
 	return v.logOfNone(x, v.logBySeries(v.parts(x, 0.75)))
+}
+
+// log1p is log(u) with u = 1+x rounded, and what was lost of x divided by u, with x's sign.
+func (v vector) log1p(x reg.VecVirtual) reg.VecVirtual {
+	u, lost, sign := v.fresh(), v.fresh(), v.fresh()
+	v.move(v.sign(), sign)
+	v.add(v.constant(1), x, u)
+	v.sub(v.constant(1), u, lost)
+	v.sub(lost, x, lost)
+	v.div(u, lost, lost)
+	v.least(v.constant(1), lost, lost) // of a NaN and a number it is the first operand in this order
+	y := v.log(u)
+	v.add(lost, y, y)
+	v.withSign(sign, x, y)
+	return y
 }
 
 // logBySeries returns log(2^k·(1+f)) with f from -1/4 to 1/2, where log(1+f) is f + f²·ratio. What

@@ -24,10 +24,14 @@ func writeTable(file string, vectors []vector) error {
 			b.WriteString("},\n")
 		}
 		b.WriteString("}\n")
-		fmt.Fprintf(&b, "\n// Functions%s are those of one number, in the order of package kernel.\n", v.suffix)
+		fmt.Fprintf(&b, "\n// Functions%s are those of one number, in the order of package kernel, nil where\n// there is none.\n", v.suffix)
 		fmt.Fprintf(&b, "var Functions%s = [...]func(n int, x, y *%s){\n", v.suffix, v.goType)
 		for _, f := range functions {
-			fmt.Fprintf(&b, "\t%s%s,\n", f.name, v.suffix)
+			if f.in(v) {
+				fmt.Fprintf(&b, "\t%s%s,\n", f.name, v.suffix)
+			} else {
+				b.WriteString("\tnil,\n")
+			}
 		}
 		b.WriteString("}\n")
 	}

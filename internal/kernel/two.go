@@ -1,0 +1,199 @@
+package kernel
+
+import (
+	"math"
+	"sync"
+)
+
+// together is how many elements functions of two numbers compute at a time.
+const together = 512
+
+// A desk is room for the numbers between those of a piece and its result.
+type desk struct {
+	a, b, c [together]float64
+	f, g    [together]float32
+}
+
+var desks = sync.Pool{New: func() any { return new(desk) }}
+
+// pieces calls do with pieces of x, y and z, which are equally long, and a desk.
+func pieces(x, y, z []float32, do func(d *desk, x, y, z []float32)) {
+	d := desks.Get().(*desk)
+	defer desks.Put(d)
+	y, z = y[:len(x)], z[:len(x)]
+	for lo := 0; lo < len(x); lo += together {
+		hi := min(lo+together, len(x))
+		do(d, x[lo:hi], y[lo:hi], z[lo:hi])
+	}
+}
+
+// widen overwrites y with x.
+func widen(x []float32, y []float64) {
+	for i, v := range x {
+		y[i] = float64(v)
+	}
+}
+
+// Power overwrites z with x to the power of y, element by element: e to the power of y·log|x| in
+// float64, which is good to a unit in the last place of float32. What is 0, infinite or NaN is as
+// math.Pow has it. z may be x or y, here and below.
+func Power(x, y, z []float32) {
+	pieces(x, y, z, func(d *desk, x, y, z []float32) {
+		b, e := d.a[:len(x)], d.b[:len(x)]
+		widen(x, b)
+		widen(y, e)
+		Map(Abs, b, b)
+		Map(Log, b, b)
+		Mul(b, e, b)
+		Exp(b, b)
+		for i, size := range b {
+			if x, y := x[i], y[i]; x > 0 && x <= math.MaxFloat32 && y-y == 0 {
+				z[i] = float32(size)
+			} else {
+				z[i] = power(x, y, float32(size))
+			}
+		}
+	})
+}
+
+// power is x to the power of y, where size is |x| to that power.
+func power(x, y, size float32) float32 {
+	switch {
+	case x == 0 || x-x != 0 || y-y != 0:
+		return float32(math.Pow(float64(x), float64(y)))
+	case x > 0:
+		return size
+	case float64(y) != math.Trunc(float64(y)):
+		return float32(math.NaN())
+	case math.Abs(float64(y)) < 1<<24 && int64(y)&1 != 0:
+		return -size
+	}
+	return size
+}
+
+// Hypot overwrites z with the square root of x²+y², which float64 has room for.
+func Hypot(x, y, z []float32) {
+	pieces(x, y, z, func(d *desk, x, y, z []float32) {
+		sum := d.a[:len(x)]
+		for i := range sum {
+			sum[i] = float64(x[i])*float64(x[i]) + float64(y[i])*float64(y[i])
+		}
+		Map(Sqrt, sum, sum)
+		for i, v := range sum {
+			if v != v { // of infinity and NaN it is infinite
+				v = math.Hypot(float64(x[i]), float64(y[i]))
+			}
+			z[i] = float32(v)
+		}
+	})
+}
+
+// LogAddExp overwrites z with log(eˣ + eʸ): the larger of x and y, and log(1 + e^-|x-y|).
+func LogAddExp(x, y, z []float32) {
+	pieces(x, y, z, func(d *desk, x, y, z []float32) {
+		l, r := d.f[:len(x)], d.g[:len(x)]
+		Max(x, y, l)
+		Sub(x, y, r)
+		Map(Abs, r, r)
+		Map(Neg, r, r)
+		Exp(r, r)
+		Map(Log1p, r, r)
+		for i, v := range r {
+			if x[i] == y[i] { // infinities have no difference
+				v = math.Ln2
+			}
+			z[i] = l[i] + v
+		}
+	})
+}
+
+// Atan2 overwrites z with the angles of the points (x, y), from -π to π.
+func Atan2(y, x, z []float32) {
+	pieces(y, x, z, func(d *desk, y, x, z []float32) {
+		h, w := d.f[:len(x)], d.g[:len(x)]
+		Map(Abs, y, h)
+		Map(Abs, x, w)
+		Div(h, w, h)
+		Map(Atan, h, h)
+		for i, a := range h {
+			if a != a { // both are 0 or infinite, or one is NaN
+				z[i] = float32(math.Atan2(float64(y[i]), float64(x[i])))
+				continue
+			}
+			side := math.Copysign(1, float64(x[i])) // without a branch, which would be guessed wrong
+			z[i] = float32(math.Copysign(math.Pi/2*(1-side)+side*float64(a), float64(y[i])))
+		}
+	})
+}
+
+// FloorDivide overwrites z with the largest whole numbers up to x/y.
+func FloorDivide(x, y, z []float32) {
+	pieces(x, y, z, func(d *desk, x, y, z []float32) {
+		for i, whole := range d.divide(x, y) {
+			if !exact(whole, y[i]) {
+				whole = FloorDivideOf(float64(x[i]), float64(y[i]))
+			}
+			z[i] = float32(whole)
+		}
+	})
+}
+
+// Remainder overwrites z with x less y times the quotient of FloorDivide: it has the sign of y.
+func Remainder(x, y, z []float32) {
+	pieces(x, y, z, func(d *desk, x, y, z []float32) {
+		q := d.divide(x, y)
+		rests := d.b[:len(x)]
+		Mul(q, rests, rests)
+		Sub(d.a[:len(x)], rests, rests)
+		for i, rest := range rests {
+			switch {
+			case !exact(q[i], y[i]):
+				rest = RemainderOf(float64(x[i]), float64(y[i]))
+			case rest == 0:
+				rest = math.Copysign(0, float64(x[i]))
+			}
+			z[i] = float32(rest)
+		}
+	})
+}
+
+// divide returns the quotients of x and y, rounded down. It leaves x in d.a and y in d.b.
+func (d *desk) divide(x, y []float32) []float64 {
+	a, b, q := d.a[:len(x)], d.b[:len(x)], d.c[:len(x)]
+	widen(x, a)
+	widen(y, b)
+	Div(a, b, q)
+	Map(Floor, q, q)
+	return q
+}
+
+// exact reports whether the quotient of a number of float32 and y, rounded to float64 and then
+// down, is what it should be. Below 2^24 it is, unless y is infinite: a quotient that is no whole
+// number is farther from the next one than rounding goes. Its product with y is exact then, and so
+// is the difference of that to the dividend.
+func exact(whole float64, y float32) bool { return whole > -1<<24 && whole < 1<<24 && y-y == 0 }
+
+// RemainderOf is the remainder of two numbers, with the sign of y.
+func RemainderOf(x, y float64) float64 {
+	rest := math.Mod(x, y)
+	if rest != 0 && (rest < 0) != (y < 0) {
+		rest += y
+	}
+	return rest
+}
+
+// FloorDivideOf is the quotient that belongs to RemainderOf.
+func FloorDivideOf(x, y float64) float64 {
+	if y == 0 {
+		return x / y
+	}
+	rest := math.Mod(x, y)
+	q := (x - rest) / y
+	if rest != 0 && (rest < 0) != (y < 0) {
+		q--
+	}
+	if q == 0 {
+		return math.Copysign(0, x/y)
+	}
+	return math.Round(q)
+}
