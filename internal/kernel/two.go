@@ -3,6 +3,7 @@ package kernel
 import (
 	"math"
 	"sync"
+	"unsafe"
 )
 
 // together is how many elements functions of two numbers compute at a time.
@@ -29,9 +30,24 @@ func pieces(x, y, z []float32, do func(d *desk, x, y, z []float32)) {
 
 // widen overwrites y with x.
 func widen(x []float32, y []float64) {
-	for i, v := range x {
-		y[i] = float64(v)
+	for i := Float32ToFloat64.Do(len(x), raw(y), raw(x)); i < len(x); i++ {
+		y[i] = float64(x[i])
 	}
+}
+
+// round overwrites y with x.
+func round(x []float64, y []float32) {
+	for i := Float64ToFloat32.Do(len(x), raw(y), raw(x)); i < len(x); i++ {
+		y[i] = float32(x[i])
+	}
+}
+
+// raw returns the memory of x.
+func raw[F Float](x []F) []byte {
+	if len(x) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
 }
 
 // Power overwrites z with x to the power of y, element by element: e to the power of y·log|x| in
@@ -39,19 +55,19 @@ func widen(x []float32, y []float64) {
 // math.Pow has it. z may be x or y, here and below.
 func Power(x, y, z []float32) {
 	pieces(x, y, z, func(d *desk, x, y, z []float32) {
-		b, e := d.a[:len(x)], d.b[:len(x)]
+		b, e, sizes := d.a[:len(x)], d.b[:len(x)], d.f[:len(x)]
 		widen(x, b)
 		widen(y, e)
 		Map(Abs, b, b)
 		Map(Log, b, b)
 		Mul(b, e, b)
 		Exp(b, b)
-		for i, size := range b {
-			if x, y := x[i], y[i]; x > 0 && x <= math.MaxFloat32 && y-y == 0 {
-				z[i] = float32(size)
-			} else {
-				z[i] = power(x, y, float32(size))
+		round(b, sizes)
+		for i, size := range sizes {
+			if x, y := x[i], y[i]; !(x > 0 && x <= math.MaxFloat32 && y-y == 0) {
+				size = power(x, y, size)
 			}
+			z[i] = size
 		}
 	})
 }
@@ -74,16 +90,19 @@ func power(x, y, size float32) float32 {
 // Hypot overwrites z with the square root of x²+y², which float64 has room for.
 func Hypot(x, y, z []float32) {
 	pieces(x, y, z, func(d *desk, x, y, z []float32) {
-		sum := d.a[:len(x)]
-		for i := range sum {
-			sum[i] = float64(x[i])*float64(x[i]) + float64(y[i])*float64(y[i])
-		}
+		sum, squares, roots := d.a[:len(x)], d.b[:len(x)], d.f[:len(x)]
+		widen(x, sum)
+		widen(y, squares)
+		Mul(sum, sum, sum)
+		Mul(squares, squares, squares)
+		Add(sum, squares, sum)
 		Map(Sqrt, sum, sum)
-		for i, v := range sum {
+		round(sum, roots)
+		for i, v := range roots {
 			if v != v { // of infinity and NaN it is infinite
-				v = math.Hypot(float64(x[i]), float64(y[i]))
+				v = float32(math.Hypot(float64(x[i]), float64(y[i])))
 			}
-			z[i] = float32(v)
+			z[i] = v
 		}
 	})
 }
