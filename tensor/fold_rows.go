@@ -24,13 +24,7 @@ func complexFolds[T cplx](folds *[reductions]foldFunc) {
 
 func orderedFolds[T ordered, A int64 | float64](folds *[reductions]foldFunc) {
 	folds[redSum] = folding(sumOf[T, A])
-	folds[redProd] = folding(func(row []T) A {
-		product := A(1)
-		for _, v := range row {
-			product *= A(v)
-		}
-		return product
-	})
+	folds[redProd] = folding(productOf[T, A])
 	folds[redMax] = folding(func(row []T) T { return row[first(row, greater[T])] })
 	folds[redMin] = folding(func(row []T) T { return row[first(row, less[T])] })
 	folds[redArgmax] = folding(func(row []T) int64 { return first(row, greater[T]) })
@@ -40,16 +34,77 @@ func orderedFolds[T ordered, A int64 | float64](folds *[reductions]foldFunc) {
 // sumOf adds up in four strands, which a processor works on at once.
 func sumOf[T ordered, A int64 | float64](row []T) A {
 	var a, b, c, d A
-	for ; len(row) >= 4; row = row[4:] {
-		a += A(row[0])
-		b += A(row[1])
-		c += A(row[2])
-		d += A(row[3])
+	for ; len(row) >= 8; row = row[8:] {
+		a += A(row[0]) + A(row[4])
+		b += A(row[1]) + A(row[5])
+		c += A(row[2]) + A(row[6])
+		d += A(row[3]) + A(row[7])
 	}
 	for _, v := range row {
 		a += A(v)
 	}
 	return (a + b) + (c + d)
+}
+
+// productOf multiplies in four strands.
+func productOf[T ordered, A int64 | float64](row []T) A {
+	a, b, c, d := A(1), A(1), A(1), A(1)
+	for ; len(row) >= 4; row = row[4:] {
+		a *= A(row[0])
+		b *= A(row[1])
+		c *= A(row[2])
+		d *= A(row[3])
+	}
+	for _, v := range row {
+		a *= A(v)
+	}
+	return (a * b) * (c * d)
+}
+
+// wholeFolds are those of integers for which there are kernels.
+func wholeFolds[T integer](folds *[reductions]foldFunc) {
+	folds[redMax] = halving(kernel.Larger, func(row []T) T {
+		best := row[0]
+		for _, v := range row {
+			best = max(best, v)
+		}
+		return best
+	})
+	folds[redMin] = halving(kernel.Smaller, func(row []T) T {
+		best := row[0]
+		for _, v := range row {
+			best = min(best, v)
+		}
+		return best
+	})
+}
+
+// halving puts pieces of each row together by w, element by element, and then the halves of what it
+// got, until end takes the few that are left, or the whole row where there is no kernel.
+func halving[T integer](w kernel.Whole, end func(row []T) T) foldFunc {
+	const piece, few = 256, 32
+	least := 32 / DTypeOf[T]().Size() // of one register
+	return func(out, rows []byte, each int) {
+		var room [piece + few]T
+		sums, x := typed[T](out), typed[T](rows)
+		for i := range sums {
+			row := x[i*each:][:each]
+			for len(row) >= max(2*least, few) {
+				n := min(len(row)/2, piece) &^ (least - 1)
+				if kernel.Combine(w, row[:n], row[n:2*n], room[:n]) == 0 {
+					break
+				}
+				row = row[2*n:]
+				for len(row) >= least {
+					m := min(n, len(row)&^(least-1))
+					kernel.Combine(w, room[:m], row[:m], room[:m])
+					row = row[m:]
+				}
+				row = room[:n+copy(room[n:], row)]
+			}
+			sums[i] = end(row)
+		}
+	}
 }
 
 // first returns where the element is that comes before all others, the first of equals.

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"math"
+	"math/cmplx"
 	"runtime"
 	"slices"
 )
@@ -129,11 +130,43 @@ func Equal(a, b *Tensor) bool {
 // infinity is close to itself alone.
 func AllClose(a, b *Tensor, rtol, atol float64) bool {
 	dt := Promote(promote(a, b), Float64)
+	if backendOf(a, b).fuses() {
+		near := closeRows(rtol, atol)
+		if dt == Complex128 {
+			near = closeComplex(rtol, atol)
+		}
+		var room [2 * fewDims]int
+		where := Empty(Bool, broadcastInto(room[:0], a.Shape(), b.Shape())...)
+		defer where.release()
+		return At[bool](All(rows{in: [3]DType{dt, dt}, out: Bool, run: near}.apply(where, a, b)))
+	}
 	a, b = a.apartAs(dt), b.apartAs(dt)
 	limit := Abs(b).MulScalar(rtol).AddScalar(atol)
 	near := Le(Abs(Sub(a, b)), limit)
 	finite := Lt(Abs(b), Full(Float64, math.Inf(1)))
 	return At[bool](All(Add(Mul(near, finite), Eq(a, b))))
+}
+
+// closeRows is AllClose of rows, and closeComplex that of complex ones.
+func closeRows(rtol, atol float64) rowFunc {
+	return pairwise(func(r []uint8, a, b []float64) {
+		a, b = a[:len(r)], b[:len(r)]
+		for i := range r {
+			x, y := a[i], b[i]
+			limit := atol + float64(rtol*math.Abs(y))
+			r[i] = number(x == y || math.Abs(x-y) <= limit && math.Abs(y) <= math.MaxFloat64)
+		}
+	})
+}
+
+func closeComplex(rtol, atol float64) rowFunc {
+	return pairwise(func(r []uint8, a, b []complex128) {
+		for i, y := range b {
+			size := cmplx.Abs(y)
+			limit := atol + float64(rtol*size)
+			r[i] = number(a[i] == y || cmplx.Abs(a[i]-y) <= limit && size <= math.MaxFloat64)
+		}
+	})
 }
 
 // apartAs returns a copy of dtype dt.

@@ -51,11 +51,16 @@ func boolNumeric() *numeric {
 		running: runningSum[int64, int64, uint8],
 		add:     accumulate(func(a, b uint8) uint8 { return a | b })}
 	orderedRows[uint8](n.rows)
+	n.rows[opMaximum] = combining(kernel.Larger,
+		func(r, a, b []uint8) { zip(r, a, b, func(x, y uint8) uint8 { return x | y }) })
+	n.rows[opMinimum] = combining(kernel.Smaller,
+		func(r, a, b []uint8) { zip(r, a, b, func(x, y uint8) uint8 { return x & y }) })
 	n.rows[opAdd], n.rows[opMul] = n.rows[opMaximum], n.rows[opMinimum]
 	for _, o := range []op{opSub, opNeg, opAbs, opReLU, opFloor, opCeil, opRound, opTrunc} {
 		n.rows[o] = nil
 	}
 	orderedFolds[uint8, int64](&n.folds)
+	wholeFolds[uint8](&n.folds)
 	return n
 }
 
@@ -66,6 +71,7 @@ func integerNumeric[T integer]() *numeric {
 	orderedRows[T](n.rows)
 	integerRows[T](n.rows)
 	orderedFolds[T, int64](&n.folds)
+	wholeFolds[T](&n.folds)
 	return n
 }
 

@@ -48,6 +48,14 @@ func comparing[T any](c kernel.Comparison, end func(r []uint8, a, b []T)) rowFun
 	})
 }
 
+// combining lets a kernel begin rows of integers, and end do the rest.
+func combining[T any](w kernel.Whole, end func(r, a, b []T)) rowFunc {
+	return pairwise(func(r, a, b []T) {
+		done := kernel.Combine(w, a, b, r)
+		end(r[done:], a[done:], b[done:])
+	})
+}
+
 // exchanged is f of the second operand and the first one.
 func exchanged(f rowFunc) rowFunc {
 	return func(out []byte, in [3][]byte) { f(out, [3][]byte{in[1], in[0]}) }
@@ -111,6 +119,13 @@ func absolute[T ordered](x T) T {
 func sign[T ordered](x T) T { return T(number(x > 0)) - T(number(x < 0)) }
 
 func integerRows[T integer](rows []rowFunc) {
+	rows[opAdd] = combining(kernel.Plus, func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x + y }) })
+	rows[opSub] = combining(kernel.Minus, func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x - y }) })
+	rows[opMul] = combining(kernel.Times, func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x * y }) })
+	rows[opMaximum] = combining(kernel.Larger,
+		func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return max(x, y) }) })
+	rows[opMinimum] = combining(kernel.Smaller,
+		func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return min(x, y) }) })
 	rows[opPower] = pairwise(func(r, a, b []T) { zip(r, a, b, integerPow[T]) })
 	rows[opRemainder] = pairwise(func(r, a, b []T) { zip(r, a, b, integerRemainder[T]) })
 	rows[opFloorDivide] = pairwise(func(r, a, b []T) { zip(r, a, b, integerFloorDivide[T]) })

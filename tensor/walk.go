@@ -104,6 +104,10 @@ type rows struct {
 // chunk is how many elements are converted or gathered at a time.
 const chunk = 512
 
+// bufferBytes are those of a buffer that are used for one row: all buffers stay in the nearest
+// cache together.
+const bufferBytes = 8 * chunk
+
 // buffers are what applying an operation needs.
 type buffers struct {
 	rows [4][chunk * 16]byte
@@ -180,7 +184,7 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 		})
 		return out.Touch()
 	}
-	length := chunk
+	length := bufferBytes / max(ops[0].width, ops[1].width, ops[2].width, ops[output].width)
 	if ops[output].cast == nil && r.copies && row.Steps[0] != 0 {
 		length = max(row.Size, 1) // no element waits in a buffer
 	}

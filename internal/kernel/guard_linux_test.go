@@ -183,3 +183,33 @@ func TestCompare_StaysInsideItsSlices(t *testing.T) {
 		}
 	})
 }
+
+// combineInside has each operation on integers read and write guarded memory.
+func combineInside[T whole](t *testing.T, atEnd bool) {
+	var size T
+	for n := 1; n <= 70; n++ {
+		numbers := func() []T {
+			x := memory(guarded[float32](t, (n*int(unsafe.Sizeof(size))+3)/4, atEnd))
+			at := 0
+			if atEnd {
+				at = len(x) - n*int(unsafe.Sizeof(size))
+			}
+			return unsafe.Slice((*T)(unsafe.Pointer(&x[at])), n)
+		}
+		for w := range combinations[T]() {
+			kernel.Combine(w, numbers(), numbers(), numbers())
+		}
+	}
+}
+
+func TestCombine_StaysInsideItsSlices(t *testing.T) {
+	onEachLevel(t, func(t *testing.T) {
+		for _, atEnd := range []bool{false, true} {
+			combineInside[uint8](t, atEnd)
+			combineInside[int8](t, atEnd)
+			combineInside[int16](t, atEnd)
+			combineInside[int32](t, atEnd)
+			combineInside[int64](t, atEnd)
+		}
+	})
+}

@@ -19,6 +19,9 @@ type level struct {
 	// compare n elements, a multiple of 32, of each kind; nil where there are no instructions for
 	// it
 	compare [comparisons][elements]func(n int, x, y, z *byte)
+	// combine n bytes, a multiple of 32, of each kind of integers; nil where there are no
+	// instructions for it
+	wholes [wholes][integers]func(n int, x, y, z *byte)
 	// writes the element of src, of four bytes, at each of n places, a multiple of 8; may be nil
 	gather func(n int, places *int, src, dst *byte)
 	// fills whole lines of 128 bytes past the caches, with 32; nil where there is no such store

@@ -10,6 +10,7 @@ var avx2 = level{
 	name:    "avx2",
 	casts:   castsAVX2,
 	compare: compareAVX2,
+	wholes:  wholesAVX2,
 	stream:  asm.StreamAVX2,
 	gather:  asm.GatherAVX2,
 	f32: loops[float32]{
@@ -63,6 +64,7 @@ var avx512 = level{
 	name:    "avx512",
 	casts:   castsAVX512,
 	compare: compareAVX2,
+	wholes:  wholesAVX2,
 	stream:  asm.StreamAVX2,
 	gather:  asm.GatherAVX512,
 	f32: loops[float32]{
@@ -136,6 +138,15 @@ var compareAVX2 = [comparisons][elements]func(n int, x, y, z *byte){
 		asm.LessInt64AVX2, asm.LessFloat32AVX2, asm.LessFloat64AVX2},
 	{asm.LessOrEqualUint8AVX2, asm.LessOrEqualInt8AVX2, asm.LessOrEqualInt16AVX2, asm.LessOrEqualInt32AVX2,
 		asm.LessOrEqualInt64AVX2, asm.LessOrEqualFloat32AVX2, asm.LessOrEqualFloat64AVX2},
+}
+
+// wholesAVX2 are in the order of the constants, and of kind.
+var wholesAVX2 = [wholes][integers]func(n int, x, y, z *byte){
+	{asm.AddInt8AVX2, asm.AddInt8AVX2, asm.AddInt16AVX2, asm.AddInt32AVX2, asm.AddInt64AVX2},
+	{asm.SubInt8AVX2, asm.SubInt8AVX2, asm.SubInt16AVX2, asm.SubInt32AVX2, asm.SubInt64AVX2},
+	{asm.MulInt8AVX2, asm.MulInt8AVX2, asm.MulInt16AVX2, asm.MulInt32AVX2, nil},
+	{asm.MaxUint8AVX2, asm.MaxInt8AVX2, asm.MaxInt16AVX2, asm.MaxInt32AVX2, asm.MaxInt64AVX2},
+	{asm.MinUint8AVX2, asm.MinInt8AVX2, asm.MinInt16AVX2, asm.MinInt32AVX2, asm.MinInt64AVX2},
 }
 
 // sum64AVX2 and sum64AVX512 are the sums of one row. Called by their names, the loops let what they

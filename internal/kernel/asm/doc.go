@@ -15,6 +15,7 @@ package asm
 //go:generate go run -C gen . pixel -out ../pixel_amd64.s -stubs ../pixel_amd64.go -pkg asm
 //go:generate go run -C gen . cast -out ../cast_amd64.s -stubs ../cast_amd64.go -pkg asm
 //go:generate go run -C gen . compare -out ../compare_amd64.s -stubs ../compare_amd64.go -pkg asm
+//go:generate go run -C gen . whole -out ../whole_amd64.s -stubs ../whole_amd64.go -pkg asm
 //go:generate go run -C gen . table ../table_amd64.go
 
 // A Tile writes a part of a product that fits into registers: for all its rows i and columns j
