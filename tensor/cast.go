@@ -235,6 +235,10 @@ func castReal[D, S ordered](dst []byte, ds int, src []byte, ss, n int) {
 
 // truncate goes through int64, so that what is out of range wraps around.
 func truncate[D integer, S float](dst []byte, ds int, src []byte, ss, n int) {
+	if ds == 1 && ss == 1 {
+		each(typed[D](dst)[:n], typed[S](src), func(v S) D { return D(int64(v)) })
+		return
+	}
 	move(typed[D](dst), ds, typed[S](src), ss, n, func(v S) D { return D(int64(v)) })
 }
 

@@ -92,11 +92,13 @@ func (r reduction) loops(t *Tensor, reduced axes) *Tensor {
 		last--
 	}
 	switch {
+	case ok && last < len(t.Shape()) && t.Numel() > 0 && t.wideRow(reduced):
+		return r.firstDims(t, reduced)
 	case !ok || first >= last || t.Numel() == 0: // nothing but last dimensions
 	case last < len(t.Shape()):
 		part := f.over(t, reduced>>last<<last)
 		return part.become(r.loops(part, reduced&(1<<last-1)))
-	case t.Strides()[last-1] == 1 && t.Shape()[last-1] >= wideRow && slices.Min(t.Strides()) > 0:
+	case t.wideRow(reduced) && slices.Min(t.Strides()) > 0:
 		part := f.combined(r, combine, t, first)
 		if rest := reduced >> (first + 1) << first; rest != 0 {
 			return part.become(r.loops(part, rest))
@@ -104,6 +106,41 @@ func (r reduction) loops(t *Tensor, reduced axes) *Tensor {
 		return part
 	}
 	return f.over(t, reduced)
+}
+
+// wideRow reports whether the last dimensions that stay are rows in one piece that are long enough
+// to be added up whole.
+func (t *Tensor) wideRow(reduced axes) bool {
+	n := 1
+	for d := len(t.Shape()) - 1; d >= 0; d-- {
+		if reduced.has(d) {
+			if n > 1 {
+				break
+			}
+			continue
+		}
+		if t.Shape()[d] != 1 && t.Strides()[d] != n {
+			break
+		}
+		n *= t.Shape()[d]
+	}
+	return n >= wideRow
+}
+
+// firstDims reduces t with its dimensions in another order: what is reduced comes first.
+func (r reduction) firstDims(t *Tensor, reduced axes) *Tensor {
+	var room [3][2 * fewDims]int
+	order, n := room[0][:0], bits.OnesCount64(uint64(reduced))
+	for _, gone := range []bool{true, false} {
+		for d := range t.Shape() {
+			if reduced.has(d) == gone {
+				order = append(order, d)
+			}
+		}
+	}
+	turned := t.peek(pick(room[1][:0], t.Shape(), order), pick(room[2][:0], t.Strides(), order), t.offset)
+	defer turned.forget()
+	return r.loops(turned, 1<<n-1)
 }
 
 // axes are dimensions of a tensor, one bit each.

@@ -199,44 +199,79 @@ func (t *Tensor) scatter(what string, dim int, idx, src *Tensor, move castFunc) 
 
 // scatterLoops is scatter on the host.
 func (t *Tensor) scatterLoops(what string, dim int, idx, src *Tensor, move castFunc) {
-	if move == nil {
-		move = t.adding()
-	}
 	size, from, to := t.dtype.Size(), src.bytes(), t.bytes()
+	put := bySize(size, scattering[uint8], scattering[uint16], scattering[uint32], scattering[uint64],
+		scattering[complex128])
+	if move == nil {
+		move, put = t.adding()
+	}
 	t.along(what, dim, idx, src, visitor{
 		func(at, step, srcAt, srcStep, n int) { move(to[at*size:], step, from[srcAt*size:], srcStep, n) },
-		func(at int, places []int, srcAt, srcStep int) {
-			for i, p := range places {
-				move(to[(at+p)*size:], 1, from[(srcAt+i*srcStep)*size:], 1, 1)
-			}
-		},
+		func(at int, places []int, srcAt, srcStep int) { put(to, from, at, places, srcAt, srcStep) },
 	})
 	t.Touch()
 }
 
-// adding returns what adds elements of t's dtype.
-func (t *Tensor) adding() castFunc {
+// A placesFunc changes elements of dst, at places from at on, by those of src, which are step apart
+// from a place on.
+type placesFunc = func(dst, src []byte, at int, places []int, from, step int)
+
+func scattering[T any](dst, src []byte, at int, places []int, from, step int) {
+	d, s := typed[T](dst)[at:], typed[T](src)
+	for _, p := range places {
+		d[p] = s[from]
+		from += step
+	}
+}
+
+func addingAt[T ordered | cplx](dst, src []byte, at int, places []int, from, step int) {
+	d, s := typed[T](dst)[at:], typed[T](src)
+	for _, p := range places {
+		d[p] += s[from]
+		from += step
+	}
+}
+
+// orAt is addingAt of truths.
+func orAt(dst, src []byte, at int, places []int, from, step int) {
+	for _, p := range places {
+		dst[at+p] |= src[from]
+		from += step
+	}
+}
+
+// adding returns what adds elements of t's dtype: neighbours, and those at places.
+func (t *Tensor) adding() (castFunc, placesFunc) {
 	dt := t.dtype.computed()
-	add := dt.numeric().add
+	n := dt.numeric()
 	if dt == t.dtype {
-		return add
+		return n.add, n.addAt
 	}
 	up, down := caster(dt, t.dtype), caster(t.dtype, dt)
 	var a, b [4]byte
-	return func(dst []byte, ds int, src []byte, ss, n int) {
-		for i := range n { // one by one, as elements of dst may be one
+	add := func(dst []byte, ds int, src []byte, ss, m int) {
+		for i := range m { // one by one, as elements of dst may be one
 			up(a[:], 1, dst[i*ds*2:], 1, 1)
 			up(b[:], 1, src[i*ss*2:], 1, 1)
-			add(a[:], 1, b[:], 1, 1)
+			n.add(a[:], 1, b[:], 1, 1)
 			down(dst[i*ds*2:], 1, a[:], 1, 1)
+		}
+	}
+	return add, func(dst, src []byte, at int, places []int, from, step int) {
+		for i, p := range places {
+			add(dst[(at+p)*2:], 1, src[(from+i*step)*2:], 1, 1)
 		}
 	}
 }
 
-// accumulate makes of f a function that changes elements by others.
-func accumulate[T any](f func(a, b T) T) castFunc {
+// accumulate makes of f a function that changes elements by others, and rows by row.
+func accumulate[T any](row rowFunc, f func(a, b T) T) castFunc {
 	return func(dst []byte, ds int, src []byte, ss, n int) {
 		d, s := typed[T](dst), typed[T](src)
+		if ds == 1 && ss == 1 {
+			row(raw(d[:n]), [3][]byte{raw(d[:n]), raw(s[:n])})
+			return
+		}
 		for i := range n {
 			d[i*ds] = f(d[i*ds], s[i*ss])
 		}
@@ -319,23 +354,64 @@ func Index(t *Tensor, idx ...*Tensor) *Tensor {
 	if len(idx) == 0 || len(idx) > len(t.Shape()) {
 		misuse("Index of %d dimensions by %d tensors", len(t.Shape()), len(idx))
 	}
-	var shapes [][]int
+	var few [2 * fewDims][]int
+	shapes := few[:0]
 	for _, i := range idx {
 		i.want(Int64)
 		shapes = append(shapes, i.Shape())
 	}
-	shape := broadcast(shapes...)
-	flat := idx[0].NewZeros(Int64, shape...) // places in the first dimensions, flattened
+	var room [2 * fewDims]int
+	shape := broadcastInto(room[:0], shapes...)
+	flat := t.flattened(shape, idx)
+	rest := t.Shape()[len(idx):]
+	var wide [2 * fewDims]int
+	rows := t.Reshape(append(append(wide[:0], product(t.Shape()[:len(idx)])), rest...)...)
+	defer rows.release()
+	line := flat.Reshape(product(shape))
+	flat.release()
+	defer line.release()
+	picked := IndexSelect(rows, 0, line)
+	return picked.become(picked.View(append(shape, rest...)...))
+}
+
+// flattened returns the places that indices name in t's first dimensions as if these were one.
+func (t *Tensor) flattened(shape []int, idx []*Tensor) *Tensor {
+	flat := idx[0].NewEmpty(Int64, shape...)
+	if !backendOf(idx...).fuses() {
+		flat.Zero()
+	}
 	for d, i := range idx {
-		size := Scalar(Int64, float64(t.Shape()[d]))
-		if Any(Or(Ge(i, size), Lt(i, Neg(size)))).Item() != 0 {
+		size, ok := t.Shape()[d], true
+		if backendOf(idx...).fuses() {
+			ok = flat.nextPlaces(i, size, d == 0)
+		} else {
+			n := Scalar(Int64, float64(size))
+			if ok = Any(Or(Ge(i, n), Lt(i, Neg(n)))).Item() == 0; ok {
+				flat.Mul(n).Add(Remainder(i, Maximum(n, Scalar(Int64, 1))))
+			}
+		}
+		if !ok {
 			misuse("Index %v is out of range of dimension %d of %v", i, d, t.Shape())
 		}
-		flat.Mul(size).Add(Remainder(i, Maximum(size, Scalar(Int64, 1))))
 	}
-	rest := t.Shape()[len(idx):]
-	rows := t.Reshape(append([]int{product(t.Shape()[:len(idx)])}, rest...)...)
-	defer rows.release()
-	picked := IndexSelect(rows, 0, flat.Reshape(product(shape)))
-	return picked.become(picked.View(append(shape, rest...)...))
+	return flat
+}
+
+// nextPlaces goes on from places in the dimensions before, unless there are none, to those by
+// indices in one more of a size. It reports whether all indices are in range.
+func (flat *Tensor) nextPlaces(idx *Tensor, size int, first bool) bool {
+	ok := true
+	rows{in: [3]DType{Int64, Int64}, out: Int64, run: func(out []byte, in [3][]byte) {
+		to, before, index := typed[int64](out), typed[int64](in[0]), typed[int64](in[1])
+		n, factor := int64(size), int64(size)
+		if first {
+			factor, before = 0, index
+		}
+		for i, k := range index[:len(to)] {
+			k += k >> 63 & n
+			ok = ok && uint64(k) < uint64(n)
+			to[i] = before[i]*factor + k
+		}
+	}}.apply(flat, flat, idx)
+	return ok
 }

@@ -144,6 +144,10 @@ type matrixProduct struct {
 }
 
 func gemm[T float](p matrixProduct, a, b, c []byte) {
+	if p.n == 1 && p.transA && p.m > 1 { // xᵀ·v is vᵀ·x, whose rows are in the order of memory
+		p = matrixProduct{m: 1, n: p.m, k: p.k, transA: !p.transB, lda: p.ldb, ldb: p.lda}
+		a, b = b, a
+	}
 	kernel.Gemm(p.transA, p.transB, p.m, p.n, p.k, 1, typed[T](a), p.lda, typed[T](b), p.ldb, 0, typed[T](c), p.n)
 }
 
@@ -158,14 +162,37 @@ func plain[T ordered | cplx](p matrixProduct, a, b, c []byte) {
 	if p.transB {
 		under, across = 1, p.ldb
 	}
-	for i := range p.m {
-		row := z[i*p.n : (i+1)*p.n]
-		clear(row)
-		for l := range p.k {
-			v := x[i*down+l*right]
-			for j := range row {
-				row[j] += v * y[l*under+j*across]
+	const deep = 64 // rows of the second factor that stay in a cache while all of the first meet them
+	clear(z[:p.m*p.n])
+	for begin := 0; begin < p.k; begin += deep {
+		end := min(begin+deep, p.k)
+		for i := range p.m {
+			row, l := z[i*p.n:(i+1)*p.n], begin
+			if across == 1 {
+				for ; l+4 <= end; l += 4 {
+					at := i*down + l*right
+					addRows(row, [4]T{x[at], x[at+right], x[at+2*right], x[at+3*right]}, y[l*under:], under)
+				}
+			}
+			for ; l < end; l++ {
+				v := x[i*down+l*right]
+				for j := range row {
+					row[j] += v * y[l*under+j*across]
+				}
 			}
 		}
+	}
+}
+
+// addRows adds multiples of four rows of y to row, one after another.
+func addRows[T ordered | cplx](row []T, v [4]T, y []T, ld int) {
+	n := len(row)
+	a, b, c, d := y[:n], y[ld:][:n], y[2*ld:][:n], y[3*ld:][:n]
+	for j, sum := range row {
+		sum += v[0] * a[j]
+		sum += v[1] * b[j]
+		sum += v[2] * c[j]
+		sum += v[3] * d[j]
+		row[j] = sum
 	}
 }

@@ -47,7 +47,7 @@ func Scalar(dt DType, v float64) *Tensor {
 
 // Arange returns the numbers start, start+step and so on below end, in one dimension.
 func Arange(dt DType, start, end, step float64) *Tensor {
-	return New(dt, steps(start, end, step)).arithmetic(start, step)
+	return Empty(dt, steps(start, end, step)).arithmetic(start, step)
 }
 
 // steps returns how many numbers Arange makes.
@@ -62,14 +62,27 @@ func steps(start, end, step float64) int {
 // arithmetic sets t, of one dimension, to start, start+step and so on.
 func (t *Tensor) arithmetic(start, step float64) *Tensor {
 	backendOf(t).generate(t, nil, device.Sequence{Kind: device.Arithmetic, A: start, B: step}, func() {
-		v := Empty(Float64, t.Numel())
-		defer v.release()
-		for i, numbers := 0, typed[float64](v.span()); i < len(numbers); i++ {
-			numbers[i] = start + float64(i)*step
-		}
-		t.CopyFrom(v)
+		t.sequence(func(first int, to []float64) {
+			for i := range to {
+				to[i] = start + float64(first+i)*step
+			}
+		})
 	})
 	return t
+}
+
+// sequence sets t, which is contiguous, to what next writes, piece by piece.
+func (t *Tensor) sequence(next func(first int, to []float64)) {
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
+	size, convert, to := t.dtype.Size(), caster(t.dtype, Float64), t.span()
+	piece := typed[float64](bufs.rows[0][:bufferBytes])
+	for first := 0; first < t.Numel(); first += len(piece) {
+		n := min(len(piece), t.Numel()-first)
+		next(first, piece[:n])
+		convert(to[first*size:], 1, raw(piece[:n]), 1, n)
+	}
+	t.Touch()
 }
 
 // Linspace returns n numbers with equal steps between them, from start to end, both included.
@@ -77,15 +90,21 @@ func Linspace(dt DType, start, end float64, n int) *Tensor {
 	if n < 0 {
 		misuse("Linspace of %d numbers", n)
 	}
-	v, step := make([]float64, n), (end-start)/float64(max(1, n-1))
-	for i := range v { // from both ends, so that integers, which are cut off, are those of PyTorch
-		v[i] = start + float64(step*float64(i))
-		if i >= n/2 && n > 1 {
-			v[i] = end - float64(step*float64(n-1-i))
+	t, step := Empty(dt, n), (end-start)/float64(max(1, n-1))
+	// from both ends, so that integers, which are cut off, are those of PyTorch
+	t.sequence(func(first int, to []float64) {
+		half := len(to)
+		if n > 1 {
+			half = min(max(n/2-first, 0), len(to))
 		}
-	}
-	t := FromSlice(v, n)
-	return t.become(t.To(dt))
+		for i := range to[:half] {
+			to[i] = start + float64(step*float64(first+i))
+		}
+		for i := half; i < len(to); i++ {
+			to[i] = end - float64(step*float64(n-1-first-i))
+		}
+	})
+	return t
 }
 
 // Eye returns the n×n identity matrix.

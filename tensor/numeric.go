@@ -16,6 +16,7 @@ type numeric struct {
 	columns [reductions]columnsFunc // where they are quicker than the operation on rows; others nil
 	total   DType                   // in which sums, products and variances are computed
 	add     castFunc                // adds src to dst, which is of the same dtype
+	addAt   placesFunc              // does so at places
 	running func(out, row []byte)   // the running sums of a row: of integers in total, of others in their own dtype
 	keys    keysFunc
 	clamp   func(lo, hi float64, x, y []byte) // of floats only
@@ -48,14 +49,14 @@ func (d DType) numeric() *numeric {
 // boolNumeric has what PyTorch defines: addition is or, multiplication is and.
 func boolNumeric() *numeric {
 	n := &numeric{rows: make([]rowFunc, len(operations)), total: Int64, keys: integerKeys[uint8],
-		running: runningSum[int64, int64, uint8],
-		add:     accumulate(func(a, b uint8) uint8 { return a | b })}
+		running: runningSum[int64, int64, uint8], addAt: orAt}
 	orderedRows[uint8](n.rows)
 	n.rows[opMaximum] = combining(kernel.Larger,
 		func(r, a, b []uint8) { zip(r, a, b, func(x, y uint8) uint8 { return x | y }) })
 	n.rows[opMinimum] = combining(kernel.Smaller,
 		func(r, a, b []uint8) { zip(r, a, b, func(x, y uint8) uint8 { return x & y }) })
 	n.rows[opAdd], n.rows[opMul] = n.rows[opMaximum], n.rows[opMinimum]
+	n.add = accumulate(n.rows[opAdd], func(a, b uint8) uint8 { return a | b })
 	for _, o := range []op{opSub, opNeg, opAbs, opReLU, opFloor, opCeil, opRound, opTrunc} {
 		n.rows[o] = nil
 	}
@@ -66,10 +67,10 @@ func boolNumeric() *numeric {
 
 func integerNumeric[T integer]() *numeric {
 	n := &numeric{rows: make([]rowFunc, len(operations)), total: Int64, keys: integerKeys[T],
-		running: runningSum[int64, int64, T], product: plain[T],
-		add: accumulate(sum[T])}
+		running: runningSum[int64, int64, T], product: plain[T], addAt: addingAt[T]}
 	orderedRows[T](n.rows)
 	integerRows[T](n.rows)
+	n.add = accumulate(n.rows[opAdd], sum[T])
 	orderedFolds[T, int64](&n.folds)
 	wholeFolds[T](&n.folds)
 	return n
@@ -77,10 +78,10 @@ func integerNumeric[T integer]() *numeric {
 
 func floatNumeric[T float]() *numeric {
 	n := &numeric{rows: make([]rowFunc, len(operations)), total: Float64, keys: floatKeys[T],
-		running: runningSum[float64, T, T], product: gemm[T],
-		add: accumulate(sum[T])}
+		running: runningSum[float64, T, T], product: gemm[T], addAt: addingAt[T]}
 	orderedRows[T](n.rows)
 	floatRows[T](n.rows)
+	n.add = accumulate(n.rows[opAdd], sum[T])
 	orderedFolds[T, float64](&n.folds)
 	n.byOne = make([]oneFunc, len(operations))
 	n.byOne[opAdd], n.byOne[opMul] = byOne(kernel.Shift[T]), byOne(kernel.ScaleTo[T])
@@ -100,8 +101,9 @@ func floatNumeric[T float]() *numeric {
 
 func complexNumeric[T cplx]() *numeric {
 	n := &numeric{rows: make([]rowFunc, len(operations)), total: Complex128, product: plain[T],
-		running: runningComplexSum[T], add: accumulate(sum[T])}
+		running: runningComplexSum[T], addAt: addingAt[T]}
 	arithmeticRows[T](n.rows)
+	n.add = accumulate(n.rows[opAdd], sum[T])
 	complexRows[T](n.rows)
 	complexFolds[T](&n.folds)
 	return n

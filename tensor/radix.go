@@ -100,3 +100,29 @@ func (s *sorter) digit(shift int) {
 	}
 	s.row, s.spare = s.spare, s.row
 }
+
+// first sorts so many of the row that come first, as sort puts them, to its begin. What follows
+// them is no longer the row's.
+func (s *sorter) first(k, bytes int) {
+	if k > fewKeys || k > len(s.row)/2 {
+		s.sort(bytes)
+		return
+	}
+	best := s.spare[:0]
+	for _, p := range s.row {
+		if len(best) == k {
+			if k == 0 || p.key >= best[k-1].key { // of equal ones the first stay
+				continue
+			}
+			best = best[:k-1]
+		}
+		at := len(best)
+		for at > 0 && p.key < best[at-1].key {
+			at--
+		}
+		best = append(best, p)
+		copy(best[at+1:], best[at:])
+		best[at] = p
+	}
+	copy(s.row, best)
+}

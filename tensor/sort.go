@@ -1,8 +1,15 @@
 package tensor
 
+import "math"
+
 // Argsort returns the indices (Int64) that sort the elements along dim. Equal elements keep their
 // order. NaN counts as the greatest.
 func Argsort(t *Tensor, dim int, descending bool) *Tensor {
+	return t.order(dim, descending, math.MaxInt)
+}
+
+// order is Argsort of which the first indices count, so many.
+func (t *Tensor) order(dim int, descending bool, count int) *Tensor {
 	in := t.dtype.computed()
 	keys := in.numeric().keys
 	if keys == nil {
@@ -19,7 +26,7 @@ func Argsort(t *Tensor, dim int, descending bool) *Tensor {
 				s.row[i].key = ^s.row[i].key
 			}
 		}
-		s.sort(in.Size())
+		s.first(count, in.Size())
 		for i := range numbers {
 			numbers[i] = s.row[i].index
 		}
@@ -39,7 +46,7 @@ func TopK(t *Tensor, k, dim int) (values, indices *Tensor) {
 	if len(t.Shape()) > 0 && (k < 0 || k > t.Dim(dim)) || k < 0 || k > 1 && len(t.Shape()) == 0 {
 		misuse("TopK of %d along dimension %d of shape %v", k, dim, t.Shape())
 	}
-	indices = Argsort(t, dim, true)
+	indices = t.order(dim, true, k)
 	if len(t.Shape()) > 0 {
 		indices = indices.become(indices.Narrow(dim, 0, k))
 	}

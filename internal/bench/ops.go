@@ -16,13 +16,14 @@ var operations = Suite{
 	groups: []func(context.Context, *environment) (group, error){
 		resultRows, operationRows(arithmeticOperations), operationRows(functionOperations),
 		operationRows(reductionOperations), operationRows(copyOperations), operationRows(indexOperations),
+		operationRows(sweepOperations),
 		fusedRows, trainingStepRows,
 	},
 	sum: medianRow,
 }
 
-// An operation is done by the peer under its name. Its result is closed, as PyTorch frees one that
-// nothing refers to.
+// An operation is done by the peer under its name. Its result, if it has one, is closed, as PyTorch
+// frees one that nothing refers to.
 type operation struct {
 	name string
 	do   func() *tensor.Tensor
@@ -38,7 +39,11 @@ func operationRows(operations func(*operands) []operation) func(context.Context,
 	return func(_ context.Context, h *environment) (group, error) {
 		g := group{rounds: 9}
 		for _, o := range operations(newOperands()) {
-			do := func() { o.do().Close() }
+			do := func() {
+				if result := o.do(); result != nil {
+					result.Close()
+				}
+			}
 			rounds := h.repeated(do)
 			g.cases = append(g.cases, Case{
 				Name: "op_" + o.name, Unit: Nanoseconds, Target: timesPeer(1 / slower),

@@ -57,6 +57,20 @@ var rows = map[string][]string{
 		op_argmax_0 op_argmax_1 op_argmax_short op_any_1 op_cumsum op_cat_0 op_cat_1 op_transpose op_channels_last op_to_float64 op_to_int64 op_to_float16
 		op_to_bfloat16 op_byte_to_float32 op_int64_to_float32 op_float16_to_float32 op_bool_to_float32 op_index_select_0 op_index_select_1 op_gather_0
 		op_gather_1 op_masked_select op_nonzero op_sort
+		op_cos op_sin op_erf op_expm1 op_log1p op_trunc op_ceil op_sign op_isfinite op_isnan op_isinf op_not op_pow3 op_pow_half op_pow_frac op_pow_inverse
+		op_atan2 op_hypot op_logaddexp op_floor_divide op_remainder op_power op_minimum op_and op_xor op_ne op_le op_sub op_add_f64 op_exp_f64 op_log_f64
+		op_tanh_f64 op_sqrt_f64 op_sum_f64 op_sum0_f64 op_sum1_f64 op_add_f16 op_mul_f16 op_exp_f16 op_sum_f16 op_sum1_f16 op_gt_f16 op_add_bf16 op_mul_bf16
+		op_exp_bf16 op_sum_bf16 op_sum1_bf16 op_relu_bf16 op_mul_i64 op_floordiv_i64 op_rem_i64 op_div_i64 op_max_i64 op_sum_i64 op_sum1_i64 op_amax_i64
+		op_add_i32 op_mul_i32 op_add_u8 op_max_u8 op_sum_u8 op_eq_u8 op_add_u8_f32 op_add_i64_f32 op_all op_all_1 op_amin op_amin_0 op_prod op_prod_1
+		op_mean op_mean_1 op_std op_std_1 op_max_dim0 op_max_dim1 op_min_dim1 op_cumsum_0 op_cumsum_i64 op_argmin_1 op_sum_t op_sum_mid op_sum_last2
+		op_mean_f16 op_index_two op_index_rows op_index_grid op_index_few op_index_select_i64 op_index_select_u8 op_index_select_1_f64 op_scatter_0
+		op_scatter_1 op_scatter_add_0 op_scatter_add_1 op_index_add_0 op_index_add_1 op_index_copy_0 op_topk10 op_topk10_flat op_argsort_0 op_argsort_1
+		op_sort_flat op_sort_i64 op_sort_big op_nonzero_f32 op_flip_1 op_flip_0 op_where_bc op_where_i64 op_masked_select_i64 op_arange op_arange_i64
+		op_linspace op_eye op_full op_zeros op_rand op_randn op_randint op_randperm op_bernoulli op_uniform op_normal op_stack op_stack_2 op_clone op_copy_t
+		op_copy_f64 op_t_clone_f64 op_t_clone_u8 op_t_clone_f16 op_expand_contig op_slice_step op_add_t op_add_tt op_add_slice op_exp_t op_exp_slice op_mm
+		op_mm_t op_mm_f64 op_mm_bf16 op_mm_f16 op_mm_i64 op_mv op_vm op_mv_t op_dot op_bmm op_mm_small op_mm_thin op_add_scalar_ op_mul_scalar_ op_axpy_
+		op_fill_ op_zero_ op_equal op_allclose op_add_ op_clamp_ op_exp_ op_add10 op_sum10 op_exp10 op_amax10 op_cat10 op_to10 op_argmax10 op_sort10 op_item
+		op_view10 op_std10 op_where10 op_index10 op_lt op_ge op_or op_keep op_ones op_add_mm
 		op_softmax op_softmax_step op_log_softmax op_log_softmax_step op_layer_norm op_layer_norm_step op_cross_entropy op_cross_entropy_step
 		op_attention op_attention_step op_transformer_block op_transformer_block_step op_mlp_step op_cnn_step`),
 	"layers": strings.Fields(`layer_norm layer_norm_step layer_gelu layer_gelu_step layer_softmax layer_softmax_step

@@ -31,8 +31,8 @@ var wholes = []whole{
 	instructed("MinInt32", VPMINSD), {"MinInt64", func(x, y reg.VecVirtual) { pickLong(x, y, x, y) }},
 }
 
-// writeWholes writes loops over pairs of integers. They mostly wait for memory, so registers of AVX2
-// are wide enough.
+// writeWholes writes loops over pairs of integers. They mostly wait for memory, so registers of
+// AVX2 are wide enough.
 func writeWholes([]vector) {
 	for _, w := range wholes {
 		pixels(w.name+"AVX2", "n int, x, y, z *byte",
