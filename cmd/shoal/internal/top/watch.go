@@ -33,14 +33,11 @@ func watch(ctx context.Context, t *terminal, every time.Duration, see look) erro
 	go t.look(ctx, every, see, sights)
 	go t.read(ctx, typed)
 	s := newScreen(faceOf())
-	var pending []byte // of a key that has not come whole
+	var pending []byte         // of a key that has not come whole
+	var alone <-chan time.Time // when an escape is the key of that name, however many looks there are
 	for {
 		if err := t.show(s); err != nil {
 			return err
-		}
-		var alone <-chan time.Time // when an escape is the key of that name
-		if len(pending) > 0 {
-			alone = time.After(50 * time.Millisecond)
 		}
 		last := false
 		select {
@@ -56,6 +53,7 @@ func watch(ctx context.Context, t *terminal, every time.Duration, see look) erro
 				return fmt.Errorf("the terminal has closed: %w", io.ErrUnexpectedEOF)
 			}
 			pending = append(pending, b...)
+			alone = time.After(50 * time.Millisecond)
 		case <-alone:
 			last = true
 		case g := <-signals:
