@@ -1,10 +1,11 @@
 package tensor
 
 import (
-	"math"
 	"runtime"
+	"sync"
 
 	"github.com/shoal-mp/shoal/internal/device"
+	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
 // Rand returns numbers of [0, 1), uniformly distributed, in a dtype of floats. They come from g, or
@@ -45,7 +46,12 @@ func RandPerm(g *Generator, n int) *Tensor {
 	for i := range p {
 		p[i] = int64(i)
 	}
-	g.orDefault().Shuffle(n, func(i, j int) { p[i], p[j] = p[j], p[i] })
+	g.locked(func(g *Generator) { // as Shuffle does, which locks it for each number
+		for i := n - 1; i > 0; i-- {
+			j := g.below(uint64(i + 1))
+			p[i], p[j] = p[j], p[i]
+		}
+	})
 	return FromSlice(p, n)
 }
 
@@ -57,8 +63,10 @@ func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
 	width := hi - lo
 	fraction := t.dtype.fraction()
 	s := device.Sequence{Kind: device.RandomUniform, A: lo, B: hi, Bits: fraction}
-	return t.random(g, s, func(g *Generator) float64 {
-		return lo + float64(width*float64(g.next()>>(64-fraction)))/float64(uint64(1)<<fraction)
+	return t.random(g, s, func(g *Generator, out []float64) {
+		for i := range out {
+			out[i] = lo + float64(width*float64(g.next()>>(64-fraction)))/float64(uint64(1)<<fraction)
+		}
 	})
 }
 
@@ -81,51 +89,48 @@ func (t *Tensor) Normal(g *Generator, mean, std float64) *Tensor {
 	if !t.dtype.isFloat() {
 		misuse("Normal for a tensor of %v: want floats", t.dtype)
 	}
-	var spare float64
-	var has bool
 	s := device.Sequence{Kind: device.RandomNormal, A: mean, B: std}
-	return t.random(g, s, func(g *Generator) float64 {
-		z := spare
-		if !has {
-			z, spare = pair(g)
+	return t.random(g, s, func(g *Generator, out []float64) { normal(g, out, mean, std) })
+}
+
+// A disc is room for points of the unit disc, what normal makes of them, and numbers that are drawn.
+type disc struct {
+	x, y, factor [drawn / 2]float64
+	numbers      [drawn]float64
+}
+
+// drawn is how many numbers are drawn at a time. It is even, so that no number of a pair is lost
+// before the last one.
+const drawn = 512
+
+var discs = sync.Pool{New: func() any { return new(disc) }}
+
+// normal overwrites out, of at most as many elements as are drawn at a time, with numbers of the
+// normal distribution, by Marsaglia's polar method: a point of the unit disc is two of them. The
+// steps are rounded one by one (a conversion to float64 keeps the compiler from fusing a product
+// with a sum), so that all machines make the same numbers.
+func normal(g *Generator, out []float64, mean, std float64) {
+	d := discs.Get().(*disc)
+	defer discs.Put(d)
+	pairs := (len(out) + 1) / 2
+	for i := range pairs {
+		for {
+			x, y := 2*unit(g.next())-1, 2*unit(g.next())-1
+			if s := float64(x*x) + float64(y*y); s > 0 && s < 1 {
+				d.x[i], d.y[i], d.factor[i] = x, y, s
+				break
+			}
 		}
-		has = !has
-		return mean + float64(std*z)
-	})
-}
-
-// pair returns two independent numbers of the normal distribution by Marsaglia's polar method. Its
-// steps, the logarithm included, are rounded one by one (a conversion to float64 keeps the compiler
-// from fusing a product with a sum), so that all machines make the same numbers.
-func pair(g *Generator) (x, y float64) {
-	for {
-		x, y = 2*unit(g.next())-1, 2*unit(g.next())-1
-		if s := float64(x*x) + float64(y*y); s > 0 && s < 1 {
-			f := math.Sqrt(-2 * logarithm(s) / s)
-			return x * f, y * f
+	}
+	factors := d.factor[:pairs]
+	kernel.Polar(factors, factors)
+	for i := range out {
+		z := d.x[i/2]
+		if i%2 != 0 {
+			z = d.y[i/2]
 		}
+		out[i] = mean + float64(std*float64(z*factors[i/2]))
 	}
-}
-
-// logarithm returns the natural logarithm of a positive number, by the series of atanh((m-1)/(m+1))
-// for a mantissa m near 1. Its error is some units in the last place.
-func logarithm(v float64) float64 {
-	m, e := math.Frexp(v)
-	if m < math.Sqrt2/2 {
-		m, e = 2*m, e-1
-	}
-	s := (m - 1) / (m + 1)
-	square := float64(s * s)
-	sum := 0.0
-	for _, c := range oddParts {
-		sum = float64(sum*square) + c
-	}
-	return float64(2*s*sum) + float64(float64(e)*math.Ln2)
-}
-
-// oddParts are 1/25, 1/23 and so on to 1.
-var oddParts = [...]float64{
-	1. / 25, 1. / 23, 1. / 21, 1. / 19, 1. / 17, 1. / 15, 1. / 13, 1. / 11, 1. / 9, 1. / 7, 1. / 5, 1. / 3, 1,
 }
 
 // Bernoulli sets each element to 1 with probability p, and to 0 otherwise.
@@ -134,17 +139,21 @@ func (t *Tensor) Bernoulli(g *Generator, p float64) *Tensor {
 		misuse("Bernoulli with probability %v", p)
 	}
 	return t.random(g, device.Sequence{Kind: device.RandomBernoulli, A: p},
-		func(g *Generator) float64 { return float64(number(unit(g.next()) < p)) })
+		func(g *Generator, out []float64) {
+			for i := range out {
+				out[i] = float64(number(unit(g.next()) < p))
+			}
+		})
 }
 
-// random sets the elements to numbers that f makes on the host, and a device by s.
-func (t *Tensor) random(g *Generator, s device.Sequence, f func(g *Generator) float64) *Tensor {
+// random sets the elements to numbers that f makes on the host, some at a time, and a device by s.
+func (t *Tensor) random(g *Generator, s device.Sequence, f func(g *Generator, out []float64)) *Tensor {
 	backendOf(t).generate(t, g, s, func() { t.draw(g, f) })
 	return t
 }
 
 // draw sets the elements, in the order of their indices, to what f makes.
-func (t *Tensor) draw(g *Generator, f func(g *Generator) float64) *Tensor {
+func (t *Tensor) draw(g *Generator, f func(g *Generator, out []float64)) *Tensor {
 	switch {
 	case t.dtype == Float32 && t.IsContiguous():
 		return drawInto[float32](t, g, f)
@@ -154,11 +163,17 @@ func (t *Tensor) draw(g *Generator, f func(g *Generator) float64) *Tensor {
 	return t.CopyFrom(drawInto[float64](Empty(Float64, t.Shape()...), g, f))
 }
 
-func drawInto[F float32 | float64](t *Tensor, g *Generator, f func(g *Generator) float64) *Tensor {
+func drawInto[F float32 | float64](t *Tensor, g *Generator, f func(g *Generator, out []float64)) *Tensor {
 	values := Data[F](t)
+	d := discs.Get().(*disc)
+	defer discs.Put(d)
 	g.locked(func(g *Generator) {
-		for i := range values {
-			values[i] = F(f(g))
+		for at := 0; at < len(values); at += drawn {
+			numbers := d.numbers[:min(drawn, len(values)-at)]
+			f(g, numbers)
+			for i, v := range numbers {
+				values[at+i] = F(v)
+			}
 		}
 	})
 	runtime.KeepAlive(t)

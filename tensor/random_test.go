@@ -1,6 +1,7 @@
 package tensor_test
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -121,5 +122,28 @@ func TestRandPerm_IsComplete(t *testing.T) {
 		if v != int64(i) {
 			t.Fatalf("number %d is %d", i, v)
 		}
+	}
+}
+
+// A seed means the same numbers for ever, on all machines.
+func TestRandom_NumbersOfASeedStayTheSame(t *testing.T) {
+	h, g := sha256.New(), tensor.NewGenerator(7)
+	for _, n := range []int{1, 2, 3, 5, 7, 255, 256, 511, 512, 513, 1023, 1025, 100001} {
+		for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16} {
+			x := tensor.RandN(dt, g, n)
+			h.Write(tensor.Bytes(x))
+			h.Write(tensor.Bytes(x.Normal(g, 3, 0.1)))
+			h.Write(tensor.Bytes(tensor.Rand(dt, g, n)))
+			h.Write(tensor.Bytes(x.Uniform(g, -2, 5)))
+			h.Write(tensor.Bytes(x.Bernoulli(g, 0.3)))
+			turned := tensor.New(dt, n, 2).T().Normal(g, 0, 1)
+			h.Write(tensor.Bytes(turned.Contiguous()))
+		}
+		h.Write(tensor.Bytes(tensor.RandPerm(g, n)))
+		h.Write(tensor.Bytes(tensor.RandInt(g, 0, 100, n)))
+	}
+	const want = "c3d5eebaa0b4d478e673796bcb561c759882edc3d07918d3424191b6443bb17d"
+	if got := fmt.Sprintf("%x", h.Sum(nil)); got != want {
+		t.Errorf("the numbers have the sum %s, want %s", got, want)
 	}
 }

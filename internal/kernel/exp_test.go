@@ -271,3 +271,28 @@ func signOf(x float64) float64 {
 	}
 	return 0
 }
+
+// Generators make the same numbers on all machines, so the factors of the polar method have the same
+// bits on all levels: those of steps that are rounded one by one.
+func TestPolar_HasTheSameBitsOnAllLevels(t *testing.T) {
+	var x []float64
+	for i := range 1 << 14 {
+		x = append(x, (float64(i)+0.5)/(1<<14), math.Ldexp(1+float64(i)/(1<<14), -1-i%105))
+	}
+	x = append(x, math.Sqrt2/2, math.Nextafter(math.Sqrt2/2, 0), math.Nextafter(1, 0), 0.5, 0x1p-104)
+	var want []float64
+	onEachLevel(t, func(t *testing.T) {
+		y := make([]float64, len(x))
+		kernel.Polar(x, y)
+		for i, v := range x {
+			exact := math.Sqrt(-2 * math.Log(v) / v)
+			if math.Abs(y[i]-exact) > 8*unit[float64](exact) && v < 0.999 {
+				t.Fatalf("the factor of %v is %v, want %v", v, y[i], exact)
+			}
+			if want != nil && math.Float64bits(y[i]) != math.Float64bits(want[i]) {
+				t.Fatalf("the factor of %v is %v, and %v on another level", v, y[i], want[i])
+			}
+		}
+		want = y
+	})
+}

@@ -60,6 +60,11 @@ func farthest[F Float]() F {
 	return 1 << 20
 }
 
+// Polar overwrites y with √(-2·log(x)/x), for x between 0 and 1: the factor of Marsaglia's polar
+// method, by which two numbers of a disc are two of the normal distribution. All machines compute
+// the same bits. y may be x.
+func Polar(x, y []float64) { apart(inner[float64]().polar, x, y) }
+
 // Max overwrites z with the larger of x and y, element by element, and Min with the smaller; NaN if
 // one is. z may be x or y.
 func Max[F Float](x, y, z []F) { pairwise(inner[F]().max, x, y, z) }

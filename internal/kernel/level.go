@@ -71,6 +71,7 @@ type loops[F Float] struct {
 	dot          func(n int, x, y *F) F         // the sum of the products of x and y
 
 	functions [functions]func(n int, x, y *F) // of Map
+	polar     func(n int, x, y *F)            // writes √(-2·log(x)/x) to y; of float64
 
 	exp     func(n int, x, y *F)               // writes e to the power of x to y
 	sigmoid func(n int, x, y *F)               // writes 1/(1+exp(-x)) to y

@@ -30,6 +30,30 @@ func portableFunctions[F Float]() [functions]func(n int, x, y *F) {
 	}
 }
 
+// polar is √(-2·log(x)/x), where the logarithm is the series of atanh((m-1)/(m+1)) for a mantissa m
+// near 1. Its error is some units in the last place. Each step is rounded by itself (a conversion to
+// float64 keeps the compiler from fusing a product with a sum), as it is in assembly.
+func polar[F Float](n int, x, y *F) {
+	each(n, x, y, func(x float64) float64 {
+		m, e := math.Frexp(x)
+		if m < math.Sqrt2/2 {
+			m, e = 2*m, e-1
+		}
+		s := (m - 1) / (m + 1)
+		square := float64(s * s)
+		sum := 0.0
+		for _, c := range oddParts {
+			sum = float64(sum*square) + c
+		}
+		return math.Sqrt(-2 * (float64(2*s*sum) + float64(float64(e)*math.Ln2)) / x)
+	})
+}
+
+// oddParts are 1/25, 1/23 and so on to 1.
+var oddParts = [...]float64{
+	1. / 25, 1. / 23, 1. / 21, 1. / 19, 1. / 17, 1. / 15, 1. / 13, 1. / 11, 1. / 9, 1. / 7, 1. / 5, 1. / 3, 1,
+}
+
 // orPortable returns the functions of a level, with those that it has none for.
 func orPortable[F Float](of [functions]func(n int, x, y *F)) [functions]func(n int, x, y *F) {
 	for i, f := range portableFunctions[F]() {

@@ -199,6 +199,11 @@ func SinAVX2F64(n int, x *float64, y *float64)
 //go:noescape
 func CosAVX2F64(n int, x *float64, y *float64)
 
+// PolarAVX2F64 writes √(-2·log(x)/x), for x between 0 and 1, to y, element by element.
+//
+//go:noescape
+func PolarAVX2F64(n int, x *float64, y *float64)
+
 // ClampAVX2F64 writes x, moved up to lo and down to hi, to y, and NaN where x is.
 //
 //go:noescape
@@ -428,6 +433,11 @@ func SinAVX512F64(n int, x *float64, y *float64)
 //
 //go:noescape
 func CosAVX512F64(n int, x *float64, y *float64)
+
+// PolarAVX512F64 writes √(-2·log(x)/x), for x between 0 and 1, to y, element by element.
+//
+//go:noescape
+func PolarAVX512F64(n int, x *float64, y *float64)
 
 // ClampAVX512F64 writes x, moved up to lo and down to hi, to y, and NaN where x is.
 //
