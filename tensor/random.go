@@ -93,7 +93,8 @@ func (t *Tensor) Normal(g *Generator, mean, std float64) *Tensor {
 	return t.random(g, s, func(g *Generator, out []float64) { normal(g, out, mean, std) })
 }
 
-// A disc is room for points of the unit disc, what normal makes of them, and numbers that are drawn.
+// A disc is room for points of the unit disc, what normal makes of them, and numbers that are
+// drawn.
 type disc struct {
 	x, y, factor [drawn / 2]float64
 	numbers      [drawn]float64

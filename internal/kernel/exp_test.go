@@ -272,8 +272,8 @@ func signOf(x float64) float64 {
 	return 0
 }
 
-// Generators make the same numbers on all machines, so the factors of the polar method have the same
-// bits on all levels: those of steps that are rounded one by one.
+// Generators make the same numbers on all machines, so the factors of the polar method have the
+// same bits on all levels: those of steps that are rounded one by one.
 func TestPolar_HasTheSameBitsOnAllLevels(t *testing.T) {
 	var x []float64
 	for i := range 1 << 14 {

@@ -31,8 +31,8 @@ func portableFunctions[F Float]() [functions]func(n int, x, y *F) {
 }
 
 // polar is √(-2·log(x)/x), where the logarithm is the series of atanh((m-1)/(m+1)) for a mantissa m
-// near 1. Its error is some units in the last place. Each step is rounded by itself (a conversion to
-// float64 keeps the compiler from fusing a product with a sum), as it is in assembly.
+// near 1. Its error is some units in the last place. Each step is rounded by itself (a conversion
+// to float64 keeps the compiler from fusing a product with a sum), as it is in assembly.
 func polar[F Float](n int, x, y *F) {
 	each(n, x, y, func(x float64) float64 {
 		m, e := math.Frexp(x)
