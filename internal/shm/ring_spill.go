@@ -8,8 +8,8 @@ import (
 )
 
 // A message that does not fit into a slot is written into a block of its own: the number of blocks,
-// their handles, the length of the body, all 8 bytes, and the body. That block is the message's
-// last in lock order, whatever its index: only the message's sender and its reader know it.
+// their handles, the length of the body, all 8 bytes, and the body. A get stamps that block last,
+// whatever its index: only the message's sender and its reader know it.
 
 func (r *Ring) putSpilled(ctx context.Context, body []byte, blocks []Handle, move bool) error {
 	if !r.writable() {

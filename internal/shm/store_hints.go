@@ -1,10 +1,10 @@
 package shm
 
-// Free blocks of one class hang on a list whose head is a word {tag 32 | index 32}, and whose links
-// are the blocks' next words {epoch 31 | listed 1 | index 32}. The lists are hints: a lane has a
-// popped block only after the CAS of its state word, and a sweep finds a block again whose finder
-// died. Only the lane that turns a block's mark to listed pushes it, so a block is on one list at
-// most.
+// Free blocks of one class hang on a list whose head is a word {epoch 12 | tag 20 | index 32}, and
+// whose links are the blocks' next words {epoch 31 | listed 1 | index 32}. The lists are hints: a
+// lane has a popped block only after the CAS of its state word, and a sweep finds a block again
+// whose finder died. Only the lane that turns a block's mark to listed pushes it, so a block is on
+// one list at most.
 const (
 	hintListed     = 1 << 32
 	hintEpochShift = 33

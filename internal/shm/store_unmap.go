@@ -19,7 +19,7 @@ import (
 // lingering counts the domains of this process that are closed and still mapped.
 var lingering atomic.Int64
 
-// maxLingering is how many of them New tolerates. Each has some 10 MB of pages and 1 TiB of
+// maxLingering is how many of them New tolerates. Each has some 8 MB of pages and 1 TiB of
 // addresses; a process has 128 TiB.
 const maxLingering = 32
 
