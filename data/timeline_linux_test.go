@@ -76,6 +76,7 @@ func TestTimeline_ShowsWhatWorkersAndTheConsumerDo(t *testing.T) {
 					v := timelineOf()
 					if v == nil {
 						t.Fatal("no timeline")
+						return
 					}
 					if c := v.Consumer; c.State != "working" || c.Epoch != epoch || c.Batch != n || c.PID != os.Getpid() ||
 						c.For < use.Microseconds() {

@@ -68,7 +68,7 @@ func (p *path) carry(to io.Writer, from io.Reader) {
 	for {
 		n, err := from.Read(b)
 		p.stopped.RLock()
-		p.stopped.RUnlock()
+		p.stopped.RUnlock() //lint:ignore SA2001 it waits until the path is not stopped, and no longer
 		if err == nil {
 			_, err = to.Write(b[:n])
 		}

@@ -93,7 +93,7 @@ func ExampleAttributes() {
 	defer otel.SetTracerProvider(noop.NewTracerProvider())
 	for _, a := range r.Attributes() {
 		if a.Key != "process.pid" { // another one in each run
-			fmt.Println(a.Key, a.Value.Emit())
+			fmt.Println(a.Key, a.Value.String())
 		}
 	}
 	// Output:

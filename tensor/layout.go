@@ -84,11 +84,8 @@ func wrap(i, n int, what string) int {
 
 func (t *Tensor) axis(i int) int { return wrap(i, len(t.Shape()), "dimension") }
 
-// broadcast returns the common shape of operands: sizes are aligned at the last dimension, and
-// those of 1 stretch.
-func broadcast(shapes ...[]int) []int { return broadcastInto(nil, shapes...) }
-
-// broadcastInto is broadcast with the shape in room, if it fits there.
+// broadcastInto returns the common shape of operands, in room if it fits there: sizes are aligned
+// at the last dimension, and those of 1 stretch.
 func broadcastInto(room []int, shapes ...[]int) []int {
 	out := room[:0]
 	for _, s := range shapes {
