@@ -278,7 +278,7 @@ func TestQueue_NoLeaderAfterNoWay(t *testing.T) {
 	ctx := watched(t)
 	b, leaderless := start(t, broker.Options{}), start(t, broker.Options{NoJetStream: true})
 	p := newPath(t, b.URL())
-	const timeout = 500 * time.Millisecond
+	const timeout = time.Second // four of them are how long it waits for a leader
 	c, err := nats.Connect(ctx, "nats://"+p.l.Addr().String(), nats.Options{Timeout: timeout})
 	check(t, err)
 	defer c.Close()
@@ -290,13 +290,13 @@ func TestQueue_NoLeaderAfterNoWay(t *testing.T) {
 		_, err := q.Len(ctx)
 		done <- err
 	}()
-	time.Sleep(4*timeout + timeout)
+	time.Sleep(4*timeout + timeout/2)
 	p.mu.Lock()
 	p.to = leaderless.URL()[len("nats://"):]
 	p.mu.Unlock()
 	p.close(true)
 	eventually(t, "it has reached the broker without a leader", func() bool { return leaderless.Stats().Connections > 0 })
-	time.Sleep(timeout)
+	time.Sleep(timeout / 2)
 	p.mu.Lock()
 	p.to = b.URL()[len("nats://"):]
 	p.mu.Unlock()
