@@ -55,8 +55,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// disturb SIGNAL WHOM PROGRAM ARG… runs a program, and when the first line of a worker is seen on
-// its standard error, sends the signal to that worker, to the root, or to all, as a terminal does.
+// disturb SIGNAL WHOM PROGRAM ARG… runs a program, and when lines of two workers are seen on its
+// standard error, which have done steps by then, sends the signal to the second one or to the root.
+// After the first line already it sends the signal to all, as a terminal does.
 // The files output, errors and exit have what it wrote and its exit status.
 func disturb(ts *testscript.TestScript, _ bool, args []string) {
 	signals := map[string]syscall.Signal{"KILL": syscall.SIGKILL, "INT": syscall.SIGINT}
@@ -69,11 +70,14 @@ func disturb(ts *testscript.TestScript, _ bool, args []string) {
 	pipe, err := c.StderrPipe()
 	ts.Check(err)
 	ts.Check(c.Start())
-	done := false
+	done, trained := false, map[string]bool{}
 	for lines := bufio.NewScanner(pipe); lines.Scan(); {
 		fmt.Fprintln(&errors, lines.Text())
 		worker, _, ok := strings.Cut(lines.Text(), "\trank ")
 		if !ok || done {
+			continue
+		}
+		if trained[worker] = true; len(trained) < 2 && args[1] != "all" {
 			continue
 		}
 		pid := c.Process.Pid
