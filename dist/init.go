@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -86,12 +87,15 @@ func initBy(ctx context.Context, l launch.Launch) (*Group, string, error) {
 		g, err := initNear(ctx, l)
 		return g, "shared memory", err
 	}
-	how := fmt.Sprintf("import _ %q in the program", "github.com/shoal-mp/shoal/dist/mpi")
+	var how []string
+	if collective.Of(collective.MPI) == nil {
+		how = append(how, fmt.Sprintf("import _ %q in the program", "github.com/shoal-mp/shoal/dist/mpi"))
+	}
 	if !l.MPI {
-		how += ", and start it by mpirun or srun, or by shoal run --mpi"
+		how = append(how, "start it by mpirun, by shoal run --mpi, or by srun --mpi=pmix with Open MPI or --mpi=pmi2 with MPICH")
 	}
 	return nil, "", fmt.Errorf("%w: %d of %d ranks are on this machine, and shared memory does not reach the others: %s",
-		ErrEngine, l.LocalSize, l.Size, how)
+		ErrEngine, l.LocalSize, l.Size, strings.Join(how, ", and "))
 }
 
 // engineKey is the variable by which a user has the library do what shared memory could do, if it

@@ -497,7 +497,10 @@ func TestInit_NoWay(t *testing.T) {
 		{[]string{"RANK=0", "WORLD_SIZE=4", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=a"},
 			"started by torchrun: dist: no way from rank to rank: 2 of 4 ranks are on this machine"},
 		{[]string{"RANK=0", "WORLD_SIZE=4", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=a"},
-			"start it by mpirun or srun, or by shoal run --mpi"},
+			"shared memory does not reach the others: start it by mpirun, by shoal run --mpi, or by srun --mpi=pmix"},
+		{[]string{"SLURM_JOB_ID=1", "SLURM_STEP_ID=0", "SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=3", "SLURM_LOCALID=0",
+			"SLURM_STEP_TASKS_PER_NODE=2,1", "SLURM_NODEID=0"}, // and not by a library, which would end the process
+			"started by srun of Slurm: dist: no way from rank to rank: 2 of 3 ranks are on this machine"},
 		{[]string{"JOB_COMPLETION_INDEX=1"}, "set WORLD_SIZE to that number"},
 		{[]string{"RANK=x", "WORLD_SIZE=2"}, `RANK="x" is no number`},
 		{[]string{"RANK=5", "WORLD_SIZE=2"}, "RANK=5 of WORLD_SIZE=2"},

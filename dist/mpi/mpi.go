@@ -38,13 +38,22 @@ func flavors(by string) []mpi.Flavor {
 	if maker := makerOf(by); maker != mpi.AnyFlavor {
 		return []mpi.Flavor{maker, mpi.ABI}
 	}
+	if speaksPMI(by) {
+		return []mpi.Flavor{mpi.MPICH, mpi.ABI, mpi.OpenMPI}
+	}
 	return []mpi.Flavor{mpi.OpenMPI, mpi.MPICH, mpi.ABI}
+}
+
+// speaksPMI says whether a launcher has the language of MPICH for its ranks. Open MPI has another,
+// PMIx; only some builds of it know both, and the others end the process.
+func speaksPMI(by string) bool {
+	return strings.Contains(by, "--mpi=pmi2") || strings.HasSuffix(by, " PMI")
 }
 
 // packages are what installs the library of a launcher.
 func packages(by string) string {
 	debian, fedora := "libopenmpi3 openmpi-bin", "openmpi"
-	if makerOf(by) == mpi.MPICH {
+	if makerOf(by) == mpi.MPICH || speaksPMI(by) {
 		debian, fedora = "libmpich12 mpich", "mpich"
 	}
 	return fmt.Sprintf("install it, with Debian or Ubuntu by: apt-get install %s; with Fedora or RHEL by: dnf install %s",
@@ -82,7 +91,14 @@ func open(ctx context.Context, l collective.Launch) (collective.World, error) {
 
 // another returns the error of a library that is not the launcher's.
 func another(lib *mpi.Library, l collective.Launch, does string) error {
+	take := "the launcher of that library"
+	switch {
+	case strings.Contains(l.By, "srun") && lib.Maker() == mpi.MPICH:
+		take = "srun --mpi=pmi2"
+	case strings.Contains(l.By, "srun"):
+		take = "srun --mpi=pmix"
+	}
 	return fmt.Errorf("%w: %s %s: it does not belong to the launcher, which is %s; "+
-		"take the launcher of that library, or %s; %s names another library",
-		collective.ErrMissing, lib.Version(), does, l.By, packages(l.By), mpi.LibraryKey)
+		"take %s, or %s; %s names another library",
+		collective.ErrMissing, lib.Version(), does, l.By, take, packages(l.By), mpi.LibraryKey)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 )
 
 // A Launch says what a process is in a job.
@@ -25,6 +26,7 @@ var ErrVariables = errors.New("the environment does not say which rank this proc
 // A starter sets some variables for each process. Names are empty where there is none.
 type starter struct {
 	by                          string
+	needs                       string // a variable without which it was not this one
 	rank, size, local, localAll string
 	job                         []string // which together are a job's alone; the parent process if there are none
 	mpi                         bool
@@ -33,25 +35,34 @@ type starter struct {
 // starters are in the order in which they are looked for: the innermost first, since mpirun may run
 // within a job of Slurm, and shoal run within either.
 var starters = []starter{
-	{by: "shoal run", rank: "RANK", size: "WORLD_SIZE", local: "LOCAL_RANK", localAll: "LOCAL_WORLD_SIZE",
+	{by: "shoal run", needs: JobKey, rank: "RANK", size: "WORLD_SIZE", local: "LOCAL_RANK", localAll: "LOCAL_WORLD_SIZE",
 		job: []string{JobKey}},
 	{by: "mpirun of Open MPI", rank: "OMPI_COMM_WORLD_RANK", size: "OMPI_COMM_WORLD_SIZE",
 		local: "OMPI_COMM_WORLD_LOCAL_RANK", localAll: "OMPI_COMM_WORLD_LOCAL_SIZE",
 		job: []string{"PMIX_NAMESPACE"}, mpi: true},
-	{by: "mpiexec of MPICH", rank: "PMI_RANK", size: "PMI_SIZE", local: "MPI_LOCALRANKID",
-		localAll: "MPI_LOCALNRANKS", mpi: true},
+	{by: "mpiexec of MPICH", needs: "MPI_LOCALRANKID", rank: "PMI_RANK", size: "PMI_SIZE",
+		local: "MPI_LOCALRANKID", localAll: "MPI_LOCALNRANKS", mpi: true},
 	{by: "torchrun", rank: "RANK", size: "WORLD_SIZE", local: "LOCAL_RANK", localAll: "LOCAL_WORLD_SIZE",
 		job: []string{"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
-	{by: "srun of Slurm", rank: "SLURM_PROCID", size: "SLURM_STEP_NUM_TASKS", local: "SLURM_LOCALID",
-		localAll: "SLURM_STEP_TASKS_PER_NODE", job: []string{"SLURM_JOB_ID", "SLURM_STEP_ID"}, mpi: true},
+	srun("PMIX_RANK", "srun --mpi=pmix of Slurm", true),
+	srun("PMI_RANK", "srun --mpi=pmi2 of Slurm", true),
+	srun("SLURM_STEP_ID", "srun of Slurm", false), // the script of sbatch has SLURM_PROCID=0 as well, and no step
+	{by: "a launcher with PMI", rank: "PMI_RANK", size: "PMI_SIZE", mpi: true},
 	{by: "an Indexed Job of Kubernetes", rank: "JOB_COMPLETION_INDEX", size: "WORLD_SIZE"},
+}
+
+// srun returns what Slurm sets for the tasks of a step. An MPI library can join them if srun speaks
+// its language, and ends the process if not.
+func srun(needs, by string, mpi bool) starter {
+	return starter{by: by, needs: needs, rank: "SLURM_PROCID", size: "SLURM_STEP_NUM_TASKS", local: "SLURM_LOCALID",
+		localAll: "SLURM_STEP_TASKS_PER_NODE", job: []string{"SLURM_JOB_ID", "SLURM_STEP_ID"}, mpi: mpi}
 }
 
 // Find reads the variables, by os.Getenv. A process that nothing has started is the only rank of
 // its job. The error wraps ErrVariables.
 func Find(getenv func(string) string) (Launch, error) {
 	for _, s := range starters {
-		if getenv(s.rank) != "" && (s.by != "shoal run" || getenv(JobKey) != "") {
+		if getenv(s.rank) != "" && (s.needs == "" || getenv(s.needs) != "") {
 			return s.read(getenv)
 		}
 	}
@@ -87,9 +98,7 @@ func (s starter) read(getenv func(string) string) (Launch, error) {
 		if l.LocalRank, err = number(s.local); err != nil {
 			return l, err
 		}
-		if l.LocalSize, err = strconv.Atoi(getenv(s.localAll)); err != nil { // Slurm writes 2(x3),1
-			l.LocalSize = 1
-		}
+		l.LocalSize = tasks(getenv(s.localAll), getenv("SLURM_NODEID"))
 		if l.LocalSize > l.Size || l.LocalRank >= l.LocalSize && l.LocalSize > 1 {
 			return l, fmt.Errorf("%w: %s=%d of %s=%d of %s=%d", ErrVariables, s.local, l.LocalRank, s.localAll,
 				l.LocalSize, s.size, l.Size)
@@ -102,6 +111,30 @@ func (s starter) read(getenv func(string) string) (Launch, error) {
 		l.Job += "parent=" + strconv.Itoa(os.Getppid())
 	}
 	return l, nil
+}
+
+// tasks reads how many ranks a machine has: a number, or as Slurm writes it a list such as 2(x3),1,
+// of which the number of the node chooses one. It is 1 if the list does not say.
+func tasks(list, node string) int {
+	at, err := strconv.Atoi(node)
+	if err != nil {
+		at = 0
+	}
+	for item := range strings.SplitSeq(list, ",") {
+		number, times, repeated := strings.Cut(item, "(x")
+		n, err := strconv.Atoi(number)
+		nodes := 1
+		if repeated {
+			nodes, _ = strconv.Atoi(strings.TrimSuffix(times, ")"))
+		}
+		if err != nil || n < 1 {
+			return 1
+		}
+		if at -= nodes; at < 0 {
+			return n
+		}
+	}
+	return 1
 }
 
 // Env returns the variables by which shoal run says what a process is.

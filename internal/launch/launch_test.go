@@ -19,6 +19,9 @@ func find(env ...string) (launch.Launch, error) {
 	return launch.Find(func(name string) string { return all[name] })
 }
 
+// slurm returns what srun sets for a task, and more.
+func slurm(env ...string) []string { return append(env, "SLURM_JOB_ID=7", "SLURM_STEP_ID=0") }
+
 func TestFind_EachStarter(t *testing.T) {
 	for _, c := range []struct {
 		env  []string
@@ -30,8 +33,19 @@ func TestFind_EachStarter(t *testing.T) {
 			launch.Launch{By: "mpirun of Open MPI", Rank: 3, Size: 4, LocalRank: 1, LocalSize: 2, MPI: true}},
 		{[]string{"PMI_RANK=0", "PMI_SIZE=2", "MPI_LOCALRANKID=0", "MPI_LOCALNRANKS=2"},
 			launch.Launch{By: "mpiexec of MPICH", Size: 2, LocalSize: 2, MPI: true}},
-		{[]string{"SLURM_PROCID=5", "SLURM_STEP_NUM_TASKS=6", "SLURM_LOCALID=1", "SLURM_STEP_TASKS_PER_NODE=2(x3)"},
-			launch.Launch{By: "srun of Slurm", Rank: 5, Size: 6, LocalRank: 1, LocalSize: 1, MPI: true}},
+		{[]string{"PMI_RANK=1", "PMI_SIZE=2"}, launch.Launch{By: "a launcher with PMI", Rank: 1, Size: 2, LocalSize: 1, MPI: true}},
+		{slurm("SLURM_PROCID=5", "SLURM_STEP_NUM_TASKS=7", "SLURM_LOCALID=1", "SLURM_STEP_TASKS_PER_NODE=2(x3),1", "SLURM_NODEID=2"),
+			launch.Launch{By: "srun of Slurm", Rank: 5, Size: 7, LocalRank: 1, LocalSize: 2}},
+		{slurm("SLURM_PROCID=6", "SLURM_STEP_NUM_TASKS=7", "SLURM_LOCALID=0", "SLURM_STEP_TASKS_PER_NODE=2(x3),1", "SLURM_NODEID=3",
+			"PMI_RANK=6", "PMI_SIZE=7"),
+			launch.Launch{By: "srun --mpi=pmi2 of Slurm", Rank: 6, Size: 7, LocalSize: 1, MPI: true}},
+		{slurm("SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "SLURM_LOCALID=1", "SLURM_STEP_TASKS_PER_NODE=2", "SLURM_NODEID=0",
+			"PMIX_RANK=1", "PMIX_NAMESPACE=slurm.pmix.7.0"),
+			launch.Launch{By: "srun --mpi=pmix of Slurm", Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, MPI: true}},
+		{slurm("SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2", "PMI_RANK=3", "PMI_SIZE=4", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=2"), // srun starts its proxies
+			launch.Launch{By: "mpiexec of MPICH", Rank: 3, Size: 4, LocalRank: 1, LocalSize: 2, MPI: true}},
+		{[]string{"SLURM_JOB_ID=7", "SLURM_PROCID=0", "SLURM_LOCALID=0", "SLURM_NTASKS=4", "SLURM_TASKS_PER_NODE=4"}, // a script of sbatch
+			launch.Launch{By: "nothing that makes several ranks", Size: 1, LocalSize: 1}},
 		{[]string{"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=x"},
 			launch.Launch{By: "torchrun", Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2}},
 		{[]string{"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "SHOAL_JOB=x"},

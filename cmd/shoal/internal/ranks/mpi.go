@@ -51,7 +51,7 @@ func (j *Job) launcherArgs(path, version string) (args []string, err error) {
 	list := strings.Join(hosts, ",")
 	args = []string{"-n", strconv.Itoa(Total(j.Hosts))}
 	switch {
-	case strings.Contains(version, "Open MPI"):
+	case strings.Contains(version, "Open MPI"), strings.Contains(version, "open-mpi.org"): // Debian's mpirun.openmpi says OpenRTE
 		args = append(args, "--oversubscribe") // which has ranks yield where there are more than processors
 		if os.Getuid() == 0 {
 			args = append(args, "--allow-run-as-root")
