@@ -53,18 +53,22 @@ func columns[T any](f func(rows, cols int, x []T, ld int, to []T)) columnsFunc {
 type fold struct {
 	in, out DType
 	run     foldFunc
+	again   foldFunc // puts together what parts of a row were reduced to; may be nil
 }
 
 // on returns the fold for elements of dt.
 func (r reduction) on(dt DType) fold {
 	in := dt.computed()
 	n := in.numeric()
-	f := fold{in, in, n.folds[r]}
+	f := fold{in: in, out: in, run: n.folds[r]}
 	switch r {
 	case redSum, redProd, redVar:
 		f.out = n.total
 	case redArgmax, redArgmin:
 		f.out = Int64
+	}
+	if _, ok := combines[r]; ok {
+		f.again = f.out.numeric().folds[r]
 	}
 	if f.run == nil {
 		misuse("%v of a tensor of %v: convert it with To first", r, dt)
@@ -155,16 +159,22 @@ func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
 	strides := slices.Delete(append(room[1][:0], t.Strides()...), dim, dim+1)
 	begin := t.peek(shape, strides, t.offset)
 	defer begin.forget()
-	out := Empty(f.out, shape...).CopyFrom(begin)
-	if t.Shape()[dim] == 1 {
+	out := Empty(f.out, shape...)
+	start := func() { out.CopyFrom(begin) }
+	skip := 1 // what out has in the beginning
+	if r == redSum && f.in.numeric().columns[r] != nil {
+		start, skip = func() { out.Zero() }, 0
+	}
+	start()
+	if t.Shape()[dim] == skip {
 		return out
 	}
 	rest := append(room[2][:0], t.Shape()...)
 	over := slices.Insert(append(room[3][:0], out.Strides()...), dim, 0)
-	rest[dim]--
+	rest[dim] -= skip
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
-	from, to := t.peek(rest, t.Strides(), t.offset+t.Strides()[dim]), out.peek(rest, over, 0)
+	from, to := t.peek(rest, t.Strides(), t.offset+skip*t.Strides()[dim]), out.peek(rest, over, 0)
 	w := newWalk(bufs.dims[:], from, []*Tensor{to})
 	from.forget()
 	to.forget()
@@ -183,7 +193,7 @@ func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
 			})
 		}
 		if add(false); r == redSum && !kernel.Finite(typed[float64](sums)) {
-			out.CopyFrom(begin)
+			start()
 			add(true)
 		}
 		return out
@@ -216,11 +226,51 @@ func (f fold) over(t *Tensor, reduced axes) *Tensor {
 			n *= size
 		}
 	}
-	rows := t.rowsOf(f.in, order)
 	out := Empty(f.out, shape...)
+	if t.dtype != f.in && (n <= pieceOf(f.in) || f.again != nil) {
+		rows := t.rowsOf(t.dtype, order)
+		f.pieces(out, rows, n)
+		rows.done(t)
+		return out
+	}
+	rows := t.rowsOf(f.in, order)
 	f.run(out.span(), rows.span(), n)
 	rows.done(t)
 	return out
+}
+
+// pieceOf is how many elements of dt are converted at a time before they are reduced.
+func pieceOf(dt DType) int { return chunk * 16 / dt.Size() }
+
+// pieces reduces rows of n elements of another dtype, as many at a time, or as much of one, as a
+// buffer has room for.
+func (f fold) pieces(out, rows *Tensor, n int) {
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
+	from, to, piece := rows.span(), out.span(), pieceOf(f.in)
+	convert, size, wide := caster(f.in, rows.dtype), rows.dtype.Size(), f.out.Size()
+	if n <= piece {
+		for many := piece / max(n, 1); len(to) > 0; {
+			count := min(many, len(to)/wide)
+			buf := bufs.rows[0][:count*n*f.in.Size()]
+			convert(buf, 1, from, 1, count*n)
+			f.run(to[:count*wide], buf, n)
+			from, to = from[count*n*size:], to[count*wide:]
+		}
+		return
+	}
+	parts := Empty(f.out, (n+piece-1)/piece)
+	defer parts.release()
+	for ; len(to) > 0; to = to[wide:] {
+		for i := 0; i*piece < n; i++ {
+			count := min(piece, n-i*piece)
+			buf := bufs.rows[0][:count*f.in.Size()]
+			convert(buf, 1, from, 1, count)
+			f.run(parts.span()[i*wide:][:wide], buf, count)
+			from = from[count*size:]
+		}
+		f.again(to[:wide], parts.span(), parts.Numel())
+	}
 }
 
 // rowsOf returns t, or a copy of dtype dt, with its dimensions in order, and contiguous. It is let

@@ -56,6 +56,13 @@ func (g *Generator) next() uint64 {
 	return bits.RotateLeft64(g.hi^g.lo, -int(g.hi>>58))
 }
 
+// fill overwrites to with the next numbers.
+func (g *Generator) fill(to []uint64) {
+	for i := range to {
+		to[i] = g.next()
+	}
+}
+
 // Uint64 returns 64 random bits.
 func (g *Generator) Uint64() uint64 {
 	g.mu.Lock()
@@ -66,7 +73,7 @@ func (g *Generator) Uint64() uint64 {
 // Float64 returns a number of [0, 1), a multiple of 2^-53.
 func (g *Generator) Float64() float64 { return unit(g.Uint64()) }
 
-func unit(v uint64) float64 { return float64(v>>11) / (1 << 53) }
+func unit(v uint64) float64 { return float64(int64(v>>11)) / (1 << 53) }
 
 // IntN returns a number of [0, n), all equally likely. It panics unless n is positive.
 func (g *Generator) IntN(n int) int {

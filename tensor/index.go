@@ -105,18 +105,51 @@ func Stack(dim int, ts ...*Tensor) *Tensor {
 // Flip returns a copy with the elements in reverse order along dims: torch.flip. For images in (…,
 // H, W), dimension -1 mirrors left and right. Flip panics if a dimension is named twice.
 func Flip(t *Tensor, dims ...int) *Tensor {
-	out, turned := t.Clone(), axes(0)
+	turned := axes(0)
 	for _, d := range dims {
 		if d = t.axis(d); turned.has(d) {
 			misuse("Flip of dimension %d twice", d)
 		}
 		turned |= 1 << d
-		n := t.Shape()[d]
-		backwards := t.NewEmpty(Int64, n).arithmetic(float64(n-1), -1)
-		next := IndexSelect(out, d, backwards)
-		out.release()
-		backwards.release()
-		out = next
+	}
+	if !backendOf(t).fuses() {
+		return t.flipSteps(turned)
+	}
+	out := Empty(t.dtype, t.Shape()...)
+	if t.Numel() == 0 {
+		return out
+	}
+	var room [2][2 * fewDims]int
+	order := room[0][:0]
+	for d := range t.Shape() {
+		order = append(order, d)
+	}
+	x := t.rowsOf(t.dtype, order)
+	defer x.done(t)
+	strides, last := append(room[1][:0], x.Strides()...), x.offset
+	for d, n := range x.Shape() {
+		if turned.has(d) {
+			last += (n - 1) * strides[d]
+			strides[d] = -strides[d]
+		}
+	}
+	backwards := x.peek(x.Shape(), strides, last)
+	out.CopyFrom(backwards)
+	backwards.forget()
+	return out
+}
+
+// flipSteps is Flip by indices.
+func (t *Tensor) flipSteps(turned axes) *Tensor {
+	out := t.Clone()
+	for d, n := range t.Shape() {
+		if turned.has(d) {
+			backwards := t.NewEmpty(Int64, n).arithmetic(float64(n-1), -1)
+			next := IndexSelect(out, d, backwards)
+			out.release()
+			backwards.release()
+			out = next
+		}
 	}
 	return out
 }

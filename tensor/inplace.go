@@ -43,6 +43,13 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 		defer term.release()
 		return opAdd.into(t, term)
 	}
+	if axpy := dt.numeric().axpy; axpy != nil {
+		alpha = factor.Item()
+		return rows{in: [3]DType{dt, dt}, out: dt, run: func(out []byte, in [3][]byte) {
+			copy(out, in[0]) // mostly itself
+			axpy(alpha, in[1], out)
+		}}.apply(t, t, x)
+	}
 	mul, add := opMul.rows(dt).run, opAdd.rows(dt).run
 	width := dt.Size()
 	bufs := bufferPool.Get().(*buffers)

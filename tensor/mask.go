@@ -20,11 +20,13 @@ func nonzero(t *Tensor) *Tensor {
 	found, last := typed[int64](out.span()), len(t.Shape())-1
 	index := make([]int64, len(t.Shape()))
 	for at := 0; len(found) > 0; at += t.Shape()[last] {
-		n := placesOf(found, len(index), mask[at:][:t.Shape()[last]])
-		for range n {
-			copy(found, index[:last])
-			found = found[len(index):]
+		n := placesOf(found, len(index), mask[at:][:t.Shape()[last]]) * len(index)
+		for d, k := range index[:last] {
+			for i := d; i < n; i += len(index) {
+				found[i] = k
+			}
 		}
+		found = found[n:]
 		for d := last - 1; d >= 0; d-- {
 			if index[d]++; int(index[d]) < t.Shape()[d] {
 				break

@@ -151,6 +151,54 @@ func gemm[T float](p matrixProduct, a, b, c []byte) {
 	kernel.Gemm(p.transA, p.transB, p.m, p.n, p.k, 1, typed[T](a), p.lda, typed[T](b), p.ldb, 0, typed[T](c), p.n)
 }
 
+// wholeProduct is the product of integers. If no sum can be larger than what float64 counts one by
+// one, it is that of float64, which is exact then in whatever order it adds.
+func wholeProduct[T integer](p matrixProduct, a, b, c []byte) {
+	const from = 1 << 12 // multiplications
+	if p.m*p.n*p.k < from {
+		plain[T](p, a, b, c)
+		return
+	}
+	x, mostX := asFloats[T](a, p.m, p.k, p.transA, p.lda)
+	defer x.release()
+	y, mostY := asFloats[T](b, p.k, p.n, p.transB, p.ldb)
+	defer y.release()
+	if mostX*mostY*float64(p.k) > 1<<53 {
+		plain[T](p, a, b, c)
+		return
+	}
+	z := Empty(Float64, p.m, p.n)
+	defer z.release()
+	p.lda, p.ldb = p.k, p.n
+	if p.transA {
+		p.lda = p.m
+	}
+	if p.transB {
+		p.ldb = p.k
+	}
+	gemm[float64](p, x.span(), y.span(), z.span())
+	for i, v := range typed[float64](z.span()) {
+		typed[T](c)[i] = T(int64(v))
+	}
+}
+
+// asFloats returns a matrix of integers without gaps, in float64, and the largest magnitude.
+func asFloats[T integer](x []byte, rows, cols int, trans bool, ld int) (dense *Tensor, most float64) {
+	if trans {
+		rows, cols = cols, rows
+	}
+	dense = Empty(Float64, rows, cols)
+	to := typed[float64](dense.span())
+	for i := range rows {
+		row := to[i*cols:][:cols]
+		for j, v := range typed[T](x)[i*ld:][:cols] {
+			row[j] = float64(v)
+		}
+		most = max(most, kernel.Largest(row), -kernel.Smallest(row))
+	}
+	return dense, most
+}
+
 // plain is the product of numbers for which there is no kernel.
 func plain[T ordered | cplx](p matrixProduct, a, b, c []byte) {
 	x, y, z := typed[T](a), typed[T](b), typed[T](c)

@@ -62,6 +62,10 @@ func steps(start, end, step float64) int {
 // arithmetic sets t, of one dimension, to start, start+step and so on.
 func (t *Tensor) arithmetic(start, step float64) *Tensor {
 	backendOf(t).generate(t, nil, device.Sequence{Kind: device.Arithmetic, A: start, B: step}, func() {
+		if t.dtype == Int64 && whole(start) && whole(step) && whole(start+step*float64(t.Numel())) {
+			t.count64(int64(start), int64(step))
+			return
+		}
 		t.sequence(func(first int, to []float64) {
 			for i := range to {
 				to[i] = start + float64(first+i)*step
@@ -69,6 +73,26 @@ func (t *Tensor) arithmetic(start, step float64) *Tensor {
 		})
 	})
 	return t
+}
+
+// whole reports whether v is an integer that float64 counts up to one by one.
+func whole(v float64) bool { return v == math.Trunc(v) && math.Abs(v) < 1<<53 }
+
+// count64 sets t, of Int64, to start, start+step and so on: each piece is the one before, and the
+// same number more.
+func (t *Tensor) count64(start, step int64) {
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
+	to, leap := typed[int64](t.span()), typed[int64](bufs.rows[0][:bufferBytes])
+	n := min(len(leap), len(to))
+	for i := range to[:n] {
+		to[i], leap[i] = start+int64(i)*step, int64(n)*step
+	}
+	for at := n; at < len(to); at += n {
+		next := to[at:min(at+n, len(to))]
+		opAdd.rows(Int64).run(raw(next), [3][]byte{raw(to[at-n:][:len(next)]), raw(leap[:len(next)])})
+	}
+	t.Touch()
 }
 
 // sequence sets t, which is contiguous, to what next writes, piece by piece.

@@ -20,6 +20,7 @@ type numeric struct {
 	running func(out, row []byte)   // the running sums of a row: of integers in total, of others in their own dtype
 	keys    keysFunc
 	clamp   func(lo, hi float64, x, y []byte) // of floats only
+	axpy    func(alpha float64, x, y []byte)  // of floats only
 	product func(p matrixProduct, a, b, c []byte)
 }
 
@@ -67,7 +68,7 @@ func boolNumeric() *numeric {
 
 func integerNumeric[T integer]() *numeric {
 	n := &numeric{rows: make([]rowFunc, len(operations)), total: Int64, keys: integerKeys[T],
-		running: runningSum[int64, int64, T], product: plain[T], addAt: addingAt[T]}
+		running: runningSum[int64, int64, T], product: wholeProduct[T], addAt: addingAt[T]}
 	orderedRows[T](n.rows)
 	integerRows[T](n.rows)
 	n.add = accumulate(n.rows[opAdd], sum[T])
@@ -86,6 +87,7 @@ func floatNumeric[T float]() *numeric {
 	n.byOne = make([]oneFunc, len(operations))
 	n.byOne[opAdd], n.byOne[opMul] = byOne(kernel.Shift[T]), byOne(kernel.ScaleTo[T])
 	n.clamp = func(lo, hi float64, x, y []byte) { kernel.Clamp(T(lo), T(hi), typed[T](x), typed[T](y)) }
+	n.axpy = func(alpha float64, x, y []byte) { kernel.Axpy(T(alpha), typed[T](x), typed[T](y)) }
 	n.folds[redSum] = func(out, rows []byte, each int) { kernel.RowSums(each, typed[T](rows), typed[float64](out)) }
 	n.columns[redSum] = func(rows, cols int, x []byte, ld int, to []byte, exact bool) {
 		kernel.ColumnSums(rows, cols, typed[T](x), ld, typed[float64](to), exact)

@@ -164,11 +164,16 @@ func integerRemainder[T integer](x, y T) T {
 	return rest
 }
 
+// integerFloorDivide divides once, since that takes longer than all else.
 func integerFloorDivide[T integer](x, y T) T {
-	if integerRemainder(x, y) != x%y { // the quotient was rounded up
-		return x/y - 1
+	if y == 0 {
+		misuse("integers divided by zero")
 	}
-	return x / y
+	q := x / y
+	if rest := x - q*y; rest != 0 && (rest < 0) != (y < 0) { // it was rounded up
+		q--
+	}
+	return q
 }
 
 // kernels makes rows of kernels of two operands, and kernels1 of those of one.

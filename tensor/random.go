@@ -63,9 +63,10 @@ func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
 	width := hi - lo
 	fraction := t.dtype.fraction()
 	s := device.Sequence{Kind: device.RandomUniform, A: lo, B: hi, Bits: fraction}
-	return t.random(g, s, func(g *Generator, out []float64) {
-		for i := range out {
-			out[i] = lo + float64(width*float64(g.next()>>(64-fraction)))/float64(uint64(1)<<fraction)
+	part := 1 / float64(uint64(1)<<fraction) // a power of two, by which a product is the quotient
+	return t.random(g, s, func(d *disc, g *Generator, out []float64) {
+		for i, bits := range d.draw(g, len(out)) {
+			out[i] = lo + float64(width*float64(int64(bits>>(64-fraction))))*part
 		}
 	})
 }
@@ -90,14 +91,21 @@ func (t *Tensor) Normal(g *Generator, mean, std float64) *Tensor {
 		misuse("Normal for a tensor of %v: want floats", t.dtype)
 	}
 	s := device.Sequence{Kind: device.RandomNormal, A: mean, B: std}
-	return t.random(g, s, func(g *Generator, out []float64) { normal(g, out, mean, std) })
+	return t.random(g, s, func(d *disc, g *Generator, out []float64) { d.normal(g, out, mean, std) })
 }
 
-// A disc is room for points of the unit disc, what normal makes of them, and numbers that are
-// drawn.
+// A disc is room for random bits, for points of the unit disc, what normal makes of them, and
+// numbers that are drawn.
 type disc struct {
+	bits         [drawn]uint64
 	x, y, factor [drawn / 2]float64
 	numbers      [drawn]float64
+}
+
+// draw returns the next n numbers of g, at most as many as are drawn at a time.
+func (d *disc) draw(g *Generator, n int) []uint64 {
+	g.fill(d.bits[:n])
+	return d.bits[:n]
 }
 
 // drawn is how many numbers are drawn at a time. It is even, so that no number of a pair is lost
@@ -107,30 +115,27 @@ const drawn = 512
 var discs = sync.Pool{New: func() any { return new(disc) }}
 
 // normal overwrites out, of at most as many elements as are drawn at a time, with numbers of the
-// normal distribution, by Marsaglia's polar method: a point of the unit disc is two of them. The
-// steps are rounded one by one (a conversion to float64 keeps the compiler from fusing a product
-// with a sum), so that all machines make the same numbers.
-func normal(g *Generator, out []float64, mean, std float64) {
-	d := discs.Get().(*disc)
-	defer discs.Put(d)
+// normal distribution, by Marsaglia's polar method: a point of the unit disc is two of them. As
+// many points are drawn as are wanted, and then as many as were not of the disc. The steps are
+// rounded one by one (a conversion to float64 keeps the compiler from fusing a product with a sum),
+// so that all machines make the same numbers.
+func (d *disc) normal(g *Generator, out []float64, mean, std float64) {
 	pairs := (len(out) + 1) / 2
-	for i := range pairs {
-		for {
-			x, y := 2*unit(g.next())-1, 2*unit(g.next())-1
-			if s := float64(x*x) + float64(y*y); s > 0 && s < 1 {
-				d.x[i], d.y[i], d.factor[i] = x, y, s
-				break
-			}
+	for i := 0; i < pairs; {
+		for bits := d.draw(g, 2*(pairs-i)); len(bits) >= 2; bits = bits[2:] {
+			x, y := 2*unit(bits[0])-1, 2*unit(bits[1])-1
+			s := float64(x*x) + float64(y*y)
+			d.x[i], d.y[i], d.factor[i] = x, y, s
+			i += int(number(s > 0) & number(s < 1)) // a branch would be taken at random
 		}
 	}
 	factors := d.factor[:pairs]
 	kernel.Polar(factors, factors)
-	for i := range out {
-		z := d.x[i/2]
-		if i%2 != 0 {
-			z = d.y[i/2]
+	for i, factor := range factors {
+		out[2*i] = mean + float64(std*float64(d.x[i]*factor))
+		if 2*i+1 < len(out) {
+			out[2*i+1] = mean + float64(std*float64(d.y[i]*factor))
 		}
-		out[i] = mean + float64(std*float64(z*factors[i/2]))
 	}
 }
 
@@ -140,21 +145,21 @@ func (t *Tensor) Bernoulli(g *Generator, p float64) *Tensor {
 		misuse("Bernoulli with probability %v", p)
 	}
 	return t.random(g, device.Sequence{Kind: device.RandomBernoulli, A: p},
-		func(g *Generator, out []float64) {
-			for i := range out {
-				out[i] = float64(number(unit(g.next()) < p))
+		func(d *disc, g *Generator, out []float64) {
+			for i, bits := range d.draw(g, len(out)) {
+				out[i] = float64(number(unit(bits) < p))
 			}
 		})
 }
 
 // random sets the elements to numbers that f makes on the host, some at a time, and a device by s.
-func (t *Tensor) random(g *Generator, s device.Sequence, f func(g *Generator, out []float64)) *Tensor {
+func (t *Tensor) random(g *Generator, s device.Sequence, f func(d *disc, g *Generator, out []float64)) *Tensor {
 	backendOf(t).generate(t, g, s, func() { t.draw(g, f) })
 	return t
 }
 
 // draw sets the elements, in the order of their indices, to what f makes.
-func (t *Tensor) draw(g *Generator, f func(g *Generator, out []float64)) *Tensor {
+func (t *Tensor) draw(g *Generator, f func(d *disc, g *Generator, out []float64)) *Tensor {
 	switch {
 	case t.dtype == Float32 && t.IsContiguous():
 		return drawInto[float32](t, g, f)
@@ -164,17 +169,15 @@ func (t *Tensor) draw(g *Generator, f func(g *Generator, out []float64)) *Tensor
 	return t.CopyFrom(drawInto[float64](Empty(Float64, t.Shape()...), g, f))
 }
 
-func drawInto[F float32 | float64](t *Tensor, g *Generator, f func(g *Generator, out []float64)) *Tensor {
-	values := Data[F](t)
+func drawInto[F float32 | float64](t *Tensor, g *Generator, f func(d *disc, g *Generator, out []float64)) *Tensor {
+	values, convert := Data[F](t), caster(t.dtype, Float64)
 	d := discs.Get().(*disc)
 	defer discs.Put(d)
 	g.locked(func(g *Generator) {
 		for at := 0; at < len(values); at += drawn {
 			numbers := d.numbers[:min(drawn, len(values)-at)]
-			f(g, numbers)
-			for i, v := range numbers {
-				values[at+i] = F(v)
-			}
+			f(d, g, numbers)
+			convert(raw(values[at:]), 1, raw(numbers), 1, len(numbers))
 		}
 	})
 	runtime.KeepAlive(t)

@@ -135,6 +135,33 @@ func TestSum_OfNumbersThatAreTooLargeTogether(t *testing.T) {
 	}
 }
 
+// Elements of two bytes are widened piece by piece, so lengths are around those of pieces.
+func TestReductions_OfLongRowsOfShortElements(t *testing.T) {
+	g := tensor.NewGenerator(5)
+	for _, n := range []int{0, 1, 7, 600, 2047, 2048, 2049, 4096, 5000} {
+		for _, dt := range []tensor.DType{tensor.Float16, tensor.BFloat16} {
+			x := tensor.Rand(tensor.Float32, g, 3, n).AddScalar(0.5).To(dt)
+			wide := x.To(tensor.Float64)
+			for name, f := range map[string]func(t *tensor.Tensor, dims ...int) *tensor.Tensor{
+				"Sum": tensor.Sum, "Mean": tensor.Mean, "Prod": tensor.Prod, "Amax": tensor.Amax, "Amin": tensor.Amin,
+				"Var": tensor.Var, "All": tensor.All, "Any": tensor.Any} {
+				if n == 0 && (name == "Amax" || name == "Amin") {
+					continue
+				}
+				got, want := f(x, 1), f(wide, 1)
+				if got.DType() != tensor.Bool {
+					want = want.To(dt)
+				}
+				for i := range 3 {
+					if a, b := element(got, i), element(want, i); !alike(a, b) && math.Abs(a-b) > math.Abs(b)/100 {
+						t.Errorf("%s of %d numbers of %v: %v, want %v", name, n, dt, a, b)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestCompare_OfAnyOrderAndDType(t *testing.T) {
 	all := []tensor.DType{tensor.Bool, tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64,
 		tensor.Float16, tensor.Float32, tensor.Float64}

@@ -2,8 +2,9 @@ package tensor
 
 import "github.com/shoal-mp/shoal/internal/kernel"
 
-// move copies the elements of src, of t's dtype, where rows of both are in one piece, or where the
-// rows of one are the columns of the other. Otherwise it returns false and has done nothing.
+// move copies the elements of src, of t's dtype, where rows of both are in one piece, those of src
+// maybe backwards, or where the rows of one are the columns of the other. Otherwise it returns
+// false and has done nothing.
 func (t *Tensor) move(src *Tensor) bool {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
@@ -23,13 +24,18 @@ func (t *Tensor) move(src *Tensor) bool {
 		})
 		return true
 	}
-	column, ok := w.column()
-	if !ok || size != 4 && size != 8 {
-		return false
+	if row.Steps[0] == -1 {
+		reverse := bySize(size, reversing[uint8], reversing[uint16], reversing[uint32], reversing[uint64],
+			reversing[complex128])
+		w.rows(func(at [4]int) {
+			reverse(dst[at[output]*size:][:row.Size*size], from[(at[0]-row.Size+1)*size:])
+		})
+		return true
 	}
-	turn := turning[float32]
-	if size == 8 {
-		turn = turning[float64]
+	column, ok := w.column()
+	turn := bySize(size, kernel.TransposeBytes, kernel.TransposePairs, turning[float32], turning[float64], nil)
+	if !ok || turn == nil {
+		return false
 	}
 	w.rows(func(at [4]int) {
 		turn(row.Size, column.Size, from[at[0]*size:], row.Steps[0], dst[at[output]*size:], column.Steps[output])
@@ -55,4 +61,13 @@ func (w *walk) column() (walkDim, bool) {
 
 func turning[F kernel.Float](rows, cols int, src []byte, lds int, dst []byte, ldd int) {
 	kernel.Transpose(rows, cols, typed[F](src), lds, typed[F](dst), ldd)
+}
+
+// reversing sets dst to as many elements of src, the last one first.
+func reversing[T any](dst, src []byte) {
+	to := typed[T](dst)
+	from := typed[T](src)[:len(to)]
+	for i := range to {
+		to[i] = from[len(from)-1-i]
+	}
 }

@@ -2,6 +2,7 @@ package tensor_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/shoal-mp/shoal/tensor"
@@ -66,6 +67,33 @@ func TestContiguous_OfAnyOrderAndSize(t *testing.T) {
 		each(x.Shape(), func(at ...int) {
 			if a, b := element(x, at...), element(y, at...); !alike(a, b) {
 				t.Fatalf("at %v of %v, strides %v: %v, want %v", at, x.Shape(), x.Strides(), b, a)
+			}
+		})
+	})
+}
+
+func TestFlip_OfAnyOrderAndSize(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dt := rapid.SampledFrom([]tensor.DType{tensor.Uint8, tensor.Float16, tensor.Float32, tensor.Float64,
+			tensor.Complex128}).Draw(t, "dtype")
+		x := drawWide(t, dt)
+		var dims []int
+		for d := range 3 {
+			if rapid.Bool().Draw(t, "turned") {
+				dims = append(dims, d)
+			}
+		}
+		y := tensor.Flip(x, dims...)
+		if !slices.Equal(y.Shape(), x.Shape()) || !y.IsContiguous() {
+			t.Fatalf("shape %v of %v", y.Shape(), x.Shape())
+		}
+		each(x.Shape(), func(at ...int) {
+			from := slices.Clone(at)
+			for _, d := range dims {
+				from[d] = x.Shape()[d] - 1 - at[d]
+			}
+			if got, want := element(y, at...), element(x, from...); !alike(got, want) {
+				t.Fatalf("%v at %v: %v, want %v", dims, at, got, want)
 			}
 		})
 	})

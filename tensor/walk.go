@@ -185,7 +185,7 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 		return out.Touch()
 	}
 	length := bufferBytes / max(ops[0].width, ops[1].width, ops[2].width, ops[output].width)
-	if ops[output].cast == nil && r.copies && row.Steps[0] != 0 {
+	if ops[output].cast == nil && r.copies {
 		length = max(row.Size, 1) // no element waits in a buffer
 	}
 	w.rows(func(at [4]int) {
@@ -229,8 +229,14 @@ func (w *walk) turned(i int) bool {
 }
 
 func (r rows) chunk(ops *[4]operand, at [4]int, from, n, inputs int) {
-	if x, o := &ops[0], &ops[output]; r.copies && o.cast == nil && x.cast != nil && x.step != 0 {
-		x.row(at[0]+from*x.step, o.here(at[output]+from, n), n) // no need of a buffer
+	if x, o := &ops[0], &ops[output]; r.copies && o.cast == nil && x.cast != nil { // no need of a buffer
+		to := o.here(at[output]+from, n)
+		if x.step != 0 {
+			x.row(at[0]+from*x.step, to, n)
+			return
+		}
+		x.row(at[0], to[:o.width], 1)
+		kernel.Repeat(to, to[:o.width])
 		return
 	}
 	var in [3][]byte

@@ -2,6 +2,8 @@ package tensor_test
 
 import (
 	"fmt"
+	"math"
+	"math/big"
 	"slices"
 	"testing"
 
@@ -64,6 +66,78 @@ func integersOfAllLengths[T interface {
 			t.Fatalf("Amin of %d numbers: %v, want %v", n, got, want)
 		}
 	})
+}
+
+// Quotients are rounded down, and that of the least number wraps around.
+func TestFloorDivide_OfIntegers(t *testing.T) {
+	for _, x := range []int64{math.MinInt64, math.MinInt64 + 1, -7, -6, -1, 0, 1, 6, 7, math.MaxInt64} {
+		for _, y := range []int64{math.MinInt64, -7, -3, -1, 1, 2, 7, math.MaxInt64} {
+			want := new(big.Int).Div(big.NewInt(x), big.NewInt(y)) // leaves no negative rest
+			if rest := x % y; rest != 0 && y < 0 {
+				want.Sub(want, big.NewInt(1))
+			}
+			got := tensor.At[int64](tensor.FloorDivide(tensor.FromSlice([]int64{x}), tensor.FromSlice([]int64{y})))
+			if x == math.MinInt64 && y == -1 {
+				want.SetInt64(x)
+			}
+			if got != want.Int64() {
+				t.Errorf("%d by %d: %d, want %v", x, y, got, want)
+			}
+		}
+	}
+}
+
+// Products of small integers are those of floats, and others wrap around: the bits are those of
+// sums of products in any case.
+func TestMatMul_OfIntegersIsExact(t *testing.T) {
+	const m, k, n = 17, 70, 33
+	for _, most := range []int64{3, 1 << 20, 1<<23 + 7, 1 << 24, 1 << 40, math.MaxInt64} {
+		for turned := range 4 {
+			seed := uint64(most) + uint64(turned)
+			draw := func(rows, cols int, turn bool) *tensor.Tensor {
+				x := make([]int64, rows*cols)
+				for i := range x {
+					seed = seed*6364136223846793005 + 1442695040888963407
+					x[i] = int64(seed>>1)%most - most/2
+				}
+				x[0], x[len(x)-1] = most, -most
+				if turn {
+					return tensor.FromSlice(x, cols, rows).T()
+				}
+				return tensor.FromSlice(x, rows, cols)
+			}
+			a, b := draw(m, k, turned&1 != 0), draw(k, n, turned&2 != 0)
+			got := tensor.Data[int64](tensor.MatMul(a, b))
+			x, y := tensor.Data[int64](a.Contiguous()), tensor.Data[int64](b.Contiguous())
+			for i := range m {
+				for j := range n {
+					var want int64
+					for l := range k {
+						want += x[i*k+l] * y[l*n+j]
+					}
+					if got[i*n+j] != want {
+						t.Fatalf("up to %d, turned %d, at (%d, %d): %d, want %d", most, turned, i, j, got[i*n+j], want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestArange_OfIntegersCountsThem(t *testing.T) {
+	for _, n := range []int{0, 1, 511, 1023, 1024, 1025, 5000} {
+		for _, step := range []int{1, -3, 1 << 30} {
+			x := tensor.Arange(tensor.Int64, -5, float64(-5+n*step), float64(step))
+			for i, v := range tensor.Data[int64](x) {
+				if v != int64(-5+i*step) {
+					t.Fatalf("%d by %d at %d: %d", n, step, i, v)
+				}
+			}
+			if x.Numel() != n {
+				t.Fatalf("%d numbers, want %d", x.Numel(), n)
+			}
+		}
+	}
 }
 
 // One truth among many decides, wherever it is.

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"bytes"
+	"encoding/binary"
 	"unsafe"
 )
 
@@ -21,10 +22,30 @@ func Repeat(dst, one []byte) {
 		n = stream(dst, one)
 	}
 	n += copy(dst[n:], one)
+	if n == len(one) {
+		n = begin(dst, n)
+	}
 	block := max(16<<10/len(one), 1) * len(one) // stays in the nearest cache
 	for n < len(dst) {
 		n += copy(dst[n:], dst[:min(n, block)])
 	}
+}
+
+// begin fills the first line of dst, as far as there is one, with its first n bytes, eight at a
+// time, if as many of these are eight. It returns how many bytes are filled.
+func begin(dst []byte, n int) int {
+	const first = 64
+	if n > 8 || 8%n != 0 || len(dst) < first {
+		return n
+	}
+	for ; n < 8; n *= 2 {
+		copy(dst[n:], dst[:n])
+	}
+	pattern := binary.NativeEndian.Uint64(dst)
+	for at := 8; at < first; at += 8 {
+		binary.NativeEndian.PutUint64(dst[at:], pattern)
+	}
+	return first
 }
 
 // stream fills the begin of dst, as far as whole lines go, past the caches, and returns how many

@@ -52,8 +52,8 @@ func RowSums[F Float](n int, x []F, sums []float64) {
 	for r, step := 0, longest/n; r < len(sums); r += step {
 		do(min(step, len(sums)-r), n, &x[r*n], &sums[r])
 	}
-	if all := Sum64(sums); all-all == 0 {
-		return // each of them is finite
+	if Finite(sums) {
+		return
 	}
 	for r, sum := range sums {
 		if sum-sum != 0 {
@@ -76,6 +76,9 @@ func ColumnSums[F Float](rows, cols int, x []F, ld int, sums []float64, exact bo
 // and asks for exact ones, since numbers that are finite in double precision may be infinite in
 // single precision.
 func Finite(sums []float64) bool {
+	if all := Sum64(sums); all-all == 0 {
+		return true // each of them is
+	}
 	for _, sum := range sums {
 		if sum-sum != 0 {
 			return false

@@ -1,5 +1,7 @@
 package kernel
 
+import "encoding/binary"
+
 // turnedCols is how many columns are turned before the next rows: those of a line of the nearest
 // cache.
 const turnedCols = 16
@@ -21,3 +23,92 @@ func Transpose[F Float](rows, cols int, src []F, lds int, dst []F, ldd int) {
 		}
 	}
 }
+
+// TransposeBytes is Transpose of elements of one byte, and TransposePairs of two, with rows,
+// columns and distances of rows in elements. Eight rows, or four, of a word each are exchanged with
+// their columns in registers: halves of two words change places, then quarters, then eighths.
+func TransposeBytes(rows, cols int, src []byte, lds int, dst []byte, ldd int) {
+	turnWords(rows, cols, 1, src, lds, dst, ldd, turnBytes)
+}
+
+// TransposePairs is Transpose of elements of two bytes.
+func TransposePairs(rows, cols int, src []byte, lds int, dst []byte, ldd int) {
+	turnWords(rows, cols, 2, src, 2*lds, dst, 2*ldd, turnPairs)
+}
+
+// turnWords has turn exchange blocks of as many elements as a word has, and copies the others one
+// by one. The distances of rows are in bytes.
+func turnWords(rows, cols, size int, src []byte, lds int, dst []byte, ldd int,
+	turn func(src []byte, lds int, dst []byte, ldd int)) {
+	each := 8 / size
+	one := func(i, j int) { copy(dst[j*ldd+i*size:][:size], src[i*lds+j*size:]) }
+	for j := 0; j < cols; j += turnedCols {
+		end := min(j+turnedCols, cols)
+		whole := j + (end-j)/each*each
+		i := 0
+		for ; i+each <= rows; i += each {
+			for k := j; k < whole; k += each {
+				turn(src[i*lds+k*size:], lds, dst[k*ldd+i*size:], ldd)
+			}
+			for k := whole; k < end; k++ {
+				for r := range each {
+					one(i+r, k)
+				}
+			}
+		}
+		for ; i < rows; i++ {
+			for k := j; k < end; k++ {
+				one(i, k)
+			}
+		}
+	}
+}
+
+func turnBytes(src []byte, lds int, dst []byte, ldd int) {
+	const bytes, pairs, half = 0x00ff00ff00ff00ff, 0x0000ffff0000ffff, 0x00000000ffffffff
+	a, b, c, d := word(src, 0), word(src, lds), word(src, 2*lds), word(src, 3*lds)
+	e, f, g, h := word(src, 4*lds), word(src, 5*lds), word(src, 6*lds), word(src, 7*lds)
+	a, e = exchange(a, e, 32, half)
+	b, f = exchange(b, f, 32, half)
+	c, g = exchange(c, g, 32, half)
+	d, h = exchange(d, h, 32, half)
+	a, c = exchange(a, c, 16, pairs)
+	b, d = exchange(b, d, 16, pairs)
+	e, g = exchange(e, g, 16, pairs)
+	f, h = exchange(f, h, 16, pairs)
+	a, b = exchange(a, b, 8, bytes)
+	c, d = exchange(c, d, 8, bytes)
+	e, f = exchange(e, f, 8, bytes)
+	g, h = exchange(g, h, 8, bytes)
+	putWord(dst, 0, a)
+	putWord(dst, ldd, b)
+	putWord(dst, 2*ldd, c)
+	putWord(dst, 3*ldd, d)
+	putWord(dst, 4*ldd, e)
+	putWord(dst, 5*ldd, f)
+	putWord(dst, 6*ldd, g)
+	putWord(dst, 7*ldd, h)
+}
+
+func turnPairs(src []byte, lds int, dst []byte, ldd int) {
+	const pairs, half = 0x0000ffff0000ffff, 0x00000000ffffffff
+	a, b, c, d := word(src, 0), word(src, lds), word(src, 2*lds), word(src, 3*lds)
+	a, c = exchange(a, c, 32, half)
+	b, d = exchange(b, d, 32, half)
+	a, b = exchange(a, b, 16, pairs)
+	c, d = exchange(c, d, 16, pairs)
+	putWord(dst, 0, a)
+	putWord(dst, ldd, b)
+	putWord(dst, 2*ldd, c)
+	putWord(dst, 3*ldd, d)
+}
+
+// exchange lets the upper one of each two parts of a and the lower one of b change places. Parts
+// have so many bits, and lower says which ones are lower.
+func exchange(a, b uint64, bits int, lower uint64) (uint64, uint64) {
+	t := (a>>bits ^ b) & lower
+	return a ^ t<<bits, b ^ t
+}
+
+func word(x []byte, at int) uint64       { return binary.LittleEndian.Uint64(x[at:]) }
+func putWord(x []byte, at int, v uint64) { binary.LittleEndian.PutUint64(x[at:], v) }

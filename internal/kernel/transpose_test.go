@@ -32,6 +32,33 @@ func TestTranspose_ExchangesRowsAndColumns(t *testing.T) {
 	t.Run("float64", rapid.MakeCheck(checkTranspose[float64]))
 }
 
+func TestTransposeBytesAndPairs_ExchangeRowsAndColumns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows, cols := rapid.IntRange(0, 40).Draw(t, "rows"), rapid.IntRange(0, 40).Draw(t, "cols")
+		size, gap := rapid.IntRange(1, 2).Draw(t, "size"), rapid.IntRange(0, 3).Draw(t, "gap")
+		lds, ldd := cols+gap, rows+gap
+		src, dst := make([]byte, size*rows*lds), make([]byte, size*cols*ldd)
+		for i := range src {
+			src[i] = byte(i*7919 + i>>8)
+		}
+		do := kernel.TransposeBytes
+		if size == 2 {
+			do = kernel.TransposePairs
+		}
+		do(rows, cols, src, lds, dst, ldd)
+		for i := range dst {
+			j, k := i/size/ldd, i/size%ldd
+			want := byte(0)
+			if k < rows {
+				want = src[size*(k*lds+j)+i%size]
+			}
+			if dst[i] != want {
+				t.Fatalf("(%d, %d) of %d×%d is %v, want %v", j, k, rows, cols, dst[i], want)
+			}
+		}
+	})
+}
+
 func checkByOne[F kernel.Float](t *rapid.T) {
 	onSomeMachine(t)
 	n := rapid.IntRange(0, 150).Draw(t, "n")
