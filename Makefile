@@ -87,7 +87,7 @@ vuln: ## known faults in what the programs link; where vuln.go.dev cannot be rea
 
 pictures: ## docs/*.svg, drawn from a run on a terminal, and docs/howto/watch-*.png, from a browser; needs the program script of util-linux, and Chromium
 	go run ./internal/pictures
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && $(MAKE) browser SCREENSHOTS=$$dir && cp $$dir/page-light-1280.png docs/howto/watch-page.png && cp $$dir/waits-dark-1280.png docs/howto/watch-waits.png && cp $$dir/page-dark-400.png docs/howto/watch-narrow.png && cp $$dir/loaders-light-1280.png docs/howto/watch-loaders.png && cp $$dir/shapes-light-1280.png docs/howto/watch-blocks.png
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && $(MAKE) browser SCREENSHOTS=$$dir && cp $$dir/page-light-1280.png docs/howto/watch-page.png && cp $$dir/waits-dark-1280.png docs/howto/watch-waits.png && cp $$dir/page-dark-400.png docs/howto/watch-narrow.png && cp $$dir/loaders-light-1280.png docs/howto/watch-loaders.png && cp $$dir/shapes-light-1280.png docs/howto/watch-blocks.png && cp $$dir/hosts-page-light-1280.png docs/howto/watch-hosts.png
 
 docs: ## build/site: these pages and those of the packages, to read offline, with a search; a link that leads nowhere is an error
 	./scripts/docs

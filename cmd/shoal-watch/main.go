@@ -4,6 +4,7 @@
 //	shoal-watch                          on a free port of 127.0.0.1
 //	shoal-watch -open                    and the browser opens it
 //	shoal-watch -host 0.0.0.0 -self-signed   for other machines, by TLS
+//	shoal-watch -join https://…          with the programs of another machine's shoal watch
 //
 // It prints the URL, which has a token. SIGINT and SIGTERM end it cleanly. It is a program of its
 // own because it needs package net, which the command does without.
@@ -20,6 +21,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -33,6 +35,8 @@ type settings struct {
 	watch.Options
 	certificate, key string
 	selfSigned, open bool
+	authorities      string
+	joins            []string
 }
 
 func main() {
@@ -44,6 +48,12 @@ func main() {
 	flag.StringVar(&s.key, "key", "", "`file` with the certificate's key")
 	flag.BoolVar(&s.selfSigned, "self-signed", false, "make a certificate, whose fingerprint is printed, for TLS")
 	flag.BoolVar(&s.open, "open", false, "open the page in this user's browser")
+	flag.Func("join", "`URL` that the shoal watch of another machine has printed, whose programs are shown as well, or a file "+
+		"with one such URL a line; may be repeated", func(text string) error {
+		s.joins = append(s.joins, text)
+		return nil
+	})
+	flag.StringVar(&s.authorities, "ca", "", "`file` with the authorities of joined hosts' certificates, instead of the system's")
 	beside.ParseFlags("shoal-watch", flag.CommandLine, os.Args[1:])
 	if err := s.check(); err != nil {
 		fmt.Fprintln(os.Stderr, "shoal-watch:", words.CleanError(err))
@@ -69,6 +79,45 @@ func (s *settings) check() error {
 		return errors.New("-cert and -key go together")
 	case s.certificate != "" && s.selfSigned:
 		return errors.New("-self-signed makes what -cert and -key give: only one of them")
+	case s.authorities != "" && len(s.joins) == 0:
+		return errors.New("-ca is of hosts that -join names")
+	}
+	return nil
+}
+
+// join reads what -join and -ca name.
+func (s *settings) join() error {
+	var roots *x509.CertPool
+	if s.authorities != "" {
+		text, err := os.ReadFile(s.authorities)
+		if err != nil {
+			return fmt.Errorf("-ca: %w", err)
+		}
+		if roots = x509.NewCertPool(); !roots.AppendCertsFromPEM(text) {
+			return fmt.Errorf("-ca %s: there is no certificate in PEM", s.authorities)
+		}
+	}
+	for _, text := range s.joins {
+		urls := []string{text}
+		if !strings.Contains(text, "://") {
+			file, err := os.ReadFile(text)
+			if err != nil {
+				return fmt.Errorf("-join names no URL, and a file that cannot be read: %w", err)
+			}
+			urls = strings.Split(string(file), "\n")
+		}
+		for i, u := range urls {
+			if u = strings.TrimSpace(u); u == "" && len(urls) > 1 {
+				continue
+			}
+			j, err := watch.ParseJoin(u, roots)
+			if err != nil && len(urls) > 1 {
+				return fmt.Errorf("-join, line %d of %s: %w", i+1, text, err)
+			} else if err != nil {
+				return fmt.Errorf("-join: %w", err)
+			}
+			s.Joins = append(s.Joins, j)
+		}
 	}
 	return nil
 }
@@ -79,7 +128,7 @@ func (s *settings) run(ctx context.Context) (err error) {
 	} else if s.certificate != "" {
 		s.Certificate, err = load(s.certificate, s.key)
 	}
-	if err != nil {
+	if err := errors.Join(err, s.join()); err != nil {
 		return err
 	}
 	server, err := watch.Listen(s.Options)
@@ -96,6 +145,8 @@ func (s *settings) run(ctx context.Context) (err error) {
 	if s.selfSigned {
 		fmt.Println("SHA-256 of its certificate, which the browser shows behind its warning:")
 		fmt.Println(watch.Fingerprint(s.Certificate))
+		fmt.Println("For -join of another shoal watch, with the fingerprint:")
+		fmt.Printf("%s#%s\n", server.URL, strings.ReplaceAll(watch.Fingerprint(s.Certificate), ":", ""))
 	}
 	if s.open {
 		if err := show(ctx, server.URL); err != nil {

@@ -21,7 +21,28 @@ type moment struct {
 	At    int64  `json:"at"`    // milliseconds of Unix time
 	Every int64  `json:"every"` // milliseconds
 	Error string `json:"error,omitempty"`
-	domains.Census
+	// Host is the name of this machine, and Hosts are those that are joined, if any are.
+	Host    string          `json:"host,omitempty"`
+	Hosts   []report        `json:"hosts,omitempty"`
+	Machine domains.Machine `json:"machine"`
+	Domains []program       `json:"domains"`
+}
+
+// A program is one of this machine, or of a joined host, whose key it has. The address of such a
+// one begins with the key.
+type program struct {
+	Host string `json:"host,omitempty"`
+	domains.Domain
+}
+
+// momentOf returns a moment of this machine.
+func momentOf(c domains.Census, every time.Duration) moment {
+	m := moment{At: time.Now().UnixMilli(), Every: every.Milliseconds(), Machine: c.Machine,
+		Domains: make([]program, len(c.Domains))}
+	for i, d := range c.Domains {
+		m.Domains[i].Domain = d
+	}
+	return m
 }
 
 // A sample is what a page draws over time. Of each domain it has the bytes in use, those that each
@@ -45,32 +66,52 @@ const mostSamples = 900
 type reader struct {
 	look  func(context.Context, time.Duration) (domains.Census, error)
 	every time.Duration
+	name  string // of this machine
+	hosts []*host
 
 	mu          sync.Mutex
 	history     []sample
-	last        []byte // a moment, nil before the first one
-	subscribers map[chan news]struct{}
+	last        sides // of the last moment, nil before the first one
+	subscribers map[chan news]side
 	closed      bool
 }
 
+// A side is who subscribes: a page, or the shoal watch of another machine, which is told of this
+// machine alone.
+type side int
+
+const (
+	pages side = iota
+	others
+)
+
+// sides are what each of them is told.
+type sides [2][]byte
+
 func newReader(look func(context.Context, time.Duration) (domains.Census, error), every time.Duration) *reader {
-	return &reader{look: look, every: every, subscribers: make(map[chan news]struct{})}
+	return &reader{look: look, every: every, subscribers: make(map[chan news]side)}
 }
 
 // run looks until ctx is done. A look that fails is news as well: the next one may not.
 func (r *reader) run(ctx context.Context) {
+	var following sync.WaitGroup
+	defer following.Wait()
 	defer r.close()
+	for _, h := range r.hosts {
+		following.Go(func() { h.run(ctx) })
+	}
 	for ctx.Err() == nil {
 		c, err := r.look(ctx, r.every)
 		if ctx.Err() != nil {
 			return
 		}
-		m := moment{At: time.Now().UnixMilli(), Every: r.every.Milliseconds(), Census: c}
+		m := momentOf(c, r.every)
 		if err == nil {
 			err = r.publish(m)
 		}
 		if err != nil {
-			m.Error, m.Census = err.Error(), domains.Census{Domains: []domains.Domain{}}
+			m = momentOf(domains.Census{}, r.every)
+			m.Error = err.Error()
 			r.publish(m) // a text and two numbers, which can be sent
 			select {
 			case <-time.After(r.every):
@@ -87,20 +128,39 @@ func (r *reader) publish(m moment) error {
 	if err != nil {
 		return fmt.Errorf("a reading that cannot be sent: %w", err)
 	}
+	last := sides{pages: data, others: data}
+	if len(r.hosts) > 0 {
+		m = r.join(m)
+		if last[pages], err = json.Marshal(m); err != nil {
+			return fmt.Errorf("a reading that cannot be sent: %w", err)
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last = data
+	r.last = last
 	if m.Error == "" {
 		r.history = append(thin(r.history), sampleOf(m))
 	}
-	for s := range r.subscribers {
+	for s, side := range r.subscribers {
 		select {
 		case <-s:
 		default:
 		}
-		s <- news{"moment", data}
+		s <- news{"moment", last[side]}
 	}
 	return nil
+}
+
+// join adds what the joined hosts say.
+func (r *reader) join(m moment) moment {
+	m.Host = r.name
+	for _, h := range r.hosts {
+		report, programs := h.now()
+		m.Hosts = append(m.Hosts, report)
+		m.Domains = append(m.Domains, programs...)
+	}
+	distinct(r.name, m.Hosts)
+	return m
 }
 
 // close ends all subscriptions.
@@ -116,7 +176,7 @@ func (r *reader) close() {
 
 // subscribe returns what a page has to know first, and the channel of what comes. The channel is
 // closed when the reader ends. It fails where there are as many subscribers as may be.
-func (r *reader) subscribe() (first []news, next chan news, ok bool) {
+func (r *reader) subscribe(of side) (first []news, next chan news, ok bool) {
 	const most = 64
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,13 +192,13 @@ func (r *reader) subscribe() (first []news, next chan news, ok bool) {
 	if err != nil { // it has numbers and a text only
 		return nil, nil, false
 	}
-	if len(r.history) > 0 {
+	if len(r.history) > 0 && of == pages {
 		first = append(first, news{"history", history})
 	}
-	if r.last != nil {
-		first = append(first, news{"moment", r.last})
+	if r.last[of] != nil {
+		first = append(first, news{"moment", r.last[of]})
 	}
-	r.subscribers[next] = struct{}{}
+	r.subscribers[next] = of
 	return first, next, true
 }
 

@@ -1,10 +1,13 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,6 +32,10 @@ type Options struct {
 	Every time.Duration
 	// Certificate is what the server shows to browsers. Beyond the loopback there has to be one.
 	Certificate *tls.Certificate
+	// Joins are the shoal watches of other machines, at most 32, whose programs are shown as well.
+	Joins []Join
+
+	place string // tests say where they are
 }
 
 // ErrHost is wrapped where the network could see the page without TLS.
@@ -37,6 +44,9 @@ var ErrHost = errors.New("a page that others can reach needs TLS")
 // patience is how long a browser may take to read what it was sent, and to ask.
 const patience = 10 * time.Second
 
+// mostHosts can be joined.
+const mostHosts = 32
+
 // A Server is a page and who listens for it.
 type Server struct {
 	URL string // with the token
@@ -44,6 +54,7 @@ type Server struct {
 	listener net.Listener
 	guard    *guard
 	reader   *reader
+	place    string
 }
 
 // Listen takes the port.
@@ -59,6 +70,16 @@ func listen(o Options, look func(context.Context, time.Duration) (domains.Census
 	if err != nil {
 		return nil, fmt.Errorf("host %s: %w", o.Host, err)
 	}
+	known := make(map[string]bool)
+	for _, j := range o.Joins {
+		if known[j.key()] {
+			return nil, fmt.Errorf("%s is joined twice", j.key())
+		}
+		known[j.key()] = true
+	}
+	if len(o.Joins) > mostHosts {
+		return nil, fmt.Errorf("%d hosts are joined; a page shows %d", len(o.Joins), mostHosts)
+	}
 	local := at.IP.IsLoopback()
 	if !local && o.Certificate == nil {
 		return nil, fmt.Errorf("host %s: %w", o.Host, ErrHost)
@@ -67,7 +88,11 @@ func listen(o Options, look func(context.Context, time.Duration) (domains.Census
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{listener: l, reader: newReader(look, o.Every)}
+	s := &Server{listener: l, reader: newReader(look, o.Every), place: cmp.Or(o.place, place())}
+	s.reader.name, _ = os.Hostname()
+	for _, j := range o.Joins {
+		s.reader.hosts = append(s.reader.hosts, newHost(j, s.place))
+	}
 	s.guard = &guard{token: rand.Text(), names: []string{o.Host}, local: local, next: s.routes()}
 	scheme, host := "http", o.Host
 	if at.IP.IsUnspecified() { // all addresses of this machine, which is known by its name
@@ -128,13 +153,34 @@ func (s *Server) routes() http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServerFS(page))
-	mux.HandleFunc("/events", s.events)
+	mux.HandleFunc("/events", func(w http.ResponseWriter, r *http.Request) { s.events(w, r, pages) })
+	mux.HandleFunc("/"+own, func(w http.ResponseWriter, r *http.Request) { s.events(w, r, others) })
 	return mux
 }
 
+// hello is what a subscriber is told first.
+func (s *Server) hello() news {
+	data, err := json.Marshal(hello{Name: s.reader.name, Place: s.place, Every: s.reader.every.Milliseconds()})
+	if err != nil {
+		panic(err) // texts and a number
+	}
+	return news{"hello", data}
+}
+
+// place says whose programs are seen from here: those of a user, in a network of a machine that has
+// booted once.
+func place() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	network, err2 := os.Readlink("/proc/self/ns/net")
+	if err != nil || err2 != nil {
+		return rand.Text()
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(boot, network, os.Getuid())))
+}
+
 // events sends what there is, and then each reading, until the browser goes or the reader ends.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	first, next, ok := s.reader.subscribe()
+func (s *Server) events(w http.ResponseWriter, r *http.Request, of side) {
+	first, next, ok := s.reader.subscribe(of)
 	if !ok {
 		w.Header().Set("Retry-After", "10")
 		refuse(w, http.StatusServiceUnavailable, "Too many pages", "Close some of the tabs that show this page.")
@@ -150,7 +196,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		}
 		return control.Flush()
 	}
-	if send(news{"hello", []byte("{}")}) != nil {
+	if send(s.hello()) != nil {
 		return
 	}
 	for _, n := range first {

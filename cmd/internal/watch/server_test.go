@@ -225,13 +225,19 @@ type event struct{ name, data string }
 // follow opens the stream and hands on its events, until it ends.
 func follow(t *testing.T, s *watch.Server) <-chan event {
 	t.Helper()
+	return followBy(t, s, nil)
+}
+
+// followBy is follow with authorities of certificates.
+func followBy(t *testing.T, s *watch.Server, roots *x509.CertPool) <-chan event {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
 	t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, "GET", s.URL+"events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := http.Client{Transport: new(http.Transport)}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: tlsConfig(roots)}}
 	answer, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@
 import { el, text, attribute } from "./dom.js";
 import { clock, percent } from "./format.js";
 import { open } from "./stream.js";
+import { Hosts } from "./hosts.js";
 import { Overview } from "./overview.js";
 import { Processes } from "./processes.js";
 import { Memory } from "./memory.js";
@@ -30,7 +31,8 @@ const panels = [
 ];
 const memory = panels.find((p) => p.id === "memory").view;
 
-const known = new Map(); // the last readings of programs that run, by their address
+// known are the last readings of programs that run, or whose host does not answer, by their address.
+const known = new Map();
 const gone = new Map(); // those of programs that have ended
 let moment = null, shown = null, chosen = null, paused = false;
 
@@ -42,6 +44,18 @@ for (const [i, p] of panels.entries()) {
   $("panels").append(p.section);
 }
 
+const hosts = new Hosts(label, (address) => {
+  chosen = address;
+  pinned = true;
+  show();
+  scrollTo({ top: 0 });
+});
+hosts.section = el("section", { id: "hosts", class: "panel", tabindex: "-1", "aria-labelledby": "hosts-title", hidden: true },
+  el("h2", { id: "hosts-title" }, "Hosts", hosts.count = el("small")), hosts.element);
+hosts.link = el("a", { href: "#hosts", "data-key": "h", hidden: true }, "Hosts");
+$("nav").prepend(hosts.link);
+$("panels").before(hosts.section);
+
 // label is what a program is called: its first process.
 function label(d) {
   const first = d.processes?.[0];
@@ -51,13 +65,18 @@ function label(d) {
 function receive(event, data) {
   if (event === "history") return memory.reset(data);
   memory.add(data);
-  if (data.error && moment) data = { ...moment, error: data.error, at: data.at }; // what was known stays
+  if (data.error && moment) { // what was known of this machine stays
+    data = { ...data, machine: moment.machine, domains: [...moment.domains.filter((d) => !d.host), ...data.domains] };
+  }
+  const run = new Set();
   for (const d of data.domains) {
+    run.add(d.address);
     gone.delete(d.address);
     if (!d.error) known.set(d.address, d);
   }
+  const quiet = new Set((data.hosts || []).filter((h) => h.state !== "live").map((h) => h.key));
   for (const [address, d] of known) {
-    if (data.domains.some((n) => n.address === address)) continue;
+    if (run.has(address) || quiet.has(d.host)) continue;
     known.delete(address); // its last words may have been an error, so the reading before is kept
     gone.set(address, { ...d, gone: data.at });
     const oldest = [...gone.keys()].find((a) => a !== chosen); // what is shown stays
@@ -67,8 +86,17 @@ function receive(event, data) {
   if (!paused) show();
 }
 
+// programs are those that run, those of hosts that do not answer, and those that have ended; of
+// several hosts, those of one stand together.
 function programs() {
-  return [...moment.domains, ...gone.values()];
+  const run = new Set(moment.domains.map((d) => d.address)), at = new Map((moment.hosts || []).map((h, i) => [h.key, i]));
+  const lost = [...known.values()].filter((d) => d.host && !run.has(d.address)).map((d) => ({ ...d, lost: hostOf(d) }));
+  return [...moment.domains, ...lost, ...gone.values()].sort((a, b) => (at.get(a.host) ?? -1) - (at.get(b.host) ?? -1));
+}
+
+// hostOf is the joined host of a program.
+function hostOf(d) {
+  return d?.host ? (moment.hosts || []).find((h) => h.key === d.host) : null;
 }
 
 function show() {
@@ -78,15 +106,20 @@ function show() {
   // A program that was taken by default gives way to one that runs.
   if (gone.has(chosen) && moment.domains.length && !pinned) chosen = moment.domains[0].address;
   shown = all.find((d) => d.address === chosen) || null;
-  text($("machine"), `CPUs ${percent(moment.machine?.utilisation)}`);
+  const host = hostOf(shown);
+  text($("machine"), `CPUs ${percent((host || moment).machine?.utilisation)}`);
   showPrograms(all);
-  $("empty").hidden = !!shown;
+  showHosts(all);
+  $("empty").hidden = !!shown || !!moment.hosts;
   $("panels").hidden = !shown || !!shown.error;
-  $("nav").hidden = $("panels").hidden;
+  $("nav").hidden = $("panels").hidden && !moment.hosts;
   showNotice();
-  document.title = shown ? `${label(shown)} – shoal watch` : "shoal watch";
-  if (!shown || shown.error) return;
-  $("panels").classList.toggle("over", !!shown.gone);
+  document.title = shown ? `${label(shown)}${host ? ` on ${host.name}` : ""} – shoal watch` : "shoal watch";
+  if (!shown || shown.error) {
+    for (const p of panels) p.link.hidden = true;
+    return;
+  }
+  $("panels").classList.toggle("over", !!shown.gone || !!shown.lost);
   const people = new People(shown);
   for (const p of panels) {
     p.section.hidden = p.link.hidden = p.observed && !shown.version // a program that is too old to tell
@@ -106,12 +139,26 @@ let pinned = false;
 function showPrograms(all) {
   const select = $("program");
   select.hidden = all.length === 0;
-  const shape = JSON.stringify(all.map((d) => [d.address, label(d), !!d.gone]));
+  const group = (d) => (moment.hosts ? hostOf(d)?.name ?? moment.host : "");
+  const shape = JSON.stringify(all.map((d) => [d.address, label(d), !!d.gone, !!d.lost, group(d)]));
   if (select.dataset.shape !== shape) {
     select.dataset.shape = shape;
-    select.replaceChildren(...all.map((d) => el("option", { value: d.address }, label(d) + (d.gone ? ", ended" : ""))));
+    const groups = new Map();
+    for (const d of all) {
+      if (!groups.has(group(d))) groups.set(group(d), []);
+      groups.get(group(d)).push(el("option", { value: d.address }, label(d) + (d.gone ? ", ended" : d.lost ? ", no answer" : "")));
+    }
+    select.replaceChildren(...[...groups].flatMap(([name, options]) => (moment.hosts ? el("optgroup", { label: name }, ...options) : options)));
   }
   select.value = chosen;
+}
+
+function showHosts(all) {
+  hosts.section.hidden = hosts.link.hidden = !moment.hosts;
+  if (!moment.hosts) return;
+  hosts.show(moment, all);
+  text(hosts.count, moment.hosts.length + 1);
+  attribute(hosts.link, "data-alarm", moment.hosts.some((h) => h.state === "silent") || all.some((d) => (d.deadlocks || []).some((l) => !l.doubt)));
 }
 
 function showNotice() {
@@ -121,7 +168,10 @@ function showNotice() {
   else if (stream === "ended") say = "shoal watch has ended. What you see is its last reading.";
   else if (stream === "late") say = "There is no news: a program does not answer, perhaps because it is stopped.";
   else if (moment?.error) say = `The last reading failed: ${moment.error}`;
-  else if (shown?.error) say = `${shown.address} does not answer: ${shown.error}`;
+  else if (shown?.lost) {
+    say = `${shown.lost.name} has not answered since ${clock(shown.lost.since)}` + (shown.lost.error ? `: ${shown.lost.error}` : "")
+      + ". What you see is its last reading.";
+  } else if (shown?.error) say = `${shown.address} does not answer: ${shown.error}`;
   else if (shown?.gone) {
     say = `This program ended at ${clock(shown.gone)}. What you see is its last reading.`;
     kind = "";
@@ -194,23 +244,23 @@ function step(by) {
   show();
 }
 
-function jump(i) {
-  const p = panels[i];
-  if (!p || $("panels").hidden) return;
+function jump(p) {
+  if (!p || p.section.hidden || p !== hosts && $("panels").hidden) return;
   p.section.focus({ preventScroll: true });
   p.section.scrollIntoView({ block: "start" });
 }
 
 const help = [
-  ["1 … 9, 0", "go to a panel, 0 to the tenth"], ["[ ]", "the program before, the next one"], ["p", "pause, and go on"],
+  ["1 … 9, 0", "go to a panel, 0 to the tenth"], ["h", "go to the hosts, if others are joined"],
+  ["[ ]", "the program before, the next one"], ["p", "pause, and go on"],
   ["t", "colours: as the system has them, light, dark"], ["?", "these keys"],
 ];
 for (const [key, what] of help) $("help-keys").append(el("dt", {}, el("kbd", {}, key)), el("dd", {}, what));
 
-const keys = { p: pause, t: nextTheme, "[": () => step(-1), "]": () => step(1), "?": () => $("help").showModal() };
+const keys = { h: () => jump(hosts), p: pause, t: nextTheme, "[": () => step(-1), "]": () => step(1), "?": () => $("help").showModal() };
 document.addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || $("help").open || e.target.closest("select, input, textarea")) return;
-  if (e.key >= "0" && e.key <= "9") jump((+e.key + 9) % 10);
+  if (e.key >= "0" && e.key <= "9") jump(panels[(+e.key + 9) % 10]);
   else if (keys[e.key]) keys[e.key]();
   else return;
   e.preventDefault();

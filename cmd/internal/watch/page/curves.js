@@ -28,7 +28,7 @@ export class Curves {
     }
     const times = mine.map((s) => s.at / 1000);
     for (const name of drawn) {
-      const values = mine.map((s) => s.domains[address].values?.[name] ?? null);
+      const values = mine.map((s) => s.domains[address].values || {}).map((v) => (Object.hasOwn(v, name) ? v[name] : null));
       const c = this.charts.get(name), known = values.filter((v) => v !== null), last = known.at(-1);
       text(c.now, last === undefined ? "" : number(last));
       attribute(c.plot, "aria-label", known.length

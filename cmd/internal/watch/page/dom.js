@@ -39,8 +39,8 @@ export function bar(share) {
   return el("span", { class: "bar-track", "aria-hidden": "true" }, fill);
 }
 
-// A Table has columns {name, title, text(row), share(row), tip(row), number, wide, wrap, first, mark(row)}
-// and keeps a row for each key.
+// A Table has columns {name, title, text(row), share(row), tip(row), number, wide, wrap, first, mark(row),
+// press(row)} and keeps a row for each key.
 export class Table {
   constructor(columns, { key, caption, empty, class: name }) {
     this.columns = columns;
@@ -84,16 +84,16 @@ export class Table {
     }
     this.none.hidden = rows.length > 0;
     this.element.firstChild.hidden = rows.length === 0;
-    const seen = new Set();
+    const seen = this.given = new Map();
     let at = this.body.firstChild;
     for (const row of rows) {
       const key = String(this.key(row));
       if (seen.has(key)) continue;
-      seen.add(key);
+      seen.set(key, row);
       let tr = this.rows.get(key);
       if (!tr) {
-        tr = el("tr", {}, ...this.columns.map((c) => el(c.first ? "th" : "td",
-          { class: cellClass(c), scope: c.first ? "row" : null }, el("span", { class: "value" }))));
+        tr = el("tr", {}, ...this.columns.map((c) => el(c.first ? "th" : "td", { class: cellClass(c), scope: c.first ? "row" : null },
+          c.press ? el("button", { type: "button", class: "value", onclick: () => c.press(this.given.get(key)) }) : el("span", { class: "value" }))));
         this.rows.set(key, tr);
       }
       if (tr === at) at = at.nextSibling;

@@ -29,7 +29,7 @@ export class Memory {
       if (d.error) continue;
       const holds = {};
       for (const p of d.processes || []) holds[p.pid] = p.holds;
-      const values = {};
+      const values = Object.create(null); // a program may call a number __proto__
       for (const q of d.queues || []) if (q.value !== undefined) for (const name of q.names || []) values[name] = q.value;
       domains[d.address] = { bytes: d.bytes, committed: d.committed, holds, values };
     }

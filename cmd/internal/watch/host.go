@@ -1,0 +1,196 @@
+package watch
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/shoal-mp/shoal/cmd/internal/domains"
+	"github.com/shoal-mp/shoal/cmd/internal/words"
+)
+
+// own is where a server tells another shoal watch what its own machine does, and not what it has
+// from others. So watches that join each other go round in no circle.
+const own = "own"
+
+// A hello is the first event of that stream.
+type hello struct {
+	Name  string `json:"name"`  // of the machine
+	Place string `json:"place"` // two watches of one place see the same programs
+	Every int64  `json:"every"` // milliseconds
+}
+
+// A report is what pages are told of a joined host.
+type report struct {
+	Key     string          `json:"key"`
+	Name    string          `json:"name"`
+	State   string          `json:"state"`
+	Since   int64           `json:"since"` // milliseconds of Unix time: of its last reading, or when it was first asked
+	Error   string          `json:"error,omitempty"`
+	Machine domains.Machine `json:"machine"`
+}
+
+// States of a host.
+const (
+	connecting = "connecting" // it has not been heard of yet
+	live       = "live"
+	silent     = "silent" // it was, or could not be reached
+)
+
+// A host is followed, and asked again where it has gone.
+type host struct {
+	join  Join
+	place string // of this server
+
+	mu      sync.Mutex
+	hello   hello
+	state   string
+	since   time.Time
+	problem error
+	raw     []byte // a moment that has come and was not read yet
+	came    time.Time
+	last    moment
+}
+
+func newHost(j Join, place string) *host {
+	return &host{join: j, place: place, state: connecting, since: time.Now()}
+}
+
+// run follows the host until ctx is done.
+func (h *host) run(ctx context.Context) {
+	for failed := 0; ctx.Err() == nil; failed++ {
+		began := time.Now()
+		err := h.follow(ctx)
+		if time.Since(began) > patience {
+			failed = 0
+		}
+		h.fail(err)
+		select {
+		case <-time.After(backoff(failed)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (h *host) fail(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.state, h.problem, h.raw = silent, err, nil
+}
+
+// follow takes the host's readings until it ends, or has said nothing for too long.
+func (h *host) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(2*patience, func() { cancel(errors.New("it says nothing")) })
+	defer silence.Stop()
+	answer, err := h.join.open(ctx)
+	if err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, mostBytes)
+	event, patient := "", 2*patience
+	for lines.Scan() {
+		name, data, _ := bytes.Cut(lines.Bytes(), []byte(": "))
+		switch string(name) {
+		case "event":
+			event = string(data)
+		case "data":
+			more, err := h.take(event, data)
+			if err != nil {
+				return err
+			}
+			patient = cmp.Or(more, patient)
+			silence.Reset(patient)
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return errTooMuch
+	}
+	return cmp.Or(context.Cause(ctx), lines.Err(), errors.New("the connection has ended"))
+}
+
+// take notes an event. A moment is read when pages are told of it, so many of them cost no more.
+// Of the first event it returns how long there may be silence.
+func (h *host) take(event string, data []byte) (patient time.Duration, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch event {
+	case "hello":
+		var said hello
+		if err := json.Unmarshal(data, &said); err != nil || said.Place == "" {
+			return 0, errors.New("it is no shoal watch: it says no hello")
+		}
+		if said.Place == h.place {
+			return 0, errors.New("it sees the programs of this machine, which are on this page already")
+		}
+		said.Name, said.Every = words.Clean(cut(said.Name, 64)), min(max(said.Every, 50), 3600_000)
+		h.hello = said
+		return 2*patience + 3*time.Duration(said.Every)*time.Millisecond, nil
+	case "moment":
+		if h.hello.Place == "" {
+			return 0, errors.New("it is no shoal watch: it says no hello")
+		}
+		h.raw, h.came = append(h.raw[:0], data...), time.Now()
+	case "end":
+		return 0, errors.New("its shoal watch has ended")
+	}
+	return 0, nil
+}
+
+// now returns what the host says. Programs are those of its last reading, if that is new enough.
+func (h *host) now() (report, []program) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.raw != nil {
+		m, err := decode(h.raw)
+		if err == nil && m.Error != "" {
+			err = fmt.Errorf("its last reading failed: %s", m.Error)
+		}
+		h.raw, h.problem, h.state = nil, err, live
+		if err != nil {
+			h.state = silent
+		} else {
+			h.last, h.since = m, h.came
+		}
+	}
+	late := max(5*time.Second, 3*time.Duration(h.hello.Every)*time.Millisecond)
+	if h.state == live && time.Since(h.since) > late {
+		h.state, h.problem = silent, errors.New("it says nothing: a program there does not answer, or the network")
+	}
+	r := report{Key: h.join.key(), Name: cmp.Or(h.hello.Name, h.join.key()), State: h.state, Since: h.since.UnixMilli()}
+	if h.state != live {
+		if h.problem != nil {
+			r.Error = cut(words.Clean(h.problem.Error()), 512)
+		}
+		return r, nil
+	}
+	r.Machine = h.last.Machine
+	programs := make([]program, len(h.last.Domains))
+	for i, d := range h.last.Domains {
+		d.Host, d.Address = r.Key, r.Key+" "+d.Address
+		programs[i] = d
+	}
+	return r, programs
+}
+
+// distinct gives hosts of one name their addresses as well. mine is the name of this machine.
+func distinct(mine string, all []report) {
+	count := map[string]int{mine: 1}
+	for _, r := range all {
+		count[r.Name]++
+	}
+	for i, r := range all {
+		if count[r.Name] > 1 && r.Name != r.Key {
+			all[i].Name = fmt.Sprintf("%s (%s)", r.Name, r.Key)
+		}
+	}
+}
