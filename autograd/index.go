@@ -163,7 +163,7 @@ func Embedding(w, idx *Var, padding ...int64) *Var {
 	v := idx.scope.newVar()
 	v.quiet = idx.quiet
 	v.from("Embedding", []*Var{w})
-	v.plans().padding = fromBothEnds(padding, int64(w.t.Dim(0)))
+	v.plans().unlearned = fromBothEnds(padding, int64(w.t.Dim(0)))
 	rows := v.own(tensor.IndexSelect(w.t, 0, Reshape(idx, -1).t))
 	var room [2 * maxDims]int
 	v.t = Reshape(idx.scope.NoGrad(rows), append(append(room[:0], idx.Shape()...), w.t.Dim(1))...).t
@@ -186,7 +186,7 @@ func embeddingTwice(y, dy *Var) derivatives {
 
 // unpadded returns gradients of rows, with zeros for those in an embedding's padding.
 func unpadded(y *Var, flat *tensor.Tensor, rows *Var) *Var {
-	for _, p := range y.plans().padding {
+	for _, p := range y.plans().unlearned {
 		rows = MaskedFill(rows, with(tensor.Eq, flat, float64(p)).Unsqueeze(1), 0)
 	}
 	return rows

@@ -54,20 +54,29 @@ func padded(x *Var, p pads, mode PadMode, value float64) *Var {
 	return dispatch("Pad2d", x, padImages[float32], padImages[float64], paddedOn)(x, p, mode, value)
 }
 
-// sources are the rows or columns of n that the padded ones are, -1 for those that are none.
-func (p pads) sources(dim, n int, mode PadMode) []int64 {
-	at := make([]int64, p[dim][0]+n+p[dim][1])
+// padding is how a padded image comes from one.
+type padding struct {
+	pads pads
+	mode PadMode
+}
+
+// wide is how many rows or columns a padded image has, of one of n.
+func (p pads) wide(dim, n int) int { return p[dim][0] + n + p[dim][1] }
+
+// sources are the rows or columns of n that the padded ones are.
+func (p padding) sources(dim, n int) []int64 {
+	at := make([]int64, p.pads.wide(dim, n))
 	for i := range at {
-		j := i - p[dim][0]
-		if j < 0 || j >= n {
-			j = mode.source(j, n)
-		}
-		at[i] = int64(j)
+		at[i] = int64(p.mode.source(i-p.pads[dim][0], n))
 	}
 	return at
 }
 
+// source is the row or column of n at j, before the first one if j is negative, or -1 for none.
 func (m PadMode) source(j, n int) int {
+	if j >= 0 && j < n {
+		return j
+	}
 	switch m {
 	case PadReflect:
 		if j < 0 {
@@ -83,54 +92,76 @@ func (m PadMode) source(j, n int) int {
 }
 
 func padImages[F kernel.Float](x *Var, p pads, mode PadMode, value float64) *Var {
-	h, w := x.t.Dim(2), x.t.Dim(3)
-	rows, cols := p.sources(0, h, mode), p.sources(1, w, mode)
-	y := result("Pad2d", x.t.DType(), []int{x.t.Dim(0), x.t.Dim(1), len(rows), len(cols)}, x)
+	shape := [4]int{x.t.Dim(0), x.t.Dim(1), p.wide(0, x.t.Dim(2)), p.wide(1, x.t.Dim(3))}
+	y := result("Pad2d", x.t.DType(), shape[:], x)
 	from, to := data[F](x.dense()), data[F](y.t)
-	visitPadded(len(to), h, w, rows, cols, func(at, source int) {
-		if source < 0 {
-			to[at] = F(value)
-		} else {
-			to[at] = from[source]
+	way := padding{p, mode}
+	way.visit(x.t, func(at, source, n int) {
+		if source >= 0 {
+			copy(to[at:][:n], from[source:])
+			return
+		}
+		for i := range n {
+			to[at+i] = F(value)
 		}
 	})
 	hold(x)
-	if y.needs {
-		y.backward = func(dy *tensor.Tensor) {
-			x.write(func(dx *tensor.Tensor) {
-				from, to := data[F](dy), data[F](dx.Zero())
-				visitPadded(len(from), h, w, rows, cols, func(at, source int) {
-					if source >= 0 {
-						to[source] += from[at]
-					}
-				})
-			})
-		}
-	}
-	return y.twice(func(y, dy *Var) derivatives {
-		var ats, sources []int64
-		visitPadded(y.t.Numel(), h, w, rows, cols, func(at, source int) {
+	y.plans().padding = way
+	return y.derived(byType(y.op, y, padBackward[float32], padBackward[float64]), padTwice)
+}
+
+func padBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	x := y.inputs[0]
+	x.write(func(dx *tensor.Tensor) {
+		from, to := data[F](dy), data[F](dx.Zero())
+		y.plans().padding.visit(x.t, func(at, source, n int) {
 			if source >= 0 {
-				ats, sources = append(ats, int64(at)), append(sources, int64(source))
+				to := to[source:][:n]
+				kernel.Add(to, from[at:][:n], to)
 			}
 		})
-		seen := IndexSelect(Reshape(dy, -1), 0, tensor.FromSlice(ats, len(ats)))
-		return of(Reshape(put(y.op, x.t.Numel(), tensor.FromSlice(sources, len(sources)), seen), x.Shape()...))
 	})
 }
 
-// visitPadded calls f with each of size elements of padded images of h by w, and with the one that
-// it is, -1 for none.
-func visitPadded(size, h, w int, rows, cols []int64, f func(at, source int)) {
-	for at, plane := 0, 0; at < size; plane += h * w {
-		for _, r := range rows {
-			for _, c := range cols {
-				source := -1
-				if r >= 0 && c >= 0 {
-					source = plane + int(r)*w + int(c)
+func padTwice(y, dy *Var) derivatives {
+	var ats, sources []int64
+	x := y.inputs[0]
+	y.plans().padding.visit(x.t, func(at, source, n int) {
+		for i := range n {
+			if source >= 0 {
+				ats, sources = append(ats, int64(at+i)), append(sources, int64(source+i))
+			}
+		}
+	})
+	seen := IndexSelect(Reshape(dy, -1), 0, tensor.FromSlice(ats, len(ats)))
+	return of(Reshape(put(y.op, x.t.Numel(), tensor.FromSlice(sources, len(sources)), seen), x.Shape()...))
+}
+
+// visit calls f with each run of n elements of padded images x, in their order, and with where that
+// run begins in x, or -1 for none.
+func (p padding) visit(x *tensor.Tensor, f func(at, source, n int)) {
+	h, w := x.Dim(2), x.Dim(3)
+	left, right := p.pads[1][0], p.pads[1][1]
+	at := 0
+	for plane := range x.Dim(0) * x.Dim(1) {
+		for r := range p.pads.wide(0, h) {
+			row := p.mode.source(r-p.pads[0][0], h)
+			first := (plane*h + row) * w
+			if row < 0 {
+				f(at, -1, left+w+right)
+				at += left + w + right
+				continue
+			}
+			for c := -left; c < w+right; c++ {
+				source, n := p.mode.source(c, w), 1
+				if c == 0 && w > 0 {
+					n = w
 				}
-				f(at, source)
-				at++
+				if source >= 0 {
+					source += first
+				}
+				f(at, source, n)
+				at, c = at+n, c+n-1
 			}
 		}
 	}
@@ -139,7 +170,8 @@ func visitPadded(size, h, w int, rows, cols []int64, f func(at, source int)) {
 func paddedOn(x *Var, p pads, mode PadMode, value float64) *Var {
 	dev := x.t.Device()
 	if mode != PadZeros {
-		rows, cols := p.sources(0, x.t.Dim(2), mode), p.sources(1, x.t.Dim(3), mode)
+		way := padding{p, mode}
+		rows, cols := way.sources(0, x.t.Dim(2)), way.sources(1, x.t.Dim(3))
 		x = IndexSelect(x, 2, movedTo(dev, tensor.FromSlice(rows, len(rows))))
 		return IndexSelect(x, 3, movedTo(dev, tensor.FromSlice(cols, len(cols))))
 	}

@@ -64,7 +64,8 @@ type plan struct {
 	window    Window
 	norm      kernel.Norm
 	groups    groups
-	padding   []int64
+	padding   padding
+	unlearned []int64 // the rows of an embedding's padding
 	pool      averaged
 	attention Attention
 	heads     kernel.Attention

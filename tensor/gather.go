@@ -362,16 +362,22 @@ func Index(t *Tensor, idx ...*Tensor) *Tensor {
 	}
 	var room [2 * fewDims]int
 	shape := broadcastInto(room[:0], shapes...)
-	flat := t.flattened(shape, idx)
-	rest := t.Shape()[len(idx):]
-	var wide [2 * fewDims]int
-	rows := t.Reshape(append(append(wide[:0], product(t.Shape()[:len(idx)])), rest...)...)
-	defer rows.release()
-	line := flat.Reshape(product(shape))
-	flat.release()
+	line := t.flattened(shape, idx).shaped(product(shape))
 	defer line.release()
-	picked := IndexSelect(rows, 0, line)
-	return picked.become(picked.View(append(shape, rest...)...))
+	rest := t.Shape()[len(idx):]
+	var wide [2][2 * fewDims]int
+	rows := append(append(wide[0][:0], product(t.Shape()[:len(idx)])), rest...)
+	var picked *Tensor
+	if strides, ok := t.restride(wide[1][:0], rows); ok {
+		seen := t.peek(rows, strides, t.offset)
+		defer seen.forget()
+		picked = IndexSelect(seen, 0, line)
+	} else {
+		own := t.Clone().shaped(rows...)
+		defer own.release()
+		picked = IndexSelect(own, 0, line)
+	}
+	return picked.shaped(append(shape, rest...)...)
 }
 
 // flattened returns the places that indices name in t's first dimensions as if these were one.

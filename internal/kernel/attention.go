@@ -32,17 +32,25 @@ const (
 // nil itself. A query that sees nothing, or only what is -∞, has zeros as its output. Heads are
 // divided between Threads goroutines.
 func Attend[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, out []F, logs []float64) {
-	a.divide(func(lo, hi int) {
-		space := spaces.Get().(*Scratch)
-		defer spaces.Put(space)
-		for h := lo; h < hi; h++ {
-			t := headOf(a, h, q, k, v, bias, logs, space)
-			t.values = blocks(false, a.K, a.V, t.v, space, valuesOf)
-			for i := 0; i < a.Q; i += queryBlock {
-				t.attend(i, min(queryBlock, a.Q-i), out[h*a.Q*a.V:])
-			}
+	if parts := a.parts(); parts > 1 {
+		fork(parts, a.Heads, func(_, lo, hi int) { attend(a, lo, hi, q, k, v, bias, out, logs) })
+	} else {
+		attend(a, 0, a.Heads, q, k, v, bias, out, logs)
+	}
+}
+
+// attend is Attend for some heads.
+func attend[F Float](a Attention, lo, hi int, q, k, v []F, bias func(head, query int) []F, out []F,
+	logs []float64) {
+	space := spaces.Get().(*Scratch)
+	defer spaces.Put(space)
+	for h := lo; h < hi; h++ {
+		t := headOf(a, h, q, k, v, bias, logs, space)
+		t.values = blocksOf(false, a.K, a.V, t.v, space, valuesOf)
+		for i := 0; i < a.Q; i += queryBlock {
+			t.attend(i, min(queryBlock, a.Q-i), out[h*a.Q*a.V:])
 		}
-	})
+	}
 }
 
 // AttendBackward computes the gradients of [Attend] from what it was given and what it found, and
@@ -50,44 +58,44 @@ func Attend[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, o
 // the gradient of products of a head's query, from a key on.
 func AttendBackward[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, out []F,
 	logs []float64, dy, dq, dk, dv []F, dbias func(head, query, key int, d []F)) {
-	body := func(lo, hi int) {
-		space := spaces.Get().(*Scratch)
-		defer spaces.Put(space)
-		for h := lo; h < hi; h++ {
-			t := headOf(a, h, q, k, v, bias, logs, space)
-			t.values = blocks(true, a.K, a.V, t.v, space, valuesOf)
-			g := headGradient[F]{t, borrow[F](space, gradients, queryBlock*keyBlock),
-				blocks(false, a.K, a.D, t.k, space, rowsOf), out[h*a.Q*a.V:], dy[h*a.Q*a.V:],
-				dq[h*a.Q*a.D:][:a.Q*a.D], dk[h*a.K*a.D:][:a.K*a.D], dv[h*a.K*a.V:][:a.K*a.V], dbias}
-			clear(g.dq)
-			clear(g.dk)
-			clear(g.dv)
-			for i := 0; i < a.Q; i += queryBlock {
-				g.block(i, min(queryBlock, a.Q-i))
-			}
-		}
+	if parts := a.parts(); parts > 1 && dbias == nil { // heads may share a bias
+		fork(parts, a.Heads, func(_, lo, hi int) {
+			attendBackward(a, lo, hi, q, k, v, bias, out, logs, dy, dq, dk, dv, nil)
+		})
+	} else {
+		attendBackward(a, 0, a.Heads, q, k, v, bias, out, logs, dy, dq, dk, dv, dbias)
 	}
-	if dbias != nil { // heads may share a bias
-		body(0, a.Heads)
-		return
-	}
-	a.divide(body)
 }
 
-func (a Attention) divide(do func(lo, hi int)) {
-	if parts := workers(a.Heads, a.Heads*a.Q*a.K*(a.D+a.V)); parts > 1 {
-		fork(parts, a.Heads, func(_, lo, hi int) { do(lo, hi) })
-	} else {
-		do(0, a.Heads)
+// attendBackward is AttendBackward for some heads.
+func attendBackward[F Float](a Attention, lo, hi int, q, k, v []F, bias func(head, query int) []F, out []F,
+	logs []float64, dy, dq, dk, dv []F, dbias func(head, query, key int, d []F)) {
+	space := spaces.Get().(*Scratch)
+	defer spaces.Put(space)
+	for h := lo; h < hi; h++ {
+		t := headOf(a, h, q, k, v, bias, logs, space)
+		t.values = blocksOf(true, a.K, a.V, t.v, space, valuesOf)
+		g := headGradient[F]{t, borrow[F](space, gradients, queryBlock*keyBlock),
+			blocksOf(false, a.K, a.D, t.k, space, rowsOf), out[h*a.Q*a.V:], dy[h*a.Q*a.V:],
+			dq[h*a.Q*a.D:][:a.Q*a.D], dk[h*a.K*a.D:][:a.K*a.D], dv[h*a.K*a.V:][:a.K*a.V], dbias}
+		clear(g.dq)
+		clear(g.dk)
+		clear(g.dv)
+		for i := 0; i < a.Q; i += queryBlock {
+			g.block(i, min(queryBlock, a.Q-i))
+		}
 	}
 }
+
+// parts is how many goroutines the heads are worth.
+func (a Attention) parts() int { return workers(a.Heads, a.Heads*a.Q*a.K*(a.D+a.V)) }
 
 // A head is one of an attention, with its scores of a block of queries and keys.
 type head[F Float] struct {
 	Attention
 	number       int
 	q, k, v      []F
-	keys, values []factor[F] // of blocks: the keys as columns, the values as rows
+	keys, values blocks[F] // the keys as columns, the values as rows
 	bias         func(head, query int) []F
 	logs         []float64
 	scores       []F
@@ -98,22 +106,39 @@ func headOf[F Float](a Attention, h int, q, k, v []F, bias func(head, query int)
 	t := head[F]{Attention: a, number: h, q: q[h*a.Q*a.D:], k: k[h*a.K*a.D:], v: v[h*a.K*a.V:], bias: bias,
 		logs: logs[h*a.Q:]}
 	t.scores = borrow[F](space, scoresOf, queryBlock*keyBlock)
-	t.keys = blocks(true, a.K, a.D, t.k, space, keysOf)
+	t.keys = blocksOf(true, a.K, a.D, t.k, space, keysOf)
 	return t
 }
 
-// blocks packs blocks of rows of x (rows×cols), which are the columns of a factor if trans says so.
-func blocks[F Float](trans bool, rows, cols int, x []F, space *Scratch, i slot) (all []factor[F]) {
+// blocks are factors of so many rows each, one behind the other, which are the columns of a factor
+// if trans says so.
+type blocks[F Float] struct {
+	trans      bool
+	rows, cols int
+	width      int // of a panel
+	data       []F
+}
+
+// blocksOf packs x (rows×cols).
+func blocksOf[F Float](trans bool, rows, cols int, x []F, space *Scratch, i slot) blocks[F] {
 	data := borrow[F](space, i, columns(rows, keyBlock)*columns(cols, portableLanes))
+	b := blocks[F]{trans, rows, cols, inner[F]().width(), data}
 	for j := 0; j < rows; j += keyBlock {
-		n, k := cols, min(keyBlock, rows-j)
-		if trans {
-			n, k = k, n
-		}
-		all = append(all, factorOf(trans, n, k, x[j*cols:], cols, data, space))
-		data = data[room(n, k):]
+		f := b.at(j)
+		factorOf(trans, f.n, f.k, x[j*cols:], cols, f.data, space)
 	}
-	return all
+	return b
+}
+
+// at returns the block whose first row is j.
+func (b *blocks[F]) at(j int) factor[F] {
+	f := factor[F]{n: b.cols, k: min(keyBlock, b.rows-j), width: b.width}
+	whole := room(b.cols, keyBlock)
+	if b.trans {
+		f.n, f.k, whole = f.k, f.n, room(keyBlock, b.cols)
+	}
+	f.data = b.data[j/keyBlock*whole:]
+	return f
 }
 
 // seen is up to which key a block of queries, the last of which is the given one, sees any.
@@ -127,7 +152,7 @@ func (a Attention) seen(last int) int {
 // score computes the scores of m queries from i on with n keys from j on, n to a row. Those that
 // are not seen are -∞.
 func (t *head[F]) score(i, m, j, n int) {
-	t.keys[j/keyBlock].product(m, n, t.D, F(t.Scale), t.q[i*t.D:], t.D, false, t.scores, n)
+	t.keys.at(j).product(m, n, t.D, F(t.Scale), t.q[i*t.D:], t.D, false, t.scores, n)
 	for r := range m {
 		row := t.scores[r*n:][:n]
 		if t.bias != nil {
@@ -174,7 +199,7 @@ func (t *head[F]) attend(i, m int, out []F) {
 			}
 			largest[r], sum[r] = top, sum[r]+fresh
 		}
-		t.values[j/keyBlock].product(m, t.V, n, 1, t.scores, n, true, out[i*t.V:], t.V)
+		t.values.at(j).product(m, t.V, n, 1, t.scores, n, true, out[i*t.V:], t.V)
 	}
 	for r := range m {
 		t.logs[i+r] = float64(largest[r]) + math.Log(float64(sum[r]))
@@ -188,7 +213,7 @@ func (t *head[F]) attend(i, m int, out []F) {
 type headGradient[F Float] struct {
 	head[F]
 	slopes     []F
-	rows       []factor[F] // of blocks of keys
+	rows       blocks[F] // of keys
 	out, dy    []F
 	dq, dk, dv []F
 	dbias      func(head, query, key int, d []F)
@@ -205,7 +230,7 @@ func (g *headGradient[F]) block(i, m int) {
 	for j := 0; j < seen; j += keyBlock {
 		n := min(keyBlock, seen-j)
 		g.score(i, m, j, n)
-		g.values[j/keyBlock].product(m, n, g.V, 1, g.dy[i*g.V:], g.V, false, g.slopes, n)
+		g.values.at(j).product(m, n, g.V, 1, g.dy[i*g.V:], g.V, false, g.slopes, n)
 		for r := range m {
 			row, d := g.scores[r*n:][:n], g.slopes[r*n:][:n]
 			if log := g.logs[i+r]; math.IsInf(log, -1) {
@@ -220,7 +245,7 @@ func (g *headGradient[F]) block(i, m int) {
 			}
 		}
 		serial(true, false, n, g.V, m, 1, g.scores, n, g.dy[i*g.V:], g.V, true, g.dv[j*g.V:], g.V)
-		g.rows[j/keyBlock].product(m, g.D, n, F(g.Scale), g.slopes, n, true, g.dq[i*g.D:], g.D)
+		g.rows.at(j).product(m, g.D, n, F(g.Scale), g.slopes, n, true, g.dq[i*g.D:], g.D)
 		serial(true, false, n, g.D, m, F(g.Scale), g.slopes, n, g.q[i*g.D:], g.D, true, g.dk[j*g.D:], g.D)
 	}
 }

@@ -36,7 +36,7 @@ func newGemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int,
 		down, right = 1, lda
 	}
 	return gemm[F]{inner[F](), transB, k, alpha, operand[F]{data: a, row: down, col: right}, b, ldb, add, c,
-		ldc, m, n, nil}
+		ldc, m, n, factor[F]{}}
 }
 
 // serial is Gemm on the calling goroutine, of what is not empty and either overwrites c or is added
@@ -87,7 +87,7 @@ type gemm[F Float] struct {
 	ldc    int
 	m, n   int // of the whole
 
-	ready *factor[F] // what b is already, or nil
+	ready factor[F] // what b is already, if it has rows
 }
 
 // Sizes of the blocks of a large product: a panel of b as deep as blockDeep and as wide as a tile
@@ -111,7 +111,7 @@ var spaces = sync.Pool{New: func() any { return new(Scratch) }}
 
 // compute is the product for rows i0 to i1 and columns j0 to j1.
 func (g *gemm[F]) compute(i0, i1, j0, j1 int) {
-	if g.ready == nil && g.narrow() {
+	if g.ready.k == 0 && g.narrow() {
 		g.dots(i0, i1, j0, j1)
 		return
 	}
@@ -126,7 +126,7 @@ func (g *gemm[F]) compute(i0, i1, j0, j1 int) {
 			width, deep := 0, k // of panels
 			b := g.b[min(l*g.ldb+j, len(g.b)):]
 			switch {
-			case g.ready != nil:
+			case g.ready.k > 0:
 				b, width, deep = g.ready.block(l, j), g.ready.width, min(blockDeep, g.ready.k-l)
 			case packB:
 				width = g.panel(n, k)

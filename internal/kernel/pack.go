@@ -66,13 +66,13 @@ func factorOf[F Float](transB bool, n, k int, b []F, ldb int, data []F, space *S
 
 // block is where the rows from l on and the columns from j on begin, as far as they are packed
 // together.
-func (f *factor[F]) block(l, j int) []F {
+func (f factor[F]) block(l, j int) []F {
 	return f.data[j*f.k+l*columns(min(blockCols, f.n-j), f.width):]
 }
 
 // product computes c = alpha·a·f, or adds it to c, on the calling goroutine, of the first n columns
 // and k rows of f. a is m×k.
-func (f *factor[F]) product(m, n, k int, alpha F, a []F, lda int, add bool, c []F, ldc int) {
+func (f factor[F]) product(m, n, k int, alpha F, a []F, lda int, add bool, c []F, ldc int) {
 	switch {
 	case m == 0 || n == 0:
 	case k > 0:
@@ -85,7 +85,7 @@ func (f *factor[F]) product(m, n, k int, alpha F, a []F, lda int, add bool, c []
 }
 
 // products is product of all of f, by rows of a divided between goroutines.
-func (f *factor[F]) products(m int, a []F, add bool, c []F) {
+func (f factor[F]) products(m int, a []F, add bool, c []F) {
 	if parts := workers(m, m*f.n*f.k); parts > 1 {
 		fork(parts, m, func(_, lo, hi int) { f.product(hi-lo, f.n, f.k, 1, a[lo*f.k:], f.k, add, c[lo*f.n:], f.n) })
 	} else {

@@ -14,14 +14,10 @@ func (r Recurrence) at(step int) int {
 	return step
 }
 
-// rows calls do for parts of the examples.
-func (r Recurrence) rows(do func(lo, hi int)) {
+// parts is how many goroutines one element of the examples is worth.
+func (r Recurrence) parts() int {
 	const cost = 64 // operations for a number of a state
-	if parts := workers(r.N, r.N*r.H*cost); parts > 1 {
-		fork(parts, r.N, func(_, lo, hi int) { do(lo, hi) })
-	} else {
-		do(0, r.N)
-	}
+	return workers(r.N, r.N*r.H*cost)
 }
 
 // of returns what x (L, N, gates·H) has for an element.
@@ -50,15 +46,21 @@ func LSTM[F Float](r Recurrence, given, w, h, c, gates, states, cells []F, scrat
 		open, last := of(r, gates, t, 4), before(r, cells, c, step)
 		weights.products(r.N, before(r, states, h, step), true, open)
 		next, state := of(r, cells, t, 1), of(r, states, t, 1)
-		r.rows(func(lo, hi int) {
-			for n := lo; n < hi; n++ {
-				g, at := open[n*4*r.H:][:4*r.H], n*r.H
-				for j, m := range short(r.H) {
-					inner[F]().lstm(m, &g[j], &g[r.H+j], &g[2*r.H+j], &g[3*r.H+j], &last[at+j], &next[at+j],
-						&state[at+j])
-				}
-			}
-		})
+		if parts := r.parts(); parts > 1 {
+			fork(parts, r.N, func(_, lo, hi int) { lstmStep(r, lo, hi, open, last, next, state) })
+		} else {
+			lstmStep(r, 0, r.N, open, last, next, state)
+		}
+	}
+}
+
+// lstmStep is the step of an LSTM of some examples.
+func lstmStep[F Float](r Recurrence, lo, hi int, open, last, next, state []F) {
+	for n := lo; n < hi; n++ {
+		g, at := open[n*4*r.H:][:4*r.H], n*r.H
+		for j, m := range short(r.H) {
+			inner[F]().lstm(m, &g[j], &g[r.H+j], &g[2*r.H+j], &g[3*r.H+j], &last[at+j], &next[at+j], &state[at+j])
+		}
 	}
 }
 
@@ -74,18 +76,24 @@ func LSTMBackward[F Float](r Recurrence, w, h, c, gates, states, cells, dstates,
 		t := r.at(step)
 		d, last, next := of(r, dgiven, t, 4), before(r, cells, c, step), of(r, cells, t, 1)
 		Add(dh, of(r, dstates, t, 1), dh)
-		r.rows(func(lo, hi int) {
-			for n := lo; n < hi; n++ {
-				d, at := d[n*4*r.H:][:4*r.H], n*r.H
-				for j, m := range short(r.H) {
-					inner[F]().lstmBackward(m, &d[j], &d[r.H+j], &d[2*r.H+j], &d[3*r.H+j], &last[at+j],
-						&next[at+j], &dh[at+j], &dc[at+j])
-				}
-			}
-		})
+		if parts := r.parts(); parts > 1 {
+			fork(parts, r.N, func(_, lo, hi int) { lstmStepBackward(r, lo, hi, d, last, next, dh, dc) })
+		} else {
+			lstmStepBackward(r, 0, r.N, d, last, next, dh, dc)
+		}
 		weights.products(r.N, d, false, dh)
 	}
 	addWeights(r, 4, dgiven, states, h, dw)
+}
+
+func lstmStepBackward[F Float](r Recurrence, lo, hi int, d, last, next, dh, dc []F) {
+	for n := lo; n < hi; n++ {
+		d, at := d[n*4*r.H:][:4*r.H], n*r.H
+		for j, m := range short(r.H) {
+			inner[F]().lstmBackward(m, &d[j], &d[r.H+j], &d[2*r.H+j], &d[3*r.H+j], &last[at+j], &next[at+j],
+				&dh[at+j], &dc[at+j])
+		}
+	}
 }
 
 // GRU takes examples through gated recurrent units. given (L, N, 3·H) is what elements give to the
@@ -103,15 +111,22 @@ func GRU[F Float](r Recurrence, given, w, b, h, gates, fresh, states []F, scratc
 			AddBias(r.N, 3*r.H, open, b)
 		}
 		fresh, state := of(r, fresh, t, 1), of(r, states, t, 1)
-		r.rows(func(lo, hi int) {
-			for n := lo; n < hi; n++ {
-				x, g, at := x[n*3*r.H:][:3*r.H], open[n*3*r.H:][:3*r.H], n*r.H
-				for j, m := range short(r.H) {
-					inner[F]().gru(m, &x[j], &x[r.H+j], &x[2*r.H+j], &g[j], &g[r.H+j], &g[2*r.H+j],
-						&fresh[at+j], &last[at+j], &state[at+j])
-				}
-			}
-		})
+		if parts := r.parts(); parts > 1 {
+			fork(parts, r.N, func(_, lo, hi int) { gruStep(r, lo, hi, x, open, fresh, last, state) })
+		} else {
+			gruStep(r, 0, r.N, x, open, fresh, last, state)
+		}
+	}
+}
+
+// gruStep is the step of a GRU of some examples.
+func gruStep[F Float](r Recurrence, lo, hi int, x, open, fresh, last, state []F) {
+	for n := lo; n < hi; n++ {
+		x, g, at := x[n*3*r.H:][:3*r.H], open[n*3*r.H:][:3*r.H], n*r.H
+		for j, m := range short(r.H) {
+			inner[F]().gru(m, &x[j], &x[r.H+j], &x[2*r.H+j], &g[j], &g[r.H+j], &g[2*r.H+j], &fresh[at+j],
+				&last[at+j], &state[at+j])
+		}
 	}
 }
 
@@ -127,20 +142,26 @@ func GRUBackward[F Float](r Recurrence, w, h, gates, fresh, states, dstates, dh,
 		t := r.at(step)
 		dx, d, fresh, last := of(r, dgiven, t, 3), of(r, down, t, 3), of(r, fresh, t, 1), before(r, states, h, step)
 		Add(dh, of(r, dstates, t, 1), dh)
-		r.rows(func(lo, hi int) {
-			for n := lo; n < hi; n++ {
-				dx, d, at := dx[n*3*r.H:][:3*r.H], d[n*3*r.H:][:3*r.H], n*r.H
-				for j, m := range short(r.H) {
-					inner[F]().gruBackward(m, &d[j], &d[r.H+j], &d[2*r.H+j], &fresh[at+j], &last[at+j],
-						&dx[j], &dx[r.H+j], &dx[2*r.H+j], &dh[at+j])
-				}
-			}
-		})
+		if parts := r.parts(); parts > 1 {
+			fork(parts, r.N, func(_, lo, hi int) { gruStepBackward(r, lo, hi, dx, d, fresh, last, dh) })
+		} else {
+			gruStepBackward(r, 0, r.N, dx, d, fresh, last, dh)
+		}
 		weights.products(r.N, d, true, dh)
 	}
 	addWeights(r, 3, down, states, h, dw)
 	if db != nil {
 		ColSum(r.L*r.N, 3*r.H, down, db)
+	}
+}
+
+func gruStepBackward[F Float](r Recurrence, lo, hi int, dx, d, fresh, last, dh []F) {
+	for n := lo; n < hi; n++ {
+		dx, d, at := dx[n*3*r.H:][:3*r.H], d[n*3*r.H:][:3*r.H], n*r.H
+		for j, m := range short(r.H) {
+			inner[F]().gruBackward(m, &d[j], &d[r.H+j], &d[2*r.H+j], &fresh[at+j], &last[at+j], &dx[j],
+				&dx[r.H+j], &dx[2*r.H+j], &dh[at+j])
+		}
 	}
 }
 
