@@ -144,6 +144,7 @@ func TestPage_OfARunThatJams(t *testing.T) {
 	})
 	p.step("pictures", func() {
 		p.value("document.activeElement.blur()")
+		p.holds("parseFloat(" + cell("processes", "forget 0", 5) + ") >= 24") // MiB: some seconds, to be drawn
 		for _, scheme := range []string{"light", "dark"} {
 			for _, width := range []int64{1280, 400} {
 				p.show(width, 1180, scheme)

@@ -55,10 +55,18 @@ export class Blocks {
     const shape = JSON.stringify(sites);
     if (shape === this.sitesShown) return;
     this.sitesShown = shape;
-    const open = new Set([...this.sites.querySelectorAll("details[open]")].map((d) => d.dataset.stack));
-    this.sites.replaceChildren(...(sites.length ? [el("h3", {}, "Where allocated or received")] : []), ...sites.map((s) =>
-      el("details", { "data-stack": s.stack, open: open.has(s.stack) },
-        el("summary", {}, el("b", {}, bytes(s.bytes)), ` in ${plural(s.blocks, "block")} – ${site(s.stack)}`), el("pre", {}, s.stack))));
+    const open = new Set([...this.sites.querySelectorAll("details[open]")].map((d) => d.dataset.site));
+    const places = new Map(); // one line of a program may have several stacks within the library
+    for (const s of sites) {
+      const name = site(s.stack), p = places.get(name) || { name, bytes: 0, blocks: 0, stacks: [] };
+      places.set(name, { ...p, bytes: p.bytes + s.bytes, blocks: p.blocks + s.blocks, stacks: [...p.stacks, s] });
+    }
+    const all = [...places.values()].sort((a, b) => b.bytes - a.bytes);
+    this.sites.replaceChildren(...(all.length ? [el("h3", {}, "Where allocated or received")] : []), ...all.map((p) =>
+      el("details", { "data-site": p.name, open: open.has(p.name) },
+        el("summary", {}, el("b", {}, bytes(p.bytes)), ` in ${plural(p.blocks, "block")} – ${p.name}`),
+        ...p.stacks.flatMap((s) => [...(p.stacks.length > 1 ? [el("p", { class: "note" }, `${bytes(s.bytes)} in ${plural(s.blocks, "block")}`)] : []),
+          el("pre", {}, s.stack)]))));
   }
 }
 

@@ -54,7 +54,7 @@ export class Curves {
       ...this.size(c),
       legend: { show: false },
       cursor: { y: false, drag: { x: true, y: false } },
-      scales: { x: { range: (_, min, max) => [Math.min(min, max - 20), max] } },
+      scales: { x: { range: (_, min, max) => [Math.min(min, max - 5), max] } },
       axes: [
         { ...axis, values: (_, splits) => splits.map((s) => clock(s * 1000)), space: 90, size: 30 },
         { ...axis, values: (_, splits) => splits.map(number), size: 64, space: 24 },

@@ -55,7 +55,7 @@ class Loader {
     this.element.dataset.block = l.block;
     text(this.title, (l.workers ? `Loader with ${plural(l.workers, "worker")}` : "Loader without workers")
       + (many ? `, of ${people.long(l.consumer.pid)}` : ""));
-    text(this.verdict, l.verdict);
+    text(this.verdict, l.verdict.replaceAll(" %", "\u00a0%")); // a line does not end between them
     attribute(this.verdict, "data-kind", { workers: "warn", order: "warn", consumer: "good" }[l.bound] || null);
     const tracks = [...(l.consumer.state ? [{ name: "trainer", trainer: true, ...l.consumer }] : []),
       ...(l.workers ? l.tracks.map((t, i) => ({ name: `worker ${i}`, apart: t.pid !== l.consumer.pid, ...t })) : [])];

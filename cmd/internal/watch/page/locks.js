@@ -12,8 +12,8 @@ export class Locks {
       return (l.shares || []).map((s) => people.name(s.pid) + (s.count > 1 ? ` ×${s.count}` : "")).join(", ") || "–";
     };
     this.table = new Table([
-      { name: "Lock", first: true, text: called, tip: (l) => l.block },
-      { name: "Kind", text: (l) => l.kind },
+      { name: "Lock", first: true, text: called, tip: (l) => `${l.kind}, ${l.block}` },
+      { name: "Kind", wide: true, text: (l) => l.kind },
       { name: "Has it", wrap: true, text: held, tip: (l) => l.owner ? people.long(l.owner) : null, mark: (l) => l.dead ? "bad" : "" },
       { name: "Wait for it", wrap: true, text: (l) => people.list(waiting(l)), tip: (l) => people.longList(waiting(l)),
         mark: (l) => waiting(l).length ? "warn" : "" },

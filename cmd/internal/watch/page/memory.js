@@ -83,7 +83,7 @@ export class Memory {
       ...this.size(),
       legend: { show: false },
       cursor: { y: false, drag: { x: true, y: false } },
-      scales: { x: { range: (_, min, max) => [Math.min(min, max - 20), max] }, y: { range: (_, __, max) => [0, Math.max(1024, max * 1.08)] } },
+      scales: { x: { range: (_, min, max) => [Math.min(min, max - 5), max] }, y: { range: (_, __, max) => [0, Math.max(1024, max * 1.08)] } },
       axes: [
         { ...axis, values: (_, splits) => splits.map((s) => clock(s * 1000)), space: 90, incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200] },
         { ...axis, values: (_, splits) => splits.map((v) => bytes(v)), size: 76, incrs: powers() },
