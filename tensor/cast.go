@@ -130,6 +130,12 @@ func copying[T any](dst []byte, ds int, src []byte, ss, n int) {
 		copy(d[:n], s[:n])
 		return
 	}
+	if ds == 1 && ss == 2 && n > 0 {
+		var one T
+		size := int(unsafe.Sizeof(one))
+		done := kernel.EveryOther(size, dst[:n*size], src[:(2*n-1)*size]) / size
+		d, s, n = d[done:], s[2*done:], n-done
+	}
 	move(d, ds, s, ss, n, func(v T) T { return v })
 }
 

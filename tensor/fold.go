@@ -53,6 +53,7 @@ func columns[T any](f func(rows, cols int, x []T, ld int, to []T)) columnsFunc {
 type fold struct {
 	in, out DType
 	run     foldFunc
+	sums    bool     // it adds up
 	again   foldFunc // puts together what parts of a row were reduced to; may be nil
 }
 
@@ -60,7 +61,7 @@ type fold struct {
 func (r reduction) on(dt DType) fold {
 	in := dt.computed()
 	n := in.numeric()
-	f := fold{in: in, out: in, run: n.folds[r]}
+	f := fold{in: in, out: in, run: n.folds[r], sums: r == redSum}
 	switch r {
 	case redSum, redProd, redVar:
 		f.out = n.total
@@ -229,7 +230,9 @@ func (f fold) over(t *Tensor, reduced axes) *Tensor {
 	out := Empty(f.out, shape...)
 	if t.dtype != f.in && (n <= pieceOf(f.in) || f.again != nil) {
 		rows := t.rowsOf(t.dtype, order)
-		f.pieces(out, rows, n)
+		if !f.sums || !shortSums(out, rows, n) {
+			f.pieces(out, rows, n)
+		}
 		rows.done(t)
 		return out
 	}

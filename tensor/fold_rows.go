@@ -107,6 +107,12 @@ func halving[T integer](w kernel.Whole, end func(row []T) T) foldFunc {
 	}
 }
 
+// longFolds are those of integers of 64 bits.
+func longFolds(folds *[reductions]foldFunc) {
+	folds[redSum] = folding(kernel.SumLongs)
+	folds[redMax], folds[redMin] = folding(kernel.LargestLong), folding(kernel.SmallestLong)
+}
+
 // first returns where the element is that comes before all others, the first of equals.
 func first[T ordered](row []T, before func(a, b T) bool) int64 {
 	best := 0

@@ -49,7 +49,7 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 			n, first := min(chunk, row.Size-from), at[0]+from*row.Steps[0]
 			switch {
 			case first == known: // rows may have the same indices
-			case plain && inRange(index[first:][:n], size):
+			case plain && kernel.InRange(index[first:][:n], size):
 				known, places = first, typed[int](raw(index[first:][:n]))
 			default:
 				known, places = first, room[:n]
@@ -78,16 +78,6 @@ func place(k, n int, what string) int {
 		k += n
 	}
 	return k
-}
-
-// inRange reports whether all indices are from 0 to size-1: no sign of one, or of what is left up
-// to the last one, is set.
-func inRange(index []int64, size int) bool {
-	last, signs := int64(size-1), int64(0)
-	for _, k := range index {
-		signs |= k | (last - k)
-	}
-	return signs >= 0
 }
 
 // wantAlong refuses indices of another shape or dtype than along takes. It returns the dimension

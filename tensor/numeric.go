@@ -74,6 +74,9 @@ func integerNumeric[T integer]() *numeric {
 	n.add = accumulate(n.rows[opAdd], sum[T])
 	orderedFolds[T, int64](&n.folds)
 	wholeFolds[T](&n.folds)
+	if DTypeOf[T]() == Int64 {
+		longFolds(&n.folds)
+	}
 	return n
 }
 
@@ -93,6 +96,7 @@ func floatNumeric[T float]() *numeric {
 		kernel.ColumnSums(rows, cols, typed[T](x), ld, typed[float64](to), exact)
 	}
 	n.columns[redMax], n.columns[redMin] = columns(kernel.LargestColumns[T]), columns(kernel.SmallestColumns[T])
+	n.folds[redProd] = folding(kernel.Product[T])
 	n.folds[redVar] = folding(varianceOf[T])
 	n.folds[redMax] = folding(kernel.Largest[T])
 	n.folds[redMin] = folding(kernel.Smallest[T])

@@ -90,6 +90,15 @@ func (o op) rows(dt DType) rows {
 	return r
 }
 
+// with returns how o is computed for a and b, one or two operands, which meet in dt: for floats of
+// two bytes in one loop, if both have them.
+func (o op) with(dt DType, a, b *Tensor) rows {
+	if row := shortFloats(o, dt); row != nil && a.dtype == dt && b.dtype == dt && backendOf(a, b).fuses() {
+		return rows{op: o, in: [3]DType{dt, dt, dt}, out: dt, run: row}
+	}
+	return o.rows(dt)
+}
+
 // meet returns the dtype that o computes in for a and b.
 func (o op) meet(a, b *Tensor) DType {
 	if instead := operations[o].notBool; instead != "" && (a.dtype == Bool || b.dtype == Bool) {
@@ -102,13 +111,13 @@ func (o op) meet(a, b *Tensor) DType {
 func (o op) two(a, b *Tensor) *Tensor {
 	dt := o.meet(a, b)
 	var room [2 * fewDims]int
-	return o.rows(dt).apply(emptyFor(o.result(dt), broadcastInto(room[:0], a.Shape(), b.Shape()), a, b), a, b)
+	return o.with(dt, a, b).apply(emptyFor(o.result(dt), broadcastInto(room[:0], a.Shape(), b.Shape()), a, b), a, b)
 }
 
 // one returns a new tensor of o applied to a.
 func (o op) one(a *Tensor) *Tensor {
 	dt := o.operands(a.dtype)
-	return o.rows(dt).apply(a.NewEmpty(o.result(dt), a.Shape()...), a)
+	return o.with(dt, a, a).apply(a.NewEmpty(o.result(dt), a.Shape()...), a)
 }
 
 // into applies o to t and b, if there is one, and stores the result in t.
@@ -116,11 +125,11 @@ func (o op) into(t *Tensor, b ...*Tensor) *Tensor {
 	dt := o.operands(t.dtype)
 	if len(b) == 0 {
 		t.wantRoom(dt)
-		return o.rows(dt).apply(t, t)
+		return o.with(dt, t, t).apply(t, t)
 	}
 	dt = o.meet(t, b[0])
 	t.wantRoom(dt)
-	return o.rows(dt).apply(t, t, b[0])
+	return o.with(dt, t, b[0]).apply(t, t, b[0])
 }
 
 // by is into with a number.

@@ -72,6 +72,68 @@ func TestContiguous_OfAnyOrderAndSize(t *testing.T) {
 	})
 }
 
+func TestSlice_OfStepsOfTwo(t *testing.T) {
+	g := tensor.NewGenerator(1)
+	for _, dt := range []tensor.DType{tensor.Uint8, tensor.Float16, tensor.Float32, tensor.Float64, tensor.Complex64} {
+		for _, n := range []int{1, 2, 15, 16, 17, 31, 33, 64, 65, 129, 1000, 2100} {
+			x := tensor.RandInt(g, 0, 100, 3, n).To(dt)
+			for from := range min(2, n) {
+				half := x.Slice(1, from, n, 2)
+				copied, sum := half.Contiguous(), tensor.Add(half, half)
+				for i := range 3 {
+					for j := range half.Dim(1) {
+						want := element(x, i, from+2*j)
+						if got := element(copied, i, j); got != want {
+							t.Fatalf("%v of %d from %d at (%d, %d): %v, want %v", dt, n, from, i, j, got, want)
+						}
+						if got := element(sum, i, j); got != 2*want {
+							t.Fatalf("a sum of %v of %d from %d at (%d, %d): %v, want %v", dt, n, from, i, j, got, 2*want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// Floats of two bytes are computed as float32 and rounded once, by whatever way.
+func TestShortFloats_AreRoundedOnce(t *testing.T) {
+	for _, dt := range []tensor.DType{tensor.Float16, tensor.BFloat16} {
+		for _, n := range []int{1, 7, 15, 16, 17, 100, 1000, 1 << 16} {
+			halves, brains := make([]tensor.F16, 2*n), make([]tensor.BF16, 2*n)
+			for i := range halves {
+				halves[i], brains[i] = tensor.F16(i*40503), tensor.BF16(i*40503)
+			}
+			both := tensor.FromSlice(halves, 2, n)
+			if dt == tensor.BFloat16 {
+				both = tensor.FromSlice(brains, 2, n)
+			}
+			x, y := both.Select(0, 0), both.Select(0, 1)
+			wideX, wideY := x.To(tensor.Float32), y.To(tensor.Float32)
+			for name, c := range map[string][2]*tensor.Tensor{
+				"Add":      {tensor.Add(x, y), tensor.Add(wideX, wideY)},
+				"Sub":      {tensor.Sub(x, y), tensor.Sub(wideX, wideY)},
+				"Mul":      {tensor.Mul(x, y), tensor.Mul(wideX, wideY)},
+				"Div":      {tensor.Div(x, y), tensor.Div(wideX, wideY)},
+				"ReLU":     {tensor.ReLU(x), tensor.ReLU(wideX)},
+				"into one": {x.Clone().Mul(y), tensor.Mul(wideX, wideY)},
+				"a number": {tensor.Add(x, y.Number(3)), tensor.Add(wideX, wideX.Number(3))},
+			} {
+				got, want := c[0].To(tensor.Float32), c[1].To(dt).To(tensor.Float32)
+				if c[0].DType() != dt {
+					t.Fatalf("%s of %v makes %v", name, dt, c[0].DType())
+				}
+				a, b := tensor.Data[float32](got), tensor.Data[float32](want)
+				for i := range a {
+					if a[i] != b[i] && (a[i] == a[i] || b[i] == b[i]) {
+						t.Fatalf("%s of %v and %v in %v: %v, want %v", name, element(x, i), element(y, i), dt, a[i], b[i])
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestFlip_OfAnyOrderAndSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dt := rapid.SampledFrom([]tensor.DType{tensor.Uint8, tensor.Float16, tensor.Float32, tensor.Float64,

@@ -143,8 +143,9 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
 	w := newWalk(bufs.dims[:], out, in)
+	along := r.turnedAlong(&w, out, in)
 	for i, t := range in {
-		if size := t.dtype.Size(); !r.copies && t.dtype == r.in[i] && (size == 4 || size == 8) && w.turned(i) {
+		if along < 0 && !r.copies && t.dtype == r.in[i] && t.dtype.Size() <= 8 && w.turned(i) >= 0 {
 			in[i] = Empty(t.dtype, t.Shape()...).CopyFrom(t)
 			defer in[i].release() // rare, and large
 			w = newWalk(bufs.dims[:], out, in)
@@ -162,6 +163,10 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	defer runtime.KeepAlive(own[2])
 	ops[output] = newOperand(out, r.out, row.Steps[output], bufs.rows[output][:], true)
 	direct = direct && ops[output].cast == nil
+	if along >= 0 {
+		r.turnedRows(bufs, &w, &ops, len(in), along)
+		return out.Touch()
+	}
 	if len(w.dims) > 1 && row.Size <= shortRow {
 		r.blocks(&w, &ops, len(in))
 		return out.Touch()
@@ -213,19 +218,40 @@ func (r rows) lone(ops *[4]operand, row walkDim) int {
 	return -1
 }
 
-// turned reports whether the elements of operand i are neighbours along another dimension than the
-// last one, so that a copy with rows and columns exchanged is quicker than to read it as it is.
-func (w *walk) turned(i int) bool {
+// turned returns the dimension along which the elements of operand i are neighbours, if that is not
+// the last one, so that a copy with rows and columns exchanged is quicker than to read it as it is,
+// or -1.
+func (w *walk) turned(i int) int {
 	const from = 4096 // elements
 	last, n := len(w.dims)-1, 1
 	for _, d := range w.dims {
 		if d.Steps[i] == 0 {
-			return false // a copy would be larger, or the rest of it small
+			return -1 // a copy would be larger, or the rest of it small
 		}
 		n *= d.Size
 	}
-	return n >= from && w.dims[last].Steps[i] > 1 && w.dims[last].Size >= turnedFrom &&
-		slices.ContainsFunc(w.dims[:last], func(d walkDim) bool { return d.Steps[i] == 1 && d.Size >= turnedFrom })
+	if n < from || w.dims[last].Steps[i] <= 1 || w.dims[last].Size < turnedFrom {
+		return -1
+	}
+	return slices.IndexFunc(w.dims[:last], func(d walkDim) bool { return d.Steps[i] == 1 && d.Size >= turnedFrom })
+}
+
+// turnedAlong returns the dimension along which the elements of all operands but the output are
+// neighbours, if they are used where they are, or -1.
+func (r rows) turnedAlong(w *walk, out *Tensor, in []*Tensor) int {
+	along := -1
+	for i, t := range in {
+		d := w.turned(i)
+		if d < 0 || i > 0 && d != along || t.dtype != r.in[i] {
+			return -1
+		}
+		along = d
+	}
+	last := w.dims[len(w.dims)-1]
+	if r.copies || out.dtype != r.out || out.dtype.Size() > 8 || last.Steps[output] != 1 {
+		return -1
+	}
+	return along
 }
 
 func (r rows) chunk(ops *[4]operand, at [4]int, from, n, inputs int) {

@@ -60,6 +60,18 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.SmallestColumns(4, n, make(4*n), n, y)
 			kernel.Gather([]int{n - 1, 0, n - 1, 0, 0, 0, 0, 0}, memory(guarded[float32](t, n, atEnd)),
 				memory(guarded[float32](t, 8, atEnd)))
+			kernel.Product(x)
+			for size := 1; size <= 8; size *= 2 {
+				kernel.Reverse(size, memory(x), memory(y))
+			}
+			kernel.EveryOther(int(unsafe.Sizeof(F(0))), memory(guarded[F](t, (n+1)/2, atEnd)), memory(x))
+			kernel.Hypot(guarded[float32](t, n, atEnd), guarded[float32](t, n, atEnd), guarded[float32](t, n, atEnd))
+			kernel.Atan2(guarded[float32](t, n, atEnd), guarded[float32](t, n, atEnd), guarded[float32](t, n, atEnd))
+			for _, s := range []kernel.Short{kernel.Half, kernel.Brain} {
+				s.Do(kernel.Products, memory(x), memory(y), memory(z))
+				s.Relu(memory(x), memory(y))
+				s.Sum(memory(x))
+			}
 			kernel.ScaleTo(2, x, y)
 			kernel.Shift(2, x, y)
 			kernel.Transpose(1, n, x, n, y, 1)

@@ -22,6 +22,20 @@ type level struct {
 	// combine n bytes, a multiple of 32, of each kind of integers; nil where there are no
 	// instructions for it
 	wholes [wholes][integers]func(n int, x, y, z *byte)
+	// compute n floats of two bytes, a multiple of 16, in single precision; nil where there are no
+	// instructions for it
+	shorts [arithmetics][shorts]func(n int, x, y, z *byte)
+	// the sum of n of them, a multiple of 64 and at least that, and the larger of each and 0; may
+	// be nil
+	shortSums  [shorts]func(n int, x *byte) float64
+	shortRelus [shorts]func(n int, x, y *byte)
+	// write n bytes of x, a multiple of 32, to y, the last element first, and every other element
+	// of 2·n bytes, by the logarithm of an element's size; may be nil
+	reverse, others [4]func(n int, x, y *byte)
+	// folds of n integers, a multiple of 32 and at least that; may be nil. beyond is negative if
+	// one of them is below 0 or above last.
+	sumLongs, largestLong, smallestLong func(n int, x *int64) int64
+	beyond                              func(n, last int, x *int64) int64
 	// writes the element of src, of four bytes, at each of n places, a multiple of 8; may be nil
 	gather func(n int, places *int, src, dst *byte)
 	// fills whole lines of 128 bytes past the caches, with 32; nil where there is no such store
@@ -69,6 +83,9 @@ type loops[F Float] struct {
 	sum          func(n int, x *F) F            // of x
 	sum64        func(n int, x *F) float64      // of x, in double precision
 	dot          func(n int, x, y *F) F         // the sum of the products of x and y
+
+	product      func(n int, x *F) float64 // of n numbers, a multiple of 32, in double precision; may be nil
+	hypot, atan2 func(n int, x, y, z *F)   // what is not finite is left to the caller; may be nil
 
 	functions [functions]func(n int, x, y *F) // of Map
 	polar     func(n int, x, y *F)            // writes √(-2·log(x)/x) to y; of float64

@@ -7,13 +7,20 @@ import (
 )
 
 var avx2 = level{
-	name:    "avx2",
-	casts:   castsAVX2,
-	compare: compareAVX2,
-	wholes:  wholesAVX2,
-	stream:  asm.StreamAVX2,
-	gather:  asm.GatherAVX2,
+	name:       "avx2",
+	casts:      castsAVX2,
+	compare:    compareAVX2,
+	wholes:     wholesAVX2,
+	stream:     asm.StreamAVX2,
+	gather:     asm.GatherAVX2,
+	shorts:     shortsAVX2,
+	shortSums:  [shorts]func(n int, x *byte) float64{asm.SumHalfAVX2, asm.SumBrainAVX2},
+	shortRelus: [shorts]func(n int, x, y *byte){asm.ReluHalfAVX2, asm.ReluBrainAVX2},
+	reverse:    reverseAVX2,
+	others:     othersAVX2,
+	sumLongs:   asm.SumInt64AVX2, beyond: asm.BeyondInt64AVX2,
 	f32: loops[float32]{
+		product: asm.ProductAVX2F32, hypot: asm.HypotAVX2F32, atan2: asm.Atan2AVX2F32,
 		lanes: 8, tiles: tiles(asm.TilesAVX2F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32,
 		addRows:   asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8,
@@ -37,7 +44,8 @@ var avx2 = level{
 		pool: asm.PoolAVX2F32, poolBackward: asm.PoolBackwardAVX2F32,
 	},
 	f64: loops[float64]{
-		lanes: 4, tiles: tiles(asm.TilesAVX2F64), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F64,
+		product: asm.ProductAVX2F64,
+		lanes:   4, tiles: tiles(asm.TilesAVX2F64), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F64,
 		addRows:   asm.AddRowsAVX2F64,
 		transpose: asm.TransposeAVX2F64, columns: 4,
 		axpy: asm.AxpyAVX2F64, scale: asm.ScaleAVX2F64, shift: asm.ShiftAVX2F64, add: asm.AddAVX2F64,
@@ -62,13 +70,21 @@ var avx2 = level{
 // Rows of images are short, and a store that a mask cuts off holds up the load of the next row:
 // there AVX2 is faster.
 var avx512 = level{
-	name:    "avx512",
-	casts:   castsAVX512,
-	compare: compareAVX2,
-	wholes:  wholesAVX2,
-	stream:  asm.StreamAVX2,
-	gather:  asm.GatherAVX512,
+	name:       "avx512",
+	casts:      castsAVX512,
+	compare:    compareAVX2,
+	wholes:     wholesAVX2,
+	stream:     asm.StreamAVX2,
+	gather:     asm.GatherAVX512,
+	shorts:     shortsAVX512,
+	shortSums:  [shorts]func(n int, x *byte) float64{asm.SumHalfAVX512, asm.SumBrainAVX512},
+	shortRelus: [shorts]func(n int, x, y *byte){asm.ReluHalfAVX2, asm.ReluBrainAVX2},
+	reverse:    reverseAVX2,
+	others:     othersAVX2,
+	sumLongs:   asm.SumInt64AVX512, beyond: asm.BeyondInt64AVX512,
+	largestLong: asm.LargestInt64AVX512, smallestLong: asm.SmallestInt64AVX512,
 	f32: loops[float32]{
+		product: asm.ProductAVX512F32, hypot: asm.HypotAVX512F32, atan2: asm.Atan2AVX512F32,
 		lanes: 16, tiles: tiles(asm.TilesAVX512F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32,
 		addRows:   asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8,
@@ -92,7 +108,8 @@ var avx512 = level{
 		pool: asm.PoolAVX512F32, poolBackward: asm.PoolBackwardAVX512F32,
 	},
 	f64: loops[float64]{
-		lanes: 8, tiles: tiles(asm.TilesAVX512F64), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F64,
+		product: asm.ProductAVX512F64,
+		lanes:   8, tiles: tiles(asm.TilesAVX512F64), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F64,
 		addRows:   asm.AddRowsAVX2F64,
 		transpose: asm.TransposeAVX2F64, columns: 4,
 		axpy: asm.AxpyAVX512F64, scale: asm.ScaleAVX512F64, shift: asm.ShiftAVX512F64, add: asm.AddAVX512F64,
@@ -150,6 +167,23 @@ var wholesAVX2 = [wholes][integers]func(n int, x, y, z *byte){
 	{asm.MaxUint8AVX2, asm.MaxInt8AVX2, asm.MaxInt16AVX2, asm.MaxInt32AVX2, asm.MaxInt64AVX2},
 	{asm.MinUint8AVX2, asm.MinInt8AVX2, asm.MinInt16AVX2, asm.MinInt32AVX2, asm.MinInt64AVX2},
 }
+
+// shortsAVX2 are in the order of the constants, and so are those of AVX-512.
+var shortsAVX2 = [arithmetics][shorts]func(n int, x, y, z *byte){
+	{asm.AddHalfAVX2, asm.AddBrainAVX2}, {asm.SubHalfAVX2, asm.SubBrainAVX2},
+	{asm.MulHalfAVX2, asm.MulBrainAVX2}, {asm.DivHalfAVX2, asm.DivBrainAVX2},
+}
+
+var shortsAVX512 = [arithmetics][shorts]func(n int, x, y, z *byte){
+	{asm.AddHalfAVX512, asm.AddBrainAVX512}, {asm.SubHalfAVX512, asm.SubBrainAVX512},
+	{asm.MulHalfAVX512, asm.MulBrainAVX512}, {asm.DivHalfAVX512, asm.DivBrainAVX512},
+}
+
+var (
+	reverseAVX2 = [4]func(n int, x, y *byte){
+		asm.ReverseBytesAVX2, asm.ReversePairsAVX2, asm.ReverseWordsAVX2, asm.ReverseLongsAVX2}
+	othersAVX2 = [4]func(n int, x, y *byte){2: asm.OtherWordsAVX2, 3: asm.OtherLongsAVX2}
+)
 
 // sum64AVX2 and sum64AVX512 are the sums of one row. Called by their names, the loops let what they
 // write to stay on the stack.

@@ -39,6 +39,25 @@ func cascade[F Float](sum func(n int, x *F) float64, x []F) float64 {
 	return cascade(sum, x[:half]) + cascade(sum, x[half:])
 }
 
+// Product is the product of x in double precision.
+func Product[F Float](x []F) float64 {
+	product := 1.0
+	if whole := len(x) &^ (each64 - 1); inner[F]().product != nil {
+		for i, n := range short(whole) {
+			product *= inner[F]().product(n, &x[i])
+		}
+		x = x[whole:]
+	}
+	a, b, c, d := 1.0, 1.0, 1.0, 1.0
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = a*float64(x[0]), b*float64(x[1]), c*float64(x[2]), d*float64(x[3])
+	}
+	for _, v := range x {
+		product *= float64(v)
+	}
+	return product * (a * b) * (c * d)
+}
+
 // RowSums overwrites sums with those of as many rows of x, of n numbers each.
 func RowSums[F Float](n int, x []F, sums []float64) {
 	x = x[:n*len(sums)]

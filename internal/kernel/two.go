@@ -1,7 +1,9 @@
 package kernel
 
 import (
+	"bytes"
 	"math"
+	"slices"
 	"sync"
 	"unsafe"
 )
@@ -13,6 +15,7 @@ const together = 512
 type desk struct {
 	a, b, c [together]float64
 	f, g    [together]float32
+	bytes   [together]uint8
 }
 
 var desks = sync.Pool{New: func() any { return new(desk) }}
@@ -89,21 +92,39 @@ func power(x, y, size float32) float32 {
 
 // Hypot overwrites z with the square root of x²+y², which float64 has room for.
 func Hypot(x, y, z []float32) {
+	special(x, y, z, inner[float32]().hypot, hypot, math.Hypot)
+}
+
+func hypot(d *desk, x, y, z []float32) {
+	sum, squares := d.a[:len(x)], d.b[:len(x)]
+	widen(x, sum)
+	widen(y, squares)
+	Mul(sum, sum, sum)
+	Mul(squares, squares, squares)
+	Add(sum, squares, sum)
+	Map(Sqrt, sum, sum)
+	round(sum, z)
+}
+
+// special overwrites z with what do makes of x and y, or where there is no such loop, plain. What
+// is NaN then, one made of numbers that are not finite or of zeros, is as exact has it.
+func special(x, y, z []float32, do func(n int, x, y, z *float32), plain func(d *desk, x, y, z []float32),
+	exact func(x, y float64) float64) {
 	pieces(x, y, z, func(d *desk, x, y, z []float32) {
-		sum, squares, roots := d.a[:len(x)], d.b[:len(x)], d.f[:len(x)]
-		widen(x, sum)
-		widen(y, squares)
-		Mul(sum, sum, sum)
-		Mul(squares, squares, squares)
-		Add(sum, squares, sum)
-		Map(Sqrt, sum, sum)
-		round(sum, roots)
-		for i, v := range roots {
-			if v != v { // of infinity and NaN it is infinite
-				v = float32(math.Hypot(float64(x[i]), float64(y[i])))
-			}
-			z[i] = v
+		made := d.f[:len(x)]
+		if do == nil {
+			plain(d, x, y, made)
+		} else {
+			do(len(x), &x[0], &y[0], &made[0])
 		}
+		if most := Largest(made); most != most { // one of them at least
+			for i, v := range made {
+				if v != v {
+					made[i] = float32(exact(float64(x[i]), float64(y[i])))
+				}
+			}
+		}
+		copy(z, made)
 	})
 }
 
@@ -128,21 +149,19 @@ func LogAddExp(x, y, z []float32) {
 
 // Atan2 overwrites z with the angles of the points (x, y), from -π to π.
 func Atan2(y, x, z []float32) {
-	pieces(y, x, z, func(d *desk, y, x, z []float32) {
-		h, w := d.f[:len(x)], d.g[:len(x)]
-		Map(Abs, y, h)
-		Map(Abs, x, w)
-		Div(h, w, h)
-		Map(Atan, h, h)
-		for i, a := range h {
-			if a != a { // both are 0 or infinite, or one is NaN
-				z[i] = float32(math.Atan2(float64(y[i]), float64(x[i])))
-				continue
-			}
-			side := math.Copysign(1, float64(x[i])) // without a branch, which would be guessed wrong
-			z[i] = float32(math.Copysign(math.Pi/2*(1-side)+side*float64(a), float64(y[i])))
-		}
-	})
+	special(y, x, z, inner[float32]().atan2, atan2, math.Atan2)
+}
+
+func atan2(d *desk, y, x, z []float32) {
+	h, w := z, d.g[:len(x)]
+	Map(Abs, y, h)
+	Map(Abs, x, w)
+	Div(h, w, h)
+	Map(Atan, h, h)
+	for i, a := range h {
+		side := math.Copysign(1, float64(x[i])) // without a branch, which would be guessed wrong
+		z[i] = float32(math.Copysign(math.Pi/2*(1-side)+side*float64(a), float64(y[i])))
+	}
 }
 
 // FloorDivide overwrites z with the largest whole numbers up to x/y.
@@ -160,21 +179,33 @@ func FloorDivide(x, y, z []float32) {
 // Remainder overwrites z with x less y times the quotient of FloorDivide: it has the sign of y.
 func Remainder(x, y, z []float32) {
 	pieces(x, y, z, func(d *desk, x, y, z []float32) {
-		q := d.divide(x, y)
+		q, made := d.divide(x, y), d.f[:len(x)]
 		rests := d.b[:len(x)]
 		Mul(q, rests, rests)
 		Sub(d.a[:len(x)], rests, rests)
-		for i, rest := range rests {
-			switch {
-			case !exact(q[i], y[i]):
-				rest = RemainderOf(float64(x[i]), float64(y[i]))
-			case rest == 0:
-				rest = math.Copysign(0, float64(x[i]))
+		round(rests, made)
+		all := exact(Largest(q), 0) && exact(Smallest(q), 0) // of an infinite y the rest is NaN
+		if least := Smallest(made); !all || least != least || anyZero(made, d.bytes[:len(x)]) {
+			for i, rest := range made {
+				switch {
+				case !exact(q[i], y[i]):
+					made[i] = float32(RemainderOf(float64(x[i]), float64(y[i])))
+				case rest == 0:
+					made[i] = float32(math.Copysign(0, float64(x[i])))
+				}
 			}
-			z[i] = float32(rest)
 		}
+		copy(z, made)
 	})
 }
+
+// anyZero reports whether an element of x, of a piece, is 0. It uses room of as many bytes.
+func anyZero(x []float32, room []uint8) bool {
+	done := Compare(Equal, x, zeros[:len(x)], room)
+	return bytes.IndexByte(room[:done], 1) >= 0 || slices.Contains(x[done:], 0)
+}
+
+var zeros [together]float32
 
 // divide returns the quotients of x and y, rounded down. It leaves x in d.a and y in d.b.
 func (d *desk) divide(x, y []float32) []float64 {

@@ -16,6 +16,9 @@ package asm
 //go:generate go run -C gen . cast -out ../cast_amd64.s -stubs ../cast_amd64.go -pkg asm
 //go:generate go run -C gen . compare -out ../compare_amd64.s -stubs ../compare_amd64.go -pkg asm
 //go:generate go run -C gen . whole -out ../whole_amd64.s -stubs ../whole_amd64.go -pkg asm
+//go:generate go run -C gen . fold -out ../fold_amd64.s -stubs ../fold_amd64.go -pkg asm
+//go:generate go run -C gen . move -out ../move_amd64.s -stubs ../move_amd64.go -pkg asm
+//go:generate go run -C gen . two -out ../two_amd64.s -stubs ../two_amd64.go -pkg asm
 //go:generate go run -C gen . table ../table_amd64.go
 
 // A Tile writes a part of a product that fits into registers: for all its rows i and columns j

@@ -16,7 +16,7 @@ var writers = map[string]func(vectors []vector){
 	"tile": writeTiles,
 	"loop": writeLoops, "exp": writeExps, "gate": writeGates, "recurrent": writeRecurrents,
 	"norm": writeNorms, "pixel": writePixels, "function": writeFunctions, "cast": writeCasts,
-	"compare": writeComparisons, "whole": writeWholes,
+	"compare": writeComparisons, "whole": writeWholes, "fold": writeFolds, "move": writeMoves, "two": writeTwos,
 }
 
 func main() {

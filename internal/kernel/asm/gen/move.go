@@ -1,0 +1,68 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// writeMoves writes copies of elements in another order. They wait for memory, so registers of AVX2
+// are wide enough.
+func writeMoves([]vector) {
+	halves := func(x reg.VecVirtual) { VPERMQ(Imm(0x4e), x, x) }
+	reverse("ReverseBytesAVX2", words("LastByte", 0x0c0d0e0f, 0x08090a0b, 0x04050607, 0x00010203),
+		func(order, x reg.VecVirtual) { VPSHUFB(order, x, x); halves(x) })
+	reverse("ReversePairsAVX2", words("LastPair", 0x0d0c0f0e, 0x09080b0a, 0x05040706, 0x01000302),
+		func(order, x reg.VecVirtual) { VPSHUFB(order, x, x); halves(x) })
+	reverse("ReverseWordsAVX2", words("LastWord", 7, 6, 5, 4, 3, 2, 1, 0),
+		func(order, x reg.VecVirtual) { VPERMD(x, order, x) })
+	reverse("ReverseLongsAVX2", words("LastWord", 7, 6, 5, 4, 3, 2, 1, 0),
+		func(_, x reg.VecVirtual) { VPERMQ(Imm(0x1b), x, x) })
+	everyOther("OtherWordsAVX2", func(x, y reg.VecVirtual) { VSHUFPS(Imm(0x88), y, x, x) })
+	everyOther("OtherLongsAVX2", func(x, y reg.VecVirtual) { VUNPCKLPD(y, x, x) })
+}
+
+// reverse writes a loop that takes registers from the end.
+func reverse(name string, order Mem, turn func(order, x reg.VecVirtual)) {
+	pixels(name, "n int, x, y *byte", "writes n bytes of x, a multiple of 32, to y, the last element first.")
+	n, x, y := pointer("n"), pointer("x"), pointer("y")
+	first := YMM()
+	VMOVDQU(order, first)
+	take := func(registers int) {
+		all := make([]reg.VecVirtual, registers)
+		for i := range all { // before any is written, which may look as if it were what is read next
+			all[i] = YMM()
+			VMOVDQU(Mem{Base: x, Index: n, Scale: 1, Disp: -32 * (i + 1)}, all[i])
+		}
+		for i, v := range all {
+			turn(first, v)
+			VMOVDQU(v, at(y, 32*i))
+		}
+		ADDQ(I32(int32(32*registers)), y)
+	}
+	const ways = 4
+	Label("ways")
+	CMPQ(n, I32(32*ways))
+	JL(LabelRef("loop"))
+	take(ways)
+	SUBQ(I32(32*ways), n)
+	JMP(LabelRef("ways"))
+	loop(n, 32, func() { take(1) })
+}
+
+// everyOther writes a loop that takes half of two registers. Its instruction takes half of each
+// half of them.
+func everyOther(name string, half func(x, y reg.VecVirtual)) {
+	pixels(name, "n int, x, y *byte", "writes every other element of 2·n bytes of x, from the first one on, to n bytes of y, a multiple of 32.")
+	n, x, y := pointer("n"), pointer("x"), pointer("y")
+	loop(n, 32, func() {
+		v, w := YMM(), YMM()
+		VMOVDQU(at(x, 0), v)
+		VMOVDQU(at(x, 32), w)
+		half(v, w)
+		VPERMQ(Imm(0xd8), v, v)
+		VMOVDQU(v, at(y, 0))
+		ADDQ(Imm(64), x)
+		ADDQ(Imm(32), y)
+	})
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// writeTwos writes functions of two numbers that take more than one instruction.
+func writeTwos(vectors []vector) {
+	shortRelu("ReluHalfAVX2", shorts("HalfInfinity", 0x7c00))
+	shortRelu("ReluBrainAVX2", shorts("BrainInfinity", 0x7f80))
+	for _, v := range vectors {
+		if v.single() {
+			v.hypot()
+			v.atan2()
+			for _, s := range []short{{"Half", v.fromHalf, v.toHalf}, {"Brain", v.fromBrain, v.toBrain}} {
+				v.shorts("Add", s, v.add)
+				v.shorts("Sub", s, v.sub)
+				v.shorts("Mul", s, v.mul)
+				v.shorts("Div", s, v.div)
+				v.shortSum(s)
+			}
+		}
+	}
+}
+
+// hypot is the root of x²+y² in double precision, which squares of float32 do not leave. Where that
+// is infinite or no number, a caller looks at x and y.
+func (v vector) hypot() {
+	v.text("Hypot", "n int, x, y, z *F")
+	v.doc("Hypot", "writes √(x²+y²) to z, and what is not finite where x or y is not.")
+	wide := v.double()
+	v.flat([]string{"x", "y", "z"}, func(f *flat) {
+		x0, x1 := v.doubled(f.read("x"))
+		y0, y1 := v.doubled(f.read("y"))
+		for _, p := range [][2]reg.VecVirtual{{x0, y0}, {x1, y1}} {
+			wide.mul(p[0], p[0], p[0])
+			wide.fma231(p[1], p[1], p[0])
+		}
+		f.write(v.halved(wide.rootOfMany(x0), wide.rootOfMany(x1)), "z")
+	})
+	v.end()
+}
+
+// rootOfMany is the square root of numbers that are 0 or normal, good to 27 bits. What is infinite
+// has no root, or an infinite one. The instruction for roots takes longer than an estimate of 14
+// bits and a step, which makes twice as many.
+func (v vector) rootOfMany(x reg.VecVirtual) reg.VecVirtual {
+	if !v.wide {
+		v.sqrt(x, x)
+		return x
+	}
+	zero, g, h, left := v.fresh(), v.fresh(), v.fresh(), v.fresh()
+	v.zero(zero)
+	some := v.compare(notEqualOrNone, zero, x)
+	VRSQRT14PD(x, h)
+	v.mul(h, x, g)
+	v.mul(v.constant(0.5), h, h)
+	v.move(v.constant(0.5), left)
+	v.less231(h, g, left)
+	v.fma231(left, g, g)
+	return v.where(some, g)
+}
+
+// halved rounds halves to single precision.
+func (v vector) halved(low, high reg.VecVirtual) reg.VecVirtual {
+	x := v.fresh()
+	if v.wide {
+		upper := YMM()
+		VCVTPD2PS(low, x.AsY())
+		VCVTPD2PS(high, upper)
+		VINSERTF64X4(Imm(1), upper, x, x)
+		return x
+	}
+	upper := XMM()
+	VCVTPD2PSY(low, x.AsX())
+	VCVTPD2PSY(high, upper)
+	VINSERTF128(Imm(1), upper, x, x)
+	return x
+}
+
+// atan2 is the angle a of the smaller of |x| and |y| by the larger one, which is π/2 - a where |y|
+// is larger, and then π less that where x is negative, with y's sign: a number of quarters, and a
+// with a sign. Where both are 0 or infinite it is NaN.
+func (v vector) atan2() {
+	v.text("Atan2", "n int, y, x, z *F")
+	v.doc("Atan2", "writes the angles of the points (x, y) to z, and NaN where both are 0 or infinite or one is NaN.")
+	v.flat([]string{"y", "x", "z"}, func(f *flat) {
+		y, x := f.read("y"), f.read("x")
+		sign, h, w, zero := v.fresh(), v.fresh(), v.fresh(), v.fresh()
+		v.move(v.sign(), sign)
+		v.zero(zero)
+		v.andNot(y, sign, h)
+		v.andNot(x, sign, w)
+		far, left := v.compare(greater, w, h), v.compare(below, zero, x)
+		none := v.noneWhere(v.compare(unordered, x, y))
+		t, larger := v.fresh(), v.fresh()
+		v.least(h, w, t)
+		v.largest(h, w, larger)
+		v.div(larger, t, t)
+		square, a := v.fresh(), v.fresh()
+		v.mul(t, t, square)
+		v.move(v.constant(angles[len(angles)-1]), a)
+		for n := len(angles) - 2; n >= 0; n-- {
+			v.fma213(v.constant(angles[n]), square, a)
+		}
+		v.mul(t, a, a)
+
+		all := func(c float64) reg.VecVirtual {
+			r := v.fresh()
+			v.move(v.constant(c), r)
+			return r
+		}
+		quarters := v.quarters()
+		high, low := v.where(left, all(2*quarters[0])), v.where(left, all(2*quarters[1]))
+		v.pick(far, all(quarters[0]), high)
+		v.pick(far, all(quarters[1]), low)
+		turned, other := v.fresh(), v.fresh()
+		v.move(sign, turned)
+		v.move(sign, other)
+		turned, other = v.where(left, turned), v.where(far, other)
+		v.xor(turned, a, a)
+		v.xor(other, a, a)
+		v.add(high, a, a)
+		v.add(low, a, a)
+		v.withSign(sign, y, a)
+		v.or(none, a, a)
+		f.write(a, "z")
+	})
+	v.end()
+}
+
+// pick makes y what x is in the lanes of m.
+func (v vector) pick(m mask, x, y reg.VecVirtual) {
+	if v.wide {
+		VMOVAPS(x, m.k, y)
+	} else {
+		VBLENDVPS(m.y, x, y, y)
+	}
+}
+
+// A short is a kind of floats of two bytes: how a register of float32 is made of them and becomes
+// them.
+type short struct {
+	name string
+	from func(x Mem, y reg.VecVirtual)
+	to   func(x reg.VecVirtual, y Mem)
+}
+
+// shorts computes elements of two bytes in single precision, and rounds each result once.
+func (v vector) shorts(name string, s short, do instruction) {
+	name += s.name + map[bool]string{false: "AVX2", true: "AVX512"}[v.wide]
+	pixels(name, "n int, x, y, z *byte",
+		fmt.Sprintf("makes n elements of z, a multiple of %d, of those of x and y.", 16))
+	n, x, y, z := pointer("n"), pointer("x"), pointer("y"), pointer("z")
+	loop(n, 16, func() {
+		for i := range 16 / v.lanes {
+			a, b := v.fresh(), v.fresh()
+			s.from(at(x, 2*v.lanes*i), a)
+			s.from(at(y, 2*v.lanes*i), b)
+			do(b, a, a)
+			s.to(a, at(z, 2*v.lanes*i))
+		}
+		ADDQ(Imm(32), x)
+		ADDQ(Imm(32), y)
+		ADDQ(Imm(32), z)
+	})
+}
+
+func (v vector) fromHalf(x Mem, y reg.VecVirtual) { VCVTPH2PS(x, y) }
+func (v vector) toHalf(x reg.VecVirtual, y Mem)   { VCVTPS2PH(Imm(0), x, y) }
+
+func (v vector) fromBrain(x Mem, y reg.VecVirtual) {
+	VPMOVZXWD(x, y)
+	v.shift(Imm(16), y, y)
+}
+
+// toBrain rounds as castToBrain does.
+func (v vector) toBrain(x reg.VecVirtual, y Mem) {
+	odd := v.fresh()
+	none := v.compare(unordered, x, x)
+	v.shiftRight(Imm(16), x, odd)
+	v.and(v.bits(1), odd, odd)
+	v.plus(v.bits(0x7fff), x, x)
+	v.plus(odd, x, x)
+	v.shiftRight(Imm(16), x, x)
+	nan := v.fresh()
+	v.move(v.bits(0x7fc0), nan)
+	v.pick(none, nan, x)
+	if v.wide {
+		VPMOVDW(x, y)
+		return
+	}
+	high := XMM()
+	VEXTRACTI128(Imm(1), x, high)
+	VPACKUSDW(high, x.AsX(), high)
+	VMOVDQU(high, y)
+}
+
+// shortSum adds four registers in single precision, and such sums in double precision, as rowSums
+// does.
+func (v vector) shortSum(s short) {
+	name := "Sum" + s.name + map[bool]string{false: "AVX2", true: "AVX512"}[v.wide]
+	TEXT(name, NOSPLIT, "func(n int, x *byte) float64")
+	Pragma("noescape")
+	Doc(name + " returns the sum of n elements, a multiple of 64 and at least that.")
+	n, from := pointer("n"), pointer("x")
+	wide := v.double()
+	low, high := wide.fresh(), wide.fresh()
+	wide.zero(low)
+	wide.zero(high)
+	step := together * v.lanes
+	Label("loop")
+	var x [together]reg.VecVirtual
+	for i := range x {
+		x[i] = v.fresh()
+		s.from(at(from, 2*v.lanes*i), x[i])
+	}
+	v.add(x[1], x[0], x[0])
+	v.add(x[3], x[2], x[2])
+	v.add(x[2], x[0], x[0])
+	lo, hi := v.doubled(x[0])
+	wide.add(lo, low, low)
+	wide.add(hi, high, high)
+	ADDQ(I32(int32(2*step)), from)
+	SUBQ(I32(int32(step)), n)
+	JG(LabelRef("loop"))
+	wide.add(high, low, low)
+	wide.result(wide.added(low))
+	v.end()
+}
+
+// shortRelu makes elements 0 whose sign is set, but those that are more than infinite, which are
+// NaN.
+func shortRelu(name string, infinity Mem) {
+	pixels(name, "n int, x, y *byte", "writes the larger of x and zero to y, and NaN where x is, of n elements, a multiple of 16.")
+	n, x, y := pointer("n"), pointer("x"), pointer("y")
+	size, most := YMM(), YMM()
+	VMOVDQU(shorts("Magnitude", 0x7fff), size)
+	VMOVDQU(infinity, most)
+	loop(n, 16, func() {
+		v, none, below := YMM(), YMM(), YMM()
+		VMOVDQU(at(x, 0), v)
+		VPAND(size, v, none)
+		VPCMPGTW(most, none, none)
+		VPSRAW(Imm(15), v, below)
+		VPANDN(below, none, below)
+		VPANDN(v, below, v)
+		VMOVDQU(v, at(y, 0))
+		ADDQ(Imm(32), x)
+		ADDQ(Imm(32), y)
+	})
+}

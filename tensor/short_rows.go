@@ -1,0 +1,96 @@
+package tensor
+
+import "github.com/shoal-mp/shoal/internal/kernel"
+
+// shortKind returns how kernels call a dtype of floats of two bytes.
+func shortKind(dt DType) (kind kernel.Short, ok bool) {
+	switch dt {
+	case Float16:
+		return kernel.Half, true
+	case BFloat16:
+		return kernel.Brain, true
+	}
+	return 0, false
+}
+
+// shortFloats returns o of rows of floats of two bytes, or nil. Each element is computed in single
+// precision and rounded once, as it is by the way of buffers of float32.
+func shortFloats(o op, dt DType) rowFunc {
+	kind, ok := shortKind(dt)
+	switch {
+	case ok && o <= opDiv:
+		return shortTwos[kind][o]
+	case ok && o == opReLU:
+		return shortRelus[kind]
+	}
+	return nil
+}
+
+// shortTwos are those of Add, Sub, Mul and Div, which are the first operations.
+var (
+	shortTwos  = [...][4]rowFunc{shortRows(Float16, kernel.Half), shortRows(BFloat16, kernel.Brain)}
+	shortRelus = [...]rowFunc{shortRelu(Float16, kernel.Half), shortRelu(BFloat16, kernel.Brain)}
+)
+
+func shortRelu(dt DType, s kernel.Short) rowFunc {
+	return func(out []byte, in [3][]byte) {
+		if done := 2 * s.Relu(in[0], out); done < len(out) {
+			opReLU.widely(dt, out[done:], in[0][done:], in[0][done:])
+		}
+	}
+}
+
+func shortRows(dt DType, s kernel.Short) (all [4]rowFunc) {
+	for i, a := range []kernel.Arithmetic{kernel.Sums, kernel.Differences, kernel.Products, kernel.Quotients} {
+		o := op(i)
+		all[i] = func(out []byte, in [3][]byte) {
+			if done := 2 * s.Do(a, in[0], in[1], out); done < len(out) {
+				o.widely(dt, out[done:], in[0][done:], in[1][done:])
+			}
+		}
+	}
+	return all
+}
+
+// widely is o of rows of floats of two bytes by way of buffers.
+func (o op) widely(dt DType, out, x, y []byte) {
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
+	up, down, run := caster(Float32, dt), caster(dt, Float32), o.rows(Float32).run
+	for len(out) > 0 {
+		n := min(len(out)/2, chunk)
+		a, b := bufs.rows[0][:4*n], bufs.rows[1][:4*n]
+		up(a, 1, x, 1, n)
+		up(b, 1, y, 1, n)
+		run(a, [3][]byte{a, b})
+		down(out, 1, a, 1, n)
+		out, x, y = out[2*n:], x[2*n:], y[2*n:]
+	}
+}
+
+// shortSums writes the sums of rows of n floats of two bytes. It reports false if no loop adds
+// them, or if one may be finite only in double precision.
+func shortSums(out, rows *Tensor, n int) bool {
+	const few = 64
+	kind, ok := shortKind(rows.dtype)
+	if !ok || n < few {
+		return false
+	}
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
+	sums, from, up := typed[float64](out.span()), rows.span(), caster(Float32, rows.dtype)
+	for i := range sums {
+		row := from[2*n*i:][:2*n]
+		sum, done := kind.Sum(row)
+		if done == 0 {
+			return false
+		}
+		rest := bufs.rows[0][:4*(n-done)]
+		up(rest, 1, row[2*done:], 1, n-done)
+		if sum += kernel.Sum64(typed[float32](rest)); sum-sum != 0 {
+			return false
+		}
+		sums[i] = sum
+	}
+	return true
+}
