@@ -173,6 +173,9 @@ func (h *host) now() (report, []program) {
 		}
 		return r, nil
 	}
+	if h.last.left > 0 {
+		r.Error = fmt.Sprintf("besides, it has %s more than a page shows", words.Count(h.last.left, "program"))
+	}
 	r.Machine = h.last.Machine
 	programs := make([]program, len(h.last.Domains))
 	for i, d := range h.last.Domains {

@@ -337,6 +337,14 @@ func TestWhatAJoinedHostSaysIsChecked(t *testing.T) {
 			func(m joined) bool {
 				return strings.HasPrefix(m.Hosts[0].Name, `\x1b[2J\u202enn`) && len(m.Hosts[0].Name) < 90
 			}},
+		"many programs": {[]string{greets, said(`{"at":1,"domains":[` + func() (all string) {
+			for i := range 67 {
+				all += fmt.Sprintf(`{"address":"@shoal/0/%d-b"},`, i)
+			}
+			return strings.TrimSuffix(all, ",")
+		}() + `]}`)}, "", func(m joined) bool {
+			return len(m.Domains) == 65 && m.Hosts[0].Error == "besides, it has 3 programs more than a page shows"
+		}},
 		"the name of this machine": {[]string{strings.Replace(greets, "node1", name(t), 1), said(program(""))}, "",
 			func(m joined) bool { return m.Hosts[0].Name == m.Host+" ("+m.Hosts[0].Key+")" }},
 	} {

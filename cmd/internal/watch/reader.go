@@ -26,6 +26,8 @@ type moment struct {
 	Hosts   []report        `json:"hosts,omitempty"`
 	Machine domains.Machine `json:"machine"`
 	Domains []program       `json:"domains"`
+
+	left int // programs of a joined host that are not shown
 }
 
 // A program is one of this machine, or of a joined host, whose key it has. The address of such a

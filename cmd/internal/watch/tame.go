@@ -36,10 +36,13 @@ func decode(raw []byte) (moment, error) {
 		return moment{}, errors.New("it does not say what a shoal watch of this version says")
 	}
 	m.Hosts, m.Host = nil, ""
+	left := max(0, len(m.Domains)-mostPrograms)
+	m.Domains = m.Domains[:len(m.Domains)-left]
 	tame(reflect.ValueOf(&m).Elem(), mostText)
 	known := make(map[string]bool)
+	m.left = left
 	programs, processes, numbers := m.Domains[:0], 0, 0
-	for _, d := range m.Domains[:min(len(m.Domains), mostPrograms)] {
+	for _, d := range m.Domains {
 		if known[d.Address] || !isAddress(d.Address) {
 			continue
 		}
