@@ -40,7 +40,8 @@ type report struct {
 const (
 	connecting = "connecting" // it has not been heard of yet
 	live       = "live"
-	silent     = "silent" // it was, or could not be reached
+	failed     = "failed" // it could not be joined so far
+	silent     = "silent" // it was live
 )
 
 // A host is followed, and asked again where it has gone.
@@ -64,15 +65,15 @@ func newHost(j Join, place string) *host {
 
 // run follows the host until ctx is done.
 func (h *host) run(ctx context.Context) {
-	for failed := 0; ctx.Err() == nil; failed++ {
+	for tries := 0; ctx.Err() == nil; tries++ {
 		began := time.Now()
 		err := h.follow(ctx)
 		if time.Since(began) > patience {
-			failed = 0
+			tries = 0
 		}
 		h.fail(err)
 		select {
-		case <-time.After(backoff(failed)):
+		case <-time.After(backoff(tries)):
 		case <-ctx.Done():
 		}
 	}
@@ -81,7 +82,16 @@ func (h *host) run(ctx context.Context) {
 func (h *host) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.state, h.problem, h.raw = silent, err, nil
+	h.lose(err)
+	h.raw = nil
+}
+
+// lose says why there are no readings; the lock is held.
+func (h *host) lose(err error) {
+	h.problem, h.state = err, failed
+	if h.last.At != 0 {
+		h.state = silent
+	}
 }
 
 // follow takes the host's readings until it ends, or has said nothing for too long.
@@ -155,16 +165,16 @@ func (h *host) now() (report, []program) {
 		if err == nil && m.Error != "" {
 			err = fmt.Errorf("its last reading failed: %s", m.Error)
 		}
-		h.raw, h.problem, h.state = nil, err, live
+		h.raw = nil
 		if err != nil {
-			h.state = silent
+			h.lose(err)
 		} else {
-			h.last, h.since = m, h.came
+			h.last, h.since, h.problem, h.state = m, h.came, nil, live
 		}
 	}
 	late := max(5*time.Second, 3*time.Duration(h.hello.Every)*time.Millisecond)
 	if h.state == live && time.Since(h.since) > late {
-		h.state, h.problem = silent, errors.New("it says nothing: a program there does not answer, or the network")
+		h.lose(errors.New("it says nothing: a program there does not answer, or the network"))
 	}
 	r := report{Key: h.join.key(), Name: cmp.Or(h.hello.Name, h.join.key()), State: h.state, Since: h.since.UnixMilli()}
 	if h.state != live {

@@ -197,7 +197,7 @@ func TestAHostThatCannotBeJoinedIsNamedWithTheCause(t *testing.T) {
 				o = o.At("127.0.0.2")
 			}
 			s, _ := serve(t, o, counting(new(atomic.Int64)))
-			m := until(t, follow(t, s), func(m joined) bool { return m.Hosts[0].State == "silent" })
+			m := until(t, follow(t, s), func(m joined) bool { return m.Hosts[0].State == "failed" })
 			if h := m.Hosts[0]; !strings.Contains(h.Error, c.want) || len(m.Domains) != 1 || h.Since == 0 {
 				t.Errorf("%+v, want %q", h, c.want)
 			}
@@ -358,7 +358,7 @@ func TestWhatAJoinedHostSaysIsChecked(t *testing.T) {
 			m := until(t, follow(t, s), func(m joined) bool { return m.Hosts[0].State != "connecting" })
 			h := m.Hosts[0]
 			if c.check == nil {
-				if h.State != "silent" || !strings.Contains(h.Error, c.error) || len(m.Domains) != 1 {
+				if h.State != "failed" || !strings.Contains(h.Error, c.error) || len(m.Domains) != 1 {
 					t.Errorf("%+v, want %q", h, c.error)
 				}
 			} else if h.State != "live" || !c.check(m) {
@@ -389,7 +389,7 @@ func TestAFloodOfReadingsStopsNoPage(t *testing.T) {
 	o := watch.Options{Every: 10 * time.Millisecond, Joins: joinAll(t, far.URL+"/SECRET/")}
 	s, stop := serve(t, o, counting(new(atomic.Int64)))
 	p := follow(t, s)
-	for range 20 {
+	for range 8 {
 		until(t, p, func(m joined) bool { return m.Hosts[0].State == "live" })
 	}
 	ended := time.Now()

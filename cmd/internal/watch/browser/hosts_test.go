@@ -238,12 +238,13 @@ func TestPage_OfAHostThatLies(t *testing.T) {
 	defer other.Close()
 	defer other.CloseClientConnections()
 	dir := build(t, "./cmd/shoal-watch")
-	at, _ := start(t, filepath.Join(dir, "shoal-watch"), "-every", "100ms", "-join", other.URL+"/TOKEN/")
+	at, _ := start(t, filepath.Join(dir, "shoal-watch"), "-every", "100ms", "-join", other.URL+"/TOKEN/", "-join", "http://127.0.0.1:1/TOKEN/")
 	p.run(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(at))
 	option := "[...document.querySelectorAll('#program option')].find(o => o.textContent.includes('onerror'))"
 	p.holds(option)
 	p.value("(() => { const s = document.querySelector('#program'); s.value = " + option + ".value; s.dispatchEvent(new Event('change')) })()")
 	p.holds("document.querySelector('#hosts').innerText.includes('<img src=x')")
+	p.holds("document.querySelector('#hosts').innerText.includes('cannot be joined')") // and the other one goes on
 	for _, panel := range []string{"processes", "queues", "locks", "blocks", "names", "loaders", "waits"} {
 		p.holds("!document.querySelector('#" + panel + "').hidden")
 	}

@@ -158,7 +158,7 @@ function showHosts(all) {
   if (!moment.hosts) return;
   hosts.show(moment, all);
   text(hosts.count, moment.hosts.length + 1);
-  attribute(hosts.link, "data-alarm", moment.hosts.some((h) => h.state === "silent") || all.some((d) => (d.deadlocks || []).some((l) => !l.doubt)));
+  attribute(hosts.link, "data-alarm", moment.hosts.some((h) => ["silent", "failed"].includes(h.state)) || all.some((d) => (d.deadlocks || []).some((l) => !l.doubt)));
 }
 
 function showNotice() {

@@ -7,7 +7,7 @@ export class Hosts {
   constructor(label, choose) {
     this.hosts = new Table([
       { name: "Host", first: true, text: (h) => h.name, tip: (h) => h.key || "this machine" },
-      { name: "State", wrap: true, text: state, mark: (h) => (h.state === "live" ? "good" : h.state === "silent" ? "bad" : "warn") },
+      { name: "State", wrap: true, text: state, mark: (h) => ({ live: "good", connecting: "warn" }[h.state] || "bad") },
       { name: "Programs", number: true, text: (h) => ifLive(h, h.programs.length) },
       { name: "Processes", number: true, wide: true, text: (h) => ifLive(h, sum(h.programs, processes)) },
       { name: "In use", title: "Bytes of blocks in use, of all programs", number: true, wide: true,
@@ -44,6 +44,7 @@ export class Hosts {
 function state(h) {
   if (h.state === "live") return "live";
   if (h.state === "connecting") return "connecting…";
+  if (h.state === "failed") return "cannot be joined";
   return `no answer since ${clock(h.since)}`;
 }
 
