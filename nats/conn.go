@@ -135,7 +135,9 @@ func (c *Conn) options(ctx context.Context, url string, opts Options) (client.Op
 	}
 	o.MaxReconnect, o.ReconnectWait, o.ReconnectBufSize = -1, 100*time.Millisecond, -1
 	o.ReconnectJitter, o.ReconnectJitterTLS = 50*time.Millisecond, 100*time.Millisecond
-	o.PingInterval, o.MaxPingsOut = 5*time.Second, 3 // a host that is cut off is noticed
+	o.MaxPingsOut = 3
+	o.PingInterval = silent / time.Duration(o.MaxPingsOut+1)
+	o.CustomDialer, o.FlusherTimeout = &dialer{Timeout: o.Timeout}, 0
 	o.DisconnectedErrCB = func(*client.Conn, error) { c.down() }
 	o.ReconnectedCB = func(*client.Conn) { c.again() }
 	o.ClosedCB = func(*client.Conn) { c.down() }
@@ -411,7 +413,7 @@ func ask[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, er
 // isSilence reports whether nobody has answered, as while a cluster has no leader. Or nobody was
 // asked: the client library knows at times that the connection is cut, and has not said so.
 func isSilence(err error) bool {
-	return isAny(client.ErrReconnectBufExceeded, client.ErrConnectionReconnecting, client.ErrDisconnected,
+	return isAny(errCut, client.ErrReconnectBufExceeded, client.ErrConnectionReconnecting, client.ErrDisconnected,
 		client.ErrStaleConnection, context.DeadlineExceeded, client.ErrTimeout, client.ErrNoResponders,
 		jetstream.ErrNoStreamResponse)(err) || has(codeUnavailable)(err)
 }

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -51,6 +54,7 @@ func newPath(t *testing.T, url string) *path {
 			p.mu.Lock()
 			p.conns = append(p.conns, from, to)
 			p.mu.Unlock()
+			from.(*net.TCPConn).SetReadBuffer(64 << 10) // a large value does not find room in it
 			for _, c := range [][2]net.Conn{{from, to}, {to, from}} {
 				go func() {
 					p.carry(c[0], c[1])
@@ -179,6 +183,40 @@ func TestQueue_ConnectionsAreCut(t *testing.T) {
 		t.Errorf("%d acknowledgements of %d had no answer", len(uncertain), values)
 	}
 	if s := count(t, consumer); s.Waiting+s.Taken+s.Dead != 0 {
+		t.Errorf("the broker keeps %+v", s)
+	}
+}
+
+// The way to a broker stops for good in the middle of a large value, and nothing ends the
+// connection, as when a host loses its cable. The producer goes another way, and the value is there
+// once.
+func TestQueue_TheWayStopsForGood(t *testing.T) {
+	t.Parallel()
+	ctx := watched(t)
+	b := start(t, broker.Options{})
+	ways := map[string]*path{}
+	for range 2 {
+		p := newPath(t, b.URL())
+		ways[p.l.Addr().String()] = p
+	}
+	c := connect(t, "nats://"+strings.Join(slices.Collect(maps.Keys(ways)), ",nats://"))
+	q := open[*tensor.Tensor](t, c, "stopped", nats.QueueOptions{})
+	x := tensor.Full(tensor.Int32, 7, 8<<20)
+	defer x.Close()
+	check(t, q.Put(ctx, x))
+	first := ways[c.Host()]
+	first.stopped.Lock()
+	defer first.stopped.Unlock()
+	begun := time.Now()
+	check(t, q.Put(ctx, x))
+	t.Logf("put after %v", time.Since(begun))
+	if d := time.Since(begun); d > 16*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	if ways[c.Host()] == first {
+		t.Error("the connection is the one that stopped")
+	}
+	if s := count(t, q); s.Waiting != 2 {
 		t.Errorf("the broker keeps %+v", s)
 	}
 }
