@@ -53,6 +53,8 @@ type Conn struct {
 	asked  map[uint64]*answer // requests without an answer
 	last   uint64             // number of the last request
 	cut    chan struct{}      // closed when the connection is cut
+	left   <-chan struct{}    // the last one that this process has cut itself
+	quiet  atomic.Int64       // since when the broker answers nothing, by sinceStart; 0 if it does
 }
 
 // errCut is why a request has no answer.
@@ -236,6 +238,7 @@ func (c *Conn) down() {
 	defer c.mu.Unlock()
 	close(c.cut)
 	c.cut = make(chan struct{})
+	c.quiet.Store(0)
 	select {
 	case <-c.up:
 		c.up = make(chan struct{})
@@ -256,6 +259,38 @@ func (c *Conn) again() {
 	default:
 		close(c.up)
 	}
+}
+
+// heard says that the broker has answered.
+func (c *Conn) heard() {
+	if c.quiet.Load() != 0 {
+		c.quiet.Store(0)
+	}
+}
+
+// unheard says that nobody has answered, though there is a connection. A node that is cut off from
+// the others of its cluster takes what is sent, and knows nobody who answers. After a while another
+// node is asked.
+func (c *Conn) unheard() {
+	now := sinceStart()
+	if c.quiet.CompareAndSwap(0, now) {
+		return
+	}
+	since := c.quiet.Load()
+	if since == 0 || time.Duration(now-since) < silent || len(c.nc.Servers()) < 2 || !c.quiet.CompareAndSwap(since, 0) {
+		return
+	}
+	c.mu.Lock()
+	c.left = c.cut
+	c.mu.Unlock()
+	c.nc.ForceReconnect()
+}
+
+// hasLeft reports whether it was this process that has cut a connection.
+func (c *Conn) hasLeft(session <-chan struct{}) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left == session
 }
 
 // session returns a channel that is closed when the connection that there is now is cut.
@@ -391,6 +426,12 @@ func ask[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, er
 		r, cut, err := askOnce(ctx, c, session, f)
 		silent := isSilence(err)
 		switch {
+		case !silent:
+			c.heard()
+		case !cut:
+			c.unheard()
+		}
+		switch {
 		case err == nil:
 			return r, nil
 		case ctx.Err() != nil:
@@ -398,7 +439,9 @@ func ask[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, er
 		case !cut && !silent:
 			return none, err
 		case cut:
-			quiet = time.Time{}
+			if !c.hasLeft(session) {
+				quiet = time.Time{}
+			}
 		case quiet.IsZero():
 			quiet = time.Now()
 		case time.Since(quiet) > 4*c.timeout:

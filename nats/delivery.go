@@ -202,8 +202,12 @@ func (w *work) acknowledge(ctx context.Context, h *held) error {
 			sent = sent || !errors.Is(err, client.ErrNoResponders)
 		}
 		if err == nil {
+			w.c.heard()
 			w.settle(h)
 			return h.answered(w.ackWait)
+		}
+		if errors.Is(err, client.ErrTimeout) || errors.Is(err, client.ErrNoResponders) {
+			w.c.unheard()
 		}
 		if ctx.Err() != nil {
 			return fail(err)

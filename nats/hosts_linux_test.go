@@ -134,6 +134,12 @@ const eachPuts = 300 // values that a producer puts
 
 func (f *fleet) transfer(t *testing.T, queue string) *transfer {
 	t.Helper()
+	return f.transferBy(t, queue, false)
+}
+
+// transferBy is transfer where what is on h4 is connected to the node that leads, if atLeader.
+func (f *fleet) transferBy(t *testing.T, queue string, atLeader bool) *transfer {
+	t.Helper()
 	tr := &transfer{f: f, queue: queue, dir: t.TempDir(), all: make(map[string]*process)}
 	eventually(t, "all three nodes are there", func() bool {
 		var err error
@@ -142,9 +148,14 @@ func (f *fleet) transfer(t *testing.T, queue string) *transfer {
 		return err == nil
 	})
 	t.Cleanup(func() { tr.q.Close() })
+	at := make(map[string]string)
+	if atLeader {
+		at["h4"] = f.leader(t, queue)
+	}
 	for i, host := range []string{"h4", "h5"} {
 		for _, role := range []string{"producer", "consumer"} {
-			tr.all[role+" "+host] = f.run(t, host, role, "exec "+os.Args[0], urlVar+"="+f.url, queueVar+"="+queue,
+			tr.all[role+" "+host] = f.run(t, host, role, "exec "+os.Args[0], urlVar+"="+f.url,
+				atVar+"="+at[host], queueVar+"="+queue,
 				ledgerVar+"="+tr.ledger(role, host), rangeVar+"="+fmt.Sprint(i*eachPuts, " ", (i+1)*eachPuts))
 		}
 	}
@@ -264,6 +275,21 @@ func TestHosts_Queue(t *testing.T) {
 		defer link(t, leader, "up")
 		tr.goOn(t, 40*time.Second) // two of three nodes
 		link(t, leader, "up")
+		tr.end(t)
+	})
+	t.Run("leading_host_is_cut_off_from_the_other_nodes_alone", func(t *testing.T) {
+		// The consumer on h4 is at the node that leads, which goes on to speak to it.
+		tr := f.transferBy(t, "cut-nodes", true)
+		tr.middle(t)
+		leader := f.leader(t, tr.queue)
+		for host := range f.nodes {
+			if host != leader {
+				address := strings.Fields(on(t, leader, "getent hosts "+host))[0]
+				on(t, leader, "ip route add blackhole "+address)
+				defer on(t, leader, "ip route del blackhole "+address)
+			}
+		}
+		tr.goOn(t, 60*time.Second)
 		tr.end(t)
 	})
 	t.Run("producer_and_consumer_are_cut_off", func(t *testing.T) {

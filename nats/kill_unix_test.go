@@ -34,6 +34,7 @@ const (
 	rangeVar  = "SHOAL_TEST_NATS_RANGE"
 	nodeVar   = "SHOAL_TEST_NATS_NODE"
 	queueVar  = "SHOAL_TEST_NATS_QUEUE" // the queue's name, if it is not killedQueue
+	atVar     = "SHOAL_TEST_NATS_AT"    // the broker's host of several, if it is not any
 )
 
 func init() {
@@ -98,9 +99,20 @@ func valueOf(i int) *tensor.Tensor {
 	return tensor.Full(tensor.Int32, float64(i), n)
 }
 
+// connectAt connects to one of the brokers, or to the one that it was told.
+func connectAt(ctx context.Context) (*nats.Conn, error) {
+	for {
+		c, err := nats.Connect(ctx, os.Getenv(urlVar), nats.Options{})
+		if err != nil || strings.HasPrefix(c.Host(), os.Getenv(atVar)) {
+			return c, err
+		}
+		c.Close()
+	}
+}
+
 // runProducer puts the values of its range that its ledger does not have, and writes each to it.
 func runProducer(ctx context.Context) error {
-	c, err := nats.Connect(ctx, os.Getenv(urlVar), nats.Options{})
+	c, err := connectAt(ctx)
 	if err != nil {
 		return err
 	}
@@ -128,7 +140,7 @@ func runProducer(ctx context.Context) error {
 // runConsumer takes values until the queue is finished, and writes what it takes and what it has
 // acknowledged, with the time of each.
 func runConsumer(ctx context.Context) error {
-	c, err := nats.Connect(ctx, os.Getenv(urlVar), nats.Options{})
+	c, err := connectAt(ctx)
 	if err != nil {
 		return err
 	}
@@ -294,7 +306,7 @@ func TestQueue_ProcessesAreKilled(t *testing.T) {
 
 // runSleeper takes a value, is stopped, and acknowledges it late.
 func runSleeper(ctx context.Context) error {
-	c, err := nats.Connect(ctx, os.Getenv(urlVar), nats.Options{})
+	c, err := connectAt(ctx)
 	if err != nil {
 		return err
 	}

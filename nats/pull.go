@@ -261,12 +261,23 @@ func (w *work) takeOne(ctx context.Context, wait bool) (*held, error) {
 		return nil, errCut
 	}
 	h, err := p.receive(ctx, cut, silence)
+	w.tell(err, cut)
 	if err == nil || errors.Is(err, errNone) {
 		w.rest(p)
 	} else {
 		p.drain()
 	}
 	return h, err
+}
+
+// tell says whether the broker has answered a question.
+func (w *work) tell(err error, cut <-chan struct{}) {
+	switch {
+	case err == nil || errors.Is(err, errNone):
+		w.c.heard()
+	case errors.Is(err, errCut) && !isClosed(cut):
+		w.c.unheard()
+	}
 }
 
 // patience is how long a question waits at the broker, and after which silence it is asked again.
@@ -397,6 +408,7 @@ func (w *work) takeAhead(ctx context.Context, wait bool) (*held, error) {
 		}
 		_, silence := w.patience(ctx, true)
 		h, err := p.receiveAhead(ctx, cut, silence)
+		w.tell(err, cut)
 		switch {
 		case err == nil && h.expired():
 			w.settle(h) // another has it by now

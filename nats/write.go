@@ -28,6 +28,7 @@ const (
 	pipelinedBytes = 8 << 20
 
 	codeUnavailable = 10008 // a cluster that is choosing a leader
+	codeInProcess   = 10158 // an attempt before this one is not stored yet, and will be or not
 )
 
 // A stored says where a stream has a message.
@@ -77,6 +78,7 @@ func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) 
 	attempt := time.Now()
 	var alone time.Time // since when no stream takes it
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+		session := c.session()
 		if w.sent == nil {
 			if err = c.connected(ctx); err != nil {
 				return s, w.uncertain(err)
@@ -91,12 +93,22 @@ func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) 
 			}
 		}
 		w.sent = nil
+		code := jetstream.ErrorCode(0)
+		if err == nil && s.Error != nil {
+			code = s.Error.ErrorCode
+		}
+		switch {
+		case err == nil && code != codeUnavailable && code != codeInProcess:
+			c.heard()
+		case !isClosed(session) && ctx.Err() == nil:
+			c.unheard()
+		}
 		switch {
 		case err == nil && s.Error == nil:
 			return s, nil
-		case err == nil && s.Error.ErrorCode != codeUnavailable:
+		case err == nil && code != codeUnavailable && code != codeInProcess:
 			return s, s.Error
-		case err == nil, isAny(client.ErrReconnectBufExceeded, client.ErrConnectionReconnecting)(err):
+		case code == codeUnavailable, isAny(client.ErrReconnectBufExceeded, client.ErrConnectionReconnecting)(err):
 			s = stored{} // it was not stored
 		case errors.Is(err, client.ErrNoResponders):
 			if e := gone(ctx); e != nil {
@@ -115,6 +127,9 @@ func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) 
 		case errors.Is(err, client.ErrMaxPayload), errors.Is(err, client.ErrConnectionClosed) && c.closed.Load():
 			return s, w.uncertain(err)
 		default:
+			if err == nil {
+				err, s = s.Error, stored{}
+			}
 			if w.since.IsZero() {
 				w.since = attempt
 			}
@@ -125,7 +140,9 @@ func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) 
 		if err := sleep(ctx, pause); err != nil {
 			return s, w.uncertain(err)
 		}
-		alone = time.Time{} // there is a stream, or it is not known
+		if !c.hasLeft(session) {
+			alone = time.Time{} // there is a stream, or it is not known
+		}
 	}
 }
 
