@@ -115,6 +115,23 @@ func TestGenerator_IsSharedByGoroutines(t *testing.T) {
 	}
 }
 
+// Numbers that are drawn together are those that are drawn one by one, of any generator.
+func TestGenerator_DrawsTogetherWhatItDrawsOneByOne(t *testing.T) {
+	for _, stream := range []uint64{0, 1, 1 << 63, 12345} {
+		for _, n := range []int{1, 7, 8, 63, 64, 65, 71, 72, 73, 511, 512, 513, 600, 3000} {
+			a, b := tensor.NewGenerator(7).Fork(stream), tensor.NewGenerator(7).Fork(stream)
+			for i, v := range tensor.Data[float64](tensor.Rand(tensor.Float64, a, n)) {
+				if want := b.Float64(); v != want {
+					t.Fatalf("number %d of %d in stream %d: %v, want %v", i, n, stream, v, want)
+				}
+			}
+			if a.Uint64() != b.Uint64() {
+				t.Fatalf("after %d numbers of stream %d it goes on elsewhere", n, stream)
+			}
+		}
+	}
+}
+
 func TestRandPerm_IsComplete(t *testing.T) {
 	p := slices.Clone(tensor.Data[int64](tensor.RandPerm(nil, 100)))
 	slices.Sort(p)

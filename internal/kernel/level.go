@@ -38,6 +38,8 @@ type level struct {
 	beyond                              func(n, last int, x *int64) int64
 	// writes the element of src, of four bytes, at each of n places, a multiple of 8; may be nil
 	gather func(n int, places *int, src, dst *byte)
+	// moves eight states of a generator on, for n numbers, a multiple of 8; may be nil
+	congruence func(n int, state, rule, to *uint64)
 	// fills whole lines of 128 bytes past the caches, with 32; nil where there is no such store
 	stream func(n int, pattern, dst *byte)
 }

@@ -9,6 +9,11 @@ package asm
 //go:noescape
 func StreamAVX2(n int, pattern *byte, dst *byte)
 
+// CongruenceAVX512 moves eight states on and writes a number of each, n in all, a multiple of 8. The upper halves of the states come first, and so do those of factor and increment in rule.
+//
+//go:noescape
+func CongruenceAVX512(n int, state *uint64, rule *uint64, to *uint64)
+
 // AxpyAVX2F32 adds alpha·x to y.
 //
 //go:noescape

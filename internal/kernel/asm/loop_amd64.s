@@ -24,6 +24,64 @@ stream:
 	VZEROUPPER
 	RET
 
+// func CongruenceAVX512(n int, state *uint64, rule *uint64, to *uint64)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·CongruenceAVX512(SB), NOSPLIT, $0-32
+	MOVQ         n+0(FP), AX
+	MOVQ         state+8(FP), CX
+	MOVQ         rule+16(FP), DX
+	MOVQ         to+24(FP), BX
+	VMOVDQU64    (CX), Z0
+	VMOVDQU64    64(CX), Z1
+	VPBROADCASTQ (DX), Z2
+	VPBROADCASTQ 8(DX), Z3
+	VPBROADCASTQ 16(DX), Z4
+	VPBROADCASTQ 24(DX), Z5
+	VPSRLQ       $0x20, Z3, Z6
+	VPTERNLOGQ   $0xff, Z7, Z7, Z7
+	VPSRLQ       $0x20, Z7, Z8
+
+loop:
+	TESTQ     AX, AX
+	JLE       end
+	VPSRLQ    $0x20, Z1, Z9
+	VPMULUDQ  Z3, Z1, Z10
+	VPMULUDQ  Z6, Z1, Z11
+	VPMULUDQ  Z3, Z9, Z12
+	VPMULUDQ  Z6, Z9, Z9
+	VPSRLQ    $0x20, Z10, Z13
+	VPADDQ    Z12, Z13, Z13
+	VPANDQ    Z8, Z11, Z12
+	VPADDQ    Z12, Z13, Z13
+	VPSRLQ    $0x20, Z11, Z11
+	VPADDQ    Z11, Z9, Z9
+	VPSRLQ    $0x20, Z13, Z12
+	VPADDQ    Z12, Z9, Z9
+	VPMULLQ   Z2, Z1, Z12
+	VPADDQ    Z12, Z9, Z9
+	VPMULLQ   Z3, Z0, Z12
+	VPADDQ    Z12, Z9, Z0
+	VPSLLQ    $0x20, Z13, Z13
+	VPANDQ    Z8, Z10, Z10
+	VPORQ     Z13, Z10, Z1
+	VPADDQ    Z5, Z1, Z1
+	VPCMPUQ   $0x01, Z5, Z1, K1
+	VPADDQ    Z4, Z0, Z0
+	VPSUBQ    Z7, Z0, K1, Z0
+	VPSRLQ    $0x3a, Z0, Z9
+	VPXORQ    Z1, Z0, Z10
+	VPRORVQ   Z9, Z10, Z10
+	VMOVDQU64 Z10, (BX)
+	ADDQ      $0x40, BX
+	SUBQ      $0x08, AX
+	JMP       loop
+
+end:
+	VMOVDQU64 Z0, (CX)
+	VMOVDQU64 Z1, 64(CX)
+	VZEROUPPER
+	RET
+
 // func AxpyAVX2F32(n int, alpha float32, x *float32, y *float32)
 // Requires: AVX, FMA3
 TEXT ·AxpyAVX2F32(SB), NOSPLIT, $0-32
