@@ -151,6 +151,7 @@ func cutOff(ctx context.Context, g *dist.Group) error {
 			}
 			fmt.Printf("survivor %d after %d calls: %v\n", g.Rank(), i, err)
 			os.Stdout.Sync()
+			time.Sleep(2 * time.Second) // Hydra ends the other ranks of this host when one leaves without the library
 			return err
 		}
 		if i == 20 && g.Rank() == 0 {
