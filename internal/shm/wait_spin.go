@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	spinPolls = 256
+	spinPolls = 24
+	pollRest  = 256 // turns of an empty loop: 0.1 µs
 	spinTime  = 20 * time.Microsecond
 	probeTime = 3 * spinTime
 )
@@ -42,6 +43,8 @@ func poll(ready func() bool) bool {
 	for range spinPolls {
 		if ready() {
 			return true
+		}
+		for range pollRest { // a poll takes the line from the one that writes it
 		}
 	}
 	return false
