@@ -183,12 +183,45 @@ func (d *Device) eachOf(k ptx.Kernel, w walk, extra []uint64) error {
 		grid, block := lines((n + k.Vector - 1) / k.Vector)
 		return d.launch(k, "dense", grid, block, words)
 	}
+	entry := "strided"
+	if vectors, ok := w.vectors(k.Vector); ok {
+		entry, w = "inner", vectors
+		n /= k.Vector
+		words[0] = uint64(n)
+	}
 	layout, err := w.layout()
 	if err != nil {
 		return err
 	}
 	grid, block := lines(n)
-	return d.launch(k, "strided", grid, block, append(words, layout...))
+	return d.launch(k, entry, grid, block, append(words, layout...))
+}
+
+// vectors returns the walk over so many neighbours at a time along the innermost dimension, if each
+// operand has them next to each other, from where whole vectors can be read, or one for all.
+func (w walk) vectors(n int) (walk, bool) {
+	if n == 0 || w.shape[0]%n != 0 {
+		return w, false
+	}
+	out := w
+	out.shape, out.operands = slices.Clone(w.shape), slices.Clone(w.operands)
+	out.shape[0] /= n
+	for k := range out.operands {
+		o := &out.operands[k]
+		whole := func(address int) bool { return address%(n*o.size) == 0 }
+		switch {
+		case o.number || o.strides[0] == 0:
+			continue
+		case o.strides[0] != o.size || !whole(int(o.word)):
+			return w, false
+		}
+		o.strides = slices.Clone(o.strides)
+		o.strides[0] *= n
+		if slices.ContainsFunc(o.strides, func(s int) bool { return !whole(s) }) {
+			return w, false
+		}
+	}
+	return out, true
 }
 
 // parts returns merged walks over at most limit elements each, which one after the other are w.

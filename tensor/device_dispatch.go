@@ -104,8 +104,8 @@ func must(err error) {
 	}
 }
 
-// onDevice is apply for operands on a device. What is not of the dtype that is computed with is
-// copied.
+// onDevice is apply for operands on a device. What is neither of the dtype that is computed with
+// nor read as it is, is copied.
 func (r rows) onDevice(there Device, out *Tensor, in []*Tensor) *Tensor {
 	dev := out.Device()
 	if there != dev && (there != nil || slices.ContainsFunc(in, func(t *Tensor) bool { return len(t.Shape()) > 0 })) {
@@ -114,13 +114,13 @@ func (r rows) onDevice(there Device, out *Tensor, in []*Tensor) *Tensor {
 	if out.Numel() == 0 {
 		return out
 	}
-	if r.op != opCopy && out.dtype != r.out {
+	if r.converts(out.dtype, r.out) {
 		result := emptyOn(dev, r.out, out.Shape()...)
 		defer result.release()
 		return out.CopyFrom(r.onDevice(there, result, in))
 	}
 	for i, t := range in {
-		if r.op != opCopy && t.dtype != r.in[i] {
+		if r.converts(t.dtype, r.in[i]) {
 			in[i] = t.To(r.in[i])
 			defer in[i].release()
 		}
@@ -133,6 +133,18 @@ func (r rows) onDevice(there Device, out *Tensor, in []*Tensor) *Tensor {
 	must(wrapOp(r.op, dev, computerOn(dev).Map(&operations[r.op].Op, w.operand(out, output), operands...)))
 	runtime.KeepAlive(in)
 	return out.Touch()
+}
+
+// converts reports whether elements have to be converted for a device to compute with them. It
+// reads and writes those of 16 bits as they are where it computes in Float32.
+func (r rows) converts(dt, with DType) bool {
+	switch r.op {
+	case opCopy:
+		return false
+	case opWhere, opAddAtomic:
+		return dt != with
+	}
+	return dt != with && (with != Float32 || dt.computed() != Float32)
 }
 
 // operand returns t as w walks over it.
@@ -196,7 +208,7 @@ func (r reduction) onDevice(t *Tensor, dims []int) *Tensor {
 	if t.Numel() == 0 {
 		return mustOn(r.of(New(t.dtype, t.Shape()...), dims), t.Device())
 	}
-	if t.dtype != f.in {
+	if t.dtype != f.in && (f.in != Float32 || t.dtype.computed() != Float32) {
 		t = t.To(f.in)
 		defer t.release()
 	}

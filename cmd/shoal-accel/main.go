@@ -49,7 +49,7 @@ func (c *doctorCommand) Run(ctx context.Context) error {
 
 type benchCommand struct {
 	Suites struct {
-		Names []string `positional-arg-name:"suite" description:"cuda"`
+		Names []string `positional-arg-name:"suite" description:"cuda (default) or cuda_ops"`
 	} `positional-args:"yes"`
 	JSON    bool   `long:"json" description:"One JSON object a line, for programs."`
 	Against string `long:"against" value-name:"torch" description:"Do the same work with a real PyTorch as well, in turn."`
@@ -65,7 +65,7 @@ func (c *benchCommand) Run(ctx context.Context) error {
 		c.Suites.Names = []string{cudabench.Suite.Name}
 	}
 	return bench.Run(ctx, bench.Options{
-		Suites: c.Suites.Names, More: []bench.Suite{cudabench.Suite}, Quick: c.Quick,
+		Suites: c.Suites.Names, More: []bench.Suite{cudabench.Suite, cudabench.Ops}, Quick: c.Quick,
 		Against: c.Against, Python: c.Python,
 		Out: os.Stdout, JSON: c.JSON, Log: os.Stderr,
 	})

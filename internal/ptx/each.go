@@ -2,14 +2,15 @@ package ptx
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // A Kernel is a module that Text writes. Kernels of one name have one text.
 type Kernel struct {
 	Name string
-	// of "dense": how many elements a thread takes, and of how many the first address is a
-	// multiple; 0 if there is no such entry
+	// of "dense" and "inner": how many elements a thread takes, and of how many an address is a
+	// multiple; 0 if there are no such entries
 	Vector  int
 	entries func() []*asm
 }
@@ -70,7 +71,7 @@ func (e each) kernel() Kernel {
 		if k.Vector == 0 {
 			return []*asm{e.strided()}
 		}
-		return []*asm{e.dense(k.Vector), e.strided()}
+		return []*asm{e.dense(k.Vector), e.inner(k.Vector), e.strided()}
 	}
 	return k
 }
@@ -127,12 +128,7 @@ func (e each) strided() *asm {
 	a, n, place, bases, extra := e.begin("strided")
 	i := a.thread()
 	a.only(a.do("setp.lt.u32", i, n))
-	var memory []int
-	for k, o := range e.operands {
-		if o.mode&inNumber == 0 {
-			memory = append(memory, k)
-		}
-	}
+	memory := e.memory()
 	at := append([]string{}, bases...)
 	for _, k := range memory {
 		at[k] = a.do("mov.u64", bases[k])
@@ -184,29 +180,58 @@ func (e each) dense(vector int) *asm {
 		a.emit("ret")
 	})
 	at := e.addresses(a, bases, first)
+	e.applyAll(a, vector, at, nil, a.do("add.u64", place, a.do("cvt.u64.u32", first)), extra)
+	return a
+}
+
+// inner gives each thread some neighbours along the innermost dimension, of which an operand has
+// all, or one where its stride is 0. The layout is that of the first of them, and so is the number
+// of elements.
+func (e each) inner(vector int) *asm {
+	a, n, place, bases, extra := e.begin("inner")
+	i := a.thread()
+	a.only(a.do("setp.lt.u32", i, n))
+	memory := e.memory()
+	layout := a.arg(1 + Dims*(1+len(memory)))
+	at, one := append([]string{}, bases...), make([]string, len(bases))
+	for m, k := range memory {
+		at[k] = a.do("mov.u64", bases[k])
+		if e.operands[k].mode&reads != 0 {
+			one[k] = a.do("setp.eq.u64", a.word("u64", layout+1+Dims*(1+m)), "0")
+		}
+	}
+	a.offsets(layout, i, pick(at, memory))
+	first := a.do("mad.wide.u32", i, fmt.Sprint(vector), place)
+	e.applyAll(a, vector, at, one, first, extra)
+	return a
+}
+
+// memory returns which operands are no numbers.
+func (e each) memory() (which []int) {
+	for k, o := range e.operands {
+		if o.mode&inNumber == 0 {
+			which = append(which, k)
+		}
+	}
+	return which
+}
+
+// applyAll does some neighbours, the first of which has its operands at addresses. one has
+// predicates that hold where an operand has one element for all, if there are any.
+func (e each) applyAll(a *asm, vector int, at, one []string, place string, extra int) {
 	x := make([][]string, vector)
 	for k, o := range e.operands {
-		values := make([]string, vector)
-		for i := range values {
-			values[i] = at[k]
-			if o.mode&reads != 0 {
-				values[i] = a.reg(resultSize("ld.global." + string(o.kind.stored())))
-			}
-		}
+		values := slices.Repeat([]string{at[k]}, vector)
 		if o.mode&reads != 0 {
-			a.emit("ld.global.v%d.%s {%s}, [%s]", vector, o.kind.stored(), strings.Join(values, ", "), at[k])
+			values = e.loadAll(a, vector, o.kind, at[k], k, one)
 		}
 		for i, v := range values {
-			if o.mode&reads != 0 {
-				v = a.widen(o.kind, v)
-			}
 			x[i] = append(x[i], v)
 		}
 	}
-	wide := a.do("add.u64", place, a.do("cvt.u64.u32", first))
 	results := make([][]string, vector)
 	for i := range results {
-		results[i] = e.body(a, x[i], a.do("add.u64", wide, fmt.Sprint(i)), extra)
+		results[i] = e.body(a, x[i], a.do("add.u64", place, fmt.Sprint(i)), extra)
 	}
 	done := 0
 	for k, o := range e.operands {
@@ -226,7 +251,30 @@ func (e each) dense(vector int) *asm {
 		}
 		done++
 	}
-	return a
+}
+
+// loadAll reads neighbours to compute with, or one for all.
+func (e each) loadAll(a *asm, vector int, t Type, at string, k int, one []string) []string {
+	values, size := make([]string, vector), resultSize("ld.global."+string(t.stored()))
+	for i := range values {
+		values[i] = a.reg(size)
+	}
+	all := func() { a.emit("ld.global.v%d.%s {%s}, [%s]", vector, t.stored(), strings.Join(values, ", "), at) }
+	if one == nil || one[k] == "" {
+		all()
+	} else {
+		a.unless(one[k], all)
+		a.when(one[k], func() {
+			a.set(values[0], "ld.global."+string(t.stored()), "["+at+"]")
+			for _, v := range values[1:] {
+				a.set(v, fmt.Sprintf("mov.b%d", 8*size), values[0])
+			}
+		})
+	}
+	for i, v := range values {
+		values[i] = a.widen(t, v)
+	}
+	return values
 }
 
 // addresses returns those of element i; numbers stay what they are.

@@ -67,8 +67,38 @@ func TestEveryRowRuns(t *testing.T) {
 	defer devices.Close()
 	defer cuda.Close()
 	t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
+	seen := quickly(t, cudabench.Suite)
+	if seen["handoff_1GiB"].Value <= 0 || seen["handoff_1GiB_written"].Value <= 0 ||
+		seen["copy_1GiB"].Value <= 0 || seen["copy_1GiB"].Floor <= 0 || seen["add_1GiB"].Value <= 0 ||
+		seen["matmul_4096_float32"].Value <= 0 || seen["matmul_4096_bfloat16"].Value <= 0 {
+		t.Errorf("%+v", seen)
+	}
+	if r, ok := seen["left_by_200_killed"]; !ok || r.Value >= 32<<20 {
+		t.Errorf("killed processes left %v bytes", r.Value)
+	}
+	script, err := os.ReadFile("../peers/torch_cuda_ops.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, names, _ := strings.Cut(string(script), `NAMES = """`)
+	names, _, _ = strings.Cut(names, `"""`)
+	peers := strings.Fields(names)
+	seen = quickly(t, cudabench.Ops)
+	for _, name := range peers {
+		if seen[name].Value <= 0 {
+			t.Errorf("%s: %+v", name, seen[name])
+		}
+	}
+	if len(seen) != len(peers) {
+		t.Errorf("%d rows, of which the peer has %d", len(seen), len(peers))
+	}
+}
+
+// quickly runs a suite and returns its rows.
+func quickly(t *testing.T, s bench.Suite) map[string]bench.Result {
+	t.Helper()
 	var out, log bytes.Buffer
-	err = bench.Run(t.Context(), bench.Options{Suites: []string{"cuda"}, More: []bench.Suite{cudabench.Suite},
+	err := bench.Run(t.Context(), bench.Options{Suites: []string{s.Name}, More: []bench.Suite{s},
 		Quick: true, JSON: true, Out: &out, Log: &log})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &log)
@@ -81,14 +111,7 @@ func TestEveryRowRuns(t *testing.T) {
 		}
 		seen[r.Name] = r
 	}
-	if seen["handoff_1GiB"].Value <= 0 || seen["handoff_1GiB_written"].Value <= 0 ||
-		seen["copy_1GiB"].Value <= 0 || seen["copy_1GiB"].Floor <= 0 || seen["add_1GiB"].Value <= 0 ||
-		seen["matmul_4096_float32"].Value <= 0 || seen["matmul_4096_bfloat16"].Value <= 0 {
-		t.Errorf("%+v", seen)
-	}
-	if r, ok := seen["left_by_200_killed"]; !ok || r.Value >= 32<<20 {
-		t.Errorf("killed processes left %v bytes", r.Value)
-	}
+	return seen
 }
 
 // Where the other process does not have the device, as when this one has it for itself, the rows
