@@ -10,10 +10,12 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A part of a long row is reduced by a block of its own, unless there are enough rows.
+// A part of a long row is reduced by a block of its own, unless there are enough rows, or a thread
+// would have few elements.
 const (
-	enoughBlocks = 256
-	leastPart    = 4096
+	enoughBlocks  = 1024
+	leastElements = 16 // of a thread
+	leastParts    = 4
 )
 
 // Reduce is device.Computer's.
@@ -48,22 +50,27 @@ func (d engine) Reduce(r device.Reduction, out, in tensorOperand) error {
 	b := blockFor(rows, row, n)
 	parts := 1
 	if blocks := (results + b.height() - 1) / b.height(); combinable[r.String()] {
-		parts = max(min(enoughBlocks/blocks, n/leastPart), 1)
+		parts = min(enoughBlocks/blocks, n/(leastElements*b.width))
 	}
-	if parts == 1 {
+	if parts < leastParts {
 		return d.reduce(k, b, rows, row, 1, 0)
 	}
-	return d.reduceInParts(r, k, b, rows, row, parts, out)
+	return d.reduceInParts(r, b, rows, row, parts, out, in.DType)
 }
 
 // combinable are the reductions of which those of parts can be reduced again.
 var combinable = map[string]bool{"Sum": true, "Prod": true, "Amax": true, "Amin": true}
 
 // reduceInParts reduces the parts into memory of its own, and that.
-func (d engine) reduceInParts(r device.Reduction, k ptx.Kernel, b block, rows, row walk, parts int,
-	out tensorOperand) error {
+func (d engine) reduceInParts(r device.Reduction, b block, rows, row walk, parts int, out tensorOperand,
+	in tensor.DType) error {
+	wide := out.DType
+	if (r == device.Sum || r == device.Prod) && wide != tensor.Int64 {
+		wide = tensor.Float64
+	}
+	k, _ := ptx.Reduce(r.String(), types[wide], types[in])
 	results := rows.count()
-	m, err := d.Alloc(results * parts * out.DType.Size())
+	m, err := d.Alloc(results * parts * wide.Size())
 	if err != nil {
 		return err
 	}
@@ -71,7 +78,7 @@ func (d engine) reduceInParts(r device.Reduction, k ptx.Kernel, b block, rows, r
 	shape := append(slices.Clone(out.Shape), parts)
 	strides := contiguous(reversed(shape), 1)
 	slices.Reverse(strides)
-	between := tensorOperand{Memory: m, DType: out.DType, Shape: shape, Strides: strides}
+	between := tensorOperand{Memory: m, DType: wide, Shape: shape, Strides: strides}
 	to, err := d.see(between)
 	if err == nil {
 		to.strides = contiguous(rows.shape, parts*to.size)
@@ -140,6 +147,9 @@ func (d *Device) reduce(k ptx.Kernel, b block, rows, row walk, parts, step int) 
 		uint64(acrossBy), uint64(step),
 		rows.operands[1].word, rows.operands[0].word}
 	words = append(append(words, outer...), inner...)
-	grid := [3]uint32{uint32((results + b.height() - 1) / b.height()), uint32(parts), 1}
-	return d.launch(k, "reduce", grid, [3]uint32{ptx.BlockSize, 1, 1}, words)
+	grid, entry := [3]uint32{uint32((results + b.height() - 1) / b.height()), uint32(parts), 1}, "reduce"
+	if len(row.shape) == 1 {
+		entry = "line"
+	}
+	return d.launch(k, entry, grid, [3]uint32{ptx.BlockSize, 1, 1}, words)
 }

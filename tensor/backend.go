@@ -64,9 +64,17 @@ func (b backend) generate(t *Tensor, g *Generator, s device.Sequence, here func(
 // reduce reduces dimensions of t, by default all.
 func (b backend) reduce(r reduction, t *Tensor, dims []int) *Tensor {
 	if b.onDevice {
-		return r.onDevice(t, dims)
+		return r.onDevice(t, dims, r.on(t.dtype).out)
 	}
 	return r.loops(t, t.mark(dims))
+}
+
+// total is reduce to t's dtype.
+func (b backend) total(r reduction, t *Tensor, dims []int) *Tensor {
+	if b.onDevice && t.dtype != Complex64 && t.dtype != Complex128 {
+		return r.onDevice(t, dims, t.dtype)
+	}
+	return b.reduce(r, t, dims).as(t.dtype)
 }
 
 // truth is reduce of t's elements as Bool, where nothing is empty.
@@ -79,7 +87,7 @@ func (b backend) truth(r reduction, empty float64, t *Tensor, dims []int) *Tenso
 	}
 	truth := t.To(Bool)
 	defer truth.release()
-	return r.onDevice(truth, dims)
+	return r.onDevice(truth, dims, r.on(Bool).out)
 }
 
 // multiply sets t, which is contiguous, to the products of the matrices of x and y.

@@ -202,11 +202,11 @@ func mustOn(t *Tensor, dev Device) *Tensor {
 	return there
 }
 
-// onDevice is of on a device.
-func (r reduction) onDevice(t *Tensor, dims []int) *Tensor {
+// onDevice is of on a device. Its result has the dtype to.
+func (r reduction) onDevice(t *Tensor, dims []int, to DType) *Tensor {
 	f := r.on(t.dtype)
 	if t.Numel() == 0 {
-		return mustOn(r.of(New(t.dtype, t.Shape()...), dims), t.Device())
+		return mustOn(r.of(New(t.dtype, t.Shape()...), dims).as(to), t.Device())
 	}
 	if t.dtype != f.in && (f.in != Float32 || t.dtype.computed() != Float32) {
 		t = t.To(f.in)
@@ -221,7 +221,7 @@ func (r reduction) onDevice(t *Tensor, dims []int) *Tensor {
 			kept, shape = append(kept, i), append(shape, size)
 		}
 	}
-	result := emptyOn(t.Device(), f.out, shape...)
+	result := emptyOn(t.Device(), to, shape...)
 	in, out := t.operand(), result.operand()
 	out.Shape, in.Strides = merged(pick(nil, t.Shape(), kept), pick(nil, t.Strides(), kept))
 	shape, strides := merged(pick(nil, t.Shape(), gone), pick(nil, t.Strides(), gone))

@@ -32,11 +32,10 @@ func Sum(t *Tensor, dims ...int) *Tensor { return t.total(redSum, dims) }
 func Prod(t *Tensor, dims ...int) *Tensor { return t.total(redProd, dims) }
 
 func (t *Tensor) total(r reduction, dims []int) *Tensor {
-	total := r.of(t, dims)
 	if t.dtype.category() < 2 {
-		return total // Int64
+		return r.of(t, dims) // Int64
 	}
-	return total.as(t.dtype)
+	return backendOf(t).total(r, t, dims)
 }
 
 // Mean returns the averages along dims; without dims, of the whole tensor. It panics unless t has

@@ -134,6 +134,32 @@ func (a *asm) loop(from, end, step string, body func(i string)) {
 	})
 }
 
+// atOnce is how many turns of a loop several makes at once.
+const atOnce = 4
+
+// several is loop for a body that is given as many values of i as there are at once, and at the end
+// one.
+func (a *asm) several(from, end, step string, body func(is []string)) {
+	i := a.do("mov.u32", from)
+	is := make([]string, atOnce)
+	later := func() string {
+		for n := range is {
+			if is[n] = i; n > 0 {
+				is[n] = a.do("add.u32", is[n-1], step)
+			}
+		}
+		return a.do("setp.lt.u32", is[atOnce-1], end)
+	}
+	a.while(later, func() {
+		body(is)
+		a.set(i, "add.u32", is[atOnce-1], step)
+	})
+	a.while(func() string { return a.do("setp.lt.u32", i, end) }, func() {
+		body([]string{i})
+		a.set(i, "add.u32", i, step)
+	})
+}
+
 // arg returns the place of n more words of arguments.
 func (a *asm) arg(n int) int {
 	a.words += n

@@ -13,14 +13,15 @@ type reducer struct {
 	first []float64 // the state before the first value
 	take  func(a *asm, state []string, x, place string)
 	merge func(a *asm, state, other []string)
-	end   func(a *asm, state []string) string
+	end   func(a *asm, state []string) string // of the type of the last value of the state
 }
 
 // BlockSize is how many threads a block has that reduces, or that multiplies matrices.
 const BlockSize = 256
 
-// Reduce returns the kernel of a reduction of package tensor, by its name, with the one entry
-// "reduce". Its arguments are: the number of results, that of the elements for each, and how many
+// Reduce returns the kernel of a reduction of package tensor, by its name, with the entries "line",
+// for elements of which those of one result have one dimension, and "reduce". Their arguments are:
+// the number of results, that of the elements for each, and how many
 // of them a part takes; the width of a block along those elements; by what a thread's number is
 // divided to be its place there, modulo the width, and by what to be its result's among those of
 // the block; the bytes between the parts' results; the addresses of output and input; the layout of
@@ -31,7 +32,7 @@ func Reduce(name string, out, in Type) (Kernel, bool) {
 		return Kernel{}, false
 	}
 	return Kernel{Name: fmt.Sprintf("%s %s of %s", name, out, in),
-		entries: func() []*asm { return []*asm{r.entry(out, in)} }}, true
+		entries: func() []*asm { return []*asm{r.entry("line", out, in), r.entry("reduce", out, in)} }}, true
 }
 
 func reducerOf(name string, in Type) (reducer, bool) {
@@ -134,8 +135,8 @@ func limit(class Type, v float64) string {
 	return "0x8000000000000000"
 }
 
-func (r reducer) entry(out, in Type) *asm {
-	a := newAsm("reduce")
+func (r reducer) entry(name string, out, in Type) *asm {
+	a := newAsm(name)
 	results, n, chunk, width, alongBy, acrossBy, step := a.u32(), a.u32(), a.u32(), a.u32(), a.u32(), a.u32(), a.u64()
 	to, from := a.u64(), a.u64()
 	outer, inner := a.arg(1+Dims*3), a.arg(1+Dims*2)
@@ -155,7 +156,12 @@ func (r reducer) entry(out, in Type) *asm {
 		a.offsets(outer, result, []string{from, to})
 		begin := a.do("mul.lo.u32", part, chunk)
 		end := a.do("min.u32", a.do("add.u32", begin, chunk), n)
-		a.loop(a.do("add.u32", begin, along), end, width, func(i string) {
+		first := a.do("add.u32", begin, along)
+		if name == "line" {
+			r.line(a, state, in, from, first, end, width, a.word("u64", inner+1+Dims))
+			return
+		}
+		a.loop(first, end, width, func(i string) {
 			at := a.do("mov.u64", from)
 			a.offsets(inner, i, []string{at})
 			r.take(a, state, a.cast(r.class, in.class(), a.load(in, at)), a.do("cvt.u64.u32", i))
@@ -163,9 +169,26 @@ func (r reducer) entry(out, in Type) *asm {
 	})
 	r.together(a, state, along, a.do("mad.lo.u32", along, height, across), width, height)
 	a.only(a.do("and.pred", mine, a.do("setp.eq.u32", along, "0")))
-	v := r.end(a, state)
+	v := a.convert(out, r.state[len(r.state)-1], r.end(a, state))
 	a.store(out, a.do("mad.lo.u64", a.do("cvt.u64.u32", part), step, to), v)
 	return a
+}
+
+// line takes in the elements from first on that are width apart, and each stride bytes behind the
+// one before. Several are on their way at once.
+func (r reducer) line(a *asm, state []string, in Type, from, first, end, width, stride string) {
+	step := a.do("mul.lo.u64", a.do("cvt.u64.u32", width), stride)
+	at := a.do("mad.lo.u64", a.do("cvt.u64.u32", first), stride, from)
+	a.several(first, end, width, func(places []string) {
+		x := make([]string, len(places))
+		for i := range places {
+			x[i] = a.load(in, at)
+			a.set(at, "add.u64", at, step)
+		}
+		for i, place := range places {
+			r.take(a, state, a.cast(r.class, in.class(), x[i]), a.do("cvt.u64.u32", place))
+		}
+	})
 }
 
 // together merges what the threads along a row of the block know, half of them into the other half,
