@@ -9,12 +9,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
+// leastOfRow is how many elements of a row a thread has at least, but for the last ones.
+const leastOfRow = 4
+
 // Rows is device.Computer's.
 func (d engine) Rows(o device.RowOp, out tensorOperand, in ...tensorOperand) error {
 	if o.Kind == device.RowNLLGradient {
 		return d.nllGradient(o, out, in[0], in[1])
 	}
-	k, ok := ptx.Rows(o.Kind.String(), types[out.DType])
+	k, ok := ptx.Rows(o.Kind.String(), types[out.DType], len(in))
 	if !ok {
 		return d.lacks(o.Kind, out.DType)
 	}
@@ -27,8 +30,8 @@ func (d engine) Rows(o device.RowOp, out tensorOperand, in ...tensorOperand) err
 	if rows > most || n > most {
 		return fmt.Errorf("%w: %v of %d rows of %d on %v", tensor.ErrUnsupported, o.Kind, rows, n, d)
 	}
-	width := 1
-	for width < min(n, ptx.BlockSize) {
+	width := 1 // so that a thread has some elements, where there are many rows
+	for width < min(n/leastOfRow, ptx.BlockSize) {
 		width *= 2
 	}
 	words := []uint64{uint64(rows), uint64(n), uint64(width), uint64(classes), math.Float64bits(o.Factor)}

@@ -109,7 +109,8 @@ const (
 	RandomKept
 )
 
-// A RowOp is what Rows does. Factor is that of NLL and its gradient.
+// A RowOp is what Rows does. Factor is that of NLL and its gradient, and what Norm adds to a
+// variance.
 type RowOp struct {
 	Kind   RowKind
 	Factor float64
@@ -128,11 +129,20 @@ const (
 	// RowNLLGradient, of the classes and a number, sets out, (n, classes), to the number times
 	// Factor in the places of RowNLL, and to 0 elsewhere.
 	RowNLLGradient
+	RowSoftmax         // eˣ / Σ eˣ
+	RowSoftmaxGradient // of y and dy: y·(dy - Σ y·dy)
+	// RowNorm, of x, is (x - mean) / √(variance + Factor), where the variance is divided by the
+	// number of elements; of x, w and b, which have an element for each of a row, that times w plus
+	// b.
+	RowNorm
+	// RowNormGradient, of x and dy, or of x, dy and w, is the gradient of x.
+	RowNormGradient
 )
 
 // String returns the name of the kind.
 func (k RowKind) String() string {
-	return [...]string{"LogSoftmax", "LogSoftmaxGradient", "NLL", "NLLGradient"}[k]
+	return [...]string{"LogSoftmax", "LogSoftmaxGradient", "NLL", "NLLGradient", "Softmax", "SoftmaxGradient",
+		"Norm", "NormGradient"}[k]
 }
 
 // A Window is how a window moves over images: height first, then width.

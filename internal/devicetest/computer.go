@@ -170,6 +170,26 @@ func (d *Device) Rows(o device.RowOp, out operand, in ...operand) error {
 	case device.RowLogSoftmaxGradient:
 		dy := d.see(in[1]).To(tensor.Float64)
 		to.CopyFrom(tensor.Sub(dy, tensor.Exp(x).Mul(tensor.Keep(tensor.Sum, dy, -1))))
+	case device.RowSoftmax:
+		x = tensor.Exp(tensor.Sub(x, tensor.Keep(tensor.Amax, x, -1)))
+		to.CopyFrom(tensor.Div(x, tensor.Keep(tensor.Sum, x, -1)))
+	case device.RowSoftmaxGradient:
+		dy := d.see(in[1]).To(tensor.Float64)
+		to.CopyFrom(tensor.Sub(dy, tensor.Keep(tensor.Sum, tensor.Mul(x, dy), -1)).Mul(x))
+	case device.RowNorm:
+		y, _ := standard(x, o.Factor)
+		if len(in) > 1 {
+			y.Mul(d.see(in[1]).To(tensor.Float64)).Add(d.see(in[2]).To(tensor.Float64))
+		}
+		to.CopyFrom(y)
+	case device.RowNormGradient:
+		y, scale := standard(x, o.Factor)
+		dy := d.see(in[1]).To(tensor.Float64)
+		if len(in) > 2 {
+			dy = tensor.Mul(dy, d.see(in[2]).To(tensor.Float64))
+		}
+		along := tensor.Mul(y, tensor.Keep(tensor.Mean, tensor.Mul(dy, y), -1))
+		to.CopyFrom(tensor.Sub(dy, tensor.Keep(tensor.Mean, dy, -1)).Sub(along).Mul(scale))
 	case device.RowNLL:
 		to.Fill(o.Factor * tensor.Sum(tensor.Gather(x, 1, d.see(in[1]).Unsqueeze(1))).Item())
 	case device.RowNLLGradient:
@@ -177,6 +197,13 @@ func (d *Device) Rows(o device.RowOp, out operand, in ...operand) error {
 		to.Zero().Scatter(1, classes, tensor.Full(to.DType(), o.Factor*d.see(in[1]).Item(), classes.Shape()...))
 	}
 	return nil
+}
+
+// standard returns rows moved and scaled to mean 0 and variance 1, and by what they were scaled.
+func standard(x *tensor.Tensor, eps float64) (y, scale *tensor.Tensor) {
+	off := tensor.Sub(x, tensor.Keep(tensor.Mean, x, -1))
+	scale = tensor.Keep(tensor.Mean, tensor.Mul(off, off), -1).AddScalar(eps).Pow(-0.5)
+	return tensor.Mul(off, scale), scale
 }
 
 // window calls f for each place of a window in images of h by w and each element of the window

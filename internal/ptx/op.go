@@ -32,6 +32,8 @@ func Map(name string, out Type, in ...Operand) (Kernel, bool) {
 		f = onIntegers[name]
 	case onFloats[name] != nil:
 		f = onFloats[name]
+	case t == Float32 && inFloat32[name] != nil:
+		f = inFloat32[name]
 	case inFloat64[name] != nil && t.float():
 		f = func(a *asm, t Type, x ...string) string {
 			wide := make([]string, len(x))

@@ -61,8 +61,11 @@ func kernels() (all []ptx.Kernel) {
 		add(ptx.Scatter(t, true), true)
 	}
 	for _, t := range []ptx.Type{ptx.Float16, ptx.BFloat16, ptx.Float32, ptx.Float64} {
-		for _, kind := range []string{"LogSoftmax", "LogSoftmaxGradient", "NLL"} {
-			add(ptx.Rows(kind, t))
+		for kind, operands := range map[string][]int{"Softmax": {1}, "SoftmaxGradient": {2}, "LogSoftmax": {1},
+			"LogSoftmaxGradient": {2}, "NLL": {2}, "Norm": {1, 3}, "NormGradient": {2, 3}} {
+			for _, n := range operands {
+				add(ptx.Rows(kind, t, n))
+			}
 		}
 		add(ptx.NLLGradient(t))
 		add(ptx.Sequence("RandomKept", t), true)

@@ -3,6 +3,7 @@ package ptx
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // A reducer makes one element of many. What it knows of those that it has seen are some values of 8
@@ -195,7 +196,9 @@ func (r reducer) line(a *asm, state []string, in Type, from, first, end, width, 
 // until the first knows all.
 func (r reducer) together(a *asm, state []string, along, slot, width, height string) {
 	for i := range state {
-		fmt.Fprintf(&a.shared, "\t.shared .align 8 .b8 s%d[%d];\n", i, 8*BlockSize)
+		if room := fmt.Sprintf("\t.shared .align 8 .b8 s%d[%d];\n", i, 8*BlockSize); !strings.Contains(a.shared.String(), room) {
+			a.shared.WriteString(room)
+		}
 	}
 	for i, t := range r.state {
 		a.emit("st.shared.%s [%s], %s", t, a.sharedState(i, slot), state[i])

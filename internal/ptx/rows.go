@@ -3,17 +3,23 @@ package ptx
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
-// A rowwise is what is done with rows of elements: each is reduced, and then its elements are
-// written, or what it was reduced to.
+// A rowwise is what is done with rows of elements: each is reduced, once or several times, and then
+// its elements are written, or what it was reduced to.
 type rowwise struct {
-	reducer
-	in    int // operands
-	taken func(r *rowAsm, i string) string
-	// what is written to an element of the row, which is computed in float64
+	sums []rowSum
+	// what is written to an element of the row
 	write func(r *rowAsm) func(i string) string
 	final func(r *rowAsm) string // or for the row
+	as    Type                   // that write and final compute in; "" is the class of the elements
+}
+
+// A rowSum reduces a row to a state, which is known from then on.
+type rowSum struct {
+	reducer
+	taken func(r *rowAsm) func(i string) string
 }
 
 // A rowAsm writes a kernel of rows.
@@ -22,19 +28,21 @@ type rowAsm struct {
 	t                         Type
 	start, n, classes, factor string
 	out                       string
-	in, state                 []string
+	in                        []string
+	known                     []string // the states of all sums so far
 }
 
-// Rows returns the kernel of a kind of device.RowOp: LogSoftmax, LogSoftmaxGradient or NLL, for a
-// type of fractions, with the one entry "rows" for blocks of BlockSize. Its arguments are the
+// Rows returns the kernel of a kind of device.RowOp, but for NLLGradient, for a type of fractions
+// and so many operands, with the one entry "rows" for blocks of BlockSize. Its arguments are the
 // number of rows, of elements in each, and of threads for each; the number of classes and the
 // factor; and the addresses of the output and the operands.
-func Rows(kind string, t Type) (Kernel, bool) {
-	w, ok := rows[kind]
+func Rows(kind string, t Type, operands int) (Kernel, bool) {
+	of, ok := rows[kind]
 	if !ok || !t.float() {
 		return Kernel{}, false
 	}
-	return Kernel{Name: fmt.Sprintf("%s %s", kind, t), entries: func() []*asm { return []*asm{w.entry(t)} }}, true
+	return Kernel{Name: fmt.Sprintf("%s %s of %d", kind, t, operands),
+		entries: func() []*asm { return []*asm{of(t.class()).entry(t, operands)} }}, true
 }
 
 // NLLGradient returns the kernel of the gradient of NLL: its operands are the output, the targets
@@ -50,38 +58,172 @@ func NLLGradient(t Type) (Kernel, bool) {
 	return e.kernel(), t.float()
 }
 
-var rows = map[string]rowwise{
-	"LogSoftmax": {
-		reducer: logSumExp, in: 1,
-		taken: func(r *rowAsm, i string) string { return r.element(0, i) },
+// rows are what is done, by the class of the elements.
+var rows = map[string]func(class Type) rowwise{
+	"Softmax":            softmax,
+	"SoftmaxGradient":    softmaxGradient,
+	"LogSoftmax":         logSoftmax,
+	"LogSoftmaxGradient": logSoftmaxGradient,
+	"NLL":                func(Type) rowwise { return nll },
+	"Norm":               func(Type) rowwise { return norm },
+	"NormGradient":       func(Type) rowwise { return normGradient },
+}
+
+// exponential is exp in a class.
+func (a *asm) exponential(class Type, x string) string {
+	if class == Float32 {
+		return exp32(a, class, x)
+	}
+	return exp(a, class, x)
+}
+
+// summing adds up in float64.
+func summing(taken func(r *rowAsm) func(i string) string) rowSum {
+	return rowSum{folding(Float64, 0, simple("add")), taken}
+}
+
+// elements adds up those of an operand.
+func elements(operand int) rowSum {
+	return summing(func(r *rowAsm) func(i string) string {
+		return func(i string) string { return r.element(operand, i) }
+	})
+}
+
+// above returns the sums of a softmax: the largest element, and the sum of what e is raised to by
+// how far elements are below it. Where that is infinite, it is NaN.
+func above(class Type) []rowSum {
+	return []rowSum{
+		{folding(class, math.Inf(-1), extreme("max")), func(r *rowAsm) func(i string) string {
+			return func(i string) string { return r.own(0, i) }
+		}},
+		summing(func(r *rowAsm) func(i string) string {
+			return func(i string) string { return r.cast(Float64, class, r.fromTop(class, i)) }
+		}),
+	}
+}
+
+// fromTop is what e is raised to by how far an element is below the largest.
+func (r *rowAsm) fromTop(class Type, i string) string {
+	return r.exponential(class, r.do(op("sub", class), r.own(0, i), r.known[0]))
+}
+
+func softmax(class Type) rowwise {
+	return rowwise{sums: above(class), write: func(r *rowAsm) func(i string) string {
+		share := r.cast(class, Float64, r.do("rcp.rn.f64", r.known[1]))
+		return func(i string) string { return r.do(op("mul", class), r.fromTop(class, i), share) }
+	}}
+}
+
+func softmaxGradient(class Type) rowwise {
+	return rowwise{
+		sums: []rowSum{summing(func(r *rowAsm) func(i string) string {
+			return func(i string) string { return r.do("mul.rn.f64", r.element(0, i), r.element(1, i)) }
+		})},
 		write: func(r *rowAsm) func(i string) string {
-			most, sum := r.state[0], r.state[1]
-			lost := r.do("sub.rn.f64", most, most) // NaN where that is infinite
-			rest := r.do("add.rn.f64", log(r.asm, Float64, sum), lost)
 			return func(i string) string {
-				return r.do("sub.rn.f64", r.do("sub.rn.f64", r.element(0, i), most), rest)
+				return r.do("mul.rn.f64", r.element(0, i), r.do("sub.rn.f64", r.element(1, i), r.known[0]))
 			}
-		},
-	},
-	"LogSoftmaxGradient": {
-		reducer: folding(Float64, 0, simple("add")), in: 2,
-		taken: func(r *rowAsm, i string) string { return r.element(1, i) },
+		}, as: Float64,
+	}
+}
+
+func logSoftmax(class Type) rowwise {
+	return rowwise{sums: above(class), write: func(r *rowAsm) func(i string) string {
+		most, rest := r.cast(Float64, class, r.known[0]), log(r.asm, Float64, r.known[1])
+		return func(i string) string {
+			return r.do("sub.rn.f64", r.do("sub.rn.f64", r.element(0, i), most), rest)
+		}
+	}, as: Float64}
+}
+
+func logSoftmaxGradient(class Type) rowwise {
+	return rowwise{
+		sums: []rowSum{elements(1)},
 		write: func(r *rowAsm) func(i string) string {
 			return func(i string) string {
-				share := r.do("mul.rn.f64", exp(r.asm, Float64, r.element(0, i)), r.state[0])
-				return r.do("sub.rn.f64", r.element(1, i), share)
+				share := r.cast(Float64, class, r.exponential(class, r.own(0, i)))
+				return r.do("sub.rn.f64", r.element(1, i), r.do("mul.rn.f64", share, r.known[0]))
 			}
-		},
-	},
-	"NLL": {
-		reducer: folding(Float64, 0, simple("add")), in: 2,
-		taken: func(r *rowAsm, i string) string {
+		}, as: Float64,
+	}
+}
+
+var nll = rowwise{
+	sums: []rowSum{summing(func(r *rowAsm) func(i string) string {
+		return func(i string) string {
 			class := r.load(Int64, r.at(r.in[1], i, 8))
 			at := r.do("mad.lo.u64", r.do("cvt.u64.u32", i), r.classes, class)
 			return r.value(r.do("mad.lo.u64", at, fmt.Sprint(r.t.Size()), r.in[0]))
-		},
-		final: func(r *rowAsm) string { return r.do("mul.rn.f64", r.factor, r.state[0]) },
+		}
+	})},
+	final: func(r *rowAsm) string { return r.do("mul.rn.f64", r.factor, r.known[0]) },
+	as:    Float64,
+}
+
+// moments are the mean of a row and the sum of the squares of what that leaves.
+var moments = []rowSum{
+	elements(0),
+	summing(func(r *rowAsm) func(i string) string {
+		centred := r.centred()
+		return func(i string) string {
+			off := centred(i)
+			return r.do("mul.rn.f64", off, off)
+		}
+	}),
+}
+
+// mean is a sum divided by the number of elements.
+func (r *rowAsm) mean(sum string) string {
+	return r.do("div.rn.f64", sum, r.do("cvt.rn.f64.u32", r.n))
+}
+
+// centred are the elements without their mean.
+func (r *rowAsm) centred() func(i string) string {
+	mean := r.mean(r.known[0])
+	return func(i string) string { return r.do("sub.rn.f64", r.element(0, i), mean) }
+}
+
+// scale is 1 / √(variance + factor).
+func (r *rowAsm) scale() string {
+	return r.do("rcp.rn.f64", r.do("sqrt.rn.f64", r.do("add.rn.f64", r.mean(r.known[1]), r.factor)))
+}
+
+// norm has, besides the rows, no operands, or a weight and a bias for each element of a row.
+var norm = rowwise{sums: moments, as: Float64, write: func(r *rowAsm) func(i string) string {
+	centred, scale := r.centred(), r.scale()
+	return func(i string) string {
+		y := r.do("mul.rn.f64", centred(i), scale)
+		if len(r.in) > 1 {
+			y = r.do("fma.rn.f64", y, r.along(1, i), r.along(2, i))
+		}
+		return y
+	}
+}}
+
+// normGradient has the rows, dy, and perhaps the weight by which that is multiplied.
+var normGradient = rowwise{
+	sums: append(slices.Clone(moments),
+		summing(func(r *rowAsm) func(i string) string { return r.weighted }),
+		summing(func(r *rowAsm) func(i string) string {
+			centred := r.centred()
+			return func(i string) string { return r.do("mul.rn.f64", r.weighted(i), centred(i)) }
+		})),
+	as: Float64,
+	write: func(r *rowAsm) func(i string) string {
+		centred, scale, slope := r.centred(), r.scale(), r.mean(r.known[2])
+		along := r.do("mul.rn.f64", r.mean(r.known[3]), r.do("mul.rn.f64", scale, scale))
+		return func(i string) string {
+			off := r.do("mul.rn.f64", centred(i), along)
+			return r.do("mul.rn.f64", scale, r.do("sub.rn.f64", r.do("sub.rn.f64", r.weighted(i), slope), off))
+		}
 	},
+}
+
+func (r *rowAsm) weighted(i string) string {
+	if len(r.in) < 3 {
+		return r.element(1, i)
+	}
+	return r.do("mul.rn.f64", r.element(1, i), r.along(2, i))
 }
 
 // value is an element at an address, in float64.
@@ -94,31 +236,21 @@ func (r *rowAsm) address(base, i string) string {
 	return r.do("mad.lo.u64", place, fmt.Sprint(r.t.Size()), base)
 }
 
+// element is one of an operand's row in float64, and own is it in its class.
 func (r *rowAsm) element(operand int, i string) string { return r.value(r.address(r.in[operand], i)) }
 
-func (r *rowAsm) put(address, v string) { r.store(r.t, address, r.cast(r.t.class(), Float64, v)) }
+func (r *rowAsm) own(operand int, i string) string { return r.load(r.t, r.address(r.in[operand], i)) }
 
-// logSumExp keeps the largest of what it has seen, and the sum of what e is raised to by how far
-// they are below it.
-var logSumExp = reducer{
-	class: Float64, state: []Type{Float64, Float64}, first: []float64{math.Inf(-1), 0},
-	take:  func(a *asm, s []string, x, _ string) { a.addExp(s, x, c(1)) },
-	merge: func(a *asm, s, o []string) { a.addExp(s, o[0], o[1]) },
+// along is an element of what all rows have, in float64.
+func (r *rowAsm) along(operand int, i string) string {
+	return r.value(r.at(r.in[operand], i, r.t.Size()))
 }
 
-func (a *asm) addExp(s []string, most, sum string) {
-	off := a.do("abs.f64", a.do("sub.rn.f64", s[0], most))
-	off = a.do("selp.f64", c(0), off, a.do("setp.eq.f64", s[0], most)) // infinite ones too
-	e, above := exp(a, Float64, a.do("neg.f64", off)), a.do("setp.gt.f64", most, s[0])
-	a.set(s[1], "selp.f64", a.do("fma.rn.f64", s[1], e, sum), a.do("fma.rn.f64", sum, e, s[1]), above)
-	a.set(s[0], "selp.f64", most, s[0], above)
-}
-
-func (w rowwise) entry(t Type) *asm {
+func (w rowwise) entry(t Type, operands int) *asm {
 	r := &rowAsm{asm: newAsm("rows"), t: t}
 	rows, n, width := r.u32(), r.u32(), r.u32()
 	r.n, r.classes, r.factor, r.out = n, r.u64(), r.word("f64", r.arg(1)), r.u64()
-	for range w.in {
+	for range operands {
 		r.in = append(r.in, r.u64())
 	}
 	tid := r.do("mov.u32", "%tid.x")
@@ -127,24 +259,54 @@ func (w rowwise) entry(t Type) *asm {
 	row := r.do("mad.lo.u32", r.do("mov.u32", "%ctaid.x"), height, across)
 	mine := r.do("setp.lt.u32", row, rows)
 	r.start = r.do("mul.wide.u32", row, n)
-	for i, t := range w.state {
-		r.state = append(r.state, r.do("mov."+string(t), limit(t, w.first[i])))
-	}
-	r.when(mine, func() {
-		r.loop(along, n, width, func(i string) { w.take(r.asm, r.state, w.taken(r, i), i) })
-	})
-	w.together(r.asm, r.state, along, r.do("mad.lo.u32", along, height, across), width, height)
-	r.emit("bar.sync 0")
-	for i, t := range w.state {
-		r.set(r.state[i], "ld.shared."+string(t), "["+r.sharedState(i, across)+"]") // the first thread's
+	slot := r.do("mad.lo.u32", along, height, across)
+	for k, sum := range w.sums {
+		if k > 0 {
+			r.emit("bar.sync 0") // all have read what the one before left
+		}
+		r.sum(sum, mine, along, slot, across, width, height)
 	}
 	r.only(mine)
+	as := w.as
+	if as == "" {
+		as = t.class()
+	}
+	put := func(address, v string) { r.store(t, address, r.cast(t.class(), as, v)) }
 	if w.final != nil {
 		r.only(r.do("setp.eq.u32", along, "0"))
-		r.put(r.do("mad.wide.u32", row, fmt.Sprint(t.Size()), r.out), w.final(r))
+		put(r.do("mad.wide.u32", row, fmt.Sprint(t.Size()), r.out), w.final(r))
 		return r.asm
 	}
 	element := w.write(r)
-	r.loop(along, n, width, func(i string) { r.put(r.address(r.out, i), element(i)) })
+	r.several(along, n, width, func(is []string) {
+		for _, i := range is {
+			put(r.address(r.out, i), element(i))
+		}
+	})
 	return r.asm
+}
+
+// sum has the threads of a row reduce it, and all of them know its state then.
+func (r *rowAsm) sum(s rowSum, mine, along, slot, across, width, height string) {
+	var state []string
+	for i, t := range s.state {
+		state = append(state, r.do("mov."+string(t), limit(t, s.first[i])))
+	}
+	taken := s.taken(r)
+	r.when(mine, func() {
+		r.several(along, r.n, width, func(is []string) {
+			x := make([]string, len(is))
+			for k, i := range is {
+				x[k] = taken(i)
+			}
+			for k, i := range is {
+				s.take(r.asm, state, x[k], i)
+			}
+		})
+	})
+	s.together(r.asm, state, along, slot, width, height)
+	r.emit("bar.sync 0")
+	for i, t := range s.state {
+		r.known = append(r.known, r.do("ld.shared."+string(t), "["+r.sharedState(i, across)+"]")) // the first thread's
+	}
 }
