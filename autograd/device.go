@@ -44,8 +44,28 @@ func must(err error) {
 func reluOn(x *Var) *Var {
 	y := tensor.ReLU(x.t)
 	return unary("ReLU", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
-		return tensor.Where(tensor.Le(y, y.Number(0)), dy.Number(0), dy) // NaN passes
+		return elementsOn("ReLUGradient", dy.DType(), y, dy)
 	}).twice(reluTwice)
+}
+
+// elementsOn returns what a device makes of the elements of tensors of one shape and dtype, and of
+// numbers, by an operation of autograd alone.
+func elementsOn(name string, dt tensor.DType, in ...*tensor.Tensor) *tensor.Tensor {
+	dev := tensors.Computer(in...)
+	y := in[0].NewEmpty(dt, in[0].Shape()...)
+	if y.Numel() == 0 {
+		return y
+	}
+	operands := make([]device.Operand[tensor.DType], len(in))
+	for i, x := range in {
+		if x.Dims() > 0 || x.Device() != nil {
+			x = x.Contiguous().View(y.Numel())
+		}
+		in[i], operands[i] = x, tensors.Operand(x)
+	}
+	must(dev.Map(&device.Op{Name: name, Arity: len(in)}, tensors.Operand(y.View(y.Numel())), operands...))
+	runtime.KeepAlive(in)
+	return y.Touch()
 }
 
 func logSoftmaxOn(x *Var) *Var {
@@ -57,6 +77,17 @@ func logSoftmaxOn(x *Var) *Var {
 	return unary("LogSoftmax", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
 		return rowsOn(device.RowOp{Kind: device.RowLogSoftmaxGradient}, x.Shape(), y, dy)
 	}).twice(logSoftmaxTwice)
+}
+
+func softmaxOn(x *Var) *Var {
+	if rows, cols := rowsOf("Softmax", x); rows*cols == 0 {
+		return unary("Softmax", x, x.t.Clone(), nil,
+			func(dy *tensor.Tensor) *tensor.Tensor { return dy }).twice(same)
+	}
+	y := rowsOn(device.RowOp{Kind: device.RowSoftmax}, x.Shape(), x.t)
+	return unary("Softmax", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
+		return rowsOn(device.RowOp{Kind: device.RowSoftmaxGradient}, x.Shape(), y, dy)
+	}).twice(softmaxTwice)
 }
 
 // rowsOn returns what a device makes of tensors, of the last one's dtype.

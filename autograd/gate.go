@@ -86,21 +86,15 @@ func gatedTwice(y, dy *Var) derivatives {
 }
 
 func geluOn(x *Var) *Var {
-	phi := plus(tensor.Erf(tensor.Mul(x.t, x.t.Number(math.Sqrt2/2))), 1).MulScalar(0.5)
-	return unary("GELU", x, tensor.Mul(x.t, phi), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		density := tensor.Mul(x.t, x.t).MulScalar(-0.5).Exp().MulScalar(1 / math.Sqrt(2*math.Pi))
-		return density.Mul(x.t).Add(phi).Mul(dy)
+	return unary("GELU", x, elementsOn("GELU", x.t.DType(), x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
+		return elementsOn("GELUGradient", x.t.DType(), x.t, dy)
 	}).twice(geluTwice)
 }
 
 func gatedOn(op string, g kernel.Gate, x *Var) *Var {
-	inner := tensor.Mul(x.t, x.t).MulScalar(g.B).AddScalar(g.A)
-	open := inner.Mul(x.t).Sigmoid()
-	// σ + x·σ·(1-σ)·(a + 3b·x²)
-	y := unary(op, x, tensor.Mul(x.t, open), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		slope := tensor.Mul(x.t, x.t).MulScalar(3 * g.B).AddScalar(g.A)
-		rest := tensor.Neg(open).AddScalar(1).Mul(open).Mul(x.t)
-		return slope.Mul(rest).Add(open).Mul(dy)
+	a, b := x.t.Number(g.A), x.t.Number(g.B)
+	y := unary(op, x, elementsOn("Gated", x.t.DType(), x.t, a, b), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
+		return elementsOn("GatedGradient", x.t.DType(), x.t, dy, a, b)
 	})
 	y.note.gate = g
 	return y.twice(gatedTwice)

@@ -3,6 +3,7 @@ package autograd
 import (
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -68,14 +69,14 @@ func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var) *Var {
 	if y.reads(xt, means, scales); wt != nil {
 		y.reads(wt)
 	}
-	y.plans().norm = n
+	y.plans().norm, y.plans().weighted = n, w != nil
 	return y.derived(byType(op, y, normalizeBackward[float32], normalizeBackward[float64]), normalizeTwice)
 }
 
 // affine returns the weight and the bias of a norm, nil for none.
 func (v *Var) affine() (w, b *Var) {
 	rest := v.inputs[1:]
-	if len(v.saved) > 3 { // a weight was saved
+	if v.plans().weighted {
 		w, rest = rest[0], rest[1:]
 	}
 	if len(rest) > 0 {
@@ -101,6 +102,9 @@ func normalizeBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 
 // normalizeOn is normalize on a device.
 func normalizeOn(op string, n kernel.Norm, x, w, b *Var) *Var {
+	if op == "LayerNorm" && x.t.Numel() > 0 {
+		return layerNormOn(n, x, w, b)
+	}
 	y, _, _ := standardizeOn(op, x, groupsOf(n), n.Eps)
 	var shape []int // in which a weight and a bias are seen
 	switch {
@@ -112,6 +116,51 @@ func normalizeOn(op string, n kernel.Norm, x, w, b *Var) *Var {
 		shape = b.Shape()
 	}
 	return affine(op, y, w, b, product(shape), shape)
+}
+
+// layerNormOn has a kernel for the rows, and one for the gradient of x.
+func layerNormOn(n kernel.Norm, x, w, b *Var) *Var {
+	shape := []int{n.Rows, n.Per}
+	rows := func(t *tensor.Tensor) *tensor.Tensor { return t.Reshape(shape...) }
+	forward := device.RowOp{Kind: device.RowNorm, Factor: n.Eps}
+	in := []*tensor.Tensor{rows(x.t)}
+	if w != nil || b != nil {
+		in = append(in, orFilled(w, x.t, n.Per, 1), orFilled(b, x.t, n.Per, 0))
+	}
+	y := wrap("LayerNorm", rowsOn(forward, shape, in...).View(x.Shape()...), x, w, b)
+	y.plans().norm, y.plans().weighted = n, w != nil
+	if y.needs {
+		if y.save(x.t); w != nil {
+			y.save(w.t)
+		}
+		y.backward = func(dy *tensor.Tensor) {
+			dy = rows(dy)
+			if x.wanted() {
+				in := []*tensor.Tensor{rows(x.t), dy}
+				if w != nil {
+					in = append(in, w.t.Reshape(n.Per))
+				}
+				x.take(rowsOn(device.RowOp{Kind: device.RowNormGradient, Factor: n.Eps}, shape, in...).View(x.Shape()...))
+			}
+			if w != nil && w.wanted() {
+				along := rowsOn(forward, shape, rows(x.t)).Mul(dy)
+				w.take(tensor.Sum(along, 0).View(w.Shape()...))
+				along.Close()
+			}
+			if b != nil && b.wanted() {
+				b.take(tensor.Sum(dy, 0).View(b.Shape()...))
+			}
+		}
+	}
+	return y.twice(normalizeTwice)
+}
+
+// orFilled returns a parameter of n elements, or where there is none a number for each of them.
+func orFilled(p *Var, like *tensor.Tensor, n int, v float64) *tensor.Tensor {
+	if p == nil {
+		return like.NewEmpty(like.DType(), n).Fill(v)
+	}
+	return p.t.Reshape(n)
 }
 
 func groupsOf(n kernel.Norm) groups { return groups{n: n.Rows, parts: 1, width: n.Per * n.Run} }

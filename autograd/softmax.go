@@ -21,8 +21,6 @@ func lastSoftmax(x *Var) *Var {
 	return dispatch("Softmax", x, softmax[float32], softmax[float64], softmaxOn)(x)
 }
 
-func softmaxOn(x *Var) *Var { return Exp(lastLogSoftmax(x)) }
-
 func softmax[F kernel.Float](x *Var) *Var {
 	rows, cols := rowsOf("Softmax", x)
 	y := result("Softmax", x.t.DType(), x.Shape(), x)

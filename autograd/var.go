@@ -63,6 +63,7 @@ type plan struct {
 	conv      kernel.ConvShape
 	window    Window
 	norm      kernel.Norm
+	weighted  bool // norm has a weight
 	groups    groups
 	padding   padding
 	unlearned []int64 // the rows of an embedding's padding

@@ -18,7 +18,10 @@ type Computer[T any] interface {
 	//
 	// Besides the operations of package tensor, by their names, there are Copy, of two dtypes;
 	// Where, whose first operand is Bool; and AddAtomic, which adds its only operand to out,
-	// without a loss where others add atomically (Float32, Float64, Int32, Int64).
+	// without a loss where others add atomically (Float32, Float64, Int32, Int64). Of package
+	// autograd there are, of fractions: GELU of x, and GELUGradient of x and dy; ReLUGradient of y
+	// and dy; Gated of x and the numbers a and b, x·σ(x·(a + b·x²)), and GatedGradient of x, dy, a
+	// and b.
 	Map(o *Op, out Operand[T], in ...Operand[T]) error
 
 	// Reduce sets each element of out, which is contiguous, to r of those that the last dimensions

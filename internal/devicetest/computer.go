@@ -71,10 +71,36 @@ func (d *Device) Map(o *device.Op, out operand, in ...operand) error {
 		to.CopyFrom(tensor.Where(from[0], from[1], from[2]))
 	case "AddAtomic":
 		to.AddAtomic(from[0])
+	case "GELU", "GELUGradient", "Gated", "GatedGradient", "ReLUGradient":
+		to.CopyFrom(gate(o.Name, from))
 	default:
 		to.CopyFrom(Apply(o)(from...))
 	}
 	return nil
+}
+
+// gate computes in Float64 what Map has for package autograd.
+func gate(name string, in []*tensor.Tensor) *tensor.Tensor {
+	x, number := in[0].To(tensor.Float64), func(i int) float64 { return in[i].Item() }
+	phi := tensor.Erf(tensor.Mul(x, x.Number(math.Sqrt2/2))).AddScalar(1).MulScalar(0.5)
+	open := func(a, b float64) *tensor.Tensor {
+		return tensor.Mul(x, x).MulScalar(b).AddScalar(a).Mul(x).Sigmoid()
+	}
+	switch name {
+	case "GELU":
+		return tensor.Mul(x, phi)
+	case "GELUGradient":
+		density := tensor.Mul(x, x).MulScalar(-0.5).Exp().MulScalar(1 / math.Sqrt(2*math.Pi))
+		return density.Mul(x).Add(phi).Mul(in[1])
+	case "Gated":
+		return tensor.Mul(x, open(number(1), number(2)))
+	case "GatedGradient":
+		s := open(number(2), number(3))
+		slope := tensor.Mul(x, x).MulScalar(3 * number(3)).AddScalar(number(2))
+		rest := tensor.Neg(s).AddScalar(1).Mul(s).Mul(x)
+		return slope.Mul(rest).Add(s).Mul(in[1])
+	}
+	return tensor.Where(tensor.Le(x, x.Number(0)), x.Number(0), in[1].To(tensor.Float64))
 }
 
 // Reduce is device.Computer's.

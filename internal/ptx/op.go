@@ -3,8 +3,8 @@ package ptx
 // An opFunc computes one element of its operands, which are of class t.
 type opFunc = func(a *asm, t Type, x ...string) string
 
-// Map returns the kernel of an operation of package tensor, by its name, on elements of the inputs'
-// type; that of AddAtomic adds to its first operand. The operands in memory and the numbers follow
+// Map returns the kernel of an operation of package tensor, or of those of autograd that
+// device.Computer lists, by its name, on elements of the inputs' type; that of AddAtomic adds to its first operand. The operands in memory and the numbers follow
 // the output. It reports whether there is one.
 func Map(name string, out Type, in ...Operand) (Kernel, bool) {
 	e := each{name: name, operands: []access{{out, writes}}}
@@ -32,6 +32,8 @@ func Map(name string, out Type, in ...Operand) (Kernel, bool) {
 		f = onIntegers[name]
 	case onFloats[name] != nil:
 		f = onFloats[name]
+	case gates[name] != nil:
+		f = gates[name]
 	case t == Float32 && inFloat32[name] != nil:
 		f = inFloat32[name]
 	case inFloat64[name] != nil && t.float():

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -66,6 +67,14 @@ func kernels() (all []ptx.Kernel) {
 			for _, n := range operands {
 				add(ptx.Rows(kind, t, n))
 			}
+		}
+		for name, operands := range map[string]int{"GELU": 1, "GELUGradient": 2, "Gated": 3, "GatedGradient": 4,
+			"ReLUGradient": 2} {
+			in := slices.Repeat([]ptx.Operand{{Type: t}}, operands)
+			if name[:3] == "Gat" {
+				in[operands-1].Number, in[operands-2].Number = true, true
+			}
+			add(ptx.Map(name, t, in...))
 		}
 		add(ptx.NLLGradient(t))
 		add(ptx.Sequence("RandomKept", t), true)
