@@ -90,6 +90,12 @@ func TestBackward_NeedsFewKernelsOfADevice(t *testing.T) {
 	classes := devicetest.On(t, dev, tensor.FromSlice([]int64{0, 4, 2, 2}, 4))
 	for name, f := range map[string]func(x *autograd.Var) *autograd.Var{
 		"LogSoftmax": func(x *autograd.Var) *autograd.Var { return autograd.LogSoftmax(x, -1) },
+		"Softmax":    func(x *autograd.Var) *autograd.Var { return autograd.Softmax(x, -1) },
+		"GELU":       autograd.GELU,
+		"GELUTanh":   autograd.GELUTanh,
+		"SiLU":       autograd.SiLU,
+		"ReLU":       autograd.ReLU,
+		"LayerNorm":  func(x *autograd.Var) *autograd.Var { return autograd.LayerNorm(x, []int{5}, nil, nil, 1e-5) },
 		"Dropout":    func(x *autograd.Var) *autograd.Var { return autograd.Dropout(x, 0.5, nil, true) },
 		"NLLLoss": func(x *autograd.Var) *autograd.Var {
 			return autograd.NLLLoss(x, classes, autograd.Classification{})

@@ -17,7 +17,32 @@ func (d engine) Gather(out, in, index tensorOperand, dim int) error {
 	if err != nil {
 		return err
 	}
+	w, kind = w.wider(kind, 1)
 	return d.each(ptx.Gather(kind), w, w.pull(2, dim))
+}
+
+// wider returns the walk by 8 bytes at a time, if they have one index, which is operand index, and
+// are next to each other in the others.
+func (w walk) wider(kind ptx.Type, index int) (walk, ptx.Type) {
+	n := 8 / kind.Size()
+	if n == 1 || len(w.shape) == 0 || w.shape[0] == 1 {
+		return w, kind
+	}
+	for k, o := range w.operands {
+		if (o.strides[0] == 0) != (k == index) {
+			return w, kind
+		}
+	}
+	all, ok := w.vectors(n)
+	if !ok {
+		return w, kind
+	}
+	for k := range all.operands {
+		if k != index {
+			all.operands[k].size = 8
+		}
+	}
+	return all, ptx.Bits64
 }
 
 // Scatter is device.Computer's.
@@ -32,6 +57,9 @@ func (d engine) Scatter(out, in, index tensorOperand, dim int, add bool) error {
 	w, err := d.walkOver(index.Shape, out, index, in)
 	if err != nil {
 		return err
+	}
+	if !add {
+		w, kind = w.wider(kind, 1)
 	}
 	return d.each(ptx.Scatter(kind, add), w, w.pull(0, dim))
 }

@@ -303,13 +303,38 @@ func (t *Tensor) indices(what string, n int) *Tensor {
 	if t.Numel() == 0 {
 		return t.view(t.Shape(), t.Strides(), t.offset)
 	}
-	least, greatest := Amin(t).Item(), Amax(t).Item()
-	wrap(int(least), n, what+" index")
-	wrap(int(greatest), n, what+" index")
+	least, greatest := t.extremes()
+	wrap(least, n, what+" index")
+	wrap(greatest, n, what+" index")
 	if least >= 0 {
 		return t.view(t.Shape(), t.Strides(), t.offset)
 	}
 	return Where(Lt(t, t.Number(0)), Add(t, t.Number(float64(n))), t)
+}
+
+// extremes returns the least and the greatest element of Int64, for which the device is waited for
+// once. What is stretched is looked at once.
+func (t *Tensor) extremes() (least, greatest int) {
+	shape := slices.Clone(t.Shape())
+	for i, step := range t.Strides() {
+		if step == 0 {
+			shape[i] = 1
+		}
+	}
+	all := t.peek(shape, t.Strides(), t.offset).operand()
+	all.Shape, all.Strides = merged(all.Shape, all.Strides)
+	both := t.NewEmpty(Int64, 2)
+	defer both.release()
+	for i, r := range []device.Reduction{device.Min, device.Max} {
+		one := both.operand()
+		one.Offset, one.Shape, one.Strides = one.Offset+i, nil, nil
+		must(wrapOp(r, t.Device(), computerOn(t.Device()).Reduce(r, one, all)))
+	}
+	runtime.KeepAlive(t)
+	here := mustOn(both, nil)
+	defer here.release()
+	found := typed[int64](here.span())
+	return int(found[0]), int(found[1])
 }
 
 // gatherOnDevice and scatterOnDevice are gather and scatter on a device, of shapes that were

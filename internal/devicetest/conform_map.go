@@ -1,6 +1,8 @@
 package devicetest
 
 import (
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/device"
@@ -84,6 +86,18 @@ func elementwise(t *testing.T, dev tensor.Device) {
 	}
 	long := tensor.RandN(tensor.Float32, tensor.NewGenerator(3), 100_003)
 	compare(t, dev, 2e-6, all["Mul"], long, long.Clone())
+	for _, dt := range []tensor.DType{tensor.Uint8, tensor.BFloat16, tensor.Float32, tensor.Float64} {
+		x := tensor.RandInt(tensor.NewGenerator(4), 0, 100, 6, 16).To(dt) // whole vectors in a row, and one for all
+		for _, y := range []*tensor.Tensor{x.Select(0, 2), x.Narrow(1, 3, 1), x.Narrow(0, 1, 1),
+			x.T().Contiguous().T(), x.View(12, 8).Narrow(1, 0, 4).Reshape(3, 1, 16).Expand(3, 6, 16)} {
+			compare(t, dev, 0, all["Add"], x, y)
+			compare(t, dev, 0, all["Sub"], y, x.Narrow(1, 0, 1))
+		}
+		wide := x.View(3, 32)
+		compare(t, dev, 0, all["Add"], wide.Narrow(1, 8, 16), wide.Narrow(1, 16, 16))
+		compare(t, dev, 0, all["Add"], wide.Narrow(1, 8, 16), wide.Narrow(1, 17, 1)) // rows that are apart
+	}
+	gates(t, dev)
 	for _, mixed := range [][2]tensor.DType{{tensor.Int64, tensor.Float32}, {tensor.Float32, tensor.Float64},
 		{tensor.Bool, tensor.Int32}, {tensor.Float16, tensor.Float32}} {
 		compare(t, dev, 2e-6, all["Add"], numbersOf(mixed[0], 1), numbersOf(mixed[1], 2))
@@ -135,5 +149,33 @@ func inPlace(t *testing.T, dev tensor.Device) {
 	for _, dt := range []tensor.DType{tensor.Int32, tensor.Int64} {
 		compare(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].AddAtomic(in[1]) },
 			numbersOf(dt, 1), numbersOf(dt, 2))
+	}
+}
+
+// gates compares what Map has for package autograd with the reference.
+func gates(t *testing.T, dev tensor.Device) {
+	ref, g := New("reference"), tensor.NewGenerator(5)
+	for _, dt := range append(slices.Clone(floats), tensor.Float16, tensor.BFloat16) {
+		numbers := tensor.RandN(tensor.Float64, g, 203).MulScalar(4)
+		for i, v := range []float64{0, math.Inf(1), math.Inf(-1), math.NaN(), 60, -60, 1e-30} {
+			tensor.SetAt(numbers, v, i)
+		}
+		x, dy := numbers.To(dt), tensor.RandN(dt, g, 203)
+		a, b := tensor.Scalar(dt, 1.5), tensor.Scalar(dt, 0.0625)
+		for name, in := range map[string][]*tensor.Tensor{"GELU": {x}, "GELUGradient": {x, dy}, "Gated": {x, a, b},
+			"GatedGradient": {x, dy, a, b}, "ReLUGradient": {x, dy}} {
+			on := func(d tensor.Device) *tensor.Tensor {
+				out, operands := empty(t, d, dt, 203), []operand{}
+				for _, v := range in {
+					if v.Dims() > 0 {
+						v = On(t, d, v)
+					}
+					operands = append(operands, OperandOf(v))
+				}
+				check(t, ComputerOn(d).Map(&device.Op{Name: name, Arity: len(in)}, OperandOf(out), operands...))
+				return out
+			}
+			Same(t, on(dev), near(t, on(ref)), map[bool]float64{true: 1e-13, false: 2e-6}[dt == tensor.Float64])
+		}
 	}
 }

@@ -216,11 +216,15 @@ func rows(t *testing.T, dev tensor.Device) {
 					tensor.SetAt(x, v, i%n, 7*i%size)
 				}
 				classes := tensor.RandInt(g, 0, size, n)
-				type results struct{ y, dx, loss, dlogp *tensor.Tensor }
+				w, b := tensor.RandN(dt, g, size), tensor.RandN(dt, g, size)
+				type results struct {
+					y, dx, loss, dlogp *tensor.Tensor
+					more               []*tensor.Tensor
+				}
 				on := func(d tensor.Device) results {
 					k, c := ComputerOn(d), On(t, d, classes)
-					r := results{empty(t, d, dt, n, size), empty(t, d, dt, n, size), empty(t, d, dt),
-						empty(t, d, dt, n, size)}
+					r := results{y: empty(t, d, dt, n, size), dx: empty(t, d, dt, n, size), loss: empty(t, d, dt),
+						dlogp: empty(t, d, dt, n, size)}
 					check(t, k.Rows(device.RowOp{Kind: device.RowLogSoftmax}, OperandOf(r.y),
 						OperandOf(On(t, d, x.To(dt)))))
 					check(t, k.Rows(device.RowOp{Kind: device.RowLogSoftmaxGradient}, OperandOf(r.dx),
@@ -229,6 +233,24 @@ func rows(t *testing.T, dev tensor.Device) {
 						OperandOf(On(t, d, dy)), OperandOf(c)))
 					check(t, k.Rows(device.RowOp{Kind: device.RowNLLGradient, Factor: -0.5},
 						OperandOf(r.dlogp), OperandOf(c), OperandOf(r.loss)))
+					for _, more := range []struct {
+						kind device.RowKind
+						in   []*tensor.Tensor
+					}{
+						{device.RowSoftmax, []*tensor.Tensor{x.To(dt)}},
+						{device.RowSoftmaxGradient, []*tensor.Tensor{dy, b.Expand(n, size).Contiguous()}},
+						{device.RowNorm, []*tensor.Tensor{dy}},
+						{device.RowNorm, []*tensor.Tensor{dy, w, b}},
+						{device.RowNormGradient, []*tensor.Tensor{dy, b.Expand(n, size).Contiguous()}},
+						{device.RowNormGradient, []*tensor.Tensor{dy, b.Expand(n, size).Contiguous(), w}},
+					} {
+						out, in := empty(t, d, dt, n, size), []operand{}
+						for _, x := range more.in {
+							in = append(in, OperandOf(On(t, d, x)))
+						}
+						check(t, k.Rows(device.RowOp{Kind: more.kind, Factor: 0.1}, OperandOf(out), in...))
+						r.more = append(r.more, out)
+					}
 					return r
 				}
 				got, want := on(dev), on(ref)
@@ -236,6 +258,9 @@ func rows(t *testing.T, dev tensor.Device) {
 				Same(t, got.dx, near(t, want.dx), 1e-5)
 				Same(t, got.loss, near(t, want.loss), 1e-5)
 				Same(t, got.dlogp, near(t, want.dlogp), 1e-5)
+				for i, more := range got.more {
+					Same(t, more, near(t, want.more[i]), 1e-5)
+				}
 			})
 		}
 	}
