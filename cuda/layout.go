@@ -136,6 +136,13 @@ func (w walk) layout() ([]uint64, error) {
 		}
 	}
 	room(w.shape)
+	for i := range ptx.Dims {
+		if i < len(w.shape) {
+			words = append(words, ptx.Reciprocal(max(w.shape[i], 1)))
+		} else {
+			words = append(words, 0)
+		}
+	}
 	for _, o := range w.operands {
 		if !o.number {
 			room(o.strides)

@@ -66,6 +66,9 @@ func (d *Device) window(k ptx.Kernel, images []int, w device.Window, operands ..
 	for _, pair := range [][2]int{{height, width}, {outH, outW}, w.Size, w.Stride, w.Padding} {
 		words = append(words, uint64(pair[0]), uint64(pair[1]))
 	}
+	for _, n := range []int{height, width, outH, outW, w.Size[0], w.Size[1], w.Stride[0], w.Stride[1]} {
+		words = append(words, ptx.Reciprocal(max(n, 1)))
+	}
 	if largest > most {
 		return fmt.Errorf("%w: windows of images of %d by %d on %v", tensor.ErrUnsupported, height, width, d)
 	}

@@ -11,8 +11,9 @@
 // # Arguments
 //
 // Those of a kernel are one array of words of 8 bytes. First come those that its constructor names,
-// then those of its layouts: the number of dimensions, [Dims] sizes, and [Dims] strides in bytes
-// for each operand in memory; the innermost dimension first. Numbers of elements fit into 31 bits.
+// then those of its layouts: the number of dimensions, [Dims] sizes and as many of their
+// reciprocals, and [Dims] strides in bytes for each operand in memory; the innermost dimension
+// first. Numbers of elements fit into 31 bits.
 //
 // # Numbers
 //

@@ -133,7 +133,7 @@ func (e each) strided() *asm {
 	for _, k := range memory {
 		at[k] = a.do("mov.u64", bases[k])
 	}
-	a.offsets(a.arg(1+Dims*(1+len(memory))), i, pick(at, memory))
+	a.offsets(a.arg(layoutWords(len(memory))), i, pick(at, memory))
 	e.apply(a, at, a.do("add.u64", place, a.do("cvt.u64.u32", i)), extra)
 	return a
 }
@@ -145,6 +145,9 @@ func pick(s []string, which []int) (out []string) {
 	return out
 }
 
+// layoutWords are how many words a layout of so many operands has.
+func layoutWords(operands int) int { return 1 + Dims*(2+operands) }
+
 // offsets moves addresses to where a layout, whose words begin at w, has element i. The outermost
 // dimension needs no division.
 func (a *asm) offsets(w int, i string, addresses []string) {
@@ -153,12 +156,12 @@ func (a *asm) offsets(w int, i string, addresses []string) {
 	step := func(m string) {
 		wide := a.do("cvt.u64.u32", m)
 		for k, p := range addresses {
-			a.set(p, "mad.lo.s64", wide, a.do("ld.param.s64", fmt.Sprintf("[%s+%d]", dim, 8*Dims*(k+1))), p)
+			a.set(p, "mad.lo.s64", wide, a.do("ld.param.s64", fmt.Sprintf("[%s+%d]", dim, 8*(layoutWords(k)-1))), p)
 		}
 	}
 	a.while(func() string { return a.do("setp.gt.u32", left, "1") }, func() {
 		size := a.do("ld.param.u32", "["+dim+"]")
-		quotient := a.do("div.u32", rest, size)
+		quotient := a.quotient(rest, a.do("ld.param.u64", fmt.Sprintf("[%s+%d]", dim, 8*Dims)))
 		step(a.do("sub.u32", rest, a.do("mul.lo.u32", quotient, size)))
 		a.set(rest, "mov.u32", quotient)
 		a.set(left, "sub.u32", left, "1")
@@ -192,12 +195,12 @@ func (e each) inner(vector int) *asm {
 	i := a.thread()
 	a.only(a.do("setp.lt.u32", i, n))
 	memory := e.memory()
-	layout := a.arg(1 + Dims*(1+len(memory)))
+	layout := a.arg(layoutWords(len(memory)))
 	at, one := append([]string{}, bases...), make([]string, len(bases))
 	for m, k := range memory {
 		at[k] = a.do("mov.u64", bases[k])
 		if e.operands[k].mode&reads != 0 {
-			one[k] = a.do("setp.eq.u64", a.word("u64", layout+1+Dims*(1+m)), "0")
+			one[k] = a.do("setp.eq.u64", a.word("u64", layout+layoutWords(m)), "0")
 		}
 	}
 	a.offsets(layout, i, pick(at, memory))

@@ -140,7 +140,7 @@ func (r reducer) entry(name string, out, in Type) *asm {
 	a := newAsm(name)
 	results, n, chunk, width, alongBy, acrossBy, step := a.u32(), a.u32(), a.u32(), a.u32(), a.u32(), a.u32(), a.u64()
 	to, from := a.u64(), a.u64()
-	outer, inner := a.arg(1+Dims*3), a.arg(1+Dims*2)
+	outer, inner := a.arg(layoutWords(2)), a.arg(layoutWords(1))
 
 	tid, part := a.do("mov.u32", "%tid.x"), a.do("mov.u32", "%ctaid.y")
 	height := a.do("div.u32", fmt.Sprint(BlockSize), width)
@@ -159,7 +159,7 @@ func (r reducer) entry(name string, out, in Type) *asm {
 		end := a.do("min.u32", a.do("add.u32", begin, chunk), n)
 		first := a.do("add.u32", begin, along)
 		if name == "line" {
-			r.line(a, state, in, from, first, end, width, a.word("u64", inner+1+Dims))
+			r.line(a, state, in, from, first, end, width, a.word("u64", inner+layoutWords(0)))
 			return
 		}
 		a.loop(first, end, width, func(i string) {

@@ -5,7 +5,7 @@ import "math"
 // The kernels of windows have one entry, "window", with an element of the output for each thread.
 // Their arguments are the number of these, the addresses of the output and the input, and for
 // MaxPool that of the places; and then height and width of: the image, the places of the window,
-// the window, its steps, and the padding.
+// the window, its steps, and the padding; and the reciprocals of the first eight of these.
 
 // Unfold returns the kernel of im2col, of elements of so many bits.
 func Unfold(t Type) Kernel { return windowKernel("Unfold", t, unfold) }
@@ -27,6 +27,12 @@ func windowKernel(name string, t Type, write func(w *windowAsm, t Type)) Kernel 
 		for i := range w.pairs {
 			w.pairs[i] = [2]string{w.u32(), w.u32()}
 		}
+		w.reciprocals = map[string]string{}
+		for _, pair := range w.pairs[:4] {
+			for _, n := range pair {
+				w.reciprocals[n] = w.u64()
+			}
+		}
 		w.i = w.thread()
 		w.only(w.do("setp.lt.u32", w.i, n))
 		write(w, t)
@@ -39,6 +45,7 @@ type windowAsm struct {
 	*asm
 	out, in, whereTo, i string
 	pairs               [5][2]string
+	reciprocals         map[string]string
 }
 
 func (w *windowAsm) image() [2]string   { return w.pairs[0] }
@@ -49,7 +56,7 @@ func (w *windowAsm) padding() [2]string { return w.pairs[4] }
 
 // split returns quotient and rest.
 func (w *windowAsm) split(n, by string) (quotient, rest string) {
-	quotient = w.do("div.u32", n, by)
+	quotient = w.quotient(n, w.reciprocals[by])
 	return quotient, w.do("sub.u32", n, w.do("mul.lo.u32", quotient, by))
 }
 
