@@ -71,8 +71,8 @@ func tanh32(a *asm, t Type, x ...string) string {
 	size := a.do("min.f32", a.do("abs.f32", x[0]), f(20))
 	e := exp32(a, t, a.do("add.rn.f32", size, size))
 	high := a.do("sub.rn.f32", f(1), a.do("div.rn.f32", f(2), a.do("add.rn.f32", e, f(1))))
-	y := a.do("selp.f32", low, a.signOf32(x[0], high), a.do("setp.lt.f32", size, f(near)))
-	return a.nanOf32(x[0], y)
+	y := a.do("selp.f32", low, high, a.do("setp.lt.f32", size, f(near)))
+	return a.nanOf32(x[0], a.signOf32(x[0], y)) // that of a zero as well
 }
 
 // erf32 is a polynomial of x² times x up to 1. Beyond, the logarithm of what is missing to 1 is
