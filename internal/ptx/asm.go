@@ -134,15 +134,11 @@ func (a *asm) loop(from, end, step string, body func(i string)) {
 	})
 }
 
-// atOnce is how many turns of a loop several makes at once.
-const atOnce = 4
-
-// several is loop for a body that is given as many values of i as there are at once, and at the end
-// one.
-func (a *asm) several(from, end, step string, body func(is []string)) {
+// several is loop for a body that is given so many values of i at once, and at the end one by one.
+func (a *asm) several(atOnce int, from, end, step string, body func(is []string)) {
 	i := a.do("mov.u32", from)
 	is := make([]string, atOnce)
-	later := func() string {
+	last := func() string {
 		for n := range is {
 			if is[n] = i; n > 0 {
 				is[n] = a.do("add.u32", is[n-1], step)
@@ -150,7 +146,7 @@ func (a *asm) several(from, end, step string, body func(is []string)) {
 		}
 		return a.do("setp.lt.u32", is[atOnce-1], end)
 	}
-	a.while(later, func() {
+	a.while(last, func() {
 		body(is)
 		a.set(i, "add.u32", is[atOnce-1], step)
 	})

@@ -168,7 +168,7 @@ func (r reducer) entry(name string, out, in Type) *asm {
 			r.take(a, state, a.cast(r.class, in.class(), a.load(in, at)), a.do("cvt.u64.u32", i))
 		})
 	})
-	r.together(a, state, along, a.do("mad.lo.u32", along, height, across), width, height)
+	r.together(a, state, along, across, width, height)
 	a.only(a.do("and.pred", mine, a.do("setp.eq.u32", along, "0")))
 	v := a.convert(out, r.state[len(r.state)-1], r.end(a, state))
 	a.store(out, a.do("mad.lo.u64", a.do("cvt.u64.u32", part), step, to), v)
@@ -180,7 +180,7 @@ func (r reducer) entry(name string, out, in Type) *asm {
 func (r reducer) line(a *asm, state []string, in Type, from, first, end, width, stride string) {
 	step := a.do("mul.lo.u64", a.do("cvt.u64.u32", width), stride)
 	at := a.do("mad.lo.u64", a.do("cvt.u64.u32", first), stride, from)
-	a.several(first, end, width, func(places []string) {
+	a.several(8, first, end, width, func(places []string) {
 		x := make([]string, len(places))
 		for i := range places {
 			x[i] = a.load(in, at)
@@ -192,32 +192,42 @@ func (r reducer) line(a *asm, state []string, in Type, from, first, end, width, 
 	})
 }
 
-// together merges what the threads along a row of the block know, half of them into the other half,
-// until the first knows all.
-func (r reducer) together(a *asm, state []string, along, slot, width, height string) {
+// few is how many values a thread merges at most, of those of as many as a block has.
+const few = 16
+
+// together merges what the threads along a row of the block know: the first few take the others',
+// and then all those. So all threads of a row know the same.
+func (r reducer) together(a *asm, state []string, along, across, width, height string) {
 	for i := range state {
 		if room := fmt.Sprintf("\t.shared .align 8 .b8 s%d[%d];\n", i, 8*BlockSize); !strings.Contains(a.shared.String(), room) {
 			a.shared.WriteString(room)
 		}
 	}
-	for i, t := range r.state {
-		a.emit("st.shared.%s [%s], %s", t, a.sharedState(i, slot), state[i])
+	slot := a.do("mad.lo.u32", along, height, across)
+	put := func() {
+		for i, t := range r.state {
+			a.emit("st.shared.%s [%s], %s", t, a.sharedState(i, slot), state[i])
+		}
 	}
-	half := a.do("shr.u32", width, "1")
-	a.while(func() string { return a.do("setp.ne.u32", half, "0") }, func() {
-		a.emit("bar.sync 0")
-		a.when(a.do("setp.lt.u32", along, half), func() {
-			partner, other := a.do("mad.lo.u32", half, height, slot), make([]string, len(state))
-			for i, t := range r.state {
-				other[i] = a.do("ld.shared."+string(t), "["+a.sharedState(i, partner)+"]")
-			}
-			r.merge(a, state, other)
-			for i, t := range r.state {
-				a.emit("st.shared.%s [%s], %s", t, a.sharedState(i, slot), state[i])
-			}
-		})
-		a.set(half, "shr.u32", half, "1")
+	get := func(along string) (other []string) {
+		partner := a.do("mad.lo.u32", along, height, across)
+		for i, t := range r.state {
+			other = append(other, a.do("ld.shared."+string(t), "["+a.sharedState(i, partner)+"]"))
+		}
+		return other
+	}
+	first := a.do("min.u32", width, fmt.Sprint(few))
+	put()
+	a.emit("bar.sync 0")
+	a.when(a.do("setp.lt.u32", along, first), func() {
+		a.loop(a.do("add.u32", along, first), width, first, func(i string) { r.merge(a, state, get(i)) })
+		put()
 	})
+	a.emit("bar.sync 0")
+	for i, v := range get("0") {
+		a.set(state[i], "mov."+string(r.state[i]), v)
+	}
+	a.loop("1", first, "1", func(i string) { r.merge(a, state, get(i)) })
 }
 
 // sharedState is where a thread's value is that the others see.

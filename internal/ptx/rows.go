@@ -259,12 +259,11 @@ func (w rowwise) entry(t Type, operands int) *asm {
 	row := r.do("mad.lo.u32", r.do("mov.u32", "%ctaid.x"), height, across)
 	mine := r.do("setp.lt.u32", row, rows)
 	r.start = r.do("mul.wide.u32", row, n)
-	slot := r.do("mad.lo.u32", along, height, across)
 	for k, sum := range w.sums {
 		if k > 0 {
 			r.emit("bar.sync 0") // all have read what the one before left
 		}
-		r.sum(sum, mine, along, slot, across, width, height)
+		r.sum(sum, mine, along, across, width, height)
 	}
 	r.only(mine)
 	as := w.as
@@ -278,7 +277,7 @@ func (w rowwise) entry(t Type, operands int) *asm {
 		return r.asm
 	}
 	element := w.write(r)
-	r.several(along, n, width, func(is []string) {
+	r.several(8, along, n, width, func(is []string) {
 		for _, i := range is {
 			put(r.address(r.out, i), element(i))
 		}
@@ -287,14 +286,14 @@ func (w rowwise) entry(t Type, operands int) *asm {
 }
 
 // sum has the threads of a row reduce it, and all of them know its state then.
-func (r *rowAsm) sum(s rowSum, mine, along, slot, across, width, height string) {
+func (r *rowAsm) sum(s rowSum, mine, along, across, width, height string) {
 	var state []string
 	for i, t := range s.state {
 		state = append(state, r.do("mov."+string(t), limit(t, s.first[i])))
 	}
 	taken := s.taken(r)
 	r.when(mine, func() {
-		r.several(along, r.n, width, func(is []string) {
+		r.several(8, along, r.n, width, func(is []string) {
 			x := make([]string, len(is))
 			for k, i := range is {
 				x[k] = taken(i)
@@ -304,9 +303,6 @@ func (r *rowAsm) sum(s rowSum, mine, along, slot, across, width, height string) 
 			}
 		})
 	})
-	s.together(r.asm, state, along, slot, width, height)
-	r.emit("bar.sync 0")
-	for i, t := range s.state {
-		r.known = append(r.known, r.do("ld.shared."+string(t), "["+r.sharedState(i, across)+"]")) // the first thread's
-	}
+	s.together(r.asm, state, along, across, width, height)
+	r.known = append(r.known, state...)
 }
