@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/shoal-mp/shoal/internal/device"
+	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -44,28 +45,43 @@ func must(err error) {
 func reluOn(x *Var) *Var {
 	y := tensor.ReLU(x.t)
 	return unary("ReLU", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
-		return elementsOn("ReLUGradient", dy.DType(), y, dy)
+		return elementsOn("ReLUGradient", y, dy)
 	}).twice(reluTwice)
 }
 
 // elementsOn returns what a device makes of the elements of tensors of one shape and dtype, and of
 // numbers, by an operation of autograd alone.
-func elementsOn(name string, dt tensor.DType, in ...*tensor.Tensor) *tensor.Tensor {
-	dev := tensors.Computer(in...)
-	y := in[0].NewEmpty(dt, in[0].Shape()...)
-	if y.Numel() == 0 {
+func elementsOn(name string, in ...*tensor.Tensor) *tensor.Tensor {
+	dev, x := tensors.Computer(in...), in[0]
+	y := x.NewEmpty(x.DType(), x.Shape()...)
+	n := y.Numel()
+	if n == 0 {
 		return y
 	}
 	operands := make([]device.Operand[tensor.DType], len(in))
-	for i, x := range in {
-		if x.Dims() > 0 || x.Device() != nil {
-			x = x.Contiguous().View(y.Numel())
+	for i, t := range in {
+		if t.Device() == nil {
+			operands[i] = tensors.Operand(t)
+			continue
 		}
-		in[i], operands[i] = x, tensors.Operand(x)
+		in[i] = t.Contiguous()
+		operands[i] = seenAs(in[i], n)
 	}
-	must(dev.Map(&device.Op{Name: name, Arity: len(in)}, tensors.Operand(y.View(y.Numel())), operands...))
+	must(dev.Map(&device.Op{Name: name, Arity: len(in)}, seenAs(y, n), operands...))
 	runtime.KeepAlive(in)
 	return y.Touch()
+}
+
+// seenAs returns a contiguous tensor as an operand of another shape. A view would keep the tensor's
+// memory until it is collected.
+func seenAs(t *tensor.Tensor, shape ...int) device.Operand[tensor.DType] {
+	o := tensors.Operand(t)
+	o.Shape, o.Strides = shape, make([]int, len(shape))
+	for i, step := len(shape)-1, 1; i >= 0; i-- {
+		o.Strides[i] = step
+		step *= shape[i]
+	}
+	return o
 }
 
 func logSoftmaxOn(x *Var) *Var {
@@ -92,14 +108,30 @@ func softmaxOn(x *Var) *Var {
 
 // rowsOn returns what a device makes of tensors, of the last one's dtype.
 func rowsOn(o device.RowOp, shape []int, in ...*tensor.Tensor) *tensor.Tensor {
-	dev, like := tensors.Computer(in...), in[len(in)-1]
+	like := in[len(in)-1]
 	y := like.NewEmpty(like.DType(), shape...)
 	operands := make([]device.Operand[tensor.DType], len(in))
 	for i, x := range in {
 		in[i] = x.Contiguous()
 		operands[i] = tensors.Operand(in[i])
 	}
-	must(dev.Rows(o, tensors.Operand(y), operands...))
+	must(tensors.Computer(in...).Rows(o, tensors.Operand(y), operands...))
+	runtime.KeepAlive(in)
+	return y.Touch()
+}
+
+// normOn is rowsOn of a layer norm, whose first operands have rows in their last dimensions, and
+// whose others have an element for each of a row.
+func normOn(o device.RowOp, n kernel.Norm, rows int, in ...*tensor.Tensor) *tensor.Tensor {
+	y := in[0].NewEmpty(in[0].DType(), in[0].Shape()...)
+	operands := make([]device.Operand[tensor.DType], len(in))
+	for i, x := range in {
+		in[i] = x.Contiguous()
+		if operands[i] = seenAs(in[i], n.Per); i < rows {
+			operands[i] = seenAs(in[i], n.Rows, n.Per)
+		}
+	}
+	must(tensors.Computer(in...).Rows(o, seenAs(y, n.Rows, n.Per), operands...))
 	runtime.KeepAlive(in)
 	return y.Touch()
 }
@@ -141,23 +173,27 @@ func linearOn(x, w, b *Var) *Var {
 	flat := x.t.Reshape(rows, in)
 	shape := append([]int{}, x.Shape()...)
 	shape[len(shape)-1] = w.t.Dim(0)
-	y := tensor.MatMul(flat, w.t.T())
+	product := tensor.MatMul(flat, w.t.T())
 	if b != nil {
-		y.Add(b.t)
+		product.Add(b.t)
 	}
-	v := wrap("Linear", y.Reshape(shape...), x, w, b)
+	y := product.View(shape...)
+	product.Close() // y has its memory
+	v := made("Linear", y, x, w, b)
 	if v.needs {
 		v.save(x.t, w.t)
 		v.backward = func(dy *tensor.Tensor) {
 			dy = dy.Reshape(rows, w.t.Dim(0))
 			if x.wanted() {
-				x.add(tensor.MatMul(dy, w.t).Reshape(x.Shape()...))
+				dx := tensor.MatMul(dy, w.t)
+				x.take(dx.View(x.Shape()...))
+				dx.Close()
 			}
 			if w.wanted() {
 				w.total().AddMM(dy.T(), flat)
 			}
 			if b != nil && b.wanted() {
-				b.total().Add(tensor.Sum(dy, 0))
+				b.take(tensor.Sum(dy, 0))
 			}
 		}
 	}
@@ -174,7 +210,10 @@ func maxPool2dOn(x *Var, o Window) *Var {
 	if y.Numel() > 0 {
 		must(dev.MaxPool(tensors.Operand(y), tensors.Operand(at), tensors.Operand(images.View(n*c, h, w)), window))
 	}
-	v := wrap("MaxPool2d", y.View(n, c, outH, outW), x)
+	out := y.View(n, c, outH, outW)
+	y.Close() // out has its memory
+	v := made("MaxPool2d", out, x)
+	v.own(at)
 	if v.needs {
 		v.save(at)
 		v.backward = func(dy *tensor.Tensor) {

@@ -49,9 +49,11 @@ func (u unfolding) correlate(images, dy, dw *tensor.Tensor) {
 	u.parts(dy.DType().Size(), func(from, n int) {
 		columns := u.unfold(images.Narrow(0, from, n))
 		each := tensor.MatMul(dy.Narrow(0, from, n), columns.Transpose(1, 2)) // of one image
-		dw.Add(tensor.Sum(each, 0).View(dw.Shape()...))
-		columns.Close()
-		each.Close()
+		sum := tensor.Sum(each, 0)
+		dw.Add(sum.View(dw.Shape()...))
+		for _, t := range []*tensor.Tensor{columns, each, sum} {
+			t.Close()
+		}
 	})
 }
 
@@ -110,7 +112,9 @@ func conv2dOn(s kernel.ConvShape, x, w, b *Var) *Var {
 	if b != nil {
 		y.Add(b.t.Reshape(s.OutC, 1))
 	}
-	v := wrap("Conv2d", y.View(s.N, s.OutC, s.OutH(), s.OutW()), x, w, b)
+	out := y.View(s.N, s.OutC, s.OutH(), s.OutW())
+	y.Close() // out has its memory
+	v := made("Conv2d", out, x, w, b)
 	if v.needs {
 		v.save(images, w.t)
 		v.plans().conv = s
@@ -120,7 +124,7 @@ func conv2dOn(s kernel.ConvShape, x, w, b *Var) *Var {
 				u.correlate(images, dy, w.total())
 			}
 			if b != nil && b.wanted() {
-				b.total().Add(tensor.Sum(dy, 0, 2))
+				b.take(tensor.Sum(dy, 0, 2))
 			}
 			x.write(func(dx *tensor.Tensor) { u.fold(filters, dy, dx) })
 		}

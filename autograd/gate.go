@@ -86,15 +86,15 @@ func gatedTwice(y, dy *Var) derivatives {
 }
 
 func geluOn(x *Var) *Var {
-	return unary("GELU", x, elementsOn("GELU", x.t.DType(), x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		return elementsOn("GELUGradient", x.t.DType(), x.t, dy)
+	return unary("GELU", x, elementsOn("GELU", x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
+		return elementsOn("GELUGradient", x.t, dy)
 	}).twice(geluTwice)
 }
 
 func gatedOn(op string, g kernel.Gate, x *Var) *Var {
 	a, b := x.t.Number(g.A), x.t.Number(g.B)
-	y := unary(op, x, elementsOn("Gated", x.t.DType(), x.t, a, b), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		return elementsOn("GatedGradient", x.t.DType(), x.t, dy, a, b)
+	y := unary(op, x, elementsOn("Gated", x.t, a, b), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
+		return elementsOn("GatedGradient", x.t, dy, a, b)
 	})
 	y.note.gate = g
 	return y.twice(gatedTwice)

@@ -120,39 +120,43 @@ func normalizeOn(op string, n kernel.Norm, x, w, b *Var) *Var {
 
 // layerNormOn has a kernel for the rows, and one for the gradient of x.
 func layerNormOn(n kernel.Norm, x, w, b *Var) *Var {
-	shape := []int{n.Rows, n.Per}
-	rows := func(t *tensor.Tensor) *tensor.Tensor { return t.Reshape(shape...) }
 	forward := device.RowOp{Kind: device.RowNorm, Factor: n.Eps}
-	in := []*tensor.Tensor{rows(x.t)}
+	in := []*tensor.Tensor{x.t}
 	if w != nil || b != nil {
 		in = append(in, orFilled(w, x.t, n.Per, 1), orFilled(b, x.t, n.Per, 0))
 	}
-	y := wrap("LayerNorm", rowsOn(forward, shape, in...).View(x.Shape()...), x, w, b)
+	y := made("LayerNorm", normOn(forward, n, 1, in...), x, w, b)
 	y.plans().norm, y.plans().weighted = n, w != nil
 	if y.needs {
 		if y.save(x.t); w != nil {
 			y.save(w.t)
 		}
 		y.backward = func(dy *tensor.Tensor) {
-			dy = rows(dy)
 			if x.wanted() {
-				in := []*tensor.Tensor{rows(x.t), dy}
+				in := []*tensor.Tensor{x.t, dy}
 				if w != nil {
-					in = append(in, w.t.Reshape(n.Per))
+					in = append(in, w.t)
 				}
-				x.take(rowsOn(device.RowOp{Kind: device.RowNormGradient, Factor: n.Eps}, shape, in...).View(x.Shape()...))
+				x.take(normOn(device.RowOp{Kind: device.RowNormGradient, Factor: n.Eps}, n, 2, in...))
 			}
 			if w != nil && w.wanted() {
-				along := rowsOn(forward, shape, rows(x.t)).Mul(dy)
-				w.take(tensor.Sum(along, 0).View(w.Shape()...))
+				along := normOn(forward, n, 1, x.t).Mul(dy)
+				w.take(columnSums(along, n, w.Shape()))
 				along.Close()
 			}
 			if b != nil && b.wanted() {
-				b.take(tensor.Sum(dy, 0).View(b.Shape()...))
+				b.take(columnSums(dy, n, b.Shape()))
 			}
 		}
 	}
 	return y.twice(normalizeTwice)
+}
+
+// columnSums adds up rows.
+func columnSums(t *tensor.Tensor, n kernel.Norm, shape []int) *tensor.Tensor {
+	sums := tensor.Sum(t.Reshape(n.Rows, n.Per), 0)
+	defer sums.Close()
+	return sums.View(shape...)
 }
 
 // orFilled returns a parameter of n elements, or where there is none a number for each of them.

@@ -41,6 +41,10 @@ func (d engine) Reduce(r device.Reduction, out, in tensorOperand) error {
 	}
 	rows, row = rows.merged(), row.merged()
 	results, n := rows.count(), row.count()
+	if last := len(inner.Shape) - 1; last > 0 && inner.Shape[last] >= leastElements && combinable[r.String()] &&
+		results > 0 {
+		return d.reduceTwice(r, out, in)
+	}
 	switch {
 	case results == 0:
 		return nil
@@ -58,36 +62,49 @@ func (d engine) Reduce(r device.Reduction, out, in tensorOperand) error {
 	return d.reduceInParts(r, b, rows, row, parts, out, in.DType)
 }
 
+// reduceTwice reduces the last dimension, and then what is left.
+func (d engine) reduceTwice(r device.Reduction, out, in tensorOperand) error {
+	last := len(in.Shape) - 1
+	return d.between(r, out, in.Shape[:last], func(to tensorOperand) error { return d.Reduce(r, to, in) })
+}
+
+// between reduces in two steps: the first one makes a tensor of a shape, whose last dimensions the
+// second one reduces to out.
+func (d engine) between(r device.Reduction, out tensorOperand, shape []int, first func(to tensorOperand) error) error {
+	wide := out.DType
+	if (r == device.Sum || r == device.Prod) && wide != tensor.Int64 {
+		wide = tensor.Float64
+	}
+	m, err := d.Alloc(product(shape) * wide.Size())
+	if err != nil {
+		return err
+	}
+	// The memory is this process's, and used again by what comes after on the same stream.
+	strides := contiguous(reversed(shape), 1)
+	slices.Reverse(strides)
+	to := tensorOperand{Memory: m, DType: wide, Shape: shape, Strides: strides}
+	if err = first(to); err == nil {
+		err = d.Reduce(r, out, to)
+	}
+	return errors.Join(err, m.End())
+}
+
 // combinable are the reductions of which those of parts can be reduced again.
 var combinable = map[string]bool{"Sum": true, "Prod": true, "Amax": true, "Amin": true}
 
 // reduceInParts reduces the parts into memory of its own, and that.
 func (d engine) reduceInParts(r device.Reduction, b block, rows, row walk, parts int, out tensorOperand,
 	in tensor.DType) error {
-	wide := out.DType
-	if (r == device.Sum || r == device.Prod) && wide != tensor.Int64 {
-		wide = tensor.Float64
-	}
-	k, _ := ptx.Reduce(r.String(), types[wide], types[in])
-	results := rows.count()
-	m, err := d.Alloc(results * parts * wide.Size())
-	if err != nil {
-		return err
-	}
-	// The memory is this process's, and used again by what comes after on the same stream.
-	shape := append(slices.Clone(out.Shape), parts)
-	strides := contiguous(reversed(shape), 1)
-	slices.Reverse(strides)
-	between := tensorOperand{Memory: m, DType: wide, Shape: shape, Strides: strides}
-	to, err := d.see(between)
-	if err == nil {
-		to.strides = contiguous(rows.shape, parts*to.size)
-		rows.operands = []operand{rows.operands[0], to}
-		if err = d.reduce(k, b, rows, row, parts, to.size); err == nil {
-			err = d.Reduce(r, out, between)
+	return d.between(r, out, append(slices.Clone(out.Shape), parts), func(to tensorOperand) error {
+		k, _ := ptx.Reduce(r.String(), types[to.DType], types[in])
+		seen, err := d.see(to)
+		if err != nil {
+			return err
 		}
-	}
-	return errors.Join(err, m.End())
+		seen.strides = contiguous(rows.shape, parts*seen.size)
+		rows.operands = []operand{rows.operands[0], seen}
+		return d.reduce(k, b, rows, row, parts, seen.size)
+	})
 }
 
 func reversed(s []int) []int {
