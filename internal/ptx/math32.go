@@ -2,8 +2,8 @@ package ptx
 
 import "math"
 
-// The functions here compute in float32, t is always that: as exactly as float32 can be told to
-// within two units in the last place, and at the speed of a GPU that has little float64.
+// The functions here compute in float32, t is always that: within some units in the last place, and
+// at the speed of a GPU that has little float64.
 
 // inFloat32 are the functions that Float32, Float16 and BFloat16 have in the place of those of
 // inFloat64.
@@ -32,21 +32,15 @@ func (a *asm) signOf32(x, v string) string {
 	return a.do("or.b32", a.do("and.b32", v, "0x7fffffff"), sign)
 }
 
-// exp32 splits off a power of two, which it multiplies in two steps, since that itself may be too
-// large or too small.
+// exp32 raises 2 to the product with log₂e, by an instruction that is exact within some 2⁻²². What
+// rounding took from the product, it multiplies afterwards.
 func exp32(a *asm, t Type, x ...string) string {
-	v := a.do("max.f32", a.do("min.f32", x[0], f(89)), f(-104))
-	k := a.do("cvt.rni.f32.f32", a.do("mul.rn.f32", v, f(math.Log2E)))
-	high := float64(float32(math.Ln2))
-	rest := a.do("fma.rn.f32", k, f(high-math.Ln2), a.do("fma.rn.f32", k, f(-high), v))
-	square := a.do("mul.rn.f32", rest, rest)
-	small := a.do("fma.rn.f32", square, a.horner32(rest, factorials(2, 1, 6)), rest)
-	y := a.do("add.rn.f32", small, f(1))
-	whole := a.do("cvt.rzi.s32.f32", k)
-	half := a.do("shr.s32", whole, "1")
-	for _, n := range []string{half, a.do("sub.s32", whole, half)} {
-		y = a.do("mul.rn.f32", y, a.do("shl.b32", a.do("add.s32", n, "127"), "23"))
-	}
+	v := a.do("max.f32", a.do("min.f32", x[0], f(100)), f(-110))
+	high := float64(float32(math.Log2E))
+	power := a.do("mul.rn.f32", v, f(high))
+	lost := a.do("fma.rn.f32", v, f(high), a.do("neg.f32", power))
+	lost = a.do("fma.rn.f32", v, f(math.Log2E-high), lost)
+	y := a.do("mul.rn.f32", a.do("ex2.approx.f32", power), a.do("fma.rn.f32", lost, f(math.Ln2), f(1)))
 	return a.nanOf32(x[0], y)
 }
 

@@ -168,7 +168,7 @@ func (r reducer) entry(name string, out, in Type) *asm {
 			r.take(a, state, a.cast(r.class, in.class(), a.load(in, at)), a.do("cvt.u64.u32", i))
 		})
 	})
-	r.together(a, state, along, across, width, height)
+	r.together(a, state, along, across, width, height, false)
 	a.only(a.do("and.pred", mine, a.do("setp.eq.u32", along, "0")))
 	v := a.convert(out, r.state[len(r.state)-1], r.end(a, state))
 	a.store(out, a.do("mad.lo.u64", a.do("cvt.u64.u32", part), step, to), v)
@@ -196,8 +196,8 @@ func (r reducer) line(a *asm, state []string, in Type, from, first, end, width, 
 const few = 16
 
 // together merges what the threads along a row of the block know: the first few take the others',
-// and then all those. So all threads of a row know the same.
-func (r reducer) together(a *asm, state []string, along, across, width, height string) {
+// and then one thread those, or all, so that all threads of a row know the same.
+func (r reducer) together(a *asm, state []string, along, across, width, height string, all bool) {
 	for i := range state {
 		if room := fmt.Sprintf("\t.shared .align 8 .b8 s%d[%d];\n", i, 8*BlockSize); !strings.Contains(a.shared.String(), room) {
 			a.shared.WriteString(room)
@@ -224,10 +224,17 @@ func (r reducer) together(a *asm, state []string, along, across, width, height s
 		put()
 	})
 	a.emit("bar.sync 0")
-	for i, v := range get("0") {
-		a.set(state[i], "mov."+string(r.state[i]), v)
+	last := func() {
+		for i, v := range get("0") {
+			a.set(state[i], "mov."+string(r.state[i]), v)
+		}
+		a.loop("1", first, "1", func(i string) { r.merge(a, state, get(i)) })
 	}
-	a.loop("1", first, "1", func(i string) { r.merge(a, state, get(i)) })
+	if all {
+		last()
+	} else {
+		a.when(a.do("setp.eq.u32", along, "0"), last)
+	}
 }
 
 // sharedState is where a thread's value is that the others see.

@@ -25,11 +25,10 @@ type rowSum struct {
 // A rowAsm writes a kernel of rows.
 type rowAsm struct {
 	*asm
-	t                         Type
-	start, n, classes, factor string
-	out                       string
-	in                        []string
-	known                     []string // the states of all sums so far
+	t                  Type
+	n, classes, factor string
+	in, rows           []string // operands, and where they have the row
+	known              []string // the states of all sums so far
 }
 
 // Rows returns the kernel of a kind of device.RowOp, but for NLLGradient, for a type of fractions
@@ -89,11 +88,12 @@ func elements(operand int) rowSum {
 	})
 }
 
-// above returns the sums of a softmax: the largest element, and the sum of what e is raised to by
-// how far elements are below it. Where that is infinite, it is NaN.
+// above returns the sums of a softmax: the largest element that is a number, and the sum of what e
+// is raised to by how far elements are below it, which is NaN where one is, or the largest is
+// infinite.
 func above(class Type) []rowSum {
 	return []rowSum{
-		{folding(class, math.Inf(-1), extreme("max")), func(r *rowAsm) func(i string) string {
+		{folding(class, math.Inf(-1), simple("max")), func(r *rowAsm) func(i string) string {
 			return func(i string) string { return r.own(0, i) }
 		}},
 		summing(func(r *rowAsm) func(i string) string {
@@ -231,15 +231,14 @@ func (r *rowAsm) value(address string) string {
 	return r.cast(Float64, r.t.class(), r.load(r.t, address))
 }
 
-func (r *rowAsm) address(base, i string) string {
-	place := r.do("add.u64", r.start, r.do("cvt.u64.u32", i))
-	return r.do("mad.lo.u64", place, fmt.Sprint(r.t.Size()), base)
+// element is one of an operand's row in float64, and own is it in its class.
+func (r *rowAsm) element(operand int, i string) string {
+	return r.value(r.at(r.rows[operand], i, r.t.Size()))
 }
 
-// element is one of an operand's row in float64, and own is it in its class.
-func (r *rowAsm) element(operand int, i string) string { return r.value(r.address(r.in[operand], i)) }
-
-func (r *rowAsm) own(operand int, i string) string { return r.load(r.t, r.address(r.in[operand], i)) }
+func (r *rowAsm) own(operand int, i string) string {
+	return r.load(r.t, r.at(r.rows[operand], i, r.t.Size()))
+}
 
 // along is an element of what all rows have, in float64.
 func (r *rowAsm) along(operand int, i string) string {
@@ -249,7 +248,8 @@ func (r *rowAsm) along(operand int, i string) string {
 func (w rowwise) entry(t Type, operands int) *asm {
 	r := &rowAsm{asm: newAsm("rows"), t: t}
 	rows, n, width := r.u32(), r.u32(), r.u32()
-	r.n, r.classes, r.factor, r.out = n, r.u64(), r.word("f64", r.arg(1)), r.u64()
+	r.n, r.classes, r.factor = n, r.u64(), r.word("f64", r.arg(1))
+	out := r.u64()
 	for range operands {
 		r.in = append(r.in, r.u64())
 	}
@@ -258,7 +258,11 @@ func (w rowwise) entry(t Type, operands int) *asm {
 	along, across := r.do("rem.u32", tid, width), r.do("div.u32", tid, width)
 	row := r.do("mad.lo.u32", r.do("mov.u32", "%ctaid.x"), height, across)
 	mine := r.do("setp.lt.u32", row, rows)
-	r.start = r.do("mul.wide.u32", row, n)
+	start := r.do("mul.wide.u32", row, n)
+	rowOf := func(base string) string { return r.do("mad.lo.u64", start, fmt.Sprint(t.Size()), base) }
+	for _, base := range r.in {
+		r.rows = append(r.rows, rowOf(base))
+	}
 	for k, sum := range w.sums {
 		if k > 0 {
 			r.emit("bar.sync 0") // all have read what the one before left
@@ -273,13 +277,13 @@ func (w rowwise) entry(t Type, operands int) *asm {
 	put := func(address, v string) { r.store(t, address, r.cast(t.class(), as, v)) }
 	if w.final != nil {
 		r.only(r.do("setp.eq.u32", along, "0"))
-		put(r.do("mad.wide.u32", row, fmt.Sprint(t.Size()), r.out), w.final(r))
+		put(r.do("mad.wide.u32", row, fmt.Sprint(t.Size()), out), w.final(r))
 		return r.asm
 	}
-	element := w.write(r)
+	element, out := w.write(r), rowOf(out)
 	r.several(8, along, n, width, func(is []string) {
 		for _, i := range is {
-			put(r.address(r.out, i), element(i))
+			put(r.at(out, i, t.Size()), element(i))
 		}
 	})
 	return r.asm
@@ -303,6 +307,6 @@ func (r *rowAsm) sum(s rowSum, mine, along, across, width, height string) {
 			}
 		})
 	})
-	s.together(r.asm, state, along, across, width, height)
+	s.together(r.asm, state, along, across, width, height, true)
 	r.known = append(r.known, state...)
 }
