@@ -13,8 +13,8 @@ type Computer[T any] interface {
 
 	// Map sets the elements of out to o of those of in, all of out's shape. That has at least one
 	// dimension, no more than the layouts need, and all have elements. out may be one of in, and
-	// does not overlap them otherwise. Of comparisons out is Bool. What is computed in Float32 reads
-	// and writes Float16 and BFloat16 as they are, each operand by itself.
+	// does not overlap them otherwise. Of comparisons out is Bool. What is computed in Float32
+	// reads and writes Float16 and BFloat16 as they are, each operand by itself.
 	//
 	// Besides the operations of package tensor, by their names, there are Copy, of two dtypes;
 	// Where, whose first operand is Bool; and AddAtomic, which adds its only operand to out,
@@ -27,8 +27,8 @@ type Computer[T any] interface {
 	// Reduce sets each element of out, which is contiguous, to r of those that the last dimensions
 	// of in, which out does not have, hold for it: at least one. Sums, products and variances of
 	// floats are computed in Float64, and out is that or of in's dtype; those of integers are
-	// Int64. Of Float16 and BFloat16 extremes are Float32. Argmax and Argmin are Int64, the place in row-major order of what is reduced; of equals the first, and NaN
-	// before everything.
+	// Int64. Of Float16 and BFloat16 extremes are Float32. Argmax and Argmin are Int64, the place
+	// in row-major order of what is reduced; of equals the first, and NaN before everything.
 	Reduce(r Reduction, out, in Operand[T]) error
 
 	// MatMul sets out, (batch, n, m), to a, (batch, n, k), times b, (batch, k, m), plus beta times

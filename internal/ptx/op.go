@@ -4,8 +4,9 @@ package ptx
 type opFunc = func(a *asm, t Type, x ...string) string
 
 // Map returns the kernel of an operation of package tensor, or of those of autograd that
-// device.Computer lists, by its name, on elements of the inputs' type; that of AddAtomic adds to its first operand. The operands in memory and the numbers follow
-// the output. It reports whether there is one.
+// device.Computer lists, by its name, on elements of the inputs' type; that of AddAtomic adds to
+// its first operand. The operands in memory and the numbers follow the output. It reports whether
+// there is one.
 func Map(name string, out Type, in ...Operand) (Kernel, bool) {
 	e := each{name: name, operands: []access{{out, writes}}}
 	for _, o := range in {

@@ -76,16 +76,17 @@ func must(t *tensor.Tensor, err error) *tensor.Tensor {
 func operations(dev *cuda.Device, n int) []operation {
 	g := tensor.NewGenerator(1)
 	host := tensor.RandN(tensor.Float32, g, n, n)
-	x, y := on(dev, host), on(dev, tensor.RandN(tensor.Float32, g, n, n))
-	few, few2 := on(dev, tensor.RandN(tensor.Float32, g, 1000)), on(dev, tensor.RandN(tensor.Float32, g, 1000))
+	normal := func(shape ...int) *tensor.Tensor { return on(dev, tensor.RandN(tensor.Float32, g, shape...)) }
+	x, y := on(dev, host), normal(n, n)
+	few, few2 := normal(1000), normal(1000)
 	half, half2 := x.To(tensor.BFloat16), y.To(tensor.BFloat16)
-	row := on(dev, tensor.RandN(tensor.Float32, g, n))
+	row := normal(n)
 	places := on(dev, tensor.RandInt(g, 0, n, n))
 	classes := on(dev, tensor.RandInt(g, 0, n, n))
 	larger := tensor.Gt(x, y)
-	small, small2 := on(dev, tensor.RandN(tensor.Float32, g, 256, 256)), on(dev, tensor.RandN(tensor.Float32, g, 256, 256))
+	small, small2 := normal(256, 256), normal(256, 256)
 	d := max(n/32, 8)
-	batch, batch2 := on(dev, tensor.RandN(tensor.Float32, g, 64, d, 64)), on(dev, tensor.RandN(tensor.Float32, g, 64, 64, d))
+	batch, batch2 := normal(64, d, 64), normal(64, 64, d)
 	ones := must(tensor.On(dev).Ones(tensor.Float32, n))
 	two := tensor.Scalar(tensor.Float32, 2)
 	closed := func(f func() *tensor.Tensor) func() { return func() { f().Close() } }
