@@ -99,10 +99,14 @@ func (b backend) multiply(t, x, y *Tensor, batch []int) {
 	}
 }
 
-// multiplied returns the dtype of the matrices whose product has dtype dt. Devices read 16 bits as
-// they are, and add up in float32.
-func (b backend) multiplied(dt DType) DType {
+// multiplied returns the dtype of the matrices of a and b whose product has dtype dt. Devices read
+// 16 bits as they are, and add up in float32; so do processors that have a unit for BFloat16.
+func (b backend) multiplied(dt DType, x, y *Tensor) DType {
 	if b.onDevice {
+		return dt
+	}
+	if dt == BFloat16 && len(x.Shape()) > 1 && len(y.Shape()) > 1 &&
+		kernel.HasBrainProduct(x.Dim(-2), y.Dim(-1), x.Dim(-1)) {
 		return dt
 	}
 	return dt.computed()

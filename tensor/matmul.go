@@ -15,7 +15,7 @@ func MatMul(a, b *Tensor) *Tensor {
 	}
 	row, col := len(a.Shape()) == 1, len(b.Shape()) == 1
 	dt := Promote(a.dtype, b.dtype)
-	in := backendOf(a).multiplied(dt)
+	in := backendOf(a).multiplied(dt, a, b)
 	x, y := a.matrices(in, 0), b.matrices(in, 1)
 	m, k, n := x.Dim(-2), x.Dim(-1), y.Dim(-1)
 	if y.Dim(-2) != k {
@@ -100,8 +100,10 @@ func (t *Tensor) multiplyLoops(x, y *Tensor, batch []int) {
 		clear(t.span())
 		return
 	}
-	size := t.dtype.Size()
-	f := t.dtype.numeric().product
+	size, f := t.dtype.Size(), brainProduct
+	if t.dtype != BFloat16 {
+		f = t.dtype.numeric().product
+	}
 	if f == nil {
 		misuse("MatMul is not defined for %v", t.dtype)
 	}
@@ -149,6 +151,11 @@ func gemm[T float](p matrixProduct, a, b, c []byte) {
 		a, b = b, a
 	}
 	kernel.Gemm(p.transA, p.transB, p.m, p.n, p.k, 1, typed[T](a), p.lda, typed[T](b), p.ldb, 0, typed[T](c), p.n)
+}
+
+// brainProduct is the product of BFloat16 as it is, for which the processor has a unit.
+func brainProduct(p matrixProduct, a, b, c []byte) {
+	kernel.BrainProduct(p.transA, p.transB, p.m, p.n, p.k, a, p.lda, b, p.ldb, c, p.n)
 }
 
 // wholeProduct is the product of integers. If no sum can be larger than what float64 counts one by

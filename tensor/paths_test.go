@@ -46,6 +46,30 @@ func TestMatMul_OfIntegersIsTheSumOfProducts(t *testing.T) {
 	}
 }
 
+// Products of BFloat16, which some processors compute as they are, are those of Float32, rounded.
+func TestMatMul_OfShortFloats(t *testing.T) {
+	g := tensor.NewGenerator(3)
+	for _, dt := range []tensor.DType{tensor.BFloat16, tensor.Float16} {
+		a, b := tensor.RandN(dt, g, 3, 40, 33), tensor.RandN(dt, g, 33, 20)
+		for name, in := range map[string][2]*tensor.Tensor{
+			"rows":            {a, b},
+			"a is turned":     {a.Transpose(1, 2).Contiguous().Transpose(1, 2), b},
+			"b is turned":     {a, b.T().Contiguous().T()},
+			"a part":          {a.Narrow(1, 3, 30), b.Narrow(1, 1, 17)},
+			"every other row": {a.Slice(1, 0, 40, 2), b},
+			"of one":          {a.Select(0, 1).Narrow(0, 0, 1), b},
+			"batches":         {a, tensor.RandN(dt, g, 3, 33, 20)},
+			"with a wide one": {a, b.To(tensor.Float32)},
+		} {
+			got := tensor.MatMul(in[0], in[1]).To(tensor.Float64)
+			want := tensor.MatMul(in[0].To(tensor.Float64), in[1].To(tensor.Float64))
+			if off := tensor.Amax(tensor.Abs(tensor.Sub(got, want))).Item(); !(off < 0.1) { // sums of 33 reach 20
+				t.Errorf("%v, %s: off by %v", dt, name, off)
+			}
+		}
+	}
+}
+
 func TestMatMul_OfATurnedMatrixAndAVector(t *testing.T) {
 	g := tensor.NewGenerator(1)
 	for _, m := range []int{1, 2, 5, 70} {

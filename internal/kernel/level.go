@@ -29,6 +29,8 @@ type level struct {
 	// be nil
 	shortSums  [shorts]func(n int, x *byte) float64
 	shortRelus [shorts]func(n int, x, y *byte)
+	// products of BFloat16 by a matrix unit, if the processor has one; may be nil
+	brain *brainLoops
 	// write n bytes of x, a multiple of 32, to y, the last element first, and every other element
 	// of 2·n bytes, by the logarithm of an element's size; may be nil
 	reverse, others [4]func(n int, x, y *byte)

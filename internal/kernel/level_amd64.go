@@ -78,6 +78,7 @@ var avx512 = level{
 	gather:     asm.GatherAVX512,
 	congruence: asm.CongruenceAVX512,
 	shorts:     shortsAVX512,
+	brain:      &brainLoops{asm.ProductBrainAMX, asm.PairBrainAVX512},
 	shortSums:  [shorts]func(n int, x *byte) float64{asm.SumHalfAVX512, asm.SumBrainAVX512},
 	shortRelus: [shorts]func(n int, x, y *byte){asm.ReluHalfAVX2, asm.ReluBrainAVX2},
 	reverse:    reverseAVX2,

@@ -1,0 +1,189 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// brainLoops are those of a processor with a matrix unit for BFloat16.
+type brainLoops struct {
+	// c = a·b of 32 rows in float32: a has depth·32 columns. b is in panels of 32 columns, step
+	// bytes apart, each with pairs of elements, one below the other, in depth·16 rows. lda and ldc
+	// are in bytes.
+	product func(depth, panels int, a *byte, lda int, b *byte, step int, c *float32, ldc int)
+	// the pairs of rows and columns, a multiple of 16; ld and ldy are in bytes
+	pair func(rows, columns int, x *byte, ld int, y *byte, ldy int)
+}
+
+// Sizes of a product by the matrix unit: rows and columns that are computed at once, and how many
+// columns and rows of b stay in the second-level cache.
+const (
+	brainSide  = 32
+	brainDeep  = 32 // columns of a at once
+	brainPair  = 4  // bytes
+	brainWide  = 16 // panels
+	leastBrain = 16 // rows, columns and depth from which the unit is quicker
+)
+
+// HasBrainProduct reports whether [BrainProduct] computes a product of these sizes.
+func HasBrainProduct(m, n, k int) bool {
+	return current.brain != nil && min(m, n, k) >= leastBrain && matrixUnit()
+}
+
+// BrainProduct computes c = op(a)·op(b) of BFloat16 as [Gemm] has it, with alpha 1 and beta 0,
+// where HasBrainProduct says so. It adds up in float32, and rounds once. What is too small to be
+// normal in float32 is 0. Distances of rows are in elements.
+func BrainProduct(transA, transB bool, m, n, k int, a []byte, lda int, b []byte, ldb int, c []byte, ldc int) {
+	space := spaces.Get().(*Scratch)
+	defer spaces.Put(space)
+	g := brainProduct{m: m, n: n, k: k, depth: (k + brainDeep - 1) / brainDeep, c: c, ldc: 2 * ldc}
+	g.a, g.lda = g.rows(transA, a, 2*lda, space)
+	panels := (n + brainSide - 1) / brainSide
+	g.step = g.depth * brainDeep / 2 * brainSide * brainPair
+	g.b = bytesOf(borrow[float32](space, seconds, panels*g.step/4))
+	cost := m * n * k / 8
+	pack := func(_, lo, hi int) {
+		for p := lo; p < hi; p++ {
+			g.panel(p, transB, b, 2*ldb)
+		}
+	}
+	compute := func(_, lo, hi int) { g.compute(lo*brainSide, min(hi*brainSide, m)) }
+	if parts := workers(panels, cost); parts > 1 {
+		fork(parts, panels, pack)
+	} else {
+		pack(0, 0, panels)
+	}
+	blocks := (m + brainSide - 1) / brainSide
+	if parts := workers(blocks, cost); parts > 1 {
+		fork(parts, blocks, compute)
+	} else {
+		compute(0, 0, blocks)
+	}
+}
+
+func bytesOf(x []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+}
+
+// A brainProduct is one in progress. Distances of rows are in bytes.
+type brainProduct struct {
+	m, n, k int
+	depth   int // of k, in columns of a that are taken at once
+	a       []byte
+	lda     int
+	b       []byte // panels
+	step    int    // from panel to panel
+	c       []byte
+	ldc     int
+}
+
+// rows returns op(a) row by row, each with zeros up to the depth.
+func (g *brainProduct) rows(trans bool, a []byte, lda int, space *Scratch) ([]byte, int) {
+	whole := 2 * brainDeep * g.depth
+	if !trans && g.k%brainDeep == 0 {
+		return a, lda
+	}
+	packed := bytesOf(borrow[float32](space, firsts, g.m*whole/4))
+	if trans {
+		TransposePairs(g.k, g.m, a, lda/2, packed, whole/2)
+	}
+	for i := range g.m {
+		row := packed[i*whole:][:whole]
+		if !trans {
+			copy(row, a[i*lda:][:2*g.k])
+		}
+		clear(row[2*g.k:])
+	}
+	return packed, whole
+}
+
+// panel packs 32 columns of op(b), or those that there are, with zeros beyond them.
+func (g *brainProduct) panel(p int, trans bool, b []byte, ldb int) {
+	to, from := g.b[p*g.step:][:g.step], p*brainSide
+	width := min(brainSide, g.n-from)
+	const row = brainSide * brainPair
+	if width < brainSide {
+		clear(to)
+	} else {
+		clear(to[(g.k+1)/2*row:])
+	}
+	if trans {
+		b = b[from*ldb:]
+		if address := uintptr(unsafe.Pointer(&b[0])); ldb%brainPair == 0 && address%brainPair == 0 {
+			src := unsafe.Slice((*float32)(unsafe.Pointer(&b[0])), ((width-1)*ldb+g.k/2*brainPair)/brainPair)
+			dst := unsafe.Slice((*float32)(unsafe.Pointer(&to[0])), len(to)/brainPair)
+			Transpose(width, g.k/2, src, ldb/brainPair, dst, brainSide)
+		} else {
+			for j := range width {
+				for l := range g.k / 2 {
+					copy(to[l*row+j*brainPair:][:brainPair], b[j*ldb+l*brainPair:])
+				}
+			}
+		}
+		if g.k%2 == 1 {
+			clear(to[g.k/2*row:])
+			for j := range width {
+				copy(to[g.k/2*row+j*brainPair:][:2], b[j*ldb+2*g.k-2:])
+			}
+		}
+		return
+	}
+	b = b[2*from:]
+	done := 0
+	if whole := width &^ 15; whole > 0 {
+		current.brain.pair(g.k/2, whole, &b[0], ldb, &to[0], row)
+		done = whole
+	}
+	for l := range (g.k + 1) / 2 {
+		if 2*l+1 == g.k {
+			done = 0
+		}
+		for j := done; j < width; j++ {
+			pair := uint32(binary.LittleEndian.Uint16(b[2*l*ldb+2*j:]))
+			if 2*l+1 < g.k {
+				pair |= uint32(binary.LittleEndian.Uint16(b[(2*l+1)*ldb+2*j:])) << 16
+			}
+			binary.LittleEndian.PutUint32(to[l*row+j*brainPair:], pair)
+		}
+	}
+}
+
+// compute is the product for rows i0 to i1.
+func (g *brainProduct) compute(i0, i1 int) {
+	const columns = brainWide * brainSide
+	space := spaces.Get().(*Scratch)
+	defer spaces.Put(space)
+	sums := borrow[float32](space, seconds, brainSide*columns)
+	var rest []byte // the last rows, with others below them, of which nothing is used
+	for j := 0; j < g.n; j += columns {
+		width := min(columns, g.n-j)
+		panels := (width + brainSide - 1) / brainSide
+		for i := i0; i < i1; i += brainSide {
+			a, lda := g.a[i*g.lda:], g.lda
+			if i+brainSide > g.m {
+				if rest == nil {
+					rest = bytesOf(borrow[float32](space, firsts, brainSide*brainDeep*g.depth/2))
+					for r := range g.m - i {
+						copy(rest[r*2*brainDeep*g.depth:][:2*brainDeep*g.depth], a[r*lda:])
+					}
+				}
+				a, lda = rest, 2*brainDeep*g.depth
+			}
+			current.brain.product(g.depth, panels, &a[0], lda, &g.b[j/brainSide*g.step], g.step, &sums[0], 4*columns)
+			for r := range min(brainSide, i1-i) {
+				g.round(sums[r*columns:][:columns], g.c[(i+r)*g.ldc+2*j:][:2*width])
+			}
+		}
+	}
+}
+
+// round writes the first of a row's sums.
+func (g *brainProduct) round(sums []float32, to []byte) {
+	from, n := unsafe.Slice((*byte)(unsafe.Pointer(&sums[0])), 4*len(sums)), len(to)/2
+	done := Float32ToBrain.Do(n, to, from)
+	if done < n { // there are more sums, which are of nothing
+		var last [2 * 8]byte
+		Float32ToBrain.Do(8, last[:], from[4*done:])
+		copy(to[2*done:], last[:])
+	}
+}

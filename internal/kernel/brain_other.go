@@ -1,0 +1,5 @@
+//go:build !(linux && amd64)
+
+package kernel
+
+func matrixUnit() bool { return false }
