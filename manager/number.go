@@ -84,22 +84,20 @@ func know[T ipc.Number]() {
 // An order sorts items in place, or returns ErrNotOrdered and leaves them as they are.
 type order func(items []item) error
 
+// sortBy sorts places by their keys: a sort of the items for each T would be large.
 func sortBy[T cmp.Ordered](items []item) error {
-	type keyed struct {
-		key T
-		item
-	}
-	all := make([]keyed, len(items))
+	keys, places := make([]T, len(items)), make([]int, len(items))
 	for i, it := range items {
 		key, err := unpack[T](unkept{}, item{body: it.body})
 		if err != nil {
 			return fmt.Errorf("%w: element %d: %w", ErrNotOrdered, i, err)
 		}
-		all[i] = keyed{key, it}
+		keys[i], places[i] = key, i
 	}
-	slices.SortStableFunc(all, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
-	for i, k := range all {
-		items[i] = k.item
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(keys[a], keys[b]) })
+	before := slices.Clone(items)
+	for i, place := range places {
+		items[i] = before[place]
 	}
 	return nil
 }
