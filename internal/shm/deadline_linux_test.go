@@ -176,7 +176,7 @@ func (x *deadlined) alloc(h shm.Handle, err error) error {
 // settle waits until the dead are reaped, takes what is left and compares.
 func (x *deadlined) settle(t *testing.T) {
 	t.Helper()
-	eventually(t, "not all who died are reaped", func() bool { return x.d.Stats().Participants == 1 })
+	untilReaped(t, x.d)
 	var m shm.Message
 	for x.ring.TryGet(&m) == nil {
 		x.take(&m)

@@ -72,7 +72,7 @@ func TestStop_InAFrozenControlGroupHidesNoDeath(t *testing.T) {
 			}()
 			eventually(t, "the parent is not seen to be frozen", func() bool { return sys.Stopped(pid) })
 			child.kill()
-			eventually(t, "the child is not reaped", func() bool { return d.Stats().Participants == 2 })
+			untilReaped(t, d)
 			if !sys.Stopped(pid) {
 				t.Error("the parent goes on, and should be frozen")
 			}

@@ -118,6 +118,17 @@ func eventually(t testing.TB, what string, true func() bool) {
 	}
 }
 
+// untilReaped waits until all is taken back that the dead had. Stats().Participants says less: it
+// goes down when a death is noticed.
+func untilReaped(t testing.TB, d *shm.Domain) {
+	t.Helper()
+	eventually(t, "not all who died are reaped", func() bool {
+		more, err := d.Unreaped()
+		check(t, err)
+		return !more
+	})
+}
+
 func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -92,7 +92,7 @@ func TestJoin_StrangersComeGoAndDie(t *testing.T) {
 	}
 	died += len(here)
 	eventually(t, fmt.Sprintf("%d have died and are not reaped", died), func() bool { return d.Stats().Reaped == died })
-	eventually(t, "somebody is still there", func() bool { return d.Stats().Participants == 1 })
+	untilReaped(t, d)
 	check(t, d.Release(h))
 	wantRest(t, d, 0)
 	remove()

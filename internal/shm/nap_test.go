@@ -124,7 +124,7 @@ func TestNap_WordOfTheDeadIsCleared(t *testing.T) {
 	seat, err := strconv.Atoi(sleeper.hear())
 	check(t, err)
 	sleeper.kill()
-	eventually(t, "the dead are not reaped", func() bool { return d.Stats().Participants == 1 })
+	untilReaped(t, d)
 	there, s1, v1 := newRing(t, d, 1)
 	back, s2, v2 := newRing(t, d, 1)
 	heir := start(t, d, "heir", append(ringArgs(there, s1, v1), ringArgs(back, s2, v2)...)...)

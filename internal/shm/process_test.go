@@ -132,8 +132,10 @@ func TestDeath_OfAProcessIsNoticedByAnyone(t *testing.T) {
 			all[i].kill()
 		}
 		living -= len(group)
-		eventually(t, "the dead are not reaped", func() bool { return d.Stats().Participants == living })
-		eventually(t, "blocks of the dead are not freed", func() bool { return d.Stats().Blocks == 10*(living-1) })
+		untilReaped(t, d)
+		if s := d.Stats(); s.Participants != living || s.Blocks != 10*(living-1) {
+			t.Errorf("%d participants have %d blocks, want %d and %d", s.Participants, s.Blocks, living, 10*(living-1))
+		}
 	}
 	wantRest(t, d, 0)
 	// A reaper that is killed itself may not have counted whom it buried.
@@ -165,7 +167,7 @@ func TestDeath_KillStorm(t *testing.T) {
 		a.kill()
 		b.kill()
 	}
-	eventually(t, "the dead are not reaped", func() bool { return d.Stats().Participants == 1 })
+	untilReaped(t, d)
 	reap(t, d)
 	if n := d.Stats().Reaped; n < rounds || n > 2*rounds { // b may have buried a, and not have counted it
 		t.Errorf("%d deaths of %d are counted", n, 2*rounds)

@@ -224,6 +224,6 @@ func TestStop_OfOneWatcherHidesNoDeath(t *testing.T) {
 	child.hear()
 	parent.stop()
 	child.kill()
-	eventually(t, "the child is not reaped", func() bool { return d.Stats().Participants == 2 })
+	untilReaped(t, d)
 	parent.goOn()
 }
