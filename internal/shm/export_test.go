@@ -64,6 +64,15 @@ const ProtocolVersion = protocolVersion
 // Magic returns the first word of the control segment.
 func (d *Domain) Magic() uint64 { return d.hdr.magic.Load() }
 
+// anyLane is enter for a halt, which stays in the lane for good.
+func (d *Domain) anyLane(ctx context.Context) *lane {
+	l, err := d.enterFor(ctx)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
 // Abandon ends a participant as a SIGKILL does: nothing of it runs any more, its proof of life is
 // gone, and all that it was in the middle of stands in shared memory.
 func (d *Domain) Abandon() error {

@@ -68,7 +68,11 @@ func (l *lane) blame(ctx context.Context, token *block, dead uint64) bool {
 
 // absolve takes the name of a dead holder back, for one that closes the block in order and still
 // holds it. Where a process is stopped while it finds out whether the ring is free, the name stays.
-func (l *lane) absolve(b *block) { l.blame(briefly/20, b, 0) }
+func (l *lane) absolve(b *block) {
+	if extKind(b.ext.Load()).token() {
+		l.blame(briefly/20, b, 0)
+	}
+}
 
 // withRing calls f with the ring of an end. The ring may be gone, or its block may be something
 // else by now: it is held while we look. It reports false if ctx ends before that is known.

@@ -404,7 +404,7 @@ func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool)
 	var ended error
 	for waited := false; ; waited = true {
 		err := r.tryPut(ctx, body, blocks, move)
-		if !errors.Is(err, ErrFull) {
+		if err == nil || !errors.Is(err, ErrFull) {
 			if waited {
 				r.notFull.passWakeup()
 			}
@@ -425,7 +425,7 @@ func (r *Ring) Get(ctx context.Context, m *Message) error {
 	var ended error
 	for waited := false; ; waited = true {
 		err := r.tryGet(ctx, m)
-		if !errors.Is(err, ErrEmpty) {
+		if err == nil || !errors.Is(err, ErrEmpty) {
 			if waited {
 				r.notEmpty.passWakeup()
 			}
@@ -485,7 +485,7 @@ func (r *Ring) limited(tk uint64) bool {
 		r.passRead() // a reader may have died before it moved the head on
 		head = r.hdr.head.Load()
 	}
-	r.seen.Store(head)
+	SetLocal(&r.seen, head)
 	return full(head)
 }
 

@@ -31,7 +31,8 @@ func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bo
 		}
 		return r.putSpilled(ctx, body, blocks, move)
 	}
-	p := parcel{body: body, table: blocks, blocks: blocks}
+	var p parcel // field by field: a literal is copied, and the copy waits for the fields' stores
+	p.body, p.table, p.blocks = body, blocks, blocks
 	if move {
 		p.moved = blocks
 	}

@@ -28,8 +28,13 @@ func (d *Domain) alloc(ctx context.Context, size, commit uint64, kind objectKind
 	if err != nil {
 		return 0, err
 	}
-	defer l.unlock()
-	if size > uint64(len(d.bytes)) {
+	h, err := l.alloc(ctx, size, commit, kind)
+	l.unlock()
+	return h, err
+}
+
+func (l *lane) alloc(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
+	if size > uint64(len(l.d.bytes)) {
 		return 0, ErrTooLarge
 	}
 	c := classOf(size)
@@ -43,7 +48,8 @@ func (d *Domain) alloc(ctx context.Context, size, commit uint64, kind objectKind
 		index = l.reuse(c)
 	}
 	if index == 0 {
-		if err := d.room(charged(size, commit)); err != nil {
+		err := l.d.room(charged(size, commit))
+		if err != nil {
 			return 0, err // before it takes address space
 		}
 		if index, err = l.carve(ctx, c); err != nil {

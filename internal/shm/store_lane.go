@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -74,18 +73,22 @@ func eventually(try func() bool) {
 // enter takes a free lane. The address of a local variable tells goroutines apart well enough to
 // spread them.
 //
-// enter reads closed again once it has the lane: Close sets closed and then takes every lane, so an
+// enter reads closed once it has the lane: Close sets closed and then takes every lane, so an
 // operation ends before the participant leaves, or never begins.
 func (d *Domain) enter() (*lane, error) { return d.enterFor(context.Background()) }
 
 // enterFor waits for a lane no longer than ctx.
 func (d *Domain) enterFor(ctx context.Context) (*lane, error) {
-	if d.closed.Load() {
-		return nil, ErrClosed
+	var here byte
+	at := int(uintptr(unsafe.Pointer(&here))>>13) % commonLanes
+	if crashing && controlled() {
+		at = controlledLane()
 	}
-	l := d.anyLane(ctx)
-	if l == nil {
-		return nil, cmp.Or(context.Cause(ctx), ErrClosed)
+	l := &d.lanes[at]
+	if !l.tryLock() {
+		if l = d.otherLane(ctx, at); l == nil {
+			return nil, d.noLane(ctx)
+		}
 	}
 	if d.closed.Load() { // Close holds all lanes but one
 		l.unlock()
@@ -94,16 +97,12 @@ func (d *Domain) enterFor(ctx context.Context) (*lane, error) {
 	return l, nil
 }
 
-func (d *Domain) anyLane(ctx context.Context) *lane {
-	if crashing && controlled() {
-		return d.otherLane(ctx, controlledLane())
+// noLane returns why there is none.
+func (d *Domain) noLane(ctx context.Context) error {
+	if d.closed.Load() {
+		return ErrClosed
 	}
-	var here byte
-	at := int(uintptr(unsafe.Pointer(&here))>>13) % commonLanes
-	if l := &d.lanes[at]; l.tryLock() {
-		return l
-	}
-	return d.otherLane(ctx, at)
+	return context.Cause(ctx)
 }
 
 // otherLane returns nil when the domain is closed, since Close keeps the lanes, or when ctx ends.

@@ -77,9 +77,12 @@ func (t *lifetimes) pad(size uint64) uint64 {
 
 // begin is called, with the block's entry locked, when this process begins to hold the block.
 func (t *lifetimes) begin(index uint32) {
-	if t == nil {
-		return
+	if t != nil {
+		t.enter(index)
 	}
+}
+
+func (t *lifetimes) enter(index uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open[index] = &life{from: here()}
@@ -110,9 +113,12 @@ func (t *lifetimes) bytes(b []byte, index uint32, off uint64) ([]byte, error) {
 
 // end is called, with the block's entry locked, when this process holds the block no more.
 func (t *lifetimes) end(index uint32) {
-	if t == nil {
-		return
+	if t != nil {
+		t.leave(index)
 	}
+}
+
+func (t *lifetimes) leave(index uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.shut(index, here())

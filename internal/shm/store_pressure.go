@@ -175,9 +175,13 @@ func (d *Domain) seekRelief() uint64 {
 // another number now.
 func (d *Domain) relieve() {
 	if d.hdr.relief.Load() != 0 {
-		d.hdr.relief.Add(1)
-		d.wakeBits(&d.hdr.memwait)
+		d.wakeRelieved()
 	}
+}
+
+func (d *Domain) wakeRelieved() {
+	d.hdr.relief.Add(1)
+	d.wakeBits(&d.hdr.memwait)
 }
 
 // giveBack punches idle blocks until bytes could be charged, by the budget and by the machine, and

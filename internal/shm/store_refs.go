@@ -19,24 +19,30 @@ const (
 type refTable [maxBlocks / refChunk]atomic.Pointer[[refChunk]atomic.Uint32]
 
 func (t *refTable) entry(index uint32) *atomic.Uint32 {
-	if c := t[index/refChunk].Load(); c != nil {
-		return &c[index%refChunk]
+	c := t[index/refChunk].Load()
+	if c == nil {
+		c = t.grow(index)
 	}
-	return t.grow(index)
+	return &c[index%refChunk]
 }
 
-func (t *refTable) grow(index uint32) *atomic.Uint32 {
+func (t *refTable) grow(index uint32) *[refChunk]atomic.Uint32 {
 	p := &t[index/refChunk]
 	p.CompareAndSwap(nil, new([refChunk]atomic.Uint32))
-	return &p.Load()[index%refChunk]
+	return p.Load()
 }
 
-// lockRef returns the entry's count, with the entry locked; set32 of a count unlocks it.
-func lockRef(e *atomic.Uint32) uint32 {
-	if n := e.Load(); n&refLocked == 0 && e.CompareAndSwap(n, n|refLocked) {
-		return n
+// lock returns the block's entry, locked, and its count; set32 of a count unlocks it.
+func (t *refTable) lock(index uint32) (e *atomic.Uint32, n uint32) {
+	c := t[index/refChunk].Load()
+	if c == nil {
+		c = t.grow(index)
 	}
-	return waitRef(e)
+	e = &c[index%refChunk]
+	if n = e.Load(); n&refLocked == 0 && e.CompareAndSwap(n, n|refLocked) {
+		return e, n
+	}
+	return e, waitRef(e)
 }
 
 func waitRef(e *atomic.Uint32) uint32 {
@@ -62,8 +68,7 @@ func (d *Domain) held(index uint32) bool { return d.refs.entry(index).Load()&^re
 // 0. The entry's lock makes the two steps one for the goroutines of this process; other processes
 // see only the bit.
 func (d *Domain) acquire(index uint32) {
-	e := d.refs.entry(index)
-	n := lockRef(e)
+	e, n := d.refs.lock(index)
 	if n == 0 {
 		d.blocks[index].own[d.word].Or(d.bit)
 		d.lives.begin(index)
@@ -73,8 +78,7 @@ func (d *Domain) acquire(index uint32) {
 
 // drop takes one away and reports whether it was the last, and false if there was none.
 func (d *Domain) drop(index uint32) (last, ok bool) {
-	e := d.refs.entry(index)
-	n := lockRef(e)
+	e, n := d.refs.lock(index)
 	if n == 0 {
 		set32(e, 0)
 		return false, false
@@ -107,8 +111,7 @@ func (d *Domain) Retain(h Handle) error {
 	if _, err := d.check(h); err != nil {
 		return err
 	}
-	e := d.refs.entry(h.index())
-	n := lockRef(e)
+	e, n := d.refs.lock(h.index())
 	if n == 0 {
 		set32(e, 0)
 		return ErrClosed
@@ -128,15 +131,15 @@ func (d *Domain) letGo(h Handle, user bool) error {
 	if err != nil {
 		return err
 	}
-	defer l.unlock()
 	b, err := d.check(h)
-	if err != nil {
-		return err
+	if err == nil {
+		if user {
+			l.absolve(b)
+		}
+		err = l.release(h.index())
 	}
-	if user {
-		l.absolve(b)
-	}
-	return l.release(h.index())
+	l.unlock()
+	return err
 }
 
 func (l *lane) release(index uint32) error {

@@ -10,8 +10,8 @@ const rewakeTime = 100 * time.Millisecond
 // condition is still true after a while, and others wait, the next one is woken. There is no timer
 // where nobody waits, and one at a time otherwise.
 func (l *waitQueue) rewake() {
-	if l.d == nil {
-		return // of the board: nobody waits for a name
+	if l.d == nil || empty(l.bits) {
+		return // the board has no d: nobody waits for a name
 	}
 	last := int(l.woken.Load())
 	seat, woken := l.d.wakeOne(l.bits, last)
