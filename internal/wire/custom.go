@@ -88,11 +88,7 @@ func (c customCodec[T]) writePointer(e *Encoder, p *T) error {
 		e.Nil()
 		return nil
 	}
-	defer e.leave()
-	if err := e.enter(); err != nil {
-		return err
-	}
-	defer e.leave()
+	e.depth++
 	if err := e.enter(); err != nil {
 		return err
 	}
@@ -100,6 +96,7 @@ func (c customCodec[T]) writePointer(e *Encoder, p *T) error {
 	if err := c.writeValue(e, p); err != nil {
 		return err
 	}
+	e.depth -= 2
 	if len(e.buf) > start && e.buf[start] == codeNil {
 		return fmt.Errorf("%s wrote nil, which is a nil pointer: %w", reflect.TypeFor[T](), ErrFormat)
 	}
@@ -110,16 +107,14 @@ func (c customCodec[T]) readPointer(d *Decoder) (*T, error) {
 	if d.IsNil() {
 		return nil, nil
 	}
-	defer d.leave()
-	if err := d.enter(); err != nil {
-		return nil, err
-	}
-	defer d.leave()
+	d.depth++
 	if err := d.enter(); err != nil {
 		return nil, err
 	}
 	p := new(T)
-	return p, c.read(p, d)
+	err := c.read(p, d)
+	d.depth -= 2
+	return p, err
 }
 
 // writeAt and readAt are the steps of a flat for pointers to T.

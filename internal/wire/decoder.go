@@ -95,6 +95,9 @@ func (d *Decoder) Bool() (bool, error) {
 
 // Int reads an integer in any of its forms.
 func (d *Decoder) Int() (int64, error) {
+	if n, ok := d.small(); ok {
+		return int64(n), nil
+	}
 	at := d.off
 	bits, negative, err := d.integer()
 	if err == nil && !negative && bits > math.MaxInt64 {
@@ -105,12 +108,26 @@ func (d *Decoder) Int() (int64, error) {
 
 // Uint reads an integer that is not negative, in any of its forms.
 func (d *Decoder) Uint() (uint64, error) {
+	if n, ok := d.small(); ok {
+		return uint64(n), nil
+	}
 	at := d.off
 	bits, negative, err := d.integer()
 	if negative {
 		return 0, d.overflow(at, int64(bits), "uint64")
 	}
 	return bits, err
+}
+
+// small reads an integer that is its leading byte, if the next value is one.
+func (d *Decoder) small() (n byte, ok bool) {
+	if d.off < len(d.body) {
+		if n = d.body[d.off]; n <= fixintMax {
+			d.off++
+			return n, true
+		}
+	}
+	return 0, false
 }
 
 // integer reads 64 bits. If negative is true, they are the bits of a negative int64.

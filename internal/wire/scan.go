@@ -56,7 +56,8 @@ func (d *Decoder) length(size, min int) (int, error) {
 // fits returns n if n elements of at least min bytes can follow. Memory for n elements is allocated
 // only after this check.
 func (d *Decoder) fits(n int64, min int) (int, error) {
-	if left := len(d.body) - d.off; n > int64(left/min) {
+	// n, from 32 bits, times min does not overflow, and a division takes longer than the rest
+	if left := len(d.body) - d.off; n*int64(min) > int64(left) {
 		return 0, d.fail(d.off, "%d of at least %d bytes each announced, %d bytes left", n, min, left)
 	}
 	return int(n), nil
