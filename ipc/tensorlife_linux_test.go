@@ -125,3 +125,46 @@ var tensorEcho = newRole("tensor echo", func(ctx context.Context, e *echoing) er
 	}
 	return nil
 })
+
+// BenchmarkTensorStream gives fresh tensors of 64 bytes to another process, which closes them.
+// Beside other work the lowest tenth of thousands of them is what one takes while both sides run.
+func BenchmarkTensorStream(b *testing.B) {
+	d := shared(b)
+	ctx := b.Context()
+	q := newQueue[*tensor.Tensor](b, 1024)
+	cmd := tensorSink.start(b, d, q.Receiver())
+	var thousands []time.Duration
+	begin, n := time.Now(), 0
+	for b.Loop() {
+		t, err := tensor.EmptyShared(tensor.Uint8, 64)
+		if err == nil {
+			err = q.Put(ctx, t.Give())
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		if n++; n%1000 == 0 {
+			now := time.Now()
+			thousands = append(thousands, now.Sub(begin)/1000)
+			begin = now
+		}
+	}
+	if slices.Sort(thousands); len(thousands) > 0 {
+		b.ReportMetric(float64(thousands[len(thousands)/10].Nanoseconds()), "low-ns")
+	}
+	check(b, q.Sender().Finish())
+	check(b, cmd.Wait())
+}
+
+var tensorSink = newRole("tensor sink", func(ctx context.Context, in *ipc.Receiver[*tensor.Tensor]) error {
+	defer in.Close()
+	for t, err := range in.All(ctx) {
+		if err == nil {
+			err = t.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+})
