@@ -51,6 +51,7 @@ func main() {
 	flag.IntVar(&s.clusterPort, "cluster-port", 0, "port for the other nodes (default the clients' + 2000)")
 	flag.IntVar(&s.MaxPayload, "max-payload", 8<<20, "largest message in `bytes`; larger values go in chunks")
 	flag.Int64Var(&s.MaxStore, "max-store", 0, "most `bytes` on the disk (default three quarters of what is free)")
+	flag.Int64Var(&s.Reserve, "reserve", 0, "`bytes` of the disk that stay free (default 256 MiB, at most an eighth of what is free)")
 	flag.BoolVar(&s.SyncAlways, "sync", false, "write each message through to the disk: safe against a loss of power, and slow")
 	flag.StringVar(&s.User, "user", "", "`name` that clients give, with -password-file")
 	flag.StringVar(&s.passwordFile, "password-file", "", "`file` with the password")
@@ -60,7 +61,7 @@ func main() {
 	flag.StringVar(&s.key, "key", "", "`file` with the certificate's key")
 	flag.StringVar(&s.authority, "ca", "", "`file` with the authorities of the clients' certificates, which are asked for then")
 	flag.BoolVar(&s.Debug, "debug", false, "print what the server logs")
-	flag.BoolVar(&s.quiet, "quiet", false, "print the URL only")
+	flag.BoolVar(&s.quiet, "quiet", false, "print the URL only, and what is wrong")
 	beside.ParseFlags("shoal-broker", flag.CommandLine, os.Args[1:])
 	if err := s.check(); err != nil {
 		fmt.Fprintln(os.Stderr, "shoal-broker:", words.CleanError(err))

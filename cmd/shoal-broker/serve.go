@@ -26,6 +26,7 @@ func (s *settings) serve(ctx context.Context) error {
 			cancel()
 		}()
 	}
+	s.Told = func(what string) { fmt.Fprintln(os.Stderr, "shoal broker:", what) }
 	b, err := broker.Start(s.Options)
 	if err != nil {
 		return err

@@ -23,9 +23,13 @@ type Options struct {
 
 	MaxPayload  int   // of a message; default 8 MiB
 	MaxStore    int64 // bytes on the disk; default three quarters of what is free
+	Reserve     int64 // bytes of the disk that stay free; default 256 MiB, at most an eighth of what is free
 	SyncAlways  bool  // write through to the disk before a message is acknowledged
 	NoJetStream bool  // for tests of those who need it
 	Debug       bool
+
+	// Told is told, in a sentence, what a person should know of the node. It may be nil.
+	Told func(string) `json:"-"`
 
 	User, Password string
 	Token          string
@@ -49,8 +53,9 @@ const (
 
 // A Broker is a node that runs.
 type Broker struct {
-	s   *server.Server
-	tls bool
+	s    *server.Server
+	tls  bool
+	disk *disk
 }
 
 // Start starts a node and waits until it takes connections. A node of a cluster may have to wait
@@ -75,7 +80,14 @@ func Start(o Options) (*Broker, error) {
 		s.Shutdown()
 		return nil, fmt.Errorf("broker: %w: see that %s can be written", errNotReady, so.StoreDir)
 	}
-	return &Broker{s, o.TLS != nil}, nil
+	b := &Broker{s: s, tls: o.TLS != nil}
+	if so.JetStream {
+		if b.disk, err = watchDisk(s, o); err != nil {
+			s.Shutdown()
+			return nil, err
+		}
+	}
+	return b, nil
 }
 
 var errNotReady = errors.New("it does not start")
@@ -144,11 +156,12 @@ type Stats struct {
 	Messages             uint64 // that are kept
 	Bytes                uint64
 	In, Out              int64 // messages since its start
+	Full                 bool  // the disk is: it refuses values
 }
 
 // Stats returns what the node has and does now.
 func (b *Broker) Stats() Stats {
-	s := Stats{Connections: b.s.NumClients()}
+	s := Stats{Connections: b.s.NumClients(), Full: b.disk != nil && b.disk.full.Load()}
 	if v, err := b.s.Varz(nil); err == nil {
 		s.In, s.Out = v.InMsgs, v.OutMsgs
 	}
@@ -160,7 +173,8 @@ func (b *Broker) Stats() Stats {
 
 // Close stops the node and waits until its data is on the disk.
 func (b *Broker) Close() error {
+	err := b.disk.close()
 	b.s.Shutdown()
 	b.s.WaitForShutdown()
-	return nil
+	return err
 }

@@ -1,0 +1,137 @@
+package broker
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// Note [Full disks] A server that cannot write a value to its disk does not answer its sender, and
+// takes no more values of that stream until it is started again, though the disk has room by then.
+// So a node looks at its disk. Where less than Options.Reserve is left, it refuses values, with the
+// error of an account without room, and still hands out those that it has: that makes room. If a
+// write has failed all the same, it starts its JetStream anew once there is room.
+
+const (
+	defaultReserve = 256 << 20
+	reserveShare   = 8 // the default is at most one in so many bytes that are free at the start
+	diskPause      = 100 * time.Millisecond
+	writesPause    = 2 * time.Second // between two looks for writes that failed
+)
+
+// A disk is a node's view of the disk that has its data.
+type disk struct {
+	s       *server.Server
+	dir     *os.File
+	reserve int64
+	full    atomic.Bool
+	told    func(string)
+
+	end  chan struct{}
+	done sync.WaitGroup
+}
+
+// watchDisk returns nil where the system does not say how much room there is.
+func watchDisk(s *server.Server, o Options) (*disk, error) {
+	dir, err := os.Open(s.StoreDir())
+	if err != nil {
+		return nil, fmt.Errorf("broker: %w", err)
+	}
+	room, err := sys.FileSystemRoom(dir)
+	if err != nil || room < 0 {
+		return nil, dir.Close()
+	}
+	d := &disk{s: s, dir: dir, reserve: o.Reserve, told: o.Told, end: make(chan struct{})}
+	if d.reserve == 0 {
+		d.reserve = min(defaultReserve, room/reserveShare)
+	}
+	d.done.Go(d.watch)
+	return d, nil
+}
+
+func (d *disk) watch() {
+	t := time.NewTicker(diskPause)
+	defer t.Stop()
+	for looked := time.Now(); ; {
+		room, err := sys.FileSystemRoom(d.dir)
+		enough := err == nil && room >= d.reserve+d.reserve/4
+		switch full := d.full.Load(); {
+		case !full && err == nil && room < d.reserve:
+			d.refuse(room)
+		case full && enough:
+			d.renew()
+			d.admit(room)
+			looked = time.Now()
+		case enough && time.Since(looked) >= writesPause:
+			d.renew()
+			looked = time.Now()
+		}
+		select {
+		case <-d.end:
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// refuse has the server refuse values.
+func (d *disk) refuse(room int64) {
+	none := server.JetStreamAccountLimits{MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1,
+		MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1}
+	if d.s.GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": none}) == nil {
+		d.full.Store(true)
+		d.say("%s has %d MiB left, and %d are to stay free: no value is stored until there is room",
+			d.s.StoreDir(), room>>20, d.reserve>>20)
+	}
+}
+
+// admit ends refuse.
+func (d *disk) admit(room int64) {
+	if d.s.GlobalAccount().UpdateJetStreamLimits(nil) == nil {
+		d.full.Store(false)
+		d.say("%s has %d MiB left: values are stored again", d.s.StoreDir(), room>>20)
+	}
+}
+
+// renew starts JetStream anew if a write of a stream or a consumer has failed for want of room.
+func (d *disk) renew() {
+	health := d.s.Healthz(&server.HealthzOptions{Details: true})
+	for _, e := range health.Errors {
+		if !strings.Contains(e.Error, "no space left") {
+			continue
+		}
+		config := d.s.JetStreamConfig()
+		config.StoreDir = filepath.Dir(config.StoreDir) // the server adds its folder to what it is given
+		d.say("%s: started anew, since there is room", e.Error)
+		if err := d.s.ShutdownJetStream(); err != nil {
+			d.say("JetStream does not stop: %v", err)
+		}
+		if err := d.s.EnableJetStream(config); err != nil {
+			d.say("JetStream does not start: %v", err)
+		}
+		return
+	}
+}
+
+func (d *disk) say(format string, args ...any) {
+	if d.told != nil {
+		d.told(fmt.Sprintf(format, args...))
+	}
+}
+
+func (d *disk) close() error {
+	if d == nil {
+		return nil
+	}
+	close(d.end)
+	d.done.Wait()
+	return d.dir.Close()
+}

@@ -1,0 +1,144 @@
+package nats_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/shoal-mp/shoal/internal/broker"
+	"github.com/shoal-mp/shoal/nats"
+)
+
+// onDisk starts a broker whose disk has so many MiB, of which some stay free.
+func onDisk(t *testing.T, size string, reserve int64) (b *broker.Broker, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("a disk that fills up needs the right to mount one: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	b, err := broker.Start(broker.Options{Dir: dir, Reserve: reserve, MaxStore: 1 << 30,
+		Told: func(what string) { t.Log(what) }})
+	check(t, err)
+	t.Cleanup(func() { check(t, b.Close()) })
+	return b, dir
+}
+
+func page(i int) []byte {
+	v := make([]byte, 700_000)
+	v[0] = byte(i)
+	return v
+}
+
+// putOne puts value i within some time.
+func putOne(t *testing.T, q *nats.Queue[[]byte], i int) error {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	return q.Put(ctx, page(i))
+}
+
+// drain gets until the queue is empty.
+func drain(t *testing.T, q *nats.Queue[[]byte]) (got []int) {
+	t.Helper()
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		v, err := q.Get(ctx)
+		cancel()
+		if errors.Is(err, nats.ErrEmpty) {
+			return got
+		}
+		check(t, err)
+		got = append(got, int(v[0]))
+	}
+}
+
+// A broker refuses values before its disk is full, says so, hands out what it has, and takes values
+// again when that has made room.
+func TestDisk_NearlyFullRefusesValues(t *testing.T) {
+	b, _ := onDisk(t, "64m", 24<<20)
+	q := open[[]byte](t, connect(t, b.URL()), "pages", nats.QueueOptions{})
+	var put []int
+	var err error
+	for i := 0; err == nil; i++ {
+		if err = putOne(t, q, i); err == nil {
+			put = append(put, i)
+		}
+		time.Sleep(5 * time.Millisecond) // slower than the broker looks
+	}
+	wantErr(t, err, nats.ErrStorage)
+	wantText(t, err, "127.0.0.1:", "make room on the broker's disk")
+	if errors.Is(err, nats.ErrUncertain) || len(put) < 20 || !b.Stats().Full {
+		t.Errorf("%d values, then %v; full: %v", len(put), err, b.Stats().Full)
+	}
+	if got := drain(t, q); !slices.Equal(got, put) {
+		t.Errorf("got %v, put %v", got, put)
+	}
+	eventually(t, "values are taken again", func() bool { return !b.Stats().Full })
+	check(t, putOne(t, q, 200))
+	if got := drain(t, q); !slices.Equal(got, []int{200}) {
+		t.Errorf("got %v afterwards", got)
+	}
+}
+
+// Another program fills the disk at once. What the broker has acknowledged stays, and it takes
+// values again by itself when there is room.
+func TestDisk_FilledByAnotherLosesNothing(t *testing.T) {
+	b, dir := onDisk(t, "64m", 8<<20)
+	q := open[[]byte](t, connect(t, b.URL()), "pages", nats.QueueOptions{})
+	var put, uncertain []int
+	one := func(i int) error {
+		err := putOne(t, q, i)
+		if err == nil {
+			put = append(put, i)
+		} else if errors.Is(err, nats.ErrUncertain) {
+			uncertain = append(uncertain, i)
+		}
+		return err
+	}
+	for i := range 10 {
+		check(t, one(i))
+	}
+	waste := filepath.Join(dir, "waste")
+	var filled sync.WaitGroup
+	filled.Go(func() {
+		if f, err := os.Create(waste); err == nil {
+			for err == nil {
+				_, err = f.Write(make([]byte, 1<<20))
+			}
+			f.Close()
+		}
+	})
+	refused := 0
+	for i := 10; refused < 3; i++ {
+		if err := one(i); err != nil {
+			refused++
+			if !errors.Is(err, nats.ErrStorage) && !errors.Is(err, nats.ErrUncertain) {
+				t.Errorf("put on a full disk: %v", err)
+			}
+		}
+	}
+	filled.Wait()
+	wantErr(t, one(100), nats.ErrStorage) // by now the broker knows
+	check(t, os.Remove(waste))
+	next := 100
+	eventually(t, "values are taken again", func() bool { next++; return one(next) == nil })
+	got := drain(t, q)
+	for _, i := range put {
+		if n := len(slices.DeleteFunc(slices.Clone(got), func(g int) bool { return g != i })); n != 1 {
+			t.Errorf("value %d, which was acknowledged, came %d times", i, n)
+		}
+	}
+	for _, i := range got {
+		if !slices.Contains(put, i) && !slices.Contains(uncertain, i) {
+			t.Errorf("value %d came, whose put failed", i)
+		}
+	}
+	t.Logf("put %v, uncertain %v, got %v", put, uncertain, got)
+}
