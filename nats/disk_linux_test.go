@@ -7,10 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/shoal-mp/shoal/internal/broker"
 	"github.com/shoal-mp/shoal/nats"
@@ -20,10 +19,10 @@ import (
 func onDisk(t *testing.T, size string, reserve int64) (b *broker.Broker, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
 		t.Skipf("a disk that fills up needs the right to mount one: %v", err)
 	}
-	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
 	b, err := broker.Start(broker.Options{Dir: dir, Reserve: reserve, MaxStore: 1 << 30,
 		Told: func(what string) { t.Log(what) }})
 	check(t, err)
