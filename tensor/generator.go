@@ -57,10 +57,10 @@ func (g *Generator) next() uint64 {
 	return bits.RotateLeft64(g.hi^g.lo, -int(g.hi>>58))
 }
 
-// fill overwrites to with the next numbers. Every eighth state follows from the one eight before by
-// a rule of the same kind, so that a kernel moves eight on at once.
+// fill overwrites to with the next numbers. Every sixteenth state follows from the one sixteen
+// before by a rule of the same kind, so that a kernel moves sixteen on at once.
 func (g *Generator) fill(to []uint64) {
-	const few = 8 * kernel.States
+	const few = 4 * kernel.States
 	if len(to) >= few {
 		l := lanes.Get().(*generatorLanes)
 		defer lanes.Put(l)
@@ -69,13 +69,7 @@ func (g *Generator) fill(to []uint64) {
 			first[i] = g.next()
 			l.states[i], l.states[kernel.States+i] = g.hi, g.lo
 		}
-		l.rule = [4]uint64{multiplierHi, multiplierLo, g.streamHi, g.odd}
-		for range 3 { // twice as many steps: factor² and increment·(factor+1)
-			f := l.rule
-			l.rule[0], l.rule[1] = multiply(f[0], f[1], f[0], f[1])
-			lo, carry := bits.Add64(f[1], 1, 0)
-			l.rule[2], l.rule[3] = multiply(f[2], f[3], f[0]+carry, lo)
-		}
+		l.follow(g.streamHi, g.odd)
 		to = to[kernel.States:]
 		if done := kernel.Congruence(&l.states, &l.rule, to); done > 0 {
 			to = to[done:]
@@ -90,8 +84,24 @@ func (g *Generator) fill(to []uint64) {
 // generatorLanes are states of a generator one after another, and the rule by which they become
 // those after the last one.
 type generatorLanes struct {
-	states [2 * kernel.States]uint64
-	rule   [4]uint64
+	states    [2 * kernel.States]uint64
+	rule      [4]uint64
+	increment [2]uint64 // of one step
+}
+
+// follow makes the rule that of so many steps as there are states, of an increment that is not 0.
+func (l *generatorLanes) follow(hi, lo uint64) {
+	if l.increment == [2]uint64{hi, lo} {
+		return // as it was for the numbers before
+	}
+	l.increment = [2]uint64{hi, lo}
+	l.rule = [4]uint64{multiplierHi, multiplierLo, hi, lo}
+	for range bits.Len(kernel.States - 1) { // twice as many steps: factor² and increment·(factor+1)
+		f := l.rule
+		l.rule[0], l.rule[1] = multiply(f[0], f[1], f[0], f[1])
+		lo, carry := bits.Add64(f[1], 1, 0)
+		l.rule[2], l.rule[3] = multiply(f[2], f[3], f[0]+carry, lo)
+	}
 }
 
 var lanes = sync.Pool{New: func() any { return new(generatorLanes) }}
@@ -124,15 +134,20 @@ func (g *Generator) IntN(n int) int {
 	return int(g.below(uint64(n)))
 }
 
-// below is Lemire's method: it rejects the few numbers that would make some results likelier.
+// below returns a number of [0, n), all equally likely.
 func (g *Generator) below(n uint64) uint64 {
-	hi, lo := bits.Mul64(g.next(), n)
-	if lo < n {
-		for threshold := -n % n; lo < threshold; {
-			hi, lo = bits.Mul64(g.next(), n)
+	for {
+		if v, ok := scaled(g.next(), n); ok {
+			return v
 		}
 	}
-	return hi
+}
+
+// scaled makes a number of [0, n) of random bits. It is Lemire's method: false rejects the few
+// numbers that would make some results likelier.
+func scaled(random, n uint64) (v uint64, ok bool) {
+	v, rest := bits.Mul64(random, n)
+	return v, rest >= n || rest >= -n%n
 }
 
 // Shuffle brings n elements into a random order by calls of swap, as rand.Shuffle does.

@@ -42,17 +42,27 @@ func (t *Tensor) integers(g *Generator, lo, hi int) *Tensor {
 // RandPerm returns the numbers 0 to n-1 in random order, as Int64. The order comes from g, or from
 // the default generator if g is nil.
 func RandPerm(g *Generator, n int) *Tensor {
-	p := make([]int64, n)
+	t := Empty(Int64, n)
+	p := typed[int64](t.span())
 	for i := range p {
 		p[i] = int64(i)
 	}
+	d := discs.Get().(*disc)
+	defer discs.Put(d)
 	g.locked(func(g *Generator) { // as Shuffle does, which locks it for each number
-		for i := n - 1; i > 0; i-- {
-			j := g.below(uint64(i + 1))
-			p[i], p[j] = p[j], p[i]
+		var bits []uint64
+		for i := n - 1; i > 0; {
+			if len(bits) == 0 {
+				bits = d.draw(g, min(i, drawn)) // each number is used
+			}
+			j, ok := scaled(bits[0], uint64(i+1))
+			if bits = bits[1:]; ok {
+				p[i], p[j] = p[j], p[i]
+				i--
+			}
 		}
 	})
-	return FromSlice(p, n)
+	return t
 }
 
 // Uniform sets the elements to numbers of [lo, hi).
@@ -63,11 +73,8 @@ func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
 	width := hi - lo
 	fraction := t.dtype.fraction()
 	s := device.Sequence{Kind: device.RandomUniform, A: lo, B: hi, Bits: fraction}
-	part := 1 / float64(uint64(1)<<fraction) // a power of two, by which a product is the quotient
 	return t.random(g, s, func(d *disc, g *Generator, out []float64) {
-		for i, bits := range d.draw(g, len(out)) {
-			out[i] = lo + float64(width*float64(int64(bits>>(64-fraction))))*part
-		}
+		kernel.Fractions(d.draw(g, len(out)), fraction, lo, width, out)
 	})
 }
 
@@ -110,33 +117,21 @@ func (d *disc) draw(g *Generator, n int) []uint64 {
 
 // drawn is how many numbers are drawn at a time. It is even, so that no number of a pair is lost
 // before the last one.
-const drawn = 512
+const drawn = 1024
 
 var discs = sync.Pool{New: func() any { return new(disc) }}
 
 // normal overwrites out, of at most as many elements as are drawn at a time, with numbers of the
 // normal distribution, by Marsaglia's polar method: a point of the unit disc is two of them. As
-// many points are drawn as are wanted, and then as many as were not of the disc. The steps are
-// rounded one by one (a conversion to float64 keeps the compiler from fusing a product with a sum),
-// so that all machines make the same numbers.
+// many points are drawn as are wanted, and then as many as were not of the disc.
 func (d *disc) normal(g *Generator, out []float64, mean, std float64) {
 	pairs := (len(out) + 1) / 2
 	for i := 0; i < pairs; {
-		for bits := d.draw(g, 2*(pairs-i)); len(bits) >= 2; bits = bits[2:] {
-			x, y := 2*unit(bits[0])-1, 2*unit(bits[1])-1
-			s := float64(x*x) + float64(y*y)
-			d.x[i], d.y[i], d.factor[i] = x, y, s
-			i += int(number(s > 0) & number(s < 1)) // a branch would be taken at random
-		}
+		i += kernel.Points(d.draw(g, 2*(pairs-i)), d.x[i:], d.y[i:], d.factor[i:])
 	}
 	factors := d.factor[:pairs]
 	kernel.Polar(factors, factors)
-	for i, factor := range factors {
-		out[2*i] = mean + float64(std*float64(d.x[i]*factor))
-		if 2*i+1 < len(out) {
-			out[2*i+1] = mean + float64(std*float64(d.y[i]*factor))
-		}
-	}
+	kernel.Pairs(mean, std, d.x[:pairs], d.y[:pairs], factors, out)
 }
 
 // Bernoulli sets each element to 1 with probability p, and to 0 otherwise.

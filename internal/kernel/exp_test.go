@@ -280,6 +280,9 @@ func TestPolar_HasTheSameBitsOnAllLevels(t *testing.T) {
 		x = append(x, (float64(i)+0.5)/(1<<14), math.Ldexp(1+float64(i)/(1<<14), -1-i%105))
 	}
 	x = append(x, math.Sqrt2/2, math.Nextafter(math.Sqrt2/2, 0), math.Nextafter(1, 0), 0.5, 0x1p-104)
+	for e := range 105 { // all bits of a divisor are set
+		x = append(x, math.Ldexp(math.Nextafter(1, 0), -e), math.Ldexp(1-0x1p-52, -e))
+	}
 	var want []float64
 	onEachLevel(t, func(t *testing.T) {
 		y := make([]float64, len(x))

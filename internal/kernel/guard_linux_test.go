@@ -61,6 +61,7 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.Gather([]int{n - 1, 0, n - 1, 0, 0, 0, 0, 0}, memory(guarded[float32](t, n, atEnd)),
 				memory(guarded[float32](t, 8, atEnd)))
 			kernel.Product(x)
+			randomInside(t, n, atEnd)
 			for size := 1; size <= 8; size *= 2 {
 				kernel.Reverse(size, memory(x), memory(y))
 			}
@@ -160,6 +161,22 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.MaxPool2dBackward(2, 1, side, side, 2, 2, 2, 2, 0, 0, y, idx, x)
 		}
 	}
+}
+
+// randomInside has what makes random numbers read and write guarded memory, of n points.
+func randomInside(t *testing.T, n int, atEnd bool) {
+	doubles := func(n int) []float64 { return guarded[float64](t, n, atEnd) }
+	bits := func(n int) []uint64 {
+		x := doubles(n)
+		return unsafe.Slice((*uint64)(unsafe.Pointer(&x[0])), n)
+	}
+	kernel.Congruence(new([2 * kernel.States]uint64), new([4]uint64), bits(n))
+	kernel.Fractions(bits(n), 24, 0, 1, doubles(n))
+	x, y, s := doubles(n), doubles(n), doubles(n)
+	kernel.Points(bits(2*n), x, y, s)
+	kernel.Polar(s, s)
+	kernel.Pairs(0, 1, x, y, s, doubles(2*n))
+	kernel.Pairs(0, 1, x, y, s, doubles(2*n-1))
 }
 
 func guardedIndices(t *testing.T, n int, atEnd bool) []int32 {

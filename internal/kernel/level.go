@@ -40,8 +40,12 @@ type level struct {
 	beyond                              func(n, last int, x *int64) int64
 	// writes the element of src, of four bytes, at each of n places, a multiple of 8; may be nil
 	gather func(n int, places *int, src, dst *byte)
-	// moves eight states of a generator on, for n numbers, a multiple of 8; may be nil
+	// moves sixteen states of a generator on, for n numbers, a multiple of 16; may be nil
 	congruence func(n int, state, rule, to *uint64)
+	// Fractions, Points and Pairs of n numbers or points, a multiple of 8; may be nil
+	fractions func(n int, bits *uint64, shift uint64, width, part, lo float64, to *float64)
+	points    func(n int, bits *uint64, x, y, s *float64) int
+	pairs     func(n int, mean, std float64, x, y, factor, to *float64)
 	// fills whole lines of 128 bytes past the caches, with 32; nil where there is no such store
 	stream func(n int, pattern, dst *byte)
 }

@@ -9,10 +9,25 @@ package asm
 //go:noescape
 func StreamAVX2(n int, pattern *byte, dst *byte)
 
-// CongruenceAVX512 moves eight states on and writes a number of each, n in all, a multiple of 8. The upper halves of the states come first, and so do those of factor and increment in rule.
+// CongruenceAVX512 moves sixteen states on and writes a number of each, n in all, a multiple of 16. The upper halves of the states come first, and so do those of factor and increment in rule.
 //
 //go:noescape
 func CongruenceAVX512(n int, state *uint64, rule *uint64, to *uint64)
+
+// FractionsAVX512 writes width times a number less its lowest bits, so many, times part, plus lo, of n numbers, a multiple of 8.
+//
+//go:noescape
+func FractionsAVX512(n int, bits *uint64, shift uint64, width float64, part float64, lo float64, to *float64)
+
+// PointsAVX512 makes n points of a square, a multiple of 8, of two numbers each, writes the coordinates and the squares of the distance from the centre of those of the disc, without the centre, and returns how many they are. Each eight write eight.
+//
+//go:noescape
+func PointsAVX512(n int, bits *uint64, x *float64, y *float64, s *float64) int
+
+// PairsAVX512 writes mean + std·(x·factor), and the same of y, by turns, of n points, a multiple of 8.
+//
+//go:noescape
+func PairsAVX512(n int, mean float64, std float64, x *float64, y *float64, factor *float64, to *float64)
 
 // AxpyAVX2F32 adds alpha·x to y.
 //

@@ -6,70 +6,84 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// congruence writes the steps of a linear congruential generator with 128 bits of state, eight
+// congruence writes the steps of a linear congruential generator with 128 bits of state, sixteen
 // states at once: each becomes state·factor + increment. There are no products of 64 bits that are
-// twice as wide, so they are put together of those of halves.
+// twice as wide, so they are put together of those of halves. The states are in two pairs of
+// registers, because a step of one waits for its products most of the time.
 func congruence() {
+	const registers = 2
 	TEXT("CongruenceAVX512", NOSPLIT, "func(n int, state, rule *uint64, to *uint64)")
 	Pragma("noescape")
-	Doc("CongruenceAVX512 moves eight states on and writes a number of each, n in all, a multiple of 8. The upper halves of the states come first, and so do those of factor and increment in rule.")
+	Doc("CongruenceAVX512 moves sixteen states on and writes a number of each, n in all, a multiple of 16. The upper halves of the states come first, and so do those of factor and increment in rule.")
 	n, state, rule, to := pointer("n"), pointer("state"), pointer("rule"), pointer("to")
-	load := func(base reg.GPVirtual, at int, spread bool) reg.VecVirtual {
+	spread := func(at int) reg.VecVirtual {
 		x := ZMM()
-		if spread {
-			VPBROADCASTQ(Mem{Base: base, Disp: at}, x)
-		} else {
-			VMOVDQU64(Mem{Base: base, Disp: at}, x)
-		}
+		VPBROADCASTQ(Mem{Base: rule, Disp: at}, x)
 		return x
 	}
-	hi, lo := load(state, 0, false), load(state, 64, false)
-	factorHi, factorLo := load(rule, 0, true), load(rule, 8, true)
-	addHi, addLo := load(rule, 16, true), load(rule, 24, true)
-	factorUp, ones, lower := ZMM(), ZMM(), ZMM()
-	VPSRLQ(Imm(32), factorLo, factorUp)
-	VPTERNLOGQ(U8(0xff), ones, ones, ones)
-	VPSRLQ(Imm(32), ones, lower)
+	var hi, lo [registers]reg.VecVirtual
+	for i := range registers {
+		hi[i], lo[i] = ZMM(), ZMM()
+		VMOVDQU64(Mem{Base: state, Disp: 64 * i}, hi[i])
+		VMOVDQU64(Mem{Base: state, Disp: 64 * (registers + i)}, lo[i])
+	}
+	s := stepper{factorHi: spread(0), factorLo: spread(8), addHi: spread(16), addLo: spread(24),
+		factorUp: ZMM(), ones: ZMM(), lower: ZMM()}
+	VPSRLQ(Imm(32), s.factorLo, s.factorUp)
+	VPTERNLOGQ(U8(0xff), s.ones, s.ones, s.ones)
+	VPSRLQ(Imm(32), s.ones, s.lower)
 	Label("loop")
 	TESTQ(n, n)
 	JLE(LabelRef("end"))
+	for i := range registers {
+		s.step(hi[i], lo[i])
+		count, number := ZMM(), ZMM()
+		VPSRLQ(Imm(58), hi[i], count)
+		VPXORQ(lo[i], hi[i], number)
+		VPRORVQ(count, number, number)
+		VMOVDQU64(number, Mem{Base: to, Disp: 64 * i})
+	}
+	ADDQ(I32(64*registers), to)
+	SUBQ(Imm(8*registers), n)
+	JMP(LabelRef("loop"))
+	Label("end")
+	for i := range registers {
+		VMOVDQU64(hi[i], Mem{Base: state, Disp: 64 * i})
+		VMOVDQU64(lo[i], Mem{Base: state, Disp: 64 * (registers + i)})
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// A stepper is the rule of a congruence in registers, and what masks and counts by.
+type stepper struct{ factorHi, factorLo, addHi, addLo, factorUp, ones, lower reg.VecVirtual }
+
+// step moves eight states on. What does not wait for the product of hi is added up before.
+func (s stepper) step(hi, lo reg.VecVirtual) {
 	up, low, left, right, high, mid, part := ZMM(), ZMM(), ZMM(), ZMM(), ZMM(), ZMM(), ZMM()
+	VPMULLQ(s.factorLo, hi, hi)
 	VPSRLQ(Imm(32), lo, up)
-	VPMULUDQ(factorLo, lo, low)
-	VPMULUDQ(factorUp, lo, left)
-	VPMULUDQ(factorLo, up, right)
-	VPMULUDQ(factorUp, up, high)
+	VPMULUDQ(s.factorLo, lo, low)
+	VPMULUDQ(s.factorUp, lo, left)
+	VPMULUDQ(s.factorLo, up, right)
+	VPMULUDQ(s.factorUp, up, high)
+	VPMULLQ(s.factorHi, lo, part)
+	VPADDQ(part, high, high)
 	VPSRLQ(Imm(32), low, mid)
 	VPADDQ(right, mid, mid)
-	VPANDQ(lower, left, part)
+	VPANDQ(s.lower, left, part)
 	VPADDQ(part, mid, mid) // has room for that
 	VPSRLQ(Imm(32), left, left)
 	VPADDQ(left, high, high)
 	VPSRLQ(Imm(32), mid, part)
 	VPADDQ(part, high, high)
-	VPMULLQ(factorHi, lo, part)
-	VPADDQ(part, high, high)
-	VPMULLQ(factorLo, hi, part)
-	VPADDQ(part, high, hi)
 	VPSLLQ(Imm(32), mid, mid)
-	VPANDQ(lower, low, low)
+	VPANDQ(s.lower, low, low)
 	VPORQ(mid, low, lo)
 	carry := K()
-	VPADDQ(addLo, lo, lo)
-	VPCMPUQ(Imm(1), addLo, lo, carry) // less than what was added
-	VPADDQ(addHi, hi, hi)
-	VPSUBQ(ones, hi, carry, hi)
-	count, number := ZMM(), ZMM()
-	VPSRLQ(Imm(58), hi, count)
-	VPXORQ(lo, hi, number)
-	VPRORVQ(count, number, number)
-	VMOVDQU64(number, Mem{Base: to})
-	ADDQ(Imm(64), to)
-	SUBQ(Imm(8), n)
-	JMP(LabelRef("loop"))
-	Label("end")
-	VMOVDQU64(hi, Mem{Base: state})
-	VMOVDQU64(lo, Mem{Base: state, Disp: 64})
-	VZEROUPPER()
-	RET()
+	VPADDQ(s.addLo, lo, lo)
+	VPCMPUQ(Imm(1), s.addLo, lo, carry) // less than what was added
+	VPADDQ(s.addHi, high, high)
+	VPSUBQ(s.ones, high, carry, high)
+	VPADDQ(high, hi, hi)
 }

@@ -54,7 +54,7 @@ func writeFunctions(vectors []vector) {
 			}
 		}
 		if !v.single() {
-			v.apart("Polar", "√(-2·log(x)/x), for x between 0 and 1,", v.polar)
+			v.polars()
 		}
 		v.clamp()
 		v.extreme("Max", "larger", v.largest)
@@ -271,31 +271,6 @@ func (v vector) logByDivision(x reg.VecVirtual) reg.VecVirtual {
 	v.mul(v.constant(high), k, k)
 	v.sub(half, k, k)
 	return k
-}
-
-// polar is √(-2·log(x)/x), rounded step by step as kernel.polar is: the numbers of a generator are
-// the same on all machines, so products and sums are not fused.
-func (v vector) polar(x reg.VecVirtual) reg.VecVirtual {
-	own := v.fresh()
-	v.move(x, own)
-	k, f := v.parts(x, math.Sqrt2/2)
-	s, square, sum := v.fresh(), v.fresh(), v.fresh()
-	v.add(v.constant(2), f, s)
-	v.div(s, f, s)
-	v.mul(s, s, square)
-	v.move(v.constant(1./25), sum)
-	for n := 23; n > 0; n -= 2 {
-		v.mul(square, sum, sum)
-		v.add(v.constant(1/float64(n)), sum, sum)
-	}
-	v.add(s, s, s)
-	v.mul(sum, s, s)
-	v.mul(v.constant(math.Ln2), k, k)
-	v.add(k, s, s)
-	v.mul(v.constant(-2), s, s)
-	v.div(own, s, s)
-	v.sqrt(s, s)
-	return s
 }
 
 // logOfNone puts right what y, the logarithm of x, is for x that have none: -∞ for 0, NaN below, ∞

@@ -3,7 +3,7 @@ package main
 // writeLoops writes everything else that runs over slices.
 func writeLoops(vectors []vector) {
 	stream()
-	congruence()
+	writeRandoms()
 	for _, v := range vectors {
 		v.axpy()
 		v.scaled("Scale", "alpha·x", v.mul)

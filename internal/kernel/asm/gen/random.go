@@ -1,0 +1,143 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// writeRandoms writes what makes random bits, and numbers of them: eight at a time, by AVX-512. A
+// seed means the same numbers on all machines, so each step is rounded by itself.
+func writeRandoms() {
+	congruence()
+	v := avx512(8)
+	v.fractions()
+	v.points()
+	v.pairs()
+}
+
+// longs returns eight numbers of 64 bits in memory.
+func longs(name string, of [8]uint64) Mem {
+	m := GLOBL(name, RODATA|NOPTR)
+	for i, x := range of {
+		DATA(8*i, U64(x))
+	}
+	return m
+}
+
+// loaded returns a register full of what is in memory.
+func (v vector) loaded(m Mem) reg.VecVirtual {
+	x := v.fresh()
+	VMOVDQU64(m, x)
+	return x
+}
+
+// eights writes a loop that body does n/8 times. n is 0 after it.
+func eights(n reg.GPVirtual, body func()) {
+	Label("loop")
+	TESTQ(n, n)
+	JLE(LabelRef("end"))
+	body()
+	SUBQ(Imm(8), n)
+	JMP(LabelRef("loop"))
+	Label("end")
+}
+
+// fractions makes of the highest bits of numbers those of a uniform distribution.
+func (v vector) fractions() {
+	TEXT("FractionsAVX512", NOSPLIT, "func(n int, bits *uint64, shift uint64, width, part, lo float64, to *float64)")
+	Pragma("noescape")
+	Doc("FractionsAVX512 writes width times a number less its lowest bits, so many, times part, plus lo, of n numbers, a multiple of 8.")
+	shift, width, part, lo := v.scalar("shift"), v.scalar("width"), v.scalar("part"), v.scalar("lo")
+	n, bits, to := pointer("n"), pointer("bits"), pointer("to")
+	eights(n, func() {
+		x := v.loaded(Mem{Base: bits})
+		VPSRLVQ(shift, x, x)
+		VCVTQQ2PD(x, x)
+		v.mul(width, x, x)
+		v.mul(part, x, x)
+		v.add(lo, x, x)
+		v.move(x, Mem{Base: to})
+		ADDQ(Imm(64), bits)
+		ADDQ(Imm(64), to)
+	})
+	v.end()
+}
+
+// points keeps those points of a square that are of its disc.
+func (v vector) points() {
+	TEXT("PointsAVX512", NOSPLIT, "func(n int, bits *uint64, x, y, s *float64) int")
+	Pragma("noescape")
+	Doc("PointsAVX512 makes n points of a square, a multiple of 8, of two numbers each, writes the coordinates and the squares of the distance from the centre of those of the disc, without the centre, and returns how many they are. Each eight write eight.")
+	n, bits, count := pointer("n"), pointer("bits"), GP64()
+	to := [3]reg.GPVirtual{pointer("x"), pointer("y"), pointer("s")}
+	evens := v.loaded(longs("evens", [8]uint64{0, 2, 4, 6, 8, 10, 12, 14}))
+	odds := v.loaded(longs("odds", [8]uint64{1, 3, 5, 7, 9, 11, 13, 15}))
+	zero, one := v.fresh(), v.fresh()
+	v.zero(zero)
+	v.move(v.constant(1), one)
+	XORQ(count, count)
+	eights(n, func() {
+		low, high := v.loaded(Mem{Base: bits}), v.loaded(Mem{Base: bits, Disp: 64})
+		x, y := v.fresh(), v.fresh()
+		VMOVDQU64(low, x)
+		VMOVDQU64(low, y)
+		VPERMT2Q(high, evens, x)
+		VPERMT2Q(high, odds, y)
+		for _, z := range []reg.VecVirtual{x, y} {
+			VPSRLQ(Imm(11), z, z)
+			VCVTQQ2PD(z, z)
+			v.mul(v.constant(0x1p-52), z, z)
+			v.sub(one, z, z)
+		}
+		s, square := v.fresh(), v.fresh()
+		v.mul(x, x, s)
+		v.mul(y, y, square)
+		v.add(square, s, s)
+		inside := v.compare(greater, zero, s).k
+		KANDB(v.compare(below, one, s).k, inside, inside)
+		for i, z := range []reg.VecVirtual{x, y, s} {
+			VCOMPRESSPD_Z(z, inside, z)
+			v.move(z, Mem{Base: to[i], Index: count, Scale: 8})
+		}
+		found := GP32()
+		KMOVB(inside, found)
+		POPCNTL(found, found)
+		ADDQ(found.As64(), count)
+		ADDQ(I32(128), bits)
+	})
+	Store(count, ReturnIndex(0))
+	v.end()
+}
+
+// pairs makes numbers of a normal distribution of points of the disc.
+func (v vector) pairs() {
+	TEXT("PairsAVX512", NOSPLIT, "func(n int, mean, std float64, x, y, factor, to *float64)")
+	Pragma("noescape")
+	Doc("PairsAVX512 writes mean + std·(x·factor), and the same of y, by turns, of n points, a multiple of 8.")
+	mean, std := v.scalar("mean"), v.scalar("std")
+	n, x, y, factor, to := pointer("n"), pointer("x"), pointer("y"), pointer("factor"), pointer("to")
+	first := v.loaded(longs("firsts", [8]uint64{0, 8, 1, 9, 2, 10, 3, 11}))
+	second := v.loaded(longs("seconds", [8]uint64{4, 12, 5, 13, 6, 14, 7, 15}))
+	eights(n, func() {
+		f, a, b := v.fresh(), v.fresh(), v.fresh()
+		v.move(Mem{Base: factor}, f)
+		v.mul(Mem{Base: x}, f, a)
+		v.mul(Mem{Base: y}, f, b)
+		for _, z := range []reg.VecVirtual{a, b} {
+			v.mul(std, z, z)
+			v.add(mean, z, z)
+		}
+		low := v.fresh()
+		v.move(a, low)
+		VPERMT2PD(b, first, low)
+		VPERMT2PD(b, second, a)
+		v.move(low, Mem{Base: to})
+		v.move(a, Mem{Base: to, Disp: 64})
+		for _, p := range []reg.GPVirtual{x, y, factor} {
+			ADDQ(Imm(64), p)
+		}
+		ADDQ(I32(128), to)
+	})
+	v.end()
+}
