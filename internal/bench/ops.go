@@ -66,9 +66,12 @@ func (h *environment) repeated(do func()) int {
 }
 
 // typical measures the processor time of the call in the middle of so many: calls that begin with
-// cold caches, since something else had the processor, are at the end.
+// cold caches, since something else had the processor, are at the end. As many calls before do not
+// count, here and in the peer. After a pause Go's monitor wakes every 20 µs for some milliseconds,
+// which is processor time of this process, up to a fifth of it.
 func typical(rounds int, do func()) *Probe {
 	return &Probe{Measure: func(context.Context) (float64, error) {
+		cpuTime(rounds, do)
 		calls := make([]float64, rounds)
 		for i := range calls {
 			calls[i] = float64(cpuTime(1, do))
@@ -78,9 +81,10 @@ func typical(rounds int, do func()) *Probe {
 }
 
 // processorTime measures what a call of do takes in the mean, which the garbage collector is part
-// of.
+// of, after as many calls that do not count.
 func processorTime(rounds int, do func()) *Probe {
 	return &Probe{Measure: func(context.Context) (float64, error) {
+		cpuTime(rounds, do)
 		return float64(cpuTime(rounds, do)) / float64(rounds), nil
 	}}
 }

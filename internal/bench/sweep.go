@@ -72,7 +72,11 @@ func sweepOperations(*operands) []operation {
 		{"sub", func() *tensor.Tensor { return tensor.Sub(x, y) }},
 		{"add_f64", func() *tensor.Tensor { return tensor.Add(x64, y64) }},
 		{"exp_f64", func() *tensor.Tensor { return tensor.Exp(x64) }},
-		{"log_f64", func() *tensor.Tensor { return tensor.Log(tensor.Abs(x64)) }},
+		{"log_f64", func() *tensor.Tensor {
+			size := tensor.Abs(x64)
+			defer size.Close() // PyTorch frees what nothing refers to
+			return tensor.Log(size)
+		}},
 		{"tanh_f64", func() *tensor.Tensor { return tensor.Tanh(x64) }},
 		{"sqrt_f64", func() *tensor.Tensor { return tensor.Sqrt(x64) }},
 		{"sum_f64", func() *tensor.Tensor { return tensor.Sum(x64) }},
