@@ -67,6 +67,7 @@ func checkInside[F kernel.Float](t *testing.T) {
 			}
 			kernel.EveryOther(int(unsafe.Sizeof(F(0))), memory(guarded[F](t, (n+1)/2, atEnd)), memory(x))
 			kernel.Hypot(guarded[float32](t, n, atEnd), guarded[float32](t, n, atEnd), guarded[float32](t, n, atEnd))
+			kernel.Power(guarded[float32](t, n, atEnd), guarded[float32](t, n, atEnd), guarded[float32](t, n, atEnd))
 			kernel.Atan2(guarded[float32](t, n, atEnd), guarded[float32](t, n, atEnd), guarded[float32](t, n, atEnd))
 			for _, s := range []kernel.Short{kernel.Half, kernel.Brain} {
 				s.Do(kernel.Products, memory(x), memory(y), memory(z))

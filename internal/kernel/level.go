@@ -94,6 +94,7 @@ type loops[F Float] struct {
 
 	product      func(n int, x *F) float64 // of n numbers, a multiple of 32, in double precision; may be nil
 	hypot, atan2 func(n int, x, y, z *F)   // what is not finite is left to the caller; may be nil
+	power        func(n int, x, y, z *F)   // of |x|, NaN where it is 0 or x or y is not finite; may be nil
 
 	functions [functions]func(n int, x, y *F) // of Map
 	polar     func(n int, x, y *F)            // writes √(-2·log(x)/x) to y; of float64

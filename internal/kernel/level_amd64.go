@@ -20,7 +20,7 @@ var avx2 = level{
 	others:     othersAVX2,
 	sumLongs:   asm.SumInt64AVX2, beyond: asm.BeyondInt64AVX2,
 	f32: loops[float32]{
-		product: asm.ProductAVX2F32, hypot: asm.HypotAVX2F32, atan2: asm.Atan2AVX2F32,
+		product: asm.ProductAVX2F32, hypot: asm.HypotAVX2F32, atan2: asm.Atan2AVX2F32, power: asm.PowerAVX2F32,
 		lanes: 8, tiles: tiles(asm.TilesAVX2F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32,
 		addRows:   asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8,
@@ -89,7 +89,7 @@ var avx512 = level{
 	sumLongs:   asm.SumInt64AVX512, beyond: asm.BeyondInt64AVX512,
 	largestLong: asm.LargestInt64AVX512, smallestLong: asm.SmallestInt64AVX512,
 	f32: loops[float32]{
-		product: asm.ProductAVX512F32, hypot: asm.HypotAVX512F32, atan2: asm.Atan2AVX512F32,
+		product: asm.ProductAVX512F32, hypot: asm.HypotAVX512F32, atan2: asm.Atan2AVX512F32, power: asm.PowerAVX512F32,
 		lanes: 16, tiles: tiles(asm.TilesAVX512F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32,
 		addRows:   asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8,

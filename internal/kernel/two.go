@@ -53,26 +53,38 @@ func raw[F Float](x []F) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
 }
 
-// Power overwrites z with x to the power of y, element by element: e to the power of y·log|x| in
+// Power overwrites z with x to the power of y, element by element: 2 to the power of y·log₂|x| in
 // float64, which is good to a unit in the last place of float32. What is 0, infinite or NaN is as
 // math.Pow has it. z may be x or y, here and below.
 func Power(x, y, z []float32) {
+	do := inner[float32]().power
 	pieces(x, y, z, func(d *desk, x, y, z []float32) {
-		b, e, sizes := d.a[:len(x)], d.b[:len(x)], d.f[:len(x)]
-		widen(x, b)
-		widen(y, e)
-		Map(Abs, b, b)
-		Map(Log, b, b)
-		Mul(b, e, b)
-		Exp(b, b)
-		round(b, sizes)
-		for i, size := range sizes {
-			if x, y := x[i], y[i]; !(x > 0 && x <= math.MaxFloat32 && y-y == 0) {
-				size = power(x, y, size)
-			}
-			z[i] = size
+		sizes := d.f[:len(x)]
+		if do != nil {
+			do(len(x), &x[0], &y[0], &sizes[0])
+		} else {
+			powers(d, x, y, sizes)
 		}
+		if most := Largest(sizes); do == nil || most != most || !(Smallest(x) > 0) {
+			for i, size := range sizes {
+				if x, y := x[i], y[i]; !(x > 0 && x <= math.MaxFloat32 && y-y == 0) {
+					sizes[i] = power(x, y, size)
+				}
+			}
+		}
+		copy(z, sizes)
 	})
+}
+
+func powers(d *desk, x, y, sizes []float32) {
+	b, e := d.a[:len(x)], d.b[:len(x)]
+	widen(x, b)
+	widen(y, e)
+	Map(Abs, b, b)
+	Map(Log, b, b)
+	Mul(b, e, b)
+	Exp(b, b)
+	round(b, sizes)
 }
 
 // power is x to the power of y, where size is |x| to that power.

@@ -24,6 +24,11 @@ func HypotAVX2F32(n int, x *float32, y *float32, z *float32)
 //go:noescape
 func Atan2AVX2F32(n int, y *float32, x *float32, z *float32)
 
+// PowerAVX2F32 writes |x| to the power of y to z, and NaN where x is 0 or x or y is not finite.
+//
+//go:noescape
+func PowerAVX2F32(n int, x *float32, y *float32, z *float32)
+
 // AddHalfAVX2 makes n elements of z, a multiple of 16, of those of x and y.
 //
 //go:noescape
@@ -83,6 +88,11 @@ func HypotAVX512F32(n int, x *float32, y *float32, z *float32)
 //
 //go:noescape
 func Atan2AVX512F32(n int, y *float32, x *float32, z *float32)
+
+// PowerAVX512F32 writes |x| to the power of y to z, and NaN where x is 0 or x or y is not finite.
+//
+//go:noescape
+func PowerAVX512F32(n int, x *float32, y *float32, z *float32)
 
 // AddHalfAVX512 makes n elements of z, a multiple of 16, of those of x and y.
 //

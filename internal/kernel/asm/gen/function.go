@@ -207,9 +207,13 @@ func (v vector) getParts(x reg.VecVirtual) (k, f reg.VecVirtual) {
 	const from3Quarters, nanBelow0 = 3, 3 << 2
 	k, f = v.fresh(), v.fresh()
 	own := v.fresh()
-	VGETMANTPS(U8(from3Quarters|nanBelow0), x, f)
-	VGETEXPPS(x, k)
-	VGETEXPPS(f, own)
+	mantissa, exponent := VGETMANTPS, VGETEXPPS
+	if !v.single() {
+		mantissa, exponent = VGETMANTPD, VGETEXPPD
+	}
+	mantissa(U8(from3Quarters|nanBelow0), x, f)
+	exponent(x, k)
+	exponent(f, own)
 	v.sub(own, k, k)
 	v.sub(v.constant(1), f, f)
 	return k, f

@@ -16,6 +16,7 @@ func writeTwos(vectors []vector) {
 		if v.single() {
 			v.hypot()
 			v.atan2()
+			v.powerOfTwo()
 			for _, s := range []short{{"Half", v.fromHalf, v.toHalf}, {"Brain", v.fromBrain, v.toBrain}} {
 				v.shorts("Add", s, v.add)
 				v.shorts("Sub", s, v.sub)
@@ -131,6 +132,90 @@ func (v vector) atan2() {
 		f.write(a, "z")
 	})
 	v.end()
+}
+
+// binaryLog is log₂(1+f)/f as a polynomial, for f from -1/4 to 1/2. It was fitted so that the
+// logarithm is off by 2⁻⁴⁰ of itself. binaryPower is (2^r - 1)/r for r from -1/2 to 1/2, by which the
+// power is off by 2⁻³³ of itself.
+var (
+	binaryLog = []float64{
+		1.4426950408883832, -0.7213475204539161, 0.4808983474989607, -0.3606737582718842, 0.2885389256205176,
+		-0.24044919496292724, 0.20610395914773677, -0.18034479329818506, 0.16018714331026337, -0.14389549256712575,
+		0.13205978164088963, -0.12605765269323682, 0.11565212690692882, -0.07945819483867313, 0.026926039704526998,
+	}
+	binaryPower = []float64{
+		0.6931471805599453, 0.24022650922288757, 0.055504108839096185, 0.009618056678524637, 0.001333350238616277,
+		0.0001546144469856913, 1.5297323760701075e-05,
+	}
+)
+
+// powerOfTwo is 2 to the power of y·log₂|x| in double precision.
+func (v vector) powerOfTwo() {
+	v.text("Power", "n int, x, y, z *F")
+	v.doc("Power", "writes |x| to the power of y to z, and NaN where x is 0 or x or y is not finite.")
+	wide := v.double()
+	v.flat([]string{"x", "y", "z"}, func(f *flat) {
+		x, y := v.abs(f.read("x")), f.read("y")
+		zero, rest := v.fresh(), v.fresh()
+		v.zero(zero)
+		none := v.noneWhere(v.compare(equal, zero, x))
+		for _, z := range []reg.VecVirtual{x, y} {
+			v.sub(z, z, rest) // 0 or NaN
+			v.or(rest, none, none)
+		}
+		x0, x1 := v.doubled(x)
+		y0, y1 := v.doubled(y)
+		made := wide.powers([]reg.VecVirtual{x0, x1}, []reg.VecVirtual{y0, y1})
+		z := v.halved(made[0], made[1])
+		v.or(none, z, z)
+		f.write(z, "z")
+	})
+	v.end()
+}
+
+// powers returns x to the power of y of several registers by turns, since each step waits for the
+// one before, where the results are of float32. It uses x and y up.
+func (v vector) powers(x, y []reg.VecVirtual) []reg.VecVirtual {
+	const most = 1000 // 2 to that power is infinite in float32, and 2 to -most is 0
+	k, f, p, lifted := make([]reg.VecVirtual, len(x)), make([]reg.VecVirtual, len(x)),
+		make([]reg.VecVirtual, len(x)), make([]reg.VecVirtual, len(x))
+	for i := range x {
+		if v.wide {
+			k[i], f[i] = v.getParts(x[i])
+		} else {
+			k[i], f[i] = v.parts(x[i], 0.75)
+		}
+		p[i], lifted[i] = v.fresh(), v.fresh()
+	}
+	each := func(do func(i int)) {
+		for i := range x {
+			do(i)
+		}
+	}
+	series := func(of []float64, at []reg.VecVirtual) {
+		each(func(i int) { v.move(v.constant(of[len(of)-1]), p[i]) })
+		for n := len(of) - 2; n >= 0; n-- {
+			each(func(i int) { v.fma213(v.constant(of[n]), at[i], p[i]) })
+		}
+	}
+	series(binaryLog, f)
+	each(func(i int) { v.fma213(k[i], f[i], p[i]) })
+	each(func(i int) { v.mul(p[i], y[i], y[i]) })
+	each(func(i int) { v.least(v.constant(most), y[i], y[i]) })
+	each(func(i int) { v.largest(v.constant(-most), y[i], y[i]) })
+	each(func(i int) { v.add(v.constant(v.large()), y[i], lifted[i]) })
+	each(func(i int) { v.sub(v.constant(v.large()), lifted[i], k[i]) })
+	each(func(i int) { v.sub(k[i], y[i], y[i]) })
+	series(binaryPower, y)
+	each(func(i int) { v.fma213(v.constant(1), y[i], p[i]) })
+	each(func(i int) {
+		if v.wide {
+			v.scaleByPower(k[i], p[i])
+		} else {
+			v.mul(v.powerOf(lifted[i]), p[i], p[i])
+		}
+	})
+	return p
 }
 
 // pick makes y what x is in the lanes of m.
