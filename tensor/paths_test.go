@@ -2,6 +2,7 @@ package tensor_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/shoal-mp/shoal/tensor"
@@ -22,6 +23,23 @@ func TestTopK_IsTheBeginOfASort(t *testing.T) {
 				if !tensor.Equal(indices, order.Narrow(0, 0, k)) || !tensor.Equal(values, sorted.Narrow(0, 0, k)) {
 					t.Errorf("the first %d of %d of %v are not those of Sort", k, n, dt)
 				}
+			}
+		}
+	}
+}
+
+// Pieces of floats are passed over that have nothing greater, which NaN is.
+func TestTopK_OfLongRowsFindsWhatIsNoNumber(t *testing.T) {
+	const n = 5000
+	for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64} {
+		for _, nans := range [][]int{nil, {0}, {n - 1}, {700, 4000}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 4000, 4001}} {
+			x := tensor.RandN(dt, tensor.NewGenerator(uint64(len(nans))), n)
+			for _, i := range nans {
+				x.Narrow(0, i, 1).Fill(math.NaN())
+			}
+			_, indices := tensor.TopK(x, 10, 0)
+			if want := tensor.Argsort(x, 0, true).Narrow(0, 0, 10); !tensor.Equal(indices, want) {
+				t.Errorf("of %v with NaN at %v: %v, want %v", dt, nans, indices, want)
 			}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
 // A keyed is an element of a row: a key, which is ordered as the elements are, and its index.
@@ -101,28 +103,47 @@ func (s *sorter) digit(shift int) {
 	s.row, s.spare = s.spare, s.row
 }
 
-// first sorts so many of the row that come first, as sort puts them, to its begin. What follows
-// them is no longer the row's.
-func (s *sorter) first(k, bytes int) {
-	if k > fewKeys || k > len(s.row)/2 {
-		s.sort(bytes)
-		return
-	}
-	best := s.spare[:0]
-	for _, p := range s.row {
-		if len(best) == k {
-			if k == 0 || p.key >= best[k-1].key { // of equal ones the first stay
-				continue
+// greatest returns the greatest elements of a row of dtype dt, so many, at most fewKeys, the
+// greatest first, and of equal ones those that come first. Pieces of floats without a greater one than those
+// so far are passed over.
+func (s *sorter) greatest(k int, row []byte, dt DType, keys keysFunc) []keyed {
+	s.grow(chunk)
+	best, size := s.spare[:0], dt.Size()
+	for from := 0; k > 0 && from < len(row)/size; from += chunk {
+		n := min(chunk, len(row)/size-from)
+		piece := row[from*size:][:n*size]
+		if len(best) == k && none(dt, piece, row[int(best[k-1].index)*size:]) {
+			continue
+		}
+		keys(s.row[:n], piece)
+		for _, p := range s.row[:n] {
+			p.key, p.index = ^p.key, p.index+int64(from)
+			if len(best) == k {
+				if p.key >= best[k-1].key { // of equal ones the first stay
+					continue
+				}
+				best = best[:k-1]
 			}
-			best = best[:k-1]
+			at := len(best)
+			for at > 0 && p.key < best[at-1].key {
+				at--
+			}
+			best = append(best, p)
+			copy(best[at+1:], best[at:])
+			best[at] = p
 		}
-		at := len(best)
-		for at > 0 && p.key < best[at-1].key {
-			at--
-		}
-		best = append(best, p)
-		copy(best[at+1:], best[at:])
-		best[at] = p
 	}
-	copy(s.row, best)
+	return best
+}
+
+// none reports that no element of a piece is greater than the first one of bound, if there is a
+// kernel that says so.
+func none(dt DType, piece, bound []byte) bool {
+	switch dt {
+	case Float32:
+		return kernel.Largest(typed[float32](piece)) <= typed[float32](bound[:4])[0]
+	case Float64:
+		return kernel.Largest(typed[float64](piece)) <= typed[float64](bound[:8])[0]
+	}
+	return false
 }

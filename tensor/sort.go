@@ -1,23 +1,12 @@
 package tensor
 
-import "math"
-
 // Argsort returns the indices (Int64) that sort the elements along dim. Equal elements keep their
 // order. NaN counts as the greatest.
 func Argsort(t *Tensor, dim int, descending bool) *Tensor {
-	return t.order(dim, descending, math.MaxInt)
-}
-
-// order is Argsort of which the first indices count, so many.
-func (t *Tensor) order(dim int, descending bool, count int) *Tensor {
-	in := t.dtype.computed()
-	keys := in.numeric().keys
-	if keys == nil {
-		misuse("Argsort of %v, which has no order", t.dtype)
-	}
+	in, keys := t.keyed()
 	s := sorters.Get().(*sorter)
 	defer sorters.Put(s)
-	return t.alongRows(dim, in, Int64, func(out, row []byte) {
+	return t.alongRows(dim, in, Int64, asLong, func(out, row []byte) {
 		numbers := typed[int64](out)
 		s.grow(len(numbers))
 		keys(s.row, row)
@@ -26,9 +15,39 @@ func (t *Tensor) order(dim int, descending bool, count int) *Tensor {
 				s.row[i].key = ^s.row[i].key
 			}
 		}
-		s.first(count, in.Size())
+		s.sort(in.Size())
 		for i := range numbers {
 			numbers[i] = s.row[i].index
+		}
+	})
+}
+
+// keyed returns the dtype that t is sorted in, and what makes keys of it.
+func (t *Tensor) keyed() (DType, keysFunc) {
+	in := t.dtype.computed()
+	keys := in.numeric().keys
+	if keys == nil {
+		misuse("Argsort of %v, which has no order", t.dtype)
+	}
+	return in, keys
+}
+
+// greatest returns the indices of the greatest elements along dim, so many, the greatest first.
+func (t *Tensor) greatest(k, dim int) *Tensor {
+	if len(t.Shape()) == 0 {
+		return Argsort(t, dim, true)
+	}
+	if k > fewKeys || k > t.Dim(dim)/2 {
+		indices := Argsort(t, dim, true)
+		return indices.become(indices.Narrow(dim, 0, k))
+	}
+	in, keys := t.keyed()
+	s := sorters.Get().(*sorter)
+	defer sorters.Put(s)
+	return t.alongRows(dim, in, Int64, k, func(out, row []byte) {
+		numbers := typed[int64](out)
+		for i, p := range s.greatest(k, row, in, keys) {
+			numbers[i] = p.index
 		}
 	})
 }
@@ -46,10 +65,7 @@ func TopK(t *Tensor, k, dim int) (values, indices *Tensor) {
 	if len(t.Shape()) > 0 && (k < 0 || k > t.Dim(dim)) || k < 0 || k > 1 && len(t.Shape()) == 0 {
 		misuse("TopK of %d along dimension %d of shape %v", k, dim, t.Shape())
 	}
-	indices = t.order(dim, true, k)
-	if len(t.Shape()) > 0 {
-		indices = indices.become(indices.Narrow(dim, 0, k))
-	}
+	indices = t.greatest(k, dim)
 	return t.gatherOrSelf(dim, indices), indices
 }
 
@@ -66,9 +82,9 @@ func CumSum(t *Tensor, dim int) *Tensor {
 	in := t.dtype.computed()
 	n := in.numeric()
 	if t.dtype.category() < 2 {
-		return t.alongRows(dim, in, n.total, n.running)
+		return t.alongRows(dim, in, n.total, asLong, n.running)
 	}
-	sums := t.alongRows(dim, in, in, n.running)
+	sums := t.alongRows(dim, in, in, asLong, n.running)
 	return sums.as(t.dtype)
 }
 
@@ -83,17 +99,21 @@ func runningComplexSum[T cplx](out, row []byte) {
 	each(typed[T](out), typed[T](row), func(x T) T { sum += complex128(x); return T(sum) })
 }
 
-// alongRows lets f compute a row of dtype out from each row of dimension dim, in dtype in.
-func (t *Tensor) alongRows(dim int, in, out DType, f func(out, row []byte)) *Tensor {
-	return backendOf(t).nearby(t, func(near *Tensor) *Tensor { return near.rowLoops(dim, in, out, f) })
+// asLong rows of a result are as long as those that they are made of.
+const asLong = -1
+
+// alongRows lets f compute a row of dtype out, of a length, from each row of dimension dim, in
+// dtype in.
+func (t *Tensor) alongRows(dim int, in, out DType, length int, f func(out, row []byte)) *Tensor {
+	return backendOf(t).nearby(t, func(near *Tensor) *Tensor { return near.rowLoops(dim, in, out, length, f) })
 }
 
-func (t *Tensor) rowLoops(dim int, in, out DType, f func(out, row []byte)) *Tensor {
+func (t *Tensor) rowLoops(dim int, in, out DType, length int, f func(out, row []byte)) *Tensor {
 	if len(t.Shape()) == 0 {
 		wrap(dim, 1, "dimension")
 		line := t.peek([]int{1}, []int{1}, t.offset)
 		defer line.forget()
-		return line.rowLoops(0, in, out, f).shaped()
+		return line.rowLoops(0, in, out, length, f).shaped()
 	}
 	dim = t.axis(dim)
 	var room [2][2 * fewDims]int
@@ -109,10 +129,16 @@ func (t *Tensor) rowLoops(dim int, in, out DType, f func(out, row []byte)) *Tens
 		}
 	}
 	rows := t.rowsOf(in, append(order, dim))
-	result := Empty(out, rows.Shape()...)
+	var wanted [2 * fewDims]int
+	shape := append(wanted[:0], rows.Shape()...)
+	if length == asLong {
+		length = t.Shape()[dim]
+	}
+	shape[len(shape)-1] = length
+	result := Empty(out, shape...)
 	if n := t.Shape()[dim]; n > 0 {
 		from, to := rows.span(), result.span()
-		for width, wide := n*in.Size(), n*out.Size(); len(from) > 0; from, to = from[width:], to[wide:] {
+		for width, wide := n*in.Size(), length*out.Size(); len(from) > 0; from, to = from[width:], to[wide:] {
 			f(to[:wide], from[:width])
 		}
 	}

@@ -78,6 +78,7 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.Shift(2, x, y)
 			kernel.Transpose(1, n, x, n, y, 1)
 			kernel.Transpose(n, 1, x, 1, y, n)
+			kernel.Transpose(16, n, make(16*n), n, make(16*n), 16)
 			kernel.Dot(x, y)
 			kernel.Add(x, y, z)
 			kernel.Sub(x, y, z)

@@ -66,6 +66,9 @@ type loops[F Float] struct {
 	// rows at once.
 	transpose func(rows, cols int, src *F, off *int, dst *F, ldd int)
 	columns   int
+	// transposeSixteen is that of sixteen rows, lds apart, and n columns, a multiple of 16 and at
+	// least that; may be nil
+	transposeSixteen func(n int, src *F, lds int, dst *F, ldd int)
 
 	// rowSums writes the sums of rows of n elements to y; nil where sum64 does as well. columnSums
 	// adds the columns of rows of n elements, ld apart, to y. columnsLargest and columnsSmallest

@@ -92,7 +92,7 @@ var avx512 = level{
 		product: asm.ProductAVX512F32, hypot: asm.HypotAVX512F32, atan2: asm.Atan2AVX512F32, power: asm.PowerAVX512F32,
 		lanes: 16, tiles: tiles(asm.TilesAVX512F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32,
 		addRows:   asm.AddRowsAVX2F32,
-		transpose: asm.TransposeAVX2F32, columns: 8,
+		transpose: asm.TransposeAVX2F32, columns: 8, transposeSixteen: asm.TransposeSixteenAVX512F32,
 		axpy: asm.AxpyAVX512F32, scale: asm.ScaleAVX512F32, shift: asm.ShiftAVX512F32, add: asm.AddAVX512F32,
 		sub: asm.SubAVX512F32, mul: asm.MulAVX512F32, div: asm.DivAVX512F32,
 		max: asm.MaxAVX512F32, min: asm.MinAVX512F32, largest: asm.LargestAVX512F32,

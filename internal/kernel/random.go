@@ -23,8 +23,8 @@ func Congruence(states *[2 * States]uint64, rule *[4]uint64, to []uint64) int {
 // to float64 keeps the compiler from fusing a product with a sum), so that all machines make the
 // same numbers. At a time they are given as few as fit into a cache.
 
-// Fractions overwrites to with lo and width times a fraction, which is the highest bits of a number,
-// so many, behind the point.
+// Fractions overwrites to with lo and width times a fraction: the highest bits of a number, so
+// many, behind the point.
 func Fractions(bits []uint64, highest int, lo, width float64, to []float64) {
 	to = to[:len(bits)]
 	part := 1 / float64(uint64(1)<<highest) // a power of two, by which a product is the quotient

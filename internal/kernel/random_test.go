@@ -16,7 +16,8 @@ func TestRandomNumbers_HaveTheSameBitsOnAllLevels(t *testing.T) {
 	for i := range bits {
 		bits[i] = r.Uint64()
 	}
-	copy(bits[20:], []uint64{1 << 63, 1 << 63, 0, 0, ^uint64(0), ^uint64(0), 1 << 63, 0}) // the centre, corners, an edge
+	const middle = 1 << 63
+	copy(bits[20:], []uint64{middle, middle, 0, 0, ^uint64(0), ^uint64(0), middle, 0}) // the centre, corners, an edge
 	var want [][]float64
 	onEachLevel(t, func(t *testing.T) {
 		var got [][]float64

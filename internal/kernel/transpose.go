@@ -12,7 +12,18 @@ func Transpose[F Float](rows, cols int, src []F, lds int, dst []F, ldd int) {
 		return
 	}
 	_, _ = src[(rows-1)*lds+cols-1], dst[(cols-1)*ldd+rows-1]
-	p, space := inner[F](), spaces.Get().(*Scratch)
+	p := inner[F]()
+	if all, n := rows&^15, cols&^15; p.transposeSixteen != nil && all > 0 && n > 0 {
+		for i := 0; i < all; i += 16 {
+			for j, n := range short(n) {
+				p.transposeSixteen(n, &src[i*lds+j], lds, &dst[j*ldd+i], ldd)
+			}
+		}
+		Transpose(all, cols-n, src[n:], lds, dst[min(n*ldd, len(dst)):], ldd)
+		Transpose(rows-all, cols, src[min(all*lds, len(src)):], lds, dst[all:], ldd)
+		return
+	}
+	space := spaces.Get().(*Scratch)
 	defer spaces.Put(space)
 	off := borrow[int](space, turned, p.columns)
 	multiples(off, lds)

@@ -378,3 +378,8 @@ func AddRowsAVX2F64(rows int, n int, src *float64, lds int, dst *float64, ldd in
 //
 //go:noescape
 func TransposeAVX2F64(rows int, cols int, src *float64, off *int, dst *float64, ldd int)
+
+// TransposeSixteenAVX512F32 writes n columns of src, a multiple of 16, of sixteen rows as rows of dst.
+//
+//go:noescape
+func TransposeSixteenAVX512F32(n int, src *float32, lds int, dst *float32, ldd int)

@@ -31,6 +31,8 @@ func writeLoops(vectors []vector) {
 			v.rowwise("CopyRows", "CopyRows%s writes rows of src to dst.", nil)
 			v.rowwise("AddRows", "AddRows%s adds rows of src to dst.", v.add)
 			v.transpose()
+		} else if v.single() {
+			v.transposeSixteen()
 		}
 	}
 }

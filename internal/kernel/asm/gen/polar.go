@@ -120,11 +120,11 @@ func (v vector) polarsOf(x []reg.VecVirtual) {
 	}
 }
 
-// quotients returns a/b, as IEEE 754 rounds it, of normal numbers whose quotient and rest are normal
-// or 0. It uses a up. The instruction for that takes longer than an estimate of 14 bits of 1/b and
-// these steps. Two steps make the reciprocal right to a unit in the last place, and a third one
-// makes it the number that is nearest to 1/b, unless all bits of b are set. Then it is right of some
-// a only, and a caller has to know of which. By it what the product
+// quotients returns a/b, as IEEE 754 rounds it, of normal numbers whose quotient and rest are
+// normal or 0. It uses a up. The instruction for that takes longer than an estimate of 14 bits of
+// 1/b and these steps. Two steps make the reciprocal right to a unit in the last place, and a third
+// one makes it the number that is nearest to 1/b, unless all bits of b are set. Then it is right of
+// some a only, and a caller has to know of which. By it what the product
 // misses of a, which is known exactly, makes the product the number that is nearest to the quotient
 // (Markstein's theorems). Package kernel tests the polar method with all b whose bits are set.
 func (v vector) quotients(b, a []reg.VecVirtual) []reg.VecVirtual {

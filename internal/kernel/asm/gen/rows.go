@@ -144,3 +144,57 @@ func (v vector) transposed(x []reg.VecVirtual) []reg.VecVirtual {
 	}
 	return w
 }
+
+// transposeSixteen writes sixteen rows of float32 as columns, by which whole lines of a cache are
+// written: elements of two rows take turns, then pairs of elements, and then quarters of registers
+// are put where they belong.
+func (v vector) transposeSixteen() {
+	const rows = 16
+	v.text("TransposeSixteen", "n int, src *F, lds int, dst *F, ldd int")
+	v.doc("TransposeSixteen", "writes n columns of src, a multiple of 16, of sixteen rows as rows of dst.")
+	n, src, lds, dst, ldd := pointer("n"), pointer("src"), v.elements("lds"), pointer("dst"), v.elements("ldd")
+	exchange := func(low, high func(ops ...Op), a, b *reg.VecVirtual) {
+		l := v.fresh()
+		low(*b, *a, l)
+		high(*b, *a, *b)
+		*a = l
+	}
+	quarters := func(a, b *reg.VecVirtual) { // the even ones of both, and the odd ones
+		l := v.fresh()
+		VSHUFF32X4(U8(0x88), *b, *a, l)
+		VSHUFF32X4(U8(0xdd), *b, *a, *b)
+		*a = l
+	}
+	Label("loop")
+	from := twin(src)
+	var x [rows]reg.VecVirtual
+	for i := range x {
+		x[i] = v.fresh()
+		v.move(Mem{Base: from}, x[i])
+		if i < rows-1 {
+			ADDQ(lds, from)
+		}
+	}
+	for i := 0; i < rows; i += 2 {
+		exchange(VUNPCKLPS, VUNPCKHPS, &x[i], &x[i+1])
+	}
+	for i := 0; i < rows; i += 4 {
+		exchange(VUNPCKLPD, VUNPCKHPD, &x[i], &x[i+2])
+		exchange(VUNPCKLPD, VUNPCKHPD, &x[i+1], &x[i+3])
+		x[i+1], x[i+2] = x[i+2], x[i+1]
+	}
+	for c := range 4 { // of each quarter column c
+		quarters(&x[c], &x[4+c])
+		quarters(&x[8+c], &x[12+c])
+		quarters(&x[c], &x[8+c])    // of the first quarters and the third ones
+		quarters(&x[4+c], &x[12+c]) // of the second quarters and the fourth ones
+	}
+	for i := range x {
+		v.move(x[i], Mem{Base: dst})
+		ADDQ(ldd, dst)
+	}
+	ADDQ(Imm(64), src)
+	SUBQ(Imm(rows), n)
+	JG(LabelRef("loop"))
+	v.end()
+}

@@ -135,8 +135,8 @@ func (v vector) atan2() {
 }
 
 // binaryLog is log₂(1+f)/f as a polynomial, for f from -1/4 to 1/2. It was fitted so that the
-// logarithm is off by 2⁻⁴⁰ of itself. binaryPower is (2^r - 1)/r for r from -1/2 to 1/2, by which the
-// power is off by 2⁻³³ of itself.
+// logarithm is off by 2⁻⁴⁰ of itself. binaryPower is (2^r - 1)/r for r from -1/2 to 1/2, by which
+// the power is off by 2⁻³³ of itself.
 var (
 	binaryLog = []float64{
 		1.4426950408883832, -0.7213475204539161, 0.4808983474989607, -0.3606737582718842, 0.2885389256205176,
