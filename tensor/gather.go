@@ -11,10 +11,13 @@ import (
 
 // A visitor is shown elements of one tensor together with elements of another. neighbours gets n of
 // them with the places of the first ones and the distances of the others, scattered those of the
-// first tensor at places from at on.
+// first tensor at places from at on. indexed, which may be nil, gets neighbours of the other with
+// the distance in the first tensor of one from the next, and of one index from the next, and
+// indices that are in range.
 type visitor struct {
 	neighbours func(at, step, oAt, oStep, n int)
 	scattered  func(at int, places []int, oAt, oStep int)
+	indexed    func(at, step, stride int, index []int64, oAt int)
 }
 
 // placesPool has room for places.
@@ -37,7 +40,7 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	row := w.dims[len(w.dims)-1]
 	index, size, stride := typed[int64](idx.bytes()), t.Shape()[dim], t.Strides()[dim]
 	room, known, places := placesPool.Get().(*[chunk]int), -1, []int(nil)
-	plain := row.Steps[0] == 1 && row.Steps[1] == 0 && stride == 1 && strconv.IntSize == 64 // indices are places
+	plain := row.Steps[1] == 0 && stride == 1 && strconv.IntSize == 64 // indices are places
 	defer placesPool.Put(room)
 	w.rows(func(at [4]int) {
 		if row.Steps[0] == 0 { // one index for the whole row
@@ -49,8 +52,20 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 			n, first := min(chunk, row.Size-from), at[0]+from*row.Steps[0]
 			switch {
 			case first == known: // rows may have the same indices
-			case plain && kernel.InRange(index[first:][:n], size):
-				known, places = first, typed[int](raw(index[first:][:n]))
+			case row.Steps[0] == 1 && kernel.InRange(index[first:][:n], size):
+				few := index[first:][:n]
+				if v.indexed != nil && row.Steps[output] == 1 {
+					v.indexed(at[1]+from*row.Steps[1], row.Steps[1], stride, few, at[output]+from)
+					continue
+				}
+				known, places = first, room[:n]
+				if plain {
+					places = typed[int](raw(few))
+					break
+				}
+				for i, k := range few {
+					places[i] = i*row.Steps[1] + int(k)*stride
+				}
 			default:
 				known, places = first, room[:n]
 				for i := range places {
@@ -115,6 +130,7 @@ func (t *Tensor) gatherLoops(what string, dim int, idx, out *Tensor) {
 	t.along(what, dim, idx, out, visitor{
 		func(at, step, to, toStep, n int) { move(dst[to*size:], toStep, src[at*size:], step, n) },
 		func(at int, places []int, to, step int) { gather(dst, src, at, places, to, step) },
+		nil,
 	})
 }
 
@@ -192,12 +208,16 @@ func (t *Tensor) scatterLoops(what string, dim int, idx, src *Tensor, move castF
 	size, from, to := t.dtype.Size(), src.bytes(), t.bytes()
 	put := bySize(size, scattering[uint8], scattering[uint16], scattering[uint32], scattering[uint64],
 		scattering[complex128])
+	set := bySize(size, indexing[uint8], indexing[uint16], indexing[uint32], indexing[uint64], indexing[complex128])
+	indexed := func(at, step, stride int, index []int64, srcAt int) { set(to, from, at, step, stride, index, srcAt) }
 	if move == nil {
 		move, put = t.adding()
+		indexed = nil
 	}
 	t.along(what, dim, idx, src, visitor{
 		func(at, step, srcAt, srcStep, n int) { move(to[at*size:], step, from[srcAt*size:], srcStep, n) },
 		func(at int, places []int, srcAt, srcStep int) { put(to, from, at, places, srcAt, srcStep) },
+		indexed,
 	})
 	t.Touch()
 }
@@ -211,6 +231,15 @@ func scattering[T any](dst, src []byte, at int, places []int, from, step int) {
 	for _, p := range places {
 		d[p] = s[from]
 		from += step
+	}
+}
+
+// indexing sets elements of dst to neighbours of src, each by its index, in one loop: the memory of
+// the elements is what it waits for, and computes places meanwhile.
+func indexing[T any](dst, src []byte, at, step, stride int, index []int64, from int) {
+	d, s := typed[T](dst)[at:], typed[T](src)[from:][:len(index)]
+	for i, k := range index {
+		d[i*step+int(k)*stride] = s[i]
 	}
 }
 

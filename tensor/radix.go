@@ -104,8 +104,8 @@ func (s *sorter) digit(shift int) {
 }
 
 // greatest returns the greatest elements of a row of dtype dt, so many, at most fewKeys, the
-// greatest first, and of equal ones those that come first. Pieces of floats without a greater one than those
-// so far are passed over.
+// greatest first, and of equal ones those that come first. Pieces of floats without a greater one
+// than those so far are passed over.
 func (s *sorter) greatest(k int, row []byte, dt DType, keys keysFunc) []keyed {
 	s.grow(chunk)
 	best, size := s.spare[:0], dt.Size()
