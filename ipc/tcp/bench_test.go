@@ -1,6 +1,7 @@
 package tcp_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"io"
@@ -57,6 +58,7 @@ func BenchmarkSend(b *testing.B) {
 				to = tls.Server(to, &tls.Config{Certificates: []tls.Certificate{cert}})
 			}
 			header, data, got := make([]byte, 64), make([]byte, size), make([]byte, 64+size)
+			copy(data, bytes.Repeat([]byte{1}, size)) // memory that nobody has written is one page of zeroes
 			send := func() error {
 				buffers := net.Buffers{header, data} // writev where there is one
 				_, err := buffers.WriteTo(from)
