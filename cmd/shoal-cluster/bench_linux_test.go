@@ -24,7 +24,8 @@ func TestBench_RowsThatNeedNoMPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"data_service_jpeg": "local_loader", "data_service_jpeg_apart": "local_loader",
-		"remote_tensor": "tls tcp"}
+		"data_service_jpeg_unencrypted": "local_loader", "data_service_jpeg_apart_unencrypted": "local_loader",
+		"remote_tensor": "tls tcp", "remote_tensor_unencrypted": "tcp"}
 	for line := range strings.Lines(string(out)) {
 		var r struct {
 			Row, Unit      string
@@ -44,7 +45,9 @@ func TestBench_RowsThatNeedNoMPI(t *testing.T) {
 		}
 		delete(want, r.Row)
 	}
-	if delete(want, "data_service_jpeg_apart"); len(want) > 0 { // which needs taskset and two processors
+	delete(want, "data_service_jpeg_apart") // which needs taskset and two processors
+	delete(want, "data_service_jpeg_apart_unencrypted")
+	if len(want) > 0 {
 		t.Errorf("without the rows %v: %s", want, out)
 	}
 	if out, err := exec.CommandContext(t.Context(), program, "bench", "cluster", "--rows", "none").CombinedOutput(); err == nil ||

@@ -35,7 +35,8 @@ func images(dir string) (*data.Loader, error) {
 
 // dataHostCommand is a data host that is measured.
 type dataHostCommand struct {
-	Args struct {
+	Unencrypted bool `long:"unencrypted" description:"Without TLS."`
+	Args        struct {
 		Dir string `positional-arg-name:"directory"`
 	} `positional-args:"yes" required:"yes"`
 }
@@ -47,7 +48,7 @@ func (c *dataHostCommand) Run(context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	h, err := service.Listen(l, "127.0.0.1:0", service.HostOptions{Key: measureKey})
+	h, err := service.Listen(l, "127.0.0.1:0", service.HostOptions{Key: measureKey, Unencrypted: c.Unencrypted})
 	if err != nil {
 		return err
 	}
@@ -61,6 +62,8 @@ func (c *dataHostCommand) Run(context.Context) (err error) {
 type epochsCommand struct {
 	Addr string `long:"addr" description:"Of a data host."`
 	Dir  string `long:"dir" description:"For a local loader."`
+
+	Unencrypted bool `long:"unencrypted" description:"Without TLS."`
 }
 
 // Run prints samples a second of each epoch.
@@ -72,7 +75,7 @@ func (c *epochsCommand) Run(ctx context.Context) (err error) {
 	if c.Dir != "" {
 		l, err = images(c.Dir)
 	} else {
-		l, err = service.Dial(ctx, service.Options{Key: measureKey}, c.Addr)
+		l, err = service.Dial(ctx, service.Options{Key: measureKey, Unencrypted: c.Unencrypted}, c.Addr)
 	}
 	if err != nil {
 		return err
@@ -90,7 +93,8 @@ func (c *epochsCommand) Run(ctx context.Context) (err error) {
 
 // service measures the batches of one data host against a local loader of the same files. Each is a
 // process. All have all processors; then the two machines are played: the data host and its trainer
-// have half of the processors each, and the local loader has the data host's half.
+// have half of the processors each, and the local loader has the data host's half. Each time there
+// are a row with TLS and one without.
 func (c *benchCommand) service(ctx context.Context) (err error) {
 	files := 1000
 	if c.Quick {
@@ -104,7 +108,7 @@ func (c *benchCommand) service(ctx context.Context) (err error) {
 	if err := bench.WriteImages(dir, "jpeg", files); err != nil {
 		return err
 	}
-	if err := c.serviceRow(ctx, "data_service_jpeg", dir, nil, nil); err != nil {
+	if err := c.serviceRows(ctx, "data_service_jpeg", dir, nil, nil); err != nil {
 		return err
 	}
 	half := sys.CPUs() / 2
@@ -112,14 +116,22 @@ func (c *benchCommand) service(ctx context.Context) (err error) {
 		fmt.Fprintln(os.Stderr, "a data host with processors of its own is not measured: it needs taskset and two processors")
 		return nil
 	}
-	return c.serviceRow(ctx, "data_service_jpeg_apart", dir, []string{"taskset", "-c", fmt.Sprintf("0-%d", half-1)},
+	return c.serviceRows(ctx, "data_service_jpeg_apart", dir, []string{"taskset", "-c", fmt.Sprintf("0-%d", half-1)},
 		[]string{"taskset", "-c", fmt.Sprintf("%d-%d", half, 2*half-1)})
 }
 
-// serviceRow measures with commands in front of the data host, which a local loader has as well,
+// serviceRows measures with commands in front of the data host, which a local loader has as well,
 // and of the trainer.
-func (c *benchCommand) serviceRow(ctx context.Context, row, dir string, host, trainer []string) (err error) {
-	served, err := startProgram(ctx, host, "datahost", dir)
+func (c *benchCommand) serviceRows(ctx context.Context, row, dir string, host, trainer []string) error {
+	if err := c.serviceRow(ctx, row, dir, host, trainer); err != nil {
+		return err
+	}
+	return c.serviceRow(ctx, row+"_unencrypted", dir, host, trainer, "--unencrypted")
+}
+
+func (c *benchCommand) serviceRow(ctx context.Context, row, dir string, host, trainer []string,
+	flags ...string) (err error) {
+	served, err := startProgram(ctx, host, append([]string{"datahost", dir}, flags...)...)
 	if err != nil {
 		return err
 	}
@@ -128,7 +140,7 @@ func (c *benchCommand) serviceRow(ctx context.Context, row, dir string, host, tr
 	if err != nil {
 		return err
 	}
-	far, err := startProgram(ctx, trainer, "epochs", "--addr", addr)
+	far, err := startProgram(ctx, trainer, append([]string{"epochs", "--addr", addr}, flags...)...)
 	if err != nil {
 		return err
 	}

@@ -10,28 +10,32 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/link/secure"
 	"github.com/shoal-mp/shoal/ipc"
-	_ "github.com/shoal-mp/shoal/ipc/tcp" // addresses on other machines
+	"github.com/shoal-mp/shoal/ipc/tcp"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// tensor measures one large tensor to another machine, which is this one. The two others copy the
-// same bytes from one slice to another: by TLS of package crypto/tls as it is, and by TCP with
-// writev.
+// tensor measures one large tensor to another machine, which is this one, with encryption and
+// without. The two others copy the same bytes from one slice to another: by TLS of package
+// crypto/tls as it is, and by TCP with writev.
 func (c *benchCommand) tensor(ctx context.Context) (err error) {
 	size := 128 << 20
 	if c.Quick {
 		size = 1 << 20
 	}
-	ours, closeOurs, err := tensorWay(ctx, size)
-	if err != nil {
-		return err
+	var ours []way
+	for _, opts := range []tcp.Options{{}, {Unencrypted: true}} {
+		w, end, err := tensorWay(ctx, size, opts)
+		if err != nil {
+			return err
+		}
+		defer end()
+		ours = append(ours, way{"tensor", w})
 	}
-	defer func() { err = errors.Join(err, closeOurs()) }()
 	cert, err := secure.SelfSigned()
 	if err != nil {
 		return err
 	}
-	ways := []way{{"tensor", ours}}
+	var bare []way
 	for _, name := range []string{"tls", "tcp"} {
 		from, to, err := loop(ctx)
 		if err != nil {
@@ -49,7 +53,7 @@ func (c *benchCommand) tensor(ctx context.Context) (err error) {
 		for i := range data { // what nobody has written is one page of zeroes, in the first cache
 			data[i], got[i] = 1, 1
 		}
-		ways = append(ways, way{name, func(context.Context) (float64, error) {
+		bare = append(bare, way{name, func(context.Context) (float64, error) {
 			return copied(size, func() error {
 				buffers := net.Buffers{header, data} // writev where there is one
 				_, err := buffers.WriteTo(from)
@@ -60,13 +64,16 @@ func (c *benchCommand) tensor(ctx context.Context) (err error) {
 			})
 		}})
 	}
-	return c.compare(ctx, "remote_tensor", "MB/s", ways...)
+	if err := c.compare(ctx, "remote_tensor", "MB/s", append(ours[:1:1], bare...)...); err != nil {
+		return err
+	}
+	return c.compare(ctx, "remote_tensor_unencrypted", "MB/s", ours[1], bare[1])
 }
 
 // tensorWay is a tensor by package ipc.
-func tensorWay(ctx context.Context, size int) (measure func(context.Context) (float64, error),
+func tensorWay(ctx context.Context, size int, opts tcp.Options) (measure func(context.Context) (float64, error),
 	end func() error, err error) {
-	l, err := ipc.Listen[*tensor.Tensor]("tcp://127.0.0.1:0", measureKey)
+	l, err := ipc.Listen[*tensor.Tensor]("tcp://127.0.0.1:0", measureKey, opts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,7 +89,7 @@ func tensorWay(ctx context.Context, size int) (measure func(context.Context) (fl
 			err = errors.Join(err, end())
 		}
 	}()
-	from, err := ipc.Dial[*tensor.Tensor](ctx, l.Addr(), measureKey)
+	from, err := ipc.Dial[*tensor.Tensor](ctx, l.Addr(), measureKey, opts)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -40,6 +40,7 @@ func serve(args []string) (err error) {
 	f.StringVar(&s.secure.Cert, "cert", "", "`file` with the certificate (default one that is made now)")
 	f.StringVar(&s.secure.Key, "cert-key", "", "`file` with the certificate's key")
 	f.StringVar(&s.secure.Authority, "ca", "", "`file` with the authorities of the trainers' certificates, which are asked for then")
+	f.BoolVar(&s.host.Unencrypted, "unencrypted", false, "without TLS, as the trainers: for networks that only trusted machines are on")
 	f.IntVar(&s.loader.BatchSize, "batch-size", 1, "samples in a batch")
 	f.BoolVar(&s.loader.Shuffle, "shuffle", false, "another order in each epoch")
 	f.Uint64Var(&s.loader.Seed, "seed", 0, "seed of the orders and of what is random in samples")
@@ -163,6 +164,8 @@ func openService(ctx context.Context, w torch.Worker) (data.Dataset, error) {
 		CertKey  string  `torch:"cert_key"`
 		CA       string  `torch:"ca"`
 		Name     string  `torch:"server_name"`
+
+		Unencrypted bool `torch:"unencrypted"`
 	}{}
 	if err := w.Keywords(&args); err != nil {
 		return nil, err
@@ -179,6 +182,6 @@ func openService(ctx context.Context, w torch.Worker) (data.Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	return service.OpenDataset(ctx, service.Options{Key: key, TLS: config,
+	return service.OpenDataset(ctx, service.Options{Key: key, TLS: config, Unencrypted: args.Unencrypted,
 		Patience: time.Duration(args.Patience * float64(time.Second))}, hosts...)
 }

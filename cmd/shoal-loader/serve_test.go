@@ -133,6 +133,7 @@ func TestServe_BadCalls(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "empty"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	securetest.New(t).Write(t, dir, "data.example")
 	files := `{"paths": ["x.npy", "y.npy"]}`
 	for _, c := range []struct {
 		args []string
@@ -150,6 +151,7 @@ func TestServe_BadCalls(t *testing.T) {
 		{[]string{"-key-file", "key", "-cert", "key", "-cert-key", "key", "npy", files}, "the certificate in key"},
 		{[]string{"-key-file", "key", "-ca", "key", "npy", files}, "key has no certificate in PEM"},
 		{[]string{"-key-file", "key", "-ca", "nowhere", "npy", files}, "nowhere: no such file"},
+		{[]string{"-key-file", "key", "-ca", "ca.pem", "-unencrypted", "npy", files}, "Unencrypted leaves out the TLS"},
 		{[]string{"-key-file", "key", "-listen", "127.0.0.1:70000", "npy", files}, "70000"},
 	} {
 		cmd := exec.CommandContext(t.Context(), "./loader", append([]string{"serve"}, c.args...)...)
@@ -169,23 +171,30 @@ func TestServe_ToAnUnmodifiedPyTorch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, python := range pythons(t) {
-		dir := home(t)
-		arrays(t, dir)
-		options, flags := "{}", []string(nil)
-		if i == 0 { // with certificates of both sides
+		ways := []struct {
+			options string
+			flags   []string
+		}{{"{}", nil}}
+		if i == 0 { // with certificates of both sides, and without TLS
+			ways[0].options = `{"ca": "ca.pem", "cert": "cert.pem", "cert_key": "key.pem", "server_name": "data.example"}`
+			ways[0].flags = []string{"-ca", "ca.pem", "-cert", "cert.pem", "-cert-key", "key.pem"}
+			ways = append(ways, ways[0])
+			ways[1].options, ways[1].flags = `{"unencrypted": true}`, []string{"-unencrypted"}
+		}
+		for _, way := range ways {
+			dir := home(t)
+			arrays(t, dir)
 			securetest.New(t).Write(t, dir, "data.example")
-			options = `{"ca": "ca.pem", "cert": "cert.pem", "cert_key": "key.pem", "server_name": "data.example"}`
-			flags = []string{"-ca", "ca.pem", "-cert", "cert.pem", "-cert-key", "key.pem"}
+			a, b := startHost(t, dir, way.flags...), startHost(t, dir, way.flags...)
+			cmd := exec.CommandContext(t.Context(), python, script, a.addr, b.addr, strconv.Itoa(a.cmd.Process.Pid),
+				way.options)
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+dir)
+			begin := time.Now()
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.HasSuffix(string(out), "the same\n") {
+				t.Errorf("%s, %s: %v\n%s", python, way.options, err, out)
+			}
+			t.Logf("%s, %s in %v", python, way.options, time.Since(begin))
 		}
-		a, b := startHost(t, dir, flags...), startHost(t, dir, flags...)
-		cmd := exec.CommandContext(t.Context(), python, script, a.addr, b.addr, strconv.Itoa(a.cmd.Process.Pid),
-			options)
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+dir)
-		begin := time.Now()
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.HasSuffix(string(out), "the same\n") {
-			t.Errorf("%s: %v\n%s", python, err, out)
-		}
-		t.Logf("%s in %v", python, time.Since(begin))
 	}
 }

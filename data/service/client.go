@@ -169,7 +169,7 @@ func (c *client) meet(p *peer) (*ipc.Conn[frame], error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.opts.Patience)
 	defer cancel()
 	conn, err := ipc.Dial[frame](ctx, "tcp://"+p.addr, c.opts.Key,
-		tcp.Options{TLS: c.opts.TLS, Fingerprint: c.opts.Fingerprint})
+		tcp.Options{TLS: c.opts.TLS, Fingerprint: c.opts.Fingerprint, Unencrypted: c.opts.Unencrypted})
 	if err != nil {
 		return nil, err
 	}

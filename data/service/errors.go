@@ -68,7 +68,8 @@ func hostError(host string, err error) *HostError {
 	case errors.Is(err, ErrCertificate):
 		e.Advice = "compare TLS of both sides: RootCAs and ServerName check the data host, ClientCAs and Certificates the trainer"
 	case errors.Is(err, ipc.ErrPeer), errors.Is(err, ipc.ErrType):
-		e.Advice = "run the same version of Shoal there, and check that the address is one of service.Listen"
+		e.Advice = "run the same version of Shoal there, check that the address is one of service.Listen, " +
+			"and set Unencrypted on both sides or on none"
 	case errors.Is(err, ErrMismatch):
 		e.Advice = "start it with the same data set and options as the others"
 	case errors.Is(err, ErrSilent):

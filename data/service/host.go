@@ -58,8 +58,10 @@ func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
 	if h.opts, err = opts.complete(m.Workers()); err != nil {
 		return nil, err
 	}
-	if h.opts.TLS, err = secure.ServerConfig(h.opts.TLS); err != nil {
-		return nil, err
+	if !h.opts.Unencrypted {
+		if h.opts.TLS, err = secure.ServerConfig(h.opts.TLS); err != nil {
+			return nil, err
+		}
 	}
 	h.ctx, h.end = context.WithCancel(context.Background())
 	h.cache = newCache(h.opts.Cache)
@@ -77,7 +79,8 @@ func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
 	}
 	served.Ledger, h.dealer = records.id, newDealer(served.Batches, records, h.opts.Patience)
 	if h.hello, err = served.encode(); err == nil {
-		h.listener, err = ipc.Listen[frame]("tcp://"+addr, h.opts.Key, tcp.Options{TLS: h.opts.TLS})
+		h.listener, err = ipc.Listen[frame]("tcp://"+addr, h.opts.Key, tcp.Options{TLS: h.opts.TLS,
+			Unencrypted: h.opts.Unencrypted})
 	}
 	if err != nil {
 		h.end()
@@ -107,7 +110,7 @@ func (h *Host) print() (string, error) {
 func (h *Host) Addr() string { return h.listener.Addr()[len("tcp://"):] }
 
 // Fingerprint returns the SHA-256 of the certificate of the host, for Options.Fingerprint. It is
-// zero if HostOptions.TLS chooses among several certificates.
+// zero if HostOptions.TLS chooses among several certificates, and with Unencrypted.
 func (h *Host) Fingerprint() [sha256.Size]byte { return secure.FingerprintOf(h.opts.TLS) }
 
 // Close ends all connections and the workers. It is idempotent.

@@ -16,6 +16,10 @@ type HostOptions struct {
 	// by ClientAuth. Without any, and if TLS is nil, Listen makes a new self-signed certificate. A
 	// MinVersion below TLS 1.3 is raised to TLS 1.3.
 	TLS *tls.Config
+	// Unencrypted leaves TLS out, here and at the trainers. Both sides still prove the key. But a
+	// machine between them can read and change the batches, so it is for networks that only trusted
+	// machines are on. It is an error together with TLS.
+	Unencrypted bool
 	// Name is what all data hosts call the data set, such as "imagenet-2012, 224 pixels". Dial
 	// compares the names. Without a Name, Listen loads the first sample, and Dial compares its
 	// hash, which may differ between processors of different kinds.
@@ -47,6 +51,9 @@ type Options struct {
 	// Fingerprint is the SHA-256 of the certificate of the data hosts, see [Host.Fingerprint]. It
 	// is checked if it is not zero, so all data hosts have one certificate then.
 	Fingerprint [sha256.Size]byte
+	// Unencrypted leaves TLS out, as HostOptions.Unencrypted of the data hosts. It is an error
+	// together with TLS or Fingerprint.
+	Unencrypted bool
 	// World is the number of trainers that share each epoch, and Rank the number of this one. With
 	// World 0 or 1 the trainer gets all batches of each epoch, whatever other trainers there are.
 	Rank, World int
@@ -70,6 +77,8 @@ type Options struct {
 	Patience time.Duration
 }
 
+var errUnencrypted = fmt.Errorf("%w: Unencrypted leaves out the TLS whose options are given", ErrOptions)
+
 // defaultPatience is long enough for a busy machine, and for 100 MB by 30 Mbit/s.
 const defaultPatience = 30 * time.Second
 
@@ -85,6 +94,8 @@ func (o Options) complete(hosts int) (Options, error) {
 		return o, fmt.Errorf("%w: no address of a data host", ErrOptions)
 	case len(o.Key) == 0:
 		return o, fmt.Errorf("%w: the key is empty", ErrOptions)
+	case o.Unencrypted && (o.TLS != nil || o.Fingerprint != [sha256.Size]byte{}):
+		return o, errUnencrypted
 	case o.World < 0 || o.Rank < 0 || o.Rank >= o.World:
 		return o, fmt.Errorf("%w: Rank %d of World %d", ErrOptions, o.Rank, o.World)
 	case o.Dynamic && (o.World > 1 || o.Coordinated):
@@ -105,6 +116,8 @@ func (o HostOptions) complete(workers int) (HostOptions, error) {
 	switch {
 	case len(o.Key) == 0:
 		return o, fmt.Errorf("%w: the key is empty", ErrOptions)
+	case o.Unencrypted && o.TLS != nil:
+		return o, errUnencrypted
 	case o.Cache < 0 || o.Ahead < 0 || o.Patience < 0:
 		return o, fmt.Errorf("%w: Cache %d, Ahead %d, Patience %v: none can be negative", ErrOptions, o.Cache,
 			o.Ahead, o.Patience)

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"strings"
@@ -85,6 +86,38 @@ func TestDial_Certificates(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// TestUnencrypted: both sides leave out TLS, or neither, and options of TLS are not for it.
+func TestUnencrypted(t *testing.T) {
+	bare := listen(t, numbers{40, 0, -1}, service.HostOptions{Unencrypted: true}, nil)
+	once(t, 40, epoch(t, dial(t, service.Options{Unencrypted: true}, bare.Addr()).Batches(t.Context()), nil))
+	if bare.Fingerprint() != [sha256.Size]byte{} {
+		t.Error("a host without TLS has a certificate")
+	}
+	encrypted := listen(t, numbers{40, 0, -1}, service.HostOptions{}, nil)
+	for _, c := range []struct {
+		host *service.Host
+		o    service.Options
+		err  error
+	}{
+		{bare, service.Options{Key: key}, ipc.ErrPeer},
+		{encrypted, service.Options{Key: key, Unencrypted: true}, ipc.ErrPeer},
+		{bare, service.Options{Key: []byte("another key"), Unencrypted: true}, ipc.ErrKey},
+		{bare, service.Options{Key: key, Unencrypted: true, TLS: new(tls.Config)}, service.ErrOptions},
+		{bare, service.Options{Key: key, Unencrypted: true, Fingerprint: encrypted.Fingerprint()}, service.ErrOptions},
+	} {
+		if _, err := service.Dial(t.Context(), c.o, c.host.Addr()); !errors.Is(err, c.err) ||
+			errors.Is(err, ipc.ErrPeer) && !strings.Contains(err.Error(), "Unencrypted") {
+			t.Errorf("%+v: %v", c.o, err)
+		}
+	}
+	l := loader(numbers{40, 0, -1}, nil)
+	defer l.Close()
+	if _, err := service.Listen(l, "127.0.0.1:0", service.HostOptions{Key: key, Unencrypted: true,
+		TLS: new(tls.Config)}); !errors.Is(err, service.ErrOptions) {
+		t.Errorf("%v", err)
 	}
 }
 

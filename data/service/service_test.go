@@ -70,6 +70,7 @@ type job struct {
 	State       *data.State
 	Epochs      int
 	Dynamic     bool
+	Unencrypted bool
 }
 
 func TestMain(m *testing.M) {
@@ -92,7 +93,8 @@ func TestMain(m *testing.M) {
 func beHost(j job) error {
 	l := loader(numbers{j.Samples, j.Sleep, -1}, func(o *data.Options) { o.Seed = j.Seed })
 	defer l.Close()
-	h, err := service.Listen(l, j.Addr, service.HostOptions{Key: key, Ledger: j.Ledger, Patience: j.Patience})
+	h, err := service.Listen(l, j.Addr, service.HostOptions{Key: key, Ledger: j.Ledger, Patience: j.Patience,
+		Unencrypted: j.Unencrypted})
 	if err != nil {
 		return err
 	}
@@ -317,10 +319,15 @@ func TestLoader_DeliversWhatALocalLoaderDoes(t *testing.T) {
 // TestLoader_KilledHost kills two of three hosts in the middle of an epoch. What they had not sent
 // comes from the third: each sample once, in the order and with the bits of a local loader.
 func TestLoader_KilledHost(t *testing.T) {
+	t.Run("encrypted", func(t *testing.T) { killedHost(t, false) })
+	t.Run("unencrypted", func(t *testing.T) { killedHost(t, true) })
+}
+
+func killedHost(t *testing.T, unencrypted bool) {
 	const samples = 400
 	want := local(t, numbers{samples, 0, -1}, 1)[0]
-	all, addrs := hosts(t, 3, job{Samples: samples, Seed: 7, Sleep: time.Millisecond})
-	l := dial(t, service.Options{}, addrs...)
+	all, addrs := hosts(t, 3, job{Samples: samples, Seed: 7, Sleep: time.Millisecond, Unencrypted: unencrypted})
+	l := dial(t, service.Options{Unencrypted: unencrypted}, addrs...)
 	got := epoch(t, l.Batches(t.Context()), func(step int) {
 		switch step {
 		case 10:

@@ -14,7 +14,8 @@
 // a secret that their TLS connection exports, so an attacker in the middle can prove it to neither.
 // Choose a key that cannot be guessed: 16 random bytes or more. So the certificate needs no
 // signature of an authority. To check the certificates of one or both sides as well, give both
-// calls [Options].
+// calls [Options]. They can also leave out the encryption, for networks that only trusted machines
+// are on.
 //
 // This package imports package net, by which a program links the C library if a C compiler is
 // found. Package ipc does not import net.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/ipc/tcp"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -18,11 +19,14 @@ import (
 // sends a tensor to the address in it.
 const senderVar = "SHOAL_TEST_TCP_SENDER"
 
+// unencryptedVar has it leave out TLS.
+const unencryptedVar = "SHOAL_TEST_TCP_UNENCRYPTED"
+
 const sentSize = 128 << 20 // more than a network holds that nobody reads from
 
 func sendTo(addr string) error {
 	ctx := context.Background()
-	c, err := ipc.Dial[*tensor.Tensor](ctx, addr, key)
+	c, err := ipc.Dial[*tensor.Tensor](ctx, addr, key, tcp.Options{Unencrypted: os.Getenv(unencryptedVar) != ""})
 	if err != nil {
 		return err
 	}
@@ -39,11 +43,16 @@ func sendTo(addr string) error {
 // A sender is killed by -9 in the middle of a tensor. Its receiver gets nothing of that, keeps no
 // block, and is told which machine is gone.
 func TestConn_SenderIsKilledInTheMiddle(t *testing.T) {
+	t.Run("encrypted", func(t *testing.T) { senderIsKilled(t, tcp.Options{}) })
+	t.Run("unencrypted", func(t *testing.T) { senderIsKilled(t, tcp.Options{Unencrypted: true}, unencryptedVar+"=1") })
+}
+
+func senderIsKilled(t *testing.T, opts tcp.Options, env ...string) {
 	ctx := watched(t)
 	before := blocks(t)
-	l := listen[*tensor.Tensor](t)
+	l := listen[*tensor.Tensor](t, opts)
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), senderVar+"="+l.Addr())
+	cmd.Env = append(append(os.Environ(), senderVar+"="+l.Addr()), env...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	check(t, err)

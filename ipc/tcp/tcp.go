@@ -31,6 +31,10 @@ type Options struct {
 	// Fingerprint is the SHA-256 of the listener's certificate: sha256.Sum256(c.Certificate[0]) of
 	// a tls.Certificate c. ipc.Dial checks it if it is not zero.
 	Fingerprint [sha256.Size]byte
+	// Unencrypted leaves TLS out, on both sides. They still prove that they know the key. But a
+	// machine between them can read and change what follows, so it is for networks that only
+	// trusted machines are on. It is an error together with TLS or Fingerprint.
+	Unencrypted bool
 }
 
 // MeetingOption marks Options as something that ipc.Listen and ipc.Dial may be told.
@@ -41,7 +45,7 @@ func among(opts []link.Option, key []byte) secure.Options {
 	s := secure.Options{Key: key}
 	for _, o := range opts {
 		if o, ok := o.(Options); ok {
-			s.TLS, s.Fingerprint = o.TLS, o.Fingerprint
+			s.TLS, s.Fingerprint, s.Unencrypted = o.TLS, o.Fingerprint, o.Unencrypted
 		}
 	}
 	return s

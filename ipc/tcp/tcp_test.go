@@ -20,7 +20,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
-	_ "github.com/shoal-mp/shoal/ipc/tcp"
+	"github.com/shoal-mp/shoal/ipc/tcp"
 	public "github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
@@ -78,20 +78,28 @@ func wantText(t testing.TB, err error, want ...string) {
 	}
 }
 
-func listen[T any](t *testing.T) *ipc.Listener[T] {
+func listen[T any](t *testing.T, opts ...tcp.Options) *ipc.Listener[T] {
 	t.Helper()
-	l, err := ipc.Listen[T]("tcp://127.0.0.1:0", key)
+	l, err := ipc.Listen[T]("tcp://127.0.0.1:0", key, only(opts))
 	check(t, err)
 	t.Cleanup(func() { check(t, l.Close()) })
 	return l
 }
 
+// only returns the options of a test, or none.
+func only(opts []tcp.Options) tcp.Options {
+	if len(opts) == 0 {
+		return tcp.Options{}
+	}
+	return opts[0]
+}
+
 // pair returns the two ends of a connection.
-func pair[T any](t *testing.T) (a, b *ipc.Conn[T]) {
+func pair[T any](t *testing.T, opts ...tcp.Options) (a, b *ipc.Conn[T]) {
 	t.Helper()
 	ctx := watched(t)
-	l := listen[T](t)
-	b, err := ipc.Dial[T](ctx, l.Addr(), key)
+	l := listen[T](t, opts...)
+	b, err := ipc.Dial[T](ctx, l.Addr(), key, only(opts))
 	check(t, err)
 	a, err = l.Accept(ctx)
 	check(t, err)

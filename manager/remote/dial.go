@@ -13,7 +13,7 @@ import (
 // ends the connections and all proxies that this process has through it.
 func Dial(ctx context.Context, addr string, opts Options) (*manager.Manager, error) {
 	m, err := manager.Connect(ctx, func(ctx context.Context) (manager.Stream, error) {
-		c, err := secure.Dial(ctx, addr, secure.Options(opts))
+		c, err := secure.Dial(ctx, addr, opts.secure())
 		if err != nil {
 			return nil, fmt.Errorf("dial %s: %w", addr, err)
 		}

@@ -40,6 +40,11 @@ type Options struct {
 	Fingerprint [sha256.Size]byte
 }
 
+// secure returns the options of the connection, which always has TLS.
+func (o Options) secure() secure.Options {
+	return secure.Options{Key: o.Key, TLS: o.TLS, Fingerprint: o.Fingerprint}
+}
+
 // A Listener serves a manager until it is closed.
 type Listener struct {
 	l   *secure.Listener
@@ -54,7 +59,7 @@ func Listen(m *manager.Manager, addr string, opts Options) (*Listener, error) {
 	l.ctx, l.end = context.WithCancel(context.Background())
 	var err error
 	// What goes wrong with a stream is the client's matter, which sees it end.
-	l.l, err = secure.Listen(addr, secure.Options(opts), func(c *secure.Conn) { m.Serve(l.ctx, c) })
+	l.l, err = secure.Listen(addr, opts.secure(), func(c *secure.Conn) { m.Serve(l.ctx, c) })
 	if err != nil {
 		l.end()
 		return nil, fmt.Errorf("remote: %w", err)

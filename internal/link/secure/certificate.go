@@ -29,9 +29,10 @@ func ServerConfig(given *tls.Config) (*tls.Config, error) {
 }
 
 // FingerprintOf returns the SHA-256 of the certificate in a listener's configuration, zero if it
-// chooses among several.
+// chooses among several, and for nil.
 func FingerprintOf(config *tls.Config) (sum [sha256.Size]byte) {
-	if len(config.Certificates) == 0 || config.GetConfigForClient != nil || config.GetCertificate != nil {
+	if config == nil || len(config.Certificates) == 0 || config.GetConfigForClient != nil ||
+		config.GetCertificate != nil {
 		return sum
 	}
 	return sha256.Sum256(config.Certificates[0].Certificate[0])

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 )
 
@@ -24,16 +25,27 @@ type Options struct {
 	TLS *tls.Config
 	// Fingerprint is the SHA-256 of the listener's certificate. Dial checks it if it is not zero.
 	Fingerprint [sha256.Size]byte
+	// Unencrypted leaves TLS out, on both sides, see unencrypted.go.
+	Unencrypted bool
 }
 
 // handshakeTime is how long a connection has to prove the key.
 const handshakeTime = 10 * time.Second
 
-// A Conn is a stream whose two ends have proven the key.
-type Conn struct{ *tls.Conn }
+// A Conn is a stream whose two ends have proven the key: a *tls.Conn, or without encryption a
+// *net.TCPConn.
+type Conn struct{ net.Conn }
 
 // Host returns the address of the other side.
 func (c *Conn) Host() string { return c.RemoteAddr().String() }
+
+// NetConn returns the connection below TLS.
+func (c *Conn) NetConn() net.Conn {
+	if s, ok := c.Conn.(*tls.Conn); ok {
+		return s.NetConn()
+	}
+	return c.Conn
+}
 
 // binding returns a secret that only the two ends of this connection know.
 func binding(s *tls.Conn) ([]byte, error) {

@@ -16,6 +16,9 @@ import (
 // Dial connects to the Listener at a TCP address. The error wraps link.ErrKey, link.ErrPeer,
 // ErrCertificate or ErrFingerprint, or is that of the network.
 func Dial(ctx context.Context, addr string, opts Options) (_ *Conn, err error) {
+	if err := opts.fit(); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
@@ -31,9 +34,18 @@ func Dial(ctx context.Context, addr string, opts Options) (_ *Conn, err error) {
 			err = errors.Join(err, c.Close())
 		}
 	}()
+	if opts.Unencrypted {
+		if err := callUnencrypted(c, opts.Key); err != nil {
+			return nil, err
+		}
+		return &Conn{c}, nil
+	}
 	s := tls.Client(c, clientConfig(opts, addr))
 	if err := s.HandshakeContext(ctx); err != nil {
 		switch {
+		case ofUnencrypted(err):
+			err = fmt.Errorf("%w: it listens without encryption, and this side has TLS: Unencrypted is set on both sides or on none",
+				link.ErrPeer)
 		case notTLS(err):
 			err = fmt.Errorf("%w: %w", link.ErrPeer, err)
 		case ofCertificate(err) && !errors.Is(err, ErrCertificate):

@@ -23,7 +23,7 @@ type Listener struct {
 	key  []byte
 	met  func(*Conn)
 	tcp  net.Listener
-	tls  *tls.Config
+	tls  *tls.Config // nil without encryption
 	cert [sha256.Size]byte
 
 	ctx       context.Context
@@ -39,8 +39,11 @@ func Listen(addr string, opts Options, met func(*Conn)) (*Listener, error) {
 		return nil, fmt.Errorf("listen: %w: it is empty", link.ErrKey)
 	}
 	l := &Listener{key: opts.Key, met: met, strangers: sys.NewStrangers(maxStrangers)}
-	var err error
-	if l.tls, err = ServerConfig(opts.TLS); err != nil {
+	err := opts.fit()
+	if err == nil && !opts.Unencrypted {
+		l.tls, err = ServerConfig(opts.TLS)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	l.cert = FingerprintOf(l.tls)
@@ -96,8 +99,14 @@ func (l *Listener) meet(c net.Conn) {
 }
 
 // prove returns the stream when the client has proven the key.
-func (l *Listener) prove(c net.Conn) (*tls.Conn, error) {
+func (l *Listener) prove(c net.Conn) (net.Conn, error) {
 	c.SetDeadline(time.Now().Add(handshakeTime))
+	if l.tls == nil {
+		if err := answerUnencrypted(c, l.key); err != nil {
+			return nil, err
+		}
+		return c, c.SetDeadline(time.Time{})
+	}
 	s := tls.Server(c, l.tls)
 	if err := s.HandshakeContext(l.ctx); err != nil {
 		return nil, err

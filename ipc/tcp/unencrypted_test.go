@@ -1,0 +1,129 @@
+package tcp_test
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/ipc/tcp"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+var open = tcp.Options{Unencrypted: true}
+
+// Without TLS values and tensors arrive as they do with it.
+func TestUnencrypted_TensorsAreCopied(t *testing.T) {
+	ctx := watched(t)
+	a, b := pair[*tensor.Tensor](t, open)
+	x, err := tensor.NewShared(tensor.Float32, 3<<20)
+	check(t, err)
+	defer x.Close()
+	for i := range tensor.Data[float32](x) {
+		tensor.Data[float32](x)[i] = float32(i)
+	}
+	for _, way := range [][2]*ipc.Conn[*tensor.Tensor]{{a, b}, {b, a}} {
+		y := send(t, ctx, way[0], way[1], x)
+		same(t, y, x)
+		check(t, y.Close())
+	}
+}
+
+// Both sides have TLS or neither has: each finds out at once, and says what to do. The listener
+// goes on.
+func TestUnencrypted_OfBothSidesOrNone(t *testing.T) {
+	for name, c := range map[string]struct{ listen, dial tcp.Options }{
+		"the listener alone": {open, tcp.Options{}},
+		"the caller alone":   {tcp.Options{}, open},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := watched(t)
+			l := listen[int](t, c.listen)
+			begin := time.Now()
+			_, err := ipc.Dial[int](ctx, l.Addr(), key, c.dial)
+			wantErr(t, err, ipc.ErrPeer)
+			wantText(t, err, "Unencrypted", l.Addr())
+			if d := time.Since(begin); d > 5*time.Second {
+				t.Errorf("after %v", d)
+			}
+			conn, err := ipc.Dial[int](ctx, l.Addr(), key, c.listen)
+			check(t, err)
+			check(t, conn.Close())
+		})
+	}
+}
+
+func TestUnencrypted_OfAnotherKeyIsRefused(t *testing.T) {
+	l := listen[int](t, open)
+	_, err := ipc.Dial[int](watched(t), l.Addr(), []byte("another key"), open)
+	wantErr(t, err, ipc.ErrKey)
+}
+
+func TestUnencrypted_HasNoCertificates(t *testing.T) {
+	for _, opts := range []tcp.Options{
+		{Unencrypted: true, TLS: new(tls.Config)},
+		{Unencrypted: true, Fingerprint: [sha256.Size]byte{1}},
+	} {
+		_, err := ipc.Listen[int]("tcp://127.0.0.1:0", key, opts)
+		wantText(t, err, "Unencrypted")
+		_, err = ipc.Dial[int](watched(t), "tcp://127.0.0.1:1", key, opts)
+		wantText(t, err, "Unencrypted")
+	}
+}
+
+// Somebody in the middle passes the proof of a caller without TLS on to a listener that has it. It
+// proves nothing there.
+func TestUnencrypted_ProofIsNotPassedOnToTLS(t *testing.T) {
+	l := listen[int](t)
+	middle, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer middle.Close()
+	go func() {
+		front, err := middle.Accept()
+		if err != nil {
+			return
+		}
+		defer front.Close()
+		opening := make([]byte, 8)
+		if _, err := io.ReadFull(front, opening); err != nil {
+			return
+		}
+		back, err := tls.Dial("tcp", l.Addr()[len("tcp://"):], &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			return
+		}
+		defer back.Close()
+		front.Write(opening)
+		go io.Copy(back, front)
+		io.Copy(front, back)
+	}()
+	_, err = ipc.Dial[int](watched(t), "tcp://"+middle.Addr().String(), key, open)
+	wantErr(t, err, ipc.ErrKey)
+}
+
+// What is garbage is sent away, and what is silent holds nobody up.
+func TestUnencrypted_GarbageIsSentAway(t *testing.T) {
+	ctx := watched(t)
+	l := listen[int](t, open)
+	for _, garbage := range []string{"GET / HTTP/1.1\r\n\r\n", "shoalU\x01\x00GET / HTTP/1.1" + string(make([]byte, 100)), ""} {
+		c, err := net.Dial("tcp", l.Addr()[len("tcp://"):])
+		check(t, err)
+		defer c.Close()
+		_, err = io.WriteString(c, garbage)
+		check(t, err)
+		if garbage != "" {
+			check(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
+			if _, err := io.Copy(io.Discard, c); err != nil {
+				if late, ok := err.(net.Error); ok && late.Timeout() {
+					t.Errorf("%q: it is kept", garbage)
+				}
+			}
+		}
+	}
+	conn, err := ipc.Dial[int](ctx, l.Addr(), key, open)
+	check(t, err)
+	check(t, conn.Close())
+}
