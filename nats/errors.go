@@ -144,8 +144,7 @@ const (
 const unreachableAdvice = "see that the broker runs there and that the port is open"
 
 var faults = []fault{
-	{isAny(client.ErrAuthorization, client.ErrAuthExpired, client.ErrAuthRevoked,
-		client.ErrAccountAuthExpired, client.ErrPermissionViolation), ErrCredentials,
+	{isRefused, ErrCredentials,
 		"give Options the user and password, the token, the NKey or the credentials file that this broker knows"},
 	{isAny(client.ErrNkeysNotSupported), ErrCredentials, "check the file of the key"},
 	{isAny(client.ErrSecureConnRequired), ErrCredentials,
@@ -164,6 +163,19 @@ var faults = []fault{
 	{isAny(ErrUnreachable, client.ErrNoServers, client.ErrTimeout, client.ErrNoResponders,
 		jetstream.ErrNoStreamResponse, errCut, os.ErrDeadlineExceeded, io.EOF), ErrUnreachable, unreachableAdvice},
 	{func(err error) bool { _, ok := errors.AsType[*net.OpError](err); return ok }, ErrUnreachable, unreachableAdvice},
+}
+
+// isRefused reports whether the broker refuses the credentials, or what they may do. When it refuses
+// them as a client connects again, the client library has the text of that alone.
+func isRefused(err error) bool {
+	text := strings.ToLower(err.Error())
+	for _, e := range []error{client.ErrAuthorization, client.ErrAuthExpired, client.ErrAuthRevoked,
+		client.ErrAccountAuthExpired, client.ErrPermissionViolation} {
+		if errors.Is(err, e) || strings.Contains(text, strings.TrimPrefix(e.Error(), "nats: ")) {
+			return true
+		}
+	}
+	return false
 }
 
 func isCertificate(err error) bool {

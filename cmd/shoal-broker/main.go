@@ -35,6 +35,7 @@ type settings struct {
 	broker.Options
 	nodes                                 int
 	peers, passwordFile, tokenFile, nkeys string
+	operator, accounts                    string
 	certificate, key, authority           string
 	clusterPort                           int
 	quiet                                 bool
@@ -57,6 +58,8 @@ func main() {
 	flag.StringVar(&s.passwordFile, "password-file", "", "`file` with the password")
 	flag.StringVar(&s.tokenFile, "token-file", "", "`file` with the token that clients give")
 	flag.StringVar(&s.nkeys, "nkeys", "", "public `keys` of the clients, separated by commas")
+	flag.StringVar(&s.operator, "operator", "", "`file` with an operator's JWT: clients give credentials files of its accounts' users")
+	flag.StringVar(&s.accounts, "accounts", "", "`files` with the JWTs of the accounts, the system account's among them, separated by commas")
 	flag.StringVar(&s.certificate, "cert", "", "`file` with the certificate, for TLS")
 	flag.StringVar(&s.key, "key", "", "`file` with the certificate's key")
 	flag.StringVar(&s.authority, "ca", "", "`file` with the authorities of the clients' certificates, which are asked for then")
@@ -86,6 +89,8 @@ func (s *settings) check() error {
 		return errors.New("-nodes 3 are all on this machine, and -peers are on others: only one of them")
 	case (s.User == "") != (s.passwordFile == ""):
 		return errors.New("-user and -password-file go together")
+	case (s.operator == "") != (s.accounts == ""):
+		return errors.New("-operator and -accounts go together")
 	}
 	return nil
 }
@@ -127,18 +132,39 @@ func (s *settings) complete() (err error) {
 			return fmt.Errorf("%s is empty, so anybody would know what it says: head -c 32 /dev/urandom | base64 >%[1]s", f.path)
 		}
 	}
+	if s.operator != "" {
+		if err := s.readJWTs(); err != nil {
+			return err
+		}
+	}
 	if s.nkeys != "" {
 		s.NKeys = strings.Split(s.nkeys, ",")
 	}
 	if s.TLS, err = s.certificates(); err != nil {
 		return err
 	}
-	open := s.User == "" && s.Token == "" && len(s.NKeys) == 0 && s.authority == ""
+	open := s.operator == "" && s.User == "" && s.Token == "" && len(s.NKeys) == 0 && s.authority == ""
 	if ip := net.ParseIP(s.Host); open && (ip == nil || !ip.IsLoopback()) && s.Host != "localhost" {
-		return errors.New("without credentials it listens on the loopback only: give -user, -token-file, -nkeys or -ca")
+		return errors.New("without credentials it listens on the loopback only: give -user, -token-file, -nkeys, -operator or -ca")
 	}
 	if s.peers != "" {
 		s.join(strings.Split(s.peers, ","))
+	}
+	return nil
+}
+
+func (s *settings) readJWTs() error {
+	text, err := os.ReadFile(s.operator)
+	if err != nil {
+		return err
+	}
+	s.Operator = strings.TrimSpace(string(text))
+	for _, file := range strings.Split(s.accounts, ",") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		s.Accounts = append(s.Accounts, strings.TrimSpace(string(text)))
 	}
 	return nil
 }

@@ -36,6 +36,12 @@ type Options struct {
 	NKeys          []string    // public keys
 	TLS            *tls.Config `json:"-"` // with a certificate
 
+	// Operator is the JWT of an operator, and Accounts are those of its accounts, the system account
+	// among them: clients give the credentials of a user of one. An account has its own queues, and
+	// the room that its JWT says.
+	Operator string
+	Accounts []string
+
 	Cluster     string // name of the cluster, empty for none
 	ClusterHost string // default Host
 	ClusterPort int
@@ -110,6 +116,11 @@ func (o Options) server() (*server.Options, error) {
 	so.MaxPending = max(server.MAX_PENDING_SIZE, 8*int64(so.MaxPayload))
 	for _, k := range o.NKeys {
 		so.Nkeys = append(so.Nkeys, &server.NkeyUser{Nkey: k})
+	}
+	if o.Operator != "" {
+		if err := o.trust(so); err != nil {
+			return nil, fmt.Errorf("broker: %w", err)
+		}
 	}
 	if o.TLS != nil {
 		so.TLS, so.TLSConfig, so.TLSTimeout = true, o.TLS, 5

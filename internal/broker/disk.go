@@ -29,11 +29,12 @@ const (
 
 // A disk is a node's view of the disk that has its data.
 type disk struct {
-	s       *server.Server
-	dir     *os.File
-	reserve int64
-	full    atomic.Bool
-	told    func(string)
+	s        *server.Server
+	accounts []account
+	dir      *os.File
+	reserve  int64
+	full     atomic.Bool
+	told     func(string)
 
 	end  chan struct{}
 	done sync.WaitGroup
@@ -41,6 +42,10 @@ type disk struct {
 
 // watchDisk returns nil where the system does not say how much room there is.
 func watchDisk(s *server.Server, o Options) (*disk, error) {
+	accounts, err := o.accounts(s)
+	if err != nil {
+		return nil, fmt.Errorf("broker: %w", err)
+	}
 	dir, err := os.Open(s.StoreDir())
 	if err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
@@ -49,7 +54,7 @@ func watchDisk(s *server.Server, o Options) (*disk, error) {
 	if err != nil || room < 0 {
 		return nil, dir.Close()
 	}
-	d := &disk{s: s, dir: dir, reserve: o.Reserve, told: o.Told, end: make(chan struct{})}
+	d := &disk{s: s, accounts: accounts, dir: dir, reserve: o.Reserve, told: o.Told, end: make(chan struct{})}
 	if d.reserve == 0 {
 		d.reserve = min(defaultReserve, room/reserveShare)
 	}
@@ -84,21 +89,26 @@ func (d *disk) watch() {
 
 // refuse has the server refuse values.
 func (d *disk) refuse(room int64) {
-	none := server.JetStreamAccountLimits{MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1,
-		MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1}
-	if d.s.GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": none}) == nil {
-		d.full.Store(true)
-		d.say("%s has %d MiB left, and %d are to stay free: no value is stored until there is room",
-			d.s.StoreDir(), room>>20, d.reserve>>20)
+	for _, a := range d.accounts {
+		if err := a.refuse(); err != nil {
+			d.say("account %s does not refuse values: %v", a.Name, err)
+		}
 	}
+	d.full.Store(true)
+	d.say("%s has %d MiB left, and %d are to stay free: no value is stored until there is room",
+		d.s.StoreDir(), room>>20, d.reserve>>20)
 }
 
 // admit ends refuse.
 func (d *disk) admit(room int64) {
-	if d.s.GlobalAccount().UpdateJetStreamLimits(nil) == nil {
-		d.full.Store(false)
-		d.say("%s has %d MiB left: values are stored again", d.s.StoreDir(), room>>20)
+	for _, a := range d.accounts {
+		if err := a.admit(d.s); err != nil {
+			d.say("account %s still refuses values: %v", a.Name, err)
+			return
+		}
 	}
+	d.full.Store(false)
+	d.say("%s has %d MiB left: values are stored again", d.s.StoreDir(), room>>20)
 }
 
 // renew starts JetStream anew if a write of a stream or a consumer has failed for want of room.

@@ -1,0 +1,85 @@
+package broker
+
+import (
+	"fmt"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// trust has the server believe the operator, and know its accounts.
+func (o Options) trust(so *server.Options) error {
+	operator, err := jwt.DecodeOperatorClaims(o.Operator)
+	if err != nil {
+		return fmt.Errorf("the operator's JWT: %w", err)
+	}
+	known := &server.MemAccResolver{}
+	for _, text := range o.Accounts {
+		account, err := jwt.DecodeAccountClaims(text)
+		if err != nil {
+			return fmt.Errorf("the JWT of an account: %w", err)
+		}
+		if !operator.DidSign(account) {
+			return fmt.Errorf("the JWT of account %s: %s has not signed it", account.Name, operator.Name)
+		}
+		if err := known.Store(account.Subject, text); err != nil {
+			return err
+		}
+	}
+	so.SystemAccount = operator.SystemAccount
+	if _, err := known.Fetch(so.SystemAccount); err != nil { // the server would end this process
+		return fmt.Errorf("the JWT of the operator's system account %q is not among those of the accounts", so.SystemAccount)
+	}
+	so.TrustedOperators, so.AccountResolver = []*jwt.OperatorClaims{operator}, known
+	return nil
+}
+
+// An account is one that may keep values, and the limits that it has.
+type account struct {
+	*server.Account
+	claims *jwt.AccountClaims // nil for the one of a server without an operator, which has none
+}
+
+// accounts returns those that may keep values.
+func (o Options) accounts(s *server.Server) (all []account, err error) {
+	if o.Operator == "" {
+		return []account{{s.GlobalAccount(), nil}}, nil
+	}
+	for _, text := range o.Accounts {
+		claims, err := jwt.DecodeAccountClaims(text)
+		if err != nil {
+			return nil, err
+		}
+		a, err := s.LookupAccount(claims.Subject)
+		if err != nil {
+			return nil, err
+		}
+		if a.JetStreamEnabled() {
+			all = append(all, account{a, claims})
+		}
+	}
+	return all, nil
+}
+
+// refuse has the server refuse values of the account.
+func (a account) refuse() error {
+	none := server.JetStreamAccountLimits{MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1,
+		MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1}
+	limits := map[string]server.JetStreamAccountLimits{"": none}
+	if a.claims != nil && len(a.claims.Limits.JetStreamTieredLimits) > 0 {
+		limits = make(map[string]server.JetStreamAccountLimits)
+		for tier := range a.claims.Limits.JetStreamTieredLimits {
+			limits[tier] = none
+		}
+	}
+	return a.UpdateJetStreamLimits(limits)
+}
+
+// admit ends refuse.
+func (a account) admit(s *server.Server) error {
+	if a.claims == nil {
+		return a.UpdateJetStreamLimits(nil)
+	}
+	s.UpdateAccountClaims(a.Account, a.claims)
+	return nil
+}
