@@ -165,8 +165,8 @@ var faults = []fault{
 	{func(err error) bool { _, ok := errors.AsType[*net.OpError](err); return ok }, ErrUnreachable, unreachableAdvice},
 }
 
-// isRefused reports whether the broker refuses the credentials, or what they may do. When it refuses
-// them as a client connects again, the client library has the text of that alone.
+// isRefused reports whether the broker refuses the credentials, or what they may do. When it
+// refuses them as a client connects again, the client library has the text of that alone.
 func isRefused(err error) bool {
 	text := strings.ToLower(err.Error())
 	for _, e := range []error{client.ErrAuthorization, client.ErrAuthExpired, client.ErrAuthRevoked,

@@ -36,9 +36,9 @@ type Options struct {
 	NKeys          []string    // public keys
 	TLS            *tls.Config `json:"-"` // with a certificate
 
-	// Operator is the JWT of an operator, and Accounts are those of its accounts, the system account
-	// among them: clients give the credentials of a user of one. An account has its own queues, and
-	// the room that its JWT says.
+	// Operator is the JWT of an operator, and Accounts are those of its accounts, the system
+	// account among them: clients give the credentials of a user of one. An account has its own
+	// queues, and the room that its JWT says.
 	Operator string
 	Accounts []string
 
