@@ -15,7 +15,7 @@ var rules = []func(h *house, p *pkg) []string{
 	imports(mayCallKernel, isKernelDoor,
 		"only internal/sys calls the kernel, so that other systems need stubs in one place"),
 	imports(mayLoadCode, isCodeLoader, "only internal/dl loads foreign code, so that a static binary stays possible"),
-	imports(mayAskBroker, func(i string) bool { return isNATS(i) && !isBroker(i) },
+	imports(mayAskBroker, isClient,
 		"only nats speaks with a broker, so that no other program links its client"),
 	imports(mayBeBroker, isBroker, "only internal/broker is a broker, which is large"),
 	imports(mayBeTraced, isOTel, "only shoalotel knows OpenTelemetry, so that no other program links it"),
@@ -152,6 +152,11 @@ func isCodeLoader(i string) bool {
 }
 
 func isNATS(i string) bool { return strings.HasPrefix(i, "github.com/nats-io/") }
+
+// isClient leaves out what only reads the signed claims of accounts, as a broker does as well.
+func isClient(i string) bool {
+	return isNATS(i) && !isBroker(i) && !strings.HasPrefix(i, "github.com/nats-io/jwt/")
+}
 
 func isBroker(i string) bool { return strings.HasPrefix(i, "github.com/nats-io/nats-server/") }
 
