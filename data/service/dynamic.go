@@ -182,7 +182,6 @@ func (l *Loader) eachDealt(ctx context.Context, epoch int, yield func(b maker.Ba
 			l.client.giveBack(used.conn, epoch, used.number)
 		}
 	}()
-	usual := 0
 	for {
 		if !used.over {
 			if err := l.client.acknowledge(ctx, epoch, used.number); err != nil {
@@ -192,7 +191,7 @@ func (l *Loader) eachDealt(ctx context.Context, epoch int, yield func(b maker.Ba
 			l.client.work(epoch, used.number, false)
 			used.over = true
 		}
-		for ; asked < l.room(usual); asked++ {
+		for ; asked < l.room(); asked++ {
 			go func() { got <- l.client.obtain(ctx, epoch) }()
 		}
 		begin := time.Now()
@@ -210,7 +209,7 @@ func (l *Loader) eachDealt(ctx context.Context, epoch int, yield func(b maker.Ba
 			d.Close()
 			continue
 		}
-		usual = max(nbytes(d.Batch), 1)
+		l.usual.Store(int64(max(nbytes(d.Batch), 1)))
 		l.note(data.State{Seed: l.seed, Epoch: epoch})
 		used = d
 		l.client.work(epoch, d.number, true)

@@ -20,6 +20,7 @@ type Loader struct {
 	total  int // batches of an epoch
 	seed   uint64
 	epochs atomic.Int64 // that Batches has begun
+	usual  atomic.Int64 // bytes of the last batch, of any loop; 0 before the first
 	meter  meter
 
 	mu     sync.Mutex
@@ -97,7 +98,6 @@ type window struct {
 	steps int // of this trainer, from there on
 	begun int
 	asked []chan fetched
-	usual int // bytes of the last batch
 }
 
 type fetched struct {
@@ -150,7 +150,7 @@ func (w *window) next() (b maker.Batch, ok bool, err error) {
 	if err := context.Cause(w.ctx); err != nil {
 		return b, false, err
 	}
-	for w.begun < w.steps && len(w.asked) < w.l.room(w.usual) {
+	for w.begun < w.steps && len(w.asked) < w.l.room() {
 		q := frame{Kind: frameAsk, Epoch: w.epoch, Number: w.start + w.begun*w.l.opts.World + w.l.opts.Rank}
 		ch := make(chan fetched, 1)
 		go func() {
@@ -167,7 +167,7 @@ func (w *window) next() (b maker.Batch, ok bool, err error) {
 	case f := <-w.asked[0]:
 		w.asked = w.asked[1:]
 		if n := nbytes(f.Batch); n > 0 {
-			w.usual = n
+			w.l.usual.Store(int64(n))
 		}
 		return f.Batch, true, f.err
 	case <-w.ctx.Done():
@@ -175,8 +175,9 @@ func (w *window) next() (b maker.Batch, ok bool, err error) {
 	}
 }
 
-// room is how many batches of a usual number of bytes may be asked for.
-func (l *Loader) room(usual int) int {
+// room is how many batches of the usual number of bytes may be asked for.
+func (l *Loader) room() int {
+	usual := int(l.usual.Load())
 	if usual == 0 {
 		return min(l.opts.Prefetch, len(l.client.peers))
 	}

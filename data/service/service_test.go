@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -312,6 +313,50 @@ func TestLoader_DeliversWhatALocalLoaderDoes(t *testing.T) {
 					t.Errorf("a host has nothing to do: %+v", h)
 				}
 			}
+		})
+	}
+}
+
+// A gated set loads nothing while its gate is held.
+type gated struct {
+	numbers
+	gate *sync.RWMutex
+}
+
+func (s gated) Get(ctx context.Context, i int) (data.Sample, error) {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	return s.numbers.Get(ctx, i)
+}
+
+// TestLoader_LaterEpochsBeginWithAllThatIsAhead: only the first batch of all is asked for alone,
+// because its size is not known. Workers of a data host were idle at the begin of each epoch.
+func TestLoader_LaterEpochsBeginWithAllThatIsAhead(t *testing.T) {
+	set := gated{numbers{40, 0, -1}, new(sync.RWMutex)}
+	served := data.NewLoader(set, data.Options{BatchSize: 4, Workers: 2})
+	defer served.Close()
+	h, err := service.Listen(served, "127.0.0.1:0", service.HostOptions{Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for name, o := range map[string]service.Options{"fixed": {Prefetch: 4}, "dynamic": {Prefetch: 4, Dynamic: true}} {
+		t.Run(name, func(t *testing.T) {
+			o.Patience = time.Minute
+			l := dial(t, o, h.Addr())
+			once(t, 40, epoch(t, l.Batches(t.Context()), nil))
+			set.gate.Lock()
+			all := make(chan []got, 1)
+			go func() { all <- epoch(t, l.Batches(t.Context()), nil) }()
+			asked := func() int { return l.Stats().Hosts[0].Asked }
+			for begin := time.Now(); asked() < o.Prefetch && time.Since(begin) < 20*time.Second; {
+				time.Sleep(time.Millisecond)
+			}
+			if n := asked(); n != o.Prefetch {
+				t.Errorf("%d batches are asked for, not %d", n, o.Prefetch)
+			}
+			set.gate.Unlock()
+			once(t, 40, <-all)
 		})
 	}
 }
