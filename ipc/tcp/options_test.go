@@ -93,3 +93,23 @@ func TestOptions_Certificates(t *testing.T) {
 		})
 	}
 }
+
+// A configuration that is chosen for a client may be older than ours: TLS 1.3 it is all the same.
+func TestOptions_ChosenConfigurationIsOfThisVersion(t *testing.T) {
+	authority := securetest.New(t)
+	cert := authority.Certificate(t, "host.example")
+	chooses := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
+	}}
+	l, err := ipc.Listen[int]("tcp://127.0.0.1:0", key, tcp.Options{TLS: chooses})
+	check(t, err)
+	defer l.Close()
+	old := &tls.Config{RootCAs: authority.Pool(), ServerName: "host.example", MaxVersion: tls.VersionTLS12}
+	if c, err := tls.Dial("tcp", strings.TrimPrefix(l.Addr(), "tcp://"), old); err == nil {
+		c.Close()
+		t.Error("a client of TLS 1.2 is let in")
+	}
+	conn, err := ipc.Dial[int](watched(t), l.Addr(), key, tcp.Options{TLS: &tls.Config{RootCAs: authority.Pool(), ServerName: "host.example"}})
+	check(t, err)
+	check(t, conn.Close())
+}

@@ -38,11 +38,23 @@ func FingerprintOf(config *tls.Config) (sum [sha256.Size]byte) {
 	return sha256.Sum256(config.Certificates[0].Certificate[0])
 }
 
-// harden refuses older versions of TLS. It makes records have their full size from the first on,
-// because the traffic is bulk.
+// harden refuses older versions of TLS, also in what a configuration chooses for a client. It makes
+// records have their full size from the first on, because the traffic is bulk.
 func harden(config *tls.Config) {
 	config.MinVersion = max(config.MinVersion, tls.VersionTLS13)
 	config.DynamicRecordSizingDisabled = true
+	choose := config.GetConfigForClient
+	if choose == nil {
+		return
+	}
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		chosen, err := choose(hello)
+		if chosen != nil {
+			chosen = chosen.Clone()
+			harden(chosen)
+		}
+		return chosen, err
+	}
 }
 
 // SelfSigned makes a certificate that nobody has signed, with a new key.
