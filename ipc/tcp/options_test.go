@@ -109,7 +109,8 @@ func TestOptions_ChosenConfigurationIsOfThisVersion(t *testing.T) {
 		c.Close()
 		t.Error("a client of TLS 1.2 is let in")
 	}
-	conn, err := ipc.Dial[int](watched(t), l.Addr(), key, tcp.Options{TLS: &tls.Config{RootCAs: authority.Pool(), ServerName: "host.example"}})
+	now := &tls.Config{RootCAs: authority.Pool(), ServerName: "host.example"}
+	conn, err := ipc.Dial[int](watched(t), l.Addr(), key, tcp.Options{TLS: now})
 	check(t, err)
 	check(t, conn.Close())
 }
