@@ -3,6 +3,8 @@ package sys
 import (
 	"fmt"
 	"io/fs"
+	"iter"
+	"maps"
 	"math"
 	"path"
 	"slices"
@@ -189,15 +191,30 @@ func readKeys(root fs.FS, name string) (map[string]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys := make(map[string]int64)
-	for line := range strings.Lines(string(data)) {
-		if f := strings.Fields(line); len(f) >= 2 {
-			if n, err := strconv.ParseInt(f[1], 10, 64); err == nil && n >= 0 {
-				keys[f[0]] = n
+	return maps.Collect(keysOf(data)), nil
+}
+
+// keysOf yields the names and numbers of such a file.
+func keysOf(data []byte) iter.Seq2[string, int64] {
+	return func(yield func(string, int64) bool) {
+		for line := range strings.Lines(string(data)) {
+			name := ""
+			for f := range strings.FieldsSeq(line) {
+				if name == "" {
+					name = f
+					continue
+				}
+				// the second word of most lines of a process's status is no number
+				if f[0] < '0' || f[0] > '9' {
+					break
+				}
+				if n, err := strconv.ParseInt(f, 10, 64); err == nil && !yield(name, n) {
+					return
+				}
+				break
 			}
 		}
 	}
-	return keys, nil
 }
 
 // readKey returns the number after key in such a file.

@@ -16,9 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rootFS is the file system from which everything about processes and control groups is read.
-func rootFS() fs.FS { return os.DirFS("/") }
-
 // StartTime returns when process pid started, in clock ticks since boot. Together with pid this
 // time names one process.
 func StartTime(pid int) (uint64, error) { return startTime(rootFS(), pid) }
@@ -71,8 +68,8 @@ func parentOf(root fs.FS, pid int) (int, error) {
 	return strconv.Atoi(fields[4-3])
 }
 
-// statFields returns the fields of /proc/pid/stat from the third on. The second is the program's
-// name in parentheses, and the name itself may hold blanks and parentheses.
+// statFields returns the fields of /proc/pid/stat from the third to the 22nd. The second is the
+// program's name in parentheses, and the name itself may hold blanks and parentheses.
 func statFields(root fs.FS, pid int) ([]string, error) {
 	name := procFile(pid, "stat")
 	data, err := fs.ReadFile(root, name)
@@ -80,11 +77,13 @@ func statFields(root fs.FS, pid int) ([]string, error) {
 		return nil, fmt.Errorf("read the state of process %d: %w", pid, err)
 	}
 	s := string(data)
-	fields := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
-	if len(fields) < 22-2 {
-		return nil, fmt.Errorf("/%s: %d fields, too few", name, len(fields))
+	fields := make([]string, 0, 22-2)
+	for f := range strings.FieldsSeq(s[strings.LastIndexByte(s, ')')+1:]) {
+		if fields = append(fields, f); len(fields) == cap(fields) {
+			return fields, nil
+		}
 	}
-	return fields, nil
+	return nil, fmt.Errorf("/%s: %d fields, too few", name, len(fields))
 }
 
 func procFile(pid int, elem ...string) string {
@@ -133,12 +132,18 @@ func contextSwitches(root fs.FS, pid int) (total Switches, err error) {
 		return total, fmt.Errorf("list the threads of process %d: %w", pid, err)
 	}
 	for _, t := range threads {
-		keys, err := readKeys(root, procFile(pid, "task", t.Name(), "status"))
+		data, err := fs.ReadFile(root, procFile(pid, "task", t.Name(), "status"))
 		if err != nil && !gone(err) {
 			return total, fmt.Errorf("read the context switches of process %d: %w", pid, err)
 		}
-		total.Voluntary += keys["voluntary_ctxt_switches:"]
-		total.Involuntary += keys["nonvoluntary_ctxt_switches:"]
+		for key, n := range keysOf(data) {
+			switch key {
+			case "voluntary_ctxt_switches:":
+				total.Voluntary += n
+			case "nonvoluntary_ctxt_switches:":
+				total.Involuntary += n
+			}
+		}
 	}
 	return total, nil
 }
@@ -227,7 +232,7 @@ func processEntry(root fs.FS, pid int) (e ProcessEntry, err error) {
 
 // ProcessName returns the name of process pid in ps, at most 15 bytes of it.
 func ProcessName(pid int) (string, error) {
-	data, err := os.ReadFile("/" + procFile(pid, "comm"))
+	data, err := fs.ReadFile(rootFS(), procFile(pid, "comm"))
 	if err != nil {
 		return "", fmt.Errorf("read the name of process %d: %w", pid, err)
 	}

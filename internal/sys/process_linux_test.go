@@ -152,11 +152,16 @@ func TestStopSelfReturnsNoEarlier(t *testing.T) {
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	for n := range byte(stops) {
 		var ws syscall.WaitStatus
-		if _, err := syscall.Wait4(cmd.Process.Pid, &ws, syscall.WUNTRACED, nil); err != nil || !ws.Stopped() {
+		err := uninterrupted(func() error {
+			_, err := syscall.Wait4(cmd.Process.Pid, &ws, syscall.WUNTRACED, nil)
+			return err
+		})
+		if err != nil || !ws.Stopped() {
 			t.Fatalf("after %d stops: %v, status %#x", n, err, ws)
 		}
-		fds := []unix.PollFd{{Fd: int32(out.(*os.File).Fd()), Events: unix.POLLIN}}
-		if ready, err := unix.Poll(fds, 0); err != nil || ready != 0 {
+		fds, ready := []unix.PollFd{{Fd: int32(out.(*os.File).Fd()), Events: unix.POLLIN}}, 0
+		err = uninterrupted(func() (err error) { ready, err = unix.Poll(fds, 0); return err })
+		if err != nil || ready != 0 {
 			t.Fatalf("it stands still for the %dth time, and has gone on before: %v", n+1, err)
 		}
 		check(t, cmd.Process.Signal(syscall.SIGCONT))
@@ -165,6 +170,14 @@ func TestStopSelfReturnsNoEarlier(t *testing.T) {
 			t.Fatalf("it says %d, want %d: %v", said[0], n+1, err)
 		}
 	}
+}
+
+// uninterrupted calls again what a signal has interrupted: Go's scheduler sends itself some.
+func uninterrupted(call func() error) (err error) {
+	for err = unix.EINTR; err == unix.EINTR; {
+		err = call()
+	}
+	return err
 }
 
 func TestSubreaperAdoptsOrphans(t *testing.T) {
