@@ -25,6 +25,7 @@ const (
 	reserveShare   = 8 // the default is at most one in so many bytes that are free at the start
 	diskPause      = 100 * time.Millisecond
 	writesPause    = 2 * time.Second // between two looks for writes that failed
+	mostPause      = 5 * time.Minute // after looks that found some
 )
 
 // A disk is a node's view of the disk that has its data.
@@ -33,6 +34,7 @@ type disk struct {
 	accounts []account
 	dir      *os.File
 	reserve  int64
+	config   server.JetStreamConfig
 	full     atomic.Bool
 	told     func(string)
 
@@ -58,6 +60,8 @@ func watchDisk(s *server.Server, o Options) (*disk, error) {
 	if d.reserve == 0 {
 		d.reserve = min(defaultReserve, room/reserveShare)
 	}
+	d.config = *s.JetStreamConfig()
+	d.config.StoreDir = filepath.Dir(d.config.StoreDir) // the server adds its folder to what it is given
 	d.done.Go(d.watch)
 	return d, nil
 }
@@ -65,7 +69,7 @@ func watchDisk(s *server.Server, o Options) (*disk, error) {
 func (d *disk) watch() {
 	t := time.NewTicker(diskPause)
 	defer t.Stop()
-	for looked := time.Now(); ; {
+	for looked, pause := time.Now(), writesPause; ; {
 		room, err := sys.FileSystemRoom(d.dir)
 		enough := err == nil && room >= d.reserve+d.reserve/4
 		switch full := d.full.Load(); {
@@ -75,8 +79,12 @@ func (d *disk) watch() {
 			d.renew()
 			d.admit(room)
 			looked = time.Now()
-		case enough && time.Since(looked) >= writesPause:
-			d.renew()
+		case enough && time.Since(looked) >= pause:
+			if d.renew() {
+				pause = min(2*pause, mostPause)
+			} else {
+				pause = writesPause
+			}
 			looked = time.Now()
 		}
 		select {
@@ -111,24 +119,36 @@ func (d *disk) admit(room int64) {
 	d.say("%s has %d MiB left: values are stored again", d.s.StoreDir(), room>>20)
 }
 
-// renew starts JetStream anew if a write of a stream or a consumer has failed for want of room.
-func (d *disk) renew() {
+// renew starts JetStream anew if it has ended for want of room, or a write of a stream or a consumer
+// has failed for it, and reports whether that was so.
+func (d *disk) renew() bool {
+	why := "JetStream has ended"
+	if d.s.JetStreamEnabled() {
+		why = d.failed()
+	}
+	if why == "" {
+		return false
+	}
+	d.say("%s: started anew", why)
+	if err := d.s.ShutdownJetStream(); err != nil {
+		d.say("JetStream does not stop: %v", err)
+	}
+	if err := d.s.EnableJetStream(&d.config); err != nil {
+		d.say("JetStream does not start: %v", err)
+	}
+	return true
+}
+
+// failed returns what says that a write has failed for want of room, or "".
+func (d *disk) failed() string {
 	health := d.s.Healthz(&server.HealthzOptions{Details: true})
 	for _, e := range health.Errors {
-		if !strings.Contains(e.Error, "no space left") {
-			continue
+		// on a full disk other errors follow the first
+		if strings.Contains(e.Error, "no space left") || d.full.Load() && strings.Contains(e.Error, "write error") {
+			return e.Error
 		}
-		config := d.s.JetStreamConfig()
-		config.StoreDir = filepath.Dir(config.StoreDir) // the server adds its folder to what it is given
-		d.say("%s: started anew, since there is room", e.Error)
-		if err := d.s.ShutdownJetStream(); err != nil {
-			d.say("JetStream does not stop: %v", err)
-		}
-		if err := d.s.EnableJetStream(config); err != nil {
-			d.say("JetStream does not start: %v", err)
-		}
-		return
 	}
+	return ""
 }
 
 func (d *disk) say(format string, args ...any) {
