@@ -119,8 +119,8 @@ func (d *disk) admit(room int64) {
 	d.say("%s has %d MiB left: values are stored again", d.s.StoreDir(), room>>20)
 }
 
-// renew starts JetStream anew if it has ended for want of room, or a write of a stream or a consumer
-// has failed for it, and reports whether that was so.
+// renew starts JetStream anew if it has ended for want of room, or a write of a stream or a
+// consumer has failed for it, and reports whether that was so.
 func (d *disk) renew() bool {
 	why := "JetStream has ended"
 	if d.s.JetStreamEnabled() {
