@@ -69,7 +69,7 @@ func TestDisk_NearlyFullRefusesValues(t *testing.T) {
 		if err = putOne(t, q, i); err == nil {
 			put = append(put, i)
 		}
-		time.Sleep(5 * time.Millisecond) // slower than the broker looks
+		time.Sleep(20 * time.Millisecond) // slower than the broker looks
 	}
 	wantErr(t, err, nats.ErrStorage)
 	wantText(t, err, "127.0.0.1:", "make room on the broker's disk")

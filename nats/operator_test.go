@@ -117,7 +117,7 @@ func TestConnect_CredentialsOfAnOperator(t *testing.T) {
 	check(t, second.Put(ctx, []byte{3}))
 
 	// A user whose time is over is cut off, and is told why.
-	c, err := nats.Connect(ctx, url, nats.Options{CredsFile: a.user(t, 3*time.Second)})
+	c, err := nats.Connect(ctx, url, nats.Options{CredsFile: a.user(t, 6*time.Second)})
 	check(t, err)
 	defer c.Close()
 	q := open[[]byte](t, c, "short", nats.QueueOptions{})
