@@ -143,6 +143,9 @@ func TestBudget_MachineWithoutMemoryRefusesBigBlocks(t *testing.T) {
 	if !errors.As(err, &full) || full.Free != 1<<20 {
 		t.Fatalf("alloc: %v, want a *SpaceError with 1 MiB free", err)
 	}
+	if !strings.Contains(full.Machine, "the machine has") || strings.Contains(err.Error(), "raise Budget") {
+		t.Errorf("%v: it is not said that the machine has too little, and the budget enough", err)
+	}
 	if n, err := d.Backed(); err != nil || n != 0 {
 		t.Errorf("%d idle bytes were not given back, %v", n, err)
 	}

@@ -100,11 +100,17 @@ func budgetFor(asked int64, m sys.Memory) (int64, error) {
 	case free >= slabSize:
 		return free, nil
 	}
-	have := fmt.Sprintf("the machine has %d bytes free of %d", m.Available, m.Total)
+	return 0, fmt.Errorf("%w: %s; the last of that is kept from sharing: end what takes it, or set Budget by shoal.SetMemory",
+		ErrNoSpace, left(m))
+}
+
+// left says what the machine and the control group have.
+func left(m sys.Memory) string {
+	s := fmt.Sprintf("the machine has %d bytes free of %d", m.Available, m.Total)
 	if m.CgroupLimit >= 0 {
-		have += fmt.Sprintf(", and a control group uses %d of %d", m.CgroupUsage-m.CgroupReclaimable, m.CgroupLimit)
+		s += fmt.Sprintf(", and a control group uses %d of %d", m.CgroupUsage-m.CgroupReclaimable, m.CgroupLimit)
 	}
-	return 0, fmt.Errorf("%w: %s; the last of that is kept from sharing: end what takes it, or set Budget by shoal.SetMemory", ErrNoSpace, have)
+	return s
 }
 
 // reserveFor returns the default address space of a domain on a machine with total bytes of memory.

@@ -327,8 +327,14 @@ func (d *Domain) explain(err error) error {
 	}
 	s := d.Stats()
 	free := max(min(s.Limit-s.Committed, d.store.headroom()), 0)
+	machine := ""
+	if s.Limit-s.Committed >= int64(want) && free < int64(want) {
+		if m, err := sys.MemoryLimit(); err == nil {
+			machine = left(m)
+		}
+	}
 	return &SpaceError{
-		Want: int64(want), Used: s.Committed, Limit: s.Limit, Free: free,
+		Want: int64(want), Used: s.Committed, Limit: s.Limit, Free: free, Machine: machine,
 		Unread: d.unread(), Queues: d.unreadByQueue(3), Holders: d.holders(3),
 	}
 }
