@@ -45,7 +45,7 @@ func TestTimeline_TimeIsWhereItWasSpent(t *testing.T) {
 					t.Errorf("%s: a step of %d µs has %d", what, v.Step, n)
 				}
 			}
-			// a timeline reads two clocks when it is made, and something else may run between the two
+			// a timeline reads two clocks when it is made, and others may run between the two
 			if w, off := want.Microseconds(), time.Since(begun).Microseconds()+200; got < w-off || got > w+off {
 				t.Errorf("%s: %d µs, want %d", what, got, w)
 			}
