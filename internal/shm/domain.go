@@ -228,6 +228,7 @@ func (d *Domain) start() error {
 	go d.answer(b)
 	go d.watch(ctx)
 	d.live()
+	d.tellContents()
 	return nil
 }
 

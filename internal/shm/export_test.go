@@ -703,3 +703,12 @@ const TimelineForm = timelineForm
 
 // Words returns the memory of a timeline.
 func (t *Timeline) Words() Numbers[uint64] { return t.words }
+
+// What is in a block of contents.
+const (
+	ContentsForm    = contentsForm
+	ContentsRecords = contentsRecords
+)
+
+// ContentsWords returns the memory in which d's process tells what it holds.
+func (d *Domain) ContentsWords() Numbers[uint64] { return d.lives.told.words }

@@ -14,13 +14,14 @@ func (d *Domain) allocObject(ctx context.Context, size, commit uint64, kind obje
 	return h, nil
 }
 
-// prepare gives a block that is stamped (l, ALLOC) its kind. It clears the bytes of a ring, a Sync
-// or a timeline first: zeroes are an empty one, and a reaper reads them once the kind is there.
+// prepare gives a block that is stamped (l, ALLOC) its kind. It clears the bytes of a ring, a Sync,
+// a timeline or contents first: zeroes are an empty one, and a reaper reads them once the kind is
+// there.
 func (l *lane) prepare(b *block, need uint64, kind objectKind) error {
 	if kind == objectRing {
 		l.shrink(b, need) // what lies beyond must be zero when the ring grows into it
 	}
-	if kind == objectRing || kind == objectSync || kind == objectTimeline {
+	if kind == objectRing || kind == objectSync || kind == objectTimeline || kind == objectContents {
 		p, err := l.d.bytesOf(b)
 		if err != nil {
 			return err

@@ -24,8 +24,8 @@ import (
 // have a process whose wait has ended by its deadline. Goroutines that still spin are not on it.
 //
 // What shared memory does not have is not in an observation: when a block was made. Where it was
-// made, and the dtype and the shape of its tensor, are told of the blocks of the process that
-// answers, with SHOAL_DEBUG=lifetime: only its processes and its messages know them.
+// made, and the dtype and the shape of its tensor, are told by the processes that hold it, if they
+// have SHOAL_DEBUG=lifetime: see Note [Contents].
 
 // An Observation is a Report with what the processes of the domain share and wait for.
 type Observation struct {
@@ -145,6 +145,10 @@ func (o *observer) look() Observation {
 	for i := uint32(1); uint64(i) < d.count(); i++ {
 		b := &d.blocks[i]
 		w, n := b.w.Load(), int64(b.committed.Load())
+		if isContents(b, w) {
+			s.notes.read(b, w)
+			continue
+		}
 		tally(&out.Stats, w, n)
 		s.add(i, b, w, n)
 		switch kind := extKind(b.ext.Load()); {

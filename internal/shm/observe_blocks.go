@@ -3,7 +3,6 @@ package shm
 import (
 	"cmp"
 	"iter"
-	"maps"
 	"math/bits"
 	"slices"
 	"time"
@@ -24,13 +23,17 @@ func (c *Count) add(n int64) {
 type Summary struct {
 	Ages    Ages             `json:"by_age"`
 	States  States           `json:"by_state"`
-	Kinds   map[string]Count `json:"by_kind"` // in use: block, ring, sending end, receiving end, lock
+	Kinds   map[string]Count `json:"by_kind"` // in use: block, ring, sending end, receiving end, lock, timeline
 	Sizes   []SizeCount      `json:"by_size"` // in use, smallest first
 	Holders []HolderCount    `json:"by_holder"`
-	Sites   []SiteCount      `json:"by_site,omitempty"`  // of the answering process, with SHOAL_DEBUG=lifetime
-	Shapes  []ShapeCount     `json:"by_shape,omitempty"` // as Sites, of blocks with a tensor
-	DTypes  map[string]Count `json:"by_dtype,omitempty"`
 	Largest []BlockView      `json:"largest"` // in use
+
+	// What the processes tell that were started with SHOAL_DEBUG=lifetime, of what they hold.
+	Tellers int              `json:"tellers,omitempty"`  // those processes
+	Untold  uint64           `json:"untold,omitempty"`   // blocks for which they had no room
+	Sites   []SiteCount      `json:"by_site,omitempty"`  // by the calls that allocated or received them
+	Shapes  []ShapeCount     `json:"by_shape,omitempty"` // of blocks with a tensor
+	DTypes  map[string]Count `json:"by_dtype,omitempty"` // of these
 }
 
 // Ages counts the blocks in use by how long the observer has seen them. A block may be older by the
@@ -90,7 +93,7 @@ type BlockView struct {
 	Names     []string `json:"names,omitempty"`
 	DType     string   `json:"dtype,omitempty"` // as Stack, of a block with a tensor
 	Shape     string   `json:"shape,omitempty"`
-	Stack     string   `json:"stack,omitempty"` // with SHOAL_DEBUG=lifetime, if the answering process holds it
+	Stack     string   `json:"stack,omitempty"` // if a process holds it that has SHOAL_DEBUG=lifetime
 
 	index uint32
 }
@@ -100,14 +103,15 @@ type summing struct {
 	d       *Domain
 	o       *observer
 	s       Summary
+	notes   *notes
 	sizes   [classCount]Count
 	holders [maxParticipants]HolderCount
 	kinds   [1 << 8]Count // by objectKind
 }
 
 func newSummary(d *Domain, o *observer) *summing {
-	return &summing{d: d, o: o, s: Summary{Kinds: map[string]Count{}, Sizes: []SizeCount{}, Holders: []HolderCount{},
-		Largest: []BlockView{}}}
+	return &summing{d: d, o: o, notes: newNotes(d), s: Summary{Kinds: map[string]Count{}, Sizes: []SizeCount{},
+		Holders: []HolderCount{}, Largest: []BlockView{}}}
 }
 
 // add counts the block with index i, whose word was w, with n committed bytes.
@@ -193,69 +197,17 @@ func (x *summing) done(names map[uint32][]string) Summary {
 		}
 	}
 	slices.SortStableFunc(x.s.Holders, func(a, b HolderCount) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	x.s.Sites = x.d.lives.sites(x.d)
-	x.s.Shapes, x.s.DTypes = x.d.lives.shapes(x.d)
+	if x.s.Tellers = x.notes.tellers; x.s.Tellers > 0 {
+		x.s.Untold = x.notes.untold
+		x.s.Sites = x.notes.bySite()
+		x.s.Shapes, x.s.DTypes = x.notes.byShape()
+	}
 	for i := range x.s.Largest {
 		v := &x.s.Largest[i]
-		v.Names, v.Stack = names[v.index], x.d.lives.stack(v.index)
-		is := x.d.lives.contents(v.index)
-		v.DType, v.Shape = is.DType, is.Shape
+		told := x.notes.of[v.index]
+		v.Names, v.Stack, v.DType, v.Shape = names[v.index], told.stack, told.is.DType, told.is.Shape
 	}
 	return x.s
-}
-
-// sites counts what this process holds by the calls that allocated or received it, most bytes
-// first.
-func (t *lifetimes) sites(d *Domain) []SiteCount {
-	if t == nil {
-		return nil
-	}
-	type site [maxCallers]uintptr
-	counts, stacks := map[site]Count{}, map[site]callers{}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i, l := range t.open {
-		var at site
-		copy(at[:], l.from)
-		c := counts[at]
-		c.add(int64(d.blocks[i].committed.Load()))
-		counts[at], stacks[at] = c, l.from
-	}
-	keys := slices.SortedFunc(maps.Keys(counts), func(a, b site) int {
-		return cmp.Or(cmp.Compare(counts[b].Bytes, counts[a].Bytes), slices.Compare(a[:], b[:]))
-	})
-	var all []SiteCount
-	for _, at := range keys[:min(len(keys), maxSites)] {
-		all = append(all, SiteCount{stacks[at].String(), counts[at]})
-	}
-	return all
-}
-
-// shapes counts the tensors that this process holds, those of most bytes first.
-func (t *lifetimes) shapes(d *Domain) (all []ShapeCount, dtypes map[string]Count) {
-	if t == nil {
-		return nil, nil
-	}
-	counts := map[Contents]Count{}
-	dtypes = map[string]Count{}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i, l := range t.open {
-		if l.is == (Contents{}) {
-			continue
-		}
-		c, of, n := counts[l.is], dtypes[l.is.DType], int64(d.blocks[i].committed.Load())
-		c.add(n)
-		of.add(n)
-		counts[l.is], dtypes[l.is.DType] = c, of
-	}
-	for is, c := range counts {
-		all = append(all, ShapeCount{is.DType, is.Shape, c})
-	}
-	slices.SortFunc(all, func(a, b ShapeCount) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.DType+a.Shape, b.DType+b.Shape))
-	})
-	return all[:min(len(all), maxSites)], dtypes
 }
 
 // kindName is what a block is to the protocol.

@@ -30,8 +30,12 @@ func (d *Domain) Holdings() []Holding {
 			continue
 		}
 		b := &d.blocks[i]
+		w := b.w.Load()
+		if isContents(b, w) {
+			continue
+		}
 		all = append(all, Holding{
-			Block: makeHandle(i, b.w.Load().generation()), Bytes: int64(b.committed.Load()),
+			Block: makeHandle(i, w.generation()), Bytes: int64(b.committed.Load()),
 			Kind: kindNames[extKind(b.ext.Load())], Stack: d.lives.stack(i),
 		})
 	}

@@ -24,12 +24,14 @@ type lifetimes struct {
 
 	mu   sync.Mutex
 	open map[uint32]*life // what this process holds
+	told *contentsTable   // the same for observers, nil while there is none
 }
 
 // A life is the time for which this process holds one block.
 type life struct {
 	from   callers
 	is     Contents
+	record int    // in told
 	off, n uint64 // what of the view is open
 }
 
@@ -85,7 +87,8 @@ func (t *lifetimes) begin(index uint32) {
 func (t *lifetimes) enter(index uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.open[index] = &life{from: here()}
+	from := here()
+	t.open[index] = &life{from: from, record: t.told.add(index, from)}
 }
 
 // bytes returns [off, off+n) of the view, open, if this process still holds the block. Pages of a
@@ -135,12 +138,17 @@ func (t *lifetimes) endAll() {
 	for index := range t.open {
 		t.shut(index, by)
 	}
+	t.told = nil // its block is one of those
 }
 
 func (t *lifetimes) shut(index uint32, by callers) {
 	l := t.open[index]
 	delete(t.open, index)
-	if l == nil || l.n == 0 {
+	if l == nil {
+		return
+	}
+	t.told.remove(l.record)
+	if l.n == 0 {
 		return
 	}
 	t.faults.Explain(int(l.off), int(l.n),
@@ -164,12 +172,6 @@ func (t *lifetimes) stack(index uint32) string {
 	return ""
 }
 
-// Contents are what a block is to the package that uses it: of a tensor, its dtype and its shape.
-type Contents struct {
-	DType, Shape string
-	Raw          bool // bytes in a row, of which views say more
-}
-
 // Watched reports whether this process keeps where it has allocated its blocks, and what they are.
 func (d *Domain) Watched() bool { return d.lives != nil }
 
@@ -183,20 +185,8 @@ func (d *Domain) Describe(h Handle, is Contents) {
 	defer d.lives.mu.Unlock()
 	if l := d.lives.open[h.index()]; l != nil && (l.is == (Contents{}) || l.is.Raw) {
 		l.is = is
+		d.lives.told.describe(l.record, h.index(), is)
 	}
-}
-
-// contents returns what this process has noted of a block.
-func (t *lifetimes) contents(index uint32) Contents {
-	if t == nil {
-		return Contents{}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if l := t.open[index]; l != nil {
-		return l.is
-	}
-	return Contents{}
 }
 
 // callers is a stack, of at most maxCallers calls.

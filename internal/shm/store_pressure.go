@@ -355,7 +355,7 @@ func (d *Domain) holders(n int) []Holder {
 	var bytes [maxParticipants]int64
 	for i := uint64(1); i < d.count(); i++ {
 		b := &d.blocks[i]
-		if c := int64(b.committed.Load()); c != 0 {
+		if c := int64(b.committed.Load()); c != 0 && !isContents(b, b.w.Load()) {
 			for s := range seatsIn(&b.own) {
 				bytes[s] += c
 			}

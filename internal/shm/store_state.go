@@ -74,6 +74,7 @@ const (
 	objectReceivers
 	objectSync
 	objectTimeline // see Note [Timelines]
+	objectContents // see Note [Contents]
 )
 
 // ends reports whether the end of such an object may have to wait for other processes.

@@ -8,7 +8,9 @@ func (d *Domain) Stats() Stats {
 	s := d.figures()
 	for i := uint64(1); i < d.count(); i++ {
 		b := &d.blocks[i]
-		tally(&s, b.w.Load(), int64(b.committed.Load()))
+		if w := b.w.Load(); !isContents(b, w) {
+			tally(&s, w, int64(b.committed.Load()))
+		}
 	}
 	return s
 }

@@ -49,6 +49,7 @@ func TestPage_OfALoader(t *testing.T) {
 		p.holds("[...document.querySelectorAll('#blocks .share dt')].some(d => d.textContent === 'uint8 [16 3 32 32]')")
 		p.holds("[...document.querySelectorAll('#blocks tbody td')].some(d => d.textContent === 'uint8 [16 3 32 32]')")
 		p.holds("[...document.querySelectorAll('#blocks .sites summary')].some(s => s.textContent.includes('main.run, main.go:'))")
+		p.holds("document.querySelector('#blocks').textContent.includes('have SHOAL_DEBUG=lifetime, here 4.')") // with the workers
 	})
 	p.step("pictures", func() {
 		p.holds("document.querySelector('#loaders .verdict').textContent.includes('of the last 10 s')")

@@ -13,8 +13,8 @@ export class Blocks {
     this.state = new Shares("By holder", "Who keeps it");
     this.kind = new Shares("By kind", "What it is");
     this.size = new Shares("By size", "Classes of sizes, in use");
-    this.dtype = new Shares("By dtype", "Tensors of the first process");
-    this.shape = new Shares("By shape", "Tensors of the first process");
+    this.dtype = new Shares("By dtype", "Tensors of processes with SHOAL_DEBUG=lifetime");
+    this.shape = new Shares("By shape", "Tensors of processes with SHOAL_DEBUG=lifetime");
     this.largest = new Table([
       { name: "Block", first: true, text: (b) => b.names?.length ? b.names.join(", ") : b.block, tip: (b) => b.block },
       { name: "Kind", wide: true, text: (b) => b.dtype ? `${b.dtype} ${b.shape}` : b.kind, tip: (b) => b.kind },
@@ -47,8 +47,9 @@ export class Blocks {
     const sites = s.by_site || [];
     this.largest.element.classList.toggle("no-7", !(s.largest || []).some((b) => b.stack));
     this.showSites(sites);
-    text(this.note, sites.length ? "Dtypes, shapes and sites are those of the blocks that the program's first process holds."
-      : "Started with SHOAL_DEBUG=lifetime, a program tells the dtypes and shapes of the tensors that its first process holds, and where it has allocated them.");
+    text(this.note, s.tellers ? `Dtypes, shapes and sites are told by the processes that have SHOAL_DEBUG=lifetime, here ${s.tellers}.`
+      + (s.untold ? ` There was no room for ${plural(s.untold, "block")}.` : "")
+      : "Processes that are started with SHOAL_DEBUG=lifetime tell the dtypes and shapes of the tensors that they hold, and where they have allocated them.");
   }
 
   showSites(sites) {
@@ -80,7 +81,7 @@ function site(stack) {
   return first ? `${first.name.split("/").at(-1)}, ${first.place}` : lines[0] || "";
 }
 
-const own = /shoal\/(internal\/shm|tensor|ipc|data|pool)\.|\(\*Loader\)|^runtime\./;
+const own = /^github\.com\/shoal-mp\/shoal(\.|\/(?!cmd\/|examples\/))|\(\*Loader\)|^runtime\./;
 
 const sizeName = (s) => (s.size ? `≤ ${bytes(s.size)}` : "no bytes");
 
