@@ -430,3 +430,33 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// A program of this machine that hangs delays no news of other machines.
+func TestJoinedHostsAreToldWhileAReadingTakesLong(t *testing.T) {
+	far, c, _ := secured(t, "127.0.0.3", watch.Options{})
+	var looks atomic.Int64
+	hang := make(chan struct{})
+	s, _ := serve(t, watch.Options{Joins: joinAll(t, far.URL+"#"+watch.Fingerprint(c))},
+		func(ctx context.Context, every time.Duration) (domains.Census, error) {
+			if looks.Load() == 1 {
+				select {
+				case <-hang:
+				case <-ctx.Done():
+				}
+			}
+			return counting(&looks)(ctx, every)
+		})
+	p := follow(t, s)
+	hangs := func(m joined) bool { return m.Error == "a program of this machine does not answer yet" }
+	m := until(t, p, func(m joined) bool { return hangs(m) && len(m.Domains) == 1 })
+	if m.Hosts[0].State != "live" || m.Domains[0].Host == "" {
+		t.Errorf("while this machine's programs hang: %+v", m)
+	}
+	before := m.Domains[0].Bytes
+	until(t, p, func(m joined) bool { return hangs(m) && m.Domains[0].Bytes > before })
+	if n := looks.Load(); n != 1 {
+		t.Errorf("%d looks, and one hangs", n)
+	}
+	close(hang)
+	until(t, p, func(m joined) bool { return m.Error == "" && len(m.Domains) == 2 })
+}

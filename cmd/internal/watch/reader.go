@@ -103,7 +103,7 @@ func (r *reader) run(ctx context.Context) {
 		following.Go(func() { h.run(ctx) })
 	}
 	for ctx.Err() == nil {
-		c, err := r.look(ctx, r.every)
+		c, err := r.lookAndFollow(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -123,34 +123,88 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-// publish gives a moment to all subscribers. One that has not taken the last moment gets this one
-// in its place, so a slow page stops nobody and is never far behind.
-func (r *reader) publish(m moment) error {
-	data, err := json.Marshal(m)
-	if err != nil {
-		return fmt.Errorf("a reading that cannot be sent: %w", err)
+// lookAndFollow looks at the programs of this machine. One that does not answer delays a look by
+// seconds: pages are told what the joined hosts say meanwhile.
+func (r *reader) lookAndFollow(ctx context.Context) (c domains.Census, err error) {
+	if len(r.hosts) == 0 {
+		return r.look(ctx, r.every)
 	}
-	last := sides{pages: data, others: data}
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		c, err = r.look(ctx, r.every)
+	}()
+	for patience := r.every + overdue; ; patience = r.every {
+		select {
+		case <-looked:
+			return c, err
+		case <-time.After(patience):
+			r.tellOfHosts()
+		}
+	}
+}
+
+// tellOfHosts gives pages a moment of the joined hosts alone.
+func (r *reader) tellOfHosts() {
+	m := momentOf(domains.Census{}, r.every)
+	m.Error = "a program of this machine does not answer yet"
+	data, err := encode(r.join(m))
+	if err != nil {
+		return // the next moment says it
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tell(pages, data)
+}
+
+// overdue is how much longer than usual a look may take before pages are told.
+const overdue = time.Second
+
+// publish gives a moment of this machine to all subscribers, to pages with those of joined hosts.
+func (r *reader) publish(m moment) error {
+	data, err := encode(m)
+	if err != nil {
+		return err
+	}
+	whole := data
 	if len(r.hosts) > 0 {
 		m = r.join(m)
-		if last[pages], err = json.Marshal(m); err != nil {
-			return fmt.Errorf("a reading that cannot be sent: %w", err)
+		if whole, err = encode(m); err != nil {
+			return err
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last = last
 	if m.Error == "" {
 		r.history = append(thin(r.history), sampleOf(m))
 	}
+	r.tell(others, data)
+	r.tell(pages, whole)
+	return nil
+}
+
+func encode(m moment) ([]byte, error) {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("a reading that cannot be sent: %w", err)
+	}
+	return data, nil
+}
+
+// tell gives one side its moment; the lock is held. A subscriber that has not taken the last moment
+// gets this one in its place, so a slow page stops nobody and is never far behind.
+func (r *reader) tell(to side, data []byte) {
+	r.last[to] = data
 	for s, side := range r.subscribers {
+		if side != to {
+			continue
+		}
 		select {
 		case <-s:
 		default:
 		}
-		s <- news{"moment", last[side]}
+		s <- news{"moment", data}
 	}
-	return nil
 }
 
 // join adds what the joined hosts say.
