@@ -55,16 +55,18 @@ func Run(ctx context.Context, opts Options) (err error) {
 	return nil
 }
 
-// hire makes the script of a suite the peer, unless it is or none is wanted.
+// hire makes the script of a suite the peer, unless it is or none is wanted. A suite without a
+// script has no peer.
 func (s *session) hire(ctx context.Context, opts Options, suite Suite) (err error) {
 	if opts.Against == "" && suite.partner == nil || s.peer != nil && s.peer.script == suite.peer {
 		return nil
 	}
-	s.step("start torch")
 	err = s.peer.close()
-	if s.peer = nil; err == nil {
-		s.peer, err = startPeer(ctx, opts, suite)
+	if s.peer = nil; err != nil || suite.peer == "" {
+		return err
 	}
+	s.step("start torch")
+	s.peer, err = startPeer(ctx, opts, suite)
 	return err
 }
 

@@ -192,3 +192,16 @@ func TestPeerDoesTheSameRows(t *testing.T) {
 		}
 	}
 }
+
+// The suite peers has programs of its own beside it, and so no script of PyTorch.
+func TestASuiteWithoutAScriptAsksNoInterpreter(t *testing.T) {
+	results := run(t, bench.Options{Suites: []string{"peers"}, Against: "torch", Python: "no-such-python"})
+	for _, r := range results {
+		if r.Suite != "peers" || r.Value <= 0 {
+			t.Errorf("row %+v", r)
+		}
+	}
+	if len(results) == 0 {
+		t.Error("no row")
+	}
+}
