@@ -200,7 +200,7 @@ func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
 	dt := t.dtype.computed()
 	if clamp := dt.numeric().clamp; clamp != nil && backendOf(t).fuses() {
 		return rows{in: [3]DType{dt}, out: dt,
-			run: func(out []byte, in [3][]byte) { clamp(lo, hi, in[0], out) }}.apply(t, a)
+			run: func(out, x, _, _ []byte) { clamp(lo, hi, x, out) }}.apply(t, a)
 	}
 	opMaximum.rows(dt).apply(t, a, a.bound(lo))
 	return opMinimum.rows(dt).apply(t, t, a.bound(hi))
@@ -223,11 +223,11 @@ func choice(dt DType) rows {
 		run: bySize(dt.Size(), choose[uint8], choose[uint16], choose[uint32], choose[uint64], choose[complex128])}
 }
 
-func choose[T any](out []byte, in [3][]byte) {
-	r, a, b := typed[T](out), typed[T](in[1]), typed[T](in[2])
-	for i, yes := range in[0] {
+func choose[T any](out, mask, yes, no []byte) {
+	r, a, b := typed[T](out), typed[T](yes), typed[T](no)
+	for i, m := range mask {
 		x, y := a[i], b[i] // both, so that no branch is needed
-		if yes != 0 {
+		if m != 0 {
 			y = x
 		}
 		r[i] = y

@@ -27,9 +27,9 @@ func (t *Tensor) addAtomicLoops(o *Tensor) {
 	w := newWalk(nil, t, []*Tensor{o})
 	row := w.dims[len(w.dims)-1]
 	size, dst, src := t.dtype.Size(), t.bytes(), o.bytes()
-	w.rows(func(at [4]int) {
+	w.rows(func(from, _, _, to int) {
 		for i := range row.Size {
-			add(dst[(at[output]+i*row.Steps[output])*size:], src[(at[0]+i*row.Steps[0])*size:])
+			add(dst[(to+i*row.Steps[output])*size:], src[(from+i*row.Steps[0])*size:])
 		}
 	})
 	runtime.KeepAlive(o)

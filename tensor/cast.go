@@ -338,7 +338,7 @@ func (t *Tensor) copyLoops(src *Tensor) *Tensor {
 		}
 	}
 	return rows{in: [3]DType{t.dtype}, out: t.dtype, copies: true,
-		run: func(out []byte, in [3][]byte) { copy(out, in[0]) }}.apply(t, src)
+		run: func(out, x, _, _ []byte) { copy(out, x) }}.apply(t, src)
 }
 
 // Clone returns a contiguous copy on the heap, or on the device that t is on.

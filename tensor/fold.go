@@ -189,8 +189,8 @@ func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
 			w.dims = slices.Delete(w.dims, d, d+1)
 		}
 		add := func(exact bool) {
-			w.rows(func(at [4]int) {
-				do(rows, row.Size, from[at[output]*t.dtype.Size():], ld, sums[at[0]*size:], exact)
+			w.rows(func(to, _, _, at int) {
+				do(rows, row.Size, from[at*t.dtype.Size():], ld, sums[to*size:], exact)
 			})
 		}
 		if add(false); r == redSum && !kernel.Finite(typed[float64](sums)) {
@@ -201,11 +201,11 @@ func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
 	}
 	x := newOperand(t, f.out, row.Steps[output], bufs.rows[0][:chunk*size], false)
 	step := o.rows(f.out).run
-	w.rows(func(at [4]int) {
+	w.rows(func(to, _, _, at int) {
 		for from := 0; from < row.Size; from += chunk {
 			n := min(chunk, row.Size-from)
-			sum := sums[(at[0]+from)*size:][:n*size]
-			step(sum, [3][]byte{sum, x.load(at[output], from, n)})
+			sum := sums[(to+from)*size:][:n*size]
+			step(sum, sum, x.load(at, from, n), nil)
 		}
 	})
 	return out

@@ -42,20 +42,20 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	room, known, places := placesPool.Get().(*[chunk]int), -1, []int(nil)
 	plain := row.Steps[1] == 0 && stride == 1 && strconv.IntSize == 64 // indices are places
 	defer placesPool.Put(room)
-	w.rows(func(at [4]int) {
+	w.rows(func(at, base, _, to int) {
 		if row.Steps[0] == 0 { // one index for the whole row
-			k := place(int(index[at[0]]), size, what)
-			v.neighbours(at[1]+k*stride, row.Steps[1], at[output], row.Steps[output], row.Size)
+			k := place(int(index[at]), size, what)
+			v.neighbours(base+k*stride, row.Steps[1], to, row.Steps[output], row.Size)
 			return
 		}
 		for from := 0; from < row.Size; from += chunk {
-			n, first := min(chunk, row.Size-from), at[0]+from*row.Steps[0]
+			n, first := min(chunk, row.Size-from), at+from*row.Steps[0]
 			switch {
 			case first == known: // rows may have the same indices
 			case row.Steps[0] == 1 && kernel.InRange(index[first:][:n], size):
 				few := index[first:][:n]
 				if v.indexed != nil && row.Steps[output] == 1 {
-					v.indexed(at[1]+from*row.Steps[1], row.Steps[1], stride, few, at[output]+from)
+					v.indexed(base+from*row.Steps[1], row.Steps[1], stride, few, to+from)
 					continue
 				}
 				known, places = first, room[:n]
@@ -76,7 +76,7 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 					places[i] = i*row.Steps[1] + k*stride
 				}
 			}
-			v.scattered(at[1]+from*row.Steps[1], places, at[output]+from*row.Steps[output], row.Steps[output])
+			v.scattered(base+from*row.Steps[1], places, to+from*row.Steps[output], row.Steps[output])
 		}
 	})
 	runtime.KeepAlive(t)
@@ -288,7 +288,7 @@ func accumulate[T any](row rowFunc, f func(a, b T) T) castFunc {
 	return func(dst []byte, ds int, src []byte, ss, n int) {
 		d, s := typed[T](dst), typed[T](src)
 		if ds == 1 && ss == 1 {
-			row(raw(d[:n]), [3][]byte{raw(d[:n]), raw(s[:n])})
+			row(raw(d[:n]), raw(d[:n]), raw(s[:n]), nil)
 			return
 		}
 		for i := range n {
@@ -426,8 +426,8 @@ func (t *Tensor) flattened(shape []int, idx []*Tensor) *Tensor {
 // indices in one more of a size. It reports whether all indices are in range.
 func (flat *Tensor) nextPlaces(idx *Tensor, size int, first bool) bool {
 	ok := true
-	rows{in: [3]DType{Int64, Int64}, out: Int64, run: func(out []byte, in [3][]byte) {
-		to, before, index := typed[int64](out), typed[int64](in[0]), typed[int64](in[1])
+	rows{in: [3]DType{Int64, Int64}, out: Int64, run: func(out, x, y, _ []byte) {
+		to, before, index := typed[int64](out), typed[int64](x), typed[int64](y)
 		n, factor := int64(size), int64(size)
 		if first {
 			factor, before = 0, index

@@ -45,23 +45,23 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	}
 	if axpy := dt.numeric().axpy; axpy != nil {
 		alpha = factor.Item()
-		return rows{in: [3]DType{dt, dt}, out: dt, run: func(out []byte, in [3][]byte) {
-			copy(out, in[0]) // mostly itself
-			axpy(alpha, in[1], out)
+		return rows{in: [3]DType{dt, dt}, out: dt, run: func(out, t, x, _ []byte) {
+			copy(out, t) // mostly itself
+			axpy(alpha, x, out)
 		}}.apply(t, t, x)
 	}
 	mul, add := opMul.rows(dt).run, opAdd.rows(dt).run
 	width := dt.Size()
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
-	run := func(out []byte, in [3][]byte) {
+	run := func(out, t, x, _ []byte) {
 		buf := bufs.rows[0][:min(len(out), chunk*width)]
 		scale := bufs.rows[1][:len(buf)]
 		caster(dt, factor.dtype)(scale, 1, factor.span(), 0, len(buf)/width)
 		for at := 0; at < len(out); at += len(buf) {
 			n := min(len(buf), len(out)-at)
-			mul(buf[:n], [3][]byte{in[1][at : at+n], scale[:n]})
-			add(out[at:at+n], [3][]byte{in[0][at : at+n], buf[:n]})
+			mul(buf[:n], x[at:at+n], scale[:n], nil)
+			add(out[at:at+n], t[at:at+n], buf[:n], nil)
 		}
 	}
 	return rows{in: [3]DType{dt, dt}, out: dt, run: run}.apply(t, t, x)

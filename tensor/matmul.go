@@ -125,10 +125,10 @@ func (t *Tensor) multiplyLoops(x, y *Tensor, batch []int) {
 	stacks[0].forget()
 	stacks[1].forget()
 	last := w.dims[len(w.dims)-1]
-	w.rows(func(at [4]int) {
+	w.rows(func(a, b, _, c int) {
 		for i := range last.Size {
-			o := (at[output] + i*last.Steps[output]) * p.m * p.n
-			f(p, xs[(at[0]+i*last.Steps[0])*size:], ys[(at[1]+i*last.Steps[1])*size:], t.span()[o*size:])
+			o := (c + i*last.Steps[output]) * p.m * p.n
+			f(p, xs[(a+i*last.Steps[0])*size:], ys[(b+i*last.Steps[1])*size:], t.span()[o*size:])
 		}
 	})
 }

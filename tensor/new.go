@@ -90,7 +90,7 @@ func (t *Tensor) count64(start, step int64) {
 	}
 	for at := n; at < len(to); at += n {
 		next := to[at:min(at+n, len(to))]
-		opAdd.rows(Int64).run(raw(next), [3][]byte{raw(to[at-n:][:len(next)]), raw(leap[:len(next)])})
+		opAdd.rows(Int64).run(raw(next), raw(to[at-n:][:len(next)]), raw(leap[:len(next)]), nil)
 	}
 	t.Touch()
 }

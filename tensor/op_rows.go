@@ -7,7 +7,7 @@ import (
 )
 
 // A rowFunc computes a row from up to three rows of its length, of which it may be one itself.
-type rowFunc = func(out []byte, in [3][]byte)
+type rowFunc = func(out, x, y, z []byte)
 
 // A oneFunc computes a row from a row and one element, of an operation whose operands may change
 // places.
@@ -18,11 +18,11 @@ func byOne[T float](f func(alpha T, x, y []T)) oneFunc {
 }
 
 func pairwise[R, T any](f func(r []R, a, b []T)) rowFunc {
-	return func(out []byte, in [3][]byte) { f(typed[R](out), typed[T](in[0]), typed[T](in[1])) }
+	return func(out, x, y, _ []byte) { f(typed[R](out), typed[T](x), typed[T](y)) }
 }
 
 func single[R, T any](f func(r []R, a []T)) rowFunc {
-	return func(out []byte, in [3][]byte) { f(typed[R](out), typed[T](in[0])) }
+	return func(out, x, _, _ []byte) { f(typed[R](out), typed[T](x)) }
 }
 
 // zip and each are so small that the compiler puts them, with f, where they are called: a loop
@@ -58,7 +58,7 @@ func combining[T any](w kernel.Whole, end func(r, a, b []T)) rowFunc {
 
 // exchanged is f of the second operand and the first one.
 func exchanged(f rowFunc) rowFunc {
-	return func(out []byte, in [3][]byte) { f(out, [3][]byte{in[1], in[0]}) }
+	return func(out, x, y, _ []byte) { f(out, y, x, nil) }
 }
 
 // lift2 makes rows of a function of two numbers.

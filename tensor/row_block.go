@@ -14,24 +14,25 @@ func (r rows) blocks(w *walk, ops *[4]operand, inputs int) {
 	for i := range ops {
 		ops[i].apart = column.Steps[i]
 	}
-	w.visit(last-1, func(at [4]int) {
+	w.visit(last-1, func(a, b, c, out int) {
+		at := [4]int{a, b, c, out}
 		for i := range inputs {
 			ops[i].filled = false
 		}
 		for first := 0; first < column.Size; first += chunk / n {
 			count := min(chunk/n, column.Size-first)
-			var in [3][]byte
+			var x [3][]byte
 			for i := range inputs {
-				in[i] = ops[i].block(at[i]+first*ops[i].apart, count, n)
+				x[i] = ops[i].block(at[i]+first*ops[i].apart, count, n)
 			}
 			o := &ops[output]
 			to := at[output] + first*o.apart
 			if o.dense(n) {
-				r.run(o.here(to, count*n), in)
+				r.run(o.here(to, count*n), x[0], x[1], x[2])
 				continue
 			}
 			b := o.buf[:count*n*o.width]
-			r.run(b, in)
+			r.run(b, x[0], x[1], x[2])
 			for i := range count {
 				o.store(to+i*o.apart, b[i*n*o.width:][:n*o.width])
 			}

@@ -33,9 +33,9 @@ var (
 )
 
 func shortRelu(dt DType, s kernel.Short) rowFunc {
-	return func(out []byte, in [3][]byte) {
-		if done := 2 * s.Relu(in[0], out); done < len(out) {
-			opReLU.widely(dt, out[done:], in[0][done:], in[0][done:])
+	return func(out, x, _, _ []byte) {
+		if done := 2 * s.Relu(x, out); done < len(out) {
+			opReLU.widely(dt, out[done:], x[done:], x[done:])
 		}
 	}
 }
@@ -43,9 +43,9 @@ func shortRelu(dt DType, s kernel.Short) rowFunc {
 func shortRows(dt DType, s kernel.Short) (all [4]rowFunc) {
 	for i, a := range []kernel.Arithmetic{kernel.Sums, kernel.Differences, kernel.Products, kernel.Quotients} {
 		o := op(i)
-		all[i] = func(out []byte, in [3][]byte) {
-			if done := 2 * s.Do(a, in[0], in[1], out); done < len(out) {
-				o.widely(dt, out[done:], in[0][done:], in[1][done:])
+		all[i] = func(out, x, y, _ []byte) {
+			if done := 2 * s.Do(a, x, y, out); done < len(out) {
+				o.widely(dt, out[done:], x[done:], y[done:])
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func (o op) widely(dt DType, out, x, y []byte) {
 		a, b := bufs.rows[0][:4*n], bufs.rows[1][:4*n]
 		up(a, 1, x, 1, n)
 		up(b, 1, y, 1, n)
-		run(a, [3][]byte{a, b})
+		run(a, a, b, nil)
 		down(out, 1, a, 1, n)
 		out, x, y = out[2*n:], x[2*n:], y[2*n:]
 	}

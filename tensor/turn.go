@@ -24,16 +24,16 @@ func (t *Tensor) move(src *Tensor) bool {
 		if row.Size <= shortRow && last > 0 {
 			return false
 		}
-		w.rows(func(at [4]int) {
-			copy(dst[at[output]*size:][:row.Size*size], from[at[0]*size:])
+		w.rows(func(at, _, _, to int) {
+			copy(dst[to*size:][:row.Size*size], from[at*size:])
 		})
 		return true
 	}
 	if row.Steps[0] == -1 {
 		reverse := bySize(size, reversing[uint8], reversing[uint16], reversing[uint32], reversing[uint64],
 			reversing[complex128])
-		w.rows(func(at [4]int) {
-			reverse(dst[at[output]*size:][:row.Size*size], from[(at[0]-row.Size+1)*size:])
+		w.rows(func(at, _, _, to int) {
+			reverse(dst[to*size:][:row.Size*size], from[(at-row.Size+1)*size:])
 		})
 		return true
 	}
@@ -42,8 +42,8 @@ func (t *Tensor) move(src *Tensor) bool {
 	if !ok || turn == nil {
 		return false
 	}
-	w.rows(func(at [4]int) {
-		turn(row.Size, column.Size, from[at[0]*size:], row.Steps[0], dst[at[output]*size:], column.Steps[output])
+	w.rows(func(at, _, _, to int) {
+		turn(row.Size, column.Size, from[at*size:], row.Steps[0], dst[to*size:], column.Steps[output])
 	})
 	return true
 }
@@ -89,7 +89,8 @@ func (r rows) turnedRows(bufs *buffers, w *walk, ops *[4]operand, inputs, d int)
 	room := unsafe.Slice(&bufs.rows[0][0], len(bufs.rows)*len(bufs.rows[0]))
 	most := len(room) / (few * o.width)
 	turn := turner(o.width)
-	w.rows(func(at [4]int) {
+	w.rows(func(x, y, z, to int) {
+		at := [4]int{x, y, z, to}
 		for c := 0; c < row.Size; c += few {
 			cols := min(few, row.Size-c)
 			for from := 0; from < column.Size; from += most {
@@ -99,7 +100,7 @@ func (r rows) turnedRows(bufs *buffers, w *walk, ops *[4]operand, inputs, d int)
 					for k := range inputs {
 						x[k] = ops[k].here(at[k]+(c+i)*row.Steps[k]+from, n)
 					}
-					r.run(room[i*n*o.width:][:n*o.width], x)
+					r.run(room[i*n*o.width:][:n*o.width], x[0], x[1], x[2])
 				}
 				to := at[output] + from*column.Steps[output] + c
 				turn(cols, n, room, n, o.mem[to*o.size:], column.Steps[output])

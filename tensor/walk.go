@@ -53,11 +53,12 @@ func newWalk(room []walkDim, out *Tensor, in []*Tensor) walk {
 func stepsOf(steps *[4]int) []int { return steps[:] }
 
 // rows calls f for each row with the places where the operands begin.
-func (w *walk) rows(f func(at [4]int)) { w.visit(len(w.dims)-1, f) }
+func (w *walk) rows(f func(a, b, c, out int)) { w.visit(len(w.dims)-1, f) }
 
 // visit calls f for each index of the first dimensions, so many, with the places where the operands
-// begin.
-func (w *walk) visit(dims int, f func(at [4]int)) {
+// begin: one by one, in registers. A copy of an array reads two of its numbers at once, which waits
+// until both have been written, after all that the row before has written.
+func (w *walk) visit(dims int, f func(a, b, c, out int)) {
 	outer := w.dims[:dims]
 	for _, d := range w.dims {
 		if d.Size == 0 {
@@ -68,7 +69,7 @@ func (w *walk) visit(dims int, f func(at [4]int)) {
 	index := slices.Grow(few[:0], len(outer))[:len(outer)]
 	at := w.at
 	for {
-		f(at)
+		f(at[0], at[1], at[2], at[output])
 		d := len(outer) - 1
 		for ; d >= 0; d-- {
 			index[d]++
@@ -95,7 +96,7 @@ type rows struct {
 	op  op // for a device
 	in  [3]DType
 	out DType
-	run func(out []byte, in [3][]byte)
+	run rowFunc
 
 	byOne  oneFunc // may be nil
 	copies bool    // out is the input
@@ -172,20 +173,25 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 		return out.Touch()
 	}
 	if one := r.lone(&ops, row); one >= 0 {
-		w.rows(func(at [4]int) {
-			r.byOne(ops[output].here(at[output], row.Size), ops[1-one].here(at[1-one], row.Size),
-				ops[one].here(at[one], 1))
+		w.rows(func(x, number, _, out int) {
+			if one == 0 {
+				x, number = number, x
+			}
+			r.byOne(ops[output].here(out, row.Size), ops[1-one].here(x, row.Size), ops[one].here(number, 1))
 		})
 		return out.Touch()
 	}
 	if direct {
 		n := row.Size
-		w.rows(func(at [4]int) {
-			var x [3][]byte
-			for i := range in {
-				x[i] = ops[i].here(at[i], n)
+		w.rows(func(a, b, c, out int) {
+			var y, z []byte
+			if len(in) > 1 {
+				y = ops[1].here(b, n)
 			}
-			r.run(ops[output].here(at[output], n), x)
+			if len(in) > 2 {
+				z = ops[2].here(c, n)
+			}
+			r.run(ops[output].here(out, n), ops[0].here(a, n), y, z)
 		})
 		return out.Touch()
 	}
@@ -193,12 +199,13 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	if ops[output].cast == nil && r.copies {
 		length = max(row.Size, 1) // no element waits in a buffer
 	}
-	w.rows(func(at [4]int) {
+	w.rows(func(a, b, c, out int) {
+		at := [4]int{a, b, c, out}
 		for i := range len(in) {
 			ops[i].filled = false
 		}
 		for from := 0; from < row.Size; from += length {
-			r.chunk(&ops, at, from, min(length, row.Size-from), len(in))
+			r.chunk(&ops, &at, from, min(length, row.Size-from), len(in))
 		}
 	})
 	return out.Touch()
@@ -254,7 +261,7 @@ func (r rows) turnedAlong(w *walk, out *Tensor, in []*Tensor) int {
 	return along
 }
 
-func (r rows) chunk(ops *[4]operand, at [4]int, from, n, inputs int) {
+func (r rows) chunk(ops *[4]operand, at *[4]int, from, n, inputs int) {
 	if x, o := &ops[0], &ops[output]; r.copies && o.cast == nil && x.cast != nil { // no need of a buffer
 		to := o.here(at[output]+from, n)
 		if x.step != 0 {
@@ -271,11 +278,11 @@ func (r rows) chunk(ops *[4]operand, at [4]int, from, n, inputs int) {
 	}
 	o := &ops[output]
 	if o.cast == nil {
-		r.run(o.here(at[output]+from, n), in)
+		r.run(o.here(at[output]+from, n), in[0], in[1], in[2])
 		return
 	}
 	b := o.buf[:n*o.width]
-	r.run(b, in)
+	r.run(b, in[0], in[1], in[2])
 	o.store(at[output]+from*o.step, b)
 }
 
