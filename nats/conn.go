@@ -54,6 +54,8 @@ type Conn struct {
 	last   uint64             // number of the last request
 	cut    chan struct{}      // closed when the connection is cut
 	left   <-chan struct{}    // the last one that this process has cut itself
+	node   string             // which node it has left by that
+	others int                // of the addresses of other nodes, which may all be that node's
 	quiet  atomic.Int64       // since when the broker answers nothing, by sinceStart; 0 if it does
 }
 
@@ -251,9 +253,17 @@ func (c *Conn) down() {
 	}
 }
 
+// again says that there is a connection. A node has several addresses where others of its cluster
+// call it by another one than the user does: then it may be the node that was left.
 func (c *Conn) again() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.others--; c.others > 0 && c.node == c.nc.ConnectedServerId() {
+		c.left = c.cut
+		c.nc.ForceReconnect()
+		return
+	}
+	c.others = 0
 	select {
 	case <-c.up:
 	default:
@@ -280,8 +290,13 @@ func (c *Conn) unheard() {
 	if since == 0 || time.Duration(now-since) < silent || len(c.nc.Servers()) < 2 || !c.quiet.CompareAndSwap(since, 0) {
 		return
 	}
+	c.leave()
+}
+
+// leave has the connection made again with another node.
+func (c *Conn) leave() {
 	c.mu.Lock()
-	c.left = c.cut
+	c.left, c.node, c.others = c.cut, c.nc.ConnectedServerId(), len(c.nc.Servers())-1
 	c.mu.Unlock()
 	c.nc.ForceReconnect()
 }
@@ -458,7 +473,7 @@ func ask[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, er
 func isSilence(err error) bool {
 	return isAny(errCut, client.ErrReconnectBufExceeded, client.ErrConnectionReconnecting, client.ErrDisconnected,
 		client.ErrStaleConnection, context.DeadlineExceeded, client.ErrTimeout, client.ErrNoResponders,
-		jetstream.ErrNoStreamResponse)(err) || has(codeUnavailable)(err)
+		jetstream.ErrNoStreamResponse, errLeaderless)(err) || has(codeUnavailable)(err)
 }
 
 // askOnce has f ask the broker, until the connection is cut.
@@ -483,8 +498,21 @@ func askOnce[R any](ctx context.Context, c *Conn, session <-chan struct{},
 
 // stream returns a stream, and how it is now.
 func (c *Conn) stream(ctx context.Context, name string) (jetstream.Stream, error) {
-	return ask(ctx, c, func(ctx context.Context) (jetstream.Stream, error) { return c.js.Stream(ctx, name) })
+	return ask(ctx, c, func(ctx context.Context) (jetstream.Stream, error) {
+		s, err := c.js.Stream(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if in := s.CachedInfo().Cluster; in != nil && in.Leader == "" {
+			return nil, errLeaderless
+		}
+		return s, nil
+	})
 }
+
+// errLeaderless: a node tells of a stream that has no leader as far as it knows. One that is cut
+// off from the others of its cluster knows no better, and they may have one.
+var errLeaderless = errors.New("nats: the stream has no leader")
 
 // make makes a stream, if there is none.
 func (c *Conn) make(ctx context.Context, config jetstream.StreamConfig) error {

@@ -347,6 +347,37 @@ func TestQueue_NoLeaderAfterNoWay(t *testing.T) {
 	}
 }
 
+// A node that is left may have several addresses. The connection goes to another node, and not to
+// the same one by another address.
+func TestConn_LeavesANodeAndNotAnAddress(t *testing.T) {
+	ctx := watched(t)
+	left, other := start(t, broker.Options{}), start(t, broker.Options{})
+	urls := other.URL()
+	for range 3 {
+		urls += ",nats://" + newPath(t, left.URL()).l.Addr().String()
+	}
+	for n := 0; n < 8; {
+		c, err := nats.Connect(ctx, urls, nats.Options{})
+		check(t, err)
+		if at := "nats://" + c.Host(); at != other.URL() {
+			n++
+			c.Leave()
+			eventually(t, "it has another node", func() bool { return "nats://"+c.Host() == other.URL() })
+		}
+		check(t, c.Close())
+	}
+
+	// All addresses are those of one node: it stays there.
+	c, err := nats.Connect(ctx, urls[len(other.URL())+1:], nats.Options{})
+	check(t, err)
+	defer c.Close()
+	q := open[int](t, c, "one", nats.QueueOptions{})
+	for range 3 {
+		c.Leave()
+		check(t, q.Put(ctx, 1))
+	}
+}
+
 // The news that a queue is finished goes by while a consumer has no way to the broker. Once it has
 // one, it learns the end before a question that waits for as long as it may is over, 20 s.
 func TestQueue_FinishedWhileCutOff(t *testing.T) {

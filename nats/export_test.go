@@ -8,3 +8,6 @@ func SetAbandoned(age time.Duration) (undo func()) {
 	abandoned = age
 	return func() { abandoned = was }
 }
+
+// Leave has the connection made again with another node.
+func (c *Conn) Leave() { c.leave() }
