@@ -243,7 +243,8 @@ func (v *Var) receive(dx *Var, s *Scope, since mark) {
 	switch {
 	case v.grad != nil || v.direct():
 		v.total().Add(dx.t)
-	case !v.asked && sameShape(dx.Shape(), v.Shape()) && dx.t.DType() == v.t.DType() && s.giveUp(dx.t, since):
+	case !v.asked && sameShape(dx.Shape(), v.Shape()) && dx.t.DType() == v.t.DType() && dx.t.IsContiguous() &&
+		s.giveUp(dx.t, since):
 		v.grad = dx.t
 	default:
 		v.grad = v.room().CopyFrom(dx.t)

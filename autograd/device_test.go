@@ -49,6 +49,42 @@ func TestBackward_IsTheSameOnADevice(t *testing.T) {
 	}
 }
 
+// Results and gradients of values whose dimensions are in another order in memory have that order
+// too, and loops over rows must not take one for row-major.
+func TestBackward_IsTheSameInAnyOrderOfMemory(t *testing.T) {
+	turned := func(x *tensor.Tensor) *tensor.Tensor {
+		back := make([]int, x.Dims())
+		for d := range back {
+			back[d] = x.Dims() - 1 - d
+		}
+		return x.Permute(back...).Clone().Permute(back...)
+	}
+	plain, others := gradients(here), gradients(turned)
+	for name := range plain {
+		t.Run(name, func(t *testing.T) {
+			want := backward(t, here, plain[name], nil)
+			for _, s := range []*autograd.Scope{nil, autograd.NewScope()} {
+				for i, got := range backward(t, turned, others[name], s) {
+					devicetest.Same(t, got, want[i], 1e-12)
+				}
+			}
+		})
+	}
+}
+
+// The gradient of the first factor is made by an operation that begins with the second one.
+func TestBackward_TakesAGradientInAnotherOrder(t *testing.T) {
+	p := autograd.NewParam("p", positive(1, 3, 4))
+	of := func(exponents *tensor.Tensor) *tensor.Tensor {
+		autograd.Sum(autograd.Power(autograd.ReLU(p.Var()), autograd.Const(exponents))).Backward()
+		g := p.Grad.Clone()
+		p.ZeroGrad()
+		return g
+	}
+	b := positive(2, 4, 3)
+	devicetest.Same(t, of(b.T()), of(b.T().Contiguous()), 1e-12)
+}
+
 // Images are unfolded a few at a time, and what comes out is the same.
 func TestConv2d_OnADeviceTakesNoMoreThanItMay(t *testing.T) {
 	const n = 40

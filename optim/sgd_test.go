@@ -2,12 +2,14 @@ package optim_test
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -69,6 +71,50 @@ func TestOptimizer_LeavesParametersWithoutAGradientAndFrozenOnes(t *testing.T) {
 	sgd.ZeroGrad()
 	if without.Grad != nil || !tensor.Equal(moved.Grad, tensor.New(tensor.Float64, 3)) {
 		t.Error("after ZeroGrad:", without.Grad, moved.Grad)
+	}
+}
+
+// A parameter and its gradient that were computed from transposed tensors lie as these do.
+func TestOptimizer_StepsInAnyOrderOfMemory(t *testing.T) {
+	dev := devicetest.New("test:0")
+	for name, make := range map[string]func(p iter.Seq[*autograd.Param]) optim.Optimizer{
+		"SGD": func(p iter.Seq[*autograd.Param]) optim.Optimizer {
+			return optim.NewSGD(p, optim.SGDOptions{LR: 0.1, Momentum: 0.9})
+		},
+		"Adam": func(p iter.Seq[*autograd.Param]) optim.Optimizer { return optim.NewAdam(p, optim.AdamOptions{LR: 0.1}) },
+		"Adagrad": func(p iter.Seq[*autograd.Param]) optim.Optimizer {
+			return optim.NewAdagrad(p, optim.AdagradOptions{LR: 0.1})
+		},
+		"RMSprop": func(p iter.Seq[*autograd.Param]) optim.Optimizer {
+			return optim.NewRMSprop(p, optim.RMSpropOptions{LR: 0.1})
+		},
+	} {
+		after := func(lay func(t *tensor.Tensor) *tensor.Tensor, turnedGrad bool) *tensor.Tensor {
+			p := autograd.NewParam("p", lay(tensor.Neg(values(1, 12).View(3, 4).T())))
+			o := make(slices.Values([]*autograd.Param{p}))
+			for seed := range 3 {
+				p.Grad = lay(values(seed+2, 12).View(3, 4).T())
+				if !turnedGrad {
+					p.Grad = p.Grad.Contiguous()
+				}
+				o.Step()
+			}
+			return p.T
+		}
+		want := after((*tensor.Tensor).Contiguous, false)
+		for _, turned := range []bool{false, true} {
+			here := after(func(t *tensor.Tensor) *tensor.Tensor { return t }, turned)
+			there := after(func(x *tensor.Tensor) *tensor.Tensor {
+				return devicetest.On(t, dev, x.T().Contiguous()).T()
+			}, turned)
+			if here.IsContiguous() || there.IsContiguous() {
+				t.Errorf("%s: a parameter has strides %v and %v", name, here.Strides(), there.Strides())
+			}
+			t.Run(name, func(t *testing.T) {
+				devicetest.Same(t, here, want, 0)
+				devicetest.Same(t, there, want, 1e-13)
+			})
+		}
 	}
 }
 

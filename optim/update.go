@@ -35,24 +35,25 @@ func (c *core) Step() {
 		}
 		s.check()
 		s.prepare(c.options.states())
-		if s.Param.T.Device() != nil {
-			states, _ := c.options.states()
-			s.descend(c.options.descent(), s.State[:states])
-			continue
-		}
 		if !s.Param.T.IsContiguous() || !s.Param.Grad.IsContiguous() {
 			s = s.dense(c.options.descent().Atomic)
 		}
-		switch dt := s.Param.T.DType(); dt {
-		case tensor.Float32:
+		switch dt := s.Param.T.DType(); {
+		case s.Param.T.Device() != nil:
+			states, _ := c.options.states()
+			s.descend(c.options.descent(), s.State[:states])
+		case dt == tensor.Float32:
 			c.single.run(s)
-		case tensor.Float64:
+		case dt == tensor.Float64:
 			c.double.run(s)
 		default:
 			misuse("parameter %s is %v: steps are taken in float32 and float64", s.Param.Name, dt)
 		}
 		if own := c.slots[i].Param; s.Param != own {
 			own.T.CopyFrom(s.Param.T)
+			if err := s.Param.Close(); err != nil {
+				panic(fmt.Errorf("optim: step of parameter %s: %w", s.Param.Name, err))
+			}
 		}
 	}
 }

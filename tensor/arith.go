@@ -113,7 +113,7 @@ func Not(a *Tensor) *Tensor {
 // logical returns o of a and b as truths.
 func (o op) logical(a, b *Tensor) *Tensor {
 	var room [2 * fewDims]int
-	return o.rows(Bool).apply(emptyFor(Bool, broadcastInto(room[:0], a.Shape(), b.Shape()), a, b), a, b)
+	return o.rows(Bool).apply(emptyLike(Bool, broadcastInto(room[:0], a.Shape(), b.Shape()), a, b), a, b)
 }
 
 // IsNaN returns where a is NaN, as Bool.
@@ -192,7 +192,7 @@ func Clamp(a *Tensor, lo, hi float64) *Tensor {
 	defer least.release()
 	defer most.release()
 	dt := Promote(opMaximum.meet(a, least), opMinimum.meet(a, most))
-	return a.NewEmpty(dt, a.Shape()...).clamp(a, lo, hi)
+	return emptyLike(dt, a.Shape(), a).clamp(a, lo, hi)
 }
 
 // clamp sets the elements to those of a between bounds.
@@ -213,7 +213,7 @@ func Where(c, a, b *Tensor) *Tensor {
 	dt := promote(a, b)
 	var room [2 * fewDims]int
 	shape := broadcastInto(room[:0], c.Shape(), a.Shape(), b.Shape())
-	return choice(dt).apply(emptyFor(dt, shape, c, a, b), c, a, b)
+	return choice(dt).apply(emptyLike(dt, shape, c, a, b), c, a, b)
 }
 
 // choice takes elements of dt from its second operand where the first is true, and else from the

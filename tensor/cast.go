@@ -308,12 +308,13 @@ func through(mid, d, s DType) castFunc {
 	}
 }
 
-// To returns t's elements converted to dtype dt: a view if t has this dtype, and otherwise a copy.
+// To returns t's elements converted to dtype dt: a view if t has this dtype, and otherwise a copy
+// whose dimensions have the order of t's in memory.
 func (t *Tensor) To(dt DType) *Tensor {
 	if dt == t.dtype {
 		return t.view(t.Shape(), t.Strides(), t.offset)
 	}
-	return t.NewEmpty(dt, t.Shape()...).CopyFrom(t)
+	return emptyLike(dt, t.Shape(), t).CopyFrom(t)
 }
 
 // CopyFrom sets the elements to those of src. src is broadcast to t's shape and converted to t's

@@ -86,6 +86,14 @@ func emptyOn(dev Device, dt DType, shape ...int) *Tensor {
 // emptyFor is NewEmpty of several operands.
 func emptyFor(dt DType, shape []int, in ...*Tensor) *Tensor { return emptyOn(home(in), dt, shape...) }
 
+// emptyLike is emptyFor of the result of an elementwise operation, whose dimensions have the order
+// of the operands'.
+func emptyLike(dt DType, shape []int, in ...*Tensor) *Tensor {
+	out := emptyFor(dt, shape, in...)
+	out.follow(in)
+	return out
+}
+
 // NewEmpty returns a tensor on t's device, or on the heap if t is on the host. Its elements have
 // arbitrary values. An error of the device is a panic, which [Catch] catches.
 func (t *Tensor) NewEmpty(dt DType, shape ...int) *Tensor { return emptyOn(t.Device(), dt, shape...) }
@@ -117,6 +125,7 @@ func (r rows) onDevice(there Device, out *Tensor, in []*Tensor) *Tensor {
 	if r.converts(out.dtype, r.out) {
 		result := emptyOn(dev, r.out, out.Shape()...)
 		defer result.release()
+		result.follow([]*Tensor{out})
 		return out.CopyFrom(r.onDevice(there, result, in))
 	}
 	for i, t := range in {

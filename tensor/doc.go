@@ -19,6 +19,15 @@
 // fault of the world, such as no memory. Results and their dtypes are PyTorch's: a test repeats
 // some two thousand calls whose results PyTorch has recorded in testdata/ops.jsonl.
 //
+// # The order in memory
+//
+// The result of an elementwise operation has its dimensions in the order that those of the operands
+// have in memory, as in PyTorch. So the result of Exp(x.T()) has the strides of x.T(): it is not
+// contiguous, and no element was moved to another row. Of two dimensions the first operand decides
+// that has several elements along both. [Tensor.To] keeps the order too. [Tensor.Clone] and
+// [Tensor.Contiguous] give contiguous tensors, which [Data], [Bytes] and the calls of package dist
+// need.
+//
 // # Writing while others read
 //
 // A method that changes its receiver panics if the receiver's dtype cannot hold the result: the

@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"cmp"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -211,7 +212,8 @@ func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
 	return out
 }
 
-// over lays the dimensions out as rows, which costs a copy unless they are there already.
+// over lays the dimensions out as rows, which costs a copy unless they are there already. Those
+// that are reduced have any order, so that of memory.
 func (f fold) over(t *Tensor, reduced axes) *Tensor {
 	var room [2][2 * fewDims]int
 	order, shape := room[0][:0], room[1][:0]
@@ -227,6 +229,7 @@ func (f fold) over(t *Tensor, reduced axes) *Tensor {
 			n *= size
 		}
 	}
+	slices.SortStableFunc(order[len(shape):], func(a, b int) int { return cmp.Compare(t.Strides()[b], t.Strides()[a]) })
 	out := Empty(f.out, shape...)
 	if t.dtype != f.in && (n <= pieceOf(f.in) || f.again != nil) {
 		rows := t.rowsOf(t.dtype, order)

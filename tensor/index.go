@@ -169,7 +169,7 @@ func AllClose(a, b *Tensor, rtol, atol float64) bool {
 			near = closeComplex(rtol, atol)
 		}
 		var room [2 * fewDims]int
-		where := Empty(Bool, broadcastInto(room[:0], a.Shape(), b.Shape())...)
+		where := emptyLike(Bool, broadcastInto(room[:0], a.Shape(), b.Shape()), a, b)
 		defer where.release()
 		return At[bool](All(rows{in: [3]DType{dt, dt}, out: Bool, run: near}.apply(where, a, b)))
 	}

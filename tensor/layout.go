@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -135,4 +136,56 @@ func (t *Tensor) stretch(room, shape []int) []int {
 		}
 	}
 	return strides
+}
+
+// follow gives t, which is new and row-major, strides in the order that the dimensions of in have
+// in memory, so that rows of these are rows of t. Of two dimensions the first operand decides that
+// steps along both. The rule is PyTorch's, in all that it leaves open too.
+func (t *Tensor) follow(in []*Tensor) {
+	if slices.Equal(in[0].Shape(), t.Shape()) && in[0].IsContiguous() {
+		return // it decides
+	}
+	var room [2 * fewDims]int
+	order := room[:0] // the dimensions, from that of neighbours on
+	for d := len(t.Shape()) - 1; d >= 0; d-- {
+		order = append(order, d)
+		at := len(order) - 1
+		for i := at - 1; i >= 0; i-- {
+			c := t.closer(order[at], order[i], in)
+			if c > 0 {
+				break
+			}
+			if c < 0 {
+				order[i], order[at] = order[at], order[i]
+				at = i
+			}
+		}
+	}
+	step := 1
+	for _, d := range order {
+		t.Strides()[d] = step
+		step *= max(t.Shape()[d], 1)
+	}
+}
+
+// closer compares how far neighbours along dimensions d and e of t are from each other in tensors
+// that broadcast to it. It returns 0 where none of them decides.
+func (t *Tensor) closer(d, e int, in []*Tensor) int {
+	for _, x := range in {
+		extra := len(t.Shape()) - len(x.Shape())
+		if min(d, e) < extra || x.Shape()[d-extra] != t.Shape()[d] || x.Shape()[e-extra] != t.Shape()[e] {
+			continue // it is stretched
+		}
+		along, across := x.Strides()[d-extra], x.Strides()[e-extra]
+		if along == 0 || across == 0 {
+			continue
+		}
+		if c := cmp.Compare(along, across); c != 0 {
+			return c
+		}
+		if t.Shape()[d] < t.Shape()[e] {
+			return -1
+		}
+	}
+	return 0
 }

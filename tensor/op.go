@@ -111,13 +111,13 @@ func (o op) meet(a, b *Tensor) DType {
 func (o op) two(a, b *Tensor) *Tensor {
 	dt := o.meet(a, b)
 	var room [2 * fewDims]int
-	return o.with(dt, a, b).apply(emptyFor(o.result(dt), broadcastInto(room[:0], a.Shape(), b.Shape()), a, b), a, b)
+	return o.with(dt, a, b).apply(emptyLike(o.result(dt), broadcastInto(room[:0], a.Shape(), b.Shape()), a, b), a, b)
 }
 
 // one returns a new tensor of o applied to a.
 func (o op) one(a *Tensor) *Tensor {
 	dt := o.operands(a.dtype)
-	return o.with(dt, a, a).apply(a.NewEmpty(o.result(dt), a.Shape()...), a)
+	return o.with(dt, a, a).apply(emptyLike(o.result(dt), a.Shape(), a), a)
 }
 
 // into applies o to t and b, if there is one, and stores the result in t.

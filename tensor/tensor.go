@@ -227,8 +227,8 @@ func (t *Tensor) Close() error {
 
 // Data returns the elements of a contiguous tensor as a slice. The slice is borrowed: t must stay
 // open and reachable (runtime.KeepAlive) while the slice is used. After a Share the slice is the
-// old memory. Data panics if t is not contiguous, if its dtype is not that of T, or if t is on a
-// device; see [Tensor.Contiguous] and [Tensor.CPU].
+// old memory. Data panics if t is not contiguous, as what was computed from x.T() is not, if its
+// dtype is not that of T, or if t is on a device; see [Tensor.Contiguous] and [Tensor.CPU].
 func Data[T Elem](t *Tensor) []T {
 	t.want(DTypeOf[T]())
 	if !t.IsContiguous() {

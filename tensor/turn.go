@@ -1,7 +1,6 @@
 package tensor
 
 import (
-	"slices"
 	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
@@ -76,37 +75,6 @@ func reversing[T any](dst, src []byte) {
 	for i := kernel.Reverse(size, dst, src) / size; i < len(to); i++ {
 		to[i] = from[len(from)-1-i]
 	}
-}
-
-// turnedRows computes rows of which all inputs have their elements one below the other, as columns
-// of the output: a few columns at a time, in the order of the inputs' memory, which are rows of it
-// once they are exchanged. d is the dimension along which the inputs' elements are neighbours.
-func (r rows) turnedRows(bufs *buffers, w *walk, ops *[4]operand, inputs, d int) {
-	const few = 16 // of four bytes they fill a line of a cache
-	last := len(w.dims) - 1
-	column, row, o := w.dims[d], w.dims[last], &ops[output]
-	w.dims = slices.Delete(w.dims, d, d+1)
-	room := unsafe.Slice(&bufs.rows[0][0], len(bufs.rows)*len(bufs.rows[0]))
-	most := len(room) / (few * o.width)
-	turn := turner(o.width)
-	w.rows(func(x, y, z, to int) {
-		at := [4]int{x, y, z, to}
-		for c := 0; c < row.Size; c += few {
-			cols := min(few, row.Size-c)
-			for from := 0; from < column.Size; from += most {
-				n := min(most, column.Size-from)
-				for i := range cols {
-					var x [3][]byte
-					for k := range inputs {
-						x[k] = ops[k].here(at[k]+(c+i)*row.Steps[k]+from, n)
-					}
-					r.run(room[i*n*o.width:][:n*o.width], x[0], x[1], x[2])
-				}
-				to := at[output] + from*column.Steps[output] + c
-				turn(cols, n, room, n, o.mem[to*o.size:], column.Steps[output])
-			}
-		}
-	})
 }
 
 // turner returns what exchanges rows and columns of elements of a size, or nil.

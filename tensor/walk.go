@@ -144,9 +144,8 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
 	w := newWalk(bufs.dims[:], out, in)
-	along := r.turnedAlong(&w, out, in)
 	for i, t := range in {
-		if along < 0 && !r.copies && t.dtype == r.in[i] && t.dtype.Size() <= 8 && w.turned(i) >= 0 {
+		if !r.copies && t.dtype == r.in[i] && t.dtype.Size() <= 8 && w.turned(i) >= 0 {
 			in[i] = Empty(t.dtype, t.Shape()...).CopyFrom(t)
 			defer in[i].release() // rare, and large
 			w = newWalk(bufs.dims[:], out, in)
@@ -164,10 +163,6 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	defer runtime.KeepAlive(own[2])
 	ops[output] = newOperand(out, r.out, row.Steps[output], bufs.rows[output][:], true)
 	direct = direct && ops[output].cast == nil
-	if along >= 0 {
-		r.turnedRows(bufs, &w, &ops, len(in), along)
-		return out.Touch()
-	}
 	if len(w.dims) > 1 && row.Size <= shortRow {
 		r.blocks(&w, &ops, len(in))
 		return out.Touch()
@@ -241,24 +236,6 @@ func (w *walk) turned(i int) int {
 		return -1
 	}
 	return slices.IndexFunc(w.dims[:last], func(d walkDim) bool { return d.Steps[i] == 1 && d.Size >= turnedFrom })
-}
-
-// turnedAlong returns the dimension along which the elements of all operands but the output are
-// neighbours, if they are used where they are, or -1.
-func (r rows) turnedAlong(w *walk, out *Tensor, in []*Tensor) int {
-	along := -1
-	for i, t := range in {
-		d := w.turned(i)
-		if d < 0 || i > 0 && d != along || t.dtype != r.in[i] {
-			return -1
-		}
-		along = d
-	}
-	last := w.dims[len(w.dims)-1]
-	if r.copies || out.dtype != r.out || out.dtype.Size() > 8 || last.Steps[output] != 1 {
-		return -1
-	}
-	return along
 }
 
 func (r rows) chunk(ops *[4]operand, at *[4]int, from, n, inputs int) {
