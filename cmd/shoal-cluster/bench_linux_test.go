@@ -31,6 +31,8 @@ func TestBench_RowsThatNeedNoMPI(t *testing.T) {
 			Row, Unit      string
 			Shoal          float64
 			Against, Ratio map[string]float64
+			CPU            map[string]map[string]float64 `json:"cpu_us"`
+			CPURatio       map[string]float64            `json:"cpu_ratio"`
 		}
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatalf("%q: %v", line, err)
@@ -42,6 +44,14 @@ func TestBench_RowsThatNeedNoMPI(t *testing.T) {
 			if r.Against[name] <= 0 || r.Ratio[name] != r.Shoal/r.Against[name] {
 				t.Errorf("%s: %q", name, line)
 			}
+			if r.CPU[name]["all"] <= 0 || r.CPURatio[name] <= 0 {
+				t.Errorf("%s has no processor time: %q", name, line)
+			}
+		}
+		// One epoch after another, so the parts and their sum are of the same one.
+		if own := r.CPU["data_service"]; own != nil &&
+			(own["host"] <= 0 || own["trainer"] <= 0 || own["all"] != own["host"]+own["trainer"]) {
+			t.Errorf("%s: a host and a trainer have the processor time, not %v", r.Row, own)
 		}
 		delete(want, r.Row)
 	}

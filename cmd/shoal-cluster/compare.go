@@ -4,15 +4,54 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A way is one of those that do the same work, and are measured in turn.
 type way struct {
 	name    string
 	measure func(ctx context.Context) (float64, error) // how much of the unit
+	// processes are those that do the work, by their names; process 0 is this one.
+	processes map[string]int
 }
+
+// spent returns the processor time that each of the processes has had.
+func (w way) spent() (all map[string]time.Duration, err error) {
+	all = make(map[string]time.Duration, len(w.processes))
+	for name, pid := range w.processes {
+		if all[name], err = sys.ProcessTimeOf(pid); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// cost measures once, and returns as well the processor time, in µs, for each of n things.
+func (w way) cost(ctx context.Context, n float64) (value float64, each map[string]float64, err error) {
+	before, err := w.spent()
+	if err != nil {
+		return 0, nil, err
+	}
+	if value, err = w.measure(ctx); err != nil {
+		return 0, nil, err
+	}
+	after, err := w.spent()
+	each = make(map[string]float64)
+	for name, t := range after {
+		each[name] = float64(t-before[name]) / 1e3 / n
+		each[total] += each[name]
+	}
+	return value, each, err
+}
+
+// total is the name of all processes together.
+const total = "all"
 
 // A comparison is the medians of our way and of the others.
 type comparison struct {
@@ -21,38 +60,72 @@ type comparison struct {
 	Shoal   float64            `json:"shoal"`
 	Against map[string]float64 `json:"against"`
 	Ratio   map[string]float64 `json:"ratio"` // of ours to each
+	// CPU is the processor time, user and system, for one of what the unit counts, in µs, by the
+	// way and its process. CPURatio is that of each way to ours, all processes together.
+	CPU      map[string]map[string]float64 `json:"cpu_us"`
+	CPURatio map[string]float64            `json:"cpu_ratio"`
 }
 
-// compare measures ways in turn, the first of them ours, and prints their medians. A round before
-// the first warms all of them up.
-func (c *benchCommand) compare(ctx context.Context, row, unit string, ways ...way) error {
+// compare measures ways in turn, the first of them ours, and prints their medians. Each measures n
+// things. A round before the first warms all of them up.
+func (c *benchCommand) compare(ctx context.Context, row, unit string, n float64, ways ...way) error {
 	rounds := c.Rounds
 	if c.Quick {
 		rounds = 1
 	}
-	all := make([][]float64, len(ways))
+	values, times := make([][]float64, len(ways)), make([]map[string][]float64, len(ways))
 	for round := range rounds + 1 {
 		for i, w := range ways {
-			v, err := w.measure(ctx)
+			v, each, err := w.cost(ctx, n)
 			if err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
-			if round > 0 {
-				all[i] = append(all[i], v)
+			if round == 0 {
+				times[i] = make(map[string][]float64)
+				continue
+			}
+			values[i] = append(values[i], v)
+			for process, us := range each {
+				times[i][process] = append(times[i][process], us)
 			}
 		}
 	}
-	r := comparison{row, unit, median(all[0]), make(map[string]float64), make(map[string]float64)}
+	r := comparison{row, unit, median(values[0]), make(map[string]float64), make(map[string]float64),
+		make(map[string]map[string]float64), make(map[string]float64)}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: %.0f %s", row, r.Shoal, unit)
-	for i, w := range ways[1:] {
-		other := median(all[i+1])
-		r.Against[w.name], r.Ratio[w.name] = other, r.Shoal/other
-		fmt.Fprintf(&text, "; %s %.0f, %.2f of it", w.name, other, r.Shoal/other)
+	for i, w := range ways {
+		cpu := make(map[string]float64)
+		for process, us := range times[i] {
+			cpu[process] = median(us)
+		}
+		r.CPU[w.name] = cpu
+		if i > 0 {
+			other := median(values[i])
+			r.Against[w.name], r.Ratio[w.name] = other, r.Shoal/other
+			r.CPURatio[w.name] = cpu[total] / r.CPU[ways[0].name][total]
+			fmt.Fprintf(&text, "; %s %.0f, %.2f of it", w.name, other, r.Shoal/other)
+		}
+	}
+	text.WriteString("; µs of processor time for one:")
+	for i, w := range ways {
+		cpu := r.CPU[w.name]
+		fmt.Fprintf(&text, " %s %.0f", w.name, cpu[total])
+		if len(cpu) > 2 {
+			for _, process := range slices.Sorted(maps.Keys(cpu)) {
+				if process != total {
+					fmt.Fprintf(&text, ", %s %.0f of it", process, cpu[process])
+				}
+			}
+		}
+		if i > 0 {
+			fmt.Fprintf(&text, ", %.2f of ours", r.CPURatio[w.name])
+		}
+		text.WriteByte(';')
 	}
 	if c.JSON {
 		return json.NewEncoder(os.Stdout).Encode(r)
 	}
-	_, err := fmt.Println(text.String())
+	_, err := fmt.Println(strings.TrimSuffix(text.String(), ";"))
 	return err
 }

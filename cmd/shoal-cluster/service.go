@@ -108,7 +108,7 @@ func (c *benchCommand) service(ctx context.Context) (err error) {
 	if err := bench.WriteImages(dir, "jpeg", files); err != nil {
 		return err
 	}
-	if err := c.serviceRows(ctx, "data_service_jpeg", dir, nil, nil); err != nil {
+	if err := c.serviceRows(ctx, "data_service_jpeg", dir, files, nil, nil); err != nil {
 		return err
 	}
 	half := sys.CPUs() / 2
@@ -116,20 +116,20 @@ func (c *benchCommand) service(ctx context.Context) (err error) {
 		fmt.Fprintln(os.Stderr, "a data host with processors of its own is not measured: it needs taskset and two processors")
 		return nil
 	}
-	return c.serviceRows(ctx, "data_service_jpeg_apart", dir, []string{"taskset", "-c", fmt.Sprintf("0-%d", half-1)},
+	return c.serviceRows(ctx, "data_service_jpeg_apart", dir, files, []string{"taskset", "-c", fmt.Sprintf("0-%d", half-1)},
 		[]string{"taskset", "-c", fmt.Sprintf("%d-%d", half, 2*half-1)})
 }
 
 // serviceRows measures with commands in front of the data host, which a local loader has as well,
 // and of the trainer.
-func (c *benchCommand) serviceRows(ctx context.Context, row, dir string, host, trainer []string) error {
-	if err := c.serviceRow(ctx, row, dir, host, trainer); err != nil {
+func (c *benchCommand) serviceRows(ctx context.Context, row, dir string, files int, host, trainer []string) error {
+	if err := c.serviceRow(ctx, row, dir, files, host, trainer); err != nil {
 		return err
 	}
-	return c.serviceRow(ctx, row+"_unencrypted", dir, host, trainer, "--unencrypted")
+	return c.serviceRow(ctx, row+"_unencrypted", dir, files, host, trainer, "--unencrypted")
 }
 
-func (c *benchCommand) serviceRow(ctx context.Context, row, dir string, host, trainer []string,
+func (c *benchCommand) serviceRow(ctx context.Context, row, dir string, files int, host, trainer []string,
 	flags ...string) (err error) {
 	served, err := startProgram(ctx, host, append([]string{"datahost", dir}, flags...)...)
 	if err != nil {
@@ -150,7 +150,9 @@ func (c *benchCommand) serviceRow(ctx context.Context, row, dir string, host, tr
 		return err
 	}
 	defer func() { err = errors.Join(err, near.end()) }()
-	return c.compare(ctx, row, "samples/s", way{"data service", far.epoch}, way{"local_loader", near.epoch})
+	return c.compare(ctx, row, "samples/s", float64(files),
+		way{"data_service", far.epoch, map[string]int{"host": served.pid(), "trainer": far.pid()}},
+		way{"local_loader", near.epoch, map[string]int{"loader": near.pid()}})
 }
 
 // A program is a process of this command that does what it is told by lines.
@@ -188,6 +190,9 @@ func (p *program) read() (string, error) {
 	}
 	return strings.TrimSpace(line), nil
 }
+
+// pid is of the program: a command in front of it becomes it.
+func (p *program) pid() int { return p.cmd.Process.Pid }
 
 // epoch has the program read an epoch, and returns its samples a second.
 func (p *program) epoch(context.Context) (float64, error) {

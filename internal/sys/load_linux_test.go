@@ -103,3 +103,26 @@ func TestNiceAndAffinityThatCannotBeSet(t *testing.T) {
 		t.Error("a processor that there is not")
 	}
 }
+
+func TestProcessTimeOfAnotherProcess(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "while :; do :; done")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	spent := func() time.Duration { return must(sys.ProcessTimeOf(cmd.Process.Pid))(t) }
+	first, end := spent(), time.Now().Add(10*time.Second)
+	for spent() <= first+time.Millisecond {
+		if time.Now().After(end) {
+			t.Fatal("a process that computes has no processor time")
+		}
+	}
+	begin := sys.ProcessTime()
+	if own := must(sys.ProcessTimeOf(0))(t); own < begin || own > sys.ProcessTime() {
+		t.Errorf("%v of this process, which had %v before", own, begin)
+	}
+	if got, err := sys.ProcessTimeOf(1 << 22); err == nil {
+		t.Errorf("a process that is not: %v", got)
+	}
+}

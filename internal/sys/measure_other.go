@@ -43,3 +43,6 @@ func Monotonic() time.Duration { return time.Since(begin) }
 
 // ProcessTime is Monotonic. A clock of the time that was computed needs Linux.
 func ProcessTime() time.Duration { return Monotonic() }
+
+// ProcessTimeOf needs Linux.
+func ProcessTimeOf(pid int) (time.Duration, error) { return 0, unsupported("a clock of a process") }
