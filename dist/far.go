@@ -385,9 +385,26 @@ func (g *Group) leaveFar() error {
 		}
 		return fmt.Errorf("close group: other ranks have not closed theirs within %v: %w", closeTime, errLate)
 	}
+	g.settle()
 	f.job.over.Store(true)
 	f.job.parts.Wait()
 	return f.job.world.Close()
+}
+
+// settleTime is how long a rank goes on with the library when all have left. What it waits for are
+// messages of one way through a network.
+const settleTime = 200 * time.Millisecond
+
+// settle lets the library complete what it does for other ranks.
+//
+// Over UCX, MPI_Finalize of MPICH before 4.2 closes its connections and then waits for the
+// launcher, without a look at the network (https://github.com/pmodels/mpich/pull/6596). A rank with
+// a connection that is not complete would wait for ever for one that is there already. That all
+// ranks have answered is not enough: with one more round of notices they still hung.
+func (g *Group) settle() {
+	for begin, n := time.Now(), (nap{}); time.Since(begin) < settleTime; n.wait() {
+		g.look()
+	}
 }
 
 // drain takes what is under way to this rank until all others have left, since the library may give
