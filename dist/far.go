@@ -59,6 +59,7 @@ const (
 	noticeLeft   = 'L'
 	noticeAbrupt = 'A' // the same, and the rank does not wait for the others
 	noticeBroken = 'B'
+	noticeHere   = 'H' // nothing but that the rank is there
 )
 
 // noticeTime is how often a call that waits looks for notices.
@@ -303,6 +304,9 @@ func (g *Group) heed(from int, kind byte, calls int64, text string, blamed []int
 	f := g.far
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if kind == noticeHere {
+		return
+	}
 	if kind != noticeBroken {
 		f.left[from] = calls
 		f.job.abrupt.CompareAndSwap(false, kind == noticeAbrupt)
@@ -390,6 +394,10 @@ func (g *Group) leaveFar() error {
 	f.job.parts.Wait()
 	return f.job.world.Close()
 }
+
+// greet has the library connect this rank with all others, which completes while ranks work. The
+// notices by which ranks leave would be the first messages of many pairs otherwise, and see settle.
+func (g *Group) greet() { g.tell(g.all(), noticeHere, 0, "") }
 
 // settleTime is how long a rank goes on with the library when all have left. What it waits for are
 // messages of one way through a network.

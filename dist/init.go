@@ -107,6 +107,7 @@ const engineKey = "SHOAL_DIST_ENGINE"
 // library.
 func initWorld(ctx context.Context, l launch.Launch, world collective.World) (*Group, string, error) {
 	far := newFarGroup(newFar(world, &job{world: world}))
+	far.greet()
 	if l.LocalSize < l.Size || os.Getenv(engineKey) == collective.MPI {
 		how, err := far.meetHosts(ctx)
 		if err != nil {

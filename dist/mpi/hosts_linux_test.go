@@ -46,7 +46,7 @@ func spread(t *testing.T, l launcher, hosts []string, ranks []int, turns bool) l
 	default:
 		l.flags = append(slices.Clone(l.flags), "-hosts", at, "-launcher", "ssh", "-launcher-exec", agent,
 			"-iface", "eth0")
-		l.env = append(slices.Clone(l.env), "UCX_TLS=tcp,self", "UCX_NET_DEVICES=eth0") // else by memory that these hosts share
+		l.env = append(slices.Clone(l.env), "UCX_TLS=tcp,self,sysv", "UCX_NET_DEVICES=eth0") // else by memory that these hosts share
 	}
 	return l
 }
