@@ -443,3 +443,16 @@ func TestMakeF16_RoundsToTheNearest(t *testing.T) {
 		}
 	}
 }
+
+func TestPow_OfThreeIsTheProductInPlaceToo(t *testing.T) {
+	for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64} {
+		x := tensor.RandN(dt, tensor.NewGenerator(1), 1000)
+		x.Narrow(0, 0, 1).Fill(math.Inf(-1))
+		want := tensor.Mul(tensor.Mul(x, x), x)
+		for name, got := range map[string]*tensor.Tensor{"Pow": tensor.Pow(x, 3), "in place": x.Clone().Pow(3)} {
+			if !tensor.Equal(got, want) {
+				t.Errorf("%s of %v is not x·x·x", name, dt)
+			}
+		}
+	}
+}

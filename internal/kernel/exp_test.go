@@ -49,6 +49,7 @@ func exponentials[F kernel.Float]() []exponential[F] {
 		{"Sqrt", mapped[F](kernel.Sqrt), math.Sqrt, 0},
 		{"Rsqrt", mapped[F](kernel.Rsqrt), func(x float64) float64 { return 1 / math.Sqrt(x) }, 2},
 		{"Reciprocal", mapped[F](kernel.Reciprocal), func(x float64) float64 { return 1 / x }, 0},
+		{"Cube", mapped[F](kernel.Cube), func(x float64) float64 { return float64(F(x*x)) * x }, 0},
 	}
 }
 

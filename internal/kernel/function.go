@@ -3,8 +3,8 @@ package kernel
 // A Function is one of a number, for [Map].
 type Function int
 
-// The functions of Map. Those down to Reciprocal are as IEEE 754 has them, and Log is good to a
-// unit in the last place. The others are good to three units.
+// The functions of Map. Those down to Cube, which multiplies twice, are as IEEE 754 has them, and
+// Log is good to a unit in the last place. The others are good to three units.
 const (
 	Neg Function = iota
 	Abs
@@ -16,6 +16,7 @@ const (
 	Sqrt
 	Rsqrt
 	Reciprocal
+	Cube
 	Log
 	Log1p
 	Expm1

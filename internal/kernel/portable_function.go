@@ -20,6 +20,7 @@ func portableFunctions[F Float]() [functions]func(n int, x, y *F) {
 		Sqrt:       func(n int, x, y *F) { each(n, x, y, math.Sqrt) },
 		Rsqrt:      func(n int, x, y *F) { each(n, x, y, func(x float64) float64 { return 1 / math.Sqrt(x) }) },
 		Reciprocal: func(n int, x, y *F) { each(n, x, y, func(x float64) float64 { return 1 / x }) },
+		Cube:       func(n int, x, y *F) { each(n, x, y, func(x float64) float64 { return float64(F(x*x)) * x }) },
 		Log:        func(n int, x, y *F) { each(n, x, y, log) },
 		Log1p:      func(n int, x, y *F) { each(n, x, y, math.Log1p) },
 		Expm1:      func(n int, x, y *F) { each(n, x, y, math.Expm1) },

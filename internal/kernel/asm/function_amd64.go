@@ -54,6 +54,11 @@ func RsqrtAVX2F32(n int, x *float32, y *float32)
 //go:noescape
 func ReciprocalAVX2F32(n int, x *float32, y *float32)
 
+// CubeAVX2F32 writes x·x·x to y, element by element.
+//
+//go:noescape
+func CubeAVX2F32(n int, x *float32, y *float32)
+
 // LogAVX2F32 writes the natural logarithm of x to y, element by element.
 //
 //go:noescape
@@ -174,6 +179,11 @@ func RsqrtAVX2F64(n int, x *float64, y *float64)
 //go:noescape
 func ReciprocalAVX2F64(n int, x *float64, y *float64)
 
+// CubeAVX2F64 writes x·x·x to y, element by element.
+//
+//go:noescape
+func CubeAVX2F64(n int, x *float64, y *float64)
+
 // LogAVX2F64 writes the natural logarithm of x to y, element by element.
 //
 //go:noescape
@@ -288,6 +298,11 @@ func RsqrtAVX512F32(n int, x *float32, y *float32)
 //
 //go:noescape
 func ReciprocalAVX512F32(n int, x *float32, y *float32)
+
+// CubeAVX512F32 writes x·x·x to y, element by element.
+//
+//go:noescape
+func CubeAVX512F32(n int, x *float32, y *float32)
 
 // LogAVX512F32 writes the natural logarithm of x to y, element by element.
 //
@@ -408,6 +423,11 @@ func RsqrtAVX512F64(n int, x *float64, y *float64)
 //
 //go:noescape
 func ReciprocalAVX512F64(n int, x *float64, y *float64)
+
+// CubeAVX512F64 writes x·x·x to y, element by element.
+//
+//go:noescape
+func CubeAVX512F64(n int, x *float64, y *float64)
 
 // LogAVX512F64 writes the natural logarithm of x to y, element by element.
 //
