@@ -122,7 +122,7 @@ type blocks[F Float] struct {
 // blocksOf packs x (rows×cols).
 func blocksOf[F Float](trans bool, rows, cols int, x []F, space *Scratch, i slot) blocks[F] {
 	data := borrow[F](space, i, columns(rows, keyBlock)*columns(cols, portableLanes))
-	b := blocks[F]{trans, rows, cols, inner[F]().width(), data}
+	b := blocks[F]{trans, rows, cols, inner[F]().panelWidth(), data}
 	for j := 0; j < rows; j += keyBlock {
 		f := b.at(j)
 		factorOf(trans, f.n, f.k, x[j*cols:], cols, f.data, space)

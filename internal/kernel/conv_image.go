@@ -76,8 +76,8 @@ func (g *backImage[F]) images(lo, hi int, space []F) {
 // the taps out that meet zeros alone.
 func (g *backImage[F]) planes(r int, turned, frame, u []F) {
 	rows, outW, distance := g.C*g.KW, g.outW, g.remainders*g.plane
-	for j := 0; j < g.plane; j += g.width() {
-		n := min(g.width(), g.plane-j)
+	for j := 0; j < g.plane; j += g.panelWidth() {
+		n := min(g.panelWidth(), g.plane-j)
 		lo, hi := max(0, j/outW-g.outH+1), min(g.tapsOf(r)-1, (j+n-1)/outW)+1
 		if lo >= hi {
 			for i := range rows {

@@ -54,7 +54,7 @@ type level struct {
 // runs for as long as a millisecond.
 type loops[F Float] struct {
 	lanes int         // numbers in a register
-	tiles [][]tile[F] // of a product, by registers and rows, from 1 each
+	tiles [][]tile[F] // of a product, by registers and rows, from 1 each; wide ones of few rows
 	few   int         // rows or columns of a product up to which each element is a sum of its own
 	tiny  int         // multiplications up to which it takes longer to prepare a product than to compute it
 

@@ -5,7 +5,7 @@ package kernel
 // is always copied.
 func (g *gemm[F]) packs() (a, b bool) {
 	const small = 1 << 14 // elements that stay in the first-level cache, nearly
-	a = g.m*g.k > small && g.n > 4*g.width()
+	a = g.m*g.k > small && g.n > 4*g.panelWidth()
 	b = g.transB || g.n*g.k > small && g.m > 2*len(g.tiles[0])
 	return a, b
 }
@@ -23,7 +23,7 @@ func (g *gemm[F]) panel(n, k int) int {
 	if n*k <= shallow {
 		return n
 	}
-	return g.width()
+	return g.panelWidth()
 }
 
 // columns is how many so many panels take.
@@ -55,7 +55,7 @@ func room(n, k int) int { return columns(n, portableLanes) * k }
 // factorOf packs op(b), k×n, into data.
 func factorOf[F Float](transB bool, n, k int, b []F, ldb int, data []F, space *Scratch) factor[F] {
 	g := newGemm[F](false, transB, 1, n, k, 1, nil, 0, b, ldb, false, nil, 0)
-	f := factor[F]{k, n, g.width(), data}
+	f := factor[F]{k, n, g.panelWidth(), data}
 	for j := 0; j < n; j += blockCols {
 		for l := 0; l < k; l += blockDeep {
 			g.pack(space, f.block(l, j), f.width, min(blockDeep, k-l), l, j, min(blockCols, n-j))

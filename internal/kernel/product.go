@@ -24,8 +24,30 @@ func (p *loops[F]) height(m int) int {
 	return (m + blocks - 1) / blocks
 }
 
-// width is that of the widest tile.
-func (p *loops[F]) width() int { return len(p.tiles) * p.lanes }
+// width is that of the widest tile of so many rows.
+func (p *loops[F]) width(rows int) int {
+	vecs := len(p.tiles)
+	for len(p.tiles[vecs-1]) < rows {
+		vecs--
+	}
+	return vecs * p.lanes
+}
+
+// registers is how many of them the widest tile of so many rows fills with up to so many columns,
+// and how many columns the last one has.
+func (p *loops[F]) registers(cols, rows int) (vecs, last int) {
+	vecs = (cols + p.lanes - 1) / p.lanes
+	if last = cols - (vecs-1)*p.lanes; len(p.tiles[vecs-1]) >= rows {
+		return vecs, last
+	}
+	for len(p.tiles[vecs-1]) < rows {
+		vecs--
+	}
+	return vecs, p.lanes
+}
+
+// panelWidth is that of the widest tile of any height.
+func (p *loops[F]) panelWidth() int { return p.width(len(p.tiles[0])) }
 
 // deepest is how many products one tile adds up at a time: even the largest takes a small part of a
 // millisecond for them.
@@ -40,7 +62,8 @@ const shallow = 1 << 12
 // that the patches of an image are a matrix as they are. The order of the sums does not depend on m
 // and n.
 func (p *loops[F]) multiply(m, n, k int, alpha F, a *operand[F], b []F, off []int, add bool, c []F, ldc int) {
-	height, width := p.height(m), p.width()
+	height := p.height(m)
+	width := p.width(height)
 	rowwise := n*k <= shallow
 	outer, inner := (n+width-1)/width, (m+height-1)/height
 	if rowwise {
@@ -54,14 +77,14 @@ func (p *loops[F]) multiply(m, n, k int, alpha F, a *operand[F], b []F, off []in
 				if rowwise {
 					lo, j = x*height, y*width
 				}
-				vecs, last := 0, min(width, n-j)
-				for last > p.lanes {
-					vecs, last = vecs+1, last-p.lanes
-				}
-				hi := min(lo+height, m)
+				hi, end := min(lo+height, m), min(j+width, n)
 				first, row, col := a.block(lo, hi, l)
-				p.tiles[vecs][hi-lo-1](deep, first, row, col, &b[j], &off[l], &c[lo*ldc+j], ldc, last, alpha,
-					add || l > 0)
+				for j < end {
+					vecs, last := p.registers(end-j, hi-lo)
+					p.tiles[vecs-1][hi-lo-1](deep, first, row, col, &b[j], &off[l], &c[lo*ldc+j], ldc, last, alpha,
+						add || l > 0)
+					j += (vecs-1)*p.lanes + last
+				}
 			}
 		}
 	}

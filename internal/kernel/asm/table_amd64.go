@@ -6,6 +6,8 @@ package asm
 var TilesAVX2F32 = [][]Tile[float32]{
 	{Tile1x1AVX2F32, Tile2x1AVX2F32, Tile3x1AVX2F32, Tile4x1AVX2F32, Tile5x1AVX2F32, Tile6x1AVX2F32},
 	{Tile1x2AVX2F32, Tile2x2AVX2F32, Tile3x2AVX2F32, Tile4x2AVX2F32, Tile5x2AVX2F32, Tile6x2AVX2F32},
+	{},
+	{Tile1x4AVX2F32, Tile2x4AVX2F32},
 }
 
 // FunctionsAVX2F32 are those of one number, in the order of package kernel, nil where
@@ -35,6 +37,8 @@ var FunctionsAVX2F32 = [...]func(n int, x, y *float32){
 var TilesAVX2F64 = [][]Tile[float64]{
 	{Tile1x1AVX2F64, Tile2x1AVX2F64, Tile3x1AVX2F64, Tile4x1AVX2F64, Tile5x1AVX2F64, Tile6x1AVX2F64},
 	{Tile1x2AVX2F64, Tile2x2AVX2F64, Tile3x2AVX2F64, Tile4x2AVX2F64, Tile5x2AVX2F64, Tile6x2AVX2F64},
+	{},
+	{Tile1x4AVX2F64},
 }
 
 // FunctionsAVX2F64 are those of one number, in the order of package kernel, nil where
@@ -64,6 +68,8 @@ var FunctionsAVX2F64 = [...]func(n int, x, y *float64){
 var TilesAVX512F32 = [][]Tile[float32]{
 	{Tile1x1AVX512F32, Tile2x1AVX512F32, Tile3x1AVX512F32, Tile4x1AVX512F32, Tile5x1AVX512F32, Tile6x1AVX512F32, Tile7x1AVX512F32, Tile8x1AVX512F32, Tile9x1AVX512F32, Tile10x1AVX512F32, Tile11x1AVX512F32, Tile12x1AVX512F32, Tile13x1AVX512F32, Tile14x1AVX512F32},
 	{Tile1x2AVX512F32, Tile2x2AVX512F32, Tile3x2AVX512F32, Tile4x2AVX512F32, Tile5x2AVX512F32, Tile6x2AVX512F32, Tile7x2AVX512F32, Tile8x2AVX512F32, Tile9x2AVX512F32, Tile10x2AVX512F32, Tile11x2AVX512F32, Tile12x2AVX512F32, Tile13x2AVX512F32, Tile14x2AVX512F32},
+	{},
+	{Tile1x4AVX512F32, Tile2x4AVX512F32, Tile3x4AVX512F32, Tile4x4AVX512F32},
 }
 
 // FunctionsAVX512F32 are those of one number, in the order of package kernel, nil where
@@ -93,6 +99,8 @@ var FunctionsAVX512F32 = [...]func(n int, x, y *float32){
 var TilesAVX512F64 = [][]Tile[float64]{
 	{Tile1x1AVX512F64, Tile2x1AVX512F64, Tile3x1AVX512F64, Tile4x1AVX512F64, Tile5x1AVX512F64, Tile6x1AVX512F64, Tile7x1AVX512F64, Tile8x1AVX512F64, Tile9x1AVX512F64, Tile10x1AVX512F64, Tile11x1AVX512F64, Tile12x1AVX512F64, Tile13x1AVX512F64, Tile14x1AVX512F64},
 	{Tile1x2AVX512F64, Tile2x2AVX512F64, Tile3x2AVX512F64, Tile4x2AVX512F64, Tile5x2AVX512F64, Tile6x2AVX512F64, Tile7x2AVX512F64, Tile8x2AVX512F64, Tile9x2AVX512F64, Tile10x2AVX512F64, Tile11x2AVX512F64, Tile12x2AVX512F64, Tile13x2AVX512F64, Tile14x2AVX512F64},
+	{},
+	{Tile1x4AVX512F64},
 }
 
 // FunctionsAVX512F64 are those of one number, in the order of package kernel, nil where

@@ -64,6 +64,16 @@ func Tile5x2AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c
 //go:noescape
 func Tile6x2AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
+// Tile1x4AVX2F32 is a product of 1 rows and 4 registers; see the table of tiles.
+//
+//go:noescape
+func Tile1x4AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
+
+// Tile2x4AVX2F32 is a product of 2 rows and 4 registers; see the table of tiles.
+//
+//go:noescape
+func Tile2x4AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
+
 // Tile1x1AVX2F64 is a product of 1 rows and 1 registers; see the table of tiles.
 //
 //go:noescape
@@ -123,6 +133,11 @@ func Tile5x2AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c
 //
 //go:noescape
 func Tile6x2AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
+
+// Tile1x4AVX2F64 is a product of 1 rows and 4 registers; see the table of tiles.
+//
+//go:noescape
+func Tile1x4AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
 // Tile1x1AVX512F32 is a product of 1 rows and 1 registers; see the table of tiles.
 //
@@ -264,6 +279,26 @@ func Tile13x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int
 //go:noescape
 func Tile14x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
+// Tile1x4AVX512F32 is a product of 1 rows and 4 registers; see the table of tiles.
+//
+//go:noescape
+func Tile1x4AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
+
+// Tile2x4AVX512F32 is a product of 2 rows and 4 registers; see the table of tiles.
+//
+//go:noescape
+func Tile2x4AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
+
+// Tile3x4AVX512F32 is a product of 3 rows and 4 registers; see the table of tiles.
+//
+//go:noescape
+func Tile3x4AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
+
+// Tile4x4AVX512F32 is a product of 4 rows and 4 registers; see the table of tiles.
+//
+//go:noescape
+func Tile4x4AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
+
 // Tile1x1AVX512F64 is a product of 1 rows and 1 registers; see the table of tiles.
 //
 //go:noescape
@@ -403,3 +438,8 @@ func Tile13x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int
 //
 //go:noescape
 func Tile14x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
+
+// Tile1x4AVX512F64 is a product of 1 rows and 4 registers; see the table of tiles.
+//
+//go:noescape
+func Tile1x4AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)

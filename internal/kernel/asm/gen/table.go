@@ -13,13 +13,13 @@ func writeTable(file string, vectors []vector) error {
 	for _, v := range vectors {
 		fmt.Fprintf(&b, "\n// Tiles%s are the tiles by registers and rows, from 1 each.\n", v.suffix)
 		fmt.Fprintf(&b, "var Tiles%s = [][]Tile[%s]{\n", v.suffix, v.goType)
-		for vecs := 1; vecs <= tileWidth; vecs++ {
+		for i, most := range v.tileHeights() {
 			b.WriteString("\t{")
-			for rows := 1; rows <= v.rows; rows++ {
+			for rows := 1; rows <= most; rows++ {
 				if rows > 1 {
 					b.WriteString(", ")
 				}
-				fmt.Fprintf(&b, "Tile%dx%d%s", rows, vecs, v.suffix)
+				fmt.Fprintf(&b, "Tile%dx%d%s", rows, i+1, v.suffix)
 			}
 			b.WriteString("},\n")
 		}

@@ -8,15 +8,23 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// tileWidth is how many registers a tile is wide at most.
-const tileWidth = 2
+// tileHeights are the rows of the highest tile of each width. Wide tiles of few rows have as many
+// sums at a time as hide the latency of an instruction. Vectors are all that is so thin in float64,
+// and a rest of three registers is left to two tiles.
+func (v vector) tileHeights() []int {
+	few := 1
+	if v.single() {
+		few = v.few
+	}
+	return []int{v.rows, v.rows, 0, few}
+}
 
 // writeTiles writes tiles of all heights and widths.
 func writeTiles(vectors []vector) {
 	for _, v := range vectors {
-		for vecs := 1; vecs <= tileWidth; vecs++ {
-			for rows := 1; rows <= v.rows; rows++ {
-				v.tile(rows, vecs)
+		for i, most := range v.tileHeights() {
+			for rows := 1; rows <= most; rows++ {
+				v.tile(rows, i+1)
 			}
 		}
 	}
@@ -76,7 +84,7 @@ func (v vector) tile(rows, vecs int) {
 	add := Load(Param("add"), GP8())
 	TESTB(add, add)
 	JZ(LabelRef("set"))
-	v.finish(acc, c, ldc, last, func(to Op, whole bool, x reg.VecVirtual) {
+	v.eachOf(acc, twin(c), ldc, func(x reg.VecVirtual, to Mem, whole bool) {
 		old := v.fresh()
 		if whole {
 			v.move(to, old)
@@ -85,8 +93,22 @@ func (v vector) tile(rows, vecs int) {
 		}
 		v.fma213(old, alpha, x)
 	})
+	JMP(LabelRef("store"))
 	Label("set")
-	v.finish(acc, c, ldc, last, func(_ Op, _ bool, x reg.VecVirtual) { v.mul(alpha, x, x) })
+	for _, sums := range acc {
+		for _, x := range sums {
+			v.mul(alpha, x, x)
+		}
+	}
+	Label("store")
+	v.eachOf(acc, c, ldc, func(x reg.VecVirtual, to Mem, whole bool) {
+		if whole {
+			v.move(x, to)
+		} else {
+			v.store(x, last, to)
+		}
+	})
+	v.end()
 }
 
 // prefetch asks for the rows of the result before a long sum, at whose end they are read or
@@ -107,26 +129,17 @@ func (v vector) prefetch(rows, vecs int) {
 	Label("short")
 }
 
-// finish stores the sums, after last was done to each, and returns.
-func (v vector) finish(acc [][]reg.VecVirtual, c, ldc reg.GPVirtual, last mask,
-	do func(to Op, whole bool, x reg.VecVirtual)) {
+// eachOf calls do for each sum with its place in the result, and whether all lanes of it are there.
+// It uses c up.
+func (v vector) eachOf(acc [][]reg.VecVirtual, c, ldc reg.GPVirtual, do func(x reg.VecVirtual, to Mem, whole bool)) {
 	for i, sums := range acc {
 		for j, x := range sums {
-			to := Mem{Base: c, Disp: j * v.bytes()}
-			whole := j < len(sums)-1
-			do(to, whole, x)
-			if whole {
-				v.move(x, to)
-			} else {
-				v.store(x, last, to)
-			}
+			do(x, Mem{Base: c, Disp: j * v.bytes()}, j < len(sums)-1)
 		}
 		if i < len(acc)-1 {
 			ADDQ(ldc, c)
 		}
 	}
-	VZEROUPPER()
-	RET()
 }
 
 // places returns where the rows begin, all by the address of the first one: an odd multiple of the

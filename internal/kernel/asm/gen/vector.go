@@ -18,6 +18,7 @@ type vector struct {
 	lanes  int
 	wide   bool // AVX-512
 	rows   int  // of the largest tile of a product: as many accumulators as registers allow
+	few    int  // and of the largest one that is twice as wide
 
 	fresh                                                       func() reg.VecVirtual
 	move, broadcast, fma231, fma213, less231, add, mul, largest instruction
@@ -28,14 +29,14 @@ type vector struct {
 }
 
 func avx2(size int) vector {
-	v := vector{suffix: "AVX2", size: size, lanes: 32 / size, rows: 6}
+	v := vector{suffix: "AVX2", size: size, lanes: 32 / size, rows: 6, few: 2}
 	v.fresh = func() reg.VecVirtual { return YMM() }
 	v.zero = func(x reg.VecVirtual) { VXORPS(x, x, x) }
 	return v.of(size)
 }
 
 func avx512(size int) vector {
-	v := vector{suffix: "AVX512", size: size, lanes: 64 / size, rows: 14, wide: true}
+	v := vector{suffix: "AVX512", size: size, lanes: 64 / size, rows: 14, few: 4, wide: true}
 	v.fresh = func() reg.VecVirtual { return ZMM() }
 	v.zero = func(x reg.VecVirtual) { VPXORD(x, x, x) }
 	return v.of(size)
