@@ -191,7 +191,7 @@ func TestSpawn_BeforeMainIsRefused(t *testing.T) {
 func TestTestMain_FailsARunThatLeavesSomething(t *testing.T) {
 	for what, want := range map[string]string{
 		"a process":    `\tobey rank 0 \(pid \d+\), started at .*program_test.go:\d+\n$`,
-		"a block":      `\t1 blocks of shared memory, 1 of them held by this process; .*\n\tblock 1.0 \(block\), 8192 bytes, allocated or received by\n(?s:.*)shoal_test.leaveBlock\n.*program_test.go:\d+\n`,
+		"a block":      `\t1 blocks of shared memory, 1 of them held by this process; .*\n\tblock \d+\.0 \(block\), 8192 bytes, allocated or received by\n(?s:.*)shoal_test.leaveBlock\n.*program_test.go:\d+\n`,
 		"a goroutine":  `\tgoroutine \d+ \[select \(no cases\).*\]:\n\s+.*shoal_test.stay\(.*\n\s+.*program_test.go:\d+ (?s:.*)created by (?s:.*)program_test.go:\d+ `,
 		"a descriptor": `\tdescriptor \d+: /dev/full\n$`,
 	} {
