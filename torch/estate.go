@@ -4,8 +4,10 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -216,11 +218,37 @@ func countOf(name string) int {
 		return 0
 	}
 	defer f.Close()
+	return countIn(f)
+}
+
+func countIn(f *os.File) int {
 	var b [4]byte
 	if _, err := f.ReadAt(b[:], 0); err != nil {
 		return 0
 	}
 	return int(int32(binary.NativeEndian.Uint32(b[:])))
+}
+
+// removeUnfinished removes the names in /dev/shm that an ended process of PyTorch's had no time to
+// remove. Under file_descriptor PyTorch makes a file torch_PID_RANDOM_NUMBER, sets its size, maps
+// it and unlinks it. A process that is killed between, or finds no room, leaves the name for ever.
+// Nobody has such a file open, and its count is 0. A file of file_system has a count, and PyTorch's
+// manager removes it.
+func removeUnfinished(pid int) {
+	paths, err := filepath.Glob(filepath.Join(shmDir, fmt.Sprintf("torch_%d_*", pid)))
+	if err != nil {
+		return
+	}
+	for _, path := range paths {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if elsewhere, err := sys.OpenElsewhere(f); err == nil && !elsewhere && countIn(f) == 0 {
+			os.Remove(path)
+		}
+		f.Close()
+	}
 }
 
 func (t *regionTable) hasName(name string) bool {

@@ -348,6 +348,7 @@ func (p *Process) await() {
 	err := p.cmd.Wait()
 	p.ahead.end()
 	p.dir.leave()
+	removeUnfinished(p.PID())
 	var exit *exec.ExitError
 	switch {
 	case err == nil || errors.Is(err, exec.ErrWaitDelay) && p.cmd.ProcessState.Success():

@@ -41,7 +41,7 @@ func run(ctx context.Context) error {
 	t.end = t.end.Add(*most)
 	before := filesLeft()
 	err := t.all(ctx, *seed)
-	t.sum.Files += max(0, len(filesLeft())-len(before))
+	t.sum.Files = max(t.sum.Files, len(filesLeft())-len(before)) // storms have counted theirs
 	line, failed := json.Marshal(t.sum)
 	fmt.Printf("%s\n", line)
 	if err = errors.Join(err, failed); err == nil && t.sum.wrong() > 0 {

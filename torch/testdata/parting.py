@@ -27,6 +27,19 @@ def say(conn, queue, simple, other, strategy, end):
         sys.exit(0)
 
 
+def killed_while_it_shares(conn, strategy, room):
+    """Is killed by the kernel where PyTorch gives a file its size, or has no room there."""
+    import resource
+    torch.multiprocessing.set_sharing_strategy(strategy)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN if room == "none" else signal.SIG_DFL)
+    shared = torch.zeros(2000)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    try:
+        shared.share_memory_()
+    except RuntimeError:  # of the room
+        sys.exit(3)
+
+
 def pass_on(conn, queue, n):
     """Receives what another process has put, and sends the sums."""
     conn.send([float(queue.get().sum()) for _ in range(n)])
