@@ -29,9 +29,11 @@ scribbles: ## garbage in the control segment of 2,000 domains while processes wo
 
 # How many minutes make torture takes: 15, with TORTURE=night 6 hours.
 TORTURE_MINUTES ?= $(if $(filter night,$(TORTURE)),360,15)
+# The first of the storms' seeds. A night in pieces has another one for each piece.
+TORTURE_SEED ?= 1
 
 torture: ## kills, stops, deaths at birth and garbage, for 15 minutes (TORTURE_MINUTES), or 6 hours (TORTURE=night): one line of JSON
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && go test -c -o "$$dir/shm.test" ./internal/shm && go build -tags shoalcrash -o "$$dir/crashtest" ./internal/crashtest && go build -o "$$dir/torture" ./internal/torture && cd "$$dir" && ./torture -time $(TORTURE_MINUTES)m -rings ./crashtest -garbage ./shm.test
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && go test -c -o "$$dir/shm.test" ./internal/shm && go build -tags shoalcrash -o "$$dir/crashtest" ./internal/crashtest && go build -o "$$dir/torture" ./internal/torture && cd "$$dir" && ./torture -time $(TORTURE_MINUTES)m -seed $(TORTURE_SEED) -rings ./crashtest -garbage ./shm.test
 
 browser: ## the page of shoal watch in a headless Chromium, against a run that jams; SCREENSHOTS names a folder for pictures of every panel
 	cd cmd/internal/watch/browser && go vet . && SHOAL_SCREENSHOTS=$(if $(SCREENSHOTS),$(abspath $(SCREENSHOTS))) go test -count=1 -timeout 10m -v .
