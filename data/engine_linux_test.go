@@ -35,6 +35,7 @@ func init() {
 	wire.RegisterType[*noisy]("test.noisy")
 	wire.RegisterType[*opener]("test.opener")
 	wire.RegisterType[*counting]("test.counting")
+	wire.RegisterType[*told]("test.told")
 	wire.RegisterType[*deaf]("test.deaf")
 }
 

@@ -14,7 +14,8 @@ type goroutineExecutor struct {
 	mu      sync.Mutex
 	more    sync.Cond
 	fetches []*fetch
-	lanes   [][]*fetch // of a Stream, whose parts stay with their workers
+	parts   lanes
+	lanes   [][]*fetch // of a Stream
 	closed  bool
 	alone   *worker // the consumer
 	err     error   // of its Open
@@ -43,7 +44,7 @@ func (e *goroutineExecutor) enqueue(f *fetch) bool {
 	case e.closed:
 		return false
 	case f.b.part.Count > 0:
-		lane := &e.lanes[f.b.part.Index%len(e.lanes)]
+		lane := &e.lanes[e.parts.lane(f.b.part.Index, len(e.lanes))]
 		*lane = append(*lane, f)
 		e.more.Broadcast()
 	default:

@@ -18,6 +18,7 @@ import (
 type processExecutor struct {
 	loader  uint64
 	pools   []*pool.Pool
+	parts   lanes
 	failing sync.WaitGroup
 	config  workerConfig
 	ended   atomic.Bool // a pool has no worker any more and will have none
@@ -51,7 +52,7 @@ var loaders atomic.Uint64
 func (e *processExecutor) submit(f *fetch) {
 	r := f.request()
 	r.Loader = e.loader
-	result := fetchInProcess.ApplyAsync(e.pools[f.b.part.Index%len(e.pools)], r)
+	result := fetchInProcess.ApplyAsync(e.pools[e.parts.lane(f.b.part.Index, len(e.pools))], r)
 	f.release(r)
 	result.Then(func(r fetchResult, err error) {
 		if err == nil {

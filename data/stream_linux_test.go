@@ -95,6 +95,36 @@ func TestStream_IsReadOnceByAllRanksAndWorkers(t *testing.T) {
 	}
 }
 
+// told is a stream of which each sample has the ID of the worker that reads it.
+type told struct{ N int }
+
+func (s *told) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Sample, error] {
+	return func(yield func(data.Sample, error) bool) {
+		info, _ := data.WorkerInfo(ctx)
+		for i := range s.N {
+			if p.Has(i) && !yield(data.Sample{tensor.Scalar(tensor.Int64, float64(info.ID))}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestStream_ARankKeepsAllItsWorkersBusy: the parts of a rank of two are all even, and one of its
+// two workers had none of them.
+func TestStream_ARankKeepsAllItsWorkersBusy(t *testing.T) {
+	for _, kind := range []data.Kind{data.Goroutines, data.Processes} {
+		l := data.NewStreamLoader(&told{64}, data.Options{Workers: 2, Kind: kind, World: 2})
+		count := make(map[int]int)
+		for _, id := range loadAll(t, l) {
+			count[id]++
+		}
+		if count[0] != 16 || count[1] != 16 {
+			t.Errorf("%v: workers 0 and 1 have read %v of 32 samples", kind, count)
+		}
+		l.Close()
+	}
+}
+
 func TestStream_ThatIgnoresItsPartIsDetected(t *testing.T) {
 	for _, workers := range []int{0, 3} {
 		o := data.Options{BatchSize: 3, Workers: workers, Debug: true}
