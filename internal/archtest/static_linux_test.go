@@ -66,6 +66,10 @@ func TestAProgramOfTheCoreAndTheCommandAreStaticAndRun(t *testing.T) {
 		if asksForLoader(t, bin) {
 			t.Errorf("%s asks for a loader, so it is dynamic: %s", c.source, archtest.WhyStatic)
 		}
+		if keepsMethods(t, bin) {
+			t.Errorf("%s asks package reflect for methods by their names or numbers, or something that it imports does. "+
+				"So it has all methods of its types, and is some MB larger", c.source)
+		}
 		out, err := exec.CommandContext(t.Context(), bin, c.args...).CombinedOutput()
 		if err != nil || !strings.HasPrefix(string(out), c.want) {
 			t.Errorf("%s: %q, %v", c.source, out, err)
@@ -80,4 +84,20 @@ func asksForLoader(t *testing.T, bin string) bool {
 	}
 	defer f.Close()
 	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+}
+
+// keepsMethods reports whether the linker has kept all methods of all types, because it cannot know
+// which ones package reflect is asked for.
+func keepsMethods(t *testing.T, bin string) bool {
+	t.Helper()
+	f, err := elf.Open(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(all, func(s elf.Symbol) bool { return s.Name == "reflect.Value.MethodByName" })
 }

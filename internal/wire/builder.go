@@ -137,15 +137,14 @@ func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, 
 		writes, reads := reflect.PointerTo(t).Implements(m.writer), reflect.PointerTo(t).Implements(m.reader)
 		switch {
 		case m.both && writes != reads:
-			return false, &typeError{path, t,
-				fmt.Sprintf("it needs %s and %s", m.writer.Method(0).Name, m.reader.Method(0).Name)}
+			return false, &typeError{path, t, fmt.Sprintf("it needs %s and %s", m.write, m.read)}
 		case !writes || !reads:
 			continue
 		}
 		if f, ok := promoted(t, m.writer); ok {
 			return false, &typeError{path, t,
 				fmt.Sprintf("%s may be that of the embedded %s alone; give that field a name",
-					m.writer.Method(0).Name, f)}
+					m.write, f)}
 		}
 		n.codec, n.key = m.codec, m.keys && t.Comparable()
 		return true, nil
