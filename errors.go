@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // The ways in which a process can fail that are no error of its function. Test for them with
@@ -71,6 +73,12 @@ type ProcessError struct {
 	ExitCode int       // -1 if a signal ended it or it could not be started
 	Signal   os.Signal // the signal that ended it, or nil
 	OOM      bool      // the kernel's out-of-memory killer has probably ended it; Err says how probably
+}
+
+// follows reports whether the process failed because another one had ended.
+func (e *ProcessError) follows() bool {
+	peer, ok := errors.AsType[*shm.PeerError](e.Err)
+	return ok && peer.PID != e.PID || errors.Is(e.Err, shm.ErrBroken) || errors.Is(e.Err, os.ErrClosed)
 }
 
 // Error returns one line.

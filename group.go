@@ -27,8 +27,9 @@ type Group struct {
 	live     map[*Process]struct{}
 	all      []*Process // in the order of their start
 	ranks    map[string]int
-	failures []error // those of killed processes first
-	killed   int     // how many those are
+	failures []error // those of killed processes first, those that follow from others last
+	killed   int     // how many the first are
+	causes   int     // how many the last stand behind
 	closed   bool
 }
 
@@ -170,15 +171,21 @@ func (g *Group) leave(p *Process, err error) {
 	g.changed.Broadcast()
 }
 
-// fail takes note of a failure. Where something killed a process, others notice that and may end
-// before the system says so of the killed one: their failures follow from its death.
+// fail takes note of a failure. A process that notices the end of another one may end before the
+// system, or the other one itself, says why: its failure follows from that one.
 func (g *Group) fail(p *Process, err error) {
-	if pe, ok := err.(*ProcessError); ok && pe.Signal != nil && !p.forced.Load() {
+	pe, ok := err.(*ProcessError)
+	switch {
+	case ok && (p.forced.Load() || pe.follows()):
+		g.failures = append(g.failures, err)
+		return
+	case ok && pe.Signal != nil:
 		g.failures = slices.Insert(g.failures, g.killed, err)
 		g.killed++
-	} else {
-		g.failures = append(g.failures, err)
+	default:
+		g.failures = slices.Insert(g.failures, g.causes, err)
 	}
+	g.causes++
 }
 
 // echo reports whether err only says that a process obeyed the cancellation.
@@ -191,7 +198,8 @@ func (g *Group) echo(err error) bool {
 
 // Wait blocks until every process of the group has ended, and closes the group. Its error is nil,
 // or joins all failures, each a *ProcessError, the first one first; but those of processes that
-// something killed come before those that may follow from such a death. An error that a process
+// something killed come before the others, and those that say that another process has ended, or
+// has closed what both used, come last. An error that a process
 // returned only because it was cancelled is no failure. The cancellation of the group's context is
 // a failure, whatever the processes returned after it.
 func (g *Group) Wait() error {

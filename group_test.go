@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
 )
 
 // deaf ignores its cancellation, and SIGTERM too if it is told to.
@@ -68,6 +70,35 @@ func TestGroup_JoinsAllFailures(t *testing.T) {
 	if len(lines) != 3 || !strings.Contains(lines[0], "fails rank 0") ||
 		!strings.Contains(err.Error(), "also 0") || !strings.Contains(err.Error(), "also 1") {
 		t.Errorf("got %v", err)
+	}
+}
+
+var loses = shoal.Register("loses", func(ctx context.Context, _ int, how string) error {
+	switch how {
+	case "queue":
+		return fmt.Errorf("put: %w", ipc.ErrClosed)
+	case "barrier":
+		return fmt.Errorf("meet: %w", ipc.ErrBroken)
+	case "peer":
+		return fmt.Errorf("lock: %w", &shm.PeerError{PID: 1, Cause: errors.New("its lock is free")})
+	}
+	<-ctx.Done()
+	return errors.New("the cause")
+})
+
+// A process that has lost another one may be quicker to say so than that one to say why.
+func TestGroup_ACauseComesBeforeWhatFollowsFromIt(t *testing.T) {
+	for _, how := range []string{"queue", "barrier", "peer"} {
+		everyStart(t, func(t *testing.T, opts shoal.Options) {
+			g := shoal.NewGroup(deadline(t), opts)
+			cause := loses.Go(g, "")
+			loses.Go(g, how)
+			err := g.Wait()
+			if first, ok := errors.AsType[*shoal.ProcessError](err); !ok || first.Rank != cause.Rank() ||
+				!strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: got %v, want both failures, the cause first", how, err)
+			}
+		})
 	}
 }
 
