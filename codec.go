@@ -167,14 +167,14 @@ func (s *encodedArg) lost(pid int) {
 }
 
 // decode unpacks an argument and its files in the process that receives it, while the sender still
-// holds its blocks.
-func (argument[In]) decode(m parcel) (in In, files []*os.File, err error) {
+// holds its blocks. The receiver closes e.
+func (argument[In]) decode(m parcel) (in In, files []*os.File, e ends, err error) {
 	blocks, err := importBlocks(m.Blocks)
 	if err != nil {
-		return in, nil, err
+		return in, nil, nil, err
 	}
 	defer blocks.release()
-	var d wire.Decoder
+	d := wire.Decoder{Ends: (*[]wire.Watcher)(&e)}
 	d.Reset(wire.Message{Body: m.Body, Blocks: blocks.handles}, blocks)
 	plan, err := wire.PlanOf[In]()
 	if err == nil {
@@ -184,7 +184,18 @@ func (argument[In]) decode(m parcel) (in In, files []*os.File, err error) {
 		files, err = filesPlan.Decode(&d)
 	}
 	d.Done(err == nil)
-	return in, files, err
+	return in, files, e, err
+}
+
+// ends are the parts of an argument for which others wait: the ends of queues, and a rank's group.
+type ends []wire.Watcher
+
+// close is for a function that has returned. A process leaves no rank by its end alone, and a
+// goroutine leaves nothing.
+func (e ends) close() {
+	for _, w := range e {
+		w.Done(false)
+	}
 }
 
 // imported has the blocks of a parcel, which this process holds.

@@ -43,12 +43,13 @@ func Register[In any](name string, fn func(ctx context.Context, rank int, in In)
 
 // prepare decodes the argument in the new process. The returned function runs fn.
 func (f *Func[In]) prepare(m parcel) (run task, err error) {
-	in, files, err := f.arg.decode(m)
+	in, files, held, err := f.arg.decode(m)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, rank int) error {
 		defer closeAll(files)
+		defer held.close()
 		return f.body(context.WithValue(ctx, filesKey{}, files), rank, in)
 	}, nil
 }

@@ -25,9 +25,10 @@ const (
 
 	// GoroutineStart runs the function on a goroutine of this process: for tests, for functions
 	// that need no protection, and for comparison. The argument is copied as it is for a process.
-	// Panics of the function come back as a *ProcessError. A cancelled goroutine that does not stop
-	// is left alone. Options that only a process can have do not apply: environment, niceness,
-	// output, Threads.
+	// When the function has returned, the ends of queues and pipes in its argument are closed, as
+	// the end of a process closes them. Panics come back as a *ProcessError. A cancelled goroutine
+	// that does not stop is left alone. Options that only a process can have do not apply:
+	// environment, niceness, output, Threads.
 	GoroutineStart
 )
 

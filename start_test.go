@@ -34,7 +34,6 @@ type answering struct {
 }
 
 var answer = shoal.Register("answer", func(ctx context.Context, rank int, a answering) error {
-	defer a.Out.Close()
 	a.Numbers[0] += rank // its own copy
 	return a.Out.Put(ctx, a.Numbers[0])
 })
@@ -54,7 +53,7 @@ func TestStartMethod_EachRunsTheSameFunction(t *testing.T) {
 		if err := g.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		q.Sender().Close() // the workers have closed theirs, so the loop ends
+		q.Sender().Close() // those of the workers went with them, so the loop ends
 		var got []int
 		for n, err := range q.All(deadline(t)) {
 			if err != nil {

@@ -65,6 +65,7 @@
 //
 // # The trap
 //
-// A rank leaves a group by Close or by its death. If the function of a rank returns without Close
-// while its process lives, the others wait for it until their contexts end.
+// A rank leaves a group by Close, by its death, or when the function returns that has the Group in
+// its argument. A rank that has its Group by another way, such as a task of a pool, and returns
+// without Close, is waited for by the others until their contexts end.
 package dist

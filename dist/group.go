@@ -258,5 +258,6 @@ func (g *Group) unmarshal(d *wire.Decoder) error {
 			m.stage.close()
 		}
 	}))
+	d.OnEnd(wire.WatcherFunc(func(bool) { (&Group{member: m}).Close() }))
 	return nil
 }

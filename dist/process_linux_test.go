@@ -39,6 +39,30 @@ func TestGroup_WithEveryStartMethod(t *testing.T) {
 	}
 }
 
+var deserting = shoal.Register("desert", func(ctx context.Context, rank int, g *dist.Group) error {
+	if err := g.Join(rank); err != nil || rank == 0 {
+		return err // without a Close
+	}
+	defer g.Close()
+	err := g.Barrier(ctx)
+	left, ok := errors.AsType[*dist.RankError](err)
+	if !ok || !errors.Is(err, dist.ErrLeft) || !slices.Equal(left.Ranks, []int{0}) {
+		return fmt.Errorf("want ErrLeft of rank 0, got %w", err)
+	}
+	return nil
+})
+
+func TestGroup_ARankThatReturnsIsNamedWithEveryStartMethod(t *testing.T) {
+	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart, shoal.GoroutineStart} {
+		t.Run(m.String(), func(t *testing.T) {
+			t.Parallel()
+			group, err := deserting.Start(deadline(t), 2, newGroup(t, 2), shoal.Options{Start: m})
+			check(t, err)
+			check(t, group.Wait())
+		})
+	}
+}
+
 // A victim is the argument of a rank that reports how it ends.
 type victim struct {
 	Group   *dist.Group

@@ -157,11 +157,13 @@ func unmarshal(dec *wire.Decoder, elem string, s side) (*end, error) {
 	if err := p.open(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotEnd, err)
 	}
-	dec.OnDone(wire.WatcherFunc(func(kept bool) {
+	unused := wire.WatcherFunc(func(kept bool) {
 		if !kept {
 			p.close()
 		}
-	}))
+	})
+	dec.OnDone(unused)
+	dec.OnEnd(unused)
 	want := p.ring.Receivers()
 	if s == sending {
 		want = p.ring.Senders()

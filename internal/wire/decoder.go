@@ -17,6 +17,10 @@ import (
 type Decoder struct {
 	Limits Limits // set before Reset
 
+	// Ends, if it is set before Reset, gets what OnEnd is given. The receiver of the values tells
+	// them Done(false) when it does not use the values any more.
+	Ends *[]Watcher
+
 	body   []byte
 	off    int
 	table  []shm.Handle
@@ -59,6 +63,14 @@ func (d *Decoder) Finish() error {
 // are not used. In that case a later part of the message was malformed, and the caller gets no
 // value.
 func (d *Decoder) OnDone(w Watcher) { d.hooks = append(d.hooks, w) }
+
+// OnEnd has w told by the receiver when it does not use the value any more: for values for whose
+// end other processes wait.
+func (d *Decoder) OnEnd(w Watcher) {
+	if d.Ends != nil {
+		*d.Ends = append(*d.Ends, w)
+	}
+}
 
 // Done says whether the decoded values are used, and runs the functions given to OnDone, the last
 // one first. The caller of Reset calls Done exactly once for each message, and then releases the
