@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -13,12 +14,9 @@ import (
 // batch_size=None a list is a batch as well: a BatchSampler makes such lists if it is the
 // DataLoader's sampler.
 func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index any) (any, error) {
-	n, single := index.(int64)
-	numbers := []int{int(n)}
-	if !single {
-		if err := assign(&numbers, index); err != nil {
-			return nil, err
-		}
+	numbers, single, err := requested(index, ds.Len())
+	if err != nil {
+		return nil, err
 	}
 	w.info.Dataset = ds
 	g, gathers := ds.(data.Gatherer)
@@ -42,6 +40,31 @@ func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index
 		}
 		return s, nil
 	})
+}
+
+// requested reads the numbers that a DataLoader asks for, out of n. Samplers of scripts make
+// numbers and lists of Python's, of numpy's and of PyTorch's, and ranges. single says that it is
+// one number, whose sample becomes no batch. As in Python, numbers below 0 count from the end. The
+// data set itself refuses a number that it does not have.
+func requested(index any, n int) (numbers []int, single bool, err error) {
+	defer CloseAll(index)
+	switch v := index.(type) {
+	case int64, *python.Scalar:
+		single = true
+	case *tensor.Tensor:
+		single = v.Dims() == 0
+	}
+	list := index
+	if single {
+		list = []any{index}
+	}
+	numbers, err = numbersIn(list, n, "a batch")
+	for k, i := range numbers {
+		if i < 0 && i >= -n {
+			numbers[k] += n
+		}
+	}
+	return numbers, single, err
 }
 
 // gathered lets the data set write the rows of a batch. Their shapes are those of the batch before.

@@ -25,8 +25,8 @@ import (
 type Child struct {
 	// Functions are the targets of Process(target=…), by their names in Python: "module.function",
 	// where module is "__main__" for a function of the user's script. The arguments may be what
-	// Conn.Recv returns, Queue, Semaphore, Cond, Event and *python.Record. An error, or a panic, is
-	// printed and ends the process with status 1.
+	// Conn.Recv returns, Queue, Semaphore, Cond, Event and *python.Record. An error is
+	// printed and ends the process with status 1; a panic ends it with status 2.
 	Functions map[string]func(ctx context.Context, args python.Tuple, kwargs *python.Dict) error
 	// Datasets and Streams are the data sets that workers of a DataLoader serve, by the names that
 	// Python gives them.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/encoding/pt"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
@@ -58,6 +59,10 @@ func (e *exporter) own(v any) (low any, ok bool, err error) {
 	switch v := v.(type) {
 	case *pickle.Object:
 		return v, true, nil
+	case *python.Record:
+		if v != nil {
+			err = unsupported("an object of Python's class %s; send what is in it", v.Class)
+		}
 	case *tensor.Tensor:
 		low, err = e.tensor(v, tensorClass, false)
 	case *autograd.Param:

@@ -87,6 +87,7 @@ func TestConn_SendRefuses(t *testing.T) {
 		"a function":                 {func() {}, ErrUnsupported},
 		"a field that is not public": {hidden{1}, ErrUnsupported},
 		"a value in itself":          {loop, ErrUnsupported},
+		"an object of Python's":      {object("builtins.range"), ErrUnsupported},
 		"a tensor of a domain":       {arena, ErrArena},
 		"a parameter of ints":        {autograd.NewParam("", tensor.New(tensor.Int64, 2)), ErrUnsupported},
 		"text that is not UTF-8":     {"\xff", pickle.ErrValue},

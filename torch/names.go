@@ -38,6 +38,7 @@ var cannotCross = map[python.Global]string{
 	named("torch._tensor._rebuild_from_type_v2"):                               "a subclass of Tensor; call .as_subclass(torch.Tensor) first",
 	named("torch._utils._rebuild_tensor_v2"):                                   "a tensor in a form for files; Unmarshal reads it",
 	named("multiprocessing.queues.Queue"):                                      "a queue outside the arguments of a process",
+	inheritedFD:                                                                "a Value, an Array or a Barrier of multiprocessing; pass a tensor after share_memory_(), or an object of a Manager",
 }
 
 // allowed returns the names that messages may use. A name with a constructor has no effect outside

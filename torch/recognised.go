@@ -146,7 +146,7 @@ func items(r *python.Record, name string) ([]any, error) {
 // indicesOf reads the numbers of samples out of n: a list, a range, a tensor or an array. Those
 // below 0 count from the end, as in Python.
 func indicesOf(v any, n int) ([]int, error) {
-	list, err := numbersIn(v, n)
+	list, err := numbersIn(v, n, "a Subset")
 	if err != nil {
 		return nil, err
 	}
@@ -162,22 +162,23 @@ func indicesOf(v any, n int) ([]int, error) {
 	return list, nil
 }
 
-func numbersIn(v any, n int) (list []int, err error) {
+// numbersIn reads the numbers of samples out of n. whose says in errors whose indices they are.
+func numbersIn(v any, n int, whose string) (list []int, err error) {
 	switch x := v.(type) {
 	case *python.Record:
-		return rangeOf(x, n)
+		return rangeOf(x, n, whose)
 	case *python.Array:
 		if v, err = value.TensorOf(x); err != nil {
 			return nil, err
 		}
 	case []any, python.Tuple:
-		return numbersOf(x)
+		return numbersOf(x, whose)
 	}
 	t, ok := v.(*tensor.Tensor)
 	if !ok || t.Dims() != 1 || !isWhole(t) {
 		return nil, unsupported(
-			"the indices of a Subset are %s, and not whole numbers in a list, a range, a tensor or an array",
-			described(v))
+			"the indices of %s are %s, and not whole numbers in a list, a range, a tensor or an array",
+			whose, described(v))
 	}
 	for _, i := range tensor.Data[int64](t.Clone().To(tensor.Int64)) {
 		list = append(list, int(i))
@@ -202,7 +203,7 @@ func isWhole(t *tensor.Tensor) bool {
 }
 
 // numbersOf reads a list, whose items may be numbers of Python, of numpy or of PyTorch.
-func numbersOf(v any) ([]int, error) {
+func numbersOf(v any, whose string) ([]int, error) {
 	var items []any
 	if err := assign(&items, v); err != nil {
 		return nil, err
@@ -213,7 +214,7 @@ func numbersOf(v any) ([]int, error) {
 			item = int64(t.Item())
 		}
 		if err := assign(&list[k], item); err != nil {
-			return nil, fmt.Errorf("index %d of a Subset: %w", k, err)
+			return nil, fmt.Errorf("index %d of %s: %w", k, whose, err)
 		}
 	}
 	return list, nil
@@ -221,10 +222,10 @@ func numbersOf(v any) ([]int, error) {
 
 // rangeOf reads a range. Its numbers differ from each other, so there are no more of them than a
 // data set of n samples has from either end.
-func rangeOf(r *python.Record, n int) (list []int, err error) {
+func rangeOf(r *python.Record, n int, whose string) (list []int, err error) {
 	var part [3]int
 	if r.Class != named("builtins.range") {
-		return nil, unsupported("the indices of a Subset are a %s", r.Class)
+		return nil, unsupported("the indices of %s are a %s", whose, r.Class)
 	}
 	if err := assign(&part, r.Args); err != nil || part[2] == 0 {
 		return nil, unsupported("a range of %v", r.Args)

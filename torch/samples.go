@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding/python"
@@ -59,8 +60,8 @@ func (c Child) servesSamples(args []string) (yes bool, err error) {
 	}
 	endQuietly()
 	err = c.serveSamples(context.Background(), newConn(conn, Options{}))
-	if errors.Is(err, io.EOF) {
-		err = nil // Python has ended
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		err = nil // Python has ended, or was killed
 	}
 	return true, err
 }

@@ -1,4 +1,4 @@
-import multiprocessing.connection, multiprocessing.process, os, socket, subprocess
+import multiprocessing.connection, multiprocessing.process, operator, os, socket, subprocess
 
 # Runs a worker of a DataLoader if the script has a collate_fn or a worker_init_fn of its own. The worker is PyTorch's loop, unchanged, over a
 # data set whose samples come from another process of the Go program. See samples.go.
@@ -75,9 +75,11 @@ def over(dataset, samples):
         return samples.ask("get", [int(i) for i in indices])
 
     def number(self, index):
-        if isinstance(index, (list, tuple)):
+        try:
+            one = operator.index(index)
+        except TypeError:  # a batch of them
             return numbers(self, index)
-        return numbers(self, [index])[0]
+        return numbers(self, [one])[0]
 
     def one_by_one(self):
         samples.ask("begin")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -201,6 +202,41 @@ func TestChild_WhatIsNoDataSetIsRefused(t *testing.T) {
 		}
 		if s.close(); *opened != *closed {
 			t.Errorf("%s: opened %d, closed %d", c.want, *opened, *closed)
+		}
+	}
+}
+
+func TestChild_SamplersMakeNumbersOfAnyKind(t *testing.T) {
+	array, err := value.ArrayOf(tensor.FromSlice([]int64{2, -1}, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scalar := &python.Scalar{DType: array.DType, Data: []byte{3, 0, 0, 0, 0, 0, 0, 0}}
+	for _, c := range []struct {
+		index  any
+		want   []int
+		single bool
+	}{
+		{int64(4), []int{4}, true},
+		{int64(-1), []int{9}, true},
+		{scalar, []int{3}, true},
+		{tensor.Scalar(tensor.Int32, 5), []int{5}, true},
+		{[]any{int64(1), scalar, tensor.Scalar(tensor.Int64, -10)}, []int{1, 3, 0}, false},
+		{python.Tuple{int64(1)}, []int{1}, false},
+		{array, []int{2, 9}, false},
+		{tensor.FromSlice([]int32{7, 8}, 2), []int{7, 8}, false},
+		{&python.Record{Class: named("builtins.range"), Args: python.Tuple{int64(0), int64(6), int64(3)}}, []int{0, 3}, false},
+		{[]any{int64(10), int64(-11)}, []int{10, -11}, false}, // the data set says that it has not these
+	} {
+		if got, single, err := requested(c.index, 10); err != nil || single != c.single || !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v, %t, %v", c.index, got, single, err)
+		}
+	}
+	for _, bad := range []any{
+		"x", 0.5, nil, []any{0.5}, tensor.Scalar(tensor.Float32, 1), tensor.New(tensor.Int64, 1, 1),
+	} {
+		if _, _, err := requested(bad, 10); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "of a batch") {
+			t.Errorf("%v: %v", bad, err)
 		}
 	}
 }

@@ -57,6 +57,12 @@ if __name__ == "__main__":
     out["shuffled"] = [len(shuffled), sorted({x for b in shuffled for x in b[0]} - set(range(10)))]
     single = DataLoader(Squares(3), batch_size=None, num_workers=1, **spawn)
     out["single"] = rows(single)
+    # Samplers make whatever a list takes as an index.
+    batches = [torch.tensor([3, 9]), torch.tensor([0, -2], dtype=torch.int32)]
+    out["tensors"] = rows(DataLoader(Squares(10), batch_sampler=batches, num_workers=1, **spawn))
+    out["ranges"] = rows(DataLoader(Squares(10), batch_sampler=[range(1, 4), range(-1, -5, -2)], num_workers=1, **spawn))
+    out["one_by_one"] = rows(DataLoader(Squares(10), batch_size=2, sampler=[torch.tensor(4), -1], num_workers=1, **spawn))
+    out["single_t"] = rows(DataLoader(Squares(10), batch_size=None, sampler=[torch.tensor(4), torch.tensor([3, 9])], num_workers=1, **spawn))
     kept = DataLoader(Squares(6), batch_size=3, num_workers=2, persistent_workers=True, **spawn)
     out["persistent"] = [rows(kept), rows(kept)]
     shared = [batch[1].is_shared() for batch in kept]
