@@ -5,16 +5,44 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/shoal-mp/shoal/data/row"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch"
 )
 
 // errOption is wrapped where an option is missing, or is of no use.
 var errOption = errors.New("option")
+
+// take stores the options of a data set in the structs at dst. Each option is a field of one of
+// them.
+func take(w torch.Worker, dst ...any) error {
+	var names []string
+	for _, part := range dst {
+		own := torch.Worker{Args: new(python.Dict)}
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(part).Elem()) {
+			name := f.Tag.Get("torch")
+			names = append(names, name)
+			if v, ok := w.Args.Get(name); ok {
+				own.Args.Set(name, v)
+			}
+		}
+		if err := own.Keywords(part); err != nil {
+			return err
+		}
+	}
+	for name := range w.Args.All() {
+		if !slices.ContainsFunc(names, func(known string) bool { return name == known }) {
+			return fmt.Errorf("%w %v is none of this data set, whose options are %s",
+				errOption, name, strings.Join(names, ", "))
+		}
+	}
+	return nil
+}
 
 // A list is one string, or several.
 type list struct{ of any }

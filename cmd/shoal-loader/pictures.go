@@ -8,7 +8,6 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/image"
-	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch"
 )
@@ -26,28 +25,6 @@ type picture struct {
 	Std               []float32      `torch:"std"`
 	DType             any            `torch:"dtype"`
 	Channels          int            `torch:"channels"`
-}
-
-// pictureOptions takes the options of a picture from those of a data set.
-func pictureOptions(w torch.Worker) (p picture, rest torch.Worker, err error) {
-	own := new(python.Dict)
-	rest = w
-	rest.Args = new(python.Dict)
-	for k, v := range w.Args.All() {
-		args := rest.Args
-		switch k {
-		case "transform", "resize", "crop", "random_crop", "random_resized_crop", "flip", "vertical_flip",
-			"mean", "std", "dtype", "channels":
-			args = own
-		}
-		if err := args.Set(k, v); err != nil {
-			return p, rest, err
-		}
-	}
-	w.Args = own
-	p.Channels = 3
-	err = w.Keywords(&p)
-	return p, rest, err
 }
 
 // steps are what is done to an image, in the order in which help lists them.
@@ -129,14 +106,11 @@ func (p picture) numbers(steps image.Pipeline) (image.Pipeline, error) {
 }
 
 func openImages(_ context.Context, w torch.Worker) (data.Dataset, error) {
-	p, w, err := pictureOptions(w)
-	if err != nil {
-		return nil, err
-	}
 	var args struct {
 		Root string `torch:"root"`
 	}
-	if err := w.Keywords(&args); err != nil {
+	p := picture{Channels: 3}
+	if err := take(w, &args, &p); err != nil {
 		return nil, err
 	}
 	if args.Root == "" {
@@ -164,16 +138,13 @@ func openShards(ctx context.Context, w torch.Worker) iter.Seq2[data.Sample, erro
 
 // shardsOf returns the shards, and which part of them a worker reads: every so many-th file.
 func shardsOf(w torch.Worker) (data.Stream, data.Part, error) {
-	p, w, err := pictureOptions(w)
-	if err != nil {
-		return nil, data.Part{}, err
-	}
 	args := struct {
 		Paths any `torch:"paths"`
 		Rank  int `torch:"rank"`
 		World int `torch:"world"`
 	}{World: 1}
-	if err := w.Keywords(&args); err != nil {
+	p := picture{Channels: 3}
+	if err := take(w, &args, &p); err != nil {
 		return nil, data.Part{}, err
 	}
 	if args.Rank < 0 || args.Rank >= args.World {

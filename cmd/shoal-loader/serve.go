@@ -167,7 +167,7 @@ func openService(ctx context.Context, w torch.Worker) (data.Dataset, error) {
 
 		Unencrypted bool `torch:"unencrypted"`
 	}{}
-	if err := w.Keywords(&args); err != nil {
+	if err := take(w, &args); err != nil {
 		return nil, err
 	}
 	hosts, err := list{args.Hosts}.strings("hosts")

@@ -15,7 +15,7 @@ func openNPY(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	var args struct {
 		Paths any `torch:"paths"`
 	}
-	if err := w.Keywords(&args); err != nil {
+	if err := take(w, &args); err != nil {
 		return nil, err
 	}
 	paths, err := files(args.Paths)
@@ -38,7 +38,7 @@ type tableOpener func(wanted []row.Column, paths []string) (data.DatasetCloser, 
 // openTable opens files by the options of a table.
 func openTable(w torch.Worker, open tableOpener) (data.Dataset, error) {
 	var args table
-	if err := w.Keywords(&args); err != nil {
+	if err := take(w, &args); err != nil {
 		return nil, err
 	}
 	paths, err := files(args.Paths)

@@ -27,7 +27,7 @@ type text struct {
 
 func openTokens(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	var args text
-	if err := w.Keywords(&args); err != nil {
+	if err := take(w, &args); err != nil {
 		return nil, err
 	}
 	if args.Path == "" || args.Length < 1 {
