@@ -63,8 +63,9 @@ type Conn struct {
 var errCut = errors.New("nats: the connection was cut")
 
 // Connect connects to a broker, or to the first of several URLs, separated by commas, that answers,
-// and checks that it can keep queues. The caller closes the connection. The errors are *HostError,
-// and wrap ErrUnreachable, ErrCredentials or ErrBroker.
+// and checks that it can keep queues. It waits up to 4 Options.Timeout while a cluster has no
+// leader. The caller closes the connection. The errors are *HostError, and wrap ErrUnreachable,
+// ErrCredentials or ErrBroker.
 func Connect(ctx context.Context, url string, opts Options) (*Conn, error) {
 	c := &Conn{timeout: opts.Timeout, up: make(chan struct{}), cut: make(chan struct{}),
 		asked: make(map[uint64]*answer)}
@@ -184,9 +185,7 @@ func (c *Conn) begin(ctx context.Context) (err error) {
 	if c.js, err = jetstream.New(c.nc, jetstream.WithDefaultTimeout(c.timeout)); err != nil {
 		return err
 	}
-	ask, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	if _, err := c.js.AccountInfo(ask); err != nil {
+	if _, err := ask(ctx, c, c.js.AccountInfo); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // a cluster without it is silent
 			err = both(jetstream.ErrJetStreamNotEnabled, err)
 		}

@@ -6,10 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/shoal-mp/shoal/internal/broker"
 	"github.com/shoal-mp/shoal/nats"
@@ -140,4 +144,93 @@ func TestDisk_FilledByAnotherLosesNothing(t *testing.T) {
 		}
 	}
 	t.Logf("put %v, uncertain %v, got %v", put, uncertain, got)
+}
+
+// The disk of the node that leads a queue fills up. Another one leads it then, and the queue goes
+// on. When there is room again, the node catches up.
+func TestDisk_OfALeaderIsFull(t *testing.T) {
+	t.Parallel() // it waits
+	ctx := watched(t)
+	small := t.TempDir()
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=300m"); err != nil {
+		t.Skipf("a disk that fills up needs the right to mount one: %v", err)
+	}
+	t.Cleanup(func() { syscall.Unmount(small, syscall.MNT_DETACH) })
+	starts, urls := cluster(t, small)
+	for _, start := range starts {
+		start().line(t)
+	}
+	url := strings.Join(urls[1:], ",")
+	q := open[[]byte](t, connect(t, url), "pages", nats.QueueOptions{})
+	js := library(t, url)
+	lead(t, js, "node0")
+	waste := filepath.Join(small, "waste")
+	check(t, os.WriteFile(waste, make([]byte, 270<<20), 0o600))
+	eventually(t, "another node leads", func() bool {
+		stream, consumer := state(t, js)
+		return stream.Leader != "" && stream.Leader != "node0" && consumer.Leader != "" && consumer.Leader != "node0"
+	})
+	const values = 60
+	for i := range values {
+		check(t, q.Put(ctx, page(i)))
+	}
+	want := make([]int, values)
+	for i := range want {
+		want[i] = i
+	}
+	if got := drain(t, q); !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	check(t, os.Remove(waste))
+	eventually(t, "the node has caught up", func() bool {
+		stream, _ := state(t, js)
+		return slices.ContainsFunc(stream.Replicas, func(r *jetstream.PeerInfo) bool {
+			return r.Name == "node0" && r.Current && r.Lag == 0
+		})
+	})
+	lead(t, js, "node0")
+	check(t, q.Put(ctx, page(200)))
+	if got := drain(t, q); !slices.Equal(got, []int{200}) {
+		t.Errorf("got %v afterwards", got)
+	}
+}
+
+// library returns JetStream's own client.
+func library(t *testing.T, url string) jetstream.JetStream {
+	t.Helper()
+	nc, err := client.Connect(url)
+	check(t, err)
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	check(t, err)
+	return js
+}
+
+// state returns the nodes of the stream and of the consumer of the queue pages, as far as they are
+// known.
+func state(t *testing.T, js jetstream.JetStream) (stream, consumer jetstream.ClusterInfo) {
+	t.Helper()
+	const name = "SHOAL_Q_pages"
+	if s, err := js.Stream(t.Context(), name); err == nil && s.CachedInfo().Cluster != nil {
+		stream = *s.CachedInfo().Cluster
+	}
+	if c, err := js.Consumer(t.Context(), name, "consumers"); err == nil && c.CachedInfo().Cluster != nil {
+		consumer = *c.CachedInfo().Cluster
+	}
+	return stream, consumer
+}
+
+// lead has a node lead the stream and the consumer of the queue pages.
+func lead(t *testing.T, js jetstream.JetStream, node string) {
+	t.Helper()
+	eventually(t, node+" leads", func() bool {
+		stream, consumer := state(t, js)
+		for of, leader := range map[string]string{"STREAM.LEADER.STEPDOWN.SHOAL_Q_pages": stream.Leader,
+			"CONSUMER.LEADER.STEPDOWN.SHOAL_Q_pages.consumers": consumer.Leader} {
+			if leader != node {
+				js.Conn().Request("$JS.API."+of, []byte(`{"placement":{"preferred":"`+node+`"}}`), time.Second)
+			}
+		}
+		return stream.Leader == node && consumer.Leader == node
+	})
 }

@@ -376,9 +376,13 @@ func runNode(context.Context) error {
 	return b.Close()
 }
 
-// cluster starts three nodes, each a process, and returns their URLs.
-func cluster(t testing.TB) (nodes []*process, starts []func() *process, urls []string) {
+// cluster returns how to start three nodes, each a process, and their URLs. Each has its data in
+// one of the folders, or in a new one.
+func cluster(t testing.TB, dirs ...string) (starts []func() *process, urls []string) {
 	t.Helper()
+	for len(dirs) < 3 {
+		dirs = append(dirs, t.TempDir())
+	}
 	ports := make([]int, 6)
 	for i := range ports {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -391,20 +395,48 @@ func cluster(t testing.TB) (nodes []*process, starts []func() *process, urls []s
 		routes = append(routes, fmt.Sprint("127.0.0.1:", p))
 	}
 	for i := range 3 {
-		o, err := json.Marshal(broker.Options{Name: fmt.Sprint("node", i), Port: ports[i], Dir: t.TempDir(),
+		o, err := json.Marshal(broker.Options{Name: fmt.Sprint("node", i), Port: ports[i], Dir: dirs[i],
 			Cluster: "test", ClusterPort: ports[3+i], Routes: routes})
 		check(t, err)
 		starts = append(starts, func() *process { return play(t, "node", nodeVar+"="+string(o)) })
 		urls = append(urls, fmt.Sprint("nats://127.0.0.1:", ports[i]))
 	}
-	return nil, starts, urls
+	return starts, urls
+}
+
+// A program connects while the nodes of a cluster have no leader yet.
+func TestConnect_WhileAClusterHasNoLeader(t *testing.T) {
+	t.Parallel() // it waits
+	ctx := watched(t)
+	starts, urls := cluster(t)
+	starts[0]().line(t)
+	var c *nats.Conn
+	var failed error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c, failed = nats.Connect(ctx, urls[0], nats.Options{})
+	}()
+	time.Sleep(6 * time.Second) // longer than one request waits
+	select {
+	case <-done:
+		t.Fatalf("one node of three answers: %v", failed)
+	default:
+	}
+	for _, start := range starts[1:] {
+		start().line(t)
+	}
+	<-done
+	check(t, failed)
+	t.Cleanup(func() { check(t, c.Close()) })
+	check(t, open[int](t, c, "early", nats.QueueOptions{}).Put(ctx, 1))
 }
 
 // One of three brokers is killed by -9 in the middle, and later is back. What was put is there,
 // once.
 func TestQueue_OneOfThreeBrokersIsKilled(t *testing.T) {
 	ctx := watched(t)
-	_, starts, urls := cluster(t)
+	starts, urls := cluster(t)
 	nodes := make([]*process, 3)
 	for i, s := range starts {
 		nodes[i] = s()

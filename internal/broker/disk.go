@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,8 +18,9 @@ import (
 // Note [Full disks] A server that cannot write a value to its disk does not answer its sender, and
 // takes no more values of that stream until it is started again, though the disk has room by then.
 // So a node looks at its disk. Where less than Options.Reserve is left, it refuses values, with the
-// error of an account without room, and still hands out those that it has: that makes room. If a
-// write has failed all the same, it starts its JetStream anew once there is room.
+// error of an account without room, and still hands out those that it has: that makes room. It
+// leaves its streams and consumers to other nodes of its cluster, which may have room. If a write
+// has failed all the same, it starts its JetStream anew once there is room.
 
 const (
 	defaultReserve = 256 << 20
@@ -69,16 +71,24 @@ func watchDisk(s *server.Server, o Options) (*disk, error) {
 func (d *disk) watch() {
 	t := time.NewTicker(diskPause)
 	defer t.Stop()
+	var yielded time.Time
 	for looked, pause := time.Now(), writesPause; ; {
 		room, err := sys.FileSystemRoom(d.dir)
 		enough := err == nil && room >= d.reserve+d.reserve/4
 		switch full := d.full.Load(); {
 		case !full && err == nil && room < d.reserve:
 			d.refuse(room)
+			yielded, pause = time.Now(), writesPause
+			d.yield()
 		case full && enough:
 			d.renew()
 			d.admit(room)
-			looked = time.Now()
+			looked, pause = time.Now(), writesPause
+		case full && time.Since(yielded) >= pause: // the others may have chosen it again
+			if d.yield() {
+				pause = min(2*pause, mostPause) // they may be as full
+			}
+			yielded = time.Now()
 		case enough && time.Since(looked) >= pause:
 			if d.renew() {
 				pause = min(2*pause, mostPause)
@@ -105,6 +115,38 @@ func (d *disk) refuse(room int64) {
 	d.full.Store(true)
 	d.say("%s has %d MiB left, and %d are to stay free: no value is stored until there is room",
 		d.s.StoreDir(), room>>20, d.reserve>>20)
+}
+
+// yield leaves the streams and the consumers that this node leads to another node of its cluster,
+// and reports whether there was one.
+func (d *disk) yield() (some bool) {
+	if !d.s.JetStreamIsClustered() {
+		return false
+	}
+	of, err := d.s.Jsz(&server.JSzOptions{Accounts: true, Streams: true, Consumer: true})
+	if err != nil {
+		return false
+	}
+	leads := func(c *server.ClusterInfo) bool { return c != nil && c.Leader == d.s.Name() && len(c.Replicas) > 0 }
+	for _, a := range of.AccountDetails {
+		for _, s := range a.Streams {
+			var failed error
+			if leads(s.Cluster) {
+				some = true
+				failed = d.s.JetStreamStepdownStream(a.Id, s.Name)
+			}
+			for _, c := range s.Consumer {
+				if leads(c.Cluster) {
+					some = true
+					failed = errors.Join(failed, d.s.JetStreamStepdownConsumer(a.Id, s.Name, c.Name))
+				}
+			}
+			if failed != nil {
+				d.say("%s stays with this node: %v", s.Name, failed)
+			}
+		}
+	}
+	return some
 }
 
 // admit ends refuse.
