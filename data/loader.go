@@ -84,6 +84,9 @@ func (l *Loader) Len() int {
 	return n / size
 }
 
+// streams reports whether the Loader reads a Stream.
+func (l *Loader) streams() bool { return l.sampler == nil && l.opts.Batches == nil }
+
 // Batches yields the batches of the next epoch, as [Loader.Epoch] does. The first call loads epoch
 // 0, or the epoch of Resume.
 func (l *Loader) Batches(ctx context.Context) iter.Seq2[Batch, error] {

@@ -77,7 +77,7 @@ func (p *prefetcher) take() (*batchState, error) {
 
 // fills reports whether workers write to rows of buffers, and do not make batches.
 func (p *prefetcher) fills() bool {
-	return !p.loose && p.l.opts.Collate == nil && p.l.opts.BatchSize != Single
+	return !p.loose && p.l.opts.Collate == nil && p.l.opts.BatchSize != Single && !p.l.streams()
 }
 
 // late is the error of a batch that has not come in time.
@@ -101,6 +101,7 @@ func (p *prefetcher) deliverable() *batchState {
 			i++
 		case b.empty():
 			p.batches = slices.Delete(p.batches, i, i+1)
+			p.bytes -= b.bytes
 			p.advance()
 		default:
 			p.batches = slices.Delete(p.batches, i, i+1)

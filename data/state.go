@@ -75,7 +75,7 @@ const maxParts = 1 << 18
 
 // check says why a State is none of this Loader.
 func (l *Loader) check(s State) error {
-	_, stream := l.source.(Stream)
+	stream := l.streams()
 	switch {
 	case s.Seed != l.opts.Seed:
 		return fmt.Errorf("its seed is %d, and this one's %d", s.Seed, l.opts.Seed)

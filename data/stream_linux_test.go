@@ -5,7 +5,9 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/tensor"
@@ -122,6 +124,74 @@ func TestStream_ARankKeepsAllItsWorkersBusy(t *testing.T) {
 			t.Errorf("%v: workers 0 and 1 have read %v of 32 samples", kind, count)
 		}
 		l.Close()
+	}
+}
+
+// gathering is a stream of which the parts wait until several are being read.
+type gathering struct {
+	n     int64
+	begun atomic.Int64
+	late  atomic.Bool
+}
+
+func (s *gathering) Samples(_ context.Context, p data.Part) iter.Seq2[data.Sample, error] {
+	return func(yield func(data.Sample, error) bool) {
+		s.begun.Add(1)
+		for begin := time.Now(); s.begun.Load() < s.n && !s.late.Load(); time.Sleep(100 * time.Microsecond) {
+			s.late.Store(time.Since(begin) > 5*time.Second)
+		}
+		yield(data.Sample{tensor.Scalar(tensor.Int64, float64(p.Index))}, nil)
+	}
+}
+
+// TestStream_AllWorkersReadAtTheSameTime: there was one batch under way, however many workers.
+func TestStream_AllWorkersReadAtTheSameTime(t *testing.T) {
+	s := &gathering{n: 4}
+	if got := loadAll(t, data.NewStreamLoader(s, data.Options{Workers: 4})); len(got) != 16 || s.late.Load() {
+		t.Errorf("%d samples; at the same time read %d of 4 workers", len(got), s.begun.Load())
+	}
+}
+
+// A pair is a stream of two parts of n samples, and of others of one sample. Each sample of part 0
+// waits until that of part 1 is read.
+type pair struct {
+	n    int
+	read []chan struct{} // by number of the sample, of part 1
+	late atomic.Int64
+}
+
+func (s *pair) Samples(_ context.Context, p data.Part) iter.Seq2[data.Sample, error] {
+	return func(yield func(data.Sample, error) bool) {
+		for i := range s.n {
+			switch {
+			case p.Index > 1 && i > 0:
+				return
+			case p.Index == 1:
+				close(s.read[i])
+			case p.Index == 0 && s.late.Load() == 0:
+				select {
+				case <-s.read[i]:
+				case <-time.After(5 * time.Second):
+					s.late.Store(int64(i))
+				}
+			}
+			if !yield(data.Sample{tensor.Scalar(tensor.Int64, float64(i))}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestStream_PartsThatAreOverTakeNoRoom: what was planned behind the end of a part stayed among the
+// bytes that PrefetchBytes bounds, so that nothing was read ahead any more.
+func TestStream_PartsThatAreOverTakeNoRoom(t *testing.T) {
+	s := &pair{n: 40}
+	for range s.n {
+		s.read = append(s.read, make(chan struct{}))
+	}
+	got := loadAll(t, data.NewStreamLoader(s, data.Options{Workers: 2, PrefetchBytes: 4 * 8}))
+	if s.late.Load() > 0 || len(got) != 2*s.n+14 {
+		t.Errorf("%d samples; sample %d of part 1 is not read while that of part 0 is", len(got), s.late.Load())
 	}
 }
 
