@@ -70,6 +70,7 @@ type portion struct {
 	from     int         // samples of the part before this batch
 	size     int         // samples wanted
 	read     int         // samples read
+	kept     int         // of these in the batch, as far as a Source has told
 	end      bool        // of the part
 }
 
@@ -82,4 +83,6 @@ func (b *batchState) to(next batchPhase) {
 }
 
 // empty reports whether there is nothing to deliver: it was planned behind the end of its part.
-func (b *batchState) empty() bool { return b.batch == nil && b.err == nil && len(b.bad) == 0 }
+func (b *batchState) empty() bool {
+	return b.batch == nil && b.err == nil && len(b.bad) == 0 && b.read == 0
+}

@@ -3,7 +3,6 @@ package data
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -12,15 +11,12 @@ import (
 	"github.com/shoal-mp/shoal/data/internal/maker"
 )
 
-func init() {
-	maker.Open = func(l any) (maker.Maker, error) { return newByNumber(l.(*Loader)) }
-}
-
 // ordersKept is how many epochs keep the list of their batches: trainers may be in different ones.
 const ordersKept = 4
 
 // A byNumber makes single batches of a Loader, in any order and at the same time, with workers that
-// stay. A batch does not depend on those that were made before.
+// stay. A batch does not depend on those that were made before. Those of a Stream have no numbers,
+// and are made byPart.
 type byNumber struct {
 	l     *Loader    // like the user's, but in shared memory
 	alone sync.Mutex // without workers one caller at a time is the worker
@@ -50,11 +46,7 @@ type epochOrder struct {
 }
 
 func newByNumber(of *Loader) (*byNumber, error) {
-	switch {
-	case of.opts.Batches == nil && of.sampler == nil:
-		return nil, errors.New("the batches of a Stream have no numbers by which they could be made anywhere: " +
-			"take a Dataset, such as datasets.List or an index of the files")
-	case of.opts.World > 1:
+	if of.opts.World > 1 {
 		return nil, fmt.Errorf("the Loader has World %d: leave it out, and give it to the trainers", of.opts.World)
 	}
 	opts := of.opts
@@ -69,10 +61,16 @@ func (m *byNumber) Workers() int { return m.l.opts.Workers }
 
 // Identity returns what the batches follow from.
 func (m *byNumber) Identity() maker.Identity {
-	id := maker.Identity{Seed: m.l.opts.Seed, Batches: m.l.Len(), Samples: m.l.source.(Dataset).Len()}
+	id := maker.Identity{Seed: m.l.opts.Seed}
 	if m.l.opts.Batches == nil {
 		id.BatchSize = m.l.opts.BatchSize
 	}
+	set, ok := m.l.source.(Dataset)
+	if !ok {
+		id.Parts, id.DropLast = m.l.opts.Parts, m.l.opts.DropLast
+		return id
+	}
+	id.Batches, id.Samples = m.l.Len(), set.Len()
 	h := fnv.New64a()
 	var b []byte
 	o := m.order(0)
@@ -120,7 +118,11 @@ func (o *epochOrder) batch(n int) []int {
 
 // Batch makes a batch of an epoch.
 func (m *byNumber) Batch(ctx context.Context, epoch, number int) (maker.Batch, error) {
-	if n := m.l.Len(); epoch < 0 || number < 0 || number >= n {
+	n := m.l.Len()
+	if n < 0 {
+		return maker.Batch{}, errNumbers
+	}
+	if epoch < 0 || number < 0 || number >= n {
 		return maker.Batch{}, fmt.Errorf("data: there is no batch %d in epoch %d: there are %d", number, epoch, n)
 	}
 	return m.make(ctx, epoch, number, m.order(epoch).batch(number))
@@ -128,7 +130,11 @@ func (m *byNumber) Batch(ctx context.Context, epoch, number int) (maker.Batch, e
 
 // Gather makes a batch of samples.
 func (m *byNumber) Gather(ctx context.Context, epoch int, indices []int) (maker.Batch, error) {
-	n := m.l.source.(Dataset).Len()
+	set, ok := m.l.source.(Dataset)
+	if !ok {
+		return maker.Batch{}, errNumbers
+	}
+	n := set.Len()
 	if slices.ContainsFunc(indices, func(i int) bool { return i < 0 || i >= n }) {
 		return maker.Batch{}, fmt.Errorf("data: samples %v: there are %d", indices, n)
 	}
@@ -148,8 +154,8 @@ func (m *byNumber) make(ctx context.Context, epoch, number int, indices []int) (
 	defer cancel(nil)
 	defer context.AfterFunc(m.l.closed, func() { cancel(ErrClosed) })()
 	p := &prefetcher{l: m.l, ctx: ctx, epoch: epoch, executor: x, wake: make(chan struct{}, 1),
-		prints: make(map[uint64]int), layout: known.layout, spec: known.spec, like: known.like, loose: known.loose,
-		plan: &numbered{order: new(listed), batches: [][]int{indices}, number: number}}
+		layout: known.layout, spec: known.spec, like: known.like, loose: known.loose,
+		plan: &planOne{&batchState{indices: indices, number: number}}}
 	defer p.leave()
 	b, err := p.take()
 	if err != nil {
@@ -159,14 +165,25 @@ func (m *byNumber) make(ctx context.Context, epoch, number int, indices []int) (
 		return none, fmt.Errorf("%w: batch %d of epoch %d", ErrEmptyBatch, number, epoch)
 	}
 	m.learn(p)
+	return m.settled(b)
+}
+
+// settled is what the caller gets of a batch.
+func (m *byNumber) settled(b *batchState) (maker.Batch, error) {
 	m.skips.Lock()
 	n, err := m.l.settle(b)
 	m.skips.Unlock()
-	if err != nil || n == 0 {
+	if err != nil {
 		m.l.forget(b)
-		return none, err
+		return maker.Batch{}, err
 	}
-	return maker.Batch{Value: b.value(), Samples: n}, nil
+	made := maker.Batch{Samples: n, Read: b.read, End: b.end}
+	if n == 0 {
+		m.l.forget(b)
+		return made, nil
+	}
+	made.Value = b.value()
+	return made, nil
 }
 
 // staff returns the workers, and what the last batch was like.

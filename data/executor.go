@@ -45,6 +45,9 @@ func (l *Loader) employ(p *prefetcher) (err error) {
 }
 
 func (l *Loader) newExecutor(t *timeline) (executor, error) {
+	if l.elsewhere != nil {
+		return l.elsewhere(), nil
+	}
 	c := workerConfig{
 		Source: l.source, Workers: l.opts.Workers, Seed: l.opts.Seed, Retries: l.opts.Retries,
 		Skip: l.opts.Skip != nil, Single: l.opts.BatchSize == Single, Shared: l.inSharedMemory(),

@@ -27,6 +27,7 @@ type fetchResult struct {
 	Like   string // of its samples
 	Bad    []failed
 	Read   int    // samples of a Stream
+	Kept   int    // of these in the batch, if a Source has made it
 	End    bool   // the part is over
 	Print  uint64 // fingerprint of the part's first samples
 	Worker int

@@ -16,12 +16,15 @@ import (
 // A Loader makes batches of a Dataset or a Stream: torch's DataLoader. Several goroutines may use
 // it, each with its own loop over Batches. The caller closes it.
 type Loader struct {
-	source  any // a Dataset or a Stream
+	source  any // a Dataset or a Stream, nil if it is elsewhere
 	opts    Options
 	sampler Sampler // nil for a Stream, and where there are Batches
 	meter   meter
-	epochs  atomic.Int64 // that Batches has begun
-	kind    atomic.Uint32
+
+	elsewhere func() executor // instead of workers, for a Stream; nil for all that users make
+
+	epochs atomic.Int64 // that Batches has begun
+	kind   atomic.Uint32
 
 	closed context.Context // is done after Close, because of ErrClosed
 	close  context.CancelCauseFunc
@@ -125,7 +128,7 @@ func (l *Loader) each(ctx context.Context, epoch int, yield func(b *batchState, 
 	defer l.meter.loop(-1)
 	shown := l.borrowTimeline()
 	defer l.returnTimeline(shown)
-	p := &prefetcher{l: l, ctx: ctx, epoch: epoch, wake: make(chan struct{}, 1), prints: make(map[uint64]int),
+	p := &prefetcher{l: l, ctx: ctx, epoch: epoch, wake: make(chan struct{}, 1), prints: new(prints),
 		timeline: shown}
 	if err := l.employ(p); err != nil {
 		yield(nil, err)
@@ -232,6 +235,8 @@ func (b *batchState) samples(size int) int {
 		return 0
 	case size == Single:
 		return 1
+	case b.kept > 0:
+		return b.kept
 	case b.spec != "": // its first tensor may be of another length
 		return max(len(b.indices), b.read) - len(b.bad)
 	case b.batch[0].Dims() == 0:

@@ -7,6 +7,14 @@ type plan interface {
 	next() (s *batchState, ok bool)
 }
 
+// A planOne is one batch.
+type planOne struct{ b *batchState }
+
+func (p *planOne) next() (s *batchState, ok bool) {
+	s, p.b = p.b, nil
+	return s, s != nil
+}
+
 // A numbered plan has the samples of a Dataset.
 type numbered struct {
 	order   order        // samples that are left,

@@ -65,7 +65,7 @@ func (p *prefetcher) note(f *fetch, r fetchResult, err error) {
 
 // readPortion notes how far the part of a Stream has been read. mu is held.
 func (p *prefetcher) readPortion(b *batchState, r fetchResult) {
-	b.read, b.end = r.Read, r.End
+	b.read, b.kept, b.end = r.Read, r.Kept, r.End
 	b.progress.read += r.Read
 	b.progress.end = r.End
 	p.compare(b, r.Print)

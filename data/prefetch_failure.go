@@ -3,6 +3,7 @@ package data
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/pool"
@@ -14,7 +15,7 @@ const maxDeaths = 3
 // lost asks again for what a worker was at that has died, sample by sample, so that the one that
 // kills workers is found. mu is held.
 func (p *prefetcher) lost(f *fetch, err error) {
-	if !isDeath(err) {
+	if p.l.elsewhere != nil || !isDeath(err) {
 		f.b.err = err
 		return
 	}
@@ -63,9 +64,26 @@ func (p *prefetcher) compare(b *batchState, print uint64) {
 	if print == 0 || b.from > 0 {
 		return
 	}
-	if other, ok := p.prints[print]; ok && other != b.part.Index {
+	if other, ok := p.prints.before(print, b.part.Index); ok && other != b.part.Index {
 		b.err = fmt.Errorf("%w: parts %d and %d of %d begin with the same samples",
 			ErrPart, other, b.part.Index, b.part.Count)
 	}
-	p.prints[print] = b.part.Index
+}
+
+// prints are what the parts of a Stream have begun with in a loop.
+type prints struct {
+	mu    sync.Mutex
+	parts map[uint64]int
+}
+
+// before returns which part has begun like this one before, and enters this one.
+func (p *prints) before(print uint64, part int) (other int, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.parts == nil {
+		p.parts = make(map[uint64]int)
+	}
+	other, ok = p.parts[print]
+	p.parts[print] = part
+	return other, ok
 }

@@ -37,7 +37,7 @@ type prefetcher struct {
 	over    bool          // nothing is planned any more
 	left    bool          // the consumer has
 	cost    time.Duration
-	prints  map[uint64]int // which part began like that
+	prints  *prints
 }
 
 // take waits for the next batch; nil if there are none any more.

@@ -33,7 +33,7 @@ func (w *worker) reader(o fetchRequest) *reader {
 	r = &reader{loop: w.parent, epoch: o.Epoch, current: sampleContext{info: w.current.info}}
 	r.next, r.stop = iter.Pull2(valuesOf(r.current.in(w.parent), w.stream, o.Part))
 	w.readers[o.Part.Index] = r
-	for r.at < o.From && !r.end {
+	for r.at < o.From && !r.end && w.parent.Err() == nil {
 		r.sample(o.Part)
 	}
 	return r

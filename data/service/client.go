@@ -33,6 +33,7 @@ type client struct {
 	ledger  string            // of the dealer
 	name    string            // of this trainer, for the dealer
 	working map[batchKey]bool // batches that were dealt to this trainer, and are not acknowledged
+	open    map[part]*peer    // where the parts of a Stream are read
 	id      uint64
 }
 
@@ -43,6 +44,7 @@ type peer struct {
 	pending map[uint64]chan answer
 	err     error // why it is not connected
 	tried   bool  // to connect
+	open    int   // parts of a Stream that are read there
 	status  HostStatus
 }
 
@@ -58,7 +60,8 @@ func dial(ctx context.Context, opts Options, addrs []string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &client{opts: opts, changed: make(chan struct{}), name: rand.Text(), working: make(map[batchKey]bool)}
+	c := &client{opts: opts, changed: make(chan struct{}), name: rand.Text(), working: make(map[batchKey]bool),
+		open: make(map[part]*peer)}
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	for _, addr := range addrs {
 		p := &peer{addr: addr, pending: make(map[uint64]chan answer), err: errNotYet}
@@ -231,7 +234,7 @@ func (c *client) receive(p *peer, conn *ipc.Conn[frame]) error {
 		c.mu.Lock()
 		ch := p.pending[f.ID]
 		delete(p.pending, f.ID)
-		if f.Kind == frameBatch {
+		if f.Kind == frameBatch && f.some() {
 			p.status.Batches++
 			for _, t := range f.Tensors {
 				p.status.Bytes += t.Nbytes()
@@ -354,8 +357,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ask sends a request to the connected host that has the fewest, but to none of those that have
-// failed at it. It waits for a host if there is none.
+// ask sends a request to a host, but to none of those that have failed at it. It waits for a host
+// if there is none.
 func (c *client) ask(ctx context.Context, q frame, failed map[*peer]error) (*peer, chan answer, uint64, error) {
 	patience := time.NewTimer(c.opts.Patience)
 	defer patience.Stop()
@@ -364,13 +367,7 @@ func (c *client) ask(ctx context.Context, q frame, failed map[*peer]error) (*pee
 			return nil, nil, 0, err
 		}
 		c.mu.Lock()
-		var best *peer
-		for _, p := range c.peers {
-			if p.conn != nil && failed[p] == nil && (best == nil || len(p.pending) < len(best.pending)) {
-				best = p
-			}
-		}
-		changed := c.changed
+		best, changed := c.host(q, failed), c.changed
 		if best != nil {
 			c.id++
 			q.ID = c.id

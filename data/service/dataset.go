@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -27,6 +28,10 @@ func OpenDataset(ctx context.Context, opts Options, addrs ...string) (*Dataset, 
 	c, err := dial(ctx, opts, addrs)
 	if err != nil {
 		return nil, err
+	}
+	if c.served.Parts > 0 {
+		return nil, errors.Join(fmt.Errorf("%w: the data hosts serve a Stream, whose samples have no numbers: use Dial",
+			ErrOptions), c.close())
 	}
 	return &Dataset{c, c.served.Samples}, nil
 }

@@ -16,6 +16,11 @@
 // same number of steps, and a step's batches are neighbours, such as those of one bucket. With
 // Dynamic each batch goes to one of the trainers that are there, which acknowledges it.
 //
+// Data hosts may serve a data.Stream as well. Its batches have no numbers. The trainer plans them
+// as a data.Loader does, and has each part read by one data host, which keeps it open for that
+// loop. If the data host is lost, another one reads the part again up to there. World and Rank
+// divide the parts.
+//
 // All data hosts have the same data set and the same options; [Dial] compares. Tensors go by copy,
 // from the data host's shared memory into that of the trainer. The connection is that of package
 // ipc/tcp: TLS 1.3, on which both sides prove that they know the key. See docs/cluster.md.

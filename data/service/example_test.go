@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/shoal-mp/shoal/data"
@@ -53,6 +54,53 @@ func Example() {
 	// [0 1 2 3]
 	// [4 5 6 7]
 	// [8 9 10 11]
+}
+
+// words is a Stream: its parts have every so many-th word.
+type words []string
+
+func (w words) Values(_ context.Context, p data.Part) iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
+		for i, word := range w {
+			if p.Has(i) && !yield(word, nil) {
+				return
+			}
+		}
+	}
+}
+
+// A data host serves a Stream in two parts. Its trainers get a part each.
+func ExampleDial_stream() {
+	ctx, key := context.Background(), []byte("16 random bytes.")
+	stream := data.StructuredStream(words{"many", "one", "processes", "set", "share", "of", "them", "tensors"})
+	loader := data.NewStreamLoader(stream, data.Options{BatchSize: 2, Parts: 2})
+	defer loader.Close()
+	h, err := service.Listen(loader, "localhost:0", service.HostOptions{Key: key})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer h.Close()
+	for rank := range 2 {
+		l, err := service.Dial(ctx, service.Options{Key: key, Rank: rank, World: 2}, h.Addr())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for batch, err := range service.BatchesOf[[]string](ctx, l) {
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			fmt.Println(rank, batch)
+		}
+		l.Close()
+	}
+	// Output:
+	// 0 [many processes]
+	// 0 [share them]
+	// 1 [one set]
+	// 1 [of tensors]
 }
 
 // A data host prints its rates every ten seconds. What is in the cache is not made again for other

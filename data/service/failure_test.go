@@ -131,8 +131,6 @@ func TestOptions_ThatDoNotFit(t *testing.T) {
 	if _, err := service.Dial(t.Context(), service.Options{Key: key}); !errors.Is(err, service.ErrOptions) {
 		t.Errorf("no address: %v", err)
 	}
-	stream := data.NewStreamLoader(data.NewChainDataset(), data.Options{})
-	defer stream.Close()
 	part := loader(numbers{40, 0, -1}, func(o *data.Options) { o.World = 2 })
 	defer part.Close()
 	whole := loader(numbers{40, 0, -1}, nil)
@@ -140,10 +138,10 @@ func TestOptions_ThatDoNotFit(t *testing.T) {
 	for _, c := range []struct {
 		l *data.Loader
 		o service.HostOptions
-	}{{stream, service.HostOptions{Key: key}}, {part, service.HostOptions{Key: key}}, {whole, service.HostOptions{}},
+	}{{part, service.HostOptions{Key: key}}, {whole, service.HostOptions{}},
 		{whole, service.HostOptions{Key: key, Cache: -1}}} {
 		_, err := service.Listen(c.l, "127.0.0.1:0", c.o)
-		if !errors.Is(err, service.ErrOptions) || c.l == stream && !strings.Contains(err.Error(), "take a Dataset") {
+		if !errors.Is(err, service.ErrOptions) {
 			t.Errorf("%v", err)
 		}
 	}

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/internal/maker"
 	"github.com/shoal-mp/shoal/internal/tree"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // version is of the frames below. A host and a trainer have the same.
-const version = 2
+const version = 3
 
 // A frame is what goes over a connection, both ways.
 type frame struct {
@@ -21,6 +22,11 @@ type frame struct {
 	Epoch, Number int    // of the batch that is asked for, or is dealt: -1 if the epoch is over
 	Indices       []int  // of the samples that are asked for
 	Trainer       string // that acknowledges a batch
+
+	Loop    uint64        // of the trainer, that reads a Stream
+	Portion maker.Portion // that is asked for
+	Read    int           // of it
+	End     bool          // of its part
 
 	Body    []byte // of a hello
 	Samples int    // of a batch; of an answer to an acknowledgement 1, or 0 if it came too late
@@ -44,6 +50,8 @@ const (
 	frameAcked             // from the dealer
 	frameHold              // from the trainer: it works on a batch of the dealer before this one
 	frameGive              // from the trainer: it does not want a batch that it was dealt
+	frameRead              // from the trainer: for a portion of a Stream
+	frameLeave             // from the trainer: a loop that reads a Stream has ended
 )
 
 // mostAsked is how many batches a trainer may ask of one host before it has had one.
@@ -64,7 +72,13 @@ type hello struct {
 func (h hello) encode() ([]byte, error) { return json.Marshal(h) }
 
 func (h *hello) decode(b []byte) error {
-	return json.NewDecoder(bytes.NewReader(b)).Decode(h)
+	if err := json.NewDecoder(bytes.NewReader(b)).Decode(h); err != nil {
+		return err
+	}
+	if h.Parts < 0 || h.Parts > mostParts || h.Parts > 0 && h.BatchSize < data.Single {
+		return fmt.Errorf("%d parts, batches of %d samples", h.Parts, h.BatchSize)
+	}
+	return nil
 }
 
 // differs says in what a host differs from another; empty if in nothing.
@@ -76,6 +90,8 @@ func (h hello) differs(o hello) string {
 		{"the seed", h.Seed, o.Seed},
 		{"the number of samples", h.Samples, o.Samples},
 		{"the batch size", h.BatchSize, o.BatchSize},
+		{"the number of parts", h.Parts, o.Parts},
+		{"DropLast", h.DropLast, o.DropLast},
 		{"the number of batches", h.Batches, o.Batches},
 		{"the name or the first sample", h.Name, o.Name},
 		{"the hash of the order", h.Order, o.Order},
@@ -87,7 +103,11 @@ func (h hello) differs(o hello) string {
 	return ""
 }
 
+// some reports whether a frame brings a batch, and not only the end of a part of a Stream.
+func (f frame) some() bool { return f.Read > 0 || !f.End }
+
 // batch is what a frame has brought.
 func (f frame) batch() maker.Batch {
-	return maker.Batch{Value: tree.Value{Spec: f.Spec, Tensors: f.Tensors}, Samples: f.Samples}
+	v := tree.Value{Spec: f.Spec, Tensors: f.Tensors}
+	return maker.Batch{Value: v, Samples: f.Samples, Read: f.Read, End: f.End}
 }

@@ -38,9 +38,9 @@ type Host struct {
 }
 
 // Listen serves the batches of a Loader at a TCP address such as ":7070", or ":0" for a free port.
-// It uses the Loader's data set and options, with workers of its own; the Loader stays the
-// caller's. The caller closes the Host. The error wraps ErrOptions if the batches of the Loader
-// have no numbers: it reads a Stream, or is a part of a World.
+// It uses the Loader's data set and options, with workers of its own; for a Stream each loop of a
+// trainer has such workers. The Loader stays the caller's. The caller closes the Host. The error
+// wraps ErrOptions if the Loader is a part of a World, or opts do not fit a Stream.
 func Listen(l *data.Loader, addr string, opts HostOptions) (*Host, error) {
 	m, err := maker.Open(l)
 	if err != nil {
@@ -66,8 +66,13 @@ func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
 	h.ctx, h.end = context.WithCancel(context.Background())
 	h.cache = newCache(h.opts.Cache)
 	served := hello{Version: version, Identity: m.Identity(), Name: h.opts.Name, BeatMS: int(beatTime.Milliseconds())}
-	if served.Name == "" && served.Samples > 0 {
-		if served.Name, err = h.print(); err != nil {
+	if served.Parts > 0 && (h.opts.Cache > 0 || h.opts.Ledger != "") {
+		h.end()
+		return nil, fmt.Errorf("%w: Cache and Ledger know batches by their numbers, and those of a Stream have none: "+
+			"leave them out", ErrOptions)
+	}
+	if served.Name == "" && (served.Samples > 0 || served.Parts > 0) {
+		if served.Name, err = h.print(served.Parts); err != nil {
 			h.end()
 			return nil, fmt.Errorf("load the first sample: %w", err)
 		}
@@ -90,9 +95,15 @@ func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
 	return h, nil
 }
 
-// print returns a hash of the first sample.
-func (h *Host) print() (string, error) {
-	b, err := h.maker.Gather(h.ctx, 0, []int{0})
+// print returns a hash of the first sample, or of the first one of the first of the parts.
+func (h *Host) print(parts int) (string, error) {
+	first := frame{Kind: frameGather, Indices: []int{0}}
+	if parts > 0 {
+		first = frame{Kind: frameRead, Portion: maker.Portion{Count: parts, N: 1}}
+	}
+	r := h.maker.Reader()
+	defer r.Close()
+	b, err := h.make(h.ctx, first, r)
 	if err != nil {
 		return "", err
 	}
@@ -130,7 +141,7 @@ func (h *Host) accept() {
 		}
 		h.done.Go(func() {
 			t := &guest{host: h, conn: conn, asked: make(chan frame, mostAsked), replies: make(chan frame, 4*mostAsked),
-				dropped: make(map[uint64]bool), heard: time.Now()}
+				dropped: make(map[uint64]bool), loops: make(map[uint64]maker.Reader), heard: time.Now()}
 			t.serve()
 		})
 	}
@@ -142,11 +153,13 @@ type guest struct {
 	conn    *ipc.Conn[frame]
 	asked   chan frame
 	replies chan frame // of the dealer
+	leaving sync.WaitGroup
 
 	mu      sync.Mutex
-	dropped map[uint64]bool // by ID: was asked for, true if it is not wanted any more
-	dynamic bool            // it asks the dealer, so it says that it is alive
-	heard   time.Time       // when it has said something
+	loops   map[uint64]maker.Reader // that read a Stream, by their numbers
+	dropped map[uint64]bool         // by ID: was asked for, true if it is not wanted any more
+	dynamic bool                    // it asks the dealer, so it says that it is alive
+	heard   time.Time               // when it has said something
 }
 
 // serve answers until the trainer or the host ends.
@@ -161,6 +174,10 @@ func (g *guest) serve() {
 		end()
 		g.conn.Close()
 		done.Wait()
+		for _, r := range g.loops {
+			r.Close()
+		}
+		g.leaving.Wait()
 		h.dealer.leave(g)
 	}()
 	if g.send(frame{Kind: frameHello, Body: h.hello}) != nil {
@@ -232,7 +249,7 @@ func (g *guest) receive(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch f.Kind {
-	case frameAsk, frameGather:
+	case frameAsk, frameGather, frameRead:
 		if len(f.Indices) > mostGathered {
 			return errTooMany
 		}
@@ -245,6 +262,11 @@ func (g *guest) receive(ctx context.Context) error {
 	case frameCancel:
 		if _, ok := g.dropped[f.ID]; ok {
 			g.dropped[f.ID] = true
+		}
+	case frameLeave: // what it has asked for and does not have, it has cancelled before
+		if r := g.loops[f.Loop]; r != nil {
+			delete(g.loops, f.Loop)
+			g.leaving.Go(func() { r.Close() })
 		}
 	default:
 		return fmt.Errorf("a frame of kind %d", f.Kind)
@@ -297,17 +319,22 @@ func (g *guest) answer(ctx context.Context, f frame) error {
 		delete(g.dropped, f.ID)
 		g.mu.Unlock()
 	}()
-	g.mu.Lock()
-	dropped := g.dropped[f.ID]
-	g.mu.Unlock()
-	if dropped {
+	r, wanted, err := g.reader(f)
+	if !wanted {
 		return nil
 	}
-	b, release, err := g.host.batch(ctx, f)
+	var b maker.Batch
+	var release func()
+	if err == nil {
+		b, release, err = g.host.batch(ctx, f, r)
+	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
+		if !g.wants(f) { // its loop has ended meanwhile
+			return nil
+		}
 		g.host.meter.failed()
 		return g.send(frame{Kind: frameFailed, ID: f.ID, Err: err})
 	}
@@ -318,22 +345,50 @@ func (g *guest) answer(ctx context.Context, f frame) error {
 	}
 	g.host.meter.holds(n)
 	defer g.host.meter.holds(-n)
-	err = g.send(frame{Kind: frameBatch, ID: f.ID, Samples: b.Samples, Spec: b.Spec, Tensors: b.Tensors})
-	if err == nil {
+	out := frame{Kind: frameBatch, ID: f.ID, Samples: b.Samples, Spec: b.Spec, Tensors: b.Tensors,
+		Read: b.Read, End: b.End}
+	if err = g.send(out); err == nil && out.some() {
 		g.host.meter.sent(b.Samples, n)
 	}
 	return err
 }
 
-// batch makes what a frame asks for, or takes it from the cache. The caller calls release when it
-// has sent it.
-func (h *Host) batch(ctx context.Context, f frame) (b maker.Batch, release func(), err error) {
-	if f.Kind == frameGather || h.opts.Cache == 0 {
-		b, err = h.make(ctx, f)
+var errLoops = errors.New("too many loops of one trainer read a Stream at the same time")
+
+// reader returns what reads for the loop of a request, which it begins if it is the first one, and
+// whether the request is still wanted.
+func (g *guest) reader(f frame) (r maker.Reader, wanted bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.dropped[f.ID] || f.Kind != frameRead {
+		return nil, !g.dropped[f.ID], nil
+	}
+	if r = g.loops[f.Loop]; r == nil {
+		if len(g.loops) >= openEpochs {
+			return nil, true, errLoops
+		}
+		r = g.host.maker.Reader()
+		g.loops[f.Loop] = r
+	}
+	return r, true, nil
+}
+
+// wants reports whether a request is still wanted.
+func (g *guest) wants(f frame) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.dropped[f.ID]
+}
+
+// batch makes what a frame asks for, or takes it from the cache. r reads for a frameRead. The
+// caller calls release when it has sent it.
+func (h *Host) batch(ctx context.Context, f frame, r maker.Reader) (b maker.Batch, release func(), err error) {
+	if f.Kind != frameAsk || h.opts.Cache == 0 {
+		b, err = h.make(ctx, f, r)
 		return b, b.Close, err
 	}
 	e, hit, err := h.cache.get(ctx, batchKey{f.Epoch, f.Number},
-		func() (maker.Batch, error) { return h.make(h.ctx, f) })
+		func() (maker.Batch, error) { return h.make(h.ctx, f, nil) })
 	if err != nil {
 		return b, nil, err
 	}
@@ -345,11 +400,14 @@ func (h *Host) batch(ctx context.Context, f frame) (b maker.Batch, release func(
 
 // make makes a batch. If shared memory is full, it empties the cache, and waits for batches that
 // are being sent.
-func (h *Host) make(ctx context.Context, f frame) (b maker.Batch, err error) {
+func (h *Host) make(ctx context.Context, f frame, r maker.Reader) (b maker.Batch, err error) {
 	for end := time.Now().Add(h.opts.Patience); ; {
-		if f.Kind == frameGather {
+		switch f.Kind {
+		case frameGather:
 			b, err = h.maker.Gather(ctx, f.Epoch, f.Indices)
-		} else {
+		case frameRead:
+			b, err = r.Read(ctx, f.Portion)
+		default:
 			b, err = h.maker.Batch(ctx, f.Epoch, f.Number)
 		}
 		if !errors.Is(err, shm.ErrNoSpace) || time.Now().After(end) {

@@ -28,7 +28,8 @@ func TestHosts_CutOff(t *testing.T) {
 		}
 		return
 	}
-	t.Run("data_host", dataHostIsCutOff)
+	t.Run("data_host", func(t *testing.T) { dataHostIsCutOff(t, false) })
+	t.Run("data_host_of_a_stream", func(t *testing.T) { dataHostIsCutOff(t, true) })
 	t.Run("dynamic_trainer", trainerIsCutOff)
 	t.Run("packets_are_lost", packetsAreLost)
 }
@@ -92,12 +93,17 @@ func trainerIsCutOff(t *testing.T) {
 
 // dataHostIsCutOff cuts a data host off in the middle of an epoch. The trainer gets each sample
 // once, and the host is connected again when the cable is back.
-func dataHostIsCutOff(t *testing.T) {
+func dataHostIsCutOff(t *testing.T, stream bool) {
 	const samples = 400
-	want := local(t, numbers{samples, 0, -1}, 2)
+	set, port := numbers{samples, 0, -1}, ":7070"
+	want := local(t, set, 2)
+	if stream {
+		want, port = localStream(t, series{set}, 2, nil), ":7073"
+	}
 	var addrs []string
 	for _, host := range []string{"h1", "h2"} {
-		p := startOn(t, host, job{Role: "host", Samples: samples, Seed: 7, Sleep: time.Millisecond, Addr: host + ":7070"})
+		p := startOn(t, host, job{Role: "host", Samples: samples, Seed: 7, Sleep: time.Millisecond, Addr: host + port,
+			Stream: stream})
 		addrs = append(addrs, p.addr)
 	}
 	l := dial(t, service.Options{Patience: time.Second}, addrs...)

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -16,6 +17,7 @@ import (
 // use it, each with its own loop over Batches. The caller closes it.
 type Loader struct {
 	client *client
+	stream *data.Loader // nil unless the data hosts serve a Stream, whose batches it plans
 	opts   Options
 	total  int // batches of an epoch
 	seed   uint64
@@ -36,11 +38,23 @@ func Dial(ctx context.Context, opts Options, addrs ...string) (*Loader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Loader{client: c, opts: c.opts, total: c.served.Batches, seed: c.served.Seed}, nil
+	l := &Loader{client: c, opts: c.opts, total: c.served.Batches, seed: c.served.Seed}
+	if c.served.Parts > 0 {
+		if l.stream, err = c.streamLoader(); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+	}
+	return l, nil
 }
 
-// Len returns how many batches of an epoch this trainer gets, or all Dynamic trainers together.
-func (l *Loader) Len() int { return l.steps(0) }
+// Len returns how many batches of an epoch this trainer gets, or all Dynamic trainers together. It
+// is -1 if the data hosts serve a Stream.
+func (l *Loader) Len() int {
+	if l.stream != nil {
+		return -1
+	}
+	return l.steps(0)
+}
 
 // steps returns how many of the batches from one on this trainer gets.
 func (l *Loader) steps(from int) int {
@@ -107,6 +121,10 @@ type fetched struct {
 
 // each yields what there is of an epoch.
 func (l *Loader) each(ctx context.Context, epoch int, yield func(b maker.Batch, err error) bool) {
+	if l.stream != nil {
+		l.eachRead(ctx, epoch, yield)
+		return
+	}
 	if l.opts.Dynamic {
 		l.start(epoch)
 		l.eachDealt(ctx, epoch, yield)
@@ -220,8 +238,12 @@ func (l *Loader) note(s data.State) {
 // State returns the position of l, after the last batch that a loop has got. Its Batches are those
 // that all trainers together have had once each of them is as far as this one; of a Dynamic
 // trainer the ledger of the first data host has them, and Batches is 0. Take the State after
-// the step that used the batch, so that the State and the model agree.
+// the step that used the batch, so that the State and the model agree. For a Stream it is that of a
+// data.Loader with the same options.
 func (l *Loader) State() data.State {
+	if l.stream != nil {
+		return l.stream.State()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -234,9 +256,20 @@ func (l *Loader) State() data.State {
 }
 
 // Resume makes the next call of Batches go on where a Loader was when it returned a State. If all
-// trainers resume from equal States, World may be another one. The error wraps data.ErrState, and
-// then l is unchanged.
-func (l *Loader) Resume(s data.State) error {
+// trainers resume from equal States, World may be another one. For a Stream it may be if each gets
+// the States of all. The error wraps data.ErrState, and then l is unchanged.
+func (l *Loader) Resume(states ...data.State) error {
+	if l.stream != nil {
+		err := l.stream.Resume(states...)
+		if err == nil {
+			l.epochs.Store(int64(states[0].Epoch))
+		}
+		return err
+	}
+	if len(states) != 1 {
+		return fmt.Errorf("%w: there are %d, and only for a Stream each trainer has one of its own", data.ErrState, len(states))
+	}
+	s := states[0]
 	var why string
 	switch {
 	case s.Seed != l.seed:
@@ -263,7 +296,12 @@ func (l *Loader) Resume(s data.State) error {
 
 // Close ends all loops over l with data.ErrClosed, and the connections. Any goroutine may call it.
 // It is idempotent.
-func (l *Loader) Close() error { return l.client.close() }
+func (l *Loader) Close() error {
+	if l.stream != nil {
+		l.stream.Close()
+	}
+	return l.client.close()
+}
 
 // Stats returns counts and times so far.
 func (l *Loader) Stats() Stats {

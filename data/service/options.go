@@ -21,19 +21,21 @@ type HostOptions struct {
 	// machines are on. It is an error together with TLS.
 	Unencrypted bool
 	// Name is what all data hosts call the data set, such as "imagenet-2012, 224 pixels". Dial
-	// compares the names. Without a Name, Listen loads the first sample, and Dial compares its
-	// hash, which may differ between processors of different kinds.
+	// compares the names. Without a Name, Listen loads the first sample, or that of the first part
+	// of a Stream, and Dial compares its hash, which may differ between processors of different
+	// kinds.
 	Name string
 	// Cache is how many bytes of shared memory keep batches that were made, for other trainers that
 	// ask for the same ones. 0 keeps none: with one trainer, or a World that divides the batches,
-	// each is asked for once.
+	// each is asked for once. A Stream has none.
 	Cache int
 	// Ahead is how many batches of one trainer are made or sent at the same time. 0 means as many
 	// as there are workers, and at least two. It bounds what a slow trainer costs.
 	Ahead int
 	// Ledger is a file that keeps what Dynamic trainers have acknowledged, if they name this host
 	// first. A host that is started again with it goes on there. Without one a host that ends has
-	// forgotten, and its trainers end with ErrLedger. It is of one data set, seed and batch size.
+	// forgotten, and its trainers end with ErrLedger. It is of one data set, seed and batch size. A
+	// Stream has none.
 	Ledger string
 	// Patience is how long a trainer may take to receive one batch that it has asked for, or a
 	// Dynamic trainer may say nothing, before it counts as dead. 0 means 30 s.
@@ -56,16 +58,17 @@ type Options struct {
 	Unencrypted bool
 	// World is the number of trainers that share each epoch, and Rank the number of this one. With
 	// World 0 or 1 the trainer gets all batches of each epoch, whatever other trainers there are.
+	// Of a Stream it gets its parts, as by data.Options.
 	Rank, World int
 	// Coordinated makes all trainers have the same number of steps: batches at the end of an epoch
 	// that are fewer than World are left out. Step s of all trainers together is the batches from
-	// s·World on. [Buckets] makes these be of similar lengths.
+	// s·World on. [Buckets] makes these be of similar lengths. It is not for a Stream.
 	Coordinated bool
 	// Dynamic has the first data host deal the batches of each epoch: each goes to one of the
 	// Dynamic trainers that are there, however many, as fast as each takes them. A batch is
 	// acknowledged when the loop goes on to the next one. What a trainer has not acknowledged when
 	// it dies, is cut off or leaves its loop goes to another. All trainers name the same data host
-	// first. World and Coordinated are not for it.
+	// first. World and Coordinated are not for it, and it is not for a Stream.
 	Dynamic bool
 	// Prefetch is how many batches are asked for ahead of the consumer; 0 means 4 for each data
 	// host. PrefetchBytes limits their bytes, as far as the last batch tells; 0 means 256 MiB.

@@ -72,6 +72,7 @@ type job struct {
 	Epochs      int
 	Dynamic     bool
 	Unencrypted bool
+	Stream      bool // of a host: the numbers are a Stream
 }
 
 func TestMain(m *testing.M) {
@@ -92,7 +93,11 @@ func TestMain(m *testing.M) {
 
 // beHost serves until its input ends, and prints its address.
 func beHost(j job) error {
-	l := loader(numbers{j.Samples, j.Sleep, -1}, func(o *data.Options) { o.Seed = j.Seed })
+	s := numbers{j.Samples, j.Sleep, -1}
+	l := loader(s, func(o *data.Options) { o.Seed = j.Seed })
+	if j.Stream {
+		l = streamLoader(series{s}, nil)
+	}
 	defer l.Close()
 	h, err := service.Listen(l, j.Addr, service.HostOptions{Key: key, Ledger: j.Ledger, Patience: j.Patience,
 		Unencrypted: j.Unencrypted})

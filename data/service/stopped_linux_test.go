@@ -70,3 +70,35 @@ func TestDynamic_StoppedTrainer(t *testing.T) {
 	slow.ended = true
 	audit(t, file, local(t, numbers{samples, 0, -1}, 1), append(all, tr))
 }
+
+// TestStream_StoppedHost stops one of two hosts with SIGSTOP in the middle of an epoch. The other
+// reads its parts again, and each sample comes once. In the next epoch it has parts again.
+func TestStream_StoppedHost(t *testing.T) {
+	const samples = 400
+	want := localStream(t, series{numbers{samples, 0, -1}}, 2, nil)
+	all, addrs := hosts(t, 2, job{Samples: samples, Seed: 7, Sleep: time.Millisecond, Stream: true})
+	l := dial(t, service.Options{Patience: time.Second}, addrs...)
+	got := epoch(t, l.Batches(t.Context()), func(step int) {
+		if step == 20 {
+			all[1].cmd.Process.Signal(syscall.SIGSTOP)
+		}
+	})
+	once(t, samples, got)
+	if !same(got, want[0]) {
+		t.Errorf("%v, want %v", got, want[0])
+	}
+	s := l.Stats().Hosts[1]
+	if s.Losses == 0 || s.Batches == 0 || s.Connected {
+		t.Errorf("%+v", s)
+	}
+	all[1].cmd.Process.Signal(syscall.SIGCONT)
+	for !l.Stats().Hosts[1].Connected {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if got := epoch(t, l.Batches(t.Context()), nil); !same(got, want[1]) {
+		t.Errorf("%v, want %v", got, want[1])
+	}
+	if after := l.Stats().Hosts[1]; after.Batches <= s.Batches {
+		t.Errorf("it is connected again and sends nothing: %+v", after)
+	}
+}

@@ -1,0 +1,36 @@
+package data
+
+import (
+	"context"
+	"iter"
+
+	"github.com/shoal-mp/shoal/data/internal/maker"
+)
+
+func init() { maker.Data = forService{} }
+
+// forService has what package maker makes known.
+type forService struct{}
+
+// Open implements maker.Open.
+func (forService) Open(l any) (maker.Maker, error) { return newByNumber(l.(*Loader)) }
+
+// NewLoader implements maker.NewLoader.
+func (forService) NewLoader(s maker.Source, opts any) any {
+	l := newLoader(nil, opts.(Options).complete(true))
+	l.elsewhere = func() executor { return &sourceExecutor{reader: s.Reader()} }
+	return l
+}
+
+// Each implements maker.Each.
+func (forService) Each(ctx context.Context, loader any, epoch int) iter.Seq2[maker.Batch, error] {
+	l := loader.(*Loader)
+	return func(yield func(maker.Batch, error) bool) {
+		l.each(ctx, epoch, func(s *batchState, err error) bool {
+			if err != nil {
+				return yield(maker.Batch{}, err)
+			}
+			return yield(maker.Batch{Value: s.value(), Samples: s.samples(l.opts.BatchSize)}, nil)
+		})
+	}
+}

@@ -1,0 +1,139 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/internal/maker"
+	"github.com/shoal-mp/shoal/ipc"
+)
+
+// A stream is the Stream of data hosts. The data.Loader of a trainer plans its batches, as if it
+// read the Stream itself, and has the data hosts make them.
+type stream struct{ client *client }
+
+// mostParts is how many parts a Stream may have, and so how many trainers may share them.
+const mostParts = 1 << 18
+
+// streamLoader returns what plans the batches of data hosts that serve a Stream.
+func (c *client) streamLoader() (*data.Loader, error) {
+	switch o := c.opts; {
+	case o.Dynamic:
+		return nil, fmt.Errorf("%w: Dynamic deals batches by their numbers, and those of a Stream have none: "+
+			"give the trainers World and Rank", ErrOptions)
+	case o.Coordinated:
+		return nil, fmt.Errorf("%w: Coordinated needs the number of steps, and a Stream does not tell it: leave it out",
+			ErrOptions)
+	case o.World > mostParts:
+		return nil, fmt.Errorf("%w: World %d: at most %d trainers share a Stream", ErrOptions, o.World, mostParts)
+	}
+	return maker.NewLoader(stream{c}, data.Options{BatchSize: c.served.BatchSize, Seed: c.served.Seed,
+		DropLast: c.served.DropLast, Parts: c.served.Parts, Rank: c.opts.Rank, World: c.opts.World,
+		Workers: len(c.peers), Prefetch: c.opts.Prefetch, PrefetchBytes: c.opts.PrefetchBytes}).(*data.Loader), nil
+}
+
+// Reader begins a loop.
+func (s stream) Reader() maker.Reader {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	s.client.id++
+	return &loop{s.client, s.client.id}
+}
+
+// A loop is one over an epoch, with its number at the data hosts.
+type loop struct {
+	client *client
+	number uint64
+}
+
+// Read has a data host make a batch.
+func (l *loop) Read(ctx context.Context, p maker.Portion) (maker.Batch, error) {
+	f, err := l.client.fetch(ctx, frame{Kind: frameRead, Loop: l.number, Portion: p})
+	if err != nil {
+		return maker.Batch{}, err
+	}
+	if f.Read < 0 || f.Read > p.N || f.Read < p.N && !f.End {
+		f.batch().Close()
+		return maker.Batch{}, fmt.Errorf("%w: a data host has read %d of %d samples of part %d", ipc.ErrPeer, f.Read, p.N,
+			p.Part)
+	}
+	return f.batch(), nil
+}
+
+// Close tells the data hosts that the loop has ended.
+func (l *loop) Close() error {
+	for _, conn := range l.client.leave(l.number) {
+		l.client.send(conn, frame{Kind: frameLeave, Loop: l.number})
+	}
+	return nil
+}
+
+// A part is one of a Stream, that a loop reads.
+type part struct {
+	loop  uint64
+	index int
+}
+
+// host returns the connected host for a request, but none of those that have failed at it: that
+// which has the fewest. A part of a Stream stays with the host that has it open, and else goes to
+// the one that has the fewest parts. mu is held.
+func (c *client) host(q frame, failed map[*peer]error) (best *peer) {
+	able := func(p *peer) bool { return p.conn != nil && failed[p] == nil }
+	of := part{q.Loop, q.Portion.Part}
+	home := c.open[of]
+	if home != nil && able(home) {
+		return home
+	}
+	for _, p := range c.peers {
+		if able(p) && (best == nil || p.open < best.open || p.open == best.open && len(p.pending) < len(best.pending)) {
+			best = p
+		}
+	}
+	if q.Kind == frameRead && best != nil {
+		if home != nil {
+			home.open--
+		}
+		best.open++
+		c.open[of] = best
+	}
+	return best
+}
+
+// leave forgets where a loop has its parts, and returns the connections of the hosts.
+func (c *client) leave(loop uint64) (all []*ipc.Conn[frame]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for of, home := range c.open {
+		if of.loop == loop {
+			home.open--
+			delete(c.open, of)
+		}
+	}
+	for _, p := range c.peers {
+		if p.conn != nil {
+			all = append(all, p.conn)
+		}
+	}
+	return all
+}
+
+// eachRead yields what there is of an epoch of a Stream.
+func (l *Loader) eachRead(ctx context.Context, epoch int, yield func(b maker.Batch, err error) bool) {
+	defer l.meter.loop()()
+	begin := time.Now()
+	for b, err := range maker.Each(ctx, l.stream, epoch) {
+		l.meter.waited(time.Since(begin))
+		if err != nil {
+			yield(maker.Batch{}, err)
+			return
+		}
+		l.meter.delivered(b)
+		if !yield(b, nil) {
+			return
+		}
+		begin = time.Now()
+	}
+	l.meter.waited(time.Since(begin))
+}
