@@ -45,6 +45,7 @@ func serve(args []string) (err error) {
 	f.BoolVar(&s.loader.Shuffle, "shuffle", false, "another order in each epoch")
 	f.Uint64Var(&s.loader.Seed, "seed", 0, "seed of the orders and of what is random in samples")
 	f.BoolVar(&s.loader.DropLast, "drop-last", false, "leave out the last batch of an epoch if it is smaller")
+	f.IntVar(&s.loader.Parts, "parts", 16, "in how many parts shards are read, at most as many as there are files")
 	f.IntVar(&s.loader.Workers, "workers", runtime.GOMAXPROCS(0), "goroutines that load samples")
 	f.IntVar(&s.cache, "cache", 0, "`MiB` of shared memory for batches that other trainers will ask for as well")
 	f.StringVar(&s.host.Name, "name", "", "what all data hosts call the data set (default a hash of its first sample)")
@@ -67,14 +68,23 @@ func serve(args []string) (err error) {
 	s.host.Cache = s.cache << 20
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	set, err := openSet(ctx, f.Arg(0), cmp.Or(f.Arg(1), "{}"))
+	name, options := f.Arg(0), cmp.Or(f.Arg(1), "{}")
+	if name == "shards" {
+		l, err := s.streamLoader(options)
+		if err != nil {
+			return err
+		}
+		return s.serve(ctx, l, fmt.Sprintf("%s in %d parts", name, s.loader.Parts))
+	}
+	set, err := openSet(ctx, name, options)
 	if err != nil {
 		return err
 	}
 	if c, ok := set.(io.Closer); ok {
 		defer func() { err = errors.Join(err, c.Close()) }()
 	}
-	return s.serve(ctx, f.Arg(0), set)
+	l := data.NewLoader(set, s.loader)
+	return s.serve(ctx, l, fmt.Sprintf("%d samples of %s in %d batches", set.Len(), name, l.Len()))
 }
 
 // check says what makes no sense. The arguments are the name of a data set, and its options.
@@ -88,22 +98,44 @@ func (s settings) check(args []string) error {
 	case s.loader.BatchSize < 1 || s.loader.Workers < 1:
 		return fmt.Errorf("%w: -batch-size %d, -workers %d: at least 1 is needed", errOption, s.loader.BatchSize,
 			s.loader.Workers)
+	case s.loader.Parts < 1 || s.loader.Parts > mostParts:
+		return fmt.Errorf("%w: -parts %d: 1 to %d are possible", errOption, s.loader.Parts, mostParts)
+	case args[0] == "shards" && s.loader.Shuffle:
+		return fmt.Errorf("%w: -shuffle: shards have an order of their own", errOption)
 	case s.every < 0 || s.cache < 0:
 		return fmt.Errorf("%w: -every %v, -cache %d: neither is negative", errOption, s.every, s.cache)
 	}
 	return nil
 }
 
-// serve serves a data set, and prints what it has sent.
-func (s settings) serve(ctx context.Context, name string, set data.Dataset) error {
-	l := data.NewLoader(set, s.loader)
+// mostParts is how many parts a Stream may have.
+const mostParts = 1 << 18
+
+// streamLoader returns a Loader of shards.
+func (s settings) streamLoader(options string) (*data.Loader, error) {
+	args, err := value.OptionsOf(options)
+	if err != nil {
+		return nil, err
+	}
+	shards, part, err := shardsOf(torch.Worker{Workers: 1, Args: args})
+	if err == nil && part.Count > 1 {
+		err = fmt.Errorf("%w: rank and world are for trainers, and not for a data host", errOption)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data.NewStreamLoader(shards, s.loader), nil
+}
+
+// serve serves a Loader, and prints what it has sent.
+func (s settings) serve(ctx context.Context, l *data.Loader, what string) error {
 	defer l.Close()
 	h, err := service.Listen(l, s.listen, s.host)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	fmt.Printf("serving %d samples of %s in %d batches at %s\n", set.Len(), name, l.Len(), h.Addr())
+	fmt.Printf("serving %s at %s\n", what, h.Addr())
 	var tick <-chan time.Time
 	if s.every > 0 {
 		t := time.NewTicker(s.every)

@@ -1,13 +1,19 @@
 package main_test
 
 import (
+	"archive/tar"
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	stdimage "image"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,7 +50,13 @@ type dataHost struct {
 func startHost(t *testing.T, dir string, flags ...string) dataHost {
 	t.Helper()
 	args := append([]string{"serve", "-listen", "127.0.0.1:0", "-key-file", "key"}, flags...)
-	h := dataHost{cmd: exec.Command("./loader", append(args, "npy", `{"paths": ["x.npy", "y.npy"]}`)...)}
+	return startHostOf(t, dir, append(args, "npy", `{"paths": ["x.npy", "y.npy"]}`), `4000 samples of npy in \d+ batches`)
+}
+
+// startHostOf starts a data host that says what it serves.
+func startHostOf(t *testing.T, dir string, args []string, says string) dataHost {
+	t.Helper()
+	h := dataHost{cmd: exec.Command("./loader", args...)}
 	h.cmd.Dir, h.cmd.Stderr = dir, os.Stderr
 	out, err := h.cmd.StdoutPipe()
 	if err != nil {
@@ -59,7 +71,7 @@ func startHost(t *testing.T, dir string, flags ...string) dataHost {
 		h.cmd.Wait()
 	})
 	line, err := h.out.ReadString('\n')
-	said := regexp.MustCompile(`^serving 4000 samples of npy in \d+ batches at (127\.0\.0\.1:\d+)\n$`).FindStringSubmatch(line)
+	said := regexp.MustCompile(`^serving ` + says + ` at (127\.0\.0\.1:\d+)\n$`).FindStringSubmatch(line)
 	if said == nil {
 		t.Fatalf("the data host says %q, %v", line, err)
 	}
@@ -127,6 +139,64 @@ func TestServe_ToATrainerOfGo(t *testing.T) {
 	}
 }
 
+// TestServe_Shards: files of tar by the command line, of which each trainer gets all, or its parts.
+func TestServe_Shards(t *testing.T) {
+	dir := home(t)
+	arrays(t, dir) // for the key
+	var want []int64
+	for i := range 6 {
+		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("train-%d.tar", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := tar.NewWriter(f)
+		for k := range 10 + i {
+			var picture bytes.Buffer
+			if err := png.Encode(&picture, stdimage.NewGray(stdimage.Rect(0, 0, 4, 4))); err != nil {
+				t.Fatal(err)
+			}
+			class := int64(100*i + k)
+			want = append(want, class)
+			for ext, b := range map[string][]byte{"png": picture.Bytes(), "cls": []byte(strconv.FormatInt(class, 10))} {
+				head := tar.Header{Name: fmt.Sprintf("%04d.%s", class, ext), Mode: 0o600, Size: int64(len(b))}
+				if err := w.WriteHeader(&head); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.Write(b); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := errors.Join(w.Close(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := `{"paths": "train-*.tar"}`
+	args := []string{"serve", "-listen", "127.0.0.1:0", "-key-file", "key", "-batch-size", "4", "-parts", "6", "shards", files}
+	a, b := startHostOf(t, dir, args, "shards in 6 parts"), startHostOf(t, dir, args, "shards in 6 parts")
+	for _, world := range []int{1, 2} {
+		var all []int64
+		for rank := range world {
+			l, err := service.Dial(t.Context(), service.Options{Key: []byte("16 random bytes."), Rank: rank, World: world},
+				a.addr, b.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for batch, err := range l.Batches(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, tensor.Data[int64](batch[1])...)
+				batch.Close()
+			}
+			l.Close()
+		}
+		if slices.Sort(all); !slices.Equal(all, want) {
+			t.Errorf("%d trainers: %v, want %v", world, all, want)
+		}
+	}
+}
+
 func TestServe_BadCalls(t *testing.T) {
 	dir := home(t)
 	arrays(t, dir)
@@ -152,6 +222,10 @@ func TestServe_BadCalls(t *testing.T) {
 		{[]string{"-key-file", "key", "-ca", "key", "npy", files}, "key has no certificate in PEM"},
 		{[]string{"-key-file", "key", "-ca", "nowhere", "npy", files}, "nowhere: no such file"},
 		{[]string{"-key-file", "key", "-ca", "ca.pem", "-unencrypted", "npy", files}, "Unencrypted leaves out the TLS"},
+		{[]string{"-key-file", "key", "-shuffle", "shards", files}, "-shuffle: shards have an order of their own"},
+		{[]string{"-key-file", "key", "-parts", "0", "shards", files}, "-parts 0"},
+		{[]string{"-key-file", "key", "-cache", "1", "shards", `{"paths": "x.npy"}`}, "Cache and Ledger"},
+		{[]string{"-key-file", "key", "shards", `{"paths": "x.npy", "world": 2}`}, "rank and world are for trainers"},
 		{[]string{"-key-file", "key", "-listen", "127.0.0.1:70000", "npy", files}, "70000"},
 	} {
 		cmd := exec.CommandContext(t.Context(), "./loader", append([]string{"serve"}, c.args...)...)
