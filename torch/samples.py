@@ -1,4 +1,4 @@
-import multiprocessing.connection, multiprocessing.process, operator, os, socket, subprocess
+import multiprocessing.connection, multiprocessing.process, operator, os, queue, socket, subprocess, sys
 
 # Runs a worker of a DataLoader if the script has a collate_fn or a worker_init_fn of its own. The worker is PyTorch's loop, unchanged, over a
 # data set whose samples come from another process of the Go program. See samples.go.
@@ -49,7 +49,13 @@ class Indices:
         self.queue, self.samples = queue, samples
 
     def get(self, *args, **kwargs):
-        message = self.queue.get(*args, **kwargs)
+        try:
+            message = self.queue.get(*args, **kwargs)
+        except queue.Empty:
+            # PyTorch compares the number of the parent with that at the begin of the loop, which is another one if the parent had ended by then.
+            if not multiprocessing.process.parent_process().is_alive():
+                sys.exit(1)
+            raise
         if type(message).__name__ == "_ResumeIteration":
             self.samples.epoch += 1
         return message
