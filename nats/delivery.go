@@ -3,6 +3,7 @@ package nats
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // A Delivery is a value that this process has taken and has to acknowledge. Until then the broker
@@ -28,18 +30,34 @@ type Delivery[T any] struct {
 	h *held
 }
 
+// Note [Who acknowledges] The broker answers each acknowledgement alike, also one of a message that
+// it has given to another receiver meanwhile. So this process has to know that it has not. A first
+// receiver knows for QueueOptions.AckWait: the nodes of a cluster have agreed on when the message
+// was given out. After that signs of life have to keep the message, and they do not suffice. A node
+// that is cut off from the others of its cluster answers them for up to 20 seconds, when the others
+// have chosen another leader, which gives the message to another receiver. And a node that is
+// killed may have forgotten them when it is started again.
+//
+// So a receiver that is late, or not the first, has the stream delete the message. All nodes agree
+// on a deletion, and of several only one succeeds: that receiver has acknowledged the message. A
+// queue with a history keeps its messages, and has the signs of life alone.
+
 // held is a message that this process has taken.
 type held struct {
 	m       *client.Msg
 	seq     uint64 // in the stream
 	attempt int
+	again   bool // another receiver may have had it before
 	stored  time.Time
 	large   string // the id of its chunks
 
-	at      atomic.Int64 // when the broker knew for sure that we live, in nanoseconds since start
+	born    int64        // when the broker gave it out, or before, in nanoseconds since start
+	at      atomic.Int64 // when the broker knew for sure that we live, likewise
 	limit   time.Duration
 	claimed atomic.Bool // by a caller
 	settled atomic.Bool
+	sent    atomic.Bool // an acknowledgement, which the broker may have handled
+	deleted bool        // by an acknowledgement that was contested
 }
 
 // start is what times are measured from, by the monotonic clock.
@@ -57,11 +75,12 @@ var (
 // began when it sent the message, which may be long ago if the way was cut: not before it was
 // asked, and not before what else it has said.
 func (w *work) hold(m *client.Msg, asked int64) *held {
-	h := &held{m: m, limit: w.ackWait * 9 / 10}
-	h.at.Store(max(asked, w.heardFrom.Load()))
+	h := &held{m: m, limit: w.ackWait * 9 / 10, born: max(asked, w.heardFrom.Load())}
+	h.at.Store(h.born)
 	if meta, err := m.Metadata(); err == nil {
 		h.seq, h.attempt, h.stored = meta.Sequence.Stream, int(meta.NumDelivered), meta.Timestamp
 	}
+	h.again = h.attempt > 1
 	if id, ok := strings.CutPrefix(m.Subject, w.largeOne("")); ok {
 		h.large = id
 	}
@@ -178,12 +197,22 @@ func (w *work) giveBack(h *held, after time.Duration) error {
 	return w.c.nc.Publish(h.m.Reply, fmt.Appendf(nil, `-NAK {"delay":%d}`, after))
 }
 
+// contested reports whether another receiver may acknowledge the message as well. A first receiver
+// has half of its time for the answer to an acknowledgement, and the answer to another attempt may
+// take what is left of the whole.
+func (w *work) contested(h *held) bool {
+	age, sure := time.Duration(sinceStart()-h.born), h.limit/2
+	if h.sent.Load() {
+		sure = h.limit
+	}
+	return w.history == 0 && (h.again || age > sure)
+}
+
 // acknowledge has the broker remove a message, and waits until it says so. The error is ErrExpired
 // if another receiver may have the message.
 func (w *work) acknowledge(ctx context.Context, h *held) error {
-	sent := false
 	fail := func(err error) error {
-		if sent {
+		if h.sent.Load() {
 			err = fmt.Errorf("%w: %w", ErrUncertain, err)
 		}
 		return err
@@ -196,17 +225,41 @@ func (w *work) acknowledge(ctx context.Context, h *held) error {
 		if err := w.c.connected(ctx); err != nil {
 			return fail(err)
 		}
-		a, err := w.c.request(&client.Msg{Subject: h.m.Reply, Data: ackDone})
-		if err == nil {
-			_, err = w.c.wait(ctx, a)
-			sent = sent || !errors.Is(err, client.ErrNoResponders)
+		contested, before := w.contested(h), h.sent.Load()
+		request := &client.Msg{Subject: h.m.Reply, Data: ackDone}
+		if contested {
+			request = w.deletion(h)
 		}
+		a, err := w.c.request(request)
+		var answer *client.Msg
 		if err == nil {
+			if answer, err = w.c.wait(ctx, a); !errors.Is(err, client.ErrNoResponders) {
+				h.sent.Store(true)
+			}
+		}
+		if err == nil && contested {
+			err = deleted(answer)
+		}
+		_, refused := errors.AsType[*jetstream.APIError](err)
+		if refused {
+			h.sent.Store(before)
+		}
+		switch {
+		case err == nil:
 			w.c.heard()
 			w.settle(h)
-			return h.answered(w.ackWait)
-		}
-		if errors.Is(err, client.ErrTimeout) || errors.Is(err, client.ErrNoResponders) {
+			if !contested {
+				return w.answered(h)
+			}
+			h.deleted = true
+			w.c.nc.Publish(h.m.Reply, ackDone) // the consumer forgets it at once
+			return nil
+		case has(codeNoMessage, codeNotDeleted)(err):
+			w.settle(h)
+			return fail(fmt.Errorf("%w: another receiver has acknowledged the value", ErrExpired))
+		case refused && !has(codeUnavailable)(err):
+			return fail(err)
+		case refused, errors.Is(err, client.ErrTimeout), errors.Is(err, client.ErrNoResponders):
 			w.c.unheard()
 		}
 		if ctx.Err() != nil {
@@ -218,6 +271,29 @@ func (w *work) acknowledge(ctx context.Context, h *held) error {
 	}
 }
 
+// deletion asks the stream to delete a message.
+func (w *work) deletion(h *held) *client.Msg {
+	return &client.Msg{Subject: "$JS.API.STREAM.MSG.DELETE." + w.config.Name,
+		Data: fmt.Appendf(nil, `{"seq":%d,"no_erase":true}`, h.seq)}
+}
+
+// deleted is the error in an answer to a deletion.
+func deleted(m *client.Msg) error {
+	var answer struct {
+		Success bool                `json:"success"`
+		Error   *jetstream.APIError `json:"error"`
+	}
+	switch err := json.Unmarshal(m.Data, &answer); {
+	case err != nil:
+		return err
+	case answer.Error != nil:
+		return answer.Error
+	case !answer.Success:
+		return fmt.Errorf("%w: an answer without success", ErrBroker)
+	}
+	return nil
+}
+
 // late is why a message cannot be acknowledged.
 func (h *held) late(wait time.Duration) error {
 	return fmt.Errorf("%w: no sign of life for %v of %v", ErrExpired,
@@ -226,35 +302,47 @@ func (h *held) late(wait time.Duration) error {
 
 // answered is the error of an acknowledgement that the broker has answered. It answers late ones as
 // well, of messages that others have got meanwhile.
-func (h *held) answered(wait time.Duration) error {
-	if h.expired() {
-		return fmt.Errorf("%w: %w", ErrUncertain, h.late(wait))
+func (w *work) answered(h *held) error {
+	since := h.at.Load()
+	if w.history == 0 {
+		since = h.born
+	}
+	if time.Duration(sinceStart()-since) > h.limit {
+		return fmt.Errorf("%w: %w: the answer took too long", ErrUncertain, ErrExpired)
 	}
 	return nil
 }
 
 // acknowledged acknowledges messages, and what is left of large ones goes as well. The broker
 // handles the acknowledgements of a connection in their order, so the answer to the last one is one
-// to all.
+// to all but the contested ones, which come first, each by itself.
 func (w *work) acknowledged(ctx context.Context, all []*held) (err error) {
-	if len(all) == 0 {
-		return nil
-	}
-	last := len(all) - 1
 	cut := w.c.session()
-	for _, h := range all[:last] {
-		if h.expired() || w.c.nc.Publish(h.m.Reply, ackDone) != nil {
+	var quick []*held
+	for _, h := range all {
+		if w.contested(h) {
+			err = w.acknowledge(ctx, h)
+		} else {
+			quick = append(quick, h)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	last := len(quick) - 1
+	for i, h := range quick {
+		if i < last {
+			h.sent.Store(true)
+		}
+		if h.expired() || i == last || w.c.nc.Publish(h.m.Reply, ackDone) != nil {
 			err = w.acknowledge(ctx, h)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := w.acknowledge(ctx, all[last]); err != nil {
-		return err
-	}
-	if last > 0 && isClosed(cut) { // some may have been lost
-		for _, h := range all[:last] {
+	if last > 0 && (isClosed(cut) || quick[last].deleted) { // some may have been lost
+		for _, h := range quick[:last] {
 			if err := w.acknowledge(ctx, h); err != nil {
 				return err
 			}
@@ -262,7 +350,7 @@ func (w *work) acknowledged(ctx context.Context, all []*held) (err error) {
 	}
 	for _, h := range all {
 		if err == nil && !h.settled.Load() {
-			err = h.answered(w.ackWait)
+			err = w.answered(h)
 		}
 		w.settle(h)
 		if h.large != "" && w.history == 0 {
@@ -294,9 +382,10 @@ func newDelivery[T any](w *work, h *held, v T) *Delivery[T] {
 }
 
 // Ack says that the value is done with, and waits until the broker has removed it: after nil no
-// receiver gets it again. The error is ErrExpired if this process was silent for too long: another
-// receiver has the value, or gets it, and what was done for it is done twice. It wraps ErrUncertain
-// if the broker did not answer.
+// receiver gets it again, and no other has acknowledged it. The error is ErrExpired if this process
+// was silent for too long: another receiver has the value, or gets it, and what was done for it is
+// done twice. It wraps ErrUncertain if the broker did not answer, or if its answer says nothing
+// because it came too late.
 func (d *Delivery[T]) Ack(ctx context.Context) error {
 	if d.h.settled.Load() {
 		return d.over("acknowledge")

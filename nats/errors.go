@@ -139,6 +139,8 @@ const (
 	codeOtherVersion     = jetstream.JSErrCodeStreamWrongLastSequence
 	codeReplicas         = 10074
 	codeTooLarge         = 10054
+	codeNoMessage        = 10043 // there is none of that number
+	codeNotDeleted       = 10057 // a message, which was there or not
 )
 
 const unreachableAdvice = "see that the broker runs there and that the port is open"
