@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,17 @@ func shmFiles(t *testing.T) (mine []string) {
 		}
 	}
 	return mine
+}
+
+// TestChild_SharedNumbersAreRefusedWithARemedy: a Value, an Array and a Barrier of multiprocessing
+// have a descriptor by itself in their pickle.
+func TestChild_SharedNumbersAreRefusedWithARemedy(t *testing.T) {
+	i := &importer{child: true}
+	i.begin()
+	_, err := i.Lift(python.Tuple{withState(inheritedFD, python.NewDict("fd", int64(3)))})
+	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "share_memory_()") {
+		t.Error(err)
+	}
 }
 
 // TestConn_SendRefuses wants errors that name the value which cannot be sent, and nothing on the
