@@ -301,6 +301,7 @@ func cut(s string) string {
 
 // Sentinels of this package keep their identity through any number of processes.
 func init() {
+	wire.RegisterError("shoal.ErrMemoryInUse", ErrMemoryInUse)
 	wire.RegisterError("shoal.ErrPanic", ErrPanic)
 	wire.RegisterError("shoal.ErrExited", ErrExited)
 	wire.RegisterError("shoal.ErrOOM", ErrOOM)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -23,6 +24,11 @@ type GradOptions struct {
 // ErrCreateGraph is wrapped by the panic of Grad with CreateGraph at an operation whose derivative
 // cannot be derived again. The text names the operation.
 var ErrCreateGraph = errors.New("it cannot be derived again")
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("autograd.ErrCreateGraph", ErrCreateGraph)
+}
 
 // Grad returns the derivatives of the sum of outputs with respect to inputs, in the order and of
 // the shapes of inputs. It changes no Grad of a Param. An input is any value that the outputs were

@@ -40,6 +40,8 @@ func init() {
 	wire.RegisterError("dist.ErrRank", ErrRank)
 	wire.RegisterError("dist.ErrTag", ErrTag)
 	wire.RegisterError("dist.ErrSize", ErrSize)
+	wire.RegisterType[*RankError]("dist.RankError")
+	wire.RegisterError("dist.ErrEngine", ErrEngine)
 }
 
 // A RankError says which other ranks made a call fail, and why.

@@ -76,10 +76,8 @@ func init() {
 	wire.RegisterError("ipc.ErrReleased", ErrReleased)
 	wire.RegisterError("ipc.ErrSize", ErrSize)
 	wire.RegisterError("ipc.ErrNotList", ErrNotList)
-	wire.RegisterError("shm.ErrExist", shm.ErrExist)
-	wire.RegisterError("shm.ErrNotExist", shm.ErrNotExist)
-	wire.RegisterError("shm.ErrName", shm.ErrName)
-	wire.RegisterType[*shm.PeerError]("shm.PeerError") // what one process says to others of a death
+	wire.RegisterError("ipc.ErrKey", ErrKey)
+	wire.RegisterError("ipc.ErrPeer", ErrPeer)
 }
 
 // shmError returns what an error of package shm means here. state is why the operation waited, or

@@ -1,6 +1,10 @@
 package nn
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/shoal-mp/shoal/internal/wire"
+)
 
 // Faults of a state that is loaded. The error of a load wraps all of its faults, with the names of
 // the tensors. Test for them with errors.Is.
@@ -17,3 +21,12 @@ var (
 	// ErrFile is wrapped for a file of a format that LoadFile does not read.
 	ErrFile = errors.New("nn: unknown kind of file")
 )
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("nn.ErrMissing", ErrMissing)
+	wire.RegisterError("nn.ErrUnexpected", ErrUnexpected)
+	wire.RegisterError("nn.ErrShape", ErrShape)
+	wire.RegisterError("nn.ErrDType", ErrDType)
+	wire.RegisterError("nn.ErrFile", ErrFile)
+}

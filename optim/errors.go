@@ -1,6 +1,10 @@
 package optim
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/shoal-mp/shoal/internal/wire"
+)
 
 // Faults of a state dict that is loaded. The error of a load wraps all of its faults. Test for them
 // with errors.Is.
@@ -20,3 +24,14 @@ var (
 	// ErrDType is wrapped for a tensor whose dtype is not one of floats.
 	ErrDType = errors.New("optim: dtype differs")
 )
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("optim.ErrFormat", ErrFormat)
+	wire.RegisterError("optim.ErrClass", ErrClass)
+	wire.RegisterError("optim.ErrGroups", ErrGroups)
+	wire.RegisterError("optim.ErrMissing", ErrMissing)
+	wire.RegisterError("optim.ErrUnexpected", ErrUnexpected)
+	wire.RegisterError("optim.ErrShape", ErrShape)
+	wire.RegisterError("optim.ErrDType", ErrDType)
+}

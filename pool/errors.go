@@ -53,4 +53,6 @@ func init() {
 	wire.RegisterError("pool.ErrClosed", ErrClosed)
 	wire.RegisterError("pool.ErrBroken", ErrBroken)
 	wire.RegisterError("pool.ErrTimeout", ErrTimeout)
+	wire.RegisterError("pool.ErrNotReady", ErrNotReady)
+	wire.RegisterError("pool.ErrRunning", ErrRunning)
 }

@@ -24,6 +24,9 @@ func init() {
 	wire.RegisterError("tensor.ErrDevice", ErrDevice)
 	wire.RegisterError("tensor.ErrNested", ErrNested)
 	wire.RegisterError("tensor.ErrState", ErrState)
+	wire.RegisterError("tensor.ErrForeign", ErrForeign)
+	wire.RegisterError("tensor.ErrUnsupported", ErrUnsupported)
+	wire.RegisterError("tensor.ErrDevices", ErrDevices)
 }
 
 // MarshalText returns the dtype's name.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // These errors may be wrapped. Test for them with errors.Is.
@@ -47,6 +48,24 @@ var (
 	// pickle's GlobalError has the name.
 	ErrGlobal = pickle.ErrGlobal
 )
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("torch.ErrAuth", ErrAuth)
+	wire.RegisterError("torch.ErrProtocol", ErrProtocol)
+	wire.RegisterError("torch.ErrTooLong", ErrTooLong)
+	wire.RegisterError("torch.ErrClosed", ErrClosed)
+	wire.RegisterError("torch.ErrLocked", ErrLocked)
+	wire.RegisterError("torch.ErrNoKey", ErrNoKey)
+	wire.RegisterError("torch.ErrGone", ErrGone)
+	wire.RegisterError("torch.ErrTruncated", ErrTruncated)
+	wire.RegisterError("torch.ErrUnsupported", ErrUnsupported)
+	wire.RegisterError("torch.ErrUnfetched", ErrUnfetched)
+	wire.RegisterError("torch.ErrArena", ErrArena)
+	wire.RegisterError("torch.ErrCUDA", ErrCUDA)
+	wire.RegisterError("torch.ErrGlobal", ErrGlobal)
+	wire.RegisterError("torch.ErrNoRank", ErrNoRank)
+}
 
 // These are short names of functions that this package calls most.
 var (

@@ -8,6 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/internal/table"
 	"github.com/shoal-mp/shoal/data/row"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Faults of a file. Test for them with errors.Is.
@@ -19,6 +20,13 @@ var (
 	// ErrValue is wrapped where a line is not JSON, or has a value that the set does not take.
 	ErrValue = errors.New("jsonl: not such a value")
 )
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("jsonl.ErrEmpty", ErrEmpty)
+	wire.RegisterError("jsonl.ErrLong", ErrLong)
+	wire.RegisterError("jsonl.ErrValue", ErrValue)
+}
 
 // Options configure Open.
 type Options struct {

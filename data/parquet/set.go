@@ -9,6 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/internal/table"
 	"github.com/shoal-mp/shoal/data/row"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Faults of a file. Test for them with errors.Is.
@@ -23,6 +24,14 @@ var (
 	// ErrSize is wrapped where a part of a file would take more memory than Options.MaxPage.
 	ErrSize = errors.New("parquet: too large")
 )
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("parquet.ErrEmpty", ErrEmpty)
+	wire.RegisterError("parquet.ErrFormat", ErrFormat)
+	wire.RegisterError("parquet.ErrKind", ErrKind)
+	wire.RegisterError("parquet.ErrSize", ErrSize)
+}
 
 // Options configure Open.
 type Options struct {

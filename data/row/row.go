@@ -3,6 +3,7 @@ package row
 import (
 	"errors"
 
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -13,6 +14,12 @@ var (
 	// ErrKind is wrapped where the value of a column has a type that the set does not take.
 	ErrKind = errors.New("row: not of this kind")
 )
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("row.ErrColumn", ErrColumn)
+	wire.RegisterError("row.ErrKind", ErrKind)
+}
 
 // A Column is a wanted column of a table.
 type Column struct {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/ipc/tcp"
 )
@@ -30,6 +31,17 @@ var (
 	// ErrOptions is wrapped where options contradict each other or what is served.
 	ErrOptions = errors.New("service: options do not fit")
 )
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("service.ErrLedger", ErrLedger)
+	wire.RegisterError("service.ErrCertificate", ErrCertificate)
+	wire.RegisterError("service.ErrOptions", ErrOptions)
+	wire.RegisterError("service.ErrMismatch", ErrMismatch)
+	wire.RegisterError("service.ErrNoHost", ErrNoHost)
+	wire.RegisterError("service.ErrSilent", ErrSilent)
+	wire.RegisterError("service.ErrExpired", ErrExpired)
+}
 
 // A HostError says which data host failed, and what to do.
 type HostError struct {

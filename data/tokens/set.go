@@ -10,6 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/npy"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -25,6 +26,14 @@ var (
 	// ErrVocabulary is wrapped where a token is not below Options.Vocabulary.
 	ErrVocabulary = errors.New("tokens: not in the vocabulary")
 )
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("tokens.ErrOption", ErrOption)
+	wire.RegisterError("tokens.ErrShort", ErrShort)
+	wire.RegisterError("tokens.ErrType", ErrType)
+	wire.RegisterError("tokens.ErrVocabulary", ErrVocabulary)
+}
 
 // Options configure Open.
 type Options struct {

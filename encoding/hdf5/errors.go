@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Faults of a file, or of a call. Test for them with errors.Is.
@@ -29,6 +30,16 @@ var (
 	// data set.
 	ErrShape = errors.New("hdf5: slab does not fit")
 )
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("hdf5.ErrFormat", ErrFormat)
+	wire.RegisterError("hdf5.ErrUnsupported", ErrUnsupported)
+	wire.RegisterError("hdf5.ErrText", ErrText)
+	wire.RegisterError("hdf5.ErrName", ErrName)
+	wire.RegisterError("hdf5.ErrShape", ErrShape)
+	wire.RegisterError("hdf5.ErrLimit", ErrLimit)
+}
 
 // about says of which file and data set an error is.
 func about(path, name string, err error) error {

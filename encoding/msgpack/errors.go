@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 var (
@@ -19,6 +20,13 @@ var (
 	// names the parameter that allows more.
 	ErrLimit = room.ErrLimit
 )
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("msgpack.ErrFormat", ErrFormat)
+	wire.RegisterError("msgpack.ErrUnsupported", ErrUnsupported)
+	wire.RegisterError("msgpack.ErrLimit", ErrLimit)
+}
 
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 var (
@@ -22,6 +23,14 @@ var (
 	// names the option that allows more.
 	ErrLimit = room.ErrLimit
 )
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("npy.ErrFormat", ErrFormat)
+	wire.RegisterError("npy.ErrDType", ErrDType)
+	wire.RegisterError("npy.ErrName", ErrName)
+	wire.RegisterError("npy.ErrLimit", ErrLimit)
+}
 
 // about says of which file and array an error is.
 func about(path, name string, err error) error {

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Faults of a file or of a value. Test for them with errors.Is.
@@ -27,6 +29,16 @@ var (
 	// names the option that allows more.
 	ErrLimit = room.ErrLimit
 )
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("pt.ErrFormat", ErrFormat)
+	wire.RegisterError("pt.ErrUnsupported", ErrUnsupported)
+	wire.RegisterError("pt.ErrGlobal", ErrGlobal)
+	wire.RegisterError("pt.ErrLocation", ErrLocation)
+	wire.RegisterError("pt.ErrLimit", ErrLimit)
+	wire.RegisterError("python.ErrKey", python.ErrKey)
+}
 
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))

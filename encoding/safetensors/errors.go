@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Faults of a file, or of tensors that are to be saved. Test for them with errors.Is.
@@ -25,6 +26,15 @@ var (
 	// names the field or parameter that allows more.
 	ErrLimit = room.ErrLimit
 )
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("safetensors.ErrHeader", ErrHeader)
+	wire.RegisterError("safetensors.ErrOffsets", ErrOffsets)
+	wire.RegisterError("safetensors.ErrDType", ErrDType)
+	wire.RegisterError("safetensors.ErrName", ErrName)
+	wire.RegisterError("safetensors.ErrLimit", ErrLimit)
+}
 
 // readFull fills b. A stream that ends before that wraps kind and io.ErrUnexpectedEOF.
 func readFull(r io.Reader, b []byte, kind error) error {

@@ -142,3 +142,59 @@ func errorTypes(p *pkg) (names []string) {
 	}
 	return names
 }
+
+// alone is the one package with errors that does not link package wire: it only fetches files.
+const alone = "data/download"
+
+// TestErrors_CrossProcesses wants each exported error of the public packages to be registered.
+// Then errors.Is finds it in the starter of the worker that returned it, as docs/errors.md says.
+func TestErrors_CrossProcesses(t *testing.T) {
+	h, err := load("github.com/shoal-mp/shoal", os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	crosses := map[string]bool{}
+	for _, p := range h.packages {
+		for _, f := range p.files {
+			for _, d := range f.ast.Decls {
+				if d, ok := d.(*ast.FuncDecl); ok && !f.test && d.Recv == nil && d.Name.Name == "init" {
+					ast.Inspect(d, func(n ast.Node) bool {
+						crosses[originOf(h, p, n)] = true
+						return true
+					})
+				}
+			}
+		}
+	}
+	for _, p := range h.packages {
+		for name := range errorValues(p) {
+			origin := originOf(h, p, &ast.Ident{Name: name})
+			if public(p.dir) && p.dir != alone && !crosses[origin] {
+				t.Errorf("%s.%s loses its identity on the way to another process: no init registers it", p.name, name)
+			}
+		}
+	}
+}
+
+// originOf returns the package and the name of the error that n names, or nothing.
+func originOf(h *house, p *pkg, n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.Ident:
+		switch v := errorValues(p)[n.Name].(type) {
+		case *ast.CallExpr:
+			return p.dir + " " + n.Name
+		case *ast.SelectorExpr:
+			return originOf(h, p, v)
+		}
+	case *ast.SelectorExpr:
+		of, ok := n.X.(*ast.Ident)
+		for _, dir := range h.needs(p) {
+			if in := h.byDir[dir]; ok && in != nil && path.Base(dir) == of.Name {
+				if origin := originOf(h, in, n.Sel); origin != "" {
+					return origin
+				}
+			}
+		}
+	}
+	return ""
+}

@@ -22,11 +22,6 @@ type Block struct {
 // Copied is the number of a block that the receiver copies.
 const Copied = math.MaxUint64
 
-func init() { // a gateway returns these errors to a client that has sent too much
-	wire.RegisterError("shm.ErrNoSpace", shm.ErrNoSpace)
-	wire.RegisterError("shm.ErrTooLarge", shm.ErrTooLarge)
-}
-
 const (
 	countSize = 4
 	blockSize = 24

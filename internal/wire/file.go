@@ -8,11 +8,6 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-func init() {
-	RegisterError("shm.ErrKeeper", shm.ErrKeeper)
-	RegisterError("shm.ErrTooManyFiles", shm.ErrTooManyFiles)
-}
-
 // A fileCodec writes an open file: its name, and the block for which the domain keeps a descriptor
 // of the file.
 type fileCodec struct{}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/link"
 	"github.com/shoal-mp/shoal/internal/link/secure"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Errors of ipc.Dial with Options. Test for them with errors.Is.
@@ -18,6 +19,12 @@ var (
 	// ErrCertificate.
 	ErrFingerprint = secure.ErrFingerprint
 )
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("tcp.ErrCertificate", ErrCertificate)
+	wire.RegisterError("tcp.ErrFingerprint", ErrFingerprint)
+}
 
 // Options are what ipc.Listen and ipc.Dial may be told, beside the key, of a connection to another
 // machine. Of connections on one machine they change nothing.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/link"
 	"github.com/shoal-mp/shoal/internal/link/secure"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/manager"
 )
 
@@ -26,6 +27,12 @@ var (
 	// wraps ErrCertificate.
 	ErrFingerprint = secure.ErrFingerprint
 )
+
+// errors.Is finds them in the starter of the worker that returns them.
+func init() {
+	wire.RegisterError("remote.ErrCertificate", ErrCertificate)
+	wire.RegisterError("remote.ErrFingerprint", ErrFingerprint)
+}
 
 // Options configure Listen and Dial.
 type Options struct {
