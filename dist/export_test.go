@@ -2,6 +2,9 @@ package dist
 
 import "github.com/shoal-mp/shoal/tensor"
 
+// Clip shortens what a rank tells others of an error.
+var Clip = clip
+
 // Letter is what one rank sends to another.
 type Letter = letter
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/tensor"
@@ -207,5 +208,19 @@ func TestGroup_RanksAreTakenOnce(t *testing.T) {
 		if _, err := dist.NewGroup(n); !errors.Is(err, dist.ErrSize) {
 			t.Error(err)
 		}
+	}
+}
+
+// What a library says of its error ends with the cause, which the others hear however long it is.
+func TestClip_KeepsTheCause(t *testing.T) {
+	long := "MPI_Allreduce: Other MPI error, error stack:\n" + strings.Repeat("MPIR_Allreduce…: \n", 60) +
+		"MPIC_Wait(91): Connection reset by peer"
+	got := dist.Clip(long, 512)
+	if len(got) > 512 || !strings.HasPrefix(got, "MPI_Allreduce: ") || !strings.HasSuffix(got, "Connection reset by peer") ||
+		!utf8.ValidString(got) {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+	if short := "rank 1 has left"; dist.Clip(short, 512) != short {
+		t.Error("what is short is changed")
 	}
 }

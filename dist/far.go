@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -255,7 +256,7 @@ func (g *Group) tell(ranks []int, kind byte, calls int64, text string, blamed ..
 	for _, r := range blamed {
 		notice = binary.LittleEndian.AppendUint32(notice, uint32(r))
 	}
-	notice = append(notice, text[:min(len(text), headBytes)]...)
+	notice = append(notice, clip(text, headBytes)...)
 	for _, r := range ranks {
 		if r == g.Rank() {
 			continue
@@ -264,6 +265,17 @@ func (g *Group) tell(ranks []int, kind byte, calls int64, text string, blamed ..
 			f.follow(s, func() {})
 		}
 	}
+}
+
+// clip shortens a text to n bytes. What a library says of its error begins with the call and ends
+// with the cause, so the middle goes.
+func clip(text string, n int) string {
+	const gap = " … "
+	if len(text) <= n {
+		return text
+	}
+	half := (n - len(gap)) / 2
+	return strings.ToValidUTF8(text[:half]+gap+text[len(text)-half:], "")
 }
 
 // look takes the notices that have come. A library may look at what it has taken from the network
