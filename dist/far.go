@@ -191,10 +191,10 @@ func (g *Group) failFar(c *call, why error) error {
 	return &RankError{Call: string(c.text), Ranks: broken.Ranks, Err: broken.Err}
 }
 
-// listen waits for the notice of a rank that knows why ranks of this host were woken.
+// listen waits for the notice of a rank that knows why ranks of this host were woken, or why the
+// library has failed: it seldom says which rank has ended.
 func (g *Group) listen(err error) {
-	var e *RankError
-	if !errors.As(err, &e) || known(err) {
+	if known(err) {
 		return
 	}
 	for begin := time.Now(); time.Since(begin) < 20*noticeTime; time.Sleep(noticeTime / 20) {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/collective"
 	"github.com/shoal-mp/shoal/ipc"
@@ -279,6 +281,45 @@ func TestHosts_ErrorsNameTheRankOfAll(t *testing.T) {
 	if !errors.As(err, &e) || !errors.Is(err, ErrLeft) || !errors.Is(err, ErrBroken) ||
 		!slices.Equal(e.Ranks, []int{3}) {
 		t.Errorf("rank 3 has left: %v", err)
+	}
+}
+
+// A broken lane is that of a rank of three whose library fails. A while later rank 1 says that rank
+// 0 has died.
+type brokenLane struct {
+	collective.Comm
+	notice []byte
+	from   time.Time
+}
+
+func (c *brokenLane) Rank() int { return 2 }
+func (c *brokenLane) Size() int { return 3 }
+
+func (c *brokenLane) Probe(tag int) (from, size int, ok bool, err error) {
+	return 1, len(c.notice), tag == tagNotice && c.notice != nil && time.Now().After(c.from), nil
+}
+
+func (c *brokenLane) Receive(_, _ int, b []byte) error {
+	copy(b, c.notice)
+	c.notice = nil
+	return nil
+}
+
+func (c *brokenLane) Send(int, int, []byte) (collective.Sending, error) {
+	return nil, errors.New("the library has failed")
+}
+
+// An error of the library blames nobody, so a rank hears others before it says that the group is
+// broken.
+func TestFar_HearsWhyTheLibraryHasFailed(t *testing.T) {
+	notice := binary.LittleEndian.AppendUint64([]byte{noticeBroken}, 1)
+	notice = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint16(notice, 1), 0)
+	c := &brokenLane{notice: append(notice, "it has died"...), from: time.Now().Add(50 * time.Millisecond)}
+	g := newFarGroup(newFar(c, new(job)))
+	err := g.do(t.Context(), new(call), func(_, _ *vector) error { return errors.New("MPI_Allreduce: Other MPI error") })
+	var e *RankError
+	if !errors.As(err, &e) || !slices.Equal(e.Ranks, []int{0}) || !strings.Contains(err.Error(), "it has died") {
+		t.Errorf("rank 0 has died: %v", err)
 	}
 }
 
