@@ -3,7 +3,6 @@ package torch
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -55,29 +54,6 @@ func TestRegion_AKilledPythonLeavesNothing(t *testing.T) {
 				waitFor(t, func() bool { return mappings(t) <= maps }, fmt.Sprintf("no more than %d mappings", maps))
 				waitFor(t, func() bool { return len(torchFiles(t)) <= len(names) }, "PyTorch's files in /dev/shm to go")
 			})
-		}
-	})
-}
-
-// TestRegion_APythonKilledWhileItSharesLeavesNothing kills PyTorch between the making of a file and
-// the removal of its name, which PyTorch alone would leave for ever.
-func TestRegion_APythonKilledWhileItSharesLeavesNothing(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py peerPython) {
-		for _, strategy := range []string{"file_descriptor", "file_system"} {
-			for _, room := range []string{"killed", "none"} {
-				cell(t, strategy+" "+room, func(t *testing.T) {
-					ctx := testContext(t)
-					p, _ := parting(t, py, "killed_while_it_shares", strategy, room)
-					err := p.Wait(ctx)
-					failed, ok := errors.AsType[*ProcessError](err)
-					if !ok || (room == "killed" && failed.Signal != syscall.SIGXFSZ) ||
-						(room == "none" && failed.ExitCode != 3) {
-						t.Fatalf("it ended with %+v", err)
-					}
-					pattern := fmt.Sprintf("%s/torch_%d_*", shmDir, p.PID())
-					waitFor(t, func() bool { return len(must(filepath.Glob(pattern))(t)) == 0 }, pattern+" to go")
-				})
-			}
 		}
 	})
 }
