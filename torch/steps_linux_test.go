@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,6 +28,7 @@ type ending struct {
 	At     int           // step, from 1; 0 for none
 	Dir    string        // for temporary files, and for the notes
 	Linger time.Duration // of Python
+	Since  time.Time     // what is older is another's, of a process that had the same number
 }
 
 func (e ending) note() string { return filepath.Join(e.Dir, "note") }
@@ -53,7 +55,7 @@ func (e ending) clean(t *testing.T, pid int) {
 		if e.Whom == "go" {
 			sweepTempDirs(e.Dir) // the next program of Shoal's does this
 		}
-		names := must(filepath.Glob(fmt.Sprintf("%s/torch_%d_*", shmDir, pid)))(t)
+		names := slices.DeleteFunc(must(filepath.Glob(fmt.Sprintf("%s/torch_%d_*", shmDir, pid)))(t), e.isOlder)
 		files := must(filepath.Glob(e.Dir + "/*"))(t)
 		for _, f := range files {
 			if f != e.note() {
@@ -66,6 +68,12 @@ func (e ending) clean(t *testing.T, pid int) {
 	if all := left(); len(all) > 0 {
 		t.Errorf("%s at step %d leaves %v", e.Whom, e.At, all)
 	}
+}
+
+// isOlder reports whether a file was made before the ending began.
+func (e ending) isOlder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.ModTime().Before(e.Since)
 }
 
 // An outcome is the result of an ending.
@@ -148,7 +156,7 @@ func endings(t *testing.T, whom, target string, sent, stride int,
 		turn++
 		first := 1 + turn
 		mu.Unlock()
-		e := ending{Path: py.path, Target: target, Whom: whom, Linger: time.Minute}
+		e := ending{Path: py.path, Target: target, Whom: whom, Linger: time.Minute, Since: time.Now().Add(-time.Second)}
 		steps := unharmed(t, e, sent)
 		for e.At = first; e.At <= steps; e.At += players * stride {
 			e.Dir = t.TempDir()
