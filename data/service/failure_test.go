@@ -18,7 +18,12 @@ import (
 // listen serves in this process.
 func listen(t *testing.T, s numbers, o service.HostOptions, change func(o *data.Options)) *service.Host {
 	t.Helper()
-	l := loader(s, change)
+	return listenTo(t, loader(s, change), o)
+}
+
+// listenTo serves a Loader, and closes it at the end.
+func listenTo(t *testing.T, l *data.Loader, o service.HostOptions) *service.Host {
+	t.Helper()
 	t.Cleanup(func() { l.Close() })
 	o.Key = key
 	h, err := service.Listen(l, "127.0.0.1:0", o)

@@ -459,15 +459,18 @@ func TestLoader_WorldSharesAnEpoch(t *testing.T) {
 	once(t, samples, all...)
 }
 
-// TestTrainer_KilledAndRestarted kills two trainers that share two epochs, several times, and
-// starts them again from the last states of their ledgers, while hosts are killed and started.
-func TestTrainer_KilledAndRestarted(t *testing.T) {
-	const samples, world, epochs = 240, 2, 2
-	all, addrs := hosts(t, 2, job{Samples: samples, Seed: 7})
+// livesOf has trainers share epochs of two data hosts, one trainer after the other, and returns the
+// batches of each epoch. Each trainer is killed twice after so many steps, and started again from
+// the last state of its ledger. Each data host is killed and started once.
+func livesOf(t *testing.T, host job, world, epochs, steps int) [][]got {
+	t.Helper()
+	const lives = 3
+	all, addrs := hosts(t, 2, host)
+	host.Role = "host"
 	ledger := make([][]got, epochs)
 	for rank := range world {
 		j := job{Role: "trainer", Hosts: addrs, Rank: rank, World: world, Epochs: epochs, Sleep: time.Millisecond}
-		for life, lives := 0, 3; life < lives; life++ {
+		for life := range lives {
 			p := start(t, j)
 			for n := 0; ; n++ {
 				line, err := p.out.ReadString('\n')
@@ -480,17 +483,26 @@ func TestTrainer_KilledAndRestarted(t *testing.T) {
 				}
 				ledger[s.Epoch] = append(ledger[s.Epoch], got{samples: s.Samples})
 				j.State = &s.State
-				if n == 20 && life < lives-1 {
+				if n == steps && life < lives-1 {
 					p.cmd.Process.Kill() // and read what it has written
 				}
 			}
 			p.kill()
 			if life == 0 {
 				all[rank].kill()
-				all[rank] = start(t, job{Role: "host", Samples: samples, Seed: 7, Addr: addrs[rank]})
+				host.Addr = addrs[rank]
+				all[rank] = start(t, host)
 			}
 		}
 	}
+	return ledger
+}
+
+// TestTrainer_KilledAndRestarted kills two trainers that share two epochs, several times, and
+// starts them again from the last states of their ledgers, while hosts are killed and started.
+func TestTrainer_KilledAndRestarted(t *testing.T) {
+	const samples, world, epochs = 240, 2, 2
+	ledger := livesOf(t, job{Samples: samples, Seed: 7}, world, epochs, 20)
 	for _, batches := range ledger {
 		once(t, samples, batches)
 	}

@@ -29,14 +29,22 @@ func TestLoader_StoppedHost(t *testing.T) {
 	if s.Losses == 0 || s.Err == nil || s.Connected {
 		t.Errorf("%+v", s)
 	}
-	all[1].cmd.Process.Signal(syscall.SIGCONT)
+	goesOn(t, all[1], l, want[1])
+}
+
+// goesOn lets the second data host of l go on, which was stopped, and wants it to have its share of
+// the next epoch.
+func goesOn(t *testing.T, host *program, l *service.Loader, want []got) {
+	t.Helper()
+	before := l.Stats().Hosts[1].Batches
+	host.cmd.Process.Signal(syscall.SIGCONT)
 	for !l.Stats().Hosts[1].Connected {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if got := epoch(t, l.Batches(t.Context()), nil); !same(got, want[1]) {
-		t.Errorf("%v, want %v", got, want[1])
+	if got := epoch(t, l.Batches(t.Context()), nil); !same(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
-	if after := l.Stats().Hosts[1]; after.Batches <= s.Batches {
+	if after := l.Stats().Hosts[1]; after.Batches <= before {
 		t.Errorf("it is connected again and sends nothing: %+v", after)
 	}
 }
@@ -91,14 +99,5 @@ func TestStream_StoppedHost(t *testing.T) {
 	if s.Losses == 0 || s.Batches == 0 || s.Connected {
 		t.Errorf("%+v", s)
 	}
-	all[1].cmd.Process.Signal(syscall.SIGCONT)
-	for !l.Stats().Hosts[1].Connected {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if got := epoch(t, l.Batches(t.Context()), nil); !same(got, want[1]) {
-		t.Errorf("%v, want %v", got, want[1])
-	}
-	if after := l.Stats().Hosts[1]; after.Batches <= s.Batches {
-		t.Errorf("it is connected again and sends nothing: %+v", after)
-	}
+	goesOn(t, all[1], l, want[1])
 }

@@ -2,7 +2,6 @@ package service_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"reflect"
@@ -57,15 +56,7 @@ func localStream(t *testing.T, s data.Stream, epochs int, change func(o *data.Op
 // listenStream serves a Stream in this process.
 func listenStream(t *testing.T, s data.Stream, o service.HostOptions, change func(o *data.Options)) *service.Host {
 	t.Helper()
-	l := streamLoader(s, change)
-	t.Cleanup(func() { l.Close() })
-	o.Key = key
-	h, err := service.Listen(l, "127.0.0.1:0", o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { h.Close() })
-	return h
+	return listenTo(t, streamLoader(s, change), o)
 }
 
 // TestStream_IsWhatALocalLoaderDelivers, in the same order and with the same bits, with any number
@@ -161,34 +152,7 @@ func TestStream_KilledHosts(t *testing.T) {
 // the last states of their ledgers, while hosts are killed and started.
 func TestStream_KilledTrainers(t *testing.T) {
 	const samples, world, epochs = 400, 2, 2
-	all, addrs := hosts(t, 2, job{Samples: samples, Seed: 7, Stream: true})
-	ledger := make([][]got, epochs)
-	for rank := range world {
-		j := job{Role: "trainer", Hosts: addrs, Rank: rank, World: world, Epochs: epochs, Sleep: time.Millisecond}
-		for life, lives := 0, 3; life < lives; life++ {
-			p := start(t, j)
-			for n := 0; ; n++ {
-				line, err := p.out.ReadString('\n')
-				if err != nil { // it is dead, or done; half a line is no step
-					break
-				}
-				var s step
-				if err := json.Unmarshal([]byte(line), &s); err != nil {
-					t.Fatal(err)
-				}
-				ledger[s.Epoch] = append(ledger[s.Epoch], got{samples: s.Samples})
-				j.State = &s.State
-				if n == 30 && life < lives-1 {
-					p.cmd.Process.Kill() // and read what it has written
-				}
-			}
-			p.kill()
-			if life == 0 {
-				all[rank].kill()
-				all[rank] = start(t, job{Role: "host", Samples: samples, Seed: 7, Addr: addrs[rank], Stream: true})
-			}
-		}
-	}
+	ledger := livesOf(t, job{Samples: samples, Seed: 7, Stream: true}, world, epochs, 30)
 	for _, batches := range ledger {
 		once(t, samples, batches)
 	}
