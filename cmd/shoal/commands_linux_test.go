@@ -499,11 +499,15 @@ func (b commandBench) ended(t *testing.T, row commandRow, s syscall.Signal) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// the terminal hangs up by itself when all that have it open have ended; what was written
+		// before that may still wait for its reader
+		late = time.AfterFunc(patience, func() { tty.Close() })
+		text := heard + <-rest
+		late.Stop()
 		tty.Close()
 		if statusOf(c) == 0 && row.open != "" && size < 256<<20 {
 			continue // it was faster than the signal
 		}
-		text := heard + <-rest
 		sane(t, what, text)
 		if n := len(regexp.MustCompile(`(?m)[: ]`+s.String()+`\s*$`).FindAllString(text, -1)); n > 1 {
 			t.Errorf("%s: it says %d times that it was ended by %v:\n%s", what, n, s, text)
