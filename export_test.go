@@ -53,6 +53,7 @@ func OversubscriptionLooks() int {
 var (
 	SplitCrash        = splitCrash
 	SwitchesPerSecond = switchesPerSecond
+	RestartRow        = Restart.row
 	RestartPause      = Restart.pause
 )
 

@@ -152,19 +152,28 @@ type Restart struct {
 	Max int
 
 	// Backoff is the pause before the first restart, 100 ms by default. It doubles each time, up to
-	// MaxBackoff, 10 s by default.
+	// MaxBackoff, 10 s by default. After a process that has run for MaxBackoff or longer it is
+	// Backoff again.
 	Backoff, MaxBackoff time.Duration
 }
 
-// pause returns how long to wait before restart n, and whether there is such a restart. The first
-// one is 0.
-func (r Restart) pause(n int) (time.Duration, bool) {
-	if r.Max >= 0 && n >= r.Max {
-		return 0, false
+// allows reports whether there is a restart after n others.
+func (r Restart) allows(n int) bool { return r.Max < 0 || n < r.Max }
+
+// row counts failures that follow one another soon: it returns their number with one that ended a
+// life, where there were n before. A server that is killed once a day never waits longer.
+func (r Restart) row(n int, life time.Duration) int {
+	if life >= r.MaxBackoff {
+		return 1
 	}
+	return n + 1
+}
+
+// pause returns how long to wait after n failures in a row, 1 or more.
+func (r Restart) pause(n int) time.Duration {
 	d := r.Backoff
-	for ; n > 0 && d < r.MaxBackoff; n-- {
+	for ; n > 1 && d < r.MaxBackoff; n-- {
 		d *= 2
 	}
-	return min(d, r.MaxBackoff), true
+	return min(d, r.MaxBackoff)
 }

@@ -170,14 +170,14 @@ func (p *Process) begin(s *encodedArg) (l life, err error) {
 
 // live returns the error of the last life.
 func (p *Process) live(l life, s *encodedArg) error {
-	for n := 0; ; {
+	for r, row := p.group.opts.Restart, 0; ; {
+		began := time.Now()
 		err := l.wait()
 		if c, ok := l.(*child); ok && c.unused() && p.wanted() {
 			// Another life takes its place.
-		} else if err == nil || !p.mayRestart(n) {
+		} else if row = r.row(row, time.Since(began)); err == nil || !r.allows(p.Restarts()) || !p.rest(r.pause(row)) {
 			return err
 		} else {
-			n++
 			p.countRestart()
 		}
 		if l, err = p.begin(s); err != nil {
@@ -195,10 +195,9 @@ func (p *Process) countRestart() {
 // wanted reports whether no method has asked for the end of p.
 func (p *Process) wanted() bool { return !p.asked.Load() && p.group.ctx.Err() == nil }
 
-// mayRestart waits until it is time for restart n, and reports whether p is started again.
-func (p *Process) mayRestart(n int) bool {
-	pause, ok := p.group.opts.Restart.pause(n)
-	if !ok || !p.wanted() {
+// rest waits before a restart, and reports whether p is started again.
+func (p *Process) rest(pause time.Duration) bool {
+	if !p.wanted() {
 		return false
 	}
 	select {

@@ -267,17 +267,16 @@ func TestRestart_OnFailure(t *testing.T) {
 	})
 }
 
+// A process that fails at once waits longer each time, and one that has run for a while does not
+// pay for the failures before.
 func TestRestart_PausesDouble(t *testing.T) {
-	r := shoal.Restart{Max: 6, Backoff: 100, MaxBackoff: 700}
-	var got []time.Duration
-	for n := 0; ; n++ {
-		d, ok := shoal.RestartPause(r, n)
-		if !ok {
-			break
-		}
-		got = append(got, d)
+	r := shoal.Restart{Backoff: 100, MaxBackoff: 700}
+	row, got := 0, []time.Duration(nil)
+	for _, life := range []time.Duration{0, 699, 0, 0, 0, 700, 1, 1e9, 0} {
+		row = shoal.RestartRow(r, row, life)
+		got = append(got, shoal.RestartPause(r, row))
 	}
-	if want := []time.Duration{100, 200, 400, 700, 700, 700}; !slices.Equal(got, want) {
+	if want := []time.Duration{100, 200, 400, 700, 700, 100, 200, 100, 200}; !slices.Equal(got, want) {
 		t.Errorf("pauses %v, want %v", got, want)
 	}
 }
