@@ -53,9 +53,11 @@ func leaveDomain() {
 	}
 }
 
-// reapDomain takes back what a dead process held, now instead of at the next notice.
+// reapDomain takes back what a process held that has ended, now instead of at the next notice, and
+// a while later the pages that nobody has used since.
 func reapDomain() {
 	if d := shm.Current(); d != nil {
 		d.Reap()
+		d.TrimSoon()
 	}
 }

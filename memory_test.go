@@ -5,10 +5,12 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 var setMemory = shoal.Register("set memory", func(_ context.Context, _ int, q *ipc.Queue[int]) error {
@@ -55,4 +57,30 @@ func TestInspect_ReportsThisProgram(t *testing.T) {
 		}
 	}
 	t.Errorf("no report of process %d among %+v", os.Getpid(), reports)
+}
+
+var fleeting = shoal.Register("fleeting", func(_ context.Context, _, bytes int) error {
+	t, err := tensor.EmptyShared(tensor.Uint8, bytes)
+	if err != nil {
+		return err
+	}
+	return t.Close()
+})
+
+// A worker that ends does not live to give the pages of its tensors back; its starter does.
+func TestMemory_OfAWorkerThatHasEndedGoesBack(t *testing.T) {
+	t.Parallel()
+	const bytes = 48 << 20
+	before := shoal.MemoryStats()
+	if err := fleeting.Spawn(t.Context(), 1, bytes); err != nil {
+		t.Fatal(err)
+	}
+	if shoal.MemoryStats().IdleBytes < before.IdleBytes+bytes {
+		t.Skip("the worker's memory was of others before, or is of others now")
+	}
+	for end := time.Now().Add(watchdog); shoal.MemoryStats().IdleBytes >= bytes; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%+v long after the worker has ended", shoal.MemoryStats())
+		}
+	}
 }

@@ -106,6 +106,12 @@ func (d *Domain) Backed() (int64, error) {
 	return int64(len(s.backed)) * pageSize, nil
 }
 
+// Trim is a look of the trimmer, now instead of in a while.
+func (d *Domain) Trim() {
+	d.trimmer.stop()
+	d.trim()
+}
+
 // Audit checks what must hold when nothing goes on: no stamps, each block that is in use held by
 // somebody, the budget the sum of the blocks' pages, and as many references in transit as the
 // messages in all rings carry.

@@ -42,3 +42,36 @@ func TestIdle_DoesNotGrowWithTheLanes(t *testing.T) {
 	}
 	wantRest(t, d, 0)
 }
+
+// Weights that were replaced are many blocks of a few MiB. Their pages go back to the system when
+// nobody has used them for a while, also when the process that freed them has left, and blocks in
+// use keep theirs.
+func TestIdle_PagesOfATensorGoBack(t *testing.T) {
+	const blocks, size = 8, 2 << 20
+	d := newDomain(t, 64<<20)
+	kept, err := d.Alloc(size)
+	check(t, err)
+	free := func() {
+		var hs []shm.Handle
+		for range blocks {
+			h, err := d.Alloc(size)
+			check(t, err)
+			hs = append(hs, h)
+		}
+		for _, h := range hs {
+			check(t, d.Release(h))
+		}
+	}
+	free()
+	d.Trim()
+	free() // a block that was used between two looks keeps its pages
+	d.Trim()
+	if s := d.Stats(); s.IdleBytes != blocks*size {
+		t.Errorf("blocks that were used since the last look: %d bytes idle, want %d", s.IdleBytes, blocks*size)
+	}
+	d.Trim()
+	if s := d.Stats(); s.IdleBytes != 0 || s.Committed != size {
+		t.Errorf("blocks that nobody uses: %d bytes idle and %d committed, want 0 and %d", s.IdleBytes, s.Committed, size)
+	}
+	check(t, d.Release(kept))
+}
