@@ -3806,7 +3806,7 @@ rest:
 	RET
 
 // func CopyRowsAVX2F32(rows int, n int, src *float32, lds int, dst *float32, ldd int)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·CopyRowsAVX2F32(SB), NOSPLIT, $0-48
 	MOVQ    rows+0(FP), AX
 	MOVQ    n+8(FP), CX
@@ -3825,7 +3825,9 @@ TEXT ·CopyRowsAVX2F32(SB), NOSPLIT, $0-48
 	VMOVUPS 64(R10)(R9*4), Y0
 
 row:
-	XORQ R9, R9
+	PREFETCHT0 (DX)(BX*8)
+	PREFETCHT0 64(DX)(BX*8)
+	XORQ       R9, R9
 
 whole:
 	CMPQ    R9, CX
@@ -3850,7 +3852,7 @@ next:
 	RET
 
 // func AddRowsAVX2F32(rows int, n int, src *float32, lds int, dst *float32, ldd int)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·AddRowsAVX2F32(SB), NOSPLIT, $0-48
 	MOVQ    rows+0(FP), AX
 	MOVQ    n+8(FP), CX
@@ -3869,7 +3871,9 @@ TEXT ·AddRowsAVX2F32(SB), NOSPLIT, $0-48
 	VMOVUPS 64(R10)(R9*4), Y0
 
 row:
-	XORQ R9, R9
+	PREFETCHT0 (DX)(BX*8)
+	PREFETCHT0 64(DX)(BX*8)
+	XORQ       R9, R9
 
 whole:
 	CMPQ    R9, CX
@@ -4048,7 +4052,7 @@ end:
 	RET
 
 // func CopyRowsAVX2F64(rows int, n int, src *float64, lds int, dst *float64, ldd int)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·CopyRowsAVX2F64(SB), NOSPLIT, $0-48
 	MOVQ    rows+0(FP), AX
 	MOVQ    n+8(FP), CX
@@ -4067,7 +4071,9 @@ TEXT ·CopyRowsAVX2F64(SB), NOSPLIT, $0-48
 	VMOVUPS 64(R10)(R9*8), Y0
 
 row:
-	XORQ R9, R9
+	PREFETCHT0 (DX)(BX*8)
+	PREFETCHT0 64(DX)(BX*8)
+	XORQ       R9, R9
 
 whole:
 	CMPQ    R9, CX
@@ -4092,7 +4098,7 @@ next:
 	RET
 
 // func AddRowsAVX2F64(rows int, n int, src *float64, lds int, dst *float64, ldd int)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·AddRowsAVX2F64(SB), NOSPLIT, $0-48
 	MOVQ    rows+0(FP), AX
 	MOVQ    n+8(FP), CX
@@ -4111,7 +4117,9 @@ TEXT ·AddRowsAVX2F64(SB), NOSPLIT, $0-48
 	VMOVUPS 64(R10)(R9*8), Y0
 
 row:
-	XORQ R9, R9
+	PREFETCHT0 (DX)(BX*8)
+	PREFETCHT0 64(DX)(BX*8)
+	XORQ       R9, R9
 
 whole:
 	CMPQ    R9, CX

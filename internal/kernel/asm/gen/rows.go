@@ -24,6 +24,10 @@ func (v vector) rowwise(name, doc string, add func(ops ...Op)) {
 	last := v.first(tail)
 
 	Label("row")
+	// rows far apart are what the processor does not ask for by itself
+	next := Mem{Base: src, Index: lds, Scale: 8}
+	PREFETCHT0(next)
+	PREFETCHT0(next.Offset(64))
 	i := GP64()
 	XORQ(i, i)
 	Label("whole")

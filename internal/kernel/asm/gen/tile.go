@@ -54,30 +54,46 @@ func (v vector) tile(rows, vecs int) {
 		}
 	}
 
-	Label("loop")
-	row := GP64()
-	MOVQ(Mem{Base: off}, row)
-	ADDQ(Imm(8), off)
-	bs := make([]reg.VecVirtual, vecs)
-	for j := range bs {
-		bs[j] = v.fresh()
-		from := Mem{Base: b, Index: row, Scale: uint8(v.size), Disp: j * v.bytes()}
-		if j == vecs-1 {
-			v.load(from, last, bs[j])
-		} else {
-			v.move(from, bs[j])
-		}
-	}
-	for i := range acc {
-		factor := v.fresh()
-		v.broadcast(at[i], factor)
+	// k counts up to 0 from the end of off, so that one register is both index and count
+	LEAQ(Mem{Base: off, Index: k, Scale: 8}, off)
+	NEGQ(k)
+	sum := func(label string, load func(from Mem, x reg.VecVirtual)) {
+		Label(label)
+		row := GP64()
+		MOVQ(Mem{Base: off, Index: k, Scale: 8}, row)
+		bs := make([]reg.VecVirtual, vecs)
 		for j := range bs {
-			v.fma231(factor, bs[j], acc[i][j])
+			bs[j] = v.fresh()
+			from := Mem{Base: b, Index: row, Scale: uint8(v.size), Disp: j * v.bytes()}
+			if j == vecs-1 {
+				load(from, bs[j])
+			} else {
+				v.move(from, bs[j])
+			}
 		}
+		if v.tall(rows) {
+			v.ahead(rows, vecs, a, b, row)
+		}
+		for i := range acc {
+			factor := v.fresh()
+			v.broadcast(at[i], factor)
+			for j := range bs {
+				v.fma231(factor, bs[j], acc[i][j])
+			}
+		}
+		ADDQ(csa, a)
+		INCQ(k)
+		JNZ(LabelRef(label))
 	}
-	ADDQ(csa, a)
-	DECQ(k)
-	JNZ(LabelRef("loop"))
+	if v.tall(rows) { // a masked load costs as much as a multiplication more
+		n := pointer("n")
+		CMPQ(n, I32(int32(v.lanes)))
+		JNE(LabelRef("loop"))
+		sum("whole", func(from Mem, x reg.VecVirtual) { v.move(from, x) })
+		JMP(LabelRef("done"))
+	}
+	sum("loop", func(from Mem, x reg.VecVirtual) { v.load(from, last, x) })
+	Label("done")
 
 	alpha := v.scalar("alpha")
 	c, ldc := pointer("c"), v.elements("ldc")
@@ -127,6 +143,22 @@ func (v vector) prefetch(rows, vecs int) {
 		}
 	}
 	Label("short")
+}
+
+// tall says whether a tile has so many rows that most of a large product is done by it.
+func (v vector) tall(rows int) bool { return 2*rows > v.rows }
+
+// ahead asks for what the loop reads a while later of factors that are packed, which follow in
+// memory. They come from the second-level cache.
+func (v vector) ahead(rows, vecs int, a, b, row reg.GPVirtual) {
+	const line, distance, steps = 64, 1024, 4
+	for at := 0; at < rows*v.size; at += line {
+		PREFETCHT0(Mem{Base: a, Disp: distance + at})
+	}
+	width := vecs * v.bytes()
+	for at := 0; at < width; at += line {
+		PREFETCHT0(Mem{Base: b, Index: row, Scale: uint8(v.size), Disp: steps*width + at})
+	}
 }
 
 // eachOf calls do for each sum with its place in the result, and whether all lanes of it are there.
