@@ -44,8 +44,8 @@ var (
 	// ErrCUDA is wrapped if a tensor in the memory of a GPU was to become a *tensor.Tensor. Set
 	// Options.CUDA, receive it as a *CUDATensor, or call .cpu() first.
 	ErrCUDA = fmt.Errorf("%w: tensor is in the memory of a GPU", ErrUnsupported)
-	// ErrGlobal is wrapped if a message has a name that is not on the list of allowed names;
-	// pickle's GlobalError has the name.
+	// ErrGlobal is wrapped, with ErrUnsupported, if a message has a name that is not on the list of
+	// allowed names; the text has the name.
 	ErrGlobal = pickle.ErrGlobal
 )
 

@@ -2,6 +2,7 @@ package torch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -44,6 +45,9 @@ func (i *importer) unmarshalAs(b []byte, change func(o *pickle.Object)) (v any, 
 		names = inertNames
 	}
 	tree, err := pickle.Unmarshal(b, names, i.opts.limits())
+	if errors.Is(err, pickle.ErrGlobal) || errors.Is(err, pickle.ErrForm) {
+		err = fmt.Errorf("%w: %w; send what is in it, as a dict, a list or a tuple", ErrUnsupported, err)
+	}
 	i.begin()
 	if err == nil && change != nil {
 		for o := range pickle.Each[*pickle.Object](tree) {

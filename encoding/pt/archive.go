@@ -150,7 +150,7 @@ func (a *archive) load(o Options) (any, error) {
 	}
 	tree, err := pickle.Unmarshal(b, names, limits)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+		return nil, unread(err)
 	}
 	return lift(tree, a, o)
 }

@@ -40,6 +40,14 @@ func init() {
 	wire.RegisterError("python.ErrKey", python.ErrKey)
 }
 
+// unread is the error of a pickle that was not read.
+func unread(err error) error {
+	if errors.Is(err, pickle.ErrForm) {
+		return fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	return fmt.Errorf("%w: %w", ErrFormat, err)
+}
+
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
 }

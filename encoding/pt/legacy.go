@@ -45,7 +45,7 @@ func (l *legacy) parse() (tree any, err error) {
 		return nil, err
 	}
 	if tree, err = d.Decode(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+		return nil, unread(err)
 	}
 	if err := l.findPlaces(tree); err != nil {
 		return nil, err

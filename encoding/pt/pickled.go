@@ -76,7 +76,7 @@ func (o *origin) legacyFile() (file []byte, err error) {
 func Unmarshal(b []byte) (any, error) {
 	tree, err := pickle.Unmarshal(b, pickledNames().Find, pickle.Limits{})
 	if err != nil {
-		return nil, fmt.Errorf("read pickle: %w: %w", ErrFormat, err)
+		return nil, fmt.Errorf("read pickle: %w", unread(err))
 	}
 	in := &pickled{left: len(b), places: map[*pickle.Object]*pickle.Persistent{}}
 	v, err := lift(tree, in, Options{})

@@ -1,5 +1,7 @@
 package pickle
 
+import "errors"
+
 // extend appends values to what is uppermost.
 func (m *machine) extend(values []any) error {
 	return withTop(m, func(to any) error {
@@ -96,7 +98,13 @@ func (m *machine) call(callee, args, kwargs any, newObj bool) error {
 	}
 	v, err := construct(list)
 	if err != nil {
-		return malformed("%s: %v", g, err)
+		if !errors.Is(err, ErrForm) {
+			err = malformed("%s: %v", g, err)
+		}
+		if err := m.refuse(err); err != nil {
+			return err
+		}
+		v = &Object{Class: g, New: newObj, Args: list}
 	}
 	return m.push(v)
 }
@@ -111,7 +119,7 @@ func (m *machine) build(v []any) error {
 			}
 		case *Array:
 			if err := buildArray(to, state); err != nil {
-				return malformed("state of %T: %v", to, err)
+				return m.refuse(malformed("state of %T: %v", to, err), state)
 			}
 		case *Object:
 			to.State, to.HasState = state, true

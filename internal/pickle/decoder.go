@@ -29,9 +29,9 @@ func NewDecoder(r io.Reader, allowed Globals, limits Limits) *Decoder {
 // buffer is how many bytes are read ahead at most.
 const buffer = 4096
 
-// Decode reads one pickle. The error is io.EOF where there is none. On a *GlobalError, and only
-// then, Decode returns the value as well, for a caller that must give back what the value names:
-// the refused name and its calls are a Global and Objects in it.
+// Decode reads one pickle. The error is io.EOF where there is none. On a *GlobalError, or one that
+// wraps ErrForm, and only then, Decode returns all that it has read as well, for a caller that must
+// give back what the pickle names: the refused name and its calls are a Global and Objects in it.
 func (d *Decoder) Decode() (any, error) {
 	if err := d.src.fill(); err != nil {
 		return nil, err
@@ -49,6 +49,9 @@ func (d *Decoder) Decode() (any, error) {
 		}
 	}
 	if m.refused != nil {
+		if len(m.aside) > 0 {
+			v = append(Tuple{v}, m.aside...)
+		}
 		return v, m.refused
 	}
 	return v, nil

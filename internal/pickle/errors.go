@@ -13,6 +13,8 @@ var (
 	ErrLimit = errors.New("pickle: beyond the limit")
 	// ErrGlobal is wrapped by every *GlobalError.
 	ErrGlobal = errors.New("pickle: name is not allowed")
+	// ErrForm is wrapped where a pickle has a value that Go has no form of.
+	ErrForm = errors.New("pickle: value has no form in Go")
 	// ErrValue is wrapped where a value cannot be written.
 	ErrValue = errors.New("pickle: value cannot be written")
 )

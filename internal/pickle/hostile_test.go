@@ -67,7 +67,7 @@ var hostile = map[string]struct {
 	"eval":                 {"\x80\x02c__builtin__\neval\nX\x01\x00\x00\x001\x85R.", ErrGlobal},
 	"getattr":              {"\x80\x04cbuiltins\ngetattr\n)R.", ErrGlobal},
 	"a name with a dot":    {"\x80\x04\x8c\x08builtins\x8c\x0dset.__class__\x93.", ErrGlobal},
-	"an array of objects":  {"\x80\x04cnumpy\ndtype\n\x8c\x02O8\x85R.", ErrFormat},
+	"an array of objects":  {"\x80\x04cnumpy\ndtype\n\x8c\x02O8\x85R.", ErrForm},
 	"an array with a hole": {"\x80\x04cnumpy.core.numeric\n_frombuffer\n(C\x00cnumpy\ndtype\n\x8c\x02f4\x85RK\x05\x85\x8c\x01CtR.", ErrFormat},
 	"an array of 2^63 times 2^63": {"\x80\x04cnumpy.core.numeric\n_frombuffer\n(C\x00cnumpy\ndtype\n\x8c\x02f4\x85R" +
 		"\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x86\x8c\x01CtR.", ErrFormat},

@@ -1,6 +1,7 @@
 package pickle
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -14,8 +15,9 @@ type machine struct {
 	stack      []any
 	marks      []int // heights of the stack
 	memo       memo
-	room       int // for so many more values
-	refused    *GlobalError
+	room       int   // for so many more values
+	refused    error // the first name that is not allowed, or value that has no form
+	aside      []any // what the refused has no place for
 	done       bool
 }
 
@@ -131,6 +133,19 @@ func (m *machine) global(module, name string) error {
 		m.refused = &GlobalError{g}
 	}
 	return m.push(g)
+}
+
+// refuse goes on without what has no form, and keeps its parts. It returns err if err is another
+// error, in a pickle that had nothing of this kind before.
+func (m *machine) refuse(err error, parts ...any) error {
+	if m.refused == nil {
+		if !errors.Is(err, ErrForm) {
+			return err
+		}
+		m.refused = err
+	}
+	m.aside = append(m.aside, parts...)
+	return nil
 }
 
 func (m *machine) find(g Global) (Constructor, bool) {

@@ -44,7 +44,7 @@ func newNumpyType(args Tuple) (any, error) {
 		return nil, err
 	}
 	if _, err := NumpySize("|" + code); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: numpy's dtype %.40q", ErrForm, code)
 	}
 	return &numpyType{code, '|'}, nil
 }

@@ -228,6 +228,30 @@ func TestRefusedName(t *testing.T) {
 	}
 }
 
+// TestWithoutAForm wants what a pickle names beside a value that has no form in Go: a caller gives
+// it back.
+func TestWithoutAForm(t *testing.T) {
+	const promise = "cmod\nname\n)R"
+	dtype := func(code string) string { return "cnumpy\ndtype\n\x8c\x02" + code + "\x85R" }
+	allowed := Table{{Module: "mod", Name: "name"}: nil}.Find
+	for name, b := range map[string]string{
+		"an array of str": "cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85C\x01b\x87R" +
+			"(K\x01K\x01\x85" + dtype("O8") + "\x89]" + promise + "atb" + promise + "\x86.",
+		"a scalar": "cnumpy.core.multiarray\nscalar\n" + dtype("M8") + "C\x08datetime\x86R" + promise + promise + "\x87.",
+	} {
+		v, err := Unmarshal([]byte("\x80\x04"+b), allowed, Limits{})
+		found := 0
+		for o := range Each[*Object](v) {
+			if o.Class.Name == "name" {
+				found++
+			}
+		}
+		if !errors.Is(err, ErrForm) || found != 2 {
+			t.Errorf("%s: %v, with %d of 2 names: %v", name, err, found, v)
+		}
+	}
+}
+
 // TestStream reads pickles from a stream that does not end after them.
 func TestStream(t *testing.T) {
 	r, w := io.Pipe()

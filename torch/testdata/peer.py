@@ -2,9 +2,11 @@
 import gc
 import multiprocessing
 import os
+import pathlib
 import pickle
 import sys
 
+import numpy
 import torch
 import torch.multiprocessing
 
@@ -94,6 +96,24 @@ def odd(kind):
         return torch.zeros(2).as_subclass(Sub)
     if kind == "class":
         return Thing()
+    if kind == "numpy strings":
+        return numpy.array(["a", "bc"]), torch.zeros(2)
+    if kind == "numpy objects":
+        return numpy.array([torch.zeros(2), "a"], dtype=object), torch.zeros(2)
+    if kind == "numpy dates":
+        return {"at": numpy.array(["2020-01-01"], dtype="datetime64[D]"), "x": torch.zeros(2)}
+    if kind == "numpy date":
+        return numpy.datetime64("2020-01-01"), torch.zeros(2)
+    if kind == "numpy structure":
+        return numpy.zeros(2, dtype=[("a", "i4")]), torch.zeros(2)
+    if kind == "keys of a class":
+        return {pathlib.Path("a"): torch.zeros(2), "x": torch.zeros(2)}
+    if kind == "members of a class":
+        return {pathlib.Path("a")}, torch.zeros(2)
+    if kind == "tuple as a key":
+        return {(pathlib.Path("a"), 1): torch.zeros(2)}, torch.zeros(2)
+    if kind == "frozenset of a class":
+        return frozenset([pathlib.Path("a")]), torch.zeros(2)
     if kind == "float8_e4m3fnuz":
         return torch.zeros(2, dtype=torch.float8_e4m3fnuz)
     raise KeyError(kind)
