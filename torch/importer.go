@@ -25,6 +25,7 @@ type importer struct {
 	// a promise to this process, and whether it was taken: a descriptor, or a slot of CUDA's
 	// counters
 	fetched map[*pickle.Object]bool
+	silent  bool // a fetch has failed, after the end of ctx
 	made    []io.Closer
 }
 

@@ -3,9 +3,11 @@ package torch
 import (
 	"context"
 	"errors"
+	"os"
 	"reflect"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/python"
@@ -50,6 +52,31 @@ func equip(t *testing.T, py peerPython) (*talk, toolbox) {
 		}
 	})
 	return &talk{t, ctx, p, p.Conn}, b
+}
+
+// TestQueue_GetLosesNothing takes messages with descriptors from a Python that is stopped. A Get
+// whose context ends in the middle of a message returns the message when Python goes on.
+func TestQueue_GetLosesNothing(t *testing.T) {
+	eachPython(t, func(t *testing.T, py peerPython) {
+		k, b := equip(t, py)
+		k.ask("eval", "[q.put(multiprocessing.reduction.DupFd(os.open(f'/proc/self/{n}', os.O_RDONLY)))"+
+			" for q in (queue, simple) for n in ('comm', 'stat')] and (queue.close(), queue.join_thread())")
+		for i, q := range []Queue{b.queue, b.queue, b.simple, b.simple} {
+			if err := k.p.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			time.AfterFunc(300*time.Millisecond, func() { k.p.Signal(syscall.SIGCONT) })
+			ctx, cancel := context.WithTimeout(k.ctx, 20*time.Millisecond)
+			f, err := As[*os.File](q.Get(ctx))
+			cancel()
+			if err != nil {
+				t.Errorf("message %d: %v", i, err)
+				continue
+			}
+			f.Close()
+		}
+		k.bye()
+	})
 }
 
 // wantEval evaluates an expression in Python and compares its value.

@@ -18,7 +18,8 @@ type Queue interface {
 	// cause of ctx's end.
 	Put(ctx context.Context, v any) error
 	// Get receives the next message, as Conn.Recv does, and waits for one. The error is the cause
-	// of ctx's end; nothing is lost then.
+	// of ctx's end; nothing is lost then. If ctx ends when a message has come, Get asks its sender
+	// for the tensors for up to 10 s more; if the sender does not answer, the message is lost.
 	Get(ctx context.Context) (any, error)
 	// Len returns the number of messages. The error wraps ErrUnsupported for a SimpleQueue.
 	Len(ctx context.Context) (int, error)

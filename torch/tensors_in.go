@@ -1,6 +1,7 @@
 package torch
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -200,8 +201,15 @@ func (i *importer) fetch(o *pickle.Object) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := detach(i.ctx, addr, key, i.opts.AuthKey)
+	if i.silent { // no sender gets more time for each descriptor of a message
+		return nil, fmt.Errorf("storage: %w", context.Cause(i.ctx))
+	}
+	// a descriptor can be had once, and the message is lost without it
+	ctx, cancel := outlasting(i.ctx, patience)
+	defer cancel()
+	f, err := detach(ctx, addr, key, i.opts.AuthKey)
 	if err != nil {
+		i.silent = i.ctx.Err() != nil
 		return nil, fmt.Errorf("storage: %w", err)
 	}
 	return f, nil
