@@ -59,9 +59,9 @@ func (c *Conn) Send(ctx context.Context, v any) error {
 // another type. The caller closes the tensors in it. The error is io.EOF if the other side has
 // closed, and a *ProcessError if Spawn has started the other process and it has failed. It wraps
 // ErrUnsupported, ErrGlobal or ErrGone for a message that cannot be used; the next message can be
-// received then. It wraps ErrClosed if there is no next message. If ctx ends when a message has come,
-// Recv asks its sender for the tensors for up to 10 s more; if the sender does not answer, the
-// message is lost.
+// received then. It wraps ErrClosed if there is no next message. If ctx ends when a message has
+// come, Recv asks its sender for the tensors for up to 10 s more; if the sender does not answer,
+// the message is lost.
 func (c *Conn) Recv(ctx context.Context) (any, error) {
 	b, err := c.recvBytes(ctx)
 	if err != nil {
