@@ -112,7 +112,7 @@ func (l *Latest[T]) Version() uint64 {
 }
 
 // Wait waits until there is a version greater than after, and loads it. With after 0 it is Load.
-// A slow caller misses the versions in between.
+// A slow caller misses the versions in between. The error wraps that of ctx, or is ErrClosed.
 func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64, err error) {
 	end := l.out.end
 	if err := end.enter(); err != nil {
@@ -120,7 +120,7 @@ func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64
 	}
 	defer end.leave()
 	if err := end.ring.AwaitNews(ctx, after); err != nil {
-		return v, 0, shmError(ctx, "wait", err, ErrEmpty)
+		return v, 0, shmError(ctx, "wait", err, nil)
 	}
 	return l.Load()
 }

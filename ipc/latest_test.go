@@ -132,6 +132,9 @@ func TestLatest_WaitReturnsTheNextVersion(t *testing.T) {
 		defer cancel()
 		_, _, err := l.Wait(short, l.Version())
 		wantErr(t, err, context.DeadlineExceeded)
+		if strings.Contains(err.Error(), "queue") {
+			t.Errorf("a Latest is no queue: %v", err)
+		}
 	})
 }
 

@@ -18,6 +18,9 @@ import (
 // succeeds. It is shm.ErrName unless the name is 1 to 192 bytes of UTF-8. Where another process is
 // stopped in the middle of a Bind, or of an operation on what v holds, Bind waits for it until ctx
 // ends. A Bind that returns an error has bound nothing.
+//
+// A name keeps its value until it is unlinked, and between an Unlink and the next Bind no Lookup
+// finds it. Bind a [Latest] once for a value that is replaced while others look it up.
 func Bind[T any](ctx context.Context, name string, v T) error {
 	plan, err := wire.PlanOf[named[T]]()
 	if err != nil {
@@ -34,6 +37,8 @@ func Bind[T any](ctx context.Context, name string, v T) error {
 	if err == nil {
 		m := o.enc.Message()
 		err = d.Bind(ctx, name, m.Body, m.Blocks)
+	} else {
+		err = fmt.Errorf("bind name %q: %w", name, err)
 	}
 	o.done(err == nil)
 	runtime.KeepAlive(v)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -45,7 +46,11 @@ func TestBind_RefusesNames(t *testing.T) {
 	_, err := ipc.Lookup[*ipc.Memory]("m")
 	wantErr(t, err, shm.ErrNotExist, fs.ErrNotExist)
 	wantErr(t, ipc.Unlink("m"), shm.ErrNotExist)
-	wantErr(t, ipc.Bind(t.Context(), "", 5), shm.ErrName)
+	err = ipc.Bind(t.Context(), "", 5)
+	wantErr(t, err, shm.ErrName)
+	if !strings.Contains(err.Error(), "1 to 192 bytes of UTF-8") {
+		t.Errorf("%v does not say what a name is", err)
+	}
 	_, err = ipc.NewMemory("m", -1)
 	wantErr(t, err, ipc.ErrSize)
 	_, err = ipc.NewMemory("m", 1<<40)

@@ -22,7 +22,7 @@ func (d *Domain) Bind(ctx context.Context, name string, body []byte, blocks []Ha
 
 func (d *Domain) bind(ctx context.Context, name string, body []byte, blocks []Handle) error {
 	if name == "" || len(name) > MaxName || !utf8.ValidString(name) {
-		return ErrName
+		return fmt.Errorf("%w: it has %d bytes, and a name has 1 to %d bytes of UTF-8", ErrName, len(name), MaxName)
 	}
 	for _, h := range blocks {
 		if _, err := d.check(h); err != nil {
