@@ -28,7 +28,8 @@ const (
 	// When the function has returned, the ends of queues and pipes in its argument are closed, as
 	// the end of a process closes them. Panics come back as a *ProcessError. A cancelled goroutine
 	// that does not stop is left alone. Options that only a process can have do not apply:
-	// environment, niceness, output, Threads.
+	// environment, niceness, output, Threads. Goroutines cannot train one network as processes do
+	// in Hogwild: Backward of one panics when it sees the steps of another.
 	GoroutineStart
 )
 

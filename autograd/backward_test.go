@@ -89,6 +89,14 @@ func TestBackward_NoticesATensorThatChanged(t *testing.T) {
 	y.Backward()
 }
 
+// Workers that are goroutines cannot train one network, and the panic says what can.
+func TestBackward_SaysWhatToDoAboutOtherTrainers(t *testing.T) {
+	p := scalar(2)
+	y := autograd.Exp(p.Var())
+	y.T().Zero()
+	mustPanic(t, "use processes, not goroutines", y.Backward)
+}
+
 func TestBackward_NoticesIndicesAndMasksThatChanged(t *testing.T) {
 	x := autograd.NewParam("x", values(1, 1, 2, 3)).Var()
 	mask, idx := tensor.New(tensor.Bool, 3), tensor.New(tensor.Int64, 2)

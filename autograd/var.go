@@ -215,7 +215,8 @@ func (v *Var) reads(ts ...*tensor.Tensor) *Var {
 func (v *Var) checkSaved() {
 	for _, s := range v.saved {
 		if now := s.t.Version(); now != s.version {
-			misuse("%s needs a tensor of shape %v as it was, but it was changed in place since (version %d, saved at %d): call Backward first, or change a Clone",
+			misuse("%s needs a tensor of shape %v as it was, but it was changed in place since (version %d, saved at %d): "+
+				"call Backward first, or change a Clone; to train a tensor several at a time, use processes, not goroutines",
 				v.op, s.t.Shape(), now, s.version)
 		}
 	}
