@@ -46,8 +46,11 @@ func pythonStorm(s *storm) error {
 	if err := os.WriteFile(filepath.Join(s.dir, "torture_peer.py"), peerProgram, 0o600); err != nil {
 		return err
 	}
-	temp := func() int { n, _ := filepath.Glob(os.TempDir() + "/pymp-*"); return len(n) }
-	before := temp()
+	temp := filepath.Join(s.dir, "tmp") // where no other Python's files are
+	if err := errors.Join(os.MkdirAll(temp, 0o700), os.Setenv("TMPDIR", temp)); err != nil {
+		return err
+	}
+	left := func() int { files, _ := os.ReadDir(temp); return len(files) }
 	var pair sync.WaitGroup
 	for i := range 2 {
 		pair.Go(func() {
@@ -59,8 +62,8 @@ func pythonStorm(s *storm) error {
 		})
 	}
 	pair.Wait()
-	s.eventually(func() bool { return temp() <= before })
-	if n := temp() - before; n > 0 {
+	s.eventually(func() bool { return left() == 0 })
+	if n := left(); n > 0 {
 		s.wrong(&s.seen.Files, n, "%d directories of Python's are left", n)
 	}
 	return torch.Trim()
