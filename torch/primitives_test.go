@@ -3,7 +3,9 @@ package torch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"syscall"
 	"testing"
@@ -55,7 +57,8 @@ func equip(t *testing.T, py peerPython) (*talk, toolbox) {
 }
 
 // TestQueue_GetLosesNothing takes messages with descriptors from a Python that is stopped. A Get
-// whose context ends in the middle of a message returns the message when Python goes on.
+// whose context ends in the middle of a message returns the message when Python goes on. One whose
+// context ended before, on a busy machine, leaves it to the next Get.
 func TestQueue_GetLosesNothing(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		k, b := equip(t, py)
@@ -69,9 +72,16 @@ func TestQueue_GetLosesNothing(t *testing.T) {
 			ctx, cancel := context.WithTimeout(k.ctx, 20*time.Millisecond)
 			f, err := As[*os.File](q.Get(ctx))
 			cancel()
+			if errors.Is(err, context.DeadlineExceeded) {
+				f, err = As[*os.File](q.Get(k.ctx))
+			}
 			if err != nil {
 				t.Errorf("message %d: %v", i, err)
 				continue
+			}
+			path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+			if want := []string{"comm", "stat"}[i%2]; err != nil || filepath.Base(path) != want {
+				t.Errorf("message %d is %s, and not %s: %v", i, path, want, err)
 			}
 			f.Close()
 		}
