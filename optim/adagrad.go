@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 
@@ -13,7 +14,7 @@ import (
 // AdagradOptions are the options of torch.optim.Adagrad. Nil stands for PyTorch's default. The
 // other zero values but LR are PyTorch's defaults.
 type AdagradOptions struct {
-	LR                 float64  // the learning rate; PyTorch's default is 0.01
+	LR                 float64  // the learning rate; 0: 0.01, PyTorch's default
 	LRDecay            float64  // step n has the learning rate LR / (1 + (n-1)·LRDecay)
 	WeightDecay        float64  // factor of the parameter that is added to its gradient
 	InitialAccumulator float64  // start of the sums of squares
@@ -24,7 +25,7 @@ type AdagradOptions struct {
 	Atomic bool
 }
 
-const adagradEps = 1e-10
+const adagradLR, adagradEps = 1e-2, 1e-10
 
 // Adagrad steps against the gradients of parameters, divided by the roots of the sums of their
 // squares (Duchi and others, 2011). Each process has sums of its own, also for shared parameters,
@@ -37,6 +38,7 @@ type Adagrad struct {
 
 // NewAdagrad returns an optimizer of params. It panics if an option is out of range.
 func NewAdagrad(params iter.Seq[*autograd.Param], o AdagradOptions) *Adagrad {
+	o.LR = cmp.Or(o.LR, adagradLR)
 	a := &Adagrad{AdagradOptions: &o}
 	a.bind()
 	a.keep(params)

@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 
@@ -12,7 +13,7 @@ import (
 
 // AdamOptions are the options of torch.optim.Adam and AdamW. Nil stands for PyTorch's default.
 type AdamOptions struct {
-	LR float64 // the learning rate; PyTorch's default is 0.001
+	LR float64 // the learning rate; 0: 0.001, PyTorch's default
 	// factors by which the mean gradient and the mean squared gradient are kept at each step; nil:
 	// 0.9 and 0.999
 	Betas       *[2]float64
@@ -30,7 +31,7 @@ type AdamOptions struct {
 
 var adamBetas = [2]float64{0.9, 0.999}
 
-const adamEps = 1e-8
+const adamLR, adamEps = 1e-3, 1e-8
 
 // Adam steps against the mean gradients of parameters, divided by the roots of the mean squares
 // (Kingma and Ba, 2014). Each process has moments of its own, also for shared parameters, unless
@@ -43,6 +44,7 @@ type Adam struct {
 
 // NewAdam returns an optimizer of params. It panics if an option is out of range.
 func NewAdam(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
+	o.LR = cmp.Or(o.LR, adamLR)
 	a := &Adam{AdamOptions: &o}
 	a.bind()
 	a.keep(params)

@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -13,7 +14,7 @@ import (
 
 // RMSpropOptions are the options of torch.optim.RMSprop. Nil stands for PyTorch's default.
 type RMSpropOptions struct {
-	LR          float64  // the learning rate; PyTorch's default is 0.01
+	LR          float64  // the learning rate; 0: 0.01, PyTorch's default
 	Alpha       *float64 // factor by which the mean squared gradient is kept at each step; nil: 0.99
 	Eps         *float64 // added to the root of the mean squared gradient; nil: 1e-8
 	WeightDecay float64  // factor of the parameter that is added to its gradient
@@ -25,7 +26,7 @@ type RMSpropOptions struct {
 	Atomic bool
 }
 
-const rmspropAlpha, rmspropEps = 0.99, 1e-8
+const rmspropLR, rmspropAlpha, rmspropEps = 1e-2, 0.99, 1e-8
 
 // RMSprop steps against the gradients of parameters, divided by the roots of their mean squares
 // (Tieleman and Hinton, 2012). Each process has a state of its own, also for shared parameters,
@@ -38,6 +39,7 @@ type RMSprop struct {
 
 // NewRMSprop returns an optimizer of params. It panics if an option is out of range.
 func NewRMSprop(params iter.Seq[*autograd.Param], o RMSpropOptions) *RMSprop {
+	o.LR = cmp.Or(o.LR, rmspropLR)
 	r := &RMSprop{RMSpropOptions: &o}
 	r.bind()
 	r.keep(params)

@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 
@@ -12,7 +13,7 @@ import (
 
 // SGDOptions are the options of torch.optim.SGD. The zero values but LR are PyTorch's defaults.
 type SGDOptions struct {
-	LR          float64 // the learning rate
+	LR          float64 // the learning rate; 0: 0.001, PyTorch's default
 	Momentum    float64 // factor by which the last step is taken again
 	Dampening   float64 // the gradient enters the momentum times 1 - Dampening
 	WeightDecay float64 // factor of the parameter that is added to its gradient
@@ -22,6 +23,8 @@ type SGDOptions struct {
 	// words, see Note [Shared state]
 	Atomic bool
 }
+
+const sgdLR = 1e-3
 
 // SGD steps against the gradients of parameters. Each process has a momentum of its own, also for
 // shared parameters, unless Share was called. One goroutine at a time may use an SGD. The caller
@@ -34,6 +37,7 @@ type SGD struct {
 
 // NewSGD returns an optimizer of params. It panics if an option is out of range.
 func NewSGD(params iter.Seq[*autograd.Param], o SGDOptions) *SGD {
+	o.LR = cmp.Or(o.LR, sgdLR)
 	s := &SGD{SGDOptions: &o}
 	s.bind()
 	s.keep(params)

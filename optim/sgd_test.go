@@ -10,6 +10,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/devicetest"
+	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -53,6 +54,25 @@ func TestOptimizer_AtomicStepsOfManyAreAllTaken(t *testing.T) {
 		if d := tensor.Sub(shared, tensor.Full(tensor.Float64, -goroutines*steps, 3)).Abs().Sum(); d > c.near {
 			t.Errorf("%s: %v, want %v", name, shared, -goroutines*steps)
 		}
+	}
+}
+
+// Options without a learning rate train, as PyTorch's optimizers without lr do. A rate that is set
+// to 0 afterwards, as a schedule does, is 0.
+func TestOptimizer_WithoutALearningRateHasPyTorchs(t *testing.T) {
+	net := nn.NewLinear(2, 1, tensor.NewGenerator(1))
+	defer nn.Close(net)
+	params := nn.Params(net)
+	sgd, adam := optim.NewSGD(params, optim.SGDOptions{}), optim.NewAdam(params, optim.AdamOptions{})
+	adamw := optim.NewAdamW(params, optim.AdamOptions{WeightDecay: 0.1})
+	rms, ada := optim.NewRMSprop(params, optim.RMSpropOptions{}), optim.NewAdagrad(params, optim.AdagradOptions{})
+	got, want := []float64{sgd.LR, adam.LR, adamw.LR, rms.LR, ada.LR}, []float64{1e-3, 1e-3, 1e-3, 1e-2, 1e-2}
+	if !slices.Equal(got, want) {
+		t.Errorf("learning rates %v, want %v", got, want)
+	}
+	adam.LR = 0
+	if got := cross(t, adam); got.LR != 0 {
+		t.Errorf("a learning rate of 0 arrives as %v", got.LR)
 	}
 }
 
