@@ -106,6 +106,12 @@ func (d *Domain) Backed() (int64, error) {
 	return int64(len(s.backed)) * pageSize, nil
 }
 
+// AwaitCollection waits for the collection that is going on, if one is.
+func (d *Domain) AwaitCollection() {
+	d.collecting.Lock()
+	d.collecting.Unlock() //lint:ignore SA2001 it waits until the other has unlocked, and no longer
+}
+
 // Trim is a look of the trimmer, now instead of in a while.
 func (d *Domain) Trim() {
 	d.trimmer.stop()
