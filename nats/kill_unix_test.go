@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -385,8 +386,7 @@ func cluster(t testing.TB, dirs ...string) (starts []func() *process, urls []str
 	}
 	ports := make([]int, 6)
 	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		check(t, err)
+		l := listenLow(t)
 		defer l.Close()
 		ports[i] = l.Addr().(*net.TCPAddr).Port
 	}
@@ -402,6 +402,21 @@ func cluster(t testing.TB, dirs ...string) (starts []func() *process, urls []str
 		urls = append(urls, fmt.Sprint("nats://127.0.0.1:", ports[i]))
 	}
 	return starts, urls
+}
+
+// listenLow listens at a port below those that systems give to connections, which begin at 32768 on
+// Linux. The node that gets it starts later, and no connection that is made meanwhile takes it.
+func listenLow(t testing.TB) net.Listener {
+	t.Helper()
+	for tries := 0; ; tries++ {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 20000+rand.IntN(12000)))
+		if err == nil {
+			return l
+		}
+		if tries > 1000 {
+			t.Fatalf("no port is free: %v", err)
+		}
+	}
 }
 
 // A program connects while the nodes of a cluster have no leader yet.

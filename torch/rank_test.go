@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -157,19 +159,22 @@ func torchrun(t *testing.T, py peerPython, part string, ranks, restarts int,
 	return string(b), err
 }
 
-// freePort returns the number of a port that no process uses at the moment.
+// freePort returns the number of a port that no process uses. It is below those that systems give
+// to connections, which begin at 32768 on Linux: PyTorch uses it seconds later, and no connection
+// that is made meanwhile takes it.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for tries := 0; ; tries++ {
+		port := strconv.Itoa(20000 + rand.IntN(12000))
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			l.Close()
+			return port
+		}
+		if tries > 1000 {
+			t.Fatalf("no port is free: %v", err)
+		}
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 // Ranks of PyTorch and one of Go's do a job together. In the first start the rank of Go is killed.
