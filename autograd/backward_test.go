@@ -90,7 +90,7 @@ func TestBackward_NoticesATensorThatChanged(t *testing.T) {
 }
 
 // Workers that are goroutines cannot train one network, and the panic says what can.
-func TestBackward_SaysWhatToDoAboutOtherTrainers(t *testing.T) {
+func TestBackward_AdvisesProcessesWhereAnotherTrains(t *testing.T) {
 	p := scalar(2)
 	y := autograd.Exp(p.Var())
 	y.T().Zero()
