@@ -77,7 +77,7 @@ func setOne[F kernel.Float](t *tensor.Tensor) { data[F](t)[0] = 1 }
 
 // walk lets everything that v was computed from have its part of dy.
 func (v *Var) walk(dy *tensor.Tensor, retain bool) {
-	w := walk{ready: v.scope.takeStack(), retain: retain}
+	w := walk{trail: v.scope.takeTrail(), retain: retain}
 	defer w.end(v)
 	w.count(v)
 	v.add(dy)
@@ -87,16 +87,14 @@ func (v *Var) walk(dy *tensor.Tensor, retain bool) {
 
 // A walk is one pass over a graph, from what is derived to what that was computed from.
 type walk struct {
-	ready  []*Var // whose gradients are whole
+	trail
 	at     *Var
-	retain bool // leave the graph as it is
-	graph  bool // gradients are values of a graph themselves
-	whole  bool // it came to its end
-
-	redoes  bool     // functions are called once more, and may use Params that seem complete
-	arrived []*Param // whose hooks wait for the end because of that
-
-	seen []*Var // of a walk to some inputs only: all that has been marked
+	mark   uint64 // of a walk to some inputs only
+	retain bool   // leave the graph as it is
+	graph  bool   // gradients are values of a graph themselves
+	redoes bool   // functions are called once more, and may use Params that seem complete
+	whole  bool   // it came to its end
+	part   *Scope // while values are counted: the inner scope that they belong to
 }
 
 // count sets waiting, of all that v was computed from, to how many operations between it and v use
@@ -118,6 +116,7 @@ func (w *walk) count(v *Var) {
 				continue
 			}
 			if in.waiting++; in.waiting == 1 {
+				w.join(in)
 				stack = append(stack, in)
 			}
 		}
@@ -134,6 +133,7 @@ func (w *walk) run() {
 		n.give(w)
 		w.settle(n)
 		n.leave(w)
+		n.part.walked(n)
 	}
 	w.whole = true
 	for _, p := range w.arrived {
@@ -147,8 +147,12 @@ func (w *walk) settle(n *Var) {
 		if !in.wanted() {
 			continue
 		}
-		if in.waiting--; in.waiting == 0 && in.stays() {
+		switch in.waiting--; {
+		case in.waiting > 0:
+		case in.stays():
 			w.ready = append(w.ready, in)
+		default:
+			in.part.walked(in)
 		}
 	}
 }
@@ -159,7 +163,8 @@ func (w *walk) end(v *Var) {
 	if !w.whole {
 		w.forsake(v)
 	}
-	v.scope.keepStack(w.ready)
+	w.unsee()
+	v.scope.keepTrail(w.trail)
 }
 
 // forsake takes back all counts and gradients of values that were not walked.
@@ -191,13 +196,13 @@ func (v *Var) give(w *walk) {
 	switch {
 	case v.param != nil:
 		v.arrive(w)
-	case w.seen != nil && !v.leads(): // it is asked for, and nothing behind it
+	case w.mark != 0 && !v.leads(): // it is asked for, and nothing behind it
 	case v.redo != nil:
 		if v.grad != nil || v.slope != nil {
 			w.splice(v, v.redo)
 		}
 	case v.slope != nil && v.plain != nil:
-		w.splice(v, func() *Var { return v.plain(v) })
+		w.splice(v, v.plain)
 	case v.slope != nil:
 		v.giveValues()
 	case v.grad != nil: // a part of which nothing is used has none
@@ -257,7 +262,7 @@ func (v *Var) leave(w *walk) {
 		v.scope.recycle(v.grad)
 		v.grad, v.slope = nil, nil
 	}
-	if w.retain || v.param != nil || w.seen != nil && !v.leads() {
+	if w.retain || v.param != nil || w.mark != 0 && !v.leads() {
 		return
 	}
 	v.backward, v.derive, v.again, v.plain, v.redo, v.inputs, v.saved, v.walked = nil, nil, nil, nil, nil,

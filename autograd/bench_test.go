@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -47,5 +48,25 @@ func BenchmarkGrad(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkCheckpoint is a step of eight layers, 256×128 by 128×128, in two checkpoints of four.
+func BenchmarkCheckpoint(b *testing.B) {
+	defer kernel.SetThreads(kernel.Threads())
+	kernel.SetThreads(1)
+	w := autograd.NewParam("w", tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 128, 128))
+	x, s := tensor.RandN(tensor.Float32, tensor.NewGenerator(2), 256, 128), autograd.NewScope()
+	f := func(in ...*autograd.Var) *autograd.Var {
+		h := in[0]
+		for range 4 {
+			h = autograd.Tanh(autograd.Linear(h, w.Var(), nil))
+		}
+		return h
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		autograd.Sum(autograd.Checkpoint(f, autograd.Checkpoint(f, s.Const(x)))).Backward()
+		s.Reset()
 	}
 }

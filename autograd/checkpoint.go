@@ -1,10 +1,6 @@
 package autograd
 
-import (
-	"slices"
-
-	"github.com/shoal-mp/shoal/tensor"
-)
+import "github.com/shoal-mp/shoal/tensor"
 
 // Checkpoint returns f(in...) and keeps no value that f computes on the way: Backward and Grad call
 // f once more when they need these values. It saves memory and costs time, as
@@ -16,95 +12,108 @@ import (
 // f must compute the same result from equal arguments each time. It may use Params, and other
 // values that live until Backward. The second call draws the same random numbers from
 // tensor.DefaultGenerator as the first; for other generators see [CheckpointWith]. The second call
-// does not update running statistics ([Scope.KeepBuffers]). The values of f are not in the Scope of
-// in; the garbage collector frees them.
+// does not update running statistics ([Scope.KeepBuffers]).
+//
+// If in is in a Scope, the values that f computes have a scope of their own, which lends its memory
+// to the next function as soon as the values are of no use. The program must not use such a value,
+// nor its tensor, after f has returned, but the result. Without a Scope the garbage collector frees
+// them.
 func Checkpoint(f func(in ...*Var) *Var, in ...*Var) *Var { return CheckpointWith(nil, f, in...) }
 
 // CheckpointWith returns f(in...) as Checkpoint does, for an f that draws random numbers from
 // generators besides the default one. No other goroutine may use the generators until Backward.
 func CheckpointWith(generators []*tensor.Generator, f func(in ...*Var) *Var, in ...*Var) *Var {
-	r := recompute{generators}
 	for i, x := range in {
 		if x == nil || x.t == nil {
 			misuse("Checkpoint of input %d, which is nil, or was in a Scope that was Reset", i)
 		}
 	}
-	in = slices.Clone(in)
-	begin := r.states()
-	y := f(within(false, in)...)
-	v := scopeOf(in).newVar()
-	v.op, v.t, v.quiet = "Checkpoint", y.t, y.quiet
-	if !y.needs {
-		return v
-	}
-	v.needs, v.inputs = true, in
-	for _, x := range in {
-		v.save(x.t)
-	}
-	v.redo = func() *Var {
-		defer r.set(r.states())
-		r.set(begin)
-		again := f(within(true, in)...)
-		if !sameShape(again.Shape(), v.Shape()) {
-			misuse("Checkpoint of a function that made a value of shape %v, and now one of %v: it must compute the same each time", v.Shape(), again.Shape())
+	s := scopeOf(in)
+	v := s.newVar()
+	r := &v.plans().again
+	r.f, r.generators = f, append(r.generators[:0], generators...)
+	r.begin = r.states(r.begin[:0])
+	inner := s.within()
+	y := f(inner.passed(in)...)
+	v.op, v.quiet, v.t = "Checkpoint", y.quiet, s.result(y, inner, in)
+	if v.needs = y.needs; v.needs {
+		v.inputs, v.saved, v.redo = s.list(len(in)), r.saved[:0], redo
+		copy(v.inputs, in)
+		for _, x := range in {
+			v.save(x.t)
 		}
-		return passed(new(Var), again)
+		r.saved = v.saved
 	}
+	inner.end()
 	return v
 }
 
-// within returns values like those of in, in a scope of their own.
-func within(keeps bool, in []*Var) []*Var {
-	s := NewScope()
-	s.keeps = keeps
-	inner := make([]*Var, len(in))
-	for i, x := range in {
-		s.keeps = s.keeps || x.KeepsBuffers()
-		inner[i] = passed(s.newVar(), x)
-	}
-	return inner
+// A recompute is what calls a function once more: the function, the generators that it draws from,
+// beside the default one, and where they were, the default one first.
+type recompute struct {
+	f          func(in ...*Var) *Var
+	generators []*tensor.Generator
+	begin, now []byte
+	saved      []saved // the inputs' tensors
 }
 
-// passed makes v a value that is x, and passes its gradient on.
-func passed(v, x *Var) *Var {
-	v.op, v.t, v.quiet, v.needs = "Checkpoint", x.t, x.quiet, x.needs
-	if v.needs {
-		v.inputs, v.derive, v.again = append(v.inputRoom[:0], x), pass, same
-	}
-	return v
+// emptied returns a recompute for another function.
+func (r recompute) emptied() recompute {
+	return recompute{generators: emptied(r.generators), begin: r.begin[:0], now: r.now[:0], saved: emptied(r.saved)}
 }
 
-func pass(y *Var, dy *tensor.Tensor) { y.inputs[0].add(dy) }
+// redo computes the value of a Checkpoint again.
+func redo(v *Var) *Var {
+	r := &v.plan.again
+	r.now = r.states(r.now[:0])
+	defer r.set(r.now)
+	r.set(r.begin)
+	inner := v.scope.within()
+	inner.keeps = true
+	again := r.f(inner.passed(v.inputs)...)
+	if !sameShape(again.Shape(), v.Shape()) {
+		misuse("Checkpoint of a function that made a value of shape %v, and now one of %v: it must compute the same each time", v.Shape(), again.Shape())
+	}
+	return passed(inner.newVar(), again)
+}
 
-// A recompute is the generators that a function draws from, beside the default one.
-type recompute struct{ generators []*tensor.Generator }
-
-// states returns where the generators are, the default one first.
-func (r recompute) states() [][]byte {
-	all := [][]byte{tensor.DefaultGenerator().State()}
+// states appends where the generators are.
+func (r *recompute) states(to []byte) []byte {
+	to = append(to, tensor.DefaultGenerator().State()...)
 	for _, g := range r.generators {
-		all = append(all, g.State())
+		to = append(to, g.State()...)
 	}
-	return all
+	return to
 }
 
-func (r recompute) set(states [][]byte) {
-	for i, g := range append([]*tensor.Generator{tensor.DefaultGenerator()}, r.generators...) {
-		if err := g.SetState(states[i]); err != nil {
-			panic(err) // a state of a generator
-		}
+func (r *recompute) set(states []byte) {
+	size := len(states) / (1 + len(r.generators))
+	setState(tensor.DefaultGenerator(), states[:size])
+	for i, g := range r.generators {
+		setState(g, states[(1+i)*size:(2+i)*size])
+	}
+}
+
+func setState(g *tensor.Generator, state []byte) {
+	if err := g.SetState(state); err != nil {
+		panic(err) // a state of a generator
 	}
 }
 
 // splice puts what a function computes now in v's place, in the middle of a walk.
-func (w *walk) splice(v *Var, compute func() *Var) {
+func (w *walk) splice(v *Var, compute func(v *Var) *Var) {
 	v.checkSaved()
-	y := compute()
+	y := compute(v)
+	if v.redo != nil && !w.graph {
+		w.part = y.scope
+	}
+	w.join(y)
 	w.ready = append(w.ready, y)
-	if w.seen != nil {
+	if w.mark != 0 {
 		w.limit(y)
 	}
 	w.count(y)
+	w.part = nil
 	if v.slope != nil {
 		y.gain(v.slope)
 	} else {

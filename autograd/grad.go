@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
@@ -39,19 +40,22 @@ func init() {
 //	penalty := autograd.Mean(autograd.Pow(autograd.AddScalar(autograd.Norm(dx, 1), -1), 2))
 //
 // With CreateGraph the derivatives are values of a graph, with derivatives of their own. Without
-// CreateGraph they are constants. In a Scope they live until Reset.
+// CreateGraph they are constants. In a Scope they live until Reset, and so does the slice.
 //
 // Grad panics where Backward does, if shapes differ, and if no output depends on an input. With
 // CreateGraph it panics with an error that wraps ErrCreateGraph at an operation that cannot be
 // derived again.
 func Grad(outputs, inputs []*Var, o GradOptions) []*Var {
 	o.check(outputs, inputs)
-	w := walk{retain: o.RetainGraph || o.CreateGraph, graph: o.CreateGraph}
-	top := &Var{op: "Grad", inputs: outputs, needs: true}
-	defer w.unmark(inputs)
+	s := scopeOf(outputs)
+	w := walk{trail: s.takeTrail(), retain: o.RetainGraph || o.CreateGraph, graph: o.CreateGraph, mark: marks.Add(1)}
+	top := s.newVar()
+	top.op, top.inputs, top.needs = "Grad", s.list(len(outputs)), true
+	copy(top.inputs, outputs)
 	defer w.end(top)
 	for _, x := range inputs {
-		x.asked = true
+		w.see(x)
+		x.asked, x.mark = true, 0 // limit comes to it
 	}
 	w.limit(top)
 	w.count(top)
@@ -60,8 +64,11 @@ func Grad(outputs, inputs []*Var, o GradOptions) []*Var {
 	}
 	w.settle(top)
 	w.run()
-	return o.derivatives(inputs)
+	return o.derivatives(s, inputs)
 }
+
+// marks are those of the walks to some inputs.
+var marks atomic.Uint64
 
 // check panics unless derivatives of the outputs for the inputs can be asked for.
 func (o GradOptions) check(outputs, inputs []*Var) {
@@ -102,7 +109,7 @@ func (o GradOptions) begin(w *walk, i int, y *Var) {
 	switch {
 	case !y.wanted():
 	case w.graph && dy == nil:
-		y.gain(Const(y.one()))
+		y.gain(y.scope.Const(y.one()))
 	case w.graph:
 		y.gain(dy)
 	case dy == nil:
@@ -115,8 +122,8 @@ func (o GradOptions) begin(w *walk, i int, y *Var) {
 }
 
 // derivatives returns what has arrived at the inputs.
-func (o GradOptions) derivatives(inputs []*Var) []*Var {
-	all := make([]*Var, len(inputs))
+func (o GradOptions) derivatives(s *Scope, inputs []*Var) []*Var {
+	all := s.list(len(inputs))
 	for i, x := range inputs {
 		switch {
 		case x.slope != nil:
@@ -136,39 +143,52 @@ func (o GradOptions) derivatives(inputs []*Var) []*Var {
 // Then only what does is counted and walked. It needs no recursion: a value is done when all that
 // it was computed from is.
 func (w *walk) limit(top *Var) {
-	type visit struct {
-		v    *Var
-		next int // of its inputs
-	}
-	top.marked = true
-	for stack := []visit{{v: top}}; len(stack) > 0; {
+	w.see(top)
+	stack := append(w.visits, visit{v: top})
+	for len(stack) > 0 {
 		at := &stack[len(stack)-1]
 		if n := at.v; at.next == len(n.inputs) {
 			n.idle = !n.asked && !n.walked && !n.leads()
-			w.seen = append(w.seen, n)
 			stack = stack[:len(stack)-1]
 			continue
 		}
 		in := at.v.inputs[at.next]
 		at.next++
-		if in.needs && !in.marked {
-			in.marked = true
+		if in.needs && in.mark != w.mark {
+			w.see(in)
 			stack = append(stack, visit{v: in})
 		}
 	}
+	w.visits = stack
+}
+
+// A visit is a value on the way of limit.
+type visit struct {
+	v    *Var
+	next int // of its inputs
 }
 
 // leads reports whether one of v's inputs leads to what is asked for, or may do so.
 func (v *Var) leads() bool { return v.redo != nil || slices.ContainsFunc(v.inputs, (*Var).wanted) }
 
-// unmark takes back what limit has marked, and what has arrived.
-func (w *walk) unmark(inputs []*Var) {
-	for _, n := range w.seen {
-		n.marked, n.idle, n.grad, n.slope = false, false, nil, nil
+// see marks v, and has it begin the walk with nothing of its own.
+func (w *walk) see(v *Var) {
+	w.seen = append(w.seen, seen{v, v.passing})
+	v.passing = passing{asked: v.asked && v.mark == 0, mark: w.mark}
+}
+
+// unsee takes back what was marked, and what has arrived. Another walk may be under way there,
+// whose function or hook has called Grad.
+func (w *walk) unsee() {
+	for _, s := range slices.Backward(w.seen) {
+		s.v.passing = s.before
 	}
-	for _, x := range inputs {
-		x.asked, x.grad, x.slope = false, nil, nil
-	}
+}
+
+// A seen is a value that a walk to some inputs has come to, and what another walk had noted of it.
+type seen struct {
+	v      *Var
+	before passing
 }
 
 // A rule returns the derivatives of y's inputs, in their order, from dy, that of y, as values that
@@ -260,7 +280,8 @@ func (v *Var) like(c float64) *Var { return v.constant(v.t.Number(c)) }
 // unchanged until then.
 func Leaf(t *tensor.Tensor) *Var { return (*Scope)(nil).Leaf(t) }
 
-// Leaf returns t as a value of the scope with a gradient, as the function [Leaf] does.
+// Leaf returns t as a value of the scope with a gradient, as the function [Leaf] does. The gradient
+// is the caller's, also after Reset, so each Backward of a Leaf allocates one.
 func (s *Scope) Leaf(t *tensor.Tensor) *Var {
 	v := s.newVar()
 	v.t, v.param, v.needs = t, &Param{Name: "leaf", T: t}, true

@@ -5,7 +5,7 @@ import "github.com/shoal-mp/shoal/tensor"
 // Keep returns f(x, dims...) with each dimension that f reduces kept at size 1: PyTorch's
 // keepdim=True.
 func Keep(f func(x *Var, dims ...int) *Var, x *Var, dims ...int) *Var {
-	return kept(f(x, dims...), x, x.named(dims))
+	return kept(f(x, x.scope.dims(dims)...), x, x.named(dims))
 }
 
 // kept returns y, which dimensions of x were reduced to, with these at size 1.

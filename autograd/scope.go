@@ -22,15 +22,23 @@ import (
 // came with it, such as the indices of Max. Clone a tensor that must stay. A Scope belongs to one
 // goroutine. With a nil *Scope each value has memory of its own, which the garbage collector frees.
 type Scope struct {
-	free   map[form][]*tensor.Tensor
-	views  map[look]*tensor.Tensor
-	lent   []*tensor.Tensor
-	made   []*tensor.Tensor // by operations of package tensor, to be closed
-	looks  []*tensor.Tensor // at tensors of others; closed at Reset, and used again
-	looked int              // of looks, how many are in use
-	vars   []*Var
-	used   int // of vars
-	stack  []*Var
+	free    map[form][]*tensor.Tensor
+	views   map[look]*tensor.Tensor
+	lent    []*tensor.Tensor
+	made    []*tensor.Tensor // by operations of package tensor, to be closed
+	looks   []*tensor.Tensor // at tensors of others; closed at Reset, and used again
+	looked  int              // of looks, how many are in use
+	vars    []*Var
+	used    int                   // of vars
+	lists   arena[*Var]           // lists of values that operations return or keep
+	tensors arena[*tensor.Tensor] // lists of tensors that operations are given
+	sizes   arena[int]            // dimensions that functions of the program are given
+	trails  []trail               // of walks
+	inner   []*Scope              // in use, by functions that a Checkpoint calls
+	idle    []*Scope              // those that wait to be used again
+	outer   *Scope                // of an inner one
+	depth   int                   // of an inner one, 0 for others
+	left    int                   // of an inner one: values that a walk has yet to come to
 
 	keeps bool // buffers
 }
@@ -86,22 +94,30 @@ func (s *Scope) Reset() {
 	clear(s.lent)
 	s.lent = s.lent[:0]
 	s.rewind(mark{})
+	for len(s.inner) > 0 { // those of functions that panicked, or whose values Grad has kept
+		s.inner[len(s.inner)-1].end()
+	}
 }
 
 // A mark is how much of a scope was in use.
-type mark struct{ vars, made, looked int }
+type mark struct{ vars, made, looked, lists, tensors, sizes int }
 
-func (s *Scope) mark() mark { return mark{s.used, len(s.made), s.looked} }
+func (s *Scope) mark() mark {
+	return mark{s.used, len(s.made), s.looked, s.lists.used, s.tensors.used, s.sizes.used}
+}
 
 // rewind takes back what was used since a mark, but not the tensors that gradients are in.
 func (s *Scope) rewind(to mark) {
 	for _, v := range s.vars[to.vars:s.used] {
 		if v.plan != nil {
-			*v.plan = plan{}
+			*v.plan = plan{again: v.plan.again.emptied()}
 		}
 		*v = Var{plan: v.plan}
 	}
 	s.used = to.vars
+	s.lists.rewind(to.lists)
+	s.tensors.rewind(to.tensors)
+	s.sizes.rewind(to.sizes)
 	for _, t := range s.looks[to.looked:s.looked] {
 		t.Close() // a view: it cannot fail
 	}
@@ -213,17 +229,79 @@ func (s *Scope) recycle(t *tensor.Tensor) {
 	released(t)
 }
 
-// takeStack and keepStack let Backward use one stack again and again.
-func (s *Scope) takeStack() []*Var {
+// list returns n places for values, which are there until Reset.
+func (s *Scope) list(n int) []*Var {
 	if s == nil {
-		return nil
+		return make([]*Var, n)
 	}
-	return s.stack
+	return s.lists.take(n)
 }
 
-func (s *Scope) keepStack(stack []*Var) {
-	if s != nil {
-		clear(stack[:cap(stack)])
-		s.stack = stack[:0]
+// room returns a list of tensors for n, which has none yet.
+func (s *Scope) room(n int) []*tensor.Tensor {
+	if s == nil {
+		return make([]*tensor.Tensor, 0, n)
 	}
+	return s.tensors.take(n)[:0]
+}
+
+// dims returns a copy of dimensions, for a function that may keep them until Reset.
+func (s *Scope) dims(of []int) []int {
+	if s == nil {
+		return slices.Clone(of)
+	}
+	to := s.sizes.take(len(of))
+	copy(to, of)
+	return to
+}
+
+// An arena is memory of which lists are taken, all zeros, and given back in the opposite order.
+type arena[T any] struct {
+	all  []T
+	used int
+}
+
+// take returns a list of n, whose capacity ends with it. Lists that were taken before an arena grew
+// stay where they are.
+func (a *arena[T]) take(n int) []T {
+	from := a.used
+	if a.used += n; a.used > len(a.all) {
+		a.all = make([]T, 2*a.used)
+	}
+	return a.all[from:a.used:a.used]
+}
+
+func (a *arena[T]) rewind(to int) {
+	clear(a.all[to:a.used])
+	a.used = to
+}
+
+// A trail is what a walk has in hand. A scope uses it again. A walk that a hook begins within
+// another one has a trail of its own.
+type trail struct {
+	ready   []*Var   // whose gradients are whole
+	seen    []seen   // of a walk to some inputs only: all that has been marked
+	visits  []visit  // on the way to these inputs
+	arrived []*Param // whose hooks wait for the end
+}
+
+func (s *Scope) takeTrail() (w trail) {
+	if s == nil || len(s.trails) == 0 {
+		return w
+	}
+	last := len(s.trails) - 1
+	w, s.trails[last], s.trails = s.trails[last], trail{}, s.trails[:last]
+	return w
+}
+
+func (s *Scope) keepTrail(w trail) {
+	if s != nil {
+		s.trails = append(s.trails, trail{emptied(w.ready), emptied(w.seen), emptied(w.visits), emptied(w.arrived)})
+	}
+}
+
+// emptied returns a list for another use, in which nothing is kept from the collector.
+func emptied[T any](list []T) []T {
+	clear(list[:cap(list)])
+	return list[:0]
 }

@@ -292,14 +292,16 @@ func Slice(x *Var, dim, from, to, step int) *Var {
 	return part("Slice", x, slab{dim, from, max(0, (to-from+step-1)/step), step, false})
 }
 
-// Split returns parts of x with size indices along dim each; the last may have fewer.
+// Split returns parts of x with size indices along dim each; the last may have fewer. In a Scope
+// the slice lives until Reset, as the parts do.
 func Split(x *Var, size, dim int) []*Var {
 	if size < 1 {
 		misuse("Split into parts of %d: want at least 1", size)
 	}
-	var parts []*Var
-	for at := 0; at < x.t.Dim(dim) || at == 0; at += size {
-		parts = append(parts, Narrow(x, dim, at, min(size, x.t.Dim(dim)-at)))
+	n := x.t.Dim(dim)
+	parts := x.scope.list(max(1, (n+size-1)/size))
+	for i := range parts {
+		parts[i] = Narrow(x, dim, i*size, min(size, n-i*size))
 	}
 	return parts
 }
@@ -354,6 +356,9 @@ func whole(op string, x *Var, shape []int, s slab) *Var {
 func Cat(dim int, xs ...*Var) *Var {
 	var room [2 * maxDims]*tensor.Tensor
 	ts := room[:0]
+	if len(xs) > len(room) {
+		ts = scopeOf(xs).room(len(xs))
+	}
 	for _, x := range xs {
 		ts = append(ts, x.t)
 	}
@@ -384,7 +389,7 @@ func catBackward(y *Var, dy *tensor.Tensor) {
 func (v *Var) legacy() bool { return v.t.Dims() == 1 && v.t.Dim(0) == 0 }
 
 func catTwice(y, dy *Var) derivatives {
-	parts, start := make([]*Var, len(y.inputs)), 0
+	parts, start := y.scope.list(len(y.inputs)), 0
 	for i, x := range y.inputs {
 		if dim := y.note.place[0]; !x.legacy() {
 			parts[i] = Narrow(dy, dim, start, x.t.Dim(dim))
@@ -396,10 +401,9 @@ func catTwice(y, dy *Var) derivatives {
 
 // Stack returns the values, which must have the same shape, along a new dimension dim.
 func Stack(dim int, xs ...*Var) *Var {
-	var room [2 * maxDims]*Var
-	wide := room[:0]
-	for _, x := range xs {
-		wide = append(wide, Unsqueeze(x, dim))
+	wide := scopeOf(xs).list(len(xs))
+	for i, x := range xs {
+		wide[i] = Unsqueeze(x, dim)
 	}
 	return Cat(dim, wide...)
 }

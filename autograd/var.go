@@ -11,34 +11,40 @@ import (
 // return new Vars. A Var belongs to one goroutine. It does not travel to other processes; a Param
 // does.
 type Var struct {
+	passing
 	t      *tensor.Tensor
-	grad   *tensor.Tensor // while Backward or Grad runs
-	slope  *Var           // while Grad runs with CreateGraph, in the place of grad
-	param  *Param         // of a leaf
+	param  *Param // of a leaf
 	scope  *Scope
 	needs  bool // a Param is among what v was computed from
 	quiet  bool // see NoGrad
 	walked bool
 	lent   bool // t belongs to the scope
-	asked  bool // while Grad runs: its gradient is one of those that are returned
-	idle   bool // while Grad runs: it does not lead to one
-	marked bool // while Grad runs: it was looked at
 
 	op       string
 	backward func(dy *tensor.Tensor) // gives each input its part
 	derive   derivation              // the same, of operations that make no closure for it
 	again    rule                    // the same of gradients that are values themselves
 	plain    func(v *Var) *Var       // for what has no such rule: computes the value by operations that have one
-	redo     func() *Var             // computes the value again, see Checkpoint
+	redo     func(v *Var) *Var       // computes the value again, see Checkpoint
 	hooks    *hooks
 	note     note
 	plan     *plan
 	inputs   []*Var
 	saved    []saved
-	waiting  int // in Backward: uses of v that have not been walked yet
 
 	inputRoom [4]*Var // so that most operations need no slice of their own
 	savedRoom [6]saved
+}
+
+// A passing is what Backward and Grad note of a value while they run.
+type passing struct {
+	grad    *tensor.Tensor
+	slope   *Var   // under CreateGraph, in the place of grad
+	part    *Scope // the inner scope that ends when the value and all others of it are walked
+	mark    uint64 // of the walk to some inputs that has looked at it
+	waiting int    // uses of it that have not been walked yet
+	asked   bool   // its gradient is one of those that Grad returns
+	idle    bool   // it does not lead to one
 }
 
 // A derivation gives the inputs of y their part of the gradient dy. It finds what it needs in y:
@@ -70,6 +76,7 @@ type plan struct {
 	pool      averaged
 	attention Attention
 	heads     kernel.Attention
+	again     recompute
 }
 
 // plans returns v's plan. A scope uses it again with v.
@@ -126,7 +133,11 @@ func (v *Var) KeepsBuffers() bool { return v.scope != nil && v.scope.keeps }
 func (v *Var) RequiresGrad() bool { return v.needs }
 
 // Detach returns a Var of the same tensor without its graph, so no gradient flows through it.
-func (v *Var) Detach() *Var { return &Var{t: v.t, scope: v.scope, quiet: v.quiet} }
+func (v *Var) Detach() *Var {
+	d := v.scope.newVar()
+	d.t, d.quiet = v.t, v.quiet
+	return d
+}
 
 // result returns the Var of an operation's output, whose elements are anything. If it needs a
 // gradient, the operation sets backward.
@@ -157,6 +168,9 @@ func made(op string, t *tensor.Tensor, inputs ...*Var) *Var {
 // from records what v is computed from. Nil inputs, such as a bias that is not there, are left out.
 func (v *Var) from(op string, inputs []*Var) {
 	v.op, v.inputs, v.saved = op, v.inputRoom[:0], v.savedRoom[:0]
+	if len(inputs) > len(v.inputRoom) {
+		v.inputs = v.scope.list(len(inputs))[:0]
+	}
 	var dt tensor.DType
 	var first *tensor.Tensor
 	for i, in := range inputs {
@@ -182,13 +196,15 @@ func (v *Var) from(op string, inputs []*Var) {
 	}
 }
 
-func scopeOf(inputs []*Var) *Scope {
+// scopeOf returns the scope of a result: the first one of its inputs, or the innermost, as nothing
+// may outlive that.
+func scopeOf(inputs []*Var) (s *Scope) {
 	for _, in := range inputs {
-		if in != nil && in.scope != nil {
-			return in.scope
+		if in != nil && in.scope != nil && (s == nil || in.scope.depth > s.depth) {
+			s = in.scope
 		}
 	}
-	return nil
+	return s
 }
 
 // A saved is a tensor that a gradient is computed from, and how it was when it was saved.

@@ -175,13 +175,18 @@ const stateWords = 6
 
 // State returns the state of the generator, for SetState.
 func (g *Generator) State() []byte {
+	b := make([]byte, 8*stateWords) // on the stack of a caller that keeps it nowhere
+	g.put(b)
+	return b
+}
+
+// put writes the state to b.
+func (g *Generator) put(b []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var b []byte
-	for _, w := range [stateWords]uint64{g.hi, g.lo, g.streamHi, g.odd, g.seed, g.streamID} {
-		b = binary.LittleEndian.AppendUint64(b, w)
+	for i, w := range [stateWords]uint64{g.hi, g.lo, g.streamHi, g.odd, g.seed, g.streamID} {
+		binary.LittleEndian.PutUint64(b[8*i:], w)
 	}
-	return b
 }
 
 // SetState sets the generator to a state that State returned. The error wraps ErrState for other
