@@ -44,7 +44,7 @@ func sendAhead(t testing.TB, c *sys.Conn, key int64) {
 // wantAhead wants the file of a key, by the sharer's protocol or without.
 func wantAhead(t testing.TB, a *ahead, key int64) {
 	t.Helper()
-	f, err := detach(testContext(t), a.sharer.listener.Addr(), key, testKey)
+	f, err := detach(a.sharer.listener.Addr(), key, testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func wantAhead(t testing.TB, a *ahead, key int64) {
 
 func wantGone(t testing.TB, a *ahead, key int64) {
 	t.Helper()
-	if _, err := detach(testContext(t), a.sharer.listener.Addr(), key, testKey); !errors.Is(err, ErrGone) {
+	if _, err := detach(a.sharer.listener.Addr(), key, testKey); !errors.Is(err, ErrGone) {
 		t.Errorf("descriptor %d: %v", key, err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -23,24 +22,33 @@ type Conn struct {
 	peer    peer
 	process *Process // the process whose function has the other end, or nil
 	child   bool     // the other side is the Python that has started this process
-	sending sync.Mutex
-	reading chan struct{} // the reader has its one place
-	ahead   messages      // messages that Process.Wait has read
-	last    error         // the error behind them; only the reader looks
-	sent    atomic.Bool   // Process.Wait has ended the sending
-	broken  atomic.Bool
-	passed  atomic.Bool // another process may receive its messages: as bytes, or through the connection
+	// of the end of a queue's pipe that other processes have as well: the lock of this end, or nil,
+	// and the free places, which the reader counts, or nil
+	lock, free *semaphore
+	sending    chan struct{} // the writer has its one place
+	reading    chan struct{} // the reader has its one place
+	part       frame         // what the reader has of a message
+	came       arrivals      // messages that are read, and that nobody has received
+	last       error         // the error behind them; only the reader looks
+	rest       atomic.Int32  // what is written of a message that has begun: see writing.go
+	sent       atomic.Bool   // Process.Wait has ended the sending
+	broken     atomic.Bool
+	passed     atomic.Bool // another process may receive its messages: as bytes, or through the connection
 }
 
 func newConn(s stream, opts Options) *Conn {
-	return &Conn{stream: s, reads: true, writes: true, opts: opts, peer: peerOf(s),
-		reading: make(chan struct{}, 1), ahead: messages{came: make(chan struct{}, 1)}}
+	c := &Conn{stream: s, reads: true, writes: true, opts: opts, peer: peerOf(s),
+		sending: make(chan struct{}, 1), reading: make(chan struct{}, 1),
+		came: arrivals{signal: make(chan struct{}, 1)}}
+	c.came.importer = c.importer
+	return c
 }
 
 // Send sends v as Connection.send does: it returns when the message is on its way. Tensors in v
 // stay the caller's, which may close them at once. A Conn or net.Conn in v becomes the receiver's.
 // If v has no form in Python, the error wraps ErrUnsupported or ErrArena, and Send has sent
-// nothing.
+// nothing. It is the cause of ctx's end if ctx ends before the message has begun. A message that
+// has begun is on its way: its rest is written when the other side reads.
 func (c *Conn) Send(ctx context.Context, v any) error {
 	out := c.exporter()
 	b, err := out.marshal(v)
@@ -59,74 +67,54 @@ func (c *Conn) Send(ctx context.Context, v any) error {
 // another type. The caller closes the tensors in it. The error is io.EOF if the other side has
 // closed, and a *ProcessError if Spawn has started the other process and it has failed. It wraps
 // ErrUnsupported, ErrGlobal or ErrGone for a message that cannot be used; the next message can be
-// received then. It wraps ErrClosed if there is no next message. If ctx ends when a message has
-// come, Recv asks its sender for the tensors for up to 10 s more; if the sender does not answer,
-// the message is lost.
+// received then. It wraps ErrClosed if there is no next message. It is the cause of ctx's end if a
+// message with its tensors has not come by then. The next call receives a message of which a part
+// has come. If there is no next call, Close gives its tensors back to their sender.
 func (c *Conn) Recv(ctx context.Context) (any, error) {
-	b, err := c.recvBytes(ctx)
+	a, err := c.arrival(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c.importer(ctx).unmarshal(b)
+	if a.unpacking == nil {
+		a.unpacking = c.importer().unpack(ctx, a.bytes, nil)
+	}
+	if err := a.unpacking.await(ctx); err != nil {
+		c.came.giveBack(a)
+		return nil, err
+	}
+	c.came.received()
+	return a.unpacking.v, a.unpacking.err
 }
 
 // SendBytes sends one message as Connection.send_bytes does. The error wraps ErrClosed after
-// Process.Wait and after Close.
+// Process.Wait and after Close. The end of ctx is as for Send.
 func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
-	c.sending.Lock()
-	defer c.sending.Unlock()
+	select {
+	case c.sending <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	if c.sent.Load() {
+		<-c.sending
 		return fmt.Errorf("%w for sending: Process.Wait was called", ErrClosed)
 	}
-	err := c.within(ctx, c.stream.SetWriteDeadline, func() error { return writeFrame(c.stream, b) })
-	return c.verdict(ctx, err)
+	return c.verdict(ctx, c.write(ctx, b))
 }
 
 // RecvBytes receives one message as Connection.recv_bytes does. The error is io.EOF if the other
-// side has closed, and a *ProcessError if Spawn has started the other process and it has failed.
+// side has closed, and a *ProcessError if Spawn has started the other process and it has failed. If
+// a call of Recv has begun with the message, its tensors are given back to their sender.
 func (c *Conn) RecvBytes(ctx context.Context) (b []byte, err error) {
 	c.passed.Store(true)
-	return c.recvBytes(ctx)
-}
-
-func (c *Conn) recvBytes(ctx context.Context) (b []byte, err error) {
-	for {
-		if b, ok := c.ahead.take(); ok {
-			return b, nil
-		}
-		select {
-		case c.reading <- struct{}{}:
-			b, ok, err := c.next(ctx)
-			<-c.reading
-			if !ok {
-				continue
-			}
-			return b, err
-		case <-c.ahead.came:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+	a, err := c.arrival(ctx)
+	if err != nil {
+		return nil, err
 	}
-}
-
-// next reads a message, unless one was read ahead meanwhile. The caller has the reader's place.
-func (c *Conn) next(ctx context.Context) (b []byte, ok bool, err error) {
-	switch {
-	case c.ahead.some():
-		return nil, false, nil
-	case c.last != nil:
-		return nil, true, c.last
+	c.came.received()
+	if a.unpacking != nil {
+		go a.unpacking.drop()
 	}
-	b, err = c.read(ctx)
-	return b, true, err
-}
-
-func (c *Conn) read(ctx context.Context) (b []byte, err error) {
-	err = c.within(ctx, c.stream.SetReadDeadline, func() (err error) {
-		b, err = readFrame(c.stream, c.opts.maxMessage())
-		return err
-	})
-	return b, c.verdict(ctx, err)
+	return a.bytes, nil
 }
 
 // verdict says why a connection has ended: the failure of the process behind it, if that has ended
@@ -149,74 +137,27 @@ func otherEnded(err error) bool {
 
 // endSending tells the other side that no message follows.
 func (c *Conn) endSending() {
-	c.sending.Lock()
-	defer c.sending.Unlock()
+	c.sending <- struct{}{}
+	defer func() { <-c.sending }()
 	if half, ok := c.stream.(interface{ CloseWrite() error }); ok && !c.sent.Swap(true) {
 		half.CloseWrite() // fails if the other side has closed
 	}
 }
 
-// readAhead keeps messages for RecvBytes, until the connection ends or there are too many.
-func (c *Conn) readAhead() {
-	for bytes := int64(0); bytes < c.opts.maxMessage(); {
-		c.reading <- struct{}{}
-		b, err := c.read(context.Background())
-		if err == nil {
-			bytes += int64(len(b))
-			c.ahead.put(b)
-		}
-		c.last = err
-		<-c.reading
-		if err != nil {
-			return
-		}
-	}
-}
-
-// messages are read, and wait to be received.
-type messages struct {
-	mu   sync.Mutex
-	all  [][]byte
-	came chan struct{} // has room for one signal
-}
-
-func (m *messages) put(b []byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.all = append(m.all, b)
-	m.tell()
-}
-
-// take returns the first message, and signals if there are more.
-func (m *messages) take() (b []byte, ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.all) == 0 {
-		return nil, false
-	}
-	b, m.all = m.all[0], m.all[1:]
-	if len(m.all) > 0 {
-		m.tell()
-	}
-	return b, true
-}
-
-func (m *messages) some() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.all) > 0
-}
-
-func (m *messages) tell() {
-	select {
-	case m.came <- struct{}{}:
-	default:
-	}
-}
-
-// Close closes the connection. Calls that wait on it return ErrClosed. Close is idempotent.
+// Close closes the connection. Calls that wait on it return ErrClosed. Messages that nobody has
+// received are dropped, and the memory of their tensors is given back to its sender. The writing
+// end of a queue stays open until a message that has begun is written. Close is idempotent.
 func (c *Conn) Close() error {
 	c.broken.Store(true)
+	c.came.close()
+	if !c.reads && c.rest.CompareAndSwap(restWritten, restAndEnd) {
+		return nil // the other writers of the queue would write into the message
+	}
+	return c.shut()
+}
+
+// shut closes the stream.
+func (c *Conn) shut() error {
 	if err := c.stream.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("close connection: %w", err)
 	}
@@ -248,13 +189,13 @@ func (c *Conn) within(ctx context.Context, deadline func(time.Time) error, do fu
 		deadline(time.Time{})
 	}
 	switch err {
-	case nil, io.EOF:
+	case nil, io.EOF, errBegun:
 		return err
 	case errIdle:
 		return context.Cause(ctx)
 	}
-	closed := c.broken.Load()
-	c.Close()
+	closed := c.broken.Swap(true)
+	c.shut()
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -7,75 +7,41 @@ import (
 	"io"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// oneAtATime has a place for each sharer of another process: Python's sharers serve one receiver at
+// oneAtATime has a lock for each sharer of another process: Python's sharers serve one receiver at
 // a time and have little room for more.
-var oneAtATime sync.Map // address to chan struct{}
+var oneAtATime sync.Map // address to *sync.Mutex
 
-// detach fetches a descriptor from the sharer at addr, if it has not come already.
-func detach(ctx context.Context, addr string, key int64, authkey []byte) (*os.File, error) {
+// detach fetches a descriptor from the sharer at addr, if it has not come already. It waits for a
+// sharer whose process is stopped: nobody else could fetch the descriptor.
+func detach(addr string, key int64, authkey []byte) (*os.File, error) {
 	if len(authkey) == 0 {
 		return nil, ErrNoKey
 	}
 	if a := aheadOf(addr, key, authkey); a != nil {
 		return a.take(key)
 	}
-	v, _ := oneAtATime.LoadOrStore(addr, make(chan struct{}, 1))
-	place := v.(chan struct{})
-	select {
-	case place <- struct{}{}:
-		defer func() { <-place }()
-	case <-ctx.Done():
-		return nil, silent(ctx, nil)
-	}
-	c, err := sys.Dial(ctx, addr)
-	switch {
-	case ctx.Err() != nil:
-		return nil, silent(ctx, err)
-	case err != nil:
+	lock, _ := oneAtATime.LoadOrStore(addr, new(sync.Mutex))
+	lock.(*sync.Mutex).Lock()
+	defer lock.(*sync.Mutex).Unlock()
+	c, err := sys.Dial(context.Background(), addr)
+	if err != nil {
 		return nil, fmt.Errorf("fetch a descriptor: %w: %w", ErrGone, err)
 	}
 	defer c.Close()
-	stop := context.AfterFunc(ctx, func() { c.Close() })
-	defer stop()
 	f, err := take(c, key, authkey)
 	switch {
 	case err == nil:
 		return f, nil
-	case ctx.Err() != nil:
-		return nil, silent(ctx, err)
 	case otherEnded(err): // the sender has ended while it was asked
 		err = fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	return nil, fmt.Errorf("fetch a descriptor: %w", err)
-}
-
-// silent is the error for a sender that has not answered in time, as one that was stopped.
-func silent(ctx context.Context, err error) error {
-	return fmt.Errorf("fetch a descriptor: its sender does not answer, and the message is lost: %w",
-		errors.Join(context.Cause(ctx), err))
-}
-
-// outlasting returns a context that ends when ctx has ended d ago.
-func outlasting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	longer, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	if ctx.Done() == nil {
-		return longer, func() { end(nil) }
-	}
-	stop := context.AfterFunc(ctx, func() {
-		select {
-		case <-time.After(d):
-			end(context.Cause(ctx))
-		case <-longer.Done():
-		}
-	})
-	return longer, func() { stop(); end(nil) }
 }
 
 // take gets the descriptor of a key from a sharer that was just dialled.

@@ -10,11 +10,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Drain waits until other processes have fetched the memory of all tensors that this process has
-// sent, or until ctx is done. The error then wraps ErrUnfetched and the cause of ctx's end, and
-// says what is lost if this process ends. A program that has sent tensors without an answer calls
-// Drain before it ends, with a limit. A Child does so by itself. Memory that goes by FileSystem
-// needs no waiting: Drain leaves the names to their receivers.
+// Drain waits until all messages that have begun are written, and until other processes have
+// fetched the memory of all tensors that this process has sent, or until ctx is done. The error
+// then wraps ErrUnfetched and the cause of ctx's end, and says what is lost if this process ends. A
+// program that has sent tensors without an answer calls Drain before it ends, with a limit. A Child
+// does so by itself. Memory that goes by FileSystem needs no waiting: Drain leaves the names to
+// their receivers.
 //
 // Drain does not wait for messages that ended processes have left to this one and that nobody has
 // received.
@@ -38,6 +39,9 @@ func unfetched() string {
 	files, bytes := promised()
 	if files > 0 {
 		parts = append(parts, fmt.Sprintf("%d descriptors, of %d bytes", files, bytes))
+	}
+	if n := unwritten.Load(); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d messages, for which their readers have no room", n))
 	}
 	regions.mu.Lock()
 	defer regions.mu.Unlock()

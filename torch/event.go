@@ -85,6 +85,14 @@ func (e *event) locked(ctx context.Context, do func() error) error {
 	return holding(ctx, e.cond.semaphore, do)
 }
 
+// holding runs do under a lock of Python's.
+func holding(ctx context.Context, lock *semaphore, do func() error) error {
+	if err := lock.Acquire(ctx); err != nil {
+		return err
+	}
+	return errors.Join(do(), lock.Release())
+}
+
 func (e *event) Close() error { return errors.Join(e.cond.Close(), e.flag.Close()) }
 
 // event reads the state {'_cond': Condition, '_flag': Semaphore}.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 )
 
 // Note [Frames] A message is its length, 4 bytes big-endian and signed, and its bytes. If a length
@@ -24,58 +25,118 @@ func frameHead(n int) []byte {
 	return binary.BigEndian.AppendUint32(make([]byte, 0, 4+min(n, together)), uint32(n))
 }
 
+// writeFrame writes a message.
 func writeFrame(w io.Writer, b []byte) error {
+	_, err := putFrame(w, b)
+	return err
+}
+
+// putFrame writes a message. It returns how many bytes of the frame it has written.
+func putFrame(w io.Writer, b []byte) (n int, err error) {
 	head := frameHead(len(b))
 	if len(b) <= together {
 		head, b = append(head, b...), nil
 	}
-	if _, err := w.Write(head); err != nil {
-		return fmt.Errorf("send: %w", err)
+	if n, err = w.Write(head); err != nil {
+		return n, fmt.Errorf("send: %w", err)
 	}
 	if len(b) == 0 {
-		return nil
+		return n, nil
 	}
-	if _, err := w.Write(b); err != nil {
-		return fmt.Errorf("send: %w", err)
+	more, err := w.Write(b)
+	if err != nil {
+		err = fmt.Errorf("send: %w", err)
 	}
-	return nil
+	return n + more, err
 }
 
-// errIdle says that the time was up before a message had begun. The connection is still good then.
-var errIdle = errors.New("torch: nothing came")
+// frameRest returns the rest of the frame of a message of which n bytes are written.
+func frameRest(b []byte, n int) []byte {
+	head := frameHead(len(b))
+	return append(slices.Clone(head[min(n, len(head)):]), b[max(0, n-len(head)):]...)
+}
+
+var (
+	// errIdle says that the time was up before a message had begun.
+	errIdle = errors.New("torch: nothing came")
+	// errBegun says that the time was up in the middle of a message.
+	errBegun = errors.New("torch: a message has begun")
+)
+
+// timeUp returns errIdle or errBegun for an error that says that the time was up.
+func timeUp(err error, begun bool) error {
+	switch {
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		return err
+	case begun:
+		return errBegun
+	}
+	return errIdle
+}
 
 // readFrame returns the next message. It returns io.EOF if the other side has closed before a
 // message.
-func readFrame(r io.Reader, limit int64) ([]byte, error) {
-	var head [8]byte
-	if n, err := io.ReadFull(r, head[:4]); n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, errIdle
-	} else if err != nil {
+func readFrame(r io.Reader, limit int64) ([]byte, error) { return new(frame).read(r, limit) }
+
+// A frame is what has come of a message.
+type frame struct {
+	head [12]byte
+	n    int    // bytes of head that have come
+	b    []byte // of the message itself
+}
+
+// read reads the rest of a message. After an error it can be called again.
+func (f *frame) read(r io.Reader, limit int64) ([]byte, error) {
+	size, err := f.size(r)
+	if err != nil {
 		return nil, err
 	}
-	n := int64(int32(binary.BigEndian.Uint32(head[:])))
-	if n == -1 {
-		if _, err := io.ReadFull(r, head[:]); err != nil {
-			return nil, cutShort(err)
-		}
-		n = int64(binary.BigEndian.Uint64(head[:]))
+	if size < 0 {
+		return nil, protocolError("a message of %d bytes", size)
 	}
-	if n < 0 {
-		return nil, protocolError("a message of %d bytes", n)
+	if size > limit {
+		return nil, fmt.Errorf("receive %d bytes where %d are allowed: %w", size, limit, ErrTooLong)
 	}
-	if n > limit {
-		return nil, fmt.Errorf("receive %d bytes where %d are allowed: %w", n, limit, ErrTooLong)
+	if f.b == nil {
+		f.b = make([]byte, 0, min(size, 1<<20)) // bytes that never come are not allocated
 	}
-	b := make([]byte, 0, min(n, 1<<20)) // bytes that never come are not allocated
-	for int64(len(b)) < n {
-		have := len(b)
-		b = append(b, make([]byte, min(n-int64(have), int64(max(have, 1<<20))))...)
-		if _, err := io.ReadFull(r, b[have:]); err != nil {
-			return nil, cutShort(err)
+	for int64(len(f.b)) < size {
+		have := len(f.b)
+		f.b = slices.Grow(f.b, int(min(size-int64(have), int64(max(have, 1<<20)))))
+		n, err := io.ReadAtLeast(r, f.b[have:min(int64(cap(f.b)), size)], 1)
+		f.b = f.b[:have+n]
+		if err != nil {
+			return nil, timeUp(cutShort(err), true)
 		}
 	}
+	b := f.b
+	*f = frame{}
 	return b, nil
 }
+
+// size reads the head of a message.
+func (f *frame) size(r io.Reader) (int64, error) {
+	whole := 4
+	for f.n < whole || f.long() && f.n < len(f.head) {
+		if f.n >= whole {
+			whole = len(f.head)
+		}
+		n, err := io.ReadAtLeast(r, f.head[f.n:whole], 1)
+		f.n += n
+		if err != nil && f.n == 0 {
+			return 0, timeUp(err, false)
+		} else if err != nil {
+			return 0, timeUp(cutShort(err), true)
+		}
+	}
+	if f.long() {
+		return int64(binary.BigEndian.Uint64(f.head[4:])), nil
+	}
+	return int64(int32(binary.BigEndian.Uint32(f.head[:]))), nil
+}
+
+// long reports whether the length of the message follows the first 4 bytes.
+func (f *frame) long() bool { return f.n >= 4 && binary.BigEndian.Uint32(f.head[:]) == math.MaxUint32 }
 
 func cutShort(err error) error {
 	if err == io.EOF {

@@ -25,36 +25,41 @@ type importer struct {
 	// a promise to this process, and whether it was taken: a descriptor, or a slot of CUDA's
 	// counters
 	fetched map[*pickle.Object]bool
-	silent  bool // a fetch has failed, after the end of ctx
 	made    []io.Closer
 }
 
-func (c *Conn) importer(ctx context.Context) *importer {
-	return &importer{ctx: ctx, opts: c.opts, child: c.child}
+// importer returns one for a message of the connection. No context ends it: see Note [Messages that
+// have begun].
+func (c *Conn) importer() *importer {
+	return &importer{ctx: context.Background(), opts: c.opts, child: c.child}
 }
 
 // unmarshal reads a message. It takes all that the message promises, also on an error: a descriptor
 // that nobody fetches stays open in the sender for ever.
-func (i *importer) unmarshal(b []byte) (v any, err error) {
-	return i.unmarshalAs(b, nil)
-}
+func (i *importer) unmarshal(b []byte) (v any, err error) { return i.make(i.parse(b, nil)) }
 
-// unmarshalAs is unmarshal with a change of each object in the message, if any.
-func (i *importer) unmarshalAs(b []byte, change func(o *pickle.Object)) (v any, err error) {
+// parse reads a message as a tree, with a change of each object in it, if any. On an error the tree
+// has what came before the error.
+func (i *importer) parse(b []byte, change func(o *pickle.Object)) (tree any, err error) {
 	names := allowed().Find
 	if i.child {
 		names = inertNames
 	}
-	tree, err := pickle.Unmarshal(b, names, i.opts.limits())
+	tree, err = pickle.Unmarshal(b, names, i.opts.limits())
 	if errors.Is(err, pickle.ErrGlobal) || errors.Is(err, pickle.ErrForm) {
 		err = fmt.Errorf("%w: %w; send what is in it, as a dict, a list or a tuple", ErrUnsupported, err)
 	}
-	i.begin()
 	if err == nil && change != nil {
 		for o := range pickle.Each[*pickle.Object](tree) {
 			change(o)
 		}
 	}
+	return tree, err
+}
+
+// make makes the value of a tree, if it was parsed without an error.
+func (i *importer) make(tree any, err error) (v any, _ error) {
+	i.begin()
 	if err == nil {
 		v, err = i.Lift(tree)
 	}

@@ -243,7 +243,7 @@ func TestConn_AvoidsTheTrapsOfPyTorch(t *testing.T) {
 			if err := k.p.Wait(k.ctx); !errors.As(err, &failed) || failed.Signal != syscall.SIGKILL {
 				t.Errorf("killed: %v", err)
 			}
-			if _, err := k.importer(k.ctx).unmarshal(raw); !errors.Is(err, ErrGone) {
+			if _, err := k.importer().unmarshal(raw); !errors.Is(err, ErrGone) {
 				t.Errorf("%v", err)
 			}
 		})
@@ -282,7 +282,7 @@ func TestGuard_PyTorchTruncates(t *testing.T) {
 				}
 			}
 		}
-		if _, err := k.importer(k.ctx).unmarshal(raw); !errors.Is(err, ErrTruncated) {
+		if _, err := k.importer().unmarshal(raw); !errors.Is(err, ErrTruncated) {
 			t.Errorf("memory that was cut before it arrived: %v", err)
 		}
 		x.Close()
@@ -305,7 +305,7 @@ func flood(t *testing.T, k *talk) {
 	var wg sync.WaitGroup
 	for _, b := range raw {
 		wg.Go(func() {
-			v, err := k.importer(k.ctx).unmarshal(b)
+			v, err := k.importer().unmarshal(b)
 			if err != nil {
 				t.Error(err)
 			}

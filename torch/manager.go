@@ -156,9 +156,9 @@ func (m *Manager) request(ctx context.Context, c *Conn, object any, method strin
 		c.Close()
 		return nil, fmt.Errorf("call %s: %w", method, cutShort(err))
 	}
-	i := c.importer(ctx)
+	i := c.importer()
 	i.manager = m
-	got, err := i.unmarshal(b)
+	got, err := i.unpack(ctx, b, nil).whole(ctx)
 	if err != nil {
 		if remote := remoteException(b, c.opts); remote != nil {
 			err = remote

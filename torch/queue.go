@@ -14,12 +14,15 @@ import (
 // server. NewQueue makes one, a manager has them, and a process gets those of the start method
 // spawn as arguments. Its methods may be called by several goroutines.
 type Queue interface {
-	// Put sends v, as Conn.Send does. It waits while a bounded queue is full. The error is the
-	// cause of ctx's end.
+	// Put sends v, as Conn.Send does. It waits while a bounded queue or the pipe is full. The error
+	// is the cause of ctx's end if v's message has not begun by then; nothing is sent then. A
+	// message that has begun is on its way: its rest is written when a process reads, also after
+	// Close, and Drain waits for that.
 	Put(ctx context.Context, v any) error
 	// Get receives the next message, as Conn.Recv does, and waits for one. The error is the cause
-	// of ctx's end; nothing is lost then. If ctx ends when a message has come, Get asks its sender
-	// for the tensors for up to 10 s more; if the sender does not answer, the message is lost.
+	// of ctx's end. If a part of a message or of its tensors has come by then, the next Get of this
+	// process receives the message, before later ones; no other process can have it. Close drops
+	// it, and gives its memory back to its sender.
 	Get(ctx context.Context) (any, error)
 	// Len returns the number of messages. The error wraps ErrUnsupported for a SimpleQueue.
 	Len(ctx context.Context) (int, error)
@@ -52,6 +55,7 @@ func NewQueue(size int, o Options) (Queue, error) {
 	if q.free, err = newSemaphore(boundedClass, size, int64(size)); err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
+	q.bind()
 	return q, nil
 }
 
@@ -85,7 +89,13 @@ func newPipeQueue(o Options) (_ *pipeQueue, err error) {
 	if err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
+	q.bind()
 	return q, nil
+}
+
+// bind tells the ends about the locks. A queue's free places are told when they are known.
+func (q *pipeQueue) bind() {
+	q.reader.lock, q.reader.free, q.writer.lock = q.readLock, q.free, q.writeLock
 }
 
 func (q *pipeQueue) Close() (err error) {
@@ -103,22 +113,11 @@ func (q *pipeQueue) Close() (err error) {
 }
 
 func (q *pipeQueue) Get(ctx context.Context) (any, error) {
-	b, err := q.next(ctx)
+	v, err := q.reader.Recv(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("get: %w", err)
 	}
-	return q.reader.importer(ctx).unmarshal(b)
-}
-
-// next reads one message as bytes, under the lock of the readers.
-func (q *pipeQueue) next(ctx context.Context) (b []byte, err error) {
-	err = holding(ctx, q.readLock, func() error {
-		if b, err = q.reader.RecvBytes(ctx); err != nil || q.free == nil {
-			return err
-		}
-		return q.free.Release()
-	})
-	return b, err
+	return v, nil
 }
 
 func (q *pipeQueue) Len(context.Context) (int, error) {
@@ -142,23 +141,17 @@ func (q *pipeQueue) Put(ctx context.Context, v any) error {
 }
 
 func (q *pipeQueue) write(ctx context.Context, b []byte) error {
-	if q.free != nil {
-		if err := q.free.Acquire(ctx); err != nil {
-			return err
-		}
+	if q.free == nil {
+		return q.writer.SendBytes(ctx, b)
 	}
-	return holding(ctx, q.writeLock, func() error { return q.writer.SendBytes(ctx, b) })
-}
-
-// holding runs do under a lock of Python's.
-func holding(ctx context.Context, lock *semaphore, do func() error) error {
-	if lock == nil {
-		return do()
-	}
-	if err := lock.Acquire(ctx); err != nil {
+	if err := q.free.Acquire(ctx); err != nil {
 		return err
 	}
-	return errors.Join(do(), lock.Release())
+	err := q.writer.SendBytes(ctx, b)
+	if err != nil {
+		err = errors.Join(err, q.free.Release())
+	}
+	return err
 }
 
 // queue writes the state of a queue; see importer.queue.
@@ -220,5 +213,6 @@ func (i *importer) queue(o *pickle.Object) (any, error) {
 	q.readLock, _ = parts[2].(*semaphore)
 	q.writeLock, _ = parts[3].(*semaphore)
 	q.free, _ = parts[4].(*semaphore)
+	q.bind()
 	return q, nil
 }

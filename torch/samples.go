@@ -134,11 +134,11 @@ func recvScript(ctx context.Context, conn *Conn) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return conn.importer(ctx).unmarshalAs(b, func(o *pickle.Object) {
+	return conn.importer().unpack(ctx, b, func(o *pickle.Object) {
 		if o.Class.Module == "__mp_main__" {
 			o.Class.Module = "__main__"
 		}
-	})
+	}).whole(ctx)
 }
 
 // sample answers one request of Python's: get with numbers, or begin and next with a number of

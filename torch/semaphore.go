@@ -182,7 +182,11 @@ func (s *semaphore) Acquire(ctx context.Context) error {
 			s.word.Add(^uint64(oneSleeper - 1))
 			return context.Cause(ctx)
 		default:
-			if err := sys.FutexWait(s.word, 0, napAtMost); err != nil {
+			nap := napAtMost
+			if end, ok := ctx.Deadline(); ok {
+				nap = min(nap, max(time.Until(end), 0)+time.Microsecond)
+			}
+			if err := sys.FutexWait(s.word, 0, nap); err != nil {
 				return err
 			}
 		}

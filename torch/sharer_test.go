@@ -1,7 +1,6 @@
 package torch
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -30,12 +29,12 @@ func TestSharer_GivesADescriptorOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := b.importer(ctx).unmarshal(raw)
+	v, err := b.importer().unmarshal(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer CloseAll(v)
-	if _, err := b.importer(ctx).unmarshal(raw); !errors.Is(err, ErrGone) {
+	if _, err := b.importer().unmarshal(raw); !errors.Is(err, ErrGone) {
 		t.Errorf("the second time: %v", err)
 	}
 }
@@ -51,7 +50,7 @@ func TestSharer_EndsWhileItIsAsked(t *testing.T) {
 		l := must(sys.Listen(abstractName()))(t)
 		go sys.Accept(l.Accept, func(c *sys.Conn) { serve(c); c.Close() })
 		for range 20 { // the order of goroutines decides which bytes have come by the end
-			if _, err := detach(testContext(t), l.Addr(), 1, testKey); !errors.Is(err, ErrGone) {
+			if _, err := detach(l.Addr(), 1, testKey); !errors.Is(err, ErrGone) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -75,15 +74,15 @@ func TestSharer_ServesBesideAStalledClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := detach(testContext(t), s.listener.Addr(), s.offer(f), testKey)
+	got, err := detach(s.listener.Addr(), s.offer(f), testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got.Close()
-	if _, err := detach(testContext(t), s.listener.Addr(), 1<<40, testKey); !errors.Is(err, ErrGone) {
+	if _, err := detach(s.listener.Addr(), 1<<40, testKey); !errors.Is(err, ErrGone) {
 		t.Errorf("a key that was never given: %v", err)
 	}
-	if _, err := detach(testContext(t), s.listener.Addr(), 1, []byte("other")); !errors.Is(err, ErrAuth) {
+	if _, err := detach(s.listener.Addr(), 1, []byte("other")); !errors.Is(err, ErrAuth) {
 		t.Errorf("another authkey: %v", err)
 	}
 }
@@ -168,7 +167,6 @@ func TestSharer_WaitsForASmallBacklog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := testContext(t)
 	var wg sync.WaitGroup
 	for range 32 {
 		f, err := sys.Memfd("given")
@@ -177,7 +175,7 @@ func TestSharer_WaitsForASmallBacklog(t *testing.T) {
 		}
 		key := s.offer(f)
 		wg.Go(func() {
-			got, err := detach(ctx, s.listener.Addr(), key, testKey)
+			got, err := detach(s.listener.Addr(), key, testKey)
 			if err != nil {
 				t.Error(err)
 				return
@@ -206,18 +204,6 @@ func stranger(t *testing.T, do func(c *sys.Conn)) (addr string) {
 	return l.Addr()
 }
 
-// TestDetach_EndsWithItsContext waits for a sharer that says nothing.
-func TestDetach_EndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(testContext(t))
-	addr := stranger(t, func(c *sys.Conn) {
-		cancel()
-		c.Read(make([]byte, 1)) // until the caller has closed
-	})
-	if _, err := detach(ctx, addr, 1, testKey); !errors.Is(err, context.Canceled) {
-		t.Errorf("a fetch that was cancelled: %v", err)
-	}
-}
-
 // TestDetach_OfWhatCameTooEarly sends descriptors with earlier bytes than the last one. None of
 // them stays open here.
 func TestDetach_OfWhatCameTooEarly(t *testing.T) {
@@ -234,7 +220,7 @@ func TestDetach_OfWhatCameTooEarly(t *testing.T) {
 		theirs <- sys.SendFiles(c, []byte{sharedByte, sharedByte}, mine)
 	})
 	before := openFiles(t)
-	if f, err := detach(testContext(t), addr, 1, testKey); !errors.Is(err, ErrProtocol) {
+	if f, err := detach(addr, 1, testKey); !errors.Is(err, ErrProtocol) {
 		t.Errorf("one byte too many: %v, %v", f, err)
 	}
 	if err := <-theirs; err != nil {
@@ -264,7 +250,7 @@ func TestDetach_Acknowledges(t *testing.T) {
 		}
 		said <- err
 	})
-	f := must(detach(testContext(t), addr, 1, testKey))(t)
+	f := must(detach(addr, 1, testKey))(t)
 	defer f.Close()
 	if err := <-said; err != nil {
 		t.Error(err)

@@ -1,7 +1,6 @@
 package torch
 
 import (
-	"context"
 	"fmt"
 	"os"
 
@@ -201,15 +200,8 @@ func (i *importer) fetch(o *pickle.Object) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if i.silent { // no sender gets more time for each descriptor of a message
-		return nil, fmt.Errorf("storage: %w", context.Cause(i.ctx))
-	}
-	// a descriptor can be had once, and the message is lost without it
-	ctx, cancel := outlasting(i.ctx, patience)
-	defer cancel()
-	f, err := detach(ctx, addr, key, i.opts.AuthKey)
+	f, err := detach(addr, key, i.opts.AuthKey)
 	if err != nil {
-		i.silent = i.ctx.Err() != nil
 		return nil, fmt.Errorf("storage: %w", err)
 	}
 	return f, nil
