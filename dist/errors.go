@@ -47,7 +47,7 @@ func init() {
 // A RankError says which other ranks made a call fail, and why.
 type RankError struct {
 	Call  string // the call of this rank, such as "all_reduce(sum) of float32 [3 4]"
-	Ranks []int  // ranks that died, left, made another call, or did not come; may be empty
+	Ranks []int  // ranks that died, left, made another call, or did not come; empty if they are unknown
 	Err   error  // wraps *shm.PeerErrors of the dead, ErrLeft, ErrMismatch, or ErrBroken and the error of a context
 }
 

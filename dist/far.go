@@ -91,7 +91,7 @@ func (g *Group) do(ctx context.Context, c *call, move func(in, out *vector) erro
 		return err
 	}
 	if err := context.Cause(ctx); err != nil {
-		return g.failFar(c, err)
+		return g.failFar(c, err, g.Rank())
 	}
 	if err := g.missed(c, number); err != nil { // else a call that was left alone would answer this one
 		return err
@@ -118,7 +118,7 @@ func (g *Group) do(ctx context.Context, c *call, move func(in, out *vector) erro
 			default:
 			}
 			f.abandon(c)
-			return g.failFar(c, context.Cause(ctx))
+			return g.failFar(c, context.Cause(ctx), g.Rank())
 		case <-tick.C:
 			if err := g.missed(c, number); err != nil {
 				select {
@@ -183,8 +183,8 @@ func (g *Group) missed(c *call, number int64) error {
 }
 
 // failFar breaks the group and returns the error of the call.
-func (g *Group) failFar(c *call, why error) error {
-	broken := g.breakFar(why)
+func (g *Group) failFar(c *call, why error, blamed ...int) error {
+	broken := g.breakFar(why, blamed...)
 	if g.box.isClosed() {
 		return ErrClosed
 	}
@@ -204,8 +204,9 @@ func (g *Group) listen(err error) {
 	}
 }
 
-// breakFar ends the calls of all ranks, and returns why.
-func (g *Group) breakFar(why error) *RankError {
+// breakFar ends the calls of all ranks, and returns why. It tells the others which ranks are to
+// blame: those that why names, or else the blamed, who may be none.
+func (g *Group) breakFar(why error, blamed ...int) *RankError {
 	f := g.far
 	f.mu.Lock()
 	first := f.broken == nil
@@ -218,8 +219,11 @@ func (g *Group) breakFar(why error) *RankError {
 	}
 	broken := f.broken
 	f.mu.Unlock()
+	if broken.Ranks != nil {
+		blamed = broken.Ranks
+	}
 	if first && !errors.Is(why, ErrLeft) { // which that rank tells itself
-		g.tell(g.all(), noticeBroken, f.made(), broken.Err.Error(), broken.Ranks...)
+		g.tell(g.all(), noticeBroken, f.made(), broken.Err.Error(), blamed...)
 	}
 	f.hosts.abort()
 	return broken
@@ -326,9 +330,9 @@ func (g *Group) heed(from int, kind byte, calls int64, text string, blamed []int
 		return
 	}
 	if f.broken == nil {
-		f.broken = &RankError{Ranks: []int{from}, Err: fmt.Errorf("%w: it says: %s", ErrBroken, text)}
-		if blamed != nil {
-			f.broken = &RankError{Ranks: blamed, Err: fmt.Errorf("%w: rank %d says: %s", ErrBroken, from, text)}
+		f.broken = &RankError{Ranks: blamed, Err: fmt.Errorf("%w: rank %d says: %s", ErrBroken, from, text)}
+		if blamed == nil {
+			f.broken.Err = fmt.Errorf("%w; it is unknown which rank has failed", f.broken.Err)
 		}
 	}
 	g.box.note(nil, ErrBroken)

@@ -187,7 +187,8 @@ func (m *member) leave() {
 // anything.
 func (m *member) abort() {
 	if m.far != nil {
-		(&Group{member: m}).breakFar(context.Canceled)
+		g := &Group{member: m}
+		g.breakFar(context.Canceled, g.Rank())
 		return
 	}
 	m.barrier.Abort()

@@ -2,6 +2,7 @@ package dist
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -321,6 +322,58 @@ func TestFar_HearsWhyTheLibraryHasFailed(t *testing.T) {
 	if !errors.As(err, &e) || !slices.Equal(e.Ranks, []int{0}) || !strings.Contains(err.Error(), "it has died") {
 		t.Errorf("rank 0 has died: %v", err)
 	}
+}
+
+// A rank whose library has failed and that knows no culprit is not blamed by those to which it says
+// so. One that gives up by itself is.
+func TestFar_BlamesNobodyForAnErrorOfTheLibrary(t *testing.T) {
+	for _, c := range []struct {
+		blamed []int
+		says   string
+	}{
+		{nil, "rank 1 says: MPI_Allreduce: Other MPI error; it is unknown which rank has failed"},
+		{[]int{1}, "rank 1: "},
+	} {
+		g := newFarGroup(newFar(&brokenLane{}, new(job)))
+		g.heed(1, noticeBroken, 1, "MPI_Allreduce: Other MPI error", c.blamed)
+		err := g.missed(&call{text: []byte("all_reduce")}, 1)
+		var e *RankError
+		if !errors.As(err, &e) || !slices.Equal(e.Ranks, c.blamed) || !errors.Is(err, ErrBroken) ||
+			!strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v blames %v, want %v and %q", err, e.Ranks, c.blamed, c.says)
+		}
+	}
+	told := &toldLane{}
+	g := newFarGroup(newFar(told, new(job)))
+	for _, c := range []struct {
+		why    error
+		blamed []int
+	}{{errors.New("MPI_Allreduce: Other MPI error"), nil}, {context.Canceled, []int{2}}} {
+		g.far.broken = nil
+		if c.blamed == nil {
+			g.failFar(new(call), c.why)
+		} else {
+			ended, end := context.WithCancel(t.Context())
+			end()
+			if err := g.do(ended, new(call), nil); !errors.Is(err, c.why) {
+				t.Error(err)
+			}
+		}
+		if n := int(binary.LittleEndian.Uint16(told.notice[9:])); n != len(c.blamed) {
+			t.Errorf("%v: a notice that blames %d ranks, want %v", c.why, n, c.blamed)
+		}
+	}
+}
+
+// A toldLane keeps the last notice.
+type toldLane struct {
+	brokenLane
+	notice []byte
+}
+
+func (c *toldLane) Send(_, tag int, b []byte) (collective.Sending, error) {
+	c.notice = slices.Clone(b)
+	return nil, errors.New("nobody is there")
 }
 
 // Ranks with equal cards share a host, in the order of the ranks.

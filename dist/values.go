@@ -205,7 +205,7 @@ func (g *Group) fails(c *call, err error) error {
 	case errors.Is(err, ErrClosed):
 		return ErrClosed
 	case g.far != nil:
-		return g.failFar(c, err)
+		return g.failFar(c, err, g.Rank())
 	case errors.Is(err, ErrBroken) && !errors.As(err, &e): // another rank could not go on
 		return g.blame(c, err)
 	}
