@@ -57,8 +57,12 @@ func (w Wait) where() string {
 // key tells waits of different moments apart.
 func (w Wait) key() string { return fmt.Sprint(w.PID, " ", w.For, " ", w.Block, " ", w.Progress, w.On) }
 
-// A Deadlock is a circle of processes, each of which waits for the next one, and the last for the
-// first. It is suspected and not proven: goroutines that do not wait cannot be seen from outside,
+// A Deadlock is a circle of two processes or more, each of which waits for the next one, and the
+// last for the first. At least one of them waits for what its own goroutines cannot give. A process
+// that waits for a message of a queue of which it has both ends is in no circle by itself: another
+// of its goroutines may put one.
+//
+// A Deadlock is suspected and not proven: goroutines that do not wait cannot be seen from outside,
 // and a waiter whose deadline has come stays on the list for a while.
 type Deadlock struct {
 	Waits []Wait `json:"waits"` // one of each process of the circle, in its order
@@ -66,19 +70,21 @@ type Deadlock struct {
 	Doubt string `json:"doubt,omitempty"`
 }
 
+// own reports whether the waiter's own process can end the wait, by another goroutine.
+func (w Wait) own() bool { return slices.Contains(w.On, w.PID) }
+
+// idle reports whether a process that has nothing to do waits so.
+func (w Wait) idle() bool { return w.For == "message" || w.For == "notification" || w.For == "event" }
+
 // doubt returns what speaks against a deadlock.
 func doubt(circle []Wait) string {
-	for _, w := range circle {
-		switch w.For {
-		case "message", "notification", "event":
-		default:
-			if len(circle) == 1 {
-				return "a goroutine of the process itself may go on"
-			}
-			return ""
-		}
+	if !slices.ContainsFunc(circle, func(w Wait) bool { return !w.idle() }) {
+		return "they may have nothing to do"
 	}
-	return "they may have nothing to do"
+	if at := slices.IndexFunc(circle, Wait.own); at >= 0 {
+		return fmt.Sprintf("another goroutine of process %d may go on", circle[at].PID)
+	}
+	return ""
 }
 
 // waits reads the graph in an observation. A process of the list that need not wait is left out.
@@ -223,7 +229,8 @@ func circles(stuck map[int][]Wait) []Deadlock {
 	done := make(map[int]bool)
 	for _, pid := range pids {
 		c := circle(stuck, pid)
-		if c == nil || slices.ContainsFunc(c, func(w Wait) bool { return done[w.PID] }) {
+		if !slices.ContainsFunc(c, func(w Wait) bool { return !w.own() }) || // or there is none
+			slices.ContainsFunc(c, func(w Wait) bool { return done[w.PID] }) {
 			continue
 		}
 		for _, w := range c {
@@ -234,7 +241,7 @@ func circles(stuck map[int][]Wait) []Deadlock {
 	return all
 }
 
-// circle returns the shortest way from a process back to itself, or nil.
+// circle returns the shortest way from a process by others back to itself, or nil.
 func circle(stuck map[int][]Wait, from int) []Wait {
 	came := make(map[int][]Wait) // by which way first
 	for queue := []int{from}; len(queue) > 0; queue = queue[1:] {
@@ -243,6 +250,7 @@ func circle(stuck map[int][]Wait, from int) []Wait {
 			for _, to := range w.On {
 				way := append(slices.Clone(came[at]), w)
 				switch {
+				case to == at:
 				case to == from:
 					return way
 				case stuck[to] != nil && came[to] == nil:
