@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/pool"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 type looking struct {
@@ -76,5 +78,38 @@ func TestRegression_S2_3_AQueueIsOpenWhileATaskHasAnEndOfIt(t *testing.T) {
 	}
 	if got, err := r.Get(ctx); got != ipc.ErrEmpty.Error() || err != nil {
 		t.Errorf("the worker finds %q, %v", got, err)
+	}
+}
+
+// sums leaves its argument to the garbage collector, as most functions do.
+var sums = pool.Register("sums", func(_ context.Context, t *tensor.Tensor) (float64, error) { return t.Sum(), nil })
+
+// The pages of an argument are used again soon, although a worker's heap is so small that the
+// collector never runs by itself.
+func TestPool_CollectsWhatFunctionsForget(t *testing.T) {
+	d, err := shm.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pool.New(t.Context(), pool.Options{Workers: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	const calls, size = 2000, 400 << 10
+	before := d.Stats().Committed
+	for range calls {
+		x, err := tensor.NewShared(tensor.Uint8, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sums.Apply(t.Context(), p, x.Fill(1)); err != nil {
+			t.Fatal(err)
+		}
+		x.Close()
+	}
+	if got := d.Stats().Committed - before; got > calls*size/4 {
+		t.Errorf("%d MiB are committed for %d arguments of %d KiB, of which one is used at a time", got>>20,
+			calls, size>>10)
 	}
 }

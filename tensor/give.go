@@ -64,8 +64,8 @@ func (t *Tensor) give(s *Storage) bool {
 		return false
 	}
 	t.given, s.giver = false, t
-	known.of(l.domain).drop(l)
-	s.given, l.block = l.block, 0
+	s.given = l.block
+	l.part()
 	return true
 }
 

@@ -46,11 +46,12 @@ type holder interface{ end() error }
 // A lease is this process's one reference of a block, which one storage has. Only the goroutine
 // that ends the storage's life, or begins the next one, writes to it.
 type lease struct {
-	storage weak.Pointer[Storage]
-	domain  *shm.Domain
-	block   shm.Handle   // 0 when it was given back
-	pinned  bool         // under the storage's lock; see PinMemory
-	unlock  func() error // nil, or what ends that
+	storage  weak.Pointer[Storage]
+	domain   *shm.Domain
+	block    shm.Handle   // 0 when it was given back
+	received int          // its bytes, if it came in a message
+	pinned   bool         // under the storage's lock; see PinMemory
+	unlock   func() error // nil, or what ends that
 }
 
 // alignment is that of a cache line; the blocks of shm have it too.
@@ -311,8 +312,7 @@ func (l *lease) end() error {
 	if h == 0 {
 		return nil
 	}
-	known.of(l.domain).drop(l)
-	l.block = 0
+	l.part()
 	var unlocked error
 	if l.unlock != nil {
 		unlocked = l.unlock()
@@ -325,6 +325,16 @@ func (l *lease) end() error {
 		return fmt.Errorf("close tensor: %w", err)
 	}
 	return nil
+}
+
+// part forgets the block, whose reference is returned or goes with a message.
+func (l *lease) part() {
+	known.of(l.domain).drop(l)
+	l.block = 0
+	if l.received != 0 {
+		l.domain.Returned(l.received)
+		l.received = 0
+	}
 }
 
 // check returns an error unless the block is in the domain that this process has now.
@@ -349,6 +359,8 @@ func adopt(d *shm.Domain, h shm.Handle) (*Storage, error) {
 	fresh := spare()
 	fresh.settle(d, h, b)
 	fresh.begin()
+	fresh.own.received = len(b)
+	d.Received(len(b))
 	if s := table.openOrPut(fresh.own); s != nil {
 		return s, fresh.release()
 	}

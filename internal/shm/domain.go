@@ -53,6 +53,7 @@ type Domain struct {
 	lastCollect    atomic.Int64
 	collecting     sync.Mutex // held by the goroutine that collects garbage for memory
 	collected      atomic.Uint64
+	received       received
 }
 
 // create lays out a new domain in s, whose memory is all zero, and joins it as the first

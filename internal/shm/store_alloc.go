@@ -44,7 +44,7 @@ func (l *lane) alloc(ctx context.Context, size, commit uint64, kind objectKind) 
 		}
 	}
 	index := l.reuse(c)
-	if index == 0 && l.collectAhead() {
+	if index == 0 && l.collectAhead(commit) {
 		index = l.reuse(c)
 	}
 	if index == 0 {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"runtime/metrics"
 	"slices"
@@ -87,46 +86,6 @@ func (d *Domain) collectSoon() {
 	if now-last > int64(collectEvery) && d.lastCollect.CompareAndSwap(last, now) {
 		go d.collect()
 	}
-}
-
-const (
-	forgottenBytes = 16 << 20              // are worth a collection, if there is no more than that in use
-	forgottenWait  = 10 * time.Millisecond // at most, for a collection to be over
-)
-
-// collectAhead collects garbage where so much was handed out since the last time that a collection
-// is likely to find blocks. It reports whether there may be warm blocks now. A program that closes
-// its tensors hardly ever comes here: its blocks are warm.
-func (l *lane) collectAhead() bool {
-	d := l.d
-	if l.handed < max(forgottenBytes, d.hdr.budget.Load().pages()*pageSize/2) || l.handed < heapGoal() {
-		return false
-	}
-	l.handed = 0
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		d.collecting.Lock()
-		defer d.collecting.Unlock()
-		collectOnce() // finds blocks; those in messages of a queue that it finds can wait
-	}()
-	select {
-	case <-done:
-		return true
-	case <-time.After(forgottenWait): // the heap is large: later allocations have what it finds
-		return false
-	}
-}
-
-// heapGoal returns the bytes of heap at which the collector runs, and the largest number if it
-// never does.
-func heapGoal() uint64 {
-	m := []metrics.Sample{{Name: "/gc/gogc:percent"}, {Name: "/gc/heap/goal:bytes"}}
-	metrics.Read(m)
-	if m[0].Value.Uint64() > math.MaxInt32 {
-		return math.MaxUint64
-	}
-	return m[1].Value.Uint64()
 }
 
 // AllocWait is Alloc, but waits for memory while the budget is used up, until ctx ends.
