@@ -62,8 +62,11 @@ func (p *Param) gradient() *tensor.Tensor {
 }
 
 // Share moves T, and Grad if it exists, to shared memory. The error wraps shm.ErrNoSpace if the
-// domain is full.
+// domain is full, and tensor.ErrClosed if T is nil or closed.
 func (p *Param) Share() error {
+	if p.T == nil {
+		return fmt.Errorf("parameter %q has no value: %w", p.Name, tensor.ErrClosed)
+	}
 	for _, t := range p.tensors() {
 		if err := t.Share(); err != nil {
 			return err
@@ -83,11 +86,13 @@ func (p *Param) Close() error {
 	return first
 }
 
-func (p *Param) tensors() []*tensor.Tensor {
-	if p.Grad == nil {
-		return []*tensor.Tensor{p.T}
+func (p *Param) tensors() (all []*tensor.Tensor) {
+	for _, t := range []*tensor.Tensor{p.T, p.Grad} {
+		if t != nil {
+			all = append(all, t)
+		}
 	}
-	return []*tensor.Tensor{p.T, p.Grad}
+	return all
 }
 
 // The tags of a Param.

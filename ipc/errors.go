@@ -40,6 +40,8 @@ var (
 	// ErrNotList is returned when what is received as a ShareableList, or as an element of one, is
 	// none.
 	ErrNotList = errors.New("ipc: not a shareable list")
+	// ErrNil is returned by a Bind of a nil pointer.
+	ErrNil = errors.New("ipc: nil pointer")
 )
 
 // What package shm says of locks, semaphores and barriers. Where it was a death, the error is a
@@ -65,6 +67,7 @@ func init() {
 	wire.RegisterError("ipc.ErrFull", ErrFull)
 	wire.RegisterError("ipc.ErrEmpty", ErrEmpty)
 	wire.RegisterError("ipc.ErrType", ErrType)
+	wire.RegisterError("ipc.ErrNil", ErrNil)
 	wire.RegisterError("ipc.ErrNotEnd", ErrNotEnd)
 	wire.RegisterError("ipc.ErrLocked", ErrLocked)
 	wire.RegisterError("ipc.ErrNotObject", ErrNotObject)

@@ -141,13 +141,28 @@ func readN[T any](in *incoming, plan *wire.Plan[T], vs []T) (n int, err error) {
 
 // read decodes the message and lets go of it. What nobody took is released, and if the value cannot
 // be read, what was taken as well.
-func read[T any](in *incoming, plan *wire.Plan[T]) (T, error) {
+func read[T any](in *incoming, plan *wire.Plan[T]) (v T, err error) {
+	in.begin()
+	v, err = plan.Decode(&in.dec)
+	if err = in.end(err); err != nil {
+		var zero T
+		return zero, err
+	}
+	return v, nil
+}
+
+// begin has the decoder read the message.
+func (in *incoming) begin() {
 	in.taken = in.taken[:0]
 	if n := len(in.Blocks); n > 0 {
 		in.taken = append(in.taken, make([]bool, n)...)
 	}
 	in.dec.Reset(wire.Message{Body: in.Body, Blocks: in.Blocks}, in)
-	v, err := plan.Decode(&in.dec)
+}
+
+// end lets go of the message, of which something was decoded with an error or without. The error is
+// that, or that more follows.
+func (in *incoming) end(err error) error {
 	if err == nil {
 		err = in.dec.Finish()
 	}
@@ -158,9 +173,5 @@ func read[T any](in *incoming, plan *wire.Plan[T]) (T, error) {
 		}
 	}
 	in.Done()
-	if err != nil {
-		var zero T
-		return zero, err
-	}
-	return v, nil
+	return err
 }

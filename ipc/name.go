@@ -3,6 +3,7 @@ package ipc
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"runtime"
 
 	"github.com/shoal-mp/shoal/internal/shm"
@@ -15,14 +16,18 @@ import (
 // name, and what it holds of shared memory, outlive this process.
 //
 // The error is shm.ErrExist if the name is taken; of several processes that bind it at once one
-// succeeds. It is shm.ErrName unless the name is 1 to 192 bytes of UTF-8. Where another process is
-// stopped in the middle of a Bind, or of an operation on what v holds, Bind waits for it until ctx
-// ends. A Bind that returns an error has bound nothing.
+// succeeds. It is shm.ErrName unless the name is 1 to 192 bytes of UTF-8. It wraps ErrNil if v is a
+// nil pointer, and tensor.ErrClosed if v has a closed tensor. Where another process is stopped in
+// the middle of a Bind, or of an operation on what v holds, Bind waits for it until ctx ends. A
+// Bind that returns an error has bound nothing.
 //
 // A name keeps its value until it is unlinked, and between an Unlink and the next Bind no Lookup
 // finds it. Bind a [Latest] once for a value that is replaced while others look it up.
 func Bind[T any](ctx context.Context, name string, v T) error {
-	plan, err := wire.PlanOf[named[T]]()
+	plan, err := wire.PlanOf[T]()
+	if p := reflect.ValueOf(&v).Elem(); err == nil && p.Kind() == reflect.Pointer && p.IsNil() {
+		err = fmt.Errorf("a nil %T: %w", v, ErrNil)
+	}
 	if err != nil {
 		return fmt.Errorf("bind name %q: %w", name, err)
 	}
@@ -33,7 +38,9 @@ func Bind[T any](ctx context.Context, name string, v T) error {
 	o := newOutgoing()
 	defer o.free()
 	o.enc.Reset(o.buf)
-	err = plan.Encode(&o.enc, named[T]{v})
+	o.enc.Tag(namedTags, 0)
+	o.enc.String(elemName[T]())
+	err = plan.Encode(&o.enc, v)
 	if err == nil {
 		m := o.enc.Message()
 		err = d.Bind(ctx, name, m.Body, m.Blocks)
@@ -49,7 +56,7 @@ func Bind[T any](ctx context.Context, name string, v T) error {
 // memory. The error is shm.ErrNotExist if the name is not bound, and ErrType if the value is of
 // another type.
 func Lookup[T any](name string) (v T, err error) {
-	plan, err := wire.PlanOf[named[T]]()
+	plan, err := wire.PlanOf[T]()
 	if err != nil {
 		return v, fmt.Errorf("look up name %q: %w", name, err)
 	}
@@ -62,11 +69,27 @@ func Lookup[T any](name string) (v T, err error) {
 	if err := d.Lookup(name, &in.Message); err != nil {
 		return v, err
 	}
-	n, err := read(in, plan)
-	if err != nil {
-		return v, fmt.Errorf("look up name %q: %w", name, err)
+	in.begin()
+	v, err = decodeNamed(&in.dec, plan)
+	if err = in.end(err); err != nil {
+		var zero T
+		return zero, fmt.Errorf("look up name %q: %w", name, err)
 	}
-	return n.v, nil
+	return v, nil
+}
+
+// decodeNamed reads a value that says its type, since a Lookup may expect another one.
+func decodeNamed[T any](d *wire.Decoder, plan *wire.Plan[T]) (v T, err error) {
+	if err := d.OnlyTag(namedTags); err != nil {
+		return v, err
+	}
+	switch name, err := d.String(); {
+	case err != nil:
+		return v, err
+	case name != elemName[T]():
+		return v, fmt.Errorf("%w: it is a %s, not a %s", ErrType, name, elemName[T]())
+	}
+	return plan.Decode(d)
 }
 
 // Unlink frees a name. A process that has looked the name up keeps its value. The error is
@@ -90,34 +113,3 @@ func Names() ([]string, error) {
 
 // namedTags are those of [type, value].
 var namedTags = &wire.Tags{Type: "value of a name", Fields: []int{2}}
-
-// named is a value that says its type, since a Lookup may expect another one.
-type named[T any] struct{ v T }
-
-func (n *named[T]) MarshalWire(e *wire.Encoder) error {
-	plan, err := wire.PlanOf[T]()
-	if err != nil {
-		return err
-	}
-	e.Tag(namedTags, 0)
-	e.String(elemName[T]())
-	return plan.Encode(e, n.v)
-}
-
-func (n *named[T]) UnmarshalWire(d *wire.Decoder) error {
-	plan, err := wire.PlanOf[T]()
-	if err != nil {
-		return err
-	}
-	if err := d.OnlyTag(namedTags); err != nil {
-		return err
-	}
-	switch name, err := d.String(); {
-	case err != nil:
-		return err
-	case name != elemName[T]():
-		return fmt.Errorf("%w: it is a %s, not a %s", ErrType, name, elemName[T]())
-	}
-	n.v, err = plan.Decode(d)
-	return err
-}

@@ -63,9 +63,15 @@ func TestBind_RefusesNames(t *testing.T) {
 	if n, err := ipc.Lookup[int]("m"); n != 5 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if err := ipc.Bind(t.Context(), "f", func() {}); err == nil {
-		t.Error("a function has a name")
+	for _, err := range []error{
+		ipc.Bind(t.Context(), "f", func() {}),
+		ipc.Bind(t.Context(), "f", &struct{ F any }{func() {}}),
+	} {
+		if err == nil || strings.Contains(err.Error(), "named") {
+			t.Errorf("a function has a name: %v", err)
+		}
 	}
+	wantErr(t, ipc.Bind(t.Context(), "nil", (*ipc.Memory)(nil)), ipc.ErrNil)
 	if names, err := ipc.Names(); err != nil || len(names) != 1 || names[0] != "m" {
 		t.Errorf("names %q, %v", names, err)
 	}

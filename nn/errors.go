@@ -6,8 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// Faults of a state that is loaded. The error of a load wraps all of its faults, with the names of
-// the tensors. Test for them with errors.Is.
+// Faults of a state that is loaded or saved. The error of a load wraps all of its faults, with the
+// names of the tensors. Test for them with errors.Is.
 var (
 	// ErrMissing is wrapped for a parameter or buffer that the state does not have.
 	ErrMissing = errors.New("nn: missing from the state")
@@ -18,6 +18,9 @@ var (
 	ErrShape = errors.New("nn: shape differs")
 	// ErrDType is wrapped for a tensor whose dtype is not the parameter's.
 	ErrDType = errors.New("nn: dtype differs")
+	// ErrEmpty is wrapped for a module that is saved without parameters because its layers are nil,
+	// or with a nil layer in a Sequential.
+	ErrEmpty = errors.New("nn: no parameters")
 	// ErrFile is wrapped for a file of a format that LoadFile does not read.
 	ErrFile = errors.New("nn: unknown kind of file")
 )
@@ -28,5 +31,6 @@ func init() {
 	wire.RegisterError("nn.ErrUnexpected", ErrUnexpected)
 	wire.RegisterError("nn.ErrShape", ErrShape)
 	wire.RegisterError("nn.ErrDType", ErrDType)
+	wire.RegisterError("nn.ErrEmpty", ErrEmpty)
 	wire.RegisterError("nn.ErrFile", ErrFile)
 }

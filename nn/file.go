@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/shoal-mp/shoal/encoding/pt"
@@ -22,8 +24,9 @@ import (
 //
 // The file must have exactly the names of State(m). Floats are converted to the dtype of m, as in
 // PyTorch; other dtypes must be those of m. The error wraps ErrMissing, ErrUnexpected, ErrShape or
-// ErrDType for each difference, ErrFile for another format, or is the error of reading. After an
-// error m is unchanged. For a part of a file or of m, see [ReadState], [Under] and [LoadPart].
+// ErrDType for each difference, tensor.ErrClosed if m was closed, ErrFile for another format, or is
+// the error of reading. After an error m is unchanged. For a part of a file or of m, see
+// [ReadState], [Under] and [LoadPart].
 func LoadFile(m Module, path string, dev tensor.Device) error {
 	state, err := ReadState(path)
 	if err != nil {
@@ -71,7 +74,7 @@ func isFloat(dt tensor.DType) bool {
 // LoadPart copies the tensors whose names are in both state and m, as PyTorch's load_state_dict
 // with strict=False. It returns the names of State(m) that state lacks, and the names in state that
 // m lacks, sorted. Floats are converted to the dtype of m. The error wraps ErrShape or ErrDType for
-// each other difference, and then m is unchanged.
+// each other difference, tensor.ErrClosed where m or state was closed, and then m is unchanged.
 func LoadPart(m Module, state map[string]*tensor.Tensor) (missing, unexpected []string, err error) {
 	own := State(m)
 	var problems []error
@@ -83,7 +86,7 @@ func LoadPart(m Module, state map[string]*tensor.Tensor) (missing, unexpected []
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(state)) {
-		if own[name] == nil {
+		if _, ok := own[name]; !ok {
 			unexpected = append(unexpected, name)
 		}
 	}
@@ -131,12 +134,88 @@ func hasAll(state, names map[string]*tensor.Tensor) bool {
 
 // SaveFile writes State(m) to a file that LoadFile and PyTorch read: a safetensors file if path
 // ends in .safetensors, and otherwise a state dict of torch.save. It writes a temporary file beside
-// path, and renames it to path when it is whole. The error is that of writing.
+// path, and renames it to path when it is whole.
+//
+// The error wraps ErrEmpty if a Sequential in m has a nil layer, or if m has no parameters and no
+// buffers because its layers are nil. It wraps tensor.ErrClosed if m was closed. Otherwise it is
+// the error of writing. After an error there is no new file, and an old one is unchanged.
 func SaveFile(m Module, path string) error {
-	if strings.HasSuffix(strings.ToLower(path), ".safetensors") {
-		return safetensors.Save(path, State(m), map[string]string{"format": "pt"})
+	state := State(m)
+	if err := complete(m, state); err != nil {
+		return fmt.Errorf("save %s: %w", path, err)
 	}
-	return pt.Save(path, State(m))
+	if strings.HasSuffix(strings.ToLower(path), ".safetensors") {
+		return safetensors.Save(path, state, map[string]string{"format": "pt"})
+	}
+	return pt.Save(path, state)
+}
+
+// complete returns an error unless all of m is in its state, and something is.
+func complete(m Module, state map[string]*tensor.Tensor) (err error) {
+	walk(reflect.ValueOf(m), "", func(path string, v any) bool {
+		if s, ok := v.(*Sequential); ok {
+			if i := slices.IndexFunc(s.Layers, func(l Layer) bool { return isNil(l) }); i >= 0 {
+				err = fmt.Errorf("layer %s%s%d of a Sequential is nil: %w", path, dot(path), i, ErrEmpty)
+			}
+		}
+		return err == nil
+	})
+	if err == nil && len(state) == 0 {
+		err = unmade(m)
+	}
+	if err == nil {
+		err = checkOpen(state)
+	}
+	return err
+}
+
+// unmade returns an error for a layer that is nil, or for a list of no layers, in a module without
+// parameters. Parameters themselves may be nil: a layer can do without.
+func unmade(m Module) error {
+	v, text := reflect.ValueOf(m), ""
+	if path, fault := nilLayer(v, ""); fault == "" {
+		return nil
+	} else if path == "" {
+		text = fmt.Sprintf("a nil %T", m)
+	} else {
+		text = fmt.Sprintf("a %T without parameters, whose %s %s", m, path, fault)
+	}
+	return fmt.Errorf("%s: %w", text, ErrEmpty)
+}
+
+// nilLayer returns the path of the first layer that is nil, or of the first list of none, and which
+// it is.
+func nilLayer(v reflect.Value, path string) (at, fault string) {
+	if !leads(v.Type()) || isLeaf(v.Type()) {
+		return "", ""
+	}
+	switch v.Kind() {
+	case reflect.Interface, reflect.Pointer:
+		if v.IsNil() {
+			return path, "is nil"
+		}
+		return nilLayer(v.Elem(), path)
+	case reflect.Slice, reflect.Array:
+		if v.Len() == 0 {
+			return path, "are none"
+		}
+		for i := range v.Len() {
+			if at, fault = nilLayer(v.Index(i), path+dot(path)+strconv.Itoa(i)); fault != "" {
+				return at, fault
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if !f.IsExported() || f.Tag.Get("wire") == "-" {
+				continue
+			}
+			if at, fault = nilLayer(v.Field(i), path+dot(path)+snake(f.Name)); fault != "" {
+				return at, fault
+			}
+		}
+	}
+	return "", ""
 }
 
 // ReadState returns the tensors of a file that LoadFile reads, by name and on the host. If the

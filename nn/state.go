@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/foreign"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -22,7 +23,8 @@ func State(m Module) map[string]*tensor.Tensor {
 
 // Load copies the tensors of state into m's parameters and buffers, also for processes that share
 // them. Names, shapes and dtypes must be those of [State]. The error wraps ErrMissing,
-// ErrUnexpected, ErrShape or ErrDType for each difference, and then m is unchanged.
+// ErrUnexpected, ErrShape or ErrDType for each difference, tensor.ErrClosed where m or state was
+// closed, and then m is unchanged.
 func Load(m Module, state map[string]*tensor.Tensor) error {
 	own := State(m)
 	if err := matches(own, state, sameDType); err != nil {
@@ -34,6 +36,19 @@ func Load(m Module, state map[string]*tensor.Tensor) error {
 	return nil
 }
 
+// checkOpen returns an error for tensors that are nil or closed.
+func checkOpen(state map[string]*tensor.Tensor) error {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(state)) {
+		if err := foreignTensors.Check(state[name]); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
+
 func sameDType(own, t tensor.DType) bool { return own == t }
 
 // matches reports how a state is not one of a module that has the tensors of own, given which
@@ -44,7 +59,7 @@ func matches(own, state map[string]*tensor.Tensor, same func(own, t tensor.DType
 		problems = append(problems, fits(name, own[name], state[name], same))
 	}
 	for _, name := range slices.Sorted(maps.Keys(state)) {
-		if own[name] == nil {
+		if _, ok := own[name]; !ok {
 			problems = append(problems, fmt.Errorf("load %s: %w", name, ErrUnexpected))
 		}
 	}
@@ -55,6 +70,10 @@ func fits(name string, own, t *tensor.Tensor, same func(own, t tensor.DType) boo
 	switch {
 	case t == nil:
 		return fmt.Errorf("load %s: %w", name, ErrMissing)
+	case foreignTensors.Check(own) != nil:
+		return fmt.Errorf("load into %s: %w", name, foreignTensors.Check(own))
+	case foreignTensors.Check(t) != nil:
+		return fmt.Errorf("load %s: %w", name, foreignTensors.Check(t))
 	case !slices.Equal(t.Shape(), own.Shape()):
 		return fmt.Errorf("load %s of shape %v into %v: %w", name, t.Shape(), own.Shape(), ErrShape)
 	case !same(own.DType(), t.DType()):
@@ -64,8 +83,8 @@ func fits(name string, own, t *tensor.Tensor, same func(own, t tensor.DType) boo
 }
 
 // Share moves the parameters and buffers of m to shared memory. Sending m does this as well; Share
-// tells before whether there is room. The error wraps shm.ErrNoSpace if the domain is full. The
-// caller closes m by Close.
+// tells before whether there is room. The error wraps shm.ErrNoSpace if the domain is full, and
+// tensor.ErrClosed if m was closed. The caller closes m by Close.
 func Share(m Module) error {
 	for name, p := range Named(m) {
 		if err := p.Share(); err != nil {
@@ -83,12 +102,15 @@ func Share(m Module) error {
 // To moves the parameters of m with their gradients, and its buffers, to a device, or to the host
 // if dev is nil, as PyTorch's Module.to does. The pointers to Params and tensors stay the same, so
 // an optimizer keeps its parameters. Its state does not move: make the optimizer after To. The
-// error is the device's, and then m has not moved.
+// error is the device's, or wraps tensor.ErrClosed if m was closed, and then m has not moved.
 func To(m Module, dev tensor.Device) error {
 	var own, moved []*tensor.Tensor
 	move := func(name string, t *tensor.Tensor) error {
 		if t == nil {
 			return nil
+		}
+		if err := foreignTensors.Check(t); err != nil {
+			return fmt.Errorf("move %s: %w", name, err)
 		}
 		there, err := t.ToDevice(dev)
 		if err != nil {

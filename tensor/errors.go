@@ -9,7 +9,7 @@ import (
 // Faults that are not mistakes of the program. A mistake, such as shapes that do not fit, is a
 // panic.
 var (
-	// ErrClosed is wrapped where a closed tensor is shared or sent.
+	// ErrClosed is wrapped where a closed tensor, or none, is shared, sent, saved or loaded into.
 	ErrClosed = fmt.Errorf("tensor: closed%.0w", os.ErrClosed)
 	// ErrDType is wrapped where a name or a number is not a dtype.
 	ErrDType = errors.New("tensor: unknown dtype")

@@ -12,12 +12,23 @@ func init() {
 	foreign.Provide(foreign.Tensors[*Tensor, *Storage]{
 		Adopt: lend, MapFile: mapFile, ReadFileAt: readFileAt, ReadFrom: readFrom,
 		LoanOf: (*Storage).loan, MoveTo: (*Storage).moveTo, OnClose: (*Storage).whenClosed,
-		Release: (*Tensor).release,
+		Check: check, Release: (*Tensor).release,
 		Look: func(t, v *Tensor, dims int, sizes, strides [4]int, offset int) {
 			t.look(v, sizes[:dims], strides[:dims], offset)
 		},
 		LookAs: func(t, v *Tensor, dims int, sizes [4]int) bool { return t.lookAs(v, sizes[:dims]) },
 	})
+}
+
+// check is Check of package foreign.
+func check(t *Tensor) error {
+	switch {
+	case t == nil:
+		return fmt.Errorf("it is nil: %w", ErrClosed)
+	case t.open() == nil:
+		return ErrClosed
+	}
+	return nil
 }
 
 // A loan is a foreign.Loan that ends once.

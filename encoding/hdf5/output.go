@@ -85,8 +85,11 @@ func (d *Output) guess() []int {
 
 // WriteSlab writes the elements of src, which may be any view, to the data set from start on. start
 // has one index for each dimension. WriteSlab reads a chunk first if src does not fill it. The
-// error wraps ErrShape, or is the error of writing.
+// error wraps ErrShape or tensor.ErrClosed, or is the error of writing.
 func (d *Output) WriteSlab(src *tensor.Tensor, start ...int) (err error) {
+	if err := foreignTensors.Check(src); err != nil {
+		return err
+	}
 	guarded := tensor.Catch(func() {
 		whole := src.Contiguous()
 		defer whole.Close()

@@ -9,9 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shoal-mp/shoal/internal/foreign"
 	"github.com/shoal-mp/shoal/internal/replace"
 	"github.com/shoal-mp/shoal/tensor"
 )
+
+var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
 // A Writer writes a file. Create begins a new file, which gets its name when the Writer is closed.
 // Append adds to a file that exists. One goroutine at a time may use a Writer and its data sets.
@@ -288,7 +291,8 @@ func (w *Writer) made() []string {
 
 // Save writes tensors as the data sets of a new file. Names are paths: "train/x" is the data set x
 // in the group train. Save writes a temporary file beside path, and renames it to path when it is
-// whole. The error wraps ErrName, ErrShape or ErrUnsupported, or is the error of writing.
+// whole. The error wraps ErrName, ErrShape, ErrUnsupported or tensor.ErrClosed, or is the error of
+// writing.
 func Save(path string, tensors map[string]*tensor.Tensor, o Options) error {
 	w, err := Create(path)
 	if err != nil {
@@ -314,11 +318,14 @@ func Encode(w io.Writer, tensors map[string]*tensor.Tensor, o Options) error {
 	return err
 }
 
-// Save writes each tensor as a data set with the options o. The error is that of [Writer.Dataset]
-// or of writing.
+// Save writes each tensor as a data set with the options o. The error is that of [Writer.Dataset],
+// wraps tensor.ErrClosed where a tensor is nil or closed, or is that of writing.
 func (w *Writer) Save(tensors map[string]*tensor.Tensor, o Options) error {
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {
 		t := tensors[name]
+		if err := foreignTensors.Check(t); err != nil {
+			return fmt.Errorf("data set %q: %w", name, err)
+		}
 		own := o
 		if t.Numel() == 0 || t.Dims() == 0 { // which have no chunks
 			own = Options{}

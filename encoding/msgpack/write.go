@@ -3,6 +3,7 @@ package msgpack
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -19,7 +20,8 @@ import (
 )
 
 // Marshal returns v as MessagePack. v is of the types of the package comment, or an int. Maps are
-// written in the order of their keys. The error wraps ErrUnsupported.
+// written in the order of their keys. The error wraps ErrUnsupported, or tensor.ErrClosed where a
+// tensor is nil or closed.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	err := Encode(&b, v)
@@ -27,13 +29,12 @@ func Marshal(v any) ([]byte, error) {
 }
 
 // Save writes tensors to a file as a dict of arrays. It writes a temporary file beside path, and
-// renames it to path when it is whole. The error wraps ErrUnsupported, or is the error of writing.
+// renames it to path when it is whole. The error is that of Marshal or of writing.
 func Save(path string, tensors map[string]*tensor.Tensor) error {
 	return replace.Write(path, func(f *os.File) error { return Encode(f, tensors) })
 }
 
-// Encode writes v to w as Marshal does, in one pass. The error wraps ErrUnsupported, or is the
-// error of w.
+// Encode writes v to w as Marshal does, in one pass. The error is that of Marshal or of w.
 func Encode(w io.Writer, v any) (err error) {
 	e := encoder{msgpack.NewEncoder(w)}
 	guarded := tensor.Catch(func() { err = e.value(v, 0) })
@@ -75,7 +76,12 @@ func (e encoder) value(v any, depth int) error {
 func dict[V any](e encoder, d map[string]V, depth int) error {
 	err := e.EncodeMapLen(len(d))
 	for _, key := range slices.Sorted(maps.Keys(d)) {
-		err = errors.Join(err, e.EncodeString(key), e.value(d[key], depth+1))
+		err = errors.Join(err, e.EncodeString(key))
+		inner := e.value(d[key], depth+1)
+		if errors.Is(inner, tensor.ErrClosed) {
+			inner = fmt.Errorf("%q: %w", key, inner)
+		}
+		err = errors.Join(err, inner)
 	}
 	return err
 }
@@ -99,6 +105,9 @@ func (e encoder) raw(b []byte) error {
 }
 
 func (e encoder) array(t *tensor.Tensor) error {
+	if err := foreignTensors.Check(t); err != nil {
+		return err
+	}
 	name := numpy.Descr(t.DType().String())
 	if name == "" {
 		return unsupported("a tensor of %v, which numpy does not have", t.DType())

@@ -20,13 +20,14 @@ var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 // Save writes a tensor as a .npy of version 1, in C's order, as numpy.save does. It writes a map of
 // tensors as an .npz, in the order of their names, as numpy.savez does. Save writes a temporary
 // file beside path, and renames it to path when it is whole. The error wraps ErrDType where numpy
-// does not have the dtype, such as bfloat16, or is the error of writing.
+// does not have the dtype, such as bfloat16, or tensor.ErrClosed where a tensor is nil or closed.
+// Otherwise it is the error of writing.
 func Save[T *tensor.Tensor | map[string]*tensor.Tensor](path string, of T) error {
 	return replace.Write(path, func(f *os.File) error { return Encode(f, of) })
 }
 
-// Encode writes to w the bytes that Save writes to a file. The error wraps ErrDType, or is the
-// error of w.
+// Encode writes to w the bytes that Save writes to a file. The error wraps ErrDType or
+// tensor.ErrClosed, or is the error of w.
 func Encode[T *tensor.Tensor | map[string]*tensor.Tensor](w io.Writer, of T) error {
 	switch of := any(of).(type) {
 	case map[string]*tensor.Tensor:
@@ -38,6 +39,9 @@ func Encode[T *tensor.Tensor | map[string]*tensor.Tensor](w io.Writer, of T) err
 
 // encode writes a .npy.
 func encode(w io.Writer, t *tensor.Tensor) error {
+	if err := foreignTensors.Check(t); err != nil {
+		return err
+	}
 	head, err := appendHeader(nil, t)
 	if err != nil {
 		return err

@@ -34,7 +34,8 @@ import (
 //
 // The error wraps ErrUnsupported where a value has no form in Python or could not be loaded again:
 // a type in an interface is not registered, two keys are one key in Python, or there are more
-// values than Load takes. Any other error is that of writing.
+// values than Load takes. It wraps tensor.ErrClosed for a closed tensor. Any other error is that of
+// writing.
 //
 // [wire.RegisterType]: https://pkg.go.dev/github.com/shoal-mp/shoal/wire#RegisterType
 func Save(path string, v any) error {

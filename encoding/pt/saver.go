@@ -93,7 +93,12 @@ func (s *saver) own(v any) (low any, ok bool, err error) {
 		}
 		low, err = s.tensor(v)
 	case *autograd.Param:
-		low, err = s.tensor(v.T)
+		if v == nil {
+			return nil, true, nil
+		}
+		if low, err = s.tensor(v.T); err != nil {
+			return nil, true, fmt.Errorf("parameter %q: %w", v.Name, err)
+		}
 		low = &pickle.Object{Class: value.Named(rebuildParameter),
 			Args: value.Tuple{low, !v.Frozen, &value.Dict{Ordered: true}}}
 	case *PackedSequence:
@@ -111,6 +116,9 @@ func (s *saver) own(v any) (low any, ok bool, err error) {
 // tensor writes _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks), or _v3
 // with the dtype after them.
 func (s *saver) tensor(t *tensor.Tensor) (*pickle.Object, error) {
+	if err := foreignTensors.Check(t); err != nil {
+		return nil, fmt.Errorf("save a tensor: %w", err)
+	}
 	o := s.storages[t.Storage()]
 	if o == nil {
 		o = &origin{tensor: t, id: new(pickle.Persistent)}

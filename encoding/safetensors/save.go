@@ -22,9 +22,19 @@ import (
 // bytes.
 //
 // No process may write to the tensors during Save, or the file has old and new elements. The error
-// wraps ErrName or ErrDType, or is the error of writing.
+// wraps ErrName, ErrDType or tensor.ErrClosed, or is the error of writing.
 func Save(path string, tensors map[string]*tensor.Tensor, meta map[string]string) error {
 	return replace.Write(path, func(f *os.File) error { return Encode(f, tensors, meta) })
+}
+
+// checkOpen returns an error for tensors that are nil or closed.
+func checkOpen(tensors map[string]*tensor.Tensor) error {
+	for _, name := range slices.Sorted(maps.Keys(tensors)) {
+		if err := foreignTensors.Check(tensors[name]); err != nil {
+			return fmt.Errorf("tensor %q: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // order sorts the tensors by the size of their elements, largest first, so that all are aligned,
@@ -36,8 +46,11 @@ func order(tensors map[string]*tensor.Tensor) []string {
 }
 
 // Encode writes to w the bytes that Save writes to a file, in one pass. Where the error wraps
-// ErrName or ErrDType, Encode has written nothing. Any other error is that of w.
+// ErrName, ErrDType or tensor.ErrClosed, Encode has written nothing. Any other error is that of w.
 func Encode(w io.Writer, tensors map[string]*tensor.Tensor, meta map[string]string) error {
+	if err := checkOpen(tensors); err != nil {
+		return err
+	}
 	names := order(tensors)
 	head, err := encodeHeader(names, tensors, meta)
 	if err != nil {

@@ -108,6 +108,9 @@ func SaveSharded(path string, limit int, tensors map[string]*tensor.Tensor, meta
 	if !ok {
 		return fmt.Errorf("save %s: %w: an index ends in %s", path, ErrName, indexSuffix)
 	}
+	if err := checkOpen(tensors); err != nil {
+		return fmt.Errorf("save %s: %w", path, err)
+	}
 	shards, total := split(tensors, limit)
 	ix := index{Metadata: map[string]any{"total_size": total}, WeightMap: map[string]string{}}
 	for i, shard := range shards {

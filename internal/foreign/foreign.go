@@ -40,6 +40,10 @@ type Tensors[P, S any] struct {
 	// does nothing, where an earlier call has said what to do.
 	OnClose func(s S, f func()) bool
 
+	// Check returns an error that wraps tensor.ErrClosed for a tensor that is nil or closed, for
+	// packages that take tensors from users and return errors.
+	Check func(t P) error
+
 	// Release closes a tensor that nobody else has or will use, and uses the object again. It
 	// cannot fail for a tensor of the heap.
 	Release func(t P)

@@ -174,7 +174,15 @@ func Write(path string, write func(f *os.File) error) error {
 	if err != nil {
 		return err
 	}
-	if err := write(f.File); err != nil {
+	whole := false
+	defer func() {
+		if !whole { // write has panicked
+			f.Discard()
+		}
+	}()
+	err = write(f.File)
+	whole = true
+	if err != nil {
 		return fmt.Errorf("save %s: %w", path, errors.Join(err, f.Discard()))
 	}
 	return f.Commit()

@@ -1,6 +1,7 @@
 package replace
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,5 +32,21 @@ func TestDiscardAll(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	if b, _ := os.ReadFile(path); err != nil || len(left) != 1 || string(b) != "old" {
 		t.Errorf("%q in %v: %v", b, left, err)
+	}
+}
+
+// A write that panics leaves nothing, neither a descriptor nor a file.
+func TestWrite_ThatPanicsIsDiscarded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	var written *os.File
+	func() {
+		defer func() { recover() }()
+		Write(path, func(f *os.File) error { written = f; panic("the encoder fails") })
+	}()
+	if err := written.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the file is open: %v", err)
+	}
+	if all, err := os.ReadDir(filepath.Dir(path)); len(all) != 0 {
+		t.Errorf("%v, %v", all, err)
 	}
 }
