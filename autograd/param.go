@@ -68,9 +68,11 @@ func (p *Param) Share() error {
 		return fmt.Errorf("parameter %q has no value: %w", p.Name, tensor.ErrClosed)
 	}
 	for _, t := range p.tensors() {
+		on := heapOf(t)
 		if err := t.Share(); err != nil {
 			return err
 		}
+		left(on)
 	}
 	return nil
 }
@@ -117,9 +119,11 @@ func (p *Param) marshal(e *wire.Encoder) error {
 	e.String(p.Name)
 	e.Bool(p.Frozen)
 	for _, t := range p.tensors() {
+		on := heapOf(t)
 		if err := wire.Encode(e, t); err != nil {
 			return fmt.Errorf("send parameter %s: %w", p.Name, err)
 		}
+		left(on)
 	}
 	return e.Err()
 }

@@ -168,6 +168,8 @@ var (
 	release = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]().Release
 	lookAs  = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]().LookAs
 	lookAt  = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]().Look
+
+	foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 )
 
 func (s *Scope) newVar() *Var {

@@ -27,6 +27,8 @@ import (
 // ErrDType for each difference, tensor.ErrClosed if m was closed, ErrFile for another format, or is
 // the error of reading. After an error m is unchanged. For a part of a file or of m, see
 // [ReadState], [Under] and [LoadPart].
+//
+// LoadFile reads a file that can be mapped by pieces: besides m it takes a few MiB.
 func LoadFile(m Module, path string, dev tensor.Device) error {
 	state, err := ReadState(path)
 	if err != nil {
@@ -46,18 +48,44 @@ func loadOn(m Module, state map[string]*tensor.Tensor, dev tensor.Device) error 
 	if err := To(m, dev); err != nil {
 		return err
 	}
-	return guardedCopy(own, state)
+	return guardedCopy(own, state, moveInto)
 }
 
 // guardedCopy copies what has one name, also from a file that somebody cuts short.
-func guardedCopy(own, state map[string]*tensor.Tensor) error {
+func guardedCopy(own, state map[string]*tensor.Tensor, move func(to, from *tensor.Tensor)) error {
 	return tensor.Catch(func() {
 		for name, t := range own {
 			if state[name] != nil {
-				t.CopyFrom(state[name])
+				move(t, state[name])
 			}
 		}
 	})
+}
+
+func copyInto(to, from *tensor.Tensor) { to.CopyFrom(from) }
+
+// piece is how many elements LoadFile has in memory besides those of the module.
+const piece = 1 << 20
+
+// moveInto copies a tensor that nobody else has, and lets go of the file's pages that have been
+// read.
+func moveInto(to, from *tensor.Tensor) {
+	if from.Numel() <= piece || to.Device() != nil || !to.IsContiguous() || !from.IsContiguous() {
+		to.CopyFrom(from)
+		foreignTensors.Forget(from)
+		return
+	}
+	all, read := to.View(-1), from.View(-1)
+	defer all.Close()
+	defer read.Close()
+	for at := 0; at < read.Numel(); at += piece {
+		n := min(piece, read.Numel()-at)
+		part, of := all.Narrow(0, at, n), read.Narrow(0, at, n)
+		part.CopyFrom(of)
+		foreignTensors.Forget(of)
+		part.Close()
+		of.Close()
+	}
 }
 
 // sameKind lets floats be of another width than those that they are copied to.
@@ -93,7 +121,7 @@ func LoadPart(m Module, state map[string]*tensor.Tensor) (missing, unexpected []
 	if err := errors.Join(problems...); err != nil {
 		return missing, unexpected, err
 	}
-	return missing, unexpected, guardedCopy(own, state)
+	return missing, unexpected, guardedCopy(own, state, copyInto)
 }
 
 // Under returns the tensors of state whose names begin with prefix and a dot, by the rest of their

@@ -201,3 +201,27 @@ func ExampleLoadFile() {
 	// tensor([3.])
 	// true
 }
+
+// What a program writes to a state that it has read is its own, also where the state is a mapped
+// file: it can be loaded more than once.
+func TestLoadPart_LeavesTheStateAsItIs(t *testing.T) {
+	net := nn.NewLinear(600, 2048, tensor.NewGenerator(1)) // of several pieces
+	path := filepath.Join(t.TempDir(), "net.safetensors")
+	check(t, nn.SaveFile(net, path))
+	state, err := nn.ReadState(path)
+	check(t, err)
+	want := state["weight"].MulScalar(2)
+	state["weight"].CopyFrom(want)
+	for range 2 {
+		_, _, err := nn.LoadPart(net, state)
+		check(t, err)
+		if !tensor.Equal(net.Weight.T, want) || !tensor.Equal(state["weight"], want) {
+			t.Error("what was written to the state is gone")
+		}
+	}
+	check(t, nn.LoadFile(net, path, nil))
+	if !tensor.Equal(net.Weight.T.MulScalar(2), want) {
+		t.Error("LoadFile did not load the whole file")
+	}
+	check(t, errors.Join(state["weight"].Close(), state["bias"].Close(), nn.Close(net)))
+}

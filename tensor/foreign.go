@@ -12,7 +12,7 @@ func init() {
 	foreign.Provide(foreign.Tensors[*Tensor, *Storage]{
 		Adopt: lend, MapFile: mapFile, ReadFileAt: readFileAt, ReadFrom: readFrom,
 		LoanOf: (*Storage).loan, MoveTo: (*Storage).moveTo, OnClose: (*Storage).whenClosed,
-		Check: check, Release: (*Tensor).release,
+		Forget: forget, Check: check, Release: (*Tensor).release,
 		Look: func(t, v *Tensor, dims int, sizes, strides [4]int, offset int) {
 			t.look(v, sizes[:dims], strides[:dims], offset)
 		},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/internal/foreign"
@@ -71,6 +72,14 @@ func (m *memory) file() (f *file, ok bool) {
 		return l.file, true
 	}
 	return nil, false
+}
+
+// forget is Forget of package foreign.
+func forget(t *Tensor) {
+	if f, ok := t.store().mem.Load().file(); ok && !f.shared && t.IsContiguous() {
+		sys.Forget(t.span())
+		runtime.KeepAlive(t)
+	}
 }
 
 // readFileAt is ReadFileAt of package foreign.

@@ -40,6 +40,11 @@ type Tensors[P, S any] struct {
 	// does nothing, where an earlier call has said what to do.
 	OnClose func(s S, f func()) bool
 
+	// Forget takes the pages of t, contiguous elements of a mapped file, out of this process. They
+	// come from the file again when they are touched, without what was written to them. It does
+	// nothing for other tensors.
+	Forget func(t P)
+
 	// Check returns an error that wraps tensor.ErrClosed for a tensor that is nil or closed, for
 	// packages that take tensors from users and return errors.
 	Check func(t P) error

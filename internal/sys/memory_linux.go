@@ -80,6 +80,18 @@ func mapFile(f *os.File, size, flags int) (mem []byte, err error) {
 // of b is a fault later. It is advice: on a kernel without it (before Linux 5.14) the faults come.
 func Populate(b []byte) { _ = unix.Madvise(b, unix.MADV_POPULATE_WRITE) }
 
+// Forget takes the pages that lie within b, a part of a private mapping of a file, out of this
+// process. They come from the file again when they are touched, without what was written to them.
+// It is advice.
+func Forget(b []byte) {
+	page := uintptr(os.Getpagesize())
+	from := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	if skip := int(-from % page); skip < len(b) {
+		b = b[skip:]
+		_ = unix.Madvise(b[:len(b)/int(page)*int(page)], unix.MADV_DONTNEED)
+	}
+}
+
 // resident reports whether the page b is in memory.
 func resident(b []byte) bool {
 	var in [1]byte

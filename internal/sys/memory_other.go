@@ -22,6 +22,9 @@ func MapPrivate(f *os.File, size int) ([]byte, error) { return nil, unsupported(
 // Populate needs Linux.
 func Populate(b []byte) {}
 
+// Forget does nothing: the pages stay until the mapping ends.
+func Forget(b []byte) {}
+
 func resident([]byte) bool { return true }
 
 // Unmap needs Linux.
