@@ -15,7 +15,9 @@ import (
 // A process that has a *Queue has both ends. Give a Sender to those that only put and a Receiver to
 // those that only get: then receivers learn that all senders are gone, also when those were killed.
 //
-// A queue is never freed while a message in it holds the queue itself.
+// When the last receiving end in any process or message is gone, no value can be received any more:
+// the queue lets go of those that wait in it, and of what they hold. A queue is never freed while a
+// message in it holds its receiving end.
 //
 // Its methods may be called by several goroutines. The zero Queue is closed.
 type Queue[T any] struct{ ends[T] }

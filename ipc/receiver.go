@@ -172,7 +172,8 @@ func (r *Receiver[T]) Clone() (*Receiver[T], error) {
 	return &Receiver[T]{receiver[T]{e, r.plan}}, nil
 }
 
-// Close gives the end back. When the last one in any process is closed, puts return ErrClosed.
+// Close gives the end back. When the last one in any process is closed, puts return ErrClosed, and
+// the values that wait are let go of, with the shared memory and the ends that they hold.
 // Operations that wait in this process return ErrClosed. Close is idempotent; a process that dies
 // closes what it has.
 func (r *receiver[T]) Close() error { return r.end.close() }

@@ -416,7 +416,8 @@ func init() {
 				return errors.Join(err, arg.Close())
 			},
 		},
-		"last receiver": {
+		"last receiver": { // what is unread goes with it
+			drops: 2,
 			setup: func(w *world) error {
 				err := errors.Join(rings(2)(w), fills(2, 1, 0)(w))
 				w.passEnds()
@@ -429,12 +430,43 @@ func init() {
 				release(w.d, w.held[2])
 				w.held[2] = 0
 				w.do(func() {
-					if err := w.rings[0].Put(background, body(1, 0, 0), nil, true); !errors.Is(err, shm.ErrFinished) {
+					err := w.rings[0].Put(background, body(1, 0, 0), nil, true)
+					if err == nil { // it had looked before, and what was taken out has made room
+						err = w.rings[0].Put(background, body(2, 0, 0), nil, true)
+					}
+					if !errors.Is(err, shm.ErrFinished) {
 						w.say("no receiver is left and a put returns %v", err)
 					}
 				})
 			},
 			act: func(v *victim) error { return v.d.Release(shm.Handle(v.Args[2])) },
+			after: func(w *world) {
+				if n := w.rings[0].Published(); n > 0 {
+					w.say("no receiver is left, and %d messages are", n)
+				}
+			},
+		},
+		"put for nobody": { // the last receiver goes while the victim writes a message
+			drops: 2,
+			setup: func(w *world) error { err := rings(4)(w); w.passEnds(); return err },
+			prep:  opens(1),
+			stop:  [2]string{"Ring.claim", "CAS"},
+			stopped: func(w *world) {
+				release(w.d, w.held[2])
+				w.held[2] = 0
+			},
+			act: func(v *victim) error {
+				err := puts(2, 1, 0, true)(v)
+				if errors.Is(err, shm.ErrFinished) {
+					err = nil
+				}
+				return err
+			},
+			after: func(w *world) {
+				if n := w.rings[0].Published(); n > 0 && w.held[2] == 0 { // it did not die before it stopped
+					w.say("no receiver is left, and %d messages are", n)
+				}
+			},
 		},
 		"finish": {
 			setup: rings(4), prep: opens(1),

@@ -724,3 +724,6 @@ const (
 
 // ContentsWords returns the memory in which d's process tells what it holds.
 func (d *Domain) ContentsWords() Numbers[uint64] { return d.lives.told.words }
+
+// Desert says in the ring that there is no receiver, and does nothing else that a finaliser does.
+func (r *Ring) Desert() { r.hdr.flags.Or(ringNoReceivers) }

@@ -43,14 +43,20 @@ func (d *Domain) newEnd(ring Handle, kind objectKind) (Handle, error) {
 	return h, nil
 }
 
-// endGone tells a ring that its last sending or receiving end is gone, and wakes who waits for the
-// other one. It reports false if the domain was closed before.
+// endGone tells a ring that its last sending or receiving end is gone, and wakes the participants
+// that wait for the other one. Without a receiving end it also takes the messages out, for nobody
+// else can. It reports false if the domain was closed before it was done.
 func (l *lane) endGone(token *block, flag uint64) bool {
-	return l.withRing(l.d.lingering, token, func(hdr *ring) {
+	done := true
+	known := l.withRing(l.d.lingering, token, func(b *block, hdr *ring) {
 		hdr.flags.Or(flag)
 		l.d.wakeBits(&hdr.notEmpty)
 		l.d.wakeBits(&hdr.notFull)
+		if flag == ringNoReceivers {
+			done = l.drain(b)
+		}
 	})
+	return known && done
 }
 
 // blame writes into the ring of an end which of its holders has died. It reports false if ctx ends
@@ -64,7 +70,7 @@ func (l *lane) blame(ctx context.Context, token *block, dead uint64) bool {
 	if !kind.token() {
 		return true
 	}
-	return l.withRing(ctx, token, func(hdr *ring) { hdr.dead[kind-objectSenders].Store(dead) })
+	return l.withRing(ctx, token, func(_ *block, hdr *ring) { hdr.dead[kind-objectSenders].Store(dead) })
 }
 
 // absolve takes the name of a dead holder back, for one that closes the block in order and still
@@ -81,7 +87,7 @@ func (l *lane) absolve(b *block) {
 // An end does not hold its ring (docs/memory.md, "Rings, ends and other objects"), so the ring may
 // be freed while its end is finalised. Our bit comes first and the look after it, as in Import; and
 // the ring must still name this very end.
-func (l *lane) withRing(ctx context.Context, token *block, f func(*ring)) bool {
+func (l *lane) withRing(ctx context.Context, token *block, f func(*block, *ring)) bool {
 	d := l.d
 	i := uint32(extOffset(token.ext.Load()) / 64)
 	if i == 0 || uint64(i) >= d.count() {
@@ -89,7 +95,11 @@ func (l *lane) withRing(ctx context.Context, token *block, f func(*ring)) bool {
 	}
 	b := &d.blocks[i]
 	d.acquire(i)
-	defer l.release(i)
+	defer func() {
+		if !l.left.Load() { // else the bit goes with this participant
+			l.release(i)
+		}
+	}()
 	stays, known := l.stays(ctx, b)
 	if !known {
 		return false
@@ -103,7 +113,7 @@ func (l *lane) withRing(ctx context.Context, token *block, f func(*ring)) bool {
 	}
 	me := uint64(makeHandle(d.indexOf(token), token.w.Load().generation()))
 	if hdr.senders.Load() == me || hdr.receivers.Load() == me {
-		f(hdr)
+		f(b, hdr)
 	}
 	return true
 }
@@ -132,8 +142,8 @@ func decided(w stateWord) bool { return w.kind() != kindFree || w&goneBit != 0 }
 // staying reports whether the block whose word is decided is there, and will be for who holds it.
 func (w stateWord) staying() bool { return w.allocated() && w.kind() != kindFree }
 
-// drain takes every message out of a ring that nobody holds, and keeps nothing. It reports false if
-// the domain was closed meanwhile.
+// drain takes every message out of a ring that nobody holds, or whose receiving end is gone, and
+// keeps nothing. It reports false if the domain was closed meanwhile.
 //
 // Each message is over, its slot EMPTY and its stamps clear, before its blocks are released
 // (docs/memory.md, "Rings, ends and other objects"): to release one may finalise the next object,

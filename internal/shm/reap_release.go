@@ -61,6 +61,17 @@ func (r *reaper) waiters() {
 func (r *reaper) owners() bool {
 	left := time.Duration(briefly)
 	r.l.aside = r.d.closed.Load()
+	for _, v := range r.views { // which the bits of the dead hold still
+		if disabled("deserted") || !v.deserted() || v.Empty() {
+			continue
+		}
+		if !r.l.aside {
+			r.d.acquire(v.index())
+			left = r.d.drainAside(v.index(), left)
+		} else if !r.l.drain(v.b) {
+			return false
+		}
+	}
 	for i := uint32(1); uint64(i) < r.d.count(); i++ {
 		b := &r.d.blocks[i]
 		for j, dead := range r.bits {

@@ -1,6 +1,9 @@
 package shm
 
-import "math/bits"
+import (
+	"math/bits"
+	"time"
+)
 
 // A Batch is a list of messages without blocks that are put, or got, together.
 type Batch struct {
@@ -62,10 +65,17 @@ func (r *Ring) putBatch(b *Batch) (n int, err error) {
 			n += k
 		}
 	}
+	deserted := n > 0 && r.deserted()
+	if deserted {
+		r.d.acquire(r.index())
+	}
 	if n > 0 {
 		r.notEmpty.rewake() // in the lane, as put does
 	}
 	l.unlock()
+	if deserted {
+		r.d.drainAside(r.index(), time.Duration(briefly))
+	}
 	if n > 0 {
 		return n, nil // the next put meets the error again
 	}

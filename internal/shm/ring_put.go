@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // TryPut puts a message of body and blocks, or returns ErrFull, ErrFinished, ErrTooManyInTransit or
@@ -78,10 +79,17 @@ func (r *Ring) putOnce(ctx context.Context, p *parcel, order []uint32) error {
 	} else if err == nil {
 		r.notEmpty.rewake() // in the lane, so that Close waits for it: the ring may be gone after that
 	}
+	deserted := err == nil && r.deserted()
+	if deserted {
+		r.d.acquire(r.index()) // as long as our own end is there
+	}
 	if err == nil && r.among(p.moved) {
 		l.release(r.index())
 	}
 	l.unlock()
+	if deserted {
+		r.d.drainAside(r.index(), time.Duration(briefly))
+	}
 	if err != nil {
 		err = r.d.explain(err)
 	}

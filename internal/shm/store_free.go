@@ -62,9 +62,15 @@ func (d *Domain) markGone(b *block) {
 // with a ring end its messages, and other processes may be in the middle of operations on their
 // blocks. It returns the rest of that time.
 func (d *Domain) finaliseAside(index uint32, most time.Duration) time.Duration {
+	return d.aside(most, func(l *lane) { l.finaliseHere(index) })
+}
+
+// aside has a goroutine use a lane and give it back, and waits no longer than most for it. It
+// returns the rest of that time.
+func (d *Domain) aside(most time.Duration, use func(*lane)) time.Duration {
 	if crashing && controlled() {
 		if l, err := d.enter(); err == nil {
-			l.finaliseHere(index)
+			use(l)
 		}
 		return most
 	}
@@ -72,7 +78,7 @@ func (d *Domain) finaliseAside(index uint32, most time.Duration) time.Duration {
 	go func() {
 		defer close(done)
 		if l, err := d.enter(); err == nil {
-			l.finaliseHere(index)
+			use(l)
 		}
 	}()
 	t := time.NewTimer(most)
@@ -84,11 +90,14 @@ func (d *Domain) finaliseAside(index uint32, most time.Duration) time.Duration {
 	return max(0, most-time.Since(begun))
 }
 
-// finaliseHere is tryFree of an object in this lane, and gives the lane back unless the domain was
-// closed in the middle.
-func (l *lane) finaliseHere(index uint32) {
+// finaliseHere is tryFree of an object in this lane.
+func (l *lane) finaliseHere(index uint32) { l.doAside(func() { l.tryFree(index) }) }
+
+// doAside does something that may wait for other lanes, and gives the lane back unless the domain
+// was closed in the middle.
+func (l *lane) doAside(do func()) {
 	l.aside = true
-	l.tryFree(index)
+	do()
 	if l.left.Load() {
 		return
 	}

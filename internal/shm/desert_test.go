@@ -1,0 +1,109 @@
+package shm_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+// desert makes a ring of which d has the sending end and other the receiving one, with messages of
+// no block, of one and of six.
+func desert(t *testing.T, d, other *shm.Domain) (r *shm.Ring, senders, receivers shm.Handle) {
+	t.Helper()
+	r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 8})
+	check(t, err)
+	open(t, other, r.Handle(), senders, receivers)
+	check(t, other.Release(senders))
+	check(t, d.Release(receivers))
+	for _, n := range []int{0, 1, 6} {
+		var hs []shm.Handle
+		for range n {
+			hs = append(hs, alloc(t, d, 5000, "unread"))
+		}
+		check(t, r.TryPut([]byte("message"), hs, true))
+	}
+	return r, senders, receivers
+}
+
+// What is unread in a queue is let go of with its last receiver, closed or killed, while its sender
+// lives.
+func TestRing_LastReceiverLetsGoOfTheUnread(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, other, d *shm.Domain, receivers shm.Handle){
+		"closed": func(t *testing.T, other, _ *shm.Domain, receivers shm.Handle) {
+			check(t, other.Release(receivers))
+		},
+		"killed": func(t *testing.T, other, d *shm.Domain, _ shm.Handle) { died(t, other, d) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			everyWorld(t, 16<<20, func(t *testing.T, f *family) {
+				d, other := f.first, f.join()
+				r, senders, receivers := desert(t, d, other)
+				end(t, other, d, receivers)
+				wantRest(t, d, 2) // the ring and its sending end
+				if err := r.TryPut(nil, nil, false); !errors.Is(err, shm.ErrFinished) {
+					t.Errorf("a put for nobody: %v", err)
+				}
+				r.Close()
+				check(t, d.Release(r.Handle()))
+				check(t, d.Release(senders))
+			})
+		})
+	}
+}
+
+// A put that comes while the last receiver goes leaves nothing in the queue, one by one and in
+// batches.
+func TestRing_PutsWhileTheLastReceiverGoes(t *testing.T) {
+	d := newDomain(t, 16<<20)
+	for i := range 300 {
+		r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 64})
+		check(t, err)
+		begun := make(chan bool)
+		put := async(func() error {
+			var b shm.Batch
+			for j := range 4 {
+				b.Body = append(b.Body, byte(j))
+				b.Ends = append(b.Ends, len(b.Body))
+			}
+			for n := 0; ; n++ {
+				var err error
+				if i%2 == 0 {
+					h := alloc(t, d, 100, "late")
+					if err = r.TryPut(nil, []shm.Handle{h}, true); err != nil {
+						check(t, d.Release(h))
+					}
+				} else {
+					_, err = r.TryPutBatch(&b)
+				}
+				if n == i%20 {
+					close(begun)
+				}
+				if err != nil && !errors.Is(err, shm.ErrFull) {
+					return err
+				}
+			}
+		})
+		<-begun
+		check(t, d.Release(receivers))
+		wantIs(t, <-put, shm.ErrFinished)
+		eventually(t, fmt.Sprintf("round %d leaves messages", i), func() bool { return r.Empty() })
+		r.Close()
+		check(t, d.Release(r.Handle()))
+		check(t, d.Release(senders))
+	}
+	wantRest(t, d, 0)
+}
+
+// A sender that is killed between its message and its look leaves the message to its reaper.
+func TestReaper_LetsGoOfAMessageForNobody(t *testing.T) {
+	everyWorld(t, 16<<20, func(t *testing.T, f *family) {
+		d, other := f.first, f.join()
+		r, _, receivers := desert(t, other, d)
+		r.Desert() // as the finaliser of the receiving end does, before it looks for messages
+		died(t, other, d)
+		wantRest(t, d, 2) // the ring and its receiving end
+		check(t, errors.Join(d.Release(receivers), d.Release(r.Handle())))
+	})
+}
