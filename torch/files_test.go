@@ -2,6 +2,7 @@ package torch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os/exec"
@@ -72,6 +73,33 @@ func runFiles(t *testing.T, py peerPython, args ...string) string {
 		t.Fatalf("%s: %v\n%s", args[0], err, stderr.String())
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// What an error says to save in the place of a tensor is saved and read.
+func TestLoad_ItsAdviceWorksAsItIsTyped(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py peerPython) {
+		for _, kind := range []string{"quantized", "quantized by channel", "quantized to 32 bits", "sparse", "sparse rows",
+			"nested", "jagged", "subclass"} {
+			for _, format := range []string{"zip", "legacy"} {
+				cell(t, kind+" "+format, func(t *testing.T) {
+					path := filepath.Join(t.TempDir(), "odd.pt")
+					if said := runFiles(t, py, "odd", path, kind, format, ""); said != "" {
+						t.Log(said)
+						return
+					}
+					v, err := pt.Load(path, pt.Options{})
+					if !errors.Is(err, pt.ErrUnsupported) {
+						t.Fatalf("%v, %v", v, err)
+					}
+					code := advice.FindString(err.Error())
+					runFiles(t, py, "odd", path, kind, format, code)
+					if v, err := pt.Load(path, pt.Options{}); err != nil || len(tensorsIn(v)) == 0 {
+						t.Errorf("x%s is read as %v, %v", code, v, err)
+					}
+				})
+			}
+		}
+	})
 }
 
 // farthest is the greatest difference between elements.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/internal/pickle"
@@ -47,7 +48,7 @@ func (i *importer) parse(b []byte, change func(o *pickle.Object)) (tree any, err
 	}
 	tree, err = pickle.Unmarshal(b, names, i.opts.limits())
 	if errors.Is(err, pickle.ErrGlobal) || errors.Is(err, pickle.ErrForm) {
-		err = fmt.Errorf("%w: %w; send what is in it, as a dict, a list or a tuple", ErrUnsupported, err)
+		err = fmt.Errorf("%w: %w; %s", ErrUnsupported, err, insteadOf(err, tree))
 	}
 	if err == nil && change != nil {
 		for o := range pickle.Each[*pickle.Object](tree) {
@@ -55,6 +56,20 @@ func (i *importer) parse(b []byte, change func(o *pickle.Object)) (tree any, err
 		}
 	}
 	return tree, err
+}
+
+// insteadOf says what to send in the place of what a tree has no form of: a tensor of a class, or
+// another object.
+func insteadOf(err error, tree any) string {
+	var refused *pickle.GlobalError
+	if errors.As(err, &refused) {
+		for o := range pickle.Each[*pickle.Object](tree) {
+			if o.Class == rebuildFromType && slices.Contains(o.Args, any(refused.Global)) {
+				return "it is " + cannotCross[o.Class]
+			}
+		}
+	}
+	return "send what is in it, as a dict, a list or a tuple"
 }
 
 // make makes the value of a tree, if it was parsed without an error.

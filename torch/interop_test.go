@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -89,7 +90,7 @@ func TestConn_RefusesOddTensors(t *testing.T) {
 			k.ask("drop")
 			before := asked[[]int](k, "open")
 			leaks := 0 // leaks of PyTorch's own, when it gives up in the middle of a message
-			for _, kind := range []string{"sparse", "meta", "quantized", "subclass", "class", "float8_e4m3fnuz",
+			for _, kind := range []string{"sparse", "meta", "quantized", "nested", "subclass", "class", "float8_e4m3fnuz",
 				"numpy strings", "numpy objects", "numpy dates", "numpy date", "numpy structure",
 				"keys of a class", "members of a class", "tuple as a key", "frozenset of a class"} {
 				cell(t, theirs+" "+kind, func(t *testing.T) {
@@ -104,6 +105,22 @@ func TestConn_RefusesOddTensors(t *testing.T) {
 			k.bye()
 		}
 	})
+}
+
+// advice is the first expression in an error that says what to send in the place of a tensor.
+var advice = regexp.MustCompile(`\.\w+\([\w.]*\)`)
+
+// tensorsIn returns the tensors of a value, which the test's collection closes.
+func tensorsIn(v any) (all []*tensor.Tensor) {
+	switch v := v.(type) {
+	case *tensor.Tensor:
+		return []*tensor.Tensor{v}
+	case python.Tuple:
+		for _, item := range v {
+			all = append(all, tensorsIn(item)...)
+		}
+	}
+	return all
 }
 
 // oddTensor reports whether PyTorch itself refused, which depends on the version.
@@ -124,6 +141,11 @@ func oddTensor(t *testing.T, k *talk, kind string) (refused bool) {
 		}
 	case !errors.Is(err, ErrUnsupported):
 		t.Errorf("%v, %v", v, err)
+	case slices.Contains([]string{"sparse", "quantized", "nested", "subclass", "float8_e4m3fnuz"}, kind):
+		code := advice.FindString(err.Error())
+		if v := k.ask("advised", kind, code); len(tensorsIn(v)) == 0 {
+			t.Errorf("%v: x%s arrives as %v", err, code, v)
+		}
 	}
 	if got := k.ask("say", "next"); got != "next" {
 		t.Errorf("after it came %v", got)

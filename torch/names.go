@@ -17,6 +17,7 @@ var (
 	rebuildChild    = named("torch.multiprocessing.reductions.rebuild_typed_storage_child")
 	rebuildFD       = named("torch.multiprocessing.reductions.rebuild_storage_fd")
 	rebuildFilename = named("torch.multiprocessing.reductions.rebuild_storage_filename")
+	rebuildFromType = named("torch._tensor._rebuild_from_type_v2")
 	rebuildEmpty    = named("torch.multiprocessing.reductions.rebuild_storage_empty")
 	untypedStorage  = named("torch.storage.UntypedStorage")
 	tensorClass     = named("torch.Tensor")
@@ -31,14 +32,14 @@ var (
 
 // cannotCross are names of values that do not cross, with the text for the error.
 var cannotCross = map[python.Global]string{
-	named("torch.multiprocessing.reductions.rebuild_sparse_coo_tensor"):        "a sparse tensor; send its indices and values",
-	named("torch.multiprocessing.reductions.rebuild_sparse_compressed_tensor"): "a sparse tensor; send its indices and values",
-	named("torch.multiprocessing.reductions.rebuild_nested_tensor"):            "a nested tensor; send its parts",
+	named("torch.multiprocessing.reductions.rebuild_sparse_coo_tensor"):        "a sparse tensor; send .to_dense(), or its indices and values",
+	named("torch.multiprocessing.reductions.rebuild_sparse_compressed_tensor"): "a sparse tensor; send .to_dense(), or its indices and values",
+	named("torch.multiprocessing.reductions.rebuild_nested_tensor"):            "a nested tensor; send .unbind()",
 	named("torch.multiprocessing.reductions.rebuild_meta_tensor"):              "a meta tensor, which has no elements",
-	named("torch._tensor._rebuild_from_type_v2"):                               "a subclass of Tensor; call .as_subclass(torch.Tensor) first",
-	named("torch._utils._rebuild_tensor_v2"):                                   "a tensor in a form for files; Unmarshal reads it",
-	named("multiprocessing.queues.Queue"):                                      "a queue outside the arguments of a process",
-	inheritedFD:                                                                "a Value, an Array or a Barrier of multiprocessing; pass a tensor after share_memory_(), or an object of a Manager",
+	rebuildFromType:                          "a subclass of Tensor; send .as_subclass(torch.Tensor)",
+	named("torch._utils._rebuild_tensor_v2"): "a tensor in a form for files; Unmarshal reads it",
+	named("multiprocessing.queues.Queue"):    "a queue outside the arguments of a process",
+	inheritedFD:                              "a Value, an Array or a Barrier of multiprocessing; pass a tensor after share_memory_(), or an object of a Manager",
 }
 
 // allowed returns the names that messages may use. A name with a constructor has no effect outside

@@ -20,7 +20,7 @@ func (i *importer) tensor(o *pickle.Object) (any, error) {
 		return nil, err
 	}
 	if class != tensorClass && class != parameterClass {
-		return nil, unsupported("a tensor of class %s", class)
+		return nil, unsupported("a tensor of class %s; send .as_subclass(torch.Tensor)", class)
 	}
 	typed, err := value.Arg[*pickle.Object](o, 1)
 	if err != nil {

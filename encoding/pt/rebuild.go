@@ -19,19 +19,22 @@ const (
 	rebuildFrom           = "torch._tensor._rebuild_from_type_v2"
 )
 
+// nestedClass is the class of nested tensors whose layout is torch.jagged.
+const nestedClass = "NestedTensor"
+
 // noForm are calls that make tensors of which there are none here.
 var noForm = map[string]string{
-	"torch._utils._rebuild_sparse_tensor":                         "a sparse tensor; save its indices and values",
-	"torch._utils._rebuild_sparse_csr_tensor":                     "a sparse tensor; save its indices and values",
-	"torch._utils._rebuild_nested_tensor":                         "a nested tensor; save its parts",
-	"torch._utils._rebuild_qtensor":                               "a quantized tensor; save its int_repr()",
+	"torch._utils._rebuild_sparse_tensor":                         "a sparse tensor; save .to_dense(), or its indices and values",
+	"torch._utils._rebuild_sparse_csr_tensor":                     "a sparse tensor; save .to_dense(), or its indices and values",
+	"torch._utils._rebuild_nested_tensor":                         "a nested tensor; save .unbind()",
+	"torch._utils._rebuild_qtensor":                               "a quantized tensor; save " + value.Dequantize,
 	"torch._utils._rebuild_meta_tensor_no_storage":                "a meta tensor, which has no elements",
-	"torch._utils._rebuild_wrapper_subclass":                      "a subclass of Tensor; save it .as_subclass(torch.Tensor)",
-	"torch._utils._rebuild_device_tensor_from_numpy":              "a tensor of a device that only its library reads; save its .cpu()",
-	"torch._utils._rebuild_device_tensor_from_cpu_tensor":         "a tensor of a device that only its library reads; save its .cpu()",
+	"torch._utils._rebuild_wrapper_subclass":                      "a subclass of Tensor; save .as_subclass(torch.Tensor)",
+	"torch._utils._rebuild_device_tensor_from_numpy":              "a tensor of a device that only its library reads; save .cpu()",
+	"torch._utils._rebuild_device_tensor_from_cpu_tensor":         "a tensor of a device that only its library reads; save .cpu()",
 	"torch.jit._pickle.build_intlist":                             "a TorchScript program; save its state_dict()",
 	"torch.distributed._shard.sharded_tensor.api.ShardedTensor":   "a part of a distributed tensor",
-	"torch.distributed.tensor.DTensor":                            "a part of a distributed tensor",
+	"torch.distributed.tensor.DTensor":                            "a part of a distributed tensor; save .full_tensor()",
 	"torch.fx.graph_module.reduce_graph_module":                   "a graph module, whose code is in the file; save its state_dict()",
 	"torch.fx._lazy_graph_module._deserialize_lazy_graph_module":  "a graph module, whose code is in the file; save its state_dict()",
 	"torch.nn.modules.lazy.LazyModuleMixin._rebuild_uninitialize": "a lazy module; run it once before it is saved",
@@ -150,8 +153,11 @@ func (l *loader) fromType(o *pickle.Object) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if class.Name == nestedClass {
+		return nil, fmt.Errorf("%w: a nested tensor; save .unbind()", ErrUnsupported)
+	}
 	if class != value.Named("torch.Tensor") && class != value.Named("torch.nn.parameter.Parameter") {
-		return nil, fmt.Errorf("%w: a tensor of class %s", ErrUnsupported, class)
+		return nil, fmt.Errorf("%w: a tensor of class %s; save .as_subclass(torch.Tensor)", ErrUnsupported, class)
 	}
 	if call.String() == rebuildFrom {
 		return nil, malformed("%s of itself", rebuildFrom)

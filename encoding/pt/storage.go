@@ -45,6 +45,9 @@ func parsePlace(p *pickle.Persistent) (at place, err error) {
 	if class == value.Named(untyped) || class == value.Named("torch.UntypedStorage") {
 		dt, known = tensor.Uint8, true
 	}
+	if value.QuantizedStorage(class) {
+		return at, fmt.Errorf("%w: a quantized tensor; save %s", ErrUnsupported, value.Dequantize)
+	}
 	if !known {
 		return at, fmt.Errorf("%w: a storage of class %s", ErrUnsupported, class)
 	}

@@ -28,6 +28,33 @@ class Net(nn.Module):  # that of the PyTorch example mnist_hogwild
         return F.log_softmax(self.fc2(x), dim=1)
 
 
+class Own(torch.Tensor):
+    pass
+
+
+def odd(path, kind, legacy, code):
+    """A tensor that a file has in a form of its own, or what code makes of it."""
+    x = torch.arange(12.0).view(3, 4)
+    make = {
+        "quantized": lambda: torch.quantize_per_tensor(x, 0.1, 10, torch.quint8),
+        "quantized by channel": lambda: torch.quantize_per_channel(x, torch.ones(3), torch.zeros(3), 0, torch.qint8),
+        "quantized to 32 bits": lambda: torch.quantize_per_tensor(x, 0.1, 10, torch.qint32),
+        "sparse": lambda: x.to_sparse(),
+        "sparse rows": lambda: x.to_sparse_csr(),
+        "subclass": lambda: x.as_subclass(Own),
+        "nested": lambda: torch.nested.nested_tensor([x, x[:2]]),
+        "jagged": lambda: torch.nested.nested_tensor([x, x[:2]], layout=torch.jagged),
+    }[kind]
+    try:
+        tensor = make()
+        torch.save(tensor, path, _use_new_zipfile_serialization=legacy != "legacy")
+    except Exception as e:  # this PyTorch has no such tensors, or cannot save them so
+        print("cannot: %s" % e)
+        return
+    if code:
+        torch.save(eval("x" + code, {"x": tensor, "torch": torch}), path)
+
+
 def reads(*paths):
     """Every way to read a file gives the same, which is printed."""
     for path in paths:

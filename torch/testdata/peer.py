@@ -87,6 +87,8 @@ def odd(kind):
         return torch.empty(2, device="meta")
     if kind == "quantized":
         return torch.quantize_per_tensor(torch.tensor([1.0, 2.0]), 0.1, 10, torch.quint8)
+    if kind == "nested":
+        return torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)])
     if kind == "subclass":
         class Sub(torch.Tensor):
             pass
@@ -156,6 +158,9 @@ class Peer(plain.Peer):
             self.conn.send((torch.zeros(2), odd(kind)))
         except Exception as e:
             self.conn.send(f"{type(e).__name__}: {e}")
+
+    def advised(self, kind, code):
+        self.conn.send(eval("x" + code, {"x": odd(kind), "torch": torch}))
 
     def take(self, value):
         self.keep(value)

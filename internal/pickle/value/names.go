@@ -37,6 +37,19 @@ var dtypeSizes = map[string]int{
 	"quint8": 1, "qint8": 1, "qint32": 4, "quint4x2": 1, "quint2x4": 1,
 }
 
+// quantized are the dtypes of quantized tensors. View of one as another dtype is still quantized,
+// and PyTorch 2.15 crashes when it saves that.
+var quantized = map[string]bool{"quint8": true, "qint8": true, "qint32": true, "quint4x2": true, "quint2x4": true}
+
+// Dequantize is what to send or save in the place of a quantized tensor.
+const Dequantize = ".dequantize(), or .int_repr() and the scale and the zero point beside it"
+
+// QuantizedStorage reports whether a class is that of the storages of quantized tensors.
+func QuantizedStorage(class Global) bool {
+	name, ok := strings.CutSuffix(class.Name, "Storage")
+	return ok && class.Module == "torch" && quantized[strings.ToLower(name)]
+}
+
 // StorageTypes are the classes of PyTorch's typed storages.
 var StorageTypes = map[string]tensor.DType{
 	"BoolStorage": tensor.Bool, "ByteStorage": tensor.Uint8, "CharStorage": tensor.Int8, "ShortStorage": tensor.Int16,
@@ -51,6 +64,9 @@ func DTypeOf(v any) (tensor.DType, error) {
 	g, ok := v.(Global)
 	if !ok || g.Module != "torch" || dtypeSizes[g.Name] == 0 {
 		return 0, Malformed("%v is no dtype", v)
+	}
+	if quantized[g.Name] {
+		return 0, fmt.Errorf("%w: a tensor of torch.%s, which is quantized; send %s", ErrUnsupported, g.Name, Dequantize)
 	}
 	dt, err := tensor.ParseDType(g.Name)
 	if err != nil {
