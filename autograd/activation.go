@@ -27,7 +27,7 @@ func reluBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 }
 
 func reluTwice(y, dy *Var) derivatives {
-	return of(Where(tensor.Le(y.t, y.t.Number(0)), dy.like(0), dy)) // NaN passes
+	return of(Where(dy.own(with(tensor.Le, y.t, 0)), dy.like(0), dy)) // NaN passes
 }
 
 // Dropout sets each element of x to zero with probability p and multiplies the others by 1/(1-p),
@@ -79,9 +79,18 @@ func dropoutBackward(y *Var, dy *tensor.Tensor) {
 }
 
 func dropoutTwice(y, dy *Var) derivatives {
-	factors, ones := tensor.Empty(y.t.DType(), y.Shape()...), tensor.Ones(y.t.DType(), y.Shape()...)
-	byType(y.op, y, keep[float32], keep[float64])(y, y.saved[0].t, ones, factors)
-	return of(Mul(dy, Const(factors)))
+	factors := dy.room()
+	byType(y.op, y, factorsOf[float32], factorsOf[float64])(y, y.saved[0].t, factors)
+	return of(Mul(dy, dy.scope.Const(factors)))
+}
+
+// factorsOf writes what y's dropout multiplies by.
+func factorsOf[F kernel.Float](y *Var, kept, to *tensor.Tensor) {
+	factors := data[F](to)
+	for i := range factors {
+		factors[i] = 1
+	}
+	kernel.Dropout(y.note.run, F(y.note.factor), data[F](kept), factors, factors)
 }
 
 // keep writes what y's dropout keeps of from to to.

@@ -267,6 +267,42 @@ func TestScope_OperationsAllocateNothing(t *testing.T) {
 	}
 }
 
+// derivedOnce are how many objects the second derivative of an operation may make in the steady
+// state, where there are some: these rules are made of tensors that they move, or of many views.
+var derivedOnce = map[string]float64{"Conv2d": 34, "MaxPool2d": 10, "Pad2d": 26, "Prod": 9, "Embedding": 1}
+
+// derivedTwice returns a row of the squares of what f returns and of its derivative, to be derived
+// again.
+func derivedTwice(f row) row {
+	return func(x *operands) *autograd.Var {
+		y := f(x)
+		y = autograd.Sum(autograd.Mul(y, y))
+		for _, in := range []*autograd.Var{x.a, x.v, x.images, x.queries, x.gates} {
+			o := autograd.GradOptions{AllowUnused: true, CreateGraph: true}
+			dx := autograd.Grad(vars{y}, vars{in}, o)[0]
+			if dx != nil && dx.RequiresGrad() {
+				return autograd.Add(y, autograd.Sum(autograd.Mul(dx, dx)))
+			}
+		}
+		return y
+	}
+}
+
+func TestScope_SecondDerivativesAllocateNothing(t *testing.T) {
+	defer kernel.SetThreads(kernel.Threads())
+	kernel.SetThreads(1)
+	inDomain(t)
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		step, _ := stepOf(t, autograd.NewScope(), derivedTwice(table[name]))
+		for range 5 {
+			step()
+		}
+		if n := testing.AllocsPerRun(50, step); n > derivedOnce[name] {
+			t.Errorf("%s makes %v objects in a step, want at most %v", name, n, derivedOnce[name])
+		}
+	}
+}
+
 // inDomain makes a small domain the test's.
 func inDomain(t *testing.T) {
 	domain, err := shm.NewLocal(8 << 20)

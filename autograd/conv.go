@@ -182,7 +182,7 @@ func maxPool2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 func maxPool2dTwice(y, dy *Var) derivatives {
 	x, at := y.inputs[0], y.saved[0].t
 	planes, places := x.t.Dim(0)*x.t.Dim(1), y.t.Dim(2)*y.t.Dim(3)
-	zeros := Const(x.t.NewZeros(x.t.DType(), planes, x.t.Dim(2)*x.t.Dim(3)))
+	zeros := dy.constant(x.t.NewZeros(x.t.DType(), planes, x.t.Dim(2)*x.t.Dim(3)))
 	dx := ScatterAdd(zeros, 1, at.To(tensor.Int64).Reshape(planes, places), Reshape(dy, planes, places))
 	return of(Reshape(dx, x.Shape()...))
 }

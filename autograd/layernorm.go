@@ -174,7 +174,7 @@ func normalizeTwice(y, dy *Var) derivatives {
 	n, x, to, all := y.plans().norm, y.inputs[0], dy, of(nil)
 	seen := func(p *Var) []int {
 		if y.op == "GroupNorm" {
-			return channelShape(nil, y)
+			return channelShape(dy.scope.dims(y.Shape())[:0], y)
 		}
 		return p.Shape()
 	}

@@ -42,9 +42,9 @@ func nllLossBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 func nllLossTwice[F kernel.Float](y, dy *Var) derivatives {
 	logp, target := y.inputs[0], y.saved[0].t
 	rows, cols := rowsOf("NLLLoss", logp)
-	slopes := tensor.New(logp.t.DType(), logp.Shape()...)
+	slopes := dy.scope.empty(nil, logp.t.DType(), logp.Shape()).Zero()
 	kernel.NLLLossBackward(rows, cols, tensor.Data[int64](target), F(y.note.factor), data[F](slopes))
-	return of(Mul(dy, Const(slopes)))
+	return of(Mul(dy, dy.scope.Const(slopes)))
 }
 
 // scale is what a sum over n is multiplied by.
