@@ -1,6 +1,7 @@
 package cuda_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -365,7 +366,7 @@ func TestLegacy_TheEventOfAKilledSenderIsAnError(t *testing.T) {
 }
 
 // promiseAndWait sends a tensor in PyTorch's form behind work that its device does not do until it
-// is told, and says then how many of its messages are out.
+// is told, and says how many of its messages are out when it is told once more.
 var promiseAndWait = shoal.Register("promiseAndWait", func(ctx context.Context, _ int, addr string) error {
 	dev, err := cuda.Get(0)
 	if err != nil {
@@ -391,12 +392,15 @@ var promiseAndWait = shoal.Register("promiseAndWait", func(ctx context.Context, 
 		return err
 	}
 	cuda.Simulator().Hold(false)
+	if _, err := c.Recv(ctx); err != nil {
+		return err
+	}
 	out, err := torch.CollectCUDA()
 	return errors.Join(err, x.Close(), c.Send(ctx, out))
 })
 
 // A receiver waits no longer than its context for the event of a sender that lives, and takes its
-// time. It gives the memory back, and the next message is received.
+// time. The next call receives the tensor.
 func TestLegacy_TheContextEndsTheWaitForAnEvent(t *testing.T) {
 	for name, unknown := range map[string]bool{"sender is known": false, "sender is not": true} {
 		t.Run(name, func(t *testing.T) {
@@ -424,10 +428,20 @@ func TestLegacy_TheContextEndsTheWaitForAnEvent(t *testing.T) {
 			if v, err := c.Recv(waiting); !errors.Is(err, enough) {
 				t.Errorf("received: %v, %v", v, err)
 			}
+			check(t, c.Send(ctx, "go on"))
+			v, err := c.Recv(ctx)
+			x, ok := v.(*tensor.Tensor)
+			if !ok || err != nil {
+				t.Fatalf("received: %v, %v", v, err)
+			}
+			if got, err := x.CPU(); err != nil || !bytes.Equal(tensor.Bytes(got), bytes.Repeat([]byte{1}, 24)) {
+				t.Errorf("the tensor has %v, %v", got, err)
+			}
+			check(t, x.Close())
 			if open := s.Open(); open.Events != 0 || open.Mappings != 0 {
 				t.Errorf("open are %+v", open)
 			}
-			check(t, c.Send(ctx, "go on"))
+			check(t, c.Send(ctx, "and say"))
 			if out, err := c.Recv(ctx); fmt.Sprint(out) != "0" || err != nil {
 				t.Errorf("%v of the sender's messages are out, %v", out, err)
 			}

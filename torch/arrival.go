@@ -150,8 +150,8 @@ type unpacking struct {
 	err  error
 }
 
-// unpack begins to make the value of a message. If no other process is asked for a part of it, the
-// value is made when unpack returns.
+// unpack begins to make the value of a message. If that waits for no other process, the value is
+// made when unpack returns.
 func (i *importer) unpack(ctx context.Context, b []byte, change func(o *pickle.Object)) *unpacking {
 	o := &unpacking{i: i, done: make(chan struct{})}
 	tree, err := i.parse(b, change)
@@ -167,12 +167,17 @@ func (i *importer) unpack(ctx context.Context, b []byte, change func(o *pickle.O
 	return o
 }
 
-// waits reports whether another process is asked for a part of a message.
+// waits reports whether the value of a message may have to wait for another process: one that is
+// asked for a part of it, or whose device has yet to write it.
 func (i *importer) waits(tree any) bool {
 	for o := range pickle.Each[*pickle.Object](tree) {
 		switch o.Class {
 		case sharedFD, rebuildProxy:
 			return true
+		case rebuildCUDA:
+			if i.opts.CUDA {
+				return true
+			}
 		}
 	}
 	return false

@@ -14,7 +14,8 @@ import (
 // The same holds for the descriptors that a message promises: a sharer that was asked gives a
 // descriptor once. So a goroutine fetches them, and a call whose context ends gives the message
 // back, with what has come. It is the next one that this process receives at that end. Other
-// processes cannot have it. Close drops it: then its descriptors are closed when they have come.
+// processes cannot have it. Close drops it: then its descriptors are closed when they have come. So
+// it is with the memory of a GPU that the sender's device has yet to write.
 
 // arrival waits for a message. The caller says that it has received it, or gives it back.
 func (c *Conn) arrival(ctx context.Context) (arrival, error) {
