@@ -839,21 +839,18 @@ func TestQueue_LastReceiverLetsGoOfRequests(t *testing.T) {
 	type request struct {
 		Reply *ipc.Sender[int]
 	}
-	requests, err := ipc.NewQueue[request](4)
-	check(t, err)
-	defer requests.Close()
-	replies, err := ipc.NewQueue[int](1)
-	check(t, err)
-	defer replies.Close()
-	check(t, requests.Put(t.Context(), request{replies.Sender()}))
-	check(t, replies.Sender().Close())
-	check(t, requests.Receiver().Close())
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if v, err := replies.Get(ctx); !errors.Is(err, ipc.ErrClosed) {
-		t.Errorf("a reply of nobody: %v, %v", v, err)
-	}
-	if n := requests.Sender().Len(); n != 0 {
-		t.Errorf("%d requests are left", n)
-	}
+	each(t, func(t *testing.T, d *shm.Domain) {
+		requests, replies := newQueue[request](t, 4), newQueue[int](t, 1)
+		check(t, requests.Put(t.Context(), request{replies.Sender()}))
+		check(t, replies.Sender().Close())
+		check(t, requests.Receiver().Close())
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if v, err := replies.Get(ctx); !errors.Is(err, ipc.ErrClosed) {
+			t.Errorf("a reply of nobody: %v, %v", v, err)
+		}
+		if n := requests.Sender().Len(); n != 0 {
+			t.Errorf("%d requests are left", n)
+		}
+	})
 }

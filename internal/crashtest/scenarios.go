@@ -446,28 +446,8 @@ func init() {
 				}
 			},
 		},
-		"put for nobody": { // the last receiver goes while the victim writes a message
-			drops: 2,
-			setup: func(w *world) error { err := rings(4)(w); w.passEnds(); return err },
-			prep:  opens(1),
-			stop:  [2]string{"Ring.claim", "CAS"},
-			stopped: func(w *world) {
-				release(w.d, w.held[2])
-				w.held[2] = 0
-			},
-			act: func(v *victim) error {
-				err := puts(2, 1, 0, true)(v)
-				if errors.Is(err, shm.ErrFinished) {
-					err = nil
-				}
-				return err
-			},
-			after: func(w *world) {
-				if n := w.rings[0].Published(); n > 0 && w.held[2] == 0 { // it did not die before it stopped
-					w.say("no receiver is left, and %d messages are", n)
-				}
-			},
-		},
+		"put for nobody":          putForNobody("Ring.claim", "CAS"),
+		"put that nobody can get": putForNobody("slot.begin", "Set"),
 		"finish": {
 			setup: rings(4), prep: opens(1),
 			act: func(v *victim) error { v.rings[0].Finish(); return nil },
@@ -743,6 +723,32 @@ func fills(n, carry, long int) func(*world) error {
 }
 
 func opens(n int) func(*victim) error { return func(v *victim) error { return v.open(n) } }
+
+// putForNobody puts two messages, the last receiver of which goes while the first is at a site.
+func putForNobody(function, operation string) *scenario {
+	return &scenario{
+		drops: 2,
+		setup: func(w *world) error { err := rings(4)(w); w.passEnds(); return err },
+		prep:  opens(1),
+		stop:  [2]string{function, operation},
+		stopped: func(w *world) {
+			release(w.d, w.held[2])
+			w.held[2] = 0
+		},
+		act: func(v *victim) error {
+			err := puts(2, 1, 0, true)(v)
+			if errors.Is(err, shm.ErrFinished) {
+				err = nil
+			}
+			return err
+		},
+		after: func(w *world) {
+			if n := w.rings[0].Published(); n > 0 && w.held[2] == 0 { // it did not die before it stopped
+				w.say("no receiver is left, and %d messages are", n)
+			}
+		},
+	}
+}
 
 func puts(n, carry, long int, move bool) func(*victim) error {
 	return func(v *victim) (err error) {

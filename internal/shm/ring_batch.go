@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"errors"
 	"math/bits"
 	"time"
 )
@@ -65,7 +66,7 @@ func (r *Ring) putBatch(b *Batch) (n int, err error) {
 			n += k
 		}
 	}
-	deserted := n > 0 && r.deserted()
+	deserted := (n > 0 || errors.Is(err, ErrFinished)) && r.deserted()
 	if deserted {
 		r.d.acquire(r.index())
 	}
@@ -94,6 +95,12 @@ func (r *Ring) putSpan(l *lane, b *Batch, i int) (int, error) {
 	}
 	if err != nil {
 		return 0, err
+	}
+	if r.deserted() {
+		for j := n; j > 0; j-- {
+			r.slot(tk + j - 1).word.Store(makeSlotWord(r.lap(tk+j-1), slotSkip, 0))
+		}
+		return 0, r.lonely(ringNoReceivers)
 	}
 	for j := range n {
 		s, p := r.slot(tk+j), b.At(i+int(j))

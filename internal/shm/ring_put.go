@@ -2,6 +2,7 @@ package shm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -79,7 +80,7 @@ func (r *Ring) putOnce(ctx context.Context, p *parcel, order []uint32) error {
 	} else if err == nil {
 		r.notEmpty.rewake() // in the lane, so that Close waits for it: the ring may be gone after that
 	}
-	deserted := err == nil && r.deserted()
+	deserted := (err == nil || errors.Is(err, ErrFinished)) && r.deserted()
 	if deserted {
 		r.d.acquire(r.index()) // as long as our own end is there
 	}
@@ -117,6 +118,10 @@ func (r *Ring) deliver(ctx context.Context, l *lane, p *parcel, order []uint32) 
 			return err
 		}
 		s, lap, err := r.claimFor(l, p)
+		if err == nil && r.deserted() { // a slot that a drain has emptied is no room
+			s.word.Store(makeSlotWord(lap, slotSkip, 0))
+			err = r.lonely(ringNoReceivers)
+		}
 		if err == nil {
 			r.write(l, s, p)
 			// The message holds the blocks that move. Its receiver will want their headers, so the

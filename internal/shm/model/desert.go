@@ -12,6 +12,7 @@ type desertPC uint8
 const (
 	unLook  desertPC = iota // a put asks whether there is a receiver; the finaliser begins
 	unClaim                 // a slot becomes WRITING
+	unCheck                 // the put asks whether there still is a receiver
 	unFull                  // the message is in the ring
 	unAgain                 // the put asks once more; the finaliser says that there is no receiver
 	unNext                  // a drain takes the next message
@@ -120,9 +121,16 @@ func (c Desert) put(s *desertState, i int) bool {
 		p.slot = s.tail
 		s.slots[p.slot] = desertSlot{writing, uint8(i)}
 		s.tail++
-		p.pc = unFull
-		if c.Bug == EarlyLook {
+		p.pc = unCheck
+	case unCheck:
+		switch {
+		case s.gone:
+			s.slots[p.slot].state = skip
+			p.pc = unNext
+		case c.Bug == EarlyLook:
 			p.pc = unAgain
+		default:
+			p.pc = unFull
 		}
 	case unFull:
 		s.slots[p.slot].state = full
