@@ -68,7 +68,9 @@ func batchScenarios() map[string]*scenario {
 				return err
 			},
 		},
-		"batch get": {drops: 7, setup: filled, prep: opens(1), act: getsBatch(7)},
+		"batch put for nobody":          putForNobody(putsBatch(4), "Ring.claim", "CAS"),
+		"batch put that nobody can get": putForNobody(putsBatch(4), "slot.begin", "Set"),
+		"batch get":                     {drops: 7, setup: filled, prep: opens(1), act: getsBatch(7)},
 		"batch get past a dead batch": {
 			drops: 7,
 			setup: func(w *world) error {

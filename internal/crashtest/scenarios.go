@@ -446,8 +446,8 @@ func init() {
 				}
 			},
 		},
-		"put for nobody":          putForNobody("Ring.claim", "CAS"),
-		"put that nobody can get": putForNobody("slot.begin", "Set"),
+		"put for nobody":          putForNobody(puts(2, 1, 0, true), "Ring.claim", "CAS"),
+		"put that nobody can get": putForNobody(puts(2, 1, 0, true), "slot.begin", "Set"),
 		"finish": {
 			setup: rings(4), prep: opens(1),
 			act: func(v *victim) error { v.rings[0].Finish(); return nil },
@@ -724,10 +724,10 @@ func fills(n, carry, long int) func(*world) error {
 
 func opens(n int) func(*victim) error { return func(v *victim) error { return v.open(n) } }
 
-// putForNobody puts two messages, the last receiver of which goes while the first is at a site.
-func putForNobody(function, operation string) *scenario {
+// putForNobody puts up to four messages. The last receiver goes while the first one is at a site.
+func putForNobody(put func(*victim) error, function, operation string) *scenario {
 	return &scenario{
-		drops: 2,
+		drops: 4,
 		setup: func(w *world) error { err := rings(4)(w); w.passEnds(); return err },
 		prep:  opens(1),
 		stop:  [2]string{function, operation},
@@ -736,7 +736,7 @@ func putForNobody(function, operation string) *scenario {
 			w.held[2] = 0
 		},
 		act: func(v *victim) error {
-			err := puts(2, 1, 0, true)(v)
+			err := put(v)
 			if errors.Is(err, shm.ErrFinished) {
 				err = nil
 			}
