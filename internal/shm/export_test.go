@@ -727,3 +727,6 @@ func (d *Domain) ContentsWords() Numbers[uint64] { return d.lives.told.words }
 
 // Desert says in the ring that there is no receiver, and does nothing else that a finaliser does.
 func (r *Ring) Desert() { r.hdr.flags.Or(ringNoReceivers) }
+
+// GetsGoOn reports whether goroutines end gets that were in the way of others: see takeLater.
+func (d *Domain) GetsGoOn() bool { return d.unfinishedGets.Load() != 0 }
