@@ -263,10 +263,15 @@ func TestServe_ToAnUnmodifiedPyTorch(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), python, script, a.addr, b.addr, strconv.Itoa(a.cmd.Process.Pid),
 				way.options)
 			cmd.Dir, cmd.Env = dir, append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+dir)
+			// CPython itself may say there that a semaphore leaked that is gone: see TRACKER_RACE in
+			// scripts/userscripts.
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
 			begin := time.Now()
-			out, err := cmd.CombinedOutput()
-			if err != nil || !strings.HasSuffix(string(out), "the same\n") {
-				t.Errorf("%s, %s: %v\n%s", python, way.options, err, out)
+			out, err := cmd.Output()
+			if err != nil || string(out) != "the same\n" ||
+				!strings.Contains(stderr.String(), "a data host is lost; its batches come from the others host="+a.addr) {
+				t.Errorf("%s, %s: %v\n%s%s", python, way.options, err, out, &stderr)
 			}
 			t.Logf("%s, %s in %v", python, way.options, time.Since(begin))
 		}
