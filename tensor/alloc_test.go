@@ -19,7 +19,9 @@ func TestOperations_MakeNothingButTheirResult(t *testing.T) {
 	v := tensor.RandN(tensor.Float32, g, 6)
 	images, turned := tensor.RandN(tensor.Float32, g, 2, 3, 4, 6), tensor.RandN(tensor.Float32, g, 6, 4).T()
 	rows, places := tensor.FromSlice([]int64{3, 0, 0}, 3), tensor.FromSlice([]int64{0, 1, 5, 5, 2, 2, 0, 1}, 4, 2)
-	mask := tensor.Gt(x, y)
+	mask, product := tensor.Gt(x, y), tensor.New(tensor.Float32, 4, 4)
+	wide, shifted := y.T(), y.Clone()
+	up, down := shifted.Narrow(0, 0, 3), shifted.Narrow(0, 1, 3)
 	for name, f := range map[string]func() *tensor.Tensor{
 		"Add":               func() *tensor.Tensor { return tensor.Add(x, v) },
 		"Sin":               func() *tensor.Tensor { return tensor.Sin(x) },
@@ -55,6 +57,14 @@ func TestOperations_MakeNothingButTheirResult(t *testing.T) {
 		"Permute":           func() *tensor.Tensor { return x.Permute(1, 0) },
 		"Expand":            func() *tensor.Tensor { return v.Expand(4, 6) },
 		"Squeeze":           func() *tensor.Tensor { return x.Squeeze() },
+		"Nonzero":           func() *tensor.Tensor { return tensor.Nonzero(mask) },
+		"AddMM":             func() *tensor.Tensor { return product.Clone().AddMM(x, wide) },
+		"Equal":             func() *tensor.Tensor { tensor.Equal(x, y); return tensor.Neg(x) },
+		"AllClose":          func() *tensor.Tensor { tensor.AllClose(x, y, 1e-5, 0); return tensor.Neg(x) },
+		"Sum of all":        func() *tensor.Tensor { x.Sum(); return tensor.Neg(x) },
+		"AddScalarAtomic":   func() *tensor.Tensor { return x.Clone().AddScalarAtomic(1) },
+		"AddAtomic":         func() *tensor.Tensor { return x.Clone().AddAtomic(v) },
+		"a shift":           func() *tensor.Tensor { down.CopyFrom(up); return tensor.Neg(x) },
 	} {
 		step := func() { f().Close() }
 		for range 5 {

@@ -13,18 +13,22 @@ import (
 func (t *Tensor) AddAtomic(o *Tensor) *Tensor {
 	t.wantRoom(o.dtype)
 	t.wantDistinct()
+	same := o
 	if o.dtype != t.dtype {
-		o = o.To(t.dtype)
+		same = o.To(t.dtype)
 	}
-	o = t.apart(o)
-	backendOf(t).addAtomic(t, o)
+	own := t.apart(same)
+	backendOf(t).addAtomic(t, own)
+	own.become(same).become(o)
 	return t
 }
 
 // addAtomicLoops is AddAtomic on the host.
 func (t *Tensor) addAtomicLoops(o *Tensor) {
 	add := t.adder()
-	w := newWalk(nil, t, []*Tensor{o})
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
+	w := newWalk(bufs.dims[:], t, []*Tensor{o})
 	row := w.dims[len(w.dims)-1]
 	size, dst, src := t.dtype.Size(), t.bytes(), o.bytes()
 	w.rows(func(from, _, _, to int) {
@@ -37,7 +41,11 @@ func (t *Tensor) addAtomicLoops(o *Tensor) {
 }
 
 // AddScalarAtomic adds x to each element by an atomic addition, as AddAtomic does.
-func (t *Tensor) AddScalarAtomic(x float64) *Tensor { return t.AddAtomic(t.Number(x)) }
+func (t *Tensor) AddScalarAtomic(x float64) *Tensor {
+	number := t.Number(x)
+	defer number.release()
+	return t.AddAtomic(number)
+}
 
 // adder returns the atomic addition of the first element of src to that of dst.
 func (t *Tensor) adder() func(dst, src []byte) {

@@ -114,12 +114,23 @@ func (b backend) multiplied(dt DType, x, y *Tensor) DType {
 
 // addProduct adds the product of two matrices to t.
 func (b backend) addProduct(t, x, y *Tensor) {
-	if !b.onDevice || !t.IsContiguous() || t.dtype != x.dtype || t.dtype != y.dtype {
-		t.Add(MatMul(x, y))
+	inPlace := b.onDevice || t.dtype == Float32 || t.dtype == Float64
+	if !inPlace || !t.IsContiguous() || t.dtype != x.dtype || t.dtype != y.dtype ||
+		t.SameStorage(x) || t.SameStorage(y) {
+		product := MatMul(x, y)
+		defer product.release()
+		t.Add(product)
 		return
 	}
 	home([]*Tensor{t, x, y})
-	t.multiplyOnDevice(x.matrices(t.dtype, 0), y.matrices(t.dtype, 1), nil, 1)
+	left, right := x.matrices(t.dtype, 0), y.matrices(t.dtype, 1)
+	if b.onDevice {
+		t.multiplyOnDevice(left, right, nil, 1)
+	} else {
+		t.addProductLoops(left, right)
+	}
+	left.done(x)
+	right.done(y)
 }
 
 func (b backend) gather(what string, t *Tensor, dim int, idx, out *Tensor) {

@@ -299,7 +299,9 @@ func throughFloat32(d, s DType) castFunc { return through(Float32, d, s) }
 func through(mid, d, s DType) castFunc {
 	return func(dst []byte, ds int, src []byte, ss, n int) {
 		first, second := caster(mid, s), caster(d, mid)
-		buf := make([]byte, min(n, chunk)*mid.Size())
+		bufs := bufferPool.Get().(*buffers)
+		defer bufferPool.Put(bufs)
+		buf := bufs.rows[0][:]
 		for at := 0; at < n; at += chunk {
 			m := min(chunk, n-at)
 			first(buf, 1, src[at*ss*s.Size():], ss, m)
@@ -333,10 +335,12 @@ func (t *Tensor) copyLoops(src *Tensor) *Tensor {
 	}
 	if t.dtype == src.dtype {
 		t.wantDistinct()
-		if from := t.apart(src); t.move(from) {
-			runtime.KeepAlive(from)
+		from := t.apart(src)
+		defer from.become(src)
+		if t.move(from) {
 			return t.Touch()
 		}
+		src = from
 	}
 	return rows{in: [3]DType{t.dtype}, out: t.dtype, copies: true,
 		run: func(out, x, _, _ []byte) { copy(out, x) }}.apply(t, src)

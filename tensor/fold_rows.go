@@ -85,7 +85,9 @@ func halving[T integer](w kernel.Whole, end func(row []T) T) foldFunc {
 	const piece, few = 256, 32
 	least := 32 / DTypeOf[T]().Size() // of one register
 	return func(out, rows []byte, each int) {
-		var room [piece + few]T
+		bufs := bufferPool.Get().(*buffers)
+		defer bufferPool.Put(bufs)
+		room := typed[T](bufs.rows[0][:])[:piece+few]
 		sums, x := typed[T](out), typed[T](rows)
 		for i := range sums {
 			row := x[i*each:][:each]

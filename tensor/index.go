@@ -156,7 +156,19 @@ func (t *Tensor) flipSteps(turned axes) *Tensor {
 
 // Equal reports whether a and b have the same shape and equal elements. NaN equals no number.
 func Equal(a, b *Tensor) bool {
-	return slices.Equal(a.Shape(), b.Shape()) && At[bool](All(Eq(a, b)))
+	if !slices.Equal(a.Shape(), b.Shape()) {
+		return false
+	}
+	same := Eq(a, b)
+	defer same.release()
+	return same.allTrue()
+}
+
+// allTrue reports whether all elements are true.
+func (t *Tensor) allTrue() bool {
+	all := All(t)
+	defer all.release()
+	return At[bool](all)
 }
 
 // AllClose reports whether |a-b| <= atol + rtol*|b| for all elements. NaN is close to no number. An
@@ -171,13 +183,13 @@ func AllClose(a, b *Tensor, rtol, atol float64) bool {
 		var room [2 * fewDims]int
 		where := emptyLike(Bool, broadcastInto(room[:0], a.Shape(), b.Shape()), a, b)
 		defer where.release()
-		return At[bool](All(rows{in: [3]DType{dt, dt}, out: Bool, run: near}.apply(where, a, b)))
+		return rows{in: [3]DType{dt, dt}, out: Bool, run: near}.apply(where, a, b).allTrue()
 	}
 	a, b = a.apartAs(dt), b.apartAs(dt)
 	limit := Abs(b).MulScalar(rtol).AddScalar(atol)
 	near := Le(Abs(Sub(a, b)), limit)
 	finite := Lt(Abs(b), Full(Float64, math.Inf(1)))
-	return At[bool](All(Add(Mul(near, finite), Eq(a, b))))
+	return Add(Mul(near, finite), Eq(a, b)).allTrue()
 }
 
 // closeRows is AllClose of rows, and closeComplex that of complex ones.

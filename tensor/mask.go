@@ -3,7 +3,6 @@ package tensor
 import (
 	"encoding/binary"
 	"math/bits"
-	"runtime"
 )
 
 // Nonzero returns the indices (Int64) of the nonzero elements, (n, dimensions), one element a row.
@@ -34,7 +33,7 @@ func nonzero(t *Tensor) *Tensor {
 			index[d] = 0
 		}
 	}
-	runtime.KeepAlive(t)
+	truth.done(t)
 	return out
 }
 

@@ -133,6 +133,17 @@ func (t *Tensor) multiplyLoops(x, y *Tensor, batch []int) {
 	})
 }
 
+// addProductLoops adds the product of x and y, two matrices of t's dtype, to t, which is contiguous.
+func (t *Tensor) addProductLoops(x, y *Tensor) {
+	p := matrixProduct{m: t.Dim(-2), n: t.Dim(-1), k: x.Dim(-1), add: true}
+	p.transA, p.lda, _ = x.leading()
+	p.transB, p.ldb, _ = y.leading()
+	if size := t.dtype.Size(); p.m*p.n*p.k > 0 {
+		t.dtype.numeric().product(p, x.bytes()[x.offset*size:], y.bytes()[y.offset*size:], t.span())
+	}
+	t.Touch()
+}
+
 // stack returns the first elements of t's matrices.
 func (t *Tensor) stack() *Tensor {
 	n := len(t.Shape()) - 2
@@ -143,14 +154,19 @@ type matrixProduct struct {
 	m, n, k        int
 	transA, transB bool
 	lda, ldb       int
+	add            bool // to what is there; only gemm does
 }
 
 func gemm[T float](p matrixProduct, a, b, c []byte) {
+	var beta T
+	if p.add {
+		beta = 1
+	}
 	if p.n == 1 && p.transA && p.m > 1 { // xᵀ·v is vᵀ·x, whose rows are in the order of memory
-		p = matrixProduct{m: 1, n: p.m, k: p.k, transA: !p.transB, lda: p.ldb, ldb: p.lda}
+		p = matrixProduct{m: 1, n: p.m, k: p.k, transA: !p.transB, lda: p.ldb, ldb: p.lda, add: p.add}
 		a, b = b, a
 	}
-	kernel.Gemm(p.transA, p.transB, p.m, p.n, p.k, 1, typed[T](a), p.lda, typed[T](b), p.ldb, 0, typed[T](c), p.n)
+	kernel.Gemm(p.transA, p.transB, p.m, p.n, p.k, 1, typed[T](a), p.lda, typed[T](b), p.ldb, beta, typed[T](c), p.n)
 }
 
 // brainProduct is the product of BFloat16 as it is, for which the processor has a unit.

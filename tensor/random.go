@@ -161,7 +161,9 @@ func (t *Tensor) draw(g *Generator, f func(d *disc, g *Generator, out []float64)
 	case t.dtype == Float64 && t.IsContiguous():
 		return drawInto[float64](t, g, f)
 	}
-	return t.CopyFrom(drawInto[float64](Empty(Float64, t.Shape()...), g, f))
+	numbers := drawInto[float64](Empty(Float64, t.Shape()...), g, f)
+	defer numbers.release()
+	return t.CopyFrom(numbers)
 }
 
 func drawInto[F float32 | float64](t *Tensor, g *Generator, f func(d *disc, g *Generator, out []float64)) *Tensor {

@@ -89,14 +89,11 @@ func truthful(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
 // truthLoops is truthful on the host.
 func truthLoops(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
 	f := r.on(Bool)
-	some := f.run
-	f.run = func(out, rows []byte, n int) {
-		if n > 0 {
-			some(out, rows, n)
-			return
-		}
-		for i := range out {
-			out[i] = byte(empty)
+	if t.Numel() == 0 {
+		f.run = func(out, _ []byte, _ int) {
+			for i := range out {
+				out[i] = byte(empty)
+			}
 		}
 	}
 	return f.over(t, t.mark(dims))
@@ -161,7 +158,11 @@ func (t *Tensor) pickAlong(dim int, indices *Tensor) *Tensor {
 }
 
 // Sum returns the sum of all elements; of complex numbers, its real part.
-func (t *Tensor) Sum() float64 { return redSum.of(t, nil).Item() }
+func (t *Tensor) Sum() float64 {
+	sum := redSum.of(t, nil)
+	defer sum.release()
+	return sum.Item()
+}
 
 // Mean returns the average of all elements, NaN if there are none.
 func (t *Tensor) Mean() float64 {

@@ -137,7 +137,16 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	for i, t := range in {
 		own[i] = out.apart(t)
 	}
-	in = own[:len(in)]
+	r.applyApart(out, own, len(in))
+	for i, t := range in {
+		own[i].become(t)
+	}
+	return out
+}
+
+// applyApart is apply of so many operands, whose elements do not change before they are read.
+func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
+	in := own[:inputs]
 	if dev := home(in); dev != nil || out.Device() != nil {
 		return r.onDevice(dev, out, slices.Clone(in))
 	}

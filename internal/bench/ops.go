@@ -292,6 +292,10 @@ func indexOperations(o *operands) []operation {
 		{"gather_1", func() *tensor.Tensor { return tensor.Gather(o.x, 1, o.places) }},
 		{"masked_select", with(tensor.MaskedSelect, o.x, o.mask)},
 		{"nonzero", of(tensor.Nonzero, o.mask)},
-		{"sort", func() *tensor.Tensor { values, _ := tensor.Sort(o.x, 1, false); return values }},
+		{"sort", func() *tensor.Tensor {
+			values, indices := tensor.Sort(o.x, 1, false)
+			indices.Close()
+			return values
+		}},
 	}
 }
