@@ -40,8 +40,8 @@ func MatMul(a, b *Tensor) *Tensor {
 	return out.shaped(shape...).as(dt)
 }
 
-// AddMM adds the product of two matrices to t in place: torch.addmm. t is contiguous and has their
-// dtype.
+// AddMM adds the product of two matrices to t in place: torch.addmm. Without another tensor for the
+// product it does so if t is contiguous, has their dtype, and shares its storage with neither.
 func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
 	if len(t.Shape()) != 2 || len(a.Shape()) != 2 || len(b.Shape()) != 2 || a.Shape()[1] != b.Shape()[0] ||
 		t.Shape()[0] != a.Shape()[0] || t.Shape()[1] != b.Shape()[1] {

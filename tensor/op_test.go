@@ -456,3 +456,44 @@ func TestPow_OfThreeIsTheProductInPlaceToo(t *testing.T) {
 		}
 	}
 }
+
+// TestAddMM_IsTheSumWithTheProduct: for every dtype and layout, also of no inner elements, of one
+// column, and where a factor is the sum itself.
+func TestAddMM_IsTheSumWithTheProduct(t *testing.T) {
+	g := tensor.NewGenerator(4)
+	numbers := func(dt tensor.DType, shape ...int) *tensor.Tensor {
+		return tensor.RandInt(g, -4, 5, shape...).To(dt)
+	}
+	for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64, tensor.BFloat16, tensor.Int64, tensor.Complex64} {
+		for _, shape := range [][3]int{{5, 7, 3}, {1, 9, 1}, {6, 4, 1}, {3, 0, 2}, {0, 2, 2}, {4, 4, 4}} {
+			m, k, n := shape[0], shape[1], shape[2]
+			sum := numbers(dt, m, n)
+			for name, factors := range map[string][2]*tensor.Tensor{
+				"contiguous":    {numbers(dt, m, k), numbers(dt, k, n)},
+				"transposed":    {numbers(dt, k, m).T(), numbers(dt, n, k).T()},
+				"every other":   {numbers(dt, m, 2*k).Slice(1, 0, 2*k, 2), numbers(dt, k, n)},
+				"another dtype": {numbers(tensor.Int8, m, k), numbers(dt, k, n)},
+			} {
+				want := tensor.Add(sum, tensor.MatMul(factors[0], factors[1]))
+				got := sum.Clone()
+				version := got.Version()
+				if got.AddMM(factors[0], factors[1]); !tensor.Equal(got, want) {
+					t.Errorf("%v of %v, %s: %v, not %v", dt, shape, name, got, want)
+				}
+				if got.Numel() > 0 && got.Version() == version {
+					t.Errorf("%v of %v, %s: the version is that of before", dt, shape, name)
+				}
+				turned := sum.Clone().T() // is not contiguous
+				if turned.AddMM(factors[1].T(), factors[0].T()); !tensor.Equal(turned, want.T()) {
+					t.Errorf("%v of %v, %s, transposed: %v, not %v", dt, shape, name, turned, want.T())
+				}
+			}
+			if m == n && n == k {
+				want := tensor.Add(sum, tensor.MatMul(sum, sum))
+				if got := sum.Clone(); !tensor.Equal(got.AddMM(got, got), want) {
+					t.Errorf("%v of itself: %v, not %v", dt, got, want)
+				}
+			}
+		}
+	}
+}

@@ -60,8 +60,11 @@ var whole = map[string]func(x *tensor.Tensor) any{
 	".MulScalar":   func(x *tensor.Tensor) any { return x.MulScalar(2) },
 	".Axpy":        func(x *tensor.Tensor) any { return x.Axpy(3, tensor.Exp(x)) },
 	".AddMM": func(x *tensor.Tensor) any {
-		y := x.Clone()
-		return y.View(2, 6).AddMM(y.Narrow(1, 0, 2).T(), y.View(2, 6).Narrow(0, 0, 1).Expand(3, 6))
+		y := x.Clone() // of other factors first, and then of its own elements
+		for _, of := range []*tensor.Tensor{x, y} {
+			y.View(2, 6).AddMM(of.Narrow(1, 0, 2).T(), of.View(2, 6).Narrow(0, 0, 1).Expand(3, 6))
+		}
+		return y
 	},
 	".Clamp": func(x *tensor.Tensor) any { return x.Clamp(-0.5, 0.5) },
 	".Pow":   func(x *tensor.Tensor) any { return x.Pow(2) },
