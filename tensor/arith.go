@@ -46,7 +46,7 @@ func Pow(a *Tensor, x float64) *Tensor {
 	switch {
 	case x == 2 && a.dtype != Bool:
 		return Mul(a, a)
-	case x == 3 && wide && backendOf(a).fuses():
+	case x == 3 && a.dtype.isFloat() && backendOf(a).fuses():
 		return opCube.one(a)
 	case x == 3 && wide:
 		return Mul(a, a).Mul(a)
@@ -204,8 +204,11 @@ func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
 		return rows{in: [3]DType{dt}, out: dt,
 			run: func(out, x, _, _ []byte) { clamp(lo, hi, x, out) }}.apply(t, a)
 	}
-	opMaximum.rows(dt).apply(t, a, a.bound(lo))
-	return opMinimum.rows(dt).apply(t, t, a.bound(hi))
+	least, most := a.bound(lo), a.bound(hi)
+	defer least.release()
+	defer most.release()
+	opMaximum.rows(dt).apply(t, a, least)
+	return opMinimum.rows(dt).apply(t, t, most)
 }
 
 // Where returns the elements of a where c (Bool) is true and those of b elsewhere. All three are

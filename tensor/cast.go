@@ -60,22 +60,90 @@ func castersFrom(s DType) *[dtypes]castFunc {
 	}
 	for _, c := range kernelCasts {
 		if c.from == s {
-			row[c.to] = begunBy(c.Cast, row[c.to], c.to.Size(), s.Size())
+			row[c.to] = begunBy(c.Do, row[c.to], c.to.Size(), s.Size())
 		}
+	}
+	if begin := truthKernel(s); begin != nil {
+		row[Bool] = begunBy(begin, row[Bool], 1, s.Size())
 	}
 	return row
 }
 
-// begunBy lets a kernel begin rows of neighbours, and end do the rest.
-func begunBy(c kernel.Cast, end castFunc, dsize, ssize int) castFunc {
+// A beginFunc is a kernel that converts the first of n neighbours, and returns how many.
+type beginFunc = func(n int, dst, src []byte) int
+
+// begunBy lets a kernel begin rows of neighbours, and end do the rest. Elements that are apart are
+// copied next to each other first, or afterwards, where that many are quicker so.
+func begunBy(begin beginFunc, end castFunc, dsize, ssize int) castFunc {
+	const few = 16
+	gather, scatter := copier(ssize), copier(dsize)
+	whole := func(dst, src []byte, n int) {
+		done := begin(n, dst, src)
+		end(dst[done*dsize:], 1, src[done*ssize:], 1, n-done)
+	}
 	return func(dst []byte, ds int, src []byte, ss, n int) {
-		done := 0
 		if ds == 1 && ss == 1 {
-			done = c.Do(n, dst, src)
+			whole(dst, src, n)
+			return
 		}
-		end(dst[done*dsize:], ds, src[done*ssize:], ss, n-done)
+		if n < few {
+			end(dst, ds, src, ss, n)
+			return
+		}
+		bufs := bufferPool.Get().(*buffers)
+		defer bufferPool.Put(bufs)
+		for at := 0; at < n; at += chunk {
+			m := min(chunk, n-at)
+			x, y := src[at*ss*ssize:], dst[at*ds*dsize:]
+			if ss != 1 {
+				gather(bufs.rows[0][:], 1, x, ss, m)
+				x = bufs.rows[0][:]
+			}
+			if ds == 1 {
+				whole(y, x, m)
+				continue
+			}
+			whole(bufs.rows[1][:], x, m)
+			scatter(y, ds, bufs.rows[1][:], 1, m)
+		}
 	}
 }
+
+// truthKernel returns a kernel that converts elements of dt to Bool, or nil.
+func truthKernel(dt DType) beginFunc {
+	switch dt {
+	case Uint8:
+		return nonzeros[uint8]
+	case Int8:
+		return nonzeros[int8]
+	case Int16:
+		return nonzeros[int16]
+	case Int32:
+		return nonzeros[int32]
+	case Int64:
+		return nonzeros[int64]
+	case Float32:
+		return nonzeros[float32]
+	case Float64:
+		return nonzeros[float64]
+	}
+	return nil
+}
+
+func nonzeros[T ordered](n int, dst, src []byte) (done int) {
+	x := typed[T](src)
+	for done < n {
+		m := min(chunk, n-done)
+		k := kernel.Compare(kernel.NotEqual, x[done:][:m], typed[T](zeros[:])[:m], dst[done:][:m])
+		if done += k; k < m {
+			break
+		}
+	}
+	return done
+}
+
+// zeros are a chunk of zeros of any dtype. Nobody writes to them.
+var zeros [chunk * 16]byte
 
 func plainCaster(d, s DType) castFunc {
 	if d == s {

@@ -266,19 +266,45 @@ func (t *Tensor) adding() (castFunc, placesFunc) {
 	if dt == t.dtype {
 		return n.add, n.addAt
 	}
-	up, down := caster(dt, t.dtype), caster(t.dtype, dt)
-	var a, b [4]byte
-	add := func(dst []byte, ds int, src []byte, ss, m int) {
-		for i := range m { // one by one, as elements of dst may be one
-			up(a[:], 1, dst[i*ds*2:], 1, 1)
-			up(b[:], 1, src[i*ss*2:], 1, 1)
-			n.add(a[:], 1, b[:], 1, 1)
-			down(dst[i*ds*2:], 1, a[:], 1, 1)
-		}
+	one, at := addingHalves(MakeF16)
+	if t.dtype == BFloat16 {
+		one, at = addingHalves(MakeBF16)
 	}
-	return add, func(dst, src []byte, at int, places []int, from, step int) {
-		for i, p := range places {
-			add(dst[(at+p)*2:], 1, src[(from+i*step)*2:], 1, 1)
+	up, down := caster(dt, t.dtype), caster(t.dtype, dt)
+	return func(dst []byte, ds int, src []byte, ss, m int) {
+		if ds != 1 || ss != 1 { // elements of dst may be one
+			for i := range m {
+				one(dst[i*ds*2:], src[i*ss*2:])
+			}
+			return
+		}
+		bufs := bufferPool.Get().(*buffers)
+		defer bufferPool.Put(bufs)
+		a, b := bufs.rows[2][:], bufs.rows[3][:] // casts have the first two
+		for i := 0; i < m; i += chunk {
+			k := min(chunk, m-i)
+			up(a, 1, dst[i*2:], 1, k)
+			up(b, 1, src[i*2:], 1, k)
+			n.add(a, 1, b, 1, k)
+			down(dst[i*2:], 1, a, 1, k)
+		}
+	}, at
+}
+
+// addingHalves adds numbers as float32: one, and as addingAt.
+func addingHalves[H interface {
+	F16 | BF16
+	Float32() float32
+}](round func(float32) H) (one func(dst, src []byte), at placesFunc) {
+	one = func(dst, src []byte) {
+		d, s := typed[H](dst[:2]), typed[H](src[:2])
+		d[0] = round(d[0].Float32() + s[0].Float32())
+	}
+	return one, func(dst, src []byte, at int, places []int, from, step int) {
+		d, s := typed[H](dst)[at:], typed[H](src)
+		for _, p := range places {
+			d[p] = round(d[p].Float32() + s[from].Float32())
+			from += step
 		}
 	}
 }

@@ -127,7 +127,7 @@ func (t *Tensor) Pow(x float64) *Tensor {
 	switch {
 	case x == 2 && t.dtype != Bool:
 		return t.Mul(t)
-	case x == 3 && (t.dtype == Float32 || t.dtype == Float64) && backendOf(t).fuses():
+	case x == 3 && t.dtype.isFloat() && backendOf(t).fuses():
 		return opCube.into(t)
 	case x == 0.5 && t.dtype.isFloat():
 		return opSqrt.into(t)

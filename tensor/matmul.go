@@ -222,6 +222,67 @@ func asFloats[T integer](x []byte, rows, cols int, trans bool, ld int) (dense *T
 	return dense, most
 }
 
+// complexProduct makes large products of those of real and imaginary parts.
+func complexProduct[T cplx](p matrixProduct, a, b, c []byte) {
+	const from = 1 << 12 // multiplications
+	switch {
+	case p.m*p.n*p.k < from:
+		plain[T](p, a, b, c)
+	case DTypeOf[T]() == Complex64:
+		productOfParts[float32](p, a, b, c)
+	default:
+		productOfParts[float64](p, a, b, c)
+	}
+}
+
+// productOfParts is (x+iy)(u+iv) = (xu-yv) + i(xv+yu) of matrices whose numbers have parts of F.
+func productOfParts[F float](p matrixProduct, a, b, c []byte) {
+	x, y := parts[F](a, p.m, p.k, p.transA, p.lda)
+	defer x.release()
+	defer y.release()
+	u, v := parts[F](b, p.k, p.n, p.transB, p.ldb)
+	defer u.release()
+	defer v.release()
+	re, im := Empty(DTypeOf[F](), p.m, p.n), Empty(DTypeOf[F](), p.m, p.n)
+	defer re.release()
+	defer im.release()
+	lda, ldb := p.k, p.n
+	if p.transA {
+		lda = p.m
+	}
+	if p.transB {
+		ldb = p.k
+	}
+	multiply := func(alpha F, a, b *Tensor, beta F, c *Tensor) {
+		kernel.Gemm(p.transA, p.transB, p.m, p.n, p.k, alpha, typed[F](a.span()), lda, typed[F](b.span()), ldb,
+			beta, typed[F](c.span()), p.n)
+	}
+	multiply(1, x, u, 0, re)
+	multiply(-1, y, v, 1, re)
+	multiply(1, x, v, 0, im)
+	multiply(1, y, u, 1, im)
+	to, s, t := typed[F](c), typed[F](re.span()), typed[F](im.span())
+	for i, v := range s {
+		to[2*i], to[2*i+1] = v, t[i]
+	}
+}
+
+// parts returns the real and the imaginary parts of a matrix, without gaps.
+func parts[F float](x []byte, rows, cols int, trans bool, ld int) (re, im *Tensor) {
+	if trans {
+		rows, cols = cols, rows
+	}
+	re, im = Empty(DTypeOf[F](), rows, cols), Empty(DTypeOf[F](), rows, cols)
+	s, t := typed[F](re.span()), typed[F](im.span())
+	for i := range rows {
+		row := typed[F](x)[2*i*ld:][:2*cols]
+		for j := range cols {
+			s[i*cols+j], t[i*cols+j] = row[2*j], row[2*j+1]
+		}
+	}
+	return re, im
+}
+
 // plain is the product of numbers for which there is no kernel.
 func plain[T ordered | cplx](p matrixProduct, a, b, c []byte) {
 	x, y, z := typed[T](a), typed[T](b), typed[T](c)

@@ -106,7 +106,7 @@ func floatNumeric[T float]() *numeric {
 }
 
 func complexNumeric[T cplx]() *numeric {
-	n := &numeric{rows: make([]rowFunc, len(operations)), total: Complex128, product: plain[T],
+	n := &numeric{rows: make([]rowFunc, len(operations)), total: Complex128, product: complexProduct[T],
 		running: runningComplexSum[T], addAt: addingAt[T]}
 	arithmeticRows[T](n.rows)
 	n.add = accumulate(n.rows[opAdd], sum[T])

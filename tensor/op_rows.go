@@ -56,6 +56,42 @@ func combining[T any](w kernel.Whole, end func(r, a, b []T)) rowFunc {
 	})
 }
 
+// combiningZero lets a kernel begin rows of integers and zero, which comes first or second.
+func combiningZero[T any](w kernel.Whole, first bool, end func(r, a []T)) rowFunc {
+	return single(func(r, a []T) {
+		zero, done := typed[T](zeros[:]), 0
+		for n := chunk; n == chunk; {
+			n = min(chunk, len(r)-done)
+			x, y := a[done:][:n], zero[:n]
+			if first {
+				x, y = y, x
+			}
+			k := kernel.Combine(w, x, y, r[done:][:n])
+			if done += k; k < n {
+				break
+			}
+		}
+		end(r[done:], a[done:])
+	})
+}
+
+// absolutes are the larger of x and -x; the least integer stays as it is.
+func absolutes[T ordered](r, a []T) {
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
+	room := typed[T](bufs.rows[0][:])
+	zero, done := typed[T](zeros[:]), 0
+	for n := chunk; n == chunk; {
+		n = min(chunk, len(r)-done)
+		k := kernel.Combine(kernel.Minus, zero[:n], a[done:][:n], room[:n])
+		kernel.Combine(kernel.Larger, a[done:][:k], room[:k], r[done:][:k])
+		if done += k; k < n {
+			break
+		}
+	}
+	each(r[done:], a[done:], absolute[T])
+}
+
 // exchanged is f of the second operand and the first one.
 func exchanged(f rowFunc) rowFunc {
 	return func(out, x, y, _ []byte) { f(out, y, x, nil) }
@@ -126,6 +162,12 @@ func integerRows[T integer](rows []rowFunc) {
 		func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return max(x, y) }) })
 	rows[opMinimum] = combining(kernel.Smaller,
 		func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return min(x, y) }) })
+	rows[opNeg] = combiningZero(kernel.Minus, true, func(r, a []T) { each(r, a, func(x T) T { return -x }) })
+	rows[opReLU] = combiningZero(kernel.Larger, false, func(r, a []T) { each(r, a, func(x T) T { return max(x, 0) }) })
+	rows[opAbs] = single(same[T])
+	if T(0)-1 < 0 {
+		rows[opAbs] = single(absolutes[T])
+	}
 	rows[opPower] = pairwise(func(r, a, b []T) { zip(r, a, b, integerPow[T]) })
 	rows[opRemainder] = pairwise(func(r, a, b []T) { zip(r, a, b, integerRemainder[T]) })
 	rows[opFloorDivide] = pairwise(func(r, a, b []T) { zip(r, a, b, integerFloorDivide[T]) })
@@ -205,8 +247,7 @@ func floatRows[T float](rows []rowFunc) {
 
 func complexRows[T cplx](rows []rowFunc) {
 	rows[opDiv] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x / y }) })
-	rows[opPower] = pairwise(
-		func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return T(cmplx.Pow(complex128(x), complex128(y))) }) })
+	rows[opPower] = pairwise(func(r, a, b []T) { zip(r, a, b, complexPow[T]) })
 	rows[opReciprocal] = single(func(r, a []T) { each(r, a, func(x T) T { return 1 / x }) })
 	rows[opAbs] = magnitudes[T]()
 	for o, row := range operations {
@@ -214,6 +255,17 @@ func complexRows[T cplx](rows []rowFunc) {
 			rows[o] = liftComplex[T](row.complex)
 		}
 	}
+}
+
+// complexPow multiplies where the exponent is 2 or 3, as PyTorch does.
+func complexPow[T cplx](x, y T) T {
+	switch y {
+	case 2:
+		return x * x
+	case 3:
+		return x * x * x
+	}
+	return T(cmplx.Pow(complex128(x), complex128(y)))
 }
 
 func magnitudes[T cplx]() rowFunc {

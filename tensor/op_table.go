@@ -68,7 +68,7 @@ var (
 	opErf     = unaryOp("Erf", "erf", operation{operands: fractions, kernel: by(kernel.Erf)})
 )
 
-// opCube is Power of 3, of Float32 and Float64 on the host.
+// opCube is Power of 3, of floats on the host.
 var opCube = unaryOp("Cube", "", operation{kernel: by(kernel.Cube)})
 
 // What is done element by element without computing.

@@ -86,8 +86,12 @@ func truthful(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
 	return backendOf(t).truth(r, empty, t, dims)
 }
 
-// truthLoops is truthful on the host.
+// truthLoops is truthful on the host. Of numbers without a sign all are true if the least one is,
+// and some are if the greatest one is.
 func truthLoops(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
+	if t.Numel() > 0 && (t.dtype == Bool || t.dtype == Uint8) {
+		return r.loops(t, t.mark(dims)).as(Bool)
+	}
 	f := r.on(Bool)
 	if t.Numel() == 0 {
 		f.run = func(out, _ []byte, _ int) {

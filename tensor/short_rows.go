@@ -1,6 +1,10 @@
 package tensor
 
-import "github.com/shoal-mp/shoal/internal/kernel"
+import (
+	"encoding/binary"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
+)
 
 // shortKind returns how kernels call a dtype of floats of two bytes.
 func shortKind(dt DType) (kind kernel.Short, ok bool) {
@@ -22,8 +26,29 @@ func shortFloats(o op, dt DType) rowFunc {
 		return shortTwos[kind][o]
 	case ok && o == opReLU:
 		return shortRelus[kind]
+	case ok && o == opNeg:
+		return negatedShorts
+	case ok && o == opAbs:
+		return absoluteShorts
 	}
 	return nil
+}
+
+// The sign of a float of two bytes is its first bit: four of them change at once.
+func negatedShorts(out, x, _, _ []byte) {
+	const signs = 0x8000_8000_8000_8000
+	for ; len(x) >= 8; out, x = out[8:], x[8:] {
+		binary.NativeEndian.PutUint64(out, binary.NativeEndian.Uint64(x)^signs)
+	}
+	each(typed[uint16](out), typed[uint16](x), func(v uint16) uint16 { return v ^ 0x8000 })
+}
+
+func absoluteShorts(out, x, _, _ []byte) {
+	const rest = 0x7fff_7fff_7fff_7fff
+	for ; len(x) >= 8; out, x = out[8:], x[8:] {
+		binary.NativeEndian.PutUint64(out, binary.NativeEndian.Uint64(x)&rest)
+	}
+	each(typed[uint16](out), typed[uint16](x), func(v uint16) uint16 { return v & 0x7fff })
 }
 
 // shortTwos are those of Add, Sub, Mul and Div, which are the first operations.

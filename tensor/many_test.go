@@ -1,0 +1,172 @@
+package tensor_test
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	. "github.com/shoal-mp/shoal/tensor"
+)
+
+// awkward has more elements than are converted at a time, and not a multiple of what a register
+// has: zeros of both signs, the least and the greatest numbers, infinities and NaN among them.
+func awkward(dt DType) *Tensor {
+	const n = 2*512 + 77
+	numbers := RandN(Float64, NewGenerator(3), n).MulScalar(40)
+	for i, v := range []float64{0, math.Copysign(0, -1), 1, -1, 127, -128, 255, -32768, -1 << 31, 1<<31 - 1, 3, 6, 9} {
+		for at := i * 5; at < n; at += 97 {
+			SetAt(numbers, v, at)
+		}
+	}
+	switch dt {
+	case Float16, BFloat16, Float32, Float64, Complex64, Complex128:
+		for at, v := range []float64{math.Inf(1), math.Inf(-1), math.NaN(), 1e-7, -65504, 1e-42} {
+			SetAt(numbers, v, 600+7*at)
+		}
+	}
+	return numbers.To(dt)
+}
+
+// TestOperations_OfManyAreThoseOfEach: what kernels do with a row, also with elements that are
+// apart, is what is done with each element by itself.
+func TestOperations_OfManyAreThoseOfEach(t *testing.T) {
+	computed := []DType{Bool, Uint8, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64, Complex64, Complex128}
+	ops := map[string]func(x, y *Tensor) *Tensor{
+		"Neg":   func(x, _ *Tensor) *Tensor { return Neg(x) },
+		"Abs":   func(x, _ *Tensor) *Tensor { return Abs(x) },
+		"ReLU":  func(x, _ *Tensor) *Tensor { return ReLU(x) },
+		"Not":   func(x, _ *Tensor) *Tensor { return Not(x) },
+		"And":   And,
+		"Or":    Or,
+		"Xor":   Xor,
+		"Clamp": func(x, _ *Tensor) *Tensor { return Clamp(x, 2, 5) },
+		"in place": func(x, _ *Tensor) *Tensor {
+			own := x.Clone()
+			return own.Neg().Abs().Neg().ReLU()
+		},
+		"into elements apart": func(x, y *Tensor) *Tensor {
+			wide := New(x.DType(), 2*x.Numel())
+			return wide.Slice(0, 0, 2*x.Numel(), 2).CopyFrom(y.To(Float32)).Contiguous()
+		},
+	}
+	for _, dt := range computed {
+		ops["To "+dt.String()] = func(x, _ *Tensor) *Tensor { return x.To(dt) }
+	}
+	for _, dt := range computed {
+		x := awkward(dt)
+		y := Flip(x, 0)
+		n := x.Numel()
+		apart := func(x *Tensor) *Tensor { return Stack(1, x, x, x).View(-1).Slice(0, 1, 3*n, 3) }
+		for name, f := range ops {
+			if !defined(func() { f(x, y) }) {
+				continue
+			}
+			whole, strided := f(x, y), f(apart(x), apart(y)).Contiguous()
+			if !bytes.Equal(Bytes(whole), Bytes(strided)) {
+				t.Errorf("%s of %v: elements that are apart have other results", name, dt)
+			}
+			size := whole.DType().Size()
+			for i := range n {
+				one := f(x.Narrow(0, i, 1), y.Narrow(0, i, 1))
+				got := Bytes(whole)[i*size:][:size]
+				if bytes.Equal(got, Bytes(one)) || isNaN(one) {
+					continue
+				}
+				if name == "Neg" || !Equal(one, whole.Narrow(0, i, 1)) { // ReLU of -0 is a zero of either sign
+					t.Errorf("%s of %v: element %d of %v and %v is % x, not % x", name, dt, i,
+						x.Narrow(0, i, 1), y.Narrow(0, i, 1), got, Bytes(one))
+					break
+				}
+			}
+		}
+	}
+}
+
+// defined reports whether an operation is defined for its dtype.
+func defined(f func()) (ok bool) {
+	defer func() { ok = recover() == nil }()
+	f()
+	return
+}
+
+func isNaN(t *Tensor) bool { return !Equal(t, t) }
+
+// TestEqual_LooksAtEveryElement changes one element after the other of tensors in several pieces.
+func TestEqual_LooksAtEveryElement(t *testing.T) {
+	for _, shape := range [][]int{{1, 50_000}, {50_000, 1}, {70, 3, 200}, {3, 20_000}} {
+		for _, turned := range []bool{false, true} {
+			x := RandN(Float32, NewGenerator(1), shape...)
+			y := x.Clone()
+			a, b := x, y
+			if turned {
+				a, b = x.Transpose(0, -1), y.Transpose(0, -1)
+			}
+			if !Equal(a, b) {
+				t.Errorf("%v is not its clone", shape)
+			}
+			all := y.View(-1)
+			for at := 0; at < all.Numel(); at += 997 {
+				old := At[float32](all, at)
+				SetAt(all, old+1, at)
+				if Equal(a, b) {
+					t.Fatalf("%v, transposed %v: a change of element %d is not seen", shape, turned, at)
+				}
+				SetAt(all, old, at)
+			}
+		}
+	}
+}
+
+// TestMatMul_OfComplexNumbers compares large products, which are made of real ones, with sums of
+// products, for all layouts.
+func TestMatMul_OfComplexNumbers(t *testing.T) {
+	for _, dt := range []DType{Complex64, Complex128} {
+		g := NewGenerator(5)
+		numbers := func(shape ...int) *Tensor { // whole, so that sums are exact
+			re, im := RandInt(g, -9, 10, shape...).To(dt), RandInt(g, -9, 10, shape...).To(dt)
+			return Add(re, Mul(im, Full(dt, 1, shape...).Mul(imaginary(dt))))
+		}
+		const m, k, n = 19, 40, 23
+		for name, factors := range map[string][2]*Tensor{
+			"contiguous": {numbers(m, k), numbers(k, n)},
+			"transposed": {numbers(k, m).T(), numbers(n, k).T()},
+			"apart":      {numbers(m, 2*k).Slice(1, 0, 2*k, 2), numbers(k, n)},
+			"a column":   {numbers(m*n, k), numbers(k, 1)},
+		} {
+			a, b := factors[0], factors[1]
+			got := MatMul(a, b)
+			want := Sum(Mul(a.Unsqueeze(2), b.Unsqueeze(0)), 1)
+			if !Equal(got, want) {
+				t.Errorf("%v, %s: %v, not %v", dt, name, got, want)
+			}
+		}
+	}
+}
+
+// imaginary returns the number i.
+func imaginary(dt DType) *Tensor {
+	if dt == Complex64 {
+		return FromSlice([]complex64{1i}, 1)
+	}
+	return FromSlice([]complex128{1i}, 1)
+}
+
+// TestIndexAdd_OfHalves: many at a time, and one after the other where a place comes twice.
+func TestIndexAdd_OfHalves(t *testing.T) {
+	g := NewGenerator(6)
+	for _, dt := range []DType{Float16, BFloat16} {
+		x, src := RandN(Float32, g, 7, 700).To(dt), RandN(Float32, g, 3, 700).To(dt)
+		idx := FromSlice([]int64{2, 5, 2}, 3)
+		want := x.Clone()
+		for i, row := range []int{2, 5, 2} {
+			want.Select(0, row).Add(src.Select(0, i))
+		}
+		if got := x.Clone().IndexAdd(0, idx, src); !Equal(got, want) {
+			t.Errorf("%v: rows have other sums", dt)
+		}
+		turned := x.T().Contiguous()
+		if got := turned.IndexAdd(1, idx, src.T().Contiguous()); !Equal(got, want.T()) {
+			t.Errorf("%v: columns have other sums", dt)
+		}
+	}
+}
