@@ -56,17 +56,14 @@ func combining[T any](w kernel.Whole, end func(r, a, b []T)) rowFunc {
 	})
 }
 
-// combiningZero lets a kernel begin rows of integers and zero, which comes first or second.
-func combiningZero[T any](w kernel.Whole, first bool, end func(r, a []T)) rowFunc {
+// beginning lets a kernel do rows of integers, at most a chunk at a time, and end do the rest. The
+// kernel returns how many it has done.
+func beginning[T any](kernel func(r, a []T) int, end func(r, a []T)) rowFunc {
 	return single(func(r, a []T) {
-		zero, done := typed[T](zeros[:]), 0
+		done := 0
 		for n := chunk; n == chunk; {
 			n = min(chunk, len(r)-done)
-			x, y := a[done:][:n], zero[:n]
-			if first {
-				x, y = y, x
-			}
-			k := kernel.Combine(w, x, y, r[done:][:n])
+			k := kernel(r[done:][:n], a[done:][:n])
 			if done += k; k < n {
 				break
 			}
@@ -75,21 +72,21 @@ func combiningZero[T any](w kernel.Whole, first bool, end func(r, a []T)) rowFun
 	})
 }
 
-// absolutes are the larger of x and -x; the least integer stays as it is.
-func absolutes[T ordered](r, a []T) {
+func negate[T integer](r, a []T) int {
+	return kernel.Combine(kernel.Minus, typed[T](zeros[:])[:len(a)], a, r)
+}
+
+func rectify[T integer](r, a []T) int {
+	return kernel.Combine(kernel.Larger, a, typed[T](zeros[:])[:len(a)], r)
+}
+
+// magnitudesOf takes the larger of x and -x; the least integer stays as it is.
+func magnitudesOf[T integer](r, a []T) int {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
-	room := typed[T](bufs.rows[0][:])
-	zero, done := typed[T](zeros[:]), 0
-	for n := chunk; n == chunk; {
-		n = min(chunk, len(r)-done)
-		k := kernel.Combine(kernel.Minus, zero[:n], a[done:][:n], room[:n])
-		kernel.Combine(kernel.Larger, a[done:][:k], room[:k], r[done:][:k])
-		if done += k; k < n {
-			break
-		}
-	}
-	each(r[done:], a[done:], absolute[T])
+	negative := typed[T](bufs.rows[0][:])[:len(a)]
+	k := negate(negative, a)
+	return kernel.Combine(kernel.Larger, a[:k], negative[:k], r[:k])
 }
 
 // exchanged is f of the second operand and the first one.
@@ -162,11 +159,11 @@ func integerRows[T integer](rows []rowFunc) {
 		func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return max(x, y) }) })
 	rows[opMinimum] = combining(kernel.Smaller,
 		func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return min(x, y) }) })
-	rows[opNeg] = combiningZero(kernel.Minus, true, func(r, a []T) { each(r, a, func(x T) T { return -x }) })
-	rows[opReLU] = combiningZero(kernel.Larger, false, func(r, a []T) { each(r, a, func(x T) T { return max(x, 0) }) })
+	rows[opNeg] = beginning(negate[T], func(r, a []T) { each(r, a, func(x T) T { return -x }) })
+	rows[opReLU] = beginning(rectify[T], func(r, a []T) { each(r, a, func(x T) T { return max(x, 0) }) })
 	rows[opAbs] = single(same[T])
 	if T(0)-1 < 0 {
-		rows[opAbs] = single(absolutes[T])
+		rows[opAbs] = beginning(magnitudesOf[T], func(r, a []T) { each(r, a, absolute[T]) })
 	}
 	rows[opPower] = pairwise(func(r, a, b []T) { zip(r, a, b, integerPow[T]) })
 	rows[opRemainder] = pairwise(func(r, a, b []T) { zip(r, a, b, integerRemainder[T]) })

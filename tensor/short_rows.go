@@ -1,7 +1,7 @@
 package tensor
 
 import (
-	"encoding/binary"
+	"math"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
@@ -34,22 +34,27 @@ func shortFloats(o op, dt DType) rowFunc {
 	return nil
 }
 
-// The sign of a float of two bytes is its first bit: four of them change at once.
-func negatedShorts(out, x, _, _ []byte) {
-	const signs = 0x8000_8000_8000_8000
-	for ; len(x) >= 8; out, x = out[8:], x[8:] {
-		binary.NativeEndian.PutUint64(out, binary.NativeEndian.Uint64(x)^signs)
-	}
-	each(typed[uint16](out), typed[uint16](x), func(v uint16) uint16 { return v ^ 0x8000 })
-}
+// The sign of a float of two bytes is its first bit, to which the least int16 is added: negated
+// numbers have the other sign, and absolute ones are the larger ones of both, as integers.
+var (
+	negatedShorts  = beginning(otherSign, func(r, a []int16) { each(r, a, func(v int16) int16 { return v ^ math.MinInt16 }) })
+	absoluteShorts = beginning(func(r, a []int16) int {
+		bufs := bufferPool.Get().(*buffers)
+		defer bufferPool.Put(bufs)
+		other := typed[int16](bufs.rows[0][:])[:len(a)]
+		k := otherSign(other, a)
+		return kernel.Combine(kernel.Larger, a[:k], other[:k], r[:k])
+	}, func(r, a []int16) { each(r, a, func(v int16) int16 { return v & math.MaxInt16 }) })
+)
 
-func absoluteShorts(out, x, _, _ []byte) {
-	const rest = 0x7fff_7fff_7fff_7fff
-	for ; len(x) >= 8; out, x = out[8:], x[8:] {
-		binary.NativeEndian.PutUint64(out, binary.NativeEndian.Uint64(x)&rest)
+func otherSign(r, a []int16) int { return kernel.Combine(kernel.Plus, a, signBits[:len(a)], r) }
+
+var signBits = func() (row [chunk]int16) {
+	for i := range row {
+		row[i] = math.MinInt16
 	}
-	each(typed[uint16](out), typed[uint16](x), func(v uint16) uint16 { return v & 0x7fff })
-}
+	return row
+}()
 
 // shortTwos are those of Add, Sub, Mul and Div, which are the first operations.
 var (

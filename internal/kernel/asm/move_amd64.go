@@ -24,6 +24,16 @@ func ReverseWordsAVX2(n int, x *byte, y *byte)
 //go:noescape
 func ReverseLongsAVX2(n int, x *byte, y *byte)
 
+// OtherBytesAVX2 writes every other element of 2·n bytes of x, from the first one on, to n bytes of y, a multiple of 32.
+//
+//go:noescape
+func OtherBytesAVX2(n int, x *byte, y *byte)
+
+// OtherPairsAVX2 writes every other element of 2·n bytes of x, from the first one on, to n bytes of y, a multiple of 32.
+//
+//go:noescape
+func OtherPairsAVX2(n int, x *byte, y *byte)
+
 // OtherWordsAVX2 writes every other element of 2·n bytes of x, from the first one on, to n bytes of y, a multiple of 32.
 //
 //go:noescape

@@ -208,6 +208,62 @@ done:
 	VZEROUPPER
 	RET
 
+// func OtherBytesAVX2(n int, x *byte, y *byte)
+// Requires: AVX, AVX2
+TEXT ·OtherBytesAVX2(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+
+loop:
+	TESTQ     AX, AX
+	JLE       done
+	VMOVDQU   (CX), Y0
+	VMOVDQU   32(CX), Y1
+	VPSLLW    $0x08, Y0, Y0
+	VPSRLW    $0x08, Y0, Y0
+	VPSLLW    $0x08, Y1, Y1
+	VPSRLW    $0x08, Y1, Y1
+	VPACKUSWB Y1, Y0, Y0
+	VPERMQ    $0xd8, Y0, Y0
+	VMOVDQU   Y0, (DX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x20, DX
+	SUBQ      $0x20, AX
+	JMP       loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func OtherPairsAVX2(n int, x *byte, y *byte)
+// Requires: AVX, AVX2
+TEXT ·OtherPairsAVX2(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+
+loop:
+	TESTQ     AX, AX
+	JLE       done
+	VMOVDQU   (CX), Y0
+	VMOVDQU   32(CX), Y1
+	VPSLLD    $0x10, Y0, Y0
+	VPSRLD    $0x10, Y0, Y0
+	VPSLLD    $0x10, Y1, Y1
+	VPSRLD    $0x10, Y1, Y1
+	VPACKUSDW Y1, Y0, Y0
+	VPERMQ    $0xd8, Y0, Y0
+	VMOVDQU   Y0, (DX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x20, DX
+	SUBQ      $0x20, AX
+	JMP       loop
+
+done:
+	VZEROUPPER
+	RET
+
 // func OtherWordsAVX2(n int, x *byte, y *byte)
 // Requires: AVX, AVX2
 TEXT ·OtherWordsAVX2(SB), NOSPLIT, $0-24

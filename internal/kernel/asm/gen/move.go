@@ -18,6 +18,20 @@ func writeMoves([]vector) {
 		func(order, x reg.VecVirtual) { VPERMD(x, order, x) })
 	reverse("ReverseLongsAVX2", words("LastWord", 7, 6, 5, 4, 3, 2, 1, 0),
 		func(_, x reg.VecVirtual) { VPERMQ(Imm(0x1b), x, x) })
+	everyOther("OtherBytesAVX2", func(x, y reg.VecVirtual) {
+		for _, v := range []reg.VecVirtual{x, y} {
+			VPSLLW(Imm(8), v, v)
+			VPSRLW(Imm(8), v, v)
+		}
+		VPACKUSWB(y, x, x)
+	})
+	everyOther("OtherPairsAVX2", func(x, y reg.VecVirtual) {
+		for _, v := range []reg.VecVirtual{x, y} {
+			VPSLLD(Imm(16), v, v)
+			VPSRLD(Imm(16), v, v)
+		}
+		VPACKUSDW(y, x, x)
+	})
 	everyOther("OtherWordsAVX2", func(x, y reg.VecVirtual) { VSHUFPS(Imm(0x88), y, x, x) })
 	everyOther("OtherLongsAVX2", func(x, y reg.VecVirtual) { VUNPCKLPD(y, x, x) })
 }
