@@ -327,6 +327,10 @@ func truncateLarge[S float](dst []byte, ds int, src []byte, ss, n int) {
 }
 
 func truth[S ordered | cplx](dst []byte, ds int, src []byte, ss, n int) {
+	if DTypeOf[S]() == Complex64 { // only the signs of zeros are bits of them
+		move(dst, ds, typed[uint64](src), ss, n, func(v uint64) uint8 { return number(v&^(1<<63|1<<31) != 0) })
+		return
+	}
 	move(dst, ds, typed[S](src), ss, n, func(v S) uint8 { return number(v != 0) })
 }
 

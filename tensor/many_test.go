@@ -170,3 +170,37 @@ func TestIndexAdd_OfHalves(t *testing.T) {
 		}
 	}
 }
+
+// TestFloorDivide_OfWholeNumbers compares quotients and remainders with those of Go's integers.
+func TestFloorDivide_OfWholeNumbers(t *testing.T) {
+	for _, dt := range []DType{Uint8, Int8, Int16, Int32, Int64} {
+		edges := map[DType][]int64{Uint8: {0, 1, 2, 254, 255}, Int8: {-128, -127, 127}, Int16: {-1 << 15, 1<<15 - 1},
+			Int32: {-1 << 31, -1<<31 + 1, 1<<31 - 1}, Int64: {math.MinInt64, math.MinInt64 + 1, math.MaxInt64,
+				1<<53 + 1, 1 << 53, 1<<53 - 1, -1<<53 - 1, -1 << 53, 1<<62 + 3}}[dt]
+		if dt != Uint8 {
+			edges = append(edges, 0, 1, -1, 2, -2, 3, -3, 7, -7, 100, -100)
+		}
+		var xs, ys []int64
+		for _, x := range edges {
+			for _, y := range edges {
+				if y != 0 {
+					xs, ys = append(xs, x), append(ys, y)
+				}
+			}
+		}
+		x, y := FromSlice(xs, len(xs)).To(dt), FromSlice(ys, len(ys)).To(dt)
+		quotients, rests := FloorDivide(x, y).To(Int64), Remainder(x, y).To(Int64)
+		for i, a := range xs {
+			b := ys[i]
+			q, rest := a/b, a%b
+			if rest != 0 && (rest < 0) != (b < 0) {
+				q, rest = q-1, rest+b
+			}
+			if want := FromSlice([]int64{q}, 1).To(dt).To(Int64); At[int64](quotients, i) != At[int64](want, 0) ||
+				At[int64](rests, i) != rest {
+				t.Errorf("%v: %d by %d is %d and %d, not %d and %d", dt, a, b, At[int64](quotients, i),
+					At[int64](rests, i), q, rest)
+			}
+		}
+	}
+}

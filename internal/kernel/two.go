@@ -237,9 +237,26 @@ func exact(whole float64, y float32) bool { return whole > -1<<24 && whole < 1<<
 
 // RemainderOf is the remainder of two numbers, with the sign of y.
 func RemainderOf(x, y float64) float64 {
-	rest := math.Mod(x, y)
+	rest := mod(x, y)
 	if rest != 0 && (rest < 0) != (y < 0) {
 		rest += y
+	}
+	return rest
+}
+
+// mod is math.Mod, and quicker where the quotient is below 2^52. That is rounded up to a whole
+// number at most, so what is left of x is exact, and lacks one y if its sign is not that of x.
+func mod(x, y float64) float64 {
+	q := math.Trunc(x / y)
+	if !(math.Abs(q) < 1<<52) || y-y != 0 {
+		return math.Mod(x, y)
+	}
+	rest := math.FMA(-q, y, x)
+	switch {
+	case rest == 0:
+		return math.Copysign(0, x)
+	case math.Signbit(rest) != math.Signbit(x):
+		return rest + math.Copysign(y, x)
 	}
 	return rest
 }
@@ -249,7 +266,7 @@ func FloorDivideOf(x, y float64) float64 {
 	if y == 0 {
 		return x / y
 	}
-	rest := math.Mod(x, y)
+	rest := mod(x, y)
 	q := (x - rest) / y
 	if rest != 0 && (rest < 0) != (y < 0) {
 		q--
@@ -257,5 +274,5 @@ func FloorDivideOf(x, y float64) float64 {
 	if q == 0 {
 		return math.Copysign(0, x/y)
 	}
-	return math.Round(q)
+	return math.RoundToEven(q) // it is next to a whole number
 }

@@ -2,6 +2,7 @@ package kernel_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
@@ -67,4 +68,39 @@ func TestFunctionsOfTwoNumbers(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRemainderOf_IsExact compares with math.Mod, for numbers of all sizes, and whole ones.
+func TestRemainderOf_IsExact(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	special := []float64{0, math.Copysign(0, -1), 1, -1, 3, 0.1, 1 << 52, 1 << 53, 1e308, 5e-324, -2.2e-308, math.Inf(1),
+		math.Inf(-1), math.NaN()}
+	number := func() float64 {
+		switch r.IntN(4) {
+		case 0:
+			return special[r.IntN(len(special))]
+		case 1:
+			return float64(r.IntN(2001) - 1000)
+		case 2:
+			return math.Float64frombits(r.Uint64())
+		}
+		return r.NormFloat64() * math.Ldexp(1, r.IntN(120)-60)
+	}
+	for range 500_000 {
+		x, y := number(), number()
+		if r.IntN(3) == 0 { // next to a multiple
+			x = y * float64(r.IntN(1000)-500)
+			if r.IntN(2) == 0 {
+				x = math.Nextafter(x, number())
+			}
+		}
+		want := math.Mod(x, y)
+		if want != 0 && (want < 0) != (y < 0) {
+			want += y
+		}
+		got := kernel.RemainderOf(x, y)
+		if math.Float64bits(got) != math.Float64bits(want) && !(got != got && want != want) {
+			t.Fatalf("the remainder of %v and %v is %v, not %v", x, y, got, want)
+		}
+	}
 }
