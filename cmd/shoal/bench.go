@@ -13,7 +13,7 @@ import (
 // benchCommand is shoal bench.
 type benchCommand struct {
 	Suites struct {
-		Names []string `positional-arg-name:"suite" description:"core (default), sizes, sync, floors, idle, kernels, ops, train, hogwild, ways, dist, loader, files, scale, observe, torchpeer, torchloader_light or torchloader_jpeg; and by themselves cuda and cuda_ops, which the program shoal-accel has, and cluster, which shoal-cluster has"`
+		Names []string `positional-arg-name:"suite" description:"core (default), sizes, sync, floors, idle, kernels, ops, dtypes, train, hogwild, ways, dist, loader, files, scale, observe, torchpeer, torchloader_light or torchloader_jpeg; and by themselves cuda and cuda_ops, which the program shoal-accel has, and cluster, which shoal-cluster has"`
 	} `positional-args:"yes"`
 	All     bool   `long:"all" description:"Every suite."`
 	JSON    bool   `long:"json" description:"One JSON object a line, for programs."`

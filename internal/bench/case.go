@@ -56,7 +56,7 @@ type Suite struct {
 // Suites returns all suites, the default one first.
 func Suites() []Suite {
 	return []Suite{
-		core, sizes, syncing, floors, idle, kernels, operations, layers, train, hogwildSuite, trainingModes, distSuite,
+		core, sizes, syncing, floors, idle, kernels, operations, dtypes, layers, train, hogwildSuite, trainingModes, distSuite,
 		loader, files, scale, transports,
 		torchPeer, torchLight, torchJPEG,
 	}

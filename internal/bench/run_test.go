@@ -73,6 +73,7 @@ var rows = map[string][]string{
 		op_view10 op_std10 op_where10 op_index10 op_lt op_ge op_or op_keep op_ones op_add_mm
 		op_softmax op_softmax_step op_log_softmax op_log_softmax_step op_layer_norm op_layer_norm_step op_cross_entropy op_cross_entropy_step
 		op_attention op_attention_step op_transformer_block op_transformer_block_step op_mlp_step op_cnn_step`),
+	"dtypes": dtypeRows(),
 	"layers": strings.Fields(`layer_norm layer_norm_step layer_gelu layer_gelu_step layer_softmax layer_softmax_step
 		layer_attention_128 layer_attention_128_step layer_attention_causal_128 layer_attention_causal_128_step
 		layer_attention_512 layer_attention_512_step layer_attention_causal_512 layer_attention_causal_512_step
@@ -88,6 +89,29 @@ var rows = map[string][]string{
 		"rtt_64MiB_shmipc", "msgs_per_s_iceoryx2", "msgs_per_s_shmipc", "wake_rtt_iceoryx2"},
 	"files": append([]string{"queue_rtt_1MiB", "copy_1MiB", "pipe_1MiB", "queue_rtt_256MiB", "copy_256MiB",
 		"pipe_256MiB"}, append(fileRows("1MiB"), fileRows("256MiB")...)...),
+}
+
+// dtypeRows are operations of each dtype that they are defined for.
+func dtypeRows() (names []string) {
+	all := strings.Fields(`add sub mul div maximum minimum remainder floor_divide eq lt and or power atan2 hypot
+		logaddexp not neg abs relu exp log sqrt tanh sigmoid erf cube clamp sum sum_0 sum_1 mean_1 std amax_0 amax_1
+		argmax_1 max_0 all_1 any_0 cumsum_1 sort_1 topk nonzero flip index index_select matmul contiguous to_float32
+		to_float16 to_int64 cat stack where equal copy_ clamp_ masked_fill_ index_add_ uniform_ normal_`)
+	const floats = "hypot logaddexp mean_1 std uniform_ normal_"
+	for _, dt := range []struct{ name, without string }{
+		{"float32", ""}, {"float64", ""}, {"float16", ""}, {"bfloat16", ""},
+		{"int64", floats}, {"int32", floats}, {"uint8", floats},
+		{"bool", "sub remainder floor_divide power neg abs relu argmax_1 matmul clamp_ " + floats},
+		{"complex64", `maximum minimum remainder floor_divide lt atan2 hypot logaddexp relu sigmoid erf clamp std amax_0
+			amax_1 argmax_1 max_0 sort_1 topk clamp_ uniform_ normal_`},
+	} {
+		for _, o := range all {
+			if !slices.Contains(strings.Fields(dt.without), o) {
+				names = append(names, "dtype_"+dt.name+"_"+o)
+			}
+		}
+	}
+	return names
 }
 
 // fileRows are those of one size.

@@ -4,7 +4,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -96,4 +98,26 @@ func computes(f *ast.FuncDecl) bool {
 	}
 	x, ok := star.X.(*ast.Ident)
 	return ok && x.Name == "Tensor"
+}
+
+// TestDtypes_ThePeerHasEachOperation reads the names in both tables.
+func TestDtypes_ThePeerHasEachOperation(t *testing.T) {
+	script, err := os.ReadFile("peers/torch_dtypes.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var there []string
+	for _, name := range regexp.MustCompile(`"(\w+)": (one|two|lambda)`).FindAllStringSubmatch(string(script), -1) {
+		there = append(there, "dtype_float32_"+name[1])
+	}
+	var here []string
+	for _, name := range rows["dtypes"] {
+		if strings.HasPrefix(name, "dtype_float32_") {
+			here = append(here, name)
+		}
+	}
+	slices.Sort(there)
+	if slices.Sort(here); !slices.Equal(here, there) || len(here) < 60 {
+		t.Errorf("the peer has\n%v, and the suite\n%v", there, here)
+	}
 }
