@@ -21,7 +21,9 @@ func ClipGradNorm(params iter.Seq[*autograd.Param], limit float64) float64 {
 		switch {
 		case p.Grad == nil:
 		case p.Grad.Device() != nil:
-			squares += tensor.Mul(p.Grad, p.Grad).Sum()
+			all := tensor.Mul(p.Grad, p.Grad)
+			squares += all.Sum()
+			all.Close()
 		default:
 			squares += onData(p.Grad, squaresOf[float32], squaresOf[float64])
 		}
@@ -39,11 +41,19 @@ func ClipGradNorm(params iter.Seq[*autograd.Param], limit float64) float64 {
 	return norm
 }
 
-func squaresOf[F kernel.Float](x []F) (sum float64) {
-	for _, v := range x {
-		sum += float64(v) * float64(v)
+// squaresOf adds up in four strands, which a processor works on at once.
+func squaresOf[F kernel.Float](x []F) float64 {
+	var a, b, c, d float64
+	for ; len(x) >= 4; x = x[4:] {
+		a += float64(x[0]) * float64(x[0])
+		b += float64(x[1]) * float64(x[1])
+		c += float64(x[2]) * float64(x[2])
+		d += float64(x[3]) * float64(x[3])
 	}
-	return sum
+	for _, v := range x {
+		a += float64(v) * float64(v)
+	}
+	return (a + b) + (c + d)
 }
 
 // onData returns what one of two functions, that of t's dtype, makes of its elements.
