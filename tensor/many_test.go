@@ -204,3 +204,41 @@ func TestFloorDivide_OfWholeNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestFunctionsOfTwoNumbers_InDoublePrecision: those that kernels make are next to those of
+// math, also in place.
+func TestFunctionsOfTwoNumbers_InDoublePrecision(t *testing.T) {
+	inf, nan := math.Inf(1), math.NaN()
+	values := []float64{0, math.Copysign(0, -1), 1, -1, inf, -inf, nan, 5e-324, 1e-310, -1e308, 1e308, 0.5, -3, 700, -745}
+	normal := Data[float64](RandN(Float64, NewGenerator(9), 40))
+	for i, v := range normal {
+		values = append(values, v*math.Exp(float64(i%11)-5))
+	}
+	var xs, ys []float64
+	for _, x := range values {
+		for _, y := range values {
+			xs, ys = append(xs, x), append(ys, y)
+		}
+	}
+	x, y := FromSlice(xs, len(xs)), FromSlice(ys, len(ys))
+	for name, f := range map[string]struct {
+		of   func(a, b *Tensor) *Tensor
+		want func(x, y float64) float64
+	}{
+		"Atan2": {Atan2, math.Atan2},
+		"Logaddexp": {Logaddexp, func(x, y float64) float64 {
+			if x == y {
+				return x + math.Ln2
+			}
+			return max(x, y) + math.Log1p(math.Exp(-math.Abs(x-y)))
+		}},
+	} {
+		for i, got := range Data[float64](f.of(x, y)) {
+			want := f.want(xs[i], ys[i])
+			near := math.Abs(got-want) <= 4*0x1p-52*math.Abs(want)+0x1p-1070 || math.Abs(got-want) < 1e-15 && name == "Logaddexp"
+			if math.Float64bits(got) != math.Float64bits(want) && !near && !(got != got && want != want) {
+				t.Errorf("%s(%v, %v) is %v, not %v", name, xs[i], ys[i], got, want)
+			}
+		}
+	}
+}

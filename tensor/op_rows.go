@@ -258,6 +258,56 @@ func floatRows[T float](rows []rowFunc) {
 			}
 		}
 	}
+	if wide, ok := any(logAddExps).(func(x, y, z []T)); ok {
+		rows[opLogaddexp] = kernels(wide)
+		rows[opAtan2] = kernels(any(angles).(func(x, y, z []T)))
+	}
+}
+
+// logAddExps are logAddExp of rows: the larger of x and y, and log(1 + e^-|x-y|).
+func logAddExps(x, y, z []float64) {
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
+	for len(z) > 0 {
+		n := min(len(z), chunk)
+		larger, rest := typed[float64](bufs.rows[0][:])[:n], typed[float64](bufs.rows[1][:])[:n]
+		kernel.Max(x[:n], y[:n], larger)
+		kernel.Sub(x[:n], y[:n], rest)
+		kernel.Map(kernel.Abs, rest, rest)
+		kernel.Map(kernel.Neg, rest, rest)
+		kernel.Exp(rest, rest)
+		kernel.Map(kernel.Log1p, rest, rest)
+		for i, v := range rest {
+			if x[i] == y[i] { // infinities have no difference
+				v = math.Ln2
+			}
+			z[i] = larger[i] + v
+		}
+		x, y, z = x[n:], y[n:], z[n:]
+	}
+}
+
+// angles are math.Atan2 of rows.
+func angles(y, x, z []float64) {
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
+	for len(z) > 0 {
+		n := min(len(z), chunk)
+		angle, wide := typed[float64](bufs.rows[0][:])[:n], typed[float64](bufs.rows[1][:])[:n]
+		kernel.Map(kernel.Abs, y[:n], angle)
+		kernel.Map(kernel.Abs, x[:n], wide)
+		kernel.Div(angle, wide, angle)
+		kernel.Map(kernel.Atan, angle, angle)
+		for i, a := range angle {
+			if a != a { // of two zeros, or two infinities
+				z[i] = math.Atan2(y[i], x[i])
+				continue
+			}
+			side := math.Copysign(1, x[i]) // without a branch, which would be guessed wrong
+			z[i] = math.Copysign(math.Pi/2*(1-side)+side*a, y[i])
+		}
+		x, y, z = x[n:], y[n:], z[n:]
+	}
 }
 
 func complexRows[T cplx](rows []rowFunc) {
