@@ -205,8 +205,8 @@ func TestFloorDivide_OfWholeNumbers(t *testing.T) {
 	}
 }
 
-// TestFunctionsOfTwoNumbers_InDoublePrecision: those that kernels make are next to those of
-// math, also in place.
+// TestFunctionsOfTwoNumbers_InDoublePrecision: those that kernels make are next to those of package
+// math.
 func TestFunctionsOfTwoNumbers_InDoublePrecision(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	values := []float64{0, math.Copysign(0, -1), 1, -1, inf, -inf, nan, 5e-324, 1e-310, -1e308, 1e308, 0.5, -3, 700, -745}
