@@ -30,7 +30,8 @@ func awkward(dt DType) *Tensor {
 // TestOperations_OfManyAreThoseOfEach: what kernels do with a row, also with elements that are
 // apart, is what is done with each element by itself.
 func TestOperations_OfManyAreThoseOfEach(t *testing.T) {
-	computed := []DType{Bool, Uint8, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64, Complex64, Complex128}
+	computed := []DType{Bool, Uint8, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64, Complex64,
+		Complex128}
 	ops := map[string]func(x, y *Tensor) *Tensor{
 		"Neg":   func(x, _ *Tensor) *Tensor { return Neg(x) },
 		"Abs":   func(x, _ *Tensor) *Tensor { return Abs(x) },
@@ -209,7 +210,8 @@ func TestFloorDivide_OfWholeNumbers(t *testing.T) {
 // math.
 func TestFunctionsOfTwoNumbers_InDoublePrecision(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
-	values := []float64{0, math.Copysign(0, -1), 1, -1, inf, -inf, nan, 5e-324, 1e-310, -1e308, 1e308, 0.5, -3, 700, -745}
+	values := []float64{0, math.Copysign(0, -1), 1, -1, inf, -inf, nan, 5e-324, 1e-310, -1e308, 1e308, 0.5, -3, 700,
+		-745}
 	normal := Data[float64](RandN(Float64, NewGenerator(9), 40))
 	for i, v := range normal {
 		values = append(values, v*math.Exp(float64(i%11)-5))

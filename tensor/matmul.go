@@ -133,7 +133,8 @@ func (t *Tensor) multiplyLoops(x, y *Tensor, batch []int) {
 	})
 }
 
-// addProductLoops adds the product of x and y, two matrices of t's dtype, to t, which is contiguous.
+// addProductLoops adds the product of x and y, two matrices of t's dtype, to t, which is
+// contiguous.
 func (t *Tensor) addProductLoops(x, y *Tensor) {
 	p := matrixProduct{m: t.Dim(-2), n: t.Dim(-1), k: x.Dim(-1), add: true}
 	p.transA, p.lda, _ = x.leading()

@@ -37,7 +37,8 @@ func shortFloats(o op, dt DType) rowFunc {
 // The sign of a float of two bytes is its first bit, to which the least int16 is added: negated
 // numbers have the other sign, and absolute ones are the larger ones of both, as integers.
 var (
-	negatedShorts  = beginning(otherSign, func(r, a []int16) { each(r, a, func(v int16) int16 { return v ^ math.MinInt16 }) })
+	negatedShorts = beginning(otherSign,
+		func(r, a []int16) { each(r, a, func(v int16) int16 { return v ^ math.MinInt16 }) })
 	absoluteShorts = beginning(func(r, a []int16) int {
 		bufs := bufferPool.Get().(*buffers)
 		defer bufferPool.Put(bufs)

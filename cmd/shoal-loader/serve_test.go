@@ -263,8 +263,8 @@ func TestServe_ToAnUnmodifiedPyTorch(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), python, script, a.addr, b.addr, strconv.Itoa(a.cmd.Process.Pid),
 				way.options)
 			cmd.Dir, cmd.Env = dir, append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+dir)
-			// CPython itself may say there that a semaphore leaked that is gone: see TRACKER_RACE in
-			// scripts/userscripts.
+			// CPython itself may say there that a semaphore leaked that is gone: see TRACKER_RACE
+			// in scripts/userscripts.
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
 			begin := time.Now()

@@ -56,8 +56,8 @@ type Suite struct {
 // Suites returns all suites, the default one first.
 func Suites() []Suite {
 	return []Suite{
-		core, sizes, syncing, floors, idle, kernels, operations, dtypes, layers, train, hogwildSuite, trainingModes, distSuite,
-		loader, files, scale, transports,
+		core, sizes, syncing, floors, idle, kernels, operations, dtypes, layers, train, hogwildSuite, trainingModes,
+		distSuite, loader, files, scale, transports,
 		torchPeer, torchLight, torchJPEG,
 	}
 }

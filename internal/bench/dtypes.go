@@ -44,8 +44,8 @@ func layoutsOf(dt tensor.DType, g *tensor.Generator, side int) (layouts []layout
 		func() *tensor.Tensor { return dense().View(16, side/16, side).Transpose(0, 1) },
 		func() *tensor.Tensor { return dense().Narrow(0, 0, 1).Expand(side, side) },
 	} {
-		p := layout{x: operand(), y: operand(), own: operand(), mask: tensor.Rand(tensor.Float32, g, side).AddScalar(-0.5)}
-		p.mask = tensor.Gt(p.mask, p.mask.Number(0))
+		chance := tensor.Rand(tensor.Float32, g, side)
+		p := layout{x: operand(), y: operand(), own: operand(), mask: tensor.Gt(chance, chance.Number(0.5))}
 		if p.own.Strides()[0] == 0 { // nothing can be written there
 			p.own = dense()
 		}

@@ -187,7 +187,8 @@ var shortsAVX512 = [arithmetics][shorts]func(n int, x, y, z *byte){
 var (
 	reverseAVX2 = [4]func(n int, x, y *byte){
 		asm.ReverseBytesAVX2, asm.ReversePairsAVX2, asm.ReverseWordsAVX2, asm.ReverseLongsAVX2}
-	othersAVX2 = [4]func(n int, x, y *byte){asm.OtherBytesAVX2, asm.OtherPairsAVX2, asm.OtherWordsAVX2, asm.OtherLongsAVX2}
+	othersAVX2 = [4]func(n int, x, y *byte){asm.OtherBytesAVX2, asm.OtherPairsAVX2, asm.OtherWordsAVX2,
+		asm.OtherLongsAVX2}
 )
 
 // sum64AVX2 and sum64AVX512 are the sums of one row. Called by their names, the loops let what they

@@ -73,8 +73,8 @@ func TestFunctionsOfTwoNumbers(t *testing.T) {
 // TestRemainderOf_IsExact compares with math.Mod, for numbers of all sizes, and whole ones.
 func TestRemainderOf_IsExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	special := []float64{0, math.Copysign(0, -1), 1, -1, 3, 0.1, 1 << 52, 1 << 53, 1e308, 5e-324, -2.2e-308, math.Inf(1),
-		math.Inf(-1), math.NaN()}
+	special := []float64{0, math.Copysign(0, -1), 1, -1, 3, 0.1, 1 << 52, 1 << 53, 1e308, 5e-324, -2.2e-308,
+		math.Inf(1), math.Inf(-1), math.NaN()}
 	number := func() float64 {
 		switch r.IntN(4) {
 		case 0:
