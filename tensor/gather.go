@@ -280,7 +280,7 @@ func (t *Tensor) adding() (castFunc, placesFunc) {
 		}
 		bufs := bufferPool.Get().(*buffers)
 		defer bufferPool.Put(bufs)
-		a, b := bufs.rows[2][:], bufs.rows[3][:] // casts have the first two
+		a, b := bufs.rows[0][:], bufs.rows[1][:]
 		for i := 0; i < m; i += chunk {
 			k := min(chunk, m-i)
 			up(a, 1, dst[i*2:], 1, k)
