@@ -244,3 +244,40 @@ func TestFunctionsOfTwoNumbers_InDoublePrecision(t *testing.T) {
 		}
 	}
 }
+
+// TestReductions_OfAnyLayoutAreThoseOfACopy: rows in one piece that do not follow each other, and
+// elements without a neighbour, are reduced in ways of their own.
+func TestReductions_OfAnyLayoutAreThoseOfACopy(t *testing.T) {
+	reductions := map[string]func(x *Tensor, dims ...int) *Tensor{"Sum": Sum, "Mean": Mean, "Prod": Prod, "Amax": Amax,
+		"Amin": Amin, "All": All, "Any": Any, "Var": Var}
+	for _, dt := range []DType{Float32, Float64, Float16, Int64, Int32, Uint8, Bool, Complex64} {
+		d := RandInt(NewGenerator(8), 0, 3, 12, 20, 140).To(dt) // whole numbers, so that sums are exact
+		for layout, x := range map[string]*Tensor{
+			"permuted":     d.Permute(1, 0, 2),
+			"turned":       d.Permute(2, 0, 1),
+			"every other":  d.Slice(2, 0, 140, 2),
+			"and permuted": d.Slice(2, 0, 140, 2).Permute(1, 2, 0),
+			"a part":       d.Narrow(1, 3, 9).Narrow(2, 5, 100),
+			"expanded":     d.Narrow(0, 4, 1).Expand(6, 20, 140).Transpose(0, 1),
+		} {
+			copied := x.Clone()
+			for name, f := range reductions {
+				if !defined(func() { f(x) }) {
+					continue
+				}
+				for _, dims := range [][]int{{}, {0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2}} {
+					got, want := f(x, dims...), f(copied, dims...)
+					if name == "Var" && !AllClose(got, want, 1e-3, 1e-6) || name != "Var" && name != "Prod" && !Equal(got, want) ||
+						name == "Prod" && !sameNumbers(got, want) {
+						t.Errorf("%s of %v, %s, along %v differs from that of a copy", name, dt, layout, dims)
+					}
+				}
+			}
+		}
+	}
+}
+
+// sameNumbers is Equal where NaN, which a product with an infinity may be, is itself.
+func sameNumbers(a, b *Tensor) bool {
+	return Equal(a, b) || At[bool](All(Or(Eq(a, b), And(Ne(a, a), Ne(b, b)))))
+}
