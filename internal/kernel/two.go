@@ -263,10 +263,19 @@ func mod(x, y float64) float64 {
 
 // FloorDivideOf is the quotient that belongs to RemainderOf.
 func FloorDivideOf(x, y float64) float64 {
+	quotient := x / y
 	if y == 0 {
-		return x / y
+		return quotient
 	}
-	rest := mod(x, y)
+	if q := math.Floor(quotient); q != 0 && math.Abs(q) < 1<<52 && y-y == 0 { // else as in mod
+		if rest := math.FMA(-q, y, x); rest != 0 && (rest < 0) != (y < 0) {
+			q--
+		}
+		if q != 0 {
+			return q
+		}
+	}
+	rest := math.Mod(x, y)
 	q := (x - rest) / y
 	if rest != 0 && (rest < 0) != (y < 0) {
 		q--
