@@ -267,13 +267,14 @@ func FloorDivideOf(x, y float64) float64 {
 	if y == 0 {
 		return quotient
 	}
-	if q := math.Floor(quotient); q != 0 && math.Abs(q) < 1<<52 && y-y == 0 { // else as in mod
+	if q := math.Floor(quotient); math.Abs(q) < 1<<52 && y-y == 0 { // as in mod
 		if rest := math.FMA(-q, y, x); rest != 0 && (rest < 0) != (y < 0) {
 			q--
 		}
-		if q != 0 {
-			return q
+		if q == 0 {
+			return math.Copysign(0, quotient)
 		}
+		return q
 	}
 	rest := math.Mod(x, y)
 	q := (x - rest) / y

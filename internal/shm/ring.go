@@ -493,7 +493,8 @@ func (r *Ring) limited(tk uint64) bool {
 //
 // Invariant (docs/memory.md, "Rings, ends and other objects"): only READING of the head's own lap
 // may be passed. A slot that is READING for the lap before has not been emptied for this ticket: to
-// pass it would skip the next message for ever.
+// pass it would skip the next message for ever. A slot that is farther on than the next lap is left
+// to next, which says that it is garbage.
 func (r *Ring) passRead() {
 	for {
 		tk := r.hdr.head.Load()
@@ -501,7 +502,7 @@ func (r *Ring) passRead() {
 			return
 		}
 		w, lap := r.slot(tk).word.Load(), r.lap(tk)
-		if w.before(lap) || w.lap() == lap && w.state() != slotReading {
+		if w.before(lap) || w.past(lap+1) || w.lap() == lap && w.state() != slotReading {
 			return
 		}
 		r.hdr.head.CAS(tk, tk+w.taken(lap, slotReading))
