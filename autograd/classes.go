@@ -22,21 +22,48 @@ type Classification struct {
 	Reduction Reduction
 }
 
-// rowLoss is the loss of log-probabilities, (n, classes), for classes, (n).
+// rowLoss is the loss of log-probabilities, (n, classes), for classes, (n), on the host.
 func (c Classification) rowLoss(logp *Var, target *tensor.Tensor) *Var {
 	if target.DType() != tensor.Int64 || !target.IsContiguous() {
 		target = target.To(tensor.Int64).Contiguous()
 	}
-	near := target
-	if logp.far() || target.Device() != nil {
-		tensors.Computer(logp.t, target)
-		near = onHost(target)
+	ignored := c.checkClasses(tensor.Data[int64](target), logp.t.Dim(1))
+	if !ignored && c.isPlain() {
+		return negativeLikelihood(logp, target, c.Reduction)
 	}
-	ignored := c.checkClasses(tensor.Data[int64](near), logp.t.Dim(1))
-	if !ignored && c.Weight == nil && c.Smoothing == 0 && c.Reduction != Unreduced {
-		return dispatch("NLLLoss", logp, nllLoss[float32], nllLoss[float64], nllLossOn)(logp, target, c.Reduction)
+	return c.weighted(logp, target)
+}
+
+// rowLossOn is the loss on a device of what logs makes of rows, while the device looks at the
+// classes: as a rule all are in range. Otherwise the host reads them.
+func (c Classification) rowLossOn(rows *Var, target *tensor.Tensor, logs func(x *Var) *Var) *Var {
+	if target.DType() != tensor.Int64 || !target.IsContiguous() {
+		target = target.To(tensor.Int64).Contiguous()
+	}
+	var logp *Var
+	dev := tensors.Computer(rows.t, target)
+	if c.isPlain() && len(c.Ignore) == 0 {
+		_, found, err := dev.Outside(tensors.Operand(target), 0, int64(rows.t.Dim(1)), func() { logp = logs(rows) })
+		if must(err); !found {
+			return negativeLikelihood(logp, target, c.Reduction)
+		}
+	} else {
+		logp = logs(rows)
+	}
+	near := onHost(target)
+	if ignored := c.checkClasses(tensor.Data[int64](near), logp.t.Dim(1)); !ignored && c.isPlain() {
+		return negativeLikelihood(logp, target, c.Reduction)
 	}
 	return c.weighted(logp, near)
+}
+
+// isPlain reports whether all rows count alike, and what is asked for is one number.
+func (c Classification) isPlain() bool {
+	return c.Weight == nil && c.Smoothing == 0 && c.Reduction != Unreduced
+}
+
+func negativeLikelihood(logp *Var, target *tensor.Tensor, r Reduction) *Var {
+	return dispatch("NLLLoss", logp, nllLoss[float32], nllLoss[float64], nllLossOn)(logp, target, r)
 }
 
 // checkClasses panics unless there are classes of that number, and weights for them. It reports

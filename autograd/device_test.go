@@ -119,7 +119,7 @@ func TestConv2d_OnADeviceTakesNoMoreThanItMay(t *testing.T) {
 	}
 }
 
-// Each of these is one kernel, and so is its gradient.
+// Each of these is one kernel, and so is its gradient. Another one looks at classes.
 func TestBackward_NeedsFewKernelsOfADevice(t *testing.T) {
 	dev := devicetest.New("test:0")
 	x := autograd.NewParam("x", devicetest.On(t, dev, values(1, 1, 4, 5)))
@@ -140,7 +140,7 @@ func TestBackward_NeedsFewKernelsOfADevice(t *testing.T) {
 		x.Grad = nil
 		before := dev.Calls()
 		y := f(x.Var())
-		if n := dev.Calls() - before; n != 1 {
+		if n := dev.Calls() - before; n != 1 && (n != 2 || name != "NLLLoss") {
 			t.Errorf("%s takes %d kernels", name, n)
 		}
 		autograd.Sum(y).Backward()

@@ -47,6 +47,13 @@ func (c Classification) ofClasses(op string, x *Var, target *tensor.Tensor, logs
 	if !sameShape(target.Shape(), shape) {
 		misuse("%s of shape %v with target %v: it is one class for each row, %v", op, x.Shape(), target.Shape(), shape)
 	}
+	if rows.far() || target.Device() != nil {
+		losses := c.rowLossOn(rows, target.Reshape(-1), logs)
+		if c.Reduction != Unreduced {
+			return losses
+		}
+		return Reshape(losses, shape...)
+	}
 	if len(shape) == 1 && x == rows { // on the path of training, which allocates nothing
 		return c.rowLoss(logs(x), target)
 	}

@@ -61,5 +61,6 @@ func (d *Device) leave(r *ready) (err error) {
 	}
 	c.modules, c.functions = nil, nil
 	c.Unlock()
+	err = errors.Join(err, r.looks.end(d))
 	return errors.Join(err, d.driver.StreamDestroy(r.stream))
 }

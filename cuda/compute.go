@@ -140,8 +140,11 @@ func (d engine) Generate(out tensorOperand, s device.Sequence, in ...tensorOpera
 	}
 	extra := []uint64{s.Key, math.Float64bits(s.A), math.Float64bits(s.B), uint64(64 - s.Bits),
 		math.Float64bits(math.Ldexp(1, s.Bits))}
-	if s.Kind == device.RandomInteger {
+	switch s.Kind {
+	case device.RandomInteger:
 		extra[1], extra[2] = uint64(s.From), s.Count
+	case device.RandomBernoulli, device.RandomKept:
+		extra[1] = ptx.Chance(s.A, kind)
 	}
 	w, err := d.walkOver(out.Shape, append([]tensorOperand{out}, in...)...)
 	if err != nil {

@@ -39,6 +39,7 @@ type ready struct {
 	total       int
 	code        code
 	products    products
+	looks       looks
 }
 
 // system is the driver and what it has.

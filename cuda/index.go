@@ -18,7 +18,7 @@ func (d engine) Gather(out, in, index tensorOperand, dim int) error {
 		return err
 	}
 	w, kind = w.wider(kind, 1)
-	return d.each(ptx.Gather(kind), w, w.pull(2, dim))
+	return d.each(ptx.Gather(kind), w, w.pull(2, dim), uint64(in.Shape[dim]))
 }
 
 // wider returns the walk by 8 bytes at a time, if they have one index, which is operand index, and
@@ -61,7 +61,7 @@ func (d engine) Scatter(out, in, index tensorOperand, dim int, add bool) error {
 	if !add {
 		w, kind = w.wider(kind, 1)
 	}
-	return d.each(ptx.Scatter(kind, add), w, w.pull(0, dim))
+	return d.each(ptx.Scatter(kind, add), w, w.pull(0, dim), uint64(out.Shape[dim]))
 }
 
 // pull takes a dimension, which is counted from the outermost, out of the layout of an operand, and

@@ -307,23 +307,10 @@ func (t *Tensor) batched(batch []int, n int) *Tensor {
 	return t.peek([]int{n, rows, cols}, append(steps, matrix...), t.offset)
 }
 
-// indices returns idx, of which all are in the range of n, with negative ones counted from the end.
-func (t *Tensor) indices(what string, n int) *Tensor {
-	if t.Numel() == 0 {
-		return t.view(t.Shape(), t.Strides(), t.offset)
-	}
-	least, greatest := t.extremes()
-	wrap(least, n, what+" index")
-	wrap(greatest, n, what+" index")
-	if least >= 0 {
-		return t.view(t.Shape(), t.Strides(), t.offset)
-	}
-	return Where(Lt(t, t.Number(0)), Add(t, t.Number(float64(n))), t)
-}
-
-// extremes returns the least and the greatest element of Int64, for which the device is waited for
-// once. What is stretched is looked at once.
-func (t *Tensor) extremes() (least, greatest int) {
+// ranged panics unless all indices are in the range of n, with negative ones counted from the end.
+// The device looks at them, and does what meanwhile queues, while the host waits for the look. What
+// is stretched is looked at once.
+func (t *Tensor) ranged(what string, n int, meanwhile func()) {
 	shape := slices.Clone(t.Shape())
 	for i, step := range t.Strides() {
 		if step == 0 {
@@ -332,18 +319,12 @@ func (t *Tensor) extremes() (least, greatest int) {
 	}
 	all := t.peek(shape, t.Strides(), t.offset).operand()
 	all.Shape, all.Strides = merged(all.Shape, all.Strides)
-	both := t.NewEmpty(Int64, 2)
-	defer both.release()
-	for i, r := range []device.Reduction{device.Min, device.Max} {
-		one := both.operand()
-		one.Offset, one.Shape, one.Strides = one.Offset+i, nil, nil
-		must(wrapOp(r, t.Device(), computerOn(t.Device()).Reduce(r, one, all)))
-	}
+	i, found, err := computerOn(t.Device()).Outside(all, int64(-n), int64(n), meanwhile)
 	runtime.KeepAlive(t)
-	here := mustOn(both, nil)
-	defer here.release()
-	found := typed[int64](here.span())
-	return int(found[0]), int(found[1])
+	must(wrapOp(name(what), t.Device(), err))
+	if found {
+		wrap(int(i), n, what+" index")
+	}
 }
 
 // gatherOnDevice and scatterOnDevice are gather and scatter on a device, of shapes that were
@@ -352,9 +333,12 @@ func (t *Tensor) gatherOnDevice(what string, dim int, idx, out *Tensor) {
 	if out.Numel() == 0 {
 		return
 	}
-	idx = idx.indices(what, t.Shape()[dim])
-	defer idx.release()
-	must(wrapOp(name(what), t.Device(), computerOf(t, idx).Gather(out.operand(), t.operand(), idx.operand(), dim)))
+	n, dev := t.Shape()[dim], computerOf(t, idx)
+	idx.ranged(what, n, func() {
+		if n > 0 {
+			must(wrapOp(name(what), t.Device(), dev.Gather(out.operand(), t.operand(), idx.operand(), dim)))
+		}
+	})
 	runtime.KeepAlive(t)
 }
 
@@ -362,12 +346,12 @@ func (t *Tensor) scatterOnDevice(what string, dim int, idx, src *Tensor, add boo
 	if idx.Numel() == 0 {
 		return
 	}
-	idx = idx.indices(what, t.Shape()[dim])
-	defer idx.release()
+	dev := computerOf(t, idx, src)
+	idx.ranged(what, t.Shape()[dim], func() {})
 	from := src.peek(idx.Shape(), src.Strides(), src.offset)
-	must(wrapOp(name(what), t.Device(),
-		computerOf(t, idx, src).Scatter(t.operand(), from.operand(), idx.operand(), dim, add)))
+	must(wrapOp(name(what), t.Device(), dev.Scatter(t.operand(), from.operand(), idx.operand(), dim, add)))
 	runtime.KeepAlive(src)
+	runtime.KeepAlive(idx)
 	t.Touch()
 }
 

@@ -36,8 +36,14 @@ type Computer[T any] interface {
 	// contiguous. The stride of a batch may be 0, of a and b.
 	MatMul(out, a, b Operand[T], beta float64) error
 
-	// Gather sets each element of out to that of in at the same indices but that along dim, which
-	// index, Int64 of out's shape, says. Indices are in range.
+	// Outside looks for an element of index, Int64, that is less than from or not less than to,
+	// calls meanwhile, which queues more, and waits for the look alone. It reports whether there is
+	// one, and returns one of them.
+	Outside(index Operand[T], from, to int64, meanwhile func()) (v int64, found bool, err error)
+
+	// Gather sets each element of out to that of in at the same indices but that along dim, of which
+	// in has some, which index, Int64 of out's shape, says. Negative indices count from the end.
+	// Where one is out of range the element of out may be any of in.
 	Gather(out, in, index Operand[T], dim int) error
 
 	// Scatter is the way back: each element of in, of index's shape, replaces that of out where the
@@ -80,8 +86,10 @@ type Operand[T any] struct {
 }
 
 // A Sequence is how Generate sets elements. Random numbers come from Philox 4×32-10 with the key
-// Key and the counter of an element its place: u is the first two words of what it makes, the first
-// of them the low one, and v the other two. So they do not depend on how the work is divided.
+// Key, so they do not depend on how the work is divided. Elements of fractions of less than 8 bytes
+// share a counter, a fourth of their place, by fours: w is the one of its four words that place%4
+// says. Of others the counter is the place: u is the first two words of what Philox makes, the
+// first of them the low one, and v the other two.
 type Sequence struct {
 	Kind SequenceKind
 	Key  uint64
@@ -92,18 +100,21 @@ type Sequence struct {
 	Count uint64
 }
 
-// A SequenceKind is a kind of Sequence. But for RandomInteger all is computed in float64, each step
-// rounded by itself, and converted to out's dtype then.
+// A SequenceKind is a kind of Sequence. All is computed in float64, or what is made of w in
+// float32, each step rounded by itself, and converted to out's dtype then; but for RandomInteger.
 type SequenceKind uint8
 
 // The kinds of sequences.
 const (
 	Arithmetic SequenceKind = iota // A + place·B
-	// RandomUniform is A + (B-A)·(u >> (64-Bits)) / 2^Bits.
+	// RandomUniform is A + (B-A)·(u >> (64-Bits)) / 2^Bits, or A + (B-A)·(w >> (32-Bits)) / 2^Bits.
 	RandomUniform
-	// RandomNormal is A + B·√(-2·ln(((u>>11)+1) / 2^53))·cos(2π·(v>>11) / 2^53).
+	// RandomNormal is A + B·√(-2·ln(((u>>11)+1) / 2^53))·cos(2π·(v>>11) / 2^53). Of words w and x,
+	// the first and the second of a counter, or the third and the fourth, it is, by the method of
+	// Box and Muller (1958), A + B·√(-2·ln(w/2^32 + 2^-33)) times the cosine, and at x's place the
+	// sine, of 2π·x/2^32.
 	RandomNormal
-	// RandomBernoulli is 1 where (u>>11) / 2^53 < A, and 0 elsewhere.
+	// RandomBernoulli is 1 where (u>>11) / 2^53 or w/2^32 is less than A, and 0 elsewhere.
 	RandomBernoulli
 	// RandomInteger is From plus the high 64 bits of u times Count; out is Int64.
 	RandomInteger

@@ -134,12 +134,26 @@ func (d *Device) MatMul(out, a, b operand, beta float64) error {
 	return nil
 }
 
+// Outside is device.Computer's.
+func (d *Device) Outside(index operand, from, to int64, meanwhile func()) (v int64, found bool, err error) {
+	if err := d.compute(); err != nil {
+		return 0, false, err
+	}
+	all := tensor.Data[int64](d.see(index).Contiguous())
+	i := slices.IndexFunc(all, func(i int64) bool { return i < from || i >= to })
+	if i >= 0 {
+		v = all[i]
+	}
+	meanwhile()
+	return v, i >= 0, nil
+}
+
 // Gather is device.Computer's.
 func (d *Device) Gather(out, in, index operand, dim int) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
-	d.see(out).CopyFrom(tensor.Gather(d.see(in), dim, d.see(index)))
+	d.see(out).CopyFrom(tensor.Gather(d.see(in), dim, d.within(index, in.Shape[dim])))
 	return nil
 }
 
@@ -148,12 +162,19 @@ func (d *Device) Scatter(out, in, index operand, dim int, add bool) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
+	at := d.within(index, out.Shape[dim])
 	if add {
-		d.see(out).ScatterAdd(dim, d.see(index), d.see(in))
+		d.see(out).ScatterAdd(dim, at, d.see(in))
 	} else {
-		d.see(out).Scatter(dim, d.see(index), d.see(in))
+		d.see(out).Scatter(dim, at, d.see(in))
 	}
 	return nil
+}
+
+// within returns indices, each of which is in the range of n.
+func (d *Device) within(index operand, n int) *tensor.Tensor {
+	at := d.see(index)
+	return tensor.Minimum(tensor.Maximum(at, at.Number(float64(-n))), at.Number(float64(n-1)))
 }
 
 // Generate is device.Computer's.
@@ -168,9 +189,10 @@ func (d *Device) Generate(out operand, s device.Sequence, in ...operand) error {
 		}
 		return nil
 	}
+	number := numberOf(s.Kind, out.DType)
 	v := make([]float64, t.Numel())
 	for i := range v {
-		v[i] = Number(s, uint64(i))
+		v[i] = number(s, uint64(i))
 	}
 	drawn := tensor.FromSlice(v, t.Shape()...)
 	for _, o := range in {
@@ -217,7 +239,7 @@ func (d *Device) Rows(o device.RowOp, out operand, in ...operand) error {
 		along := tensor.Mul(y, tensor.Keep(tensor.Mean, tensor.Mul(dy, y), -1))
 		to.CopyFrom(tensor.Sub(dy, tensor.Keep(tensor.Mean, dy, -1)).Sub(along).Mul(scale))
 	case device.RowNLL:
-		to.Fill(o.Factor * tensor.Sum(tensor.Gather(x, 1, d.see(in[1]).Unsqueeze(1))).Item())
+		to.Fill(o.Factor * tensor.Sum(tensor.Gather(x, 1, d.within(in[1], x.Dim(1)).Unsqueeze(1))).Item())
 	case device.RowNLLGradient:
 		classes := d.see(in[0]).Unsqueeze(1)
 		to.Zero().Scatter(1, classes, tensor.Full(to.DType(), o.Factor*d.see(in[1]).Item(), classes.Shape()...))

@@ -119,7 +119,9 @@ func indices(t *testing.T, dev tensor.Device) {
 			}
 		})
 	}
-	for _, bad := range []int64{6, -7, math.MaxInt64} {
+	wild := []int64{6, -7, math.MaxInt64, math.MinInt64, 1 << 40, -1 << 40}
+	strayed(t, dev, wild)
+	for _, bad := range wild {
 		there := On(t, dev, tensor.FromSlice([]int64{0, bad}, 2))
 		func() {
 			defer func() {
@@ -130,6 +132,26 @@ func indices(t *testing.T, dev tensor.Device) {
 			tensor.IndexSelect(On(t, dev, numbersOf(tensor.Float32, 1)), 0, there)
 		}()
 	}
+}
+
+// strayed reads and writes where indices of another process are that it has changed since they were
+// looked at.
+func strayed(t *testing.T, dev tensor.Device, index []int64) {
+	n := len(index)
+	there := On(t, dev, tensor.FromSlice(index, n))
+	x := On(t, dev, tensor.Full(tensor.Float32, 7, 6))
+	for _, size := range []int{4, 2} {
+		in := x.Narrow(0, 2, size)
+		y := On(t, dev, tensor.New(tensor.Float32, n))
+		check(t, ComputerOn(dev).Gather(OperandOf(y), OperandOf(in), OperandOf(there), 0))
+		Same(t, y, tensor.Full(tensor.Float32, 7, n), 0)
+		check(t, ComputerOn(dev).Scatter(OperandOf(in), OperandOf(y), OperandOf(there), 0, false))
+		Same(t, x, tensor.Full(tensor.Float32, 7, 6), 0)
+	}
+	scores, loss := On(t, dev, tensor.Full(tensor.Float32, 7, n, 3)), On(t, dev, tensor.New(tensor.Float32))
+	check(t, ComputerOn(dev).Rows(device.RowOp{Kind: device.RowNLL, Factor: 1}, OperandOf(loss), OperandOf(scores),
+		OperandOf(there)))
+	Same(t, loss, tensor.Full(tensor.Float32, float64(7*n)), 0)
 }
 
 func sequences(t *testing.T, dev tensor.Device) {
@@ -146,8 +168,9 @@ func sequences(t *testing.T, dev tensor.Device) {
 	want := func(dt tensor.DType, s device.Sequence) *tensor.Tensor {
 		s.Key = key
 		v := tensor.New(f64, n)
+		number := numberOf(s.Kind, dt)
 		for i := range n {
-			tensor.Data[float64](v)[i] = Number(s, uint64(i))
+			tensor.Data[float64](v)[i] = number(s, uint64(i))
 		}
 		return v.To(dt)
 	}
@@ -158,7 +181,7 @@ func sequences(t *testing.T, dev tensor.Device) {
 			return tensor.On(dev).Rand(dt, g, n)
 		}), want(dt, device.Sequence{Kind: device.RandomUniform, B: 1, Bits: bits}), 0)
 		Same(t, On(t, dev, tensor.New(dt, n)).Uniform(tensor.NewGenerator(9), -2, 5),
-			want(dt, device.Sequence{Kind: device.RandomUniform, A: -2, B: 5, Bits: bits}), 0)
+			want(dt, device.Sequence{Kind: device.RandomUniform, A: -2, B: 5, Bits: bits}), map[tensor.DType]float64{f32: 1e-6}[dt])
 		normal := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.On(dev).RandN(dt, g, n) })
 		Same(t, normal, want(dt, device.Sequence{Kind: device.RandomNormal, B: 1}),
 			map[tensor.DType]float64{f32: 1e-6, f64: 1e-14}[dt])

@@ -3,8 +3,10 @@ package devicetest
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/shoal-mp/shoal/internal/device"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // Philox returns what Philox 4×32-10 (Salmon and others, 2011) makes of a counter and a key.
@@ -25,7 +27,7 @@ func words(key, place uint64) (u, v uint64) {
 	return uint64(r[1])<<32 | uint64(r[0]), uint64(r[3])<<32 | uint64(r[2])
 }
 
-// Number returns what a sequence has at a place.
+// Number returns what a sequence has at a place, of elements of 8 bytes.
 func Number(s device.Sequence, place uint64) float64 {
 	u, v := words(s.Key, place)
 	switch s.Kind {
@@ -37,8 +39,29 @@ func Number(s device.Sequence, place uint64) float64 {
 		z := math.Sqrt(-2*math.Log(float64(u>>11+1)/(1<<53))) * math.Cos(2*math.Pi*float64(v>>11)/(1<<53))
 		return s.A + float64(s.B*z)
 	}
+	return kept(s, float64(u>>11)/(1<<53))
+}
+
+// Narrow returns what a random sequence has at a place, of fractions of less than 8 bytes, before
+// it is rounded to them.
+func Narrow(s device.Sequence, place uint64) float64 {
+	four := Philox([4]uint32{uint32(place / 4), uint32(place / 4 >> 32)}, [2]uint32{uint32(s.Key), uint32(s.Key >> 32)})
+	w := four[place%4]
+	switch s.Kind {
+	case device.RandomUniform:
+		return s.A + (s.B-s.A)*float64(w>>(32-s.Bits))/float64(uint64(1)<<s.Bits)
+	case device.RandomNormal:
+		first := float32(float64(float32(four[place%4&^1]))*0x1p-32 + 0x1p-33)
+		sin, cos := math.Sincos(2 * math.Pi * float64(four[place%4|1]) / (1 << 32))
+		return s.A + s.B*math.Sqrt(-2*math.Log(float64(first)))*[]float64{cos, sin}[place%2]
+	}
+	return kept(s, float64(w)/(1<<32))
+}
+
+// kept is what RandomBernoulli and RandomKept have where a number between 0 and 1 was drawn.
+func kept(s device.Sequence, drawn float64) float64 {
 	switch {
-	case float64(u>>11)/(1<<53) >= s.A:
+	case drawn >= s.A:
 		return 0
 	case s.Kind == device.RandomKept:
 		return s.B
@@ -51,4 +74,12 @@ func Integer(s device.Sequence, place uint64) int64 {
 	u, _ := words(s.Key, place)
 	hi, _ := bits.Mul64(u, s.Count)
 	return s.From + int64(hi)
+}
+
+// numberOf returns which of Number and Narrow elements of a dtype are of.
+func numberOf(kind device.SequenceKind, dt tensor.DType) func(s device.Sequence, place uint64) float64 {
+	if kind != device.Arithmetic && slices.Contains([]tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32}, dt) {
+		return Narrow
+	}
+	return Number
 }

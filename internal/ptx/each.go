@@ -54,6 +54,9 @@ type each struct {
 	// place in row-major order, u64, and where the extra words are. It returns what is written and
 	// added.
 	body func(a *asm, x []string, place string, extra int) []string
+	// neighbours does several elements at once, where that is not nil: as many as a vector has, the
+	// first of which has a place that is a multiple of their number.
+	neighbours func(a *asm, x [][]string, place string, extra int) [][]string
 }
 
 func (e each) kernel() Kernel {
@@ -232,9 +235,13 @@ func (e each) applyAll(a *asm, vector int, at, one []string, place string, extra
 			x[i] = append(x[i], v)
 		}
 	}
-	results := make([][]string, vector)
-	for i := range results {
-		results[i] = e.body(a, x[i], a.do("add.u64", place, fmt.Sprint(i)), extra)
+	var results [][]string
+	if e.neighbours != nil {
+		results = e.neighbours(a, x, place, extra)
+	} else {
+		for i := range x {
+			results = append(results, e.body(a, x[i], a.do("add.u64", place, fmt.Sprint(i)), extra))
+		}
 	}
 	done := 0
 	for k, o := range e.operands {

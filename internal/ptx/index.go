@@ -2,11 +2,26 @@ package ptx
 
 import "fmt"
 
+// Outside returns the kernel that looks for numbers that are less than its first extra word or not
+// less than the second, and writes one, and 1 behind it, to where the third says.
+func Outside() Kernel {
+	return each{name: "Outside", operands: []access{{Int64, reads}}, extra: 3,
+		body: func(a *asm, x []string, _ string, extra int) []string {
+			low := a.do("setp.lt.s64", x[0], a.word("s64", extra))
+			a.when(a.do("or.pred", low, a.do("setp.ge.s64", x[0], a.word("s64", extra+1))), func() {
+				to := a.word("u64", extra+2)
+				a.emit("st.global.u64 [%s], %s", to, x[0])
+				a.emit("st.global.u64 [%s+8], %s", to, a.do("mov.u64", "1"))
+			})
+			return nil
+		}}.kernel()
+}
+
 // Gather returns the kernel that reads each element where an index says: its operands are the
 // output, the index, and the input, whose layout has stride 0 along the indexed dimension; the
-// extra word is its stride there.
+// extra words are its stride and its size there.
 func Gather(t Type) Kernel {
-	return each{name: "Gather", operands: []access{{t, writes}, {Int64, reads}, {t, points}}, extra: 1,
+	return each{name: "Gather", operands: []access{{t, writes}, {Int64, reads}, {t, points}}, extra: 2,
 		body: func(a *asm, x []string, _ string, extra int) []string {
 			return []string{a.load(t, a.indexed(x[2], x[1], extra))}
 		}}.kernel()
@@ -14,9 +29,9 @@ func Gather(t Type) Kernel {
 
 // Scatter returns the kernel that writes each element where an index says, or adds it: its operands
 // are the output, whose layout has stride 0 along the indexed dimension, the index, and the input;
-// the extra word is the output's stride there.
+// the extra words are the output's stride and its size there.
 func Scatter(t Type, add bool) Kernel {
-	e := each{name: "Scatter", operands: []access{{t, points}, {Int64, reads}, {t, reads}}, extra: 1}
+	e := each{name: "Scatter", operands: []access{{t, points}, {Int64, reads}, {t, reads}}, extra: 2}
 	if add {
 		e.name = "ScatterAdd"
 	}
@@ -31,7 +46,13 @@ func Scatter(t Type, add bool) Kernel {
 	return e.kernel()
 }
 
+// indexed counts negative indices from the end. One that is out of range is another one then: a
+// process that writes an index while others read it does not lead them out of the memory.
 func (a *asm) indexed(base, index string, extra int) string {
+	size := a.word("s64", extra+1)
+	end := a.do("add.s64", index, size)
+	index = a.do("selp.s64", end, index, a.do("setp.lt.s64", index, "0"))
+	index = a.do("min.u64", index, a.do("sub.s64", size, "1"))
 	return a.do("mad.lo.s64", index, a.word("s64", extra), base)
 }
 

@@ -159,29 +159,29 @@ func sine(more int) opFunc {
 	}
 }
 
-// erf is odd; what is left of it when x is taken out is fitted as a function of x² up to 6, where
-// it has become 1.
+// erf is a polynomial of x² times x up to 1. Beyond, the logarithm of what is missing to 1 is one
+// less x², up to where that is nothing.
 func erf(a *asm, t Type, x ...string) string {
-	const end, n = 6, 60
+	const near, end = 1, 6
 	size := a.do("min.f64", a.do("abs.f64", x[0]), c(end))
-	z := a.do("mul.rn.f64", size, size)
-	coefficients := chebyshev(n, func(u float64) float64 {
-		v := math.Sqrt((u + 1) / 2 * end * end)
-		if v == 0 {
+	z := a.do("mul.rn.f64", x[0], x[0])
+	low := a.do("mul.rn.f64", x[0], a.horner(z, polynomial(14, 0, near, func(z float64) float64 {
+		if z < 1e-18 {
 			return 2 / math.SqrtPi
 		}
-		return math.Erf(v) / v
-	})
-	u := a.do("fma.rn.f64", z, c(2./(end*end)), c(-1))
-	double := a.do("add.rn.f64", u, u)
-	later, y := a.do("mov.f64", c(0)), a.do("mov.f64", c(0))
-	for i := n - 1; i > 0; i-- {
-		later, y = y, a.do("sub.rn.f64", a.do("fma.rn.f64", double, y, c(coefficients[i])), later)
-	}
-	y = a.do("sub.rn.f64", a.do("fma.rn.f64", u, y, c(coefficients[0])), later)
-	y = a.do("min.f64", a.do("mul.rn.f64", y, size), c(1))
-	y = a.do("selp.f64", c(1), y, a.do("setp.ge.f64", size, c(end)))
-	return a.nanOf(x[0], a.signOf(x[0], y))
+		return math.Erf(math.Sqrt(z)) / math.Sqrt(z)
+	})))
+	// polynomials are more exact of numbers between -1 and 1
+	const middle, wide = (end + near) / 2., (end - near) / 2.
+	u := a.do("mul.rn.f64", a.do("sub.rn.f64", size, c(middle)), c(1/wide))
+	missing := a.horner(u, polynomial(24, -1, 1, func(u float64) float64 {
+		x := u*wide + middle
+		return math.Log(math.Erfc(x)) + x*x
+	}))
+	missing = a.do("fma.rn.f64", a.do("neg.f64", size), size, missing)
+	high := a.do("sub.rn.f64", c(1), exp(a, t, missing))
+	y := a.do("selp.f64", low, a.signOf(x[0], high), a.do("setp.lt.f64", size, c(near)))
+	return a.nanOf(x[0], y)
 }
 
 // chebyshev returns the first n coefficients of the series of f between -1 and 1.

@@ -1,6 +1,9 @@
 package ptx
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // The functions here compute in float32, t is always that: within some units in the last place, and
 // at the speed of a GPU that has little float64.
@@ -9,6 +12,8 @@ import "math"
 // inFloat64.
 var inFloat32 = map[string]opFunc{
 	"Exp": exp32, "Sigmoid": sigmoid32, "Tanh": tanh32, "Erf": erf32,
+	"Expm1": expm1of32, "Log": log32, "Log1p": log1pOf32, "Sin": sine32(0), "Cos": sine32(1),
+	"Rsqrt": func(a *asm, t Type, x ...string) string { return a.do("rcp.rn.f32", a.do("sqrt.rn.f32", x[0])) },
 }
 
 // f is a constant of float32.
@@ -90,6 +95,107 @@ func erf32(a *asm, t Type, x ...string) string {
 	high := a.do("sub.rn.f32", f(1), exp32(a, t, missing))
 	y := a.do("selp.f32", low, a.signOf32(x[0], high), a.do("setp.lt.f32", size, f(near)))
 	return a.nanOf32(x[0], y)
+}
+
+// expm1of32 is a polynomial times x up to 1.
+func expm1of32(a *asm, t Type, x ...string) string {
+	near := a.do("mul.rn.f32", x[0], a.horner32(x[0], polynomial(9, -1, 1, func(x float64) float64 {
+		if x == 0 {
+			return 1
+		}
+		return math.Expm1(x) / x
+	})))
+	far := a.do("sub.rn.f32", exp32(a, t, x[0]), f(1))
+	return a.do("selp.f32", near, far, a.do("setp.lt.f32", a.do("abs.f32", x[0]), f(1)))
+}
+
+// log32 is logOfNormal32 of numbers above 0, those too small to be normal multiplied before.
+func log32(a *asm, t Type, x ...string) string {
+	tiny := a.do("setp.lt.f32", x[0], f(0x1p-126))
+	y := a.logOfNormal32(a.do("selp.f32", a.do("mul.rn.f32", x[0], f(0x1p24)), x[0], tiny))
+	y = a.do("selp.f32", a.do("sub.rn.f32", y, f(24*math.Ln2)), y, tiny)
+	y = a.do("selp.f32", x[0], y, a.do("setp.equ.f32", x[0], f(math.Inf(1)))) // and of NaN
+	y = a.do("selp.f32", f(math.Inf(-1)), y, a.do("setp.eq.f32", x[0], f(0)))
+	return a.do("selp.f32", f(math.NaN()), y, a.do("setp.lt.f32", x[0], f(0)))
+}
+
+// logOfNormal32 takes the exponent off, and of what is left, between √½ and √2, a polynomial of
+// what that is above 1. Small multiples of the first part of the logarithm of 2 are exact.
+func (a *asm) logOfNormal32(x string) string {
+	const high, low = 0x1.63p-1, math.Ln2 - 0x1.63p-1
+	rest := a.do("sub.u32", x, fmt.Sprint(math.Float32bits(math.Sqrt2/2)))
+	e := a.do("shr.s32", rest, "23")
+	m := a.do("sub.u32", x, a.do("shl.b32", e, "23"))
+	k, v := a.do("cvt.rn.f32.s32", e), a.do("sub.rn.f32", m, f(1))
+	tail := a.horner32(v, polynomial(9, math.Sqrt2/2-1, math.Sqrt2-1, func(v float64) float64 {
+		if math.Abs(v) < 1e-3 {
+			return 1./3 - v/4 + v*v/5
+		}
+		return (math.Log1p(v) - v + v*v/2) / (v * v * v)
+	}))
+	squares := a.do("mul.rn.f32", v, v)
+	y := a.do("fma.rn.f32", a.do("mul.rn.f32", v, squares), tail, a.do("mul.rn.f32", k, f(low)))
+	y = a.do("add.rn.f32", v, a.do("fma.rn.f32", squares, f(-.5), y))
+	return a.do("fma.rn.f32", k, f(high), y)
+}
+
+// log1pOf32 corrects what is lost when 1 is added.
+func log1pOf32(a *asm, t Type, x ...string) string {
+	u := a.do("add.rn.f32", x[0], f(1))
+	lost := a.do("sub.rn.f32", a.do("sub.rn.f32", u, f(1)), x[0])
+	y := log32(a, t, u)
+	correct := a.do("sub.rn.f32", y, a.do("div.rn.f32", lost, u))
+	y = a.do("selp.f32", correct, y, a.do("setp.lt.f32", a.do("abs.f32", y), f(math.Inf(1))))
+	return a.do("selp.f32", x[0], y, a.do("setp.eq.f32", x[0], f(0))) // -0 too
+}
+
+// sine32 is sine for angles of up to some ten thousand turns, from which whole numbers of right
+// angles are taken in three parts, and leaves larger ones to that.
+func sine32(more int) opFunc {
+	return func(a *asm, t Type, x ...string) string {
+		const far = 1e5
+		k := a.do("cvt.rni.f32.f32", a.do("mul.rn.f32", x[0], f(2/math.Pi)))
+		rest, left := x[0], math.Pi/2
+		for range 3 {
+			part := float64(float32(left))
+			rest = a.do("fma.rn.f32", k, f(-part), rest)
+			left -= part
+		}
+		quarter := a.do("add.u32", a.do("cvt.rzi.s32.f32", k), fmt.Sprint(more))
+		_, s := a.ofQuarters32(rest, quarter)
+		y := a.do("mov.f32", s)
+		a.when(a.do("setp.gt.f32", a.do("abs.f32", x[0]), f(far)), func() {
+			a.set(y, "mov.f32", a.asFloat32(sine(more)(a, Float64, a.do("cvt.f64.f32", x[0]))))
+		})
+		return y
+	}
+}
+
+// ofQuarters32 returns the cosine and the sine of a number of right angles, u32, and an angle that
+// is at most half of one.
+func (a *asm) ofQuarters32(rest, quarter string) (co, s string) {
+	const half = math.Pi / 4
+	z := a.do("mul.rn.f32", rest, rest)
+	sines := a.horner32(z, polynomial(4, 0, half*half, func(z float64) float64 {
+		if z < 1e-3 {
+			return -1./6 + z/120 - z*z/5040
+		}
+		return (math.Sin(math.Sqrt(z))/math.Sqrt(z) - 1) / z
+	}))
+	cosines := a.horner32(z, polynomial(4, 0, half*half, func(z float64) float64 {
+		if z < 1e-3 {
+			return 1./24 - z/720 + z*z/40320
+		}
+		return (math.Cos(math.Sqrt(z)) - 1 + z/2) / (z * z)
+	}))
+	s = a.do("fma.rn.f32", a.do("mul.rn.f32", rest, z), sines, rest)
+	co = a.do("fma.rn.f32", a.do("mul.rn.f32", z, z), cosines, a.do("fma.rn.f32", z, f(-.5), f(1)))
+	odd := a.do("setp.ne.u32", a.do("and.b32", quarter, "1"), "0")
+	turned := func(v, more string) string { // changes the sign in two of four quarters
+		at := a.do("add.u32", quarter, more)
+		return a.do("xor.b32", v, a.do("shl.b32", a.do("and.b32", at, "2"), "30"))
+	}
+	return turned(a.do("selp.f32", s, co, odd), "1"), turned(a.do("selp.f32", co, s, odd), "0")
 }
 
 // polynomial returns n coefficients of one that is near to f between from and to, the constant one

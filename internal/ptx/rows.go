@@ -20,6 +20,8 @@ type rowwise struct {
 type rowSum struct {
 	reducer
 	taken func(r *rowAsm) func(i string) string
+	// what is taken is a Float32 that is not below 0, of which a thread adds up a few as such
+	few bool
 }
 
 // A rowAsm writes a kernel of rows.
@@ -78,7 +80,7 @@ func (a *asm) exponential(class Type, x string) string {
 
 // summing adds up in float64.
 func summing(taken func(r *rowAsm) func(i string) string) rowSum {
-	return rowSum{folding(Float64, 0, simple("add")), taken}
+	return rowSum{reducer: folding(Float64, 0, simple("add")), taken: taken}
 }
 
 // elements adds up those of an operand.
@@ -92,14 +94,14 @@ func elements(operand int) rowSum {
 // is raised to by how far elements are below it, which is NaN where one is, or the largest is
 // infinite.
 func above(class Type) []rowSum {
-	return []rowSum{
-		{folding(class, math.Inf(-1), simple("max")), func(r *rowAsm) func(i string) string {
+	powers := summing(func(r *rowAsm) func(i string) string {
+		return func(i string) string { return r.fromTop(class, i) }
+	})
+	powers.few = class == Float32
+	return []rowSum{{reducer: folding(class, math.Inf(-1), simple("max")),
+		taken: func(r *rowAsm) func(i string) string {
 			return func(i string) string { return r.own(0, i) }
-		}},
-		summing(func(r *rowAsm) func(i string) string {
-			return func(i string) string { return r.cast(Float64, class, r.fromTop(class, i)) }
-		}),
-	}
+		}}, powers}
 }
 
 // fromTop is what e is raised to by how far an element is below the largest.
@@ -129,11 +131,11 @@ func softmaxGradient(class Type) rowwise {
 
 func logSoftmax(class Type) rowwise {
 	return rowwise{sums: above(class), write: func(r *rowAsm) func(i string) string {
-		most, rest := r.cast(Float64, class, r.known[0]), log(r.asm, Float64, r.known[1])
+		rest := r.cast(class, Float64, log(r.asm, Float64, r.known[1]))
 		return func(i string) string {
-			return r.do("sub.rn.f64", r.do("sub.rn.f64", r.element(0, i), most), rest)
+			return r.do(op("sub", class), r.do(op("sub", class), r.own(0, i), r.known[0]), rest)
 		}
-	}, as: Float64}
+	}}
 }
 
 func logSoftmaxGradient(class Type) rowwise {
@@ -152,6 +154,7 @@ var nll = rowwise{
 	sums: []rowSum{summing(func(r *rowAsm) func(i string) string {
 		return func(i string) string {
 			class := r.load(Int64, r.at(r.in[1], i, 8))
+			class = r.do("min.u64", class, r.do("sub.u64", r.classes, "1")) // as indexed does
 			at := r.do("mad.lo.u64", r.do("cvt.u64.u32", i), r.classes, class)
 			return r.value(r.do("mad.lo.u64", at, fmt.Sprint(r.t.Size()), r.in[0]))
 		}
@@ -289,6 +292,14 @@ func (w rowwise) entry(t Type, operands int) *asm {
 	return r.asm
 }
 
+// pairwise adds up numbers of float32 by halves.
+func (r *rowAsm) pairwise(x []string) string {
+	if len(x) == 1 {
+		return x[0]
+	}
+	return r.do("add.rn.f32", r.pairwise(x[:len(x)/2]), r.pairwise(x[len(x)/2:]))
+}
+
 // sum has the threads of a row reduce it, and all of them know its state then.
 func (r *rowAsm) sum(s rowSum, mine, along, across, width, height string) {
 	var state []string
@@ -302,8 +313,11 @@ func (r *rowAsm) sum(s rowSum, mine, along, across, width, height string) {
 			for k, i := range is {
 				x[k] = taken(i)
 			}
-			for k, i := range is {
-				s.take(r.asm, state, x[k], i)
+			if s.few {
+				x = []string{r.cast(Float64, Float32, r.pairwise(x))}
+			}
+			for k, v := range x {
+				s.take(r.asm, state, v, is[k])
 			}
 		})
 	})

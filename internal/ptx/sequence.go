@@ -7,12 +7,17 @@ import (
 
 // Sequence returns the kernel of a kind of device.Sequence: Arithmetic, RandomUniform,
 // RandomNormal, RandomBernoulli, RandomInteger, or RandomKept, which has an operand. Its extra
-// words are the key, A and B, and for RandomUniform by how much u is shifted and what it is divided
-// by then; RandomInteger has From and Count in the place of A and B.
+// words are the key, A and B, and for RandomUniform by how much u or w is shifted and what it is
+// divided by then. RandomInteger has From and Count in the place of A and B; RandomBernoulli and
+// RandomKept have the Chance in the place of A.
 func Sequence(kind string, out Type) Kernel {
 	e := each{name: kind, operands: []access{{out, writes}}, extra: 5}
 	if kind == "RandomKept" {
 		e.operands = append(e.operands, access{out, reads})
+	}
+	if draw := ofWords[kind]; draw != nil && fourAtOnce(out) {
+		e.body, e.neighbours = fromWords(kind, draw)
+		return e.kernel()
 	}
 	e.body = func(a *asm, x []string, place string, extra int) []string {
 		f, from := sequences[kind], Float64
@@ -29,18 +34,30 @@ func Sequence(kind string, out Type) Kernel {
 	return e.kernel()
 }
 
+// fourAtOnce reports whether four neighbours of a type share what Philox makes.
+func fourAtOnce(t Type) bool { return t.float() && t.Size() < 8 }
+
+// Chance returns the number below which RandomBernoulli's bits are, those of w or all but 11 of
+// u's, with the probability p.
+func Chance(p float64, t Type) uint64 {
+	if fourAtOnce(t) {
+		return uint64(math.Ceil(p * (1 << 32)))
+	}
+	return uint64(math.Ceil(p * (1 << 53)))
+}
+
 var sequences = map[string]func(a *asm, place string, word func(int) string) string{
 	"Arithmetic": func(a *asm, place string, word func(int) string) string {
 		return a.do("add.rn.f64", word(1), a.do("mul.rn.f64", a.do("cvt.rn.f64.u64", place), word(2)))
 	},
 	"RandomUniform": func(a *asm, place string, word func(int) string) string {
-		u, _ := a.philox(place, word(0))
+		u, _ := a.halves(place, word(0))
 		v := a.do("cvt.rn.f64.u64", a.do("shr.u64", u, a.do("cvt.u32.u64", word(3))))
 		v = a.do("mul.rn.f64", a.do("sub.rn.f64", word(2), word(1)), v)
 		return a.do("add.rn.f64", word(1), a.do("div.rn.f64", v, word(4)))
 	},
 	"RandomNormal": func(a *asm, place string, word func(int) string) string {
-		u, v := a.philox(place, word(0))
+		u, v := a.halves(place, word(0))
 		above := a.do("cvt.rn.f64.u64", a.do("add.u64", a.do("shr.u64", u, "11"), "1"))
 		radius := a.do("sqrt.rn.f64", a.do("mul.rn.f64", c(-2), log(a, Float64, a.do("mul.rn.f64", above, c(0x1p-53)))))
 		angle := a.do("mul.rn.f64", a.do("mul.rn.f64", c(2*math.Pi),
@@ -55,20 +72,27 @@ var sequences = map[string]func(a *asm, place string, word func(int) string) str
 		return a.do("selp.f64", word(2), c(0), a.chance(place, word))
 	},
 	"RandomInteger": func(a *asm, place string, word func(int) string) string {
-		u, _ := a.philox(place, word(0))
+		u, _ := a.halves(place, word(0))
 		return a.do("add.s64", word(1), a.do("mul.hi.u64", u, word(2)))
 	},
 }
 
-// chance holds with the probability A.
 func (a *asm) chance(place string, word func(int) string) string {
-	u, _ := a.philox(place, word(0))
-	v := a.do("mul.rn.f64", a.do("cvt.rn.f64.u64", a.do("shr.u64", u, "11")), c(0x1p-53))
-	return a.do("setp.lt.f64", v, word(1))
+	u, _ := a.halves(place, word(0))
+	return a.do("setp.lt.u64", a.do("shr.u64", u, "11"), word(1))
+}
+
+// halves returns u and v of a place.
+func (a *asm) halves(place, key string) (u, v string) {
+	x := a.philox(place, key)
+	join := func(lo, hi string) string {
+		return a.do("or.b64", a.do("shl.b64", a.do("cvt.u64.u32", hi), "32"), a.do("cvt.u64.u32", lo))
+	}
+	return join(x[0], x[1]), join(x[2], x[3])
 }
 
 // philox is Philox 4×32-10 (Salmon and others, 2011) of a counter whose upper half is 0.
-func (a *asm) philox(counter, key string) (u, v string) {
+func (a *asm) philox(counter, key string) [4]string {
 	low := func(x string) string { return a.do("cvt.u32.u64", x) }
 	high := func(x string) string { return low(a.do("shr.u64", x, "32")) }
 	x := [4]string{low(counter), high(counter), a.do("mov.u32", "0"), a.do("mov.u32", "0")}
@@ -82,8 +106,5 @@ func (a *asm) philox(counter, key string) (u, v string) {
 		}
 		k = [2]string{a.do("add.u32", k[0], fmt.Sprint(0x9e3779b9)), a.do("add.u32", k[1], fmt.Sprint(0xbb67ae85))}
 	}
-	join := func(lo, hi string) string {
-		return a.do("or.b64", a.do("shl.b64", a.do("cvt.u64.u32", hi), "32"), a.do("cvt.u64.u32", lo))
-	}
-	return join(x[0], x[1]), join(x[2], x[3])
+	return x
 }

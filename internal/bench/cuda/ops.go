@@ -83,6 +83,8 @@ func operations(dev *cuda.Device, n int) []operation {
 	row := normal(n)
 	places := on(dev, tensor.RandInt(g, 0, n, n))
 	classes := on(dev, tensor.RandInt(g, 0, n, n))
+	everywhere := on(dev, tensor.RandInt(g, 0, n, n, n))
+	positive := tensor.Exp(x)
 	larger := tensor.Gt(x, y)
 	small, small2 := normal(256, 256), normal(256, 256)
 	d := max(n/32, 8)
@@ -103,6 +105,8 @@ func operations(dev *cuda.Device, n int) []operation {
 		{"add_in_place", 50, func() { y.Add(x) }},
 		{"mul_scalar", 50, closed(func() *tensor.Tensor { return tensor.Mul(x, two) })},
 		{"exp", 50, closed(func() *tensor.Tensor { return tensor.Exp(x) })},
+		{"log", 50, closed(func() *tensor.Tensor { return tensor.Log(positive) })},
+		{"sin", 50, closed(func() *tensor.Tensor { return tensor.Sin(x) })},
 		{"tanh", 50, closed(func() *tensor.Tensor { return tensor.Tanh(x) })},
 		{"gelu", 50, scoped(autograd.GELU)},
 		{"relu", 50, scoped(autograd.ReLU)},
@@ -125,11 +129,16 @@ func operations(dev *cuda.Device, n int) []operation {
 		{"t_clone", 50, closed(func() *tensor.Tensor { return x.T().Clone() })},
 		{"cat", 20, closed(func() *tensor.Tensor { return tensor.Cat(0, x, y) })},
 		{"index_select", 50, closed(func() *tensor.Tensor { return tensor.IndexSelect(x, 0, places) })},
+		{"gather_1", 20, closed(func() *tensor.Tensor { return tensor.Gather(x, 1, everywhere) })},
 		{"matmul_256", 500, closed(func() *tensor.Tensor { return tensor.MatMul(small, small2) })},
 		{"bmm", 200, closed(func() *tensor.Tensor { return tensor.BMM(batch, batch2) })},
 		{"randn", 20, closed(func() *tensor.Tensor {
 			return must(tensor.On(dev).RandN(tensor.Float32, g, n, n))
 		})},
+		{"rand", 20, closed(func() *tensor.Tensor {
+			return must(tensor.On(dev).Rand(tensor.Float32, g, n, n))
+		})},
+		{"dropout", 20, scoped(func(x *autograd.Var) *autograd.Var { return autograd.Dropout(x, 0.5, g, true) })},
 		{"item", 500, func() { few.Narrow(0, 0, 1).Item() }},
 		{"to_host", 3, closed(func() *tensor.Tensor { return must(x.CPU()) })},
 		{"from_host", 3, closed(func() *tensor.Tensor { return on(dev, host) })},

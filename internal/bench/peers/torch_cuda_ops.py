@@ -32,6 +32,8 @@ def operations(n):
     half, half2 = x.bfloat16(), y.bfloat16()
     row, ones = torch.randn(n, device=dev), torch.ones(n, device=dev)
     places = torch.randint(0, n, (n,), device=dev)
+    everywhere = torch.randint(0, n, (n, n), device=dev)
+    positive = x.exp()
     larger = x > y
     small, small2 = torch.randn(256, 256, device=dev), torch.randn(256, 256, device=dev)
     d = max(n // 32, 8)
@@ -56,14 +58,17 @@ def operations(n):
         "add": lambda: x + y, "add_row": lambda: x + row, "add_few": lambda: few + few2,
         "add_few_in_place": lambda: few.add_(few2), "add_bf16": lambda: half + half2,
         "add_in_place": lambda: y.add_(x), "mul_scalar": lambda: x * 2, "exp": lambda: torch.exp(x),
+        "log": lambda: torch.log(positive), "sin": lambda: torch.sin(x),
         "tanh": lambda: torch.tanh(x), "gelu": lambda: F.gelu(x), "relu": lambda: F.relu(x),
         "where": lambda: torch.where(larger, x, y), "gt": lambda: x > y, "to_bf16": lambda: x.bfloat16(),
         "sum": lambda: x.sum(), "sum_0": lambda: x.sum(0), "sum_1": lambda: x.sum(1), "amax_1": lambda: x.amax(1),
         "argmax_1": lambda: x.argmax(1), "softmax": lambda: F.softmax(x, 1), "log_softmax": lambda: F.log_softmax(x, 1),
         "layer_norm": lambda: F.layer_norm(x, (n,), ones, row), "cross_entropy": lambda: F.cross_entropy(x, places),
         "t_clone": lambda: x.t().clone(memory_format=torch.contiguous_format), "cat": lambda: torch.cat([x, y]),
-        "index_select": lambda: x.index_select(0, places), "matmul_256": lambda: small @ small2,
+        "index_select": lambda: x.index_select(0, places), "gather_1": lambda: x.gather(1, everywhere),
+        "matmul_256": lambda: small @ small2,
         "bmm": lambda: torch.bmm(batch, batch2), "randn": lambda: torch.randn(n, n, device=dev),
+        "rand": lambda: torch.rand(n, n, device=dev), "dropout": lambda: F.dropout(x, 0.5),
         "item": lambda: few[:1].item(), "to_host": lambda: x.cpu(), "from_host": lambda: host.to(dev),
     }
     ops = {name: quiet(f) for name, f in plain.items()}
@@ -73,8 +78,8 @@ def operations(n):
     return ops
 
 
-NAMES = """add add_row add_few add_few_in_place add_bf16 add_in_place mul_scalar exp tanh gelu relu where gt to_bf16 sum sum_0 sum_1
-amax_1 argmax_1 softmax log_softmax layer_norm cross_entropy t_clone cat index_select matmul_256 bmm randn item to_host from_host
+NAMES = """add add_row add_few add_few_in_place add_bf16 add_in_place mul_scalar exp log sin tanh gelu relu where gt to_bf16 sum sum_0 sum_1
+amax_1 argmax_1 softmax log_softmax layer_norm cross_entropy t_clone cat index_select gather_1 matmul_256 bmm randn rand dropout item to_host from_host
 step_perceptron step_convolutions step_encoder""".split()
 
 

@@ -1,0 +1,164 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/ptx"
+)
+
+// looks are words of the host to which kernels write what the host waits for.
+type looks struct {
+	sync.Mutex
+	pages   []byte
+	at      cudriver.Ptr
+	free    []*look // that nobody uses
+	used    int     // words of pages, each of which a look has
+	refused bool    // the driver does not register the pages
+}
+
+// A look is room for a number, and for whether there is one, and an event behind the kernel that
+// writes them.
+type look struct {
+	words *[2]atomic.Int64
+	at    cudriver.Ptr
+	event cudriver.Event
+}
+
+// lookSize is a line of the cache, so that the host does not wait for another look's.
+const lookSize = 64
+
+// Outside is device.Computer's.
+func (d engine) Outside(index tensorOperand, from, to int64, meanwhile func()) (v int64, found bool, err error) {
+	w, err := d.walkOver(index.Shape, index)
+	if err != nil {
+		return 0, false, err
+	}
+	r, err := d.use()
+	if err != nil {
+		return 0, false, err
+	}
+	l, err := d.look(r)
+	if l == nil && err == nil {
+		return d.outsideThere(w, from, to, meanwhile)
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	defer r.looks.give(l)
+	l.words[1].Store(0)
+	if err := d.each(ptx.Outside(), w, uint64(from), uint64(to), uint64(l.at)); err != nil {
+		return 0, false, err
+	}
+	if err := d.within(r, func() error { return d.driver.EventRecord(l.event, r.stream) }); err != nil {
+		return 0, false, err
+	}
+	waited := false
+	wait := func() error {
+		waited = true
+		return d.within(r, func() error { return d.driver.EventSynchronize(l.event) })
+	}
+	defer func() {
+		if !waited { // meanwhile panicked: the kernel writes to the words, which another look is to have
+			wait()
+		}
+	}()
+	meanwhile()
+	if err := wait(); err != nil {
+		return 0, false, err
+	}
+	return l.words[0].Load(), l.words[1].Load() != 0, nil
+}
+
+// outsideThere is Outside by words of the device, for which the host waits until all is done.
+func (d engine) outsideThere(w walk, from, to int64, meanwhile func()) (v int64, found bool, err error) {
+	m, err := d.Alloc(16)
+	if err != nil {
+		return 0, false, err
+	}
+	defer func() { err = errors.Join(err, m.End()) }()
+	if err := m.Fill(0, 16, []byte{0}); err != nil {
+		return 0, false, err
+	}
+	if err := d.each(ptx.Outside(), w, uint64(from), uint64(to), uint64(m.(*memory).at(0, 16))); err != nil {
+		return 0, false, err
+	}
+	meanwhile()
+	var words [16]byte
+	err = m.Read(words[:], 0)
+	return int64(binary.LittleEndian.Uint64(words[:])), words[8] != 0, err
+}
+
+// look returns one that nobody uses; nil where there are none.
+func (d *Device) look(r *ready) (*look, error) {
+	s := &r.looks
+	s.Lock()
+	defer s.Unlock()
+	if n := len(s.free); n > 0 {
+		l := s.free[n-1]
+		s.free = s.free[:n-1]
+		return l, nil
+	}
+	if s.pages == nil && !s.refused {
+		if err := s.begin(d); err != nil {
+			if !refused(err) {
+				return nil, err
+			}
+			s.refused = true
+		}
+	}
+	if s.refused || (s.used+1)*lookSize > len(s.pages) {
+		return nil, nil
+	}
+	l := &look{at: s.at + cudriver.Ptr(s.used*lookSize),
+		words: (*[2]atomic.Int64)(unsafe.Pointer(&s.pages[s.used*lookSize]))}
+	err := d.within(r, func() (err error) {
+		l.event, err = d.driver.EventCreate(cudriver.EventDisableTiming)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.used++
+	return l, nil
+}
+
+// begin registers pages. Go has so large a slice in pages of its own, and does not move it.
+func (s *looks) begin(d *Device) error {
+	pages := make([]byte, 1<<16)
+	p, err := d.register(pages)
+	if err != nil {
+		return err
+	}
+	err = d.do(func(cudriver.Stream) (err error) {
+		s.at, err = d.driver.MemHostGetDevicePointer(pages)
+		return err
+	})
+	if err != nil {
+		return errors.Join(err, p.unlock())
+	}
+	s.pages = pages
+	return nil
+}
+
+// give lets others use a look again.
+func (s *looks) give(l *look) {
+	s.Lock()
+	defer s.Unlock()
+	s.free = append(s.free, l)
+}
+
+// end ends the events; those of looks in use end with the context. Close has unlocked the pages.
+func (s *looks) end(d *Device) (err error) {
+	s.Lock()
+	defer s.Unlock()
+	for _, l := range s.free {
+		err = errors.Join(err, d.driver.EventDestroy(l.event))
+	}
+	s.free, s.pages = nil, nil
+	return err
+}

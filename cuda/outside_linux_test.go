@@ -1,0 +1,94 @@
+package cuda_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/devicetest"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// panics returns with what f panics.
+func panics(f func()) (said string) {
+	defer func() {
+		if p := recover(); p != nil {
+			said = fmt.Sprint(p)
+		}
+	}()
+	f()
+	return ""
+}
+
+// selects wants rows of a tensor by an index, and an error of an index that is out of range.
+func selects(t *testing.T, dev tensor.Device) {
+	t.Helper()
+	host := tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 6, 3)
+	x := devicetest.On(t, dev, host)
+	defer x.Close()
+	for _, c := range []struct {
+		index []int64
+		out   string
+	}{
+		{index: []int64{5, 0, -6, -1}}, {index: []int64{0, 6, 0}, out: "6"}, {index: []int64{-7}, out: "-7"},
+		{index: []int64{1, 1 << 62}, out: "4611686018427387904"}, {index: []int64{3}},
+	} {
+		there := devicetest.On(t, dev, tensor.FromSlice(c.index, len(c.index)))
+		said := panics(func() {
+			y := tensor.IndexSelect(x, 0, there)
+			devicetest.Same(t, y, tensor.IndexSelect(host, 0, tensor.FromSlice(c.index, len(c.index))), 0)
+			check(t, y.Close())
+		})
+		check(t, there.Close())
+		if c.out != "" {
+			c.out = "index " + c.out + " is out of range of 6"
+		}
+		if !strings.Contains(said, c.out) || said != "" && c.out == "" {
+			t.Errorf("index %v: %q, want %q", c.index, said, c.out)
+		}
+	}
+}
+
+func TestOutside_WorksWhereNoPageIsRegistered(t *testing.T) {
+	dev := simulated(t)
+	cuda.Simulator().Fail("cuMemHostRegister", 1, cudriver.ErrorNotPermitted)
+	selects(t, dev)
+	wantPinned(t, "by words of the device", 0)
+	collected(t, 1)
+}
+
+func TestOutside_LooksAtManyIndicesAtOnce(t *testing.T) {
+	dev := onDevice(t)
+	var g sync.WaitGroup
+	for range 24 {
+		g.Go(func() { selects(t, dev) })
+	}
+	g.Wait()
+	wantPinned(t, "by words of the host", 1)
+	collected(t, 24) // goroutines that allocate at once have segments of their own
+}
+
+// What is queued meanwhile may panic, and more often than there are words.
+func TestOutside_GivesItsWordBackWhereItsCallerPanics(t *testing.T) {
+	dev := onDevice(t)
+	index := devicetest.On(t, dev, tensor.FromSlice([]int64{9}, 1))
+	for range 2000 {
+		said := panics(func() {
+			devicetest.ComputerOn(dev).Outside(devicetest.OperandOf(index), 0, 6, func() { panic("no") })
+		})
+		if said != "no" {
+			t.Fatalf("it panics with %q", said)
+		}
+	}
+	v, found, err := devicetest.ComputerOn(dev).Outside(devicetest.OperandOf(index), 0, 6, func() {})
+	check(t, err)
+	if v != 9 || !found {
+		t.Errorf("%d, %v, want 9", v, found)
+	}
+	selects(t, dev)
+	check(t, index.Close())
+	collected(t, 1)
+}
