@@ -1,24 +1,50 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/internal/ptx"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Gather is device.Computer's.
-func (d engine) Gather(out, in, index tensorOperand, dim int) error {
+// Gather is device.Computer's. Indices that are few for what they gather are looked at before, so
+// that the host need not wait for the rest.
+func (d engine) Gather(out, in, index tensorOperand, dim int) (v int64, found bool, err error) {
 	kind, ok := moved[out.DType.Size()]
 	if !ok {
-		return fmt.Errorf("%w: Gather of %v on %v", tensor.ErrUnsupported, in.DType, d)
+		return 0, false, fmt.Errorf("%w: Gather of %v on %v", tensor.ErrUnsupported, in.DType, d)
 	}
 	w, err := d.walkOver(out.Shape, out, index, in)
 	if err != nil {
-		return err
+		return 0, false, err
 	}
 	w, kind = w.wider(kind, 1)
-	return d.each(ptx.Gather(kind), w, w.pull(2, dim), uint64(in.Shape[dim]))
+	n := in.Shape[dim]
+	gather := func(report cudriver.Ptr) error {
+		w := w.clone()
+		return d.each(ptx.Gather(kind), w, w.pull(2, dim), uint64(n), uint64(report))
+	}
+	once := unstretched(index)
+	if few := product(once.Shape) <= product(out.Shape)/8; !few {
+		return d.watched(gather, func() {})
+	}
+	var failed error
+	v, found, err = d.Outside(once, int64(-n), int64(n), func() { failed = gather(0) })
+	return v, found, errors.Join(err, failed)
+}
+
+// unstretched has what is stretched once.
+func unstretched(o tensorOperand) tensorOperand {
+	o.Shape = slices.Clone(o.Shape)
+	for i, step := range o.Strides {
+		if step == 0 {
+			o.Shape[i] = min(o.Shape[i], 1)
+		}
+	}
+	return o
 }
 
 // wider returns the walk by 8 bytes at a time, if they have one index, which is operand index, and

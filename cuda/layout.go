@@ -71,6 +71,15 @@ func (d *Device) walkOver(shape []int, operands ...tensorOperand) (w walk, err e
 	return w, nil
 }
 
+// clone returns a walk whose layouts can be changed alone.
+func (w walk) clone() walk {
+	w.shape, w.operands = slices.Clone(w.shape), slices.Clone(w.operands)
+	for k := range w.operands {
+		w.operands[k].strides = slices.Clone(w.operands[k].strides)
+	}
+	return w
+}
+
 func (w walk) count() int {
 	n := 1
 	for _, size := range w.shape {

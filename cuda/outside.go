@@ -34,24 +34,33 @@ const lookSize = 64
 
 // Outside is device.Computer's.
 func (d engine) Outside(index tensorOperand, from, to int64, meanwhile func()) (v int64, found bool, err error) {
+	index = unstretched(index)
 	w, err := d.walkOver(index.Shape, index)
 	if err != nil {
 		return 0, false, err
 	}
+	return d.watched(func(report cudriver.Ptr) error {
+		return d.each(ptx.Outside(), w, uint64(from), uint64(to), uint64(report))
+	}, meanwhile)
+}
+
+// watched queues a kernel that writes a number, and 1 behind it, to where it is told to, if it finds
+// one; then what meanwhile queues; and waits for the kernel.
+func (d engine) watched(kernel func(report cudriver.Ptr) error, meanwhile func()) (v int64, found bool, err error) {
 	r, err := d.use()
 	if err != nil {
 		return 0, false, err
 	}
 	l, err := d.look(r)
-	if l == nil && err == nil {
-		return d.outsideThere(w, from, to, meanwhile)
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, false, err
+	case l == nil:
+		return d.watchedThere(kernel, meanwhile)
 	}
 	defer r.looks.give(l)
 	l.words[1].Store(0)
-	if err := d.each(ptx.Outside(), w, uint64(from), uint64(to), uint64(l.at)); err != nil {
+	if err := kernel(l.at); err != nil {
 		return 0, false, err
 	}
 	if err := d.within(r, func() error { return d.driver.EventRecord(l.event, r.stream) }); err != nil {
@@ -74,8 +83,8 @@ func (d engine) Outside(index tensorOperand, from, to int64, meanwhile func()) (
 	return l.words[0].Load(), l.words[1].Load() != 0, nil
 }
 
-// outsideThere is Outside by words of the device, for which the host waits until all is done.
-func (d engine) outsideThere(w walk, from, to int64, meanwhile func()) (v int64, found bool, err error) {
+// watchedThere is watched with words of the device, and waits until all is done.
+func (d engine) watchedThere(kernel func(report cudriver.Ptr) error, meanwhile func()) (v int64, found bool, err error) {
 	m, err := d.Alloc(16)
 	if err != nil {
 		return 0, false, err
@@ -84,7 +93,7 @@ func (d engine) outsideThere(w walk, from, to int64, meanwhile func()) (v int64,
 	if err := m.Fill(0, 16, []byte{0}); err != nil {
 		return 0, false, err
 	}
-	if err := d.each(ptx.Outside(), w, uint64(from), uint64(to), uint64(m.(*memory).at(0, 16))); err != nil {
+	if err := kernel(m.(*memory).at(0, 16)); err != nil {
 		return 0, false, err
 	}
 	meanwhile()

@@ -307,52 +307,42 @@ func (t *Tensor) batched(batch []int, n int) *Tensor {
 	return t.peek([]int{n, rows, cols}, append(steps, matrix...), t.offset)
 }
 
-// ranged panics unless all indices are in the range of n, with negative ones counted from the end.
-// The device looks at them, and does what meanwhile queues, while the host waits for the look. What
-// is stretched is looked at once.
-func (t *Tensor) ranged(what string, n int, meanwhile func()) {
-	shape := slices.Clone(t.Shape())
-	for i, step := range t.Strides() {
-		if step == 0 {
-			shape[i] = 1
-		}
-	}
-	all := t.peek(shape, t.Strides(), t.offset).operand()
-	all.Shape, all.Strides = merged(all.Shape, all.Strides)
-	i, found, err := computerOn(t.Device()).Outside(all, int64(-n), int64(n), meanwhile)
-	runtime.KeepAlive(t)
-	must(wrapOp(name(what), t.Device(), err))
-	if found {
-		wrap(int(i), n, what+" index")
-	}
-}
-
 // gatherOnDevice and scatterOnDevice are gather and scatter on a device, of shapes that were
-// checked.
+// checked. A scatter is queued when the indices have been looked at.
 func (t *Tensor) gatherOnDevice(what string, dim int, idx, out *Tensor) {
 	if out.Numel() == 0 {
 		return
 	}
 	n, dev := t.Shape()[dim], computerOf(t, idx)
-	idx.ranged(what, n, func() {
-		if n > 0 {
-			must(wrapOp(name(what), t.Device(), dev.Gather(out.operand(), t.operand(), idx.operand(), dim)))
-		}
-	})
+	if n == 0 {
+		misuse("%s from dimension %d of %v, which has no elements", what, dim, t.Shape())
+	}
+	i, found, err := dev.Gather(out.operand(), t.operand(), idx.operand(), dim)
 	runtime.KeepAlive(t)
+	runtime.KeepAlive(idx)
+	inRange(what, t, n, i, found, err)
 }
 
 func (t *Tensor) scatterOnDevice(what string, dim int, idx, src *Tensor, add bool) {
 	if idx.Numel() == 0 {
 		return
 	}
-	dev := computerOf(t, idx, src)
-	idx.ranged(what, t.Shape()[dim], func() {})
+	n, dev := t.Shape()[dim], computerOf(t, idx, src)
+	i, found, err := dev.Outside(idx.operand(), int64(-n), int64(n), func() {})
+	inRange(what, t, n, i, found, err)
 	from := src.peek(idx.Shape(), src.Strides(), src.offset)
 	must(wrapOp(name(what), t.Device(), dev.Scatter(t.operand(), from.operand(), idx.operand(), dim, add)))
 	runtime.KeepAlive(src)
 	runtime.KeepAlive(idx)
 	t.Touch()
+}
+
+// inRange panics where a device has found an index that is out of the range of n, or has failed.
+func inRange(what string, t *Tensor, n int, i int64, found bool, err error) {
+	must(wrapOp(name(what), t.Device(), err))
+	if found {
+		wrap(int(i), n, what+" index")
+	}
 }
 
 // generate sets the elements of a tensor on a device.

@@ -149,12 +149,11 @@ func (d *Device) Outside(index operand, from, to int64, meanwhile func()) (v int
 }
 
 // Gather is device.Computer's.
-func (d *Device) Gather(out, in, index operand, dim int) error {
-	if err := d.compute(); err != nil {
-		return err
-	}
-	d.see(out).CopyFrom(tensor.Gather(d.see(in), dim, d.within(index, in.Shape[dim])))
-	return nil
+func (d *Device) Gather(out, in, index operand, dim int) (v int64, found bool, err error) {
+	n := in.Shape[dim]
+	return d.Outside(index, int64(-n), int64(n), func() {
+		d.see(out).CopyFrom(tensor.Gather(d.see(in), dim, d.within(index, n)))
+	})
 }
 
 // Scatter is device.Computer's.

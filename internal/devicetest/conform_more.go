@@ -143,7 +143,10 @@ func strayed(t *testing.T, dev tensor.Device, index []int64) {
 	for _, size := range []int{4, 2} {
 		in := x.Narrow(0, 2, size)
 		y := On(t, dev, tensor.New(tensor.Float32, n))
-		check(t, ComputerOn(dev).Gather(OperandOf(y), OperandOf(in), OperandOf(there), 0))
+		if v, found, err := ComputerOn(dev).Gather(OperandOf(y), OperandOf(in), OperandOf(there), 0); err != nil ||
+			!found || !slices.Contains(index, v) {
+			t.Errorf("of %v the device finds %d, %v, %v", index, v, found, err)
+		}
 		Same(t, y, tensor.Full(tensor.Float32, 7, n), 0)
 		check(t, ComputerOn(dev).Scatter(OperandOf(in), OperandOf(y), OperandOf(there), 0, false))
 		Same(t, x, tensor.Full(tensor.Float32, 7, 6), 0)

@@ -10,7 +10,7 @@ import (
 type Kernel struct {
 	Name string
 	// of "dense" and "inner": how many elements a thread takes, and of how many an address is a
-	// multiple; 0 if there are no such entries
+	// multiple
 	Vector  int
 	entries func() []*asm
 }
@@ -66,16 +66,8 @@ func (e each) kernel() Kernel {
 		if o.mode&inNumber == 0 && o.kind.Size() == 8 {
 			k.Vector = min(k.Vector, 2)
 		}
-		if o.mode&points != 0 {
-			k.Vector = 0
-		}
 	}
-	k.entries = func() []*asm {
-		if k.Vector == 0 {
-			return []*asm{e.strided()}
-		}
-		return []*asm{e.dense(k.Vector), e.inner(k.Vector), e.strided()}
-	}
+	k.entries = func() []*asm { return []*asm{e.dense(k.Vector), e.inner(k.Vector), e.strided()} }
 	return k
 }
 
@@ -202,7 +194,7 @@ func (e each) inner(vector int) *asm {
 	at, one := append([]string{}, bases...), make([]string, len(bases))
 	for m, k := range memory {
 		at[k] = a.do("mov.u64", bases[k])
-		if e.operands[k].mode&reads != 0 {
+		if e.operands[k].mode&(reads|points) != 0 {
 			one[k] = a.do("setp.eq.u64", a.word("u64", layout+layoutWords(m)), "0")
 		}
 	}
@@ -228,8 +220,11 @@ func (e each) applyAll(a *asm, vector int, at, one []string, place string, extra
 	x := make([][]string, vector)
 	for k, o := range e.operands {
 		values := slices.Repeat([]string{at[k]}, vector)
-		if o.mode&reads != 0 {
+		switch {
+		case o.mode&reads != 0:
 			values = e.loadAll(a, vector, o.kind, at[k], k, one)
+		case o.mode&points != 0:
+			values = e.pointAll(a, vector, o.kind, at[k], k, one)
 		}
 		for i, v := range values {
 			x[i] = append(x[i], v)
@@ -283,6 +278,18 @@ func (e each) loadAll(a *asm, vector int, t Type, at string, k int, one []string
 	}
 	for i, v := range values {
 		values[i] = a.widen(t, v)
+	}
+	return values
+}
+
+// pointAll returns the addresses of neighbours, or that of the one for all.
+func (e each) pointAll(a *asm, vector int, t Type, at string, k int, one []string) []string {
+	values, step := []string{at}, a.do("mov.u64", fmt.Sprint(t.Size()))
+	if one != nil && one[k] != "" {
+		step = a.do("selp.u64", "0", step, one[k])
+	}
+	for i := range vector - 1 {
+		values = append(values, a.do("add.u64", values[i], step))
 	}
 	return values
 }

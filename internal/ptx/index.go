@@ -8,22 +8,31 @@ func Outside() Kernel {
 	return each{name: "Outside", operands: []access{{Int64, reads}}, extra: 3,
 		body: func(a *asm, x []string, _ string, extra int) []string {
 			low := a.do("setp.lt.s64", x[0], a.word("s64", extra))
-			a.when(a.do("or.pred", low, a.do("setp.ge.s64", x[0], a.word("s64", extra+1))), func() {
-				to := a.word("u64", extra+2)
-				a.emit("st.global.u64 [%s], %s", to, x[0])
-				a.emit("st.global.u64 [%s+8], %s", to, a.do("mov.u64", "1"))
-			})
+			out := a.do("or.pred", low, a.do("setp.ge.s64", x[0], a.word("s64", extra+1)))
+			a.report(out, x[0], a.word("u64", extra+2))
 			return nil
 		}}.kernel()
 }
 
+// report writes v, and 1 behind it, where a predicate holds.
+func (a *asm) report(p, v, to string) {
+	a.when(p, func() {
+		a.emit("st.global.u64 [%s], %s", to, v)
+		a.emit("st.global.u64 [%s+8], %s", to, a.do("mov.u64", "1"))
+	})
+}
+
 // Gather returns the kernel that reads each element where an index says: its operands are the
 // output, the index, and the input, whose layout has stride 0 along the indexed dimension; the
-// extra words are its stride and its size there.
+// extra words are its stride and its size there, and where it writes an index that is out of range,
+// as Outside does, or 0.
 func Gather(t Type) Kernel {
-	return each{name: "Gather", operands: []access{{t, writes}, {Int64, reads}, {t, points}}, extra: 2,
+	return each{name: "Gather", operands: []access{{t, writes}, {Int64, reads}, {t, points}}, extra: 3,
 		body: func(a *asm, x []string, _ string, extra int) []string {
-			return []string{a.load(t, a.indexed(x[2], x[1], extra))}
+			at, stray := a.indexed(x[2], x[1], extra)
+			to := a.word("u64", extra+2)
+			a.report(a.do("and.pred", stray, a.do("setp.ne.u64", to, "0")), x[1], to)
+			return []string{a.load(t, at)}
 		}}.kernel()
 }
 
@@ -36,7 +45,7 @@ func Scatter(t Type, add bool) Kernel {
 		e.name = "ScatterAdd"
 	}
 	e.body = func(a *asm, x []string, _ string, extra int) []string {
-		if at := a.indexed(x[0], x[1], extra); add {
+		if at, _ := a.indexed(x[0], x[1], extra); add {
 			a.accumulate(t, at, x[2])
 		} else {
 			a.store(t, at, x[2])
@@ -46,14 +55,14 @@ func Scatter(t Type, add bool) Kernel {
 	return e.kernel()
 }
 
-// indexed counts negative indices from the end. One that is out of range is another one then: a
-// process that writes an index while others read it does not lead them out of the memory.
-func (a *asm) indexed(base, index string, extra int) string {
+// indexed counts negative indices from the end. One that is out of range strays, and is another one
+// then: a process that writes an index while others read it does not lead them out of the memory.
+func (a *asm) indexed(base, index string, extra int) (at, stray string) {
 	size := a.word("s64", extra+1)
 	end := a.do("add.s64", index, size)
 	index = a.do("selp.s64", end, index, a.do("setp.lt.s64", index, "0"))
-	index = a.do("min.u64", index, a.do("sub.s64", size, "1"))
-	return a.do("mad.lo.s64", index, a.word("s64", extra), base)
+	inside := a.do("min.u64", index, a.do("sub.s64", size, "1"))
+	return a.do("mad.lo.s64", inside, a.word("s64", extra), base), a.do("setp.ne.u64", inside, index)
 }
 
 // accumulate adds atomically, also where there is no instruction for it: of what is true the sum is
