@@ -29,6 +29,9 @@ type look struct {
 	event cudriver.Event
 }
 
+// reporting queues a kernel that reports to an address.
+type reporting = func(to cudriver.Ptr) error
+
 // lookSize is a line of the cache, so that the host does not wait for another look's.
 const lookSize = 64
 
@@ -44,9 +47,9 @@ func (d engine) Outside(index tensorOperand, from, to int64, meanwhile func()) (
 	}, meanwhile)
 }
 
-// watched queues a kernel that writes a number, and 1 behind it, to where it is told to, if it finds
-// one; then what meanwhile queues; and waits for the kernel.
-func (d engine) watched(kernel func(report cudriver.Ptr) error, meanwhile func()) (v int64, found bool, err error) {
+// watched queues a kernel that reports to where it is told: it writes a number there, and 1 behind
+// it, if it finds one. Then it does what meanwhile queues, and waits for the kernel.
+func (d engine) watched(kernel reporting, meanwhile func()) (v int64, found bool, err error) {
 	r, err := d.use()
 	if err != nil {
 		return 0, false, err
@@ -84,7 +87,7 @@ func (d engine) watched(kernel func(report cudriver.Ptr) error, meanwhile func()
 }
 
 // watchedThere is watched with words of the device, and waits until all is done.
-func (d engine) watchedThere(kernel func(report cudriver.Ptr) error, meanwhile func()) (v int64, found bool, err error) {
+func (d engine) watchedThere(kernel reporting, meanwhile func()) (v int64, found bool, err error) {
 	m, err := d.Alloc(16)
 	if err != nil {
 		return 0, false, err

@@ -23,8 +23,9 @@ func panics(f func()) (said string) {
 	return ""
 }
 
-// selects wants rows of tensors by an index, and an error of an index that is out of range: of short
-// rows, for which the gather reports it, and of long ones, whose indices are looked at before.
+// selects wants rows of tensors by an index, and an error of an index that is out of range: of
+// short rows, for which the gather reports it, and of long ones, whose indices are looked at
+// before.
 func selects(t *testing.T, dev tensor.Device) {
 	t.Helper()
 	for _, cols := range []int{3, 64} {

@@ -41,15 +41,15 @@ type Computer[T any] interface {
 	// one, and returns one of them.
 	Outside(index Operand[T], from, to int64, meanwhile func()) (v int64, found bool, err error)
 
-	// Gather sets each element of out to that of in at the same indices but that along dim, of which
-	// in has some, which index, Int64 of out's shape, says. Negative indices count from the end. It
-	// waits until the indices have been looked at. It reports whether one is out of range, and
-	// returns one of them; the element of out may be any of in there.
+	// Gather sets each element of out to that of in at the same indices but that along dim, of
+	// which in has some, which index, Int64 of out's shape, says. Negative indices count from the
+	// end. It waits until the indices have been looked at. It reports whether one is out of range,
+	// and returns one of them; the element of out may be any of in there.
 	Gather(out, in, index Operand[T], dim int) (v int64, found bool, err error)
 
 	// Scatter is the way back: each element of in, of index's shape, replaces that of out where the
-	// index says, or is added to it, and all of those that go to one place. Where an index is out of
-	// range that is any of out.
+	// index says, or is added to it, and all of those that go to one place. Where an index is out
+	// of range that is any of out.
 	Scatter(out, in, index Operand[T], dim int, add bool) error
 
 	// Generate sets each element of out, which is contiguous, by its place, and RandomKept by that

@@ -179,19 +179,16 @@ func sequences(t *testing.T, dev tensor.Device) {
 	}
 	for _, dt := range floats {
 		bits := map[tensor.DType]int{f32: 24, f64: 53}[dt]
-		Same(t, make(func(g *tensor.Generator) (*tensor.Tensor,
-			error) {
-			return tensor.On(dev).Rand(dt, g, n)
-		}), want(dt, device.Sequence{Kind: device.RandomUniform, B: 1, Bits: bits}), 0)
+		unit := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.On(dev).Rand(dt, g, n) })
+		Same(t, unit, want(dt, device.Sequence{Kind: device.RandomUniform, B: 1, Bits: bits}), 0)
 		Same(t, On(t, dev, tensor.New(dt, n)).Uniform(tensor.NewGenerator(9), -2, 5),
-			want(dt, device.Sequence{Kind: device.RandomUniform, A: -2, B: 5, Bits: bits}), map[tensor.DType]float64{f32: 1e-6}[dt])
+			want(dt, device.Sequence{Kind: device.RandomUniform, A: -2, B: 5, Bits: bits}),
+			map[tensor.DType]float64{f32: 1e-6}[dt])
 		normal := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.On(dev).RandN(dt, g, n) })
 		Same(t, normal, want(dt, device.Sequence{Kind: device.RandomNormal, B: 1}),
 			map[tensor.DType]float64{f32: 1e-6, f64: 1e-14}[dt])
-		kept := make(func(g *tensor.Generator) (*tensor.Tensor,
-			error) {
-			return tensor.On(dev).Empty(dt, n)
-		}).Bernoulli(tensor.NewGenerator(9), 0.3)
+		empty := make(func(*tensor.Generator) (*tensor.Tensor, error) { return tensor.On(dev).Empty(dt, n) })
+		kept := empty.Bernoulli(tensor.NewGenerator(9), 0.3)
 		Same(t, kept, want(dt, device.Sequence{Kind: device.RandomBernoulli, A: 0.3}), 0)
 		s := device.Sequence{Kind: device.RandomKept, Key: key, A: 0.3, B: 1.5}
 		doubled := On(t, dev, tensor.Full(dt, 2, n))

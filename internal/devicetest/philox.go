@@ -78,7 +78,8 @@ func Integer(s device.Sequence, place uint64) int64 {
 
 // numberOf returns which of Number and Narrow elements of a dtype are of.
 func numberOf(kind device.SequenceKind, dt tensor.DType) func(s device.Sequence, place uint64) float64 {
-	if kind != device.Arithmetic && slices.Contains([]tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32}, dt) {
+	narrow := []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32}
+	if kind != device.Arithmetic && slices.Contains(narrow, dt) {
 		return Narrow
 	}
 	return Number
