@@ -61,7 +61,6 @@ func (d engine) watched(kernel reporting, meanwhile func()) (v int64, found bool
 	case l == nil:
 		return d.watchedThere(kernel, meanwhile)
 	}
-	defer r.looks.give(l)
 	l.words[1].Store(0)
 	if err := kernel(l.at); err != nil {
 		return 0, false, err
@@ -69,21 +68,15 @@ func (d engine) watched(kernel reporting, meanwhile func()) (v int64, found bool
 	if err := d.within(r, func() error { return d.driver.EventRecord(l.event, r.stream) }); err != nil {
 		return 0, false, err
 	}
-	waited := false
-	wait := func() error {
-		waited = true
-		return d.within(r, func() error { return d.driver.EventSynchronize(l.event) })
-	}
-	defer func() {
-		if !waited { // meanwhile panicked: the kernel writes to the words, which another look is to have
-			wait()
+	defer func() { // also where meanwhile panics
+		// Where the wait fails nobody has the look again: the kernel may still write to it.
+		if err = d.within(r, func() error { return d.driver.EventSynchronize(l.event) }); err == nil {
+			v, found = l.words[0].Load(), l.words[1].Load() != 0
+			r.looks.give(l)
 		}
 	}()
 	meanwhile()
-	if err := wait(); err != nil {
-		return 0, false, err
-	}
-	return l.words[0].Load(), l.words[1].Load() != 0, nil
+	return 0, false, nil
 }
 
 // watchedThere is watched with words of the device, and waits until all is done.
