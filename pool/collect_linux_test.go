@@ -113,3 +113,38 @@ func TestPool_CollectsWhatFunctionsForget(t *testing.T) {
 			calls, size>>10)
 	}
 }
+
+var ones = pool.Register("ones", func(_ context.Context, give bool) (*tensor.Tensor, error) {
+	t, err := tensor.NewShared(tensor.Uint8, 400<<10)
+	if err == nil && give {
+		t = t.Give()
+	}
+	return t, err
+})
+
+// The worker closes a result that it gives, so one of these is in use at a time, or two.
+func TestPool_AWorkerClosesResultsThatItGives(t *testing.T) {
+	d, err := shm.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pool.New(t.Context(), pool.Options{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	most := func(give bool) (results int64) {
+		before := d.Stats().Bytes
+		for range 20 {
+			get[*tensor.Tensor](t)(ones.Apply(t.Context(), p, give)).Close()
+			results = max(results, (d.Stats().Bytes-before)/(400<<10))
+		}
+		return results
+	}
+	if n := most(true); n > 2 {
+		t.Errorf("%d results that were given are in use", n)
+	}
+	if n := most(false); n <= 2 {
+		t.Errorf("%d results that were not given are in use, so this test tells nothing", n)
+	}
+}

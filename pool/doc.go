@@ -12,7 +12,8 @@
 // A [Func] is registered once, in a package-level variable, and called through any pool: Map, Imap
 // and ImapUnordered for many values, Apply for one. The Async forms return at once. A [Func2] takes
 // two arguments, and has StarMap. Shared memory in arguments and results, such as that of tensors,
-// is not copied.
+// is not copied. A function that makes a tensor for its caller returns t.Give(): the worker closes
+// the tensor when it has sent it. Otherwise the worker has it until its garbage collector runs.
 //
 // # Failures
 //
