@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cuda"
@@ -56,17 +55,16 @@ var deviceWork = shoal.Register("torture device", func(ctx context.Context, _ in
 	}
 })
 
-// simulated returns the devices of this process.
-var simulated = sync.OnceValues(func() (*sim.Devices, error) { return sim.Create(1, 8<<30) })
-
 // deviceStorm kills processes that have memory of a simulated device mapped.
-func deviceStorm(s *storm) (err error) {
+func deviceStorm(s *storm) error { return consumerStorm(s, deviceWork) }
+
+func consumerStorm(s *storm, work *shoal.Func[deviceJob]) (err error) {
 	s.kept = 1 // a driver keeps the file of its device open, and each run has another driver
-	devices, err := simulated()
+	devices, err := sim.Create(1, 8<<30)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, cuda.Close()) }()
+	defer func() { err = errors.Join(err, cuda.Close(), devices.Close()) }()
 	if err := errors.Join(os.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ",")), cuda.Close()); err != nil {
 		return err
 	}
@@ -124,8 +122,8 @@ func deviceStorm(s *storm) (err error) {
 			}
 		}
 	}()
-	s.keep(4, func(g *shoal.Group, n uint64) {
-		deviceWork.Go(g, deviceJob{s.path, n, in.Receiver(), out.Sender()})
+	s.keep(4, func(g *shoal.Group, n uint64) *shoal.Process {
+		return work.Go(g, deviceJob{s.path, n, in.Receiver(), out.Sender()})
 	})
 	stop()
 	for range 2 {

@@ -78,17 +78,35 @@ func (l *ledger) fetch() {
 // A pen writes to the ledger of the process's storm.
 type pen struct{ f *os.File }
 
-// pens has the pen of this process, which takes part in one storm.
+// pens has this process's pens, by the paths of their ledgers.
 var pens struct {
-	once sync.Once
-	pen
-	err error
+	sync.Mutex
+	open map[string]pen
 }
 
-// openPen returns this process's pen.
-func openPen(path string) (pen, error) {
-	pens.once.Do(func() { pens.f, pens.err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0) })
-	return pens.pen, pens.err
+// openPen returns this process's pen for a ledger.
+func openPen(path string) (p pen, err error) {
+	pens.Lock()
+	defer pens.Unlock()
+	if p, ok := pens.open[path]; ok {
+		return p, nil
+	}
+	if p.f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
+		return p, err
+	}
+	if pens.open == nil {
+		pens.open = make(map[string]pen)
+	}
+	pens.open[path] = p
+	return p, nil
+}
+
+// closePen closes this process's pen for a ledger that is read no more.
+func closePen(path string) {
+	pens.Lock()
+	defer pens.Unlock()
+	pens.open[path].f.Close()
+	delete(pens.open, path)
 }
 
 // write enters what this process does.

@@ -37,9 +37,13 @@ func (b *book) Get(_ context.Context, i int) (data.Sample, error) {
 
 // loaderStorm reads epochs while the worker processes of the loader die. Each sample comes once, in
 // order, in each epoch.
-func loaderStorm(s *storm) (err error) {
-	const samples, batch = 120, 5
-	l := data.NewLoader(&book{samples, s.path}, data.Options{BatchSize: batch, Workers: 4, Kind: data.Processes,
+func loaderStorm(s *storm) error { return epochStorm(s, &book{samples, s.path}) }
+
+// samples are how many there are in an epoch, and batch how many come at a time.
+const samples, batch = 120, 5
+
+func epochStorm(s *storm, set data.Dataset) (err error) {
+	l := data.NewLoader(set, data.Options{BatchSize: batch, Workers: 4, Kind: data.Processes,
 		Persistent: s.seed%2 == 0})
 	defer func() { err = errors.Join(err, l.Close()) }()
 	s.spares = true // as a pool does, a loader gives up where no worker is left

@@ -65,6 +65,11 @@ func (p parcel) open() (uint64, error) {
 }
 
 var lockWork = shoal.Register("torture locks", func(ctx context.Context, _ int, j lockJob) error {
+	return j.work(ctx)
+})
+
+// work does what lockers do, and more, at random until ctx ends.
+func (j lockJob) work(ctx context.Context, more ...func(w *locker, ctx context.Context) error) error {
 	p, err := openPen(j.Book)
 	if err != nil {
 		return err
@@ -72,13 +77,16 @@ var lockWork = shoal.Register("torture locks", func(ctx context.Context, _ int, 
 	w := &locker{lockJob: j, pen: p, rand: rand.New(rand.NewPCG(j.Number, 2))}
 	deeds := []func(context.Context) error{w.mutex, w.write, w.read, w.permit, w.name, w.put, w.get, w.send,
 		w.receive, w.wait, w.meet, w.event, w.latest}
+	for _, deed := range more {
+		deeds = append(deeds, func(ctx context.Context) error { return deed(w, ctx) })
+	}
 	for ctx.Err() == nil {
 		if err := deeds[w.rand.IntN(len(deeds))](ctx); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("process %d: %w", j.Number, err)
 		}
 	}
 	return nil
-})
+}
 
 // A locker is a process of the storm of locks.
 type locker struct {
@@ -306,7 +314,9 @@ func (w *locker) latest(ctx context.Context) error {
 }
 
 // lockStorm is over what package ipc has: locks, names, queues, pipes.
-func lockStorm(s *storm) (err error) {
+func lockStorm(s *storm) error { return lockerStorm(s, lockWork) }
+
+func lockerStorm(s *storm, work *shoal.Func[lockJob]) (err error) {
 	j := lockJob{Book: s.path}
 	var errs [11]error
 	j.Mutex, errs[0] = ipc.NewMutex()
@@ -331,7 +341,11 @@ func lockStorm(s *storm) (err error) {
 	echo := make(chan error, 1)
 	turn, stop := context.WithCancel(s.ctx)
 	go func() { echo <- reflect(turn, far, &inHand) }()
-	s.keep(lockers, func(g *shoal.Group, n uint64) { j := j; j.Number = n; lockWork.Go(g, j) })
+	s.keep(lockers, func(g *shoal.Group, n uint64) *shoal.Process {
+		j := j
+		j.Number = n
+		return work.Go(g, j)
+	})
 	stop()
 	err = forgive(<-echo, context.Canceled)
 	all := s.book.all()

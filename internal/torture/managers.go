@@ -31,12 +31,20 @@ type clientJob struct {
 }
 
 var clientWork = shoal.Register("torture client", func(ctx context.Context, _ int, j clientJob) error {
+	return j.work(ctx)
+})
+
+// work does what clients do, and more, at random until ctx ends or the server dies.
+func (j clientJob) work(ctx context.Context, more ...func(c *client, ctx context.Context) error) error {
 	p, err := openPen(j.Book)
 	if err != nil {
 		return err
 	}
 	c := &client{clientJob: j, pen: p, rand: rand.New(rand.NewPCG(j.Number, 3))}
 	deeds := []func(context.Context) error{c.pay, c.pay, c.count, c.put, c.get, c.mutex, c.list}
+	for _, deed := range more {
+		deeds = append(deeds, func(ctx context.Context) error { return deed(c, ctx) })
+	}
 	for ctx.Err() == nil {
 		err := deeds[c.rand.IntN(len(deeds))](ctx)
 		if errors.Is(err, manager.ErrServerDied) {
@@ -48,7 +56,7 @@ var clientWork = shoal.Register("torture client", func(ctx context.Context, _ in
 		}
 	}
 	return nil
-})
+}
 
 // orphan is what a client writes whose server has died.
 const orphan = 1 << 60
@@ -141,7 +149,9 @@ func (c *client) list(ctx context.Context) error {
 }
 
 // managerStorm is over the clients of a manager. Then its server dies.
-func managerStorm(s *storm) error {
+func managerStorm(s *storm) error { return errors.Join(clientStorm(s, clientWork), bereave(s)) }
+
+func clientStorm(s *storm, work *shoal.Func[clientJob]) error {
 	m, err := manager.Start(s.ctx)
 	if err != nil {
 		return err
@@ -185,7 +195,11 @@ func managerStorm(s *storm) error {
 		}
 		audited <- nil
 	}()
-	s.keep(clients, func(g *shoal.Group, n uint64) { j := j; j.Number = n; clientWork.Go(g, j) }, server.PID())
+	s.keep(clients, func(g *shoal.Group, n uint64) *shoal.Process {
+		j := j
+		j.Number = n
+		return work.Go(g, j)
+	}, server.PID())
 	stop()
 	err = <-audited
 	ctx, cancel := s.within()
@@ -214,7 +228,7 @@ func managerStorm(s *storm) error {
 	}
 	a.judge(s, doubtful)
 	return errors.Join(err, j.Accounts.Close(), j.Count.Close(), j.Box.Close(), j.Mutex.Close(), j.Lists.Close(),
-		m.Close(), bereave(s))
+		m.Close())
 }
 
 // take takes what has that bit out of the account, and returns how many have ended, and begun.
@@ -266,7 +280,7 @@ func bereave(s *storm) error {
 	go func() { done <- g.Wait() }()
 	select {
 	case err = <-done:
-	case <-time.After(patience):
+	case <-time.After(s.patience):
 		s.wrong(&s.seen.Hangs, 1, "clients of a dead server wait")
 		err = g.Close()
 	}

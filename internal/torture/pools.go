@@ -35,6 +35,7 @@ var poolWork = pool.Register("torture task", func(_ context.Context, in poolTask
 // A tasker hands in tasks, and notes what came of each.
 type tasker struct {
 	*storm
+	work    *pool.Func[poolTask, parcel]
 	p       *pool.Pool
 	retries bool
 	next    atomic.Uint64
@@ -72,13 +73,13 @@ func (t *tasker) failed(err error) {
 
 func (t *tasker) apply(ctx context.Context) {
 	task := t.tasks(1)[0]
-	v, err := poolWork.Apply(ctx, t.p, task)
+	v, err := t.work.Apply(ctx, t.p, task)
 	t.result(task.ID, v, err)
 }
 
 func (t *tasker) all(ctx context.Context) {
 	tasks := t.tasks(12)
-	out, err := poolWork.Map(ctx, t.p, tasks)
+	out, err := t.work.Map(ctx, t.p, tasks)
 	if err != nil {
 		t.failed(err)
 		return
@@ -91,7 +92,7 @@ func (t *tasker) all(ctx context.Context) {
 func (t *tasker) asTheyCome(ctx context.Context) {
 	tasks := t.tasks(24)
 	n := 0
-	for v, err := range poolWork.ImapUnordered(ctx, t.p, slices.Values(tasks)) {
+	for v, err := range t.work.ImapUnordered(ctx, t.p, slices.Values(tasks)) {
 		n++
 		id := v.ID
 		if e, ok := errors.AsType[*pool.TaskError](err); ok {
@@ -105,8 +106,10 @@ func (t *tasker) asTheyCome(ctx context.Context) {
 }
 
 // poolStorm is over a pool whose tasks fail with their worker, or one that runs them again.
-func poolStorm(s *storm) error {
-	t := &tasker{storm: s, retries: s.seed%2 == 0, came: make(map[uint64]int)}
+func poolStorm(s *storm) error { return taskStorm(s, poolWork) }
+
+func taskStorm(s *storm, work *pool.Func[poolTask, parcel]) error {
+	t := &tasker{storm: s, work: work, retries: s.seed%2 == 0, came: make(map[uint64]int)}
 	o := pool.Options{Workers: 4, ChunkSize: 1}
 	if t.retries {
 		o.Retries = 1000

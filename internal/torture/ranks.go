@@ -63,16 +63,18 @@ var rankWork = shoal.Register("torture rank", func(ctx context.Context, _ int, j
 
 // rankStorm has one group after the other, of which one rank is killed at any moment. The others
 // are stopped now and then.
-func rankStorm(s *storm) error {
+func rankStorm(s *storm) error { return groupStorm(s, rankWork) }
+
+func groupStorm(s *storm, work *shoal.Func[rankJob]) error {
 	for round := uint64(1); round <= uint64(max(1, s.deaths)); round++ {
-		if err := rankRound(s, round); err != nil {
+		if err := rankRound(s, work, round); err != nil {
 			return fmt.Errorf("round %d: %w", round, err)
 		}
 	}
 	return shoal.Warm(s.ctx, 0, shoal.Options{Workers: worldSize})
 }
 
-func rankRound(s *storm, round uint64) error {
+func rankRound(s *storm, work *shoal.Func[rankJob], round uint64) error {
 	world, err := dist.NewGroup(worldSize)
 	if err != nil {
 		return err
@@ -89,7 +91,7 @@ func rankRound(s *storm, round uint64) error {
 	for r := range worldSize {
 		g := shoal.NewGroup(s.ctx, o)
 		groups = append(groups, g)
-		ranks = append(ranks, rankWork.Go(g, rankJob{s.path, world, r, round}))
+		ranks = append(ranks, work.Go(g, rankJob{s.path, world, r, round}))
 	}
 	if err := world.Close(); err != nil {
 		return err

@@ -70,7 +70,9 @@ func turnoverStorm(s *storm) error {
 	if s.deaths == 0 {
 		n = 4
 	}
-	s.keep(n, func(g *shoal.Group, number uint64) { crowdWork.Go(g, crowdJob{number, s.path, q, count}) })
+	s.keep(n, func(g *shoal.Group, number uint64) *shoal.Process {
+		return crowdWork.Go(g, crowdJob{number, s.path, q, count})
+	})
 	a, doubtful := accounts(s.book.all())
 	for {
 		id, failed := q.TryGet()

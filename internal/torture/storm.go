@@ -21,13 +21,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// storms are the kinds, each with how many processes die in one.
-var storms = []struct {
+// A kind is a kind of storm.
+type kind struct {
 	name   string
-	deaths int
+	deaths int  // how many processes die in one
 	full   bool // only once, and only where there is time for it
 	blow   func(*storm) error
-}{
+}
+
+var storms = []kind{
 	{"locks", 200, false, lockStorm},
 	{"pools", 150, false, poolStorm},
 	{"managers", 100, false, managerStorm},
@@ -48,15 +50,18 @@ func stormNames() (names []string) {
 
 // A storm kills and stops processes of a program at random, and judges what is left.
 type storm struct {
+	kind   kind
 	ctx    context.Context // ends when the storm hangs
 	seed   uint64
 	dir    string
 	book   *ledger
 	path   string // of the ledger
-	deaths int    // how many are to die: none where the storm only warms up
+	deaths int    // how many are to die: none while the storm only warms up
 	spares bool   // one process that has begun is left alive
 	pace   int    // how many entries come to the ledger between two kills: what is done again is not always killed
 	kept   int    // descriptors that a run leaves which are no leak
+	// patience bounds what survivors need after the last death: far beyond what any of them needs.
+	patience time.Duration
 
 	mu      sync.Mutex
 	rand    *rand.Rand
@@ -65,11 +70,7 @@ type storm struct {
 	violate []string
 }
 
-// patience bounds what survivors need after the last death: far beyond what any of them needs.
-const patience = time.Minute
-
-// blow has one storm, twice: first without a death, after which this process has the descriptors
-// that it keeps.
+// blow has one storm, and prints its tally.
 func blow(ctx context.Context, name string, deaths int, seed uint64) error {
 	i := slices.Index(stormNames(), name)
 	if i < 0 {
@@ -78,27 +79,39 @@ func blow(ctx context.Context, name string, deaths int, seed uint64) error {
 	if deaths == 0 {
 		deaths = storms[i].deaths
 	}
-	dir, err := os.MkdirTemp("", "shoal-torture-")
+	s, err := storms[i].begin(deaths, seed, time.Minute)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	s := &storm{seed: seed, dir: dir, path: filepath.Join(dir, "ledger"), rand: rand.New(rand.NewPCG(seed, 0)),
-		dead: make(map[int]bool)}
-	limit := 4*patience + time.Duration(deaths)*time.Second
+	return errors.Join(s.rage(ctx), s.report())
+}
+
+func (k kind) begin(deaths int, seed uint64, patience time.Duration) (*storm, error) {
+	dir, err := os.MkdirTemp("", "shoal-torture-")
+	return &storm{kind: k, seed: seed, dir: dir, path: filepath.Join(dir, "ledger"), deaths: deaths,
+		rand: rand.New(rand.NewPCG(seed, 0)), dead: make(map[int]bool), patience: patience}, err
+}
+
+// rage has the storm, twice: first without a death, after which this process has the descriptors
+// that it keeps.
+func (s *storm) rage(ctx context.Context) error {
+	defer os.RemoveAll(s.dir)
+	defer closePen(s.path)
+	limit := 4*s.patience + time.Duration(s.deaths)*time.Second
 	var cancel context.CancelFunc
 	s.ctx, cancel = context.WithTimeout(ctx, limit)
 	defer cancel()
-	defer time.AfterFunc(limit+patience, s.hangs).Stop()
+	defer time.AfterFunc(limit+s.patience, s.hangs).Stop()
 	files, atRest := filesLeft(), 0
-	for _, s.deaths = range []int{0, deaths} {
+	for _, s.deaths = range []int{0, s.deaths} {
+		var err error
 		if s.book, err = newLedger(s.path); err != nil {
 			return err
 		}
 		if _, err := openPen(s.path); err != nil {
 			return err
 		}
-		if err := storms[i].blow(s); err != nil {
+		if err := s.kind.blow(s); err != nil {
 			s.wrong(&s.seen.Crashes, 1, "%v", err)
 		}
 		s.settle(&atRest)
@@ -106,10 +119,10 @@ func blow(ctx context.Context, name string, deaths int, seed uint64) error {
 		s.book.f.Close()
 	}
 	s.seen.Files += max(0, len(filesLeft())-len(files))
-	return s.report(name)
+	return nil
 }
 
-func (s *storm) report(name string) error {
+func (s *storm) report() error {
 	line, err := json.Marshal(s.seen)
 	if err != nil {
 		return err
@@ -119,9 +132,9 @@ func (s *storm) report(name string) error {
 		return nil
 	}
 	for _, v := range s.violate[:min(len(s.violate), 20)] {
-		fmt.Fprintf(os.Stderr, "storm %s of seed %d: %s\n", name, s.seed, v)
+		fmt.Fprintf(os.Stderr, "storm %s of seed %d: %s\n", s.kind.name, s.seed, v)
 	}
-	return fmt.Errorf("storm %s of seed %d: %d violations: %s", name, s.seed, len(s.violate), line)
+	return fmt.Errorf("storm %s of seed %d: %d violations: %s", s.kind.name, s.seed, len(s.violate), line)
 }
 
 // hangs ends a storm that does not end.
@@ -131,7 +144,7 @@ func (s *storm) hangs() {
 	}
 	pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
 	s.wrong(&s.seen.Hangs, 1, "it does not end")
-	s.report("that hangs")
+	s.report()
 	os.Exit(1)
 }
 
@@ -186,7 +199,7 @@ func openFiles() (all []string) {
 
 // eventually waits, for as long as anything may take, until f is true.
 func (s *storm) eventually(f func() bool) bool {
-	for end := time.Now().Add(patience / 2); !f(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(s.patience / 2); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			return false
 		}
@@ -196,7 +209,7 @@ func (s *storm) eventually(f func() bool) bool {
 
 // within returns a context for what must have happened soon.
 func (s *storm) within() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(s.ctx, patience)
+	return context.WithTimeout(s.ctx, s.patience)
 }
 
 func (s *storm) intn(n int) int {
@@ -301,7 +314,7 @@ func (s *storm) explained(err error) bool {
 
 // keep starts processes in the place of those that died until the hunt is over, has them end, and
 // looks how they have ended.
-func (s *storm) keep(n int, start func(g *shoal.Group, number uint64), spare ...int) {
+func (s *storm) keep(n int, start func(g *shoal.Group, number uint64) *shoal.Process, spare ...int) {
 	var crew sync.WaitGroup
 	over := make(chan struct{})
 	var number uint64
@@ -312,26 +325,20 @@ func (s *storm) keep(n int, start func(g *shoal.Group, number uint64), spare ...
 				number++
 				mine := number
 				s.mu.Unlock()
-				o := shoal.Options{Workers: n, Grace: patience / 2}
+				o := shoal.Options{Workers: n, Grace: s.patience / 2}
 				if s.intn(4) == 0 {
 					o.Start = shoal.WarmStart
 				}
 				ctx, cancel := context.WithCancel(s.ctx)
 				g := shoal.NewGroup(ctx, o)
-				start(g, mine)
-				ended := make(chan error, 1)
-				go func() { ended <- g.Wait() }()
-				var err error
+				p := start(g, mine)
 				select {
-				case err = <-ended:
+				case <-p.Done():
 				case <-over:
-					cancel()
-					err = <-ended
 				}
 				cancel()
-				if err != nil && !s.explained(err) && !errors.Is(err, context.Canceled) {
-					s.wrong(&s.seen.Crashes, 1, "a process ended by itself: %v", err)
-				}
+				g.Wait()
+				s.ended(p)
 				select {
 				case <-over:
 					return
@@ -349,6 +356,19 @@ func (s *storm) keep(n int, start func(g *shoal.Group, number uint64), spare ...
 	crew.Wait()
 	if err := shoal.Warm(s.ctx, 0, shoal.Options{Workers: n}); err != nil {
 		s.wrong(&s.seen.Crashes, 1, "%v", err)
+	}
+}
+
+// ended looks how a process has ended, which should be by the storm or as it was told to.
+func (s *storm) ended(p *shoal.Process) {
+	err := p.Wait(s.ctx)
+	if err == nil || s.explained(err) {
+		return
+	}
+	if e, ok := errors.AsType[*shoal.ProcessError](err); ok && e.Signal != nil {
+		s.wrong(&s.seen.Hangs, 1, "a process had to be ended: %v", err)
+	} else if !errors.Is(err, context.Canceled) {
+		s.wrong(&s.seen.Crashes, 1, "a process ended by itself: %v", err)
 	}
 }
 
