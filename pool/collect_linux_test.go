@@ -2,8 +2,12 @@ package pool_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"testing"
 	"time"
 
@@ -146,5 +150,92 @@ func TestPool_AWorkerClosesResultsThatItGives(t *testing.T) {
 	}
 	if n := most(false); n <= 2 {
 		t.Errorf("%d results that were not given are in use, so this test tells nothing", n)
+	}
+}
+
+// gives makes a tensor for its caller, and fails where it is told to.
+var gives = pool.Register("gives", func(_ context.Context, fail bool) (*tensor.Tensor, error) {
+	if fail {
+		return nil, errors.New("no result")
+	}
+	t, err := tensor.NewShared(tensor.Uint8, 400<<10)
+	if err != nil {
+		return nil, err
+	}
+	return t.Give(), nil
+})
+
+// Results that nobody gets go at once, and not when this process's garbage collector runs.
+func TestPool_FreesResultsThatNobodyGets(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	freesResults(t, 1, 0)
+	// A worker that is told to stop may have made the first result of a chunk, and keeps it until
+	// its own collector runs.
+	freesResults(t, 2, 1)
+}
+
+// freesResults allows each worker to keep so many results of each call.
+func freesResults(t *testing.T, chunkSize, keeps int64) {
+	t.Helper()
+	d, err := shm.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const workers, times = 2, 5
+	p, err := pool.New(t.Context(), pool.Options{Workers: workers, ChunkSize: int(chunkSize)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	many := make([]bool, 30)
+	many[len(many)-1] = true
+	wants := func(t *testing.T, err error) {
+		if _, ok := errors.AsType[*pool.TaskError](err); !ok {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	take := func(t *testing.T, results iter.Seq2[*tensor.Tensor, error], n int) {
+		for v, err := range results {
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.Close()
+			if n--; n == 0 {
+				break
+			}
+		}
+	}
+	for name, use := range map[string]func(t *testing.T){
+		"a Map of which one fails": func(t *testing.T) {
+			_, err := gives.Map(t.Context(), p, many)
+			wants(t, err)
+		},
+		"an async Map": func(t *testing.T) {
+			_, err := gives.MapAsync(p, many).Get(t.Context())
+			wants(t, err)
+		},
+		"a loop that breaks off": func(t *testing.T) {
+			take(t, gives.Imap(t.Context(), p, slices.Values(many)), 3)
+		},
+		"one in any order": func(t *testing.T) {
+			take(t, gives.ImapUnordered(t.Context(), p, slices.Values(many)), 3)
+		},
+		"an IMap that is closed": func(t *testing.T) {
+			m := gives.ImapAsync(p, slices.Values(many))
+			get[*tensor.Tensor](t)(m.Next(t.Context())).Close()
+			m.Close()
+		},
+	} {
+		t.Run(fmt.Sprintf("%s, by %d", name, chunkSize), func(t *testing.T) {
+			allowed := d.Stats().Bytes + 100<<10 + keeps*workers*times*400<<10
+			for range times {
+				use(t)
+			}
+			for begin := time.Now(); d.Stats().Bytes > allowed; time.Sleep(time.Millisecond) {
+				if time.Since(begin) > watchdog/4 {
+					t.Fatalf("%d KiB are left, and %d allowed", d.Stats().Bytes>>10, allowed>>10)
+				}
+			}
+		})
 	}
 }

@@ -76,7 +76,7 @@ func TestPool_RefusesACallThatContradictsItself(t *testing.T) {
 	if r := perform(t.Context(), call{id: 1, fn: "nobody", n: 3, args: args}); r.err == nil {
 		t.Error("an unknown function runs")
 	}
-	if err := unpackAll(tiny.out, parcel{body: args.body[:1]}, make([]int, 3)); !errors.Is(err, wire.ErrFormat) {
+	if _, err := unpackAll(tiny.out, parcel{body: args.body[:1]}, make([]int, 3)); !errors.Is(err, wire.ErrFormat) {
 		t.Errorf("half a reply: %v", err)
 	}
 }

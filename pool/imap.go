@@ -60,13 +60,14 @@ func (f *Func[In, Out]) ImapUnorderedAsync(p *Pool, in iter.Seq[In]) *IMap[Out] 
 // use it.
 type IMap[Out any] struct {
 	p      *Pool
-	draw   func(to chan<- chunk[Out]) bool // hands in one more chunk, unless the input is over
-	stop   func()                          // ends the input
+	draw   func(to chan chunk[Out]) bool // hands in one more chunk, unless the input is over
+	stop   func()                        // ends the input
 	drop   atomic.Bool
 	window int               // chunks
 	chunks []chan chunk[Out] // of the chunks under way, in the order in which they are wanted
 	any    chan chunk[Out]   // the one channel for all, if the order does not matter
 	ready  []Out             // results that are there and have not been taken
+	users  users             // of those
 }
 
 func (f *Func[In, Out]) imap(p *Pool, in iter.Seq[In], ordered bool) *IMap[Out] {
@@ -91,7 +92,7 @@ func (m *IMap[Out]) Next(ctx context.Context) (v Out, err error) {
 			return v, err
 		}
 	}
-	v, m.ready = m.ready[0], m.ready[1:]
+	v, m.ready, m.users = m.ready[0], m.ready[1:], m.users.first()
 	return v, nil
 }
 
@@ -106,10 +107,10 @@ func (m *IMap[Out]) await(ctx context.Context) error {
 		return err
 	}
 	m.chunks = m.chunks[1:]
-	if m.ready = c.out; c.err == nil {
+	if c.err == nil {
+		m.ready, m.users = c.out, c.users
 		return nil
 	}
-	m.ready = nil
 	if !m.p.open() {
 		m.Close()
 	}
@@ -143,19 +144,34 @@ func (m *IMap[Out]) fill() *IMap[Out] {
 	return m
 }
 
-// Close drops the results that were not taken. The pool drops chunks that no worker has begun, and
-// cancels the context of the running ones. After Close, Next returns io.EOF. Close is idempotent.
+// Close drops the results that were not taken, and frees their shared memory. The pool drops chunks
+// that no worker has begun, and cancels the context of the running ones. After Close, Next returns
+// io.EOF. Close is idempotent.
 func (m *IMap[Out]) Close() error {
 	m.stop()
-	m.ready, m.chunks, m.window = nil, nil, 0
 	m.p.stop(&m.drop)
+	m.users.done(false)
+	for _, c := range m.chunks {
+		unread(c)
+	}
+	m.ready, m.users, m.chunks, m.window = nil, nil, nil, 0
 	return nil
+}
+
+// unread drops a chunk that nobody reads, if one is there.
+func unread[Out any](from <-chan chunk[Out]) {
+	select {
+	case c := <-from:
+		c.users.done(false)
+	default:
+	}
 }
 
 // A chunk is on its way until it is in its channel.
 type chunk[Out any] struct {
-	out []Out
-	err error
+	out   []Out
+	users users
+	err   error
 }
 
 // A stream is the input of an IMap.
@@ -169,7 +185,7 @@ type stream[In, Out any] struct {
 }
 
 // draw hands in one more chunk, unless the input is over.
-func (s *stream[In, Out]) draw(to chan<- chunk[Out]) bool {
+func (s *stream[In, Out]) draw(to chan chunk[Out]) bool {
 	in := s.take()
 	if len(in) == 0 {
 		return false
@@ -177,7 +193,7 @@ func (s *stream[In, Out]) draw(to chan<- chunk[Out]) bool {
 	t, err := s.f.newTask(in, s.drawn, &chunkOwner[In, Out]{s, to})
 	s.drawn += len(in)
 	if err != nil {
-		to <- chunk[Out]{nil, err}
+		to <- chunk[Out]{err: err}
 		return true
 	}
 	s.p.submit([]*task{t})
@@ -200,7 +216,7 @@ func (s *stream[In, Out]) take() (in []In) {
 // A chunkOwner puts what comes of its task into a channel, which has room.
 type chunkOwner[In, Out any] struct {
 	s  *stream[In, Out]
-	to chan<- chunk[Out]
+	to chan chunk[Out]
 }
 
 func (o *chunkOwner[In, Out]) dropped() bool { return o.s.drop.Load() }
@@ -208,8 +224,11 @@ func (o *chunkOwner[In, Out]) away() bool    { return o.s.drop.Load() }
 
 func (o *chunkOwner[In, Out]) over(t *task, r reply, err error) {
 	out := make([]Out, t.n)
-	err = o.s.f.results(t, r, err, out)
-	o.to <- chunk[Out]{out, err}
+	u, err := o.s.f.results(t, r, err, out)
+	o.to <- chunk[Out]{out, u, err}
+	if o.dropped() { // by now, and after the channel was emptied
+		unread(o.to)
+	}
 }
 
 // open reports whether the pool has not ended.

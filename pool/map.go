@@ -16,14 +16,15 @@ func (f *Func[In, Out]) newTask(in []In, first int, o owner) (*task, error) {
 }
 
 // results unpacks into out what came of a task.
-func (f *Func[In, Out]) results(t *task, r reply, err error, out []Out) error {
+func (f *Func[In, Out]) results(t *task, r reply, err error, out []Out) (users, error) {
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := unpackAll(f.out, r.results, out); err != nil {
-		return &TaskError{Func: f.name, Index: t.first, Err: err}
+	u, err := unpackAll(f.out, r.results, out)
+	if err != nil {
+		return nil, &TaskError{Func: f.name, Index: t.first, Err: err}
 	}
-	return nil
+	return u, nil
 }
 
 // Apply runs the function with one value and returns the result. The error is a [*TaskError], the
@@ -53,7 +54,8 @@ func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 // Map runs the function with each value and returns the results in the order of the values. The
 // error is that of the first task that failed, mostly a [*TaskError]. After a failure the pool
 // drops chunks that no worker has begun, and Map waits for the running ones. When ctx is done, Map
-// returns its cause, and the pool cancels the context of the running tasks.
+// returns its cause, and the pool cancels the context of the running tasks. In both cases the pool
+// frees the shared memory of the results that were there.
 func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error) {
 	g := f.gather(p, in)
 	out, err := g.result.Get(ctx)
@@ -74,9 +76,10 @@ type gathering[In, Out any] struct {
 	drop   atomic.Bool // a chunk has failed
 	gone   atomic.Bool // nobody waits for the result
 
-	mu   sync.Mutex
-	left int // chunks
-	err  error
+	mu    sync.Mutex
+	left  int // chunks
+	users users
+	err   error
 }
 
 // handIn is how many chunks are handed in at once.
@@ -93,7 +96,7 @@ func (f *Func[In, Out]) gather(p *Pool, in []In) *gathering[In, Out] {
 	for lo := 0; lo < len(in); lo += size {
 		t, err := f.newTask(in[lo:min(lo+size, len(in))], lo, g)
 		if err != nil {
-			g.count((len(in)-lo+size-1)/size, err)
+			g.count((len(in)-lo+size-1)/size, nil, err)
 			break
 		}
 		if tasks = append(tasks, t); len(tasks) == handIn {
@@ -109,24 +112,30 @@ func (g *gathering[In, Out]) dropped() bool { return g.drop.Load() || g.gone.Loa
 func (g *gathering[In, Out]) away() bool    { return g.gone.Load() }
 
 func (g *gathering[In, Out]) over(t *task, r reply, err error) {
-	g.count(1, g.f.results(t, r, err, g.out[t.first:t.first+t.n]))
+	if err == nil && g.dropped() {
+		err = errDropped // the pool releases what nobody unpacks
+	}
+	u, err := g.f.results(t, r, err, g.out[t.first:t.first+t.n])
+	g.count(1, u, err)
 }
 
-// count counts chunks that are over. The last one makes the result.
-func (g *gathering[In, Out]) count(chunks int, err error) {
+// count counts chunks that are over. The last one makes the result. If there is none, what the
+// results have of shared memory is given back.
+func (g *gathering[In, Out]) count(chunks int, u users, err error) {
 	g.mu.Lock()
+	g.users = append(g.users, u...)
 	if err != nil && g.err == nil {
 		g.err = err
 		g.drop.Store(true)
 	}
 	g.left -= chunks
-	over, err := g.left == 0, g.err
+	over, all, err := g.left == 0, g.users, g.err
 	g.mu.Unlock()
-	switch {
-	case !over:
-	case err != nil:
-		g.result.set(nil, err)
-	default:
-		g.result.set(g.out, nil)
+	if !over {
+		return
 	}
+	if all.done(err == nil); err != nil {
+		g.out = nil
+	}
+	g.result.set(g.out, err)
 }

@@ -102,16 +102,47 @@ func next[T any](plan *wire.Plan[T], d *wire.Decoder) (T, error) {
 	return v, err
 }
 
-// unpackAll fills vs with the parcel's values.
-func unpackAll[T any](plan *wire.Plan[T], p parcel, vs []T) error {
-	return p.unpack(func(d *wire.Decoder) (err error) {
+// unpackAll fills vs with the parcel's values. The caller says later which of them are used.
+func unpackAll[T any](plan *wire.Plan[T], p parcel, vs []T) (u users, err error) {
+	err = p.unpack(func(d *wire.Decoder) (err error) {
 		for i := range vs {
-			if vs[i], err = next(plan, d); err != nil {
+			vs[i], err = plan.Decode(d)
+			if w := d.Watchers(); len(w) > 0 {
+				if u == nil {
+					u = make(users, len(vs))
+				}
+				u[i] = w
+			}
+			if err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	if err != nil {
+		u.done(false)
+		return nil, err
+	}
+	return u, nil
+}
+
+// users are to be told of each of some values whether it is used; nil where there is nothing to be
+// told. A value that nobody uses gives back what it has of shared memory.
+type users []wire.Watchers
+
+func (u users) done(used bool) {
+	for _, w := range u {
+		w.Done(used)
+	}
+}
+
+// first tells that the first value is used, and returns those of the others.
+func (u users) first() users {
+	if u == nil {
+		return nil
+	}
+	u[0].Done(true)
+	return u[1:]
 }
 
 // Take implements wire.Blocks.

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"math"
+	"slices"
 	"reflect"
 	"unicode/utf8"
 
@@ -78,6 +79,18 @@ func (d *Decoder) OnEnd(w Watcher) {
 func (d *Decoder) Done(kept bool) {
 	runHooks(&d.hooks, kept)
 	d.forget()
+}
+
+// Watchers returns what OnDone was given, for a caller that knows only later whether the values
+// are used, and calls their Done in the place of the decoder's.
+func (d *Decoder) Watchers() (w Watchers) {
+	if len(d.hooks) > 0 {
+		w = slices.Clone(d.hooks)
+		clear(d.hooks)
+		d.hooks = d.hooks[:0]
+	}
+	d.forget()
+	return w
 }
 
 func (d *Decoder) forget() {

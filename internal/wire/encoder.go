@@ -119,6 +119,12 @@ func runHooks(hooks *[]Watcher, ok bool) {
 	}
 }
 
+// Watchers are told together.
+type Watchers []Watcher
+
+// Done tells all, the last one first.
+func (w Watchers) Done(ok bool) { runHooks((*[]Watcher)(&w), ok) }
+
 func runAll(hooks *[]Watcher, ok bool) {
 	list := *hooks
 	for i := len(list) - 1; i >= 0; i-- {
