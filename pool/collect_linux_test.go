@@ -100,7 +100,7 @@ func TestPool_CollectsWhatFunctionsForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	const calls, size = 2000, 400 << 10
+	const calls, size = 4000, 400 << 10
 	before := d.Stats().Committed
 	for range calls {
 		x, err := tensor.NewShared(tensor.Uint8, size)

@@ -37,6 +37,23 @@ type storm struct {
 	violate []string
 	files   int // descriptors at rest
 	seen    tally
+	deaths  []death
+}
+
+// A death is that of a worker. It explains a violation, or not.
+type death struct {
+	pid int
+	at  time.Time
+}
+
+// latest says who died in the last seconds.
+func (s *storm) latest() (said string) {
+	for _, d := range s.deaths {
+		if ago := time.Since(d.at); ago < 2*patience {
+			said += fmt.Sprintf(" %d %v ago", d.pid, ago.Round(time.Millisecond))
+		}
+	}
+	return said
 }
 
 // A tally has what truly happened to workers, and what went wrong. A worker counts as killed or
@@ -104,6 +121,16 @@ type stormer struct {
 	*child
 	said chan struct{} // closed when all of its lines are in the ledger
 	work atomic.Int64  // how often it has said something
+}
+
+// ended reports whether all that the worker said is in the ledger.
+func (w *stormer) ended() bool {
+	select {
+	case <-w.said:
+		return true
+	default:
+		return false
+	}
 }
 
 func (s *storm) spawn() (*stormer, error) {
@@ -190,9 +217,12 @@ func (s *storm) blow(kills int) error {
 func (s *storm) goesOn(w *stormer) {
 	was := w.work.Load()
 	for end := time.Now().Add(patience); w.work.Load() == was; time.Sleep(time.Millisecond) {
+		if w.ended() {
+			return // by itself, which kill counts
+		}
 		if time.Now().After(end) {
 			s.seen.Hangs++
-			s.violate = append(s.violate, "a worker hangs")
+			s.violate = append(s.violate, fmt.Sprintf("worker %d hangs; the dead:%s", w.cmd.Process.Pid, s.latest()))
 			w.cmd.Process.Signal(syscall.SIGQUIT) // its goroutines go to stderr
 			return
 		}
@@ -221,10 +251,12 @@ func (s *storm) kill(w *stormer) {
 	died := w.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.deaths = append(s.deaths, death{w.cmd.Process.Pid, time.Now()})
 	switch {
 	case !died:
 		s.seen.Crashes++
-		s.violate = append(s.violate, fmt.Sprintf("a worker ended by itself: %v", w.cmd.ProcessState))
+		s.violate = append(s.violate, fmt.Sprintf("worker %d ended by itself: %v; the dead:%s", w.cmd.Process.Pid,
+			w.cmd.ProcessState, s.latest()))
 	case begun:
 		s.seen.Kills++
 	default:

@@ -86,9 +86,12 @@ func (d *Domain) busy(b *block, err error) error {
 	if !w.stamped() {
 		return fmt.Errorf("block %d: %w", d.indexOf(b), err)
 	}
-	pid, how := int(d.parts[w.lane()/lanesPerSeat].pid.Load()), ""
-	if sys.Stopped(pid) {
-		how = ", which is stopped"
+	seat := int(w.lane() / lanesPerSeat)
+	pid, how := int(d.parts[seat].pid.Load()), ""
+	if alive, unknown := d.store.alive(seat); unknown == nil && !alive && seat != d.seat {
+		how = ", which has died and is not reaped yet,"
+	} else if sys.Stopped(pid) {
+		how = ", which is stopped,"
 	}
 	return fmt.Errorf("block %d, of which process %d%s is in the middle of a %s: %w", d.indexOf(b), pid, how,
 		stampNames[w.kind()], err)

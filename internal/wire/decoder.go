@@ -3,8 +3,8 @@ package wire
 import (
 	"fmt"
 	"math"
-	"slices"
 	"reflect"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/shoal-mp/shoal/internal/shm"
