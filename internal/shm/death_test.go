@@ -130,6 +130,36 @@ func halted(t *testing.T, name string) shm.Halt {
 	return shm.Halt{}
 }
 
+// The ring that b leaves has a message with a block in whose put c stands. So the reaper of b waits
+// for c, and keeps the recovery lock. Then c dies, and nobody else reaps it.
+func TestDeath_OfAProcessForWhichAReaperWaits(t *testing.T) {
+	defer shm.SetEndsTime(time.Hour)()
+	everyWorld(t, 16<<20, func(t *testing.T, f *family) {
+		a, b, c := f.first, f.join(), f.join()
+		r, s, v := newRing(t, a, 8)
+		x := alloc(t, a, 64, "shared")
+		check(t, errors.Join(b.Import(x), c.Import(x)))
+		own, _, _ := newRing(t, b, 4)
+		check(t, own.TryPut(nil, []shm.Handle{x}, false))
+		check(t, halted(t, "put stamped").Do(c, open(t, c, r.Handle(), s, v), x))
+		check(t, b.Abandon())
+		reaped := make(chan error, 1)
+		go func() {
+			_, err := a.Reap()
+			reaped <- err
+		}()
+		eventually(t, "no reaper waits for the put", func() bool { return a.AwaitedStamp(x) })
+		check(t, c.Abandon())
+		check(t, <-reaped)
+		reap(t, a)
+		check(t, errors.Join(a.Retain(x), a.Release(x)))
+		eventually(t, "somebody is not reaped", func() bool { reap(t, a); return a.Stats().Reaped == 2 })
+		check(t, a.Audit())
+		check(t, a.Release(x))
+		wantRest(t, a, 3)
+	})
+}
+
 // A hole in a ring is room: a sender that waits for room hears of it from the reader that passes
 // it.
 func TestDeath_OfASenderLeavesAHoleThatIsRoom(t *testing.T) {

@@ -658,6 +658,20 @@ func (d *Domain) ScribbleList(size uint64, index uint32) {
 	w.v.Store(w.Load()&^0xffffffff | uint64(index))
 }
 
+// AwaitedStamp reports whether somebody waits for the stamp on a block.
+func (d *Domain) AwaitedStamp(h Handle) bool {
+	w := d.blocks[h.index()].w.Load()
+	return w.stamped() && w&waitBit != 0
+}
+
+// SetEndsTime changes for how long a reaper waits for the ends of rings, and returns what restores
+// it.
+func SetEndsTime(t time.Duration) (restore func()) {
+	old := endsTime
+	endsTime = t
+	return func() { endsTime = old }
+}
+
 // SetStampTime changes for how long a stamp is believed in, and returns what restores it.
 func SetStampTime(t time.Duration) (restore func()) {
 	old := stampTime

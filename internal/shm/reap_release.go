@@ -46,6 +46,9 @@ func (r *reaper) waiters() {
 	}
 }
 
+// endsTime is for how long a reaper waits for the ends of rings. Tests make it long.
+var endsTime = time.Duration(briefly)
+
 // owners takes the dead from every block's holders and frees the blocks that nobody holds.
 //
 // The operations of the dead are over: so t is right, no stamp of theirs stands, and the bit is all
@@ -59,7 +62,7 @@ func (r *reaper) waiters() {
 // It reports false where a living lane is finding out whether the ring of a dead one's end is free,
 // or where this participant leaves, and cannot wait any longer.
 func (r *reaper) owners() bool {
-	left := time.Duration(briefly)
+	left := endsTime
 	r.l.aside = r.d.closed.Load()
 	for _, v := range r.views { // which the bits of the dead hold still
 		if disabled("deserted") || !v.deserted() || v.Empty() {
@@ -67,7 +70,7 @@ func (r *reaper) owners() bool {
 		}
 		if !r.l.aside {
 			r.d.acquire(v.index())
-			left = r.d.drainAside(v.index(), left)
+			left = r.d.drainAside(r.l, v.index(), left)
 		} else if !r.l.drain(v.b) {
 			return false
 		}
@@ -85,7 +88,7 @@ func (r *reaper) owners() bool {
 		switch w := b.w.Load(); {
 		case disabled("try free"):
 		case !r.l.aside && w&(allocBit|tMask|xoMask) == allocBit && extKind(b.ext.Load()).ends() && !b.owned():
-			left = r.d.finaliseAside(i, left)
+			left = r.d.finaliseAside(r.l, i, left)
 		default:
 			if r.l.tryFree(i); r.l.left.Load() {
 				return false

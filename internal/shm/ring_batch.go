@@ -75,7 +75,7 @@ func (r *Ring) putBatch(b *Batch) (n int, err error) {
 	}
 	l.unlock()
 	if deserted {
-		r.d.drainAside(r.index(), time.Duration(briefly))
+		r.d.drainAside(nil, r.index(), time.Duration(briefly))
 	}
 	if n > 0 {
 		return n, nil // the next put meets the error again

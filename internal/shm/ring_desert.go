@@ -13,8 +13,8 @@ func (r *Ring) deserted() bool { return r.finished(ringNoReceivers) }
 // drainAside takes every message out of a deserted ring, in a goroutine, for which it waits no
 // longer than most: a message's release may have to wait for other processes. It returns the rest
 // of that time. The caller has acquired the ring, and drainAside releases it.
-func (d *Domain) drainAside(ring uint32, most time.Duration) time.Duration {
-	return d.aside(most, func(l *lane) {
+func (d *Domain) drainAside(caller *lane, ring uint32, most time.Duration) time.Duration {
+	return d.aside(caller, most, func(l *lane) {
 		l.doAside(func() {
 			if l.drain(&d.blocks[ring]) {
 				l.release(ring)

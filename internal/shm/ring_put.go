@@ -89,7 +89,7 @@ func (r *Ring) putOnce(ctx context.Context, p *parcel, order []uint32) error {
 	}
 	l.unlock()
 	if deserted {
-		r.d.drainAside(r.index(), time.Duration(briefly))
+		r.d.drainAside(nil, r.index(), time.Duration(briefly))
 	}
 	if err != nil {
 		err = r.d.explain(err)

@@ -1,6 +1,9 @@
 package shm
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 func (b *block) owned() bool {
 	return b.own[0].Load()|b.own[1].Load()|b.own[2].Load()|b.own[3].Load() != 0
@@ -18,7 +21,7 @@ func (l *lane) tryFree(index uint32) {
 			return
 		}
 		if !l.aside && extKind(b.ext.Load()).ends() {
-			l.d.finaliseAside(index, time.Duration(briefly))
+			l.d.finaliseAside(l, index, time.Duration(briefly))
 			return
 		}
 		if !b.w.CAS(w, w|stamp(l.id, kindFree)) {
@@ -61,13 +64,13 @@ func (d *Domain) markGone(b *block) {
 // finaliseAside is tryFree of an object in a goroutine, for which it waits no longer than most:
 // with a ring end its messages, and other processes may be in the middle of operations on their
 // blocks. It returns the rest of that time.
-func (d *Domain) finaliseAside(index uint32, most time.Duration) time.Duration {
-	return d.aside(most, func(l *lane) { l.finaliseHere(index) })
+func (d *Domain) finaliseAside(caller *lane, index uint32, most time.Duration) time.Duration {
+	return d.aside(caller, most, func(l *lane) { l.finaliseHere(index) })
 }
 
 // aside has a goroutine use a lane and give it back, and waits no longer than most for it. It
-// returns the rest of that time.
-func (d *Domain) aside(most time.Duration, use func(*lane)) time.Duration {
+// returns the rest of that time. caller is the lane that waits, or nil.
+func (d *Domain) aside(caller *lane, most time.Duration, use func(*lane)) time.Duration {
 	if crashing && controlled() {
 		if l, err := d.enter(); err == nil {
 			use(l)
@@ -81,13 +84,35 @@ func (d *Domain) aside(most time.Duration, use func(*lane)) time.Duration {
 			use(l)
 		}
 	}()
-	t := time.NewTimer(most)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	if caller != nil && caller.reaping != nil {
+		caller.reapUntil(ctx, done)
+	} else {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
 	}
 	return max(0, most-time.Since(begun))
+}
+
+// reapUntil waits until done is closed or ctx ends, and ends the operations of those who die
+// meanwhile: what goes on elsewhere may have to wait for one of them, and other processes leave
+// them to this one, which has the recovery lock.
+func (l *lane) reapUntil(ctx context.Context, done <-chan struct{}) {
+	d := l.d
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		<-done
+		cancel()
+	}()
+	for ctx.Err() == nil {
+		seen := d.hdr.deathEpoch.Load()
+		stuck := d.reapStamps(l)
+		d.park.await(ctx, d, &d.hdr.xowait, func() bool { return stuck.gone() || d.hdr.deathEpoch.Load() != seen }, nil)
+	}
 }
 
 // finaliseHere is tryFree of an object in this lane.
