@@ -93,23 +93,64 @@ func pythonValue(a arrow.Array, i int) (any, error) {
 }
 
 func pythonList(items arrow.Array, of array.ListLike, i int) (any, error) {
-	from, to := of.ValueOffsets(i)
+	from, to, err := within(items, of, i)
+	if err != nil {
+		return nil, err
+	}
 	if number(items.DataType()) == nil && items.NullN() == 0 {
-		all, err := numbers(items, int(from), int(to))
+		all, err := numbers(items, from, to)
 		if err != nil {
 			return nil, err
 		}
 		return all.each(make([]any, 0, to-from)), nil
 	}
-	list := make([]any, 0, max(0, to-from))
+	list := make([]any, 0, to-from)
 	for k := from; k < to; k++ {
-		v, err := pythonValue(items, int(k))
+		v, err := pythonValue(items, k)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, v)
 	}
 	return list, nil
+}
+
+// mostNothing bounds a list whose elements are in no bytes.
+const mostNothing = 1 << 20
+
+// within returns from and up to which element of items the list i has. Arrow's reader looks at none
+// of these numbers, and memory for what a damaged file says is not to be had.
+func within(items arrow.Array, of array.ListLike, i int) (from, to int, err error) {
+	low, high := of.ValueOffsets(i)
+	if low < 0 || high < low || high > int64(elements(items)) {
+		return 0, 0, refuse("a list has elements %d to %d of %d", low, high, elements(items))
+	}
+	return int(low), int(high), nil
+}
+
+// elements returns how many elements of an array are in its bytes.
+func elements(a arrow.Array) int {
+	switch a := a.(type) {
+	case *array.Boolean:
+		if bits := a.Data().Buffers()[1]; bits != nil {
+			return min(a.Len(), 8*bits.Len()-a.Offset())
+		}
+		return 0
+	case *array.Struct:
+		n := min(a.Len(), mostNothing)
+		for k := range a.NumField() {
+			n = max(n, min(a.Len(), elements(a.Field(k))))
+		}
+		return n
+	case *array.FixedSizeList:
+		if n := int(a.DataType().(*arrow.FixedSizeListType).Len()); n > 0 {
+			return min(a.Len(), elements(a.ListValues())/n-a.Offset())
+		}
+		return min(a.Len(), mostNothing)
+	case *array.Null:
+		return min(a.Len(), mostNothing)
+	}
+	return a.Len()
 }
 
 // ofTorch makes the values of the library's format of torch: tensors of bool, int64 and float32,
@@ -150,12 +191,15 @@ func torchValue(a arrow.Array, i int) (any, error) {
 	case *array.LargeString:
 		return string([]byte(a.Value(i))), nil
 	case array.ListLike:
-		from, to := a.ValueOffsets(i)
-		all, err := numbers(a.ListValues(), int(from), int(to))
+		from, to, err := within(a.ListValues(), a, i)
 		if err != nil {
 			return nil, err
 		}
-		return all.tensor(int(to - from)), nil
+		all, err := numbers(a.ListValues(), from, to)
+		if err != nil {
+			return nil, err
+		}
+		return all.tensor(to - from), nil
 	}
 	one, err := numbers(a, i, i+1)
 	if err != nil {
