@@ -33,7 +33,8 @@ func TestLedger_Compares(t *testing.T) {
 		var violate []string
 		duplicates, lost := l.compare(&violate)
 		said := strings.Join(violate, "; ")
-		if duplicates != c.duplicates || lost != c.lost || !strings.Contains(said, c.says) || c.says == "" && said != "" {
+		wrong := !strings.Contains(said, c.says) || c.says == "" && said != ""
+		if duplicates != c.duplicates || lost != c.lost || wrong {
 			t.Errorf("%s: %d duplicates, %d lost, %q", c.name, duplicates, lost, said)
 		}
 	}
