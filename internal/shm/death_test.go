@@ -142,6 +142,7 @@ func TestDeath_OfAProcessForWhichAReaperWaits(t *testing.T) {
 		own, _, _ := newRing(t, b, 4)
 		check(t, own.TryPut(nil, []shm.Handle{x}, false))
 		check(t, halted(t, "put stamped").Do(c, open(t, c, r.Handle(), s, v), x))
+		check(t, c.Stop()) // it does not reap b, which it would do in the middle of its own put
 		check(t, b.Abandon())
 		reaped := make(chan error, 1)
 		go func() {
