@@ -22,7 +22,7 @@ const maxReport = 1 << 20 // bytes of JSON
 // It ends with ctx, or when there is no answer for five seconds.
 func Inspect(ctx context.Context, addr string) (Report, error) {
 	var r Report
-	if err := ask(ctx, addr, wantInspect, maxReport, &r); err != nil {
+	if err := ask(ctx, addr, wantInspect, maxReport, &r, &r); err != nil {
 		return Report{}, fmt.Errorf("inspect domain at %s: %w", addr, err)
 	}
 	return r, nil

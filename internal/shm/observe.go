@@ -78,10 +78,10 @@ var errSilent = errors.New("no answer")
 // fields are added, and none changes its meaning.
 func Observe(ctx context.Context, addr string) (Observation, error) {
 	var o Observation
-	err := ask(ctx, addr, wantObserve, maxObservation, &o)
+	err := ask(ctx, addr, wantObserve, maxObservation, &o, &o.Report)
 	if errors.Is(err, errSilent) {
 		o = Observation{}
-		err = ask(ctx, addr, wantInspect, maxReport, &o.Report)
+		err = ask(ctx, addr, wantInspect, maxReport, &o.Report, &o.Report)
 	}
 	if err != nil {
 		return Observation{}, fmt.Errorf("observe domain at %s: %w", addr, err)
@@ -89,8 +89,9 @@ func Observe(ctx context.Context, addr string) (Observation, error) {
 	return o, nil
 }
 
-// ask reads an answer in JSON.
-func ask(ctx context.Context, addr string, want byte, most int64, answer any) error {
+// ask reads an answer in JSON, with a report in it. Each report has the number of the process that
+// made it, so JSON without a number is from no domain.
+func ask(ctx context.Context, addr string, want byte, most int64, answer any, report *Report) error {
 	var b []byte
 	err := call(ctx, addr, requestOf(want, Token{}), func(c *sys.Conn) (err error) {
 		b, err = io.ReadAll(io.LimitReader(c, most))
@@ -107,6 +108,9 @@ func ask(ctx context.Context, addr string, want byte, most int64, answer any) er
 	}
 	if err := json.Unmarshal(b, answer); err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if report.PID < 1 {
+		return fmt.Errorf("%w: an answer that names no process", ErrCorrupt)
 	}
 	return nil
 }
