@@ -13,7 +13,8 @@
 // and ImapUnordered for many values, Apply for one. The Async forms return at once. A [Func2] takes
 // two arguments, and has StarMap. Shared memory in arguments and results, such as that of tensors,
 // is not copied. A function that makes a tensor for its caller returns t.Give(): the worker closes
-// the tensor when it has sent it. Otherwise the worker has it until its garbage collector runs.
+// the tensor when it has sent it, or when a later value of its chunk has failed. Otherwise the
+// worker has it until its garbage collector runs.
 //
 // # Failures
 //
@@ -28,6 +29,7 @@
 // # The trap
 //
 // A call copies its arguments when it begins, except shared memory: a task sees changes of a
-// tensor's elements until it ends. And cancelling a call cancels the context of its running tasks,
-// no more. A task that ignores its context ends only by Options.TaskTimeout or Close.
+// tensor's elements until it ends. And cancelling a call cancels the context of its running tasks:
+// of their chunks no further value is begun, but a function that ignores its context goes on, and
+// ends only by Options.TaskTimeout or Close.
 package pool

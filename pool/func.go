@@ -58,11 +58,15 @@ func (f *Func[In, Out]) ChunkSize(n int) *Func[In, Out] {
 	return &g
 }
 
-// run does a call, in a worker. The first value that fails ends it.
+// run does a call, in a worker. The first value that fails ends it, and so does the end of ctx: the
+// results of the values before go unseen, and those that the function has given are closed.
 func (f *Func[In, Out]) run(ctx context.Context, c call) (r reply) {
 	r.err = c.args.unpack(func(d *wire.Decoder) (err error) {
-		r.results, err = pack(func(e *wire.Encoder) error {
+		r.results, err = pack(true, func(e *wire.Encoder) error {
 			for r.index = range c.n {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
 				if err := f.one(ctx, d, e); err != nil {
 					return err
 				}

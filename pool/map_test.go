@@ -191,7 +191,7 @@ type patient struct {
 var waitForStop = pool.Register("waitForStop", func(ctx context.Context, p patient) (int, error) {
 	defer p.Began.Close()
 	defer p.Ended.Close()
-	if err := p.Began.Put(ctx, os.Getpid()); err != nil {
+	if err := p.Began.Put(context.WithoutCancel(ctx), os.Getpid()); err != nil {
 		return 0, err
 	}
 	<-ctx.Done()
@@ -241,6 +241,34 @@ func TestMap_StopsTasksThatNobodyWaitsFor(t *testing.T) {
 				get[int](t)(began.TryGet())
 				get[bool](t)(ended.Get(deadline(t)))
 			}
+		}
+	})
+}
+
+// The values of a chunk that its worker has not begun are not begun when nobody waits any more,
+// although the function of the one before has returned no error.
+func TestMap_BeginsNoMoreOfAChunkThatNobodyWaitsFor(t *testing.T) {
+	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
+		p := open(t, pool.Options{Workers: 1, Start: m, ChunkSize: 3})
+		began, err := ipc.NewQueue[int](4)
+		check(t, err)
+		defer began.Close()
+		ended, err := ipc.NewQueue[bool](4)
+		check(t, err)
+		defer ended.Close()
+		task := patient{began.Sender(), ended.Sender()}
+		ctx, cancel := context.WithCancel(deadline(t))
+		go func() {
+			began.Get(deadline(t))
+			cancel()
+		}()
+		if _, err := waitForStop.Map(ctx, p, []patient{task, task, task}); !errors.Is(err, context.Canceled) {
+			t.Errorf("Map returned %v", err)
+		}
+		get[bool](t)(ended.Get(deadline(t)))
+		get[int](t)(processID.Apply(deadline(t), p, 0))
+		if n := began.Len(); n != 0 {
+			t.Errorf("%d more were begun", n)
 		}
 	})
 }

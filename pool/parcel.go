@@ -20,23 +20,31 @@ var encoders = sync.Pool{New: func() any { return new(wire.Encoder) }}
 // smallBody is room for most that is not big; less than this would save nothing.
 const smallBody = 64
 
-// pack makes a parcel of what encode writes.
-func pack(encode func(e *wire.Encoder) error) (p parcel, err error) {
+// pack makes a parcel of what encode writes. A value that is given with the parcel is gone if there
+// is a parcel. If gone is true, it is gone anyway, even if encode panics: nobody else has a use for
+// it.
+func pack(gone bool, encode func(e *wire.Encoder) error) (p parcel, err error) {
 	e := encoders.Get().(*wire.Encoder)
 	e.Reset(make([]byte, 0, smallBody))
-	if err = encode(e); err == nil {
-		m := e.Message()
-		p.body, p.kept = m.Body, e.Kept()
-		err = p.hold(m.Blocks)
+	defer func() {
+		e.Done(gone)
+		encoders.Put(e)
+	}()
+	if err := encode(e); err != nil {
+		return p, err
 	}
-	e.Done(err == nil)
-	encoders.Put(e)
-	return p, err
+	m := e.Message()
+	p.body, p.kept = m.Body, e.Kept()
+	if err := p.hold(m.Blocks); err != nil {
+		return p, err
+	}
+	gone = true
+	return p, nil
 }
 
 // packAll makes a parcel of values, which stay the caller's.
 func packAll[T any](plan *wire.Plan[T], vs []T) (parcel, error) {
-	return pack(func(e *wire.Encoder) error {
+	return pack(false, func(e *wire.Encoder) error {
 		for _, v := range vs {
 			if err := plan.Encode(e, v); err != nil {
 				return err
