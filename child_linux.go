@@ -39,7 +39,7 @@ func startChild(b launch) (_ *child, err error) {
 			Sys:   sys.GoesOnAsOrphan(),
 		})
 	if err != nil {
-		return nil, fmt.Errorf("start process: %w", err)
+		return nil, fmt.Errorf("start process: %w", cmp.Or(b.astray(), err))
 	}
 	if c.death.pidfd, err = sys.OpenPidfd(c.process.Pid); err != nil {
 		c.process.Kill()
@@ -47,6 +47,18 @@ func startChild(b launch) (_ *child, err error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// astray is why a process cannot be in the working directory. The call that starts it names the
+// program instead.
+func (b launch) astray() error {
+	if b.workDir == "" {
+		return nil
+	}
+	if _, err := os.Stat(b.workDir + "/."); err != nil {
+		return fmt.Errorf("working directory: %w", err)
+	}
+	return nil
 }
 
 // open makes the descriptors of a worker, in the order of the fd constants. Our ends stay in c, and

@@ -82,9 +82,12 @@ func (c *child) untimely(e ending, pe *ProcessError) error {
 	case pe.ExitCode == 66:
 		how += " (the race detector's)"
 	}
-	if c.reply.done {
+	switch {
+	case c.reply.done:
 		how += ", after its function had returned"
-	} else if pe.ExitCode == 0 {
+	case !c.reply.begun && pe.Signal == nil && pe.ExitCode != exitOrphaned:
+		how += " before its function had begun: is it a build of this program, and does anything before shoal.Main end it?"
+	case pe.ExitCode == 0:
 		how += " before its function had returned"
 	}
 	return describe(how, kinds...)

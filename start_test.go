@@ -400,6 +400,10 @@ func firstCPU(t *testing.T) (n int) {
 
 func TestOptions_AreChecked(t *testing.T) {
 	t.Parallel()
+	says := map[string]string{ // what to change
+		"directory": "working directory: stat /does/not/exist",
+		"stranger":  "exit status 0 before its function had begun: is it a build of this program",
+	}
 	for name, opts := range map[string]shoal.Options{
 		"start method": {Start: 17},
 		"files":        {Start: shoal.WarmStart, Output: shoal.Files, Dir: t.TempDir()},
@@ -422,6 +426,9 @@ func TestOptions_AreChecked(t *testing.T) {
 		err := g.Wait()
 		if _, ok := errors.AsType[*shoal.ProcessError](err); !ok {
 			t.Errorf("%s: %v", name, err)
+		}
+		if !strings.Contains(fmt.Sprint(err), says[name]) {
+			t.Errorf("%s: %v does not say %q", name, err, says[name])
 		}
 	}
 	if err := shoal.SetStartMethod(17, true); !errors.Is(err, shoal.ErrStartMethod) {
