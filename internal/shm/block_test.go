@@ -2,6 +2,8 @@ package shm_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -104,6 +106,9 @@ func TestBlock_LargerThanTheDomainIsRefused(t *testing.T) {
 		if _, err := d.Alloc(size); !errors.Is(err, shm.ErrTooLarge) {
 			t.Errorf("alloc of %d bytes: %v, want ErrTooLarge", size, err)
 		}
+	}
+	if _, err := d.Alloc(17 << 20); !strings.Contains(fmt.Sprint(err), "17825792 bytes, of 16777216; ") {
+		t.Errorf("%v does not say how large, and what there is", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package shm
 
 import (
 	"context"
+	"fmt"
 	"unsafe"
 )
 
@@ -35,7 +36,8 @@ func (d *Domain) alloc(ctx context.Context, size, commit uint64, kind objectKind
 
 func (l *lane) alloc(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
 	if size > uint64(len(l.d.bytes)) {
-		return 0, ErrTooLarge
+		return 0, fmt.Errorf("%w: %d bytes, of %d; divide it, or raise Reserve by shoal.SetMemory", ErrTooLarge, size,
+			len(l.d.bytes))
 	}
 	c := classOf(size)
 	if kind == objectNone {
