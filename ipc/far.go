@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/shoal-mp/shoal/internal/link"
 )
@@ -16,6 +18,10 @@ const schemeEnd = "://"
 // nil for an address on this one.
 func transport(addr string) (*link.Transport, string, error) {
 	scheme, host, far := strings.Cut(addr, schemeEnd)
+	if !far && isHostPort(addr) {
+		return nil, "", fmt.Errorf("%q: %w: another machine is at tcp://%[1]s, and a socket of this name at ./%[1]s",
+			addr, syscall.EINVAL)
+	}
 	if !far || strings.ContainsAny(scheme, "/@") {
 		return nil, "", nil
 	}
@@ -25,6 +31,14 @@ func transport(addr string) (*link.Transport, string, error) {
 			"and the program has import _ %q", addr, errors.ErrUnsupported, "github.com/shoal-mp/shoal/ipc/tcp")
 	}
 	return &t, host, nil
+}
+
+// isHostPort reports whether an address is that of package net, for which a socket of this name in
+// the working directory would be a surprise.
+func isHostPort(addr string) bool {
+	i := strings.LastIndexByte(addr, ':')
+	_, err := strconv.ParseUint(addr[i+1:], 10, 16)
+	return i >= 0 && err == nil && !strings.ContainsAny(addr, "/@")
 }
 
 // listenFar makes l a listener on other machines.

@@ -315,6 +315,26 @@ func TestDial_WrongOnesDoNotMeet(t *testing.T) {
 	}
 }
 
+// An address of package net would be a socket of that name in the working directory.
+func TestListen_AnAddressWithoutTCPIsNoPath(t *testing.T) {
+	shared(t)
+	t.Chdir(t.TempDir())
+	for _, addr := range []string{"localhost:7000", ":7000", "[::1]:7000"} {
+		_, err := ipc.Listen[int](addr, meetingKey)
+		wantErr(t, err, syscall.EINVAL)
+		if want := "tcp://" + addr; !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %s", err, want)
+		}
+		_, err = ipc.Dial[int](t.Context(), addr, meetingKey)
+		wantErr(t, err, syscall.EINVAL)
+	}
+	for _, addr := range []string{"./localhost:7000", "socket", "a:b", "@a:7000"} {
+		l, err := ipc.Listen[int](addr, meetingKey)
+		check(t, err)
+		check(t, l.Close())
+	}
+}
+
 func TestListener_TakesThePathOfADeadOne(t *testing.T) {
 	shared(t)
 	path := filepath.Join(t.TempDir(), "socket")
