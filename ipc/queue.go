@@ -41,15 +41,18 @@ type QueueOptions struct {
 	Capacity int
 	// MaxBytes limits the memory of a queue whose Capacity is 0: 256 bytes a value, besides the
 	// shared memory that it holds and what of it does not fit into 200 bytes. 0 means 1 GiB, about
-	// 4 million values.
+	// 4 million values. Where that is more than a 256th of the addresses that are left, it means a
+	// half, a quarter and so on, down to 16 MiB: 512 MiB for the first on a machine with 16 GiB.
 	MaxBytes int64
 	// Policy is what a put does while the queue is full.
 	Policy Policy
 }
 
 const (
-	defaultMaxBytes = 1 << 30
-	maxCapacity     = 1 << 30 // of a ring
+	mostMaxBytes  = 1 << 30 // by default
+	leastMaxBytes = 16 << 20
+	queuesOfSpace = 256
+	maxCapacity   = 1 << 30 // of a ring
 )
 
 // NewQueue makes a queue in which capacity values may wait; with 0 puts do not wait, as with
@@ -90,6 +93,9 @@ func makeEnds(ro shm.RingOptions, elem string, policy Policy) (send, recv *end, 
 	if err != nil {
 		return nil, nil, err
 	}
+	if ro.Capacity == 0 {
+		ro.Capacity = int(defaultMaxBytes(d.SpaceLeft()) / shm.SlotSize)
+	}
 	ro.Label = shortName(elem)
 	ring, senders, receivers, err := d.NewRing(ro)
 	if err != nil {
@@ -107,6 +113,16 @@ func makeEnds(ro shm.RingOptions, elem string, policy Policy) (send, recv *end, 
 	return newEnd(out), newEnd(in), nil
 }
 
+// defaultMaxBytes is for a domain that has so many addresses left. A queue takes them when it is
+// made, and memory only later, so a queue for each of many clients must not take all.
+func defaultMaxBytes(left int64) int64 {
+	n := int64(mostMaxBytes)
+	for n > leastMaxBytes && n > left/queuesOfSpace {
+		n /= 2
+	}
+	return n
+}
+
 func (o QueueOptions) ring() (shm.RingOptions, error) {
 	switch {
 	case o.Capacity < 0 || o.Capacity > maxCapacity || o.MaxBytes/shm.SlotSize > maxCapacity:
@@ -118,8 +134,6 @@ func (o QueueOptions) ring() (shm.RingOptions, error) {
 		return shm.RingOptions{}, fmt.Errorf("%w: unknown %v", ErrSize, o.Policy)
 	case o.Capacity != 0:
 		return shm.RingOptions{Capacity: o.Capacity}, nil
-	case o.MaxBytes == 0:
-		o.MaxBytes = defaultMaxBytes
 	}
 	return shm.RingOptions{Capacity: int(o.MaxBytes / shm.SlotSize), Grow: true}, nil
 }

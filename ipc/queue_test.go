@@ -613,6 +613,24 @@ func TestQueue_WithoutACapacityTakesMemoryAsItGrows(t *testing.T) {
 	}
 }
 
+// A queue without a capacity takes addresses before it takes memory. A server that makes one for
+// each of its clients must not run out of them, nor leave none to tensors.
+func TestNewQueue_ManyWithoutACapacity(t *testing.T) {
+	d, err := shm.New(shm.Options{Budget: 64 << 20, Reserve: 16 << 30})
+	use(t, d, err)
+	first := newQueue[int](t, 0)
+	if got, want := first.Cap(), 64<<20/shm.SlotSize; got != want { // a 256th of the addresses
+		t.Errorf("the first has room for %d values, want %d", got, want)
+	}
+	for range 300 {
+		newQueue[int](t, 0)
+	}
+	if left := d.SpaceLeft(); left < 2<<30 {
+		t.Errorf("%d bytes of addresses are left", left)
+	}
+	check(t, first.TryPut(1))
+}
+
 func TestNewQueue_ChecksItsOptions(t *testing.T) {
 	local(t)
 	for _, o := range []ipc.QueueOptions{{Capacity: -1}, {MaxBytes: -1}, {MaxBytes: 1}, {Policy: 3},

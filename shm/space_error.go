@@ -13,6 +13,7 @@ type SpaceError struct {
 	Limit   int64    // the domain's budget
 	Free    int64    // what this process could still commit, by the budget and by its machine and cgroup
 	Machine string   // what the machine or its control group has left, where the budget has room and they have not
+	Spent   string   // what is used up where it is not the budget: addresses or blocks, and what to do
 	Unread  int64    // the part of Used in blocks that only unread messages hold
 	Queues  []Unread // the queues of these messages, most memory first, at most three
 	Holders []Holder // the processes that hold most, largest first, at most three
@@ -21,6 +22,9 @@ type SpaceError struct {
 // Error returns one line.
 func (e *SpaceError) Error() string {
 	s := fmt.Sprintf("shm: no space for %d bytes: %d of %d in use, %d free", e.Want, e.Used, e.Limit, e.Free)
+	if e.Spent != "" {
+		return s + ", but " + e.Spent
+	}
 	if e.Machine != "" {
 		return s + ": " + e.Machine + "; the last of that is kept from sharing: end what takes it"
 	}

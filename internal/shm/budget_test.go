@@ -131,6 +131,20 @@ func TestBudget_RefusalSpendsNoAddresses(t *testing.T) {
 	}
 }
 
+// Where addresses are used up and the budget is not, nobody is told to raise the budget.
+func TestBudget_OfAddressesIsTold(t *testing.T) {
+	d := newDomain(t, 1<<20) // 16 MiB of addresses
+	grown := shm.RingOptions{Capacity: 8 << 20 / shm.SlotSize, Grow: true}
+	_, _, _, err := d.NewRing(grown)
+	check(t, err)
+	_, _, _, err = d.NewRing(grown)
+	var full *shm.SpaceError
+	if !errors.As(err, &full) || !strings.Contains(err.Error(), " of 16777216 bytes of address space are left: ") ||
+		strings.Contains(err.Error(), "Budget") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestBudget_MachineWithoutMemoryRefusesBigBlocks(t *testing.T) {
 	h, d, err := shm.NewHeap(16 << 20)
 	check(t, err)

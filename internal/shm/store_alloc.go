@@ -64,7 +64,7 @@ func (l *lane) alloc(ctx context.Context, size, commit uint64, kind objectKind) 
 // room fails with a *SpaceError where bytes are more than the budget has left now.
 func (d *Domain) room(bytes uint64) error {
 	if d.hdr.budget.Load().pages()+bytes/pageSize > d.hdr.limit.Load() {
-		return shortage(bytes)
+		return shortage{bytes: bytes}
 	}
 	return nil
 }
@@ -266,7 +266,7 @@ func (d *Domain) newHeaders(n uint32) (uint32, error) {
 			return 0, corrupt("the header's count of blocks", at)
 		}
 		if at+uint64(n) > uint64(len(d.blocks)) {
-			return 0, shortage(0)
+			return 0, shortage{spent: d.noBlocks()}
 		}
 		if err := d.commitHeaders(at + uint64(n)); err != nil {
 			return 0, err
@@ -303,12 +303,24 @@ func (d *Domain) takeSpace(n, align uint64) (uint64, error) {
 		}
 		off := roundUp(at, align)
 		if off+n > uint64(len(d.bytes)) {
-			return 0, shortage(n)
+			return 0, shortage{bytes: n, spent: d.noAddresses()}
 		}
 		if d.hdr.brk.CAS(at, off+n) {
 			return off, nil
 		}
 	}
+}
+
+// SpaceLeft returns how many bytes of addresses no block has taken yet.
+func (d *Domain) SpaceLeft() int64 { return max(int64(len(d.bytes))-int64(d.hdr.brk.Load()), 0) }
+
+func (d *Domain) noAddresses() string {
+	return fmt.Sprintf("%d of %d bytes of address space are left: bound the queues, or raise Reserve by shoal.SetMemory",
+		d.SpaceLeft(), len(d.bytes))
+}
+
+func (d *Domain) noBlocks() string {
+	return fmt.Sprintf("all %d blocks are taken: close what is not needed, or put more into one", len(d.blocks))
 }
 
 func (d *Domain) indexOf(b *block) uint32 {

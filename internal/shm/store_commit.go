@@ -80,7 +80,7 @@ func (l *lane) charge(ctx context.Context, bytes uint64) error {
 	d := l.d
 	pages := bytes / pageSize
 	if bytes >= hugeAlign && uint64(max(d.store.headroom(), 0)) < bytes {
-		return shortage(bytes)
+		return shortage{bytes: bytes}
 	}
 	for {
 		w, err := l.settleBudget(ctx)
@@ -88,7 +88,7 @@ func (l *lane) charge(ctx context.Context, bytes uint64) error {
 			return err
 		}
 		if w.pages()+pages > d.hdr.limit.Load() {
-			return shortage(bytes)
+			return shortage{bytes: bytes}
 		}
 		if d.hdr.budget.CAS(w, w+budgetOf(pages, budgetAdd, l.id)) {
 			break

@@ -271,29 +271,33 @@ func (d *Domain) alone() bool {
 	return true
 }
 
-// A shortage is why an allocation failed, in bytes wanted. explain makes the caller's error of it,
-// once all was tried.
-type shortage uint64
+// A shortage is why an allocation failed. explain makes the caller's error of it, once all was
+// tried.
+type shortage struct {
+	bytes uint64 // that were wanted
+	spent string // what is used up besides the budget, if it is not the budget
+}
 
-func (s shortage) Error() string { return fmt.Sprintf("shm: no space for %d bytes", uint64(s)) }
+func (s shortage) Error() string { return fmt.Sprintf("shm: no space for %d bytes", s.bytes) }
 func (s shortage) Unwrap() error { return ErrNoSpace }
 
 // explain replaces a shortage by the *SpaceError with the numbers.
 func (d *Domain) explain(err error) error {
-	want, ok := errors.AsType[shortage](err)
+	short, ok := errors.AsType[shortage](err)
 	if !ok {
 		return err
 	}
+	want := int64(short.bytes)
 	s := d.Stats()
 	free := max(min(s.Limit-s.Committed, d.store.headroom()), 0)
 	machine := ""
-	if s.Limit-s.Committed >= int64(want) && free < int64(want) {
+	if s.Limit-s.Committed >= want && free < want {
 		if m, err := sys.MemoryLimit(); err == nil {
 			machine = left(m)
 		}
 	}
 	return &SpaceError{
-		Want: int64(want), Used: s.Committed, Limit: s.Limit, Free: free, Machine: machine,
+		Want: want, Used: s.Committed, Limit: s.Limit, Free: free, Machine: machine, Spent: short.spent,
 		Unread: d.unread(), Queues: d.unreadByQueue(3), Holders: d.holders(3),
 	}
 }
