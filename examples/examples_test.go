@@ -50,6 +50,8 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 		{[]string{"queue"}, `^(\d squared is \d+, says [01]\n){10}$`},
 		{[]string{"hogwild"}, `^2 processes trained one network: 9\d\d of 1000 digits are right\n$`},
 		{[]string{"allreduce"}, `^the replicas are equal: true\n9\d\d of 1000 digits are right\n$`},
+		{[]string{"survivors"},
+			`^(shoal: train rank [20] .*: signal: killed\n){2}(rank [13], one of 2: tensor\(\[1\.0000, 2\.0000, 3\.0000\]\)\n){2}$`},
 		{[]string{"dataservice"}, `^18000 samples in 3 epochs of 6000; the loss is below 0\.2: true\n$`},
 		{[]string{"dataparallel"}, `^(epoch \d: loss 0\.\d\d\n){3}9\d\d of 1000 digits are right\n$`},
 		{[]string{"periodic"}, `^(round \d: 9\d\d of 1000 digits are right\n){5}$`},

@@ -1,0 +1,73 @@
+// Survivors is the lesson of ranks that go on without the dead: four equal replicas train together,
+// two of them die by kill -9, and the others go on in a new group, from the step of one of them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+const steps = 200
+
+// dies says at which step each rank dies.
+var dies = [4]int64{120, -1, 50, -1}
+
+// A team is a group, and who is in it, in the order of the group's ranks. A group is broken for all
+// when a process dies that has it. So each death needs a new one, made after it.
+type team struct {
+	Group   *dist.Group
+	Members []int
+}
+
+var train = shoal.Register("train", func(ctx context.Context, me int, teams *ipc.Latest[team]) error {
+	w, step := tensor.New(tensor.Float32, 3), tensor.New(tensor.Int64, 1)
+	for last := uint64(0); ; {
+		t, version, err := teams.Wait(ctx, last) // the first team, or the one after the team that broke
+		if err != nil {
+			return err
+		}
+		last = version
+		err = together(ctx, t, me, w, step)
+		t.Group.Close()
+		if !errors.Is(err, dist.ErrBroken) && !errors.Is(err, dist.ErrLeft) {
+			return err
+		}
+	}
+})
+
+// together trains until the last step, or until somebody dies.
+func together(ctx context.Context, t team, me int, w, step *tensor.Tensor) error {
+	if err := t.Group.Join(slices.Index(t.Members, me)); err != nil {
+		return err
+	}
+	// When a rank dies, some of the others may have made its last step and some not.
+	if err := t.Group.Broadcast(ctx, 0, w); err != nil {
+		return err
+	}
+	if err := t.Group.Broadcast(ctx, 0, step); err != nil {
+		return err
+	}
+	for ; tensor.At[int64](step, 0) < steps; step.AddScalar(1) {
+		if tensor.At[int64](step, 0) == dies[me] {
+			self, _ := os.FindProcess(os.Getpid())
+			self.Kill()
+		}
+		grad := tensor.Sub(w, tensor.FromSlice([]float32{1, 2, 3}, 3))
+		if err := t.Group.AllReduce(ctx, dist.Mean, grad); err != nil {
+			return err
+		}
+		w.Axpy(-.1, grad)
+	}
+	fmt.Printf("rank %d, one of %d: %v\n", me, len(t.Members), w)
+	return nil
+}
+
+func main() { shoal.Main(run) }

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/ipc"
+)
+
+func run(ctx context.Context) error {
+	first, err := dist.NewGroup(len(dies))
+	if err != nil {
+		return err
+	}
+	teams, err := ipc.NewLatest(team{first, []int{0, 1, 2, 3}})
+	first.Close() // teams has it
+	if err != nil {
+		return err
+	}
+	defer teams.Close()
+	var ranks []*shoal.Group // one for each rank, since a failure ends the others of its group
+	for r := range dies {
+		g, err := train.Start(ctx, 1, teams, shoal.Options{FirstRank: r, Workers: len(dies)})
+		if err != nil {
+			return err
+		}
+		defer g.Close()
+		ranks = append(ranks, g)
+	}
+	return watch(ctx, teams, ranks)
+}
+
+// watch waits for the ranks, and gives those that are left a new team after each death.
+func watch(ctx context.Context, teams *ipc.Latest[team], ranks []*shoal.Group) error {
+	for {
+		members, things := living(ranks)
+		if len(members) == 0 {
+			return nil
+		}
+		ended, err := ipc.Wait(ctx, things...)
+		if err != nil {
+			return err
+		}
+		died := false
+		for _, i := range ended {
+			r := members[i]
+			if err := ranks[r].Wait(); err != nil {
+				fmt.Println(err)
+				died = true
+			}
+			ranks[r] = nil
+		}
+		if members, _ = living(ranks); died && len(members) > 0 {
+			if err := regroup(ctx, teams, members); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func living(ranks []*shoal.Group) (members []int, things []ipc.Poller) {
+	for r, g := range ranks {
+		if g != nil {
+			members, things = append(members, r), append(things, g)
+		}
+	}
+	return members, things
+}
+
+func regroup(ctx context.Context, teams *ipc.Latest[team], members []int) error {
+	g, err := dist.NewGroup(len(members))
+	if err != nil {
+		return err
+	}
+	defer g.Close() // teams has it
+	_, err = teams.Store(ctx, team{g, members})
+	return err
+}
