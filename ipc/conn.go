@@ -68,7 +68,7 @@ func (c *Conn[T]) send(ctx context.Context, m wire.Message) error {
 	if !ok {
 		return fmt.Errorf("send: %w", ErrShared)
 	}
-	return streamError(ctx, "send", crossing.Send(ctx, c.stream, frameValue, m, blocks))
+	return streamError(ctx, "send", crossing.Send(ctx, c.stream, frameValue, m, blocks), ErrFull)
 }
 
 // Recv receives a value and waits for it. The error is ErrClosed if the other side is closed or
@@ -103,7 +103,7 @@ func (c *Conn[T]) sent(err error) error {
 func (c *Conn[T]) message(ctx context.Context) (m wire.Message, err error) {
 	m, blocks, err := crossing.Recv(ctx, c.stream, frameValue)
 	if err != nil {
-		return m, streamError(ctx, "receive", err)
+		return m, streamError(ctx, "receive", err, ErrEmpty)
 	}
 	for _, b := range blocks {
 		if b.Number != crossing.Copied {
@@ -118,8 +118,8 @@ func (c *Conn[T]) message(ctx context.Context) (m wire.Message, err error) {
 	return m, nil
 }
 
-// streamError returns what an error of a stream means here.
-func streamError(ctx context.Context, op string, err error) error {
+// streamError returns what an error of a stream means here. state is why a call waits.
+func streamError(ctx context.Context, op string, err, state error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -130,7 +130,7 @@ func streamError(ctx context.Context, op string, err error) error {
 	case errors.Is(err, link.ErrClosed):
 		return ErrClosed
 	case ctx.Err() != nil:
-		return contextError(ctx, op, ErrEmpty)
+		return contextError(ctx, op, state)
 	}
 	return fmt.Errorf("%s: %w", op, err)
 }
@@ -145,7 +145,7 @@ func (c *Conn[T]) Poll(ctx context.Context) error {
 	if errors.Is(err, link.ErrClosed) {
 		return nil
 	}
-	return streamError(ctx, "poll", err)
+	return streamError(ctx, "poll", err, ErrEmpty)
 }
 
 // Close closes this side. It is idempotent.

@@ -2,6 +2,7 @@ package link
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -42,11 +42,31 @@ type Conn struct {
 	limit int
 	host  string
 
-	reading sync.Mutex
+	reading turn
 	r       *bufio.Reader
-	half    *arrival // a frame whose load is not all here
-	writing sync.Mutex
+	half    *arrival // a frame that is not all here
+	writing turn
 }
+
+// A turn is a lock for which nobody waits longer than its context lasts: the holder may wait for a
+// peer that is stopped.
+type turn chan struct{}
+
+func (t turn) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}: // also if ctx has ended
+		return nil
+	default:
+	}
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t turn) give() { <-t }
 
 // A Load is the memory for the bytes that follow a frame.
 type Load interface {
@@ -60,17 +80,20 @@ type Load interface {
 // wanted is passed over. Then err says why, and skip how long the load is.
 type Accept func(kind byte, body []byte) (load Load, skip int64, err error)
 
-// An arrival is a frame, and the missing part of its load.
+// An arrival is a frame of which the first byte has come.
 type arrival struct {
+	begun  bool // the header is read
 	kind   byte
-	body   []byte
+	body   []byte // what has come of it
+	length int    // of the body
+	ready  bool   // the body is read, and load, skip and err are what accept has made of it
 	load   Load
-	parts  [][]byte // the missing part
+	parts  [][]byte // the missing part of the load
 	skip   int64
 	err    error
 	size   int64 // of the load
 	unread int64
-	paused time.Duration // how long reads have waited since the last byte
+	paused time.Duration // how long reads have waited: for the header, for the body, for the next byte of the load
 }
 
 const frameHeader = 5
@@ -84,7 +107,7 @@ const piece = 1 << 20
 // NewConn returns a Conn over s, with bodies of at most limit bytes. Errors name the host if s has
 // a method Host.
 func NewConn(s Stream, limit int) *Conn {
-	c := &Conn{s: s, limit: limit, r: bufio.NewReader(s)}
+	c := &Conn{s: s, limit: limit, r: bufio.NewReader(s), reading: make(turn, 1), writing: make(turn, 1)}
 	if h, ok := s.(interface{ Host() string }); ok {
 		c.host = h.Host()
 	}
@@ -98,8 +121,8 @@ func (c *Conn) Host() string { return c.host }
 // taken.
 func (c *Conn) Close() error {
 	err := c.s.Close()
-	c.reading.Lock() // no read outlives its stream
-	defer c.reading.Unlock()
+	c.reading <- struct{}{} // no read outlives its stream
+	defer c.reading.give()
 	c.drop()
 	return err
 }
@@ -114,8 +137,9 @@ func (c *Conn) drop() {
 	}
 }
 
-// Send writes a frame and its load. It waits while the other side does not read. If ctx ends before
-// all is written, Send closes the stream, because half a frame is of no use.
+// Send writes a frame and its load. It waits while the other side does not read, and while another
+// goroutine sends. If ctx ends after that and before all is written, Send closes the stream,
+// because half a frame is of no use.
 func (c *Conn) Send(ctx context.Context, kind byte, body []byte, load ...[]byte) error {
 	if len(body) > c.limit {
 		return fmt.Errorf("send %d bytes, of at most %d: %w", len(body), c.limit, ErrFrame)
@@ -123,8 +147,10 @@ func (c *Conn) Send(ctx context.Context, kind byte, body []byte, load ...[]byte)
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	c.writing.Lock()
-	defer c.writing.Unlock()
+	if err := c.writing.take(ctx); err != nil {
+		return err
+	}
+	defer c.writing.give()
 	defer until(ctx, c.s.SetWriteDeadline)()
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, frameHeader+len(body)), uint32(len(body)))
 	b = append(append(b, kind), body...)
@@ -142,8 +168,10 @@ func (c *Conn) Send(ctx context.Context, kind byte, body []byte, load ...[]byte)
 // Await waits for the first byte of a frame, or the end of the stream. If ctx has ended, Await
 // returns nil if either is there already, as far as the stream can tell.
 func (c *Conn) Await(ctx context.Context) error {
-	c.reading.Lock()
-	defer c.reading.Unlock()
+	if err := c.reading.take(ctx); err != nil {
+		return err
+	}
+	defer c.reading.give()
 	if err := context.Cause(ctx); err != nil && c.ready() {
 		return nil
 	}
@@ -173,41 +201,55 @@ func (c *Conn) await(ctx context.Context) error {
 	return nil
 }
 
-// Recv reads a frame without a load and waits for it until ctx ends. A frame that has begun is read
-// to its end.
+// Recv reads a frame without a load and waits for it until ctx ends. If ctx ends in the middle of a
+// frame, the next call goes on there.
 func (c *Conn) Recv(ctx context.Context) (kind byte, body []byte, err error) {
 	kind, body, _, err = c.RecvLoad(ctx, func(byte, []byte) (Load, int64, error) { return nil, 0, nil })
 	return kind, body, err
 }
 
 // RecvLoad reads a frame and its load, into the memory that accept returns, and waits until ctx
-// ends. If ctx ends in the middle of a load, the next call goes on there. If accept returns an
-// error, RecvLoad passes the load over and returns that error, and the stream is good for the next
-// frame.
+// ends. If ctx ends in the middle, the next call goes on there. If accept returns an error, RecvLoad
+// passes the load over and returns that error, and the stream is good for the next frame.
 func (c *Conn) RecvLoad(ctx context.Context, accept Accept) (kind byte, body []byte, load Load, err error) {
-	c.reading.Lock()
-	defer c.reading.Unlock()
+	if err := c.reading.take(ctx); err != nil {
+		return 0, nil, nil, err
+	}
+	defer c.reading.give()
 	if c.half == nil {
-		if kind, body, err = c.frame(ctx); err != nil {
+		if err := c.await(ctx); err != nil {
 			return 0, nil, nil, err
 		}
-		h := &arrival{kind: kind, body: body}
-		if h.load, h.skip, h.err = accept(kind, body); h.load != nil {
-			h.parts = slices.Clone(h.load.Parts())
-			for _, p := range h.parts {
-				h.size += int64(len(p))
-			}
+		c.half = new(arrival)
+	}
+	h := c.half
+	if !h.ready {
+		if err := c.readHeader(ctx, h); err != nil {
+			return 0, nil, nil, err
 		}
-		h.size += h.skip
-		h.unread = h.size
-		c.half = h
+		if err := c.readBody(ctx, h); err != nil {
+			return 0, nil, nil, err
+		}
+		h.ask(accept)
 	}
 	if err := c.readLoad(ctx); err != nil {
 		return 0, nil, nil, err
 	}
-	h := c.half
 	c.half = nil
 	return h.kind, h.body, h.load, h.err
+}
+
+// ask has accept say where the load goes.
+func (h *arrival) ask(accept Accept) {
+	h.ready, h.paused = true, 0
+	if h.load, h.skip, h.err = accept(h.kind, h.body); h.load != nil {
+		h.parts = slices.Clone(h.load.Parts())
+		for _, p := range h.parts {
+			h.size += int64(len(p))
+		}
+	}
+	h.size += h.skip
+	h.unread = h.size
 }
 
 // readLoad reads the missing part of c.half, piece by piece.
@@ -231,15 +273,8 @@ func (c *Conn) readLoad(ctx context.Context) error {
 			p = h.parts[0]
 		}
 		p = p[:min(int64(len(p)), piece, h.unread)]
-		// First the deadline, then the look at ctx: a later end of ctx sets the deadline later. For
-		// a receiver that polls, the waits of all its calls add up.
-		begin := time.Now()
-		c.s.SetReadDeadline(begin.Add(max(frameTime-h.paused, time.Millisecond)))
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		n, err := io.ReadFull(c.r, p)
-		if h.paused += time.Since(begin); n > 0 {
+		n, err := c.timed(ctx, h, func() (int, error) { return io.ReadFull(c.r, p) })
+		if n > 0 {
 			h.paused = 0
 		}
 		h.unread -= int64(n)
@@ -249,15 +284,35 @@ func (c *Conn) readLoad(ctx context.Context) error {
 		if err == nil {
 			continue
 		}
-		late := errors.Is(err, os.ErrDeadlineExceeded)
-		if cause := context.Cause(ctx); cause != nil && late {
-			return cause
+		if ended(ctx, err) {
+			return context.Cause(ctx)
 		}
+		late := errors.Is(err, os.ErrDeadlineExceeded)
 		if !late || n == 0 {
 			return c.cut(h, err)
 		}
 	}
 	return nil
+}
+
+// timed has read wait as long as the frame may still take. The caller lets ctx end the read. For a
+// receiver that polls, the waits of all its calls add up.
+func (c *Conn) timed(ctx context.Context, h *arrival, read func() (int, error)) (int, error) {
+	begin := time.Now()
+	// first the deadline, then the look at ctx: a later end of ctx sets the deadline later
+	c.s.SetReadDeadline(begin.Add(max(frameTime-h.paused, time.Millisecond)))
+	if err := context.Cause(ctx); err != nil {
+		return 0, err
+	}
+	n, err := read()
+	h.paused += time.Since(begin)
+	return n, err
+}
+
+// ended reports whether the end of ctx, and no other, has ended a read.
+func ended(ctx context.Context, err error) bool {
+	cause := context.Cause(ctx)
+	return cause != nil && (err == cause || errors.Is(err, os.ErrDeadlineExceeded))
 }
 
 // cut ends a stream in the middle of a load, which is dropped.
@@ -279,41 +334,74 @@ func from(host string) string {
 	return " from " + host
 }
 
-// frame reads a frame, not its load.
-func (c *Conn) frame(ctx context.Context) (kind byte, body []byte, err error) {
-	if err := c.await(ctx); err != nil {
-		return 0, nil, err
+// readHeader reads the header of a frame, unless it has been read.
+func (c *Conn) readHeader(ctx context.Context, h *arrival) error {
+	if h.begun {
+		return nil
 	}
 	if c.r.Buffered() < frameHeader {
-		c.s.SetReadDeadline(time.Now().Add(frameTime))
-		defer c.s.SetReadDeadline(time.Time{})
+		peek := func() (int, error) { _, err := c.r.Peek(frameHeader); return 0, err }
+		if _, err := c.wait(ctx, h, peek); err != nil {
+			return err
+		}
 	}
-	var h [frameHeader]byte
-	if _, err := io.ReadFull(c.r, h[:]); err != nil {
-		return 0, nil, c.broken(err)
+	header, err := c.r.Peek(frameHeader)
+	if err != nil {
+		return c.broken(err)
 	}
-	n := int64(binary.LittleEndian.Uint32(h[:]))
+	n := int64(binary.LittleEndian.Uint32(header))
 	if n > int64(c.limit) {
+		c.drop()
 		c.s.Close()
-		return 0, nil, fmt.Errorf("receive %d bytes, of at most %d: %w", n, c.limit, ErrFrame)
+		return fmt.Errorf("receive %d bytes, of at most %d: %w", n, c.limit, ErrFrame)
 	}
-	if int64(c.r.Buffered()) < n {
-		c.s.SetReadDeadline(time.Now().Add(frameTime))
-		defer c.s.SetReadDeadline(time.Time{})
+	h.begun, h.paused, h.length, h.kind = true, 0, int(n), header[frameHeader-1]
+	c.r.Discard(frameHeader)
+	h.body = make([]byte, 0, min(h.length, c.r.Buffered()))
+	return nil
+}
+
+// readBody reads the missing part of a body, which grows as its bytes arrive, and not to its
+// announced length at once.
+func (c *Conn) readBody(ctx context.Context, h *arrival) error {
+	for len(h.body) < h.length {
+		have := len(h.body)
+		h.body = slices.Grow(h.body, min(h.length-have, max(have, bytes.MinRead)))
+		room := h.body[have:min(cap(h.body), h.length)]
+		var n int
+		var err error
+		if c.r.Buffered() > 0 {
+			n, err = c.r.Read(room)
+		} else {
+			n, err = c.wait(ctx, h, func() (int, error) { return c.r.Read(room) })
+		}
+		h.body = h.body[:have+n]
+		if err != nil {
+			return err
+		}
 	}
-	// The body grows as its bytes arrive, and not to its announced length at once.
-	body, err = io.ReadAll(io.LimitReader(c.r, n))
-	if err == nil && int64(len(body)) < n {
+	return nil
+}
+
+// wait has read wait for more of a header or of a body.
+func (c *Conn) wait(ctx context.Context, h *arrival, read func() (int, error)) (int, error) {
+	defer c.s.SetReadDeadline(time.Time{})
+	defer until(ctx, c.s.SetReadDeadline)()
+	n, err := c.timed(ctx, h, read)
+	switch {
+	case err == nil || n > 0: // if it is the end, the next read says so
+		return n, nil
+	case ended(ctx, err):
+		return 0, context.Cause(ctx)
+	case err == io.EOF:
 		err = io.ErrUnexpectedEOF
 	}
-	if err != nil {
-		return 0, nil, c.broken(err)
-	}
-	return h[4], body, nil
+	return 0, c.broken(err)
 }
 
 // broken ends a stream within a frame.
 func (c *Conn) broken(err error) error {
+	c.drop()
 	c.s.Close()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("a frame has begun and did not end within %v: %w", frameTime, err)

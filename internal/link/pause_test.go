@@ -87,3 +87,26 @@ func TestRecvLoad_APeerThatPausesIsLeftByOneThatPolls(t *testing.T) {
 	}
 	t.Error("the receiver waits for ever")
 }
+
+// That holds for a frame without a load as well, wherever the peer has stopped in it.
+func TestRecv_APeerThatStopsInAFrameIsLeftByOneThatPolls(t *testing.T) {
+	before := frameTime
+	frameTime = 300 * time.Millisecond
+	defer func() { frameTime = before }()
+	for _, part := range []string{"\x09", "\x09\x00\x00\x00V", "\x09\x00\x00\x00Vbody"} {
+		a, b := net.Pipe()
+		go a.Write([]byte(part))
+		c := NewConn(b, 100)
+		err := context.DeadlineExceeded
+		for begin := time.Now(); errors.Is(err, context.DeadlineExceeded) && time.Since(begin) < time.Minute; {
+			short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			_, _, err = c.Recv(short)
+			cancel()
+		}
+		if !errors.Is(err, ErrClosed) || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("after %q: %v", part, err)
+		}
+		a.Close()
+		c.Close()
+	}
+}
