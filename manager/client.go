@@ -293,7 +293,11 @@ func (c *client) call(ctx context.Context, req request, after late) ([]item, err
 	}
 	err = l.Send(ctx, req)
 	if err != nil && !errors.Is(err, ipc.ErrClosed) {
-		c.put(l)
+		if ctx.Err() != nil {
+			c.drop(l) // a stream has ended if it was in the middle of the request
+		} else {
+			c.put(l)
+		}
 		return nil, unsent{fmt.Errorf("%s: %w", req.Method, err)}
 	}
 	var r reply

@@ -1,0 +1,84 @@
+package remote_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/manager/remote"
+)
+
+// A valve is between clients and a listener. While it is shut, what clients say stays where it is.
+type valve struct {
+	net.Listener
+	to string
+
+	mu   sync.Mutex // held while it is shut
+	done sync.WaitGroup
+}
+
+func newValve(t testing.TB, to string) *valve {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	v := &valve{Listener: l, to: to}
+	v.done.Go(v.run)
+	t.Cleanup(func() { l.Close(); v.done.Wait() })
+	return v
+}
+
+func (v *valve) run() {
+	for {
+		from, err := v.Accept()
+		if err != nil {
+			return
+		}
+		to, err := net.Dial("tcp", v.to)
+		if err != nil {
+			from.Close()
+			return
+		}
+		v.done.Go(func() { io.Copy(from, to); from.Close() })
+		v.done.Go(func() { v.pass(to, from); to.Close() })
+	}
+}
+
+func (v *valve) pass(to, from net.Conn) {
+	b := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(b)
+		v.mu.Lock()
+		to.Write(b[:n])
+		v.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// A call that ends with its context in the middle of its request ends its own connection, and not
+// the manager.
+func TestCall_ThatEndsInItsRequestEndsNoOther(t *testing.T) {
+	ctx := watched(t)
+	_, l := served(t, remote.Options{Key: key})
+	v := newValve(t, l.Addr().String())
+	m, err := remote.Dial(ctx, v.Addr().String(), remote.Options{Key: key})
+	check(t, err)
+	defer func() { check(t, m.Close()) }()
+	list, err := manager.NewList(ctx, m, []byte(nil))
+	check(t, err)
+	defer list.Close()
+	v.mu.Lock()
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	err = list.Set(short, 0, make([]byte, 32<<20))
+	v.mu.Unlock()
+	wantErr(t, err, context.DeadlineExceeded)
+	for range 3 {
+		check(t, list.Set(ctx, 0, []byte("small")))
+	}
+}
