@@ -1,5 +1,10 @@
 package watch
 
+import (
+	"testing"
+	"time"
+)
+
 var (
 	ListenWith = listen
 	Thin       = thin
@@ -20,4 +25,11 @@ func (s *Server) Samples() int {
 func (o Options) At(place string) Options {
 	o.place = place
 	return o
+}
+
+// SetPatience has browsers be left sooner, until the test ends.
+func SetPatience(t *testing.T, d time.Duration) {
+	before := patience
+	patience = d
+	t.Cleanup(func() { patience = before })
 }

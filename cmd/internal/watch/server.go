@@ -42,7 +42,7 @@ type Options struct {
 var ErrHost = errors.New("a page that others can reach needs TLS")
 
 // patience is how long a browser may take to read what it was sent, and to ask.
-const patience = 10 * time.Second
+var patience = 10 * time.Second
 
 // mostHosts can be joined.
 const mostHosts = 32
@@ -121,7 +121,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		defer close(read)
 		s.reader.run(ctx)
 	}()
-	server := &http.Server{Handler: s.guard, ReadHeaderTimeout: patience, IdleTimeout: 2 * time.Minute,
+	server := &http.Server{Handler: s.guard, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 16 << 10, ErrorLog: log.New(quiet{}, "", 0)}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(s.listener) }()
@@ -189,6 +189,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, of side) {
 	defer s.reader.unsubscribe(next)
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
+	control.SetReadDeadline(time.Time{}) // the request is here, and the page stays
 	send := func(n news) error {
 		control.SetWriteDeadline(time.Now().Add(patience))
 		if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", n.event, n.data); err != nil {
