@@ -30,9 +30,6 @@ func init() { wire.RegisterError("ipc.ErrShared", ErrShared) }
 // meetingTime is how long a caller has to prove the key and to join.
 const meetingTime = 10 * time.Second
 
-// maxStrangers is how many may be busy proving the key, see [sys.Strangers].
-const maxStrangers = 64
-
 // A Listener is where processes that were not started by each other meet. Its methods may be called
 // by several goroutines.
 type Listener[T any] struct {
@@ -69,7 +66,7 @@ func Listen[T any](addr string, key []byte, who ...meetingOption) (*Listener[T],
 	if err := wire.Check[T](); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	l := &Listener[T]{key: key, who: who, strangers: sys.NewStrangers(maxStrangers),
+	l := &Listener[T]{key: key, who: who, strangers: sys.NewStrangers(sys.MostStrangers),
 		met: make(chan *Conn[T])}
 	t, host, err := transport(addr)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func beStrange(text string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if mode == "silent" {
-		for range 200 {
+		for range 2 * sys.MostStrangers {
 			c, err := sys.Dial(ctx, addr)
 			if err != nil {
 				return err
@@ -386,14 +387,40 @@ func TestListener_ClosesWhatPollHasFound(t *testing.T) {
 	cmd.Wait()
 }
 
-// flood connects 200 times and says nothing. Connections are accepted in turn, so who connects then
-// comes after all of these.
+// flood connects more often than there may be strangers and says nothing. Connections are accepted in
+// turn, so who connects then comes after all of these.
 func flood(t *testing.T, addr string) {
 	t.Helper()
-	for range 200 {
+	for range 2 * sys.MostStrangers {
 		c, err := sys.Dial(t.Context(), addr)
 		check(t, err)
 		t.Cleanup(func() { c.Close() })
+	}
+}
+
+// All processes of a job may come at once.
+func TestDial_ManyAtOnce(t *testing.T) {
+	shared(t)
+	ctx := watched(t)
+	l := listen[word](t, abstract(t))
+	const many = 300
+	conns := make(chan *ipc.Conn[word], 2*many)
+	var wg sync.WaitGroup
+	keep := func(c *ipc.Conn[word], err error) {
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		conns <- c
+	}
+	for range many {
+		wg.Go(func() { keep(ipc.Dial[word](ctx, l.Addr(), meetingKey)) })
+		wg.Go(func() { keep(l.Accept(ctx)) })
+	}
+	wg.Wait()
+	close(conns)
+	for c := range conns {
+		check(t, c.Close())
 	}
 }
 

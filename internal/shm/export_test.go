@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // What the tests see of the inside.
@@ -397,7 +399,7 @@ func JoinRequest(token Token, version uint16, layout uint64) []byte {
 }
 
 // MaxConnections is how many clients a listener talks to at once.
-const MaxConnections = maxConnections
+const MaxConnections = sys.MostStrangers
 
 // Judge tells what Join makes of an answer of so many bytes.
 func Judge(a []byte) error { return judge([answerSize]byte(a)) }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -163,7 +164,7 @@ func TestJoin_OfAnotherVersionOrNamespaceIsRefused(t *testing.T) {
 func TestListen_SilentClientsBlockNobody(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	l := listen(t, d, "")
-	for i := range 3 * shm.MaxConnections {
+	for i := range 2 * shm.MaxConnections {
 		c, err := net.Dial("unix", l.Addr())
 		check(t, err)
 		defer c.Close()
@@ -174,6 +175,26 @@ func TestListen_SilentClientsBlockNobody(t *testing.T) {
 	again, err := shm.Join(watchdog(t), l.Addr(), l.Token())
 	check(t, err)
 	check(t, again.Close())
+}
+
+// All processes of a job may come at once.
+func TestJoin_ManyAtOnce(t *testing.T) {
+	d := newDomain(t, 1<<20)
+	l := listen(t, d, "")
+	ctx := watchdog(t)
+	var wg sync.WaitGroup
+	for range 128 {
+		wg.Go(func() {
+			again, err := shm.Join(ctx, l.Addr(), l.Token())
+			if err == nil {
+				err = again.Close()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestJoin_EndsWithItsContext(t *testing.T) {

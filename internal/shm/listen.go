@@ -29,14 +29,13 @@ import (
 // deadline. When too many are open, the listener closes the oldest one of the user who has the
 // most. So a client that connects and says nothing keeps nobody out.
 const (
-	requestSize    = 32
-	answerSize     = 32
-	wantInspect    = 'I'
-	wantObserve    = 'O'
-	wantJoin       = 'J'
-	handshakeTime  = 5 * time.Second
-	maxConnections = 32
-	reportAge      = 100 * time.Millisecond // an answer is not made more often
+	requestSize   = 32
+	answerSize    = 32
+	wantInspect   = 'I'
+	wantObserve   = 'O'
+	wantJoin      = 'J'
+	handshakeTime = 5 * time.Second
+	reportAge     = 100 * time.Millisecond // an answer is not made more often
 )
 
 // Status of an answer.
@@ -105,7 +104,7 @@ func (d *Domain) listen(path string, joins bool) (*Listener, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("listen on an abstract socket: %w", errors.ErrUnsupported)
 	}
-	l := &Listener{d: d, joins: joins, uid: os.Getuid(), conns: sys.NewStrangers(maxConnections),
+	l := &Listener{d: d, joins: joins, uid: os.Getuid(), conns: sys.NewStrangers(sys.MostStrangers),
 		eye: observer{d: d}}
 	if joins {
 		if err := sys.Random(l.token[:]); err != nil {

@@ -22,8 +22,21 @@ type stranger struct {
 	source any
 }
 
-// NewStrangers returns a set of at most limit connections.
-func NewStrangers(limit int) *Strangers { return &Strangers{limit: limit} }
+// MostStrangers is the limit of a listener, unless few files may be open. All processes of a job may
+// call it at once, and none of them is to be closed while it proves that it may be there.
+const MostStrangers = 1024
+
+// fewStrangers is the limit where few files may be open.
+const fewStrangers = 32
+
+// NewStrangers returns a set of at most limit connections, and of no more than a quarter of the
+// files that this process may open, if that is more than a few.
+func NewStrangers(limit int) *Strangers {
+	if files := OpenFileLimit(); files >= 0 {
+		limit = min(limit, max(fewStrangers, int(min(files, 4*MostStrangers))/4))
+	}
+	return &Strangers{limit: limit}
+}
 
 // Enter notes a connection from a source, which is comparable: a user, a network address. It closes
 // the connection for which there is no room. After Close this is c. The caller closes c in any

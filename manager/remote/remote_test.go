@@ -17,6 +17,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/link/secure/securetest"
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/manager/remote"
 	"github.com/shoal-mp/shoal/shm"
@@ -489,16 +490,35 @@ func TestListener_EndIsNoticed(t *testing.T) {
 	wantErr(t, q.Put(ctx, 1), manager.ErrServerDied)
 }
 
-// flood connects 200 times from an address of this machine and says nothing. Connections are
-// accepted in turn, so who connects then comes after all of these.
+// flood connects more often than there may be strangers, from an address of this machine, and says
+// nothing. Connections are accepted in turn, so who connects then comes after all of these.
 func flood(t *testing.T, l *remote.Listener, from string) {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	for range 200 {
+	for range 2 * sys.MostStrangers {
 		c, err := d.DialContext(watched(t), "tcp", l.Addr().String())
 		check(t, err)
 		t.Cleanup(func() { c.Close() })
 	}
+}
+
+// All processes of a job may come at once.
+func TestDial_ManyAtOnce(t *testing.T) {
+	ctx := watched(t)
+	_, l := served(t, remote.Options{Key: key})
+	var wg sync.WaitGroup
+	for range 200 {
+		wg.Go(func() {
+			m, err := remote.Dial(ctx, l.Addr().String(), remote.Options{Key: key})
+			if err == nil {
+				err = m.Close()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestListener_SilentClientsBlockNobody(t *testing.T) {

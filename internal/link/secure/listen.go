@@ -15,9 +15,6 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// maxStrangers is how many connections may be busy proving the key, see [sys.Strangers].
-const maxStrangers = 64
-
 // A Listener accepts connections of processes that know the key.
 type Listener struct {
 	key  []byte
@@ -38,7 +35,7 @@ func Listen(addr string, opts Options, met func(*Conn)) (*Listener, error) {
 	if len(opts.Key) == 0 {
 		return nil, fmt.Errorf("listen: %w: it is empty", link.ErrKey)
 	}
-	l := &Listener{key: opts.Key, met: met, strangers: sys.NewStrangers(maxStrangers)}
+	l := &Listener{key: opts.Key, met: met, strangers: sys.NewStrangers(sys.MostStrangers)}
 	err := opts.fit()
 	if err == nil && !opts.Unencrypted {
 		l.tls, err = ServerConfig(opts.TLS)
