@@ -169,7 +169,8 @@ func (w will) serve(socket *os.File, files []*os.File, dir *tempDir) error {
 		return err
 	}
 	dir.enter() // for the sharer, whose address is there
-	s := &sharer{key: w.Key, listener: l, waiting: map[int64]*waiting{}, left: dir}
+	s := &sharer{key: w.Key, listener: l, strangers: sys.NewStrangers(sys.MostStrangers),
+		waiting: map[int64]*waiting{}, left: dir}
 	s.mu.Lock()
 	for i, key := range w.Keys {
 		s.await(key, files[i])

@@ -64,23 +64,25 @@ type Listener struct {
 	addr      string
 	accept    func() (stream, error)
 	close     func() error
-	strangers chan struct{} // has room for connections that are not accepted yet
+	strangers *sys.Strangers // those that have not authenticated themselves
+	waiting   chan struct{}  // has room for connections that are not accepted yet
 	met       chan *Conn
 	ctx       context.Context // ends with Close
 	end       context.CancelFunc
 	done      sync.WaitGroup
 }
 
-// maxStrangers is how many connections wait to be accepted, or to authenticate themselves. Further
-// ones wait in the kernel.
-const maxStrangers = 64
+// maxWaiting is how many connections wait to be accepted, beside some that have just authenticated
+// themselves. Further ones wait in the kernel.
+const maxWaiting = 64
 
 // Listen begins to listen at an address, which has the form of Dial's. With "unix" and "" it
 // chooses an abstract name, which ends with the process. It takes over the path of a dead process's
 // socket. If a living process listens there, the error wraps EADDRINUSE. The caller closes the
 // listener, which removes the path.
 func Listen(network, addr string, opts Options) (*Listener, error) {
-	l := &Listener{opts: opts, strangers: make(chan struct{}, maxStrangers), met: make(chan *Conn)}
+	l := &Listener{opts: opts, strangers: sys.NewStrangers(sys.MostStrangers),
+		waiting: make(chan struct{}, maxWaiting), met: make(chan *Conn)}
 	switch network {
 	case "unix":
 		if addr == "" {
@@ -120,28 +122,60 @@ func (l *Listener) next() (stream, error) {
 	return s, err
 }
 
-// meet authenticates the other side of a connection, in parallel with other connections.
+// meet authenticates the other side of a connection, in parallel with other connections. It waits
+// while too many have not been accepted.
 func (l *Listener) meet(s stream) {
-	select {
-	case l.strangers <- struct{}{}:
-	case <-l.ctx.Done():
-		s.Close()
-		return
-	}
+	l.strangers.Enter(s, sourceOf(s))
 	l.done.Go(func() {
-		defer func() { <-l.strangers }()
 		soon, cancel := context.WithTimeout(l.ctx, patience)
 		defer cancel()
 		c, err := handshake(soon, s, l.opts, authServer)
-		if err != nil {
-			return
-		}
-		select {
-		case l.met <- c:
-		case <-l.ctx.Done():
-			c.Close()
+		l.strangers.Leave(s)
+		if err == nil {
+			l.deliver(c)
 		}
 	})
+	if l.enter() {
+		<-l.waiting
+	}
+}
+
+// sourceOf returns the user or the host that has connected.
+func sourceOf(s stream) any {
+	switch s := s.(type) {
+	case *sys.Conn:
+		uid, _, _ := sys.PeerUID(s)
+		return uid
+	case net.Conn:
+		host, _, _ := net.SplitHostPort(s.RemoteAddr().String())
+		return host
+	}
+	return nil
+}
+
+// enter waits for a place among those that wait to be accepted. It reports whether there is one
+// before the listener is closed.
+func (l *Listener) enter() bool {
+	select {
+	case l.waiting <- struct{}{}:
+		return true
+	case <-l.ctx.Done():
+		return false
+	}
+}
+
+// deliver gives a connection to Accept.
+func (l *Listener) deliver(c *Conn) {
+	if !l.enter() {
+		c.Close()
+		return
+	}
+	defer func() { <-l.waiting }()
+	select {
+	case l.met <- c:
+	case <-l.ctx.Done():
+		c.Close()
+	}
 }
 
 // Accept waits for the next connection that has authenticated itself. The caller closes the

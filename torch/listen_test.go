@@ -6,10 +6,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // TestListener_AcceptEndsWithItsContext cancels one of two waiting calls.
@@ -64,6 +67,61 @@ func TestListener_AStrangerKeepsNobodyWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
+}
+
+// TestListener_ManyStrangersKeepNobodyWaiting lets more clients than there may be say nothing. Those
+// that were there before from another place stay.
+func TestListener_ManyStrangersKeepNobodyWaiting(t *testing.T) {
+	for network, addr := range map[string]string{"unix": "", "tcp": "127.0.0.1:0"} {
+		l := must(Listen(network, addr, Options{AuthKey: testKey}))(t)
+		defer l.Close()
+		before := runtime.NumGoroutine()
+		for range 2 * sys.MostStrangers {
+			silent := must(net.Dial(network, l.Addr()))(t)
+			defer silent.Close()
+		}
+		ctx, cancel := context.WithTimeout(testContext(t), patience/2)
+		defer cancel()
+		go func() {
+			if c, err := Dial(ctx, network, l.Addr(), Options{AuthKey: testKey}); err == nil {
+				c.Close()
+			}
+		}()
+		c, err := l.Accept(ctx)
+		if err != nil {
+			t.Fatalf("%s: %v", network, err)
+		}
+		c.Close()
+		if n := runtime.NumGoroutine() - before; n > sys.MostStrangers+sys.MostStrangers/2 {
+			t.Errorf("%s: %d goroutines for those that say nothing", network, n)
+		}
+	}
+}
+
+// TestListener_ManyMayComeAtOnce has all processes of a job come before one is accepted.
+func TestListener_ManyMayComeAtOnce(t *testing.T) {
+	l := must(Listen("unix", "", Options{AuthKey: testKey}))(t)
+	defer l.Close()
+	const many = 3 * maxWaiting
+	var wg sync.WaitGroup
+	for range many {
+		wg.Go(func() {
+			c, err := Dial(testContext(t), "unix", l.Addr(), Options{AuthKey: testKey})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			c.Close()
+		})
+	}
+	for range many {
+		c, err := l.Accept(testContext(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	}
+	wg.Wait()
 }
 
 // TestListen_TakesOverADeadSocket starts several programs at once at the path of a dead program's

@@ -26,14 +26,15 @@ const (
 
 // A sharer gives descriptors to the processes of one authkey.
 type sharer struct {
-	key      []byte
-	listener *sys.Listener
-	left     *tempDir // of a sharer that another process has left: the directory with its address
-	mu       sync.Mutex
-	next     int64
-	waiting  map[int64]*waiting
-	giving   int              // descriptors that are being given
-	ahead    map[int64]*ahead // of processes, by their first keys
+	key       []byte
+	listener  *sys.Listener
+	strangers *sys.Strangers // those that have not authenticated themselves
+	left      *tempDir       // of a sharer that another process has left: the directory with its address
+	mu        sync.Mutex
+	next      int64
+	waiting   map[int64]*waiting
+	giving    int              // descriptors that are being given
+	ahead     map[int64]*ahead // of processes, by their first keys
 }
 
 // A waiting descriptor is the sharer's to close.
@@ -61,8 +62,8 @@ func sharerFor(key []byte) (*sharer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sharer{key: append([]byte(nil), key...), listener: l, waiting: map[int64]*waiting{},
-		ahead: map[int64]*ahead{}}
+	s := &sharer{key: append([]byte(nil), key...), listener: l, strangers: sys.NewStrangers(sys.MostStrangers),
+		waiting: map[int64]*waiting{}, ahead: map[int64]*ahead{}}
 	sharers.byKey[string(key)] = s
 	go s.serve()
 	return s, nil
@@ -72,7 +73,10 @@ func sharerFor(key []byte) (*sharer, error) {
 func (s *sharer) address() string { return "\x00" + s.listener.Addr()[1:] }
 
 func (s *sharer) serve() {
-	sys.Accept(s.listener.Accept, func(c *sys.Conn) { go s.answer(c) })
+	sys.Accept(s.listener.Accept, func(c *sys.Conn) {
+		s.strangers.Enter(c, sourceOf(c))
+		go s.answer(c)
+	})
 }
 
 // offer takes f over, and returns the key for it.
@@ -143,7 +147,12 @@ func (s *sharer) withdraw(key int64) {
 // closed.
 func (s *sharer) answer(c *sys.Conn) {
 	defer c.Close()
-	if both(c)(time.Now().Add(patience)) != nil || authServer(c, s.key) != nil {
+	err := both(c)(time.Now().Add(patience))
+	if err == nil {
+		err = authServer(c, s.key)
+	}
+	s.strangers.Leave(c)
+	if err != nil {
 		return
 	}
 	request, err := readFrame(c, authLimit)
