@@ -248,12 +248,20 @@ func sendOrClose(c net.Conn, b []byte) error {
 	return nil
 }
 
-// cutOff lets the end of the context end reads and writes, until stop is called. The connection
-// cannot be used after that.
+// cutOff lets the end of the context end reads and writes, until stop is called. A connection whose
+// reply has come before can be used after that.
 func cutOff(ctx context.Context, c net.Conn) (stop func()) {
-	past := time.Unix(1, 0)
-	end := context.AfterFunc(ctx, func() { c.SetDeadline(past) })
-	return func() { end() }
+	past, set := time.Unix(1, 0), make(chan struct{})
+	end := context.AfterFunc(ctx, func() {
+		c.SetDeadline(past)
+		close(set)
+	})
+	return func() {
+		if !end() {
+			<-set
+			c.SetDeadline(time.Time{})
+		}
+	}
 }
 
 // exchange sends a request and reads its reply. On an error the connection is closed.

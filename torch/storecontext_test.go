@@ -1,0 +1,30 @@
+package torch
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// TestStore_ACallMayEndAsItsContextDoes has a context end when the reply has just come. The next call
+// takes the same connection.
+func TestStore_ACallMayEndAsItsContextDoes(t *testing.T) {
+	ctx := testContext(t)
+	server := must(ServeStore(ctx, "127.0.0.1:0", StoreOptions{}))(t)
+	defer server.Close()
+	s := must(DialStore(ctx, server.Addr(), StoreOptions{}))(t)
+	defer s.Close()
+	short, cancel := context.WithCancel(ctx)
+	err := s.do(short, storeStep{func(r *storeRequest) { r.query(queryNumKeys) }, func(r storeReply) error {
+		_, err := r.number()
+		cancel()
+		time.Sleep(20 * time.Millisecond)
+		return err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.NumKeys(ctx); err != nil {
+		t.Error(err)
+	}
+}
