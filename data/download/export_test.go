@@ -5,7 +5,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"testing"
+	"time"
 )
+
+// SetPatience has a silent server be left sooner, until the test ends.
+func SetPatience(t *testing.T, d time.Duration) {
+	before := patience
+	patience = d
+	t.Cleanup(func() { patience = before })
+}
 
 // Fetch fetches one file of known contents.
 func Fetch(ctx context.Context, client *http.Client, name string, contents []byte, dir, mirror string,

@@ -12,7 +12,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 )
+
+// patience is how long a server may send nothing.
+var patience = 30 * time.Second
 
 // A fetch brings one file.
 type fetch struct {
@@ -58,9 +62,13 @@ func (f *fetch) complete(ctx context.Context) error {
 	if err != nil || have >= f.size {
 		return err
 	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	silence := time.AfterFunc(patience, func() { end(fmt.Errorf("%w: nothing came for %v", ErrPartial, patience)) })
+	defer silence.Stop()
 	resp, err := f.request(ctx, have)
 	if err != nil {
-		return err
+		return cause(ctx, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusOK && have > 0 { // the server does not continue files
@@ -68,10 +76,19 @@ func (f *fetch) complete(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := f.receive(part, resp.Body, have); err != nil {
-		return err
+	heard := func() { silence.Reset(patience) }
+	if err := f.receive(part, resp.Body, have, heard); err != nil {
+		return cause(ctx, err)
 	}
 	return part.Close()
+}
+
+// cause returns an error with why ctx has ended, if it has.
+func cause(ctx context.Context, err error) error {
+	if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
+		return fmt.Errorf("%w: %v", why, err)
+	}
+	return err
 }
 
 // request asks for the file from byte have on.
@@ -100,12 +117,13 @@ func (f *fetch) request(ctx context.Context, have int64) (*http.Response, error)
 	return resp, nil
 }
 
-// receive appends the body to part, which has so many bytes.
-func (f *fetch) receive(part io.Writer, body io.Reader, have int64) error {
+// receive appends the body to part, which has so many bytes. It calls heard for each piece.
+func (f *fetch) receive(part io.Writer, body io.Reader, have int64, heard func()) error {
 	body = io.LimitReader(body, f.size-have+1) // one byte too many is enough to see that it is another file
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := body.Read(buf)
+		heard()
 		if _, err := part.Write(buf[:n]); err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ type Progress func(name string, done, total int64)
 // calls it.
 //
 // The error wraps ErrStatus, ErrPartial or ErrChecksum, or is that of the network or of ctx. After
-// ErrPartial call MNIST again.
+// ErrPartial call MNIST again. A server that sends nothing for 30 seconds has ended the connection.
 func MNIST(ctx context.Context, dir, mirror string, progress Progress) error {
 	if mirror == "" {
 		mirror = Mirror

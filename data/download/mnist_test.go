@@ -194,6 +194,42 @@ func TestFetch_CancelledKeepsWhatCame(t *testing.T) {
 	}
 }
 
+// A server that falls silent, before its answer or in the middle of it, is left, and what came is
+// kept. One that is slow is not left.
+func TestFetch_LeavesASilentServer(t *testing.T) {
+	download.SetPatience(t, 200*time.Millisecond)
+	silent := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	stuck := func(w http.ResponseWriter, r *http.Request) {
+		w.Write(contents[:1000])
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}
+	for _, serve := range []http.HandlerFunc{silent, stuck} {
+		dir := t.TempDir()
+		err := fetch(t, &mirror{serve: serve}, dir, nil)
+		if !errors.Is(err, download.ErrPartial) || !strings.Contains(err.Error(), "nothing came for") {
+			t.Errorf("%v, want ErrPartial with the reason", err)
+		}
+		if err := fetch(t, &mirror{serve: whole}, dir, nil); err != nil {
+			t.Error(err)
+		}
+		isWhole(t, dir)
+	}
+	dir := t.TempDir()
+	err := fetch(t, &mirror{serve: func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "320000")
+		for begin := 0; begin < len(contents); begin += 20_000 {
+			w.Write(contents[begin:][:20_000])
+			w.(http.Flusher).Flush()
+			time.Sleep(20 * time.Millisecond)
+		}
+	}}, dir, nil)
+	if err != nil {
+		t.Error(err)
+	}
+	isWhole(t, dir)
+}
+
 func TestMNIST_AsksTheMirrorThatIsGiven(t *testing.T) {
 	m := &mirror{serve: http.NotFound}
 	url, _ := m.start(t)
