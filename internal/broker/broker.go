@@ -1,7 +1,11 @@
 package broker
 
 import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -132,15 +136,33 @@ func (o Options) server() (*server.Options, error) {
 		if so.Cluster.Host == "" {
 			so.Cluster.Host = so.Host
 		}
+		pass := o.pass()
+		if pass != nil {
+			so.Cluster.Username = pass.Username()
+			so.Cluster.Password, _ = pass.Password()
+		}
 		for _, r := range o.Routes {
 			u, err := url.Parse("nats://" + strings.TrimPrefix(r, "nats://"))
 			if err != nil {
 				return nil, fmt.Errorf("broker: route %q: %w", r, err)
 			}
+			u.User = pass
 			so.Routes = append(so.Routes, u)
 		}
 	}
 	return so, nil
+}
+
+// pass is what the nodes of a cluster give each other, nil if clients give no secret: whoever passes
+// for a node reads and writes everything. It is made of the clients' secret, and does not tell it.
+func (o Options) pass() *url.Userinfo {
+	secret := cmp.Or(o.Token, o.Password)
+	if secret == "" {
+		return nil
+	}
+	sum := hmac.New(sha256.New, []byte(secret))
+	sum.Write([]byte("shoal broker node"))
+	return url.UserPassword("node", hex.EncodeToString(sum.Sum(nil)))
 }
 
 // URL returns where clients connect to.

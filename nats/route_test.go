@@ -1,0 +1,64 @@
+package nats_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/broker"
+	"github.com/shoal-mp/shoal/nats"
+)
+
+// The nodes of a cluster whose clients give a secret meet by it, and nobody else is one of them.
+func TestBroker_WithoutTheSecretNobodyIsANode(t *testing.T) {
+	var ports [3]int
+	var routes []string
+	for i := range ports {
+		l := listenLow(t)
+		defer l.Close()
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+		routes = append(routes, fmt.Sprint("127.0.0.1:", ports[i]))
+		l.Close()
+	}
+	var nodes []*broker.Broker
+	for i, p := range ports {
+		nodes = append(nodes, start(t, broker.Options{Name: fmt.Sprint("node", i), Token: "secret",
+			Cluster: "test", ClusterPort: p, Routes: routes}))
+	}
+	for _, b := range nodes {
+		eventually(t, "the cluster is ready", b.Ready)
+	}
+	ctx := watched(t)
+	c, err := nats.Connect(ctx, nodes[0].URL(), nats.Options{Token: "secret"})
+	check(t, err)
+	t.Cleanup(func() { check(t, c.Close()) })
+	q := open[int](t, c, "queue", nats.QueueOptions{Replicas: 3})
+	check(t, q.Put(ctx, 1))
+	for _, says := range []string{`{"name":"stranger","cluster":"test"}`, `{"name":"stranger","cluster":"test","user":"node","pass":"secret"}`} {
+		if answer := asNode(t, routes[0], says); !strings.Contains(answer, "Authorization Violation") {
+			t.Errorf("a stranger that says %s hears %q", says, answer)
+		}
+	}
+}
+
+// asNode connects as another node would and returns what the node answers.
+func asNode(t *testing.T, addr, says string) string {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	check(t, err)
+	defer c.Close()
+	check(t, c.SetDeadline(time.Now().Add(3*time.Second)))
+	r := bufio.NewReader(c)
+	info, err := r.ReadString('\n')
+	check(t, err)
+	if !strings.HasPrefix(info, "INFO ") {
+		t.Fatalf("a node begins with %q", info)
+	}
+	fmt.Fprintf(c, "CONNECT %s\r\nPING\r\n", says)
+	answer, _ := io.ReadAll(r)
+	return string(answer)
+}
