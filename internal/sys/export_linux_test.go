@@ -1,6 +1,10 @@
 package sys
 
-import "golang.org/x/sys/unix"
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // What the tests feed fixture trees to, or must reach on kernels that have something newer.
 var (
@@ -20,6 +24,12 @@ var (
 	StartTimeIn       = startTime
 	StoppedIn         = stopped
 )
+
+// SetTakeoverTime has a lock of a directory be given up sooner, and returns how it was.
+func SetTakeoverTime(d time.Duration) (before time.Duration) {
+	before, takeoverTime = takeoverTime, d
+	return before
+}
 
 // PendingBytes returns the size of the next ring that nobody has taken, 0 if there is none.
 func PendingBytes(b *Bell) (n int, err error) {

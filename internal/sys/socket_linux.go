@@ -170,7 +170,8 @@ func Listen(addr string) (*Listener, error) {
 }
 
 // ListenAnew is Listen that takes the place of a socket whose listener has ended without removing
-// its path. If a process listens there, or the path is no socket, the error wraps EADDRINUSE.
+// its path. If a process listens there, or the path is no socket, or somebody keeps the lock of its
+// directory, the error wraps EADDRINUSE.
 func ListenAnew(addr string) (*Listener, error) {
 	l, err := Listen(addr)
 	if !errors.Is(err, unix.EADDRINUSE) || strings.HasPrefix(addr, "@") {
@@ -182,9 +183,8 @@ func ListenAnew(addr string) (*Listener, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	if e := control(dir,
-		func(fd int) error { return retry(func() error { return unix.Flock(fd, unix.LOCK_EX) }) }); e != nil {
-		return nil, err
+	if e := lockSoon(dir); e != nil {
+		return nil, fmt.Errorf("%w: to see whether anybody listens there: %w", err, e)
 	}
 	if info, e := os.Lstat(addr); e == nil && info.Mode().Type() != os.ModeSocket {
 		return nil, fmt.Errorf("%w: it is no socket", err)
@@ -200,6 +200,20 @@ func ListenAnew(addr string) (*Listener, error) {
 		return nil, fmt.Errorf("%w: another program listens there", err)
 	}
 	return l, err
+}
+
+// takeoverTime is how long others may have the lock of a directory. Whoever may read the directory can
+// take it, another user as well, and keep it.
+var takeoverTime = 5 * time.Second
+
+// lockSoon is LockFile that waits for others, but not for ever.
+func lockSoon(f *os.File) error {
+	for end := time.Now().Add(takeoverTime); ; time.Sleep(time.Millisecond) {
+		err := LockFile(f)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // bound reports whether a living socket has a path. A socket of another type is refused for its

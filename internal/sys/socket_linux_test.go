@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -177,4 +178,39 @@ func TestDial_WaitsWhereTooManyHaveCalled(t *testing.T) {
 	if _, err := sys.Dial(t.Context(), addr); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("after the end: %v", err)
 	}
+}
+
+// Somebody who may read a directory has its lock, and keeps it. A socket that a dead process has left
+// there is taken over once the lock is free.
+func TestListenAnew_WaitsForNoLockForEver(t *testing.T) {
+	before := sys.SetTakeoverTime(50 * time.Millisecond)
+	defer func() { sys.SetTakeoverTime(before) }()
+	path := filepath.Join(t.TempDir(), "socket")
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	check(t, err)
+	dead.SetUnlinkOnClose(false)
+	check(t, dead.Close())
+	dir, err := os.Open(filepath.Dir(path))
+	check(t, err)
+	check(t, sys.LockFile(dir))
+	ended := make(chan error, 1)
+	go func() {
+		l, err := sys.ListenAnew(path)
+		if err == nil {
+			l.Close()
+		}
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, unix.EADDRINUSE) || !errors.Is(err, unix.EWOULDBLOCK) {
+			t.Errorf("%v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for the lock")
+	}
+	check(t, dir.Close())
+	l, err := sys.ListenAnew(path)
+	check(t, err)
+	check(t, l.Close())
 }
