@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 )
 
 // An undo is how an object was: one of the two functions is called.
@@ -50,11 +49,11 @@ func (t *txn) end(commit bool) {
 
 // A transaction is what a client knows of its txn: calls whose context has it take its lane.
 type transaction struct {
-	c  *client
-	mu sync.Mutex // held by a call
+	c    *client
+	lane lane[request, reply]
 
-	lane   lane[request, reply]
-	failed error // the lane is gone
+	turn   chan struct{} // has the one call that is going on, for which others wait as long as their contexts
+	failed error         // the lane is gone; with the turn
 }
 
 type transactionKey struct{}
@@ -103,7 +102,7 @@ func (c *client) within(ctx context.Context, f func(tx context.Context) error) (
 	if err != nil {
 		return err
 	}
-	t := &transaction{c: c, lane: l}
+	t := &transaction{c: c, turn: make(chan struct{}, 1), lane: l}
 	ctx = context.WithValue(ctx, transactionKey{}, t)
 	if _, err := c.call(ctx, serverBegin.with(nil), nil); err != nil {
 		t.giveBack()
@@ -127,6 +126,12 @@ func (c *client) within(ctx context.Context, f func(tx context.Context) error) (
 // means a rollback.
 func (t *transaction) end(ctx context.Context, how *method) error {
 	_, err := t.c.call(ctx, how.with(nil), nil)
+	if err == nil {
+		return nil
+	}
+	t.c.drop(t.lane) // another call may have it still, and ends then
+	t.turn <- struct{}{}
+	defer func() { <-t.turn }()
 	if t.failed != nil && how == serverRollback {
 		return nil
 	}
@@ -134,8 +139,8 @@ func (t *transaction) end(ctx context.Context, how *method) error {
 }
 
 func (t *transaction) giveBack() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.turn <- struct{}{}
+	defer func() { <-t.turn }()
 	if t.failed == nil {
 		t.c.put(t.lane)
 	}
@@ -144,8 +149,16 @@ func (t *transaction) giveBack() {
 // call is one call of the transaction. A lane on which a reply is missing cannot be used any more:
 // closing it makes the transaction undone.
 func (t *transaction) call(ctx context.Context, req request) (reply, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	select {
+	case t.turn <- struct{}{}:
+	default:
+		select {
+		case t.turn <- struct{}{}:
+		case <-ctx.Done():
+			return reply{}, context.Cause(ctx)
+		}
+	}
+	defer func() { <-t.turn }()
 	if t.failed != nil {
 		return reply{}, fmt.Errorf("%w: undone, because a call failed: %w", ErrTxn, t.failed)
 	}

@@ -82,3 +82,37 @@ func TestCall_ThatEndsInItsRequestEndsNoOther(t *testing.T) {
 		check(t, list.Set(ctx, 0, []byte("small")))
 	}
 }
+
+// Of two calls of a transaction the second waits for the first, but no longer than its context lasts.
+func TestTxn_ACallWaitsForAnotherAsLongAsItsContext(t *testing.T) {
+	ctx := watched(t)
+	_, l := served(t, remote.Options{Key: key})
+	v := newValve(t, l.Addr().String())
+	m, err := remote.Dial(ctx, v.Addr().String(), remote.Options{Key: key})
+	check(t, err)
+	defer func() { check(t, m.Close()) }()
+	n, err := manager.NewValue(ctx, m, 1)
+	check(t, err)
+	defer n.Close()
+	check(t, m.Txn(ctx, func(tx context.Context) error {
+		v.mu.Lock()
+		first := make(chan error, 1)
+		go func() { first <- n.Set(tx, 2) }()
+		time.Sleep(50 * time.Millisecond)
+		short, cancel := context.WithTimeout(tx, 50*time.Millisecond)
+		defer cancel()
+		second := make(chan error, 1)
+		go func() { _, err := n.Get(short); second <- err }()
+		select {
+		case err := <-second:
+			wantErr(t, err, context.DeadlineExceeded)
+		case <-time.After(10 * time.Second):
+			t.Error("it waits on")
+		}
+		v.mu.Unlock()
+		return <-first
+	}))
+	if got, err := n.Get(ctx); got != 2 || err != nil {
+		t.Errorf("%d, %v", got, err)
+	}
+}
