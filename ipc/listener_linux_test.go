@@ -387,8 +387,8 @@ func TestListener_ClosesWhatPollHasFound(t *testing.T) {
 	cmd.Wait()
 }
 
-// flood connects more often than there may be strangers and says nothing. Connections are accepted in
-// turn, so who connects then comes after all of these.
+// flood connects more often than there may be strangers and says nothing. Connections are accepted
+// in turn, so who connects then comes after all of these.
 func flood(t *testing.T, addr string) {
 	t.Helper()
 	for range 2 * sys.MostStrangers {

@@ -69,8 +69,7 @@ func TestListener_AStrangerKeepsNobodyWaiting(t *testing.T) {
 	c.Close()
 }
 
-// TestListener_ManyStrangersKeepNobodyWaiting lets more clients than there may be say nothing. Those
-// that were there before from another place stay.
+// TestListener_ManyStrangersKeepNobodyWaiting lets more clients than there may be say nothing.
 func TestListener_ManyStrangersKeepNobodyWaiting(t *testing.T) {
 	for network, addr := range map[string]string{"unix": "", "tcp": "127.0.0.1:0"} {
 		l := must(Listen(network, addr, Options{AuthKey: testKey}))(t)

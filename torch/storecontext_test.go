@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestStore_ACallMayEndAsItsContextDoes has a context end when the reply has just come. The next call
-// takes the same connection.
+// TestStore_ACallMayEndAsItsContextDoes has a context end when the reply has just come. The next
+// call takes the same connection.
 func TestStore_ACallMayEndAsItsContextDoes(t *testing.T) {
 	ctx := testContext(t)
 	server := must(ServeStore(ctx, "127.0.0.1:0", StoreOptions{}))(t)

@@ -153,8 +153,9 @@ func (o Options) server() (*server.Options, error) {
 	return so, nil
 }
 
-// pass is what the nodes of a cluster give each other, nil if clients give no secret: whoever passes
-// for a node reads and writes everything. It is made of the clients' secret, and does not tell it.
+// pass is what the nodes of a cluster give each other, nil if clients give no secret: a program
+// that passes for a node reads and writes everything. It is made of the clients' secret, and does
+// not tell it.
 func (o Options) pass() *url.Userinfo {
 	secret := cmp.Or(o.Token, o.Password)
 	if secret == "" {

@@ -209,8 +209,8 @@ func (c *Conn) Recv(ctx context.Context) (kind byte, body []byte, err error) {
 }
 
 // RecvLoad reads a frame and its load, into the memory that accept returns, and waits until ctx
-// ends. If ctx ends in the middle, the next call goes on there. If accept returns an error, RecvLoad
-// passes the load over and returns that error, and the stream is good for the next frame.
+// ends. If ctx ends in the middle, the next call goes on there. If accept returns an error,
+// RecvLoad passes the load over and returns that error, and the stream is good for the next frame.
 func (c *Conn) RecvLoad(ctx context.Context, accept Accept) (kind byte, body []byte, load Load, err error) {
 	if err := c.reading.take(ctx); err != nil {
 		return 0, nil, nil, err

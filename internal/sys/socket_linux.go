@@ -202,8 +202,8 @@ func ListenAnew(addr string) (*Listener, error) {
 	return l, err
 }
 
-// takeoverTime is how long others may have the lock of a directory. Whoever may read the directory can
-// take it, another user as well, and keep it.
+// takeoverTime is how long others may have the lock of a directory. Each user who may read the
+// directory can take it, and keep it.
 var takeoverTime = 5 * time.Second
 
 // lockSoon is LockFile that waits for others, but not for ever.

@@ -180,8 +180,8 @@ func TestDial_WaitsWhereTooManyHaveCalled(t *testing.T) {
 	}
 }
 
-// Somebody who may read a directory has its lock, and keeps it. A socket that a dead process has left
-// there is taken over once the lock is free.
+// Somebody who may read a directory has its lock, and keeps it. A socket that a dead process has
+// left there is taken over once the lock is free.
 func TestListenAnew_WaitsForNoLockForEver(t *testing.T) {
 	before := sys.SetTakeoverTime(50 * time.Millisecond)
 	defer func() { sys.SetTakeoverTime(before) }()

@@ -22,8 +22,8 @@ type stranger struct {
 	source any
 }
 
-// MostStrangers is the limit of a listener, unless few files may be open. All processes of a job may
-// call it at once, and none of them is to be closed while it proves that it may be there.
+// MostStrangers is the limit of a listener, unless few files may be open. All processes of a job
+// may call it at once, and none of them is to be closed while it proves that it may be there.
 const MostStrangers = 1024
 
 // fewStrangers is the limit where few files may be open.

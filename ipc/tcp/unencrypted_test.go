@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -126,4 +127,25 @@ func TestUnencrypted_GarbageIsSentAway(t *testing.T) {
 	conn, err := ipc.Dial[int](ctx, l.Addr(), key, open)
 	check(t, err)
 	check(t, conn.Close())
+}
+
+// All processes of a job may come at once. (With TLS a machine that is busy may need longer for so
+// many than each may take.)
+func TestDial_ManyAtOnce(t *testing.T) {
+	ctx := watched(t)
+	l := listen[int](t, open)
+	var wg sync.WaitGroup
+	closing := func(c *ipc.Conn[int], err error) {
+		if err == nil {
+			err = c.Close()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for range 200 {
+		wg.Go(func() { closing(l.Accept(ctx)) })
+		wg.Go(func() { closing(ipc.Dial[int](ctx, l.Addr(), key, open)) })
+	}
+	wg.Wait()
 }

@@ -502,25 +502,6 @@ func flood(t *testing.T, l *remote.Listener, from string) {
 	}
 }
 
-// All processes of a job may come at once.
-func TestDial_ManyAtOnce(t *testing.T) {
-	ctx := watched(t)
-	_, l := served(t, remote.Options{Key: key})
-	var wg sync.WaitGroup
-	for range 200 {
-		wg.Go(func() {
-			m, err := remote.Dial(ctx, l.Addr().String(), remote.Options{Key: key})
-			if err == nil {
-				err = m.Close()
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-}
-
 func TestListener_SilentClientsBlockNobody(t *testing.T) {
 	ctx := watched(t)
 	_, l := served(t, remote.Options{Key: key})

@@ -83,7 +83,8 @@ func TestCall_ThatEndsInItsRequestEndsNoOther(t *testing.T) {
 	}
 }
 
-// Of two calls of a transaction the second waits for the first, but no longer than its context lasts.
+// Of two calls of a transaction the second waits for the first, but no longer than its context
+// lasts.
 func TestTxn_ACallWaitsForAnotherAsLongAsItsContext(t *testing.T) {
 	ctx := watched(t)
 	_, l := served(t, remote.Options{Key: key})

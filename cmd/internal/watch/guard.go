@@ -106,8 +106,8 @@ func isForeign(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// refuse answers with a page that says what to do. It loads nothing, as its reader has no token, and
-// so the connection is of no more use.
+// refuse answers with a page that says what to do. It loads nothing, as its reader has no token, so
+// the connection is of no more use.
 func refuse(w http.ResponseWriter, status int, title, text string) {
 	w.Header().Set("Connection", "close")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -121,8 +121,8 @@ func (s *Server) Serve(ctx context.Context) error {
 		defer close(read)
 		s.reader.run(ctx)
 	}()
-	server := &http.Server{Handler: s.guard, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 16 << 10, ErrorLog: log.New(quiet{}, "", 0)}
+	server := &http.Server{Handler: s.guard, ReadTimeout: patience, WriteTimeout: patience,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: log.New(quiet{}, "", 0)}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(s.listener) }()
 	var err error

@@ -13,8 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/watch"
 )
 
-// Whoever stalls is left, with the token or without: the connection does not stay for ever.
-func TestWhoeverStallsIsLeft(t *testing.T) {
+// A client that stalls is left, with the token or without: no connection stays for ever.
+func TestAClientThatStallsIsLeft(t *testing.T) {
 	watch.SetPatience(t, 300*time.Millisecond)
 	s, _ := serve(t, watch.Options{}, counting(new(atomic.Int64)))
 	u, _ := url.Parse(s.URL)
@@ -22,14 +22,13 @@ func TestWhoeverStallsIsLeft(t *testing.T) {
 		says  string
 		reads bool
 	}{
-		"connects and says nothing":               {"", true},
-		"says half a request":                     {"GET / HTTP/1.1\r\nHost: " + u.Host, true},
-		"promises a body":                         {body(u.Host, "/"), true},
-		"promises a body, with the token":         {body(u.Host, u.Path), true},
-		"asks again and again and reads not":      {strings.Repeat(get(u.Host, "/"), 1<<16), false},
-		"asks for the page and reads not":         {strings.Repeat(get(u.Host, u.Path), 1<<14), false},
-		"is refused and keeps the connection":     {get(u.Host, "/"), true},
-		"asks for the readings and reads nothing": {strings.Repeat(get(u.Host, u.Path+"events"), 1<<14), false},
+		"connects and says nothing":           {"", true},
+		"says half a request":                 {"GET / HTTP/1.1\r\nHost: " + u.Host, true},
+		"promises a body":                     {body(u.Host, "/"), true},
+		"promises a body, with the token":     {body(u.Host, u.Path), true},
+		"asks again and again and reads not":  {strings.Repeat(get(u.Host, "/"), 1<<16), false},
+		"asks for the page and reads not":     {strings.Repeat(get(u.Host, u.Path), 1<<14), false},
+		"is refused and keeps the connection": {get(u.Host, "/"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c2, err := net.Dial("tcp", u.Host)
