@@ -95,9 +95,6 @@ func FileSizeLimit() int64 { return -1 }
 // OpenFileLimit returns -1: no limit is known.
 func OpenFileLimit() int64 { return -1 }
 
-// OpenFileLimit returns -1: there is none that is known.
-func OpenFileLimit() int64 { return -1 }
-
 // KernelRelease needs Linux.
 func KernelRelease() (string, error) { return "", unsupported("/proc") }
 

@@ -31,16 +31,16 @@ func TestAClientThatStallsIsLeft(t *testing.T) {
 		"is refused and keeps the connection": {get(u.Host, "/"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c2, err := net.Dial("tcp", u.Host)
+			conn, err := net.Dial("tcp", u.Host)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer c2.Close()
-			c2.SetDeadline(time.Now().Add(10 * time.Second))
-			if _, err = io.WriteString(c2, c.says); c.reads && err == nil {
-				_, err = io.Copy(io.Discard, c2)
+			defer conn.Close()
+			conn.SetDeadline(time.Now().Add(10 * time.Second))
+			if _, err = io.WriteString(conn, c.says); c.reads && err == nil {
+				_, err = io.Copy(io.Discard, conn)
 			} else if err == nil {
-				err = gone(c2)
+				err = gone(conn)
 			}
 			if n, ok := err.(net.Error); ok && n.Timeout() {
 				t.Error("the server keeps it")
