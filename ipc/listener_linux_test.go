@@ -403,7 +403,7 @@ func TestDial_ManyAtOnce(t *testing.T) {
 	shared(t)
 	ctx := watched(t)
 	l := listen[word](t, abstract(t))
-	const many = 300
+	const many = 100
 	conns := make(chan *ipc.Conn[word], 2*many)
 	var wg sync.WaitGroup
 	keep := func(c *ipc.Conn[word], err error) {
