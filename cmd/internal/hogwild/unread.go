@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/vbauerster/mpb/v8/cwriter"
+	"golang.org/x/term"
 )
 
 // An unread is the cause of a context that has ended because nobody reads what the program writes.
@@ -54,5 +54,5 @@ func (w *watched) Write(p []byte) (int, error) {
 // drawsBars says whether standard error is a terminal, which has a reader as long as it is there.
 func (o *Options) drawsBars() bool {
 	f, ok := o.Stderr.(*os.File)
-	return ok && cwriter.IsTerminal(int(f.Fd()))
+	return ok && term.IsTerminal(int(f.Fd()))
 }

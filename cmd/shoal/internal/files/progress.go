@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/cwriter"
 	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
@@ -19,7 +19,7 @@ const long = 64 << 20
 
 // watch shows on a terminal how many of a number of bytes are done, until stop is called.
 func watch(w io.Writer, what string, total int, done func() int64) (stop func()) {
-	if f, ok := w.(*os.File); !ok || total < long || !cwriter.IsTerminal(int(f.Fd())) {
+	if f, ok := w.(*os.File); !ok || total < long || !term.IsTerminal(int(f.Fd())) {
 		return func() {}
 	}
 	return show(w, what, total, done)
