@@ -16,13 +16,13 @@ race: ## the same protocols on the heap, where the race detector sees them; the 
 	go test -race -vet=off $$(go list ./... | grep -vE 'internal/(shm/model|archtest)$$')
 
 crashpoints: ## kill a process before and after every write to shared memory, and stop one there
-	go run -tags shoalcrash ./internal/crashtest points
+	go run -tags shoalcrash ./test/crashtest points
 
 crashpoints-full: ## the same, with a stop at each write in each scenario that comes to it
-	go run -tags shoalcrash ./internal/crashtest points -stops all
+	go run -tags shoalcrash ./test/crashtest points -stops all
 
 storm: ## kill processes at random under load
-	go run -tags shoalcrash ./internal/crashtest storm -kills $(KILLS)
+	go run -tags shoalcrash ./test/crashtest storm -kills $(KILLS)
 
 scribbles: ## garbage in the control segment of 2,000 domains while processes work: nobody crashes or hangs
 	go test ./internal/shm -run '^TestScribble' -v -timeout 30m -scribble.trials 2000
@@ -33,7 +33,7 @@ TORTURE_MINUTES ?= $(if $(filter night,$(TORTURE)),360,15)
 TORTURE_SEED ?= 1
 
 torture: ## kills, stops, deaths at birth and garbage, for 15 minutes (TORTURE_MINUTES), or 6 hours (TORTURE=night): one line of JSON
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && go test -c -o "$$dir/shm.test" ./internal/shm && go build -tags shoalcrash -o "$$dir/crashtest" ./internal/crashtest && go build -o "$$dir/torture" ./internal/torture && cd "$$dir" && ./torture -time $(TORTURE_MINUTES)m -seed $(TORTURE_SEED) -rings ./crashtest -garbage ./shm.test
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && go test -c -o "$$dir/shm.test" ./internal/shm && go build -tags shoalcrash -o "$$dir/crashtest" ./test/crashtest && go build -o "$$dir/torture" ./test/torture && cd "$$dir" && ./torture -time $(TORTURE_MINUTES)m -seed $(TORTURE_SEED) -rings ./crashtest -garbage ./shm.test
 
 browser: ## the page of shoal watch in a headless Chromium, against a run that jams; SCREENSHOTS names a folder for pictures of every panel
 	cd cmd/internal/watch/browser && go vet . && SHOAL_SCREENSHOTS=$(if $(SCREENSHOTS),$(abspath $(SCREENSHOTS))) go test -count=1 -timeout 10m -v .
@@ -75,7 +75,7 @@ schedules: ## the code of internal/shm under a scheduler that tries the orders o
 	go test -tags shoalcrash ./internal/shm -run '^TestSchedules' -v -timeout 60m -schedule.deeper=1 -schedule.random=200000
 
 model: ## the models of the protocol with one more death each; minutes
-	go test ./internal/shm/model -v -timeout 30m -model.crashes=1
+	go test ./test/model -v -timeout 30m -model.crashes=1
 
 fuzz: ## every fuzz target for half a minute
 	./scripts/fuzz
@@ -88,7 +88,7 @@ vuln: ## known faults in what the programs link; where vuln.go.dev cannot be rea
 	./scripts/vuln
 
 pictures: ## docs/*.svg, drawn from a run on a terminal, and docs/howto/watch-*.png, from a browser; needs the program script of util-linux, and Chromium
-	go run ./internal/pictures
+	go run ./test/pictures
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && $(MAKE) browser SCREENSHOTS=$$dir && cp $$dir/page-light-1280.png docs/howto/watch-page.png && cp $$dir/waits-dark-1280.png docs/howto/watch-waits.png && cp $$dir/page-dark-400.png docs/howto/watch-narrow.png && cp $$dir/loaders-light-1280.png docs/howto/watch-loaders.png && cp $$dir/shapes-light-1280.png docs/howto/watch-blocks.png && cp $$dir/hosts-page-light-1280.png docs/howto/watch-hosts.png
 
 docs: ## build/site: these pages and those of the packages, to read offline, with a search; a link that leads nowhere is an error
@@ -104,7 +104,7 @@ gpu-build: ## build/gpu.tgz: the programs of build/gpu/gpu-suite, which unpacks 
 	rm -rf build/gpu build/gpu.tgz
 	mkdir -p build/gpu
 	CGO_ENABLED=0 go test -c -ldflags="-s -w" -o build/gpu/cuda.test ./cuda
-	CGO_ENABLED=0 go test -c -ldflags="-s -w" -o build/gpu/rules.test ./internal/cudriver/rules
+	CGO_ENABLED=0 go test -c -ldflags="-s -w" -o build/gpu/rules.test ./internal/cuda/rules
 	CGO_ENABLED=0 go test -c -ldflags="-s -w" -o build/gpu/dist.test ./dist
 	CGO_ENABLED=0 go build -ldflags="-s -w" -o build/gpu/ ./cmd/shoal ./cmd/shoal-accel ./examples/columns ./examples/devices
 	cp scripts/gpu-suite build/gpu/

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/devicetest"
 )
 
 // backward returns a value computed from inputs, and their gradients of its sum with weights. The

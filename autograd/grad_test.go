@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/devicetest"
 )
 
 var again = autograd.GradOptions{CreateGraph: true}

@@ -9,10 +9,10 @@ import (
 	"unsafe"
 
 	"github.com/shoal-mp/shoal/cuda"
-	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/internal/dl"
-	"github.com/shoal-mp/shoal/internal/standin"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/standin"
 )
 
 func TestArrayInterface_IsPythons(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"os"
 	"sync"
 
-	"github.com/shoal-mp/shoal/internal/cublas"
-	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/cuda/cublas"
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

@@ -3,7 +3,7 @@ package cuda
 import (
 	"errors"
 
-	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
 // Note [Calls that wait] Some calls may return only when the device has done what is queued: copies

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/dl"
 	"github.com/shoal-mp/shoal/tensor"

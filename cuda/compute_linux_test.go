@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/cuda"
-	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/internal/dl"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/devicetest"
 )
 
 // collected waits until the garbage collector has taken all tensors, and only blocks of segments

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
 // SimulateKey is SHOAL_CUDA_SIMULATE, the environment variable that names simulated devices, by the

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/shoal-mp/shoal/internal/cudriver"
-	"github.com/shoal-mp/shoal/internal/ptx"
+	"github.com/shoal-mp/shoal/cuda/internal/ptx"
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

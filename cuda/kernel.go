@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"sync"
 
-	"github.com/shoal-mp/shoal/internal/cudriver"
-	"github.com/shoal-mp/shoal/internal/ptx"
+	"github.com/shoal-mp/shoal/cuda/internal/ptx"
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
 // code is the kernels that a device's context has. They are written, and translated by the driver,

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/shoal-mp/shoal/cuda/internal/ptx"
 	"github.com/shoal-mp/shoal/internal/device"
-	"github.com/shoal-mp/shoal/internal/ptx"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

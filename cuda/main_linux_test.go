@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/cuda"
-	"github.com/shoal-mp/shoal/internal/cudriver/sim"
+	"github.com/shoal-mp/shoal/internal/cuda/sim"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/shoal-mp/shoal/internal/ptx"
+	"github.com/shoal-mp/shoal/cuda/internal/ptx"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/shoal-mp/shoal/internal/cudriver"
-	"github.com/shoal-mp/shoal/internal/ptx"
+	"github.com/shoal-mp/shoal/cuda/internal/ptx"
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
 // looks are words of the host to which kernels write what the host waits for.

@@ -5,7 +5,7 @@ import (
 	"os"
 	"unsafe"
 
-	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
 // copyFrom copies from another device, when that has written it: from memory to memory where the

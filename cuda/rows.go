@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/shoal-mp/shoal/cuda/internal/ptx"
 	"github.com/shoal-mp/shoal/internal/device"
-	"github.com/shoal-mp/shoal/internal/ptx"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

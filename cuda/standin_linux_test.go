@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/standin"
+	"github.com/shoal-mp/shoal/test/standin"
 )
 
 // TestLegacy_OthersShareTheMemoryOfAStandIn has PyTorch, CuPy and Numba be the other process where
@@ -42,7 +42,7 @@ func TestLegacy_OthersShareTheMemoryOfAStandIn(t *testing.T) {
 // workingDriver compiles the stand-in, which is preloaded: PyTorch brings a libcudart of its own.
 func workingDriver(t *testing.T) string {
 	t.Helper()
-	const source, name = "../internal/cudriver/testdata/", "libcuda.so.1"
+	const source, name = "../internal/cuda/cudriver/testdata/", "libcuda.so.1"
 	so := standin.Compile(t, source+"works.c", source+"cudart.c", "-Wl,-soname,"+name)
 	named := filepath.Join(filepath.Dir(so), name)
 	check(t, os.Rename(so, named))

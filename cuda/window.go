@@ -3,8 +3,8 @@ package cuda
 import (
 	"fmt"
 
+	"github.com/shoal-mp/shoal/cuda/internal/ptx"
 	"github.com/shoal-mp/shoal/internal/device"
-	"github.com/shoal-mp/shoal/internal/ptx"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

@@ -8,10 +8,10 @@ import (
 
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/internal/cudriver/sim"
-	"github.com/shoal-mp/shoal/internal/devicetest"
+	"github.com/shoal-mp/shoal/internal/cuda/sim"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/devicetest"
 )
 
 // pictures are 10 samples: of uint8, a label, and where they came from on the host.

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/internal/timeline"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/timeline"
 	"github.com/shoal-mp/shoal/trace"
 )
 

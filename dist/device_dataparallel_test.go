@@ -12,9 +12,9 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/dist"
-	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/devicetest"
 )
 
 func TestDataParallel_OnADevice(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/collective"
+	"github.com/shoal-mp/shoal/dist/internal/collective"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

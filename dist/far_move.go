@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/shoal-mp/shoal/internal/collective"
+	"github.com/shoal-mp/shoal/dist/internal/collective"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

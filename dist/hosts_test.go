@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/collective"
+	"github.com/shoal-mp/shoal/dist/internal/collective"
 	"github.com/shoal-mp/shoal/ipc"
 )
 

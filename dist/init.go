@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/collective"
+	"github.com/shoal-mp/shoal/dist/internal/collective"
 	"github.com/shoal-mp/shoal/internal/launch"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/shoal-mp/shoal/internal/collective"
+	"github.com/shoal-mp/shoal/dist/internal/collective"
 )
 
 // NewGroup makes a group of some ranks of g, or of all if none are named: torch's new_group. All

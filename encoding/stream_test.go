@@ -15,7 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/npy"
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/safetensors"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -252,7 +252,7 @@ func TestDecode_ReturnsTheErrorOfItsReader(t *testing.T) {
 func TestDecode_HasALimit(t *testing.T) {
 	each(t, func(t *testing.T, f format) {
 		whole := f.bytes(t)
-		if _, err := f.decode(whole, 3999); !errors.Is(err, room.ErrLimit) {
+		if _, err := f.decode(whole, 3999); !errors.Is(err, safefile.ErrLimit) {
 			t.Errorf("%v", err)
 		}
 		if _, err := f.decode(whole, 5000); err != nil {
@@ -284,12 +284,13 @@ func TestDecode_RefusesATerabyte(t *testing.T) {
 	stream := append([]byte{byte(len(head)), 0, 0, 0, 0, 0, 0, 0}, head...)
 	var file *encoding.FileError
 	_, _, err := safetensors.Decode(bytes.NewReader(stream), 1<<30)
-	if !errors.Is(err, room.ErrLimit) || !errors.As(err, &file) {
+	if !errors.Is(err, safefile.ErrLimit) || !errors.As(err, &file) {
 		t.Errorf("safetensors: %v", err)
 	}
 	text := "{'descr': '|u1', 'fortran_order': False, 'shape': (1099511627776,), }"
 	stream = append(append([]byte("\x93NUMPY\x01\x00"), byte(len(text)), 0), text...)
-	if _, err = npy.Decode(bytes.NewReader(stream), 1<<30); !errors.Is(err, room.ErrLimit) || !errors.As(err, &file) {
+	_, err = npy.Decode(bytes.NewReader(stream), 1<<30)
+	if !errors.Is(err, safefile.ErrLimit) || !errors.As(err, &file) {
 		t.Errorf("npy: %v", err)
 	}
 }

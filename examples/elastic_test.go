@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/broker"
+	"github.com/shoal-mp/shoal/nats/broker"
 )
 
 // TestElastic_KilledWorkers trains while two workers of the example die between storing a gradient

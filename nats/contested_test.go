@@ -8,8 +8,8 @@ import (
 
 	client "github.com/nats-io/nats.go"
 
-	"github.com/shoal-mp/shoal/internal/broker"
 	"github.com/shoal-mp/shoal/nats"
+	"github.com/shoal-mp/shoal/nats/broker"
 )
 
 // A broker has forgotten the signs of life of a receiver, and gives the value to another one. Only

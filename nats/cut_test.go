@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/broker"
 	"github.com/shoal-mp/shoal/nats"
+	"github.com/shoal-mp/shoal/nats/broker"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/nats-io/nkeys"
 
-	"github.com/shoal-mp/shoal/internal/broker"
 	"github.com/shoal-mp/shoal/internal/link/secure"
 	"github.com/shoal-mp/shoal/nats"
+	"github.com/shoal-mp/shoal/nats/broker"
 )
 
 // refused wants Connect to fail with an error that names the host and says what to do.

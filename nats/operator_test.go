@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"
 
-	"github.com/shoal-mp/shoal/internal/broker"
 	"github.com/shoal-mp/shoal/nats"
+	"github.com/shoal-mp/shoal/nats/broker"
 )
 
 // An identity is an operator, an account or a user.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/broker"
 	"github.com/shoal-mp/shoal/nats"
+	"github.com/shoal-mp/shoal/nats/broker"
 )
 
 // Values that were asked for ahead come in order, once, to several goroutines. Those that nobody

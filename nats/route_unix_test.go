@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/broker"
 	"github.com/shoal-mp/shoal/nats"
+	"github.com/shoal-mp/shoal/nats/broker"
 )
 
 // The nodes of a cluster whose clients give a secret meet by it, and nobody else is one of them.

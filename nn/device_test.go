@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/devicetest"
 )
 
 // normal is a net with what the MNIST net has not.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/safetensors"
-	"github.com/shoal-mp/shoal/internal/regular"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -280,7 +280,7 @@ const (
 
 // kindOf looks at the first bytes of a file.
 func kindOf(path string) (int, error) {
-	f, err := regular.Open(path)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return fileUnknown, err
 	}

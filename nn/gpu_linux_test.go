@@ -11,13 +11,13 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/cuda"
-	"github.com/shoal-mp/shoal/internal/cudriver/sim"
-	"github.com/shoal-mp/shoal/internal/devicetest"
+	"github.com/shoal-mp/shoal/internal/cuda/sim"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/devicetest"
 )
 
 // simulated returns a GPU for this process and its children, which runs the kernels' own texts.

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/devicetest"
 )
 
 // values returns the numbers that nn/testdata/record.py calls values(seed, 1, n).

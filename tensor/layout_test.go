@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/device"
-	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/devicetest"
 )
 
 // Strides along dimensions of one element say nothing.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/device"
-	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/devicetest"
 )
 
 var update = flag.Bool("update", false, "write testdata/operations.jsonl again")

@@ -2,8 +2,8 @@ package tensor_test
 
 import (
 	"github.com/shoal-mp/shoal/internal/device"
-	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/devicetest"
 )
 
 type (

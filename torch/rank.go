@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
 // ErrNoRank is wrapped if the environment does not say which rank this process is: torchrun has not
@@ -142,7 +142,7 @@ func (r *Rank) Record(err error) error {
 	text := fmt.Sprintf("%T: %v", err, err)
 	b, bad := json.Marshal(map[string]message{"message": {text, extra{text, strconv.FormatInt(time.Now().Unix(), 10)}}})
 	if bad == nil {
-		bad = replace.Write(r.errorFile, func(f *os.File) error { _, err := f.Write(b); return err })
+		bad = safefile.Replace(r.errorFile, func(f *os.File) error { _, err := f.Write(b); return err })
 	}
 	return errors.Join(err, bad)
 }

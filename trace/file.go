@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
 // Note [Valid at any moment]: the file is an array with blanks at its end: "[", events, blanks,
@@ -47,7 +47,7 @@ func createFile(path string, zero int64) (*file, error) {
 // renew replaces the file by one with the events so far, with blanks up to a size if there are to
 // be some.
 func (f *file) renew(size int64, blanks bool) error {
-	w, err := replace.Create(f.path)
+	w, err := safefile.NewReplacement(f.path)
 	if err != nil {
 		return err
 	}

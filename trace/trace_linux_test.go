@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/timeline"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shoaltest"
+	"github.com/shoal-mp/shoal/test/timeline"
 	"github.com/shoal-mp/shoal/trace"
 )
 

@@ -8,12 +8,12 @@ import (
 	"os"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/cmd/internal/bench"
+	cudabench "github.com/shoal-mp/shoal/cmd/internal/bench/cuda"
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 	"github.com/shoal-mp/shoal/cmd/internal/subcommand"
 	"github.com/shoal-mp/shoal/cuda"
-	"github.com/shoal-mp/shoal/internal/bench"
-	cudabench "github.com/shoal-mp/shoal/internal/bench/cuda"
-	_ "github.com/shoal-mp/shoal/internal/cudriver/sim" // demonstrations on machines without a GPU
+	_ "github.com/shoal-mp/shoal/internal/cuda/sim" // demonstrations on machines without a GPU
 )
 
 // commands are named and flagged as those of shoal, which hands its arguments over as they are.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cuda"
-	"github.com/shoal-mp/shoal/internal/cudriver/doctor"
+	"github.com/shoal-mp/shoal/internal/cuda/doctor"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

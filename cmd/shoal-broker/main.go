@@ -27,7 +27,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cmd/internal/beside"
 	"github.com/shoal-mp/shoal/cmd/internal/words"
-	"github.com/shoal-mp/shoal/internal/broker"
+	"github.com/shoal-mp/shoal/nats/broker"
 )
 
 // settings are the flags.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/broker"
+	"github.com/shoal-mp/shoal/nats/broker"
 )
 
 // lifeline has a node end when its standard input ends: the process that started it is gone.

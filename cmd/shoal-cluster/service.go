@@ -14,10 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shoal-mp/shoal/cmd/internal/bench"
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/service"
-	"github.com/shoal-mp/shoal/internal/bench"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 

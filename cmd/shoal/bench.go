@@ -6,8 +6,8 @@ import (
 	"os"
 	"slices"
 
+	"github.com/shoal-mp/shoal/cmd/internal/bench"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/observe"
-	"github.com/shoal-mp/shoal/internal/bench"
 )
 
 // benchCommand is shoal bench.

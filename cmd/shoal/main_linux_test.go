@@ -22,7 +22,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/timeline"
+	"github.com/shoal-mp/shoal/test/timeline"
 )
 
 func TestMain(m *testing.M) {

@@ -3,7 +3,7 @@ package datasets
 import (
 	"errors"
 
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -11,7 +11,7 @@ import (
 var ErrMagic = errors.New("datasets: not an IDX file")
 
 // ErrLimit is wrapped where a file asks for more memory than its reader gives.
-var ErrLimit = room.ErrLimit
+var ErrLimit = safefile.ErrLimit
 
 // ErrKey is wrapped where the name of a file in a shard would lead out of the folder into which
 // somebody unpacks it.

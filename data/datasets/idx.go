@@ -12,7 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -90,8 +90,8 @@ func readIDX(r io.Reader, size int64) (t *tensor.Tensor, offset int64, err error
 		if err != nil {
 			return nil, 0, early(err)
 		}
-		in, most = bufio.NewReader(z), saturated(size, room.Expansion)
-		fills = room.Inflated(size)
+		in, most = bufio.NewReader(z), saturated(size, safefile.MaxDeflateRatio)
+		fills = safefile.InflatedSize(size)
 	}
 	f := idxFile{r: in, most: most, fills: fills}
 	t, err = f.read()
@@ -159,7 +159,7 @@ func (f *idxFile) shape(dims int, size int64) (shape []int, bytes int64, err err
 	if empty {
 		return shape, 0, nil
 	}
-	return shape, bytes, room.Check(bytes, f.fills, 0, "unpack it by gunzip, if that is meant")
+	return shape, bytes, safefile.CheckSize(bytes, f.fills, 0, "unpack it by gunzip, if that is meant")
 }
 
 // fill reads as many bytes as p has.

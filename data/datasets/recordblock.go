@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/encoding"
-	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/internal/seed"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -138,7 +138,7 @@ func openRecords(path string, isMap bool) (*tensor.Tensor, error) {
 // save writes a block to a file, whole or not at all.
 func save(path string, t *tensor.Tensor) error {
 	defer runtime.KeepAlive(t)
-	return replace.Write(path, func(f *os.File) error {
+	return safefile.Replace(path, func(f *os.File) error {
 		_, err := f.Write(tensor.Bytes(t))
 		return err
 	})

@@ -3,7 +3,7 @@ package image
 import (
 	"math/rand/v2"
 
-	"github.com/shoal-mp/shoal/internal/pixel"
+	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
 // blend moves the pixels of a plane from other ones, of: a factor of 0 leaves these, 1 what is

@@ -3,7 +3,7 @@ package image
 import (
 	"errors"
 
-	"github.com/shoal-mp/shoal/internal/pixel"
+	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 

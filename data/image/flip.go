@@ -3,7 +3,7 @@ package image
 import (
 	"math/rand/v2"
 
-	"github.com/shoal-mp/shoal/internal/pixel"
+	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
 // flipHorizontal makes left right.

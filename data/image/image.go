@@ -3,9 +3,9 @@ package image
 import (
 	"fmt"
 
-	"github.com/shoal-mp/shoal/internal/jpeg"
-	"github.com/shoal-mp/shoal/internal/pixel"
-	"github.com/shoal-mp/shoal/internal/png"
+	"github.com/shoal-mp/shoal/data/image/internal/jpeg"
+	"github.com/shoal-mp/shoal/data/image/internal/pixel"
+	"github.com/shoal-mp/shoal/data/image/internal/png"
 )
 
 // DefaultMaxPixels is how many pixels an image may have if MaxPixels is 0: Pillow's limit.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/shoal-mp/shoal/internal/pixel"
+	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
 // A Filter says how Resize computes a pixel from those of the old image. When an image becomes

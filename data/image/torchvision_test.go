@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/data/image"
-	"github.com/shoal-mp/shoal/internal/pixel"
+	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
 func read(t testing.TB, name string) []byte {

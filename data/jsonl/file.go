@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"github.com/shoal-mp/shoal/data/row"
-	"github.com/shoal-mp/shoal/internal/regular"
+	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
 // A file is one whose lines are known.
@@ -19,7 +19,7 @@ type file struct {
 }
 
 func open(path string) (*file, error) {
-	f, err := regular.Open(path)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return nil, err
 	}

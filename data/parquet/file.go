@@ -11,7 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/shoal-mp/shoal/internal/regular"
+	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
 // A file is one whose footer was read.
@@ -28,7 +28,7 @@ type file struct {
 }
 
 func open(path string, o Options) (f *file, err error) {
-	opened, err := regular.Open(path)
+	opened, err := safefile.Open(path)
 	if err != nil {
 		return nil, err
 	}

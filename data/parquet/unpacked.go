@@ -13,7 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/pierrec/lz4/v4"
 
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
 // errUnpacked is what a page is that unpacks to more than its header says.
@@ -59,7 +59,7 @@ func checkUnpacked(measure func([]byte, int64) (int64, error), b []byte, said in
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	case n > said:
 		return errUnpacked
-	case room.Plausible(said, n+zstdBlock, 0, "") != nil:
+	case safefile.CheckPlausible(said, n+zstdBlock, 0, "") != nil:
 		return fmt.Errorf("%w: it unpacks to %d bytes and says %d", ErrFormat, n, said)
 	}
 	return nil

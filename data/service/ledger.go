@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/shoal-mp/shoal/data/internal/maker"
-	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -81,7 +81,7 @@ func openLedger(path string, served hello) (_ *ledger, err error) {
 		if err := l.write(append(head, '\n')); err != nil {
 			return nil, err
 		}
-		return l, replace.SyncDir(filepath.Dir(path))
+		return l, safefile.SyncDir(filepath.Dir(path))
 	}
 	lines := bytes.Split(text[:whole-1], []byte("\n"))
 	var head ledgerHead

@@ -21,8 +21,8 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/dist/internal/mpi"
 	_ "github.com/shoal-mp/shoal/dist/mpi"
-	"github.com/shoal-mp/shoal/internal/mpi"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"

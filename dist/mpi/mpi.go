@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/shoal-mp/shoal/internal/collective"
+	"github.com/shoal-mp/shoal/dist/internal/collective"
+	"github.com/shoal-mp/shoal/dist/internal/mpi"
 	"github.com/shoal-mp/shoal/internal/dl"
-	"github.com/shoal-mp/shoal/internal/mpi"
 )
 
 func init() { collective.Register(collective.MPI, open) }

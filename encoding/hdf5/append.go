@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shoal-mp/shoal/internal/regular"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -48,7 +48,7 @@ func Append(path string) (*Writer, error) {
 }
 
 func openAppended(path string) (*Writer, error) {
-	f, err := regular.OpenFile(path, os.O_RDWR)
+	f, err := safefile.OpenFile(path, os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/encoding"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -25,7 +25,7 @@ var (
 	ErrName = errors.New("hdf5: no such name")
 	// ErrLimit is wrapped where a data set would take more memory than its reader allows. The text
 	// names the option that allows more.
-	ErrLimit = room.ErrLimit
+	ErrLimit = safefile.ErrLimit
 	// ErrShape is wrapped where a slab does not lie in its data set, or has another dtype than the
 	// data set.
 	ErrShape = errors.New("hdf5: slab does not fit")

@@ -9,8 +9,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/shoal-mp/shoal/internal/regular"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -34,7 +33,7 @@ type File struct {
 // Open opens a file and finds its data sets. The caller closes the File. The error is an
 // [*encoding.FileError] that wraps ErrFormat or ErrUnsupported, or the error of reading.
 func Open(path string) (*File, error) {
-	f, err := regular.Open(path)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open data sets: %w", err)
 	}
@@ -176,7 +175,7 @@ func (f *File) numbers() (map[string]*Dataset, error) {
 		bytes = min(bytes+int64(size), math.MaxInt64/2)
 		fills += d.fills()
 	}
-	if err := room.Check(bytes, fills, f.MaxBytes, "open the file and read its data sets one by one"); err != nil {
+	if err := safefile.CheckSize(bytes, fills, f.MaxBytes, "open the file and read its data sets one by one"); err != nil {
 		return nil, f.about("", err)
 	}
 	return sets, nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/klauspost/compress/zlib" // compresses in a third of the time that Go's own takes
 
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
 // The filters that are known.
@@ -137,7 +137,7 @@ func inflater(r io.Reader) (io.Reader, error) {
 
 // inflate decompresses to a chunk, which a checksum may follow.
 func inflate(b []byte, size int) ([]byte, error) {
-	if size/room.Expansion > len(b) {
+	if size/safefile.MaxDeflateRatio > len(b) {
 		return nil, malformed("%d bytes cannot come out of %d", size, len(b))
 	}
 	z, err := inflater(bytes.NewReader(b))

@@ -8,7 +8,7 @@ import (
 	"runtime"
 
 	"github.com/shoal-mp/shoal/internal/numpy"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -29,7 +29,7 @@ func (d *Dataset) Read() (*tensor.Tensor, error) {
 func (d *Dataset) readable() (int, error) {
 	size, err := d.kind.sizeOf(d.shape...)
 	if err == nil {
-		err = room.Check(int64(size), d.fills(), d.most, "raise File.MaxBytes if that is meant, or read slabs")
+		err = safefile.CheckSize(int64(size), d.fills(), d.most, "raise File.MaxBytes if that is meant, or read slabs")
 	}
 	return size, err
 }
@@ -43,7 +43,7 @@ func (d *Dataset) fills() (n int64) {
 		n += int64(d.size)
 	}
 	if n = min(n, d.tree.size); len(d.filters) > 0 {
-		n = room.Inflated(n)
+		n = safefile.InflatedSize(n)
 	}
 	return n
 }
@@ -176,7 +176,7 @@ func (d *Dataset) readChunk(index int) ([]byte, error) {
 		d.blank(b)
 		return b, nil
 	}
-	if err := room.Check(int64(size), room.Inflated(int64(s.size)), d.most,
+	if err := safefile.CheckSize(int64(size), safefile.InflatedSize(int64(s.size)), d.most,
 		"raise File.MaxBytes if a chunk of that size is meant"); err != nil {
 		return nil, err
 	}

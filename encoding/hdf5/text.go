@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
 // How text ends that is shorter than its place.
@@ -77,7 +77,7 @@ func (d *Dataset) strings() ([]string, error) {
 	}
 	const header = 16 // bytes of a string in Go besides its text
 	n := int64(size / d.kind.size)
-	if err := room.Check(n*header, d.fills()*header, d.most,
+	if err := safefile.CheckSize(n*header, d.fills()*header, d.most,
 		"raise File.MaxBytes if that many strings are meant"); err != nil {
 		return nil, err
 	}

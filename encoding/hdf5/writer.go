@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/internal/foreign"
-	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -21,8 +21,8 @@ var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 type Writer struct {
 	sink
 	path     string
-	file     *replace.File // of a new file
-	old      *appended     // of a file that is there; nil of a new one
+	file     *safefile.Replacement // of a new file
+	old      *appended             // of a file that is there; nil of a new one
 	datasets map[string]*Output
 	groups   map[string]bool              // that were asked for
 	attrs    map[string]map[string][]byte // by name of the object and of the attribute
@@ -62,7 +62,7 @@ type Options struct {
 // Create begins a new file. The caller calls Close, which gives the file its name, or Discard,
 // which removes it.
 func Create(path string) (*Writer, error) {
-	f, err := replace.Create(path)
+	f, err := safefile.NewReplacement(path)
 	if err != nil {
 		return nil, err
 	}

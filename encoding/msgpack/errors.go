@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -18,7 +18,7 @@ var (
 	ErrUnsupported = errors.New("msgpack: unsupported value")
 	// ErrLimit is wrapped where a value would take more memory than its reader allows. The text
 	// names the parameter that allows more.
-	ErrLimit = room.ErrLimit
+	ErrLimit = safefile.ErrLimit
 )
 
 // errors.Is finds them in the starter of the worker that returns them.

@@ -17,8 +17,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/foreign"
 	"github.com/shoal-mp/shoal/internal/numpy"
-	"github.com/shoal-mp/shoal/internal/regular"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -49,7 +48,7 @@ func Decode(r io.Reader, maxBytes int64) (any, error) {
 // maxBytes limits the memory as in Decode. The error is an *encoding.FileError that wraps
 // ErrFormat, ErrUnsupported or ErrLimit, or is the error of opening the file.
 func Load(path string, maxBytes int64) (all map[string]*tensor.Tensor, others []string, err error) {
-	f, err := regular.Open(path)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load tensors: %w", err)
 	}
@@ -109,7 +108,7 @@ var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 type decoder struct {
 	*msgpack.Decoder
 	size  int64 // of all that there is
-	tally *room.Tally
+	tally *safefile.Limit
 }
 
 // What values take beside their bytes, about: an item of a list, and one of a dict, with its key.
@@ -120,7 +119,7 @@ const (
 
 func newDecoder(r io.Reader, size, maxBytes int64) decoder {
 	return decoder{msgpack.NewDecoder(r), size,
-		&room.Tally{Most: maxBytes, Fills: room.Unknown, Remedy: "raise maxBytes if that is meant"}}
+		&safefile.Limit{Most: maxBytes, Fills: safefile.UnknownSize, Remedy: "raise maxBytes if that is meant"}}
 }
 
 // read reads one value, and nothing must follow it.

@@ -15,7 +15,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/shoal-mp/shoal/internal/numpy"
-	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -31,7 +31,7 @@ func Marshal(v any) ([]byte, error) {
 // Save writes tensors to a file as a dict of arrays. It writes a temporary file beside path, and
 // renames it to path when it is whole. The error is that of Marshal or of writing.
 func Save(path string, tensors map[string]*tensor.Tensor) error {
-	return replace.Write(path, func(f *os.File) error { return Encode(f, tensors) })
+	return safefile.Replace(path, func(f *os.File) error { return Encode(f, tensors) })
 }
 
 // Encode writes v to w as Marshal does, in one pass. The error is that of Marshal or of w.

@@ -8,9 +8,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/shoal-mp/shoal/internal/regular"
-	"github.com/shoal-mp/shoal/internal/room"
-	"github.com/shoal-mp/shoal/internal/zipfile"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -52,14 +50,14 @@ type Archive struct {
 	MaxBytes int64
 
 	path    string
-	file    io.Closer                // nil where it is not the archive's
-	entries map[string]zipfile.Entry // by the names of their arrays
+	file    io.Closer                    // nil where it is not the archive's
+	entries map[string]safefile.ZipEntry // by the names of their arrays
 }
 
 // OpenArchive opens an .npz, compressed or not. The caller closes it. The error is an
 // [*encoding.FileError].
 func OpenArchive(path string) (*Archive, error) {
-	f, err := regular.Open(path)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return nil, about(path, "", err)
 	}
@@ -67,7 +65,7 @@ func OpenArchive(path string) (*Archive, error) {
 	if err != nil {
 		return nil, about(path, "", errors.Join(err, f.Close()))
 	}
-	a := &Archive{path: path, file: f, entries: map[string]zipfile.Entry{}}
+	a := &Archive{path: path, file: f, entries: map[string]safefile.ZipEntry{}}
 	if err := a.readDirectory(f, info.Size()); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -77,7 +75,7 @@ func OpenArchive(path string) (*Archive, error) {
 // NewArchive opens an .npz of size bytes that r reads. Close does not close r. The error is an
 // [*encoding.FileError].
 func NewArchive(r io.ReaderAt, size int64) (*Archive, error) {
-	a := &Archive{entries: map[string]zipfile.Entry{}}
+	a := &Archive{entries: map[string]safefile.ZipEntry{}}
 	if err := a.readDirectory(r, size); err != nil {
 		return nil, err
 	}
@@ -85,7 +83,7 @@ func NewArchive(r io.ReaderAt, size int64) (*Archive, error) {
 }
 
 func (a *Archive) readDirectory(r io.ReaderAt, size int64) error {
-	entries, err := zipfile.Read(r, size)
+	entries, err := safefile.ReadZip(r, size)
 	if err != nil {
 		return about(a.path, "", fmt.Errorf("%w: %w", ErrFormat, err))
 	}
@@ -130,7 +128,7 @@ func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
 
 // allow says whether so many bytes may come out of so many.
 func (a *Archive) allow(bytes, packed int64) error {
-	return room.Check(bytes, room.Inflated(packed), a.MaxBytes, "raise Archive.MaxBytes if that is meant")
+	return safefile.CheckSize(bytes, safefile.InflatedSize(packed), a.MaxBytes, "raise Archive.MaxBytes if that is meant")
 }
 
 // Close closes the file that OpenArchive has opened. Tensors that were read stay valid.
@@ -188,7 +186,7 @@ func (a *Archive) allowAll() error {
 }
 
 // begin opens a member behind its header. The caller closes the reader where there is no error.
-func begin(e zipfile.Entry) (h header, r io.ReadCloser, err error) {
+func begin(e safefile.ZipEntry) (h header, r io.ReadCloser, err error) {
 	if !strings.HasSuffix(e.Name, extension) {
 		return h, nil, fmt.Errorf("%w: it is no %s", ErrDType, extension)
 	}
@@ -207,7 +205,7 @@ func begin(e zipfile.Entry) (h header, r io.ReadCloser, err error) {
 }
 
 // unpack reads an array that must be as long as the archive says, if so many bytes are allowed.
-func unpack(e zipfile.Entry, allow func(bytes int) error) (*tensor.Tensor, error) {
+func unpack(e safefile.ZipEntry, allow func(bytes int) error) (*tensor.Tensor, error) {
 	h, r, err := begin(e)
 	if err != nil {
 		return nil, err

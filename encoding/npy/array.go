@@ -8,9 +8,7 @@ import (
 	"runtime"
 
 	"github.com/shoal-mp/shoal/internal/foreign"
-	"github.com/shoal-mp/shoal/internal/regular"
-	"github.com/shoal-mp/shoal/internal/replace"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -23,7 +21,7 @@ var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 // does not have the dtype, such as bfloat16, or tensor.ErrClosed where a tensor is nil or closed.
 // Otherwise it is the error of writing.
 func Save[T *tensor.Tensor | map[string]*tensor.Tensor](path string, of T) error {
-	return replace.Write(path, func(f *os.File) error { return Encode(f, of) })
+	return safefile.Replace(path, func(f *os.File) error { return Encode(f, of) })
 }
 
 // Encode writes to w the bytes that Save writes to a file. The error wraps ErrDType or
@@ -70,7 +68,7 @@ func encode(w io.Writer, t *tensor.Tensor) error {
 func Decode(r io.Reader, maxBytes int64) (*tensor.Tensor, error) {
 	h, err := readHeader(r)
 	if err == nil {
-		err = room.Check(int64(h.size), room.Unknown, maxBytes, "raise maxBytes if that is meant")
+		err = safefile.CheckSize(int64(h.size), safefile.UnknownSize, maxBytes, "raise maxBytes if that is meant")
 	}
 	var t *tensor.Tensor
 	if err == nil {
@@ -105,7 +103,7 @@ func Map(path string) (*tensor.Tensor, error) { return open(path, mapped) }
 
 // open lets how make a tensor of a file.
 func open(path string, how func(f *os.File, h header) (*tensor.Tensor, error)) (*tensor.Tensor, error) {
-	f, err := regular.Open(path)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return nil, about(path, "", err)
 	}
@@ -136,7 +134,7 @@ func (h header) fits(f *os.File) error {
 // read reads the elements, and closes f.
 func read(f *os.File, h header) (*tensor.Tensor, error) {
 	defer f.Close()
-	if err := room.Check(int64(h.size), int64(h.size), 0, "Map maps it"); err != nil {
+	if err := safefile.CheckSize(int64(h.size), int64(h.size), 0, "Map maps it"); err != nil {
 		return nil, err
 	}
 	t := tensor.Empty(tensor.Uint8, h.size)

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/shoal-mp/shoal/encoding"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -21,7 +21,7 @@ var (
 	ErrName = errors.New("npy: no such name")
 	// ErrLimit is wrapped where an array would take more memory than its reader allows. The text
 	// names the option that allows more.
-	ErrLimit = room.ErrLimit
+	ErrLimit = safefile.ErrLimit
 )
 
 // errors.Is finds them in the starter of the worker that returns them.

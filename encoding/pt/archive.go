@@ -9,8 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/foreign"
 	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/internal/pickle"
-	"github.com/shoal-mp/shoal/internal/room"
-	"github.com/shoal-mp/shoal/internal/zipfile"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -22,10 +21,10 @@ var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 type archive struct {
 	from    contents
 	mapped  foreign.Map[*tensor.Tensor] // nil where the file is read
-	entries map[string]zipfile.Entry
+	entries map[string]safefile.ZipEntry
 	root    string
 	swapped bool // storages are big-endian
-	tally   *room.Tally
+	tally   *safefile.Limit
 }
 
 // maxText is more than the small entries have.
@@ -33,7 +32,7 @@ const maxText = 64
 
 // openArchive reads the directory. The file becomes the archive's, unless there is an error.
 func openArchive(from contents, o Options) (*archive, error) {
-	entries, err := zipfile.Read(from, from.size)
+	entries, err := safefile.ReadZip(from, from.size)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
@@ -103,7 +102,7 @@ func (a *archive) text(name string) (string, error) {
 }
 
 // entry finds what is stored under a name.
-func (a *archive) entry(name string) (zipfile.Entry, error) {
+func (a *archive) entry(name string) (safefile.ZipEntry, error) {
 	e, ok := a.entries[a.root+"/"+name]
 	if !ok {
 		return e, malformed("it has no %.100q", name)
@@ -128,7 +127,7 @@ func (a *archive) read(name string, limit int64) ([]byte, error) {
 }
 
 // fill reads an entry, and compares its checksum.
-func (a *archive) fill(e zipfile.Entry, b []byte) error {
+func (a *archive) fill(e safefile.ZipEntry, b []byte) error {
 	r, err := e.Open()
 	if err != nil {
 		return fmt.Errorf("%w: %.100q: %w", ErrFormat, e.Name, err)

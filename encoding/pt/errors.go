@@ -7,7 +7,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -27,7 +27,7 @@ var (
 	ErrLocation = errors.New("pt: no such device")
 	// ErrLimit is wrapped where a file would take more memory than its reader allows. The text
 	// names the option that allows more.
-	ErrLimit = room.ErrLimit
+	ErrLimit = safefile.ErrLimit
 )
 
 // errors.Is finds them in the starter of the worker that returns them.

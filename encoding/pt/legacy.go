@@ -8,7 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -19,7 +19,7 @@ type legacy struct {
 	from   contents
 	at     map[string]int64 // where a storage's length is
 	places map[string]place
-	tally  *room.Tally
+	tally  *safefile.Limit
 }
 
 const (

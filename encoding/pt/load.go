@@ -10,8 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
-	"github.com/shoal-mp/shoal/internal/regular"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -34,8 +33,8 @@ type Options struct {
 }
 
 // tally bounds what the storages of a file of so many bytes take together.
-func (o Options) tally(size int64) *room.Tally {
-	return &room.Tally{Most: o.MaxBytes, Fills: size,
+func (o Options) tally(size int64) *safefile.Limit {
+	return &safefile.Limit{Most: o.MaxBytes, Fills: size,
 		Remedy: "raise Options.MaxBytes if that is meant, or map it (Options.Mmap)"}
 }
 
@@ -73,7 +72,7 @@ type held struct {
 // The error is an [*encoding.FileError] that wraps ErrFormat, ErrUnsupported, ErrLocation, ErrLimit
 // or the error of reading.
 func Load(path string, o Options) (any, error) {
-	f, err := regular.Open(path)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return nil, &encoding.FileError{Path: path, Err: err}
 	}

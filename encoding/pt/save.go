@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
-	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -39,7 +39,7 @@ import (
 //
 // [wire.RegisterType]: https://pkg.go.dev/github.com/shoal-mp/shoal/wire#RegisterType
 func Save(path string, v any) error {
-	return replace.Write(path, func(f *os.File) error { return encode(f, rootOf(path), v) })
+	return safefile.Replace(path, func(f *os.File) error { return encode(f, rootOf(path), v) })
 }
 
 // Encode writes to w the bytes that Save writes to a file named archive.pt, in one pass. Where the

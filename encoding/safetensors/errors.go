@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/shoal-mp/shoal/encoding"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -24,7 +24,7 @@ var (
 	ErrName = errors.New("safetensors: no such name")
 	// ErrLimit is wrapped where tensors would take more memory than their reader allows. The text
 	// names the field or parameter that allows more.
-	ErrLimit = room.ErrLimit
+	ErrLimit = safefile.ErrLimit
 )
 
 // errors.Is finds them in the starter of the worker that returns them.

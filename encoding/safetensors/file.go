@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -143,7 +143,7 @@ func (f *File) allow(names ...string) error {
 	for _, name := range names {
 		bytes += f.home[name].bytes(name)
 	}
-	return room.Check(bytes, bytes, f.MaxBytes, "raise File.MaxBytes if that is meant, or Map it")
+	return safefile.CheckSize(bytes, bytes, f.MaxBytes, "raise File.MaxBytes if that is meant, or Map it")
 }
 
 // each calls get for all names.

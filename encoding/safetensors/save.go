@@ -12,7 +12,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -24,7 +24,7 @@ import (
 // No process may write to the tensors during Save, or the file has old and new elements. The error
 // wraps ErrName, ErrDType or tensor.ErrClosed, or is the error of writing.
 func Save(path string, tensors map[string]*tensor.Tensor, meta map[string]string) error {
-	return replace.Write(path, func(f *os.File) error { return Encode(f, tensors, meta) })
+	return safefile.Replace(path, func(f *os.File) error { return Encode(f, tensors, meta) })
 }
 
 // checkOpen returns an error for tensors that are nil or closed.

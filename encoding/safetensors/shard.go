@@ -9,7 +9,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/foreign"
 	"github.com/shoal-mp/shoal/internal/numpy"
-	"github.com/shoal-mp/shoal/internal/regular"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -29,7 +29,7 @@ type shard struct {
 }
 
 func openShard(path string) (*shard, error) {
-	f, err := regular.Open(path)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open tensors: %w", err)
 	}

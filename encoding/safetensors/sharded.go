@@ -12,8 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shoal-mp/shoal/internal/regular"
-	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -29,7 +28,7 @@ type index struct {
 // isIndex reports whether a file is an index: text that is JSON, where a file of tensors begins
 // with the length of its header, whose upper bytes are 0.
 func isIndex(path string) (bool, error) {
-	f, err := regular.Open(path)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return false, fmt.Errorf("open tensors: %w", err)
 	}
@@ -61,7 +60,7 @@ func openIndex(path string) (*File, error) {
 }
 
 func readIndex(path string) (ix index, err error) {
-	f, err := regular.Open(path)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return ix, fmt.Errorf("open tensors: %w", err)
 	}
@@ -122,7 +121,7 @@ func SaveSharded(path string, limit int, tensors map[string]*tensor.Tensor, meta
 			ix.WeightMap[name] = file
 		}
 	}
-	return replace.Write(path, func(f *os.File) error {
+	return safefile.Replace(path, func(f *os.File) error {
 		e := json.NewEncoder(f)
 		e.SetIndent("", "  ")
 		return e.Encode(ix)

@@ -4,7 +4,7 @@ import (
 	"io"
 
 	"github.com/shoal-mp/shoal/internal/numpy"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -23,7 +23,7 @@ func Decode(r io.Reader, maxBytes int64) (tensors map[string]*tensor.Tensor, met
 	if err != nil {
 		return nil, nil, about("", name, err)
 	}
-	if err := room.Check(h.bytes(), room.Unknown, maxBytes, "raise maxBytes if that is meant"); err != nil {
+	if err := safefile.CheckSize(h.bytes(), safefile.UnknownSize, maxBytes, "raise maxBytes if that is meant"); err != nil {
 		return nil, nil, about("", "", err)
 	}
 	tensors, err = each(h.names(), func(name string) (*tensor.Tensor, error) {

@@ -10,7 +10,7 @@ import (
 // Note [Controlled schedules] A test takes control of the goroutines that use one domain. It lets
 // one of them run at a time. Before every access to a shared word, and wherever a goroutine would
 // block, the test decides which one goes on. So it tries all orders of their steps in this very
-// code, whereas the models of internal/shm/model try those of a description. What a goroutine does
+// code, whereas the models of test/model try those of a description. What a goroutine does
 // between two accesses to shared words concerns its own process alone and needs no decision. Time
 // is not controlled: nobody spins or naps, and no timer wakes a second time.
 

@@ -17,10 +17,10 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 	"github.com/shoal-mp/shoal/cuda"
-	"github.com/shoal-mp/shoal/internal/cudriver/sim"
-	_ "github.com/shoal-mp/shoal/internal/devicetest" // test:0
+	"github.com/shoal-mp/shoal/internal/cuda/sim"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
+	_ "github.com/shoal-mp/shoal/test/devicetest" // test:0
 )
 
 // fewDigits writes the four files of MNIST with so many images, which are no digits.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/jessevdk/go-flags"
 
+	"github.com/shoal-mp/shoal/cmd/internal/bench"
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 	"github.com/shoal-mp/shoal/cmd/internal/words"
-	"github.com/shoal-mp/shoal/internal/bench"
 )
 
 // A Command is one of the things that a program does. Its flags are the fields of the struct that

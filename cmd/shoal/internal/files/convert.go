@@ -11,8 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/encoding/safetensors"
-	"github.com/shoal-mp/shoal/internal/replace"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
 // untilDone does what may take long, but no longer than until the context ends; then there is
@@ -24,7 +23,7 @@ func untilDone(ctx context.Context, do func() error) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		replace.DiscardAll()
+		safefile.DiscardReplacements()
 		return context.Cause(ctx)
 	}
 }
@@ -90,14 +89,14 @@ func (c Content) writable(most int64) (size int, err error) {
 	for name, t := range c.Tensors {
 		bytes := int64(t.Nbytes())
 		if !t.IsContiguous() {
-			if err := room.Check(bytes, room.Unknown, most, raise); err != nil {
+			if err := safefile.CheckSize(bytes, safefile.UnknownSize, most, raise); err != nil {
 				return 0, fmt.Errorf("tensor %q: %w", name, err)
 			}
 		}
 		size = int(min(int64(size)+bytes, math.MaxInt64/2))
 		stored += int64(len(t.Storage().Bytes()))
 	}
-	return size, room.Plausible(int64(size), stored, most, raise)
+	return size, safefile.CheckPlausible(int64(size), stored, most, raise)
 }
 
 // apart says whether a file may be written while another one is read.

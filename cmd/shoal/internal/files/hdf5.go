@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/encoding/hdf5"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
 // loadHDF5 takes text among the attributes of the file for what is said of its tensors. Other
@@ -72,7 +72,7 @@ func allowance(path string, most int64) (allow func(bytes int64) error, err erro
 	total := int64(0)
 	return func(bytes int64) error {
 		total = min(total+bytes, math.MaxInt64/2)
-		return room.Check(total, room.Inflated(info.Size()), most, raise)
+		return safefile.CheckSize(total, safefile.InflatedSize(info.Size()), most, raise)
 	}, nil
 }
 

@@ -14,7 +14,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -104,7 +104,7 @@ func summaries(log io.Writer, path string, tensors Tensors, most int64) (list []
 		seen, times := distinct(t)
 		looks += seen.Nbytes()
 		stored := int64(len(t.Storage().Bytes()))
-		if err := room.Plausible(int64(seen.Nbytes()), overlap*stored, most, raise); err != nil {
+		if err := safefile.CheckPlausible(int64(seen.Nbytes()), overlap*stored, most, raise); err != nil {
 			return nil, 0, fmt.Errorf("inspect %s: tensor %q of %d views of one element: %w", path, name, times, err)
 		}
 		seen.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/npy"
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/safetensors"
-	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -122,7 +122,7 @@ func TestRegression_S4_2_AnExpandedTensorIsInspectedAndNotConverted(t *testing.T
 	for _, name := range []string{"x.safetensors", "x.h5", "x.npy", "x.npz", "x.msgpack", "x.pt"} {
 		path := filepath.Join(t.TempDir(), name)
 		err := Convert(t.Context(), &out, os.Stderr, "testdata/expanded.pt", path, Options{})
-		if !errors.Is(err, room.ErrLimit) || !strings.Contains(err.Error(), "--max-bytes") {
+		if !errors.Is(err, safefile.ErrLimit) || !strings.Contains(err.Error(), "--max-bytes") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/cmd/internal/bench"
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
-	"github.com/shoal-mp/shoal/internal/bench"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"

@@ -1,0 +1,360 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/cmd/internal/bench"
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Suite is the rows. It needs a device.
+var Suite = bench.NewSuite("cuda",
+	"tensors on a GPU: handing over, copying, adding, and what killed processes leave", "torch_cuda.py", 9, rows)
+
+const (
+	gib        = 1 << 30
+	multiplied = 4096 // rows and columns of a matrix
+	kills      = 200
+	atOnce     = 8
+)
+
+func rows(ctx context.Context, scale func(int) int) ([]bench.Case, func() error, error) {
+	dev, err := cuda.Current()
+	if err != nil {
+		return nil, nil, err
+	}
+	size := scale(gib) &^ 3
+	x, err := tensor.On(dev).Ones(tensor.Float32, size/4)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := newTaker(ctx, x)
+	if err != nil {
+		return nil, nil, errors.Join(err, x.Close())
+	}
+	c, err := newCopier(dev, x)
+	if err != nil {
+		return nil, nil, errors.Join(err, t.close())
+	}
+	single, err := newMultiplier(dev, tensor.Float32, scale(multiplied))
+	if err != nil {
+		return nil, nil, errors.Join(err, c.close(), t.close())
+	}
+	half, err := newMultiplier(dev, tensor.BFloat16, scale(multiplied))
+	if err != nil {
+		return nil, nil, errors.Join(err, single.close(), c.close(), t.close())
+	}
+	end := func() error {
+		return errors.Join(half.close(), single.close(), c.close(), t.close(), x.Close(), tensor.EmptyCache())
+	}
+	k := &killer{dev: dev, n: scale(kills)}
+	return []bench.Case{
+		{
+			Name: "handoff_1GiB", Unit: bench.Nanoseconds, Ours: probe(t.measure, scale(2000)),
+			Peer: bench.AskPeer("cuda_handoff", size, scale(200)), Target: handedOver,
+		}, {
+			Name: "handoff_1GiB_written", Unit: bench.Nanoseconds, Ours: probe(t.written, scale(2000)),
+			Peer: bench.AskPeer("cuda_handoff_written", size, scale(200)),
+		}, {
+			Name: "copy_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.ours, scale(20)),
+			Floor: probe(c.driver.measure, scale(20)),
+			Peer:  bench.AskPeer("cuda_copy", size, scale(20)), Target: ofDriver,
+		}, {
+			Name: "add_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.add, scale(20)),
+			Floor: c.bandwidth(scale(20)), Target: ofBandwidth,
+		}, {
+			Name: "matmul_4096_float32", Unit: bench.Nanoseconds, Ours: probe(single.measure, scale(20)),
+			Peer: bench.AskPeer("cuda_matmul_float32", scale(multiplied), scale(20)), Target: asTorch,
+		}, {
+			Name: "matmul_4096_bfloat16", Unit: bench.Nanoseconds, Ours: probe(half.measure, scale(200)),
+			Peer: bench.AskPeer("cuda_matmul_bfloat16", scale(multiplied), scale(200)), Target: asTorch,
+		}, {
+			Name: "left_by_200_killed", Unit: bench.Bytes, Ours: &bench.Probe{Measure: k.measure, Once: true},
+			Target: nothing,
+		},
+	}, end, nil
+}
+
+func probe(measure func(ctx context.Context, rounds int) error, rounds int) *bench.Probe {
+	return &bench.Probe{Measure: func(ctx context.Context) (float64, error) {
+		begin := time.Now()
+		err := measure(ctx, rounds)
+		return float64(time.Since(begin)) / float64(rounds), err
+	}}
+}
+
+// handedOver speaks of the peer only where there was one.
+func handedOver(r bench.Result, _ []bench.Result) (text string, met bool) {
+	text, met = "≤ 20 µs", r.Value <= 20_000
+	if r.Peer != "" {
+		text, met = text+", ≥ 20 × peer", met && r.RatioToPeer >= 20
+	}
+	return text, met
+}
+
+func ofDriver(r bench.Result, _ []bench.Result) (string, bool) {
+	return "≤ 1.11 × floor", r.RatioToFloor <= 1/0.9
+}
+
+func ofBandwidth(r bench.Result, _ []bench.Result) (string, bool) {
+	return "≤ 1.18 × floor", r.RatioToFloor <= 1/0.85
+}
+
+// asTorch speaks of the peer: without one there is nothing to compare with.
+func asTorch(r bench.Result, _ []bench.Result) (string, bool) {
+	if r.Peer == "" {
+		return "", false
+	}
+	return "≥ 0.97 × peer", r.RatioToPeer >= 0.97
+}
+
+// ofTheDriver is what a driver may take for itself meanwhile, as for the code of kernels: nobody
+// knows how much it is. It is half of the segment that each of those that are killed has made.
+const ofTheDriver = 32 << 20
+
+func nothing(r bench.Result, _ []bench.Result) (string, bool) {
+	return "< 32 MiB, the driver's", r.Value < ofTheDriver
+}
+
+// A taker is another process that takes a tensor and says so.
+type taker struct {
+	x    *tensor.Tensor
+	out  *ipc.Queue[*tensor.Tensor]
+	back *ipc.Queue[int]
+	g    *shoal.Group
+}
+
+type ends struct {
+	In  *ipc.Receiver[*tensor.Tensor]
+	Out *ipc.Sender[int]
+}
+
+var take = shoal.Register("bench cuda take", func(ctx context.Context, _ int, e ends) error {
+	for {
+		x, err := e.In.Get(ctx)
+		if errors.Is(err, ipc.ErrClosed) {
+			return nil
+		}
+		if err == nil {
+			n := x.Numel()
+			err = errors.Join(x.Close(), e.Out.Put(ctx, n))
+		}
+		if err != nil {
+			return err
+		}
+	}
+})
+
+func newTaker(ctx context.Context, x *tensor.Tensor) (t *taker, err error) {
+	t = &taker{x: x}
+	if t.out, err = ipc.NewQueue[*tensor.Tensor](1); err != nil {
+		return nil, err
+	}
+	if t.back, err = ipc.NewQueue[int](1); err == nil {
+		t.g, err = take.Start(ctx, 1, ends{t.out.Receiver(), t.back.Sender()}, shoal.Options{})
+	}
+	if err == nil { // from here on it is the only one to take and to answer, so that nobody waits for it after its end
+		err = errors.Join(t.out.Receiver().Close(), t.back.Sender().Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	return t, nil
+}
+
+// measure hands the tensor over and waits for the answer, again and again. The device has nothing
+// to do with it.
+func (t *taker) measure(ctx context.Context, rounds int) error {
+	return t.hand(ctx, rounds, func() error { return nil })
+}
+
+// written is measure of a tensor that the device has just been told to write a word of: so
+// something has to wait for it.
+func (t *taker) written(ctx context.Context, rounds int) error {
+	return t.hand(ctx, rounds, func() error { return tensors.Memory(t.x).Fill(0, 4, []byte{0, 0, 0x80, 0x3f}) })
+}
+
+func (t *taker) hand(ctx context.Context, rounds int, before func() error) error {
+	for range rounds {
+		if err := before(); err != nil {
+			return err
+		}
+		n := 0
+		err := t.out.Put(ctx, t.x)
+		if err == nil {
+			n, err = t.back.Get(ctx)
+		}
+		switch {
+		case errors.Is(err, ipc.ErrClosed):
+			return errors.Join(t.g.Wait(), err)
+		case err != nil:
+			return err
+		case n != t.x.Numel():
+			return fmt.Errorf("%d elements arrived of %d", n, t.x.Numel())
+		}
+	}
+	return nil
+}
+
+func (t *taker) close() (err error) {
+	if t.out != nil {
+		err = t.out.Close()
+	}
+	if t.g != nil {
+		err = errors.Join(err, t.g.Wait())
+	}
+	if t.back != nil {
+		err = errors.Join(err, t.back.Close())
+	}
+	return err
+}
+
+// A copier copies a tensor on its device, by us and by the driver alone.
+type copier struct {
+	dev    *cuda.Device
+	x, y   *tensor.Tensor
+	driver *bare
+}
+
+func newCopier(dev *cuda.Device, x *tensor.Tensor) (*copier, error) {
+	y, err := tensor.On(dev).Empty(tensor.Float32, x.Numel())
+	if err != nil {
+		return nil, err
+	}
+	b, err := newBare(dev, x.Nbytes())
+	if err != nil {
+		return nil, errors.Join(err, y.Close())
+	}
+	return &copier{dev, x, y, b}, nil
+}
+
+func (c *copier) ours(_ context.Context, rounds int) error {
+	for range rounds {
+		if err := tensors.Memory(c.y).Copy(0, tensors.Memory(c.x), 0, c.x.Nbytes()); err != nil {
+			return err
+		}
+	}
+	return c.dev.Synchronize()
+}
+
+// add adds one tensor to the other, element by element.
+func (c *copier) add(_ context.Context, rounds int) (err error) {
+	defer func() { // what a device says no to is a panic
+		if p, ok := recover().(error); ok {
+			err = p
+		}
+	}()
+	for range rounds {
+		c.y.Add(c.x)
+	}
+	return c.dev.Synchronize()
+}
+
+// bandwidth is how long the device's memory takes for what add reads and writes, by what the
+// driver's copy takes, which reads once and writes once.
+func (c *copier) bandwidth(rounds int) *bench.Probe {
+	copied := probe(c.driver.measure, rounds)
+	return &bench.Probe{Measure: func(ctx context.Context) (float64, error) {
+		ns, err := copied.Measure(ctx)
+		return 1.5 * ns, err
+	}}
+}
+
+func (c *copier) close() error { return errors.Join(c.driver.close(), c.y.Close()) }
+
+// A killer kills processes that have received and made tensors.
+type killer struct {
+	dev *cuda.Device
+	n   int
+}
+
+var hoard = shoal.Register("bench cuda hoard", func(ctx context.Context, _ int, e ends) error {
+	for {
+		x, err := e.In.Get(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := tensor.On(x.Device()).Ones(tensor.Float32, 1000); err != nil {
+			return err
+		}
+		if err := e.Out.Put(ctx, x.Numel()); err != nil {
+			return err
+		}
+	}
+})
+
+// measure returns how much less of the device's memory is free afterwards, when all are reaped. It
+// waits until that is no more than what a driver may take for itself.
+func (k *killer) measure(ctx context.Context) (float64, error) {
+	x, err := tensor.On(k.dev).Ones(tensor.Float32, 1000)
+	if err != nil {
+		return 0, err
+	}
+	defer x.Close()
+	before, _, err := k.dev.MemInfo()
+	if err != nil {
+		return 0, err
+	}
+	for done := 0; done < k.n; done += atOnce {
+		if err := k.batch(ctx, x, min(atOnce, k.n-done)); err != nil {
+			return 0, err
+		}
+	}
+	const patience = 10 * time.Second
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		free, _, err := k.dev.MemInfo()
+		if err != nil || before-free < ofTheDriver || time.Now().After(end) {
+			return float64(max(before-free, 0)), err
+		}
+	}
+}
+
+// batch starts processes, has each of them hold tensors, and kills them all.
+func (k *killer) batch(ctx context.Context, x *tensor.Tensor, n int) (err error) {
+	in, err := ipc.NewQueue[*tensor.Tensor](n)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	out, err := ipc.NewQueue[int](n)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	var groups []*shoal.Group
+	defer func() {
+		for _, g := range groups {
+			for _, p := range g.Processes() {
+				err = errors.Join(err, p.Signal(syscall.SIGKILL))
+			}
+			if died, ok := errors.AsType[*shoal.ProcessError](g.Wait()); !ok || died.Signal != syscall.SIGKILL {
+				err = errors.Join(err, fmt.Errorf("a process was not killed: %v", died))
+			}
+		}
+	}()
+	for range n {
+		g, err := hoard.Start(ctx, 1, ends{in.Receiver(), out.Sender()}, shoal.Options{})
+		if err != nil {
+			return err
+		}
+		groups = append(groups, g)
+	}
+	for range n {
+		if err := in.Put(ctx, x); err != nil {
+			return err
+		}
+	}
+	for range n { // one that is quicker may take two
+		if _, err := out.Get(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

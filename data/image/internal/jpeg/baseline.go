@@ -1,0 +1,111 @@
+package jpeg
+
+import (
+	"encoding/binary"
+
+	"github.com/shoal-mp/shoal/data/image/internal/pixel"
+)
+
+// A block is 8×8 coefficients, in rows.
+type block = [64]int16
+
+// zigzag is where in a block the coefficients are that come one after another.
+var zigzag = [64]uint8{
+	0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5,
+	12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21, 28,
+	35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
+	58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+}
+
+// baseline decodes a block of c and writes its pixels.
+func (d *Decoder) baseline(c *component, at int) bool {
+	b := &d.block
+	diff, ok := d.bits.number(c.dc)
+	if !ok {
+		return false
+	}
+	c.pred += diff
+	b[0] = int16(c.pred)
+	alone, ok := d.bits.rest(b, c.ac)
+	if !ok {
+		return false
+	}
+	d.draw(c, at, b, alone)
+	if alone {
+		b[0] = 0
+	} else {
+		*b = block{}
+	}
+	return true
+}
+
+// draw writes the pixels of a block.
+func (d *Decoder) draw(c *component, at int, b *block, alone bool) {
+	stride := c.size * c.across
+	dst := c.plane[at/c.across*c.size*stride+at%c.across*c.size:]
+	switch {
+	case alone || c.size == 1:
+		pixel.Flat(b[0], c.quant[0], dst, stride, c.size)
+	case c.size < 8:
+		pixel.Reduced(b, c.quant, dst, stride, c.size)
+	default:
+		pixel.IDCT(b, c.quant, dst, stride)
+	}
+}
+
+// number reads how a block's first coefficient differs from that of the block before.
+func (r *bits) number(h *huffman) (int32, bool) {
+	size, ok := r.symbol(h)
+	if !ok || size > 16 {
+		return 0, false
+	}
+	return r.signed(uint(size)), true
+}
+
+// rest reads the other coefficients of a block. alone says that there are none. The state of r is
+// in variables so that it is in registers. Nothing but the rare cases is decided by a branch, which
+// a processor cannot foresee here: a code and its number are one shift.
+func (r *bits) rest(b *block, h *huffman) (alone, ok bool) {
+	acc, n, pos, buf := r.acc, r.n, r.pos, r.buf
+	k := 1
+	for k < 64 {
+		if n < 32 {
+			if pos+8 <= len(buf) {
+				acc |= binary.BigEndian.Uint64(buf[pos:]) >> (n & 63)
+			}
+			pos += int((63 - n) >> 3)
+			n |= 56
+		}
+		e := h.look[acc>>(64-lookBits)]
+		if e.size() == 0 {
+			if e == 0 {
+				r.acc, r.n = acc, n
+				symbol, known := r.symbol(h)
+				if !known {
+					return false, false
+				}
+				acc, n = r.acc, r.n
+				e = entry(symbol&15) | entry(symbol>>4)<<8 | entry(symbol&15)<<16
+			}
+			if e.size() == 0 {
+				acc, n = acc<<e.bits(), n-e.bits()
+				if e.run() < 15 {
+					break
+				}
+				k += 16
+				continue
+			}
+		}
+		number := acc << (e.code() & 31)
+		negative := uint64(int64(^number) >> 63) // all ones for those that begin with a zero: their bits are inverted
+		v := (int16((number^negative)>>(64-e.size()&63)) ^ int16(negative)) - int16(negative)
+		acc, n = acc<<e.bits(), n-e.bits()
+		if k += e.run(); k > 63 {
+			return false, false
+		}
+		b[zigzag[k&63]&63] = v
+		k++
+	}
+	r.acc, r.n, r.pos = acc, n, pos
+	return k == 1, true
+}

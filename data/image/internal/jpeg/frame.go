@@ -1,0 +1,125 @@
+package jpeg
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/data/image/internal/pixel"
+)
+
+// frame reads SOF: the dimensions and components of the image.
+func (d *Decoder) frame(body []byte, place pixel.Place) error {
+	switch {
+	case d.planes != 0:
+		return fmt.Errorf("%w: a second frame", pixel.ErrUnsupported)
+	case len(body) < 6:
+		return pixel.ErrCorrupt
+	case body[0] != 8:
+		return fmt.Errorf("%w: %d bits to a pixel", pixel.ErrUnsupported, body[0])
+	}
+	d.h, d.w = int(binary.BigEndian.Uint16(body[1:])), int(binary.BigEndian.Uint16(body[3:]))
+	n := int(body[5])
+	switch {
+	case n != 1 && n != 3 && n != 4:
+		return fmt.Errorf("%w: %d components", pixel.ErrUnsupported, n)
+	case len(body) < 6+3*n:
+		return pixel.ErrCorrupt
+	case d.w == 0:
+		return fmt.Errorf("%w: no pixels", pixel.ErrCorrupt)
+	case d.h == 0:
+		return fmt.Errorf("%w: the height comes after the pixels", pixel.ErrUnsupported)
+	}
+	if err := d.sampling(body[6:6+3*n], n); err != nil {
+		return err
+	}
+	d.planes = n
+	return d.room(place)
+}
+
+// sampling reads how large the components are.
+func (d *Decoder) sampling(body []byte, n int) error {
+	d.maxH, d.maxV = 1, 1
+	for i := range n {
+		c, s := &d.components[i], body[3*i:]
+		*c = component{id: s[0], h: int(s[1] >> 4), v: int(s[1] & 15), table: s[2], plane: c.plane[:0],
+			blocks: c.blocks[:0]}
+		if c.h < 1 || c.h > 4 || c.v < 1 || c.v > 4 || c.table > 3 {
+			return fmt.Errorf("%w: component %d", pixel.ErrCorrupt, i)
+		}
+		if n == 1 {
+			c.h, c.v = 1, 1 // nothing to compare it with
+		}
+		for j := range i {
+			if d.components[j].id == c.id {
+				return fmt.Errorf("%w: two components %d", pixel.ErrCorrupt, c.id)
+			}
+		}
+		d.maxH, d.maxV = max(d.maxH, c.h), max(d.maxV, c.v)
+	}
+	return nil
+}
+
+// room makes room for the components, and asks for that of the image.
+func (d *Decoder) room(place pixel.Place) error {
+	mcusX, mcusY := ceil(d.w, 8*d.maxH), ceil(d.h, 8*d.maxV)
+	fullW, fullH := d.w, d.h
+	if err := d.shrink(); err != nil {
+		return err
+	}
+	blocks := 0
+	for i := range d.planes {
+		c := &d.components[i]
+		if d.maxH%c.h != 0 || d.maxV%c.v != 0 {
+			return fmt.Errorf("%w: component %d is %d×%d of %d×%d", pixel.ErrUnsupported, i, c.h, c.v, d.maxH, d.maxV)
+		}
+		c.size = d.size
+		for c.size < 8 && d.maxH*d.size%(2*c.h*c.size) == 0 && d.maxV*d.size%(2*c.v*c.size) == 0 {
+			c.size *= 2 // rather than upsampling it
+		}
+		c.w, c.hgt = ceil(fullW*c.h*c.size, 8*d.maxH), ceil(fullH*c.v*c.size, 8*d.maxV)
+		c.coded = [2]int{ceil(fullW*c.h, 8*d.maxH), ceil(fullH*c.v, 8*d.maxV)}
+		c.across, c.down = mcusX*c.h, mcusY*c.v
+		blocks += c.coded[0] * c.coded[1]
+	}
+	if blocks > 8*len(d.data) { // a block has at least a bit
+		return fmt.Errorf("%w: it cannot hold %d×%d pixels", pixel.ErrTruncated, fullW, fullH)
+	}
+	var err error
+	if d.dst, err = place(d.channels, d.h, d.w); err != nil {
+		return err
+	}
+	for i := range d.planes {
+		c := &d.components[i]
+		c.plane = sized(c.plane, c.size*c.size*c.across*c.down)
+		if d.progressive {
+			c.blocks = sized(c.blocks, c.across*c.down)
+			clear(c.blocks)
+		}
+	}
+	return nil
+}
+
+// shrink makes the image as much smaller as Scale says.
+func (d *Decoder) shrink() error {
+	d.size = 8
+	if d.Scale == nil {
+		return nil
+	}
+	times, err := d.Scale(d.h, d.w)
+	if err != nil {
+		return err
+	}
+	d.size /= times
+	d.w, d.h = ceil(d.w, times), ceil(d.h, times)
+	return nil
+}
+
+func ceil(a, b int) int { return (a + b - 1) / b }
+
+// sized returns s with n elements of any value.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}

@@ -1,0 +1,92 @@
+package jpeg
+
+import (
+	"bytes"
+
+	"github.com/shoal-mp/shoal/data/image/internal/pixel"
+)
+
+// lookBits is how many bits are looked up at once: most codes.
+const lookBits = 10
+
+// An entry of the look-up table says what begins with its bits.
+//
+//	0…7    bits of the code and of the number behind it, 0 if the code is longer than the table looks at
+//	8…15   coefficients skipped
+//	16…23  bits of the number
+//	24…31  bits of the code
+type entry uint32
+
+func (e entry) bits() uint { return uint(e & 31) } // at most lookBits + 15
+func (e entry) run() int   { return int(e >> 8 & 15) }
+func (e entry) size() uint { return uint(e >> 16 & 15) }
+func (e entry) code() uint { return uint(e >> 24) }
+
+// huffman is a table of codes.
+type huffman struct {
+	look    [1 << lookBits]entry
+	limit   [17]int32 // by length: above all codes of it, as if they had 16 bits
+	first   [17]int32 // by length: what is added to a code to find its symbol
+	counts  [16]uint8 // what it was made of
+	symbols [256]uint8
+}
+
+// build makes the table of counts[i] codes of i+1 bits, which stand for symbols. Most files of a
+// program have the same tables, and those are there.
+func (h *huffman) build(counts [16]uint8, symbols []uint8) error {
+	if counts == h.counts && bytes.Equal(symbols, h.symbols[:len(symbols)]) {
+		return nil
+	}
+	*h = huffman{}
+	code, k := int32(0), int32(0)
+	for length := 1; length <= 16; length++ {
+		n := int32(counts[length-1])
+		h.first[length] = k - code
+		for range n {
+			if code >= 1<<length {
+				*h = huffman{}
+				return pixel.ErrCorrupt
+			}
+			h.enter(code, length, symbols[k])
+			code++
+			k++
+		}
+		h.limit[length] = code << (16 - length)
+		code <<= 1
+	}
+	h.counts = counts
+	copy(h.symbols[:], symbols)
+	return nil
+}
+
+// enter writes the entries that begin with a code.
+func (h *huffman) enter(code int32, length int, symbol uint8) {
+	if length > lookBits {
+		return
+	}
+	run, size := entry(symbol>>4), entry(symbol&15)
+	e := (entry(length) + size) | run<<8 | size<<16 | entry(length)<<24
+	rest := lookBits - length
+	for tail := range int32(1) << rest {
+		h.look[code<<rest|tail] = e
+	}
+}
+
+// symbol reads a code.
+func (r *bits) symbol(h *huffman) (uint8, bool) {
+	if r.n < 16 {
+		r.fill()
+	}
+	if e := h.look[r.acc>>(64-lookBits)]; e != 0 {
+		r.skip(e.code())
+		return uint8(e.run()<<4) | uint8(e.size()), true
+	}
+	code := int32(r.acc >> 48)
+	for length := uint(lookBits + 1); length <= 16; length++ {
+		if code < h.limit[length] {
+			r.skip(length)
+			return h.symbols[(code>>(16-length)+h.first[length])&255], true
+		}
+	}
+	return 0, false
+}

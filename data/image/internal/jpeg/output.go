@@ -1,0 +1,150 @@
+package jpeg
+
+import (
+	"fmt"
+
+	"github.com/shoal-mp/shoal/data/image/internal/pixel"
+)
+
+// finish makes the image of its components.
+func (d *Decoder) finish() error {
+	if d.planes == 0 {
+		return fmt.Errorf("%w: there is no image in it", pixel.ErrCorrupt)
+	}
+	for i := range d.planes {
+		c := &d.components[i]
+		if !c.seen {
+			return fmt.Errorf("%w: component %d is missing", pixel.ErrTruncated, c.id)
+		}
+		if d.progressive {
+			if err := c.whole(); err != nil {
+				return err
+			}
+			for at := range c.blocks {
+				d.draw(c, at, &c.blocks[at], false)
+			}
+		}
+	}
+	for y := range d.h {
+		d.row(y)
+	}
+	return nil
+}
+
+// whole says which scans of a progressive image are missing. libjpeg makes pixels of the others,
+// and smooths what it does not know; that would be half a picture.
+func (c *component) whole() error {
+	for k, bits := range c.bits {
+		if bits != 1 {
+			return fmt.Errorf("%w: scans are missing: coefficient %d of component %d is not known to its last bit", pixel.ErrTruncated, k, c.id)
+		}
+	}
+	return nil
+}
+
+// row writes a row of the image.
+func (d *Decoder) row(y int) {
+	var in [4][]uint8
+	for i := range d.planes {
+		in[i] = d.full(i, y)
+	}
+	if d.planes == 1 {
+		for c := range d.channels {
+			copy(d.target(c, y), in[0])
+		}
+		return
+	}
+	r, g, b := d.colors(y)
+	if d.luminous() {
+		pixel.RGB(r, g, b, in[0], in[1], in[2])
+	} else {
+		copy(r, in[0])
+		copy(g, in[1])
+		copy(b, in[2])
+	}
+	if d.planes == 4 {
+		d.ink(r, g, b, in[3])
+	}
+	if d.channels == 1 {
+		pixel.Gray(d.target(0, y), r, g, b)
+	}
+}
+
+// target is a row of a plane of the image.
+func (d *Decoder) target(c, y int) []uint8 { return d.dst[(c*d.h+y)*d.w:][:d.w] }
+
+// colors is where the colours of a row are written: to the image, or, if that is to be grey, aside.
+func (d *Decoder) colors(y int) (r, g, b []uint8) {
+	if d.channels == 3 {
+		return d.target(0, y), d.target(1, y), d.target(2, y)
+	}
+	d.aside = sized(d.aside, 3*d.w)
+	return d.aside[:d.w], d.aside[d.w:][:d.w], d.aside[2*d.w:][:d.w]
+}
+
+// luminous reports whether the first three components are luminance and chrominance.
+func (d *Decoder) luminous() bool {
+	switch {
+	case d.planes == 4:
+		return d.adobe == 2
+	case d.adobe >= 0:
+		return d.adobe != 0
+	default:
+		return d.jfif || d.components[0].id != 'R' || d.components[1].id != 'G' || d.components[2].id != 'B'
+	}
+}
+
+// ink makes colours of a row of inks, as Pillow does. Files have them inverted: what is not there
+// of red, green, blue and black. YCCK has been made colours, which are the inks inverted once more.
+func (d *Decoder) ink(r, g, b, k []uint8) {
+	for _, plane := range [][]uint8{r, g, b} {
+		for i, v := range plane {
+			if d.adobe == 2 {
+				v = 255 - v
+			}
+			plane[i] = paper(v, k[i])
+		}
+	}
+}
+
+// paper is a colour where ink and black are as inverted as they are in files.
+func paper(ink, black uint8) uint8 {
+	t := int(255-ink)*int(black) + 128
+	return uint8(max(0, int(black)-(t>>8+t)>>8))
+}
+
+// full returns row y of a component, as long as those of the image.
+func (d *Decoder) full(i, y int) []uint8 {
+	c := &d.components[i]
+	across, down := d.maxH*d.size/(c.h*c.size), d.maxV*d.size/(c.v*c.size)
+	if across == 1 && down == 1 {
+		return c.row(y)[:d.w]
+	}
+	d.rows[i] = sized(d.rows[i], 4*c.w)
+	buf := d.rows[i]
+	near := c.row(y / down)
+	far := c.row(max(0, min(c.hgt-1, y/down+2*(y%down)-1)))
+	switch {
+	case d.size == 1: // libjpeg repeats pixels then
+		repeat(buf[:d.w], near, across)
+	case across == 2 && down == 1:
+		pixel.Upsample(buf, near)
+	case across == 2 && down == 2:
+		pixel.UpsampleTwo(buf, near, far)
+	case across == 1 && down == 2:
+		pixel.UpsampleDown(buf, near, far, y%2 == 1)
+	default:
+		repeat(buf[:d.w], near, across)
+	}
+	return buf[:d.w]
+}
+
+// repeat writes each pixel of src so many times.
+func repeat(dst, src []uint8, times int) {
+	for x := range dst {
+		dst[x] = src[x/times]
+	}
+}
+
+// row is a row of a component.
+func (c *component) row(y int) []uint8 { return c.plane[y*c.size*c.across:][:c.w] }

@@ -1,0 +1,192 @@
+package png
+
+import (
+	"encoding/binary"
+
+	"github.com/shoal-mp/shoal/data/image/internal/pixel"
+)
+
+// slack is by how many bytes the output may be written beyond its end, so that matches are copied
+// in words.
+const slack = 16
+
+// inflater undoes deflate, from a slice to a slice.
+type inflater struct {
+	in   []byte
+	pos  int    // of the bytes that acc does not have
+	acc  uint64 // the next bits, the first one lowest
+	n    uint   // how many of them are good
+	out  []byte // with slack behind size
+	at   int
+	size int
+
+	literals, distances table
+	lengths             [320]uint8
+}
+
+// inflate fills out, but for its last slack bytes, with what in decompresses to. It returns how
+// much of in was used, also with an error.
+func (z *inflater) inflate(out, in []byte) (used int, err error) {
+	z.in, z.pos, z.acc, z.n = in, 0, 0, 0
+	z.out, z.at, z.size = out, 0, len(out)-slack
+	for last := false; !last && err == nil; {
+		last = z.take(1) == 1
+		switch z.take(2) {
+		case 0:
+			err = z.stored()
+		case 1:
+			z.fixed()
+			err = z.codes()
+		case 2:
+			if err = z.dynamic(); err == nil {
+				err = z.codes()
+			}
+		default:
+			err = pixel.ErrCorrupt
+		}
+	}
+	used = min(len(in), z.pos-int(z.n/8))
+	z.in, z.out = nil, nil
+	switch {
+	case err != nil:
+		return used, err
+	case z.at < z.size:
+		return used, pixel.ErrTruncated
+	}
+	return used, nil
+}
+
+// fill makes at least 56 bits good. Beyond the end there are zeros, and overrun tells.
+func (z *inflater) fill() {
+	if z.pos+8 <= len(z.in) {
+		z.acc |= binary.LittleEndian.Uint64(z.in[z.pos:]) << (z.n & 63)
+	} else {
+		var word [8]byte
+		if z.pos < len(z.in) {
+			copy(word[:], z.in[z.pos:])
+		}
+		z.acc |= binary.LittleEndian.Uint64(word[:]) << (z.n & 63)
+	}
+	z.pos += int((63 - z.n) >> 3)
+	z.n |= 56
+}
+
+func (z *inflater) overrun() bool { return z.pos-int(z.n/8) > len(z.in) }
+
+func (z *inflater) skip(n uint) {
+	z.acc >>= n & 63
+	z.n -= n
+}
+
+// take reads up to 16 bits.
+func (z *inflater) take(n uint) int {
+	if z.n < n {
+		z.fill()
+	}
+	v := int(z.acc & (1<<n - 1))
+	z.skip(n)
+	return v
+}
+
+// stored copies a block as it is.
+func (z *inflater) stored() error {
+	z.skip(z.n & 7)
+	n, not := z.take(16), z.take(16)
+	if n != ^not&0xFFFF {
+		return z.bad()
+	}
+	from := z.pos - int(z.n/8)
+	if from+n > len(z.in) {
+		return pixel.ErrTruncated
+	}
+	if z.at+n > z.size {
+		return pixel.ErrCorrupt
+	}
+	z.at += copy(z.out[z.at:], z.in[from:from+n])
+	z.pos, z.acc, z.n = from+n, 0, 0
+	return nil
+}
+
+// bad is the error of what makes no sense: there may be nothing more to be read.
+func (z *inflater) bad() error {
+	if z.overrun() {
+		return pixel.ErrTruncated
+	}
+	return pixel.ErrCorrupt
+}
+
+// fixed makes the tables that need not be sent.
+func (z *inflater) fixed() {
+	l := z.lengths[:288]
+	for i := range l {
+		switch {
+		case i < 144:
+			l[i] = 8
+		case i < 256:
+			l[i] = 9
+		case i < 280:
+			l[i] = 7
+		default:
+			l[i] = 8
+		}
+	}
+	z.literals.build(l, literalBits, literalEntries[:])
+	d := z.lengths[:32]
+	for i := range d {
+		d[i] = 5
+	}
+	z.distances.build(d, distanceBits, distanceEntries[:])
+}
+
+// order is how the lengths of the codes for lengths of codes are sent.
+var order = [19]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
+
+// dynamic reads the tables of a block.
+func (z *inflater) dynamic() error {
+	literals, distances, n := 257+z.take(5), 1+z.take(5), 4+z.take(4)
+	if literals > 286 || distances > 30 {
+		return z.bad()
+	}
+	var small [19]uint8
+	for _, i := range order[:n] {
+		small[i] = uint8(z.take(3))
+	}
+	if !z.distances.build(small[:], 7, smallEntries[:]) {
+		return z.bad()
+	}
+	all := z.lengths[:literals+distances]
+	for i := 0; i < len(all); {
+		if z.n < 16 {
+			z.fill()
+		}
+		e := z.distances.entries[z.acc&127]
+		z.skip(uint(e & 15))
+		symbol, times, value := e>>16, 1, uint8(0)
+		switch {
+		case e == 0 || z.overrun():
+			return z.bad()
+		case symbol < 16:
+			value = uint8(symbol)
+		case symbol == 16 && i == 0:
+			return z.bad()
+		case symbol == 16:
+			times, value = 3+z.take(2), all[i-1]
+		case symbol == 17:
+			times = 3 + z.take(3)
+		default:
+			times = 11 + z.take(7)
+		}
+		if i+times > len(all) {
+			return z.bad()
+		}
+		for range times {
+			all[i] = value
+			i++
+		}
+	}
+	if all[256] == 0 || !z.literals.build(all[:literals], literalBits, literalEntries[:]) ||
+		!z.distances.build(all[literals:], distanceBits, distanceEntries[:]) {
+		return z.bad()
+	}
+	return nil
+}

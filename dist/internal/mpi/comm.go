@@ -1,0 +1,182 @@
+package mpi
+
+import (
+	"encoding/binary"
+	"slices"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/dist/internal/collective"
+)
+
+// A Comm is a communicator.
+type Comm struct {
+	lib    *Library
+	handle uintptr
+	rank   int
+	size   int
+}
+
+var _ collective.Comm = (*Comm)(nil)
+
+// World returns that of all ranks.
+func (l *Library) World() *Comm { return l.comm(l.abi.world) }
+
+func (l *Library) comm(handle uintptr) *Comm {
+	c, n := &Comm{lib: l, handle: handle}, new(int32)
+	if l.call(commRank, handle, uintptr(unsafe.Pointer(n))) == nil {
+		c.rank = int(*n)
+	}
+	if l.call(commSize, handle, uintptr(unsafe.Pointer(n))) == nil {
+		c.size = int(*n)
+	}
+	return c
+}
+
+// returnErrors has the library return errors, which would end the process otherwise.
+func (c *Comm) returnErrors() error {
+	return c.lib.call(commSetErrhandler, c.handle, c.lib.abi.errorsReturn)
+}
+
+// Rank returns the rank of this process.
+func (c *Comm) Rank() int { return c.rank }
+
+// Size returns how many ranks there are.
+func (c *Comm) Size() int { return c.size }
+
+// count returns the arguments for the numbers in b, and where they are.
+func (c *Comm) count(k collective.Kind, b []byte) (n, kind uintptr) {
+	return uintptr(len(b) / k.Size()), c.lib.abi.kinds[k]
+}
+
+func (c *Comm) op(op collective.Op) uintptr { return c.lib.abi.ops[op] }
+
+// Broadcast implements collective.Comm, as do those that follow.
+func (c *Comm) Broadcast(root int, b []byte) error {
+	return c.lib.call(bcast, uintptr(pointer(b)), uintptr(len(b)), c.lib.abi.kinds[kindByte], uintptr(root), c.handle)
+}
+
+// AllReduce reduces in place.
+func (c *Comm) AllReduce(k collective.Kind, op collective.Op, b []byte) error {
+	n, kind := c.count(k, b)
+	return c.lib.call(allreduce, c.lib.abi.inPlace, uintptr(pointer(b)), n, kind, c.op(op), c.handle)
+}
+
+// Reduce reduces in place at the root. MPICH 4.0 takes the mark for it as an address where the root
+// is not rank 0, so the root sends a copy there.
+func (c *Comm) Reduce(root int, k collective.Kind, op collective.Op, b []byte) error {
+	n, kind := c.count(k, b)
+	do := func(src unsafe.Pointer) error {
+		return c.lib.call(reduce, uintptr(src), uintptr(pointer(b)), n, kind, c.op(op), uintptr(root), c.handle)
+	}
+	switch {
+	case root != c.rank:
+		return do(pointer(b))
+	case root == 0:
+		return c.lib.call(reduce, c.lib.abi.inPlace, uintptr(pointer(b)), n, kind, c.op(op), uintptr(root), c.handle)
+	}
+	return do(pointer(slices.Clone(b)))
+}
+
+// ReduceScatter gives each rank a part.
+func (c *Comm) ReduceScatter(k collective.Kind, op collective.Op, dst, src []byte) error {
+	n, kind := c.count(k, dst)
+	return c.lib.call(reduceScatterBlock, uintptr(pointer(src)), uintptr(pointer(dst)), n, kind, c.op(op), c.handle)
+}
+
+// AllGather gathers at all ranks.
+func (c *Comm) AllGather(dst, src []byte) error {
+	n, kind := uintptr(len(src)), c.lib.abi.kinds[kindByte]
+	return c.lib.call(allgather, uintptr(pointer(src)), n, kind, uintptr(pointer(dst)), n, kind, c.handle)
+}
+
+// Gather gathers at the root.
+func (c *Comm) Gather(root int, dst, src []byte) error {
+	n, kind := uintptr(len(src)), c.lib.abi.kinds[kindByte]
+	return c.lib.call(gather, uintptr(pointer(src)), n, kind, uintptr(pointer(dst)), n, kind, uintptr(root), c.handle)
+}
+
+// Scatter gives the parts of the root's.
+func (c *Comm) Scatter(root int, dst, src []byte) error {
+	n, kind := uintptr(len(dst)), c.lib.abi.kinds[kindByte]
+	return c.lib.call(scatter, uintptr(pointer(src)), n, kind, uintptr(pointer(dst)), n, kind, uintptr(root), c.handle)
+}
+
+// AllToAll exchanges parts.
+func (c *Comm) AllToAll(dst, src []byte) error {
+	n, kind := uintptr(len(src)/c.size), c.lib.abi.kinds[kindByte]
+	return c.lib.call(alltoall, uintptr(pointer(src)), n, kind, uintptr(pointer(dst)), n, kind, c.handle)
+}
+
+// A sending is a request. It keeps the bytes that are sent.
+type sending struct {
+	lib     *Library
+	request *uintptr
+	bytes   []byte
+}
+
+// Send begins to send.
+func (c *Comm) Send(dst, tag int, b []byte) (collective.Sending, error) {
+	s := &sending{c.lib, new(uintptr), b}
+	err := c.lib.call(isend, uintptr(pointer(b)), uintptr(len(b)), c.lib.abi.kinds[kindByte], uintptr(dst),
+		uintptr(tag), c.handle, uintptr(unsafe.Pointer(s.request)))
+	return s, err
+}
+
+// Done moves the message on.
+func (s *sending) Done() (bool, error) {
+	done := new(int32)
+	err := s.lib.call(test, uintptr(unsafe.Pointer(s.request)), uintptr(unsafe.Pointer(done)),
+		s.lib.abi.statusIgnore)
+	if err == nil && *done != 0 {
+		s.bytes = nil
+	}
+	return *done != 0, err
+}
+
+// Probe looks for a message from any rank.
+func (c *Comm) Probe(tag int) (from, size int, ok bool, err error) {
+	type probed struct {
+		status   [statusSize]byte
+		flag     int32
+		received int32
+	}
+	p := new(probed)
+	err = c.lib.call(iprobe, uintptr(uint32(c.lib.abi.anySource)), uintptr(tag), c.handle,
+		uintptr(unsafe.Pointer(&p.flag)), uintptr(unsafe.Pointer(&p.status)))
+	if err != nil || p.flag == 0 {
+		return 0, 0, false, err
+	}
+	err = c.lib.call(getCount, uintptr(unsafe.Pointer(&p.status)), c.lib.abi.kinds[kindByte],
+		uintptr(unsafe.Pointer(&p.received)))
+	from = int(int32(binary.LittleEndian.Uint32(p.status[c.lib.abi.sourceAt:])))
+	return from, int(p.received), err == nil, err
+}
+
+// Receive receives a message.
+func (c *Comm) Receive(from, tag int, b []byte) error {
+	return c.lib.call(recv, uintptr(pointer(b)), uintptr(len(b)), c.lib.abi.kinds[kindByte], uintptr(from),
+		uintptr(tag), c.handle, c.lib.abi.statusIgnore)
+}
+
+// Split makes a communicator of the members.
+func (c *Comm) Split(member bool) (collective.Comm, error) {
+	var color int32 = undefined
+	if member {
+		color = 1
+	}
+	handle := new(uintptr)
+	err := c.lib.call(commSplit, c.handle, uintptr(uint32(color)), uintptr(c.rank),
+		uintptr(unsafe.Pointer(handle)))
+	if err != nil || !member {
+		return nil, err
+	}
+	part := c.lib.comm(*handle)
+	return part, part.returnErrors()
+}
+
+// Free gives the communicator back.
+func (c *Comm) Free() error {
+	handle := new(uintptr)
+	*handle = c.handle
+	return c.lib.call(commFree, uintptr(unsafe.Pointer(handle)))
+}

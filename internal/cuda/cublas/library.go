@@ -1,0 +1,93 @@
+package cublas
+
+import (
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
+	"github.com/shoal-mp/shoal/internal/dl"
+)
+
+// library is a BLAS by the functions of a shared library.
+type library struct {
+	name                             string
+	create, destroy, setStream, gemm uintptr
+}
+
+// Load binds the first of the libraries that can be loaded; if none is named, that of CUDA 13, 12
+// or 11, where the loader finds it. The error wraps dl.ErrNotLoaded or dl.ErrNoSymbol.
+func Load(names ...string) (BLAS, error) {
+	if len(names) == 0 {
+		names = []string{"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"}
+	}
+	lib, err := dl.Open(names...)
+	if err != nil {
+		return nil, err
+	}
+	l := &library{name: lib.Name()}
+	for name, fn := range map[string]*uintptr{"cublasCreate_v2": &l.create,
+		"cublasDestroy_v2": &l.destroy, "cublasSetStream_v2": &l.setStream,
+		"cublasGemmStridedBatchedEx": &l.gemm} {
+		if *fn, err = lib.Symbol(name); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// Name is the library's.
+func (l *library) Name() string { return l.name }
+
+// Create runs the library's own initialisation, which may take signals.
+func (l *library) Create() (Handle, error) {
+	h := new(Handle)
+	err := dl.Guard(func() error {
+		return Check("cublasCreate", Status(int32(dl.Call(l.create, uintptr(unsafe.Pointer(h))))))
+	})
+	return *h, err
+}
+
+// Destroy ends a handle. It may wait for the device.
+func (l *library) Destroy(h Handle) error {
+	return Check("cublasDestroy", Status(int32(dl.Call(l.destroy, uintptr(h)))))
+}
+
+func (l *library) SetStream(h Handle, s cudriver.Stream) error {
+	return Check("cublasSetStream", Status(int32(dl.Call(l.setStream, uintptr(h), uintptr(s)))))
+}
+
+// Of cublasOperation_t.
+func operation(m Matrix) uintptr {
+	if m.Turned {
+		return 1
+	}
+	return 0
+}
+
+// Of cublasComputeType_t and cublasGemmAlgo_t. TF32 is not permitted, as in PyTorch by default.
+const (
+	computeFloat32 = 68
+	computeFloat64 = 70
+	anyAlgorithm   = -1
+)
+
+// GemmStridedBatched calls cublasGemmStridedBatchedEx, which is there from CUDA 8 on, and has this
+// signature from CUDA 11 on.
+func (l *library) GemmStridedBatched(h Handle, g Gemm) error {
+	compute := uintptr(computeFloat32)
+	alpha, beta := new([8]byte), new([8]byte) // numbers of the host, which the call has read when it returns
+	if g.Type == Float64 {
+		compute = computeFloat64
+		*(*float64)(unsafe.Pointer(alpha)), *(*float64)(unsafe.Pointer(beta)) = 1, g.Beta
+	} else {
+		*(*float32)(unsafe.Pointer(alpha)), *(*float32)(unsafe.Pointer(beta)) = 1, float32(g.Beta)
+	}
+	of, algorithm := uintptr(g.Type), anyAlgorithm
+	r := dl.Call(l.gemm, uintptr(h), operation(g.A), operation(g.B), uintptr(g.M), uintptr(g.N), uintptr(g.K),
+		uintptr(unsafe.Pointer(alpha)),
+		uintptr(g.A.Ptr), of, uintptr(g.A.Leading), uintptr(g.A.Stride),
+		uintptr(g.B.Ptr), of, uintptr(g.B.Leading), uintptr(g.B.Stride),
+		uintptr(unsafe.Pointer(beta)),
+		uintptr(g.C.Ptr), of, uintptr(g.C.Leading), uintptr(g.C.Stride), uintptr(g.Batch),
+		compute, uintptr(algorithm))
+	return Check("cublasGemmStridedBatchedEx", Status(int32(r)))
+}

@@ -1,0 +1,306 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// A Report is what this process can do with devices. Its JSON form is for programs.
+type Report struct {
+	Missing   string         `json:"missing,omitempty"`   // why there are none
+	Simulated bool           `json:"simulated,omitempty"` // they are files, see cudriver.SimulateKey
+	Driver    string         `json:"driver,omitempty"`    // the version of CUDA that it is of
+	Visible   string         `json:"visible,omitempty"`   // CUDA_VISIBLE_DEVICES, if it is set
+	Devices   []DeviceReport `json:"devices,omitempty"`
+	Advice    []string       `json:"advice,omitempty"` // what to do
+}
+
+// A DeviceReport is one device.
+type DeviceReport struct {
+	Name     string `json:"name"` // as PyTorch writes it
+	Model    string `json:"model"`
+	UUID     string `json:"uuid"`
+	Compute  string `json:"compute"`
+	Free     int    `json:"free"` // bytes
+	Total    int    `json:"total"`
+	Peers    []int  `json:"peers"`              // devices whose memory it reaches
+	Alone    bool   `json:"alone,omitempty"`    // its compute mode lets one process use it at a time, or none
+	Unusable string `json:"unusable,omitempty"` // why it is, and then nothing below was tried
+	Ways     []Way  `json:"ways"`
+}
+
+// A Way is one by which processes share. It was tried.
+type Way struct {
+	Name string `json:"name"`
+	Err  string `json:"error,omitempty"`   // what the driver says; empty where it works
+	Lost string `json:"without,omitempty"` // what then does not work, or works otherwise
+}
+
+// A device is one that is looked at.
+type device struct {
+	driver  cudriver.Driver
+	id      cudriver.Device
+	ordinal int
+}
+
+// The ways, in the order of a report. Each is tried in the device's context, with a stream of its
+// own.
+var ways = []struct {
+	name, lost string
+	try        func(d device, s cudriver.Stream) error
+}{
+	{"memory by descriptors (how tensors are shared)",
+		"tensors of this device cannot be sent to other processes", tryDescriptors},
+	{"numbers in shared memory of the host (a sender need not wait)", "Put waits for the device", tryNumbers},
+	{"legacy handles of memory (PyTorch, CuPy)", "nothing can be shared with PyTorch and CuPy here", tryLegacy},
+	{"events of several processes (PyTorch's)", "what is sent to PyTorch waits for the device", tryEvents},
+	{"host memory registered (pinned batches)", "nothing can be pinned, so copies keep the host waiting", tryHost},
+}
+
+// Examine looks at the driver and all devices, and tries each way of sharing on each. It makes
+// their contexts, and gives them back.
+func Examine() *Report {
+	driver, err := cudriver.Open()
+	if err != nil {
+		return missing(err)
+	}
+	return examine(driver)
+}
+
+func missing(err error) *Report { return &Report{Missing: err.Error(), Advice: advise(err)} }
+
+func examine(driver cudriver.Driver) *Report {
+	ids, err := cudriver.Devices(driver)
+	if err != nil {
+		return missing(err)
+	}
+	_, simulated := cudriver.Simulated()
+	r := &Report{Simulated: simulated, Driver: "unknown", Visible: os.Getenv("CUDA_VISIBLE_DEVICES")}
+	if v, err := driver.DriverVersion(); err == nil {
+		r.Driver = fmt.Sprintf("%d.%d", v/1000, v%1000/10)
+	}
+	for i, id := range ids {
+		said, unusable := device{driver, id, i}.examine(ids)
+		r.Devices, r.Advice = append(r.Devices, said), append(r.Advice, said.advise(unusable)...)
+	}
+	return r
+}
+
+// examine returns also why the device cannot be used.
+func (d device) examine(all []cudriver.Device) (r DeviceReport, unusable error) {
+	r = d.describe(all)
+	unusable = d.within(func(s cudriver.Stream) error {
+		free, total, err := d.driver.MemGetInfo()
+		if err != nil {
+			return err
+		}
+		r.Free, r.Total = int(free), int(total)
+		for _, w := range ways {
+			way := Way{Name: w.name}
+			if err := w.try(d, s); err != nil {
+				way.Err, way.Lost = err.Error(), w.lost
+			}
+			r.Ways = append(r.Ways, way)
+		}
+		return nil
+	})
+	if unusable != nil {
+		r.Unusable = unusable.Error()
+	}
+	return r, unusable
+}
+
+// describe says what is known of a device without a context.
+func (d device) describe(all []cudriver.Device) DeviceReport {
+	r := DeviceReport{Name: fmt.Sprintf("cuda:%d", d.ordinal), Model: "unknown", Peers: []int{}, Ways: []Way{}}
+	if uuid, err := d.driver.DeviceUUID(d.id); err == nil {
+		r.UUID = fmt.Sprintf("%x-%x-%x-%x-%x", uuid[:4], uuid[4:6], uuid[6:8], uuid[8:10], uuid[10:]) // as nvidia-smi has it
+	}
+	if name, err := d.driver.DeviceName(d.id); err == nil {
+		r.Model = name
+	}
+	major, _ := d.driver.DeviceAttribute(cudriver.AttributeComputeMajor, d.id)
+	minor, _ := d.driver.DeviceAttribute(cudriver.AttributeComputeMinor, d.id)
+	r.Compute = fmt.Sprintf("%d.%d", major, minor)
+	mode, _ := d.driver.DeviceAttribute(cudriver.AttributeComputeMode, d.id)
+	r.Alone = mode != 0
+	for i, other := range all {
+		if can, err := d.driver.DeviceCanAccessPeer(d.id, other); err == nil && can {
+			r.Peers = append(r.Peers, i)
+		}
+	}
+	return r
+}
+
+// within runs calls in the device's primary context, with a stream.
+func (d device) within(calls func(s cudriver.Stream) error) (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ctx, err := d.driver.PrimaryCtxRetain(d.id)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.driver.PrimaryCtxRelease(d.id)) }()
+	if err := d.driver.CtxSetCurrent(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.driver.CtxSetCurrent(0)) }()
+	s, err := d.driver.StreamCreate(cudriver.StreamNonBlocking)
+	if err != nil {
+		return err
+	}
+	return errors.Join(calls(s), d.driver.StreamDestroy(s))
+}
+
+func tryDescriptors(d device, _ cudriver.Stream) error {
+	kind := cudriver.Pinned(d.id, true)
+	n, err := d.driver.MemGetAllocationGranularity(kind, cudriver.GranularityRecommended)
+	if err != nil {
+		return err
+	}
+	h, err := d.driver.MemCreate(n, kind)
+	if err != nil {
+		return err
+	}
+	f, err := sys.FileOf("segment", func() (int, error) { return d.driver.MemExport(h) })
+	if err == nil {
+		err = f.Close()
+	}
+	return errors.Join(err, d.driver.MemRelease(h))
+}
+
+// onLegacy runs f with a little memory of cuMemAlloc.
+func (d device) onLegacy(f func(p cudriver.Ptr) error) error {
+	p, err := d.driver.MemAlloc(4)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(p), d.driver.MemFree(p))
+}
+
+// tryNumbers does what the clock of package cuda does: a stream writes a number to a page that
+// processes share, and waits for it, and the host reads it.
+func tryNumbers(d device, s cudriver.Stream) (err error) {
+	f, err := sys.Memfd("number")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := sys.Resize(f, int64(os.Getpagesize())); err != nil {
+		return err
+	}
+	page, err := sys.MapRange(f, 0, os.Getpagesize())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sys.Unmap(page)) }()
+	if err := d.driver.MemHostRegister(page, cudriver.HostPortable|cudriver.HostDeviceMap); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.driver.MemHostUnregister(page)) }()
+	at, err := d.driver.MemHostGetDevicePointer(page)
+	if err == nil {
+		err = d.driver.StreamWriteValue32(s, at, 1)
+	}
+	if err == nil {
+		err = d.driver.StreamWaitValue32(s, at, 1)
+	}
+	if err = errors.Join(err, d.driver.StreamSynchronize(s)); err != nil {
+		return err
+	}
+	if n := sys.Counter(page).Load(); n != 1 {
+		return fmt.Errorf("the host reads %d where the device has written 1", n)
+	}
+	return nil
+}
+
+func tryLegacy(d device, _ cudriver.Stream) error {
+	return d.onLegacy(func(p cudriver.Ptr) error {
+		_, err := d.driver.IPCGetMemHandle(p)
+		return err
+	})
+}
+
+func tryEvents(d device, _ cudriver.Stream) error {
+	e, err := d.driver.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming)
+	if err != nil {
+		return err
+	}
+	_, err = d.driver.IPCGetEventHandle(e)
+	return errors.Join(err, d.driver.EventDestroy(e))
+}
+
+func tryHost(d device, _ cudriver.Stream) error {
+	host := make([]byte, 1<<16)
+	if err := d.driver.MemHostRegister(host, cudriver.HostPortable|cudriver.HostDeviceMap); err != nil {
+		return err
+	}
+	return d.driver.MemHostUnregister(host)
+}
+
+// Print writes the report for people.
+func (r *Report) Print(out io.Writer) (err error) {
+	line := func(format string, args ...any) {
+		if err == nil {
+			_, err = fmt.Fprintf(out, format+"\n", args...)
+		}
+	}
+	r.print(line)
+	for i, a := range r.Advice {
+		if i == 0 {
+			line("\nwhat to do:")
+		}
+		line("  - %s", a)
+	}
+	return err
+}
+
+// reached names the devices whose memory a device reaches.
+func (d DeviceReport) reached() string {
+	if len(d.Peers) == 0 {
+		return "no other device: copies between them go through the host"
+	}
+	names := make([]string, len(d.Peers))
+	for i, n := range d.Peers {
+		names[i] = fmt.Sprintf("cuda:%d", n)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (r *Report) print(line func(format string, args ...any)) {
+	if r.Missing != "" {
+		line("no GPU: %s", r.Missing)
+		return
+	}
+	what := "driver of CUDA " + r.Driver
+	if r.Simulated {
+		what = "simulated devices, as " + cudriver.SimulateKey + " has it"
+	}
+	line("%s", what)
+	if r.Visible != "" {
+		line("CUDA_VISIBLE_DEVICES is %q: only these are counted", r.Visible)
+	}
+	for _, d := range r.Devices {
+		line("%s  %s, compute %s, %d of %d MiB free, UUID %s", d.Name, d.Model, d.Compute, d.Free>>20, d.Total>>20, d.UUID)
+		if len(r.Devices) > 1 {
+			line("  reaches the memory of %s", d.reached())
+		}
+		if d.Unusable != "" {
+			line("  cannot be used: %s", d.Unusable)
+		}
+		for _, w := range d.Ways {
+			if w.Err == "" {
+				line("  %s: permitted", w.Name)
+			} else {
+				line("  %s: NOT permitted: %s; %s", w.Name, w.Err, w.Lost)
+			}
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+const (
+	granularity = 2 << 20
+	page        = 4 << 10
+	eventSize   = 64
+	eventArea   = 64 << 10 // behind the memory
+	ownArea     = 1 << 40  // behind the end of the file, of locks alone: what the driver takes for itself
+)
+
+// Devices are the files of the devices, in the process that made them.
+type Devices struct{ files []*os.File }
+
+// Create makes n devices of size bytes each, which is a multiple of 2 MiB. They are there until
+// Close, or the end of this process, and as long as another process uses them.
+func Create(n int, size int64) (*Devices, error) {
+	d := new(Devices)
+	for i := range n {
+		f, err := sys.Memfd(fmt.Sprintf("cuda:%d", i))
+		if err == nil {
+			d.files = append(d.files, f)
+			err = sys.Resize(f, size+eventArea)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("make a simulated device: %w", err), d.Close())
+		}
+	}
+	return d, nil
+}
+
+// Close lets go of the files.
+func (d *Devices) Close() (err error) {
+	for _, f := range d.files {
+		err = errors.Join(err, f.Close())
+	}
+	return err
+}
+
+// Paths returns where other processes, and this one, find the devices.
+func (d *Devices) Paths() (paths []string) {
+	for _, f := range d.files {
+		fd := ^uintptr(0)
+		if raw, err := f.SyscallConn(); err == nil {
+			raw.Control(func(n uintptr) { fd = n })
+		}
+		paths = append(paths, fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), fd))
+	}
+	return paths
+}
+
+// Used returns the bytes of a device that programs have, in any process, without what the driver
+// takes for itself.
+func (d *Devices) Used(i int) (int64, error) {
+	info, err := d.files[i].Stat()
+	if err != nil {
+		return 0, err
+	}
+	return used(d.files[i], 0, info.Size()-eventArea)
+}
+
+// A device is seen from one process.
+type device struct {
+	id   cudriver.Device
+	path string
+	file *os.File // holds no locks
+	size int64    // of the memory
+	ctx  *context // the primary one, while somebody retains it
+	refs int
+}
+
+func openDevice(id int, path string) (*device, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil || info.Size() <= eventArea {
+		return nil, errors.Join(fmt.Errorf("%s is no simulated device", path), err, f.Close())
+	}
+	return &device{id: cudriver.Device(id), path: path, file: f, size: info.Size() - eventArea}, nil
+}
+
+type span struct{ off, n int64 }
+
+// locked returns the ranges that somebody has among the n bytes at off, in order.
+func locked(f *os.File, off, n int64) (all []span, err error) {
+	for left := []span{{off, n}}; len(left) > 0; {
+		s := left[len(left)-1]
+		left = left[:len(left)-1]
+		if s.n <= 0 {
+			continue
+		}
+		start, size, err := sys.LockedRange(f, s.off, s.n)
+		if err != nil {
+			return nil, err
+		}
+		if size > 0 {
+			all = append(all, span{start, size})
+			left = append(left, span{s.off, start - s.off}, span{start + size, s.off + s.n - start - size})
+		}
+	}
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.off, b.off) })
+	return all, nil
+}
+
+func used(f *os.File, off, n int64) (sum int64, err error) {
+	all, err := locked(f, off, n)
+	for _, s := range all {
+		sum += s.n
+	}
+	return sum, err
+}
+
+// take makes an open file description that has the lock of n free bytes among the size bytes at
+// from, with its position at the first of them; nil if there are none.
+func (d *device) take(from, size, n, align int64) (*os.File, int64, error) {
+	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	for {
+		all, err := locked(d.file, from, size)
+		at := from
+		for _, s := range all {
+			if s.off-at >= n {
+				break
+			}
+			at = max(at, (s.off+s.n+align-1)/align*align)
+		}
+		if err != nil || at+n > from+size {
+			return nil, 0, errors.Join(err, f.Close())
+		}
+		ok, err := sys.LockRange(f, at, n)
+		if err != nil {
+			return nil, 0, errors.Join(err, f.Close())
+		}
+		if !ok { // another process was quicker
+			continue
+		}
+		if _, err := f.Seek(at, 0); err != nil {
+			return nil, 0, errors.Join(err, f.Close())
+		}
+		return f, at, nil
+	}
+}
+
+// holds reports whether somebody has exactly this range.
+func (d *device) holds(s span) bool {
+	start, n, err := sys.LockedRange(d.file, s.off, s.n)
+	return err == nil && start == s.off && n == s.n
+}
+
+// also maps memory that another process has, and holds it from then on as that one does.
+func (d *device) also(s span) ([]byte, error) {
+	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // the mapping keeps it
+	if ok, err := sys.ShareRange(f, s.off, s.n); err != nil || !ok {
+		return nil, errors.Join(errors.New("it belongs to one process alone"), err)
+	}
+	return sys.MapRange(f, s.off, int(s.n))
+}

@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"os"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// An event counts how often it was recorded and how often that came to pass. One for several
+// processes has its counts behind the memory of the device, where its maker holds the lock of
+// its place.
+type event struct {
+	ctx      *context
+	flags    cudriver.EventFlags
+	counts   *counts
+	at       span
+	area     []byte // mapped; nil for an event of this process alone
+	imported bool
+	when     time.Time
+	waits    int  // that are queued: they outlive the event
+	over     bool // destroyed, so that the last wait ends the mapping
+}
+
+type counts struct {
+	recorded, completed, serial atomic.Uint64
+}
+
+// gone reports whether the process that made the event has destroyed it, or died. What is waited
+// for then does not come: nobody writes it any more.
+func (e *event) gone() bool { return e.imported && !e.ctx.dev.holds(e.at) }
+
+// EventCreate makes an event.
+func (d *Driver) EventCreate(f cudriver.EventFlags) (id cudriver.Event, err error) {
+	err = d.do("cuEventCreate", inContext, func(c *context) cudriver.Result {
+		e := &event{ctx: c, flags: f, counts: new(counts)}
+		if f&cudriver.EventInterprocess != 0 {
+			if f&cudriver.EventDisableTiming == 0 {
+				return cudriver.ErrorInvalidValue
+			}
+			file, off, err := c.dev.take(c.dev.size, eventArea, eventSize, eventSize)
+			switch {
+			case err != nil:
+				return cudriver.ErrorOperatingSystem
+			case file == nil:
+				return cudriver.ErrorOutOfMemory
+			}
+			defer file.Close() // the mapping keeps it
+			if e.at = (span{off, eventSize}); !e.look(file) {
+				return cudriver.ErrorOperatingSystem
+			}
+			e.counts.serial.Store(uint64(os.Getpid())<<32 | uint64(d.number()&0xffffffff))
+			e.counts.recorded.Store(0)
+			e.counts.completed.Store(0)
+		}
+		id = cudriver.Event(d.number())
+		d.events[id] = e
+		return cudriver.Success
+	})
+	return id, err
+}
+
+// look maps the counts.
+func (e *event) look(f *os.File) bool {
+	area, err := sys.MapRange(f, e.ctx.dev.size, eventArea)
+	if err != nil {
+		return false
+	}
+	e.area = area
+	e.counts = (*counts)(unsafe.Pointer(&area[e.at.off-e.ctx.dev.size]))
+	return true
+}
+
+// event runs f with an event.
+func (d *Driver) event(call string, id cudriver.Event, f func(c *context, e *event) cudriver.Result) error {
+	return d.do(call, inContext, func(c *context) cudriver.Result {
+		e := d.events[id]
+		if e == nil {
+			return cudriver.ErrorInvalidHandle
+		}
+		return f(c, e)
+	})
+}
+
+// EventDestroy ends an event; processes that have opened it cannot use it any more.
+func (d *Driver) EventDestroy(id cudriver.Event) error {
+	return d.do("cuEventDestroy", inContext, func(*context) cudriver.Result {
+		e := d.events[id]
+		if e == nil {
+			return cudriver.ErrorInvalidHandle
+		}
+		delete(d.events, id)
+		if e.over = e.imported && e.waits > 0; e.area != nil && !e.over {
+			e.counts = new(counts) // for work that is queued
+			sys.Unmap(e.area)
+		}
+		return cudriver.Success
+	})
+}
+
+// EventRecord lets the event come to pass when the stream has done what it has now.
+func (d *Driver) EventRecord(id cudriver.Event, s cudriver.Stream) error {
+	var e *event
+	var turn uint64
+	err := d.event("cuEventRecord", id, func(c *context, found *event) cudriver.Result {
+		if found.ctx != c || d.streams[s] == nil {
+			return cudriver.ErrorInvalidHandle
+		}
+		e, turn = found, found.counts.recorded.Add(1)
+		return cudriver.Success
+	})
+	if err != nil {
+		return err
+	}
+	return d.queue("cuEventRecord", s, func(*context) cudriver.Result {
+		e.when = time.Now()
+		if e.counts.completed.Load() < turn {
+			e.counts.completed.Store(turn)
+		}
+		return cudriver.Success
+	})
+}
+
+// StreamWaitEvent lets the stream wait for what was recorded last.
+func (d *Driver) StreamWaitEvent(s cudriver.Stream, id cudriver.Event) error {
+	var e *event
+	var turn uint64
+	err := d.event("cuStreamWaitEvent", id, func(_ *context, found *event) cudriver.Result {
+		e, turn = found, found.counts.recorded.Load()
+		e.waits++
+		return cudriver.Success
+	})
+	if err != nil {
+		return err
+	}
+	return d.queueWait("cuStreamWaitEvent", s, func(*context) cudriver.Result {
+		if e.counts.completed.Load() < turn {
+			return cudriver.ErrorNotReady
+		}
+		if e.waits--; e.over && e.waits == 0 {
+			sys.Unmap(e.area)
+		}
+		return cudriver.Success
+	})
+}
+
+// EventQuery returns ErrorNotReady until it has come to pass.
+func (d *Driver) EventQuery(id cudriver.Event) error { return d.passed("cuEventQuery", id) }
+
+func (d *Driver) passed(call string, id cudriver.Event) error {
+	return d.event(call, id, func(c *context, e *event) cudriver.Result {
+		if e.counts.completed.Load() < e.counts.recorded.Load() {
+			return cudriver.ErrorNotReady
+		}
+		return cudriver.Success
+	})
+}
+
+// EventSynchronize waits until it has.
+func (d *Driver) EventSynchronize(id cudriver.Event) error {
+	return patiently(func() error { return d.passed("cuEventSynchronize", id) })
+}
+
+// EventElapsedTime returns the milliseconds between two events that have times.
+func (d *Driver) EventElapsedTime(start, end cudriver.Event) (ms float32, err error) {
+	err = d.event("cuEventElapsedTime", start, func(_ *context, a *event) cudriver.Result {
+		b := d.events[end]
+		switch {
+		case b == nil || (a.flags|b.flags)&cudriver.EventDisableTiming != 0 || a.when.IsZero() || b.when.IsZero():
+			return cudriver.ErrorInvalidHandle
+		}
+		ms = float32(b.when.Sub(a.when).Seconds() * 1e3)
+		return cudriver.Success
+	})
+	return ms, err
+}

@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
+	"github.com/shoal-mp/shoal/internal/cuda/sim/vm"
+)
+
+// ModuleLoadData takes PTX that ends with a zero byte.
+func (d *Driver) ModuleLoadData(image []byte) (m cudriver.Module, err error) {
+	var refused error
+	err = d.doSettled("cuModuleLoadDataEx", inContext, func(c *context) cudriver.Result {
+		time.Sleep(d.times.Load)
+		text, _, ended := strings.Cut(string(image), "\x00")
+		if !ended {
+			return cudriver.ErrorInvalidImage
+		}
+		var code *vm.Module
+		if code, refused = vm.Parse(text); refused != nil {
+			return cudriver.ErrorInvalidPTX
+		}
+		if c.loaded++; c.loaded%codePiece == 1 {
+			if r := c.takeOwn(codeTakes); r != cudriver.Success {
+				return r
+			}
+		}
+		m = cudriver.Module(d.number())
+		d.modules[m] = code
+		return cudriver.Success
+	})
+	if failed, ok := err.(*cudriver.Error); ok && refused != nil {
+		failed.Log = refused.Error()
+	}
+	return m, err
+}
+
+// ModuleUnload ends a module. Its functions are none any more.
+func (d *Driver) ModuleUnload(m cudriver.Module) error {
+	return d.doSettled("cuModuleUnload", inContext, func(*context) cudriver.Result {
+		code := d.modules[m]
+		if code == nil {
+			return cudriver.ErrorInvalidHandle
+		}
+		for f, e := range d.functions {
+			if code.Entries[e.Name] == e {
+				delete(d.functions, f)
+			}
+		}
+		delete(d.modules, m)
+		return cudriver.Success
+	})
+}
+
+// ModuleGetFunction finds an entry.
+func (d *Driver) ModuleGetFunction(m cudriver.Module, name string) (f cudriver.Function, err error) {
+	err = d.doSettled("cuModuleGetFunction", inContext, func(*context) cudriver.Result {
+		code := d.modules[m]
+		switch {
+		case code == nil:
+			return cudriver.ErrorInvalidHandle
+		case code.Entries[name] == nil:
+			return cudriver.ErrorNotFound
+		}
+		f = cudriver.Function(d.number())
+		d.functions[f] = code.Entries[name]
+		return cudriver.Success
+	})
+	return f, err
+}
+
+// LaunchKernel queues a kernel. Memory that is shared when it is launched is not simulated: only
+// what the text declares.
+func (d *Driver) LaunchKernel(f cudriver.Function, grid, block [3]uint32, shared uint32, s cudriver.Stream,
+	args []byte) error {
+	const call = "cuLaunchKernel"
+	d.mu.Lock()
+	e, loose := d.functions[f], d.loose
+	d.mu.Unlock()
+	l := vm.Launch{Grid: grid, Block: block, Args: append([]byte{}, args...), Loose: loose}
+	switch {
+	case e == nil:
+		return cudriver.Check(call, cudriver.ErrorInvalidHandle)
+	case shared != 0 || e.Check(l) != nil:
+		return cudriver.Check(call, cudriver.ErrorInvalidValue)
+	}
+	return d.queue(call, s, func(c *context) cudriver.Result {
+		l.Memory = d.regions(c)
+		err := e.Run(l)
+		if fault, ok := errors.AsType[*vm.Fault](err); ok && fault.Kind == vm.MisalignedAddress {
+			return cudriver.ErrorMisalignedAddress
+		}
+		if err != nil {
+			return cudriver.ErrorIllegalAddress
+		}
+		return cudriver.Success
+	})
+}
+
+// regions returns what kernels of a context may use.
+func (d *Driver) regions(c *context) (all []vm.Region) {
+	for _, m := range d.mappings {
+		switch b := d.reach(c, m.base, uint64(len(m.mem)), cudriver.AccessRead); {
+		case b == nil:
+		case m.origin == mapped:
+			all = append(all, vm.Region{Base: uint64(m.base), Bytes: b,
+				ReadOnly: m.access[c.dev.id]&cudriver.AccessReadWrite != cudriver.AccessReadWrite})
+		default:
+			all = append(all, vm.Region{Base: uint64(m.base), Bytes: b})
+		}
+	}
+	return all
+}

@@ -1,0 +1,316 @@
+package sim
+
+import (
+	"encoding/binary"
+	"slices"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// How memory came to have an address.
+type origin int
+
+const (
+	allocated origin = iota // cuMemAlloc
+	mapped                  // cuMemMap
+	opened                  // cuIpcOpenMemHandle
+	host                    // cuMemHostRegister
+)
+
+// A mapping is memory at an address of the device.
+type mapping struct {
+	origin origin
+	base   cudriver.Ptr
+	mem    []byte
+	dev    *device  // nil of the host's memory
+	at     span     // in the device
+	of     *context // that has it, unless cuMemMap made it: others need access of their own
+	access map[cudriver.Device]int32
+	count  int // of opens
+}
+
+func (m *mapping) end() {
+	if m.origin != host {
+		sys.Unmap(m.mem)
+	}
+}
+
+// addresses gives out n bytes of address space, with a gap behind them.
+func (d *Driver) addresses(n uint64) cudriver.Ptr {
+	p := d.address
+	d.address += cudriver.Ptr((n + 2*granularity - 1) / granularity * granularity)
+	return p
+}
+
+func (d *Driver) mappingAt(p cudriver.Ptr, of origin) *mapping {
+	for _, m := range d.mappings {
+		if m.base == p && m.origin == of {
+			return m
+		}
+	}
+	return nil
+}
+
+func (d *Driver) forget(m *mapping) {
+	d.mappings = slices.DeleteFunc(d.mappings, func(o *mapping) bool { return o == m })
+	m.end()
+}
+
+// reach returns n bytes at p as c's device sees them; nil where it may not.
+func (d *Driver) reach(c *context, p cudriver.Ptr, n uint64, flags int32) []byte {
+	for _, m := range d.mappings {
+		if p < m.base || uint64(p-m.base) > uint64(len(m.mem)) || n > uint64(len(m.mem))-uint64(p-m.base) || n == 0 {
+			continue
+		}
+		switch {
+		case m.origin == mapped && m.access[c.dev.id]&flags != flags,
+			m.origin == allocated && m.of != c, m.origin == opened && m.of != c:
+			return nil
+		}
+		return m.mem[p-m.base:][:n]
+	}
+	return nil
+}
+
+// MemGetInfo counts what any process has, and what the driver has taken for itself, but not to the
+// byte.
+func (d *Driver) MemGetInfo() (free, total uint64, err error) {
+	err = d.do("cuMemGetInfo", inContext, func(c *context) cudriver.Result {
+		n, err := c.dev.sayFree()
+		if err != nil {
+			return cudriver.ErrorOperatingSystem
+		}
+		free, total = uint64(n), uint64(c.dev.size)
+		return cudriver.Success
+	})
+	return free, total, err
+}
+
+// MemAlloc takes whole pages.
+func (d *Driver) MemAlloc(n uint64) (p cudriver.Ptr, err error) {
+	err = d.doSettled("cuMemAlloc", inContext, func(c *context) cudriver.Result {
+		if n == 0 {
+			return cudriver.ErrorInvalidValue
+		}
+		size := int64(n+page-1) / page * page
+		ph, r := c.dev.create(size, page)
+		if r != cudriver.Success {
+			return r
+		}
+		defer ph.file.Close() // the mapping keeps it
+		mem, err := sys.MapRange(ph.file, ph.at.off, int(size))
+		if err != nil {
+			return cudriver.ErrorOutOfMemory
+		}
+		// others that open it hold it as well; see Note [Memory that the kernel counts]
+		if ok, err := sys.ShareRange(ph.file, ph.at.off, size); err != nil || !ok {
+			sys.Unmap(mem)
+			return cudriver.ErrorOperatingSystem
+		}
+		p = d.addresses(uint64(size))
+		d.mappings = append(d.mappings, &mapping{origin: allocated, base: p, mem: mem, dev: c.dev, at: ph.at, of: c})
+		return cudriver.Success
+	})
+	return p, err
+}
+
+// MemFree takes the address that MemAlloc returned. What other processes that have the memory open
+// find there is anything.
+func (d *Driver) MemFree(p cudriver.Ptr) error {
+	return d.doSettled("cuMemFree", inContext, func(*context) cudriver.Result {
+		m := d.mappingAt(p, allocated)
+		if m == nil {
+			return cudriver.ErrorInvalidValue
+		}
+		litter(m.mem)
+		d.forget(m)
+		return cudriver.Success
+	})
+}
+
+// MemGetAddressRange returns the allocation that p is in.
+func (d *Driver) MemGetAddressRange(p cudriver.Ptr) (base cudriver.Ptr, size uint64, err error) {
+	err = d.do("cuMemGetAddressRange", inContext, func(*context) cudriver.Result {
+		for _, m := range d.mappings {
+			if p >= m.base && uint64(p-m.base) < uint64(len(m.mem)) {
+				base, size = m.base, uint64(len(m.mem))
+				return cudriver.Success
+			}
+		}
+		return cudriver.ErrorNotFound
+	})
+	return base, size, err
+}
+
+// MemHostRegister gives memory of the host an address on the device: that of the host, as with
+// unified addressing.
+func (d *Driver) MemHostRegister(b []byte, _ cudriver.HostFlags) error {
+	return d.doSettled("cuMemHostRegister", inContext, func(c *context) cudriver.Result {
+		switch {
+		case len(b) == 0:
+			return cudriver.ErrorInvalidValue
+		case d.overlapped(b):
+			return cudriver.ErrorHostMemoryAlreadyRegistered
+		}
+		d.mappings = append(d.mappings, &mapping{origin: host, mem: b,
+			base: cudriver.Ptr(uintptr(unsafe.Pointer(unsafe.SliceData(b))))})
+		return cudriver.Success
+	})
+}
+
+// overlapped reports whether a page of b is registered.
+func (d *Driver) overlapped(b []byte) bool {
+	begin, end := pagesOf(b)
+	return slices.ContainsFunc(d.mappings, func(m *mapping) bool {
+		from, to := pagesOf(m.mem)
+		return m.origin == host && from < end && begin < to
+	})
+}
+
+func pagesOf(b []byte) (begin, end uintptr) {
+	begin = uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	return begin / page * page, (begin + uintptr(len(b)) + page - 1) / page * page
+}
+
+// locked reports whether b is within pages that are registered.
+func (d *Driver) locked(b []byte) bool {
+	begin := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	return slices.ContainsFunc(d.mappings, func(m *mapping) bool {
+		off := begin - uintptr(unsafe.Pointer(unsafe.SliceData(m.mem)))
+		return m.origin == host && off <= uintptr(len(m.mem)) && uintptr(len(b)) <= uintptr(len(m.mem))-off
+	})
+}
+
+func (d *Driver) registered(b []byte) *mapping {
+	for _, m := range d.mappings {
+		if m.origin == host && unsafe.SliceData(m.mem) == unsafe.SliceData(b) {
+			return m
+		}
+	}
+	return nil
+}
+
+// MemHostUnregister ends it.
+func (d *Driver) MemHostUnregister(b []byte) error {
+	return d.doSettled("cuMemHostUnregister", inContext, func(*context) cudriver.Result {
+		m := d.registered(b)
+		if m == nil {
+			return 713 // CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
+		}
+		d.forget(m)
+		return cudriver.Success
+	})
+}
+
+// MemHostGetDevicePointer returns that address.
+func (d *Driver) MemHostGetDevicePointer(b []byte) (p cudriver.Ptr, err error) {
+	err = d.do("cuMemHostGetDevicePointer", inContext, func(*context) cudriver.Result {
+		m := d.registered(b)
+		if m == nil {
+			return cudriver.ErrorInvalidValue
+		}
+		p = m.base
+		return cudriver.Success
+	})
+	return p, err
+}
+
+// MemcpyHtoDAsync queues a copy.
+func (d *Driver) MemcpyHtoDAsync(dst cudriver.Ptr, src []byte, s cudriver.Stream) error {
+	return d.copyHost("cuMemcpyHtoDAsync", s, src, func(c *context) cudriver.Result {
+		return put(d.reach(c, dst, uint64(len(src)), cudriver.AccessReadWrite), src)
+	})
+}
+
+// MemcpyDtoHAsync queues a copy.
+func (d *Driver) MemcpyDtoHAsync(dst []byte, src cudriver.Ptr, s cudriver.Stream) error {
+	return d.copyHost("cuMemcpyDtoHAsync", s, dst, func(c *context) cudriver.Result {
+		return put(dst, d.reach(c, src, uint64(len(dst)), cudriver.AccessRead))
+	})
+}
+
+// MemcpyAsync queues a copy between any of the memory that has an address on the device.
+func (d *Driver) MemcpyAsync(dst, src cudriver.Ptr, n uint64, s cudriver.Stream) error {
+	return d.queue("cuMemcpyAsync", s, func(c *context) cudriver.Result {
+		return put(d.reach(c, dst, n, cudriver.AccessReadWrite), d.reach(c, src, n, cudriver.AccessRead))
+	})
+}
+
+// MemcpyPeerAsync queues a copy between contexts, of memory of devices: CUDA does not say that it
+// copies the host's. The context that is copied to needs access to what cuMemMap has mapped for the
+// other one; the rest the driver itself passes on.
+func (d *Driver) MemcpyPeerAsync(dst cudriver.Ptr, dstCtx cudriver.Context, src cudriver.Ptr,
+	srcCtx cudriver.Context, n uint64, s cudriver.Stream) error {
+	const call = "cuMemcpyPeerAsync"
+	if d.isHost(dst) || d.isHost(src) {
+		return cudriver.Check(call, cudriver.ErrorInvalidValue)
+	}
+	return d.queue(call, s, func(*context) cudriver.Result {
+		to, from := d.contexts[dstCtx], d.contexts[srcCtx]
+		if to == nil || from == nil {
+			return cudriver.ErrorInvalidContext
+		}
+		bytes := d.reach(from, src, n, cudriver.AccessRead)
+		if d.originOf(src) == mapped && d.reach(to, src, n, cudriver.AccessRead) == nil {
+			bytes = nil
+		}
+		return put(d.reach(to, dst, n, cudriver.AccessReadWrite), bytes)
+	})
+}
+
+// originOf returns how the memory at an address came to have it; -1 where there is none.
+func (d *Driver) originOf(p cudriver.Ptr) origin {
+	for _, m := range d.mappings {
+		if p >= m.base && uint64(p-m.base) < uint64(len(m.mem)) {
+			return m.origin
+		}
+	}
+	return -1
+}
+
+func (d *Driver) isHost(p cudriver.Ptr) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.originOf(p) == host
+}
+
+func put(dst, src []byte) cudriver.Result {
+	if dst == nil || src == nil {
+		return cudriver.ErrorIllegalAddress
+	}
+	copy(dst, src)
+	return cudriver.Success
+}
+
+// MemsetD8Async queues a fill.
+func (d *Driver) MemsetD8Async(dst cudriver.Ptr, v uint8, n uint64, s cudriver.Stream) error {
+	return d.set("cuMemsetD8Async", dst, []byte{v}, n, s)
+}
+
+// MemsetD16Async queues a fill.
+func (d *Driver) MemsetD16Async(dst cudriver.Ptr, v uint16, n uint64, s cudriver.Stream) error {
+	return d.set("cuMemsetD16Async", dst, binary.NativeEndian.AppendUint16(nil, v), n, s)
+}
+
+// MemsetD32Async queues a fill.
+func (d *Driver) MemsetD32Async(dst cudriver.Ptr, v uint32, n uint64, s cudriver.Stream) error {
+	return d.set("cuMemsetD32Async", dst, binary.NativeEndian.AppendUint32(nil, v), n, s)
+}
+
+func (d *Driver) set(call string, dst cudriver.Ptr, v []byte, n uint64, s cudriver.Stream) error {
+	if uint64(dst)%uint64(len(v)) != 0 {
+		return cudriver.Check(call, cudriver.ErrorInvalidValue)
+	}
+	return d.queue(call, s, func(c *context) cudriver.Result {
+		b := d.reach(c, dst, n*uint64(len(v)), cudriver.AccessReadWrite)
+		if b == nil {
+			return cudriver.ErrorIllegalAddress
+		}
+		for i := range b {
+			b[i] = v[i%len(v)]
+		}
+		return cudriver.Success
+	})
+}

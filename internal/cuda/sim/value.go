@@ -1,0 +1,40 @@
+package sim
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
+)
+
+// StreamWriteValue32 queues a number that other processes may wait for as well.
+func (d *Driver) StreamWriteValue32(s cudriver.Stream, p cudriver.Ptr, v uint32) error {
+	return d.value("cuStreamWriteValue32", s, p, d.queue, func(word *atomic.Uint32) cudriver.Result {
+		word.Store(v)
+		return cudriver.Success
+	})
+}
+
+// StreamWaitValue32 lets the stream wait until the number is v or has gone past it.
+func (d *Driver) StreamWaitValue32(s cudriver.Stream, p cudriver.Ptr, v uint32) error {
+	return d.value("cuStreamWaitValue32", s, p, d.queueWait, func(word *atomic.Uint32) cudriver.Result {
+		if int32(word.Load()-v) < 0 {
+			return cudriver.ErrorNotReady
+		}
+		return cudriver.Success
+	})
+}
+
+func (d *Driver) value(call string, s cudriver.Stream, p cudriver.Ptr,
+	queue func(string, cudriver.Stream, work) error, f func(word *atomic.Uint32) cudriver.Result) error {
+	if p%4 != 0 {
+		return cudriver.Check(call, cudriver.ErrorInvalidValue)
+	}
+	return queue(call, s, func(c *context) cudriver.Result {
+		b := d.reach(c, p, 4, cudriver.AccessReadWrite)
+		if b == nil {
+			return cudriver.ErrorIllegalAddress
+		}
+		return f((*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(b))))
+	})
+}

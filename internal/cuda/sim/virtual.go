@@ -1,0 +1,248 @@
+package sim
+
+import (
+	"os"
+
+	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// physical is memory without an address: an open file description. See Note [Memory that the kernel
+// counts].
+type physical struct {
+	dev       *device
+	file      *os.File
+	at        span
+	shareable bool
+}
+
+// create takes memory of the device, which holds anything.
+func (d *device) create(n, align int64) (*physical, cudriver.Result) {
+	if n > d.size {
+		return nil, cudriver.ErrorOutOfMemory
+	}
+	if free, err := d.free(); err != nil || free < n {
+		return nil, cudriver.ErrorOutOfMemory
+	}
+	f, off, err := d.take(0, d.size, n, align)
+	switch {
+	case err != nil:
+		return nil, cudriver.ErrorOperatingSystem
+	case f == nil:
+		return nil, cudriver.ErrorOutOfMemory
+	}
+	if err := sys.Punch(f, off, n); err != nil || scatter(f, off, n) != nil {
+		f.Close()
+		return nil, cudriver.ErrorOperatingSystem
+	}
+	return &physical{dev: d, file: f, at: span{off, n}}, cudriver.Success
+}
+
+// MemGetAllocationGranularity is that of data centre parts.
+func (d *Driver) MemGetAllocationGranularity(p cudriver.AllocationProp, _ cudriver.Granularity) (uint64, error) {
+	return granularity, d.do("cuMemGetAllocationGranularity", initialised, func(*context) cudriver.Result {
+		_, r := d.owner(p)
+		return r
+	})
+}
+
+func (d *Driver) owner(p cudriver.AllocationProp) (*device, cudriver.Result) {
+	switch {
+	case !p.Valid():
+		return nil, cudriver.ErrorInvalidValue
+	case p.Location.ID < 0 || int(p.Location.ID) >= len(d.devices):
+		return nil, cudriver.ErrorInvalidDevice
+	}
+	return d.devices[p.Location.ID], cudriver.Success
+}
+
+// MemCreate takes memory.
+func (d *Driver) MemCreate(n uint64, p cudriver.AllocationProp) (h cudriver.MemHandle, err error) {
+	err = d.do("cuMemCreate", inContext, func(*context) cudriver.Result {
+		dev, r := d.owner(p)
+		switch {
+		case r != cudriver.Success:
+			return r
+		case n == 0 || n%granularity != 0:
+			return cudriver.ErrorInvalidValue
+		}
+		ph, r := dev.create(int64(n), granularity)
+		if r == cudriver.Success {
+			ph.shareable = p.Shareable()
+			h = d.enter(ph)
+		}
+		return r
+	})
+	return h, err
+}
+
+func (d *Driver) enter(ph *physical) cudriver.MemHandle {
+	h := cudriver.MemHandle(d.number())
+	d.handles[h] = ph
+	return h
+}
+
+// MemRelease ends a handle; mappings keep the memory.
+func (d *Driver) MemRelease(h cudriver.MemHandle) error {
+	return d.do("cuMemRelease", inContext, func(*context) cudriver.Result {
+		ph := d.handles[h]
+		if ph == nil {
+			return cudriver.ErrorInvalidValue
+		}
+		delete(d.handles, h)
+		if ph.file.Close() != nil {
+			return cudriver.ErrorOperatingSystem
+		}
+		return cudriver.Success
+	})
+}
+
+// MemExport returns a descriptor, which is a reference of the memory. CUDA does not say whether it
+// is close-on-exec, so this one is not: a process that forgets to see to it lets programs that it
+// starts keep the memory.
+func (d *Driver) MemExport(h cudriver.MemHandle) (fd int, err error) {
+	err = d.do("cuMemExportToShareableHandle", inContext, func(*context) cudriver.Result {
+		ph := d.handles[h]
+		if ph == nil || !ph.shareable {
+			return cudriver.ErrorInvalidValue
+		}
+		var err error
+		if fd, err = sys.DuplicateInherited(ph.file); err != nil {
+			return cudriver.ErrorOperatingSystem
+		}
+		return cudriver.Success
+	})
+	return fd, err
+}
+
+// MemImport takes another reference.
+func (d *Driver) MemImport(fd int) (h cudriver.MemHandle, err error) {
+	err = d.do("cuMemImportFromShareableHandle", inContext, func(*context) cudriver.Result {
+		f, err := sys.DuplicateNumber(fd)
+		if err != nil {
+			return cudriver.ErrorInvalidValue
+		}
+		ph := d.identify(f)
+		if ph == nil {
+			f.Close()
+			return cudriver.ErrorUnknown
+		}
+		h = d.enter(ph)
+		return cudriver.Success
+	})
+	return h, err
+}
+
+// identify finds out which memory a description is: its position is the first byte, and its lock
+// says how many there are.
+func (d *Driver) identify(f *os.File) *physical {
+	id, _, err := sys.Identify(f)
+	if err != nil {
+		return nil
+	}
+	for _, dev := range d.devices {
+		if own, _, err := sys.Identify(dev.file); err != nil || own != id {
+			continue
+		}
+		off, err := f.Seek(0, 1)
+		if err != nil {
+			return nil
+		}
+		if start, n, err := sys.LockedRange(dev.file, off, 1); err == nil && n > 0 && start == off {
+			return &physical{dev, f, span{off, n}, false} // what was imported is not exported
+		}
+	}
+	return nil
+}
+
+// MemAddressReserve reserves addresses.
+func (d *Driver) MemAddressReserve(n, align uint64) (p cudriver.Ptr, err error) {
+	err = d.do("cuMemAddressReserve", inContext, func(*context) cudriver.Result {
+		if n == 0 || n%granularity != 0 || align > granularity {
+			return cudriver.ErrorInvalidValue
+		}
+		p = d.addresses(n)
+		d.reserved[p] = n
+		return cudriver.Success
+	})
+	return p, err
+}
+
+// MemAddressFree takes what MemAddressReserve returned, with nothing mapped there.
+func (d *Driver) MemAddressFree(p cudriver.Ptr, n uint64) error {
+	return d.do("cuMemAddressFree", inContext, func(*context) cudriver.Result {
+		if d.reserved[p] != n || n == 0 || d.overlaps(p, n) {
+			return cudriver.ErrorInvalidValue
+		}
+		delete(d.reserved, p)
+		return cudriver.Success
+	})
+}
+
+func (d *Driver) overlaps(p cudriver.Ptr, n uint64) bool {
+	for _, m := range d.mappings {
+		if p < m.base+cudriver.Ptr(len(m.mem)) && m.base < p+cudriver.Ptr(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// MemMap maps a whole handle within a reservation. Nobody has access yet.
+func (d *Driver) MemMap(p cudriver.Ptr, n uint64, h cudriver.MemHandle) error {
+	return d.do("cuMemMap", inContext, func(*context) cudriver.Result {
+		ph := d.handles[h]
+		switch {
+		case ph == nil || n != uint64(ph.at.n) || uint64(p)%granularity != 0 || !d.isReserved(p, n):
+			return cudriver.ErrorInvalidValue
+		case d.overlaps(p, n):
+			return cudriver.ErrorAlreadyMapped
+		}
+		mem, err := sys.MapRange(ph.file, ph.at.off, int(n))
+		if err != nil {
+			return cudriver.ErrorMapFailed
+		}
+		d.mappings = append(d.mappings, &mapping{origin: mapped, base: p, mem: mem, dev: ph.dev, at: ph.at,
+			access: map[cudriver.Device]int32{}})
+		return cudriver.Success
+	})
+}
+
+func (d *Driver) isReserved(p cudriver.Ptr, n uint64) bool {
+	for base, size := range d.reserved {
+		if p >= base && uint64(p-base) <= size && n <= size-uint64(p-base) {
+			return true
+		}
+	}
+	return false
+}
+
+// MemUnmap takes a whole mapping. It waits where a stream waits, and does not wait for other work,
+// which then is lost: CUDA says neither.
+func (d *Driver) MemUnmap(p cudriver.Ptr, n uint64) error {
+	return d.doSettled("cuMemUnmap", inContext, func(*context) cudriver.Result {
+		m := d.mappingAt(p, mapped)
+		if m == nil || uint64(len(m.mem)) != n {
+			return cudriver.ErrorInvalidValue
+		}
+		d.forget(m)
+		return cudriver.Success
+	})
+}
+
+// MemSetAccess says which devices may do what with a mapping.
+func (d *Driver) MemSetAccess(p cudriver.Ptr, n uint64, access []cudriver.AccessDesc) error {
+	return d.doSettled("cuMemSetAccess", inContext, func(*context) cudriver.Result {
+		m := d.mappingAt(p, mapped)
+		if m == nil || uint64(len(m.mem)) != n || len(access) == 0 {
+			return cudriver.ErrorInvalidValue
+		}
+		for _, a := range access {
+			if a.Location.ID < 0 || int(a.Location.ID) >= len(d.devices) {
+				return cudriver.ErrorInvalidDevice
+			}
+			m.access[a.Location.ID] = a.Flags
+		}
+		return cudriver.Success
+	})
+}

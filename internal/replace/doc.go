@@ -1,3 +1,0 @@
-// Package replace writes files that are whole: an opener finds the old content or the new, never a
-// part.
-package replace

@@ -1,0 +1,85 @@
+package safefile
+
+import (
+	"archive/zip"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// ErrZip is wrapped where an archive is malformed, or made to deceive.
+var ErrZip = errors.New("zip: malformed")
+
+// A ZipEntry is a file in an archive.
+type ZipEntry struct {
+	*zip.File
+	Offset int64 // of its bytes in the archive
+}
+
+// ReadZip returns the entries by name. Each is stored or deflated, and as long as it can be.
+func ReadZip(r io.ReaderAt, size int64) (entries map[string]ZipEntry, err error) {
+	archive, err := zip.NewReader(r, size)
+	if errors.Is(err, zip.ErrFormat) {
+		return nil, fmt.Errorf(
+			"%w: it has no list of entries at its end; the file is cut short, or no zip file", ErrZip)
+	}
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // names stay names: nothing is unpacked
+		return nil, fmt.Errorf("%w: %w", ErrZip, err)
+	}
+	entries = make(map[string]ZipEntry, len(archive.File))
+	for _, f := range archive.File {
+		at, err := f.DataOffset()
+		if err != nil {
+			return nil, fmt.Errorf("%w: entry %.100q: its header: %w", ErrZip, f.Name, err)
+		}
+		if _, twice := entries[f.Name]; twice {
+			return nil, malformed(f, "the name comes twice")
+		}
+		if err := plausible(f, at, size); err != nil {
+			return nil, err
+		}
+		entries[f.Name] = ZipEntry{f, at}
+	}
+	return entries, apart(entries)
+}
+
+// plausible checks an entry's size against its place in a file of so many bytes.
+func plausible(f *zip.File, at, size int64) error {
+	packed, whole := f.CompressedSize64, f.UncompressedSize64
+	switch {
+	case packed > uint64(size) || at > size-int64(packed):
+		return malformed(f, "%d bytes at %d are beyond the end of the file", packed, at)
+	case f.Method == zip.Store && packed != whole:
+		return malformed(f, "%d bytes are stored as %d", whole, packed)
+	case f.Method == zip.Deflate && whole/MaxDeflateRatio > packed:
+		return malformed(f, "%d bytes cannot come out of %d", whole, packed)
+	case f.Method != zip.Store && f.Method != zip.Deflate:
+		return malformed(f, "it is compressed by method %d", f.Method)
+	case f.Flags&1 != 0:
+		return malformed(f, "it is encrypted")
+	}
+	return nil
+}
+
+// apart refuses entries that share bytes, of which a small file could have as many as it likes.
+func apart(entries map[string]ZipEntry) error {
+	all := make([]ZipEntry, 0, len(entries))
+	for _, e := range entries {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b ZipEntry) int { return cmp.Compare(a.Offset, b.Offset) })
+	end := int64(0)
+	for _, e := range all {
+		if e.Offset < end {
+			return malformed(e.File, "it overlaps another entry")
+		}
+		end = e.Offset + int64(e.CompressedSize64)
+	}
+	return nil
+}
+
+func malformed(f *zip.File, format string, args ...any) error {
+	return fmt.Errorf("%w: entry %.100q: %s", ErrZip, f.Name, fmt.Sprintf(format, args...))
+}

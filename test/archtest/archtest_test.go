@@ -1,0 +1,161 @@
+package archtest_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/shoal-mp/shoal/test/archtest"
+)
+
+const module = "github.com/shoal-mp/shoal"
+
+var houseFS = os.DirFS("../..")
+
+func TestTheHouseStands(t *testing.T) {
+	problems, err := archtest.Check(module, houseFS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Error(p)
+	}
+}
+
+// room is a package that breaks no rule: a documented one that imports what is given.
+func room(name string, imports ...string) string {
+	s := "// Package " + name + " is a room.\npackage " + name + "\n"
+	for _, i := range imports {
+		s += "import _ \"" + i + "\"\n"
+	}
+	return s
+}
+
+func TestEachRuleFindsItsBadTree(t *testing.T) {
+	type tree map[string]string
+	for name, c := range map[string]struct {
+		files tree
+		want  string // in the only problem; none if empty
+	}{
+		"good house": {tree{
+			"doc.go":                 room("shoal", module+"/internal/wire", module+"/internal/sys", "syscall"),
+			"internal/wire/doc.go":   room("wire", module+"/internal/shm"),
+			"internal/shm/doc.go":    room("shm", "unsafe"),
+			"internal/sys/doc.go":    room("sys", "golang.org/x/sys/unix", "unsafe"),
+			"internal/dl/doc.go":     room("dl", "github.com/ebitengine/purego", module+"/internal/sys"),
+			"internal/kernel/doc.go": room("kernel", "golang.org/x/sys/cpu"),
+			"internal/kernel/a/a.go": "package a\nimport _ \"unsafe\"\n", "internal/kernel/a/doc.go": room("a"),
+			"cmd/shoal/main.go":    "// Shoal runs things.\npackage main\nimport _ \"" + module + "/cmd/shoal/run\"\n",
+			"cmd/shoal/run/doc.go": room("run"),
+		}, ""},
+		"no floor": {tree{"attic/doc.go": room("attic")}, "give it a floor"},
+		"upward": {tree{"internal/shm/doc.go": room("shm", module+"/internal/wire")},
+			"internal/shm (floor 1) imports internal/wire (floor 2): imports go down only"},
+		"sideways": {tree{"optim/doc.go": room("optim", module+"/pool")},
+			"optim (floor 6) imports pool (floor 6)"},
+		"upward to the root": {tree{"internal/wire/doc.go": room("wire", module)},
+			"internal/wire (floor 2) imports the root package (floor 5)"},
+		"upward from the ground": {tree{"internal/sys/doc.go": room("sys", module+"/internal/shm")}, "imports go down only"},
+		"upward in a file of another system": {tree{
+			"internal/shm/doc.go": room("shm"), "internal/shm/x_windows.go": "package shm\nimport _ \"" + module + "/internal/wire\"\n"},
+			"imports go down only"},
+		"upward in a test is free": {tree{
+			"internal/shm/doc.go":    room("shm"),
+			"internal/shm/x_test.go": "package shm_test\nimport _ \"" + module + "/internal/wire\"\nimport _ \"unsafe\"\n"}, ""},
+		"tensor in ipc": {tree{"ipc/doc.go": room("ipc", module+"/tensor")},
+			"processes and queues know only wire"},
+		"tensor in the root": {tree{"doc.go": room("shoal", module+"/tensor")},
+			"the root package imports tensor"},
+		"tensor behind another": {tree{"pool/doc.go": room("pool", module+"/autograd"),
+			"autograd/doc.go": room("autograd", module+"/tensor")}, "pool → autograd → tensor"},
+		"tensor in data is free": {tree{"data/doc.go": room("data", module+"/tensor")}, ""},
+		"kernel": {tree{"internal/shm/doc.go": room("shm", "golang.org/x/sys/unix")},
+			"only internal/sys calls the kernel"},
+		"kernel in a test": {tree{"internal/shm/doc.go": room("shm"),
+			"internal/shm/a_test.go": "package shm\nimport _ \"golang.org/x/sys/unix\"\n"},
+			"only internal/sys calls the kernel"},
+		"kernel by number":   {tree{"internal/shm/doc.go": "// Package shm is.\npackage shm\nimport \"syscall\"\nvar _ = syscall.SYS_READ\n"}, "syscall.SYS_READ"},
+		"kernel by raw call": {tree{"internal/shm/doc.go": "// Package shm is.\npackage shm\nimport \"syscall\"\nvar _ = syscall.Syscall6\n"}, "syscall.Syscall6"},
+		"signals are free":   {tree{"internal/shm/doc.go": "// Package shm is.\npackage shm\nimport \"syscall\"\nvar _ = syscall.SIGKILL\n"}, ""},
+		"foreign code": {tree{"cuda/doc.go": room("cuda", "github.com/ebitengine/purego")},
+			"only internal/dl loads foreign code"},
+		"a broker's client": {tree{"manager/doc.go": room("manager", "github.com/nats-io/nats.go")},
+			"only nats speaks with a broker"},
+		"a broker": {tree{"nats/a_test.go": "package nats\nimport _ \"github.com/nats-io/nats-server/v2/server\"\n"},
+			"only nats/broker is a broker"},
+		"nats and the broker are free": {tree{"nats/doc.go": room("nats", "github.com/nats-io/nats.go"),
+			"nats/broker/doc.go": room("broker", "github.com/nats-io/nats-server/v2/server")}, ""},
+		"OpenTelemetry": {tree{"ipc/doc.go": room("ipc", "go.opentelemetry.io/otel/trace")},
+			"only shoalotel knows OpenTelemetry"},
+		"OpenTelemetry in the command": {tree{"cmd/shoal/main.go": "// Shoal runs things.\npackage main\nimport _ \"" + module + "/shoalotel\"\n",
+			"shoalotel/doc.go": room("shoalotel")}, "only shoalotel knows OpenTelemetry"},
+		"shoalotel is free": {tree{"shoalotel/doc.go": room("shoalotel", "go.opentelemetry.io/otel/trace")}, ""},
+		"nats behind the command": {tree{"cmd/shoal/main.go": "// Shoal runs things.\npackage main\nimport _ \"" + module + "/cmd/internal/bench\"\n",
+			"cmd/internal/bench/doc.go": room("bench", module+"/nats"), "nats/doc.go": room("nats")},
+			"cmd/shoal → cmd/internal/bench → nats"},
+		"cgo": {tree{"internal/shm/doc.go": "// Package shm is.\npackage shm\nimport \"C\"\n"},
+			"without a C compiler"},
+		"net in the core": {tree{"internal/shm/doc.go": room("shm", "net")},
+			"internal/shm/doc.go imports net: where there is a C compiler"},
+		"net's packages in the root": {tree{"doc.go": room("shoal", "net/http")}, "doc.go imports net/http"},
+		"users in the core": {tree{"ipc/doc.go": room("ipc", "net/url", "os/user")},
+			"ipc/doc.go imports os/user"},
+		"net in a test is free": {tree{"internal/shm/doc.go": room("shm"),
+			"internal/shm/a_test.go": "package shm_test\nimport _ \"net\"\n"}, ""},
+		"net above the core is free": {tree{"torch/doc.go": room("torch", "net", "os/user")}, ""},
+		"net in the command": {tree{"cmd/shoal/main.go": "// Shoal runs things.\npackage main\n",
+			"cmd/shoal/get/doc.go": room("get", "net/http")},
+			"cmd/shoal/get/doc.go imports net/http"},
+		"net in another command is free": {tree{"cmd/shoal-download/main.go": "// It fetches.\npackage main\nimport _ \"net/http\"\n"}, ""},
+		"unsafe":                         {tree{"ipc/doc.go": room("ipc", "unsafe")}, "ipc/doc.go imports unsafe"},
+		"empty name": {tree{"internal/util/doc.go": room("util")},
+			"says nothing about what is inside"},
+		"empty directory name": {tree{"internal/common/doc.go": room("sharing")}, "is named common"},
+		"no comment":           {tree{"internal/shm/doc.go": "package shm\n"}, "shm has no package comment in doc.go"},
+		"no doc.go":            {tree{"internal/shm/shm.go": "package shm\n"}, "shm has no package comment in doc.go"},
+		"comment that does not name": {tree{"internal/shm/doc.go": "// It is memory.\npackage shm\n"},
+			`begins "Package shm "`},
+		"comment elsewhere": {tree{"internal/shm/doc.go": room("shm"),
+			"internal/shm/a.go": "// Package shm is here too.\npackage shm\n"}, "internal/shm/a.go has a package comment"},
+		"command without a comment": {tree{"cmd/shoal/main.go": "package main\n"},
+			"cmd/shoal has no package comment in main.go"},
+		"only tests need no comment": {tree{"cmd/internal/bench/a_test.go": "package bench_test\n"}, ""},
+		"outside of the module": {tree{
+			"attic/go.mod": "module attic\n", "attic/a.go": "package a\n", "internal/shm/testdata/a.go": "package a\n",
+			"_old/a.go": "package a\n",
+			".git/a.go": "package a\n", "internal/shm/doc.go": room("shm"),
+			"internal/shm/gen.go": "//go:build ignore\n\npackage main\nimport \"C\"\n"}, ""},
+	} {
+		fsys := fstest.MapFS{}
+		for path, src := range c.files {
+			fsys[path] = &fstest.MapFile{Data: []byte(src)}
+		}
+		problems, err := archtest.Check(module, fsys)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want == "" && len(problems) > 0:
+			t.Errorf("%s: %q, want no problem", name, problems)
+		case c.want != "" && (len(problems) != 1 || !strings.Contains(problems[0], c.want)):
+			t.Errorf("%s: %q, want one with %q", name, problems, c.want)
+		}
+	}
+}
+
+func TestACircleOnTheGroundFloorIsFound(t *testing.T) {
+	problems, err := archtest.Check(module, fstest.MapFS{
+		"internal/a/doc.go": {Data: []byte(room("a", module+"/internal/b"))},
+		"internal/b/doc.go": {Data: []byte(room("b", module+"/internal/a"))},
+	})
+	if err != nil || len(problems) != 2 || !strings.Contains(problems[0], "internal/a → internal/b → internal/a") {
+		t.Errorf("%q, %v", problems, err)
+	}
+}
+
+func TestAFileThatDoesNotParseIsAnError(t *testing.T) {
+	_, err := archtest.Check(module, fstest.MapFS{"internal/shm/a.go": {Data: []byte("package\n")}})
+	if err == nil || !strings.Contains(err.Error(), "internal/shm/a.go") {
+		t.Errorf("%v, want an error that names the file", err)
+	}
+}

@@ -1,0 +1,108 @@
+//go:build linux
+
+// Torture kills, stops and starts the processes of whole programs, and compares what they did with
+// a ledger outside of shared memory. The storms of rings are those of test/crashtest, and the
+// garbage is that of the tests of internal/shm: make torture builds all three.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+)
+
+func main() { shoal.Main(run) }
+
+// run is `make torture`: storm after storm until the time is over. Each is a process of its own, so
+// that what it leaves is seen. It prints what all came to as one line of JSON.
+func run(ctx context.Context) error {
+	t := &torture{end: time.Now()}
+	one := flag.String("storm", "", "have this one only: "+strings.Join(stormNames(), ", "))
+	deaths := flag.Int("deaths", 0, "of a storm; 0 stands for its usual number")
+	flag.StringVar(&t.rings, "rings", "", "the program test/crashtest, for storms of rings")
+	flag.StringVar(&t.garbage, "garbage", "", "the compiled tests of internal/shm, for garbage in the control segment")
+	seed := flag.Uint64("seed", 1, "of the random choices")
+	most := flag.Duration("time", 15*time.Minute, "how long it goes on")
+	flag.Parse()
+	if *one != "" {
+		return blow(ctx, *one, *deaths, *seed)
+	}
+	t.end = t.end.Add(*most)
+	before := filesLeft()
+	err := t.all(ctx, *seed)
+	t.sum.Files = max(t.sum.Files, len(filesLeft())-len(before)) // storms have counted theirs
+	line, failed := json.Marshal(t.sum)
+	fmt.Printf("%s\n", line)
+	if err = errors.Join(err, failed); err == nil && t.sum.wrong() > 0 {
+		err = errors.New("what should be 0 is not")
+	}
+	return err
+}
+
+// A torture is all that was done to processes.
+type torture struct {
+	end            time.Time
+	rings, garbage string
+	sum            tally
+}
+
+// all has the storms by turns, one of rings and garbage between the others. Each kind comes at
+// least once.
+func (t *torture) all(ctx context.Context, seed uint64) (failed error) {
+	long := time.Until(t.end) > 10*time.Minute
+	withPython := interpreter() != ""
+	if !withPython {
+		fmt.Fprintf(os.Stderr, "no storm over Python: %v\n", errNoPyTorch)
+	}
+	for n := 0; ctx.Err() == nil && (n < len(storms) || time.Now().Before(t.end)); n++ {
+		s := storms[n%len(storms)]
+		at := fmt.Sprint(seed + uint64(n))
+		if s.full && (!long || n >= len(storms)) || s.name == "python" && !withPython {
+			continue
+		}
+		failed = errors.Join(failed, t.have(ctx, "/proc/self/exe", "-storm", s.name, "-seed", at))
+		if t.rings != "" {
+			failed = errors.Join(failed, t.have(ctx, t.rings, "storm", "-kills", "400", "-seed", at))
+		}
+		if t.garbage != "" {
+			failed = errors.Join(failed, t.have(ctx, t.garbage, "-test.run", "^TestScribble_NobodyCrashesOrHangs$",
+				"-test.timeout", "30m", "-scribble.trials", "40", "-scribble.seed", at, "-scribble.json"))
+		}
+		fmt.Fprintf(os.Stderr, "%v left: %d kills, %d stops, %d births, %d words of garbage\n",
+			time.Until(t.end).Round(time.Second), t.sum.Kills, t.sum.Stops, t.sum.Early, t.sum.Scribbles)
+	}
+	return errors.Join(failed, ctx.Err())
+}
+
+// have runs a program that prints a tally as a line of JSON, and adds it.
+func (t *torture) have(ctx context.Context, program string, args ...string) (failed error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	what := strings.Join(append([]string{filepath.Base(program)}, args...), " ")
+	if err != nil {
+		failed = fmt.Errorf("%s: %w", what, err)
+	}
+	var found tally
+	for in := bufio.NewScanner(bytes.NewReader(out)); in.Scan(); {
+		if strings.HasPrefix(in.Text(), "{") {
+			failed = errors.Join(failed, json.Unmarshal(in.Bytes(), &found))
+		}
+	}
+	if found.Kills+found.Early+found.Scribbles == 0 {
+		failed = errors.Join(failed, fmt.Errorf("%s: nothing was done: %s", what, out))
+	}
+	t.sum.add(found)
+	return failed
+}

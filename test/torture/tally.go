@@ -1,0 +1,53 @@
+//go:build linux
+
+package main
+
+import "path/filepath"
+
+// A tally has what truly happened to processes, and what went wrong. A process counts as killed or
+// stopped where it had begun its work, and as a birth where it was killed before. The storms of
+// test/crashtest and the garbage of internal/shm print the same names.
+type tally struct {
+	Kills     int `json:"kills"`
+	Stops     int `json:"stops"`
+	Early     int `json:"births"`
+	Scribbles int `json:"scribbles"`
+	Hangs     int `json:"hangs"`
+	Crashes   int `json:"crashes"`
+	Lost      int `json:"lost_unexplained"`
+	Twice     int `json:"duplicates"`
+	Blocks    int `json:"leaked_blocks"`
+	Bytes     int `json:"leaked_bytes"`
+	FDs       int `json:"leaked_fds"`
+	Files     int `json:"leaked_files"`
+}
+
+// add adds what another tally has.
+func (t *tally) add(o tally) {
+	t.Kills += o.Kills
+	t.Stops += o.Stops
+	t.Early += o.Early
+	t.Scribbles += o.Scribbles
+	t.Hangs += o.Hangs
+	t.Crashes += o.Crashes
+	t.Lost += o.Lost
+	t.Twice += o.Twice
+	t.Blocks += o.Blocks
+	t.Bytes += o.Bytes
+	t.FDs += o.FDs
+	t.Files += o.Files
+}
+
+// wrong adds up what should be 0.
+func (t *tally) wrong() int {
+	return t.Hangs + t.Crashes + t.Lost + t.Twice + t.Blocks + t.Bytes + t.FDs + t.Files
+}
+
+// filesLeft are the names of Shoal's and of PyTorch's in memory that outlives processes.
+func filesLeft() (all []string) {
+	for _, pattern := range []string{"/dev/shm/*shoal*", "/dev/shm/torch_*"} {
+		names, _ := filepath.Glob(pattern)
+		all = append(all, names...)
+	}
+	return all
+}
