@@ -1,19 +1,19 @@
 # Every target works on a fresh machine with Go and a module proxy; nothing is installed by hand.
 KILLS ?= 1000
 PYTHON ?= $(if $(wildcard $(HOME)/.cache/shoal/interop/torch/bin/python),$(HOME)/.cache/shoal/interop/torch/bin/python,python3)
-STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: test check race browser crashpoints crashpoints-full storm scribbles torture schedules model fuzz fuzz-long vuln lint bench interop interop-full userscripts loader pictures docs face ptxas gpu gpu-build cluster release
 
 test: ## all tests; no root, no network but the module proxy, no Python
-	go vet ./...
-	go test ./...
+	go vet work
+	go test work
 	@python3 -c 'import torch' 2>/dev/null || echo "python3 has no PyTorch: what needs one was skipped; make interop installs one"
 
 check: test race lint crashpoints storm ## what CI runs
 
 race: ## the same protocols on the heap, where the race detector sees them; the models and the tests of the source share nothing, and take minutes with it
-	go test -race -vet=off $$(go list ./... | grep -vE 'internal/(shm/model|archtest)$$')
+	go test -race -vet=off $$(go list work | grep -vE '/test/(model|archtest)$$')
 
 crashpoints: ## kill a process before and after every write to shared memory, and stop one there
 	go run -tags shoalcrash ./test/crashtest points
@@ -36,7 +36,7 @@ torture: ## kills, stops, deaths at birth and garbage, for 15 minutes (TORTURE_M
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && go test -c -o "$$dir/shm.test" ./internal/shm && go build -tags shoalcrash -o "$$dir/crashtest" ./test/crashtest && go build -o "$$dir/torture" ./test/torture && cd "$$dir" && ./torture -time $(TORTURE_MINUTES)m -seed $(TORTURE_SEED) -rings ./crashtest -garbage ./shm.test
 
 browser: ## the page of shoal watch in a headless Chromium, against a run that jams; SCREENSHOTS names a folder for pictures of every panel
-	cd cmd/internal/watch/browser && go vet . && SHOAL_SCREENSHOTS=$(if $(SCREENSHOTS),$(abspath $(SCREENSHOTS))) go test -count=1 -timeout 10m -v .
+	cd cmd/internal/watch/browser && export GOWORK=off && go vet . && SHOAL_SCREENSHOTS=$(if $(SCREENSHOTS),$(abspath $(SCREENSHOTS))) go test -count=1 -timeout 10m -v .
 
 interop: ## every test of torch against real PyTorch, an old and a current one, and a short list against 2.4 and Python 3.14, which are installed where they are missing; every Python that is found; the scripts of users at a small scale
 	./scripts/interop
@@ -62,11 +62,11 @@ cluster: ## ranks of MPI libraries, data hosts and queues of three brokers, on t
 
 lint:
 	test -z "$$(gofmt -l .)"
-	go vet ./...
-	GOOS=darwin go vet ./...
-	GOOS=windows go vet ./...
-	GOARCH=arm64 go vet ./...
-	go run $(STATICCHECK) ./...
+	go vet work
+	GOOS=darwin go vet work
+	GOOS=windows go vet work
+	GOARCH=arm64 go vet work
+	GOFLAGS= go run $(STATICCHECK) work
 
 bench: ## all benchmark rows, against a PyTorch if python3 has one
 	go run ./cmd/shoal bench --all --against torch

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,4 +164,11 @@ func TestQueue_TheBrokerHasNoRoom(t *testing.T) {
 
 	small := open[[]byte](t, c, "small", nats.QueueOptions{MaxBytes: 10 << 10})
 	wantErr(t, small.Put(ctx, make([]byte, 20<<10)), nats.ErrTooLarge)
+}
+
+// TestErrClosed_WrapsThatOfPackageOS is the test of test/archtest for packages of the main module.
+func TestErrClosed_WrapsThatOfPackageOS(t *testing.T) {
+	if !errors.Is(nats.ErrClosed, os.ErrClosed) || strings.Contains(nats.ErrClosed.Error(), os.ErrClosed.Error()) {
+		t.Errorf("%q does not wrap os.ErrClosed, or repeats its text", nats.ErrClosed)
+	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
-	"github.com/shoal-mp/shoal/torch/internal/huggingface"
+	"github.com/shoal-mp/shoal/torch/internal/reader"
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
 
@@ -97,12 +97,25 @@ func (c Child) knows(v any, seen map[any]bool) error {
 		return nil
 	case vision.Known(o.Class):
 		return vision.Check(o)
-	case o.Class == huggingface.Class:
-		return huggingface.Check(o)
+	case isRead(o.Class):
+		r, _ := reader.Find(o.Class)
+		return r.Check(o)
+	case o.Class == huggingFace:
+		return unsupported("datasets.Dataset: this program does not import " +
+			"github.com/shoal-mp/shoal/torch/huggingface, which reads it")
 	case o.Class == chainDataset || known(o.Class) != nil:
 		return c.knowsParts(state, seen)
 	}
 	return errNotOurs
+}
+
+// huggingFace is the class of the data sets that package torch/huggingface reads.
+var huggingFace = named("datasets.arrow_dataset.Dataset")
+
+// isRead reports whether the program has imported a reader of the class.
+func isRead(class python.Global) bool {
+	_, ok := reader.Find(class)
+	return ok
 }
 
 // knowsParts asks about the data sets in another one.
@@ -139,7 +152,7 @@ func (c Child) targets() []string {
 
 // words are further names of which it has one. Most of them say what a data set is.
 func (c Child) words() []string {
-	all := []string{datasetName, "torch.utils.data.dataset", vision.Module, huggingface.Class.Module}
+	all := []string{datasetName, "torch.utils.data.dataset", vision.Module, huggingFace.Module}
 	names := func(name string) { all = append(all, name[strings.LastIndexByte(name, '.')+1:]) }
 	for name := range c.Functions {
 		names(name)

@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/internal/huggingface"
+	"github.com/shoal-mp/shoal/torch/internal/reader"
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
 
@@ -30,7 +30,6 @@ func init() { // a variable would refer to itself: a Subset has a data set
 		named("torch.utils.data.dataset.ConcatDataset"): concatDataset,
 		named("torch.utils.data.dataset.TensorDataset"): tensorDataset,
 		named("torch.utils.data.dataset.StackDataset"):  stackDataset,
-		huggingface.Class: arrowTable,
 	}
 }
 
@@ -39,12 +38,15 @@ func known(class python.Global) opener {
 	if vision.Known(class) {
 		return pictures
 	}
+	if r, ok := reader.Find(class); ok {
+		return importedReader(r)
+	}
 	return recognised[class]
 }
 
 // recognisedNames are the names of the classes, for errors.
 func recognisedNames() []string {
-	names := vision.Datasets()
+	names := append(vision.Datasets(), reader.Names()...)
 	for class := range recognised {
 		names = append(names, class.Name)
 	}
@@ -61,14 +63,16 @@ func pictures(s *source, ctx context.Context, r *python.Record) (data.Dataset, e
 	return s.begin(ctx, ds)
 }
 
-// arrowTable opens a Dataset of Hugging Face.
-func arrowTable(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
-	ds, err := huggingface.Open(r)
-	if err != nil {
-		return nil, err
+// importedReader returns the opener of a class whose reader the program has imported.
+func importedReader(from reader.Reader) opener {
+	return func(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
+		ds, err := from.Open(r)
+		if err != nil {
+			return nil, err
+		}
+		s.worker.columns = from.Collate
+		return s.begin(ctx, ds)
 	}
-	s.worker.columns = huggingface.Columns
-	return s.begin(ctx, ds)
 }
 
 // subset opens a Subset, which random_split returns as well.

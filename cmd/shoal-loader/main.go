@@ -22,6 +22,8 @@ import (
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/torch"
+
+	_ "github.com/shoal-mp/shoal/torch/huggingface" // data sets of Hugging Face
 )
 
 // sets are the data sets with samples by number.

@@ -121,8 +121,11 @@ func TestEachRuleFindsItsBadTree(t *testing.T) {
 		"command without a comment": {tree{"cmd/shoal/main.go": "package main\n"},
 			"cmd/shoal has no package comment in main.go"},
 		"only tests need no comment": {tree{"cmd/internal/bench/a_test.go": "package bench_test\n"}, ""},
+		"a module of the workspace": {tree{
+			"go.work": "use (\n\t.\n\t./attic\n)\n", "attic/go.mod": "module attic\n", "attic/doc.go": room("attic"),
+		}, "give it a floor"},
 		"outside of the module": {tree{
-			"attic/go.mod": "module attic\n", "attic/a.go": "package a\n", "internal/shm/testdata/a.go": "package a\n",
+			"go.work": "use (\n\t.\n\t./cmd\n)\n", "attic/go.mod": "module attic\n", "attic/a.go": "package a\n", "internal/shm/testdata/a.go": "package a\n",
 			"_old/a.go": "package a\n",
 			".git/a.go": "package a\n", "internal/shm/doc.go": room("shm"),
 			"internal/shm/gen.go": "//go:build ignore\n\npackage main\nimport \"C\"\n"}, ""},

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/build/constraint"
@@ -40,12 +41,16 @@ type file struct {
 // files tagged "ignore".
 func load(module string, root fs.FS) (*house, error) {
 	h := &house{module: module, byDir: make(map[string]*pkg)}
-	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+	workspace, err := readWorkspace(root)
+	if err != nil {
+		return nil, err
+	}
+	err = fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if d.IsDir() {
-			if name != "." && outside(root, name) {
+			if name != "." && outside(root, name, workspace) {
 				return fs.SkipDir
 			}
 			return nil
@@ -59,9 +64,24 @@ func load(module string, root fs.FS) (*house, error) {
 	return h, err
 }
 
-func outside(root fs.FS, dir string) bool {
+// readWorkspace returns the directories that go.work uses, none if the tree has no go.work.
+func readWorkspace(root fs.FS) (dirs []string, err error) {
+	text, err := fs.ReadFile(root, "go.work")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for line := range strings.Lines(string(text)) {
+		if dir := strings.TrimSpace(line); strings.HasPrefix(dir, "./") {
+			dirs = append(dirs, path.Clean(dir))
+		}
+	}
+	return dirs, err
+}
+
+// outside reports whether load skips a directory, as that of a module that is not in go.work.
+func outside(root fs.FS, dir string, workspace []string) bool {
 	_, err := fs.Stat(root, path.Join(dir, "go.mod"))
-	return err == nil || hidden(dir) || path.Base(dir) == "testdata" || path.Base(dir) == "vendor"
+	return err == nil && !slices.Contains(workspace, dir) || hidden(dir) || path.Base(dir) == "testdata" || path.Base(dir) == "vendor"
 }
 
 func hidden(name string) bool { return strings.ContainsAny(path.Base(name)[:1], "._") }

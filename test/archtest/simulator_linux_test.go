@@ -18,7 +18,7 @@ func TestSimulator_IsLinkedByTagsAndDemonstrations(t *testing.T) {
 		{"cudasim", []string{"cmd/shoal-accel", "cuda", "test/torture"}},
 	} {
 		var who []string
-		list := goTool(t, "list", "-tags", c.tags, "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "../../...")
+		list := goTool(t, "list", "-tags", c.tags, "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "work")
 		for line := range strings.Lines(list) {
 			p := strings.Fields(line)
 			if slices.Contains(p[1:], module+"/internal/cuda/sim") {

@@ -81,7 +81,7 @@ var imports types.Importer
 
 func publicPackages(t *testing.T) (paths []string) {
 	exports = make(map[string]string)
-	list := goTool(t, "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}} {{.Name}}", "../../...")
+	list := goTool(t, "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}} {{.Name}}", "work")
 	for line := range strings.Lines(list) {
 		f := strings.Fields(line)
 		if len(f) < 3 { // package unsafe

@@ -23,7 +23,7 @@ var computing = []string{"cast.go", "gather.go", "inplace.go", "matmul.go", "ran
 // Each function of package tensor that makes a tensor, or compares two, and each method that
 // changes one, has a row. A method that has the name of a function shares its loops.
 func TestOps_EachOperationHasARow(t *testing.T) {
-	files, err := filepath.Glob("../../tensor/*.go")
+	files, err := filepath.Glob("../../../tensor/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}

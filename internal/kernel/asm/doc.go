@@ -5,21 +5,21 @@
 // The generator is in gen, a module of its own.
 package asm
 
-//go:generate go run -C gen . tile -out ../tile_amd64.s -stubs ../tile_amd64.go -pkg asm
-//go:generate go run -C gen . loop -out ../loop_amd64.s -stubs ../loop_amd64.go -pkg asm
-//go:generate go run -C gen . exp -out ../exp_amd64.s -stubs ../exp_amd64.go -pkg asm
-//go:generate go run -C gen . gate -out ../gate_amd64.s -stubs ../gate_amd64.go -pkg asm
-//go:generate go run -C gen . recurrent -out ../recurrent_amd64.s -stubs ../recurrent_amd64.go -pkg asm
-//go:generate go run -C gen . norm -out ../norm_amd64.s -stubs ../norm_amd64.go -pkg asm
-//go:generate go run -C gen . function -out ../function_amd64.s -stubs ../function_amd64.go -pkg asm
-//go:generate go run -C gen . pixel -out ../pixel_amd64.s -stubs ../pixel_amd64.go -pkg asm
-//go:generate go run -C gen . cast -out ../cast_amd64.s -stubs ../cast_amd64.go -pkg asm
-//go:generate go run -C gen . compare -out ../compare_amd64.s -stubs ../compare_amd64.go -pkg asm
-//go:generate go run -C gen . whole -out ../whole_amd64.s -stubs ../whole_amd64.go -pkg asm
-//go:generate go run -C gen . fold -out ../fold_amd64.s -stubs ../fold_amd64.go -pkg asm
-//go:generate go run -C gen . move -out ../move_amd64.s -stubs ../move_amd64.go -pkg asm
-//go:generate go run -C gen . two -out ../two_amd64.s -stubs ../two_amd64.go -pkg asm
-//go:generate go run -C gen . table ../table_amd64.go
+//go:generate env GOWORK=off go run -C gen . tile -out ../tile_amd64.s -stubs ../tile_amd64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . loop -out ../loop_amd64.s -stubs ../loop_amd64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . exp -out ../exp_amd64.s -stubs ../exp_amd64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . gate -out ../gate_amd64.s -stubs ../gate_amd64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . recurrent -out ../recurrent_amd64.s -stubs ../recurrent_amd64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . norm -out ../norm_amd64.s -stubs ../norm_amd64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . function -out ../function_amd64.s -stubs ../function_amd64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . pixel -out ../pixel_amd64.s -stubs ../pixel_amd64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . cast -out ../cast_amd64.s -stubs ../cast_amd64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . compare -out ../compare_amd64.s -stubs ../compare_amd64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . whole -out ../whole_amd64.s -stubs ../whole_amd64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . fold -out ../fold_amd64.s -stubs ../fold_amd64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . move -out ../move_amd64.s -stubs ../move_amd64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . two -out ../two_amd64.s -stubs ../two_amd64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . table ../table_amd64.go
 
 // A Tile writes a part of a product that fits into registers: for all its rows i and columns j
 //

@@ -14,10 +14,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/internal/reader"
 )
 
-// Class is the class of the objects that Open takes.
-var Class = value.Named("datasets.arrow_dataset.Dataset")
+// class is the Python class of the data sets that this package reads.
+var class = value.Named("datasets.arrow_dataset.Dataset")
+
+func init() {
+	reader.Register(class, reader.Reader{Check: check, Open: open, Collate: columns})
+}
 
 // used are the attributes that say what samples are. Others, such as the fingerprint and the
 // licence, say where the samples come from.
@@ -37,9 +42,9 @@ var (
 	_ io.Closer         = (*dataset)(nil)
 )
 
-// Check returns nil, or the reason why Open would refuse an object of the class: the error wraps
+// check returns nil, or the reason why open would refuse an object of the class: the error wraps
 // ErrUnsupported. It opens the files and closes them.
-func Check(o *pickle.Object) error {
+func check(o *pickle.Object) error {
 	state, _ := o.State.(*value.Dict)
 	l := new(value.Lifter)
 	l.Object = func(o *pickle.Object) (any, error) { return l.Record(o) }
@@ -61,7 +66,7 @@ func Check(o *pickle.Object) error {
 		}
 		small.Set("_info", &value.Record{Class: from.Class, State: some})
 	}
-	ds, err := Open(&value.Record{Class: o.Class, State: small})
+	ds, err := open(&value.Record{Class: o.Class, State: small})
 	if err != nil {
 		return err
 	}
@@ -80,10 +85,10 @@ func lift(l *value.Lifter, to, from *value.Dict, name string) error {
 	return to.Set(name, lifted)
 }
 
-// Open returns the data set of an object of the class: a data.ValueDataset whose values are dicts.
+// open returns the data set of an object of the class: a data.ValueDataset whose values are dicts.
 // The error wraps ErrUnsupported if its samples would not be those of Python, or a file is not a
 // file of Arrow. The caller closes the data set.
-func Open(r *value.Record) (data.DatasetCloser, error) {
+func open(r *value.Record) (data.DatasetCloser, error) {
 	d := new(dataset)
 	err := guard(func() error { return d.open(r) })
 	if err != nil {
@@ -275,9 +280,9 @@ func (d *dataset) Value(_ context.Context, i int) (any, error) {
 	return sample, nil
 }
 
-// Columns makes the batch that the library makes of a list of samples without a collate_fn: a dict
+// columns makes the batch that the library makes of a list of samples without a collate_fn: a dict
 // of columns. Tensors of one shape become one tensor. Other values become a list.
-func Columns(samples []any) (any, error) {
+func columns(samples []any) (any, error) {
 	first, _ := samples[0].(*value.Dict)
 	columns := new(value.Dict)
 	for name := range first.All() {

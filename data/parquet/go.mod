@@ -1,0 +1,22 @@
+module github.com/shoal-mp/shoal/data/parquet
+
+go 1.27.0
+
+toolchain go1.27.4
+
+require (
+	github.com/andybalholm/brotli v1.3.0
+	github.com/klauspost/compress v1.20.4
+	github.com/parquet-go/parquet-go v0.32.0
+	github.com/pierrec/lz4/v4 v4.1.33
+	github.com/shoal-mp/shoal v0.0.0
+)
+
+require (
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/parquet-go/bitpack v1.1.0 // indirect
+	github.com/parquet-go/jsonlite v1.5.5 // indirect
+	github.com/twpayne/go-geom v1.7.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+)
