@@ -11,8 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/vmihailenco/msgpack/v5"
-	"github.com/vmihailenco/msgpack/v5/msgpcode"
+	"github.com/tinylib/msgp/msgp"
 
 	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/foreign"
@@ -105,22 +104,30 @@ func (c *collection) add(name string, v any) (err error) {
 // foreignTensors makes tensors of what comes.
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
+// A decoder reads headers and numbers through its msgp.Reader, and text and bytes directly.
 type decoder struct {
-	*msgpack.Decoder
-	size  int64 // of all that there is
-	tally *safefile.Limit
+	*msgp.Reader
+	from  io.Reader
+	size  int64 // of the input, in bytes
+	limit *safefile.Limit
 }
 
-// What values take beside their bytes, about: an item of a list, and one of a dict, with its key.
+// Approximate memory of an item of a list and of an entry of a dict, in addition to their contents.
 const (
 	itemCost  = 32
 	entryCost = 128
 )
 
 func newDecoder(r io.Reader, size, maxBytes int64) decoder {
-	return decoder{msgpack.NewDecoder(r), size,
+	return decoder{msgp.NewReaderSize(unbuffered{r}, 0), r, size,
 		&safefile.Limit{Most: maxBytes, Fills: safefile.UnknownSize, Remedy: "raise maxBytes if that is meant"}}
 }
+
+// unbuffered returns one byte a call. A msgp.Reader fills its buffer only up to what it needs, so it
+// never reads beyond the end of a value, and its buffer is empty after each header.
+type unbuffered struct{ r io.Reader }
+
+func (u unbuffered) Read(b []byte) (int, error) { return u.r.Read(b[:min(len(b), 1)]) }
 
 // read reads one value, and nothing must follow it.
 func read(r io.Reader, size, maxBytes int64) (any, error) {
@@ -129,7 +136,7 @@ func read(r io.Reader, size, maxBytes int64) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := d.PeekCode(); err != io.EOF {
+	if n, err := r.Read(make([]byte, 1)); n > 0 || err != io.EOF {
 		return nil, malformed("bytes follow its end")
 	}
 	return v, nil
@@ -139,38 +146,77 @@ func (d decoder) value(depth int) (v any, err error) {
 	if depth > maxDepth {
 		return nil, malformed("values nest deeper than %d", maxDepth)
 	}
-	code, err := d.PeekCode()
+	kind, err := d.NextType()
 	if err != nil {
 		return nil, damaged(err)
 	}
-	switch {
-	case msgpcode.IsFixedMap(code), code == msgpcode.Map16, code == msgpcode.Map32:
+	switch kind {
+	case msgp.MapType:
 		return d.dict(depth)
-	case msgpcode.IsFixedArray(code), code == msgpcode.Array16, code == msgpcode.Array32:
+	case msgp.ArrayType:
 		return d.list(depth)
-	case msgpcode.IsBin(code):
+	case msgp.BinType:
 		b, err := d.bytes()
 		if err != nil {
 			return nil, err
 		}
 		return tensor.Bytes(b), nil
-	case msgpcode.IsExt(code):
+	case msgp.StrType:
+		return d.text()
+	case msgp.NilType:
+		err = d.ReadNil()
+	case msgp.BoolType:
+		v, err = d.ReadBool()
+	case msgp.Float32Type:
+		var x float32
+		x, err = d.ReadFloat32()
+		v = float64(x)
+	case msgp.Float64Type:
+		v, err = d.ReadFloat64()
+	case msgp.IntType:
+		v, err = d.ReadInt64()
+	case msgp.UintType:
+		var n uint64
+		if n, err = d.ReadUint64(); n <= math.MaxInt64 {
+			v = int64(n)
+		} else {
+			v = n
+		}
+	case msgp.InvalidType:
+		return nil, malformed("a type code that MessagePack does not define")
+	default:
 		return nil, unsupported("a value of an extension type")
 	}
-	if v, err = d.DecodeInterfaceLoose(); err != nil {
+	if err != nil {
 		return nil, damaged(err)
 	}
-	if s, ok := v.(string); ok {
-		err = d.tally.Add(int64(len(s)))
+	return v, nil
+}
+
+// text reads a string. Memory for a long one is allocated as its bytes arrive.
+func (d decoder) text() (any, error) {
+	n, err := d.ReadStringHeader()
+	if err != nil {
+		return nil, damaged(err)
 	}
-	if n, ok := v.(uint64); ok && n <= math.MaxInt64 {
-		return int64(n), err
+	if int64(n) > d.size {
+		return nil, malformed("text of %d bytes in a file of %d", n, d.size)
 	}
-	return v, err
+	if err := d.limit.Add(int64(n)); err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	if n <= 1<<16 {
+		b.Grow(int(n))
+	}
+	if _, err := io.CopyN(&b, d.from, int64(n)); err != nil {
+		return nil, damaged(err)
+	}
+	return b.String(), nil
 }
 
 func (d decoder) list(depth int) (any, error) {
-	n, err := d.DecodeArrayLen()
+	n, err := d.ReadArrayHeader()
 	if err != nil {
 		return nil, damaged(err)
 	}
@@ -178,7 +224,7 @@ func (d decoder) list(depth int) (any, error) {
 	for range n {
 		v, err := d.value(depth + 1)
 		if err == nil {
-			err = d.tally.Add(itemCost)
+			err = d.limit.Add(itemCost)
 		}
 		if err != nil {
 			return nil, err
@@ -190,34 +236,26 @@ func (d decoder) list(depth int) (any, error) {
 
 // bytes reads bytes into a tensor, so that they are an array's own.
 func (d decoder) bytes() (*tensor.Tensor, error) {
-	n, err := d.DecodeBytesLen()
+	n, err := d.ReadBytesHeader()
 	if err != nil {
 		return nil, damaged(err)
 	}
 	if int64(n) > d.size {
 		return nil, malformed("%d bytes in a file of %d", n, d.size)
 	}
-	if err := d.tally.Add(int64(max(n, 0))); err != nil {
+	if err := d.limit.Add(int64(n)); err != nil {
 		return nil, err
 	}
-	t, err := foreignTensors.ReadFrom(d, max(n, 0))
+	t, err := foreignTensors.ReadFrom(d.from, int(n))
 	if err != nil {
 		return nil, damaged(err)
 	}
 	return t, nil
 }
 
-// Read fills b, so that a decoder is an io.Reader of the bytes that come next.
-func (d decoder) Read(b []byte) (int, error) {
-	if err := d.ReadFull(b); err != nil {
-		return 0, err
-	}
-	return len(b), nil
-}
-
 // dict reads a map: a dict, or what stands for an array or a complex number.
 func (d decoder) dict(depth int) (any, error) {
-	n, err := d.DecodeMapLen()
+	n, err := d.ReadMapHeader()
 	if err != nil {
 		return nil, damaged(err)
 	}
@@ -225,7 +263,7 @@ func (d decoder) dict(depth int) (any, error) {
 	for range n {
 		key, err := d.value(depth + 1)
 		if err == nil {
-			err = d.tally.Add(entryCost)
+			err = d.limit.Add(entryCost)
 		}
 		if err != nil {
 			return nil, err
@@ -237,7 +275,7 @@ func (d decoder) dict(depth int) (any, error) {
 		if _, twice := m[name]; !ok || twice {
 			return nil, malformed("a key of %T, or %q twice", key, name)
 		}
-		if code, err := d.PeekCode(); err == nil && name == "data" && msgpcode.IsBin(code) {
+		if kind, err := d.NextType(); err == nil && name == "data" && kind == msgp.BinType {
 			if data, err = d.bytes(); err != nil {
 				return nil, err
 			}

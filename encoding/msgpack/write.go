@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/vmihailenco/msgpack/v5"
+	"github.com/tinylib/msgp/msgp"
 
 	"github.com/shoal-mp/shoal/internal/numpy"
 	"github.com/shoal-mp/shoal/internal/safefile"
@@ -36,12 +37,12 @@ func Save(path string, tensors map[string]*tensor.Tensor) error {
 
 // Encode writes v to w as Marshal does, in one pass. The error is that of Marshal or of w.
 func Encode(w io.Writer, v any) (err error) {
-	e := encoder{msgpack.NewEncoder(w)}
+	e := encoder{msgp.NewWriter(w)}
 	guarded := tensor.Catch(func() { err = e.value(v, 0) })
-	return errors.Join(err, guarded)
+	return errors.Join(err, guarded, e.Flush())
 }
 
-type encoder struct{ *msgpack.Encoder }
+type encoder struct{ *msgp.Writer }
 
 // maxDepth bounds values in values.
 const maxDepth = 200
@@ -51,16 +52,34 @@ func (e encoder) value(v any, depth int) error {
 		return unsupported("values nest deeper than %d, or contain themselves", maxDepth)
 	}
 	switch v := v.(type) {
-	case nil, bool, int, int64, uint64, float64, string:
-		return e.Encode(v)
+	case nil:
+		return e.WriteNil()
+	case bool:
+		return e.WriteBool(v)
+	case int:
+		return e.WriteInt(v)
+	case int64:
+		return e.WriteInt64(v)
+	case uint64:
+		return e.WriteUint64(v)
+	case float64:
+		return e.WriteFloat64(v)
+	case string:
+		if len(v) > math.MaxUint32 {
+			return unsupported("text of %d bytes, want at most %d", len(v), uint32(math.MaxUint32))
+		}
+		return e.WriteString(v)
 	case []byte:
-		return e.raw(v)
+		if len(v) > math.MaxUint32 {
+			return unsupported("%d bytes, want at most %d", len(v), uint32(math.MaxUint32))
+		}
+		return e.WriteBytes(v)
 	case complex128:
 		return e.pairs(2, "complex", true, "data", strings.ReplaceAll(strconv.FormatComplex(v, 'g', -1, 128), "i", "j"))
 	case *tensor.Tensor:
 		return e.array(v)
 	case []any:
-		err := e.EncodeArrayLen(len(v))
+		err := e.WriteArrayHeader(uint32(len(v)))
 		for _, item := range v {
 			err = errors.Join(err, e.value(item, depth+1))
 		}
@@ -74,9 +93,9 @@ func (e encoder) value(v any, depth int) error {
 }
 
 func dict[V any](e encoder, d map[string]V, depth int) error {
-	err := e.EncodeMapLen(len(d))
+	err := e.WriteMapHeader(uint32(len(d)))
 	for _, key := range slices.Sorted(maps.Keys(d)) {
-		err = errors.Join(err, e.EncodeString(key))
+		err = errors.Join(err, e.WriteString(key))
 		inner := e.value(d[key], depth+1)
 		if errors.Is(inner, tensor.ErrClosed) {
 			inner = fmt.Errorf("%q: %w", key, inner)
@@ -89,19 +108,11 @@ func dict[V any](e encoder, d map[string]V, depth int) error {
 // pairs writes a map with keys of bytes, as msgpack-numpy does, or its first n pairs where others
 // follow.
 func (e encoder) pairs(n int, pairs ...any) error {
-	err := e.EncodeMapLen(n)
+	err := e.WriteMapHeader(uint32(n))
 	for i := 0; i < len(pairs); i += 2 {
-		err = errors.Join(err, e.EncodeBytes([]byte(pairs[i].(string))), e.Encode(pairs[i+1]))
+		err = errors.Join(err, e.WriteBytes([]byte(pairs[i].(string))), e.value(pairs[i+1], 0))
 	}
 	return err
-}
-
-// raw writes bytes, also where there are none.
-func (e encoder) raw(b []byte) error {
-	if b == nil {
-		b = []byte{}
-	}
-	return e.EncodeBytes(b)
 }
 
 func (e encoder) array(t *tensor.Tensor) error {
@@ -109,6 +120,9 @@ func (e encoder) array(t *tensor.Tensor) error {
 		return err
 	}
 	name := numpy.Descr(t.DType().String())
+	if n := t.DType().Size() * t.Numel(); n > math.MaxUint32 {
+		return unsupported("a tensor of %d bytes, want at most %d", n, uint32(math.MaxUint32))
+	}
 	if name == "" {
 		return unsupported("a tensor of %v, which numpy does not have", t.DType())
 	}
@@ -117,11 +131,11 @@ func (e encoder) array(t *tensor.Tensor) error {
 	}
 	whole := t.Contiguous()
 	defer whole.Close()
-	err := errors.Join(e.EncodeBytes([]byte("shape")), e.EncodeArrayLen(t.Dims()))
+	err := errors.Join(e.WriteBytes([]byte("shape")), e.WriteArrayHeader(uint32(t.Dims())))
 	for _, n := range t.Shape() {
-		err = errors.Join(err, e.EncodeInt(int64(n)))
+		err = errors.Join(err, e.WriteInt(n))
 	}
-	err = errors.Join(err, e.EncodeBytes([]byte("data")), e.raw(tensor.Bytes(whole)))
+	err = errors.Join(err, e.WriteBytes([]byte("data")), e.WriteBytes(tensor.Bytes(whole)))
 	runtime.KeepAlive(whole)
 	return err
 }
