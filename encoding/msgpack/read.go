@@ -123,8 +123,8 @@ func newDecoder(r io.Reader, size, maxBytes int64) decoder {
 		&safefile.Limit{Most: maxBytes, Fills: safefile.UnknownSize, Remedy: "raise maxBytes if that is meant"}}
 }
 
-// unbuffered returns one byte a call. A msgp.Reader fills its buffer only up to what it needs, so it
-// never reads beyond the end of a value, and its buffer is empty after each header.
+// unbuffered returns one byte a call. A msgp.Reader fills its buffer only up to what it needs, so
+// it never reads beyond the end of a value, and its buffer is empty after each header.
 type unbuffered struct{ r io.Reader }
 
 func (u unbuffered) Read(b []byte) (int, error) { return u.r.Read(b[:min(len(b), 1)]) }
