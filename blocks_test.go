@@ -9,6 +9,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // shared is the least that can travel in shared memory: one block.
@@ -71,7 +72,7 @@ func TestSpawn_ArgumentsShareMemoryAndNothingIsKept(t *testing.T) {
 	}
 	for _, how := range []string{"", "kill", "panic", "exit"} {
 		clear(b)
-		err := markMemory.Spawn(deadline(t), 3, marking{[2]shared{s, s}, how})
+		err := markMemory.Spawn(testutil.Context(t), 3, marking{[2]shared{s, s}, how})
 		if how == "" {
 			if err != nil {
 				t.Fatal(err)
@@ -112,7 +113,7 @@ func TestSpawn_RefusesABlockThatIsNotHeld(t *testing.T) {
 	if err := d.Release(h); err != nil {
 		t.Fatal(err)
 	}
-	if err := markMemory.Spawn(deadline(t), 1, marking{[2]shared{{h}, {h}}, ""}); !errors.Is(err,
+	if err := markMemory.Spawn(testutil.Context(t), 1, marking{[2]shared{{h}, {h}}, ""}); !errors.Is(err,
 		shoal.ErrArgument) || !errors.Is(err, shm.ErrStale) {
 		t.Errorf("got %v, want ErrArgument and shm.ErrStale", err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // budget prints what this process may use, and then has children do so.
@@ -53,7 +54,7 @@ func TestThreads_AreDividedAndDividedAgain(t *testing.T) {
 	} {
 		var out strings.Builder
 		c.opts.Stdout = &out
-		g := shoal.NewGroup(deadline(t), c.opts)
+		g := shoal.NewGroup(testutil.Context(t), c.opts)
 		budget.Go(g, 3)
 		if err := g.Wait(); err != nil {
 			t.Error(err)
@@ -78,7 +79,7 @@ func TestOptions_EnvReplaces(t *testing.T) {
 	t.Parallel()
 	for key, value := range map[string]string{"PATH": "/none", "OMP_NUM_THREADS": "9", "NEW": "a=b"} {
 		var out strings.Builder
-		g := shoal.NewGroup(deadline(t), shoal.Options{Stdout: &out, Env: []string{key + "=x", key + "=" + value}})
+		g := shoal.NewGroup(testutil.Context(t), shoal.Options{Stdout: &out, Env: []string{key + "=x", key + "=" + value}})
 		environment.Go(g, key)
 		if err := g.Wait(); err != nil || out.String() != value+"\n" {
 			t.Errorf("%s is %q, %v", key, out.String(), err)
@@ -95,7 +96,7 @@ var resized = shoal.Register("resized", func(ctx context.Context, _ int, n int) 
 func TestSetThreads_IsForTheProcessAndThoseBelow(t *testing.T) {
 	t.Parallel()
 	var out, warning strings.Builder
-	g := shoal.NewGroup(deadline(t), shoal.Options{Threads: 2, Stdout: &out, Stderr: &warning})
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{Threads: 2, Stdout: &out, Stderr: &warning})
 	resized.Go(g, 3)
 	if err := g.Wait(); err != nil || out.String() != "3 3 3\n3\n" {
 		t.Errorf("got %q, %v", out.String(), err)

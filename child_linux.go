@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/shoal-mp/shoal/internal/leak"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -41,6 +42,7 @@ func startChild(b launch) (_ *child, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("start process: %w", cmp.Or(b.astray(), err))
 	}
+	leak.Started(c.process.Pid)
 	if c.death.pidfd, err = sys.OpenPidfd(c.process.Pid); err != nil {
 		c.process.Kill()
 		c.process.Wait()
@@ -102,6 +104,7 @@ func (c *child) openOutput(b launch) (out, errs *os.File, err error) {
 		return nil, nil, err
 	}
 	c.theirs = append(c.theirs, errs)
+	sys.Opened(c.stdout, out, c.stderr, errs)
 	return out, errs, nil
 }
 
@@ -115,6 +118,7 @@ func (c *child) openControl() (*os.File, error) {
 	their := os.NewFile(uintptr(fds[1]), "control")
 	c.theirs = append(c.theirs, their)
 	c.control, err = pollable(fds[0], "control")
+	sys.Opened(c.control, their)
 	return their, err
 }
 

@@ -35,13 +35,13 @@ func children() []string {
 	for _, g := range groups.list() {
 		for _, p := range g.running() {
 			known[strconv.Itoa(p.PID())] = true
-			left = append(left, fmt.Sprintf("%s rank %d (pid %d), started at %s", p.name, p.rank, p.PID(),
-				p.origin.place()))
+			left = append(left, fmt.Sprintf("%s rank %d (pid %d), started at %s%s", p.name, p.rank, p.PID(),
+				p.origin.place(), leak.Calls(p.origin)))
 		}
 	}
 	for _, pid := range childrenOf() {
 		if !known[pid] {
-			left = append(left, "pid "+pid+", not started by shoal, or not waited for")
+			left = append(left, "pid "+pid+", not started by shoal, or not waited for"+leak.Starter(pid))
 		}
 	}
 	slices.Sort(left)

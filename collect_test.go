@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // An errand has ends of two queues of which nobody else has anything, and a pipe by which it is
@@ -46,7 +47,7 @@ func sendOff(t *testing.T, opts shoal.Options, tell *ipc.PipeEnd[string, string]
 		}
 		return q
 	}
-	g, err := look.Start(deadline(t), 1, errand{queue().Receiver(), queue().Sender(), queue(), tell}, opts)
+	g, err := look.Start(testutil.Context(t), 1, errand{queue().Receiver(), queue().Sender(), queue(), tell}, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func collect(t *testing.T) {
 		runtime.GC()
 		select {
 		case <-gone:
-		case <-deadline(t).Done():
+		case <-testutil.Context(t).Done():
 			t.Fatal("nothing is collected")
 		}
 	}
@@ -78,7 +79,7 @@ func TestRegression_S2_3_AQueueIsOpenWhileAWorkerHasAnEndOfIt(t *testing.T) {
 		defer there.Close()
 		g := sendOff(t, opts, there)
 		collect(t)
-		if err := here.Send(deadline(t), "look"); err != nil {
+		if err := here.Send(testutil.Context(t), "look"); err != nil {
 			t.Fatal(err)
 		}
 		if err := g.Wait(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // inheritedEnds is the argument of a process that dies before it reads it.
@@ -35,28 +36,28 @@ func TestEarlyDeath_WhatAnUnbornProcessWasToHave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { unborn(t, opts, name != "never started") })
 	}
-	check(t, shoal.Warm(deadline(t), 0, shoal.Options{}))
+	testutil.NoError(t, shoal.Warm(testutil.Context(t), 0, shoal.Options{}))
 }
 
 func unborn(t *testing.T, opts shoal.Options, kill bool) {
-	ctx := deadline(t)
+	ctx := testutil.Context(t)
 	barrier, err := ipc.NewBarrier(2)
-	check(t, err)
+	testutil.NoError(t, err)
 	cond, err := ipc.NewCond(nil)
-	check(t, err)
+	testutil.NoError(t, err)
 	up, err := ipc.NewQueue[string](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	down, err := ipc.NewQueue[string](1)
-	check(t, err)
-	check(t, down.Put(ctx, "full"))
+	testutil.NoError(t, err)
+	testutil.NoError(t, down.Put(ctx, "full"))
 	g := shoal.NewGroup(ctx, opts)
 	sender, receiver := up.Sender(), down.Receiver()
 	p := inherits.Go(g, inheritedEnds{barrier, cond, sender, receiver})
-	check(t, errors.Join(sender.Close(), receiver.Close()))
+	testutil.NoError(t, errors.Join(sender.Close(), receiver.Close()))
 	var served atomic.Bool
 	waited := make(chan error, 1)
 	go func() {
-		check(t, cond.Mutex().Lock(ctx))
+		testutil.NoError(t, cond.Mutex().Lock(ctx))
 		waited <- errors.Join(cond.WaitFor(ctx, served.Load), cond.Mutex().Unlock())
 	}()
 	pid := p.PID()
@@ -74,18 +75,18 @@ func unborn(t *testing.T, opts shoal.Options, kill bool) {
 			t.Errorf("%s: %v: want the death of process %d", what, err, pid)
 		}
 	}
-	check(t, cond.Mutex().Lock(ctx))
+	testutil.NoError(t, cond.Mutex().Lock(ctx))
 	served.Store(true)
-	check(t, errors.Join(cond.NotifyAll(), cond.Mutex().Unlock()))
-	check(t, <-waited)
+	testutil.NoError(t, errors.Join(cond.NotifyAll(), cond.Mutex().Unlock()))
+	testutil.NoError(t, <-waited)
 	if err := g.Wait(); (err == nil) != kill {
 		t.Error(err)
 	}
-	check(t, barrier.Reset())
+	testutil.NoError(t, barrier.Reset())
 	if len(barrier.Dead()) != 0 || barrier.Broken() {
 		t.Error("a reset does not forget")
 	}
-	check(t, errors.Join(barrier.Close(), cond.Close(), up.Close(), down.Close()))
+	testutil.NoError(t, errors.Join(barrier.Close(), cond.Close(), up.Close(), down.Close()))
 	if n := blocksLeft(t); n != 0 {
 		t.Errorf("%d blocks are left", n)
 	}
@@ -93,18 +94,11 @@ func unborn(t *testing.T, opts shoal.Options, kill bool) {
 
 func blocksLeft(t *testing.T) (n int) {
 	d, err := shm.Default()
-	check(t, err)
-	for ctx := deadline(t); ctx.Err() == nil; d.Reap() {
+	testutil.NoError(t, err)
+	for ctx := testutil.Context(t); ctx.Err() == nil; d.Reap() {
 		if n = d.Stats().Blocks; n == 0 {
 			break
 		}
 	}
 	return n
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func fs404(what string) error { return fmt.Errorf("%s: %w", what, fs.ErrNotExist) }
@@ -80,7 +81,7 @@ var ways = map[string]func(ctx context.Context){
 func fail(t *testing.T, how string) *shoal.ProcessError {
 	t.Helper()
 	var out strings.Builder
-	g := shoal.NewGroup(deadline(t), shoal.Options{Stdout: &out, Stderr: &out})
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{Stdout: &out, Stderr: &out})
 	p := fails.Go(g, how)
 	err := g.Wait()
 	pe, ok := errors.AsType[*shoal.ProcessError](err)
@@ -94,7 +95,7 @@ func fail(t *testing.T, how string) *shoal.ProcessError {
 	if s := pe.Error(); !strings.HasPrefix(s, want) || strings.Contains(s, "\n") {
 		t.Errorf("%s: message %q does not begin with %q, or is more than a line", how, s, want)
 	}
-	if err := p.Wait(deadline(t)); err != pe {
+	if err := p.Wait(testutil.Context(t)); err != pe {
 		t.Errorf("%s: Process.Wait returns %v", how, err)
 	}
 	return pe
@@ -171,7 +172,7 @@ func TestProcessError_RuntimeThrowBringsItsReason(t *testing.T) {
 func TestProcessError_ExitHasItsStatusAndLastWords(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	g := shoal.NewGroup(deadline(t), shoal.Options{Stdout: &out, Stderr: new(strings.Builder)})
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{Stdout: &out, Stderr: new(strings.Builder)})
 	fails.Go(g, "exit")
 	pe, _ := errors.AsType[*shoal.ProcessError](g.Wait())
 	if !errors.Is(pe, shoal.ErrExited) || pe.ExitCode != 7 || !strings.Contains(pe.Error(), "exit status 7") {
@@ -210,7 +211,7 @@ var takesBad = shoal.Register("takesBad", func(context.Context, int, badArgument
 
 func TestProcessError_PanicWhileDecodingIsReported(t *testing.T) {
 	t.Parallel()
-	err := takesBad.Spawn(deadline(t), 1, badArgument{"x"})
+	err := takesBad.Spawn(testutil.Context(t), 1, badArgument{"x"})
 	if err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("got %v", err)
 	}
@@ -226,7 +227,7 @@ var unknown *shoal.Func[int]
 
 func TestRegister_FunctionThatIsNotRegisteredThere(t *testing.T) {
 	t.Parallel()
-	if err := unknown.Spawn(deadline(t), 1, 0); !errors.Is(err, shoal.ErrNotRegistered) {
+	if err := unknown.Spawn(testutil.Context(t), 1, 0); !errors.Is(err, shoal.ErrNotRegistered) {
 		t.Errorf("got %v, want ErrNotRegistered", err)
 	}
 }

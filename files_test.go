@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // note writes a line to the first of its files.
@@ -55,7 +56,7 @@ func TestFile_ReachesEveryWorker(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		r, w := pipe(t)
 		opts.Files = []*os.File{w}
-		g, err := note.Start(deadline(t), 3, "from", opts)
+		g, err := note.Start(testutil.Context(t), 3, "from", opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +91,7 @@ func TestFile_IsThereAgainAfterARestart(t *testing.T) {
 		r, w := pipe(t)
 		opts.Files = []*os.File{w}
 		opts.Restart = shoal.Restart{Max: 1, Backoff: time.Millisecond}
-		g, err := again.Start(deadline(t), 1, t.TempDir(), opts)
+		g, err := again.Start(testutil.Context(t), 1, t.TempDir(), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +123,7 @@ var logs = shoal.Register("logs", func(ctx context.Context, rank int, l logging)
 func TestRegression_S2_7_AFileInAnArgumentTravels(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		r, w := pipe(t)
-		g, err := logs.Start(deadline(t), 2, logging{Log: w, Any: w}, opts)
+		g, err := logs.Start(testutil.Context(t), 2, logging{Log: w, Any: w}, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +170,7 @@ func TestFile_MayBeAListener(t *testing.T) {
 		}
 		defer f.Close()
 		opts.Files = []*os.File{f}
-		g, err := greet.Start(deadline(t), 2, struct{}{}, opts)
+		g, err := greet.Start(testutil.Context(t), 2, struct{}{}, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +200,7 @@ func TestFile_MayBeAListener(t *testing.T) {
 
 func TestFile_ThatCannotBePassedIsNamed(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
-		err := note.Go(shoal.NewGroup(deadline(t), opts), "none").Wait(deadline(t))
+		err := note.Go(shoal.NewGroup(testutil.Context(t), opts), "none").Wait(testutil.Context(t))
 		if !errors.Is(err, fs.ErrNotExist) ||
 			!strings.Contains(err.Error(), "number 0 of Options.Files, of which this process was given 0") {
 			t.Errorf("without files: %v", err)
@@ -207,12 +208,12 @@ func TestFile_ThatCannotBePassedIsNamed(t *testing.T) {
 		_, w := pipe(t)
 		w.Close()
 		opts.Files = []*os.File{w}
-		if _, err := note.Start(deadline(t), 1, "closed", opts); !errors.Is(err, shoal.ErrArgument) ||
+		if _, err := note.Start(testutil.Context(t), 1, "closed", opts); !errors.Is(err, shoal.ErrArgument) ||
 			!errors.Is(err, os.ErrClosed) {
 			t.Errorf("a closed file: %v", err)
 		}
 		opts.Files = []*os.File{nil}
-		err = note.Go(shoal.NewGroup(deadline(t), opts), "nil").Wait(deadline(t))
+		err = note.Go(shoal.NewGroup(testutil.Context(t), opts), "nil").Wait(testutil.Context(t))
 		if err == nil || !strings.Contains(err.Error(), "number 0 of Files is nil") {
 			t.Errorf("a nil file: %v", err)
 		}

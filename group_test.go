@@ -15,6 +15,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // deaf ignores its cancellation, and SIGTERM too if it is told to.
@@ -39,14 +40,14 @@ func (f firstLine) Write(p []byte) (int, error) {
 
 func TestGroup_FirstFailureCancelsTheOthers(t *testing.T) {
 	t.Parallel()
-	g := shoal.NewGroup(deadline(t), shoal.Options{Grace: watchdog})
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{Grace: watchdog})
 	waiting := obey.Go(g, false)
 	fails.Go(g, "error")
 	err := g.Wait()
 	if pe, ok := err.(*shoal.ProcessError); !ok || pe.Func != "fails" || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want the one failure", err)
 	}
-	if err := waiting.Wait(deadline(t)); !errors.Is(err, context.Canceled) {
+	if err := waiting.Wait(testutil.Context(t)); !errors.Is(err, context.Canceled) {
 		t.Errorf("the other one ended with %v", err)
 	}
 }
@@ -61,7 +62,7 @@ var failsAtTheEnd = shoal.Register("failsAtTheEnd", func(ctx context.Context, ra
 
 func TestGroup_JoinsAllFailures(t *testing.T) {
 	t.Parallel()
-	g := shoal.NewGroup(deadline(t), shoal.Options{Grace: watchdog})
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{Grace: watchdog})
 	failsAtTheEnd.Go(g, struct{}{})
 	failsAtTheEnd.Go(g, struct{}{})
 	fails.Go(g, "error")
@@ -90,7 +91,7 @@ var loses = shoal.Register("loses", func(ctx context.Context, _ int, how string)
 func TestGroup_ACauseComesBeforeWhatFollowsFromIt(t *testing.T) {
 	for _, how := range []string{"queue", "barrier", "peer"} {
 		everyStart(t, func(t *testing.T, opts shoal.Options) {
-			g := shoal.NewGroup(deadline(t), opts)
+			g := shoal.NewGroup(testutil.Context(t), opts)
 			cause := loses.Go(g, "")
 			loses.Go(g, how)
 			err := g.Wait()
@@ -113,7 +114,7 @@ var killedAtTheEnd = shoal.Register("killedAtTheEnd", func(ctx context.Context, 
 // One that noticed a death may have ended before the system says so of the dead.
 func TestGroup_AKilledProcessComesBeforeThoseThatFailOfIt(t *testing.T) {
 	t.Parallel()
-	g := shoal.NewGroup(deadline(t), shoal.Options{Grace: watchdog})
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{Grace: watchdog})
 	killedAtTheEnd.Go(g, struct{}{})
 	failsAtTheEnd.Go(g, struct{}{})
 	fails.Go(g, "error") // the first that is heard of
@@ -124,7 +125,7 @@ func TestGroup_AKilledProcessComesBeforeThoseThatFailOfIt(t *testing.T) {
 	}
 
 	said := make(firstLine, 1)
-	g = shoal.NewGroup(deadline(t), shoal.Options{Stdout: said, Grace: 10 * time.Millisecond})
+	g = shoal.NewGroup(testutil.Context(t), shoal.Options{Stdout: said, Grace: 10 * time.Millisecond})
 	deaf.Go(g, true) // which its group kills
 	<-said
 	fails.Go(g, "error")
@@ -136,7 +137,7 @@ func TestGroup_AKilledProcessComesBeforeThoseThatFailOfIt(t *testing.T) {
 func TestGroup_ThatIsCancelledSaysWhy(t *testing.T) {
 	t.Parallel()
 	why := errors.New("enough")
-	ctx, cancel := context.WithCancelCause(deadline(t))
+	ctx, cancel := context.WithCancelCause(testutil.Context(t))
 	said := make(firstLine, 1)
 	g := shoal.NewGroup(ctx, shoal.Options{Stdout: said, Grace: watchdog})
 	obey.Go(g, true)
@@ -145,7 +146,7 @@ func TestGroup_ThatIsCancelledSaysWhy(t *testing.T) {
 	if err := g.Wait(); err != why {
 		t.Errorf("got %v, want the cause alone", err)
 	}
-	if p := obey.Go(g, true); p.PID() != 0 || !errors.Is(p.Wait(deadline(t)), shoal.ErrClosed) {
+	if p := obey.Go(g, true); p.PID() != 0 || !errors.Is(p.Wait(testutil.Context(t)), shoal.ErrClosed) {
 		t.Errorf("a closed group starts a process")
 	}
 }
@@ -158,7 +159,7 @@ func TestGroup_CloseEndsWorkersThatDoNotListen(t *testing.T) {
 		if !all {
 			grace = 2 * time.Second // in which it dies of SIGTERM on a busy machine as well
 		}
-		g := shoal.NewGroup(deadline(t), shoal.Options{Stdout: said, Grace: grace})
+		g := shoal.NewGroup(testutil.Context(t), shoal.Options{Stdout: said, Grace: grace})
 		p := deaf.Go(g, all)
 		<-said
 		pe, _ := errors.AsType[*shoal.ProcessError](g.Close())
@@ -176,7 +177,7 @@ func TestGroup_CloseEndsWorkersThatDoNotListen(t *testing.T) {
 
 func TestGroup_RanksCountPerFunction(t *testing.T) {
 	t.Parallel()
-	g := shoal.NewGroup(deadline(t), shoal.Options{})
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{})
 	a, b, c := nothing.Go(g, struct{}{}), obey.Go(g, false), nothing.Go(g, struct{}{})
 	if a.Rank() != 0 || b.Rank() != 0 || c.Rank() != 1 {
 		t.Errorf("ranks %d, %d, %d", a.Rank(), b.Rank(), c.Rank())
@@ -188,7 +189,7 @@ func TestGroup_RanksCountPerFunction(t *testing.T) {
 
 func TestProcess_WaitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	g := shoal.NewGroup(deadline(t), shoal.Options{})
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{})
 	defer g.Close()
 	p := obey.Go(g, false)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -199,7 +200,7 @@ func TestProcess_WaitEndsWithItsContext(t *testing.T) {
 	if err := p.Signal(os.Kill); err != nil {
 		t.Error(err)
 	}
-	if err := p.Wait(deadline(t)); !errors.Is(err, shoal.ErrExited) {
+	if err := p.Wait(testutil.Context(t)); !errors.Is(err, shoal.ErrExited) {
 		t.Errorf("got %v", err)
 	}
 	if err := p.Signal(os.Kill); !errors.Is(err, os.ErrProcessDone) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // chain is a line of processes: each starts the next, and the last is busy.
@@ -152,7 +153,7 @@ var fosters = shoal.Register("fosters", func(ctx context.Context, _ int, dir str
 func TestOptions_OrphanGraceLetsAWorkerSeeTheCancellation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	g := shoal.NewGroup(deadline(t), shoal.Options{})
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{})
 	p := fosters.Go(g, dir)
 	child := 0
 	for begin := time.Now(); child == 0 && time.Since(begin) < watchdog; time.Sleep(time.Millisecond) {

@@ -1,7 +1,6 @@
 package shoal_test
 
 import (
-	"context"
 	"os"
 	"testing"
 	"time"
@@ -20,9 +19,3 @@ func TestMain(m *testing.M) {
 
 // watchdog is far beyond what anything here takes, so that a hang becomes a failure with a place.
 const watchdog = 60 * time.Second
-
-func deadline(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
-	t.Cleanup(cancel)
-	return ctx
-}

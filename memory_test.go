@@ -11,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var setMemory = shoal.Register("set memory", func(_ context.Context, _ int, q *ipc.Queue[int]) error {
@@ -42,12 +43,12 @@ func TestInspect_ReportsThisProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	g, err := obey.Start(deadline(t), 1, false, shoal.Options{})
+	g, err := obey.Start(testutil.Context(t), 1, false, shoal.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	reports, err := shoal.Inspect(deadline(t))
+	reports, err := shoal.Inspect(testutil.Context(t))
 	if err != nil {
 		t.Log(err) // of another program that ends just now
 	}

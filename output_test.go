@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // talk writes lines in pieces, and one of them is long.
@@ -51,7 +52,7 @@ func TestOutput_ArrivesInWholeLines(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []shoal.Output{shoal.Lines, shoal.PrefixRank} {
 		var out, errs strings.Builder
-		g := shoal.NewGroup(deadline(t), shoal.Options{Output: mode, Stdout: &out, Stderr: &errs})
+		g := shoal.NewGroup(testutil.Context(t), shoal.Options{Output: mode, Stdout: &out, Stderr: &errs})
 		for range 3 {
 			talk.Go(g, 50)
 		}
@@ -81,7 +82,7 @@ func TestOutput_DoesNotCutLinesOfTheStarter(t *testing.T) {
 		b, _ := io.ReadAll(r)
 		all <- string(b)
 	}()
-	g := shoal.NewGroup(deadline(t), shoal.Options{Stdout: w, Stderr: io.Discard})
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{Stdout: w, Stderr: io.Discard})
 	for range 2 {
 		talk.Go(g, 100)
 	}
@@ -105,7 +106,7 @@ func TestOutput_DoesNotCutLinesOfTheStarter(t *testing.T) {
 func TestOutput_ToFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new")
-	g := shoal.NewGroup(deadline(t), shoal.Options{Output: shoal.Files, Dir: dir})
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{Output: shoal.Files, Dir: dir})
 	talk.Go(g, 3)
 	fails.Go(g, "exit")
 	pe, ok := g.Wait().(*shoal.ProcessError)
@@ -126,7 +127,7 @@ var leavesHeir = shoal.Register("leavesHeir", func(context.Context, int, struct{
 
 func TestOutput_HeldByAnotherProgramDoesNotDelayTheEnd(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(deadline(t))
+	ctx, cancel := context.WithCancel(testutil.Context(t))
 	defer cancel()
 	var out strings.Builder
 	g := shoal.NewGroup(ctx, shoal.Options{Stdout: &out})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // double answers each number, until there is a negative one.
@@ -26,7 +27,7 @@ var double = shoal.Register("double", func(ctx context.Context, _ int, c *ipc.Pi
 
 func TestRegression_S3_2_AProcessAndItsPipe(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
-		ctx := deadline(t)
+		ctx := testutil.Context(t)
 		conn, group, err := shoal.StartPiped(ctx, double, ipc.Pipe[int, string], opts)
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +60,7 @@ func TestRegression_S3_2_AProcessAndItsPipe(t *testing.T) {
 func TestStartPiped_ProcessThatCannotStart(t *testing.T) {
 	refused := errors.New("no pipe")
 	none := func() (a *ipc.PipeEnd[int, string], b *ipc.PipeEnd[string, int], err error) { return nil, nil, refused }
-	if _, _, err := shoal.StartPiped(deadline(t), double, none, shoal.Options{}); !errors.Is(err, refused) {
+	if _, _, err := shoal.StartPiped(testutil.Context(t), double, none, shoal.Options{}); !errors.Is(err, refused) {
 		t.Error(err)
 	}
 	var mine *ipc.PipeEnd[int, string]
@@ -69,7 +70,7 @@ func TestStartPiped_ProcessThatCannotStart(t *testing.T) {
 		b.Close() // so it cannot go to a process
 		return a, b, err
 	}
-	if _, _, err := shoal.StartPiped(deadline(t), double, pipe, shoal.Options{}); err == nil {
+	if _, _, err := shoal.StartPiped(testutil.Context(t), double, pipe, shoal.Options{}); err == nil {
 		t.Error("a closed side was sent")
 	}
 	if err := mine.TrySend(1); !errors.Is(err, ipc.ErrClosed) {

@@ -17,8 +17,10 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shoaltest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // programKey names the program that this binary is to be, instead of the tests.
@@ -64,13 +66,9 @@ var programs = map[string]func(){
 		fmt.Println(errors.Is(err, shoal.ErrNoMain), err)
 		os.Exit(0)
 	},
-	"tests that leave a process": func() {
-		shoaltest.TestMain(tests(func() error {
-			obey.Go(shoal.NewGroup(context.Background(), shoal.Options{}), true)
-			return nil
-		}))
-	},
-	"tests that leave a block": func() { shoaltest.TestMain(tests(leaveBlock)) },
+	"tests that leave a process":     func() { shoaltest.TestMain(tests(leaveProcess)) },
+	"tests that leave a memory file": func() { shoaltest.TestMain(tests(leaveMemoryFile)) },
+	"tests that leave a block":       func() { shoaltest.TestMain(tests(leaveBlock)) },
 	"tests that leave a goroutine": func() {
 		shoaltest.TestMain(tests(func() error {
 			go stay()
@@ -113,6 +111,19 @@ func (t tests) Run() int {
 // stay never ends.
 func stay() { select {} }
 
+func leaveProcess() error {
+	obey.Go(shoal.NewGroup(context.Background(), shoal.Options{}), true)
+	return nil
+}
+
+// leftFile is not closed by the garbage collector.
+var leftFile *os.File
+
+func leaveMemoryFile() (err error) {
+	leftFile, err = sys.Memfd("left")
+	return err
+}
+
 func leaveBlock() error {
 	d, err := shm.Default()
 	if err != nil {
@@ -142,7 +153,7 @@ func program(t *testing.T, name string, env ...string) *exec.Cmd {
 }
 
 func programFile(t *testing.T, file, name string, env ...string) *exec.Cmd {
-	cmd := exec.CommandContext(deadline(t), file)
+	cmd := exec.CommandContext(testutil.Context(t), file)
 	cmd.Env = append(append(os.Environ(), programKey+"="+name), env...)
 	return cmd
 }
@@ -190,7 +201,10 @@ func TestSpawn_BeforeMainIsRefused(t *testing.T) {
 
 func TestTestMain_FailsARunThatLeavesSomething(t *testing.T) {
 	for what, want := range map[string]string{
-		"a process":    `\tobey rank 0 \(pid \d+\), started at .*program_test.go:\d+\n$`,
+		"a process": `\tobey rank 0 \(pid \d+\), started at .*program_test.go:\d+\n` +
+			`(?s:.*)\t\t.*shoal_test.leaveProcess\n\t\t\t.*program_test.go:\d+\n`,
+		"a memory file": `\tdescriptor \d+: /memfd:left \(deleted\)\n` +
+			`(?s:.*)\t\t.*shoal_test.leaveMemoryFile\n\t\t\t.*program_test.go:\d+\n`,
 		"a block":      `\t1 blocks of shared memory, 1 of them held by this process; .*\n\tblock \d+\.0 \(block\), 8192 bytes, allocated or received by\n(?s:.*)shoal_test.leaveBlock\n.*program_test.go:\d+\n`,
 		"a goroutine":  `\tgoroutine \d+ \[select \(no cases\).*\]:\n\s+.*shoal_test.stay\(.*\n\s+.*program_test.go:\d+ (?s:.*)created by (?s:.*)program_test.go:\d+ `,
 		"a descriptor": `\tdescriptor \d+: /dev/full\n$`,

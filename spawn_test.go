@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 type greeting struct {
@@ -31,7 +32,7 @@ var stampRank = shoal.Register("stampRank", func(_ context.Context, rank int, g 
 func TestSpawn_RunsEveryRankWithTheSameArgument(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := stampRank.Spawn(deadline(t), 5, greeting{dir, map[string][]int{"hello": {1, 2, 3}}}); err != nil {
+	if err := stampRank.Spawn(testutil.Context(t), 5, greeting{dir, map[string][]int{"hello": {1, 2, 3}}}); err != nil {
 		t.Fatal(err)
 	}
 	entries, _ := os.ReadDir(dir)
@@ -46,7 +47,7 @@ func TestSpawn_RunsEveryRankWithTheSameArgument(t *testing.T) {
 
 func TestSpawn_NeedsAProcess(t *testing.T) {
 	for _, n := range []int{0, -1} {
-		if err := nothing.Spawn(deadline(t), n, struct{}{}); err == nil {
+		if err := nothing.Spawn(testutil.Context(t), n, struct{}{}); err == nil {
 			t.Errorf("Spawn of %d processes is no error", n)
 		}
 	}
@@ -68,7 +69,7 @@ var argvAndEnv = shoal.Register("argvAndEnv", func(_ context.Context, _ int, _ s
 func TestSpawn_HidesTheWorkerEnvironmentFromOthers(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	g := shoal.NewGroup(deadline(t), shoal.Options{Stdout: &out})
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{Stdout: &out})
 	argvAndEnv.Go(g, struct{}{})
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
@@ -105,7 +106,7 @@ func TestIsWorker_IsKnownToInitialisers(t *testing.T) {
 	if seenInInit || shoal.IsWorker() {
 		t.Error("IsWorker is true in the first process")
 	}
-	if err := initialised.Spawn(deadline(t), 2, os.Getpid()); err != nil {
+	if err := initialised.Spawn(testutil.Context(t), 2, os.Getpid()); err != nil {
 		t.Error(err)
 	}
 }
@@ -126,7 +127,7 @@ func init() {
 func TestSpawn_InAWorker(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	g := shoal.NewGroup(deadline(t), shoal.Options{Stdout: &out})
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{Stdout: &out})
 	nested.Go(g, 2)
 	err := g.Wait()
 	if !errors.Is(err, os.ErrNotExist) {
@@ -143,7 +144,8 @@ func TestSpawn_ParallelOnesDoNotMix(t *testing.T) {
 	for range 4 {
 		dir := t.TempDir()
 		wg.Go(func() {
-			if err := stampRank.Spawn(deadline(t), 3, greeting{dir, map[string][]int{"hello": {1, 2, 3}}}); err != nil {
+			if err := stampRank.Spawn(testutil.Context(t), 3,
+				greeting{dir, map[string][]int{"hello": {1, 2, 3}}}); err != nil {
 				t.Error(err)
 			}
 			if entries, _ := os.ReadDir(dir); len(entries) != 3 {
@@ -169,14 +171,14 @@ func TestSpawn_LargeArgumentArrivesWhole(t *testing.T) {
 	for i := range b {
 		b[i] = byte(i)
 	}
-	if err := bulk.Spawn(deadline(t), 2, b); err != nil {
+	if err := bulk.Spawn(testutil.Context(t), 2, b); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestSpawn_RefusesAnOversizedArgument(t *testing.T) {
 	t.Parallel()
-	err := bulk.Spawn(deadline(t), 1, make([]byte, 65<<20))
+	err := bulk.Spawn(testutil.Context(t), 1, make([]byte, 65<<20))
 	if !errors.Is(err, shoal.ErrArgument) {
 		t.Errorf("got %v, want ErrArgument", err)
 	}
@@ -184,13 +186,13 @@ func TestSpawn_RefusesAnOversizedArgument(t *testing.T) {
 
 // TestSpawn_LeavesNoDescriptor runs alone, because it compares what is open.
 func TestSpawn_LeavesNoDescriptor(t *testing.T) {
-	nothing.Spawn(deadline(t), 1, struct{}{}) // opens what stays open: lifeline, /dev/null, the domain
+	nothing.Spawn(testutil.Context(t), 1, struct{}{}) // opens what stays open: lifeline, /dev/null, the domain
 	before := openFiles(t)
 	for range 3 {
-		if err := nothing.Spawn(deadline(t), 4, struct{}{}); err != nil {
+		if err := nothing.Spawn(testutil.Context(t), 4, struct{}{}); err != nil {
 			t.Fatal(err)
 		}
-		fails.Spawn(deadline(t), 4, "exit")
+		fails.Spawn(testutil.Context(t), 4, "exit")
 	}
 	// The domain lets go of its handle on a dead neighbour in its own time.
 	for begin := time.Now(); len(openFiles(t)) > len(before); time.Sleep(time.Millisecond) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // everyStart runs a test once for each start method.
@@ -46,7 +47,7 @@ func TestStartMethod_EachRunsTheSameFunction(t *testing.T) {
 		}
 		defer q.Close()
 		arg := answering{[]int{10}, q.Sender()}
-		g, err := answer.Start(deadline(t), 3, arg, opts)
+		g, err := answer.Start(testutil.Context(t), 3, arg, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +56,7 @@ func TestStartMethod_EachRunsTheSameFunction(t *testing.T) {
 		}
 		q.Sender().Close() // those of the workers went with them, so the loop ends
 		var got []int
-		for n, err := range q.All(deadline(t)) {
+		for n, err := range q.All(testutil.Context(t)) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +71,7 @@ func TestStartMethod_EachRunsTheSameFunction(t *testing.T) {
 func TestStartMethod_EachReportsFailures(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		fail := func(how string) *shoal.ProcessError {
-			g := shoal.NewGroup(deadline(t), opts)
+			g := shoal.NewGroup(testutil.Context(t), opts)
 			p := fails.Go(g, how)
 			pe, _ := errors.AsType[*shoal.ProcessError](g.Wait())
 			if pe == nil {
@@ -96,7 +97,7 @@ func TestStartMethod_EachReportsFailures(t *testing.T) {
 
 func TestStartMethod_EachReportsAnArgumentThatCannotBeRead(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
-		g := shoal.NewGroup(deadline(t), opts)
+		g := shoal.NewGroup(testutil.Context(t), opts)
 		takesBad.Go(g, badArgument{"x"})
 		if err := g.Wait(); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 			t.Errorf("got %v", err)
@@ -106,13 +107,13 @@ func TestStartMethod_EachReportsAnArgumentThatCannotBeRead(t *testing.T) {
 
 func TestStartMethod_EachCancels(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
-		g := shoal.NewGroup(deadline(t), opts)
+		g := shoal.NewGroup(testutil.Context(t), opts)
 		waiting := obey.Go(g, false)
 		fails.Go(g, "error")
 		if err := g.Wait(); !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "obey") {
 			t.Errorf("got %v, want the one failure", err)
 		}
-		if err := waiting.Wait(deadline(t)); !errors.Is(err, context.Canceled) {
+		if err := waiting.Wait(testutil.Context(t)); !errors.Is(err, context.Canceled) {
 			t.Errorf("the other one ended with %v", err)
 		}
 	})
@@ -120,7 +121,7 @@ func TestStartMethod_EachCancels(t *testing.T) {
 
 func TestProcess_InterruptIsNoFailure(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
-		g := shoal.NewGroup(deadline(t), opts)
+		g := shoal.NewGroup(testutil.Context(t), opts)
 		one, other := obey.Go(g, false), obey.Go(g, false)
 		if !slices.Contains(shoal.ActiveChildren(), one) {
 			t.Error("a process that runs is not among the active children")
@@ -129,7 +130,7 @@ func TestProcess_InterruptIsNoFailure(t *testing.T) {
 			t.Error(err)
 		}
 		<-one.Done()
-		if err := one.Wait(deadline(t)); !errors.Is(err, context.Canceled) {
+		if err := one.Wait(testutil.Context(t)); !errors.Is(err, context.Canceled) {
 			t.Errorf("the interrupted one ended with %v", err)
 		}
 		if !other.Alive() {
@@ -154,7 +155,7 @@ func TestProcess_TerminateAndKillHaveNegativeExitCodes(t *testing.T) {
 		-int(syscall.SIGTERM): (*shoal.Process).Terminate,
 		-int(syscall.SIGKILL): (*shoal.Process).Kill,
 	} {
-		g := shoal.NewGroup(deadline(t), shoal.Options{Restart: shoal.Restart{Max: 3}})
+		g := shoal.NewGroup(testutil.Context(t), shoal.Options{Restart: shoal.Restart{Max: 3}})
 		p := obey.Go(g, false)
 		if err := end(p); err != nil {
 			t.Error(err)
@@ -177,7 +178,7 @@ var (
 
 func TestStartMethod_GoroutineThatDoesNotStopIsLeftAlone(t *testing.T) {
 	opts := shoal.Options{Start: shoal.GoroutineStart, Grace: 10 * time.Millisecond}
-	g := shoal.NewGroup(deadline(t), opts)
+	g := shoal.NewGroup(testutil.Context(t), opts)
 	p := hang.Go(g, struct{}{})
 	if err := p.Signal(syscall.SIGTERM); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a signal to a goroutine: %v", err)
@@ -185,12 +186,12 @@ func TestStartMethod_GoroutineThatDoesNotStopIsLeftAlone(t *testing.T) {
 	if err := g.Close(); !errors.Is(err, shoal.ErrAbandoned) || !strings.Contains(err.Error(), "had not stopped") {
 		t.Errorf("got %v", err)
 	}
-	g = shoal.NewGroup(deadline(t), opts)
+	g = shoal.NewGroup(testutil.Context(t), opts)
 	p = hang.Go(g, struct{}{})
 	if err := p.Kill(); err != nil {
 		t.Error(err)
 	}
-	if err := p.Wait(deadline(t)); !errors.Is(err, shoal.ErrAbandoned) || g.Wait() != nil {
+	if err := p.Wait(testutil.Context(t)); !errors.Is(err, shoal.ErrAbandoned) || g.Wait() != nil {
 		t.Errorf("got %v", err)
 	}
 	for range 2 {
@@ -200,7 +201,7 @@ func TestStartMethod_GoroutineThatDoesNotStopIsLeftAlone(t *testing.T) {
 
 func TestGroup_JoinEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	g, err := obey.Start(deadline(t), 2, false, shoal.Options{Grace: watchdog})
+	g, err := obey.Start(testutil.Context(t), 2, false, shoal.Options{Grace: watchdog})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,17 +217,17 @@ func TestGroup_JoinEndsWithItsContext(t *testing.T) {
 		t.Errorf("processes %v", ps)
 	}
 	fails.Go(g, "error")
-	if ended, err := g.Join(deadline(t)); !ended || !errors.Is(err, fs.ErrNotExist) {
+	if ended, err := g.Join(testutil.Context(t)); !ended || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("join after a failure: %v, %v", ended, err)
 	}
-	g, err = hello.Start(deadline(t), 2, "x", shoal.Options{})
+	g, err = hello.Start(testutil.Context(t), 2, "x", shoal.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ended, err := g.Join(deadline(t)); !ended || err != nil {
+	if ended, err := g.Join(testutil.Context(t)); !ended || err != nil {
 		t.Errorf("join after success: %v, %v", ended, err)
 	}
-	if _, err := hello.Start(deadline(t), 0, "x", shoal.Options{}); err == nil {
+	if _, err := hello.Start(testutil.Context(t), 0, "x", shoal.Options{}); err == nil {
 		t.Error("no processes are no error")
 	}
 }
@@ -253,13 +254,13 @@ func TestRestart_OnFailure(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		opts.FirstRank = 7
 		opts.Restart = shoal.Restart{Max: 1, Backoff: time.Millisecond}
-		g := shoal.NewGroup(deadline(t), opts)
+		g := shoal.NewGroup(testutil.Context(t), opts)
 		p := flaky.Go(g, t.TempDir())
 		if err := g.Wait(); err == nil || !strings.Contains(err.Error(), "not yet") || p.Restarts() != 1 {
 			t.Errorf("one restart: %v after %d", err, p.Restarts())
 		}
 		opts.Restart.Max = -1
-		g = shoal.NewGroup(deadline(t), opts)
+		g = shoal.NewGroup(testutil.Context(t), opts)
 		p = flaky.Go(g, t.TempDir())
 		if err := g.Wait(); err != nil || p.Restarts() != 2 {
 			t.Errorf("any number: %v after %d", err, p.Restarts())
@@ -283,7 +284,7 @@ func TestRestart_PausesDouble(t *testing.T) {
 
 func TestRestart_NotOfACancelledGroup(t *testing.T) {
 	t.Parallel()
-	g := shoal.NewGroup(deadline(t), shoal.Options{Restart: shoal.Restart{Max: -1, Backoff: watchdog * 2,
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{Restart: shoal.Restart{Max: -1, Backoff: watchdog * 2,
 		MaxBackoff: watchdog * 2}})
 	p := fails.Go(g, "error") // and now it waits for longer than the test may take
 	if err := g.Close(); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -323,7 +324,7 @@ func TestOptions_WorkerGetsItsAttributes(t *testing.T) {
 			}
 			var out strings.Builder
 			dir := t.TempDir()
-			g := shoal.NewGroup(deadline(t), shoal.Options{
+			g := shoal.NewGroup(testutil.Context(t), shoal.Options{
 				Start: m, Executable: image, WorkDir: dir, Nice: 7, CPUs: [][]int{{firstCPU(t)}}, Stdout: &out,
 			})
 			attributes.Go(g, struct{}{})
@@ -363,7 +364,7 @@ func TestOptions_CPUsAreDealtToWorkers(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	g, err := confinement.Start(deadline(t), 4, struct{}{},
+	g, err := confinement.Start(testutil.Context(t), 4, struct{}{},
 		shoal.Options{CPUs: [][]int{every[:1], every}, Stdout: &out})
 	if err != nil {
 		t.Fatal(err)
@@ -421,7 +422,7 @@ func TestOptions_AreChecked(t *testing.T) {
 		"orphan grace": {OrphanGrace: -1},
 		"back-off":     {Restart: shoal.Restart{Backoff: -1}},
 	} {
-		g := shoal.NewGroup(deadline(t), opts)
+		g := shoal.NewGroup(testutil.Context(t), opts)
 		hello.Go(g, "x")
 		err := g.Wait()
 		if _, ok := errors.AsType[*shoal.ProcessError](err); !ok {

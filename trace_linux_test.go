@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A child that is forked and goes on in the same program has one thread and the locks of all: there
@@ -20,7 +21,7 @@ func TestSpawn_EveryForkIsFollowedByAnExec(t *testing.T) {
 		t.Skip("strace is not installed")
 	}
 	file := filepath.Join(t.TempDir(), "calls")
-	cmd := exec.CommandContext(deadline(t), strace, "-f", "-qq", "-e", "trace=clone,clone3,fork,vfork,execve",
+	cmd := exec.CommandContext(testutil.Context(t), strace, "-f", "-qq", "-e", "trace=clone,clone3,fork,vfork,execve",
 		"-o", file, os.Args[0], "-test.run=^TestStartMethod_EachStarts$", "-test.count=1")
 	cmd.Env = append(os.Environ(), "SHOAL_TEST_TRACED=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -50,7 +51,7 @@ func TestStartMethod_EachStarts(t *testing.T) {
 		t.Skip("only for TestSpawn_EveryForkIsFollowedByAnExec")
 	}
 	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart, shoal.GoroutineStart} {
-		g := shoal.NewGroup(deadline(t), shoal.Options{Start: m})
+		g := shoal.NewGroup(testutil.Context(t), shoal.Options{Start: m})
 		for range 3 {
 			nothing.Go(g, struct{}{})
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	_ "github.com/shoal-mp/shoal/ipc/tcp"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A numbered is a file of this module that has the number of a version.
@@ -129,7 +130,7 @@ func TestVersion_BuildsOfTwoVersionsRefuseEachOther(t *testing.T) {
 // neverMeets runs the other program, which must fail to meet this one.
 func neverMeets(t *testing.T, ours, newer int, program string, args ...string) {
 	t.Helper()
-	out, err := exec.CommandContext(deadline(t), program, args...).CombinedOutput()
+	out, err := exec.CommandContext(testutil.Context(t), program, args...).CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), "typed: true\n") {
 		t.Errorf("%v: %v, %s", args, err, out)
 	}
@@ -140,7 +141,7 @@ func neverMeets(t *testing.T, ours, newer int, program string, args ...string) {
 func asWorker(t *testing.T, program string, ours, newer int) {
 	t.Helper()
 	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart} {
-		g, err := nothing.Start(deadline(t), 1, struct{}{}, shoal.Options{Start: m, Executable: program})
+		g, err := nothing.Start(testutil.Context(t), 1, struct{}{}, shoal.Options{Start: m, Executable: program})
 		if err == nil {
 			err = g.Wait()
 		}
@@ -150,7 +151,7 @@ func asWorker(t *testing.T, program string, ours, newer int) {
 		}
 		wantBoth(t, m.String(), err.Error(), ours, ours+newer)
 	}
-	err := shoal.Warm(deadline(t), 1, shoal.Options{Executable: program})
+	err := shoal.Warm(testutil.Context(t), 1, shoal.Options{Executable: program})
 	if !errors.Is(err, shm.ErrVersion) {
 		t.Errorf("warm: %v, want ErrVersion", err)
 		return

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // kin returns the children of this process.
@@ -35,13 +36,13 @@ var whoAmI = shoal.Register("whoAmI", func(context.Context, int, struct{}) error
 
 func TestWarm_ProcessIsThereBeforeItsJob(t *testing.T) {
 	opts := shoal.Options{Start: shoal.WarmStart, Env: []string{"KIND=a"}}
-	if err := shoal.Warm(deadline(t), 2, opts); err != nil {
+	if err := shoal.Warm(testutil.Context(t), 2, opts); err != nil {
 		t.Fatal(err)
 	}
 	before := kin(t)
 	var out strings.Builder
 	opts.Stdout = &out
-	if g, err := whoAmI.Start(deadline(t), 2, struct{}{}, opts); err != nil || g.Wait() != nil {
+	if g, err := whoAmI.Start(testutil.Context(t), 2, struct{}{}, opts); err != nil || g.Wait() != nil {
 		t.Fatal(err, g.Wait())
 	}
 	for line := range strings.Lines(out.String()) {
@@ -52,10 +53,11 @@ func TestWarm_ProcessIsThereBeforeItsJob(t *testing.T) {
 			t.Errorf("%q was not among %v, or has no name", strings.TrimSpace(line), before)
 		}
 	}
-	if err := shoal.Warm(deadline(t), 1, opts); err != nil { // another one takes the place of the one that has served
+	// another one takes the place of the one that has served
+	if err := shoal.Warm(testutil.Context(t), 1, opts); err != nil {
 		t.Error(err)
 	}
-	if err := shoal.Warm(deadline(t), 0, opts); err != nil {
+	if err := shoal.Warm(testutil.Context(t), 0, opts); err != nil {
 		t.Error(err)
 	}
 }
@@ -63,7 +65,7 @@ func TestWarm_ProcessIsThereBeforeItsJob(t *testing.T) {
 func TestWarm_ProcessThatDiedIsNotUsed(t *testing.T) {
 	opts := shoal.Options{Start: shoal.WarmStart, Env: []string{"KIND=b"}}
 	before := kin(t)
-	if err := shoal.Warm(deadline(t), 1, opts); err != nil {
+	if err := shoal.Warm(testutil.Context(t), 1, opts); err != nil {
 		t.Fatal(err)
 	}
 	for _, pid := range kin(t) {
@@ -76,12 +78,12 @@ func TestWarm_ProcessThatDiedIsNotUsed(t *testing.T) {
 			untilGone(t, n)
 		}
 	}
-	g := shoal.NewGroup(deadline(t), opts)
+	g := shoal.NewGroup(testutil.Context(t), opts)
 	hello.Go(g, "x")
 	if err := g.Wait(); err != nil {
 		t.Error(err)
 	}
-	if err := shoal.Warm(deadline(t), 0, opts); err != nil {
+	if err := shoal.Warm(testutil.Context(t), 0, opts); err != nil {
 		t.Error(err)
 	}
 }
@@ -94,15 +96,15 @@ func cmdline(pid string) string {
 
 func TestWarm_SaysWhyItCannot(t *testing.T) {
 	t.Parallel()
-	err := shoal.Warm(deadline(t), 1, shoal.Options{Executable: "/bin/sh", Env: []string{"ENV=/dev/null"}})
+	err := shoal.Warm(testutil.Context(t), 1, shoal.Options{Executable: "/bin/sh", Env: []string{"ENV=/dev/null"}})
 	if !errors.Is(err, shoal.ErrExited) {
 		t.Errorf("a shell that waits for a job: %v", err)
 	}
-	if err := shoal.Warm(deadline(t), 1, shoal.Options{Executable: "/does/not/exist"}); !errors.Is(err,
+	if err := shoal.Warm(testutil.Context(t), 1, shoal.Options{Executable: "/does/not/exist"}); !errors.Is(err,
 		os.ErrNotExist) {
 		t.Errorf("nothing that waits for a job: %v", err)
 	}
-	if err := shoal.Warm(deadline(t), -1, shoal.Options{}); err == nil {
+	if err := shoal.Warm(testutil.Context(t), -1, shoal.Options{}); err == nil {
 		t.Error("less than no process is no error")
 	}
 	over, cancel := context.WithCancel(t.Context())
@@ -122,7 +124,7 @@ func TestWarm_ProcessIsOfTodaysDomain(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := kin(t)
-	if err := shoal.Warm(deadline(t), 1, opts); err != nil {
+	if err := shoal.Warm(testutil.Context(t), 1, opts); err != nil {
 		t.Fatal(err)
 	}
 	waiting := slices.DeleteFunc(kin(t), func(pid string) bool { return slices.Contains(before, pid) })
@@ -135,7 +137,7 @@ func TestWarm_ProcessIsOfTodaysDomain(t *testing.T) {
 	defer shm.SetDefault(first)
 	var out strings.Builder
 	opts.Stdout = &out
-	g := shoal.NewGroup(deadline(t), opts)
+	g := shoal.NewGroup(testutil.Context(t), opts)
 	whoAmI.Go(g, struct{}{})
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
@@ -144,7 +146,7 @@ func TestWarm_ProcessIsOfTodaysDomain(t *testing.T) {
 		t.Errorf("process %s has the job, which is in another domain", pid)
 	}
 	for _, n := range []int{1, 0} { // the successor comes, and goes
-		if err := shoal.Warm(deadline(t), n, opts); err != nil {
+		if err := shoal.Warm(testutil.Context(t), n, opts); err != nil {
 			t.Error(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A twice is one line of testdata/gradgrad.jsonl.gz, which testdata/gradgrad.py has written. A nil
@@ -64,20 +65,13 @@ func written(s string) *tensor.Tensor {
 	}
 	var shape []int
 	for _, n := range strings.FieldsFunc(rest, func(r rune) bool { return r == ',' || r == ']' }) {
-		shape = append(shape, must(strconv.Atoi(n)))
+		shape = append(shape, testutil.Must(strconv.Atoi(n)))
 	}
 	v := make([]float64, len(f)-1)
 	for i, e := range f[1:] {
-		v[i] = must(strconv.ParseFloat(e, 64))
+		v[i] = testutil.Must(strconv.ParseFloat(e, 64))
 	}
 	return tensor.FromSlice(v, shape...).To(dt)
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }
 
 func TestRegression_S3_4_SecondDerivativesAreThoseOfPyTorch(t *testing.T) {

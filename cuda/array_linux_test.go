@@ -13,17 +13,18 @@ import (
 	"github.com/shoal-mp/shoal/internal/dl"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/standin"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestArrayInterface_IsPythons(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	x, err := tensor.Arange(tensor.Float32, 0, 12, 1).View(3, 4).ToDevice(device(t, "cuda"))
-	check(t, err)
+	testutil.NoError(t, err)
 	columns := x.Select(1, 2)
 	a, err := cuda.ArrayInterfaceOf(columns)
-	check(t, err)
+	testutil.NoError(t, err)
 	b, err := json.Marshal(a)
-	check(t, err)
+	testutil.NoError(t, err)
 	if want := fmt.Sprintf(
 		`{"shape":[3],"typestr":"\u003cf4","data":[%d,false],"strides":[16],"version":3,"stream":%d}`,
 		on(x).Pointer()+8, *a.Stream); string(b) != want {
@@ -33,14 +34,14 @@ func TestArrayInterface_IsPythons(t *testing.T) {
 		t.Errorf("row-major: %v, %v", whole, err)
 	}
 	var back cuda.ArrayInterface
-	check(t, json.Unmarshal(b, &back))
+	testutil.NoError(t, json.Unmarshal(b, &back))
 	done := 0
 	y, err := back.Tensor(x.Device().(*cuda.Device), func() error { done++; return nil })
-	check(t, err)
+	testutil.NoError(t, err)
 	if got := onHost(t, y); !slices.Equal(got, []float32{2, 6, 10}) || done != 0 {
 		t.Errorf("%v, done %d times", got, done)
 	}
-	check(t, y.Close())
+	testutil.NoError(t, y.Close())
 	if done != 1 {
 		t.Errorf("done %d times", done)
 	}
@@ -93,7 +94,7 @@ func TestArrayInterface_IsPythons(t *testing.T) {
 	if _, err := cuda.ArrayInterfaceOf(tensor.New(tensor.Float32, 1)); !errors.Is(err, cuda.ErrDevice) {
 		t.Errorf("on the host: %v", err)
 	}
-	check(t, errors.Join(columns.Close(), x.Close()))
+	testutil.NoError(t, errors.Join(columns.Close(), x.Close()))
 }
 
 // refusals are of structs that are of the right version.
@@ -119,11 +120,11 @@ func refusals(t *testing.T, call func(string, ...uintptr) uintptr, at uintptr) {
 	p := pointer(call("produce", at))
 	*(*uintptr)(unsafe.Add(p, 32)), *(*uintptr)(unsafe.Add(p, 56)) = 0, 0 // strides and deleter are NULL
 	x, err := cuda.FromDLPack("dltensor", p)
-	check(t, err)
+	testutil.NoError(t, err)
 	if got := onHost(t, x); !slices.Equal(got, []float32{2, 3, 4, 5, 6, 7}) {
 		t.Errorf("row-major: %v", got)
 	}
-	check(t, x.Close())
+	testutil.NoError(t, x.Close())
 	if n := call("deletions"); n != 202 {
 		t.Errorf("%d deletions, and 202 of what was taken", n)
 	}
@@ -135,27 +136,27 @@ func TestArrayInterface_OfNothing(t *testing.T) {
 	dev := device(t, "cuda").(*cuda.Device)
 	for _, shape := range [][]int{{2, 0}, {}} {
 		x, err := tensor.On(dev).Ones(tensor.Float32, shape...)
-		check(t, err)
+		testutil.NoError(t, err)
 		a, err := cuda.ArrayInterfaceOf(x)
-		check(t, err)
+		testutil.NoError(t, err)
 		b, err := json.Marshal(a)
-		check(t, err)
+		testutil.NoError(t, err)
 		var back cuda.ArrayInterface
-		check(t, json.Unmarshal(b, &back))
+		testutil.NoError(t, json.Unmarshal(b, &back))
 		y, err := back.Tensor(dev, func() error { return nil })
-		check(t, err)
+		testutil.NoError(t, err)
 		if (a.Data == 0) != (x.Numel() == 0) || !slices.Equal(onHost(t, y), onHost(t, x)) ||
 			!slices.Equal(y.Shape(), shape) {
 			t.Errorf("%s arrives as %v of %v", b, onHost(t, y), y.Shape())
 		}
 		p, err := cuda.ToDLPack(x)
-		check(t, err)
+		testutil.NoError(t, err)
 		z, err := cuda.FromDLPack("dltensor_versioned", p)
-		check(t, err)
+		testutil.NoError(t, err)
 		if at := *(*uintptr)(unsafe.Add(p, 32)); (at == 0) != (x.Numel() == 0) || !slices.Equal(z.Shape(), shape) {
 			t.Errorf("DLPack has %v at %#x", z.Shape(), at)
 		}
-		check(t, errors.Join(x.Close(), y.Close(), z.Close()))
+		testutil.NoError(t, errors.Join(x.Close(), y.Close(), z.Close()))
 	}
 }
 
@@ -163,10 +164,10 @@ func TestArrayInterface_OfNothing(t *testing.T) {
 func library(t *testing.T, flags ...string) func(name string, args ...uintptr) uintptr {
 	t.Helper()
 	lib, err := dl.Open(standin.Compile(t, "testdata/dlpack.c", flags...))
-	check(t, err)
+	testutil.NoError(t, err)
 	return func(name string, args ...uintptr) uintptr {
 		f, err := lib.Symbol(name)
-		check(t, err)
+		testutil.NoError(t, err)
 		return dl.Call(f, args...)
 	}
 }
@@ -189,10 +190,10 @@ func dlpackIsCs(t *testing.T, flags ...string) {
 	call := library(t, flags...)
 	devices := onDevices(t, 1, 64*mib)
 	x, err := tensor.Arange(tensor.Float32, 0, 12, 1).View(3, 4).ToDevice(device(t, "cuda"))
-	check(t, err)
+	testutil.NoError(t, err)
 	part := x.Slice(1, 1, 3, 1)
 	p, err := cuda.ToDLPack(part)
-	check(t, err)
+	testutil.NoError(t, err)
 	if got, want := text(call("describe", uintptr(p))),
 		fmt.Sprintf("1 flags 0 device 2:0 type 2/32/1 at %x+4: 3 by 4 2 by 1", on(x).Pointer()); got != want {
 		t.Errorf("C sees %q, want %q", got, want)
@@ -206,12 +207,12 @@ func dlpackIsCs(t *testing.T, flags ...string) {
 		},
 	} {
 		y, err := take()
-		check(t, err)
+		testutil.NoError(t, err)
 		before := call("deletions")
 		if got := onHost(t, y); !slices.Equal(got, []float32{2, 4, 6, 3, 5, 7}) {
 			t.Errorf("%s: %v", name, got)
 		}
-		check(t, y.Close())
+		testutil.NoError(t, y.Close())
 		if n := call("deletions") - before; n != 1 && n != 100 {
 			t.Errorf("%s: %d deletions", name, n)
 		}
@@ -229,18 +230,18 @@ func dlpackIsCs(t *testing.T, flags ...string) {
 		t.Errorf("%d deletions, and 101 of what was taken", n)
 	}
 	first, err := cuda.FromDLPack("dltensor_versioned", pointer(call("produce_versioned", at, 1, 2))) // 2: it is a copy
-	check(t, err)
+	testutil.NoError(t, err)
 	again, err := cuda.FromDLPack("dltensor", pointer(call("produce", at)))
-	check(t, errors.Join(err, first.Close()))
+	testutil.NoError(t, errors.Join(err, first.Close()))
 	if got := onHost(t, again); got[0] != 2 {
 		t.Errorf("what arrived twice is %v", got)
 	}
-	check(t, again.Close())
+	testutil.NoError(t, again.Close())
 	if n := call("deletions"); n != 202 {
 		t.Errorf("%d deletions, and 202 of what was taken", n)
 	}
 	refusals(t, call, at)
-	check(t, errors.Join(part.Close(), x.Close()))
+	testutil.NoError(t, errors.Join(part.Close(), x.Close()))
 	if used, err := devices.Used(0); used == 0 || err != nil {
 		t.Errorf("%d bytes are used, %v: C has the tensor", used, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A cargo has what is of devices and travels; the table of everything else is that of package nn's
@@ -24,9 +25,9 @@ type cargo struct {
 
 func newCargo(t *testing.T) cargo {
 	x, err := tensor.Arange(tensor.Float32, 0, 24, 1).Reshape(2, 3, 4).Transpose(0, 2).ToDevice(forRank(t, 1))
-	check(t, err)
+	testutil.NoError(t, err)
 	y, err := tensor.On(device(t, "cuda:0")).Ones(tensor.Float64, 2)
-	check(t, err)
+	testutil.NoError(t, err)
 	place := tensor.Place{Device: forRank(t, 1)}
 	return cargo{place, tensor.Place{}, x, map[string]*tensor.Tensor{"weight": y}, []any{place, x}}
 }
@@ -68,11 +69,11 @@ var unpack = shoal.Register("unpack", func(ctx context.Context, _ int, d deliver
 // through sends a cargo by a queue or a pipe, and reports what arrives.
 func through[T any](t *testing.T, put func(context.Context, T) error, get func(context.Context) (T, error),
 	c T) string {
-	check(t, put(watched(t), c))
-	v, err := get(watched(t))
-	check(t, err)
+	testutil.NoError(t, put(testutil.Context(t), c))
+	v, err := get(testutil.Context(t))
+	testutil.NoError(t, err)
 	got := any(v).(cargo)
-	defer func() { check(t, errors.Join(got.change(), got.close())) }()
+	defer func() { testutil.NoError(t, errors.Join(got.change(), got.close())) }()
 	return got.String()
 }
 
@@ -80,30 +81,30 @@ func TestDevice_TensorsTravelByEveryWay(t *testing.T) {
 	for way, send := range map[string]func(*testing.T, cargo) string{
 		"queue": func(t *testing.T, c cargo) string {
 			q, err := ipc.NewQueue[cargo](1)
-			check(t, err)
+			testutil.NoError(t, err)
 			defer q.Close()
 			return through(t, q.Put, q.Get, c)
 		},
 		"queue of any": func(t *testing.T, c cargo) string {
 			q, err := ipc.NewQueue[any](1)
-			check(t, err)
+			testutil.NoError(t, err)
 			defer q.Close()
 			return through[any](t, q.Put, q.Get, c)
 		},
 		"pipe": func(t *testing.T, c cargo) string {
 			a, b, err := ipc.Pipe[cargo, cargo]()
-			check(t, err)
+			testutil.NoError(t, err)
 			defer a.Close()
 			defer b.Close()
 			return through(t, a.Send, b.Recv, c)
 		},
 		"argument": func(t *testing.T, c cargo) string {
 			q, err := ipc.NewQueue[string](1)
-			check(t, err)
+			testutil.NoError(t, err)
 			defer q.Close()
-			check(t, unpack.Spawn(watched(t), 1, delivery{c, q.Sender()}))
+			testutil.NoError(t, unpack.Spawn(testutil.Context(t), 1, delivery{c, q.Sender()}))
 			seen, err := q.TryGet()
-			check(t, err)
+			testutil.NoError(t, err)
 			return seen
 		},
 	} {
@@ -117,7 +118,7 @@ func TestDevice_TensorsTravelByEveryWay(t *testing.T) {
 			if after := c.String(); after == before {
 				t.Errorf("a change of the receiver is not seen: %s", after)
 			}
-			check(t, c.close())
+			testutil.NoError(t, c.close())
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // held are a queue of tensors, and what the sender waits for before its device may go on.
@@ -63,8 +64,8 @@ func startHeld(t *testing.T) (ctx context.Context, x *tensor.Tensor, g *shoal.Gr
 	t.Helper()
 	ctx, q, g, on := startSending(t)
 	x, err := q.Get(ctx)
-	check(t, err)
-	check(t, q.Close())
+	testutil.NoError(t, err)
+	testutil.NoError(t, q.Close())
 	return ctx, x, g, on
 }
 
@@ -74,22 +75,22 @@ func startSending(t *testing.T) (ctx context.Context, q *ipc.Queue[*tensor.Tenso
 	on *ipc.Queue[bool]) {
 	t.Helper()
 	room, err := tensor.On(simulated(t)).Empty(tensor.Float32, 100) // mapping a segment waits for the device
-	check(t, err)
-	check(t, room.Close())
-	ctx = watched(t)
+	testutil.NoError(t, err)
+	testutil.NoError(t, room.Close())
+	ctx = testutil.Context(t)
 	q, err = ipc.NewQueue[*tensor.Tensor](2)
-	check(t, err)
+	testutil.NoError(t, err)
 	on, err = ipc.NewQueue[bool](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	g, err = sendHeld.Start(ctx, 1, held{q.Sender(), on.Receiver()}, shoal.Options{})
-	check(t, err)
+	testutil.NoError(t, err)
 	first, err := q.Get(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	if got := onHost(t, first); got[99] != 6 {
 		t.Errorf("what the device had written: %v", got)
 	}
-	check(t, first.Close())
-	t.Cleanup(func() { check(t, on.Close()) })
+	testutil.NoError(t, first.Close())
+	t.Cleanup(func() { testutil.NoError(t, on.Close()) })
 	return ctx, q, g, on
 }
 
@@ -102,34 +103,34 @@ var change = shoal.Register("change", func(_ context.Context, _ int, x *tensor.T
 
 func TestClock_AProcessThatEndsFinishesItsWork(t *testing.T) {
 	x, err := tensor.On(onDevice(t)).Ones(tensor.Float32, 100)
-	check(t, err)
-	check(t, change.Spawn(watched(t), 1, x))
+	testutil.NoError(t, err)
+	testutil.NoError(t, change.Spawn(testutil.Context(t), 1, x))
 	if got := onHost(t, x); got[0] != 7 || got[99] != 7 {
 		t.Errorf("%v", got)
 	}
-	check(t, x.Close())
+	testutil.NoError(t, x.Close())
 }
 
 func TestClock_TheReceiversStreamWaitsAndNotItsHost(t *testing.T) {
 	ctx, x, g, on := startHeld(t)
 	y, err := tensor.On(x.Device()).Empty(tensor.Float32, 100)
-	check(t, err)
-	check(t, cuda.MemoryOf(y).Copy(0, cuda.MemoryOf(x), 0, x.Nbytes())) // queued behind what is not written
-	check(t, on.Put(ctx, true))
+	testutil.NoError(t, err)
+	testutil.NoError(t, cuda.MemoryOf(y).Copy(0, cuda.MemoryOf(x), 0, x.Nbytes())) // queued behind what is not written
+	testutil.NoError(t, on.Put(ctx, true))
 	if got := onHost(t, y); got[0] != 7 || got[99] != 7 {
 		t.Errorf("copied before it was written: %v", got)
 	}
-	check(t, g.Wait())
-	check(t, x.Close())
-	check(t, y.Close())
+	testutil.NoError(t, g.Wait())
+	testutil.NoError(t, x.Close())
+	testutil.NoError(t, y.Close())
 }
 
 func TestClock_AKilledSendersTensorIsAnError(t *testing.T) {
 	ctx, x, g, on := startHeld(t)
 	y, err := tensor.On(x.Device()).Empty(tensor.Float32, 100)
-	check(t, err)
-	check(t, cuda.MemoryOf(y).Copy(0, cuda.MemoryOf(x), 0, x.Nbytes()))
-	check(t, on.Put(ctx, false))
+	testutil.NoError(t, err)
+	testutil.NoError(t, cuda.MemoryOf(y).Copy(0, cuda.MemoryOf(x), 0, x.Nbytes()))
+	testutil.NoError(t, on.Put(ctx, false))
 	if died, ok := errors.AsType[*shoal.ProcessError](g.Wait()); !ok || died.Signal != syscall.SIGKILL {
 		t.Fatalf("the sender ended by itself: %v", died)
 	}
@@ -145,27 +146,27 @@ func TestClock_AKilledSendersTensorIsAnError(t *testing.T) {
 		t.Error(err)
 	}
 	q, err := ipc.NewQueue[*tensor.Tensor](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	if err := q.Put(ctx, x); !errors.Is(err, cuda.ErrUnfinished) {
 		t.Errorf("sent on: %v", err)
 	}
-	check(t, q.Close())
-	check(t, x.Close())
-	check(t, y.Close())
+	testutil.NoError(t, q.Close())
+	testutil.NoError(t, x.Close())
+	testutil.NoError(t, y.Close())
 }
 
 func TestClock_ClosingWhatWasLostDoesNotHideIt(t *testing.T) {
 	ctx, x, g, on := startHeld(t)
 	y, err := tensor.On(x.Device()).Empty(tensor.Float32, 100)
-	check(t, err)
-	check(t, cuda.MemoryOf(y).Copy(0, cuda.MemoryOf(x), 0, x.Nbytes()))
-	check(t, on.Put(ctx, false))
+	testutil.NoError(t, err)
+	testutil.NoError(t, cuda.MemoryOf(y).Copy(0, cuda.MemoryOf(x), 0, x.Nbytes()))
+	testutil.NoError(t, on.Put(ctx, false))
 	g.Wait()
-	check(t, x.Close())
+	testutil.NoError(t, x.Close())
 	if _, err := y.CPU(); !errors.Is(err, cuda.ErrUnfinished) {
 		t.Errorf("%v", err)
 	}
-	check(t, y.Close())
+	testutil.NoError(t, y.Close())
 }
 
 // sendSomething lets a process have the clock that it makes when it sends first, which the device
@@ -200,22 +201,22 @@ var sendBack = shoal.Register("sendBack", func(ctx context.Context, _ int, e end
 // Memory of this process may come back with the clock of another, which goes with it.
 func TestClock_GoesWithWhatItCameWith(t *testing.T) {
 	onDevices(t, 1, 256*mib)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	in, err := ipc.NewQueue[*tensor.Tensor](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	out, err := ipc.NewQueue[*tensor.Tensor](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	x, err := tensor.On(device(t, "cuda")).Ones(tensor.Float32, 100)
-	check(t, err)
-	check(t, in.Put(ctx, x))
+	testutil.NoError(t, err)
+	testutil.NoError(t, in.Put(ctx, x))
 	g, err := sendBack.Start(ctx, 1, ends{in.Receiver(), out.Sender()}, shoal.Options{})
-	check(t, err)
+	testutil.NoError(t, err)
 	y, err := out.Get(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	if !y.SameStorage(x) {
 		t.Error("what comes back is another storage")
 	}
-	check(t, errors.Join(y.Close(), x.Close(), g.Wait(), in.Close(), out.Close()))
+	testutil.NoError(t, errors.Join(y.Close(), x.Close(), g.Wait(), in.Close(), out.Close()))
 	eventually(t, func() string { return fmt.Sprintf("%d segments are mapped", cuda.Mapped()) },
 		"1 segments are mapped")
 }
@@ -232,25 +233,25 @@ func TestClock_WithoutNumbersTheSenderWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, err := tensor.On(simulated(t)).Zeros(tensor.Float32, 100)
-			check(t, err)
+			testutil.NoError(t, err)
 			q, err := ipc.NewQueue[*tensor.Tensor](2)
-			check(t, err)
+			testutil.NoError(t, err)
 			d := cuda.Simulator()
 			d.Fail(fault.call, 1, fault.r)
 			for range 2 { // and is not asked again
 				d.Hold(true)
-				check(t, cuda.MemoryOf(x).Fill(0, x.Nbytes(), []byte{0}))
+				testutil.NoError(t, cuda.MemoryOf(x).Fill(0, x.Nbytes(), []byte{0}))
 				timer := time.AfterFunc(50*time.Millisecond, func() { d.Hold(false) })
-				check(t, q.Put(watched(t), x))
+				testutil.NoError(t, q.Put(testutil.Context(t), x))
 				timer.Stop()
 				if !d.Idle() {
 					t.Error("Put has returned, and the device is not ready")
 				}
 				y, err := q.TryGet()
-				check(t, err)
-				check(t, y.Close())
+				testutil.NoError(t, err)
+				testutil.NoError(t, y.Close())
 			}
-			check(t, errors.Join(x.Close(), q.Close()))
+			testutil.NoError(t, errors.Join(x.Close(), q.Close()))
 		})
 	}
 }
@@ -261,21 +262,21 @@ func TestClock_WithoutItsPageTheReceiverWaits(t *testing.T) {
 	for name, lives := range map[string]bool{"the sender lives": true, "the sender is killed": false} {
 		t.Run(name, func(t *testing.T) {
 			ctx, q, g, on := startSending(t)
-			check(t, tensor.EmptyCache()) // the clock, if the first tensor was waited for
+			testutil.NoError(t, tensor.EmptyCache()) // the clock, if the first tensor was waited for
 			go func() {
 				time.Sleep(20 * time.Millisecond) // in most runs while the receiver waits
 				on.Put(ctx, lives)
 			}()
 			cuda.Simulator().Fail("cuMemHostRegister", 1, cudriver.ErrorNotPermitted)
 			x, err := q.Get(ctx)
-			check(t, err)
+			testutil.NoError(t, err)
 			wantPinned(t, "a clock that cannot be registered has come", 0)
 			if h, err := x.CPU(); lives && (err != nil || tensor.At[float32](h, 99) != 7) ||
 				!lives && !errors.Is(err, cuda.ErrUnfinished) {
 				t.Errorf("%v, %v", h, err)
 			}
 			g.Wait()
-			check(t, errors.Join(x.Close(), q.Close()))
+			testutil.NoError(t, errors.Join(x.Close(), q.Close()))
 		})
 	}
 }
@@ -284,22 +285,22 @@ func TestClock_WithoutItsPageTheReceiverWaits(t *testing.T) {
 func TestClock_BeginsAtZero(t *testing.T) {
 	dev := simulated(t)
 	keep, err := tensor.On(dev).Zeros(tensor.Int32, 1)
-	check(t, err)
-	check(t, dev.(*cuda.Device).Synchronize())
+	testutil.NoError(t, err)
+	testutil.NoError(t, dev.(*cuda.Device).Synchronize())
 	for range 8 { // of the size of a clock, which comes to lie where one of them was
 		x, err := tensor.NewShared(tensor.Int32, os.Getpagesize()/4)
-		check(t, err)
+		testutil.NoError(t, err)
 		for i := range tensor.Data[int32](x) {
 			tensor.Data[int32](x)[i] = 1<<30 + 7
 		}
-		check(t, x.Close())
+		testutil.NoError(t, x.Close())
 	}
-	check(t, tensor.EmptyCache())
+	testutil.NoError(t, tensor.EmptyCache())
 	d := cuda.Simulator()
 	d.Hold(true)
 	defer d.Hold(false)
-	check(t, cuda.MemoryOf(keep).Fill(0, 4, []byte{0}))
-	check(t, sendSomething(watched(t), keep))
+	testutil.NoError(t, cuda.MemoryOf(keep).Fill(0, 4, []byte{0}))
+	testutil.NoError(t, sendSomething(testutil.Context(t), keep))
 	if d.Idle() {
 		t.Error("the sender has waited for its device")
 	}
@@ -308,11 +309,11 @@ func TestClock_BeginsAtZero(t *testing.T) {
 		t.Errorf("it begins at %d, %v", now, err)
 	}
 	d.Hold(false)
-	check(t, dev.(*cuda.Device).Synchronize())
+	testutil.NoError(t, dev.(*cuda.Device).Synchronize())
 	if now, err = cuda.Clock(dev.(*cuda.Device)); now != 1 || err != nil {
 		t.Errorf("when the device has done it, it is %d, %v", now, err)
 	}
-	check(t, keep.Close())
+	testutil.NoError(t, keep.Close())
 }
 
 // Each of these may wait for the device, which waits for a process that was killed: also where all
@@ -407,12 +408,12 @@ func nothingHangs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, x, g, on := startHeld(t)
-			check(t, on.Put(ctx, false))
+			testutil.NoError(t, on.Put(ctx, false))
 			if err := use(x); !errors.Is(err, cuda.ErrUnfinished) {
 				t.Errorf("%v", err)
 			}
 			g.Wait()
-			check(t, x.Close())
+			testutil.NoError(t, x.Close())
 		})
 	}
 }
@@ -423,7 +424,7 @@ func TestClock_ALateNumberOfAKilledSenderHangsNobody(t *testing.T) {
 	ctx, x, g, on := startHeld(t)
 	s, dev := cuda.Simulator(), x.Device().(*cuda.Device)
 	s.Hold(true)
-	check(t, on.Put(ctx, false))
+	testutil.NoError(t, on.Put(ctx, false))
 	g.Wait()
 	numbers := cuda.AwaitedNumbers(dev)
 	if len(numbers) != 1 {
@@ -438,20 +439,20 @@ func TestClock_ALateNumberOfAKilledSenderHangsNobody(t *testing.T) {
 	if _, err := x.CPU(); !errors.Is(err, cuda.ErrUnfinished) {
 		t.Errorf("%v", err)
 	}
-	check(t, x.Close())
+	testutil.NoError(t, x.Close())
 }
 
 // What was closed the device may still have to do something with.
 func TestMemory_IsGivenBackWhenTheDeviceHasDone(t *testing.T) {
 	dev := simulated(t)
 	x, err := tensor.On(dev).Zeros(tensor.Float32, 1)
-	check(t, err)
+	testutil.NoError(t, err)
 	d := cuda.Simulator()
 	d.Hold(true)
-	check(t, cuda.MemoryOf(x).Fill(0, 4, []byte{1}))
-	check(t, x.Close())
+	testutil.NoError(t, cuda.MemoryOf(x).Fill(0, 4, []byte{1}))
+	testutil.NoError(t, x.Close())
 	timer := time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) })
 	defer timer.Stop()
-	check(t, cuda.EmptySegments())
-	check(t, dev.(*cuda.Device).Synchronize())
+	testutil.NoError(t, cuda.EmptySegments())
+	testutil.NoError(t, dev.(*cuda.Device).Synchronize())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A process that goes on without devices, or whose context another library keeps, has nothing of
@@ -19,7 +20,7 @@ func TestClose_GivesBackKernelsAndProducts(t *testing.T) {
 	s := cuda.Simulator()
 	for range 2 { // after Close the next call begins anew
 		x, err := tensor.On(dev).Ones(tensor.Float32, 4, 4)
-		check(t, err)
+		testutil.NoError(t, err)
 		sum := tensor.Add(x, x)
 		product := tensor.MatMul(sum, x)
 		if got := onHost(t, product); got[0] != 8 {
@@ -29,9 +30,9 @@ func TestClose_GivesBackKernelsAndProducts(t *testing.T) {
 			t.Errorf("open are %+v: the test has made no kernel, or no product", open)
 		}
 		for _, c := range []*tensor.Tensor{x, sum, product} {
-			check(t, c.Close())
+			testutil.NoError(t, c.Close())
 		}
-		check(t, cuda.Close())
+		testutil.NoError(t, cuda.Close())
 		if open := s.Open(); open != (sim.Open{}) {
 			t.Errorf("open after Close are %+v", open)
 		}
@@ -46,10 +47,10 @@ func TestClose_EndsDevicesThatAreKept(t *testing.T) {
 	dev := simulated(t).(*cuda.Device)
 	s := cuda.Simulator()
 	stream, err := dev.NewStream()
-	check(t, err)
+	testutil.NoError(t, err)
 	event, err := stream.Record()
-	check(t, err)
-	check(t, cuda.Close())
+	testutil.NoError(t, err)
+	testutil.NoError(t, cuda.Close())
 	_, asked := event.Done()
 	_, made := tensor.On(dev).Zeros(tensor.Float32, 1)
 	for what, err := range map[string]error{"a tensor": made, "a stream's end": stream.Close(), "an event": asked,
@@ -62,8 +63,8 @@ func TestClose_EndsDevicesThatAreKept(t *testing.T) {
 		t.Errorf("%d contexts are left", n)
 	}
 	x, err := tensor.On(device(t, "cuda")).Zeros(tensor.Float32, 1) // of the device as Close left it
-	check(t, err)
-	check(t, x.Close())
+	testutil.NoError(t, err)
+	testutil.NoError(t, x.Close())
 }
 
 // A pattern of eight bytes, as of a float64, is repeated on the device, and so is one of sixteen.
@@ -74,27 +75,27 @@ func TestMemory_AWidePatternIsRepeatedOnTheDevice(t *testing.T) {
 	for dt, pattern := range map[tensor.DType][]uint64{tensor.Float64: {math.Float64bits(math.E)},
 		tensor.Complex128: {math.Float64bits(math.E), math.Float64bits(math.Pi)}} {
 		x, err := tensor.On(dev).Ones(dt, n/dt.Size())
-		check(t, err)
+		testutil.NoError(t, err)
 		var bytes []byte
 		for _, word := range pattern {
 			bytes = binary.NativeEndian.AppendUint64(bytes, word)
 		}
 		m := cuda.MemoryOf(x)
-		check(t, errors.Join(m.Fill(0, 16, bytes), dev.Synchronize())) // the kernel is there from now on
+		testutil.NoError(t, errors.Join(m.Fill(0, 16, bytes), dev.Synchronize())) // the kernel is there from now on
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		check(t, errors.Join(m.Fill(16, n-16, bytes), dev.Synchronize()))
+		testutil.NoError(t, errors.Join(m.Fill(16, n-16, bytes), dev.Synchronize()))
 		runtime.ReadMemStats(&after)
 		if built := after.TotalAlloc - before.TotalAlloc; built > n/2 {
 			t.Errorf("%v: the host took %d bytes to fill %d", dt, built, n)
 		}
 		got := make([]byte, n)
-		check(t, m.Read(got, 0))
+		testutil.NoError(t, m.Read(got, 0))
 		for i := 0; i < n; i += 8 {
 			if want := pattern[i/8%len(pattern)]; binary.NativeEndian.Uint64(got[i:]) != want {
 				t.Fatalf("%v: byte %d is of %#x, want %#x", dt, i, binary.NativeEndian.Uint64(got[i:]), want)
 			}
 		}
-		check(t, x.Close())
+		testutil.NoError(t, x.Close())
 	}
 }

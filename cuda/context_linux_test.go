@@ -12,6 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A user is a process, and its context of the first device.
@@ -50,21 +51,21 @@ func TestDevice_EachProcessHasAContextOfItsOwn(t *testing.T) {
 
 func ownContexts(t *testing.T, m shoal.StartMethod) {
 	simulate(t, 1, 256*mib)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	dev := device(t, "cuda").(*cuda.Device)
 	x, err := tensor.On(dev).Zeros(tensor.Float32, 1)
-	check(t, err)
+	testutil.NoError(t, err)
 	ours, err := cuda.Context(dev)
-	check(t, err)
+	testutil.NoError(t, err)
 	// one that waited in the domain of another test is of no use
 	kind := shoal.Options{Env: []string{fmt.Sprintf("IN_DOMAIN=%x", shm.Current().Token())}}
 	p, err := pool.New(ctx, pool.Options{Workers: 2, Start: m, Process: kind})
-	check(t, err)
+	testutil.NoError(t, err)
 	const tasks = 12
 	users := map[int]uint64{os.Getpid(): ours}
 	for range tasks {
 		u, err := useContext.Apply(ctx, p, ours, x)
-		check(t, err)
+		testutil.NoError(t, err)
 		if had, again := users[u.Process]; again && had != u.Context || u.Others != 0 || !u.Refused ||
 			u.Context == ours {
 			t.Errorf("%+v, after context %x; ours is %x", u, had, ours)
@@ -78,12 +79,12 @@ func ownContexts(t *testing.T, m shoal.StartMethod) {
 	if len(contexts) != len(users) {
 		t.Errorf("%d processes have %d contexts", len(users), len(contexts))
 	}
-	check(t, p.Close())
+	testutil.NoError(t, p.Close())
 	if m == shoal.WarmStart {
-		check(t, shoal.Warm(ctx, 1, kind)) // no successor is started any more, when the domain is closed
+		testutil.NoError(t, shoal.Warm(ctx, 1, kind)) // no successor is started any more, when the domain is closed
 	}
 	if got := onHost(t, x); got[0] != tasks {
 		t.Errorf("%v after %d tasks", got, tasks)
 	}
-	check(t, x.Close())
+	testutil.NoError(t, x.Close())
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var kills = flag.Int("cuda.kills", 64, "consumers that are killed")
@@ -80,14 +81,14 @@ func TestSegment_KilledConsumersLeaveNothing(t *testing.T) {
 	devices := onDevices(t, 1, 64<<30) // sparse: room for a segment of each, should they all be reaped late
 	ctx := within(t, time.Minute+time.Duration(*kills)*time.Second/2)
 	in, err := ipc.NewQueue[*tensor.Tensor](atOnce)
-	check(t, err)
+	testutil.NoError(t, err)
 	out, err := ipc.NewQueue[*tensor.Tensor](atOnce)
-	check(t, err)
+	testutil.NoError(t, err)
 	dev := device(t, "cuda")
 	x, err := tensor.On(dev).Zeros(tensor.Float32, 1000, 1000)
-	check(t, err)
+	testutil.NoError(t, err)
 	base, err := devices.Used(0)
-	check(t, err)
+	testutil.NoError(t, err)
 	feed, stop := context.WithCancel(ctx)
 	fed := make(chan error, 2)
 	go func() { // each time another tensor, in the one segment
@@ -120,10 +121,10 @@ func TestSegment_KilledConsumersLeaveNothing(t *testing.T) {
 		var mapped [atOnce]*tensor.Tensor
 		for i := range groups {
 			mapped[i] = tensor.FromSlice([]int64{0}, 1)
-			check(t, mapped[i].Share())
+			testutil.NoError(t, mapped[i].Share())
 			of := meal{ends{in.Receiver(), out.Sender()}, i == 0, mapped[i]}
 			groups[i], err = devour.Start(ctx, 1, of, shoal.Options{})
-			check(t, err)
+			testutil.NoError(t, err)
 		}
 		for _, g := range groups {
 			died, ok := errors.AsType[*shoal.ProcessError](g.Wait())
@@ -135,7 +136,7 @@ func TestSegment_KilledConsumersLeaveNothing(t *testing.T) {
 			if tensor.Data[int64](m)[0] > 0 {
 				held++
 			}
-			check(t, m.Close())
+			testutil.NoError(t, m.Close())
 		}
 	}
 	rounds := (*kills + atOnce - 1) / atOnce
@@ -149,20 +150,20 @@ func TestSegment_KilledConsumersLeaveNothing(t *testing.T) {
 		}
 	}
 	for _, q := range []*ipc.Queue[*tensor.Tensor]{in, out} {
-		check(t, q.Close())
+		testutil.NoError(t, q.Close())
 	}
 	d, err := shm.Default()
-	check(t, err)
+	testutil.NoError(t, err)
 	eventually(t, func() string { return fmt.Sprint(d.Unreaped()) }, "false <nil>")
 	comesTo(t, devices, 0, base)
-	check(t, cuda.EmptyCache()) // the clock, of which this process has sent numbers
-	check(t, x.Close())
+	testutil.NoError(t, cuda.EmptyCache()) // the clock, of which this process has sent numbers
+	testutil.NoError(t, x.Close())
 	whole, err := tensor.On(dev).Empty(tensor.Float32, cuda.MappedBytes()/4) // every place in the segment is free again
-	check(t, err)
+	testutil.NoError(t, err)
 	if n := cuda.Mapped(); n != 1 {
 		t.Errorf("%d segments are mapped", n)
 	}
-	check(t, whole.Close())
+	testutil.NoError(t, whole.Close())
 }
 
 // sendAndDie sends as much as it can until it is killed.
@@ -194,12 +195,12 @@ var sendAndDie = shoal.Register("sendAndDie", func(ctx context.Context, _ int, o
 // like what was sent.
 func TestSegment_WhatAKilledProducerSentIsWholeOrAnError(t *testing.T) {
 	devices := onDevices(t, 1, 4<<30)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	for range atOnce {
 		q, err := ipc.NewQueue[*tensor.Tensor](64)
-		check(t, err)
+		testutil.NoError(t, err)
 		g, err := sendAndDie.Start(ctx, 1, q.Sender(), shoal.Options{})
-		check(t, err)
+		testutil.NoError(t, err)
 		died, ok := errors.AsType[*shoal.ProcessError](g.Wait())
 		if !ok || died.Signal != syscall.SIGKILL {
 			t.Fatalf("the producer ended by itself: %v", died)
@@ -210,10 +211,10 @@ func TestSegment_WhatAKilledProducerSentIsWholeOrAnError(t *testing.T) {
 			if errors.Is(err, ipc.ErrEmpty) {
 				break
 			}
-			check(t, err)
+			testutil.NoError(t, err)
 			h, err := x.CPU()
 			if !errors.Is(err, cuda.ErrUnfinished) {
-				check(t, err)
+				testutil.NoError(t, err)
 				for _, v := range tensor.Data[float32](h) {
 					if v != 7 {
 						t.Fatalf("tensor %d: %v", got, h)
@@ -221,12 +222,12 @@ func TestSegment_WhatAKilledProducerSentIsWholeOrAnError(t *testing.T) {
 				}
 			}
 			got++
-			check(t, x.Close())
+			testutil.NoError(t, x.Close())
 		}
 		if got == 0 {
 			t.Error("nothing of what was sent before the death is there")
 		}
-		check(t, q.Close())
+		testutil.NoError(t, q.Close())
 	}
 	comesTo(t, devices, 0, 0)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestDevice_IsNamedAsPyTorchNamesIt(t *testing.T) {
@@ -17,7 +18,7 @@ func TestDevice_IsNamedAsPyTorchNamesIt(t *testing.T) {
 	if cuda.Available() != nil || cuda.Count() != 2 {
 		t.Fatalf("%d devices, %v", cuda.Count(), cuda.Available())
 	}
-	check(t, cuda.SetDevice(1))
+	testutil.NoError(t, cuda.SetDevice(1))
 	for text, want := range map[string]string{"cuda:0": "cuda:0", "cuda:1": "cuda:1", "cuda": "cuda:1",
 		"auto": "cuda:1"} {
 		if d := device(t, text); d.String() != want {
@@ -53,7 +54,7 @@ func TestDevice_IsNamedAsPyTorchNamesIt(t *testing.T) {
 func TestAvailable_SaysWhyThereIsNone(t *testing.T) {
 	t.Setenv(cuda.SimulateKey, "/dev/null")
 	t.Setenv("CUDA_VISIBLE_DEVICES", "7")
-	check(t, cuda.Reset())
+	testutil.NoError(t, cuda.Reset())
 	defer cuda.Reset()
 	if cuda.Available() == nil || cuda.Count() != 0 {
 		t.Error("there is one")
@@ -87,7 +88,7 @@ func TestForRank_IsTheHostOnlyWhereNoDeviceIs(t *testing.T) {
 			"cuDeviceGetUuid_v2": cudriver.ErrorUnknown}, want: cudriver.ErrorUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			check(t, cuda.Reset())
+			testutil.NoError(t, cuda.Reset())
 			t.Setenv(cuda.SimulateKey, c.paths)
 			if name != "no device" {
 				t.Setenv("CUDA_VISIBLE_DEVICES", c.visible)
@@ -99,7 +100,7 @@ func TestForRank_IsTheHostOnlyWhereNoDeviceIs(t *testing.T) {
 				c.want != nil && !errors.Is(err, cuda.ErrUnavailable) {
 				t.Errorf("rank 1 has %v, %v; auto: %v", d, err, auto)
 			}
-			check(t, cuda.Reset())
+			testutil.NoError(t, cuda.Reset())
 		})
 	}
 	if _, err := cuda.ForRank(-1); !errors.Is(err, cuda.ErrDevice) {
@@ -112,7 +113,7 @@ func TestDevice_HasTensors(t *testing.T) {
 	dev := device(t, "cuda")
 	x := tensor.Arange(tensor.Float32, 0, 6, 1).View(2, 3)
 	there, err := x.ToDevice(dev)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer there.Close()
 	if there.Device() != dev || x.Device() != nil || !there.IsShared() {
 		t.Errorf("on %v and %v", there.Device(), x.Device())
@@ -128,29 +129,29 @@ func TestDevice_HasTensors(t *testing.T) {
 	turned := there.T()
 	defer turned.Close()
 	again, err := turned.ToDevice(nil)
-	check(t, err)
+	testutil.NoError(t, err)
 	if got := tensor.Data[float32](again); !slices.Equal(got, []float32{0, 3, 1, 4, 2, 5}) {
 		t.Errorf("turned: %v", got)
 	}
 	for _, dt := range []tensor.DType{tensor.Bool, tensor.Int8, tensor.Float16, tensor.Float32, tensor.Int64,
 		tensor.Float64, tensor.Complex128} {
 		one, err := tensor.On(dev).Ones(dt, 3, 2)
-		check(t, err)
+		testutil.NoError(t, err)
 		seven := one.Select(0, 2)
 		last := seven.Select(0, 1)
 		if last.Item() != 1 {
 			t.Errorf("%v: %v", dt, one)
 		}
 		for _, c := range []*tensor.Tensor{last, seven, one} {
-			check(t, c.Close())
+			testutil.NoError(t, c.Close())
 		}
 	}
 	empty, err := tensor.On(dev).Zeros(tensor.Float32, 0, 3)
-	check(t, err)
+	testutil.NoError(t, err)
 	if s := empty.String(); s != "tensor([], device='cuda:0', size=(0, 3))" {
 		t.Errorf("an empty one: %s", s)
 	}
-	check(t, empty.Close())
+	testutil.NoError(t, empty.Close())
 	func() {
 		defer func() {
 			if s, ok := recover().(string); !ok || !strings.Contains(s, "on cuda:0: CPU copies it") {
@@ -164,15 +165,15 @@ func TestDevice_HasTensors(t *testing.T) {
 func TestDevice_TensorsGoToAnother(t *testing.T) {
 	onDevices(t, 2, 64*mib)
 	x, err := tensor.On(device(t, "cuda:0")).Full(tensor.Float32, 2.5, 100)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer x.Close()
 	every := x.Slice(0, 10, 90, 2)
 	defer every.Close()
 	y, err := every.ToDevice(device(t, "cuda:1"))
-	check(t, err)
+	testutil.NoError(t, err)
 	defer y.Close()
 	same, err := y.ToDevice(device(t, "cuda:1"))
-	check(t, err)
+	testutil.NoError(t, err)
 	defer same.Close()
 	if got := onHost(t, y); y.Device().String() != "cuda:1" || len(got) != 40 || got[39] != 2.5 ||
 		!same.SameStorage(y) {
@@ -187,7 +188,7 @@ func TestSegment_MemoryIsUsedAgain(t *testing.T) {
 	var all []*tensor.Tensor
 	for range 3 {
 		x, err := big()
-		check(t, err)
+		testutil.NoError(t, err)
 		all = append(all, x)
 	}
 	_, err := big()
@@ -195,20 +196,20 @@ func TestSegment_MemoryIsUsedAgain(t *testing.T) {
 		t.Errorf("a fourth of three: %v", err)
 	}
 	for range 10 {
-		check(t, all[0].Close())
+		testutil.NoError(t, all[0].Close())
 		all[0], err = big()
-		check(t, err)
+		testutil.NoError(t, err)
 	}
 	for _, x := range all {
-		check(t, x.Close())
+		testutil.NoError(t, x.Close())
 	}
 	if n, err := devices.Used(0); n == 0 || err != nil {
 		t.Errorf("%d bytes are kept for later, %v", n, err)
 	}
 	other, err := tensor.On(dev).Empty(tensor.Float32, 15*mib) // 60 MiB, so that what is kept has to go
-	check(t, err)
-	check(t, other.Close())
-	check(t, cuda.EmptyCache())
+	testutil.NoError(t, err)
+	testutil.NoError(t, other.Close())
+	testutil.NoError(t, cuda.EmptyCache())
 	if n, err := devices.Used(0); n != 0 || err != nil || cuda.Mapped() != 0 {
 		t.Errorf("%d bytes, %d segments are left, %v", n, cuda.Mapped(), err)
 	}
@@ -220,7 +221,7 @@ func TestSegment_IsSharedBySmallAllocations(t *testing.T) {
 	var all []*tensor.Tensor
 	for i := range 1000 {
 		x, err := tensor.On(dev).Full(tensor.Int32, float64(i), 10)
-		check(t, err)
+		testutil.NoError(t, err)
 		all = append(all, x)
 	}
 	if n := cuda.Mapped(); n != 1 {
@@ -230,16 +231,16 @@ func TestSegment_IsSharedBySmallAllocations(t *testing.T) {
 		if one := x.Select(0, 9); one.Item() != float64(i) {
 			t.Errorf("tensor %d holds %v", i, one.Item())
 		} else {
-			check(t, one.Close())
+			testutil.NoError(t, one.Close())
 		}
-		check(t, x.Close())
+		testutil.NoError(t, x.Close())
 	}
 }
 
 func TestDevice_AnErrorHasTheDriversName(t *testing.T) {
 	dev := simulated(t)
 	x, err := tensor.On(dev).Zeros(tensor.Float32, 4)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer x.Close()
 	cuda.Simulator().Fail("cuMemcpyDtoHAsync", 1, cudriver.ErrorNotPermitted)
 	_, err = x.CPU()
@@ -258,6 +259,6 @@ func TestDevice_ThatAnotherProcessHasIsAnError(t *testing.T) {
 	}
 	cuda.Simulator().Take(false)
 	x, err := tensor.On(dev).Zeros(tensor.Float32, 1)
-	check(t, err)
-	check(t, x.Close())
+	testutil.NoError(t, err)
+	testutil.NoError(t, x.Close())
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 	"github.com/shoal-mp/shoal/torch"
 )
 
@@ -62,15 +63,15 @@ var doubleTorch = shoal.Register("doubleTorch", func(ctx context.Context, _ int,
 // startDoubling starts doubleTorch and returns the connection with it, and how to end it.
 func startDoubling(t *testing.T) (ctx context.Context, c *torch.Conn, end func()) {
 	t.Helper()
-	ctx = watched(t)
+	ctx = testutil.Context(t)
 	l, err := torch.Listen("unix", t.TempDir()+"/socket", torchOptions)
-	check(t, err)
+	testutil.NoError(t, err)
 	g, err := doubleTorch.Start(ctx, 1, l.Addr(), shoal.Options{})
-	check(t, err)
+	testutil.NoError(t, err)
 	c, err = l.Accept(ctx)
-	check(t, err)
-	check(t, l.Close())
-	return ctx, c, func() { check(t, errors.Join(c.Send(ctx, "enough"), g.Wait(), c.Close())) }
+	testutil.NoError(t, err)
+	testutil.NoError(t, l.Close())
+	return ctx, c, func() { testutil.NoError(t, errors.Join(c.Send(ctx, "enough"), g.Wait(), c.Close())) }
 }
 
 func legacy(t *testing.T) tensor.Device {
@@ -82,15 +83,15 @@ func TestLegacy_TensorsCrossInPyTorchsForm(t *testing.T) {
 	devices := onDevices(t, 1, 64*mib)
 	ctx, c, end := startDoubling(t)
 	x, err := tensor.Arange(tensor.Float32, 0, 12, 1).View(4, 3).ToDevice(legacy(t))
-	check(t, err)
+	testutil.NoError(t, err)
 	part := x.Slice(0, 1, 3, 1)
 	if size, err := cuda.MemoryOf(x).Allocation(); size < 2*mib || err != nil {
 		t.Errorf("it has an allocation of %d bytes, %v: another program that opens less sees its neighbours", size, err)
 	}
 	for round, v := range []any{part, &autograd.Param{T: part}} {
-		check(t, c.Send(ctx, v))
+		testutil.NoError(t, c.Send(ctx, v))
 		got, err := c.Recv(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		if want := []float64{[]float64{3, 6}[round],
 			8}; !slices.Equal([]float64{got.(python.Tuple)[0].(float64), got.(python.Tuple)[1].(float64)}, want) {
 			t.Errorf("it read %v, not %v", got, want)
@@ -99,11 +100,11 @@ func TestLegacy_TensorsCrossInPyTorchsForm(t *testing.T) {
 	if got := onHost(t, x); got[2] != 2 || got[3] != 12 || got[4] != 4 {
 		t.Errorf("it wrote %v", got)
 	}
-	check(t, part.Close())
-	check(t, x.Close())
+	testutil.NoError(t, part.Close())
+	testutil.NoError(t, x.Close())
 	eventually(t, func() string { // it said so before it ended the last
 		out, err := torch.CollectCUDA()
-		check(t, err)
+		testutil.NoError(t, err)
 		return []string{"all are back", "some are out", "some are out"}[out]
 	}, "all are back")
 	end() // the other process's context takes memory of a GPU
@@ -153,27 +154,27 @@ var openAsOthers = shoal.Register("openAsOthers", func(ctx context.Context, _ in
 func TestLegacy_IsOpenedOnceAndWithinItsBounds(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	x, err := tensor.On(legacy(t)).Ones(tensor.Float32, 4)
-	check(t, err)
+	testutil.NoError(t, err)
 	h, _, err := cuda.HandleOf(x)
-	check(t, err)
-	g, err := openAsOthers.Start(watched(t), 1, hex.EncodeToString(h[:]), shoal.Options{})
-	check(t, err)
-	check(t, g.Wait())
-	check(t, x.Close())
+	testutil.NoError(t, err)
+	g, err := openAsOthers.Start(testutil.Context(t), 1, hex.EncodeToString(h[:]), shoal.Options{})
+	testutil.NoError(t, err)
+	testutil.NoError(t, g.Wait())
+	testutil.NoError(t, x.Close())
 
 	none, err := tensor.On(legacy(t)).Zeros(tensor.Float32, 0)
-	check(t, err)
+	testutil.NoError(t, err)
 	device, h, _, event, done, err := cuda.IPC.Share(cuda.MemoryOf(none))
 	if err != nil || device != 0 || h != ([64]byte{}) || event != nil || done() != nil {
 		t.Errorf("nothing is shared by handle %x of device %d, %v", h, device, err)
 	}
 	ended := false
 	m, err := cuda.IPC.Open(t.Context(), 0, h, 0, 0, nil, 0, func() error { ended = true; return nil })
-	check(t, err)
+	testutil.NoError(t, err)
 	if m.Size() != 0 || ended {
 		t.Errorf("nothing has %d bytes, ended %v", m.Size(), ended)
 	}
-	check(t, errors.Join(m.End(), none.Close()))
+	testutil.NoError(t, errors.Join(m.End(), none.Close()))
 	if !ended {
 		t.Error("nothing has not ended")
 	}
@@ -226,11 +227,11 @@ var openOnBoth = shoal.Register("openOnBoth", func(ctx context.Context, _ int, t
 func TestLegacy_EachDeviceOpensItOnce(t *testing.T) {
 	simulate(t, 2, 64*mib)
 	x, err := tensor.On(legacy(t)).Ones(tensor.Float32, 4)
-	check(t, err)
+	testutil.NoError(t, err)
 	h, _, err := cuda.HandleOf(x)
-	check(t, errors.Join(err, x.Device().Synchronize()))
-	check(t, openOnBoth.Spawn(watched(t), 1, hex.EncodeToString(h[:])))
-	check(t, x.Close())
+	testutil.NoError(t, errors.Join(err, x.Device().Synchronize()))
+	testutil.NoError(t, openOnBoth.Spawn(testutil.Context(t), 1, hex.EncodeToString(h[:])))
+	testutil.NoError(t, x.Close())
 }
 
 func TestLegacy_WhatOthersCannotOpenIsNotSent(t *testing.T) {
@@ -238,24 +239,24 @@ func TestLegacy_WhatOthersCannotOpenIsNotSent(t *testing.T) {
 	ctx, c, end := startDoubling(t)
 	defer end()
 	x, err := tensor.On(device(t, "cuda")).Ones(tensor.Float32, 2, 3)
-	check(t, err)
+	testutil.NoError(t, err)
 	if err := c.Send(ctx, x); !errors.Is(err, cuda.ErrNotLegacy) {
 		t.Errorf("memory of a segment: %v", err)
 	}
 	y, err := tensor.On(legacy(t)).Ones(tensor.Float32, 2, 3)
-	check(t, err)
+	testutil.NoError(t, err)
 	q, err := ipc.NewQueue[*tensor.Tensor](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	if err := q.Put(ctx, y); !errors.Is(err, cuda.ErrForeign) {
 		t.Errorf("legacy memory in a queue: %v", err)
 	}
 	h, _, err := cuda.HandleOf(y)
-	check(t, err)
+	testutil.NoError(t, err)
 	dev := device(t, "cuda").(*cuda.Device)
 	if _, err := dev.Open(ctx, h, 0, 8, nil); !errors.Is(err, cuda.ErrorInvalidContext) {
 		t.Errorf("opened where it was allocated: %v", err)
 	}
-	check(t, errors.Join(x.Close(), y.Close(), q.Close()))
+	testutil.NoError(t, errors.Join(x.Close(), y.Close(), q.Close()))
 }
 
 // A message in PyTorch's form has an event, for which the receiver waits, and the sender does not.
@@ -267,29 +268,29 @@ func TestLegacy_AnEventGoesWithATensor(t *testing.T) {
 			ctx, c, end := startDoubling(t)
 			defer end()
 			x, err := tensor.On(legacy(t)).Zeros(tensor.Float32, 2, 3)
-			check(t, err)
+			testutil.NoError(t, err)
 			d := cuda.Simulator()
 			d.Hold(true)
-			check(t, cuda.MemoryOf(x).Fill(0, x.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
+			testutil.NoError(t, cuda.MemoryOf(x).Fill(0, x.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
 			if waits {
 				d.Fail("cuIpcGetEventHandle", 1, cudriver.ErrorNotSupported)
 				timer := time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) })
 				defer timer.Stop()
 			}
-			check(t, c.Send(ctx, x))
+			testutil.NoError(t, c.Send(ctx, x))
 			if waits != d.Idle() {
 				t.Errorf("the device has finished: %v", d.Idle())
 			}
 			time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) }) // time for one who does not wait
 			got, err := c.Recv(ctx)
-			check(t, err)
+			testutil.NoError(t, err)
 			if got.(python.Tuple)[0] != 1.0 || got.(python.Tuple)[1] != 1.0 {
 				t.Errorf("it did not wait: %v", got)
 			}
-			check(t, x.Close())
+			testutil.NoError(t, x.Close())
 			eventually(t, func() string {
 				out, err := torch.CollectCUDA()
-				check(t, err)
+				testutil.NoError(t, err)
 				return []string{"it is back", "it is out"}[out]
 			}, "it is back")
 			if n := d.Open().Events; n != 0 {
@@ -339,20 +340,20 @@ func TestLegacy_TheEventOfAKilledSenderIsAnError(t *testing.T) {
 			if unknown {
 				t.Cleanup(cuda.EventsOfNobody(200 * time.Millisecond))
 			}
-			ctx := watched(t)
+			ctx := testutil.Context(t)
 			l, err := torch.Listen("unix", t.TempDir()+"/socket", torchOptions)
-			check(t, err)
+			testutil.NoError(t, err)
 			g, err := promiseAndDie.Start(ctx, 1, l.Addr(), shoal.Options{})
-			check(t, err)
+			testutil.NoError(t, err)
 			c, err := l.Accept(ctx)
-			check(t, errors.Join(err, l.Close()))
+			testutil.NoError(t, errors.Join(err, l.Close()))
 			dev := device(t, "cuda").(*cuda.Device)
 			if _, err := c.Recv(ctx); !errors.Is(err, cuda.ErrUnfinished) {
 				t.Errorf("received: %v", err)
 			}
 			y, err := tensor.On(dev).Ones(tensor.Float32, 3)
-			check(t, errors.Join(err, dev.Synchronize()))
-			check(t, y.Close())
+			testutil.NoError(t, errors.Join(err, dev.Synchronize()))
+			testutil.NoError(t, y.Close())
 			if open := cuda.Simulator().Open(); open.Events != 0 {
 				t.Errorf("open are %+v", open)
 			}
@@ -408,13 +409,13 @@ func TestLegacy_TheContextEndsTheWaitForAnEvent(t *testing.T) {
 			if unknown {
 				t.Cleanup(cuda.EventsOfNobody(time.Minute))
 			}
-			ctx := watched(t)
+			ctx := testutil.Context(t)
 			l, err := torch.Listen("unix", t.TempDir()+"/socket", torchOptions)
-			check(t, err)
+			testutil.NoError(t, err)
 			g, err := promiseAndWait.Start(ctx, 1, l.Addr(), shoal.Options{})
-			check(t, err)
+			testutil.NoError(t, err)
 			c, err := l.Accept(ctx)
-			check(t, errors.Join(err, l.Close()))
+			testutil.NoError(t, errors.Join(err, l.Close()))
 			device(t, "cuda")
 			s := cuda.Simulator()
 			enough := errors.New("waited enough")
@@ -428,7 +429,7 @@ func TestLegacy_TheContextEndsTheWaitForAnEvent(t *testing.T) {
 			if v, err := c.Recv(waiting); !errors.Is(err, enough) {
 				t.Errorf("received: %v, %v", v, err)
 			}
-			check(t, c.Send(ctx, "go on"))
+			testutil.NoError(t, c.Send(ctx, "go on"))
 			v, err := c.Recv(ctx)
 			x, ok := v.(*tensor.Tensor)
 			if !ok || err != nil {
@@ -437,15 +438,15 @@ func TestLegacy_TheContextEndsTheWaitForAnEvent(t *testing.T) {
 			if got, err := x.CPU(); err != nil || !bytes.Equal(tensor.Bytes(got), bytes.Repeat([]byte{1}, 24)) {
 				t.Errorf("the tensor has %v, %v", got, err)
 			}
-			check(t, x.Close())
+			testutil.NoError(t, x.Close())
 			if open := s.Open(); open.Events != 0 || open.Mappings != 0 {
 				t.Errorf("open are %+v", open)
 			}
-			check(t, c.Send(ctx, "and say"))
+			testutil.NoError(t, c.Send(ctx, "and say"))
 			if out, err := c.Recv(ctx); fmt.Sprint(out) != "0" || err != nil {
 				t.Errorf("%v of the sender's messages are out, %v", out, err)
 			}
-			check(t, errors.Join(g.Wait(), c.Close()))
+			testutil.NoError(t, errors.Join(g.Wait(), c.Close()))
 		})
 	}
 }

@@ -14,23 +14,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 const mib = 1 << 20
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func watched(t testing.TB) context.Context {
-	t.Helper()
-	return within(t, time.Minute)
-}
 
 // patient is watched where a Python has to load its libraries.
 func patient(t testing.TB) context.Context {
@@ -83,16 +72,16 @@ func onDevices(t testing.TB, n int, size int64) machine {
 	g := make(gpus, n)
 	for i := range g {
 		d, err := cuda.Get(i)
-		check(t, err)
+		testutil.NoError(t, err)
 		g[i], _, err = d.MemInfo()
-		check(t, err)
+		testutil.NoError(t, err)
 	}
 	inDomain(t, func() {
-		check(t, errors.Join(cuda.EmptyCache(), cuda.Reset())) // kernels go with their context
+		testutil.NoError(t, errors.Join(cuda.EmptyCache(), cuda.Reset())) // kernels go with their context
 		for i := range g {
 			comesTo(t, g, i, 0)
 		}
-		check(t, cuda.Reset())
+		testutil.NoError(t, cuda.Reset())
 	})
 	return g
 }
@@ -104,11 +93,11 @@ func simulate(t testing.TB, n int, size int64) *sim.Devices {
 		t.Skip("needs simulated devices")
 	}
 	devices, err := sim.Create(n, size)
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
-	t.Cleanup(func() { check(t, devices.Close()) })
+	t.Cleanup(func() { testutil.NoError(t, devices.Close()) })
 	inDomain(t, func() {
-		check(t, cuda.Reset())
+		testutil.NoError(t, cuda.Reset())
 		for i := range n {
 			comesTo(t, devices, i, 0)
 		}
@@ -151,14 +140,14 @@ func simulated(t testing.TB) tensor.Device {
 func inDomain(t testing.TB, end func()) {
 	t.Helper()
 	d, err := shm.New(shm.Options{Budget: 64 * mib})
-	check(t, err)
+	testutil.NoError(t, err)
 	before := shm.Current()
 	shm.SetDefault(d)
 	t.Cleanup(func() {
 		end()
 		eventually(t, func() string { return fmt.Sprintf("%d blocks are left", d.Stats().Blocks) }, "0 blocks are left")
 		shm.SetDefault(before)
-		check(t, d.Close())
+		testutil.NoError(t, d.Close())
 	})
 }
 
@@ -195,7 +184,7 @@ func comesTo(t testing.TB, devices machine, device int, want int64) {
 func device(t testing.TB, text string) tensor.Device {
 	t.Helper()
 	d, err := tensor.ParseDevice(text)
-	check(t, err)
+	testutil.NoError(t, err)
 	return d
 }
 
@@ -203,7 +192,7 @@ func device(t testing.TB, text string) tensor.Device {
 func forRank(t testing.TB, rank int) tensor.Device {
 	t.Helper()
 	d, err := cuda.ForRank(rank)
-	check(t, err)
+	testutil.NoError(t, err)
 	return d
 }
 
@@ -211,7 +200,7 @@ func forRank(t testing.TB, rank int) tensor.Device {
 func onHost(t testing.TB, x *tensor.Tensor) []float32 {
 	t.Helper()
 	h, err := x.CPU()
-	check(t, err)
+	testutil.NoError(t, err)
 	dense := h.Contiguous()
 	defer h.Close()
 	defer dense.Close()

@@ -11,6 +11,7 @@ import (
 	ops "github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/devicetest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var numeric = []tensor.DType{tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64,
@@ -146,22 +147,22 @@ func TestKernel_OtherDTypesMultiplyAndPool(t *testing.T) {
 			on := func(d tensor.Device) (all []*tensor.Tensor) {
 				for _, shape := range [][]int{{1, 12, places}, {1, 2, 5, 4}, {2, places}} {
 					x, err := tensor.On(d).Zeros(dt, shape...)
-					check(t, err)
+					testutil.NoError(t, err)
 					all = append(all, x)
 				}
 				at, err := tensor.On(d).Zeros(tensor.Int64, 2, places)
-				check(t, err)
+				testutil.NoError(t, err)
 				c, x := devicetest.ComputerOn(d), devicetest.On(t, d, images)
-				check(t, c.Unfold(devicetest.OperandOf(all[0]), devicetest.OperandOf(x), w))
-				check(t, c.Fold(devicetest.OperandOf(all[1]), devicetest.OperandOf(all[0]), w))
-				check(t, c.MaxPool(devicetest.OperandOf(all[2]), devicetest.OperandOf(at),
+				testutil.NoError(t, c.Unfold(devicetest.OperandOf(all[0]), devicetest.OperandOf(x), w))
+				testutil.NoError(t, c.Fold(devicetest.OperandOf(all[1]), devicetest.OperandOf(all[0]), w))
+				testutil.NoError(t, c.MaxPool(devicetest.OperandOf(all[2]), devicetest.OperandOf(at),
 					devicetest.OperandOf(x.View(2, 5, 4)), w))
 				return append(all, at)
 			}
 			want := on(ref)
 			for i, got := range on(dev) {
 				near, err := want[i].CPU()
-				check(t, err)
+				testutil.NoError(t, err)
 				t.Run(fmt.Sprint(i), func(t *testing.T) { devicetest.Same(t, got, near, 0) })
 			}
 		})
@@ -174,7 +175,7 @@ func TestKernel_OtherDTypesMultiplyAndPool(t *testing.T) {
 func TestKernel_DoesNotRelyOnThreadsInStep(t *testing.T) {
 	dev, g := onDevice(t), tensor.NewGenerator(1)
 	_, err := tensor.On(dev).Zeros(tensor.Float32, 1) // so that there is a driver
-	check(t, err)
+	testutil.NoError(t, err)
 	if s := cuda.Simulator(); s != nil {
 		s.Loosen(true)
 	}
@@ -265,7 +266,7 @@ func exactly(t *testing.T, dev tensor.Device, units float64, signs bool,
 	for dt, unit := range map[tensor.DType]float64{tensor.Float64: 0x1p-52, tensor.Float32: 0x1p-23} {
 		x := x.To(dt)
 		there, err := f(devicetest.On(t, dev, x)).CPU()
-		check(t, err)
+		testutil.NoError(t, err)
 		want := tensor.Data[float64](f(x.To(tensor.Float64)).To(there.DType()).To(tensor.Float64))
 		for i, g := range tensor.Data[float64](there.To(tensor.Float64)) {
 			w := want[i]
@@ -305,7 +306,7 @@ func TestKernel_MoreThanItCountsIsDoneInParts(t *testing.T) {
 	again := devicetest.On(t, dev, tensor.New(tensor.Float64, 200)).Uniform(tensor.NewGenerator(3), 0, 1)
 	undo()
 	here, err := again.CPU()
-	check(t, err)
+	testutil.NoError(t, err)
 	devicetest.Same(t, drawn, here, 0)
 	there := devicetest.On(t, dev, x.View(2, 75))
 	for name, f := range map[string]func(){

@@ -10,6 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/devicetest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // panics returns with what f panics.
@@ -49,9 +50,9 @@ func selectsRows(t *testing.T, dev tensor.Device, cols int) {
 		said := panics(func() {
 			y := tensor.IndexSelect(x, 0, there)
 			devicetest.Same(t, y, tensor.IndexSelect(host, 0, tensor.FromSlice(c.index, len(c.index))), 0)
-			check(t, y.Close())
+			testutil.NoError(t, y.Close())
 		})
-		check(t, there.Close())
+		testutil.NoError(t, there.Close())
 		if c.out != "" {
 			c.out = "index " + c.out + " is out of range of 6"
 		}
@@ -93,11 +94,11 @@ func TestOutside_GivesItsWordBackWhereItsCallerPanics(t *testing.T) {
 		}
 	}
 	v, found, err := devicetest.ComputerOn(dev).Outside(devicetest.OperandOf(index), 0, 6, func() {})
-	check(t, err)
+	testutil.NoError(t, err)
 	if v != 9 || !found {
 		t.Errorf("%d, %v, want 9", v, found)
 	}
 	selects(t, dev)
-	check(t, index.Close())
+	testutil.NoError(t, index.Close())
 	collected(t, 1)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // wantPinned fails unless so many pieces of the host's memory are registered.
@@ -33,24 +34,24 @@ func pinnedNow() (n int, known bool) {
 func TestPin_EndsBeforeItsBlockIsGivenBack(t *testing.T) {
 	dev := simulated(t).(*cuda.Device)
 	x, err := tensor.NewShared(tensor.Float32, 64, 32)
-	check(t, err)
+	testutil.NoError(t, err)
 	row := x.Select(0, 1)
-	check(t, errors.Join(x.PinMemory(), row.PinMemory(), x.PinMemory()))
+	testutil.NoError(t, errors.Join(x.PinMemory(), row.PinMemory(), x.PinMemory()))
 	wantPinned(t, "a tensor, twice, and a part of it", 1)
 	there, err := dev.Pin(x)
-	check(t, err)
+	testutil.NoError(t, err)
 	wantPinned(t, "the device has it, too", 1)
-	check(t, errors.Join(there.Close(), x.Close()))
+	testutil.NoError(t, errors.Join(there.Close(), x.Close()))
 	wantPinned(t, "a view is open", 1)
-	check(t, row.Close())
+	testutil.NoError(t, row.Close())
 	wantPinned(t, "all are closed", 0)
 
 	small := tensor.Ones(tensor.Float32, 3)
-	check(t, small.PinMemory())
+	testutil.NoError(t, small.PinMemory())
 	wantPinned(t, "less than a page", 0)
-	check(t, small.Close())
+	testutil.NoError(t, small.Close())
 
-	check(t, tensor.Ones(tensor.Float32, 5000).PinMemory())
+	testutil.NoError(t, tensor.Ones(tensor.Float32, 5000).PinMemory())
 	eventually(t, func() string {
 		runtime.GC()
 		if n, _ := pinnedNow(); n == 0 {
@@ -64,9 +65,9 @@ func TestPin_EndsBeforeItsBlockIsGivenBack(t *testing.T) {
 	if err := y.PinMemory(); !errors.Is(err, cuda.ErrorOutOfMemory) || errors.Is(err, tensor.ErrDevice) {
 		t.Errorf("%v", err)
 	}
-	check(t, y.PinMemory())
-	check(t, cuda.Close()) // unlocks what is left
-	check(t, y.Close())
+	testutil.NoError(t, y.PinMemory())
+	testutil.NoError(t, cuda.Close()) // unlocks what is left
+	testutil.NoError(t, y.Close())
 	device(t, "cuda")
 	wantPinned(t, "begun anew", 0)
 }
@@ -78,25 +79,25 @@ func TestPin_WithoutADeviceIsAnError(t *testing.T) {
 	if err := x.PinMemory(); !errors.Is(err, tensor.ErrDevice) || !errors.Is(err, cuda.ErrUnavailable) {
 		t.Errorf("%v", err)
 	}
-	check(t, x.Close())
+	testutil.NoError(t, x.Close())
 }
 
 func TestPin_BatchesStayWhereTheyLie(t *testing.T) {
 	dev := onDevice(t)
 	loader := data.NewLoader(datasets.Digits(100, 1), data.Options{BatchSize: 32, Workers: 2, PinMemory: true})
 	n := 0
-	for batch, err := range loader.Batches(watched(t)) {
-		check(t, err)
+	for batch, err := range loader.Batches(testutil.Context(t)) {
+		testutil.NoError(t, err)
 		const page = 4096 // what has none of its own is not locked
 		if n, known := pinnedNow(); known && n == 0 && batch[0].Nbytes() >= page {
 			t.Error("a batch is not pinned")
 		}
 		x, err := batch[0].ToDevice(dev)
-		check(t, err)
+		testutil.NoError(t, err)
 		n += x.Dim(0)
-		check(t, errors.Join(x.Close(), batch.Close()))
+		testutil.NoError(t, errors.Join(x.Close(), batch.Close()))
 	}
-	check(t, loader.Close())
+	testutil.NoError(t, loader.Close())
 	if n != 100 {
 		t.Errorf("%d digits", n)
 	}

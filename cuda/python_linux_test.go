@@ -14,6 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 	"github.com/shoal-mp/shoal/torch"
 )
 
@@ -73,32 +74,32 @@ func TestLegacy_PyTorchIsTheOtherProcess(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	ctx := patient(t)
 	l, err := torch.Listen("unix", t.TempDir()+"/socket", torchOptions)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer l.Close()
 	script := filepath.Join(t.TempDir(), "peer.py")
-	check(t, os.WriteFile(script, []byte(pythonPeer), 0o600))
+	testutil.NoError(t, os.WriteFile(script, []byte(pythonPeer), 0o600))
 	peer := exec.CommandContext(ctx, interpreter, script, l.Addr(), string(torchOptions.AuthKey))
 	peer.Stderr = os.Stderr
-	check(t, peer.Start())
+	testutil.NoError(t, peer.Start())
 	c, err := l.Accept(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer c.Close()
 
 	x, err := tensor.Arange(tensor.Float32, 0, 6, 1).View(2, 3).ToDevice(legacy(t))
-	check(t, err)
+	testutil.NoError(t, err)
 	row := x.Select(0, 1)
 	w, err := tensor.On(legacy(t)).Ones(tensor.BFloat16, 2)
-	check(t, err)
+	testutil.NoError(t, err)
 	none, err := tensor.On(legacy(t)).Zeros(tensor.Float32, 0, 3)
-	check(t, err)
-	check(t, c.Send(ctx, python.Tuple{x, row, &autograd.Param{T: w}, none}))
+	testutil.NoError(t, err)
+	testutil.NoError(t, c.Send(ctx, python.Tuple{x, row, &autograd.Param{T: w}, none}))
 	said, err := c.Recv(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	if got := onHost(t, x); said != "doubled" || got[5] != 10 {
 		t.Errorf("PyTorch %v: %v", said, got)
 	}
 	v, err := c.Recv(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	all := v.(python.Tuple)
 	y, column, learned, empty := all[0].(*tensor.Tensor), all[1].(*tensor.Tensor), all[2].(*autograd.Param),
 		all[3].(*tensor.Tensor)
@@ -115,25 +116,25 @@ func TestLegacy_PyTorchIsTheOtherProcess(t *testing.T) {
 	if !slices.Equal(empty.Shape(), []int{0, 3}) || empty.Device() != y.Device() {
 		t.Errorf("the empty one: %v on %v", empty.Shape(), empty.Device())
 	}
-	check(t, on(y).Write(0, tensor.Bytes(tensor.FromSlice([]float32{100}, 1))))
-	check(t, y.Device().(*cuda.Device).Synchronize())
-	check(t, c.Send(ctx, "look"))
+	testutil.NoError(t, on(y).Write(0, tensor.Bytes(tensor.FromSlice([]float32{100}, 1))))
+	testutil.NoError(t, y.Device().(*cuda.Device).Synchronize())
+	testutil.NoError(t, c.Send(ctx, "look"))
 	said, err = c.Recv(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	if said != "seen" {
 		t.Errorf("PyTorch says %v", said)
 	}
 	torch.CloseAll(all)
-	check(t, errors.Join(x.Close(), row.Close(), w.Close(), none.Close()))
+	testutil.NoError(t, errors.Join(x.Close(), row.Close(), w.Close(), none.Close()))
 	eventually(t, func() string {
 		out, err := torch.CollectCUDA()
-		check(t, err)
+		testutil.NoError(t, err)
 		return fmt.Sprintf("it has %d of our tensors", out)
 	}, "it has 0 of our tensors")
 	if left, err := filepath.Glob(fmt.Sprintf("/dev/shm/shoal_%d_*", os.Getpid())); len(left) > 0 {
 		t.Errorf("counters that nobody needs: %v, %v", left, err)
 	}
-	check(t, errors.Join(c.Send(ctx, "go"), peer.Wait()))
+	testutil.NoError(t, errors.Join(c.Send(ctx, "go"), peer.Wait()))
 }
 
 // The other two open our memory by its handle, and double what is there; then we open theirs. Each
@@ -190,17 +191,17 @@ func TestLegacy_NumbaIsTheOtherProcess(t *testing.T) {
 func byHandle(t *testing.T, python, script string) {
 	onDevices(t, 1, 64*mib)
 	x, err := tensor.Arange(tensor.Float32, 0, 6, 1).ToDevice(legacy(t))
-	check(t, err)
-	check(t, x.Device().(*cuda.Device).Synchronize())
+	testutil.NoError(t, err)
+	testutil.NoError(t, x.Device().(*cuda.Device).Synchronize())
 	h, off, err := cuda.HandleOf(x)
-	check(t, err)
+	testutil.NoError(t, err)
 	peer := exec.CommandContext(patient(t), python, "-c", script, fmt.Sprintf("%x", h), fmt.Sprint(off))
 	peer.Dir, peer.Stderr = t.TempDir(), os.Stderr
 	in, err := peer.StdinPipe()
-	check(t, err)
+	testutil.NoError(t, err)
 	out, err := peer.StdoutPipe()
-	check(t, err)
-	check(t, peer.Start())
+	testutil.NoError(t, err)
+	testutil.NoError(t, peer.Start())
 	var text string
 	if _, err := fmt.Fscan(out, &text, &off); err != nil {
 		t.Fatal(err, peer.Wait())
@@ -213,14 +214,14 @@ func byHandle(t *testing.T, python, script string) {
 		t.Fatalf("a handle %q: %v", text, err)
 	}
 	all, err := x.Device().(*cuda.Device).Open(t.Context(), [64]byte(b), off, 24, nil)
-	check(t, err)
+	testutil.NoError(t, err)
 	theirs, err := all.Storage().View(tensor.Float32, []int{6}, nil, 0)
-	check(t, errors.Join(err, all.Close()))
+	testutil.NoError(t, errors.Join(err, all.Close()))
 	if got := onHost(t, theirs); got[1] != 1 || got[5] != 5 {
 		t.Errorf("theirs is %v", got)
 	}
 	tensor.SetAt[float32](theirs, 100, 0)
-	check(t, theirs.Close()) // before its owner ends
+	testutil.NoError(t, theirs.Close()) // before its owner ends
 	_, err = fmt.Fprintln(in)
-	check(t, errors.Join(err, in.Close(), peer.Wait(), x.Close()))
+	testutil.NoError(t, errors.Join(err, in.Close(), peer.Wait(), x.Close()))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // ends are what a worker of these tests gets.
@@ -43,34 +44,34 @@ var fillColumn = shoal.Register("fillColumn", func(ctx context.Context, rank int
 
 func TestDevice_ProcessesWorkOnOneTensor(t *testing.T) {
 	onDevices(t, 1, 64*mib)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	const workers = 4
 	in, err := ipc.NewQueue[*tensor.Tensor](workers)
-	check(t, err)
+	testutil.NoError(t, err)
 	out, err := ipc.NewQueue[*tensor.Tensor](workers)
-	check(t, err)
+	testutil.NoError(t, err)
 	x, err := tensor.On(device(t, "cuda")).Zeros(tensor.Float32, 5, workers)
-	check(t, err)
+	testutil.NoError(t, err)
 	for range workers {
-		check(t, in.Put(ctx, x))
+		testutil.NoError(t, in.Put(ctx, x))
 	}
-	check(t, fillColumn.Spawn(ctx, workers, ends{in.Receiver(), out.Sender()}))
+	testutil.NoError(t, fillColumn.Spawn(ctx, workers, ends{in.Receiver(), out.Sender()}))
 	for range workers {
 		y, err := out.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		if !y.SameStorage(x) {
 			t.Error("what comes back is another storage")
 		}
-		check(t, y.Close())
+		testutil.NoError(t, y.Close())
 	}
 	for i, v := range onHost(t, x) {
 		if v != float32(i%workers+1) {
 			t.Fatalf("element %d is %v:\n%v", i, v, x)
 		}
 	}
-	check(t, x.Close())
-	check(t, in.Close())
-	check(t, out.Close())
+	testutil.NoError(t, x.Close())
+	testutil.NoError(t, in.Close())
+	testutil.NoError(t, out.Close())
 }
 
 // makeAndGo sends a tensor and ends.
@@ -92,25 +93,25 @@ var makeAndGo = shoal.Register("makeAndGo", func(ctx context.Context, rank int, 
 func TestSegment_OutlivesItsSender(t *testing.T) {
 	n := needed(2)
 	devices := onDevices(t, n, 64*mib)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	const senders = 4
 	q, err := ipc.NewQueue[*tensor.Tensor](senders)
-	check(t, err)
-	check(t, makeAndGo.Spawn(ctx, senders, q.Sender()))
+	testutil.NoError(t, err)
+	testutil.NoError(t, makeAndGo.Spawn(ctx, senders, q.Sender()))
 	var seen [senders]bool
 	for range senders {
 		x, err := q.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		first := x.Select(0, 999)
 		rank := int(first.Item())
 		if want := fmt.Sprintf("cuda:%d", rank%n); x.Device().String() != want || x.Numel() != 1000 || seen[rank] {
 			t.Errorf("from rank %d: %v on %v", rank, x.Shape(), x.Device())
 		}
 		seen[rank] = true
-		check(t, first.Close())
-		check(t, x.Close())
+		testutil.NoError(t, first.Close())
+		testutil.NoError(t, x.Close())
 	}
-	check(t, q.Close())
+	testutil.NoError(t, q.Close())
 	for i := range n { // the last one lets go of the memory
 		comesTo(t, devices, i, 0)
 	}
@@ -146,21 +147,21 @@ type mapper struct {
 
 // A process maps a segment once, however many of its tensors it has.
 func TestSegment_IsImportedOnce(t *testing.T) {
-	dev, ctx := onDevice(t), watched(t)
+	dev, ctx := onDevice(t), testutil.Context(t)
 	in, err := ipc.NewQueue[*tensor.Tensor](tensorsOfASegment)
-	check(t, err)
+	testutil.NoError(t, err)
 	out, err := ipc.NewQueue[int](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	for range tensorsOfASegment {
 		x, err := tensor.On(dev).Ones(tensor.Float32, 100)
-		check(t, err)
-		check(t, errors.Join(in.Put(ctx, x), x.Close()))
+		testutil.NoError(t, err)
+		testutil.NoError(t, errors.Join(in.Put(ctx, x), x.Close()))
 	}
-	check(t, countMappings.Spawn(ctx, 1, mapper{in.Receiver(), out.Sender()}))
+	testutil.NoError(t, countMappings.Spawn(ctx, 1, mapper{in.Receiver(), out.Sender()}))
 	if n, err := out.Get(ctx); n != 1 || err != nil {
 		t.Errorf("%d mappings, %v", n, err)
 	}
-	check(t, errors.Join(in.Close(), out.Close()))
+	testutil.NoError(t, errors.Join(in.Close(), out.Close()))
 }
 
 // whereItIs says where a tensor is for this process, and what it holds.
@@ -186,29 +187,29 @@ type sighting struct {
 // makes it.
 func TestDevice_IsTheSameInAnyOrder(t *testing.T) {
 	devices := simulate(t, 3, 64*mib)
-	ctx, paths := watched(t), devices.Paths()
+	ctx, paths := testutil.Context(t), devices.Paths()
 	in, err := ipc.NewQueue[*tensor.Tensor](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	out, err := ipc.NewQueue[string](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	x, err := tensor.On(device(t, "cuda:0")).Full(tensor.Float32, 7, 10)
-	check(t, err)
+	testutil.NoError(t, err)
 	for sees, want := range map[string]string{
 		strings.Join(paths, ","):                      "cuda:0 7",
 		strings.Join(paths[1:], ",") + "," + paths[0]: "cuda:2 7",
 		paths[0]:                  "cuda:0 7",
 		paths[2] + "," + paths[1]: "not to be seen",
 	} {
-		check(t, in.Put(ctx, x))
+		testutil.NoError(t, in.Put(ctx, x))
 		g, err := whereItIs.Start(ctx, 1, sighting{in.Receiver(), out.Sender()},
 			shoal.Options{Env: []string{cuda.SimulateKey + "=" + sees}})
-		check(t, err)
+		testutil.NoError(t, err)
 		if said, err := out.Get(ctx); said != want || err != nil {
 			t.Errorf("%s, %v; want %s", said, err, want)
 		}
-		check(t, g.Wait())
+		testutil.NoError(t, g.Wait())
 	}
-	check(t, errors.Join(x.Close(), in.Close(), out.Close()))
+	testutil.NoError(t, errors.Join(x.Close(), in.Close(), out.Close()))
 }
 
 // blocks take the blocks of a message within one process.
@@ -223,11 +224,11 @@ func (b blocks) Take(i int) (shm.Handle, error) { return b.table[i], b.d.Import(
 func cross(t *testing.T, write func(e *wire.Encoder)) (*tensor.Tensor, error) {
 	t.Helper()
 	d, err := shm.Default()
-	check(t, err)
+	testutil.NoError(t, err)
 	var e wire.Encoder
 	e.Reset(nil)
 	write(&e)
-	check(t, e.Err())
+	testutil.NoError(t, e.Err())
 	defer e.Done(true)
 	m := e.Message()
 	var dec wire.Decoder
@@ -240,20 +241,20 @@ func cross(t *testing.T, write func(e *wire.Encoder)) (*tensor.Tensor, error) {
 func TestMemory_ThatArrivesIsChecked(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	d, err := shm.Default()
-	check(t, err)
+	testutil.NoError(t, err)
 	x, err := tensor.On(device(t, "cuda")).Zeros(tensor.Float32, 10)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer x.Close()
-	y, err := cross(t, func(e *wire.Encoder) { check(t, wire.Encode(e, x)) })
-	check(t, err)
+	y, err := cross(t, func(e *wire.Encoder) { testutil.NoError(t, wire.Encode(e, x)) })
+	testutil.NoError(t, err)
 	if !y.SameStorage(x) {
 		t.Error("sent to itself it is another storage")
 	}
-	check(t, y.Close())
+	testutil.NoError(t, y.Close())
 
 	segment := cuda.MemoryOf(x).Segment()
 	stranger, err := d.Alloc(0)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer d.Release(stranger)
 	place := func(e *wire.Encoder, segment, block shm.Handle, off, size uint64) {
 		e.Block(segment)
@@ -262,7 +263,7 @@ func TestMemory_ThatArrivesIsChecked(t *testing.T) {
 		e.Uint(size)
 	}
 	page, err := d.Alloc(os.Getpagesize())
-	check(t, err)
+	testutil.NoError(t, err)
 	defer d.Release(page)
 	timed := func(clock shm.Handle, number uint64) func(e *wire.Encoder) {
 		return func(e *wire.Encoder) {

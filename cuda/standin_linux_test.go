@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/test/standin"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // TestLegacy_OthersShareTheMemoryOfAStandIn has PyTorch, CuPy and Numba be the other process where
@@ -23,7 +24,7 @@ func TestLegacy_OthersShareTheMemoryOfAStandIn(t *testing.T) {
 	for _, python := range pythons {
 		t.Run(python, func(t *testing.T) {
 			self, err := os.Executable()
-			check(t, err)
+			testutil.NoError(t, err)
 			again := exec.CommandContext(patient(t), self, "-test.run", "IsTheOtherProcess", "-test.v", "-cuda.real")
 			again.Env = append(os.Environ(), "SHOAL_CUDA_PYTHON="+python, "LD_PRELOAD="+library,
 				"LD_LIBRARY_PATH="+filepath.Dir(library))
@@ -45,6 +46,6 @@ func workingDriver(t *testing.T) string {
 	const source, name = "../internal/cuda/cudriver/testdata/", "libcuda.so.1"
 	so := standin.Compile(t, source+"works.c", source+"cudart.c", "-Wl,-soname,"+name)
 	named := filepath.Join(filepath.Dir(so), name)
-	check(t, os.Rename(so, named))
+	testutil.NoError(t, os.Rename(so, named))
 	return named
 }

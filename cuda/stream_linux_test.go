@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // on returns the memory of a tensor on a device.
@@ -16,39 +17,39 @@ func TestPin_DevicesReachThePages(t *testing.T) {
 	dev := device(t, "cuda:0").(*cuda.Device)
 	other := forRank(t, 1).(*cuda.Device)
 	x, err := tensor.NewShared(tensor.Float32, 64, 32)
-	check(t, err)
+	testutil.NoError(t, err)
 	row := x.Select(0, 1)
 	pinned, err := dev.Pin(row)
-	check(t, err)
+	testutil.NoError(t, err)
 	again, err := other.Pin(x) // the same pages, once for all devices
-	check(t, err)
+	testutil.NoError(t, err)
 	if pinned.Device() != tensor.Device(dev) || pinned.Numel() != 32 || again.Device() != tensor.Device(other) {
 		t.Errorf("on %v and %v", pinned.Device(), again.Device())
 	}
-	check(t, on(pinned).Fill(pinned.Offset()*4, pinned.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
-	check(t, dev.Synchronize())
+	testutil.NoError(t, on(pinned).Fill(pinned.Offset()*4, pinned.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
+	testutil.NoError(t, dev.Synchronize())
 	if tensor.At[float32](x, 0, 31) != 0 || tensor.At[float32](x, 1, 0) != 1 ||
 		tensor.At[float32](x, 1, 31) != 1 || tensor.At[float32](x, 2, 0) != 0 {
 		t.Errorf("the host sees:\n%v", x)
 	}
 	pinned.AddScalar(2) // by a kernel, where it lies
-	check(t, dev.Synchronize())
+	testutil.NoError(t, dev.Synchronize())
 	if tensor.At[float32](x, 0, 31) != 0 || tensor.At[float32](x, 1, 0) != 3 ||
 		tensor.At[float32](x, 1, 31) != 3 || tensor.At[float32](x, 2, 0) != 0 {
 		t.Errorf("after a kernel the host sees:\n%v", x)
 	}
 	y, err := tensor.On(dev).Zeros(tensor.Float32, 32)
-	check(t, err)
+	testutil.NoError(t, err)
 	hold(true)
-	check(t, on(y).Copy(0, on(pinned), pinned.Offset()*4, y.Nbytes())) // returns, though nothing is done
+	testutil.NoError(t, on(y).Copy(0, on(pinned), pinned.Offset()*4, y.Nbytes())) // returns, though nothing is done
 	hold(false)
 	if got := onHost(t, y); got[0] != 3 || got[31] != 3 {
 		t.Errorf("copied: %v", got)
 	}
-	check(t, errors.Join(x.Close(), row.Close())) // the pinned ones keep the pages
-	check(t, on(again).Fill(0, 4, []byte{7}))
-	check(t, other.Synchronize())
-	check(t, errors.Join(pinned.Close(), again.Close(), y.Close()))
+	testutil.NoError(t, errors.Join(x.Close(), row.Close())) // the pinned ones keep the pages
+	testutil.NoError(t, on(again).Fill(0, 4, []byte{7}))
+	testutil.NoError(t, other.Synchronize())
+	testutil.NoError(t, errors.Join(pinned.Close(), again.Close(), y.Close()))
 	wantPinned(t, "all is closed", 0)
 }
 
@@ -58,25 +59,25 @@ func TestPin_PagesOfOneDeviceAreCopiedByAnother(t *testing.T) {
 	onDevices(t, needed(2), 64*mib)
 	near, far := device(t, "cuda:0").(*cuda.Device), forRank(t, 1).(*cuda.Device)
 	x, err := tensor.NewShared(tensor.Float32, 64, 32)
-	check(t, err)
+	testutil.NoError(t, err)
 	pinned, err := near.Pin(x)
-	check(t, err)
+	testutil.NoError(t, err)
 	pages, err := far.Pin(x)
-	check(t, err)
+	testutil.NoError(t, err)
 	there, err := tensor.On(far).Zeros(tensor.Float32, 64, 32)
-	check(t, err)
-	check(t, on(pinned).Fill(0, x.Nbytes(), []byte{0, 0, 0x80, 0x3f})) // which the copy waits for
-	check(t, on(there).Copy(0, on(pinned), 0, x.Nbytes()))
+	testutil.NoError(t, err)
+	testutil.NoError(t, on(pinned).Fill(0, x.Nbytes(), []byte{0, 0, 0x80, 0x3f})) // which the copy waits for
+	testutil.NoError(t, on(there).Copy(0, on(pinned), 0, x.Nbytes()))
 	if got := onHost(t, there); got[0] != 1 || got[64*32-1] != 1 {
 		t.Errorf("copied to the other device: %v and %v", got[0], got[64*32-1])
 	}
-	check(t, on(there).Fill(0, x.Nbytes(), []byte{0, 0, 0, 0x40}))
-	check(t, errors.Join(on(pinned).Copy(0, on(there), 0, x.Nbytes()), far.Synchronize()))
+	testutil.NoError(t, on(there).Fill(0, x.Nbytes(), []byte{0, 0, 0, 0x40}))
+	testutil.NoError(t, errors.Join(on(pinned).Copy(0, on(there), 0, x.Nbytes()), far.Synchronize()))
 	if first, last := tensor.At[float32](x, 0, 0), tensor.At[float32](x, 63, 31); first != 2 || last != 2 {
 		t.Errorf("copied from the other device, the host sees %v and %v", first, last)
 	}
-	check(t, on(pages).Copy(0, on(pinned), 128, 128)) // both are the host's
-	check(t, errors.Join(pinned.Close(), pages.Close(), there.Close(), x.Close()))
+	testutil.NoError(t, on(pages).Copy(0, on(pinned), 128, 128)) // both are the host's
+	testutil.NoError(t, errors.Join(pinned.Close(), pages.Close(), there.Close(), x.Close()))
 	wantPinned(t, "all is closed", 0)
 }
 
@@ -84,47 +85,47 @@ func TestPin_NeedsWholePages(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	dev := device(t, "cuda").(*cuda.Device)
 	small, err := tensor.NewShared(tensor.Float32, 4)
-	check(t, err)
+	testutil.NoError(t, err)
 	there, err := tensor.On(dev).Zeros(tensor.Float32, 4096)
-	check(t, err)
+	testutil.NoError(t, err)
 	for name, x := range map[string]*tensor.Tensor{"on the heap": tensor.New(tensor.Float32, 4096),
 		"of 16 bytes": small, "on the device": there} {
 		if _, err := dev.Pin(x); !errors.Is(err, cuda.ErrNotPageable) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	check(t, errors.Join(small.Close(), there.Close()))
+	testutil.NoError(t, errors.Join(small.Close(), there.Close()))
 }
 
 func TestStream_GoesOnBesideTheDevices(t *testing.T) {
 	onDevices(t, needed(2), 64*mib)
 	dev := device(t, "cuda").(*cuda.Device)
 	x, err := tensor.On(dev).Full(tensor.Float32, 5, 100)
-	check(t, err)
+	testutil.NoError(t, err)
 	y, err := tensor.On(dev).Zeros(tensor.Float32, 100)
-	check(t, err)
-	check(t, dev.Synchronize())
+	testutil.NoError(t, err)
+	testutil.NoError(t, dev.Synchronize())
 	s, err := dev.NewStream()
-	check(t, err)
+	testutil.NoError(t, err)
 	hold(true)
-	check(t, on(x).Fill(0, x.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
+	testutil.NoError(t, on(x).Fill(0, x.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
 	own, err := dev.Stream()
-	check(t, err)
+	testutil.NoError(t, err)
 	filled, err := own.Record()
-	check(t, err)
-	check(t, s.Wait(filled))
-	check(t, s.Copy(y, x))
+	testutil.NoError(t, err)
+	testutil.NoError(t, s.Wait(filled))
+	testutil.NoError(t, s.Copy(y, x))
 	copied, err := s.Record()
-	check(t, err)
-	check(t, own.Wait(copied))
-	check(t, on(x).Fill(0, x.Nbytes(), []byte{0})) // not before it was copied
+	testutil.NoError(t, err)
+	testutil.NoError(t, own.Wait(copied))
+	testutil.NoError(t, on(x).Fill(0, x.Nbytes(), []byte{0})) // not before it was copied
 	for _, e := range []*cuda.Event{filled, copied} {
 		if done, err := e.Done(); done && cuda.Simulator() != nil || err != nil {
 			t.Errorf("it has come to pass while the device is held: %v", err)
 		}
 	}
 	hold(false)
-	check(t, copied.Synchronize())
+	testutil.NoError(t, copied.Synchronize())
 	if done, err := copied.Done(); !done || err != nil {
 		t.Errorf("waited for, it has not come to pass: %v", err)
 	}
@@ -132,12 +133,12 @@ func TestStream_GoesOnBesideTheDevices(t *testing.T) {
 		t.Errorf("copied: %v", got)
 	}
 	far, err := tensor.On(forRank(t, 1)).Zeros(tensor.Float32, 100)
-	check(t, err)
+	testutil.NoError(t, err)
 	if err := s.Copy(far, x); cuda.Count() > 1 && !errors.Is(err, cuda.ErrDevice) {
 		t.Errorf("to another device: %v", err)
 	}
-	check(t, errors.Join(own.Close(), s.Close(), x.Close(), y.Close(), far.Close()))
-	check(t, own.Synchronize()) // it goes on
+	testutil.NoError(t, errors.Join(own.Close(), s.Close(), x.Close(), y.Close(), far.Close()))
+	testutil.NoError(t, own.Synchronize()) // it goes on
 }
 
 func TestDevice_CopiesThroughTheHostWhereNoOtherWayIs(t *testing.T) {
@@ -146,18 +147,18 @@ func TestDevice_CopiesThroughTheHostWhereNoOtherWayIs(t *testing.T) {
 			onDevices(t, 2, 64*mib)
 			// three times what goes through at once
 			x, err := tensor.On(device(t, "cuda:0")).Zeros(tensor.Float32, 3*mib)
-			check(t, err)
+			testutil.NoError(t, err)
 			if s := cuda.Simulator(); s != nil {
 				s.Part(apart)
 			}
-			check(t, on(x).Fill(4<<20, 8<<20, []byte{0, 0, 0x80, 0x3f}))
+			testutil.NoError(t, on(x).Fill(4<<20, 8<<20, []byte{0, 0, 0x80, 0x3f}))
 			y, err := x.ToDevice(device(t, "cuda:1"))
-			check(t, err)
+			testutil.NoError(t, err)
 			got := onHost(t, y)
 			if got[0] != 0 || got[mib-1] != 0 || got[mib] != 1 || got[3*mib-1] != 1 {
 				t.Errorf("%v %v %v %v", got[0], got[mib-1], got[mib], got[3*mib-1])
 			}
-			check(t, errors.Join(x.Close(), y.Close()))
+			testutil.NoError(t, errors.Join(x.Close(), y.Close()))
 		})
 	}
 }

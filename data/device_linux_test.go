@@ -12,6 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/devicetest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // pictures are 10 samples: of uint8, a label, and where they came from on the host.
@@ -19,13 +20,6 @@ func pictures() (pixels, labels, numbers *tensor.Tensor) {
 	g := tensor.NewGenerator(1)
 	return tensor.RandInt(g, 0, 256, 10, 3, 4).To(tensor.Uint8), tensor.RandInt(g, 0, 10, 10),
 		tensor.Arange(tensor.Int64, 0, 10, 1)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // there is a set of images on a device, but for their numbers.
@@ -67,7 +61,7 @@ func batchesOnADevice(t *testing.T, dev tensor.Device) {
 			l := data.NewLoader(ds, o)
 			n := 0
 			for b, err := range l.Batches(t.Context()) {
-				must(t, err)
+				testutil.NoError(t, err)
 				if b[0].Device() != dev || b[1].Device() != dev || b[2].Device() != nil {
 					t.Fatalf("on %v, %v and %v", b[0].Device(), b[1].Device(), b[2].Device())
 				}
@@ -81,14 +75,14 @@ func batchesOnADevice(t *testing.T, dev tensor.Device) {
 				n += rows.Numel()
 				if o.Shared {
 					for _, f := range b {
-						must(t, f.Close())
+						testutil.NoError(t, f.Close())
 					}
 				}
 			}
 			if n != want {
 				t.Errorf("%d samples", n)
 			}
-			must(t, errors.Join(l.Close(), set.Close()))
+			testutil.NoError(t, errors.Join(l.Close(), set.Close()))
 		})
 	}
 }
@@ -99,21 +93,21 @@ func TestTensorDataset_OnADeviceStaysThere(t *testing.T) {
 
 func TestTensorDataset_OnAGPUStaysThere(t *testing.T) {
 	devices, err := sim.Create(1, 64<<20)
-	must(t, err)
-	must(t, cuda.Close()) // others may have asked, and there were none
+	testutil.NoError(t, err)
+	testutil.NoError(t, cuda.Close()) // others may have asked, and there were none
 	t.Setenv(cuda.SimulateKey, devices.Paths()[0])
 	domain, err := shm.New(shm.Options{Budget: 16 << 20})
-	must(t, err)
+	testutil.NoError(t, err)
 	before := shm.Current()
 	shm.SetDefault(domain)
 	dev, err := tensor.ParseDevice("cuda")
-	must(t, err)
+	testutil.NoError(t, err)
 	batchesOnADevice(t, dev)
 	// what a Collate has made, and the memory of transforms
 	for end := time.Now().Add(time.Minute); ; {
-		must(t, tensor.EmptyCache())
+		testutil.NoError(t, tensor.EmptyCache())
 		used, err := devices.Used(0)
-		must(t, err)
+		testutil.NoError(t, err)
 		if used == 0 {
 			break
 		}
@@ -122,7 +116,7 @@ func TestTensorDataset_OnAGPUStaysThere(t *testing.T) {
 		}
 	}
 	shm.SetDefault(before)
-	must(t, errors.Join(cuda.Close(), domain.Close(), devices.Close()))
+	testutil.NoError(t, errors.Join(cuda.Close(), domain.Close(), devices.Close()))
 }
 
 func TestTensorDataset_OnADeviceIsNotForProcesses(t *testing.T) {
@@ -139,9 +133,9 @@ func TestTensorDataset_OnADeviceIsNotForProcesses(t *testing.T) {
 		if len(errs) != 1 || !errors.Is(errs[0], data.ErrPlace) {
 			t.Errorf("%s: %v", name, errs)
 		}
-		must(t, l.Close())
+		testutil.NoError(t, l.Close())
 	}
-	must(t, set.Close())
+	testutil.NoError(t, set.Close())
 }
 
 func TestStack_RefusesASampleOnAnotherDevice(t *testing.T) {
@@ -156,7 +150,7 @@ func TestStack_RefusesASampleOnAnotherDevice(t *testing.T) {
 
 func first(t *testing.T, ds data.Dataset) data.Sample {
 	s, err := ds.Get(t.Context(), 0)
-	must(t, err)
+	testutil.NoError(t, err)
 	return s
 }
 
@@ -172,7 +166,7 @@ func TestTensorDataset_MovesToADevice(t *testing.T) {
 	}
 	dev.Fail(nil)
 	for _, to := range []tensor.Device{dev, dev, nil, nil} {
-		must(t, set.To(to))
+		testutil.NoError(t, set.To(to))
 		for k, want := range []*tensor.Tensor{pixels, labels} {
 			if got := set.Tensors[k]; got.Device() != to {
 				t.Errorf("on %v, want %v", got.Device(), to)
@@ -181,7 +175,7 @@ func TestTensorDataset_MovesToADevice(t *testing.T) {
 			}
 		}
 	}
-	must(t, set.Close())
+	testutil.NoError(t, set.Close())
 	if n := dev.Used(); n != 0 {
 		t.Errorf("%d bytes are left on the device", n)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // An inquest is the argument of ranks of which one is killed in some turn; the others write whom
@@ -58,7 +59,7 @@ func TestRegression_S1_6_RankErrorBlamesTheDeadAlone(t *testing.T) {
 	for round := range 12 {
 		dir, victim := t.TempDir(), round%ranks
 		g := newGroup(t, ranks)
-		err := perish.Spawn(deadline(t), ranks, inquest{g, victim, round % 5, dir})
+		err := perish.Spawn(testutil.Context(t), ranks, inquest{g, victim, round % 5, dir})
 		if p := new(shoal.ProcessError); !errors.As(err, &p) {
 			t.Fatal(err)
 		}
@@ -67,7 +68,7 @@ func TestRegression_S1_6_RankErrorBlamesTheDeadAlone(t *testing.T) {
 			if r == victim || errors.Is(err, os.ErrNotExist) { // it did not get that far before it was told to stop
 				continue
 			}
-			check(t, err)
+			testutil.NoError(t, err)
 			if want := fmt.Sprint([]int{victim}); !strings.HasPrefix(string(said), want) {
 				t.Errorf("rank %d died in turn %d; rank %d says %s", victim, round%5, r, said)
 			}
@@ -79,7 +80,7 @@ func TestRegression_S1_6_RankErrorBlamesTheDeadAlone(t *testing.T) {
 // not come is.
 func TestRankError_NamesNoneOfThoseWhoWereLetDown(t *testing.T) {
 	for range 20 {
-		groups, ctx := handles(t, 4), deadline(t)
+		groups, ctx := handles(t, 4), testutil.Context(t)
 		errs := together(groups[:3], func(g *dist.Group) error {
 			defer g.Close()
 			at := ctx

@@ -9,13 +9,14 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // It reads a gradient while another goroutine averages it, so the race detector would not like it.
 
 // The first bucket is averaged before Backward has computed the first layer's gradient.
 func TestDistributedDataParallel_AveragesWhileBackwardComputes(t *testing.T) {
-	groups, ctx := handles(t, 2), deadline(t)
+	groups, ctx := handles(t, 2), testutil.Context(t)
 	all(t, together(groups, func(g *dist.Group) error {
 		n := newNet(7)
 		d, err := dist.NewDistributedDataParallel(ctx, g, n, dist.DDPOptions{BucketBytes: 1})

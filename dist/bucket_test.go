@@ -8,6 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // Whatever the size of the buckets, the gradients are those of one process with the whole batch,
@@ -15,7 +16,7 @@ import (
 func TestDistributedDataParallel_BucketsOfAnySize(t *testing.T) {
 	const size, batch = 3, 12
 	for _, bytes := range []int{0, 1, 100, 1 << 20} {
-		groups, ctx := handles(t, size), deadline(t)
+		groups, ctx := handles(t, size), testutil.Context(t)
 		nets := make([]*net, size)
 		all(t, together(groups, func(g *dist.Group) error {
 			n := newNet(7)
@@ -49,7 +50,7 @@ func TestDistributedDataParallel_BucketsOfAnySize(t *testing.T) {
 // Ranks whose losses reach different parameters make the same calls. What a loss does not reach
 // counts as zeros.
 func TestDistributedDataParallel_ParametersThatALossDoesNotReach(t *testing.T) {
-	groups, ctx := handles(t, 3), deadline(t)
+	groups, ctx := handles(t, 3), testutil.Context(t)
 	all(t, together(groups, func(g *dist.Group) error {
 		n := newNet(7)
 		d, err := dist.NewDistributedDataParallel(ctx, g, n, dist.DDPOptions{BucketBytes: 1})

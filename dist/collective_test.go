@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // sizes of tensors: none, fewer elements than ranks, one turn, and several.
@@ -24,8 +25,8 @@ func fresh(t testing.TB, dt tensor.DType, size, n int) []*tensor.Tensor {
 	for r := range ts {
 		ts[r] = operand(dt, r, n)
 		if r%2 == 1 {
-			check(t, ts[r].Share())
-			t.Cleanup(func() { check(t, ts[r].Close()) })
+			testutil.NoError(t, ts[r].Share())
+			t.Cleanup(func() { testutil.NoError(t, ts[r].Close()) })
 		}
 	}
 	return ts
@@ -81,7 +82,7 @@ func TestAllReduce_OfEveryOpAndDType(t *testing.T) {
 }
 
 func reductions(t *testing.T, what string, groups []*dist.Group, op dist.Op, dt tensor.DType, n int) {
-	ctx, size := deadline(t), len(groups)
+	ctx, size := testutil.Context(t), len(groups)
 	before := fresh(t, dt, size, n)
 	result := serial(op, before)
 
@@ -114,7 +115,7 @@ func reductions(t *testing.T, what string, groups []*dist.Group, op dist.Op, dt 
 
 func TestBroadcast_AndAllGather(t *testing.T) {
 	for _, size := range []int{1, 2, 3} {
-		groups, ctx := handles(t, size), deadline(t)
+		groups, ctx := handles(t, size), testutil.Context(t)
 		for _, n := range lengths {
 			for _, dt := range append(kinds, tensor.Bool, tensor.Complex128) {
 				if n > 1000 && dt != tensor.Float64 {
@@ -142,7 +143,7 @@ func TestBroadcast_AndAllGather(t *testing.T) {
 }
 
 func TestAllReduce_OfSeveralTensorsInOneCall(t *testing.T) {
-	groups, ctx := handles(t, 3), deadline(t)
+	groups, ctx := handles(t, 3), testutil.Context(t)
 	shapes := [][]int{{7}, {0, 4}, {}, {300, 1001}, {3, 5}}
 	make1 := func(rank int) (ts []*tensor.Tensor) {
 		for i, s := range shapes {
@@ -168,7 +169,7 @@ func TestAllReduce_OfSeveralTensorsInOneCall(t *testing.T) {
 }
 
 func TestAllReduce_PropagatesNaN(t *testing.T) {
-	groups, ctx := handles(t, 2), deadline(t)
+	groups, ctx := handles(t, 2), testutil.Context(t)
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, op := range []dist.Op{dist.Max, dist.Min, dist.Sum} {
 		ts := []*tensor.Tensor{tensor.FromSlice([]float32{nan, 1, inf}, 3), tensor.FromSlice([]float32{2, nan, inf}, 3)}
@@ -181,7 +182,7 @@ func TestAllReduce_PropagatesNaN(t *testing.T) {
 }
 
 func TestGroup_ManyCallsInARow(t *testing.T) {
-	groups, ctx := handles(t, 3), deadline(t)
+	groups, ctx := handles(t, 3), testutil.Context(t)
 	sums := make([]float64, 3)
 	all(t, together(groups, func(g *dist.Group) error {
 		v := tensor.Full(tensor.Float64, float64(g.Rank()))

@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A net is one hidden layer, in float64 so that only the order of additions tells processes and one
@@ -78,7 +79,7 @@ func equal(t testing.TB, got, want *net) {
 
 func TestAverageGrads_AreThoseOfTheWholeBatch(t *testing.T) {
 	const size, steps, batch = 3, 10, 24
-	groups, ctx := handles(t, size), deadline(t)
+	groups, ctx := handles(t, size), testutil.Context(t)
 	nets := make([]*net, size)
 	all(t, together(groups, func(g *dist.Group) error {
 		n := newNet(uint64(g.Rank()) + 7) // which rank 0's replaces
@@ -112,7 +113,7 @@ func TestAverageGrads_AreThoseOfTheWholeBatch(t *testing.T) {
 }
 
 func TestAverageGrads_CountsMissingOnesAsZeros(t *testing.T) {
-	groups, ctx := handles(t, 2), deadline(t)
+	groups, ctx := handles(t, 2), testutil.Context(t)
 	nets := []*net{newNet(1), newNet(1)}
 	all(t, together(groups, func(g *dist.Group) error {
 		n := nets[g.Rank()]
@@ -142,14 +143,14 @@ func TestDataParallel_IsTrainingByOneProcess(t *testing.T) {
 		// there are processes.
 		const steps = 6
 		sizes := []int{24, 24, 24, 24, 23, 2}
-		n, single, ctx := newNet(3), newNet(3), deadline(t)
+		n, single, ctx := newNet(3), newNet(3), testutil.Context(t)
 		d, err := dist.NewDataParallel(ctx, netLoss, n, shoal.Options{Workers: 3, Start: m})
-		check(t, err)
+		testutil.NoError(t, err)
 		for i := range steps {
 			zeroGrad(n)
 			zeroGrad(single)
 			loss, err := d.Backward(ctx, samples(uint64(i), sizes[i])...)
-			check(t, err)
+			testutil.NoError(t, err)
 			whole := single.loss(nil, samples(uint64(i), sizes[i]))
 			whole.Backward()
 			if diff := loss - whole.Item(); diff > 1e-9 || diff < -1e-9 {
@@ -160,11 +161,11 @@ func TestDataParallel_IsTrainingByOneProcess(t *testing.T) {
 			step(single)
 		}
 		_, err = d.Backward(ctx, samples(9, 6)...) // adds up, as there was no ZeroGrad
-		check(t, err)
+		testutil.NoError(t, err)
 		single.loss(nil, samples(9, 6)).Backward()
 		equal(t, n, single)
-		check(t, d.Close())
-		check(t, d.Close())
+		testutil.NoError(t, d.Close())
+		testutil.NoError(t, d.Close())
 		if _, err := d.Backward(ctx, samples(9, 6)...); !errors.Is(err, dist.ErrClosed) {
 			t.Error(err)
 		}
@@ -188,23 +189,23 @@ var countedLoss = dist.RegisterLoss("counted loss",
 	})
 
 func TestDataParallel_OneReplicaWritesBuffers(t *testing.T) {
-	ctx, n := deadline(t), counted{newNet(3), tensor.New(tensor.Int64), tensor.New(tensor.Int64)}
+	ctx, n := testutil.Context(t), counted{newNet(3), tensor.New(tensor.Int64), tensor.New(tensor.Int64)}
 	d, err := dist.NewDataParallel(ctx, countedLoss, n, shoal.Options{Workers: 3})
-	check(t, err)
+	testutil.NoError(t, err)
 	for i := range uint64(2) {
 		_, err := d.Backward(ctx, samples(i, 9)...)
-		check(t, err)
+		testutil.NoError(t, err)
 	}
-	check(t, d.Close())
+	testutil.NoError(t, d.Close())
 	if n.First.Item() != 6 || n.Others.Item() != 12 {
 		t.Errorf("%v and %v samples, want 6 and 12", n.First, n.Others)
 	}
 }
 
 func TestDataParallel_RefusesBatchesThatAreNone(t *testing.T) {
-	ctx := deadline(t)
+	ctx := testutil.Context(t)
 	d, err := dist.NewDataParallel(ctx, netLoss, newNet(3), shoal.Options{Workers: 2})
-	check(t, err)
+	testutil.NoError(t, err)
 	defer d.Close()
 	for _, b := range [][]*tensor.Tensor{nil, {ones(2), ones(3)}, {ones()}} {
 		if _, err := d.Backward(ctx, b...); !errors.Is(err, dist.ErrTensor) {
@@ -212,21 +213,21 @@ func TestDataParallel_RefusesBatchesThatAreNone(t *testing.T) {
 		}
 	}
 	_, err = d.Backward(ctx, samples(1, 4)...)
-	check(t, err)
+	testutil.NoError(t, err)
 }
 
 // Where there is no room for the pipes of all, those that have begun are ended.
 func TestDataParallel_WithoutRoom(t *testing.T) {
 	before, err := shm.Default()
-	check(t, err)
+	testutil.NoError(t, err)
 	local, err := shm.NewLocal(12 << 20)
-	check(t, err)
+	testutil.NoError(t, err)
 	shm.SetDefault(local)
 	defer func() {
 		shm.SetDefault(before)
-		check(t, local.Close())
+		testutil.NoError(t, local.Close())
 	}()
-	_, err = dist.NewDataParallel(deadline(t), netLoss, newNet(3),
+	_, err = dist.NewDataParallel(testutil.Context(t), netLoss, newNet(3),
 		shoal.Options{Workers: 200, Start: shoal.GoroutineStart, Grace: watchdog})
 	if !errors.Is(err, shm.ErrNoSpace) {
 		t.Errorf("got %v", err)
@@ -244,16 +245,16 @@ var failing = dist.RegisterLoss("failing loss", func(_ *autograd.Scope, n *net, 
 })
 
 func TestDataParallel_SaysWhyAReplicaFailed(t *testing.T) {
-	ctx := deadline(t)
+	ctx := testutil.Context(t)
 	// The other replica hears of it at once, and may fail first. Nobody is in a hurry to end this
 	// one before it has spoken.
 	d, err := dist.NewDataParallel(ctx, failing, newNet(3),
 		shoal.Options{Workers: 2, Start: shoal.SpawnStart, Grace: watchdog})
-	check(t, err)
+	testutil.NoError(t, err)
 	batch := samples(1, 4)
 	batch[0].Fill(-1)
 	_, err = d.Backward(ctx, batch...)
-	check(t, err)
+	testutil.NoError(t, err)
 	tensor.SetAt(batch[0], 99., 3, 0) // in the part of rank 1
 	var p *shoal.ProcessError
 	if _, err = d.Backward(ctx, batch...); !errors.As(err, &p) || !strings.Contains(err.Error(), "rank 1 ") ||
@@ -266,9 +267,9 @@ func TestDataParallel_SaysWhyAReplicaFailed(t *testing.T) {
 }
 
 func TestDataParallel_EndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(deadline(t))
+	ctx, cancel := context.WithCancel(testutil.Context(t))
 	d, err := dist.NewDataParallel(ctx, netLoss, newNet(3), shoal.Options{Workers: 2, Start: shoal.SpawnStart})
-	check(t, err)
+	testutil.NoError(t, err)
 	cancel()
 	if _, err := d.Backward(ctx, samples(1, 4)...); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)

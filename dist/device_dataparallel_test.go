@@ -15,6 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/devicetest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestDataParallel_OnADevice(t *testing.T) {
@@ -32,7 +33,7 @@ func TestDataParallel_OnSeveralDevices(t *testing.T) {
 }
 
 func TestDataParallel_BeginsWhereTheNetworkIs(t *testing.T) {
-	_, err := dist.NewDataParallel(deadline(t), netLoss, newNet(1), shoal.Options{}, devicetest.Shared("test:0"))
+	_, err := dist.NewDataParallel(testutil.Context(t), netLoss, newNet(1), shoal.Options{}, devicetest.Shared("test:0"))
 	if !errors.Is(err, dist.ErrTensor) ||
 		!strings.Contains(err.Error(), "w1 is on cpu, and the first device is test:0") {
 		t.Errorf("%v", err)
@@ -56,8 +57,8 @@ func TestDataParallel_ReplicasHaveTheBuffersOfTheNetwork(t *testing.T) {
 	for p := range nn.Params(there) {
 		p.T.Set(devicetest.On(t, devs[0], p.T))
 	}
-	d, err := dist.NewDataParallel(deadline(t), stillLoss, there, shoal.Options{}, devs[0], devs[1])
-	check(t, err)
+	d, err := dist.NewDataParallel(testutil.Context(t), stillLoss, there, shoal.Options{}, devs[0], devs[1])
+	testutil.NoError(t, err)
 	for i := range 3 {
 		there.Scale.Fill(float64(i + 1))
 		batch := samples(uint64(i), 8)
@@ -65,23 +66,24 @@ func TestDataParallel_ReplicasHaveTheBuffersOfTheNetwork(t *testing.T) {
 		zeroGrad(there.Net)
 		want := here.loss(autograd.NewScope(), []*tensor.Tensor{batch[0].Clone().MulScalar(float64(i + 1)), batch[1]})
 		want.Backward()
-		got, err := d.Backward(deadline(t), devicetest.On(t, devs[0], batch[0]), devicetest.On(t, devs[0], batch[1]))
-		check(t, err)
+		got, err := d.Backward(testutil.Context(t), devicetest.On(t, devs[0], batch[0]),
+			devicetest.On(t, devs[0], batch[1]))
+		testutil.NoError(t, err)
 		if math.Abs(got-want.Item()) > 1e-9 {
 			t.Errorf("batch %d: a loss of %v, want %v", i, got, want.Item())
 		}
 		step(here)
 		step(there.Net)
 	}
-	check(t, d.Close())
+	testutil.NoError(t, d.Close())
 	wants, stop := iter.Pull(nn.Params(here))
 	defer stop()
 	for p := range nn.Params(there) {
 		want, _ := wants()
 		devicetest.Same(t, p.T, want.T, 1e-6)
-		check(t, p.Close())
+		testutil.NoError(t, p.Close())
 	}
-	check(t, there.Scale.Close())
+	testutil.NoError(t, there.Scale.Close())
 	for _, dev := range devs {
 		emptied(t, dev)
 	}
@@ -95,13 +97,13 @@ func dataParallel(t *testing.T, dev tensor.Device, all ...tensor.Device) {
 	for p := range nn.Params(n) {
 		p.T.Set(devicetest.On(t, dev, p.T))
 	}
-	d, err := dist.NewDataParallel(deadline(t), netLoss, n, shoal.Options{Workers: 2}, all...)
-	check(t, err)
+	d, err := dist.NewDataParallel(testutil.Context(t), netLoss, n, shoal.Options{Workers: 2}, all...)
+	testutil.NoError(t, err)
 	for i, size := range []int{7, 5, 1} {
 		zeroGrad(n)
 		zeroGrad(single)
-		loss, err := d.Backward(deadline(t), there(t, dev, samples(uint64(i), size))...)
-		check(t, err)
+		loss, err := d.Backward(testutil.Context(t), there(t, dev, samples(uint64(i), size))...)
+		testutil.NoError(t, err)
 		whole := single.loss(nil, samples(uint64(i), size))
 		whole.Backward()
 		if math.Abs(loss-whole.Item()) > 1e-6 {
@@ -111,9 +113,9 @@ func dataParallel(t *testing.T, dev tensor.Device, all ...tensor.Device) {
 		step(n)
 		step(single)
 	}
-	check(t, d.Close())
+	testutil.NoError(t, d.Close())
 	for p := range nn.Params(n) {
-		check(t, p.Close())
+		testutil.NoError(t, p.Close())
 	}
 }
 
@@ -173,9 +175,9 @@ func TestDataParallel_StatisticsAreThoseOfTheFirstDevice(t *testing.T) {
 // keeps what the first one has seen.
 func statistics(t *testing.T, devs ...tensor.Device) {
 	m, single := normalised(), normalised()
-	check(t, nn.To(m, devs[0]))
-	d, err := dist.NewDataParallel(deadline(t), normalisedLoss, m, shoal.Options{}, devs...)
-	check(t, err)
+	testutil.NoError(t, nn.To(m, devs[0]))
+	d, err := dist.NewDataParallel(testutil.Context(t), normalisedLoss, m, shoal.Options{}, devs...)
+	testutil.NoError(t, err)
 	scope := autograd.NewScope()
 	for i, size := range []int{5, 1} { // all of one is the first part
 		for _, net := range []nn.Module{m, single} {
@@ -185,8 +187,8 @@ func statistics(t *testing.T, devs ...tensor.Device) {
 		}
 		g := tensor.NewGenerator(uint64(i))
 		batch := []*tensor.Tensor{tensor.RandN(tensor.Float32, g, size, 1, 4, 4), tensor.RandInt(g, 0, 3, size)}
-		_, err := d.Backward(deadline(t), there(t, devs[0], batch)...)
-		check(t, err)
+		_, err := d.Backward(testutil.Context(t), there(t, devs[0], batch)...)
+		testutil.NoError(t, err)
 		for rank := range devs {
 			from, to := (size+1)/2*rank, min(size, (size+1)/2*(rank+1))
 			if from == to {
@@ -209,8 +211,8 @@ func statistics(t *testing.T, devs ...tensor.Device) {
 			p.T.Axpy(-0.1, p.Grad)
 		}
 	}
-	check(t, d.Close())
-	check(t, nn.Close(m))
+	testutil.NoError(t, d.Close())
+	testutil.NoError(t, nn.Close(m))
 }
 
 // A thin is a weight for each feature, of which half are dropped.
@@ -240,14 +242,14 @@ func dropout(t *testing.T, devs ...tensor.Device) {
 	for range 2 {
 		tensor.ManualSeed(5)
 		n := &thin{autograd.NewParam("weight", tensor.Ones(tensor.Float32, features)), &nn.Dropout{P: 0.5}}
-		check(t, nn.To(n, devs[0]))
-		d, err := dist.NewDataParallel(deadline(t), thinLoss, n, shoal.Options{}, devs...)
-		check(t, err)
-		_, err = d.Backward(deadline(t), there(t, devs[0],
+		testutil.NoError(t, nn.To(n, devs[0]))
+		d, err := dist.NewDataParallel(testutil.Context(t), thinLoss, n, shoal.Options{}, devs...)
+		testutil.NoError(t, err)
+		_, err = d.Backward(testutil.Context(t), there(t, devs[0],
 			[]*tensor.Tensor{tensor.Ones(tensor.Float32, 2, features)})...)
-		check(t, err)
+		testutil.NoError(t, err)
 		grad, err := n.Weight.Grad.CPU()
-		check(t, err)
+		testutil.NoError(t, err)
 		times := map[float32]int{}
 		for _, g := range tensor.Data[float32](grad) {
 			times[g*features]++
@@ -256,7 +258,7 @@ func dropout(t *testing.T, devs ...tensor.Device) {
 			t.Errorf("on %v: gradients, and how often each: %v", devs, times)
 		}
 		seen = append(seen, grad.Clone())
-		check(t, errors.Join(d.Close(), nn.Close(n), grad.Close()))
+		testutil.NoError(t, errors.Join(d.Close(), nn.Close(n), grad.Close()))
 	}
 	want(t, "the same seed", seen[1], seen[0])
 }
@@ -289,37 +291,37 @@ func killedReplica(t *testing.T, devs ...tensor.Device) {
 	start := func() *dist.DataParallel {
 		// The other replica hears of it at once, and may fail first. Nobody is in a hurry to end
 		// this one before it has spoken.
-		d, err := dist.NewDataParallel(deadline(t), dying, n, shoal.Options{Grace: watchdog}, devs...)
-		check(t, err)
+		d, err := dist.NewDataParallel(testutil.Context(t), dying, n, shoal.Options{Grace: watchdog}, devs...)
+		testutil.NoError(t, err)
 		return d
 	}
 	d, batch := start(), samples(1, 4)
 	bad := batch[1].Clone()
 	tensor.SetAt(bad, int64(-1), 2)
-	_, err := d.Backward(deadline(t), there(t, devs[0], []*tensor.Tensor{batch[0], bad})...)
+	_, err := d.Backward(testutil.Context(t), there(t, devs[0], []*tensor.Tensor{batch[0], bad})...)
 	died, ok := errors.AsType[*shoal.ProcessError](err)
 	if !ok || died.Signal != syscall.SIGKILL || died.Rank != 1 {
 		t.Errorf("%v", err)
 	}
-	if _, err := d.Backward(deadline(t), there(t, devs[0], batch)...); !errors.Is(err, dist.ErrClosed) {
+	if _, err := d.Backward(testutil.Context(t), there(t, devs[0], batch)...); !errors.Is(err, dist.ErrClosed) {
 		t.Errorf("%v", err)
 	}
 	zeroGrad(n)
 	d = start()
-	_, err = d.Backward(deadline(t), there(t, devs[0], batch)...)
-	check(t, err)
+	_, err = d.Backward(testutil.Context(t), there(t, devs[0], batch)...)
+	testutil.NoError(t, err)
 	single.loss(nil, batch).Backward()
 	same(t, devs[0], n, single)
-	check(t, d.Close())
+	testutil.NoError(t, d.Close())
 	for p := range nn.Params(n) {
-		check(t, p.Close())
+		testutil.NoError(t, p.Close())
 	}
 }
 
 // emptied waits until the collector has found what was not closed.
 func emptied(t *testing.T, dev *devicetest.Device) {
 	t.Helper()
-	for ctx := deadline(t); dev.Used() != 0; check(t, tensor.EmptyCache()) {
+	for ctx := testutil.Context(t); dev.Used() != 0; testutil.NoError(t, tensor.EmptyCache()) {
 		if ctx.Err() != nil {
 			t.Fatalf("%d bytes are left on the device", dev.Used())
 		}

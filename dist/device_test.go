@@ -11,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/devicetest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // devices returns one for each of size ranks but the last, which is on the host.
@@ -31,7 +32,7 @@ func TestGroup_CollectivesOfTensorsOnDevices(t *testing.T) {
 func TestGroup_WantsContiguousTensorsOnADevice(t *testing.T) {
 	groups := handles(t, 2)
 	for _, err := range together(groups, func(g *dist.Group) error {
-		return g.AllReduce(deadline(t), dist.Sum, devicetest.On(t, devicetest.New("test:0"), ones(2, 3)).T())
+		return g.AllReduce(testutil.Context(t), dist.Sum, devicetest.On(t, devicetest.New("test:0"), ones(2, 3)).T())
 	}) {
 		if !errors.Is(err, dist.ErrTensor) {
 			t.Errorf("%v", err)
@@ -62,7 +63,7 @@ func collectives(t *testing.T, there []tensor.Device, n int, dtypes ...tensor.DT
 				}
 				whole := serial(op, operands(dt))
 				x := on(dt, rank, n)
-				if err := g.AllReduce(deadline(t), op, x); err != nil {
+				if err := g.AllReduce(testutil.Context(t), op, x); err != nil {
 					return err
 				}
 				devicetest.Same(t, x, whole, 0)
@@ -70,7 +71,7 @@ func collectives(t *testing.T, there []tensor.Device, n int, dtypes ...tensor.DT
 					t.Errorf("rank %d has the result on %v", rank, x.Device())
 				}
 				x = on(dt, rank, n)
-				if err := g.Reduce(deadline(t), 2, op, x); err != nil {
+				if err := g.Reduce(testutil.Context(t), 2, op, x); err != nil {
 					return err
 				}
 				if rank != 2 {
@@ -78,21 +79,21 @@ func collectives(t *testing.T, there []tensor.Device, n int, dtypes ...tensor.DT
 				}
 				devicetest.Same(t, x, whole, 0)
 			}
-			if err := g.Barrier(deadline(t)); err != nil {
+			if err := g.Barrier(testutil.Context(t)); err != nil {
 				return err
 			}
 			y := on(dt, rank, n)
-			if err := g.Broadcast(deadline(t), 1, y); err != nil {
+			if err := g.Broadcast(testutil.Context(t), 1, y); err != nil {
 				return err
 			}
 			devicetest.Same(t, y, operand(dt, 1, n), 0)
 			gathered := devicetest.On(t, own, tensor.New(dt, size*n))
-			if err := g.AllGather(deadline(t), gathered, on(dt, rank, n)); err != nil {
+			if err := g.AllGather(testutil.Context(t), gathered, on(dt, rank, n)); err != nil {
 				return err
 			}
 			devicetest.Same(t, gathered, tensor.Cat(0, operands(dt)...), 0)
 			part := devicetest.On(t, own, tensor.New(dt, n/size))
-			if err := g.ReduceScatter(deadline(t), dist.Sum, part, on(dt, rank, n/size*size)); err != nil {
+			if err := g.ReduceScatter(testutil.Context(t), dist.Sum, part, on(dt, rank, n/size*size)); err != nil {
 				return err
 			}
 			whole := serial(dist.Sum, []*tensor.Tensor{operand(dt, 0, n/size*size),
@@ -130,7 +131,7 @@ func trainRanks(t *testing.T, there []tensor.Device) {
 		for p := range nn.Params(n) {
 			p.T.Set(devicetest.On(t, dev, p.T))
 		}
-		if err := g.BroadcastParams(deadline(t), 0, nn.Params(n)); err != nil {
+		if err := g.BroadcastParams(testutil.Context(t), 0, nn.Params(n)); err != nil {
 			return err
 		}
 		sgd := optim.NewSGD(nn.Params(n), optim.SGDOptions{LR: 0.1})
@@ -140,7 +141,7 @@ func trainRanks(t *testing.T, there []tensor.Device) {
 				part = append(part, devicetest.On(t, dev, x.Narrow(0, g.Rank()*batch/2, batch/2)))
 			}
 			n.loss(autograd.NewScope(), part).Backward()
-			if err := g.AverageGrads(deadline(t), nn.Params(n)); err != nil {
+			if err := g.AverageGrads(testutil.Context(t), nn.Params(n)); err != nil {
 				return err
 			}
 			sgd.Step()
@@ -165,7 +166,7 @@ func TestGroup_CallEndsWhereADeviceFails(t *testing.T) {
 	x := devicetest.On(t, dev, tensor.Ones(tensor.Float32, 3))
 	broken := errors.New("broken")
 	dev.Fail(broken)
-	if err := groups[0].AllReduce(deadline(t), dist.Sum, x); !errors.Is(err, broken) {
+	if err := groups[0].AllReduce(testutil.Context(t), dist.Sum, x); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
 }

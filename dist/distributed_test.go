@@ -10,11 +10,12 @@ import (
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestRegression_S3_3_DistributedDataParallelIsTrainingByOneProcess(t *testing.T) {
 	const size, steps, batch = 3, 6, 24
-	groups, ctx := handles(t, size), deadline(t)
+	groups, ctx := handles(t, size), testutil.Context(t)
 	nets := make([]*net, size)
 	all(t, together(groups, func(g *dist.Group) error {
 		n := newNet(uint64(g.Rank()) + 7) // which rank 0's replaces
@@ -46,7 +47,7 @@ func TestRegression_S3_3_DistributedDataParallelIsTrainingByOneProcess(t *testin
 
 func TestRegression_S3_3_GradientsAddUpWithoutSync(t *testing.T) {
 	const size, parts = 2, 3
-	groups, ctx := handles(t, size), deadline(t)
+	groups, ctx := handles(t, size), testutil.Context(t)
 	nets := []*net{newNet(1), newNet(1)}
 	all(t, together(groups, func(g *dist.Group) error {
 		n := nets[g.Rank()]
@@ -87,7 +88,7 @@ func TestRegression_S3_3_GradientsAddUpWithoutSync(t *testing.T) {
 }
 
 func TestRegression_S3_3_BuffersOfDistributedDataParallel(t *testing.T) {
-	groups, ctx := handles(t, 2), deadline(t)
+	groups, ctx := handles(t, 2), testutil.Context(t)
 	for _, own := range []bool{false, true} {
 		nets := make([]*nn.Sequential, 2)
 		all(t, together(groups, func(g *dist.Group) error {
@@ -134,7 +135,7 @@ func TestRegression_S3_3_BuffersOfDistributedDataParallel(t *testing.T) {
 }
 
 func TestRegression_S3_3_DistributedDataParallelThatCannotBe(t *testing.T) {
-	groups, ctx := handles(t, 2), deadline(t)
+	groups, ctx := handles(t, 2), testutil.Context(t)
 	wrap := func(n func(rank int) *nn.Sequential) []error {
 		return together(groups, func(g *dist.Group) error {
 			_, err := dist.NewDistributedDataParallel(ctx, g, n(g.Rank()), dist.DDPOptions{})
@@ -155,12 +156,12 @@ func TestRegression_S3_3_DistributedDataParallelThatCannotBe(t *testing.T) {
 	all(t, together(groups, func(g *dist.Group) error {
 		n := newNet(4)
 		d, err := dist.NewDistributedDataParallel(ctx, g, n, dist.DDPOptions{OwnParams: true})
-		check(t, err)
+		testutil.NoError(t, err)
 		loss := n.loss(nil, samples(1, 4))
 		if g.Rank() == 1 {
 			loss = nil
 		}
-		check(t, d.Backward(ctx, loss))
+		testutil.NoError(t, d.Backward(ctx, loss))
 		whole := newNet(4)
 		whole.loss(nil, samples(1, 4)).Backward()
 		want(t, "half of the gradient", n.W1.Grad, whole.W1.Grad.MulScalar(0.5))

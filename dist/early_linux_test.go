@@ -15,6 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var early = flag.Int("dist.early", 0, "kill at every 100 µs of a start, so many times; 0: at some of them, once")
@@ -84,20 +85,20 @@ func TestEarlyDeath_ARankThatDiesAtItsStartIsNamed(t *testing.T) {
 			n++
 		}
 	}
-	check(t, shoal.Warm(deadline(t), 0, shoal.Options{Workers: 3}))
+	testutil.NoError(t, shoal.Warm(testutil.Context(t), 0, shoal.Options{Workers: 3}))
 	t.Logf("%d ranks were killed at their start", n)
 }
 
 func diesEarly(t *testing.T, start shoal.StartMethod, does string, victim int, delay time.Duration, raw bool) {
 	t.Helper()
 	const size = 3
-	ctx := deadline(t)
+	ctx := testutil.Context(t)
 	g, err := dist.NewGroup(size)
-	check(t, err)
+	testutil.NoError(t, err)
 	q, err := ipc.NewQueue[report](2 * size)
-	check(t, err)
+	testutil.NoError(t, err)
 	gone, err := ipc.NewEvent()
-	check(t, err)
+	testutil.NoError(t, err)
 	var groups []*shoal.Group
 	var processes []*shoal.Process
 	for i := range size {
@@ -111,7 +112,7 @@ func diesEarly(t *testing.T, start shoal.StartMethod, does string, victim int, d
 	}
 	pid := last.PID()
 	if raw {
-		check(t, syscall.Kill(pid, syscall.SIGKILL))
+		testutil.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	} else {
 		last.Kill()
 	}
@@ -125,27 +126,27 @@ func diesEarly(t *testing.T, start shoal.StartMethod, does string, victim int, d
 				victim, pid, delay, r.Rank, r.Message, r.PID, r.Blamed)
 		}
 	}
-	check(t, gone.Set())
+	testutil.NoError(t, gone.Set())
 	for i, group := range groups {
 		if err := group.Wait(); (err != nil) != (i == size-1 && raw) {
 			t.Errorf("%s after %v: %v", processes[i].Name(), delay, err)
 		}
 	}
-	check(t, errors.Join(q.Close(), g.Close(), gone.Close()))
+	testutil.NoError(t, errors.Join(q.Close(), g.Close(), gone.Close()))
 	allBlocksCome(t, ctx)
 }
 
 // Several die at once, and those who are left are told all the same.
 func TestEarlyDeath_AllRanksButOneDieAtTheirStart(t *testing.T) {
 	const size = 4
-	ctx := deadline(t)
+	ctx := testutil.Context(t)
 	for round := range 5 {
 		g, err := dist.NewGroup(size)
-		check(t, err)
+		testutil.NoError(t, err)
 		q, err := ipc.NewQueue[report](2 * size)
-		check(t, err)
+		testutil.NoError(t, err)
 		gone, err := ipc.NewEvent()
-		check(t, err)
+		testutil.NoError(t, err)
 		var groups []*shoal.Group
 		for r := range size {
 			group := shoal.NewGroup(ctx, shoal.Options{Workers: size})
@@ -159,13 +160,13 @@ func TestEarlyDeath_AllRanksButOneDieAtTheirStart(t *testing.T) {
 		if r, err := q.Get(ctx); err != nil || !r.Dead || r.Rank != 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
-		check(t, gone.Set())
+		testutil.NoError(t, gone.Set())
 		for r, group := range groups {
 			if err := group.Wait(); err != nil {
 				t.Error(fmt.Sprint("rank ", r), err)
 			}
 		}
-		check(t, errors.Join(q.Close(), g.Close(), gone.Close()))
+		testutil.NoError(t, errors.Join(q.Close(), g.Close(), gone.Close()))
 		allBlocksCome(t, ctx)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // at puts an operand where a rank has its tensors. A rank on the host may have them in memory of
@@ -16,7 +17,7 @@ type at func(rank int, x *tensor.Tensor) *tensor.Tensor
 // ranks.
 func exchange(t *testing.T, groups []*dist.Group, dt tensor.DType, n int, on at) {
 	t.Helper()
-	size, ctx := len(groups), deadline(t)
+	size, ctx := len(groups), testutil.Context(t)
 	small, large := make([]*tensor.Tensor, size), make([]*tensor.Tensor, size)
 	for r := range size {
 		small[r], large[r] = operand(dt, r, n), operand(dt, size+r, size*n)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // blamed wants a *RankError that names these ranks and wraps an error.
@@ -25,7 +26,7 @@ func blamed(t testing.TB, err, wraps error, ranks ...int) {
 func ones(n ...int) *tensor.Tensor { return tensor.Full(tensor.Float32, 1, n...) }
 
 func TestGroup_DifferentCallsAreAnErrorForAll(t *testing.T) {
-	groups, ctx := handles(t, 3), deadline(t)
+	groups, ctx := handles(t, 3), testutil.Context(t)
 	two := func(others func(g *dist.Group) error, one func(g *dist.Group) error) func(g *dist.Group) error {
 		return func(g *dist.Group) error {
 			if g.Rank() == 1 {
@@ -70,7 +71,7 @@ func TestGroup_DifferentCallsAreAnErrorForAll(t *testing.T) {
 }
 
 func TestGroup_TensorsThatDoNotFitAreAnErrorForAll(t *testing.T) {
-	groups, ctx := handles(t, 2), deadline(t)
+	groups, ctx := handles(t, 2), testutil.Context(t)
 	for name, f := range map[string]func(g *dist.Group) error{
 		"not contiguous": func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum, ones(2, 3).T()) },
 		"mean of integers": func(g *dist.Group) error {
@@ -129,7 +130,7 @@ func TestGroup_TensorsThatDoNotFitAreAnErrorForAll(t *testing.T) {
 }
 
 func TestGroup_CloseFailsTheCallsOfOthers(t *testing.T) {
-	groups, ctx := handles(t, 3), deadline(t)
+	groups, ctx := handles(t, 3), testutil.Context(t)
 	errs := together(groups, func(g *dist.Group) error {
 		if err := g.AllReduce(ctx, dist.Sum, ones(1000)); err != nil {
 			return err // a rank that has finished disturbs none that takes part
@@ -141,26 +142,26 @@ func TestGroup_CloseFailsTheCallsOfOthers(t *testing.T) {
 	})
 	blamed(t, errs[0], dist.ErrLeft, 2)
 	blamed(t, errs[1], dist.ErrLeft, 2)
-	check(t, errs[2])
+	testutil.NoError(t, errs[2])
 	blamed(t, groups[0].Barrier(ctx), dist.ErrLeft, 2) // later calls as well
 	if err := groups[2].Barrier(ctx); !errors.Is(err, dist.ErrClosed) {
 		t.Error(err)
 	}
-	check(t, groups[2].Close())
+	testutil.NoError(t, groups[2].Close())
 }
 
 func TestGroup_CloseEndsTheCallThatIsGoingOn(t *testing.T) {
-	groups, ctx := handles(t, 2), deadline(t)
+	groups, ctx := handles(t, 2), testutil.Context(t)
 	ended := make(chan error)
 	go func() { ended <- groups[0].Barrier(ctx) }()
-	check(t, groups[0].Close()) // before the call, or in it
+	testutil.NoError(t, groups[0].Close()) // before the call, or in it
 	if err := <-ended; !errors.Is(err, dist.ErrClosed) {
 		t.Error(err)
 	}
 }
 
 func TestGroup_NamesWhoDoesNotComeInTime(t *testing.T) {
-	groups, ctx := handles(t, 3), deadline(t)
+	groups, ctx := handles(t, 3), testutil.Context(t)
 	errs := together(groups[:2], func(g *dist.Group) error {
 		if g.Rank() == 0 {
 			soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
@@ -186,7 +187,7 @@ func TestGroup_NamesWhoDoesNotComeInTime(t *testing.T) {
 
 func TestGroup_RanksAreTakenOnce(t *testing.T) {
 	groups, g := handles(t, 2), newGroup(t, 3)
-	check(t, g.Join(1))
+	testutil.NoError(t, g.Join(1))
 	for _, err := range []error{g.Join(0), newGroup(t, 2).Join(2), newGroup(t, 2).Join(-1),
 		newGroup(t, 1).Barrier(t.Context())} {
 		if !errors.Is(err, dist.ErrRank) {
@@ -203,7 +204,7 @@ func TestGroup_RanksAreTakenOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	check(t, zero.Close())
+	testutil.NoError(t, zero.Close())
 	for _, n := range []int{-1, 0, 257} {
 		if _, err := dist.NewGroup(n); !errors.Is(err, dist.ErrSize) {
 			t.Error(err)

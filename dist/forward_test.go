@@ -10,6 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var layersLoss = dist.RegisterLoss("loss of layers",
@@ -42,36 +43,36 @@ func sameGrads(t *testing.T, got, want nn.Module) {
 }
 
 func TestRegression_S3_3_ForwardOfDataParallel(t *testing.T) {
-	net, single, ctx := layers(), layers(), deadline(t)
+	net, single, ctx := layers(), layers(), testutil.Context(t)
 	d, err := dist.NewDataParallel(ctx, layersLoss, net, shoal.Options{Workers: 3})
-	check(t, err)
+	testutil.NoError(t, err)
 	for i, n := range []int{12, 7, 2, 1} { // the last ones have fewer samples than there are processes
 		x, labels := batchOf(uint64(i), n)
 		out, err := d.Forward(ctx, x)
-		check(t, err)
+		testutil.NoError(t, err)
 		alone := single.Forward(autograd.Const(x))
 		if !tensor.AllClose(out.T(), alone.T(), 1e-5, 1e-6) {
 			t.Errorf("%d samples: %v\nwant %v", n, out.T(), alone.T())
 		}
 		nn.CrossEntropyLoss.Of(out, labels).Backward()
 		nn.CrossEntropyLoss.Of(alone, labels).Backward()
-		check(t, d.BackwardFrom(ctx, out.Grad())) // adds up from batch to batch
+		testutil.NoError(t, d.BackwardFrom(ctx, out.Grad())) // adds up from batch to batch
 		sameGrads(t, net, single)
 	}
 	x, labels := batchOf(9, 6)
 	_, err = d.Forward(ctx, x) // from which nobody goes back
-	check(t, err)
+	testutil.NoError(t, err)
 	_, err = d.Backward(ctx, x, labels)
-	check(t, err)
+	testutil.NoError(t, err)
 	nn.CrossEntropyLoss.Of(single.Forward(autograd.Const(x)), labels).Backward()
 	sameGrads(t, net, single)
-	check(t, d.Close())
+	testutil.NoError(t, d.Close())
 }
 
 func TestRegression_S3_3_ForwardThatCannotBe(t *testing.T) {
-	ctx, x := deadline(t), ones(4, 5)
+	ctx, x := testutil.Context(t), ones(4, 5)
 	d, err := dist.NewDataParallel(ctx, layersLoss, layers(), shoal.Options{Workers: 2})
-	check(t, err)
+	testutil.NoError(t, err)
 	forward := func(x *tensor.Tensor) error { _, err := d.Forward(ctx, x); return err }
 	for name, err := range map[string]error{
 		"before": d.BackwardFrom(ctx, ones(4, 3)), "no samples": forward(ones(0, 5)), "a number": forward(ones()),
@@ -80,24 +81,24 @@ func TestRegression_S3_3_ForwardThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	check(t, forward(x))
+	testutil.NoError(t, forward(x))
 	for _, dy := range []*tensor.Tensor{nil, ones(3, 3), ones(4, 3).To(tensor.Float64)} {
 		if err := d.BackwardFrom(ctx, dy); !errors.Is(err, dist.ErrTensor) {
 			t.Error(err)
 		}
 	}
-	check(t, d.BackwardFrom(ctx, ones(4, 3)))
+	testutil.NoError(t, d.BackwardFrom(ctx, ones(4, 3)))
 	if err := d.BackwardFrom(ctx, ones(4, 3)); !errors.Is(err, dist.ErrTensor) {
 		t.Errorf("a second time: %v", err)
 	}
-	check(t, d.Close())
+	testutil.NoError(t, d.Close())
 	for _, err := range []error{forward(x), d.BackwardFrom(ctx, x)} {
 		if !errors.Is(err, dist.ErrClosed) {
 			t.Error(err)
 		}
 	}
 	other, err := dist.NewDataParallel(ctx, netLoss, newNet(1), shoal.Options{Workers: 1})
-	check(t, err)
+	testutil.NoError(t, err)
 	defer other.Close()
 	if _, err := other.Forward(ctx, x); !errors.Is(err, dist.ErrTensor) || !strings.Contains(err.Error(), "Backward") {
 		t.Error(err)
@@ -110,14 +111,14 @@ var normLoss = dist.RegisterLoss("loss of norm",
 	})
 
 func TestRegression_S3_3_ForwardInEitherMode(t *testing.T) {
-	ctx, x := deadline(t), tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 8, 2, 3, 3)
+	ctx, x := testutil.Context(t), tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 8, 2, 3, 3)
 	net := nn.NewSequential(nn.NewBatchNorm2d(2), &nn.Dropout{P: 0.5})
 	d, err := dist.NewDataParallel(ctx, normLoss, net, shoal.Options{Workers: 2})
-	check(t, err)
+	testutil.NoError(t, err)
 	defer d.Close()
 	forward := func() *autograd.Var {
 		out, err := d.Forward(ctx, x)
-		check(t, err)
+		testutil.NoError(t, err)
 		return out
 	}
 	if trained := forward(); !trained.RequiresGrad() || tensor.Equal(trained.T(), x) {

@@ -11,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // real has these tests run on the GPUs of this machine, in turn if there are fewer than a test asks
@@ -22,13 +23,13 @@ var real = flag.Bool("dist.real", false, "on the GPUs of this machine, not on si
 func gpus(t testing.TB, n int) []tensor.Device {
 	t.Helper()
 	domain, err := shm.New(shm.Options{Budget: 64 << 20})
-	check(t, err)
+	testutil.NoError(t, err)
 	// a real one may be used by others as well
 	left := func(int) (int64, error) { return int64(domain.Stats().Blocks), nil }
 	done := func() error { return nil }
 	if !*real {
 		devices, err := sim.Create(n, 64<<20)
-		check(t, err)
+		testutil.NoError(t, err)
 		t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
 		left, done = devices.Used, devices.Close
 	} else if cuda.Available() != nil {
@@ -39,14 +40,14 @@ func gpus(t testing.TB, n int) []tensor.Device {
 	all := make([]tensor.Device, n)
 	for i := range all {
 		all[i], err = cuda.ForRank(i)
-		check(t, err)
+		testutil.NoError(t, err)
 	}
 	t.Cleanup(func() {
 		for i := range n {
 			for end := time.Now().Add(watchdog); ; {
-				check(t, tensor.EmptyCache())
+				testutil.NoError(t, tensor.EmptyCache())
 				used, err := left(i)
-				check(t, err)
+				testutil.NoError(t, err)
 				if used == 0 || t.Failed() { // a test that has failed leaves what it leaves
 					break
 				}
@@ -56,7 +57,7 @@ func gpus(t testing.TB, n int) []tensor.Device {
 			}
 		}
 		shm.SetDefault(before)
-		check(t, errors.Join(cuda.Close(), domain.Close(), done()))
+		testutil.NoError(t, errors.Join(cuda.Close(), domain.Close(), done()))
 	})
 	return all
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A mortal is the argument of a rank that does something over and over until one of the ranks is
@@ -170,11 +171,11 @@ func TestRegression_S3_3_AKilledRankIsNamedWhateverTheOthersDo(t *testing.T) {
 
 func killedWhile(t *testing.T, does string, victim int) {
 	const size = 3
-	ctx, g := deadline(t), newGroup(t, size)
+	ctx, g := testutil.Context(t), newGroup(t, size)
 	q, err := ipc.NewQueue[report](2 * size)
-	check(t, err)
+	testutil.NoError(t, err)
 	enough, err := ipc.NewEvent()
-	check(t, err)
+	testutil.NoError(t, err)
 	var groups []*shoal.Group
 	var processes []*shoal.Process
 	for r := range size {
@@ -190,21 +191,21 @@ func killedWhile(t *testing.T, does string, victim int) {
 	}
 	time.Sleep(time.Duration(victim) * time.Millisecond) // in the middle of something
 	pid := processes[victim].PID()
-	check(t, syscall.Kill(pid, syscall.SIGKILL))
+	testutil.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	for range size - 1 {
 		r, err := q.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		if !r.Dead || r.PID != pid || !slices.Equal(r.Blamed, []int{victim}) {
 			t.Errorf("rank %d died; rank %d says %q and blames %v", victim, r.Rank, r.Message, r.Blamed)
 		}
 	}
-	check(t, enough.Set())
+	testutil.NoError(t, enough.Set())
 	for r, group := range groups {
 		if err := group.Wait(); (err != nil) != (r == victim) {
 			t.Error(err)
 		}
 	}
-	check(t, errors.Join(q.Close(), g.Close(), enough.Close()))
+	testutil.NoError(t, errors.Join(q.Close(), g.Close(), enough.Close()))
 	allBlocksCome(t, ctx)
 }
 
@@ -212,7 +213,7 @@ func killedWhile(t *testing.T, does string, victim int) {
 // found what the tests before have dropped.
 func allBlocksCome(t *testing.T, ctx context.Context) {
 	d, err := shm.Default()
-	check(t, err)
+	testutil.NoError(t, err)
 	for d.Stats().Blocks > 0 {
 		if ctx.Err() != nil {
 			t.Fatalf("%d blocks are left", d.Stats().Blocks)
@@ -238,13 +239,13 @@ var doomedLoss = dist.RegisterLoss("doomed", func(s *autograd.Scope, d *doomed, 
 })
 
 func TestRegression_S3_3_AReplicaThatIsKilledInForward(t *testing.T) {
-	ctx, n := deadline(t), &doomed{nn.NewLinear(2, 2, tensor.NewGenerator(1))}
+	ctx, n := testutil.Context(t), &doomed{nn.NewLinear(2, 2, tensor.NewGenerator(1))}
 	d, err := dist.NewDataParallel(ctx, doomedLoss, n,
 		shoal.Options{Workers: 2, Start: shoal.SpawnStart, Grace: watchdog})
-	check(t, err)
+	testutil.NoError(t, err)
 	x := ones(4, 2)
 	_, err = d.Forward(ctx, x)
-	check(t, err)
+	testutil.NoError(t, err)
 	tensor.SetAt(x, float32(1000), 3, 0) // in the part of rank 1
 	_, err = d.Forward(ctx, x)
 	if p := new(shoal.ProcessError); !errors.As(err, &p) || p.Rank != 1 {

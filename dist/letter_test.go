@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A note is a value that ranks send to each other.
@@ -27,17 +28,17 @@ type note struct {
 // of it is left.
 func FuzzLetter(f *testing.F) {
 	d, err := shm.Default()
-	check(f, err)
+	testutil.NoError(f, err)
 	plan, err := wire.PlanOf[dist.Letter]()
-	check(f, err)
+	testutil.NoError(f, err)
 	t, err := tensor.NewShared(tensor.Float32, 2, 3)
-	check(f, err)
+	testutil.NoError(f, err)
 	defer t.Close()
 	var kinds []wire.Message
 	add := func(l dist.Letter, sent func(bool)) {
 		var e wire.Encoder
 		e.Reset(nil)
-		check(f, plan.Encode(&e, l))
+		testutil.NoError(f, plan.Encode(&e, l))
 		m := e.Message()
 		f.Add(uint8(len(kinds)), slices.Clone(m.Body))
 		kinds = append(kinds, m)
@@ -45,10 +46,10 @@ func FuzzLetter(f *testing.F) {
 	}
 	add(dist.LetterOf(t), func(bool) {})
 	l, done, err := dist.LetterOfValue(note{7, []string{"a"}, t})
-	check(f, err)
+	testutil.NoError(f, err)
 	add(l, done)
 	l, done, err = dist.LetterOfValue([]int{1, 2})
-	check(f, err)
+	testutil.NoError(f, err)
 	add(l, done)
 	blocks := d.Stats().Blocks
 	f.Fuzz(func(t *testing.T, kind uint8, body []byte) {
@@ -56,7 +57,7 @@ func FuzzLetter(f *testing.F) {
 		m.Body = body
 		read(t, plan, m, d, func(l dist.Letter) { checkOpened(dist.OpenLetter[note](l)) })
 		read(t, plan, m, d, func(l dist.Letter) { dist.OpenLetter[[]int](l) })
-		read(t, plan, m, d, func(l dist.Letter) { check(t, dist.CloseLetter(l)) })
+		read(t, plan, m, d, func(l dist.Letter) { testutil.NoError(t, dist.CloseLetter(l)) })
 		if now := d.Stats().Blocks; now != blocks {
 			t.Fatalf("%d blocks are left", now-blocks)
 		}
@@ -91,7 +92,7 @@ func checkOpened(n note, err error) {
 // A group that was dropped leaves no goroutine and no memory: nobody could close it any more.
 func TestRegression_S3_3_AGroupThatNobodyClosesLeavesNothing(t *testing.T) {
 	d, err := shm.Default()
-	check(t, err)
+	testutil.NoError(t, err)
 	before, blocks := watchmen(), d.Stats().Blocks
 	sendAndForget(t)
 	for limit := time.Now().Add(watchdog); watchmen() > before || d.Stats().Blocks > blocks; {
@@ -106,18 +107,18 @@ func TestRegression_S3_3_AGroupThatNobodyClosesLeavesNothing(t *testing.T) {
 // sendAndForget leaves two groups that have sent and received to the garbage collector.
 func sendAndForget(t *testing.T) {
 	g, err := dist.NewGroup(2)
-	check(t, err)
+	testutil.NoError(t, err)
 	q, err := ipc.NewQueue[*dist.Group](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer q.Close()
-	check(t, q.Put(t.Context(), g))
+	testutil.NoError(t, q.Put(t.Context(), g))
 	other, err := q.Get(t.Context())
-	check(t, err)
-	check(t, g.Join(0))
-	check(t, other.Join(1))
+	testutil.NoError(t, err)
+	testutil.NoError(t, g.Join(0))
+	testutil.NoError(t, other.Join(1))
 	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
 	defer cancel()
-	check(t, dist.SendValue(ctx, g, 1, 0, 5))
+	testutil.NoError(t, dist.SendValue(ctx, g, 1, 0, 5))
 	if v, _, err := dist.RecvValue[int](ctx, other, 0, 0); v != 5 || err != nil {
 		t.Fatal(v, err)
 	}

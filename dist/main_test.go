@@ -1,7 +1,6 @@
 package dist_test
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shoaltest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestMain(m *testing.M) { shoaltest.TestMain(m) }
@@ -17,24 +17,11 @@ func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 // watchdog is far beyond what anything here takes, so that a hang becomes a failure with a place.
 const watchdog = 60 * time.Second
 
-func deadline(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func newGroup(t testing.TB, size int) *dist.Group {
 	t.Helper()
 	g, err := dist.NewGroup(size)
-	check(t, err)
-	t.Cleanup(func() { check(t, g.Close()) })
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, g.Close()) })
 	return g
 }
 
@@ -43,15 +30,15 @@ func handles(t testing.TB, size int) []*dist.Group {
 	t.Helper()
 	g := newGroup(t, size)
 	q, err := ipc.NewQueue[*dist.Group](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer q.Close()
 	all := make([]*dist.Group, size)
 	for r := range all {
-		check(t, q.Put(t.Context(), g))
+		testutil.NoError(t, q.Put(t.Context(), g))
 		all[r], err = q.Get(t.Context())
-		check(t, err)
-		t.Cleanup(func() { check(t, all[r].Close()) })
-		check(t, all[r].Join(r))
+		testutil.NoError(t, err)
+		t.Cleanup(func() { testutil.NoError(t, all[r].Close()) })
+		testutil.NoError(t, all[r].Join(r))
 	}
 	return all
 }
@@ -69,5 +56,5 @@ func together(all []*dist.Group, f func(g *dist.Group) error) []error {
 
 func all(t testing.TB, errs []error) {
 	t.Helper()
-	check(t, errors.Join(errs...))
+	testutil.NoError(t, errors.Join(errs...))
 }

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestRegression_S3_3_AMonitoredBarrierNamesWhoIsMissing(t *testing.T) {
-	groups, ctx := handles(t, 4), deadline(t)
+	groups, ctx := handles(t, 4), testutil.Context(t)
 	everybody := func(g *dist.Group) error { return g.MonitoredBarrier(ctx, watchdog) }
 	for range 5 {
 		all(t, together(groups, everybody))
@@ -31,7 +32,7 @@ func TestRegression_S3_3_AMonitoredBarrierNamesWhoIsMissing(t *testing.T) {
 	all(t, together(groups, func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum, ones(3)) }))
 	// Rank 0 itself.
 	blamed(t, groups[1].MonitoredBarrier(ctx, 10*time.Millisecond), context.DeadlineExceeded, 0)
-	check(t, groups[3].Close())
+	testutil.NoError(t, groups[3].Close())
 	errs = together(groups[:3], func(g *dist.Group) error {
 		if g.Rank() == 1 {
 			return nil // its last one counts
@@ -42,7 +43,7 @@ func TestRegression_S3_3_AMonitoredBarrierNamesWhoIsMissing(t *testing.T) {
 		blamed(t, errs[r], dist.ErrLeft, 3)
 	}
 	one := handles(t, 1)
-	check(t, one[0].MonitoredBarrier(ctx, time.Second))
+	testutil.NoError(t, one[0].MonitoredBarrier(ctx, time.Second))
 	if err := new(dist.Group).MonitoredBarrier(ctx, time.Second); !errors.Is(err, dist.ErrClosed) {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A recording is what testdata/gloo.py wrote.
@@ -23,9 +24,9 @@ var ops = []dist.Op{dist.Sum, dist.Mean, dist.Max, dist.Min, dist.Prod, dist.BAn
 
 func TestRegression_S3_3_ReductionsAreThoseOfGloo(t *testing.T) {
 	text, err := os.ReadFile("testdata/gloo.json")
-	check(t, err)
+	testutil.NoError(t, err)
 	var rec recording
-	check(t, json.Unmarshal(text, &rec))
+	testutil.NoError(t, json.Unmarshal(text, &rec))
 	dtypes := map[string]tensor.DType{}
 	for _, dt := range append(kinds, tensor.Bool, tensor.Complex64, tensor.Complex128) {
 		dtypes[dt.String()] = dt
@@ -37,7 +38,7 @@ func TestRegression_S3_3_ReductionsAreThoseOfGloo(t *testing.T) {
 	if len(rec.Rows) != len(dtypes)*len(opOf) {
 		t.Fatalf("%d rows of %d dtypes and %d operations", len(rec.Rows), len(dtypes), len(opOf))
 	}
-	groups, ctx := handles(t, 2), deadline(t)
+	groups, ctx := handles(t, 2), testutil.Context(t)
 	for _, row := range rec.Rows {
 		dt, op := dtypes[row.DType], opOf[row.Op]
 		ts := make([]*tensor.Tensor, 2)
@@ -68,7 +69,7 @@ func recorded(t *testing.T, text json.RawMessage, dt tensor.DType) *tensor.Tenso
 		return tensor.FromSlice(numbers, len(numbers)).To(dt)
 	}
 	var pairs [][2]float64
-	check(t, json.Unmarshal(text, &pairs))
+	testutil.NoError(t, json.Unmarshal(text, &pairs))
 	var all []complex128
 	for _, p := range pairs {
 		all = append(all, complex(p[0], p[1]))
@@ -77,7 +78,7 @@ func recorded(t *testing.T, text json.RawMessage, dt tensor.DType) *tensor.Tenso
 }
 
 func TestRegression_S3_3_BitwiseReductions(t *testing.T) {
-	groups, ctx := handles(t, 3), deadline(t)
+	groups, ctx := handles(t, 3), testutil.Context(t)
 	const n = 70_001 // several turns
 	for _, dt := range []tensor.DType{tensor.Bool, tensor.Uint8, tensor.Int16, tensor.Int64} {
 		for _, op := range []dist.Op{dist.BAnd, dist.BOr, dist.BXor} {

@@ -7,6 +7,7 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // mixed returns parameters of two dtypes in turns, all of a value, with gradients of it.
@@ -19,7 +20,7 @@ func mixed(v float64, frozen bool) (all []*autograd.Param) {
 }
 
 func TestRegression_S1_5_ParametersOfSeveralDTypes(t *testing.T) {
-	groups, ctx := handles(t, 3), deadline(t)
+	groups, ctx := handles(t, 3), testutil.Context(t)
 	for _, frozen := range []bool{false, true} {
 		params := [][]*autograd.Param{mixed(0, frozen), mixed(1, frozen), mixed(8, frozen)}
 		all(t, together(groups,
@@ -44,7 +45,7 @@ func TestRegression_S1_5_ParametersOfSeveralDTypes(t *testing.T) {
 }
 
 func TestRegression_S1_5_CollectivesOfNothingMeet(t *testing.T) {
-	groups, ctx := handles(t, 2), deadline(t)
+	groups, ctx := handles(t, 2), testutil.Context(t)
 	none := tensor.Empty(tensor.Float32, 0)
 	for name, f := range map[string]func(g *dist.Group) error{
 		"all_reduce":     func(g *dist.Group) error { return g.AllReduce(ctx, dist.Mean) },

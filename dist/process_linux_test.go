@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var summing = shoal.Register("sum", func(ctx context.Context, rank int, g *dist.Group) error {
@@ -33,9 +34,9 @@ var summing = shoal.Register("sum", func(ctx context.Context, rank int, g *dist.
 
 func TestGroup_WithEveryStartMethod(t *testing.T) {
 	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart, shoal.GoroutineStart} {
-		group, err := summing.Start(deadline(t), 3, newGroup(t, 3), shoal.Options{Start: m})
-		check(t, err)
-		check(t, group.Wait())
+		group, err := summing.Start(testutil.Context(t), 3, newGroup(t, 3), shoal.Options{Start: m})
+		testutil.NoError(t, err)
+		testutil.NoError(t, group.Wait())
 	}
 }
 
@@ -51,8 +52,8 @@ func TestGroup_ARankThatReturnsIsNamedWithEveryStartMethod(t *testing.T) {
 	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart, shoal.GoroutineStart} {
 		t.Run(m.String(), func(t *testing.T) {
 			t.Parallel()
-			group, err := deserting.Start(deadline(t), 2, newGroup(t, 2), shoal.Options{Start: m})
-			check(t, err)
+			group, err := deserting.Start(testutil.Context(t), 2, newGroup(t, 2), shoal.Options{Start: m})
+			testutil.NoError(t, err)
 			err = group.Wait()
 			left, ok := errors.AsType[*dist.RankError](err) // as the rank has it
 			if !ok || !errors.Is(err, dist.ErrLeft) || !slices.Equal(left.Ranks, []int{0}) {
@@ -118,9 +119,9 @@ func TestGroup_NamesAKilledRank(t *testing.T) {
 // killedRank has a rank for each place, one of which is killed, wherever it is.
 func killedRank(t *testing.T, killed int, places ...tensor.Device) {
 	size := len(places)
-	ctx, g := deadline(t), newGroup(t, size)
+	ctx, g := testutil.Context(t), newGroup(t, size)
 	q, err := ipc.NewQueue[report](2 * size)
-	check(t, err)
+	testutil.NoError(t, err)
 	groups, pids := make([]*shoal.Group, size), make([]int, size)
 	processes := make([]*shoal.Process, size)
 	for r := range groups {
@@ -136,10 +137,10 @@ func killedRank(t *testing.T, killed int, places ...tensor.Device) {
 	for r, p := range processes {
 		pids[r] = p.PID()
 	}
-	check(t, syscall.Kill(pids[killed], syscall.SIGKILL))
+	testutil.NoError(t, syscall.Kill(pids[killed], syscall.SIGKILL))
 	for range size - 1 {
 		r, err := q.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		if !r.Dead || r.PID != pids[killed] || !slices.Equal(r.Blamed, []int{killed}) {
 			t.Errorf("rank %d died; rank %d says %q and blames %v", killed, r.Rank, r.Message, r.Blamed)
 		}
@@ -149,5 +150,5 @@ func killedRank(t *testing.T, killed int, places ...tensor.Device) {
 			t.Error(err)
 		}
 	}
-	check(t, errors.Join(q.Close(), g.Close()))
+	testutil.NoError(t, errors.Join(q.Close(), g.Close()))
 }

@@ -8,20 +8,21 @@ import (
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestRegression_S3_3_GroupsOfSomeRanks(t *testing.T) {
 	t.Run("work", func(t *testing.T) {
-		groups, ctx := handles(t, 4), deadline(t)
+		groups, ctx := handles(t, 4), testutil.Context(t)
 		all(t, together(groups, func(g *dist.Group) error {
 			even, err := g.NewGroup(ctx, 2, 0) // in the order of the ranks, however they are named
-			check(t, err)
+			testutil.NoError(t, err)
 			defer even.Close()
 			odd, err := g.NewGroup(ctx, 1, 3)
-			check(t, err)
+			testutil.NoError(t, err)
 			defer odd.Close()
 			every, err := g.NewGroup(ctx)
-			check(t, err)
+			testutil.NoError(t, err)
 			defer every.Close()
 			mine, other := even, odd
 			if g.Rank()%2 == 1 {
@@ -46,7 +47,7 @@ func TestRegression_S3_3_GroupsOfSomeRanks(t *testing.T) {
 				t.Error(outside)
 			}
 			q, err := ipc.NewQueue[*dist.Group](1)
-			check(t, err)
+			testutil.NoError(t, err)
 			defer q.Close()
 			for _, err := range []error{other.Send(ctx, 0, 0, ones(1)),
 				other.Async(ctx, func(g *dist.Group) error { return g.Barrier(ctx) }).Wait(ctx),
@@ -56,10 +57,10 @@ func TestRegression_S3_3_GroupsOfSomeRanks(t *testing.T) {
 				}
 			}
 			sub, err := every.NewGroup(ctx, 1, 2) // of a group of a group
-			check(t, err)
+			testutil.NoError(t, err)
 			defer sub.Close()
 			if sub.Rank() >= 0 {
-				check(t, sub.Barrier(ctx))
+				testutil.NoError(t, sub.Barrier(ctx))
 			}
 			return g.Barrier(ctx)
 		}))
@@ -68,7 +69,7 @@ func TestRegression_S3_3_GroupsOfSomeRanks(t *testing.T) {
 }
 
 func TestRegression_S3_3_GroupsThatCannotBe(t *testing.T) {
-	groups, ctx := handles(t, 3), deadline(t)
+	groups, ctx := handles(t, 3), testutil.Context(t)
 	for _, ranks := range [][]int{{3}, {-1, 0}, {1, 1}} {
 		for _, err := range together(groups,
 			func(g *dist.Group) error { _, err := g.NewGroup(ctx, ranks...); return err }) {
@@ -84,7 +85,7 @@ func TestRegression_S3_3_GroupsThatCannotBe(t *testing.T) {
 	// A member that leaves is told by its group; who is in others only is not concerned.
 	errs = together(groups, func(g *dist.Group) error {
 		sub, err := g.NewGroup(ctx, 0, 1)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer sub.Close()
 		if g.Rank() == 1 {
 			return sub.Close()
@@ -95,6 +96,6 @@ func TestRegression_S3_3_GroupsThatCannotBe(t *testing.T) {
 		return nil
 	})
 	blamed(t, errs[0], dist.ErrLeft, 1)
-	check(t, errors.Join(errs[1:]...))
+	testutil.NoError(t, errors.Join(errs[1:]...))
 	all(t, together(groups, func(g *dist.Group) error { return g.Barrier(ctx) }))
 }

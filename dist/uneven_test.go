@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // shapeOf is that of what one rank has for another: of none to several turns, and of different
@@ -37,7 +38,7 @@ func partFor(dt tensor.DType, from, to int) *tensor.Tensor {
 
 func TestRegression_S3_3_ExchangesOfDifferentShapes(t *testing.T) {
 	for _, size := range []int{1, 2, 3, 5} {
-		groups, ctx := handles(t, size), deadline(t)
+		groups, ctx := handles(t, size), testutil.Context(t)
 		for _, dt := range []tensor.DType{tensor.Float32, tensor.Bool, tensor.Complex128} {
 			all(t, together(groups, func(g *dist.Group) error {
 				var src, dst, gathered []*tensor.Tensor
@@ -65,7 +66,7 @@ func TestRegression_S3_3_ExchangesOfDifferentShapes(t *testing.T) {
 
 // The example of torch.distributed.all_to_all_single with split sizes.
 func TestRegression_S3_3_AllToAllOfSplits(t *testing.T) {
-	groups, ctx := handles(t, 4), deadline(t)
+	groups, ctx := handles(t, 4), testutil.Context(t)
 	src := [][]int64{{0, 1, 2, 3, 4, 5}, {10, 11, 12, 13, 14, 15, 16, 17, 18}, {20, 21, 22, 23, 24},
 		{30, 31, 32, 33, 34, 35, 36}}
 	in := [][]int{{2, 2, 1, 1}, {3, 2, 2, 2}, {2, 1, 1, 1}, {2, 2, 2, 1}}
@@ -84,7 +85,7 @@ func TestRegression_S3_3_AllToAllOfSplits(t *testing.T) {
 }
 
 func TestRegression_S3_3_ExchangesThatDoNotFit(t *testing.T) {
-	groups, ctx := handles(t, 2), deadline(t)
+	groups, ctx := handles(t, 2), testutil.Context(t)
 	list := func(ns ...int) (ts []*tensor.Tensor) {
 		for _, n := range ns {
 			ts = append(ts, ones(n))

@@ -9,11 +9,12 @@ import (
 
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestRegression_S3_3_ValuesOfAllRanks(t *testing.T) {
 	for _, size := range []int{1, 2, 3} {
-		groups, ctx := handles(t, size), deadline(t)
+		groups, ctx := handles(t, size), testutil.Context(t)
 		for root := range size {
 			all(t, together(groups, func(g *dist.Group) error {
 				text := func(r int) string { return fmt.Sprint("value ", r) }
@@ -48,7 +49,7 @@ func TestRegression_S3_3_ValuesOfAllRanks(t *testing.T) {
 
 func TestRegression_S3_3_TensorsInValuesAreShared(t *testing.T) {
 	t.Run("work", func(t *testing.T) {
-		groups, ctx := handles(t, 3), deadline(t)
+		groups, ctx := handles(t, 3), testutil.Context(t)
 		all(t, together(groups, func(g *dist.Group) error {
 			shape := make([]int, g.Rank()) // of each rank another number of dimensions
 			for i := range shape {
@@ -60,7 +61,7 @@ func TestRegression_S3_3_TensorsInValuesAreShared(t *testing.T) {
 				if x.Dims() != r || x.Numel() != 1<<r || x.Sum() != float64(r*x.Numel()) {
 					t.Errorf("of rank %d: %v", r, x)
 				}
-				check(t, x.Close())
+				testutil.NoError(t, x.Close())
 			}
 			return err
 		}))
@@ -69,7 +70,7 @@ func TestRegression_S3_3_TensorsInValuesAreShared(t *testing.T) {
 }
 
 func TestRegression_S3_3_ValuesThatCannotBe(t *testing.T) {
-	groups, ctx := handles(t, 2), deadline(t)
+	groups, ctx := handles(t, 2), testutil.Context(t)
 	for name, f := range map[string]func(g *dist.Group) error{
 		"root": func(g *dist.Group) error { _, err := dist.BroadcastValue(ctx, g, 2, 1); return err },
 		"type": func(g *dist.Group) error { _, err := dist.BroadcastValue(ctx, g, 0, func() {}); return err },

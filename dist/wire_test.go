@@ -9,6 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // holder takes blocks as a queue does: those of a message that this process holds.
@@ -22,9 +23,9 @@ func (h holder) Take(n int) (shm.Handle, error) { return h.m.Blocks[n], h.d.Impo
 // receive decodes a Group from a message with other bytes.
 func receive(t testing.TB, body []byte, m wire.Message) (g *dist.Group, err error) {
 	d, err := shm.Default()
-	check(t, err)
+	testutil.NoError(t, err)
 	plan, err := wire.PlanOf[*dist.Group]()
-	check(t, err)
+	testutil.NoError(t, err)
 	m.Body = body
 	var dec wire.Decoder
 	dec.Reset(m, holder{d, m})
@@ -49,27 +50,27 @@ func (p parts) MarshalWire(e *wire.Encoder) error {
 
 func TestGroup_OfPartsOfDifferentOnesIsRefused(t *testing.T) {
 	barrier, err := ipc.NewBarrier(2)
-	check(t, err)
+	testutil.NoError(t, err)
 	life, err := ipc.NewBarrier(3)
-	check(t, err)
+	testutil.NoError(t, err)
 	ranks, err := ipc.NewArray[int64](5)
-	check(t, err)
+	testutil.NoError(t, err)
 	memory, err := ipc.NewMemory("", 1<<20)
-	check(t, err)
+	testutil.NoError(t, err)
 	huge, err := ipc.NewBarrier(1000)
-	check(t, err)
+	testutil.NoError(t, err)
 	for _, p := range []parts{{barrier, life, ranks, memory}, {barrier, barrier, ranks, memory},
 		{huge, life, ranks, memory}} {
 		var e wire.Encoder
 		e.Reset(nil)
-		check(t, p.MarshalWire(&e))
+		testutil.NoError(t, p.MarshalWire(&e))
 		m := e.Message()
 		if _, err := receive(t, m.Body, m); !errors.Is(err, wire.ErrFormat) {
 			t.Error(err)
 		}
 		e.Done(true)
 	}
-	check(t, errors.Join(barrier.Close(), life.Close(), ranks.Close(), memory.Close(), huge.Close()))
+	testutil.NoError(t, errors.Join(barrier.Close(), life.Close(), ranks.Close(), memory.Close(), huge.Close()))
 	nothingIsLeft(t)
 }
 
@@ -77,7 +78,7 @@ func TestGroup_OfPartsOfDifferentOnesIsRefused(t *testing.T) {
 func nothingIsLeft(t testing.TB) {
 	t.Helper()
 	d, err := shm.Default()
-	check(t, err)
+	testutil.NoError(t, err)
 	if n := d.Stats().Blocks; n > 0 {
 		t.Errorf("%d blocks are left", n)
 	}
@@ -85,7 +86,7 @@ func nothingIsLeft(t testing.TB) {
 
 func TestGroup_LeavesNothingWhenClosed(t *testing.T) {
 	t.Run("work", func(t *testing.T) {
-		groups, ctx := handles(t, 2), deadline(t)
+		groups, ctx := handles(t, 2), testutil.Context(t)
 		all(t, together(groups,
 			func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum, ones(3).To(tensor.Float64)) }))
 	})
@@ -94,20 +95,20 @@ func TestGroup_LeavesNothingWhenClosed(t *testing.T) {
 
 func FuzzGroup(f *testing.F) {
 	g, err := dist.NewGroup(2)
-	check(f, err)
+	testutil.NoError(f, err)
 	defer g.Close()
 	var e wire.Encoder
 	e.Reset(nil)
 	plan, err := wire.PlanOf[*dist.Group]()
-	check(f, err)
-	check(f, plan.Encode(&e, g))
+	testutil.NoError(f, err)
+	testutil.NoError(f, plan.Encode(&e, g))
 	defer func() { e.Done(true) }()
 	m := e.Message()
 	f.Add(m.Body)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		g, err := receive(t, body, m)
 		if err == nil && g != nil {
-			check(t, g.Close())
+			testutil.NoError(t, g.Close())
 		}
 	})
 }

@@ -8,10 +8,11 @@ import (
 
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestRegression_S3_3_CallsInFlightKeepTheirOrder(t *testing.T) {
-	groups, ctx := handles(t, 3), deadline(t)
+	groups, ctx := handles(t, 3), testutil.Context(t)
 	const n = 60
 	all(t, together(groups, func(g *dist.Group) error {
 		v := tensor.Full(tensor.Float64, float64(g.Rank()), 3000)
@@ -50,7 +51,7 @@ func TestRegression_S3_3_CallsInFlightKeepTheirOrder(t *testing.T) {
 
 // One by one and in flight, the same calls have the same results.
 func TestRegression_S3_3_CallsInFlightComputeTheSame(t *testing.T) {
-	groups, ctx := handles(t, 3), deadline(t)
+	groups, ctx := handles(t, 3), testutil.Context(t)
 	run := func(inFlight bool) []*tensor.Tensor {
 		results := make([]*tensor.Tensor, 3)
 		all(t, together(groups, func(g *dist.Group) error {
@@ -63,7 +64,7 @@ func TestRegression_S3_3_CallsInFlightComputeTheSame(t *testing.T) {
 					g.Async(ctx, func(g *dist.Group) error { return g.Broadcast(ctx, i%3, v) })}
 				for _, w := range some {
 					if !inFlight {
-						check(t, w.Wait(ctx))
+						testutil.NoError(t, w.Wait(ctx))
 					}
 				}
 				works = append(works, some...)
@@ -84,7 +85,7 @@ func TestRegression_S3_3_CallsInFlightComputeTheSame(t *testing.T) {
 }
 
 func TestRegression_S3_3_WorksCarryTheirErrors(t *testing.T) {
-	groups, ctx := handles(t, 2), deadline(t)
+	groups, ctx := handles(t, 2), testutil.Context(t)
 	x, y := ones(2), ones(3)
 	errs := together(groups, func(g *dist.Group) error {
 		mine := x
@@ -111,8 +112,8 @@ func TestRegression_S3_3_WorksCarryTheirErrors(t *testing.T) {
 	if err := w.Wait(soon); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	check(t, groups[1].Barrier(ctx))
-	check(t, w.Wait(ctx))
+	testutil.NoError(t, groups[1].Barrier(ctx))
+	testutil.NoError(t, w.Wait(ctx))
 	// A call that waits for its place when its context ends, ends those before it.
 	first := groups[0].Async(ctx, func(g *dist.Group) error { return g.Barrier(ctx) })
 	ends, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
@@ -133,6 +134,6 @@ func TestRegression_S3_3_WorksCarryTheirErrors(t *testing.T) {
 	}
 	pending := handles(t, 2)
 	w = pending[0].Async(ctx, func(g *dist.Group) error { return g.Barrier(ctx) })
-	check(t, pending[1].Close())
+	testutil.NoError(t, pending[1].Close())
 	blamed(t, w.Wait(ctx), dist.ErrLeft, 1)
 }

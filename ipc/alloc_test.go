@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestQueue_PutAndGetAllocateOnlyTheValue(t *testing.T) {
@@ -18,7 +19,7 @@ func TestQueue_PutAndGetAllocateOnlyTheValue(t *testing.T) {
 		checkAllocs(t, make([]byte, 64<<10), 1, func([]byte) {})
 		b := newBlob(t, d, "x")
 		checkAllocs(t, b, 2, func(b *blob) { b.Close() }) // the blob, and what its UnmarshalWire gives to OnDone
-		check(t, b.Close())
+		testutil.NoError(t, b.Close())
 	})
 }
 
@@ -26,9 +27,9 @@ func checkAllocs[T any](t *testing.T, v T, want float64, done func(T)) {
 	t.Helper()
 	ctx, q := t.Context(), newQueue[T](t, 4)
 	if n := testing.AllocsPerRun(200, func() {
-		check(t, q.Put(ctx, v))
+		testutil.NoError(t, q.Put(ctx, v))
 		got, err := q.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		done(got)
 	}); n > want {
 		t.Errorf("%T: %v allocations, want %v", v, n, want)

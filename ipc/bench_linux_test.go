@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // BenchmarkPingPong is a round trip to another process and back.
@@ -17,18 +18,18 @@ func BenchmarkPingPong(b *testing.B) {
 		b.Run(fmt.Sprint("bytes-", n), func(b *testing.B) {
 			ctx := context.Background()
 			conn, other, err := ipc.Pipe[[]byte, []byte]()
-			check(b, err)
+			testutil.NoError(b, err)
 			cmd := echo.start(b, d, other)
-			check(b, other.Close())
+			testutil.NoError(b, other.Close())
 			v := make([]byte, n)
 			b.ReportAllocs()
 			for b.Loop() {
-				check(b, conn.Send(ctx, v))
+				testutil.NoError(b, conn.Send(ctx, v))
 				_, err := conn.Recv(ctx)
-				check(b, err)
+				testutil.NoError(b, err)
 			}
-			check(b, conn.Close())
-			check(b, cmd.Wait())
+			testutil.NoError(b, conn.Close())
+			testutil.NoError(b, cmd.Wait())
 		})
 	}
 }
@@ -45,12 +46,12 @@ func BenchmarkBatchBetweenProcesses(b *testing.B) {
 	for i := 0; i < b.N; i += len(in) {
 		n := min(len(in), b.N-i)
 		_, err := q.PutN(ctx, in[:n])
-		check(b, err)
+		testutil.NoError(b, err)
 	}
 	_, err := done.Get(ctx)
-	check(b, err)
+	testutil.NoError(b, err)
 	b.StopTimer()
-	check(b, cmd.Wait())
+	testutil.NoError(b, cmd.Wait())
 }
 
 type counting struct {
@@ -81,23 +82,23 @@ func BenchmarkBarrier(b *testing.B) {
 	for _, n := range []int{1, 8, 32} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			barrier, err := ipc.NewBarrier(n + 1)
-			check(b, err)
+			testutil.NoError(b, err)
 			defer barrier.Close()
 			cmds := make([]*exec.Cmd, n)
 			for i := range cmds {
 				cmds[i] = turner.start(b, d, &turning{barrier, b.N})
 			}
 			_, err = barrier.Wait(b.Context()) // all are there
-			check(b, err)
+			testutil.NoError(b, err)
 			b.ResetTimer()
 			for range b.N {
 				_, err := barrier.Wait(b.Context())
-				check(b, err)
+				testutil.NoError(b, err)
 			}
 			b.StopTimer()
 			var used time.Duration
 			for _, cmd := range cmds {
-				check(b, cmd.Wait())
+				testutil.NoError(b, cmd.Wait())
 				used += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/process")

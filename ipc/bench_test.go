@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 type small struct {
@@ -76,21 +77,21 @@ func BenchmarkCreateAndUnlink(b *testing.B) {
 	shared(b)
 	for b.Loop() {
 		m, err := ipc.NewMemory("m", 4096)
-		check(b, err)
-		check(b, m.Close())
-		check(b, ipc.Unlink("m"))
+		testutil.NoError(b, err)
+		testutil.NoError(b, m.Close())
+		testutil.NoError(b, ipc.Unlink("m"))
 	}
 }
 
 func BenchmarkOpen(b *testing.B) {
 	shared(b)
 	m, err := ipc.NewMemory("m", 4096)
-	check(b, err)
+	testutil.NoError(b, err)
 	for b.Loop() {
 		again, err := ipc.Lookup[*ipc.Memory]("m")
-		check(b, err)
-		check(b, again.Close())
+		testutil.NoError(b, err)
+		testutil.NoError(b, again.Close())
 	}
-	check(b, m.Close())
-	check(b, ipc.Unlink("m"))
+	testutil.NoError(b, m.Close())
+	testutil.NoError(b, ipc.Unlink("m"))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // echoBytes is a process of another domain that sends back what it gets.
@@ -31,15 +32,15 @@ func echoBytes(ctx context.Context, addr string) error {
 
 func TestRegression_S3_2_BytesBetweenTwoDomainsAreBounded(t *testing.T) {
 	shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	l := listen[[]byte](t, abstract(t))
 	cmd := outsider(t, l.Addr(), "bytes")
 	c, err := l.Accept(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	if c.Shared() {
 		t.Fatal("two domains are one")
 	}
-	boundedBytes(t, c, func(b []byte) { check(t, c.Send(ctx, b)) })
-	check(t, c.Close())
+	boundedBytes(t, c, func(b []byte) { testutil.NoError(t, c.Send(ctx, b)) })
+	testutil.NoError(t, c.Close())
 	wait(t, cmd)
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // boundedBytes receives from c what send says that its other side sends.
 func boundedBytes(t *testing.T, c ipc.BytesReceiver, send func([]byte)) {
 	t.Helper()
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	for _, n := range []int{0, 1, 8, 200, 100_000} { // the last are longer than a slot of a ring
 		msg := bytes.Repeat([]byte("fish"), n)
 		send(msg)
@@ -42,10 +43,10 @@ func boundedBytes(t *testing.T, c ipc.BytesReceiver, send func([]byte)) {
 		}
 		send(msg)
 		_, err = ipc.RecvBytes(ctx, c, len(msg)-1)
-		wantErr(t, err, wire.ErrTooLong)
+		testutil.ErrorIs(t, err, wire.ErrTooLong)
 	}
 	_, err := ipc.RecvBytes(ctx, c, -1)
-	wantErr(t, err, ipc.ErrSize)
+	testutil.ErrorIs(t, err, ipc.ErrSize)
 	send(nil)
 	if n, err := ipc.RecvBytesInto(ctx, c, nil); n != 0 || err != nil {
 		t.Error(n, err)
@@ -54,25 +55,25 @@ func boundedBytes(t *testing.T, c ipc.BytesReceiver, send func([]byte)) {
 
 func TestRegression_S3_2_BytesOfAPipeAreBounded(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		a, b, err := ipc.Pipe[[]byte, int]()
-		check(t, err)
+		testutil.NoError(t, err)
 		defer b.Close()
 		before := d.Stats().Blocks
-		boundedBytes(t, b, func(m []byte) { check(t, a.Send(ctx, m)) })
+		boundedBytes(t, b, func(m []byte) { testutil.NoError(t, a.Send(ctx, m)) })
 		if n := d.Stats().Blocks; n != before {
 			t.Errorf("%d blocks, and before %d", n, before)
 		}
 		over, cancel := context.WithTimeout(ctx, 0)
 		defer cancel()
 		_, err = ipc.RecvBytesInto(over, b, nil)
-		wantErr(t, err, ipc.ErrEmpty, context.DeadlineExceeded)
-		check(t, a.Close())
+		testutil.ErrorIs(t, err, ipc.ErrEmpty, context.DeadlineExceeded)
+		testutil.NoError(t, a.Close())
 		_, err = ipc.RecvBytesInto(ctx, b, nil)
-		wantErr(t, err, ipc.ErrClosed)
-		check(t, b.Close())
+		testutil.ErrorIs(t, err, ipc.ErrClosed)
+		testutil.NoError(t, b.Close())
 		_, err = ipc.RecvBytes(ctx, b, 1)
-		wantErr(t, err, ipc.ErrClosed)
+		testutil.ErrorIs(t, err, ipc.ErrClosed)
 	})
 }
 
@@ -80,19 +81,19 @@ func TestRecvBytesInto_NeedsNoMemory(t *testing.T) {
 	local(t)
 	ctx := t.Context()
 	a, b, err := ipc.Pipe[[]byte, []byte]()
-	check(t, err)
+	testutil.NoError(t, err)
 	defer a.Close()
 	defer b.Close()
 	msg, buf := make([]byte, 100), make([]byte, 100)
 	sent := testing.AllocsPerRun(100, func() {
-		check(t, a.Send(ctx, msg))
+		testutil.NoError(t, a.Send(ctx, msg))
 		_, err := b.Recv(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 	})
 	into := testing.AllocsPerRun(100, func() {
-		check(t, a.Send(ctx, msg))
+		testutil.NoError(t, a.Send(ctx, msg))
 		_, err := ipc.RecvBytesInto(ctx, b, buf)
-		check(t, err)
+		testutil.NoError(t, err)
 	})
 	if into > sent+1 { // the closure, and not the bytes
 		t.Errorf("%v allocations by RecvBytesInto and %v by Recv", into, sent)

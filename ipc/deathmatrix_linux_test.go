@@ -16,6 +16,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A load is a value whose copying can be stopped in the middle.
@@ -125,12 +126,12 @@ func die(t *testing.T, p place, how string) {
 	defer cancel()
 	mine, theirs, kill := stage(t, p)
 	if p.before != nil {
-		check(t, p.before(ctx, mine))
+		testutil.NoError(t, p.before(ctx, mine))
 	}
 	cmd := victim.startSaying(t, d, theirs, io.Discard)
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	letGo(t, theirs)
-	check(t, theirs.There.Wait(ctx))
+	testutil.NoError(t, theirs.There.Wait(ctx))
 	stop := how == "SIGSTOP+deadline"
 	result := make(chan error, 1)
 	if p.waits && !stop {
@@ -143,14 +144,14 @@ func die(t *testing.T, p place, how string) {
 	begin := time.Now()
 	switch how {
 	case "SIGKILL":
-		check(t, cmd.Process.Kill())
+		testutil.NoError(t, cmd.Process.Kill())
 	case "SIGSEGV":
-		check(t, cmd.Process.Signal(syscall.SIGSEGV))
+		testutil.NoError(t, cmd.Process.Signal(syscall.SIGSEGV))
 	case "SIGSTOP+deadline":
-		check(t, cmd.Process.Signal(syscall.SIGSTOP))
+		testutil.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
 		awaitStop(t, cmd)
 	default:
-		check(t, kill.Put(ctx, how))
+		testutil.NoError(t, kill.Put(ctx, how))
 	}
 	if !stop {
 		cmd.Wait()
@@ -195,23 +196,23 @@ func diedOf(t *testing.T, how string, state *os.ProcessState) {
 func stage(t *testing.T, p place) (mine, theirs victimPart, kill *ipc.Sender[string]) {
 	t.Helper()
 	event, err := ipc.NewEvent()
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(func() { event.Close() })
 	orders := newQueue[string](t, 1)
 	mine = victimPart{Place: p.name, Tools: newToolbox(t), There: event}
 	var errs [4]error
-	check(t, mine.Tools.Barrier.Close())
+	testutil.NoError(t, mine.Tools.Barrier.Close())
 	mine.Tools.Barrier, errs[0] = ipc.NewBarrier(3) // so that it takes more than the victim and a survivor
 	mine.Open, errs[1] = ipc.NewQueue[load](0)
 	mine.Tasks, errs[2] = ipc.NewJoinableQueue[load](1)
 	mine.List, errs[3] = ipc.NewShareableList("nothing yet", 7)
-	check(t, errors.Join(errs[:]...))
-	t.Cleanup(func() { check(t, errors.Join(mine.Open.Close(), mine.Tasks.Close(), mine.List.Close())) })
+	testutil.NoError(t, errors.Join(errs[:]...))
+	t.Cleanup(func() { testutil.NoError(t, errors.Join(mine.Open.Close(), mine.Tasks.Close(), mine.List.Close())) })
 	theirs = mine
 	theirs.Die = orders.Receiver()
 	q := newQueue[load](t, 2)
 	a, b, err := ipc.Pipe[load, load]()
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(func() { a.Close(); b.Close() })
 	switch p.has {
 	case aSender:
@@ -228,22 +229,22 @@ func stage(t *testing.T, p place) (mine, theirs victimPart, kill *ipc.Sender[str
 func letGo(t *testing.T, theirs victimPart) {
 	t.Helper()
 	if theirs.Out != nil {
-		check(t, theirs.Out.Close())
+		testutil.NoError(t, theirs.Out.Close())
 	}
 	if theirs.In != nil {
-		check(t, theirs.In.Close())
+		testutil.NoError(t, theirs.In.Close())
 	}
 	if theirs.Conn != nil {
-		check(t, theirs.Conn.Close())
+		testutil.NoError(t, theirs.Conn.Close())
 	}
 }
 
 // awaitStop returns when the kernel says that the process has stopped.
 func awaitStop(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	for ctx := watched(t); ctx.Err() == nil; time.Sleep(time.Millisecond) {
+	for ctx := testutil.Context(t); ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		status, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/stat")
-		check(t, err)
+		testutil.NoError(t, err)
 		if strings.Contains(string(status), ") T ") {
 			return
 		}
@@ -255,14 +256,14 @@ func judge(t *testing.T, p place, how string, cmd *exec.Cmd, err error) {
 	t.Helper()
 	switch {
 	case how == "SIGSTOP+deadline" && p.stopped != nil:
-		wantErr(t, err, p.stopped, context.DeadlineExceeded)
+		testutil.ErrorIs(t, err, p.stopped, context.DeadlineExceeded)
 	case how == "SIGSTOP+deadline" || p.died == nil:
-		check(t, err)
+		testutil.NoError(t, err)
 	default:
 		var peer *shm.PeerError
 		if !errors.As(err, &peer) || peer.PID != cmd.Process.Pid {
 			t.Errorf("the error is %v, and does not name process %d", err, cmd.Process.Pid)
 		}
-		wantErr(t, err, p.died)
+		testutil.ErrorIs(t, err, p.died)
 	}
 }

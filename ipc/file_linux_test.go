@@ -14,15 +14,16 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // openPipe returns a pipe whose reading side gives up when the test hangs.
 func openPipe(t testing.TB) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(func() { r.Close(); w.Close() })
-	check(t, r.SetReadDeadline(time.Now().Add(time.Minute)))
+	testutil.NoError(t, r.SetReadDeadline(time.Now().Add(time.Minute)))
 	return r, w
 }
 
@@ -30,7 +31,7 @@ func openPipe(t testing.TB) (r, w *os.File) {
 func toTheEnd(t testing.TB, r *os.File) string {
 	t.Helper()
 	b, err := io.ReadAll(r)
-	check(t, err)
+	testutil.NoError(t, err)
 	return string(b)
 }
 
@@ -66,24 +67,24 @@ var mail = newRole("mail", func(ctx context.Context, m mailing) error {
 func TestRegression_S2_7_AFileArrivesWhoseSenderIsGone(t *testing.T) {
 	for _, dead := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %v", dead), func(t *testing.T) {
-			d, ctx := shared(t), watched(t)
+			d, ctx := shared(t), testutil.Context(t)
 			q := newQueue[letter](t, 2)
 			cmd := mail.start(t, d, mailing{q.Sender(), dead})
 			if err := cmd.Wait(); (err != nil) != dead {
 				t.Fatal(err)
 			}
 			l, err := q.Get(ctx)
-			check(t, err)
+			testutil.NoError(t, err)
 			if len(l.Files) != 2 || l.Files[0].Name() != "|0" || l.Files[1].Name() != "|1" {
 				t.Fatalf("arrived: %v", l)
 			}
 			fmt.Fprint(l.Files[1], ", and after")
-			check(t, l.Files[1].Close())
-			check(t, l.Files[0].SetReadDeadline(time.Now().Add(time.Minute)))
+			testutil.NoError(t, l.Files[1].Close())
+			testutil.NoError(t, l.Files[0].SetReadDeadline(time.Now().Add(time.Minute)))
 			if got := toTheEnd(t, l.Files[0]); got != "written before, and after" {
 				t.Errorf("read %q", got)
 			}
-			check(t, l.Files[0].Close())
+			testutil.NoError(t, l.Files[0].Close())
 		})
 	}
 }
@@ -109,20 +110,20 @@ var readAll = newRole("read all", func(ctx context.Context, c *ipc.PipeEnd[lette
 })
 
 func TestFile_IsTheReceiversAlone(t *testing.T) {
-	d, ctx := shared(t), watched(t)
+	d, ctx := shared(t), testutil.Context(t)
 	a, b, err := ipc.Pipe[letter, letter]()
-	check(t, err)
+	testutil.NoError(t, err)
 	defer a.Close()
 	cmd := readAll.start(t, d, b)
-	check(t, b.Close())
+	testutil.NoError(t, b.Close())
 	for range 20 {
 		r, w := openPipe(t)
-		check(t, a.Send(ctx, letter{"read", []*os.File{r}}))
-		check(t, r.Close())
+		testutil.NoError(t, a.Send(ctx, letter{"read", []*os.File{r}}))
+		testutil.NoError(t, r.Close())
 		fmt.Fprint(w, "text")
-		check(t, w.Close())
+		testutil.NoError(t, w.Close())
 		l, err := a.Recv(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		if l.Text != "text" {
 			t.Fatalf("read %q", l.Text)
 		}
@@ -132,11 +133,11 @@ func TestFile_IsTheReceiversAlone(t *testing.T) {
 		}
 	}
 	r, w := openPipe(t)
-	check(t, a.Send(ctx, letter{"hold", []*os.File{w}}))
-	check(t, w.Close())
+	testutil.NoError(t, a.Send(ctx, letter{"hold", []*os.File{w}}))
+	testutil.NoError(t, w.Close())
 	_, err = a.Recv(ctx)
-	check(t, err)
-	check(t, cmd.Process.Kill())
+	testutil.NoError(t, err)
+	testutil.NoError(t, cmd.Process.Kill())
 	cmd.Wait()
 	if got := toTheEnd(t, r); got != "" { // ends because the receiver has died
 		t.Errorf("read %q", got)
@@ -145,21 +146,21 @@ func TestFile_IsTheReceiversAlone(t *testing.T) {
 
 func TestFile_ThatNobodyReceivesIsClosed(t *testing.T) {
 	shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	q := newQueue[letter](t, 4)
 	r, w := openPipe(t)
-	check(t, q.Put(ctx, letter{"one", []*os.File{w, w}}))
-	check(t, q.Put(ctx, letter{"two", []*os.File{w}}))
-	check(t, w.Close())
-	check(t, q.Close())
+	testutil.NoError(t, q.Put(ctx, letter{"one", []*os.File{w, w}}))
+	testutil.NoError(t, q.Put(ctx, letter{"two", []*os.File{w}}))
+	testutil.NoError(t, w.Close())
+	testutil.NoError(t, q.Close())
 	if got := toTheEnd(t, r); got != "" {
 		t.Errorf("read %q", got)
 	}
 	p, w := openPipe(t)
 	full := newQueue[letter](t, 1)
-	check(t, full.TryPut(letter{}))
-	wantErr(t, full.TryPut(letter{"refused", []*os.File{w}}), ipc.ErrFull)
-	check(t, w.Close())
+	testutil.NoError(t, full.TryPut(letter{}))
+	testutil.ErrorIs(t, full.TryPut(letter{"refused", []*os.File{w}}), ipc.ErrFull)
+	testutil.NoError(t, w.Close())
 	if got := toTheEnd(t, p); got != "" {
 		t.Errorf("read %q", got)
 	}
@@ -168,15 +169,15 @@ func TestFile_ThatNobodyReceivesIsClosed(t *testing.T) {
 func TestFile_MayHaveAName(t *testing.T) {
 	shared(t)
 	r, w := openPipe(t)
-	check(t, ipc.Bind(t.Context(), "log", w))
-	check(t, w.Close())
+	testutil.NoError(t, ipc.Bind(t.Context(), "log", w))
+	testutil.NoError(t, w.Close())
 	for range 3 {
 		f, err := ipc.Lookup[*os.File]("log")
-		check(t, err)
+		testutil.NoError(t, err)
 		fmt.Fprint(f, "line ")
-		check(t, f.Close())
+		testutil.NoError(t, f.Close())
 	}
-	check(t, ipc.Unlink("log"))
+	testutil.NoError(t, ipc.Unlink("log"))
 	if got := toTheEnd(t, r); got != "line line line " {
 		t.Errorf("read %q", got)
 	}
@@ -184,16 +185,16 @@ func TestFile_MayHaveAName(t *testing.T) {
 
 func TestFile_ThatCannotBeSentSaysWhy(t *testing.T) {
 	shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	q := newQueue[any](t, 4)
 	_, w := openPipe(t)
-	check(t, w.Close())
+	testutil.NoError(t, w.Close())
 	err := q.Put(ctx, w)
-	wantErr(t, err, os.ErrClosed)
+	testutil.ErrorIs(t, err, os.ErrClosed)
 	if err == nil || !strings.Contains(err.Error(), "send file |1") {
 		t.Errorf("%v", err)
 	}
-	check(t, q.Put(ctx, (*os.File)(nil)))
+	testutil.NoError(t, q.Put(ctx, (*os.File)(nil)))
 	if v, err := q.Get(ctx); err != nil || v.(*os.File) != nil {
 		t.Errorf("nil arrived as %v, %v", v, err)
 	}
@@ -203,7 +204,7 @@ func TestFile_ThatCannotBeSentSaysWhy(t *testing.T) {
 func TestFile_IsNoOtherBlock(t *testing.T) {
 	d := shared(t)
 	plan, err := wire.PlanOf[*os.File]()
-	check(t, err)
+	testutil.NoError(t, err)
 	b := newBlob(t, d, "no file")
 	var e wire.Encoder
 	e.Reset(nil)
@@ -216,41 +217,41 @@ func TestFile_IsNoOtherBlock(t *testing.T) {
 	_, err = plan.Decode(&dec)
 	dec.Done(false)
 	e.Done(true)
-	wantErr(t, err, shm.ErrKeeper)
-	check(t, b.Close())
+	testutil.ErrorIs(t, err, shm.ErrKeeper)
+	testutil.NoError(t, b.Close())
 	for _, body := range [][]byte{{0x93}, {0x94, 0, 0xa0, 0xc0, 0xc0}, {0x93, 0, 0xa0, 0xc0},
 		{0x93, 0, 0xa0, 0xd4, 'S', 0}, {0x93, 0, 0x05, 0xd4, 'S', 0}, {0x93, 1, 0xa0, 0xd4, 'S', 0}} {
 		dec.Reset(wire.Message{Body: body}, nil)
 		_, err := plan.Decode(&dec)
 		dec.Done(false)
-		wantErr(t, err, wire.ErrFormat)
+		testutil.ErrorIs(t, err, wire.ErrFormat)
 	}
 }
 
 func TestFile_NeedsAKeeper(t *testing.T) {
 	local(t)
 	_, w := openPipe(t)
-	wantErr(t, newQueue[*os.File](t, 1).Put(watched(t), w), shm.ErrKeeper, errors.ErrUnsupported)
+	testutil.ErrorIs(t, newQueue[*os.File](t, 1).Put(testutil.Context(t), w), shm.ErrKeeper, errors.ErrUnsupported)
 }
 
 // The domain's maker does not run out of descriptors because nobody receives them.
 func TestFile_TooManyUnderWayAreRefused(t *testing.T) {
 	shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	q, err := ipc.NewQueue[*os.File](0)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer q.Close()
 	_, w := openPipe(t)
 	n := 0
 	for err = q.Put(ctx, w); err == nil && n < 1<<14; err = q.Put(ctx, w) {
 		n++
 	}
-	wantErr(t, err, shm.ErrTooManyFiles)
+	testutil.ErrorIs(t, err, shm.ErrTooManyFiles)
 	for range 2 { // there is room for as many as are received
 		f, err := q.Get(ctx)
-		check(t, err)
-		check(t, f.Close())
-		check(t, q.Put(ctx, w))
+		testutil.NoError(t, err)
+		testutil.NoError(t, f.Close())
+		testutil.NoError(t, q.Put(ctx, w))
 	}
 	t.Logf("%d were under way", n)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A parcel has everything in it that takes something from a message.
@@ -30,27 +31,27 @@ func FuzzQueue_Message(f *testing.F) {
 	d := local(f)
 	inner := newQueue[int](f, 1)
 	b := newBlob(f, d, "x")
-	f.Cleanup(func() { check(f, b.Close()) })
+	f.Cleanup(func() { testutil.NoError(f, b.Close()) })
 	tools := newToolbox(f)
 	f.Add(encodeSeed(f, parcel{Name: "a", Blobs: []*blob{b, b}, Queue: inner, Cond: tools.Cond,
 		Array: tools.Array}), uint8(7))
 	f.Add([]byte{0x96}, uint8(1))
 	f.Add([]byte{}, uint8(0))
 	plan, err := wire.PlanOf[*ipc.Queue[parcel]]()
-	check(f, err)
+	testutil.NoError(f, err)
 	q := newQueue[parcel](f, 1)
 	var enc wire.Encoder
 	enc.Reset(nil)
-	check(f, plan.Encode(&enc, q))
+	testutil.NoError(f, plan.Encode(&enc, q))
 	f.Cleanup(func() { enc.Done(true) })
 	ring, err := d.OpenRing(enc.Message().Blocks[0])
-	check(f, err)
+	testutil.NoError(f, err)
 	f.Cleanup(ring.Close)
 	table := append([]shm.Handle{b.h}, blocksOf(f, inner)...)
 	table = append(append(table, blocksOf(f, tools.Cond)...), blocksOf(f, tools.Array)...)
 	f.Fuzz(func(t *testing.T, body []byte, blocks uint8) {
 		before := d.Stats().Blocks
-		check(t, ring.TryPut(body, table[:min(int(blocks), len(table))], false))
+		testutil.NoError(t, ring.TryPut(body, table[:min(int(blocks), len(table))], false))
 		v, err := q.TryGet()
 		if err == nil {
 			v.close(t)
@@ -77,31 +78,31 @@ func typed(err error) bool {
 func (p parcel) close(t *testing.T) {
 	for _, b := range p.Blobs {
 		if b != nil {
-			check(t, b.Close())
+			testutil.NoError(t, b.Close())
 		}
 	}
 	if p.Queue != nil {
-		check(t, p.Queue.Close())
+		testutil.NoError(t, p.Queue.Close())
 	}
 	if p.Cond != nil {
-		check(t, p.Cond.Close())
+		testutil.NoError(t, p.Cond.Close())
 	}
 	if p.Array != nil {
-		check(t, p.Array.Close())
+		testutil.NoError(t, p.Array.Close())
 	}
 	if p.Conn != nil {
-		check(t, p.Conn.Close())
+		testutil.NoError(t, p.Conn.Close())
 	}
 	for _, m := range p.More {
 		m.close(t)
 	}
-	check(t, p.Sender.Close())
+	testutil.NoError(t, p.Sender.Close())
 	if p.Memory != nil {
-		check(t, p.Memory.Close())
+		testutil.NoError(t, p.Memory.Close())
 	}
 	if p.List != nil {
 		values(p.List)
-		check(t, p.List.Close())
+		testutil.NoError(t, p.List.Close())
 	}
 }
 
@@ -109,27 +110,27 @@ func (p parcel) close(t *testing.T) {
 func FuzzShareableList_Bytes(f *testing.F) {
 	local(f)
 	l, err := ipc.NewShareableList(1, "two", []byte{3}, nil, true, 6.5)
-	check(f, err)
+	testutil.NoError(f, err)
 	f.Add(append([]byte(nil), listMemory(f, l).Bytes()...))
 	f.Add([]byte{})
-	f.Cleanup(func() { check(f, l.Close()) })
+	f.Cleanup(func() { testutil.NoError(f, l.Close()) })
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := ipc.NewMemory("", len(b))
-		check(t, err)
+		testutil.NoError(t, err)
 		defer m.Close()
 		copy(m.Bytes(), b)
 		l, err := passAs[*ipc.ShareableList](t, m)
 		if err != nil {
-			wantErr(t, err, ipc.ErrNotList)
+			testutil.ErrorIs(t, err, ipc.ErrNotList)
 			return
 		}
 		defer l.Close()
 		for i := range min(l.Len(), 100) {
 			if _, err := l.At(i); err != nil {
-				wantErr(t, err, ipc.ErrNotList)
+				testutil.ErrorIs(t, err, ipc.ErrNotList)
 			}
 			if err := l.Set(i, "text"); err != nil {
-				wantErr(t, err, ipc.ErrSize)
+				testutil.ErrorIs(t, err, ipc.ErrSize)
 			} else if v, err := l.At(i); v != "text" || err != nil {
 				t.Errorf("set to text, and it is %v, %v", v, err)
 			}
@@ -140,14 +141,14 @@ func FuzzShareableList_Bytes(f *testing.F) {
 // passAs sends v and receives it as another type.
 func passAs[U, T any](t testing.TB, v T) (U, error) {
 	from, err := wire.PlanOf[T]()
-	check(t, err)
+	testutil.NoError(t, err)
 	to, err := wire.PlanOf[U]()
-	check(t, err)
+	testutil.NoError(t, err)
 	d, err := shm.Default()
-	check(t, err)
+	testutil.NoError(t, err)
 	var enc wire.Encoder
 	enc.Reset(nil)
-	check(t, from.Encode(&enc, v))
+	testutil.NoError(t, from.Encode(&enc, v))
 	defer enc.Done(true)
 	var dec wire.Decoder
 	dec.Reset(enc.Message(), importer{d, enc.Message().Blocks})
@@ -159,18 +160,18 @@ func passAs[U, T any](t testing.TB, v T) (U, error) {
 // listMemory returns the memory of a list.
 func listMemory(t testing.TB, l *ipc.ShareableList) *ipc.Memory {
 	m, err := passAs[*ipc.Memory](t, l)
-	check(t, err)
-	t.Cleanup(func() { check(t, m.Close()) })
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, m.Close()) })
 	return m
 }
 
 // blocksOf returns the blocks of a value, in the order in which its message has them.
 func blocksOf[T any](t testing.TB, v T) []shm.Handle {
 	plan, err := wire.PlanOf[T]()
-	check(t, err)
+	testutil.NoError(t, err)
 	var enc wire.Encoder
 	enc.Reset(nil)
-	check(t, plan.Encode(&enc, v))
+	testutil.NoError(t, plan.Encode(&enc, v))
 	defer enc.Done(true)
 	return enc.Message().Blocks
 }
@@ -179,10 +180,10 @@ func encodeSeed(t testing.TB, p parcel) []byte {
 	carrier := newQueue[parcel](t, 1)
 	p.Sender = *carrier.Sender()
 	plan, err := wire.PlanOf[parcel]()
-	check(t, err)
+	testutil.NoError(t, err)
 	var enc wire.Encoder
 	enc.Reset(nil)
-	check(t, plan.Encode(&enc, p))
+	testutil.NoError(t, plan.Encode(&enc, p))
 	defer enc.Done(true)
 	return enc.Message().Body
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // forwarding has a victim pass on what it gets, and make more of its own.
@@ -39,50 +40,50 @@ var forwarder = newRole("forwarder", func(ctx context.Context, f *forwarding) er
 // is killed: nothing is lost that was put, and nothing is left.
 func TestGive_FromAProcessThatIsKilled(t *testing.T) {
 	d := shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	moved := 0
 	for range 20 {
 		in, out := newQueue[*tensor.Tensor](t, 4), newQueue[*tensor.Tensor](t, 4)
 		cmd := forwarder.start(t, d, &forwarding{in.Receiver(), out.Sender()})
-		check(t, errors.Join(in.Receiver().Close(), out.Sender().Close())) // the victim has the last ones
+		testutil.NoError(t, errors.Join(in.Receiver().Close(), out.Sender().Close())) // the victim has the last ones
 		give := func(x *tensor.Tensor) bool {
 			switch err := in.Sender().Put(ctx, x.Give()); {
 			case errors.Is(err, ipc.ErrClosed):
-				check(t, x.Close())
+				testutil.NoError(t, x.Close())
 				return false
 			default:
-				check(t, err)
+				testutil.NoError(t, err)
 				return true
 			}
 		}
 		x, err := tensor.EmptyShared(tensor.Int64, 8)
-		check(t, err)
+		testutil.NoError(t, err)
 		going := give(x.Fill(-1))
 		for left := rand.IntN(300); ; left-- {
 			got, err := out.Receiver().Get(ctx)
 			if errors.Is(err, ipc.ErrClosed) {
 				break
 			}
-			check(t, err)
+			testutil.NoError(t, err)
 			for _, v := range tensor.Data[int64](got) {
 				if v != tensor.At[int64](got, 0) {
 					t.Fatalf("%v has parts of two tensors", got)
 				}
 			}
 			if left == 0 {
-				check(t, cmd.Process.Kill())
+				testutil.NoError(t, cmd.Process.Kill())
 			}
 			if going && moved%2 == 0 {
 				going = give(got)
 			} else {
-				check(t, got.Close())
+				testutil.NoError(t, got.Close())
 			}
 			moved++
 		}
 		if cmd.Wait() == nil {
 			t.Fatal("the victim ended by itself")
 		}
-		check(t, errors.Join(in.Close(), out.Close()))
+		testutil.NoError(t, errors.Join(in.Close(), out.Close()))
 		settled(t, d)
 	}
 	if moved < 20 {

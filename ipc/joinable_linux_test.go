@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 type tasks struct {
@@ -39,39 +40,39 @@ var keepOrDo = newRole("joinable worker", func(ctx context.Context, w tasks) err
 // Python's Join hangs here.
 func TestJoinableQueue_JoinDoesNotWaitForTheDead(t *testing.T) {
 	d := shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	j, err := ipc.NewJoinableQueue[int](0)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer j.Close()
 	taken := newQueue[int](t, 16)
 	for i := range 2 {
-		check(t, j.Put(ctx, i))
+		testutil.NoError(t, j.Put(ctx, i))
 	}
 	dead := keepOrDo.start(t, d, tasks{j, taken.Sender(), true})
 	for range 2 {
 		_, err := taken.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 	}
 	joined := make(chan error)
 	go func() { joined <- j.Join(ctx) }()
 	alive := keepOrDo.start(t, d, tasks{j, taken.Sender(), false})
-	check(t, j.Put(ctx, 3))
+	testutil.NoError(t, j.Put(ctx, 3))
 	_, err = taken.Get(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	select {
 	case err := <-joined:
 		t.Fatalf("joined before the tasks were lost: %v", err)
 	default:
 	}
-	check(t, dead.Process.Kill())
+	testutil.NoError(t, dead.Process.Kill())
 	err = <-joined
 	var p *shm.PeerError
-	if wantErr(t, err, ipc.ErrTasksLost); !errors.As(err, &p) || p.PID != dead.Process.Pid {
+	if testutil.ErrorIs(t, err, ipc.ErrTasksLost); !errors.As(err, &p) || p.PID != dead.Process.Pid {
 		t.Errorf("%v does not name process %d", err, dead.Process.Pid)
 	}
-	check(t, j.Join(ctx)) // it is told once
-	wantErr(t, j.TaskDone(), ipc.ErrReleased)
-	check(t, alive.Process.Kill())
+	testutil.NoError(t, j.Join(ctx)) // it is told once
+	testutil.ErrorIs(t, j.TaskDone(), ipc.ErrReleased)
+	testutil.NoError(t, alive.Process.Kill())
 	dead.Wait()
 	alive.Wait()
 }

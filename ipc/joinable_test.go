@@ -10,21 +10,22 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestJoinableQueue_JoinWaitsUntilAllIsDone(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		j, err := ipc.NewJoinableQueue[int](128)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer j.Close()
-		check(t, j.Join(ctx)) // nothing was put
-		wantErr(t, j.TaskDone(), ipc.ErrReleased)
+		testutil.NoError(t, j.Join(ctx)) // nothing was put
+		testutil.ErrorIs(t, j.TaskDone(), ipc.ErrReleased)
 		// Each task of depth n puts two of depth n-1 before it is done: the queue may be empty at
 		// any time before the end.
 		var done int
 		var mu sync.Mutex
-		check(t, j.Put(ctx, 6))
+		testutil.NoError(t, j.Put(ctx, 6))
 		working, stop := context.WithCancel(ctx)
 		var workers sync.WaitGroup
 		for range 3 {
@@ -53,7 +54,7 @@ func TestJoinableQueue_JoinWaitsUntilAllIsDone(t *testing.T) {
 				}
 			})
 		}
-		check(t, j.Join(ctx))
+		testutil.NoError(t, j.Join(ctx))
 		mu.Lock()
 		if done != 127 {
 			t.Errorf("joined after %d of 127", done)
@@ -66,48 +67,48 @@ func TestJoinableQueue_JoinWaitsUntilAllIsDone(t *testing.T) {
 
 func TestJoinableQueue_JoinWaitsForTasksInHand(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		j, err := ipc.NewJoinableQueue[int](2)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer j.Close()
 		brief := func() context.Context {
 			ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
 			t.Cleanup(cancel)
 			return ctx
 		}
-		check(t, j.TryPut(1))
-		check(t, j.TryPut(2))
-		wantErr(t, j.TryPut(3), ipc.ErrFull)
+		testutil.NoError(t, j.TryPut(1))
+		testutil.NoError(t, j.TryPut(2))
+		testutil.ErrorIs(t, j.TryPut(3), ipc.ErrFull)
 		err = j.Join(brief())
-		if wantErr(t, err, context.DeadlineExceeded); errors.Is(err, ipc.ErrLocked) {
+		if testutil.ErrorIs(t, err, context.DeadlineExceeded); errors.Is(err, ipc.ErrLocked) {
 			t.Errorf("there is no lock to wait for: %v", err)
 		}
 		if j.Len() != 2 {
 			t.Errorf("%d tasks wait", j.Len())
 		}
-		check(t, j.Poll(ctx))
+		testutil.NoError(t, j.Poll(ctx))
 		for range 2 {
 			_, err = j.Get(ctx)
-			check(t, err)
+			testutil.NoError(t, err)
 		}
 		_, err = j.TryGet()
-		wantErr(t, err, ipc.ErrEmpty)
+		testutil.ErrorIs(t, err, ipc.ErrEmpty)
 		_, err = j.Get(brief())
-		wantErr(t, err, ipc.ErrEmpty, context.DeadlineExceeded)
-		check(t, j.TaskDone())
-		wantErr(t, j.Join(brief()), context.DeadlineExceeded)
-		check(t, j.TaskDone())
-		wantErr(t, j.TaskDone(), ipc.ErrReleased)
-		check(t, j.Join(ctx))
+		testutil.ErrorIs(t, err, ipc.ErrEmpty, context.DeadlineExceeded)
+		testutil.NoError(t, j.TaskDone())
+		testutil.ErrorIs(t, j.Join(brief()), context.DeadlineExceeded)
+		testutil.NoError(t, j.TaskDone())
+		testutil.ErrorIs(t, j.TaskDone(), ipc.ErrReleased)
+		testutil.NoError(t, j.Join(ctx))
 	})
 }
 
 func TestWait_ReturnsWhatIsReady(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		a, b := newQueue[int](t, 1), newQueue[string](t, 1)
 		here, there, err := ipc.Pipe[int, int]()
-		check(t, err)
+		testutil.NoError(t, err)
 		defer here.Close()
 		ended := make(chan struct{})
 		end := ipc.PollFunc(func(ctx context.Context) error {
@@ -129,14 +130,14 @@ func TestWait_ReturnsWhatIsReady(t *testing.T) {
 		brief, cancel := context.WithTimeout(ctx, time.Millisecond)
 		defer cancel()
 		_, err = ipc.Wait(brief, things...)
-		wantErr(t, err, context.DeadlineExceeded)
-		check(t, b.TryPut("x"))
+		testutil.ErrorIs(t, err, context.DeadlineExceeded)
+		testutil.NoError(t, b.TryPut("x"))
 		expect(1)
 		_, err = b.TryGet()
-		check(t, err)
-		check(t, there.Close()) // the end of a pipe is ready as well
+		testutil.NoError(t, err)
+		testutil.NoError(t, there.Close()) // the end of a pipe is ready as well
 		expect(2)
-		check(t, here.Close())
+		testutil.NoError(t, here.Close())
 		things[2] = b
 		close(ended)
 		expect(3)
@@ -148,6 +149,6 @@ func TestWait_ReturnsWhatIsReady(t *testing.T) {
 		cancelled, stop := context.WithCancelCause(ctx)
 		stop(cause)
 		_, err = ipc.Wait(cancelled, things...)
-		wantErr(t, err, cause)
+		testutil.ErrorIs(t, err, cause)
 	})
 }

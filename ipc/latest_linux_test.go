@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 type reporting struct {
@@ -53,12 +54,12 @@ var follow = newRole("follow", func(ctx context.Context, r reporting) error {
 // is always whole and never an older one, and in the end nothing is left of those before.
 func TestLatest_SurvivesKillsOfStoresAndLoads(t *testing.T) {
 	d := shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	l := newLatest(t, d)
 	seen := newQueue[uint64](t, 4)
 	// nobody who stores waits for us
 	stored, err := ipc.NewQueueWith[uint64](ipc.QueueOptions{Capacity: 4, Policy: ipc.DropOldest})
-	check(t, err)
+	testutil.NoError(t, err)
 	defer stored.Close()
 	const kills = 60
 	seed := uint64(time.Now().UnixNano())
@@ -75,9 +76,9 @@ func TestLatest_SurvivesKillsOfStoresAndLoads(t *testing.T) {
 	for range kills {
 		for range rng.IntN(20) {
 			version, err := seen.Get(ctx)
-			check(t, err)
+			testutil.NoError(t, err)
 			e, now, err := l.Load()
-			check(t, errors.Join(err, e.check(), e.Close()))
+			testutil.NoError(t, errors.Join(err, e.check(), e.Close()))
 			if now < version || now < last {
 				t.Fatalf("version %d, when another process has seen %d and this one %d", now, version, last)
 			}
@@ -89,7 +90,7 @@ func TestLatest_SurvivesKillsOfStoresAndLoads(t *testing.T) {
 			}
 		}
 		i := rng.IntN(len(all))
-		check(t, all[i].Process.Kill())
+		testutil.NoError(t, all[i].Process.Kill())
 		all[i].Wait()
 		if i < 2 {
 			all[i] = editor()
@@ -98,19 +99,19 @@ func TestLatest_SurvivesKillsOfStoresAndLoads(t *testing.T) {
 		}
 	}
 	for _, c := range all {
-		check(t, c.Process.Kill())
+		testutil.NoError(t, c.Process.Kill())
 		c.Wait()
 	}
 	_, err = store(ctx, l, 7) // whoever had the lock
-	check(t, err)
+	testutil.NoError(t, err)
 	e, _, err := l.Load()
-	check(t, errors.Join(err, e.check()))
+	testutil.NoError(t, errors.Join(err, e.check()))
 	if e.N != 7 {
 		t.Errorf("edition %d", e.N)
 	}
-	check(t, errors.Join(e.Close(), stored.Close(), seen.Close()))
+	testutil.NoError(t, errors.Join(e.Close(), stored.Close(), seen.Close()))
 	awaitBlocks(t, d, 4+2) // the ring, its two ends and the mutex; what the message of edition 7 holds
-	check(t, l.Close())
+	testutil.NoError(t, l.Close())
 }
 
 // awaitBlocks waits until so many blocks are in use, which is when the dead are reaped.
@@ -121,6 +122,6 @@ func awaitBlocks(t testing.TB, d *shm.Domain, want int) {
 			t.Fatalf("%d blocks are in use; want %d", d.Stats().Blocks, want)
 		}
 		_, err := d.Reap()
-		check(t, err)
+		testutil.NoError(t, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // An edition is a value of which it can be seen whether it is of one piece: its blocks and its text
@@ -75,38 +76,38 @@ func store(ctx context.Context, l *ipc.Latest[edition], n int) (uint64, error) {
 func newLatest(t testing.TB, d *shm.Domain) *ipc.Latest[edition] {
 	t.Helper()
 	e, err := publish(d, 0)
-	check(t, err)
+	testutil.NoError(t, err)
 	l, err := ipc.NewLatest(e)
-	check(t, errors.Join(err, e.Close()))
+	testutil.NoError(t, errors.Join(err, e.Close()))
 	t.Cleanup(func() { l.Close() })
 	return l
 }
 
 func TestLatest_HasWhatWasStoredLast(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, l := watched(t), newLatest(t, d)
+		ctx, l := testutil.Context(t), newLatest(t, d)
 		old, version, err := l.Load()
-		check(t, errors.Join(err, old.check()))
+		testutil.NoError(t, errors.Join(err, old.check()))
 		if version != 1 || l.Version() != 1 {
 			t.Errorf("the first version is %d, or %d", version, l.Version())
 		}
 		for n := 1; n < 50; n++ {
 			stored, err := store(ctx, l, n)
-			check(t, err)
+			testutil.NoError(t, err)
 			e, version, err := l.Load()
-			check(t, errors.Join(err, e.check()))
+			testutil.NoError(t, errors.Join(err, e.check()))
 			if e.N != n || version != uint64(n+1) || version != stored || version != l.Version() {
 				t.Fatalf("edition %d of version %d after edition %d of version %d", e.N, version, n, stored)
 			}
-			check(t, e.Close())
+			testutil.NoError(t, e.Close())
 		}
-		check(t, errors.Join(old.check(), old.Close())) // who holds it has it as it was
+		testutil.NoError(t, errors.Join(old.check(), old.Close())) // who holds it has it as it was
 	})
 }
 
 func TestLatest_WaitReturnsTheNextVersion(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, l := watched(t), newLatest(t, d)
+		ctx, l := testutil.Context(t), newLatest(t, d)
 		var readers sync.WaitGroup
 		for range 4 {
 			readers.Go(func() {
@@ -125,13 +126,13 @@ func TestLatest_WaitReturnsTheNextVersion(t *testing.T) {
 		}
 		for n := 1; n <= 30; n++ {
 			_, err := store(ctx, l, n)
-			check(t, err)
+			testutil.NoError(t, err)
 		}
 		readers.Wait()
 		short, cancel := context.WithTimeout(ctx, time.Millisecond)
 		defer cancel()
 		_, _, err := l.Wait(short, l.Version())
-		wantErr(t, err, context.DeadlineExceeded)
+		testutil.ErrorIs(t, err, context.DeadlineExceeded)
 		if strings.Contains(err.Error(), "queue") {
 			t.Errorf("a Latest is no queue: %v", err)
 		}
@@ -141,7 +142,7 @@ func TestLatest_WaitReturnsTheNextVersion(t *testing.T) {
 // In a local domain the race detector sees it.
 func TestLatest_ManyStoreAndLoadAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, l := watched(t), newLatest(t, d)
+		ctx, l := testutil.Context(t), newLatest(t, d)
 		var writers, readers sync.WaitGroup
 		done := make(chan struct{})
 		for w := range 3 {
@@ -188,9 +189,9 @@ func TestLatest_ManyStoreAndLoadAtOnce(t *testing.T) {
 // other once came to each too early or too late, and found none.
 func TestLatest_VersionNeverFalls(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		l, err := ipc.NewLatest(0)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer l.Close()
 		var readers sync.WaitGroup
 		done := make(chan struct{})
@@ -213,7 +214,7 @@ func TestLatest_VersionNeverFalls(t *testing.T) {
 		}
 		for n := range 20_000 {
 			_, err := l.Store(ctx, n)
-			check(t, err)
+			testutil.NoError(t, err)
 		}
 		close(done)
 		readers.Wait()
@@ -222,45 +223,45 @@ func TestLatest_VersionNeverFalls(t *testing.T) {
 
 func TestLatest_ThatIsClosedSaysSo(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, l := watched(t), newLatest(t, d)
+		ctx, l := testutil.Context(t), newLatest(t, d)
 		waiting := make(chan error)
 		go func() {
 			_, _, err := l.Wait(ctx, l.Version())
 			waiting <- err
 		}()
 		time.Sleep(time.Millisecond) // it is right whether it waits already or not
-		check(t, l.Close())
-		wantErr(t, <-waiting, ipc.ErrClosed)
+		testutil.NoError(t, l.Close())
+		testutil.ErrorIs(t, <-waiting, ipc.ErrClosed)
 		_, _, err := l.Load()
-		wantErr(t, err, ipc.ErrClosed)
+		testutil.ErrorIs(t, err, ipc.ErrClosed)
 		_, err = store(ctx, l, 1)
-		wantErr(t, err, ipc.ErrClosed)
+		testutil.ErrorIs(t, err, ipc.ErrClosed)
 		if l.Version() != 0 {
 			t.Errorf("a closed one has version %d", l.Version())
 		}
 		var zero ipc.Latest[int]
 		_, err = zero.Store(ctx, 1)
-		wantErr(t, err, ipc.ErrClosed)
+		testutil.ErrorIs(t, err, ipc.ErrClosed)
 		_, _, err = zero.Wait(ctx, 0)
-		wantErr(t, errors.Join(err, zero.Close()), ipc.ErrClosed)
+		testutil.ErrorIs(t, errors.Join(err, zero.Close()), ipc.ErrClosed)
 	})
 }
 
 func TestLatest_IsReceivedAsWhatItIs(t *testing.T) {
 	shared(t)
 	l, err := ipc.NewLatest(5)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer l.Close()
-	check(t, ipc.Bind(t.Context(), "latest", l))
+	testutil.NoError(t, ipc.Bind(t.Context(), "latest", l))
 	defer ipc.Unlink("latest")
 	_, err = ipc.Lookup[*ipc.Latest[string]]("latest")
-	wantErr(t, err, ipc.ErrType)
+	testutil.ErrorIs(t, err, ipc.ErrType)
 	again, err := ipc.Lookup[*ipc.Latest[int]]("latest")
-	check(t, err)
-	if _, err := again.Store(watched(t), 6); err != nil {
+	testutil.NoError(t, err)
+	if _, err := again.Store(testutil.Context(t), 6); err != nil {
 		t.Error(err)
 	}
-	check(t, again.Close())
+	testutil.NoError(t, again.Close())
 	if v, version, err := l.Load(); v != 6 || version != 2 || err != nil {
 		t.Errorf("%d of version %d, %v", v, version, err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var meetingKey = []byte("a key of the tests")
@@ -180,15 +181,15 @@ func outsider(t *testing.T, addr, mode string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), strangerEnv+"="+addr+" "+mode, "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
-	check(t, cmd.Start())
+	testutil.NoError(t, cmd.Start())
 	return cmd
 }
 
 func listen[T any](t *testing.T, addr string) *ipc.Listener[T] {
 	t.Helper()
 	l, err := ipc.Listen[T](addr, meetingKey)
-	check(t, err)
-	t.Cleanup(func() { check(t, l.Close()) })
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, l.Close()) })
 	return l
 }
 
@@ -198,49 +199,49 @@ func abstract(t *testing.T) string {
 
 func TestListener_StrangerJoinsAndSharesMemory(t *testing.T) {
 	d := shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	for _, addr := range []string{abstract(t), filepath.Join(t.TempDir(), "socket")} {
 		l := listen[word](t, addr)
 		cmd := outsider(t, addr, "")
 		c, err := l.Accept(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		if !c.Shared() {
 			t.Fatal("nothing is shared")
 		}
 		b := newBlob(t, d, "unseen")
-		check(t, c.Send(ctx, word{"hello", b}))
+		testutil.NoError(t, c.Send(ctx, word{"hello", b}))
 		w, err := c.Recv(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		if w.Text != "hello true" || string(b.bytes()[:4]) != "seen" {
 			t.Errorf("%q, %q", w.Text, b.bytes())
 		}
-		check(t, errors.Join(w.Blob.Close(), b.Close()))
-		check(t, cmd.Process.Kill())
+		testutil.NoError(t, errors.Join(w.Blob.Close(), b.Close()))
+		testutil.NoError(t, cmd.Process.Kill())
 		_, err = c.Recv(ctx)
-		wantErr(t, err, ipc.ErrClosed)
+		testutil.ErrorIs(t, err, ipc.ErrClosed)
 		cmd.Wait()
-		check(t, c.Close())
+		testutil.NoError(t, c.Close())
 	}
 }
 
 func TestConn_BetweenTwoDomainsValuesGoByCopy(t *testing.T) {
 	d := shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	l := listen[word](t, abstract(t))
 	cmd := outsider(t, l.Addr(), "own domain")
 	c, err := l.Accept(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer c.Close()
 	if c.Shared() {
 		t.Fatal("two domains are one")
 	}
 	b := newBlob(t, d, "x")
 	defer b.Close()
-	wantErr(t, c.Send(ctx, word{"hello", b}), ipc.ErrShared)
-	wantErr(t, c.Send(ctx, word{Text: strings.Repeat("x", 65<<20)}), wire.ErrTooLong)
+	testutil.ErrorIs(t, c.Send(ctx, word{"hello", b}), ipc.ErrShared)
+	testutil.ErrorIs(t, c.Send(ctx, word{Text: strings.Repeat("x", 65<<20)}), wire.ErrTooLong)
 	for _, text := range []string{"hello", strings.Repeat("long ", 1<<20)} {
-		check(t, c.Send(ctx, word{Text: text}))
-		check(t, c.Poll(ctx))
+		testutil.NoError(t, c.Send(ctx, word{Text: text}))
+		testutil.NoError(t, c.Poll(ctx))
 		w, err := c.Recv(ctx)
 		if err != nil || w.Text != text+" false" {
 			t.Errorf("%.10q, %v", w.Text, err)
@@ -249,57 +250,57 @@ func TestConn_BetweenTwoDomainsValuesGoByCopy(t *testing.T) {
 	brief, cancel := context.WithTimeout(ctx, time.Millisecond)
 	defer cancel()
 	_, err = c.Recv(brief)
-	wantErr(t, err, ipc.ErrEmpty, context.DeadlineExceeded)
-	wantErr(t, c.Poll(brief), context.DeadlineExceeded)
-	check(t, cmd.Process.Kill())
+	testutil.ErrorIs(t, err, ipc.ErrEmpty, context.DeadlineExceeded)
+	testutil.ErrorIs(t, c.Poll(brief), context.DeadlineExceeded)
+	testutil.NoError(t, cmd.Process.Kill())
 	_, err = c.Recv(ctx)
-	wantErr(t, err, ipc.ErrClosed)
-	wantErr(t, c.Send(ctx, word{}), ipc.ErrClosed)
+	testutil.ErrorIs(t, err, ipc.ErrClosed)
+	testutil.ErrorIs(t, c.Send(ctx, word{}), ipc.ErrClosed)
 	cmd.Wait()
 }
 
 func TestDial_WrongOnesDoNotMeet(t *testing.T) {
 	shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	l := listen[word](t, abstract(t))
 	_, err := ipc.Dial[word](ctx, l.Addr(), []byte("another key"))
-	wantErr(t, err, ipc.ErrKey)
+	testutil.ErrorIs(t, err, ipc.ErrKey)
 	_, err = ipc.Dial[word](ctx, l.Addr(), nil)
-	wantErr(t, err, ipc.ErrKey)
+	testutil.ErrorIs(t, err, ipc.ErrKey)
 	_, err = ipc.Listen[word](abstract(t)+"x", nil)
-	wantErr(t, err, ipc.ErrKey)
+	testutil.ErrorIs(t, err, ipc.ErrKey)
 	_, err = ipc.Dial[int](ctx, l.Addr(), meetingKey)
-	wantErr(t, err, ipc.ErrType)
+	testutil.ErrorIs(t, err, ipc.ErrType)
 	_, err = ipc.Dial[func()](ctx, l.Addr(), meetingKey)
-	wantErr(t, err, wire.ErrType)
+	testutil.ErrorIs(t, err, wire.ErrType)
 	_, err = ipc.Dial[word](ctx, "@shoal-test/nobody", meetingKey)
-	wantErr(t, err, syscall.ECONNREFUSED)
+	testutil.ErrorIs(t, err, syscall.ECONNREFUSED)
 	_, err = ipc.Listen[word](l.Addr(), meetingKey)
-	wantErr(t, err, syscall.EADDRINUSE)
+	testutil.ErrorIs(t, err, syscall.EADDRINUSE)
 
 	// A client that sends garbage is sent away; so is one that proves the key and then says
 	// something else.
 	for _, garbage := range []string{"GET / HTTP/1.0\r\n\r\n", strings.Repeat("\xff", 1<<16)} {
 		s, err := sys.Dial(t.Context(), l.Addr())
-		check(t, err)
+		testutil.NoError(t, err)
 		s.Write([]byte(garbage))
 		for b := make([]byte, 256); err == nil; _, err = s.Read(b) {
 		}
 		s.Close()
 	}
 	s, err := sys.Dial(t.Context(), l.Addr())
-	check(t, err)
-	check(t, prove(s))
+	testutil.NoError(t, err)
+	testutil.NoError(t, prove(s))
 	odd := link.NewConn(s, 1<<30)
-	check(t, odd.Send(ctx, 'A', []byte("no answer")))
+	testutil.NoError(t, odd.Send(ctx, 'A', []byte("no answer")))
 	for err == nil {
 		_, _, err = odd.Recv(ctx)
 	}
-	wantErr(t, err, link.ErrClosed)
+	testutil.ErrorIs(t, err, link.ErrClosed)
 	s.Close()
 
 	c, err := ipc.Dial[word](ctx, l.Addr(), meetingKey) // still there, and in one process as well
-	check(t, err)
+	testutil.NoError(t, err)
 	defer c.Close()
 	ready, err := ipc.Wait(ctx, ipc.PollFunc(
 		func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }), l)
@@ -307,9 +308,9 @@ func TestDial_WrongOnesDoNotMeet(t *testing.T) {
 		t.Errorf("%v, %v", ready, err)
 	}
 	other, err := l.Accept(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer other.Close()
-	check(t, other.Send(ctx, word{Text: "hi"}))
+	testutil.NoError(t, other.Send(ctx, word{Text: "hi"}))
 	w, err := c.Recv(ctx)
 	if w.Text != "hi" || err != nil || !c.Shared() {
 		t.Errorf("%q, %v", w.Text, err)
@@ -322,17 +323,17 @@ func TestListen_AnAddressWithoutTCPIsNoPath(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, addr := range []string{"localhost:7000", ":7000", "[::1]:7000"} {
 		_, err := ipc.Listen[int](addr, meetingKey)
-		wantErr(t, err, syscall.EINVAL)
+		testutil.ErrorIs(t, err, syscall.EINVAL)
 		if want := "tcp://" + addr; !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %s", err, want)
 		}
 		_, err = ipc.Dial[int](t.Context(), addr, meetingKey)
-		wantErr(t, err, syscall.EINVAL)
+		testutil.ErrorIs(t, err, syscall.EINVAL)
 	}
 	for _, addr := range []string{"./localhost:7000", "socket", "a:b", "@a:7000"} {
 		l, err := ipc.Listen[int](addr, meetingKey)
-		check(t, err)
-		check(t, l.Close())
+		testutil.NoError(t, err)
+		testutil.NoError(t, l.Close())
 	}
 }
 
@@ -340,50 +341,50 @@ func TestListener_TakesThePathOfADeadOne(t *testing.T) {
 	shared(t)
 	path := filepath.Join(t.TempDir(), "socket")
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	check(t, err)
-	check(t, syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}))
-	check(t, syscall.Close(fd)) // as a killed process leaves it
+	testutil.NoError(t, err)
+	testutil.NoError(t, syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}))
+	testutil.NoError(t, syscall.Close(fd)) // as a killed process leaves it
 	l := listen[int](t, path)
 	_, err = ipc.Listen[int](path, meetingKey)
-	wantErr(t, err, syscall.EADDRINUSE)
-	check(t, l.Close())
-	check(t, os.WriteFile(path, nil, 0o600))
+	testutil.ErrorIs(t, err, syscall.EADDRINUSE)
+	testutil.NoError(t, l.Close())
+	testutil.NoError(t, os.WriteFile(path, nil, 0o600))
 	_, err = ipc.Listen[int](path, meetingKey)
-	wantErr(t, err, syscall.EADDRINUSE)
+	testutil.ErrorIs(t, err, syscall.EADDRINUSE)
 }
 
 func TestListener_CloseEndsEveryWait(t *testing.T) {
 	shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	l := listen[int](t, abstract(t))
 	waiting := make(chan error)
 	go func() { _, err := l.Accept(ctx); waiting <- err }()
 	brief, cancel := context.WithTimeout(ctx, time.Millisecond)
 	defer cancel()
-	wantErr(t, l.Poll(brief), context.DeadlineExceeded)
-	check(t, l.Close())
-	wantErr(t, <-waiting, ipc.ErrClosed)
+	testutil.ErrorIs(t, l.Poll(brief), context.DeadlineExceeded)
+	testutil.NoError(t, l.Close())
+	testutil.ErrorIs(t, <-waiting, ipc.ErrClosed)
 	_, err := ipc.Dial[int](ctx, l.Addr(), meetingKey)
-	wantErr(t, err, syscall.ECONNREFUSED)
+	testutil.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
 // A listener may be closed while Poll has a connection in its hands, which nobody would close then.
 func TestListener_ClosesWhatPollHasFound(t *testing.T) {
 	shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	l := listen[word](t, abstract(t))
 	cmd := outsider(t, l.Addr(), "own domain")
 	c, err := l.Accept(ctx)
-	check(t, err)
-	check(t, l.Keep(c))
+	testutil.NoError(t, err)
+	testutil.NoError(t, l.Keep(c))
 	again, err := l.Accept(ctx)
 	if err != nil || again != c {
 		t.Fatalf("another connection, %v", err)
 	}
-	check(t, l.Close())
-	wantErr(t, l.Keep(c), ipc.ErrClosed)
-	wantErr(t, c.Send(ctx, word{}), ipc.ErrClosed)
-	check(t, cmd.Process.Kill())
+	testutil.NoError(t, l.Close())
+	testutil.ErrorIs(t, l.Keep(c), ipc.ErrClosed)
+	testutil.ErrorIs(t, c.Send(ctx, word{}), ipc.ErrClosed)
+	testutil.NoError(t, cmd.Process.Kill())
 	cmd.Wait()
 }
 
@@ -393,7 +394,7 @@ func flood(t *testing.T, addr string) {
 	t.Helper()
 	for range 2 * sys.MostStrangers {
 		c, err := sys.Dial(t.Context(), addr)
-		check(t, err)
+		testutil.NoError(t, err)
 		t.Cleanup(func() { c.Close() })
 	}
 }
@@ -401,7 +402,7 @@ func flood(t *testing.T, addr string) {
 // All processes of a job may come at once.
 func TestDial_ManyAtOnce(t *testing.T) {
 	shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	l := listen[word](t, abstract(t))
 	const many = 100
 	conns := make(chan *ipc.Conn[word], 2*many)
@@ -420,25 +421,25 @@ func TestDial_ManyAtOnce(t *testing.T) {
 	wg.Wait()
 	close(conns)
 	for c := range conns {
-		check(t, c.Close())
+		testutil.NoError(t, c.Close())
 	}
 }
 
 func TestListener_SilentClientsBlockNobody(t *testing.T) {
 	shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	l := listen[word](t, abstract(t))
 	meet := func() (here, there *ipc.Conn[word]) {
 		there, err := ipc.Dial[word](ctx, l.Addr(), meetingKey)
-		check(t, err)
+		testutil.NoError(t, err)
 		here, err = l.Accept(ctx)
-		check(t, err)
-		t.Cleanup(func() { check(t, errors.Join(here.Close(), there.Close())) })
+		testutil.NoError(t, err)
+		t.Cleanup(func() { testutil.NoError(t, errors.Join(here.Close(), there.Close())) })
 		return here, there
 	}
 	greet := func(from, to *ipc.Conn[word]) {
 		t.Helper()
-		check(t, from.Send(ctx, word{Text: "hello"}))
+		testutil.NoError(t, from.Send(ctx, word{Text: "hello"}))
 		if w, err := to.Recv(ctx); err != nil || w.Text != "hello" {
 			t.Errorf("%q, %v", w.Text, err)
 		}
@@ -458,7 +459,7 @@ func ready(t *testing.T, addr, mode string, user *syscall.Credential) *exec.Cmd 
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: user}
 	out, err := cmd.StdoutPipe()
-	check(t, err)
+	testutil.NoError(t, err)
 	if err := cmd.Start(); err != nil {
 		t.Skip("no process of another user can be started: ", err)
 	}
@@ -467,7 +468,7 @@ func ready(t *testing.T, addr, mode string, user *syscall.Credential) *exec.Cmd 
 		cmd.Wait()
 	})
 	_, err = io.ReadFull(out, make([]byte, 1))
-	check(t, err)
+	testutil.NoError(t, err)
 	return cmd
 }
 
@@ -479,23 +480,23 @@ func TestListener_OneUserPushesOutNoOthers(t *testing.T) {
 	shared(t)
 	l := listen[word](t, abstract(t))
 	slow, err := sys.Dial(t.Context(), l.Addr())
-	check(t, err)
+	testutil.NoError(t, err)
 	defer slow.Close()
 	ready(t, l.Addr(), "silent", &syscall.Credential{Uid: 65534, NoSetGroups: true})
-	c, err := ipc.Dial[word](watched(t), l.Addr(), meetingKey)
-	check(t, err)
+	c, err := ipc.Dial[word](testutil.Context(t), l.Addr(), meetingKey)
+	testutil.NoError(t, err)
 	defer c.Close()
-	check(t, slow.SetDeadline(time.Now().Add(time.Minute)))
-	check(t, prove(slow))
+	testutil.NoError(t, slow.SetDeadline(time.Now().Add(time.Minute)))
+	testutil.NoError(t, prove(slow))
 }
 
 // The listener's process stands still while so many connect that the kernel takes no more.
 func TestDial_WaitsWhereTooManyHaveCalled(t *testing.T) {
 	shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	addr := abstract(t)
 	cmd := ready(t, addr, "listener", nil)
-	check(t, cmd.Process.Signal(syscall.SIGSTOP))
+	testutil.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
 	full, cancel := context.WithCancel(ctx)
 	cancel()
 	for {
@@ -506,24 +507,24 @@ func TestDial_WaitsWhereTooManyHaveCalled(t *testing.T) {
 		if errors.Is(err, syscall.EAGAIN) {
 			break
 		}
-		check(t, err)
+		testutil.NoError(t, err)
 		defer c.Close()
 	}
 	brief, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
 	_, err := ipc.Dial[word](brief, addr, meetingKey)
-	wantErr(t, err, context.DeadlineExceeded, syscall.EAGAIN)
+	testutil.ErrorIs(t, err, context.DeadlineExceeded, syscall.EAGAIN)
 	time.AfterFunc(10*time.Millisecond, func() { cmd.Process.Signal(syscall.SIGCONT) })
 	c, err := ipc.Dial[word](ctx, addr, meetingKey)
-	check(t, err)
-	check(t, c.Close())
+	testutil.NoError(t, err)
+	testutil.NoError(t, c.Close())
 }
 
 // A relay that does not know the key passes on what both sides say, and could change what comes
 // after the proof, if the proof were of no connection in particular.
 func TestDial_FindsOutARelay(t *testing.T) {
 	shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	l := listen[word](t, abstract(t))
 	met := make(chan string, 1)
 	go func() {
@@ -539,10 +540,10 @@ func TestDial_FindsOutARelay(t *testing.T) {
 	ready(t, between, "relay "+l.Addr(), nil)
 	c, err := ipc.Dial[word](ctx, between, meetingKey)
 	if err == nil {
-		check(t, c.Send(ctx, word{Text: "a true story"}))
+		testutil.NoError(t, c.Send(ctx, word{Text: "a true story"}))
 		t.Fatalf("the relay is not found out, and the other side hears %q", <-met)
 	}
-	wantErr(t, err, ipc.ErrKey)
+	testutil.ErrorIs(t, err, ipc.ErrKey)
 }
 
 func TestListener_OtherUsersOnlyWhereTheyAreWanted(t *testing.T) {
@@ -550,7 +551,7 @@ func TestListener_OtherUsersOnlyWhereTheyAreWanted(t *testing.T) {
 		t.Skip("needs root, to connect as another user")
 	}
 	shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	nobody := &syscall.Credential{Uid: 65534, NoSetGroups: true}
 	own := listen[word](t, abstract(t)+"/own")
 	ready(t, own.Addr(), "dial any user", nobody)
@@ -561,14 +562,14 @@ func TestListener_OtherUsersOnlyWhereTheyAreWanted(t *testing.T) {
 		t.Error("another user's process is let in")
 	}
 	l, err := ipc.Listen[word](abstract(t), meetingKey, ipc.AnyUser)
-	check(t, err)
-	defer func() { check(t, l.Close()) }()
+	testutil.NoError(t, err)
+	defer func() { testutil.NoError(t, l.Close()) }()
 	ready(t, l.Addr(), "dial any user", nobody)
 	c, err := l.Accept(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	w, err := c.Recv(ctx)
 	if err != nil || w.Text != "from another user" || c.Shared() {
 		t.Errorf("%q, %v", w.Text, err)
 	}
-	check(t, c.Close())
+	testutil.NoError(t, c.Close())
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/shoaltest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // jobEnv is set in the processes that tests start: the test binary plays a worker then.
@@ -105,13 +106,13 @@ func (r role[A]) startSaying(t testing.TB, d *shm.Domain, arg A, out io.Writer) 
 	cmd.Env = append(os.Environ(), jobEnv+"="+string(text), "GORACE=atexit_sleep_ms=0")
 	cmd.Stdout, cmd.Stderr = out, out
 	ready, child, err := os.Pipe()
-	check(t, err)
+	testutil.NoError(t, err)
 	defer ready.Close()
 	cmd.ExtraFiles = append(d.Files(), child)
-	check(t, cmd.Start())
-	check(t, child.Close())
+	testutil.NoError(t, cmd.Start())
+	testutil.NoError(t, child.Close())
 	_, err = io.Copy(io.Discard, ready) // until the worker closes its side
-	check(t, err)
+	testutil.NoError(t, err)
 	return cmd
 }
 
@@ -146,14 +147,6 @@ func work(text string) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Minute, errors.New("the worker hangs"))
 	defer cancel()
 	return errors.Join(roles[j.Role](ctx, m), d.Close())
-}
-
-// watched returns a context that ends long after any of these tests should have.
-func watched(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // settled waits while another goroutine is still taking back what the dead held.
@@ -221,7 +214,7 @@ type blob struct{ h shm.Handle }
 func newBlob(t testing.TB, d *shm.Domain, text string) *blob {
 	t.Helper()
 	b, err := makeBlob(d, text)
-	check(t, err)
+	testutil.NoError(t, err)
 	return b
 }
 
@@ -270,22 +263,6 @@ func (b *blob) UnmarshalWire(d *wire.Decoder) (err error) {
 		}
 	}))
 	return nil
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantErr(t testing.TB, err error, want ...error) {
-	t.Helper()
-	for _, w := range want {
-		if !errors.Is(err, w) {
-			t.Errorf("error %v is not %v", err, w)
-		}
-	}
 }
 
 func wait(t *testing.T, cmds ...*exec.Cmd) {

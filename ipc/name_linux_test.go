@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // first tries to be the one that creates.
@@ -35,18 +36,18 @@ func TestMemory_OutlivesItsMaker(t *testing.T) {
 		c := first.start(t, d, won.Sender())
 		cmds = append(cmds, func() { c.Process.Kill(); c.Wait() })
 	}
-	check(t, won.Sender().Close())
+	testutil.NoError(t, won.Sender().Close())
 	winners := 0
 	for range 3 {
-		w, err := won.Get(watched(t))
-		check(t, err)
+		w, err := won.Get(testutil.Context(t))
+		testutil.NoError(t, err)
 		if w {
 			winners++
 		}
 	}
 	m, err := ipc.Lookup[*ipc.Memory]("once")
-	check(t, err)
-	for ctx := watched(t); string(m.Bytes()[:5]) != "first" && ctx.Err() == nil; {
+	testutil.NoError(t, err)
+	for ctx := testutil.Context(t); string(m.Bytes()[:5]) != "first" && ctx.Err() == nil; {
 		runtime.Gosched()
 	}
 	for _, kill := range cmds {
@@ -55,9 +56,9 @@ func TestMemory_OutlivesItsMaker(t *testing.T) {
 	if again, err := ipc.Lookup[*ipc.Memory]("once"); err != nil || winners != 1 || string(again.Bytes()[:5]) != "first" {
 		t.Errorf("%d created it, after their death: %v", winners, err)
 	} else {
-		check(t, again.Close())
+		testutil.NoError(t, again.Close())
 	}
-	check(t, errors.Join(m.Close(), ipc.Unlink("once")))
+	testutil.NoError(t, errors.Join(m.Close(), ipc.Unlink("once")))
 }
 
 // An invitation is what a stranger is told.
@@ -93,22 +94,22 @@ var stranger = newRole("stranger", func(ctx context.Context, i invitation) error
 func TestLookup_StrangersShareByName(t *testing.T) {
 	d := shared(t)
 	l, err := d.Listen(shm.ListenOptions{})
-	check(t, err)
+	testutil.NoError(t, err)
 	m, err := ipc.NewMemory("raw", 16)
-	check(t, err)
+	testutil.NoError(t, err)
 	copy(m.Bytes()[8:], "for you")
 	q := newQueue[string](t, 1)
-	check(t, ipc.Bind(t.Context(), "answers", q.Sender()))
+	testutil.NoError(t, ipc.Bind(t.Context(), "answers", q.Sender()))
 	wait(t, stranger.start(t, d, invitation{l.Addr(), l.Token()}))
-	if s, err := q.Get(watched(t)); s != "for y" || err != nil {
+	if s, err := q.Get(testutil.Context(t)); s != "for y" || err != nil {
 		t.Errorf("it read %q, %v", s, err)
 	}
 	left, err := ipc.Lookup[*ipc.Memory]("mine")
-	check(t, err)
+	testutil.NoError(t, err)
 	if string(m.Bytes()[:7]) != "written" || string(left.Bytes()[:4]) != "left" {
 		t.Errorf("it has written %q and left %q", m.Bytes()[:7], left.Bytes())
 	}
-	check(t, errors.Join(left.Close(), m.Close(), l.Close(), ipc.Unlink("raw"), ipc.Unlink("answers"),
+	testutil.NoError(t, errors.Join(left.Close(), m.Close(), l.Close(), ipc.Unlink("raw"), ipc.Unlink("answers"),
 		ipc.Unlink("mine")))
 }
 
@@ -127,10 +128,10 @@ var double = newRole("double", func(ctx context.Context, l *ipc.ShareableList) e
 func TestShareableList_InAnotherProcess(t *testing.T) {
 	d := shared(t)
 	l, err := ipc.NewShareableList(1, "two", 3)
-	check(t, err)
+	testutil.NoError(t, err)
 	wait(t, double.start(t, d, l))
 	if got := fmt.Sprint(values(l)); got != "[2 two 6]" {
 		t.Errorf("%s", got)
 	}
-	check(t, l.Close())
+	testutil.NoError(t, l.Close())
 }

@@ -13,53 +13,54 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestMemory_ByName(t *testing.T) {
 	each(t, func(t *testing.T, _ *shm.Domain) {
 		m, err := ipc.NewMemory("m", 1000)
-		check(t, err)
+		testutil.NoError(t, err)
 		again, err := ipc.Lookup[*ipc.Memory]("m")
-		check(t, err)
+		testutil.NoError(t, err)
 		if m.Size() != 1000 || len(again.Bytes()) != 1000 || !bytes.Equal(again.Bytes(), make([]byte, 1000)) {
 			t.Errorf("%d bytes, opened %d", m.Size(), len(again.Bytes()))
 		}
 		copy(m.Bytes(), "hello")
-		check(t, m.Close())
-		check(t, m.Close())
+		testutil.NoError(t, m.Close())
+		testutil.NoError(t, m.Close())
 		if string(again.Bytes()[:5]) != "hello" || m.Bytes() != nil || m.Size() != 0 {
 			t.Errorf("%q after the creator closed", again.Bytes()[:5])
 		}
-		check(t, ipc.Unlink("m"))
+		testutil.NoError(t, ipc.Unlink("m"))
 		third, err := ipc.NewMemory("m", 8)
-		check(t, err)
+		testutil.NoError(t, err)
 		copy(third.Bytes(), "other")
 		if string(again.Bytes()[:5]) != "hello" {
 			t.Errorf("a holder reads %q after the name was used again", again.Bytes()[:5])
 		}
-		check(t, errors.Join(again.Close(), third.Close(), ipc.Unlink("m")))
+		testutil.NoError(t, errors.Join(again.Close(), third.Close(), ipc.Unlink("m")))
 	})
 }
 
 func TestBind_RefusesNames(t *testing.T) {
 	local(t)
 	_, err := ipc.Lookup[*ipc.Memory]("m")
-	wantErr(t, err, shm.ErrNotExist, fs.ErrNotExist)
-	wantErr(t, ipc.Unlink("m"), shm.ErrNotExist)
+	testutil.ErrorIs(t, err, shm.ErrNotExist, fs.ErrNotExist)
+	testutil.ErrorIs(t, ipc.Unlink("m"), shm.ErrNotExist)
 	err = ipc.Bind(t.Context(), "", 5)
-	wantErr(t, err, shm.ErrName)
+	testutil.ErrorIs(t, err, shm.ErrName)
 	if !strings.Contains(err.Error(), "1 to 192 bytes of UTF-8") {
 		t.Errorf("%v does not say what a name is", err)
 	}
 	_, err = ipc.NewMemory("m", -1)
-	wantErr(t, err, ipc.ErrSize)
+	testutil.ErrorIs(t, err, ipc.ErrSize)
 	_, err = ipc.NewMemory("m", 1<<40)
-	wantErr(t, err, shm.ErrTooLarge)
-	check(t, ipc.Bind(t.Context(), "m", 5))
+	testutil.ErrorIs(t, err, shm.ErrTooLarge)
+	testutil.NoError(t, ipc.Bind(t.Context(), "m", 5))
 	_, err = ipc.NewMemory("m", 10)
-	wantErr(t, err, shm.ErrExist, fs.ErrExist)
+	testutil.ErrorIs(t, err, shm.ErrExist, fs.ErrExist)
 	_, err = ipc.Lookup[*ipc.Memory]("m")
-	wantErr(t, err, ipc.ErrType)
+	testutil.ErrorIs(t, err, ipc.ErrType)
 	if n, err := ipc.Lookup[int]("m"); n != 5 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -71,34 +72,34 @@ func TestBind_RefusesNames(t *testing.T) {
 			t.Errorf("a function has a name: %v", err)
 		}
 	}
-	wantErr(t, ipc.Bind(t.Context(), "nil", (*ipc.Memory)(nil)), ipc.ErrNil)
+	testutil.ErrorIs(t, ipc.Bind(t.Context(), "nil", (*ipc.Memory)(nil)), ipc.ErrNil)
 	if names, err := ipc.Names(); err != nil || len(names) != 1 || names[0] != "m" {
 		t.Errorf("names %q, %v", names, err)
 	}
-	check(t, ipc.Unlink("m"))
+	testutil.NoError(t, ipc.Unlink("m"))
 	var zero ipc.Memory
-	check(t, zero.Close())
-	wantErr(t, ipc.Bind(t.Context(), "m", &zero), ipc.ErrClosed)
+	testutil.NoError(t, zero.Close())
+	testutil.ErrorIs(t, ipc.Bind(t.Context(), "m", &zero), ipc.ErrClosed)
 }
 
 // A queue whose end has a name stays open for processes that look it up.
 func TestLookup_FindsAQueue(t *testing.T) {
 	each(t, func(t *testing.T, _ *shm.Domain) {
 		q := newQueue[string](t, 4)
-		check(t, ipc.Bind(t.Context(), "q", q.Sender()))
-		check(t, q.Sender().Close())
+		testutil.NoError(t, ipc.Bind(t.Context(), "q", q.Sender()))
+		testutil.NoError(t, q.Sender().Close())
 		for i := range 3 {
 			s, err := ipc.Lookup[*ipc.Sender[string]]("q")
-			check(t, err)
-			check(t, s.Put(watched(t), fmt.Sprint(i)))
-			check(t, s.Close())
+			testutil.NoError(t, err)
+			testutil.NoError(t, s.Put(testutil.Context(t), fmt.Sprint(i)))
+			testutil.NoError(t, s.Close())
 		}
 		_, err := ipc.Lookup[*ipc.Sender[int]]("q")
-		wantErr(t, err, ipc.ErrType)
-		check(t, ipc.Unlink("q"))
+		testutil.ErrorIs(t, err, ipc.ErrType)
+		testutil.NoError(t, ipc.Unlink("q"))
 		n := 0
-		for s, err := range q.All(watched(t)) {
-			if check(t, err); s != fmt.Sprint(n) {
+		for s, err := range q.All(testutil.Context(t)) {
+			if testutil.NoError(t, err); s != fmt.Sprint(n) {
 				t.Errorf("%q arrived", s)
 			}
 			n++
@@ -112,15 +113,15 @@ func TestLookup_FindsAQueue(t *testing.T) {
 func TestMemory_ThatIsForgottenIsClosed(t *testing.T) {
 	d := local(t)
 	m, err := ipc.NewMemory("", 100)
-	check(t, err)
-	check(t, ipc.Bind(t.Context(), "m", m))
+	testutil.NoError(t, err)
+	testutil.NoError(t, ipc.Bind(t.Context(), "m", m))
 	if _, err := ipc.Lookup[*ipc.Memory]("m"); err != nil {
 		t.Fatal(err)
 	}
 	runtime.KeepAlive(m)
 	m = nil
-	check(t, ipc.Unlink("m"))
-	for ctx := watched(t); d.Stats().Blocks > 0 && ctx.Err() == nil; {
+	testutil.NoError(t, ipc.Unlink("m"))
+	for ctx := testutil.Context(t); d.Stats().Blocks > 0 && ctx.Err() == nil; {
 		runtime.GC()
 	}
 }
@@ -151,6 +152,6 @@ func TestMemory_ManyMakeOneNameAndOneDoes(t *testing.T) {
 		if won.Load() != 1 {
 			t.Errorf("%d of 8 have created it", won.Load())
 		}
-		check(t, ipc.Unlink("m"))
+		testutil.NoError(t, ipc.Unlink("m"))
 	})
 }

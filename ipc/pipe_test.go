@@ -6,20 +6,21 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func collect() { runtime.GC() }
 
 func TestPipe_GoesBothWays(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		a, b, err := ipc.Pipe[int, string]()
-		check(t, err)
+		testutil.NoError(t, err)
 		defer a.Close()
 		defer b.Close()
-		check(t, a.Send(ctx, 1))
-		check(t, b.Send(ctx, "one"))
-		check(t, b.Poll(ctx))
+		testutil.NoError(t, a.Send(ctx, 1))
+		testutil.NoError(t, b.Send(ctx, "one"))
+		testutil.NoError(t, b.Poll(ctx))
 		if b.Len() != 1 {
 			t.Errorf("Len %d", b.Len())
 		}
@@ -30,38 +31,38 @@ func TestPipe_GoesBothWays(t *testing.T) {
 			t.Error(v, err)
 		}
 		_, err = b.TryRecv()
-		wantErr(t, err, ipc.ErrEmpty)
+		testutil.ErrorIs(t, err, ipc.ErrEmpty)
 	})
 }
 
 func TestPipe_EndsAfterItIsDrained(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		a, b, err := ipc.Pipe[int, int]()
-		check(t, err)
+		testutil.NoError(t, err)
 		defer b.Close()
-		check(t, a.Send(ctx, 1))
-		check(t, a.Close())
-		check(t, a.Close())
-		wantErr(t, b.Send(ctx, 2), ipc.ErrClosed)
-		check(t, b.Poll(ctx))
+		testutil.NoError(t, a.Send(ctx, 1))
+		testutil.NoError(t, a.Close())
+		testutil.NoError(t, a.Close())
+		testutil.ErrorIs(t, b.Send(ctx, 2), ipc.ErrClosed)
+		testutil.NoError(t, b.Poll(ctx))
 		if v, err := b.Recv(ctx); v != 1 || err != nil {
 			t.Error(v, err)
 		}
-		check(t, b.Poll(ctx))
+		testutil.NoError(t, b.Poll(ctx))
 		_, err = b.Recv(ctx)
-		wantErr(t, err, ipc.ErrClosed)
+		testutil.ErrorIs(t, err, ipc.ErrClosed)
 	})
 }
 
 func TestPipe_ThatIsFullSaysSo(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		a, b, err := ipc.Pipe[int, int]()
-		check(t, err)
+		testutil.NoError(t, err)
 		defer a.Close()
 		defer b.Close()
 		for err = nil; err == nil; err = a.TrySend(1) {
 		}
-		wantErr(t, err, ipc.ErrFull)
+		testutil.ErrorIs(t, err, ipc.ErrFull)
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A note is one value of a worker: the worker that put it, its number, and a block with the same in
@@ -74,7 +75,7 @@ var get = newRole("get", func(ctx context.Context, g getting) error {
 
 func TestQueue_IsSharedByProcesses(t *testing.T) {
 	d := shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	q, seen := newQueue[note](t, 3), newQueue[[2]int](t, 64)
 	const count = 500
 	cmds := []*exec.Cmd{
@@ -83,11 +84,11 @@ func TestQueue_IsSharedByProcesses(t *testing.T) {
 		get.start(t, d, getting{q.Receiver(), seen.Sender()}),
 		get.start(t, d, getting{q.Receiver(), seen.Sender()}),
 	}
-	check(t, q.Close())
-	check(t, seen.Sender().Close())
+	testutil.NoError(t, q.Close())
+	testutil.NoError(t, seen.Sender().Close())
 	var got [2][]int
 	for v, err := range seen.All(ctx) {
-		check(t, err)
+		testutil.NoError(t, err)
 		got[v[0]] = append(got[v[0]], v[1])
 	}
 	wait(t, cmds...)
@@ -101,17 +102,17 @@ func TestQueue_IsSharedByProcesses(t *testing.T) {
 
 func TestQueue_KeepsTheOrderOfAProcess(t *testing.T) {
 	d := shared(t)
-	ctx, q := watched(t), newQueue[note](t, 3)
+	ctx, q := testutil.Context(t), newQueue[note](t, 3)
 	cmds := []*exec.Cmd{put.start(t, d, putting{0, 300, q.Sender()}), put.start(t, d, putting{1, 300, q.Sender()})}
-	check(t, q.Sender().Close())
+	testutil.NoError(t, q.Sender().Close())
 	var next [2]int
 	for v, err := range q.All(ctx) {
-		check(t, err)
+		testutil.NoError(t, err)
 		if v.N != next[v.Sender] {
 			t.Fatalf("%d arrived, not %d", v.N, next[v.Sender])
 		}
 		next[v.Sender]++
-		check(t, v.Blob.Close())
+		testutil.NoError(t, v.Blob.Close())
 	}
 	wait(t, cmds...)
 	if next != [2]int{300, 300} {
@@ -121,19 +122,19 @@ func TestQueue_KeepsTheOrderOfAProcess(t *testing.T) {
 
 func TestQueue_ReceivesWhatADeadProcessPut(t *testing.T) {
 	d := shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	q, err := ipc.NewQueue[note](0)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer q.Close()
 	wait(t, put.start(t, d, putting{0, 1000, q.Sender()}))
-	check(t, q.Sender().Close())
+	testutil.NoError(t, q.Sender().Close())
 	n := 0
 	for v, err := range q.All(ctx) {
-		check(t, err)
+		testutil.NoError(t, err)
 		if want := text(0, n); string(v.Blob.bytes()[:len(want)]) != want {
 			t.Fatalf("number %d says %.10q", n, v.Blob.bytes())
 		}
-		check(t, v.Blob.Close())
+		testutil.NoError(t, v.Blob.Close())
 		n++
 	}
 	if n != 1000 {
@@ -144,18 +145,18 @@ func TestQueue_ReceivesWhatADeadProcessPut(t *testing.T) {
 // Python's consumers hang here, but for the one who takes the None.
 func TestQueue_OneNilIsEnoughForFourProcesses(t *testing.T) {
 	d := shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	q := newQueue[*note](t, 4)
 	var cmds []*exec.Cmd
 	for range 4 {
 		cmds = append(cmds, untilNil.start(t, d, q.Receiver()))
 	}
-	check(t, q.Receiver().Close())
+	testutil.NoError(t, q.Receiver().Close())
 	for range 10 {
-		check(t, q.Put(ctx, &note{}))
+		testutil.NoError(t, q.Put(ctx, &note{}))
 	}
-	check(t, q.Put(ctx, nil))
-	check(t, q.Sender().Close())
+	testutil.NoError(t, q.Put(ctx, nil))
+	testutil.NoError(t, q.Sender().Close())
 	wait(t, cmds...)
 }
 
@@ -181,22 +182,22 @@ var echo = newRole("echo", func(ctx context.Context, c *ipc.PipeEnd[[]byte, []by
 
 func TestPipe_EndsWithItsProcess(t *testing.T) {
 	d := shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	a, b, err := ipc.Pipe[[]byte, []byte]()
-	check(t, err)
+	testutil.NoError(t, err)
 	defer a.Close()
 	cmd := echo.start(t, d, b)
-	check(t, b.Close())
+	testutil.NoError(t, b.Close())
 	for _, n := range []int{0, 10, 1000, 1 << 20} {
-		check(t, a.Send(ctx, make([]byte, n)))
+		testutil.NoError(t, a.Send(ctx, make([]byte, n)))
 		if v, err := a.Recv(ctx); len(v) != n || err != nil {
 			t.Errorf("%d of %d bytes came back, %v", len(v), n, err)
 		}
 	}
-	check(t, cmd.Process.Kill())
+	testutil.NoError(t, cmd.Process.Kill())
 	_, err = a.Recv(ctx) // waits, and nobody but the kernel says that it is over
-	wantErr(t, err, ipc.ErrClosed)
-	wantErr(t, a.Send(ctx, nil), ipc.ErrClosed)
+	testutil.ErrorIs(t, err, ipc.ErrClosed)
+	testutil.ErrorIs(t, a.Send(ctx, nil), ipc.ErrClosed)
 	cmd.Wait()
 }
 
@@ -204,7 +205,7 @@ func TestPipe_EndsWithItsProcess(t *testing.T) {
 // others.
 func TestQueue_KilledWorkersTakeNothingWithThem(t *testing.T) {
 	d := shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	q, seen := newQueue[note](t, 5), newQueue[[2]int](t, 5)
 	kills := 40
 	if testing.Short() { // under an emulator a start takes a second
@@ -217,11 +218,11 @@ func TestQueue_KilledWorkersTakeNothingWithThem(t *testing.T) {
 	putter := func() *exec.Cmd { ids++; return put.start(t, d, putting{ids, 0, q.Sender()}) }
 	getter := func() *exec.Cmd { return get.start(t, d, getting{q.Receiver(), seen.Sender()}) }
 	puts, gets := []*exec.Cmd{putter(), putter()}, []*exec.Cmd{getter(), getter()}
-	kill := func(c *exec.Cmd) { check(t, c.Process.Kill()); c.Wait() }
+	kill := func(c *exec.Cmd) { testutil.NoError(t, c.Process.Kill()); c.Wait() }
 
 	once, newest := map[[2]int]bool{}, map[int]int{}
 	arrive := func(v [2]int, err error) {
-		check(t, err)
+		testutil.NoError(t, err)
 		if once[v] {
 			t.Fatalf("%v arrived twice", v)
 		}
@@ -245,8 +246,8 @@ func TestQueue_KilledWorkersTakeNothingWithThem(t *testing.T) {
 	for _, c := range puts {
 		kill(c)
 	}
-	check(t, q.Close()) // now the getters drain it, and end
-	check(t, seen.Sender().Close())
+	testutil.NoError(t, q.Close()) // now the getters drain it, and end
+	testutil.NoError(t, seen.Sender().Close())
 	for v, err := range seen.All(ctx) {
 		arrive(v, err)
 	}

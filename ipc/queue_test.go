@@ -14,19 +14,20 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func newQueue[T any](t testing.TB, capacity int) *ipc.Queue[T] {
 	t.Helper()
 	q, err := ipc.NewQueue[T](capacity)
-	check(t, err)
-	t.Cleanup(func() { check(t, q.Close()) })
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, q.Close()) })
 	return q
 }
 
 func TestQueue_KeepsTheOrder(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, q := watched(t), newQueue[string](t, 3)
+		ctx, q := testutil.Context(t), newQueue[string](t, 3)
 		go func() {
 			defer q.Finish()
 			for i := range 1000 {
@@ -37,7 +38,7 @@ func TestQueue_KeepsTheOrder(t *testing.T) {
 		}()
 		n := 0
 		for v, err := range q.All(ctx) {
-			check(t, err)
+			testutil.NoError(t, err)
 			if v != fmt.Sprint(n) {
 				t.Fatalf("%q arrived as number %d", v, n)
 			}
@@ -57,11 +58,11 @@ func TestQueue_EachValueArrivesOnceAndInOrder(t *testing.T) {
 	for _, capacity := range []int{1, 3, 64} {
 		t.Run(fmt.Sprint(capacity), func(t *testing.T) {
 			each(t, func(t *testing.T, d *shm.Domain) {
-				ctx, q := watched(t), newQueue[item](t, capacity)
+				ctx, q := testutil.Context(t), newQueue[item](t, capacity)
 				var wg sync.WaitGroup
 				for s := range senders {
 					out, err := q.Sender().Clone()
-					check(t, err)
+					testutil.NoError(t, err)
 					wg.Go(func() {
 						defer out.Close()
 						for n := range each1 {
@@ -84,7 +85,7 @@ func TestQueue_EachValueArrivesOnceAndInOrder(t *testing.T) {
 						}
 					})
 				}
-				check(t, q.Sender().Close()) // the clones are the last ones now
+				testutil.NoError(t, q.Sender().Close()) // the clones are the last ones now
 				wg.Wait()
 				var count [senders * each1]int
 				for _, items := range got {
@@ -111,9 +112,9 @@ func TestQueue_HasRoomForItsCapacity(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		q := newQueue[int](t, 3)
 		for i := range 3 {
-			check(t, q.TryPut(i))
+			testutil.NoError(t, q.TryPut(i))
 		}
-		wantErr(t, q.TryPut(3), ipc.ErrFull)
+		testutil.ErrorIs(t, q.TryPut(3), ipc.ErrFull)
 		if q.Len() != 3 || q.Cap() != 3 || q.Sender().Len() != 3 {
 			t.Errorf("Len %d, Cap %d", q.Len(), q.Cap())
 		}
@@ -123,7 +124,7 @@ func TestQueue_HasRoomForItsCapacity(t *testing.T) {
 			}
 		}
 		_, err := q.TryGet()
-		wantErr(t, err, ipc.ErrEmpty)
+		testutil.ErrorIs(t, err, ipc.ErrEmpty)
 	})
 }
 
@@ -136,10 +137,10 @@ func TestQueue_DeadlinesSayWhatItWas(t *testing.T) {
 			return ctx
 		}
 		_, err := q.Get(brief())
-		wantErr(t, err, ipc.ErrEmpty, context.DeadlineExceeded)
-		wantErr(t, q.Poll(brief()), ipc.ErrEmpty, context.DeadlineExceeded)
-		check(t, q.TryPut(1))
-		wantErr(t, q.Put(brief(), 2), ipc.ErrFull, context.DeadlineExceeded)
+		testutil.ErrorIs(t, err, ipc.ErrEmpty, context.DeadlineExceeded)
+		testutil.ErrorIs(t, q.Poll(brief()), ipc.ErrEmpty, context.DeadlineExceeded)
+		testutil.NoError(t, q.TryPut(1))
+		testutil.ErrorIs(t, q.Put(brief(), 2), ipc.ErrFull, context.DeadlineExceeded)
 
 		over, end := context.WithDeadline(t.Context(), time.Unix(0, 0)) // ErrEmpty and ErrFull are true all the same
 		defer end()
@@ -147,19 +148,19 @@ func TestQueue_DeadlinesSayWhatItWas(t *testing.T) {
 			t.Errorf("what was there is %d, %v", v, err)
 		}
 		_, err = q.Get(over)
-		wantErr(t, err, ipc.ErrEmpty, context.DeadlineExceeded)
-		check(t, q.Put(over, 1))
-		wantErr(t, q.Put(over, 2), ipc.ErrFull, context.DeadlineExceeded)
+		testutil.ErrorIs(t, err, ipc.ErrEmpty, context.DeadlineExceeded)
+		testutil.NoError(t, q.Put(over, 1))
+		testutil.ErrorIs(t, q.Put(over, 2), ipc.ErrFull, context.DeadlineExceeded)
 
 		why := errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, why)
 		defer cancel()
-		wantErr(t, q.Put(ctx, 2), ipc.ErrFull, context.DeadlineExceeded, why)
+		testutil.ErrorIs(t, q.Put(ctx, 2), ipc.ErrFull, context.DeadlineExceeded, why)
 
 		stopped, stop := context.WithCancelCause(t.Context())
 		stop(why)
 		_, err = q.Get(stopped)
-		wantErr(t, err, context.Canceled, why)
+		testutil.ErrorIs(t, err, context.Canceled, why)
 		if errors.Is(err, ipc.ErrEmpty) {
 			t.Errorf("a cancelled get is %v", err)
 		}
@@ -169,50 +170,50 @@ func TestQueue_DeadlinesSayWhatItWas(t *testing.T) {
 func TestQueue_CancelEndsAWait(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		q := newQueue[int](t, 1)
-		ctx, cancel := context.WithCancel(watched(t))
+		ctx, cancel := context.WithCancel(testutil.Context(t))
 		ended := make(chan error)
 		go func() { _, err := q.Get(ctx); ended <- err }()
 		go func() { ended <- q.Poll(ctx) }()
 		cancel()
-		wantErr(t, <-ended, context.Canceled)
-		wantErr(t, <-ended, context.Canceled)
+		testutil.ErrorIs(t, <-ended, context.Canceled)
+		testutil.ErrorIs(t, <-ended, context.Canceled)
 	})
 }
 
 func TestFinish_QueuesAreDrained(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, q := watched(t), newQueue[int](t, 4)
-		check(t, q.Put(ctx, 1))
-		check(t, q.Finish())
-		check(t, q.Finish())
-		wantErr(t, q.Put(ctx, 2), ipc.ErrClosed)
+		ctx, q := testutil.Context(t), newQueue[int](t, 4)
+		testutil.NoError(t, q.Put(ctx, 1))
+		testutil.NoError(t, q.Finish())
+		testutil.NoError(t, q.Finish())
+		testutil.ErrorIs(t, q.Put(ctx, 2), ipc.ErrClosed)
 		if v, err := q.Get(ctx); v != 1 || err != nil {
 			t.Errorf("got %d, %v", v, err)
 		}
 		_, err := q.Get(ctx)
-		wantErr(t, err, ipc.ErrClosed)
-		check(t, q.Poll(ctx)) // a Get would not wait
+		testutil.ErrorIs(t, err, ipc.ErrClosed)
+		testutil.NoError(t, q.Poll(ctx)) // a Get would not wait
 	})
 }
 
 func TestQueue_PutsEndWithTheLastReceiver(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, q := watched(t), newQueue[int](t, 1)
-		check(t, q.Put(ctx, 1))
+		ctx, q := testutil.Context(t), newQueue[int](t, 1)
+		testutil.NoError(t, q.Put(ctx, 1))
 		other, err := q.Receiver().Clone()
-		check(t, err)
+		testutil.NoError(t, err)
 		ended := make(chan error)
 		go func() { ended <- q.Put(ctx, 2) }()
-		check(t, q.Receiver().Close())
-		check(t, other.Close())
-		wantErr(t, <-ended, ipc.ErrClosed)
+		testutil.NoError(t, q.Receiver().Close())
+		testutil.NoError(t, other.Close())
+		testutil.ErrorIs(t, <-ended, ipc.ErrClosed)
 	})
 }
 
 // Python's consumers hang here: the one who takes the nil ends, the others wait for ever.
 func TestFinish_IsEnoughForFourConsumers(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, q := watched(t), newQueue[*int](t, 4)
+		ctx, q := testutil.Context(t), newQueue[*int](t, 4)
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
@@ -227,21 +228,21 @@ func TestFinish_IsEnoughForFourConsumers(t *testing.T) {
 			})
 		}
 		for i := range 10 {
-			check(t, q.Put(ctx, &i))
+			testutil.NoError(t, q.Put(ctx, &i))
 		}
-		check(t, q.Put(ctx, nil))
-		check(t, q.Sender().Close())
+		testutil.NoError(t, q.Put(ctx, nil))
+		testutil.NoError(t, q.Sender().Close())
 		wg.Wait()
 	})
 }
 
 func TestQueue_CloseIsIdempotentAndFinal(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		q, err := ipc.NewQueue[int](1)
-		check(t, err)
-		check(t, q.Close())
-		check(t, q.Close())
+		testutil.NoError(t, err)
+		testutil.NoError(t, q.Close())
+		testutil.NoError(t, q.Close())
 		_, getErr := q.Get(ctx)
 		_, tryErr := q.TryGet()
 		_, getNErr := q.GetN(ctx, make([]int, 1))
@@ -249,34 +250,34 @@ func TestQueue_CloseIsIdempotentAndFinal(t *testing.T) {
 		_, cloneErr := q.Sender().Clone()
 		for _, err := range []error{q.Put(ctx, 1), q.TryPut(1), getErr, tryErr, getNErr, putNErr, q.Finish(),
 			q.Poll(ctx), cloneErr} {
-			wantErr(t, err, ipc.ErrClosed)
+			testutil.ErrorIs(t, err, ipc.ErrClosed)
 		}
 		if q.Len() != 0 {
 			t.Error("a closed queue has a length")
 		}
 		carrier := newQueue[*ipc.Queue[int]](t, 1)
-		wantErr(t, carrier.Put(ctx, q), ipc.ErrClosed)
+		testutil.ErrorIs(t, carrier.Put(ctx, q), ipc.ErrClosed)
 		var zero ipc.Queue[int]
-		wantErr(t, zero.TryPut(1), ipc.ErrClosed)
-		check(t, zero.Close())
+		testutil.ErrorIs(t, zero.TryPut(1), ipc.ErrClosed)
+		testutil.NoError(t, zero.Close())
 	})
 }
 
 func TestQueue_CloseEndsWaits(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		for range 50 {
 			empty, full := newQueue[int](t, 1), newQueue[int](t, 1)
-			check(t, full.TryPut(1))
+			testutil.NoError(t, full.TryPut(1))
 			ended := make(chan error)
 			for range 3 {
 				go func() { _, err := empty.Get(ctx); ended <- err }()
 				go func() { ended <- full.Put(ctx, 2) }()
 			}
-			check(t, empty.Close())
-			check(t, full.Close())
+			testutil.NoError(t, empty.Close())
+			testutil.NoError(t, full.Close())
 			for range 6 {
-				wantErr(t, <-ended, ipc.ErrClosed)
+				testutil.ErrorIs(t, <-ended, ipc.ErrClosed)
 			}
 		}
 	})
@@ -286,10 +287,10 @@ func TestQueue_ThatIsForgottenIsCollected(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		func() {
 			q, err := ipc.NewQueue[*blob](2)
-			check(t, err)
+			testutil.NoError(t, err)
 			b := newBlob(t, d, "x")
-			check(t, q.TryPut(b))
-			check(t, b.Close())
+			testutil.NoError(t, q.TryPut(b))
+			testutil.NoError(t, b.Close())
 		}()
 		eventually(t, func() bool { return d.Stats().Blocks == 0 })
 	})
@@ -297,40 +298,40 @@ func TestQueue_ThatIsForgottenIsCollected(t *testing.T) {
 
 func TestQueue_MessagesHoldTheirBlocks(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, q := watched(t), newQueue[*blob](t, 2)
+		ctx, q := testutil.Context(t), newQueue[*blob](t, 2)
 		b := newBlob(t, d, "hello")
-		check(t, q.Put(ctx, b))
-		check(t, q.Put(ctx, b)) // a second message is a second holder
+		testutil.NoError(t, q.Put(ctx, b))
+		testutil.NoError(t, q.Put(ctx, b)) // a second message is a second holder
 		if got := string(b.bytes()[:5]); got != "hello" {
 			t.Errorf("the sender has %q", got)
 		}
-		check(t, b.Close())
+		testutil.NoError(t, b.Close())
 		for range 2 {
 			got, err := q.Get(ctx)
-			check(t, err)
+			testutil.NoError(t, err)
 			if string(got.bytes()[:5]) != "hello" {
 				t.Errorf("arrived %q", got.bytes()[:5])
 			}
-			check(t, got.Close())
+			testutil.NoError(t, got.Close())
 		}
 	})
 }
 
 func TestQueue_ObjectsOverOneBlockAreClosedOneByOne(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, q := watched(t), newQueue[[]*blob](t, 1)
+		ctx, q := testutil.Context(t), newQueue[[]*blob](t, 1)
 		b, other := newBlob(t, d, "hello"), newBlob(t, d, "other")
-		check(t, q.Put(ctx, []*blob{b, b, other, nil, b}))
-		check(t, b.Close())
-		check(t, other.Close())
+		testutil.NoError(t, q.Put(ctx, []*blob{b, b, other, nil, b}))
+		testutil.NoError(t, b.Close())
+		testutil.NoError(t, other.Close())
 		got, err := q.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		if got[3] != nil || string(got[4].bytes()[:5]) != "hello" || string(got[2].bytes()[:5]) != "other" {
 			t.Errorf("arrived %v", got)
 		}
 		for _, b := range got {
 			if b != nil {
-				check(t, b.Close())
+				testutil.NoError(t, b.Close())
 			}
 		}
 	})
@@ -338,20 +339,20 @@ func TestQueue_ObjectsOverOneBlockAreClosedOneByOne(t *testing.T) {
 
 func TestQueue_CarriesManyBlocks(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, q := watched(t), newQueue[map[int]*blob](t, 1)
+		ctx, q := testutil.Context(t), newQueue[map[int]*blob](t, 1)
 		in := map[int]*blob{}
 		for i := range 300 {
 			in[i] = newBlob(t, d, fmt.Sprint(i, ";"))
 		}
-		check(t, q.Put(ctx, in))
+		testutil.NoError(t, q.Put(ctx, in))
 		got, err := q.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		for i, b := range got {
 			if !strings.HasPrefix(string(b.bytes()), fmt.Sprint(i, ";")) {
 				t.Errorf("%d: arrived %q", i, b.bytes()[:5])
 			}
-			check(t, b.Close())
-			check(t, in[i].Close())
+			testutil.NoError(t, b.Close())
+			testutil.NoError(t, in[i].Close())
 		}
 		if len(got) != 300 {
 			t.Errorf("%d arrived", len(got))
@@ -363,9 +364,9 @@ func TestQueue_RefusesAClosedBlock(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		q := newQueue[*blob](t, 1)
 		b := newBlob(t, d, "x")
-		check(t, b.Close())
+		testutil.NoError(t, b.Close())
 		err := q.TryPut(b)
-		wantErr(t, err, shm.ErrStale)
+		testutil.ErrorIs(t, err, shm.ErrStale)
 		if errors.Is(err, ipc.ErrClosed) {
 			t.Errorf("the queue is not closed: %v", err)
 		}
@@ -374,15 +375,15 @@ func TestQueue_RefusesAClosedBlock(t *testing.T) {
 
 func TestQueue_CarriesValuesOfAllSizes(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, q := watched(t), newQueue[[]byte](t, 2)
+		ctx, q := testutil.Context(t), newQueue[[]byte](t, 2)
 		for _, n := range []int{0, 1, 150, 197, 198, 199, 200, 201, 4096, 1 << 20} {
 			in := make([]byte, n)
 			for i := range in {
 				in[i] = byte(i * 7)
 			}
-			check(t, q.Put(ctx, in))
+			testutil.NoError(t, q.Put(ctx, in))
 			got, err := q.Get(ctx)
-			check(t, err)
+			testutil.NoError(t, err)
 			if !slices.Equal(got, in) {
 				t.Errorf("%d bytes did not arrive as they were", n)
 			}
@@ -392,7 +393,7 @@ func TestQueue_CarriesValuesOfAllSizes(t *testing.T) {
 
 func TestGetN_TakesBatches(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, q := watched(t), newQueue[int](t, 8)
+		ctx, q := testutil.Context(t), newQueue[int](t, 8)
 		in := make([]int, 1000)
 		for i := range in {
 			in[i] = i
@@ -408,7 +409,7 @@ func TestGetN_TakesBatches(t *testing.T) {
 		for {
 			n, err := q.GetN(ctx, some)
 			if err != nil {
-				wantErr(t, err, ipc.ErrClosed)
+				testutil.ErrorIs(t, err, ipc.ErrClosed)
 				break
 			}
 			if n < 1 || n > len(some) {
@@ -425,7 +426,7 @@ func TestGetN_TakesBatches(t *testing.T) {
 // Values go together where they are short and plain: between them stand those that are not.
 func TestGetN_TakesValuesOfAllSorts(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, q := watched(t), newQueue[string](t, 300)
+		ctx, q := testutil.Context(t), newQueue[string](t, 300)
 		var in []string
 		for i := range 300 {
 			in = append(in, strings.Repeat("x", i*7%256))
@@ -449,7 +450,7 @@ func TestGetN_TakesValuesOfAllSorts(t *testing.T) {
 			t.Errorf("got %d, %v", n, err)
 		}
 		for _, x := range got[:n] {
-			check(t, x.Close())
+			testutil.NoError(t, x.Close())
 		}
 	})
 }
@@ -457,8 +458,8 @@ func TestGetN_TakesValuesOfAllSorts(t *testing.T) {
 // What comes behind a message that cannot be read is not lost with it.
 func TestGetN_PassesWhatItCannotRead(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, q := watched(t), newQueue[string](t, 8)
-		check(t, errors.Join(q.Put(ctx, "a"), ipc.PutRaw(q, []byte{0xc1}), q.Put(ctx, "b")))
+		ctx, q := testutil.Context(t), newQueue[string](t, 8)
+		testutil.NoError(t, errors.Join(q.Put(ctx, "a"), ipc.PutRaw(q, []byte{0xc1}), q.Put(ctx, "b")))
 		out := make([]string, 8)
 		n, err := q.GetN(ctx, out)
 		if n != 2 || !errors.Is(err, wire.ErrFormat) || out[0] != "a" || out[1] != "b" {
@@ -478,7 +479,7 @@ func TestPutN_SaysHowFarItCame(t *testing.T) {
 			cancel(context.DeadlineExceeded)
 		}()
 		n, err := q.PutN(ctx, []int{1, 2, 3, 4, 5})
-		wantErr(t, err, ipc.ErrFull, context.DeadlineExceeded)
+		testutil.ErrorIs(t, err, ipc.ErrFull, context.DeadlineExceeded)
 		if n != 3 {
 			t.Errorf("put %d", n)
 		}
@@ -487,29 +488,29 @@ func TestPutN_SaysHowFarItCame(t *testing.T) {
 
 func TestPolicy_SaysWhatAFullQueueDoes(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		failing, err := ipc.NewQueueWith[int](ipc.QueueOptions{Capacity: 2, Policy: ipc.Fail})
-		check(t, err)
+		testutil.NoError(t, err)
 		defer failing.Close()
 		n, err := failing.PutN(ctx, []int{1, 2, 3})
-		wantErr(t, err, ipc.ErrFull)
+		testutil.ErrorIs(t, err, ipc.ErrFull)
 		if n != 2 {
 			t.Errorf("put %d", n)
 		}
 		dropping, err := ipc.NewQueueWith[*blob](ipc.QueueOptions{Capacity: 2, Policy: ipc.DropOldest})
-		check(t, err)
+		testutil.NoError(t, err)
 		defer dropping.Close()
 		for i := range 5 {
 			b := newBlob(t, d, fmt.Sprint(i))
-			check(t, dropping.Put(ctx, b))
-			check(t, b.Close())
+			testutil.NoError(t, dropping.Put(ctx, b))
+			testutil.NoError(t, b.Close())
 		}
-		check(t, dropping.Finish())
+		testutil.NoError(t, dropping.Finish())
 		var got []byte
 		for b, err := range dropping.All(ctx) {
-			check(t, err)
+			testutil.NoError(t, err)
 			got = append(got, b.bytes()[0])
-			check(t, b.Close())
+			testutil.NoError(t, b.Close())
 		}
 		if string(got) != "34" {
 			t.Errorf("%q is left", got)
@@ -520,9 +521,9 @@ func TestPolicy_SaysWhatAFullQueueDoes(t *testing.T) {
 func TestPolicy_DropOldestKeepsTheOrder(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		type item struct{ Sender, N int }
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		q, err := ipc.NewQueueWith[item](ipc.QueueOptions{Capacity: 2, Policy: ipc.DropOldest})
-		check(t, err)
+		testutil.NoError(t, err)
 		defer q.Close()
 		var senders, receiver sync.WaitGroup
 		for s := range 3 {
@@ -546,7 +547,7 @@ func TestPolicy_DropOldestKeepsTheOrder(t *testing.T) {
 			}
 		})
 		senders.Wait()
-		check(t, q.Finish())
+		testutil.NoError(t, q.Finish())
 		receiver.Wait()
 		if got < 1 || got > 3000 {
 			t.Errorf("%d of 3000 arrived", got)
@@ -557,30 +558,30 @@ func TestPolicy_DropOldestKeepsTheOrder(t *testing.T) {
 // A producer of 1,000 arrays of 100×100 float32 is done before there is a consumer.
 func TestQueue_WithoutACapacityWaitsForNobody(t *testing.T) {
 	d := shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	q, err := ipc.NewQueue[*blob](0)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer q.Close()
 	const count, size = 1000, 100 * 100 * 4
 	for i := range count {
 		h, err := d.Alloc(size)
-		check(t, err)
+		testutil.NoError(t, err)
 		b := &blob{h}
 		b.bytes()[0], b.bytes()[size-1] = byte(i), byte(i>>8)
-		check(t, q.TryPut(b))
-		check(t, b.Close())
+		testutil.NoError(t, q.TryPut(b))
+		testutil.NoError(t, b.Close())
 	}
-	check(t, q.Finish())
+	testutil.NoError(t, q.Finish())
 	if q.Len() != count {
 		t.Errorf("%d wait", q.Len())
 	}
 	n := 0
 	for b, err := range q.All(ctx) {
-		check(t, err)
+		testutil.NoError(t, err)
 		if got := int(b.bytes()[0]) | int(b.bytes()[size-1])<<8; got != n {
 			t.Fatalf("array %d arrived as number %d", got, n)
 		}
-		check(t, b.Close())
+		testutil.NoError(t, b.Close())
 		n++
 	}
 	if n != count {
@@ -591,7 +592,7 @@ func TestQueue_WithoutACapacityWaitsForNobody(t *testing.T) {
 func TestQueue_WithoutACapacityTakesMemoryAsItGrows(t *testing.T) {
 	d := shared(t)
 	q, err := ipc.NewQueueWith[int](ipc.QueueOptions{MaxBytes: 10000 * shm.SlotSize})
-	check(t, err)
+	testutil.NoError(t, err)
 	defer q.Close()
 	if b := d.Stats().Bytes; b > 128<<10 {
 		t.Errorf("an empty one takes %d bytes", b)
@@ -599,7 +600,7 @@ func TestQueue_WithoutACapacityTakesMemoryAsItGrows(t *testing.T) {
 	n := 0
 	for ; ; n++ {
 		if err := q.TryPut(n); err != nil {
-			wantErr(t, err, ipc.ErrFull)
+			testutil.ErrorIs(t, err, ipc.ErrFull)
 			break
 		}
 	}
@@ -628,7 +629,7 @@ func TestNewQueue_ManyWithoutACapacity(t *testing.T) {
 	if left := d.SpaceLeft(); left < 2<<30 {
 		t.Errorf("%d bytes of addresses are left", left)
 	}
-	check(t, first.TryPut(1))
+	testutil.NoError(t, first.TryPut(1))
 }
 
 func TestNewQueue_ChecksItsOptions(t *testing.T) {
@@ -641,21 +642,21 @@ func TestNewQueue_ChecksItsOptions(t *testing.T) {
 		}
 	}
 	_, err := ipc.NewQueue[int](-1)
-	wantErr(t, err, ipc.ErrSize)
+	testutil.ErrorIs(t, err, ipc.ErrSize)
 	_, err = ipc.NewJoinableQueue[int](-1)
-	wantErr(t, err, ipc.ErrSize)
+	testutil.ErrorIs(t, err, ipc.ErrSize)
 	_, err = ipc.NewQueue[func()](1)
-	wantErr(t, err, wire.ErrType)
+	testutil.ErrorIs(t, err, wire.ErrType)
 }
 
 func TestQueue_ErrorsKeepTheirMeaning(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, q := watched(t), newQueue[error](t, 1)
+		ctx, q := testutil.Context(t), newQueue[error](t, 1)
 		_, empty := q.TryGet()
-		check(t, q.Put(ctx, empty))
+		testutil.NoError(t, q.Put(ctx, empty))
 		got, err := q.Get(ctx)
-		check(t, err)
-		wantErr(t, got, empty)
+		testutil.NoError(t, err)
+		testutil.ErrorIs(t, got, empty)
 	})
 }
 
@@ -670,47 +671,48 @@ func TestSender_TravelsInAQueue(t *testing.T) {
 			Conn     *ipc.PipeEnd[string, string]
 			None     *ipc.Queue[int]
 		}
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		carrier, q := newQueue[all](t, 1), newQueue[int](t, 4)
 		a, b, err := ipc.Pipe[string, string]()
-		check(t, err)
+		testutil.NoError(t, err)
 		defer a.Close()
-		check(t, carrier.Put(ctx, all{q, q.Sender(), *q.Receiver(), b, nil}))
-		check(t, b.Close())
+		testutil.NoError(t, carrier.Put(ctx, all{q, q.Sender(), *q.Receiver(), b, nil}))
+		testutil.NoError(t, b.Close())
 		got, err := carrier.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		if got.None != nil {
 			t.Error("nil did not stay nil")
 		}
-		check(t, got.Sender.Put(ctx, 5))
-		check(t, got.Sender.Close())
-		check(t, got.Queue.Put(ctx, 6))
+		testutil.NoError(t, got.Sender.Put(ctx, 5))
+		testutil.NoError(t, got.Sender.Close())
+		testutil.NoError(t, got.Queue.Put(ctx, 6))
 		if v, err := got.Receiver.Get(ctx); v != 5 || err != nil {
 			t.Error(v, err)
 		}
 		if v, err := q.Get(ctx); v != 6 || err != nil {
 			t.Error(v, err)
 		}
-		check(t, got.Conn.Send(ctx, "hello"))
+		testutil.NoError(t, got.Conn.Send(ctx, "hello"))
 		if v, err := a.Recv(ctx); v != "hello" || err != nil {
 			t.Error(v, err)
 		}
-		check(t, errors.Join(got.Queue.Close(), got.Receiver.Close(), got.Conn.Close()))
+		testutil.NoError(t, errors.Join(got.Queue.Close(), got.Receiver.Close(), got.Conn.Close()))
 		_, err = a.Recv(ctx)
-		wantErr(t, err, ipc.ErrClosed)
+		testutil.ErrorIs(t, err, ipc.ErrClosed)
 	})
 }
 
 func TestSender_OfAnotherTypeIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		q := newQueue[int](t, 1)
-		check(t, reopen[*ipc.Queue[int], *ipc.Queue[int]](t, d, q))
-		wantErr(t, reopen[*ipc.Queue[int], *ipc.Queue[string]](t, d, q), ipc.ErrType)
-		wantErr(t, reopen[*ipc.Queue[int], *ipc.Queue[sameName]](t, d, q), ipc.ErrType)
-		wantErr(t, reopen[*ipc.Sender[int], *ipc.Receiver[int]](t, d, q.Sender()), ipc.ErrNotEnd)
-		wantErr(t, reopen[*ipc.Sender[int], *ipc.Queue[int]](t, d, q.Sender()), wire.ErrFormat)
+		testutil.NoError(t, reopen[*ipc.Queue[int], *ipc.Queue[int]](t, d, q))
+		testutil.ErrorIs(t, reopen[*ipc.Queue[int], *ipc.Queue[string]](t, d, q), ipc.ErrType)
+		testutil.ErrorIs(t, reopen[*ipc.Queue[int], *ipc.Queue[sameName]](t, d, q), ipc.ErrType)
+		testutil.ErrorIs(t, reopen[*ipc.Sender[int], *ipc.Receiver[int]](t, d, q.Sender()), ipc.ErrNotEnd)
+		testutil.ErrorIs(t, reopen[*ipc.Sender[int], *ipc.Queue[int]](t, d, q.Sender()), wire.ErrFormat)
 		named := newQueue[map[string][2][]*sameName](t, 1)
-		check(t, reopen[*ipc.Queue[map[string][2][]*sameName], *ipc.Queue[map[string][2][]*sameName]](t, d, named))
+		type queue = *ipc.Queue[map[string][2][]*sameName]
+		testutil.NoError(t, reopen[queue, queue](t, d, named))
 	})
 }
 
@@ -718,12 +720,12 @@ func TestSender_OfAnotherTypeIsRefused(t *testing.T) {
 func reopen[A any, B interface{ Close() error }](t *testing.T, d *shm.Domain, v A) error {
 	t.Helper()
 	pa, err := wire.PlanOf[A]()
-	check(t, err)
+	testutil.NoError(t, err)
 	pb, err := wire.PlanOf[B]()
-	check(t, err)
+	testutil.NoError(t, err)
 	var enc wire.Encoder
 	enc.Reset(nil)
-	check(t, pa.Encode(&enc, v))
+	testutil.NoError(t, pa.Encode(&enc, v))
 	defer enc.Done(true)
 	m := enc.Message()
 	var dec wire.Decoder
@@ -731,7 +733,7 @@ func reopen[A any, B interface{ Close() error }](t *testing.T, d *shm.Domain, v 
 	got, err := pb.Decode(&dec)
 	dec.Done(err == nil)
 	if err == nil {
-		check(t, got.Close())
+		testutil.NoError(t, got.Close())
 	} else if !reflect.ValueOf(got).IsNil() {
 		t.Errorf("%v with an error", got)
 	}
@@ -740,7 +742,7 @@ func reopen[A any, B interface{ Close() error }](t *testing.T, d *shm.Domain, v 
 
 func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	for !ok() {
 		collect()
 		if ctx.Err() != nil {
@@ -755,10 +757,10 @@ func TestRegression_S2_5_ABudgetErrorNamesTheQueue(t *testing.T) {
 	d := shared(t)
 	q := newQueue[*blob](t, 4)
 	big, err := d.Alloc(2 << 20)
-	check(t, err)
-	check(t, q.TryPut(&blob{big}))
-	check(t, d.Release(big))
-	check(t, ipc.Bind(t.Context(), "results", q))
+	testutil.NoError(t, err)
+	testutil.NoError(t, q.TryPut(&blob{big}))
+	testutil.NoError(t, d.Release(big))
+	testutil.NoError(t, ipc.Bind(t.Context(), "results", q))
 	defer ipc.Unlink("results")
 	_, err = d.Alloc(1 << 30)
 	var full *shm.SpaceError
@@ -767,20 +769,20 @@ func TestRegression_S2_5_ABudgetErrorNamesTheQueue(t *testing.T) {
 		t.Error(err)
 	}
 	b, err := q.TryGet()
-	check(t, err)
-	check(t, b.Close())
+	testutil.NoError(t, err)
+	testutil.NoError(t, b.Close())
 }
 
 func TestQueue_WithoutACapacityKeepsTheOrder(t *testing.T) {
 	shared(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	q, err := ipc.NewQueue[int](0)
-	check(t, err)
+	testutil.NoError(t, err)
 	if q.Len() != 0 {
 		t.Error("a new queue is not empty")
 	}
 	for i := range 100 {
-		check(t, q.Put(ctx, i))
+		testutil.NoError(t, q.Put(ctx, i))
 	}
 	for i := range 100 {
 		if q.Len() != 100-i {
@@ -793,22 +795,22 @@ func TestQueue_WithoutACapacityKeepsTheOrder(t *testing.T) {
 	if q.Len() != 0 {
 		t.Error("a drained queue is not empty")
 	}
-	check(t, q.Close())
-	wantErr(t, q.Put(ctx, 1), ipc.ErrClosed)
+	testutil.NoError(t, q.Close())
+	testutil.ErrorIs(t, q.Put(ctx, 1), ipc.ErrClosed)
 }
 
 // A value whose own code panics leaves nothing behind that the next value would be written over or
 // read from: the queue goes on.
 func TestQueue_GoesOnAfterAPanicOfAValue(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, q := watched(t), newQueue[touchy](t, 4)
+		ctx, q := testutil.Context(t), newQueue[touchy](t, 4)
 		panics := func(f func()) (p any) {
 			defer func() { p = recover() }()
 			f()
 			return nil
 		}
-		put := func(v touchy) func() { return func() { check(t, q.Put(ctx, v)) } }
-		get := func() { _, err := q.Get(ctx); check(t, err) }
+		put := func(v touchy) func() { return func() { testutil.NoError(t, q.Put(ctx, v)) } }
+		get := func() { _, err := q.Get(ctx); testutil.NoError(t, err) }
 		for range 3 {
 			if p := panics(put(panicsAtPut)); p == nil {
 				t.Fatal("Put of a value whose MarshalWire panics returned")
@@ -859,9 +861,9 @@ func TestQueue_LastReceiverLetsGoOfRequests(t *testing.T) {
 	}
 	each(t, func(t *testing.T, d *shm.Domain) {
 		requests, replies := newQueue[request](t, 4), newQueue[int](t, 1)
-		check(t, requests.Put(t.Context(), request{replies.Sender()}))
-		check(t, replies.Sender().Close())
-		check(t, requests.Receiver().Close())
+		testutil.NoError(t, requests.Put(t.Context(), request{replies.Sender()}))
+		testutil.NoError(t, replies.Sender().Close())
+		testutil.NoError(t, requests.Receiver().Close())
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if v, err := replies.Get(ctx); !errors.Is(err, ipc.ErrClosed) {

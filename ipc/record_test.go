@@ -15,6 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A fish is a struct as users have them: nested, with arrays, a bool and what fills its last word.
@@ -30,49 +31,49 @@ type fish struct {
 func TestRegression_S3_2_ABoolAndAStructAreShared(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		flag, err := ipc.NewRecord(true)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer flag.Close()
 		var again ipc.Record[bool]
-		check(t, again.UnmarshalWire(decoderOf(t, flag)))
-		check(t, again.Store(false))
+		testutil.NoError(t, again.UnmarshalWire(decoderOf(t, flag)))
+		testutil.NoError(t, again.Store(false))
 		if v, err := flag.Load(); v || err != nil {
 			t.Error(v, err)
 		}
 		cod := fish{At: [2]float64{1, -2}, Name: [6]byte{'c', 'o', 'd'}, Alive: true, number: -7}
 		cod.Weight.Grams = 12.5
 		all, err := ipc.NewRecords[fish](3)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer all.Close()
-		check(t, all.Write(0, []fish{{}, {}, cod}))
+		testutil.NoError(t, all.Write(0, []fish{{}, {}, cod}))
 		var there ipc.Records[fish]
-		check(t, there.UnmarshalWire(decoderOf(t, all)))
+		testutil.NoError(t, there.UnmarshalWire(decoderOf(t, all)))
 		if v, err := there.At(-1); v != cod || err != nil {
 			t.Errorf("%+v, %v", v, err)
 		}
 		cod.number++
-		check(t, there.Set(0, cod))
+		testutil.NoError(t, there.Set(0, cod))
 		got := make([]fish, 2)
-		check(t, all.Read(-3, got))
+		testutil.NoError(t, all.Read(-3, got))
 		if want := []fish{cod, {}}; !slices.Equal(got, want) || all.Len() != 3 {
 			t.Errorf("%+v of %d", got, all.Len())
 		}
 		for _, i := range []int{3, -4} {
-			wantErr(t, all.Set(i, cod), ipc.ErrIndex)
+			testutil.ErrorIs(t, all.Set(i, cod), ipc.ErrIndex)
 		}
-		wantErr(t, all.Write(2, got), ipc.ErrIndex)
+		testutil.ErrorIs(t, all.Write(2, got), ipc.ErrIndex)
 		_, err = ipc.NewRecords[fish](-1)
-		wantErr(t, err, ipc.ErrSize)
-		check(t, all.Close())
-		wantErr(t, all.Set(0, cod), ipc.ErrClosed)
+		testutil.ErrorIs(t, err, ipc.ErrSize)
+		testutil.NoError(t, all.Close())
+		testutil.ErrorIs(t, all.Set(0, cod), ipc.ErrClosed)
 	})
 }
 
 func TestRecords_ChangeUnderTheirMutex(t *testing.T) {
 	local(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	type pair struct{ A, B int }
 	r, err := ipc.NewRecord(pair{})
-	check(t, err)
+	testutil.NoError(t, err)
 	defer r.Close()
 	var wg sync.WaitGroup
 	for range 4 {
@@ -142,8 +143,8 @@ func TestRegression_S3_2_WhatHasNoFixedLayoutIsRefused(t *testing.T) {
 func olderPoint(t *testing.T) wire.Marshaler {
 	type point struct{ X, Y float32 }
 	r, err := ipc.NewRecord(point{})
-	check(t, err)
-	t.Cleanup(func() { check(t, r.Close()) })
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, r.Close()) })
 	return r
 }
 
@@ -153,20 +154,20 @@ func TestRecord_OfAnotherLayoutIsRefused(t *testing.T) {
 	older := olderPoint(t)
 	type point struct{ X, Y int32 }
 	var r ipc.Record[point]
-	wantErr(t, r.UnmarshalWire(decoderOf(t, older)), ipc.ErrType)
+	testutil.ErrorIs(t, r.UnmarshalWire(decoderOf(t, older)), ipc.ErrType)
 	n, err := ipc.NewValue(1)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer n.Close()
-	wantErr(t, r.UnmarshalWire(decoderOf(t, n)), ipc.ErrType)
+	testutil.ErrorIs(t, r.UnmarshalWire(decoderOf(t, n)), ipc.ErrType)
 }
 
 func TestRegression_S3_2_IndicesCountFromTheEnd(t *testing.T) {
 	local(t)
 	l, err := ipc.NewShareableList("a", 2, 3.5)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer l.Close()
-	check(t, l.Set(-1, 4.5))
-	check(t, l.Set(-3, "b"))
+	testutil.NoError(t, l.Set(-1, 4.5))
+	testutil.NoError(t, l.Set(-3, "b"))
 	for i, want := range map[int]any{-3: "b", -2: 2, -1: 4.5, 0: "b", 2: 4.5} {
 		if v, err := l.At(i); v != want || err != nil {
 			t.Errorf("element %d: %v, %v", i, v, err)
@@ -174,13 +175,13 @@ func TestRegression_S3_2_IndicesCountFromTheEnd(t *testing.T) {
 	}
 	for _, i := range []int{-4, 3} {
 		_, err := l.At(i)
-		wantErr(t, err, ipc.ErrIndex)
-		wantErr(t, l.Set(i, 1), ipc.ErrIndex)
+		testutil.ErrorIs(t, err, ipc.ErrIndex)
+		testutil.ErrorIs(t, l.Set(i, 1), ipc.ErrIndex)
 	}
 	a, err := ipc.ArrayOf([]int16{1, 2, 3})
-	check(t, err)
+	testutil.NoError(t, err)
 	defer a.Close()
-	check(t, a.Set(-1, 30))
+	testutil.NoError(t, a.Set(-1, 30))
 	if sum, err := a.Add(-2, 5); sum != 7 || err != nil {
 		t.Error(sum, err)
 	}
@@ -188,12 +189,12 @@ func TestRegression_S3_2_IndicesCountFromTheEnd(t *testing.T) {
 		t.Error(ok, err)
 	}
 	got := make([]int16, 3)
-	check(t, a.Read(-3, got))
+	testutil.NoError(t, a.Read(-3, got))
 	if !slices.Equal(got, []int16{10, 7, 30}) {
 		t.Error(got)
 	}
-	wantErr(t, a.Read(-2, got), ipc.ErrIndex)
-	wantErr(t, a.Set(-4, 0), ipc.ErrIndex)
+	testutil.ErrorIs(t, a.Read(-2, got), ipc.ErrIndex)
+	testutil.ErrorIs(t, a.Set(-4, 0), ipc.ErrIndex)
 }
 
 func ExampleRecord() {

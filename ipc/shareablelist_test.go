@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func values(l *ipc.ShareableList) (all []any) {
@@ -21,20 +22,20 @@ func TestShareableList_IsPythons(t *testing.T) {
 	each(t, func(t *testing.T, _ *shm.Domain) {
 		l, err := ipc.NewShareableList("howdy", []byte("HoWdY\x00\x00"), -273.154, 100, nil, true, 42,
 			uint8(7), float32(0.5), "")
-		check(t, err)
-		check(t, ipc.Bind(t.Context(), "list", l))
+		testutil.NoError(t, err)
+		testutil.NoError(t, ipc.Bind(t.Context(), "list", l))
 		again, err := ipc.Lookup[*ipc.ShareableList]("list")
-		check(t, err)
+		testutil.NoError(t, err)
 		want := []any{"howdy", []byte("HoWdY\x00\x00"), -273.154, 100, nil, true, 42, 7, 0.5, ""}
 		if got := values(again); !reflect.DeepEqual(got, want) {
 			t.Errorf("%#v", got)
 		}
-		check(t, l.Set(0, "8 bytes."))
-		check(t, l.Set(2, "now text"))
-		check(t, l.Set(3, 42))
-		check(t, l.Set(4, math.Inf(1)))
-		check(t, l.Set(5, nil))
-		check(t, l.Set(9, false))
+		testutil.NoError(t, l.Set(0, "8 bytes."))
+		testutil.NoError(t, l.Set(2, "now text"))
+		testutil.NoError(t, l.Set(3, 42))
+		testutil.NoError(t, l.Set(4, math.Inf(1)))
+		testutil.NoError(t, l.Set(5, nil))
+		testutil.NoError(t, l.Set(9, false))
 		want = []any{"8 bytes.", []byte("HoWdY\x00\x00"), "now text", 42, math.Inf(1), nil, 42, 7, 0.5, false}
 		if got := values(again); !reflect.DeepEqual(got, want) {
 			t.Errorf("%#v", got)
@@ -43,22 +44,22 @@ func TestShareableList_IsPythons(t *testing.T) {
 			t.Errorf("count %d, index %d, %d", n, i, no)
 		}
 		for i, v := range map[int]any{0: "9 bytes..", 1: []byte("9 bytes.."), 3: "9 bytes.."} {
-			wantErr(t, l.Set(i, v), ipc.ErrSize)
+			testutil.ErrorIs(t, l.Set(i, v), ipc.ErrSize)
 		}
-		wantErr(t, l.Set(6, uint64(math.MaxUint64)), ipc.ErrSize)
-		wantErr(t, l.Set(10, 1), ipc.ErrIndex)
-		wantErr(t, l.Set(-11, 1), ipc.ErrIndex)
-		wantErr(t, l.Set(0, struct{}{}), ipc.ErrType)
+		testutil.ErrorIs(t, l.Set(6, uint64(math.MaxUint64)), ipc.ErrSize)
+		testutil.ErrorIs(t, l.Set(10, 1), ipc.ErrIndex)
+		testutil.ErrorIs(t, l.Set(-11, 1), ipc.ErrIndex)
+		testutil.ErrorIs(t, l.Set(0, struct{}{}), ipc.ErrType)
 		if got := values(again); !reflect.DeepEqual(got, want) {
 			t.Errorf("refused and changed: %#v", got)
 		}
 		_, err = ipc.NewShareableList(1, func() {})
-		wantErr(t, err, ipc.ErrType)
-		check(t, errors.Join(l.Close(), l.Close(), again.Close(), ipc.Unlink("list")))
+		testutil.ErrorIs(t, err, ipc.ErrType)
+		testutil.NoError(t, errors.Join(l.Close(), l.Close(), again.Close(), ipc.Unlink("list")))
 		_, err = l.At(0)
-		wantErr(t, err, ipc.ErrClosed)
-		wantErr(t, l.Set(0, 1), ipc.ErrClosed)
-		wantErr(t, ipc.Bind(t.Context(), "list", l), ipc.ErrClosed)
+		testutil.ErrorIs(t, err, ipc.ErrClosed)
+		testutil.ErrorIs(t, l.Set(0, 1), ipc.ErrClosed)
+		testutil.ErrorIs(t, ipc.Bind(t.Context(), "list", l), ipc.ErrClosed)
 		if l.Len() != 0 || values(l) != nil {
 			t.Error("a closed list has elements")
 		}
@@ -69,12 +70,12 @@ func TestShareableList_IsPythons(t *testing.T) {
 func TestShareableList_OfNonsenseIsRefused(t *testing.T) {
 	local(t)
 	plain, err := ipc.NewMemory("", 4)
-	check(t, err)
-	check(t, ipc.Bind(t.Context(), "plain", plain))
+	testutil.NoError(t, err)
+	testutil.NoError(t, ipc.Bind(t.Context(), "plain", plain))
 	_, err = ipc.Lookup[*ipc.ShareableList]("plain")
-	wantErr(t, err, ipc.ErrType)
+	testutil.ErrorIs(t, err, ipc.ErrType)
 	l, err := ipc.NewShareableList(1, 2, 3)
-	check(t, err)
+	testutil.NoError(t, err)
 	b := listMemory(t, l).Bytes()
 	for i := range b {
 		old := b[i]
@@ -88,7 +89,7 @@ func TestShareableList_OfNonsenseIsRefused(t *testing.T) {
 		}
 		b[i] = old
 	}
-	check(t, errors.Join(l.Close(), plain.Close(), ipc.Unlink("plain")))
+	testutil.NoError(t, errors.Join(l.Close(), plain.Close(), ipc.Unlink("plain")))
 }
 
 // A process that dies before its Set is over leaves the old value.
@@ -98,19 +99,19 @@ func TestShareableList_ElementIsWholeAfterItsWriterDied(t *testing.T) {
 	for _, before := range values {
 		for _, after := range values {
 			l, err := ipc.NewShareableList(values[0])
-			check(t, err)
+			testutil.NoError(t, err)
 			for range 3 {
-				check(t, l.Set(0, before))
-				check(t, ipc.DieInSet(l, 0, after))
+				testutil.NoError(t, l.Set(0, before))
+				testutil.NoError(t, ipc.DieInSet(l, 0, after))
 				if got, err := l.At(0); err != nil || !reflect.DeepEqual(got, before) {
 					t.Errorf("%#v is %#v, %v after a Set to %#v that did not end", before, got, err, after)
 				}
-				check(t, l.Set(0, after))
+				testutil.NoError(t, l.Set(0, after))
 				if got, err := l.At(0); err != nil || !reflect.DeepEqual(got, after) {
 					t.Errorf("%#v is %#v, %v", after, got, err)
 				}
 			}
-			check(t, l.Close())
+			testutil.NoError(t, l.Close())
 		}
 	}
 }

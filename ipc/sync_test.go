@@ -16,6 +16,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A toolbox is one of each thing to synchronise by. It travels as an argument, and as a queue's
@@ -48,8 +49,8 @@ func newToolbox(t testing.TB) *toolbox {
 	b.Once, errs[7] = ipc.NewOnce()
 	b.Value, errs[8] = ipc.NewValue(0.5)
 	b.Array, errs[9] = ipc.ArrayOf([]int16{1, 2, 3})
-	check(t, errors.Join(errs[:]...))
-	t.Cleanup(func() { check(t, b.close()) })
+	testutil.NoError(t, errors.Join(errs[:]...))
+	t.Cleanup(func() { testutil.NoError(t, b.close()) })
 	return &b
 }
 
@@ -68,32 +69,32 @@ func soon(t testing.TB) context.Context {
 
 func TestQueue_CarriesEveryPrimitive(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		b, q := newToolbox(t), newQueue[*toolbox](t, 1)
-		check(t, q.Put(ctx, b))
+		testutil.NoError(t, q.Put(ctx, b))
 		c, err := q.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer c.close()
-		check(t, b.Mutex.Lock(ctx))
-		wantErr(t, c.Mutex.TryLock(), ipc.ErrLocked)
+		testutil.NoError(t, b.Mutex.Lock(ctx))
+		testutil.ErrorIs(t, c.Mutex.TryLock(), ipc.ErrLocked)
 		if !c.Mutex.Locked() || c.None != nil {
 			t.Error("it is another Mutex")
 		}
-		wantErr(t, c.Mutex.Unlock(), ipc.ErrNotOwner) // the same process, but not who locked it
-		check(t, b.Mutex.Unlock())
-		check(t, b.RW.RLock(ctx))
-		wantErr(t, c.RW.TryLock(), ipc.ErrLocked)
-		check(t, c.RW.TryRLock())
-		check(t, errors.Join(c.RW.RUnlock(), b.RW.RUnlock(), c.RW.Lock(ctx), c.RW.Unlock()))
-		wantErr(t, b.RW.RUnlock(), ipc.ErrNotOwner)
-		check(t, b.Semaphore.Acquire(ctx))
-		wantErr(t, c.Semaphore.TryAcquire(), ipc.ErrLocked)
-		check(t, c.Semaphore.Release())
-		wantErr(t, b.Semaphore.Release(), ipc.ErrReleased)
-		check(t, c.Event.Set())
-		check(t, b.Event.Wait(ctx))
-		check(t, b.Once.Do(ctx, func() error { return nil }))
-		check(t, c.Once.Do(ctx, func() error { return errors.New("once more") }))
+		testutil.ErrorIs(t, c.Mutex.Unlock(), ipc.ErrNotOwner) // the same process, but not who locked it
+		testutil.NoError(t, b.Mutex.Unlock())
+		testutil.NoError(t, b.RW.RLock(ctx))
+		testutil.ErrorIs(t, c.RW.TryLock(), ipc.ErrLocked)
+		testutil.NoError(t, c.RW.TryRLock())
+		testutil.NoError(t, errors.Join(c.RW.RUnlock(), b.RW.RUnlock(), c.RW.Lock(ctx), c.RW.Unlock()))
+		testutil.ErrorIs(t, b.RW.RUnlock(), ipc.ErrNotOwner)
+		testutil.NoError(t, b.Semaphore.Acquire(ctx))
+		testutil.ErrorIs(t, c.Semaphore.TryAcquire(), ipc.ErrLocked)
+		testutil.NoError(t, c.Semaphore.Release())
+		testutil.ErrorIs(t, b.Semaphore.Release(), ipc.ErrReleased)
+		testutil.NoError(t, c.Event.Set())
+		testutil.NoError(t, b.Event.Wait(ctx))
+		testutil.NoError(t, b.Once.Do(ctx, func() error { return nil }))
+		testutil.NoError(t, c.Once.Do(ctx, func() error { return errors.New("once more") }))
 		if v, err := c.Value.Add(1); v != 1.5 || err != nil {
 			t.Error(v, err)
 		}
@@ -101,82 +102,82 @@ func TestQueue_CarriesEveryPrimitive(t *testing.T) {
 			t.Error(v, err)
 		}
 		o := ipc.NewOwner()
-		check(t, errors.Join(b.Recursive.Lock(ctx, o), c.Recursive.Lock(ctx, o)))
-		wantErr(t, c.Recursive.TryLock(ipc.NewOwner()), ipc.ErrLocked)
-		wantErr(t, c.Recursive.TryLock(ipc.Owner{}), ipc.ErrNotOwner)
-		wantErr(t, c.Recursive.Unlock(ipc.NewOwner()), ipc.ErrNotOwner)
-		check(t, errors.Join(c.Recursive.Unlock(o), b.Recursive.Unlock(o)))
+		testutil.NoError(t, errors.Join(b.Recursive.Lock(ctx, o), c.Recursive.Lock(ctx, o)))
+		testutil.ErrorIs(t, c.Recursive.TryLock(ipc.NewOwner()), ipc.ErrLocked)
+		testutil.ErrorIs(t, c.Recursive.TryLock(ipc.Owner{}), ipc.ErrNotOwner)
+		testutil.ErrorIs(t, c.Recursive.Unlock(ipc.NewOwner()), ipc.ErrNotOwner)
+		testutil.NoError(t, errors.Join(c.Recursive.Unlock(o), b.Recursive.Unlock(o)))
 		met := make(chan error)
 		go func() { _, err := b.Barrier.Wait(ctx); met <- err }()
 		_, err = c.Barrier.Wait(ctx)
-		check(t, errors.Join(err, <-met))
+		testutil.NoError(t, errors.Join(err, <-met))
 	})
 }
 
 func TestMutex_OfAnotherTypeIsRefused(t *testing.T) {
 	local(t)
 	b := newToolbox(t)
-	wantErr(t, new(ipc.Event).UnmarshalWire(decoderOf(t, b.Mutex)), ipc.ErrType)
-	wantErr(t, new(ipc.Value[float32]).UnmarshalWire(decoderOf(t, b.Value)), ipc.ErrType)
-	wantErr(t, new(ipc.Array[float64]).UnmarshalWire(decoderOf(t, b.Value)), ipc.ErrType)
+	testutil.ErrorIs(t, new(ipc.Event).UnmarshalWire(decoderOf(t, b.Mutex)), ipc.ErrType)
+	testutil.ErrorIs(t, new(ipc.Value[float32]).UnmarshalWire(decoderOf(t, b.Value)), ipc.ErrType)
+	testutil.ErrorIs(t, new(ipc.Array[float64]).UnmarshalWire(decoderOf(t, b.Value)), ipc.ErrType)
 	var zero ipc.Mutex
-	wantErr(t, zero.Lock(t.Context()), ipc.ErrClosed)
-	wantErr(t, zero.Unlock(), ipc.ErrClosed)
-	wantErr(t, zero.MarkConsistent(), ipc.ErrClosed)
-	check(t, zero.Close())
+	testutil.ErrorIs(t, zero.Lock(t.Context()), ipc.ErrClosed)
+	testutil.ErrorIs(t, zero.Unlock(), ipc.ErrClosed)
+	testutil.ErrorIs(t, zero.MarkConsistent(), ipc.ErrClosed)
+	testutil.NoError(t, zero.Close())
 }
 
 func TestMutex_DeadlineNamesItsHolder(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		b := newToolbox(t)
-		check(t, b.Mutex.TryLock())
+		testutil.NoError(t, b.Mutex.TryLock())
 		err := b.Mutex.Lock(soon(t))
-		wantErr(t, err, ipc.ErrLocked, context.DeadlineExceeded)
+		testutil.ErrorIs(t, err, ipc.ErrLocked, context.DeadlineExceeded)
 		if !strings.Contains(err.Error(), fmt.Sprintf("by process %d", os.Getpid())) {
 			t.Errorf("%v does not say who has it", err)
 		}
-		check(t, b.Semaphore.TryAcquire())
-		wantErr(t, b.Semaphore.Acquire(soon(t)), ipc.ErrLocked, context.DeadlineExceeded)
-		wantErr(t, b.Event.Wait(soon(t)), context.DeadlineExceeded)
-		check(t, b.Cond.Mutex().TryLock())
-		wantErr(t, b.Cond.Wait(soon(t)), context.DeadlineExceeded)
-		check(t, b.Cond.Mutex().Unlock())
-		wantErr(t, b.Cond.Wait(t.Context()), ipc.ErrNotOwner)
+		testutil.NoError(t, b.Semaphore.TryAcquire())
+		testutil.ErrorIs(t, b.Semaphore.Acquire(soon(t)), ipc.ErrLocked, context.DeadlineExceeded)
+		testutil.ErrorIs(t, b.Event.Wait(soon(t)), context.DeadlineExceeded)
+		testutil.NoError(t, b.Cond.Mutex().TryLock())
+		testutil.ErrorIs(t, b.Cond.Wait(soon(t)), context.DeadlineExceeded)
+		testutil.NoError(t, b.Cond.Mutex().Unlock())
+		testutil.ErrorIs(t, b.Cond.Wait(t.Context()), ipc.ErrNotOwner)
 		_, err = b.Barrier.Wait(soon(t))
-		wantErr(t, err, ipc.ErrBroken, context.DeadlineExceeded)
+		testutil.ErrorIs(t, err, ipc.ErrBroken, context.DeadlineExceeded)
 		if !b.Barrier.Broken() || b.Barrier.Waiting() != 0 || b.Barrier.Parties() != 2 {
 			t.Error("a barrier whose wait ended is not broken")
 		}
-		check(t, b.Barrier.Reset())
-		check(t, errors.Join(b.Mutex.Unlock(), b.Semaphore.Release()))
+		testutil.NoError(t, b.Barrier.Reset())
+		testutil.NoError(t, errors.Join(b.Mutex.Unlock(), b.Semaphore.Release()))
 	})
 }
 
 func TestMutex_CloseEndsWaitsAndAHeldLockStays(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		m, err := ipc.NewMutex()
-		check(t, err)
-		check(t, m.Lock(ctx))
+		testutil.NoError(t, err)
+		testutil.NoError(t, m.Lock(ctx))
 		done := make(chan error)
 		go func() { done <- m.Lock(ctx) }()
-		check(t, m.Close())
-		wantErr(t, <-done, ipc.ErrClosed)
-		wantErr(t, m.Lock(ctx), ipc.ErrClosed)
+		testutil.NoError(t, m.Close())
+		testutil.ErrorIs(t, <-done, ipc.ErrClosed)
+		testutil.ErrorIs(t, m.Lock(ctx), ipc.ErrClosed)
 		if d.Stats().Blocks != 1 {
 			t.Error("a lock that is held went away")
 		}
-		check(t, m.Unlock())
-		wantErr(t, m.Unlock(), ipc.ErrClosed)
-		check(t, m.Close())
+		testutil.NoError(t, m.Unlock())
+		testutil.ErrorIs(t, m.Unlock(), ipc.ErrClosed)
+		testutil.NoError(t, m.Close())
 	})
 }
 
 func TestOnce_IsDoneOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		b := newToolbox(t)
-		wantErr(t, b.Once.Do(ctx, func() error { return ipc.ErrFull }), ipc.ErrFull)
+		testutil.ErrorIs(t, b.Once.Do(ctx, func() error { return ipc.ErrFull }), ipc.ErrFull)
 		func() {
 			defer func() { recover() }()
 			b.Once.Do(ctx, func() error { panic("not done") })
@@ -187,7 +188,7 @@ func TestOnce_IsDoneOnce(t *testing.T) {
 		var calls atomic.Int32
 		var wg sync.WaitGroup
 		for range 8 {
-			wg.Go(func() { check(t, b.Once.Do(ctx, func() error { calls.Add(1); return nil })) })
+			wg.Go(func() { testutil.NoError(t, b.Once.Do(ctx, func() error { calls.Add(1); return nil })) })
 		}
 		wg.Wait()
 		if calls.Load() != 1 {
@@ -198,11 +199,11 @@ func TestOnce_IsDoneOnce(t *testing.T) {
 
 func TestCond_HandsOver(t *testing.T) {
 	local(t) // where the race detector sees that the lock is one
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	m, err := ipc.NewMutex()
-	check(t, err)
+	testutil.NoError(t, err)
 	c, err := ipc.NewCond(m)
-	check(t, errors.Join(err, m.Close())) // c has one of its own
+	testutil.NoError(t, errors.Join(err, m.Close())) // c has one of its own
 	defer c.Close()
 	const total = 200
 	ready, taken := 0, 0
@@ -210,26 +211,26 @@ func TestCond_HandsOver(t *testing.T) {
 	for range 3 {
 		wg.Go(func() {
 			for {
-				check(t, c.Mutex().Lock(ctx))
-				check(t, c.WaitFor(ctx, func() bool { return ready > 0 || taken == total }))
+				testutil.NoError(t, c.Mutex().Lock(ctx))
+				testutil.NoError(t, c.WaitFor(ctx, func() bool { return ready > 0 || taken == total }))
 				if ready > 0 {
 					ready--
 					taken++
 				}
 				over := taken == total
-				check(t, c.Mutex().Unlock())
+				testutil.NoError(t, c.Mutex().Unlock())
 				if over {
-					check(t, c.NotifyAll())
+					testutil.NoError(t, c.NotifyAll())
 					return
 				}
 			}
 		})
 	}
 	for range total {
-		check(t, c.Mutex().Lock(ctx))
+		testutil.NoError(t, c.Mutex().Lock(ctx))
 		ready++
-		check(t, c.Notify(1))
-		check(t, c.Mutex().Unlock())
+		testutil.NoError(t, c.Notify(1))
+		testutil.NoError(t, c.Mutex().Unlock())
 	}
 	wg.Wait()
 }
@@ -237,9 +238,9 @@ func TestCond_HandsOver(t *testing.T) {
 func number[T ipc.Number](t *testing.T, high T) {
 	t.Helper()
 	a, err := ipc.NewArray[T](5)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer a.Close()
-	check(t, a.Write(0, []T{1, 2, 3, high, 5}))
+	testutil.NoError(t, a.Write(0, []T{1, 2, 3, high, 5}))
 	var wg sync.WaitGroup
 	for range 4 { // neighbours do not disturb each other
 		wg.Go(func() {
@@ -259,7 +260,7 @@ func number[T ipc.Number](t *testing.T, high T) {
 	}
 	wg.Wait()
 	got := make([]T, 5)
-	check(t, a.Read(0, got))
+	testutil.NoError(t, a.Read(0, got))
 	if want := []T{1, 102, 103, high, 5}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -272,11 +273,11 @@ func number[T ipc.Number](t *testing.T, high T) {
 	if v, err := a.At(3); v != 9 || err != nil {
 		t.Error(v, err)
 	}
-	wantErr(t, a.Set(5, 1), ipc.ErrIndex)
-	wantErr(t, a.Set(-6, 1), ipc.ErrIndex)
-	wantErr(t, a.Read(3, got), ipc.ErrIndex)
-	wantErr(t, a.Read(math.MaxInt, got), ipc.ErrIndex)
-	check(t, a.Read(5, nil))
+	testutil.ErrorIs(t, a.Set(5, 1), ipc.ErrIndex)
+	testutil.ErrorIs(t, a.Set(-6, 1), ipc.ErrIndex)
+	testutil.ErrorIs(t, a.Read(3, got), ipc.ErrIndex)
+	testutil.ErrorIs(t, a.Read(math.MaxInt, got), ipc.ErrIndex)
+	testutil.NoError(t, a.Read(5, nil))
 }
 
 type celsius float32
@@ -296,14 +297,14 @@ func TestArray_OfNumbersOfEverySize(t *testing.T) {
 		number[float64](t, math.Inf(-1))
 		number[celsius](t, -273.15)
 		_, err := ipc.NewArray[int](-1)
-		wantErr(t, err, ipc.ErrSize)
+		testutil.ErrorIs(t, err, ipc.ErrSize)
 		none, err := ipc.NewArray[int](0)
-		check(t, err)
+		testutil.NoError(t, err)
 		if none.Len() != 0 {
 			t.Error(none.Len())
 		}
-		check(t, none.Close())
-		wantErr(t, none.Set(0, 1), ipc.ErrClosed)
+		testutil.NoError(t, none.Close())
+		testutil.ErrorIs(t, none.Set(0, 1), ipc.ErrClosed)
 	})
 }
 
@@ -311,10 +312,10 @@ func TestArray_OfNumbersOfEverySize(t *testing.T) {
 func decoderOf(t testing.TB, v wire.Marshaler) *wire.Decoder {
 	t.Helper()
 	d, err := shm.Default()
-	check(t, err)
+	testutil.NoError(t, err)
 	enc, dec := new(wire.Encoder), new(wire.Decoder)
 	enc.Reset(nil)
-	check(t, v.MarshalWire(enc))
+	testutil.NoError(t, v.MarshalWire(enc))
 	t.Cleanup(func() { enc.Done(true); dec.Done(false) })
 	dec.Reset(enc.Message(), importer{d, enc.Message().Blocks})
 	return dec

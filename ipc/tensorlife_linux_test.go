@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // BenchmarkTensorLife makes a tensor of 64 bytes, puts it into a queue, gets it, and closes both:
@@ -66,7 +67,7 @@ func BenchmarkTensorRoundTrip(b *testing.B) {
 			out, in := newQueue[*tensor.Tensor](b, 8), newQueue[*tensor.Tensor](b, 8)
 			cmd := tensorEcho.start(b, d, &echoing{out.Receiver(), in.Sender(), give})
 			t, err := tensor.NewShared(tensor.Uint8, 64)
-			check(b, err)
+			testutil.NoError(b, err)
 			var pairs []time.Duration
 			begin, n := time.Now(), 0
 			for b.Loop() {
@@ -85,9 +86,9 @@ func BenchmarkTensorRoundTrip(b *testing.B) {
 			if slices.Sort(pairs); len(pairs) > 0 {
 				b.ReportMetric(float64(pairs[len(pairs)/100].Nanoseconds()), "low-ns")
 			}
-			check(b, t.Close())
-			check(b, out.Sender().Finish())
-			check(b, cmd.Wait())
+			testutil.NoError(b, t.Close())
+			testutil.NoError(b, out.Sender().Finish())
+			testutil.NoError(b, cmd.Wait())
 		})
 	}
 }
@@ -152,8 +153,8 @@ func BenchmarkTensorStream(b *testing.B) {
 	if slices.Sort(thousands); len(thousands) > 0 {
 		b.ReportMetric(float64(thousands[len(thousands)/10].Nanoseconds()), "low-ns")
 	}
-	check(b, q.Sender().Finish())
-	check(b, cmd.Wait())
+	testutil.NoError(b, q.Sender().Finish())
+	testutil.NoError(b, cmd.Wait())
 }
 
 var tensorSink = newRole("tensor sink", func(ctx context.Context, in *ipc.Receiver[*tensor.Tensor]) error {

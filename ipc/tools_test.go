@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // Each turn has one action, of the last one to come, before anybody goes on; and each place in it
@@ -16,9 +17,9 @@ import (
 func TestBarrier_ActionIsTheLastOnes(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		const parties, turns = 3, 20
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		b, err := ipc.NewBarrier(parties)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer b.Close()
 		var acted atomic.Int32 // the race detector does not see what goes on in shared memory
 		b.Action = func() error { acted.Add(1); return nil }
@@ -48,38 +49,38 @@ func TestBarrier_ActionIsTheLastOnes(t *testing.T) {
 
 func TestBarrier_IsBrokenUntilItIsReset(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		b, err := ipc.NewBarrier(2)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer b.Close()
 		met := make(chan error, 2)
 		meet := func() { _, err := b.Wait(ctx); met <- err }
 		failure := errors.New("failure")
 		for name, breaks := range map[string]func(){
-			"abort": func() { check(t, b.Abort()) },
-			"reset": func() { check(t, b.Reset()) },
+			"abort": func() { testutil.NoError(t, b.Abort()) },
+			"reset": func() { testutil.NoError(t, b.Reset()) },
 			"an action that fails": func() {
 				last := *b
 				last.Action = func() error { return failure }
 				_, err := last.Wait(ctx)
-				wantErr(t, err, ipc.ErrBroken, failure)
+				testutil.ErrorIs(t, err, ipc.ErrBroken, failure)
 			},
 		} {
 			go meet()
 			eventually(t, func() bool { return b.Waiting() == 1 })
 			breaks()
-			wantErr(t, <-met, ipc.ErrBroken)
+			testutil.ErrorIs(t, <-met, ipc.ErrBroken)
 			if b.Broken() != (name != "reset") {
 				t.Errorf("after %s it is broken: %v", name, b.Broken())
 			}
 			if b.Broken() {
 				_, err := b.Wait(ctx)
-				wantErr(t, err, ipc.ErrBroken)
+				testutil.ErrorIs(t, err, ipc.ErrBroken)
 			}
-			check(t, b.Reset())
+			testutil.NoError(t, b.Reset())
 			go meet()
 			meet()
-			check(t, errors.Join(<-met, <-met))
+			testutil.NoError(t, errors.Join(<-met, <-met))
 		}
 	})
 }
@@ -87,22 +88,22 @@ func TestBarrier_IsBrokenUntilItIsReset(t *testing.T) {
 func TestEvent_IsSetUntilItIsCleared(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		e, err := ipc.NewEvent()
-		check(t, err)
+		testutil.NoError(t, err)
 		for range 2 {
 			if e.IsSet() {
 				t.Error("it is set before anybody sets it")
 			}
-			wantErr(t, e.Wait(soon(t)), context.DeadlineExceeded)
-			check(t, errors.Join(e.Set(), e.Set()))
+			testutil.ErrorIs(t, e.Wait(soon(t)), context.DeadlineExceeded)
+			testutil.NoError(t, errors.Join(e.Set(), e.Set()))
 			if !e.IsSet() {
 				t.Error("it is not set")
 			}
-			check(t, e.Wait(watched(t)))
-			check(t, e.Clear())
+			testutil.NoError(t, e.Wait(testutil.Context(t)))
+			testutil.NoError(t, e.Clear())
 		}
-		check(t, errors.Join(e.Set(), e.Close()))
-		wantErr(t, e.Set(), ipc.ErrClosed)
-		wantErr(t, e.Clear(), ipc.ErrClosed)
+		testutil.NoError(t, errors.Join(e.Set(), e.Close()))
+		testutil.ErrorIs(t, e.Set(), ipc.ErrClosed)
+		testutil.ErrorIs(t, e.Clear(), ipc.ErrClosed)
 		if e.IsSet() {
 			t.Error("a closed one is set")
 		}
@@ -112,9 +113,9 @@ func TestEvent_IsSetUntilItIsCleared(t *testing.T) {
 // A semaphore without a bound is a signal as well.
 func TestSemaphore_CountsItsPermits(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		s, err := ipc.NewSemaphore(0)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer s.Close()
 		permits := func(want int) {
 			t.Helper()
@@ -122,17 +123,17 @@ func TestSemaphore_CountsItsPermits(t *testing.T) {
 				t.Errorf("%d permits, want %d, %v", n, want, err)
 			}
 		}
-		wantErr(t, s.TryAcquire(), ipc.ErrLocked)
+		testutil.ErrorIs(t, s.TryAcquire(), ipc.ErrLocked)
 		heard := make(chan error)
 		go func() { heard <- s.Acquire(ctx) }()
-		check(t, s.Release())
-		check(t, <-heard)
+		testutil.NoError(t, s.Release())
+		testutil.NoError(t, <-heard)
 		permits(0)
 		for range 3 { // one for the permit that was heard, and two more than at first
-			check(t, s.Release())
+			testutil.NoError(t, s.Release())
 		}
 		permits(3)
-		check(t, s.TryAcquire())
+		testutil.NoError(t, s.TryAcquire())
 		permits(2)
 	})
 }
@@ -140,7 +141,7 @@ func TestSemaphore_CountsItsPermits(t *testing.T) {
 func TestValue_IsSwappedIfItIsTheOldOne(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		v, err := ipc.NewValue[uint8](250)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer v.Close()
 		swap := func(old, n uint8, want bool) {
 			t.Helper()
@@ -153,7 +154,7 @@ func TestValue_IsSwappedIfItIsTheOldOne(t *testing.T) {
 		if sum, err := v.Add(1); sum != 0 || err != nil {
 			t.Errorf("255 + 1 is %d, %v", sum, err)
 		}
-		check(t, v.Store(7))
+		testutil.NoError(t, v.Store(7))
 		if n, err := v.Load(); n != 7 || err != nil {
 			t.Error(n, err)
 		}
@@ -175,7 +176,7 @@ func TestSemaphore_RefusesCountsThatThereCannotBe(t *testing.T) {
 		}
 	}
 	_, err := ipc.NewBarrier(0)
-	wantErr(t, err, ipc.ErrSize)
+	testutil.ErrorIs(t, err, ipc.ErrSize)
 }
 
 // A waiter for a condition that does not come holds the lock afterwards; without the lock there is
@@ -183,13 +184,13 @@ func TestSemaphore_RefusesCountsThatThereCannotBe(t *testing.T) {
 func TestCond_GivesUpWithItsContext(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		c, err := ipc.NewCond(nil)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer c.Close()
 		never := func() bool { return false }
-		wantErr(t, c.WaitFor(t.Context(), never), ipc.ErrNotOwner)
-		check(t, c.Mutex().TryLock())
-		wantErr(t, c.WaitFor(soon(t), never), context.DeadlineExceeded)
-		check(t, c.WaitFor(soon(t), func() bool { return true }))
-		check(t, c.Mutex().Unlock())
+		testutil.ErrorIs(t, c.WaitFor(t.Context(), never), ipc.ErrNotOwner)
+		testutil.NoError(t, c.Mutex().TryLock())
+		testutil.ErrorIs(t, c.WaitFor(soon(t), never), context.DeadlineExceeded)
+		testutil.NoError(t, c.WaitFor(soon(t), func() bool { return true }))
+		testutil.NoError(t, c.Mutex().Unlock())
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var leave = shoal.Register("leave", func(_ context.Context, _ int, fail bool) error {
@@ -28,19 +29,19 @@ var stay = shoal.Register("stay", func(ctx context.Context, _ int, _ struct{}) e
 // process, its group, and any function that looks at it before it looks at its context.
 func TestRegression_S1_3_WaitReportsAllThatAreReady(t *testing.T) {
 	local(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	here, there, err := ipc.Pipe[int, int]()
-	check(t, err)
+	testutil.NoError(t, err)
 	defer here.Close()
 	defer there.Close()
-	check(t, there.Send(ctx, 1))
+	testutil.NoError(t, there.Send(ctx, 1))
 	g := shoal.NewGroup(ctx, shoal.Options{Start: shoal.GoroutineStart})
 	defer g.Close()
 	ended, lives := leave.Go(g, false), shoal.NewGroup(ctx, shoal.Options{Start: shoal.GoroutineStart})
 	defer lives.Close()
 	runs := stay.Go(lives, struct{}{})
-	check(t, ended.Wait(ctx))
-	check(t, g.Poll(ctx))
+	testutil.NoError(t, ended.Wait(ctx))
+	testutil.NoError(t, g.Poll(ctx))
 	byWait := func(p *shoal.Process) ipc.Poller {
 		return ipc.PollFunc(func(ctx context.Context) error { p.Wait(ctx); return context.Cause(ctx) })
 	}
@@ -71,13 +72,13 @@ func TestRegression_S1_3_WaitReportsAllThatAreReady(t *testing.T) {
 		t.Errorf("with a context that has ended: %v, %v, want %v", ready, err, want)
 	}
 	_, err = ipc.Wait(over, runs, byWait(runs))
-	wantErr(t, err, context.Canceled)
+	testutil.ErrorIs(t, err, context.Canceled)
 }
 
 // A failure is an end as well: it wakes those that wait.
 func TestWait_ForAProcessAndAGroup(t *testing.T) {
 	local(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	g := shoal.NewGroup(ctx, shoal.Options{Start: shoal.GoroutineStart})
 	defer g.Close()
 	q := newQueue[int](t, 1)
@@ -95,15 +96,15 @@ func TestWait_ForAProcessAndAGroup(t *testing.T) {
 func TestWait_IsFair(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		const senders, values = 4, 50
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		var things []ipc.Poller
 		var pipes []*ipc.PipeEnd[int, int]
 		for range senders {
 			here, there, err := ipc.Pipe[int, int]()
-			check(t, err)
+			testutil.NoError(t, err)
 			defer here.Close()
 			defer there.Close()
-			check(t, there.Send(ctx, 0))
+			testutil.NoError(t, there.Send(ctx, 0))
 			things, pipes = append(things, here), append(pipes, there)
 		}
 		var taken [senders]int
@@ -114,9 +115,9 @@ func TestWait_IsFair(t *testing.T) {
 			}
 			for _, i := range ready {
 				_, err := things[i].(*ipc.PipeEnd[int, int]).Recv(ctx)
-				check(t, err)
+				testutil.NoError(t, err)
 				taken[i]++
-				check(t, pipes[i].Send(ctx, round))
+				testutil.NoError(t, pipes[i].Send(ctx, round))
 			}
 		}
 		if taken != [senders]int{values, values, values, values} {
@@ -128,16 +129,16 @@ func TestWait_IsFair(t *testing.T) {
 // A stream between two domains, and a caller of a listener, are seen without waiting.
 func TestWait_SeesStreamsAndCallersThatAreReady(t *testing.T) {
 	local(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	q := newQueue[int](t, 1)
-	check(t, q.TryPut(1))
+	testutil.NoError(t, q.TryPut(1))
 	l, err := ipc.Listen[int](fmt.Sprintf("@shoal-wait-%p", &q), []byte("key"))
-	check(t, err)
+	testutil.NoError(t, err)
 	defer l.Close()
 	c, err := ipc.Dial[int](ctx, l.Addr(), []byte("key"))
-	check(t, err)
+	testutil.NoError(t, err)
 	defer c.Close()
-	check(t, l.Poll(ctx))
+	testutil.NoError(t, l.Poll(ctx))
 	for range 20 {
 		ready, err := ipc.Wait(ctx, q, l)
 		if err != nil || !slices.Equal(ready, []int{0, 1}) {
@@ -150,8 +151,8 @@ func TestWait_SeesStreamsAndCallersThatAreReady(t *testing.T) {
 // of it.
 func TestRegression_S1_1_GetNIntoAnEmptySliceLeaves(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, q := watched(t), newQueue[int](t, 1)
-		check(t, q.TryPut(7))
+		ctx, q := testutil.Context(t), newQueue[int](t, 1)
+		testutil.NoError(t, q.TryPut(7))
 		for _, vs := range [][]int{nil, {}} {
 			if n, err := q.Receiver().GetN(ctx, vs); n != 0 || err != nil {
 				t.Errorf("%d, %v", n, err)
@@ -161,14 +162,14 @@ func TestRegression_S1_1_GetNIntoAnEmptySliceLeaves(t *testing.T) {
 			t.Errorf("it took the value")
 		}
 		out, err := q.Sender().Clone()
-		check(t, err)
+		testutil.NoError(t, err)
 		defer out.Close()
-		check(t, q.Receiver().Close())
+		testutil.NoError(t, q.Receiver().Close())
 		_, err = q.Receiver().GetN(ctx, nil)
-		wantErr(t, err, ipc.ErrClosed)
-		wantErr(t, out.TryPut(8), ipc.ErrClosed)
-		check(t, q.Close())
-		check(t, out.Close())
+		testutil.ErrorIs(t, err, ipc.ErrClosed)
+		testutil.ErrorIs(t, out.TryPut(8), ipc.ErrClosed)
+		testutil.NoError(t, q.Close())
+		testutil.NoError(t, out.Close())
 		eventually(t, func() bool { return d.Stats().Blocks == 0 })
 	})
 }

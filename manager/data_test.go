@@ -11,19 +11,20 @@ import (
 
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestDict_IsAMap(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		d, err := manager.NewDict[string, int](ctx, m)
 		closing(t, d, err)
-		check(t, d.Set(ctx, "a", 1))
-		check(t, d.Update(ctx, map[string]int{"b": 2, "c": 3}))
+		testutil.NoError(t, d.Set(ctx, "a", 1))
+		testutil.NoError(t, d.Update(ctx, map[string]int{"b": 2, "c": 3}))
 		v, err := d.Get(ctx, "b")
 		want(t, v, err, 2)
 		_, err = d.Get(ctx, "z")
-		wantErr(t, err, manager.ErrNoKey)
+		testutil.ErrorIs(t, err, manager.ErrNoKey)
 		v, err = d.Add(ctx, "a", 41)
 		want(t, v, err, 42)
 		v, err = d.Add(ctx, "new", -3)
@@ -34,8 +35,8 @@ func TestDict_IsAMap(t *testing.T) {
 		want(t, v, err, 7)
 		v, err = d.Pop(ctx, "e")
 		want(t, v, err, 7)
-		check(t, d.Delete(ctx, "new"))
-		wantErr(t, d.Delete(ctx, "new"), manager.ErrNoKey)
+		testutil.NoError(t, d.Delete(ctx, "new"))
+		testutil.ErrorIs(t, d.Delete(ctx, "new"), manager.ErrNoKey)
 		ok, err := d.CompareAndSwap(ctx, "a", 42, 43)
 		want(t, ok, err, true)
 		ok, err = d.CompareAndSwap(ctx, "a", 42, 44)
@@ -60,17 +61,17 @@ func TestDict_IsAMap(t *testing.T) {
 		if err != nil || all[k] != v {
 			t.Errorf("%v: %v, %v", k, v, err)
 		}
-		check(t, d.Clear(ctx))
+		testutil.NoError(t, d.Clear(ctx))
 		n, err = d.Len(ctx)
 		want(t, n, err, 0)
 		_, _, err = d.PopItem(ctx)
-		wantErr(t, err, manager.ErrNoKey)
+		testutil.ErrorIs(t, err, manager.ErrNoKey)
 	})
 }
 
 func TestDict_LosesNoUpdate(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		d, err := manager.NewDict[string, float64](ctx, m)
 		closing(t, d, err)
 		l, err := manager.NewList(ctx, m, 0)
@@ -106,7 +107,7 @@ func TestDict_LosesNoUpdate(t *testing.T) {
 
 func TestArray_IsReadWithoutACall(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		a, err := manager.NewArray(ctx, m, 1.5, 2.5, -3)
 		closing(t, a, err)
 		n, err := a.Len(ctx)
@@ -115,8 +116,8 @@ func TestArray_IsReadWithoutACall(t *testing.T) {
 		want(t, v, err, -3)
 		v, err = a.Add(ctx, 0, 0.25)
 		want(t, v, err, 1.75)
-		check(t, a.AddSlice(ctx, 1, []float64{1, 1}))
-		check(t, a.Set(ctx, 0, 9))
+		testutil.NoError(t, a.AddSlice(ctx, 1, []float64{1, 1}))
+		testutil.NoError(t, a.Set(ctx, 0, 9))
 		all, err := a.All(ctx)
 		if err != nil || !slices.Equal(all, []float64{9, 3.5, -2}) {
 			t.Errorf("%v, %v", all, err)
@@ -124,16 +125,16 @@ func TestArray_IsReadWithoutACall(t *testing.T) {
 		ok, err := a.CompareAndSwap(ctx, 0, 9, 10)
 		want(t, ok, err, true)
 		_, err = a.Get(ctx, 3)
-		wantErr(t, err, manager.ErrIndex)
+		testutil.ErrorIs(t, err, manager.ErrIndex)
 		_, err = a.Slice(ctx, 2, 1)
-		wantErr(t, err, manager.ErrIndex)
-		wantErr(t, a.SetSlice(ctx, 2, []float64{1, 2}), manager.ErrIndex)
+		testutil.ErrorIs(t, err, manager.ErrIndex)
+		testutil.ErrorIs(t, a.SetSlice(ctx, 2, []float64{1, 2}), manager.ErrIndex)
 	})
 }
 
 // Arithmetic is that of the element's type, the overflow included.
 func TestArray_NumbersAreThoseOfTheirType(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	i8, err := manager.NewValue[int8](ctx, m, 127)
 	closing(t, i8, err)
 	v8, err := i8.Add(ctx, 1)
@@ -149,26 +150,26 @@ func TestArray_NumbersAreThoseOfTheirType(t *testing.T) {
 	d, err := manager.NewDict[string, string](ctx, m)
 	closing(t, d, err)
 	_, err = d.Add(ctx, "a", "b")
-	wantErr(t, err, manager.ErrNotNumber)
-	check(t, d.Set(ctx, "a", "b"))
+	testutil.ErrorIs(t, err, manager.ErrNotNumber)
+	testutil.NoError(t, d.Set(ctx, "a", "b"))
 	_, err = d.Add(ctx, "a", "b")
-	wantErr(t, err, manager.ErrNotNumber)
+	testutil.ErrorIs(t, err, manager.ErrNotNumber)
 }
 
 func TestDict_HoldsProxies(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		d, err := manager.NewDict[string, *manager.List[int]](ctx, m)
 		closing(t, d, err)
 		l, err := manager.NewList(ctx, m, 1, 2)
-		check(t, err)
-		check(t, d.Set(ctx, "list", l))
-		check(t, l.Close()) // now only the dict has it
+		testutil.NoError(t, err)
+		testutil.NoError(t, d.Set(ctx, "list", l))
+		testutil.NoError(t, l.Close()) // now only the dict has it
 		for range 3 {
 			inner, err := d.Get(ctx, "list")
-			check(t, err)
-			check(t, inner.Append(ctx, 3))
-			check(t, inner.Close())
+			testutil.NoError(t, err)
+			testutil.NoError(t, inner.Append(ctx, 3))
+			testutil.NoError(t, inner.Close())
 		}
 		inner, err := d.Get(ctx, "list")
 		closing(t, inner, err)
@@ -176,52 +177,52 @@ func TestDict_HoldsProxies(t *testing.T) {
 		if err != nil || !slices.Equal(all, []int{1, 2, 3, 3, 3}) {
 			t.Errorf("%v, %v", all, err)
 		}
-		check(t, d.Clear(ctx))
+		testutil.NoError(t, d.Clear(ctx))
 		n, err := inner.Len(ctx)
 		want(t, n, err, 5)
 	})
 }
 
 func TestList_IsASlice(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	l, err := manager.NewList(ctx, m, "b", "d")
 	closing(t, l, err)
-	check(t, l.Insert(ctx, 0, "a"))
-	check(t, l.Insert(ctx, 2, "c"))
-	check(t, l.Append(ctx, "e", "f"))
-	check(t, l.Set(ctx, 5, "F"))
+	testutil.NoError(t, l.Insert(ctx, 0, "a"))
+	testutil.NoError(t, l.Insert(ctx, 2, "c"))
+	testutil.NoError(t, l.Append(ctx, "e", "f"))
+	testutil.NoError(t, l.Set(ctx, 5, "F"))
 	i, err := l.Index(ctx, "d")
 	want(t, i, err, 3)
 	_, err = l.Index(ctx, "z")
-	wantErr(t, err, manager.ErrNoKey)
+	testutil.ErrorIs(t, err, manager.ErrNoKey)
 	v, err := l.Pop(ctx, 0)
 	want(t, v, err, "a")
-	check(t, l.Delete(ctx, 0))
-	check(t, l.Reverse(ctx))
+	testutil.NoError(t, l.Delete(ctx, 0))
+	testutil.NoError(t, l.Reverse(ctx))
 	s, err := l.Slice(ctx, 1, 3)
 	if err != nil || fmt.Sprint(s) != "[e d]" {
 		t.Errorf("%v, %v", s, err)
 	}
-	check(t, l.Replace(ctx, 0, -1, "x"))
+	testutil.NoError(t, l.Replace(ctx, 0, -1, "x"))
 	_, err = l.Get(ctx, 1)
-	wantErr(t, err, manager.ErrIndex)
+	testutil.ErrorIs(t, err, manager.ErrIndex)
 	_, err = l.Get(ctx, -2)
-	wantErr(t, err, manager.ErrIndex)
+	testutil.ErrorIs(t, err, manager.ErrIndex)
 	n, err := l.Len(ctx)
 	want(t, n, err, 1)
 }
 
 func TestRegression_S3_2_IndicesOfAManagersListsCountFromTheEnd(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		l, err := manager.NewList(ctx, m, 1, 2, 3)
 		closing(t, l, err)
-		check(t, l.Set(ctx, -1, 30))
+		testutil.NoError(t, l.Set(ctx, -1, 30))
 		v, err := l.Get(ctx, -1)
 		want(t, v, err, 30)
 		v, err = l.Add(ctx, -3, 9)
 		want(t, v, err, 10)
-		check(t, l.Insert(ctx, -1, 25)) // before the last one
+		testutil.NoError(t, l.Insert(ctx, -1, 25)) // before the last one
 		refused := errors.New("not now")
 		if err := m.Txn(ctx, func(tx context.Context) error {
 			for _, i := range []int{-2, -1, -2} {
@@ -235,28 +236,28 @@ func TestRegression_S3_2_IndicesOfAManagersListsCountFromTheEnd(t *testing.T) {
 		}
 		v, err = l.Pop(ctx, -3)
 		want(t, v, err, 2)
-		check(t, l.Delete(ctx, -1))
+		testutil.NoError(t, l.Delete(ctx, -1))
 		if all, err := l.All(ctx); err != nil || !slices.Equal(all, []int{10, 25}) {
 			t.Errorf("%v, %v", all, err)
 		}
 		for _, i := range []int{-3, 2} {
 			_, err = l.Get(ctx, i)
-			wantErr(t, err, manager.ErrIndex)
+			testutil.ErrorIs(t, err, manager.ErrIndex)
 		}
 		a, err := manager.NewArray(ctx, m, 1.5, 2.5)
 		closing(t, a, err)
-		check(t, a.Set(ctx, -1, 5))
+		testutil.NoError(t, a.Set(ctx, -1, 5))
 		f, err := a.Add(ctx, -2, 1)
 		want(t, f, err, 2.5)
 		f, err = a.Get(ctx, -1)
 		want(t, f, err, 5)
 		_, err = a.Get(ctx, -3)
-		wantErr(t, err, manager.ErrIndex)
+		testutil.ErrorIs(t, err, manager.ErrIndex)
 	})
 }
 
 func TestList_IsPythons(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	l, err := manager.NewList(ctx, m, 3, -1, 200, 3)
 	closing(t, l, err)
 	is := func(what string, vs ...int) {
@@ -271,40 +272,42 @@ func TestList_IsPythons(t *testing.T) {
 	want(t, ok, err, true)
 	ok, err = l.Has(ctx, 4)
 	want(t, ok, err, false)
-	check(t, l.Sort(ctx))
+	testutil.NoError(t, l.Sort(ctx))
 	is("sorted", -1, 3, 3, 200)
-	check(t, l.SortFunc(ctx, func(a, b int) int { return b - a }))
+	testutil.NoError(t, l.SortFunc(ctx, func(a, b int) int { return b - a }))
 	is("sorted down", 200, 3, 3, -1)
-	check(t, m.Txn(ctx, func(tx context.Context) error { return l.SortFunc(tx, func(a, b int) int { return a - b }) }))
+	testutil.NoError(t, m.Txn(ctx, func(tx context.Context) error {
+		return l.SortFunc(tx, func(a, b int) int { return a - b })
+	}))
 	is("sorted within a Txn", -1, 3, 3, 200)
-	check(t, l.Remove(ctx, 3))
+	testutil.NoError(t, l.Remove(ctx, 3))
 	is("removed", -1, 3, 200)
-	wantErr(t, l.Remove(ctx, 4), manager.ErrNoKey)
+	testutil.ErrorIs(t, l.Remove(ctx, 4), manager.ErrNoKey)
 	v, err := l.Pop(ctx, -1)
 	want(t, v, err, 200)
-	check(t, l.Repeat(ctx, 3))
+	testutil.NoError(t, l.Repeat(ctx, 3))
 	is("repeated", -1, 3, -1, 3, -1, 3)
-	wantErr(t, l.Repeat(ctx, -1), manager.ErrArgument)
-	wantErr(t, l.Repeat(ctx, 1<<40), manager.ErrArgument)
-	check(t, l.Replace(ctx, 1, 5, 7, 8))
+	testutil.ErrorIs(t, l.Repeat(ctx, -1), manager.ErrArgument)
+	testutil.ErrorIs(t, l.Repeat(ctx, 1<<40), manager.ErrArgument)
+	testutil.NoError(t, l.Replace(ctx, 1, 5, 7, 8))
 	is("replaced", -1, 7, 8, 3)
-	check(t, l.Replace(ctx, 2, -1))
+	testutil.NoError(t, l.Replace(ctx, 2, -1))
 	is("cut", -1, 7)
-	wantErr(t, l.Replace(ctx, 1, 3, 5), manager.ErrIndex)
-	check(t, l.Repeat(ctx, 0))
+	testutil.ErrorIs(t, l.Replace(ctx, 1, 3, 5), manager.ErrIndex)
+	testutil.NoError(t, l.Repeat(ctx, 0))
 	is("emptied")
 	_, err = l.Pop(ctx, -1)
-	wantErr(t, err, manager.ErrIndex)
+	testutil.ErrorIs(t, err, manager.ErrIndex)
 
 	words, err := manager.NewList(ctx, m, "b", "", "ab", "a")
 	closing(t, words, err)
-	check(t, words.Sort(ctx))
+	testutil.NoError(t, words.Sort(ctx))
 	if got, err := words.All(ctx); err != nil || !slices.Equal(got, []string{"", "a", "ab", "b"}) {
 		t.Errorf("%q, %v", got, err)
 	}
 	pairs, err := manager.NewList(ctx, m, [2]int{2, 1}, [2]int{1, 2})
 	closing(t, pairs, err)
-	wantErr(t, pairs.Sort(ctx), manager.ErrNotOrdered)
+	testutil.ErrorIs(t, pairs.Sort(ctx), manager.ErrNotOrdered)
 	if got, err := pairs.All(ctx); err != nil || got[0] != [2]int{2, 1} {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -312,52 +315,52 @@ func TestList_IsPythons(t *testing.T) {
 
 // What a list holds of shared memory is counted for each of its elements.
 func TestList_RepeatedElementsHoldTheirMemory(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	l, err := manager.NewList[*ipc.Event](ctx, m)
 	closing(t, l, err)
 	e, err := ipc.NewEvent()
-	check(t, err)
-	check(t, l.Append(ctx, e))
-	check(t, e.Close())
-	check(t, l.Repeat(ctx, 3))
-	check(t, l.Delete(ctx, 0))
-	check(t, l.Replace(ctx, 0, 1))
+	testutil.NoError(t, err)
+	testutil.NoError(t, l.Append(ctx, e))
+	testutil.NoError(t, e.Close())
+	testutil.NoError(t, l.Repeat(ctx, 3))
+	testutil.NoError(t, l.Delete(ctx, 0))
+	testutil.NoError(t, l.Replace(ctx, 0, 1))
 	e, err = l.Pop(ctx, -1)
-	check(t, err)
-	check(t, errors.Join(e.Set(), e.Close()))
+	testutil.NoError(t, err)
+	testutil.NoError(t, errors.Join(e.Set(), e.Close()))
 }
 
 func TestSet_AndNamespaceArePythons(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	s, err := manager.NewSet[int](ctx, m)
 	closing(t, s, err)
-	check(t, s.Add(ctx, 3, 1, 2, 3))
+	testutil.NoError(t, s.Add(ctx, 3, 1, 2, 3))
 	n, err := s.Len(ctx)
 	want(t, n, err, 3)
-	check(t, s.Remove(ctx, 2))
-	wantErr(t, s.Remove(ctx, 2), manager.ErrNoKey)
+	testutil.NoError(t, s.Remove(ctx, 2))
+	testutil.ErrorIs(t, s.Remove(ctx, 2), manager.ErrNoKey)
 	all, err := s.All(ctx)
 	if err != nil || !slices.Equal(all, []int{1, 3}) {
 		t.Errorf("%v, %v", all, err)
 	}
-	check(t, s.Add(ctx, 4, 5))
-	check(t, s.Discard(ctx, 5, 6))
-	check(t, s.Keep(ctx, 3, 4, 5))
+	testutil.NoError(t, s.Add(ctx, 4, 5))
+	testutil.NoError(t, s.Discard(ctx, 5, 6))
+	testutil.NoError(t, s.Keep(ctx, 3, 4, 5))
 	all, err = s.All(ctx)
 	if err != nil || !slices.Equal(all, []int{3, 4}) {
 		t.Errorf("%v, %v", all, err)
 	}
 	_, err = s.Pop(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	ns, err := manager.NewNamespace(ctx, m)
 	closing(t, ns, err)
-	check(t, ns.Set(ctx, "lr", 0.5))
-	check(t, ns.Set(ctx, "name", "net"))
+	testutil.NoError(t, ns.Set(ctx, "lr", 0.5))
+	testutil.NoError(t, ns.Set(ctx, "name", "net"))
 	lr, err := ns.Get(ctx, "lr")
 	want(t, lr, err, any(0.5))
-	check(t, ns.Delete(ctx, "lr"))
+	testutil.NoError(t, ns.Delete(ctx, "lr"))
 	_, err = ns.Get(ctx, "lr")
-	wantErr(t, err, manager.ErrNoKey)
+	testutil.ErrorIs(t, err, manager.ErrNoKey)
 	names, err := ns.Names(ctx)
 	if err != nil || !slices.Equal(names, []string{"name"}) {
 		t.Errorf("%v, %v", names, err)
@@ -372,16 +375,16 @@ func TestDict_PopItemGivesEachEntryOnce(t *testing.T) {
 	for k := range 100 {
 		left[k] = -k
 	}
-	check(t, d.Update(ctx, left))
+	testutil.NoError(t, d.Update(ctx, left))
 	for _, k := range []int{0, 99, 50, 7, 98} { // the first, the last and some between
-		check(t, d.Delete(ctx, k))
+		testutil.NoError(t, d.Delete(ctx, k))
 		delete(left, k)
 	}
-	check(t, d.Set(ctx, 7, 70))
+	testutil.NoError(t, d.Set(ctx, 7, 70))
 	left[7] = 70
 	for n := len(left); n > 0; n-- {
 		k, v, err := d.PopItem(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		if want, ok := left[k]; !ok || v != want {
 			t.Fatalf("PopItem returned %d and %d; there was %d, %v", k, v, want, ok)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A Deadly is an object whose methods end the server.
@@ -106,7 +107,7 @@ func TestDeath_Matrix(t *testing.T) {
 }
 
 func clientDies(t *testing.T, how string) {
-	ctx, m := watched(t), process(t)
+	ctx, m := testutil.Context(t), process(t)
 	var v victim
 	var err error
 	v.Lock, err = manager.NewMutex(ctx, m)
@@ -125,7 +126,7 @@ func clientDies(t *testing.T, how string) {
 	closing(t, v.Empty, err)
 	v.Tasks, err = manager.NewJoinableQueue[int](ctx, m, 0)
 	closing(t, v.Tasks, err)
-	check(t, v.Tasks.Put(ctx, 1))
+	testutil.NoError(t, v.Tasks.Put(ctx, 1))
 	ready, err := ipc.NewQueue[int](1)
 	closing(t, ready, err)
 	order, err := ipc.NewQueue[string](1)
@@ -135,12 +136,12 @@ func clientDies(t *testing.T, how string) {
 	defer g.Close()
 	p := beKilled.Go(g, v)
 	pid, err := ready.Get(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	for n := 0; n == 0; { // until it is inside
 		n, err = v.Barrier.Waiting(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 	}
-	check(t, v.Cond.Lock(ctx)) // it has let go of it
+	testutil.NoError(t, v.Cond.Lock(ctx)) // it has let go of it
 
 	limit, cancel := context.WithTimeout(ctx, bound)
 	if how == "SIGSTOP" {
@@ -154,43 +155,43 @@ func clientDies(t *testing.T, how string) {
 	go func() { permit <- v.Permits.Acquire(limit) }()
 	go func() { _, err := v.Barrier.Wait(limit); met <- err }()
 	go func() { joined <- v.Tasks.Join(limit) }()
-	check(t, order.Put(ctx, how))
+	testutil.NoError(t, order.Put(ctx, how))
 	begin := time.Now()
 	results := []error{<-locked, <-permit, <-met, <-joined, <-relocked}
 	took := time.Since(begin)
 
 	if how == "SIGSTOP" { // it is alive, and keeps what it has
 		for _, err := range results {
-			wantErr(t, err, context.DeadlineExceeded)
+			testutil.ErrorIs(t, err, context.DeadlineExceeded)
 		}
-		check(t, kill(pid, "SIGKILL"))
+		testutil.NoError(t, kill(pid, "SIGKILL"))
 		<-end(ctx, p)
-		check(t, func() error {
+		testutil.NoError(t, func() error {
 			err := v.Lock.Lock(ctx)
-			wantErr(t, err, manager.ErrOwnerDied)
+			testutil.ErrorIs(t, err, manager.ErrOwnerDied)
 			return v.Lock.MarkConsistent(ctx)
 		}())
 	} else {
-		check(t, results[1]) // the permit of the dead was returned
-		wantErr(t, results[0], manager.ErrOwnerDied)
-		wantErr(t, results[2], manager.ErrBroken)
-		wantErr(t, results[3], manager.ErrTasksLost)
-		wantErr(t, results[4], manager.ErrOwnerDied)
+		testutil.NoError(t, results[1]) // the permit of the dead was returned
+		testutil.ErrorIs(t, results[0], manager.ErrOwnerDied)
+		testutil.ErrorIs(t, results[2], manager.ErrBroken)
+		testutil.ErrorIs(t, results[3], manager.ErrTasksLost)
+		testutil.ErrorIs(t, results[4], manager.ErrOwnerDied)
 		for _, i := range []int{0, 2, 3, 4} {
 			var owner *shm.PeerError
 			if !errors.As(results[i], &owner) || owner.PID != pid {
 				t.Errorf("%v does not say that it was process %d", results[i], pid)
 			}
 		}
-		check(t, v.Lock.MarkConsistent(ctx))
-		check(t, v.Permits.Release(ctx))
+		testutil.NoError(t, v.Lock.MarkConsistent(ctx))
+		testutil.NoError(t, v.Permits.Release(ctx))
 		diedOf(t, how, <-end(ctx, p), pid)
 	}
-	check(t, v.Lock.Unlock(ctx))
-	check(t, v.Lock.Lock(ctx))
-	check(t, v.Lock.Unlock(ctx))
-	check(t, errors.Join(v.Cond.NotifyAll(ctx), v.Event.Set(ctx), v.Event.Wait(ctx), v.Cond.Unlock(ctx)))
-	check(t, v.Empty.Put(ctx, 5)) // who waited for it takes nothing with it
+	testutil.NoError(t, v.Lock.Unlock(ctx))
+	testutil.NoError(t, v.Lock.Lock(ctx))
+	testutil.NoError(t, v.Lock.Unlock(ctx))
+	testutil.NoError(t, errors.Join(v.Cond.NotifyAll(ctx), v.Event.Set(ctx), v.Event.Wait(ctx), v.Cond.Unlock(ctx)))
+	testutil.NoError(t, v.Empty.Put(ctx, 5)) // who waited for it takes nothing with it
 	n, err := v.Empty.Get(ctx)
 	want(t, n, err, 5)
 	t.Logf("noticed after %v: %v", took.Round(time.Microsecond), results[0])
@@ -216,9 +217,9 @@ func diedOf(t *testing.T, how string, err error, pid int) {
 			t.Errorf("signal %v", p.Signal)
 		}
 	case "SIGSEGV", "panic":
-		wantErr(t, err, shoal.ErrPanic) // the Go runtime gave up, and said why
+		testutil.ErrorIs(t, err, shoal.ErrPanic) // the Go runtime gave up, and said why
 	case "os.Exit":
-		if wantErr(t, err, shoal.ErrExited); p.ExitCode != 7 {
+		if testutil.ErrorIs(t, err, shoal.ErrExited); p.ExitCode != 7 {
 			t.Errorf("exit status %d", p.ExitCode)
 		}
 	}
@@ -256,7 +257,7 @@ var bearWitness = shoal.Register("manager witness", func(ctx context.Context, _ 
 })
 
 func serverDies(t *testing.T, how string) {
-	ctx, m := watched(t), process(t)
+	ctx, m := testutil.Context(t), process(t)
 	d, err := deadly.New(ctx, m)
 	closing(t, d, err)
 	pid, err := manager.Call[int](ctx, d, "PID")
@@ -277,7 +278,7 @@ func serverDies(t *testing.T, how string) {
 	defer g.Close()
 	bearWitness.Go(g, witness{empty, patience, ready.Sender(), saw.Sender()})
 	_, err = ready.Get(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 
 	limit, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -288,27 +289,27 @@ func serverDies(t *testing.T, how string) {
 	took := time.Since(begin)
 	other := <-waiting
 	there, gerr := saw.Get(ctx)
-	check(t, gerr)
+	testutil.NoError(t, gerr)
 	if how == "SIGSTOP" {
-		wantErr(t, err, context.DeadlineExceeded)
-		wantErr(t, other, context.DeadlineExceeded)
-		wantErr(t, there.Err, context.DeadlineExceeded)
-		check(t, kill(pid, "SIGKILL"))
+		testutil.ErrorIs(t, err, context.DeadlineExceeded)
+		testutil.ErrorIs(t, other, context.DeadlineExceeded)
+		testutil.ErrorIs(t, there.Err, context.DeadlineExceeded)
+		testutil.NoError(t, kill(pid, "SIGKILL"))
 		for ctx.Err() == nil && !errors.Is(err, manager.ErrServerDied) {
 			_, err = empty.Get(ctx)
 		}
 		return
 	}
 	for _, err := range []error{err, other, there.Err} {
-		wantErr(t, err, manager.ErrServerDied)
+		testutil.ErrorIs(t, err, manager.ErrServerDied)
 	}
 	if there.PID != pid {
 		t.Errorf("another process says it was %d, not %d", there.PID, pid)
 	}
 	diedOf(t, how, err, pid)
 	_, err = v.Get(ctx)
-	wantErr(t, err, manager.ErrServerDied)
+	testutil.ErrorIs(t, err, manager.ErrServerDied)
 	_, err = manager.NewMutex(ctx, m)
-	wantErr(t, err, manager.ErrServerDied)
+	testutil.ErrorIs(t, err, manager.ErrServerDied)
 	t.Logf("noticed after %v: %v", took.Round(time.Microsecond), err)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A recorder is a stream that keeps what is written to it. A closed proxy is released on the side,
@@ -48,20 +49,20 @@ func session(f *testing.F, m *manager.Manager) (said [][]byte) {
 		all = append(all, r)
 		return r, nil
 	})
-	check(f, err)
+	testutil.NoError(f, err)
 	d, err := manager.NewDict[string, *manager.Value[int]](ctx, far)
-	check(f, err)
+	testutil.NoError(f, err)
 	v, err := manager.NewValue(ctx, far, 1)
-	check(f, err)
-	check(f, d.Set(ctx, "v", v))
+	testutil.NoError(f, err)
+	testutil.NoError(f, d.Set(ctx, "v", v))
 	_, err = v.Add(ctx, 1)
-	check(f, err)
+	testutil.NoError(f, err)
 	_, err = d.All(ctx)
-	check(f, err)
-	check(f, v.Close())
-	check(f, far.Txn(ctx, func(tx context.Context) error { return d.Clear(tx) }))
-	check(f, d.Close())
-	check(f, far.Close())
+	testutil.NoError(f, err)
+	testutil.NoError(f, v.Close())
+	testutil.NoError(f, far.Txn(ctx, func(tx context.Context) error { return d.Clear(tx) }))
+	testutil.NoError(f, d.Close())
+	testutil.NoError(f, far.Close())
 	mu.Lock()
 	defer mu.Unlock()
 	for _, r := range all {
@@ -75,11 +76,11 @@ func session(f *testing.F, m *manager.Manager) (said [][]byte) {
 func FuzzServe_Stream(f *testing.F) {
 	ctx := context.Background()
 	m, err := manager.New(ctx)
-	check(f, err)
-	f.Cleanup(func() { check(f, m.Close()) })
+	testutil.NoError(f, err)
+	f.Cleanup(func() { testutil.NoError(f, m.Close()) })
 	other, err := manager.New(ctx) // a gateway knows the sessions that are recorded
-	check(f, err)
-	f.Cleanup(func() { check(f, other.Close()) })
+	testutil.NoError(f, err)
+	f.Cleanup(func() { testutil.NoError(f, other.Close()) })
 	for _, said := range session(f, other) {
 		f.Add(said)
 	}
@@ -88,11 +89,11 @@ func FuzzServe_Stream(f *testing.F) {
 	f.Add(hello)
 	f.Add(append(slices.Clone(hello), 4, 0, 0, 0, 'C', 0xff, 0xff, 0xff, 0xff))
 	witness, err := manager.NewValue(ctx, m, 1)
-	check(f, err)
-	f.Cleanup(func() { check(f, witness.Close()) })
-	check(f, witness.Set(ctx, 1)) // the lanes of this process are there
+	testutil.NoError(f, err)
+	f.Cleanup(func() { testutil.NoError(f, witness.Close()) })
+	testutil.NoError(f, witness.Set(ctx, 1)) // the lanes of this process are there
 	domain, err := shm.Default()
-	check(f, err)
+	testutil.NoError(f, err)
 	before := domain.Stats().Blocks
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		limited, cancel := context.WithTimeout(ctx, 20*time.Second)

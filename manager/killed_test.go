@@ -11,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A debtor changes values in a transaction, or holds objects, and says so. Then it waits for its
@@ -39,7 +40,7 @@ var dieInTxn = shoal.Register("manager txn victim", func(ctx context.Context, _ 
 // A client that asks while the transaction goes on waits, and sees nothing of it when its client
 // has been killed.
 func TestTxn_OfAKilledClientIsUndone(t *testing.T) {
-	ctx, m := watched(t), process(t)
+	ctx, m := testutil.Context(t), process(t)
 	v, err := manager.NewValue(ctx, m, 1)
 	closing(t, v, err)
 	d, err := manager.NewDict[string, *manager.List[int]](ctx, m)
@@ -50,7 +51,7 @@ func TestTxn_OfAKilledClientIsUndone(t *testing.T) {
 	defer g.Close()
 	p := dieInTxn.Go(g, debtor{m, v, d, ready.Sender()})
 	_, err = ready.Get(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	asked := make(chan int)
 	go func() {
 		n, err := v.Get(ctx)
@@ -64,7 +65,7 @@ func TestTxn_OfAKilledClientIsUndone(t *testing.T) {
 		t.Fatalf("%d was seen within the transaction", n)
 	case <-time.After(10 * time.Millisecond): // it would be a coincidence, and no failure, if it asked later
 	}
-	check(t, p.Signal(os.Kill))
+	testutil.NoError(t, p.Signal(os.Kill))
 	if n := <-asked; n != 1 {
 		t.Errorf("%d, not 1", n)
 	}
@@ -91,7 +92,7 @@ var holdObjects = shoal.Register("manager holder", func(ctx context.Context, _ i
 
 // The server is asked for nothing meanwhile: it hears of the death by itself.
 func TestManager_ObjectsOfAKilledClientAreFreed(t *testing.T) {
-	ctx, m := watched(t), process(t)
+	ctx, m := testutil.Context(t), process(t)
 	v, err := manager.NewValue(ctx, m, 1)
 	closing(t, v, err)
 	d, err := manager.NewDict[string, *manager.List[int]](ctx, m)
@@ -99,17 +100,17 @@ func TestManager_ObjectsOfAKilledClientAreFreed(t *testing.T) {
 	ready, err := ipc.NewQueue[bool](1)
 	closing(t, ready, err)
 	domain, err := shm.Default()
-	check(t, err)
+	testutil.NoError(t, err)
 	before := domain.Stats().Blocks
 	g := shoal.NewGroup(ctx, shoal.Options{})
 	defer g.Close()
 	p := holdObjects.Go(g, debtor{m, v, d, ready.Sender()})
 	_, err = ready.Get(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	if n := domain.Stats().Blocks; n < before+3 {
 		t.Errorf("%d blocks became %d", before, n)
 	}
-	check(t, p.Signal(os.Kill))
+	testutil.NoError(t, p.Signal(os.Kill))
 	<-end(ctx, p)
 	for n := domain.Stats().Blocks; n != before; n = domain.Stats().Blocks {
 		if ctx.Err() != nil {
@@ -136,7 +137,7 @@ var act = shoal.Register("manager actor", func(ctx context.Context, _ int, a act
 })
 
 func TestBarrier_IsBrokenByAKilledActor(t *testing.T) {
-	ctx, m := watched(t), process(t)
+	ctx, m := testutil.Context(t), process(t)
 	b, err := manager.NewBarrier(ctx, m, 2)
 	closing(t, b, err)
 	ready, err := ipc.NewQueue[int](1)
@@ -145,14 +146,14 @@ func TestBarrier_IsBrokenByAKilledActor(t *testing.T) {
 	go func() { _, err := b.Wait(ctx); waited <- err }()
 	for n := 0; n == 0 && ctx.Err() == nil; {
 		n, err = b.Waiting(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 	}
 	g := shoal.NewGroup(ctx, shoal.Options{})
 	defer g.Close()
 	p := act.Go(g, actor{b, ready.Sender()})
 	pid, err := ready.Get(ctx)
-	check(t, err)
-	check(t, p.Kill())
+	testutil.NoError(t, err)
+	testutil.NoError(t, p.Kill())
 	err = <-waited
 	var owner *shm.PeerError
 	if !errors.Is(err, manager.ErrBroken) || !errors.As(err, &owner) || owner.PID != pid {

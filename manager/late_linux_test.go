@@ -10,11 +10,12 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A caller that could not wait for a lock of the dead had no occasion to repair it.
 func TestMutex_ALateLockOfTheDeadIsGivenBack(t *testing.T) {
-	ctx, m := watched(t), process(t)
+	ctx, m := testutil.Context(t), process(t)
 	l, err := manager.NewMutex(ctx, m)
 	closing(t, l, err)
 	r, err := manager.NewRecursiveMutex(ctx, m)
@@ -29,20 +30,20 @@ func TestMutex_ALateLockOfTheDeadIsGivenBack(t *testing.T) {
 		Unlock(context.Context) error
 	}
 	for name, l := range map[string]locker{"Mutex": l, "RecursiveMutex": r, "Cond": c} {
-		check(t, server.Signal(syscall.SIGSTOP))
+		testutil.NoError(t, server.Signal(syscall.SIGSTOP))
 		for !sys.Stopped(server.PID()) {
 			time.Sleep(time.Millisecond)
 		}
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		err := l.Lock(short)
 		cancel()
-		check(t, server.Signal(syscall.SIGCONT))
+		testutil.NoError(t, server.Signal(syscall.SIGCONT))
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("%s: a stopped server answers: %v", name, err)
 		}
 		if err := l.Lock(ctx); !errors.Is(err, manager.ErrOwnerDied) {
 			t.Fatalf("%s: %v", name, err)
 		}
-		check(t, errors.Join(l.MarkConsistent(ctx), l.Unlock(ctx), l.Lock(ctx), l.Unlock(ctx)))
+		testutil.NoError(t, errors.Join(l.MarkConsistent(ctx), l.Unlock(ctx), l.Lock(ctx), l.Unlock(ctx)))
 	}
 }

@@ -2,40 +2,16 @@ package manager_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/shoaltest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestMain(m *testing.M) { shoaltest.TestMain(m) }
-
-// watched returns a context that ends long after any of these tests should have.
-func watched(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantErr(t testing.TB, err error, want ...error) {
-	t.Helper()
-	for _, w := range want {
-		if !errors.Is(err, w) {
-			t.Errorf("error %v is not %v", err, w)
-		}
-	}
-}
 
 func want[T comparable](t testing.TB, got T, err error, wanted T) {
 	t.Helper()
@@ -49,7 +25,7 @@ func want[T comparable](t testing.TB, got T, err error, wanted T) {
 func settled(t testing.TB) {
 	t.Helper()
 	d, err := shm.Default()
-	check(t, err)
+	testutil.NoError(t, err)
 	before := d.Stats()
 	t.Cleanup(func() {
 		begin := time.Now()
@@ -69,8 +45,8 @@ func local(t testing.TB) *manager.Manager {
 	t.Helper()
 	settled(t)
 	m, err := manager.New(context.Background())
-	check(t, err)
-	t.Cleanup(func() { check(t, m.Close()) })
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, m.Close()) })
 	return m
 }
 
@@ -79,7 +55,7 @@ func process(t testing.TB) *manager.Manager {
 	t.Helper()
 	settled(t)
 	m, err := manager.Start(context.Background())
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(func() { m.Close() })
 	return m
 }
@@ -93,6 +69,6 @@ func each(t *testing.T, f func(t *testing.T, m *manager.Manager)) {
 
 func closing(t testing.TB, c interface{ Close() error }, err error) {
 	t.Helper()
-	check(t, err)
-	t.Cleanup(func() { check(t, c.Close()) })
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, c.Close()) })
 }

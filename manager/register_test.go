@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 type Counter struct{ n int }
@@ -34,7 +35,7 @@ var counters = manager.Register("Counter", NewCounter, (*Counter).Add, (*Counter
 
 func TestRegister_ObjectsOfOwnTypes(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		c, err := counters.New(ctx, m, 40)
 		closing(t, c, err)
 		n, err := manager.Call[int](ctx, c, "Add", 2)
@@ -44,7 +45,7 @@ func TestRegister_ObjectsOfOwnTypes(t *testing.T) {
 			t.Errorf("%v, %v", two, err)
 		}
 		no := errors.New("no")
-		wantErr(t, m.Txn(ctx, func(tx context.Context) error {
+		testutil.ErrorIs(t, m.Txn(ctx, func(tx context.Context) error {
 			n, err := manager.Call[int](tx, c, "Add", 1)
 			want(t, n, err, 43)
 			return no
@@ -53,7 +54,7 @@ func TestRegister_ObjectsOfOwnTypes(t *testing.T) {
 		want(t, n, err, 42)
 		d, err := manager.NewDict[string, *manager.Instance](ctx, m)
 		closing(t, d, err)
-		check(t, d.Set(ctx, "c", c))
+		testutil.NoError(t, d.Set(ctx, "c", c))
 		again, err := d.Get(ctx, "c")
 		closing(t, again, err)
 		n, err = manager.Call[int](ctx, again, "Add", 1)
@@ -62,9 +63,9 @@ func TestRegister_ObjectsOfOwnTypes(t *testing.T) {
 }
 
 func TestCall_IsChecked(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	_, err := counters.New(ctx, m, "one")
-	wantErr(t, err, manager.ErrArgument)
+	testutil.ErrorIs(t, err, manager.ErrArgument)
 	if want := "manager: wrong argument 1 of Counter: want int, not string"; err.Error() != want {
 		t.Errorf("%q", err)
 	}
@@ -75,17 +76,17 @@ func TestCall_IsChecked(t *testing.T) {
 	c, err := counters.New(ctx, m, 0)
 	closing(t, c, err)
 	_, err = c.Call(ctx, "Sub", 1)
-	wantErr(t, err, manager.ErrNoMethod)
+	testutil.ErrorIs(t, err, manager.ErrNoMethod)
 	_, err = c.Call(ctx, "Add")
-	wantErr(t, err, manager.ErrArgument)
+	testutil.ErrorIs(t, err, manager.ErrArgument)
 	_, err = c.Call(ctx, "Add", int64(1))
-	wantErr(t, err, manager.ErrArgument)
+	testutil.ErrorIs(t, err, manager.ErrArgument)
 	_, err = c.Call(ctx, "Add", nil)
-	wantErr(t, err, manager.ErrArgument)
+	testutil.ErrorIs(t, err, manager.ErrArgument)
 	_, err = manager.Call[string](ctx, c, "Get")
-	wantErr(t, err, manager.ErrType)
+	testutil.ErrorIs(t, err, manager.ErrType)
 	_, err = manager.Call[int](ctx, c, "Two")
-	wantErr(t, err, manager.ErrType)
+	testutil.ErrorIs(t, err, manager.ErrType)
 }
 
 func TestRegister_SaysWhatIsWrong(t *testing.T) {
@@ -127,12 +128,12 @@ func TestRegister_SaysWhatIsWrong(t *testing.T) {
 
 func TestPanicError_IsItsCallersAlone(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		d, err := deadly.New(ctx, m)
 		closing(t, d, err)
 		_, err = manager.Call[int](ctx, d, "Panic", "oh no")
 		var p *manager.PanicError
-		if wantErr(t, err, manager.ErrPanic); !errors.As(err, &p) || p.Method != "Panic" ||
+		if testutil.ErrorIs(t, err, manager.ErrPanic); !errors.As(err, &p) || p.Method != "Panic" ||
 			p.Text != "oh no" || !strings.Contains(p.Stack, "(*Deadly).Panic") {
 			t.Errorf("%+v", err)
 		}
@@ -140,13 +141,13 @@ func TestPanicError_IsItsCallersAlone(t *testing.T) {
 			t.Errorf("%s", text)
 		}
 		_, err = d.Call(ctx, "Nil")
-		wantErr(t, err, manager.ErrPanic)
+		testutil.ErrorIs(t, err, manager.ErrPanic)
 		_, err = d.Call(ctx, "Fail")
-		wantErr(t, err, fs.ErrNotExist)
+		testutil.ErrorIs(t, err, fs.ErrNotExist)
 		short, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
 		defer cancel()
 		_, err = d.Call(short, "Wait")
-		wantErr(t, err, context.DeadlineExceeded)
+		testutil.ErrorIs(t, err, context.DeadlineExceeded)
 		n, err := manager.Call[int](ctx, d, "Count")
 		want(t, n, err, 1)
 	})

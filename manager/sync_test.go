@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func brief(t testing.TB) context.Context {
@@ -20,7 +21,7 @@ func brief(t testing.TB) context.Context {
 
 func TestQueue_KeepsItsOrder(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		q, err := manager.NewQueue[int](ctx, m, 3)
 		closing(t, q, err)
 		var got []int
@@ -36,26 +37,26 @@ func TestQueue_KeepsItsOrder(t *testing.T) {
 			}
 		})
 		for i := range 100 {
-			check(t, q.Put(ctx, i))
+			testutil.NoError(t, q.Put(ctx, i))
 		}
 		wg.Wait()
 		if len(got) != 100 || !slices.IsSorted(got) {
 			t.Errorf("%v", got)
 		}
 		_, err = q.TryGet(ctx)
-		wantErr(t, err, manager.ErrEmpty)
+		testutil.ErrorIs(t, err, manager.ErrEmpty)
 		for i := range 3 {
-			check(t, q.TryPut(ctx, i))
+			testutil.NoError(t, q.TryPut(ctx, i))
 		}
-		wantErr(t, q.TryPut(ctx, 3), manager.ErrFull)
-		wantErr(t, q.Put(brief(t), 3), manager.ErrFull, context.DeadlineExceeded)
+		testutil.ErrorIs(t, q.TryPut(ctx, 3), manager.ErrFull)
+		testutil.ErrorIs(t, q.Put(brief(t), 3), manager.ErrFull, context.DeadlineExceeded)
 	})
 }
 
 // A value that arrives when its caller has gone away is the next one's.
 func TestQueue_CancelledGetLosesNothing(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		q, err := manager.NewQueue[int](ctx, m, 0)
 		closing(t, q, err)
 		const count = 100
@@ -79,11 +80,11 @@ func TestQueue_CancelledGetLosesNothing(t *testing.T) {
 				}
 				seen[v] = true
 			} else {
-				wantErr(t, err, context.DeadlineExceeded)
+				testutil.ErrorIs(t, err, context.DeadlineExceeded)
 			}
 			if len(seen)%7 == 0 { // a deadline of 0 never succeeds
 				v, err := q.Get(ctx)
-				check(t, err)
+				testutil.NoError(t, err)
 				seen[v] = true
 			}
 		}
@@ -91,34 +92,34 @@ func TestQueue_CancelledGetLosesNothing(t *testing.T) {
 }
 
 func TestJoinableQueue_JoinWaitsForWhatIsNotDone(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	q, err := manager.NewJoinableQueue[int](ctx, m, 0)
 	closing(t, q, err)
-	check(t, q.Join(ctx))
-	wantErr(t, q.TaskDone(ctx), manager.ErrReleased)
+	testutil.NoError(t, q.Join(ctx))
+	testutil.ErrorIs(t, q.TaskDone(ctx), manager.ErrReleased)
 	for i := range 3 {
-		check(t, q.Put(ctx, i))
+		testutil.NoError(t, q.Put(ctx, i))
 	}
-	wantErr(t, q.TaskDone(ctx), manager.ErrReleased)
-	wantErr(t, q.Join(brief(t)), context.DeadlineExceeded)
+	testutil.ErrorIs(t, q.TaskDone(ctx), manager.ErrReleased)
+	testutil.ErrorIs(t, q.Join(brief(t)), context.DeadlineExceeded)
 	joined := make(chan error)
 	go func() { joined <- q.Join(ctx) }()
 	for range 3 {
 		_, err := q.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		select {
 		case err := <-joined:
 			t.Fatalf("joined too early: %v", err)
 		default:
 		}
-		check(t, q.TaskDone(ctx))
+		testutil.NoError(t, q.TaskDone(ctx))
 	}
-	check(t, <-joined)
+	testutil.NoError(t, <-joined)
 }
 
 func TestMutex_Excludes(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		l, err := manager.NewMutex(ctx, m)
 		closing(t, l, err)
 		inside, n := 0, 0
@@ -145,79 +146,79 @@ func TestMutex_Excludes(t *testing.T) {
 		if n != 200 {
 			t.Errorf("%d", n)
 		}
-		wantErr(t, l.Unlock(ctx), manager.ErrNotOwner)
-		check(t, l.TryLock(ctx))
-		wantErr(t, l.TryLock(ctx), manager.ErrLocked)
-		wantErr(t, l.Lock(brief(t)), context.DeadlineExceeded)
-		check(t, l.Unlock(ctx))
+		testutil.ErrorIs(t, l.Unlock(ctx), manager.ErrNotOwner)
+		testutil.NoError(t, l.TryLock(ctx))
+		testutil.ErrorIs(t, l.TryLock(ctx), manager.ErrLocked)
+		testutil.ErrorIs(t, l.Lock(brief(t)), context.DeadlineExceeded)
+		testutil.NoError(t, l.Unlock(ctx))
 	})
 }
 
 // The lock that a cancelled caller was given all the same is free again.
 func TestMutex_CancelledLockIsNotKept(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	l, err := manager.NewMutex(ctx, m)
 	closing(t, l, err)
 	for i := range 100 {
 		short, cancel := context.WithTimeout(ctx, time.Duration(i)*time.Microsecond)
 		if err := l.Lock(short); err == nil {
-			check(t, l.Unlock(ctx))
+			testutil.NoError(t, l.Unlock(ctx))
 		}
 		cancel()
 	}
-	check(t, l.Lock(ctx))
-	check(t, l.Unlock(ctx))
+	testutil.NoError(t, l.Lock(ctx))
+	testutil.NoError(t, l.Unlock(ctx))
 }
 
 func TestRecursiveMutex_BelongsToItsProxy(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	d, err := manager.NewDict[int, *manager.RecursiveMutex](ctx, m)
 	closing(t, d, err)
 	a, err := manager.NewRecursiveMutex(ctx, m)
 	closing(t, a, err)
-	check(t, d.Set(ctx, 0, a))
+	testutil.NoError(t, d.Set(ctx, 0, a))
 	b, err := d.Get(ctx, 0)
 	closing(t, b, err)
-	check(t, a.Lock(ctx))
-	check(t, a.Lock(ctx))
-	wantErr(t, b.TryLock(ctx), manager.ErrLocked)
-	wantErr(t, b.Unlock(ctx), manager.ErrNotOwner)
-	check(t, a.Unlock(ctx))
-	wantErr(t, b.TryLock(ctx), manager.ErrLocked)
-	check(t, a.Unlock(ctx))
-	check(t, b.TryLock(ctx))
-	check(t, b.Unlock(ctx))
+	testutil.NoError(t, a.Lock(ctx))
+	testutil.NoError(t, a.Lock(ctx))
+	testutil.ErrorIs(t, b.TryLock(ctx), manager.ErrLocked)
+	testutil.ErrorIs(t, b.Unlock(ctx), manager.ErrNotOwner)
+	testutil.NoError(t, a.Unlock(ctx))
+	testutil.ErrorIs(t, b.TryLock(ctx), manager.ErrLocked)
+	testutil.NoError(t, a.Unlock(ctx))
+	testutil.NoError(t, b.TryLock(ctx))
+	testutil.NoError(t, b.Unlock(ctx))
 }
 
 func TestEvent_AndSemaphoreAndBarrierArePythons(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	e, err := manager.NewEvent(ctx, m)
 	closing(t, e, err)
-	wantErr(t, e.Wait(brief(t)), context.DeadlineExceeded)
+	testutil.ErrorIs(t, e.Wait(brief(t)), context.DeadlineExceeded)
 	waited := make(chan error)
 	go func() { waited <- e.Wait(ctx) }()
-	check(t, e.Set(ctx))
-	check(t, <-waited)
+	testutil.NoError(t, e.Set(ctx))
+	testutil.NoError(t, <-waited)
 	ok, err := e.IsSet(ctx)
 	want(t, ok, err, true)
-	check(t, e.Clear(ctx))
+	testutil.NoError(t, e.Clear(ctx))
 	ok, err = e.IsSet(ctx)
 	want(t, ok, err, false)
 
 	s, err := manager.NewBoundedSemaphore(ctx, m, 2)
 	closing(t, s, err)
-	check(t, s.Acquire(ctx))
-	check(t, s.Acquire(ctx))
-	wantErr(t, s.TryAcquire(ctx), manager.ErrLocked)
-	wantErr(t, s.Acquire(brief(t)), context.DeadlineExceeded)
-	check(t, s.Release(ctx))
-	check(t, s.Release(ctx))
+	testutil.NoError(t, s.Acquire(ctx))
+	testutil.NoError(t, s.Acquire(ctx))
+	testutil.ErrorIs(t, s.TryAcquire(ctx), manager.ErrLocked)
+	testutil.ErrorIs(t, s.Acquire(brief(t)), context.DeadlineExceeded)
+	testutil.NoError(t, s.Release(ctx))
+	testutil.NoError(t, s.Release(ctx))
 	n := 0
 	for n != 2 { // the Acquire that gave up may have got one too late, and returns it
 		n, err = s.Permits(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 	}
-	wantErr(t, s.Release(ctx), manager.ErrReleased)
+	testutil.ErrorIs(t, s.Release(ctx), manager.ErrReleased)
 
 	b, err := manager.NewBarrier(ctx, m, 3)
 	closing(t, b, err)
@@ -240,51 +241,51 @@ func TestEvent_AndSemaphoreAndBarrierArePythons(t *testing.T) {
 		}
 	}
 	_, err = b.Wait(brief(t)) // it may be over before the server hears of it, or after
-	wantErr(t, err, manager.ErrBroken)
-	wantErr(t, err, context.DeadlineExceeded)
+	testutil.ErrorIs(t, err, manager.ErrBroken)
+	testutil.ErrorIs(t, err, context.DeadlineExceeded)
 	for broken := false; !broken && ctx.Err() == nil; { // a slow server hears of it a little later
 		broken, err = b.Broken(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 	}
 	_, err = b.Wait(ctx)
-	wantErr(t, err, manager.ErrBroken)
-	check(t, b.Reset(ctx))
+	testutil.ErrorIs(t, err, manager.ErrBroken)
+	testutil.NoError(t, b.Reset(ctx))
 	go func() { _, err := b.Wait(ctx); waited <- err }()
 	for n := 0; n == 0 && ctx.Err() == nil; {
 		n, err = b.Waiting(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 	}
-	check(t, b.Abort(ctx))
-	wantErr(t, <-waited, manager.ErrBroken)
+	testutil.NoError(t, b.Abort(ctx))
+	testutil.ErrorIs(t, <-waited, manager.ErrBroken)
 }
 
 // A party that comes too late breaks a barrier for those who wait, although it has not waited
 // itself.
 func TestBarrier_IsBrokenByALateParty(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		b, err := manager.NewBarrier(ctx, m, 3)
 		closing(t, b, err)
 		waited := make(chan error, 1)
 		go func() { _, err := b.Wait(ctx); waited <- err }()
 		for n := 0; n == 0 && ctx.Err() == nil; {
 			n, err = b.Waiting(ctx)
-			check(t, err)
+			testutil.NoError(t, err)
 		}
 		why := errors.New("no time")
 		over, end := context.WithCancelCause(ctx)
 		end(why)
 		_, err = b.Wait(over)
-		wantErr(t, err, manager.ErrBroken)
-		wantErr(t, err, why)
-		wantErr(t, <-waited, manager.ErrBroken)
+		testutil.ErrorIs(t, err, manager.ErrBroken)
+		testutil.ErrorIs(t, err, why)
+		testutil.ErrorIs(t, <-waited, manager.ErrBroken)
 	})
 }
 
 // The last one to come acts, before anybody goes on.
 func TestBarrier_ActionIsTheLastOnes(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		b, err := manager.NewBarrier(ctx, m, 3)
 		closing(t, b, err)
 		n, err := b.Parties(ctx)
@@ -311,7 +312,7 @@ func TestBarrier_ActionIsTheLastOnes(t *testing.T) {
 		failed := 0
 		for range 3 {
 			err := <-errs
-			wantErr(t, err, manager.ErrBroken)
+			testutil.ErrorIs(t, err, manager.ErrBroken)
 			if errors.Is(err, failure) {
 				failed++
 			}
@@ -324,16 +325,16 @@ func TestBarrier_ActionIsTheLastOnes(t *testing.T) {
 
 // Whatever becomes of the action, nobody waits for it for ever.
 func TestBarrier_WhoseActionDoesNotEnd(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	b, err := manager.NewBarrier(ctx, m, 2)
 	closing(t, b, err)
 	for name, act := range map[string]func(){
 		"a panic":        func() { panic("at once") },
 		"a Goexit":       runtime.Goexit,
-		"a reset in it":  func() { check(t, b.Reset(ctx)) },
-		"an abort in it": func() { check(t, b.Abort(ctx)) },
+		"a reset in it":  func() { testutil.NoError(t, b.Reset(ctx)) },
+		"an abort in it": func() { testutil.NoError(t, b.Abort(ctx)) },
 	} {
-		check(t, b.Reset(ctx))
+		testutil.NoError(t, b.Reset(ctx))
 		b.Action = func() error { act(); return nil }
 		errs := make(chan error, 2)
 		for range 2 {
@@ -355,39 +356,39 @@ func TestBarrier_WhoseActionDoesNotEnd(t *testing.T) {
 		}
 	}
 	// The caller's deadline ends while it acts: the turn ends all the same.
-	check(t, b.Reset(ctx))
+	testutil.NoError(t, b.Reset(ctx))
 	waited := make(chan error, 1)
 	b.Action = nil
 	go func() { _, err := b.Wait(ctx); waited <- err }()
 	for n := 0; n == 0 && ctx.Err() == nil; {
 		n, err = b.Waiting(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 	}
 	short, cancel := context.WithCancel(ctx)
 	last := *b
 	last.Action = func() error { cancel(); return nil }
 	last.Wait(short)
-	check(t, <-waited)
+	testutil.NoError(t, <-waited)
 }
 
 func TestCond_WakesThoseItNotifies(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	c, err := manager.NewCond(ctx, m)
 	closing(t, c, err)
 	ready, err := manager.NewValue(ctx, m, 0)
 	closing(t, ready, err)
-	wantErr(t, c.Wait(ctx), manager.ErrNotOwner)
-	wantErr(t, c.Notify(ctx, 1), manager.ErrNotOwner)
+	testutil.ErrorIs(t, c.Wait(ctx), manager.ErrNotOwner)
+	testutil.ErrorIs(t, c.Notify(ctx, 1), manager.ErrNotOwner)
 	const waiters = 3
 	woken := make(chan error, waiters)
 	var waiting sync.WaitGroup
 	for range waiters {
 		waiting.Add(1)
 		d, err := manager.NewDict[int, *manager.Cond](ctx, m) // each waiter needs a proxy of its own
-		check(t, err)
-		check(t, d.Set(ctx, 0, c))
+		testutil.NoError(t, err)
+		testutil.NoError(t, d.Set(ctx, 0, c))
 		mine, err := d.Get(ctx, 0)
-		check(t, errors.Join(err, d.Close()))
+		testutil.NoError(t, errors.Join(err, d.Close()))
 		go func() {
 			defer mine.Close()
 			err := mine.Lock(ctx)
@@ -398,38 +399,38 @@ func TestCond_WakesThoseItNotifies(t *testing.T) {
 		}()
 	}
 	waiting.Wait()
-	check(t, c.Lock(ctx))
+	testutil.NoError(t, c.Lock(ctx))
 	_, err = ready.Add(ctx, 1)
-	check(t, err)
-	check(t, c.NotifyAll(ctx))
-	check(t, c.Unlock(ctx))
+	testutil.NoError(t, err)
+	testutil.NoError(t, c.NotifyAll(ctx))
+	testutil.NoError(t, c.Unlock(ctx))
 	for range waiters {
-		check(t, <-woken)
+		testutil.NoError(t, <-woken)
 	}
-	check(t, c.Lock(ctx))
-	wantErr(t, c.Wait(brief(t)), context.DeadlineExceeded)
+	testutil.NoError(t, c.Lock(ctx))
+	testutil.ErrorIs(t, c.Wait(brief(t)), context.DeadlineExceeded)
 	for ctx.Err() == nil { // it was released
 		if err := c.TryLock(ctx); !errors.Is(err, manager.ErrLocked) {
-			check(t, err)
+			testutil.NoError(t, err)
 			break
 		}
 	}
-	check(t, c.Unlock(ctx))
+	testutil.NoError(t, c.Unlock(ctx))
 }
 
 // A waiter that was woken for nothing while a transaction goes on waits for its end, and may be
 // cancelled there.
 func TestTxn_LetsAWaiterLeave(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	c, err := manager.NewCond(ctx, m)
 	closing(t, c, err)
 	d, err := manager.NewDict[int, *manager.Cond](ctx, m) // each waiter needs a proxy of its own
 	closing(t, d, err)
-	check(t, d.Set(ctx, 0, c))
+	testutil.NoError(t, d.Set(ctx, 0, c))
 	wait := func(ctx context.Context) (ended chan error) {
 		mine, err := d.Get(t.Context(), 0)
 		closing(t, mine, err)
-		check(t, mine.Lock(ctx))
+		testutil.NoError(t, mine.Lock(ctx))
 		ended = make(chan error, 1)
 		go func() {
 			err := mine.Wait(ctx)
@@ -438,21 +439,21 @@ func TestTxn_LetsAWaiterLeave(t *testing.T) {
 			}
 			ended <- err
 		}()
-		check(t, errors.Join(c.Lock(ctx), c.Unlock(ctx))) // it waits
+		testutil.NoError(t, errors.Join(c.Lock(ctx), c.Unlock(ctx))) // it waits
 		return ended
 	}
 	one, leaveOne := context.WithCancel(ctx)
 	two, leaveTwo := context.WithCancel(ctx)
 	first, second := wait(one), wait(two)
-	check(t, m.Txn(ctx, func(context.Context) error {
+	testutil.NoError(t, m.Txn(ctx, func(context.Context) error {
 		leaveTwo() // which wakes the first
-		wantErr(t, <-second, context.Canceled)
+		testutil.ErrorIs(t, <-second, context.Canceled)
 		time.Sleep(20 * time.Millisecond) // it is on its way to the transaction's end then, as a rule
 		leaveOne()
-		wantErr(t, <-first, context.Canceled)
+		testutil.ErrorIs(t, <-first, context.Canceled)
 		return nil
 	}))
 	third := wait(ctx)
-	check(t, errors.Join(c.Lock(ctx), c.Notify(ctx, 1), c.Unlock(ctx)))
-	check(t, <-third)
+	testutil.NoError(t, errors.Join(c.Lock(ctx), c.Notify(ctx, 1), c.Unlock(ctx)))
+	testutil.NoError(t, <-third)
 }

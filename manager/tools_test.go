@@ -10,11 +10,12 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestValue_IsSwapped(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		v, err := manager.NewValue(ctx, m, 1.5)
 		closing(t, v, err)
 		was, err := v.Swap(ctx, -2)
@@ -25,36 +26,36 @@ func TestValue_IsSwapped(t *testing.T) {
 		want(t, ok, err, true)
 		is, err := v.Get(ctx)
 		want(t, is, err, 3)
-		check(t, v.Set(ctx, 4))
+		testutil.NoError(t, v.Set(ctx, 4))
 		is, err = v.Add(ctx, 0.25)
 		want(t, is, err, 4.25)
 	})
 }
 
 func TestSet_IsAskedAndCleared(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	s, err := manager.NewSet[string](ctx, m)
 	closing(t, s, err)
-	check(t, s.Add(ctx, "a", "b"))
+	testutil.NoError(t, s.Add(ctx, "a", "b"))
 	ok, err := s.Has(ctx, "a")
 	want(t, ok, err, true)
 	ok, err = s.Has(ctx, "c")
 	want(t, ok, err, false)
-	check(t, s.Clear(ctx))
+	testutil.NoError(t, s.Clear(ctx))
 	n, err := s.Len(ctx)
 	want(t, n, err, 0)
 	_, err = s.Pop(ctx)
-	wantErr(t, err, manager.ErrNoKey)
+	testutil.ErrorIs(t, err, manager.ErrNoKey)
 }
 
 func TestQueue_KnowsItsSize(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	for _, capacity := range []int{0, 3} {
 		q, err := manager.NewQueue[int](ctx, m, capacity)
 		closing(t, q, err)
 		n, err := q.Cap(ctx)
 		want(t, n, err, capacity)
-		check(t, q.Put(ctx, 1))
+		testutil.NoError(t, q.Put(ctx, 1))
 		n, err = q.Len(ctx)
 		want(t, n, err, 1)
 		v, err := q.TryGet(ctx)
@@ -64,10 +65,10 @@ func TestQueue_KnowsItsSize(t *testing.T) {
 
 func TestArray_IsReadInOneCall(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		a, err := manager.NewArray[int16](ctx, m, 1, 2, 3, 4, 5)
 		closing(t, a, err)
-		check(t, a.SetSlice(ctx, 1, []int16{7, 8}))
+		testutil.NoError(t, a.SetSlice(ctx, 1, []int16{7, 8}))
 		got, err := a.Slice(ctx, 1, 4)
 		if err != nil || !slices.Equal(got, []int16{7, 8, 4}) {
 			t.Errorf("%v, %v", got, err)
@@ -77,14 +78,14 @@ func TestArray_IsReadInOneCall(t *testing.T) {
 			t.Errorf("%v, %v", got, err)
 		}
 		_, err = a.Slice(ctx, -1, 2)
-		wantErr(t, err, manager.ErrIndex)
+		testutil.ErrorIs(t, err, manager.ErrIndex)
 		_, err = a.Slice(ctx, 0, 6)
-		wantErr(t, err, manager.ErrIndex)
+		testutil.ErrorIs(t, err, manager.ErrIndex)
 	})
 }
 
 func TestSemaphore_CountsItsPermits(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	s, err := manager.NewSemaphore(ctx, m, 1)
 	closing(t, s, err)
 	permits := func(n int) {
@@ -93,20 +94,20 @@ func TestSemaphore_CountsItsPermits(t *testing.T) {
 		want(t, got, err, n)
 	}
 	for range 2 { // more than at first: it has no bound
-		check(t, s.Release(ctx))
+		testutil.NoError(t, s.Release(ctx))
 	}
 	permits(3)
 	for range 3 {
-		check(t, s.Acquire(ctx))
+		testutil.NoError(t, s.Acquire(ctx))
 	}
-	wantErr(t, s.TryAcquire(ctx), manager.ErrLocked)
+	testutil.ErrorIs(t, s.TryAcquire(ctx), manager.ErrLocked)
 	waited := make(chan error)
 	go func() { waited <- s.Acquire(ctx) }()
-	check(t, s.Release(ctx))
-	check(t, <-waited)
+	testutil.NoError(t, s.Release(ctx))
+	testutil.NoError(t, <-waited)
 	permits(0)
 	_, err = manager.NewSemaphore(ctx, m, -1)
-	wantErr(t, err, manager.ErrArgument)
+	testutil.ErrorIs(t, err, manager.ErrArgument)
 }
 
 // A taker takes permits, says so, and waits for its end.
@@ -133,21 +134,21 @@ var takePermits = shoal.Register("manager taker", func(ctx context.Context, _ in
 // What a killed process had comes back once: not what somebody has released for it, and not what
 // was only a signal.
 func TestSemaphore_PermitsOfTheDeadComeBackOnce(t *testing.T) {
-	ctx, m := watched(t), process(t)
+	ctx, m := testutil.Context(t), process(t)
 	signalled, err := manager.NewSemaphore(ctx, m, 2)
 	closing(t, signalled, err)
 	released, err := manager.NewSemaphore(ctx, m, 3)
 	closing(t, released, err)
-	check(t, signalled.Release(ctx)) // one more than at first
+	testutil.NoError(t, signalled.Release(ctx)) // one more than at first
 	ready, err := ipc.NewQueue[bool](1)
 	closing(t, ready, err)
 	g := shoal.NewGroup(ctx, shoal.Options{})
 	defer g.Close()
 	p := takePermits.Go(g, taker{[]*manager.Semaphore{signalled, released}, ready.Sender()})
 	_, err = ready.Get(ctx)
-	check(t, err)
-	check(t, errors.Join(released.Release(ctx), released.Release(ctx))) // for the one that has them
-	check(t, p.Signal(os.Kill))
+	testutil.NoError(t, err)
+	testutil.NoError(t, errors.Join(released.Release(ctx), released.Release(ctx))) // for the one that has them
+	testutil.NoError(t, p.Signal(os.Kill))
 	for _, s := range []struct {
 		*manager.Semaphore
 		before, after int
@@ -155,7 +156,7 @@ func TestSemaphore_PermitsOfTheDeadComeBackOnce(t *testing.T) {
 		n := s.before
 		for n == s.before { // until the server has heard of it
 			n, err = s.Permits(ctx)
-			check(t, err)
+			testutil.NoError(t, err)
 		}
 		want(t, n, err, s.after)
 	}
@@ -164,7 +165,7 @@ func TestSemaphore_PermitsOfTheDeadComeBackOnce(t *testing.T) {
 // A lock that was unlocked without a word about what its dead owner left is no lock any more: for
 // nobody, in whichever form.
 func TestMutex_DeathIsNotForgotten(t *testing.T) {
-	ctx, m := watched(t), process(t)
+	ctx, m := testutil.Context(t), process(t)
 	l, err := manager.NewMutex(ctx, m)
 	closing(t, l, err)
 	r, err := manager.NewRecursiveMutex(ctx, m)
@@ -180,15 +181,15 @@ func TestMutex_DeathIsNotForgotten(t *testing.T) {
 	all := []locker{l, r, c}
 	die()
 	for _, l := range all {
-		wantErr(t, l.Lock(ctx), manager.ErrOwnerDied)
-		check(t, errors.Join(l.MarkConsistent(ctx), l.Unlock(ctx), l.Lock(ctx), l.Unlock(ctx)))
-		wantErr(t, l.MarkConsistent(ctx), manager.ErrNotOwner)
+		testutil.ErrorIs(t, l.Lock(ctx), manager.ErrOwnerDied)
+		testutil.NoError(t, errors.Join(l.MarkConsistent(ctx), l.Unlock(ctx), l.Lock(ctx), l.Unlock(ctx)))
+		testutil.ErrorIs(t, l.MarkConsistent(ctx), manager.ErrNotOwner)
 	}
 	die()
 	for _, l := range all {
-		wantErr(t, l.Lock(ctx), manager.ErrOwnerDied)
-		check(t, l.Unlock(ctx))
-		wantErr(t, l.Lock(ctx), manager.ErrNotRecoverable)
+		testutil.ErrorIs(t, l.Lock(ctx), manager.ErrOwnerDied)
+		testutil.NoError(t, l.Unlock(ctx))
+		testutil.ErrorIs(t, l.Lock(ctx), manager.ErrNotRecoverable)
 	}
 }
 
@@ -202,8 +203,8 @@ func dieWith(ctx context.Context, t *testing.T, w lockHolder) {
 	defer g.Close()
 	p := holdLocks.Go(g, w)
 	_, err = ready.Get(ctx)
-	check(t, err)
-	check(t, p.Signal(os.Kill))
+	testutil.NoError(t, err)
+	testutil.NoError(t, p.Signal(os.Kill))
 	<-end(ctx, p)
 }
 

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestTxn_IsAllOrNothing(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		d, err := manager.NewDict[string, int](ctx, m)
 		closing(t, d, err)
 		l, err := manager.NewList(ctx, m, 1)
@@ -32,11 +33,11 @@ func TestTxn_IsAllOrNothing(t *testing.T) {
 			list, err2 := l.All(ctx)
 			arr, err3 := a.All(ctx)
 			queued, err4 := q.Len(ctx)
-			check(t, errors.Join(err1, err2, err3, err4))
+			testutil.NoError(t, errors.Join(err1, err2, err3, err4))
 			return
 		}
 		no := errors.New("no")
-		wantErr(t, m.Txn(ctx, func(tx context.Context) error {
+		testutil.ErrorIs(t, m.Txn(ctx, func(tx context.Context) error {
 			if err := change(tx); err != nil {
 				return err
 			}
@@ -50,13 +51,13 @@ func TestTxn_IsAllOrNothing(t *testing.T) {
 		}
 		func() {
 			defer func() { recover() }()
-			m.Txn(ctx, func(tx context.Context) error { check(t, change(tx)); panic("oh") })
+			m.Txn(ctx, func(tx context.Context) error { testutil.NoError(t, change(tx)); panic("oh") })
 		}()
 		if n, list, arr, queued := state(); n != 0 || !slices.Equal(list, []int{1}) ||
 			!slices.Equal(arr, []int{10, 20}) || queued != 0 {
 			t.Errorf("after a panic: %d %v %v %d", n, list, arr, queued)
 		}
-		check(t, m.Txn(ctx, change))
+		testutil.NoError(t, m.Txn(ctx, change))
 		if n, list, arr, queued := state(); n != 1 || !slices.Equal(list, []int{1, 2}) ||
 			!slices.Equal(arr, []int{15, 20}) || queued != 1 {
 			t.Errorf("after a commit: %d %v %v %d", n, list, arr, queued)
@@ -67,7 +68,7 @@ func TestTxn_IsAllOrNothing(t *testing.T) {
 // A reader sees both accounts before or both after, also in shared memory.
 func TestTxn_IsSeenWhole(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		a, err := manager.NewValue(ctx, m, 100)
 		closing(t, a, err)
 		b, err := manager.NewArray(ctx, m, 100, 0)
@@ -98,11 +99,11 @@ func TestTxn_IsSeenWhole(t *testing.T) {
 			default:
 			}
 			vs, err := b.All(ctx)
-			check(t, err)
+			testutil.NoError(t, err)
 			if vs[0] != 100+vs[1] {
 				t.Fatalf("%v", vs)
 			}
-			check(t, m.Txn(ctx, func(tx context.Context) error {
+			testutil.NoError(t, m.Txn(ctx, func(tx context.Context) error {
 				x, err1 := a.Get(tx)
 				y, err2 := b.Get(tx, 0)
 				if x+y != 200 {
@@ -117,32 +118,32 @@ func TestTxn_IsSeenWhole(t *testing.T) {
 }
 
 func TestTxn_RefusesWhatItCannotDo(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	q, err := manager.NewQueue[int](ctx, m, 0)
 	closing(t, q, err)
 	l, err := manager.NewMutex(ctx, m)
 	closing(t, l, err)
-	check(t, m.Txn(ctx, func(tx context.Context) error {
+	testutil.NoError(t, m.Txn(ctx, func(tx context.Context) error {
 		_, err := q.Get(tx)
-		wantErr(t, err, manager.ErrTxn)
-		wantErr(t, l.Lock(tx), manager.ErrTxn)
-		wantErr(t, m.Txn(tx, nil), manager.ErrTxn)
+		testutil.ErrorIs(t, err, manager.ErrTxn)
+		testutil.ErrorIs(t, l.Lock(tx), manager.ErrTxn)
+		testutil.ErrorIs(t, m.Txn(tx, nil), manager.ErrTxn)
 		return nil
 	}))
 }
 
 // A call that is cut off leaves open whether it was done; so the whole transaction is undone.
 func TestTxn_EndsWithItsDeadline(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	v, err := manager.NewValue(ctx, m, 1)
 	closing(t, v, err)
 	short, cancel := context.WithCancel(ctx)
 	err = m.Txn(short, func(tx context.Context) error {
-		check(t, v.Set(tx, 2))
+		testutil.NoError(t, v.Set(tx, 2))
 		cancel()
 		return v.Set(tx, 3)
 	})
-	wantErr(t, err, context.Canceled)
+	testutil.ErrorIs(t, err, context.Canceled)
 	n, err := v.Get(ctx)
 	want(t, n, err, 1)
 }
@@ -150,31 +151,31 @@ func TestTxn_EndsWithItsDeadline(t *testing.T) {
 // A client that has got a value may go while somebody else's transaction keeps how the queue was.
 // That it is gone cannot be undone.
 func TestTxn_RollbackBringsNobodyBack(t *testing.T) {
-	ctx, m := watched(t), local(t)
+	ctx, m := testutil.Context(t), local(t)
 	far, err := manager.Connect(ctx, func(context.Context) (manager.Stream, error) {
 		a, b := net.Pipe()
 		go m.Serve(ctx, b)
 		return a, nil
 	})
-	check(t, err)
+	testutil.NoError(t, err)
 	q, err := manager.NewJoinableQueue[int](ctx, m, 0)
 	closing(t, q, err)
-	check(t, manager.Publish(ctx, m, "q", q))
+	testutil.NoError(t, manager.Publish(ctx, m, "q", q))
 	defer m.Withdraw(ctx, "q")
 	theirs, err := manager.Find[*manager.JoinableQueue[int]](ctx, far, "q")
-	check(t, err)
-	check(t, q.Put(ctx, 1))
+	testutil.NoError(t, err)
+	testutil.NoError(t, q.Put(ctx, 1))
 	_, err = theirs.Get(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	no := errors.New("no")
-	wantErr(t, m.Txn(ctx, func(tx context.Context) error {
-		wantErr(t, q.Join(tx), manager.ErrTxn) // it would wait
-		check(t, errors.Join(theirs.Close(), far.Close()))
+	testutil.ErrorIs(t, m.Txn(ctx, func(tx context.Context) error {
+		testutil.ErrorIs(t, q.Join(tx), manager.ErrTxn) // it would wait
+		testutil.NoError(t, errors.Join(theirs.Close(), far.Close()))
 		for err := error(manager.ErrTxn); errors.Is(err, manager.ErrTxn) && ctx.Err() == nil; err = q.Join(tx) {
 			time.Sleep(time.Millisecond) // there is nothing to wait on
 		}
 		return no
 	}), no)
-	wantErr(t, q.Join(ctx), manager.ErrTasksLost)
-	check(t, q.Join(ctx))
+	testutil.ErrorIs(t, q.Join(ctx), manager.ErrTasksLost)
+	testutil.NoError(t, q.Join(ctx))
 }

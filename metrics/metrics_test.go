@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
+	promtest "github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/figures"
@@ -22,6 +22,7 @@ import (
 	"github.com/shoal-mp/shoal/metrics"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestMain(m *testing.M) { shoaltest.TestMain(m) }
@@ -88,32 +89,25 @@ func until(t *testing.T, want map[string]float64) {
 	}
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestCollector_FollowsAProgram(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	jobs, err1 := ipc.NewQueue[*tensor.Tensor](4)
 	ready, err2 := ipc.NewQueue[bool](4)
 	lock, err3 := ipc.NewMutex()
-	check(t, errors.Join(err1, err2, err3))
+	testutil.NoError(t, errors.Join(err1, err2, err3))
 	defer jobs.Close()
 	defer ready.Close()
 	defer lock.Close()
-	check(t, errors.Join(ipc.Bind(ctx, "jobs", jobs), ipc.Bind(ctx, "lock", lock), ipc.Bind(ctx, "again", jobs)))
+	testutil.NoError(t, errors.Join(ipc.Bind(ctx, "jobs", jobs), ipc.Bind(ctx, "lock", lock), ipc.Bind(ctx, "again", jobs)))
 	defer ipc.Unlink("jobs")
 	defer ipc.Unlink("again")
 	defer ipc.Unlink("lock")
 	put := func() {
 		t.Helper()
 		x, err := tensor.NewShared(tensor.Float32, 1<<10)
-		check(t, err)
-		check(t, jobs.Put(ctx, x.Give()))
+		testutil.NoError(t, err)
+		testutil.NoError(t, jobs.Put(ctx, x.Give()))
 	}
 	put()
 	put()
@@ -145,14 +139,14 @@ func TestCollector_FollowsAProgram(t *testing.T) {
 		t.Error("a queue with two names is there twice")
 	}
 
-	check(t, p.Signal(os.Kill))
+	testutil.NoError(t, p.Signal(os.Kill))
 	until(t, map[string]float64{`shoal_processes{state="live"}`: 1, `shoal_processes_reaped_total`: 1,
 		`shoal_lock_held{kind="mutex",lock="lock"}`: 0})
 	g.Wait()
 }
 
 func TestCollector_KeepsTheRulesOfPrometheus(t *testing.T) {
-	problems, err := testutil.CollectAndLint(metrics.NewCollector())
+	problems, err := promtest.CollectAndLint(metrics.NewCollector())
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
@@ -161,9 +155,9 @@ func TestCollector_KeepsTheRulesOfPrometheus(t *testing.T) {
 // The dashboard and the list of the package's documentation name what there is.
 func TestDashboard_NamesWhatThereIs(t *testing.T) {
 	page, err := os.ReadFile("doc.go")
-	check(t, err)
+	testutil.NoError(t, err)
 	dashboard, err := os.ReadFile("../docs/grafana.json")
-	check(t, err)
+	testutil.NoError(t, err)
 	names := make(map[string]bool)
 	for _, f := range figures.All() {
 		names[f.Prometheus()] = true

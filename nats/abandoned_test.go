@@ -8,23 +8,24 @@ import (
 	"github.com/shoal-mp/shoal/nats"
 	"github.com/shoal-mp/shoal/nats/broker"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A large value waits for room, or the clocks of two hosts differ: to a process that opens the
 // queue its chunks seem abandoned, and it removes them. The value arrives whole.
 func TestQueue_ChunksThatSeemAbandoned(t *testing.T) {
 	noBlocks(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	b := start(t, broker.Options{MaxPayload: 64 << 10})
 	c := connect(t, b.URL())
 	q := open[*tensor.Tensor](t, c, "abandoned", nats.QueueOptions{Capacity: 1})
 	small, big := tensor.Ones(tensor.Int32, 2), tensor.Full(tensor.Int32, 7, 100_000)
 	defer small.Close()
 	defer big.Close()
-	check(t, q.Put(ctx, small))
+	testutil.NoError(t, q.Put(ctx, small))
 	put := make(chan error, 1)
 	go func() { put <- q.Put(ctx, big) }()
-	eventually(t, "the chunks are there", func() bool { return b.Stats().Bytes > 400_000 })
+	testutil.Eventually(t, func() bool { return b.Stats().Bytes > 400_000 }, "the chunks do not arrive")
 	time.Sleep(20 * time.Millisecond) // and it waits for room
 	undo := nats.SetAbandoned(-time.Hour)
 	open[*tensor.Tensor](t, c, "abandoned", nats.QueueOptions{})
@@ -34,19 +35,19 @@ func TestQueue_ChunksThatSeemAbandoned(t *testing.T) {
 	}
 	for _, want := range []*tensor.Tensor{small, big} {
 		x, err := q.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		same(t, x, want)
-		check(t, x.Close())
+		testutil.NoError(t, x.Close())
 	}
-	check(t, <-put)
-	eventually(t, "nothing is left", func() bool { return b.Stats().Bytes == 0 })
+	testutil.NoError(t, <-put)
+	testutil.Eventually(t, func() bool { return b.Stats().Bytes == 0 }, "bytes are left")
 }
 
 // While large values are put, others open the queue and the store again and again, and all chunks
 // seem abandoned to them. No value that was put is lost, and no chunk is left.
 func TestChunks_OthersSweep(t *testing.T) {
 	noBlocks(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	b := start(t, broker.Options{MaxPayload: 64 << 10})
 	c := connect(t, b.URL())
 	q := open[*tensor.Tensor](t, c, "swept", nats.QueueOptions{})
@@ -118,7 +119,7 @@ func TestChunks_OthersSweep(t *testing.T) {
 	close(stop)
 	sweepers.Wait()
 	open[*tensor.Tensor](t, c, "swept", nats.QueueOptions{})
-	check(t, s.Delete(ctx, "a"))
+	testutil.NoError(t, s.Delete(ctx, "a"))
 	openStore[*tensor.Tensor](t, c, "swept", nats.StoreOptions{})
-	eventually(t, "no chunk is left", func() bool { return b.Stats().Bytes < 10_000 })
+	testutil.Eventually(t, func() bool { return b.Stats().Bytes < 10_000 }, "chunks are left")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/nats"
 	"github.com/shoal-mp/shoal/nats/broker"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // BenchmarkQueue puts batches of tensors and gets them again, by turns through a Queue and through
@@ -52,16 +53,16 @@ func queueRound(b *testing.B, url string, n, size int) func() {
 	xs, got := make([]*tensor.Tensor, n), make([]*tensor.Tensor, n)
 	for i := range xs {
 		x, err := tensor.NewShared(tensor.Uint8, size)
-		check(b, err)
+		testutil.NoError(b, err)
 		b.Cleanup(func() { x.Close() })
 		xs[i] = x
 	}
 	return func() {
 		_, err := q.PutN(ctx, xs)
-		check(b, err)
+		testutil.NoError(b, err)
 		for k := 0; k < n; {
 			m, err := q.GetN(ctx, got[k:])
-			check(b, err)
+			testutil.NoError(b, err)
 			k += m
 		}
 		for _, x := range got {
@@ -78,21 +79,21 @@ const tensorHead = 45
 func rawRound(b *testing.B, url string, n, size int) func() {
 	ctx := context.Background()
 	nc, err := client.Connect(url)
-	check(b, err)
+	testutil.NoError(b, err)
 	b.Cleanup(nc.Close)
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(256))
-	check(b, err)
+	testutil.NoError(b, err)
 	s, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "raw", Subjects: []string{"raw"},
 		Retention: jetstream.WorkQueuePolicy, Duplicates: 2 * time.Minute})
-	check(b, err)
+	testutil.NoError(b, err)
 	k, err := s.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: "all", AckPolicy: jetstream.AckExplicitPolicy})
-	check(b, err)
+	testutil.NoError(b, err)
 	data := make([]byte, size+tensorHead)
 	futures := make([]jetstream.PubAckFuture, n)
 	return func() {
 		for i := range futures {
 			futures[i], err = js.PublishAsync("raw", data, jetstream.WithMsgID(nuid.Next()))
-			check(b, err)
+			testutil.NoError(b, err)
 		}
 		for _, f := range futures {
 			select {
@@ -103,12 +104,12 @@ func rawRound(b *testing.B, url string, n, size int) func() {
 		}
 		for got := 0; got < n; {
 			batch, err := k.Fetch(n-got, jetstream.FetchMaxWait(time.Second))
-			check(b, err)
+			testutil.NoError(b, err)
 			for m := range batch.Messages() {
 				if got++; got == n {
-					check(b, m.DoubleAck(ctx))
+					testutil.NoError(b, m.DoubleAck(ctx))
 				} else {
-					check(b, m.Ack())
+					testutil.NoError(b, m.Ack())
 				}
 			}
 		}
@@ -123,32 +124,32 @@ func BenchmarkLarge(b *testing.B) {
 	b.Run("chunks", func(b *testing.B) {
 		q := open[*tensor.Tensor](b, local(b), "bench", nats.QueueOptions{})
 		x, err := tensor.NewShared(tensor.Uint8, size)
-		check(b, err)
+		testutil.NoError(b, err)
 		defer x.Close()
 		b.SetBytes(size)
 		for b.Loop() {
-			check(b, q.Put(ctx, x))
+			testutil.NoError(b, q.Put(ctx, x))
 			y, err := q.Get(ctx)
-			check(b, err)
-			check(b, y.Close())
+			testutil.NoError(b, err)
+			testutil.NoError(b, y.Close())
 		}
 	})
 	b.Run("objects", func(b *testing.B) {
 		nc, err := client.Connect(start(b, broker.Options{}).URL())
-		check(b, err)
+		testutil.NoError(b, err)
 		defer nc.Close()
 		js, err := jetstream.New(nc)
-		check(b, err)
+		testutil.NoError(b, err)
 		objects, err := js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: "bench"})
-		check(b, err)
+		testutil.NoError(b, err)
 		data := make([]byte, size)
 		b.SetBytes(size)
 		for b.Loop() {
 			_, err := objects.PutBytes(ctx, "x", data)
-			check(b, err)
+			testutil.NoError(b, err)
 			_, err = objects.GetBytes(ctx, "x")
-			check(b, err)
-			check(b, objects.Delete(ctx, "x"))
+			testutil.NoError(b, err)
+			testutil.NoError(b, objects.Delete(ctx, "x"))
 		}
 	})
 }

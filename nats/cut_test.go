@@ -16,6 +16,7 @@ import (
 	"github.com/shoal-mp/shoal/nats"
 	"github.com/shoal-mp/shoal/nats/broker"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A path is a way to a broker that can be cut, and on which things can come to a stop.
@@ -31,7 +32,7 @@ type path struct {
 func newPath(t *testing.T, url string) *path {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	testutil.NoError(t, err)
 	p := &path{l: l, to: url[len("nats://"):], open: true}
 	t.Cleanup(func() { l.Close(); p.cut() })
 	go func() {
@@ -104,7 +105,7 @@ func (p *path) close(open bool) {
 // value whose acknowledgement has got no answer may come again, or not.
 func TestQueue_ConnectionsAreCut(t *testing.T) {
 	noBlocks(t)
-	ctx, fail := context.WithCancelCause(watched(t))
+	ctx, fail := context.WithCancelCause(testutil.Context(t))
 	defer fail(nil)
 	b := start(t, broker.Options{MaxPayload: 256 << 10})
 	in, out := newPath(t, b.URL()), newPath(t, b.URL())
@@ -157,7 +158,7 @@ func TestQueue_ConnectionsAreCut(t *testing.T) {
 			t.Fatalf("after %d values, and %d that are uncertain: %v", len(seen), len(uncertain), err)
 		}
 		v := tensor.Data[int32](d.Value)[0]
-		check(t, d.Value.Close())
+		testutil.NoError(t, d.Value.Close())
 		if seen[v] > 0 {
 			t.Errorf("%d came again after it was acknowledged", v)
 		}
@@ -173,7 +174,7 @@ func TestQueue_ConnectionsAreCut(t *testing.T) {
 			calm() // to learn that a queue is at its end takes longer than from one cut to the next
 		}
 	}
-	check(t, <-put)
+	testutil.NoError(t, <-put)
 	for v := range int32(values) {
 		if seen[v] == 0 && !uncertain[v] {
 			t.Errorf("%d never came, or was never acknowledged", v)
@@ -192,7 +193,7 @@ func TestQueue_ConnectionsAreCut(t *testing.T) {
 // once.
 func TestQueue_TheWayStopsForGood(t *testing.T) {
 	t.Parallel()
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	b := start(t, broker.Options{})
 	ways := map[string]*path{}
 	for range 2 {
@@ -203,12 +204,12 @@ func TestQueue_TheWayStopsForGood(t *testing.T) {
 	q := open[*tensor.Tensor](t, c, "stopped", nats.QueueOptions{})
 	x := tensor.Full(tensor.Int32, 7, 8<<20)
 	defer x.Close()
-	check(t, q.Put(ctx, x))
+	testutil.NoError(t, q.Put(ctx, x))
 	first := ways[c.Host()]
 	first.stopped.Lock()
 	defer first.stopped.Unlock()
 	begun := time.Now()
-	check(t, q.Put(ctx, x))
+	testutil.NoError(t, q.Put(ctx, x))
 	t.Logf("put after %v", time.Since(begun))
 	if d := time.Since(begun); d > 16*time.Second {
 		t.Errorf("it took %v", d)
@@ -232,7 +233,7 @@ func TestDelivery_TheWayStopsForAWhile(t *testing.T) {
 	}{{"taken", true, 0}, {"on its way", false, 0}, {"taken ahead", true, 4}, {"on its way ahead", false, 4}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			ctx := watched(t)
+			ctx := testutil.Context(t)
 			b := start(t, broker.Options{})
 			p := newPath(t, b.URL())
 			const wait = time.Second
@@ -249,28 +250,28 @@ func TestDelivery_TheWayStopsForAWhile(t *testing.T) {
 			time.Sleep(2 * wait) // it waits for longer than AckWait, and lives
 			var d *nats.Delivery[int]
 			if c.taken {
-				check(t, here.Put(ctx, 1))
+				testutil.NoError(t, here.Put(ctx, 1))
 				d = <-taken
 			}
 			p.stopped.Lock()
 			open := sync.OnceFunc(p.stopped.Unlock)
 			defer open()
 			if !c.taken {
-				check(t, here.Put(ctx, 1))
+				testutil.NoError(t, here.Put(ctx, 1))
 			}
 			other, err := here.Next(ctx)
-			check(t, err)
+			testutil.NoError(t, err)
 			if other.Attempt < 2 {
 				t.Fatalf("the value did not go to the one whose way is stopped: attempt %d", other.Attempt)
 			}
-			check(t, other.Ack(ctx))
+			testutil.NoError(t, other.Ack(ctx))
 			open()
 			if !c.taken {
-				check(t, here.Put(ctx, 2)) // the first that it may have
+				testutil.NoError(t, here.Put(ctx, 2)) // the first that it may have
 				if d = <-taken; d.Value != 2 {
 					t.Errorf("it has got %d, which another has acknowledged", d.Value)
 				}
-				check(t, d.Ack(ctx))
+				testutil.NoError(t, d.Ack(ctx))
 				return
 			}
 			if err := d.Ack(ctx); !errors.Is(err, nats.ErrExpired) {
@@ -282,7 +283,7 @@ func TestDelivery_TheWayStopsForAWhile(t *testing.T) {
 
 // While there is no way to the broker, operations end as their contexts say, and go on later.
 func TestQueue_NoWayToTheBroker(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	p := newPath(t, start(t, broker.Options{}).URL())
 	c := connect(t, "nats://"+p.l.Addr().String())
 	q := open[int](t, c, "away", nats.QueueOptions{})
@@ -291,8 +292,8 @@ func TestQueue_NoWayToTheBroker(t *testing.T) {
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	err := q.Put(short, 1)
-	wantErr(t, err, nats.ErrUnreachable)
-	wantText(t, err, "127.0.0.1:", "see that the broker runs")
+	testutil.ErrorIs(t, err, nats.ErrUnreachable)
+	testutil.ErrorContains(t, err, "127.0.0.1:", "see that the broker runs")
 	_, err = q.Get(short)
 	if err == nil {
 		t.Error("it got a value from nowhere")
@@ -304,7 +305,7 @@ func TestQueue_NoWayToTheBroker(t *testing.T) {
 	put := make(chan error, 1)
 	go func() { put <- q.Put(ctx, 2) }()
 	p.close(true)
-	check(t, <-put)
+	testutil.NoError(t, <-put)
 	if v, err := q.Get(ctx); v != 2 || err != nil {
 		t.Errorf("%d, %v", v, err)
 	}
@@ -313,12 +314,12 @@ func TestQueue_NoWayToTheBroker(t *testing.T) {
 // After a while without any way, a broker answers that has no leader for the queue yet. What waits
 // has as much time for a leader as if nothing had been before.
 func TestQueue_NoLeaderAfterNoWay(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	b, leaderless := start(t, broker.Options{}), start(t, broker.Options{NoJetStream: true})
 	p := newPath(t, b.URL())
 	const timeout = time.Second // four of them are how long it waits for a leader
 	c, err := nats.Connect(ctx, "nats://"+p.l.Addr().String(), nats.Options{Timeout: timeout})
-	check(t, err)
+	testutil.NoError(t, err)
 	defer c.Close()
 	q := open[int](t, c, "leaderless", nats.QueueOptions{})
 	p.close(false)
@@ -333,14 +334,14 @@ func TestQueue_NoLeaderAfterNoWay(t *testing.T) {
 	p.to = leaderless.URL()[len("nats://"):]
 	p.mu.Unlock()
 	p.close(true)
-	eventually(t, "it has reached the broker without a leader", func() bool { return leaderless.Stats().Connections > 0 })
+	testutil.Eventually(t, func() bool { return leaderless.Stats().Connections > 0 }, "the client does not reach the broker without a leader")
 	time.Sleep(timeout / 2)
 	p.mu.Lock()
 	p.to = b.URL()[len("nats://"):]
 	p.mu.Unlock()
 	p.cut()
 	for range cap(done) {
-		check(t, <-done)
+		testutil.NoError(t, <-done)
 	}
 	if n, err := q.Len(ctx); n != 1 || err != nil {
 		t.Errorf("%d values, %v", n, err)
@@ -350,7 +351,7 @@ func TestQueue_NoLeaderAfterNoWay(t *testing.T) {
 // A node that is left may have several addresses. The connection goes to another node, and not to
 // the same one by another address.
 func TestConn_LeavesANodeAndNotAnAddress(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	left, other := start(t, broker.Options{}), start(t, broker.Options{})
 	urls := other.URL()
 	for range 3 {
@@ -358,30 +359,30 @@ func TestConn_LeavesANodeAndNotAnAddress(t *testing.T) {
 	}
 	for n := 0; n < 8; {
 		c, err := nats.Connect(ctx, urls, nats.Options{})
-		check(t, err)
+		testutil.NoError(t, err)
 		if at := "nats://" + c.Host(); at != other.URL() {
 			n++
 			c.Leave()
-			eventually(t, "it has another node", func() bool { return "nats://"+c.Host() == other.URL() })
+			testutil.Eventually(t, func() bool { return "nats://"+c.Host() == other.URL() }, "the client does not move to another node")
 		}
-		check(t, c.Close())
+		testutil.NoError(t, c.Close())
 	}
 
 	// All addresses are those of one node: it stays there.
 	c, err := nats.Connect(ctx, urls[len(other.URL())+1:], nats.Options{})
-	check(t, err)
+	testutil.NoError(t, err)
 	defer c.Close()
 	q := open[int](t, c, "one", nats.QueueOptions{})
 	for range 3 {
 		c.Leave()
-		check(t, q.Put(ctx, 1))
+		testutil.NoError(t, q.Put(ctx, 1))
 	}
 }
 
 // The news that a queue is finished goes by while a consumer has no way to the broker. Once it has
 // one, it learns the end before a question that waits for as long as it may is over, 20 s.
 func TestQueue_FinishedWhileCutOff(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	b := start(t, broker.Options{})
 	p := newPath(t, b.URL())
 	c := connect(t, "nats://"+p.l.Addr().String())
@@ -397,7 +398,7 @@ func TestQueue_FinishedWhileCutOff(t *testing.T) {
 				got <- err
 			}()
 			p.close(false)
-			check(t, producer.Finish(ctx))
+			testutil.NoError(t, producer.Finish(ctx))
 			p.close(true)
 			if err := <-got; !errors.Is(err, nats.ErrClosed) {
 				t.Errorf("%v, where the queue is finished", err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/shoal-mp/shoal/nats"
 	"github.com/shoal-mp/shoal/nats/broker"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // onDisk starts a broker whose disk has so many MiB, of which some stay free.
@@ -29,8 +30,8 @@ func onDisk(t *testing.T, size string, reserve int64) (b *broker.Broker, dir str
 	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
 	b, err := broker.Start(broker.Options{Dir: dir, Reserve: reserve, MaxStore: 1 << 30,
 		Told: func(what string) { t.Log(what) }})
-	check(t, err)
-	t.Cleanup(func() { check(t, b.Close()) })
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, b.Close()) })
 	return b, dir
 }
 
@@ -57,7 +58,7 @@ func drain(t *testing.T, q *nats.Queue[[]byte]) (got []int) {
 		if errors.Is(err, nats.ErrEmpty) {
 			return got
 		}
-		check(t, err)
+		testutil.NoError(t, err)
 		got = append(got, int(v[0]))
 	}
 }
@@ -75,16 +76,16 @@ func TestDisk_NearlyFullRefusesValues(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond) // slower than the broker looks
 	}
-	wantErr(t, err, nats.ErrStorage)
-	wantText(t, err, "127.0.0.1:", "make room on the broker's disk")
+	testutil.ErrorIs(t, err, nats.ErrStorage)
+	testutil.ErrorContains(t, err, "127.0.0.1:", "make room on the broker's disk")
 	if errors.Is(err, nats.ErrUncertain) || len(put) < 20 || !b.Stats().Full {
 		t.Errorf("%d values, then %v; full: %v", len(put), err, b.Stats().Full)
 	}
 	if got := drain(t, q); !slices.Equal(got, put) {
 		t.Errorf("got %v, put %v", got, put)
 	}
-	eventually(t, "values are taken again", func() bool { return !b.Stats().Full })
-	check(t, putOne(t, q, 200))
+	testutil.Eventually(t, func() bool { return !b.Stats().Full }, "the broker still refuses values")
+	testutil.NoError(t, putOne(t, q, 200))
 	if got := drain(t, q); !slices.Equal(got, []int{200}) {
 		t.Errorf("got %v afterwards", got)
 	}
@@ -106,7 +107,7 @@ func TestDisk_FilledByAnotherLosesNothing(t *testing.T) {
 		return err
 	}
 	for i := range 10 {
-		check(t, one(i))
+		testutil.NoError(t, one(i))
 	}
 	waste := filepath.Join(dir, "waste")
 	var filled sync.WaitGroup
@@ -128,10 +129,10 @@ func TestDisk_FilledByAnotherLosesNothing(t *testing.T) {
 		}
 	}
 	filled.Wait()
-	wantErr(t, one(100), nats.ErrStorage) // by now the broker knows
-	check(t, os.Remove(waste))
+	testutil.ErrorIs(t, one(100), nats.ErrStorage) // by now the broker knows
+	testutil.NoError(t, os.Remove(waste))
 	next := 100
-	eventually(t, "values are taken again", func() bool { next++; return one(next) == nil })
+	testutil.Eventually(t, func() bool { next++; return one(next) == nil }, "the broker still refuses values")
 	got := drain(t, q)
 	for _, i := range put {
 		if n := len(slices.DeleteFunc(slices.Clone(got), func(g int) bool { return g != i })); n != 1 {
@@ -150,7 +151,7 @@ func TestDisk_FilledByAnotherLosesNothing(t *testing.T) {
 // on. When there is room again, the node catches up.
 func TestDisk_OfALeaderIsFull(t *testing.T) {
 	t.Parallel() // it waits
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	small := t.TempDir()
 	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=300m"); err != nil {
 		t.Skipf("a disk that fills up needs the right to mount one: %v", err)
@@ -165,14 +166,14 @@ func TestDisk_OfALeaderIsFull(t *testing.T) {
 	js := library(t, url)
 	lead(t, js, "node0")
 	waste := filepath.Join(small, "waste")
-	check(t, os.WriteFile(waste, make([]byte, 270<<20), 0o600))
-	eventually(t, "another node leads", func() bool {
+	testutil.NoError(t, os.WriteFile(waste, make([]byte, 270<<20), 0o600))
+	testutil.Eventually(t, func() bool {
 		stream, consumer := state(t, js)
 		return stream.Leader != "" && stream.Leader != "node0" && consumer.Leader != "" && consumer.Leader != "node0"
-	})
+	}, "no other node leads")
 	const values = 60
 	for i := range values {
-		check(t, q.Put(ctx, page(i)))
+		testutil.NoError(t, q.Put(ctx, page(i)))
 	}
 	want := make([]int, values)
 	for i := range want {
@@ -181,15 +182,15 @@ func TestDisk_OfALeaderIsFull(t *testing.T) {
 	if got := drain(t, q); !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
-	check(t, os.Remove(waste))
-	eventually(t, "the node has caught up", func() bool {
+	testutil.NoError(t, os.Remove(waste))
+	testutil.Eventually(t, func() bool {
 		stream, _ := state(t, js)
 		return slices.ContainsFunc(stream.Replicas, func(r *jetstream.PeerInfo) bool {
 			return r.Name == "node0" && r.Current && r.Lag == 0
 		})
-	})
+	}, "the node does not catch up")
 	lead(t, js, "node0")
-	check(t, q.Put(ctx, page(200)))
+	testutil.NoError(t, q.Put(ctx, page(200)))
 	if got := drain(t, q); !slices.Equal(got, []int{200}) {
 		t.Errorf("got %v afterwards", got)
 	}
@@ -199,10 +200,10 @@ func TestDisk_OfALeaderIsFull(t *testing.T) {
 func library(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
 	nc, err := client.Connect(url)
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
-	check(t, err)
+	testutil.NoError(t, err)
 	return js
 }
 
@@ -223,7 +224,7 @@ func state(t *testing.T, js jetstream.JetStream) (stream, consumer jetstream.Clu
 // lead has a node lead the stream and the consumer of the queue pages.
 func lead(t *testing.T, js jetstream.JetStream, node string) {
 	t.Helper()
-	eventually(t, node+" leads", func() bool {
+	testutil.Eventually(t, func() bool {
 		stream, consumer := state(t, js)
 		for of, leader := range map[string]string{"STREAM.LEADER.STEPDOWN.SHOAL_Q_pages": stream.Leader,
 			"CONSUMER.LEADER.STEPDOWN.SHOAL_Q_pages.consumers": consumer.Leader} {
@@ -232,5 +233,5 @@ func lead(t *testing.T, js jetstream.JetStream, node string) {
 			}
 		}
 		return stream.Leader == node && consumer.Leader == node
-	})
+	}, "%s does not lead", node)
 }

@@ -17,40 +17,41 @@ import (
 	"github.com/shoal-mp/shoal/internal/link/secure"
 	"github.com/shoal-mp/shoal/nats"
 	"github.com/shoal-mp/shoal/nats/broker"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // refused wants Connect to fail with an error that names the host and says what to do.
 func refused(t *testing.T, url string, o nats.Options, want error, says string) {
 	t.Helper()
-	c, err := nats.Connect(watched(t), url, o)
+	c, err := nats.Connect(testutil.Context(t), url, o)
 	if err == nil {
 		c.Close()
 	}
-	wantErr(t, err, want)
+	testutil.ErrorIs(t, err, want)
 	host, ok := err.(*nats.HostError)
 	if !ok || host.Advice == "" {
 		t.Fatalf("%T %v", err, err)
 	}
 	_, port, _ := net.SplitHostPort(host.Host)
-	wantText(t, err, "127.0.0.1:"+port, says)
+	testutil.ErrorContains(t, err, "127.0.0.1:"+port, says)
 }
 
 func TestConnect_NobodyAnswers(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	testutil.NoError(t, err)
 	free := "nats://" + l.Addr().String()
-	check(t, l.Close())
+	testutil.NoError(t, l.Close())
 	refused(t, free, nats.Options{}, nats.ErrUnreachable, "see that the broker runs")
 
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	testutil.NoError(t, err)
 	defer silent.Close()
 	refused(t, "nats://secret:word@"+silent.Addr().String(), nats.Options{Timeout: 50 * time.Millisecond},
 		nats.ErrUnreachable, "see that the broker runs")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err = nats.Connect(ctx, "nats://secret:word@"+silent.Addr().String(), nats.Options{})
-	wantErr(t, err, nats.ErrUnreachable)
+	testutil.ErrorIs(t, err, nats.ErrUnreachable)
 }
 
 func TestConnect_Credentials(t *testing.T) {
@@ -73,12 +74,12 @@ func TestConnect_Credentials(t *testing.T) {
 
 func accepted(t *testing.T, url string, o nats.Options) {
 	t.Helper()
-	c, err := nats.Connect(watched(t), url, o)
-	check(t, err)
+	c, err := nats.Connect(testutil.Context(t), url, o)
+	testutil.NoError(t, err)
 	defer c.Close()
 	q := open[int](t, c, "works", nats.QueueOptions{})
-	check(t, q.Put(watched(t), 1))
-	v, err := q.Get(watched(t))
+	testutil.NoError(t, q.Put(testutil.Context(t), 1))
+	v, err := q.Get(testutil.Context(t))
 	if v != 1 || err != nil {
 		t.Errorf("%d, %v", v, err)
 	}
@@ -89,21 +90,21 @@ type nkey struct{ public, file string }
 func nkeyFile(t *testing.T) nkey {
 	t.Helper()
 	pair, err := nkeys.CreateUser()
-	check(t, err)
+	testutil.NoError(t, err)
 	public, err := pair.PublicKey()
-	check(t, err)
+	testutil.NoError(t, err)
 	seed, err := pair.Seed()
-	check(t, err)
+	testutil.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "seed")
-	check(t, os.WriteFile(file, seed, 0o600))
+	testutil.NoError(t, os.WriteFile(file, seed, 0o600))
 	return nkey{public, file}
 }
 
 func TestConnect_TLS(t *testing.T) {
 	cert, err := secure.SelfSigned()
-	check(t, err)
+	testutil.NoError(t, err)
 	leaf, err := x509.ParseCertificate(cert.Certificate[0])
-	check(t, err)
+	testutil.NoError(t, err)
 	authority := x509.NewCertPool()
 	authority.AddCert(leaf)
 	name := "localhost"
@@ -133,12 +134,12 @@ func TestConnect_ServersThatCannotKeepQueues(t *testing.T) {
 
 // A broker without room says so, and what it had is there.
 func TestQueue_TheBrokerHasNoRoom(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	b := start(t, broker.Options{MaxStore: 1 << 20, MaxPayload: 64 << 10})
 	c := connect(t, b.URL())
 	_, err := nats.OpenQueue[int](ctx, c, "reserves", nats.QueueOptions{MaxBytes: 8 << 20})
-	wantErr(t, err, nats.ErrStorage)
-	wantText(t, err, c.Host(), "make room")
+	testutil.ErrorIs(t, err, nats.ErrStorage)
+	testutil.ErrorContains(t, err, c.Host(), "make room")
 
 	q := open[[]byte](t, c, "grows", nats.QueueOptions{})
 	n := 0
@@ -147,12 +148,12 @@ func TestQueue_TheBrokerHasNoRoom(t *testing.T) {
 			break
 		}
 	}
-	wantErr(t, err, nats.ErrStorage)
-	wantText(t, err, c.Host(), "make room")
-	wantErr(t, q.Put(ctx, make([]byte, 300<<10)), nats.ErrStorage)
+	testutil.ErrorIs(t, err, nats.ErrStorage)
+	testutil.ErrorContains(t, err, c.Host(), "make room")
+	testutil.ErrorIs(t, q.Put(ctx, make([]byte, 300<<10)), nats.ErrStorage)
 	for range n {
 		v, err := q.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		if len(v) != 40<<10 {
 			t.Errorf("%d bytes", len(v))
 		}
@@ -160,10 +161,10 @@ func TestQueue_TheBrokerHasNoRoom(t *testing.T) {
 	if n == 0 {
 		t.Error("it never had room")
 	}
-	check(t, q.Put(ctx, []byte{1}))
+	testutil.NoError(t, q.Put(ctx, []byte{1}))
 
 	small := open[[]byte](t, c, "small", nats.QueueOptions{MaxBytes: 10 << 10})
-	wantErr(t, small.Put(ctx, make([]byte, 20<<10)), nats.ErrTooLarge)
+	testutil.ErrorIs(t, small.Put(ctx, make([]byte, 20<<10)), nats.ErrTooLarge)
 }
 
 // TestErrClosed_WrapsThatOfPackageOS is the test of test/archtest for packages of the main module.

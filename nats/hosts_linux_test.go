@@ -18,6 +18,7 @@ import (
 
 	"github.com/shoal-mp/shoal/nats"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // on runs a command on a host that scripts/hosts has made, and returns what it prints.
@@ -60,16 +61,16 @@ func newFleet(t *testing.T) *fleet {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	check(t, os.WriteFile(filepath.Join(f.dir, "password"), []byte("word"), 0o600))
+	testutil.NoError(t, os.WriteFile(filepath.Join(f.dir, "password"), []byte("word"), 0o600))
 	var urls []string
 	for _, host := range []string{"h1", "h2", "h3"} {
 		f.start(host)
 		urls = append(urls, "nats://u:word@"+host+":4222")
 	}
 	f.url = strings.Join(urls, ",")
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	var q *nats.Queue[int]
-	eventually(t, "the cluster takes queues", func() bool {
+	testutil.Eventually(t, func() bool {
 		if f.conn == nil {
 			c, err := nats.Connect(ctx, f.url, nats.Options{})
 			if err != nil {
@@ -80,14 +81,14 @@ func newFleet(t *testing.T) *fleet {
 		var err error
 		q, err = nats.OpenQueue[int](ctx, f.conn, "ready", nats.QueueOptions{})
 		return err == nil
-	})
-	check(t, q.Close())
+	}, "the cluster refuses queues")
+	testutil.NoError(t, q.Close())
 	t.Cleanup(func() { f.conn.Close() })
 	nc, err := client.Connect(f.url, client.MaxReconnects(-1), client.ReconnectWait(100*time.Millisecond))
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(nc.Close)
 	f.raw, err = jetstream.New(nc)
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Logf("engine=%q", "NATS "+nc.ConnectedServerVersion()) // for make cluster
 	return f
 }
@@ -110,14 +111,14 @@ func (f *fleet) run(t *testing.T, host, role, command string, env ...string) *pr
 // leader returns the host whose node leads the stream of a queue.
 func (f *fleet) leader(t *testing.T, queue string) (host string) {
 	t.Helper()
-	eventually(t, "the queue has a leader", func() bool {
+	testutil.Eventually(t, func() bool {
 		s, err := f.raw.Stream(t.Context(), "SHOAL_Q_"+queue)
 		if err != nil {
 			return false
 		}
 		host = s.CachedInfo().Cluster.Leader
 		return host != ""
-	})
+	}, "the queue has no leader")
 	return host
 }
 
@@ -141,12 +142,12 @@ func (f *fleet) transfer(t *testing.T, queue string) *transfer {
 func (f *fleet) transferBy(t *testing.T, queue string, atLeader bool) *transfer {
 	t.Helper()
 	tr := &transfer{f: f, queue: queue, dir: t.TempDir(), all: make(map[string]*process)}
-	eventually(t, "all three nodes are there", func() bool {
+	testutil.Eventually(t, func() bool {
 		var err error
 		tr.q, err = nats.OpenQueue[*tensor.Tensor](t.Context(), f.conn, queue,
 			nats.QueueOptions{AckWait: 2 * time.Second, MaxDeliveries: 1000})
 		return err == nil
-	})
+	}, "not all three nodes are there")
 	t.Cleanup(func() { tr.q.Close() })
 	at := make(map[string]string)
 	if atLeader {
@@ -190,7 +191,7 @@ func (tr *transfer) goOn(t *testing.T, limit time.Duration) {
 func (tr *transfer) middle(t *testing.T) {
 	t.Helper()
 	for _, host := range []string{"h4", "h5"} {
-		eventually(t, "the producer is in the middle", func() bool { return tr.wrote("producer", host) >= eachPuts/5 })
+		testutil.Eventually(t, func() bool { return tr.wrote("producer", host) >= eachPuts/5 }, "the producer makes no progress")
 		if n := tr.wrote("producer", host); n >= eachPuts {
 			t.Errorf("the producer on %s is done before anything has happened", host)
 		}
@@ -220,7 +221,7 @@ func (tr *transfer) end(t *testing.T) {
 	}
 	wait("producer h4")
 	wait("producer h5")
-	check(t, tr.q.Finish(t.Context()))
+	testutil.NoError(t, tr.q.Finish(t.Context()))
 	wait("consumer h4")
 	wait("consumer h5")
 	const values = 2 * eachPuts
@@ -299,9 +300,9 @@ func TestHosts_Queue(t *testing.T) {
 		defer link(t, "h5", "up")
 		// What the consumer on h5 has taken comes to that on h4, which ends all but what h5 has yet
 		// to put.
-		eventually(t, "the others go on", func() bool {
+		testutil.Eventually(t, func() bool {
 			return tr.wrote("producer", "h4") == eachPuts && count(t, tr.q).Waiting+count(t, tr.q).Taken == 0
-		})
+		}, "the others do not go on")
 		if n := tr.wrote("producer", "h5"); n >= eachPuts {
 			t.Errorf("the host that was cut off has put %d values", n)
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/shoal-mp/shoal/nats"
 	"github.com/shoal-mp/shoal/nats/broker"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // What a process is told by its environment.
@@ -62,11 +63,11 @@ func begin(t testing.TB, cmd *exec.Cmd, role string, env ...string) *process {
 	p.Env = append(append(os.Environ(), roleVar+"="+role), env...)
 	p.Stderr = os.Stderr
 	in, err := p.StdinPipe()
-	check(t, err)
+	testutil.NoError(t, err)
 	out, err := p.StdoutPipe()
-	check(t, err)
+	testutil.NoError(t, err)
 	p.in, p.out = in, bufio.NewReader(out)
-	check(t, p.Start())
+	testutil.NoError(t, p.Start())
 	t.Cleanup(p.kill)
 	return p
 }
@@ -232,7 +233,7 @@ func audit(t *testing.T, ledgers []string, values int) (taken, done int) {
 // Producers and consumers are killed by -9 again and again, and started anew. The ledgers have each
 // value: none is lost, and none comes again after it was acknowledged.
 func TestQueue_ProcessesAreKilled(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	url := start(t, broker.Options{MaxPayload: 256 << 10}).URL()
 	q := open[*tensor.Tensor](t, connect(t, url), killedQueue,
 		nats.QueueOptions{AckWait: time.Second, MaxDeliveries: 1000})
@@ -269,7 +270,7 @@ func TestQueue_ProcessesAreKilled(t *testing.T) {
 		return true
 	}
 	for !whole(0) || !whole(1) {
-		check(t, context.Cause(ctx))
+		testutil.NoError(t, context.Cause(ctx))
 		for i := range ps {
 			if !whole(i) && worked(put(i), 25) {
 				ps[i].kill()
@@ -285,13 +286,13 @@ func TestQueue_ProcessesAreKilled(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	for _, p := range ps {
-		check(t, p.Wait())
+		testutil.NoError(t, p.Wait())
 		p.ended = true
 	}
-	check(t, q.Finish(ctx))
+	testutil.NoError(t, q.Finish(ctx))
 	var ledgers []string
 	for i, c := range cs {
-		check(t, c.Wait())
+		testutil.NoError(t, c.Wait())
 		c.ended = true
 		ledgers = append(ledgers, filepath.Join(dir, "got"+strconv.Itoa(i)))
 	}
@@ -332,31 +333,31 @@ func runSleeper(ctx context.Context) error {
 // A consumer is stopped for longer than AckWait: another one gets the value, and the late
 // acknowledgement is refused.
 func TestDelivery_AStoppedConsumer(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	url := start(t, broker.Options{}).URL()
 	q := open[int](t, connect(t, url), "stopped", nats.QueueOptions{AckWait: 500 * time.Millisecond})
-	check(t, q.Put(ctx, 1))
+	testutil.NoError(t, q.Put(ctx, 1))
 	p := play(t, "sleeper", urlVar+"="+url)
 	if l := p.line(t); l != "taken" {
 		t.Fatal(l)
 	}
-	check(t, p.Process.Signal(syscall.SIGSTOP))
+	testutil.NoError(t, p.Process.Signal(syscall.SIGSTOP))
 	d, err := q.Next(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	if d.Attempt < 2 {
 		t.Errorf("attempt %d", d.Attempt)
 	}
-	check(t, p.Process.Signal(syscall.SIGCONT))
+	testutil.NoError(t, p.Process.Signal(syscall.SIGCONT))
 	io.WriteString(p.in, "\n")
 	if l := p.line(t); l != "expired" {
 		t.Errorf("its acknowledgement: %s", l)
 	}
-	check(t, p.Wait())
+	testutil.NoError(t, p.Wait())
 	p.ended = true
 	if s := count(t, q); s.Taken != 1 {
 		t.Errorf("%+v", s)
 	}
-	check(t, d.Ack(ctx))
+	testutil.NoError(t, d.Ack(ctx))
 	if s := count(t, q); s != (nats.QueueStats{}) {
 		t.Errorf("the broker keeps %+v", s)
 	}
@@ -397,7 +398,7 @@ func cluster(t testing.TB, dirs ...string) (starts []func() *process, urls []str
 	for i := range 3 {
 		o, err := json.Marshal(broker.Options{Name: fmt.Sprint("node", i), Port: ports[i], Dir: dirs[i],
 			Cluster: "test", ClusterPort: ports[3+i], Routes: routes})
-		check(t, err)
+		testutil.NoError(t, err)
 		starts = append(starts, func() *process { return play(t, "node", nodeVar+"="+string(o)) })
 		urls = append(urls, fmt.Sprint("nats://127.0.0.1:", ports[i]))
 	}
@@ -422,7 +423,7 @@ func listenLow(t testing.TB) net.Listener {
 // A program connects while the nodes of a cluster have no leader yet.
 func TestConnect_WhileAClusterHasNoLeader(t *testing.T) {
 	t.Parallel() // it waits
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	starts, urls := cluster(t)
 	starts[0]().line(t)
 	var c *nats.Conn
@@ -442,15 +443,15 @@ func TestConnect_WhileAClusterHasNoLeader(t *testing.T) {
 		start().line(t)
 	}
 	<-done
-	check(t, failed)
-	t.Cleanup(func() { check(t, c.Close()) })
-	check(t, open[int](t, c, "early", nats.QueueOptions{}).Put(ctx, 1))
+	testutil.NoError(t, failed)
+	t.Cleanup(func() { testutil.NoError(t, c.Close()) })
+	testutil.NoError(t, open[int](t, c, "early", nats.QueueOptions{}).Put(ctx, 1))
 }
 
 // One of three brokers is killed by -9 in the middle, and later is back. What was put is there,
 // once.
 func TestQueue_OneOfThreeBrokersIsKilled(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	starts, urls := cluster(t)
 	nodes := make([]*process, 3)
 	for i, s := range starts {
@@ -461,7 +462,7 @@ func TestQueue_OneOfThreeBrokersIsKilled(t *testing.T) {
 	}
 	var c *nats.Conn
 	var q *nats.Queue[int]
-	eventually(t, "the cluster takes queues", func() (ok bool) {
+	testutil.Eventually(t, func() (ok bool) {
 		var err error
 		if c == nil {
 			if c, err = nats.Connect(ctx, strings.Join(urls, ","), nats.Options{}); err != nil {
@@ -471,7 +472,7 @@ func TestQueue_OneOfThreeBrokersIsKilled(t *testing.T) {
 		}
 		q, err = nats.OpenQueue[int](ctx, c, "replicated", nats.QueueOptions{MaxDeliveries: 1000})
 		return err == nil
-	})
+	}, "the cluster refuses queues")
 	t.Cleanup(func() { q.Close(); c.Close() })
 	const values = 300
 	put := make(chan error, 1)
@@ -502,7 +503,7 @@ func TestQueue_OneOfThreeBrokersIsKilled(t *testing.T) {
 		}
 		seen[d.Value]++
 	}
-	check(t, <-put)
+	testutil.NoError(t, <-put)
 	for v, n := range seen {
 		if n != 1 {
 			t.Errorf("%d came %d times after it was acknowledged", v, n)

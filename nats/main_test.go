@@ -7,16 +7,15 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/nats"
 	"github.com/shoal-mp/shoal/nats/broker"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -36,54 +35,21 @@ func TestMain(m *testing.M) {
 	shoaltest.TestMain(m)
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantErr(t testing.TB, err error, want ...error) {
-	t.Helper()
-	for _, w := range want {
-		if !errors.Is(err, w) {
-			t.Errorf("error %v is not %v", err, w)
-		}
-	}
-}
-
-// wantText checks that an error says something.
-func wantText(t testing.TB, err error, want ...string) {
-	t.Helper()
-	for _, w := range want {
-		if err == nil || !strings.Contains(err.Error(), w) {
-			t.Errorf("error %v does not say %q", err, w)
-		}
-	}
-}
-
-func watched(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // start starts a broker for a test.
 func start(t testing.TB, o broker.Options) *broker.Broker {
 	t.Helper()
 	o.Dir = t.TempDir()
 	b, err := broker.Start(o)
-	check(t, err)
-	t.Cleanup(func() { check(t, b.Close()) })
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, b.Close()) })
 	return b
 }
 
 func connect(t testing.TB, url string) *nats.Conn {
 	t.Helper()
-	c, err := nats.Connect(watched(t), url, nats.Options{})
-	check(t, err)
-	t.Cleanup(func() { check(t, c.Close()) })
+	c, err := nats.Connect(testutil.Context(t), url, nats.Options{})
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, c.Close()) })
 	return c
 }
 
@@ -95,20 +61,10 @@ func local(t testing.TB) *nats.Conn {
 
 func open[T any](t testing.TB, c *nats.Conn, name string, o nats.QueueOptions) *nats.Queue[T] {
 	t.Helper()
-	q, err := nats.OpenQueue[T](watched(t), c, name, o)
-	check(t, err)
-	t.Cleanup(func() { check(t, q.Close()) })
+	q, err := nats.OpenQueue[T](testutil.Context(t), c, name, o)
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, q.Close()) })
 	return q
-}
-
-// eventually waits until something is so.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for begin := time.Now(); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(begin) > 40*time.Second {
-			t.Fatal("it does not come about: " + what)
-		}
-	}
 }
 
 func same(t testing.TB, got, want *tensor.Tensor) {
@@ -130,10 +86,10 @@ func noBlocks(t testing.TB) {
 		if t.Failed() {
 			return
 		}
-		eventually(t, "no block is left", func() bool {
+		testutil.Eventually(t, func() bool {
 			runtime.GC() // views that were not closed
 			return d.Stats().Blocks <= before
-		})
+		}, "blocks are left")
 	})
 }
 
@@ -141,8 +97,8 @@ func count(t testing.TB, q interface {
 	Stats(context.Context) (nats.QueueStats, error)
 }) nats.QueueStats {
 	t.Helper()
-	s, err := q.Stats(watched(t))
-	check(t, err)
+	s, err := q.Stats(testutil.Context(t))
+	testutil.NoError(t, err)
 	return s
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal/nats"
 	"github.com/shoal-mp/shoal/nats/broker"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // An identity is an operator, an account or a user.
@@ -22,9 +23,9 @@ type identity struct {
 func newIdentity(t *testing.T, create func() (nkeys.KeyPair, error)) identity {
 	t.Helper()
 	pair, err := create()
-	check(t, err)
+	testutil.NoError(t, err)
 	public, err := pair.PublicKey()
-	check(t, err)
+	testutil.NoError(t, err)
 	return identity{pair, public}
 }
 
@@ -39,7 +40,7 @@ func (operator identity) account(t *testing.T, name string, room int64) (account
 			Streams: jwt.NoLimit, Consumer: jwt.NoLimit}
 	}
 	text, err := claims.Encode(operator.pair)
-	check(t, err)
+	testutil.NoError(t, err)
 	return account, text
 }
 
@@ -52,13 +53,13 @@ func (account identity) user(t *testing.T, lives time.Duration) (file string) {
 		claims.Expires = time.Now().Add(lives).Unix()
 	}
 	text, err := claims.Encode(account.pair)
-	check(t, err)
+	testutil.NoError(t, err)
 	seed, err := user.pair.Seed()
-	check(t, err)
+	testutil.NoError(t, err)
 	creds, err := jwt.FormatUserConfig(text, seed)
-	check(t, err)
+	testutil.NoError(t, err)
 	file = filepath.Join(t.TempDir(), "user.creds")
-	check(t, os.WriteFile(file, creds, 0o600))
+	testutil.NoError(t, os.WriteFile(file, creds, 0o600))
 	return file
 }
 
@@ -69,7 +70,7 @@ func TestConnect_CredentialsOfAnOperator(t *testing.T) {
 	claims := jwt.NewOperatorClaims(operator.public)
 	claims.SystemAccount = system.public
 	trusted, err := claims.Encode(operator.pair)
-	check(t, err)
+	testutil.NoError(t, err)
 	a, textA := operator.account(t, "a", 4<<20)
 	b, textB := operator.account(t, "b", 4<<20)
 	none, textNone := operator.account(t, "none", 0)
@@ -77,11 +78,11 @@ func TestConnect_CredentialsOfAnOperator(t *testing.T) {
 	url := start(t, broker.Options{Operator: trusted, Accounts: []string{textSystem, textA, textB, textNone}}).URL()
 
 	_, err = broker.Start(broker.Options{Dir: t.TempDir(), Operator: trusted, Accounts: []string{textOther}})
-	wantText(t, err, "has not signed it")
+	testutil.ErrorContains(t, err, "has not signed it")
 	_, err = broker.Start(broker.Options{Dir: t.TempDir(), Operator: trusted, Accounts: []string{textA}})
-	wantText(t, err, "the operator's system account")
+	testutil.ErrorContains(t, err, "the operator's system account")
 	_, err = broker.Start(broker.Options{Dir: t.TempDir(), Operator: "no JWT"})
-	wantText(t, err, "the operator's JWT")
+	testutil.ErrorContains(t, err, "the operator's JWT")
 
 	refused(t, url, nats.Options{}, nats.ErrCredentials, "credentials file")
 	refused(t, url, nats.Options{User: "u", Password: "p"}, nats.ErrCredentials, "credentials file")
@@ -89,19 +90,19 @@ func TestConnect_CredentialsOfAnOperator(t *testing.T) {
 	refused(t, url, nats.Options{CredsFile: a.user(t, -time.Minute)}, nats.ErrCredentials, "credentials file")
 	refused(t, url, nats.Options{CredsFile: none.user(t, 0)}, nats.ErrBroker, "allow it for this account")
 	empty := filepath.Join(t.TempDir(), "empty.creds")
-	check(t, os.WriteFile(empty, nil, 0o600))
+	testutil.NoError(t, os.WriteFile(empty, nil, 0o600))
 	refused(t, url, nats.Options{CredsFile: empty}, nats.ErrCredentials, "file")
 
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	of := func(account identity) *nats.Queue[[]byte] {
 		c, err := nats.Connect(ctx, url, nats.Options{CredsFile: account.user(t, 0)})
-		check(t, err)
-		t.Cleanup(func() { check(t, c.Close()) })
+		testutil.NoError(t, err)
+		t.Cleanup(func() { testutil.NoError(t, c.Close()) })
 		return open[[]byte](t, c, "same", nats.QueueOptions{})
 	}
 	first, second := of(a), of(b)
-	check(t, first.Put(ctx, []byte{1}))
-	check(t, second.Put(ctx, []byte{2}))
+	testutil.NoError(t, first.Put(ctx, []byte{1}))
+	testutil.NoError(t, second.Put(ctx, []byte{2}))
 	for i, q := range []*nats.Queue[[]byte]{first, second} {
 		if v, err := q.Get(ctx); err != nil || v[0] != byte(1+i) {
 			t.Errorf("%v, %v from the queue of account %d", v, err, 1+i)
@@ -112,19 +113,19 @@ func TestConnect_CredentialsOfAnOperator(t *testing.T) {
 			t.Fatal("an account has more room than its JWT says")
 		}
 	}
-	wantErr(t, err, nats.ErrStorage)
-	wantText(t, err, "make room")
-	check(t, second.Put(ctx, []byte{3}))
+	testutil.ErrorIs(t, err, nats.ErrStorage)
+	testutil.ErrorContains(t, err, "make room")
+	testutil.NoError(t, second.Put(ctx, []byte{3}))
 
 	// A user whose time is over is cut off, and is told why.
 	c, err := nats.Connect(ctx, url, nats.Options{CredsFile: a.user(t, 6*time.Second)})
-	check(t, err)
+	testutil.NoError(t, err)
 	defer c.Close()
 	q := open[[]byte](t, c, "short", nats.QueueOptions{})
-	eventually(t, "the user expires", func() bool {
+	testutil.Eventually(t, func() bool {
 		err = q.Put(ctx, []byte{1})
 		return err != nil
-	})
-	wantErr(t, err, nats.ErrCredentials)
-	wantText(t, err, c.Host(), "credentials file")
+	}, "the user does not expire")
+	testutil.ErrorIs(t, err, nats.ErrCredentials)
+	testutil.ErrorContains(t, err, c.Host(), "credentials file")
 }

@@ -9,12 +9,13 @@ import (
 
 	"github.com/shoal-mp/shoal/nats"
 	"github.com/shoal-mp/shoal/nats/broker"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // Values that were asked for ahead come in order, once, to several goroutines. Those that nobody
 // took go to other receivers when the queue is closed.
 func TestQueue_Prefetch(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	c := local(t)
 	q := open[int](t, c, "ahead", nats.QueueOptions{Prefetch: 20})
 	const values = 500
@@ -23,7 +24,7 @@ func TestQueue_Prefetch(t *testing.T) {
 		vs[i] = i
 	}
 	_, err := q.PutN(ctx, vs)
-	check(t, err)
+	testutil.NoError(t, err)
 	for want := range 100 {
 		if v, err := q.Get(ctx); v != want || err != nil {
 			t.Fatalf("%d, %v, want %d", v, err, want)
@@ -50,12 +51,12 @@ func TestQueue_Prefetch(t *testing.T) {
 		})
 	}
 	all.Wait()
-	eventually(t, "values wait here", func() bool { return count(t, q).Taken > 0 })
-	check(t, q.Close())
+	testutil.Eventually(t, func() bool { return count(t, q).Taken > 0 }, "no values wait here")
+	testutil.NoError(t, q.Close())
 	other := open[int](t, c, "ahead", nats.QueueOptions{})
-	check(t, other.Finish(ctx))
+	testutil.NoError(t, other.Finish(ctx))
 	for v, err := range other.All(ctx) {
-		check(t, err)
+		testutil.NoError(t, err)
 		seen[v]++
 	}
 	for v := 100; v < values; v++ {
@@ -68,27 +69,27 @@ func TestQueue_Prefetch(t *testing.T) {
 // A process that has asked ahead and gets no more keeps nothing from the others for longer than
 // AckWait, though it lives.
 func TestQueue_PrefetchedValuesAreNotHoarded(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	c := local(t)
 	lazy := open[int](t, c, "lazy", nats.QueueOptions{Prefetch: 20, AckWait: 300 * time.Millisecond})
 	other := open[int](t, c, "lazy", nats.QueueOptions{})
 	_, err := lazy.PutN(ctx, []int{0, 1, 2, 3, 4})
-	check(t, err)
+	testutil.NoError(t, err)
 	v, err := lazy.Get(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	seen := map[int]bool{v: true}
 	for len(seen) < 5 {
 		v, err := other.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		seen[v] = true
 	}
 	_, err = lazy.Get(contextOf(t, 50*time.Millisecond)) // what it had is not its own any more
-	wantErr(t, err, nats.ErrEmpty)
+	testutil.ErrorIs(t, err, nats.ErrEmpty)
 }
 
 // With values on the way, cuts and short waits.
 func TestQueue_PrefetchLosesNothing(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	p := newPath(t, start(t, broker.Options{}).URL())
 	c := connect(t, "nats://"+p.l.Addr().String())
 	q := open[int](t, c, "ahead-cut", nats.QueueOptions{Prefetch: 10, AckWait: 500 * time.Millisecond, MaxDeliveries: 1000})
@@ -105,7 +106,7 @@ func TestQueue_PrefetchLosesNothing(t *testing.T) {
 	}()
 	seen, uncertain := make(map[int]int), make(map[int]bool)
 	for n := 1; len(seen)+len(uncertain) < values; n++ {
-		check(t, context.Cause(ctx))
+		testutil.NoError(t, context.Cause(ctx))
 		if n%60 == 0 {
 			p.cut()
 		}
@@ -127,7 +128,7 @@ func TestQueue_PrefetchLosesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check(t, <-put)
+	testutil.NoError(t, <-put)
 	for v, n := range seen {
 		if n != 1 {
 			t.Errorf("%d came %d times", v, n)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal/nats"
 	"github.com/shoal-mp/shoal/nats/broker"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // The nodes of a cluster whose clients give a secret meet by it, and nobody else is one of them.
@@ -32,14 +33,14 @@ func TestBroker_WithoutTheSecretNobodyIsANode(t *testing.T) {
 			Cluster: "test", ClusterPort: p, Routes: routes}))
 	}
 	for _, b := range nodes {
-		eventually(t, "the cluster is ready", b.Ready)
+		testutil.Eventually(t, b.Ready, "the cluster does not get ready")
 	}
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	c, err := nats.Connect(ctx, nodes[0].URL(), nats.Options{Token: "secret"})
-	check(t, err)
-	t.Cleanup(func() { check(t, c.Close()) })
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, c.Close()) })
 	q := open[int](t, c, "queue", nats.QueueOptions{Replicas: 3})
-	check(t, q.Put(ctx, 1))
+	testutil.NoError(t, q.Put(ctx, 1))
 	for _, says := range []string{`{"name":"stranger","cluster":"test"}`, `{"name":"stranger","cluster":"test","user":"node","pass":"secret"}`} {
 		if answer := asNode(t, routes[0], says); !strings.Contains(answer, "Authorization Violation") {
 			t.Errorf("a stranger that says %s hears %q", says, answer)
@@ -51,12 +52,12 @@ func TestBroker_WithoutTheSecretNobodyIsANode(t *testing.T) {
 func asNode(t *testing.T, addr, says string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer c.Close()
-	check(t, c.SetDeadline(time.Now().Add(3*time.Second)))
+	testutil.NoError(t, c.SetDeadline(time.Now().Add(3*time.Second)))
 	r := bufio.NewReader(c)
 	info, err := r.ReadString('\n')
-	check(t, err)
+	testutil.NoError(t, err)
 	if !strings.HasPrefix(info, "INFO ") {
 		t.Fatalf("a node begins with %q", info)
 	}

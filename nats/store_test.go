@@ -12,67 +12,68 @@ import (
 	"github.com/shoal-mp/shoal/nats"
 	"github.com/shoal-mp/shoal/nats/broker"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func openStore[T any](t testing.TB, c *nats.Conn, name string, o nats.StoreOptions) *nats.Store[T] {
 	t.Helper()
-	s, err := nats.OpenStore[T](watched(t), c, name, o)
-	check(t, err)
+	s, err := nats.OpenStore[T](testutil.Context(t), c, name, o)
+	testutil.NoError(t, err)
 	return s
 }
 
 func TestStore_Values(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	c := local(t)
 	s := openStore[string](t, c, "values", nats.StoreOptions{})
 	_, _, err := s.Get(ctx, "a")
-	wantErr(t, err, nats.ErrNotExist)
+	testutil.ErrorIs(t, err, nats.ErrNotExist)
 	first, err := s.Create(ctx, "a", "one")
-	check(t, err)
+	testutil.NoError(t, err)
 	_, err = s.Create(ctx, "a", "two")
-	wantErr(t, err, nats.ErrExist)
+	testutil.ErrorIs(t, err, nats.ErrExist)
 	second, err := s.Set(ctx, "a", "two")
-	check(t, err)
+	testutil.NoError(t, err)
 	if second <= first {
 		t.Errorf("version %d after %d", second, first)
 	}
 	_, err = s.CompareAndSwap(ctx, "a", first, "three")
-	wantErr(t, err, nats.ErrVersion)
+	testutil.ErrorIs(t, err, nats.ErrVersion)
 	third, err := s.CompareAndSwap(ctx, "a", second, "three")
-	check(t, err)
+	testutil.NoError(t, err)
 	if v, version, err := s.Get(ctx, "a"); v != "three" || version != third || err != nil {
 		t.Errorf("%q, version %d, %v", v, version, err)
 	}
-	check(t, s.Delete(ctx, "a"))
-	check(t, s.Delete(ctx, "a"))
+	testutil.NoError(t, s.Delete(ctx, "a"))
+	testutil.NoError(t, s.Delete(ctx, "a"))
 	_, _, err = s.Get(ctx, "a")
-	wantErr(t, err, nats.ErrNotExist)
+	testutil.ErrorIs(t, err, nats.ErrNotExist)
 	_, err = s.CompareAndSwap(ctx, "a", 0, "four")
-	check(t, err)
+	testutil.NoError(t, err)
 	_, err = s.CompareAndSwap(ctx, "layer.1/weight", 0, "five")
-	check(t, err)
+	testutil.NoError(t, err)
 	_, err = s.CompareAndSwap(ctx, "a", 0, "six")
-	wantErr(t, err, nats.ErrVersion)
+	testutil.ErrorIs(t, err, nats.ErrVersion)
 	if keys, err := s.Keys(ctx); !slices.Equal(keys, []string{"a", "layer.1/weight"}) || err != nil {
 		t.Errorf("%v, %v", keys, err)
 	}
 	for _, key := range []string{"", "a b", ".a", "a.", "a..b", "*", "ä", "a>"} {
 		_, err := s.Set(ctx, key, "x")
-		wantErr(t, err, nats.ErrOptions)
-		wantErr(t, s.Delete(ctx, key), nats.ErrOptions)
+		testutil.ErrorIs(t, err, nats.ErrOptions)
+		testutil.ErrorIs(t, s.Delete(ctx, key), nats.ErrOptions)
 	}
 	_, err = nats.OpenStore[int](ctx, c, "values", nats.StoreOptions{})
-	wantErr(t, err, nats.ErrType)
+	testutil.ErrorIs(t, err, nats.ErrType)
 	_, err = nats.OpenStore[string](ctx, c, "values", nats.StoreOptions{MaxBytes: 1 << 20})
-	wantErr(t, err, nats.ErrOptions)
-	check(t, c.DeleteStore(ctx, "values"))
-	check(t, c.DeleteStore(ctx, "values"))
+	testutil.ErrorIs(t, err, nats.ErrOptions)
+	testutil.NoError(t, c.DeleteStore(ctx, "values"))
+	testutil.NoError(t, c.DeleteStore(ctx, "values"))
 }
 
 // Large tensors are replaced while others read them: each reader gets one that was set, whole.
 func TestStore_LargeTensorsAreWhole(t *testing.T) {
 	noBlocks(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	b := start(t, broker.Options{MaxPayload: 256 << 10})
 	c := connect(t, b.URL())
 	s := openStore[*tensor.Tensor](t, c, "weights", nats.StoreOptions{})
@@ -81,7 +82,7 @@ func TestStore_LargeTensorsAreWhole(t *testing.T) {
 		x := tensor.Full(tensor.Float32, n, elements)
 		defer x.Close()
 		_, err := s.Set(ctx, "layer.weight", x)
-		check(t, err)
+		testutil.NoError(t, err)
 	}
 	set(0)
 	done := make(chan struct{})
@@ -120,21 +121,21 @@ func TestStore_LargeTensorsAreWhole(t *testing.T) {
 	small := tensor.Full(tensor.Float32, 1, 2)
 	defer small.Close()
 	_, version, err := s.Get(ctx, "layer.weight")
-	check(t, err)
+	testutil.NoError(t, err)
 	_, err = s.CompareAndSwap(ctx, "layer.weight", version, small)
-	check(t, err)
+	testutil.NoError(t, err)
 	q := open[int](t, c, "unused", nats.QueueOptions{}) // the broker's account of all streams
 	_ = q
 	x, _, err := s.Get(ctx, "layer.weight")
-	check(t, err)
+	testutil.NoError(t, err)
 	same(t, x, small)
 	x.Close()
-	eventually(t, "replaced chunks are removed", func() bool { return b.Stats().Bytes < 64<<10 })
+	testutil.Eventually(t, func() bool { return b.Stats().Bytes < 64<<10 }, "replaced chunks are not removed")
 }
 
 // Several processes change one value, and no change is lost.
 func TestStore_UpdateLosesNothing(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	url := start(t, broker.Options{}).URL()
 	const writers, times = 4, 25
 	var all sync.WaitGroup
@@ -155,15 +156,15 @@ func TestStore_UpdateLosesNothing(t *testing.T) {
 	}
 	stop := errors.New("stop")
 	_, err := s.Update(ctx, "n", func(int, uint64) (int, error) { return 0, stop })
-	wantErr(t, err, stop)
+	testutil.ErrorIs(t, err, stop)
 }
 
 func TestStore_Watch(t *testing.T) {
-	ctx, cancel := context.WithCancel(watched(t))
+	ctx, cancel := context.WithCancel(testutil.Context(t))
 	s := openStore[int](t, local(t), "watched", nats.StoreOptions{})
 	for i, key := range []string{"a", "b.x", "b.y"} {
 		_, err := s.Set(ctx, key, i)
-		check(t, err)
+		testutil.NoError(t, err)
 	}
 	seen := make(chan string, 10)
 	ended := make(chan error, 1)
@@ -183,10 +184,10 @@ func TestStore_Watch(t *testing.T) {
 		}
 	}
 	_, err := s.Set(ctx, "a", 8)
-	check(t, err)
+	testutil.NoError(t, err)
 	_, err = s.Set(ctx, "b.x", 9)
-	check(t, err)
-	check(t, s.Delete(ctx, "b.y"))
+	testutil.NoError(t, err)
+	testutil.NoError(t, s.Delete(ctx, "b.y"))
 	for _, want := range []string{"b.x 9 false", "b.y 0 true"} {
 		select {
 		case got := <-seen:
@@ -198,19 +199,19 @@ func TestStore_Watch(t *testing.T) {
 		}
 	}
 	cancel()
-	wantErr(t, <-ended, context.Canceled)
+	testutil.ErrorIs(t, <-ended, context.Canceled)
 }
 
 func TestStore_IsFull(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	b := start(t, broker.Options{MaxPayload: 64 << 10})
 	s := openStore[[]byte](t, connect(t, b.URL()), "tiny", nats.StoreOptions{MaxBytes: 100 << 10})
 	_, err := s.Set(ctx, "a", make([]byte, 50<<10))
-	check(t, err)
+	testutil.NoError(t, err)
 	for _, size := range []int{60 << 10, 300 << 10} {
 		_, err = s.Set(ctx, "b", make([]byte, size))
-		wantErr(t, err, nats.ErrStorage)
-		wantText(t, err, "tiny", "maximum bytes")
+		testutil.ErrorIs(t, err, nats.ErrStorage)
+		testutil.ErrorContains(t, err, "tiny", "maximum bytes")
 	}
 	if v, _, err := s.Get(ctx, "a"); len(v) != 50<<10 || err != nil {
 		t.Errorf("%d, %v", len(v), err)

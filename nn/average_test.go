@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestAverage_IsTheMeanOfStates(t *testing.T) {
@@ -16,7 +17,7 @@ func TestAverage_IsTheMeanOfStates(t *testing.T) {
 		return m
 	}
 	m, a, b := layer(1, 7), layer(2, 8), layer(6, 12)
-	check(t, nn.Average(m, nn.State(m), nn.State(a), nn.State(b))) // m's own among them
+	testutil.NoError(t, nn.Average(m, nn.State(m), nn.State(a), nn.State(b))) // m's own among them
 	if w, n := tensor.At[float32](m.Weight.T, 1),
 		tensor.At[int64](nn.State(m)["num_batches_tracked"]); w != 3 || n != 9 {
 		t.Errorf("weight %v after %d batches", w, n)

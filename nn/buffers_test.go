@@ -11,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestBatchNorm2d_InAScopeThatKeepsBuffers(t *testing.T) {
@@ -32,7 +33,7 @@ func TestBuffers_AreInTheStateTravelAndAreShared(t *testing.T) {
 	inDomain(t)
 	m := nn.NewSequential(nn.NewConv2d(1, 2, 3, nil), nn.NewBatchNorm2d(2))
 	x := autograd.NoGrad(values(5, 2, 3, 1, 5, 5))
-	check(t, nn.Share(m))
+	testutil.NoError(t, nn.Share(m))
 	got := cross(t, m)
 	got.Forward(x) // trains the statistics of both
 	for name, b := range nn.Buffers(m) {
@@ -60,7 +61,7 @@ func TestBuffers_AreInTheStateTravelAndAreShared(t *testing.T) {
 	if n := tensor.At[int64](state["1.num_batches_tracked"]); n != 1 {
 		t.Errorf("a clone's batch is counted: %d", n)
 	}
-	check(t, nn.Load(c, state))
+	testutil.NoError(t, nn.Load(c, state))
 	if !maps.EqualFunc(nn.State(c), state, tensor.Equal) {
 		t.Error("Load left something")
 	}
@@ -68,7 +69,7 @@ func TestBuffers_AreInTheStateTravelAndAreShared(t *testing.T) {
 	if err := nn.Load(c, state); !errors.Is(err, nn.ErrMissing) {
 		t.Errorf("%v, want ErrMissing for a buffer", err)
 	}
-	check(t, errors.Join(nn.Close(m), nn.Close(got)))
+	testutil.NoError(t, errors.Join(nn.Close(m), nn.Close(got)))
 }
 
 func TestBatchNorm2d_OfOneElementHasNoVariance(t *testing.T) {
@@ -118,7 +119,7 @@ func TestEval_IsSafeFromManyGoroutines(t *testing.T) {
 	inDomain(t)
 	m := everyLayer()
 	nn.Eval(m)
-	check(t, nn.Share(m))
+	testutil.NoError(t, nn.Share(m))
 	x := tensor.FromSlice([]int64{0, 6, 3, 3}, 4)
 	want := m.Forward(autograd.NoGrad(x)).T()
 	var all sync.WaitGroup
@@ -137,7 +138,7 @@ func TestEval_IsSafeFromManyGoroutines(t *testing.T) {
 		})
 	}
 	all.Wait()
-	check(t, nn.Close(m))
+	testutil.NoError(t, nn.Close(m))
 }
 
 func TestLayer_Travels(t *testing.T) {
@@ -157,7 +158,7 @@ func TestLayer_Travels(t *testing.T) {
 	if l, ok := got.Layers[11].(nn.Func); !ok || l != nn.LeakyReLU(0.1) {
 		t.Errorf("%+v", got.Layers[11])
 	}
-	check(t, errors.Join(nn.Close(m), nn.Close(got)))
+	testutil.NoError(t, errors.Join(nn.Close(m), nn.Close(got)))
 }
 
 func TestParams_ArriveTied(t *testing.T) {
@@ -167,5 +168,5 @@ func TestParams_ArriveTied(t *testing.T) {
 	if got.Hidden.Weight != got.Out.Weight {
 		t.Error("one weight arrived as two")
 	}
-	check(t, errors.Join(nn.Close(l), nn.Close(got)))
+	testutil.NoError(t, errors.Join(nn.Close(l), nn.Close(got)))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A cargo is something that a queue, a pipe, a queue of any and an argument carry.
@@ -64,11 +65,11 @@ func carries[T any](name, tag string, l load[T]) cargo {
 		"queue": through(cross[T]),
 		"pipe": through(func(t *testing.T, v T) T {
 			a, b, err := ipc.Pipe[T, T]()
-			check(t, err)
+			testutil.NoError(t, err)
 			defer b.Close()
-			check(t, errors.Join(a.Send(watched(t), v), a.Close()))
-			got, err := b.Recv(watched(t))
-			check(t, err)
+			testutil.NoError(t, errors.Join(a.Send(testutil.Context(t), v), a.Close()))
+			got, err := b.Recv(testutil.Context(t))
+			testutil.NoError(t, err)
 			return got
 		}),
 		"argument": func(t *testing.T) { l.send(t, unpack, tag != "-") },
@@ -81,8 +82,8 @@ func carries[T any](name, tag string, l load[T]) cargo {
 
 // pass sends the cargo within this process.
 func (l load[T]) pass(t *testing.T, pass func(*testing.T, T) T) {
-	v, err := l.make(watched(t))
-	check(t, err)
+	v, err := l.make(testutil.Context(t))
+	testutil.NoError(t, err)
 	before := l.look(v)
 	got := pass(t, v)
 	if s := l.look(got); s != before {
@@ -90,29 +91,29 @@ func (l load[T]) pass(t *testing.T, pass func(*testing.T, T) T) {
 	}
 	l.change(got)
 	l.compare(t, v, before, l.look(got))
-	check(t, errors.Join(shut(got), shut(v)))
+	testutil.NoError(t, errors.Join(shut(got), shut(v)))
 }
 
 // send sends it to another process.
 func (l load[T]) send(t *testing.T, unpack *shoal.Func[crate[T]], tagged bool) {
-	v, err := l.make(watched(t))
-	check(t, err)
+	v, err := l.make(testutil.Context(t))
+	testutil.NoError(t, err)
 	seen, err := ipc.NewQueue[string](2)
-	check(t, err)
+	testutil.NoError(t, err)
 	before := l.look(v)
 	c := crate[T]{V: v, Seen: seen.Sender()}
 	if tagged {
 		c.Any = v
 	}
-	check(t, unpack.Spawn(watched(t), 1, c))
+	testutil.NoError(t, unpack.Spawn(testutil.Context(t), 1, c))
 	arrived, err1 := seen.TryGet()
 	changed, err2 := seen.TryGet()
-	check(t, errors.Join(err1, err2))
+	testutil.NoError(t, errors.Join(err1, err2))
 	if arrived != before {
 		t.Errorf("%s arrived, not %s", arrived, before)
 	}
 	l.compare(t, v, before, changed)
-	check(t, errors.Join(seen.Close(), shut(v)))
+	testutil.NoError(t, errors.Join(seen.Close(), shut(v)))
 }
 
 func (l load[T]) compare(t *testing.T, v T, before, changed string) {
@@ -356,18 +357,18 @@ func TestCarries(t *testing.T) {
 		for way, f := range c.ways {
 			t.Run(c.name+" by "+way, func(t *testing.T) {
 				d, err := shm.New(shm.Options{Budget: 64 << 20})
-				check(t, err)
+				testutil.NoError(t, err)
 				shm.SetDefault(d)
 				f(t)
 				for _, h := range held {
-					check(t, h.Close())
+					testutil.NoError(t, h.Close())
 				}
 				for _, dir := range files {
-					check(t, os.RemoveAll(dir))
+					testutil.NoError(t, os.RemoveAll(dir))
 				}
 				held, files = nil, nil
 				shm.SetDefault(nil)
-				check(t, d.Close())
+				testutil.NoError(t, d.Close())
 			})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A half has layers that may not be there.
@@ -21,7 +22,7 @@ type half struct {
 
 func closedLinear(t *testing.T) *nn.Linear {
 	l := nn.NewLinear(3, 2, nil)
-	check(t, nn.Close(l))
+	testutil.NoError(t, nn.Close(l))
 	return l
 }
 
@@ -44,7 +45,7 @@ func TestSaveFile_LeavesTheFileForAModuleThatIsNotWhole(t *testing.T) {
 	} {
 		for _, file := range []string{"net.pt", "net.safetensors"} {
 			path := filepath.Join(t.TempDir(), file)
-			check(t, os.WriteFile(path, []byte("old"), 0o600))
+			testutil.NoError(t, os.WriteFile(path, []byte("old"), 0o600))
 			err := nn.SaveFile(c.m, path)
 			if text := fmt.Sprint(err); !errors.Is(err, c.want) || !strings.Contains(text, c.text) ||
 				!strings.Contains(text, path) {
@@ -63,7 +64,7 @@ func TestSaveFile_LeavesTheFileForAModuleThatIsNotWhole(t *testing.T) {
 		nn.NewSequential(nn.ReLU),
 		nn.ReLU,
 	} {
-		check(t, nn.SaveFile(whole, filepath.Join(t.TempDir(), "net.pt")))
+		testutil.NoError(t, nn.SaveFile(whole, filepath.Join(t.TempDir(), "net.pt")))
 	}
 }
 
@@ -71,7 +72,7 @@ func TestModule_ThatIsClosedIsAnError(t *testing.T) {
 	net, dir := closedLinear(t), t.TempDir()
 	whole := nn.NewLinear(3, 2, nil)
 	file := filepath.Join(dir, "net.pt")
-	check(t, nn.SaveFile(whole, file))
+	testutil.NoError(t, nn.SaveFile(whole, file))
 	part := func(m nn.Module, state map[string]*tensor.Tensor) error {
 		_, _, err := nn.LoadPart(m, state)
 		return err
@@ -90,6 +91,6 @@ func TestModule_ThatIsClosedIsAnError(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	check(t, nn.Close(net))
-	check(t, autograd.NewParam("w", nil).Close())
+	testutil.NoError(t, nn.Close(net))
+	testutil.NoError(t, autograd.NewParam("w", nil).Close())
 }

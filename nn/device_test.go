@@ -14,6 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/devicetest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // normal is a net with what the MNIST net has not.
@@ -48,7 +49,7 @@ func TestLayer_TrainsOnADeviceAsOnTheHost(t *testing.T) {
 				train := func(dev tensor.Device) map[string]*tensor.Tensor {
 					m := fresh()
 					o := someOptimizers(m)[kind] // before the module moves
-					check(t, nn.To(m, dev))
+					testutil.NoError(t, nn.To(m, dev))
 					x, y := on(t, dev, images), on(t, dev, labels)
 					scope := autograd.NewScope()
 					for range 3 {
@@ -75,7 +76,7 @@ func TestLayer_TrainsOnADeviceAsOnTheHost(t *testing.T) {
 func on(t *testing.T, dev tensor.Device, x *tensor.Tensor) *tensor.Tensor {
 	t.Helper()
 	there, err := x.ToDevice(dev)
-	check(t, err)
+	testutil.NoError(t, err)
 	return there
 }
 
@@ -91,28 +92,28 @@ func TestTo_MovesAModuleThatStaysWhatItIs(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	dev.Fail(nil)
-	check(t, nn.To(m, dev))
+	testutil.NoError(t, nn.To(m, dev))
 	if now := slices.Collect(nn.Params(m)); !slices.Equal(now, params) || params[0].T.Device() != dev ||
 		params[0].Grad.Device() != dev {
 		t.Error("the parameters are others, or somewhere else")
 	}
-	check(t, nn.Load(m, before)) // from the host
+	testutil.NoError(t, nn.Load(m, before)) // from the host
 	c := nn.Clone(m)
 	if d := slices.Collect(nn.Params(c))[0].T.Device(); d != dev {
 		t.Errorf("a clone is on %v", d)
 	}
-	check(t, nn.Average(c, before, nn.State(c)))
+	testutil.NoError(t, nn.Average(c, before, nn.State(c)))
 	for name, x := range nn.State(c) {
 		devicetest.Same(t, x, before[name], 1e-6)
 	}
-	check(t, nn.To(m, nil))
+	testutil.NoError(t, nn.To(m, nil))
 	for name, x := range nn.State(m) {
 		if x.Device() != nil {
 			t.Errorf("%s is on %v", name, x.Device())
 		}
 		devicetest.Same(t, x, before[name], 0)
 	}
-	check(t, errors.Join(nn.Close(m), nn.Close(c)))
+	testutil.NoError(t, errors.Join(nn.Close(m), nn.Close(c)))
 	for end := time.Now().Add(time.Minute); dev.Used() != 0; runtime.GC() { // what Average has made is the collector's
 		if time.Now().After(end) {
 			t.Fatalf("%d bytes are left on the device", dev.Used())
@@ -123,7 +124,7 @@ func TestTo_MovesAModuleThatStaysWhatItIs(t *testing.T) {
 func TestTo_IsNeededOfEveryTensor(t *testing.T) {
 	dev := devicetest.New("test:0")
 	m := nn.NewLinear(3, 2, nil)
-	check(t, nn.To(m, dev))
+	testutil.NoError(t, nn.To(m, dev))
 	defer func() {
 		if got := fmt.Sprint(recover()); !strings.Contains(got,
 			"expected all tensors to be on the same device, but found at least two devices, test:0 and cpu") {

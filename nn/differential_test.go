@@ -14,6 +14,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A difference is one line of testdata/differential.jsonl.gz, which testdata/differential.py has
@@ -35,15 +36,15 @@ type difference struct {
 // differences returns the version of PyTorch and what it made.
 func differences(t *testing.T, path string) (head difference, rows []difference) {
 	f, err := os.Open(path)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer f.Close()
 	text, err := gzip.NewReader(f)
-	check(t, err)
+	testutil.NoError(t, err)
 	d := json.NewDecoder(text)
-	check(t, d.Decode(&head))
+	testutil.NoError(t, d.Decode(&head))
 	for d.More() {
 		var r difference
-		check(t, d.Decode(&r))
+		testutil.NoError(t, d.Decode(&r))
 		rows = append(rows, r)
 	}
 	return head, rows
@@ -55,17 +56,17 @@ func written(t *testing.T, s string) *tensor.Tensor {
 	f := strings.Fields(s)
 	name, rest, _ := strings.Cut(f[0], "[")
 	dt, err := tensor.ParseDType(name)
-	check(t, err)
+	testutil.NoError(t, err)
 	var shape []int
 	for _, n := range strings.FieldsFunc(rest, func(r rune) bool { return r == ',' || r == ']' }) {
 		size, err := strconv.Atoi(n)
-		check(t, err)
+		testutil.NoError(t, err)
 		shape = append(shape, size)
 	}
 	v := make([]float64, len(f)-1)
 	for i, e := range f[1:] {
 		v[i], err = strconv.ParseFloat(e, 64)
-		check(t, err)
+		testutil.NoError(t, err)
 	}
 	return tensor.FromSlice(v, shape...).To(dt)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/devicetest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // theirs is the network of encoding/pt/testdata/record.py.
@@ -44,11 +45,11 @@ func TestLoadFile_ReadsWhatTorchSaved(t *testing.T) {
 	for _, name := range []string{"model-1.13", "model-2.15", "legacymodel-1.13", "legacymodel-2.15"} {
 		path := "../encoding/pt/testdata/" + name + ".pt"
 		v, err := pt.Load(path, pt.Options{})
-		check(t, err)
+		testutil.NoError(t, err)
 		want, _, err := pt.StateDict(v)
-		check(t, err)
+		testutil.NoError(t, err)
 		n := newTheirs()
-		check(t, nn.LoadFile(n, path, nil))
+		testutil.NoError(t, nn.LoadFile(n, path, nil))
 		for name, x := range nn.State(n) {
 			if !tensor.Equal(x, want[name]) {
 				t.Errorf("%s of %s is %v, not %v", name, path, x, want[name])
@@ -75,9 +76,9 @@ func TestLoadFile_GoesByContent(t *testing.T) {
 		},
 	} {
 		path := filepath.Join(dir, file)
-		check(t, save(path))
+		testutil.NoError(t, save(path))
 		m := newTheirs()
-		check(t, nn.LoadFile(m, path, nil))
+		testutil.NoError(t, nn.LoadFile(m, path, nil))
 		sameState(t, m, n)
 	}
 }
@@ -92,7 +93,7 @@ func TestLoadFile_NamesWhatDiffersAndChangesNothing(t *testing.T) {
 	state["extra"] = tensor.Ones(tensor.Float32, 1)
 	state["fc.weight"] = tensor.Ones(tensor.Float32, 2, 5)
 	state["bn.num_batches_tracked"] = tensor.Ones(tensor.Float32)
-	check(t, pt.Save(path, state))
+	testutil.NoError(t, pt.Save(path, state))
 	err := nn.LoadFile(m, path, nil)
 	for want, text := range map[error]string{nn.ErrMissing: "bn.bias", nn.ErrUnexpected: "extra",
 		nn.ErrShape: "fc.weight of shape [2 5] into [2 4]",
@@ -118,7 +119,7 @@ func TestLoadFile_NamesWhatDiffersAndChangesNothing(t *testing.T) {
 	for name, content := range map[string]string{"empty": "", "text": "these are no tensors",
 		"half": "PK\x03\x04 and no more", "json": `{"a": 1, "b": 2}`} {
 		path := filepath.Join(dir, name)
-		check(t, os.WriteFile(path, []byte(content), 0o600))
+		testutil.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		if err := nn.LoadFile(m, path, nil); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", name, err)
 		} else if unknown := name == "empty" || name == "text"; errors.Is(err, nn.ErrFile) != unknown {
@@ -135,14 +136,14 @@ func TestLoadFile_NamesWhatDiffersAndChangesNothing(t *testing.T) {
 func TestLoadFile_SaysUnderWhichNameAModelIs(t *testing.T) {
 	n, m := newTheirs(), newTheirs()
 	path := filepath.Join(t.TempDir(), "checkpoint.pt")
-	check(t, pt.Save(path, map[string]any{"epoch": 3, "model": nn.State(n),
+	testutil.NoError(t, pt.Save(path, map[string]any{"epoch": 3, "model": nn.State(n),
 		"other": map[string]*tensor.Tensor{"x": tensor.Ones(tensor.Float32, 1)}}))
 	if err := nn.LoadFile(m, path, nil); !errors.Is(err, nn.ErrMissing) ||
 		!strings.Contains(err.Error(), `Under(state, "model")`) {
 		t.Errorf("%v", err)
 	}
 	state, err := nn.ReadState(path)
-	check(t, err)
+	testutil.NoError(t, err)
 	if missing, unexpected, err := nn.LoadPart(m, nn.Under(state, "model")); err != nil ||
 		len(missing)+len(unexpected) > 0 {
 		t.Errorf("%v, %v, %v", missing, unexpected, err)
@@ -163,19 +164,19 @@ func TestLoadFile_ConvertsFloatsAndMovesTheModel(t *testing.T) {
 			x.CopyFrom(half[name]) // rounded as the file's are
 		}
 	}
-	check(t, safetensors.Save(path, half, nil))
-	check(t, nn.LoadFile(m, path, dev))
+	testutil.NoError(t, safetensors.Save(path, half, nil))
+	testutil.NoError(t, nn.LoadFile(m, path, dev))
 	for name, x := range nn.State(m) {
 		if x.Device() != dev {
 			t.Errorf("%s is on %v", name, x.Device())
 		}
 	}
 	sameState(t, m, n)
-	check(t, nn.LoadFile(m, path, nil))
+	testutil.NoError(t, nn.LoadFile(m, path, nil))
 	if m.FC.Weight.T.Device() != nil {
 		t.Error("the model did not come back to the host")
 	}
-	check(t, nn.Close(m))
+	testutil.NoError(t, nn.Close(m))
 }
 
 func ExampleLoadFile() {
@@ -207,21 +208,21 @@ func ExampleLoadFile() {
 func TestLoadPart_LeavesTheStateAsItIs(t *testing.T) {
 	net := nn.NewLinear(600, 2048, tensor.NewGenerator(1)) // of several pieces
 	path := filepath.Join(t.TempDir(), "net.safetensors")
-	check(t, nn.SaveFile(net, path))
+	testutil.NoError(t, nn.SaveFile(net, path))
 	state, err := nn.ReadState(path)
-	check(t, err)
+	testutil.NoError(t, err)
 	want := state["weight"].MulScalar(2)
 	state["weight"].CopyFrom(want)
 	for range 2 {
 		_, _, err := nn.LoadPart(net, state)
-		check(t, err)
+		testutil.NoError(t, err)
 		if !tensor.Equal(net.Weight.T, want) || !tensor.Equal(state["weight"], want) {
 			t.Error("what was written to the state is gone")
 		}
 	}
-	check(t, nn.LoadFile(net, path, nil))
+	testutil.NoError(t, nn.LoadFile(net, path, nil))
 	if !tensor.Equal(net.Weight.T.MulScalar(2), want) {
 		t.Error("LoadFile did not load the whole file")
 	}
-	check(t, errors.Join(state["weight"].Close(), state["bias"].Close(), nn.Close(net)))
+	testutil.NoError(t, errors.Join(state["weight"].Close(), state["bias"].Close(), nn.Close(net)))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/devicetest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // simulated returns a GPU for this process and its children, which runs the kernels' own texts.
@@ -25,19 +26,19 @@ import (
 func simulated(t *testing.T) tensor.Device {
 	t.Helper()
 	devices, err := sim.Create(1, 256<<20)
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Setenv(cuda.SimulateKey, devices.Paths()[0])
 	domain, err := shm.New(shm.Options{Budget: 16 << 20})
-	check(t, err)
+	testutil.NoError(t, err)
 	before := shm.Current()
 	shm.SetDefault(domain)
 	dev, err := tensor.ParseDevice("cuda")
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(func() {
 		for end := time.Now().Add(time.Minute); ; { // what the graph and the optimizer have made
-			check(t, tensor.EmptyCache())
+			testutil.NoError(t, tensor.EmptyCache())
 			used, err := devices.Used(0)
-			check(t, err)
+			testutil.NoError(t, err)
 			if used == 0 || t.Failed() { // a test that has failed leaves what it leaves
 				break
 			}
@@ -46,7 +47,7 @@ func simulated(t *testing.T) tensor.Device {
 			}
 		}
 		shm.SetDefault(before)
-		check(t, errors.Join(cuda.Close(), domain.Close(), devices.Close()))
+		testutil.NoError(t, errors.Join(cuda.Close(), domain.Close(), devices.Close()))
 	})
 	return dev
 }
@@ -61,7 +62,7 @@ func TestLayer_OnASimulatedGPUIsThatOfTheHost(t *testing.T) {
 		g := tensor.NewGenerator(1)
 		m := nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewMaxPool2d(2), nn.ReLU, nn.Flatten,
 			&nn.Dropout{P: 0}, nn.NewLinear(18, 4, g), nn.LogSoftmax)
-		check(t, nn.To(m, dev))
+		testutil.NoError(t, nn.To(m, dev))
 		o := optim.NewSGD(nn.Params(m), optim.SGDOptions{LR: 0.1, Momentum: 0.5})
 		l := nn.NLLLoss.Of(m.Forward(autograd.NewScope().Const(on(t, dev, images))), on(t, dev, labels))
 		l.Backward()
@@ -115,13 +116,13 @@ var trainThere = shoal.Register("train on a device", func(ctx context.Context, r
 // A worker that is killed while it changes the parameters, which are one memory on the device for
 // all, leaves others and their training alone.
 func TestLayer_InHogwildOnASimulatedGPUGoesOnWithoutTheKilled(t *testing.T) {
-	dev, ctx := simulated(t), watched(t)
+	dev, ctx := simulated(t), testutil.Context(t)
 	net := nn.NewLinear(4, 2, tensor.NewGenerator(1))
-	check(t, nn.To(net, dev))
+	testutil.NoError(t, nn.To(net, dev))
 	steps, err := ipc.NewQueue[int](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	stop, err := ipc.NewEvent()
-	check(t, err)
+	testutil.NoError(t, err)
 	const workers = 3
 	var groups [workers]*shoal.Group // of its own each, so that none is cancelled by another's end
 	var processes [workers]*shoal.Process
@@ -134,7 +135,7 @@ func TestLayer_InHogwildOnASimulatedGPUGoesOnWithoutTheKilled(t *testing.T) {
 		seen := map[int]int{}
 		for done := 0; done < len(ranks); {
 			rank, err := steps.Get(ctx)
-			check(t, err)
+			testutil.NoError(t, err)
 			if seen[rank]++; seen[rank] == n && slices.Contains(ranks, rank) {
 				done++
 			}
@@ -142,19 +143,19 @@ func TestLayer_InHogwildOnASimulatedGPUGoesOnWithoutTheKilled(t *testing.T) {
 	}
 	weight := func() *tensor.Tensor {
 		w, err := net.Weight.T.CPU()
-		check(t, err)
+		testutil.NoError(t, err)
 		return w
 	}
 	have(1, 0, 1, 2)
-	check(t, syscall.Kill(processes[1].PID(), syscall.SIGKILL))
+	testutil.NoError(t, syscall.Kill(processes[1].PID(), syscall.SIGKILL))
 	died, ok := errors.AsType[*shoal.ProcessError](groups[1].Wait())
 	if !ok || died.Signal != syscall.SIGKILL {
 		t.Fatalf("%v", died)
 	}
 	before := weight()
 	have(3, 0, 2)
-	check(t, stop.Set())
-	check(t, steps.Close()) // some are still to be told
+	testutil.NoError(t, stop.Set())
+	testutil.NoError(t, steps.Close()) // some are still to be told
 	for _, rank := range []int{0, 2} {
 		if err := groups[rank].Wait(); err != nil && !errors.Is(err, ipc.ErrClosed) {
 			t.Error(err)
@@ -164,5 +165,5 @@ func TestLayer_InHogwildOnASimulatedGPUGoesOnWithoutTheKilled(t *testing.T) {
 	if tensor.Equal(before, after) || !(tensor.Abs(after).Sum() < 100) { // NaN is not
 		t.Errorf("%v became %v", before, after)
 	}
-	check(t, errors.Join(before.Close(), after.Close(), stop.Close(), nn.Close(net)))
+	testutil.NoError(t, errors.Join(before.Close(), after.Close(), stop.Close(), nn.Close(net)))
 }

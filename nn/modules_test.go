@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A recordedModule is what testdata/modules.py has written of one.
@@ -257,15 +258,15 @@ func around(mode autograd.PadMode) *nn.Conv2d {
 
 func recordedModules(t *testing.T) []recordedModule {
 	f, err := os.Open("testdata/modules.json.gz")
-	check(t, err)
+	testutil.NoError(t, err)
 	defer f.Close()
 	text, err := gzip.NewReader(f)
-	check(t, err)
+	testutil.NoError(t, err)
 	var all struct {
 		Torch   string
 		Modules []recordedModule
 	}
-	check(t, json.NewDecoder(text).Decode(&all))
+	testutil.NoError(t, json.NewDecoder(text).Decode(&all))
 	if len(all.Modules) != len(moduleCases) || all.Torch == "" {
 		t.Errorf("%d modules are recorded, %d are known", len(all.Modules), len(moduleCases))
 	}
@@ -277,7 +278,7 @@ func recordedModules(t *testing.T) []recordedModule {
 func TestRegression_S3_4_ModulesLoadFromTorchAndComputeWhatItDoes(t *testing.T) {
 	for _, file := range []string{"modules.pt", "modules.safetensors"} {
 		states, err := nn.ReadState("testdata/" + file)
-		check(t, err)
+		testutil.NoError(t, err)
 		for _, r := range recordedModules(t) {
 			t.Run(file+"/"+r.Module, func(t *testing.T) {
 				c, own := moduleCases[r.Module], nn.Under(states, r.Module)
@@ -285,11 +286,11 @@ func TestRegression_S3_4_ModulesLoadFromTorchAndComputeWhatItDoes(t *testing.T) 
 					t.Fatal("not known")
 				}
 				first := c.make()
-				check(t, nn.Load(first, own))
+				testutil.NoError(t, nn.Load(first, own))
 				path := filepath.Join(t.TempDir(), file)
-				check(t, nn.SaveFile(first, path))
+				testutil.NoError(t, nn.SaveFile(first, path))
 				m := c.make()
-				check(t, nn.LoadFile(m, path, nil))
+				testutil.NoError(t, nn.LoadFile(m, path, nil))
 				r.check(t, c, m)
 			})
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // The environment of a process that loads a network: the file, and what it does.
@@ -35,7 +36,7 @@ func TestLoadFile_ANetworkThatIsServedIsInMemoryOnce(t *testing.T) {
 	net, dir := wideNet(), t.TempDir()
 	for _, file := range []string{"net.pt", "net.safetensors"} {
 		path := filepath.Join(dir, file)
-		check(t, nn.SaveFile(net, path))
+		testutil.NoError(t, nn.SaveFile(net, path))
 		for _, do := range []string{"load, bind", "load, share", "share, load"} {
 			c := exec.Command(os.Args[0], "-test.run=^TestServedNetwork$", "-test.v")
 			c.Env = append(os.Environ(), loaded+"="+path, loading+"="+do)
@@ -50,7 +51,7 @@ func TestLoadFile_ANetworkThatIsServedIsInMemoryOnce(t *testing.T) {
 			}
 		}
 	}
-	check(t, nn.Close(net))
+	testutil.NoError(t, nn.Close(net))
 }
 
 // TestServedNetwork is what the processes of the test above do.
@@ -64,31 +65,31 @@ func TestServedNetwork(t *testing.T) {
 	for do := range strings.SplitSeq(os.Getenv(loading), ", ") {
 		switch do {
 		case "load":
-			check(t, nn.LoadFile(net, path, nil))
+			testutil.NoError(t, nn.LoadFile(net, path, nil))
 		case "share":
-			check(t, nn.Share(net))
+			testutil.NoError(t, nn.Share(net))
 		case "bind":
-			check(t, ipc.Bind(t.Context(), "net", net))
+			testutil.NoError(t, ipc.Bind(t.Context(), "net", net))
 			defer ipc.Unlink("net")
 		}
 	}
 	fmt.Printf("peak: %d\n", statusOf(t, "VmHWM")-before)
 	state, err := nn.ReadState(path)
-	check(t, err)
+	testutil.NoError(t, err)
 	for name, x := range nn.State(net) {
 		if !tensor.Equal(x, state[name]) {
 			t.Errorf("%s is not what the file has", name)
 		}
-		check(t, state[name].Close())
+		testutil.NoError(t, state[name].Close())
 	}
-	check(t, nn.Close(net))
+	testutil.NoError(t, nn.Close(net))
 }
 
 // statusOf returns a figure of this process, in bytes.
 func statusOf(t *testing.T, name string) int {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/status")
-	check(t, err)
+	testutil.NoError(t, err)
 	_, line, found := strings.Cut(string(b), name+":")
 	var kib int
 	if _, err := fmt.Sscan(line, &kib); !found || err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
@@ -17,27 +16,15 @@ import (
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func watched(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // inDomain makes a small domain the test's.
 func inDomain(t *testing.T) {
 	d, err := shm.NewLocal(8 << 20)
-	check(t, err)
+	testutil.NoError(t, err)
 	before := shm.Current()
 	shm.SetDefault(d)
 	t.Cleanup(func() {
@@ -45,7 +32,7 @@ func inDomain(t *testing.T) {
 			t.Errorf("%d blocks are left", n)
 		}
 		shm.SetDefault(before)
-		check(t, d.Close())
+		testutil.NoError(t, d.Close())
 	})
 }
 
@@ -53,11 +40,11 @@ func inDomain(t *testing.T) {
 func cross[T any](t *testing.T, v T) T {
 	t.Helper()
 	q, err := ipc.NewQueue[T](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer q.Close()
-	check(t, q.Put(watched(t), v))
-	got, err := q.Get(watched(t))
-	check(t, err)
+	testutil.NoError(t, q.Put(testutil.Context(t), v))
+	got, err := q.Get(testutil.Context(t))
+	testutil.NoError(t, err)
 	return got
 }
 
@@ -74,7 +61,7 @@ func TestLayer_SentIsTheSame(t *testing.T) {
 	if net.FC2.Bias.T.Mean() != 7 {
 		t.Error("the two nets have their own parameters")
 	}
-	check(t, errors.Join(nn.Close(net), nn.Close(got), nn.Close(net)))
+	testutil.NoError(t, errors.Join(nn.Close(net), nn.Close(got), nn.Close(net)))
 }
 
 func TestSequential_TravelsWithItsLayers(t *testing.T) {
@@ -95,7 +82,7 @@ func TestSequential_TravelsWithItsLayers(t *testing.T) {
 	if want := []string{"0.weight", "0.bias", "5.0.weight", "5.0.bias"}; !slices.Equal(names, want) {
 		t.Errorf("%v, want %v", names, want)
 	}
-	check(t, errors.Join(nn.Close(net), nn.Close(got)))
+	testutil.NoError(t, errors.Join(nn.Close(net), nn.Close(got)))
 }
 
 type private struct{ nn.Func }
@@ -103,9 +90,9 @@ type private struct{ nn.Func }
 func TestSequential_WithAnUnknownLayerIsNotSent(t *testing.T) {
 	inDomain(t)
 	q, err := ipc.NewQueue[*nn.Sequential](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer q.Close()
-	if err := q.Put(watched(t), nn.NewSequential(private{})); !errors.Is(err, wire.ErrUnknownType) {
+	if err := q.Put(testutil.Context(t), nn.NewSequential(private{})); !errors.Is(err, wire.ErrUnknownType) {
 		t.Errorf("%v, want ErrUnknownType", err)
 	}
 }
@@ -130,19 +117,20 @@ func TestSequential_WithoutALayerIsRefused(t *testing.T) {
 	linear := nn.NewLinear(2, 2, tensor.NewGenerator(1))
 	for _, layer := range []nn.Layer{nil, (*nn.Linear)(nil), (*nn.Sequential)(nil), (*nn.Dropout)(nil)} {
 		sequentials, err := ipc.NewQueue[*nn.Sequential](1)
-		check(t, err)
-		if err := sequentials.Put(watched(t), nn.NewSequential(linear, layer)); !errors.Is(err, wire.ErrFormat) {
+		testutil.NoError(t, err)
+		err = sequentials.Put(testutil.Context(t), nn.NewSequential(linear, layer))
+		if !errors.Is(err, wire.ErrFormat) {
 			t.Errorf("sent with a nil %T: %v", layer, err)
 		}
 		lists, err := ipc.NewQueue[*forged](1)
-		check(t, err)
-		check(t, lists.Put(watched(t), &forged{layers: []any{linear, layer}}))
-		if got, err := lists.Get(watched(t)); !errors.Is(err, wire.ErrFormat) || got != nil {
+		testutil.NoError(t, err)
+		testutil.NoError(t, lists.Put(testutil.Context(t), &forged{layers: []any{linear, layer}}))
+		if got, err := lists.Get(testutil.Context(t)); !errors.Is(err, wire.ErrFormat) || got != nil {
 			t.Errorf("read with a nil %T: %v", layer, err)
 		}
-		check(t, errors.Join(sequentials.Close(), lists.Close()))
+		testutil.NoError(t, errors.Join(sequentials.Close(), lists.Close()))
 	}
-	check(t, nn.Close(linear))
+	testutil.NoError(t, nn.Close(linear))
 }
 
 // job is what workers of these tests get.
@@ -172,12 +160,12 @@ var addGradient = shoal.Register("nn_test.addGradient", func(ctx context.Context
 func gradientsOf(t *testing.T, net *nn.Linear) (out [2]report) {
 	t.Helper()
 	q, err := ipc.NewQueue[report](2)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer q.Close()
 	for i := range out {
-		check(t, addGradient.Spawn(watched(t), 1, job{net, q.Sender()}))
-		out[i], err = q.Get(watched(t))
-		check(t, err)
+		testutil.NoError(t, addGradient.Spawn(testutil.Context(t), 1, job{net, q.Sender()}))
+		out[i], err = q.Get(testutil.Context(t))
+		testutil.NoError(t, err)
 	}
 	return out
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func readJSON(t *testing.T, path string, v any) {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	check(t, err)
-	check(t, json.Unmarshal(b, v))
+	testutil.NoError(t, err)
+	testutil.NoError(t, json.Unmarshal(b, v))
 }
 
 // recordedLayers are the layers of testdata/record.py.
@@ -213,7 +214,7 @@ func TestLayer_TrainsAsInPyTorch(t *testing.T) {
 	for _, run := range r.Runs {
 		t.Run(run.Optimizer+" "+run.DType, func(t *testing.T) {
 			dt, err := tensor.ParseDType(run.DType)
-			check(t, err)
+			testutil.NoError(t, err)
 			tolerance := map[tensor.DType]float64{tensor.Float32: 1e-5, tensor.Float64: 1e-11}[dt]
 			run.check(t, dt, tolerance)
 		})

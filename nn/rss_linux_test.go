@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // resident returns how many bytes of this process are in memory, after what is free was given back.
@@ -16,7 +17,7 @@ func resident(t *testing.T) int {
 	t.Helper()
 	debug.FreeOSMemory()
 	b, err := os.ReadFile("/proc/self/statm")
-	check(t, err)
+	testutil.NoError(t, err)
 	var size, pages int
 	if _, err := fmt.Sscan(string(b), &size, &pages); err != nil {
 		t.Fatal(err)

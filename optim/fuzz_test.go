@@ -8,6 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // FuzzUnmarshalWire reads optimizers from messages without blocks: what is accepted can take a
@@ -15,15 +16,15 @@ import (
 func FuzzUnmarshalWire(f *testing.F) {
 	inDomain(f)
 	plan, err := wire.PlanOf[*optim.SGD]()
-	check(f, err)
+	testutil.NoError(f, err)
 	p := autograd.NewParam("p", tensor.New(tensor.Float32, 1))
 	var e wire.Encoder
 	e.Reset(nil)
-	check(f, plan.Encode(&e, optim.NewSGD(slices.Values([]*autograd.Param{p}),
+	testutil.NoError(f, plan.Encode(&e, optim.NewSGD(slices.Values([]*autograd.Param{p}),
 		optim.SGDOptions{LR: 0.1, Momentum: 0.5})))
 	f.Add(slices.Clone(e.Message().Body))
 	e.Done(false)
-	check(f, p.T.Close())
+	testutil.NoError(f, p.T.Close())
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var d wire.Decoder
 		d.Reset(wire.Message{Body: body}, nil)

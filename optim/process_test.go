@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
@@ -17,22 +16,10 @@ import (
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestMain(m *testing.M) { shoaltest.TestMain(m) }
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func watched(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // job has everything that a worker trains with.
 type job struct {
@@ -61,9 +48,9 @@ func TestOptimizer_SharedTrainsTheModuleThatCameAlong(t *testing.T) {
 	net := nn.NewLinear(2, 1, tensor.NewGenerator(1))
 	defer nn.Close(net)
 	adam := optim.NewAdam(nn.Params(net), optim.AdamOptions{LR: 0.05, Atomic: true})
-	check(t, adam.Share())
+	testutil.NoError(t, adam.Share())
 	defer adam.Close()
-	check(t, train.Spawn(watched(t), 2, job{net, adam, nn.MSELoss}))
+	testutil.NoError(t, train.Spawn(testutil.Context(t), 2, job{net, adam, nn.MSELoss}))
 	if d := tensor.Sub(net.Weight.T, tensor.Ones(tensor.Float32, 1, 2)).Abs().Sum(); d > 0.2 {
 		t.Errorf("weights %v, want about 1", net.Weight.T)
 	}
@@ -87,11 +74,11 @@ func TestOptimizer_SharedTrainsTheModuleThatCameAlong(t *testing.T) {
 func cross[T any](t *testing.T, v T) T {
 	t.Helper()
 	q, err := ipc.NewQueue[T](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer q.Close()
-	check(t, q.Put(watched(t), v))
-	got, err := q.Get(watched(t))
-	check(t, err)
+	testutil.NoError(t, q.Put(testutil.Context(t), v))
+	got, err := q.Get(testutil.Context(t))
+	testutil.NoError(t, err)
 	return got
 }
 
@@ -99,7 +86,7 @@ func cross[T any](t *testing.T, v T) T {
 func inDomain(t testing.TB) {
 	t.Helper()
 	d, err := shm.NewLocal(8 << 20)
-	check(t, err)
+	testutil.NoError(t, err)
 	before := shm.Current()
 	shm.SetDefault(d)
 	t.Cleanup(func() {
@@ -107,7 +94,7 @@ func inDomain(t testing.TB) {
 			t.Errorf("%d blocks are left", n)
 		}
 		shm.SetDefault(before)
-		check(t, d.Close())
+		testutil.NoError(t, d.Close())
 	})
 }
 
@@ -129,7 +116,7 @@ func TestOptimizer_ArrivesWithTheParametersOfItsModule(t *testing.T) {
 		optim.NewRMSprop(nn.Params(net), optim.RMSpropOptions{LR: 0.3, Centered: true}),
 		optim.NewAdagrad(nn.Params(net), optim.AdagradOptions{LR: 0.4, InitialAccumulator: 0.5}),
 		nn.Loss{Name: "SmoothL1Loss", Beta: 2, Reduction: autograd.BySum}}
-	check(t, errors.Join(e.RMSprop.Share(), e.Adagrad.Share()))
+	testutil.NoError(t, errors.Join(e.RMSprop.Share(), e.Adagrad.Share()))
 	got := cross(t, e)
 	options := func(e everything) []any {
 		return []any{e.SGD.SGDOptions, e.Adam.AdamOptions, e.RMSprop.RMSpropOptions, e.Adagrad.AdagradOptions, e.Any}
@@ -159,7 +146,7 @@ func TestOptimizer_ArrivesWithTheParametersOfItsModule(t *testing.T) {
 	if n := optim.StepsOf(e.Adam); n != nil {
 		t.Errorf("private state is shared: %v steps", n)
 	}
-	check(t, errors.Join(e.RMSprop.Close(), got.RMSprop.Close(), e.Adagrad.Close(), got.Adagrad.Close(),
+	testutil.NoError(t, errors.Join(e.RMSprop.Close(), got.RMSprop.Close(), e.Adagrad.Close(), got.Adagrad.Close(),
 		got.Adam.Close(), nn.Close(net), nn.Close(got.Net)))
 }
 
@@ -170,7 +157,7 @@ func TestOptimizer_SaysWhenThereIsNoRoomToShare(t *testing.T) {
 	if err := adam.Share(); !errors.Is(err, shm.ErrNoSpace) {
 		t.Errorf("%v, want ErrNoSpace", err)
 	}
-	check(t, adam.Close())
+	testutil.NoError(t, adam.Close())
 }
 
 func TestOptimizer_MalformedIsRefused(t *testing.T) {
@@ -200,25 +187,25 @@ func TestOptimizer_MalformedIsRefused(t *testing.T) {
 		for _, held := range b.Slots {
 			for _, x := range append(held.State, held.Steps) {
 				if x != nil {
-					check(t, x.Close())
+					testutil.NoError(t, x.Close())
 				}
 			}
 		}
 	}
-	check(t, p.Close())
+	testutil.NoError(t, p.Close())
 }
 
 // asSGD reads an SGD from what is none.
 func asSGD(t *testing.T, p optim.Parcel) error {
 	d, err := shm.Default()
-	check(t, err)
+	testutil.NoError(t, err)
 	parcels, err := wire.PlanOf[optim.Parcel]()
-	check(t, err)
+	testutil.NoError(t, err)
 	optimizers, err := wire.PlanOf[*optim.SGD]()
-	check(t, err)
+	testutil.NoError(t, err)
 	var e wire.Encoder
 	e.Reset(nil)
-	check(t, parcels.Encode(&e, p))
+	testutil.NoError(t, parcels.Encode(&e, p))
 	defer e.Done(true)
 	var dec wire.Decoder
 	dec.Reset(e.Message(), blocks{d, e.Message().Blocks})

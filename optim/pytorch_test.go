@@ -12,6 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // recordings are what PyTorch's optimizers did.
@@ -166,8 +167,8 @@ func (o recordedOptions) make(kind string, p *autograd.Param, atomic bool) optim
 
 func recorded(t *testing.T) (r recordings) {
 	b, err := os.ReadFile("testdata/optimizers.json")
-	check(t, err)
-	check(t, json.Unmarshal(b, &r))
+	testutil.NoError(t, err)
+	testutil.NoError(t, json.Unmarshal(b, &r))
 	if len(r.Steps) == 0 || len(r.Schedules) == 0 || len(r.Clips) == 0 {
 		t.Fatal("nothing is recorded")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // one is a parameter with a gradient, as params of an optimizer.
@@ -55,9 +56,9 @@ func TestRegression_S3_4_AnOptimizerGoesOnFromItsStateDict(t *testing.T) {
 		"itself": func(d optim.StateDict) any { return d },
 		"a file": func(d optim.StateDict) any {
 			path := filepath.Join(t.TempDir(), "opt.pt")
-			check(t, pt.Save(path, d))
+			testutil.NoError(t, pt.Save(path, d))
 			v, err := pt.Load(path, pt.Options{Mmap: true})
-			check(t, err)
+			testutil.NoError(t, err)
 			return v
 		},
 	} {
@@ -68,7 +69,7 @@ func TestRegression_S3_4_AnOptimizerGoesOnFromItsStateDict(t *testing.T) {
 				first[i].Step()
 				first[i].Step()
 				state := way(optim.State(first[i]))
-				check(t, optim.Load(second[i], state))
+				testutil.NoError(t, optim.Load(second[i], state))
 				others[i].T.CopyFrom(params[i].T)
 				others[i].Grad = params[i].Grad.Clone()
 				first[i].Step()
@@ -91,7 +92,7 @@ func TestLoad_ForgetsWhatWas(t *testing.T) {
 		for range 3 {
 			worn[i].Step()
 		}
-		check(t, optim.Load(worn[i], state))
+		testutil.NoError(t, optim.Load(worn[i], state))
 		others[i].T.CopyFrom(params[i].T)
 		fresh[i].Step()
 		worn[i].Step()
@@ -106,7 +107,7 @@ func TestLoad_KeepsTheStateShared(t *testing.T) {
 	inDomain(t)
 	p, seq := one(1)
 	adam := optim.NewAdam(seq, optim.AdamOptions{LR: 0.1})
-	check(t, adam.Share())
+	testutil.NoError(t, adam.Share())
 	adam.Step()
 	state := optim.State(adam)
 	mean := state.State[0]["exp_avg"].(*tensor.Tensor)
@@ -115,7 +116,8 @@ func TestLoad_KeepsTheStateShared(t *testing.T) {
 		saved[key] = v.(*tensor.Tensor).Clone()
 	}
 	adam.Step()
-	check(t, optim.Load(adam, optim.StateDict{State: map[int]map[string]any{0: saved}, ParamGroups: state.ParamGroups}))
+	testutil.NoError(t, optim.Load(adam, optim.StateDict{State: map[int]map[string]any{0: saved},
+		ParamGroups: state.ParamGroups}))
 	if now := optim.State(adam).State[0]["exp_avg"].(*tensor.Tensor); !mean.IsShared() || now != mean ||
 		!tensor.Equal(mean, saved["exp_avg"].(*tensor.Tensor)) {
 		t.Errorf("the mean is %v, shared %v", mean, mean.IsShared())
@@ -123,8 +125,8 @@ func TestLoad_KeepsTheStateShared(t *testing.T) {
 	if got := optim.StepsOf(adam); !slices.Equal(got, []int64{1}) {
 		t.Errorf("%v steps", got)
 	}
-	check(t, adam.Close())
-	check(t, p.T.Close())
+	testutil.NoError(t, adam.Close())
+	testutil.NoError(t, p.T.Close())
 }
 
 // edited returns the state dict of an Adam with one step, changed.
@@ -306,13 +308,13 @@ func FuzzLoad(f *testing.F) {
 	for _, o := range func() []optim.Optimizer { all, _ := optimizers(1); return all }() {
 		o.Step()
 		b, err := pt.Marshal(optim.State(o), 4)
-		check(f, err)
+		testutil.NoError(f, err)
 		f.Add(b)
 	}
 	for _, s := range []optim.Schedule{optim.StepLR{LR: 1, Size: 2, Gamma: 0.5},
 		optim.OneCycleLR{MaxLR: 1, Steps: 10}, optim.CyclicLR{LR: 1, MaxLR: 2, Up: 2}} {
 		b, err := pt.Marshal(optim.ScheduleState(3, s), 4)
-		check(f, err)
+		testutil.NoError(f, err)
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

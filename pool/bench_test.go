@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/pool"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // BenchmarkMap is a thousand tiny tasks by four workers.
@@ -18,9 +19,9 @@ func BenchmarkMap(b *testing.B) {
 			b.Run(m.String()+"/"+c.name, func(b *testing.B) {
 				p := open(b, pool.Options{Workers: 4, Start: m, ChunkSize: c.chunk})
 				in := upTo(1000)
-				get[[]int](b)(square.Map(b.Context(), p, in))
+				testutil.Value(square.Map(b.Context(), p, in))(b)
 				for b.Loop() {
-					get[[]int](b)(square.Map(b.Context(), p, in))
+					testutil.Value(square.Map(b.Context(), p, in))(b)
 				}
 			})
 		}
@@ -32,7 +33,7 @@ func BenchmarkBurst(b *testing.B) {
 	p := open(b, pool.Options{Workers: 4, ChunkSize: 1})
 	in := upTo(4)
 	for b.Loop() {
-		get[[]int](b)(square.Map(b.Context(), p, in))
+		testutil.Value(square.Map(b.Context(), p, in))(b)
 		b.StopTimer()
 		time.Sleep(200 * time.Microsecond)
 		b.StartTimer()
@@ -43,7 +44,7 @@ func BenchmarkBurst(b *testing.B) {
 func BenchmarkApply(b *testing.B) {
 	p := open(b, pool.Options{Workers: 1})
 	for b.Loop() {
-		get[int](b)(square.Apply(b.Context(), p, 3))
+		testutil.Value(square.Apply(b.Context(), p, 3))(b)
 	}
 }
 

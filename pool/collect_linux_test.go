@@ -15,6 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 type looking struct {
@@ -140,7 +141,7 @@ func TestPool_AWorkerClosesResultsThatItGives(t *testing.T) {
 	most := func(give bool) (results int64) {
 		before := d.Stats().Bytes
 		for range 20 {
-			get[*tensor.Tensor](t)(ones.Apply(t.Context(), p, give)).Close()
+			testutil.Value(ones.Apply(t.Context(), p, give))(t).Close()
 			results = max(results, (d.Stats().Bytes-before)/(400<<10))
 		}
 		return results
@@ -220,7 +221,7 @@ func freesResults(t *testing.T, chunkSize int) {
 		},
 		"an IMap that is closed": func(t *testing.T) {
 			m := gives.ImapAsync(p, slices.Values(many))
-			get[*tensor.Tensor](t)(m.Next(t.Context())).Close()
+			testutil.Value(m.Next(t.Context()))(t).Close()
 			m.Close()
 		},
 	} {

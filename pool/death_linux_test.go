@@ -16,6 +16,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/pool"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A fate is a number to square, and how to die of it.
@@ -87,7 +88,7 @@ func TestDeath_Matrix(t *testing.T) {
 			}
 			input[victim].How = c.how
 			i, last := 0, time.Now()
-			for v, err := range mortal.Imap(deadline(t), p, slices.Values(input)) {
+			for v, err := range mortal.Imap(testutil.Context(t), p, slices.Values(input)) {
 				if i == victim {
 					checkDeath(t, err, victim, c.is, c.says)
 					t.Logf("%v after the result before it: %v", time.Since(last).Round(time.Microsecond), err)
@@ -100,7 +101,7 @@ func TestDeath_Matrix(t *testing.T) {
 			if i != n {
 				t.Errorf("%d results", i)
 			}
-			get[[]int](t)(square.Map(deadline(t), p, upTo(100)))
+			testutil.Value(square.Map(testutil.Context(t), p, upTo(100)))(t)
 		})
 	}
 }
@@ -125,14 +126,14 @@ func checkDeath(t *testing.T, err error, index int, is []error, says string) {
 
 func TestPool_GoroutineThatPanicsOrHangsFailsItsTaskAlone(t *testing.T) {
 	p := open(t, pool.Options{Workers: 2, Start: shoal.GoroutineStart, TaskTimeout: taskTimeout})
-	if _, err := mortal.Apply(deadline(t), p, fate{How: "panic"}); !errors.Is(err, shoal.ErrPanic) {
+	if _, err := mortal.Apply(testutil.Context(t), p, fate{How: "panic"}); !errors.Is(err, shoal.ErrPanic) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := gated.Apply(deadline(t), p, t.TempDir()); !errors.Is(err, pool.ErrTimeout) ||
+	if _, err := gated.Apply(testutil.Context(t), p, t.TempDir()); !errors.Is(err, pool.ErrTimeout) ||
 		!errors.Is(err, shoal.ErrAbandoned) {
 		t.Errorf("got %v", err)
 	}
-	get[[]int](t)(square.Map(deadline(t), p, upTo(100)))
+	testutil.Value(square.Map(testutil.Context(t), p, upTo(100)))(t)
 }
 
 func TestOptions_RetriesRunsTasksAgain(t *testing.T) {
@@ -142,10 +143,10 @@ func TestOptions_RetriesRunsTasksAgain(t *testing.T) {
 		input[i] = fate{i, "", t.TempDir()}
 	}
 	input[7].How, input[13].How = "SIGKILL", "panic"
-	if got := get[[]int](t)(mortal.Map(deadline(t), p, input)); !slices.Equal(got, squares(20)) {
+	if got := testutil.Value(mortal.Map(testutil.Context(t), p, input))(t); !slices.Equal(got, squares(20)) {
 		t.Errorf("got %v", got)
 	}
-	if _, err := mortal.Apply(deadline(t), p, fate{How: "os.Exit"}); !errors.Is(err, shoal.ErrExited) { // each time
+	if _, err := mortal.Apply(testutil.Context(t), p, fate{How: "os.Exit"}); !errors.Is(err, shoal.ErrExited) { // each time
 		t.Errorf("got %v", err)
 	}
 }
@@ -155,7 +156,7 @@ func TestPool_ReplacesAnIdleWorker(t *testing.T) {
 	p := open(t, pool.Options{Workers: 2})
 	for range 5 {
 		pids := make(map[int]bool)
-		for _, w := range get[[][2]int](t)(whoRuns.Map(deadline(t), p, upTo(20))) {
+		for _, w := range testutil.Value(whoRuns.Map(testutil.Context(t), p, upTo(20)))(t) {
 			pids[w[0]] = true
 		}
 		for pid := range pids {
@@ -163,12 +164,12 @@ func TestPool_ReplacesAnIdleWorker(t *testing.T) {
 		}
 		// A call may come to a worker before its death is known: then it fails, and does not hang.
 		for range 4 {
-			if _, err := square.Apply(deadline(t), p, 3); err != nil && !errors.Is(err, shoal.ErrExited) {
+			if _, err := square.Apply(testutil.Context(t), p, 3); err != nil && !errors.Is(err, shoal.ErrExited) {
 				t.Fatal(err)
 			}
 		}
 	}
-	get[[]int](t)(square.Map(deadline(t), p, upTo(100)))
+	testutil.Value(square.Map(testutil.Context(t), p, upTo(100)))(t)
 }
 
 // Workers are killed at random, all the time; every value has its result nevertheless.
@@ -203,7 +204,7 @@ func TestPool_SurvivesAKillStorm(t *testing.T) {
 	}
 	for round := 0; round < 30 || !enough(); round++ {
 		n := 0
-		for w, err := range whoRuns.ImapUnordered(deadline(t), p, slices.Values(upTo(100))) {
+		for w, err := range whoRuns.ImapUnordered(testutil.Context(t), p, slices.Values(upTo(100))) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -240,7 +241,7 @@ var fragile = pool.RegisterInit("fragile", func(_ context.Context, dir string) e
 func fragilePool(t *testing.T, workers int) (p *pool.Pool, dir string, kill func(rank int)) {
 	dir = t.TempDir()
 	p = open(t, pool.Options{Workers: workers, Initializer: fragile(dir)})
-	if err := p.Ready(deadline(t)); err != nil {
+	if err := p.Ready(testutil.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	of := map[int]*shoal.Process{}
@@ -257,7 +258,7 @@ func TestDeath_OfWorkersThatStartDoesNotEndAPoolOfWhichOneLives(t *testing.T) {
 	p, dir, kill := fragilePool(t, 3)
 	kill(0)
 	kill(1)
-	for ctx := deadline(t); ; time.Sleep(time.Millisecond) {
+	for ctx := testutil.Context(t); ; time.Sleep(time.Millisecond) {
 		if b, _ := os.ReadFile(filepath.Join(dir, "deaths")); len(b) > 12 {
 			break
 		}
@@ -266,7 +267,7 @@ func TestDeath_OfWorkersThatStartDoesNotEndAPoolOfWhichOneLives(t *testing.T) {
 		}
 	}
 	for range 10 {
-		if n, err := square.Apply(deadline(t), p, 3); err != nil || n != 9 {
+		if n, err := square.Apply(testutil.Context(t), p, 3); err != nil || n != 9 {
 			t.Fatalf("%d, %v: one worker is well", n, err)
 		}
 	}
@@ -274,11 +275,11 @@ func TestDeath_OfWorkersThatStartDoesNotEndAPoolOfWhichOneLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	ranks := map[int]bool{}
-	for ctx := deadline(t); len(ranks) < 3; {
+	for ctx := testutil.Context(t); len(ranks) < 3; {
 		if ctx.Err() != nil {
 			t.Fatalf("only ranks %v work again", ranks)
 		}
-		for _, w := range get[[][2]int](t)(whoRuns.Map(ctx, p, upTo(48))) {
+		for _, w := range testutil.Value(whoRuns.Map(ctx, p, upTo(48)))(t) {
 			ranks[w[1]] = true
 		}
 	}
@@ -291,11 +292,11 @@ func TestDeath_OfAllWorkersEndsAPoolWithTheReasonOfEach(t *testing.T) {
 	for r := range 3 {
 		kill(r)
 	}
-	err := p.Join(deadline(t))
+	err := p.Join(testutil.Context(t))
 	if !errors.Is(err, pool.ErrRunning) {
 		t.Fatal(err)
 	}
-	_, err = square.Apply(deadline(t), p, 3)
+	_, err = square.Apply(testutil.Context(t), p, 3)
 	if !errors.Is(err, pool.ErrBroken) || !errors.Is(err, shoal.ErrExited) {
 		t.Fatalf("%v", err)
 	}
@@ -309,11 +310,11 @@ func TestDeath_OfAllWorkersEndsAPoolWithTheReasonOfEach(t *testing.T) {
 func TestPool_FinishDoesNotWaitForAWorkerThatCannotStart(t *testing.T) {
 	p, _, kill := fragilePool(t, 2)
 	kill(0)
-	if n, err := square.Apply(deadline(t), p, 3); err != nil || n != 9 {
+	if n, err := square.Apply(testutil.Context(t), p, 3); err != nil || n != 9 {
 		t.Fatal(n, err)
 	}
 	p.Finish()
-	if err := p.Join(deadline(t)); err != nil {
+	if err := p.Join(testutil.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 }

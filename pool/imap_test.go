@@ -14,6 +14,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/pool"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // gated waits until there is a file "open" in its directory.
@@ -56,7 +57,7 @@ func TestImap_YieldsInOrderAndDrawsNoMoreThanItsWindow(t *testing.T) {
 			const window = 8
 			p := open(t, pool.Options{Workers: 2, Start: m, ChunkSize: chunk, Window: window})
 			drawn, taken := 0, 0
-			for v, err := range square.Imap(deadline(t), p, counted(&drawn, 100)) {
+			for v, err := range square.Imap(testutil.Context(t), p, counted(&drawn, 100)) {
 				if drawn-taken > window {
 					t.Errorf("%d values are drawn and %d results taken", drawn, taken)
 				}
@@ -87,7 +88,7 @@ func counted(drawn *int, n int) iter.Seq[int] {
 func TestImap_OfAnEndlessInputCanBeLeft(t *testing.T) {
 	p := open(t, pool.Options{Workers: 2, Window: 10})
 	drawn := 0
-	for v, err := range square.Imap(deadline(t), p, counted(&drawn, -1)) {
+	for v, err := range square.Imap(testutil.Context(t), p, counted(&drawn, -1)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +105,7 @@ func TestImap_GoesOnAfterAFailure(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 2, Start: m})
 		i := 0
-		for v, err := range oddOnly.Imap(deadline(t), p, slices.Values(upTo(50))) {
+		for v, err := range oddOnly.Imap(testutil.Context(t), p, slices.Values(upTo(50))) {
 			te, failed := errors.AsType[*pool.TaskError](err)
 			if odd := i%2 == 1; failed == odd || odd && v != i ||
 				failed && (te.Index != i || !errors.Is(err, fs.ErrInvalid)) {
@@ -123,12 +124,12 @@ func TestImap_GoesOnAfterAFailure(t *testing.T) {
 func TestImapUnordered_DoesNotWaitForASlowOne(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 2, Start: m, Window: 1000})
-		get[[]bool](t)(maybeGated.Map(deadline(t), p, make([]string, 500))) // they are seen to be quick
+		testutil.Value(maybeGated.Map(testutil.Context(t), p, make([]string, 500)))(t) // they are seen to be quick
 		dir := t.TempDir()
 		input := make([]string, 500)
 		input[100] = dir
 		n := 0
-		for slow, err := range maybeGated.ImapUnordered(deadline(t), p, slices.Values(input)) {
+		for slow, err := range maybeGated.ImapUnordered(testutil.Context(t), p, slices.Values(input)) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +148,7 @@ func TestImapUnordered_DoesNotWaitForASlowOne(t *testing.T) {
 
 func TestImap_EndsWithItsContextAndItsPool(t *testing.T) {
 	p := open(t, pool.Options{Workers: 1})
-	ctx, cancel := context.WithCancel(deadline(t))
+	ctx, cancel := context.WithCancel(testutil.Context(t))
 	ends := func(ctx context.Context, want error) {
 		t.Helper()
 		var errs []error
@@ -161,7 +162,7 @@ func TestImap_EndsWithItsContextAndItsPool(t *testing.T) {
 	cancel()
 	ends(ctx, context.Canceled)
 	p.Close()
-	ends(deadline(t), pool.ErrClosed)
+	ends(testutil.Context(t), pool.ErrClosed)
 }
 
 func TestRegression_S3_2_ImapGoesOnAfterATimeout(t *testing.T) {
@@ -184,12 +185,12 @@ func TestRegression_S3_2_ImapGoesOnAfterATimeout(t *testing.T) {
 			}
 			openGate(t, dir)
 			for i := range 3 {
-				if slow, err := results.Next(deadline(t)); err != nil || slow != (i == 0) {
+				if slow, err := results.Next(testutil.Context(t)); err != nil || slow != (i == 0) {
 					t.Errorf("%s: result %d: %v, %v", c.name, i, slow, err)
 				}
 			}
 			for range 2 {
-				if _, err := results.Next(deadline(t)); err != io.EOF {
+				if _, err := results.Next(testutil.Context(t)); err != io.EOF {
 					t.Errorf("%s: %v behind the last one", c.name, err)
 				}
 			}
@@ -202,7 +203,7 @@ func TestIMap_NextTakesWhatIsThere(t *testing.T) {
 	p := open(t, pool.Options{Workers: 1})
 	results := square.ImapAsync(p, slices.Values(upTo(3)))
 	defer results.Close()
-	get[[]int](t)(square.Map(deadline(t), p, upTo(1))) // the one worker has done what came before
+	testutil.Value(square.Map(testutil.Context(t), p, upTo(1)))(t) // the one worker has done what came before
 	over, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	for i := range 3 {
@@ -219,15 +220,15 @@ func TestIMap_ThatIsClosedOrWhosePoolEnds(t *testing.T) {
 	if err := errors.Join(left.Close(), left.Close()); err != nil {
 		t.Error(err)
 	}
-	if _, err := left.Next(deadline(t)); err != io.EOF || drawn != 16 {
+	if _, err := left.Next(testutil.Context(t)); err != io.EOF || drawn != 16 {
 		t.Errorf("%v, and %d are drawn", err, drawn)
 	}
 	ended := gated.ImapAsync(p, slices.Values([]string{t.TempDir(), t.TempDir()}))
 	p.Close()
-	if _, err := ended.Next(deadline(t)); !errors.Is(err, pool.ErrClosed) {
+	if _, err := ended.Next(testutil.Context(t)); !errors.Is(err, pool.ErrClosed) {
 		t.Errorf("%v of a pool that is closed", err)
 	}
-	if _, err := ended.Next(deadline(t)); err != io.EOF {
+	if _, err := ended.Next(testutil.Context(t)); err != io.EOF {
 		t.Errorf("%v behind the end", err)
 	}
 }
@@ -242,26 +243,26 @@ func TestRegression_S3_2_ChunkSizeOfACall(t *testing.T) {
 	p := open(t, pool.Options{Workers: 1, ChunkSize: 1, MaxTasksPerWorker: 1})
 	six := slices.Values(upTo(6))
 	for name, call := range map[string]func(size int) ([]int, error){
-		"Map": func(n int) ([]int, error) { return whereRun.ChunkSize(n).Map(deadline(t), p, upTo(6)) },
+		"Map": func(n int) ([]int, error) { return whereRun.ChunkSize(n).Map(testutil.Context(t), p, upTo(6)) },
 		"MapAsync": func(n int) ([]int,
 			error) {
-			return whereRun.ChunkSize(n).MapAsync(p, upTo(6)).Get(deadline(t))
+			return whereRun.ChunkSize(n).MapAsync(p, upTo(6)).Get(testutil.Context(t))
 		},
-		"Imap": func(n int) ([]int, error) { return all(whereRun.ChunkSize(n).Imap(deadline(t), p, six)) },
+		"Imap": func(n int) ([]int, error) { return all(whereRun.ChunkSize(n).Imap(testutil.Context(t), p, six)) },
 		"ImapUnordered": func(n int) ([]int,
 			error) {
-			return all(whereRun.ChunkSize(n).ImapUnordered(deadline(t), p, six))
+			return all(whereRun.ChunkSize(n).ImapUnordered(testutil.Context(t), p, six))
 		},
 		"ImapAsync": func(n int) ([]int, error) { return each(t, whereRun.ChunkSize(n).ImapAsync(p, six)) },
 		"StarMap": func(n int) ([]int, error) {
-			return whereRun2.ChunkSize(n).StarMap(deadline(t), p, slices.All(upTo(6)))
+			return whereRun2.ChunkSize(n).StarMap(testutil.Context(t), p, slices.All(upTo(6)))
 		},
 		"StarMapAsync": func(n int) ([]int, error) {
-			return whereRun2.ChunkSize(n).StarMapAsync(p, slices.All(upTo(6))).Get(deadline(t))
+			return whereRun2.ChunkSize(n).StarMapAsync(p, slices.All(upTo(6))).Get(testutil.Context(t))
 		},
 	} {
 		for size, want := range map[int]int{4: 2, 99: 1} {
-			pids := get[[]int](t)(call(size))
+			pids := testutil.Value(call(size))(t)
 			slices.Sort(pids)
 			if n := len(pids); n != 6 {
 				t.Errorf("%s: %d results", name, n)
@@ -271,7 +272,7 @@ func TestRegression_S3_2_ChunkSizeOfACall(t *testing.T) {
 			}
 		}
 	}
-	if pids := get[[]int](t)(whereRun.Map(deadline(t), p, upTo(2))); pids[0] == pids[1] {
+	if pids := testutil.Value(whereRun.Map(testutil.Context(t), p, upTo(2)))(t); pids[0] == pids[1] {
 		t.Error("the function itself has chunks now")
 	}
 	defer func() {
@@ -295,7 +296,7 @@ func all(results iter.Seq2[int, error]) (vs []int, err error) {
 func each(t *testing.T, results *pool.IMap[int]) (vs []int, err error) {
 	defer results.Close()
 	for {
-		v, err := results.Next(deadline(t))
+		v, err := results.Next(testutil.Context(t))
 		if err == io.EOF {
 			return vs, nil
 		}

@@ -1,7 +1,6 @@
 package pool_test
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,18 +9,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/shoaltest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 // watchdog is far beyond what anything here takes, so that a hang becomes a failure with a place.
 const watchdog = 60 * time.Second
-
-func deadline(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // everyStart runs a test once for each start method.
 func everyStart(t *testing.T, test func(t *testing.T, m shoal.StartMethod)) {
@@ -37,7 +31,7 @@ var pools atomic.Int64
 func open(t testing.TB, opts pool.Options) *pool.Pool {
 	t.Helper()
 	pools.Add(1)
-	p, err := pool.New(deadline(t), opts)
+	p, err := pool.New(testutil.Context(t), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,15 +59,5 @@ func nothingIsLeft(t testing.TB) {
 			t.Fatalf("%d blocks are left", d.Stats().Blocks)
 		}
 		time.Sleep(time.Millisecond) // a goroutine that was left alone gives its own back when it ends
-	}
-}
-
-func get[T any](t testing.TB) func(v T, err error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var square = pool.Register("square", func(_ context.Context, x int) (int, error) { return x * x, nil })
@@ -46,7 +47,8 @@ func TestMap_ReturnsResultsInOrder(t *testing.T) {
 		for _, chunk := range []int{0, 1, 7, 5000} {
 			p := open(t, pool.Options{Workers: 3, Start: m, ChunkSize: chunk})
 			for _, n := range []int{0, 1, 1000} {
-				if got := get[[]int](t)(square.Map(deadline(t), p, upTo(n))); !slices.Equal(got, squares(n)) {
+				got := testutil.Value(square.Map(testutil.Context(t), p, upTo(n)))(t)
+				if !slices.Equal(got, squares(n)) {
 					t.Errorf("%d values in chunks of %d: %v", n, chunk, got)
 				}
 			}
@@ -57,13 +59,13 @@ func TestMap_ReturnsResultsInOrder(t *testing.T) {
 func TestMap_ReturnsTheFirstFailure(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 2, Start: m, ChunkSize: 3})
-		_, err := oddOnly.Map(deadline(t), p, []int{1, 3, 5, 7, 8, 9, 11})
+		_, err := oddOnly.Map(testutil.Context(t), p, []int{1, 3, 5, 7, 8, 9, 11})
 		te, ok := errors.AsType[*pool.TaskError](err)
 		if !ok || te.Index != 4 || te.Func != "oddOnly" || !errors.Is(err, fs.ErrInvalid) ||
 			te.Error() != "pool: task 4 of oddOnly: number 8: invalid argument" {
 			t.Errorf("got %v", err)
 		}
-		if got := get[int](t)(oddOnly.Apply(deadline(t), p, 3)); got != 3 { // nobody has died of it
+		if got := testutil.Value(oddOnly.Apply(testutil.Context(t), p, 3))(t); got != 3 { // nobody has died of it
 			t.Errorf("then it says %d", got)
 		}
 	})
@@ -77,25 +79,25 @@ var sum = pool.Register2("sum", func(_ context.Context, i int, chunk *tensor.Ten
 func TestStarMap_SharesTensors(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 2, Start: m})
-		whole := get[*tensor.Tensor](t)(tensor.NewShared(tensor.Float32, 40, 10))
+		whole := testutil.Value(tensor.NewShared(tensor.Float32, 40, 10))(t)
 		defer whole.Close()
 		whole.Fill(1)
 		chunks := whole.Split(10, 0)
-		got := get[[]float64](t)(sum.StarMap(deadline(t), p, slices.All(chunks)))
+		got := testutil.Value(sum.StarMap(testutil.Context(t), p, slices.All(chunks)))(t)
 		if !slices.Equal(got, []float64{0, 100, 200, 300}) {
 			t.Errorf("sums %v", got)
 		}
-		if got := get[float64](t)(sum.Apply(deadline(t), p, 2, chunks[0])); got != 200 {
+		if got := testutil.Value(sum.Apply(testutil.Context(t), p, 2, chunks[0]))(t); got != 200 {
 			t.Errorf("sum %v", got)
 		}
-		if got := get[float64](t)(sum.ApplyAsync(p, 3, chunks[0]).Get(deadline(t))); got != 300 {
+		if got := testutil.Value(sum.ApplyAsync(p, 3, chunks[0]).Get(testutil.Context(t)))(t); got != 300 {
 			t.Errorf("sum %v", got)
 		}
 		r := sum.StarMapAsync(p, slices.All(chunks))
 		for _, c := range chunks {
 			c.Close() // what was handed in is held
 		}
-		if got := get[[]float64](t)(r.Get(deadline(t))); got[3] != 300 {
+		if got := testutil.Value(r.Get(testutil.Context(t)))(t); got[3] != 300 {
 			t.Errorf("sums %v", got)
 		}
 	})
@@ -114,10 +116,10 @@ var twice = pool.Register("twice", func(_ context.Context, in *tensor.Tensor) (*
 
 func TestMap_SharesResults(t *testing.T) {
 	p := open(t, pool.Options{Workers: 2})
-	in := get[*tensor.Tensor](t)(tensor.NewShared(tensor.Float32, 1000))
+	in := testutil.Value(tensor.NewShared(tensor.Float32, 1000))(t)
 	defer in.Close()
 	in.Fill(3)
-	for _, out := range get[[]*tensor.Tensor](t)(twice.Map(deadline(t), p, []*tensor.Tensor{in, in, in})) {
+	for _, out := range testutil.Value(twice.Map(testutil.Context(t), p, []*tensor.Tensor{in, in, in}))(t) {
 		if !out.IsShared() || tensor.At[float32](out, 999) != 6 {
 			t.Errorf("shared %v, element %v", out.IsShared(), tensor.At[float32](out, 999))
 		}
@@ -137,13 +139,13 @@ var accepts = pool.Register("accepts", func(context.Context, any) (int, error) {
 
 func TestTaskError_OfWhatCannotCross(t *testing.T) {
 	p := open(t, pool.Options{Workers: 1})
-	if _, err := anything.Apply(deadline(t), p, true); err == nil {
+	if _, err := anything.Apply(testutil.Context(t), p, true); err == nil {
 		t.Error("a channel has crossed")
 	}
-	if _, err := accepts.Map(deadline(t), p, []any{1, make(chan int), 2}); err == nil {
+	if _, err := accepts.Map(testutil.Context(t), p, []any{1, make(chan int), 2}); err == nil {
 		t.Error("a channel was handed in")
 	}
-	if got := get[any](t)(anything.Apply(deadline(t), p, false)); fmt.Sprint(got) != "7" {
+	if got := testutil.Value(anything.Apply(testutil.Context(t), p, false))(t); fmt.Sprint(got) != "7" {
 		t.Errorf("then it says %v", got)
 	}
 }
@@ -158,7 +160,7 @@ func TestApplyAsync_MakesAResult(t *testing.T) {
 		called := make(chan error, 100)
 		for i, r := range all {
 			r.Then(func(v int, err error) { called <- err })
-			v, err := r.Get(deadline(t))
+			v, err := r.Get(testutil.Context(t))
 			if odd := i%2 == 1; (err == nil) != odd || odd && v != i || !r.Ready() {
 				t.Errorf("%d: %v, %v", i, v, err)
 			}
@@ -207,10 +209,10 @@ func TestMap_StopsTasksThatNobodyWaitsFor(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 1, Start: m, ChunkSize: 1})
 		began, err := ipc.NewQueue[int](4)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer began.Close()
 		ended, err := ipc.NewQueue[bool](4)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer ended.Close()
 		task := patient{began.Sender(), ended.Sender()}
 		for name, call := range map[string]func(ctx context.Context) error{
@@ -225,21 +227,21 @@ func TestMap_StopsTasksThatNobodyWaitsFor(t *testing.T) {
 				return err
 			},
 		} {
-			ctx, cancel := context.WithCancel(deadline(t))
+			ctx, cancel := context.WithCancel(testutil.Context(t))
 			returned := make(chan error, 1)
 			go func() { returned <- call(ctx) }()
-			pid := get[int](t)(began.Get(deadline(t)))
+			pid := testutil.Value(began.Get(testutil.Context(t)))(t)
 			cancel()
 			if err := <-returned; !errors.Is(err, context.Canceled) {
 				t.Errorf("%s returned %v", name, err)
 			}
-			get[bool](t)(ended.Get(deadline(t)))
-			if now := get[int](t)(processID.Apply(deadline(t), p, 0)); now != pid {
+			testutil.Value(ended.Get(testutil.Context(t)))(t)
+			if now := testutil.Value(processID.Apply(testutil.Context(t), p, 0))(t); now != pid {
 				t.Errorf("%s: worker %d became %d", name, pid, now)
 			}
 			for began.Len() > 0 { // the worker had been given another one already
-				get[int](t)(began.TryGet())
-				get[bool](t)(ended.Get(deadline(t)))
+				testutil.Value(began.TryGet())(t)
+				testutil.Value(ended.Get(testutil.Context(t)))(t)
 			}
 		}
 	})
@@ -251,31 +253,24 @@ func TestMap_BeginsNoMoreOfAChunkThatNobodyWaitsFor(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 1, Start: m, ChunkSize: 3})
 		began, err := ipc.NewQueue[int](4)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer began.Close()
 		ended, err := ipc.NewQueue[bool](4)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer ended.Close()
 		task := patient{began.Sender(), ended.Sender()}
-		ctx, cancel := context.WithCancel(deadline(t))
+		ctx, cancel := context.WithCancel(testutil.Context(t))
 		go func() {
-			began.Get(deadline(t))
+			began.Get(testutil.Context(t))
 			cancel()
 		}()
 		if _, err := waitForStop.Map(ctx, p, []patient{task, task, task}); !errors.Is(err, context.Canceled) {
 			t.Errorf("Map returned %v", err)
 		}
-		get[bool](t)(ended.Get(deadline(t)))
-		get[int](t)(processID.Apply(deadline(t), p, 0))
+		testutil.Value(ended.Get(testutil.Context(t)))(t)
+		testutil.Value(processID.Apply(testutil.Context(t), p, 0))(t)
 		if n := began.Len(); n != 0 {
 			t.Errorf("%d more were begun", n)
 		}
 	})
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

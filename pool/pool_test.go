@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/pool"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var base atomic.Int64
@@ -33,10 +34,10 @@ var addBase = pool.Register("addBase", func(_ context.Context, x int) (int, erro
 func TestInitializer_RunsInEachWorker(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 3, Start: m, Initializer: setBase(1000), MaxTasksPerWorker: 2})
-		if err := p.Ready(deadline(t)); err != nil {
+		if err := p.Ready(testutil.Context(t)); err != nil {
 			t.Fatal(err)
 		}
-		for i, v := range get[[]int](t)(addBase.Map(deadline(t), p, upTo(50))) {
+		for i, v := range testutil.Value(addBase.Map(testutil.Context(t), p, upTo(50)))(t) {
 			if v != 1000+i {
 				t.Errorf("value %d: %d", i, v)
 			}
@@ -51,14 +52,14 @@ func TestInitializer_ThatFailsBreaksThePool(t *testing.T) {
 		want error
 	}{{-1, fs.ErrInvalid}, {0, shoal.ErrExited}} {
 		p := open(t, pool.Options{Workers: 2, Initializer: setBase(c.arg)})
-		_, err := square.Map(deadline(t), p, upTo(10))
+		_, err := square.Map(testutil.Context(t), p, upTo(10))
 		if !errors.Is(err, pool.ErrBroken) || !errors.Is(err, c.want) {
 			t.Errorf("base %d: %v", c.arg, err)
 		}
-		if err := p.Ready(deadline(t)); !errors.Is(err, pool.ErrBroken) {
+		if err := p.Ready(testutil.Context(t)); !errors.Is(err, pool.ErrBroken) {
 			t.Errorf("base %d: ready says %v", c.arg, err)
 		}
-		if err := p.Join(deadline(t)); !errors.Is(err, c.want) {
+		if err := p.Join(testutil.Context(t)); !errors.Is(err, c.want) {
 			t.Errorf("base %d: join says %v", c.arg, err)
 		}
 	}
@@ -66,7 +67,8 @@ func TestInitializer_ThatFailsBreaksThePool(t *testing.T) {
 
 func TestPool_IsBrokenByWorkersThatCannotStart(t *testing.T) {
 	p := open(t, pool.Options{Workers: 2, Process: shoal.Options{Executable: "/does/not/exist"}})
-	if _, err := square.Apply(deadline(t), p, 1); !errors.Is(err, pool.ErrBroken) || !errors.Is(err, fs.ErrNotExist) {
+	if _, err := square.Apply(testutil.Context(t), p, 1); !errors.Is(err, pool.ErrBroken) ||
+		!errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -79,7 +81,7 @@ func TestOptions_MaxTasksReplacesWorkers(t *testing.T) {
 	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart} {
 		p := open(t, pool.Options{Workers: 2, Start: m, ChunkSize: 2, MaxTasksPerWorker: 3})
 		calls := make(map[int]int)
-		for _, w := range get[[][2]int](t)(whoRuns.Map(deadline(t), p, upTo(48))) {
+		for _, w := range testutil.Value(whoRuns.Map(testutil.Context(t), p, upTo(48)))(t) {
 			calls[w[0]]++
 			if w[1] != 0 && w[1] != 1 {
 				t.Errorf("rank %d", w[1])
@@ -102,18 +104,18 @@ func TestOptions_MaxTasksReplacesWorkers(t *testing.T) {
 func TestFinish_LetsTasksEnd(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 2, Start: m})
-		if err := p.Join(deadline(t)); err != pool.ErrRunning {
+		if err := p.Join(testutil.Context(t)); err != pool.ErrRunning {
 			t.Errorf("join of a pool that takes tasks: %v", err)
 		}
 		r := square.MapAsync(p, upTo(500))
 		p.Finish()
-		if _, err := square.Apply(deadline(t), p, 1); err != pool.ErrClosed {
+		if _, err := square.Apply(testutil.Context(t), p, 1); err != pool.ErrClosed {
 			t.Errorf("a task after Finish: %v", err)
 		}
-		if err := p.Join(deadline(t)); err != nil {
+		if err := p.Join(testutil.Context(t)); err != nil {
 			t.Error(err)
 		}
-		if got := get[[]int](t)(r.Get(deadline(t))); !r.Ready() || !slices.Equal(got, squares(500)) {
+		if got := testutil.Value(r.Get(testutil.Context(t)))(t); !r.Ready() || !slices.Equal(got, squares(500)) {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -123,7 +125,7 @@ func TestFinish_OfAPoolWithoutTasks(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 2, Start: m})
 		p.Finish()
-		if err := p.Join(deadline(t)); err != nil {
+		if err := p.Join(testutil.Context(t)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -136,13 +138,13 @@ func TestClose_EndsTasks(t *testing.T) {
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
-		if _, err := r.Get(deadline(t)); !errors.Is(err, pool.ErrClosed) && !errors.Is(err, context.Canceled) {
+		if _, err := r.Get(testutil.Context(t)); !errors.Is(err, pool.ErrClosed) && !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
-		if _, err := square.Apply(deadline(t), p, 1); err != pool.ErrClosed {
+		if _, err := square.Apply(testutil.Context(t), p, 1); err != pool.ErrClosed {
 			t.Errorf("a task after Close: %v", err)
 		}
-		if err := p.Join(deadline(t)); err != nil {
+		if err := p.Join(testutil.Context(t)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -150,7 +152,7 @@ func TestClose_EndsTasks(t *testing.T) {
 
 func TestPool_EndsWithItsContext(t *testing.T) {
 	why := errors.New("enough")
-	ctx, cancel := context.WithCancelCause(deadline(t))
+	ctx, cancel := context.WithCancelCause(testutil.Context(t))
 	p, err := pool.New(ctx, pool.Options{Workers: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -158,10 +160,10 @@ func TestPool_EndsWithItsContext(t *testing.T) {
 	defer p.Close()
 	r := gated.MapAsync(p, []string{t.TempDir(), t.TempDir(), t.TempDir()})
 	cancel(why)
-	if err := p.Join(deadline(t)); err != why && err != pool.ErrRunning {
+	if err := p.Join(testutil.Context(t)); err != why && err != pool.ErrRunning {
 		t.Errorf("join says %v", err)
 	}
-	if _, err := r.Get(deadline(t)); err == nil {
+	if _, err := r.Get(testutil.Context(t)); err == nil {
 		t.Error("a task has ended well")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/pool"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var lengthOf = pool.Register("lengthOf", func(_ context.Context, b []byte) (int, error) { return len(b), nil })
@@ -34,10 +35,10 @@ func TestThen_HandsInMore(t *testing.T) {
 	openGate(t, dir)
 	select {
 	case r := <-next:
-		if got := get[int](t)(r.Get(deadline(t))); got != 9 {
+		if got := testutil.Value(r.Get(testutil.Context(t)))(t); got != 9 {
 			t.Errorf("got %d", got)
 		}
-	case <-deadline(t).Done():
+	case <-testutil.Context(t).Done():
 		t.Fatal("the callback waits for ever")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/pool"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // met waits for the others at a barrier, if it is given one.
@@ -24,12 +25,12 @@ func TestPool_SharesOutWhatTakesLong(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		const workers = 4
 		b, err := ipc.NewBarrier(workers)
-		check(t, err)
+		testutil.NoError(t, err)
 		defer b.Close()
 		p := open(t, pool.Options{Workers: workers, Start: m, ChunkSize: 1})
 		for range 3 {
-			get[[]bool](t)(met.Map(deadline(t), p, make([]*ipc.Barrier, 100)))
-			for i, ok := range get[[]bool](t)(met.Map(deadline(t), p, []*ipc.Barrier{b, b, b, b})) {
+			testutil.Value(met.Map(testutil.Context(t), p, make([]*ipc.Barrier, 100)))(t)
+			for i, ok := range testutil.Value(met.Map(testutil.Context(t), p, []*ipc.Barrier{b, b, b, b}))(t) {
 				if !ok {
 					t.Errorf("task %d was at no barrier", i)
 				}

@@ -20,6 +20,7 @@ import (
 	"github.com/shoal-mp/shoal/shoalotel"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A collection has the points of one reading by name and attributes, and what is said of them.
@@ -31,7 +32,7 @@ type collection struct {
 func collect(t *testing.T, reader sdkmetric.Reader) collection {
 	t.Helper()
 	var all metricdata.ResourceMetrics
-	check(t, reader.Collect(t.Context(), &all))
+	testutil.NoError(t, reader.Collect(t.Context(), &all))
 	c := collection{make(map[string]int64), make(map[string]metricdata.Metrics)}
 	for _, s := range all.ScopeMetrics {
 		for _, m := range s.Metrics {
@@ -73,17 +74,17 @@ func TestObserveFollowsAProgram(t *testing.T) {
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	defer provider.Shutdown(context.Background())
 	registration, err := shoalotel.Observe(provider)
-	check(t, err)
+	testutil.NoError(t, err)
 	jobs := queue[*tensor.Tensor](t, 4)
 	lock, err := ipc.NewMutex()
-	check(t, err)
+	testutil.NoError(t, err)
 	defer lock.Close()
-	check(t, errors.Join(ipc.Bind(ctx, "jobs", jobs), ipc.Bind(ctx, "lock", lock)))
+	testutil.NoError(t, errors.Join(ipc.Bind(ctx, "jobs", jobs), ipc.Bind(ctx, "lock", lock)))
 	defer ipc.Unlink("jobs")
 	defer ipc.Unlink("lock")
 	x, err := tensor.NewShared(tensor.Float32, 1<<10)
-	check(t, err)
-	check(t, jobs.Put(ctx, x.Give()))
+	testutil.NoError(t, err)
+	testutil.NoError(t, jobs.Put(ctx, x.Give()))
 	until := func(want map[string]int64) {
 		t.Helper()
 		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
@@ -124,12 +125,12 @@ func TestObserveFollowsAProgram(t *testing.T) {
 			t.Errorf("%s: %+v", f.Name, m)
 		}
 	}
-	check(t, p.Signal(os.Kill))
+	testutil.NoError(t, p.Signal(os.Kill))
 	g.Wait()
 	until(map[string]int64{"shoal.processes{state=live}": 1, "shoal.processes_reaped{}": 1,
 		"shoal.lock.held{kind=mutex,lock=lock}": 0})
 
-	check(t, registration.Unregister())
+	testutil.NoError(t, registration.Unregister())
 	if c := collect(t, reader); len(c.points) != 0 {
 		t.Errorf("%d points after Unregister", len(c.points))
 	}
@@ -138,8 +139,8 @@ func TestObserveFollowsAProgram(t *testing.T) {
 // Without a provider of the program's own, that of package otel does nothing.
 func TestObserveWithoutAProvider(t *testing.T) {
 	registration, err := shoalotel.Observe(nil)
-	check(t, err)
-	check(t, registration.Unregister())
+	testutil.NoError(t, err)
+	testutil.NoError(t, registration.Unregister())
 }
 
 // A name that is a part of another's would be hidden by it in systems that show names as a tree.

@@ -27,6 +27,7 @@ import (
 	"github.com/shoal-mp/shoal/shoalotel"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestMain(m *testing.M) { shoaltest.TestMain(m) }
@@ -96,17 +97,10 @@ func only(t *testing.T, all []seen, name string) seen {
 	return some[0]
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func queue[T any](t *testing.T, capacity int) *ipc.Queue[T] {
 	t.Helper()
 	q, err := ipc.NewQueue[T](capacity)
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(func() { q.Close() })
 	return q
 }
@@ -188,9 +182,9 @@ func TestOneTraceLeadsThroughTwoProcesses(t *testing.T) {
 	p := consume.Go(g, shoalotel.NewTraced(main, job{Tensors: tensors.Receiver(), Told: told.Sender()}))
 	for n := 1; n <= 3; n++ {
 		e.Reset()
-		check(t, send(ctx, tensors, n)) // not within main: a trace of its own
+		testutil.NoError(t, send(ctx, tensors, n)) // not within main: a trace of its own
 		r, err := told.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		if r.Sum != float64(n) {
 			t.Errorf("the sum of %d ones is %v", n, r.Sum)
 		}
@@ -221,7 +215,7 @@ func TestOneTraceLeadsThroughTwoProcesses(t *testing.T) {
 	if err := tensors.Sender().Finish(); err != nil {
 		t.Error(err)
 	}
-	check(t, g.Wait())
+	testutil.NoError(t, g.Wait())
 	span.End()
 }
 
@@ -236,12 +230,12 @@ func TestTheArgumentOfAWorkerHasItsContext(t *testing.T) {
 	defer g.Close()
 	consume.Go(g, shoalotel.NewTraced(main, job{Tensors: tensors.Receiver(), Told: told.Sender()}))
 	x, err := tensor.NewShared(tensor.Float32, 2)
-	check(t, err)
-	check(t, tensors.Put(ctx, shoalotel.Traced[*tensor.Tensor]{Value: x.Give()})) // without a context
+	testutil.NoError(t, err)
+	testutil.NoError(t, tensors.Put(ctx, shoalotel.Traced[*tensor.Tensor]{Value: x.Give()})) // without a context
 	r, err := told.Get(ctx)
-	check(t, err)
-	check(t, tensors.Sender().Finish())
-	check(t, g.Wait())
+	testutil.NoError(t, err)
+	testutil.NoError(t, tensors.Sender().Finish())
+	testutil.NoError(t, g.Wait())
 	span.End()
 	root, get := only(t, spans(e), "main"), only(t, r.Spans, "get")
 	if get.Trace != root.Trace || get.Remote || len(get.Links) != 0 {
@@ -256,8 +250,8 @@ func TestAReceiverIsKilledInBetween(t *testing.T) {
 	defer cancel()
 	e := exporting(t)
 	tensors, told := queue[shoalotel.Traced[*tensor.Tensor]](t, 4), queue[report](t, 4)
-	check(t, send(ctx, tensors, 1))
-	check(t, send(ctx, tensors, 2))
+	testutil.NoError(t, send(ctx, tensors, 1))
+	testutil.NoError(t, send(ctx, tensors, 2))
 	puts := named(spans(e), "put")
 	if len(puts) != 2 || puts[0].Trace == puts[1].Trace {
 		t.Fatalf("puts %+v", puts)
@@ -266,14 +260,14 @@ func TestAReceiverIsKilledInBetween(t *testing.T) {
 	defer g.Close()
 	consume.Go(g, shoalotel.NewTraced(ctx, job{tensors.Receiver(), told.Sender(), true}))
 	first, err := told.Get(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	if get := only(t, first.Spans, "get"); get.Parent != puts[0].Span {
 		t.Errorf("the first get is a child of %s, want %s", get.Parent, puts[0].Span)
 	}
 	pid := first.Spans[0].PID
 	victim, err := os.FindProcess(pid)
-	check(t, err)
-	check(t, victim.Kill())
+	testutil.NoError(t, err)
+	testutil.NoError(t, victim.Kill())
 	var died *shoal.ProcessError
 	if err := g.Wait(); !errors.As(err, &died) {
 		t.Fatalf("the receiver ended with %v", err)
@@ -283,9 +277,9 @@ func TestAReceiverIsKilledInBetween(t *testing.T) {
 	defer again.Close()
 	consume.Go(again, shoalotel.NewTraced(ctx, job{tensors.Receiver(), told.Sender(), false}))
 	second, err := told.Get(ctx)
-	check(t, err)
-	check(t, tensors.Sender().Finish())
-	check(t, again.Wait())
+	testutil.NoError(t, err)
+	testutil.NoError(t, tensors.Sender().Finish())
+	testutil.NoError(t, again.Wait())
 	get := only(t, second.Spans, "get")
 	if second.Sum != 2 || get.Parent != puts[1].Span || get.Trace != puts[1].Trace || get.PID == pid {
 		t.Errorf("sum %v, get %+v, want a child of %+v by another process than %d", second.Sum, get, puts[1], pid)
@@ -322,7 +316,7 @@ func TestWhatIsNoTraceContextIsLeftOut(t *testing.T) {
 				if caller {
 					ctx, here = otel.Tracer("test").Start(ctx, "here")
 				}
-				check(t, q.Put(ctx, shoalotel.Traced[string]{Carrier: c.carrier, Value: "value"}))
+				testutil.NoError(t, q.Put(ctx, shoalotel.Traced[string]{Carrier: c.carrier, Value: "value"}))
 				got, v, err := shoalotel.Get(ctx, q)
 				if err != nil || v != "value" {
 					t.Fatalf("%q, %v", v, err)
@@ -356,7 +350,7 @@ func TestErrorsAreTold(t *testing.T) {
 	if _, _, err := shoalotel.Get(soon, q); !errors.Is(err, ipc.ErrEmpty) {
 		t.Error(err)
 	}
-	check(t, q.Sender().Finish())
+	testutil.NoError(t, q.Sender().Finish())
 	if got, _, err := shoalotel.Get(ctx, q); !errors.Is(err, ipc.ErrClosed) || got != ctx {
 		t.Error(err)
 	}
@@ -407,8 +401,8 @@ func (f fake) Close() error { return f.err }
 func TestWithoutAProviderNothingIsCarried(t *testing.T) {
 	ctx := t.Context()
 	q := queue[shoalotel.Traced[int]](t, 2)
-	check(t, shoalotel.Put(ctx, q, 7))
-	check(t, shoalotel.Put(ctx, q, 8))
+	testutil.NoError(t, shoalotel.Put(ctx, q, 7))
+	testutil.NoError(t, shoalotel.Put(ctx, q, 8))
 	m, err := q.Get(ctx)
 	if err != nil || m.Carrier != nil || m.Value != 7 {
 		t.Errorf("%+v, %v", m, err)
@@ -423,7 +417,7 @@ func TestWithoutAProviderNothingIsCarried(t *testing.T) {
 func TestWhatIsNotSampledIsNotSampledElsewhere(t *testing.T) {
 	e := exporting(t, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))
 	q := queue[shoalotel.Traced[int]](t, 1)
-	check(t, shoalotel.Put(t.Context(), q, 1))
+	testutil.NoError(t, shoalotel.Put(t.Context(), q, 1))
 	// Another process may sample what begins there.
 	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(e)))
 	got, _, err := shoalotel.Get(t.Context(), q)
@@ -442,11 +436,11 @@ func TestThePropagatorOfTheProgramIsUsed(t *testing.T) {
 		propagation.TraceContext{}, propagation.Baggage{}))
 	defer otel.SetTextMapPropagator(was)
 	member, err := baggage.NewMember("user", "7")
-	check(t, err)
+	testutil.NoError(t, err)
 	bag, err := baggage.New(member)
-	check(t, err)
+	testutil.NoError(t, err)
 	q := queue[shoalotel.Traced[int]](t, 1)
-	check(t, shoalotel.Put(baggage.ContextWithBaggage(t.Context(), bag), q, 1))
+	testutil.NoError(t, shoalotel.Put(baggage.ContextWithBaggage(t.Context(), bag), q, 1))
 	got, _, err := shoalotel.Get(t.Context(), q)
 	if user := baggage.FromContext(got).Member("user").Value(); err != nil || user != "7" {
 		t.Errorf("user %q, %v", user, err)
@@ -458,21 +452,21 @@ func TestOtherQueuesCarryTraces(t *testing.T) {
 	e := exporting(t)
 	ctx := t.Context()
 	j, err := ipc.NewJoinableQueue[shoalotel.Traced[int]](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer j.Close()
-	check(t, shoalotel.Put(ctx, j, 1))
+	testutil.NoError(t, shoalotel.Put(ctx, j, 1))
 	_, v, err := shoalotel.Get(ctx, j)
-	check(t, err)
-	check(t, j.TaskDone())
+	testutil.NoError(t, err)
+	testutil.NoError(t, j.TaskDone())
 	a, b, err := ipc.Pipe[shoalotel.Traced[int], shoalotel.Traced[int]]()
-	check(t, err)
+	testutil.NoError(t, err)
 	defer a.Close()
 	defer b.Close()
 	within, span := otel.Tracer("test").Start(ctx, "letter")
-	check(t, a.Send(ctx, shoalotel.NewTraced(within, 2)))
+	testutil.NoError(t, a.Send(ctx, shoalotel.NewTraced(within, 2)))
 	span.End()
 	m, err := b.Recv(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	got := trace.SpanContextFromContext(m.Context(ctx)).SpanID().String()
 	if v != 1 || m.Value != 2 || got != only(t, spans(e), "letter").Span {
 		t.Errorf("%d, %d, a context of %s", v, m.Value, got)

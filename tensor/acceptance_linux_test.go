@@ -15,6 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // The tests of docs/acceptance.md that need tensors in several processes.
@@ -27,7 +28,7 @@ func domain(t *testing.T, budget int64) *shm.Domain {
 		t.Skip("it takes many processes, or much memory")
 	}
 	d, err := shm.New(shm.Options{Budget: budget})
-	check(t, err)
+	testutil.NoError(t, err)
 	use(t, d)
 	return d
 }
@@ -111,12 +112,12 @@ const few = 8
 func TestTensor_NeedsNoDescriptor(t *testing.T) {
 	d := domain(t, 256<<20)
 	q, err := ipc.NewQueue[*tensor.Tensor](1000)
-	check(t, err)
-	g := shoal.NewGroup(watched(t), shoal.Options{})
+	testutil.NoError(t, err)
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{})
 	hoard.Go(g, q.Receiver())
 	produce.Go(g, q.Sender())
-	check(t, q.Close())
-	check(t, g.Wait())
+	testutil.NoError(t, q.Close())
+	testutil.NoError(t, g.Wait())
 	collect(t, func() bool { return d.Stats().Blocks == 0 })
 }
 
@@ -142,28 +143,28 @@ var putAndExit = shoal.Register("putAndExit", func(ctx context.Context, _ int, o
 // What was put is there, whoever is gone.
 func TestTensor_OutlivesItsSender(t *testing.T) {
 	d := domain(t, 1200<<20)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	q, err := ipc.NewQueue[*tensor.Tensor](0)
-	check(t, err)
+	testutil.NoError(t, err)
 	if err := putAndExit.Spawn(ctx, 1, q.Sender()); errors.Is(err, shm.ErrNoSpace) {
 		t.Skipf("this machine has too little memory: %v", err)
 	} else if !errors.Is(err, shoal.ErrExited) { // it had no business to exit
 		t.Errorf("the sender: %v", err)
 	}
-	check(t, q.Sender().Close())
+	testutil.NoError(t, q.Sender().Close())
 	n := 0
 	for x, err := range q.All(ctx) {
-		check(t, err)
+		testutil.NoError(t, err)
 		if sum := x.Sum(); sum != float64(n)*bigFloats {
 			t.Fatalf("the sum of tensor %d is %v", n, sum)
 		}
-		check(t, x.Close())
+		testutil.NoError(t, x.Close())
 		n++
 	}
 	if n != bigTensors {
 		t.Errorf("%d tensors arrived", n)
 	}
-	check(t, q.Close())
+	testutil.NoError(t, q.Close())
 	collect(t, func() bool { return d.Stats().Blocks == 0 })
 }
 
@@ -187,10 +188,10 @@ var passOn = shoal.Register("passOn", func(ctx context.Context, _ int, p passing
 // A tensor goes from A to B to C, and is C's when A and B are killed.
 func TestTensor_ForwardedOutlivesBoth(t *testing.T) {
 	d := domain(t, 64<<20)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	queue := func() *ipc.Queue[*tensor.Tensor] {
 		q, err := ipc.NewQueue[*tensor.Tensor](1)
-		check(t, err)
+		testutil.NoError(t, err)
 		return q
 	}
 	first, second, third := queue(), queue(), queue()
@@ -198,18 +199,18 @@ func TestTensor_ForwardedOutlivesBoth(t *testing.T) {
 	a := passOn.Go(g, passing{first.Receiver(), second.Sender()})
 	b := passOn.Go(g, passing{second.Receiver(), third.Sender()})
 	x, err := tensor.NewShared(tensor.Float32, 1000)
-	check(t, err)
-	check(t, errors.Join(first.Put(ctx, x), x.Close()))
-	check(t, third.Poll(ctx))
-	check(t, errors.Join(a.Kill(), b.Kill()))
+	testutil.NoError(t, err)
+	testutil.NoError(t, errors.Join(first.Put(ctx, x), x.Close()))
+	testutil.NoError(t, third.Poll(ctx))
+	testutil.NoError(t, errors.Join(a.Kill(), b.Kill()))
 	<-a.Done()
 	<-b.Done()
 	got, err := third.Get(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	if sum := got.Sum(); sum != 2000 {
 		t.Errorf("the sum is %v", sum)
 	}
-	check(t, errors.Join(got.Close(), first.Close(), second.Close(), third.Close()))
+	testutil.NoError(t, errors.Join(got.Close(), first.Close(), second.Close(), third.Close()))
 	g.Close()
 	collect(t, func() bool { return d.Stats().Blocks == 0 })
 }
@@ -217,51 +218,51 @@ func TestTensor_ForwardedOutlivesBoth(t *testing.T) {
 // A message is as long for a gibibyte as for a byte, and nothing of either is copied or mapped.
 func TestTensor_IsSentWithoutACopyWhateverItsSize(t *testing.T) {
 	d := domain(t, 1100<<20)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	q, err := ipc.NewQueue[*tensor.Tensor](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	for size := 4; size <= 1<<30; size <<= 7 {
 		x, err := tensor.NewShared(tensor.Uint8, size)
 		if errors.Is(err, shm.ErrNoSpace) {
 			t.Logf("this machine has too little memory for %d bytes: %v", size, err)
 			break
 		}
-		check(t, err)
-		check(t, q.Put(ctx, x))
+		testutil.NoError(t, err)
+		testutil.NoError(t, q.Put(ctx, x))
 		before := d.Stats()
 		_, maps, err := held()
-		check(t, err)
+		testutil.NoError(t, err)
 		y, err := q.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		after := d.Stats()
 		_, nowMaps, err := held()
-		check(t, err)
+		testutil.NoError(t, err)
 		if unsafe.SliceData(tensor.Data[uint8](x)) != unsafe.SliceData(tensor.Data[uint8](y)) {
 			t.Errorf("%d bytes have arrived elsewhere", size)
 		}
 		if after.Copied != before.Copied || after.Blocks != before.Blocks || nowMaps != maps {
 			t.Errorf("%d bytes: %+v became %+v; %d mappings became %d", size, before, after, maps, nowMaps)
 		}
-		check(t, errors.Join(x.Close(), y.Close()))
+		testutil.NoError(t, errors.Join(x.Close(), y.Close()))
 	}
-	check(t, q.Close())
+	testutil.NoError(t, q.Close())
 }
 
 // What a worker is started with is as long whatever it shares.
 func TestTensor_MakesAnArgumentNoLonger(t *testing.T) {
 	domain(t, 300<<20)
 	plan, err := wire.PlanOf[*tensor.Tensor]()
-	check(t, err)
+	testutil.NoError(t, err)
 	length := func(n int) int {
 		x, err := tensor.NewShared(tensor.Uint8, n, 1)
 		if full, ok := errors.AsType[*shm.SpaceError](err); ok && full.Machine != "" {
 			t.Skipf("this machine has too little memory, and the budget enough: %v", err)
 		}
-		check(t, err)
+		testutil.NoError(t, err)
 		defer x.Close()
 		var e wire.Encoder
 		e.Reset(nil)
-		check(t, plan.Encode(&e, x))
+		testutil.NoError(t, plan.Encode(&e, x))
 		defer e.Done(false)
 		return len(e.Message().Body)
 	}
@@ -280,12 +281,12 @@ func TestTensor_IsWrittenByManyWorkers(t *testing.T) {
 	d := domain(t, 64<<20)
 	const workers = 64
 	b, err := ipc.NewBarrier(workers)
-	check(t, err)
-	g := shoal.NewGroup(watched(t), shoal.Options{Workers: workers, Threads: 1})
+	testutil.NoError(t, err)
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{Workers: workers, Threads: 1})
 	for range workers {
 		meet.Go(g, b)
 	}
-	check(t, errors.Join(g.Wait(), b.Close()))
+	testutil.NoError(t, errors.Join(g.Wait(), b.Close()))
 	collect(t, func() bool { return d.Stats().Blocks == 0 })
 }
 
@@ -305,18 +306,18 @@ func TestTensor_OfEveryDTypeArrivesInEveryLayout(t *testing.T) {
 	for dt := tensor.Bool; dt <= tensor.Complex128; dt++ {
 		for name, layout := range layouts {
 			x, err := tensor.NewShared(dt, 4, 5, 6)
-			check(t, err)
+			testutil.NoError(t, err)
 			odd := x.Slice(2, 1, 6, 2)
 			odd.Fill(1)
 			v := layout(x)
 			got, err := cross(t, d, v)
-			check(t, err)
+			testutil.NoError(t, err)
 			if got.DType() != dt || got.Offset() != v.Offset() ||
 				fmt.Sprint(got.Shape(), got.Strides()) != fmt.Sprint(v.Shape(), v.Strides()) || !tensor.Equal(got, v) {
 				t.Errorf("%v, %s: %v of strides %v arrived as %v of strides %v", dt, name, v, v.Strides(),
 					got, got.Strides())
 			}
-			check(t, errors.Join(got.Close(), v.Close(), x.Close(), odd.Close()))
+			testutil.NoError(t, errors.Join(got.Close(), v.Close(), x.Close(), odd.Close()))
 		}
 	}
 	collect(t, func() bool { return d.Stats().Blocks == 0 }) // with the views in between, which nobody has closed

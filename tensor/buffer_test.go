@@ -11,44 +11,38 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
-
-func wantErr(t testing.TB, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("error %v is not %v", err, want)
-	}
-}
 
 func TestFromBuffer_SharesTheBytes(t *testing.T) {
 	local(t)
 	m, err := ipc.NewMemory("raw", 100)
-	check(t, err)
+	testutil.NoError(t, err)
 	a, err := tensor.FromBuffer(m, tensor.Float32, []int{2, 3}, nil, 8)
-	check(t, err)
+	testutil.NoError(t, err)
 	tensor.SetAt[float32](a, 7, 1, 2)
 	col, err := tensor.FromBuffer(m, tensor.Float32, []int{2}, []int{3}, 8+2*4)
-	check(t, err)
+	testutil.NoError(t, err)
 	if got := tensor.At[float32](col, 1); got != 7 || !a.SameStorage(col) || !a.IsShared() {
 		t.Errorf("the column's last is %v", got)
 	}
 	last, err := tensor.FromBuffer(m, tensor.Uint8, []int{}, nil, 99)
-	check(t, err)
+	testutil.NoError(t, err)
 	empty, err := tensor.FromBuffer(m, tensor.Complex128, []int{0, 4}, nil, 96)
-	check(t, err)
-	check(t, errors.Join(m.Close(), ipc.Unlink("raw"))) // the tensors go on
+	testutil.NoError(t, err)
+	testutil.NoError(t, errors.Join(m.Close(), ipc.Unlink("raw"))) // the tensors go on
 	if got := a.Sum(); got != 7 {
 		t.Errorf("sum %v", got)
 	}
-	check(t, errors.Join(a.Close(), col.Close(), last.Close(), empty.Close()))
+	testutil.NoError(t, errors.Join(a.Close(), col.Close(), last.Close(), empty.Close()))
 	_, err = tensor.FromBuffer(m, tensor.Uint8, []int{1}, nil, 0)
-	wantErr(t, err, tensor.ErrClosed)
+	testutil.ErrorIs(t, err, tensor.ErrClosed)
 }
 
 func TestFromBuffer_RefusesWhatIsNotThere(t *testing.T) {
 	local(t)
 	m, err := ipc.NewMemory("", 100)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer m.Close()
 	for _, c := range []struct {
 		dt             tensor.DType
@@ -108,37 +102,37 @@ var add = shoal.Register("add", func(ctx context.Context, rank int, f frame) err
 
 func TestFromBuffer_IsTheSameMemoryElsewhere(t *testing.T) {
 	d, err := shm.New(shm.Options{Budget: 64 << 20})
-	check(t, err)
+	testutil.NoError(t, err)
 	use(t, d)
 	m, err := ipc.NewMemory("frame", 200)
-	check(t, err)
+	testutil.NoError(t, err)
 	f := frame{"frame", tensor.Int64, []int{2, 2}, []int{1, 4}, 16, 1} // columns of a 4-row matrix
-	check(t, add.Spawn(watched(t), 3, f))
+	testutil.NoError(t, add.Spawn(testutil.Context(t), 3, f))
 	x, err := tensor.FromBuffer(m, f.DType, []int{8}, nil, 16)
-	check(t, err)
+	testutil.NoError(t, err)
 	if got := fmt.Sprint(tensor.Data[int64](x)); got != "[3000 3000 0 0 3000 3000 0 0]" {
 		t.Error(got)
 	}
 	f.DType++
 	f.Shape[0] = 100
 	var pe *shoal.ProcessError
-	if err := add.Spawn(watched(t), 1, f); !errors.As(err, &pe) || !errors.Is(err, tensor.ErrLayout) {
+	if err := add.Spawn(testutil.Context(t), 1, f); !errors.As(err, &pe) || !errors.Is(err, tensor.ErrLayout) {
 		t.Errorf("a frame that does not fit: %v", err)
 	}
-	check(t, errors.Join(x.Close(), m.Close(), ipc.Unlink("frame")))
+	testutil.NoError(t, errors.Join(x.Close(), m.Close(), ipc.Unlink("frame")))
 }
 
 // A tensor by name has its dtype, shape and strides with it.
 func TestTensor_IsFoundByName(t *testing.T) {
 	local(t)
 	x := tensor.Arange(tensor.Float32, 0, 24, 1).Reshape(2, 3, 4).Transpose(0, 2)
-	check(t, ipc.Bind(t.Context(), "x", x))
+	testutil.NoError(t, ipc.Bind(t.Context(), "x", x))
 	y, err := ipc.Lookup[*tensor.Tensor]("x")
-	check(t, err)
+	testutil.NoError(t, err)
 	if y.DType() != tensor.Float32 || !slices.Equal(y.Shape(), []int{4, 3, 2}) ||
 		!slices.Equal(y.Strides(), []int{1, 4, 12}) || !y.SameStorage(x) {
 		t.Errorf("%v %v %v", y.DType(), y.Shape(), y.Strides())
 	}
-	check(t, errors.Join(x.Close(), y.Close(), ipc.Unlink("x")))
+	testutil.NoError(t, errors.Join(x.Close(), y.Close(), ipc.Unlink("x")))
 	collect(t, func() bool { d, _ := shm.Default(); return d.Stats().Blocks == 0 })
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/foreign"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // foreignTensors makes tensors over memory from elsewhere.
@@ -34,9 +35,9 @@ func TestAdopt_EndsALoanOnce(t *testing.T) {
 	memory := make([]byte, 64)
 	s := foreignTensors.Adopt(memory, l)
 	a, err := s.View(tensor.Float32, []int{2, 3}, []int{3, 1}, 0)
-	check(t, err)
+	testutil.NoError(t, err)
 	b, err := s.View(tensor.Uint8, []int{4}, []int{1}, 0)
-	check(t, err)
+	testutil.NoError(t, err)
 	a.Fill(1)
 	if memory[3] != 0x3f || tensor.At[uint8](b, 3) != 0x3f {
 		t.Error("a view does not write to the memory")
@@ -48,12 +49,12 @@ func TestAdopt_EndsALoanOnce(t *testing.T) {
 	if err := a.Share(); !errors.Is(err, tensor.ErrForeign) {
 		t.Errorf("Share: %v", err)
 	}
-	check(t, a.Close())
+	testutil.NoError(t, a.Close())
 	if l.ended.Load() != 0 {
 		t.Error("the loan ended before the last tensor")
 	}
-	check(t, b.Close())
-	check(t, b.Close())
+	testutil.NoError(t, b.Close())
+	testutil.NoError(t, b.Close())
 	if n := l.ended.Load(); n != 1 {
 		t.Errorf("the loan ended %d times", n)
 	}
@@ -66,7 +67,7 @@ func TestAdopt_EndsALoanOnce(t *testing.T) {
 func TestStorageView_RefusesWhatIsNotInIt(t *testing.T) {
 	s := foreignTensors.Adopt(make([]byte, 64), new(loan))
 	hold, err := s.View(tensor.Uint8, []int{0}, []int{1}, 0)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer hold.Close()
 	for _, c := range []struct {
 		dt             tensor.DType
@@ -96,7 +97,7 @@ func TestStorageMoveTo_TakesAllViews(t *testing.T) {
 	a := tensor.FromSlice([]int32{1, 2, 3}, 3)
 	b := a.Narrow(0, 1, 2)
 	memory, l := make([]byte, 12), new(loan)
-	check(t, foreignTensors.MoveTo(a.Storage(), memory, l))
+	testutil.NoError(t, foreignTensors.MoveTo(a.Storage(), memory, l))
 	a.Fill(9)
 	if memory[4] != 9 || tensor.At[int32](b, 0) != 9 {
 		t.Error("a view did not move")
@@ -104,8 +105,8 @@ func TestStorageMoveTo_TakesAllViews(t *testing.T) {
 	if err := foreignTensors.MoveTo(a.Storage(), memory, new(loan)); !errors.Is(err, tensor.ErrForeign) {
 		t.Errorf("the second time: %v", err)
 	}
-	check(t, a.Close())
-	check(t, b.Close())
+	testutil.NoError(t, a.Close())
+	testutil.NoError(t, b.Close())
 	if l.ended.Load() != 1 {
 		t.Error("the loan has not ended")
 	}
@@ -116,7 +117,7 @@ func TestAdopt_EndsAForgottenLoan(t *testing.T) {
 	l := new(loan)
 	func() {
 		_, err := foreignTensors.Adopt(make([]byte, 16), l).View(tensor.Uint8, []int{16}, []int{1}, 0)
-		check(t, err)
+		testutil.NoError(t, err)
 	}()
 	for deadline := time.Now().Add(30 * time.Second); l.ended.Load() == 0; runtime.Gosched() {
 		runtime.GC()
@@ -129,17 +130,17 @@ func TestAdopt_EndsAForgottenLoan(t *testing.T) {
 // TestMapFile_FindsTensorsByTheirPlaces maps a file, and refuses bytes that it does not have.
 func TestMapFile_FindsTensorsByTheirPlaces(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "map"))
-	check(t, err)
+	testutil.NoError(t, err)
 	_, err = f.WriteString("header: \x01\x02\x03\x04")
-	check(t, err)
+	testutil.NoError(t, err)
 	m, err := foreignTensors.MapFile(f)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer m.Close()
 	bytes, err := m.Storage(8, 4)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer bytes.Close()
 	x, err := bytes.Storage().View(tensor.Uint8, []int{2, 2}, nil, 0)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer x.Close()
 	if !tensor.Equal(x, tensor.FromSlice([]uint8{1, 2, 3, 4}, 2, 2)) {
 		t.Error(x)
@@ -156,7 +157,7 @@ func TestReadFrom_GrowsWithWhatComes(t *testing.T) {
 		sent := make([]byte, n)
 		rand.NewChaCha8([32]byte{1}).Read(sent)
 		x, err := tensors.ReadFrom(iotest.HalfReader(bytes.NewReader(sent)), n)
-		check(t, err)
+		testutil.NoError(t, err)
 		if !bytes.Equal(tensor.Bytes(x), sent) {
 			t.Errorf("%d bytes are others", n)
 		}

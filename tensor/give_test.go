@@ -8,13 +8,14 @@ import (
 
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func queue[T any](t testing.TB, capacity int) *ipc.Queue[T] {
 	t.Helper()
 	q, err := ipc.NewQueue[T](capacity)
-	check(t, err)
-	t.Cleanup(func() { check(t, q.Close()) })
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, q.Close()) })
 	return q
 }
 
@@ -22,7 +23,7 @@ func queue[T any](t testing.TB, capacity int) *ipc.Queue[T] {
 func shared(t testing.TB, shape ...int) *tensor.Tensor {
 	t.Helper()
 	x := count(tensor.Float32, shape...)
-	check(t, x.Share())
+	testutil.NoError(t, x.Share())
 	return x
 }
 
@@ -30,34 +31,34 @@ func closed(x *tensor.Tensor) bool { return errors.Is(x.Share(), tensor.ErrClose
 
 func TestGive_ClosesWhatIsSent(t *testing.T) {
 	local(t)
-	ctx, q := watched(t), queue[*tensor.Tensor](t, 2)
+	ctx, q := testutil.Context(t), queue[*tensor.Tensor](t, 2)
 	base := shared(t, 3, 2)
 	strided := base.T()
-	check(t, base.Close())
+	testutil.NoError(t, base.Close())
 	for name, x := range map[string]*tensor.Tensor{
 		"shared": shared(t, 2, 3), "on the heap": count(tensor.Float32, 2, 3), "strided": strided, "empty": shared(t, 0),
 	} {
 		want := x.Clone()
-		check(t, q.Put(ctx, x.Give()))
+		testutil.NoError(t, q.Put(ctx, x.Give()))
 		if !closed(x) {
 			t.Errorf("%s: it is open", name)
 		}
 		panics(t, func() { x.Sum() })
-		check(t, x.Close())
+		testutil.NoError(t, x.Close())
 		got, err := q.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		if !tensor.Equal(got, want) {
 			t.Errorf("%s: %v arrived, want %v", name, got, want)
 		}
-		check(t, got.Close())
+		testutil.NoError(t, got.Close())
 	}
 }
 
 func TestGive_LeavesWhatIsNotSent(t *testing.T) {
 	d := local(t)
-	ctx, q := watched(t), queue[*tensor.Tensor](t, 1)
+	ctx, q := testutil.Context(t), queue[*tensor.Tensor](t, 1)
 	x, y := shared(t, 4), shared(t, 4)
-	check(t, q.Put(ctx, y.Give()))
+	testutil.NoError(t, q.Put(ctx, y.Give()))
 	before := d.Stats().Blocks
 	for range 3 {
 		if err := q.TryPut(x.Give()); !errors.Is(err, ipc.ErrFull) {
@@ -67,25 +68,25 @@ func TestGive_LeavesWhatIsNotSent(t *testing.T) {
 			t.Fatal("a refused put has taken the tensor")
 		}
 	}
-	check(t, x.Zero().Fill(2).Share())
+	testutil.NoError(t, x.Zero().Fill(2).Share())
 	short, cancel := context.WithTimeout(ctx, time.Millisecond)
 	defer cancel()
 	if err := q.Put(short, x.Give()); !errors.Is(err, ipc.ErrFull) {
 		t.Fatal(err)
 	}
 	got, err := q.Get(ctx)
-	check(t, err)
-	check(t, got.Close())
+	testutil.NoError(t, err)
+	testutil.NoError(t, got.Close())
 	if n := d.Stats().Blocks; n != before-1 {
 		t.Errorf("%d blocks, want %d", n, before-1)
 	}
-	check(t, q.Put(ctx, x.Give())) // as if nothing had been
+	testutil.NoError(t, q.Put(ctx, x.Give())) // as if nothing had been
 	got, err = q.Get(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	if got.Sum() != 8 {
 		t.Errorf("%v arrived", got)
 	}
-	check(t, got.Close())
+	testutil.NoError(t, got.Close())
 	if n := d.Stats().Blocks; n != before-2 {
 		t.Errorf("%d blocks, want %d", n, before-2)
 	}
@@ -96,41 +97,41 @@ func TestGive_LeavesWhatIsNotSent(t *testing.T) {
 
 func TestGive_OnlyTheNextMessageTakes(t *testing.T) {
 	local(t)
-	ctx, q := watched(t), queue[*tensor.Tensor](t, 1)
+	ctx, q := testutil.Context(t), queue[*tensor.Tensor](t, 1)
 	x, full := shared(t, 4), shared(t, 1)
-	check(t, q.Put(ctx, full.Give()))
+	testutil.NoError(t, q.Put(ctx, full.Give()))
 	if err := q.TryPut(x.Give()); !errors.Is(err, ipc.ErrFull) {
 		t.Fatal(err)
 	}
 	got, err := q.Get(ctx)
-	check(t, err)
-	check(t, got.Close())
-	check(t, q.Put(ctx, x))
+	testutil.NoError(t, err)
+	testutil.NoError(t, got.Close())
+	testutil.NoError(t, q.Put(ctx, x))
 	if closed(x) {
 		t.Error("a put that was not given the tensor has closed it")
 	}
 	got, err = q.Get(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	if !got.SameStorage(x) {
 		t.Error("it arrived on another storage")
 	}
-	check(t, errors.Join(got.Close(), x.Close()))
+	testutil.NoError(t, errors.Join(got.Close(), x.Close()))
 }
 
 func TestGive_WithOthers(t *testing.T) {
 	d := local(t)
-	ctx, q := watched(t), queue[[]*tensor.Tensor](t, 2)
+	ctx, q := testutil.Context(t), queue[[]*tensor.Tensor](t, 2)
 	pass := func(vs ...*tensor.Tensor) []*tensor.Tensor {
 		t.Helper()
-		check(t, q.Put(ctx, vs))
+		testutil.NoError(t, q.Put(ctx, vs))
 		got, err := q.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		return got
 	}
 	end := func(vs ...*tensor.Tensor) {
 		t.Helper()
 		for _, v := range vs {
-			check(t, v.Close())
+			testutil.NoError(t, v.Close())
 		}
 	}
 
@@ -185,11 +186,11 @@ func TestGive_WithOthers(t *testing.T) {
 func TestGive_OfWhatArrivesMeanwhile(t *testing.T) {
 	for _, sent := range []bool{true, false} {
 		local(t)
-		ctx := watched(t)
+		ctx := testutil.Context(t)
 		full, other := queue[*tensor.Tensor](t, 1), queue[*tensor.Tensor](t, 1)
 		x, first := shared(t, 4), shared(t, 1)
-		check(t, other.Put(ctx, x))
-		check(t, full.Put(ctx, first.Give()))
+		testutil.NoError(t, other.Put(ctx, x))
+		testutil.NoError(t, full.Put(ctx, first.Give()))
 		putting, stop := context.WithCancel(ctx)
 		put := make(chan error, 1)
 		given := x.Give()
@@ -198,7 +199,7 @@ func TestGive_OfWhatArrivesMeanwhile(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		arrived, err := other.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		if !sent {
 			stop()
 			if err := <-put; !errors.Is(err, context.Canceled) {
@@ -207,22 +208,22 @@ func TestGive_OfWhatArrivesMeanwhile(t *testing.T) {
 			if closed(x) || !x.SameStorage(arrived) {
 				t.Error("what was not sent has another storage than what arrived of its block")
 			}
-			check(t, x.Close())
+			testutil.NoError(t, x.Close())
 		}
 		got, err := full.Get(ctx)
-		check(t, err)
-		check(t, got.Close())
+		testutil.NoError(t, err)
+		testutil.NoError(t, got.Close())
 		if sent {
-			check(t, <-put)
+			testutil.NoError(t, <-put)
 			if got, err = full.Get(ctx); err == nil && !got.SameStorage(arrived) {
 				t.Error("what came later of the block has another storage")
 			}
-			check(t, errors.Join(err, got.Close()))
+			testutil.NoError(t, errors.Join(err, got.Close()))
 		}
 		if arrived.Sum() != 6 {
 			t.Errorf("%v", arrived)
 		}
-		check(t, arrived.Close())
+		testutil.NoError(t, arrived.Close())
 		stop()
 	}
 }
@@ -231,9 +232,9 @@ func TestGive_OfWhatArrivesMeanwhile(t *testing.T) {
 func TestGive_AndCloseTooEarly(t *testing.T) {
 	for _, sent := range []bool{true, false} {
 		local(t)
-		ctx, q := watched(t), queue[*tensor.Tensor](t, 1)
+		ctx, q := testutil.Context(t), queue[*tensor.Tensor](t, 1)
 		x, first := shared(t, 4), shared(t, 1)
-		check(t, q.Put(ctx, first.Give()))
+		testutil.NoError(t, q.Put(ctx, first.Give()))
 		putting, stop := context.WithCancel(ctx)
 		put := make(chan error, 1)
 		given := x.Give()
@@ -241,7 +242,7 @@ func TestGive_AndCloseTooEarly(t *testing.T) {
 		for !closed(x) { // it is under way
 			time.Sleep(time.Millisecond)
 		}
-		check(t, x.Close())
+		testutil.NoError(t, x.Close())
 		if !sent {
 			stop()
 			if err := <-put; !errors.Is(err, context.Canceled) {
@@ -249,13 +250,13 @@ func TestGive_AndCloseTooEarly(t *testing.T) {
 			}
 		}
 		got, err := q.Get(ctx)
-		check(t, err)
-		check(t, got.Close())
+		testutil.NoError(t, err)
+		testutil.NoError(t, got.Close())
 		if sent {
-			check(t, <-put)
+			testutil.NoError(t, <-put)
 			got, err = q.Get(ctx)
-			check(t, err)
-			check(t, got.Close())
+			testutil.NoError(t, err)
+			testutil.NoError(t, got.Close())
 		}
 		if !closed(x) {
 			t.Error("it is open again")

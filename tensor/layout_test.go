@@ -11,12 +11,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/devicetest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // Strides along dimensions of one element say nothing.
 func TestResult_LiesAsInPyTorch(t *testing.T) {
 	b, err := os.ReadFile("testdata/layout.txt") // operands, and what PyTorch 2.15 makes of them
-	check(t, err)
+	testutil.NoError(t, err)
 	turned := 0
 	for line := range strings.Lines(string(b)) {
 		operands, result, ok := strings.Cut(line, "|")

@@ -2,24 +2,16 @@ package tensor_test
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/shoaltest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestMain(m *testing.M) { shoaltest.TestMain(m) }
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // panics checks that a mistake of the caller is one.
 func panics(t *testing.T, f func()) {
@@ -32,19 +24,11 @@ func panics(t *testing.T, f func()) {
 	f()
 }
 
-// watched returns a context that ends long after any of these tests should have.
-func watched(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // local makes a domain on the heap the test's, in which nothing may be left.
 func local(t testing.TB) *shm.Domain {
 	t.Helper()
 	d, err := shm.NewLocal(8 << 20)
-	check(t, err)
+	testutil.NoError(t, err)
 	return use(t, d)
 }
 
@@ -57,7 +41,7 @@ func use(t testing.TB, d *shm.Domain) *shm.Domain {
 			t.Errorf("%d blocks are left", n)
 		}
 		shm.SetDefault(before)
-		check(t, d.Close())
+		testutil.NoError(t, d.Close())
 	})
 	return d
 }
@@ -65,7 +49,7 @@ func use(t testing.TB, d *shm.Domain) *shm.Domain {
 // collect runs the garbage collector until f is true.
 func collect(t testing.TB, f func() bool) {
 	t.Helper()
-	for ctx := watched(t); !f(); {
+	for ctx := testutil.Context(t); !f(); {
 		runtime.GC()
 		if ctx.Err() != nil {
 			t.Fatal(context.Cause(ctx))
@@ -85,7 +69,7 @@ func (b blocks) Take(i int) (shm.Handle, error) { return b.table[i], b.d.Import(
 func cross[T any](t testing.TB, d *shm.Domain, v T) (T, error) {
 	t.Helper()
 	plan, err := wire.PlanOf[T]()
-	check(t, err)
+	testutil.NoError(t, err)
 	var e wire.Encoder
 	e.Reset(nil)
 	err = plan.Encode(&e, v)

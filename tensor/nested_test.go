@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestFromNested_MakesTensors(t *testing.T) {
@@ -23,7 +24,7 @@ func TestFromNested_MakesTensors(t *testing.T) {
 		{tensor.Float32, [][]float32{{}, {}}, "[[] []]"},
 	} {
 		got, err := tensor.FromNested(c.dt, c.in)
-		check(t, err)
+		testutil.NoError(t, err)
 		if s := fmt.Sprint(got.ToNested()); s != c.want || got.DType() != c.dt {
 			t.Errorf("%v became %v %s", c.in, got.DType(), s)
 		}

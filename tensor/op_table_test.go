@@ -9,6 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/devicetest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var update = flag.Bool("update", false, "write testdata/operations.jsonl again")
@@ -36,15 +37,15 @@ func TestOp_TableIsWhatTheRecordersRead(t *testing.T) {
 	var lines []byte
 	for _, r := range tableRows() {
 		b, err := json.Marshal(r)
-		check(t, err)
+		testutil.NoError(t, err)
 		lines = append(append(lines, b...), '\n')
 	}
 	const file = "testdata/operations.jsonl"
 	if *update {
-		check(t, os.WriteFile(file, lines, 0o644))
+		testutil.NoError(t, os.WriteFile(file, lines, 0o644))
 	}
 	b, err := os.ReadFile(file)
-	check(t, err)
+	testutil.NoError(t, err)
 	if string(b) != string(lines) {
 		t.Errorf("%s is not the table: go test -run TestOp_TableIs -update, then record again", file)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var allDTypes = []tensor.DType{
@@ -20,11 +21,11 @@ var allDTypes = []tensor.DType{
 
 func TestPromote_IsThatOfPyTorch(t *testing.T) {
 	b, err := os.ReadFile("testdata/promote.txt") // a dtype, and what it becomes with each dtype, of PyTorch 2.9.1
-	check(t, err)
+	testutil.NoError(t, err)
 	for line := range strings.Lines(string(b)) {
 		f := strings.Fields(line)
 		x, err := tensor.ParseDType(f[0])
-		check(t, err)
+		testutil.NoError(t, err)
 		for i, want := range f[1:] {
 			if got := tensor.Promote(x, allDTypes[i]); got.String() != want {
 				t.Errorf("%v with %v: %v, want %s", x, allDTypes[i], got, want)

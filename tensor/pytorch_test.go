@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // layouts are ways for a tensor to lie in memory. An operation must not depend on it.
@@ -56,11 +57,11 @@ type record struct {
 // recorded returns the rows of what PyTorch made, and its inputs.
 func recorded(t *testing.T) (rows []record, inputs map[string]*tt) {
 	b, err := os.ReadFile("testdata/ops.jsonl")
-	check(t, err)
+	testutil.NoError(t, err)
 	inputs = map[string]*tt{}
 	for d := json.NewDecoder(bytes.NewReader(b)); d.More(); {
 		var r record
-		check(t, d.Decode(&r))
+		testutil.NoError(t, d.Decode(&r))
 		switch {
 		case r.Name != "":
 			inputs[r.Name] = parse(t, r.Value)
@@ -77,18 +78,18 @@ func parse(t *testing.T, s string) *tt {
 	f := strings.Fields(s)
 	name, rest, _ := strings.Cut(f[0], "[")
 	dt, err := tensor.ParseDType(name)
-	check(t, err)
+	testutil.NoError(t, err)
 	var shape []int
 	for _, n := range strings.FieldsFunc(rest, func(r rune) bool { return r == ',' || r == ']' }) {
 		size, err := strconv.Atoi(n)
-		check(t, err)
+		testutil.NoError(t, err)
 		shape = append(shape, size)
 	}
 	if dt == tensor.Int64 { // all bits
 		v := make([]int64, len(f)-1)
 		for i, e := range f[1:] {
 			v[i], err = strconv.ParseInt(e, 10, 64)
-			check(t, err)
+			testutil.NoError(t, err)
 		}
 		return tensor.FromSlice(v, shape...)
 	}
@@ -96,9 +97,9 @@ func parse(t *testing.T, s string) *tt {
 	for i, e := range f[1:] {
 		re, im, _ := strings.Cut(e+",0", ",")
 		x, err := strconv.ParseFloat(re, 64)
-		check(t, err)
+		testutil.NoError(t, err)
 		y, err := strconv.ParseFloat(strings.TrimSuffix(im, ",0"), 64)
-		check(t, err)
+		testutil.NoError(t, err)
 		v[i] = complex(x, y)
 	}
 	return tensor.FromSlice(v, shape...).To(dt)
@@ -147,7 +148,7 @@ func TestOp_GivesWhatPyTorchDoes(t *testing.T) {
 
 func closeAll(t *testing.T, tensors ts) {
 	for _, x := range tensors {
-		check(t, x.Close())
+		testutil.NoError(t, x.Close())
 	}
 }
 

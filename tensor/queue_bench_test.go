@@ -7,32 +7,33 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // BenchmarkQueuePutGet puts a tensor of 64 bytes and gets it, in one goroutine.
 func BenchmarkQueuePutGet(b *testing.B) {
 	d, err := shm.NewLocal(1 << 20)
-	check(b, err)
+	testutil.NoError(b, err)
 	shm.SetDefault(d)
 	b.Cleanup(func() {
 		shm.SetDefault(nil)
-		check(b, d.Close())
+		testutil.NoError(b, d.Close())
 	})
 	x := tensor.New(tensor.Float32, 4, 4)
 	defer x.Close()
-	check(b, x.Share())
+	testutil.NoError(b, x.Share())
 	for name, t := range map[string]*tensor.Tensor{"contiguous": x, "strided": x.T()} {
 		b.Run(name, func(b *testing.B) {
 			ctx := context.Background()
 			q, err := ipc.NewQueue[*tensor.Tensor](8)
-			check(b, err)
+			testutil.NoError(b, err)
 			defer q.Close()
 			b.ReportAllocs()
 			for b.Loop() {
-				check(b, q.Put(ctx, t))
+				testutil.NoError(b, q.Put(ctx, t))
 				got, err := q.Get(ctx)
-				check(b, err)
-				check(b, got.Close())
+				testutil.NoError(b, err)
+				testutil.NoError(b, got.Close())
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestGenerator_OfOneSeedMakesTheSameNumbersEverywhere(t *testing.T) {
@@ -68,7 +69,7 @@ func TestGenerator_GoesOnFromItsState(t *testing.T) {
 	g := tensor.NewGenerator(3)
 	g.Uint64()
 	h := tensor.NewGenerator(0)
-	check(t, h.SetState(g.State()))
+	testutil.NoError(t, h.SetState(g.State()))
 	for range 10 {
 		if g.Uint64() != h.Uint64() {
 			t.Fatal("the numbers differ")

@@ -17,6 +17,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A lottery is the argument of workers that draw.
@@ -68,13 +69,13 @@ var end = pool.Register("end the worker", func(context.Context, int) (int, error
 func tickets(t *testing.T, lives int, run func(q *ipc.Queue[ticket])) map[[2]int]uint64 {
 	t.Helper()
 	q, err := ipc.NewQueue[ticket](64)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer q.Close()
 	run(q)
 	all, born := map[[2]int]uint64{}, map[int]int{}
 	for range lives {
-		k, err := q.Get(watched(t))
-		check(t, err)
+		k, err := q.Get(testutil.Context(t))
+		testutil.NoError(t, err)
 		k.Life = max(k.Life, born[k.Rank])
 		born[k.Rank]++
 		all[[2]int{k.Rank, k.Life}] = k.Number
@@ -91,36 +92,36 @@ func TestRegression_S2_1_RanksDrawDifferentNumbersAndSeededRunsRepeat(t *testing
 				lives, dir = 2*ranks, t.TempDir()
 			}
 			return tickets(t, lives, func(q *ipc.Queue[ticket]) {
-				g, err := drawLot.Start(watched(t), ranks, lottery{q.Sender(), dir}, opts)
-				check(t, err)
-				check(t, g.Wait())
+				g, err := drawLot.Start(testutil.Context(t), ranks, lottery{q.Sender(), dir}, opts)
+				testutil.NoError(t, err)
+				testutil.NoError(t, g.Wait())
 			})
 		}
 	}
 	pooled := func(start shoal.StartMethod) func(t *testing.T) map[[2]int]uint64 {
 		return func(t *testing.T) map[[2]int]uint64 {
 			return tickets(t, ranks, func(q *ipc.Queue[ticket]) {
-				p, err := pool.New(watched(t), pool.Options{Workers: ranks, Start: start,
+				p, err := pool.New(testutil.Context(t), pool.Options{Workers: ranks, Start: start,
 					Initializer: drawFirst(q.Sender())})
-				check(t, err)
-				check(t, p.Ready(watched(t)))
-				check(t, p.Close())
+				testutil.NoError(t, err)
+				testutil.NoError(t, p.Ready(testutil.Context(t)))
+				testutil.NoError(t, p.Close())
 			})
 		}
 	}
 	replaced := func(t *testing.T) map[[2]int]uint64 {
 		return tickets(t, 3, func(q *ipc.Queue[ticket]) {
-			p, err := pool.New(watched(t), pool.Options{Workers: 1, Initializer: drawFirst(q.Sender())})
-			check(t, err)
+			p, err := pool.New(testutil.Context(t), pool.Options{Workers: 1, Initializer: drawFirst(q.Sender())})
+			testutil.NoError(t, err)
 			for range 2 {
-				if _, err := end.Apply(watched(t), p, 0); err == nil {
+				if _, err := end.Apply(testutil.Context(t), p, 0); err == nil {
 					t.Error("the worker did not die")
 				}
 			}
-			for ctx := watched(t); q.Len() < 3 && ctx.Err() == nil; {
+			for ctx := testutil.Context(t); q.Len() < 3 && ctx.Err() == nil; {
 				time.Sleep(time.Millisecond)
 			}
-			check(t, p.Close())
+			testutil.NoError(t, p.Close())
 		})
 	}
 	again := shoal.Restart{Max: 1}
@@ -137,10 +138,12 @@ func TestRegression_S2_1_RanksDrawDifferentNumbersAndSeededRunsRepeat(t *testing
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := shm.New(shm.Options{Budget: 64 << 20})
-			check(t, err)
+			testutil.NoError(t, err)
 			use(t, d)
 			defer collect(t, func() bool { return d.Stats().Blocks == 0 })
-			defer func() { check(t, shoal.Warm(watched(t), 0, shoal.Options{Start: shoal.WarmStart})) }()
+			defer func() {
+				testutil.NoError(t, shoal.Warm(testutil.Context(t), 0, shoal.Options{Start: shoal.WarmStart}))
+			}()
 			tensor.ManualSeed(42)
 			first, second := run(t), run(t)
 			tensor.ManualSeed(42)
@@ -174,7 +177,7 @@ func TestRegression_S2_1_EachRunHasASeedOfItsOwn(t *testing.T) {
 		cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
 		cmd.Env = append(os.Environ(), mark+"=1")
 		out, err := cmd.Output()
-		check(t, err)
+		testutil.NoError(t, err)
 		said[i], _, _ = strings.Cut(string(out), "\n")
 		var seed, number uint64
 		if _, err := fmt.Sscanf(said[i], "seed %d draws %d", &seed, &number); err != nil {

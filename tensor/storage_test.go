@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestNew_IsAligned(t *testing.T) {
@@ -22,14 +23,14 @@ func TestNew_IsAligned(t *testing.T) {
 func TestNewShared_IsReleasedByItsLastView(t *testing.T) {
 	d := local(t)
 	a, err := tensor.NewShared(tensor.Float32, 4, 4)
-	check(t, err)
+	testutil.NoError(t, err)
 	v := a.Select(0, 1)
 	row := v.Narrow(0, 1, 2)
 	for i, x := range []*tensor.Tensor{a, v, v, row} {
 		if d.Stats().Blocks != 1 {
 			t.Fatalf("%d blocks before close %d", d.Stats().Blocks, i)
 		}
-		check(t, x.Close())
+		testutil.NoError(t, x.Close())
 	}
 	if n := d.Stats().Blocks; n != 0 {
 		t.Errorf("%d blocks after the last close", n)
@@ -43,7 +44,7 @@ func TestNewShared_IsReleasedByItsLastView(t *testing.T) {
 func TestOp_LeavesNothingBehind(t *testing.T) {
 	local(t)
 	a, err := tensor.NewShared(tensor.Float32, 4, 4)
-	check(t, err)
+	testutil.NoError(t, err)
 	idx := tensor.FromSlice([]int64{3, 0}, 2)
 	tensor.MatMul(a, a.Fill(2))
 	tensor.Sum(a, 0)
@@ -55,16 +56,16 @@ func TestOp_LeavesNothingBehind(t *testing.T) {
 	a.Sum()
 	tensor.Cat(0, a, a)
 	tensor.Equal(a, a)
-	check(t, a.Close())
+	testutil.NoError(t, a.Close())
 }
 
 func TestNewShared_IsCollectedIfForgotten(t *testing.T) {
 	d := local(t)
 	func() {
 		a, err := tensor.NewShared(tensor.Float32, 4, 4)
-		check(t, err)
+		testutil.NoError(t, err)
 		b := a.T()
-		check(t, b.Close())
+		testutil.NoError(t, b.Close())
 	}()
 	collect(t, func() bool { return d.Stats().Blocks == 0 })
 }
@@ -73,7 +74,7 @@ func TestTensorShare_TakesAllViews(t *testing.T) {
 	d := local(t)
 	a := count(tensor.Float32, 2, 3)
 	v := a.Select(0, 1)
-	check(t, v.Share())
+	testutil.NoError(t, v.Share())
 	if !a.IsShared() || !v.IsShared() || !a.SameStorage(v) {
 		t.Error("a view was left behind")
 	}
@@ -82,11 +83,11 @@ func TestTensorShare_TakesAllViews(t *testing.T) {
 		t.Errorf("the other view reads %v", got)
 	}
 	copied := d.Stats().Copied
-	check(t, a.Share())
+	testutil.NoError(t, a.Share())
 	if copied != 24 || d.Stats().Copied != copied {
 		t.Errorf("%d bytes copied, then %d", copied, d.Stats().Copied)
 	}
-	check(t, errors.Join(a.Close(), v.Close()))
+	testutil.NoError(t, errors.Join(a.Close(), v.Close()))
 }
 
 func TestTensorShare_HappensOnce(t *testing.T) {
@@ -107,13 +108,13 @@ func TestTensorShare_HappensOnce(t *testing.T) {
 	if n := d.Stats().Blocks; n != 1 {
 		t.Errorf("%d blocks", n)
 	}
-	check(t, a.Close())
+	testutil.NoError(t, a.Close())
 }
 
 func TestTensorShare_IntoAFullDomainChangesNothing(t *testing.T) {
 	local(t)
 	full, err := tensor.NewShared(tensor.Uint8, 5<<20)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer full.Close()
 	a := tensor.Ones(tensor.Float64, 1<<19)
 	if err := a.Share(); !errors.Is(err, shm.ErrNoSpace) {
@@ -131,11 +132,11 @@ func TestTensorShare_OfNoElements(t *testing.T) {
 	d := local(t)
 	a := tensor.New(tensor.Float32, 0, 3)
 	b, err := cross(t, d, a)
-	check(t, err)
+	testutil.NoError(t, err)
 	if b.Numel() != 0 || b.Dim(1) != 3 || len(tensor.Data[float32](b)) != 0 {
 		t.Errorf("%v arrived", b.Shape())
 	}
-	check(t, errors.Join(a.Close(), b.Close()))
+	testutil.NoError(t, errors.Join(a.Close(), b.Close()))
 }
 
 func TestTensorVersion_CountsWrites(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A shift is what the workers of TestTensor_IsSentBeforeTheFirstWorkerExists get.
@@ -36,27 +37,27 @@ var toil = shoal.Register("toil", func(ctx context.Context, _ int, s shift) erro
 // A queue with a bound would wait for ever here: nobody is there to take anything.
 func TestTensor_IsSentBeforeTheFirstWorkerExists(t *testing.T) {
 	d, err := shm.New(shm.Options{Budget: 128 << 20})
-	check(t, err)
+	testutil.NoError(t, err)
 	use(t, d)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	tasks, err := ipc.NewQueue[*tensor.Tensor](0)
-	check(t, err)
+	testutil.NoError(t, err)
 	done, err := ipc.NewQueue[float64](0)
-	check(t, err)
+	testutil.NoError(t, err)
 	const count = 1000
 	for i := range count {
 		x, err := tensor.NewShared(tensor.Float32, 100, 100)
-		check(t, err)
+		testutil.NoError(t, err)
 		x.Fill(float64(i))
-		check(t, tasks.Put(ctx, x))
-		check(t, x.Close())
+		testutil.NoError(t, tasks.Put(ctx, x))
+		testutil.NoError(t, x.Close())
 	}
-	check(t, tasks.Finish())
-	check(t, toil.Spawn(ctx, 3, shift{tasks.Receiver(), done.Sender()}))
-	check(t, done.Finish())
+	testutil.NoError(t, tasks.Finish())
+	testutil.NoError(t, toil.Spawn(ctx, 3, shift{tasks.Receiver(), done.Sender()}))
+	testutil.NoError(t, done.Finish())
 	seen := make(map[float64]bool)
 	for mean, err := range done.All(ctx) {
-		check(t, err)
+		testutil.NoError(t, err)
 		if seen[mean] || mean < 0 || mean >= count {
 			t.Errorf("task %v was done twice, or never given", mean)
 		}
@@ -65,6 +66,6 @@ func TestTensor_IsSentBeforeTheFirstWorkerExists(t *testing.T) {
 	if len(seen) != count {
 		t.Errorf("%d tasks of %d were done", len(seen), count)
 	}
-	check(t, tasks.Close())
-	check(t, done.Close())
+	testutil.NoError(t, tasks.Close())
+	testutil.NoError(t, done.Close())
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // nests reports what a tensor becomes, and that it is of the wanted type and value.
@@ -72,7 +73,7 @@ func TestRegression_S3_2_WhatATensorCannotBecomeIsSaid(t *testing.T) {
 func TestToNested_SharesNothing(t *testing.T) {
 	a := tensor.FromSlice([]float32{1, 2}, 2)
 	rows, err := tensor.ToNested[[]float32](a)
-	check(t, err)
+	testutil.NoError(t, err)
 	rows[0] = 9
 	if got := tensor.At[float32](a, 0); got != 1 {
 		t.Error(got)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 const (
@@ -32,7 +33,7 @@ func TestTensor_IsSentWithoutASystemCall(t *testing.T) {
 		t.Skip("strace is not installed")
 	}
 	file := filepath.Join(t.TempDir(), "calls")
-	cmd := exec.CommandContext(watched(t), strace, "-f", "-qq", "-o", file, os.Args[0],
+	cmd := exec.CommandContext(testutil.Context(t), strace, "-f", "-qq", "-o", file, os.Args[0],
 		"-test.run=^TestTensor_IsSentInAllSizes$", "-test.count=1")
 	cmd.Env = append(os.Environ(), tracedEnv+"=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -42,7 +43,7 @@ func TestTensor_IsSentWithoutASystemCall(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	text, err := os.ReadFile(file)
-	check(t, err)
+	testutil.NoError(t, err)
 	thread, marks := "", 0
 	calls := make(map[string]int)
 	for line := range strings.Lines(string(text)) {
@@ -73,27 +74,27 @@ func TestTensor_IsSentInAllSizes(t *testing.T) {
 		t.Skip("only for TestTensor_IsSentWithoutASystemCall")
 	}
 	domain(t, 64<<20)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	q, err := ipc.NewQueue[*tensor.Tensor](1)
-	check(t, err)
+	testutil.NoError(t, err)
 	var xs []*tensor.Tensor
 	for size := 4; size <= 16<<20; size <<= 2 {
 		x, err := tensor.NewShared(tensor.Uint8, size)
-		check(t, err)
+		testutil.NoError(t, err)
 		xs = append(xs, x)
 	}
 	runtime.LockOSThread()
 	syscall.Getpgid(-8)
 	for i := range tracedMessages {
-		check(t, q.Put(ctx, xs[i%len(xs)]))
+		testutil.NoError(t, q.Put(ctx, xs[i%len(xs)]))
 		y, err := q.Get(ctx)
-		check(t, err)
-		check(t, y.Close())
+		testutil.NoError(t, err)
+		testutil.NoError(t, y.Close())
 	}
 	syscall.Getpgid(-8)
 	runtime.UnlockOSThread()
 	for _, x := range xs {
 		err = errors.Join(err, x.Close())
 	}
-	check(t, errors.Join(err, q.Close()))
+	testutil.NoError(t, errors.Join(err, q.Close()))
 }

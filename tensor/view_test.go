@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // numbers reads "2,3", and "-" for none.
@@ -19,7 +20,7 @@ func numbers(t *testing.T, s string) []int {
 	}
 	for f := range strings.SplitSeq(s, ",") {
 		n, err := strconv.Atoi(f)
-		check(t, err)
+		testutil.NoError(t, err)
 		list = append(list, n)
 	}
 	return list
@@ -27,7 +28,7 @@ func numbers(t *testing.T, s string) []int {
 
 func TestTensorReshape_CopiesWherePyTorchDoes(t *testing.T) {
 	b, err := os.ReadFile("testdata/view.txt") // shape, strides, offset, new shape, new strides of PyTorch 2.9.1
-	check(t, err)
+	testutil.NoError(t, err)
 	storage := count(tensor.Int64, 4096)
 	for line := range strings.Lines(string(b)) {
 		f := strings.Fields(line)

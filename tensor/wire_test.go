@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestTensor_ArrivesWithItsLayout(t *testing.T) {
@@ -24,13 +25,13 @@ func TestTensor_ArrivesWithItsLayout(t *testing.T) {
 		base.Narrow(0, 4, 0), base.Unsqueeze(1).Expand(4, 7, 5, 6),
 	} {
 		got, err := cross(t, d, v)
-		check(t, err)
+		testutil.NoError(t, err)
 		if got.Offset() != v.Offset() || fmt.Sprint(got.Shape(), got.Strides()) != fmt.Sprint(v.Shape(),
 			v.Strides()) || !tensor.Equal(got, v) {
 			t.Errorf("%v of strides %v arrived as %v of strides %v", v.Shape(), v.Strides(), got.Shape(), got.Strides())
 		}
-		check(t, got.Close())
-		check(t, v.Close())
+		testutil.NoError(t, got.Close())
+		testutil.NoError(t, v.Close())
 	}
 	if copied := d.Stats().Copied; copied != 4*5*6*8 {
 		t.Errorf("%d bytes were copied", copied)
@@ -43,7 +44,7 @@ func TestTensor_ViewsOfOneStorageArriveAsSuch(t *testing.T) {
 	a := count(tensor.Float32, 2, 3)
 	sent := []*tensor.Tensor{a, a.T(), a.Select(0, 1), nil, tensor.Ones(tensor.Bool, 2)}
 	got, err := cross(t, d, sent)
-	check(t, err)
+	testutil.NoError(t, err)
 	if !got[0].SameStorage(got[1]) || !got[0].SameStorage(got[2]) || got[0].SameStorage(got[4]) || got[3] != nil {
 		t.Error("storages were confused")
 	}
@@ -53,7 +54,7 @@ func TestTensor_ViewsOfOneStorageArriveAsSuch(t *testing.T) {
 	}
 	for _, x := range append(sent, got...) {
 		if x != nil {
-			check(t, x.Close())
+			testutil.NoError(t, x.Close())
 		}
 	}
 }
@@ -61,20 +62,20 @@ func TestTensor_ViewsOfOneStorageArriveAsSuch(t *testing.T) {
 func TestTensor_IsSentWhileItIsOpen(t *testing.T) {
 	d := local(t)
 	a := tensor.New(tensor.Float32, 1)
-	check(t, a.Close())
+	testutil.NoError(t, a.Close())
 	if _, err := cross(t, d, a); !errors.Is(err, tensor.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 	other, err := shm.NewLocal(1 << 20)
-	check(t, err)
+	testutil.NoError(t, err)
 	shm.SetDefault(other)
 	b, err := tensor.NewShared(tensor.Float32, 1)
-	check(t, err)
+	testutil.NoError(t, err)
 	shm.SetDefault(d)
 	if _, err := cross(t, d, b); !errors.Is(err, tensor.ErrDomain) {
 		t.Errorf("another domain's: %v", err)
 	}
-	check(t, errors.Join(b.Close(), other.Close()))
+	testutil.NoError(t, errors.Join(b.Close(), other.Close()))
 }
 
 // The golden file fixes the wire form that PROTOCOL.md shows: a change of it is a change of the
@@ -88,13 +89,13 @@ func TestTensor_HasTheGoldenWireForm(t *testing.T) {
 		other.Narrow(0, 299, 1), tensor.New(tensor.Complex128).Unsqueeze(0).Expand(5),
 	}
 	plan, err := wire.PlanOf[[]*tensor.Tensor]()
-	check(t, err)
+	testutil.NoError(t, err)
 	var e wire.Encoder
 	e.Reset(nil)
-	check(t, plan.Encode(&e, tensors))
+	testutil.NoError(t, plan.Encode(&e, tensors))
 	m := e.Message()
 	golden, err := os.ReadFile("testdata/wire.hex")
-	check(t, err)
+	testutil.NoError(t, err)
 	var want strings.Builder
 	for line := range strings.Lines(string(golden)) {
 		digits, _, _ := strings.Cut(line, "#")
@@ -105,18 +106,18 @@ func TestTensor_HasTheGoldenWireForm(t *testing.T) {
 	}
 	arrived, err := decode(plan, d, m)
 	e.Done(true)
-	check(t, err)
+	testutil.NoError(t, err)
 	for i, a := range arrived {
 		if (a == nil) != (tensors[i] == nil) || a != nil && !tensor.Equal(a, tensors[i]) {
 			t.Errorf("tensor %d arrived as %v", i, a)
 		}
 		if a != nil {
-			check(t, a.Close())
+			testutil.NoError(t, a.Close())
 		}
 	}
 	for _, x := range append(tensors, other) {
 		if x != nil {
-			check(t, x.Close())
+			testutil.NoError(t, x.Close())
 		}
 	}
 	collect(t, func() bool { return d.Stats().Blocks == 0 })
@@ -159,10 +160,10 @@ func encodeNumbers(e *wire.Encoder, numbers []uint64) {
 func TestTensor_BeyondItsBlockIsRefused(t *testing.T) {
 	d := local(t)
 	h, err := d.Alloc(64) // 16 elements
-	check(t, err)
+	testutil.NoError(t, err)
 	f32 := uint64(tensor.Float32)
 	plan, err := wire.PlanOf[*tensor.Tensor]()
-	check(t, err)
+	testutil.NoError(t, err)
 	many := make([]uint64, 65)
 	for _, c := range []struct {
 		forged
@@ -212,16 +213,16 @@ func TestTensor_BeyondItsBlockIsRefused(t *testing.T) {
 			t.Errorf("%+v: %v, want %v", c.forged, err, c.want)
 		}
 		if err == nil {
-			check(t, got.Close())
+			testutil.NoError(t, got.Close())
 		}
 	}
-	check(t, d.Release(h))
+	testutil.NoError(t, d.Release(h))
 }
 
 func TestTensor_AnUnknownTagIsRefused(t *testing.T) {
 	d := local(t)
 	plan, err := wire.PlanOf[*tensor.Tensor]()
-	check(t, err)
+	testutil.NoError(t, err)
 	for body, want := range map[string]error{
 		"\x91\x03":                      wire.ErrTag,
 		"\x94\x03\x08\x00\x90":          wire.ErrTag,
@@ -250,23 +251,23 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add([]byte("\x98\x02\x08\xa2no\x10\xc0\x00\x91\x02\xc0"))     // on a device
 	f.Add([]byte("\x91\x03"))                                       // with a tag that is unknown
 	d, err := shm.NewLocal(1 << 20)
-	check(f, err)
+	testutil.NoError(f, err)
 	shm.SetDefault(d)
 	f.Cleanup(func() {
 		shm.SetDefault(nil)
-		check(f, d.Close())
+		testutil.NoError(f, d.Close())
 	})
 	h, err := d.Alloc(256)
-	check(f, err)
+	testutil.NoError(f, err)
 	plan, err := wire.PlanOf[*tensor.Tensor]()
-	check(f, err)
+	testutil.NoError(f, err)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := decode(plan, d, wire.Message{Body: body, Blocks: []shm.Handle{h}})
 		if err == nil && got != nil {
 			if got.Numel() < 1<<12 {
 				got.Clone() // reads every element, of a dtype that is only kept as well
 			}
-			check(t, got.Close())
+			testutil.NoError(t, got.Close())
 		}
 		if held := d.Stats().Blocks; held != 1 {
 			t.Fatalf("%d blocks after %v", held, err)
@@ -276,20 +277,20 @@ func FuzzUnmarshal(f *testing.F) {
 
 func TestTensor_PassesAQueue(t *testing.T) {
 	d := local(t)
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	q, err := ipc.NewQueue[[]*tensor.Tensor](2)
-	check(t, err)
+	testutil.NoError(t, err)
 	a := count(tensor.Int64, 10)
-	check(t, q.Put(ctx, []*tensor.Tensor{a, a.Slice(0, 0, 10, 2)}))
+	testutil.NoError(t, q.Put(ctx, []*tensor.Tensor{a, a.Slice(0, 0, 10, 2)}))
 	got, err := q.Get(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	if !tensor.Equal(got[0], a) || got[1].Sum() != 20 {
 		t.Errorf("%v arrived", got)
 	}
 	got[0].Close()
 	got[1].Close()
 	a.Close()
-	check(t, q.Close())
+	testutil.NoError(t, q.Close())
 	collect(t, func() bool { return d.Stats().Blocks == 0 })
 }
 
@@ -319,15 +320,15 @@ var work = shoal.Register("work", func(ctx context.Context, rank int, j task) er
 
 func TestTensor_IsWrittenByProcesses(t *testing.T) {
 	d, err := shm.New(shm.Options{Budget: 64 << 20})
-	check(t, err)
+	testutil.NoError(t, err)
 	use(t, d)
 	const n = 3
 	all := tensor.New(tensor.Float64, n+1, 4)
 	j := task{Sum: all.Select(0, 0), Rows: all.Narrow(0, 1, n)}
 	q, err := ipc.NewQueue[*tensor.Tensor](n)
-	check(t, err)
+	testutil.NoError(t, err)
 	j.Out = q.Sender()
-	check(t, work.Spawn(watched(t), n, j))
+	testutil.NoError(t, work.Spawn(testutil.Context(t), n, j))
 	if want := tensor.Full(tensor.Float64, 1000*n, 4); !tensor.Equal(j.Sum, want) {
 		t.Errorf("the sum is %v", j.Sum)
 	}
@@ -336,41 +337,41 @@ func TestTensor_IsWrittenByProcesses(t *testing.T) {
 	}
 	total := 0.0
 	for range n {
-		x, err := q.Get(watched(t))
-		check(t, err)
+		x, err := q.Get(testutil.Context(t))
+		testutil.NoError(t, err)
 		total += x.Sum()
-		check(t, x.Close())
+		testutil.NoError(t, x.Close())
 	}
 	if total != 5*(0+1+2) {
 		t.Errorf("what dead processes sent sums up to %v", total)
 	}
-	check(t, errors.Join(q.Close(), all.Close(), j.Sum.Close(), j.Rows.Close()))
+	testutil.NoError(t, errors.Join(q.Close(), all.Close(), j.Sum.Close(), j.Rows.Close()))
 }
 
 // A part of a tensor without elements may begin behind its memory, and travels all the same.
 func TestRegression_S4_1_EmptyViewsBehindTheirMemoryTravel(t *testing.T) {
 	d := local(t)
 	plan, err := wire.PlanOf[*tensor.Tensor]()
-	check(t, err)
+	testutil.NoError(t, err)
 	x := tensor.New(tensor.Float32, 3, 0, 2)
 	v := x.Narrow(0, 2, 1)
-	check(t, v.Share())
+	testutil.NoError(t, v.Share())
 	var e wire.Encoder
 	e.Reset(nil)
-	check(t, plan.Encode(&e, v))
+	testutil.NoError(t, plan.Encode(&e, v))
 	got, err := decode(plan, d, e.Message())
 	e.Done(true)
-	check(t, err)
+	testutil.NoError(t, err)
 	if got.Dims() != 3 || got.Dim(0) != 1 || got.Numel() != 0 {
 		t.Errorf("%v", got)
 	}
-	check(t, errors.Join(got.Close(), v.Close(), x.Close()))
+	testutil.NoError(t, errors.Join(got.Close(), v.Close(), x.Close()))
 }
 
 // The numbers of dtypes travel, so PROTOCOL.md has all of them.
 func TestDType_NumbersAreThoseOfTheProtocol(t *testing.T) {
 	b, err := os.ReadFile("../PROTOCOL.md")
-	check(t, err)
+	testutil.NoError(t, err)
 	page, n := strings.Join(strings.Fields(string(b)), " "), 0
 	for d := tensor.Bool; !strings.HasPrefix(d.String(), "dtype("); d++ {
 		n++

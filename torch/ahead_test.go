@@ -10,6 +10,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // sender is an ahead with the other end of its socket.
@@ -151,7 +152,7 @@ func FuzzAhead(f *testing.F) {
 		before := openFiles(t)
 		var sent []*os.File
 		for range files % 4 {
-			sent = append(sent, must(sys.Memfd("any"))(t))
+			sent = append(sent, testutil.Value(sys.Memfd("any"))(t))
 		}
 		if err := sys.SendFiles(c, b, sent...); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A config is a struct for a dict.
@@ -32,7 +33,7 @@ type betas struct {
 func TestAs_MakesStructs(t *testing.T) {
 	three := 3
 	want := config{LR: 0.5, Betas: betas{A: 0.9, B: 0.75}, Names: []string{"a", "b"}, Depth: &three, Hidden: 7}
-	v, err := pt.Unmarshal(must(pt.Marshal(&want, 4))(t))
+	v, err := pt.Unmarshal(testutil.Value(pt.Marshal(&want, 4))(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func TestAs_ConvertsWhatFits(t *testing.T) {
 		{python.Device("cpu"), "cpu", ""}, {nil, (*int)(nil), ""}, {nil, 0, "None does not become int"},
 		{[]any{int64(1), int64(2)}, []int{1, 2}, ""}, {python.Tuple{int64(1), int64(2)}, [2]int{1, 2}, ""},
 		{python.Tuple{int64(1)}, [2]int{}, "1 values do not become [2]int"}, {[]any{"x"}, []int(nil), "item 0"},
-		{python.Size{2, 3}, []int{2, 3}, ""}, {must(python.NewSet(false, int64(4)))(t), []int{4}, ""},
+		{python.Size{2, 3}, []int{2, 3}, ""}, {testutil.Value(python.NewSet(false, int64(4)))(t), []int{4}, ""},
 		{python.Tuple{0.5, 0.25}, betas{A: 0.5, B: 0.25}, ""}, {python.Tuple{0.5}, betas{}, "a tuple of 1"},
 		{python.Tuple{"x", 0.5}, betas{}, "field A"},
 		{python.Tuple{0.5}, config{}, "a tuple of 1"}, {python.NewDict("k", int64(1)), map[string]int{"k": 1}, ""},
@@ -123,17 +124,17 @@ func TestAs_TakesNumbersOfNumpy(t *testing.T) {
 // lacks.
 func TestAs_TakesArraysOfNumpy(t *testing.T) {
 	x := tensor.FromSlice([]int16{1, 2, 3, 4, 5, 6}, 2, 3)
-	a := must(value.ArrayOf(x.T()))(t)
+	a := testutil.Value(value.ArrayOf(x.T()))(t)
 	if a.DType != "<i2" || !reflect.DeepEqual(a.Shape, []int{3, 2}) {
 		t.Errorf("%+v", a)
 	}
 	tensor.Bytes(x)[0] = 9 // a copy does not see it
-	if y := must(value.TensorOf(a))(t); !reflect.DeepEqual(elements(y), []float64{1, 4, 2, 5, 3, 6}) {
+	if y := testutil.Value(value.TensorOf(a))(t); !reflect.DeepEqual(elements(y), []float64{1, 4, 2, 5, 3, 6}) {
 		t.Errorf("%v", y)
 	}
 	turned := &python.Array{DType: "<i2", Shape: []int{3, 2}, Fortran: true,
 		Data: []byte{1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0}}
-	if y := must(value.TensorOf(turned))(t); !reflect.DeepEqual(elements(y), []float64{1, 4, 2, 5, 3, 6}) {
+	if y := testutil.Value(value.TensorOf(turned))(t); !reflect.DeepEqual(elements(y), []float64{1, 4, 2, 5, 3, 6}) {
 		t.Errorf("in the order of Fortran: %v", y)
 	}
 	if a, err := value.ArrayOf(tensor.New(tensor.BFloat16, 1)); !errors.Is(err, ErrUnsupported) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // briefly calls do with a context that ends soon.
@@ -21,18 +22,18 @@ func briefly(t *testing.T, do func(ctx context.Context) error) error {
 // TestQueue_GetEndsWithinAMessage reads a message whose bytes come slowly. A Get ends with its
 // context wherever the message stands, and the next one has it.
 func TestQueue_GetEndsWithinAMessage(t *testing.T) {
-	q := must(newPipeQueue(Options{}))(t)
+	q := testutil.Value(newPipeQueue(Options{}))(t)
 	defer q.Close()
 	want := bytes.Repeat([]byte("slow"), 1000)
 	var frame bytes.Buffer
-	if err := writeFrame(&frame, must(pickle.Marshal(want, 4))(t)); err != nil {
+	if err := writeFrame(&frame, testutil.Value(pickle.Marshal(want, 4))(t)); err != nil {
 		t.Fatal(err)
 	}
 	for _, parts := range [][]int{{2}, {4}, {100}, {1, 5, 2000}} {
 		rest := frame.Bytes()
 		at := 0
 		for _, to := range parts {
-			must(q.writer.stream.Write(rest[at:to]))(t)
+			testutil.Value(q.writer.stream.Write(rest[at:to]))(t)
 			at = to
 			err := briefly(t, func(ctx context.Context) error { _, err := q.Get(ctx); return err })
 			if !errors.Is(err, context.DeadlineExceeded) {
@@ -42,7 +43,7 @@ func TestQueue_GetEndsWithinAMessage(t *testing.T) {
 		if q.readLock.count() != 0 {
 			t.Errorf("another process may read from byte %d on", at)
 		}
-		must(q.writer.stream.Write(rest[at:]))(t)
+		testutil.Value(q.writer.stream.Write(rest[at:]))(t)
 		got, err := As[[]byte](q.Get(testContext(t)))
 		if err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("in parts %v: %d bytes, %v", parts, len(got), err)
@@ -56,7 +57,7 @@ func TestQueue_GetEndsWithinAMessage(t *testing.T) {
 // TestQueue_PutEndsWithinAMessage puts a message that is larger than the pipe. When it has begun,
 // its rest follows, also if the queue's end is closed.
 func TestQueue_PutEndsWithinAMessage(t *testing.T) {
-	q := must(newPipeQueue(Options{}))(t)
+	q := testutil.Value(newPipeQueue(Options{}))(t)
 	defer q.Close()
 	want := bytes.Repeat([]byte("large"), 100_000)
 	put := func(ctx context.Context) error { return q.Put(ctx, want) }
@@ -95,7 +96,7 @@ func TestQueue_PutEndsWithinAMessage(t *testing.T) {
 // TestQueue_PutIntoAFullPipe puts until the pipe is full. The queue works on when there is room.
 func TestQueue_PutIntoAFullPipe(t *testing.T) {
 	for name, q := range map[string]Queue{
-		"Queue": must(NewQueue(0, Options{}))(t), "SimpleQueue": must(NewSimpleQueue(Options{}))(t)} {
+		"Queue": testutil.Value(NewQueue(0, Options{}))(t), "SimpleQueue": testutil.Value(NewSimpleQueue(Options{}))(t)} {
 		defer q.Close()
 		n := 0
 		put := func(ctx context.Context) error { return q.Put(ctx, bytes.Repeat([]byte{1}, 4000)) }
@@ -122,7 +123,7 @@ func TestQueue_PutIntoAFullPipe(t *testing.T) {
 
 // TestSemaphore_AcquireEndsInTime waits for a lock that another process holds.
 func TestSemaphore_AcquireEndsInTime(t *testing.T) {
-	s := must(newSemaphore(lockClass, 0, 1))(t)
+	s := testutil.Value(newSemaphore(lockClass, 0, 1))(t)
 	defer s.Close()
 	best := time.Hour
 	for range 5 {

@@ -17,6 +17,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // cudaMessage is a message of a PyTorch with a GPU: 15 arguments in this order.
@@ -33,7 +34,7 @@ func cudaMessage(change func(args python.Tuple)) *pickle.Object {
 
 func received(t *testing.T, message any) (any, error) {
 	t.Helper()
-	b := must(pickle.Marshal(message, 4))(t)
+	b := testutil.Value(pickle.Marshal(message, 4))(t)
 	return (&importer{ctx: testContext(t)}).unmarshal(b)
 }
 
@@ -120,7 +121,7 @@ func TestCUDAHandle_ReadsEachVersion(t *testing.T) {
 // counters makes the file of a sender that has counted three openers, and 1 in slot 3.
 func counters(t *testing.T, size int) string {
 	t.Helper()
-	name := must(freshName())(t)
+	name := testutil.Value(freshName())(t)
 	b := make([]byte, size)
 	b[0] = 3
 	b[headerSize+8*3] = 1
@@ -135,12 +136,12 @@ func counters(t *testing.T, size int) string {
 func TestCUDATensor_IsGivenBackOnce(t *testing.T) {
 	const size = headerSize + 8*counterSlots
 	count := func(name string) (openers uint32, slot int64) {
-		b := must(os.ReadFile(shmDir + name))(t)
+		b := testutil.Value(os.ReadFile(shmDir + name))(t)
 		return binary.LittleEndian.Uint32(b), int64(binary.LittleEndian.Uint64(b[headerSize+8*3:]))
 	}
 	name := counters(t, size)
 	with := func(args python.Tuple) { args[11] = []byte(name) }
-	v := must(received(t, cudaMessage(with)))(t)
+	v := testutil.Value(received(t, cudaMessage(with)))(t)
 	if _, slot := count(name); slot != 1 {
 		t.Fatalf("it is counted down before it is closed: %d", slot)
 	}
@@ -160,21 +161,21 @@ func TestCUDATensor_IsGivenBackOnce(t *testing.T) {
 		t.Errorf("memory of a message that could not be used was not given back: %d", slot)
 	}
 	name = counters(t, size-1)
-	if err := must(received(t, cudaMessage(with)))(t).(*CUDATensor).Close(); !errors.Is(err, ErrTruncated) {
+	if err := testutil.Value(received(t, cudaMessage(with)))(t).(*CUDATensor).Close(); !errors.Is(err, ErrTruncated) {
 		t.Errorf("counters that are cut short: %v", err)
 	}
 	name = counters(t, size)
 	if err := os.WriteFile(shmDir+name, make([]byte, size), 0o600); err != nil { // no process has it open
 		t.Fatal(err)
 	}
-	if err := must(received(t, cudaMessage(with)))(t).(*CUDATensor).Close(); err != nil {
+	if err := testutil.Value(received(t, cudaMessage(with)))(t).(*CUDATensor).Close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(shmDir + name); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the last one has left the counters: %v", err)
 	}
 	name = "/../x"
-	if err := must(received(t, cudaMessage(with)))(t).(*CUDATensor).Close(); !errors.Is(err, ErrProtocol) {
+	if err := testutil.Value(received(t, cudaMessage(with)))(t).(*CUDATensor).Close(); !errors.Is(err, ErrProtocol) {
 		t.Errorf("counters outside of shared memory: %v", err)
 	}
 }
@@ -239,9 +240,12 @@ func (m *fakeMemory) End() error                            { return m.done() }
 
 func TestCUDATensor_IsOpenedByIPC(t *testing.T) {
 	name := counters(t, headerSize+8*counterSlots)
-	slot := func() byte { return must(os.ReadFile(shmDir + name))(t)[headerSize+8*3] }
+	slot := func() byte { return testutil.Value(os.ReadFile(shmDir + name))(t)[headerSize+8*3] }
 	read := func(f *fakeCUDA, change func(python.Tuple)) (any, error) {
-		b := must(pickle.Marshal(cudaMessage(func(args python.Tuple) { args[11] = []byte(name); change(args) }), 4))(t)
+		b := testutil.Value(pickle.Marshal(cudaMessage(func(args python.Tuple) {
+			args[11] = []byte(name)
+			change(args)
+		}), 4))(t)
 		return (&importer{ctx: testContext(t), opts: Options{CUDA: true}}).unmarshal(b)
 	}
 	for counters, want := range map[string]int{"/torch_4242_1": 4242, "/torch_42": 42, "/torch_": 0, "": 0} {
@@ -250,7 +254,7 @@ func TestCUDATensor_IsOpenedByIPC(t *testing.T) {
 		}
 	}
 	f := newFakeCUDA(t)
-	x := must(read(f, func(python.Tuple) {}))(t).(*tensor.Tensor)
+	x := testutil.Value(read(f, func(python.Tuple) {}))(t).(*tensor.Tensor)
 	if fmt.Sprint(x.Shape(), x.Offset()) != "[2 3] 4" ||
 		fmt.Sprint(f.opened) != fmt.Sprintf(`[96 bytes at 512 of "H" on 1 behind "E" of %d]`, os.Getpid()) || slot() != 1 {
 		t.Errorf("%v from %d, %v; the slot is %d", x.Shape(), x.Offset(), f.opened, slot())
@@ -258,7 +262,7 @@ func TestCUDATensor_IsOpenedByIPC(t *testing.T) {
 	if x.Close(); slot() != 0 {
 		t.Errorf("closed, the slot is %d", slot())
 	}
-	empty := must(read(f, func(args python.Tuple) {
+	empty := testutil.Value(read(f, func(args python.Tuple) {
 		args[1].(*pickle.Object).Args = python.Tuple{python.Tuple{0, 3}}
 		args[3], args[7], args[8], args[9], args[11], args[12], args[13], args[14] = 0, nil, 0, 0, nil, 0, nil, nil
 	}))(t).(*tensor.Tensor)
@@ -266,7 +270,9 @@ func TestCUDATensor_IsOpenedByIPC(t *testing.T) {
 		t.Errorf("an empty one: %v, %v", empty.Shape(), f.opened)
 	}
 	for _, learned := range []bool{true, false} {
-		p := must(read(f, func(args python.Tuple) { args[0], args[10] = parameterClass, learned }))(t).(*autograd.Param)
+		p := testutil.Value(read(f, func(args python.Tuple) {
+			args[0], args[10] = parameterClass, learned
+		}))(t).(*autograd.Param)
 		if p.Frozen == learned {
 			t.Errorf("a parameter that learns, %v, is frozen: %v", learned, p.Frozen)
 		}
@@ -289,10 +295,10 @@ func TestCUDATensor_IsOpenedByIPC(t *testing.T) {
 func TestCUDATensor_IsSharedByIPC(t *testing.T) {
 	f := newFakeCUDA(t)
 	send := func(shape ...int) *CUDATensor {
-		x := must(tensor.On(f).Zeros(tensor.Float32, shape...))(t)
-		b := must((&exporter{opts: Options{CUDA: true}}).marshal(x))(t)
+		x := testutil.Value(tensor.On(f).Zeros(tensor.Float32, shape...))(t)
+		b := testutil.Value((&exporter{opts: Options{CUDA: true}}).marshal(x))(t)
 		x.Close()
-		return must((&importer{ctx: testContext(t)}).unmarshal(b))(t).(*CUDATensor)
+		return testutil.Value((&importer{ctx: testContext(t)}).unmarshal(b))(t).(*CUDATensor)
 	}
 	a, b, none := send(2, 3), send(2, 3), send(0, 3)
 	if _, err := (&exporter{opts: Options{CUDA: true}}).marshal(a); !errors.Is(err, ErrUnsupported) {
@@ -317,7 +323,7 @@ func TestCUDATensor_IsSharedByIPC(t *testing.T) {
 }
 
 func TestOptions_CUDANeedsPackageCUDA(t *testing.T) {
-	b := must(pickle.Marshal(cudaMessage(nil), 4))(t)
+	b := testutil.Value(pickle.Marshal(cudaMessage(nil), 4))(t)
 	if v, err := (&importer{ctx: testContext(t), opts: Options{CUDA: true}}).unmarshal(b); !errors.Is(err,
 		ErrUnsupported) ||
 		!strings.Contains(err.Error(), "package cuda") {
@@ -328,7 +334,7 @@ func TestOptions_CUDANeedsPackageCUDA(t *testing.T) {
 // A message that is not sent gives back its promises.
 func TestCUDATensor_IsGivenBackWhereNothingIsSent(t *testing.T) {
 	f := newFakeCUDA(t)
-	x := must(tensor.On(f).Zeros(tensor.Float32, 2))(t)
+	x := testutil.Value(tensor.On(f).Zeros(tensor.Float32, 2))(t)
 	e := &exporter{opts: Options{CUDA: true}}
 	if _, err := e.marshal(python.Tuple{x, make(chan int)}); err == nil {
 		t.Fatal("a channel was sent")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // leaveTensors is a function that late.py starts. It sends n tensors, says so, and returns.
@@ -126,7 +127,7 @@ func TestDrain_WaitsForReceivers(t *testing.T) {
 		if err := Drain(ctx); err != nil {
 			t.Fatalf("%v: with nothing under way: %v", s, err)
 		}
-		x := must(opts.Empty(tensor.Float32, 2))(t).Zero()
+		x := testutil.Value(opts.Empty(tensor.Float32, 2))(t).Zero()
 		if err := a.Send(ctx, x); err != nil {
 			t.Fatal(err)
 		}
@@ -154,16 +155,16 @@ func TestDrain_WaitsForReceivers(t *testing.T) {
 func fetch(t *testing.T, c *Conn, s Strategy) {
 	t.Helper()
 	if s != Proc {
-		CloseAll(must(c.Recv(testContext(t)))(t))
+		CloseAll(testutil.Value(c.Recv(testContext(t)))(t))
 		return
 	}
-	raw := string(must(c.RecvBytes(testContext(t)))(t))
+	raw := string(testutil.Value(c.RecvBytes(testContext(t)))(t))
 	_, path, _ := strings.Cut(raw, "/proc/")
 	var pid, fd int
 	if _, err := fmt.Sscanf(path, "%d/fd/%d", &pid, &fd); err != nil {
 		t.Fatal(err)
 	}
-	must(os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), os.O_RDWR, 0))(t).Close()
+	testutil.Value(os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), os.O_RDWR, 0))(t).Close()
 }
 
 // TestRegion_SentTwiceAtOnceIsKept sends the same memory twice before it is opened: the kernel may
@@ -172,7 +173,7 @@ func TestRegion_SentTwiceAtOnceIsKept(t *testing.T) {
 	a, b := pair(t, "unix", Options{AuthKey: testKey, Strategy: Proc})
 	a.peer = newPeer(os.Getuid(), os.Getpid())
 	ctx := testContext(t)
-	x := must(Zeros(tensor.Float32, 2))(t)
+	x := testutil.Value(Zeros(tensor.Float32, 2))(t)
 	defer x.Close()
 	for range 2 {
 		if err := a.Send(ctx, x); err != nil {
@@ -180,7 +181,7 @@ func TestRegion_SentTwiceAtOnceIsKept(t *testing.T) {
 		}
 	}
 	fetch(t, b, Proc)
-	CloseAll(must(b.Recv(ctx))(t))
+	CloseAll(testutil.Value(b.Recv(ctx))(t))
 	if err := Drain(ctx); err != nil {
 		t.Error(err)
 	}

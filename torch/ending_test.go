@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func spawnPlain(t *testing.T, py peerPython, target string, args ...any) *Process {
@@ -191,7 +192,7 @@ func TestSpawn_ThePythonTrackerIsSilent(t *testing.T) {
 			<-p.Done()
 			p.Close()
 			write.Close()
-			if text := string(must(io.ReadAll(stderr))(t)); strings.Contains(text, "resource_tracker") {
+			if text := string(testutil.Value(io.ReadAll(stderr))(t)); strings.Contains(text, "resource_tracker") {
 				t.Errorf("after the end: %s", text)
 			}
 			stderr.Close()

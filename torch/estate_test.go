@@ -16,6 +16,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // parting starts a function of parting.py, which has a directory for temporary files of its own.
@@ -49,7 +50,7 @@ func TestEstate_MessagesOutlivePython(t *testing.T) {
 
 func outlives(t *testing.T, py peerPython, strategy, end string) {
 	ctx := testContext(t)
-	queue, simple := must(NewQueue(0, Options{}))(t), must(NewSimpleQueue(Options{}))(t)
+	queue, simple := testutil.Value(NewQueue(0, Options{}))(t), testutil.Value(NewSimpleQueue(Options{}))(t)
 	defer CloseAll([]any{queue, simple})
 	near, far := pair(t, "unix", Options{AuthKey: processKey()})
 	p, temporary := parting(t, py, "say", queue, simple, far, strategy, end)
@@ -105,7 +106,7 @@ func leftBehind(t *testing.T, p *Process, temporary string) (all []string) {
 func TestEstate_MessagesOutlivePythonForPython(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		ctx := testContext(t)
-		queue := must(NewSimpleQueue(Options{}))(t)
+		queue := testutil.Value(NewSimpleQueue(Options{}))(t)
 		defer queue.Close()
 		const n = 3 // by each strategy
 		first, _ := parting(t, py, "fill", queue, n)
@@ -217,7 +218,7 @@ func TestEstate_WaitsForThreads(t *testing.T) {
 }
 
 func lateThread(t *testing.T, py peerPython, function, strategy, end string) {
-	queue, simple := must(NewQueue(0, Options{}))(t), must(NewSimpleQueue(Options{}))(t)
+	queue, simple := testutil.Value(NewQueue(0, Options{}))(t), testutil.Value(NewSimpleQueue(Options{}))(t)
 	defer CloseAll([]any{queue, simple})
 	p, temporary := parting(t, py, function, queue, simple, strategy, end)
 	var failed *ProcessError

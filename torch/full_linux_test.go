@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 const fullEnv = "SHOAL_TORCH_TEST_FULL"
@@ -74,7 +75,7 @@ func TestRegion_APythonKilledWhileItSharesLeavesNothing(t *testing.T) {
 						t.Fatalf("it ended with %+v", err)
 					}
 					pattern := fmt.Sprintf("%s/torch_%d_*", shmDir, p.PID())
-					waitFor(t, func() bool { return len(must(filepath.Glob(pattern))(t)) == 0 }, pattern+" to go")
+					waitFor(t, func() bool { return len(testutil.Value(filepath.Glob(pattern))(t)) == 0 }, pattern+" to go")
 				})
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // TestRegion_IsUsedAgain closes tensors that PyTorch still has, or has not received yet. Go must
@@ -174,7 +175,7 @@ func TestConn_ValuesCross(t *testing.T) {
 					{python.Device("cpu"), "device(type='cpu')"},
 					{&python.Array{DType: "<f4", Shape: []int{2, 2}, Data: make([]byte, 16)},
 						"array([[0., 0.],\n       [0., 0.]], dtype=float32)"},
-					{must(value.ArrayOf(numbers.T()))(t), "array([[1, 3],\n       [2, 4]], dtype=int32)"},
+					{testutil.Value(value.ArrayOf(numbers.T()))(t), "array([[1, 3],\n       [2, 4]], dtype=int32)"},
 				} {
 					if got := k.ask("repr", c.v); got != c.repr {
 						t.Errorf("%v arrived as %v, not %s", c.v, got, c.repr)

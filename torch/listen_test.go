@@ -13,12 +13,13 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // TestListener_AcceptEndsWithItsContext cancels one of two waiting calls.
 func TestListener_AcceptEndsWithItsContext(t *testing.T) {
 	for network, addr := range map[string]string{"unix": "", "tcp": "127.0.0.1:0"} {
-		l := must(Listen(network, addr, Options{AuthKey: testKey}))(t)
+		l := testutil.Value(Listen(network, addr, Options{AuthKey: testKey}))(t)
 		reason := errors.New("no more guests")
 		ctx, cancel := context.WithCancelCause(testContext(t))
 		ended, other := make(chan error, 1), make(chan error, 1)
@@ -34,7 +35,7 @@ func TestListener_AcceptEndsWithItsContext(t *testing.T) {
 		if err := <-ended; err != reason {
 			t.Errorf("%s: %v", network, err)
 		}
-		c := must(Dial(testContext(t), network, l.Addr(), Options{AuthKey: testKey}))(t)
+		c := testutil.Value(Dial(testContext(t), network, l.Addr(), Options{AuthKey: testKey}))(t)
 		if err := <-other; err != nil {
 			t.Errorf("%s: the one that waits on: %v", network, err)
 		}
@@ -51,9 +52,9 @@ func TestListener_AcceptEndsWithItsContext(t *testing.T) {
 // TestListener_AStrangerKeepsNobodyWaiting lets a client say nothing before another client
 // authenticates itself.
 func TestListener_AStrangerKeepsNobodyWaiting(t *testing.T) {
-	l := must(Listen("unix", "", Options{AuthKey: testKey}))(t)
+	l := testutil.Value(Listen("unix", "", Options{AuthKey: testKey}))(t)
 	defer l.Close()
-	silent := must(net.Dial("unix", l.Addr()))(t)
+	silent := testutil.Value(net.Dial("unix", l.Addr()))(t)
 	defer silent.Close()
 	ctx, cancel := context.WithTimeout(testContext(t), patience/2)
 	defer cancel()
@@ -72,11 +73,11 @@ func TestListener_AStrangerKeepsNobodyWaiting(t *testing.T) {
 // TestListener_ManyStrangersKeepNobodyWaiting lets more clients than there may be say nothing.
 func TestListener_ManyStrangersKeepNobodyWaiting(t *testing.T) {
 	for network, addr := range map[string]string{"unix": "", "tcp": "127.0.0.1:0"} {
-		l := must(Listen(network, addr, Options{AuthKey: testKey}))(t)
+		l := testutil.Value(Listen(network, addr, Options{AuthKey: testKey}))(t)
 		defer l.Close()
 		before := runtime.NumGoroutine()
 		for range 2 * sys.MostStrangers {
-			silent := must(net.Dial(network, l.Addr()))(t)
+			silent := testutil.Value(net.Dial(network, l.Addr()))(t)
 			defer silent.Close()
 		}
 		ctx, cancel := context.WithTimeout(testContext(t), patience/2)
@@ -99,7 +100,7 @@ func TestListener_ManyStrangersKeepNobodyWaiting(t *testing.T) {
 
 // TestListener_ManyMayComeAtOnce has all processes of a job come before one is accepted.
 func TestListener_ManyMayComeAtOnce(t *testing.T) {
-	l := must(Listen("unix", "", Options{AuthKey: testKey}))(t)
+	l := testutil.Value(Listen("unix", "", Options{AuthKey: testKey}))(t)
 	defer l.Close()
 	const many = 3 * maxWaiting
 	var wg sync.WaitGroup
@@ -127,7 +128,7 @@ func TestListener_ManyMayComeAtOnce(t *testing.T) {
 // socket: one of them listens.
 func TestListen_TakesOverADeadSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
-	dead := must(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
+	dead := testutil.Value(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 	dead.SetUnlinkOnClose(false)
 	dead.Close()
 	var wg sync.WaitGroup
@@ -163,7 +164,7 @@ func TestListen_TakesOverADeadSocket(t *testing.T) {
 // and files that are no sockets stay.
 func TestListen_Refuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
-	living := must(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
+	living := testutil.Value(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 	defer living.Close()
 	if _, err := Listen("unix", path, Options{}); !errors.Is(err, syscall.EADDRINUSE) ||
 		!strings.Contains(err.Error(), "another program listens") {
@@ -177,7 +178,7 @@ func TestListen_Refuses(t *testing.T) {
 			heard <- b[0]
 		}
 	}()
-	c := must(net.Dial("unix", path))(t)
+	c := testutil.Value(net.Dial("unix", path))(t)
 	c.Write([]byte("x"))
 	if b := <-heard; b != 'x' {
 		t.Error("the living listener heard of the attempt")
@@ -191,7 +192,7 @@ func TestListen_Refuses(t *testing.T) {
 		!strings.Contains(err.Error(), "no socket") {
 		t.Errorf("a file: %v", err)
 	}
-	if b := must(os.ReadFile(file))(t); string(b) != "x" {
+	if b := testutil.Value(os.ReadFile(file))(t); string(b) != "x" {
 		t.Errorf("the file is %q now", b)
 	}
 }

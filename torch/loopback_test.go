@@ -16,6 +16,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var testKey = []byte("loopback key")
@@ -258,7 +259,7 @@ func TestSweep_RemovesWhatTheDeadLeft(t *testing.T) {
 		defer os.Remove(file)
 		dead = append(dead, file)
 	}
-	lock := must(NewLock())(t)
+	lock := testutil.Value(NewLock())(t)
 	x, err := Options{Strategy: FileSystem}.Empty(tensor.Float32, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -342,7 +343,7 @@ func TestRegion_WhatIsUnderWayDisplacesNothing(t *testing.T) {
 	if err := sys.Resize(first, large); err != nil {
 		t.Fatal(err)
 	}
-	x, err := regions.receive(must(sys.Reopen(first))(t), large, "", nil)
+	x, err := regions.receive(testutil.Value(sys.Reopen(first))(t), large, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

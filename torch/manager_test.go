@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // managed starts a Python manager, and returns its client here and a talk with its client there.
@@ -21,10 +22,11 @@ func managed(t *testing.T, py peerPython, network string) (*Manager, *talk) {
 	if network == "tcp" {
 		addr = python.Tuple{"127.0.0.1", 0}
 	}
-	p := must(Python{Path: py.path, Dir: "testdata", Env: pythonEnv()}.Spawn(ctx, "managed:run", addr))(t)
+	p := testutil.Value(Python{Path: py.path, Dir: "testdata", Env: pythonEnv()}.Spawn(ctx, "managed:run", addr))(t)
 	t.Cleanup(func() { p.Close() })
-	at := must((&importer{}).token(withState(tokenClass, python.Tuple{"", must(p.Conn.Recv(ctx))(t), ""})))(t)
-	m := must(DialManager(ctx, at.network, at.addr, Options{AuthKey: processKey()}))(t)
+	at := testutil.Value((&importer{}).token(withState(tokenClass,
+		python.Tuple{"", testutil.Value(p.Conn.Recv(ctx))(t), ""})))(t)
+	m := testutil.Value(DialManager(ctx, at.network, at.addr, Options{AuthKey: processKey()}))(t)
 	k := &talk{t, ctx, p, p.Conn}
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
@@ -41,7 +43,7 @@ func (k *talk) tell(what any) any {
 	if err := k.Send(k.ctx, what); err != nil {
 		k.t.Fatal(err)
 	}
-	return must(k.Recv(k.ctx))(k.t)
+	return testutil.Value(k.Recv(k.ctx))(k.t)
 }
 
 func (k *talk) wantTold(code string, want any) {
@@ -74,7 +76,7 @@ func give(k *talk, name string, p any) {
 }
 
 func managedContainers(t *testing.T, m *Manager, k *talk) {
-	d := must(m.Dict(k.ctx))(t)
+	d := testutil.Value(m.Dict(k.ctx))(t)
 	give(k, "d", d)
 	if err := d.Set(k.ctx, "a", 1); err != nil {
 		t.Fatal(err)
@@ -94,7 +96,7 @@ func managedContainers(t *testing.T, m *Manager, k *talk) {
 	if all, err := d.All(k.ctx); err != nil || all.Len() != 1 {
 		t.Errorf("%v, %v", all, err)
 	}
-	l := must(m.List(k.ctx, "x", 2.5))(t)
+	l := testutil.Value(m.List(k.ctx, "x", 2.5))(t)
 	give(k, "l", l)
 	if err := errors.Join(l.Append(k.ctx, d), l.Set(k.ctx, 0, "y")); err != nil { // a proxy in a list
 		t.Fatal(err)
@@ -104,7 +106,7 @@ func managedContainers(t *testing.T, m *Manager, k *talk) {
 	if !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	if n, err := must(As[Container](inner, nil))(t).Len(k.ctx); n != 1 || err != nil {
+	if n, err := testutil.Value(As[Container](inner, nil))(t).Len(k.ctx); n != 1 || err != nil {
 		t.Errorf("the dict in the list has %d keys, %v", n, err)
 	}
 	CloseAll(inner)
@@ -119,7 +121,7 @@ func managedContainers(t *testing.T, m *Manager, k *talk) {
 }
 
 func managedQueue(t *testing.T, m *Manager, k *talk) {
-	q := must(m.Queue(k.ctx, 1))(t)
+	q := testutil.Value(m.Queue(k.ctx, 1))(t)
 	give(k, "q", q)
 	if err := q.Put(k.ctx, python.Tuple{1, "x"}); err != nil {
 		t.Fatal(err)
@@ -151,7 +153,7 @@ func managedQueue(t *testing.T, m *Manager, k *talk) {
 func TestManager_QueuesCarryTensors(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		m, k := managed(t, py, "unix")
-		q := must(m.Queue(k.ctx, 1))(t)
+		q := testutil.Value(m.Queue(k.ctx, 1))(t)
 		give(k, "q", q)
 		x := pattern(k, tensor.Float32, 4)
 		defer x.Close()
@@ -163,7 +165,7 @@ func TestManager_QueuesCarryTensors(t *testing.T) {
 			t.Errorf("through a manager it is other memory: %v", got)
 		}
 		k.wantTold("q.put(full((2,), 3.0))", nil)
-		v := must(q.Get(k.ctx))(t)
+		v := testutil.Value(q.Get(k.ctx))(t)
 		defer CloseAll(v)
 		if got, ok := v.(*tensor.Tensor); !ok || !reflect.DeepEqual(elements(got), []float64{3, 3}) {
 			t.Errorf("got %v", v)
@@ -172,7 +174,8 @@ func TestManager_QueuesCarryTensors(t *testing.T) {
 }
 
 func managedLocks(t *testing.T, m *Manager, k *talk) {
-	e, l, s := must(m.Event(k.ctx))(t), must(m.Lock(k.ctx))(t), must(m.Semaphore(k.ctx, 2))(t)
+	e, l, s := testutil.Value(m.Event(k.ctx))(t), testutil.Value(m.Lock(k.ctx))(t),
+		testutil.Value(m.Semaphore(k.ctx, 2))(t)
 	give(k, "e", e)
 	give(k, "l", l)
 	done := make(chan error, 1)
@@ -209,8 +212,8 @@ func managedLocks(t *testing.T, m *Manager, k *talk) {
 }
 
 func managedCondition(t *testing.T, m *Manager, k *talk) {
-	r := must(m.Create(k.ctx, "RLock"))(t)
-	one, two := must(As[Semaphore](r.Thread(k.ctx)))(t), must(As[Semaphore](r.Thread(k.ctx)))(t)
+	r := testutil.Value(m.Create(k.ctx, "RLock"))(t)
+	one, two := testutil.Value(As[Semaphore](r.Thread(k.ctx)))(t), testutil.Value(As[Semaphore](r.Thread(k.ctx)))(t)
 	defer one.Close()
 	defer two.Close()
 	if err := errors.Join(one.Acquire(k.ctx), one.Acquire(k.ctx), one.Release()); err != nil {
@@ -227,11 +230,11 @@ func managedCondition(t *testing.T, m *Manager, k *talk) {
 		t.Error(err)
 	}
 
-	c := must(m.Create(k.ctx, "Condition"))(t)
+	c := testutil.Value(m.Create(k.ctx, "Condition"))(t)
 	give(k, "c", c)
-	mine := must(As[Cond](c.Thread(k.ctx)))(t)
+	mine := testutil.Value(As[Cond](c.Thread(k.ctx)))(t)
 	defer mine.Close()
-	l := must(m.List(k.ctx))(t)
+	l := testutil.Value(m.List(k.ctx))(t)
 	give(k, "waited_for", l)
 	done := make(chan error, 1)
 	go func() {
@@ -255,7 +258,8 @@ func managedCondition(t *testing.T, m *Manager, k *talk) {
 }
 
 func managedValues(t *testing.T, m *Manager, k *talk) {
-	n, v, a := must(m.Namespace(k.ctx))(t), must(m.Value(k.ctx, "d", 1.5))(t), must(m.Array(k.ctx, "i", 1, 2, 3))(t)
+	n, v, a := testutil.Value(m.Namespace(k.ctx))(t), testutil.Value(m.Value(k.ctx, "d", 1.5))(t),
+		testutil.Value(m.Array(k.ctx, "i", 1, 2, 3))(t)
 	give(k, "n", n)
 	give(k, "v", v)
 	give(k, "a", a)
@@ -281,7 +285,7 @@ func managedValues(t *testing.T, m *Manager, k *talk) {
 }
 
 func managedRegistered(t *testing.T, m *Manager, k *talk) {
-	c := must(m.Create(k.ctx, "Counter", Keywords{"n": 5}))(t)
+	c := testutil.Value(m.Create(k.ctx, "Counter", Keywords{"n": 5}))(t)
 	if methods := slices.Compact(slices.Sorted(slices.Values(c.exposed))); !slices.Equal(methods,
 		[]string{"add", "another", "fail", "is_same", "unspeakable"}) {
 		t.Errorf("a Counter has the methods %v", methods)
@@ -308,7 +312,7 @@ func managedRegistered(t *testing.T, m *Manager, k *talk) {
 	if n, err := As[int](c.Call(k.ctx, "add")); n != 8 || err != nil {
 		t.Errorf("after all that: %d, %v", n, err)
 	}
-	v := must(c.Call(k.ctx, "another"))(t)
+	v := testutil.Value(c.Call(k.ctx, "another"))(t)
 	if n, err := As[int](v.(*Proxy).Call(k.ctx, "add")); n != 10 || err != nil {
 		t.Errorf("a proxy that a method returned: %d, %v", n, err)
 	}
@@ -318,9 +322,9 @@ func managedRegistered(t *testing.T, m *Manager, k *talk) {
 		k.tell("'manager_owned' in AutoProxy.__code__.co_varnames") == true {
 		t.Errorf("a proxy as an argument: %v, %v", same, err)
 	}
-	w := must(m.Create(k.ctx, "get_work"))(t)
+	w := testutil.Value(m.Create(k.ctx, "get_work"))(t)
 	k.wantTold("m.get_work().put('to Go')", nil)
-	if v, err := must(As[Queue](w, nil))(t).Get(k.ctx); v != "to Go" || err != nil {
+	if v, err := testutil.Value(As[Queue](w, nil))(t).Get(k.ctx); v != "to Go" || err != nil {
 		t.Errorf("from a registered queue: %v, %v", v, err)
 	}
 	if _, err := DialManager(k.ctx, m.network, m.addr, Options{AuthKey: []byte("wrong")}); !errors.Is(err, ErrAuth) {
@@ -330,9 +334,9 @@ func managedRegistered(t *testing.T, m *Manager, k *talk) {
 
 // managedReferences counts the objects at the server while proxies of one go to and fro.
 func managedReferences(t *testing.T, m *Manager, k *talk) {
-	objects := func() int { return must(As[int](m.once(k.ctx, "number_of_objects")))(t) }
+	objects := func() int { return testutil.Value(As[int](m.once(k.ctx, "number_of_objects")))(t) }
 	before := objects()
-	c := must(m.Create(k.ctx, "Counter"))(t)
+	c := testutil.Value(m.Create(k.ctx, "Counter"))(t)
 	give(k, "c", c)
 	theirs := k.tell("c").(*Proxy) // a client of its own manager
 	if err := c.Close(); err != nil {
@@ -361,7 +365,7 @@ func managedReferences(t *testing.T, m *Manager, k *talk) {
 func TestManager_SaysThatItsServerHasEnded(t *testing.T) {
 	eachPython(t, func(t *testing.T, py peerPython) {
 		m, k := managed(t, py, "tcp")
-		q := must(m.Queue(k.ctx, 0))(t)
+		q := testutil.Value(m.Queue(k.ctx, 0))(t)
 		give(k, "q", q)
 		k.wantTold("q.put(1)", nil)
 		type got struct {

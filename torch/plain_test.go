@@ -16,6 +16,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // TestDial_GoAndPythonMeet meets a Python that was not started by Go, without PyTorch: both roles,
@@ -34,7 +35,7 @@ func startPlain(t *testing.T, py peerPython, role, network, addr string) (line f
 	t.Helper()
 	cmd := exec.CommandContext(testContext(t), py.path, "testdata/plain.py", role, network, addr, string(testKey))
 	cmd.Stderr, cmd.Env = os.Stderr, pythonEnv()
-	pipe := must(cmd.StdoutPipe())(t)
+	pipe := testutil.Value(cmd.StdoutPipe())(t)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func startPlain(t *testing.T, py peerPython, role, network, addr string) (line f
 	out := bufio.NewReader(pipe)
 	return func() string {
 		t.Helper()
-		return strings.TrimSpace(must(out.ReadString('\n'))(t))
+		return strings.TrimSpace(testutil.Value(out.ReadString('\n'))(t))
 	}
 }
 
@@ -60,10 +61,10 @@ func newAddress(t *testing.T, network string) string {
 // meetClient accepts a client with another key, which Accept passes over, and then one with its
 // own.
 func meetClient(t *testing.T, py peerPython, network string) {
-	l := must(Listen(network, newAddress(t, network), Options{AuthKey: testKey}))(t)
+	l := testutil.Value(Listen(network, newAddress(t, network), Options{AuthKey: testKey}))(t)
 	defer l.Close()
 	line := startPlain(t, py, "client", network, l.Addr())
-	c := must(l.Accept(testContext(t)))(t)
+	c := testutil.Value(l.Accept(testContext(t)))(t)
 	if got := line(); got != "AuthenticationError" {
 		t.Errorf("with another key Python got %s", got)
 	}
@@ -80,7 +81,8 @@ func meetServer(t *testing.T, py peerPython, network string) {
 	if got := line(); got != "AuthenticationError" {
 		t.Errorf("with another key Python got %s", got)
 	}
-	descriptorsTravel(t, &talk{t: t, ctx: ctx, Conn: must(Dial(ctx, network, addr, Options{AuthKey: testKey}))(t)})
+	descriptorsTravel(t, &talk{t: t, ctx: ctx,
+		Conn: testutil.Value(Dial(ctx, network, addr, Options{AuthKey: testKey}))(t)})
 }
 
 // descriptorsTravel takes the end of a pipe and gives an open file away. The sharers of both sides
@@ -88,7 +90,7 @@ func meetServer(t *testing.T, py peerPython, network string) {
 func descriptorsTravel(t *testing.T, k *talk) {
 	defer k.Close()
 	usePipe(t, k)
-	f := must(sys.Memfd("note"))(t)
+	f := testutil.Value(sys.Memfd("note"))(t)
 	defer f.Close()
 	f.WriteString("hello")
 	f.Seek(0, io.SeekStart)
@@ -98,7 +100,8 @@ func descriptorsTravel(t *testing.T, k *talk) {
 	if err := k.Send(k.ctx, python.Tuple{"eval", "1"}); err != nil {
 		t.Fatal(err)
 	}
-	if raw, err := k.RecvBytes(k.ctx); err != nil || !reflect.DeepEqual(must(pt.Unmarshal(raw))(t), int64(1)) {
+	if raw, err := k.RecvBytes(k.ctx); err != nil ||
+		!reflect.DeepEqual(testutil.Value(pt.Unmarshal(raw))(t), int64(1)) {
 		t.Errorf("%q, %v", raw, err)
 	}
 }
@@ -109,7 +112,7 @@ func usePipe(t *testing.T, k *talk) {
 	if err := k.Send(k.ctx, python.Tuple{"pipe"}); err != nil {
 		t.Fatal(err)
 	}
-	pipe := must(As[*Conn](k.Conn.Recv(k.ctx)))(t)
+	pipe := testutil.Value(As[*Conn](k.Conn.Recv(k.ctx)))(t)
 	defer pipe.Close()
 	if err := pipe.Send(k.ctx, 41); err != nil {
 		t.Fatal(err)
@@ -142,8 +145,8 @@ func plainForms(t *testing.T) []form {
 		{python.Tuple{}, "()"}, {python.Tuple{int64(1), python.Tuple{int64(2)}}, "(1, (2,))"},
 		{python.Tuple{int64(1), int64(2), int64(3), int64(4)}, "(1, 2, 3, 4)"},
 		{[]any{int64(1), []any{}}, "[1, []]"}, {python.Tuple{shared, shared}, "(['x'], ['x'])"},
-		{python.NewDict("b", int64(1), "a", nil), "{'b': 1, 'a': None}"}, {must(python.NewSet(false, "a"))(t), "{'a'}"},
-		{must(python.NewSet(true, int64(1)))(t), "frozenset({1})"},
+		{python.NewDict("b", int64(1), "a", nil), "{'b': 1, 'a': None}"}, {testutil.Value(python.NewSet(false, "a"))(t), "{'a'}"},
+		{testutil.Value(python.NewSet(true, int64(1)))(t), "frozenset({1})"},
 		{python.Global{Module: "collections", Name: "OrderedDict"}, "<class 'collections.OrderedDict'>"},
 		{ordered, "OrderedDict({'z': 1})"},
 	}
@@ -181,7 +184,7 @@ func plainValue(t *testing.T, k *talk, c form, protocol int) {
 		t.Fatalf("%.60s: %v", c.repr, err)
 	}
 	// it differs also if one object became two
-	if !bytes.Equal(must(pt.Marshal(v, 4))(t), must(pt.Marshal(c.v, 4))(t)) {
+	if !bytes.Equal(testutil.Value(pt.Marshal(v, 4))(t), testutil.Value(pt.Marshal(c.v, 4))(t)) {
 		t.Errorf("%.60s was read as %T %.60v", c.repr, v, v)
 	}
 	if got := k.ask("repr", v); !same(got) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // regionOf is where a tensor of ours lives.
@@ -35,7 +36,7 @@ func TestRegion_FewWait(t *testing.T) {
 	table := newTable()
 	var homes []*region
 	for i := range idleFiles + 6 {
-		homes = append(homes, must(table.allocate(1, i%2 == 0))(t))
+		homes = append(homes, testutil.Value(table.allocate(1, i%2 == 0))(t))
 	}
 	if err := table.letGo(homes); err != nil {
 		t.Fatal(err)
@@ -81,7 +82,7 @@ func TestRegion_LittleWaits(t *testing.T) {
 // Its memory is not used again.
 func TestRegion_ANameThatIsGoneIsAnError(t *testing.T) {
 	opts := Options{Strategy: FileSystem}
-	x := must(opts.Empty(tensor.Uint8, 5000))(t)
+	x := testutil.Value(opts.Empty(tensor.Uint8, 5000))(t)
 	home := regionOf(x)
 	if err := os.Remove(home.path()); err != nil {
 		t.Fatal(err)
@@ -90,7 +91,7 @@ func TestRegion_ANameThatIsGoneIsAnError(t *testing.T) {
 		t.Errorf("%v, %v", v, err)
 	}
 	x.Close()
-	again := must(opts.Empty(tensor.Uint8, 5000))(t)
+	again := testutil.Value(opts.Empty(tensor.Uint8, 5000))(t)
 	defer again.Close()
 	if regionOf(again) == home {
 		t.Error("memory without its name is used again")

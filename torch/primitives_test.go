@@ -10,6 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A toolbox has one of each object that Go makes for Python.
@@ -20,25 +21,16 @@ type toolbox struct {
 	cond                            Cond
 }
 
-func must[T any](v T, err error) func(t testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 // equip starts a Python process that has a new toolbox.
 func equip(t *testing.T, py peerPython) (*talk, toolbox) {
 	b := toolbox{
-		must(NewQueue(2, Options{}))(t), must(NewSimpleQueue(Options{}))(t),
-		must(NewLock())(t), must(NewRLock())(t), must(NewSemaphore(1))(t), must(NewBoundedSemaphore(1))(t),
-		must(NewEvent())(t), must(NewCond(nil))(t),
+		testutil.Value(NewQueue(2, Options{}))(t), testutil.Value(NewSimpleQueue(Options{}))(t),
+		testutil.Value(NewLock())(t), testutil.Value(NewRLock())(t), testutil.Value(NewSemaphore(1))(t),
+		testutil.Value(NewBoundedSemaphore(1))(t),
+		testutil.Value(NewEvent())(t), testutil.Value(NewCond(nil))(t),
 	}
 	ctx := testContext(t)
-	p := must(Python{Path: py.path, Dir: "testdata", Env: pythonEnv()}.Spawn(ctx, "plain:primitives",
+	p := testutil.Value(Python{Path: py.path, Dir: "testdata", Env: pythonEnv()}.Spawn(ctx, "plain:primitives",
 		b.queue, b.simple, b.lock, b.rlock, b.semaphore, b.bounded, b.event, b.cond))(t)
 	t.Cleanup(func() {
 		p.Close()
@@ -110,7 +102,8 @@ func sharedQueues(t *testing.T, k *talk, b toolbox) {
 // TestQueue_CarriesTensors puts tensors into queues that Go has made, on both sides.
 func TestQueue_CarriesTensors(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
-		all := []namedQueue{{must(NewQueue(2, Options{}))(t), "queue"}, {must(NewSimpleQueue(Options{}))(t), "simple"}}
+		all := []namedQueue{{testutil.Value(NewQueue(2, Options{}))(t), "queue"},
+			{testutil.Value(NewSimpleQueue(Options{}))(t), "simple"}}
 		for _, q := range all {
 			defer q.Close()
 		}
@@ -126,7 +119,7 @@ func TestQueue_CarriesTensors(t *testing.T) {
 			}
 			x.Close()
 			k.wantEval(q.name+".put((torch.ones(2), 7))", nil)
-			v := must(q.Get(k.ctx))(t)
+			v := testutil.Value(q.Get(k.ctx))(t)
 			if got := v.(python.Tuple); got[1] != int64(7) ||
 				!reflect.DeepEqual(elements(got[0].(*tensor.Tensor)), []float64{1, 1}) {
 				t.Errorf("from %s: %v", q.name, got)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // TestProcessError_ReadsWhatPythonPrints ends Python functions in every way.
@@ -52,7 +53,7 @@ func TestSpawn_CallsAFunctionOfPython(t *testing.T) {
 		for _, target := range []string{"plain:tell", "plain.py:tell"} {
 			k := talkTo(t, py, Options{}, target, 1, "two", []float64{3}, map[string]any{"four": python.Tuple{nil}})
 			want := python.Tuple{int64(k.p.PID()), int64(os.Getpid()), "(1, 'two', [3.0], {'four': (None,)})"}
-			if got := must(k.Recv(k.ctx))(t); !reflect.DeepEqual(got, want) {
+			if got := testutil.Value(k.Recv(k.ctx))(t); !reflect.DeepEqual(got, want) {
 				t.Errorf("%s told %v, not %v", target, got, want)
 			}
 			k.bye()
@@ -177,7 +178,7 @@ func giveConnection(t *testing.T, k *talk, says string) any {
 	if err := k.Send(k.ctx, python.Tuple{"use", far, says}); err != nil {
 		t.Fatal(err)
 	}
-	said := must(near.Recv(k.ctx))(t)
+	said := testutil.Value(near.Recv(k.ctx))(t)
 	if err := near.Send(k.ctx, "bye"); err != nil {
 		t.Fatal(err)
 	}
@@ -189,10 +190,10 @@ func giveConnection(t *testing.T, k *talk, says string) any {
 
 // giveSocket gives one end of a socket of package net away.
 func giveSocket(t *testing.T, k *talk, network, addr string) {
-	l := must(net.Listen(network, addr))(t)
+	l := testutil.Value(net.Listen(network, addr))(t)
 	defer l.Close()
-	far := must(net.Dial(network, l.Addr().String()))(t)
-	near := must(l.Accept())(t)
+	far := testutil.Value(net.Dial(network, l.Addr().String()))(t)
+	near := testutil.Value(l.Accept())(t)
 	defer near.Close()
 	if _, err := near.Write([]byte("abc")); err != nil {
 		t.Fatal(err)
@@ -211,7 +212,7 @@ func giveSocket(t *testing.T, k *talk, network, addr string) {
 
 // giveEnds gives the far ends of two pipes away.
 func giveEnds(t *testing.T, k *talk) {
-	a, b := must(NewSimpleQueue(k.opts))(t), must(NewSimpleQueue(k.opts))(t)
+	a, b := testutil.Value(NewSimpleQueue(k.opts))(t), testutil.Value(NewSimpleQueue(k.opts))(t)
 	defer a.Close()
 	defer b.Close()
 	if err := a.(*pipeQueue).writer.Send(k.ctx, 41); err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var readmeRuns = flag.Int("torch.readme", 8, "how often TestSpawn_TheProgramOfTheReadmeRuns runs the program of README.md")
@@ -63,9 +65,9 @@ func TestSpawn_TheProgramOfTheReadmeRuns(t *testing.T) {
 func readmeProgram(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	readme := string(must(os.ReadFile("../README.md"))(t))
-	source := string(must(os.ReadFile("../examples/torchpeer/main.go"))(t))
-	worker := string(must(os.ReadFile("../examples/torchpeer/worker.py"))(t))
+	readme := string(testutil.Value(os.ReadFile("../README.md"))(t))
+	source := string(testutil.Value(os.ReadFile("../examples/torchpeer/main.go"))(t))
+	worker := string(testutil.Value(os.ReadFile("../examples/torchpeer/worker.py"))(t))
 	_, function, ok := strings.Cut(source, "\nfunc run(")
 	if !ok || !strings.Contains(readme, "```go\nfunc run("+function+"```\n") {
 		t.Error("README.md does not show the function run of examples/torchpeer/main.go as it is")

@@ -15,6 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // TestSharer_GivesADescriptorOnce wants an error if a message is read a second time, and no fault.
@@ -47,7 +48,7 @@ func TestSharer_EndsWhileItIsAsked(t *testing.T) {
 		"with unread":     func(c *sys.Conn) { _ = writeFrame(c, append([]byte(challenge), newChallenge()...)) },
 		"after handshake": func(c *sys.Conn) { _ = authServer(c, testKey) },
 	} {
-		l := must(sys.Listen(abstractName()))(t)
+		l := testutil.Value(sys.Listen(abstractName()))(t)
 		go sys.Accept(l.Accept, func(c *sys.Conn) { serve(c); c.Close() })
 		for range 20 { // the order of goroutines decides which bytes have come by the end
 			if _, err := detach(l.Addr(), 1, testKey); !errors.Is(err, ErrGone) {
@@ -189,7 +190,7 @@ func TestSharer_WaitsForASmallBacklog(t *testing.T) {
 // stranger is a sharer that calls do with its first caller, until the test ends.
 func stranger(t *testing.T, do func(c *sys.Conn)) (addr string) {
 	t.Helper()
-	l := must(sys.Listen("@shoal-torch-test/" + rand.Text()))(t)
+	l := testutil.Value(sys.Listen("@shoal-torch-test/" + rand.Text()))(t)
 	var served sync.WaitGroup
 	served.Go(func() {
 		if c, err := l.Accept(); err == nil {
@@ -250,7 +251,7 @@ func TestDetach_Acknowledges(t *testing.T) {
 		}
 		said <- err
 	})
-	f := must(detach(addr, 1, testKey))(t)
+	f := testutil.Value(detach(addr, 1, testKey))(t)
 	defer f.Close()
 	if err := <-said; err != nil {
 		t.Error(err)

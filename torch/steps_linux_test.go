@@ -18,6 +18,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // An ending is a function of steps.py, and an event at a step of its hand-over.
@@ -42,7 +43,7 @@ func (e ending) spawn(ctx context.Context) (*Process, error) {
 // noted returns the process that has ended, and the number of steps that it came to.
 func (e ending) noted(t *testing.T) (pid, steps int) {
 	t.Helper()
-	if _, err := fmt.Sscanf(string(must(os.ReadFile(e.note()))(t)), "%d %d", &pid, &steps); err != nil {
+	if _, err := fmt.Sscanf(string(testutil.Value(os.ReadFile(e.note()))(t)), "%d %d", &pid, &steps); err != nil {
 		t.Fatal(err)
 	}
 	return pid, steps
@@ -55,8 +56,8 @@ func (e ending) clean(t *testing.T, pid int) {
 		if e.Whom == "go" {
 			sweepTempDirs(e.Dir) // the next program of Shoal's does this
 		}
-		names := slices.DeleteFunc(must(filepath.Glob(fmt.Sprintf("%s/torch_%d_*", shmDir, pid)))(t), e.isOlder)
-		files := must(filepath.Glob(e.Dir + "/*"))(t)
+		names := slices.DeleteFunc(testutil.Value(filepath.Glob(fmt.Sprintf("%s/torch_%d_*", shmDir, pid)))(t), e.isOlder)
+		files := testutil.Value(filepath.Glob(e.Dir + "/*"))(t)
 		for _, f := range files {
 			if f != e.note() {
 				names = append(names, f)
@@ -173,7 +174,7 @@ func unharmed(t *testing.T, e ending, sent int) int {
 	t.Helper()
 	e.Dir = t.TempDir()
 	ctx := testContext(t)
-	p := must(e.spawn(ctx))(t)
+	p := testutil.Value(e.spawn(ctx))(t)
 	defer p.Close()
 	if o := e.receive(ctx, p); o.Ended != "<nil>" || o.Came != sent || o.Gone != 0 || o.Wrong != nil {
 		t.Fatalf("nothing has happened, and yet: %+v", o)
@@ -206,7 +207,7 @@ func killedAt(t *testing.T, e ending, sent int) outcome {
 	}
 	ctx := testContext(t)
 	files := openFiles(t)
-	p := must(e.spawn(ctx))(t)
+	p := testutil.Value(e.spawn(ctx))(t)
 	defer p.Close()
 	o := e.receive(ctx, p)
 	all := o.Came+o.Gone == sent || o.Came+o.Gone < sent && strings.HasSuffix(e.Target, "_ahead")
@@ -245,9 +246,9 @@ func TestEstate_Heir(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := testContext(t)
-	p := must(e.spawn(ctx))(t)
+	p := testutil.Value(e.spawn(ctx))(t)
 	defer p.Close()
-	b := must(json.Marshal(e.receive(ctx, p)))(t)
+	b := testutil.Value(json.Marshal(e.receive(ctx, p)))(t)
 	p.Close()
 	fmt.Printf("outcome %s\n", b)
 }
@@ -257,7 +258,7 @@ func heir(t *testing.T, e ending) (cmd *exec.Cmd, out *os.File) {
 	t.Helper()
 	out, theirs := must2(os.Pipe())(t)
 	cmd = exec.CommandContext(testContext(t), os.Args[0], "-test.run", "^TestEstate_Heir$")
-	cmd.Env = append(os.Environ(), "SHOAL_TORCH_HEIR="+string(must(json.Marshal(e))(t)), "SHOAL_INTEROP=")
+	cmd.Env = append(os.Environ(), "SHOAL_TORCH_HEIR="+string(testutil.Value(json.Marshal(e))(t)), "SHOAL_INTEROP=")
 	cmd.Stdout, cmd.Stderr = theirs, os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

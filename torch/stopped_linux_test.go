@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // TestProcess_AStoppedPythonEndsWithItsParent stops a Python and kills the Go process that has
@@ -17,7 +19,7 @@ func TestProcess_AStoppedPythonEndsWithItsParent(t *testing.T) {
 		cmd := exec.CommandContext(testContext(t), os.Args[0], "-test.run", "^TestProcess_Parent$")
 		cmd.Env = append(os.Environ(), "SHOAL_TORCH_PARENT="+py.path, "SHOAL_INTEROP=")
 		cmd.Stderr = os.Stderr
-		out := must(cmd.StdoutPipe())(t)
+		out := testutil.Value(cmd.StdoutPipe())(t)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +47,7 @@ func TestProcess_Parent(t *testing.T) {
 	}
 	var pid, thread int
 	onThreadThatEnds(func() {
-		p := must(Python{Path: path}.Spawn(context.Background(), "multiprocessing.connection:Connection.recv"))(t)
+		p := testutil.Value(Python{Path: path}.Spawn(context.Background(), "multiprocessing.connection:Connection.recv"))(t)
 		pid, thread = p.PID(), syscall.Gettid()
 	})
 	waitFor(t, func() bool {

@@ -4,15 +4,17 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // TestStore_ACallMayEndAsItsContextDoes has a context end when the reply has just come. The next
 // call takes the same connection.
 func TestStore_ACallMayEndAsItsContextDoes(t *testing.T) {
 	ctx := testContext(t)
-	server := must(ServeStore(ctx, "127.0.0.1:0", StoreOptions{}))(t)
+	server := testutil.Value(ServeStore(ctx, "127.0.0.1:0", StoreOptions{}))(t)
 	defer server.Close()
-	s := must(DialStore(ctx, server.Addr(), StoreOptions{}))(t)
+	s := testutil.Value(DialStore(ctx, server.Addr(), StoreOptions{}))(t)
 	defer s.Close()
 	short, cancel := context.WithCancel(ctx)
 	err := s.do(short, storeStep{func(r *storeRequest) { r.query(queryNumKeys) }, func(r storeReply) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/shoal-mp/shoal/data/parquet"
 	"github.com/shoal-mp/shoal/data/row"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A sample has a column of each kind that there is.
@@ -269,8 +270,8 @@ func TestOpen_SizesThatLieMakeNoRoom(t *testing.T) {
 	if err := writer.WriteFile(path, []row{{1}, {2}, {3}}, writer.Compression(&writer.Uncompressed)); err != nil {
 		t.Fatal(err)
 	}
-	whole := must(os.ReadFile(path))(t)
-	s := must(parquet.Open(parquet.Options{}, path))(t)
+	whole := testutil.Value(os.ReadFile(path))(t)
+	s := testutil.Value(parquet.Open(parquet.Options{}, path))(t)
 	if v, err := data.Value(t.Context(), s, 2); err != nil || v.(map[string]any)["n"] != int64(3) {
 		t.Fatal(v, err)
 	}
@@ -322,16 +323,6 @@ func TestOpen_SizesThatLieMakeNoRoom(t *testing.T) {
 			!errors.Is(err, parquet.ErrFormat) {
 			t.Errorf("%s in the footer: %v, %d bytes", name, err, n)
 		}
-	}
-}
-
-func must[T any](v T, err error) func(t *testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
 	}
 }
 

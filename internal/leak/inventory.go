@@ -126,7 +126,13 @@ func descriptors() map[string]string {
 			open[e.Name()] = to
 		}
 	}
-	return describe(open)
+	all := describe(open)
+	for number, to := range open {
+		if _, ok := all[number+" "+to]; ok {
+			all[number+" "+to] += opener(number, to)
+		}
+	}
+	return all
 }
 
 // describe describes descriptors, by number and what each refers to. NVIDIA's driver keeps its

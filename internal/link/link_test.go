@@ -16,23 +16,8 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/link"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
-
-func watched(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func wantErr(t testing.TB, err error, want ...error) {
-	t.Helper()
-	for _, w := range want {
-		if !errors.Is(err, w) {
-			t.Errorf("error %v is not %v", err, w)
-		}
-	}
-}
 
 // A half is one direction of a stream that takes what is written at once, as a socket does.
 type half struct {
@@ -110,15 +95,15 @@ func TestHandshake_BothSidesProveTheKey(t *testing.T) {
 		t.Errorf("%v, %v", serr, cerr)
 	}
 	serr, cerr = shake(t, "key", "Key", "", "")
-	wantErr(t, serr, link.ErrKey)
-	wantErr(t, cerr, link.ErrKey)
+	testutil.ErrorIs(t, serr, link.ErrKey)
+	testutil.ErrorIs(t, cerr, link.ErrKey)
 	serr, cerr = shake(t, "key", "key", "this connection", "that one")
-	wantErr(t, serr, link.ErrKey)
-	wantErr(t, cerr, link.ErrKey)
+	testutil.ErrorIs(t, serr, link.ErrKey)
+	testutil.ErrorIs(t, cerr, link.ErrKey)
 	_, cerr = shake(t, "key", "", "", "")
-	wantErr(t, cerr, link.ErrKey)
+	testutil.ErrorIs(t, cerr, link.ErrKey)
 	serr, _ = shake(t, "", "key", "", "")
-	wantErr(t, serr, link.ErrKey)
+	testutil.ErrorIs(t, serr, link.ErrKey)
 }
 
 // A server that does not know the key cannot answer with the client's proof.
@@ -136,7 +121,7 @@ func TestHandshake_RefusesAProofSentBack(t *testing.T) {
 		}
 		a.Write(append([]byte{0}, answer[48:]...))
 	}()
-	wantErr(t, link.Client(b, []byte("key"), link.Binding{}), link.ErrKey)
+	testutil.ErrorIs(t, link.Client(b, []byte("key"), link.Binding{}), link.ErrKey)
 }
 
 func TestHandshake_RefusesOtherProtocols(t *testing.T) {
@@ -147,7 +132,7 @@ func TestHandshake_RefusesOtherProtocols(t *testing.T) {
 		a, b := sides()
 		a.Write([]byte(text))
 		a.out.Close()
-		wantErr(t, link.Client(b, []byte("key"), link.Binding{}), link.ErrPeer)
+		testutil.ErrorIs(t, link.Client(b, []byte("key"), link.Binding{}), link.ErrPeer)
 	}
 }
 
@@ -177,7 +162,7 @@ func TestHandshake_BothSidesNameBothVersions(t *testing.T) {
 }
 
 func TestConn_FramesArrive(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	a, b := pair(t)
 	x, y := link.NewConn(a, 1<<20), link.NewConn(b, 1<<20)
 	sizes := []int{0, 1, 4095, 4096, 4097, 1 << 20}
@@ -196,14 +181,14 @@ func TestConn_FramesArrive(t *testing.T) {
 		}
 	}
 	_, _, err := y.Recv(ctx)
-	wantErr(t, err, link.ErrClosed)
-	wantErr(t, y.Send(ctx, 0, nil), link.ErrClosed)
-	wantErr(t, x.Send(ctx, 0, make([]byte, 1<<20+1)), link.ErrFrame)
+	testutil.ErrorIs(t, err, link.ErrClosed)
+	testutil.ErrorIs(t, y.Send(ctx, 0, nil), link.ErrClosed)
+	testutil.ErrorIs(t, x.Send(ctx, 0, make([]byte, 1<<20+1)), link.ErrFrame)
 }
 
 // A receiver that stops waiting loses nothing: the next receive gets the frame.
 func TestRecv_CancelledLosesNoFrame(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	a, b := pair(t)
 	x, y := link.NewConn(a, 100), link.NewConn(b, 100)
 	const count = 200
@@ -225,7 +210,7 @@ func TestRecv_CancelledLosesNoFrame(t *testing.T) {
 			next++
 			continue
 		}
-		wantErr(t, err, context.DeadlineExceeded)
+		testutil.ErrorIs(t, err, context.DeadlineExceeded)
 		if next%5 == 0 {
 			if _, _, err := y.Recv(ctx); err != nil {
 				t.Fatal(err)
@@ -244,18 +229,18 @@ func TestAwait_SeesBytesThatCameBeforeItsContextEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	over, cancel := context.WithCancel(watched(t))
+	over, cancel := context.WithCancel(testutil.Context(t))
 	cancel()
 	conn := link.NewConn(ours, 1<<10)
 	defer conn.Close()
-	wantErr(t, conn.Await(over), context.Canceled)
+	testutil.ErrorIs(t, conn.Await(over), context.Canceled)
 	other, err := sys.SocketConn(theirs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sender := link.NewConn(other, 1<<10)
 	for range 2 {
-		if err := sender.Send(watched(t), 'A', []byte("frame")); err != nil {
+		if err := sender.Send(testutil.Context(t), 'A', []byte("frame")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -263,11 +248,11 @@ func TestAwait_SeesBytesThatCameBeforeItsContextEnded(t *testing.T) {
 		if err := conn.Await(over); err != nil {
 			t.Error(err)
 		}
-		if _, _, err := conn.Recv(watched(t)); err != nil {
+		if _, _, err := conn.Recv(testutil.Context(t)); err != nil {
 			t.Error(err)
 		}
 	}
-	wantErr(t, conn.Await(over), context.Canceled)
+	testutil.ErrorIs(t, conn.Await(over), context.Canceled)
 	sender.Close()
 	if err := conn.Await(over); err != nil { // Await reports the end of the stream as well
 		t.Error(err)
@@ -275,11 +260,11 @@ func TestAwait_SeesBytesThatCameBeforeItsContextEnded(t *testing.T) {
 }
 
 func TestRecv_TooLongAFrameEndsTheStream(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	a, b := pair(t)
 	go a.Write(append(binary.LittleEndian.AppendUint32(nil, 1<<31), 'V'))
 	_, _, err := link.NewConn(b, 100).Recv(ctx)
-	wantErr(t, err, link.ErrFrame)
+	testutil.ErrorIs(t, err, link.ErrFrame)
 	if _, err := b.Write([]byte{0}); err == nil {
 		t.Error("the stream is open")
 	}

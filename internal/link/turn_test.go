@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A call waits for a goroutine that is there before it no longer than its context lasts, and the
 // stream is as good as before.
 func TestConn_WaitsForOthersAsLongAsItsContext(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	a, b := pair(t)
 	x, y := link.NewConn(a, 100), link.NewConn(b, 100)
 	sent, received := make(chan error, 1), make(chan error, 1)
@@ -29,7 +30,7 @@ func TestConn_WaitsForOthersAsLongAsItsContext(t *testing.T) {
 	} {
 		short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 		begin := time.Now()
-		wantErr(t, call(short), context.DeadlineExceeded)
+		testutil.ErrorIs(t, call(short), context.DeadlineExceeded)
 		cancel()
 		if d := time.Since(begin); d > 10*time.Second {
 			t.Errorf("%s returned %v after its context", name, d)
@@ -47,7 +48,7 @@ func TestConn_WaitsForOthersAsLongAsItsContext(t *testing.T) {
 // A peer that stops anywhere in a frame keeps nobody longer than a context lasts, and nothing of
 // the frame is lost.
 func TestRecv_GoesOnAnywhereInAFrame(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	a, b := pair(t)
 	c := link.NewConn(b, 1<<20)
 	text := bytes.Repeat([]byte("0123456789"), 1000)
@@ -61,7 +62,7 @@ func TestRecv_GoesOnAnywhereInAFrame(t *testing.T) {
 			short, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
 			_, _, err := c.Recv(short)
 			cancel()
-			wantErr(t, err, context.DeadlineExceeded)
+			testutil.ErrorIs(t, err, context.DeadlineExceeded)
 			select {
 			case err := <-wrote:
 				waits = false
@@ -79,7 +80,7 @@ func TestRecv_GoesOnAnywhereInAFrame(t *testing.T) {
 	}
 	go func() { a.Write([]byte("\x09\x00\x00\x00Vbody")); a.Close() }()
 	_, _, err = c.Recv(ctx)
-	wantErr(t, err, link.ErrClosed)
+	testutil.ErrorIs(t, err, link.ErrClosed)
 	if !strings.Contains(err.Error(), "unexpected EOF") {
 		t.Errorf("%v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 const actorEnv = "SHM_TEST_ACTOR"
@@ -62,10 +63,10 @@ func start(t testing.TB, d *shm.Domain, name string, args ...string) *actor {
 	}
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	check(t, err)
+	testutil.NoError(t, err)
 	out, err := cmd.StdoutPipe()
-	check(t, err)
-	check(t, cmd.Start())
+	testutil.NoError(t, err)
+	testutil.NoError(t, cmd.Start())
 	a := &actor{t, cmd, bufio.NewScanner(out), in}
 	t.Cleanup(func() {
 		if cmd.ProcessState == nil {
@@ -88,7 +89,7 @@ func (a *actor) hear() string {
 // kill ends the actor with SIGKILL and waits for its end, not for anybody's notice of it.
 func (a *actor) kill() {
 	a.t.Helper()
-	check(a.t, a.cmd.Process.Kill())
+	testutil.NoError(a.t, a.cmd.Process.Kill())
 	a.cmd.Wait()
 }
 
@@ -96,7 +97,7 @@ func (a *actor) kill() {
 func (a *actor) finish() {
 	a.t.Helper()
 	a.in.Close()
-	check(a.t, a.cmd.Wait())
+	testutil.NoError(a.t, a.cmd.Wait())
 }
 
 func handleArg(s string) shm.Handle {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // numbers returns a batch of the numbers from first on, each a message.
@@ -40,11 +41,11 @@ func TestBatch_GoesRoundTheRing(t *testing.T) {
 			}
 			sent += n
 			if i%3 == 0 && r.Room() > 0 { // one between them by itself
-				check(t, r.TryPut(binary.AppendUvarint(nil, uint64(sent)), nil, false))
+				testutil.NoError(t, r.TryPut(binary.AppendUvarint(nil, uint64(sent)), nil, false))
 				sent++
 			}
 			if i%5 == 0 && came < sent {
-				check(t, other.TryGet(&m))
+				testutil.NoError(t, other.TryGet(&m))
 				if n := numberOf(m.Body); n != came {
 					t.Fatalf("%d came as the %dth", n, came)
 				}
@@ -66,7 +67,7 @@ func TestBatch_GoesRoundTheRing(t *testing.T) {
 		if sent < 200 || r.Len() != sent-came {
 			t.Errorf("%d sent, %d came, %d are there", sent, came, r.Len())
 		}
-		check(t, other.TryGet(&m)) // and the rest is drained with the ring
+		testutil.NoError(t, other.TryGet(&m)) // and the rest is drained with the ring
 		wantRest(t, f.first, 3)
 	})
 }
@@ -76,12 +77,12 @@ func TestBatch_LeavesMessagesWithBlocksToGet(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		r, _, _ := newRing(t, f.first, 16)
 		_, err := r.TryPutBatch(numbers(0, 3))
-		check(t, err)
+		testutil.NoError(t, err)
 		h := alloc(t, f.first, 64, "b")
-		check(t, r.TryPut([]byte{3}, []shm.Handle{h}, true))
-		check(t, r.TryPut(make([]byte, shm.SlotBody+1), nil, false))
+		testutil.NoError(t, r.TryPut([]byte{3}, []shm.Handle{h}, true))
+		testutil.NoError(t, r.TryPut(make([]byte, shm.SlotBody+1), nil, false))
 		_, err = r.TryPutBatch(numbers(5, 2))
-		check(t, err)
+		testutil.NoError(t, err)
 		var b shm.Batch
 		var m shm.Message
 		for _, want := range []int{3, 0, 2} {
@@ -90,7 +91,7 @@ func TestBatch_LeavesMessagesWithBlocksToGet(t *testing.T) {
 				t.Fatalf("a batch of %d, %v, want %d", n, err, want)
 			}
 			if r.Len() > 2 {
-				check(t, r.TryGet(&m))
+				testutil.NoError(t, r.TryGet(&m))
 				m.Discard()
 			}
 		}
@@ -121,7 +122,7 @@ func TestBatch_OfAFinishedOrFullRing(t *testing.T) {
 func TestBatch_GrowsTheRing(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		r, _, _, err := f.first.NewRing(shm.RingOptions{Capacity: 4096, Grow: true})
-		check(t, err)
+		testutil.NoError(t, err)
 		for first := 0; first < 4000; first += 100 {
 			if n, err := r.TryPutBatch(numbers(first, 100)); n != 100 || err != nil {
 				t.Fatalf("put %d, %v", n, err)
@@ -137,7 +138,7 @@ func TestBatch_GrowsTheRing(t *testing.T) {
 func TestBatch_EveryMessageArrivesOnceAndInOrder(t *testing.T) {
 	const producers, consumers, each = 3, 3, 5000
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		r, s, v := newRing(t, f.first, 37)
 		var put, get sync.WaitGroup
 		for p := range producers {

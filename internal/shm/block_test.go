@@ -8,16 +8,17 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestBlock_IsFreeWhenItsLastReferenceGoes(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d := f.first
 		h := alloc(t, d, 5000, "x")
-		check(t, d.Retain(h))
-		check(t, d.Release(h))
+		testutil.NoError(t, d.Retain(h))
+		testutil.NoError(t, d.Release(h))
 		wantMark(t, d, h, "x")
-		check(t, d.Release(h))
+		testutil.NoError(t, d.Release(h))
 		if err := d.Release(h); !errors.Is(err, shm.ErrStale) {
 			t.Errorf("second release: %v, want ErrStale", err)
 		}
@@ -38,7 +39,7 @@ func TestHandle_StaysStaleWhenItsBlockIsUsedAgain(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d := f.first
 		old := alloc(t, d, 5000, "old")
-		check(t, d.Release(old))
+		testutil.NoError(t, d.Release(old))
 		again := alloc(t, d, 5000, "new")
 		if shm.Index(old) != shm.Index(again) {
 			t.Fatalf("%v is not used again first, but %v", old, again)
@@ -63,10 +64,10 @@ func TestBlock_OutlivesItsMakerOnceImported(t *testing.T) {
 		if err := b.Release(h); !errors.Is(err, shm.ErrClosed) {
 			t.Errorf("release of a block that somebody else holds: %v, want ErrClosed", err)
 		}
-		check(t, b.Import(h))
-		check(t, a.Close())
+		testutil.NoError(t, b.Import(h))
+		testutil.NoError(t, a.Close())
 		wantMark(t, b, h, "shared")
-		check(t, b.Release(h))
+		testutil.NoError(t, b.Release(h))
 		wantRest(t, b, 0)
 	})
 }
@@ -83,20 +84,20 @@ func TestHandle_MadeUpIsRefused(t *testing.T) {
 			t.Errorf("bytes of %#x: %v, want ErrStale", uint64(h), err)
 		}
 	}
-	check(t, d.Audit())
+	testutil.NoError(t, d.Audit())
 }
 
 func TestBlock_MayHaveNoBytes(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	h, err := d.Alloc(0)
-	check(t, err)
+	testutil.NoError(t, err)
 	if p, err := d.Bytes(h); err != nil || len(p) != 0 {
 		t.Errorf("%d bytes, %v", len(p), err)
 	}
 	if n := d.Stats().Committed; n != 0 {
 		t.Errorf("%d bytes committed for nothing", n)
 	}
-	check(t, d.Release(h))
+	testutil.NoError(t, d.Release(h))
 	wantRest(t, d, 0)
 }
 
@@ -118,16 +119,16 @@ func TestDomain_RefusesUseAfterClose(t *testing.T) {
 		h := alloc(t, d, 64, "x")
 		r, _, _ := newRing(t, d, 4)
 		var m shm.Message
-		check(t, r.Put(watchdog(t), []byte("m"), nil, false))
-		check(t, r.Get(watchdog(t), &m))
-		check(t, d.Close())
-		check(t, d.Close()) // idempotent
+		testutil.NoError(t, r.Put(testutil.Context(t), []byte("m"), nil, false))
+		testutil.NoError(t, r.Get(testutil.Context(t), &m))
+		testutil.NoError(t, d.Close())
+		testutil.NoError(t, d.Close()) // idempotent
 		_, alloc := d.Alloc(64)
-		_, wait := d.AllocWait(watchdog(t), 64)
+		_, wait := d.AllocWait(testutil.Context(t), 64)
 		for name, err := range map[string]error{
 			"alloc": alloc, "alloc wait": wait, "release": d.Release(h), "retain": d.Retain(h), "import": d.Import(h),
 			"put": r.TryPut(nil, nil, false), "get": r.TryGet(&m),
-			"blocking put": r.Put(watchdog(t), nil, nil, false), "blocking get": r.Get(watchdog(t), &m),
+			"blocking put": r.Put(testutil.Context(t), nil, nil, false), "blocking get": r.Get(testutil.Context(t), &m),
 		} {
 			if !errors.Is(err, shm.ErrClosed) {
 				t.Errorf("%s: %v, want ErrClosed", name, err)
@@ -150,12 +151,12 @@ func TestBlock_SmallOnesShareSlabs(t *testing.T) {
 		seen := make(map[*byte]bool)
 		for _, h := range all {
 			p, err := d.Bytes(h)
-			check(t, err)
+			testutil.NoError(t, err)
 			if len(p) != 64 || seen[&p[0]] {
 				t.Fatalf("%v has %d bytes, used twice: %t", h, len(p), seen[&p[0]])
 			}
 			seen[&p[0]] = true
-			check(t, d.Release(h))
+			testutil.NoError(t, d.Release(h))
 		}
 		wantRest(t, d, 0)
 		for range 4096 {
@@ -172,7 +173,7 @@ func TestBlock_IsSharedByGoroutines(t *testing.T) {
 		d := f.first
 		h := alloc(t, d, 64, "shared")
 		r, _, _ := newRing(t, d, 64)
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		var g sync.WaitGroup
 		for range 64 {
 			g.Go(func() {
@@ -260,24 +261,24 @@ func TestLane_WaitersForAStampKeepNone(t *testing.T) {
 		r, s, v := newRing(t, a, 128)
 		other := open(t, b, r.Handle(), s, v)
 		h := alloc(t, a, 64, "x")
-		check(t, b.Import(h))
+		testutil.NoError(t, b.Import(h))
 		end, err := a.StampPut(h)
-		check(t, err)
+		testutil.NoError(t, err)
 		var g sync.WaitGroup
 		for range 100 {
 			g.Go(func() {
-				if err := other.Put(watchdog(t), nil, []shm.Handle{h}, false); err != nil {
+				if err := other.Put(testutil.Context(t), nil, []shm.Handle{h}, false); err != nil {
 					t.Error(err)
 				}
 			})
 		}
-		eventually(t, "not all wait", func() bool { return b.Parked() == 100 })
-		check(t, b.Release(alloc(t, b, 64, "y")))
+		testutil.Eventually(t, func() bool { return b.Parked() == 100 }, "not all wait")
+		testutil.NoError(t, b.Release(alloc(t, b, 64, "y")))
 		end()
 		g.Wait()
 		if n := r.Len(); n != 100 {
 			t.Errorf("%d messages, want 100", n)
 		}
-		check(t, errors.Join(a.Release(h), b.Release(h)))
+		testutil.NoError(t, errors.Join(a.Release(h), b.Release(h)))
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // Each word that is read from the header and the table of blocks is garbage once: what fails says
@@ -41,7 +42,7 @@ func TestGarbage_IsAnErrorThatNamesTheWord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDomain(t, 8<<20)
 			s, err := d.NewSync(shm.SyncOptions{Form: shm.FormMutex, Bytes: 8000})
-			check(t, err)
+			testutil.NoError(t, err)
 			v := c.value
 			if c.word == "names" {
 				v = uint64(s.Handle())
@@ -53,7 +54,7 @@ func TestGarbage_IsAnErrorThatNamesTheWord(t *testing.T) {
 				t.Errorf("%v, want ErrCorrupt that names %q", err, c.says)
 			}
 			s.Close()
-			check(t, d.Release(s.Handle()))
+			testutil.NoError(t, d.Release(s.Handle()))
 		})
 	}
 }
@@ -90,7 +91,7 @@ func TestGarbage_ARingThatIsFarOnIsNotWalked(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			for _, h := range []shm.Handle{r.Handle(), senders, receivers} {
-				check(t, d.Release(h))
+				testutil.NoError(t, d.Release(h))
 			}
 		})
 	}
@@ -101,7 +102,7 @@ func TestGarbage_ARingThatIsFarOnIsNotWalked(t *testing.T) {
 func TestGarbage_AllocWaitEndsWithItsContext(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	other, err := attachAgain(d)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer other.Close()
 	restore := d.Scribble(0, "budget", 1<<24|1<<14|uint64(other.Seat()*shm.LanesPerSeat))
 	defer restore()
@@ -112,7 +113,7 @@ func TestGarbage_AllocWaitEndsWithItsContext(t *testing.T) {
 	select {
 	case err := <-ended:
 		wantIs(t, err, context.DeadlineExceeded)
-	case <-watchdog(t).Done():
+	case <-testutil.Context(t).Done():
 		t.Fatal("it waits on")
 	}
 }
@@ -123,7 +124,7 @@ func TestGarbage_AllocEndsWhereNobodyEndsTheStamp(t *testing.T) {
 	defer shm.SetStampTime(300 * time.Millisecond)()
 	d := newDomain(t, 8<<20)
 	other, err := attachAgain(d)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer other.Close()
 	restore := d.Scribble(0, "budget", 1<<24|1<<14|uint64(other.Seat()*shm.LanesPerSeat))
 	defer restore()
@@ -136,15 +137,15 @@ func TestGarbage_ListsAreMadeAnew(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	const size = 100_000
 	h, err := d.Alloc(size)
-	check(t, err)
-	check(t, d.Release(h)) // larger than what a lane keeps for itself: it hangs on the list
+	testutil.NoError(t, err)
+	testutil.NoError(t, d.Release(h)) // larger than what a lane keeps for itself: it hangs on the list
 	d.ScribbleList(size, 1<<31)
 	again, err := d.Alloc(size)
-	check(t, err)
+	testutil.NoError(t, err)
 	if shm.Index(again) != shm.Index(h) {
 		t.Errorf("%v instead of %v: the list has lost its block", again, h)
 	}
-	check(t, d.Release(again))
+	testutil.NoError(t, d.Release(again))
 	wantRest(t, d, 0)
 }
 
@@ -172,7 +173,7 @@ func TestGarbage_IsLoggedWhereNobodyHearsOfIt(t *testing.T) {
 		defer mu.Unlock()
 		return strings.Count(said.String(), "the class of a free block is")
 	}
-	eventually(t, "nothing is logged", func() bool { return count() > 0 })
+	testutil.Eventually(t, func() bool { return count() > 0 }, "nothing is logged")
 	if n := count(); n != 1 || !strings.Contains(said.String(), "start them again") {
 		t.Errorf("logged %d times: %s", n, &said)
 	}

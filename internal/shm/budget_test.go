@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestBudget_ExhaustionIsAnErrorWithNumbers(t *testing.T) {
@@ -31,7 +32,7 @@ func TestBudget_ExhaustionIsAnErrorWithNumbers(t *testing.T) {
 			t.Errorf("holders: %+v", full.Holders)
 		}
 		wantMark(t, d, all[3], "x")
-		check(t, d.Release(all[0]))
+		testutil.NoError(t, d.Release(all[0]))
 		alloc(t, d, 1<<20, "y")
 		wantRest(t, d, 4)
 	})
@@ -44,8 +45,8 @@ func TestRegression_S2_5_ABudgetErrorSaysWhatNobodyHasReceived(t *testing.T) {
 		r, senders, receivers := newRing(t, d, 8)
 		for range 2 {
 			h := alloc(t, d, 1<<20, "x")
-			check(t, r.TryPut(nil, []shm.Handle{h}, false))
-			check(t, d.Release(h))
+			testutil.NoError(t, r.TryPut(nil, []shm.Handle{h}, false))
+			testutil.NoError(t, d.Release(h))
 		}
 		kept := alloc(t, d, 1<<20, "y")
 		_, err := d.Alloc(2 << 20)
@@ -59,13 +60,13 @@ func TestRegression_S2_5_ABudgetErrorSaysWhatNobodyHasReceived(t *testing.T) {
 		}
 		var m shm.Message
 		for range 2 {
-			check(t, r.TryGet(&m))
+			testutil.NoError(t, r.TryGet(&m))
 			for _, h := range m.Blocks {
-				check(t, d.Release(h))
+				testutil.NoError(t, d.Release(h))
 			}
 		}
 		for _, h := range []shm.Handle{kept, senders, receivers, r.Handle()} {
-			check(t, d.Release(h))
+			testutil.NoError(t, d.Release(h))
 		}
 	})
 }
@@ -78,12 +79,12 @@ func TestRegression_S2_5_ABudgetErrorSaysInWhichQueuesItWaits(t *testing.T) {
 		var held []shm.Handle
 		ring := func(label string, n int, body []byte) *shm.Ring {
 			r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 8, Label: label})
-			check(t, err)
+			testutil.NoError(t, err)
 			held = append(held, senders, receivers, r.Handle())
 			for range n {
 				h := alloc(t, d, 1<<20, "x")
-				check(t, r.TryPut(body, []shm.Handle{h}, false))
-				check(t, d.Release(h))
+				testutil.NoError(t, r.TryPut(body, []shm.Handle{h}, false))
+				testutil.NoError(t, d.Release(h))
 			}
 			return r
 		}
@@ -91,7 +92,7 @@ func TestRegression_S2_5_ABudgetErrorSaysInWhichQueuesItWaits(t *testing.T) {
 		jobs := ring("*tensor.Tensor", 3, nil)
 		spilled := ring(strings.Repeat("long", 30), 2, make([]byte, 1000))
 		ring("nothing waits", 0, nil)
-		check(t, d.Bind(context.Background(), "jobs", []byte{1}, []shm.Handle{jobs.Handle()}))
+		testutil.NoError(t, d.Bind(context.Background(), "jobs", []byte{1}, []shm.Handle{jobs.Handle()}))
 		_, err := d.Alloc(4 << 20)
 		var full *shm.SpaceError
 		if !errors.As(err, &full) || len(full.Queues) != 3 {
@@ -112,9 +113,9 @@ func TestRegression_S2_5_ABudgetErrorSaysInWhichQueuesItWaits(t *testing.T) {
 			err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
-		check(t, d.Unlink("jobs"))
+		testutil.NoError(t, d.Unlink("jobs"))
 		for _, h := range held {
-			check(t, d.Release(h))
+			testutil.NoError(t, d.Release(h))
 		}
 	})
 }
@@ -136,7 +137,7 @@ func TestBudget_OfAddressesIsTold(t *testing.T) {
 	d := newDomain(t, 1<<20) // 16 MiB of addresses
 	grown := shm.RingOptions{Capacity: 8 << 20 / shm.SlotSize, Grow: true}
 	_, _, _, err := d.NewRing(grown)
-	check(t, err)
+	testutil.NoError(t, err)
 	_, _, _, err = d.NewRing(grown)
 	var full *shm.SpaceError
 	if !errors.As(err, &full) || !strings.Contains(err.Error(), " of 16777216 bytes of address space are left: ") ||
@@ -147,10 +148,10 @@ func TestBudget_OfAddressesIsTold(t *testing.T) {
 
 func TestBudget_MachineWithoutMemoryRefusesBigBlocks(t *testing.T) {
 	h, d, err := shm.NewHeap(16 << 20)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer d.Close()
 	idle := alloc(t, d, 4<<20, "x")
-	check(t, d.Release(idle))
+	testutil.NoError(t, d.Release(idle))
 	h.SetRoom(1 << 20)
 	_, err = d.Alloc(6 << 20)
 	var full *shm.SpaceError
@@ -173,7 +174,7 @@ func TestBudget_LoopNeverExceedsIt(t *testing.T) {
 		if err != nil {
 			t.Fatalf("allocation %d: %v", i, err)
 		}
-		check(t, d.Release(h))
+		testutil.NoError(t, d.Release(h))
 	}
 	if s := d.Stats(); s.Committed > s.Limit {
 		t.Errorf("%d bytes committed, budget %d", s.Committed, s.Limit)
@@ -186,10 +187,10 @@ func TestBudget_IdlePagesAreGivenBackForAnotherClass(t *testing.T) {
 		d := f.first
 		for _, size := range []int{4 << 20, 1 << 20, 256 << 10, 64, 3 << 20} {
 			h := alloc(t, d, size, "x")
-			check(t, d.Release(h))
+			testutil.NoError(t, d.Release(h))
 		}
 		idle := alloc(t, d, 2<<20, "x")
-		check(t, d.Release(idle))
+		testutil.NoError(t, d.Release(idle))
 		wantRest(t, d, 0)
 		if _, err := d.Alloc(4<<20 - shm.SlabSize); err != nil {
 			t.Error(err) // all but the slab of the small block
@@ -201,7 +202,7 @@ func TestBudget_IdlePagesAreGivenBackForAnotherClass(t *testing.T) {
 func TestBudget_SmallBlockTakesIdlePagesOfABigOne(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	big := alloc(t, d, 1<<20, "x")
-	check(t, d.Release(big))
+	testutil.NoError(t, d.Release(big))
 	alloc(t, d, 64, "x")
 	wantRest(t, d, 1)
 }
@@ -245,7 +246,7 @@ func TestBudget_ParticipantsTogetherNeverExceedIt(t *testing.T) {
 func TestAllocWait_WakesWhenAnotherReleases(t *testing.T) {
 	everyWorld(t, 1<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		for range 5 {
 			h := alloc(t, a, 1<<20, "x")
 			got := make(chan error)
@@ -253,8 +254,8 @@ func TestAllocWait_WakesWhenAnotherReleases(t *testing.T) {
 				h, err := b.AllocWait(ctx, 1<<20)
 				got <- errors.Join(err, b.Release(h))
 			}()
-			check(t, a.Release(h))
-			check(t, <-got)
+			testutil.NoError(t, a.Release(h))
+			testutil.NoError(t, <-got)
 		}
 		wantRest(t, a, 0)
 	})
@@ -278,10 +279,10 @@ func TestAllocWait_EndsWithItsContext(t *testing.T) {
 func TestAllocWait_EndsWithItsDomain(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	alloc(t, d, 1<<20, "x")
-	ctx := watchdog(t)
+	ctx := testutil.Context(t)
 	got := make(chan error)
 	go func() { _, err := d.AllocWait(ctx, 4096); got <- err }()
-	check(t, d.Close())
+	testutil.NoError(t, d.Close())
 	if err := <-got; !errors.Is(err, shm.ErrClosed) {
 		t.Errorf("alloc: %v, want ErrClosed", err)
 	}
@@ -321,7 +322,7 @@ func TestPressure_CollectsForgottenBlocks(t *testing.T) {
 	if testing.Short() {
 		n = 1000
 	}
-	check(t, forget(newDomain(t, 64<<20), n))
+	testutil.NoError(t, forget(newDomain(t, 64<<20), n))
 }
 
 // Long before memory is short: fresh pages cost more than a collection now and then. An allocation
@@ -329,7 +330,7 @@ func TestPressure_CollectsForgottenBlocks(t *testing.T) {
 func TestAlloc_CollectsForgottenBlocksBeforeItCommitsMore(t *testing.T) {
 	d := newDomain(t, 1<<30)
 	for range 500 {
-		check(t, forget(d, 1))
+		testutil.NoError(t, forget(d, 1))
 		d.AwaitCollection()
 	}
 	if got := d.Stats().Committed; got > 200<<20 {
@@ -364,7 +365,7 @@ func init() {
 func TestPressure_CollectsWhatTwoProcessesForget(t *testing.T) {
 	d := newDomain(t, 64<<20)
 	other := start(t, d, "forget")
-	check(t, forget(d, 1000))
+	testutil.NoError(t, forget(d, 1000))
 	if s := other.hear(); s != "done" {
 		t.Fatal(s)
 	}
@@ -377,15 +378,15 @@ func TestAllocWait_HearsOfPunchedPages(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		idle := alloc(t, b, 6<<20, "")
-		check(t, b.Release(idle))
+		testutil.NoError(t, b.Release(idle))
 		end := b.StampPunch(idle)
 		got := make(chan error, 1)
 		go func() {
-			h, err := a.AllocWait(watchdog(t), 4<<20)
+			h, err := a.AllocWait(testutil.Context(t), 4<<20)
 			got <- errors.Join(err, a.Release(h))
 		}()
-		eventually(t, "nobody waits for memory", a.ParkedForMemory)
+		testutil.Eventually(t, a.ParkedForMemory, "nobody waits for memory")
 		end()
-		check(t, <-got)
+		testutil.NoError(t, <-got)
 	})
 }

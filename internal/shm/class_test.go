@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // sizes yields every size up to 64 KiB and then samples, with the neighbours of each class, up to
@@ -64,7 +65,7 @@ func TestExtent_IsAlignedAndApart(t *testing.T) {
 	for range 3000 {
 		size := 1 + rand.IntN(1<<(4+rand.IntN(14)))
 		h, err := d.Alloc(size)
-		check(t, err)
+		testutil.NoError(t, err)
 		off, n := d.Extent(h)
 		all = append(all, extent{off, n})
 		if align := min(shm.ExtentAlign(shm.ClassOf(uint64(size))), n&-n); off%align != 0 {

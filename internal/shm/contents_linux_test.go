@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func init() { actors["holder"] = actHolder }
@@ -43,8 +44,8 @@ func TestContents_AreToldOfOtherProcesses(t *testing.T) {
 	h := alloc(t, one, 1<<20, "shared")
 	one.Describe(h, shm.Contents{DType: "uint8", Shape: "[1048576]", Raw: true})
 	one.Describe(h, shm.Contents{DType: "float32", Shape: "[512 512]"})
-	check(t, two.Import(h))
-	check(t, d.Import(h))
+	testutil.NoError(t, two.Import(h))
+	testutil.NoError(t, d.Import(h))
 	own := alloc(t, two, 100, "own")
 	two.Describe(own, shm.Contents{DType: "int64", Shape: "[12]"})
 	mine := alloc(t, d, 2<<20, "of a process that tells nothing")
@@ -83,16 +84,16 @@ func TestContents_AreToldOfOtherProcesses(t *testing.T) {
 		t.Errorf("what their tables lie in is counted as well: %v, %v", one, two)
 	}
 
-	check(t, one.Release(h))
+	testutil.NoError(t, one.Release(h))
 	if s := d.Observe().Summary; len(s.Shapes) != 1 || s.Shapes[0].DType != "int64" {
 		t.Errorf("who has described it has closed it: %+v", s.Shapes)
 	}
 	for _, p := range []*shm.Domain{one, two} {
-		check(t, p.Close())
+		testutil.NoError(t, p.Close())
 	}
-	check(t, d.Release(h))
-	check(t, d.Release(mine))
-	eventually(t, "all of them is free", func() bool { return d.Stats().Blocks == before.Stats.Blocks })
+	testutil.NoError(t, d.Release(h))
+	testutil.NoError(t, d.Release(mine))
+	testutil.Eventually(t, func() bool { return d.Stats().Blocks == before.Stats.Blocks }, "not all of them is free")
 	if s := d.Observe().Summary; s.Tellers != 0 || s.Shapes != nil {
 		t.Errorf("all have closed: %+v", s)
 	}
@@ -104,7 +105,7 @@ func TestContents_EndWithAProcessThatIsKilled(t *testing.T) {
 	t.Setenv("SHOAL_DEBUG", "lifetime")
 	a := start(t, d, "holder")
 	h := handleArg(a.hear())
-	check(t, d.Import(h))
+	testutil.NoError(t, d.Import(h))
 	s := d.Observe().Summary
 	if s.Tellers != 1 || len(s.Shapes) != 1 || len(s.Sites) == 0 || !strings.Contains(s.Sites[0].Stack, "shm_test.actHolder") {
 		t.Errorf("%d processes tell of %+v at %+v", s.Tellers, s.Shapes, s.Sites)
@@ -114,7 +115,7 @@ func TestContents_EndWithAProcessThatIsKilled(t *testing.T) {
 	if s := d.Observe().Summary; s.Tellers != 0 || s.Shapes != nil || d.Stats().Blocks != blocks+1 {
 		t.Errorf("after its death %+v of %d blocks, want %d", s, d.Stats().Blocks, blocks+1)
 	}
-	check(t, d.Release(h))
+	testutil.NoError(t, d.Release(h))
 }
 
 func TestContents_SayWhatTheyHadNoRoomFor(t *testing.T) {
@@ -129,7 +130,7 @@ func TestContents_SayWhatTheyHadNoRoomFor(t *testing.T) {
 		t.Errorf("%d processes have no room for %d blocks, want %d", s.Tellers, s.Untold, more)
 	}
 	for _, h := range all {
-		check(t, p.Release(h))
+		testutil.NoError(t, p.Release(h))
 	}
 	h := alloc(t, p, 8, "small")
 	p.Describe(h, shm.Contents{DType: "bool", Shape: "[8]"})

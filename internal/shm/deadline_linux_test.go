@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func init() { actors["halted"] = actHalted }
@@ -81,15 +82,15 @@ func newDeadlined(t *testing.T) *deadlined {
 	x.h = alloc(t, x.d, 64, "x")
 	x.held = append(x.held, x.h)
 	for i := range byte(4) {
-		check(t, x.ring.TryPut([]byte{1 + i}, []shm.Handle{x.h}, false))
+		testutil.NoError(t, x.ring.TryPut([]byte{1 + i}, []shm.Handle{x.h}, false))
 		x.put = append(x.put, 1+i)
 	}
-	check(t, x.d.Bind(t.Context(), "bound", nil, []shm.Handle{x.h}))
+	testutil.NoError(t, x.d.Bind(t.Context(), "bound", nil, []shm.Handle{x.h}))
 	s, err := x.d.NewSync(shm.SyncOptions{Form: shm.FormSemaphore, Limit: 3})
-	check(t, err)
+	testutil.NoError(t, err)
 	x.sem = shm.Semaphore{Sync: s}
 	x.held = append(x.held, s.Handle())
-	check(t, x.sem.Acquire(t.Context()))
+	testutil.NoError(t, x.sem.Acquire(t.Context()))
 	return x
 }
 
@@ -198,15 +199,15 @@ func (x *deadlined) settle(t *testing.T) {
 		t.Errorf("%d messages of %v are lost, %v came", lost, x.put, x.got)
 	}
 	for _, n := range x.d.Names() {
-		check(t, x.d.Unlink(n))
+		testutil.NoError(t, x.d.Unlink(n))
 	}
 	x.ring.Close()
 	x.other.Close()
 	x.sem.Close()
 	for _, h := range x.held {
-		check(t, x.d.Release(h))
+		testutil.NoError(t, x.d.Release(h))
 	}
-	eventually(t, "blocks are left", func() bool { return x.d.Stats().Blocks == 0 })
+	testutil.Eventually(t, func() bool { return x.d.Stats().Blocks == 0 }, "blocks are left")
 	wantRest(t, x.d, 0)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // reap takes back what the dead held; the participants of one process have one pid, so nobody is
@@ -17,12 +18,12 @@ import (
 func reap(t *testing.T, d *shm.Domain) {
 	t.Helper()
 	_, err := d.Reap()
-	check(t, err)
-	eventually(t, "a reaper does not end", func() bool {
+	testutil.NoError(t, err)
+	testutil.Eventually(t, func() bool {
 		alone, err := d.ReapAlone()
-		check(t, err)
+		testutil.NoError(t, err)
 		return alone
-	})
+	}, "a reaper does not end")
 }
 
 func TestDeath_InTheMiddleOfAnything(t *testing.T) {
@@ -32,22 +33,22 @@ func TestDeath_InTheMiddleOfAnything(t *testing.T) {
 				a, b := f.first, f.join()
 				r, s, v := newRing(t, a, 8)
 				other := open(t, b, r.Handle(), s, v)
-				check(t, r.TryPut(nil, []shm.Handle{alloc(t, a, 64, "queued")}, true))
+				testutil.NoError(t, r.TryPut(nil, []shm.Handle{alloc(t, a, 64, "queued")}, true))
 				h := alloc(t, b, 64, "held")
-				check(t, a.Import(h))
-				check(t, halt.Do(b, other, h))
-				check(t, b.Abandon())
-				eventually(t, "nobody reaped", func() bool { reap(t, a); return a.Stats().Reaped == 1 })
-				check(t, a.Audit())
+				testutil.NoError(t, a.Import(h))
+				testutil.NoError(t, halt.Do(b, other, h))
+				testutil.NoError(t, b.Abandon())
+				testutil.Eventually(t, func() bool { reap(t, a); return a.Stats().Reaped == 1 }, "nobody reaped")
+				testutil.NoError(t, a.Audit())
 				wantMark(t, a, h, "held")
-				check(t, a.Release(h))
+				testutil.NoError(t, a.Release(h))
 				var m shm.Message
 				for r.TryGet(&m) == nil {
 					m.Discard()
 				}
 				wantRest(t, a, 3)
-				check(t, r.Put(watchdog(t), []byte("goes on"), nil, false))
-				check(t, r.Get(watchdog(t), &m))
+				testutil.NoError(t, r.Put(testutil.Context(t), []byte("goes on"), nil, false))
+				testutil.NoError(t, r.Get(testutil.Context(t), &m))
 			})
 		})
 	}
@@ -60,21 +61,21 @@ func TestDeath_OfAllButOne(t *testing.T) {
 		r, s, v := newRing(t, a, 64)
 		var dead []*shm.Domain
 		for range shm.Halts {
-			check(t, r.TryPut(nil, []shm.Handle{alloc(t, a, 64, "queued")}, true))
+			testutil.NoError(t, r.TryPut(nil, []shm.Handle{alloc(t, a, 64, "queued")}, true))
 		}
 		for _, halt := range shm.Halts {
 			d := f.join()
-			check(t, halt.Do(d, open(t, d, r.Handle(), s, v), alloc(t, d, 64, "held")))
+			testutil.NoError(t, halt.Do(d, open(t, d, r.Handle(), s, v), alloc(t, d, 64, "held")))
 			dead = append(dead, d)
 		}
 		for _, d := range dead { // none of them reaps another one first
-			check(t, d.Stop())
+			testutil.NoError(t, d.Stop())
 		}
 		for _, d := range dead {
-			check(t, d.Abandon())
+			testutil.NoError(t, d.Abandon())
 		}
-		eventually(t, "somebody is not reaped", func() bool { reap(t, a); return a.Stats().Reaped == len(dead) })
-		check(t, a.Audit())
+		testutil.Eventually(t, func() bool { reap(t, a); return a.Stats().Reaped == len(dead) }, "somebody is not reaped")
+		testutil.NoError(t, a.Audit())
 		var m shm.Message
 		for r.TryGet(&m) == nil {
 			m.Discard()
@@ -87,11 +88,11 @@ func TestDeath_OfASenderLeavesItsMessages(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		r, s, v := newRing(t, a, 4)
-		check(t, open(t, b, r.Handle(), s, v).TryPut([]byte("will"), []shm.Handle{alloc(t, b, 64, "left")}, true))
-		check(t, b.Abandon())
+		testutil.NoError(t, open(t, b, r.Handle(), s, v).TryPut([]byte("will"), []shm.Handle{alloc(t, b, 64, "left")}, true))
+		testutil.NoError(t, b.Abandon())
 		reap(t, a)
 		var m shm.Message
-		check(t, r.TryGet(&m))
+		testutil.NoError(t, r.TryGet(&m))
 		if string(m.Body) != "will" {
 			t.Errorf("got %q", m.Body)
 		}
@@ -106,13 +107,13 @@ func TestDeath_OfAReaderDropsItsMessageAndCounts(t *testing.T) {
 		a, b := f.first, f.join()
 		r, s, v := newRing(t, a, 4)
 		for _, name := range []string{"first", "second"} {
-			check(t, r.TryPut([]byte(name), []shm.Handle{alloc(t, a, 64, name)}, true))
+			testutil.NoError(t, r.TryPut([]byte(name), []shm.Handle{alloc(t, a, 64, name)}, true))
 		}
 		halted(t, "get reading").Do(b, open(t, b, r.Handle(), s, v), 0)
-		check(t, b.Abandon())
+		testutil.NoError(t, b.Abandon())
 		reap(t, a)
 		var m shm.Message
-		check(t, r.TryGet(&m))
+		testutil.NoError(t, r.TryGet(&m))
 		if string(m.Body) != "second" || a.Stats().Dropped != 1 {
 			t.Errorf("got %q, %d dropped", m.Body, a.Stats().Dropped)
 		}
@@ -138,25 +139,25 @@ func TestDeath_OfAProcessForWhichAReaperWaits(t *testing.T) {
 		a, b, c := f.first, f.join(), f.join()
 		r, s, v := newRing(t, a, 8)
 		x := alloc(t, a, 64, "shared")
-		check(t, errors.Join(b.Import(x), c.Import(x)))
+		testutil.NoError(t, errors.Join(b.Import(x), c.Import(x)))
 		own, _, _ := newRing(t, b, 4)
-		check(t, own.TryPut(nil, []shm.Handle{x}, false))
-		check(t, halted(t, "put stamped").Do(c, open(t, c, r.Handle(), s, v), x))
-		check(t, c.Stop()) // it does not reap b, which it would do in the middle of its own put
-		check(t, b.Abandon())
+		testutil.NoError(t, own.TryPut(nil, []shm.Handle{x}, false))
+		testutil.NoError(t, halted(t, "put stamped").Do(c, open(t, c, r.Handle(), s, v), x))
+		testutil.NoError(t, c.Stop()) // it does not reap b, which it would do in the middle of its own put
+		testutil.NoError(t, b.Abandon())
 		reaped := make(chan error, 1)
 		go func() {
 			_, err := a.Reap()
 			reaped <- err
 		}()
-		eventually(t, "no reaper waits for the put", func() bool { return a.AwaitedStamp(x) })
-		check(t, c.Abandon())
-		check(t, <-reaped)
+		testutil.Eventually(t, func() bool { return a.AwaitedStamp(x) }, "no reaper waits for the put")
+		testutil.NoError(t, c.Abandon())
+		testutil.NoError(t, <-reaped)
 		reap(t, a)
-		check(t, errors.Join(a.Retain(x), a.Release(x)))
-		eventually(t, "somebody is not reaped", func() bool { reap(t, a); return a.Stats().Reaped == 2 })
-		check(t, a.Audit())
-		check(t, a.Release(x))
+		testutil.NoError(t, errors.Join(a.Retain(x), a.Release(x)))
+		testutil.Eventually(t, func() bool { reap(t, a); return a.Stats().Reaped == 2 }, "somebody is not reaped")
+		testutil.NoError(t, a.Audit())
+		testutil.NoError(t, a.Release(x))
 		wantRest(t, a, 3)
 	})
 }
@@ -165,10 +166,10 @@ func TestDeath_OfAProcessForWhichAReaperWaits(t *testing.T) {
 // it.
 func TestDeath_OfASenderLeavesAHoleThatIsRoom(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		a, b := f.first, f.join()
 		r, s, v := newRing(t, a, 1)
-		check(t, halted(t, "put writing").Do(b, open(t, b, r.Handle(), s, v), alloc(t, b, 64, "x")))
+		testutil.NoError(t, halted(t, "put writing").Do(b, open(t, b, r.Handle(), s, v), alloc(t, b, 64, "x")))
 		var g sync.WaitGroup
 		g.Go(func() {
 			if err := r.Put(ctx, []byte("through"), nil, false); err != nil {
@@ -181,7 +182,7 @@ func TestDeath_OfASenderLeavesAHoleThatIsRoom(t *testing.T) {
 				t.Errorf("get: %q, %v", m.Body, err)
 			}
 		})
-		check(t, b.Abandon())
+		testutil.NoError(t, b.Abandon())
 		reap(t, a)
 		g.Wait()
 		wantRest(t, a, 3)
@@ -190,14 +191,14 @@ func TestDeath_OfASenderLeavesAHoleThatIsRoom(t *testing.T) {
 
 func TestDeath_OfTheLastSenderEndsTheRing(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		a, b := f.first, f.join()
 		r, s, v := newRing(t, a, 4)
 		open(t, b, r.Handle(), s, v)
-		check(t, a.Release(s))
+		testutil.NoError(t, a.Release(s))
 		got := make(chan error)
 		go func() { got <- r.Get(ctx, new(shm.Message)) }()
-		check(t, b.Abandon())
+		testutil.NoError(t, b.Abandon())
 		reap(t, a)
 		if err := <-got; !errors.Is(err, shm.ErrFinished) {
 			t.Errorf("get: %v, want ErrFinished", err)
@@ -211,12 +212,12 @@ func TestReaper_ComesBackForWhatALivingLaneBlocks(t *testing.T) {
 		a, b, c := f.first, f.join(), f.join()
 		r, s, v := newRing(t, a, 4)
 		h := alloc(t, a, 64, "x")
-		check(t, c.Import(h))
-		check(t, r.TryPut(nil, []shm.Handle{h}, true))
-		check(t, halted(t, "get reading").Do(b, open(t, b, r.Handle(), s, v), 0))
+		testutil.NoError(t, c.Import(h))
+		testutil.NoError(t, r.TryPut(nil, []shm.Handle{h}, true))
+		testutil.NoError(t, halted(t, "get reading").Do(b, open(t, b, r.Handle(), s, v), 0))
 		end, err := c.StampPut(h)
-		check(t, err)
-		check(t, b.Abandon())
+		testutil.NoError(t, err)
+		testutil.NoError(t, b.Abandon())
 		reap(t, a)
 		if n := a.Stats().Reaped; n != 0 || !a.WaitsForStamp(h) {
 			t.Fatalf("%d reaped, waits: %t", n, a.WaitsForStamp(h))
@@ -228,8 +229,8 @@ func TestReaper_ComesBackForWhatALivingLaneBlocks(t *testing.T) {
 			}
 		}
 		end()
-		eventually(t, "the dead reader is not reaped", func() bool { return a.Stats().Reaped == 1 })
-		check(t, c.Release(h))
+		testutil.Eventually(t, func() bool { return a.Stats().Reaped == 1 }, "the dead reader is not reaped")
+		testutil.NoError(t, c.Release(h))
 		wantRest(t, a, 3)
 	})
 }
@@ -241,7 +242,7 @@ func TestReaper_LeavesFreedRingsAlone(t *testing.T) {
 		for range 20 {
 			b := f.join()
 			newRing(t, b, 64)
-			check(t, b.Abandon())
+			testutil.NoError(t, b.Abandon())
 			reap(t, a)
 			wantRest(t, a, 0)
 		}
@@ -258,7 +259,7 @@ func TestSeat_OfTheDeadIsUsedAgain(t *testing.T) {
 			}
 			seat, epoch = d.Seat(), d.Epoch()
 			alloc(t, d, 100, "x")
-			check(t, d.Abandon())
+			testutil.NoError(t, d.Abandon())
 			reap(t, f.first)
 		}
 		wantRest(t, f.first, 0)
@@ -275,8 +276,8 @@ func TestSeat_OneParticipantTooManyIsRefused(t *testing.T) {
 			t.Errorf("attach: %v, want ErrTooManyParticipants", err)
 		}
 		alloc(t, all[100], 64, "x")
-		check(t, all[100].Abandon())
-		check(t, all[101].Abandon())
+		testutil.NoError(t, all[100].Abandon())
+		testutil.NoError(t, all[101].Abandon())
 		if d := f.join(); d.Seat() != 100 && d.Seat() != 101 {
 			t.Errorf("joined in seat %d", d.Seat())
 		}
@@ -288,23 +289,22 @@ func TestSeat_OneParticipantTooManyIsRefused(t *testing.T) {
 
 func TestDeath_IsNoticedByItself(t *testing.T) {
 	h, a, err := shm.NewHeap(8 << 20)
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(func() { a.Close() })
 	var all []*shm.Domain
 	for range 8 {
 		d, err := h.Join()
-		check(t, err)
+		testutil.NoError(t, err)
 		t.Cleanup(func() { d.Close() })
 		alloc(t, d, 1000, fmt.Sprint(d.Seat()))
 		all = append(all, d)
 	}
 	for _, pair := range [][]int{{0}, {2, 3}, {7, 6}, {1, 4, 5}} {
 		for _, i := range pair {
-			check(t, all[i].Abandon())
+			testutil.NoError(t, all[i].Abandon())
 		}
 	}
-	eventually(t, "the dead are not reaped",
-		func() bool { s := a.Stats(); return s.Participants == 1 && s.Reaped == 8 })
+	testutil.Eventually(t, func() bool { s := a.Stats(); return s.Participants == 1 && s.Reaped == 8 }, "the dead are not reaped")
 	wantRest(t, a, 0)
 }
 
@@ -314,12 +314,12 @@ func TestReaper_EndsAFreeThatWasDoneButForItsEnd(t *testing.T) {
 	everyWorld(t, 16<<20, func(t *testing.T, f *family) {
 		d, late := f.join(), f.first
 		r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 1})
-		check(t, err)
+		testutil.NoError(t, err)
 		h := r.Handle()
 		r.Close()
 		d.AlmostFree(h)
 		imported := async(func() error { return late.Import(h) })
-		eventually(t, "nobody waits for the stamp", func() bool { return late.WaitsForStamp(h) })
+		testutil.Eventually(t, func() bool { return late.WaitsForStamp(h) }, "nobody waits for the stamp")
 		died(t, d, late)
 		wantIs(t, <-imported, shm.ErrStale)
 		if !late.Stale(h) || !late.Stale(senders) || !late.Stale(receivers) {

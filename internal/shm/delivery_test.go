@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 const newborn = 1<<22 - 1 // a process number of nobody
@@ -21,17 +22,17 @@ func named(t *testing.T, err, cause error) {
 
 func TestDelivery_LostBreaksBarriersInTheNameOfTheDead(t *testing.T) {
 	everyWorld(t, 16<<20, func(t *testing.T, f *family) {
-		ctx, d, other := watchdog(t), f.first, f.join()
+		ctx, d, other := testutil.Context(t), f.first, f.join()
 		s, err := d.NewSync(shm.SyncOptions{Form: shm.FormBarrier, Limit: 3})
-		check(t, err)
+		testutil.NoError(t, err)
 		v, err := d.Deliver([]shm.Handle{s.Handle(), alloc(t, d, 100, "x")})
-		check(t, err)
-		check(t, other.Import(s.Handle()))
+		testutil.NoError(t, err)
+		testutil.NoError(t, other.Import(s.Handle()))
 		theirs, err := other.OpenSync(s.Handle(), shm.FormBarrier)
-		check(t, err)
+		testutil.NoError(t, err)
 		waited := make(chan error)
 		go func() { _, err := shm.Barrier{Sync: theirs}.Wait(ctx, nil); waited <- err }()
-		eventually(t, "nobody waits", func() bool { return shm.Barrier{Sync: s}.Waiting() == 1 })
+		testutil.Eventually(t, func() bool { return shm.Barrier{Sync: s}.Waiting() == 1 }, "nobody waits")
 		v.Lost(newborn)
 		named(t, <-waited, shm.ErrBroken)
 		_, err = shm.Barrier{Sync: s}.Wait(ctx, nil)
@@ -40,7 +41,7 @@ func TestDelivery_LostBreaksBarriersInTheNameOfTheDead(t *testing.T) {
 		if (shm.Barrier{Sync: s}).Broken() {
 			t.Error("a reset does not forget")
 		}
-		check(t, v.Close())
+		testutil.NoError(t, v.Close())
 	})
 }
 
@@ -49,15 +50,15 @@ func TestDelivery_IsAMembership(t *testing.T) {
 	everyWorld(t, 16<<20, func(t *testing.T, f *family) {
 		d, starter := f.first, f.join()
 		s, err := d.NewSync(shm.SyncOptions{Form: shm.FormBarrier, Limit: 2})
-		check(t, err)
-		check(t, starter.Import(s.Handle()))
+		testutil.NoError(t, err)
+		testutil.NoError(t, starter.Import(s.Handle()))
 		v, err := starter.Deliver([]shm.Handle{s.Handle()})
-		check(t, err)
-		check(t, starter.Release(s.Handle()))
+		testutil.NoError(t, err)
+		testutil.NoError(t, starter.Release(s.Handle()))
 		if n := (shm.Barrier{Sync: s}).Members(); n != 2 {
 			t.Errorf("%d members, want 2", n)
 		}
-		check(t, v.Close())
+		testutil.NoError(t, v.Close())
 		if n := (shm.Barrier{Sync: s}).Members(); n != 1 {
 			t.Errorf("%d members are left, want 1", n)
 		}
@@ -66,24 +67,24 @@ func TestDelivery_IsAMembership(t *testing.T) {
 
 func TestDelivery_TheLastEndGoesInTheNameOfTheDead(t *testing.T) {
 	everyWorld(t, 16<<20, func(t *testing.T, f *family) {
-		ctx, d := watchdog(t), f.first
+		ctx, d := testutil.Context(t), f.first
 		for _, c := range []struct{ others, sending bool }{{false, true}, {false, false}, {true, true}} {
 			r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 1})
-			check(t, err)
+			testutil.NoError(t, err)
 			end, kept := senders, receivers
 			if !c.sending {
 				end, kept = receivers, senders
 			}
 			v, err := d.Deliver([]shm.Handle{r.Handle(), end})
-			check(t, err)
+			testutil.NoError(t, err)
 			if c.others {
-				check(t, d.Retain(end))
+				testutil.NoError(t, d.Retain(end))
 			}
-			check(t, d.Release(end))
+			testutil.NoError(t, d.Release(end))
 			v.Lost(newborn)
-			check(t, v.Close())
+			testutil.NoError(t, v.Close())
 			if c.others {
-				check(t, d.Release(end))
+				testutil.NoError(t, d.Release(end))
 			}
 			if c.sending {
 				err = r.Get(ctx, new(shm.Message))
@@ -98,7 +99,7 @@ func TestDelivery_TheLastEndGoesInTheNameOfTheDead(t *testing.T) {
 				named(t, err, shm.ErrFinished)
 			}
 			r.Close()
-			check(t, errors.Join(d.Release(kept), d.Release(r.Handle())))
+			testutil.NoError(t, errors.Join(d.Release(kept), d.Release(r.Handle())))
 		}
 		wantRest(t, d, 0)
 	})
@@ -119,29 +120,29 @@ func TestDelivery_TheEndOfAReapedReceiverGoesInItsName(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			everyWorld(t, 16<<20, func(t *testing.T, f *family) {
-				ctx, d, other, born := watchdog(t), f.first, f.join(), f.join()
+				ctx, d, other, born := testutil.Context(t), f.first, f.join(), f.join()
 				r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 1})
-				check(t, err)
+				testutil.NoError(t, err)
 				end, kept := senders, receivers
 				if !c.sending {
 					end, kept = receivers, senders
 				}
 				if c.others {
-					check(t, other.Import(end))
+					testutil.NoError(t, other.Import(end))
 				}
 				v, err := d.Deliver([]shm.Handle{r.Handle(), end})
-				check(t, err)
-				check(t, born.Import(end))
-				check(t, d.Release(end))
+				testutil.NoError(t, err)
+				testutil.NoError(t, born.Import(end))
+				testutil.NoError(t, d.Release(end))
 				if c.order {
-					check(t, born.Release(end))
+					testutil.NoError(t, born.Release(end))
 				}
 				pid, seat := os.Getpid(), born.Seat() // all participants are of this process
-				check(t, born.Abandon())
+				testutil.NoError(t, born.Abandon())
 				reap(t, d)
-				check(t, v.Close())
+				testutil.NoError(t, v.Close())
 				if c.others {
-					check(t, other.Release(end))
+					testutil.NoError(t, other.Release(end))
 				}
 				if c.sending {
 					err = r.Get(ctx, new(shm.Message))
@@ -158,7 +159,7 @@ func TestDelivery_TheEndOfAReapedReceiverGoesInItsName(t *testing.T) {
 					t.Errorf("%v: want process %d in seat %d", err, pid, seat)
 				}
 				r.Close()
-				check(t, errors.Join(d.Release(kept), d.Release(r.Handle())))
+				testutil.NoError(t, errors.Join(d.Release(kept), d.Release(r.Handle())))
 				wantRest(t, d, 0)
 			})
 		})
@@ -168,10 +169,10 @@ func TestDelivery_TheEndOfAReapedReceiverGoesInItsName(t *testing.T) {
 func TestDelivery_HoldsAllOrNothing(t *testing.T) {
 	d := newDomain(t, 16<<20)
 	h, gone := alloc(t, d, 100, "x"), alloc(t, d, 100, "y")
-	check(t, d.Release(gone))
+	testutil.NoError(t, d.Release(gone))
 	if _, err := d.Deliver([]shm.Handle{h, gone}); !errors.Is(err, shm.ErrStale) {
 		t.Errorf("%v", err)
 	}
-	check(t, d.Release(h))
+	testutil.NoError(t, d.Release(h))
 	wantRest(t, d, 0)
 }

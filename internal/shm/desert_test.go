@@ -2,10 +2,10 @@ package shm_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // desert makes a ring of which d has the sending end and other the receiving one, with messages of
@@ -13,16 +13,16 @@ import (
 func desert(t *testing.T, d, other *shm.Domain) (r *shm.Ring, senders, receivers shm.Handle) {
 	t.Helper()
 	r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 8})
-	check(t, err)
+	testutil.NoError(t, err)
 	open(t, other, r.Handle(), senders, receivers)
-	check(t, other.Release(senders))
-	check(t, d.Release(receivers))
+	testutil.NoError(t, other.Release(senders))
+	testutil.NoError(t, d.Release(receivers))
 	for _, n := range []int{0, 1, 6} {
 		var hs []shm.Handle
 		for range n {
 			hs = append(hs, alloc(t, d, 5000, "unread"))
 		}
-		check(t, r.TryPut([]byte("message"), hs, true))
+		testutil.NoError(t, r.TryPut([]byte("message"), hs, true))
 	}
 	return r, senders, receivers
 }
@@ -32,7 +32,7 @@ func desert(t *testing.T, d, other *shm.Domain) (r *shm.Ring, senders, receivers
 func TestRing_LastReceiverLetsGoOfTheUnread(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, other, d *shm.Domain, receivers shm.Handle){
 		"closed": func(t *testing.T, other, _ *shm.Domain, receivers shm.Handle) {
-			check(t, other.Release(receivers))
+			testutil.NoError(t, other.Release(receivers))
 		},
 		"killed": func(t *testing.T, other, d *shm.Domain, _ shm.Handle) { died(t, other, d) },
 	} {
@@ -46,8 +46,8 @@ func TestRing_LastReceiverLetsGoOfTheUnread(t *testing.T) {
 					t.Errorf("a put for nobody: %v", err)
 				}
 				r.Close()
-				check(t, d.Release(r.Handle()))
-				check(t, d.Release(senders))
+				testutil.NoError(t, d.Release(r.Handle()))
+				testutil.NoError(t, d.Release(senders))
 			})
 		})
 	}
@@ -59,7 +59,7 @@ func TestRing_PutsWhileTheLastReceiverGoes(t *testing.T) {
 	d := newDomain(t, 16<<20)
 	for i := range 300 {
 		r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 64})
-		check(t, err)
+		testutil.NoError(t, err)
 		begun := make(chan bool)
 		put := async(func() error {
 			var b shm.Batch
@@ -72,7 +72,7 @@ func TestRing_PutsWhileTheLastReceiverGoes(t *testing.T) {
 				if i%2 == 0 {
 					h := alloc(t, d, 100, "late")
 					if err = r.TryPut(nil, []shm.Handle{h}, true); err != nil {
-						check(t, d.Release(h))
+						testutil.NoError(t, d.Release(h))
 					}
 				} else {
 					_, err = r.TryPutBatch(&b)
@@ -86,12 +86,12 @@ func TestRing_PutsWhileTheLastReceiverGoes(t *testing.T) {
 			}
 		})
 		<-begun
-		check(t, d.Release(receivers))
+		testutil.NoError(t, d.Release(receivers))
 		wantIs(t, <-put, shm.ErrFinished)
-		eventually(t, fmt.Sprintf("round %d leaves messages", i), func() bool { return r.Empty() })
+		testutil.Eventually(t, func() bool { return r.Empty() }, "round %d leaves messages", i)
 		r.Close()
-		check(t, d.Release(r.Handle()))
-		check(t, d.Release(senders))
+		testutil.NoError(t, d.Release(r.Handle()))
+		testutil.NoError(t, d.Release(senders))
 	}
 	wantRest(t, d, 0)
 }
@@ -104,6 +104,6 @@ func TestReaper_LetsGoOfAMessageForNobody(t *testing.T) {
 		r.Desert() // as the finaliser of the receiving end does, before it looks for messages
 		died(t, other, d)
 		wantRest(t, d, 2) // the ring and its receiving end
-		check(t, errors.Join(d.Release(receivers), d.Release(r.Handle())))
+		testutil.NoError(t, errors.Join(d.Release(receivers), d.Release(r.Handle())))
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // take binds names in the abstract namespace, as any user of the machine may.
@@ -29,7 +30,7 @@ func take(t *testing.T, names ...string) {
 func attach(t *testing.T, d *shm.Domain) *shm.Domain {
 	t.Helper()
 	again, err := attachAgain(d)
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(func() { again.Close() })
 	return again
 }
@@ -79,7 +80,7 @@ func TestDoorbell_NamesSayNothingOfTheNext(t *testing.T) {
 		if seen[name] = true; strings.Contains(name, fmt.Sprintf("%x", d.Token())) {
 			t.Errorf("%s contains the domain's token", name)
 		}
-		check(t, again.Close())
+		testutil.NoError(t, again.Close())
 	}
 }
 
@@ -96,11 +97,11 @@ func TestDoorbell_TriesAnotherNameWhereOneIsTaken(t *testing.T) {
 			}
 			continue
 		}
-		check(t, err)
+		testutil.NoError(t, err)
 		if name != next-1 {
 			t.Errorf("%d names were taken, and the name is %#x of %#x", taken, name, next)
 		}
-		check(t, b.Close())
+		testutil.NoError(t, b.Close())
 	}
 }
 
@@ -129,11 +130,11 @@ func TestKeeper_OfAnotherUserIsNotTrusted(t *testing.T) {
 		t.Skip("only root can be another user")
 	}
 	root, err := shm.New(shm.Options{Budget: 1 << 20, Reserve: 1 << 24})
-	check(t, err)
+	testutil.NoError(t, err)
 	d, err := attachAgain(root)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer d.Close()
-	check(t, root.Close())
+	testutil.NoError(t, root.Close())
 	squatter := start(t, nil, "squatter", fmt.Sprintf("@shoal/%x/keeper", d.Token()))
 	switch said := squatter.hear(); said {
 	case "ready":

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A freezer is how one version of control groups freezes the processes of a group.
@@ -45,7 +46,7 @@ func (f freezer) group(t *testing.T, pid int) string {
 		if _, err := os.Stat(file); err != nil {
 			continue
 		}
-		check(t, os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0))
+		testutil.NoError(t, os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0))
 		return file
 	}
 	t.Skipf("no control group of %s can be frozen here: it takes root and a writable %s", f.name, f.tops[0])
@@ -64,20 +65,20 @@ func TestStop_InAFrozenControlGroupHidesNoDeath(t *testing.T) {
 			child.hear()
 			pid := parent.cmd.Process.Pid
 			file := f.group(t, pid)
-			check(t, os.WriteFile(file, []byte(f.freeze), 0))
-			thaw := func() { check(t, os.WriteFile(file, []byte(f.thaw), 0)) }
+			testutil.NoError(t, os.WriteFile(file, []byte(f.freeze), 0))
+			thaw := func() { testutil.NoError(t, os.WriteFile(file, []byte(f.thaw), 0)) }
 			defer func() { // a frozen process does not end, and a group with a process does not go
 				thaw()
 				parent.kill()
 			}()
-			eventually(t, "the parent is not seen to be frozen", func() bool { return sys.Stopped(pid) })
+			testutil.Eventually(t, func() bool { return sys.Stopped(pid) }, "the parent is not seen to be frozen")
 			child.kill()
 			untilReaped(t, d)
 			if !sys.Stopped(pid) {
 				t.Error("the parent goes on, and should be frozen")
 			}
 			thaw()
-			eventually(t, "the parent does not go on", func() bool { return !sys.Stopped(pid) })
+			testutil.Eventually(t, func() bool { return !sys.Stopped(pid) }, "the parent does not go on")
 		})
 	}
 }

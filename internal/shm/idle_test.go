@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // Goroutines allocate in some lanes and free in others. Blocks that lanes keep are found by the
@@ -30,9 +31,9 @@ func TestIdle_DoesNotGrowWithTheLanes(t *testing.T) {
 		var h shm.Handle
 		var err error
 		somewhere(func() { used[d.LaneHere()] = true; h, err = d.Alloc(size) })
-		check(t, err)
+		testutil.NoError(t, err)
 		somewhere(func() { err = d.Release(h) })
-		check(t, err)
+		testutil.NoError(t, err)
 	}
 	if len(used) < 10 {
 		t.Fatalf("only the lanes %v were used", used)
@@ -50,16 +51,16 @@ func TestIdle_PagesOfATensorGoBack(t *testing.T) {
 	const blocks, size = 8, 2 << 20
 	d := newDomain(t, 64<<20)
 	kept, err := d.Alloc(size)
-	check(t, err)
+	testutil.NoError(t, err)
 	free := func() {
 		var hs []shm.Handle
 		for range blocks {
 			h, err := d.Alloc(size)
-			check(t, err)
+			testutil.NoError(t, err)
 			hs = append(hs, h)
 		}
 		for _, h := range hs {
-			check(t, d.Release(h))
+			testutil.NoError(t, d.Release(h))
 		}
 	}
 	free()
@@ -73,5 +74,5 @@ func TestIdle_PagesOfATensorGoBack(t *testing.T) {
 	if s := d.Stats(); s.IdleBytes != 0 || s.Committed != size {
 		t.Errorf("blocks that nobody uses: %d bytes idle and %d committed, want 0 and %d", s.IdleBytes, s.Committed, size)
 	}
-	check(t, d.Release(kept))
+	testutil.NoError(t, d.Release(kept))
 }

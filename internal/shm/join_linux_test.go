@@ -10,6 +10,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // The listener's process stands still while so many connect that the kernel takes no more.
@@ -17,7 +18,7 @@ func TestJoin_WaitsWhereTooManyHaveCalled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	a := start(t, nil, "listener", path)
 	a.hear()
-	check(t, a.cmd.Process.Signal(syscall.SIGSTOP))
+	testutil.NoError(t, a.cmd.Process.Signal(syscall.SIGSTOP))
 	full, cancel := context.WithCancel(t.Context())
 	cancel()
 	for {
@@ -28,11 +29,11 @@ func TestJoin_WaitsWhereTooManyHaveCalled(t *testing.T) {
 		if errors.Is(err, syscall.EAGAIN) {
 			break
 		}
-		check(t, err)
+		testutil.NoError(t, err)
 		defer c.Close()
 	}
 	time.AfterFunc(10*time.Millisecond, func() { a.cmd.Process.Signal(syscall.SIGCONT) })
-	if _, err := shm.Join(watchdog(t), path, shm.Token{}); !errors.Is(err, shm.ErrToken) {
+	if _, err := shm.Join(testutil.Context(t), path, shm.Token{}); !errors.Is(err, shm.ErrToken) {
 		t.Errorf("join: %v, want the answer, which is ErrToken", err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func init() {
@@ -83,7 +84,7 @@ func tokenText(t shm.Token) string {
 func listen(t *testing.T, d *shm.Domain, path string) *shm.Listener {
 	t.Helper()
 	l, err := d.Listen(shm.ListenOptions{Path: path})
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -98,12 +99,12 @@ func TestJoin_StrangersDeathIsNoticed(t *testing.T) {
 			if s := a.hear(); s != "for you" {
 				t.Errorf("the stranger read %q", s)
 			}
-			check(t, d.Release(h))
+			testutil.NoError(t, d.Release(h))
 			if n := d.Stats().Blocks; n != 2 {
 				t.Errorf("%d blocks in use, want the stranger's 2", n)
 			}
 			a.kill()
-			eventually(t, "the stranger is not reaped", func() bool { return d.Stats().Reaped == 1 })
+			testutil.Eventually(t, func() bool { return d.Stats().Reaped == 1 }, "the stranger is not reaped")
 			wantRest(t, d, 0)
 		})
 	}
@@ -114,19 +115,19 @@ func TestJoin_IsRefused(t *testing.T) {
 	l := listen(t, d, "")
 	wrong := l.Token()
 	wrong[15]++
-	if _, err := shm.Join(watchdog(t), l.Addr(), wrong); !errors.Is(err, shm.ErrToken) {
+	if _, err := shm.Join(testutil.Context(t), l.Addr(), wrong); !errors.Is(err, shm.ErrToken) {
 		t.Errorf("wrong token: %v, want ErrToken", err)
 	}
 	s, err := d.Serve()
-	check(t, err)
-	if _, err := shm.Join(watchdog(t), s.Addr(), shm.Token{}); !errors.Is(err, errors.ErrUnsupported) {
+	testutil.NoError(t, err)
+	if _, err := shm.Join(testutil.Context(t), s.Addr(), shm.Token{}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("join by the socket for inspection: %v, want ErrUnsupported", err)
 	}
 	l.SetUser(os.Getuid() + 1)
-	if _, err := shm.Join(watchdog(t), l.Addr(), l.Token()); !errors.Is(err, shm.ErrUser) {
+	if _, err := shm.Join(testutil.Context(t), l.Addr(), l.Token()); !errors.Is(err, shm.ErrUser) {
 		t.Errorf("another user joins: %v, want ErrUser", err)
 	}
-	if _, err := shm.Inspect(watchdog(t), l.Addr()); !errors.Is(err, shm.ErrUser) {
+	if _, err := shm.Inspect(testutil.Context(t), l.Addr()); !errors.Is(err, shm.ErrUser) {
 		t.Errorf("another user inspects: %v, want ErrUser", err)
 	}
 	if n := d.Stats().Participants; n != 1 {
@@ -139,20 +140,20 @@ func TestJoin_OfAnotherVersionOrNamespaceIsRefused(t *testing.T) {
 	const ours = shm.ProtocolVersion
 	for _, theirs := range []uint16{1, ours - 1, ours, ours + 1} { // 1 is what versions before 9 say
 		c, err := net.Dial("unix", l.Addr())
-		check(t, err)
+		testutil.NoError(t, err)
 		defer c.Close()
 		_, err = c.Write(shm.JoinRequest(l.Token(), theirs, shm.LayoutHash()+1))
-		check(t, err)
+		testutil.NoError(t, err)
 		answer := make([]byte, len(shm.Answer(0)))
 		_, err = io.ReadFull(c, answer)
-		check(t, err)
+		testutil.NoError(t, err)
 		wantVersions(t, shm.Judge(answer), fmt.Sprintf("of version %d,", ours), true)
 		binary.LittleEndian.PutUint32(answer[4:], 0) // as a listener before version 9 answers
 		wantVersions(t, shm.Judge(answer), "of a version before 9,", true)
 	}
 	for _, at := range []int{16, 24} {
 		a := shm.Answer(0)
-		check(t, shm.Judge(a))
+		testutil.NoError(t, shm.Judge(a))
 		a[at] ^= 1
 		if err := shm.Judge(a); !errors.Is(err, shm.ErrNamespace) {
 			t.Errorf("another namespace: %v, want ErrNamespace", err)
@@ -166,22 +167,22 @@ func TestListen_SilentClientsBlockNobody(t *testing.T) {
 	l := listen(t, d, "")
 	for i := range 2 * shm.MaxConnections {
 		c, err := net.Dial("unix", l.Addr())
-		check(t, err)
+		testutil.NoError(t, err)
 		defer c.Close()
 		if i%2 == 0 {
 			c.Write([]byte("shoal"))
 		}
 	}
-	again, err := shm.Join(watchdog(t), l.Addr(), l.Token())
-	check(t, err)
-	check(t, again.Close())
+	again, err := shm.Join(testutil.Context(t), l.Addr(), l.Token())
+	testutil.NoError(t, err)
+	testutil.NoError(t, again.Close())
 }
 
 // All processes of a job may come at once.
 func TestJoin_ManyAtOnce(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	l := listen(t, d, "")
-	ctx := watchdog(t)
+	ctx := testutil.Context(t)
 	var wg sync.WaitGroup
 	for range 128 {
 		wg.Go(func() {
@@ -199,13 +200,13 @@ func TestJoin_ManyAtOnce(t *testing.T) {
 
 func TestJoin_EndsWithItsContext(t *testing.T) {
 	mute, err := net.Listen("unix", filepath.Join(t.TempDir(), "mute"))
-	check(t, err)
+	testutil.NoError(t, err)
 	defer mute.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	got := make(chan error)
 	go func() { _, err := shm.Join(ctx, mute.Addr().String(), shm.Token{}); got <- err }()
 	c, err := mute.Accept()
-	check(t, err)
+	testutil.NoError(t, err)
 	defer c.Close()
 	cancel()
 	if err := <-got; !errors.Is(err, context.Canceled) {
@@ -226,10 +227,10 @@ func TestListen_ReplacesThePathSocketOfTheDead(t *testing.T) {
 		t.Fatal(err) // what a killed listener leaves
 	}
 	l := listen(t, d, path)
-	again, err := shm.Join(watchdog(t), path, l.Token())
-	check(t, err)
-	check(t, again.Close())
-	check(t, l.Close())
+	again, err := shm.Join(testutil.Context(t), path, l.Token())
+	testutil.NoError(t, err)
+	testutil.NoError(t, again.Close())
+	testutil.NoError(t, l.Close())
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket of a closed listener: %v", err)
 	}
@@ -237,7 +238,7 @@ func TestListen_ReplacesThePathSocketOfTheDead(t *testing.T) {
 
 func TestListen_SparesFilesThatAreNoSockets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "precious")
-	check(t, os.WriteFile(path, []byte("data"), 0o600))
+	testutil.NoError(t, os.WriteFile(path, []byte("data"), 0o600))
 	if _, err := newDomain(t, 1<<20).Listen(shm.ListenOptions{Path: path}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("listen: %v, want ErrExist", err)
 	}
@@ -249,22 +250,22 @@ func TestListen_SparesFilesThatAreNoSockets(t *testing.T) {
 func TestInspect_TellsTheStatistics(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	alloc(t, d, 1<<20, "x")
-	check(t, d.Bind(context.Background(), "a name", nil, nil))
+	testutil.NoError(t, d.Bind(context.Background(), "a name", nil, nil))
 	s, err := d.Serve()
-	check(t, err)
+	testutil.NoError(t, err)
 	all, err := shm.Domains()
-	check(t, err)
+	testutil.NoError(t, err)
 	if !slices.Contains(all, s.Addr()) {
 		t.Errorf("%s is not among %v", s.Addr(), all)
 	}
-	r, err := shm.Inspect(watchdog(t), s.Addr())
-	check(t, err)
+	r, err := shm.Inspect(testutil.Context(t), s.Addr())
+	testutil.NoError(t, err)
 	if r.PID != os.Getpid() || r.Stats != d.Stats() || len(r.Holders) != 1 || r.Holders[0].Bytes != 1<<20 ||
 		!slices.Equal(r.Names, []string{"a name"}) {
 		t.Errorf("report: %+v", r)
 	}
-	check(t, d.Close())
-	if _, err := shm.Inspect(watchdog(t), s.Addr()); err == nil {
+	testutil.NoError(t, d.Close())
+	if _, err := shm.Inspect(testutil.Context(t), s.Addr()); err == nil {
 		t.Error("a closed domain answers")
 	}
 	if _, err := d.Serve(); !errors.Is(err, shm.ErrClosed) {
@@ -283,7 +284,7 @@ ffff: 00000002 00000000 00000000 0002 01 16 @shoal/0123/0.0
 ffff: 00000002 00000000 00010000 0001 01 17
 `
 	all, err := shm.Listening(strings.NewReader(table), "@shoal/7/")
-	check(t, err)
+	testutil.NoError(t, err)
 	if want := []string{"@shoal/7/1-a", "@shoal/7/2-b"}; !slices.Equal(all, want) {
 		t.Errorf("got %v, want %v", all, want)
 	}
@@ -292,12 +293,12 @@ ffff: 00000002 00000000 00010000 0001 01 17
 func FuzzJoinRequest(f *testing.F) {
 	d := newDomain(f, 1<<20)
 	l, err := d.Listen(shm.ListenOptions{})
-	check(f, err)
+	testutil.NoError(f, err)
 	f.Add(shm.JoinRequest(shm.Token{}, shm.ProtocolVersion, shm.LayoutHash()))
 	f.Add([]byte("shoalI\x01\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := net.Dial("unix", l.Addr())
-		check(t, err)
+		testutil.NoError(t, err)
 		defer c.Close()
 		c.Write(b)
 		c.(*net.UnixConn).CloseWrite()
@@ -312,8 +313,8 @@ func BenchmarkServe(b *testing.B) {
 	d := newDomain(b, 1<<20)
 	for b.Loop() {
 		l, err := d.Serve()
-		check(b, err)
-		check(b, l.Close())
+		testutil.NoError(b, err)
+		testutil.NoError(b, l.Close())
 	}
 }
 
@@ -321,7 +322,7 @@ func BenchmarkServe(b *testing.B) {
 // keeps no descriptor, and ends.
 func FuzzJoinAnswer(f *testing.F) {
 	l, err := net.Listen("unix", filepath.Join(f.TempDir(), "socket"))
-	check(f, err)
+	testutil.NoError(f, err)
 	f.Cleanup(func() { l.Close() })
 	var answer atomic.Pointer[[]byte] // to each that asks, once or twice
 	go func() {
@@ -370,7 +371,7 @@ func FuzzKeeper(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := net.Dial("unix", shm.KeeperAddress(d))
-		check(t, err)
+		testutil.NoError(t, err)
 		defer c.Close()
 		c.Write(b)
 		c.(*net.UnixConn).CloseWrite()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestLayout_OffsetsAreThoseOfTheSpecification(t *testing.T) {
@@ -29,7 +30,7 @@ func TestLayout_OffsetsAreThoseOfTheSpecification(t *testing.T) {
 // reads.
 func TestLayout_WordsAreAsDrawn(t *testing.T) {
 	page, err := os.ReadFile("../../docs/memory.md")
-	check(t, err)
+	testutil.NoError(t, err)
 	_, picture, _ := strings.Cut(string(page), "### Layouts of words")
 	picture, _, _ = strings.Cut(picture, "### ")
 	line, field := regexp.MustCompile(`(?m)^    (\w*) +\|(.*)\|?$`), regexp.MustCompile(`(\w+) (\d+)(?:–(\d+))?`)
@@ -102,17 +103,17 @@ func TestAttach_ToAnotherVersionOfAnotherSizeIsRefused(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	for _, version := range []uint64{0, shm.ProtocolVersion - 1, shm.ProtocolVersion + 1} {
 		control, err := os.Create(filepath.Join(t.TempDir(), "control"))
-		check(t, err)
+		testutil.NoError(t, err)
 		defer control.Close()
-		check(t, control.Truncate(shm.ControlSize+shm.PageSize))
+		testutil.NoError(t, control.Truncate(shm.ControlSize+shm.PageSize))
 		var head [56]byte
 		binary.NativeEndian.PutUint64(head[0:], d.Magic())
 		binary.NativeEndian.PutUint64(head[8:], 1234)
 		binary.NativeEndian.PutUint64(head[48:], version)
 		_, err = control.WriteAt(head[:], 0)
-		check(t, err)
+		testutil.NoError(t, err)
 		data, err := sys.Reopen(d.Files()[1])
-		check(t, err)
+		testutil.NoError(t, err)
 		defer data.Close()
 		said := fmt.Sprintf("of version %d,", version)
 		if version == 0 {
@@ -128,11 +129,11 @@ func TestAttach_ToFilesThatAreNoDomainIsRefused(t *testing.T) {
 	for name, size := range map[string]int64{"empty": 0, "short": shm.ControlSize - 1, "zeros": shm.ControlSize} {
 		t.Run(name, func(t *testing.T) {
 			control, err := os.Create(filepath.Join(t.TempDir(), "control"))
-			check(t, err)
+			testutil.NoError(t, err)
 			defer control.Close()
-			check(t, control.Truncate(size))
+			testutil.NoError(t, control.Truncate(size))
 			data, err := sys.Reopen(d.Files()[1])
-			check(t, err)
+			testutil.NoError(t, err)
 			defer data.Close()
 			if _, err := shm.Attach(control, data); !errors.Is(err, shm.ErrVersion) {
 				t.Fatalf("attach: %v, want ErrVersion", err)
@@ -144,11 +145,11 @@ func TestAttach_ToFilesThatAreNoDomainIsRefused(t *testing.T) {
 func TestAttach_WithTheDataOfAnotherDomainIsRefused(t *testing.T) {
 	a, b := newDomain(t, 1<<20), newDomain(t, 4<<20)
 	control, mine, err := a.Dup(sys.Reopen)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer control.Close()
 	defer mine.Close()
 	other, err := sys.Reopen(b.Files()[1])
-	check(t, err)
+	testutil.NoError(t, err)
 	defer other.Close()
 	if _, err := shm.Attach(control, other); !errors.Is(err, shm.ErrCorrupt) {
 		t.Fatalf("attach: %v, want ErrCorrupt", err)

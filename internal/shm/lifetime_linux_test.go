@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func init() { actors["late"] = actLate }
@@ -108,13 +109,13 @@ func TestLifetime_RightProgramIsUnharmedWhenItIsWatched(t *testing.T) {
 	for i := range 500 {
 		h := alloc(t, d, 1+i%3*5000, fmt.Sprint("mark ", i))
 		wantMark(t, d, h, fmt.Sprint("mark ", i))
-		check(t, d.Retain(h))
-		check(t, d.Release(h))
+		testutil.NoError(t, d.Retain(h))
+		testutil.NoError(t, d.Release(h))
 		p, err := d.Bytes(h)
-		check(t, err)
+		testutil.NoError(t, err)
 		p[len(p)-1]++ // still held once
 		used[&p[0]]++
-		check(t, d.Release(h))
+		testutil.NoError(t, d.Release(h))
 	}
 	if len(used) > 50 {
 		t.Errorf("%d different blocks: they are not used again", len(used))

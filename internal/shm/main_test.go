@@ -1,16 +1,15 @@
 package shm_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/shoaltest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // TestMain is also the main function of the processes that the tests start.
@@ -97,52 +96,24 @@ func everyWorld(t *testing.T, budget int, test func(*testing.T, *family)) {
 	}
 }
 
-// watchdog returns a context that ends long before the test binary's own limit, so that what blocks
-// says where.
-func watchdog(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, fmt.Errorf("watchdog: %s blocks", t.Name()))
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// eventually waits for what other goroutines or processes are about to make true.
-func eventually(t testing.TB, what string, true func() bool) {
-	t.Helper()
-	for ctx := watchdog(t); !true(); {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v", what, context.Cause(ctx))
-		case <-time.After(time.Millisecond):
-		}
-	}
-}
-
 // untilReaped waits until all is taken back that the dead had. Stats().Participants says less: it
 // goes down when a death is noticed.
 func untilReaped(t testing.TB, d *shm.Domain) {
 	t.Helper()
-	eventually(t, "not all who died are reaped", func() bool {
+	testutil.Eventually(t, func() bool {
 		more, err := d.Unreaped()
-		check(t, err)
+		testutil.NoError(t, err)
 		return !more
-	})
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, "not all who died are reaped")
 }
 
 // alloc returns a block whose first bytes are mark.
 func alloc(t testing.TB, d *shm.Domain, size int, mark string) shm.Handle {
 	t.Helper()
 	h, err := d.Alloc(size)
-	check(t, err)
+	testutil.NoError(t, err)
 	p, err := d.Bytes(h)
-	check(t, err)
+	testutil.NoError(t, err)
 	copy(p, mark)
 	return h
 }
@@ -151,7 +122,7 @@ func alloc(t testing.TB, d *shm.Domain, size int, mark string) shm.Handle {
 func wantMark(t testing.TB, d *shm.Domain, h shm.Handle, mark string) {
 	t.Helper()
 	p, err := d.Bytes(h)
-	check(t, err)
+	testutil.NoError(t, err)
 	if string(p[:len(mark)]) != mark {
 		t.Fatalf("%v begins with %q, want %q", h, p[:len(mark)], mark)
 	}
@@ -161,7 +132,7 @@ func wantMark(t testing.TB, d *shm.Domain, h shm.Handle, mark string) {
 func newRing(t testing.TB, d *shm.Domain, capacity int) (r *shm.Ring, senders, receivers shm.Handle) {
 	t.Helper()
 	r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: capacity})
-	check(t, err)
+	testutil.NoError(t, err)
 	return r, senders, receivers
 }
 
@@ -169,10 +140,10 @@ func newRing(t testing.TB, d *shm.Domain, capacity int) (r *shm.Ring, senders, r
 func open(t testing.TB, d *shm.Domain, h, senders, receivers shm.Handle) *shm.Ring {
 	t.Helper()
 	for _, x := range []shm.Handle{h, senders, receivers} {
-		check(t, d.Import(x))
+		testutil.NoError(t, d.Import(x))
 	}
 	r, err := d.OpenRing(h)
-	check(t, err)
+	testutil.NoError(t, err)
 	return r
 }
 

@@ -14,13 +14,14 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // lookup returns what has the name; the caller discards it.
 func lookup(t testing.TB, d *shm.Domain, name string) *shm.Message {
 	t.Helper()
 	m := new(shm.Message)
-	check(t, d.Lookup(name, m))
+	testutil.NoError(t, d.Lookup(name, m))
 	return m
 }
 
@@ -28,8 +29,8 @@ func TestName_OutlivesItsBinder(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		h := alloc(t, b, 100, "by b")
-		check(t, b.Bind(context.Background(), "n", []byte("meta"), []shm.Handle{h}))
-		check(t, b.Abandon())
+		testutil.NoError(t, b.Bind(context.Background(), "n", []byte("meta"), []shm.Handle{h}))
+		testutil.NoError(t, b.Abandon())
 		reap(t, a)
 		for range 2 { // as often as one likes
 			m := lookup(t, a, "n")
@@ -40,7 +41,7 @@ func TestName_OutlivesItsBinder(t *testing.T) {
 			m.Discard()
 		}
 		wantRest(t, a, 2)
-		check(t, a.Unlink("n"))
+		testutil.NoError(t, a.Unlink("n"))
 		wantRest(t, a, 0)
 	})
 }
@@ -49,19 +50,19 @@ func TestName_HoldersGoOnAfterUnlink(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		h := alloc(t, a, 100, "first")
-		check(t, a.Bind(context.Background(), "n", nil, []shm.Handle{h}))
-		check(t, a.Release(h))
+		testutil.NoError(t, a.Bind(context.Background(), "n", nil, []shm.Handle{h}))
+		testutil.NoError(t, a.Release(h))
 		m := lookup(t, b, "n")
-		check(t, a.Unlink("n"))
+		testutil.NoError(t, a.Unlink("n"))
 		second := alloc(t, a, 100, "second")
-		check(t, a.Bind(context.Background(), "n", nil, []shm.Handle{second}))
+		testutil.NoError(t, a.Bind(context.Background(), "n", nil, []shm.Handle{second}))
 		wantMark(t, b, m.Blocks[0], "first")
 		m.Discard()
 		m = lookup(t, b, "n")
 		wantMark(t, b, m.Blocks[0], "second")
 		m.Discard()
-		check(t, b.Unlink("n"))
-		check(t, a.Release(second))
+		testutil.NoError(t, b.Unlink("n"))
+		testutil.NoError(t, a.Release(second))
 		wantRest(t, a, 0)
 	})
 }
@@ -75,9 +76,9 @@ func TestName_HasManyBlocksAndLongBodies(t *testing.T) {
 		}
 		long := bytes.Repeat([]byte("long"), 5000)
 		name := strings.Repeat("n", shm.MaxName)
-		check(t, a.Bind(context.Background(), "few", long, hs[:1]))
-		check(t, a.Bind(context.Background(), name, []byte("12345678"), hs))
-		check(t, a.Bind(context.Background(), "none", nil, nil))
+		testutil.NoError(t, a.Bind(context.Background(), "few", long, hs[:1]))
+		testutil.NoError(t, a.Bind(context.Background(), name, []byte("12345678"), hs))
+		testutil.NoError(t, a.Bind(context.Background(), "none", nil, nil))
 		for n, want := range map[string]struct {
 			body   []byte
 			blocks int
@@ -92,10 +93,10 @@ func TestName_HasManyBlocksAndLongBodies(t *testing.T) {
 			t.Errorf("names %q", got)
 		}
 		for _, n := range b.Names() {
-			check(t, b.Unlink(n))
+			testutil.NoError(t, b.Unlink(n))
 		}
 		for _, h := range hs {
-			check(t, a.Release(h))
+			testutil.NoError(t, a.Release(h))
 		}
 		wantRest(t, a, 0)
 	})
@@ -119,16 +120,16 @@ func TestName_IsRefused(t *testing.T) {
 	}
 	h := alloc(t, d, 10, "")
 	wantErrs(d.Bind(context.Background(), "n", nil, []shm.Handle{shm.HandleAt(shm.Index(h), 7)}), shm.ErrStale)
-	check(t, d.Bind(context.Background(), "n", nil, []shm.Handle{h}))
+	testutil.NoError(t, d.Bind(context.Background(), "n", nil, []shm.Handle{h}))
 	wantErrs(d.Bind(context.Background(), "n", nil, nil), shm.ErrExist, fs.ErrExist)
 	wantErrs(d.Bind(context.Background(), "n", make([]byte, 300), nil), shm.ErrExist)
 	wantErrs(d.Lookup("m", &m), shm.ErrNotExist)
-	check(t, d.Release(h))
+	testutil.NoError(t, d.Release(h))
 	wantErrs(d.Bind(context.Background(), "o", nil, []shm.Handle{h}), shm.ErrClosed)
 	wantErrs(d.Bind(context.Background(), "o", make([]byte, 9<<20), nil), shm.ErrNoSpace)
-	check(t, d.Unlink("n"))
+	testutil.NoError(t, d.Unlink("n"))
 	wantRest(t, d, 0)
-	check(t, d.Close())
+	testutil.NoError(t, d.Close())
 	wantErrs(d.Bind(context.Background(), "n", nil, nil), shm.ErrClosed)
 	wantErrs(d.Lookup("n", &m), shm.ErrClosed)
 	wantErrs(d.Unlink("n"), shm.ErrClosed)
@@ -138,7 +139,7 @@ func TestBoard_GrowsToItsLimit(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d := f.first
 		for i := range shm.MaxNames {
-			check(t, d.Bind(context.Background(), fmt.Sprint("name ", i), []byte{byte(i)}, nil))
+			testutil.NoError(t, d.Bind(context.Background(), fmt.Sprint("name ", i), []byte{byte(i)}, nil))
 		}
 		if err := d.Bind(context.Background(), "one more", nil, nil); !errors.Is(err, shm.ErrTooManyNames) {
 			t.Errorf("one name more than there is room: %v", err)
@@ -149,7 +150,7 @@ func TestBoard_GrowsToItsLimit(t *testing.T) {
 		}
 		m.Discard()
 		for i := range shm.MaxNames {
-			check(t, d.Unlink(fmt.Sprint("name ", i)))
+			testutil.NoError(t, d.Unlink(fmt.Sprint("name ", i)))
 		}
 		wantRest(t, d, 0)
 	})
@@ -181,7 +182,7 @@ func TestName_IsBoundOnce(t *testing.T) {
 				t.Errorf("name %d was bound %d times more than unlinked, and unlink says %v", i, n, err)
 			}
 		}
-		eventually(t, "a get goes on", func() bool { return !slices.ContainsFunc(domains, (*shm.Domain).GetsGoOn) })
+		testutil.Eventually(t, func() bool { return !slices.ContainsFunc(domains, (*shm.Domain).GetsGoOn) }, "a get goes on")
 		wantRest(t, f.first, 0)
 	})
 }
@@ -272,7 +273,7 @@ func TestName_SurvivesKills(t *testing.T) {
 	var bound atomic.Int64
 	for i := range 20 {
 		for range 50 {
-			check(t, juggle(d, fmt.Sprint(rand.IntN(4)), rand.IntN(3), &bound))
+			testutil.NoError(t, juggle(d, fmt.Sprint(rand.IntN(4)), rand.IntN(3), &bound))
 		}
 		jugglers[0].kill()
 		jugglers = jugglers[1:]
@@ -281,10 +282,10 @@ func TestName_SurvivesKills(t *testing.T) {
 	for _, a := range jugglers {
 		a.kill()
 	}
-	eventually(t, "somebody is not reaped", func() bool { return d.Stats().Reaped == 23 })
+	testutil.Eventually(t, func() bool { return d.Stats().Reaped == 23 }, "somebody is not reaped")
 	for n := range 4 {
-		check(t, juggle(d, fmt.Sprint(n), 2, &bound))
-		check(t, juggle(d, fmt.Sprint(n), 1, &bound))
+		testutil.NoError(t, juggle(d, fmt.Sprint(n), 2, &bound))
+		testutil.NoError(t, juggle(d, fmt.Sprint(n), 1, &bound))
 	}
 	if names := d.Names(); len(names) != 0 {
 		t.Errorf("names %q are left", names)

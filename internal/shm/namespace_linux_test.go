@@ -2,7 +2,6 @@ package shm_test
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 const namespaceEnv = "SHOAL_SHM_TEST_NAMESPACES"
@@ -20,7 +21,7 @@ func TestJoin_FromAnotherNamespaceIsRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("an emulator is not in the namespaces")
 	}
-	cmd := exec.CommandContext(watchdog(t), "/proc/self/exe", "-test.run=^TestJoin_StrangersComeGoAndDie$",
+	cmd := exec.CommandContext(testutil.Context(t), "/proc/self/exe", "-test.run=^TestJoin_StrangersComeGoAndDie$",
 		"-test.count=1", "-test.v")
 	cmd.Env = append(os.Environ(), namespaceEnv+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -52,14 +53,14 @@ func TestJoin_StrangersComeGoAndDie(t *testing.T) {
 		t.Skipf("nothing can be mounted: %v", err)
 	}
 	remove := func() {
-		check(t, os.WriteFile("/dev/shm/somebody's", nil, 0o600))
+		testutil.NoError(t, os.WriteFile("/dev/shm/somebody's", nil, 0o600))
 		names, err := filepath.Glob("/dev/shm/*")
-		check(t, err)
+		testutil.NoError(t, err)
 		if len(names) != 1 {
 			t.Errorf("there is %q", names)
 		}
 		for _, name := range names {
-			check(t, os.RemoveAll(name))
+			testutil.NoError(t, os.RemoveAll(name))
 		}
 	}
 	d := newDomain(t, 16<<20)
@@ -91,9 +92,9 @@ func TestJoin_StrangersComeGoAndDie(t *testing.T) {
 		a.kill()
 	}
 	died += len(here)
-	eventually(t, fmt.Sprintf("%d have died and are not reaped", died), func() bool { return d.Stats().Reaped == died })
+	testutil.Eventually(t, func() bool { return d.Stats().Reaped == died }, "%d have died and are not reaped", died)
 	untilReaped(t, d)
-	check(t, d.Release(h))
+	testutil.NoError(t, d.Release(h))
 	wantRest(t, d, 0)
 	remove()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func init() {
@@ -36,22 +37,22 @@ func actHeir(d *shm.Domain, args []string) error {
 // The napper of a process that is woken answers for all who wait in it.
 func TestNap_WakeByItReachesTheParked(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx, a, b := watchdog(t), f.first, f.join()
+		ctx, a, b := testutil.Context(t), f.first, f.join()
 		r, s, v := newRing(t, a, 1)
 		theirs := open(t, b, r.Handle(), s, v)
 		if !b.LieDown() || b.LieDown() {
 			t.Fatal("a process has one napper")
 		}
 		got := async(func() error { return theirs.Get(ctx, new(shm.Message)) })
-		eventually(t, "nobody waits", func() bool { return r.Asks(b.Seat()) })
-		check(t, r.TryPut(nil, nil, false))
+		testutil.Eventually(t, func() bool { return r.Asks(b.Seat()) }, "nobody waits")
+		testutil.NoError(t, r.TryPut(nil, nil, false))
 		if a.Napping(b.Seat()) {
 			t.Error("who put a message did not ring by the nap")
 		}
 		if !b.GetUp() {
 			t.Error("the napper was not woken")
 		}
-		check(t, <-got)
+		testutil.NoError(t, <-got)
 		if !b.LieDown() || b.GetUp() {
 			t.Error("a nap was woken by nobody")
 		}
@@ -91,7 +92,7 @@ func TestNap_ContextMayEndAfterTheDomain(t *testing.T) {
 	d.LieDown()
 	d.Sleep(ctx, time.Millisecond)
 	d.GetUp()
-	check(t, d.Close())
+	testutil.NoError(t, d.Close())
 	cancel()
 	d.WakeUp()
 }
@@ -101,14 +102,14 @@ func TestNap_NotInAClosedDomain(t *testing.T) {
 		d := f.join()
 		d.LieDown()
 		closed := async(d.Close)
-		eventually(t, "the napper is left alone", func() bool { return !d.Napping(d.Seat()) })
+		testutil.Eventually(t, func() bool { return !d.Napping(d.Seat()) }, "the napper is left alone")
 		select {
 		case <-closed:
 			t.Fatal("the seat was given away beside its napper")
 		default:
 		}
 		d.GetUp()
-		check(t, <-closed)
+		testutil.NoError(t, <-closed)
 		if d.LieDown() {
 			t.Error("a nap in a seat that may be another participant's")
 		}
@@ -119,10 +120,10 @@ func TestNap_NotInAClosedDomain(t *testing.T) {
 // must be woken by its doorbell.
 func TestNap_WordOfTheDeadIsCleared(t *testing.T) {
 	d := newDomain(t, 16<<20)
-	ctx := watchdog(t)
+	ctx := testutil.Context(t)
 	sleeper := start(t, d, "nap")
 	seat, err := strconv.Atoi(sleeper.hear())
-	check(t, err)
+	testutil.NoError(t, err)
 	sleeper.kill()
 	untilReaped(t, d)
 	there, s1, v1 := newRing(t, d, 1)
@@ -131,9 +132,9 @@ func TestNap_WordOfTheDeadIsCleared(t *testing.T) {
 	if got, want := heir.hear(), fmt.Sprint(seat, " awake"); got != want {
 		t.Errorf("seat and nap word of the heir: %q, want %q", got, want)
 	}
-	eventually(t, "the heir does not wait", func() bool { return there.Asks(seat) })
-	check(t, there.Put(ctx, nil, nil, false))
-	check(t, back.Get(ctx, new(shm.Message)))
+	testutil.Eventually(t, func() bool { return there.Asks(seat) }, "the heir does not wait")
+	testutil.NoError(t, there.Put(ctx, nil, nil, false))
+	testutil.NoError(t, back.Get(ctx, new(shm.Message)))
 	there.Finish()
 	heir.finish()
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestObserve_CountsBlocks(t *testing.T) {
@@ -23,11 +24,11 @@ func TestObserve_CountsBlocks(t *testing.T) {
 		before := d.Observe()
 		h := alloc(t, d, 1<<20, "large")
 		small := alloc(t, d, 100, "small")
-		check(t, other.Import(h))
+		testutil.NoError(t, other.Import(h))
 		r, senders, _ := newRing(t, d, 4)
 		_ = senders
-		check(t, r.Put(watchdog(t), nil, []shm.Handle{small}, true))
-		check(t, d.Bind(watchdog(t), "weights", nil, []shm.Handle{h}))
+		testutil.NoError(t, r.Put(testutil.Context(t), nil, []shm.Handle{small}, true))
+		testutil.NoError(t, d.Bind(testutil.Context(t), "weights", nil, []shm.Handle{h}))
 		o := d.Observe()
 		if o.Stats != d.Stats() || o.PID != os.Getpid() || !slices.Equal(o.Names, []string{"weights"}) {
 			t.Errorf("the report %+v, want %+v", o.Report, d.Report())
@@ -89,7 +90,7 @@ func TestObserve_AgesAreOfWhatWasSeen(t *testing.T) {
 	if a := ages(); a.Older.Blocks != 2 {
 		t.Errorf("a minute later: %+v", a)
 	}
-	check(t, d.Release(h))
+	testutil.NoError(t, d.Release(h))
 	if h2 := alloc(t, d, 100, "again"); h2.Index() != h.Index() {
 		t.Fatalf("%v is not %v used again", h2, h)
 	}
@@ -107,10 +108,10 @@ func TestObserve_QueuesTellEndsAndWaiters(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d, other := f.first, f.join()
 		r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 3, Label: "int"})
-		check(t, err)
-		check(t, d.Bind(watchdog(t), "jobs", nil, []shm.Handle{r.Handle(), senders, receivers}))
+		testutil.NoError(t, err)
+		testutil.NoError(t, d.Bind(testutil.Context(t), "jobs", nil, []shm.Handle{r.Handle(), senders, receivers}))
 		far := open(t, other, r.Handle(), senders, receivers)
-		check(t, d.Release(receivers)) // but the other one has it, and the name
+		testutil.NoError(t, d.Release(receivers)) // but the other one has it, and the name
 		only := func(o shm.Observation) shm.QueueView {
 			if len(o.Queues) != 1 || o.QueuesLeft != 0 {
 				t.Fatalf("%d queues: %+v", len(o.Queues), o.Queues)
@@ -123,24 +124,24 @@ func TestObserve_QueuesTellEndsAndWaiters(t *testing.T) {
 			q.Finished {
 			t.Errorf("at first: %+v", q)
 		}
-		ctx, cancel := context.WithCancel(watchdog(t))
+		ctx, cancel := context.WithCancel(testutil.Context(t))
 		got := async(func() error { return far.Get(ctx, new(shm.Message)) })
-		eventually(t, "nobody waits for a message", func() bool { return len(only(d.Observe()).Receivers.Waiting) == 1 })
-		check(t, r.Put(ctx, []byte("1"), nil, false))
-		check(t, <-got)
+		testutil.Eventually(t, func() bool { return len(only(d.Observe()).Receivers.Waiting) == 1 }, "nobody waits for a message")
+		testutil.NoError(t, r.Put(ctx, []byte("1"), nil, false))
+		testutil.NoError(t, <-got)
 		for range 3 {
-			check(t, r.Put(ctx, []byte("2"), nil, false))
+			testutil.NoError(t, r.Put(ctx, []byte("2"), nil, false))
 		}
 		put := async(func() error { return r.Put(ctx, []byte("3"), nil, false) })
-		eventually(t, "nobody waits for room", func() bool { return len(only(d.Observe()).Senders.Waiting) == 1 })
+		testutil.Eventually(t, func() bool { return len(only(d.Observe()).Senders.Waiting) == 1 }, "nobody waits for room")
 		if q := only(d.Observe()); q.Depth != 3 || q.Puts != 4 || q.Gets != 1 {
 			t.Errorf("full: %+v", q)
 		}
 		cancel()
 		<-put
 		r.Finish()
-		check(t, d.Unlink("jobs"))
-		check(t, other.Release(receivers))
+		testutil.NoError(t, d.Unlink("jobs"))
+		testutil.NoError(t, other.Release(receivers))
 		if q := only(d.Observe()); !q.Finished || !q.Receivers.Gone || q.Senders.Gone || len(q.Names) != 0 {
 			t.Errorf("at the end: %+v", q)
 		}
@@ -150,7 +151,7 @@ func TestObserve_QueuesTellEndsAndWaiters(t *testing.T) {
 func TestObserve_LocksTellOwnersAndWaiters(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d, other := f.first, f.join()
-		ctx, cancel := context.WithCancel(watchdog(t))
+		ctx, cancel := context.WithCancel(testutil.Context(t))
 		defer cancel()
 		me := os.Getpid()
 		seen := func(h shm.Handle) shm.LockView {
@@ -163,7 +164,7 @@ func TestObserve_LocksTellOwnersAndWaiters(t *testing.T) {
 			return shm.LockView{}
 		}
 		waits := func(what string, h shm.Handle) {
-			eventually(t, "nobody waits: "+what, func() bool { return slices.Equal(seen(h).Waiting, []int{me}) })
+			testutil.Eventually(t, func() bool { return slices.Equal(seen(h).Waiting, []int{me}) }, "nobody waits: %s", what)
 		}
 		var waiters []<-chan error
 
@@ -171,7 +172,7 @@ func TestObserve_LocksTellOwnersAndWaiters(t *testing.T) {
 		if l := seen(m[0].Handle()); l.Owner != 0 || l.Kind != "mutex" || len(l.PIDs) != 2 {
 			t.Errorf("a free mutex: %+v", l)
 		}
-		check(t, shm.Mutex{Sync: m[0]}.Lock(ctx))
+		testutil.NoError(t, shm.Mutex{Sync: m[0]}.Lock(ctx))
 		waiters = append(waiters, async(func() error { return shm.Mutex{Sync: m[1]}.Lock(ctx) }))
 		waits("mutex", m[0].Handle())
 		if l := seen(m[0].Handle()); l.Owner != me || l.Dead {
@@ -179,16 +180,16 @@ func TestObserve_LocksTellOwnersAndWaiters(t *testing.T) {
 		}
 
 		rw := newSync(t, shm.SyncOptions{Form: shm.FormRWMutex}, d, other)
-		check(t, shm.RWMutex{Sync: rw[0]}.RLock(ctx))
+		testutil.NoError(t, shm.RWMutex{Sync: rw[0]}.RLock(ctx))
 		waiters = append(waiters, async(func() error { return shm.RWMutex{Sync: rw[1]}.Lock(ctx) }))
-		eventually(t, "no writer waits", func() bool {
+		testutil.Eventually(t, func() bool {
 			l := seen(rw[0].Handle())
 			return slices.Equal(l.Drained, []int{me}) && l.Owner == me &&
 				slices.Equal(l.Shares, []shm.Share{{PID: me, Count: 1}})
-		})
+		}, "no writer waits")
 
 		s := newSync(t, shm.SyncOptions{Form: shm.FormSemaphore, Limit: 1}, d, other)
-		check(t, shm.Semaphore{Sync: s[0]}.Acquire(ctx))
+		testutil.NoError(t, shm.Semaphore{Sync: s[0]}.Acquire(ctx))
 		waiters = append(waiters, async(func() error { return shm.Semaphore{Sync: s[1]}.Acquire(ctx) }))
 		waits("semaphore", s[0].Handle())
 		if l := seen(s[0].Handle()); l.Permits != 0 || l.Limit != 1 || len(l.Shares) != 1 || l.Shares[0].Count != 1 {
@@ -246,7 +247,7 @@ func TestObserve_SizeDoesNotGrowWithTheDomain(t *testing.T) {
 		alloc(t, d, 5000, "x")
 	}
 	last := newSync(t, shm.SyncOptions{Form: shm.FormMutex}, d)[0]
-	check(t, shm.Mutex{Sync: last}.Lock(watchdog(t)))
+	testutil.NoError(t, shm.Mutex{Sync: last}.Lock(testutil.Context(t)))
 	o := d.Observe()
 	if len(o.Queues) != 128 || o.QueuesLeft != 72 || len(o.Locks) != 128 || o.LocksLeft != 73 ||
 		len(o.Summary.Largest) != 32 {
@@ -262,8 +263,8 @@ func TestObserve_ChangesNothing(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	alloc(t, d, 1<<20, "x")
 	r, _, _ := newRing(t, d, 4)
-	check(t, r.Put(watchdog(t), []byte("1"), nil, false))
-	check(t, d.Bind(watchdog(t), "a", nil, nil))
+	testutil.NoError(t, r.Put(testutil.Context(t), []byte("1"), nil, false))
+	testutil.NoError(t, d.Bind(testutil.Context(t), "a", nil, nil))
 	before := d.Words()
 	d.Observe()
 	if after := d.Words(); !slices.Equal(before, after) {
@@ -275,14 +276,14 @@ func TestObserve_AsksOthers(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	alloc(t, d, 1<<20, "x")
 	s, err := d.Serve()
-	check(t, err)
-	o, err := shm.Observe(watchdog(t), s.Addr())
-	check(t, err)
+	testutil.NoError(t, err)
+	o, err := shm.Observe(testutil.Context(t), s.Addr())
+	testutil.NoError(t, err)
 	if o.Version != shm.ProtocolVersion || o.Summary.States.Held.Bytes != 1<<20 || o.Stats.Blocks != 1 {
 		t.Errorf("observation: %+v", o)
 	}
-	check(t, d.Close())
-	if _, err := shm.Observe(watchdog(t), s.Addr()); err == nil {
+	testutil.NoError(t, d.Close())
+	if _, err := shm.Observe(testutil.Context(t), s.Addr()); err == nil {
 		t.Error("a closed domain answers")
 	}
 }
@@ -291,7 +292,7 @@ func TestObserve_AsksOthers(t *testing.T) {
 // that were built before there were observations.
 func TestObserve_OlderProgramsAreInspected(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
-	check(t, err)
+	testutil.NoError(t, err)
 	defer l.Close()
 	served := async(func() error {
 		for range 2 {
@@ -312,26 +313,26 @@ func TestObserve_OlderProgramsAreInspected(t *testing.T) {
 		}
 		return nil
 	})
-	o, err := shm.Observe(watchdog(t), l.Addr().String())
-	check(t, err)
+	o, err := shm.Observe(testutil.Context(t), l.Addr().String())
+	testutil.NoError(t, err)
 	if o.PID != 7 || o.Version != 0 || fmt.Sprint(o.Names) != "[old]" || o.Queues != nil {
 		t.Errorf("observation: %+v", o)
 	}
-	check(t, <-served)
+	testutil.NoError(t, <-served)
 }
 
 func TestObserve_TheNewestOfALatestThatIsShort(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d := f.first
 		r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 4, Label: "Latest[float64]", News: true})
-		check(t, err)
+		testutil.NoError(t, err)
 		news := func() string { return string(d.Observe().Queues[0].News) }
 		if n := news(); n != "" {
 			t.Errorf("before the first one: %q", n)
 		}
 		put := func(body string, blocks ...shm.Handle) {
 			t.Helper()
-			check(t, r.Put(watchdog(t), []byte(body), blocks, false))
+			testutil.NoError(t, r.Put(testutil.Context(t), []byte(body), blocks, false))
 			r.DropOld()
 		}
 		put("first")
@@ -349,9 +350,9 @@ func TestObserve_TheNewestOfALatestThatIsShort(t *testing.T) {
 			t.Errorf("one with a block: %q", n)
 		}
 		put("end")
-		check(t, d.Release(h))
-		check(t, d.Release(r.Handle()))
-		check(t, d.Release(senders))
-		check(t, d.Release(receivers))
+		testutil.NoError(t, d.Release(h))
+		testutil.NoError(t, d.Release(r.Handle()))
+		testutil.NoError(t, d.Release(senders))
+		testutil.NoError(t, d.Release(receivers))
 	})
 }

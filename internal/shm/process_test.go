@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func init() {
@@ -97,7 +98,7 @@ func ringArgs(r *shm.Ring, senders, receivers shm.Handle) []string {
 
 func TestProcess_ExchangesBlocks(t *testing.T) {
 	d := newDomain(t, 16<<20)
-	ctx := watchdog(t)
+	ctx := testutil.Context(t)
 	there, s1, v1 := newRing(t, d, 4)
 	back, s2, v2 := newRing(t, d, 4)
 	other := start(t, d, "echo", append(ringArgs(there, s1, v1), ringArgs(back, s2, v2)...)...)
@@ -105,8 +106,8 @@ func TestProcess_ExchangesBlocks(t *testing.T) {
 	var m shm.Message
 	for i := range 200 {
 		mark := fmt.Sprint("message ", i)
-		check(t, there.Put(ctx, make([]byte, i*5), []shm.Handle{alloc(t, d, 1000*i+64, mark)}, true))
-		check(t, back.Get(ctx, &m))
+		testutil.NoError(t, there.Put(ctx, make([]byte, i*5), []shm.Handle{alloc(t, d, 1000*i+64, mark)}, true))
+		testutil.NoError(t, back.Get(ctx, &m))
 		if len(m.Body) != i*5 {
 			t.Fatalf("body of %d bytes, want %d", len(m.Body), i*5)
 		}
@@ -139,7 +140,7 @@ func TestDeath_OfAProcessIsNoticedByAnyone(t *testing.T) {
 	}
 	wantRest(t, d, 0)
 	// A reaper that is killed itself may not have counted whom it buried.
-	eventually(t, "no death is counted", func() bool { n := d.Stats().Reaped; return n > 0 && n <= 6 })
+	testutil.Eventually(t, func() bool { n := d.Stats().Reaped; return n > 0 && n <= 6 }, "no death is counted")
 }
 
 func TestDeath_NotThatOfAProcessThatCloses(t *testing.T) {
@@ -172,7 +173,7 @@ func TestDeath_KillStorm(t *testing.T) {
 	if n := d.Stats().Reaped; n < rounds || n > 2*rounds { // b may have buried a, and not have counted it
 		t.Errorf("%d deaths of %d are counted", n, 2*rounds)
 	}
-	check(t, d.Audit())
+	testutil.NoError(t, d.Audit())
 	var m shm.Message
 	for r.TryGet(&m) == nil {
 		m.Discard()
@@ -186,17 +187,17 @@ func BenchmarkReap64KiBlocks(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		other, err := attachAgain(d)
-		check(b, err)
+		testutil.NoError(b, err)
 		for range blocks {
 			if _, err := other.Alloc(64); err != nil {
 				b.Fatal(err)
 			}
 		}
-		check(b, other.Abandon())
+		testutil.NoError(b, other.Abandon())
 		b.StartTimer()
 		for d.Stats().Blocks != 0 { // the domain may have noticed by itself, and be at it
 			_, err := d.Reap()
-			check(b, err)
+			testutil.NoError(b, err)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/blocks, "ns/block")

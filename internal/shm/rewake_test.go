@@ -8,21 +8,22 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // When a woken waiter takes nothing, the next one is woken. A participant that
 // lies down and does not get up hears nothing, like one that is stopped.
 func TestRewake_DeafWaiterIsInNobodysWay(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx, end := context.WithCancel(watchdog(t))
+		ctx, end := context.WithCancel(testutil.Context(t))
 		defer end()
 		a, deaf, b := f.first, f.join(), f.join()
 		r, s, v := newRing(t, a, 1)
 		lock, err := a.NewSync(shm.SyncOptions{Form: shm.FormMutex})
-		check(t, err)
+		testutil.NoError(t, err)
 		permits, err := a.NewSync(shm.SyncOptions{Form: shm.FormSemaphore})
-		check(t, err)
-		check(t, shm.Mutex{Sync: lock}.TryLock())
+		testutil.NoError(t, err)
+		testutil.NoError(t, shm.Mutex{Sync: lock}.TryLock())
 		for _, c := range []struct {
 			name string
 			wait func(d *shm.Domain) func() error
@@ -44,15 +45,14 @@ func TestRewake_DeafWaiterIsInNobodysWay(t *testing.T) {
 		} {
 			deaf.LieDown()
 			one, other := async(c.wait(deaf)), async(c.wait(b))
-			eventually(t, "one of two does not wait for a "+c.name,
-				func() bool { return c.asks(deaf.Seat()) && c.asks(b.Seat()) })
-			check(t, c.give())
+			testutil.Eventually(t, func() bool { return c.asks(deaf.Seat()) && c.asks(b.Seat()) }, "one of two does not wait for a %s", c.name)
+			testutil.NoError(t, c.give())
 			select { // something else may wake the deaf
 			case err = <-one:
 			case err = <-other:
 			}
 			deaf.GetUp()
-			check(t, err)
+			testutil.NoError(t, err)
 			defer func() { // before the domains are closed
 				end()
 				select {
@@ -67,9 +67,9 @@ func TestRewake_DeafWaiterIsInNobodysWay(t *testing.T) {
 // view gives d a view of s.
 func view(t *testing.T, d *shm.Domain, s *shm.Sync, form shm.Form) *shm.Sync {
 	t.Helper()
-	check(t, d.Import(s.Handle()))
+	testutil.NoError(t, d.Import(s.Handle()))
 	v, err := d.OpenSync(s.Handle(), form)
-	check(t, err)
+	testutil.NoError(t, err)
 	return v
 }
 
@@ -81,12 +81,12 @@ func TestWait_DeadlineEndsTheWaitAndNotTheTry(t *testing.T) {
 		defer deaf.GetUp()
 		r, s, v := newRing(t, a, 1)
 		theirs := open(t, deaf, r.Handle(), s, v)
-		ctx, end := context.WithCancelCause(watchdog(t))
+		ctx, end := context.WithCancelCause(testutil.Context(t))
 		got := async(func() error { return theirs.Get(ctx, new(shm.Message)) })
-		eventually(t, "nobody waits", func() bool { return r.Asks(deaf.Seat()) })
-		check(t, r.TryPut(nil, nil, false))
+		testutil.Eventually(t, func() bool { return r.Asks(deaf.Seat()) }, "nobody waits")
+		testutil.NoError(t, r.TryPut(nil, nil, false))
 		end(errors.New("enough"))
-		check(t, <-got)
+		testutil.NoError(t, <-got)
 	})
 }
 
@@ -96,7 +96,7 @@ func TestWait_DeadlineEndsTheWaitAndNotTheTry(t *testing.T) {
 func TestWait_ReceiversTakeTurns(t *testing.T) {
 	const receivers, messages = 4, 80
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		r, s, v := newRing(t, f.first, 1)
 		var got [receivers]atomic.Int32
 		var all []<-chan error
@@ -116,9 +116,9 @@ func TestWait_ReceiversTakeTurns(t *testing.T) {
 		}
 		for range messages {
 			for _, seat := range seats {
-				eventually(t, "not all wait", func() bool { return r.Asks(seat) })
+				testutil.Eventually(t, func() bool { return r.Asks(seat) }, "not all wait")
 			}
-			check(t, r.Put(ctx, nil, nil, false))
+			testutil.NoError(t, r.Put(ctx, nil, nil, false))
 		}
 		r.Finish()
 		for _, a := range all {

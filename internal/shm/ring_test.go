@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestRing_IsFirstInFirstOut(t *testing.T) {
@@ -23,13 +24,13 @@ func TestRing_IsFirstInFirstOut(t *testing.T) {
 		for lap := range 3 {
 			for i := range 5 {
 				h := alloc(t, a, 64, fmt.Sprint(lap, i))
-				check(t, r.TryPut([]byte{byte(i)}, []shm.Handle{h}, true))
+				testutil.NoError(t, r.TryPut([]byte{byte(i)}, []shm.Handle{h}, true))
 			}
 			if err := r.TryPut(nil, nil, false); !errors.Is(err, shm.ErrFull) || r.Len() != 5 {
 				t.Errorf("put into %d of 5: %v, want ErrFull", r.Len(), err)
 			}
 			for i := range 5 {
-				check(t, other.TryGet(&m))
+				testutil.NoError(t, other.TryGet(&m))
 				if m.Body[0] != byte(i) {
 					t.Fatalf("message %d came as the %dth", m.Body[0], i)
 				}
@@ -49,11 +50,11 @@ func TestRing_MayHaveCapacityOne(t *testing.T) {
 		r, _, _ := newRing(t, f.first, 1)
 		var m shm.Message
 		for i := range 100 {
-			check(t, r.TryPut([]byte{byte(i)}, nil, false))
+			testutil.NoError(t, r.TryPut([]byte{byte(i)}, nil, false))
 			if err := r.TryPut(nil, nil, false); !errors.Is(err, shm.ErrFull) {
 				t.Fatalf("second put: %v, want ErrFull", err)
 			}
-			check(t, r.TryGet(&m))
+			testutil.NoError(t, r.TryGet(&m))
 			if m.Body[0] != byte(i) {
 				t.Fatalf("got %d, want %d", m.Body[0], i)
 			}
@@ -64,7 +65,7 @@ func TestRing_MayHaveCapacityOne(t *testing.T) {
 func TestRing_EveryMessageArrivesExactlyOnce(t *testing.T) {
 	const producers, consumers, each = 4, 3, 1000
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		r, s, v := newRing(t, f.first, 16)
 		var put, get sync.WaitGroup
 		for p := range producers {
@@ -129,12 +130,12 @@ func TestRing_FinishedIsDrainedFirst(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	r, _, _ := newRing(t, d, 4)
 	var m shm.Message
-	check(t, r.TryPut([]byte("last"), nil, false))
+	testutil.NoError(t, r.TryPut([]byte("last"), nil, false))
 	r.Finish()
 	if err := r.TryPut(nil, nil, false); !errors.Is(err, shm.ErrFinished) {
 		t.Errorf("put: %v, want ErrFinished", err)
 	}
-	check(t, r.TryGet(&m))
+	testutil.NoError(t, r.TryGet(&m))
 	if err := r.TryGet(&m); !errors.Is(err, shm.ErrFinished) {
 		t.Errorf("get: %v, want ErrFinished", err)
 	}
@@ -142,21 +143,21 @@ func TestRing_FinishedIsDrainedFirst(t *testing.T) {
 
 func TestRing_EndsWithItsLastSenderOrReceiver(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		a, b := f.first, f.join()
 		r, s, v := newRing(t, a, 1)
 		other := open(t, b, r.Handle(), s, v)
 		got := make(chan error)
 		go func() { got <- other.Get(ctx, new(shm.Message)) }()
-		check(t, b.Release(s))
-		check(t, a.Release(s))
+		testutil.NoError(t, b.Release(s))
+		testutil.NoError(t, a.Release(s))
 		if err := <-got; !errors.Is(err, shm.ErrFinished) {
 			t.Errorf("get without senders: %v, want ErrFinished", err)
 		}
-		check(t, r.TryPut(nil, nil, false)) // the token says who may; the ring still takes it
+		testutil.NoError(t, r.TryPut(nil, nil, false)) // the token says who may; the ring still takes it
 		go func() { got <- r.Put(ctx, nil, nil, false) }()
-		check(t, a.Release(v))
-		check(t, b.Release(v))
+		testutil.NoError(t, a.Release(v))
+		testutil.NoError(t, b.Release(v))
 		if err := <-got; !errors.Is(err, shm.ErrFinished) {
 			t.Errorf("put without receivers: %v, want ErrFinished", err)
 		}
@@ -187,14 +188,14 @@ func sendOne(t *testing.T, a, b *shm.Domain, r, other *shm.Ring, body, blocks in
 	for i := range blocks {
 		hs = append(hs, alloc(t, a, 64, fmt.Sprint(i, ".")))
 	}
-	check(t, r.TryPut(want, hs, move))
+	testutil.NoError(t, r.TryPut(want, hs, move))
 	if !move {
 		for _, h := range hs {
-			check(t, a.Release(h))
+			testutil.NoError(t, a.Release(h))
 		}
 	}
 	var m shm.Message
-	check(t, other.TryGet(&m))
+	testutil.NoError(t, other.TryGet(&m))
 	if !bytes.Equal(m.Body, want) || len(m.Blocks) != blocks {
 		t.Fatalf("got %d bytes and %d blocks, want %d and %d", len(m.Body), len(m.Blocks), body, blocks)
 	}
@@ -219,20 +220,20 @@ func TestRing_MessageWithABlockTwicePanics(t *testing.T) {
 func TestRing_GrowsOnDemand(t *testing.T) {
 	d := newDomain(t, 16<<20) // of 256 MiB of addresses; the ring's slots would take all of those
 	r, _, _, err := d.NewRing(shm.RingOptions{Capacity: 1 << 19, Grow: true})
-	check(t, err)
+	testutil.NoError(t, err)
 	if n := d.Committed(r.Handle()); n > 1<<20 {
 		t.Errorf("an empty ring takes %d bytes", n)
 	}
 	const n = 5000
 	for i := range n {
-		check(t, r.TryPut(binary.LittleEndian.AppendUint64(nil, uint64(i)), nil, false))
+		testutil.NoError(t, r.TryPut(binary.LittleEndian.AppendUint64(nil, uint64(i)), nil, false))
 	}
 	if got := d.Committed(r.Handle()); got < n*256 || got > 4*n*256 {
 		t.Errorf("%d messages take %d bytes", n, got)
 	}
 	var m shm.Message
 	for i := range n {
-		check(t, r.TryGet(&m))
+		testutil.NoError(t, r.TryGet(&m))
 		if binary.LittleEndian.Uint64(m.Body) != uint64(i) {
 			t.Fatalf("message %d is %x", i, m.Body)
 		}
@@ -243,7 +244,7 @@ func TestRing_GrowsOnDemand(t *testing.T) {
 func TestRing_GrowsNotBeyondTheBudget(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	r, _, _, err := d.NewRing(shm.RingOptions{Capacity: 1 << 14, Grow: true})
-	check(t, err)
+	testutil.NoError(t, err)
 	for err == nil {
 		err = r.TryPut(nil, nil, false)
 	}
@@ -253,7 +254,7 @@ func TestRing_GrowsNotBeyondTheBudget(t *testing.T) {
 	n := r.Len()
 	var m shm.Message
 	for range n {
-		check(t, r.TryGet(&m))
+		testutil.NoError(t, r.TryGet(&m))
 	}
 	wantRest(t, d, 3)
 }
@@ -263,7 +264,7 @@ func TestBlock_InTooManyMessagesIsRefused(t *testing.T) {
 	r, _, _ := newRing(t, d, 8192)
 	h := alloc(t, d, 64, "x")
 	for range shm.MaxTransit {
-		check(t, r.TryPut(nil, []shm.Handle{h}, false))
+		testutil.NoError(t, r.TryPut(nil, []shm.Handle{h}, false))
 	}
 	if err := r.TryPut(nil, []shm.Handle{h}, false); !errors.Is(err, shm.ErrTooManyInTransit) {
 		t.Errorf("put: %v, want ErrTooManyInTransit", err)
@@ -272,10 +273,10 @@ func TestBlock_InTooManyMessagesIsRefused(t *testing.T) {
 		t.Errorf("%d in transit, want %d", n, shm.MaxTransit)
 	}
 	var m shm.Message
-	check(t, r.TryGet(&m))
+	testutil.NoError(t, r.TryGet(&m))
 	m.Discard()
-	check(t, r.TryPut(nil, []shm.Handle{h}, true))
-	check(t, d.Audit())
+	testutil.NoError(t, r.TryPut(nil, []shm.Handle{h}, true))
+	testutil.NoError(t, d.Audit())
 }
 
 func TestRing_TravelsInAMessage(t *testing.T) {
@@ -284,15 +285,15 @@ func TestRing_TravelsInAMessage(t *testing.T) {
 		r, s, v := newRing(t, a, 4)
 		outer := open(t, b, r.Handle(), s, v)
 		inner, is, iv := newRing(t, a, 4)
-		check(t, inner.TryPut([]byte("inside"), []shm.Handle{alloc(t, a, 64, "block")}, true))
+		testutil.NoError(t, inner.TryPut([]byte("inside"), []shm.Handle{alloc(t, a, 64, "block")}, true))
 		inner.Close()
-		check(t, r.TryPut(nil, []shm.Handle{inner.Handle(), is, iv}, true))
-		check(t, a.Close())
+		testutil.NoError(t, r.TryPut(nil, []shm.Handle{inner.Handle(), is, iv}, true))
+		testutil.NoError(t, a.Close())
 		var m, in shm.Message
-		check(t, outer.TryGet(&m))
+		testutil.NoError(t, outer.TryGet(&m))
 		got, err := b.OpenRing(m.Blocks[0])
-		check(t, err)
-		check(t, got.TryGet(&in))
+		testutil.NoError(t, err)
+		testutil.NoError(t, got.TryGet(&in))
 		if string(in.Body) != "inside" {
 			t.Errorf("got %q", in.Body)
 		}
@@ -308,10 +309,11 @@ func TestRing_LastReferenceDrainsIt(t *testing.T) {
 		d := f.first
 		r, s, v := newRing(t, d, 4)
 		nested, ns, nv := newRing(t, d, 4)
-		check(t, nested.TryPut(nil, []shm.Handle{alloc(t, d, 64, "deep")}, true))
-		check(t, r.TryPut(make([]byte, 1000), []shm.Handle{alloc(t, d, 64, "x"), nested.Handle(), ns, nv}, true))
+		testutil.NoError(t, nested.TryPut(nil, []shm.Handle{alloc(t, d, 64, "deep")}, true))
+		testutil.NoError(t, r.TryPut(make([]byte, 1000), []shm.Handle{alloc(t, d, 64, "x"), nested.Handle(), ns, nv},
+			true))
 		for _, h := range []shm.Handle{s, v, r.Handle()} {
-			check(t, d.Release(h))
+			testutil.NoError(t, d.Release(h))
 		}
 		wantRest(t, d, 0)
 	})
@@ -322,10 +324,10 @@ func TestRing_MessageOutlivesItsSendersDomain(t *testing.T) {
 		a, b := f.first, f.join()
 		r, s, v := newRing(t, a, 4)
 		other := open(t, b, r.Handle(), s, v)
-		check(t, r.TryPut(bytes.Repeat([]byte("l"), 300), []shm.Handle{alloc(t, a, 64, "block")}, true))
-		check(t, a.Close())
+		testutil.NoError(t, r.TryPut(bytes.Repeat([]byte("l"), 300), []shm.Handle{alloc(t, a, 64, "block")}, true))
+		testutil.NoError(t, a.Close())
 		var m shm.Message
-		check(t, other.TryGet(&m))
+		testutil.NoError(t, other.TryGet(&m))
 		wantMark(t, b, m.Blocks[0], "block")
 		if len(m.Body) != 300 || m.Body[299] != 'l' {
 			t.Errorf("body of %d bytes", len(m.Body))
@@ -354,14 +356,14 @@ func FuzzSpilledMessage(f *testing.F) {
 func TestRing_MovesThroughItself(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	r, s, v := newRing(t, d, 4)
-	check(t, r.TryPut([]byte("me"), []shm.Handle{r.Handle()}, true))
-	check(t, d.Import(r.Handle())) // as another process would that knows the handle
+	testutil.NoError(t, r.TryPut([]byte("me"), []shm.Handle{r.Handle()}, true))
+	testutil.NoError(t, d.Import(r.Handle())) // as another process would that knows the handle
 	var m shm.Message
-	check(t, r.TryGet(&m))
+	testutil.NoError(t, r.TryGet(&m))
 	m.Discard()
 	r.Close()
 	for _, h := range []shm.Handle{r.Handle(), s, v} {
-		check(t, d.Release(h))
+		testutil.NoError(t, d.Release(h))
 	}
 	wantRest(t, d, 0)
 }
@@ -371,7 +373,7 @@ func TestRing_OfImpossibleCapacityIsNotOpened(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	r, _, _ := newRing(t, d, 4)
 	head, err := d.Bytes(r.Handle())
-	check(t, err)
+	testutil.NoError(t, err)
 	for _, slots := range []uint64{0, 3, 1 << 20, 1 << 56, 1 << 63} { // 2^56 slots of 256 bytes are no bytes in 64 bits
 		binary.LittleEndian.PutUint64(head, slots)
 		if _, err := d.OpenRing(r.Handle()); !errors.Is(err, shm.ErrCorrupt) {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var (
@@ -71,7 +72,7 @@ func TestScribble_NobodyCrashesOrHangs(t *testing.T) {
 	if *scribbleJSON {
 		b, err := json.Marshal(map[string]int{"trials": s.trials, "scribbles": s.written, "crashes": s.crashes,
 			"hangs": s.hangs, "kills": s.kills})
-		check(t, err)
+		testutil.NoError(t, err)
 		fmt.Printf("%s\n", b)
 	}
 }
@@ -91,18 +92,18 @@ type scribbledSays struct{ Ops, Failed, Corrupt int }
 func (s *scribbles) trial(t *testing.T, n int) {
 	r := rand.New(rand.NewPCG(*scribbleSeed, uint64(n)))
 	d, err := shm.New(shm.Options{Budget: 24 << 20, Reserve: 256 << 20})
-	check(t, err)
+	testutil.NoError(t, err)
 	args, objects, free, err := scribbledObjects(d)
-	check(t, err)
+	testutil.NoError(t, err)
 	control, data, err := d.Dup(sys.Reopen)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer control.Close()
 	defer data.Close()
 	words, err := sys.Map(control, shm.ControlSize)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer sys.Unmap(words)
 	bytes, err := sys.Map(data, objectsEnd(objects))
-	check(t, err)
+	testutil.NoError(t, err)
 	defer sys.Unmap(bytes)
 
 	var all []*scribbled
@@ -115,7 +116,7 @@ func (s *scribbles) trial(t *testing.T, n int) {
 		}
 	}
 	free()
-	check(t, d.Close()) // what is written is not to hit the test itself
+	testutil.NoError(t, d.Close()) // what is written is not to hit the test itself
 	victim := r.IntN(4)
 	var said []string
 	for range 1 + r.IntN(6) {
@@ -214,11 +215,11 @@ func startScribbled(t *testing.T, d *shm.Domain, args []string) *scribbled {
 	w.cmd.Env = append(os.Environ(), actorEnv+"=scribbled", actorEnv+"_FILES=1", "GOTRACEBACK=all")
 	w.cmd.Stderr, w.cmd.Stdout = &w.err, &w.out
 	up, ready, err := os.Pipe()
-	check(t, err)
+	testutil.NoError(t, err)
 	defer ready.Close()
 	w.ready = up
 	w.cmd.ExtraFiles = append(d.Files(), ready)
-	check(t, w.cmd.Start())
+	testutil.NoError(t, w.cmd.Start())
 	go func() { w.ended <- w.cmd.Wait() }()
 	return w
 }

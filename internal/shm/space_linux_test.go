@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func init() { actors["narrow"] = actNarrow }
@@ -89,7 +90,7 @@ func TestDomain_DefaultBudgetFitsTheAddressSpace(t *testing.T) {
 		t.Skip("the race detector needs more address space than there is")
 	}
 	m, err := sys.MemoryLimit()
-	check(t, err)
+	testutil.NoError(t, err)
 	const gib = 1 << 30
 	if m.Headroom() < gib/4 {
 		t.Skip("too little memory for the default: ", m.Headroom())

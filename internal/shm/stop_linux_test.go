@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func init() { actors["victim"] = actVictim }
@@ -18,20 +19,20 @@ func init() { actors["victim"] = actVictim }
 // stop halts the actor until the end of the test, as a debugger does.
 func (a *actor) stop() {
 	a.t.Helper()
-	check(a.t, a.cmd.Process.Signal(syscall.SIGSTOP))
-	eventually(a.t, "an actor does not stop", func() bool { return stopped(a.t, a.cmd.Process.Pid) })
+	testutil.NoError(a.t, a.cmd.Process.Signal(syscall.SIGSTOP))
+	testutil.Eventually(a.t, func() bool { return stopped(a.t, a.cmd.Process.Pid) }, "an actor does not stop")
 }
 
 func stopped(t testing.TB, pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	check(t, err)
+	testutil.NoError(t, err)
 	return strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " T")
 }
 
 // goOn ends that.
 func (a *actor) goOn() {
 	a.t.Helper()
-	check(a.t, a.cmd.Process.Signal(syscall.SIGCONT))
+	testutil.NoError(a.t, a.cmd.Process.Signal(syscall.SIGCONT))
 }
 
 // What the victim has, and is killed with.
@@ -48,13 +49,13 @@ type victims struct {
 func bequeath(t *testing.T, d *shm.Domain) (v victims) {
 	ring := func(opts shm.RingOptions) *shm.Ring {
 		r, senders, receivers, err := d.NewRing(opts)
-		check(t, err)
+		testutil.NoError(t, err)
 		v.handles = append(v.handles, r.Handle(), senders, receivers)
 		return r
 	}
 	cell := func(opts shm.SyncOptions) *shm.Sync {
 		s, err := d.NewSync(opts)
-		check(t, err)
+		testutil.NoError(t, err)
 		v.handles = append(v.handles, s.Handle())
 		return s
 	}
@@ -69,7 +70,7 @@ func bequeath(t *testing.T, d *shm.Domain) (v victims) {
 	v.member = cell(shm.SyncOptions{Form: shm.FormBarrier, Limit: 2})
 	v.block = alloc(t, d, 64, "x")
 	v.handles = append(v.handles, v.block)
-	check(t, v.toIt.TryPut(nil, nil, false))
+	testutil.NoError(t, v.toIt.TryPut(nil, nil, false))
 	v.room, _, _ = newRing(t, d, 1)
 	return v
 }
@@ -77,8 +78,8 @@ func bequeath(t *testing.T, d *shm.Domain) (v victims) {
 // releaseEnds leaves the victim the only one that sends and receives.
 func (v victims) releaseEnds(t *testing.T, d *shm.Domain) {
 	t.Helper()
-	check(t, d.Release(v.fromIt.Senders()))
-	check(t, d.Release(v.toIt.Receivers()))
+	testutil.NoError(t, d.Release(v.fromIt.Senders()))
+	testutil.NoError(t, d.Release(v.toIt.Receivers()))
 }
 
 // actVictim takes everything that a test made for it, and all memory.
@@ -163,14 +164,14 @@ func (v victims) waits(ctx context.Context, d *shm.Domain, seat int) map[string]
 func TestStop_OfTheWatchersHidesNoDeath(t *testing.T) {
 	for _, when := range []string{"before", "after"} {
 		t.Run(when, func(t *testing.T) {
-			ctx := watchdog(t)
+			ctx := testutil.Context(t)
 			d := newDomain(t, 32<<20)
 			v := bequeath(t, d)
 			one, other := start(t, d, "hold"), start(t, d, "hold")
 			one.hear()
 			other.hear()
 			cond, err := d.NewSync(shm.SyncOptions{Form: shm.FormCond})
-			check(t, err)
+			testutil.NoError(t, err)
 			condition := async(func() error {
 				m := shm.Mutex{Sync: v.guard}
 				if err := m.Lock(ctx); err != nil {
@@ -179,7 +180,7 @@ func TestStop_OfTheWatchersHidesNoDeath(t *testing.T) {
 				_, err := shm.Cond{Sync: cond}.Wait(ctx, m)
 				return err
 			})
-			eventually(t, "nobody waits in the cond", func() bool { return shm.Cond{Sync: cond}.Waiting() == 1 })
+			testutil.Eventually(t, func() bool { return shm.Cond{Sync: cond}.Waiting() == 1 }, "nobody waits in the cond")
 			var args []string
 			for _, h := range v.handles {
 				args = append(args, argOf(h))
@@ -198,7 +199,7 @@ func TestStop_OfTheWatchersHidesNoDeath(t *testing.T) {
 				ended[name] = async(wait)
 			}
 			if when == "before" {
-				eventually(t, "not all wait", func() bool { return d.Parked() == len(ended)+1 })
+				testutil.Eventually(t, func() bool { return d.Parked() == len(ended)+1 }, "not all wait")
 				one.stop()
 				other.stop()
 				victim.kill()

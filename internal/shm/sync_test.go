@@ -11,18 +11,19 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // newSync makes a Sync in the first participant and views of it in all the others.
 func newSync(t *testing.T, opts shm.SyncOptions, ds ...*shm.Domain) []*shm.Sync {
 	t.Helper()
 	s, err := ds[0].NewSync(opts)
-	check(t, err)
+	testutil.NoError(t, err)
 	views := []*shm.Sync{s}
 	for _, d := range ds[1:] {
-		check(t, d.Import(s.Handle()))
+		testutil.NoError(t, d.Import(s.Handle()))
 		v, err := d.OpenSync(s.Handle(), opts.Form)
-		check(t, err)
+		testutil.NoError(t, err)
 		views = append(views, v)
 	}
 	return views
@@ -65,13 +66,13 @@ func wantPeer(t testing.TB, err error, seat int, cause error) {
 func died(t *testing.T, d, by *shm.Domain) {
 	t.Helper()
 	before := by.Stats().Reaped
-	check(t, d.Abandon())
-	eventually(t, "nobody reaped", func() bool { reap(t, by); return by.Stats().Reaped > before })
+	testutil.NoError(t, d.Abandon())
+	testutil.Eventually(t, func() bool { reap(t, by); return by.Stats().Reaped > before }, "nobody reaped")
 }
 
 func TestMutex_Excludes(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		ds := []*shm.Domain{f.first, f.join(), f.join()}
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormMutex, Bytes: 8}, ds...)
 		var wg sync.WaitGroup
@@ -103,11 +104,11 @@ func TestMutex_Excludes(t *testing.T) {
 
 func TestMutex_SurvivesItsHolder(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		a, b, c := f.first, f.join(), f.join()
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormMutex}, a, b, c)
 		ma, mb, mc := shm.Mutex{vs[0]}, shm.Mutex{vs[1]}, shm.Mutex{vs[2]}
-		check(t, mb.Lock(ctx))
+		testutil.NoError(t, mb.Lock(ctx))
 		wantIs(t, ma.TryLock(), shm.ErrLocked)
 		wantIs(t, ma.Lock(soon(t)), context.DeadlineExceeded)
 		wantIs(t, ma.Unlock(), shm.ErrNotOwner)
@@ -118,13 +119,13 @@ func TestMutex_SurvivesItsHolder(t *testing.T) {
 		waits := async(func() error { return ma.Lock(ctx) })
 		died(t, b, a)
 		wantPeer(t, <-waits, b.Seat(), shm.ErrOwnerDied)
-		check(t, ma.MarkConsistent())
-		check(t, ma.Unlock())
-		check(t, mc.Lock(ctx))
+		testutil.NoError(t, ma.MarkConsistent())
+		testutil.NoError(t, ma.Unlock())
+		testutil.NoError(t, mc.Lock(ctx))
 		died(t, c, a)
 		wantPeer(t, ma.TryLock(), c.Seat(), shm.ErrOwnerDied)
 		waits = async(func() error { return ma.Lock(ctx) })
-		check(t, ma.Unlock()) // not made consistent
+		testutil.NoError(t, ma.Unlock()) // not made consistent
 		wantPeer(t, <-waits, c.Seat(), shm.ErrNotRecoverable)
 		wantPeer(t, ma.TryLock(), c.Seat(), shm.ErrNotRecoverable)
 		wantIs(t, ma.Unlock(), shm.ErrNotOwner)
@@ -135,52 +136,52 @@ func TestMutex_SurvivesTwoHolders(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b, c := f.first, f.join(), f.join()
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormMutex}, a, b, c)
-		check(t, shm.Mutex{vs[1]}.TryLock())
+		testutil.NoError(t, shm.Mutex{vs[1]}.TryLock())
 		died(t, b, a)
 		wantPeer(t, shm.Mutex{vs[2]}.TryLock(), b.Seat(), shm.ErrOwnerDied)
 		died(t, c, a)
 		wantPeer(t, shm.Mutex{vs[0]}.TryLock(), c.Seat(), shm.ErrOwnerDied)
 		again := f.join() // in a seat that was used before
-		check(t, again.Import(vs[0].Handle()))
+		testutil.NoError(t, again.Import(vs[0].Handle()))
 		v, err := again.OpenSync(vs[0].Handle(), shm.FormMutex)
-		check(t, err)
+		testutil.NoError(t, err)
 		wantIs(t, shm.Mutex{v}.TryLock(), shm.ErrLocked)
 	})
 }
 
 func TestRWMutex_HasReadersOrAWriter(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		a, b, c := f.first, f.join(), f.join()
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormRWMutex}, a, b, c)
 		ma, mb, mc := shm.RWMutex{vs[0]}, shm.RWMutex{vs[1]}, shm.RWMutex{vs[2]}
-		check(t, ma.RLock(ctx))
-		check(t, ma.RLock(ctx))
-		check(t, mb.RLock(ctx))
+		testutil.NoError(t, ma.RLock(ctx))
+		testutil.NoError(t, ma.RLock(ctx))
+		testutil.NoError(t, mb.RLock(ctx))
 		wantIs(t, mc.TryLock(), shm.ErrLocked)
 		wantIs(t, mc.Lock(soon(t)), context.DeadlineExceeded)
-		check(t, ma.TryRLock()) // a writer that gave up is in nobody's way
+		testutil.NoError(t, ma.TryRLock()) // a writer that gave up is in nobody's way
 		for range 3 {
-			check(t, ma.RUnlock())
+			testutil.NoError(t, ma.RUnlock())
 		}
 		wantIs(t, ma.RUnlock(), shm.ErrNotOwner)
 		writes := async(func() error { return mc.Lock(ctx) })
-		eventually(t, "no writer waits",
-			func() bool { return errors.Is(ma.TryRLock(), shm.ErrLocked) || ma.RUnlock() != nil })
+		testutil.Eventually(t, func() bool { return errors.Is(ma.TryRLock(), shm.ErrLocked) || ma.RUnlock() != nil },
+			"no writer waits")
 		died(t, b, a) // and its read with it
-		check(t, <-writes)
+		testutil.NoError(t, <-writes)
 		reads := async(func() error { return ma.RLock(ctx) })
 		wantIs(t, ma.TryRLock(), shm.ErrLocked)
-		check(t, mc.Unlock())
-		check(t, <-reads)
-		check(t, ma.RUnlock())
-		check(t, mc.Lock(ctx))
+		testutil.NoError(t, mc.Unlock())
+		testutil.NoError(t, <-reads)
+		testutil.NoError(t, ma.RUnlock())
+		testutil.NoError(t, mc.Lock(ctx))
 		died(t, c, a)
 		wantPeer(t, ma.RLock(ctx), c.Seat(), shm.ErrOwnerDied)
 		wantPeer(t, ma.Lock(ctx), c.Seat(), shm.ErrOwnerDied)
-		check(t, ma.MarkConsistent())
-		check(t, ma.Unlock())
-		check(t, ma.RLock(ctx))
+		testutil.NoError(t, ma.MarkConsistent())
+		testutil.NoError(t, ma.Unlock())
+		testutil.NoError(t, ma.RLock(ctx))
 	})
 }
 
@@ -190,38 +191,38 @@ func TestRWMutex_WriterThatGivesUpHidesNoDeath(t *testing.T) {
 		a, b := f.first, f.join()
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormRWMutex}, a, b)
 		ma := shm.RWMutex{vs[0]}
-		check(t, shm.Mutex{vs[1]}.TryLock()) // a writer that has not looked for readers yet
-		check(t, a.ShareOf(vs[0]))
+		testutil.NoError(t, shm.Mutex{vs[1]}.TryLock()) // a writer that has not looked for readers yet
+		testutil.NoError(t, a.ShareOf(vs[0]))
 		died(t, b, a)
 		wantIs(t, ma.Lock(soon(t)), context.DeadlineExceeded)
-		check(t, ma.RUnlock())
+		testutil.NoError(t, ma.RUnlock())
 		wantPeer(t, ma.TryLock(), b.Seat(), shm.ErrOwnerDied)
 	})
 }
 
 func TestRecursiveMutex_OwnerLocksAgain(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		a, b := f.first, f.join()
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormMutex}, a, b)
 		ma, mb := shm.RecursiveMutex{vs[0]}, shm.RecursiveMutex{vs[1]}
-		check(t, ma.Lock(ctx, 1))
-		check(t, ma.TryLock(1))
+		testutil.NoError(t, ma.Lock(ctx, 1))
+		testutil.NoError(t, ma.TryLock(1))
 		wantIs(t, ma.TryLock(2), shm.ErrLocked)
 		wantIs(t, mb.TryLock(1), shm.ErrLocked)
 		wantIs(t, ma.Unlock(2), shm.ErrNotOwner)
-		check(t, ma.Unlock(1))
+		testutil.NoError(t, ma.Unlock(1))
 		wantIs(t, mb.TryLock(3), shm.ErrLocked)
-		check(t, ma.Unlock(1))
+		testutil.NoError(t, ma.Unlock(1))
 		wantIs(t, ma.Unlock(1), shm.ErrNotOwner)
-		check(t, mb.Lock(ctx, 3))
-		check(t, mb.Lock(ctx, 3))
+		testutil.NoError(t, mb.Lock(ctx, 3))
+		testutil.NoError(t, mb.Lock(ctx, 3))
 		died(t, b, a)
 		wantPeer(t, ma.Lock(ctx, 1), b.Seat(), shm.ErrOwnerDied)
 		wantIs(t, ma.MarkConsistent(2), shm.ErrNotOwner)
-		check(t, ma.MarkConsistent(1))
-		check(t, ma.Unlock(1))
-		check(t, ma.TryLock(2))
+		testutil.NoError(t, ma.MarkConsistent(1))
+		testutil.NoError(t, ma.Unlock(1))
+		testutil.NoError(t, ma.TryLock(2))
 	})
 }
 
@@ -234,50 +235,50 @@ func wantPermits(t *testing.T, m shm.Semaphore, want int) {
 
 func TestSemaphore_Counts(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		a, b := f.first, f.join()
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormSemaphore, Limit: 2, Bounded: true}, a, b)
 		ma, mb := shm.Semaphore{vs[0]}, shm.Semaphore{vs[1]}
 		wantIs(t, ma.Release(), shm.ErrReleased)
-		check(t, ma.Acquire(ctx))
-		check(t, mb.Acquire(ctx))
+		testutil.NoError(t, ma.Acquire(ctx))
+		testutil.NoError(t, mb.Acquire(ctx))
 		wantIs(t, ma.TryAcquire(), shm.ErrLocked)
 		wantIs(t, ma.Acquire(soon(t)), context.DeadlineExceeded)
-		check(t, ma.Release())
-		check(t, ma.Release()) // for the other one
+		testutil.NoError(t, ma.Release())
+		testutil.NoError(t, ma.Release()) // for the other one
 		wantIs(t, mb.Release(), shm.ErrReleased)
-		check(t, mb.Acquire(ctx))
-		check(t, mb.Acquire(ctx))
+		testutil.NoError(t, mb.Acquire(ctx))
+		testutil.NoError(t, mb.Acquire(ctx))
 		waits := async(func() error { return ma.Acquire(ctx) })
 		died(t, b, a)
-		check(t, <-waits)
+		testutil.NoError(t, <-waits)
 		wantPermits(t, ma, 1)
 	})
 }
 
 func TestSemaphore_SignalIsNotHeardTwice(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		a, b := f.first, f.join()
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormSemaphore, Limit: 1}, a, b)
 		ma, mb := shm.Semaphore{vs[0]}, shm.Semaphore{vs[1]}
 		for range 4 {
-			check(t, ma.Release())
+			testutil.NoError(t, ma.Release())
 		}
 		for range 5 {
-			check(t, mb.Acquire(ctx))
+			testutil.NoError(t, mb.Acquire(ctx))
 		}
 		wantPermits(t, ma, 0)
 		died(t, b, a)
 		wantPermits(t, ma, 1)
-		check(t, ma.Acquire(ctx))
+		testutil.NoError(t, ma.Acquire(ctx))
 		wantIs(t, ma.TryAcquire(), shm.ErrLocked)
 	})
 }
 
 func TestSemaphore_UnderContention(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormSemaphore, Limit: 2, Bounded: true}, f.first, f.join(), f.join())
 		var inside atomic.Int32
 		var wg sync.WaitGroup
@@ -317,7 +318,7 @@ func waitIn(ctx context.Context, c shm.Cond, m shm.Mutex) error {
 
 func TestCond_WakesAsManyAsItIsTold(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		ds := []*shm.Domain{f.first, f.join(), f.join()}
 		cs := newSync(t, shm.SyncOptions{Form: shm.FormCond}, ds...)
 		ms := newSync(t, shm.SyncOptions{Form: shm.FormMutex}, ds...)
@@ -336,40 +337,40 @@ func TestCond_WakesAsManyAsItIsTold(t *testing.T) {
 				return waitIn(ctx, shm.Cond{cs[i%3]}, shm.Mutex{ms[i%3]})
 			}))
 		}
-		eventually(t, "not all wait", func() bool { return c.Waiting() == 6 })
+		testutil.Eventually(t, func() bool { return c.Waiting() == 6 }, "not all wait")
 		if n := c.Notify(2); n != 2 {
 			t.Errorf("%d woke, want 2", n)
 		}
-		eventually(t, "two do not wake", func() bool { return woken.Load() == 2 })
+		testutil.Eventually(t, func() bool { return woken.Load() == 2 }, "two do not wake")
 		if c.Notify(1<<20) != 4 {
 			t.Error("the other four do not wait")
 		}
 		for _, w := range all {
-			check(t, <-w)
+			testutil.NoError(t, <-w)
 		}
 	})
 }
 
 func TestCond_DeadWaiterSwallowsNoNotification(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		a, b := f.first, f.join()
 		cs := newSync(t, shm.SyncOptions{Form: shm.FormCond}, a, b)
 		ms := newSync(t, shm.SyncOptions{Form: shm.FormMutex}, a, b)
 		forgotten, forget := context.WithCancel(ctx) // a goroutine outlives its participant
 		dead := async(func() error { return waitIn(forgotten, shm.Cond{cs[1]}, shm.Mutex{ms[1]}) })
 		c := shm.Cond{cs[0]}
-		eventually(t, "nobody waits", func() bool { return c.Waiting() == 1 })
+		testutil.Eventually(t, func() bool { return c.Waiting() == 1 }, "nobody waits")
 		w := async(func() error { return waitIn(ctx, c, shm.Mutex{ms[0]}) })
-		eventually(t, "not both wait", func() bool { return c.Waiting() == 2 })
-		check(t, b.Abandon())
+		testutil.Eventually(t, func() bool { return c.Waiting() == 2 }, "not both wait")
+		testutil.NoError(t, b.Abandon())
 		// b is dead. Where nobody knows, the ticket may be its; where the watcher was quicker, all
 		// are served by now.
 		if n := c.Notify(1); n != 1 && c.Waiting() != 0 {
 			t.Errorf("%d woke, %d wait", n, c.Waiting())
 		}
-		eventually(t, "nobody reaped", func() bool { reap(t, a); return a.Stats().Reaped == 1 })
-		check(t, <-w)
+		testutil.Eventually(t, func() bool { reap(t, a); return a.Stats().Reaped == 1 }, "nobody reaped")
+		testutil.NoError(t, <-w)
 		forget()
 		<-dead
 	})
@@ -377,14 +378,14 @@ func TestCond_DeadWaiterSwallowsNoNotification(t *testing.T) {
 
 func TestCond_WaitersLearnThatTheHolderDied(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		a, b := f.first, f.join()
 		cs := newSync(t, shm.SyncOptions{Form: shm.FormCond}, a, b)
 		ms := newSync(t, shm.SyncOptions{Form: shm.FormMutex}, a, b)
 		c, m := shm.Cond{cs[0]}, shm.Mutex{ms[0]}
 		w := async(func() error { return waitIn(ctx, c, m) })
-		eventually(t, "nobody waits", func() bool { return c.Waiting() == 1 })
-		check(t, shm.Mutex{ms[1]}.Lock(ctx))
+		testutil.Eventually(t, func() bool { return c.Waiting() == 1 }, "nobody waits")
+		testutil.NoError(t, shm.Mutex{ms[1]}.Lock(ctx))
 		died(t, b, a)
 		wantPeer(t, <-w, b.Seat(), shm.ErrOwnerDied)
 	})
@@ -392,7 +393,7 @@ func TestCond_WaitersLearnThatTheHolderDied(t *testing.T) {
 
 func TestEvent_WakesEverybody(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormEvent}, f.first, f.join())
 		e := shm.Event{vs[0]}
 		wantIs(t, e.Wait(soon(t)), context.DeadlineExceeded)
@@ -402,10 +403,10 @@ func TestEvent_WakesEverybody(t *testing.T) {
 		}
 		e.Set()
 		for _, w := range all {
-			check(t, <-w)
+			testutil.NoError(t, <-w)
 		}
 		e.Set()
-		check(t, e.Wait(ctx))
+		testutil.NoError(t, e.Wait(ctx))
 		e.Clear()
 		e.Clear()
 		if e.IsSet() {
@@ -416,7 +417,7 @@ func TestEvent_WakesEverybody(t *testing.T) {
 
 func TestBarrier_LetsAllGoTogether(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormBarrier, Limit: 3}, f.first, f.join(), f.join())
 		var acted atomic.Int32
 		var wg sync.WaitGroup
@@ -449,14 +450,14 @@ func TestBarrier_EndOfATurnEndsTheNaps(t *testing.T) {
 		for _, v := range vs[1:] {
 			all = append(all, async(func() (err error) {
 				for turn := 0; turn < turns && err == nil; turn++ {
-					_, err = shm.Barrier{v}.Wait(watchdog(t), nil)
+					_, err = shm.Barrier{v}.Wait(testutil.Context(t), nil)
 				}
 				return err
 			}))
 		}
 		last, napped := shm.Barrier{vs[0]}, 0
 		for range turns {
-			eventually(t, "two do not come", func() bool { return last.Waiting() == 2 })
+			testutil.Eventually(t, func() bool { return last.Waiting() == 2 }, "two do not come")
 			for range 1000 {
 				if last.Napped() {
 					napped++
@@ -464,11 +465,11 @@ func TestBarrier_EndOfATurnEndsTheNaps(t *testing.T) {
 				}
 				runtime.Gosched()
 			}
-			_, err := last.Wait(watchdog(t), nil)
-			check(t, err)
+			_, err := last.Wait(testutil.Context(t), nil)
+			testutil.NoError(t, err)
 		}
 		for _, a := range all {
-			check(t, <-a)
+			testutil.NoError(t, <-a)
 		}
 		if napped == 0 {
 			t.Error("nobody has napped")
@@ -478,14 +479,14 @@ func TestBarrier_EndOfATurnEndsTheNaps(t *testing.T) {
 
 func TestBarrier_Breaks(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		a, b := f.first, f.join()
 		vs := newSync(t, shm.SyncOptions{Form: shm.FormBarrier, Limit: 2}, a, b)
 		ba, bb := shm.Barrier{vs[0]}, shm.Barrier{vs[1]}
 		wait := func(b shm.Barrier, action func() error) <-chan error {
 			return async(func() error { _, err := b.Wait(ctx, action); return err })
 		}
-		there := func(n int) { eventually(t, "nobody comes", func() bool { return ba.Waiting() == n }) }
+		there := func(n int) { testutil.Eventually(t, func() bool { return ba.Waiting() == n }, "nobody comes") }
 
 		w := wait(bb, nil)
 		there(1)
@@ -531,15 +532,15 @@ func TestBarrier_Breaks(t *testing.T) {
 		wantPeer(t, <-w, b.Seat(), shm.ErrBroken)
 		wantPeer(t, <-wait(ba, nil), b.Seat(), shm.ErrBroken)
 		c := f.join() // in the seat of the dead
-		check(t, c.Import(vs[0].Handle()))
+		testutil.NoError(t, c.Import(vs[0].Handle()))
 		v, err := c.OpenSync(vs[0].Handle(), shm.FormBarrier)
-		check(t, err)
+		testutil.NoError(t, err)
 		wantPeer(t, <-wait(shm.Barrier{v}, nil), b.Seat(), shm.ErrBroken)
 		ba.Reset()
 		w = wait(ba, nil)
-		check(t, <-wait(shm.Barrier{v}, nil))
-		check(t, <-w)
-		check(t, c.Close()) // who leaves in order breaks nothing
+		testutil.NoError(t, <-wait(shm.Barrier{v}, nil))
+		testutil.NoError(t, <-w)
+		testutil.NoError(t, c.Close()) // who leaves in order breaks nothing
 		if ba.Broken() {
 			t.Error("a member left and the barrier is broken")
 		}
@@ -548,7 +549,7 @@ func TestBarrier_Breaks(t *testing.T) {
 
 func TestSync_ClosedViewsWaitForNothing(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		waits := map[shm.Form]func(s *shm.Sync) error{
 			shm.FormMutex:     func(s *shm.Sync) error { return shm.Mutex{s}.Lock(ctx) },
 			shm.FormRWMutex:   func(s *shm.Sync) error { return shm.RWMutex{s}.RLock(ctx) },
@@ -576,7 +577,7 @@ func TestSync_ClosedViewsWaitForNothing(t *testing.T) {
 func TestSync_OpensNothingElse(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	s, err := d.NewSync(shm.SyncOptions{Form: shm.FormMutex})
-	check(t, err)
+	testutil.NoError(t, err)
 	_, err = d.OpenSync(s.Handle(), shm.FormSemaphore)
 	wantIs(t, err, shm.ErrCorrupt)
 	_, err = d.OpenSync(alloc(t, d, 100, ""), shm.FormMutex)

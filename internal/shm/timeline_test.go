@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // timelines returns what an observer sees of the timelines.
@@ -23,7 +24,7 @@ func TestTimeline_TimeIsWhereItWasSpent(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d, begun := f.first, time.Now()
 		l, err := d.NewTimeline(1, 1)
-		check(t, err)
+		testutil.NoError(t, err)
 		if v := timelines(t, d, 1)[0]; v.Workers != 1 || len(v.Tracks) != 0 || v.Consumer.State != "" {
 			t.Errorf("before anybody has begun: %+v", v)
 		}
@@ -59,7 +60,7 @@ func TestTimeline_TimeIsWhereItWasSpent(t *testing.T) {
 			t.Error("there are more tracks than were made")
 		}
 		far, err := d.NewTimeline(0, 0)
-		check(t, err)
+		testutil.NoError(t, err)
 		for i := range 100 {
 			far.Passed(shm.Passage{Batch: uint64(i), Asked: far.Clock(now), Taken: far.Clock(now)})
 		}
@@ -67,9 +68,9 @@ func TestTimeline_TimeIsWhereItWasSpent(t *testing.T) {
 		if len(v.Batches) != 32 || v.Batches[0].Batch != 68 || v.Batches[31].Batch != 99 || v.Taken != 100 {
 			t.Errorf("%+v", v.Batches)
 		}
-		check(t, l.Close())
-		check(t, l.Close())
-		check(t, far.Close())
+		testutil.NoError(t, l.Close())
+		testutil.NoError(t, l.Close())
+		testutil.NoError(t, far.Close())
 		timelines(t, d, 0)
 	})
 }
@@ -78,10 +79,10 @@ func TestTimeline_AnotherWriterOfATrackIsADeath(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d, other := f.first, f.join()
 		l, err := d.NewTimeline(1, 1)
-		check(t, err)
-		check(t, other.Import(l.Handle()))
+		testutil.NoError(t, err)
+		testutil.NoError(t, other.Import(l.Handle()))
 		far, err := other.OpenTimeline(l.Handle())
-		check(t, err)
+		testutil.NoError(t, err)
 		far.Track(1, time.Now()).Turn(shm.Working, 3, time.Now())
 		if v := timelines(t, d, 1)[0].Tracks[0]; v.Deaths != 0 || v.Died != 0 {
 			t.Errorf("%+v", v)
@@ -96,8 +97,8 @@ func TestTimeline_AnotherWriterOfATrackIsADeath(t *testing.T) {
 		if v := timelines(t, d, 1)[0].Tracks[0]; v.Deaths != 1 || v.State != "ended" {
 			t.Errorf("after two that have ended in order: %+v", v)
 		}
-		check(t, far.Close())
-		check(t, l.Close())
+		testutil.NoError(t, far.Close())
+		testutil.NoError(t, l.Close())
 	})
 }
 
@@ -105,7 +106,7 @@ func TestTimeline_AnotherWriterOfATrackIsADeath(t *testing.T) {
 func TestTimeline_GarbageIsRead(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	l, err := d.NewTimeline(2, 2)
-	check(t, err)
+	testutil.NoError(t, err)
 	words := l.Words()
 	var g sync.WaitGroup
 	stop := make(chan struct{})
@@ -166,7 +167,7 @@ func TestTimeline_GarbageIsRead(t *testing.T) {
 	if seen == 0 {
 		t.Error("garbage was never read")
 	}
-	check(t, l.Close())
+	testutil.NoError(t, l.Close())
 }
 
 func BenchmarkTrack(b *testing.B) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var domains = flag.Int("shm.domains", 1000, "how many domains are made one after the other")
@@ -16,7 +17,7 @@ var domains = flag.Int("shm.domains", 1000, "how many domains are made one after
 func mapped(t *testing.T) int {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/maps")
-	check(t, err)
+	testutil.NoError(t, err)
 	return strings.Count(string(maps), "/memfd:shoal-data")
 }
 
@@ -29,12 +30,12 @@ func TestClose_GivesTheAddressesBack(t *testing.T) {
 			t.Fatalf("domain %d: %v", i, err)
 		}
 		h := alloc(t, d, 4096, "x")
-		check(t, d.Release(h))
-		check(t, d.Close())
+		testutil.NoError(t, d.Release(h))
+		testutil.NoError(t, d.Close())
 		if i%100 == 0 {
 			most = max(most, mapped(t))
 		}
 	}
 	t.Logf("at most %d domains were mapped", most)
-	eventually(t, "every closed domain is unmapped", func() bool { runtime.GC(); return mapped(t) <= before })
+	testutil.Eventually(t, func() bool { runtime.GC(); return mapped(t) <= before }, "a closed domain is still mapped")
 }

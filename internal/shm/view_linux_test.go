@@ -9,15 +9,8 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
-
-// watched returns a context that ends long after any of these tests should have.
-func watched(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // join returns a second participant of d, in this process.
 func join(t *testing.T, d *shm.Domain) *shm.Domain {
@@ -88,7 +81,7 @@ func TestView_RingHoldsExactlyItsCapacity(t *testing.T) {
 }
 
 func TestView_CloseEndsItsWaiters(t *testing.T) {
-	ctx, d := watched(t), newViewDomain(t)
+	ctx, d := testutil.Context(t), newViewDomain(t)
 	r := newViewRing(t, d, 1)
 	got := make(chan error)
 	go func() { got <- r.Get(ctx, new(shm.Message)) }()
@@ -104,7 +97,7 @@ func TestView_CloseEndsItsWaiters(t *testing.T) {
 // A process that waited and was cancelled has still asked to be woken. The wakeup that it gets
 // belongs to somebody else.
 func TestView_CancelledWaiterTakesNobodysWake(t *testing.T) {
-	ctx, d := watched(t), newViewDomain(t)
+	ctx, d := testutil.Context(t), newViewDomain(t)
 	other := join(t, d)
 	r := newViewRing(t, d, 4)
 	if err := other.Import(r.Handle()); err != nil {
@@ -134,7 +127,7 @@ func TestView_CancelledWaiterTakesNobodysWake(t *testing.T) {
 }
 
 func TestView_ClosedTakesNobodysWake(t *testing.T) {
-	ctx, d := watched(t), newViewDomain(t)
+	ctx, d := testutil.Context(t), newViewDomain(t)
 	other := join(t, d)
 	r := newViewRing(t, d, 4)
 	if err := other.Import(r.Handle()); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestWait_EndsWithItsContext(t *testing.T) {
@@ -35,7 +36,7 @@ func TestWait_EndsWithItsContext(t *testing.T) {
 // Half of the waiters give up just when messages come: the others must get every one.
 func TestWait_CancelledWaitersLoseNoWake(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		r, s, v := newRing(t, f.first, 8)
 		rings := []*shm.Ring{r, open(t, f.join(), r.Handle(), s, v)}
 		for range 300 {
@@ -59,7 +60,7 @@ func TestWait_CancelledWaitersLoseNoWake(t *testing.T) {
 			}
 			g.Go(cancel)
 			for i := range 8 {
-				check(t, rings[i/2%2].TryPut([]byte{1}, nil, false))
+				testutil.NoError(t, rings[i/2%2].TryPut([]byte{1}, nil, false))
 			}
 			g.Wait()
 			cancel()
@@ -76,7 +77,7 @@ func TestWait_CancelledWaitersLoseNoWake(t *testing.T) {
 
 func TestWait_PingPongAcrossParticipants(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		a, b := f.first, f.join()
 		there, s1, v1 := newRing(t, a, 1)
 		back, s2, v2 := newRing(t, a, 1)
@@ -94,8 +95,8 @@ func TestWait_PingPongAcrossParticipants(t *testing.T) {
 		h := alloc(t, a, 64, "ball")
 		var m shm.Message
 		for range 2000 {
-			check(t, there.Put(ctx, []byte("x"), []shm.Handle{h}, true))
-			check(t, back.Get(ctx, &m))
+			testutil.NoError(t, there.Put(ctx, []byte("x"), []shm.Handle{h}, true))
+			testutil.NoError(t, back.Get(ctx, &m))
 		}
 		g.Wait()
 		wantMark(t, a, h, "ball")
@@ -105,7 +106,7 @@ func TestWait_PingPongAcrossParticipants(t *testing.T) {
 
 func TestWait_EndsWithClose(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		d := f.join()
 		r, _, _ := newRing(t, d, 1)
 		var g sync.WaitGroup
@@ -116,7 +117,7 @@ func TestWait_EndsWithClose(t *testing.T) {
 				}
 			})
 		}
-		check(t, d.Close())
+		testutil.NoError(t, d.Close())
 		g.Wait()
 		wantRest(t, f.first, 0)
 	})
@@ -124,7 +125,7 @@ func TestWait_EndsWithClose(t *testing.T) {
 
 func TestWait_OfMoreGoroutinesThanLanes(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx := watchdog(t)
+		ctx := testutil.Context(t)
 		d := f.first
 		r, _, _ := newRing(t, d, 4)
 		var g sync.WaitGroup
@@ -158,20 +159,20 @@ func TestWait_OfMoreGoroutinesThanLanes(t *testing.T) {
 // do with that, and waits on.
 func TestWait_WakesOnceForAnEndThatIsNotItsOwn(t *testing.T) {
 	d := newDomain(t, 8<<20)
-	ctx := watchdog(t)
+	ctx := testutil.Context(t)
 	r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 1})
-	check(t, err)
+	testutil.NoError(t, err)
 	waited := make(chan error)
 	go func() { waited <- r.Await(ctx) }()
-	eventually(t, "somebody waits", func() bool { return r.Waiters() > 0 })
-	check(t, d.Release(receivers))
+	testutil.Eventually(t, func() bool { return r.Waiters() > 0 }, "nobody waits")
+	testutil.NoError(t, d.Release(receivers))
 	select {
 	case err := <-waited:
 		t.Fatalf("woken for nothing: %v", err)
 	default:
 	}
-	check(t, d.Release(senders))
-	check(t, <-waited)
+	testutil.NoError(t, d.Release(senders))
+	testutil.NoError(t, <-waited)
 	r.Close()
-	check(t, d.Release(r.Handle()))
+	testutil.NoError(t, d.Release(r.Handle()))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // Each counter in shared memory begins anew after its last value, and nobody notices. The tests set
@@ -18,7 +19,7 @@ func TestWrap_LapsOfARing(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		for _, capacity := range []int{1, 2, 8} {
 			t.Run(fmt.Sprint(capacity), func(t *testing.T) {
-				ctx, a, b := watchdog(t), f.first, f.join()
+				ctx, a, b := testutil.Context(t), f.first, f.join()
 				r, s, v := newRing(t, a, capacity)
 				shm.AgeRing(r, 3)
 				other := open(t, b, r.Handle(), s, v)
@@ -28,16 +29,16 @@ func TestWrap_LapsOfARing(t *testing.T) {
 					for i := range uint64(n) {
 						h := alloc(t, a, 64, "wrap")
 						if i%4 != 3 {
-							check(t, a.Release(h))
-							check(t, r.Put(ctx, binary.LittleEndian.AppendUint64(nil, i), nil, true))
+							testutil.NoError(t, a.Release(h))
+							testutil.NoError(t, r.Put(ctx, binary.LittleEndian.AppendUint64(nil, i), nil, true))
 							continue
 						}
-						check(t, r.Put(ctx, binary.LittleEndian.AppendUint64(nil, i), []shm.Handle{h}, true))
+						testutil.NoError(t, r.Put(ctx, binary.LittleEndian.AppendUint64(nil, i), []shm.Handle{h}, true))
 					}
 				})
 				for i := range uint64(n) {
 					var m shm.Message
-					check(t, other.Get(ctx, &m))
+					testutil.NoError(t, other.Get(ctx, &m))
 					if got := binary.LittleEndian.Uint64(m.Body); got != i {
 						t.Fatalf("message %d came as number %d", got, i)
 					}
@@ -50,8 +51,8 @@ func TestWrap_LapsOfARing(t *testing.T) {
 				shm.AgeRing(r, 2)
 				batches(t, r, other)
 				r.Close()
-				check(t, errors.Join(a.Release(s), a.Release(v), a.Release(r.Handle())))
-				check(t, b.Close())
+				testutil.NoError(t, errors.Join(a.Release(s), a.Release(v), a.Release(r.Handle())))
+				testutil.NoError(t, b.Close())
 			})
 		}
 		reap(t, f.first)
@@ -76,12 +77,12 @@ func batches(t *testing.T, from, to *shm.Ring) {
 				}
 			}
 			n, err := from.TryPutBatch(&rest)
-			check(t, err)
+			testutil.NoError(t, err)
 			put += n
 		}
 		for got := 0; got < from.Cap(); {
 			n, err := to.TryGetBatch(&in, from.Cap())
-			check(t, err)
+			testutil.NoError(t, err)
 			if got += n; n == 0 {
 				t.Fatalf("round %d: %d of %d messages came", round, got, from.Cap())
 			}
@@ -97,23 +98,23 @@ func TestWrap_LapsWhereProcessesDie(t *testing.T) {
 	for _, name := range []string{"put writing", "get reading"} {
 		t.Run(name, func(t *testing.T) {
 			everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-				ctx, a := watchdog(t), f.first
+				ctx, a := testutil.Context(t), f.first
 				r, s, v := newRing(t, a, 1)
 				shm.AgeRing(r, 2)
 				for range 5 {
 					if name == "get reading" {
-						check(t, r.Put(ctx, []byte("read by the dead"), nil, true))
+						testutil.NoError(t, r.Put(ctx, []byte("read by the dead"), nil, true))
 					}
 					b := f.join()
-					check(t, halted(t, name).Do(b, open(t, b, r.Handle(), s, v), alloc(t, b, 64, "x")))
-					check(t, b.Abandon())
+					testutil.NoError(t, halted(t, name).Do(b, open(t, b, r.Handle(), s, v), alloc(t, b, 64, "x")))
+					testutil.NoError(t, b.Abandon())
 					reap(t, a)
 					var m shm.Message
 					for r.TryGet(&m) == nil {
 						m.Discard()
 					}
-					check(t, r.Put(ctx, []byte("goes on"), nil, true))
-					check(t, r.Get(ctx, &m))
+					testutil.NoError(t, r.Put(ctx, []byte("goes on"), nil, true))
+					testutil.NoError(t, r.Get(ctx, &m))
 					m.Discard()
 				}
 				wantRest(t, a, 3)
@@ -126,7 +127,7 @@ func TestWrap_GenerationsOfBlocks(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		old := alloc(t, a, 100, "old")
-		check(t, a.Release(old))
+		testutil.NoError(t, a.Release(old))
 		a.AgeBlocks()
 		seen := make(map[shm.Handle]bool)
 		for range 6 {
@@ -135,9 +136,9 @@ func TestWrap_GenerationsOfBlocks(t *testing.T) {
 				t.Fatalf("%v came twice", h)
 			}
 			seen[h] = true
-			check(t, b.Import(h))
+			testutil.NoError(t, b.Import(h))
 			wantMark(t, b, h, "new")
-			check(t, errors.Join(a.Release(h), b.Release(h)))
+			testutil.NoError(t, errors.Join(a.Release(h), b.Release(h)))
 			if !a.Stale(h) || !errors.Is(b.Import(h), shm.ErrStale) {
 				t.Fatalf("%v was freed, and is not stale", h)
 			}
@@ -151,36 +152,38 @@ func TestWrap_EpochsOfSeats(t *testing.T) {
 		a := f.first
 		a.AgeSeats()
 		m, err := a.NewSync(shm.SyncOptions{Form: shm.FormMutex})
-		check(t, err)
+		testutil.NoError(t, err)
 		s, err := a.NewSync(shm.SyncOptions{Form: shm.FormSemaphore, Limit: 1})
-		check(t, err)
+		testutil.NoError(t, err)
 		for range 6 { // each takes the lock and the permit into its grave
 			b := f.join()
 			lock, permit := view(t, b, m, shm.FormMutex), view(t, b, s, shm.FormSemaphore)
-			check(t, errors.Join(shm.Mutex{Sync: lock}.TryLock(), shm.Semaphore{Sync: permit}.Acquire(watchdog(t))))
-			check(t, b.Abandon())
+			testutil.NoError(t, errors.Join(shm.Mutex{Sync: lock}.TryLock(),
+				shm.Semaphore{Sync: permit}.Acquire(testutil.Context(t))))
+			testutil.NoError(t, b.Abandon())
 			reap(t, a)
 			if err := (shm.Mutex{Sync: m}).TryLock(); !errors.Is(err, shm.ErrOwnerDied) {
 				t.Fatalf("the holder is dead, and a lock returns %v", err)
 			}
-			check(t, errors.Join(shm.Mutex{Sync: m}.MarkConsistent(), shm.Mutex{Sync: m}.Unlock()))
-			check(t, errors.Join(shm.Semaphore{Sync: s}.Acquire(watchdog(t)), shm.Semaphore{Sync: s}.Release()))
+			testutil.NoError(t, errors.Join(shm.Mutex{Sync: m}.MarkConsistent(), shm.Mutex{Sync: m}.Unlock()))
+			testutil.NoError(t, errors.Join(shm.Semaphore{Sync: s}.Acquire(testutil.Context(t)),
+				shm.Semaphore{Sync: s}.Release()))
 		}
 		m.Close()
 		s.Close()
-		check(t, errors.Join(a.Release(m.Handle()), a.Release(s.Handle())))
+		testutil.NoError(t, errors.Join(a.Release(m.Handle()), a.Release(s.Handle())))
 		wantRest(t, a, 0)
 	})
 }
 
 func TestWrap_TurnsTicketsAndTimes(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
-		ctx, a := watchdog(t), f.first
+		ctx, a := testutil.Context(t), f.first
 		form := func(o shm.SyncOptions) *shm.Sync {
 			s, err := a.NewSync(o)
-			check(t, err)
+			testutil.NoError(t, err)
 			s.Age()
-			t.Cleanup(func() { s.Close(); check(t, a.Release(s.Handle())) })
+			t.Cleanup(func() { s.Close(); testutil.NoError(t, a.Release(s.Handle())) })
 			return s
 		}
 		turns := shm.Barrier{Sync: form(shm.SyncOptions{Form: shm.FormBarrier, Limit: 2})}
@@ -192,14 +195,14 @@ func TestWrap_TurnsTicketsAndTimes(t *testing.T) {
 			waits := make(chan error, 1)
 			go func() { waits <- event.Wait(ctx) }()
 			event.Set()
-			check(t, <-waits)
+			testutil.NoError(t, <-waits)
 			event.Clear()
 		}
 		m := shm.Mutex{Sync: form(shm.SyncOptions{Form: shm.FormMutex})}
 		cond := shm.Cond{Sync: form(shm.SyncOptions{Form: shm.FormCond})}
 		for range 6 {
 			waits := make(chan error, 1)
-			check(t, m.Lock(ctx))
+			testutil.NoError(t, m.Lock(ctx))
 			go func() {
 				err := m.Lock(ctx)
 				if err == nil {
@@ -207,12 +210,12 @@ func TestWrap_TurnsTicketsAndTimes(t *testing.T) {
 				}
 				waits <- errors.Join(err, m.Unlock())
 			}()
-			check(t, m.Unlock())
-			eventually(t, "nobody waits", func() bool { return cond.Waiting() == 1 })
+			testutil.NoError(t, m.Unlock())
+			testutil.Eventually(t, func() bool { return cond.Waiting() == 1 }, "nobody waits")
 			if n := cond.Notify(1); n != 1 {
 				t.Errorf("%d were notified", n)
 			}
-			check(t, <-waits)
+			testutil.NoError(t, <-waits)
 		}
 	})
 }
@@ -222,7 +225,7 @@ func both(t *testing.T, f func() error) {
 	t.Helper()
 	other := make(chan error, 1)
 	go func() { other <- f() }()
-	check(t, errors.Join(f(), <-other))
+	testutil.NoError(t, errors.Join(f(), <-other))
 }
 
 // Sweeps have numbers in the marks of free blocks, and lists have tags.
@@ -236,11 +239,11 @@ func TestWrap_SweepsAndTags(t *testing.T) {
 				all = append(all, alloc(t, a, 5000, "x"))
 			}
 			for _, h := range all {
-				check(t, a.Release(h))
+				testutil.NoError(t, a.Release(h))
 			}
 			a.LoseHints()
 			h := alloc(t, a, 5000, "after the sweep")
-			check(t, a.Release(h))
+			testutil.NoError(t, a.Release(h))
 		}
 		wantRest(t, a, 0)
 		if n := a.Stats().Idle; n > 40 {

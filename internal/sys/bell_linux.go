@@ -32,7 +32,7 @@ func ListenBell(name string) (*Bell, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hang doorbell %s: %w", name, err)
 	}
-	sock := os.NewFile(uintptr(fd), "doorbell")
+	sock := newFile(fd, "doorbell")
 	raw, err := sock.SyscallConn()
 	if err != nil {
 		sock.Close()
@@ -102,6 +102,7 @@ func NewRinger() (*Ringer, error) {
 	if err != nil {
 		return nil, err
 	}
+	opened(fd)
 	return &Ringer{fd: fd}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,14 +21,14 @@ func bellName(t *testing.T, n int) string {
 func hang(t *testing.T, n int) (*sys.Bell, sys.BellAddr) {
 	t.Helper()
 	name := bellName(t, n)
-	b := must(sys.ListenBell(name))(t)
+	b := testutil.Value(sys.ListenBell(name))(t)
 	t.Cleanup(func() { b.Close() })
 	return b, sys.NewBellAddr(name)
 }
 
 func ringer(t *testing.T) *sys.Ringer {
 	t.Helper()
-	r := must(sys.NewRinger())(t)
+	r := testutil.Value(sys.NewRinger())(t)
 	t.Cleanup(func() { r.Close() })
 	return r
 }
@@ -58,13 +59,13 @@ func TestManyRingsEndOneWait(t *testing.T) {
 	b, to := hang(t, 0)
 	r := ringer(t)
 	for range 2000 { // more than any queue holds
-		check(t, r.Ring(&to))
+		testutil.NoError(t, r.Ring(&to))
 	}
-	if must(sys.PendingBytes(b))(t) == 0 {
+	if testutil.Value(sys.PendingBytes(b))(t) == 0 {
 		t.Error("no ring is pending after ringing")
 	}
-	within(t, "the wait on a ringing bell", func() { check(t, b.Wait()) })
-	if n := must(sys.PendingBytes(b))(t); n != 0 {
+	within(t, "the wait on a ringing bell", func() { testutil.NoError(t, b.Wait()) })
+	if n := testutil.Value(sys.PendingBytes(b))(t); n != 0 {
 		t.Errorf("a ring of %d bytes is left over", n)
 	}
 }
@@ -76,21 +77,21 @@ func TestRingReachesABellThoughManySleep(t *testing.T) {
 	for n := range 64 {
 		_, to := hang(t, n)
 		for range 40 {
-			check(t, r.Ring(&to))
+			testutil.NoError(t, r.Ring(&to))
 		}
 	}
 	awake, to := hang(t, 64)
-	check(t, r.Ring(&to))
-	within(t, "the wait on the last bell", func() { check(t, awake.Wait()) })
+	testutil.NoError(t, r.Ring(&to))
+	within(t, "the wait on the last bell", func() { testutil.NoError(t, awake.Wait()) })
 }
 
 func TestRingOfABellThatIsGoneIsNoError(t *testing.T) {
 	r := ringer(t)
 	b, to := hang(t, 0)
-	check(t, b.Close())
-	check(t, r.Ring(&to))
+	testutil.NoError(t, b.Close())
+	testutil.NoError(t, r.Ring(&to))
 	never := sys.NewBellAddr(bellName(t, 1))
-	check(t, r.Ring(&never))
+	testutil.NoError(t, r.Ring(&never))
 }
 
 func TestBellNamesAreExclusiveUntilClose(t *testing.T) {
@@ -98,19 +99,19 @@ func TestBellNamesAreExclusiveUntilClose(t *testing.T) {
 	if _, err := sys.ListenBell(bellName(t, 0)); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("second bell of a name: %v, want EADDRINUSE", err)
 	}
-	check(t, b.Close())
-	again := must(sys.ListenBell(bellName(t, 0)))(t)
-	check(t, again.Close())
+	testutil.NoError(t, b.Close())
+	again := testutil.Value(sys.ListenBell(bellName(t, 0)))(t)
+	testutil.NoError(t, again.Close())
 }
 
 func TestBellNameOf107BytesIsTheLongest(t *testing.T) {
 	name := bellName(t, 0)
 	name += strings.Repeat("x", 107-len(name))
-	b := must(sys.ListenBell(name))(t)
+	b := testutil.Value(sys.ListenBell(name))(t)
 	defer b.Close()
 	to := sys.NewBellAddr(name)
-	check(t, ringer(t).Ring(&to))
-	within(t, "the wait on a long name", func() { check(t, b.Wait()) })
+	testutil.NoError(t, ringer(t).Ring(&to))
+	within(t, "the wait on a long name", func() { testutil.NoError(t, b.Wait()) })
 	defer func() {
 		if recover() == nil {
 			t.Error("a name of 108 bytes was taken")
@@ -123,7 +124,7 @@ func TestBellWaitEndsWhenTakenDown(t *testing.T) {
 	b, _ := hang(t, 0)
 	waited := make(chan error)
 	go func() { waited <- b.Wait() }()
-	check(t, b.Close())
+	testutil.NoError(t, b.Close())
 	within(t, "the wait on a bell that is taken down", func() {
 		if err := <-waited; !errors.Is(err, os.ErrClosed) {
 			t.Errorf("wait: %v, want os.ErrClosed", err)
@@ -147,9 +148,9 @@ func TestClosedRingerSaysSo(t *testing.T) {
 			}
 		})
 	}
-	check(t, r.Close())
+	testutil.NoError(t, r.Close())
 	within(t, "ringing to stop", rings.Wait)
-	check(t, r.Close())
+	testutil.NoError(t, r.Close())
 }
 
 func TestRingAndWaitDoNotAllocate(t *testing.T) {
@@ -185,7 +186,7 @@ func init() {
 
 func TestBellWakesAnotherProcessAndVanishesWithIt(t *testing.T) {
 	mine, theirs := bellName(t, 0), bellName(t, 1)
-	b := must(sys.ListenBell(mine))(t)
+	b := testutil.Value(sys.ListenBell(mine))(t)
 	defer b.Close()
 	c := start(t, command("answer the bell", theirs, mine))
 	r := ringer(t)
@@ -197,11 +198,11 @@ func TestBellWakesAnotherProcessAndVanishesWithIt(t *testing.T) {
 			}
 		}
 	})
-	check(t, c.Process.Kill())
+	testutil.NoError(t, c.Process.Kill())
 	c.Wait()
-	check(t, r.Ring(&to))
-	again := must(sys.ListenBell(theirs))(t) // the name is free
-	check(t, again.Close())
+	testutil.NoError(t, r.Ring(&to))
+	again := testutil.Value(sys.ListenBell(theirs))(t) // the name is free
+	testutil.NoError(t, again.Close())
 }
 
 func BenchmarkRingAndWait(b *testing.B) {

@@ -14,5 +14,5 @@ func Eventfd(name string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make eventfd %s: %w", name, err)
 	}
-	return os.NewFile(uintptr(fd), name), nil
+	return newFile(fd, name), nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func fixture(files map[string]string) fstest.MapFS {
@@ -21,7 +22,7 @@ func fixture(files map[string]string) fstest.MapFS {
 
 func TestMachineTimeAddsUpTheFirstLine(t *testing.T) {
 	root := fixture(map[string]string{"proc/stat": "cpu  100 20 30 4000 500 6 7 8 99 99\ncpu0 1 2 3\ncpu1 1 2 3\ncpufreq 1\nintr 5\n"})
-	got := must(sys.MachineTimeIn(root))(t)
+	got := testutil.Value(sys.MachineTimeIn(root))(t)
 	if got != (sys.CPUTime{Busy: 1710 * time.Millisecond, Idle: 45 * time.Second}) {
 		t.Errorf("%+v", got)
 	}
@@ -58,14 +59,14 @@ func TestProcessLoad(t *testing.T) {
 		"proc/7/stat": stat, "proc/7/task/7/stat": stat, "proc/7/task/8/stat": "8 (a) b) S 1",
 		"proc/7/task/9/stat": "9 (R) R 1",
 	})
-	got := must(sys.ProcessLoadIn(root, 7))(t)
+	got := testutil.Value(sys.ProcessLoadIn(root, 7))(t)
 	if got != (sys.Load{CPU: 3 * time.Second, Threads: 3, Runnable: 2}) {
 		t.Errorf("%+v", got)
 	}
 	if _, err := sys.ProcessLoadIn(root, 8); err == nil {
 		t.Error("a process that is not there has a load")
 	}
-	now := must(sys.ProcessLoad(os.Getpid()))(t)
+	now := testutil.Value(sys.ProcessLoad(os.Getpid()))(t)
 	if now.Threads < 1 || now.Runnable < 1 { // this thread runs
 		t.Errorf("%+v", now)
 	}
@@ -80,23 +81,24 @@ func TestProcessTableHasTheProcessAndItsChild(t *testing.T) {
 		cmd.Process.Kill()
 		cmd.Wait()
 	}()
-	table := must(sys.ProcessTable())(t) // an emulator of a processor says of this process that it has no threads
+	// an emulator of a processor says of this process that it has no threads
+	table := testutil.Value(sys.ProcessTable())(t)
 	me, child := table[os.Getpid()], table[cmd.Process.Pid]
 	if me.Parent != os.Getppid() || me.Start == 0 || child.Parent != os.Getpid() || child.Threads < 1 ||
 		child.Start < me.Start || !strings.ContainsRune("RSD", rune(child.State)) {
 		t.Errorf("this process %+v and its child %+v", me, child)
 	}
-	if name := must(sys.ProcessName(os.Getpid()))(t); name == "" {
+	if name := testutil.Value(sys.ProcessName(os.Getpid()))(t); name == "" {
 		t.Error("this process has no name")
 	}
 }
 
 func TestNiceAndAffinityThatCannotBeSet(t *testing.T) {
-	before := must(sys.Nice())(t)
+	before := testutil.Value(sys.Nice())(t)
 	if err := sys.SetNice(before); err != nil { // another one stays, without the privilege
 		t.Errorf("to stay as it is: %v", err)
 	}
-	if after := must(sys.Nice())(t); after != before {
+	if after := testutil.Value(sys.Nice())(t); after != before {
 		t.Errorf("niceness %d became %d", before, after)
 	}
 	if err := sys.SetAffinity(1 << 20); err == nil {
@@ -111,7 +113,7 @@ func TestProcessTimeOfAnotherProcess(t *testing.T) {
 	}
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
-	spent := func() time.Duration { return must(sys.ProcessTimeOf(cmd.Process.Pid))(t) }
+	spent := func() time.Duration { return testutil.Value(sys.ProcessTimeOf(cmd.Process.Pid))(t) }
 	first, end := spent(), time.Now().Add(10*time.Second)
 	for spent() <= first+time.Millisecond {
 		if time.Now().After(end) {
@@ -119,7 +121,7 @@ func TestProcessTimeOfAnotherProcess(t *testing.T) {
 		}
 	}
 	begin := sys.ProcessTime()
-	if own := must(sys.ProcessTimeOf(0))(t); own < begin || own > sys.ProcessTime() {
+	if own := testutil.Value(sys.ProcessTimeOf(0))(t); own < begin || own > sys.ProcessTime() {
 		t.Errorf("%v of this process, which had %v before", own, begin)
 	}
 	if got, err := sys.ProcessTimeOf(1 << 22); err == nil {

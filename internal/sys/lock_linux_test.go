@@ -5,32 +5,33 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func locked(t *testing.T, f *os.File, i int64, want bool) {
 	t.Helper()
-	if got := must(sys.ByteLocked(f, i))(t); got != want {
+	if got := testutil.Value(sys.ByteLocked(f, i))(t); got != want {
 		t.Errorf("byte %d locked: %v, want %v", i, got, want)
 	}
 }
 
 func TestLockByteExcludesOtherDescriptions(t *testing.T) {
 	a := memfile(t, mib)
-	b := must(sys.Reopen(a))(t)
+	b := testutil.Value(sys.Reopen(a))(t)
 	defer b.Close()
-	if !must(sys.LockByte(a, 5))(t) {
+	if !testutil.Value(sys.LockByte(a, 5))(t) {
 		t.Fatal("a free byte was not locked")
 	}
-	if must(sys.LockByte(b, 5))(t) {
+	if testutil.Value(sys.LockByte(b, 5))(t) {
 		t.Error("a held byte was locked again")
 	}
 	locked(t, b, 5, true)
 	locked(t, b, 4, false) // neighbours are free
 	locked(t, b, 6, false)
 	locked(t, a, 5, false) // one's own does not count
-	check(t, sys.UnlockByte(a, 5))
+	testutil.NoError(t, sys.UnlockByte(a, 5))
 	locked(t, b, 5, false)
-	if !must(sys.LockByte(b, 5))(t) {
+	if !testutil.Value(sys.LockByte(b, 5))(t) {
 		t.Error("the byte was not free after unlocking")
 	}
 	b.Close()
@@ -56,10 +57,10 @@ func TestLockOfAKilledProcessIsFreeBeforeItIsReaped(t *testing.T) {
 	cmd := command("hold byte 200")
 	cmd.ExtraFiles = []*os.File{f}
 	c := start(t, cmd)
-	p := must(sys.OpenPidfd(c.Process.Pid))(t)
+	p := testutil.Value(sys.OpenPidfd(c.Process.Pid))(t)
 	defer p.Close()
 	locked(t, f, 200, true)
-	check(t, c.Process.Kill())
-	within(t, "the child's end", func() { check(t, p.Wait(t.Context())) })
+	testutil.NoError(t, c.Process.Kill())
+	within(t, "the child's end", func() { testutil.NoError(t, p.Wait(t.Context())) })
 	locked(t, f, 200, false) // it is a zombie still: nobody has waited for it
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/shoaltest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // roles are what the test binary does when it is started by a test as another process.
@@ -89,7 +90,7 @@ func finish(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	var out strings.Builder
 	cmd.Stdout = &out
-	check(t, cmd.Start())
+	testutil.NoError(t, cmd.Start())
 	watchdog := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 	defer watchdog.Stop()
 	if err := cmd.Wait(); err != nil {
@@ -113,22 +114,5 @@ func within(t *testing.T, what string, do func()) {
 	case <-done:
 	case <-time.After(patience):
 		t.Fatalf("still waiting for %s", what)
-	}
-}
-
-func must[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

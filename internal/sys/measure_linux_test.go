@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestSetAffinityConfinesEveryThread(t *testing.T) {
-	all := must(sys.Affinity())(t)
+	all := testutil.Value(sys.Affinity())(t)
 	last := all[len(all)-1]
 	if err := sys.SetAffinity(last); err != nil {
 		t.Fatal(err)
@@ -21,12 +22,12 @@ func TestSetAffinityConfinesEveryThread(t *testing.T) {
 		if err := sys.SetAffinity(all...); err != nil {
 			t.Error(err)
 		}
-		if now := must(sys.Affinity())(t); !slices.Equal(now, all) {
+		if now := testutil.Value(sys.Affinity())(t); !slices.Equal(now, all) {
 			t.Errorf("processors %v after going back to %v", now, all)
 		}
 	}()
 	lists := make(map[string]int)
-	for _, task := range must(os.ReadDir("/proc/self/task"))(t) {
+	for _, task := range testutil.Value(os.ReadDir("/proc/self/task"))(t) {
 		status, err := os.ReadFile("/proc/self/task/" + task.Name() + "/status")
 		if err != nil {
 			continue // the thread has ended
@@ -35,13 +36,13 @@ func TestSetAffinityConfinesEveryThread(t *testing.T) {
 		list, _, _ = strings.Cut(strings.TrimSpace(list), "\n")
 		lists[list]++
 	}
-	if now := must(sys.Affinity())(t); !slices.Equal(now, []int{last}) || len(lists) != 1 {
+	if now := testutil.Value(sys.Affinity())(t); !slices.Equal(now, []int{last}) || len(lists) != 1 {
 		t.Errorf("processors %v of this thread, lists of all threads %v, want only %d", now, lists, last)
 	}
 }
 
 func TestEventfdReadWaitsForAWrite(t *testing.T) {
-	f := must(sys.Eventfd("test"))(t)
+	f := testutil.Value(sys.Eventfd("test"))(t)
 	defer f.Close()
 	got := make(chan byte)
 	go func() {

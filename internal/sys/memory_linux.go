@@ -27,7 +27,7 @@ func Memfd(name string) (*os.File, error) {
 	}
 	// The descriptor is in blocking mode, so NewFile leaves it out of Go's poller, which is of no
 	// use for a memory file.
-	return os.NewFile(uintptr(fd), name), nil
+	return newFile(fd, name), nil
 }
 
 // Resize sets the size of f in bytes. New bytes are zero and take no memory until committed or
@@ -186,7 +186,7 @@ func Reopen(f *os.File) (again *os.File, err error) {
 		return retry(func() error {
 			n, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 			if err == nil {
-				again = os.NewFile(uintptr(n), f.Name())
+				again = newFile(n, f.Name())
 			}
 			return err
 		})

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,30 +21,30 @@ const mib = 1 << 20
 // memfile returns a memory file of the given size that is closed when the test ends.
 func memfile(t *testing.T, size int64) *os.File {
 	t.Helper()
-	f := must(sys.Memfd("systest"))(t)
+	f := testutil.Value(sys.Memfd("systest"))(t)
 	t.Cleanup(func() { f.Close() })
-	check(t, sys.Resize(f, size))
+	testutil.NoError(t, sys.Resize(f, size))
 	return f
 }
 
 func mapped(t *testing.T, f *os.File, size int) []byte {
 	t.Helper()
-	mem := must(sys.Map(f, size))(t)
-	t.Cleanup(func() { check(t, sys.Unmap(mem)) })
+	mem := testutil.Value(sys.Map(f, size))(t)
+	t.Cleanup(func() { testutil.NoError(t, sys.Unmap(mem)) })
 	return mem
 }
 
 func allocated(t *testing.T, f *os.File, want int64) {
 	t.Helper()
-	if got := must(sys.Allocated(f))(t); got != want {
+	if got := testutil.Value(sys.Allocated(f))(t); got != want {
 		t.Errorf("%d bytes are backed, want %d", got, want)
 	}
 }
 
 func TestSealedFileKeepsItsSize(t *testing.T) {
 	f := memfile(t, mib)
-	check(t, sys.Resize(f, 2*mib)) // not sealed yet
-	check(t, sys.Seal(f))
+	testutil.NoError(t, sys.Resize(f, 2*mib)) // not sealed yet
+	testutil.NoError(t, sys.Seal(f))
 	for _, size := range []int64{0, mib, 3 * mib} {
 		if err := sys.Resize(f, size); !errors.Is(err, unix.EPERM) {
 			t.Errorf("resize to %d: %v, want EPERM", size, err)
@@ -65,7 +66,7 @@ func TestTwoMappingsShareTheirBytes(t *testing.T) {
 
 func TestMapIsLeftOutOfCoreDumps(t *testing.T) {
 	mapped(t, memfile(t, mib), mib)
-	smaps := must(os.ReadFile("/proc/self/smaps"))(t)
+	smaps := testutil.Value(os.ReadFile("/proc/self/smaps"))(t)
 	_, rest, ok := bytes.Cut(smaps, []byte("/memfd:systest"))
 	_, rest, flags := bytes.Cut(rest, []byte("VmFlags:"))
 	if !ok || !flags {
@@ -80,51 +81,51 @@ func TestMapIsLeftOutOfCoreDumps(t *testing.T) {
 func TestCommitBacksExactlyItsRangeAndPunchGivesItBack(t *testing.T) {
 	f := memfile(t, 64*mib)
 	allocated(t, f, 0)
-	check(t, sys.Commit(f, 8*mib, 9*mib)) // three pieces, the last one short
+	testutil.NoError(t, sys.Commit(f, 8*mib, 9*mib)) // three pieces, the last one short
 	allocated(t, f, 9*mib)
 	mem := mapped(t, f, 64*mib)
 	mem[8*mib] = 1
 	mem[17*mib-1] = 1
 	allocated(t, f, 9*mib) // writing needed no further page
-	check(t, sys.Punch(f, 8*mib, 8*mib))
+	testutil.NoError(t, sys.Punch(f, 8*mib, 8*mib))
 	allocated(t, f, mib)
 	if mem[8*mib] != 0 || mem[17*mib-1] != 1 {
 		t.Error("the punched bytes must read zero and the others stay")
 	}
-	check(t, sys.Punch(f, 0, 64*mib))
+	testutil.NoError(t, sys.Punch(f, 0, 64*mib))
 	allocated(t, f, 0)
 }
 
 func TestCommitOfNothingIsNoError(t *testing.T) {
 	f := memfile(t, mib)
-	check(t, sys.Commit(f, 0, 0))
-	check(t, sys.Punch(f, 0, 0))
+	testutil.NoError(t, sys.Commit(f, 0, 0))
+	testutil.NoError(t, sys.Punch(f, 0, 0))
 	allocated(t, f, 0)
 }
 
 func TestFailedCommitIsUndoneByPunch(t *testing.T) {
 	f := memfile(t, 6*mib)
-	check(t, sys.Seal(f))
+	testutil.NoError(t, sys.Seal(f))
 	err := sys.Commit(f, 0, 12*mib) // the seal refuses the second piece, beyond the end
 	if !errors.Is(err, unix.EPERM) {
 		t.Fatalf("commit beyond a sealed end: %v, want EPERM", err)
 	}
 	allocated(t, f, 4*mib)
-	check(t, sys.Punch(f, 0, 12*mib))
+	testutil.NoError(t, sys.Punch(f, 0, 12*mib))
 	allocated(t, f, 0)
 }
 
 func TestProtectNoneMakesAccessAFault(t *testing.T) {
 	mem := mapped(t, memfile(t, mib), mib)
 	mem[4096] = 7
-	check(t, sys.ProtectNone(mem[4096:8192]))
+	testutil.NoError(t, sys.ProtectNone(mem[4096:8192]))
 	if !faults(func() { mem[4096]++ }) {
 		t.Error("a protected page was written")
 	}
 	if faults(func() { mem[0]++ }) {
 		t.Error("the page before it faults too")
 	}
-	check(t, sys.ProtectReadWrite(mem[4096:8192]))
+	testutil.NoError(t, sys.ProtectReadWrite(mem[4096:8192]))
 	if faults(func() { mem[4096]++ }) || mem[4096] != 8 {
 		t.Error("the page did not come back as it was")
 	}
@@ -178,7 +179,7 @@ func init() {
 
 func TestMemoryFilesDoNotLeakIntoOtherPrograms(t *testing.T) {
 	f := memfile(t, mib)
-	again := must(sys.Reopen(f))(t)
+	again := testutil.Value(sys.Reopen(f))(t)
 	defer again.Close()
 	if out := finish(t, command("list memory files")); out != "" {
 		t.Errorf("a started program holds %s", out)
@@ -222,7 +223,7 @@ func advised(t *testing.T, at *byte) bool {
 	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
 		t.Skip("this kernel has no huge pages")
 	}
-	maps := must(os.ReadFile("/proc/self/smaps"))(t)
+	maps := testutil.Value(os.ReadFile("/proc/self/smaps"))(t)
 	inside := false
 	for line := range strings.Lines(string(maps)) {
 		var from, to uintptr

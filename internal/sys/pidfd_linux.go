@@ -39,7 +39,7 @@ func newPidfd(fd int) (*Pidfd, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("make pidfd non-blocking: %w", err)
 	}
-	return &Pidfd{file: os.NewFile(uintptr(fd), "pidfd"), ended: make(chan struct{})}, nil
+	return &Pidfd{file: newFile(fd, "pidfd"), ended: make(chan struct{})}, nil
 }
 
 // Wait blocks until the process has ended, ctx is done or p is closed. No thread waits. Only the

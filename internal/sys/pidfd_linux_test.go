@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,14 +21,14 @@ func init() {
 func standing(t *testing.T) (child, *sys.Pidfd) {
 	t.Helper()
 	c := start(t, command("stand"))
-	p := must(sys.OpenPidfd(c.Process.Pid))(t)
+	p := testutil.Value(sys.OpenPidfd(c.Process.Pid))(t)
 	t.Cleanup(func() { p.Close() })
 	return c, p
 }
 
 func exited(t *testing.T, p *sys.Pidfd, want bool) {
 	t.Helper()
-	if got := must(p.Exited())(t); got != want {
+	if got := testutil.Value(p.Exited())(t); got != want {
 		t.Errorf("exited: %v, want %v", got, want)
 	}
 }
@@ -43,10 +44,10 @@ func TestPidfdSeesAKill(t *testing.T) {
 			}
 		})
 	}
-	check(t, p.Signal(syscall.SIGKILL))
+	testutil.NoError(t, p.Signal(syscall.SIGKILL))
 	within(t, "all three waiters", all.Wait)
 	exited(t, p, true)
-	check(t, p.Wait(t.Context())) // and again, afterwards
+	testutil.NoError(t, p.Wait(t.Context())) // and again, afterwards
 	c.Wait()
 	exited(t, p, true)
 	if err := p.Signal(syscall.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
@@ -73,7 +74,7 @@ func TestPidfdWaitEndsWhenClosed(t *testing.T) {
 	_, p := standing(t)
 	waited := make(chan error)
 	go func() { waited <- p.Wait(context.Background()) }()
-	check(t, p.Close())
+	testutil.NoError(t, p.Close())
 	within(t, "the wait on a closed handle", func() {
 		if err := <-waited; !errors.Is(err, os.ErrClosed) {
 			t.Errorf("wait on a closed handle: %v, want os.ErrClosed", err)
@@ -86,7 +87,7 @@ func TestPidfdWaitEndsWhenClosed(t *testing.T) {
 
 func TestOpenPidfdOfNobody(t *testing.T) {
 	c := command("stand")
-	check(t, c.Start())
+	testutil.NoError(t, c.Start())
 	c.Wait()
 	if _, err := sys.OpenPidfd(c.Process.Pid); !errors.Is(err, unix.ESRCH) {
 		t.Errorf("open of a reaped process: %v, want ESRCH", err)
@@ -95,11 +96,11 @@ func TestOpenPidfdOfNobody(t *testing.T) {
 
 func TestStartTimeNamesOneProcess(t *testing.T) {
 	c, _ := standing(t)
-	mine := must(sys.StartTime(os.Getpid()))(t)
-	if again := must(sys.StartTime(os.Getpid()))(t); again != mine {
+	mine := testutil.Value(sys.StartTime(os.Getpid()))(t)
+	if again := testutil.Value(sys.StartTime(os.Getpid()))(t); again != mine {
 		t.Errorf("own start time moved from %d to %d", mine, again)
 	}
-	if theirs := must(sys.StartTime(c.Process.Pid))(t); theirs < mine {
+	if theirs := testutil.Value(sys.StartTime(c.Process.Pid))(t); theirs < mine {
 		t.Errorf("a child started at %d, before its parent at %d", theirs, mine)
 	}
 	c.Process.Kill()

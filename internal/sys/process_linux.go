@@ -309,7 +309,7 @@ func OpenProcessName() (*os.File, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	return os.NewFile(uintptr(fd), path), nil
+	return newFile(fd, path), nil
 }
 
 // SetSubreaper makes this process the parent of every descendant whose own parent has ended.

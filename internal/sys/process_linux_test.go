@@ -13,29 +13,30 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 	"golang.org/x/sys/unix"
 )
 
 func TestPSSGrowsWithWhatIsTouched(t *testing.T) {
 	const size = 64 * mib
 	mem := mapped(t, memfile(t, size), size)
-	before := must(sys.PSS(os.Getpid()))(t)
+	before := testutil.Value(sys.PSS(os.Getpid()))(t)
 	for i := 0; i < size; i += 4096 {
 		mem[i] = 1
 	}
-	if grown := must(sys.PSS(os.Getpid()))(t) - before; before <= 0 || grown < size/2 {
+	if grown := testutil.Value(sys.PSS(os.Getpid()))(t) - before; before <= 0 || grown < size/2 {
 		t.Errorf("PSS was %d and grew by %d after touching %d bytes", before, grown, size)
 	}
 }
 
 func TestContextSwitchesCountWaits(t *testing.T) {
-	before := must(sys.ContextSwitches(os.Getpid()))(t).Voluntary
+	before := testutil.Value(sys.ContextSwitches(os.Getpid()))(t).Voluntary
 	var ts unix.Timespec
 	for range 20 {
 		ts.Nsec = 1000 // each is one wait of this thread in the kernel
 		unix.Nanosleep(&ts, nil)
 	}
-	if n := must(sys.ContextSwitches(os.Getpid()))(t).Voluntary - before; n < 10 {
+	if n := testutil.Value(sys.ContextSwitches(os.Getpid()))(t).Voluntary - before; n < 10 {
 		t.Errorf("%d voluntary switches in 20 sleeps", n)
 	}
 }
@@ -61,14 +62,14 @@ func TestResourceLimitsAreReadNow(t *testing.T) {
 		"RLIMIT_AS":    {unix.RLIMIT_AS, sys.AddressSpaceLimit},
 	} {
 		var old unix.Rlimit
-		check(t, unix.Getrlimit(l.resource, &old))
+		testutil.NoError(t, unix.Getrlimit(l.resource, &old))
 		lower := old
 		lower.Cur = min(old.Max, 1<<45)
-		check(t, unix.Setrlimit(l.resource, &lower))
+		testutil.NoError(t, unix.Setrlimit(l.resource, &lower))
 		if got := l.read(); got != int64(lower.Cur) {
 			t.Errorf("%s: %d, want %d", name, got, lower.Cur)
 		}
-		check(t, unix.Setrlimit(l.resource, &old))
+		testutil.NoError(t, unix.Setrlimit(l.resource, &old))
 		if got := l.read(); got != max(int64(old.Cur), -1) {
 			t.Errorf("%s: %d, want %d", name, got, int64(old.Cur))
 		}
@@ -147,8 +148,8 @@ const stops = 100
 // TestStopSelfReturnsNoEarlier has a process stop again and again, and say so when it goes on.
 func TestStopSelfReturnsNoEarlier(t *testing.T) {
 	cmd := command("stop self")
-	out := must(cmd.StdoutPipe())(t)
-	check(t, cmd.Start())
+	out := testutil.Value(cmd.StdoutPipe())(t)
+	testutil.NoError(t, cmd.Start())
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	for n := range byte(stops) {
 		var ws syscall.WaitStatus
@@ -164,7 +165,7 @@ func TestStopSelfReturnsNoEarlier(t *testing.T) {
 		if err != nil || ready != 0 {
 			t.Fatalf("it stands still for the %dth time, and has gone on before: %v", n+1, err)
 		}
-		check(t, cmd.Process.Signal(syscall.SIGCONT))
+		testutil.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 		var said [1]byte
 		if _, err := io.ReadFull(out, said[:]); err != nil || said[0] != n+1 {
 			t.Fatalf("it says %d, want %d: %v", said[0], n+1, err)
@@ -189,8 +190,8 @@ func TestSubreaperAdoptsOrphans(t *testing.T) {
 func TestThreadNameIsSeen(t *testing.T) {
 	runtime.LockOSThread() // and never unlocked: the thread ends with the test
 	for name, want := range map[string]string{"worker 7": "worker 7", "a name of many bytes": "a name of many "} {
-		check(t, sys.SetThreadName(name))
-		if got := string(must(os.ReadFile("/proc/thread-self/comm"))(t)); got != want+"\n" {
+		testutil.NoError(t, sys.SetThreadName(name))
+		if got := string(testutil.Value(os.ReadFile("/proc/thread-self/comm"))(t)); got != want+"\n" {
 			t.Errorf("the thread is called %q, want %q", got, want)
 		}
 	}

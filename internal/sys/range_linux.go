@@ -82,6 +82,7 @@ func duplicate(f *os.File, how int) (again int, err error) {
 	if err != nil {
 		return -1, fmt.Errorf("duplicate %s: %w", f.Name(), err)
 	}
+	opened(again)
 	return again, nil
 }
 
@@ -94,7 +95,7 @@ func DuplicateNumber(fd int) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("duplicate descriptor %d: %w", fd, err)
 	}
-	return os.NewFile(uintptr(again), fmt.Sprintf("descriptor %d", fd)), nil
+	return newFile(again, fmt.Sprintf("descriptor %d", fd)), nil
 }
 
 // FileOf makes a file of a descriptor that foreign code opens in f. The descriptor may be
@@ -108,5 +109,5 @@ func FileOf(name string, f func() (fd int, err error)) (*os.File, error) {
 		return nil, err
 	}
 	unix.CloseOnExec(fd)
-	return os.NewFile(uintptr(fd), name), nil
+	return newFile(fd, name), nil
 }

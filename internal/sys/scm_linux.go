@@ -129,7 +129,7 @@ func received(limit int, receive func(oob []byte) (n, oobn, flags int, err error
 		return n, nil, err
 	}
 	for _, fd := range fds {
-		files = append(files, os.NewFile(uintptr(fd), fmt.Sprintf("received %d", fd)))
+		files = append(files, newFile(fd, fmt.Sprintf("received %d", fd)))
 	}
 	return n, files, nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,7 +27,7 @@ func socketPair() (a, b *sys.Conn, err error) {
 func connected(t *testing.T) (a, b *sys.Conn) {
 	t.Helper()
 	a, b, err := socketPair()
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(func() { a.Close(); b.Close() })
 	return a, b
 }
@@ -37,21 +38,21 @@ func closeAll(files []*os.File) {
 	}
 }
 
-func openFiles(t *testing.T) int { return must(sys.OpenFiles(os.Getpid()))(t) }
+func openFiles(t *testing.T) int { return testutil.Value(sys.OpenFiles(os.Getpid()))(t) }
 
 func TestSentFilesArriveInOrder(t *testing.T) {
 	a, b := connected(t)
 	first, second := memfile(t, mib), memfile(t, 2*mib)
-	check(t, sys.SendFiles(a, []byte("two"), first, second))
+	testutil.NoError(t, sys.SendFiles(a, []byte("two"), first, second))
 	buf := make([]byte, 16)
 	n, files, err := sys.RecvFiles(b, buf, 2)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer closeAll(files)
 	if string(buf[:n]) != "two" || len(files) != 2 {
 		t.Fatalf("got %q and %d files", buf[:n], len(files))
 	}
 	for i, sent := range []*os.File{first, second} {
-		if !os.SameFile(must(sent.Stat())(t), must(files[i].Stat())(t)) {
+		if !os.SameFile(testutil.Value(sent.Stat())(t), testutil.Value(files[i].Stat())(t)) {
 			t.Errorf("file %d is not the one that was sent", i)
 		}
 	}
@@ -62,7 +63,7 @@ func TestSentFilesArriveInOrder(t *testing.T) {
 
 func TestMessageWithoutFiles(t *testing.T) {
 	a, b := connected(t)
-	check(t, sys.SendFiles(a, []byte("none")))
+	testutil.NoError(t, sys.SendFiles(a, []byte("none")))
 	buf := make([]byte, 16)
 	n, files, err := sys.RecvFiles(b, buf, 2)
 	if err != nil || n != 4 || len(files) != 0 {
@@ -82,14 +83,14 @@ func TestLongMessageIsSentWhole(t *testing.T) {
 	go func() { sent <- sys.SendFiles(a, long, f) }()
 	buf := make([]byte, 1)
 	_, files, err := sys.RecvFiles(b, buf, 1)
-	check(t, err)
+	testutil.NoError(t, err)
 	closeAll(files)
 	within(t, "the rest of the message", func() {
 		rest := make([]byte, len(long)-1)
 		if _, err := io.ReadFull(b, rest); err != nil || string(rest) != string(long[1:]) {
 			t.Errorf("the rest arrived wrong: %v", err)
 		}
-		check(t, <-sent)
+		testutil.NoError(t, <-sent)
 	})
 }
 
@@ -97,7 +98,7 @@ func TestTooManyFilesAreClosed(t *testing.T) {
 	a, b := connected(t)
 	f := memfile(t, mib)
 	before := openFiles(t)
-	check(t, sys.SendFiles(a, []byte("x"), f, f, f))
+	testutil.NoError(t, sys.SendFiles(a, []byte("x"), f, f, f))
 	if _, files, err := sys.RecvFiles(b, make([]byte, 1), 2); !errors.Is(err, sys.ErrTooManyFiles) || files != nil {
 		t.Errorf("three files where two are allowed: %v, %d files", err, len(files))
 	}
@@ -163,14 +164,14 @@ func TestRunningOutOfDescriptorsKeepsNone(t *testing.T) {
 func TestPidfdTravels(t *testing.T) {
 	c, p := standing(t)
 	a, b := connected(t)
-	check(t, sys.SendFiles(a, []byte("p"), p.File()))
+	testutil.NoError(t, sys.SendFiles(a, []byte("p"), p.File()))
 	_, files, err := sys.RecvFiles(b, make([]byte, 1), 1)
-	check(t, err)
-	got := must(sys.PidfdFromFile(files[0]))(t)
+	testutil.NoError(t, err)
+	got := testutil.Value(sys.PidfdFromFile(files[0]))(t)
 	defer got.Close()
 	exited(t, got, false)
-	check(t, c.Process.Kill())
-	within(t, "the end of the process", func() { check(t, got.Wait(t.Context())) })
+	testutil.NoError(t, c.Process.Kill())
+	within(t, "the end of the process", func() { testutil.NoError(t, got.Wait(t.Context())) })
 }
 
 func init() {
@@ -186,26 +187,26 @@ func init() {
 }
 
 func TestPeerIsWhoConnected(t *testing.T) {
-	l := must(sys.Listen("@" + bellName(t, 0)))(t)
+	l := testutil.Value(sys.Listen("@" + bellName(t, 0)))(t)
 	defer l.Close()
 	child := start(t, command("connect", "@"+bellName(t, 0)))
-	conn := must(l.Accept())(t)
+	conn := testutil.Value(l.Accept())(t)
 	defer conn.Close()
 
 	uid, pid, err := sys.PeerUID(conn)
 	if err != nil || uid != os.Getuid() || pid != child.Process.Pid {
 		t.Errorf("peer is uid %d, pid %d, %v; want %d, %d", uid, pid, err, os.Getuid(), child.Process.Pid)
 	}
-	byKernel := must(sys.PeerPidfd(conn))(t)
+	byKernel := testutil.Value(sys.PeerPidfd(conn))(t)
 	defer byKernel.Close()
-	byNumber := must(sys.PeerByNumber(conn))(t)
+	byNumber := testutil.Value(sys.PeerByNumber(conn))(t)
 	defer byNumber.Close()
 	exited(t, byKernel, false)
 	exited(t, byNumber, false)
-	check(t, child.Process.Kill())
+	testutil.NoError(t, child.Process.Kill())
 	within(t, "the peer's end", func() {
-		check(t, byKernel.Wait(t.Context()))
-		check(t, byNumber.Wait(t.Context()))
+		testutil.NoError(t, byKernel.Wait(t.Context()))
+		testutil.NoError(t, byNumber.Wait(t.Context()))
 	})
 	if _, err := sys.PeerByNumber(conn); !errors.Is(err, os.ErrProcessDone) { // a zombie, whose socket is closed
 		t.Errorf("open of a dead peer: %v, want os.ErrProcessDone", err)

@@ -16,7 +16,7 @@ func Share(c syscall.Conn) (again *os.File, err error) {
 		if err != nil {
 			return err
 		}
-		again = os.NewFile(uintptr(n), "shared")
+		again = newFile(n, "shared")
 		return unix.SetNonblock(n, false)
 	})
 	if err != nil {
@@ -43,7 +43,7 @@ func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
 				unix.Close(n)
 				return err
 			}
-			again = os.NewFile(uintptr(n), "shared")
+			again = newFile(n, "shared")
 			return nil
 		})
 	})

@@ -83,10 +83,10 @@ func BlockingPair() (a, b *os.File, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
 	}
-	return os.NewFile(uintptr(fds[0]), "connection"), os.NewFile(uintptr(fds[1]), "connection"), nil
+	return newFile(fds[0], "connection"), newFile(fds[1], "connection"), nil
 }
 
-func newConn(fd int) *Conn { return &Conn{os.NewFile(uintptr(fd), "connection")} }
+func newConn(fd int) *Conn { return &Conn{newFile(fd, "connection")} }
 
 // streamSocket makes a socket and gives it an address by bind or connect.
 func streamSocket(addr string, use func(fd int, sa syscall.Sockaddr) error) (int, error) {
@@ -166,7 +166,7 @@ func Listen(addr string) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen at %s: %w", addr, err)
 	}
-	return &Listener{file: os.NewFile(uintptr(fd), addr), addr: addr}, nil
+	return &Listener{file: newFile(fd, addr), addr: addr}, nil
 }
 
 // ListenAnew is Listen that takes the place of a socket whose listener has ended without removing
@@ -246,7 +246,7 @@ func ListenerOn(f *os.File, addr string) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen at %s: %w", addr, err)
 	}
-	return &Listener{file: os.NewFile(uintptr(again), addr), addr: addr}, nil
+	return &Listener{file: newFile(again, addr), addr: addr}, nil
 }
 
 // Addr returns the address, as given to Listen.

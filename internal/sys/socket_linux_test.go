@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 	"golang.org/x/sys/unix"
 )
 
 // standingListener is one at an abstract address.
 func standingListener(t *testing.T) *sys.Listener {
 	t.Helper()
-	l := must(sys.Listen("@" + bellName(t, 0)))(t)
+	l := testutil.Value(sys.Listen("@" + bellName(t, 0)))(t)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -29,14 +30,14 @@ func TestConnectionCarriesBothWays(t *testing.T) {
 	for name, addr := range map[string]string{"abstract": "@" + bellName(t, 0),
 		"path": filepath.Join(t.TempDir(), "socket")} {
 		t.Run(name, func(t *testing.T) {
-			l := must(sys.Listen(addr))(t)
+			l := testutil.Value(sys.Listen(addr))(t)
 			defer l.Close()
 			if l.Addr() != addr {
 				t.Errorf("address %q, want %q", l.Addr(), addr)
 			}
 			echoed := make(chan error, 1)
 			go func() { echoed <- echo(l) }()
-			c := must(sys.Dial(t.Context(), l.Addr()))(t)
+			c := testutil.Value(sys.Dial(t.Context(), l.Addr()))(t)
 			defer c.Close()
 			long := strings.Repeat("0123456789abcdef", 1<<16) // more than the kernel buffers
 			go func() { c.Write([]byte(long)); c.CloseWrite() }()
@@ -45,7 +46,7 @@ func TestConnectionCarriesBothWays(t *testing.T) {
 				if err != nil || string(b) != long {
 					t.Errorf("%d bytes came back, %v", len(b), err)
 				}
-				check(t, <-echoed)
+				testutil.NoError(t, <-echoed)
 			})
 		})
 	}
@@ -65,15 +66,15 @@ func echo(l *sys.Listener) error {
 func TestAddressIsTakenUntilClose(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	for _, addr := range []string{"@" + bellName(t, 0), path} {
-		l := must(sys.Listen(addr))(t)
+		l := testutil.Value(sys.Listen(addr))(t)
 		if _, err := sys.Listen(addr); !errors.Is(err, unix.EADDRINUSE) {
 			t.Errorf("%s: second listener: %v, want EADDRINUSE", addr, err)
 		}
-		check(t, l.Close())
-		again := must(sys.Listen(addr))(t)
+		testutil.NoError(t, l.Close())
+		again := testutil.Value(sys.Listen(addr))(t)
 		l.Close() // must not remove what is another's now
-		must(sys.Dial(t.Context(), addr))(t).Close()
-		check(t, again.Close())
+		testutil.Value(sys.Dial(t.Context(), addr))(t).Close()
+		testutil.NoError(t, again.Close())
 		_, err := sys.Dial(t.Context(), addr)
 		if !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: connected to a closed listener: %v", addr, err)
@@ -97,13 +98,13 @@ func TestNoAddressIsRefused(t *testing.T) {
 
 func TestCloseEndsAcceptAndRead(t *testing.T) {
 	l := standingListener(t)
-	c := must(sys.Dial(t.Context(), l.Addr()))(t)
-	must(l.Accept())(t).SetDeadline(time.Time{}) // stays open: the read below has to wait
+	c := testutil.Value(sys.Dial(t.Context(), l.Addr()))(t)
+	testutil.Value(l.Accept())(t).SetDeadline(time.Time{}) // stays open: the read below has to wait
 	ended := make(chan error, 2)
 	go func() { _, err := l.Accept(); ended <- err }()
 	go func() { _, err := c.Read(make([]byte, 1)); ended <- err }()
-	check(t, l.Close())
-	check(t, c.Close())
+	testutil.NoError(t, l.Close())
+	testutil.NoError(t, c.Close())
 	within(t, "accept and read to end", func() {
 		for range 2 {
 			if err := <-ended; !errors.Is(err, os.ErrClosed) {
@@ -115,7 +116,7 @@ func TestCloseEndsAcceptAndRead(t *testing.T) {
 
 func TestDeadlineEndsEveryWait(t *testing.T) {
 	a, _ := connected(t)
-	check(t, a.SetDeadline(time.Unix(1, 0)))
+	testutil.NoError(t, a.SetDeadline(time.Unix(1, 0)))
 	_, read := a.Read(make([]byte, 1))
 	_, _, received := sys.RecvFiles(a, make([]byte, 1), 1)
 	sent := sys.SendFiles(a, make([]byte, 1))
@@ -128,7 +129,7 @@ func TestDeadlineEndsEveryWait(t *testing.T) {
 
 func TestRandomBytesDiffer(t *testing.T) {
 	var a, b [256]byte
-	check(t, errors.Join(sys.Random(a[:]), sys.Random(b[:])))
+	testutil.NoError(t, errors.Join(sys.Random(a[:]), sys.Random(b[:])))
 	if a == b {
 		t.Error("the same 256 bytes twice")
 	}
@@ -150,14 +151,14 @@ func fill(t *testing.T, addr string) (n int) {
 		if errors.Is(err, unix.EAGAIN) && errors.Is(err, context.Canceled) {
 			return n
 		}
-		check(t, err)
+		testutil.NoError(t, err)
 		t.Cleanup(func() { c.Close() })
 	}
 }
 
 func TestDial_WaitsWhereTooManyHaveCalled(t *testing.T) {
 	addr := filepath.Join(t.TempDir(), "narrow")
-	l := must(sys.Listen(addr))(t)
+	l := testutil.Value(sys.Listen(addr))(t)
 	defer l.Close()
 	n := fill(t, addr)
 	brief, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
@@ -169,12 +170,12 @@ func TestDial_WaitsWhereTooManyHaveCalled(t *testing.T) {
 	accepted.Go(func() {
 		time.Sleep(5 * time.Millisecond)
 		for range n + 1 {
-			must(l.Accept())(t).Close()
+			testutil.Value(l.Accept())(t).Close()
 		}
 	})
-	within(t, "the connection", func() { must(sys.Dial(t.Context(), addr))(t).Close() })
+	within(t, "the connection", func() { testutil.Value(sys.Dial(t.Context(), addr))(t).Close() })
 	within(t, "all that have called", accepted.Wait)
-	check(t, l.Close())
+	testutil.NoError(t, l.Close())
 	if _, err := sys.Dial(t.Context(), addr); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("after the end: %v", err)
 	}
@@ -187,12 +188,12 @@ func TestListenAnew_WaitsForNoLockForEver(t *testing.T) {
 	defer func() { sys.SetTakeoverTime(before) }()
 	path := filepath.Join(t.TempDir(), "socket")
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	check(t, err)
+	testutil.NoError(t, err)
 	dead.SetUnlinkOnClose(false)
-	check(t, dead.Close())
+	testutil.NoError(t, dead.Close())
 	dir, err := os.Open(filepath.Dir(path))
-	check(t, err)
-	check(t, sys.LockFile(dir))
+	testutil.NoError(t, err)
+	testutil.NoError(t, sys.LockFile(dir))
 	ended := make(chan error, 1)
 	go func() {
 		l, err := sys.ListenAnew(path)
@@ -209,8 +210,8 @@ func TestListenAnew_WaitsForNoLockForEver(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("it waits for the lock")
 	}
-	check(t, dir.Close())
+	testutil.NoError(t, dir.Close())
 	l, err := sys.ListenAnew(path)
-	check(t, err)
-	check(t, l.Close())
+	testutil.NoError(t, err)
+	testutil.NoError(t, l.Close())
 }

@@ -18,7 +18,7 @@ func OpenUnnamed(dir, name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), filepath.Join(dir, name)), nil
+	return newFile(fd, filepath.Join(dir, name)), nil
 }
 
 // LinkUnnamed gives a file of OpenUnnamed its name.

@@ -23,6 +23,7 @@ func NewOpenWatch() (*OpenWatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch files being opened: %w", err)
 	}
+	opened(fd)
 	return &OpenWatch{fd: fd}, nil
 }
 

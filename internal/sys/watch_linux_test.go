@@ -6,17 +6,18 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // reopened is a memory file whose only description is one that the kernel counts.
 func reopened(t *testing.T) *os.File {
 	t.Helper()
-	first := must(sys.Memfd("watched"))(t)
+	first := testutil.Value(sys.Memfd("watched"))(t)
 	defer first.Close()
 	if err := sys.Resize(first, 4096); err != nil {
 		t.Fatal(err)
 	}
-	f := must(sys.Reopen(first))(t)
+	f := testutil.Value(sys.Reopen(first))(t)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -26,16 +27,16 @@ func TestOpenElsewhere(t *testing.T) {
 	f := reopened(t)
 	want := func(open bool, when string) {
 		t.Helper()
-		if got := must(sys.OpenElsewhere(f))(t); got != open {
+		if got := testutil.Value(sys.OpenElsewhere(f))(t); got != open {
 			t.Errorf("%s: %v", when, got)
 		}
 	}
-	mine := must(sys.Map(f, 4096))(t)
+	mine := testutil.Value(sys.Map(f, 4096))(t)
 	defer sys.Unmap(mine)
 	want(false, "with a mapping of its own")
-	again := must(sys.Reopen(f))(t)
+	again := testutil.Value(sys.Reopen(f))(t)
 	want(true, "opened again")
-	theirs := must(sys.Map(again, 4096))(t)
+	theirs := testutil.Value(sys.Map(again, 4096))(t)
 	again.Close()
 	want(true, "mapped without a descriptor")
 	if err := sys.Unmap(theirs); err != nil {
@@ -46,10 +47,10 @@ func TestOpenElsewhere(t *testing.T) {
 
 // TestOpenWatch tells which file was opened.
 func TestOpenWatch(t *testing.T) {
-	w := must(sys.NewOpenWatch())(t)
+	w := testutil.Value(sys.NewOpenWatch())(t)
 	defer w.Close()
 	a, b := reopened(t), reopened(t)
-	idA, idB := must(w.Add(a))(t), must(w.Add(b))(t)
+	idA, idB := testutil.Value(w.Add(a))(t), testutil.Value(w.Add(b))(t)
 	seen := map[int]int{}
 	look := func() { w.Opened(func(id int) { seen[id]++ }) }
 	look()
@@ -66,7 +67,7 @@ func TestOpenWatch(t *testing.T) {
 		t.Errorf("%v, where %d was opened", seen, idA)
 	}
 	w.Remove(idB)
-	again := must(sys.Reopen(b))(t)
+	again := testutil.Value(sys.Reopen(b))(t)
 	again.Close()
 	look()
 	if seen[idB] != 0 {
@@ -81,9 +82,9 @@ func TestPair(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ours.Close()
-	shared := must(sys.Share(ours))(t)
+	shared := testutil.Value(sys.Share(ours))(t)
 	shared.Close()
-	other := must(sys.SocketConn(theirs))(t)
+	other := testutil.Value(sys.SocketConn(theirs))(t)
 	defer other.Close()
 	if _, err := ours.Write([]byte("x")); err != nil {
 		t.Fatal(err)
@@ -96,7 +97,7 @@ func TestPair(t *testing.T) {
 
 // TestFileSystemRoom has no limit for memory files and one for /dev/shm.
 func TestFileSystemRoom(t *testing.T) {
-	if room := must(sys.FileSystemRoom(reopened(t)))(t); room != -1 {
+	if room := testutil.Value(sys.FileSystemRoom(reopened(t)))(t); room != -1 {
 		t.Errorf("room beside a memory file: %d", room)
 	}
 	f, err := os.CreateTemp("/dev/shm", "room")
@@ -105,7 +106,7 @@ func TestFileSystemRoom(t *testing.T) {
 	}
 	defer f.Close()
 	defer os.Remove(f.Name())
-	if room := must(sys.FileSystemRoom(f))(t); room <= 0 {
+	if room := testutil.Value(sys.FileSystemRoom(f))(t); room <= 0 {
 		t.Errorf("room in /dev/shm: %d", room)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/ipc/tcp"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // BenchmarkSend has a tensor of 128 MiB copied over loopback: as a tensor, with and without
@@ -22,16 +23,16 @@ func BenchmarkSend(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			ctx := context.Background()
 			l, err := ipc.Listen[*tensor.Tensor]("tcp://127.0.0.1:0", key, opts)
-			check(b, err)
+			testutil.NoError(b, err)
 			defer l.Close()
 			from, err := ipc.Dial[*tensor.Tensor](ctx, l.Addr(), key, opts)
-			check(b, err)
+			testutil.NoError(b, err)
 			defer from.Close()
 			to, err := l.Accept(ctx)
-			check(b, err)
+			testutil.NoError(b, err)
 			defer to.Close()
 			x, err := tensor.NewShared(tensor.Uint8, size)
-			check(b, err)
+			testutil.NoError(b, err)
 			defer x.Close()
 			x.Fill(1)
 			copied(b, size, func() error { return from.Send(ctx, x) }, func() error {
@@ -44,17 +45,17 @@ func BenchmarkSend(b *testing.B) {
 		})
 	}
 	cert, err := secure.SelfSigned()
-	check(b, err)
+	testutil.NoError(b, err)
 	for name, encrypted := range map[string]bool{"TLS": true, "TCP": false} {
 		b.Run(name, func(b *testing.B) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
-			check(b, err)
+			testutil.NoError(b, err)
 			defer l.Close()
 			from, err := net.Dial("tcp", l.Addr().String())
-			check(b, err)
+			testutil.NoError(b, err)
 			defer from.Close()
 			to, err := l.Accept()
-			check(b, err)
+			testutil.NoError(b, err)
 			defer to.Close()
 			if encrypted {
 				from = tls.Client(from, &tls.Config{InsecureSkipVerify: true, DynamicRecordSizingDisabled: true})
@@ -78,7 +79,7 @@ func copied(b *testing.B, size int64, send, receive func() error) {
 	sent := make(chan error, 1)
 	for b.Loop() {
 		go func() { sent <- send() }()
-		check(b, receive())
-		check(b, <-sent)
+		testutil.NoError(b, receive())
+		testutil.NoError(b, <-sent)
 	}
 }

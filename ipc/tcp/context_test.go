@@ -9,16 +9,17 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/ipc/tcp"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // briefly makes a call whose context ends soon, and wants the call to end with it.
 func briefly(t *testing.T, what string, call func(ctx context.Context) error) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(watched(t), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(testutil.Context(t), 50*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
 	err := call(ctx)
-	wantErr(t, err, context.DeadlineExceeded)
+	testutil.ErrorIs(t, err, context.DeadlineExceeded)
 	if d := time.Since(begin); d > 10*time.Second {
 		t.Errorf("%s returned %v after its context", what, d)
 	}
@@ -30,25 +31,25 @@ func briefly(t *testing.T, what string, call func(ctx context.Context) error) er
 func TestConn_CallsBehindOthersEndWithTheirContexts(t *testing.T) {
 	for name, o := range map[string]tcp.Options{"TLS": {}, "unencrypted": open} {
 		t.Run(name, func(t *testing.T) {
-			ctx := watched(t)
+			ctx := testutil.Context(t)
 			a, b := pair[*tensor.Tensor](t, o)
 			x, err := tensor.NewShared(tensor.Uint8, 64<<20)
-			check(t, err)
+			testutil.NoError(t, err)
 			defer x.Close()
 			sent, received := make(chan error, 1), make(chan error, 1)
 			go func() { sent <- a.Send(ctx, x) }()
 			go func() { _, err := a.Recv(ctx); received <- err }()
-			check(t, b.Poll(ctx)) // the first of it is here, and the rest has no room on the way
+			testutil.NoError(t, b.Poll(ctx)) // the first of it is here, and the rest has no room on the way
 			err = briefly(t, "send", func(ctx context.Context) error { return a.Send(ctx, x) })
-			wantErr(t, err, ipc.ErrFull)
+			testutil.ErrorIs(t, err, ipc.ErrFull)
 			err = briefly(t, "receive", func(ctx context.Context) error { _, err := a.Recv(ctx); return err })
-			wantErr(t, err, ipc.ErrEmpty)
+			testutil.ErrorIs(t, err, ipc.ErrEmpty)
 			briefly(t, "poll", a.Poll)
 			y, err := b.Recv(ctx)
-			check(t, errors.Join(err, <-sent))
-			check(t, y.Close())
-			check(t, b.Send(ctx, nil))
-			check(t, <-received)
+			testutil.NoError(t, errors.Join(err, <-sent))
+			testutil.NoError(t, y.Close())
+			testutil.NoError(t, b.Send(ctx, nil))
+			testutil.NoError(t, <-received)
 		})
 	}
 }
@@ -64,6 +65,6 @@ func TestConn_RecvEndsWithItsContextInTheMiddleOfAMessage(t *testing.T) {
 		briefly(t, "receive", func(ctx context.Context) error { _, err := c.Recv(ctx); return err })
 	}
 	l.s.NetConn().Close()
-	_, err := c.Recv(watched(t))
-	wantErr(t, err, ipc.ErrClosed)
+	_, err := c.Recv(testutil.Context(t))
+	testutil.ErrorIs(t, err, ipc.ErrClosed)
 }

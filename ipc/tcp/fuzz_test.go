@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A recorded is a stream of which the other side was recorded.
@@ -56,7 +57,7 @@ func FuzzTensor(f *testing.F) {
 		f.Skip(err)
 	}
 	plan, err := wire.PlanOf[*tensor.Tensor]()
-	check(f, err)
+	testutil.NoError(f, err)
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		before := d.Stats().Blocks
 		conn := link.NewConn(recorded{bytes.NewReader(stream)}, 1<<16)
@@ -80,7 +81,7 @@ func show(t *testing.T, d *shm.Domain, plan *wire.Plan[*tensor.Tensor], m wire.M
 			return // it is nobody's
 		}
 		all, err := d.Bytes(m.Blocks[i])
-		check(t, err)
+		testutil.NoError(t, err)
 		if len(all) > 1<<20 {
 			return // it takes long to fill
 		}

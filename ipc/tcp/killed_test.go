@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/ipc/tcp"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // senderVar has the test binary be a process with a domain of its own, as on another machine. It
@@ -48,15 +49,15 @@ func TestConn_SenderIsKilledInTheMiddle(t *testing.T) {
 }
 
 func senderIsKilled(t *testing.T, opts tcp.Options, env ...string) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	before := blocks(t)
 	l := listen[*tensor.Tensor](t, opts)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(append(os.Environ(), senderVar+"="+l.Addr()), env...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	check(t, err)
-	check(t, cmd.Start())
+	testutil.NoError(t, err)
+	testutil.NoError(t, cmd.Start())
 	waited := false
 	defer func() {
 		if !waited {
@@ -65,21 +66,21 @@ func senderIsKilled(t *testing.T, opts tcp.Options, env ...string) {
 		}
 	}()
 	c, err := l.Accept(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer c.Close()
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 		t.Fatalf("the sender says %q, %v", line, err)
 	}
-	check(t, c.Poll(ctx)) // the tensor has begun, and does not fit into what the network holds
-	check(t, cmd.Process.Kill())
+	testutil.NoError(t, c.Poll(ctx)) // the tensor has begun, and does not fit into what the network holds
+	testutil.NoError(t, cmd.Process.Kill())
 	cmd.Wait()
 	waited = true
 	x, err := c.Recv(ctx)
 	if x != nil {
 		t.Errorf("%v", x)
 	}
-	wantErr(t, err, ipc.ErrClosed, io.ErrUnexpectedEOF)
-	wantText(t, err, "127.0.0.1:", fmt.Sprintf("of %d bytes", sentSize), "dial again")
+	testutil.ErrorIs(t, err, ipc.ErrClosed, io.ErrUnexpectedEOF)
+	testutil.ErrorContains(t, err, "127.0.0.1:", fmt.Sprintf("of %d bytes", sentSize), "dial again")
 	if _, err := c.Recv(ctx); !errors.Is(err, ipc.ErrClosed) {
 		t.Errorf("%v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/link/secure/securetest"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/ipc/tcp"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // Certificates of an authority on both sides, or one that the other side knows by its fingerprint.
@@ -56,9 +57,9 @@ func TestOptions_Certificates(t *testing.T) {
 			key: []byte("another key"), err: ipc.ErrKey},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := watched(t)
+			ctx := testutil.Context(t)
 			l, err := ipc.Listen[int]("tcp://127.0.0.1:0", key, c.listen)
-			check(t, err)
+			testutil.NoError(t, err)
 			defer l.Close()
 			if c.key == nil {
 				c.key = key
@@ -81,11 +82,11 @@ func TestOptions_Certificates(t *testing.T) {
 					t.Fatalf("after that: %v", err)
 				}
 			}
-			check(t, err)
+			testutil.NoError(t, err)
 			defer conn.Close()
-			check(t, conn.Send(ctx, 7))
+			testutil.NoError(t, conn.Send(ctx, 7))
 			theirs, err := l.Accept(ctx)
-			check(t, err)
+			testutil.NoError(t, err)
 			defer theirs.Close()
 			if got, err := theirs.Recv(ctx); got != 7 || err != nil {
 				t.Errorf("received %d, %v", got, err)
@@ -102,7 +103,7 @@ func TestOptions_ChosenConfigurationIsOfThisVersion(t *testing.T) {
 		return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 	}}
 	l, err := ipc.Listen[int]("tcp://127.0.0.1:0", key, tcp.Options{TLS: chooses})
-	check(t, err)
+	testutil.NoError(t, err)
 	defer l.Close()
 	old := &tls.Config{RootCAs: authority.Pool(), ServerName: "host.example", MaxVersion: tls.VersionTLS12}
 	if c, err := tls.Dial("tcp", strings.TrimPrefix(l.Addr(), "tcp://"), old); err == nil {
@@ -110,7 +111,7 @@ func TestOptions_ChosenConfigurationIsOfThisVersion(t *testing.T) {
 		t.Error("a client of TLS 1.2 is let in")
 	}
 	now := &tls.Config{RootCAs: authority.Pool(), ServerName: "host.example"}
-	conn, err := ipc.Dial[int](watched(t), l.Addr(), key, tcp.Options{TLS: now})
-	check(t, err)
-	check(t, conn.Close())
+	conn, err := ipc.Dial[int](testutil.Context(t), l.Addr(), key, tcp.Options{TLS: now})
+	testutil.NoError(t, err)
+	testutil.NoError(t, conn.Close())
 }

@@ -24,6 +24,7 @@ import (
 	public "github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // budget is so small that a test can use it up.
@@ -45,44 +46,11 @@ func TestMain(m *testing.M) {
 
 var key = []byte("sixteen bytes, or more")
 
-func watched(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantErr(t testing.TB, err error, want ...error) {
-	t.Helper()
-	for _, w := range want {
-		if !errors.Is(err, w) {
-			t.Errorf("error %v is not %v", err, w)
-		}
-	}
-}
-
-// wantText checks that an error says something.
-func wantText(t testing.TB, err error, want ...string) {
-	t.Helper()
-	for _, w := range want {
-		if err == nil || !strings.Contains(err.Error(), w) {
-			t.Errorf("error %v does not say %q", err, w)
-		}
-	}
-}
-
 func listen[T any](t *testing.T, opts ...tcp.Options) *ipc.Listener[T] {
 	t.Helper()
 	l, err := ipc.Listen[T]("tcp://127.0.0.1:0", key, only(opts))
-	check(t, err)
-	t.Cleanup(func() { check(t, l.Close()) })
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, l.Close()) })
 	return l
 }
 
@@ -97,13 +65,13 @@ func only(opts []tcp.Options) tcp.Options {
 // pair returns the two ends of a connection.
 func pair[T any](t *testing.T, opts ...tcp.Options) (a, b *ipc.Conn[T]) {
 	t.Helper()
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	l := listen[T](t, opts...)
 	b, err := ipc.Dial[T](ctx, l.Addr(), key, only(opts))
-	check(t, err)
+	testutil.NoError(t, err)
 	a, err = l.Accept(ctx)
-	check(t, err)
-	t.Cleanup(func() { check(t, errors.Join(a.Close(), b.Close())) })
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, errors.Join(a.Close(), b.Close())) })
 	return a, b
 }
 
@@ -111,7 +79,7 @@ func pair[T any](t *testing.T, opts ...tcp.Options) (a, b *ipc.Conn[T]) {
 func blocksCome(t *testing.T, n int) {
 	t.Helper()
 	d, err := shm.Default()
-	check(t, err)
+	testutil.NoError(t, err)
 	for begin := time.Now(); d.Stats().Blocks > n; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 30*time.Second {
 			t.Fatalf("%d blocks, of %d before", d.Stats().Blocks, n)
@@ -122,7 +90,7 @@ func blocksCome(t *testing.T, n int) {
 func blocks(t *testing.T) int {
 	t.Helper()
 	d, err := shm.Default()
-	check(t, err)
+	testutil.NoError(t, err)
 	return d.Stats().Blocks
 }
 
@@ -132,7 +100,7 @@ func send[T any](t *testing.T, ctx context.Context, from, to *ipc.Conn[T], v T) 
 	sent := make(chan error, 1)
 	go func() { sent <- from.Send(ctx, v) }()
 	got, err := to.Recv(ctx)
-	check(t, errors.Join(err, <-sent))
+	testutil.NoError(t, errors.Join(err, <-sent))
 	return got
 }
 
@@ -144,7 +112,7 @@ func same(t *testing.T, got, want *tensor.Tensor) {
 }
 
 func TestConn_TensorsAreCopied(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	a, b := pair[*tensor.Tensor](t)
 	if a.Shared() || b.Shared() {
 		t.Error("two machines share memory")
@@ -153,7 +121,7 @@ func TestConn_TensorsAreCopied(t *testing.T) {
 	whole := tensor.RandN(tensor.Float32, g, 40, 30)
 	path := filepath.Join(t.TempDir(), "mapped")
 	mapped, err := tensor.FromFile(path, true, tensor.Int16, 7, 5)
-	check(t, err)
+	testutil.NoError(t, err)
 	mapped.CopyFrom(tensor.RandInt(g, 0, 100, 7, 5))
 	for name, x := range map[string]*tensor.Tensor{
 		"whole": whole, "transposed": whole.T(), "a narrow part": whole.Narrow(0, 20, 1),
@@ -179,24 +147,24 @@ func TestConn_TensorsAreCopied(t *testing.T) {
 
 // A body ends at 64 MiB; a tensor does not.
 func TestConn_TensorOfMoreThanAFrame(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	a, b := pair[*tensor.Tensor](t)
 	before := blocks(t)
 	x, err := tensor.NewShared(tensor.Uint8, 97<<20+13)
-	check(t, err)
+	testutil.NoError(t, err)
 	bytes := tensor.Data[uint8](x)
 	for i := 0; i < len(bytes); i += 997 {
 		bytes[i] = byte(i / 997)
 	}
 	got := send(t, ctx, a, b, x)
 	same(t, got, x)
-	check(t, errors.Join(x.Close(), got.Close()))
+	testutil.NoError(t, errors.Join(x.Close(), got.Close()))
 	blocksCome(t, before)
 }
 
 // Two views of one storage are two views of one storage at the other end.
 func TestConn_ViewsStayViews(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	a, b := pair[[2]*tensor.Tensor](t)
 	x := tensor.Arange(tensor.Float32, 0, 100, 1)
 	got := send(t, ctx, a, b, [2]*tensor.Tensor{x, x.Narrow(0, 10, 80)})
@@ -210,12 +178,12 @@ func TestConn_ViewsStayViews(t *testing.T) {
 }
 
 func TestConn_WhatIsNoMemoryIsRefused(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	a, b := pair[any](t)
 	f, err := os.Open(os.DevNull)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer f.Close()
-	wantErr(t, a.Send(ctx, f), ipc.ErrShared)
+	testutil.ErrorIs(t, a.Send(ctx, f), ipc.ErrShared)
 	if got := send(t, ctx, a, b, any(5)); got != 5 { // the connection goes on
 		t.Errorf("%v", got)
 	}
@@ -223,60 +191,60 @@ func TestConn_WhatIsNoMemoryIsRefused(t *testing.T) {
 
 // A receiver without room says so, and receives the next value.
 func TestConn_ReceiverWithoutBudget(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	a, b := pair[*tensor.Tensor](t)
 	before := blocks(t)
 	big, err := tensor.NewShared(tensor.Uint8, budget*5/8)
-	check(t, err)
+	testutil.NoError(t, err)
 	sent := make(chan error, 1)
 	go func() { sent <- a.Send(ctx, big) }()
 	_, err = b.Recv(ctx)
-	check(t, <-sent)
-	wantErr(t, err, shm.ErrNoSpace)
-	wantText(t, err, "127.0.0.1", "raise Budget")
+	testutil.NoError(t, <-sent)
+	testutil.ErrorIs(t, err, shm.ErrNoSpace)
+	testutil.ErrorContains(t, err, "127.0.0.1", "raise Budget")
 	small := tensor.Arange(tensor.Int32, 0, 10, 1)
 	got := send(t, ctx, a, b, small)
 	same(t, got, small)
-	check(t, errors.Join(got.Close(), big.Close(), small.Close()))
+	testutil.NoError(t, errors.Join(got.Close(), big.Close(), small.Close()))
 	blocksCome(t, before)
 }
 
 // The sender waits while nobody receives, and its context ends that.
 func TestConn_SenderWaitsForTheReceiver(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	a, b := pair[*tensor.Tensor](t)
 	x, err := tensor.NewShared(tensor.Uint8, 64<<20)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer x.Close()
 	short, cancel := context.WithCancel(ctx)
 	sent := make(chan error, 1)
 	go func() { sent <- a.Send(short, x) }()
-	check(t, b.Poll(ctx)) // the first of it is here, and the rest has no room on the way
+	testutil.NoError(t, b.Poll(ctx)) // the first of it is here, and the rest has no room on the way
 	cancel()
-	wantErr(t, <-sent, context.Canceled)
+	testutil.ErrorIs(t, <-sent, context.Canceled)
 	_, err = b.Recv(ctx)
-	wantErr(t, err, ipc.ErrClosed, io.ErrUnexpectedEOF)
+	testutil.ErrorIs(t, err, ipc.ErrClosed, io.ErrUnexpectedEOF)
 }
 
 func TestDial_OfAnotherKeyIsRefused(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	l := listen[int](t)
 	_, err := ipc.Dial[int](ctx, l.Addr(), []byte("a guess"))
-	wantErr(t, err, ipc.ErrKey)
-	wantText(t, err, l.Addr())
+	testutil.ErrorIs(t, err, ipc.ErrKey)
+	testutil.ErrorContains(t, err, l.Addr())
 	_, err = ipc.Dial[string](ctx, l.Addr(), key)
-	wantErr(t, err, ipc.ErrType)
+	testutil.ErrorIs(t, err, ipc.ErrType)
 	_, err = ipc.Listen[int]("tcp://127.0.0.1:0", nil)
-	wantErr(t, err, ipc.ErrKey)
+	testutil.ErrorIs(t, err, ipc.ErrKey)
 	_, err = ipc.Dial[int](ctx, "udp://127.0.0.1:1", key)
-	wantErr(t, err, errors.ErrUnsupported)
-	wantText(t, err, "tcp://")
+	testutil.ErrorIs(t, err, errors.ErrUnsupported)
+	testutil.ErrorContains(t, err, "tcp://")
 }
 
 func TestDial_WhatIsNoPeerIsNamed(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	testutil.NoError(t, err)
 	defer l.Close()
 	go func() {
 		for {
@@ -289,8 +257,8 @@ func TestDial_WhatIsNoPeerIsNamed(t *testing.T) {
 		}
 	}()
 	_, err = ipc.Dial[int](ctx, "tcp://"+l.Addr().String(), key)
-	wantErr(t, err, ipc.ErrPeer)
-	wantText(t, err, l.Addr().String())
+	testutil.ErrorIs(t, err, ipc.ErrPeer)
+	testutil.ErrorContains(t, err, l.Addr().String())
 }
 
 // A liar knows the key, and says what it likes.
@@ -302,29 +270,29 @@ type liar struct {
 // lie returns a connection of which the other end is a liar.
 func lie(t *testing.T) (*ipc.Conn[*tensor.Tensor], liar) {
 	t.Helper()
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	l := listen[*tensor.Tensor](t)
 	s, err := secure.Dial(ctx, strings.TrimPrefix(l.Addr(), "tcp://"), secure.Options{Key: key})
-	check(t, err)
+	testutil.NoError(t, err)
 	x := liar{s, link.NewConn(s, 1<<20)}
 	_, offer, err := x.conn.Recv(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	var d wire.Decoder
 	d.Reset(wire.Message{Body: offer}, nil)
-	check(t, d.ArrayOf(4))
+	testutil.NoError(t, d.ArrayOf(4))
 	elem, err := d.String()
-	check(t, err)
+	testutil.NoError(t, err)
 	d.Done(true)
 	var e wire.Encoder
 	e.Reset(nil)
-	check(t, wire.Encode(&e, struct {
+	testutil.NoError(t, wire.Encode(&e, struct {
 		Elem   string
 		Shared bool
 	}{elem, false}))
-	check(t, x.conn.Send(ctx, 'A', e.Message().Body))
+	testutil.NoError(t, x.conn.Send(ctx, 'A', e.Message().Body))
 	e.Done(true)
 	c, err := l.Accept(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(func() { x.conn.Close(); c.Close() })
 	return c, x
 }
@@ -336,7 +304,7 @@ func (l liar) say(t *testing.T, begin, end uint64, body []byte, load int) {
 	for _, n := range []uint64{crossing.Copied, begin, end} {
 		head = binary.LittleEndian.AppendUint64(head, n)
 	}
-	check(t, l.conn.Send(watched(t), 'V', append(head, body...), make([]byte, load)))
+	testutil.NoError(t, l.conn.Send(testutil.Context(t), 'V', append(head, body...), make([]byte, load)))
 }
 
 // float32s is the form of a tensor of block 0.
@@ -346,21 +314,21 @@ func float32s(dtype byte, sizes ...byte) []byte {
 }
 
 func TestConn_PeerThatIsCutOffInTheMiddle(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	before := blocks(t)
 	c, l := lie(t)
 	l.say(t, 0, 4*100, float32s(8, 100), 40)
 	l.s.NetConn().Close() // as a kill, or a cable
 	_, err := c.Recv(ctx)
-	wantErr(t, err, ipc.ErrClosed, io.ErrUnexpectedEOF)
-	wantText(t, err, "40 of 400 bytes", "127.0.0.1", "dial again")
+	testutil.ErrorIs(t, err, ipc.ErrClosed, io.ErrUnexpectedEOF)
+	testutil.ErrorContains(t, err, "40 of 400 bytes", "127.0.0.1", "dial again")
 	_, err = c.Recv(ctx)
-	wantErr(t, err, ipc.ErrClosed)
+	testutil.ErrorIs(t, err, ipc.ErrClosed)
 	blocksCome(t, before)
 }
 
 func TestConn_MessagesThatDoNotFit(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	for name, lies := range map[string]struct {
 		begin, end uint64
 		body       []byte
@@ -387,9 +355,9 @@ func TestConn_MessagesThatDoNotFit(t *testing.T) {
 				t.Errorf("%v, %v", v, err)
 			}
 			if lies.want != nil {
-				wantErr(t, err, lies.want)
+				testutil.ErrorIs(t, err, lies.want)
 			}
-			wantText(t, err, "127.0.0.1")
+			testutil.ErrorContains(t, err, "127.0.0.1")
 			c.Close()
 			blocksCome(t, before)
 		})
@@ -398,7 +366,7 @@ func TestConn_MessagesThatDoNotFit(t *testing.T) {
 
 // A receiver that stops waiting in the middle of a tensor goes on there.
 func TestConn_RecvGoesOnInTheMiddle(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	before := blocks(t)
 	c, l := lie(t)
 	l.say(t, 0, 4*100, float32s(8, 100), 40)
@@ -406,23 +374,23 @@ func TestConn_RecvGoesOnInTheMiddle(t *testing.T) {
 		short, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
 		_, err := c.Recv(short)
 		cancel()
-		wantErr(t, err, context.DeadlineExceeded)
+		testutil.ErrorIs(t, err, context.DeadlineExceeded)
 	}
 	if _, err := l.s.Write(make([]byte, 360)); err != nil {
 		t.Fatal(err)
 	}
 	x, err := c.Recv(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	if x.Numel() != 100 {
 		t.Errorf("%v", x)
 	}
-	check(t, x.Close())
+	testutil.NoError(t, x.Close())
 	l.say(t, 0, 4*100, float32s(8, 100), 40) // and one that never gets more
 	short, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
 	defer cancel()
 	_, err = c.Recv(short)
-	wantErr(t, err, context.DeadlineExceeded)
-	check(t, c.Close())
+	testutil.ErrorIs(t, err, context.DeadlineExceeded)
+	testutil.NoError(t, c.Close())
 	blocksCome(t, before)
 }
 

@@ -12,16 +12,17 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/ipc/tcp"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var open = tcp.Options{Unencrypted: true}
 
 // Without TLS values and tensors arrive as they do with it.
 func TestUnencrypted_TensorsAreCopied(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	a, b := pair[*tensor.Tensor](t, open)
 	x, err := tensor.NewShared(tensor.Float32, 3<<20)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer x.Close()
 	for i := range tensor.Data[float32](x) {
 		tensor.Data[float32](x)[i] = float32(i)
@@ -29,7 +30,7 @@ func TestUnencrypted_TensorsAreCopied(t *testing.T) {
 	for _, way := range [][2]*ipc.Conn[*tensor.Tensor]{{a, b}, {b, a}} {
 		y := send(t, ctx, way[0], way[1], x)
 		same(t, y, x)
-		check(t, y.Close())
+		testutil.NoError(t, y.Close())
 	}
 }
 
@@ -41,26 +42,26 @@ func TestUnencrypted_OfBothSidesOrNone(t *testing.T) {
 		"the caller alone":   {tcp.Options{}, open},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := watched(t)
+			ctx := testutil.Context(t)
 			l := listen[int](t, c.listen)
 			begin := time.Now()
 			_, err := ipc.Dial[int](ctx, l.Addr(), key, c.dial)
-			wantErr(t, err, ipc.ErrPeer)
-			wantText(t, err, "Unencrypted", l.Addr())
+			testutil.ErrorIs(t, err, ipc.ErrPeer)
+			testutil.ErrorContains(t, err, "Unencrypted", l.Addr())
 			if d := time.Since(begin); d > 5*time.Second {
 				t.Errorf("after %v", d)
 			}
 			conn, err := ipc.Dial[int](ctx, l.Addr(), key, c.listen)
-			check(t, err)
-			check(t, conn.Close())
+			testutil.NoError(t, err)
+			testutil.NoError(t, conn.Close())
 		})
 	}
 }
 
 func TestUnencrypted_OfAnotherKeyIsRefused(t *testing.T) {
 	l := listen[int](t, open)
-	_, err := ipc.Dial[int](watched(t), l.Addr(), []byte("another key"), open)
-	wantErr(t, err, ipc.ErrKey)
+	_, err := ipc.Dial[int](testutil.Context(t), l.Addr(), []byte("another key"), open)
+	testutil.ErrorIs(t, err, ipc.ErrKey)
 }
 
 func TestUnencrypted_HasNoCertificates(t *testing.T) {
@@ -69,9 +70,9 @@ func TestUnencrypted_HasNoCertificates(t *testing.T) {
 		{Unencrypted: true, Fingerprint: [sha256.Size]byte{1}},
 	} {
 		_, err := ipc.Listen[int]("tcp://127.0.0.1:0", key, opts)
-		wantText(t, err, "Unencrypted")
-		_, err = ipc.Dial[int](watched(t), "tcp://127.0.0.1:1", key, opts)
-		wantText(t, err, "Unencrypted")
+		testutil.ErrorContains(t, err, "Unencrypted")
+		_, err = ipc.Dial[int](testutil.Context(t), "tcp://127.0.0.1:1", key, opts)
+		testutil.ErrorContains(t, err, "Unencrypted")
 	}
 }
 
@@ -80,7 +81,7 @@ func TestUnencrypted_HasNoCertificates(t *testing.T) {
 func TestUnencrypted_ProofIsNotPassedOnToTLS(t *testing.T) {
 	l := listen[int](t)
 	middle, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	testutil.NoError(t, err)
 	defer middle.Close()
 	go func() {
 		front, err := middle.Accept()
@@ -101,22 +102,22 @@ func TestUnencrypted_ProofIsNotPassedOnToTLS(t *testing.T) {
 		go io.Copy(back, front)
 		io.Copy(front, back)
 	}()
-	_, err = ipc.Dial[int](watched(t), "tcp://"+middle.Addr().String(), key, open)
-	wantErr(t, err, ipc.ErrKey)
+	_, err = ipc.Dial[int](testutil.Context(t), "tcp://"+middle.Addr().String(), key, open)
+	testutil.ErrorIs(t, err, ipc.ErrKey)
 }
 
 // What is garbage is sent away, and what is silent holds nobody up.
 func TestUnencrypted_GarbageIsSentAway(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	l := listen[int](t, open)
 	for _, garbage := range []string{"GET / HTTP/1.1\r\n\r\n", "shoalU\x01\x00GET / HTTP/1.1" + string(make([]byte, 100)), ""} {
 		c, err := net.Dial("tcp", l.Addr()[len("tcp://"):])
-		check(t, err)
+		testutil.NoError(t, err)
 		defer c.Close()
 		_, err = io.WriteString(c, garbage)
-		check(t, err)
+		testutil.NoError(t, err)
 		if garbage != "" {
-			check(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
+			testutil.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
 			if _, err := io.Copy(io.Discard, c); err != nil {
 				if late, ok := err.(net.Error); ok && late.Timeout() {
 					t.Errorf("%q: it is kept", garbage)
@@ -125,14 +126,14 @@ func TestUnencrypted_GarbageIsSentAway(t *testing.T) {
 		}
 	}
 	conn, err := ipc.Dial[int](ctx, l.Addr(), key, open)
-	check(t, err)
-	check(t, conn.Close())
+	testutil.NoError(t, err)
+	testutil.NoError(t, conn.Close())
 }
 
 // All processes of a job may come at once. (With TLS a machine that is busy may need longer for so
 // many than each may take.)
 func TestDial_ManyAtOnce(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	l := listen[int](t, open)
 	var wg sync.WaitGroup
 	closing := func(c *ipc.Conn[int], err error) {

@@ -23,6 +23,7 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // budget is so small that a test can use it up.
@@ -37,81 +38,58 @@ func TestMain(m *testing.M) {
 
 var key = []byte("sixteen bytes, or more")
 
-func watched(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantErr(t testing.TB, err error, want ...error) {
-	t.Helper()
-	for _, w := range want {
-		if !errors.Is(err, w) {
-			t.Errorf("error %v is not %v", err, w)
-		}
-	}
-}
-
 // served returns a manager whose server has a process of its own, and a listener to it.
 func served(t testing.TB, opts remote.Options) (*manager.Manager, *remote.Listener) {
 	t.Helper()
 	m, err := manager.Start(context.Background())
-	check(t, err)
+	testutil.NoError(t, err)
 	l, err := remote.Listen(m, "127.0.0.1:0", opts)
-	check(t, err)
-	t.Cleanup(func() { check(t, errors.Join(l.Close(), m.Close())) })
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, errors.Join(l.Close(), m.Close())) })
 	return m, l
 }
 
 func dialed(t testing.TB, l *remote.Listener, opts remote.Options) *manager.Manager {
 	t.Helper()
-	m, err := remote.Dial(watched(t), l.Addr().String(), opts)
-	check(t, err)
-	t.Cleanup(func() { check(t, m.Close()) })
+	m, err := remote.Dial(testutil.Context(t), l.Addr().String(), opts)
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, m.Close()) })
 	return m
 }
 
 func TestDial_ReturnsAManager(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	_, l := served(t, remote.Options{Key: key})
 	for name, opts := range map[string]remote.Options{"key": {Key: key},
 		"key and fingerprint": {Key: key, Fingerprint: l.Fingerprint()}} {
 		t.Run(name, func(t *testing.T) {
 			m := dialed(t, l, opts)
 			d, err := manager.NewDict[string, *manager.List[int]](ctx, m)
-			check(t, err)
+			testutil.NoError(t, err)
 			defer d.Close()
 			list, err := manager.NewList(ctx, m, 1, 2)
-			check(t, err)
-			check(t, d.Set(ctx, "list", list))
-			check(t, list.Close())
+			testutil.NoError(t, err)
+			testutil.NoError(t, d.Set(ctx, "list", list))
+			testutil.NoError(t, list.Close())
 			again, err := d.Get(ctx, "list")
-			check(t, err)
+			testutil.NoError(t, err)
 			defer again.Close()
 			_, err = again.Add(ctx, 0, 41)
-			check(t, err)
+			testutil.NoError(t, err)
 			all, err := again.All(ctx)
 			if err != nil || !slices.Equal(all, []int{42, 2}) {
 				t.Errorf("%v, %v", all, err)
 			}
 			a, err := manager.NewArray(ctx, m, 1.5, 2)
-			check(t, err)
+			testutil.NoError(t, err)
 			defer a.Close()
 			v, err := a.Add(ctx, 1, 1)
 			if v != 3 || err != nil {
 				t.Errorf("%v, %v", v, err)
 			}
 			_, err = a.Get(ctx, 2)
-			wantErr(t, err, manager.ErrIndex)
-			check(t, m.Txn(ctx, func(tx context.Context) error { return a.Set(tx, 0, 7) }))
+			testutil.ErrorIs(t, err, manager.ErrIndex)
+			testutil.NoError(t, m.Txn(ctx, func(tx context.Context) error { return a.Set(tx, 0, 7) }))
 			vs, err := a.All(ctx)
 			if err != nil || !slices.Equal(vs, []float64{7, 3}) {
 				t.Errorf("%v, %v", vs, err)
@@ -122,13 +100,13 @@ func TestDial_ReturnsAManager(t *testing.T) {
 
 // Two machines and the server's own share one object; no addition is lost.
 func TestListen_ClientsHereAndThereShareAnObject(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	here, l := served(t, remote.Options{Key: key})
 	there := [2]*manager.Manager{dialed(t, l, remote.Options{Key: key}), dialed(t, l, remote.Options{Key: key})}
 	v, err := manager.NewValue(ctx, here, 0)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer v.Close()
-	check(t, manager.Publish(ctx, here, "total", v))
+	testutil.NoError(t, manager.Publish(ctx, here, "total", v))
 	var wg sync.WaitGroup
 	const times = 100
 	add := func(v *manager.Value[int]) {
@@ -142,7 +120,7 @@ func TestListen_ClientsHereAndThereShareAnObject(t *testing.T) {
 	wg.Go(func() { add(v) })
 	for _, m := range there {
 		mine, err := manager.Find[*manager.Value[int]](ctx, m, "total")
-		check(t, err)
+		testutil.NoError(t, err)
 		defer mine.Close()
 		wg.Go(func() { add(mine) })
 	}
@@ -152,24 +130,24 @@ func TestListen_ClientsHereAndThereShareAnObject(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 	_, err = manager.Find[*manager.Value[float64]](ctx, there[0], "total")
-	wantErr(t, err, manager.ErrType)
-	check(t, there[0].Withdraw(ctx, "total"))
+	testutil.ErrorIs(t, err, manager.ErrType)
+	testutil.NoError(t, there[0].Withdraw(ctx, "total"))
 	_, err = manager.Find[*manager.Value[int]](ctx, there[1], "total")
-	wantErr(t, err, manager.ErrNoKey)
+	testutil.ErrorIs(t, err, manager.ErrNoKey)
 }
 
 func TestDial_CancelsACallThatWaitsThere(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	_, l := served(t, remote.Options{Key: key})
 	m := dialed(t, l, remote.Options{Key: key})
 	q, err := manager.NewQueue[int](ctx, m, 0)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer q.Close()
 	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
 	_, err = q.Get(short)
-	wantErr(t, err, manager.ErrEmpty, context.DeadlineExceeded)
-	check(t, q.Put(ctx, 5))
+	testutil.ErrorIs(t, err, manager.ErrEmpty, context.DeadlineExceeded)
+	testutil.NoError(t, q.Put(ctx, 5))
 	v, err := q.Get(ctx)
 	if v != 5 || err != nil {
 		t.Errorf("%d, %v", v, err)
@@ -177,17 +155,17 @@ func TestDial_CancelsACallThatWaitsThere(t *testing.T) {
 }
 
 func TestDial_FileStaysInItsMachine(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	_, l := served(t, remote.Options{Key: key})
 	m := dialed(t, l, remote.Options{Key: key})
 	d, err := manager.NewDict[string, *os.File](ctx, m)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer d.Close()
 	f, err := os.Open(os.DevNull)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer f.Close()
 	err = d.Set(ctx, "f", f)
-	wantErr(t, err, manager.ErrShared)
+	testutil.ErrorIs(t, err, manager.ErrShared)
 	if err == nil || !strings.Contains(err.Error(), "descriptors do not reach the other side") {
 		t.Errorf("%v", err)
 	}
@@ -199,43 +177,43 @@ func TestDial_FileStaysInItsMachine(t *testing.T) {
 
 // Values, queues and dicts keep copies of tensors, of which the caller has its own as well.
 func TestDial_TensorsGoByValue(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	_, l := served(t, remote.Options{Key: key})
 	m := dialed(t, l, remote.Options{Key: key})
 	d, err := manager.NewDict[string, *tensor.Tensor](ctx, m)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer d.Close()
 	q, err := manager.NewQueue[*tensor.Tensor](ctx, m, 0)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer q.Close()
 	large, err := tensor.NewShared(tensor.Uint8, 65<<20+1) // a call's frame ends at 64 MiB
-	check(t, err)
+	testutil.NoError(t, err)
 	defer large.Close()
 	tensor.Data[uint8](large)[65<<20] = 7
 	whole := tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 40, 30)
 	defer whole.Close()
 	for name, x := range map[string]*tensor.Tensor{"large": large, "whole": whole, "transposed": whole.T(),
 		"a narrow part": whole.Narrow(0, 20, 1)} {
-		check(t, d.Set(ctx, name, x))
-		check(t, q.Put(ctx, x))
+		testutil.NoError(t, d.Set(ctx, name, x))
+		testutil.NoError(t, q.Put(ctx, x))
 		fromDict, err := d.Get(ctx, name)
-		check(t, err)
+		testutil.NoError(t, err)
 		fromQueue, err := q.Get(ctx)
-		check(t, err)
+		testutil.NoError(t, err)
 		if !tensor.Equal(fromDict, x) || !tensor.Equal(fromQueue, x) {
 			t.Errorf("%s: another tensor came back", name)
 		}
-		check(t, errors.Join(fromDict.Close(), fromQueue.Close()))
+		testutil.NoError(t, errors.Join(fromDict.Close(), fromQueue.Close()))
 	}
 	got, err := d.Get(ctx, "whole")
-	check(t, err)
+	testutil.NoError(t, err)
 	tensor.Data[float32](got)[0]++
 	again, err := d.Get(ctx, "whole")
-	check(t, err)
+	testutil.NoError(t, err)
 	if tensor.Equal(got, again) {
 		t.Error("what is written to a copy is seen in the dict")
 	}
-	check(t, errors.Join(got.Close(), again.Close()))
+	testutil.NoError(t, errors.Join(got.Close(), again.Close()))
 }
 
 // A scale is an object of the server whose methods take and return tensors.
@@ -272,14 +250,14 @@ var scales = manager.Register("scale", newScale, (*scale).Apply, (*scale).Sums)
 
 // Calls of registered types take and return tensors by value.
 func TestCall_TensorsGoByValue(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	_, l := served(t, remote.Options{Key: key})
 	m := dialed(t, l, remote.Options{Key: key})
 	s, err := scales.New(ctx, m, float32(3))
-	check(t, err)
+	testutil.NoError(t, err)
 	x := tensor.Arange(tensor.Float32, 0, 20<<20, 1) // 80 MiB, more than a frame
 	y, err := manager.Call[*tensor.Tensor](ctx, s, "Apply", x)
-	check(t, err)
+	testutil.NoError(t, err)
 	a, b := tensor.Data[float32](x), tensor.Data[float32](y)
 	if len(a) != len(b) {
 		t.Fatalf("%v for %v", y, x)
@@ -289,7 +267,7 @@ func TestCall_TensorsGoByValue(t *testing.T) {
 			t.Fatalf("element %d is %v, not %v", i, b[i], 3*a[i])
 		}
 	}
-	check(t, errors.Join(x.Close(), y.Close()))
+	testutil.NoError(t, errors.Join(x.Close(), y.Close()))
 	z := tensor.Arange(tensor.Float32, 0, 10, 1)
 	before := shoal.MemoryStats().Blocks
 	const rounds = 50
@@ -300,65 +278,55 @@ func TestCall_TensorsGoByValue(t *testing.T) {
 			t.Fatalf("%v, %v", sums, err)
 		}
 		y, err := manager.Call[*tensor.Tensor](ctx, s, "Apply", z)
-		check(t, err)
-		check(t, errors.Join(y.Close(), xs[1].Close(), xs[2].Close()))
+		testutil.NoError(t, err)
+		testutil.NoError(t, errors.Join(y.Close(), xs[1].Close(), xs[2].Close()))
 	}
-	check(t, errors.Join(z.Close(), s.Close()))
+	testutil.NoError(t, errors.Join(z.Close(), s.Close()))
 	blocksCome(t, before+rounds-1) // one connection more than before has some, a round leaves none
 }
 
 // A server without room for a tensor says so, and what it kept before stays. So does the client's
 // side.
 func TestDial_NoRoomForATensor(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	_, l := served(t, remote.Options{Key: key})
 	m := dialed(t, l, remote.Options{Key: key})
 	d, err := manager.NewDict[string, *tensor.Tensor](ctx, m)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer d.Close()
 	kept := tensor.Full(tensor.Int32, 5, 7)
 	defer kept.Close()
-	check(t, d.Set(ctx, "x", kept))
+	testutil.NoError(t, d.Set(ctx, "x", kept))
 	before := shoal.MemoryStats().Blocks
 	big, err := tensor.NewShared(tensor.Uint8, budget*5/8)
-	check(t, err)
+	testutil.NoError(t, err)
 	for range 2 { // and nothing of the first is in the way of the second
 		err = d.Set(ctx, "x", big)
-		wantErr(t, err, shm.ErrNoSpace)
-		wantText(t, err, "127.0.0.1", "raise Budget")
+		testutil.ErrorIs(t, err, shm.ErrNoSpace)
+		testutil.ErrorContains(t, err, "127.0.0.1", "raise Budget")
 	}
-	check(t, big.Close())
+	testutil.NoError(t, big.Close())
 	blocksCome(t, before)
 	got, err := d.Get(ctx, "x")
-	check(t, err)
+	testutil.NoError(t, err)
 	if !tensor.Equal(got, kept) {
 		t.Errorf("%v was kept, not %v", got, kept)
 	}
-	check(t, got.Close())
+	testutil.NoError(t, got.Close())
 
 	large, err := tensor.NewShared(tensor.Uint8, budget*3/8)
-	check(t, err)
-	check(t, d.Set(ctx, "large", large))
+	testutil.NoError(t, err)
+	testutil.NoError(t, d.Set(ctx, "large", large))
 	_, err = d.Get(ctx, "large") // a third one has no room
-	wantErr(t, err, shm.ErrNoSpace)
-	wantText(t, err, "127.0.0.1", "raise Budget")
-	check(t, large.Close())
+	testutil.ErrorIs(t, err, shm.ErrNoSpace)
+	testutil.ErrorContains(t, err, "127.0.0.1", "raise Budget")
+	testutil.NoError(t, large.Close())
 	got, err = d.Get(ctx, "large") // it is still there
-	check(t, err)
+	testutil.NoError(t, err)
 	if got.Numel() != budget*3/8 {
 		t.Errorf("%v", got)
 	}
-	check(t, got.Close())
-}
-
-// wantText checks that an error says something.
-func wantText(t testing.TB, err error, want ...string) {
-	t.Helper()
-	for _, w := range want {
-		if err == nil || !strings.Contains(err.Error(), w) {
-			t.Errorf("error %v does not say %q", err, w)
-		}
-	}
+	testutil.NoError(t, got.Close())
 }
 
 // blocksCome waits until the domain has no more than n blocks.
@@ -372,39 +340,39 @@ func blocksCome(t *testing.T, n int) {
 }
 
 func TestDial_ProxyOfAnotherServerIsRefused(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	_, l1 := served(t, remote.Options{Key: key})
 	_, l2 := served(t, remote.Options{Key: key})
 	m1, m2 := dialed(t, l1, remote.Options{Key: key}), dialed(t, l2, remote.Options{Key: key})
 	v, err := manager.NewValue(ctx, m1, 1)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer v.Close()
 	d, err := manager.NewDict[int, *manager.Value[int]](ctx, m2)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer d.Close()
-	wantErr(t, d.Set(ctx, 1, v), manager.ErrForeign)
+	testutil.ErrorIs(t, d.Set(ctx, 1, v), manager.ErrForeign)
 }
 
 func TestListen_RefusesAnotherKey(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	_, l := served(t, remote.Options{Key: key})
 	for _, k := range []string{"another key of this length", "s", ""} {
 		_, err := remote.Dial(ctx, l.Addr().String(), remote.Options{Key: []byte(k)})
-		wantErr(t, err, remote.ErrKey)
+		testutil.ErrorIs(t, err, remote.ErrKey)
 	}
 	_, err := remote.Dial(ctx, l.Addr().String(), remote.Options{Key: key, Fingerprint: [32]byte{1}})
-	wantErr(t, err, remote.ErrFingerprint)
+	testutil.ErrorIs(t, err, remote.ErrFingerprint)
 	_, err = remote.Listen(nil, "127.0.0.1:0", remote.Options{})
-	wantErr(t, err, remote.ErrKey)
+	testutil.ErrorIs(t, err, remote.ErrKey)
 }
 
 // Somebody in the middle ends one TLS connection and begins another; it does not know the key, and
 // what it passes on proves nothing.
 func TestDial_FindsOutSomebodyInTheMiddle(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	_, l := served(t, remote.Options{Key: key})
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	testutil.NoError(t, err)
 	defer tcp.Close()
 	cert := remote.SelfSigned(t)
 	go func() {
@@ -423,17 +391,17 @@ func TestDial_FindsOutSomebodyInTheMiddle(t *testing.T) {
 		back.Close()
 	}()
 	_, err = remote.Dial(ctx, tcp.Addr().String(), remote.Options{Key: key})
-	wantErr(t, err, remote.ErrKey)
+	testutil.ErrorIs(t, err, remote.ErrKey)
 }
 
 // What is no manager is said to be none, and what sends garbage is sent away, while others are
 // served.
 func TestListen_DropsGarbage(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	_, l := served(t, remote.Options{Key: key})
 	for _, garbage := range []string{"", "GET / HTTP/1.0\r\n\r\n", strings.Repeat("\xff", 100_000)} {
 		c, err := net.Dial("tcp", l.Addr().String())
-		check(t, err)
+		testutil.NoError(t, err)
 		c.SetDeadline(time.Now().Add(30 * time.Second))
 		io.WriteString(c, garbage)
 		c.(*net.TCPConn).CloseWrite()
@@ -443,7 +411,7 @@ func TestListen_DropsGarbage(t *testing.T) {
 		c.Close()
 	}
 	s, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true})
-	check(t, err)
+	testutil.NoError(t, err)
 	defer s.Close()
 	s.Write([]byte(strings.Repeat("garbage ", 9)))
 	if _, err := io.Copy(io.Discard, bufio.NewReader(s)); err != nil && !errors.Is(err, io.EOF) {
@@ -451,11 +419,11 @@ func TestListen_DropsGarbage(t *testing.T) {
 	}
 	m := dialed(t, l, remote.Options{Key: key})
 	v, err := manager.NewValue(ctx, m, 1)
-	check(t, err)
-	check(t, v.Close())
+	testutil.NoError(t, err)
+	testutil.NoError(t, v.Close())
 
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	testutil.NoError(t, err)
 	defer tcp.Close()
 	go func() {
 		if c, err := tcp.Accept(); err == nil {
@@ -464,30 +432,30 @@ func TestListen_DropsGarbage(t *testing.T) {
 		}
 	}()
 	_, err = remote.Dial(ctx, tcp.Addr().String(), remote.Options{Key: key})
-	wantErr(t, err, remote.ErrPeer)
+	testutil.ErrorIs(t, err, remote.ErrPeer)
 }
 
 func TestListener_EndIsNoticed(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	m, err := manager.New(ctx)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer m.Close()
 	l, err := remote.Listen(m, "127.0.0.1:0", remote.Options{Key: key})
-	check(t, err)
+	testutil.NoError(t, err)
 	far, err := remote.Dial(ctx, l.Addr().String(), remote.Options{Key: key})
-	check(t, err)
+	testutil.NoError(t, err)
 	defer far.Close()
 	q, err := manager.NewQueue[int](ctx, far, 0)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer q.Close()
 	got := make(chan error)
 	go func() { _, err := q.Get(ctx); got <- err }()
-	check(t, q.Put(ctx, 1))
-	check(t, <-got)
+	testutil.NoError(t, q.Put(ctx, 1))
+	testutil.NoError(t, <-got)
 	go func() { _, err := q.Get(ctx); got <- err }()
-	check(t, l.Close())
-	wantErr(t, <-got, manager.ErrServerDied)
-	wantErr(t, q.Put(ctx, 1), manager.ErrServerDied)
+	testutil.NoError(t, l.Close())
+	testutil.ErrorIs(t, <-got, manager.ErrServerDied)
+	testutil.ErrorIs(t, q.Put(ctx, 1), manager.ErrServerDied)
 }
 
 // flood connects more often than there may be strangers, from an address of this machine, and says
@@ -496,18 +464,18 @@ func flood(t *testing.T, l *remote.Listener, from string) {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	for range 2 * sys.MostStrangers {
-		c, err := d.DialContext(watched(t), "tcp", l.Addr().String())
-		check(t, err)
+		c, err := d.DialContext(testutil.Context(t), "tcp", l.Addr().String())
+		testutil.NoError(t, err)
 		t.Cleanup(func() { c.Close() })
 	}
 }
 
 func TestListener_SilentClientsBlockNobody(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	_, l := served(t, remote.Options{Key: key})
 	before := dialed(t, l, remote.Options{Key: key})
 	v, err := manager.NewValue(ctx, before, 1)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer v.Close()
 	flood(t, l, "127.0.0.1")
 	var wg sync.WaitGroup
@@ -521,8 +489,8 @@ func TestListener_SilentClientsBlockNobody(t *testing.T) {
 	wg.Wait()
 	for range 20 {
 		m, err := remote.Dial(ctx, l.Addr().String(), remote.Options{Key: key})
-		check(t, err)
-		check(t, m.Close())
+		testutil.NoError(t, err)
+		testutil.NoError(t, m.Close())
 	}
 	if n, err := v.Get(ctx); n != 9 || err != nil {
 		t.Errorf("%d, %v", n, err)
@@ -536,11 +504,11 @@ func TestListener_OneAddressPushesOutNoOthers(t *testing.T) {
 	}
 	_, l := served(t, remote.Options{Key: key})
 	slow, err := net.Dial("tcp", l.Addr().String())
-	check(t, err)
+	testutil.NoError(t, err)
 	defer slow.Close()
 	flood(t, l, "127.0.0.2")
 	dialed(t, l, remote.Options{Key: key})
-	check(t, tls.Client(slow, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(watched(t)))
+	testutil.NoError(t, tls.Client(slow, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(testutil.Context(t)))
 }
 
 // Certificates of an authority are checked by the host in the address, and clients' as well. A
@@ -559,12 +527,12 @@ func TestDial_Certificates(t *testing.T) {
 	for name, c := range map[string]*tls.Config{"no TLS": nil, "no certificate": config(), "another name": misnamed,
 		"of another authority": config(others.Certificate(t, "client.example")),
 		"expired":              config(ours.Expired(t, "client.example"))} {
-		_, err := remote.Dial(watched(t), l.Addr().String(), remote.Options{Key: key, TLS: c})
-		wantErr(t, err, remote.ErrCertificate)
+		_, err := remote.Dial(testutil.Context(t), l.Addr().String(), remote.Options{Key: key, TLS: c})
+		testutil.ErrorIs(t, err, remote.ErrCertificate)
 		if errors.Is(err, remote.ErrPeer) || err == nil || !strings.Contains(err.Error(), l.Addr().String()) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := remote.Dial(watched(t), l.Addr().String(), remote.Options{Key: []byte("another"), TLS: config(client)})
-	wantErr(t, err, remote.ErrKey)
+	_, err := remote.Dial(testutil.Context(t), l.Addr().String(), remote.Options{Key: []byte("another"), TLS: config(client)})
+	testutil.ErrorIs(t, err, remote.ErrKey)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/manager/remote"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A valve is between clients and a listener. While it is shut, what clients say stays where it is.
@@ -24,7 +25,7 @@ type valve struct {
 func newValve(t testing.TB, to string) *valve {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	testutil.NoError(t, err)
 	v := &valve{Listener: l, to: to}
 	v.done.Go(v.run)
 	t.Cleanup(func() { l.Close(); v.done.Wait() })
@@ -63,39 +64,39 @@ func (v *valve) pass(to, from net.Conn) {
 // A call that ends with its context in the middle of its request ends its own connection, and not
 // the manager.
 func TestCall_ThatEndsInItsRequestEndsNoOther(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	_, l := served(t, remote.Options{Key: key})
 	v := newValve(t, l.Addr().String())
 	m, err := remote.Dial(ctx, v.Addr().String(), remote.Options{Key: key})
-	check(t, err)
-	defer func() { check(t, m.Close()) }()
+	testutil.NoError(t, err)
+	defer func() { testutil.NoError(t, m.Close()) }()
 	list, err := manager.NewList(ctx, m, []byte(nil))
-	check(t, err)
+	testutil.NoError(t, err)
 	defer list.Close()
 	v.mu.Lock()
 	short, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	err = list.Set(short, 0, make([]byte, 32<<20))
 	v.mu.Unlock()
-	wantErr(t, err, context.DeadlineExceeded)
+	testutil.ErrorIs(t, err, context.DeadlineExceeded)
 	for range 3 {
-		check(t, list.Set(ctx, 0, []byte("small")))
+		testutil.NoError(t, list.Set(ctx, 0, []byte("small")))
 	}
 }
 
 // Of two calls of a transaction the second waits for the first, but no longer than its context
 // lasts.
 func TestTxn_ACallWaitsForAnotherAsLongAsItsContext(t *testing.T) {
-	ctx := watched(t)
+	ctx := testutil.Context(t)
 	_, l := served(t, remote.Options{Key: key})
 	v := newValve(t, l.Addr().String())
 	m, err := remote.Dial(ctx, v.Addr().String(), remote.Options{Key: key})
-	check(t, err)
-	defer func() { check(t, m.Close()) }()
+	testutil.NoError(t, err)
+	defer func() { testutil.NoError(t, m.Close()) }()
 	n, err := manager.NewValue(ctx, m, 1)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer n.Close()
-	check(t, m.Txn(ctx, func(tx context.Context) error {
+	testutil.NoError(t, m.Txn(ctx, func(tx context.Context) error {
 		v.mu.Lock()
 		first := make(chan error, 1)
 		go func() { first <- n.Set(tx, 2) }()
@@ -106,7 +107,7 @@ func TestTxn_ACallWaitsForAnotherAsLongAsItsContext(t *testing.T) {
 		go func() { _, err := n.Get(short); second <- err }()
 		select {
 		case err := <-second:
-			wantErr(t, err, context.DeadlineExceeded)
+			testutil.ErrorIs(t, err, context.DeadlineExceeded)
 		case <-time.After(10 * time.Second):
 			t.Error("it waits on")
 		}

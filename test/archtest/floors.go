@@ -8,8 +8,8 @@ import (
 // floors is the house from the ground up: floors[n] lists what lives on floor n. "a/*" is
 // everything below a, and "." is the root package.
 var floors = [...][]string{
-	0: {"internal/*", "shm", "encoding", "encoding/python", "test/model", "test/standin", "test/timeline",
-		"cuda/internal/ptx", "data/image/internal/pixel", "dist/internal/*"},
+	0: {"internal/*", "shm", "encoding", "encoding/python", "test/model", "test/standin", "test/testutil",
+		"test/timeline", "cuda/internal/ptx", "data/image/internal/pixel", "dist/internal/*"},
 	1: {"internal/shm", "data/image/internal/jpeg", "data/image/internal/png"},
 	2: {"internal/wire", "internal/leak", "internal/figures"},
 	3: {"internal/device", "internal/crossing"},

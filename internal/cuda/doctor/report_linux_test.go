@@ -10,33 +10,27 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
 	"github.com/shoal-mp/shoal/internal/dl"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 const mib = 1 << 20
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // simulate returns a driver over n simulated devices.
 func simulate(t *testing.T, n int) *sim.Driver {
 	t.Helper()
 	devices, err := sim.Create(n, 64*mib)
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(func() {
 		for i := range n {
 			if used, err := devices.Used(i); used != 0 || err != nil {
 				t.Errorf("%d bytes of device %d are left, %v", used, i, err)
 			}
 		}
-		check(t, devices.Close())
+		testutil.NoError(t, devices.Close())
 	})
 	t.Setenv(cudriver.SimulateKey, strings.Join(devices.Paths(), ","))
 	driver, err := cudriver.Open()
-	check(t, err)
+	testutil.NoError(t, err)
 	return driver.(*sim.Driver)
 }
 
@@ -60,7 +54,7 @@ func TestExamine_TriesEveryWay(t *testing.T) {
 		t.Errorf("%d are refused: %+v", refused, r.Devices)
 	}
 	var text strings.Builder
-	check(t, r.Print(&text))
+	testutil.NoError(t, r.Print(&text))
 	if got := strings.Count(text.String(), ": permitted\n"); got != 9 ||
 		!strings.Contains(text.String(),
 			"(PyTorch, CuPy): NOT permitted: cuIpcGetMemHandle: CUDA_ERROR_NOT_PERMITTED (800); nothing can be shared with PyTorch") {
@@ -74,7 +68,7 @@ func TestExamine_TriesEveryWay(t *testing.T) {
 		t.Errorf("%s", &text)
 	}
 	b, err := json.Marshal(r)
-	check(t, err)
+	testutil.NoError(t, err)
 	if !strings.Contains(string(b), `"driver":"12.8","visible":"MIG-1,MIG-2"`) {
 		t.Errorf("%s", b)
 	}
@@ -125,7 +119,7 @@ func TestExamine_SaysWhyThereIsNoDevice(t *testing.T) {
 	for _, visible := range []string{"", "nonsense"} {
 		t.Setenv("CUDA_VISIBLE_DEVICES", visible)
 		var text strings.Builder
-		check(t, Examine().Print(&text))
+		testutil.NoError(t, Examine().Print(&text))
 		if want := fmt.Sprintf("what to do:\n  - CUDA_VISIBLE_DEVICES is %q: unset it",
 			visible); !strings.Contains(text.String(), want) {
 			t.Errorf("%s\nwant %s", &text, want)
@@ -139,7 +133,7 @@ func TestExamine_SaysThatAnotherProcessHasTheDeviceForItself(t *testing.T) {
 	driver.Take(true)
 	var text strings.Builder
 	r := examine(driver)
-	check(t, r.Print(&text))
+	testutil.NoError(t, r.Print(&text))
 	if d := r.Devices[0]; !d.Alone || len(d.Ways) != 0 ||
 		!strings.Contains(d.Unusable, "CUDA_ERROR_DEVICE_UNAVAILABLE") ||
 		!strings.Contains(text.String(), "nvidia-smi -c DEFAULT") {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A crowd is the threads that add: how many blocks of how many, and how often each.
@@ -21,7 +22,7 @@ func crowdOf(p *process) crowd { return onDevice(p, crowd{1024, 256, 64}, crowd{
 // lost says how many additions to one word are not there.
 func (p *process) lost(way string, c crowd, at cudriver.Ptr) string {
 	p.kernel("add_"+way).launch(c.blocks, c.threads, uint64(at), 0, c.times)
-	if n := get(p.read(at)); uint64(n) != c.adds() {
+	if n := testutil.Must(p.read(at)); uint64(n) != c.adds() {
 		return fmt.Sprintf("%d of %d are lost", c.adds()-uint64(n), c.adds())
 	}
 	return "none is lost"
@@ -46,7 +47,7 @@ var atomics = []rule{
 			for _, o := range all {
 				o.hear()
 			}
-			if n, want := uint64(get(p.read(m.base))), 4*c.adds(); n != want {
+			if n, want := uint64(testutil.Must(p.read(m.base))), 4*c.adds(); n != want {
 				return fmt.Sprintf("%d of %d are lost", want-n, want)
 			}
 			return "none is lost"
@@ -91,14 +92,14 @@ func init() {
 	helpers["add"] = func(p *process) {
 		p.enter()
 		_, f, err := p.line.hear()
-		must(err)
+		testutil.MustNoError(err)
 		m, add, c := p.importFile(f), p.kernel("add_system"), crowdOf(p)
-		must(p.line.say("ready"))
+		testutil.MustNoError(p.line.say("ready"))
 		_, _, err = p.line.hear()
-		must(err)
+		testutil.MustNoError(err)
 		add.launch(c.blocks, c.threads, uint64(m.base), 0, c.times)
-		must(p.StreamSynchronize(p.stream))
-		must(p.line.say("done"))
+		testutil.MustNoError(p.StreamSynchronize(p.stream))
+		testutil.MustNoError(p.line.say("done"))
 		p.line.hear()
 	}
 }
@@ -106,9 +107,9 @@ func init() {
 // hostMemory returns the device's address of memory of the host, which is 0.
 func (p *process) hostMemory(n int) cudriver.Ptr {
 	b := make([]byte, n)
-	must(p.MemHostRegister(b, cudriver.HostPortable|cudriver.HostDeviceMap))
+	testutil.MustNoError(p.MemHostRegister(b, cudriver.HostPortable|cudriver.HostDeviceMap))
 	kept = append(kept, b)
-	return get(p.MemHostGetDevicePointer(b))
+	return testutil.Must(p.MemHostGetDevicePointer(b))
 }
 
 // kept is what the device knows the address of.
@@ -118,16 +119,16 @@ var kept [][]byte
 // launches after a first, by the device's clock.
 func (p *process) rates(way string, c crowd, at cudriver.Ptr, apart uint64) string {
 	add := p.kernel("add_" + way)
-	begin, end := get(p.EventCreate(0)), get(p.EventCreate(0))
+	begin, end := testutil.Must(p.EventCreate(0)), testutil.Must(p.EventCreate(0))
 	rate := func(mask uint64) float64 {
 		var ms []float32
 		for i := range 6 {
-			must(p.EventRecord(begin, p.stream))
+			testutil.MustNoError(p.EventRecord(begin, p.stream))
 			add.launch(c.blocks, c.threads, uint64(at), mask, c.times)
-			must(p.EventRecord(end, p.stream))
-			must(p.EventSynchronize(end))
+			testutil.MustNoError(p.EventRecord(end, p.stream))
+			testutil.MustNoError(p.EventSynchronize(end))
 			if i > 0 {
-				ms = append(ms, get(p.EventElapsedTime(begin, end)))
+				ms = append(ms, testutil.Must(p.EventElapsedTime(begin, end)))
 			}
 		}
 		slices.Sort(ms)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // named are attributes that decide what is possible, by the names of CUDA's header.
@@ -21,11 +22,11 @@ var named = []struct {
 
 var attributes = []rule{
 	{step: "T1", asked: "what the devices say of themselves", ask: func(p *process) string {
-		must(p.Init())
-		all := []string{fmt.Sprintf("driver of CUDA %d, %d devices", get(p.DriverVersion()), get(p.DeviceCount()))}
-		for i := range get(p.DeviceCount()) {
-			d := get(p.DeviceGet(i))
-			all = append(all, fmt.Sprintf("%s %x", get(p.DeviceName(d)), get(p.DeviceUUID(d))))
+		testutil.MustNoError(p.Init())
+		all := []string{fmt.Sprintf("driver of CUDA %d, %d devices", testutil.Must(p.DriverVersion()), testutil.Must(p.DeviceCount()))}
+		for i := range testutil.Must(p.DeviceCount()) {
+			d := testutil.Must(p.DeviceGet(i))
+			all = append(all, fmt.Sprintf("%s %x", testutil.Must(p.DeviceName(d)), testutil.Must(p.DeviceUUID(d))))
 			for _, g := range []cudriver.Granularity{cudriver.GranularityMinimum, cudriver.GranularityRecommended} {
 				n, err := p.MemGetAllocationGranularity(cudriver.Pinned(d, true), g)
 				all = append(all, fmt.Sprintf("granularity %d: %d, %s", g, n, said(err)))
@@ -40,7 +41,7 @@ var attributes = []rule{
 	{step: "T1", asked: "the device's UUID in another process", want: "the same", ask: func(p *process) string {
 		p.enter()
 		theirs, _ := p.start("identify").hear()
-		if ours := fmt.Sprintf("%x", get(p.DeviceUUID(0))); theirs != ours {
+		if ours := fmt.Sprintf("%x", testutil.Must(p.DeviceUUID(0))); theirs != ours {
 			return fmt.Sprintf("%s, and %s here", theirs, ours)
 		}
 		return "the same"
@@ -49,7 +50,7 @@ var attributes = []rule{
 
 func init() {
 	helpers["identify"] = func(p *process) {
-		must(p.Init())
-		must(p.line.say(fmt.Sprintf("%x", get(p.DeviceUUID(0)))))
+		testutil.MustNoError(p.Init())
+		testutil.MustNoError(p.line.say(fmt.Sprintf("%x", testutil.Must(p.DeviceUUID(0)))))
 	}
 }

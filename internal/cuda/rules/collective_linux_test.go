@@ -10,6 +10,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/internal/dl"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var collectives = []rule{
@@ -45,18 +46,18 @@ func (p *process) allReduce(lib *nccl, on []int32) (sums []float32, err error) {
 	contexts, streams, words := make([]cudriver.Context, len(on)), make([]cudriver.Stream, len(on)),
 		make([]cudriver.Ptr, len(on))
 	for i, d := range on {
-		contexts[i] = get(p.PrimaryCtxRetain(cudriver.Device(d)))
-		must(p.CtxSetCurrent(contexts[i]))
-		streams[i], words[i] = get(p.StreamCreate(cudriver.StreamNonBlocking)), get(p.MemAlloc(4))
-		must(p.MemsetD32Async(words[i], math.Float32bits(float32(i+1)), 1, streams[i]))
+		contexts[i] = testutil.Must(p.PrimaryCtxRetain(cudriver.Device(d)))
+		testutil.MustNoError(p.CtxSetCurrent(contexts[i]))
+		streams[i], words[i] = testutil.Must(p.StreamCreate(cudriver.StreamNonBlocking)), testutil.Must(p.MemAlloc(4))
+		testutil.MustNoError(p.MemsetD32Async(words[i], math.Float32bits(float32(i+1)), 1, streams[i]))
 	}
 	if err := lib.sum(words, comms, streams); err != nil {
 		return nil, err
 	}
 	for i := range on {
-		must(p.CtxSetCurrent(contexts[i])) // NCCL has made another current
+		testutil.MustNoError(p.CtxSetCurrent(contexts[i])) // NCCL has made another current
 		p.stream = streams[i]
-		sums = append(sums, math.Float32frombits(get(p.read(words[i]))))
+		sums = append(sums, math.Float32frombits(testutil.Must(p.read(words[i]))))
 	}
 	return sums, lib.destroy(comms)
 }
@@ -124,7 +125,7 @@ func (n *nccl) destroy(comms []uintptr) (err error) {
 // note reads what the stand-in has noted of its calls.
 func (n *nccl) note() string {
 	b := make([]byte, 1024)
-	must(n.call("standin_note", uintptr(unsafe.Pointer(&b[0])), uintptr(len(b))))
+	testutil.MustNoError(n.call("standin_note", uintptr(unsafe.Pointer(&b[0])), uintptr(len(b))))
 	text, _, _ := strings.Cut(string(b), "\x00")
 	return text
 }

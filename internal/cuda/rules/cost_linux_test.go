@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var costs = []rule{
@@ -24,10 +25,10 @@ var costs = []rule{
 		var c costsOf
 		var a cudriver.Ptr
 		for _, name := range []string{"open", "open while it is open"} {
-			c.time(name, func() { a = get(p.IPCOpenMemHandle(h)) })
+			c.time(name, func() { a = testutil.Must(p.IPCOpenMemHandle(h)) })
 		}
 		for _, name := range []string{"close", "close the last"} {
-			c.time(name, func() { must(p.IPCCloseMemHandle(a)) })
+			c.time(name, func() { testutil.MustNoError(p.IPCCloseMemHandle(a)) })
 		}
 		return c.String()
 	}},
@@ -36,15 +37,15 @@ var costs = []rule{
 			p.enter()
 			o, m, e := p.signaller()
 			defer o.kill()
-			own := get(p.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming))
+			own := testutil.Must(p.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming))
 			var c costsOf
 			for range 5 {
-				c.time("record", func() { must(p.EventRecord(own, p.stream)) })
-				c.time("wait for another process's event", func() { must(p.StreamWaitEvent(p.stream, e)) })
-				c.time("synchronize", func() { must(p.StreamSynchronize(p.stream)) })
-				c.time("write a number", func() { must(p.StreamWriteValue32(p.stream, m.base, 1)) })
-				c.time("wait for a number", func() { must(p.StreamWaitValue32(p.stream, m.base, 1)) })
-				c.time("synchronize", func() { must(p.StreamSynchronize(p.stream)) })
+				c.time("record", func() { testutil.MustNoError(p.EventRecord(own, p.stream)) })
+				c.time("wait for another process's event", func() { testutil.MustNoError(p.StreamWaitEvent(p.stream, e)) })
+				c.time("synchronize", func() { testutil.MustNoError(p.StreamSynchronize(p.stream)) })
+				c.time("write a number", func() { testutil.MustNoError(p.StreamWriteValue32(p.stream, m.base, 1)) })
+				c.time("wait for a number", func() { testutil.MustNoError(p.StreamWaitValue32(p.stream, m.base, 1)) })
+				c.time("synchronize", func() { testutil.MustNoError(p.StreamSynchronize(p.stream)) })
 			}
 			return c.String()
 		}},
@@ -58,18 +59,18 @@ func (p *process) segmentCosts(size uint64) string {
 	for range 5 {
 		var m, again shared
 		m.size = size
-		c.time("create", func() { m.handle = get(p.MemCreate(size, prop)) })
-		c.time("reserve", func() { m.base = get(p.MemAddressReserve(size, 0)) })
-		c.time("map", func() { must(p.MemMap(m.base, size, m.handle)) })
-		c.time("set access", func() { must(p.MemSetAccess(m.base, size, access)) })
+		c.time("create", func() { m.handle = testutil.Must(p.MemCreate(size, prop)) })
+		c.time("reserve", func() { m.base = testutil.Must(p.MemAddressReserve(size, 0)) })
+		c.time("map", func() { testutil.MustNoError(p.MemMap(m.base, size, m.handle)) })
+		c.time("set access", func() { testutil.MustNoError(p.MemSetAccess(m.base, size, access)) })
 		f := p.export(&m)
-		c.time("export", func() { must(p.export(&m).Close()) })
-		c.time("import", func() { again.handle = get(p.importHandle(f)) })
-		must(f.Close())
-		must(p.MemRelease(again.handle))
-		c.time("unmap", func() { must(p.MemUnmap(m.base, size)) })
-		c.time("free addresses", func() { must(p.MemAddressFree(m.base, size)) })
-		c.time("release", func() { must(p.MemRelease(m.handle)) })
+		c.time("export", func() { testutil.MustNoError(p.export(&m).Close()) })
+		c.time("import", func() { again.handle = testutil.Must(p.importHandle(f)) })
+		testutil.MustNoError(f.Close())
+		testutil.MustNoError(p.MemRelease(again.handle))
+		c.time("unmap", func() { testutil.MustNoError(p.MemUnmap(m.base, size)) })
+		c.time("free addresses", func() { testutil.MustNoError(p.MemAddressFree(m.base, size)) })
+		c.time("release", func() { testutil.MustNoError(p.MemRelease(m.handle)) })
 	}
 	return c.String()
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var deaths = []rule{
@@ -36,7 +38,7 @@ var deaths = []rule{
 			if answer, _ := reader.hear(); answer != "reads 7" {
 				return "before it: " + answer
 			}
-			must(f.Close())
+			testutil.MustNoError(f.Close())
 			if held := before - p.free(); held < much/2 {
 				return fmt.Sprintf("before it only %d bytes are taken", held)
 			}
@@ -50,13 +52,13 @@ var deaths = []rule{
 			p.enter()
 			m, toiler := p.create(0), p.start("toil for long")
 			toiler.say("toil", p.export(m))
-			for get(p.read(m.base)) == 0 {
+			for testutil.Must(p.read(m.base)) == 0 {
 				time.Sleep(time.Millisecond)
 			}
 			toiler.kill()
-			first := get(p.read(m.base))
+			first := testutil.Must(p.read(m.base))
 			time.Sleep(200 * time.Millisecond) // in which a kernel that runs writes a hundred thousand times
-			if second := get(p.read(m.base)); second != first {
+			if second := testutil.Must(p.read(m.base)); second != first {
 				return fmt.Sprintf("%d, and later %d", first, second)
 			}
 			return "nothing"
@@ -70,7 +72,7 @@ const much = 96 * mib
 // free returns the bytes of the device that nobody has.
 func (p *process) free() int64 {
 	free, _, err := p.MemGetInfo()
-	must(err)
+	testutil.MustNoError(err)
 	return int64(free)
 }
 
@@ -78,33 +80,33 @@ func init() {
 	helpers["make much"] = func(p *process) {
 		p.enter()
 		m := p.createOf(7, much)
-		must(p.line.say("made", p.export(m)))
+		testutil.MustNoError(p.line.say("made", p.export(m)))
 		p.line.hear()
 	}
 	helpers["read much"] = func(p *process) {
 		p.enter()
 		_, f, err := p.line.hear()
-		must(err)
-		m := p.mapped(get(p.importHandle(f)), much)
-		must(f.Close())
-		must(p.line.say(p.reads(m.base)))
+		testutil.MustNoError(err)
+		m := p.mapped(testutil.Must(p.importHandle(f)), much)
+		testutil.MustNoError(f.Close())
+		testutil.MustNoError(p.line.say(p.reads(m.base)))
 		p.line.hear()
 	}
 	helpers["make"] = func(p *process) {
 		p.enter()
 		m := p.create(7)
-		must(p.line.say("made", p.export(m)))
+		testutil.MustNoError(p.line.say("made", p.export(m)))
 		p.line.hear()
 	}
 	helpers["make and die"] = func(p *process) {
 		p.enter()
-		must(p.line.say("made", p.export(p.create(7))))
+		testutil.MustNoError(p.line.say("made", p.export(p.create(7))))
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 	helpers["toil for long"] = func(p *process) {
 		p.enter()
 		_, f, err := p.line.hear()
-		must(err)
+		testutil.MustNoError(err)
 		m, toil := p.importFile(f), p.kernel("toil")
 		for range 100 {
 			toil.launch(1, 1, uint64(m.base), onDevice[uint64](p, 1e6, 1e3))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var faults = []rule{
@@ -14,8 +15,8 @@ var faults = []rule{
 		lax: "does not wait, and the work: CUDA_ERROR_LAUNCH_FAILED (719)", ask: func(p *process) string {
 			p.enter()
 			m, w := p.create(1), p.register(sharedPage())
-			must(p.StreamWaitValue32(p.stream, w.at, 1))
-			must(p.MemsetD8Async(m.base, 2, 4, p.stream))
+			testutil.MustNoError(p.StreamWaitValue32(p.stream, w.at, 1))
+			testutil.MustNoError(p.MemsetD8Async(m.base, 2, 4, p.stream))
 			unmapped := make(chan error, 1)
 			go func() {
 				runtime.LockOSThread()
@@ -23,13 +24,13 @@ var faults = []rule{
 			}()
 			select {
 			case err := <-unmapped:
-				must(err)
+				testutil.MustNoError(err)
 				w.word.Store(1)
 				return "does not wait, and the work: " + said(p.StreamSynchronize(p.stream))
 			case <-time.After(onDevice(p, 2*time.Second, 100*time.Millisecond)):
 			}
 			w.word.Store(1)
-			must(<-unmapped)
+			testutil.MustNoError(<-unmapped)
 			if err := p.StreamSynchronize(p.stream); err != nil {
 				return "waits for the number, and the work: " + said(err)
 			}
@@ -67,7 +68,8 @@ var faults = []rule{
 		ask: func(p *process) string {
 			p.enter()
 			m := p.create(1)
-			must(p.MemSetAccess(m.base, m.size, []cudriver.AccessDesc{cudriver.Access(0, cudriver.AccessRead)}))
+			testutil.MustNoError(p.MemSetAccess(m.base, m.size,
+				[]cudriver.AccessDesc{cudriver.Access(0, cudriver.AccessRead)}))
 			return p.stray(m, 0)
 		}},
 	{step: "T13", asked: "the next call after an illegal address", want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)",
@@ -108,16 +110,16 @@ func init() {
 	helpers["stray"] = func(p *process) {
 		p.enter()
 		_, f, err := p.line.hear()
-		must(err)
-		must(p.line.say(p.stray(p.importFile(f), 1<<40)))
+		testutil.MustNoError(err)
+		testutil.MustNoError(p.line.say(p.stray(p.importFile(f), 1<<40)))
 		p.line.hear() // alive, with a context that is lost
 	}
 	helpers["unmap"] = func(p *process) {
 		p.enter()
 		_, f, err := p.line.hear()
-		must(err)
+		testutil.MustNoError(err)
 		p.end(p.importFile(f))
-		must(p.line.say("unmapped"))
+		testutil.MustNoError(p.line.say("unmapped"))
 		p.line.hear()
 	}
 }

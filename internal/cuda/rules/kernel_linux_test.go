@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // ways are how a thread adds one to the word at %d1, by how far others see it as one step.
@@ -89,8 +90,8 @@ type kernel struct {
 }
 
 func (p *process) kernel(name string) kernel {
-	m := get(p.ModuleLoadData([]byte(text() + "\x00")))
-	return kernel{p, get(p.ModuleGetFunction(m, name))}
+	m := testutil.Must(p.ModuleLoadData([]byte(text() + "\x00")))
+	return kernel{p, testutil.Must(p.ModuleGetFunction(m, name))}
 }
 
 func (k kernel) launch(blocks, threads uint32, args ...uint64) {
@@ -98,7 +99,7 @@ func (k kernel) launch(blocks, threads uint32, args ...uint64) {
 	for _, a := range args {
 		b = binary.NativeEndian.AppendUint64(b, a)
 	}
-	must(k.LaunchKernel(k.f, [3]uint32{blocks, 1, 1}, [3]uint32{threads, 1, 1}, 0, k.stream, b))
+	testutil.MustNoError(k.LaunchKernel(k.f, [3]uint32{blocks, 1, 1}, [3]uint32{threads, 1, 1}, 0, k.stream, b))
 }
 
 // NVIDIA's own assembler has to take the text. scripts/ptxas runs this.

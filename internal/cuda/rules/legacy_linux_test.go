@@ -5,19 +5,20 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var legacy = []rule{
 	{step: "T5", asked: "freeing twice", want: "CUDA_ERROR_INVALID_VALUE (1)", ask: func(p *process) string {
 		p.enter()
-		a := get(p.MemAlloc(4096))
-		must(p.MemFree(a))
+		a := testutil.Must(p.MemAlloc(4096))
+		testutil.MustNoError(p.MemFree(a))
 		return said(p.MemFree(a))
 	}},
 	{step: "T5", asked: "freeing what is within an allocation", want: "CUDA_ERROR_INVALID_VALUE (1)",
 		ask: func(p *process) string {
 			p.enter()
-			return said(p.MemFree(get(p.MemAlloc(4096)) + 256))
+			return said(p.MemFree(testutil.Must(p.MemAlloc(4096)) + 256))
 		}},
 	{step: "T5", asked: "the handle of memory of cuMemCreate", want: "CUDA_ERROR_INVALID_VALUE (1)",
 		ask: func(p *process) string {
@@ -28,7 +29,7 @@ var legacy = []rule{
 	{step: "T5", asked: "opening in the process that made the handle",
 		want: "CUDA_ERROR_INVALID_CONTEXT (201)", ask: func(p *process) string {
 			p.enter()
-			_, err := p.IPCOpenMemHandle(get(p.IPCGetMemHandle(get(p.MemAlloc(2 * mib)))))
+			_, err := p.IPCOpenMemHandle(testutil.Must(p.IPCGetMemHandle(testutil.Must(p.MemAlloc(2 * mib)))))
 			return said(err)
 		}},
 	{step: "T5", asked: "opening a handle of nothing", want: "CUDA_ERROR_INVALID_VALUE (1)",
@@ -41,11 +42,11 @@ var legacy = []rule{
 		ask: func(p *process) string {
 			o, h, _ := p.lender()
 			defer o.kill()
-			first, second := get(p.IPCOpenMemHandle(h)), get(p.IPCOpenMemHandle(h))
+			first, second := testutil.Must(p.IPCOpenMemHandle(h)), testutil.Must(p.IPCOpenMemHandle(h))
 			if first != second {
 				return "two addresses"
 			}
-			must(p.IPCCloseMemHandle(first))
+			testutil.MustNoError(p.IPCCloseMemHandle(first))
 			if a := p.reads(first); a != "reads 7" {
 				return "closed once it " + a
 			}
@@ -57,19 +58,19 @@ var legacy = []rule{
 	{step: "T5", asked: "a neighbour of 4 KiB in the memory that a handle opens", ask: func(p *process) string {
 		o, h, gap := p.lender()
 		defer o.kill()
-		return fmt.Sprintf("%d bytes from it: %s", gap, p.reads(get(p.IPCOpenMemHandle(h))+cudriver.Ptr(gap)))
+		return fmt.Sprintf("%d bytes from it: %s", gap, p.reads(testutil.Must(p.IPCOpenMemHandle(h))+cudriver.Ptr(gap)))
 	}},
 	{step: "T5", asked: "memory that is open while its owner frees it", ask: func(p *process) string {
 		o, h, _ := p.lender()
 		defer o.kill()
-		a := get(p.IPCOpenMemHandle(h))
+		a := testutil.Must(p.IPCOpenMemHandle(h))
 		o.say("free")
 		o.hear()
 		return p.reads(a)
 	}},
 	{step: "T5", asked: "memory that is open while its owner is killed", want: "reads 7", ask: func(p *process) string {
 		o, h, _ := p.lender()
-		a := get(p.IPCOpenMemHandle(h))
+		a := testutil.Must(p.IPCOpenMemHandle(h))
 		o.kill()
 		return p.reads(a)
 	}},
@@ -78,12 +79,12 @@ var legacy = []rule{
 			o, h, _ := p.lender()
 			defer o.kill()
 			p.enterFar()
-			return p.reads(get(p.IPCOpenMemHandle(h)))
+			return p.reads(testutil.Must(p.IPCOpenMemHandle(h)))
 		}},
 	{step: "T5", asked: "a kernel of another device that was given no access",
 		want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)", needs: 2, ask: func(p *process) string {
 			p.enter()
-			a := get(p.MemAlloc(4096))
+			a := testutil.Must(p.MemAlloc(4096))
 			p.enterFar()
 			return p.stray(&shared{base: a}, 0)
 		}},
@@ -106,7 +107,7 @@ var legacy = []rule{
 			p.enter()
 			o, m, e := p.signaller()
 			defer o.kill()
-			must(p.StreamWaitEvent(p.stream, e))
+			testutil.MustNoError(p.StreamWaitEvent(p.stream, e))
 			return p.reads(m.base)
 		}},
 	{step: "T5", asked: "waiting for an event whose process was killed before it came", want: "waits for ever",
@@ -116,12 +117,12 @@ var legacy = []rule{
 			text, _ := o.hear()
 			var h cudriver.IPCHandle
 			hex.Decode(h[:], []byte(text))
-			e := get(p.IPCOpenEventHandle(h))
+			e := testutil.Must(p.IPCOpenEventHandle(h))
 			o.kill()
 			if err := p.EventQuery(e); said(err) != said(cudriver.Check("", cudriver.ErrorNotReady)) {
 				return "asked, it is " + said(err)
 			}
-			must(p.StreamWaitEvent(p.stream, e))
+			testutil.MustNoError(p.StreamWaitEvent(p.stream, e))
 			return p.idle(p.stream, "waits for ever")
 		}},
 }
@@ -133,14 +134,14 @@ func (p *process) lender() (o *other, h cudriver.IPCHandle, neighbour int64) {
 	o = p.start("lend")
 	text, _ := o.hear()
 	hex.Decode(h[:], []byte(text[:128]))
-	get(fmt.Sscan(text[128:], &neighbour))
+	testutil.Must(fmt.Sscan(text[128:], &neighbour))
 	return o, h, neighbour
 }
 
 // enterFar makes the context of the second device current, and a stream there.
 func (p *process) enterFar() {
-	must(p.CtxSetCurrent(get(p.PrimaryCtxRetain(1))))
-	p.stream = get(p.StreamCreate(cudriver.StreamNonBlocking))
+	testutil.MustNoError(p.CtxSetCurrent(testutil.Must(p.PrimaryCtxRetain(1))))
+	p.stream = testutil.Must(p.StreamCreate(cudriver.StreamNonBlocking))
 }
 
 // signaller starts a process that fills memory and records an event behind that.
@@ -150,33 +151,33 @@ func (p *process) signaller() (*other, *shared, cudriver.Event) {
 	text, _ := o.hear()
 	var h cudriver.IPCHandle
 	hex.Decode(h[:], []byte(text))
-	return o, m, get(p.IPCOpenEventHandle(h))
+	return o, m, testutil.Must(p.IPCOpenEventHandle(h))
 }
 
 func init() {
 	helpers["lend"] = func(p *process) {
 		p.enter()
-		a, b := get(p.MemAlloc(4096)), get(p.MemAlloc(4096))
+		a, b := testutil.Must(p.MemAlloc(4096)), testutil.Must(p.MemAlloc(4096))
 		p.fill(a, 7, 4096)
 		p.fill(b, 8, 4096)
-		h := get(p.IPCGetMemHandle(a))
-		must(p.line.say(fmt.Sprintf("%x %d", h[:], int64(b-a))))
+		h := testutil.Must(p.IPCGetMemHandle(a))
+		testutil.MustNoError(p.line.say(fmt.Sprintf("%x %d", h[:], int64(b-a))))
 		if _, _, err := p.line.hear(); err == nil {
-			must(p.MemFree(a))
-			must(p.line.say("freed"))
+			testutil.MustNoError(p.MemFree(a))
+			testutil.MustNoError(p.line.say("freed"))
 			p.line.hear()
 		}
 	}
 	helpers["signal"] = func(p *process) {
 		p.enter()
 		_, f, err := p.line.hear()
-		must(err)
+		testutil.MustNoError(err)
 		m := p.importFile(f)
-		e := get(p.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming))
-		must(p.MemsetD8Async(m.base, 7, m.size, p.stream))
-		must(p.EventRecord(e, p.stream))
-		h := get(p.IPCGetEventHandle(e))
-		must(p.line.say(hex.EncodeToString(h[:])))
+		e := testutil.Must(p.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming))
+		testutil.MustNoError(p.MemsetD8Async(m.base, 7, m.size, p.stream))
+		testutil.MustNoError(p.EventRecord(e, p.stream))
+		h := testutil.Must(p.IPCGetEventHandle(e))
+		testutil.MustNoError(p.line.say(hex.EncodeToString(h[:])))
 		p.line.hear()
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // shared is memory that other processes can have, as cuMemCreate makes it, and its address here.
@@ -18,34 +19,36 @@ type shared struct {
 
 // create makes shared memory of the first device, of the smallest size, in which all bytes are b.
 func (p *process) create(b byte) *shared {
-	return p.createOf(b, get(p.MemGetAllocationGranularity(cudriver.Pinned(0, true), cudriver.GranularityMinimum)))
+	return p.createOf(b, testutil.Must(p.MemGetAllocationGranularity(cudriver.Pinned(0, true),
+		cudriver.GranularityMinimum)))
 }
 
 // createOf is create of another size.
 func (p *process) createOf(b byte, size uint64) *shared {
-	m := p.mapped(get(p.MemCreate(size, cudriver.Pinned(0, true))), size)
+	m := p.mapped(testutil.Must(p.MemCreate(size, cudriver.Pinned(0, true))), size)
 	p.fill(m.base, b, size)
 	return m
 }
 
 // mapped gives memory an address.
 func (p *process) mapped(h cudriver.MemHandle, size uint64) *shared {
-	m := &shared{h, get(p.MemAddressReserve(size, 0)), size}
-	must(p.MemMap(m.base, size, h))
-	must(p.MemSetAccess(m.base, size, []cudriver.AccessDesc{cudriver.Access(0, cudriver.AccessReadWrite)}))
+	m := &shared{h, testutil.Must(p.MemAddressReserve(size, 0)), size}
+	testutil.MustNoError(p.MemMap(m.base, size, h))
+	testutil.MustNoError(p.MemSetAccess(m.base, size,
+		[]cudriver.AccessDesc{cudriver.Access(0, cudriver.AccessReadWrite)}))
 	return m
 }
 
 // export makes a file of it.
 func (p *process) export(m *shared) *os.File {
-	return get(sys.FileOf("memory", func() (int, error) { return p.MemExport(m.handle) }))
+	return testutil.Must(sys.FileOf("memory", func() (int, error) { return p.MemExport(m.handle) }))
 }
 
 // importFile maps the memory of a file, all of the smallest size, and closes the file.
 func (p *process) importFile(f *os.File) *shared {
 	defer f.Close()
-	size := get(p.MemGetAllocationGranularity(cudriver.Pinned(0, true), cudriver.GranularityMinimum))
-	return p.mapped(get(p.importHandle(f)), size)
+	size := testutil.Must(p.MemGetAllocationGranularity(cudriver.Pinned(0, true), cudriver.GranularityMinimum))
+	return p.mapped(testutil.Must(p.importHandle(f)), size)
 }
 
 func (p *process) importHandle(f *os.File) (h cudriver.MemHandle, err error) {
@@ -62,15 +65,15 @@ func (p *process) importHandle(f *os.File) (h cudriver.MemHandle, err error) {
 
 // end gives memory back.
 func (p *process) end(m *shared) {
-	must(p.MemUnmap(m.base, m.size))
-	must(p.MemAddressFree(m.base, m.size))
-	must(p.MemRelease(m.handle))
+	testutil.MustNoError(p.MemUnmap(m.base, m.size))
+	testutil.MustNoError(p.MemAddressFree(m.base, m.size))
+	testutil.MustNoError(p.MemRelease(m.handle))
 }
 
 // fill sets bytes, and waits until that is done.
 func (p *process) fill(at cudriver.Ptr, b byte, n uint64) {
-	must(p.MemsetD8Async(at, b, n, p.stream))
-	must(p.StreamSynchronize(p.stream))
+	testutil.MustNoError(p.MemsetD8Async(at, b, n, p.stream))
+	testutil.MustNoError(p.StreamSynchronize(p.stream))
 }
 
 // read copies four bytes to the host.

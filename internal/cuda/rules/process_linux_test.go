@@ -14,6 +14,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // The environment of a process that answers, or helps.
@@ -52,23 +53,12 @@ func play(role string) {
 		}
 	}()
 	p.Driver, err = load(p.paths)
-	must(err)
+	testutil.MustNoError(err)
 	if n, err := strconv.Atoi(role); err == nil {
-		must(p.line.say(rules[n].ask(p)))
+		testutil.MustNoError(p.line.say(rules[n].ask(p)))
 		return
 	}
 	helpers[role](p)
-}
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
-func get[T any](v T, err error) T {
-	must(err)
-	return v
 }
 
 // said returns what a driver answers.
@@ -92,10 +82,10 @@ func onDevice[T any](p *process, device, simulated T) T {
 
 // enter makes the context of the first device current, and a stream.
 func (p *process) enter() *process {
-	must(p.Init())
-	p.ctx = get(p.PrimaryCtxRetain(0))
-	must(p.CtxSetCurrent(p.ctx))
-	p.stream = get(p.StreamCreate(cudriver.StreamNonBlocking))
+	testutil.MustNoError(p.Init())
+	p.ctx = testutil.Must(p.PrimaryCtxRetain(0))
+	testutil.MustNoError(p.CtxSetCurrent(p.ctx))
+	p.stream = testutil.Must(p.StreamCreate(cudriver.StreamNonBlocking))
 	return p
 }
 
@@ -158,7 +148,7 @@ func startProcess(role, paths, env string, how *syscall.SysProcAttr) (*other, er
 // start starts a helper, which ends at the latest when this process does, also if it hangs in the
 // driver.
 func (p *process) start(helper string) *other {
-	return get(startProcess(helper, p.paths, "", &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}))
+	return testutil.Must(startProcess(helper, p.paths, "", &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}))
 }
 
 // hear returns what the helper says.
@@ -173,7 +163,7 @@ func (o *other) hear() (string, *os.File) {
 	return text, f
 }
 
-func (o *other) say(text string, files ...*os.File) { must(o.line.say(text, files...)) }
+func (o *other) say(text string, files ...*os.File) { testutil.MustNoError(o.line.say(text, files...)) }
 
 // kill ends it and waits until it has.
 func (o *other) kill() {

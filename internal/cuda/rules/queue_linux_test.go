@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // queues asks what the clock of package cuda relies on: see docs/cuda.md.
@@ -29,14 +30,14 @@ var queues = []rule{
 		ask: func(p *process) string {
 			p.enter()
 			w := p.register(sharedPage())
-			must(p.StreamWriteValue32(p.stream, w.at, 7))
+			testutil.MustNoError(p.StreamWriteValue32(p.stream, w.at, 7))
 			return when(func() bool { return w.word.Load() == 7 }, "the host reads it", "the host never reads it")
 		}},
 	{step: "Q3", asked: "a stream that waits for a number which the host writes", want: "goes on",
 		ask: func(p *process) string {
 			p.enter()
 			w := p.register(sharedPage())
-			must(p.StreamWaitValue32(p.stream, w.at, 5))
+			testutil.MustNoError(p.StreamWaitValue32(p.stream, w.at, 5))
 			if said := p.idle(p.stream, "waits"); said != "waits" {
 				return "before it: " + said
 			}
@@ -49,7 +50,7 @@ var queues = []rule{
 			f, page := sharedPage()
 			w, o := p.register(f, page), p.start("write a number")
 			defer o.kill()
-			must(p.StreamWaitValue32(p.stream, w.at, 5))
+			testutil.MustNoError(p.StreamWaitValue32(p.stream, w.at, 5))
 			o.say("write", f)
 			o.hear()
 			return p.idle(p.stream, "waits for ever")
@@ -57,17 +58,18 @@ var queues = []rule{
 	{step: "Q5", asked: "a second stream, while the first waits for a number of memory of the device and there is one queue",
 		env: oneQueue, want: "waits, also for the number that it writes itself", ask: func(p *process) string {
 			p.enter()
-			word, side := p.create(0), get(p.StreamCreate(cudriver.StreamNonBlocking))
-			must(p.StreamWaitValue32(p.stream, word.base, 1))
-			must(p.StreamWriteValue32(side, word.base, 1))
+			word, side := p.create(0), testutil.Must(p.StreamCreate(cudriver.StreamNonBlocking))
+			testutil.MustNoError(p.StreamWaitValue32(p.stream, word.base, 1))
+			testutil.MustNoError(p.StreamWriteValue32(side, word.base, 1))
 			return p.idle(p.stream, "waits, also for the number that it writes itself")
 		}},
 	{step: "Q5", asked: "the same, where the number is in memory of the host, which writes it", env: oneQueue,
 		want: "goes on", ask: func(p *process) string {
 			p.enter()
-			w, m, side := p.register(sharedPage()), p.create(0), get(p.StreamCreate(cudriver.StreamNonBlocking))
-			must(p.StreamWaitValue32(p.stream, w.at, 1))
-			must(p.MemsetD8Async(m.base, 1, 4, side))
+			w, m, side := p.register(sharedPage()), p.create(0),
+				testutil.Must(p.StreamCreate(cudriver.StreamNonBlocking))
+			testutil.MustNoError(p.StreamWaitValue32(p.stream, w.at, 1))
+			testutil.MustNoError(p.MemsetD8Async(m.base, 1, 4, side))
 			w.word.Store(1)
 			return p.idle(side, "waits for ever")
 		}},
@@ -75,14 +77,14 @@ var queues = []rule{
 		want: "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED (712)", ask: func(p *process) string {
 			p.enter()
 			_, page := sharedPage()
-			must(p.MemHostRegister(page, cudriver.HostPortable|cudriver.HostDeviceMap))
+			testutil.MustNoError(p.MemHostRegister(page, cudriver.HostPortable|cudriver.HostDeviceMap))
 			return said(p.MemHostRegister(page, cudriver.HostPortable|cudriver.HostDeviceMap))
 		}},
 	{step: "Q8", asked: "a page and a half of the host", want: "CUDA_SUCCESS (0)", ask: func(p *process) string {
 		p.enter()
-		f, size := get(sys.Memfd("pages")), os.Getpagesize()
-		must(sys.Resize(f, int64(2*size)))
-		pages := get(sys.MapRange(f, 0, 2*size))
+		f, size := testutil.Must(sys.Memfd("pages")), os.Getpagesize()
+		testutil.MustNoError(sys.Resize(f, int64(2*size)))
+		pages := testutil.Must(sys.MapRange(f, 0, 2*size))
 		return said(p.MemHostRegister(pages[:size+size/2], cudriver.HostPortable|cudriver.HostDeviceMap))
 	}},
 	{step: "Q9", asked: "what the stream of a killed process still writes to memory of the host when it has been waited for",
@@ -106,7 +108,7 @@ var queues = []rule{
 	{step: "Q6", asked: "calls that do not return while a stream waits for a number", ask: func(p *process) string {
 		p.enter()
 		p.kernel("toil")
-		w, m, legacy := p.register(sharedPage()), p.create(0), get(p.MemAlloc(4096))
+		w, m, legacy := p.register(sharedPage()), p.create(0), testutil.Must(p.MemAlloc(4096))
 		ctx, host := p.ctx, make([]byte, 8192)
 		var waits []string
 		calls := map[string]func() error{
@@ -121,37 +123,37 @@ var queues = []rule{
 		}
 		for _, name := range sorted(calls) {
 			w.word.Store(0)
-			must(p.StreamWaitValue32(p.stream, w.at, 1))
+			testutil.MustNoError(p.StreamWaitValue32(p.stream, w.at, 1))
 			done := make(chan error, 1)
 			go func() {
 				runtime.LockOSThread()
-				must(p.CtxSetCurrent(ctx))
+				testutil.MustNoError(p.CtxSetCurrent(ctx))
 				done <- calls[name]()
 			}()
 			select {
 			case err := <-done:
-				must(err)
+				testutil.MustNoError(err)
 			case <-time.After(onDevice(p, 2*time.Second, 50*time.Millisecond)):
 				waits = append(waits, name)
 				w.word.Store(1)
-				must(<-done)
+				testutil.MustNoError(<-done)
 			}
 			w.word.Store(1)
-			must(p.StreamSynchronize(p.stream))
+			testutil.MustNoError(p.StreamSynchronize(p.stream))
 		}
 		return fmt.Sprintf("%d of %d: %s", len(waits), len(calls), strings.Join(waits, ", "))
 	}},
 	{step: "Q7", asked: "how much work a stream takes while it waits for a number", ask: func(p *process) string {
 		p.enter()
 		w, m := p.register(sharedPage()), p.create(0)
-		must(p.StreamWaitValue32(p.stream, w.at, 1))
+		testutil.MustNoError(p.StreamWaitValue32(p.stream, w.at, 1))
 		var n atomic.Int64
 		done := make(chan bool)
 		go func() {
 			runtime.LockOSThread()
-			must(p.CtxSetCurrent(p.ctx))
+			testutil.MustNoError(p.CtxSetCurrent(p.ctx))
 			for range 10000 {
-				must(p.MemsetD8Async(m.base, 1, 4, p.stream))
+				testutil.MustNoError(p.MemsetD8Async(m.base, 1, 4, p.stream))
 				n.Add(1)
 			}
 			close(done)
@@ -162,7 +164,7 @@ var queues = []rule{
 		took := n.Load()
 		w.word.Store(1)
 		<-done
-		must(p.StreamSynchronize(p.stream))
+		testutil.MustNoError(p.StreamSynchronize(p.stream))
 		return fmt.Sprintf("%d pieces of 10000", took)
 	}},
 }
@@ -186,14 +188,15 @@ type hostWord struct {
 
 // sharedPage makes a page that other processes can map.
 func sharedPage() (*os.File, []byte) {
-	f := get(sys.Memfd("page"))
-	must(sys.Resize(f, int64(os.Getpagesize())))
-	return f, get(sys.MapRange(f, 0, os.Getpagesize()))
+	f := testutil.Must(sys.Memfd("page"))
+	testutil.MustNoError(sys.Resize(f, int64(os.Getpagesize())))
+	return f, testutil.Must(sys.MapRange(f, 0, os.Getpagesize()))
 }
 
 func (p *process) register(_ *os.File, page []byte) hostWord {
-	must(p.MemHostRegister(page, cudriver.HostPortable|cudriver.HostDeviceMap))
-	return hostWord{(*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(page))), get(p.MemHostGetDevicePointer(page))}
+	testutil.MustNoError(p.MemHostRegister(page, cudriver.HostPortable|cudriver.HostDeviceMap))
+	return hostWord{(*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(page))),
+		testutil.Must(p.MemHostGetDevicePointer(page))}
 }
 
 // when waits for what comes soon.
@@ -225,33 +228,33 @@ func init() {
 	helpers["write a number"] = func(p *process) {
 		p.enter()
 		_, f, err := p.line.hear()
-		must(err)
-		w := p.register(f, get(sys.MapRange(f, 0, os.Getpagesize())))
-		must(p.StreamWriteValue32(p.stream, w.at, 5))
-		must(p.StreamSynchronize(p.stream))
-		must(p.line.say("written"))
+		testutil.MustNoError(err)
+		w := p.register(f, testutil.Must(sys.MapRange(f, 0, os.Getpagesize())))
+		testutil.MustNoError(p.StreamWriteValue32(p.stream, w.at, 5))
+		testutil.MustNoError(p.StreamSynchronize(p.stream))
+		testutil.MustNoError(p.line.say("written"))
 		p.line.hear()
 	}
 	helpers["write for long"] = func(p *process) {
 		p.enter()
 		_, f, err := p.line.hear()
-		must(err)
+		testutil.MustNoError(err)
 		m, toil := p.create(0), p.kernel("toil")
-		w := p.register(f, get(sys.MapRange(f, 0, os.Getpagesize())))
+		w := p.register(f, testutil.Must(sys.MapRange(f, 0, os.Getpagesize())))
 		for n := range uint32(200) { // more than there is time for
 			toil.launch(1, 1, uint64(m.base), onDevice[uint64](p, 1e5, 1e3))
-			must(p.StreamWriteValue32(p.stream, w.at, n+1))
+			testutil.MustNoError(p.StreamWriteValue32(p.stream, w.at, n+1))
 		}
 		p.line.hear()
 	}
 	helpers["promise and die"] = func(p *process) {
 		p.enter()
-		e := get(p.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming))
+		e := testutil.Must(p.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming))
 		w := p.register(sharedPage())
-		must(p.StreamWaitValue32(p.stream, w.at, 1)) // which nobody writes
-		must(p.EventRecord(e, p.stream))
-		h := get(p.IPCGetEventHandle(e))
-		must(p.line.say(fmt.Sprintf("%x", h[:])))
+		testutil.MustNoError(p.StreamWaitValue32(p.stream, w.at, 1)) // which nobody writes
+		testutil.MustNoError(p.EventRecord(e, p.stream))
+		h := testutil.Must(p.IPCGetEventHandle(e))
+		testutil.MustNoError(p.line.say(fmt.Sprintf("%x", h[:])))
 		p.line.hear()
 	}
 }

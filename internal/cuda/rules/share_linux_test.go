@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var shares = []rule{
@@ -12,7 +14,7 @@ var shares = []rule{
 		ask: func(p *process) string {
 			p.enter()
 			m, flag, o := p.create(1), p.create(0), p.start("work")
-			must(p.StreamWaitValue32(p.stream, flag.base, 1))
+			testutil.MustNoError(p.StreamWaitValue32(p.stream, flag.base, 1))
 			o.say("work", p.export(m))
 			answer, _ := o.hear()
 			return answer
@@ -55,7 +57,7 @@ func (p *process) toilTogether(n int) (sum int) {
 	}
 	for _, o := range all {
 		text, _ := o.hear()
-		sum += get(strconv.Atoi(text))
+		sum += testutil.Must(strconv.Atoi(text))
 	}
 	return sum
 }
@@ -64,25 +66,25 @@ func init() {
 	helpers["work"] = func(p *process) {
 		p.enter()
 		_, f, err := p.line.hear()
-		must(err)
+		testutil.MustNoError(err)
 		m := p.importFile(f)
 		p.kernel("toil").launch(1, 1, uint64(m.base), 1)
-		must(p.line.say(p.goesOn(m.base)))
+		testutil.MustNoError(p.line.say(p.goesOn(m.base)))
 		p.line.hear()
 	}
 	helpers["toil"] = func(p *process) {
 		p.enter()
 		m, toil := p.create(0), p.kernel("toil")
-		must(p.line.say("ready"))
+		testutil.MustNoError(p.line.say("ready"))
 		_, _, err := p.line.hear()
-		must(err)
+		testutil.MustNoError(err)
 		count, begin := 0, time.Now()
 		for time.Since(begin) < onDevice(p, 2*time.Second, 10*time.Millisecond) {
 			toil.launch(1, 1, uint64(m.base), onDevice[uint64](p, 1000, 10))
-			must(p.StreamSynchronize(p.stream))
+			testutil.MustNoError(p.StreamSynchronize(p.stream))
 			count++
 		}
-		must(p.line.say(fmt.Sprint(int(float64(count) / time.Since(begin).Seconds()))))
+		testutil.MustNoError(p.line.say(fmt.Sprint(int(float64(count) / time.Since(begin).Seconds()))))
 		p.line.hear()
 	}
 }

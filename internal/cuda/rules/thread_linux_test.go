@@ -2,6 +2,8 @@ package rules_test
 
 import "runtime"
 
+import "github.com/shoal-mp/shoal/test/testutil"
+
 var threads = []rule{
 	{step: "T10", asked: "a call before cuInit", want: "CUDA_ERROR_NOT_INITIALIZED (3)", ask: func(p *process) string {
 		_, err := p.DeviceCount()
@@ -20,15 +22,15 @@ var threads = []rule{
 		}},
 	{step: "T10", asked: "a context that is retained, and not current",
 		want: "CUDA_ERROR_INVALID_CONTEXT (201)", ask: func(p *process) string {
-			must(p.Init())
-			get(p.PrimaryCtxRetain(0))
+			testutil.MustNoError(p.Init())
+			testutil.Must(p.PrimaryCtxRetain(0))
 			_, err := p.MemAlloc(4)
 			return said(err)
 		}},
 	{step: "T10", asked: "a primary context that was released by all, while it is current",
 		want: "CUDA_ERROR_CONTEXT_IS_DESTROYED (709)", ask: func(p *process) string {
 			p.enter()
-			must(p.PrimaryCtxRelease(0))
+			testutil.MustNoError(p.PrimaryCtxRelease(0))
 			_, err := p.MemAlloc(4)
 			return said(err)
 		}},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func init() {
@@ -67,40 +68,40 @@ func handle(text string) (h cudriver.IPCHandle) {
 func TestVirtualMemory_OutlivesItsMaker(t *testing.T) {
 	devices, d := open(t, 1)
 	h, err := d.MemCreate(2*mib, cudriver.Pinned(0, true))
-	check(t, err)
+	testutil.NoError(t, err)
 	p, err := mapped(d, h, 2*mib, 0)
-	check(t, err)
+	testutil.NoError(t, err)
 	s := stream(t, d)
-	check(t, d.MemcpyHtoDAsync(p, []byte("hello"), s))
-	check(t, d.StreamSynchronize(s))
+	testutil.NoError(t, d.MemcpyHtoDAsync(p, []byte("hello"), s))
+	testutil.NoError(t, d.StreamSynchronize(s))
 	fd, err := d.MemExport(h)
-	check(t, err)
+	testutil.NoError(t, err)
 	f := os.NewFile(uintptr(fd), "memory")
 	same, err := d.MemImport(fd)
-	check(t, err)
+	testutil.NoError(t, err)
 	_, err = d.MemExport(same)
 	fails(t, cudriver.ErrorInvalidValue, err) // what was imported
-	check(t, d.MemRelease(same))
+	testutil.NoError(t, d.MemRelease(same))
 	said, c := child(t, devices, "import", "", true, f)
 	if said != "hello <nil>" {
 		t.Fatalf("the other process says %q", said)
 	}
 	got := make([]byte, 5)
-	check(t, d.MemcpyDtoHAsync(got, p, s))
-	check(t, d.StreamSynchronize(s))
+	testutil.NoError(t, d.MemcpyDtoHAsync(got, p, s))
+	testutil.NoError(t, d.StreamSynchronize(s))
 	if string(got) != "world" {
 		t.Errorf("it wrote %q", got)
 	}
-	check(t, f.Close())
-	check(t, d.MemRelease(h))
-	check(t, d.MemUnmap(p, 2*mib))
+	testutil.NoError(t, f.Close())
+	testutil.NoError(t, d.MemRelease(h))
+	testutil.NoError(t, d.MemUnmap(p, 2*mib))
 	used(t, devices, 2*mib)
-	check(t, c.Process.Kill())
+	testutil.NoError(t, c.Process.Kill())
 	c.Wait()
 	used(t, devices, 0)
 
 	null, err := os.Open("/dev/null")
-	check(t, err)
+	testutil.NoError(t, err)
 	defer null.Close()
 	_, err = d.MemImport(int(null.Fd()))
 	fails(t, cudriver.ErrorUnknown, err)
@@ -109,9 +110,9 @@ func TestVirtualMemory_OutlivesItsMaker(t *testing.T) {
 func TestLegacyMemory_StaysWhileItIsOpen(t *testing.T) {
 	devices, d := open(t, 1)
 	p, err := d.MemAlloc(4096)
-	check(t, err)
+	testutil.NoError(t, err)
 	h, err := d.IPCGetMemHandle(p + 10)
-	check(t, err)
+	testutil.NoError(t, err)
 	_, err = d.IPCOpenMemHandle(h)
 	fails(t, cudriver.ErrorInvalidContext, err) // in the process that made it
 	_, err = d.IPCOpenMemHandle(cudriver.IPCHandle{1})
@@ -120,27 +121,27 @@ func TestLegacyMemory_StaysWhileItIsOpen(t *testing.T) {
 	said, c := child(t, devices, "legacy", "", true)
 	theirs := handle(said[:128])
 	q, err := d.IPCOpenMemHandle(theirs)
-	check(t, err)
+	testutil.NoError(t, err)
 	again, err := d.IPCOpenMemHandle(theirs)
 	if again != q || err != nil {
 		t.Errorf("opened again it is at %#x, not %#x, %v", again, q, err)
 	}
-	check(t, d.IPCCloseMemHandle(q))
+	testutil.NoError(t, d.IPCCloseMemHandle(q))
 	fails(t, cudriver.ErrorInvalidValue, d.IPCCloseMemHandle(q+1)) // not what was returned
 	s := stream(t, d)
-	check(t, d.MemsetD8Async(q, 1, 1, s)) // open once
-	check(t, d.StreamSynchronize(s))
-	check(t, c.Process.Kill())
+	testutil.NoError(t, d.MemsetD8Async(q, 1, 1, s)) // open once
+	testutil.NoError(t, d.StreamSynchronize(s))
+	testutil.NoError(t, c.Process.Kill())
 	c.Wait()
 	got := make([]byte, 1)
-	check(t, d.MemcpyDtoHAsync(got, q, s))
-	check(t, d.StreamSynchronize(s))
+	testutil.NoError(t, d.MemcpyDtoHAsync(got, q, s))
+	testutil.NoError(t, d.StreamSynchronize(s))
 	if got[0] != 1 {
 		t.Errorf("when its maker is dead it reads %d", got[0])
 	}
-	check(t, d.MemFree(p))
+	testutil.NoError(t, d.MemFree(p))
 	used(t, devices, 4096)
-	check(t, d.IPCCloseMemHandle(q))
+	testutil.NoError(t, d.IPCCloseMemHandle(q))
 	used(t, devices, 0)
 	_, err = d.IPCOpenMemHandle(theirs)
 	fails(t, cudriver.ErrorInvalidHandle, err) // the process that made it has died
@@ -152,11 +153,11 @@ func TestLegacyMemory_IsClosedAsOftenAsOpened(t *testing.T) {
 	theirs := handle(said[:128])
 	for range 2 {
 		p, err := d.IPCOpenMemHandle(theirs)
-		check(t, err)
-		check(t, d.IPCCloseMemHandle(p))
+		testutil.NoError(t, err)
+		testutil.NoError(t, d.IPCCloseMemHandle(p))
 		fails(t, cudriver.ErrorInvalidValue, d.IPCCloseMemHandle(p))
 	}
-	check(t, c.Process.Kill())
+	testutil.NoError(t, c.Process.Kill())
 	c.Wait()
 	_, err := d.IPCOpenMemHandle(theirs)
 	fails(t, cudriver.ErrorInvalidHandle, err) // who made it has died
@@ -165,20 +166,20 @@ func TestLegacyMemory_IsClosedAsOftenAsOpened(t *testing.T) {
 func TestEvent_OrdersTheWorkOfTwoProcesses(t *testing.T) {
 	devices, d := open(t, 1)
 	e, err := d.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming)
-	check(t, err)
+	testutil.NoError(t, err)
 	h, err := d.IPCGetEventHandle(e)
-	check(t, err)
+	testutil.NoError(t, err)
 	_, err = d.IPCOpenEventHandle(h)
 	fails(t, cudriver.ErrorInvalidContext, err)
 	s := stream(t, d)
 	d.Hold(true)
 	time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) }) // in most runs while the other one waits
-	check(t, d.EventRecord(e, s))
+	testutil.NoError(t, d.EventRecord(e, s))
 	if said, _ := child(t, devices, "event", hex.EncodeToString(h[:]), false); said != "waited <nil>" {
 		t.Errorf("the other process says %q", said)
 	}
-	check(t, d.EventQuery(e)) // it had come to pass before that one went on
-	check(t, d.EventDestroy(e))
+	testutil.NoError(t, d.EventQuery(e)) // it had come to pass before that one went on
+	testutil.NoError(t, d.EventDestroy(e))
 	if said, _ := child(t, devices, "event", hex.EncodeToString(h[:]),
 		false); said != " cuIpcOpenEventHandle: CUDA_ERROR_INVALID_HANDLE (400)" {
 		t.Errorf("of an event that is gone the other process says %q", said)

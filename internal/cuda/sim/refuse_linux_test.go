@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // second returns the answer of a call that has two results.
@@ -36,24 +37,24 @@ func makeAll(t *testing.T) *made {
 	m := &made{Driver: d, host: make([]byte, 1<<14)}
 	var err error
 	m.far, err = d.PrimaryCtxRetain(1)
-	check(t, err)
+	testutil.NoError(t, err)
 	m.ctx, err = d.CtxGetCurrent()
-	check(t, err)
-	check(t, d.CtxSetCurrent(m.far))
+	testutil.NoError(t, err)
+	testutil.NoError(t, d.CtxSetCurrent(m.far))
 	m.away = stream(t, d)
-	check(t, d.CtxSetCurrent(m.ctx))
+	testutil.NoError(t, d.CtxSetCurrent(m.ctx))
 	m.near = stream(t, d)
 	m.h, err = d.MemCreate(4*mib, cudriver.Pinned(0, true))
-	check(t, err)
+	testutil.NoError(t, err)
 	m.p, err = mapped(d, m.h, 4*mib, 0)
-	check(t, err)
+	testutil.NoError(t, err)
 	m.plain, err = d.MemAlloc(4096)
-	check(t, err)
-	check(t, d.MemHostRegister(m.host[4096:8192], 0))
+	testutil.NoError(t, err)
+	testutil.NoError(t, d.MemHostRegister(m.host[4096:8192], 0))
 	m.event, err = d.EventCreate(cudriver.EventDisableTiming)
-	check(t, err)
+	testutil.NoError(t, err)
 	m.timed, err = d.EventCreate(0)
-	check(t, err)
+	testutil.NoError(t, err)
 	return m
 }
 
@@ -119,12 +120,12 @@ func TestDriver_RefusesWhatMeansNothing(t *testing.T) {
 		{"no event waited for", handle, func() error { return m.StreamWaitEvent(m.near, 1) }},
 		{"no event destroyed", handle, func() error { return m.EventDestroy(1) }},
 		{"the time of an event without", handle, func() error {
-			check(t, m.EventRecord(m.event, m.near))
-			check(t, m.StreamSynchronize(m.near))
+			testutil.NoError(t, m.EventRecord(m.event, m.near))
+			testutil.NoError(t, m.StreamSynchronize(m.near))
 			return second(m.EventElapsedTime(m.event, m.event))
 		}},
 		{"an event of another context, recorded", handle, func() error {
-			check(t, m.CtxSetCurrent(m.far))
+			testutil.NoError(t, m.CtxSetCurrent(m.far))
 			defer m.CtxSetCurrent(m.ctx)
 			return m.EventRecord(m.event, m.away)
 		}},
@@ -135,9 +136,9 @@ func TestDriver_RefusesWhatMeansNothing(t *testing.T) {
 		}},
 		{"a handle of another device's event", context, func() error {
 			e, err := m.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming)
-			check(t, err)
+			testutil.NoError(t, err)
 			h, err := m.IPCGetEventHandle(e)
-			check(t, err)
+			testutil.NoError(t, err)
 			binary.LittleEndian.PutUint64(h[8:], 1)
 			binary.LittleEndian.PutUint64(h[16:], 1)
 			return second(m.IPCOpenEventHandle(h))
@@ -148,7 +149,7 @@ func TestDriver_RefusesWhatMeansNothing(t *testing.T) {
 			func() error { return second(m.IPCGetEventHandle(m.event)) }},
 		{"the handle of memory of the host", value, func() error {
 			p, err := m.MemHostGetDevicePointer(m.host[4096:8192])
-			check(t, err)
+			testutil.NoError(t, err)
 			return second(m.IPCGetMemHandle(p))
 		}},
 		{"a handle of memory as an event's", value,
@@ -184,8 +185,8 @@ func TestDriver_RefusesWhatMeansNothing(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
-	check(t, m.MemsetD8Async(m.p, 1, 1, m.near))
-	check(t, m.CtxSynchronize())
+	testutil.NoError(t, m.MemsetD8Async(m.p, 1, 1, m.near))
+	testutil.NoError(t, m.CtxSynchronize())
 }
 
 func isResult(err error, want cudriver.Result) bool {
@@ -196,17 +197,17 @@ func isResult(err error, want cudriver.Result) bool {
 func TestVirtualMemory_AMappingIsAWholeHandle(t *testing.T) {
 	_, d := open(t, 1)
 	h, err := d.MemCreate(4*mib, cudriver.Pinned(0, true))
-	check(t, err)
+	testutil.NoError(t, err)
 	p, err := d.MemAddressReserve(8*mib, 0)
-	check(t, err)
+	testutil.NoError(t, err)
 	fails(t, cudriver.ErrorInvalidValue, d.MemMap(p, 2*mib, h))      // a part of it
 	fails(t, cudriver.ErrorInvalidValue, d.MemMap(p+4096, 4*mib, h)) // not at a multiple
 	fails(t, cudriver.ErrorInvalidValue, d.MemMap(p+6*mib, 4*mib, h))
-	check(t, d.MemMap(p+2*mib, 4*mib, h))
+	testutil.NoError(t, d.MemMap(p+2*mib, 4*mib, h))
 	fails(t, cudriver.ErrorAlreadyMapped, d.MemMap(p+4*mib, 4*mib, h))
 	fails(t, cudriver.ErrorInvalidValue, d.MemUnmap(p, 8*mib))
-	check(t, d.MemUnmap(p+2*mib, 4*mib))
-	check(t, d.MemAddressFree(p, 8*mib))
+	testutil.NoError(t, d.MemUnmap(p+2*mib, 4*mib))
+	testutil.NoError(t, d.MemAddressFree(p, 8*mib))
 	fails(t, cudriver.ErrorInvalidValue, d.MemAddressFree(p, 8*mib))
 }
 
@@ -216,19 +217,19 @@ func TestVirtualMemory_HoldsGarbageWhoeverHadIt(t *testing.T) {
 	for range 2 {
 		const all = size - 2*mib // that the context has left
 		h, err := d.MemCreate(all, cudriver.Pinned(0, true))
-		check(t, err)
+		testutil.NoError(t, err)
 		p, err := mapped(d, h, all, 0)
-		check(t, err)
+		testutil.NoError(t, err)
 		for at := cudriver.Ptr(0); at < all; at += 2 * mib {
-			check(t, d.MemcpyDtoHAsync(got, p+at, s))
-			check(t, d.MemsetD8Async(p+at, 7, 1, s))
-			check(t, d.StreamSynchronize(s))
+			testutil.NoError(t, d.MemcpyDtoHAsync(got, p+at, s))
+			testutil.NoError(t, d.MemsetD8Async(p+at, 7, 1, s))
+			testutil.NoError(t, d.StreamSynchronize(s))
 			if got[0] == 0 || got[0] == 7 {
 				t.Errorf("new memory reads %d at %d", got[0], at)
 			}
 		}
-		check(t, d.MemUnmap(p, all))
-		check(t, d.MemRelease(h))
+		testutil.NoError(t, d.MemUnmap(p, all))
+		testutil.NoError(t, d.MemRelease(h))
 	}
 }
 
@@ -236,17 +237,17 @@ func TestContext_ThePrimaryOneIsCounted(t *testing.T) {
 	_, d := open(t, 2)
 	fails(t, cudriver.ErrorInvalidContext, d.PrimaryCtxRelease(1))
 	first, err := d.CtxGetCurrent()
-	check(t, err)
+	testutil.NoError(t, err)
 	again, err := d.PrimaryCtxRetain(0)
 	if again != first || err != nil {
 		t.Errorf("retained again it is %#x, not %#x, %v", again, first, err)
 	}
-	check(t, d.PrimaryCtxRelease(0))
+	testutil.NoError(t, d.PrimaryCtxRelease(0))
 	_, err = d.MemAlloc(1)
-	check(t, err)
+	testutil.NoError(t, err)
 	d.Take(true)
 	_, err = d.PrimaryCtxRetain(0)
-	check(t, err) // it has one
+	testutil.NoError(t, err) // it has one
 	_, err = d.PrimaryCtxRetain(1)
 	fails(t, cudriver.ErrorDeviceUnavailable, err)
 	if mode, err := d.DeviceAttribute(cudriver.AttributeComputeMode, 1); mode != 3 || err != nil {
@@ -254,13 +255,13 @@ func TestContext_ThePrimaryOneIsCounted(t *testing.T) {
 	}
 	d.Take(false)
 	second, err := d.PrimaryCtxRetain(1)
-	check(t, err)
+	testutil.NoError(t, err)
 	other := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		other <- d.CtxSetCurrent(second)
 	}()
-	check(t, <-other)
+	testutil.NoError(t, <-other)
 	if c, err := d.CtxGetCurrent(); c != first || err != nil {
 		t.Errorf("another thread has set this one's context to %#x, %v", c, err)
 	}
@@ -269,9 +270,9 @@ func TestContext_ThePrimaryOneIsCounted(t *testing.T) {
 func TestDevice_HasItsOwnIdentity(t *testing.T) {
 	_, d := open(t, 2)
 	first, err := d.DeviceUUID(0)
-	check(t, err)
+	testutil.NoError(t, err)
 	second, err := d.DeviceUUID(1)
-	check(t, err)
+	testutil.NoError(t, err)
 	if first == second {
 		t.Errorf("both are %x", first)
 	}
@@ -291,20 +292,20 @@ func TestDevice_HasItsOwnIdentity(t *testing.T) {
 func TestStream_NumbersGoRound(t *testing.T) {
 	_, d := open(t, 1)
 	p, err := d.MemAlloc(4)
-	check(t, err)
+	testutil.NoError(t, err)
 	s := stream(t, d)
-	check(t, d.StreamWriteValue32(s, p, 5))
-	check(t, d.StreamWaitValue32(s, p, 0xfffffff0)) // 21 before
+	testutil.NoError(t, d.StreamWriteValue32(s, p, 5))
+	testutil.NoError(t, d.StreamWaitValue32(s, p, 0xfffffff0)) // 21 before
 	for end := time.Now().Add(time.Minute); d.StreamQuery(s) != nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it waits for a number that is past")
 		}
 	}
-	check(t, d.StreamWaitValue32(s, p, 6))
+	testutil.NoError(t, d.StreamWaitValue32(s, p, 6))
 	fails(t, cudriver.ErrorNotReady, d.StreamQuery(s))
 	other := stream(t, d)
-	check(t, d.StreamWriteValue32(other, p, 6))
-	check(t, d.StreamSynchronize(s))
+	testutil.NoError(t, d.StreamWriteValue32(other, p, 6))
+	testutil.NoError(t, d.StreamSynchronize(s))
 }
 
 // A handle of an event that is gone does not open the one that has its place.
@@ -313,11 +314,11 @@ func TestEvent_AHandleIsOfOneEvent(t *testing.T) {
 	var handles [2]cudriver.IPCHandle
 	for i := range handles {
 		e, err := d.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming)
-		check(t, err)
+		testutil.NoError(t, err)
 		handles[i], err = d.IPCGetEventHandle(e)
-		check(t, err)
+		testutil.NoError(t, err)
 		if i == 0 {
-			check(t, d.EventDestroy(e))
+			testutil.NoError(t, d.EventDestroy(e))
 		}
 	}
 	if said, _ := child(t, devices, "event", hex.EncodeToString(handles[0][:]),
@@ -347,13 +348,14 @@ func TestVirtualMemory_WhatMayBeReadOnlyIsNotWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := makeAll(t)
-			check(t, m.MemSetAccess(m.p, 4*mib, []cudriver.AccessDesc{cudriver.Access(0, cudriver.AccessRead)}))
-			check(t, write(m, m.p))
+			testutil.NoError(t, m.MemSetAccess(m.p, 4*mib,
+				[]cudriver.AccessDesc{cudriver.Access(0, cudriver.AccessRead)}))
+			testutil.NoError(t, write(m, m.p))
 			fails(t, cudriver.ErrorIllegalAddress, m.StreamSynchronize(m.near))
 		})
 	}
 	m := makeAll(t)
-	check(t, m.MemcpyPeerAsync(m.p, m.ctx, m.plain, 1, 1, m.near))
+	testutil.NoError(t, m.MemcpyPeerAsync(m.p, m.ctx, m.plain, 1, 1, m.near))
 	fails(t, cudriver.ErrorInvalidContext, m.StreamSynchronize(m.near))
 }
 
@@ -361,11 +363,11 @@ func TestVirtualMemory_WhatMayBeReadOnlyIsNotWritten(t *testing.T) {
 func TestStream_AFaultEndsTheWork(t *testing.T) {
 	m := makeAll(t)
 	page := m.host[4096:8192]
-	check(t, m.MemsetD8Async(m.plain, 7, 1, m.near))
-	check(t, m.StreamSynchronize(m.near))
+	testutil.NoError(t, m.MemsetD8Async(m.plain, 7, 1, m.near))
+	testutil.NoError(t, m.StreamSynchronize(m.near))
 	m.Hold(true)
-	check(t, m.MemsetD8Async(m.p+4*mib, 1, 1, m.near))
-	check(t, m.MemcpyDtoHAsync(page[:1], m.plain, m.near))
+	testutil.NoError(t, m.MemsetD8Async(m.p+4*mib, 1, 1, m.near))
+	testutil.NoError(t, m.MemcpyDtoHAsync(page[:1], m.plain, m.near))
 	m.Hold(false)
 	for end := time.Now().Add(time.Minute); !m.Idle(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -407,7 +409,7 @@ func init() {
 func TestVirtualMemory_AnAddressIsOfOneProcess(t *testing.T) {
 	devices, d := open(t, 1)
 	p, err := d.MemAlloc(4096)
-	check(t, err)
+	testutil.NoError(t, err)
 	if said, _ := child(t, devices, "address", "", false); said == fmt.Sprint(uint64(p))+" <nil>" {
 		t.Errorf("both processes have memory at %#x", p)
 	}
@@ -418,16 +420,16 @@ func TestEvent_OfTheDeadNeverComes(t *testing.T) {
 	devices, d := open(t, 1)
 	said, c := child(t, devices, "unfinished", "", true)
 	e, err := d.IPCOpenEventHandle(handle(said[:128]))
-	check(t, err)
+	testutil.NoError(t, err)
 	s := stream(t, d)
 	fails(t, cudriver.ErrorNotReady, d.EventQuery(e))
-	check(t, d.StreamWaitEvent(s, e))
+	testutil.NoError(t, d.StreamWaitEvent(s, e))
 	fails(t, cudriver.ErrorNotReady, d.StreamQuery(s))
 	if said, _ := child(t, devices, "handle of a handle", said[:128],
 		false); said != " cuIpcGetEventHandle: CUDA_ERROR_INVALID_HANDLE (400)" {
 		t.Errorf("the handle of an event that was opened: %q", said)
 	}
-	check(t, c.Process.Kill())
+	testutil.NoError(t, c.Process.Kill())
 	c.Wait()
 	for range 10 {
 		fails(t, cudriver.ErrorNotReady, d.StreamQuery(s))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 const (
@@ -52,13 +53,6 @@ func enter(d *sim.Driver) (cudriver.Context, error) {
 	return c, d.CtxSetCurrent(c)
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // fails checks the result of a call that breaks a rule.
 func fails(t *testing.T, want cudriver.Result, err error) {
 	t.Helper()
@@ -71,13 +65,13 @@ func fails(t *testing.T, want cudriver.Result, err error) {
 func open(t *testing.T, n int) (*sim.Devices, *sim.Driver) {
 	t.Helper()
 	devices, err := sim.Create(n, size)
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(func() { devices.Close() })
 	d := sim.New(devices.Paths())
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
 	_, err = enter(d)
-	check(t, err)
+	testutil.NoError(t, err)
 	return devices, d
 }
 
@@ -92,11 +86,11 @@ func child(t *testing.T, devices *sim.Devices, role, arg string, stay bool, file
 	}
 	c.ExtraFiles = files
 	in, err := c.StdinPipe()
-	check(t, err)
+	testutil.NoError(t, err)
 	t.Cleanup(func() { in.Close(); c.Wait() })
 	out, err := c.StdoutPipe()
-	check(t, err)
-	check(t, c.Start())
+	testutil.NoError(t, err)
+	testutil.NoError(t, c.Start())
 	var line strings.Builder
 	for b := make([]byte, 1); ; {
 		if _, err := out.Read(b); err != nil || b[0] == '\n' {
@@ -125,7 +119,7 @@ func mapped(d *sim.Driver, h cudriver.MemHandle, n uint64, devices ...cudriver.D
 func stream(t *testing.T, d *sim.Driver) cudriver.Stream {
 	t.Helper()
 	s, err := d.StreamCreate(cudriver.StreamNonBlocking)
-	check(t, err)
+	testutil.NoError(t, err)
 	return s
 }
 
@@ -138,25 +132,25 @@ func used(t *testing.T, devices *sim.Devices, want int64) {
 
 func TestDriver_CallsNeedWhatCUDANeeds(t *testing.T) {
 	devices, err := sim.Create(1, size)
-	check(t, err)
+	testutil.NoError(t, err)
 	defer devices.Close()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	d := sim.New(devices.Paths())
 	_, err = d.DeviceCount()
 	fails(t, cudriver.ErrorNotInitialized, err)
-	check(t, d.Init())
+	testutil.NoError(t, d.Init())
 	_, err = d.DeviceGet(1)
 	fails(t, cudriver.ErrorInvalidDevice, err)
 	_, err = d.MemAlloc(1)
 	fails(t, cudriver.ErrorInvalidContext, err)
 	c, err := d.PrimaryCtxRetain(0)
-	check(t, err)
+	testutil.NoError(t, err)
 	_, err = d.MemAlloc(1)
 	fails(t, cudriver.ErrorInvalidContext, err) // retained is not current
-	check(t, d.CtxSetCurrent(c))
+	testutil.NoError(t, d.CtxSetCurrent(c))
 	_, err = d.MemAlloc(1)
-	check(t, err)
+	testutil.NoError(t, err)
 	other := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and the thread ends with the goroutine
@@ -164,7 +158,7 @@ func TestDriver_CallsNeedWhatCUDANeeds(t *testing.T) {
 		other <- err
 	}()
 	fails(t, cudriver.ErrorInvalidContext, <-other) // current is of one thread
-	check(t, d.PrimaryCtxRelease(0))
+	testutil.NoError(t, d.PrimaryCtxRelease(0))
 	_, err = d.MemAlloc(1)
 	fails(t, cudriver.ErrorContextIsDestroyed, err)
 	fails(t, cudriver.ErrorNoDevice, sim.New([]string{"/dev/null"}).Init())
@@ -174,7 +168,7 @@ func TestDriver_CallsNeedWhatCUDANeeds(t *testing.T) {
 func TestLegacyMemory_HasItsRules(t *testing.T) {
 	devices, d := open(t, 1)
 	p, err := d.MemAlloc(5000)
-	check(t, err)
+	testutil.NoError(t, err)
 	used(t, devices, 8192)
 	fails(t, cudriver.ErrorInvalidValue, d.MemFree(p+1))
 	base, n, err := d.MemGetAddressRange(p + 4999)
@@ -182,14 +176,14 @@ func TestLegacyMemory_HasItsRules(t *testing.T) {
 		t.Errorf("the allocation is %d bytes at %#x, %v", n, base, err)
 	}
 	s := stream(t, d)
-	check(t, d.MemsetD16Async(p, 0x4241, 4096, s))
+	testutil.NoError(t, d.MemsetD16Async(p, 0x4241, 4096, s))
 	got := make([]byte, 8192)
-	check(t, d.MemcpyDtoHAsync(got, p, s))
-	check(t, d.StreamSynchronize(s))
+	testutil.NoError(t, d.MemcpyDtoHAsync(got, p, s))
+	testutil.NoError(t, d.StreamSynchronize(s))
 	if string(got) != strings.Repeat("AB", 4096) {
 		t.Errorf("%.20q…", got)
 	}
-	check(t, d.MemFree(p))
+	testutil.NoError(t, d.MemFree(p))
 	fails(t, cudriver.ErrorInvalidValue, d.MemFree(p))
 	used(t, devices, 0)
 	_, err = d.MemAlloc(size + 1)
@@ -206,26 +200,26 @@ func TestVirtualMemory_HasItsRules(t *testing.T) {
 	_, err = d.MemCreate(2*size, prop)
 	fails(t, cudriver.ErrorOutOfMemory, err)
 	private, err := d.MemCreate(2*mib, cudriver.Pinned(0, false))
-	check(t, err)
+	testutil.NoError(t, err)
 	_, err = d.MemExport(private)
 	fails(t, cudriver.ErrorInvalidValue, err) // nobody asked for it
-	check(t, d.MemRelease(private))
+	testutil.NoError(t, d.MemRelease(private))
 	fails(t, cudriver.ErrorInvalidValue, d.MemRelease(private))
 
 	h, err := d.MemCreate(4*mib, prop)
-	check(t, err)
+	testutil.NoError(t, err)
 	fails(t, cudriver.ErrorInvalidValue, d.MemMap(1<<40, 4*mib, h)) // not reserved
 	p, err := mapped(d, h, 4*mib)
-	check(t, err)
+	testutil.NoError(t, err)
 	fails(t, cudriver.ErrorAlreadyMapped, d.MemMap(p, 4*mib, h))
 	fails(t, cudriver.ErrorInvalidValue, d.MemUnmap(p, 2*mib)) // a part
 	fails(t, cudriver.ErrorInvalidValue, d.MemAddressFree(p, 4*mib))
-	check(t, d.MemRelease(h))
+	testutil.NoError(t, d.MemRelease(h))
 	used(t, devices, 4*mib) // the mapping keeps it
 	_, err = d.IPCGetMemHandle(p)
 	fails(t, cudriver.ErrorInvalidValue, err)
-	check(t, d.MemUnmap(p, 4*mib))
-	check(t, d.MemAddressFree(p, 4*mib))
+	testutil.NoError(t, d.MemUnmap(p, 4*mib))
+	testutil.NoError(t, d.MemAddressFree(p, 4*mib))
 	used(t, devices, 0)
 	if n := d.Open(); n.Handles+n.Mappings+n.Reservations != 0 {
 		t.Errorf("left: %+v", n)
@@ -263,9 +257,9 @@ func TestContext_IsLostByAnIllegalAccess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, d := open(t, 2)
 			h, err := d.MemCreate(2*mib, cudriver.Pinned(0, true))
-			check(t, err)
+			testutil.NoError(t, err)
 			s := stream(t, d)
-			check(t, access(d, h, s))
+			testutil.NoError(t, access(d, h, s))
 			fails(t, cudriver.ErrorIllegalAddress, d.StreamSynchronize(s))
 			_, err = d.MemAlloc(1)
 			fails(t, cudriver.ErrorIllegalAddress, err)
@@ -276,32 +270,32 @@ func TestContext_IsLostByAnIllegalAccess(t *testing.T) {
 func TestStream_WorkIsQueuedAndEventsOrderIt(t *testing.T) {
 	_, d := open(t, 1)
 	p, err := d.MemAlloc(4096)
-	check(t, err)
+	testutil.NoError(t, err)
 	first, second := stream(t, d), stream(t, d)
 	e, err := d.EventCreate(cudriver.EventDisableTiming)
-	check(t, err)
-	check(t, d.EventQuery(e)) // nothing was recorded
+	testutil.NoError(t, err)
+	testutil.NoError(t, d.EventQuery(e)) // nothing was recorded
 	got := make([]byte, 4096)
-	check(t, d.MemHostRegister(got, 0))
+	testutil.NoError(t, d.MemHostRegister(got, 0))
 	d.Hold(true)
-	check(t, d.MemsetD8Async(p, 'a', 4096, first))
-	check(t, d.EventRecord(e, first))
+	testutil.NoError(t, d.MemsetD8Async(p, 'a', 4096, first))
+	testutil.NoError(t, d.EventRecord(e, first))
 	fails(t, cudriver.ErrorNotReady, d.StreamQuery(first))
 	fails(t, cudriver.ErrorNotReady, d.EventQuery(e))
-	check(t, d.StreamWaitEvent(second, e))
-	check(t, d.MemcpyDtoHAsync(got[:1], p, second))
+	testutil.NoError(t, d.StreamWaitEvent(second, e))
+	testutil.NoError(t, d.MemcpyDtoHAsync(got[:1], p, second))
 	d.Hold(false)
-	check(t, d.StreamSynchronize(second))
+	testutil.NoError(t, d.StreamSynchronize(second))
 	if got[0] != 'a' {
 		t.Errorf("%q was read before it was written", got[0])
 	}
-	check(t, d.MemHostUnregister(got))
-	check(t, d.EventSynchronize(e))
-	check(t, d.EventDestroy(e))
+	testutil.NoError(t, d.MemHostUnregister(got))
+	testutil.NoError(t, d.EventSynchronize(e))
+	testutil.NoError(t, d.EventDestroy(e))
 	fails(t, cudriver.ErrorInvalidHandle, d.EventRecord(e, first))
 	_, err = d.EventCreate(cudriver.EventInterprocess)
 	fails(t, cudriver.ErrorInvalidValue, err) // with times
-	check(t, d.StreamDestroy(first))
+	testutil.NoError(t, d.StreamDestroy(first))
 	fails(t, cudriver.ErrorInvalidHandle, d.MemsetD8Async(p, 1, 1, first))
 }
 
@@ -342,23 +336,23 @@ func TestDriver_SomeCallsWaitForTheDevice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, d := open(t, 1)
 			p, err := d.MemAlloc(4096)
-			check(t, err)
+			testutil.NoError(t, err)
 			waits, other := stream(t, d), stream(t, d)
-			check(t, d.MemsetD32Async(p, 0, 8, other))
-			check(t, d.StreamSynchronize(other))
-			check(t, d.StreamWaitValue32(waits, p, 1))
+			testutil.NoError(t, d.MemsetD32Async(p, 0, 8, other))
+			testutil.NoError(t, d.StreamSynchronize(other))
+			testutil.NoError(t, d.StreamWaitValue32(waits, p, 1))
 			ctx, err := d.CtxGetCurrent()
-			check(t, err)
+			testutil.NoError(t, err)
 			wrote := make(chan error, 1)
 			go func() {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
 				wrote <- errors.Join(d.CtxSetCurrent(ctx), d.StreamWriteValue32(other, p, 1))
 			}()
-			check(t, call(d, p, waits))
-			check(t, d.StreamQuery(waits))
-			check(t, <-wrote)
-			check(t, d.StreamSynchronize(other))
+			testutil.NoError(t, call(d, p, waits))
+			testutil.NoError(t, d.StreamQuery(waits))
+			testutil.NoError(t, <-wrote)
+			testutil.NoError(t, d.StreamSynchronize(other))
 		})
 	}
 }
@@ -382,15 +376,15 @@ func TestKernel_IsFoundInItsTextAndRuns(t *testing.T) {
 	_, err = d.ModuleLoadData([]byte(strings.ReplaceAll(counting, "red", "blue") + "\x00"))
 	fails(t, cudriver.ErrorInvalidPTX, err)
 	m, err := d.ModuleLoadData([]byte(counting + "\x00"))
-	check(t, err)
+	testutil.NoError(t, err)
 	_, err = d.ModuleGetFunction(m, "uncount")
 	fails(t, cudriver.ErrorNotFound, err)
 	f, err := d.ModuleGetFunction(m, "count")
-	check(t, err)
+	testutil.NoError(t, err)
 	p, err := d.MemAlloc(4)
-	check(t, err)
+	testutil.NoError(t, err)
 	s := stream(t, d)
-	check(t, d.MemsetD32Async(p, 0, 1, s))
+	testutil.NoError(t, d.MemsetD32Async(p, 0, 1, s))
 	at := func(p cudriver.Ptr) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(p)) }
 	grid, block := [3]uint32{3, 1, 1}, [3]uint32{4, 2, 1}
 	fails(t, cudriver.ErrorInvalidValue, d.LaunchKernel(f, grid, [3]uint32{2048, 1, 1}, 0, s, at(p)))
@@ -398,14 +392,14 @@ func TestKernel_IsFoundInItsTextAndRuns(t *testing.T) {
 	// memory that the text does not declare
 	fails(t, cudriver.ErrorInvalidValue, d.LaunchKernel(f, grid, block, 16, s, at(p)))
 	fails(t, cudriver.ErrorInvalidHandle, d.LaunchKernel(f+1, grid, block, 0, s, at(p)))
-	check(t, d.LaunchKernel(f, grid, block, 0, s, at(p)))
+	testutil.NoError(t, d.LaunchKernel(f, grid, block, 0, s, at(p)))
 	got := make([]byte, 4)
-	check(t, d.MemcpyDtoHAsync(got, p, s))
-	check(t, d.StreamSynchronize(s))
+	testutil.NoError(t, d.MemcpyDtoHAsync(got, p, s))
+	testutil.NoError(t, d.StreamSynchronize(s))
 	if got[0] != 24 {
 		t.Errorf("%d threads, want 24", got[0])
 	}
-	check(t, d.ModuleUnload(m))
+	testutil.NoError(t, d.ModuleUnload(m))
 	fails(t, cudriver.ErrorInvalidHandle, d.LaunchKernel(f, grid, block, 0, s, at(p)))
 }
 
@@ -414,13 +408,13 @@ func TestContext_IsLostByAKernelThatStrays(t *testing.T) {
 		cudriver.ErrorMisalignedAddress: 2} {
 		_, d := open(t, 1)
 		m, err := d.ModuleLoadData([]byte(counting + "\x00"))
-		check(t, err)
+		testutil.NoError(t, err)
 		f, err := d.ModuleGetFunction(m, "count")
-		check(t, err)
+		testutil.NoError(t, err)
 		p, err := d.MemAlloc(4096)
-		check(t, err)
+		testutil.NoError(t, err)
 		s, one := stream(t, d), [3]uint32{1, 1, 1}
-		check(t, d.LaunchKernel(f, one, one, 0, s, binary.LittleEndian.AppendUint64(nil, uint64(p+offset))))
+		testutil.NoError(t, d.LaunchKernel(f, one, one, 0, s, binary.LittleEndian.AppendUint64(nil, uint64(p+offset))))
 		fails(t, want, d.StreamSynchronize(s))
 	}
 }
@@ -429,9 +423,9 @@ func TestDriver_FailsWhereItIsTold(t *testing.T) {
 	_, d := open(t, 1)
 	d.Fail("cuMemAlloc", 2, cudriver.ErrorOutOfMemory)
 	_, err := d.MemAlloc(1)
-	check(t, err)
+	testutil.NoError(t, err)
 	_, err = d.MemAlloc(1)
 	fails(t, cudriver.ErrorOutOfMemory, err)
 	_, err = d.MemAlloc(1)
-	check(t, err)
+	testutil.NoError(t, err)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cublas"
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A word is a number of the host that the device reaches.
@@ -23,9 +24,9 @@ type word struct {
 func hostWord(t *testing.T, d *sim.Driver) word {
 	t.Helper()
 	page := make([]byte, 1<<13)
-	check(t, d.MemHostRegister(page, cudriver.HostPortable|cudriver.HostDeviceMap))
+	testutil.NoError(t, d.MemHostRegister(page, cudriver.HostPortable|cudriver.HostDeviceMap))
 	at, err := d.MemHostGetDevicePointer(page)
-	check(t, err)
+	testutil.NoError(t, err)
 	if at != cudriver.Ptr(uintptr(unsafe.Pointer(unsafe.SliceData(page)))) {
 		t.Errorf("registered memory is at %#x, which is not the host's address", at)
 	}
@@ -36,7 +37,7 @@ func hostWord(t *testing.T, d *sim.Driver) word {
 func beside(t *testing.T, d *sim.Driver, calls func() error) (done chan error) {
 	t.Helper()
 	ctx, err := d.CtxGetCurrent()
-	check(t, err)
+	testutil.NoError(t, err)
 	done = make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -63,24 +64,24 @@ func TestStream_OthersStandBehindOneThatWaits(t *testing.T) {
 			_, d := open(t, 1)
 			w := hostWord(t, d)
 			p, err := d.MemAlloc(4096)
-			check(t, err)
+			testutil.NoError(t, err)
 			var all []cudriver.Stream
 			for range want + 1 {
 				all = append(all, stream(t, d))
 			}
-			check(t, d.StreamWaitValue32(all[0], w.at, 1))
+			testutil.NoError(t, d.StreamWaitValue32(all[0], w.at, 1))
 			for _, s := range all[1:] {
-				check(t, d.MemsetD8Async(p, 1, 1, s))
+				testutil.NoError(t, d.MemsetD8Async(p, 1, 1, s))
 			}
 			for i, s := range all[1:] {
 				if i+1 < want {
-					check(t, d.StreamSynchronize(s))
+					testutil.NoError(t, d.StreamSynchronize(s))
 				} else if fails(t, cudriver.ErrorNotReady, d.StreamQuery(s)); t.Failed() {
 					t.Errorf("stream %d has gone on", i+1)
 				}
 			}
 			w.Store(1)
-			check(t, d.CtxSynchronize())
+			testutil.NoError(t, d.CtxSynchronize())
 		})
 	}
 }
@@ -91,12 +92,12 @@ func TestStream_NothingInAQueueEndsAWaitOfThatQueue(t *testing.T) {
 	t.Setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1")
 	_, d := open(t, 1)
 	p, err := d.MemAlloc(4)
-	check(t, err)
+	testutil.NoError(t, err)
 	s, side := stream(t, d), stream(t, d)
-	check(t, d.MemsetD32Async(p, 0, 1, s))
-	check(t, d.StreamSynchronize(s))
-	check(t, d.StreamWaitValue32(s, p, 1))
-	check(t, d.StreamWriteValue32(side, p, 1))
+	testutil.NoError(t, d.MemsetD32Async(p, 0, 1, s))
+	testutil.NoError(t, d.StreamSynchronize(s))
+	testutil.NoError(t, d.StreamWaitValue32(s, p, 1))
+	testutil.NoError(t, d.StreamWriteValue32(side, p, 1))
 	if done := beside(t, d, func() error { return d.StreamSynchronize(side) }); !stays(done) {
 		t.Error("a stream has ended the wait that it stands behind")
 	}
@@ -109,14 +110,14 @@ func TestStream_AQueueTakesSoManyLaunches(t *testing.T) {
 			_, d := open(t, 1)
 			w := hostWord(t, d)
 			p, err := d.MemAlloc(4096)
-			check(t, err)
+			testutil.NoError(t, err)
 			s, other := stream(t, d), stream(t, d)
 			b := d.BLAS()
 			h, err := b.Create()
-			check(t, errors.Join(err, b.SetStream(h, s)))
-			check(t, b.GemmStridedBatched(h, product(p, 2)))
-			check(t, d.StreamSynchronize(s))
-			check(t, d.StreamWaitValue32(s, w.at, 1))
+			testutil.NoError(t, errors.Join(err, b.SetStream(h, s)))
+			testutil.NoError(t, b.GemmStridedBatched(h, product(p, 2)))
+			testutil.NoError(t, d.StreamSynchronize(s))
+			testutil.NoError(t, d.StreamWaitValue32(s, w.at, 1))
 			var n atomic.Int64
 			done := beside(t, d, func() (err error) {
 				for range 2000 {
@@ -136,8 +137,8 @@ func TestStream_AQueueTakesSoManyLaunches(t *testing.T) {
 				t.Errorf("it takes %d, of %d entries each", got, entries)
 			}
 			w.Store(1)
-			check(t, <-done)
-			check(t, d.CtxSynchronize())
+			testutil.NoError(t, <-done)
+			testutil.NoError(t, d.CtxSynchronize())
 		})
 	}
 }
@@ -153,20 +154,21 @@ func TestBLAS_WaitsForTheDeviceAtANewShape(t *testing.T) {
 	_, d := open(t, 1)
 	w := hostWord(t, d)
 	p, err := d.MemAlloc(4096)
-	check(t, err)
+	testutil.NoError(t, err)
 	s, b := stream(t, d), d.BLAS()
 	h, err := b.Create()
-	check(t, errors.Join(err, b.SetStream(h, s), b.GemmStridedBatched(h, product(p, 2)), d.StreamSynchronize(s)))
-	check(t, d.StreamWaitValue32(s, w.at, 1))
-	check(t, b.GemmStridedBatched(h, product(p, 2)))
+	testutil.NoError(t, errors.Join(err, b.SetStream(h, s), b.GemmStridedBatched(h, product(p, 2)),
+		d.StreamSynchronize(s)))
+	testutil.NoError(t, d.StreamWaitValue32(s, w.at, 1))
+	testutil.NoError(t, b.GemmStridedBatched(h, product(p, 2)))
 	if done := beside(t, d, func() error { return b.GemmStridedBatched(h, product(p, 3)) }); !stays(done) {
 		t.Error("another shape does not wait")
 	} else {
 		w.Store(1)
-		check(t, <-done)
+		testutil.NoError(t, <-done)
 	}
-	check(t, d.StreamSynchronize(s))
-	check(t, b.Destroy(h))
+	testutil.NoError(t, d.StreamSynchronize(s))
+	testutil.NoError(t, b.Destroy(h))
 	if err := b.GemmStridedBatched(h, product(p, 2)); !errors.Is(err, cublas.Status(1)) {
 		t.Errorf("by a handle that was destroyed: %v", err)
 	}
@@ -175,28 +177,28 @@ func TestBLAS_WaitsForTheDeviceAtANewShape(t *testing.T) {
 func TestContext_ItsEndWaitsForTheDevice(t *testing.T) {
 	_, d := open(t, 1)
 	w, s := hostWord(t, d), stream(t, d)
-	check(t, d.StreamWaitValue32(s, w.at, 1))
+	testutil.NoError(t, d.StreamWaitValue32(s, w.at, 1))
 	done := beside(t, d, func() error { return d.PrimaryCtxRelease(0) })
 	if !stays(done) {
 		t.Error("it does not wait")
 	}
 	w.Store(1)
-	check(t, <-done)
+	testutil.NoError(t, <-done)
 }
 
 func TestLegacyMemory_ClosingWaitsForTheDevice(t *testing.T) {
 	devices, d := open(t, 1)
 	said, _ := child(t, devices, "legacy", "", true)
 	p, err := d.IPCOpenMemHandle(handle(said[:128]))
-	check(t, err)
+	testutil.NoError(t, err)
 	w, s := hostWord(t, d), stream(t, d)
-	check(t, d.StreamWaitValue32(s, w.at, 1))
+	testutil.NoError(t, d.StreamWaitValue32(s, w.at, 1))
 	done := beside(t, d, func() error { return d.IPCCloseMemHandle(p) })
 	if !stays(done) {
 		t.Error("it does not wait")
 	}
 	w.Store(1)
-	check(t, <-done)
+	testutil.NoError(t, <-done)
 }
 
 // Memory of cuMemAlloc is the context's that allocated it, and opened memory the one's that opened
@@ -206,39 +208,39 @@ func TestContext_ReachesItsOwnMemory(t *testing.T) {
 	devices, d := open(t, 2)
 	said, _ := child(t, devices, "legacy", "", true)
 	p, err := d.MemAlloc(4096)
-	check(t, err)
+	testutil.NoError(t, err)
 	q, err := d.IPCOpenMemHandle(handle(said[:128]))
-	check(t, err)
+	testutil.NoError(t, err)
 	w, s := hostWord(t, d), stream(t, d)
 	near, err := d.CtxGetCurrent()
-	check(t, err)
+	testutil.NoError(t, err)
 	far, err := d.PrimaryCtxRetain(1)
-	check(t, errors.Join(err, d.CtxSetCurrent(far)))
+	testutil.NoError(t, errors.Join(err, d.CtxSetCurrent(far)))
 	away, err := d.MemAlloc(4096)
-	check(t, err)
+	testutil.NoError(t, err)
 	twice, err := d.IPCOpenMemHandle(handle(said[:128])) // of the first device, which the second reaches
-	check(t, err)
+	testutil.NoError(t, err)
 	if twice == q {
 		t.Error("two contexts have it at one address")
 	}
 	fails(t, cudriver.ErrorInvalidValue, d.IPCCloseMemHandle(q))
-	check(t, d.IPCCloseMemHandle(twice))
+	testutil.NoError(t, d.IPCCloseMemHandle(twice))
 	d.Part(true)
 	_, err = d.IPCOpenMemHandle(handle(said[:128]))
 	fails(t, cudriver.ErrorMapFailed, err)
 	d.Part(false)
-	check(t, d.CtxSetCurrent(near))
-	check(t, errors.Join(d.MemcpyPeerAsync(p, near, away, far, 4096, s), d.StreamSynchronize(s)))
+	testutil.NoError(t, d.CtxSetCurrent(near))
+	testutil.NoError(t, errors.Join(d.MemcpyPeerAsync(p, near, away, far, 4096, s), d.StreamSynchronize(s)))
 	fails(t, cudriver.ErrorInvalidValue, d.MemcpyPeerAsync(away, far, w.at, near, 4, s))
 	fails(t, cudriver.ErrorInvalidValue, d.MemcpyPeerAsync(w.at, near, away, far, 4, s))
 	for _, at := range []cudriver.Ptr{p, q} {
-		check(t, d.CtxSetCurrent(far))
+		testutil.NoError(t, d.CtxSetCurrent(far))
 		lost := stream(t, d)
-		check(t, d.MemsetD8Async(at, 1, 1, lost))
+		testutil.NoError(t, d.MemsetD8Async(at, 1, 1, lost))
 		fails(t, cudriver.ErrorIllegalAddress, d.StreamSynchronize(lost))
-		check(t, errors.Join(d.PrimaryCtxRelease(1), d.CtxSetCurrent(near))) // a lost one ends
+		testutil.NoError(t, errors.Join(d.PrimaryCtxRelease(1), d.CtxSetCurrent(near))) // a lost one ends
 		far, err = d.PrimaryCtxRetain(1)
-		check(t, err)
+		testutil.NoError(t, err)
 	}
 }
 
@@ -247,16 +249,16 @@ func TestDriver_CallsWaitWhereAStreamDoes(t *testing.T) {
 	_, d := open(t, 1)
 	w, s := hostWord(t, d), stream(t, d)
 	h, err := d.MemCreate(2*mib, cudriver.Pinned(0, true))
-	check(t, err)
+	testutil.NoError(t, err)
 	p, err := mapped(d, h, 2*mib, 0)
-	check(t, err)
+	testutil.NoError(t, err)
 	legacy, err := d.MemAlloc(4096)
-	check(t, err)
+	testutil.NoError(t, err)
 	m, err := d.ModuleLoadData([]byte(counting + "\x00"))
-	check(t, err)
+	testutil.NoError(t, err)
 	b := d.BLAS()
 	blas, err := b.Create()
-	check(t, err)
+	testutil.NoError(t, err)
 	host := make([]byte, 8192)
 	for i, c := range []struct {
 		name string
@@ -276,14 +278,14 @@ func TestDriver_CallsWaitWhereAStreamDoes(t *testing.T) {
 		{"cublasDestroy", func() error { return b.Destroy(blas) }},
 	} {
 		want := uint32(i + 1)
-		check(t, d.StreamWaitValue32(s, w.at, want))
+		testutil.NoError(t, d.StreamWaitValue32(s, w.at, want))
 		done := beside(t, d, c.call)
 		if !stays(done) {
 			t.Errorf("%s does not wait", c.name)
 			return
 		}
 		w.Store(want)
-		check(t, <-done)
+		testutil.NoError(t, <-done)
 	}
 }
 
@@ -291,19 +293,19 @@ func TestDriver_CallsWaitWhereAStreamDoes(t *testing.T) {
 func TestDriver_CountsWhatIsOpen(t *testing.T) {
 	_, d := open(t, 1)
 	m, err := d.ModuleLoadData([]byte(counting + "\x00"))
-	check(t, err)
+	testutil.NoError(t, err)
 	b := d.BLAS()
 	h, err := b.Create()
-	check(t, err)
+	testutil.NoError(t, err)
 	s := stream(t, d)
 	if got, want := d.Open(), (sim.Open{Contexts: 1, Modules: 1, BLAS: 1, Streams: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	check(t, errors.Join(b.Destroy(h), d.ModuleUnload(m)))
+	testutil.NoError(t, errors.Join(b.Destroy(h), d.ModuleUnload(m)))
 	if got, want := d.Open(), (sim.Open{Contexts: 1, Streams: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	check(t, d.PrimaryCtxRelease(0))
+	testutil.NoError(t, d.PrimaryCtxRelease(0))
 	if got, want := d.Open(), (sim.Open{Streams: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -316,7 +318,7 @@ func TestDevice_TheDriverTakesMemoryForItself(t *testing.T) {
 	devices, d := open(t, 1)
 	free := func() uint64 {
 		n, total, err := d.MemGetInfo()
-		check(t, err)
+		testutil.NoError(t, err)
 		if total != size {
 			t.Errorf("%d bytes in all", total)
 		}
@@ -324,10 +326,10 @@ func TestDevice_TheDriverTakesMemoryForItself(t *testing.T) {
 	}
 	first := free()
 	_, err := d.ModuleLoadData([]byte(counting + "\x00"))
-	check(t, err)
+	testutil.NoError(t, err)
 	second := free()
 	_, err = d.BLAS().Create()
-	check(t, err)
+	testutil.NoError(t, err)
 	third := free()
 	if first >= size || second >= first || third >= second {
 		t.Errorf("free are %d with a context, %d with a kernel, %d with cuBLAS", first, second, third)
@@ -340,7 +342,7 @@ func TestDevice_TheDriverTakesMemoryForItself(t *testing.T) {
 	if fourth >= third {
 		t.Errorf("free are %d, and with a context of another process %d", third, fourth)
 	}
-	check(t, c.Process.Kill())
+	testutil.NoError(t, c.Process.Kill())
 	c.Wait()
 	if n := free(); n < third-mib/2 || n > third+mib/2 {
 		t.Errorf("free are %d, and after a death %d", third, n)
@@ -363,18 +365,18 @@ func TestDriver_TakesTheTimeItIsTold(t *testing.T) {
 		took := map[string]time.Duration{}
 		note := func(name string) { took[name] = time.Since(begin); begin = time.Now() }
 		devices, err := sim.Create(1, size)
-		check(t, err)
+		testutil.NoError(t, err)
 		t.Cleanup(func() { devices.Close() })
 		runtime.LockOSThread()
 		d := sim.New(devices.Paths())
 		begin = time.Now()
-		check(t, d.Init())
+		testutil.NoError(t, d.Init())
 		note("init")
 		c, err := d.PrimaryCtxRetain(0)
-		check(t, errors.Join(err, d.CtxSetCurrent(c)))
+		testutil.NoError(t, errors.Join(err, d.CtxSetCurrent(c)))
 		note("context")
 		_, err = d.ModuleLoadData([]byte(counting + "\x00"))
-		check(t, err)
+		testutil.NoError(t, err)
 		note("load")
 		if took[name] < time.Second/10 {
 			t.Errorf("%s takes %v", name, took)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/cuda/sim/vm"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 const base = 1 << 40
@@ -163,18 +164,11 @@ func TestRun_HalfFloatsAreThoseOfIEEE(t *testing.T) {
 	for v, want := range map[float64]uint64{1 + 1./2048: 0x3c00, 1 + 3./2048: 0x3c02, 65519: 0x7bff,
 		65520: 0x7c00, math.Ldexp(1, -25): 0, math.Ldexp(1.5, -25): 1, -2: 0xc000} {
 		memory := []uint64{f64(v)}
-		check(t, run(t,
+		testutil.NoError(t, run(t,
 			`ld.global.f64 %d2, [%d0]; cvt.rn.f16.f64 %h0, %d2; cvt.u64.u16 %d2, %h0; st.global.u64 [%d0], %d2;`, 1, 1, memory))
 		if memory[0] != want {
 			t.Errorf("%v is %#x, want %#x", v, memory[0], want)
 		}
-	}
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -190,7 +184,7 @@ BOTH: sub.u32 %r3, %r3, 1; bra LOOP;
 END: setp.gt.u32 %p3, %r0, 90; @%p3 ret;
 	st.global.u64 [%d1], %d2;`
 	memory := make([]uint64, 96)
-	check(t, run(t, body, 2, 48, memory))
+	testutil.NoError(t, run(t, body, 2, 48, memory))
 	for i, got := range memory {
 		n := uint64(i % 48)
 		want := n/2 + (n+1)/2*100
@@ -213,8 +207,8 @@ const reversing = `	.shared .align 8 .b8 pad[16];
 // That the second half is wrong without the barrier shows that warps do not go in step.
 func TestRun_ABarrierLetsAllWarpsSeeSharedMemory(t *testing.T) {
 	with, without := make([]uint64, 300), make([]uint64, 300)
-	check(t, run(t, fmt.Sprintf(reversing, "bar.sync 0;"), 3, 100, with))
-	check(t, run(t, fmt.Sprintf(reversing, ""), 3, 100, without))
+	testutil.NoError(t, run(t, fmt.Sprintf(reversing, "bar.sync 0;"), 3, 100, with))
+	testutil.NoError(t, run(t, fmt.Sprintf(reversing, ""), 3, 100, without))
 	stale := 0
 	for i := range with {
 		if want := uint64(i/100*100 + 99 - i%100); with[i] != want {
@@ -246,8 +240,8 @@ READ: %s ld.shared.u64 %%d5, [%%d2]; st.global.u64 [%%d1], %%d5; %s
 			for _, loose := range []bool{false, true} {
 				l := vm.Launch{Grid: [3]uint32{4, 1, 1}, Block: [3]uint32{threads, 1, 1}, Loose: loose}
 				with, without := make([]uint64, 4*threads), make([]uint64, 4*threads)
-				check(t, launch(t, fmt.Sprintf(passing, writer, "bar.sync 0;", "bar.sync 0;"), l, with))
-				check(t, launch(t, fmt.Sprintf(passing, writer, "", "bar.sync 0;"), l, without))
+				testutil.NoError(t, launch(t, fmt.Sprintf(passing, writer, "bar.sync 0;", "bar.sync 0;"), l, with))
+				testutil.NoError(t, launch(t, fmt.Sprintf(passing, writer, "", "bar.sync 0;"), l, without))
 				stale := 0
 				for i := range with {
 					if with[i] != 7 {
@@ -268,7 +262,7 @@ READ: %s ld.shared.u64 %%d5, [%%d2]; st.global.u64 [%%d1], %%d5; %s
 
 func TestRun_AtomicsLoseNothing(t *testing.T) {
 	memory := []uint64{0, f64(0.5), uint64(5 | 7<<32), uint64(6 | 8<<32), 10, 0}
-	check(t, run(t, `	red.relaxed.sys.global.add.u64 [%d0], 2;
+	testutil.NoError(t, run(t, `	red.relaxed.sys.global.add.u64 [%d0], 2;
 	red.global.add.f64 [%d0+8], 0d3FF0000000000000;
 	atom.global.max.s32 %r3, [%d0+32], %r0;
 	atom.global.cas.b64 %d2, [%d0+40], 0, 77;
@@ -309,7 +303,7 @@ func TestRun_FaultsAreErrors(t *testing.T) {
 		t.Errorf("a barrier for five threads: %v", fault)
 	}
 	m, err := vm.Parse(kernel("st.global.u64 [%d0], 1;"))
-	check(t, err)
+	testutil.NoError(t, err)
 	l := vm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1},
 		Args: binary.NativeEndian.AppendUint64(nil, base)}
 	l.Memory = []vm.Region{{Base: base, Bytes: make([]byte, 8), ReadOnly: true}}
@@ -390,10 +384,10 @@ func BenchmarkRun(b *testing.B) {
 	m, err := vm.Parse(kernel(fmt.Sprintf(`mov.u32 %%r3, %d; ld.global.f32 %%f1, [%%d1];
 LOOP: fma.rn.f32 %%f2, %%f1, %%f1, %%f2; add.f32 %%f3, %%f2, %%f1; ld.global.f32 %%f1, [%%d1]; add.s64 %%d3, %%d2, 4; and.b32 %%r4, %%r3, 3;
 	sub.u32 %%r3, %%r3, 1; setp.ne.u32 %%p1, %%r3, 0; @%%p1 bra LOOP;`, turns)))
-	check(b, err)
+	testutil.NoError(b, err)
 	memory := make([]byte, 8*256*8)
 	for b.Loop() {
-		check(b, m.Entries["k"].Run(vm.Launch{Grid: [3]uint32{8, 1, 1}, Block: [3]uint32{256, 1, 1},
+		testutil.NoError(b, m.Entries["k"].Run(vm.Launch{Grid: [3]uint32{8, 1, 1}, Block: [3]uint32{256, 1, 1},
 			Args: binary.NativeEndian.AppendUint64(nil, base), Memory: []vm.Region{{Base: base, Bytes: memory}}}))
 	}
 	b.ReportMetric(float64(b.N)*8*256*turns*perTurn/1e6/b.Elapsed().Seconds(), "Minstr/s")

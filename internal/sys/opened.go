@@ -1,0 +1,46 @@
+package sys
+
+import (
+	"os"
+	"sync/atomic"
+	"syscall"
+)
+
+// onOpen is the hook of [OnOpen]. It is nil but in test binaries.
+var onOpen atomic.Pointer[func(fd int)]
+
+// OnOpen makes this package call hook with each descriptor that it opens or receives from now on,
+// on the goroutine that opens it. Descriptors that are closed again before the caller sees them may
+// be left out. hook may be called from several goroutines. A nil hook ends the calls.
+func OnOpen(hook func(fd int)) {
+	if hook == nil {
+		onOpen.Store(nil)
+		return
+	}
+	onOpen.Store(&hook)
+}
+
+// opened calls the hook of [OnOpen], if there is one.
+func opened(fd int) {
+	if hook := onOpen.Load(); hook != nil {
+		(*hook)(fd)
+	}
+}
+
+// Opened tells the hook of [OnOpen] of descriptors that the caller has opened without this package.
+func Opened(files ...syscall.Conn) {
+	if onOpen.Load() == nil {
+		return
+	}
+	for _, f := range files {
+		if raw, err := f.SyscallConn(); err == nil {
+			raw.Control(func(fd uintptr) { opened(int(fd)) })
+		}
+	}
+}
+
+// newFile makes a file of a descriptor that this package has opened.
+func newFile(fd int, name string) *os.File {
+	opened(fd)
+	return os.NewFile(uintptr(fd), name)
+}
