@@ -3,17 +3,26 @@ KILLS ?= 1000
 PYTHON ?= $(if $(wildcard $(HOME)/.cache/shoal/interop/torch/bin/python),$(HOME)/.cache/shoal/interop/torch/bin/python,python3)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: test check race browser crashpoints crashpoints-full storm scribbles torture schedules model fuzz fuzz-long vuln lint bench interop interop-full userscripts loader pictures docs face ptxas gpu gpu-build cluster release
+# The packages of all modules here: what go test, go vet and go list are given.
+PACKAGES ?= work
+
+.PHONY: patterns landing test check race lint-here typecheck vet-others browser crashpoints crashpoints-full storm scribbles torture schedules model fuzz fuzz-long vuln lint bench interop interop-full userscripts loader pictures docs face ptxas gpu gpu-build cluster release
 
 test: ## all tests; no root, no network but the module proxy, no Python
-	go vet work
-	go test work
+	go test -vet=all $(PACKAGES)
 	@python3 -c 'import torch' 2>/dev/null || echo "python3 has no PyTorch: what needs one was skipped; make interop installs one"
 
-check: test race lint crashpoints storm ## what CI runs
+check: test race lint crashpoints storm ## the checks before a change is sent; CI runs more: see .ci/steps
+
+patterns:
+	@echo '$(PACKAGES)'
+
+landing: ## marks the last commit for CI: SINCE is the last commit of the previous landing; see .ci/steps
+	@test -n "$(SINCE)" || { echo "make landing SINCE=COMMIT: want the last commit of the previous landing"; exit 2; }
+	@go run ./test/ci mark "$(SINCE)"
 
 race: ## the same protocols on the heap, where the race detector sees them; the models and the tests of the source share nothing, and take minutes with it
-	go test -race -vet=off $$(go list work | grep -vE '/test/(model|archtest)$$')
+	go test -race -vet=off $$(go list $(PACKAGES) | grep -vE '/test/(model|archtest)$$')
 
 crashpoints: ## kill a process before and after every write to shared memory, and stop one there
 	go run -tags shoalcrash ./test/crashtest points
@@ -60,13 +69,20 @@ ptxas: ## NVIDIA's assembler on the text of every kernel, and its header on ever
 cluster: ## ranks of MPI libraries, data hosts and queues of three brokers, on this machine and on hosts that are made of it; one line of JSON
 	./scripts/cluster
 
-lint:
+lint: lint-here vet-others ## gofmt, go vet and staticcheck here, and go vet for other systems
+
+lint-here: typecheck
 	test -z "$$(gofmt -l .)"
-	go vet work
-	GOOS=darwin go vet work
-	GOOS=windows go vet work
-	GOARCH=arm64 go vet work
-	GOFLAGS= go run $(STATICCHECK) work
+	go vet $(PACKAGES)
+	GOFLAGS= go run $(STATICCHECK) $(PACKAGES)
+
+typecheck: ## the types of all packages on other systems, from source; make vet-others compiles all dependencies, too
+	go run ./test/typecheck $(PACKAGES)
+
+vet-others:
+	GOOS=darwin go vet $(PACKAGES)
+	GOOS=windows go vet $(PACKAGES)
+	GOARCH=arm64 go vet $(PACKAGES)
 
 bench: ## all benchmark rows, against a PyTorch if python3 has one
 	go run ./cmd/shoal bench --all --against torch

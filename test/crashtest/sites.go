@@ -12,6 +12,7 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,6 +35,15 @@ type site struct {
 // resolved by the type checker, what lies in shared memory is made of Words, and nobody but they
 // touches what is in them.
 func staticSites(root string, dirs ...string) ([]site, error) {
+	// The importer reads the standard library's sources. A program built with -trimpath does not know
+	// where they are, but the go command does.
+	if build.Default.GOROOT == "" {
+		out, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			return nil, fmt.Errorf("find the sources of the standard library: go env GOROOT: %w", err)
+		}
+		build.Default.GOROOT = strings.TrimSpace(string(out))
+	}
 	build.Default.BuildTags = append(build.Default.BuildTags, "shoalcrash")
 	fset := token.NewFileSet()
 	imp := importer.ForCompiler(fset, "source", nil)

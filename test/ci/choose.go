@@ -1,0 +1,117 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// A mark is what the message of a landing's last commit says: the last commit of the landing
+// before it, and the group that has its turn.
+type mark struct {
+	since string
+	group int
+}
+
+// A history answers questions about the commits of a repository.
+type history interface {
+	// mark returns the mark in the message of a commit.
+	mark(commit string) (mark, bool)
+	// contains reports whether a commit is at hand and HEAD descends from it.
+	contains(commit string) bool
+	// changed returns a file that matches a pathspec and differs between a commit and HEAD.
+	changed(since string, pathspecs []string) (file string, err error)
+	// table returns the text of .ci/steps in a commit, which is empty if there is no such file.
+	table(commit string) string
+}
+
+// A turn is the part of the choice that concerns all steps.
+type turn struct {
+	since string // the previous landing; empty if everything runs
+	group int
+	why   string // the reason if everything runs
+}
+
+func (t turn) everything() bool { return t.since == "" }
+
+// turnOf returns the turn of HEAD. Wherever the previous landing is not known for certain,
+// everything runs.
+func turnOf(h history) turn {
+	m, ok := h.mark("HEAD")
+	switch {
+	case !ok:
+		return turn{why: "everything: make landing has not marked this commit"}
+	case !h.contains(m.since):
+		return turn{why: fmt.Sprintf("everything: the history at hand lacks %s, the previous landing", m.since)}
+	}
+	if before, ok := h.mark(m.since); ok && next(before.group) != m.group {
+		why := "everything: the mark has group %d, and the previous landing had group %d"
+		return turn{why: fmt.Sprintf(why, m.group, before.group)}
+	}
+	return turn{since: m.since, group: m.group}
+}
+
+// next returns the group that follows another one. The group after a landing without a mark, which
+// ran everything, is the first.
+func next(group int) int { return group%groups + 1 }
+
+// choose returns the reason for each selected step, by its name.
+func (t *table) choose(h history, now turn) (map[string]string, error) {
+	reasons := make(map[string]string)
+	old := make(map[string]string)
+	if !now.everything() {
+		if before, err := parseTable(h.table(now.since)); err == nil {
+			for _, s := range before.steps {
+				old[s.name] = s.text
+			}
+		}
+	}
+	for _, s := range t.steps {
+		why, err := s.reason(h, now, old)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			reasons[s.name] = why
+		}
+	}
+	for _, s := range t.steps {
+		if reasons[s.name] != "" {
+			for _, covered := range s.covers {
+				delete(reasons, covered)
+			}
+		}
+	}
+	for _, s := range slices.Backward(t.steps) { // an installation may need another one, listed before it
+		if reasons[s.name] != "" {
+			for _, needed := range s.needs {
+				reasons[needed] = cmp.Or(reasons[needed], "needed by "+s.name)
+			}
+		}
+	}
+	return reasons, nil
+}
+
+// reason returns why a step is selected on its own account, or nothing if it is not. It compares
+// the step's entry with those of the previous landing.
+func (s *step) reason(h history, now turn, old map[string]string) (string, error) {
+	switch {
+	case s.group == groupInstall:
+		return "", nil
+	case s.group == groupAlways:
+		return "always", nil
+	case now.everything():
+		return "everything", nil
+	case s.group == now.group:
+		return fmt.Sprintf("turn of group %d", s.group), nil
+	case old[s.name] != s.text:
+		return "its entry changed", nil
+	case len(s.inputs) == 0:
+		return "", nil
+	}
+	file, err := h.changed(now.since, s.inputs)
+	if err != nil || file == "" {
+		return "", err
+	}
+	return "changed: " + file, nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+// Trailers of a commit's message.
+const (
+	sinceTrailer = "CI-Since"
+	groupTrailer = "CI-Group"
+)
+
+const tablePath = ".ci/steps"
+
+// A repository is the history in a directory with a clone.
+type repository string
+
+func (r repository) git(args ...string) (string, error) {
+	cmd := exec.Command("git", args...)
+	cmd.Dir = string(r)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func (r repository) mark(commit string) (mark, bool) {
+	read := func(key string) string {
+		out, err := r.git("log", "-1", "--format=%(trailers:key="+key+",valueonly)", commit, "--")
+		if err != nil {
+			return ""
+		}
+		return out
+	}
+	m := mark{since: read(sinceTrailer)}
+	m.group, _ = strconv.Atoi(read(groupTrailer))
+	return m, m.since != "" && !strings.HasPrefix(m.since, "-") && m.group >= 1 && m.group <= groups
+}
+
+func (r repository) contains(commit string) bool {
+	head, err := r.git("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	if err != nil {
+		return false
+	}
+	sha, err := r.git("rev-parse", "--verify", "--quiet", commit+"^{commit}")
+	if err != nil || sha == head {
+		return false
+	}
+	_, err = r.git("merge-base", "--is-ancestor", sha, head)
+	return err == nil
+}
+
+func (r repository) files(since string, pathspecs ...string) ([]string, error) {
+	args := append([]string{"diff", "--name-only", "--no-renames", since, "HEAD", "--"}, pathspecs...)
+	out, err := r.git(args...)
+	if err != nil || out == "" {
+		return nil, err
+	}
+	return strings.Split(out, "\n"), nil
+}
+
+func (r repository) changed(since string, pathspecs []string) (string, error) {
+	files, err := r.files(since, pathspecs...)
+	if err != nil || len(files) == 0 {
+		return "", err
+	}
+	return files[0], nil
+}
+
+func (r repository) table(commit string) string {
+	out, err := r.git("show", commit+":"+tablePath)
+	if err != nil {
+		return ""
+	}
+	return out
+}
+
+// setMark writes the mark of a landing after a commit to the message of HEAD.
+func (r repository) setMark(since string) (mark, error) {
+	sha, err := r.git("rev-parse", "--verify", "--quiet", since+"^{commit}")
+	if err != nil {
+		return mark{}, fmt.Errorf("%q: want the last commit of the previous landing", since)
+	}
+	if !r.contains(sha) {
+		return mark{}, fmt.Errorf("%s: want a commit that HEAD descends from", since)
+	}
+	before, _ := r.mark(sha)
+	m := mark{since: sha, group: next(before.group)}
+	// With --only and no path the commit's content stays as it is, whatever is staged.
+	_, err = r.git("-c", "trailer.ifexists=replace", "commit", "--amend", "--only", "--no-edit", "--quiet",
+		"--trailer", sinceTrailer+": "+m.since, "--trailer", groupTrailer+": "+strconv.Itoa(m.group))
+	return m, err
+}

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	progressEvery = time.Minute
+	tailLines     = 40
+	tailBytes     = 64 << 10
+)
+
+// A result is the outcome of a step that was started.
+type result struct {
+	began time.Time
+	took  time.Duration
+	ended bool
+	err   error
+}
+
+// A runner runs the selected steps of a table. Steps of the main and the side lane wait for the
+// first step outside the install lane, which is the README's test command.
+type runner struct {
+	steps []step
+	logs  string   // folder for the output of steps
+	env   []string // in addition to the runner's own
+	apart []string // command that runs another one apart from the shared memory of this system
+	out   io.Writer
+
+	began   time.Time
+	print   sync.Mutex
+	mu      sync.Mutex
+	changed *sync.Cond // results or failed
+	results map[string]*result
+	failed  bool
+}
+
+func newRunner(steps []step, logs string, env []string, out io.Writer) *runner {
+	r := &runner{steps: steps, logs: logs, env: env, out: out, began: time.Now(), results: make(map[string]*result)}
+	r.changed = sync.NewCond(&r.mu)
+	r.apart = ownSharedMemory()
+	return r
+}
+
+// ownSharedMemory returns a command that gives another command a /dev/shm of its own. It returns
+// nothing where this is not permitted; the side lane then joins the main lane, because some tests
+// look at every name in /dev/shm.
+func ownSharedMemory() []string {
+	apart := []string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs tmpfs /dev/shm && exec "$@"`, "sh"}
+	if exec.Command(apart[0], append(slices.Clone(apart[1:]), "true")...).Run() != nil {
+		return nil
+	}
+	return apart
+}
+
+// run runs all steps and reports whether each of them succeeded. After a failure, or once the
+// context ends, it starts no other step.
+func (r *runner) run(ctx context.Context) bool {
+	stop := context.AfterFunc(ctx, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.failed = true
+		r.changed.Broadcast()
+	})
+	defer stop()
+	progress := time.NewTicker(progressEvery)
+	defer progress.Stop()
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-progress.C:
+				r.printf("-- %s\n", r.progress())
+			case <-done:
+				return
+			}
+		}
+	}()
+	var lanes sync.WaitGroup
+	for _, lane := range []string{laneMain, laneSide, laneInstall} {
+		lanes.Go(func() { r.runLane(ctx, lane) })
+	}
+	lanes.Wait()
+	close(done)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.failed
+}
+
+func (r *runner) lane(s step) string {
+	if s.lane == laneSide && r.apart == nil {
+		return laneMain
+	}
+	return s.lane
+}
+
+func (r *runner) runLane(ctx context.Context, lane string) {
+	var left []step
+	for _, s := range r.steps {
+		if r.lane(s) == lane {
+			left = append(left, s)
+		}
+	}
+	for len(left) > 0 {
+		i := r.awaitReady(left)
+		if i < 0 {
+			return
+		}
+		r.runStep(ctx, left[i])
+		left = slices.Delete(left, i, i+1)
+	}
+}
+
+// awaitReady returns the index of the first step that need not wait, or -1 after a failure.
+func (r *runner) awaitReady(steps []step) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !r.failed {
+		if i := slices.IndexFunc(steps, r.ready); i >= 0 {
+			s := steps[i]
+			r.results[s.name] = &result{began: time.Now()}
+			return i
+		}
+		r.changed.Wait()
+	}
+	return -1
+}
+
+// ready reports whether the steps that a step needs have ended. The caller must hold r.mu.
+func (r *runner) ready(s step) bool {
+	ended := func(name string) bool {
+		missing := !slices.ContainsFunc(r.steps, func(s step) bool { return s.name == name })
+		return missing || r.results[name] != nil && r.results[name].ended
+	}
+	for _, name := range s.needs {
+		if !ended(name) {
+			return false
+		}
+	}
+	first := slices.IndexFunc(r.steps, func(s step) bool { return s.lane != laneInstall })
+	return s.lane == laneInstall || s.name == r.steps[first].name || ended(r.steps[first].name)
+}
+
+func (r *runner) runStep(ctx context.Context, s step) {
+	r.printf("-- %s: %s begins\n", minutes(time.Since(r.began)), s.name)
+	err := r.execute(ctx, s)
+	r.mu.Lock()
+	res := r.results[s.name]
+	res.took, res.err, res.ended = time.Since(res.began), err, true
+	r.failed = r.failed || err != nil
+	r.changed.Broadcast()
+	r.mu.Unlock()
+
+	log, readErr := os.ReadFile(r.log(s.name))
+	if readErr != nil {
+		log = []byte(readErr.Error())
+	}
+	r.printf("\n== %s: %s after %.0f s\n%s\n", s.name, status(err), res.took.Seconds(), bytes.TrimRight(log, "\n"))
+}
+
+func (r *runner) log(name string) string { return filepath.Join(r.logs, name+".log") }
+
+// execute runs the commands of a step in a process group of their own, which it ends with them.
+func (r *runner) execute(ctx context.Context, s step) error {
+	log, err := os.Create(r.log(s.name))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	args := []string{"bash", "-euo", "pipefail", "-c", s.script}
+	switch r.lane(s) {
+	case laneSide:
+		args = append(slices.Clone(r.apart), args...)
+	case laneInstall:
+		args = append([]string{"nice"}, args...)
+	}
+	limited, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	cmd := exec.CommandContext(limited, args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(os.Environ(), r.env...)
+	setGroup(cmd)
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	err = cmd.Wait()
+	if killGroup(cmd) { // it would disturb the other steps
+		fmt.Fprintln(log, "ci: killed processes that the step left behind")
+	}
+	if errors.Is(limited.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("above its limit of %v", s.limit)
+	}
+	return err
+}
+
+func (r *runner) printf(format string, args ...any) {
+	r.print.Lock()
+	defer r.print.Unlock()
+	fmt.Fprintf(r.out, format, args...)
+}
+
+// progress describes the running steps, with the last line that each has printed.
+func (r *runner) progress() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	line := minutes(time.Since(r.began)) + ": running"
+	for _, s := range r.steps {
+		if res := r.results[s.name]; res != nil && !res.ended {
+			last := tail(r.log(s.name), 1)
+			line += fmt.Sprintf("\n     %-12s %s  %.100s", s.name, minutes(time.Since(res.began)), last)
+		}
+	}
+	return line
+}
+
+// summary prints the table of all steps in the file, and the last lines of those that failed.
+func (r *runner) summary(all []step, reasons map[string]string) {
+	r.printf("\n%-16s %-8s %8s  %-8s %s\n", "step", "group", "seconds", "status", "selected")
+	for _, s := range all {
+		seconds, state := "", "-"
+		if res := r.results[s.name]; res != nil && res.ended {
+			seconds, state = fmt.Sprintf("%.0f", res.took.Seconds()), status(res.err)
+		} else if reasons[s.name] != "" {
+			state = "not run"
+		}
+		r.printf("%-16s %-8s %8s  %-8s %s\n", s.name, groupName(s.group), seconds, state, reasons[s.name])
+	}
+	r.printf("%-16s %-8s %8.0f\n", "all", "", time.Since(r.began).Seconds())
+	for _, s := range r.steps {
+		if res := r.results[s.name]; res != nil && res.err != nil {
+			r.printf("\nFAILED: %s after %.0f s: %v. Its last lines:\n%s\n",
+				s.name, res.took.Seconds(), res.err, tail(r.log(s.name), tailLines))
+		}
+	}
+}
+
+// tail returns the last lines of a file.
+func tail(file string, lines int) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > tailBytes {
+		f.Seek(-tailBytes, io.SeekEnd)
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return err.Error()
+	}
+	all := bytes.Split(bytes.TrimRight(text, "\n"), []byte("\n"))
+	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
+}
+
+func status(err error) string {
+	if err != nil {
+		return "FAILED"
+	}
+	return "ok"
+}
+
+func minutes(d time.Duration) string {
+	return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+}
+
+func groupName(group int) string {
+	switch group {
+	case groupAlways:
+		return "always"
+	case groupInstall:
+		return "install"
+	}
+	return fmt.Sprint(group)
+}
