@@ -6,7 +6,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The packages of all modules here: what go test, go vet and go list are given.
 PACKAGES ?= work
 
-.PHONY: patterns landing test check race lint-here typecheck vet-others browser crashpoints crashpoints-full storm scribbles torture schedules model fuzz fuzz-long vuln lint bench interop interop-full userscripts loader pictures docs face ptxas gpu gpu-build cluster release
+.PHONY: patterns landing test check race lint-here typecheck vet-others browser crashpoints crashpoints-full storm scribbles torture schedules model fuzz fuzz-long vuln lint bench interop interop-short interop-full userscripts loader pictures docs face ptxas gpu gpu-build cluster release
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go test -vet=all $(PACKAGES)
@@ -49,6 +49,9 @@ browser: ## the page of shoal watch in a headless Chromium, against a run that j
 
 interop: ## every test of torch against real PyTorch, an old and a current one, and a short list against 2.4 and Python 3.14, which are installed where they are missing; every Python that is found; the scripts of users at a small scale
 	./scripts/interop
+
+interop-short: ## a short list of tests of torch against an old and a current PyTorch, and a few runs of the README's program: minutes
+	./scripts/interop --short
 
 interop-full: ## the same, with every test against all of them, and the scripts of users with data of some size
 	./scripts/interop --full

@@ -34,7 +34,7 @@ func TestScriptsNameTestsThatAreThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, named := "\n"+strings.Join(tests, "\n")+"\n", 0
-	for _, file := range append(scripts, "Makefile", ".ci/run") {
+	for _, file := range append(scripts, "Makefile", ".ci/steps") {
 		if st, err := fs.Stat(tree, file); err != nil || st.IsDir() {
 			continue
 		}

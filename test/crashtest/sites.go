@@ -35,8 +35,8 @@ type site struct {
 // resolved by the type checker, what lies in shared memory is made of Words, and nobody but they
 // touches what is in them.
 func staticSites(root string, dirs ...string) ([]site, error) {
-	// The importer reads the standard library's sources. A program built with -trimpath does not know
-	// where they are, but the go command does.
+	// The importer reads the standard library's sources. A program built with -trimpath does not
+	// know where they are, but the go command does.
 	if build.Default.GOROOT == "" {
 		out, err := exec.Command("go", "env", "GOROOT").Output()
 		if err != nil {
