@@ -45,6 +45,8 @@ func run(ctx context.Context) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
+	defer full.Close()
+	defer empty.Close()
 	g := shoal.NewGroup(ctx, shoal.Options{Workers: producers})
 	defer g.Close()
 	for range producers {

@@ -45,6 +45,8 @@ func run(ctx context.Context) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
+	defer full.Close()
+	defer empty.Close()
 	workers, err := produce.Start(ctx, producers, ends{full.Sender(), empty.Receiver()}, shoal.Options{})
 	if err != nil {
 		return err
