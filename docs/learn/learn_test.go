@@ -24,7 +24,7 @@ import (
 const (
 	module   = "github.com/shoal-mp/shoal"
 	watchdog = 2 * time.Minute // far beyond what a program takes
-	longest  = 60              // lines of code of a program, without comments and empty lines
+	longest  = 100             // lines of code of a program, without comments and empty lines
 )
 
 var update = flag.Bool("learn.update", false, "write what the programs print to the pages, for an author to read")

@@ -22,14 +22,19 @@ type ends struct {
 
 var produce = shoal.Register("produce", func(ctx context.Context, rank int, q ends) error {
 	buffer, err := tensor.NewShared(tensor.Float32, size)
-	for n := 0; err == nil && n < rounds; n++ {
+	if err != nil {
+		return err
+	}
+	for range rounds {
 		buffer.Fill(float64(rank))
 		if err := errors.Join(q.Full.Put(ctx, buffer), buffer.Close()); err != nil { // now only the queue holds it
 			return err
 		}
-		buffer, err = q.Empty.Get(ctx)
+		if buffer, err = q.Empty.Get(ctx); err != nil {
+			return err
+		}
 	}
-	return err
+	return buffer.Close()
 })
 
 func main() { shoal.Main(run) }
@@ -40,6 +45,8 @@ func run(ctx context.Context) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
+	defer full.Close()
+	defer empty.Close()
 	g := shoal.NewGroup(ctx, shoal.Options{Workers: producers})
 	defer g.Close()
 	for range producers {

@@ -26,13 +26,15 @@ func connect(ctx context.Context, url string) (c cluster, err error) {
 	if c.Conn, err = nats.Connect(ctx, url, nats.Options{}); err != nil {
 		return c, err
 	}
-	if c.params, err = nats.OpenStore[model](ctx, c.Conn, "elastic", nats.StoreOptions{}); err == nil {
-		c.jobs, err = nats.OpenQueue[int](ctx, c.Conn, "elastic", nats.QueueOptions{AckWait: time.Second})
-	}
+	c.params, err = nats.OpenStore[model](ctx, c.Conn, "elastic", nats.StoreOptions{})
 	if err != nil {
-		c.Close()
+		return c, errors.Join(err, c.Close())
 	}
-	return c, err
+	c.jobs, err = nats.OpenQueue[int](ctx, c.Conn, "elastic", nats.QueueOptions{AckWait: time.Second})
+	if err != nil {
+		return c, errors.Join(err, c.Close())
+	}
+	return c, nil
 }
 
 // end deletes what the broker has of this training.

@@ -46,6 +46,8 @@ func run(ctx context.Context) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
+	defer queue.Close()
+	defer sum.Close()
 	g := shoal.NewGroup(ctx, shoal.Options{Workers: consumers})
 	defer g.Close()
 	for range consumers {

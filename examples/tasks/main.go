@@ -56,6 +56,9 @@ func run(ctx context.Context) error {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
+	defer tasks.Close()
+	defer results.Close()
+	defer whole.Close()
 	for i, part := range whole.Fill(1).Chunk(chunks, 0) {
 		if err := tasks.TryPut(task{i, part.MulScalar(float64(i))}); err != nil {
 			return err

@@ -26,17 +26,22 @@ func main() {
 			"torchrun starts this program: torchrun --nproc-per-node 3 --no-python PROGRAM train.py")
 		os.Exit(2)
 	}
-	r, err := torch.ReadRank()
-	if err == nil && r.Rank < r.WorldSize-1 {
-		err = become("python3", os.Args[1])
-	}
-	if err == nil {
-		err = r.Record(evaluate(context.Background()))
-	}
-	if err != nil {
+	if err := run(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// run is one rank of the job: Python with the script, or the evaluator in the last one.
+func run(script string) error {
+	r, err := torch.ReadRank()
+	if err != nil {
+		return err
+	}
+	if r.Rank < r.WorldSize-1 {
+		return become("python3", script)
+	}
+	return r.Record(evaluate(context.Background()))
 }
 
 // become runs another program in the place of this one.

@@ -10,7 +10,8 @@
 //
 //	err := bench.Run(ctx, bench.Options{Suites: []string{"core"}, Out: os.Stdout, Log: os.Stderr})
 //
-// docs/bench.md says what each row is and what was measured, docs/tuning.md what is behind it.
+// docs/bench.md describes each row, lists the latest figures and explains missed targets. docs/log
+// has earlier runs.
 //
 // The trap: compare ratios, not nanoseconds, and not across runs. A floor belongs to the run that
 // it was measured in.

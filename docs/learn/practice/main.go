@@ -22,13 +22,19 @@ type ends struct {
 
 var produce = shoal.Register("produce", func(ctx context.Context, rank int, q ends) error {
 	buffer, err := tensor.NewShared(tensor.Float32, size)
-	for n := 0; err == nil && n < rounds; n++ {
+	if err != nil {
+		return err
+	}
+	for n := range rounds {
 		buffer.Fill(float64(n))
-		if err = q.Full.Put(ctx, buffer.Give()); err == nil { // from here on the queue has it
-			buffer, err = q.Empty.Get(ctx)
+		if err := q.Full.Put(ctx, buffer.Give()); err != nil { // from here on the queue has it
+			return err
+		}
+		if buffer, err = q.Empty.Get(ctx); err != nil {
+			return err
 		}
 	}
-	return err
+	return buffer.Close()
 })
 
 func main() { shoal.Main(run) }
@@ -39,6 +45,8 @@ func run(ctx context.Context) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
+	defer full.Close()
+	defer empty.Close()
 	workers, err := produce.Start(ctx, producers, ends{full.Sender(), empty.Receiver()}, shoal.Options{})
 	if err != nil {
 		return err
