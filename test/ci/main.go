@@ -2,7 +2,8 @@
 // and prints a table of them with seconds. It imports the standard library only, so that a fresh
 // machine has compiled it within seconds.
 //
-//	ci                run the selected steps; CI_ALL=1 selects every step
+//	ci                run the selected steps; CI_ALL=1 selects every step, and with CI_KEEP_GOING=1 a
+//	                  failure stops no other step
 //	ci list           print the selected steps, and the reason for each, and run nothing
 //	ci mark COMMIT    prepare HEAD for landing after COMMIT, the previous landing
 //	ci race SET       print the packages of one set for the race detector: always, 1, 2 or 3
@@ -121,6 +122,7 @@ func (t *table) runAll(ctx context.Context, root string, repo repository, now tu
 	}
 	r := newRunner(selected, logs, []string{"SHOAL_CI=" + self}, os.Stdout)
 	r.printf("%v: %d of %d steps\n", now, len(selected), len(t.steps))
+	r.keepGoing = os.Getenv("CI_KEEP_GOING") == "1"
 	ok := r.run(ctx)
 	r.summary(t.steps, reasons)
 	switch {

@@ -40,9 +40,12 @@ type runner struct {
 	began   time.Time
 	print   sync.Mutex
 	mu      sync.Mutex
-	changed *sync.Cond // results or failed
+	changed *sync.Cond // results, failed or stopped
 	results map[string]*result
 	failed  bool
+	stopped bool // no other step starts
+
+	keepGoing bool // a failure stops no other step
 }
 
 func newRunner(steps []step, logs string, env []string, out io.Writer) *runner {
@@ -63,13 +66,13 @@ func ownSharedMemory() []string {
 	return apart
 }
 
-// run runs all steps and reports whether each of them succeeded. After a failure, or once the
-// context ends, it starts no other step.
+// run runs all steps and reports whether each of them succeeded. Once the context ends, and after a
+// failure unless keepGoing is set, it starts no other step.
 func (r *runner) run(ctx context.Context) bool {
 	stop := context.AfterFunc(ctx, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.failed = true
+		r.failed, r.stopped = true, true
 		r.changed.Broadcast()
 	})
 	defer stop()
@@ -121,11 +124,11 @@ func (r *runner) runLane(ctx context.Context, lane string) {
 	}
 }
 
-// awaitReady returns the index of the first step that need not wait, or -1 after a failure.
+// awaitReady returns the index of the first step that need not wait, or -1 if no other step may start.
 func (r *runner) awaitReady(steps []step) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for !r.failed {
+	for !r.stopped {
 		if i := slices.IndexFunc(steps, r.ready); i >= 0 {
 			s := steps[i]
 			r.results[s.name] = &result{began: time.Now()}
@@ -158,6 +161,7 @@ func (r *runner) runStep(ctx context.Context, s step) {
 	res := r.results[s.name]
 	res.took, res.err, res.ended = time.Since(res.began), err, true
 	r.failed = r.failed || err != nil
+	r.stopped = r.stopped || err != nil && !r.keepGoing
 	r.changed.Broadcast()
 	r.mu.Unlock()
 

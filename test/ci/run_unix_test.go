@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +96,21 @@ step later
 	}
 	if !strings.Contains(strings.Join(strings.Fields(out), " "), "later 1 not run always") {
 		t.Errorf("want the step that did not run in\n%s", out)
+	}
+}
+
+func TestRunner_KeepsGoingAfterAFailureIfAsked(t *testing.T) {
+	t.Parallel()
+	r := newRunner([]step{
+		{name: "first", lane: laneMain, limit: time.Minute, script: "exit 3"},
+		{name: "second", lane: laneMain, limit: time.Minute, script: "echo reached"},
+	}, t.TempDir(), nil, io.Discard)
+	r.keepGoing = true
+	if r.run(t.Context()) {
+		t.Error("a run with a failed step succeeded")
+	}
+	if res := r.results["second"]; res == nil || !res.ended || res.err != nil {
+		t.Errorf("the step after the failed one: got %+v, want it to have run", res)
 	}
 }
 
