@@ -74,14 +74,20 @@ func TestSurface_FindsInternalTypes(t *testing.T) {
 	}
 }
 
-// exports are the files with what each package exports, by import path. The go tool makes them.
+// everyPackage is the pattern of the packages of all modules of the workspace. Without a go.work
+// file these are the packages of the one module.
+const everyPackage = "work"
+
+// exports maps an import path to the file with the package's export data, which the go tool writes.
 var exports map[string]string
 
 var imports types.Importer
 
+// publicPackages returns the import paths of the packages that users can import.
 func publicPackages(t *testing.T) (paths []string) {
+	t.Helper()
 	exports = make(map[string]string)
-	list := goTool(t, "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}} {{.Name}}", "../../...")
+	list := goTool(t, "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}} {{.Name}}", everyPackage)
 	for line := range strings.Lines(list) {
 		f := strings.Fields(line)
 		if len(f) < 3 { // package unsafe
