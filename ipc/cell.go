@@ -18,13 +18,13 @@ type cellReader interface {
 // goroutines of this process that wait for it get ErrClosed. Close is idempotent.
 func (c *cell[S]) Close() error { return c.obj.close() }
 
-// MarshalWire lets the object be part of a value that is sent. Its receiver has one of its own, of
+// marshalWire lets the object be part of a value that is sent. Its receiver has one of its own, of
 // the same memory.
-func (c *cell[S]) MarshalWire(e *wire.Encoder) error { return c.obj.marshal(e) }
+func (c *cell[S]) marshalWire(e *wire.Encoder) error { return c.obj.marshal(e) }
 
-// UnmarshalWire reads what MarshalWire wrote. The error is ErrType if an object of another type
+// unmarshalWire reads what marshalWire wrote. The error is ErrType if an object of another type
 // wrote it.
-func (c *cell[S]) UnmarshalWire(d *wire.Decoder) (err error) {
+func (c *cell[S]) unmarshalWire(d *wire.Decoder) (err error) {
 	var s S
 	c.obj, err = s.read(d)
 	return err
@@ -90,9 +90,9 @@ func (s *sequence[S]) Len() int { return s.obj.count() }
 // elementsOf returns the elements of an object.
 func elementsOf[S cellReader](o *object) elements[S] { return elements[S]{mutexOf(o)} }
 
-// UnmarshalWire reads what MarshalWire wrote. The error is ErrType if elements of another type, or
+// unmarshalWire reads what marshalWire wrote. The error is ErrType if elements of another type, or
 // of another layout, wrote it.
-func (e *elements[S]) UnmarshalWire(d *wire.Decoder) (err error) {
+func (e *elements[S]) unmarshalWire(d *wire.Decoder) (err error) {
 	var s S
 	e.obj, err = s.read(d)
 	return err

@@ -97,20 +97,20 @@ func (c *cond) Close() error { return errors.Join(c.obj.close(), c.mu.Close()) }
 // condTags are those of [object, Mutex].
 var condTags = &wire.Tags{Type: condName, Fields: []int{2}}
 
-// MarshalWire lets a Cond be part of a value that is sent. Its receiver has one of its own, with
+// marshalWire lets a Cond be part of a value that is sent. Its receiver has one of its own, with
 // its Mutex.
-func (c *cond) MarshalWire(e *wire.Encoder) error {
+func (c *cond) marshalWire(e *wire.Encoder) error {
 	e.Tag(condTags, 0)
-	return errors.Join(c.obj.marshal(e), c.mu.MarshalWire(e))
+	return errors.Join(c.obj.marshal(e), c.mu.marshalWire(e))
 }
 
-// UnmarshalWire is the counterpart of MarshalWire.
-func (c *cond) UnmarshalWire(d *wire.Decoder) (err error) {
+// unmarshalWire is the counterpart of marshalWire.
+func (c *cond) unmarshalWire(d *wire.Decoder) (err error) {
 	if err := d.OnlyTag(condTags); err != nil {
 		return err
 	}
 	if c.obj, err = readObject(d, condName, shm.FormCond); err != nil {
 		return err
 	}
-	return c.mu.UnmarshalWire(d)
+	return c.mu.unmarshalWire(d)
 }

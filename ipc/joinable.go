@@ -174,15 +174,15 @@ func (j *joinable[T]) Close() error {
 // joinableTags are those of [Queue, semaphore, Mutex].
 var joinableTags = &wire.Tags{Type: joinableName, Fields: []int{3}}
 
-// MarshalWire lets a queue be part of a value that is sent.
-func (j *joinable[T]) MarshalWire(e *wire.Encoder) error {
+// marshalWire lets a queue be part of a value that is sent.
+func (j *joinable[T]) marshalWire(e *wire.Encoder) error {
 	e.Tag(joinableTags, 0)
-	return errors.Join(marshalPair(e, &j.sender, &j.in), j.taken.marshal(e), j.mu.MarshalWire(e))
+	return errors.Join(marshalPair(e, &j.sender, &j.in), j.taken.marshal(e), j.mu.marshalWire(e))
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
+// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
 // another type.
-func (j *joinable[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+func (j *joinable[T]) unmarshalWire(d *wire.Decoder) (err error) {
 	if err := d.OnlyTag(joinableTags); err != nil {
 		return err
 	}
@@ -192,5 +192,5 @@ func (j *joinable[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	if j.taken, err = readObject(d, joinableName, shm.FormSemaphore); err != nil {
 		return err
 	}
-	return j.mu.UnmarshalWire(d)
+	return j.mu.unmarshalWire(d)
 }

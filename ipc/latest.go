@@ -132,20 +132,20 @@ func (l *latest[T]) Close() error { return errors.Join(l.mu.Close(), l.in.Close(
 // latestTags are those of [Mutex, Sender, Receiver].
 var latestTags = &wire.Tags{Type: "Latest", Fields: []int{3}}
 
-// MarshalWire lets a Latest be part of a value that is sent. Its receiver has one of its own, of
+// marshalWire lets a Latest be part of a value that is sent. Its receiver has one of its own, of
 // the same value.
-func (l *latest[T]) MarshalWire(e *wire.Encoder) error {
+func (l *latest[T]) marshalWire(e *wire.Encoder) error {
 	e.Tag(latestTags, 0)
-	return errors.Join(l.mu.MarshalWire(e), l.in.MarshalWire(e), l.out.MarshalWire(e))
+	return errors.Join(l.mu.marshalWire(e), l.in.marshalWire(e), l.out.marshalWire(e))
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of another
+// unmarshalWire is the counterpart of marshalWire. The error is ErrType if it is one of another
 // type.
-func (l *latest[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+func (l *latest[T]) unmarshalWire(d *wire.Decoder) (err error) {
 	if err := d.OnlyTag(latestTags); err != nil {
 		return err
 	}
-	if err := l.mu.UnmarshalWire(d); err != nil {
+	if err := l.mu.unmarshalWire(d); err != nil {
 		return err
 	}
 	plan, err := wire.PlanOf[T]()

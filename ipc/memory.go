@@ -97,9 +97,9 @@ func (m *memory) Close() error {
 // memoryTags are those of [block, size].
 var memoryTags = &wire.Tags{Type: "memory", Fields: []int{2}}
 
-// MarshalWire lets a memory be part of a value that is sent. Its receiver has one of its own, of
+// marshalWire lets a memory be part of a value that is sent. Its receiver has one of its own, of
 // the same bytes.
-func (m *memory) MarshalWire(e *wire.Encoder) error {
+func (m *memory) marshalWire(e *wire.Encoder) error {
 	if m.region == nil || m.region.enter() != nil {
 		return fmt.Errorf("send memory: %w", ErrClosed)
 	}
@@ -111,9 +111,9 @@ func (m *memory) MarshalWire(e *wire.Encoder) error {
 	return nil
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrSize if the block has fewer
+// unmarshalWire is the counterpart of marshalWire. The error is ErrSize if the block has fewer
 // bytes.
-func (m *memory) UnmarshalWire(dec *wire.Decoder) error {
+func (m *memory) unmarshalWire(dec *wire.Decoder) error {
 	d, err := shm.Default()
 	if err != nil {
 		return err

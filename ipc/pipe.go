@@ -74,9 +74,9 @@ func (c *pipe[S, R]) Len() int { return c.in.Len() }
 // Close closes this side in this process. It is idempotent.
 func (c *pipe[S, R]) Close() error { return errors.Join(c.out.Close(), c.in.Close()) }
 
-// MarshalWire lets a side be part of a value that is sent. Its receiver has that side as well.
-func (c *pipe[S, R]) MarshalWire(e *wire.Encoder) error { return marshalPair(e, &c.out, &c.in) }
+// marshalWire lets a side be part of a value that is sent. Its receiver has that side as well.
+func (c *pipe[S, R]) marshalWire(e *wire.Encoder) error { return marshalPair(e, &c.out, &c.in) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the pipe carries other
+// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the pipe carries other
 // types.
-func (c *pipe[S, R]) UnmarshalWire(d *wire.Decoder) error { return unmarshalPair(d, &c.out, &c.in) }
+func (c *pipe[S, R]) unmarshalWire(d *wire.Decoder) error { return unmarshalPair(d, &c.out, &c.in) }

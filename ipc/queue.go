@@ -155,12 +155,12 @@ func (q *ends[T]) Cap() int { return q.receiver.Cap() }
 // Close closes both ends in this process; other processes keep theirs. Close is idempotent.
 func (q *ends[T]) Close() error { return errors.Join(q.sender.Close(), q.receiver.Close()) }
 
-// MarshalWire lets a queue be part of a value that is sent. Its receiver has both ends.
-func (q *ends[T]) MarshalWire(e *wire.Encoder) error { return marshalPair(e, &q.sender, &q.receiver) }
+// marshalWire lets a queue be part of a value that is sent. Its receiver has both ends.
+func (q *ends[T]) marshalWire(e *wire.Encoder) error { return marshalPair(e, &q.sender, &q.receiver) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
+// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
 // another type.
-func (q *ends[T]) UnmarshalWire(d *wire.Decoder) error {
+func (q *ends[T]) unmarshalWire(d *wire.Decoder) error {
 	if err := unmarshalPair(d, &q.sender, &q.receiver); err != nil {
 		return err
 	}
@@ -173,15 +173,15 @@ var pairTags = &wire.Tags{Type: "pair of a queue's ends", Fields: []int{2}}
 
 func marshalPair[S, R any](e *wire.Encoder, out *sender[S], in *receiver[R]) error {
 	e.Tag(pairTags, 0)
-	return errors.Join(out.MarshalWire(e), in.MarshalWire(e))
+	return errors.Join(out.marshalWire(e), in.marshalWire(e))
 }
 
 func unmarshalPair[S, R any](d *wire.Decoder, out *sender[S], in *receiver[R]) error {
 	if err := d.OnlyTag(pairTags); err != nil {
 		return err
 	}
-	if err := out.UnmarshalWire(d); err != nil {
+	if err := out.unmarshalWire(d); err != nil {
 		return err
 	}
-	return in.UnmarshalWire(d)
+	return in.unmarshalWire(d)
 }

@@ -178,12 +178,12 @@ func (r *Receiver[T]) Clone() (*Receiver[T], error) {
 // closes what it has.
 func (r *receiver[T]) Close() error { return r.end.close() }
 
-// MarshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
-func (r *receiver[T]) MarshalWire(e *wire.Encoder) error { return r.end.marshal(e) }
+// marshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
+func (r *receiver[T]) marshalWire(e *wire.Encoder) error { return r.end.marshal(e) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
+// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
 // another type.
-func (r *receiver[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+func (r *receiver[T]) unmarshalWire(d *wire.Decoder) (err error) {
 	if r.plan, err = wire.PlanOf[T](); err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -32,8 +31,8 @@ func TestRegression_S3_2_ABoolAndAStructAreShared(t *testing.T) {
 		flag, err := ipc.NewRecord(true)
 		check(t, err)
 		defer flag.Close()
-		var again ipc.Record[bool]
-		check(t, again.UnmarshalWire(decoderOf(t, flag)))
+		again, err := receive[ipc.Record[bool]](t, flag)
+		check(t, err)
 		check(t, again.Store(false))
 		if v, err := flag.Load(); v || err != nil {
 			t.Error(v, err)
@@ -44,8 +43,8 @@ func TestRegression_S3_2_ABoolAndAStructAreShared(t *testing.T) {
 		check(t, err)
 		defer all.Close()
 		check(t, all.Write(0, []fish{{}, {}, cod}))
-		var there ipc.Records[fish]
-		check(t, there.UnmarshalWire(decoderOf(t, all)))
+		there, err := receive[ipc.Records[fish]](t, all)
+		check(t, err)
 		if v, err := there.At(-1); v != cod || err != nil {
 			t.Errorf("%+v, %v", v, err)
 		}
@@ -139,7 +138,7 @@ func TestRegression_S3_2_WhatHasNoFixedLayoutIsRefused(t *testing.T) {
 		"has 7 bytes of padding at its end, which compilers place as they like: put large fields first, or a field `_ [7]byte` there")
 }
 
-func olderPoint(t *testing.T) wire.Marshaler {
+func olderPoint(t *testing.T) any {
 	type point struct{ X, Y float32 }
 	r, err := ipc.NewRecord(point{})
 	check(t, err)
@@ -152,12 +151,13 @@ func TestRecord_OfAnotherLayoutIsRefused(t *testing.T) {
 	local(t)
 	older := olderPoint(t)
 	type point struct{ X, Y int32 }
-	var r ipc.Record[point]
-	wantErr(t, r.UnmarshalWire(decoderOf(t, older)), ipc.ErrType)
+	_, err := receive[ipc.Record[point]](t, older)
+	wantErr(t, err, ipc.ErrType)
 	n, err := ipc.NewValue(1)
 	check(t, err)
 	defer n.Close()
-	wantErr(t, r.UnmarshalWire(decoderOf(t, n)), ipc.ErrType)
+	_, err = receive[ipc.Record[point]](t, n)
+	wantErr(t, err, ipc.ErrType)
 }
 
 func TestRegression_S3_2_IndicesCountFromTheEnd(t *testing.T) {

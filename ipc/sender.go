@@ -149,12 +149,12 @@ func (s *Sender[T]) Clone() (*Sender[T], error) {
 // dies closes what it has.
 func (s *sender[T]) Close() error { return s.end.close() }
 
-// MarshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
-func (s *sender[T]) MarshalWire(e *wire.Encoder) error { return s.end.marshal(e) }
+// marshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
+func (s *sender[T]) marshalWire(e *wire.Encoder) error { return s.end.marshal(e) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
+// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
 // another type.
-func (s *sender[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+func (s *sender[T]) unmarshalWire(d *wire.Decoder) (err error) {
 	if s.plan, err = wire.PlanOf[T](); err != nil {
 		return err
 	}

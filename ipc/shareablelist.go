@@ -307,21 +307,21 @@ func (l *list) Close() error {
 	return l.mem.Close()
 }
 
-// MarshalWire lets a list be part of a value that is sent. Its receiver has one of its own, of the
+// marshalWire lets a list be part of a value that is sent. Its receiver has one of its own, of the
 // same elements.
-func (l *list) MarshalWire(e *wire.Encoder) error {
+func (l *list) marshalWire(e *wire.Encoder) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.mem == nil {
 		return fmt.Errorf("send list: %w", ErrClosed)
 	}
-	return l.mem.MarshalWire(e)
+	return l.mem.marshalWire(e)
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrNotList if what arrives is none.
-func (l *list) UnmarshalWire(d *wire.Decoder) error {
+// unmarshalWire is the counterpart of marshalWire. The error is ErrNotList if what arrives is none.
+func (l *list) unmarshalWire(d *wire.Decoder) error {
 	l.mem = new(Memory)
-	if err := l.mem.UnmarshalWire(d); err != nil {
+	if err := l.mem.unmarshalWire(d); err != nil {
 		return err
 	}
 	b := l.mem.Bytes()

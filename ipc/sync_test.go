@@ -116,9 +116,12 @@ func TestQueue_CarriesEveryPrimitive(t *testing.T) {
 func TestMutex_OfAnotherTypeIsRefused(t *testing.T) {
 	local(t)
 	b := newToolbox(t)
-	wantErr(t, new(ipc.Event).UnmarshalWire(decoderOf(t, b.Mutex)), ipc.ErrType)
-	wantErr(t, new(ipc.Value[float32]).UnmarshalWire(decoderOf(t, b.Value)), ipc.ErrType)
-	wantErr(t, new(ipc.Array[float64]).UnmarshalWire(decoderOf(t, b.Value)), ipc.ErrType)
+	_, err := receive[ipc.Event](t, b.Mutex)
+	wantErr(t, err, ipc.ErrType)
+	_, err = receive[ipc.Value[float32]](t, b.Value)
+	wantErr(t, err, ipc.ErrType)
+	_, err = receive[ipc.Array[float64]](t, b.Value)
+	wantErr(t, err, ipc.ErrType)
 	var zero ipc.Mutex
 	wantErr(t, zero.Lock(t.Context()), ipc.ErrClosed)
 	wantErr(t, zero.Unlock(), ipc.ErrClosed)
@@ -307,14 +310,20 @@ func TestArray_OfNumbersOfEverySize(t *testing.T) {
 	})
 }
 
-// decoderOf returns a decoder that reads what v writes.
-func decoderOf(t testing.TB, v wire.Marshaler) *wire.Decoder {
+// receive encodes v and decodes it as a T.
+func receive[T any](t testing.TB, v any) (T, error) {
+	t.Helper()
+	return wire.Decode[T](decoderOf(t, v))
+}
+
+// decoderOf returns a decoder of a message with v.
+func decoderOf(t testing.TB, v any) *wire.Decoder {
 	t.Helper()
 	d, err := shm.Default()
 	check(t, err)
 	enc, dec := new(wire.Encoder), new(wire.Decoder)
 	enc.Reset(nil)
-	check(t, v.MarshalWire(enc))
+	check(t, wire.EncodeValue(enc, v))
 	t.Cleanup(func() { enc.Done(true); dec.Done(false) })
 	dec.Reset(enc.Message(), importer{d, enc.Message().Blocks})
 	return dec

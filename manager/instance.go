@@ -87,17 +87,17 @@ func (o *Instance) do(ctx context.Context, method string, args []any) (*function
 	return f, o.call(ctx, f.method, packed...)
 }
 
-// MarshalWire lets a proxy be part of a value that is sent.
-func (o *instance) MarshalWire(e *wire.Encoder) error {
+// marshalWire lets a proxy be part of a value that is sent.
+func (o *instance) marshalWire(e *wire.Encoder) error {
 	if o.typ == nil {
 		return fmt.Errorf("send a proxy: %w", ErrClosed)
 	}
 	return o.marshal(e, o.typ.name)
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the type is not
+// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the type is not
 // registered here.
-func (o *instance) UnmarshalWire(d *wire.Decoder) error {
+func (o *instance) unmarshalWire(d *wire.Decoder) error {
 	if err := d.OnlyTag(proxyTags); err != nil {
 		return err
 	}

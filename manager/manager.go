@@ -137,9 +137,9 @@ func (m *Manager) create(ctx context.Context, kind *kind, args ...argument) (p p
 // managerTags are those of [server, pid, accept, alive].
 var managerTags = &wire.Tags{Type: "manager", Fields: []int{4}}
 
-// MarshalWire lets a manager be part of a value that is sent. The receiver's Close does not end the
+// marshalWire lets a manager be part of a value that is sent. The receiver's Close does not end the
 // server.
-func (m *connection) MarshalWire(e *wire.Encoder) error {
+func (m *connection) marshalWire(e *wire.Encoder) error {
 	c, err := m.open()
 	if err != nil {
 		return fmt.Errorf("send a manager: %w", err)
@@ -155,8 +155,8 @@ func (m *connection) MarshalWire(e *wire.Encoder) error {
 	return e.Err()
 }
 
-// UnmarshalWire is the counterpart of MarshalWire.
-func (m *connection) UnmarshalWire(d *wire.Decoder) error {
+// unmarshalWire is the counterpart of marshalWire.
+func (m *connection) unmarshalWire(d *wire.Decoder) error {
 	if err := d.OnlyTag(managerTags); err != nil {
 		return err
 	}

@@ -105,8 +105,8 @@ func countNames(p *types.Package) (n int) {
 
 // countMethods returns the number of exported methods that a value of a type has. It counts methods
 // that are promoted from any embedded field, exported or not, because a user can call them all. Of
-// an interface, it counts the methods that its declaration lists. The methods of an alias count only
-// if they are of an internal type; those of a public type are counted where that type is declared.
+// an interface, it counts the methods that its declaration lists. An alias has the methods of an
+// internal type; those of a public type are counted where that type is declared.
 func countMethods(o *types.TypeName) (n int) {
 	named, ok := types.Unalias(o.Type()).(*types.Named)
 	if !ok || o.IsAlias() && !isInternal(named.Obj().Pkg()) {

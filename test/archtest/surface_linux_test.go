@@ -14,8 +14,7 @@ import (
 )
 
 // shown are the signatures of public packages that name a type of an internal package all the same,
-// with the reason. MarshalWire and UnmarshalWire need none: package wire says that only types of
-// this module have them.
+// with the reason.
 var shown = map[string]string{
 	"data/image.DecodeError":     "the decoders' error, by another name",
 	"encoding/pt.PackedSequence": "a value of Python's, by another name",
@@ -133,7 +132,7 @@ func internalIn(o types.Object) string {
 	methods := types.NewMethodSet(types.NewPointer(o.Type()))
 	for i := range methods.Len() {
 		m := methods.At(i).Obj()
-		if !m.Exported() || m.Name() == "MarshalWire" || m.Name() == "UnmarshalWire" {
+		if !m.Exported() {
 			continue
 		}
 		if where := internalType(m.Type(), seen); where != "" {
@@ -199,7 +198,7 @@ func partsOf(t types.Type) (parts []types.Type) {
 			parts = append(parts, t.EmbeddedType(i))
 		}
 		for i := range t.NumExplicitMethods() {
-			if m := t.ExplicitMethod(i); m.Exported() && m.Name() != "MarshalWire" && m.Name() != "UnmarshalWire" {
+			if m := t.ExplicitMethod(i); m.Exported() {
 				parts = append(parts, m.Type())
 			}
 		}
