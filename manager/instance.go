@@ -10,10 +10,7 @@ import (
 )
 
 // An Instance is a proxy of an object of a registered type.
-type Instance struct{ instance }
-
-// An instance is what travels of an Instance.
-type instance struct {
+type Instance struct {
 	proxy
 	typ *Type
 }
@@ -26,7 +23,7 @@ func (t *Type) New(ctx context.Context, m *Manager, args ...any) (*Instance, err
 		return nil, err
 	}
 	p, err := m.create(ctx, t.kind, packed...)
-	return &Instance{instance{p, t}}, err
+	return &Instance{p, t}, err
 }
 
 // Call calls a method in the server and returns its results without the last one if that is an
@@ -88,7 +85,7 @@ func (o *Instance) do(ctx context.Context, method string, args []any) (*function
 }
 
 // marshalWire lets a proxy be part of a value that is sent.
-func (o *instance) marshalWire(e *wire.Encoder) error {
+func (o *Instance) marshalWire(e *wire.Encoder) error {
 	if o.typ == nil {
 		return fmt.Errorf("send a proxy: %w", ErrClosed)
 	}
@@ -97,7 +94,7 @@ func (o *instance) marshalWire(e *wire.Encoder) error {
 
 // unmarshalWire is the counterpart of marshalWire. The error is ErrType if the type is not
 // registered here.
-func (o *instance) unmarshalWire(d *wire.Decoder) error {
+func (o *Instance) unmarshalWire(d *wire.Decoder) error {
 	if err := d.OnlyTag(proxyTags); err != nil {
 		return err
 	}
