@@ -6,20 +6,14 @@ import (
 	"syscall"
 )
 
-// A completion is the end of a Process, for which others wait.
-type completion struct {
-	ended chan struct{} // closed when the process has ended for good
-	err   error         // set before ended is closed
-}
-
 // Done is closed when the process has ended and all its output was passed on. It is Python's
 // sentinel, for a select.
-func (p *completion) Done() <-chan struct{} { return p.ended }
+func (p *Process) Done() <-chan struct{} { return p.ended }
 
 // ExitCode returns the exit status. It is -N if signal N has ended the process, and -1 if the
 // process could not be started. The bool is false while the process runs. A goroutine has the exit
 // status that a process would have.
-func (p *completion) ExitCode() (code int, ended bool) {
+func (p *Process) ExitCode() (code int, ended bool) {
 	select {
 	case <-p.ended:
 	default:
@@ -38,7 +32,7 @@ func (p *completion) ExitCode() (code int, ended bool) {
 // Wait blocks until the process has ended and all its output was passed on, or until ctx is done.
 // It returns nil, a *ProcessError, or the cause of ctx. It may be called any number of times. It
 // does not replace Group.Wait.
-func (p *completion) Wait(ctx context.Context) error {
+func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.ended:
 		return p.err
@@ -55,7 +49,7 @@ func (p *completion) Wait(ctx context.Context) error {
 // Poll waits until the process has ended and all its output was passed on. With it ipc.Wait can
 // wait for a process among queues and pipes, as Python's connection.wait does with a sentinel. Poll
 // returns nil, however the process ended, or the cause of ctx.
-func (p *completion) Poll(ctx context.Context) error {
+func (p *Process) Poll(ctx context.Context) error {
 	p.Wait(ctx)
 	select {
 	case <-p.ended:

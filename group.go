@@ -140,7 +140,7 @@ func (g *Group) enter(name string) (*Process, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := &Process{group: g, name: name, rank: g.opts.FirstRank + g.ranks[name], origin: callers(),
-		completion: completion{ended: make(chan struct{})}}
+		ended: make(chan struct{})}
 	g.ranks[name]++
 	g.live[p] = struct{}{}
 	g.all = append(g.all, p)

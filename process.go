@@ -15,10 +15,12 @@ import (
 // A Process is a process that this one has started, or a goroutine that stands for one. Several
 // goroutines may call its methods.
 type Process struct {
-	completion
 	group *Group
 	name  string
 	rank  int
+
+	ended chan struct{} // closed when the process has ended for good
+	err   error         // set before ended is closed
 
 	origin trail       // the calls that started it
 	settle func()      // says once what became of the argument

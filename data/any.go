@@ -7,11 +7,19 @@ import "github.com/shoal-mp/shoal/internal/wire"
 // wire.RegisterType.
 type Any[T any] struct{ Value T }
 
-// MarshalWire writes the value with the name of its type.
-func (b *Any[T]) MarshalWire(e *wire.Encoder) error { return encodeAny(e, b.Value) }
+// A traveler has methods that write it to a message and read it.
+type traveler interface {
+	marshal(e *wire.Encoder) error
+	unmarshal(d *wire.Decoder) error
+}
 
-// UnmarshalWire is the counterpart of MarshalWire.
-func (b *Any[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+func init() { wire.CustomMethods(traveler.marshal, traveler.unmarshal) }
+
+// marshal writes the value with the name of its type.
+func (b *Any[T]) marshal(e *wire.Encoder) error { return encodeAny(e, b.Value) }
+
+// unmarshal reads what marshal wrote.
+func (b *Any[T]) unmarshal(d *wire.Decoder) (err error) {
 	b.Value, err = decodeAny[T](d)
 	return err
 }

@@ -223,8 +223,16 @@ func (g *Group) marshal(e *wire.Encoder) error {
 		return fmt.Errorf("send group: %w: its ranks are processes of several machines, and each calls Init", ipc.ErrShared)
 	}
 	e.Tag(groupTags, 0)
-	return errors.Join(g.barrier.MarshalWire(e), g.life.MarshalWire(e), g.ranks.MarshalWire(e),
-		g.memory.MarshalWire(e), g.posts.marshal(e))
+	return errors.Join(wire.Encode(e, *g.barrier), wire.Encode(e, *g.life), wire.Encode(e, *g.ranks),
+		wire.Encode(e, *g.memory), g.posts.marshal(e))
+}
+
+// decodeInto returns a function that decodes a value into *v.
+func decodeInto[T any](v *T) func(*wire.Decoder) error {
+	return func(d *wire.Decoder) (err error) {
+		*v, err = wire.Decode[T](d)
+		return err
+	}
 }
 
 // unmarshal reads what marshal wrote. The error wraps wire.ErrFormat if the parts are
@@ -235,8 +243,9 @@ func (g *Group) unmarshal(d *wire.Decoder) error {
 	}
 	m := &member{barrier: new(ipc.Barrier), life: new(ipc.Barrier), ranks: new(ipc.Array[int64]),
 		memory: new(ipc.Memory)}
-	for _, part := range []wire.Unmarshaler{m.barrier, m.life, m.ranks, m.memory} {
-		if err := part.UnmarshalWire(d); err != nil {
+	for _, decode := range []func(*wire.Decoder) error{decodeInto(m.barrier), decodeInto(m.life),
+		decodeInto(m.ranks), decodeInto(m.memory)} {
+		if err := decode(d); err != nil {
 			return err
 		}
 	}

@@ -41,10 +41,10 @@ type parts struct {
 	memory        *ipc.Memory
 }
 
-func (p parts) MarshalWire(e *wire.Encoder) error {
+func (p parts) marshal(e *wire.Encoder) error {
 	e.ArrayLen(6)
 	e.Uint(0)
-	err := errors.Join(p.barrier.MarshalWire(e), p.life.MarshalWire(e), p.ranks.MarshalWire(e), p.memory.MarshalWire(e))
+	err := errors.Join(wire.Encode(e, p.barrier), wire.Encode(e, p.life), wire.Encode(e, p.ranks), wire.Encode(e, p.memory))
 	return errors.Join(err, e.Parcel(wire.Message{})) // of the inboxes
 }
 
@@ -63,7 +63,7 @@ func TestGroup_OfPartsOfDifferentOnesIsRefused(t *testing.T) {
 		{huge, life, ranks, memory}} {
 		var e wire.Encoder
 		e.Reset(nil)
-		testutil.NoError(t, p.MarshalWire(&e))
+		testutil.NoError(t, p.marshal(&e))
 		m := e.Message()
 		if _, err := receive(t, m.Body, m); !errors.Is(err, wire.ErrFormat) {
 			t.Error(err)

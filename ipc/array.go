@@ -18,7 +18,7 @@ import (
 //
 // An index below 0 counts from the end, as in Python: -1 is the last element. Its methods may be
 // called by several goroutines. Bools and structs are [Records]. The zero Array is closed.
-type Array[T Number] struct{ sequence[arrayCell[T]] }
+type Array[T Number] struct{ Mutex }
 
 // NewArray makes an array of n zeroes, ErrSize if n is below 0. The caller closes it.
 func NewArray[T Number](n int) (*Array[T], error) {
@@ -26,7 +26,7 @@ func NewArray[T Number](n int) (*Array[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Array[T]{sequenceOf[arrayCell[T]](o)}, nil
+	return &Array[T]{mutexOf(o)}, nil
 }
 
 // newNumbers makes an object of a lock and n numbers.
@@ -65,6 +65,9 @@ func (o *object) count() int {
 	defer o.leave()
 	return int(o.sync.Flag())
 }
+
+// Len returns the number of elements, 0 if a is closed.
+func (a *Array[T]) Len() int { return a.obj.count() }
 
 // At returns element i, ErrIndex if there is none.
 func (a *Array[T]) At(i int) (v T, err error) {
@@ -148,4 +151,11 @@ func readNumbers(d *wire.Decoder, name string, size int) (*object, error) {
 		return nil, fmt.Errorf("%w: %d elements in %d bytes", ErrNotObject, n, room)
 	}
 	return o, nil
+}
+
+// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if its elements have
+// another type.
+func (a *Array[T]) unmarshalWire(d *wire.Decoder) (err error) {
+	a.obj, err = readNumbers(d, arrayName[T](), shm.SizeOf[T]())
+	return err
 }

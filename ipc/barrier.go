@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Barrier lets a number of goroutines, of any processes, go on together.
@@ -15,7 +16,7 @@ import (
 // waiting or still to come, and the members that wait are told at once. A Close is no death, and
 // neither is the end of a worker's function. The zero Barrier is closed.
 type Barrier struct {
-	cell[barrierCell]
+	cell
 
 	// Action is called once in each turn, by the last one to come and before anybody goes on. If it
 	// returns an error or panics, the barrier is broken. It does not travel: a process that has
@@ -35,7 +36,7 @@ func NewBarrier(parties int) (*Barrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Barrier{cell: cell[barrierCell]{o}}, nil
+	return &Barrier{cell: cell{o}}, nil
 }
 
 // Wait waits until all parties have come, and returns how many had come before this one: 0 for one
@@ -112,3 +113,10 @@ func (b *Barrier) count(f func(shm.Barrier) int) int {
 }
 
 func (b *Barrier) shm() shm.Barrier { return shm.Barrier{Sync: b.obj.sync} }
+
+// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
+// type.
+func (b *Barrier) unmarshalWire(d *wire.Decoder) (err error) {
+	b.obj, err = readObject(d, barrierName, shm.FormBarrier)
+	return err
+}

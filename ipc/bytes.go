@@ -94,7 +94,7 @@ func (c *PipeEnd[S, R]) recvBody(ctx context.Context, read func(*wire.Decoder) e
 }
 
 // getBody is Get of a message that read reads. Its memory is good until read returns.
-func (r *receiver[T]) getBody(ctx context.Context, read func(*wire.Decoder) error) error {
+func (r *Receiver[T]) getBody(ctx context.Context, read func(*wire.Decoder) error) error {
 	if err := r.end.enter(); err != nil {
 		return err
 	}

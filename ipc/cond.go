@@ -11,10 +11,7 @@ import (
 
 // A Cond lets goroutines of any processes wait until another goroutine, which holds the Cond's
 // Mutex, notifies them. A Cond travels together with its Mutex. The zero Cond is closed.
-type Cond struct{ cond }
-
-// A cond is what travels of a Cond.
-type cond struct {
+type Cond struct {
 	obj *object
 	mu  Mutex
 }
@@ -92,25 +89,25 @@ func (c *Cond) NotifyAll() error { return c.Notify(1 << 30) }
 
 // Close closes the Cond in this process, and the Mutex that Mutex returns. A Wait that is going on
 // in this process returns ErrClosed. Close is idempotent.
-func (c *cond) Close() error { return errors.Join(c.obj.close(), c.mu.Close()) }
+func (c *Cond) Close() error { return errors.Join(c.obj.close(), c.mu.Close()) }
 
 // condTags are those of [object, Mutex].
 var condTags = &wire.Tags{Type: condName, Fields: []int{2}}
 
-// MarshalWire lets a Cond be part of a value that is sent. Its receiver has one of its own, with
+// marshalWire lets a Cond be part of a value that is sent. Its receiver has one of its own, with
 // its Mutex.
-func (c *cond) MarshalWire(e *wire.Encoder) error {
+func (c *Cond) marshalWire(e *wire.Encoder) error {
 	e.Tag(condTags, 0)
-	return errors.Join(c.obj.marshal(e), c.mu.MarshalWire(e))
+	return errors.Join(c.obj.marshal(e), c.mu.marshalWire(e))
 }
 
-// UnmarshalWire is the counterpart of MarshalWire.
-func (c *cond) UnmarshalWire(d *wire.Decoder) (err error) {
+// unmarshalWire is the counterpart of marshalWire.
+func (c *Cond) unmarshalWire(d *wire.Decoder) (err error) {
 	if err := d.OnlyTag(condTags); err != nil {
 		return err
 	}
 	if c.obj, err = readObject(d, condName, shm.FormCond); err != nil {
 		return err
 	}
-	return c.mu.UnmarshalWire(d)
+	return c.mu.unmarshalWire(d)
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // An Event is a flag for which goroutines of any processes wait. The zero Event is closed.
-type Event struct{ cell[eventCell] }
+type Event struct{ cell }
 
 const eventName = "Event"
 
@@ -17,7 +18,7 @@ func NewEvent() (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Event{cell[eventCell]{o}}, nil
+	return &Event{cell{o}}, nil
 }
 
 // Set sets the flag and wakes every goroutine that waits, even if the flag is cleared at once.
@@ -45,3 +46,10 @@ func (e *Event) Wait(ctx context.Context) error {
 }
 
 func (e *Event) shm() shm.Event { return shm.Event{Sync: e.obj.sync} }
+
+// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
+// type.
+func (e *Event) unmarshalWire(d *wire.Decoder) (err error) {
+	e.obj, err = readObject(d, eventName, shm.FormEvent)
+	return err
+}

@@ -17,12 +17,9 @@ import (
 // A process that has got a task has a permit of a semaphore until TaskDone, and the permits of a
 // dead process are returned. So Join does not wait for the dead: it waits for all other processes,
 // and then says that tasks are lost.
-type JoinableQueue[T any] struct{ joinable[T] }
-
-// A joinable is what travels of a JoinableQueue.
-type joinable[T any] struct {
-	sender[T]
-	in    receiver[T]
+type JoinableQueue[T any] struct {
+	out   Sender[T]
+	in    Receiver[T]
 	taken *object // the semaphore
 	mu    Mutex   // held from taking a permit to taking the task
 }
@@ -50,8 +47,30 @@ func NewJoinableQueue[T any](capacity int) (*JoinableQueue[T], error) {
 	if err != nil {
 		return nil, errors.Join(err, q.Close(), mu.Close())
 	}
-	return &JoinableQueue[T]{joinable[T]{q.sender, q.receiver, taken, *mu}}, nil
+	return &JoinableQueue[T]{q.sender, q.receiver, taken, *mu}, nil
 }
+
+// Put puts a task and waits while the queue is full. Everything else is as with [Sender.Put].
+func (j *JoinableQueue[T]) Put(ctx context.Context, v T) error { return j.out.Put(ctx, v) }
+
+// TryPut puts a task, or returns ErrFull at once. Everything else is as with [Sender.TryPut].
+func (j *JoinableQueue[T]) TryPut(v T) error { return j.out.TryPut(v) }
+
+// PutN puts the tasks one after the other and returns how many it has put. Everything else is as
+// with [Sender.PutN].
+func (j *JoinableQueue[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
+	return j.out.PutN(ctx, vs)
+}
+
+// Finish ends the queue for every sender: puts return ErrClosed, and so do gets once the queue is
+// empty.
+func (j *JoinableQueue[T]) Finish() error { return j.out.Finish() }
+
+// Len returns the number of tasks that wait in the queue, 0 if it is closed.
+func (j *JoinableQueue[T]) Len() int { return j.out.Len() }
+
+// Cap returns the number of tasks for which the queue has room.
+func (j *JoinableQueue[T]) Cap() int { return j.out.Cap() }
 
 // Get takes the oldest task and waits while there is none. Each Get that returns no error needs a
 // TaskDone. The caller closes what the task holds of shared memory. The error is ErrClosed once the
@@ -164,33 +183,33 @@ func (j *JoinableQueue[T]) done(ctx context.Context) (done bool, err error) {
 
 // Poll waits until a Get would not wait: a task is there, or there will never be one. The error is
 // ErrEmpty and context.DeadlineExceeded if ctx had a deadline.
-func (j *joinable[T]) Poll(ctx context.Context) error { return j.in.Poll(ctx) }
+func (j *JoinableQueue[T]) Poll(ctx context.Context) error { return j.in.Poll(ctx) }
 
 // Close closes the queue in this process. It is idempotent.
-func (j *joinable[T]) Close() error {
-	return errors.Join(j.sender.Close(), j.in.Close(), j.taken.close(), j.mu.Close())
+func (j *JoinableQueue[T]) Close() error {
+	return errors.Join(j.out.Close(), j.in.Close(), j.taken.close(), j.mu.Close())
 }
 
 // joinableTags are those of [Queue, semaphore, Mutex].
 var joinableTags = &wire.Tags{Type: joinableName, Fields: []int{3}}
 
-// MarshalWire lets a queue be part of a value that is sent.
-func (j *joinable[T]) MarshalWire(e *wire.Encoder) error {
+// marshalWire lets a queue be part of a value that is sent.
+func (j *JoinableQueue[T]) marshalWire(e *wire.Encoder) error {
 	e.Tag(joinableTags, 0)
-	return errors.Join(marshalPair(e, &j.sender, &j.in), j.taken.marshal(e), j.mu.MarshalWire(e))
+	return errors.Join(marshalPair(e, &j.out, &j.in), j.taken.marshal(e), j.mu.marshalWire(e))
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
+// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
 // another type.
-func (j *joinable[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+func (j *JoinableQueue[T]) unmarshalWire(d *wire.Decoder) (err error) {
 	if err := d.OnlyTag(joinableTags); err != nil {
 		return err
 	}
-	if err := unmarshalPair(d, &j.sender, &j.in); err != nil {
+	if err := unmarshalPair(d, &j.out, &j.in); err != nil {
 		return err
 	}
 	if j.taken, err = readObject(d, joinableName, shm.FormSemaphore); err != nil {
 		return err
 	}
-	return j.mu.UnmarshalWire(d)
+	return j.mu.unmarshalWire(d)
 }

@@ -21,13 +21,10 @@ import (
 // It travels to other processes, also as part of a worker's argument: a worker that is started
 // again loads what is the latest then, and not what it was at its first start. Its methods may be
 // called by several goroutines. The zero Latest is closed.
-type Latest[T any] struct{ latest[T] }
-
-// A latest is what travels of a Latest.
-type latest[T any] struct {
+type Latest[T any] struct {
 	mu  Mutex // held while a value is stored
-	in  sender[T]
-	out receiver[T]
+	in  Sender[T]
+	out Receiver[T]
 }
 
 // latestSlots has room for the newest value, the one before it, and what the dead have left until
@@ -49,7 +46,7 @@ func NewLatest[T any](v T) (*Latest[T], error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("new latest: %w", err), mu.Close())
 	}
-	l := &Latest[T]{latest[T]{*mu, sender[T]{send, plan}, receiver[T]{recv, plan}}}
+	l := &Latest[T]{*mu, Sender[T]{send, plan}, Receiver[T]{recv, plan}}
 	if _, err := l.Store(context.Background(), v); err != nil {
 		return nil, errors.Join(fmt.Errorf("new latest: %w", err), l.Close())
 	}
@@ -127,25 +124,25 @@ func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64
 
 // Close gives this process's reference back. A Wait that is going on in this process returns
 // ErrClosed. Close is idempotent; a process that dies closes what it has.
-func (l *latest[T]) Close() error { return errors.Join(l.mu.Close(), l.in.Close(), l.out.Close()) }
+func (l *Latest[T]) Close() error { return errors.Join(l.mu.Close(), l.in.Close(), l.out.Close()) }
 
 // latestTags are those of [Mutex, Sender, Receiver].
 var latestTags = &wire.Tags{Type: "Latest", Fields: []int{3}}
 
-// MarshalWire lets a Latest be part of a value that is sent. Its receiver has one of its own, of
+// marshalWire lets a Latest be part of a value that is sent. Its receiver has one of its own, of
 // the same value.
-func (l *latest[T]) MarshalWire(e *wire.Encoder) error {
+func (l *Latest[T]) marshalWire(e *wire.Encoder) error {
 	e.Tag(latestTags, 0)
-	return errors.Join(l.mu.MarshalWire(e), l.in.MarshalWire(e), l.out.MarshalWire(e))
+	return errors.Join(l.mu.marshalWire(e), l.in.marshalWire(e), l.out.marshalWire(e))
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of another
+// unmarshalWire is the counterpart of marshalWire. The error is ErrType if it is one of another
 // type.
-func (l *latest[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+func (l *Latest[T]) unmarshalWire(d *wire.Decoder) (err error) {
 	if err := d.OnlyTag(latestTags); err != nil {
 		return err
 	}
-	if err := l.mu.UnmarshalWire(d); err != nil {
+	if err := l.mu.unmarshalWire(d); err != nil {
 		return err
 	}
 	plan, err := wire.PlanOf[T]()

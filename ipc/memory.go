@@ -12,10 +12,7 @@ import (
 // A Memory is a fixed number of bytes of shared memory, with or without a name: Python's
 // SharedMemory. It travels to other processes. tensor.FromBuffer makes tensors of it. The zero
 // Memory is closed.
-type Memory struct{ memory }
-
-// A memory is what travels of a Memory.
-type memory struct{ region *region }
+type Memory struct{ region *region }
 
 // A region is what a Memory holds, and what the garbage collector is asked about: the Memory itself
 // may be copied.
@@ -59,7 +56,7 @@ func NewMemory(name string, size int) (*Memory, error) {
 		return nil, err
 	}
 	clear(r.bytes)
-	m := &Memory{memory{r}}
+	m := &Memory{r}
 	if name == "" {
 		return m, nil
 	}
@@ -86,7 +83,7 @@ func (m *Memory) Size() int { return len(m.Bytes()) }
 
 // Close drops this process's reference. The name stays, and other processes go on with the memory.
 // Close is idempotent; a process that dies closes what it has.
-func (m *memory) Close() error {
+func (m *Memory) Close() error {
 	if m.region == nil {
 		return nil
 	}
@@ -97,9 +94,9 @@ func (m *memory) Close() error {
 // memoryTags are those of [block, size].
 var memoryTags = &wire.Tags{Type: "memory", Fields: []int{2}}
 
-// MarshalWire lets a memory be part of a value that is sent. Its receiver has one of its own, of
+// marshalWire lets a memory be part of a value that is sent. Its receiver has one of its own, of
 // the same bytes.
-func (m *memory) MarshalWire(e *wire.Encoder) error {
+func (m *Memory) marshalWire(e *wire.Encoder) error {
 	if m.region == nil || m.region.enter() != nil {
 		return fmt.Errorf("send memory: %w", ErrClosed)
 	}
@@ -111,9 +108,9 @@ func (m *memory) MarshalWire(e *wire.Encoder) error {
 	return nil
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrSize if the block has fewer
+// unmarshalWire is the counterpart of marshalWire. The error is ErrSize if the block has fewer
 // bytes.
-func (m *memory) UnmarshalWire(dec *wire.Decoder) error {
+func (m *Memory) unmarshalWire(dec *wire.Decoder) error {
 	d, err := shm.Default()
 	if err != nil {
 		return err

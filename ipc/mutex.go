@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Mutex is a lock for goroutines of any processes of the domain. It travels to other processes,
@@ -15,7 +16,7 @@ import (
 // Semaphore of one permit.
 //
 // Its methods may be called by several goroutines. The zero Mutex is closed.
-type Mutex struct{ cell[mutexCell] }
+type Mutex struct{ cell }
 
 const mutexName = "Mutex"
 
@@ -30,7 +31,7 @@ func NewMutex() (*Mutex, error) {
 }
 
 // mutexOf returns the Mutex of an object.
-func mutexOf(o *object) Mutex { return Mutex{cell[mutexCell]{o}} }
+func mutexOf(o *object) Mutex { return Mutex{cell{o}} }
 
 // Lock waits for the lock and takes it. The error is ErrLocked and context.DeadlineExceeded if ctx
 // had a deadline, and names the process that holds it.
@@ -74,3 +75,10 @@ func (m *Mutex) Locked() bool {
 }
 
 func (m *Mutex) shm() shm.Mutex { return shm.Mutex{Sync: m.obj.sync} }
+
+// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
+// type.
+func (m *Mutex) unmarshalWire(d *wire.Decoder) (err error) {
+	m.obj, err = readObject(d, mutexName, shm.FormMutex)
+	return err
+}

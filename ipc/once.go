@@ -5,10 +5,11 @@ import (
 	"errors"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Once does something once for all processes of the domain. The zero Once is closed.
-type Once struct{ cell[onceCell] }
+type Once struct{ cell }
 
 const (
 	onceName = "Once"
@@ -21,7 +22,7 @@ func NewOnce() (*Once, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Once{cell[onceCell]{o}}, nil
+	return &Once{cell{o}}, nil
 }
 
 // Do calls f unless a call by anybody has returned nil, and waits for one that is going on. If f
@@ -57,4 +58,11 @@ func (o *Once) Done() (bool, error) {
 	}
 	defer o.obj.leave()
 	return o.obj.sync.Flag() == onceDone, nil
+}
+
+// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
+// type.
+func (o *Once) unmarshalWire(d *wire.Decoder) (err error) {
+	o.obj, err = readObject(d, onceName, shm.FormMutex)
+	return err
 }

@@ -20,12 +20,9 @@ const pipeCapacity = 64
 // Processes that did not start each other meet by Listen and Dial, and have a Conn.
 //
 // Its methods may be called by several goroutines. The zero PipeEnd is closed.
-type PipeEnd[S, R any] struct{ pipe[S, R] }
-
-// A pipe is the two ends of queues that a PipeEnd has: they travel and are closed together.
-type pipe[S, R any] struct {
-	out sender[S]
-	in  receiver[R]
+type PipeEnd[S, R any] struct {
+	out Sender[S]
+	in  Receiver[R]
 }
 
 // Pipe makes a pipe and returns its two sides: a sends values of type S, which b receives, and b
@@ -41,8 +38,7 @@ func Pipe[S, R any]() (a *PipeEnd[S, R], b *PipeEnd[R, S], err error) {
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("pipe: %w", err), there.Close())
 	}
-	return &PipeEnd[S, R]{pipe[S, R]{there.sender, back.receiver}}, &PipeEnd[R, S]{pipe[R, S]{back.sender,
-		there.receiver}}, nil
+	return &PipeEnd[S, R]{there.sender, back.receiver}, &PipeEnd[R, S]{back.sender, there.receiver}, nil
 }
 
 // Send sends v and waits while too much is on the way. v is copied, but for the blocks of shared
@@ -66,17 +62,17 @@ func (c *PipeEnd[S, R]) All(ctx context.Context) iter.Seq2[R, error] { return c.
 
 // Poll waits until a Recv would not wait, because there is a value or the other side is gone. The
 // error is ErrEmpty and context.DeadlineExceeded if ctx had a deadline.
-func (c *pipe[S, R]) Poll(ctx context.Context) error { return c.in.Poll(ctx) }
+func (c *PipeEnd[S, R]) Poll(ctx context.Context) error { return c.in.Poll(ctx) }
 
 // Len returns the number of values that wait to be received.
-func (c *pipe[S, R]) Len() int { return c.in.Len() }
+func (c *PipeEnd[S, R]) Len() int { return c.in.Len() }
 
 // Close closes this side in this process. It is idempotent.
-func (c *pipe[S, R]) Close() error { return errors.Join(c.out.Close(), c.in.Close()) }
+func (c *PipeEnd[S, R]) Close() error { return errors.Join(c.out.Close(), c.in.Close()) }
 
-// MarshalWire lets a side be part of a value that is sent. Its receiver has that side as well.
-func (c *pipe[S, R]) MarshalWire(e *wire.Encoder) error { return marshalPair(e, &c.out, &c.in) }
+// marshalWire lets a side be part of a value that is sent. Its receiver has that side as well.
+func (c *PipeEnd[S, R]) marshalWire(e *wire.Encoder) error { return marshalPair(e, &c.out, &c.in) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the pipe carries other
+// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the pipe carries other
 // types.
-func (c *pipe[S, R]) UnmarshalWire(d *wire.Decoder) error { return unmarshalPair(d, &c.out, &c.in) }
+func (c *PipeEnd[S, R]) unmarshalWire(d *wire.Decoder) error { return unmarshalPair(d, &c.out, &c.in) }

@@ -1,8 +1,10 @@
 package ipc
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
@@ -20,17 +22,14 @@ import (
 // message in it holds its receiving end.
 //
 // Its methods may be called by several goroutines. The zero Queue is closed.
-type Queue[T any] struct{ ends[T] }
-
-// The ends of one queue travel together and are closed together.
-type ends[T any] struct {
-	sender[T]
-	receiver[T]
+type Queue[T any] struct {
+	sender   Sender[T]
+	receiver Receiver[T]
 }
 
 // join makes each end keep the other one from the garbage collector: a process that has kept only
 // the Sender of its Queue has not closed the Receiver.
-func (q *ends[T]) join() {
+func (q *Queue[T]) join() {
 	q.sender.end.other, q.receiver.end.other = q.receiver.end, q.sender.end
 }
 
@@ -66,26 +65,29 @@ func NewQueue[T any](capacity int) (*Queue[T], error) {
 // NewQueueWith makes a queue with options. The caller closes it. The errors are those of NewQueue,
 // and ErrSize for options that there cannot be.
 func NewQueueWith[T any](opts QueueOptions) (*Queue[T], error) {
-	both, err := newEnds[T](opts)
+	q, err := newEnds[T](opts)
 	if err != nil {
 		return nil, fmt.Errorf("new queue: %w", err)
 	}
-	both.join()
-	return &Queue[T]{both}, nil
+	q.join()
+	return q, nil
 }
 
-// newEnds makes a ring and both of its ends.
-func newEnds[T any](opts QueueOptions) (both ends[T], err error) {
+// newEnds makes a ring and both of its ends, which are not joined.
+func newEnds[T any](opts QueueOptions) (*Queue[T], error) {
 	plan, err := wire.PlanOf[T]()
 	if err != nil {
-		return both, err
+		return nil, err
 	}
 	ro, err := opts.ring()
 	if err != nil {
-		return both, err
+		return nil, err
 	}
 	send, recv, err := makeEnds(ro, elemName[T](), opts.Policy)
-	return ends[T]{sender[T]{send, plan}, receiver[T]{recv, plan}}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Queue[T]{Sender[T]{send, plan}, Receiver[T]{recv, plan}}, nil
 }
 
 func makeEnds(ro shm.RingOptions, elem string, policy Policy) (send, recv *end, err error) {
@@ -140,27 +142,69 @@ func (o QueueOptions) ring() (shm.RingOptions, error) {
 
 // Sender returns the queue's sending end. To close it is to say that this process does not put any
 // more. To send it gives the process that receives it an end of its own.
-func (q *Queue[T]) Sender() *Sender[T] { return &Sender[T]{q.sender} }
+func (q *Queue[T]) Sender() *Sender[T] {
+	s := q.sender
+	return &s
+}
 
 // Receiver returns the queue's receiving end. To close it is to say that this process does not get
 // any more. To send it gives the process that receives it an end of its own.
-func (q *Queue[T]) Receiver() *Receiver[T] { return &Receiver[T]{q.receiver} }
+func (q *Queue[T]) Receiver() *Receiver[T] {
+	r := q.receiver
+	return &r
+}
+
+// Put puts v and waits while the queue is full. Everything else is as with [Sender.Put].
+func (q *Queue[T]) Put(ctx context.Context, v T) error { return q.sender.Put(ctx, v) }
+
+// TryPut puts v, or returns ErrFull at once. Everything else is as with [Sender.TryPut].
+func (q *Queue[T]) TryPut(v T) error { return q.sender.TryPut(v) }
+
+// PutN puts the values one after the other and returns how many it has put. Everything else is as
+// with [Sender.PutN].
+func (q *Queue[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
+	return q.sender.PutN(ctx, vs)
+}
+
+// Finish ends the queue for every sender: puts return ErrClosed, and so do gets once the queue is
+// empty.
+func (q *Queue[T]) Finish() error { return q.sender.Finish() }
+
+// Get takes the oldest value and waits while the queue is empty. The caller must close the shared
+// memory that the value holds. The errors are those of [Receiver.Get].
+func (q *Queue[T]) Get(ctx context.Context) (T, error) { return q.receiver.Get(ctx) }
+
+// TryGet takes the oldest value, or returns ErrEmpty at once.
+func (q *Queue[T]) TryGet() (T, error) { return q.receiver.TryGet() }
+
+// GetN waits for a value and takes as many as there are, up to len(vs), into vs. It returns how
+// many values it took, at least 1 if err is nil. If vs is empty, it returns 0 at once.
+func (q *Queue[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
+	return q.receiver.GetN(ctx, vs)
+}
+
+// All yields the values one after the other, until the queue is empty and no put can follow. An
+// error is yielded once and ends the loop. Another loop may continue where one broke off.
+func (q *Queue[T]) All(ctx context.Context) iter.Seq2[T, error] { return q.receiver.All(ctx) }
+
+// Poll waits until a Get would not wait. Everything else is as with [Receiver.Poll].
+func (q *Queue[T]) Poll(ctx context.Context) error { return q.receiver.Poll(ctx) }
 
 // Len returns the number of values that wait, 0 if the receiving end is closed.
-func (q *ends[T]) Len() int { return q.receiver.Len() }
+func (q *Queue[T]) Len() int { return q.receiver.Len() }
 
 // Cap returns the number of values for which there is room.
-func (q *ends[T]) Cap() int { return q.receiver.Cap() }
+func (q *Queue[T]) Cap() int { return q.receiver.Cap() }
 
 // Close closes both ends in this process; other processes keep theirs. Close is idempotent.
-func (q *ends[T]) Close() error { return errors.Join(q.sender.Close(), q.receiver.Close()) }
+func (q *Queue[T]) Close() error { return errors.Join(q.sender.Close(), q.receiver.Close()) }
 
-// MarshalWire lets a queue be part of a value that is sent. Its receiver has both ends.
-func (q *ends[T]) MarshalWire(e *wire.Encoder) error { return marshalPair(e, &q.sender, &q.receiver) }
+// marshalWire lets a queue be part of a value that is sent. Its receiver has both ends.
+func (q *Queue[T]) marshalWire(e *wire.Encoder) error { return marshalPair(e, &q.sender, &q.receiver) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
+// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
 // another type.
-func (q *ends[T]) UnmarshalWire(d *wire.Decoder) error {
+func (q *Queue[T]) unmarshalWire(d *wire.Decoder) error {
 	if err := unmarshalPair(d, &q.sender, &q.receiver); err != nil {
 		return err
 	}
@@ -171,17 +215,17 @@ func (q *ends[T]) UnmarshalWire(d *wire.Decoder) error {
 // pairTags are those of [Sender, Receiver].
 var pairTags = &wire.Tags{Type: "pair of a queue's ends", Fields: []int{2}}
 
-func marshalPair[S, R any](e *wire.Encoder, out *sender[S], in *receiver[R]) error {
+func marshalPair[S, R any](e *wire.Encoder, out *Sender[S], in *Receiver[R]) error {
 	e.Tag(pairTags, 0)
-	return errors.Join(out.MarshalWire(e), in.MarshalWire(e))
+	return errors.Join(out.marshalWire(e), in.marshalWire(e))
 }
 
-func unmarshalPair[S, R any](d *wire.Decoder, out *sender[S], in *receiver[R]) error {
+func unmarshalPair[S, R any](d *wire.Decoder, out *Sender[S], in *Receiver[R]) error {
 	if err := d.OnlyTag(pairTags); err != nil {
 		return err
 	}
-	if err := out.UnmarshalWire(d); err != nil {
+	if err := out.unmarshalWire(d); err != nil {
 		return err
 	}
-	return in.UnmarshalWire(d)
+	return in.unmarshalWire(d)
 }

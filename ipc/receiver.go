@@ -11,10 +11,7 @@ import (
 
 // A Receiver is the receiving end of a queue. It travels to other processes; each value goes to one
 // receiver. Its methods may be called by several goroutines. The zero Receiver is closed.
-type Receiver[T any] struct{ receiver[T] }
-
-// A receiver is what a Receiver and a Queue do alike.
-type receiver[T any] struct {
+type Receiver[T any] struct {
 	end  *end
 	plan *wire.Plan[T]
 }
@@ -25,7 +22,7 @@ type receiver[T any] struct {
 // The error is ErrClosed once the queue is empty and no put can follow; ErrEmpty and
 // context.DeadlineExceeded if ctx had a deadline. Any other error means that one message was taken
 // and could not be read.
-func (r *receiver[T]) Get(ctx context.Context) (T, error) {
+func (r *Receiver[T]) Get(ctx context.Context) (T, error) {
 	alone, err := r.end.enterAlone()
 	if err != nil {
 		var zero T
@@ -39,7 +36,7 @@ func (r *receiver[T]) Get(ctx context.Context) (T, error) {
 }
 
 // TryGet takes the oldest value, or returns ErrEmpty at once.
-func (r *receiver[T]) TryGet() (T, error) {
+func (r *Receiver[T]) TryGet() (T, error) {
 	alone, err := r.end.enterAlone()
 	if err != nil {
 		var zero T
@@ -54,7 +51,7 @@ func (r *receiver[T]) TryGet() (T, error) {
 
 // GetN waits for a value and takes as many as there are, up to len(vs), into vs. It returns how
 // many values it took, at least 1 if err is nil. If vs is empty, it returns 0 at once.
-func (r *receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
+func (r *Receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	alone, err := r.end.enterAlone()
 	if err != nil {
 		return 0, err
@@ -89,7 +86,7 @@ func (r *receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 }
 
 // tryGetN takes the next values together, none where get has to see.
-func (r *receiver[T]) tryGetN(in *incoming, vs []T) (n int, err error) {
+func (r *Receiver[T]) tryGetN(in *incoming, vs []T) (n int, err error) {
 	in.batch.Reset()
 	if _, err := r.end.ring.TryGetBatch(&in.batch, len(vs)); err != nil {
 		return 0, shmError(context.Background(), "get", err, ErrEmpty)
@@ -100,7 +97,7 @@ func (r *receiver[T]) tryGetN(in *incoming, vs []T) (n int, err error) {
 	return n, err
 }
 
-func (r *receiver[T]) get(ctx context.Context, in *incoming) (v T, err error) {
+func (r *Receiver[T]) get(ctx context.Context, in *incoming) (v T, err error) {
 	if err := r.take(ctx, in); err != nil {
 		return v, err
 	}
@@ -108,7 +105,7 @@ func (r *receiver[T]) get(ctx context.Context, in *incoming) (v T, err error) {
 }
 
 // take waits for a message.
-func (r *receiver[T]) take(ctx context.Context, in *incoming) error {
+func (r *Receiver[T]) take(ctx context.Context, in *incoming) error {
 	if ctx.Err() == context.Canceled { // with a deadline that is over it takes what is there: ErrEmpty is true
 		return contextError(ctx, "get", ErrEmpty)
 	}
@@ -118,14 +115,14 @@ func (r *receiver[T]) take(ctx context.Context, in *incoming) error {
 	return nil
 }
 
-func (r *receiver[T]) tryGet(in *incoming) (v T, err error) {
+func (r *Receiver[T]) tryGet(in *incoming) (v T, err error) {
 	if err := r.end.ring.TryGet(&in.Message); err != nil {
 		return v, shmError(context.Background(), "get", err, ErrEmpty)
 	}
 	return r.read(in)
 }
 
-func (r *receiver[T]) read(in *incoming) (T, error) {
+func (r *Receiver[T]) read(in *incoming) (T, error) {
 	v, err := read(in, r.plan)
 	if err != nil {
 		return v, fmt.Errorf("get: %w", err)
@@ -135,7 +132,7 @@ func (r *receiver[T]) read(in *incoming) (T, error) {
 
 // All yields the values one after the other, until the queue is empty and no put can follow. An
 // error is yielded once and ends the loop. Another loop may continue where one broke off.
-func (r *receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
+func (r *Receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for {
 			v, err := r.Get(ctx)
@@ -149,7 +146,7 @@ func (r *receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
 // Poll waits until a Get would not wait: there is a value, which another receiver may be quicker to
 // take, or there will never be one. It returns ErrEmpty and context.DeadlineExceeded if ctx had a
 // deadline.
-func (r *receiver[T]) Poll(ctx context.Context) error {
+func (r *Receiver[T]) Poll(ctx context.Context) error {
 	if err := r.end.enter(); err != nil {
 		return err
 	}
@@ -158,10 +155,10 @@ func (r *receiver[T]) Poll(ctx context.Context) error {
 }
 
 // Len returns the number of values that wait in the queue, 0 if r is closed.
-func (r *receiver[T]) Len() int { return r.end.len() }
+func (r *Receiver[T]) Len() int { return r.end.len() }
 
 // Cap returns the number of values for which the queue has room.
-func (r *receiver[T]) Cap() int { return r.end.cap() }
+func (r *Receiver[T]) Cap() int { return r.end.cap() }
 
 // Clone returns another Receiver of the same queue, to be closed on its own.
 func (r *Receiver[T]) Clone() (*Receiver[T], error) {
@@ -169,21 +166,21 @@ func (r *Receiver[T]) Clone() (*Receiver[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Receiver[T]{receiver[T]{e, r.plan}}, nil
+	return &Receiver[T]{e, r.plan}, nil
 }
 
 // Close gives the end back. When the last one in any process is closed, puts return ErrClosed, and
 // the values that wait are let go of, with the shared memory and the ends that they hold.
 // Operations that wait in this process return ErrClosed. Close is idempotent; a process that dies
 // closes what it has.
-func (r *receiver[T]) Close() error { return r.end.close() }
+func (r *Receiver[T]) Close() error { return r.end.close() }
 
-// MarshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
-func (r *receiver[T]) MarshalWire(e *wire.Encoder) error { return r.end.marshal(e) }
+// marshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
+func (r *Receiver[T]) marshalWire(e *wire.Encoder) error { return r.end.marshal(e) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
+// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
 // another type.
-func (r *receiver[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+func (r *Receiver[T]) unmarshalWire(d *wire.Decoder) (err error) {
 	if r.plan, err = wire.PlanOf[T](); err != nil {
 		return err
 	}

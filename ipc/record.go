@@ -22,7 +22,7 @@ import (
 //	defer p.Unlock()
 //
 // The zero Record is closed.
-type Record[T any] struct{ elements[recordCell[T]] }
+type Record[T any] struct{ Mutex }
 
 // NewRecord makes a record. The caller closes it. The error is ErrType if T has no fixed layout,
 // and says which part of it has none.
@@ -31,11 +31,11 @@ func NewRecord[T any](v T) (*Record[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	record := &Record[T]{elementsOf[recordCell[T]](o)}
+	record := &Record[T]{mutexOf(o)}
 	return record, record.Store(v)
 }
 
-func (r *Record[T]) array() *Records[T] { return &Records[T]{sequenceOf[recordsCell[T]](r.obj)} }
+func (r *Record[T]) array() *Records[T] { return &Records[T]{mutexOf(r.obj)} }
 
 // Load returns the value.
 func (r *Record[T]) Load() (T, error) { return r.array().At(0) }
@@ -46,7 +46,7 @@ func (r *Record[T]) Store(v T) error { return r.array().Set(0, v) }
 // Records are a fixed number of values of fixed layout in shared memory: what an Array of c_bool or
 // of a ctypes.Structure is in Python. Each is like a [Record]; one Mutex is for all. The zero
 // Records are closed.
-type Records[T any] struct{ sequence[recordsCell[T]] }
+type Records[T any] struct{ Mutex }
 
 // NewRecords makes n records of zeroes, ErrSize if n is below 0. The caller closes them. The error
 // is ErrType if T has no fixed layout, and says which part of it has none.
@@ -55,7 +55,7 @@ func NewRecords[T any](n int) (*Records[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Records[T]{sequenceOf[recordsCell[T]](o)}, nil
+	return &Records[T]{mutexOf(o)}, nil
 }
 
 // newElements makes an object of a lock and n values of T, after a look at its layout.
@@ -75,6 +75,9 @@ func readElements[T any](d *wire.Decoder, kind string) (*object, error) {
 	}
 	return readNumbers(d, name, shm.SizeOf[T]())
 }
+
+// Len returns the number of records, 0 if they are closed.
+func (r *Records[T]) Len() int { return r.obj.count() }
 
 // At returns record i. Below 0, i counts from the end.
 func (r *Records[T]) At(i int) (v T, err error) {
@@ -100,4 +103,18 @@ func (r *Records[T]) Write(i int, src []T) error {
 // with calls f with the n records from i on.
 func (r *Records[T]) with(i, n int, f func([]T)) error {
 	return r.obj.span(i, n, func(at int) { f(shm.ValuesIn[T](r.obj.sync.Data())[at : at+n]) })
+}
+
+// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if its elements have
+// another type.
+func (r *Record[T]) unmarshalWire(d *wire.Decoder) (err error) {
+	r.obj, err = readElements[T](d, "Record")
+	return err
+}
+
+// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if its elements have
+// another type.
+func (r *Records[T]) unmarshalWire(d *wire.Decoder) (err error) {
+	r.obj, err = readElements[T](d, "Records")
+	return err
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -33,8 +32,8 @@ func TestRegression_S3_2_ABoolAndAStructAreShared(t *testing.T) {
 		flag, err := ipc.NewRecord(true)
 		testutil.NoError(t, err)
 		defer flag.Close()
-		var again ipc.Record[bool]
-		testutil.NoError(t, again.UnmarshalWire(decoderOf(t, flag)))
+		again, err := receive[ipc.Record[bool]](t, flag)
+		testutil.NoError(t, err)
 		testutil.NoError(t, again.Store(false))
 		if v, err := flag.Load(); v || err != nil {
 			t.Error(v, err)
@@ -45,8 +44,8 @@ func TestRegression_S3_2_ABoolAndAStructAreShared(t *testing.T) {
 		testutil.NoError(t, err)
 		defer all.Close()
 		testutil.NoError(t, all.Write(0, []fish{{}, {}, cod}))
-		var there ipc.Records[fish]
-		testutil.NoError(t, there.UnmarshalWire(decoderOf(t, all)))
+		there, err := receive[ipc.Records[fish]](t, all)
+		testutil.NoError(t, err)
 		if v, err := there.At(-1); v != cod || err != nil {
 			t.Errorf("%+v, %v", v, err)
 		}
@@ -140,7 +139,7 @@ func TestRegression_S3_2_WhatHasNoFixedLayoutIsRefused(t *testing.T) {
 		"has 7 bytes of padding at its end, which compilers place as they like: put large fields first, or a field `_ [7]byte` there")
 }
 
-func olderPoint(t *testing.T) wire.Marshaler {
+func olderPoint(t *testing.T) any {
 	type point struct{ X, Y float32 }
 	r, err := ipc.NewRecord(point{})
 	testutil.NoError(t, err)
@@ -153,12 +152,13 @@ func TestRecord_OfAnotherLayoutIsRefused(t *testing.T) {
 	local(t)
 	older := olderPoint(t)
 	type point struct{ X, Y int32 }
-	var r ipc.Record[point]
-	testutil.ErrorIs(t, r.UnmarshalWire(decoderOf(t, older)), ipc.ErrType)
+	_, err := receive[ipc.Record[point]](t, older)
+	testutil.ErrorIs(t, err, ipc.ErrType)
 	n, err := ipc.NewValue(1)
 	testutil.NoError(t, err)
 	defer n.Close()
-	testutil.ErrorIs(t, r.UnmarshalWire(decoderOf(t, n)), ipc.ErrType)
+	_, err = receive[ipc.Record[point]](t, n)
+	testutil.ErrorIs(t, err, ipc.ErrType)
 }
 
 func TestRegression_S3_2_IndicesCountFromTheEnd(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // An Owner holds a RecursiveMutex: a call and the functions that it calls, to which it passes the
@@ -16,7 +17,7 @@ func NewOwner() Owner { return Owner{rand.Uint64() | 1} }
 
 // A RecursiveMutex is a Mutex that its Owner may lock again, with an Unlock for each Lock: Python's
 // RLock. The zero RecursiveMutex is closed.
-type RecursiveMutex struct{ cell[recursiveCell] }
+type RecursiveMutex struct{ cell }
 
 const recursiveName = "RecursiveMutex"
 
@@ -26,7 +27,7 @@ func NewRecursiveMutex() (*RecursiveMutex, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &RecursiveMutex{cell[recursiveCell]{o}}, nil
+	return &RecursiveMutex{cell{o}}, nil
 }
 
 // Lock waits for the lock and takes it for owner, at once if owner has it. The errors are those of
@@ -59,3 +60,10 @@ func (m *RecursiveMutex) MarkConsistent(owner Owner) error {
 }
 
 func (m *RecursiveMutex) shm() shm.RecursiveMutex { return shm.RecursiveMutex{Sync: m.obj.sync} }
+
+// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
+// type.
+func (m *RecursiveMutex) unmarshalWire(d *wire.Decoder) (err error) {
+	m.obj, err = readObject(d, recursiveName, shm.FormMutex)
+	return err
+}

@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // An RWMutex is a Mutex that any number of readers may hold instead of one writer. A writer that
 // waits keeps new readers out. The death of a reader releases its lock; the death of a writer is
 // told to the next one, as with a Mutex. The zero RWMutex is closed.
-type RWMutex struct{ cell[rwMutexCell] }
+type RWMutex struct{ cell }
 
 const rwMutexName = "RWMutex"
 
@@ -19,7 +20,7 @@ func NewRWMutex() (*RWMutex, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &RWMutex{cell[rwMutexCell]{o}}, nil
+	return &RWMutex{cell{o}}, nil
 }
 
 // Lock waits for the lock and takes it for writing. The errors are those of Mutex.Lock.
@@ -68,3 +69,10 @@ func (m *RWMutex) MarkConsistent() error {
 }
 
 func (m *RWMutex) shm() shm.RWMutex { return shm.RWMutex{Sync: m.obj.sync} }
+
+// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
+// type.
+func (m *RWMutex) unmarshalWire(d *wire.Decoder) (err error) {
+	m.obj, err = readObject(d, rwMutexName, shm.FormRWMutex)
+	return err
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Semaphore counts permits, which processes take and give back. A permit that a process has taken
@@ -15,7 +16,7 @@ import (
 // permits of dead processes come back only up to the number at first: a signal is not heard twice.
 //
 // Its methods may be called by several goroutines. The zero Semaphore is closed.
-type Semaphore struct{ cell[semaphoreCell] }
+type Semaphore struct{ cell }
 
 const semaphoreName = "Semaphore"
 
@@ -39,7 +40,7 @@ func newSemaphore(opts shm.SyncOptions) (*Semaphore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Semaphore{cell[semaphoreCell]{o}}, nil
+	return &Semaphore{cell{o}}, nil
 }
 
 // Acquire waits for a permit and takes it. The error is ErrLocked and context.DeadlineExceeded if
@@ -73,3 +74,10 @@ func (s *Semaphore) Permits() (n int, err error) {
 }
 
 func (s *Semaphore) shm() shm.Semaphore { return shm.Semaphore{Sync: s.obj.sync} }
+
+// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
+// type.
+func (s *Semaphore) unmarshalWire(d *wire.Decoder) (err error) {
+	s.obj, err = readObject(d, semaphoreName, shm.FormSemaphore)
+	return err
+}

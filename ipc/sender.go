@@ -11,10 +11,7 @@ import (
 // A Sender is the sending end of a queue. It travels to other processes. A process that has a
 // Sender keeps the queue open for the receivers. Its methods may be called by several goroutines.
 // The zero Sender is closed.
-type Sender[T any] struct{ sender[T] }
-
-// A sender is what a Sender and a Queue do alike.
-type sender[T any] struct {
+type Sender[T any] struct {
 	end  *end
 	plan *wire.Plan[T]
 }
@@ -28,7 +25,7 @@ type sender[T any] struct {
 // deadline. Another process that is stopped in the middle of a put or a get of the same shared
 // memory is waited for as well; the error is context.DeadlineExceeded alone then. A Put that
 // returns an error has put nothing.
-func (s *sender[T]) Put(ctx context.Context, v T) error {
+func (s *Sender[T]) Put(ctx context.Context, v T) error {
 	alone, err := s.end.enterAlone()
 	if err != nil {
 		return err
@@ -42,7 +39,7 @@ func (s *sender[T]) Put(ctx context.Context, v T) error {
 
 // TryPut puts v as Put does, or returns ErrFull at once. A process that is stopped in the middle of
 // a put or a get of the same shared memory is waited for, for a second.
-func (s *sender[T]) TryPut(v T) error {
+func (s *Sender[T]) TryPut(v T) error {
 	alone, err := s.end.enterAlone()
 	if err != nil {
 		return err
@@ -58,7 +55,7 @@ func (s *sender[T]) TryPut(v T) error {
 // them if err is nil. Values of other senders may come between them. Numbers, strings, instants and
 // structs of these go many at a time; so of a process that is killed meanwhile the first of the
 // values may be there, and the others are not.
-func (s *sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
+func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	alone, err := s.end.enterAlone()
 	if err != nil {
 		return 0, err
@@ -80,7 +77,7 @@ func (s *sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 }
 
 // tryPutN puts the first of the values together and returns how many: none where put has to see.
-func (s *sender[T]) tryPutN(ctx context.Context, o *outgoing, vs []T) int {
+func (s *Sender[T]) tryPutN(ctx context.Context, o *outgoing, vs []T) int {
 	ring := s.end.ring
 	most := min(len(vs), shm.MaxBatch, ring.Room())
 	if most < 2 || ctx.Err() == context.Canceled || !s.plan.Plain() {
@@ -102,7 +99,7 @@ func (s *sender[T]) tryPutN(ctx context.Context, o *outgoing, vs []T) int {
 	return n
 }
 
-func (s *sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error {
+func (s *Sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error {
 	if ctx.Err() == context.Canceled { // with a deadline that is over it takes the room that there is: ErrFull is true
 		return contextError(ctx, "put", ErrFull)
 	}
@@ -119,7 +116,7 @@ func (s *sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error 
 
 // Finish ends the queue for every sender: puts return ErrClosed, and so do gets once the queue is
 // empty.
-func (s *sender[T]) Finish() error {
+func (s *Sender[T]) Finish() error {
 	if err := s.end.enter(); err != nil {
 		return err
 	}
@@ -129,10 +126,10 @@ func (s *sender[T]) Finish() error {
 }
 
 // Len returns the number of values that wait in the queue, 0 if s is closed.
-func (s *sender[T]) Len() int { return s.end.len() }
+func (s *Sender[T]) Len() int { return s.end.len() }
 
 // Cap returns the number of values for which the queue has room.
-func (s *sender[T]) Cap() int { return s.end.cap() }
+func (s *Sender[T]) Cap() int { return s.end.cap() }
 
 // Clone returns another Sender of the same queue, to be closed on its own: one for each goroutine
 // that ends by itself.
@@ -141,20 +138,20 @@ func (s *Sender[T]) Clone() (*Sender[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender[T]{sender[T]{e, s.plan}}, nil
+	return &Sender[T]{e, s.plan}, nil
 }
 
 // Close gives the end back. When the last one in any process is closed, receivers get what is left
 // and then ErrClosed. Operations that wait return ErrClosed. Close is idempotent; a process that
 // dies closes what it has.
-func (s *sender[T]) Close() error { return s.end.close() }
+func (s *Sender[T]) Close() error { return s.end.close() }
 
-// MarshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
-func (s *sender[T]) MarshalWire(e *wire.Encoder) error { return s.end.marshal(e) }
+// marshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
+func (s *Sender[T]) marshalWire(e *wire.Encoder) error { return s.end.marshal(e) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
+// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
 // another type.
-func (s *sender[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+func (s *Sender[T]) unmarshalWire(d *wire.Decoder) (err error) {
 	if s.plan, err = wire.PlanOf[T](); err != nil {
 		return err
 	}

@@ -22,10 +22,7 @@ import (
 // An element is always its old value or its new one, even if a process dies while it sets it.
 // Goroutines of one process may use the list at once. Processes that use an element while another
 // one sets it must take turns, with a Mutex. The zero ShareableList is closed.
-type ShareableList struct{ list }
-
-// A list is what travels of a ShareableList.
-type list struct {
+type ShareableList struct {
 	mu  sync.Mutex
 	mem *Memory
 }
@@ -80,7 +77,7 @@ func NewShareableList(values ...any) (*ShareableList, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new list: %w", err)
 	}
-	l := &ShareableList{list{mem: mem}}
+	l := &ShareableList{mem: mem}
 	b := mem.Bytes()
 	binary.LittleEndian.PutUint64(b, uint64(len(values)))
 	at := uint64(listHead + listEntry*len(values))
@@ -298,7 +295,7 @@ func equal(got any, want packed) bool {
 }
 
 // Close drops this process's reference. It is idempotent.
-func (l *list) Close() error {
+func (l *ShareableList) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.mem == nil {
@@ -307,21 +304,21 @@ func (l *list) Close() error {
 	return l.mem.Close()
 }
 
-// MarshalWire lets a list be part of a value that is sent. Its receiver has one of its own, of the
+// marshalWire lets a list be part of a value that is sent. Its receiver has one of its own, of the
 // same elements.
-func (l *list) MarshalWire(e *wire.Encoder) error {
+func (l *ShareableList) marshalWire(e *wire.Encoder) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.mem == nil {
 		return fmt.Errorf("send list: %w", ErrClosed)
 	}
-	return l.mem.MarshalWire(e)
+	return l.mem.marshalWire(e)
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrNotList if what arrives is none.
-func (l *list) UnmarshalWire(d *wire.Decoder) error {
+// unmarshalWire is the counterpart of marshalWire. The error is ErrNotList if what arrives is none.
+func (l *ShareableList) unmarshalWire(d *wire.Decoder) error {
 	l.mem = new(Memory)
-	if err := l.mem.UnmarshalWire(d); err != nil {
+	if err := l.mem.unmarshalWire(d); err != nil {
 		return err
 	}
 	b := l.mem.Bytes()

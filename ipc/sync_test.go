@@ -117,9 +117,12 @@ func TestQueue_CarriesEveryPrimitive(t *testing.T) {
 func TestMutex_OfAnotherTypeIsRefused(t *testing.T) {
 	local(t)
 	b := newToolbox(t)
-	testutil.ErrorIs(t, new(ipc.Event).UnmarshalWire(decoderOf(t, b.Mutex)), ipc.ErrType)
-	testutil.ErrorIs(t, new(ipc.Value[float32]).UnmarshalWire(decoderOf(t, b.Value)), ipc.ErrType)
-	testutil.ErrorIs(t, new(ipc.Array[float64]).UnmarshalWire(decoderOf(t, b.Value)), ipc.ErrType)
+	_, err := receive[ipc.Event](t, b.Mutex)
+	testutil.ErrorIs(t, err, ipc.ErrType)
+	_, err = receive[ipc.Value[float32]](t, b.Value)
+	testutil.ErrorIs(t, err, ipc.ErrType)
+	_, err = receive[ipc.Array[float64]](t, b.Value)
+	testutil.ErrorIs(t, err, ipc.ErrType)
 	var zero ipc.Mutex
 	testutil.ErrorIs(t, zero.Lock(t.Context()), ipc.ErrClosed)
 	testutil.ErrorIs(t, zero.Unlock(), ipc.ErrClosed)
@@ -308,14 +311,20 @@ func TestArray_OfNumbersOfEverySize(t *testing.T) {
 	})
 }
 
-// decoderOf returns a decoder that reads what v writes.
-func decoderOf(t testing.TB, v wire.Marshaler) *wire.Decoder {
+// receive encodes v and decodes it as a T.
+func receive[T any](t testing.TB, v any) (T, error) {
+	t.Helper()
+	return wire.Decode[T](decoderOf(t, v))
+}
+
+// decoderOf returns a decoder of a message with v.
+func decoderOf(t testing.TB, v any) *wire.Decoder {
 	t.Helper()
 	d, err := shm.Default()
 	testutil.NoError(t, err)
 	enc, dec := new(wire.Encoder), new(wire.Decoder)
 	enc.Reset(nil)
-	testutil.NoError(t, v.MarshalWire(enc))
+	testutil.NoError(t, wire.EncodeValue(enc, v))
 	t.Cleanup(func() { enc.Done(true); dec.Done(false) })
 	dec.Reset(enc.Message(), importer{d, enc.Message().Blocks})
 	return dec

@@ -10,10 +10,7 @@ import (
 )
 
 // An Instance is a proxy of an object of a registered type.
-type Instance struct{ instance }
-
-// An instance is what travels of an Instance.
-type instance struct {
+type Instance struct {
 	proxy
 	typ *Type
 }
@@ -26,7 +23,7 @@ func (t *Type) New(ctx context.Context, m *Manager, args ...any) (*Instance, err
 		return nil, err
 	}
 	p, err := m.create(ctx, t.kind, packed...)
-	return &Instance{instance{p, t}}, err
+	return &Instance{p, t}, err
 }
 
 // Call calls a method in the server and returns its results without the last one if that is an
@@ -87,17 +84,17 @@ func (o *Instance) do(ctx context.Context, method string, args []any) (*function
 	return f, o.call(ctx, f.method, packed...)
 }
 
-// MarshalWire lets a proxy be part of a value that is sent.
-func (o *instance) MarshalWire(e *wire.Encoder) error {
+// marshalWire lets a proxy be part of a value that is sent.
+func (o *Instance) marshalWire(e *wire.Encoder) error {
 	if o.typ == nil {
 		return fmt.Errorf("send a proxy: %w", ErrClosed)
 	}
 	return o.marshal(e, o.typ.name)
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the type is not
+// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the type is not
 // registered here.
-func (o *instance) UnmarshalWire(d *wire.Decoder) error {
+func (o *Instance) unmarshalWire(d *wire.Decoder) error {
 	if err := d.OnlyTag(proxyTags); err != nil {
 		return err
 	}

@@ -15,17 +15,14 @@ import (
 // A Manager is this process's connection to a server of objects. A Manager can be sent to other
 // processes, which then make objects as well. Several goroutines may call its methods. The zero
 // Manager is closed.
-type Manager struct{ connection }
-
-// A connection is what travels of a Manager.
-type connection struct {
+type Manager struct {
 	c       *client
 	stop    func() error // ends the server, where it was started
 	closed  atomic.Bool
 	gateway gateway
 }
 
-func newManager(c *client) *Manager { return &Manager{connection{c: c}} }
+func newManager(c *client) *Manager { return &Manager{c: c} }
 
 // New starts a server on goroutines of this process and returns when it serves. The server ends
 // with ctx, with Close, and with this process. The caller closes the manager.
@@ -87,7 +84,7 @@ func Start(ctx context.Context) (*Manager, error) {
 
 // Close ends the server if this process started it, and the connection alone if not. Calls of this
 // process's proxies then fail with ErrClosed. Close is idempotent.
-func (m *connection) Close() error {
+func (m *Manager) Close() error {
 	if m.c == nil || m.closed.Swap(true) {
 		return nil
 	}
@@ -109,7 +106,7 @@ func (m *Manager) PID() int {
 	return m.c.pid
 }
 
-func (m *connection) open() (*client, error) {
+func (m *Manager) open() (*client, error) {
 	if m == nil || m.c == nil || m.closed.Load() {
 		return nil, ErrClosed
 	}
@@ -137,9 +134,9 @@ func (m *Manager) create(ctx context.Context, kind *kind, args ...argument) (p p
 // managerTags are those of [server, pid, accept, alive].
 var managerTags = &wire.Tags{Type: "manager", Fields: []int{4}}
 
-// MarshalWire lets a manager be part of a value that is sent. The receiver's Close does not end the
+// marshalWire lets a manager be part of a value that is sent. The receiver's Close does not end the
 // server.
-func (m *connection) MarshalWire(e *wire.Encoder) error {
+func (m *Manager) marshalWire(e *wire.Encoder) error {
 	c, err := m.open()
 	if err != nil {
 		return fmt.Errorf("send a manager: %w", err)
@@ -155,8 +152,8 @@ func (m *connection) MarshalWire(e *wire.Encoder) error {
 	return e.Err()
 }
 
-// UnmarshalWire is the counterpart of MarshalWire.
-func (m *connection) UnmarshalWire(d *wire.Decoder) error {
+// unmarshalWire is the counterpart of marshalWire.
+func (m *Manager) unmarshalWire(d *wire.Decoder) error {
 	if err := d.OnlyTag(managerTags); err != nil {
 		return err
 	}

@@ -202,12 +202,20 @@ func create[T any](ctx context.Context, m *Manager, k *kind, args ...argument) (
 	return typed[T]{p}, err
 }
 
-// MarshalWire lets a proxy be part of a value that is sent. Its receiver has one of its own.
-func (p *typed[T]) MarshalWire(e *wire.Encoder) error { return p.marshal(e, typeName[T]()) }
+// A traveler is a type of this package with methods that write it to a message and read it.
+type traveler interface {
+	marshalWire(e *wire.Encoder) error
+	unmarshalWire(d *wire.Decoder) error
+}
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+func init() { wire.CustomMethods(traveler.marshalWire, traveler.unmarshalWire) }
+
+// marshalWire lets a proxy be part of a value that is sent. Its receiver has one of its own.
+func (p *typed[T]) marshalWire(e *wire.Encoder) error { return p.marshal(e, typeName[T]()) }
+
+// unmarshalWire is the counterpart of marshalWire. The error is ErrType if it is a proxy of another
 // type.
-func (p *typed[T]) UnmarshalWire(d *wire.Decoder) error { return p.unmarshal(d, typeName[T]()) }
+func (p *typed[T]) unmarshalWire(d *wire.Decoder) error { return p.unmarshal(d, typeName[T]()) }
 
 // typeName tells the types of proxies apart, those of one name in packages of one name too.
 func typeName[T any]() string { return reflect.TypeFor[T]().Name() }

@@ -349,7 +349,10 @@ func (w *work) end() {
 
 // Finish ends the queue for every sender on every machine: puts return ErrClosed, and so do gets
 // once all values are acknowledged. A queue stays finished until it is deleted.
-func (w *work) Finish(ctx context.Context) error {
+func (q *Queue[T]) Finish(ctx context.Context) error { return q.finishAll(ctx) }
+
+// finishAll takes the queue's subjects away, and tells the other processes.
+func (w *work) finishAll(ctx context.Context) error {
 	if err := w.enter("finish"); err != nil {
 		return err
 	}
@@ -384,8 +387,10 @@ type QueueStats struct {
 	Bytes   int64 // of all, dead letters and acknowledged ones that can be replayed among them
 }
 
-// Stats asks the broker what there is.
-func (w *work) Stats(ctx context.Context) (s QueueStats, err error) {
+// Stats asks the broker for the queue's counts.
+func (q *Queue[T]) Stats(ctx context.Context) (QueueStats, error) { return q.stats(ctx) }
+
+func (w *work) stats(ctx context.Context) (s QueueStats, err error) {
 	if err := w.enter("stats"); err != nil {
 		return s, err
 	}
@@ -430,7 +435,9 @@ func (w *work) counts(ctx context.Context) (waiting, taken int, err error) {
 }
 
 // Len returns the number of values that wait for a receiver.
-func (w *work) Len(ctx context.Context) (int, error) {
+func (q *Queue[T]) Len(ctx context.Context) (int, error) { return q.length(ctx) }
+
+func (w *work) length(ctx context.Context) (int, error) {
 	if err := w.enter("len"); err != nil {
 		return 0, err
 	}
@@ -440,7 +447,9 @@ func (w *work) Len(ctx context.Context) (int, error) {
 
 // Close closes the queue in this process. What the process has taken and not acknowledged goes to
 // others at once; operations that wait return ErrClosed. Close is idempotent.
-func (w *work) Close() error {
+func (q *Queue[T]) Close() error { return q.shut() }
+
+func (w *work) shut() error {
 	if w == nil {
 		return nil
 	}

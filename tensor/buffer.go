@@ -8,12 +8,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Buffer is shared memory of which tensors can be made: *ipc.Memory is one.
+// A Buffer is shared memory that a tensor can use, such as an *ipc.Memory. It must be a type that
+// crosses processes as one block of shared memory, which Bytes returns.
 type Buffer interface {
-	// MarshalWire writes the block of the Buffer. The error says that the Buffer is closed.
-	MarshalWire(e *wire.Encoder) error
-	// Size returns how many bytes a tensor may use.
-	Size() int
+	// Bytes returns the bytes that a tensor may use.
+	Bytes() []byte
 }
 
 // FromBuffer returns a tensor over the bytes of b, without a copy: torch.frombuffer. The first
@@ -26,7 +25,7 @@ type Buffer interface {
 func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, error) {
 	var e wire.Encoder
 	defer e.Done(false) // b stays open until the tensor has a reference of its own
-	if err := b.MarshalWire(&e); err != nil || len(e.Message().Blocks) != 1 {
+	if err := wire.EncodeValue(&e, b); err != nil || len(e.Message().Blocks) != 1 {
 		return nil, errors.Join(fmt.Errorf("tensor from buffer: %w", ErrClosed), err)
 	}
 	if dt.valid() && offset%dt.Size() != 0 {
@@ -38,7 +37,7 @@ func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, 
 	if strides == nil {
 		strides = rowMajor(shape)
 	}
-	t, err := layOut(dt, shape, strides, offset, b.Size())
+	t, err := layOut(dt, shape, strides, offset, len(b.Bytes()))
 	if err != nil {
 		return nil, fmt.Errorf("tensor from buffer: %w", err)
 	}

@@ -222,11 +222,14 @@ func (t *Trace) Close() error {
 	return nil
 }
 
-// MarshalWire lets a Trace be part of a value that is sent.
-func (t *Trace) MarshalWire(e *wire.Encoder) error { return t.sender.MarshalWire(e) }
+func init() { wire.Custom((*Trace).marshal, (*Trace).unmarshal) }
 
-// UnmarshalWire is the counterpart of MarshalWire.
-func (t *Trace) UnmarshalWire(d *wire.Decoder) error {
-	*t = Trace{zero: time.Now(), at: int64(sys.Monotonic()), sender: new(ipc.Sender[letter])}
-	return t.sender.UnmarshalWire(d)
+// marshal writes a Trace as its sending end, so that it can be part of a value that is sent.
+func (t *Trace) marshal(e *wire.Encoder) error { return wire.Encode(e, *t.sender) }
+
+// unmarshal reads what marshal wrote.
+func (t *Trace) unmarshal(d *wire.Decoder) error {
+	sender, err := wire.Decode[ipc.Sender[letter]](d)
+	*t = Trace{zero: time.Now(), at: int64(sys.Monotonic()), sender: &sender}
+	return err
 }

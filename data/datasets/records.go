@@ -38,8 +38,8 @@ func (r *records) Share() error { return r.Block.Share() }
 // Close closes the memory in this process. Do not use records that were returned before.
 func (r *records) Close() error { return r.Block.Close() }
 
-// MarshalWire writes the block.
-func (r *records) MarshalWire(e *wire.Encoder) error {
+// marshal writes the block.
+func (r *records) marshal(e *wire.Encoder) error {
 	plan, err := wire.PlanOf[*tensor.Tensor]()
 	if err != nil {
 		return err
@@ -47,14 +47,19 @@ func (r *records) MarshalWire(e *wire.Encoder) error {
 	return plan.Encode(e, r.Block)
 }
 
-// UnmarshalWire is the counterpart of MarshalWire.
-func (r *records) UnmarshalWire(d *wire.Decoder) error {
+// unmarshal reads what marshal wrote.
+func (r *records) unmarshal(d *wire.Decoder) error {
 	plan, err := wire.PlanOf[*tensor.Tensor]()
 	if err != nil {
 		return err
 	}
 	r.Block, err = plan.Decode(d)
 	return err
+}
+
+func init() {
+	wire.Custom((*List).marshal, (*List).unmarshal)
+	wire.Custom((*Map).marshal, (*Map).unmarshal)
 }
 
 // NewList makes a List on the heap. Share, or sending it, moves it to shared memory.

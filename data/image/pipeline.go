@@ -112,8 +112,8 @@ func (s randomApply) Apply(im *Image, r *rand.Rand) error {
 	return s.Steps.Apply(im, r)
 }
 
-// MarshalWire writes the steps, whose types are registered.
-func (p *Pipeline) MarshalWire(e *wire.Encoder) error {
+// marshal writes the steps. Their types must be registered.
+func (p *Pipeline) marshal(e *wire.Encoder) error {
 	plan, err := wire.PlanOf[[]any]()
 	if err != nil {
 		return err
@@ -125,8 +125,8 @@ func (p *Pipeline) MarshalWire(e *wire.Encoder) error {
 	return plan.Encode(e, steps)
 }
 
-// UnmarshalWire is the counterpart of MarshalWire.
-func (p *Pipeline) UnmarshalWire(d *wire.Decoder) error {
+// unmarshal reads what marshal wrote.
+func (p *Pipeline) unmarshal(d *wire.Decoder) error {
 	plan, err := wire.PlanOf[[]any]()
 	if err != nil {
 		return err
@@ -147,6 +147,7 @@ func (p *Pipeline) UnmarshalWire(d *wire.Decoder) error {
 }
 
 func init() {
+	wire.Custom((*Pipeline).marshal, (*Pipeline).unmarshal)
 	wire.RegisterType[Pipeline]("image.Pipeline")
 	wire.RegisterType[Resize]("image.Resize")
 	wire.RegisterType[centerCrop]("image.CenterCrop")

@@ -133,6 +133,13 @@ func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, 
 		n.codec = c.codec
 		return true, nil
 	}
+	if f := familyOf(t); f != nil {
+		if field, ok := promoted(t, f.methods); ok {
+			return false, dropsFields(t, path, "the methods for messages", field)
+		}
+		n.codec = f.codec
+		return true, nil
+	}
 	for _, m := range methodPairs {
 		writes, reads := reflect.PointerTo(t).Implements(m.writer), reflect.PointerTo(t).Implements(m.reader)
 		switch {
@@ -142,14 +149,18 @@ func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, 
 			continue
 		}
 		if f, ok := promoted(t, m.writer); ok {
-			return false, &typeError{path, t,
-				fmt.Sprintf("%s may be that of the embedded %s alone; give that field a name",
-					m.write, f)}
+			return false, dropsFields(t, path, m.write, f)
 		}
 		n.codec, n.key = m.codec, m.keys && t.Comparable()
 		return true, nil
 	}
 	return false, nil
+}
+
+// dropsFields returns the error for a struct with a method that is promoted from one of its fields.
+func dropsFields(t reflect.Type, path, method, field string) error {
+	return &typeError{path, t, fmt.Sprintf("%s may be that of the embedded %s alone; give that field a name",
+		method, field)}
 }
 
 // promoted returns the embedded field of a struct with several fields from which the struct

@@ -4,7 +4,9 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -32,6 +34,59 @@ func Custom[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decode
 // not lead to itself.
 func CustomOnce[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decoder) error) {
 	know[T](custom{customCodec[T]{write, read}, nil, true})
+}
+
+// A family is the codec of all types T where *T implements an interface.
+type family struct {
+	methods reflect.Type // the interface
+	codec   codec
+}
+
+// families holds the families that CustomMethods was given. It is replaced and never changed.
+var families atomic.Pointer[[]family]
+
+// CustomMethods is Custom of every type T where *T implements the interface I. write and read are
+// method expressions of I. The methods of I need not be exported, so the types of a package, among
+// them all instances of its generic types, can have methods for messages that its users do not see:
+//
+//	type traveler interface {
+//		marshalWire(e *wire.Encoder) error
+//		unmarshalWire(d *wire.Decoder) error
+//	}
+//
+//	func init() { wire.CustomMethods(traveler.marshalWire, traveler.unmarshalWire) }
+func CustomMethods[I any](write func(v I, e *Encoder) error, read func(v I, d *Decoder) error) {
+	f := family{reflect.TypeFor[I](), methodsCodec[I]{write, read}}
+	for t := range nodes.Range {
+		if t := t.(reflect.Type); f.has(t) {
+			panic(fmt.Sprintf("wire: CustomMethods of %s after a plan of %s was made", f.methods, t))
+		}
+	}
+	var all []family
+	if before := families.Load(); before != nil {
+		all = slices.Clone(*before)
+	}
+	all = append(all, f)
+	families.Store(&all)
+}
+
+// has reports whether t belongs to the family.
+func (f *family) has(t reflect.Type) bool {
+	return t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(f.methods)
+}
+
+// familyOf returns the family of a type, nil if it has none.
+func familyOf(t reflect.Type) *family {
+	all := families.Load()
+	if all == nil {
+		return nil
+	}
+	for i := range *all {
+		if f := &(*all)[i]; f.has(t) {
+			return f
+		}
+	}
+	return nil
 }
 
 func know[T any](c custom) {
@@ -145,6 +200,35 @@ var methodPairs = []struct {
 		reflect.TypeFor[encoding.TextUnmarshaler](), textCodec{}, true, false},
 }
 
+// A methodsCodec is for the types that implement an interface given to CustomMethods.
+type methodsCodec[I any] struct {
+	write func(v I, e *Encoder) error
+	read  func(v I, d *Decoder) error
+}
+
+func (c methodsCodec[I]) encode(e *Encoder, v reflect.Value) error {
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	start := len(e.buf)
+	if err := c.write(v.Addr().Interface().(I), e); err != nil {
+		return err
+	}
+	if len(e.buf) == start && e.err == nil {
+		return fmt.Errorf("%s wrote nothing: %w", v.Type(), ErrFormat)
+	}
+	return e.err
+}
+
+func (c methodsCodec[I]) decode(d *Decoder, v reflect.Value) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.leave()
+	return c.read(v.Addr().Interface().(I), d)
+}
+
 // A marshalerCodec is for types with MarshalWire and UnmarshalWire.
 type marshalerCodec struct{}
 
@@ -158,7 +242,7 @@ func (marshalerCodec) encode(e *Encoder, v reflect.Value) error {
 		return err
 	}
 	if len(e.buf) == start && e.err == nil {
-		return fmt.Errorf("MarshalWire of %s wrote nothing: %w", v.Type(), ErrFormat)
+		return fmt.Errorf("%s wrote nothing: %w", v.Type(), ErrFormat)
 	}
 	return e.err
 }

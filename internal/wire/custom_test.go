@@ -49,3 +49,90 @@ func TestCustom_PanicsOnceThereIsAPlan(t *testing.T) {
 	}()
 	wire.Custom(func(*late, *wire.Encoder) error { return nil }, func(*late, *wire.Decoder) error { return nil })
 }
+
+// A letter has methods that are not exported, so only CustomMethods can find them.
+type letter interface {
+	post(e *wire.Encoder) error
+	open(d *wire.Decoder) error
+}
+
+type sealed[T any] struct{ value T }
+
+func (s *sealed[T]) post(e *wire.Encoder) error { return wire.Encode(e, s.value) }
+
+func (s *sealed[T]) open(d *wire.Decoder) (err error) {
+	s.value, err = wire.Decode[T](d)
+	return err
+}
+
+// blank writes nothing.
+type blank struct{}
+
+func (*blank) post(*wire.Encoder) error { return nil }
+func (*blank) open(*wire.Decoder) error { return nil }
+
+func init() { wire.CustomMethods(letter.post, letter.open) }
+
+func TestCustomMethods_EveryInstanceOfAGenericTypeCrosses(t *testing.T) {
+	type bundle struct {
+		Number sealed[int]
+		Texts  []*sealed[string]
+	}
+	got := roundTrip(t, bundle{sealed[int]{7}, []*sealed[string]{{"a"}, nil}})
+	if got.Number.value != 7 || got.Texts[0].value != "a" || got.Texts[1] != nil {
+		t.Errorf("%+v", got)
+	}
+	if got := roundTrip(t, struct{ sealed[string] }{sealed[string]{"promoted"}}); got.value != "promoted" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCustomMethods_RefusesValuesThatWouldBeLost(t *testing.T) {
+	refused[struct {
+		sealed[int]
+		Name string
+	}](t, "embedded sealed alone", "give that field a name")
+	var e wire.Encoder
+	e.Reset(nil)
+	if err := wire.Encode(&e, blank{}); !errors.Is(err, wire.ErrFormat) {
+		t.Errorf("Encode of a value that writes nothing: got %v, want %v", err, wire.ErrFormat)
+	}
+	e.Done(false)
+}
+
+type early struct{ N int }
+
+func (*early) writeEarly(*wire.Encoder) error { return nil }
+func (*early) readEarly(*wire.Decoder) error  { return nil }
+
+func TestCustomMethods_PanicsOnceThereIsAPlan(t *testing.T) {
+	roundTrip(t, early{1})
+	type methods interface {
+		writeEarly(e *wire.Encoder) error
+		readEarly(d *wire.Decoder) error
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("CustomMethods after a plan of early did not panic")
+		}
+	}()
+	wire.CustomMethods(methods.writeEarly, methods.readEarly)
+}
+
+func TestEncodeValue_IsReadByDecode(t *testing.T) {
+	var e wire.Encoder
+	e.Reset(nil)
+	defer e.Done(false)
+	if err := wire.EncodeValue(&e, &sealed[int]{5}); err != nil {
+		t.Fatal(err)
+	}
+	var d wire.Decoder
+	d.Reset(e.Message(), nil)
+	defer d.Done(false)
+	if got, err := wire.Decode[*sealed[int]](&d); err != nil || got.value != 5 {
+		t.Errorf("Decode = %+v, %v", got, err)
+	}
+	if err := wire.EncodeValue(&e, func() {}); !errors.Is(err, wire.ErrType) {
+		t.Errorf("EncodeValue of a function: got %v, want %v", err, wire.ErrType)
+	}
+}

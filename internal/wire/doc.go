@@ -9,7 +9,8 @@
 //
 // Booleans, numbers, strings, slices, arrays, maps, pointers, structs, time.Time, types with
 // MarshalBinary or MarshalText, errors, an any that holds a type known to [RegisterType], open
-// files (*os.File), and types with MarshalWire, such as tensors and queues, can cross. Nil stays
+// files (*os.File), types given to [Custom] or [CustomMethods], such as tensors and queues, and types
+// with MarshalWire can cross. Nil stays
 // nil. Functions, channels, other interfaces, addresses, locks, contexts and structs with
 // unexported fields cannot cross. A field tagged `wire:"-"` stays at home.
 //
@@ -29,7 +30,7 @@
 //
 // A struct is written as the list of its fields, without names. So both processes must have been
 // built from the same declaration: workers started by package shoal are the same executable. For
-// other peers write a type with MarshalWire, or a map.
+// other peers write a type with MarshalBinary, or a map.
 //
 // Blocks are counted. An [Encoder] takes no reference of a block, so hold the block until Done. A
 // [Decoder] takes one reference for each use, and the value's decoder releases it.

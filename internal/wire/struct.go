@@ -34,7 +34,7 @@ func (b *builder) fillStruct(n *node, t reflect.Type, path string) error {
 		if !f.IsExported() {
 			return &typeError{fieldPath, f.Type,
 				advice(f.Type,
-					`the field is not exported; export it, tag it wire:"-" or give the struct MarshalWire and UnmarshalWire`)}
+					`the field is not exported; export it, tag it wire:"-" or give the struct MarshalBinary and UnmarshalBinary`)}
 		}
 		elem, err := b.node(f.Type, fieldPath)
 		if err != nil {

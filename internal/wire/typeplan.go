@@ -38,6 +38,16 @@ func (p *TypePlan) Encode(e *Encoder, v reflect.Value) error {
 	return nil
 }
 
+// EncodeValue is Encode of a value with a type that is known only at run time. The error wraps
+// ErrType if the type cannot cross processes.
+func EncodeValue(e *Encoder, v any) error {
+	p, err := PlanOfType(reflect.TypeOf(v))
+	if err != nil {
+		return err
+	}
+	return p.Encode(e, reflect.ValueOf(v))
+}
+
 // Decode is Plan.Decode.
 func (p *TypePlan) Decode(d *Decoder) (reflect.Value, error) {
 	v := reflect.New(p.typ).Elem()

@@ -198,3 +198,29 @@ func originOf(h *house, p *pkg, n ast.Node) string {
 	}
 	return ""
 }
+
+// public reports whether users import the package of a directory.
+func public(dir string) bool {
+	for part := range strings.SplitSeq(dir, "/") {
+		switch part {
+		case "internal", "cmd", "examples", "docs", "scripts", "test":
+			return false
+		}
+	}
+	return true
+}
+
+// receiver returns the name of a method's type.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}

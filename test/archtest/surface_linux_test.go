@@ -14,8 +14,7 @@ import (
 )
 
 // shown are the signatures of public packages that name a type of an internal package all the same,
-// with the reason. MarshalWire and UnmarshalWire need none: package wire says that only types of
-// this module have them.
+// with the reason.
 var shown = map[string]string{
 	"data/image.DecodeError":     "the decoders' error, by another name",
 	"encoding/pt.PackedSequence": "a value of Python's, by another name",
@@ -74,14 +73,20 @@ func TestSurface_FindsInternalTypes(t *testing.T) {
 	}
 }
 
-// exports are the files with what each package exports, by import path. The go tool makes them.
+// everyPackage is the pattern of the packages of all modules of the workspace. Without a go.work
+// file these are the packages of the one module.
+const everyPackage = "work"
+
+// exports maps an import path to the file with the package's export data, which the go tool writes.
 var exports map[string]string
 
 var imports types.Importer
 
+// publicPackages returns the import paths of the packages that users can import.
 func publicPackages(t *testing.T) (paths []string) {
+	t.Helper()
 	exports = make(map[string]string)
-	list := goTool(t, "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}} {{.Name}}", "work")
+	list := goTool(t, "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}} {{.Name}}", everyPackage)
 	for line := range strings.Lines(list) {
 		f := strings.Fields(line)
 		if len(f) < 3 { // package unsafe
@@ -127,7 +132,7 @@ func internalIn(o types.Object) string {
 	methods := types.NewMethodSet(types.NewPointer(o.Type()))
 	for i := range methods.Len() {
 		m := methods.At(i).Obj()
-		if !m.Exported() || m.Name() == "MarshalWire" || m.Name() == "UnmarshalWire" {
+		if !m.Exported() {
 			continue
 		}
 		if where := internalType(m.Type(), seen); where != "" {
@@ -193,7 +198,7 @@ func partsOf(t types.Type) (parts []types.Type) {
 			parts = append(parts, t.EmbeddedType(i))
 		}
 		for i := range t.NumExplicitMethods() {
-			if m := t.ExplicitMethod(i); m.Exported() && m.Name() != "MarshalWire" && m.Name() != "UnmarshalWire" {
+			if m := t.ExplicitMethod(i); m.Exported() {
 				parts = append(parts, m.Type())
 			}
 		}
