@@ -222,7 +222,7 @@ func (r *runner) progress() string {
 	for _, s := range r.steps {
 		if res := r.results[s.name]; res != nil && !res.ended {
 			last := tail(r.log(s.name), 1)
-			line += fmt.Sprintf("\n     %-12s %s  %.100s", s.name, minutes(time.Since(res.began)), last)
+			line += fmt.Sprintf("\n     %-16s %s  %.100s", s.name, minutes(time.Since(res.began)), last)
 		}
 	}
 	return line
