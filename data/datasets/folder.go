@@ -12,11 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/encoding"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
-
-func init() { wire.RegisterType[*ImageFolder]("data.ImageFolder") }
 
 // An ImageFolder has images in files, in a folder for each class, as torchvision's. A sample is an
 // image, (C, H, W), and the number of its class, Int64. The image is Uint8, or Float32 if the steps

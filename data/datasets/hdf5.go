@@ -8,7 +8,6 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/hdf5"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -18,8 +17,6 @@ type hdf5Rows struct {
 	Names []string // of the fields
 	Rows  int
 }
-
-func init() { wire.RegisterType[*hdf5Rows]("datasets.hdf5Rows") }
 
 // OpenHDF5 returns a data set over several data sets of an HDF5 file: each name is a field, and
 // sample i is row i of all of them. Rows are read from the file when a sample is asked for, so the

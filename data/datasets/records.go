@@ -57,11 +57,6 @@ func (r *records) unmarshal(d *wire.Decoder) error {
 	return err
 }
 
-func init() {
-	wire.Custom((*List).marshal, (*List).unmarshal)
-	wire.Custom((*Map).marshal, (*Map).unmarshal)
-}
-
 // NewList makes a List on the heap. Share, or sending it, moves it to shared memory.
 func NewList[T string | []byte](of []T) *List { return &List{records{build(of, 0)}} }
 

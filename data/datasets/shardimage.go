@@ -8,10 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/image"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
-
-func init() { wire.RegisterType[ImageDecoder]("data.ImageDecoder") }
 
 // An ImageDecoder makes samples of Records that have an image (jpg, jpeg or png) and the number of
 // its class as text (cls). The samples are those of an ImageFolder.

@@ -13,10 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
-
-func init() { wire.RegisterType[*shards]("datasets.shards") }
 
 // A Record has the files of one sample in a shard.
 type Record struct {

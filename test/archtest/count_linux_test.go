@@ -15,7 +15,7 @@ import (
 
 // coreLimit is the limit of the number of exported names of all public packages together, except
 // those in ownLimits. Lower it whenever names are removed.
-const coreLimit = 1699
+const coreLimit = 1618
 
 // ownLimits are the limits of the packages that the core does not need.
 var ownLimits = map[string]int{
@@ -26,7 +26,7 @@ var ownLimits = map[string]int{
 	"nats/broker":  9,
 	"shoallog":     1,
 	"shoalotel":    9,
-	"trace":        10,
+	"trace":        8,
 }
 
 // TestSurface_StaysSmall counts the exported names of each public package, and compares them with
