@@ -154,8 +154,7 @@ func strayed(t *testing.T, dev tensor.Device, index []int64) {
 	}
 	scores, loss := On(t, dev, tensor.Full(tensor.Float32, 7, n, 3)), On(t, dev, tensor.New(tensor.Float32))
 	testutil.NoError(t, ComputerOn(dev).Rows(device.RowOp{Kind: device.RowNLL, Factor: 1}, OperandOf(loss),
-		OperandOf(scores),
-		OperandOf(there)))
+		OperandOf(scores), OperandOf(there)))
 	Same(t, loss, tensor.Full(tensor.Float32, float64(7*n)), 0)
 }
 
