@@ -3,8 +3,8 @@ package shoal_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
-	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
@@ -94,11 +94,12 @@ func TestSpawn_ArgumentsShareMemoryAndNothingIsKept(t *testing.T) {
 		t.Error(err)
 	}
 	// another holder of the recovery lock goes first
-	for begin := time.Now(); d.Stats().Blocks != before; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > watchdog/4 {
-			t.Fatalf("%d blocks are in use, %d were before", d.Stats().Blocks, before)
+	testutil.EventuallyNoError(t, func() error {
+		if d.Stats().Blocks != before {
+			return fmt.Errorf("%d blocks are in use, %d were before", d.Stats().Blocks, before)
 		}
-	}
+		return nil
+	})
 }
 
 func TestSpawn_RefusesABlockThatIsNotHeld(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // stamp leaves a file whose name is this process's id and whose text is the time.
@@ -74,12 +76,8 @@ func untilGone(t *testing.T, pids ...int) time.Duration {
 	t.Helper()
 	begin := time.Now()
 	for _, pid := range pids {
-		for alive(pid) {
-			if time.Since(begin) > watchdog {
-				t.Fatalf("process %d is still alive", pid)
-			}
-			time.Sleep(time.Millisecond) // there is nothing to wait on: it is nobody's child here
-		}
+		// it is no child of this process, so there is no event to wait for
+		testutil.Eventually(t, func() bool { return !alive(pid) }, "process %d is still alive", pid)
 	}
 	return time.Since(begin)
 }

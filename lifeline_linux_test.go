@@ -72,14 +72,13 @@ var sink uint64
 // pidAt waits for the process at a depth.
 func pidAt(t *testing.T, dir string, depth int) int {
 	t.Helper()
-	for begin := time.Now(); time.Since(begin) < watchdog; time.Sleep(time.Millisecond) {
+	pid := 0
+	testutil.Eventually(t, func() bool {
 		b, err := os.ReadFile(filepath.Join(dir, strconv.Itoa(depth)))
-		if pid, _ := strconv.Atoi(string(b)); err == nil && pid > 0 {
-			return pid
-		}
-	}
-	t.Fatalf("no process at depth %d", depth)
-	return 0
+		pid, _ = strconv.Atoi(string(b))
+		return err == nil && pid > 0
+	}, "no process at depth %d", depth)
+	return pid
 }
 
 // TestProcess_EndsWithAnyAncestor kills each of the upper processes of a chain of four: the
@@ -122,11 +121,7 @@ func TestProcess_StoppedOnesEndWithTheirRoot(t *testing.T) {
 				}
 			}
 			for _, pid := range pids {
-				for begin := time.Now(); !sys.Stopped(pid); time.Sleep(time.Millisecond) {
-					if time.Since(begin) > watchdog {
-						t.Fatalf("process %d does not stop", pid)
-					}
-				}
+				testutil.Eventually(t, func() bool { return sys.Stopped(pid) }, "process %d does not stop", pid)
 			}
 			cmd.Process.Kill()
 			cmd.Wait()

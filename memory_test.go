@@ -3,9 +3,9 @@ package shoal_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/ipc"
@@ -79,9 +79,10 @@ func TestMemory_OfAWorkerThatHasEndedGoesBack(t *testing.T) {
 	if shoal.MemoryStats().IdleBytes < before.IdleBytes+bytes {
 		t.Skip("the worker's memory was of others before, or is of others now")
 	}
-	for end := time.Now().Add(watchdog); shoal.MemoryStats().IdleBytes >= bytes; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%+v long after the worker has ended", shoal.MemoryStats())
+	testutil.EventuallyNoError(t, func() error {
+		if shoal.MemoryStats().IdleBytes >= bytes {
+			return fmt.Errorf("%+v long after the worker has ended", shoal.MemoryStats())
 		}
-	}
+		return nil
+	})
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -195,11 +194,12 @@ func TestSpawn_LeavesNoDescriptor(t *testing.T) {
 		fails.Spawn(testutil.Context(t), 4, "exit")
 	}
 	// The domain lets go of its handle on a dead neighbour in its own time.
-	for begin := time.Now(); len(openFiles(t)) > len(before); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > watchdog/4 {
-			t.Fatalf("before: %v\nafter: %v", before, openFiles(t))
+	testutil.EventuallyNoError(t, func() error {
+		if len(openFiles(t)) > len(before) {
+			return fmt.Errorf("before: %v\nafter: %v", before, openFiles(t))
 		}
-	}
+		return nil
+	})
 }
 
 func TestRegister_AfterMainPanics(t *testing.T) {

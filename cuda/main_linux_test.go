@@ -158,11 +158,12 @@ func eventually(t testing.TB, f func() string, want string) {
 	if t.Failed() {
 		return
 	}
-	for end := time.Now().Add(time.Minute); f() != want; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s; want %s", f(), want)
+	testutil.EventuallyNoError(t, func() error {
+		if got := f(); got != want {
+			return fmt.Errorf("%s; want %s", got, want)
 		}
-	}
+		return nil
+	})
 }
 
 // comesTo waits until so many bytes of a device are in use.

@@ -2,9 +2,9 @@ package data_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/data"
@@ -104,17 +104,15 @@ func TestTensorDataset_OnAGPUStaysThere(t *testing.T) {
 	testutil.NoError(t, err)
 	batchesOnADevice(t, dev)
 	// what a Collate has made, and the memory of transforms
-	for end := time.Now().Add(time.Minute); ; {
+	testutil.EventuallyNoError(t, func() error {
 		testutil.NoError(t, tensor.EmptyCache())
 		used, err := devices.Used(0)
 		testutil.NoError(t, err)
-		if used == 0 {
-			break
+		if used != 0 {
+			return fmt.Errorf("%d bytes are left on the device", used)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%d bytes are left on the device", used)
-		}
-	}
+		return nil
+	})
 	shm.SetDefault(before)
 	testutil.NoError(t, errors.Join(cuda.Close(), domain.Close(), devices.Close()))
 }

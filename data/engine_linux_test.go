@@ -11,12 +11,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -242,13 +242,13 @@ func TestOptions_RetriesAndSkipAreForBadSamples(t *testing.T) {
 // their way back.
 func fewBlocks(t *testing.T, d *shm.Domain, most int) {
 	t.Helper()
-	for begin := time.Now(); d.Stats().Blocks > most; d.Reap() {
-		if time.Since(begin) > 20*time.Second {
-			t.Errorf("%d blocks, want at most %d", d.Stats().Blocks, most)
-			return
+	testutil.EventuallyNoError(t, func() error {
+		if n := d.Stats().Blocks; n > most {
+			d.Reap()
+			return fmt.Errorf("%d blocks, want at most %d", n, most)
 		}
-		time.Sleep(time.Millisecond)
-	}
+		return nil
+	})
 }
 
 func TestStack_MakesOneBlock(t *testing.T) {

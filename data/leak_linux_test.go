@@ -10,13 +10,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // held is what a process has that does not come back by itself.
@@ -132,12 +132,14 @@ func TestLoader_LeavesNothingOfTenEpochsOfAnImageFolder(t *testing.T) {
 		now, all := holding(t)
 		// Processes have ended when the loop has, but who watched them may still be closing its
 		// files.
-		for end := time.Now().Add(time.Minute); epoch > 1 && !now.within(first); now, all = holding(t) {
-			if time.Now().After(end) {
-				t.Fatalf("after epoch %d: %+v, and after the second one %+v", epoch, now, first)
+		testutil.EventuallyNoError(t, func() error {
+			if epoch > 1 && !now.within(first) {
+				err := fmt.Errorf("after epoch %d: %+v, and after the second one %+v", epoch, now, first)
+				now, all = holding(t)
+				return err
 			}
-			time.Sleep(10 * time.Millisecond)
-		}
+			return nil
+		})
 		if epoch > 1 && all > mappings+100 { // the heap has some more or fewer
 			t.Fatalf("after epoch %d there are %d mappings, and after the second one %d", epoch, all, mappings)
 		}

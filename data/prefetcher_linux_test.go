@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shoal-mp/shoal/data"
@@ -37,23 +38,26 @@ func (g *gated) Get(ctx context.Context, i int) (data.Sample, error) {
 func TestLoader_ASlowSampleStallsOnlyItself(t *testing.T) {
 	// The slow one is in the batch in front, so that ordered delivery waits; everything else in the
 	// prefetcher is loaded meanwhile.
-	g := &gated{n: 400, slow: 3, began: make(chan struct{}), gate: make(chan struct{})}
 	o := data.Options{BatchSize: 10, Workers: 2, Prefetch: 6}
-	l := data.NewLoader(g, o)
-	defer l.Close()
-	go func() {
-		<-g.began
-		for g.loaded.Load() < 10*6-10 {
-			time.Sleep(time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		g := &gated{n: 400, slow: 3, began: make(chan struct{}), gate: make(chan struct{})}
+		l := data.NewLoader(g, o)
+		defer l.Close()
+		go func() {
+			<-g.began
+			synctest.Wait() // until all goroutines wait for the slow one
+			if n := g.loaded.Load(); n < 10*6-10 {
+				t.Errorf("%d samples are loaded beside the slow one, want at least 50", n)
+			}
+			close(g.gate)
+		}()
+		if got := loadAll(t, l); !slices.Equal(got, data.Sequential(400).Order(0)) {
+			t.Errorf("%v", got)
 		}
-		close(g.gate)
-	}()
-	if got := loadAll(t, l); !slices.Equal(got, data.Sequential(400).Order(0)) {
-		t.Errorf("%v", got)
-	}
+	})
 
 	// As ready, batches overtake it.
-	g = &gated{n: 400, slow: 3, began: make(chan struct{}), gate: make(chan struct{})}
+	g := &gated{n: 400, slow: 3, began: make(chan struct{}), gate: make(chan struct{})}
 	o.AsReady = true
 	n := 0
 	for b, err := range data.NewLoader(g, o).Batches(t.Context()) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shoal-mp/shoal/data"
@@ -131,14 +132,19 @@ func TestStream_ARankKeepsAllItsWorkersBusy(t *testing.T) {
 type gathering struct {
 	n     int64
 	begun atomic.Int64
+	all   chan struct{} // closed when n parts are being read
 	late  atomic.Bool
 }
 
 func (s *gathering) Samples(_ context.Context, p data.Part) iter.Seq2[data.Sample, error] {
 	return func(yield func(data.Sample, error) bool) {
-		s.begun.Add(1)
-		for begin := time.Now(); s.begun.Load() < s.n && !s.late.Load(); time.Sleep(100 * time.Microsecond) {
-			s.late.Store(time.Since(begin) > 5*time.Second)
+		if s.begun.Add(1) == s.n {
+			close(s.all)
+		}
+		select {
+		case <-s.all:
+		case <-time.After(5 * time.Second):
+			s.late.Store(true)
 		}
 		yield(data.Sample{tensor.Scalar(tensor.Int64, float64(p.Index))}, nil)
 	}
@@ -146,10 +152,12 @@ func (s *gathering) Samples(_ context.Context, p data.Part) iter.Seq2[data.Sampl
 
 // TestStream_AllWorkersReadAtTheSameTime: there was one batch under way, however many workers.
 func TestStream_AllWorkersReadAtTheSameTime(t *testing.T) {
-	s := &gathering{n: 4}
-	if got := loadAll(t, data.NewStreamLoader(s, data.Options{Workers: 4})); len(got) != 16 || s.late.Load() {
-		t.Errorf("%d samples; at the same time read %d of 4 workers", len(got), s.begun.Load())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &gathering{n: 4, all: make(chan struct{})}
+		if got := loadAll(t, data.NewStreamLoader(s, data.Options{Workers: 4})); len(got) != 16 || s.late.Load() {
+			t.Errorf("%d samples; at the same time read %d of 4 workers", len(got), s.begun.Load())
+		}
+	})
 }
 
 // A pair is a stream of two parts of n samples, and of others of one sample. Each sample of part 0
@@ -185,14 +193,16 @@ func (s *pair) Samples(_ context.Context, p data.Part) iter.Seq2[data.Sample, er
 // TestStream_PartsThatAreOverTakeNoRoom: what was planned behind the end of a part stayed among the
 // bytes that PrefetchBytes bounds, so that nothing was read ahead any more.
 func TestStream_PartsThatAreOverTakeNoRoom(t *testing.T) {
-	s := &pair{n: 40}
-	for range s.n {
-		s.read = append(s.read, make(chan struct{}))
-	}
-	got := loadAll(t, data.NewStreamLoader(s, data.Options{Workers: 2, PrefetchBytes: 4 * 8}))
-	if s.late.Load() > 0 || len(got) != 2*s.n+14 {
-		t.Errorf("%d samples; sample %d of part 1 is not read while that of part 0 is", len(got), s.late.Load())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &pair{n: 40}
+		for range s.n {
+			s.read = append(s.read, make(chan struct{}))
+		}
+		got := loadAll(t, data.NewStreamLoader(s, data.Options{Workers: 2, PrefetchBytes: 4 * 8}))
+		if s.late.Load() > 0 || len(got) != 2*s.n+14 {
+			t.Errorf("%d samples; sample %d of part 1 is not read while that of part 0 is", len(got), s.late.Load())
+		}
+	})
 }
 
 func TestStream_ThatIgnoresItsPartIsDetected(t *testing.T) {

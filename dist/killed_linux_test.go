@@ -214,14 +214,14 @@ func killedWhile(t *testing.T, does string, victim int) {
 func allBlocksCome(t *testing.T, ctx context.Context) {
 	d, err := shm.Default()
 	testutil.NoError(t, err)
-	for d.Stats().Blocks > 0 {
-		if ctx.Err() != nil {
-			t.Fatalf("%d blocks are left", d.Stats().Blocks)
+	testutil.EventuallyNoError(t, func() error {
+		if n := d.Stats().Blocks; n > 0 {
+			d.Reap()
+			runtime.GC()
+			return fmt.Errorf("%d blocks are left", n)
 		}
-		d.Reap()
-		runtime.GC()
-		time.Sleep(time.Millisecond)
-	}
+		return nil
+	})
 }
 
 // A doomed net kills its process where a sample is large.

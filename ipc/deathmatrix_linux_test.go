@@ -242,14 +242,11 @@ func letGo(t *testing.T, theirs victimPart) {
 // awaitStop returns when the kernel says that the process has stopped.
 func awaitStop(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	for ctx := testutil.Context(t); ctx.Err() == nil; time.Sleep(time.Millisecond) {
+	testutil.Eventually(t, func() bool {
 		status, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/stat")
 		testutil.NoError(t, err)
-		if strings.Contains(string(status), ") T ") {
-			return
-		}
-	}
-	t.Fatal("the victim does not stop")
+		return strings.Contains(string(status), ") T ")
+	}, "the victim does not stop")
 }
 
 func judge(t *testing.T, p place, how string, cmd *exec.Cmd, err error) {

@@ -117,11 +117,12 @@ func TestLatest_SurvivesKillsOfStoresAndLoads(t *testing.T) {
 // awaitBlocks waits until so many blocks are in use, which is when the dead are reaped.
 func awaitBlocks(t testing.TB, d *shm.Domain, want int) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); d.Stats().Blocks != want; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d blocks are in use; want %d", d.Stats().Blocks, want)
-		}
+	testutil.EventuallyNoError(t, func() error {
 		_, err := d.Reap()
 		testutil.NoError(t, err)
-	}
+		if d.Stats().Blocks != want {
+			return fmt.Errorf("%d blocks are in use; want %d", d.Stats().Blocks, want)
+		}
+		return nil
+	})
 }

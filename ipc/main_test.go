@@ -152,12 +152,12 @@ func work(text string) error {
 // settled waits while another goroutine is still taking back what the dead held.
 func settled(t testing.TB, d *shm.Domain) {
 	t.Helper()
-	// the test's context is over
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if s := d.Stats(); s.Blocks == 0 && s.InTransit == 0 {
-			return
+	testutil.EventuallyNoError(t, func() error {
+		if s := d.Stats(); s.Blocks != 0 || s.InTransit != 0 {
+			return fmt.Errorf("%d blocks are left, and %d references in messages", s.Blocks, s.InTransit)
 		}
-	}
+		return nil
+	})
 }
 
 // use makes d the domain of the test. At its end nothing may be left in it, whoever was killed.
@@ -168,17 +168,15 @@ func use(t testing.TB, d *shm.Domain, err error) *shm.Domain {
 	}
 	shm.SetDefault(d)
 	t.Cleanup(func() {
-		for d.Stats().Participants > 1 {
-			if _, err := d.Reap(); err != nil {
-				t.Error(err)
-				break
+		testutil.Eventually(t, func() bool {
+			if d.Stats().Participants <= 1 {
+				return true
 			}
-			time.Sleep(time.Millisecond)
-		}
+			_, err := d.Reap()
+			testutil.NoError(t, err)
+			return false
+		}, "participants are left")
 		settled(t, d)
-		if s := d.Stats(); s.Blocks != 0 || s.InTransit != 0 {
-			t.Errorf("%d blocks are left, and %d references in messages", s.Blocks, s.InTransit)
-		}
 		shm.SetDefault(nil)
 		if err := d.Close(); err != nil {
 			t.Error(err)

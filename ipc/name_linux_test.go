@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
@@ -47,9 +46,7 @@ func TestMemory_OutlivesItsMaker(t *testing.T) {
 	}
 	m, err := ipc.Lookup[*ipc.Memory]("once")
 	testutil.NoError(t, err)
-	for ctx := testutil.Context(t); string(m.Bytes()[:5]) != "first" && ctx.Err() == nil; {
-		runtime.Gosched()
-	}
+	testutil.Eventually(t, func() bool { return string(m.Bytes()[:5]) == "first" }, "the winner writes nothing")
 	for _, kill := range cmds {
 		kill()
 	}

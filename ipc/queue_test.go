@@ -292,7 +292,7 @@ func TestQueue_ThatIsForgottenIsCollected(t *testing.T) {
 			testutil.NoError(t, q.TryPut(b))
 			testutil.NoError(t, b.Close())
 		}()
-		eventually(t, func() bool { return d.Stats().Blocks == 0 })
+		testutil.Eventually(t, func() bool { collect(); return d.Stats().Blocks == 0 }, "blocks are left")
 	})
 }
 
@@ -738,18 +738,6 @@ func reopen[A any, B interface{ Close() error }](t *testing.T, d *shm.Domain, v 
 		t.Errorf("%v with an error", got)
 	}
 	return err
-}
-
-func eventually(t *testing.T, ok func() bool) {
-	t.Helper()
-	ctx := testutil.Context(t)
-	for !ok() {
-		collect()
-		if ctx.Err() != nil {
-			t.Fatal(context.Cause(ctx))
-		}
-		time.Sleep(time.Millisecond)
-	}
 }
 
 // A queue says in a budget error which values it carries.

@@ -67,7 +67,7 @@ func TestBarrier_IsBrokenUntilItIsReset(t *testing.T) {
 			},
 		} {
 			go meet()
-			eventually(t, func() bool { return b.Waiting() == 1 })
+			testutil.Eventually(t, func() bool { return b.Waiting() == 1 }, "nobody waits")
 			breaks()
 			testutil.ErrorIs(t, <-met, ipc.ErrBroken)
 			if b.Broken() != (name != "reset") {

@@ -170,7 +170,7 @@ func TestRegression_S1_1_GetNIntoAnEmptySliceLeaves(t *testing.T) {
 		testutil.ErrorIs(t, out.TryPut(8), ipc.ErrClosed)
 		testutil.NoError(t, q.Close())
 		testutil.NoError(t, out.Close())
-		eventually(t, func() bool { return d.Stats().Blocks == 0 })
+		testutil.Eventually(t, func() bool { collect(); return d.Stats().Blocks == 0 }, "blocks are left")
 	})
 }
 

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -119,10 +120,11 @@ func FuzzServe_Stream(f *testing.F) {
 		if n, err := witness.Add(ctx, 0); n != 1 || err != nil {
 			t.Fatalf("the server is not well: %d, %v", n, err)
 		}
-		for begin := time.Now(); domain.Stats().Blocks > before; time.Sleep(100 * time.Microsecond) {
-			if time.Since(begin) > 20*time.Second {
-				t.Fatalf("%d blocks became %d", before, domain.Stats().Blocks)
+		testutil.EventuallyNoError(t, func() error {
+			if domain.Stats().Blocks > before {
+				return fmt.Errorf("%d blocks became %d", before, domain.Stats().Blocks)
 			}
-		}
+			return nil
+		})
 	})
 }

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -112,12 +113,12 @@ func TestManager_ObjectsOfAKilledClientAreFreed(t *testing.T) {
 	}
 	testutil.NoError(t, p.Signal(os.Kill))
 	<-end(ctx, p)
-	for n := domain.Stats().Blocks; n != before; n = domain.Stats().Blocks {
-		if ctx.Err() != nil {
-			t.Fatalf("%d blocks became %d", before, n)
+	testutil.EventuallyNoError(t, func() error {
+		if n := domain.Stats().Blocks; n != before {
+			return fmt.Errorf("%d blocks became %d", before, n)
 		}
-		time.Sleep(time.Millisecond) // there is nothing to wait on
-	}
+		return nil
+	})
 }
 
 // An actor is killed in the action of a barrier.

@@ -31,9 +31,7 @@ func TestMutex_ALateLockOfTheDeadIsGivenBack(t *testing.T) {
 	}
 	for name, l := range map[string]locker{"Mutex": l, "RecursiveMutex": r, "Cond": c} {
 		testutil.NoError(t, server.Signal(syscall.SIGSTOP))
-		for !sys.Stopped(server.PID()) {
-			time.Sleep(time.Millisecond)
-		}
+		testutil.Eventually(t, func() bool { return sys.Stopped(server.PID()) }, "the server does not stop")
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		err := l.Lock(short)
 		cancel()

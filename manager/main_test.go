@@ -2,8 +2,8 @@ package manager_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
-	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/manager"
@@ -28,15 +28,14 @@ func settled(t testing.TB) {
 	testutil.NoError(t, err)
 	before := d.Stats()
 	t.Cleanup(func() {
-		begin := time.Now()
-		for s := d.Stats(); s.Blocks != before.Blocks || s.InTransit != before.InTransit; s = d.Stats() {
-			if time.Since(begin) > 20*time.Second {
-				t.Fatalf("%d blocks became %d, and %d references in messages %d", before.Blocks, s.Blocks,
+		testutil.EventuallyNoError(t, func() error {
+			if s := d.Stats(); s.Blocks != before.Blocks || s.InTransit != before.InTransit {
+				d.Reap()
+				return fmt.Errorf("%d blocks became %d, and %d references in messages %d", before.Blocks, s.Blocks,
 					before.InTransit, s.InTransit)
 			}
-			d.Reap()
-			time.Sleep(time.Millisecond)
-		}
+			return nil
+		})
 	})
 }
 

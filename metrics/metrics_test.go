@@ -73,20 +73,18 @@ func scrape(t *testing.T) map[string]float64 {
 // until waits for metrics to have these values.
 func until(t *testing.T, want map[string]float64) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	testutil.EventuallyNoError(t, func() error {
 		got, wrong := scrape(t), ""
 		for name, v := range want {
 			if now, ok := got[name]; !ok || now != v {
 				wrong += name + " is " + strconv.FormatFloat(now, 'g', -1, 64) + "\n"
 			}
 		}
-		if wrong == "" {
-			return
+		if wrong != "" {
+			return fmt.Errorf("%s in %v", wrong, got)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%s in %v", wrong, got)
-		}
-	}
+		return nil
+	})
 }
 
 func TestCollector_FollowsAProgram(t *testing.T) {

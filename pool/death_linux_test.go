@@ -258,14 +258,10 @@ func TestDeath_OfWorkersThatStartDoesNotEndAPoolOfWhichOneLives(t *testing.T) {
 	p, dir, kill := fragilePool(t, 3)
 	kill(0)
 	kill(1)
-	for ctx := testutil.Context(t); ; time.Sleep(time.Millisecond) {
-		if b, _ := os.ReadFile(filepath.Join(dir, "deaths")); len(b) > 12 {
-			break
-		}
-		if ctx.Err() != nil {
-			t.Fatal("no workers start any more")
-		}
-	}
+	testutil.Eventually(t, func() bool {
+		b, _ := os.ReadFile(filepath.Join(dir, "deaths"))
+		return len(b) > 12
+	}, "no workers start any more")
 	for range 10 {
 		if n, err := square.Apply(testutil.Context(t), p, 3); err != nil || n != 9 {
 			t.Fatalf("%d, %v: one worker is well", n, err)

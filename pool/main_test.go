@@ -1,6 +1,7 @@
 package pool_test
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,13 +52,11 @@ func nothingIsLeft(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for begin := time.Now(); d.Stats().Blocks > 0; {
-		if pools.Load() > 0 {
-			return // of another test, which runs beside this one
+	testutil.EventuallyNoError(t, func() error {
+		n := d.Stats().Blocks
+		if n == 0 || pools.Load() > 0 { // blocks of another test, which runs beside this one
+			return nil
 		}
-		if time.Since(begin) > watchdog/2 {
-			t.Fatalf("%d blocks are left", d.Stats().Blocks)
-		}
-		time.Sleep(time.Millisecond) // a goroutine that was left alone gives its own back when it ends
-	}
+		return fmt.Errorf("%d blocks are left", n)
+	})
 }

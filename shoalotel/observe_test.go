@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -87,20 +86,18 @@ func TestObserveFollowsAProgram(t *testing.T) {
 	testutil.NoError(t, jobs.Put(ctx, x.Give()))
 	until := func(want map[string]int64) {
 		t.Helper()
-		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		testutil.EventuallyNoError(t, func() error {
 			c, wrong := collect(t, reader), ""
 			for name, v := range want {
 				if now, ok := c.points[name]; !ok || now != v {
 					wrong += fmt.Sprintf("%s is %d, want %d\n", name, now, v)
 				}
 			}
-			if wrong == "" {
-				return
+			if wrong != "" {
+				return fmt.Errorf("%s in %v", wrong, c.points)
 			}
-			if time.Now().After(end) {
-				t.Fatalf("%s in %v", wrong, c.points)
-			}
-		}
+			return nil
+		})
 	}
 	until(map[string]int64{"shoal.queue.depth{queue=jobs}": 1, "shoal.queue.capacity{queue=jobs}": 4,
 		"shoal.queue.puts{queue=jobs}": 1, "shoal.processes{state=live}": 1, "shoal.lock.held{kind=mutex,lock=lock}": 0})

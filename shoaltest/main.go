@@ -15,8 +15,9 @@ import (
 // them and that the garbage collector does not take back: a child process, blocks of the default
 // domain, a goroutine, a descriptor. It says what, and with which calls it was started or opened;
 // of blocks with SHOAL_DEBUG=lifetime. The calls are not known for descriptors and processes that
-// the program itself opens or starts with packages os, os/exec and net. What is to stay is made before TestMain. Where NVIDIA's driver is loaded,
-// descriptors such as it keeps are not looked for: device files, pipes, sockets and events.
+// the program itself opens or starts with packages os, os/exec and net. What is to stay is made
+// before TestMain. Where NVIDIA's driver is loaded, descriptors such as it keeps are not looked
+// for: device files, pipes, sockets and events.
 func TestMain(m interface{ Run() int }) {
 	leak.Processes.Begin()
 	quickRaceExit()

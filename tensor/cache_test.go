@@ -1,11 +1,13 @@
 package tensor
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // withCache gives a test a cache of its own.
@@ -139,11 +141,13 @@ func TestMemoryCache_CountsWhatTensorsHave(t *testing.T) {
 		t.Errorf("%d bytes are allocated and %d kept", n, kept())
 	}
 	clear(all)
-	for end := time.Now().Add(10 * time.Second); allocated() > before; collect() {
-		if time.Now().After(end) {
-			t.Fatalf("%d bytes of dropped tensors are allocated", allocated()-before)
+	testutil.EventuallyNoError(t, func() error {
+		if n := allocated() - before; n > 0 {
+			collect()
+			return fmt.Errorf("%d bytes of dropped tensors are allocated", n)
 		}
-	}
+		return nil
+	})
 }
 
 func TestMemoryCache_LeavesToTheCollectorWhatNobodyWants(t *testing.T) {
@@ -152,11 +156,13 @@ func TestMemoryCache_LeavesToTheCollectorWhatNobodyWants(t *testing.T) {
 	if kept() != 1<<20 {
 		t.Fatalf("%d bytes are kept", kept())
 	}
-	for end := time.Now().Add(10 * time.Second); kept() != 0; collect() {
-		if time.Now().After(end) {
-			t.Fatalf("%d bytes are kept", kept())
+	testutil.EventuallyNoError(t, func() error {
+		if n := kept(); n != 0 {
+			collect()
+			return fmt.Errorf("%d bytes are kept", n)
 		}
-	}
+		return nil
+	})
 }
 
 func TestMemoryCache_HasALimit(t *testing.T) {
@@ -173,15 +179,14 @@ func TestMemoryCache_HasALimit(t *testing.T) {
 		t.Errorf("%d bytes are kept", kept())
 	}
 	clear(all)
-	for end := time.Now().Add(10 * time.Second); ; emptied(t) {
+	testutil.EventuallyNoError(t, func() error {
 		left := MemoryStats()["allocated_bytes.current"] - (before - 10<<20)
-		if left <= 0 && kept() == 0 {
-			break
+		if n := kept(); left > 0 || n != 0 {
+			emptied(t)
+			return fmt.Errorf("%d bytes are left of tensors, %d are kept", left, n)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%d bytes are left of tensors, %d are kept", left, kept())
-		}
-	}
+		return nil
+	})
 }
 
 // Many goroutines make tensors and close or drop them while others empty the cache: none ever sees

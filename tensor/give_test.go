@@ -195,9 +195,7 @@ func TestGive_OfWhatArrivesMeanwhile(t *testing.T) {
 		put := make(chan error, 1)
 		given := x.Give()
 		go func() { put <- full.Put(putting, given) }()
-		for !closed(x) { // it is under way
-			time.Sleep(time.Millisecond)
-		}
+		testutil.Eventually(t, func() bool { return closed(x) }, "the put does not begin")
 		arrived, err := other.Get(ctx)
 		testutil.NoError(t, err)
 		if !sent {
@@ -239,9 +237,7 @@ func TestGive_AndCloseTooEarly(t *testing.T) {
 		put := make(chan error, 1)
 		given := x.Give()
 		go func() { put <- q.Put(putting, given) }()
-		for !closed(x) { // it is under way
-			time.Sleep(time.Millisecond)
-		}
+		testutil.Eventually(t, func() bool { return closed(x) }, "the put does not begin")
 		testutil.NoError(t, x.Close())
 		if !sent {
 			stop()

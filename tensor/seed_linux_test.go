@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
@@ -118,9 +117,7 @@ func TestRegression_S2_1_RanksDrawDifferentNumbersAndSeededRunsRepeat(t *testing
 					t.Error("the worker did not die")
 				}
 			}
-			for ctx := testutil.Context(t); q.Len() < 3 && ctx.Err() == nil; {
-				time.Sleep(time.Millisecond)
-			}
+			testutil.Eventually(t, func() bool { return q.Len() >= 3 }, "fewer than 3 values arrive")
 			testutil.NoError(t, p.Close())
 		})
 	}

@@ -111,7 +111,7 @@ func TestAhead_IsGivenToOthers(t *testing.T) {
 		f.Close()
 		wantGone(t, a, key)
 	}
-	waitFor(t, func() bool { files, _ := promised(); return files == 0 }, "nothing to be promised")
+	testutil.Eventually(t, func() bool { files, _ := promised(); return files == 0 }, "waited in vain for nothing to be promised")
 }
 
 // TestAhead_IsBounded sends descriptors that no received message names.
@@ -265,6 +265,6 @@ func TestAhead_KeepsWhatIsTooMany(t *testing.T) {
 		}
 		p.Close()
 		// the sharer and the poller may have opened a descriptor each
-		waitFor(t, func() bool { return openFiles(t) <= before+2 }, "all descriptors to be closed")
+		testutil.Eventually(t, func() bool { return openFiles(t) <= before+2 }, "waited in vain for all descriptors to be closed")
 	})
 }

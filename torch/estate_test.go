@@ -85,7 +85,7 @@ func outlives(t *testing.T, py peerPython, strategy, end string) {
 		}
 		CloseAll(v)
 	}
-	waitFor(t, func() bool { return len(leftBehind(t, p, temporary)) == 0 }, "what the process has left to go")
+	testutil.Eventually(t, func() bool { return len(leftBehind(t, p, temporary)) == 0 }, "waited in vain for what the process has left to go")
 }
 
 // leftBehind are the files that a process of PyTorch has left: names, sockets and managers'.
@@ -230,7 +230,7 @@ func lateThread(t *testing.T, py peerPython, function, strategy, end string) {
 	receiveElements(t, "Conn, after the function", p.Conn.Recv, "[1 1]")
 	receiveElements(t, "Queue", queue.Get, "[2 2]")
 	receiveElements(t, "SimpleQueue", simple.Get, "[3 3]")
-	waitFor(t, func() bool { return len(leftBehind(t, p, temporary)) == 0 }, "what the process has left to go")
+	testutil.Eventually(t, func() bool { return len(leftBehind(t, p, temporary)) == 0 }, "waited in vain for what the process has left to go")
 }
 
 // receiveElements receives one tensor.

@@ -75,7 +75,8 @@ func TestRegion_APythonKilledWhileItSharesLeavesNothing(t *testing.T) {
 						t.Fatalf("it ended with %+v", err)
 					}
 					pattern := fmt.Sprintf("%s/torch_%d_*", shmDir, p.PID())
-					waitFor(t, func() bool { return len(testutil.Value(filepath.Glob(pattern))(t)) == 0 }, pattern+" to go")
+					testutil.Eventually(t, func() bool { return len(testutil.Value(filepath.Glob(pattern))(t)) == 0 },
+						"waited in vain for %s to go", pattern)
 				})
 			}
 		}

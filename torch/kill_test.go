@@ -10,11 +10,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // TestRegion_AKilledPythonLeavesNothing kills PyTorch while Go has its tensors, and closes all
@@ -49,10 +49,11 @@ func TestRegion_AKilledPythonLeavesNothing(t *testing.T) {
 				}
 				// The sharer and the runtime work in the background. Their files are closed when
 				// they have ended.
-				waitFor(t, func() bool { return openFiles(t) <= files },
-					fmt.Sprintf("no more than %d descriptors", files))
-				waitFor(t, func() bool { return mappings(t) <= maps }, fmt.Sprintf("no more than %d mappings", maps))
-				waitFor(t, func() bool { return len(torchFiles(t)) <= len(names) }, "PyTorch's files in /dev/shm to go")
+				testutil.Eventually(t, func() bool { return openFiles(t) <= files },
+					"waited in vain for no more than %d descriptors", files)
+				testutil.Eventually(t, func() bool { return mappings(t) <= maps }, "waited in vain for no more than %d mappings", maps)
+				testutil.Eventually(t, func() bool { return len(torchFiles(t)) <= len(names) },
+					"waited in vain for PyTorch's files in /dev/shm to go")
 			})
 		}
 	})
@@ -96,7 +97,7 @@ func TestRegion_AKilledGoLeavesNothing(t *testing.T) {
 				if err := py3.Wait(); err != nil {
 					t.Error(err)
 				}
-				waitFor(t, func() bool { sweep(); return len(deadFiles(t)) == 0 }, "the dead process's files to go")
+				testutil.Eventually(t, func() bool { sweep(); return len(deadFiles(t)) == 0 }, "waited in vain for the dead process's files to go")
 			})
 		}
 	})
@@ -205,15 +206,4 @@ func mappings(t *testing.T) (n int) {
 		}
 	}
 	return n
-}
-
-func waitFor(t *testing.T, done func() bool, what string) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); {
-		if time.Now().After(deadline) {
-			t.Errorf("waited in vain for %s", what)
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // testChild is the Child of this test program when PyTorch starts it.
@@ -295,7 +296,7 @@ func TestChild_EndsWithItsParent(t *testing.T) {
 		}
 		cmd.Process.Signal(syscall.SIGKILL)
 		cmd.Wait()
-		waitFor(t, func() bool { return !workers[0].running() && !workers[1].running() }, "the workers to end")
+		testutil.Eventually(t, func() bool { return !workers[0].running() && !workers[1].running() }, "waited in vain for the workers to end")
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/encoding/python"
@@ -233,19 +232,12 @@ func TestRegion_EndsWithItsLastTensor(t *testing.T) {
 		}
 		return foreignTensors.LoanOf(x.Storage()).(tenant).id
 	}()
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	testutil.Eventually(t, func() bool {
 		runtime.GC()
 		regions.mu.Lock()
-		tenants := regions.byID[id].tenants
-		regions.mu.Unlock()
-		if tenants == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("a forgotten tensor still holds its memory")
-		}
-		runtime.Gosched()
-	}
+		defer regions.mu.Unlock()
+		return regions.byID[id].tenants == 0
+	}, "a forgotten tensor still holds its memory")
 }
 
 // TestSweep_RemovesWhatTheDeadLeft removes the names that an ended process has left in /dev/shm.
@@ -321,7 +313,7 @@ func TestRegion_ArrivedMemoryIsLetGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer opened.Close()
-	waitFor(t, func() bool { return !known() }, "memory that has arrived to be let go")
+	testutil.Eventually(t, func() bool { return !known() }, "waited in vain for memory that has arrived to be let go")
 }
 
 // TestRegion_WhatIsUnderWayDisplacesNothing has more of PyTorch's memory under way back to it than

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // mixed runs testdata/mixed.py, and returns its output and its stderr.
@@ -61,13 +63,13 @@ func TestChild_OtherProcessesSeeTheirParentsEnd(t *testing.T) {
 		there := func(path string) func() bool {
 			return func() bool { _, err := os.Stat(path); return err == nil }
 		}
-		waitFor(t, there(said+".begun"), "the process to begin")
+		testutil.Eventually(t, there(said+".begun"), "waited in vain for the process to begin")
 		if there(said)() {
 			t.Error("the process has seen its parent end too early")
 		}
 		cmd.Process.Kill()
 		cmd.Wait()
-		waitFor(t, there(said), "the process to see its parent's end")
+		testutil.Eventually(t, there(said), "waited in vain for the process to see its parent's end")
 	})
 }
 

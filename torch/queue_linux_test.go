@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // putFiles lets Python put the files comm and stat of its /proc into queues, as descriptors.
@@ -39,7 +41,7 @@ func whileStopped(t *testing.T, k *talk, do func()) {
 		t.Fatal(err)
 	}
 	defer k.p.Signal(syscall.SIGCONT)
-	waitFor(t, func() bool { return state(k.p.PID()) == "T" }, "Python to be stopped")
+	testutil.Eventually(t, func() bool { return state(k.p.PID()) == "T" }, "waited in vain for Python to be stopped")
 	do()
 }
 
@@ -127,7 +129,7 @@ func TestQueue_CloseGivesBackWhatHasBegun(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		waitFor(t, func() bool { return k.ask("eval", open).(int64) <= before }, "Python to close the descriptor")
+		testutil.Eventually(t, func() bool { return k.ask("eval", open).(int64) <= before }, "waited in vain for Python to close the descriptor")
 		k.bye()
 	})
 }

@@ -227,7 +227,7 @@ func TestDetach_OfWhatCameTooEarly(t *testing.T) {
 	if err := <-theirs; err != nil {
 		t.Error(err)
 	}
-	waitFor(t, func() bool { return openFiles(t) <= before }, "what came to be closed")
+	testutil.Eventually(t, func() bool { return openFiles(t) <= before }, "waited in vain for what came to be closed")
 }
 
 // TestDetach_Acknowledges says that it has the descriptor. Without that a sharer of Python 3.14

@@ -65,7 +65,7 @@ func (e ending) clean(t *testing.T, pid int) {
 		}
 		return names
 	}
-	waitFor(t, func() bool { return len(left()) == 0 }, "what the process has left to go")
+	testutil.Eventually(t, func() bool { return len(left()) == 0 }, "waited in vain for what the process has left to go")
 	if all := left(); len(all) > 0 {
 		t.Errorf("%s at step %d leaves %v", e.Whom, e.At, all)
 	}
@@ -216,7 +216,7 @@ func killedAt(t *testing.T, e ending, sent int) outcome {
 	}
 	p.Close()
 	e.clean(t, p.PID())
-	waitFor(t, func() bool { return openFiles(t) <= files }, fmt.Sprintf("no more than %d descriptors", files))
+	testutil.Eventually(t, func() bool { return openFiles(t) <= files }, "waited in vain for no more than %d descriptors", files)
 	return o
 }
 
@@ -300,7 +300,7 @@ func TestEstate_GoStoppedForTooLong(t *testing.T) {
 	endings(t, "stop", "connections", 3, 6, eachPython, func(t *testing.T, e ending) {
 		e.Linger = 300 * time.Millisecond
 		o := stopped(t, e, func(python int) {
-			waitFor(t, func() bool { return sys.Exiting(python) }, "Python to give up")
+			testutil.Eventually(t, func() bool { return sys.Exiting(python) }, "waited in vain for Python to give up")
 		})
 		if good := o.Ended == "<nil>" && o.Came == 3; !good && !o.Lost || o.Came+o.Gone != 3 || o.Wrong != nil {
 			t.Errorf("after Python has given up: %+v", o)
@@ -312,7 +312,7 @@ func TestEstate_GoStoppedForTooLong(t *testing.T) {
 func stopped(t *testing.T, e ending, pause func(python int)) (o outcome) {
 	t.Helper()
 	cmd, out := heir(t, e)
-	waitFor(t, func() bool { return state(cmd.Process.Pid) == "T" }, "Go to be stopped")
+	testutil.Eventually(t, func() bool { return state(cmd.Process.Pid) == "T" }, "waited in vain for Go to be stopped")
 	pid, _ := e.noted(t)
 	pause(pid)
 	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {

@@ -31,11 +31,11 @@ func TestProcess_AStoppedPythonEndsWithItsParent(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, func() bool { return state(pid) == "T" }, "Python to be stopped")
+		testutil.Eventually(t, func() bool { return state(pid) == "T" }, "waited in vain for Python to be stopped")
 		cmd.Process.Kill()
 		cmd.Wait()
 		ended := func() bool { s := state(pid); return s == "" || s == "Z" || s == "X" }
-		waitFor(t, ended, "Python to end, whose parent was killed")
+		testutil.Eventually(t, ended, "waited in vain for Python to end, whose parent was killed")
 	})
 }
 
@@ -50,10 +50,10 @@ func TestProcess_Parent(t *testing.T) {
 		p := testutil.Value(Python{Path: path}.Spawn(context.Background(), "multiprocessing.connection:Connection.recv"))(t)
 		pid, thread = p.PID(), syscall.Gettid()
 	})
-	waitFor(t, func() bool {
+	testutil.Eventually(t, func() bool {
 		_, err := os.Stat(fmt.Sprint("/proc/self/task/", thread))
 		return err != nil
-	}, "the thread that has started Python to end")
+	}, "waited in vain for the thread that has started Python to end")
 	fmt.Printf("python %d\n", pid)
 	select {} // until it is killed
 }

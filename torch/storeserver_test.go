@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // serveStore serves a store at a free port, and keeps the reasons of its refusals.
@@ -108,11 +110,11 @@ func TestServeStore_WaitsEnd(t *testing.T) {
 		}
 	}
 	ended.Wait()
-	waitFor(t, func() bool {
+	testutil.Eventually(t, func() bool {
 		server.table.mu.Lock()
 		defer server.table.mu.Unlock()
 		return len(server.table.waiting) == 0
-	}, "no wait to be left")
+	}, "waited in vain for no wait to be left")
 }
 
 // A rawClient speaks to a server byte by byte.
@@ -200,9 +202,9 @@ func TestServeStore_HasQueuesAndBarriers(t *testing.T) {
 	a, b, c := dialRaw(t, server, helloStore...), dialRaw(t, server, helloStore...), dialRaw(t, server, helloStore...)
 	ping := func(c rawClient) { c.say(byte(queryPing), 7, 7, 7, 7); c.hear(7, 7, 7, 7) }
 	a.say(append([]byte{byte(queryWait)}, one("q")...)...)
-	waitFor(t, func() bool { return waits(server) == 1 }, "the first to wait")
+	testutil.Eventually(t, func() bool { return waits(server) == 1 }, "waited in vain for the first to wait")
 	b.say(append([]byte{byte(queryWait)}, one("q")...)...)
-	waitFor(t, func() bool { return waits(server) == 2 }, "the second to wait")
+	testutil.Eventually(t, func() bool { return waits(server) == 2 }, "waited in vain for the second to wait")
 	c.say(ask(queryQueuePush, "q", "v")...)
 	ping(c)
 	a.hear(stopWaiting) // the client that came first
@@ -214,7 +216,7 @@ func TestServeStore_HasQueuesAndBarriers(t *testing.T) {
 	b.hear(0, 0, 0, 0, 0, 0, 0, 0)
 	two := append(ask(queryBarrier, "all"), 2, 0, 0, 0, 0, 0, 0, 0)
 	b.say(two...)
-	waitFor(t, func() bool { return waits(server) == 1 }, "the first at the barrier")
+	testutil.Eventually(t, func() bool { return waits(server) == 1 }, "waited in vain for the first at the barrier")
 	c.say(two...)
 	b.hear(stopWaiting)
 	c.hear(stopWaiting)
@@ -261,9 +263,11 @@ func TestServeStore_Refuses(t *testing.T) {
 			t.Errorf("%s: %v, not %v", name, err, k.want)
 		}
 		io.Copy(io.Discard, c)
-		waitFor(t,
-			func() bool { server.mu.Lock(); defer server.mu.Unlock(); return len(server.clients) == 1 },
-			"the client to be gone")
+		testutil.Eventually(t, func() bool {
+			server.mu.Lock()
+			defer server.mu.Unlock()
+			return len(server.clients) == 1
+		}, "waited in vain for the client to be gone")
 	}
 	for i := range 100 {
 		if err := s.Set(ctx, fmt.Sprint(i), make([]byte, 100)); err != nil {
@@ -299,7 +303,7 @@ func TestServeStore_Ends(t *testing.T) {
 		s := dialServer(t, server.shared.server)
 		waited := make(chan error)
 		go func() { waited <- s.Wait(testContext(t), "never") }()
-		waitFor(t, func() bool { return waits(server.shared.server) == 1 }, "it to wait")
+		testutil.Eventually(t, func() bool { return waits(server.shared.server) == 1 }, "waited in vain for it to wait")
 		short, stop := context.WithTimeout(ctx, time.Millisecond)
 		if err := server.Drain(short); !errors.Is(err, context.DeadlineExceeded) ||
 			!strings.Contains(err.Error(), "clients are connected") {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/nats"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // mainVar has the test binary be the program.
@@ -58,20 +59,18 @@ func run(t *testing.T, args ...string) (c *exec.Cmd, urls string) {
 // open connects and opens a queue, which takes a cluster a while.
 func open(t *testing.T, ctx context.Context, urls string) (*nats.Conn, *nats.Queue[int]) {
 	t.Helper()
-	for {
-		c, err := nats.Connect(ctx, urls, nats.Options{})
-		if err == nil {
-			q, e := nats.OpenQueue[int](ctx, c, "test", nats.QueueOptions{})
-			if err = e; err == nil {
-				return c, q
-			}
+	var c *nats.Conn
+	var q *nats.Queue[int]
+	testutil.EventuallyNoError(t, func() (err error) {
+		if c, err = nats.Connect(ctx, urls, nats.Options{}); err != nil {
+			return err
+		}
+		if q, err = nats.OpenQueue[int](ctx, c, "test", nats.QueueOptions{}); err != nil {
 			c.Close()
 		}
-		if ctx.Err() != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return err
+	})
+	return c, q
 }
 
 // ended wants the program to end by itself with status 0.
@@ -133,19 +132,13 @@ func TestBroker_ThreeNodes(t *testing.T) {
 			c.Process.Kill()
 			c.Wait()
 		}
-		for {
+		testutil.Eventually(t, func() bool {
 			conn, err := nats.Connect(ctx, urls, nats.Options{Timeout: time.Second})
-			if errors.Is(err, nats.ErrUnreachable) {
-				break
-			}
 			if err == nil {
 				conn.Close()
 			}
-			if ctx.Err() != nil {
-				t.Fatal("nodes outlive the program")
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
+			return errors.Is(err, nats.ErrUnreachable)
+		}, "nodes outlive the program")
 	}
 }
 

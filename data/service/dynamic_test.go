@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/service"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A trace is what one trainer has printed: a step for each batch that its loop got.
@@ -237,9 +238,7 @@ func TestDynamic_BadSample(t *testing.T) {
 		t.Errorf("%v", last)
 	}
 	l.Close()
-	for h.Stats().Trainers > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	testutil.Eventually(t, func() bool { return h.Stats().Trainers == 0 }, "the host still has trainers")
 	if s := h.Stats(); s.Dealt != 0 || s.Acknowledged >= 10 {
 		t.Errorf("%+v", s)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/data/service"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // TestHosts_CutOff cuts machines off, which scripts/hosts makes: network namespaces with addresses
@@ -120,9 +121,7 @@ func dataHostIsCutOff(t *testing.T, stream bool) {
 		t.Errorf("%+v", s)
 	}
 	on(t, "h2", "ip link set eth0 up")
-	for !l.Stats().Hosts[1].Connected {
-		time.Sleep(10 * time.Millisecond)
-	}
+	testutil.Eventually(t, func() bool { return l.Stats().Hosts[1].Connected }, "the second host is not connected")
 	if got := epoch(t, l.Batches(t.Context()), nil); !same(got, want[1]) {
 		t.Errorf("%v, want %v", got, want[1])
 	}

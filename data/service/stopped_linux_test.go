@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/data/service"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // TestLoader_StoppedHost stops one of two hosts with SIGSTOP in the middle of an epoch. It is given
@@ -38,9 +39,7 @@ func goesOn(t *testing.T, host *program, l *service.Loader, want []got) {
 	t.Helper()
 	before := l.Stats().Hosts[1].Batches
 	host.cmd.Process.Signal(syscall.SIGCONT)
-	for !l.Stats().Hosts[1].Connected {
-		time.Sleep(10 * time.Millisecond)
-	}
+	testutil.Eventually(t, func() bool { return l.Stats().Hosts[1].Connected }, "the second host is not connected")
 	if got := epoch(t, l.Batches(t.Context()), nil); !same(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

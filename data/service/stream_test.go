@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"reflect"
 	"runtime"
@@ -16,6 +17,7 @@ import (
 	"github.com/shoal-mp/shoal/data/internal/maker"
 	"github.com/shoal-mp/shoal/data/service"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A series is a Stream of numbers.
@@ -333,11 +335,12 @@ func TestStream_HostForgetsATrainerThatLeft(t *testing.T) {
 	l := dial(t, service.Options{}, h.Addr())
 	closed := func(what string) {
 		t.Helper()
-		for begin := time.Now(); w.open.Load() > 0; time.Sleep(time.Millisecond) {
-			if time.Since(begin) > patience {
-				t.Fatalf("%s: %d parts are open", what, w.open.Load())
+		testutil.EventuallyNoError(t, func() error {
+			if w.open.Load() > 0 {
+				return fmt.Errorf("%s: %d parts are open", what, w.open.Load())
 			}
-		}
+			return nil
+		})
 	}
 	some := func(l *service.Loader, n int) {
 		for b, err := range l.Batches(t.Context()) {
@@ -363,11 +366,13 @@ func TestStream_HostForgetsATrainerThatLeft(t *testing.T) {
 	if n := w.read.Load() - 3000; n > 40*4*(20+8) {
 		t.Errorf("%d samples were read for 40 loops of 20 batches of 4", n)
 	}
-	for begin := time.Now(); runtime.NumGoroutine() > before+20; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > patience {
-			t.Fatalf("%d goroutines, and %d before the loops, of which each had two workers", runtime.NumGoroutine(), before)
+	testutil.EventuallyNoError(t, func() error {
+		if runtime.NumGoroutine() > before+20 {
+			return fmt.Errorf("%d goroutines, and %d before the loops, of which each had two workers",
+				runtime.NumGoroutine(), before)
 		}
-	}
+		return nil
+	})
 	other := dial(t, service.Options{}, h.Addr())
 	next, stop := iter.Pull2(other.Batches(t.Context()))
 	defer stop()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -19,25 +20,23 @@ type room struct {
 func (r *room) Parts() [][]byte { return [][]byte{r.bytes} }
 func (r *room) Drop()           { r.dropped++ }
 
-func loaded(t *testing.T, n int, send []byte, cut bool) (*room, error) {
+// loaded receives a load of n bytes, of which send arrives, in a bubble where time is fake.
+func loaded(t *testing.T, n int, send []byte, cut bool) (r *room, err error) {
 	t.Helper()
-	before := frameTime
-	frameTime = 20 * time.Millisecond
-	defer func() { frameTime = before }()
-	a, b := net.Pipe()
-	defer a.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	go func() {
-		NewConn(a, 100).Send(ctx, 'V', nil, send)
-		if cut {
-			a.Close()
-		}
-	}()
-	r := &room{bytes: make([]byte, n)}
-	c := NewConn(b, 100)
-	defer c.Close()
-	_, _, _, err := c.RecvLoad(ctx, func(byte, []byte) (Load, int64, error) { return r, 0, nil })
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		defer a.Close()
+		go func() {
+			NewConn(a, 100).Send(t.Context(), 'V', nil, send)
+			if cut {
+				a.Close()
+			}
+		}()
+		r = &room{bytes: make([]byte, n)}
+		c := NewConn(b, 100)
+		defer c.Close()
+		_, _, _, err = c.RecvLoad(t.Context(), func(byte, []byte) (Load, int64, error) { return r, 0, nil })
+	})
 	return r, err
 }
 
@@ -64,49 +63,62 @@ func TestRecvLoad_ALoadArrives(t *testing.T) {
 
 // A receiver may poll, with a moment for each call. It still leaves a peer that has stopped.
 func TestRecvLoad_APeerThatPausesIsLeftByOneThatPolls(t *testing.T) {
-	before := frameTime
-	frameTime = 300 * time.Millisecond
-	defer func() { frameTime = before }()
-	a, b := net.Pipe()
-	defer a.Close()
-	go NewConn(a, 100).Send(t.Context(), 'V', nil, []byte{1, 2, 3})
-	c := NewConn(b, 100)
-	defer c.Close()
-	r := &room{bytes: make([]byte, 10)}
-	for range 5000 { // each waits for at least a millisecond
-		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		_, _, _, err := c.RecvLoad(short, func(byte, []byte) (Load, int64, error) { return r, 0, nil })
-		cancel()
-		if errors.Is(err, context.DeadlineExceeded) {
-			continue
-		}
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		defer a.Close()
+		go NewConn(a, 100).Send(t.Context(), 'V', nil, []byte{1, 2, 3})
+		c := NewConn(b, 100)
+		defer c.Close()
+		r := &room{bytes: make([]byte, 10)}
+		err := polled(t, func(ctx context.Context) error {
+			_, _, _, err := c.RecvLoad(ctx, func(byte, []byte) (Load, int64, error) { return r, 0, nil })
+			return err
+		})
 		if !errors.Is(err, ErrClosed) || !errors.Is(err, os.ErrDeadlineExceeded) || r.dropped != 1 {
 			t.Errorf("%v, dropped %d times", err, r.dropped)
 		}
-		return
+	})
+}
+
+// polled calls receive, with 10 milliseconds for each call, until it returns another error than
+// that the time is over. The receiver must give up once frameTime has passed.
+func polled(t *testing.T, receive func(context.Context) error) error {
+	t.Helper()
+	begin := time.Now()
+	for {
+		short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		err := receive(short)
+		cancel()
+		passed := time.Since(begin)
+		if passed > 2*frameTime {
+			t.Errorf("the receiver still waits after %v", passed)
+			return err
+		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			if passed < frameTime {
+				t.Errorf("the receiver gives up after %v, want %v", passed, frameTime)
+			}
+			return err
+		}
 	}
-	t.Error("the receiver waits for ever")
 }
 
 // That holds for a frame without a load as well, wherever the peer has stopped in it.
 func TestRecv_APeerThatStopsInAFrameIsLeftByOneThatPolls(t *testing.T) {
-	before := frameTime
-	frameTime = 300 * time.Millisecond
-	defer func() { frameTime = before }()
 	for _, part := range []string{"\x09", "\x09\x00\x00\x00V", "\x09\x00\x00\x00Vbody"} {
-		a, b := net.Pipe()
-		go a.Write([]byte(part))
-		c := NewConn(b, 100)
-		err := context.DeadlineExceeded
-		for begin := time.Now(); errors.Is(err, context.DeadlineExceeded) && time.Since(begin) < time.Minute; {
-			short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-			_, _, err = c.Recv(short)
-			cancel()
-		}
-		if !errors.Is(err, ErrClosed) || !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("after %q: %v", part, err)
-		}
-		a.Close()
-		c.Close()
+		synctest.Test(t, func(t *testing.T) {
+			a, b := net.Pipe()
+			defer a.Close()
+			go a.Write([]byte(part))
+			c := NewConn(b, 100)
+			defer c.Close()
+			err := polled(t, func(ctx context.Context) error {
+				_, _, err := c.Recv(ctx)
+				return err
+			})
+			if !errors.Is(err, ErrClosed) || !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("after %q: %v", part, err)
+			}
+		})
 	}
 }

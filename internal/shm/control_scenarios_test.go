@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 var (
@@ -56,14 +58,14 @@ type sharedRing struct {
 func ringOfAll(p *play, all []*Domain, capacity int) *sharedRing {
 	h := &sharedRing{p: p, all: all}
 	r, s, v, err := all[0].NewRing(RingOptions{Capacity: capacity})
-	must(err)
+	testutil.MustNoError(err)
 	h.rings, h.ends = []*Ring{r}, [][]Handle{{r.Handle(), s, v}}
 	for _, d := range all[1:] {
 		for _, x := range h.ends[0] {
-			must(d.Import(x))
+			testutil.MustNoError(d.Import(x))
 		}
 		view, err := d.OpenRing(r.Handle())
-		must(err)
+		testutil.MustNoError(err)
 		h.rings, h.ends = append(h.rings, view), append(h.ends, h.ends[0])
 	}
 	return h
@@ -119,7 +121,7 @@ func (h *sharedRing) end(left ...int) func() []string {
 
 func newBlock(d *Domain) Handle {
 	h, err := d.Alloc(pageSize)
-	must(err)
+	testutil.MustNoError(err)
 	return h
 }
 
@@ -134,7 +136,7 @@ func oneSlot(p *play, all []*Domain) func() []string {
 func sharedBlock(p *play, all []*Domain) func() []string {
 	h := ringOfAll(p, all, 2)
 	b := newBlock(all[0])
-	must(all[1].Import(b))
+	testutil.MustNoError(all[1].Import(b))
 	p.add(all[0], "sender 0", func() { h.put(0, b) })
 	p.add(all[1], "sender 1", func() { h.put(1, b) })
 	p.add(all[2], "receiver", func() { h.get(2); h.get(2) })
@@ -144,7 +146,7 @@ func sharedBlock(p *play, all []*Domain) func() []string {
 func releaseWhileTravelling(p *play, all []*Domain) func() []string {
 	h := ringOfAll(p, all, 1)
 	b := newBlock(all[0])
-	must(all[1].Import(b))
+	testutil.MustNoError(all[1].Import(b))
 	p.add(all[0], "releaser", func() { h.try("release", all[0].Release(b)) })
 	p.add(all[1], "sender", func() { h.put(1, b) })
 	var kept Handle
@@ -158,7 +160,7 @@ func releaseWhileTravelling(p *play, all []*Domain) func() []string {
 
 func lastSender(p *play, all []*Domain) func() []string {
 	h := ringOfAll(p, all, 1)
-	must(all[1].Release(h.ends[1][1]))
+	testutil.MustNoError(all[1].Release(h.ends[1][1]))
 	h.ends[1] = []Handle{h.ends[1][0], h.ends[1][2]}
 	h.ends[0] = []Handle{h.ends[0][0], h.ends[0][2]}
 	senders, b := h.rings[0].Senders(), newBlock(all[0])
@@ -204,12 +206,12 @@ func allocWhileFreed(p *play, all []*Domain) func() []string {
 // mutexes returns the views of one mutex, and lets go of it.
 func (h *sharedRing) mutexes() (views []Mutex, end func(left ...int) func() []string) {
 	s, err := h.all[0].NewSync(SyncOptions{Form: FormMutex, Bytes: pageSize})
-	must(err)
+	testutil.MustNoError(err)
 	views = []Mutex{{s}}
 	for _, d := range h.all[1:] {
-		must(d.Import(s.Handle()))
+		testutil.MustNoError(d.Import(s.Handle()))
 		v, err := d.OpenSync(s.Handle(), FormMutex)
-		must(err)
+		testutil.MustNoError(err)
 		views = append(views, Mutex{v})
 	}
 	for range views {
@@ -269,7 +271,7 @@ func holderDies(p *play, all []*Domain) func() []string {
 
 func senderDies(p *play, all []*Domain) func() []string {
 	h := ringOfAll(p, all, 1)
-	must(all[1].Release(h.ends[1][1]))
+	testutil.MustNoError(all[1].Release(h.ends[1][1]))
 	h.ends[1] = []Handle{h.ends[1][0], h.ends[1][2]}
 	b := newBlock(all[0])
 	p.add(all[0], "victim", func() { h.put(0, b) })
@@ -291,7 +293,7 @@ func senderDies(p *play, all []*Domain) func() []string {
 
 func receiverDies(p *play, all []*Domain) func() []string {
 	h := ringOfAll(p, all, 1)
-	must(all[1].Release(h.ends[1][2]))
+	testutil.MustNoError(all[1].Release(h.ends[1][2]))
 	h.ends[1] = h.ends[1][:2]
 	b := newBlock(all[1])
 	p.add(all[0], "victim", func() { h.get(0) })

@@ -10,6 +10,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A stage is the heap domain in which a scenario is played again and again, in the same memory, so
@@ -43,7 +45,7 @@ func newStage() *stage {
 	s.ctlEnd = len(s.ctl) / 8
 	s.uses = make([]use, s.ctlEnd+len(s.mem)/8)
 	d, err := layOut(s, stageBytes)
-	must(err)
+	testutil.MustNoError(err)
 	d.hdr.cpus.Store(0)
 	copy(s.first[:], s.ctl)
 	return s
@@ -72,16 +74,10 @@ func (s *stage) found(participants int) []*Domain {
 	for i := range all {
 		all[i] = overlay(s)
 		_, err := all[i].tryJoin()
-		must(err)
+		testutil.MustNoError(err)
 		all[i].live()
 	}
 	return all
-}
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
 }
 
 // use returns what is known of a word, or nil if it is of another domain.
@@ -190,7 +186,7 @@ func (p *play) kill() {
 	for _, a := range p.actors {
 		a.dead = a.dead || a.d.seat == p.victim
 	}
-	must(p.s.leave(p.victim))
+	testutil.MustNoError(p.s.leave(p.victim))
 	if p.tracing {
 		p.trace = append(p.trace, "the victim is killed")
 	}

@@ -80,11 +80,12 @@ func blocksCome(t *testing.T, n int) {
 	t.Helper()
 	d, err := shm.Default()
 	testutil.NoError(t, err)
-	for begin := time.Now(); d.Stats().Blocks > n; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 30*time.Second {
-			t.Fatalf("%d blocks, of %d before", d.Stats().Blocks, n)
+	testutil.EventuallyNoError(t, func() error {
+		if d.Stats().Blocks > n {
+			return fmt.Errorf("%d blocks, of %d before", d.Stats().Blocks, n)
 		}
-	}
+		return nil
+	})
 }
 
 func blocks(t *testing.T) int {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -332,11 +333,12 @@ func TestDial_NoRoomForATensor(t *testing.T) {
 // blocksCome waits until the domain has no more than n blocks.
 func blocksCome(t *testing.T, n int) {
 	t.Helper()
-	for begin := time.Now(); shoal.MemoryStats().Blocks > n; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 30*time.Second {
-			t.Fatalf("%d blocks, of %d before", shoal.MemoryStats().Blocks, n)
+	testutil.EventuallyNoError(t, func() error {
+		if shoal.MemoryStats().Blocks > n {
+			return fmt.Errorf("%d blocks, of %d before", shoal.MemoryStats().Blocks, n)
 		}
-	}
+		return nil
+	})
 }
 
 func TestDial_ProxyOfAnotherServerIsRefused(t *testing.T) {

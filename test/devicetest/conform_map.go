@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 type (
@@ -172,7 +173,8 @@ func gates(t *testing.T, dev tensor.Device) {
 					}
 					operands = append(operands, OperandOf(v))
 				}
-				check(t, ComputerOn(d).Map(&device.Op{Name: name, Arity: len(in)}, OperandOf(out), operands...))
+				testutil.NoError(t, ComputerOn(d).Map(&device.Op{Name: name, Arity: len(in)}, OperandOf(out),
+					operands...))
 				return out
 			}
 			Same(t, on(dev), near(t, on(ref)), map[bool]float64{true: 1e-13, false: 2e-6}[dt == tensor.Float64])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // placing is f along the first of some dimensions, or of all elements.
@@ -148,12 +149,12 @@ func strayed(t *testing.T, dev tensor.Device, index []int64) {
 			t.Errorf("of %v the device finds %d, %v, %v", index, v, found, err)
 		}
 		Same(t, y, tensor.Full(tensor.Float32, 7, n), 0)
-		check(t, ComputerOn(dev).Scatter(OperandOf(in), OperandOf(y), OperandOf(there), 0, false))
+		testutil.NoError(t, ComputerOn(dev).Scatter(OperandOf(in), OperandOf(y), OperandOf(there), 0, false))
 		Same(t, x, tensor.Full(tensor.Float32, 7, 6), 0)
 	}
 	scores, loss := On(t, dev, tensor.Full(tensor.Float32, 7, n, 3)), On(t, dev, tensor.New(tensor.Float32))
-	check(t, ComputerOn(dev).Rows(device.RowOp{Kind: device.RowNLL, Factor: 1}, OperandOf(loss), OperandOf(scores),
-		OperandOf(there)))
+	testutil.NoError(t, ComputerOn(dev).Rows(device.RowOp{Kind: device.RowNLL, Factor: 1}, OperandOf(loss),
+		OperandOf(scores), OperandOf(there)))
 	Same(t, loss, tensor.Full(tensor.Float32, float64(7*n)), 0)
 }
 
@@ -192,7 +193,7 @@ func sequences(t *testing.T, dev tensor.Device) {
 		Same(t, kept, want(dt, device.Sequence{Kind: device.RandomBernoulli, A: 0.3}), 0)
 		s := device.Sequence{Kind: device.RandomKept, Key: key, A: 0.3, B: 1.5}
 		doubled := On(t, dev, tensor.Full(dt, 2, n))
-		check(t, ComputerOn(dev).Generate(OperandOf(doubled), s, OperandOf(doubled)))
+		testutil.NoError(t, ComputerOn(dev).Generate(OperandOf(doubled), s, OperandOf(doubled)))
 		Same(t, doubled, want(dt, s).MulScalar(2), 0)
 	}
 	for _, dt := range []tensor.DType{f32, f64, tensor.Int64, tensor.Int32, tensor.Float16} {
@@ -219,7 +220,7 @@ func sequences(t *testing.T, dev tensor.Device) {
 		want(f64, device.Sequence{Kind: device.RandomNormal, A: 3, B: 2}), 1e-14)
 	Same(t, odd.Bernoulli(tensor.NewGenerator(9), 0.3),
 		want(f64, device.Sequence{Kind: device.RandomBernoulli, A: 0.3}), 0)
-	check(t, ComputerOn(dev).Generate(OperandOf(odd), device.Sequence{A: 3, B: 0.5}))
+	testutil.NoError(t, ComputerOn(dev).Generate(OperandOf(odd), device.Sequence{A: 3, B: 0.5}))
 	Same(t, odd, tensor.Arange(f64, 3, 3+n/2., 0.5), 0)
 	grid := On(t, dev, tensor.New(f32, 5, 7))
 	turned := grid.Transpose(0, 1).Uniform(tensor.NewGenerator(9), 0, 1)
@@ -248,13 +249,13 @@ func rows(t *testing.T, dev tensor.Device) {
 					k, c := ComputerOn(d), On(t, d, classes)
 					r := results{y: empty(t, d, dt, n, size), dx: empty(t, d, dt, n, size), loss: empty(t, d, dt),
 						dlogp: empty(t, d, dt, n, size)}
-					check(t, k.Rows(device.RowOp{Kind: device.RowLogSoftmax}, OperandOf(r.y),
+					testutil.NoError(t, k.Rows(device.RowOp{Kind: device.RowLogSoftmax}, OperandOf(r.y),
 						OperandOf(On(t, d, x.To(dt)))))
-					check(t, k.Rows(device.RowOp{Kind: device.RowLogSoftmaxGradient}, OperandOf(r.dx),
+					testutil.NoError(t, k.Rows(device.RowOp{Kind: device.RowLogSoftmaxGradient}, OperandOf(r.dx),
 						OperandOf(r.y), OperandOf(On(t, d, dy))))
-					check(t, k.Rows(device.RowOp{Kind: device.RowNLL, Factor: -0.5}, OperandOf(r.loss),
+					testutil.NoError(t, k.Rows(device.RowOp{Kind: device.RowNLL, Factor: -0.5}, OperandOf(r.loss),
 						OperandOf(On(t, d, dy)), OperandOf(c)))
-					check(t, k.Rows(device.RowOp{Kind: device.RowNLLGradient, Factor: -0.5},
+					testutil.NoError(t, k.Rows(device.RowOp{Kind: device.RowNLLGradient, Factor: -0.5},
 						OperandOf(r.dlogp), OperandOf(c), OperandOf(r.loss)))
 					for _, more := range []struct {
 						kind device.RowKind
@@ -271,7 +272,7 @@ func rows(t *testing.T, dev tensor.Device) {
 						for _, x := range more.in {
 							in = append(in, OperandOf(On(t, d, x)))
 						}
-						check(t, k.Rows(device.RowOp{Kind: more.kind, Factor: 0.1}, OperandOf(out), in...))
+						testutil.NoError(t, k.Rows(device.RowOp{Kind: more.kind, Factor: 0.1}, OperandOf(out), in...))
 						r.more = append(r.more, out)
 					}
 					return r

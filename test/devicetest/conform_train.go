@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // empty returns a tensor on dev, which holds anything.
@@ -18,13 +19,6 @@ func empty(t *testing.T, dev tensor.Device, dt tensor.DType, shape ...int) *tens
 		t.Fatal(err)
 	}
 	return x
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func windows(t *testing.T, dev tensor.Device) {
@@ -46,10 +40,11 @@ func windows(t *testing.T, dev tensor.Device) {
 					k, x := ComputerOn(d), On(t, d, images)
 					r := results{empty(t, d, dt, n, rows, places), empty(t, d, dt, n, c, h, wide),
 						empty(t, d, dt, n*c, places), empty(t, d, tensor.Int64, n*c, places)}
-					check(t, k.Unfold(OperandOf(r.columns), OperandOf(x), w))
-					check(t, k.Fold(OperandOf(r.folded), OperandOf(r.columns), w))
+					testutil.NoError(t, k.Unfold(OperandOf(r.columns), OperandOf(x), w))
+					testutil.NoError(t, k.Fold(OperandOf(r.folded), OperandOf(r.columns), w))
 					if 2*w.Padding[0] <= w.Size[0] && 2*w.Padding[1] <= w.Size[1] {
-						check(t, k.MaxPool(OperandOf(r.pooled), OperandOf(r.at), OperandOf(x.View(n*c, h, wide)), w))
+						testutil.NoError(t,
+							k.MaxPool(OperandOf(r.pooled), OperandOf(r.at), OperandOf(x.View(n*c, h, wide)), w))
 					} else {
 						r.pooled.Zero()
 						r.at.Zero()
@@ -69,7 +64,7 @@ func windows(t *testing.T, dev tensor.Device) {
 func near(t *testing.T, x *tensor.Tensor) *tensor.Tensor {
 	t.Helper()
 	h, err := x.CPU()
-	check(t, err)
+	testutil.NoError(t, err)
 	return h
 }
 
@@ -138,7 +133,7 @@ func descent(t *testing.T, dev tensor.Device, s device.Descent, params, grads *t
 	for i := range grads.Dim(1) {
 		s.N = int64(i + 1)
 		grad := On(t, dev, grads.Select(1, i).Clone())
-		check(t, ComputerOn(dev).Descend(s, OperandOf(all[0]), OperandOf(grad), state...))
+		testutil.NoError(t, ComputerOn(dev).Descend(s, OperandOf(all[0]), OperandOf(grad), state...))
 	}
 	return all
 }

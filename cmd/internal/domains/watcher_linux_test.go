@@ -19,6 +19,7 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shoaltest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // aloneVar has the test binary be a program with a domain of its own, until its input ends.
@@ -84,13 +85,10 @@ func TestAProgramThatIsStoppedIsNamedAndNotWaitedFor(t *testing.T) {
 		return nil
 	}
 	until := func(what string, ok func(*domains.Domain) bool) *domains.Domain {
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-			if d := look(); d != nil && ok(d) {
-				return d
-			}
-		}
-		t.Fatalf("the other program is never seen %s", what)
-		return nil
+		var d *domains.Domain
+		testutil.Eventually(t, func() bool { d = look(); return d != nil && ok(d) },
+			"the other program is never seen %s", what)
+		return d
 	}
 	until("at all", func(d *domains.Domain) bool { return d.Error == "" })
 	if err := c.Process.Signal(syscall.SIGSTOP); err != nil {

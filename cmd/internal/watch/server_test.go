@@ -21,6 +21,7 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 	"github.com/shoal-mp/shoal/cmd/internal/watch"
 	"github.com/shoal-mp/shoal/shoaltest"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestMain(m *testing.M) { shoaltest.TestMain(m) }
@@ -335,11 +336,7 @@ func TestManyPagesAreOneReader(t *testing.T) {
 
 func TestAPageThatIsOpenedLaterHasWhatWasBefore(t *testing.T) {
 	s, _ := serve(t, watch.Options{}, counting(new(atomic.Int64)))
-	for end := time.Now().Add(watchdog); s.Samples() < 10; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("nothing is read while no page is open")
-		}
-	}
+	testutil.Eventually(t, func() bool { return s.Samples() >= 10 }, "nothing is read while no page is open")
 	var history []watch.Sample
 	e := next(t, follow(t, s), "history")
 	if err := json.Unmarshal([]byte(e.data), &history); err != nil || len(history) < 10 {

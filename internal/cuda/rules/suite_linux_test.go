@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // suite runs scripts/gpu-suite beside programs that are scripts, and returns its report.
@@ -153,14 +155,10 @@ func TestSuite_IsInterrupted(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
-	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
-		if b, _ := os.ReadFile(filepath.Join(out, "2-rules.log")); strings.Contains(string(b), "begun") {
-			break
-		}
-		if time.Since(begin) > patience {
-			t.Fatal("its second group does not begin")
-		}
-	}
+	testutil.Eventually(t, func() bool {
+		b, _ := os.ReadFile(filepath.Join(out, "2-rules.log"))
+		return strings.Contains(string(b), "begun")
+	}, "its second group does not begin")
 	if err := c.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

@@ -296,11 +296,7 @@ func TestStream_NumbersGoRound(t *testing.T) {
 	s := stream(t, d)
 	testutil.NoError(t, d.StreamWriteValue32(s, p, 5))
 	testutil.NoError(t, d.StreamWaitValue32(s, p, 0xfffffff0)) // 21 before
-	for end := time.Now().Add(time.Minute); d.StreamQuery(s) != nil; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it waits for a number that is past")
-		}
-	}
+	testutil.Eventually(t, func() bool { return d.StreamQuery(s) == nil }, "it waits for a number that is past")
 	testutil.NoError(t, d.StreamWaitValue32(s, p, 6))
 	fails(t, cudriver.ErrorNotReady, d.StreamQuery(s))
 	other := stream(t, d)
@@ -369,11 +365,7 @@ func TestStream_AFaultEndsTheWork(t *testing.T) {
 	testutil.NoError(t, m.MemsetD8Async(m.p+4*mib, 1, 1, m.near))
 	testutil.NoError(t, m.MemcpyDtoHAsync(page[:1], m.plain, m.near))
 	m.Hold(false)
-	for end := time.Now().Add(time.Minute); !m.Idle(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the stream does not end")
-		}
-	}
+	testutil.Eventually(t, m.Idle, "the stream does not end")
 	if page[0] != 0 {
 		t.Errorf("what was queued behind a fault has written %d", page[0])
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/top"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // role is the variable that makes the test binary another program.
@@ -175,15 +176,14 @@ func (y *tty) frame() string {
 // await waits until a frame is as is wanted.
 func (y *tty) await(what string, is func(frame string) bool) string {
 	y.t.Helper()
-	for end := time.Now().Add(watchdog); ; time.Sleep(5 * time.Millisecond) {
-		f := y.frame()
-		if is(f) {
-			return f
+	var f string
+	testutil.EventuallyNoError(y.t, func() error {
+		if f = y.frame(); !is(f) {
+			return fmt.Errorf("no frame with %s; the last one is\n%s\nof\n%q", what, f, tail(y.text()))
 		}
-		if time.Now().After(end) {
-			y.t.Fatalf("no frame with %s; the last one is\n%s\nof\n%q", what, f, tail(y.text()))
-		}
-	}
+		return nil
+	})
+	return f
 }
 
 func tail(s string) string { return s[max(0, len(s)-2000):] }
@@ -231,15 +231,13 @@ func (y *tty) restored() {
 	if !reflect.DeepEqual(now, y.before) {
 		y.t.Errorf("the modes of the terminal are %+v, and were %+v", now, y.before)
 	}
-	for end := time.Now().Add(watchdog); ; time.Sleep(time.Millisecond) {
+	testutil.EventuallyNoError(y.t, func() error {
 		text := y.text()
-		if in, out := strings.LastIndex(text, top.Enter), strings.LastIndex(text, top.Leave); in >= 0 && out > in {
-			return
+		if in, out := strings.LastIndex(text, top.Enter), strings.LastIndex(text, top.Leave); in < 0 || out <= in {
+			return fmt.Errorf("the screen has not gone: %q", tail(text))
 		}
-		if time.Now().After(end) {
-			y.t.Fatalf("the screen has not gone: %q", tail(text))
-		}
-	}
+		return nil
+	})
 }
 
 // A knot is two locks, each of which a worker has.
@@ -367,15 +365,13 @@ func TestHoweverAScreenEndsTheTerminalIsAsItWas(t *testing.T) {
 			y.has("PID")
 			c.end(y)
 			y.ends(c.status)
-			for end := time.Now().Add(watchdog); ; time.Sleep(time.Millisecond) { // the reader may be late
+			testutil.EventuallyNoError(t, func() error { // the reader may be late
 				_, after, _ := strings.Cut(y.text(), top.Leave)
-				if strings.Contains(after, c.says) {
-					break
+				if !strings.Contains(after, c.says) {
+					return fmt.Errorf("it says %q behind the screen, want %q", after, c.says)
 				}
-				if time.Now().After(end) {
-					t.Fatalf("it says %q behind the screen, want %q", after, c.says)
-				}
-			}
+				return nil
+			})
 		})
 	}
 }
@@ -429,11 +425,12 @@ func TestAScreenIsStoppedAndGoesOn(t *testing.T) {
 		}
 		y.restored()
 		fmt.Fprintln(orders, "go on")
-		for end := time.Now().Add(watchdog); !strings.Contains(y.text()[n:], top.Enter); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("it does not go on: %q", tail(y.text()))
+		testutil.EventuallyNoError(t, func() error {
+			if !strings.Contains(y.text()[n:], top.Enter) {
+				return fmt.Errorf("it does not go on: %q", tail(y.text()))
 			}
-		}
+			return nil
+		})
 	}
 	y.press("2")
 	y.matches("QUEUE|no queue")
