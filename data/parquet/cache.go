@@ -38,58 +38,58 @@ func (b *block) size() int { return len(b.data) + 4*len(b.ends) + blockOverhead 
 // blockOverhead is about the memory of a block without rows.
 const blockOverhead = 128
 
-// A slot is the place of a block that was decoded once. Neither in memory nor in the spill file, the
-// block must be decoded again.
-type slot struct {
+// A place records where a block is that was decoded before: in memory, in the spill file, or in
+// neither, and then it must be decoded again.
+type place struct {
 	first, rows int
 	block       *block        // nil unless in memory
-	used        *list.Element // its place in the cache
+	used        *list.Element // its element of cache.used
 	spilled     int64         // its offset in the spill file, below 0 if it is not there
 }
 
-// A group is a row group of a file. Its slots cover its first rows.
+// A group is a row group of a file. Its places cover its first rows.
 type group struct {
 	file   *source
 	number int
 	rows   int
-	slots  []*slot
-	known  int // the rows that the slots cover
+	places []*place
+	known  int // the rows that the places cover
 }
 
-// slot returns the slot of a row, or nil if the row was never decoded.
-func (g *group) slot(row int) *slot {
+// place returns the place of a row, or nil if the row was never decoded.
+func (g *group) place(row int) *place {
 	if row >= g.known {
 		return nil
 	}
-	k := sort.Search(len(g.slots), func(k int) bool { return g.slots[k].first > row })
-	return g.slots[k-1]
+	k := sort.Search(len(g.places), func(k int) bool { return g.places[k].first > row })
+	return g.places[k-1]
 }
 
-// put records a block that was decoded as the k-th of the group, and returns its slot.
-func (g *group) put(k int, b *block) *slot {
-	if k == len(g.slots) {
-		g.slots = append(g.slots, &slot{first: b.first, rows: len(b.ends), spilled: -1})
+// put records a block that was decoded as the k-th of the group, and returns its place.
+func (g *group) put(k int, b *block) *place {
+	if k == len(g.places) {
+		g.places = append(g.places, &place{first: b.first, rows: len(b.ends), spilled: -1})
 		g.known += len(b.ends)
 	}
-	return g.slots[k]
+	return g.places[k]
 }
 
 // A cache keeps the blocks that were used last in memory. It may write others to a spill file.
 type cache struct {
 	room  int       // the bytes that are free; below 0 only while one block is larger than the cache
-	used  list.List // of *slot; the front was used last
+	used  list.List // of *place; the front was used last
 	spill spill
 }
 
 // touch marks a block as used.
-func (c *cache) touch(s *slot) { c.used.MoveToFront(s.used) }
+func (c *cache) touch(s *place) { c.used.MoveToFront(s.used) }
 
 // put adds a block, and evicts others. If keep is set, evicted blocks go to the spill file.
-func (c *cache) put(s *slot, b *block, keep bool) {
+func (c *cache) put(s *place, b *block, keep bool) {
 	s.block, s.used = b, c.used.PushFront(s)
 	c.room -= b.size()
 	for c.room < 0 && c.used.Len() > 1 {
-		old := c.used.Remove(c.used.Back()).(*slot)
+		old := c.used.Remove(c.used.Back()).(*place)
 		c.room += old.block.size()
 		if keep {
 			old.spilled = c.spill.write(old.block)
@@ -109,8 +109,8 @@ type spill struct {
 // full reports whether the spill takes no more blocks.
 func (s *spill) full() bool { return s.room <= 0 }
 
-// write appends a block and returns its offset, or -1 if the block does not fit. An error, such as a
-// full disk, ends the use of the file for more blocks; it is not an error of the data set.
+// write appends a block and returns its offset, or -1 if the block does not fit. An error, such as
+// a full disk, ends the use of the file for more blocks; it is not an error of the data set.
 func (s *spill) write(b *block) int64 {
 	size := int64(4*len(b.ends) + len(b.data))
 	if size > s.room {

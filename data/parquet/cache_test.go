@@ -11,8 +11,9 @@ import (
 	"github.com/shoal-mp/shoal/data"
 )
 
-// TestSet_SpillsOnlyReadsInNoOrder checks that rows go to the spill file if they are read in no order
-// and do not fit into memory, that each row group is then decoded once, and that the bounds hold.
+// TestSet_SpillsOnlyReadsInNoOrder checks that rows go to the spill file if they are read in no
+// order and do not fit into memory, that each row group is then decoded once, and that the bounds
+// hold.
 func TestSet_SpillsOnlyReadsInNoOrder(t *testing.T) {
 	type line struct {
 		IDs []int64 `parquet:"ids,list"`
@@ -60,7 +61,7 @@ func TestSet_SpillsOnlyReadsInNoOrder(t *testing.T) {
 		}
 		held := 0
 		for e := s.cache.used.Front(); e != nil; e = e.Next() {
-			held += e.Value.(*slot).block.size()
+			held += e.Value.(*place).block.size()
 		}
 		if room := cmp.Or(c.options.Cache, 64<<20); held > room {
 			t.Errorf("%s: %d bytes are in memory, want at most %d", name, held, room)

@@ -10,19 +10,19 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/file"
 )
 
-// Note [Records] A decoded row is a record: the bytes of its leaves, one after the other. A leaf that
-// is neither optional nor repeated has one value. Any other leaf has, before its values,
+// Note [Records] A decoded row is a record: the bytes of its leaves, one after the other. A leaf
+// that is neither optional nor repeated has one value. Any other leaf has, before its values,
 //
 //	uvarint  2*levels, plus 1 if the list is full
 //	levels   the definition levels, a byte each, unless the list is full
 //	levels   the repetition levels, likewise, if the leaf is repeated
 //
 // A list is full if no level says more than "the next element": each value is present, and each
-// level but the first repeats at the innermost list. Integers begin with the bytes that each of them
-// takes (1, 2, 4 or 8), chosen for the row: tokens of a vocabulary below 32768 take two bytes instead
-// of the eight of an int64. Texts and bytes begin with the length of all of them as a uvarint, and
-// each has its own length before it. So the record of row i is found by one offset, whatever its
-// columns are, and is as small in memory and in the spill file as in the pages.
+// level but the first repeats at the innermost list. Integers begin with the bytes that each of
+// them takes (1, 2, 4 or 8), chosen for the row: tokens of a vocabulary below 32768 take two bytes
+// instead of the eight of an int64. Texts and bytes begin with the length of all of them as a
+// uvarint, and each has its own length before it. So the record of row i is found by one offset,
+// whatever its columns are, and is as small in memory and in the spill file as in the pages.
 
 // batchLevels is the number of levels that are read from a page at a time.
 const batchLevels = 4096
@@ -243,7 +243,8 @@ func intWidth(low, high int64) int {
 	return 8
 }
 
-// fill reads more levels behind those that are not consumed. It returns false at the end of the chunk.
+// fill reads more levels behind those that are not consumed. It returns false at the end of the
+// chunk.
 func (r *leafReader) fill() (more bool, err error) {
 	if n := r.levels - r.at; n > 0 && (n*valueSize > r.most || r.buffer.size(r.valueAt, r.values) > r.most) {
 		return false, fmt.Errorf("%w: a row has more than %d bytes, which is MaxPage", ErrSize, r.most)

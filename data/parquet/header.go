@@ -76,8 +76,8 @@ func (h *pageHeader) data(w *walk, outer, id int, kind byte) (read bool, err err
 	return true, err
 }
 
-// checkFooterStruct returns an error unless b is the metadata of a file whose lists are complete and
-// whose schema has as many elements as its groups announce.
+// checkFooterStruct returns an error unless b is the metadata of a file whose lists are complete
+// and whose schema has as many elements as its groups announce.
 func checkFooterStruct(b []byte, maxItems int) error {
 	const fieldSchema = 2
 	_, err := readStruct(b, maxItems, func(w *walk) visitor {

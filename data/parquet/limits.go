@@ -86,8 +86,8 @@ type column struct {
 	page  []byte // the packed bytes of the last page
 }
 
-// checkPages returns an error unless all pages of a column chunk fit into the chunk, and have at most
-// most bytes.
+// checkPages returns an error unless all pages of a column chunk fit into the chunk, and have at
+// most most bytes.
 func checkPages(r io.ReaderAt, c *metadata.ColumnChunkMetaData, size int64, most int) error {
 	start := c.DataPageOffset()
 	if d := c.DictionaryPageOffset(); c.HasDictionaryPage() && d > 0 && d < start {

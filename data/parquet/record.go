@@ -218,7 +218,8 @@ func (n *node) group(r record, def, rep int) (map[string]any, error) {
 	return all, nil
 }
 
-// list consumes the elements of a list. They become a tensor if they are numbers and none is missing.
+// list consumes the elements of a list. They become a tensor if they are numbers and none is
+// missing.
 func (n *node) list(r record, def, rep int) (any, error) {
 	repeated := n.fields[0]
 	element := repeated.fields[0]
@@ -282,9 +283,9 @@ func (n *node) pairs(r record, def, rep int) (any, error) {
 	return list, nil
 }
 
-// tensor consumes the elements of a list whose only leaf is n. It returns nil, and consumes nothing,
-// if they are not numbers or one of them is missing. def is the definition level of the list, rep the
-// repetition level of its elements.
+// tensor consumes the elements of a list whose only leaf is n. It returns nil, and consumes
+// nothing, if they are not numbers or one of them is missing. def is the definition level of the
+// list, rep the repetition level of its elements.
 func (n *node) tensor(r record, def, rep int) (*tensor.Tensor, error) {
 	c := &r[n.cells[0]]
 	if n.kind.variable() {

@@ -154,7 +154,8 @@ func nodeOf(of schema.Node, column *int, depth int, def, rep uint8) (*node, erro
 	return n, nil
 }
 
-// kindOf returns the kind of a leaf's values, or the name of a type that this package does not read.
+// kindOf returns the kind of a leaf's values, or the name of a type that this package does not
+// read.
 func kindOf(leaf *schema.PrimitiveNode) (k kind, unread string) {
 	physical, logical := leaf.PhysicalType(), leaf.LogicalType()
 	unread = fmt.Sprintf("%v of type %v", logical, physical)

@@ -19,8 +19,8 @@ var (
 	ErrFormat = errors.New("parquet: malformed")
 	// ErrEmpty is wrapped where all files together have no row.
 	ErrEmpty = errors.New("parquet: no rows")
-	// ErrKind is wrapped where a column has a type that this package does not read, such as decimals
-	// and times of 96 bits, and where an integer does not fit int64.
+	// ErrKind is wrapped where a column has a type that this package does not read, such as
+	// decimals and times of 96 bits, and where an integer does not fit int64.
 	ErrKind = errors.New("parquet: type of column")
 	// ErrSize is wrapped where a part of a file would take more memory than Options.MaxPage.
 	ErrSize = errors.New("parquet: too large")
@@ -40,8 +40,8 @@ type Options struct {
 	// the bytes of decoded rows that stay in memory; 0 stands for 64 MiB
 	Cache int
 	// the most bytes of decoded rows in a temporary file without a name, in the directory of
-	// os.TempDir. Rows go there if they are read in no order and do not fit into Cache. 0 stands for
-	// 16 GiB, and a negative number for no file.
+	// os.TempDir. Rows go there if they are read in no order and do not fit into Cache. 0 stands
+	// for 16 GiB, and a negative number for no file.
 	Spill int64
 	// the most bytes of an unpacked page, of a row, and of the footer; 0 stands for 1 GiB
 	MaxPage int
@@ -178,7 +178,7 @@ func (s *set) find(i int, in *source, n int) (record []byte, at spilledRow, err 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g, r := in.locate(n)
-	if at := g.slot(r); at != nil {
+	if at := g.place(r); at != nil {
 		if at.block != nil {
 			s.cache.touch(at)
 			return at.block.record(r), spilledRow{}, nil
@@ -193,9 +193,10 @@ func (s *set) find(i int, in *source, n int) (record []byte, at spilledRow, err 
 
 // Note [Order of reads] A page can only be decoded from its start, and without an index a row of a
 // list is found only by decoding all pages before it. So a read in order decodes blocks as it comes
-// to them, and drops the oldest ones. A read in no order decodes each row group once, from its first
-// row to its last, and writes the blocks that do not fit into memory to the spill file. A second jump
-// shows that the reads are in no order: one may be the start of a rank's part, or of another epoch.
+// to them, and drops the oldest ones. A read in no order decodes each row group once, from its
+// first row to its last, and writes the blocks that do not fit into memory to the spill file. A
+// second jump shows that the reads are in no order: one may be the start of a rank's part, or of
+// another epoch.
 
 // minWindow is the least distance, in rows, that several workers of one loader may be apart.
 const minWindow = 4096

@@ -6,7 +6,8 @@ import (
 	"io"
 )
 
-// A walk reads a struct in Thrift's compact protocol, and checks that every value in it is complete.
+// A walk reads a struct in Thrift's compact protocol, and checks that every value in it is
+// complete.
 type walk struct {
 	b     []byte
 	items int // how many more items lists may have
@@ -15,8 +16,8 @@ type walk struct {
 // A visitor is called for each field of a struct. It returns true if it has read the field's value.
 type visitor func(id int, kind byte) (read bool, err error)
 
-// readStruct returns the length of the struct at the start of b. Its error is io.ErrUnexpectedEOF if
-// b is too short, and wraps ErrSize if the lists have more than maxItems items.
+// readStruct returns the length of the struct at the start of b. Its error is io.ErrUnexpectedEOF
+// if b is too short, and wraps ErrSize if the lists have more than maxItems items.
 func readStruct(b []byte, maxItems int, visit func(w *walk) visitor) (n int, err error) {
 	w := &walk{b, maxItems}
 	err = w.structure(0, visit(w))

@@ -21,7 +21,8 @@ import (
 )
 
 // writeColumn writes a file with one row for each value of a column x.
-func writeColumn(t *testing.T, logical schema.LogicalType, physical columns.Type, length int, write func(file.ColumnChunkWriter) error) string {
+func writeColumn(t *testing.T, logical schema.LogicalType, physical columns.Type, length int,
+	write func(file.ColumnChunkWriter) error) string {
 	t.Helper()
 	x, err := schema.NewPrimitiveNodeLogical("x", columns.Repetitions.Required, logical, physical, length, -1)
 	if err != nil {
@@ -42,8 +43,8 @@ func writeColumn(t *testing.T, logical schema.LogicalType, physical columns.Type
 	return path
 }
 
-// TestOpen_EveryTypeIsAValueOrAnError writes a column of each physical and logical type. want is its
-// first value, or empty for a type that is not read.
+// TestOpen_EveryTypeIsAValueOrAnError writes a column of each physical and logical type. want is
+// its first value, or empty for a type that is not read.
 func TestOpen_EveryTypeIsAValueOrAnError(t *testing.T) {
 	bools := func(w file.ColumnChunkWriter) error {
 		_, err := w.(*file.BooleanColumnChunkWriter).WriteBatch([]bool{true}, nil, nil)
@@ -164,7 +165,8 @@ func TestOpen_HalvesAreFloat16(t *testing.T) {
 	column := must(group.NextColumn())(t)
 	// [1.5, 2], null, [], [null, 1.5]
 	_, err := column.(*file.FixedLenByteArrayColumnChunkWriter).WriteBatch(
-		[]columns.FixedLenByteArray{{0, 0x3e}, {0, 0x40}, {0, 0x3e}}, []int16{3, 3, 0, 1, 2, 3}, []int16{0, 1, 0, 0, 0, 1})
+		[]columns.FixedLenByteArray{{0, 0x3e}, {0, 0x40}, {0, 0x3e}}, []int16{3, 3, 0, 1, 2, 3},
+		[]int16{0, 1, 0, 0, 0, 1})
 	if err := errors.Join(err, column.Close(), group.Close(), w.Close()); err != nil {
 		t.Fatal(err)
 	}

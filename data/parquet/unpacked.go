@@ -19,8 +19,8 @@ import (
 // errUnpacked is what a page is that unpacks to more than its header says.
 var errUnpacked = fmt.Errorf("%w: it unpacks to more than it says", ErrFormat)
 
-// checkPacked returns an error if the packed bytes of a page, from a byte on, unpack to more than the
-// page's header announces.
+// checkPacked returns an error if the packed bytes of a page, from a byte on, unpack to more than
+// the page's header announces.
 func (c *column) checkPacked(h pageHeader, at int64) error {
 	packed, said := h.packed, h.unpacked
 	if h.v2 { // its levels are not packed

@@ -95,7 +95,8 @@ func TestUnpacked_APageHasWhatItSays(t *testing.T) {
 	for _, codec := range codecs {
 		path := filepath.Join(t.TempDir(), "n.parquet")
 		if err := parquet.WriteFile(path, make([]row, rows),
-			parquet.Compression(parquet.LookupCompressionCodec(format.CompressionCodec(codec))), parquet.PageBufferSize(32<<20)); err != nil {
+			parquet.Compression(parquet.LookupCompressionCodec(format.CompressionCodec(codec))),
+			parquet.PageBufferSize(32<<20)); err != nil {
 			t.Fatal(err)
 		}
 		whole, err := os.ReadFile(path)
