@@ -65,6 +65,8 @@ A data set is a Dataset in Python with self.shoal_dataset = NAME; its other attr
   npy     paths           files of numpy; sample i is row i of each
   jsonl   paths, columns  lines of JSON
   parquet paths, columns  rows of Parquet; columns is a list of names, or a dict of names and dtypes
+          cache, spill    bytes of rows that each worker keeps in memory (64 MiB), and in a temporary file if they are read
+                          in no order (16 GiB; -1 for no file)
           Both: pad       a number, with which lists of different lengths become rows of a tensor; or a dict of columns, with a number
                           each, or a dict of value, left, multiple, length, mask and lengths (names of columns that are added)
   tokens  path, length    windows of tokens in a file of numbers (.bin) or of numpy (.npy), each with the one after it

@@ -13,7 +13,7 @@ import (
 func TestAnUnknownOptionIsNamedWithThoseThatThereAre(t *testing.T) {
 	for name, has := range map[string]string{
 		"images": "root, transform, resize, crop", "npy": "paths", "jsonl": "paths, columns, pad",
-		"parquet": "paths, columns, pad", "tokens": "path, length, stride", "service": "hosts, key, patience",
+		"parquet": "paths, columns, pad, cache, spill", "tokens": "path, length, stride", "service": "hosts, key, patience",
 	} {
 		_, err := sets[name](t.Context(), torch.Worker{Args: python.NewDict("cropp", int64(3))})
 		if !errors.Is(err, errOption) || !strings.Contains(err.Error(), "cropp") || !strings.Contains(err.Error(), has) {

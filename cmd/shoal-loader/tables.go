@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
@@ -35,10 +36,11 @@ type table struct {
 // A tableOpener opens files of a kind.
 type tableOpener func(wanted []row.Column, paths []string) (data.DatasetCloser, error)
 
-// openTable opens files by the options of a table.
-func openTable(w torch.Worker, open tableOpener) (data.Dataset, error) {
+// openTable opens files by the options of a table. more are the options of one kind of file, which
+// open reads.
+func openTable(w torch.Worker, open tableOpener, more ...any) (data.Dataset, error) {
 	var args table
-	if err := take(w, &args); err != nil {
+	if err := take(w, append([]any{&args}, more...)...); err != nil {
 		return nil, err
 	}
 	paths, err := files(args.Paths)
@@ -66,8 +68,18 @@ func openJSONL(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	})
 }
 
+// A parquetMemory is the options that bound the rows that a worker keeps, in bytes.
+type parquetMemory struct {
+	Cache int64 `torch:"cache"` // in memory
+	Spill int64 `torch:"spill"` // in a temporary file
+}
+
 func openParquet(_ context.Context, w torch.Worker) (data.Dataset, error) {
+	var m parquetMemory
 	return openTable(w, func(wanted []row.Column, paths []string) (data.DatasetCloser, error) {
-		return parquet.Open(parquet.Options{Columns: wanted}, paths...)
-	})
+		if m.Cache < 0 {
+			return nil, fmt.Errorf("%w cache: %d bytes, want at least 0", errOption, m.Cache)
+		}
+		return parquet.Open(parquet.Options{Columns: wanted, Cache: int(m.Cache), Spill: m.Spill}, paths...)
+	}, &m)
 }

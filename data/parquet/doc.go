@@ -7,11 +7,11 @@
 //	defer train.Close()
 //	sample, err := data.Value(ctx, train, 17) // a map with a string and a number
 //
-// Open reads the footers of the files. The set reads the wanted columns of some hundred rows at a
-// time, and keeps them in memory up to Options.Cache. So an epoch in the order of the file reads
-// each row once.
+// Open reads the footers of the files. The set decodes blocks of rows, and keeps them in memory up
+// to Options.Cache. An epoch in the order of the file decodes each row once. A shuffled epoch
+// decodes each row group once, and keeps the rows that do not fit into memory in a temporary file,
+// up to Options.Spill.
 //
-// The trap: Parquet is a format for reading in order. A shuffled epoch of a file that is larger
-// than Options.Cache reads a page for nearly each sample. Shuffle in blocks, or write small row
-// groups.
+// The trap: each process that reads a set has its own cache and its own temporary file. With
+// several workers, and with a [os.TempDir] in memory, set both options.
 package parquet

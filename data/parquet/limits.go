@@ -6,20 +6,20 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/parquet-go/parquet-go/encoding/thrift"
-	"github.com/parquet-go/parquet-go/format"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
 )
 
-// Note [Sizes that lie] The footer of a file, and the header before each page, say how long lists,
-// strings and pages are, and the library makes room for that before it looks whether the file has
-// so much. So what they say is compared here with the bytes that are there, and with
-// Options.MaxPage, before the library sees them: the footer when a file is opened, the headers of a
-// column in a row group when it is first read. Then what is packed is looked at as well: the
-// library makes room for all that comes out of a page, and not only for what its header says. See
-// unpacked.go.
+// Note [Sizes that lie] The footer of a file, and the header before each page, announce the lengths
+// of lists, strings and pages, and the library allocates that much before it checks that the file
+// has it. So this package compares them with the bytes of the file and with Options.MaxPage before
+// the library reads them: the footer when a file is opened, the page headers of a column in a row
+// group when that column is first read. Packed bytes are measured as well, because a codec may
+// produce more than the header announces: see unpacked.go. boundedAllocator is the last defense.
 
-// checkFooter wants a footer that fits into the file, and lists and strings that fit into the
-// footer.
+// checkFooter returns an error unless the footer fits into the file, and its lists and strings into
+// the footer.
 func checkFooter(r io.ReaderAt, size int64, most int) error {
 	var tail [8]byte
 	if size < int64(len(tail)+4) {
@@ -29,7 +29,7 @@ func checkFooter(r io.ReaderAt, size int64, most int) error {
 		return err
 	}
 	if magic := string(tail[4:]); magic != "PAR1" {
-		return fmt.Errorf("%w: it ends with %q and not with PAR1", ErrFormat, magic)
+		return fmt.Errorf("%w: the file ends with %q, want PAR1", ErrFormat, magic)
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[:]))
 	if n > size-int64(len(tail)+4) {
@@ -42,68 +42,87 @@ func checkFooter(r io.ReaderAt, size int64, most int) error {
 	if _, err := r.ReadAt(b, size-int64(len(tail))-n); err != nil {
 		return err
 	}
-	_, err := wholeStruct(b, most/itemSize)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fmt.Errorf("%w: the footer is longer than it says", ErrFormat)
-	}
-	return err
+	return checkFooterStruct(b, most/itemSize)
 }
 
-// itemSize is about what an item of a list in the footer takes in memory, at least one byte of the
-// file each.
+// itemSize is about the memory that an item of a list in the footer takes. It has at least one byte
+// in the file.
 const itemSize = 512
 
-// A column is where the pages of a column are in a file.
-type column struct {
-	io.ReaderAt
-	codec format.CompressionCodec
-	end   int64
-	most  int    // Options.MaxPage
-	page  []byte // what is packed in the last one
+// A boundedAllocator panics with ErrSize instead of allocating more than max bytes at once.
+type boundedAllocator struct {
+	memory.Allocator
+	max int
 }
 
-// checkPages wants pages that fit into their column, and are no larger than most.
-func checkPages(r io.ReaderAt, c *format.ColumnMetaData, size int64, most int) error {
-	from, first := c.DataPageOffset, c.DataPageOffset
-	if c.DictionaryPageOffset != 0 {
-		first = c.DictionaryPageOffset
+// Allocate implements memory.Allocator.
+func (a boundedAllocator) Allocate(size int) []byte {
+	a.check(size)
+	return a.Allocator.Allocate(size)
+}
+
+// Reallocate implements memory.Allocator.
+func (a boundedAllocator) Reallocate(size int, b []byte) []byte {
+	a.check(size)
+	return a.Allocator.Reallocate(size, b)
+}
+
+func (a boundedAllocator) check(size int) {
+	if size > a.max+allocationSlack {
+		panic(fmt.Errorf("%w: a buffer of %d bytes, and MaxPage is %d", ErrSize, size, a.max))
 	}
-	end := first + c.TotalCompressedSize
-	if first < 0 || c.TotalCompressedSize < 0 || end < first || end > size || from < first || from > end {
-		return fmt.Errorf("%w: a column from byte %d to %d of %d", ErrFormat, first, end, size)
+}
+
+// allocationSlack is more than the library adds to the length of a page: its smallest buffers, and
+// the rounding of their lengths.
+const allocationSlack = 64 << 10
+
+// A column is the place of a column's pages in a file.
+type column struct {
+	io.ReaderAt
+	codec compress.Compression
+	end   int64
+	most  int    // Options.MaxPage
+	page  []byte // the packed bytes of the last page
+}
+
+// checkPages returns an error unless all pages of a column chunk fit into the chunk, and have at
+// most most bytes.
+func checkPages(r io.ReaderAt, c *metadata.ColumnChunkMetaData, size int64, most int) error {
+	start := c.DataPageOffset()
+	if d := c.DictionaryPageOffset(); c.HasDictionaryPage() && d > 0 && d < start {
+		start = d
 	}
-	in := &column{ReaderAt: r, codec: c.Codec, end: end, most: most}
-	if first != from { // the library reads the dictionary wherever the other pages begin
-		if _, err := in.checkPage(first); err != nil {
-			return err
-		}
+	end := start + c.TotalCompressedSize()
+	if start < 0 || c.TotalCompressedSize() < 0 || end < start || end > size {
+		return fmt.Errorf("%w: a column from byte %d to %d of %d", ErrFormat, start, end, size)
 	}
-	for from < end {
-		next, err := in.checkPage(from)
+	in := &column{ReaderAt: r, codec: c.Compression(), end: end, most: most}
+	for start < end {
+		next, err := in.checkPage(start)
 		if err != nil {
 			return err
 		}
-		from = next
+		start = next
 	}
 	return nil
 }
 
-// checkPage returns where the page ends that begins at a byte.
+// checkPage checks the page at a byte, and returns where it ends.
 func (c *column) checkPage(at int64) (next int64, err error) {
-	h, n, err := pageHeader(c, at, c.end, c.most)
+	h, n, err := readPageHeader(c, at, c.end, c.most)
 	if err != nil {
 		return 0, err
 	}
-	values := max(h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues, h.DictionaryPageHeader.V.NumValues)
-	next = at + n + int64(h.CompressedPageSize)
+	next = at + n + h.packed
 	switch {
-	case h.CompressedPageSize < 0 || h.UncompressedPageSize < 0 || next > c.end:
+	case h.packed < 0 || h.unpacked < 0 || h.negative || next > c.end:
 		return 0, fmt.Errorf("%w: a page of %d bytes, unpacked %d, at byte %d of a column that ends at %d",
-			ErrFormat, h.CompressedPageSize, h.UncompressedPageSize, at, c.end)
-	case int64(h.UncompressedPageSize) > int64(c.most) || int64(values)*valueSize > int64(c.most):
+			ErrFormat, h.packed, h.unpacked, at, c.end)
+	case h.unpacked > int64(c.most) || h.values*valueSize > int64(c.most):
 		return 0, fmt.Errorf(
 			"%w: the page at byte %d has %d bytes unpacked and %d values, and MaxPage is %d bytes", ErrSize,
-			at, h.UncompressedPageSize, values, c.most)
+			at, h.unpacked, h.values, c.most)
 	}
 	if err := c.checkPacked(h, at+n); err != nil {
 		return 0, fmt.Errorf("the page at byte %d: %w", at, err)
@@ -111,22 +130,19 @@ func (c *column) checkPage(at int64) (next int64, err error) {
 	return next, nil
 }
 
-// valueSize is what a value takes at most that a few bits of the file stand for: a number.
+// valueSize is the size in memory of a value that may have only a few bits in the file: a number.
 const valueSize = 8
 
-// pageHeader reads the header at a byte, and how long it is.
-func pageHeader(r io.ReaderAt, at, end int64, most int) (h format.PageHeader, n int64, err error) {
+// readPageHeader reads the header at a byte, and returns its length.
+func readPageHeader(r io.ReaderAt, at, end int64, most int) (h pageHeader, n int64, err error) {
 	for window := int64(1 << 10); ; window *= 8 {
 		b := make([]byte, min(window, end-at))
 		if _, err := r.ReadAt(b, at); err != nil {
 			return h, 0, fmt.Errorf("%w: %w", ErrFormat, err)
 		}
-		n, err := wholeStruct(b, most/itemSize)
+		h, n, err := parsePageHeader(b, most/itemSize)
 		if errors.Is(err, io.ErrUnexpectedEOF) && int64(len(b)) < end-at && len(b) < most {
 			continue // it may have long statistics
-		}
-		if err == nil {
-			err = thrift.Unmarshal(new(thrift.CompactProtocol), b[:n], &h)
 		}
 		if err != nil {
 			return h, 0, fmt.Errorf("%w: the header of the page at byte %d: %w", ErrFormat, at, err)

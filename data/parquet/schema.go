@@ -4,107 +4,218 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"github.com/shoal-mp/shoal/data/row"
 )
 
-// A form is what a node becomes.
+// A form is the kind of value that a node becomes.
 type form int
 
 const (
 	leafForm  form = iota
 	groupForm      // a map of its fields
-	listForm       // of its only field's only field
-	mapForm        // of its only field's two fields
+	listForm       // a list of its only field's only field
+	mapForm        // a map of its only field's two fields
 )
 
-// A node is a part of the schema: a column, or some that belong together.
+// A kind is the type of a leaf's values.
+type kind int
+
+const (
+	boolKind    kind = iota
+	intKind          // integers, dates and times that fit an int64
+	uint32Kind       // integers of at most 32 bits without a sign
+	uint64Kind       // integers of 64 bits without a sign
+	float16Kind      // the halves in two bytes
+	float32Kind
+	float64Kind
+	textKind
+	uuidKind // 16 bytes that become a text
+	bytesKind
+)
+
+// variable reports whether the values of a kind have different lengths.
+func (k kind) variable() bool { return k >= textKind }
+
+// A node is a part of the schema: a column, or several that belong together.
 type node struct {
 	name               string
 	form               form
 	optional, repeated bool
 	fields             []*node
 
-	column  int // of a leaf
-	kind    parquet.Kind
-	logical string // such as STRING or INT(8,false)
+	column         int // of a leaf: its number in the file
+	physical       parquet.Type
+	kind           kind
+	unread         string // the name of the leaf's type, if this package does not read it
+	maxDef, maxRep uint8  // of a leaf: its greatest levels
+
+	cells []int // the leaves at or below the node, by their numbers in a record
 }
 
 // maxDepth bounds groups in groups.
 const maxDepth = 64
 
 // schemaOf returns the wanted columns of a schema.
-func schemaOf(s *parquet.Schema, wanted []row.Column) (*node, error) {
+func schemaOf(s *schema.Schema, wanted []row.Column) (*node, error) {
 	column := 0
-	root, err := nodeOf("", s, &column, 0)
+	root, err := nodeOf(s.Root(), &column, 0, 0, 0)
 	if err != nil {
 		return nil, err
 	}
-	root.form = groupForm
-	if len(wanted) == 0 {
-		return root, root.check()
-	}
-	picked := &node{form: groupForm}
-	for _, want := range wanted {
-		field := root.field(want.Name)
-		if field == nil {
-			return nil, fmt.Errorf("%w: %q; the file has %s", row.ErrColumn, want.Name, root.names())
+	root.form, root.optional, root.repeated = groupForm, false, false
+	if len(wanted) > 0 {
+		picked := &node{form: groupForm}
+		seen := map[string]bool{}
+		for _, want := range wanted {
+			field := root.field(want.Name)
+			if field == nil {
+				return nil, fmt.Errorf("%w: %q; the file has %s", row.ErrColumn, want.Name, root.names())
+			}
+			if !seen[want.Name] {
+				seen[want.Name] = true
+				picked.fields = append(picked.fields, field)
+			}
 		}
-		picked.fields = append(picked.fields, field)
+		root = picked
 	}
-	return picked, picked.check()
+	leaves := root.leaves(nil)
+	cells := 0
+	root.number(&cells)
+	if len(leaves) == 0 {
+		return nil, fmt.Errorf("%w: no columns", ErrFormat)
+	}
+	for _, leaf := range leaves {
+		if leaf.unread != "" {
+			return nil, fmt.Errorf(
+				"%w: %q is %s; leave it out by naming the columns that are wanted, or write it as float64 or int64",
+				ErrKind, leaf.name, leaf.unread)
+		}
+	}
+	return root, nil
 }
 
-// nodeOf reads a node; column is the number of the next leaf.
-func nodeOf(name string, of parquet.Node, column *int, depth int) (*node, error) {
+// nodeOf converts a node; column is the number of the next leaf, def and rep are the levels of the
+// group around the node.
+func nodeOf(of schema.Node, column *int, depth int, def, rep uint8) (*node, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("%w: groups nest deeper than %d", ErrFormat, maxDepth)
 	}
-	n := &node{name: name, optional: of.Optional(), repeated: of.Repeated(), logical: logicalOf(of)}
-	if of.Leaf() {
-		n.form, n.column, n.kind = leafForm, *column, of.Type().Kind()
+	n := &node{name: of.Name()}
+	if depth > 0 { // the repetition of the root has no meaning
+		n.optional = of.RepetitionType() == parquet.Repetitions.Optional
+		n.repeated = of.RepetitionType() == parquet.Repetitions.Repeated
+	}
+	if n.optional || n.repeated {
+		def++
+	}
+	if n.repeated {
+		rep++
+	}
+	if leaf, ok := of.(*schema.PrimitiveNode); ok {
+		n.form, n.column, n.maxDef, n.maxRep = leafForm, *column, def, rep
+		n.physical = leaf.PhysicalType()
+		n.kind, n.unread = kindOf(leaf)
 		*column++
 		return n, nil
 	}
+	group, ok := of.(*schema.GroupNode)
+	if !ok {
+		return nil, fmt.Errorf("%w: a schema with a %T", ErrFormat, of)
+	}
 	n.form = groupForm
-	for _, f := range of.Fields() {
-		field, err := nodeOf(f.Name(), f, column, depth+1)
+	for i := range group.NumFields() {
+		field, err := nodeOf(group.Field(i), column, depth+1, def, rep)
 		if err != nil {
 			return nil, err
 		}
 		n.fields = append(n.fields, field)
 	}
 	if len(n.fields) == 1 && n.fields[0].repeated && n.fields[0].form == groupForm {
-		switch inner := len(n.fields[0].fields); {
-		case n.logical == "LIST" && inner == 1:
-			n.form = listForm
-		case strings.HasPrefix(n.logical, "MAP") && inner == 2:
-			n.form = mapForm
+		inner := len(n.fields[0].fields)
+		switch of.LogicalType().(type) {
+		case schema.ListLogicalType:
+			if inner == 1 {
+				n.form = listForm
+			}
+		case schema.MapLogicalType:
+			if inner == 2 {
+				n.form = mapForm
+			}
+		}
+	}
+	if _, ok := of.LogicalType().(schema.VariantLogicalType); ok {
+		for _, leaf := range n.leaves(nil) {
+			leaf.unread = "a VARIANT"
 		}
 	}
 	return n, nil
 }
 
-// logicalOf is what a node means, as far as it says.
-func logicalOf(of parquet.Node) string {
-	t := of.Type()
-	if l := t.LogicalType(); l != nil && l.Value != nil {
-		return l.String()
+// kindOf returns the kind of a leaf's values, or the name of a type that this package does not
+// read.
+func kindOf(leaf *schema.PrimitiveNode) (k kind, unread string) {
+	physical, logical := leaf.PhysicalType(), leaf.LogicalType()
+	unread = fmt.Sprintf("%v of type %v", logical, physical)
+	switch t := logical.(type) {
+	case nil, schema.NoLogicalType, schema.NullLogicalType:
+		switch physical {
+		case parquet.Types.Boolean:
+			return boolKind, ""
+		case parquet.Types.Int32, parquet.Types.Int64:
+			return intKind, ""
+		case parquet.Types.Float:
+			return float32Kind, ""
+		case parquet.Types.Double:
+			return float64Kind, ""
+		case parquet.Types.ByteArray, parquet.Types.FixedLenByteArray:
+			return bytesKind, ""
+		}
+		return 0, physical.String()
+	case schema.IntLogicalType:
+		switch {
+		case physical != parquet.Types.Int32 && physical != parquet.Types.Int64:
+			return 0, unread
+		case t.IsSigned():
+			return intKind, ""
+		case physical == parquet.Types.Int32:
+			return uint32Kind, ""
+		}
+		return uint64Kind, ""
+	case schema.DateLogicalType, schema.TimeLogicalType, schema.TimestampLogicalType:
+		if physical == parquet.Types.Int32 || physical == parquet.Types.Int64 {
+			return intKind, ""
+		}
+	case schema.StringLogicalType, schema.EnumLogicalType, schema.JSONLogicalType:
+		if physical == parquet.Types.ByteArray || physical == parquet.Types.FixedLenByteArray {
+			return textKind, ""
+		}
+	case schema.UUIDLogicalType:
+		if physical == parquet.Types.FixedLenByteArray && leaf.TypeLength() == 16 {
+			return uuidKind, ""
+		}
+	case schema.Float16LogicalType:
+		if physical == parquet.Types.FixedLenByteArray && leaf.TypeLength() == 2 {
+			return float16Kind, ""
+		}
 	}
-	if c := t.ConvertedType(); c != nil {
-		return converted[*c]
-	}
-	return ""
+	return 0, unread
 }
 
-// converted are the meanings as older writers give them.
-var converted = map[deprecated.ConvertedType]string{
-	deprecated.UTF8: "STRING", deprecated.Enum: "ENUM", deprecated.Json: "JSON", deprecated.Decimal: "DECIMAL",
-	deprecated.List: "LIST", deprecated.Map: "MAP", deprecated.MapKeyValue: "MAP",
-	deprecated.Uint8: "INT(8,false)", deprecated.Uint16: "INT(16,false)", deprecated.Uint32: "INT(32,false)",
-	deprecated.Uint64: "INT(64,false)",
+// number gives each leaf at or below n its number in a record.
+func (n *node) number(next *int) {
+	n.cells = nil
+	if n.form == leafForm {
+		n.cells = []int{*next}
+		*next++
+		return
+	}
+	for _, f := range n.fields {
+		f.number(next)
+		n.cells = append(n.cells, f.cells...)
+	}
 }
 
 func (n *node) field(name string) *node {
@@ -124,7 +235,7 @@ func (n *node) names() string {
 	return strings.Join(all, ", ")
 }
 
-// leaves adds those below a node, in their order.
+// leaves appends the leaves at or below n, in their order.
 func (n *node) leaves(all []*node) []*node {
 	if n.form == leafForm {
 		return append(all, n)
@@ -133,19 +244,4 @@ func (n *node) leaves(all []*node) []*node {
 		all = f.leaves(all)
 	}
 	return all
-}
-
-// check refuses columns that have no form here.
-func (n *node) check() error {
-	leaves := n.leaves(nil)
-	if len(leaves) == 0 {
-		return fmt.Errorf("%w: no columns", ErrFormat)
-	}
-	for _, leaf := range leaves {
-		if leaf.kind == parquet.Int96 || strings.HasPrefix(leaf.logical, "DECIMAL") {
-			return fmt.Errorf("%w: %q is %s%v; leave it out by naming the columns that are wanted, or write it as float64 or int64",
-				ErrKind, leaf.name, strings.TrimPrefix(leaf.logical+" ", " "), leaf.kind)
-		}
-	}
-	return nil
 }

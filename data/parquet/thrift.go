@@ -6,19 +6,21 @@ import (
 	"io"
 )
 
-// A walk goes through a struct of Thrift in its compact form, and looks at nothing but whether all
-// of it is there.
+// A walk reads a struct in Thrift's compact protocol, and checks that every value in it is
+// complete.
 type walk struct {
 	b     []byte
-	items int // that lists may have yet
+	items int // how many more items lists may have
 }
 
-// wholeStruct returns how many bytes the struct has with which b begins. The error is
-// io.ErrUnexpectedEOF where b is too short for it, and wraps ErrSize where its lists have more
-// items than most.
-func wholeStruct(b []byte, most int) (n int, err error) {
-	w := walk{b, most}
-	err = w.structure(0)
+// A visitor is called for each field of a struct. It returns true if it has read the field's value.
+type visitor func(id int, kind byte) (read bool, err error)
+
+// readStruct returns the length of the struct at the start of b. Its error is io.ErrUnexpectedEOF
+// if b is too short, and wraps ErrSize if the lists have more than maxItems items.
+func readStruct(b []byte, maxItems int, visit func(w *walk) visitor) (n int, err error) {
+	w := &walk{b, maxItems}
+	err = w.structure(0, visit(w))
 	return len(b) - len(w.b), err
 }
 
@@ -38,21 +40,36 @@ const (
 	typeStruct
 )
 
-// deepest is how deep values may be in each other. Those of Parquet are 6 deep.
+// deepest is the greatest depth of nested values. Those of Parquet are 6 deep.
 const deepest = 32
 
-func (w *walk) structure(depth int) error {
-	for {
+// structure reads the fields of a struct. visit may be nil.
+func (w *walk) structure(depth int, visit visitor) error {
+	for id := 0; ; {
 		head, err := w.byte()
 		if err != nil || head == 0 {
 			return err
 		}
-		if head>>4 == 0 { // the number of the field follows
-			if _, err := w.varint(); err != nil {
+		if delta := head >> 4; delta > 0 {
+			id += int(delta)
+		} else { // the field's number follows
+			v, err := w.integer()
+			if err != nil {
 				return err
 			}
+			id = int(int16(v))
 		}
-		if kind := head & 15; kind != typeTrue && kind != typeFalse { // which have no more bytes here
+		kind := head & 15
+		if visit != nil {
+			read, err := visit(id, kind)
+			if err != nil {
+				return err
+			}
+			if read {
+				continue
+			}
+		}
+		if kind != typeTrue && kind != typeFalse { // a boolean field has no more bytes
 			if err := w.value(kind, depth+1); err != nil {
 				return err
 			}
@@ -60,7 +77,13 @@ func (w *walk) structure(depth int) error {
 	}
 }
 
-// value skips one that is no field, or no bool.
+// integer reads a signed integer.
+func (w *walk) integer() (int64, error) {
+	v, err := w.varint()
+	return int64(v>>1) ^ -int64(v&1), err
+}
+
+// value skips a value that is not a boolean field.
 func (w *walk) value(kind byte, depth int) error {
 	if depth > deepest {
 		return fmt.Errorf("%w: values in each other deeper than %d", ErrFormat, deepest)
@@ -84,23 +107,30 @@ func (w *walk) value(kind byte, depth int) error {
 	case typeMap:
 		return w.pairs(depth)
 	case typeStruct:
-		return w.structure(depth)
+		return w.structure(depth, nil)
 	}
 	return fmt.Errorf("%w: a value of type %d", ErrFormat, kind)
 }
 
 func (w *walk) list(depth int) error {
-	head, err := w.byte()
+	n, kind, err := w.listHead()
 	if err != nil {
 		return err
 	}
-	n := uint64(head >> 4)
-	if n == 15 {
-		if n, err = w.varint(); err != nil {
-			return err
-		}
+	return w.each(n, depth, kind)
+}
+
+// listHead reads the length of a list and the type of its items.
+func (w *walk) listHead() (n uint64, kind byte, err error) {
+	head, err := w.byte()
+	if err != nil {
+		return 0, 0, err
 	}
-	return w.each(n, depth, head&15)
+	n = uint64(head >> 4)
+	if n == 15 {
+		n, err = w.varint()
+	}
+	return n, head & 15, err
 }
 
 func (w *walk) pairs(depth int) error {
@@ -115,13 +145,21 @@ func (w *walk) pairs(depth int) error {
 	return w.each(n, depth, kinds>>4, kinds&15)
 }
 
-// each skips n times values of those kinds.
-func (w *walk) each(n uint64, depth int, kinds ...byte) error {
-	if n > uint64(len(w.b)) { // each has a byte
+// count charges n items to the limit of the walk.
+func (w *walk) count(n uint64) error {
+	if n > uint64(len(w.b)) { // each has at least one byte
 		return io.ErrUnexpectedEOF
 	}
 	if w.items -= int(n); w.items < 0 {
-		return fmt.Errorf("%w: more items in lists than MaxPage has room for", ErrSize)
+		return fmt.Errorf("%w: more items in lists than MaxPage allows", ErrSize)
+	}
+	return nil
+}
+
+// each skips n times values of those kinds.
+func (w *walk) each(n uint64, depth int, kinds ...byte) error {
+	if err := w.count(n); err != nil {
+		return err
 	}
 	for range n {
 		for _, kind := range kinds {

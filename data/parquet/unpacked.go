@@ -8,9 +8,9 @@ import (
 	"io"
 
 	"github.com/andybalholm/brotli"
+	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-	"github.com/parquet-go/parquet-go/format"
 	"github.com/pierrec/lz4/v4"
 
 	"github.com/shoal-mp/shoal/internal/safefile"
@@ -19,20 +19,18 @@ import (
 // errUnpacked is what a page is that unpacks to more than its header says.
 var errUnpacked = fmt.Errorf("%w: it unpacks to more than it says", ErrFormat)
 
-// checkPacked wants what a page has packed, from a byte on, to unpack to no more than its header
-// says.
-func (c *column) checkPacked(h format.PageHeader, at int64) error {
-	packed, said := int64(h.CompressedPageSize), int64(h.UncompressedPageSize)
-	if v2 := h.DataPageHeaderV2; v2.Valid { // its levels are not packed
-		if v2.V.IsCompressed.Valid && !v2.V.IsCompressed.V {
+// checkPacked returns an error if the packed bytes of a page, from a byte on, unpack to more than
+// the page's header announces.
+func (c *column) checkPacked(h pageHeader, at int64) error {
+	packed, said := h.packed, h.unpacked
+	if h.v2 { // its levels are not packed
+		if h.plain {
 			return nil
 		}
-		levels := int64(v2.V.RepetitionLevelsByteLength) + int64(v2.V.DefinitionLevelsByteLength)
-		if min(v2.V.RepetitionLevelsByteLength, v2.V.DefinitionLevelsByteLength) < 0 || levels > packed ||
-			levels > said {
-			return fmt.Errorf("%w: levels of %d bytes in %d", ErrFormat, levels, packed)
+		if h.levels > packed || h.levels > said {
+			return fmt.Errorf("%w: levels of %d bytes in %d", ErrFormat, h.levels, packed)
 		}
-		at, packed, said = at+levels, packed-levels, said-levels
+		at, packed, said = at+h.levels, packed-h.levels, said-h.levels
 	}
 	measure := unpacked[c.codec]
 	if measure == nil || packed == 0 {
@@ -67,19 +65,18 @@ func checkUnpacked(measure func([]byte, int64) (int64, error), b []byte, said in
 
 // unpacked are what looks how long the bytes of each codec become, or that they become more than
 // said, and makes no more room than that.
-var unpacked = map[format.CompressionCodec]func(b []byte, said int64) (int64, error){
-	format.Snappy: snappyLength,
-	format.Lz4Raw: lz4Length,
-	format.Zstd:   zstdLength,
-	format.Gzip: func(b []byte, said int64) (int64, error) {
+var unpacked = map[compress.Compression]func(b []byte, said int64) (int64, error){
+	compress.Codecs.Snappy: snappyLength,
+	compress.Codecs.Lz4Raw: lz4Length,
+	compress.Codecs.Zstd:   zstdLength,
+	compress.Codecs.Gzip: func(b []byte, said int64) (int64, error) {
 		r, err := gzip.NewReader(bytes.NewReader(b))
 		if err != nil {
 			return 0, err
 		}
 		return drained(r, said)
 	},
-	format.Brotli: func(b []byte, said int64) (int64,
-		error) {
+	compress.Codecs.Brotli: func(b []byte, said int64) (int64, error) {
 		return drained(brotli.NewReader(bytes.NewReader(b)), said)
 	},
 }

@@ -1,0 +1,139 @@
+package parquet
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// A pageHeader is the part of a page's header that bounds the memory that reading the page takes.
+type pageHeader struct {
+	unpacked, packed int64
+	values           int64
+	levels           int64 // the bytes of levels before the packed values, in version 2 of pages
+	plain            bool  // a page of version 2 whose values are not packed
+	v2, negative     bool
+}
+
+// The numbers of the fields of a page header, and of the headers of data within it, in
+// https://github.com/apache/parquet-format/blob/apache-parquet-format-2.11.0/src/main/thrift/parquet.thrift
+const (
+	fieldUnpacked   = 2
+	fieldPacked     = 3
+	fieldData       = 5
+	fieldDictionary = 7
+	fieldDataV2     = 8
+
+	fieldValues       = 1
+	fieldDefinitions  = 5
+	fieldRepetitions  = 6
+	fieldIsCompressed = 7
+)
+
+// parsePageHeader reads the header at the start of b and returns its length.
+func parsePageHeader(b []byte, maxItems int) (h pageHeader, n int, err error) {
+	n, err = readStruct(b, maxItems, func(w *walk) visitor {
+		return func(id int, kind byte) (bool, error) { return h.field(w, id, kind) }
+	})
+	return h, n, err
+}
+
+func (h *pageHeader) field(w *walk, id int, kind byte) (read bool, err error) {
+	switch {
+	case kind == typeInt32 && id == fieldUnpacked:
+		h.unpacked, err = w.integer()
+	case kind == typeInt32 && id == fieldPacked:
+		h.packed, err = w.integer()
+	case kind == typeStruct && (id == fieldData || id == fieldDictionary || id == fieldDataV2):
+		h.v2 = h.v2 || id == fieldDataV2
+		return true, w.structure(1, func(inner int, kind byte) (bool, error) {
+			return h.data(w, id, inner, kind)
+		})
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
+// data reads a field of the header of a data page or dictionary.
+func (h *pageHeader) data(w *walk, outer, id int, kind byte) (read bool, err error) {
+	if outer == fieldDataV2 && id == fieldIsCompressed && kind == typeFalse {
+		h.plain = true
+		return false, nil
+	}
+	if kind != typeInt32 {
+		return false, nil
+	}
+	v, err := w.integer()
+	h.negative = h.negative || v < 0 && id == fieldValues
+	switch {
+	case id == fieldValues:
+		h.values = max(h.values, v)
+	case outer == fieldDataV2 && (id == fieldDefinitions || id == fieldRepetitions):
+		h.negative = h.negative || v < 0
+		h.levels += v
+	}
+	return true, err
+}
+
+// checkFooterStruct returns an error unless b is the metadata of a file whose lists are complete
+// and whose schema has as many elements as its groups announce.
+func checkFooterStruct(b []byte, maxItems int) error {
+	const fieldSchema = 2
+	_, err := readStruct(b, maxItems, func(w *walk) visitor {
+		return func(id int, kind byte) (bool, error) {
+			if id != fieldSchema || kind != typeList {
+				return false, nil
+			}
+			return true, w.schema()
+		}
+	})
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("%w: the footer is cut", ErrFormat)
+	}
+	return err
+}
+
+// schema reads the elements of a schema, in which each group is followed by its fields.
+func (w *walk) schema() error {
+	const fieldChildren = 5
+	n, kind, err := w.listHead()
+	if err != nil {
+		return err
+	}
+	if kind != typeStruct {
+		return fmt.Errorf("%w: a schema of type %d", ErrFormat, kind)
+	}
+	if err := w.count(n); err != nil {
+		return err
+	}
+	var open []int64 // of each group around the element, the number of fields that follow
+	for left := int64(n) - 1; left >= 0; left-- {
+		children := int64(0)
+		err := w.structure(1, func(id int, kind byte) (read bool, err error) {
+			if id != fieldChildren || kind != typeInt32 {
+				return false, nil
+			}
+			children, err = w.integer()
+			return true, err
+		})
+		switch {
+		case err != nil:
+			return err
+		case children < 0 || children > left:
+			return fmt.Errorf("%w: a group of %d fields, and %d elements follow", ErrFormat, children, left)
+		case len(open) > maxDepth:
+			return fmt.Errorf("%w: groups nest deeper than %d", ErrFormat, maxDepth)
+		}
+		if len(open) > 0 {
+			open[len(open)-1]--
+		}
+		if children > 0 {
+			open = append(open, children)
+		}
+		for len(open) > 0 && open[len(open)-1] == 0 {
+			open = open[:len(open)-1]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,429 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"unicode/utf8"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A cell is what a record has of one leaf: a cursor over its levels and values. See Note [Records].
+type cell struct {
+	leaf     *node
+	n, at    int    // levels, and those consumed
+	def, rep []byte // nil if the list is full
+	full     bool
+	width    int    // of each integer
+	data     []byte // the values that are not consumed
+}
+
+// parse splits a record into the cells of its leaves.
+func parse(leaves []*node, record []byte) ([]cell, error) {
+	all := make([]cell, len(leaves))
+	for i, leaf := range leaves {
+		c := &all[i]
+		rest, ok := c.parse(leaf, record)
+		if !ok {
+			return nil, fmt.Errorf("%w: the record of %q is cut", ErrFormat, leaf.name)
+		}
+		record = rest
+	}
+	return all, nil
+}
+
+func (c *cell) parse(leaf *node, b []byte) (rest []byte, ok bool) {
+	*c = cell{leaf: leaf, n: 1, full: true}
+	if leaf.maxDef > 0 {
+		head, used := binary.Uvarint(b)
+		if used <= 0 || head>>1 > math.MaxInt32 {
+			return nil, false
+		}
+		b = b[used:]
+		c.n, c.full = int(head>>1), head&1 == 1
+	}
+	values := c.n
+	if !c.full {
+		if len(b) < c.n {
+			return nil, false
+		}
+		c.def, b = b[:c.n], b[c.n:]
+		if leaf.maxRep > 0 {
+			if len(b) < c.n {
+				return nil, false
+			}
+			c.rep, b = b[:c.n], b[c.n:]
+		}
+		values = 0
+		for _, d := range c.def {
+			if d == leaf.maxDef {
+				values++
+			}
+		}
+	}
+	size := values
+	switch leaf.kind {
+	case intKind, uint32Kind, uint64Kind:
+		if values == 0 {
+			break
+		}
+		if len(b) == 0 {
+			return nil, false
+		}
+		c.width, b = int(b[0]), b[1:]
+		size = values * c.width
+	case float16Kind:
+		size = values * 2
+	case float32Kind:
+		size = values * 4
+	case float64Kind:
+		size = values * 8
+	case textKind, uuidKind, bytesKind:
+		all, used := binary.Uvarint(b)
+		if used <= 0 || all > uint64(len(b)) {
+			return nil, false
+		}
+		b = b[used:]
+		size = int(all)
+	}
+	if len(b) < size {
+		return nil, false
+	}
+	c.data = b[:size]
+	return b[size:], true
+}
+
+// definition returns the definition level at the cursor.
+func (c *cell) definition() (level int, err error) {
+	switch {
+	case c.at == c.n:
+		return 0, fmt.Errorf("%w: %q has fewer items than the columns beside it", ErrFormat, c.leaf.name)
+	case c.def == nil:
+		return int(c.leaf.maxDef), nil
+	}
+	return int(c.def[c.at]), nil
+}
+
+// repeats reports whether the level at the cursor continues a list at repetition level rep.
+func (c *cell) repeats(rep int) bool {
+	if c.at == c.n {
+		return false
+	}
+	level := int(c.leaf.maxRep)
+	switch {
+	case c.at == 0:
+		level = 0
+	case c.rep != nil:
+		level = int(c.rep[c.at])
+	}
+	return level >= rep
+}
+
+// skip consumes a level that has no value.
+func (c *cell) skip() error {
+	d, err := c.definition()
+	if err == nil && d == int(c.leaf.maxDef) {
+		err = fmt.Errorf("%w: %q has a value where the columns beside it have none", ErrFormat, c.leaf.name)
+	}
+	c.at++
+	return err
+}
+
+// A record is the cells of a row.
+type record []cell
+
+// assemble converts a record to the row's value.
+func assemble(root *node, r record) (map[string]any, error) {
+	v, err := root.group(r, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	for i := range r {
+		if c := &r[i]; c.at != c.n {
+			return nil, fmt.Errorf("%w: %q has more items than the columns beside it", ErrFormat, c.leaf.name)
+		}
+	}
+	return v, nil
+}
+
+// absent consumes one level of each leaf below n if the first of them says that n is missing, or
+// empty, within a group at definition level def.
+func (n *node) absent(r record, def int) (bool, error) {
+	d, err := r[n.cells[0]].definition()
+	if err != nil || d > def {
+		return false, err
+	}
+	for _, k := range n.cells {
+		if err := r[k].skip(); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// value consumes one value of n. def and rep are the levels of the group around it.
+func (n *node) value(r record, def, rep int) (any, error) {
+	switch {
+	case n.repeated:
+		if n.form == leafForm {
+			t, err := n.tensor(r, def, rep+1)
+			if t != nil || err != nil {
+				return t, err
+			}
+		}
+		return n.items(r, def, rep, n.present)
+	case n.optional:
+		absent, err := n.absent(r, def)
+		if absent || err != nil {
+			return nil, err
+		}
+		return n.present(r, def+1, rep)
+	}
+	return n.present(r, def, rep)
+}
+
+// present consumes a value of n that is not missing.
+func (n *node) present(r record, def, rep int) (any, error) {
+	switch n.form {
+	case leafForm:
+		c := &r[n.cells[0]]
+		d, err := c.definition()
+		if err == nil && d != int(n.maxDef) {
+			err = fmt.Errorf("%w: %q has no value where the columns beside it have one", ErrFormat, n.name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.at++
+		return c.scalar()
+	case listForm:
+		return n.list(r, def, rep)
+	case mapForm:
+		return n.pairs(r, def, rep)
+	}
+	return n.group(r, def, rep)
+}
+
+func (n *node) group(r record, def, rep int) (map[string]any, error) {
+	all := make(map[string]any, len(n.fields))
+	for _, f := range n.fields {
+		v, err := f.value(r, def, rep)
+		if err != nil {
+			return nil, err
+		}
+		all[f.name] = v
+	}
+	return all, nil
+}
+
+// list consumes the elements of a list. They become a tensor if they are numbers and none is
+// missing.
+func (n *node) list(r record, def, rep int) (any, error) {
+	repeated := n.fields[0]
+	element := repeated.fields[0]
+	if element.form == leafForm && !element.repeated {
+		t, err := element.tensor(r, def, rep+1)
+		if t != nil || err != nil {
+			return t, err
+		}
+	}
+	return repeated.items(r, def, rep, element.value)
+}
+
+// items consumes the elements of the repeated node n with item.
+func (n *node) items(r record, def, rep int, item func(r record, def, rep int) (any, error)) ([]any, error) {
+	all := []any{}
+	absent, err := n.absent(r, def)
+	if absent || err != nil {
+		return all, err
+	}
+	for {
+		v, err := item(r, def+1, rep+1)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+		more := r[n.cells[0]].repeats(rep + 1)
+		for _, k := range n.cells[1:] {
+			if r[k].repeats(rep+1) != more {
+				return nil, fmt.Errorf("%w: %q has another number of items than the columns beside it", ErrFormat,
+					r[k].leaf.name)
+			}
+		}
+		if !more {
+			return all, nil
+		}
+	}
+}
+
+// pairs consumes a map. It returns a map if the keys are strings, or else a list of pairs.
+func (n *node) pairs(r record, def, rep int) (any, error) {
+	repeated := n.fields[0]
+	key, value := repeated.fields[0], repeated.fields[1]
+	named := map[string]any{}
+	texts := true
+	list, err := repeated.items(r, def, rep, func(r record, def, rep int) (any, error) {
+		k, err := key.value(r, def, rep)
+		if err != nil {
+			return nil, err
+		}
+		v, err := value.value(r, def, rep)
+		if name, ok := k.(string); ok {
+			named[name] = v
+		} else {
+			texts = false
+		}
+		return []any{k, v}, err
+	})
+	if texts || err != nil {
+		return named, err
+	}
+	return list, nil
+}
+
+// tensor consumes the elements of a list whose only leaf is n. It returns nil, and consumes
+// nothing, if they are not numbers or one of them is missing. def is the definition level of the
+// list, rep the repetition level of its elements.
+func (n *node) tensor(r record, def, rep int) (*tensor.Tensor, error) {
+	c := &r[n.cells[0]]
+	if n.kind.variable() {
+		return nil, nil
+	}
+	d, err := c.definition()
+	if err != nil {
+		return nil, err
+	}
+	if d <= def {
+		c.at++
+		return c.numbers(0), nil
+	}
+	count := c.n - c.at
+	if !c.full {
+		for count = 1; c.at+count < c.n && (c.rep == nil || int(c.rep[c.at+count]) >= rep); count++ {
+		}
+		for _, d := range c.def[c.at : c.at+count] {
+			if d != n.maxDef {
+				return nil, nil
+			}
+		}
+	}
+	if n.kind == uint64Kind && c.negative(count) {
+		return nil, nil
+	}
+	c.at += count
+	return c.numbers(count), nil
+}
+
+// negative reports whether one of the next n integers is below 0.
+func (c *cell) negative(n int) bool {
+	data := c.data
+	for range n {
+		v := integer(data, c.width)
+		if v < 0 {
+			return true
+		}
+		data = data[c.width:]
+	}
+	return false
+}
+
+// numbers consumes n numbers.
+func (c *cell) numbers(n int) *tensor.Tensor {
+	switch c.leaf.kind {
+	case boolKind:
+		return consume(c, n, 1, func(b []byte) bool { return b[0] != 0 })
+	case float16Kind:
+		return consume(c, n, 2, func(b []byte) tensor.F16 { return tensor.F16(binary.LittleEndian.Uint16(b)) })
+	case float32Kind:
+		return consume(c, n, 4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })
+	case float64Kind:
+		return consume(c, n, 8, func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) })
+	}
+	all := make([]int64, n)
+	data := c.data[:n*c.width]
+	c.data = c.data[n*c.width:]
+	switch c.width {
+	case 1:
+		for i := range all {
+			all[i] = int64(int8(data[i]))
+		}
+	case 2:
+		for i := range all {
+			all[i] = int64(int16(binary.LittleEndian.Uint16(data[2*i:])))
+		}
+	case 4:
+		for i := range all {
+			all[i] = int64(int32(binary.LittleEndian.Uint32(data[4*i:])))
+		}
+	case 8:
+		for i := range all {
+			all[i] = int64(binary.LittleEndian.Uint64(data[8*i:]))
+		}
+	}
+	return tensor.FromSlice(all, n)
+}
+
+func consume[T tensor.Elem](c *cell, n, width int, decode func([]byte) T) *tensor.Tensor {
+	all := make([]T, n)
+	data := c.data[:n*width]
+	for i := range all {
+		all[i] = decode(data[i*width:])
+	}
+	c.data = c.data[n*width:]
+	return tensor.FromSlice(all, n)
+}
+
+// integer decodes an integer of some bytes.
+func integer(b []byte, width int) int64 {
+	switch width {
+	case 1:
+		return int64(int8(b[0]))
+	case 2:
+		return int64(int16(binary.LittleEndian.Uint16(b)))
+	case 4:
+		return int64(int32(binary.LittleEndian.Uint32(b)))
+	}
+	return int64(binary.LittleEndian.Uint64(b))
+}
+
+// scalar consumes one value.
+func (c *cell) scalar() (any, error) {
+	data := c.data
+	switch c.leaf.kind {
+	case boolKind:
+		c.data = data[1:]
+		return data[0] != 0, nil
+	case intKind, uint32Kind, uint64Kind:
+		v := integer(data, c.width)
+		c.data = data[c.width:]
+		if v < 0 && c.leaf.kind == uint64Kind {
+			return nil, fmt.Errorf("%w: %d of %q does not fit int64", ErrKind, uint64(v), c.leaf.name)
+		}
+		return v, nil
+	case float16Kind:
+		c.data = data[2:]
+		return float64(tensor.F16(binary.LittleEndian.Uint16(data)).Float32()), nil
+	case float32Kind:
+		c.data = data[4:]
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(data))), nil
+	case float64Kind:
+		c.data = data[8:]
+		return math.Float64frombits(binary.LittleEndian.Uint64(data)), nil
+	}
+	size, used := binary.Uvarint(data)
+	b := data[used : used+int(size)]
+	c.data = data[used+int(size):]
+	switch c.leaf.kind {
+	case textKind:
+		if !utf8.Valid(b) {
+			return nil, fmt.Errorf("%w: %q is not UTF-8", ErrFormat, c.leaf.name)
+		}
+		return string(b), nil
+	case uuidKind:
+		s := hex.EncodeToString(b)
+		return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:], nil
+	}
+	return append([]byte{}, b...), nil
+}
