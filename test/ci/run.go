@@ -182,11 +182,8 @@ func (r *runner) execute(ctx context.Context, s step) error {
 	}
 	defer log.Close()
 	args := []string{"bash", "-euo", "pipefail", "-c", s.script}
-	switch r.lane(s) {
-	case laneSide:
+	if r.lane(s) == laneSide {
 		args = append(slices.Clone(r.apart), args...)
-	case laneInstall:
-		args = append([]string{"nice"}, args...)
 	}
 	limited, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
