@@ -44,7 +44,8 @@ type parts struct {
 func (p parts) marshal(e *wire.Encoder) error {
 	e.ArrayLen(6)
 	e.Uint(0)
-	err := errors.Join(wire.Encode(e, p.barrier), wire.Encode(e, p.life), wire.Encode(e, p.ranks), wire.Encode(e, p.memory))
+	err := errors.Join(wire.Encode(e, p.barrier), wire.Encode(e, p.life), wire.Encode(e, p.ranks),
+		wire.Encode(e, p.memory))
 	return errors.Join(err, e.Parcel(wire.Message{})) // of the inboxes
 }
 

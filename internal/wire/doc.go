@@ -9,10 +9,10 @@
 //
 // Booleans, numbers, strings, slices, arrays, maps, pointers, structs, time.Time, types with
 // MarshalBinary or MarshalText, errors, an any that holds a type known to [RegisterType], open
-// files (*os.File), types given to [Custom] or [CustomMethods], such as tensors and queues, and types
-// with MarshalWire can cross. Nil stays
-// nil. Functions, channels, other interfaces, addresses, locks, contexts and structs with
-// unexported fields cannot cross. A field tagged `wire:"-"` stays at home.
+// files (*os.File), types given to [Custom] or [CustomMethods], such as tensors and queues, and
+// types with MarshalWire can cross. Nil stays nil. Functions, channels, other interfaces,
+// addresses, locks, contexts and structs with unexported fields cannot cross. A field tagged
+// `wire:"-"` stays at home.
 //
 // A file arrives as another descriptor of the same open file, under its name. The sender keeps its
 // own descriptor, and the receiver closes the new one. The process that made the domain keeps a
