@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	writer "github.com/parquet-go/parquet-go"
@@ -29,6 +30,14 @@ func TestSet_SpillsOnlyReadsInNoOrder(t *testing.T) {
 	if err := writer.WriteFile(path, lines, writer.MaxRowsPerRowGroup(rows/2)); err != nil {
 		t.Fatal(err)
 	}
+	large := filepath.Join(t.TempDir(), "large.parquet") // of few rows
+	lines = lines[:300]
+	for i := range lines {
+		lines[i].IDs = slices.Repeat([]int64{1 << 40, int64(i)}, 1000)
+	}
+	if err := writer.WriteFile(large, lines); err != nil {
+		t.Fatal(err)
+	}
 	shuffled := rand.New(rand.NewPCG(1, 2)).Perm(rows)
 	inOrder := make([]int, 2*rows) // two epochs
 	for i := range inOrder {
@@ -43,10 +52,15 @@ func TestSet_SpillsOnlyReadsInNoOrder(t *testing.T) {
 		"in order":           {Options{Cache: cached}, inOrder, 0, 0},
 		"shuffled":           {Options{Cache: cached}, shuffled, rows * 50, rows * 50 * 4},
 		"shuffled in memory": {Options{}, shuffled, 0, 0},
+		"large rows":         {Options{Cache: cached}, rand.New(rand.NewPCG(1, 2)).Perm(300), 300 * 10_000, 300 * 20_000},
 		"no file":            {Options{Cache: cached, Spill: -1}, shuffled[:100], 0, 0},
 		"a small file":       {Options{Cache: cached, Spill: 300_000}, shuffled[:100], 1, 300_000},
 	} {
-		opened, err := Open(c.options, path)
+		file := path
+		if name == "large rows" {
+			file = large
+		}
+		opened, err := Open(c.options, file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,8 @@ type set struct {
 	stream *stream // the row group that is being decoded, or nil
 	next   int     // the number of the row after the block that was decoded last
 	window int     // how far ahead of next a row may be in a read in order
-	jumps  int     // the reads of rows that were neither in memory nor in order
+	misses int     // the reads of rows that had to be decoded
+	jumps  int     // the misses that were not in order
 }
 
 var (
@@ -193,10 +194,10 @@ func (s *set) find(i int, in *source, n int) (record []byte, at spilledRow, err 
 
 // Note [Order of reads] A page can only be decoded from its start, and without an index a row of a
 // list is found only by decoding all pages before it. So a read in order decodes blocks as it comes
-// to them, and drops the oldest ones. A read in no order decodes each row group once, from its
-// first row to its last, and writes the blocks that do not fit into memory to the spill file. A
-// second jump shows that the reads are in no order: one may be the start of a rank's part, or of
-// another epoch.
+// to them, and drops the oldest ones. A shuffled read decodes each row group once, from its first
+// row to its last, and writes the blocks that do not fit into memory to the spill file. Reads are
+// shuffled if more than a quarter of the misses, and more than one, are jumps: the start of a rank's
+// part of the rows, and of the next epoch, are jumps as well.
 
 // minWindow is the least distance, in rows, that several workers of one loader may be apart.
 const minWindow = 4096
@@ -204,12 +205,12 @@ const minWindow = 4096
 // decode decodes the block of row r of a group, which is row i of the set, and returns its record.
 func (s *set) decode(i int, g *group, r int) (record []byte, err error) {
 	window := max(s.window, minWindow)
-	if ahead := i - s.next; (ahead < 0 || ahead > window) && i > window {
-		s.jumps++
-	} else if ahead < 0 && s.jumps > 0 {
+	s.misses++
+	if ahead := i - s.next; ahead < 0 || ahead > window {
 		s.jumps++
 	}
-	keep := s.jumps > 1 && !s.cache.spill.full()
+	shuffled := s.jumps > 1 && 4*s.jumps > s.misses
+	keep := shuffled && !s.cache.spill.full()
 	if s.stream != nil && (s.stream.group != g || s.stream.next > r) {
 		s.stream.close()
 		s.stream = nil
