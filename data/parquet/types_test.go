@@ -18,6 +18,7 @@ import (
 	"github.com/shoal-mp/shoal/data/parquet"
 	"github.com/shoal-mp/shoal/data/row"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // writeColumn writes a file with one row for each value of a column x.
@@ -28,11 +29,11 @@ func writeColumn(t *testing.T, logical schema.LogicalType, physical columns.Type
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := must(schema.NewGroupNode("schema", columns.Repetitions.Required, schema.FieldList{x}, -1))(t)
+	root := testutil.Value(schema.NewGroupNode("schema", columns.Repetitions.Required, schema.FieldList{x}, -1))(t)
 	var b bytes.Buffer
 	w := file.NewParquetWriter(&b, root)
 	group := w.AppendRowGroup()
-	column := must(group.NextColumn())(t)
+	column := testutil.Value(group.NextColumn())(t)
 	if err := errors.Join(write(column), column.Close(), group.Close(), w.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func TestOpen_EveryTypeIsAValueOrAnError(t *testing.T) {
 		_, err := w.(*file.Int64ColumnChunkWriter).WriteBatch([]int64{-1}, nil, nil)
 		return err
 	})
-	s := must(parquet.Open(parquet.Options{}, huge))(t)
+	s := testutil.Value(parquet.Open(parquet.Options{}, huge))(t)
 	defer s.Close()
 	if v, err := data.Value(t.Context(), s, 0); !errors.Is(err, parquet.ErrKind) {
 		t.Errorf("an integer above int64: %v, %v", v, err)
@@ -153,16 +154,16 @@ func TestOpen_EveryTypeIsAValueOrAnError(t *testing.T) {
 
 // TestOpen_HalvesAreFloat16 reads a list of halves, whose tensor keeps their dtype.
 func TestOpen_HalvesAreFloat16(t *testing.T) {
-	half := must(schema.NewPrimitiveNodeLogical("element", columns.Repetitions.Optional, schema.Float16LogicalType{},
+	half := testutil.Value(schema.NewPrimitiveNodeLogical("element", columns.Repetitions.Optional, schema.Float16LogicalType{},
 		columns.Types.FixedLenByteArray, 2, -1))(t)
-	list := must(schema.NewGroupNode("list", columns.Repetitions.Repeated, schema.FieldList{half}, -1))(t)
-	x := must(schema.NewGroupNodeLogical("x", columns.Repetitions.Optional, schema.FieldList{list},
+	list := testutil.Value(schema.NewGroupNode("list", columns.Repetitions.Repeated, schema.FieldList{half}, -1))(t)
+	x := testutil.Value(schema.NewGroupNodeLogical("x", columns.Repetitions.Optional, schema.FieldList{list},
 		schema.ListLogicalType{}, -1))(t)
-	root := must(schema.NewGroupNode("schema", columns.Repetitions.Required, schema.FieldList{x}, -1))(t)
+	root := testutil.Value(schema.NewGroupNode("schema", columns.Repetitions.Required, schema.FieldList{x}, -1))(t)
 	var b bytes.Buffer
 	w := file.NewParquetWriter(&b, root)
 	group := w.AppendRowGroup()
-	column := must(group.NextColumn())(t)
+	column := testutil.Value(group.NextColumn())(t)
 	// [1.5, 2], null, [], [null, 1.5]
 	_, err := column.(*file.FixedLenByteArrayColumnChunkWriter).WriteBatch(
 		[]columns.FixedLenByteArray{{0, 0x3e}, {0, 0x40}, {0, 0x3e}}, []int16{3, 3, 0, 1, 2, 3},
@@ -174,7 +175,7 @@ func TestOpen_HalvesAreFloat16(t *testing.T) {
 	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := must(parquet.Open(parquet.Options{}, path))(t)
+	s := testutil.Value(parquet.Open(parquet.Options{}, path))(t)
 	defer s.Close()
 	for i, want := range []string{"{x:float16[1.5 2]}", "{x:<nil>(<nil>)}", "{x:float16[]}",
 		"{x:[<nil>(<nil>) float64(1.5)]}"} {
@@ -182,7 +183,7 @@ func TestOpen_HalvesAreFloat16(t *testing.T) {
 			t.Errorf("row %d: %s, %v, want %s", i, shown(v), err, want)
 		}
 	}
-	as := must(parquet.Open(parquet.Options{Columns: []row.Column{{Name: "x", DType: new(tensor.Float32)}}}, path))(t)
+	as := testutil.Value(parquet.Open(parquet.Options{Columns: []row.Column{{Name: "x", DType: new(tensor.Float32)}}}, path))(t)
 	defer as.Close()
 	if v, err := data.Value(t.Context(), as, 0); err != nil || shown(v) != "{x:float32[1.5 2]}" {
 		t.Errorf("as float32: %s, %v", shown(v), err)
@@ -195,7 +196,7 @@ func TestOpen_AnyOrderHasTheSameRows(t *testing.T) {
 	const rows = 12_000
 	path := written(t, rows, rows/2)
 	for name, o := range map[string]parquet.Options{"memory": {}, "spill": {Cache: 1}, "small spill": {Cache: 1, Spill: 100_000}} {
-		s := must(parquet.Open(o, path))(t)
+		s := testutil.Value(parquet.Open(o, path))(t)
 		order := rand.New(rand.NewPCG(1, 2)).Perm(rows)
 		for epoch := range 3 {
 			if name == "small spill" {
