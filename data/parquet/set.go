@@ -196,8 +196,8 @@ func (s *set) find(i int, in *source, n int) (record []byte, at spilledRow, err 
 // list is found only by decoding all pages before it. So a read in order decodes blocks as it comes
 // to them, and drops the oldest ones. A shuffled read decodes each row group once, from its first
 // row to its last, and writes the blocks that do not fit into memory to the spill file. Reads are
-// shuffled if more than a quarter of the misses, and more than one, are jumps: the start of a rank's
-// part of the rows, and of the next epoch, are jumps as well.
+// shuffled if more than a quarter of the misses, and more than one, are jumps: the start of a
+// rank's part of the rows, and of the next epoch, are jumps as well.
 
 // minWindow is the least distance, in rows, that several workers of one loader may be apart.
 const minWindow = 4096

@@ -124,7 +124,8 @@ func (r *runner) runLane(ctx context.Context, lane string) {
 	}
 }
 
-// awaitReady returns the index of the first step that need not wait, or -1 if no other step may start.
+// awaitReady returns the index of the first step that need not wait, or -1 if no other step may
+// start.
 func (r *runner) awaitReady(steps []step) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
