@@ -3,6 +3,7 @@ package shm_test
 import (
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -21,6 +22,7 @@ func TestJoin_WaitsWhereTooManyHaveCalled(t *testing.T) {
 	testutil.NoError(t, a.cmd.Process.Signal(syscall.SIGSTOP))
 	full, cancel := context.WithCancel(t.Context())
 	cancel()
+	var calls []io.Closer
 	for {
 		c, err := sys.Dial(full, path)
 		if errors.Is(err, syscall.EMFILE) {
@@ -30,9 +32,14 @@ func TestJoin_WaitsWhereTooManyHaveCalled(t *testing.T) {
 			break
 		}
 		testutil.NoError(t, err)
-		defer c.Close()
+		calls = append(calls, c)
 	}
-	time.AfterFunc(10*time.Millisecond, func() { a.cmd.Process.Signal(syscall.SIGCONT) })
+	time.AfterFunc(10*time.Millisecond, func() {
+		a.cmd.Process.Signal(syscall.SIGCONT)
+		for _, c := range calls { // a listener with thousands of open calls answers slowly, which is not tested here
+			c.Close()
+		}
+	})
 	if _, err := shm.Join(testutil.Context(t), path, shm.Token{}); !errors.Is(err, shm.ErrToken) {
 		t.Errorf("join: %v, want the answer, which is ErrToken", err)
 	}

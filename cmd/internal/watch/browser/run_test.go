@@ -23,6 +23,7 @@ func build(t *testing.T, packages ...string) (dir string) {
 	dir = t.TempDir()
 	c := exec.Command("go", append([]string{"build", "-o", dir + "/"}, packages...)...)
 	c.Dir = root
+	c.Env = append(os.Environ(), "GOWORK=") // the workspace of the programs, which this module is not in
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", c, err, out)
 	}
