@@ -4,10 +4,7 @@ package autograd_test
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // operands are what the operations of the table take. They are in shared memory, as the parameters
@@ -340,15 +338,8 @@ func TestScope_GradientsAreThoseOfFreshMemory(t *testing.T) {
 
 // A new operation has a row.
 func TestScope_TableHasAllOperations(t *testing.T) {
-	files := token.NewFileSet()
-	packages, err := parser.ParseDir(files, ".", func(f os.FileInfo) bool {
-		return !strings.HasSuffix(f.Name(), "_test.go")
-	}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var want []string
-	for _, file := range packages["autograd"].Files {
+	for _, file := range testutil.ParseDir(t, ".") {
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.IsExported() && returnsVar(f) {
 				want = append(want, f.Name.Name)

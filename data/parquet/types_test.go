@@ -32,7 +32,7 @@ func writeColumn(t *testing.T, logical schema.LogicalType, physical columns.Type
 	root := testutil.Value(schema.NewGroupNode("schema", columns.Repetitions.Required, schema.FieldList{x}, -1))(t)
 	var b bytes.Buffer
 	w := file.NewParquetWriter(&b, root)
-	group := w.AppendRowGroup()
+	group := testutil.Value(w.AppendRowGroupChecked())(t)
 	column := testutil.Value(group.NextColumn())(t)
 	if err := errors.Join(write(column), column.Close(), group.Close(), w.Close()); err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestOpen_HalvesAreFloat16(t *testing.T) {
 	root := testutil.Value(schema.NewGroupNode("schema", columns.Repetitions.Required, schema.FieldList{x}, -1))(t)
 	var b bytes.Buffer
 	w := file.NewParquetWriter(&b, root)
-	group := w.AppendRowGroup()
+	group := testutil.Value(w.AppendRowGroupChecked())(t)
 	column := testutil.Value(group.NextColumn())(t)
 	// [1.5, 2], null, [], [null, 1.5]
 	_, err := column.(*file.FixedLenByteArrayColumnChunkWriter).WriteBatch(

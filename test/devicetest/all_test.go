@@ -2,14 +2,11 @@ package devicetest
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/device"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // TestConform_LeavesNothingOfATensorOut reads package tensor's source for what it does with a
@@ -34,13 +31,8 @@ func TestConform_LeavesNothingOfATensorOut(t *testing.T) {
 	for _, o := range device.Ops() {
 		known[o.Name] = true
 	}
-	files, err := parser.ParseDir(token.NewFileSet(), "../../tensor",
-		func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := 0
-	for _, file := range files["tensor"].Files {
+	for _, file := range testutil.ParseDir(t, "../../tensor") {
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok || !f.Name.IsExported() {

@@ -2,24 +2,19 @@ package model
 
 import (
 	"go/ast"
-	"go/parser"
 	gotoken "go/token"
-	"io/fs"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // The names of constants in traces are those of the source, in its order.
 func TestNames_AreThoseOfTheConstants(t *testing.T) {
 	t.Parallel()
-	source, err := parser.ParseDir(gotoken.NewFileSet(), ".",
-		func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	declared := make(map[string][]string) // by type
-	for _, file := range source["model"].Files {
+	for _, file := range testutil.ParseDir(t, ".") {
 		for _, d := range file.Decls {
 			if g, ok := d.(*ast.GenDecl); ok && g.Tok == gotoken.CONST {
 				kind := ""
