@@ -183,7 +183,8 @@ func TestOpen_HalvesAreFloat16(t *testing.T) {
 			t.Errorf("row %d: %s, %v, want %s", i, shown(v), err, want)
 		}
 	}
-	as := testutil.Value(parquet.Open(parquet.Options{Columns: []row.Column{{Name: "x", DType: new(tensor.Float32)}}}, path))(t)
+	o := parquet.Options{Columns: []row.Column{{Name: "x", DType: new(tensor.Float32)}}}
+	as := testutil.Value(parquet.Open(o, path))(t)
 	defer as.Close()
 	if v, err := data.Value(t.Context(), as, 0); err != nil || shown(v) != "{x:float32[1.5 2]}" {
 		t.Errorf("as float32: %s, %v", shown(v), err)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// ParseDir parses the Go files of a directory, except tests, in the order of their names. It ignores
-// build constraints, so the files may belong to different systems.
+// ParseDir parses the Go files of a directory, except tests, in the order of their names. It
+// ignores build constraints, so the files may belong to different systems.
 func ParseDir(tb testing.TB, dir string) (files []*ast.File) {
 	tb.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
