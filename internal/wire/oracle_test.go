@@ -13,22 +13,22 @@ import (
 
 // A sample has one field for each form of MessagePack.
 type sample struct {
-	Bool     bool
-	Int      int64
-	Uint     uint64
-	Float32  float32
-	Float64  float64
-	Text     string
-	Bytes    []byte
-	Ints     []int64
-	Map      map[string]int64
-	Time     time.Time
-	Nested   []pairOf
+	Bool    bool
+	Int     int64
+	Uint    uint64
+	Float32 float32
+	Float64 float64
+	Text    string
+	Bytes   []byte
+	Ints    []int64
+	Map     map[string]int64
+	Time    time.Time
+	Nested  []pairOf
 }
 
 type pairOf struct {
-	Left     string
-	Right    *int32
+	Left  string
+	Right *int32
 }
 
 func drawSample(t *rapid.T) sample {
