@@ -25,6 +25,8 @@ SCRIPTS = {
     "ragged_text": [], "dict_samples": [], "split_validate": [], "mp_spawn": [], "iterable": [],
 }
 
+# The scripts whose Go workers are shoal-loader: the loader here has data sets of its own, and does not read datasets.Dataset.
+READY_MADE = {"huggingface"}
 
 # What CPython says where the thread of a multiprocessing.Queue frees the last reference to a lock
 # while the interpreter ends: SemLock._cleanup unlinks the name, and the thread is stopped before it
@@ -42,13 +44,16 @@ class Runner:
     def __init__(self, args, directory):
         self.args, self.directory = args, directory
         self.loader = args.loader or os.path.join(directory, "loader")
+        self.ready_made = os.path.join(directory, "shoal-loader")
         self.data = os.path.join(directory, "data")
         self.env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1")
 
     def prepare(self):
-        """Builds the loader, and makes the data."""
+        """Builds the loader of these scripts and shoal-loader, and makes the data."""
         if not self.args.loader:
             subprocess.run(["go", "build", "-o", self.loader, "./scripts/userscripts/loader"], cwd=TREE, check=True)
+        if any(name in READY_MADE for name in self.args.scripts):
+            subprocess.run(["go", "build", "-o", self.ready_made, "./cmd/shoal-loader"], cwd=TREE, check=True)
         make = [self.args.python, os.path.join(HERE, "make_data.py"), self.data, "--samples", str(self.args.samples)]
         subprocess.run(make, env=self.env, check=True)
 
@@ -75,7 +80,7 @@ class Runner:
             command += ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
         command += [os.path.join(HERE, name + ".py"), "--data", self.data, "--journal", journal, "--epochs", str(self.args.epochs)]
         if go:
-            command += ["--loader", self.loader]
+            command += ["--loader", self.ready_made if name in READY_MADE else self.loader]
         out, err = self.watched(command)
         notes = {}
         for file in sorted(os.listdir(journal)):
