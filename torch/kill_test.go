@@ -185,7 +185,7 @@ func deadFiles(t *testing.T) (dead []string) {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if owner, ok := ownerOf(filepath.Base(f)); ok && !owner.alive() {
+		if o, ok := parseOwner(filepath.Base(f)); ok && o.ended() {
 			dead = append(dead, f)
 		}
 	}

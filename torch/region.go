@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"weak"
@@ -100,7 +98,12 @@ func (r *region) createNamed() (err error) {
 	if r.name, err = freshName(); err != nil {
 		return err
 	}
-	r.file, err = os.OpenFile(r.path(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if r.file, err = os.OpenFile(r.path(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+		return err
+	}
+	if _, err = sys.LockByte(r.file, ownerLock); err != nil {
+		err = errors.Join(err, os.Remove(r.path()), r.file.Close())
+	}
 	return err
 }
 
@@ -235,41 +238,4 @@ func capacity(n int) int {
 		c *= 2
 	}
 	return c
-}
-
-const (
-	namePrefix      = "shoal_"
-	semaphorePrefix = "sem." // the C library's prefix for the names of semaphores
-)
-
-var names atomic.Int64
-
-// freshName returns a name with the number and the start of this process, so that other processes
-// can remove it after this one has ended.
-func freshName() (string, error) {
-	start, err := sys.StartTime(os.Getpid())
-	return fmt.Sprintf("/%s%d_%d_%d", namePrefix, os.Getpid(), start, names.Add(1)), err
-}
-
-// sweep removes the names that ended processes have left.
-func sweep() {
-	for _, kind := range []string{"", semaphorePrefix} {
-		files, err := filepath.Glob(filepath.Join(shmDir, kind+namePrefix+"*"))
-		if err != nil {
-			return
-		}
-		for _, f := range files {
-			if owner, ok := ownerOf(strings.TrimPrefix(filepath.Base(f), kind)); ok && !owner.alive() &&
-				(kind != "" || !leftToOthers("/"+filepath.Base(f))) {
-				os.Remove(f)
-			}
-		}
-	}
-}
-
-// ownerOf reads a name that freshName made, without its slash.
-func ownerOf(name string) (owner process, ok bool) {
-	var n int64
-	k, err := fmt.Sscanf(strings.TrimPrefix(name, namePrefix), "%d_%d_%d", &owner.pid, &owner.start, &n)
-	return owner, k == 3 && err == nil
 }

@@ -3,13 +3,10 @@ package torch
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-
-	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A tempDir is the directory where multiprocessing puts the sockets of a process that this one has
@@ -126,12 +123,12 @@ func sweepTempDirs(parent string) {
 	needed := map[string]bool{}
 	for _, dir := range unfinished {
 		mark, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), tempPrefix), "-")
-		owner, ok := ownerOf(mark)
-		needed[dir] = !ok || owner.alive()
+		o, ok := parseOwner(mark)
+		needed[dir] = !ok || !o.ended()
 	}
 	for _, m := range marks {
-		owner, ok := ownerOf(filepath.Base(m))
-		needed[filepath.Dir(m)] = needed[filepath.Dir(m)] || !ok || owner.alive()
+		o, ok := parseOwner(filepath.Base(m))
+		needed[filepath.Dir(m)] = needed[filepath.Dir(m)] || !ok || !o.ended()
 	}
 	for dir, is := range needed {
 		if !is {
@@ -150,6 +147,5 @@ func (d *tempDir) mark(pid int) {
 
 // markOf returns the name of a process's mark.
 func markOf(pid int) (string, error) {
-	start, err := sys.StartTime(pid)
-	return fmt.Sprintf("%s%d_%d_0", namePrefix, pid, start), err
+	return ownerName(pid, 0)
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // dirsEnv has a process make and remove directories for temporary files until it is killed.
@@ -68,7 +70,7 @@ func TestTempDir_SparesTheLivingAndTheUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead := namePrefix + "4194303_1_0" // no process has run since tick 1
+	dead := testutil.Value(endedOwner())(t)
 	for name, stays := range map[string]bool{
 		tempPrefix + mine + "-a": true, tempPrefix + dead + "-b": false, tempPrefix + "python": true,
 		tempPrefix + namePrefix + "nonsense": true, tempPrefix + "c/" + mine: true, tempPrefix + "d/" + dead: false,
