@@ -218,7 +218,7 @@ func (a *auditor) pages() {
 // hints looks for free blocks that no allocation of a living participant would find. Only our own
 // magazines are known, so we must be the only participant.
 func (a *auditor) hints() {
-	if a.d.hdr.lost.Load() != 0 || a.living != a.d.own() {
+	if a.d.hdr.lost.Load() != hintsKept || a.living != a.d.own() {
 		return
 	}
 	known := make(map[uint32]bool)
@@ -256,7 +256,7 @@ func (d *Domain) own() (bits [ownWords]uint64) {
 }
 
 // MarkLost makes the next allocation that finds a list empty sweep.
-func (d *Domain) MarkLost() { d.hdr.lost.Store(1) }
+func (d *Domain) MarkLost() { d.loseHints() }
 
 // Parked reports whether another participant waits for a message, or for room.
 func (r *Ring) Parked() bool {
@@ -300,7 +300,7 @@ func (r *Ring) Corrupt() { r.slot(r.hdr.head.Load()).meta.Store(^uint64(0)) }
 // HideIdle takes every idle block from the lists and from this process's magazines: the next
 // allocation anywhere makes a new one. The death that follows lets a sweep find them again.
 func (d *Domain) HideIdle() {
-	d.hdr.lost.Store(0)
+	d.hdr.lost.Store(hintsKept)
 	for c := range d.hdr.lists {
 		d.hdr.lists[c].Store(headEpoch(d.hdr.lists[c].Load()) << 52)
 	}

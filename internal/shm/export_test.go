@@ -66,6 +66,18 @@ const ProtocolVersion = protocolVersion
 // Magic returns the first word of the control segment.
 func (d *Domain) Magic() uint64 { return d.hdr.magic.Load() }
 
+// BeginSweep leaves the domain as it is while another process sweeps and has only emptied the lists.
+func (d *Domain) BeginSweep() {
+	for c := range d.hdr.lists {
+		d.hdr.lists[c].Store(headEpoch(d.hdr.lists[c].Load()) << 52)
+	}
+	for i := range d.lanes {
+		d.lanes[i].mags = nil
+		d.lanes[i].keeps.Store(0)
+	}
+	d.hdr.lost.Store(hintsSweeping)
+}
+
 // anyLane is enter for a halt, which stays in the lane for good.
 func (d *Domain) anyLane(ctx context.Context) *lane {
 	l, err := d.enterFor(ctx)

@@ -44,6 +44,31 @@ func TestIdle_DoesNotGrowWithTheLanes(t *testing.T) {
 	wantRest(t, d, 0)
 }
 
+// TestIdle_DoesNotGrowDuringASweep: an allocation that finds the lists empty, because another process
+// sweeps, takes a free block all the same.
+func TestIdle_DoesNotGrowDuringASweep(t *testing.T) {
+	const blocks, size = 10, 8 << 10
+	d := newDomain(t, 64<<20)
+	fill := func() {
+		var hs []shm.Handle
+		for range blocks {
+			hs = append(hs, testutil.Value(d.Alloc(size))(t))
+		}
+		for _, h := range hs {
+			testutil.NoError(t, d.Release(h))
+		}
+	}
+	fill()
+	want := d.Stats().Committed
+	d.BeginSweep()
+	fill()
+	if got := d.Stats().Committed; got != want {
+		t.Errorf("%d bytes are committed, and %d were before", got, want)
+	}
+	d.LoseHints()
+	wantRest(t, d, 0)
+}
+
 // Weights that were replaced are many blocks of a few MiB. Their pages go back to the system when
 // nobody has used them for a while, also when the process that freed them has left, and blocks in
 // use keep theirs.

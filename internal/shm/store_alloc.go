@@ -159,6 +159,9 @@ func (l *lane) reuse(c int) uint32 {
 			break
 		}
 	}
+	if l.d.hdr.lost.Load() == hintsSweeping {
+		return l.search(c)
+	}
 	return 0
 }
 

@@ -139,14 +139,23 @@ func (d *Domain) pop(c int) uint32 {
 	}
 }
 
-// loseHints has the next lane that finds a list empty look at all blocks.
-func (d *Domain) loseHints() { d.hdr.lost.Store(1) }
+// The states of the header's lost word.
+const (
+	hintsKept     = 0
+	hintsLost     = 1 // free blocks may be on no list
+	hintsSweeping = 2 // a lane puts them on their lists
+)
+
+// loseHints has the next lane that finds a list empty sweep. A sweep that is in progress may have
+// passed the lost block already, so its end does not clear the flag.
+func (d *Domain) loseHints() { d.hdr.lost.Store(hintsLost) }
 
 // sweep puts every free block on its list again. Lists lose blocks when a process dies between two
-// steps, so the reaper says so in the header, and the next lane that finds a list empty sweeps.
-// sweep reports whether there was anything to do.
+// steps, so the reaper sets the flag in the header, and the next lane that finds a list empty
+// sweeps. sweep reports whether there was anything to do. If the sweeper dies, its reaper sets the
+// flag again.
 func (d *Domain) sweep() bool {
-	if d.hdr.lost.Load() == 0 || !d.hdr.lost.CAS(1, 0) {
+	if d.hdr.lost.Load() != hintsLost || !d.hdr.lost.CAS(hintsLost, hintsSweeping) {
 		return false
 	}
 	epoch := d.hdr.hints.Add(1) & (1<<12 - 1)
@@ -164,5 +173,18 @@ func (d *Domain) sweep() bool {
 			d.push(extClass(b.ext.Load()), i)
 		}
 	}
+	d.hdr.lost.CAS(hintsSweeping, hintsKept)
 	return true
+}
+
+// search claims a free block of class c without the lists, or returns 0. Another lane's sweep has
+// emptied the lists and not filled them again: taking new memory instead would let idle memory grow
+// with each sweep.
+func (l *lane) search(c int) uint32 {
+	for i := uint32(1); uint64(i) < l.d.count(); i++ {
+		if l.claim(i, c) {
+			return i
+		}
+	}
+	return 0
 }

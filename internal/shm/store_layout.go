@@ -51,7 +51,7 @@ type header struct {
 	ready      Word // 72   headers committed so far
 	brk        Word // 80   bytes of the data segment handed out so far
 	hints      Word // 88   epoch of the free lists
-	lost       Word // 96   1: blocks may be free that are on no list
+	lost       Word // 96   hintsKept, hintsLost or hintsSweeping
 	_          [24]byte
 	budget     wordOf[budgetWord] // 128  pages charged, with the stamp of the lane that changes them
 	_          [56]byte

@@ -24,6 +24,7 @@ func TestFreeListMutations(t *testing.T) {
 		model.LinkStore:  {Rounds: two, Lost: true},
 		model.OwnMark:    {Rounds: one},
 		model.NoLostFlag: {Rounds: one, Kills: 1},
+		model.ClearLoss:  {Rounds: one, Lost: true, Kills: 1},
 		model.PunchQuiet: {Rounds: one, Punch: true},
 	} {
 		t.Run(bug, func(t *testing.T) {

@@ -42,6 +42,15 @@ type mark struct {
 	next   uint8
 }
 
+// hints is the flag that says whether free blocks may be on no list.
+type hints uint8
+
+const (
+	hintsKept hints = iota
+	hintsLost
+	hintsSweeping
+)
+
 // top is the head of the list: idx is an index + 1.
 type top struct{ epoch, tag, idx uint8 }
 
@@ -61,7 +70,7 @@ type listState struct {
 	marks [listBlocks]mark
 	head  top
 	epoch uint8 // of the newest sweep
-	lost  bool
+	lost  hints
 	p     [listWorkers + 1]listThread
 	kills toll
 }
@@ -84,12 +93,16 @@ const (
 	LinkStore  = "a push stores next without comparing the mark"
 	OwnMark    = "a push that has lost the head takes its own mark for another's"
 	NoLostFlag = "the reaper does not declare the hints lost"
+	ClearLoss  = "the end of a sweep clears the flag of a later loss"
 	PunchQuiet = "a participant that has punched a block does not list it"
 )
 
 // Model returns the transition system of c: all blocks are free and listed.
 func (c FreeList) Model() Model[listState] {
-	s := listState{lost: c.Lost}
+	s := listState{}
+	if c.Lost {
+		s.lost = hintsLost
+	}
 	for b := range uint8(listBlocks) {
 		s.marks[b] = mark{listed: true, next: b}
 		s.head.idx = b + 1
@@ -117,7 +130,7 @@ func (c FreeList) steps(s listState, emit func(listState)) {
 		busy = true
 	}
 	p := &s.p[listWorkers]
-	if p.pc != lBegin && p.pc != lEnd || !busy && s.lost {
+	if p.pc != lBegin && p.pc != lEnd || !busy && s.lost == hintsLost {
 		n := s
 		c.step(&n, listWorkers)
 		emit(n)
@@ -142,7 +155,9 @@ func (c FreeList) reap(s *listState, i int) {
 		}
 	}
 	s.p[i].life = reaped
-	s.lost = c.Bug != NoLostFlag
+	if c.Bug != NoLostFlag {
+		s.lost = hintsLost
+	}
 }
 
 func (c FreeList) step(s *listState, i int) {
@@ -162,7 +177,7 @@ func (c FreeList) step(s *listState, i int) {
 	case lSweep:
 		p.b = p.k - 1
 		if p.pc = c.push(); s.owner[p.b] != 0 {
-			p.pushed()
+			c.pushed(s, p)
 		}
 	case lPunch:
 		p.left = 0
@@ -199,7 +214,7 @@ func (c FreeList) step(s *listState, i int) {
 		s.owner[p.b] = 0
 		p.holds = false
 		if p.pc = c.push(); c.Bug == PunchQuiet && c.punches(i) {
-			p.pushed()
+			c.pushed(s, p)
 		}
 	default:
 		c.list(s, i)
@@ -209,8 +224,8 @@ func (c FreeList) step(s *listState, i int) {
 func (c FreeList) begin(s *listState, i int) {
 	p := &s.p[i]
 	switch {
-	case s.lost:
-		s.lost = false
+	case s.lost == hintsLost:
+		s.lost = hintsSweeping
 		p.pc = lEpoch
 	case p.left == 0:
 		*p = listThread{pc: lEnd}
@@ -248,12 +263,12 @@ func (c FreeList) list(s *listState, i int) {
 	case lMark:
 		p.m = *m
 		if p.pc = lTop; c.Bug == HeadFirst {
-			c.judge(p)
+			c.judge(s, p)
 		}
 	case lTop:
 		p.h, p.pc = s.head, lMark
 		if c.Bug != HeadFirst {
-			c.judge(p)
+			c.judge(s, p)
 		}
 	case lLink:
 		if p.pc = c.push(); *m == p.m || c.Bug == LinkStore {
@@ -264,21 +279,21 @@ func (c FreeList) list(s *listState, i int) {
 		p.pc = c.push()
 		if s.head == p.h {
 			s.head = top{p.h.epoch, c.tag(s), p.b + 1}
-			p.pushed()
+			c.pushed(s, p)
 		}
 	}
 }
 
 // judge leaves a block alone that another participant has listed, or is about to list.
-func (c FreeList) judge(p *listThread) {
+func (c FreeList) judge(s *listState, p *listThread) {
 	p.pc = lLink
 	if p.m.listed && p.m.epoch == p.h.epoch && (p.m != p.wrote || c.Bug == OwnMark) {
-		p.pushed()
+		c.pushed(s, p)
 	}
 }
 
 // pushed goes on with the sweep or with the next round.
-func (p *listThread) pushed() {
+func (c FreeList) pushed(s *listState, p *listThread) {
 	p.h, p.m, p.wrote, p.b = top{}, mark{}, mark{}, 0
 	if p.k == 0 {
 		p.pc = lBegin
@@ -287,6 +302,9 @@ func (p *listThread) pushed() {
 	p.pc = lSweep
 	if p.k++; p.k > listBlocks {
 		p.k, p.pc = 0, lBegin
+		if s.lost == hintsSweeping || c.Bug == ClearLoss {
+			s.lost = hintsKept
+		}
 	}
 }
 
