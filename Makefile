@@ -47,7 +47,7 @@ torture: ## kills, stops, deaths at birth and garbage, for 15 minutes (TORTURE_M
 browser: ## the page of shoal watch in a headless Chromium, against a run that jams; SCREENSHOTS names a folder for pictures of every panel
 	cd cmd/internal/watch/browser && export GOWORK=off && go vet . && SHOAL_SCREENSHOTS=$(if $(SCREENSHOTS),$(abspath $(SCREENSHOTS))) go test -count=1 -timeout 10m -v .
 
-interop: ## every test of torch against real PyTorch, an old and a current one, and a short list against 2.4 and Python 3.14, which are installed where they are missing; every Python that is found; the scripts of users at a small scale
+interop: ## every test of torch against a current PyTorch, and a short list against an old one, 2.4 and Python 3.14, which are installed where they are missing; every Python that is found; the scripts of users at a small scale
 	./scripts/interop
 
 interop-short: ## a short list of tests of torch against an old and a current PyTorch, and a few runs of the README's program: minutes
@@ -83,9 +83,7 @@ typecheck: ## the types of all packages on other systems, from source; make vet-
 	go run ./test/typecheck $(PACKAGES)
 
 vet-others:
-	GOOS=darwin go vet $(PACKAGES)
-	GOOS=windows go vet $(PACKAGES)
-	GOARCH=arm64 go vet $(PACKAGES)
+	for system in darwin/arm64 windows/amd64 linux/arm64; do ./scripts/vet-others $$system $(PACKAGES) || exit; done
 
 bench: ## all benchmark rows, against a PyTorch if python3 has one
 	go run ./cmd/shoal bench --all --against torch

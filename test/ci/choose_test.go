@@ -59,7 +59,7 @@ func TestTable_TheFirstStepIsTheTestCommandOfTheReadme(t *testing.T) {
 
 func TestTable_RotatingStepsHaveInputs(t *testing.T) {
 	for _, s := range readTable(t).steps {
-		if race := strings.HasPrefix(s.name, "race-"); s.group > 0 && !race && len(s.inputs) == 0 {
+		if race := strings.HasPrefix(s.name, "race-"); s.group > 0 && !race && !s.inTurn && len(s.inputs) == 0 {
 			t.Errorf("step %s: want inputs", s.name)
 		}
 	}
@@ -72,12 +72,14 @@ func TestParseTable_RefusesEntriesThatWouldNotRun(t *testing.T) {
 		"step b\n\tgroup 4\n\trun true\n": "want always, install or a number from 1 to 3",
 		"step b\n\tgroup 1\n":             "step b has no command",
 		good:                              "step a is listed twice",
-		"step b\n\tgroup 1\n\trun true\n\tlane up\n":    `unknown lane "up"`,
-		"step b\n\tgroup 1\n\trun true\n\tneeds c\n":    `step "c", which is not listed`,
-		"step b\n\tgroup 1\n\trun true\n\tneeds b\n":    "must be listed before it",
-		"step b\n\tgroup 1\n\trun true\n\tcovers c\n":   `step "c", which is not listed`,
-		"step b\n\tgroup 1\n\trun true\n\tinputs x\n":   `unknown field "inputs"`,
-		"step b\n\tgroup 1\n\trun true\n\tlimit long\n": "invalid duration",
+		"step b\n\tgroup 1\n\trun true\n\tlane up\n":           `unknown lane "up"`,
+		"step b\n\tgroup 1\n\trun true\n\tonly x\n":            `only "x": want turn`,
+		"step b\n\tgroup 1\n\trun true\n\tonly turn\n\tin x\n": "and no inputs",
+		"step b\n\tgroup 1\n\trun true\n\tneeds c\n":           `step "c", which is not listed`,
+		"step b\n\tgroup 1\n\trun true\n\tneeds b\n":           "must be listed before it",
+		"step b\n\tgroup 1\n\trun true\n\tcovers c\n":          `step "c", which is not listed`,
+		"step b\n\tgroup 1\n\trun true\n\tinputs x\n":          `unknown field "inputs"`,
+		"step b\n\tgroup 1\n\trun true\n\tlimit long\n":        "invalid duration",
 		"step b c\n": "want a comment",
 		"step b\n\tgroup 1\n\trun true\n\tlane side main\n": "has 2 values, want 1",
 	} {
@@ -219,6 +221,26 @@ func TestChoose_AChangedEntrySelectsItsStep(t *testing.T) {
 	h = &fakeHistory{tables: map[string]string{"previous": ""}} // which has no table
 	if got, want := landing(t, h, 1), []string{"one", "test", "three", "tool", "two"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestChoose_InTurnOnly: neither a change nor an unmarked commit selects such a step.
+func TestChoose_InTurnOnly(t *testing.T) {
+	tab, err := parseTable(example + "\nstep long\n\tgroup 2\n\tonly turn\n\trun true\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		turn turn
+		want string
+	}{
+		{turn{since: "previous", group: 1}, ""}, {turn{since: "previous", group: 2}, "turn of group 2"},
+		{turn{why: "no mark"}, ""}, {turn{why: "CI_ALL=1", all: true}, "everything"},
+	} {
+		reasons, err := tab.choose(&fakeHistory{}, c.turn)
+		if err != nil || reasons["long"] != c.want {
+			t.Errorf("%+v: got %q, %v, want %q", c.turn, reasons["long"], err, c.want)
+		}
 	}
 }
 

@@ -46,7 +46,7 @@ func command(ctx context.Context, args []string) error {
 	repo := repository(root)
 	now := turnOf(repo)
 	if os.Getenv("CI_ALL") == "1" {
-		now = turn{why: "everything: CI_ALL=1"}
+		now = turn{why: "everything: CI_ALL=1", all: true}
 	}
 	switch line := strings.Join(args, " "); {
 	case line == "":
