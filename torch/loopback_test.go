@@ -240,6 +240,12 @@ func TestRegion_EndsWithItsLastTensor(t *testing.T) {
 	}, "a forgotten tensor still holds its memory")
 }
 
+// endedOwner returns a name whose owner has ended: no process has run since tick 1.
+func endedOwner() (string, error) {
+	space, err := pidSpace()
+	return fmt.Sprintf("%s4194303_1_%s_1", namePrefix, space), err
+}
+
 // TestSweep_RemovesWhatTheDeadLeft removes the names that an ended process has left in /dev/shm.
 func TestSweep_RemovesWhatTheDeadLeft(t *testing.T) {
 	var dead []string

@@ -22,12 +22,6 @@ import (
 // otherSpace is a PID space that no process has.
 const otherSpace = "0123456789abcdef"
 
-// endedOwner returns a name whose owner has ended: no process has run since tick 1.
-func endedOwner() (string, error) {
-	space, err := pidSpace()
-	return fmt.Sprintf("%s4194303_1_%s_1", namePrefix, space), err
-}
-
 func TestParseOwner(t *testing.T) {
 	name := testutil.Value(freshName())(t)
 	o, ok := parseOwner(strings.TrimPrefix(name, "/"))

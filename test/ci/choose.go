@@ -30,7 +30,7 @@ type turn struct {
 	since string // the previous landing; empty if everything runs
 	group int
 	why   string // the reason if everything runs
-	all   bool   // CI_ALL=1: also the steps that run in their turn only
+	all   bool   // CI_ALL=1: also the long steps
 }
 
 func (t turn) everything() bool { return t.since == "" }
@@ -101,11 +101,11 @@ func (s *step) reason(h history, now turn, old map[string]string) (string, error
 		return "", nil
 	case s.group == groupAlways:
 		return "always", nil
-	case now.everything() && (now.all || !s.inTurn):
+	case now.everything() && (now.all || !s.long):
 		return "everything", nil
 	case s.group == now.group:
 		return fmt.Sprintf("turn of group %d", s.group), nil
-	case s.inTurn:
+	case now.everything():
 		return "", nil
 	case old[s.name] != s.text:
 		return "its entry changed", nil

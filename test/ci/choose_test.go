@@ -59,7 +59,7 @@ func TestTable_TheFirstStepIsTheTestCommandOfTheReadme(t *testing.T) {
 
 func TestTable_RotatingStepsHaveInputs(t *testing.T) {
 	for _, s := range readTable(t).steps {
-		if race := strings.HasPrefix(s.name, "race-"); s.group > 0 && !race && !s.inTurn && len(s.inputs) == 0 {
+		if race := strings.HasPrefix(s.name, "race-"); s.group > 0 && !race && !s.long && len(s.inputs) == 0 {
 			t.Errorf("step %s: want inputs", s.name)
 		}
 	}
@@ -72,14 +72,14 @@ func TestParseTable_RefusesEntriesThatWouldNotRun(t *testing.T) {
 		"step b\n\tgroup 4\n\trun true\n": "want always, install or a number from 1 to 3",
 		"step b\n\tgroup 1\n":             "step b has no command",
 		good:                              "step a is listed twice",
-		"step b\n\tgroup 1\n\trun true\n\tlane up\n":           `unknown lane "up"`,
-		"step b\n\tgroup 1\n\trun true\n\tonly x\n":            `only "x": want turn`,
-		"step b\n\tgroup 1\n\trun true\n\tonly turn\n\tin x\n": "and no inputs",
-		"step b\n\tgroup 1\n\trun true\n\tneeds c\n":           `step "c", which is not listed`,
-		"step b\n\tgroup 1\n\trun true\n\tneeds b\n":           "must be listed before it",
-		"step b\n\tgroup 1\n\trun true\n\tcovers c\n":          `step "c", which is not listed`,
-		"step b\n\tgroup 1\n\trun true\n\tinputs x\n":          `unknown field "inputs"`,
-		"step b\n\tgroup 1\n\trun true\n\tlimit long\n":        "invalid duration",
+		"step b\n\tgroup 1\n\trun true\n\tlane up\n":       `unknown lane "up"`,
+		"step b\n\tgroup 1\n\trun true\n\tlong no\n":       `long "no": want yes`,
+		"step b\n\tgroup always\n\trun true\n\tlong yes\n": "step b is long",
+		"step b\n\tgroup 1\n\trun true\n\tneeds c\n":       `step "c", which is not listed`,
+		"step b\n\tgroup 1\n\trun true\n\tneeds b\n":       "must be listed before it",
+		"step b\n\tgroup 1\n\trun true\n\tcovers c\n":      `step "c", which is not listed`,
+		"step b\n\tgroup 1\n\trun true\n\tinputs x\n":      `unknown field "inputs"`,
+		"step b\n\tgroup 1\n\trun true\n\tlimit long\n":    "invalid duration",
 		"step b c\n": "want a comment",
 		"step b\n\tgroup 1\n\trun true\n\tlane side main\n": "has 2 values, want 1",
 	} {
@@ -224,9 +224,10 @@ func TestChoose_AChangedEntrySelectsItsStep(t *testing.T) {
 	}
 }
 
-// TestChoose_InTurnOnly: neither a change nor an unmarked commit selects such a step.
-func TestChoose_InTurnOnly(t *testing.T) {
-	tab, err := parseTable(example + "\nstep long\n\tgroup 2\n\tonly turn\n\trun true\n")
+// TestChoose_LongSteps: a commit without a mark does not select them.
+func TestChoose_LongSteps(t *testing.T) {
+	text := example + "\nstep long\n\tgroup 2\n\tlong yes\n\tin x\n\trun true\n"
+	tab, err := parseTable(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +238,8 @@ func TestChoose_InTurnOnly(t *testing.T) {
 		{turn{since: "previous", group: 1}, ""}, {turn{since: "previous", group: 2}, "turn of group 2"},
 		{turn{why: "no mark"}, ""}, {turn{why: "CI_ALL=1", all: true}, "everything"},
 	} {
-		reasons, err := tab.choose(&fakeHistory{}, c.turn)
+		h := &fakeHistory{tables: map[string]string{"previous": text}}
+		reasons, err := tab.choose(h, c.turn)
 		if err != nil || reasons["long"] != c.want {
 			t.Errorf("%+v: got %q, %v, want %q", c.turn, reasons["long"], err, c.want)
 		}

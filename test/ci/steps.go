@@ -32,7 +32,7 @@ type step struct {
 	needs  []string // steps that must have ended before
 	covers []string // steps that need not run beside this one
 	inputs []string // git pathspecs
-	inTurn bool     // runs in its group's turn only, whatever changed
+	long   bool     // does not run for a commit without a mark
 	script string
 	limit  time.Duration
 	text   string // the entry as it is written
@@ -96,11 +96,11 @@ func (s *step) set(line string, words []string) error {
 	switch words[0] {
 	case "group":
 		return s.setGroup(rest[0])
-	case "only":
-		if rest[0] != "turn" {
-			return fmt.Errorf("only %q: want turn", rest[0])
+	case "long":
+		if rest[0] != "yes" {
+			return fmt.Errorf("long %q: want yes", rest[0])
 		}
-		s.inTurn = true
+		s.long = true
 		return nil
 	case "lane":
 		s.lane = rest[0]
@@ -134,8 +134,8 @@ func (t *table) check() error {
 		switch {
 		case s.group < groupInstall:
 			return fmt.Errorf("step %s has no group", s.name)
-		case s.inTurn && (s.group < 1 || len(s.inputs) > 0):
-			return fmt.Errorf("step %s runs in turn only: want a group from 1 to %d, and no inputs", s.name, groups)
+		case s.long && s.group < 1:
+			return fmt.Errorf("step %s is long: want a group from 1 to %d", s.name, groups)
 		case s.script == "":
 			return fmt.Errorf("step %s has no command", s.name)
 		case !slices.Contains([]string{laneMain, laneSide, laneInstall}, s.lane):
