@@ -57,8 +57,8 @@ const help = `PyTorch starts this program: torch.multiprocessing.set_executable(
 
 A data set is a Dataset in Python with self.shoal_dataset = NAME; its other attributes are the options:
 
-  images  root            a folder of JPEG and PNG files, with a folder for each class
-  shards  paths           tar files as WebDataset has them, also .tar.gz and .tar.zst, with .jpg or .png and .cls; an IterableDataset
+  images  root            a folder of JPEG, PNG, WEBP, TIFF, BMP, PPM and PGM files, with a folder for each class
+  shards  paths           tar files as WebDataset has them, also .tar.gz and .tar.zst, with an image and .cls; an IterableDataset
           rank, world     of the process that trains; each gets a part of the samples
           shuffle         read the files in random order, and draw samples from a buffer of so many (True: 1000)
           seed, epoch     of that order; by default PyTorch's seed, or 0 if world is more than 1, and the worker's epoch

@@ -11,8 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/data/image"
 )
 
-// An ImageDecoder makes samples of Records that have an image (jpg, jpeg or png) and the number of
-// its class as text (cls). The samples are those of an ImageFolder. In NewShards, a record with
+// An ImageDecoder makes samples of Records that have an image (jpg, jpeg, png, ppm, bmp, pgm, tif,
+// tiff or webp) and the number of its class as text (cls). The samples are those of an ImageFolder. In NewShards, a record with
 // neither is no sample, such as dataset_info.json; a record that lacks one of them is an error.
 type ImageDecoder struct {
 	Channels  int // 3, or 1 for grey; 0 means 3
@@ -21,7 +21,7 @@ type ImageDecoder struct {
 }
 
 // imageKinds are the extensions of images.
-var imageKinds = []string{"jpg", "jpeg", "png"}
+var imageKinds = []string{"jpg", "jpeg", "png", "ppm", "bmp", "pgm", "tif", "tiff", "webp"} // torchvision's
 
 // wants reports whether a record has an image or a class. Others describe the data set.
 func (ImageDecoder) wants(r Record) bool {
