@@ -142,6 +142,15 @@ func (f *batchBuffer) all() Batch {
 	return f.batch
 }
 
+// deliver returns the tensors that the consumer gets. With the option Reuse they are views, because
+// the workers need the buffer's own tensors again, whatever the consumer has done to its batch.
+func (f *batchBuffer) deliver() Batch {
+	if f.owner != nil && f.owner.overwrites() {
+		return f.all().rows(0, f.rows)
+	}
+	return slices.Clone(f.all())
+}
+
 // spare is blocks on the heap that no Loader uses any more. New ones cost a page fault or a
 // clearing for each page.
 var spare sync.Pool

@@ -34,6 +34,9 @@ func (l *Loader) buffer(lay layout, rows int, c executor) (*batchBuffer, error) 
 	return f, err
 }
 
+// overwrites reports whether the Loader keeps the memory of the batches that it delivers.
+func (l *Loader) overwrites() bool { return l.opts.Reuse && !l.opts.Shared }
+
 // inSharedMemory reports whether batches are to be there even if goroutines make them.
 func (l *Loader) inSharedMemory() bool { return l.opts.Shared || l.opts.PinMemory }
 
@@ -83,7 +86,7 @@ func (l *Loader) shed() bool {
 // forget takes back a batch that nobody has any more. It keeps its memory, unless parts of it are
 // gone.
 func (l *Loader) forget(s *batchState) {
-	if s.buffer == nil || len(s.bad) > 0 {
+	if s.buffer == nil || len(s.bad) > 0 || l.overwrites() {
 		closeAll(s.batch)
 	}
 	if s.buffer != nil && len(s.bad) > 0 {

@@ -117,15 +117,23 @@ func (o *epochOrder) batch(n int) []int {
 }
 
 // Batch makes a batch of an epoch.
-func (m *byNumber) Batch(ctx context.Context, epoch, number int) (maker.Batch, error) {
-	n := m.l.Len()
-	if n < 0 {
-		return maker.Batch{}, errNumbers
+func (m *byNumber) Batch(ctx context.Context, epoch, number int) (b maker.Batch, err error) {
+	var indices []int
+	err = recovered(func() error { // the samplers are the user's, and this goroutine is the library's
+		n := m.l.Len()
+		if n < 0 {
+			return errNumbers
+		}
+		if epoch < 0 || number < 0 || number >= n {
+			return fmt.Errorf("data: there is no batch %d in epoch %d: there are %d", number, epoch, n)
+		}
+		indices = m.order(epoch).batch(number)
+		return nil
+	})
+	if err != nil {
+		return maker.Batch{}, err
 	}
-	if epoch < 0 || number < 0 || number >= n {
-		return maker.Batch{}, fmt.Errorf("data: there is no batch %d in epoch %d: there are %d", number, epoch, n)
-	}
-	return m.make(ctx, epoch, number, m.order(epoch).batch(number))
+	return m.make(ctx, epoch, number, indices)
 }
 
 // Gather makes a batch of samples.
@@ -171,8 +179,12 @@ func (m *byNumber) make(ctx context.Context, epoch, number int, indices []int) (
 // settled is what the caller gets of a batch.
 func (m *byNumber) settled(b *batchState) (maker.Batch, error) {
 	m.skips.Lock()
-	n, err := m.l.settle(b)
-	m.skips.Unlock()
+	defer m.skips.Unlock()
+	var n int
+	err := recovered(func() (err error) {
+		n, err = m.l.settle(b)
+		return err
+	})
 	if err != nil {
 		m.l.forget(b)
 		return maker.Batch{}, err

@@ -90,7 +90,11 @@ func (a *autoExecutor) try(local cost) {
 	a.trying.Go(func() {
 		apart := a.s
 		apart.Track = apart.Workers // goroutines have theirs until they have ended
-		p, err := newProcessExecutor(apart, a.l.opts.Process)
+		var p *processExecutor
+		err := recovered(func() (err error) { // the data set writes itself to a message
+			p, err = newProcessExecutor(apart, a.l.opts.Process)
+			return err
+		})
 		if err == nil {
 			err = p.ready(a.closed)
 		}

@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 )
@@ -25,7 +26,7 @@ func newGoroutineExecutor(c workerConfig) *goroutineExecutor {
 	e := &goroutineExecutor{config: c, lanes: make([][]*fetch, max(1, c.Workers))}
 	e.more.L = &e.mu
 	for id := range c.Workers {
-		e.wg.Go(func() { e.serve(id) })
+		e.wg.Go(func() { e.serve(id, nil, nil) })
 	}
 	return e
 }
@@ -83,36 +84,60 @@ func (e *goroutineExecutor) pop(id int) (f *fetch) {
 	return f
 }
 
-// serve does fetches until the executor is closed.
-func (e *goroutineExecutor) serve(id int) {
-	w, err := newWorker(context.Background(), e.config, id)
-	if err == nil {
-		defer w.close()
+// serve does fetches until the executor is closed. w is nil and err too if the worker is new.
+func (e *goroutineExecutor) serve(id int, w *worker, err error) {
+	closed := false
+	defer func() {
+		if !closed { // the data set has called runtime.Goexit
+			e.wg.Go(func() { e.serve(id, w, err) })
+		}
+	}()
+	if w == nil && err == nil {
+		err = errGoexit // unless newWorker returns
+		w, err = newWorker(context.Background(), e.config, id)
 	}
 	for f := e.next(id); f != nil; f = e.next(id) {
 		if do(w, err, f) && f.p.waiting.Swap(false) {
 			runtime.Gosched() // to the consumer, who would otherwise wait until a worker has nothing to do
 		}
 	}
+	closed = true
+	if w != nil {
+		w.close()
+	}
 }
 
-// do does a fetch, and reports whether its batch is ready. err is why there is no worker.
-func do(w *worker, err error, f *fetch) bool {
-	var result fetchResult
+// do does a fetch, and reports whether its batch is ready. err is why there is no worker. A panic,
+// or a call of runtime.Goexit, fails the fetch: this goroutine is the library's, and the program
+// could not recover it.
+func do(w *worker, err error, f *fetch) (isReady bool) {
+	result := fetchResult{}
 	if err == nil {
 		err = context.Cause(f.p.ctx)
 	}
 	if err == nil {
-		r := f.request()
-		result = w.do(f.p.ctx, r)
-		f.release(r)
+		err = errGoexit
+		defer func() {
+			if err == errGoexit {
+				f.p.finished(f, fetchResult{}, err)
+			}
+		}()
+		err = recovered(func() error {
+			r := f.request()
+			defer f.release(r)
+			result = w.do(f.p.ctx, r)
+			return nil
+		})
 	}
-	isReady := f.p.finished(f, result, err)
+	isReady = f.p.finished(f, result, err)
 	if w != nil {
 		w.delivered()
 	}
 	return isReady
 }
+
+var errGoexit = errors.New("data: the data set ended the goroutine of its worker by runtime.Goexit, " +
+	"as testing.T.FailNow does")
 
 func (e *goroutineExecutor) broken() bool { return false }
 

@@ -37,7 +37,7 @@ func newProcessExecutor(c workerConfig, opts shoal.Options) (*processExecutor, e
 	for k := range n {
 		c.First = k
 		p, err := pool.New(context.Background(),
-			pool.Options{Workers: each, Initializer: openWorker(c), Process: opts})
+			pool.Options{Workers: each, Initializer: openWorker(c), StartRetries: c.Retries, Process: opts})
 		if err != nil {
 			e.close()
 			return nil, fmt.Errorf("data: start workers: %w", err)

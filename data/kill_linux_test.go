@@ -2,10 +2,14 @@ package data_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,6 +17,7 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // traced is noisy with the number of the process that has loaded each sample.
@@ -104,5 +109,61 @@ func TestStats_Count(t *testing.T) {
 			t.Errorf("kind %d: the time goes on without a loop: %v, then %v", kind, s.Elapsed, again.Elapsed)
 		}
 		l.Close()
+	}
+}
+
+// A hurdle is a set the first workers of which are killed when they open it, and then the first
+// that load sample 3.
+type hurdle struct {
+	N, Kills int
+	Dir      string
+}
+
+func init() { wire.RegisterType[*hurdle]("test.hurdle") }
+
+// kill kills this process unless it has been called Kills times for a place.
+func (h *hurdle) kill(place string) error {
+	f, err := os.OpenFile(filepath.Join(h.Dir, place), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Write([]byte{0}); err != nil {
+		return err
+	}
+	if n, err := f.Seek(0, io.SeekCurrent); err != nil || int(n) > h.Kills {
+		return err
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
+		return err
+	}
+	select {}
+}
+
+func (h *hurdle) Open(context.Context) (any, error) { return h, h.kill("open") }
+func (h *hurdle) Len() int                          { return h.N }
+func (h *hurdle) Get(_ context.Context, i int) (data.Sample, error) {
+	if i == 3 {
+		if err := h.kill("get"); err != nil {
+			return nil, err
+		}
+	}
+	return data.Sample{tensor.Scalar(tensor.Float64, float64(i))}, nil
+}
+
+// Deaths of workers that start, and of one that loads a sample, are retries.
+func TestOptions_RetriesAreForKilledWorkersToo(t *testing.T) {
+	want := []float64{0, 1, 2, 3, 4, 5}
+	for retries, fails := range map[int]bool{0: true, 1000: false} {
+		l := data.NewLoader(&hurdle{N: len(want), Kills: 6, Dir: t.TempDir()},
+			data.Options{BatchSize: 2, Workers: 1, Kind: data.Processes, Retries: retries})
+		defer l.Close()
+		if !fails {
+			if got := epochNumbers(t, l, func(b data.Batch) { b.Close() }); !slices.Equal(got, want) {
+				t.Errorf("%v", got)
+			}
+		} else if err := epochError(testutil.Context(t), l); !errors.Is(err, shoal.ErrExited) {
+			t.Errorf("without Retries: %v", err)
+		}
 	}
 }

@@ -99,7 +99,8 @@ func (l *Loader) Batches(ctx context.Context) iter.Seq2[Batch, error] {
 // Epoch yields the batches of an epoch. They depend on the seed, the epoch and the sampler alone,
 // not on Workers and Kind. The consumer closes each batch by Batch.Close. The memory of a closed
 // batch is used for the next one at once; that of a dropped batch waits for the garbage collector.
-// With the option Reuse, the Loader overwrites a batch when it makes the next one.
+// With the option Reuse, the Loader closes a batch when the consumer asks for the next one, and
+// overwrites its memory. Batch.Close is harmless then.
 //
 // The first error ends the sequence, and comes without a batch. It is a [*SampleError], the error
 // of ctx, ErrTimeout or ErrClosed. If the loop breaks off, loading ends. When the loop ends, its
@@ -194,7 +195,7 @@ func (l *Loader) run(p *prefetcher, yield func(b *batchState, err error) bool) {
 		more := yield(b, nil)
 		track.Span("use", begin, track.Now())
 		runtime.KeepAlive(b) // slices of its memory are in use until here
-		if l.opts.Reuse && !l.opts.Shared && (more || b.buffer != nil && b.buffer.shared) {
+		if l.overwrites() && (more || b.buffer != nil && b.buffer.shared) {
 			l.forget(b)
 		}
 		if !more { // a batch on the heap may live on: whoever breaks out often wants it

@@ -48,8 +48,9 @@ type Options struct {
 	Timeout    time.Duration // longest wait for a batch; 0 means for ever
 	Process    shoal.Options // options of worker processes: their start, niceness, CPUs
 
-	// Retries is how often the Loader tries a sample again that could not be loaded. Then it calls
-	// Skip, in the consumer's goroutine. If Skip returns true, the batch is delivered without the
+	// Retries is how often the Loader tries a sample again that could not be loaded, or whose worker
+	// process died; after a death it tries at least twice. A worker that is killed while it starts
+	// counts likewise. Then the Loader calls Skip, in the consumer's goroutine. If Skip returns true, the batch is delivered without the
 	// sample; if it returns false or is nil, the sample's error ends the epoch.
 	Retries int
 	Skip    func(err *SampleError) bool
@@ -69,9 +70,10 @@ type Options struct {
 	// Shared makes each batch in one block of shared memory, to send it to another process.
 	Shared bool
 
-	// Reuse makes the Loader overwrite each batch when the consumer asks for the next one, so
-	// batches need no Close. Danger: kept = append(kept, batch) then keeps the last batch many
-	// times, without an error. Clone a batch to keep it. With Shared, Reuse has no effect.
+	// Reuse makes the Loader close each batch and overwrite its memory when the consumer asks for
+	// the next one. The consumer may call Batch.Close, but need not. It must not use a batch, or a
+	// slice of its memory, afterwards: a kept tensor panics as closed, and a kept slice has the
+	// values of a later batch. Clone a batch to keep it. With Shared, Reuse has no effect.
 	Reuse bool
 
 	// PinMemory puts batches into shared memory whose pages are locked, so that a device copies

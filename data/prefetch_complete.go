@@ -2,7 +2,6 @@ package data
 
 import (
 	"errors"
-	"slices"
 	"time"
 )
 
@@ -129,7 +128,7 @@ func (p *prefetcher) complete(b *batchState) {
 	b.to(ready)
 	b.done = p.timeline.clock()
 	if b.buffer != nil {
-		b.batch = slices.Clone(b.buffer.all())
+		b.batch = b.buffer.deliver()
 	}
 	select {
 	case p.wake <- struct{}{}:

@@ -9,8 +9,11 @@ import (
 	"github.com/shoal-mp/shoal/pool"
 )
 
-// maxDeaths is how many workers may die of one sample.
+// maxDeaths is how many workers may die of one sample, unless Retries allow more.
 const maxDeaths = 3
+
+// mostDeaths returns how many workers may die of one sample.
+func (o Options) mostDeaths() int { return max(maxDeaths, 1+o.Retries) }
 
 // lost asks again for what a worker was at that has died, sample by sample, so that the one that
 // kills workers is found. mu is held.
@@ -25,12 +28,12 @@ func (p *prefetcher) lost(f *fetch, err error) {
 		}
 		return
 	}
-	if f.deads < maxDeaths {
+	if f.deads < p.l.opts.mostDeaths() {
 		p.send(f)
 		return
 	}
 	if f.n > 1 || f.b.progress != nil {
-		f.b.err = fmt.Errorf("data: %d workers have died of one batch: %w", maxDeaths, err)
+		f.b.err = fmt.Errorf("data: %d workers have died of one batch: %w", f.deads, err)
 		return
 	}
 	var dead *shoal.ProcessError

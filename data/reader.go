@@ -28,7 +28,7 @@ func (w *worker) reader(o fetchRequest) *reader {
 		return r
 	}
 	if r != nil {
-		r.stop()
+		r.close()
 	}
 	r = &reader{loop: w.parent, epoch: o.Epoch, current: sampleContext{info: w.current.info}}
 	r.next, r.stop = iter.Pull2(valuesOf(r.current.in(w.parent), w.stream, o.Part))
@@ -37,6 +37,14 @@ func (w *worker) reader(o fetchRequest) *reader {
 		r.sample(o.Part)
 	}
 	return r
+}
+
+// close ends the sequence of the part, which may have deferred calls that panic.
+func (r *reader) close() error {
+	return recovered(func() error {
+		r.stop()
+		return nil
+	})
 }
 
 // sample reads the next sample. Its number, for what is random in it, is that which it would have
@@ -68,7 +76,7 @@ func (w *worker) read(o fetchRequest) (out fetchResult) {
 	var samples []sample
 	var at []int
 	var r *reader
-	err := w.try(func() error {
+	err := recovered(func() error {
 		r = w.reader(o)
 		for out.Read < o.N {
 			s, err := w.next(r, o.Part)

@@ -71,8 +71,11 @@ func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 	}
 	w.transform, _ = s.Transform.(Transform)
 	if o, ok := s.Source.(Opener); ok {
-		var err error
-		if w.Source, err = o.Open(w.current.in(ctx)); err != nil {
+		err := recovered(func() (err error) {
+			w.Source, err = o.Open(w.current.in(ctx))
+			return err
+		})
+		if err != nil {
 			return nil, fmt.Errorf("data: open the data set in worker %d: %w", id, err)
 		}
 		w.opened, _ = w.Source.(io.Closer)
@@ -92,13 +95,14 @@ func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 func (w *worker) close() error {
 	w.waited()
 	w.shown.Turn(shm.Finished, 0, time.Now())
+	var errs []error
 	for _, r := range w.readers {
-		r.stop()
+		errs = append(errs, r.close())
 	}
-	if w.opened == nil {
-		return nil
+	if w.opened != nil {
+		errs = append(errs, recovered(w.opened.Close))
 	}
-	return w.opened.Close()
+	return errors.Join(errs...)
 }
 
 // do does a request.
@@ -129,7 +133,7 @@ func (w *worker) do(ctx context.Context, o fetchRequest) (out fetchResult) {
 
 // fill writes samples to their rows.
 func (w *worker) fill(o fetchRequest) (bad []failed) {
-	if g, ok := w.gatherer(); ok && w.try(func() error { return w.gather(g, o.Indices, o.Into) }) == nil {
+	if g, ok := w.gatherer(); ok && recovered(func() error { return w.gather(g, o.Indices, o.Into) }) == nil {
 		return nil
 	}
 	for k, i := range o.Indices {
@@ -160,7 +164,7 @@ func (w *worker) row(i int, into Batch, row int, like string) error {
 		if err != nil {
 			return err
 		}
-		return w.try(func() error { return into.put(row, s.Sample) })
+		return recovered(func() error { return into.put(row, s.Sample) })
 	}
 	one := into.rows(row, 1)
 	defer closeAll(one)
@@ -188,15 +192,15 @@ func (w *worker) get(i int) (s sample, err error) {
 
 // again calls f until it succeeds, but no more often than Retries allow.
 func (w *worker) again(f func() error) error {
-	err := w.try(f)
+	err := recovered(f)
 	for n := 0; err != nil && n < w.Retries && w.ctx.Err() == nil; n++ {
-		err = w.try(f)
+		err = recovered(f)
 	}
 	return err
 }
 
-// try makes of a panic the error that it is where it ends a process.
-func (w *worker) try(f func() error) (err error) {
+// recovered calls f, and returns an ErrPanic if it panics, as where the panic ends a process.
+func recovered(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("%w: %v\n%s", shoal.ErrPanic, v, debug.Stack())
@@ -230,7 +234,7 @@ func (w *worker) join(out *fetchResult, samples []sample, at []int) {
 		return
 	}
 	defer w.span("collate", w.track.Now())
-	err := w.try(func() (err error) {
+	err := recovered(func() (err error) {
 		out.Batch, out.Spec, err = w.joined(samples)
 		return err
 	})

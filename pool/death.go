@@ -91,7 +91,8 @@ func (m *member) remove() {
 }
 
 // maxBarren is how many workers of a rank in a row may end before they are ready, where no other
-// rank has one that works. Before the next one starts there is a pause, which grows up to maxPause.
+// rank has one that works, unless Retries or StartRetries allow more of those that are killed.
+// Before the next one starts there is a pause, which grows up to maxPause.
 const (
 	maxBarren = 5
 	minPause  = 10 * time.Millisecond
@@ -125,7 +126,7 @@ func (p *Pool) despair(rank int, err error) error {
 	}
 	var reasons []error
 	for _, r := range p.ranks {
-		if r.barren == 0 || r.barren < maxBarren && badLuck(r.why) {
+		if r.barren == 0 || r.barren < p.opts.startLimit(r.why) {
 			return nil
 		}
 		reasons = append(reasons, r.why)
@@ -134,6 +135,18 @@ func (p *Pool) despair(rank int, err error) error {
 }
 
 func badLuck(err error) bool { return errors.Is(err, shoal.ErrExited) }
+
+// startLimit returns how many workers of a rank in a row may end as err says before they are ready.
+func (o Options) startLimit(err error) int {
+	dead, ok := errors.AsType[*shoal.ProcessError](err)
+	switch {
+	case !badLuck(err):
+		return 0
+	case ok && dead.Signal != nil:
+		return max(maxBarren, 1+o.Retries, 1+o.StartRetries)
+	}
+	return maxBarren
+}
 
 // lose returns the tasks that the worker was at, at most one, and makes those in its queue pending
 // again. Pool.mu is held.

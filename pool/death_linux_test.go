@@ -3,6 +3,7 @@ package pool_test
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -312,5 +313,55 @@ func TestPool_FinishDoesNotWaitForAWorkerThatCannotStart(t *testing.T) {
 	p.Finish()
 	if err := p.Join(testutil.Context(t)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A hurdle kills the first workers that come to it.
+type hurdle struct {
+	Dir   string
+	Kills int
+}
+
+// fallen appends a byte to a file, and returns how many others have.
+func (h hurdle) fallen() (int64, error) {
+	f, err := os.OpenFile(filepath.Join(h.Dir, "starts"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	if _, err := f.Write([]byte{0}); err != nil {
+		return 0, err
+	}
+	n, err := f.Seek(0, io.SeekCurrent)
+	return n - 1, err
+}
+
+var startAt = pool.RegisterInit("startAt", func(_ context.Context, h hurdle) error {
+	n, err := h.fallen()
+	if err == nil && int(n) < h.Kills {
+		signalSelf(syscall.SIGKILL)
+	}
+	return err
+})
+
+// A worker that a signal kills while it starts counts as a retry.
+func TestDeath_AtTheStartCountsAsARetry(t *testing.T) {
+	const kills = 7
+	for _, c := range []struct {
+		opts   pool.Options
+		broken bool
+	}{
+		{pool.Options{}, true},
+		{pool.Options{StartRetries: kills - 1}, true},
+		{pool.Options{StartRetries: kills}, false},
+		{pool.Options{Retries: kills}, false},
+	} {
+		c.opts.Workers, c.opts.Initializer = 1, startAt(hurdle{t.TempDir(), kills})
+		p := open(t, c.opts)
+		got, err := square.Apply(testutil.Context(t), p, 3)
+		if c.broken && (!errors.Is(err, pool.ErrBroken) || !errors.Is(err, shoal.ErrExited)) ||
+			!c.broken && (err != nil || got != 9) {
+			t.Errorf("StartRetries %d, Retries %d: %d, %v", c.opts.StartRetries, c.opts.Retries, got, err)
+		}
 	}
 }

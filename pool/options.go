@@ -44,6 +44,11 @@ type Options struct {
 	// timeout. A chunk that runs again changes shared memory again.
 	Retries int
 
+	// StartRetries is how often the pool starts another worker in place of one that a signal killed
+	// before it was ready, if no other worker is ready. Then the pool ends with ErrBroken. The pool
+	// uses Retries instead if that is greater, and at least 4.
+	StartRetries int
+
 	// Process has further options of the processes. The pool sets Start, Workers, FirstRank and
 	// Restart itself. The default of Grace is 100 ms. The caller may close Files when New has
 	// returned.
@@ -56,7 +61,7 @@ const defaultGrace = 100 * time.Millisecond
 func (o Options) complete() (Options, error) {
 	for name, n := range map[string]int{
 		"Workers": o.Workers, "MaxTasksPerWorker": o.MaxTasksPerWorker, "ChunkSize": o.ChunkSize,
-		"Window": o.Window, "Retries": o.Retries,
+		"Window": o.Window, "Retries": o.Retries, "StartRetries": o.StartRetries,
 		"TaskTimeout": int(min(o.TaskTimeout, 1)),
 	} {
 		if n < 0 {

@@ -193,19 +193,19 @@ func (w *loaderWorker) of(r *python.Record) (Worker, error) {
 }
 
 // keywordsOf returns the keyword arguments in an object: the entries of shoal_args, or all
-// attributes that are not private.
+// attributes that are not private. A path of pathlib is a string there.
 func keywordsOf(r *python.Record) (*python.Dict, error) {
 	if v, ok := attribute(r, datasetArgs); ok {
 		d, ok := v.(*python.Dict)
 		if !ok {
 			return nil, unsupported("%s.%s is %T, and not a dict", r.Class, datasetArgs, v)
 		}
-		return d, nil
+		return withoutPaths(d).(*python.Dict), nil
 	}
 	args := new(python.Dict)
 	for k, v := range attributes(r) {
 		if k != datasetName && !strings.HasPrefix(k, "_") {
-			args.Set(k, v)
+			args.Set(k, withoutPaths(v))
 		}
 	}
 	return args, nil

@@ -57,9 +57,12 @@ const help = `PyTorch starts this program: torch.multiprocessing.set_executable(
 
 A data set is a Dataset in Python with self.shoal_dataset = NAME; its other attributes are the options:
 
-  images  root            a folder of JPEG and PNG files, with a folder for each class
-  shards  paths           tar files as WebDataset has them, with .jpg or .png and .cls; an IterableDataset
+  images  root            a folder of JPEG, PNG, WEBP, TIFF, BMP, PPM and PGM files, with a folder for each class
+  shards  paths           tar files as WebDataset has them, also .tar.gz and .tar.zst, with an image and .cls; an IterableDataset
           rank, world     of the process that trains; each gets a part of the samples
+          shuffle         read the files in random order, and draw samples from a buffer of so many (True: 1000)
+          seed, epoch     of that order; by default PyTorch's seed, or 0 if world is more than 1, and the worker's epoch
+          equal           True gives each worker of each rank the same number of samples, and leaves out the rest
           Both: channels, dtype ("float32" or "uint8"), and transform, of torchvision's, or, in this order,
           resize, crop, random_crop, random_resized_crop, flip, vertical_flip, mean, std
   npy     paths           files of numpy; sample i is row i of each
@@ -75,7 +78,7 @@ A data set is a Dataset in Python with self.shoal_dataset = NAME; its other attr
   service hosts, key      the samples of data hosts: addresses, and the path of the file with the key
           patience        seconds after which a silent host is given up (30)
 
-Paths may have patterns, such as "train-*.tar".
+Paths may have patterns, such as "train-*.tar" and "train-{000..012}.tar".
   --shoal-probe NAME OPTIONS  prints how many samples a data set has; OPTIONS are a JSON object
   serve NAME OPTIONS          makes this machine a data host of that data set; serve -h lists the flags
 `

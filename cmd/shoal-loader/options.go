@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/row"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
@@ -70,20 +70,14 @@ func (l list) strings(option string) ([]string, error) {
 	return nil, fmt.Errorf("%w %s is %T, and neither a str nor a list of them", errOption, option, l.of)
 }
 
-// files are the paths that an option names, in its order; those of a pattern are sorted.
+// files returns the paths that an option names, as datasets.Glob does.
 func files(option any) (paths []string, err error) {
 	names, err := list{option}.strings("paths")
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		found := []string{name}
-		if strings.ContainsAny(name, "*?[") {
-			if found, err = filepath.Glob(name); err != nil || len(found) == 0 {
-				return nil, fmt.Errorf("%w paths: no file is %q", errOption, name)
-			}
-		}
-		paths = append(paths, found...)
+	if paths, err = datasets.Glob(names...); err != nil {
+		return nil, fmt.Errorf("%w paths: %w", errOption, err)
 	}
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("%w paths is empty", errOption)
@@ -154,4 +148,22 @@ func size(option string, v any) (h, w int, err error) {
 func square(option string, v any) (h, w int, err error) {
 	h, w, err = size(option, v)
 	return h, cmp.Or(w, h), err
+}
+
+// number returns an option that is a bool or a number. yes is the number that True stands for.
+func number(option string, v any, yes int) (int, error) {
+	switch v := v.(type) {
+	case nil:
+		return 0, nil
+	case bool:
+		if v {
+			return yes, nil
+		}
+		return 0, nil
+	case int64:
+		if v >= 0 && v < 1<<31 {
+			return int(v), nil
+		}
+	}
+	return 0, fmt.Errorf("%w %s is %v, want a bool or a number from 0 on", errOption, option, v)
 }

@@ -21,7 +21,7 @@ func TestAnUnknownOptionIsNamedWithThoseThatThereAre(t *testing.T) {
 		}
 	}
 	for _, err := range openShards(t.Context(), torch.Worker{Args: python.NewDict("root", "x")}) {
-		if !errors.Is(err, errOption) || !strings.Contains(err.Error(), "paths, rank, world, transform") {
+		if !errors.Is(err, errOption) || !strings.Contains(err.Error(), "paths, rank, world, shuffle, seed, epoch, equal, transform") {
 			t.Errorf("shards: %v", err)
 		}
 	}

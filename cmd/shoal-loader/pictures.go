@@ -129,32 +129,66 @@ func openImages(_ context.Context, w torch.Worker) (data.Dataset, error) {
 }
 
 func openShards(ctx context.Context, w torch.Worker) iter.Seq2[data.Sample, error] {
-	shards, part, err := shardsOf(w)
+	s, err := shardsOf(w)
 	if err != nil {
 		return func(yield func(data.Sample, error) bool) { yield(nil, err) }
 	}
-	return shards.Samples(ctx, part)
+	info, _ := data.WorkerInfo(ctx)
+	info.Epoch += s.Epoch
+	switch {
+	case s.Seed != nil:
+		info.Seed = uint64(*s.Seed)
+	case s.World > 1:
+		info.Seed = 0 // PyTorch's base seed is another one in each rank, which would share out other orders
+	}
+	return s.Samples(data.WithSample(ctx, info, w.ID), s.part)
 }
 
-// shardsOf returns the shards, and which part of them a worker reads: every so many-th file.
-func shardsOf(w torch.Worker) (data.Stream, data.Part, error) {
-	args := struct {
-		Paths any `torch:"paths"`
-		Rank  int `torch:"rank"`
-		World int `torch:"world"`
-	}{World: 1}
+// A shardSet is shards, and the part of them that a worker reads.
+type shardSet struct {
+	data.Stream
+	part data.Part
+	shardOptions
+}
+
+// The shardOptions are the options of shards, besides those of images.
+type shardOptions struct {
+	Paths   any    `torch:"paths"`
+	Rank    int    `torch:"rank"`
+	World   int    `torch:"world"`
+	Shuffle any    `torch:"shuffle"`
+	Seed    *int64 `torch:"seed"`
+	Epoch   int    `torch:"epoch"`
+	Equal   bool   `torch:"equal"`
+}
+
+// shuffleBuffer is how many records a buffer has with shuffle=True.
+const shuffleBuffer = 1000
+
+// shardsOf opens the shards of a worker.
+func shardsOf(w torch.Worker) (s shardSet, err error) {
+	s.shardOptions = shardOptions{World: 1}
 	p := picture{Channels: 3}
-	if err := take(w, &args, &p); err != nil {
-		return nil, data.Part{}, err
+	if err := take(w, &s.shardOptions, &p); err != nil {
+		return s, err
 	}
-	if args.Rank < 0 || args.Rank >= args.World {
-		return nil, data.Part{}, fmt.Errorf("%w rank is %d of world %d", errOption, args.Rank, args.World)
+	if s.Rank < 0 || s.Rank >= s.World {
+		return s, fmt.Errorf("%w rank is %d of world %d", errOption, s.Rank, s.World)
 	}
-	paths, err := files(args.Paths)
+	buffer, err := number("shuffle", s.Shuffle, shuffleBuffer)
 	if err != nil {
-		return nil, data.Part{}, err
+		return s, err
+	}
+	paths, err := files(s.Paths)
+	if err != nil {
+		return s, err
 	}
 	steps, err := p.steps()
-	part := data.Part{Index: args.Rank*w.Workers + w.ID, Count: args.World * w.Workers}
-	return datasets.NewShards(datasets.ImageDecoder{Channels: p.Channels, Steps: steps}, paths...), part, err
+	if err != nil {
+		return s, err
+	}
+	s.part = data.Part{Index: s.Rank*w.Workers + w.ID, Count: s.World * w.Workers}
+	s.Stream = datasets.NewShardsWith(datasets.ImageDecoder{Channels: p.Channels, Steps: steps},
+		datasets.ShardOptions{Shuffle: buffer, Equal: s.Equal}, paths...)
+	return s, nil
 }

@@ -101,7 +101,7 @@ func (s settings) check(args []string) error {
 	case s.loader.Parts < 1 || s.loader.Parts > mostParts:
 		return fmt.Errorf("%w: -parts %d: 1 to %d are possible", errOption, s.loader.Parts, mostParts)
 	case args[0] == "shards" && s.loader.Shuffle:
-		return fmt.Errorf("%w: -shuffle: shards have an order of their own", errOption)
+		return fmt.Errorf("%w: -shuffle: shards have the option shuffle instead: {\"paths\": …, \"shuffle\": 1000}", errOption)
 	case s.every < 0 || s.cache < 0:
 		return fmt.Errorf("%w: -every %v, -cache %d: neither is negative", errOption, s.every, s.cache)
 	}
@@ -117,14 +117,17 @@ func (s settings) streamLoader(options string) (*data.Loader, error) {
 	if err != nil {
 		return nil, err
 	}
-	shards, part, err := shardsOf(torch.Worker{Workers: 1, Args: args})
-	if err == nil && part.Count > 1 {
+	shards, err := shardsOf(torch.Worker{Workers: 1, Args: args})
+	if err == nil && shards.World > 1 {
 		err = fmt.Errorf("%w: rank and world are for trainers, and not for a data host", errOption)
+	}
+	if err == nil && (shards.Seed != nil || shards.Epoch != 0) {
+		err = fmt.Errorf("%w: seed and epoch are for trainers; a data host has the flag -seed", errOption)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return data.NewStreamLoader(shards, s.loader), nil
+	return data.NewStreamLoader(shards.Stream, s.loader), nil
 }
 
 // serve serves a Loader, and prints what it has sent.

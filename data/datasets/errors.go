@@ -25,4 +25,5 @@ func init() {
 	wire.RegisterError("datasets.ErrRecords", ErrRecords)
 	wire.RegisterError("datasets.ErrNoImages", ErrNoImages)
 	wire.RegisterError("datasets.ErrTar", ErrTar)
+	wire.RegisterError("datasets.ErrPattern", ErrPattern)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/image"
@@ -37,8 +38,10 @@ var _ data.Gatherer = (*ImageFolder)(nil)
 // ErrNoImages is wrapped where a folder has no classes, or a class has no images.
 var ErrNoImages = errors.New("data: no images")
 
-// NewImageFolder finds the images in root: files that end in .png, .jpg or .jpeg, at any depth in
-// the folders of root, which are the classes. The caller closes the set. The error wraps
+// NewImageFolder finds the images in root: files that end in .jpg, .jpeg, .png, .ppm, .bmp, .pgm,
+// .tif, .tiff or .webp, at any depth in the folders of root, which are the classes. It follows
+// links, as torchvision does, except those to a folder that the link is in. The content of a file
+// says of which kind the image is. The caller closes the set. The error wraps
 // ErrNoImages, or is that of reading the folders.
 func NewImageFolder(root string, steps ...image.Step) (*ImageFolder, error) {
 	d := &ImageFolder{Root: root, Steps: steps}
@@ -57,7 +60,8 @@ func NewImageFolder(root string, steps ...image.Step) (*ImageFolder, error) {
 			return nil, fmt.Errorf("image folder: %w", err)
 		}
 		if len(files) == 0 {
-			return nil, fmt.Errorf("%w in %s: .png, .jpg or .jpeg", ErrNoImages, filepath.Join(root, e.Name()))
+			return nil, fmt.Errorf("%w in %s: .%s", ErrNoImages, filepath.Join(root, e.Name()),
+				strings.Join(imageKinds, ", ."))
 		}
 		paths = append(paths, files...)
 		labels = append(labels, slices.Repeat([]int64{int64(len(d.Classes))}, len(files))...)

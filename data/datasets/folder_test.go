@@ -18,6 +18,7 @@ import (
 	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // drawing is a picture that i tells apart.
@@ -247,4 +248,73 @@ func TestImageFolder_ImagesOfAnotherSizeAreAnError(t *testing.T) {
 	if _, err := d.Get(context.Background(), 0); !errors.Is(err, image.ErrTooLarge) {
 		t.Errorf("more pixels than MaxPixels: %v", err)
 	}
+}
+
+// torchvision follows links to folders and to files. It would follow one to a folder that the link
+// is in as well, forty times.
+func TestImageFolder_FollowsLinks(t *testing.T) {
+	root := t.TempDir()
+	for i, name := range []string{"t/cls/0.jpg", "real/1.jpg", "real/deep/2.jpg", "t/other/3.jpg"} {
+		put(t, filepath.Join(root, name), encoded(t, "jpg", drawing(i, 8, 8)))
+	}
+	for link, to := range map[string]string{
+		"t/cls/more": "../../real", "t/linked": "../real/deep", "t/cls/9.jpg": "../other/3.jpg", "t/cls/loop": ".",
+		"t/other/up": "..", "real/deep/back": "../../t/cls", "t/cls/broken": "nowhere",
+	} {
+		testutil.NoError(t, os.Symlink(to, filepath.Join(root, link)))
+	}
+	d := testutil.Value(datasets.NewImageFolder(filepath.Join(root, "t")))(t)
+	defer d.Close()
+	var got []string
+	for p, err := range recordsOf(d.Paths) {
+		testutil.NoError(t, err)
+		got = append(got, string(p))
+	}
+	want := []string{"cls/0.jpg", "cls/9.jpg", "cls/more/1.jpg", "cls/more/deep/2.jpg", // cls/more/deep/back is cls
+		"linked/2.jpg", "linked/back/0.jpg", "linked/back/9.jpg", "linked/back/more/1.jpg", // …/more/deep is linked
+		"other/3.jpg", "other/up/cls/0.jpg", "other/up/cls/9.jpg", "other/up/cls/more/1.jpg",
+		"other/up/cls/more/deep/2.jpg", "other/up/linked/2.jpg", "other/up/linked/back/0.jpg",
+		"other/up/linked/back/9.jpg", "other/up/linked/back/more/1.jpg"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Other kinds of images are read, and those whose name says another kind.
+func TestImageFolder_TheContentSaysTheKind(t *testing.T) {
+	root := t.TempDir()
+	recorded := "../image/internal/other/testdata/"
+	for name, from := range map[string]string{
+		"a/0.webp": "lossless.webp", "a/1.bmp": "rgb.bmp", "a/2.tif": "rgb_lzw.tif", "a/3.TIFF": "tiffgrey.tif",
+		"a/4.ppm": "color.ppm", "a/5.pgm": "gray.pgm", "a/6.jpg": "lossless.webp", "a/7.webp": "rgb_raw.tif", "a/8.jpeg": "",
+		"a/9.png": "jpg",
+	} {
+		b := encoded(t, "png", drawing(1, 23, 19))
+		if from == "jpg" {
+			b = encoded(t, "jpg", drawing(1, 23, 19))
+		} else if from != "" {
+			b = testutil.Value(os.ReadFile(recorded + from))(t)
+		}
+		put(t, filepath.Join(root, name), b)
+	}
+	d := testutil.Value(datasets.NewImageFolder(root))(t)
+	defer d.Close()
+	n := 0
+	l := data.NewLoader(d, data.Options{BatchSize: 5})
+	defer l.Close()
+	for b, err := range l.Batches(t.Context()) {
+		testutil.NoError(t, err)
+		if n += b[0].Dim(0); !slices.Equal(b[0].Shape(), []int{5, 3, 23, 19}) {
+			t.Errorf("%v", b[0].Shape())
+		}
+	}
+	if n != 10 {
+		t.Errorf("%d images", n)
+	}
+	put(t, filepath.Join(root, "b/0.jpg"), []byte("GIF89a………"))
+	e := testutil.Value(datasets.NewImageFolder(root))(t)
+	defer e.Close()
+	_, err := e.Get(t.Context(), 10)
+	testutil.ErrorIs(t, err, image.ErrUnsupported)
+	testutil.ErrorContains(t, err, "b/0.jpg", "GIF")
 }

@@ -3,6 +3,7 @@ package datasets
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,24 +11,34 @@ import (
 	"github.com/shoal-mp/shoal/data/image"
 )
 
-// An ImageDecoder makes samples of Records that have an image (jpg, jpeg or png) and the number of
-// its class as text (cls). The samples are those of an ImageFolder.
+// An ImageDecoder makes samples of Records that have an image (jpg, jpeg, png, ppm, bmp, pgm, tif,
+// tiff or webp) and the number of its class as text (cls). The samples are those of an ImageFolder. In NewShards, a record with
+// neither is no sample, such as dataset_info.json; a record that lacks one of them is an error.
 type ImageDecoder struct {
 	Channels  int // 3, or 1 for grey; 0 means 3
 	MaxPixels int // 0 means image.DefaultMaxPixels
 	Steps     image.Pipeline
 }
 
+// imageKinds are the extensions of images.
+var imageKinds = []string{"jpg", "jpeg", "png", "ppm", "bmp", "pgm", "tif", "tiff", "webp"} // torchvision's
+
+// wants reports whether a record has an image or a class. Others describe the data set.
+func (ImageDecoder) wants(r Record) bool {
+	_, ok := r.Files["cls"]
+	return ok || slices.ContainsFunc(imageKinds, func(kind string) bool { _, ok := r.Files[kind]; return ok })
+}
+
 // Decode makes a sample.
 func (d ImageDecoder) Decode(ctx context.Context, r Record) (data.Sample, error) {
 	var file []byte
-	for _, kind := range []string{"jpg", "jpeg", "png"} {
+	for _, kind := range imageKinds {
 		if f, ok := r.Files[kind]; ok {
 			file = f
 		}
 	}
 	if file == nil {
-		return nil, fmt.Errorf("%w: no .jpg, .jpeg or .png", data.ErrShape)
+		return nil, fmt.Errorf("%w: no image (.%s)", data.ErrShape, strings.Join(imageKinds, ", ."))
 	}
 	class, err := strconv.ParseInt(strings.TrimSpace(string(r.Files["cls"])), 10, 64)
 	if err != nil {

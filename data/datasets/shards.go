@@ -1,12 +1,10 @@
 package datasets
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -24,19 +22,27 @@ type Record struct {
 type shards struct {
 	Paths   []string
 	Decoder data.Any[Decoder]
+	Options ShardOptions
 }
 
 // NewShards returns a Stream of samples in tar files, in the layout of WebDataset: consecutive
 // files with the same name up to the first dot are one sample. The parts of the stream, and so
 // ranks and workers, divide the shards among them. Set data.Options.Parts to the number of shards,
-// or less.
+// or less. [Glob] makes paths of patterns. The files may be compressed by gzip, zstd or bzip2;
+// their content says how, not their names. They may lack the blocks of zeros at their end.
 //
-// Entries other than files, links and devices say, are passed over. A name of a file that is
-// absolute, or has a zero or a part ".." in it, is an error that wraps ErrKey.
+// A link to a file of the same archive is that file. Other entries than files, and links that lead
+// elsewhere, are passed over. A name of a file that is absolute, or has a zero or a part ".." in
+// it, is an error that wraps ErrKey.
 //
 // For a damaged file the error is an [*encoding.FileError] with the offset of the fault.
 func NewShards(d Decoder, paths ...string) data.Stream {
-	return &shards{paths, data.Any[Decoder]{Value: d}}
+	return NewShardsWith(d, ShardOptions{}, paths...)
+}
+
+// NewShardsWith is NewShards with options, such as a random order.
+func NewShardsWith(d Decoder, o ShardOptions, paths ...string) data.Stream {
+	return &shards{paths, data.Any[Decoder]{Value: d}, o}
 }
 
 // A Decoder makes a sample of a Record. For worker processes, its type is registered by
@@ -45,48 +51,38 @@ type Decoder interface {
 	Decode(ctx context.Context, r Record) (data.Sample, error)
 }
 
-// Samples yields the samples of every shard of a part.
-func (d *shards) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Sample, error] {
-	return func(yield func(data.Sample, error) bool) {
-		for i, path := range d.Paths {
-			if !p.Has(i) {
-				continue
-			}
-			for r, err := range Records(path) {
-				var s data.Sample
-				if err == nil {
-					if s, err = d.Decoder.Value.Decode(ctx, r); err != nil {
-						err = fmt.Errorf("%s: sample %s: %w", path, r.Key, err)
-					}
-				}
-				if !yield(s, err) {
-					return
-				}
-			}
-		}
+// decode makes a sample of a record.
+func (d *shards) decode(ctx context.Context, r shardRecord) (data.Sample, error) {
+	s, err := d.Decoder.Value.Decode(ctx, r.Record)
+	if err != nil {
+		return nil, fmt.Errorf("%s: sample %s: %w", r.path, r.Key, err)
 	}
+	return s, nil
 }
 
 // Records yields the records of a tar file, whose keys never lead out of the folder into which
 // somebody unpacks them; see [NewShards]. An error, which is an [*encoding.FileError], ends the
-// sequence.
-func Records(path string) iter.Seq2[Record, error] {
+// sequence. Its offset is one of the unpacked archive.
+func Records(path string) iter.Seq2[Record, error] { return readShard(path, false) }
+
+// readShard yields the records of a tar file, without the contents of their files if only names are
+// wanted.
+func readShard(path string, names bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		f, err := os.Open(path)
+		f, err := openShard(path)
 		if err != nil {
-			yield(Record{}, fmt.Errorf("shard: %w", err))
+			yield(Record{}, err)
 			return
 		}
 		defer f.Close()
-		in := &counter{r: bufio.NewReaderSize(f, 1<<16)}
-		s := shardReader{tar: tarball{r: in}}
+		s := shardReader{tar: tarball{r: f}, path: path, names: names}
 		for {
 			r, err := s.next()
 			if err == io.EOF {
 				return
 			}
 			if err != nil {
-				yield(Record{}, &encoding.FileError{Path: path, Offset: in.n, Err: early(err)})
+				yield(Record{}, &encoding.FileError{Path: path, Offset: f.n, Err: early(err)})
 				return
 			}
 			if !yield(r, nil) {
@@ -114,13 +110,16 @@ const maxFile = 1 << 30
 // A shardReader is a shard while it is read, and the record that has begun.
 type shardReader struct {
 	tar    tarball
+	path   string
+	names  bool // contents are not wanted
 	record Record
+	index  *shardIndex // nil before the first link
 }
 
 // next returns the record before the one that begins, or io.EOF.
 func (s *shardReader) next() (Record, error) {
 	for {
-		name, size, regular, err := s.tar.next()
+		e, err := s.tar.next()
 		if err == io.EOF && s.record.Files != nil {
 			last := s.record
 			s.record = Record{}
@@ -129,33 +128,60 @@ func (s *shardReader) next() (Record, error) {
 		if err != nil {
 			return Record{}, err
 		}
-		key, kind, ok := split(name)
-		if !regular || !ok {
+		key, kind, ok := split(e.name)
+		if !ok || !e.regular() && e.target() == "" {
 			continue
 		}
-		if !inside(name) {
-			return Record{}, fmt.Errorf("%w: %q; give the file another name, and make the shard anew", ErrKey, name)
+		if !inside(e.name) {
+			return Record{}, fmt.Errorf("%w: %q; give the file another name, and make the shard anew", ErrKey, e.name)
 		}
-		if size > maxFile {
-			return Record{}, fmt.Errorf("%w: file %s has %d bytes, and %d are the limit; divide it, or unpack the shard",
-				ErrLimit, name, size, maxFile)
-		}
-		body, err := s.tar.content(size)
+		body, ok, err := s.content(e)
 		if err != nil {
 			return Record{}, err
+		}
+		if !ok {
+			continue
 		}
 		before := s.record
 		if key != before.Key || before.Files == nil {
 			s.record = Record{key, map[string][]byte{}}
 		}
 		if _, twice := s.record.Files[kind]; twice {
-			return Record{}, fmt.Errorf("%w: two files %s", data.ErrShape, name)
+			return Record{}, fmt.Errorf("%w: two files %s", data.ErrShape, e.name)
 		}
 		s.record.Files[kind] = body
 		if before.Files != nil && key != before.Key {
 			return before, nil
 		}
 	}
+}
+
+// content reads a file, or the file that a link leads to. ok is false if a link leads to no file of
+// the shard.
+func (s *shardReader) content(e tarEntry) (body []byte, ok bool, err error) {
+	r := fileRange{size: e.size}
+	if !e.regular() {
+		if s.index == nil {
+			if s.index, err = indexShard(s.path); err != nil {
+				return nil, false, err
+			}
+		}
+		if r, ok = s.index.find(e.target()); !ok {
+			return nil, false, nil
+		}
+	}
+	switch {
+	case r.size > maxFile:
+		return nil, false, fmt.Errorf("%w: file %s has %d bytes, and %d are the limit; divide it, or unpack the shard",
+			ErrLimit, e.name, r.size, maxFile)
+	case s.names:
+		return nil, true, nil
+	case e.regular():
+		body, err = s.tar.content(r.size)
+	default:
+		body, err = r.read(s.path)
+	}
+	return body, err == nil, err
 }
 
 // readAll reads n bytes. It makes room for 1 MiB, and then for four times what has come.

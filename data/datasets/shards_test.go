@@ -3,19 +3,26 @@ package datasets_test
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // archive is a tar file of names and contents, in turn.
@@ -220,26 +227,290 @@ func TestImageDecoder_ARecordWithoutAnImageIsAnError(t *testing.T) {
 	}
 }
 
-// An archive ends with blocks of zeros. An empty file, and one that was cut between two files, are
-// not whole.
-func TestRegression_S4_4_AShardWithoutItsEndIsAnError(t *testing.T) {
+// An empty file, and one that was cut in a header or in a file, are not whole.
+func TestRegression_S4_4_AShardThatIsCutIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.tar")
 	whole := archive(t, "1.txt", "one", "2.txt", "two")
-	for _, n := range []int{0, 1024, 2048} {
+	for _, n := range []int{0, 100, 514, 1024 + 100} {
 		put(t, path, whole[:n])
 		var last error
 		for _, err := range datasets.Records(path) {
 			last = err
 		}
-		if !errors.Is(last, data.ErrTruncated) {
-			t.Errorf("the first %d bytes: %v", n, last)
+		testutil.ErrorIs(t, last, data.ErrTruncated)
+	}
+}
+
+// keysOf returns the keys of a shard's records.
+func keysOf(t *testing.T, path string) (keys []string) {
+	t.Helper()
+	for r, err := range datasets.Records(path) {
+		testutil.NoError(t, err)
+		keys = append(keys, r.Key)
+	}
+	return keys
+}
+
+// An archive ends with two blocks of zeros. Python's tarfile and WebDataset read others too.
+func TestRecords_NeedNoEndBlocks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.tar")
+	whole := archive(t, "1.txt", "one", "2.txt", "two")
+	for n, want := range map[int]int{515: 1, 1024: 1, 1024 + 515: 2, 2048: 2, 2048 + 512: 2, len(whole): 2} {
+		put(t, path, whole[:n])
+		if got := keysOf(t, path); len(got) != want {
+			t.Errorf("the first %d bytes: %q, want %d records", n, got, want)
 		}
 	}
-	put(t, path, whole[:2048+512]) // one block of zeros is an end as well
-	for _, err := range datasets.Records(path) {
-		if err != nil {
-			t.Error(err)
+}
+
+func TestRecords_AreUnpacked(t *testing.T) {
+	whole := archive(t, "1.txt", "one", "2.txt", strings.Repeat("two", 1e5))
+	for kind, pack := range map[string]func(io.Writer) io.WriteCloser{
+		"gz": func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) },
+		"zst": func(w io.Writer) io.WriteCloser {
+			return testutil.Must(zstd.NewWriter(w))
+		},
+	} {
+		var b bytes.Buffer
+		w := pack(&b)
+		testutil.Must(w.Write(whole))
+		testutil.NoError(t, w.Close())
+		for _, name := range []string{"a.tar." + kind, "a.tar"} { // the name does not matter
+			path := filepath.Join(t.TempDir(), name)
+			put(t, path, b.Bytes())
+			if got := keysOf(t, path); !slices.Equal(got, []string{"1", "2"}) {
+				t.Errorf("%s of %s: %q", name, kind, got)
+			}
+			put(t, path, b.Bytes()[:b.Len()/2])
+			var last error
+			for _, err := range datasets.Records(path) {
+				last = err
+			}
+			if file := (*encoding.FileError)(nil); !errors.As(last, &file) {
+				t.Errorf("half of %s: %v, want a FileError", kind, last)
+			}
 		}
+	}
+	path := filepath.Join(t.TempDir(), "a.tar.bz2") // Go has no writer of bzip2
+	put(t, path, testutil.Must(base64.StdEncoding.DecodeString(bzipped)))
+	if got := keysOf(t, path); !slices.Equal(got, []string{"1"}) {
+		t.Errorf("bzip2: %q", got)
+	}
+}
+
+// linked is an archive with links to files before and after them, and to links.
+func linked(t *testing.T) []byte {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range []tar.Header{
+		{Name: "d/0.txt", Typeflag: tar.TypeReg, Size: 4},
+		{Name: "1.txt", Typeflag: tar.TypeLink, Linkname: "d/0.txt"},
+		{Name: "d/2.txt", Typeflag: tar.TypeSymlink, Linkname: "0.txt"},
+		{Name: "e/3.txt", Typeflag: tar.TypeSymlink, Linkname: "../last/5.txt"},
+		{Name: "e/4.txt", Typeflag: tar.TypeLink, Linkname: "./d/2.txt"},
+		{Name: "last/5.txt", Typeflag: tar.TypeReg, Size: 4},
+		{Name: "6.txt", Typeflag: tar.TypeSymlink, Linkname: "6.txt"},
+		{Name: "7.txt", Typeflag: tar.TypeSymlink, Linkname: strings.Repeat("n", 150)},
+		{Name: "8.txt", Typeflag: tar.TypeSymlink, Linkname: "e/" + strings.Repeat("m", 150) + "/../3.txt"},
+	} {
+		h.Mode = 0o644
+		testutil.NoError(t, w.WriteHeader(&h))
+		if h.Size > 0 {
+			testutil.Must(w.Write([]byte(h.Name[:4])))
+		}
+	}
+	testutil.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+func TestRecords_FollowLinksWithinTheArchive(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	testutil.Must(z.Write(linked(t)))
+	testutil.NoError(t, z.Close())
+	for name, b := range map[string][]byte{"a.tar": linked(t), "a.tar.gz": packed.Bytes()} {
+		path := filepath.Join(t.TempDir(), name)
+		put(t, path, b)
+		var got []string
+		for r, err := range datasets.Records(path) {
+			testutil.NoError(t, err)
+			got = append(got, fmt.Sprintf("%s=%s", r.Key, r.Files["txt"]))
+		}
+		want := []string{"d/0=d/0.", "1=d/0.", "d/2=d/0.", "e/3=last", "e/4=d/0.", "last/5=last", "8=last"}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A lettered Decoder makes the number of a record of its name.
+type lettered struct{}
+
+func (lettered) Decode(_ context.Context, r datasets.Record) (data.Sample, error) {
+	n, err := strconv.Atoi(r.Key)
+	return data.Sample{tensor.Scalar(tensor.Int64, float64(n))}, err
+}
+
+// numberedShards are shards of so many records each, which have the numbers from 0 on.
+func numberedShards(t *testing.T, sizes ...int) (paths []string) {
+	dir, n := t.TempDir(), 0
+	for i, size := range sizes {
+		var entries []string
+		for range size {
+			entries = append(entries, fmt.Sprintf("%d.txt", n), "x")
+			n++
+		}
+		paths = append(paths, filepath.Join(dir, fmt.Sprintf("%02d.tar", i)))
+		put(t, paths[i], archive(t, entries...))
+	}
+	return paths
+}
+
+// numbersOf returns the numbers of a part.
+func numbersOf(t *testing.T, s data.Stream, info data.Info, p data.Part) (got []int) {
+	t.Helper()
+	for s, err := range s.Samples(data.WithSample(t.Context(), info, 0), p) {
+		testutil.NoError(t, err)
+		got = append(got, int(s[0].Item()))
+	}
+	return got
+}
+
+func TestShardOptions_ShuffleIsByTheSeedAndTheEpoch(t *testing.T) {
+	sizes := []int{30, 30, 30, 30, 13}
+	want := make([]int, 133)
+	for i := range want {
+		want[i] = i
+	}
+	for _, buffer := range []int{1, 20, 1000} {
+		set := datasets.NewShardsWith(lettered{}, datasets.ShardOptions{Shuffle: buffer}, numberedShards(t, sizes...)...)
+		var orders [][]int
+		for _, info := range []data.Info{{Seed: 1}, {Seed: 1, Epoch: 1}, {Seed: 2}, {Seed: 1}} {
+			var all []int
+			for part := range 3 {
+				all = append(all, numbersOf(t, set, info, data.Part{Index: part, Count: 3})...)
+			}
+			orders = append(orders, all)
+			if sorted := slices.Sorted(slices.Values(all)); !slices.Equal(sorted, want) {
+				t.Fatalf("buffer %d: %v is not each sample once", buffer, sorted)
+			}
+		}
+		if !slices.Equal(orders[0], orders[3]) {
+			t.Errorf("buffer %d: one seed and epoch make two orders", buffer)
+		}
+		for i, o := range orders[:3] {
+			if slices.Equal(o, want) || i > 0 && slices.Equal(o, orders[0]) {
+				t.Errorf("buffer %d: order %d is not another one: %v", buffer, i, o)
+			}
+		}
+		if inOrder := 0; buffer > 1 {
+			for k, n := range orders[0][1:] {
+				if n == orders[0][k]+1 {
+					inOrder++
+				}
+			}
+			if inOrder > 30 {
+				t.Errorf("buffer %d: %d samples follow the one before: %v", buffer, inOrder, orders[0])
+			}
+		}
+	}
+	for _, err := range datasets.NewShardsWith(lettered{}, datasets.ShardOptions{Shuffle: -1}, "x").Samples(t.Context(),
+		data.Part{Count: 1}) {
+		testutil.ErrorContains(t, err, "negative")
+	}
+}
+
+func TestShardOptions_EqualGivesPartsEqualNumbers(t *testing.T) {
+	paths := numberedShards(t, 10, 1, 0, 25, 7)
+	for _, shuffle := range []int{0, 8} {
+		set := datasets.NewShardsWith(lettered{}, datasets.ShardOptions{Equal: true, Shuffle: shuffle}, paths...)
+		for _, parts := range []int{1, 2, 4, 5, 43, 44} {
+			seen := map[int]bool{}
+			for part := range parts {
+				got := numbersOf(t, set, data.Info{Seed: 3}, data.Part{Index: part, Count: parts})
+				if len(got) != 43/parts {
+					t.Errorf("part %d of %d has %d samples, want %d", part, parts, len(got), 43/parts)
+				}
+				for _, n := range got {
+					if seen[n] {
+						t.Errorf("sample %d is in two parts of %d", n, parts)
+					}
+					seen[n] = true
+				}
+			}
+		}
+	}
+}
+
+// A file beside the samples that describes them is no sample, and a class without its image is an
+// error.
+func TestImageDecoder_KnowsWhatIsNoSample(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.tar")
+	jpg := string(encoded(t, "jpg", drawing(1, 8, 8)))
+	put(t, path, archive(t, "dataset_info.json", "{}", "0.jpg", jpg, "0.cls", "5", "notes.txt", "x"))
+	for _, equal := range []bool{false, true} {
+		set := datasets.NewShardsWith(datasets.ImageDecoder{}, datasets.ShardOptions{Equal: equal}, path)
+		n := 0
+		for s, err := range set.Samples(t.Context(), data.Part{Count: 1}) {
+			testutil.NoError(t, err)
+			if n++; s[1].Item() != 5 {
+				t.Errorf("class %v", s[1].Item())
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d samples", n)
+		}
+	}
+	put(t, path, archive(t, "0.jpg", jpg, "0.cls", "5", "1.cls", "6", "2.jpg", jpg, "2.cls", "7"))
+	var got []string
+	for s, err := range datasets.NewShards(datasets.ImageDecoder{}, path).Samples(t.Context(), data.Part{Count: 1}) {
+		if err != nil {
+			testutil.ErrorIs(t, err, data.ErrShape)
+			testutil.ErrorContains(t, err, path, "sample 1", ".jpg")
+			got = append(got, "error")
+		} else {
+			got = append(got, fmt.Sprint(s[1].Item()))
+		}
+	}
+	if !slices.Equal(got, []string{"5", "error", "7"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestGlob(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a-2.tar", "a-1.tar", "b.tar", "{x}.tar", "[y].tar"} {
+		put(t, filepath.Join(dir, name), nil)
+	}
+	for pattern, want := range map[string]string{
+		"a-{000..003}.tar":     "a-000.tar a-001.tar a-002.tar a-003.tar",
+		"a-{9..11}.tar":        "a-9.tar a-10.tar a-11.tar",
+		"a-{11..9}.tar":        "a-11.tar a-10.tar a-9.tar",
+		"a-{0..10..5}.tar":     "a-0.tar a-5.tar a-10.tar",
+		"a-{-01..01}.tar":      "a--01.tar a-000.tar a-001.tar",
+		"{train,val}-{0..1}":   "train-0 train-1 val-0 val-1",
+		"{a,b{1..2},}x":        "ax b1x b2x x",
+		"{a..c}":               "a b c",
+		"none-{x}.tar":         "none-{x}.tar",
+		"open-{0..1.tar":       "open-{0..1.tar",
+		"{x}.tar":              "{x}.tar",
+		"[y].tar":              "[y].tar",
+		"a-*.tar":              "a-1.tar a-2.tar",
+		"{b,a-*}.tar":          "b.tar a-1.tar a-2.tar",
+		"missing.tar":          "missing.tar",
+		"{none..12}-{0..1}.gz": "{none..12}-0.gz {none..12}-1.gz",
+	} {
+		got, err := datasets.Glob(filepath.Join(dir, pattern))
+		for i := range got {
+			got[i] = strings.TrimPrefix(got[i], dir+"/")
+		}
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, %v, want %s", pattern, got, err, want)
+		}
+	}
+	for _, pattern := range []string{"none-*.tar", "{a,none}-*.tar", "{0..99999999999}", "{1..2000}{1..2000}", "[a-"} {
+		_, err := datasets.Glob(filepath.Join(dir, pattern))
+		testutil.ErrorIs(t, err, datasets.ErrPattern)
 	}
 }
 
@@ -320,3 +591,7 @@ func TestRecords_PassesOverWhatIsNoFile(t *testing.T) {
 		t.Errorf("%q", keys)
 	}
 }
+
+// bzipped is a tar file with 1.txt.
+const bzipped = "QlpoOTFBWSZTWVdw7KcAAGh7gMmAAADAAW2AAAhiAZ5ACAggAFQ0gTATADQSSIGmmnqDEH15EEIOsEIQ9n0HnLNAhg" +
+	"YfeIosI5ggmlLRQGMgkVzo99M+m+BEQHhdyRThQkFdw7Kc"

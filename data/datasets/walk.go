@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,32 +21,57 @@ func isDir(root string, e fs.DirEntry) bool {
 // images returns the images in a folder: those of each directory, sorted, in the order of the
 // directories' paths.
 func images(root, dir string) (files []string, err error) {
-	dirs := []string{dir}
-	for i := 0; i < len(dirs); i++ {
-		entries, err := os.ReadDir(filepath.Join(root, dirs[i]))
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			if e.IsDir() {
-				dirs = append(dirs, filepath.Join(dirs[i], e.Name()))
-			}
-		}
+	w := walk{root: root, files: map[string][]string{}}
+	if err := w.visit(dir, nil); err != nil {
+		return nil, err
 	}
-	slices.Sort(dirs)
-	for _, dir := range dirs {
-		entries, err := os.ReadDir(filepath.Join(root, dir))
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			switch strings.ToLower(filepath.Ext(e.Name())) {
-			case ".png", ".jpg", ".jpeg":
-				if !e.IsDir() {
-					files = append(files, filepath.Join(dir, e.Name()))
-				}
-			}
-		}
+	slices.Sort(w.dirs)
+	for _, dir := range w.dirs {
+		files = append(files, w.files[dir]...)
 	}
 	return files, nil
+}
+
+// A walk visits a directory and those below it, also those to which links lead.
+type walk struct {
+	root  string
+	dirs  []string
+	files map[string][]string // images, by directory
+}
+
+// maxDepth bounds the depth of directories.
+const maxDepth = 200
+
+var errDepth = errors.New("folders are too deep")
+
+// visit reads a directory. above has the directories that it is in.
+func (w *walk) visit(dir string, above []fs.FileInfo) error {
+	path := filepath.Join(w.root, dir)
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, st) }) {
+		return nil // a link to a folder that it is in
+	}
+	if len(above) >= maxDepth {
+		return &fs.PathError{Op: "walk", Path: path, Err: errDepth}
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	w.dirs = append(w.dirs, dir)
+	above = append(slices.Clip(above), st)
+	for _, e := range entries {
+		name := filepath.Join(dir, e.Name())
+		if isDir(path, e) {
+			if err := w.visit(name, above); err != nil {
+				return err
+			}
+		} else if slices.Contains(imageKinds, strings.TrimPrefix(strings.ToLower(filepath.Ext(name)), ".")) {
+			w.files[dir] = append(w.files[dir], name)
+		}
+	}
+	return nil
 }

@@ -10,10 +10,10 @@ import (
 // Faults of an encoded image. Decode returns them in an *encoding.FileError with the offset of the
 // fault. Test for them with errors.Is.
 var (
-	ErrFormat      = pixel.ErrFormat      // neither JPEG nor PNG
+	ErrFormat      = pixel.ErrFormat      // no image
 	ErrCorrupt     = pixel.ErrCorrupt     // damaged
 	ErrTruncated   = pixel.ErrTruncated   // the file ends early
-	ErrUnsupported = pixel.ErrUnsupported // a feature of JPEG or PNG that is not read
+	ErrUnsupported = pixel.ErrUnsupported // a kind of image, or a feature of it, that is not read
 	ErrTooLarge    = pixel.ErrTooLarge    // more pixels than allowed
 )
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/data/image/internal/jpeg"
+	"github.com/shoal-mp/shoal/data/image/internal/other"
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 	"github.com/shoal-mp/shoal/data/image/internal/png"
 )
@@ -20,7 +21,7 @@ type Image struct {
 	MaxPixels int       // largest image that Decode takes; 0 means DefaultMaxPixels
 	// If DraftH and DraftW are not 0, Decode decodes a JPEG at an eighth, a quarter or half of its
 	// size, as long as it has at least DraftH rows and DraftW columns. This is faster, and the
-	// pixels are those of Pillow's draft. A PNG is always decoded at its size.
+	// pixels are those of Pillow's draft. Other files are always decoded at their size.
 	DraftH, DraftW int
 
 	own, spare     []uint8 // take turns to be Pix
@@ -37,8 +38,8 @@ type Image struct {
 	columns, rows  []int32
 }
 
-// Decode decodes a JPEG or PNG file into planes: one for grey, or three for red, green and blue, as
-// channels says. It converts other kinds of images as Pillow's convert("L") and convert("RGB") do.
+// Decode decodes a JPEG, PNG, WEBP, TIFF, BMP, PPM or PGM file into planes: one for grey, or three
+// for red, green and blue, as channels says. The content says of which kind the file is. It converts other kinds of images as Pillow's convert("L") and convert("RGB") do.
 // The error is an [*encoding.FileError], and then the image is empty.
 func (im *Image) Decode(data []byte, channels int) error {
 	if im.DraftH <= 0 || im.DraftW <= 0 {
@@ -70,8 +71,11 @@ func (im *Image) decode(data []byte, channels int, draft func(h, w int) int) err
 		im.jpeg.Scale = func(h, w int) (int, error) { return draft(h, w), im.fits(h, w) }
 	}
 	decode := im.jpeg.Decode
-	if len(data) > 0 && data[0] == 0x89 {
+	switch {
+	case len(data) > 0 && data[0] == 0x89:
 		decode = im.png.Decode
+	case other.Knows(data):
+		decode = other.Decode
 	}
 	err := decode(data, channels, im.place)
 	if err != nil {

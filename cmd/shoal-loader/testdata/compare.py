@@ -1,6 +1,7 @@
 """Compares what ./loader serves with what Python reads from the same files: python compare.py, where ./loader and go.py are."""
 import json
 import os
+import pathlib
 import tarfile
 import io
 
@@ -171,6 +172,70 @@ def ragged():
     wrong("no padding", Go("jsonl", paths="ragged.jsonl"), "ids")
 
 
+def numbers(paths, workers=2, **options):
+    """The classes of the samples of each worker."""
+    loader = DataLoader(GoStream("shards", paths=paths, dtype="uint8", **options), batch_size=None, num_workers=workers,
+                        multiprocessing_context="spawn")
+    return [int(label) for _, label in loader]
+
+
+def shards():
+    """The order of the samples of shards, and files that other programs write."""
+    jpg = io.BytesIO()
+    PIL.Image.new("RGB", (8, 8)).save(jpg, "JPEG")
+
+    def write(name, labels, mode="w", extra=(), **options):
+        with tarfile.open(name, mode, **options) as tar:
+            for n in labels:
+                for suffix, content in ((".jpg", jpg.getvalue()), (".cls", str(n).encode())):
+                    info = tarfile.TarInfo(f"{n:06}{suffix}")
+                    info.size = len(content)
+                    tar.addfile(info, io.BytesIO(content))
+            for info in extra:
+                tar.addfile(info)
+
+    for k in range(5):
+        write(f"shard-{k:03}.tar", range(10 * k, 10 * k + (10 if k < 4 else 3)))
+    every, pattern = list(range(43)), "shard-{000..004}.tar"
+    assert sorted(numbers(pattern)) == every
+    assert numbers([pathlib.Path("shard-000.tar"), pathlib.PurePosixPath("shard-001.tar")], 1) == every[:20]
+    print("shards braces and paths", flush=True)
+    orders = [numbers(pattern, shuffle=20, seed=seed, epoch=epoch) for seed, epoch in ((1, 0), (1, 1), (2, 0), (1, 0))]
+    assert all(sorted(order) == every for order in orders), orders
+    assert orders[0] == orders[3] and len({tuple(order) for order in orders}) == 3 and every not in orders, orders
+    torch.manual_seed(1)
+    first = numbers(pattern, shuffle=True)
+    second = numbers(pattern, shuffle=True)
+    torch.manual_seed(1)
+    assert first != second and numbers(pattern, shuffle=True) == first
+    print("shards shuffle", flush=True)
+    for options in ({}, {"shuffle": 5}, {"shuffle": 5, "epoch": 3}):
+        ranks = [numbers(pattern, rank=rank, world=2, **options) for rank in range(2)]
+        assert sorted(sum(ranks, [])) == every, ranks
+        ranks = [numbers(pattern, rank=rank, world=2, equal=True, **options) for rank in range(2)]
+        assert [len(r) for r in ranks] == [20, 20] and len(set(sum(ranks, []))) == 40, ranks
+    print("shards ranks", flush=True)
+    link, hard, info = tarfile.TarInfo("7.jpg"), tarfile.TarInfo("8.jpg"), tarfile.TarInfo("dataset_info.json")
+    link.type, link.linkname = tarfile.SYMTYPE, "000000.jpg"
+    hard.type, hard.linkname = tarfile.LNKTYPE, "000000.jpg"
+    write("plain.tar", range(3), extra=[info])
+    write("plain.tar.gz", range(3), "w:gz")
+    write("plain.tar.bz2", range(3), "w:bz2")
+    whole = open("plain.tar", "rb").read()
+    open("no-end.tar", "wb").write(whole.rstrip(b"\0") + b"\0" * (-len(whole.rstrip(b"\0")) % 512))
+    for name in "plain.tar", "plain.tar.gz", "plain.tar.bz2", "no-end.tar":
+        assert numbers(name, 1) == [0, 1, 2], name
+    with tarfile.open("links.tar", "w") as tar:
+        for entry, content in ((tarfile.TarInfo("000000.jpg"), jpg.getvalue()), (tarfile.TarInfo("000000.cls"), b"0"),
+                               (link, b""), (tarfile.TarInfo("7.cls"), b"7"), (hard, b""), (tarfile.TarInfo("8.cls"), b"8")):
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    assert numbers("links.tar", 1) == [0, 7, 8]
+    open("no-end.tar", "wb").write(whole[:700])
+    wrong("shards cut", GoStream("shards", paths="no-end.tar"), "no-end.tar")
+    print("shards of other programs", flush=True)
+
+
 def pictures():
     random = numpy.random.default_rng(3)
     files = []
@@ -209,6 +274,7 @@ if __name__ == "__main__":
     ragged()
     if PIL:
         pictures()
+        shards()
     wrong("bad option", Misspelt("tokens", path="train.bin", length=8), "lenght")
     with open("bad.jsonl", "w") as f:
         f.write('{"x": 1}\n\n{"x": }\n')

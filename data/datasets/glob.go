@@ -1,0 +1,163 @@
+package datasets
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// ErrPattern is wrapped where a pattern of paths is malformed, or no file matches it.
+var ErrPattern = errors.New("datasets: pattern of paths")
+
+// maxPaths bounds how many paths the braces of a pattern make.
+const maxPaths = 1 << 20
+
+// Glob returns the paths that patterns name, in the order of the patterns. Braces are expanded as
+// in bash and WebDataset: "train-{000..012}.tar" names 13 files and "{train,val}.tar" two, whether
+// they exist or not. Then *, ? and [ match existing files as in [filepath.Glob], in the order of
+// their names. A pattern that is the name of an existing file is that file. The error wraps
+// ErrPattern if no file matches *, ? or [, or if braces make more than a million paths.
+func Glob(patterns ...string) (paths []string, err error) {
+	for _, pattern := range patterns {
+		if _, err := os.Lstat(pattern); err == nil || !strings.ContainsAny(pattern, "*?[{") {
+			paths = append(paths, pattern)
+			continue
+		}
+		names, err := expandBraces(pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			found := []string{name}
+			if strings.ContainsAny(name, "*?[") {
+				if found, err = filepath.Glob(name); err != nil {
+					return nil, fmt.Errorf("%w %q: %w", ErrPattern, pattern, err)
+				}
+			}
+			if len(found) == 0 {
+				return nil, fmt.Errorf("%w: no file is %q: %w", ErrPattern, name, fs.ErrNotExist)
+			}
+			paths = append(paths, found...)
+		}
+	}
+	return paths, nil
+}
+
+// expandBraces returns the names that a pattern with braces makes. Braces without a comma or a
+// range stay as they are.
+func expandBraces(pattern string) ([]string, error) {
+	for begin := 0; begin < len(pattern); begin++ {
+		if pattern[begin] != '{' {
+			continue
+		}
+		end, commas := matchingBrace(pattern, begin)
+		if end < 0 {
+			continue
+		}
+		var choices []string
+		if len(commas) > 0 {
+			from := begin + 1
+			for _, comma := range append(commas, end) {
+				more, err := expandBraces(pattern[from:comma])
+				if err != nil {
+					return nil, err
+				}
+				choices = append(choices, more...)
+				from = comma + 1
+			}
+		} else {
+			var err error
+			if choices, err = braceRange(pattern[begin+1 : end]); err != nil {
+				return nil, fmt.Errorf("%w %q: %w", ErrPattern, pattern, err)
+			}
+		}
+		if choices == nil {
+			continue
+		}
+		rest, err := expandBraces(pattern[end+1:])
+		if err != nil {
+			return nil, err
+		}
+		if len(choices)*len(rest) > maxPaths {
+			return nil, fmt.Errorf("%w %q: %w", ErrPattern, pattern, errManyPaths)
+		}
+		all := make([]string, 0, len(choices)*len(rest))
+		for _, c := range choices {
+			for _, r := range rest {
+				all = append(all, pattern[:begin]+c+r)
+			}
+		}
+		return all, nil
+	}
+	return []string{pattern}, nil
+}
+
+var errManyPaths = fmt.Errorf("its braces make more than %d paths", maxPaths)
+
+// matchingBrace returns where the brace at begin is closed, -1 if it is not, and the commas between
+// that are in no other braces.
+func matchingBrace(s string, begin int) (end int, commas []int) {
+	depth := 0
+	for i := begin; i < len(s); i++ {
+		switch {
+		case s[i] == '{':
+			depth++
+		case s[i] == ',' && depth == 1:
+			commas = append(commas, i)
+		case s[i] == '}':
+			if depth--; depth == 0 {
+				return i, commas
+			}
+		}
+	}
+	return -1, nil
+}
+
+// braceRange expands "000..012", "a..e" or "0..10..5", and returns nil for other texts.
+func braceRange(s string) ([]string, error) {
+	bounds := strings.Split(s, "..")
+	if len(bounds) != 2 && len(bounds) != 3 {
+		return nil, nil
+	}
+	step := 1
+	if len(bounds) == 3 {
+		n, err := strconv.Atoi(bounds[2])
+		if err != nil {
+			return nil, nil
+		}
+		step = max(n, -n, 1)
+	}
+	first, err1 := strconv.Atoi(bounds[0])
+	last, err2 := strconv.Atoi(bounds[1])
+	width := 0
+	name := func(n int) string { return fmt.Sprintf("%0*d", width, n) }
+	switch {
+	case err1 == nil && err2 == nil:
+		for _, b := range bounds[:2] {
+			if digits := strings.TrimPrefix(b, "-"); len(digits) > 1 && digits[0] == '0' {
+				width = max(width, len(bounds[0]), len(bounds[1]))
+			}
+		}
+	case len(bounds[0]) == 1 && len(bounds[1]) == 1:
+		first, last = int(bounds[0][0]), int(bounds[1][0])
+		name = func(n int) string { return string(rune(n)) }
+	default:
+		return nil, nil
+	}
+	n := max(first, last) - min(first, last)
+	if n < 0 || n/step >= maxPaths {
+		return nil, errManyPaths
+	}
+	if first > last {
+		step = -step
+	}
+	all := make([]string, 0, n/max(step, -step)+1)
+	for k := range cap(all) {
+		all = append(all, name(first+k*step))
+	}
+	return all, nil
+}

@@ -1,0 +1,208 @@
+package datasets
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/internal/seed"
+)
+
+// ShardOptions configure the order of the samples of shards. The zero value reads the shards, and
+// the samples in them, in their order.
+type ShardOptions struct {
+	// Shuffle, if not 0, reads the shards in a random order, and each part of the stream takes its
+	// samples at random out of a buffer of so many records: WebDataset's shardshuffle and shuffle.
+	// The order depends on the seed and the epoch of the Loader, and on the part. A buffer has the
+	// records as they are in the files, so it needs their bytes.
+	Shuffle int
+
+	// Equal gives each part of the stream the same number of samples, by dividing the samples and
+	// not the shards. It leaves out the last ones if the number of parts does not divide them. So
+	// ranks have equally many samples if the number of parts is a multiple of World. Each process
+	// reads the headers of all shards once, to count the samples.
+	Equal bool
+}
+
+// Samples yields the samples of a part.
+func (d *shards) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Sample, error] {
+	return func(yield func(data.Sample, error) bool) {
+		if d.Options.Shuffle < 0 {
+			yield(nil, errShuffle)
+			return
+		}
+		order := d.Paths
+		mix := data.SampleSeed(ctx, -1) // a function of the seed and the epoch
+		if d.Options.Shuffle > 0 {
+			order = make([]string, len(d.Paths))
+			for to, from := range rand.New(rand.NewPCG(mix, 0)).Perm(len(d.Paths)) {
+				order[to] = d.Paths[from]
+			}
+		}
+		records := d.dealt(order, p)
+		if d.Options.Equal {
+			records = d.equal(order, p)
+		}
+		if d.Options.Shuffle > 1 {
+			rng := rand.New(rand.NewPCG(mix, seed.Spread(uint64(p.Index)+1)))
+			records = shuffled(records, d.Options.Shuffle, rng)
+		}
+		for r, err := range records {
+			var s data.Sample
+			if err == nil {
+				s, err = d.decode(ctx, r)
+			}
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+var errShuffle = errors.New("datasets: ShardOptions.Shuffle is negative")
+
+// A shardRecord is a record and the path of its shard.
+type shardRecord struct {
+	Record
+	path string
+}
+
+// dealt yields the records of every shard of a part.
+func (d *shards) dealt(order []string, p data.Part) iter.Seq2[shardRecord, error] {
+	return func(yield func(shardRecord, error) bool) {
+		for i, path := range order {
+			if !p.Has(i) {
+				continue
+			}
+			for r, err := range Records(path) {
+				if err == nil && !d.wants(r) {
+					continue
+				}
+				if !yield(shardRecord{r, path}, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// equal yields the records of a part that has as many as each other part: a range of all records.
+func (d *shards) equal(order []string, p data.Part) iter.Seq2[shardRecord, error] {
+	return func(yield func(shardRecord, error) bool) {
+		counts, total := make([]int, len(order)), 0
+		for i, path := range order {
+			n, err := d.count(path)
+			if err != nil {
+				yield(shardRecord{}, err)
+				return
+			}
+			counts[i], total = n, total+n
+		}
+		each := total / p.Count
+		begin, end, at := p.Index*each, (p.Index+1)*each, 0 // at is the number of a shard's first record
+		for i, path := range order {
+			first := at
+			if at += counts[i]; at <= begin || first >= end {
+				continue
+			}
+			k := first
+			for r, err := range Records(path) {
+				if err == nil && !d.wants(r) {
+					continue
+				}
+				if k++; err == nil && k <= begin {
+					continue
+				}
+				if k > end || !yield(shardRecord{r, path}, err) {
+					break
+				}
+			}
+		}
+	}
+}
+
+// A shardVersion identifies the content of a shard that was counted.
+type shardVersion struct {
+	path string
+	size int64
+	time time.Time
+	all  bool // records without anything that the decoder reads count as well
+}
+
+// shardCounts has the numbers of records, by shardVersion.
+var shardCounts sync.Map
+
+// count returns how many samples a shard has.
+func (d *shards) count(path string) (int, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	_, some := d.Decoder.Value.(recordFilter)
+	v := shardVersion{path, st.Size(), st.ModTime(), !some}
+	if n, ok := shardCounts.Load(v); ok {
+		return n.(int), nil
+	}
+	n := 0
+	for r, err := range readShard(path, true) {
+		if err != nil {
+			return 0, err
+		}
+		if d.wants(r) {
+			n++
+		}
+	}
+	shardCounts.Store(v, n)
+	return n, nil
+}
+
+// shuffled yields records in a random order: each is drawn from n that were read.
+func shuffled(records iter.Seq2[shardRecord, error], n int, rng *rand.Rand) iter.Seq2[shardRecord, error] {
+	return func(yield func(shardRecord, error) bool) {
+		var buffer []shardRecord
+		for r, err := range records {
+			if err != nil {
+				if !yield(r, err) {
+					return
+				}
+				continue
+			}
+			if len(buffer) < n {
+				buffer = append(buffer, r)
+				continue
+			}
+			k := rng.IntN(n)
+			r, buffer[k] = buffer[k], r
+			if !yield(r, nil) {
+				return
+			}
+		}
+		rng.Shuffle(len(buffer), func(i, j int) { buffer[i], buffer[j] = buffer[j], buffer[i] })
+		for _, r := range buffer {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// A recordFilter is a Decoder that knows, by the names of a record's files, whether it is a sample.
+type recordFilter interface{ wants(r Record) bool }
+
+// wants reports whether a record is a sample, and not, say, a description of the data set.
+func (d *shards) wants(r Record) bool {
+	f, ok := d.Decoder.Value.(recordFilter)
+	return !ok || f.wants(r)
+}
+
+// skipTo reads in up to an offset.
+func skipTo(in *counter, offset int64) error {
+	_, err := io.CopyN(io.Discard, in, offset-in.n)
+	return early(err)
+}
