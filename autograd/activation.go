@@ -47,7 +47,7 @@ func Dropout2d(x *Var, p float64, g *tensor.Generator, train bool) *Var {
 // dropout drops runs of the given number of elements.
 func dropout(op string, x *Var, p float64, g *tensor.Generator, train bool, run int) *Var {
 	if !(p >= 0 && p <= 1) {
-		misuse("%s with probability %v: it is between 0 and 1", op, p)
+		misuse(tensor.ErrArgument, "%s with probability %v: it is between 0 and 1", op, p)
 	}
 	if !train || p == 0 || x.t.Numel() == 0 {
 		return x
@@ -101,6 +101,6 @@ func keep[F kernel.Float](y *Var, kept, from, to *tensor.Tensor) {
 // want panics unless x has so many dimensions.
 func want(op, what string, x *Var, dims int) {
 	if x.t.Dims() != dims {
-		misuse("%s of shape %v: it takes %s", op, x.Shape(), what)
+		misuse(tensor.ErrShape, "%s of shape %v: it takes %s", op, x.Shape(), what)
 	}
 }

@@ -40,7 +40,7 @@ func (v *Var) BackwardWith(o BackwardOptions) {
 		return
 	}
 	if v.t.Numel() != 1 {
-		misuse("Backward of shape %v: only a single number has a gradient; take its Sum, or give BackwardWith a Gradient", v.t.Shape())
+		misuse(tensor.ErrShape, "Backward of shape %v: only a single number has a gradient; take its Sum, or give BackwardWith a Gradient", v.t.Shape())
 	}
 	one := v.one()
 	v.walk(one, o.RetainGraph)
@@ -50,17 +50,17 @@ func (v *Var) BackwardWith(o BackwardOptions) {
 // checkRoot panics unless derivatives of v can be asked for.
 func (v *Var) checkRoot(what string) {
 	if v.t == nil {
-		misuse("%s of a value whose Scope was Reset: walk the graph before", what)
+		misuse(tensor.ErrMisuse, "%s of a value whose Scope was Reset: walk the graph before", what)
 	}
 	if !v.needs {
-		misuse("%s of a value that depends on no parameter: it comes from Const, NoGrad or frozen parameters only", what)
+		misuse(tensor.ErrMisuse, "%s of a value that depends on no parameter: it comes from Const, NoGrad or frozen parameters only", what)
 	}
 }
 
 // checkGradientOf panics unless dy can be a gradient of v.
 func checkGradientOf(what string, v *Var, dy *tensor.Tensor) {
 	if !sameShape(dy.Shape(), v.Shape()) {
-		misuse("%s of a value of shape %v from a gradient of shape %v: they must be equal", what, v.Shape(), dy.Shape())
+		misuse(tensor.ErrShape, "%s of a value of shape %v from a gradient of shape %v: they must be equal", what, v.Shape(), dy.Shape())
 	}
 }
 
@@ -108,7 +108,7 @@ func (w *walk) count(v *Var) {
 		stack = stack[:last]
 		w.redoes = w.redoes || n.redo != nil
 		if n.walked && !n.asked {
-			misuse("walk through %s for the second time: what it saved is gone. Add the losses and call Backward once, or walk the first time "+
+			misuse(tensor.ErrMisuse, "walk through %s for the second time: what it saved is gone. Add the losses and call Backward once, or walk the first time "+
 				"with BackwardOptions{RetainGraph: true} or GradOptions{RetainGraph: true}", n.op)
 		}
 		for _, in := range n.inputs {
@@ -380,13 +380,13 @@ func (v *Var) named(dims []int) (all axes) {
 	}
 	for _, d := range dims {
 		if d < -n || d >= n {
-			misuse("dimension %d is out of range of %d", d, n)
+			misuse(tensor.ErrIndex, "dimension %d is out of range of %d", d, n)
 		}
 		if d < 0 {
 			d += n
 		}
 		if all.has(d) {
-			misuse("dimension %d is named twice in %v", d, slices.Clone(dims))
+			misuse(tensor.ErrIndex, "dimension %d is named twice in %v", d, slices.Clone(dims))
 		}
 		all |= 1 << d
 	}

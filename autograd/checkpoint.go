@@ -25,7 +25,7 @@ func Checkpoint(f func(in ...*Var) *Var, in ...*Var) *Var { return CheckpointWit
 func CheckpointWith(generators []*tensor.Generator, f func(in ...*Var) *Var, in ...*Var) *Var {
 	for i, x := range in {
 		if x == nil || x.t == nil {
-			misuse("Checkpoint of input %d, which is nil, or was in a Scope that was Reset", i)
+			misuse(tensor.ErrMisuse, "Checkpoint of input %d, which is nil, or was in a Scope that was Reset", i)
 		}
 	}
 	s := scopeOf(in)
@@ -72,7 +72,7 @@ func redo(v *Var) *Var {
 	inner.keeps = true
 	again := r.f(inner.passed(v.inputs)...)
 	if !sameShape(again.Shape(), v.Shape()) {
-		misuse("Checkpoint of a function that made a value of shape %v, and now one of %v: it must compute the same each time", v.Shape(), again.Shape())
+		misuse(tensor.ErrMisuse, "Checkpoint of a function that made a value of shape %v, and now one of %v: it must compute the same each time", v.Shape(), again.Shape())
 	}
 	return passed(inner.newVar(), again)
 }

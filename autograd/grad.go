@@ -73,25 +73,25 @@ var marks atomic.Uint64
 // check panics unless derivatives of the outputs for the inputs can be asked for.
 func (o GradOptions) check(outputs, inputs []*Var) {
 	if len(outputs) == 0 || len(inputs) == 0 {
-		misuse("Grad of %d outputs for %d inputs: want at least one of each", len(outputs), len(inputs))
+		misuse(tensor.ErrMisuse, "Grad of %d outputs for %d inputs: want at least one of each", len(outputs), len(inputs))
 	}
 	if o.GradOutputs != nil && len(o.GradOutputs) != len(outputs) {
-		misuse("Grad of %d outputs with %d GradOutputs: want one for each, or nil", len(outputs), len(o.GradOutputs))
+		misuse(tensor.ErrMisuse, "Grad of %d outputs with %d GradOutputs: want one for each, or nil", len(outputs), len(o.GradOutputs))
 	}
 	for i, y := range outputs {
 		y.checkRoot("Grad")
 		if dy := o.output(i); dy != nil {
 			checkGradientOf("Grad", y, dy.t)
 		} else if y.t.Numel() != 1 {
-			misuse("Grad of output %d, of shape %v: only a single number has a gradient by itself; set GradOutputs, or take its Sum", i, y.Shape())
+			misuse(tensor.ErrShape, "Grad of output %d, of shape %v: only a single number has a gradient by itself; set GradOutputs, or take its Sum", i, y.Shape())
 		}
 	}
 	for i, x := range inputs {
 		if x.t == nil {
-			misuse("Grad for input %d, whose Scope was Reset", i)
+			misuse(tensor.ErrMisuse, "Grad for input %d, whose Scope was Reset", i)
 		}
 		if !x.needs {
-			misuse("Grad for input %d, of shape %v, which needs no gradient: make it a Leaf, or a Param that is not frozen", i, x.Shape())
+			misuse(tensor.ErrMisuse, "Grad for input %d, of shape %v, which needs no gradient: make it a Leaf, or a Param that is not frozen", i, x.Shape())
 		}
 	}
 }
@@ -133,7 +133,7 @@ func (o GradOptions) derivatives(s *Scope, inputs []*Var) []*Var {
 		case o.MaterializeGrads:
 			all[i] = x.scope.Const(x.room().Zero())
 		case !o.AllowUnused:
-			misuse("Grad for input %d, of shape %v, which no output was computed from: set AllowUnused to get nil for it, or MaterializeGrads to get zeros", i, x.Shape())
+			misuse(tensor.ErrMisuse, "Grad for input %d, of shape %v, which no output was computed from: set AllowUnused to get nil for it, or MaterializeGrads to get zeros", i, x.Shape())
 		}
 	}
 	return all

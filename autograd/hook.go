@@ -1,6 +1,10 @@
 package autograd
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
 
 // A hook is a function that waits for gradients, until it is removed.
 type hook struct {
@@ -47,7 +51,7 @@ func (v *Var) RegisterHook(f func(grad *Var) *Var) (remove func()) {
 		return v.param.RegisterHook(f)
 	}
 	if !v.needs {
-		misuse("RegisterHook of a value that needs no gradient: it comes from Const, NoGrad or frozen parameters only")
+		misuse(tensor.ErrMisuse, "RegisterHook of a value that needs no gradient: it comes from Const, NoGrad or frozen parameters only")
 	}
 	if v.hooks == nil {
 		v.hooks = new(hooks)
@@ -100,7 +104,7 @@ func (v *Var) show(hooks []*hook, w *walk) {
 
 func checkReplaced(v, g *Var) {
 	if !sameShape(g.Shape(), v.Shape()) {
-		misuse("a hook returns a gradient of shape %v for a value of shape %v: they must be equal; nil leaves it as it is", g.Shape(), v.Shape())
+		misuse(tensor.ErrShape, "a hook returns a gradient of shape %v for a value of shape %v: they must be equal; nil leaves it as it is", g.Shape(), v.Shape())
 	}
 }
 

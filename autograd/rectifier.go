@@ -16,7 +16,7 @@ func SELU(x *Var) *Var {
 // CELU returns x where x is positive, and alpha · (e^(x/alpha) - 1) elsewhere (Barron, 2017).
 func CELU(x *Var, alpha float64) *Var {
 	if alpha == 0 {
-		misuse("CELU with alpha 0")
+		misuse(tensor.ErrArgument, "CELU with alpha 0")
 	}
 	return elu("CELU", x, alpha, 1, 1/alpha)
 }
@@ -40,7 +40,7 @@ func elu(op string, x *Var, alpha, scale, inner float64) *Var {
 // hardly differ. PyTorch's defaults are 1 and 20.
 func Softplus(x *Var, beta, threshold float64) *Var {
 	if beta == 0 {
-		misuse("Softplus with beta 0")
+		misuse(tensor.ErrArgument, "Softplus with beta 0")
 	}
 	inner := x.own(with(tensor.Mul, x.t, beta))
 	above := x.own(with(tensor.Gt, inner, threshold))
@@ -78,7 +78,7 @@ func Mish(x *Var) *Var {
 // strictly between lo and hi get a gradient.
 func Hardtanh(x *Var, lo, hi float64) *Var {
 	if !(lo < hi) {
-		misuse("Hardtanh between %v and %v: the first is less", lo, hi)
+		misuse(tensor.ErrArgument, "Hardtanh between %v and %v: the first is less", lo, hi)
 	}
 	return clamp("Hardtanh", x, lo, hi)
 }
@@ -109,7 +109,7 @@ func Hardswish(x *Var) *Var {
 // Softshrink returns 0 where |x| <= lambda, and x moved towards 0 by lambda elsewhere.
 func Softshrink(x *Var, lambda float64) *Var {
 	if !(lambda >= 0) {
-		misuse("Softshrink with lambda %v: it is at least 0", lambda)
+		misuse(tensor.ErrArgument, "Softshrink with lambda %v: it is at least 0", lambda)
 	}
 	rest := x.own(tensor.Sub(x.t, x.own(tensor.Clamp(x.t, -lambda, lambda))))
 	return shrink("Softshrink", x, rest, lambda)
@@ -146,7 +146,7 @@ func Threshold(x *Var, threshold, value float64) *Var {
 func PReLU(x, w *Var) *Var {
 	n := w.t.Numel()
 	if w.t.Dims() != 1 || n != 1 && (x.t.Dims() < 2 || x.t.Dim(1) != n) {
-		misuse("PReLU of shape %v with a weight of %v: it is (1), or has an element for each channel",
+		misuse(tensor.ErrShape, "PReLU of shape %v with a weight of %v: it is (1), or has an element for each channel",
 			x.Shape(), w.Shape())
 	}
 	var room [2 * maxDims]int
@@ -178,7 +178,7 @@ func slopeShape(room []int, x, w *Var) []int {
 // GLU returns the first half of x along dim, times the sigmoid of the second half.
 func GLU(x *Var, dim int) *Var {
 	if x.t.Dims() == 0 || x.t.Dim(dim)%2 != 0 {
-		misuse("GLU of shape %v along dimension %d: its size is even", x.Shape(), dim)
+		misuse(tensor.ErrShape, "GLU of shape %v along dimension %d: its size is even", x.Shape(), dim)
 	}
 	half := x.t.Dim(dim) / 2
 	return Mul(Narrow(x, dim, 0, half), Sigmoid(Narrow(x, dim, half, half)))

@@ -178,7 +178,7 @@ func (v *Var) from(op string, inputs []*Var) {
 			continue
 		}
 		if i > 0 && in.t.DType() != dt {
-			misuse("%s of %v and %v: convert one with tensor.To", op, dt, in.t.DType())
+			misuse(tensor.ErrOperand, "%s of %v and %v: convert one with tensor.To", op, dt, in.t.DType())
 		}
 		if first == nil {
 			first = in.t
@@ -231,7 +231,7 @@ func (v *Var) reads(ts ...*tensor.Tensor) *Var {
 func (v *Var) checkSaved() {
 	for _, s := range v.saved {
 		if now := s.t.Version(); now != s.version {
-			misuse("%s needs a tensor of shape %v as it was, but it was changed in place since (version %d, saved at %d): "+
+			misuse(tensor.ErrMisuse, "%s needs a tensor of shape %v as it was, but it was changed in place since (version %d, saved at %d): "+
 				"call Backward first, or change a Clone; to train a tensor several at a time, use processes, not goroutines",
 				v.op, s.t.Shape(), now, s.version)
 		}
@@ -246,5 +246,7 @@ func (v *Var) dense() *tensor.Tensor {
 	return v.own(v.t.Clone())
 }
 
-// misuse panics with a sentence about a programmer's mistake.
-func misuse(format string, args ...any) { panic("autograd: " + fmt.Sprintf(format, args...)) }
+// misuse panics with an error that wraps kind: tensor.ErrMisuse, or an error that wraps it.
+func misuse(kind error, format string, args ...any) {
+	panic(fmt.Errorf("autograd: %s%.0w", fmt.Sprintf(format, args...), kind))
+}

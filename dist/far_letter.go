@@ -171,7 +171,12 @@ func sealTensor(b []byte, t *tensor.Tensor) ([]byte, error) {
 	for _, n := range t.Shape() {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 	}
-	return append(b, tensor.Bytes(here.Contiguous())...), nil
+	err = tensor.Catch(func() {
+		whole := here.Contiguous()
+		defer whole.Close()
+		b = append(b, tensor.Bytes(whole)...)
+	})
+	return b, err
 }
 
 func unsealTensor(b []byte) (t *tensor.Tensor, err error) {

@@ -3,6 +3,7 @@ package nn_test
 import (
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -188,15 +189,14 @@ func (r *difference) differs(t *testing.T, f differentialOp, lay int) (why strin
 	return ""
 }
 
-// refusal returns the sentence of a misuse, or any other panic.
+// refusal returns the text of a misuse, or of any other panic.
 func refusal(f func()) (text string) {
 	defer func() {
 		if p := recover(); p != nil {
-			s, ok := p.(string)
-			if !ok {
-				s = fmt.Sprint("panic: ", p) // which is a mistake of ours
+			text = fmt.Sprint(p)
+			if err, ok := p.(error); !ok || !errors.Is(err, tensor.ErrMisuse) {
+				text = "panic: " + text // which is a mistake of ours
 			}
-			text = s
 		}
 	}()
 	f()

@@ -3,6 +3,7 @@ package nn
 import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // A Func is a layer without parameters: the function of package autograd with its name. Several
@@ -70,7 +71,7 @@ func GLU(dim int) Func { return Func{"GLU", [2]float64{float64(dim)}} }
 func (f Func) Forward(x *autograd.Var) *autograd.Var {
 	apply, ok := functions[f.Name]
 	if !ok {
-		misuse("a Func of the name %q, which this package does not have", f.Name)
+		misuse(tensor.ErrMisuse, "a Func of the name %q, which this package does not have", f.Name)
 	}
 	return apply(x, f.Args)
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // checkComplete panics if an unexported field of m leads to a parameter that no exported one leads
@@ -12,14 +13,14 @@ import (
 func checkComplete(m Module) {
 	v := reflect.ValueOf(m)
 	if !v.IsValid() || !leads(v.Type()) && v.Kind() != reflect.Pointer && v.Kind() != reflect.Struct {
-		misuse("%T is no module: a pointer to a struct is", m)
+		misuse(tensor.ErrMisuse, "%T is no module: a pointer to a struct is", m)
 	}
 	s := search{found: map[uintptr]bool{}, seen: map[visit]bool{}}
 	for _, p := range named(m) {
 		s.found[reflect.ValueOf(p).Pointer()] = true
 	}
 	if path := s.hidden(v, ""); path != "" {
-		misuse("%T has a parameter that only its unexported field %s leads to: export the field", m, path)
+		misuse(tensor.ErrMisuse, "%T has a parameter that only its unexported field %s leads to: export the field", m, path)
 	}
 }
 

@@ -47,7 +47,7 @@ func (l Loss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 	case "BCEWithLogitsLoss":
 		return autograd.BCEWithLogitsLoss(x, autograd.Const(target), l.Positive, l.Reduction)
 	}
-	misuse("a Loss of the name %q, which package autograd does not have", l.Name)
+	misuse(tensor.ErrMisuse, "a Loss of the name %q, which package autograd does not have", l.Name)
 	return nil
 }
 

@@ -19,8 +19,9 @@ func mustPanic(t *testing.T, want string, f func()) {
 	t.Helper()
 	defer func() {
 		t.Helper()
-		if s, _ := recover().(string); !strings.Contains(s, want) {
-			t.Errorf("panic %q, want one with %q", s, want)
+		err, _ := recover().(error)
+		if !errors.Is(err, tensor.ErrMisuse) || !strings.Contains(err.Error(), want) {
+			t.Errorf("panic %v, want an error of a mistake with %q", err, want)
 		}
 	}()
 	f()

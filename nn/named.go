@@ -173,5 +173,7 @@ func snake(s string) string {
 	return b.String()
 }
 
-// misuse panics with a sentence about a programmer's mistake.
-func misuse(format string, args ...any) { panic("nn: " + fmt.Sprintf(format, args...)) }
+// misuse panics with an error that wraps kind: tensor.ErrMisuse, or an error that wraps it.
+func misuse(kind error, format string, args ...any) {
+	panic(fmt.Errorf("nn: %s%.0w", fmt.Sprintf(format, args...), kind))
+}

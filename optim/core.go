@@ -149,5 +149,7 @@ func direction(maximize bool, rate, decay float64) (float64, float64) {
 	return rate, decay
 }
 
-// misuse panics with a sentence about a programmer's mistake.
-func misuse(format string, args ...any) { panic("optim: " + fmt.Sprintf(format, args...)) }
+// misuse panics with an error that wraps tensor.ErrMisuse.
+func misuse(format string, args ...any) {
+	panic(fmt.Errorf("optim: %s%.0w", fmt.Sprintf(format, args...), tensor.ErrMisuse))
+}

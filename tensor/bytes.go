@@ -6,7 +6,7 @@ package tensor
 // device. The bytes of a Bool tensor are 0 or 1; write nothing else to them.
 func Bytes(t *Tensor) []byte {
 	if !t.IsContiguous() {
-		misuse("Bytes of a tensor that is not contiguous (strides %v): call Contiguous first", t.Strides())
+		misuse(ErrShape, "Bytes of a tensor that is not contiguous (strides %v): call Contiguous first", t.Strides())
 	}
 	return t.span()
 }

@@ -1,6 +1,8 @@
 package tensor
 
 import (
+	"fmt"
+	"math"
 	"math/bits"
 	"runtime"
 	"runtime/debug"
@@ -10,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/device"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A memoryCache has the memory of closed tensors of the host for later ones: what is there needs
@@ -111,6 +114,7 @@ func (c *memoryCache) pop(class, size int) *Storage {
 
 // make returns a storage of n bytes that alloc made, which come to the cache when they are closed.
 func (c *memoryCache) make(n int, alloc func(n int) []byte) *Storage {
+	must(checkMemory(n))
 	if n < cachedFrom || n > cachedUpTo {
 		s := onHeap(aligned(alloc(n+alignment-1), n))
 		if n < cachedFrom && n > 0 {
@@ -131,6 +135,29 @@ func (c *memoryCache) make(n int, alloc func(n int) []byte) *Storage {
 	}
 	return s
 }
+
+// checkedFrom is the size of allocations from which the memory of the machine is compared: to read
+// it takes less than a thousandth of the time to write as many bytes.
+const checkedFrom = 1 << 30
+
+// checkMemory returns an error that wraps ErrMemory if no n bytes can be allocated. Package runtime
+// would end the process then.
+func checkMemory(n int) error {
+	if n < checkedFrom {
+		return nil
+	}
+	most := int64(maxHeap)
+	if m, err := sys.MemoryLimit(); err == nil {
+		most = min(most, m.Most())
+	}
+	if int64(n) > most {
+		return fmt.Errorf("%w: want %d bytes, the machine or the control group has %d", ErrMemory, n, most)
+	}
+	return nil
+}
+
+// maxHeap is a size that Go's heap has no addresses for.
+const maxHeap = min(1<<46, math.MaxInt)
 
 // count adds to the bytes that the collector has not found.
 func (c *memoryCache) count(size int) {

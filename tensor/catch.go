@@ -5,13 +5,23 @@ import (
 	"runtime/debug"
 )
 
-// Catch calls f, and returns the error of an operation in f that panicked by a fault of the world.
-// Such errors are those of a device, such as no memory for a result, ErrUnsupported, ErrDevices,
-// and ErrFile for a mapped file that was cut short. Catch returns nil if f does not panic. It does
-// not catch panics of mistakes, of the runtime, or of other goroutines that f starts.
+// Catch calls f, and returns the error that f panicked with, or nil. Use it where shapes, indices or
+// dtypes come from a request, a file or a message, and where memory may run out.
+//
+// Operations of this package and of packages autograd, nn and optim panic with errors:
+//
+//   - Mistakes in a call wrap [ErrMisuse] ([ErrShape], [ErrIndex], [ErrArgument], [ErrOperand]), or
+//     [ErrClosed] for a closed tensor, or [ErrDevices].
+//   - A result that is larger than memory is [ErrMemory].
+//   - A device's errors, such as no memory for a result, and [ErrUnsupported].
+//   - [ErrFile] for a mapped file that was cut short.
+//
+// Catch does not catch panics of other values than errors, those of package runtime, such as an
+// index out of range in f itself, or those of other goroutines that f starts. After an error the
+// tensors that f was changing may have some new elements; no other state is lost.
 //
 //	if err := tensor.Catch(func() { y = net.Forward(x) }); err != nil {
-//		// with a smaller batch
+//		return fmt.Errorf("request %s: %w", id, err)
 //	}
 func Catch(f func()) (err error) {
 	defer func() {

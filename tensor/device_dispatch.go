@@ -315,7 +315,7 @@ func (t *Tensor) gatherOnDevice(what string, dim int, idx, out *Tensor) {
 	}
 	n, dev := t.Shape()[dim], computerOf(t, idx)
 	if n == 0 {
-		misuse("%s from dimension %d of %v, which has no elements", what, dim, t.Shape())
+		misuse(ErrIndex, "%s from dimension %d of %v, which has no elements", what, dim, t.Shape())
 	}
 	i, found, err := dev.Gather(out.operand(), t.operand(), idx.operand(), dim)
 	runtime.KeepAlive(t)

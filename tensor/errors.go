@@ -6,10 +6,28 @@ import (
 	"os"
 )
 
-// Faults that are not mistakes of the program. A mistake, such as shapes that do not fit, is a
-// panic.
+// Errors that operations and functions of this package return or panic with. [Catch] returns the
+// error of an operation that panicked.
 var (
-	// ErrClosed is wrapped where a closed tensor, or none, is shared, sent, saved or loaded into.
+	// ErrMisuse is wrapped by the panics of all mistakes in a call, in this package and in packages
+	// autograd, nn and optim. ErrShape, ErrIndex, ErrArgument and ErrOperand wrap it.
+	ErrMisuse = errors.New("tensor: misuse")
+	// ErrShape is wrapped where shapes or strides do not fit each other or the operation.
+	ErrShape = fmt.Errorf("tensor: shapes do not fit%.0w", ErrMisuse)
+	// ErrIndex is wrapped where an index or a dimension is out of range, or a dimension is named
+	// twice.
+	ErrIndex = fmt.Errorf("tensor: index out of range%.0w", ErrMisuse)
+	// ErrArgument is wrapped where a number is out of range for the operation, such as a negative
+	// standard deviation.
+	ErrArgument = fmt.Errorf("tensor: argument out of range%.0w", ErrMisuse)
+	// ErrOperand is wrapped where an operation is not defined for the dtype of a tensor.
+	ErrOperand = fmt.Errorf("tensor: not defined for the dtype%.0w", ErrMisuse)
+	// ErrMemory is wrapped where a tensor or nested slices would have more bytes than this process
+	// can have: all memory of the machine or of its control group. A view may have more elements
+	// than its storage, so a small message can describe such a tensor.
+	ErrMemory = errors.New("tensor: not enough memory")
+	// ErrClosed is wrapped where a closed tensor, or none, is used, shared, sent, saved or loaded
+	// into.
 	ErrClosed = fmt.Errorf("tensor: closed%.0w", os.ErrClosed)
 	// ErrDType is wrapped where a name or a number is not a dtype.
 	ErrDType = errors.New("tensor: unknown dtype")
@@ -42,5 +60,7 @@ var (
 	ErrState = errors.New("tensor: not the state of a generator")
 )
 
-// misuse panics with a sentence about a programmer's mistake.
-func misuse(format string, args ...any) { panic("tensor: " + fmt.Sprintf(format, args...)) }
+// misuse panics with an error that wraps kind: ErrMisuse, or an error that wraps it.
+func misuse(kind error, format string, args ...any) {
+	panic(fmt.Errorf("tensor: %s%.0w", fmt.Sprintf(format, args...), kind))
+}

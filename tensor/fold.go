@@ -73,7 +73,7 @@ func (r reduction) on(dt DType) fold {
 		f.again = f.out.numeric().folds[r]
 	}
 	if f.run == nil {
-		misuse("%v of a tensor of %v: convert it with To first", r, dt)
+		misuse(ErrOperand, "%v of a tensor of %v: convert it with To first", r, dt)
 	}
 	return f
 }
@@ -98,6 +98,10 @@ func (r reduction) loops(t *Tensor, reduced axes) *Tensor {
 		last--
 	}
 	switch {
+	case r.idempotent() && t.repeatsIn(reduced):
+		once := t.once(reduced)
+		defer once.forget()
+		return r.loops(once, reduced)
 	case ok && last < len(t.Shape()) && t.Numel() > 0 && t.wideRow(reduced):
 		return r.firstDims(t, reduced)
 	case !ok || first >= last || t.Numel() == 0: // nothing but last dimensions
@@ -116,6 +120,34 @@ func (r reduction) loops(t *Tensor, reduced axes) *Tensor {
 		return part
 	}
 	return f.over(t, reduced)
+}
+
+// idempotent reports whether an element counts once, however often it is there.
+func (r reduction) idempotent() bool {
+	return r == redMax || r == redMin || r == redArgmax || r == redArgmin
+}
+
+// repeatsIn reports whether t has the same elements at all indices of one of these dimensions.
+func (t *Tensor) repeatsIn(dims axes) bool {
+	for d, n := range t.Shape() {
+		if dims.has(d) && n > 1 && t.Strides()[d] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// once returns a view of t with one index of each of these dimensions in which its elements repeat.
+// The caller must forget it.
+func (t *Tensor) once(dims axes) *Tensor {
+	var room [2 * fewDims]int
+	shape := append(room[:0], t.Shape()...)
+	for d, n := range shape {
+		if dims.has(d) && t.Strides()[d] == 0 {
+			shape[d] = min(n, 1)
+		}
+	}
+	return t.peek(shape, t.Strides(), t.offset)
 }
 
 // wideRow reports whether the last dimensions that stay are rows in one piece that are long enough
@@ -364,7 +396,7 @@ func (t *Tensor) mark(dims []int) (named axes) {
 	}
 	for _, d := range dims {
 		if d = t.axis(d); named.has(d) {
-			misuse("dimension %d is named twice in %v", d, slices.Clone(dims))
+			misuse(ErrIndex, "dimension %d is named twice in %v", d, slices.Clone(dims))
 		}
 		named |= 1 << d
 	}

@@ -125,7 +125,7 @@ func (s *Storage) moveTo(b []byte, l foreign.Loan) error {
 		return ErrForeign
 	}
 	if len(b) != len(old.bytes) {
-		misuse("MoveTo %d bytes of a storage of %d", len(b), len(old.bytes))
+		misuse(ErrShape, "MoveTo %d bytes of a storage of %d", len(b), len(old.bytes))
 	}
 	copy(b, old.bytes)
 	s.rent(&memory{bytes: b, lease: &loan{of: l}})

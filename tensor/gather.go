@@ -101,11 +101,11 @@ func (t *Tensor) wantAlong(what string, dim int, idx, o *Tensor) int {
 	idx.want(Int64)
 	dim = t.axis(dim)
 	if len(idx.Shape()) != len(t.Shape()) || len(o.Shape()) != len(t.Shape()) {
-		misuse("%s in %v by indices of %v: want as many dimensions", what, t.Shape(), idx.Shape())
+		misuse(ErrShape, "%s in %v by indices of %v: want as many dimensions", what, t.Shape(), idx.Shape())
 	}
 	for d, n := range idx.Shape() {
 		if d != dim && n > t.Shape()[d] || n > o.Shape()[d] {
-			misuse("%s in %v by indices of %v along dimension %d", what, t.Shape(), idx.Shape(), dim)
+			misuse(ErrShape, "%s in %v by indices of %v along dimension %d", what, t.Shape(), idx.Shape(), dim)
 		}
 	}
 	return dim
@@ -190,7 +190,7 @@ func (t *Tensor) ScatterAdd(dim int, idx, src *Tensor) *Tensor {
 // scatter lets move change elements of t by those of src; nil adds.
 func (t *Tensor) scatter(what string, dim int, idx, src *Tensor, move castFunc) *Tensor {
 	if src.dtype != t.dtype {
-		misuse("%s of %v into %v: convert it with To first", what, src.dtype, t.dtype)
+		misuse(ErrOperand, "%s of %v into %v: convert it with To first", what, src.dtype, t.dtype)
 	}
 	t.wantDistinct()
 	if t.SameStorage(src) {
@@ -376,7 +376,7 @@ func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) *Tensor {
 // widened returns idx, of one dimension, as indices along dim for all elements of t.
 func (t *Tensor) widened(what string, dim int, idx *Tensor) *Tensor {
 	if len(idx.Shape()) != 1 {
-		misuse("%s by indices of shape %v: want one dimension", what, idx.Shape())
+		misuse(ErrShape, "%s by indices of shape %v: want one dimension", what, idx.Shape())
 	}
 	dim = t.axis(dim)
 	var room [2][2 * fewDims]int
@@ -388,7 +388,7 @@ func (t *Tensor) widened(what string, dim int, idx *Tensor) *Tensor {
 
 func (t *Tensor) wantShape(what string, src *Tensor) {
 	if !slices.Equal(t.Shape(), src.Shape()) {
-		misuse("%s of shape %v: want %v", what, src.Shape(), t.Shape())
+		misuse(ErrShape, "%s of shape %v: want %v", what, src.Shape(), t.Shape())
 	}
 }
 
@@ -397,7 +397,7 @@ func (t *Tensor) wantShape(what string, src *Tensor) {
 // broadcast to one shape. The result has this shape, followed by t's other dimensions.
 func Index(t *Tensor, idx ...*Tensor) *Tensor {
 	if len(idx) == 0 || len(idx) > len(t.Shape()) {
-		misuse("Index of %d dimensions by %d tensors", len(t.Shape()), len(idx))
+		misuse(ErrShape, "Index of %d dimensions by %d tensors", len(t.Shape()), len(idx))
 	}
 	var few [2 * fewDims][]int
 	shapes := few[:0]
@@ -442,7 +442,7 @@ func (t *Tensor) flattened(shape []int, idx []*Tensor) *Tensor {
 			}
 		}
 		if !ok {
-			misuse("Index %v is out of range of dimension %d of %v", i, d, t.Shape())
+			misuse(ErrIndex, "Index %v is out of range of dimension %d of %v", i, d, t.Shape())
 		}
 	}
 	return flat

@@ -127,7 +127,7 @@ func unit(v uint64) float64 { return float64(int64(v>>11)) / (1 << 53) }
 // IntN returns a number of [0, n), all equally likely. It panics unless n is positive.
 func (g *Generator) IntN(n int) int {
 	if n < 1 {
-		misuse("IntN(%d): want at least 1", n)
+		misuse(ErrArgument, "IntN(%d): want at least 1", n)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

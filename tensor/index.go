@@ -11,7 +11,7 @@ import (
 // dtypes are promoted.
 func Cat(dim int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
-		misuse("Cat of no tensors")
+		misuse(ErrMisuse, "Cat of no tensors")
 	}
 	first, dt := ts[0], ts[0].dtype
 	for _, t := range ts {
@@ -28,7 +28,7 @@ func Cat(dim int, ts ...*Tensor) *Tensor {
 			continue
 		}
 		if !alike(t.Shape(), first.Shape(), dim) {
-			misuse("Cat of shapes %v and %v along dimension %d", first.Shape(), t.Shape(), dim)
+			misuse(ErrShape, "Cat of shapes %v and %v along dimension %d", first.Shape(), t.Shape(), dim)
 		}
 		shape[dim] += t.Shape()[dim]
 	}
@@ -85,14 +85,14 @@ func (t *Tensor) legacy() bool { return len(t.Shape()) == 1 && t.Shape()[0] == 0
 // Stack returns the tensors, which must have the same shape, along a new dimension dim.
 func Stack(dim int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
-		misuse("Stack of no tensors")
+		misuse(ErrMisuse, "Stack of no tensors")
 	}
 	dim = wrap(dim, len(ts[0].Shape())+1, "dimension")
 	dt := ts[0].dtype
 	for _, t := range ts {
 		dt = Promote(dt, t.dtype)
 		if !slices.Equal(t.Shape(), ts[0].Shape()) {
-			misuse("Stack of shapes %v and %v", ts[0].Shape(), t.Shape())
+			misuse(ErrShape, "Stack of shapes %v and %v", ts[0].Shape(), t.Shape())
 		}
 	}
 	out := emptyFor(dt, slices.Insert(slices.Clone(ts[0].Shape()), dim, len(ts)), ts...)
@@ -108,7 +108,7 @@ func Flip(t *Tensor, dims ...int) *Tensor {
 	turned := axes(0)
 	for _, d := range dims {
 		if d = t.axis(d); turned.has(d) {
-			misuse("Flip of dimension %d twice", d)
+			misuse(ErrIndex, "Flip of dimension %d twice", d)
 		}
 		turned |= 1 << d
 	}
@@ -159,6 +159,66 @@ func Equal(a, b *Tensor) bool {
 	if !slices.Equal(a.Shape(), b.Shape()) {
 		return false
 	}
+	x, y := distinct(a, b, a.Shape())
+	defer x.forget()
+	defer y.forget()
+	defer runtime.KeepAlive(a)
+	defer runtime.KeepAlive(b)
+	if x.repeats() && y.repeats() { // as x and y may have far more elements than memory
+		return x.constantAlong(y) && y.constantAlong(x) && equalPieces(x, y)
+	}
+	return equalPieces(x, y)
+}
+
+// distinct returns views of a and b in a shape that they broadcast to, without the indices at which
+// neither has other elements. The caller must forget them.
+func distinct(a, b *Tensor, shape []int) (x, y *Tensor) {
+	var room [3][2 * fewDims]int
+	own, along, across := append(room[0][:0], shape...), a.stretch(room[1][:0], shape), b.stretch(room[2][:0], shape)
+	for d, n := range own {
+		if along[d] == 0 && across[d] == 0 {
+			own[d] = min(n, 1)
+		}
+	}
+	return a.peek(own, along, a.offset), b.peek(own, across, b.offset)
+}
+
+// repeats reports whether t has elements that several indices name, as after Expand.
+func (t *Tensor) repeats() bool {
+	for d, n := range t.Shape() {
+		if n > 1 && t.Strides()[d] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// constantAlong reports whether t has the same elements at all indices of the dimensions along
+// which o repeats its elements. If so, it narrows both to the first index of them.
+func (t *Tensor) constantAlong(o *Tensor) bool {
+	for d, n := range t.Shape() {
+		if n < 2 || o.Strides()[d] != 0 {
+			continue
+		}
+		var room [2 * fewDims]int
+		strides := append(room[:0], t.Strides()...)
+		strides[d] = 0
+		first := t.peek(t.Shape(), strides, t.offset)
+		x, y := distinct(t, first, t.Shape())
+		same := equalPieces(x, y)
+		x.forget()
+		y.forget()
+		first.forget()
+		if !same {
+			return false
+		}
+		t.Shape()[d], o.Shape()[d] = 1, 1
+	}
+	return true
+}
+
+// equalPieces is Equal of tensors of one shape, piece by piece, until one differs.
+func equalPieces(a, b *Tensor) bool {
 	if a.Numel() <= equalPiece || !backendOf(a, b).fuses() {
 		return sameElements(a, b)
 	}
@@ -176,8 +236,6 @@ func Equal(a, b *Tensor) bool {
 			return false
 		}
 	}
-	runtime.KeepAlive(a)
-	runtime.KeepAlive(b)
 	return true
 }
 
@@ -199,16 +257,29 @@ func (t *Tensor) allTrue() bool {
 }
 
 // AllClose reports whether |a-b| <= atol + rtol*|b| for all elements. NaN is close to no number. An
-// infinity is close to itself alone.
+// infinity is close to itself alone. rtol and atol may be infinite, but not negative or NaN.
 func AllClose(a, b *Tensor, rtol, atol float64) bool {
+	if !(rtol >= 0 && atol >= 0) {
+		misuse(ErrArgument, "AllClose with tolerances %v and %v: want at least 0", rtol, atol)
+	}
 	dt := Promote(promote(a, b), Float64)
+	var wide [2 * fewDims]int
+	x, y := distinct(a, b, broadcastInto(wide[:0], a.Shape(), b.Shape()))
+	defer x.forget()
+	defer y.forget()
+	defer runtime.KeepAlive(a)
+	defer runtime.KeepAlive(b)
+	return allClose(x, y, dt, rtol, atol)
+}
+
+// allClose is AllClose of tensors of one shape, computed in dt.
+func allClose(a, b *Tensor, dt DType, rtol, atol float64) bool {
 	if backendOf(a, b).fuses() {
 		near := closeRows(rtol, atol)
 		if dt == Complex128 {
 			near = closeComplex(rtol, atol)
 		}
-		var room [2 * fewDims]int
-		where := emptyLike(Bool, broadcastInto(room[:0], a.Shape(), b.Shape()), a, b)
+		where := emptyLike(Bool, a.Shape(), a, b)
 		defer where.release()
 		return rows{in: [3]DType{dt, dt}, out: Bool, run: near}.apply(where, a, b).allTrue()
 	}

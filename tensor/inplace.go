@@ -36,7 +36,7 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	t.wantRoom(factor.dtype)
 	dt = dt.computed()
 	if dt == Bool {
-		misuse("Axpy is not defined for bool")
+		misuse(ErrOperand, "Axpy is not defined for bool")
 	}
 	if !backendOf(t).fuses() {
 		term := opMul.two(x, factor)

@@ -56,16 +56,16 @@ func (d DType) SizeOf(shape ...int) (size int, err error) {
 // checkShape returns the bytes of a tensor of a shape.
 func checkShape(dt DType, shape []int) (size int) {
 	if !dt.valid() {
-		misuse("%v is no dtype", dt)
+		misuse(ErrArgument, "%v is no dtype", dt)
 	}
 	n := uint64(dt.Size())
 	for _, d := range shape {
 		if d < 0 {
-			misuse("shape %v has a negative size", slices.Clone(shape)) // the copy lets shape stay off the heap
+			misuse(ErrShape, "shape %v has a negative size", slices.Clone(shape)) // the copy lets shape stay off the heap
 		}
 		hi, lo := bits.Mul64(max(n, 1), uint64(d))
 		if hi != 0 || lo>>62 != 0 {
-			misuse("shape %v has more elements than there are addresses", slices.Clone(shape))
+			misuse(ErrShape, "shape %v has more elements than there are addresses", slices.Clone(shape))
 		}
 		n = lo
 	}
@@ -75,7 +75,7 @@ func checkShape(dt DType, shape []int) (size int) {
 // wrap returns i counted from the start, where negative ones count from the end of n.
 func wrap(i, n int, what string) int {
 	if i < -n || i >= n {
-		misuse("%s %d is out of range of %d", what, i, n)
+		misuse(ErrIndex, "%s %d is out of range of %d", what, i, n)
 	}
 	if i < 0 {
 		i += n
@@ -101,7 +101,7 @@ func broadcastInto(room []int, shapes ...[]int) []int {
 			case tail[i] == 1:
 				tail[i] = n
 			case n != 1 && n != tail[i]:
-				misuse("shapes %v do not broadcast", copies(shapes)) // so that shapes stay off the heap
+				misuse(ErrShape, "shapes %v do not broadcast", copies(shapes)) // so that shapes stay off the heap
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func (t *Tensor) stretched(shape []int) []int { return t.stretch(nil, shape) }
 func (t *Tensor) stretch(room, shape []int) []int {
 	extra := len(shape) - len(t.Shape())
 	if extra < 0 {
-		misuse("shape %v does not broadcast to %v", slices.Clone(t.Shape()), slices.Clone(shape))
+		misuse(ErrShape, "shape %v does not broadcast to %v", slices.Clone(t.Shape()), slices.Clone(shape))
 	}
 	strides := slices.Grow(room[:0], len(shape))[:len(shape)]
 	clear(strides)
@@ -132,7 +132,7 @@ func (t *Tensor) stretch(room, shape []int) []int {
 		case n == shape[extra+i]:
 			strides[extra+i] = t.Strides()[i]
 		case n != 1:
-			misuse("shape %v does not broadcast to %v", slices.Clone(t.Shape()), slices.Clone(shape))
+			misuse(ErrShape, "shape %v does not broadcast to %v", slices.Clone(t.Shape()), slices.Clone(shape))
 		}
 	}
 	return strides

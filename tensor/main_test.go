@@ -2,12 +2,14 @@ package tensor_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/shoaltest"
+	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
@@ -17,8 +19,9 @@ func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 func panics(t *testing.T, f func()) {
 	t.Helper()
 	defer func() {
-		if _, ok := recover().(string); !ok {
-			t.Error("no panic with a sentence")
+		p := recover()
+		if err, ok := p.(error); !ok || !errors.Is(err, tensor.ErrMisuse) && !errors.Is(err, tensor.ErrClosed) {
+			t.Errorf("no panic with an error of a mistake: %v", p)
 		}
 	}()
 	f()

@@ -11,7 +11,7 @@ import (
 // others are broadcast. Dtypes are promoted.
 func MatMul(a, b *Tensor) *Tensor {
 	if len(a.Shape()) == 0 || len(b.Shape()) == 0 {
-		misuse("MatMul of shapes %v and %v: want at least one dimension", a.Shape(), b.Shape())
+		misuse(ErrShape, "MatMul of shapes %v and %v: want at least one dimension", a.Shape(), b.Shape())
 	}
 	row, col := len(a.Shape()) == 1, len(b.Shape()) == 1
 	dt := Promote(a.dtype, b.dtype)
@@ -19,7 +19,7 @@ func MatMul(a, b *Tensor) *Tensor {
 	x, y := a.matrices(in, 0), b.matrices(in, 1)
 	m, k, n := x.Dim(-2), x.Dim(-1), y.Dim(-1)
 	if y.Dim(-2) != k {
-		misuse("MatMul of shapes %v and %v: %d columns meet %d rows", a.Shape(), b.Shape(), k, y.Dim(-2))
+		misuse(ErrShape, "MatMul of shapes %v and %v: %d columns meet %d rows", a.Shape(), b.Shape(), k, y.Dim(-2))
 	}
 	var room [2 * fewDims]int
 	batch := broadcastInto(room[:0], x.Shape()[:len(x.Shape())-2], y.Shape()[:len(y.Shape())-2])
@@ -45,7 +45,7 @@ func MatMul(a, b *Tensor) *Tensor {
 func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
 	if len(t.Shape()) != 2 || len(a.Shape()) != 2 || len(b.Shape()) != 2 || a.Shape()[1] != b.Shape()[0] ||
 		t.Shape()[0] != a.Shape()[0] || t.Shape()[1] != b.Shape()[1] {
-		misuse("AddMM of shapes %v and %v to %v", a.Shape(), b.Shape(), t.Shape())
+		misuse(ErrShape, "AddMM of shapes %v and %v to %v", a.Shape(), b.Shape(), t.Shape())
 	}
 	backendOf(t).addProduct(t, a, b)
 	return t
@@ -55,7 +55,7 @@ func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
 // not broadcast.
 func BMM(a, b *Tensor) *Tensor {
 	if len(a.Shape()) != 3 || len(b.Shape()) != 3 || a.Shape()[0] != b.Shape()[0] {
-		misuse("BMM of shapes %v and %v: want (b, n, k) and (b, k, m)", a.Shape(), b.Shape())
+		misuse(ErrShape, "BMM of shapes %v and %v: want (b, n, k) and (b, k, m)", a.Shape(), b.Shape())
 	}
 	return MatMul(a, b)
 }
@@ -105,7 +105,7 @@ func (t *Tensor) multiplyLoops(x, y *Tensor, batch []int) {
 		f = t.dtype.numeric().product
 	}
 	if f == nil {
-		misuse("MatMul is not defined for %v", t.dtype)
+		misuse(ErrOperand, "MatMul is not defined for %v", t.dtype)
 	}
 	p := matrixProduct{m: t.Dim(-2), n: t.Dim(-1), k: x.Dim(-1)}
 	p.transA, p.lda, _ = x.leading()

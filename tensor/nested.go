@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"unsafe"
 )
 
 // FromNested returns a tensor on the heap with the numbers of nested slices or arrays, such as
@@ -98,6 +99,7 @@ func (n *nest) put(cast castFunc, number []byte) {
 // int64, float64 or complex128, and uint64 if a number does not fit an int64. The function
 // [ToNested] returns typed slices, such as [][]float32.
 func (t *Tensor) ToNested() any {
+	must(t.checkNested(int(unsafe.Sizeof(any(nil)))))
 	near, done := t.near()
 	defer done()
 	v := near.nested(0, near.offset)

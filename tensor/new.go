@@ -54,7 +54,7 @@ func Arange(dt DType, start, end, step float64) *Tensor {
 func steps(start, end, step float64) int {
 	n := math.Ceil((end - start) / step)
 	if !(n >= 0) || math.IsInf(n, 0) {
-		misuse("Arange from %v to %v by %v has no end", start, end, step)
+		misuse(ErrArgument, "Arange from %v to %v by %v has no end", start, end, step)
 	}
 	return int(n)
 }
@@ -112,7 +112,7 @@ func (t *Tensor) sequence(next func(first int, to []float64)) {
 // Linspace returns n numbers with equal steps between them, from start to end, both included.
 func Linspace(dt DType, start, end float64, n int) *Tensor {
 	if n < 0 {
-		misuse("Linspace of %d numbers", n)
+		misuse(ErrArgument, "Linspace of %d numbers", n)
 	}
 	t, step := Empty(dt, n), (end-start)/float64(max(1, n-1))
 	// from both ends, so that integers, which are cut off, are those of PyTorch
@@ -145,7 +145,7 @@ func FromSlice[T Elem](data []T, shape ...int) *Tensor {
 	dt := DTypeOf[T]()
 	checkShape(dt, shape)
 	if product(shape) != len(data) {
-		misuse("FromSlice of %d elements in shape %v", len(data), slices.Clone(shape))
+		misuse(ErrShape, "FromSlice of %d elements in shape %v", len(data), slices.Clone(shape))
 	}
 	return contiguous(onHeap(raw(data)), dt, shape)
 }

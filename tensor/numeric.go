@@ -42,7 +42,7 @@ var numerics = [dtypes]func() *numeric{
 // numeric returns what is done with elements of d, which is a dtype that is computed with.
 func (d DType) numeric() *numeric {
 	if numerics[d] == nil {
-		misuse("operations on %v, which is only kept: To converts it", d)
+		misuse(ErrOperand, "operations on %v, which is only kept: To converts it", d)
 	}
 	return numerics[d]()
 }

@@ -82,7 +82,7 @@ func (o op) rows(dt DType) rows {
 	n := dt.numeric()
 	r := rows{op: o, in: [3]DType{dt, dt, dt}, out: o.result(dt), run: n.rows[o]}
 	if r.run == nil {
-		misuse("%v is not defined for %v", o, dt)
+		misuse(ErrOperand, "%v is not defined for %v", o, dt)
 	}
 	if n.byOne != nil {
 		r.byOne = n.byOne[o]
@@ -102,7 +102,7 @@ func (o op) with(dt DType, a, b *Tensor) rows {
 // meet returns the dtype that o computes in for a and b.
 func (o op) meet(a, b *Tensor) DType {
 	if instead := operations[o].notBool; instead != "" && (a.dtype == Bool || b.dtype == Bool) {
-		misuse("%v with a tensor of bool: use %s", o, instead)
+		misuse(ErrOperand, "%v with a tensor of bool: use %s", o, instead)
 	}
 	return o.operands(promote(a, b))
 }

@@ -196,7 +196,7 @@ func integerPow[T integer](base, exp T) T {
 // integerRemainder has the sign of y.
 func integerRemainder[T integer](x, y T) T {
 	if y == 0 {
-		misuse("integers divided by zero")
+		misuse(ErrArgument, "integers divided by zero")
 	}
 	if q, ok := floorQuotient(x, y); ok {
 		return x - q*y
@@ -221,7 +221,7 @@ func floorQuotient[T integer](x, y T) (q T, ok bool) {
 // integerFloorDivide rounds down.
 func integerFloorDivide[T integer](x, y T) T {
 	if y == 0 {
-		misuse("integers divided by zero")
+		misuse(ErrArgument, "integers divided by zero")
 	}
 	if q, ok := floorQuotient(x, y); ok {
 		return q

@@ -18,7 +18,7 @@ var (
 
 	opMaximum   = binaryOp("Maximum", "maximum", operation{})
 	opMinimum   = binaryOp("Minimum", "minimum", operation{})
-	opPower     = binaryOp("Power", "pow", operation{kernel2: kernel.Power, float2: math.Pow})
+	opPower     = binaryOp("Power", "pow", operation{kernel2: kernel.Power, float2: kernel.PowerOf})
 	opRemainder = binaryOp("Remainder", "remainder", operation{Op: untrained,
 		kernel2: kernel.Remainder, float2: kernel.RemainderOf})
 	opHypot = binaryOp("Hypot", "hypot", operation{kernel2: kernel.Hypot, float2: math.Hypot})

@@ -9,25 +9,23 @@ import (
 
 // PyTorch's default print options.
 const (
-	printThreshold = 1000 // elements above which a tensor is summarised
-	printEdge      = 3    // indices shown at each end of a summarised dimension
-	printWidth     = 80   // of a line
+	printThreshold = 1000    // elements above which a tensor is summarised
+	printEdge      = 3       // indices shown at each end of a summarised dimension
+	printWidth     = 80      // of a line
+	printMost      = 1 << 20 // elements of a summary; PyTorch has no such limit
 	printPrefix    = "tensor("
 )
 
 // String returns the tensor as PyTorch prints it: with four digits, in columns, summarised above
-// 1,000 elements.
+// 1,000 elements. It reads only the elements that it shows.
 func (t *Tensor) String() string {
 	if t.open() == nil {
 		return "tensor(closed)"
 	}
 	body := "[]"
 	if t.Numel() > 0 {
-		near, done := t.near()
-		body = newPrinter(near).print()
-		done()
+		body = newPrinter(t).print()
 	}
-	runtime.KeepAlive(t)
 	return addSuffixes(printPrefix+body, t.suffixes())
 }
 
@@ -74,75 +72,106 @@ func addSuffixes(text string, suffixes []string) string {
 
 // A printer writes elements in columns. Complex numbers have a format for each of their parts.
 type printer struct {
-	t         *Tensor // of a dtype that prints directly
-	mem       []byte
-	summarise bool
-	formats   []format
+	t       *Tensor // the shown elements: contiguous, on the host, of a dtype that prints directly
+	heads   []int   // by dimension, the number of indices before those left out; 0 if none is left out
+	mem     []byte
+	formats []format
 }
 
 func newPrinter(t *Tensor) *printer {
+	shape, heads := t.summary()
+	shown := Empty(t.dtype, shape...)
+	shown.copyShown(t, heads, 0)
+	runtime.KeepAlive(t)
 	if t.dtype.isFloat() && t.dtype.Size() < Float32.Size() {
-		t = t.To(Float32)
+		shown = shown.To(Float32)
 	}
-	p := &printer{t: t, mem: t.bytes(), summarise: t.Numel() > printThreshold}
-	var shown []int
-	p.visit(0, t.offset, func(at int) { shown = append(shown, at) })
+	p := &printer{t: shown, heads: heads, mem: shown.span()}
 	if !t.dtype.isFloat() && !t.dtype.isComplex() {
-		return p.columns(shown)
+		return p.columns()
 	}
 	parts := 1
 	if t.dtype.isComplex() {
 		parts = 2
 	}
 	for i := range parts {
-		values := make([]float64, len(shown))
-		for k, at := range shown {
-			values[k] = p.parts(at)[i]
+		values := make([]float64, shown.Numel())
+		for at := range values {
+			values[at] = p.parts(at)[i]
 		}
 		p.formats = append(p.formats, floatFormat(values))
 	}
 	return p
 }
 
+// summary returns how many indices of each dimension are printed, and how many of them come before
+// those left out, or 0 where none is left out. Of a summary that would still be too long, because t
+// has many dimensions, only the first index of the outer dimensions is printed.
+func (t *Tensor) summary() (shape, heads []int) {
+	shape, heads = slices.Clone(t.Shape()), make([]int, len(t.Shape()))
+	if t.Numel() <= printThreshold {
+		return shape, heads
+	}
+	for d, n := range shape {
+		if n > 2*printEdge {
+			shape[d], heads[d] = 2*printEdge, printEdge
+		}
+	}
+	for d := 0; product(shape) > printMost; d++ {
+		if shape[d] > 1 {
+			shape[d], heads[d] = 1, 1
+		}
+	}
+	return shape, heads
+}
+
+// copyShown copies the printed elements of src to t, in the dimensions from dim on.
+func (t *Tensor) copyShown(src *Tensor, heads []int, dim int) {
+	for dim < len(heads) && heads[dim] == 0 {
+		dim++
+	}
+	if dim == len(heads) {
+		t.CopyFrom(src)
+		return
+	}
+	head, tail := heads[dim], t.Shape()[dim]-heads[dim]
+	t.copyShownPart(src, heads, dim, 0, 0, head)
+	if tail > 0 {
+		t.copyShownPart(src, heads, dim, head, src.Shape()[dim]-tail, tail)
+	}
+}
+
+// copyShownPart is copyShown of n indices of one dimension.
+func (t *Tensor) copyShownPart(src *Tensor, heads []int, dim, to, from, n int) {
+	part, shown := t.Narrow(dim, to, n), src.Narrow(dim, from, n)
+	defer part.release()
+	defer shown.release()
+	part.copyShown(shown, heads, dim+1)
+}
+
 // columns sets the format of what is no float.
-func (p *printer) columns(shown []int) *printer {
+func (p *printer) columns() *printer {
 	f := format{width: 1}
-	for _, at := range shown {
+	for at := range p.t.Numel() {
 		f.width = max(f.width, len(p.whole(at)))
 	}
 	p.formats = []format{f}
 	return p
 }
 
-// visit calls f with the places of all elements that are shown.
-func (p *printer) visit(dim, at int, f func(at int)) {
-	if dim == len(p.t.Shape()) {
-		f(at)
-		return
-	}
-	for _, i := range p.indices(dim) {
-		if i >= 0 {
-			p.visit(dim+1, at+i*p.t.Strides()[dim], f)
-		}
-	}
-}
-
-// indices returns the indices of a dimension that are shown, and -1 where some are left out.
+// indices returns the indices of a dimension of the shown elements, and -1 where some are left out.
 func (p *printer) indices(dim int) []int {
-	n := p.t.Shape()[dim]
 	var list []int
-	for i := range n {
-		switch {
-		case !p.summarise || n <= 2*printEdge || i < printEdge || i >= n-printEdge:
-			list = append(list, i)
-		case i == printEdge:
+	for i := range p.t.Shape()[dim] {
+		list = append(list, i)
+		if i+1 == p.heads[dim] {
 			list = append(list, -1)
 		}
 	}
 	return list
 }
 
-func (p *printer) print() string { return p.block(0, p.t.offset, len(printPrefix)) }
+func (p *printer) print() string { return p.block(0, 0, len(printPrefix)) }
 
 // block writes the dimensions from dim on.
 func (p *printer) block(dim, at, indent int) string {

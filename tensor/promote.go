@@ -23,7 +23,7 @@ func Promote(a, b DType) DType {
 	case a == b, a == Bool:
 		return b
 	case b.isKept():
-		misuse("%v and %v do not meet: To converts one", a, b)
+		misuse(ErrOperand, "%v and %v do not meet: To converts one", a, b)
 	case a.category() < b.category() && b != Complex64:
 		return b
 	case a == Uint8 && b == Int8:
@@ -74,6 +74,6 @@ func (d DType) floating() DType {
 // wantRoom refuses to store results of dtype from in a tensor of a lower category.
 func (t *Tensor) wantRoom(from DType) {
 	if from.category() > t.dtype.category() {
-		misuse("result of %v does not fit in place into a tensor of %v", from, t.dtype)
+		misuse(ErrOperand, "result of %v does not fit in place into a tensor of %v", from, t.dtype)
 	}
 }

@@ -3,6 +3,7 @@ package tensor_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -160,15 +161,15 @@ func describe(names []string, inputs map[string]*tt) string {
 	return strings.Join(s, " and ")
 }
 
-// attempt returns what f returns, or the sentence of a misuse. Other panics go on.
+// attempt returns the result of f, or the text of a misuse. Other panics go on.
 func attempt(f func() ts) (out ts, refused string) {
 	defer func() {
 		if p := recover(); p != nil {
-			s, ok := p.(string)
-			if !ok || !strings.HasPrefix(s, "tensor: ") {
+			err, ok := p.(error)
+			if !ok || !errors.Is(err, tensor.ErrMisuse) {
 				panic(p)
 			}
-			refused = s
+			refused = err.Error()
 		}
 	}()
 	return f(), ""

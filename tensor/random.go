@@ -24,7 +24,7 @@ func RandInt(g *Generator, lo, hi int, shape ...int) *Tensor {
 
 func (t *Tensor) integers(g *Generator, lo, hi int) *Tensor {
 	if hi <= lo {
-		misuse("RandInt from %d to %d: no integer is between", lo, hi)
+		misuse(ErrArgument, "RandInt from %d to %d: no integer is between", lo, hi)
 	}
 	count := uint64(hi) - uint64(lo)
 	s := device.Sequence{Kind: device.RandomInteger, From: int64(lo), Count: count}
@@ -68,7 +68,7 @@ func RandPerm(g *Generator, n int) *Tensor {
 // Uniform sets the elements to numbers of [lo, hi).
 func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
 	if !t.dtype.isFloat() {
-		misuse("Uniform for a tensor of %v: want floats", t.dtype)
+		misuse(ErrOperand, "Uniform for a tensor of %v: want floats", t.dtype)
 	}
 	width := hi - lo
 	fraction := t.dtype.fraction()
@@ -95,7 +95,7 @@ func (d DType) fraction() int {
 // Normal sets the elements to numbers of the normal distribution.
 func (t *Tensor) Normal(g *Generator, mean, std float64) *Tensor {
 	if !t.dtype.isFloat() {
-		misuse("Normal for a tensor of %v: want floats", t.dtype)
+		misuse(ErrOperand, "Normal for a tensor of %v: want floats", t.dtype)
 	}
 	s := device.Sequence{Kind: device.RandomNormal, A: mean, B: std}
 	return t.random(g, s, func(d *disc, g *Generator, out []float64) { d.normal(g, out, mean, std) })
@@ -137,7 +137,7 @@ func (d *disc) normal(g *Generator, out []float64, mean, std float64) {
 // Bernoulli sets each element to 1 with probability p, and to 0 otherwise.
 func (t *Tensor) Bernoulli(g *Generator, p float64) *Tensor {
 	if !(p >= 0 && p <= 1) {
-		misuse("Bernoulli with probability %v", p)
+		misuse(ErrArgument, "Bernoulli with probability %v", p)
 	}
 	return t.random(g, device.Sequence{Kind: device.RandomBernoulli, A: p},
 		func(d *disc, g *Generator, out []float64) {

@@ -48,7 +48,7 @@ func Mean(t *Tensor, dims ...int) *Tensor {
 
 func (t *Tensor) wantFractions(what string) {
 	if t.dtype.category() < 2 {
-		misuse("%s of a tensor of %v: convert it with To first", what, t.dtype)
+		misuse(ErrOperand, "%s of a tensor of %v: convert it with To first", what, t.dtype)
 	}
 }
 
@@ -100,7 +100,10 @@ func truthLoops(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
 			}
 		}
 	}
-	return f.over(t, t.mark(dims))
+	reduced := t.mark(dims)
+	once := t.once(reduced)
+	defer once.forget()
+	return f.over(once, reduced)
 }
 
 // Amax returns the greatest elements along dims; without dims, of the whole tensor. If one of the
@@ -122,7 +125,7 @@ func Argmin(t *Tensor, dim int) *Tensor { return t.place(redArgmin, dim) }
 
 func (t *Tensor) place(r reduction, dim int) *Tensor {
 	if t.dtype == Bool {
-		misuse("%v of a tensor of %v: it takes numbers", r, t.dtype)
+		misuse(ErrOperand, "%v of a tensor of %v: it takes numbers", r, t.dtype)
 	}
 	return t.extreme(r, []int{dim})
 }
@@ -141,7 +144,7 @@ func Min(t *Tensor, dim int) (values, indices *Tensor) {
 
 func (t *Tensor) extreme(r reduction, dims []int) *Tensor {
 	if t.count(dims) == 0 {
-		misuse("%v along dimensions %v of shape %v, which have no elements", r, slices.Clone(dims), t.Shape())
+		misuse(ErrIndex, "%v along dimensions %v of shape %v, which have no elements", r, slices.Clone(dims), t.Shape())
 	}
 	v := r.of(t, dims)
 	if v.dtype != Int64 && v.dtype != t.dtype {

@@ -27,7 +27,7 @@ func (t *Tensor) keyed() (DType, keysFunc) {
 	in := t.dtype.computed()
 	keys := in.numeric().keys
 	if keys == nil {
-		misuse("Argsort of %v, which has no order", t.dtype)
+		misuse(ErrOperand, "Argsort of %v, which has no order", t.dtype)
 	}
 	return in, keys
 }
@@ -63,7 +63,7 @@ func Sort(t *Tensor, dim int, descending bool) (values, indices *Tensor) {
 // they were.
 func TopK(t *Tensor, k, dim int) (values, indices *Tensor) {
 	if len(t.Shape()) > 0 && (k < 0 || k > t.Dim(dim)) || k < 0 || k > 1 && len(t.Shape()) == 0 {
-		misuse("TopK of %d along dimension %d of shape %v", k, dim, t.Shape())
+		misuse(ErrArgument, "TopK of %d along dimension %d of shape %v", k, dim, t.Shape())
 	}
 	indices = t.greatest(k, dim)
 	return t.gatherOrSelf(dim, indices), indices

@@ -76,7 +76,7 @@ func (t *Tensor) room(n int) {
 		return
 	}
 	if n > maxDims {
-		misuse("a tensor of %d dimensions: it may have %d", n, maxDims)
+		misuse(ErrShape, "a tensor of %d dimensions: it may have %d", n, maxDims)
 	}
 	t.more = &[2][]int{make([]int, n), make([]int, n)}
 }
@@ -85,7 +85,7 @@ func (t *Tensor) room(n int) {
 func (t *Tensor) view(shape, strides []int, offset int) *Tensor {
 	s := t.store()
 	if !s.retain(t.life) {
-		misuse("use of a closed tensor")
+		misuse(ErrClosed, "use of a closed tensor")
 	}
 	return newTensor(s, t.dtype, shape, strides, offset)
 }
@@ -93,7 +93,7 @@ func (t *Tensor) view(shape, strides []int, offset int) *Tensor {
 func (t *Tensor) store() *Storage {
 	s := t.open()
 	if s == nil {
-		misuse("use of a closed tensor")
+		misuse(ErrClosed, "use of a closed tensor")
 	}
 	return s
 }
@@ -114,7 +114,7 @@ func (t *Tensor) bytes() []byte {
 		f.check()
 	}
 	if l, ok := m.lease.(*onDevice); ok {
-		misuse("the tensor is on %v: CPU copies it to the host", l.Memory.Device())
+		misuse(ErrMisuse, "the tensor is on %v: CPU copies it to the host", l.Memory.Device())
 	}
 	return m.bytes
 }
@@ -232,7 +232,7 @@ func (t *Tensor) Close() error {
 func Data[T Elem](t *Tensor) []T {
 	t.want(DTypeOf[T]())
 	if !t.IsContiguous() {
-		misuse("Data of a tensor that is not contiguous (strides %v): call Contiguous first", t.Strides())
+		misuse(ErrShape, "Data of a tensor that is not contiguous (strides %v): call Contiguous first", t.Strides())
 	}
 	return typed[T](t.span())
 }
@@ -266,14 +266,14 @@ func SetAt[T Elem](t *Tensor, v T, idx ...int) {
 
 func (t *Tensor) want(d DType) {
 	if t.dtype != d {
-		misuse("elements of %v wanted from a tensor of %v", d, t.dtype)
+		misuse(ErrOperand, "elements of %v wanted from a tensor of %v", d, t.dtype)
 	}
 }
 
 // locate returns where in the storage the element at idx is.
 func (t *Tensor) locate(idx []int) int {
 	if len(idx) != len(t.Shape()) {
-		misuse("index %v for a tensor of %d dimensions", idx, len(t.Shape()))
+		misuse(ErrIndex, "index %v for a tensor of %d dimensions", idx, len(t.Shape()))
 	}
 	at := t.offset
 	for d, i := range idx {
@@ -286,7 +286,7 @@ func (t *Tensor) locate(idx []int) int {
 // returns integers beyond 2^53 and complex numbers exactly.
 func (t *Tensor) Item() float64 {
 	if t.Numel() != 1 {
-		misuse("Item of a tensor of %d elements", t.Numel())
+		misuse(ErrShape, "Item of a tensor of %d elements", t.Numel())
 	}
 	defer runtime.KeepAlive(t)
 	if t.Device() == nil {

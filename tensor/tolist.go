@@ -15,21 +15,39 @@ import (
 // of numbers within. For T any, see the method [Tensor.ToNested]. Elements are converted as far as
 // they keep their values: bool to all types, integers to integers that hold them and to floats,
 // floats to floats and complex numbers. The error wraps ErrNested if T has another depth or cannot
-// hold an element. The result shares no memory with t.
+// hold an element, or ErrMemory if the result would be larger than memory. The result shares no
+// memory with t.
 func ToNested[T any](t *Tensor) (nested T, err error) {
+	out := reflect.ValueOf(&nested).Elem()
+	if err := t.mayNest(out.Type()); err != nil {
+		return nested, err
+	}
 	near, done := t.near()
 	defer done()
-	out := reflect.ValueOf(&nested).Elem()
-	if err := near.mayNest(out.Type()); err != nil {
-		var none T
-		return none, err
-	}
 	if err := near.nestInto(out, 0, near.offset); err != nil {
 		var none T
 		return none, err
 	}
 	runtime.KeepAlive(t)
 	return nested, nil
+}
+
+// checkNested returns an error that wraps ErrMemory if nested slices of t, with so many bytes for
+// each element, are larger than memory.
+func (t *Tensor) checkNested(each int) error {
+	const header = 24 // bytes of a slice
+	n, size := 1, 0
+	for i, k := range t.Shape() {
+		if n *= k; i < len(t.Shape())-1 {
+			size += n * header
+		} else {
+			size += n * each
+		}
+		if n > maxHeap/header || size > maxHeap {
+			return fmt.Errorf("%w: nested slices of shape %v", ErrMemory, t.Shape())
+		}
+	}
+	return checkMemory(size)
 }
 
 // mayNest returns nil if a value of type n has room for the elements of t.
@@ -44,6 +62,9 @@ func (t *Tensor) mayNest(n reflect.Type) error {
 				n, dim, leaf)
 		}
 		leaf = leaf.Elem()
+	}
+	if err := t.checkNested(int(leaf.Size())); err != nil {
+		return err
 	}
 	if leaf.Kind() == reflect.Interface && leaf.NumMethod() == 0 {
 		return nil

@@ -10,7 +10,7 @@ func (t *Tensor) Narrow(dim, start, n int) *Tensor {
 		start += size
 	}
 	if start < 0 || n < 0 || start+n > size {
-		misuse("Narrow to %d indices from %d on, of %d", n, start, size)
+		misuse(ErrIndex, "Narrow to %d indices from %d on, of %d", n, start, size)
 	}
 	return t.Slice(dim, start, start+n, 1)
 }
@@ -21,7 +21,7 @@ func (t *Tensor) Narrow(dim, start, n int) *Tensor {
 func (t *Tensor) Slice(dim, from, to, step int) *Tensor {
 	dim = t.axis(dim)
 	if step < 1 {
-		misuse("Slice with step %d: want at least 1", step)
+		misuse(ErrArgument, "Slice with step %d: want at least 1", step)
 	}
 	size := t.Shape()[dim]
 	from, to = bound(from, size), bound(to, size)
@@ -55,7 +55,7 @@ func without(room, s []int, i int) []int { return append(append(room, s[:i]...),
 func (t *Tensor) Split(size, dim int) []*Tensor {
 	dim = t.axis(dim)
 	if size < 1 {
-		misuse("Split into parts of %d: want at least 1", size)
+		misuse(ErrArgument, "Split into parts of %d: want at least 1", size)
 	}
 	n := t.Shape()[dim]
 	parts := make([]*Tensor, 0, (n+size-1)/size)
@@ -69,7 +69,7 @@ func (t *Tensor) Split(size, dim int) []*Tensor {
 // has size 0, it returns n views.
 func (t *Tensor) Chunk(n, dim int) []*Tensor {
 	if n < 1 {
-		misuse("Chunk into %d parts: want at least 1", n)
+		misuse(ErrArgument, "Chunk into %d parts: want at least 1", n)
 	}
 	if dim = t.axis(dim); t.Shape()[dim] == 0 { // n of them, as in PyTorch
 		parts := make([]*Tensor, n)
@@ -84,14 +84,14 @@ func (t *Tensor) Chunk(n, dim int) []*Tensor {
 // Permute returns the view whose dimension i is t's dimension dims[i].
 func (t *Tensor) Permute(dims ...int) *Tensor {
 	if len(dims) != len(t.Shape()) {
-		misuse("Permute by %v of %d dimensions", slices.Clone(dims), len(t.Shape()))
+		misuse(ErrShape, "Permute by %v of %d dimensions", slices.Clone(dims), len(t.Shape()))
 	}
 	var room [2][2 * fewDims]int
 	shape, strides, seen := room[0][:0], room[1][:0], axes(0)
 	for _, d := range dims {
 		d = t.axis(d)
 		if seen.has(d) {
-			misuse("Permute by %v names a dimension twice", slices.Clone(dims))
+			misuse(ErrIndex, "Permute by %v names a dimension twice", slices.Clone(dims))
 		}
 		seen |= 1 << d
 		shape, strides = append(shape, t.Shape()[d]), append(strides, t.Strides()[d])
@@ -121,7 +121,7 @@ func (t *Tensor) T() *Tensor {
 		return t.view(t.Shape(), t.Strides(), t.offset)
 	}
 	if len(t.Shape()) > 2 {
-		misuse("T of a tensor of %d dimensions: use Transpose or Permute", len(t.Shape()))
+		misuse(ErrShape, "T of a tensor of %d dimensions: use Transpose or Permute", len(t.Shape()))
 	}
 	return t.Transpose(0, 1)
 }
@@ -131,7 +131,7 @@ func (t *Tensor) T() *Tensor {
 func (t *Tensor) View(shape ...int) *Tensor {
 	v := new(Tensor)
 	if !t.lookAs(v, shape) {
-		misuse("View of shape %v, strides %v as %v spans dimensions that are not adjacent: use Reshape",
+		misuse(ErrShape, "View of shape %v, strides %v as %v spans dimensions that are not adjacent: use Reshape",
 			t.Shape(), t.Strides(), slices.Clone(shape))
 	}
 	return v
@@ -166,7 +166,7 @@ func (t *Tensor) lookAs(v *Tensor, shape []int) bool {
 func (t *Tensor) look(v *Tensor, shape, strides []int, offset int) {
 	s := t.store()
 	if !s.retain(t.life) {
-		misuse("use of a closed tensor")
+		misuse(ErrClosed, "use of a closed tensor")
 	}
 	*v = Tensor{dtype: t.dtype, offset: offset}
 	v.lay(shape, strides)
@@ -181,13 +181,13 @@ func (t *Tensor) complete(room, shape []int) []int {
 		own[i] = 1
 		rest := product(own)
 		if rest == 0 || slices.Contains(own, -1) {
-			misuse("shape %v leaves open what -1 stands for", slices.Clone(shape))
+			misuse(ErrShape, "shape %v leaves open what -1 stands for", slices.Clone(shape))
 		}
 		own[i] = n / rest
 	}
 	checkShape(t.dtype, own)
 	if product(own) != n {
-		misuse("shape %v for %d elements", slices.Clone(shape), n)
+		misuse(ErrShape, "shape %v for %d elements", slices.Clone(shape), n)
 	}
 	return own
 }
@@ -232,7 +232,7 @@ func (t *Tensor) Flatten(from, to int) *Tensor {
 	}
 	from, to = t.axis(from), t.axis(to)
 	if from > to {
-		misuse("Flatten from dimension %d to %d", from, to)
+		misuse(ErrIndex, "Flatten from dimension %d to %d", from, to)
 	}
 	shape := slices.Replace(slices.Clone(t.Shape()), from, to+1, product(t.Shape()[from:to+1]))
 	return t.Reshape(shape...)
@@ -285,11 +285,11 @@ func (t *Tensor) Expand(shape ...int) *Tensor {
 func (t *Tensor) AsStrided(shape, strides []int, offset int) *Tensor {
 	checkShape(t.dtype, shape)
 	if len(strides) != len(shape) || offset < 0 || slices.ContainsFunc(strides, func(s int) bool { return s < 0 }) {
-		misuse("AsStrided with shape %v, strides %v, offset %d", shape, strides, offset)
+		misuse(ErrShape, "AsStrided with shape %v, strides %v, offset %d", shape, strides, offset)
 	}
 	v := t.peek(shape, strides, offset)
 	if err := v.checkLayout(t.store().mem.Load().size()); err != nil {
-		misuse("AsStrided: %v", err)
+		misuse(ErrShape, "AsStrided: %v", err)
 	}
 	return t.view(v.Shape(), v.Strides(), v.offset)
 }

@@ -159,7 +159,10 @@ func (w *Writer) encodeAttr(key string, v any) ([]byte, error) {
 		}
 	case *tensor.Tensor:
 		kind, space = appendDatatype(nil, v.DType()), appendDataspace(nil, v.Shape(), nil)
-		whole := v.Contiguous()
+		var whole *tensor.Tensor
+		if err := tensor.Catch(func() { whole = v.Contiguous() }); err != nil {
+			return nil, err
+		}
 		data = slices.Clone(tensor.Bytes(whole))
 		if err := whole.Close(); err != nil {
 			return nil, err

@@ -129,7 +129,10 @@ func (e encoder) array(t *tensor.Tensor) error {
 	if err := e.pairs(5, "nd", true, "type", name, "kind", []byte{}); err != nil {
 		return err
 	}
-	whole := t.Contiguous()
+	var whole *tensor.Tensor
+	if err := tensor.Catch(func() { whole = t.Contiguous() }); err != nil {
+		return err
+	}
 	defer whole.Close()
 	err := errors.Join(e.WriteBytes([]byte("shape")), e.WriteArrayHeader(uint32(t.Dims())))
 	for _, n := range t.Shape() {

@@ -68,14 +68,16 @@ func Encode(w io.Writer, tensors map[string]*tensor.Tensor, meta map[string]stri
 }
 
 func writeElements(w io.Writer, t *tensor.Tensor) error {
-	whole, err := t.CPU()
+	here, err := t.CPU()
 	if err != nil {
 		return err
 	}
-	defer func() { whole.Close() }()
-	if !whole.IsContiguous() {
-		whole = whole.Clone()
+	defer here.Close()
+	var whole *tensor.Tensor
+	if err := tensor.Catch(func() { whole = here.Contiguous() }); err != nil {
+		return err
 	}
+	defer whole.Close()
 	_, err = w.Write(tensor.Bytes(whole))
 	runtime.KeepAlive(whole)
 	return err

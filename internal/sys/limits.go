@@ -4,6 +4,7 @@ package sys
 type Memory struct {
 	Total     int64 // memory of the machine
 	Available int64 // memory of the machine that is free without swapping
+	Swap      int64 // space of the machine for pages that are swapped out
 
 	// The control group with the least room, of all versions and visible ancestors. The limit is -1
 	// if there is none.
@@ -26,6 +27,16 @@ func (m Memory) Headroom() int64 {
 		room = min(room, m.cgroupRoom()-reserve(m.CgroupLimit))
 	}
 	return max(room, 0)
+}
+
+// Most returns the size from which on an allocation cannot succeed: all memory of the machine, or of
+// the control group if that has less, and the swap space.
+func (m Memory) Most() int64 {
+	most := m.Total
+	if m.CgroupLimit >= 0 {
+		most = min(most, m.CgroupLimit)
+	}
+	return most + m.Swap
 }
 
 func (m Memory) cgroupRoom() int64 { return m.CgroupLimit - m.CgroupUsage + m.CgroupReclaimable }

@@ -29,6 +29,7 @@ func memoryLimit(root fs.FS, self int) (Memory, error) {
 	m := Memory{
 		Total:       kibibytes(total),
 		Available:   kibibytes(available),
+		Swap:        kibibytes(info["SwapTotal:"]),
 		CgroupLimit: -1,
 		Shared:      true,
 	}
@@ -40,7 +41,7 @@ func memoryLimit(root fs.FS, self int) (Memory, error) {
 	for _, g := range groups {
 		here := g.memory()
 		if here.CgroupLimit >= 0 && (m.CgroupLimit < 0 || here.cgroupRoom() < m.cgroupRoom()) {
-			here.Total, here.Available, here.Shared = m.Total, m.Available, g.shared(self, inner)
+			here.Total, here.Available, here.Swap, here.Shared = m.Total, m.Available, m.Swap, g.shared(self, inner)
 			m = here
 		}
 		inner = g.dir
