@@ -70,6 +70,8 @@ func (p *port) putDropping(ctx context.Context, m wire.Message, move bool) error
 			}
 		case errors.Is(err, shm.ErrFinished):
 			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -100,6 +100,39 @@ func TestQueue_IsSharedByProcesses(t *testing.T) {
 	}
 }
 
+// A bothTurner puts a value and takes one, again and again: with a value there for each of those
+// that do, none may be told that the queue is empty.
+type bothTurner struct{ Q *ipc.Queue[int] }
+
+var putAndTake = newRole("put and take", func(ctx context.Context, b bothTurner) error {
+	for n := range 50_000 {
+		if err := b.Q.Put(ctx, n); err != nil {
+			return err
+		}
+		if b.Q.Len() == 0 {
+			return fmt.Errorf("turn %d: Len is 0 after a put", n)
+		}
+		if _, err := b.Q.TryGet(); err != nil {
+			return fmt.Errorf("turn %d: %w", n, err)
+		}
+	}
+	return nil
+})
+
+func TestQueue_TryGetFindsWhatWasPut(t *testing.T) {
+	for _, capacity := range []int{4, 0} {
+		t.Run(fmt.Sprint("capacity ", capacity), func(t *testing.T) {
+			d := shared(t)
+			q := newQueue[int](t, capacity)
+			var cmds []*exec.Cmd
+			for range 3 {
+				cmds = append(cmds, putAndTake.start(t, d, bothTurner{q}))
+			}
+			wait(t, cmds...)
+		})
+	}
+}
+
 func TestQueue_KeepsTheOrderOfAProcess(t *testing.T) {
 	d := shared(t)
 	ctx, q := testutil.Context(t), newQueue[note](t, 3)

@@ -174,7 +174,8 @@ func (q *Queue[T]) Finish() error { return q.sender.Finish() }
 // memory that the value holds. The errors are those of [Receiver.Get].
 func (q *Queue[T]) Get(ctx context.Context) (T, error) { return q.receiver.Get(ctx) }
 
-// TryGet takes the oldest value, or returns ErrEmpty at once.
+// TryGet takes the oldest value, or returns ErrEmpty at once. Everything else is as with
+// [Receiver.TryGet].
 func (q *Queue[T]) TryGet() (T, error) { return q.receiver.TryGet() }
 
 // GetN waits for a value and takes as many as there are, up to len(vs), into vs. It returns how

@@ -35,7 +35,9 @@ func (r *Receiver[T]) Get(ctx context.Context) (T, error) {
 	return v, err
 }
 
-// TryGet takes the oldest value, or returns ErrEmpty at once.
+// TryGet takes the oldest value, or returns ErrEmpty at once. A value whose put has returned before
+// the call is found. A sender that is in the middle of a put is waited for, for a second if its
+// process is stopped; the error is context.DeadlineExceeded then.
 func (r *Receiver[T]) TryGet() (T, error) {
 	alone, err := r.end.enterAlone()
 	if err != nil {

@@ -34,6 +34,8 @@ type scenario struct {
 
 var scenarios = []scenario{
 	{name: "two messages through one slot", most: 2, participants: 2, begin: oneSlot},
+	{name: "each takes one after its put", most: 2, participants: 2, begin: takeAfterPut},
+	{name: "each puts one after its get", most: 2, participants: 2, begin: putAfterGet},
 	{name: "one block in two messages", most: 1, participants: 3, begin: sharedBlock},
 	{name: "release, send and receive at once", most: 1, participants: 3, begin: releaseWhileTravelling},
 	{name: "the last sender leaves", most: 2, participants: 2, begin: lastSender},
@@ -130,6 +132,39 @@ func oneSlot(p *play, all []*Domain) func() []string {
 	a, b := newBlock(all[0]), newBlock(all[0])
 	p.add(all[0], "sender", func() { h.put(0, a); h.put(0, b) })
 	p.add(all[1], "receiver", func() { h.get(1); h.get(1) })
+	return h.end(0, 1)
+}
+
+// takeAfterPut has each participant put a value and then take one. None takes more than it has put,
+// so a value is there for each of them: also behind a slot that the other one is writing.
+func takeAfterPut(p *play, all []*Domain) func() []string {
+	h := ringOfAll(p, all, 2)
+	for i, r := range h.rings {
+		p.add(all[i], fmt.Sprintf("user %d", i), func() {
+			h.try("put", r.TryPut([]byte{1}, nil, false))
+			if r.Empty() {
+				h.wrong("the ring is empty after a put that no get has followed")
+			}
+			h.try("get", r.TryGet(new(Message)))
+		})
+	}
+	return h.end(0, 1)
+}
+
+// putAfterGet has each participant take a value from a full ring and then put one. None puts more
+// than it has taken, so there is room for each of them: also where the other one is reading its
+// slot.
+func putAfterGet(p *play, all []*Domain) func() []string {
+	h := ringOfAll(p, all, 2)
+	for _, r := range h.rings {
+		h.try("fill", r.TryPut([]byte{1}, nil, false))
+	}
+	for i, r := range h.rings {
+		p.add(all[i], fmt.Sprintf("user %d", i), func() {
+			h.try("get", r.TryGet(new(Message)))
+			h.try("put", r.TryPut([]byte{1}, nil, false))
+		})
+	}
 	return h.end(0, 1)
 }
 
@@ -347,6 +382,8 @@ func TestSchedules_MissWhatIsLeftOut(t *testing.T) {
 	s := newStage()
 	for _, c := range []struct{ branch, scenario string }{
 		{"second look", "two messages through one slot"},
+		{"unfinished put", "each takes one after its put"},
+		{"unfinished get", "each puts one after its get"},
 		{"owners under the stamp", "release, send and receive at once"},
 		{"mark and look in one", "one block in two messages"},
 		{"unlock wakes", "three want a mutex"},

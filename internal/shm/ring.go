@@ -303,23 +303,37 @@ func (r *Ring) Senders() Handle { return Handle(r.hdr.senders.Load()) }
 // Receivers returns the handle of the token of the receiving end.
 func (r *Ring) Receivers() Handle { return Handle(r.hdr.receivers.Load()) }
 
-// Len returns the number of messages, which may be another one by the time it returns.
+// Len returns the number of claimed messages: those that are being put count, those that are being
+// read do not. The number may be another one by the time Len returns.
 func (r *Ring) Len() int {
-	head, tail := r.hdr.head.Load(), r.hdr.tail.Load()
-	return int(min(max(int64(tail-head), 0), int64(r.limit)))
+	for head := r.hdr.head.Load(); ; {
+		tail := r.hdr.tail.Load()
+		again := r.hdr.head.Load()
+		if head == again { // both were so when the tail was read
+			return int(min(max(int64(tail-head), 0), int64(r.limit)))
+		}
+		head = again
+	}
 }
 
-// Empty reports whether there is no message for a get to take. A message that is being put is none
-// yet.
+// Empty reports whether there is no message. A message that is being put is one: a get would wait
+// for it. A hole is none.
 func (r *Ring) Empty() bool {
 	r.passRead()
 	tk := r.hdr.head.Load()
-	if !r.backed(tk) {
-		return true
+	for range r.cap {
+		if !r.backed(tk) {
+			return true
+		}
+		switch w := r.slot(tk).word.Load(); {
+		case w.lap() != r.lap(tk):
+			return false // another get has moved on meanwhile
+		case w.state() != slotSkip:
+			return w.state() == slotEmpty
+		}
+		tk++
 	}
-	w := r.slot(tk).word.Load()
-	st := w.state()
-	return w.lap() == r.lap(tk) && st != slotFull && st != slotSkip
+	return true
 }
 
 // Finish ends the puts: further puts fail, and gets fail once the ring is empty.
@@ -380,9 +394,11 @@ func (r *Ring) readable() bool {
 	if r.backed(tk) {
 		w := r.slot(tk).word.Load()
 		lap := r.lap(tk)
-		if st := w.state(); w.past(lap) ||
-			w.lap() == lap && (st == slotFull || st == slotSkip || st == slotReading) {
+		switch st := w.state(); {
+		case w.past(lap), w.lap() == lap && (st == slotFull || st == slotSkip || st == slotReading):
 			return true
+		case w.lap() == lap && st == slotWriting:
+			return r.over() // whatever the flags say, this message comes first
 		}
 	}
 	return r.finished(ringFinished|ringNoSenders) || r.over()
@@ -398,12 +414,55 @@ func (r *Ring) writable() bool {
 	return !w.before(r.lap(tk)) && !r.limited(tk) || r.finished(ringFinished|ringNoReceivers) || r.over()
 }
 
+// room returns why a TryPut would not succeed: ErrFull, or errGetting, or nil.
+func (r *Ring) room() error {
+	for {
+		tk := r.hdr.tail.Load()
+		if !r.backed(tk) {
+			return nil
+		}
+		limited := r.limited(tk)
+		switch w, lap := r.slot(tk).word.Load(), r.lap(tk); {
+		case r.hdr.tail.Load() != tk:
+		case limited:
+			return ErrFull
+		case w.before(lap):
+			return full(w, lap)
+		default:
+			return nil
+		}
+	}
+}
+
+// Note [Unfinished neighbours] A message is in the ring from the moment at which its slot is
+// claimed for writing, and out of it from the moment at which its slot is claimed for reading. So
+// Len, ErrFull and ErrEmpty agree. A lane that finds its slot claimed by another one can tell
+// neither ErrEmpty nor ErrFull: a message that was put before may stand behind a slot that is
+// WRITING, and a slot that is READING may be the only one that is not free. So tries wait for that
+// lane, as they do for its stamps (Note [Stopped processes]).
+var (
+	errPutting error = &unfinished{ErrEmpty, "message is being put"}
+	errGetting error = &unfinished{ErrFull, "slot is being read"}
+)
+
+// unfinished is the result of an attempt for which another lane must finish first.
+type unfinished struct {
+	wait error // what a call that waits takes it for
+	what string
+}
+
+func (u *unfinished) Error() string { return "shm: the next " + u.what }
+func (u *unfinished) Unwrap() error { return u.wait }
+
 // Put is TryPut that waits for a free slot, and for other processes' operations on the blocks,
 // until ctx ends, and then tries once more. A Put that returns an error has not put.
 func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool) error {
 	var ended error
 	for waited := false; ; waited = true {
 		err := r.tryPut(ctx, body, blocks, move)
+		if ended != nil && err == errGetting && pastDeadline(ctx) {
+			err = r.TryPut(body, blocks, move)
+		}
 		if err == nil || !errors.Is(err, ErrFull) {
 			if waited {
 				r.notFull.passWakeup()
@@ -425,6 +484,9 @@ func (r *Ring) Get(ctx context.Context, m *Message) error {
 	var ended error
 	for waited := false; ; waited = true {
 		err := r.tryGet(ctx, m)
+		if ended != nil && err == errPutting && pastDeadline(ctx) {
+			err = r.TryGet(m)
+		}
 		if err == nil || !errors.Is(err, ErrEmpty) {
 			if waited {
 				r.notEmpty.passWakeup()
@@ -440,13 +502,36 @@ func (r *Ring) Get(ctx context.Context, m *Message) error {
 	}
 }
 
+// pastDeadline reports whether ctx ended by its deadline. A call then claims that the ring is empty
+// or full, which must be true.
+func pastDeadline(ctx context.Context) bool { return ctx.Err() == context.DeadlineExceeded }
+
+// awaitOther waits briefly until the lane in whose way an attempt was has gone on.
+func (r *Ring) awaitOther(l *waitQueue, ready func() bool) error {
+	ctx, cancel := begin(briefly)
+	defer cancel()
+	return r.await(ctx, l, ready)
+}
+
 // Await waits until a get would not: there is a message, or there will never be one. Another
 // receiver may take the message first.
-func (r *Ring) Await(ctx context.Context) error { return r.await(ctx, &r.notEmpty, r.pending) }
+func (r *Ring) Await(ctx context.Context) error {
+	err := r.await(ctx, &r.notEmpty, r.pending)
+	if err != nil && pastDeadline(ctx) && !r.Empty() {
+		return r.awaitOther(&r.notEmpty, r.pending)
+	}
+	return err
+}
 
 // AwaitRoom waits until a put would not: there is a free slot, or it would fail. Another sender may
 // take the slot first.
-func (r *Ring) AwaitRoom(ctx context.Context) error { return r.await(ctx, &r.notFull, r.writable) }
+func (r *Ring) AwaitRoom(ctx context.Context) error {
+	err := r.await(ctx, &r.notFull, r.writable)
+	if err != nil && pastDeadline(ctx) && r.room() == errGetting {
+		return r.awaitOther(&r.notFull, r.writable)
+	}
+	return err
+}
 
 func (r *Ring) await(ctx context.Context, l *waitQueue, ready func() bool) error {
 	for !ready() {

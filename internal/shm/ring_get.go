@@ -43,11 +43,25 @@ func (m *Message) Discard() {
 
 // TryGet takes the next message, or returns ErrEmpty, or ErrFinished if the ring is empty and
 // nobody will put any more. ErrCorrupt means that the message was taken out of the ring and cannot
-// be read. Where 16 gets of this process wait for stopped processes already, and this one has to as
-// well, it waits for a second. Then the error is context.DeadlineExceeded.
-func (r *Ring) TryGet(m *Message) error { return r.tryGet(briefly, m) }
+// be read. A message that was put before the call is found, also behind one that is being put.
+// Where another process is stopped in the middle of the put of the next message, TryGet waits for a
+// second, and so it does where 16 gets of this process wait for stopped processes already and this
+// one has to as well. Then the error is context.DeadlineExceeded.
+func (r *Ring) TryGet(m *Message) error {
+	err := r.tryGet(briefly, m)
+	for err == errPutting {
+		if disabled("unfinished put") {
+			return ErrEmpty
+		}
+		if err = r.awaitOther(&r.notEmpty, r.readable); err == nil {
+			err = r.tryGet(briefly, m)
+		}
+	}
+	return err
+}
 
-// tryGet is TryGet that waits for other lanes' operations until ctx ends.
+// tryGet is TryGet that waits for other lanes' operations on blocks until ctx ends. It returns
+// errPutting if another lane is putting the next message.
 func (r *Ring) tryGet(ctx context.Context, m *Message) error {
 	for {
 		err := r.getOnce(ctx, m)
@@ -251,7 +265,7 @@ func (r *Ring) next(l *lane) (*slot, uint64, error) {
 			r.hdr.head.CAS(tk, tk+w.taken(lap, slotReading))
 		case r.hdr.head.Load() != tk:
 		case w.lap() == lap && st == slotWriting:
-			return nil, 0, ErrEmpty
+			return nil, 0, errPutting
 		case flags != 0:
 			return nil, 0, r.lonely(ringNoSenders)
 		default:

@@ -80,7 +80,7 @@ func (r *Ring) Version() uint64 {
 // process at a time puts and drops.
 func (r *Ring) DropOld() {
 	var m Message
-	for r.hasOld() && r.TryGet(&m) == nil {
+	for r.hasOld() && r.tryGet(briefly, &m) == nil {
 		m.Discard()
 	}
 }

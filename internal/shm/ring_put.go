@@ -11,13 +11,23 @@ import (
 // TryPut puts a message of body and blocks, or returns ErrFull, ErrFinished, ErrTooManyInTransit or
 // ErrNoSpace. The caller holds each block; they are distinct. With move, the caller's reference of
 // each block goes with the message when TryPut succeeds. Where another process is stopped in the
-// middle of a put or get of a block, TryPut waits for a second. Then the error is
-// context.DeadlineExceeded.
+// middle of a put or get of a block, or of a get from the slot, TryPut waits for a second. Then the
+// error is context.DeadlineExceeded.
 func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
-	return r.tryPut(briefly, body, blocks, move)
+	err := r.tryPut(briefly, body, blocks, move)
+	for err == errGetting {
+		if disabled("unfinished get") {
+			return ErrFull
+		}
+		if err = r.awaitOther(&r.notFull, r.writable); err == nil {
+			err = r.tryPut(briefly, body, blocks, move)
+		}
+	}
+	return err
 }
 
-// tryPut is TryPut that waits for other lanes' operations until ctx ends.
+// tryPut is TryPut that waits for other lanes' operations on the blocks until ctx ends. It returns
+// errGetting if another lane is reading the slot.
 func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bool) error {
 	if r.finished(ringFinished | ringNoReceivers) {
 		return r.lonely(ringNoReceivers)
@@ -28,8 +38,8 @@ func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bo
 		}
 	}
 	if len(body) > slotBody || len(blocks) > slotBlocks {
-		if !r.writable() {
-			return ErrFull // before the message is copied
+		if err := r.room(); err != nil {
+			return err // before the message is copied
 		}
 		return r.putSpilled(ctx, body, blocks, move)
 	}
@@ -276,9 +286,17 @@ func (r *Ring) claim(l *lane, most uint64) (tk, n uint64, err error) {
 		case !w.before(lap): // the ticket is claimed, or the ring has gone on: help
 			r.hdr.tail.CAS(tk, tk+w.taken(lap, slotWriting))
 		case r.hdr.tail.Load() == tk: // the message of the lap before is still there
-			return 0, 0, ErrFull
+			return 0, 0, full(w, lap)
 		}
 	}
+}
+
+// full returns why a put finds no room in a slot whose word is w.
+func full(w slotWord, lap uint64) error {
+	if w.state() == slotReading && w.lap() == lap-1 {
+		return errGetting
+	}
+	return ErrFull
 }
 
 // extend commits more of a growing ring's slots, unless that of ticket tk has pages by now. Its

@@ -12,8 +12,8 @@ import (
 // whatever its index: only the message's sender and its reader know it.
 
 func (r *Ring) putSpilled(ctx context.Context, body []byte, blocks []Handle, move bool) error {
-	if !r.writable() {
-		return ErrFull // before the copy
+	if err := r.room(); err != nil {
+		return err // before the copy
 	}
 	h, err := r.d.spill(ctx, body, blocks)
 	if err != nil {

@@ -2,11 +2,14 @@ package shm_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -381,4 +384,101 @@ func TestRing_OfImpossibleCapacityIsNotOpened(t *testing.T) {
 		}
 	}
 	binary.LittleEndian.PutUint64(head, 4)
+}
+
+// A sender is in the middle of a put, and a message that was put after the claim stands behind its
+// slot. No call may say that the ring is empty: it waits until the sender goes on, or is reaped.
+func TestRing_IsNotEmptyBehindAPut(t *testing.T) {
+	everyWorld(t, 16<<20, func(t *testing.T, f *family) {
+		for name, get := range map[string]func(*shm.Ring, *shm.Message) error{
+			"TryGet": (*shm.Ring).TryGet,
+			"Get after its deadline": func(r *shm.Ring, m *shm.Message) error {
+				over, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+				defer cancel()
+				if err := r.Await(over); err != nil {
+					return fmt.Errorf("await: %w", err)
+				}
+				return r.Get(over, m)
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				a, b := f.first, f.join()
+				r, s, v := newRing(t, a, 8)
+				testutil.NoError(t, haltAt("put writing").Do(b, open(t, b, r.Handle(), s, v), alloc(t, b, 64, "held")))
+				testutil.NoError(t, r.TryPut([]byte("mine"), nil, false))
+				if r.Empty() || r.Len() != 2 {
+					t.Errorf("Empty is %v and Len %d, want false and 2", r.Empty(), r.Len())
+				}
+				var m shm.Message
+				got := async(func() error { return get(r, &m) })
+				testutil.NoError(t, b.Abandon())
+				reap(t, a)
+				if err := <-got; err != nil || string(m.Body) != "mine" {
+					t.Errorf("got %q, %v, want what was put", m.Body, err)
+				}
+				if err := r.TryGet(&m); err != shm.ErrEmpty || !r.Empty() || r.Len() != 0 {
+					t.Errorf("then: %v, Empty is %v, Len %d", err, r.Empty(), r.Len())
+				}
+			})
+		}
+	})
+}
+
+// A receiver is in the middle of a get, and the message behind it was taken. No put may say that
+// the ring is full.
+func TestRing_IsNotFullBehindAGet(t *testing.T) {
+	everyWorld(t, 16<<20, func(t *testing.T, f *family) {
+		for name, put := range map[string]func(*shm.Ring, []byte) error{
+			"TryPut": func(r *shm.Ring, body []byte) error { return r.TryPut(body, nil, false) },
+			"Put after its deadline": func(r *shm.Ring, body []byte) error {
+				over, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+				defer cancel()
+				if err := r.AwaitRoom(over); err != nil {
+					return fmt.Errorf("await room: %w", err)
+				}
+				return r.Put(over, body, nil, false)
+			},
+			"TryPut of a long message": func(r *shm.Ring, body []byte) error {
+				return r.TryPut(append(body, make([]byte, 1000)...), nil, false)
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				a, b := f.first, f.join()
+				r, s, v := newRing(t, a, 2)
+				testutil.NoError(t, r.TryPut([]byte("first"), nil, false))
+				testutil.NoError(t, r.TryPut([]byte("second"), nil, false))
+				testutil.NoError(t, haltAt("get reading").Do(b, open(t, b, r.Handle(), s, v), 0))
+				var m shm.Message
+				if err := r.TryGet(&m); err != nil || string(m.Body) != "second" {
+					t.Fatalf("got %q, %v", m.Body, err)
+				}
+				done := async(func() error { return put(r, []byte("third")) })
+				testutil.NoError(t, b.Abandon())
+				reap(t, a)
+				testutil.NoError(t, <-done)
+				if err := r.TryGet(&m); err != nil || string(m.Body[:5]) != "third" {
+					t.Errorf("got %q, %v, want what was put", m.Body, err)
+				}
+				m.Discard()
+			})
+		}
+	})
+}
+
+// A sender that is stopped in the middle of a put is waited for, for a second: the ring is not said
+// to be empty.
+func TestRing_TryGetWaitsBrieflyForAPut(t *testing.T) {
+	everyWorld(t, 16<<20, func(t *testing.T, f *family) {
+		a, b := f.first, f.join()
+		r, s, v := newRing(t, a, 8)
+		testutil.NoError(t, haltAt("put writing").Do(b, open(t, b, r.Handle(), s, v), alloc(t, b, 64, "held")))
+		testutil.ErrorIs(t, r.TryGet(new(shm.Message)), context.DeadlineExceeded)
+		testutil.NoError(t, b.Abandon())
+		reap(t, a)
+		testutil.ErrorIs(t, r.TryGet(new(shm.Message)), shm.ErrEmpty)
+	})
+}
+
+func haltAt(name string) shm.Halt {
+	return shm.Halts[slices.IndexFunc(shm.Halts, func(h shm.Halt) bool { return h.Name == name })]
 }
