@@ -2,8 +2,13 @@ package data
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"runtime"
 	"sync"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/goexit"
 )
 
 // A goroutineExecutor is goroutines, or the consumer alone.
@@ -83,12 +88,37 @@ func (e *goroutineExecutor) pop(id int) (f *fetch) {
 	return f
 }
 
-// serve does fetches until the executor is closed.
+// serve does fetches until the executor is closed. If the user's code calls runtime.Goexit in a
+// fetch, another goroutine takes the place of this one. If it does so in Open, each fetch fails.
 func (e *goroutineExecutor) serve(id int) {
-	w, err := newWorker(context.Background(), e.config, id)
+	w, err := (*worker)(nil), exited(id)
+	done := false
+	defer func() {
+		switch {
+		case done:
+		case w == nil:
+			e.doAll(id, nil, err)
+		default:
+			e.wg.Go(func() { e.serve(id) })
+		}
+	}()
+	w, err = newWorker(context.Background(), e.config, id)
 	if err == nil {
 		defer w.close()
 	}
+	e.doAll(id, w, err)
+	done = true
+}
+
+// exited is the error of a worker whose goroutine was ended by runtime.Goexit. As a process, the
+// worker would have died.
+func exited(id int) error {
+	return &shoal.ProcessError{Func: "data.Loader", Rank: id, PID: os.Getpid(), ExitCode: -1,
+		Err: fmt.Errorf("%w: %w", shoal.ErrPanic, goexit.Err)}
+}
+
+// doAll does fetches until the executor is closed. err is why there is no worker.
+func (e *goroutineExecutor) doAll(id int, w *worker, err error) {
 	for f := e.next(id); f != nil; f = e.next(id) {
 		if do(w, err, f) && f.p.waiting.Swap(false) {
 			runtime.Gosched() // to the consumer, who would otherwise wait until a worker has nothing to do
@@ -98,20 +128,34 @@ func (e *goroutineExecutor) serve(id int) {
 
 // do does a fetch, and reports whether its batch is ready. err is why there is no worker.
 func do(w *worker, err error, f *fetch) bool {
-	var result fetchResult
 	if err == nil {
 		err = context.Cause(f.p.ctx)
 	}
+	var result fetchResult
 	if err == nil {
-		r := f.request()
-		result = w.do(f.p.ctx, r)
-		f.release(r)
+		result = attempt(w, f)
 	}
 	isReady := f.p.finished(f, result, err)
 	if w != nil {
 		w.delivered()
 	}
 	return isReady
+}
+
+// attempt has the worker do a fetch. If runtime.Goexit ends it, the fetch is finished as that of a
+// worker that has died.
+func attempt(w *worker, f *fetch) (result fetchResult) {
+	done := false
+	defer func() {
+		if !done {
+			f.p.finished(f, fetchResult{}, exited(w.id))
+		}
+	}()
+	r := f.request()
+	defer f.release(r)
+	result = w.do(f.p.ctx, r)
+	done = true
+	return result
 }
 
 func (e *goroutineExecutor) broken() bool { return false }
