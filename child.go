@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/goexit"
 )
 
 // A child is a life of a Process in an operating system process. It has that process, and our ends
@@ -131,21 +134,31 @@ func (c *child) listen() {
 // hold the other end, and live.
 func (c *child) pump(r *os.File, w io.Writer) {
 	c.pumps.Go(func() {
-		buf := make([]byte, 16<<10)
-		for {
-			n, err := r.Read(buf)
-			w.Write(buf[:n])
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				drain(r, w, buf)
-			}
+		goexit.Call(func() error { copyOutput(r, w); return nil }, func(err error) {
 			if err != nil {
-				break
+				slog.Error("shoal: Options.Stdout or Stderr takes no more output of a worker", "func", c.owner.name,
+					"rank", c.owner.rank, "cause", err)
+				io.Copy(io.Discard, r) // the worker must not block
 			}
-		}
-		if l, ok := w.(*lines); ok {
-			l.finish()
-		}
+		})
 	})
+}
+
+func copyOutput(r *os.File, w io.Writer) {
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := r.Read(buf)
+		w.Write(buf[:n])
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			drain(r, w, buf)
+		}
+		if err != nil {
+			break
+		}
+	}
+	if l, ok := w.(*lines); ok {
+		l.finish()
+	}
 }
 
 // wait blocks until the child has ended and all its output was passed on.

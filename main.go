@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/shoal-mp/shoal/internal/goexit"
 	"github.com/shoal-mp/shoal/internal/registry"
 )
 
@@ -23,7 +24,8 @@ import (
 // In the first process Main calls run, with a context that the first SIGINT or SIGTERM cancels. It
 // exits with status 0. If run fails, it prints the error and exits with status 1. After those
 // signals it exits with status 130 or 143. A second signal kills. When run has returned, Main ends
-// the processes that still run.
+// the processes that still run. A call of [runtime.Goexit] in run, such as that of a FailNow of
+// package testing, is an error of run.
 //
 // Flags are not parsed in workers, although they have the same os.Args[1:]: pass values in the
 // argument.
@@ -31,14 +33,14 @@ func Main(run func(ctx context.Context) error) {
 	if self != nil {
 		self.serve()
 	}
-	os.Exit(runRoot(run))
+	runRoot(run)
 }
 
 // IsWorker reports whether this process was started by Spawn or Go. It may be called from init on.
 func IsWorker() bool { return self != nil }
 
-// runRoot returns the exit status.
-func runRoot(run func(ctx context.Context) error) int {
+// runRoot runs the function of the first process and exits.
+func runRoot(run func(ctx context.Context) error) {
 	registry.Seal()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -51,9 +53,15 @@ func runRoot(run func(ctx context.Context) error) int {
 		caught.Store(s)
 		cancel(s)
 	}()
-	err := run(ctx)
-	leave()
-	if s := caught.Load(); s != nil {
+	goexit.Call(func() error { return run(ctx) }, func(err error) {
+		leave()
+		os.Exit(exitStatus(err, caught.Load()))
+	})
+}
+
+// exitStatus reports the error of the program and returns its exit status.
+func exitStatus(err error, s *interrupt) int {
+	if s != nil {
 		report(errors.Join(err, s.unlessIn(err)))
 		return s.status()
 	}

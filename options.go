@@ -34,6 +34,10 @@ type Options struct {
 	// Restart is the policy for a process that fails. The zero value does nothing.
 	Restart Restart
 
+	// OnRestart, if not nil, is called each time that Restart applies, before the pause. Each call
+	// has a goroutine of its own, on which it may close the group.
+	OnRestart func(RestartEvent)
+
 	// FirstRank is the rank of the first process of each function. It is 0, unless a group replaces
 	// a process of another one.
 	FirstRank int
@@ -140,40 +144,4 @@ func (o Options) cpus(rank int) []int {
 		return nil
 	}
 	return o.CPUs[rank%len(o.CPUs)]
-}
-
-// Restart is a policy for processes that fail. A process that the group has cancelled, or that its
-// starter has ended, is not started again.
-type Restart struct {
-	// Max is how often a process is started again after a failure, with its rank and its first
-	// argument: 0 never, -1 without limit. Pass values that change meanwhile as an ipc.Latest, of
-	// which the process then loads the newest. The group notices only the failure after the last
-	// restart.
-	Max int
-
-	// Backoff is the pause before the first restart, 100 ms by default. It doubles each time, up to
-	// MaxBackoff, 10 s by default. After a process that has run for MaxBackoff or longer it is
-	// Backoff again.
-	Backoff, MaxBackoff time.Duration
-}
-
-// allows reports whether there is a restart after n others.
-func (r Restart) allows(n int) bool { return r.Max < 0 || n < r.Max }
-
-// row counts failures that follow one another soon: it returns their number with one that ended a
-// life, where there were n before. A server that is killed once a day never waits longer.
-func (r Restart) row(n int, life time.Duration) int {
-	if life >= r.MaxBackoff {
-		return 1
-	}
-	return n + 1
-}
-
-// pause returns how long to wait after n failures in a row, 1 or more.
-func (r Restart) pause(n int) time.Duration {
-	d := r.Backoff
-	for ; n > 1 && d < r.MaxBackoff; n-- {
-		d *= 2
-	}
-	return min(d, r.MaxBackoff)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -135,4 +136,15 @@ func TestOutput_HeldByAnotherProgramDoesNotDelayTheEnd(t *testing.T) {
 	if err := g.Wait(); err != nil || out.String() != "done\n" {
 		t.Errorf("%v, output %q", err, out.String())
 	}
+}
+
+// exitingWriter ends the goroutine that writes to it.
+type exitingWriter struct{}
+
+func (exitingWriter) Write([]byte) (int, error) { runtime.Goexit(); return 0, nil }
+
+func TestOutput_AWriterThatCallsGoexitBlocksNoWorker(t *testing.T) {
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{Stdout: exitingWriter{}})
+	talk.Go(g, 50) // more than a pipe holds
+	testutil.NoError(t, g.Wait())
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/seed"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A Process is a process that this one has started, or a goroutine that stands for one. Several
@@ -137,13 +138,13 @@ func (p *Process) start(s *encodedArg) error {
 		}
 	})
 	first, err := p.begin(s)
-	if err != nil {
+	if err != nil && (p.group.opts.Restart.Max == 0 || !sys.Transient(err)) {
 		return err
 	}
 	uncancel := context.AfterFunc(p.group.ctx, p.stop)
 	go func() {
 		defer uncancel()
-		p.finish(p.live(first, s))
+		p.finish(p.live(first, err, s))
 	}()
 	watchOversubscription()
 	return nil
@@ -170,28 +171,34 @@ func (p *Process) begin(s *encodedArg) (l life, err error) {
 	return l, nil
 }
 
-// live returns the error of the last life.
-func (p *Process) live(l life, s *encodedArg) error {
-	for r, row := p.group.opts.Restart, 0; ; {
+// live returns the error of the last life. failed is why there is no first life, or nil.
+func (p *Process) live(l life, failed error, s *encodedArg) error {
+	r := p.group.opts.Restart
+	for row, attempts := 0, 0; ; {
 		began := time.Now()
-		err := l.wait()
-		if c, ok := l.(*child); ok && c.unused() && p.wanted() {
-			// Another life takes its place.
-		} else if row = r.row(row, time.Since(began)); err == nil || !r.allows(p.Restarts()) || !p.rest(r.pause(row)) {
-			return err
+		var err error
+		if failed != nil {
+			err = p.failure(failed)
 		} else {
-			p.countRestart()
+			err = l.wait()
 		}
-		if l, err = p.begin(s); err != nil {
-			return p.failure(err)
+		if c, ok := l.(*child); !ok || !c.unused() || !p.wanted() { // else another life takes its place
+			permanent := failed != nil && !sys.Transient(failed)
+			if err == nil || permanent || !r.allows(attempts) || !p.wanted() {
+				return err
+			}
+			row, attempts = r.row(row, time.Since(began)), attempts+1
+			pause := r.pause(row)
+			p.group.reportRestart(RestartEvent{Func: p.name, Rank: p.rank, Attempt: attempts, Pause: pause, Err: err})
+			if !p.rest(pause) {
+				return err
+			}
+			if failed == nil { // the restart is counted once, however many attempts it takes
+				p.countRestart()
+			}
 		}
+		l, failed = p.begin(s)
 	}
-}
-
-func (p *Process) countRestart() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.restarts++
 }
 
 // wanted reports whether no method has asked for the end of p.
@@ -199,9 +206,6 @@ func (p *Process) wanted() bool { return !p.asked.Load() && p.group.ctx.Err() ==
 
 // rest waits before a restart, and reports whether p is started again.
 func (p *Process) rest(pause time.Duration) bool {
-	if !p.wanted() {
-		return false
-	}
 	select {
 	case <-time.After(pause):
 		return p.wanted()
@@ -222,13 +226,17 @@ func (p *Process) arrived() {
 // stop runs when the group is cancelled. It tells the process to stop, and if that does not help,
 // ends it.
 func (p *Process) stop() {
-	p.now().cancel(context.Cause(p.group.ctx))
+	if l := p.now(); l != nil { // else its first start has failed, and is not tried again
+		l.cancel(context.Cause(p.group.ctx))
+	}
 	for _, sig := range []os.Signal{syscall.SIGTERM, os.Kill} {
 		if p.endsWithin(p.group.opts.Grace) {
 			return
 		}
 		p.forced.Store(true)
-		p.now().end(sig, fmt.Sprintf("it had not stopped %v after it was told to", p.group.opts.Grace))
+		if l := p.now(); l != nil {
+			l.end(sig, fmt.Sprintf("it had not stopped %v after it was told to", p.group.opts.Grace))
+		}
 	}
 }
 
@@ -258,5 +266,5 @@ func (p *Process) failure(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &ProcessError{Func: p.name, Rank: p.rank, PID: p.PID(), Err: err, ExitCode: -1}
+	return &ProcessError{Func: p.name, Rank: p.rank, Err: err, ExitCode: -1}
 }

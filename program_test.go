@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,6 +30,14 @@ const programKey = "SHOAL_TEST_PROGRAM"
 // programs never return.
 var programs = map[string]func(){
 	"ok": func() { shoal.Main(func(context.Context) error { return nil }) },
+	"goexit": func() {
+		shoal.Main(func(ctx context.Context) error {
+			obey.Go(shoal.NewGroup(ctx, shoal.Options{}), false)
+			runtime.Goexit()
+			return nil
+		})
+	},
+	"panic": func() { shoal.Main(func(context.Context) error { deepest(); return nil }) },
 	"fail": func() {
 		shoal.Main(func(ctx context.Context) error { return fails.Spawn(ctx, 1, "panic") })
 	},
@@ -180,6 +189,21 @@ func TestMain_ExitStatus(t *testing.T) {
 	if status != 1 || !strings.Contains(out, "shoal: fails rank 0 (pid ") ||
 		!strings.Contains(out, "shoal_test.deepest(") {
 		t.Errorf("failure: status %d, output %q", status, out)
+	}
+}
+
+func TestMain_AGoexitIsAnError(t *testing.T) {
+	t.Parallel()
+	if status, out := statusOf(t, "goexit"); status != 1 || !strings.Contains(out, "runtime.Goexit ended the function") {
+		t.Errorf("got status %d and output %q, want 1 and an error that names Goexit", status, out)
+	}
+}
+
+func TestMain_APanicEndsTheProgramAsInGo(t *testing.T) {
+	t.Parallel()
+	status, out := statusOf(t, "panic")
+	if status != 2 || !strings.HasPrefix(out, "panic: ") || !strings.Contains(out, "shoal_test.deepest(") {
+		t.Errorf("got status %d and output %q, want 2 and the stack of the panic", status, out)
 	}
 }
 

@@ -10,6 +10,7 @@ func splitCrash(text, fatal string) (reason, stack string) {
 	if !strings.HasPrefix(stack, "goroutine ") {
 		reason, stack, _ = strings.Cut(stack, "\n\n")
 		reason, _, _ = strings.Cut(reason, "\n")
+		reason = strings.TrimSuffix(reason, repanicked)
 	} else if reason = fatal; reason == "" {
 		reason = "fatal error of the runtime"
 	}
@@ -19,6 +20,9 @@ func splitCrash(text, fatal string) (reason, stack string) {
 	}
 	return reason, goroutine + "\n" + userFrames(frames)
 }
+
+// repanicked is how the runtime marks a panic that went through [goexit.Call].
+const repanicked = " [recovered, repanicked]"
 
 // userFrames drops the frames at the top of a stack that belong to the runtime and to the panic
 // itself, so that the first frame is where the user's code was.
@@ -37,7 +41,8 @@ func userFrames(stack string) string {
 }
 
 func isRuntimeFrame(function string) bool {
-	for _, prefix := range []string{"panic(", "runtime.", "internal/runtime/", "runtime/debug."} {
+	for _, prefix := range []string{"panic(", "runtime.", "internal/runtime/", "runtime/debug.",
+		"github.com/shoal-mp/shoal/internal/goexit."} {
 		if strings.HasPrefix(function, prefix) {
 			return true
 		}

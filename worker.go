@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/goexit"
 	"github.com/shoal-mp/shoal/internal/registry"
 	"github.com/shoal-mp/shoal/internal/seed"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -155,7 +156,7 @@ type cancelled struct{ error }
 func (c *cancelled) Unwrap() []error { return []error{c.error, context.Canceled} }
 
 // goexited is the outcome of a function that has neither returned nor panicked.
-var goexited = outcome{Kind: kindPanicked, Text: "runtime.Goexit ended the function"}
+var goexited = outcome{Kind: kindPanicked, Text: goexit.Err.Error()}
 
 // run does the job, on the main goroutine, and exits. The deferred call is reached however the
 // function ends, by runtime.Goexit as well.

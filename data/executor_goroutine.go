@@ -2,9 +2,13 @@ package data
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"os"
 	"runtime"
 	"sync"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/goexit"
 )
 
 // A goroutineExecutor is goroutines, or the consumer alone.
@@ -84,16 +88,18 @@ func (e *goroutineExecutor) pop(id int) (f *fetch) {
 	return f
 }
 
-// serve does fetches until the executor is closed. w is nil and err too if the worker is new.
+// serve does fetches until the executor is closed. w is nil and err too if the worker is new. If the
+// data set calls runtime.Goexit in a fetch, another goroutine goes on with the worker. If it does so
+// in Open, each fetch fails.
 func (e *goroutineExecutor) serve(id int, w *worker, err error) {
 	closed := false
 	defer func() {
-		if !closed { // the data set has called runtime.Goexit
+		if !closed {
 			e.wg.Go(func() { e.serve(id, w, err) })
 		}
 	}()
 	if w == nil && err == nil {
-		err = errGoexit // unless newWorker returns
+		err = exited(id) // unless newWorker returns
 		w, err = newWorker(context.Background(), e.config, id)
 	}
 	for f := e.next(id); f != nil; f = e.next(id) {
@@ -107,37 +113,49 @@ func (e *goroutineExecutor) serve(id int, w *worker, err error) {
 	}
 }
 
+// exited is the error of a worker whose goroutine was ended by runtime.Goexit. As a process, the
+// worker would have died.
+func exited(id int) error {
+	return &shoal.ProcessError{Func: "data.Loader", Rank: id, PID: os.Getpid(), ExitCode: -1,
+		Err: fmt.Errorf("%w: %w", shoal.ErrPanic, goexit.Err)}
+}
+
 // do does a fetch, and reports whether its batch is ready. err is why there is no worker. A panic,
 // or a call of runtime.Goexit, fails the fetch: this goroutine is the library's, and the program
 // could not recover it.
-func do(w *worker, err error, f *fetch) (isReady bool) {
-	result := fetchResult{}
+func do(w *worker, err error, f *fetch) bool {
 	if err == nil {
 		err = context.Cause(f.p.ctx)
 	}
+	var result fetchResult
 	if err == nil {
-		err = errGoexit
-		defer func() {
-			if err == errGoexit {
-				f.p.finished(f, fetchResult{}, err)
-			}
-		}()
-		err = recovered(func() error {
-			r := f.request()
-			defer f.release(r)
-			result = w.do(f.p.ctx, r)
-			return nil
-		})
+		result, err = attempt(w, f)
 	}
-	isReady = f.p.finished(f, result, err)
+	isReady := f.p.finished(f, result, err)
 	if w != nil {
 		w.delivered()
 	}
 	return isReady
 }
 
-var errGoexit = errors.New("data: the data set ended the goroutine of its worker by runtime.Goexit, " +
-	"as testing.T.FailNow does")
+// attempt has the worker do a fetch. If runtime.Goexit ends it, the fetch is finished as that of a
+// worker that has died.
+func attempt(w *worker, f *fetch) (result fetchResult, err error) {
+	done := false
+	defer func() {
+		if !done {
+			f.p.finished(f, fetchResult{}, exited(w.id))
+		}
+	}()
+	err = recovered(func() error {
+		r := f.request()
+		defer f.release(r)
+		result = w.do(f.p.ctx, r)
+		return nil
+	})
+	done = true
+	return result, err
+}
 
 func (e *goroutineExecutor) broken() bool { return false }
 

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -42,6 +45,8 @@ func (d *holes) Get(_ context.Context, i int) (data.Sample, error) {
 		b = tensor.Full(tensor.Float32, 0, 3)
 	case "dtype":
 		b = tensor.Full(tensor.Float64, 0, 2)
+	case "goexit":
+		runtime.Goexit()
 	case "panic":
 		var none *tensor.Tensor
 		none.Fill(1)
@@ -164,4 +169,60 @@ func TestCollate_ThatMakesNothingIsAnError(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A data set that calls runtime.Goexit costs its worker, and the Loader goes on.
+func TestLoader_AGoexitIsTheErrorOfItsSample(t *testing.T) {
+	set := &holes{[]string{"", "goexit", "", "goexit", ""}}
+	for kind, workers := range map[data.Kind]int{data.Goroutines: 2, data.Processes: 1} {
+		var skipped []int
+		l := data.NewLoader(set, data.Options{Workers: workers, Kind: kind, Skip: func(e *data.SampleError) bool {
+			if !errors.Is(e, shoal.ErrPanic) || !strings.Contains(e.Error(), "runtime.Goexit") {
+				t.Errorf("%v: got %v, want an error that names Goexit", kind, e)
+			}
+			skipped = append(skipped, e.Index)
+			return true
+		}})
+		n := 0
+		for b, err := range l.Batches(testutil.Context(t)) {
+			testutil.NoError(t, err)
+			n += b[0].Dim(0)
+		}
+		testutil.NoError(t, l.Close())
+		if n != 3 || !slices.Equal(skipped, []int{1, 3}) {
+			t.Errorf("%v: got %d samples, skipped %v, want 3, and 1 and 3 skipped", kind, n, skipped)
+		}
+	}
+}
+
+// openExits is a data set that cannot be opened.
+type openExits struct{ holes }
+
+func (*openExits) Open(context.Context) (any, error) { runtime.Goexit(); return nil, nil }
+
+func TestLoader_AGoexitInOpenIsAnError(t *testing.T) {
+	l := data.NewLoader(&openExits{holes{[]string{"", ""}}}, data.Options{Workers: 2, Kind: data.Goroutines})
+	defer l.Close()
+	var got error
+	for _, err := range l.Batches(testutil.Context(t)) {
+		got = err
+	}
+	testutil.ErrorContains(t, got, "runtime.Goexit")
+}
+
+// Without workers, the goroutine that ends is the consumer's own, and its deferred calls run.
+func TestLoader_AGoexitOfTheConsumerLeavesNothing(t *testing.T) {
+	l := data.NewLoader(&holes{[]string{"", "goexit"}}, data.Options{BatchSize: data.Single})
+	batches := make(chan int, 1)
+	go func() {
+		n := 0
+		defer func() { batches <- n }()
+		for range l.Batches(testutil.Context(t)) {
+			n++
+		}
+	}()
+	if n := <-batches; n != 1 {
+		t.Errorf("got %d batches, want 1", n)
+	}
+	testutil.NoError(t, l.Close())
 }

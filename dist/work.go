@@ -1,6 +1,10 @@
 package dist
 
-import "context"
+import (
+	"context"
+
+	"github.com/shoal-mp/shoal/internal/goexit"
+)
 
 // A Work is a call that goes on in the background: torch's Work, which async_op=True returns.
 type Work struct {
@@ -61,8 +65,10 @@ func (g *Group) Async(ctx context.Context, call func(g *Group) error) *Work {
 	at := g.line.stand()
 	go func() {
 		g.await(ctx, at)
-		w.end(call(&Group{member: g.member, seated: true})) // before the next one can
-		at.leave()
+		goexit.Call(func() error { return call(&Group{member: g.member, seated: true}) }, func(err error) {
+			w.end(err) // before the next one can
+			at.leave()
+		})
 	}()
 	return w
 }

@@ -3,6 +3,7 @@ package dist_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
@@ -136,4 +137,11 @@ func TestRegression_S3_3_WorksCarryTheirErrors(t *testing.T) {
 	w = pending[0].Async(ctx, func(g *dist.Group) error { return g.Barrier(ctx) })
 	testutil.NoError(t, pending[1].Close())
 	blamed(t, w.Wait(ctx), dist.ErrLeft, 1)
+}
+
+func TestAsync_AGoexitIsTheErrorOfItsWork(t *testing.T) {
+	groups, ctx := handles(t, 1), testutil.Context(t)
+	w := groups[0].Async(ctx, func(*dist.Group) error { runtime.Goexit(); return nil })
+	testutil.ErrorContains(t, w.Wait(ctx), "runtime.Goexit")
+	testutil.NoError(t, groups[0].Barrier(ctx)) // a later call has its turn
 }

@@ -24,6 +24,8 @@
 //	shoal_processes{state}          in the domain: live, joining, dead
 //	shoal_processes_reaped_total    that died, and left something that was cleared away
 //	shoal_messages_dropped_total    lost because the process that read them died
+//	shoal_process_restarts_total    processes that groups have started again after a failure
+//	shoal_task_retries_total        tasks that pools have run again after the death of a worker
 //	shoal_queue_depth{queue}        messages that wait
 //	shoal_queue_capacity{queue}
 //	shoal_queue_puts_total{queue}

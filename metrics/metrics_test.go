@@ -20,6 +20,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/figures"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/metrics"
+	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -141,6 +142,47 @@ func TestCollector_FollowsAProgram(t *testing.T) {
 	until(t, map[string]float64{`shoal_processes{state="live"}`: 1, `shoal_processes_reaped_total`: 1,
 		`shoal_lock_held{kind="mutex",lock="lock"}`: 0})
 	g.Wait()
+}
+
+// failing fails in its first life.
+var failing = shoal.Register("metrics failing", func(_ context.Context, _ int, lives *ipc.Value[int64]) error {
+	if n, err := lives.Add(1); err != nil || n > 1 {
+		return err
+	}
+	return errors.New("not yet")
+})
+
+// dying ends its worker in its first run.
+var dying = pool.Register("metrics dying", func(_ context.Context, runs *ipc.Value[int64]) (int, error) {
+	if n, err := runs.Add(1); err != nil || n > 1 {
+		return int(n), err
+	}
+	panic("not yet")
+})
+
+func TestCollector_CountsRestartsAndRetries(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	lives, err1 := ipc.NewValue[int64](0)
+	runs, err2 := ipc.NewValue[int64](0)
+	testutil.NoError(t, errors.Join(err1, err2))
+	defer lives.Close()
+	defer runs.Close()
+	before := scrape(t)
+	g := shoal.NewGroup(ctx, shoal.Options{Restart: shoal.Restart{Max: 1, Backoff: time.Millisecond}})
+	failing.Go(g, lives)
+	testutil.NoError(t, g.Wait())
+	p, err := pool.New(ctx, pool.Options{Workers: 1, Retries: 1})
+	testutil.NoError(t, err)
+	defer p.Close()
+	_, err = dying.Apply(ctx, p, runs)
+	testutil.NoError(t, err)
+	now := scrape(t)
+	for _, name := range []string{"shoal_process_restarts_total", "shoal_task_retries_total"} {
+		if got := now[name] - before[name]; got != 1 {
+			t.Errorf("%s grew by %v, want 1", name, got)
+		}
+	}
 }
 
 func TestCollector_KeepsTheRulesOfPrometheus(t *testing.T) {

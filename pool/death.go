@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // rearm is called where the oldest call may be another one than before: it sets the alarm for it,
@@ -74,7 +77,9 @@ func (m *member) remove() {
 	if !m.ready && err != nil {
 		broken = p.despair(m.rank, err)
 	}
-	ends := p.judge(lost, m.why(err))
+	why := m.why(err)
+	ends := p.judge(m.rank, lost, why)
+	died := p.cause == nil && err != nil
 	p.mu.Unlock()
 	m.feeding.Unlock()
 	m.calls.Close()
@@ -82,6 +87,12 @@ func (m *member) remove() {
 	m.stops.Close()
 	if broken != nil {
 		p.end(broken)
+	}
+	switch {
+	case died && m.ready:
+		slog.Warn("pool: a worker has died", "rank", m.rank, "cause", why)
+	case died:
+		p.reportBarren(m.rank, err)
 	}
 	for _, end := range ends {
 		end()
@@ -106,6 +117,10 @@ func backOff(barren int) time.Duration {
 	return min(minPause<<min(barren-1, 10), maxPause)
 }
 
+// transientPatience is how long a rank that has had a worker may get no other one for want of
+// descriptors, processes or memory.
+const transientPatience = time.Minute
+
 // despair notes that a worker has ended before it was ready, and returns why there will be no more
 // workers, if none works. A worker that was killed may have had bad luck; one that failed by itself
 // will do it again, and if no rank has had a worker until now the others will as well. While one
@@ -115,6 +130,9 @@ func (p *Pool) despair(rank int, err error) error {
 		return nil
 	}
 	r := &p.ranks[rank]
+	if r.barren == 0 {
+		r.since = time.Now()
+	}
 	r.barren, r.why = r.barren+1, err
 	if !r.begun && !badLuck(err) {
 		return fmt.Errorf("%w: %w", ErrBroken, err)
@@ -126,7 +144,8 @@ func (p *Pool) despair(rank int, err error) error {
 	}
 	var reasons []error
 	for _, r := range p.ranks {
-		if r.barren == 0 || r.barren < p.opts.startLimit(r.why) {
+		short := r.begun && sys.Transient(r.why) && time.Since(r.since) < transientPatience
+		if r.barren == 0 || r.barren < p.opts.startLimit(r.why) || short {
 			return nil
 		}
 		reasons = append(reasons, r.why)
@@ -134,7 +153,7 @@ func (p *Pool) despair(rank int, err error) error {
 	return fmt.Errorf("%w: %w", ErrBroken, errors.Join(reasons...))
 }
 
-func badLuck(err error) bool { return errors.Is(err, shoal.ErrExited) }
+func badLuck(err error) bool { return errors.Is(err, shoal.ErrExited) || sys.Transient(err) }
 
 // startLimit returns how many workers of a rank in a row may end as err says before they are ready.
 func (o Options) startLimit(err error) int {
@@ -171,13 +190,15 @@ func (m *member) why(err error) error {
 	return err
 }
 
-// judge decides what becomes of tasks whose worker has died: they are pending again, or what is
-// returned ends them. mu is held.
-func (p *Pool) judge(lost []*task, err error) (ends []func()) {
+// judge decides what becomes of tasks whose worker of a rank has died: they are pending again, or
+// fail. The caller must call the returned functions without mu, which judge needs.
+func (p *Pool) judge(rank int, lost []*task, err error) (ends []func()) {
 	for _, t := range lost {
 		if p.cause == nil && t.tries < p.opts.Retries {
 			t.tries++
 			p.pending.back(t)
+			e := RetryEvent{Func: t.fn, Index: t.first, Rank: rank, Attempt: t.tries, Err: err}
+			ends = append(ends, func() { p.reportRetry(e) })
 			continue
 		}
 		end := func() { t.die(err) }
@@ -192,6 +213,26 @@ func (p *Pool) judge(lost []*task, err error) (ends []func()) {
 		}
 	}
 	return ends
+}
+
+// reportBarren tells that a worker has ended before it was ready, or could not be started.
+func (p *Pool) reportBarren(rank int, err error) {
+	p.mu.Lock()
+	attempt := p.ranks[rank].barren
+	p.mu.Unlock()
+	slog.Warn("pool: a worker was not started", "rank", rank, "attempt", attempt, "pause", backOff(attempt), "cause", err)
+}
+
+// reportRetry tells that a task is run again.
+func (p *Pool) reportRetry(e RetryEvent) {
+	slog.Warn("pool: a task is run again, since its worker has died", "func", e.Func, "index", e.Index, "rank", e.Rank,
+		"attempt", e.Attempt, "cause", e.Err)
+	if d := shm.Current(); d != nil {
+		d.CountRetry()
+	}
+	if p.opts.OnRetry != nil {
+		go p.opts.OnRetry(e)
+	}
 }
 
 // rest lets the workers go if nothing is left to do.

@@ -17,7 +17,8 @@ var (
 
 	// ErrBroken is the error of all tasks when the pool is unable to start or initialise any
 	// worker. It wraps the reason of each rank. While one worker runs, the pool goes on, and starts
-	// the others again after growing pauses.
+	// the others again after growing pauses. It also goes on for a minute if its workers have run
+	// and no other can be started for want of descriptors, processes or memory.
 	ErrBroken = errors.New("pool: no worker can be started")
 
 	// ErrTimeout is wrapped where a value took longer than Options.TaskTimeout. It wraps

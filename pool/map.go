@@ -41,13 +41,14 @@ func (f *Func[In, Out]) Apply(ctx context.Context, p *Pool, in In) (Out, error) 
 // ApplyAsync hands one value to the pool and returns at once, when the value is copied.
 func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 	r := newResult[Out]()
-	f.MapAsync(p, []In{in}).Then(func(out []Out, err error) {
+	one := func(out []Out, err error) {
 		var v Out
 		if err == nil {
 			v = out[0]
 		}
 		r.set(v, err)
-	})
+	}
+	f.MapAsync(p, []In{in}).then(one, one)
 	return r
 }
 

@@ -41,7 +41,8 @@ type Options struct {
 	TaskTimeout time.Duration
 
 	// Retries is how often the pool runs a chunk again after its worker died or was killed for its
-	// timeout. A chunk that runs again changes shared memory again.
+	// timeout. A chunk that runs again changes shared memory again. Each retry is a warning by
+	// package log/slog, and counted: see Retries of shoal.MemoryStats.
 	Retries int
 
 	// StartRetries is how often the pool starts another worker in place of one that a signal killed
@@ -49,10 +50,23 @@ type Options struct {
 	// uses Retries instead if that is greater, and at least 4.
 	StartRetries int
 
+	// OnRetry, if not nil, is called each time that a chunk is run again. Each call has a goroutine
+	// of its own, on which it may close the pool.
+	OnRetry func(RetryEvent)
+
 	// Process has further options of the processes. The pool sets Start, Workers, FirstRank and
-	// Restart itself. The default of Grace is 100 ms. The caller may close Files when New has
-	// returned.
+	// Restart itself, and ignores OnRestart. The default of Grace is 100 ms. The caller may close
+	// Files when New has returned.
 	Process shoal.Options
+}
+
+// A RetryEvent says which chunk a pool runs again, and why. Options.OnRetry receives it.
+type RetryEvent struct {
+	Func    string // name of the function
+	Index   int    // index of the chunk's first value in its call
+	Rank    int    // of the worker that died
+	Attempt int    // 1 for the first retry of the chunk
+	Err     error  // a *shoal.ProcessError; it wraps ErrTimeout if the pool killed the worker
 }
 
 const defaultGrace = 100 * time.Millisecond

@@ -41,10 +41,11 @@ type Pool struct {
 
 // A rank is what is known of the workers that had one place, one after the other.
 type rank struct {
-	hired  int   // how often
-	begun  bool  // one was ready
-	barren int   // how many in a row ended before they were ready
-	why    error // the last of these
+	hired  int       // how often
+	begun  bool      // one was ready
+	barren int       // how many in a row ended before they were ready
+	since  time.Time // the first of these ended
+	why    error     // of the last of these
 }
 
 // New starts the workers of a pool. It does not wait until they are ready; [Pool.Ready] does. When
@@ -208,6 +209,7 @@ func (p *Pool) hire(rank int) {
 		p.mu.Lock()
 		broken := p.despair(rank, err)
 		p.mu.Unlock()
+		p.reportBarren(rank, err)
 		if broken != nil {
 			p.end(broken)
 		}

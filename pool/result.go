@@ -2,7 +2,10 @@ package pool
 
 import (
 	"context"
+	"log/slog"
 	"sync"
+
+	"github.com/shoal-mp/shoal/internal/goexit"
 )
 
 // A Result is the result of an asynchronous call: Python's AsyncResult. Several goroutines may call
@@ -10,10 +13,10 @@ import (
 type Result[T any] struct {
 	done chan struct{}
 
-	mu    sync.Mutex
-	then  []func(T, error)
-	value T // value and err are set before done is closed
-	err   error
+	mu      sync.Mutex
+	waiting []func(T, error)
+	value   T // value and err are set before done is closed
+	err     error
 }
 
 func newResult[T any]() *Result[T] { return &Result[T]{done: make(chan struct{})} }
@@ -47,17 +50,33 @@ func (r *Result[T]) Get(ctx context.Context) (T, error) {
 }
 
 // Then calls f with the result: Python's callback and error_callback. If the result is ready, Then
-// calls f at once. Otherwise a goroutine that serves a worker calls f later. So f should be short:
-// it may begin further calls, and must not wait for them.
+// calls f at once. Otherwise the goroutine that serves a worker waits while another goroutine calls
+// f. So f should be short: it may begin further calls, and must not wait for them.
 func (r *Result[T]) Then(f func(value T, err error)) {
+	r.then(f, func(value T, err error) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			goexit.Call(func() error { f(value, err); return nil }, func(err error) {
+				if err != nil {
+					slog.Error("pool: a function given to Then has failed", "cause", err)
+				}
+			})
+		}()
+		<-done
+	})
+}
+
+// then calls now at once if the result is ready, or else has later called when it is.
+func (r *Result[T]) then(now, later func(value T, err error)) {
 	r.mu.Lock()
 	if !r.Ready() {
-		r.then = append(r.then, f)
+		r.waiting = append(r.waiting, later)
 		r.mu.Unlock()
 		return
 	}
 	r.mu.Unlock()
-	f(r.value, r.err)
+	now(r.value, r.err)
 }
 
 // set makes the result, unless there is one.
@@ -68,10 +87,10 @@ func (r *Result[T]) set(value T, err error) {
 		return
 	}
 	r.value, r.err = value, err
-	then := r.then
+	waiting := r.waiting
 	close(r.done)
 	r.mu.Unlock()
-	for _, f := range then {
+	for _, f := range waiting {
 		f(value, err)
 	}
 }

@@ -15,6 +15,8 @@ type Stats struct {
 	Copied       int64 // bytes that Shoal's packages copied into or out of blocks
 	Reaped       int   // participants that died and were reaped
 	Dropped      int   // messages that were lost because the process that was reading them died
+	Restarts     int   // processes that groups have started again, by shoal.Options.Restart
+	Retries      int   // tasks that pools have run again, by pool.Options.Retries
 }
 
 // A Report describes a domain: its counters, its largest holders of memory and its names.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/internal/goexit"
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
@@ -58,20 +59,32 @@ const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
 // many samples the data set NAME has, and the names of its classes. The method Classes() []string
 // of a data set returns these names.
 func (c Child) Main() {
-	c.answerProbe()
-	code, ok := pythonCode(os.Args)
-	samples, err := c.servesSamples(os.Args)
-	if !ok && !samples {
+	serve := c.server(os.Args)
+	if serve == nil {
 		return
 	}
-	if ok {
-		err = c.do(code)
+	goexit.Call(serve, func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	})
+}
+
+// server returns the function that does what the arguments of this process ask for. It returns nil
+// if a user has started the process.
+func (c Child) server(args []string) func() error {
+	if code, ok := pythonCode(args); ok {
+		return func() error { return c.do(code) }
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	switch {
+	case len(args) > 1 && args[1] == probeFlag:
+		return func() error { return c.probe(context.Background(), os.Stdout, args[2:]) }
+	case len(args) == 3 && args[1] == samplesFlag:
+		return func() error { return c.servesSamples(args[2]) }
 	}
-	os.Exit(0)
+	return nil
 }
 
 // pythonCode returns the code of python -c, if the arguments are those of one that imports a

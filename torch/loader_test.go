@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,6 +41,7 @@ var testChild = Child{
 			return data.NewTensorDataset(args.Scale), nil
 		},
 		"photos": openPhotos, "lettered": openLettered,
+		"goexit": func(context.Context, Worker) (data.Dataset, error) { runtime.Goexit(); return nil, nil },
 		"info": func(_ context.Context, w Worker) (data.Dataset, error) {
 			if extra, _ := w.Args.Get("extra"); extra != "keyword" {
 				return nil, fmt.Errorf("extra is %v", extra)
@@ -200,7 +202,7 @@ func dataLoader(t *testing.T, py peerPython, theirs string) {
 	}
 	for name, want := range map[string]string{
 		"error": "sample seven is bad", "panic": "sample seven panics",
-		"unknown":  `no data set \"nobody\"; Datasets, for a Dataset in Python, has [\"info\" \"lettered\" \"photos\" \"scaled\" \"squares\" \"values\"]`,
+		"unknown":  `no data set \"nobody\"; Datasets, for a Dataset in Python, has [\"goexit\" \"info\" \"lettered\" \"photos\" \"scaled\" \"squares\" \"values\"]`,
 		"misspelt": "the key scales of a dict",
 		"mistyped": "field n: torch: value cannot cross: string does not become int",
 		"around":   "index 2 of a Subset, at 1, is outside of its data set, which has 2 samples",

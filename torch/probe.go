@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/shoal-mp/shoal/data"
@@ -66,16 +65,4 @@ func (s *source) probe(ctx context.Context, open OpenDataset) (p probed, err err
 		p.Classes = slices.Clone(ds.Classes())
 	}
 	return p, nil
-}
-
-// answerProbe answers a probe if the program was started for one, and then ends the program.
-func (c Child) answerProbe() {
-	if len(os.Args) < 2 || os.Args[1] != probeFlag {
-		return
-	}
-	if err := c.probe(context.Background(), os.Stdout, os.Args[2:]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
 }

@@ -58,6 +58,7 @@ func TestChild_AProbeSaysLengthAndClasses(t *testing.T) {
 	}{
 		{[]string{"photos", string(quoted)}, `{"len":3,"classes":["ant","bee"]}`, ""},
 		{[]string{"squares", `{"n": 12}`}, `{"len":12,"classes":null}`, ""},
+		{[]string{"goexit"}, "", "runtime.Goexit ended the function"},
 		{[]string{"squares"}, `{"len":0,"classes":null}`, ""},
 		{[]string{"lettered"}, `{"len":3,"classes":["a","b","c"]}`, ""},
 		{[]string{"nobody"}, "", `no data set "nobody"`},

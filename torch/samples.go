@@ -44,26 +44,23 @@ func (s *start) handOverLoader() error {
 	return s.handOver()
 }
 
-// servesSamples is Main's part in the process that has the samples. It reports whether this process
-// is one.
-func (c Child) servesSamples(args []string) (yes bool, err error) {
-	if len(args) != 3 || args[1] != samplesFlag {
-		return false, nil
-	}
-	fd, err := strconv.Atoi(args[2])
+// servesSamples is Main's part in the process that has the samples. number is the descriptor of its
+// socket.
+func (c Child) servesSamples(number string) error {
+	fd, err := strconv.Atoi(number)
 	if err != nil || fd < 3 {
-		return true, protocolError("%q is no number of a socket", args[2])
+		return protocolError("%q is no number of a socket", number)
 	}
 	conn, err := sys.SocketConn(os.NewFile(uintptr(fd), "samples"))
 	if err != nil {
-		return true, err
+		return err
 	}
 	endQuietly()
 	err = c.serveSamples(context.Background(), newConn(conn, Options{}))
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-		err = nil // Python has ended, or was killed
+		return nil // Python has ended, or was killed
 	}
-	return true, err
+	return err
 }
 
 // serveSamples answers requests until the connection ends.

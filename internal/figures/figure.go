@@ -57,6 +57,8 @@ var (
 	processes = gauge("processes", "{process}", "Processes in the domain.", "state")
 	reaped    = counter("processes_reaped", "{process}", "Processes that died, and left something that was cleared away.")
 	dropped   = counter("messages_dropped", "{message}", "Messages lost because the process that read them died.")
+	restarts  = counter("process_restarts", "{restart}", "Processes that groups have started again after a failure.")
+	retries   = counter("task_retries", "{retry}", "Tasks that pools have run again after the death of a worker.")
 	depth     = gauge("queue.depth", "{message}", "Messages that wait in a named queue.", "queue")
 	capacity  = gauge("queue.capacity", "{message}", "Messages that a named queue can hold.", "queue")
 	puts      = counter("queue.puts", "{message}", "Messages put into a named queue.", "queue")

@@ -52,6 +52,8 @@ func (r reading) stats(s shm.Stats) {
 	r(copied, int64(s.Copied))
 	r(reaped, int64(s.Reaped))
 	r(dropped, int64(s.Dropped))
+	r(restarts, int64(s.Restarts))
+	r(retries, int64(s.Retries))
 }
 
 // named tells what has a name. A value with two queues, such as a pipe, has its name twice: then

@@ -68,8 +68,11 @@ type header struct {
 	memwait    [ownWords]Word // 320  participants that wait for memory
 	relief     Word           // 352  0, or 1 and the blocks that became free since the first wait for memory
 	names      Word           // 360  handle of the board of names, which may be stale; 0: there never was one
-	_          [16]byte
-	lists      [classCount]Word // 384  heads of the free lists: epoch 12 | tag 20 | index 32
+
+	restarts Word // 368  statistics: processes that groups have started again after a failure
+	retries  Word // 376  statistics: tasks that pools have run again after the death of a worker
+
+	lists [classCount]Word // 384  heads of the free lists: epoch 12 | tag 20 | index 32
 }
 
 // participant is one seat of the participant table.

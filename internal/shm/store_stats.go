@@ -34,6 +34,8 @@ func (d *Domain) figures() Stats {
 		Committed: int64(d.hdr.budget.Load() >> budgetPageShift * pageSize),
 		Reaped:    int(d.hdr.reaped.Load()),
 		Dropped:   int(d.hdr.dropped.Load()),
+		Restarts:  int(d.hdr.restarts.Load()),
+		Retries:   int(d.hdr.retries.Load()),
 	}
 	lanes := d.hdr.lanes.Load()
 	for i := range maxParticipants {
@@ -57,6 +59,20 @@ func (d *Domain) figures() Stats {
 func (d *Domain) CountCopied(n int) {
 	if l, err := d.enter(); err == nil {
 		l.rec.copied.Set(l.rec.copied.Load() + uint64(n))
+		l.unlock()
+	}
+}
+
+// CountRestart counts a process that a group has started again.
+func (d *Domain) CountRestart() { d.countInHeader(&d.hdr.restarts) }
+
+// CountRetry counts a task that a pool has run again.
+func (d *Domain) CountRetry() { d.countInHeader(&d.hdr.retries) }
+
+// countInHeader adds 1 to a counter, unless d is closed.
+func (d *Domain) countInHeader(w *Word) {
+	if l, err := d.enter(); err == nil {
+		w.Add(1)
 		l.unlock()
 	}
 }

@@ -30,6 +30,8 @@ type Domain struct {
 	InTransit       int       `json:"in_transit"`      // references that messages hold
 	Reaped          int       `json:"reaped"`          // processes that died and left something
 	Dropped         int       `json:"dropped"`         // messages lost because their reader died
+	Restarts        int       `json:"restarts"`        // processes that groups have started again
+	Retries         int       `json:"retries"`         // tasks that pools have run again
 	AllocsPerSecond float64   `json:"allocs_per_second"`
 	CopiedPerSecond float64   `json:"copied_per_second"` // bytes
 	Names           []string  `json:"names"`             // that are bound
@@ -164,7 +166,7 @@ func (w *Watcher) domain(address string, o shm.Observation, err error, table map
 	s := o.Stats
 	d := empty(Domain{
 		Address: address, Version: o.Version, Limit: s.Limit, Committed: s.Committed, Bytes: s.Bytes, Blocks: s.Blocks,
-		InTransit: s.InTransit, Reaped: s.Reaped, Dropped: s.Dropped,
+		InTransit: s.InTransit, Reaped: s.Reaped, Dropped: s.Dropped, Restarts: s.Restarts, Retries: s.Retries,
 		Summary: o.Summary, Bound: o.Bound, QueuesLeft: o.QueuesLeft, LocksLeft: o.LocksLeft,
 		allocs: s.Allocs, copied: s.Copied,
 	})

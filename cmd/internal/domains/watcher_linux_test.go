@@ -31,6 +31,9 @@ var idle = shoal.Register("idle", func(ctx context.Context, _, _ int) error {
 	return nil
 })
 
+// dies is a worker that fails.
+var dies = shoal.Register("dies", func(context.Context, int, int) error { return errors.New("as it should") })
+
 func TestMain(m *testing.M) {
 	if os.Getenv(aloneVar) != "" {
 		shoal.Main(func(ctx context.Context) error {
@@ -42,6 +45,9 @@ func TestMain(m *testing.M) {
 			g := shoal.NewGroup(ctx, shoal.Options{}) // a program answers from its first worker on
 			defer g.Close()
 			idle.Go(g, 0)
+			again := shoal.NewGroup(ctx, shoal.Options{Restart: shoal.Restart{Max: 2, Backoff: time.Millisecond}})
+			dies.Go(again, 0)
+			again.Wait()
 			fmt.Println("ready")
 			io.Copy(io.Discard, os.Stdin)
 			return nil
@@ -101,7 +107,10 @@ func TestAProgramThatIsStoppedIsNamedAndNotWaitedFor(t *testing.T) {
 	if err := c.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	until("to go on", func(d *domains.Domain) bool { return d.Error == "" && len(d.Queues) == 1 })
+	d = until("to go on", func(d *domains.Domain) bool { return d.Error == "" && len(d.Queues) == 1 })
+	if d.Restarts != 2 {
+		t.Errorf("got %d restarts, want 2", d.Restarts)
+	}
 }
 
 // pair is two locks, a barrier at which each worker has its first one, and a queue to say which

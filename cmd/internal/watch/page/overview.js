@@ -12,6 +12,7 @@ const figures = [
   ["Processes", (d) => count((d.processes || []).length), (d) => `${(d.processes || [])
     .reduce((sum, p) => sum + (p.cpus || 0), 0).toFixed(2)} CPUs busy`],
   ["Reaped", (d) => count(d.reaped), (d) => d.dropped ? `dead; ${plural(d.dropped, "message")} lost` : "dead workers"],
+  ["Restarts", (d) => count(d.restarts || 0), (d) => d.retries ? `of workers; ${plural(d.retries, "task")} run again` : "of workers"],
 ];
 
 export class Overview {

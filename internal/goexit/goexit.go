@@ -1,0 +1,25 @@
+// Package goexit runs functions of users so that a call of runtime.Goexit in them is an error. The
+// methods FailNow, Fatal and Skip of package testing call runtime.Goexit, and so does testify's
+// package require. Without this package, a goroutine of the library would then end in the middle
+// of its work, and whoever waits for its result would wait for ever.
+package goexit
+
+import "errors"
+
+// Err is the result of a function that has called runtime.Goexit.
+var Err = errors.New("runtime.Goexit ended the function, which must return instead " +
+	"(FailNow and Fatal of package testing call Goexit, and so does testify's require)")
+
+// Call calls f, and then ended with the result of f, on the same goroutine. If f calls
+// runtime.Goexit, Call calls ended with Err and does not return: the goroutine ends after ended
+// returns. Call passes a panic of f on and does not call ended.
+func Call(f func() error, ended func(error)) {
+	err := Err
+	defer func() {
+		if p := recover(); p != nil {
+			panic(p)
+		}
+		ended(err)
+	}()
+	err = f()
+}
