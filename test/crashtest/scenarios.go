@@ -205,7 +205,8 @@ func init() {
 				return nil
 			},
 		},
-		"count": {act: func(v *victim) error { v.d.CountCopied(10); return nil }},
+		"count":           {act: func(v *victim) error { v.d.CountCopied(10); return nil }},
+		"count a restart": {act: func(v *victim) error { v.d.CountRestart(); return nil }},
 
 		"put 0 copy":  {setup: rings(8), prep: opens(1), act: puts(3, 0, 0, false)},
 		"put 1 move":  {setup: rings(8), prep: opens(1), act: puts(3, 1, 0, true)},
