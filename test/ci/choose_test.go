@@ -33,7 +33,7 @@ func TestTable_AlwaysRunsTheChecksOfEveryLanding(t *testing.T) {
 		sizes[s.group]++
 	}
 	want := []string{
-		"test", "race", "lint", "generated", "crashpoints", "interleavings", "interop-short", "docs",
+		"test", "race", "lint", "generated", "crashpoints", "interleavings", "interop-short", "docs", "modules",
 	}
 	if !slices.Equal(always, want) {
 		t.Errorf("always: got %v, want %v", always, want)
