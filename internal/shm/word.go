@@ -48,8 +48,10 @@ func (w *Word) Store(v uint64) {
 	}
 }
 
-// Set is a Store that what the goroutine loads next may overtake; what it wrote before is seen
-// before. It saves a locked instruction on the path of every message.
+// Set stores v with release semantics: another process that loads v also sees every earlier write
+// of this goroutine. Unlike [Word.Store], it does not order v before the goroutine's later loads,
+// which saves a locked instruction per message. Two Sets in a row may be merged into the later one.
+// Only the word's single writer may call Set; see [ordered].
 func (w *Word) Set(v uint64) {
 	if crashing {
 		interleave(w, true)
@@ -83,8 +85,21 @@ func SetLocal(w *atomic.Uint64, v uint64) {
 	}
 }
 
-// ordered says that a plain store is what Set needs: an aligned word is written whole, and after
-// all that was written before it. The race detector wants to be told all the same.
+// ordered reports whether a plain store is a release store here. On amd64 it is, because of three
+// facts. On other architectures, and under the race detector, which does not know them, Set and
+// Store are the same.
+//
+//   - A store of an aligned word is not torn. The Go memory model requires a racing read of at most
+//     a machine word to observe a value that was written: https://go.dev/ref/mem#restrictions. It
+//     does not order the store.
+//   - The compiler emits the stores of a function in program order, since each takes the memory
+//     state of the one before it, and atomic operations are part of that chain:
+//     https://github.com/golang/go/blob/go1.27.4/src/cmd/compile/internal/ssa/README.md. It removes
+//     only a store that a later one overwrites, with no load in between:
+//     https://github.com/golang/go/blob/go1.27.4/src/cmd/compile/internal/ssa/deadstore.go.
+//   - The processor makes stores visible in program order, and none before an earlier load. A store
+//     may become visible after a later load: Intel SDM, volume 3A, "Memory Ordering in P6 and More
+//     Recent Processor Families"; AMD64 manual, volume 2, section 7.2.
 const ordered = runtime.GOARCH == "amd64" && !racing
 
 // Add adds n, which may be negative as two's complement, and returns the new value.
