@@ -19,6 +19,18 @@ func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index
 		return nil, err
 	}
 	w.info.Dataset = ds
+	if w.tolerance == nil {
+		return w.load(ctx, ds, numbers, single)
+	}
+	var batch any
+	if err = w.guarded(func() (err error) { batch, err = w.load(ctx, ds, numbers, single); return err }); err != nil {
+		return w.tolerated(ctx, ds, numbers, single)
+	}
+	return batch, nil
+}
+
+// load makes the batch of samples, or the sample of one number.
+func (w *loaderWorker) load(ctx context.Context, ds data.Dataset, numbers []int, single bool) (any, error) {
 	g, gathers := ds.(data.Gatherer)
 	_, valued := ds.(data.ValueDataset)
 	switch {

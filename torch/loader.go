@@ -69,6 +69,7 @@ type loaderWorker struct {
 	ownName          string
 	collator         Collator                         // in place of default_collate, if own is nil
 	columns          func(samples []any) (any, error) // for a list of samples that becomes no batch; nil: collate
+	tolerance        *Tolerant                        // of samples that fail; nil if there is none
 	raw              bool                             // the samples are for Python: see Note [Samples for Python]
 	dropLast         bool
 	fetch            func(ctx context.Context, index any) (any, error)
