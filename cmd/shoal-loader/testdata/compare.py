@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import resource
 import tarfile
 import io
 
@@ -179,6 +180,32 @@ def numbers(paths, workers=2, **options):
     return [int(label) for _, label in loader]
 
 
+def kept():
+    """A script that keeps its batches does not run out of descriptors, and has one of them for each batch at most."""
+    with open("kept.jsonl", "w") as f:
+        f.writelines(json.dumps({"a": i, "b": [i, i / 2]}) + "\n" for i in range(1200))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for strategy in "file_descriptor", "file_system":
+        torch.multiprocessing.set_sharing_strategy(strategy)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+        for workers in 1, 2:
+            loader = DataLoader(Go("jsonl", paths="kept.jsonl"), batch_size=2, num_workers=workers, multiprocessing_context="spawn")
+            first = len(os.listdir("/proc/self/fd"))
+            batches = []
+            for batch in loader:
+                batches.append(batch)
+                if len(batches) == 40:
+                    assert len(os.listdir("/proc/self/fd")) < first + 40 + 25 * workers, "more than one descriptor for a batch"
+            assert len(batches) == 600
+            for i, batch in enumerate(batches):
+                assert same(batch, {"a": torch.tensor([2 * i, 2 * i + 1]), "b": [torch.tensor([2 * i, 2 * i + 1]), torch.tensor([i, i + 0.5])]}) or same(
+                    batch["b"], torch.tensor([[2 * i, i], [2 * i + 1, i + 0.5]])), (i, batch)
+            del batches, batch
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    torch.multiprocessing.set_sharing_strategy("file_descriptor")
+    print("kept", flush=True)
+
+
 def shards():
     """The order of the samples of shards, and files that other programs write."""
     jpg = io.BytesIO()
@@ -297,6 +324,7 @@ if __name__ == "__main__":
     text()
     tables()
     ragged()
+    kept()
     if PIL:
         pictures()
         shards()
