@@ -146,8 +146,8 @@ func (w *loaderWorker) fetchNext(ctx context.Context, next func() (any, error, b
 		func(row int) (data.Sample, error) { return samples[row].(data.Sample), nil })
 }
 
-// rows makes tensors for a batch of n samples like s, or for one sample, in one storage that PyTorch
-// can map.
+// rows makes tensors for a batch of n samples like s, or for one sample, in one storage that
+// PyTorch can map.
 func (w *loaderWorker) rows(s data.Sample, n int, batched bool) ([]any, error) {
 	fields := make([]tree.Field, len(s))
 	for k, t := range s {

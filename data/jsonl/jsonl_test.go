@@ -1,19 +1,25 @@
 package jsonl_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/jsonl"
 	"github.com/shoal-mp/shoal/data/row"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func written(t testing.TB, text string) string {
@@ -188,4 +194,33 @@ func FuzzOpen(f *testing.F) {
 			s.Get(t.Context(), i)
 		}
 	})
+}
+
+// Files of Windows begin with a mark, and many are compressed.
+func TestOpen_ReadsMarkedAndCompressedFiles(t *testing.T) {
+	const lines = "{\"n\": 1}\n\n{\"n\": 2}\n"
+	var gz bytes.Buffer
+	w := gzip.NewWriter(&gz)
+	testutil.Must(w.Write([]byte("\xef\xbb\xbf" + lines)))
+	testutil.NoError(t, w.Close())
+	z := testutil.Must(zstd.NewWriter(nil))
+	for name, text := range map[string]string{"mark": "\xef\xbb\xbf" + lines, "gzip": gz.String(),
+		"zstd": string(z.EncodeAll([]byte(lines), nil))} {
+		s := opened(t, jsonl.Options{}, written(t, text))
+		for i := range 2 {
+			v := testutil.Value(data.Value(t.Context(), s, i))(t)
+			if s.Len() != 2 || v.(map[string]any)["n"] != int64(i+1) {
+				t.Errorf("%s: %d lines, line %d is %v", name, s.Len(), i, v)
+			}
+		}
+	}
+	path := written(t, gz.String()[:gz.Len()-10])
+	_, err := jsonl.Open(jsonl.Options{}, path)
+	testutil.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	testutil.ErrorContains(t, err, path)
+	_, err = jsonl.Open(jsonl.Options{}, written(t, "\xff\xfe{\x00}\x00"))
+	testutil.ErrorIs(t, err, jsonl.ErrValue)
+	testutil.ErrorContains(t, err, "UTF-16")
+	_, err = jsonl.Open(jsonl.Options{}, written(t, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n"))
+	testutil.ErrorContains(t, err, "git lfs pull")
 }

@@ -324,6 +324,15 @@ func SetSubreaper() error {
 // made larger.
 func FileSizeLimit() int64 { return limit(unix.RLIMIT_FSIZE) }
 
+// CheckFileSize returns an error that wraps EFBIG if no file may have n bytes. A write beyond the
+// limit would be a signal that ends the program.
+func CheckFileSize(n int64) error {
+	if most := FileSizeLimit(); most >= 0 && n > most {
+		return fmt.Errorf("a file of %d bytes, and files are limited to %d (ulimit -f): %w", n, most, unix.EFBIG)
+	}
+	return nil
+}
+
 // OpenFileLimit returns RLIMIT_NOFILE, -1 if unlimited.
 func OpenFileLimit() int64 { return limit(unix.RLIMIT_NOFILE) }
 
