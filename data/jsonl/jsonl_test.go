@@ -90,6 +90,37 @@ func TestOpen_ColumnsAreFieldsOfSamples(t *testing.T) {
 	}
 }
 
+// TestOpen_EveryJSONTypeIsAValueOrAnError has each type of JSON, alone and in lists. want is empty
+// for lines that are errors.
+func TestOpen_EveryJSONTypeIsAValueOrAnError(t *testing.T) {
+	for line, want := range map[string]string{
+		`null`: "<nil> <nil>", `true`: "bool true", `0`: "int64 0", `-0`: "int64 0",
+		`9223372036854775807`: "int64 9223372036854775807", `-9223372036854775808`: "int64 -9223372036854775808",
+		`9223372036854775808`: "", `1.0`: "float64 1", `1e2`: "float64 100", `5e-324`: "float64 5e-324", `1e400`: "float64 +Inf",
+		`NaN`: "", `Infinity`: "", `"é\u00e9\ud83d\ude00"`: "string éé😀", `"\ud83d"`: "string \ufffd", `""`: "string ",
+		`"a` + "\t" + `b"`: "", `'a'`: "", `[]`: "*tensor.Tensor float32 [0]", `[1,2]`: "*tensor.Tensor int64 [2]",
+		`[1,2.5]`: "*tensor.Tensor float32 [2]", `[true,false]`: "*tensor.Tensor bool [2]",
+		`[[1,2],[3,4]]`: "*tensor.Tensor int64 [2 2]", `["a","b"]`: "[]interface {} [a b]",
+		`["a",null]`: "[]interface {} [a <nil>]", `{}`: "map[string]interface {} map[]",
+		`{"a":{"b":null}}`: "map[string]interface {} map[a:map[b:<nil>]]", `{"a":1,"a":2}`: "map[string]interface {} map[a:2]",
+		`[1,]`: "", `{"a":1,}`: "", `undefined`: "", `0x10`: "", `01`: "", `+1`: "", `1_000`: "",
+	} {
+		s := opened(t, jsonl.Options{}, written(t, line+"\n"))
+		v, err := data.Value(t.Context(), s, 0)
+		if want == "" {
+			testutil.ErrorIs(t, err, jsonl.ErrValue)
+			continue
+		}
+		got := fmt.Sprintf("%T %v", v, v)
+		if x, ok := v.(*tensor.Tensor); ok {
+			got = fmt.Sprintf("%T %v %v", v, x.DType(), x.Shape())
+		}
+		if err != nil || got != want {
+			t.Errorf("%s: %s, %v, want %s", line, got, err, want)
+		}
+	}
+}
+
 // TestOpen_BadLinesAreNamed counts lines as editors do.
 func TestOpen_BadLinesAreNamed(t *testing.T) {
 	long := `"` + strings.Repeat("x", 100_000) + `"`

@@ -15,9 +15,9 @@ type Lifter struct {
 	Object func(o *pickle.Object) (any, error)
 	// Outside makes what a persistent id stands for; nil where there is none.
 	Outside func(p *pickle.Persistent) (any, error)
-	// Unread is told the keys that lead to an entry of a dict that has no value, such as "model.bias",
-	// and why. The dict is without the entry if it returns nil; otherwise its error is Lift's. It may
-	// be nil.
+	// Unread is told the keys that lead to an entry of a dict that has no value, such as
+	// "model.bias", and why. The dict is without the entry if it returns nil; otherwise its error
+	// is Lift's. It may be nil.
 	Unread func(keys string, err error) error
 
 	seen   map[any]any // what became of containers
