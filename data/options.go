@@ -48,10 +48,11 @@ type Options struct {
 	Timeout    time.Duration // longest wait for a batch; 0 means for ever
 	Process    shoal.Options // options of worker processes: their start, niceness, CPUs
 
-	// Retries is how often the Loader tries a sample again that could not be loaded, or whose worker
-	// process died; after a death it tries at least twice. A worker that is killed while it starts
-	// counts likewise. Then the Loader calls Skip, in the consumer's goroutine. If Skip returns true, the batch is delivered without the
-	// sample; if it returns false or is nil, the sample's error ends the epoch.
+	// Retries is how often the Loader tries a sample again that could not be loaded, or whose
+	// worker process died; after a death it tries at least twice. A worker that is killed while it
+	// starts counts likewise. Then the Loader calls Skip, in the consumer's goroutine. If Skip
+	// returns true, the batch is delivered without the sample; if it returns false or is nil, the
+	// sample's error ends the epoch.
 	Retries int
 	Skip    func(err *SampleError) bool
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/internal/tree"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -19,6 +20,18 @@ func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index
 		return nil, err
 	}
 	w.info.Dataset = ds
+	if w.tolerance == nil {
+		return w.load(ctx, ds, numbers, single)
+	}
+	var batch any
+	if err = w.guarded(func() (err error) { batch, err = w.load(ctx, ds, numbers, single); return err }); err != nil {
+		return w.tolerated(ctx, ds, numbers, single)
+	}
+	return batch, nil
+}
+
+// load makes the batch of samples, or the sample of one number.
+func (w *loaderWorker) load(ctx context.Context, ds data.Dataset, numbers []int, single bool) (any, error) {
 	g, gathers := ds.(data.Gatherer)
 	_, valued := ds.(data.ValueDataset)
 	switch {
@@ -133,25 +146,26 @@ func (w *loaderWorker) fetchNext(ctx context.Context, next func() (any, error, b
 		func(row int) (data.Sample, error) { return samples[row].(data.Sample), nil })
 }
 
-// rows makes tensors for a batch of n samples like s, or for one sample, in memory that PyTorch can
-// map.
+// rows makes tensors for a batch of n samples like s, or for one sample, in one storage that
+// PyTorch can map.
 func (w *loaderWorker) rows(s data.Sample, n int, batched bool) ([]any, error) {
-	batch := make([]any, len(s))
+	fields := make([]tree.Field, len(s))
 	for k, t := range s {
 		if t == nil {
-			CloseAll(batch[:k])
 			return nil, fmt.Errorf("%w: field %d is nil", data.ErrSample, k)
 		}
-		shape := t.Shape()
+		fields[k] = tree.Field{DType: t.DType(), Shape: t.Shape()}
 		if batched {
-			shape = append([]int{n}, shape...)
+			fields[k].Shape = append([]int{n}, fields[k].Shape...)
 		}
-		x, err := Empty(t.DType(), shape...)
-		if err != nil {
-			CloseAll(batch[:k])
-			return nil, err
-		}
-		batch[k] = x
+	}
+	all, err := w.batchMemory(fields)
+	if err != nil {
+		return nil, err
+	}
+	batch := make([]any, len(all))
+	for k, t := range all {
+		batch[k] = t
 	}
 	return batch, nil
 }

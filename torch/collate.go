@@ -108,7 +108,7 @@ func (w *loaderWorker) made(ctx context.Context, samples []any, numbers []int, s
 	if single {
 		return w.converted(flat[0])
 	}
-	batch, err := tree.Collate(flat, tree.Rules{}, memory)
+	batch, err := tree.Collate(flat, tree.Rules{}, w.batchMemory)
 	if row := (*tree.RowError)(nil); errors.As(err, &row) {
 		return nil, ofSample(row.Row, numbers, row.Err)
 	}
@@ -135,7 +135,7 @@ func (w *loaderWorker) converted(v tree.Value) (any, error) {
 	at := 0
 	n.Leaves(func(leaf *tree.Node) {
 		if t := v.Tensors; leaf.Kind == tree.Tensor && err == nil {
-			t[at], err = ownTensor(t[at])
+			t[at], err = ownTensor(t[at], w.script.strategy())
 		}
 		at += leaf.Kind.Tensors()
 	})
@@ -146,32 +146,12 @@ func (w *loaderWorker) converted(v tree.Value) (any, error) {
 }
 
 // ownTensor copies a tensor to memory that PyTorch can map.
-func ownTensor(t *tensor.Tensor) (*tensor.Tensor, error) {
-	own, err := Empty(t.DType(), t.Shape()...)
+func ownTensor(t *tensor.Tensor, how Strategy) (*tensor.Tensor, error) {
+	own, err := Options{Strategy: how}.Empty(t.DType(), t.Shape()...)
 	if err != nil {
 		return nil, err
 	}
 	return own.CopyFrom(t), nil
-}
-
-// memory makes the tensors of a batch where PyTorch can map them. The bytes of strings stay here.
-func memory(fields []tree.Field) ([]*tensor.Tensor, error) {
-	all := make([]*tensor.Tensor, len(fields))
-	for k, f := range fields {
-		if f.Inner {
-			all[k] = tensor.Empty(f.DType, f.Shape...)
-			continue
-		}
-		t, err := Empty(f.DType, f.Shape...)
-		if err != nil {
-			for _, t := range all[:k] {
-				t.Close()
-			}
-			return nil, err
-		}
-		all[k] = t
-	}
-	return all, nil
 }
 
 // asPython makes a value of Python's types. Tuples become lists unless tuples are to stay, as

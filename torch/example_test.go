@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch"
 )
@@ -103,4 +104,18 @@ func ExampleRank() {
 	r := must(torch.ReadRank())
 	fmt.Println(r.Rank, r.WorldSize)
 	// Output: 0 1
+}
+
+// The batches of a DataLoader are without the samples that fail three times.
+func ExampleTolerant() {
+	open := func(context.Context, torch.Worker) (data.Dataset, error) {
+		digits := data.NewTensorDataset(tensor.Arange(tensor.Int64, 0, 10, 1))
+		return &torch.Tolerant{Dataset: digits, Retries: 2, Skip: func(i int, err error) bool {
+			fmt.Println("without sample", i, err)
+			return true
+		}}, nil
+	}
+	fmt.Println(must(open(context.Background(), torch.Worker{})).Len())
+	// In main: torch.Child{Datasets: map[string]torch.OpenDataset{"digits": open}}.Main()
+	// Output: 10
 }

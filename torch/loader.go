@@ -69,6 +69,8 @@ type loaderWorker struct {
 	ownName          string
 	collator         Collator                         // in place of default_collate, if own is nil
 	columns          func(samples []any) (any, error) // for a list of samples that becomes no batch; nil: collate
+	script           scriptFiles                      // see Note [Descriptors of the script]
+	tolerance        *Tolerant                        // of samples that fail; nil if there is none
 	raw              bool                             // the samples are for Python: see Note [Samples for Python]
 	dropLast         bool
 	fetch            func(ctx context.Context, index any) (any, error)
@@ -87,10 +89,12 @@ func (c Child) loaderWorker(ctx context.Context, args python.Tuple) error {
 		return err
 	}
 	endQuietly()
+	w.follow()
 	if err := w.serve(ctx); err != nil {
 		return err
 	}
 	if over, err := w.done.IsSet(ctx); over || err != nil {
+		regions.abandon()
 		return err // nobody waits for the batches that are under way
 	}
 	return c.finish(ctx)
@@ -137,6 +141,7 @@ func endQuietly() {
 	signal.Notify(ended, syscall.SIGTERM, os.Interrupt)
 	go func() {
 		<-ended
+		regions.abandon() // or the names would stay when the script is done with the batches
 		os.Exit(0)
 	}()
 }

@@ -110,6 +110,9 @@ func (r *region) createNamed() (err error) {
 // prepare gives the file its size for ever, pages for the storage, and maps it.
 func (r *region) prepare(room int) (err error) {
 	size := r.header() + room
+	if err := sys.CheckFileSize(int64(size)); err != nil { // files in memory have sizes too
+		return err
+	}
 	if err := sys.Resize(r.file, int64(size)); err != nil {
 		return err
 	}

@@ -241,7 +241,7 @@ func attribute(r *python.Record, name string) (v any, ok bool) {
 
 // begin opens a data.Opener. At the end it closes a data set that has a Close.
 func (s *source) begin(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
-	ds, err := s.worker.begun(ctx, ds)
+	ds, err := s.worker.begun(ctx, s.worker.tolerant(ds))
 	if c, ok := ds.(io.Closer); ok && err == nil {
 		s.closers = append(s.closers, c)
 	}

@@ -109,7 +109,7 @@ func TestSamplesAreThosePythonReads(t *testing.T) {
 			}
 			t.Logf("the same: %s", strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", ", "))
 			for _, name := range []string{"npy", "tokens 32 32", "tokens npy 64 64", "tokens jsonl", "jsonl",
-				"jsonl columns", "jsonl pad", "jsonl pad columns", "no padding", "bad padding", "bad option",
+				"kept", "jsonl columns", "jsonl pad", "jsonl pad columns", "no padding", "bad padding", "bad option",
 				"bad line"} {
 				if !regexp.MustCompile(`(?m)^` + name + `$`).Match(out) {
 					t.Errorf("%s was not compared", name)

@@ -33,8 +33,12 @@ var sets = map[string]torch.OpenDataset{
 }
 
 func main() {
+	tolerant := map[string]torch.OpenDataset{}
+	for name, open := range sets {
+		tolerant[name] = tolerating(open)
+	}
 	torch.Child{
-		Datasets: sets, Streams: map[string]torch.OpenStream{"shards": openShards},
+		Datasets: tolerant, Streams: map[string]torch.OpenStream{"shards": openShards},
 	}.Main()
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		if err := serve(os.Args[2:]); err != nil {
@@ -78,6 +82,9 @@ A data set is a Dataset in Python with self.shoal_dataset = NAME; its other attr
   service hosts, key      the samples of data hosts: addresses, and the path of the file with the key
           patience        seconds after which a silent host is given up (30)
 
+All: skip                 True leaves out samples that cannot be loaded, and says which, and how many, on stderr; a batch then
+                          has fewer samples, and one without any is an error
+     retries              how often a sample that cannot be loaded is tried again; not of shards
 Paths may have patterns, such as "train-*.tar" and "train-{000..012}.tar".
   --shoal-probe NAME OPTIONS  prints how many samples a data set has; OPTIONS are a JSON object
   serve NAME OPTIONS          makes this machine a data host of that data set; serve -h lists the flags

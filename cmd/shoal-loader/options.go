@@ -38,7 +38,7 @@ func take(w torch.Worker, dst ...any) error {
 	for name := range w.Args.All() {
 		if !slices.ContainsFunc(names, func(known string) bool { return name == known }) {
 			return fmt.Errorf("%w %v is none of this data set, whose options are %s",
-				errOption, name, strings.Join(names, ", "))
+				errOption, name, strings.Join(append(names, skipOption, retriesOption), ", "))
 		}
 	}
 	return nil

@@ -129,7 +129,15 @@ func openImages(_ context.Context, w torch.Worker) (data.Dataset, error) {
 }
 
 func openShards(ctx context.Context, w torch.Worker) iter.Seq2[data.Sample, error] {
-	s, err := shardsOf(w)
+	rest, skip, retries, err := tolerance(w.Args)
+	if retries > 0 {
+		err = fmt.Errorf("%w retries: shards are read once; leave it out", errOption)
+	}
+	w.Args = rest
+	var s shardSet
+	if err == nil {
+		s, err = shardsOf(w)
+	}
 	if err != nil {
 		return func(yield func(data.Sample, error) bool) { yield(nil, err) }
 	}
@@ -141,7 +149,11 @@ func openShards(ctx context.Context, w torch.Worker) iter.Seq2[data.Sample, erro
 	case s.World > 1:
 		info.Seed = 0 // PyTorch's base seed is another one in each rank, which would share out other orders
 	}
-	return s.Samples(data.WithSample(ctx, info, w.ID), s.part)
+	samples := s.Samples(data.WithSample(ctx, info, w.ID), s.part)
+	if skip {
+		return newSkips(w).without(samples)
+	}
+	return samples
 }
 
 // A shardSet is shards, and the part of them that a worker reads.

@@ -83,6 +83,12 @@ func serve(args []string) (err error) {
 	if c, ok := set.(io.Closer); ok {
 		defer func() { err = errors.Join(err, c.Close()) }()
 	}
+	if t, ok := set.(*torch.Tolerant); ok {
+		s.loader.Retries, set = t.Retries, t.Dataset
+		if t.Skip != nil {
+			s.loader.Skip = func(err *data.SampleError) bool { return t.Skip(err.Index, err.Err) }
+		}
+	}
 	l := data.NewLoader(set, s.loader)
 	return s.serve(ctx, l, fmt.Sprintf("%d samples of %s in %d batches", set.Len(), name, l.Len()))
 }
@@ -117,6 +123,15 @@ func (s settings) streamLoader(options string) (*data.Loader, error) {
 	if err != nil {
 		return nil, err
 	}
+	args, skip, retries, err := tolerance(args)
+	if err != nil {
+		return nil, err
+	}
+	if skip {
+		sk := newSkips(torch.Worker{})
+		s.loader.Skip = func(err *data.SampleError) bool { return sk.sample(err.Index, err.Err) }
+	}
+	s.loader.Retries = retries
 	shards, err := shardsOf(torch.Worker{Workers: 1, Args: args})
 	if err == nil && shards.World > 1 {
 		err = fmt.Errorf("%w: rank and world are for trainers, and not for a data host", errOption)
@@ -171,7 +186,7 @@ func openSet(ctx context.Context, name, options string) (data.Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, torch.Worker{Workers: 1, Args: args})
+	return tolerating(open)(ctx, torch.Worker{Workers: 1, Args: args})
 }
 
 // readKey reads a key, without the end of its line.

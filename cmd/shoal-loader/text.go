@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shoal-mp/shoal/data"
@@ -33,7 +34,8 @@ func openTokens(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	if args.Path == "" || args.Length < 1 {
 		return nil, fmt.Errorf("%w path is %q and length %d: both are needed", errOption, args.Path, args.Length)
 	}
-	if strings.HasSuffix(args.Path, ".jsonl") {
+	if slices.ContainsFunc([]string{".jsonl", ".jsonl.gz", ".jsonl.zst"},
+		func(end string) bool { return strings.HasSuffix(args.Path, end) }) {
 		return openLines(args)
 	}
 	o := tokens.Options{Length: args.Length, Stride: args.Stride, Vocabulary: args.Vocabulary}

@@ -150,3 +150,43 @@ func ExampleDigits() {
 	fmt.Println(sample[0].DType(), sample[0].Shape(), sample[1])
 	// Output: uint8 [28 28] tensor(9)
 }
+
+// Samples of shards in another order in each epoch, and equally many for each of two ranks.
+func ExampleShardOptions() {
+	dir, remove := folder()
+	defer remove()
+	for shard := range 2 {
+		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("train-%03d.tar", shard)))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		w := tar.NewWriter(f)
+		for i := range 3 + 2*shard {
+			w.WriteHeader(&tar.Header{Name: fmt.Sprintf("%d.txt", 10*shard+i), Size: 1, Mode: 0o600})
+			w.Write([]byte("x"))
+		}
+		w.Close()
+		f.Close()
+	}
+	paths, err := datasets.Glob(filepath.Join(dir, "train-{000..001}.tar"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	set := datasets.NewShardsWith(lettered{}, datasets.ShardOptions{Shuffle: 100, Equal: true}, paths...)
+	for rank := range 2 {
+		n := 0
+		for _, err := range set.Samples(context.Background(), data.Part{Index: rank, Count: 2}) {
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			n++
+		}
+		fmt.Println("rank", rank, "has", n, "of 8 samples")
+	}
+	// Output:
+	// rank 0 has 4 of 8 samples
+	// rank 1 has 4 of 8 samples
+}

@@ -318,3 +318,19 @@ func TestImageFolder_TheContentSaysTheKind(t *testing.T) {
 	testutil.ErrorIs(t, err, image.ErrUnsupported)
 	testutil.ErrorContains(t, err, "b/0.jpg", "GIF")
 }
+
+// A repository that was cloned without Git LFS has pointers in place of its large files.
+func TestImageFolder_NamesPointersOfGitLFS(t *testing.T) {
+	pointer := []byte("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
+	root := t.TempDir()
+	put(t, filepath.Join(root, "a/0.jpg"), pointer)
+	d := testutil.Value(datasets.NewImageFolder(root))(t)
+	defer d.Close()
+	_, err := d.Get(t.Context(), 0)
+	testutil.ErrorContains(t, err, "a/0.jpg", "git lfs pull")
+	for _, err := range datasets.Records(filepath.Join(root, "a/0.jpg")) {
+		testutil.ErrorContains(t, err, "a/0.jpg", "git lfs pull")
+	}
+	_, err = datasets.OpenNPY(filepath.Join(root, "a/0.jpg"))
+	testutil.ErrorContains(t, err, "a/0.jpg", "git lfs pull")
+}

@@ -12,9 +12,12 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// maxWindow bounds the memory of a zstd decoder: the window that "zstd --long" needs at its default.
+// maxWindow bounds the memory of a zstd decoder: the window that "zstd --long" needs at its
+// default.
 const maxWindow = 128 << 20
 
 // A shardFile is a tar file, perhaps compressed, that is read from its beginning.
@@ -35,6 +38,10 @@ func openShard(path string) (*shardFile, error) {
 	in := bufio.NewReaderSize(f, 1<<16)
 	s := &shardFile{counter: counter{r: in}, path: path, file: f, end: func() {}}
 	magic, _ := in.Peek(4)
+	if start, _ := in.Peek(1024); safefile.IsPointer(start) {
+		f.Close()
+		return nil, fmt.Errorf("shard %s: %w", path, safefile.ErrPointer)
+	}
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		s.r, err = gzip.NewReader(in)
@@ -131,8 +138,8 @@ func (r fileRange) read(path string) ([]byte, error) {
 
 func cleanName(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
 
-// target returns the clean path of the file in the archive that a link leads to, and an empty string
-// for other entries and for links that lead out of the archive.
+// target returns the clean path of the file in the archive that a link leads to, and an empty
+// string for other entries and for links that lead out of the archive.
 func (e tarEntry) target() string {
 	to := e.link
 	switch e.kind {

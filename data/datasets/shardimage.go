@@ -12,8 +12,9 @@ import (
 )
 
 // An ImageDecoder makes samples of Records that have an image (jpg, jpeg, png, ppm, bmp, pgm, tif,
-// tiff or webp) and the number of its class as text (cls). The samples are those of an ImageFolder. In NewShards, a record with
-// neither is no sample, such as dataset_info.json; a record that lacks one of them is an error.
+// tiff or webp) and the number of its class as text (cls). The samples are those of an ImageFolder.
+// In NewShards, a record with neither is no sample, such as dataset_info.json; a record that lacks
+// one of them is an error.
 type ImageDecoder struct {
 	Channels  int // 3, or 1 for grey; 0 means 3
 	MaxPixels int // 0 means image.DefaultMaxPixels

@@ -383,7 +383,8 @@ func TestShardOptions_ShuffleIsByTheSeedAndTheEpoch(t *testing.T) {
 		want[i] = i
 	}
 	for _, buffer := range []int{1, 20, 1000} {
-		set := datasets.NewShardsWith(lettered{}, datasets.ShardOptions{Shuffle: buffer}, numberedShards(t, sizes...)...)
+		set := datasets.NewShardsWith(lettered{}, datasets.ShardOptions{Shuffle: buffer},
+			numberedShards(t, sizes...)...)
 		var orders [][]int
 		for _, info := range []data.Info{{Seed: 1}, {Seed: 1, Epoch: 1}, {Seed: 2}, {Seed: 1}} {
 			var all []int

@@ -7,6 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/other"
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 	"github.com/shoal-mp/shoal/data/image/internal/png"
+	"github.com/shoal-mp/shoal/encoding"
+	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
 // DefaultMaxPixels is how many pixels an image may have if MaxPixels is 0: Pillow's limit.
@@ -39,8 +41,9 @@ type Image struct {
 }
 
 // Decode decodes a JPEG, PNG, WEBP, TIFF, BMP, PPM or PGM file into planes: one for grey, or three
-// for red, green and blue, as channels says. The content says of which kind the file is. It converts other kinds of images as Pillow's convert("L") and convert("RGB") do.
-// The error is an [*encoding.FileError], and then the image is empty.
+// for red, green and blue, as channels says. The content says of which kind the file is. It
+// converts other kinds of images as Pillow's convert("L") and convert("RGB") do. The error is an
+// [*encoding.FileError], and then the image is empty.
 func (im *Image) Decode(data []byte, channels int) error {
 	if im.DraftH <= 0 || im.DraftW <= 0 {
 		return im.decode(data, channels, nil)
@@ -69,6 +72,9 @@ func (im *Image) decode(data []byte, channels int, draft func(h, w int) int) err
 	im.wholeH, im.wholeW, im.jpeg.Scale = 0, 0, nil
 	if draft != nil {
 		im.jpeg.Scale = func(h, w int) (int, error) { return draft(h, w), im.fits(h, w) }
+	}
+	if safefile.IsPointer(data) {
+		return &encoding.FileError{Err: fmt.Errorf("%w: %w", ErrFormat, safefile.ErrPointer)}
 	}
 	decode := im.jpeg.Decode
 	switch {

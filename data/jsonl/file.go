@@ -14,6 +14,7 @@ import (
 // A file is one whose lines are known.
 type file struct {
 	*os.File
+	path   string
 	begins []int64 // of the lines that are not blank
 	size   int64
 }
@@ -23,7 +24,10 @@ func open(path string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &file{File: f}
+	if f, err = unpacked(f); err != nil {
+		return nil, fmt.Errorf("unpack %s: %w", path, err)
+	}
+	all := &file{File: f, path: path}
 	if err := all.index(); err != nil {
 		f.Close()
 		return nil, err
@@ -31,12 +35,22 @@ func open(path string) (*file, error) {
 	return all, nil
 }
 
+// utf8Mark is the byte order mark of UTF-8.
+const utf8Mark = "\xef\xbb\xbf"
+
 func (f *file) lines() int { return len(f.begins) }
 
 // index finds the lines. Of long ones it holds no more than the buffer.
 func (f *file) index() error {
 	in := bufio.NewReaderSize(f, 1<<18)
 	blank, begin := true, int64(0)
+	switch start, _ := in.Peek(len(utf8Mark)); {
+	case string(start) == utf8Mark: // Windows writes it
+		in.Discard(len(start))
+		begin, f.size = int64(len(start)), int64(len(start))
+	case len(start) >= 2 && (string(start[:2]) == "\xff\xfe" || string(start[:2]) == "\xfe\xff"):
+		return fmt.Errorf("%s: %w: it is UTF-16; make it UTF-8, as iconv -f UTF-16 -t UTF-8 does", f.path, ErrValue)
+	}
 	for {
 		piece, err := in.ReadSlice('\n')
 		f.size += int64(len(piece))
@@ -85,7 +99,7 @@ func (f *file) fail(i int, err error) error {
 			number++
 		}
 		if failed != nil && failed != bufio.ErrBufferFull {
-			return &row.Error{Path: f.Name(), Unit: "line", Number: number, Err: err}
+			return &row.Error{Path: f.path, Unit: "line", Number: number, Err: err}
 		}
 	}
 }

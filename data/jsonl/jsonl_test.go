@@ -1,19 +1,25 @@
 package jsonl_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/jsonl"
 	"github.com/shoal-mp/shoal/data/row"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func written(t testing.TB, text string) string {
@@ -81,6 +87,37 @@ func TestOpen_ColumnsAreFieldsOfSamples(t *testing.T) {
 	list := opened(t, jsonl.Options{}, written(t, "[1, 2]\n"))
 	if sample, err := list.Get(t.Context(), 0); err != nil || len(sample) != 1 || sample[0].Numel() != 2 {
 		t.Errorf("a list: %v, %v", sample, err)
+	}
+}
+
+// TestOpen_EveryJSONTypeIsAValueOrAnError has each type of JSON, alone and in lists. want is empty
+// for lines that are errors.
+func TestOpen_EveryJSONTypeIsAValueOrAnError(t *testing.T) {
+	for line, want := range map[string]string{
+		`null`: "<nil> <nil>", `true`: "bool true", `0`: "int64 0", `-0`: "int64 0",
+		`9223372036854775807`: "int64 9223372036854775807", `-9223372036854775808`: "int64 -9223372036854775808",
+		`9223372036854775808`: "", `1.0`: "float64 1", `1e2`: "float64 100", `5e-324`: "float64 5e-324", `1e400`: "float64 +Inf",
+		`NaN`: "", `Infinity`: "", `"é\u00e9\ud83d\ude00"`: "string éé😀", `"\ud83d"`: "string \ufffd", `""`: "string ",
+		`"a` + "\t" + `b"`: "", `'a'`: "", `[]`: "*tensor.Tensor float32 [0]", `[1,2]`: "*tensor.Tensor int64 [2]",
+		`[1,2.5]`: "*tensor.Tensor float32 [2]", `[true,false]`: "*tensor.Tensor bool [2]",
+		`[[1,2],[3,4]]`: "*tensor.Tensor int64 [2 2]", `["a","b"]`: "[]interface {} [a b]",
+		`["a",null]`: "[]interface {} [a <nil>]", `{}`: "map[string]interface {} map[]",
+		`{"a":{"b":null}}`: "map[string]interface {} map[a:map[b:<nil>]]", `{"a":1,"a":2}`: "map[string]interface {} map[a:2]",
+		`[1,]`: "", `{"a":1,}`: "", `undefined`: "", `0x10`: "", `01`: "", `+1`: "", `1_000`: "",
+	} {
+		s := opened(t, jsonl.Options{}, written(t, line+"\n"))
+		v, err := data.Value(t.Context(), s, 0)
+		if want == "" {
+			testutil.ErrorIs(t, err, jsonl.ErrValue)
+			continue
+		}
+		got := fmt.Sprintf("%T %v", v, v)
+		if x, ok := v.(*tensor.Tensor); ok {
+			got = fmt.Sprintf("%T %v %v", v, x.DType(), x.Shape())
+		}
+		if err != nil || got != want {
+			t.Errorf("%s: %s, %v, want %s", line, got, err, want)
+		}
 	}
 }
 
@@ -188,4 +225,33 @@ func FuzzOpen(f *testing.F) {
 			s.Get(t.Context(), i)
 		}
 	})
+}
+
+// Files of Windows begin with a mark, and many are compressed.
+func TestOpen_ReadsMarkedAndCompressedFiles(t *testing.T) {
+	const lines = "{\"n\": 1}\n\n{\"n\": 2}\n"
+	var gz bytes.Buffer
+	w := gzip.NewWriter(&gz)
+	testutil.Must(w.Write([]byte("\xef\xbb\xbf" + lines)))
+	testutil.NoError(t, w.Close())
+	z := testutil.Must(zstd.NewWriter(nil))
+	for name, text := range map[string]string{"mark": "\xef\xbb\xbf" + lines, "gzip": gz.String(),
+		"zstd": string(z.EncodeAll([]byte(lines), nil))} {
+		s := opened(t, jsonl.Options{}, written(t, text))
+		for i := range 2 {
+			v := testutil.Value(data.Value(t.Context(), s, i))(t)
+			if s.Len() != 2 || v.(map[string]any)["n"] != int64(i+1) {
+				t.Errorf("%s: %d lines, line %d is %v", name, s.Len(), i, v)
+			}
+		}
+	}
+	path := written(t, gz.String()[:gz.Len()-10])
+	_, err := jsonl.Open(jsonl.Options{}, path)
+	testutil.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	testutil.ErrorContains(t, err, path)
+	_, err = jsonl.Open(jsonl.Options{}, written(t, "\xff\xfe{\x00}\x00"))
+	testutil.ErrorIs(t, err, jsonl.ErrValue)
+	testutil.ErrorContains(t, err, "UTF-16")
+	_, err = jsonl.Open(jsonl.Options{}, written(t, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n"))
+	testutil.ErrorContains(t, err, "git lfs pull")
 }

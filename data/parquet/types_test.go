@@ -117,6 +117,8 @@ func TestOpen_EveryTypeIsAValueOrAnError(t *testing.T) {
 		{schema.UUIDLogicalType{}, types.FixedLenByteArray, 16, fixed(uuid), "string(00112233-4455-6677-8899-aabbccddeeff)"},
 		{schema.Float16LogicalType{}, types.FixedLenByteArray, 2, fixed("\x00\x3e"), "float64(1.5)"},
 		{schema.IntervalLogicalType{}, types.FixedLenByteArray, 12, fixed("0123456789ab"), ""},
+		{schema.GeometryLogicalType{}, types.ByteArray, -1, texts, ""},
+		{schema.GeographyLogicalType{}, types.ByteArray, -1, texts, ""},
 		{schema.NewDecimalLogicalType(5, 2), types.Int32, -1, int32s, ""},
 		{schema.NewDecimalLogicalType(12, 2), types.Int64, -1, int64s, ""},
 		{schema.NewDecimalLogicalType(4, 2), types.ByteArray, -1, texts, ""},
@@ -222,4 +224,30 @@ func TestOpen_AnyOrderHasTheSameRows(t *testing.T) {
 			t.Errorf("%s: close: %v", name, err)
 		}
 	}
+}
+
+// TestOpen_AVariantIsNoBytes opens a VARIANT, which is a group of two columns of bytes.
+func TestOpen_AVariantIsNoBytes(t *testing.T) {
+	var parts schema.FieldList
+	for _, name := range []string{"metadata", "value"} {
+		parts = append(parts, testutil.Value(schema.NewPrimitiveNode(name, columns.Repetitions.Required,
+			columns.Types.ByteArray, -1, -1))(t))
+	}
+	x := testutil.Value(schema.NewGroupNodeLogical("x", columns.Repetitions.Required, parts,
+		schema.VariantLogicalType{}, -1))(t)
+	root := testutil.Value(schema.NewGroupNode("schema", columns.Repetitions.Required, schema.FieldList{x}, -1))(t)
+	var b bytes.Buffer
+	w := file.NewParquetWriter(&b, root)
+	group := testutil.Value(w.AppendRowGroupChecked())(t)
+	for range parts {
+		column := testutil.Value(group.NextColumn())(t)
+		_, err := column.(*file.ByteArrayColumnChunkWriter).WriteBatch([]columns.ByteArray{[]byte("ab")}, nil, nil)
+		testutil.NoError(t, err, column.Close())
+	}
+	testutil.NoError(t, group.Close(), w.Close())
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	testutil.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
+	_, err := parquet.Open(parquet.Options{}, path)
+	testutil.ErrorIs(t, err, parquet.ErrKind)
+	testutil.ErrorContains(t, err, "VARIANT")
 }

@@ -30,6 +30,11 @@ type Options struct {
 	// size of the file and, for elements that are read, at most the memory that the machine and the
 	// cgroup have left for this process. 64 MiB are always allowed.
 	MaxBytes int64
+	// Skip is called for each entry of a dict whose value cannot be read, such as a quantized
+	// tensor of a state_dict. keys are those that lead to it, such as "model.encoder.weight", and
+	// err wraps ErrUnsupported. If Skip returns true, the entry is left out and the rest is read.
+	// If it returns false or is nil, the file is not read, and the error has the keys.
+	Skip func(keys string, err error) bool
 }
 
 // tally bounds what the storages of a file of so many bytes take together.
@@ -164,7 +169,7 @@ func (c contents) zipped() (bool, error) {
 // lift makes the value of a tree, whose storages are in from.
 func lift(tree any, from container, o Options) (any, error) {
 	l := &loader{opts: o, from: from, holds: map[string]held{}}
-	l.Lifter = value.Lifter{Object: l.object, Outside: l.bare}
+	l.Lifter = value.Lifter{Object: l.object, Outside: l.bare, Unread: l.unread}
 	v, err := l.Lift(tree)
 	for h := range maps.Values(l.holds) {
 		h.Close()
@@ -179,6 +184,14 @@ func lift(tree any, from container, o Options) (any, error) {
 		err = fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	return nil, err
+}
+
+// unread decides about an entry of a dict that has no value in Go.
+func (l *loader) unread(keys string, err error) error {
+	if errors.Is(err, ErrUnsupported) && l.opts.Skip != nil && l.opts.Skip(keys, err) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", keys, err)
 }
 
 // names lets every name be in a file: nothing runs. Only plain values have constructors.

@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/encoding/pt"
+	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // A view without elements may begin behind its storage; PyTorch saves such views, and reads them.
@@ -57,4 +59,31 @@ func TestRegression_S4_1_EmptyViewsOfTorchAreRead(t *testing.T) {
 			}
 		}
 	}
+}
+
+// testdata/unsupported-2.15.pt has tensors that have no form in Go: q and again are one quantized
+// tensor, n.b is conjugated, and s and the second item of list are sparse.
+func TestOptions_SkipReadsTheRest(t *testing.T) {
+	const path = "testdata/unsupported-2.15.pt"
+	_, err := pt.Load(path, pt.Options{})
+	testutil.ErrorIs(t, err, pt.ErrUnsupported)
+	testutil.ErrorContains(t, err, path, "q: ", "quantized")
+	var skipped []string
+	skip := func(keys string, err error) bool {
+		testutil.ErrorIs(t, err, pt.ErrUnsupported)
+		skipped = append(skipped, keys)
+		return true
+	}
+	d := load(t, path, pt.Options{Skip: skip}).(*python.Dict)
+	if want := []string{"q", "again", "n.b", "list", "s"}; !slices.Equal(skipped, want) {
+		t.Errorf("skipped %q, want %q", skipped, want)
+	}
+	a, _ := d.Get("a")
+	n, _ := d.Get("n")
+	c, _ := n.(*python.Dict).Get("c")
+	if d.Len() != 2 || n.(*python.Dict).Len() != 1 || a.(*tensor.Tensor).Sum() != 2 || c.(*tensor.Tensor).Numel() != 3 {
+		t.Errorf("%v", d)
+	}
+	_, err = pt.Load(path, pt.Options{Skip: func(keys string, _ error) bool { return keys != "n.b" }})
+	testutil.ErrorContains(t, err, "n.b: ", "conjugated")
 }

@@ -11,8 +11,22 @@ import (
 var ErrNotRegular = errors.New("not a regular file")
 
 // Open is os.Open for regular files. It looks before it opens, since a pipe without a writer opens
-// only when one comes. The error is a *fs.PathError, and may wrap ErrNotRegular.
-func Open(path string) (*os.File, error) { return OpenFile(path, os.O_RDONLY) }
+// only when one comes. The error is a *fs.PathError, and may wrap ErrNotRegular or ErrPointer.
+func Open(path string) (*os.File, error) {
+	f, err := OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err == nil {
+		err = checkPointer(f, st.Size())
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
 
 // OpenFile is Open with the flags of os.OpenFile, which creates nothing.
 func OpenFile(path string, flag int) (*os.File, error) {

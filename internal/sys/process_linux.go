@@ -324,8 +324,42 @@ func SetSubreaper() error {
 // made larger.
 func FileSizeLimit() int64 { return limit(unix.RLIMIT_FSIZE) }
 
+// CheckFileSize returns an error that wraps EFBIG if no file may have n bytes. A write beyond the
+// limit would be a signal that ends the program.
+func CheckFileSize(n int64) error {
+	if most := FileSizeLimit(); most >= 0 && n > most {
+		return fmt.Errorf("a file of %d bytes, and files are limited to %d (ulimit -f): %w", n, most, unix.EFBIG)
+	}
+	return nil
+}
+
 // OpenFileLimit returns RLIMIT_NOFILE, -1 if unlimited.
 func OpenFileLimit() int64 { return limit(unix.RLIMIT_NOFILE) }
+
+// OpenFilesOf returns how many descriptors a process of the same user has open, and its
+// RLIMIT_NOFILE, -1 if unlimited.
+func OpenFilesOf(pid int) (open, limit int64, err error) {
+	var r unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &r); err != nil {
+		return 0, -1, fmt.Errorf("read the limits of process %d: %w", pid, err)
+	}
+	if limit = int64(r.Cur); limit < 0 {
+		limit = -1
+	}
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	// From Linux 6.2 on the size is the number of descriptors, and before it is 0:
+	// https://git.kernel.org/torvalds/c/f1f1f2569901ec5b9d425f2e91c09a0e320768f3
+	if st, err := os.Stat(dir); err == nil && st.Size() > 0 {
+		return st.Size(), limit, nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return 0, limit, fmt.Errorf("count the descriptors of process %d: %w", pid, err)
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	return int64(len(names)), limit, err
+}
 
 // KernelRelease returns what uname -r prints.
 func KernelRelease() (string, error) {

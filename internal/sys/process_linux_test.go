@@ -196,3 +196,16 @@ func TestThreadNameIsSeen(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckFileSize(t *testing.T) {
+	var old unix.Rlimit
+	testutil.NoError(t, unix.Getrlimit(unix.RLIMIT_FSIZE, &old))
+	lower := old
+	lower.Cur = min(old.Max, 1<<45)
+	testutil.NoError(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &lower))
+	defer unix.Setrlimit(unix.RLIMIT_FSIZE, &old)
+	testutil.NoError(t, sys.CheckFileSize(int64(lower.Cur)))
+	err := sys.CheckFileSize(int64(lower.Cur) + 1)
+	testutil.ErrorIs(t, err, unix.EFBIG)
+	testutil.ErrorContains(t, err, "ulimit -f")
+}

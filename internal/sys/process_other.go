@@ -92,6 +92,12 @@ func SetSubreaper() error { return unsupported("PR_SET_CHILD_SUBREAPER") }
 // FileSizeLimit returns -1: no limit is known.
 func FileSizeLimit() int64 { return -1 }
 
+// CheckFileSize returns nil: no limit is known.
+func CheckFileSize(int64) error { return nil }
+
+// OpenFilesOf needs Linux.
+func OpenFilesOf(int) (open, limit int64, err error) { return 0, -1, unsupported("/proc") }
+
 // OpenFileLimit returns -1: no limit is known.
 func OpenFileLimit() int64 { return -1 }
 

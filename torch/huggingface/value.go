@@ -66,6 +66,8 @@ func pythonValue(a arrow.Array, i int) (any, error) {
 		return nil, nil
 	}
 	switch a := a.(type) {
+	case *array.Null: // IsNull asks for a bitmap, which it has not
+		return nil, nil
 	case *array.String:
 		return string([]byte(a.Value(i))), nil
 	case *array.LargeString:

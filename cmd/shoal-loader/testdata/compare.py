@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import resource
 import tarfile
 import io
 
@@ -179,6 +180,32 @@ def numbers(paths, workers=2, **options):
     return [int(label) for _, label in loader]
 
 
+def kept():
+    """A script that keeps its batches does not run out of descriptors, and has one of them for each batch at most."""
+    with open("kept.jsonl", "w") as f:
+        f.writelines(json.dumps({"a": i, "b": [i, i / 2]}) + "\n" for i in range(1200))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for strategy in "file_descriptor", "file_system":
+        torch.multiprocessing.set_sharing_strategy(strategy)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+        for workers in 1, 2:
+            loader = DataLoader(Go("jsonl", paths="kept.jsonl"), batch_size=2, num_workers=workers, multiprocessing_context="spawn")
+            first = len(os.listdir("/proc/self/fd"))
+            batches = []
+            for batch in loader:
+                batches.append(batch)
+                if len(batches) == 40:
+                    assert len(os.listdir("/proc/self/fd")) < first + 40 + 25 * workers, "more than one descriptor for a batch"
+            assert len(batches) == 600
+            for i, batch in enumerate(batches):
+                assert same(batch, {"a": torch.tensor([2 * i, 2 * i + 1]), "b": [torch.tensor([2 * i, 2 * i + 1]), torch.tensor([i, i + 0.5])]}) or same(
+                    batch["b"], torch.tensor([[2 * i, i], [2 * i + 1, i + 0.5]])), (i, batch)
+            del batches, batch
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    torch.multiprocessing.set_sharing_strategy("file_descriptor")
+    print("kept", flush=True)
+
+
 def shards():
     """The order of the samples of shards, and files that other programs write."""
     jpg = io.BytesIO()
@@ -256,6 +283,31 @@ def pictures():
     mean, std = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
     normal = [((pixels(p, True).float() / 255 - mean[:, None, None]) / std[:, None, None], n) for p, n in files]
     compare("images normal", Go("images", root="train", resize=[24, 32], crop=16, mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225]), normal)
+    os.makedirs("spoilt/ant")
+    for path, _ in files[:3]:
+        os.link(path, os.path.join("spoilt/ant", os.path.basename(path)))
+    open("spoilt/ant/1a.jpg", "w").write("no image")
+    open("spoilt/ant/1b.gif.png", "w").write("GIF89a")
+    good = [(pixels(p), 0) for p, _ in files[:2]], [(pixels(p), 0) for p, _ in files[2:3]]
+    for collate in None, torch.utils.data.default_collate, list:
+        got = list(DataLoader(Go("images", root="spoilt", resize=(24, 32), dtype="uint8", skip=True, retries=2), batch_size=4, collate_fn=collate, **spawn))
+        want = [(collate or torch.utils.data.default_collate)(batch) for batch in good]
+        assert len(got) == 2 and all(len(a[0]) == len(b[0]) for a, b in zip(got, want)) and (collate is list or same(got, want)), (got, want)
+    wrong("images spoilt", Go("images", root="spoilt", resize=(24, 32), dtype="uint8", retries=2), "1a.jpg")
+    empty = DataLoader(Go("images", root="spoilt", resize=(24, 32), dtype="uint8", skip=True), sampler=[2, 3], batch_size=2, **spawn)
+    try:
+        list(empty)
+        raise AssertionError("a batch of no samples")
+    except RuntimeError as e:
+        assert "all samples of the batch were skipped" in str(e), e
+    with tarfile.open("spoilt.tar", "w") as tar:
+        for path, label in (("spoilt/ant/0.jpg", "0.jpg"), ("spoilt/ant/1a.jpg", "1.jpg"), ("spoilt/ant/2.png", "2.png")):
+            tar.add(path, label)
+            info = tarfile.TarInfo(label[0] + ".cls")
+            info.size = 1
+            tar.addfile(info, io.BytesIO(label[:1].encode()))
+    assert numbers("spoilt.tar", 1, skip=True) == [0, 2]
+    print("images skip", flush=True)
     with tarfile.open("train-0.tar", "w") as tar:
         for i, (path, label) in enumerate(files):
             tar.add(path, f"{i}.{path[-3:]}")
@@ -272,6 +324,7 @@ if __name__ == "__main__":
     text()
     tables()
     ragged()
+    kept()
     if PIL:
         pictures()
         shards()

@@ -35,3 +35,8 @@ if hasattr(torch, "uint16"):
         young[name] = torch.arange(6.0).reshape(2, 3).to(getattr(torch, name))
         young[name + " row"] = young[name][1]
     torch.save(young, f"young-{version}.pt")
+if version == "2.15":
+    quantized = torch.quantize_per_tensor(torch.ones(3), 0.5, 0, torch.qint8)
+    conjugated = torch.ones(2, dtype=torch.complex64).conj()
+    torch.save({"a": torch.ones(2), "q": quantized, "again": quantized, "n": {"b": conjugated, "c": torch.zeros(3)},
+                "list": [1, torch.ones(2).to_sparse()], "s": torch.ones(2).to_sparse()}, f"unsupported-{version}.pt")

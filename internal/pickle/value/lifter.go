@@ -2,6 +2,8 @@ package value
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
@@ -13,7 +15,14 @@ type Lifter struct {
 	Object func(o *pickle.Object) (any, error)
 	// Outside makes what a persistent id stands for; nil where there is none.
 	Outside func(p *pickle.Persistent) (any, error)
-	seen    map[any]any // what became of containers
+	// Unread is told the keys that lead to an entry of a dict that has no value, such as
+	// "model.bias", and why. The dict is without the entry if it returns nil; otherwise its error
+	// is Lift's. It may be nil.
+	Unread func(keys string, err error) error
+
+	seen   map[any]any // what became of containers
+	keys   []string    // of the dicts that are being made
+	unread error       // what Unread has returned
 }
 
 // errPending stands for what is being made.
@@ -33,7 +42,9 @@ func (l *Lifter) Lift(v any) (any, error) {
 	}
 	l.Begin(at, errPending)
 	got, err := l.container(v)
-	l.seen[at] = got
+	if l.seen[at] = got; err != nil {
+		delete(l.seen, at) // or a second reference to it would be nil
+	}
 	return got, err
 }
 
@@ -98,7 +109,16 @@ func (l *Lifter) dict(d *Dict) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		l.keys = append(l.keys, fmt.Sprint(key))
 		value, err := l.Lift(v)
+		if err != nil && l.Unread != nil && !(l.unread != nil && errors.Is(err, l.unread)) {
+			if err = l.Unread(strings.Join(l.keys, "."), err); err == nil {
+				l.keys = l.keys[:len(l.keys)-1]
+				continue
+			}
+			l.unread = err
+		}
+		l.keys = l.keys[:len(l.keys)-1]
 		if err != nil {
 			return nil, err
 		}

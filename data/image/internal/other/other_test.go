@@ -40,7 +40,8 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 			}
 			var p pixeltest.Picture
 			err := other.Decode(data[:n], 3, p.Place)
-			if at := (*encoding.FileError)(nil); !errors.As(err, &at) && (err != nil || !slices.Equal(p.Pix, whole.Pix)) {
+			at := (*encoding.FileError)(nil)
+			if !errors.As(err, &at) && (err != nil || !slices.Equal(p.Pix, whole.Pix)) {
 				t.Fatalf("%s: %d bytes of %d: %v", name, n, len(data), err)
 			}
 		}

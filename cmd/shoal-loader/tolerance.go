@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/torch"
+)
+
+// These are the options of all data sets.
+const (
+	skipOption    = "skip"
+	retriesOption = "retries"
+)
+
+// tolerating reads the options skip and retries for a function that opens a data set.
+func tolerating(open torch.OpenDataset) torch.OpenDataset {
+	return func(ctx context.Context, w torch.Worker) (data.Dataset, error) {
+		rest, skip, retries, err := tolerance(w.Args)
+		if err != nil {
+			return nil, err
+		}
+		w.Args = rest
+		ds, err := open(ctx, w)
+		if err != nil || !skip && retries == 0 {
+			return ds, err
+		}
+		t := &torch.Tolerant{Dataset: ds, Retries: retries}
+		if skip {
+			t.Skip = newSkips(w).sample
+		}
+		return t, nil
+	}
+}
+
+// tolerance takes the options skip and retries out of those of a data set.
+func tolerance(args *python.Dict) (rest *python.Dict, skip bool, retries int, err error) {
+	rest = new(python.Dict)
+	for k, v := range args.All() {
+		switch k {
+		case skipOption:
+			ok := false
+			if skip, ok = v.(bool); !ok {
+				return nil, false, 0, fmt.Errorf("%w skip is %v, want a bool", errOption, v)
+			}
+		case retriesOption:
+			n, ok := v.(int64)
+			if !ok || n < 0 || n > 1<<20 {
+				return nil, false, 0, fmt.Errorf("%w retries is %v, want a number from 0 on", errOption, v)
+			}
+			retries = int(n)
+		default:
+			rest.Set(k, v)
+		}
+	}
+	return rest, skip, retries, nil
+}
+
+// skips counts and reports what a worker has left out.
+type skips struct {
+	worker int
+	n      int
+}
+
+func newSkips(w torch.Worker) *skips { return &skips{worker: w.ID} }
+
+// sample reports a sample of a data set.
+func (s *skips) sample(i int, err error) bool {
+	s.report("sample", i, "error", err)
+	return true
+}
+
+func (s *skips) report(what ...any) {
+	s.n++
+	slog.Warn("shoal-loader: a sample is left out", append(what, "worker", s.worker, "skipped", s.n)...)
+}
+
+// without yields the samples of a stream that have no error.
+func (s *skips) without(all iter.Seq2[data.Sample, error]) iter.Seq2[data.Sample, error] {
+	return func(yield func(data.Sample, error) bool) {
+		for v, err := range all {
+			if err != nil {
+				s.report("error", err)
+			} else if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
