@@ -1,5 +1,7 @@
 package kernel
 
+import "math"
+
 // A Function is one of a number, for [Map].
 type Function int
 
@@ -42,7 +44,10 @@ func Map[F Float](f Function, x, y []F) {
 func wave[F Float](f Function, x, y []F) {
 	const piece = 1 << 9
 	y = y[:len(x)]
-	most, do, one := farthest[F](), inner[F]().functions[f], portableFunctions[F]()[f]
+	most, do, one := farthest[F](), inner[F]().functions[f], math.Sin
+	if f == Cos {
+		one = math.Cos
+	}
 	for lo := 0; lo < len(x); lo += piece {
 		x, y := x[lo:min(lo+piece, len(x))], y[lo:min(lo+piece, len(x))]
 		if Largest(x) <= most && Smallest(x) >= -most {
@@ -54,7 +59,7 @@ func wave[F Float](f Function, x, y []F) {
 		do(len(x), &x[0], &y[0])
 		for i := range far {
 			if !(far[i] <= most && far[i] >= -most) {
-				one(1, &far[i], &y[i])
+				y[i] = F(one(float64(far[i])))
 			}
 		}
 	}
